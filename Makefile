@@ -1,0 +1,49 @@
+# The targets people use; `make` alone lists them.
+SHELL := /bin/bash
+BIN := bin
+LINT_VERSION := v2.15.0
+LINT := $(BIN)/golangci-lint
+RACE_PACKAGES := ./stamp/... ./replication/... ./primary/... ./secondary/... ./stats/...
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help run build test check unit race lint fmt e2e bench clean
+
+help: ## list the targets
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+
+build: ## build the server and the ops CLI into bin/
+	go build -o $(BIN)/ ./cmd/...
+
+run: build ## build and run both locations on this machine (ARGS="--port-base 20000")
+	$(BIN)/antipode dev $(ARGS)
+
+test: unit e2e ## everything that must hold, but lint and race detector
+
+unit: ## tests of all packages
+	go test $$(go list ./... | grep -v '^antipode/test')
+
+e2e: build ## end-to-end tests against the real binary
+	go test -count=1 -timeout 12m ./test/...
+
+race: ## the race detector on the engine
+	go test -race $(RACE_PACKAGES)
+
+lint: $(LINT) ## formatting and lint, the house rules included
+	$(LINT) run ./...
+
+$(LINT):
+	GOBIN=$(CURDIR)/$(BIN) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
+
+fmt: $(LINT) ## format
+	$(LINT) fmt ./...
+
+check: ## format, lint and short tests: before each commit
+	$(MAKE) lint
+	go test -short $$(go list ./... | grep -v '^antipode/test')
+
+bench: ## benchmarks of the packages
+	go test -run '^$$' -bench . -benchmem ./...
+
+clean: ## remove what was built (not the data)
+	rm -rf $(BIN)

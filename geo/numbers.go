@@ -1,0 +1,101 @@
+package geo
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// LaneCount is the number of lanes of a range. It is fixed when a stamp is made:
+// changing it would break the order within partitions.
+const LaneCount = 32
+
+// Lane is a hash of the partition modulo LaneCount. All changes of one partition
+// travel on one lane.
+type Lane uint8
+
+// Seq numbers the changes of one stream densely from 1.
+type Seq uint64
+
+// Hash chains the records of a stream: each record carries the hash of the one
+// before it; the first carries zero.
+type Hash uint64
+
+// Epoch is one reign of a primary: a number and the location that minted it.
+// The higher one wins; equal numbers are told apart by location (R19).
+type Epoch struct {
+	Number   uint64
+	Location Location
+}
+
+// IsZero reports whether no epoch was ever minted.
+func (e Epoch) IsZero() bool { return e.Number == 0 }
+
+// Compare returns -1, 0 or +1.
+func (e Epoch) Compare(o Epoch) int {
+	switch {
+	case e.Number < o.Number:
+		return -1
+	case e.Number > o.Number:
+		return 1
+	}
+	return strings.Compare(string(e.Location), string(o.Location))
+}
+
+func (e Epoch) String() string { return fmt.Sprintf("%d@%s", e.Number, e.Location) }
+
+// Timestamp is a commit time: 100 ns ticks since the Unix epoch, UTC. Within a
+// range it strictly increases; its lowest bit tells the two locations of a pair
+// apart (R6), so no two commits of a pair ever share one.
+type Timestamp uint64
+
+// TicksPerSecond is the resolution of a Timestamp.
+const TicksPerSecond = 10_000_000
+
+// secondsYear1 is the number of seconds from 0001-01-01 to 1970-01-01.
+const secondsYear1 = 62135596800
+
+// TimestampOf converts a wall-clock reading, cutting to 100 ns. A time before
+// 1970 gives zero.
+func TimestampOf(t time.Time) Timestamp {
+	sec := t.Unix() // Not UnixNano, which wraps before 1678 and after 2262.
+	if sec < 0 {
+		return 0
+	}
+	return Timestamp(sec)*TicksPerSecond + Timestamp(t.Nanosecond()/100)
+}
+
+// Time returns the instant in UTC.
+func (t Timestamp) Time() time.Time {
+	return time.Unix(int64(t/TicksPerSecond), int64(t%TicksPerSecond)*100).UTC()
+}
+
+// Ticks returns 100 ns ticks since 0001-01-01, the form blob ETags are made of.
+func (t Timestamp) Ticks() uint64 { return uint64(t) + secondsYear1*TicksPerSecond }
+
+func (t Timestamp) String() string { return t.Time().Format("2006-01-02T15:04:05.0000000Z") }
+
+// Stream names the ordered changes of one (account, epoch, range, lane). The
+// range is the source's.
+type Stream struct {
+	Account Account
+	Epoch   Epoch
+	Range   RangeID
+	Lane    Lane
+}
+
+// Compare orders streams by account, epoch, range and lane.
+func (s Stream) Compare(o Stream) int {
+	return cmp.Or(cmp.Compare(s.Account, o.Account), s.Epoch.Compare(o.Epoch), cmp.Compare(s.Range, o.Range), cmp.Compare(s.Lane, o.Lane))
+}
+
+func (s Stream) String() string {
+	return fmt.Sprintf("%s/%s/r%d/l%d", s.Account, s.Epoch, s.Range, s.Lane)
+}
+
+// Head is the last record of a stream as somebody knows it.
+type Head struct {
+	Seq  Seq
+	Hash Hash
+}

@@ -1,0 +1,59 @@
+// Package storageerr is the one table of error codes: status, code and message
+// as the public REST reference words them. Lower packages return a Row (or a
+// Row with details); api turns it into an answer in one function.
+package storageerr
+
+import "errors"
+
+// Row is one error of the protocol. Rows are compared by identity of their
+// fields, so errors.Is works on wrapped rows.
+type Row struct {
+	Status  int
+	Code    string
+	Message string
+}
+
+// Error makes a Row an error.
+func (r Row) Error() string { return r.Code + ": " + r.Message }
+
+// Detail is one extra element of an XML error body, such as HeaderName.
+type Detail struct{ Name, Value string }
+
+// Error is a Row with what the answer needs beyond it.
+type Error struct {
+	Row
+	// Details are written after Message in XML bodies, in order.
+	Details []Detail
+}
+
+// Unwrap lets errors.Is find the Row.
+func (e *Error) Unwrap() error { return e.Row }
+
+// With returns the row with details given as name, value pairs.
+func (r Row) With(pairs ...string) *Error {
+	e := &Error{Row: r}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		e.Details = append(e.Details, Detail{pairs[i], pairs[i+1]})
+	}
+	return e
+}
+
+// Saying returns the row with another message, where the protocol's text holds a
+// value of the request.
+func (r Row) Saying(message string) Row {
+	r.Message = message
+	return r
+}
+
+// Of finds the protocol error in err's chain. ok is false where there is none:
+// such an error is ours and answers InternalError.
+func Of(err error) (e *Error, ok bool) {
+	if errors.As(err, &e) {
+		return e, true
+	}
+	var r Row
+	if errors.As(err, &r) {
+		return &Error{Row: r}, true
+	}
+	return nil, false
+}

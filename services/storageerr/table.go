@@ -1,0 +1,76 @@
+package storageerr
+
+// Rows are named by cause, since one code may answer with two statuses.
+var (
+	AccountNotFound       = Row{404, "ResourceNotFound", "The specified resource does not exist."}
+	AuthenticationFailed  = Row{403, "AuthenticationFailed", "Server failed to authenticate the request. Make sure the value of Authorization header is formed correctly including the signature."}
+	InvalidAuthentication = Row{400, "InvalidAuthenticationInfo", "Authentication information is not given in the correct format. Check the value of Authorization header."}
+	NoAuthentication      = Row{401, "NoAuthenticationInformation", "Server failed to authenticate the request. Please refer to the information in the www-authenticate header."}
+	BearerRefused         = Row{401, "InvalidAuthenticationInfo", "Server failed to authenticate the request. Please refer to the information in the www-authenticate header."}
+	WriteOnSecondary      = Row{403, "InsufficientAccountPermissions", "Write operations are not allowed."}
+	ReadsDisabled         = Row{403, "InsufficientAccountPermissions", "Read operations are currently disabled."}
+	AccountAlreadyExists  = Row{409, "AccountAlreadyExists", "The specified account already exists."}
+
+	InvalidInput           = Row{400, "InvalidInput", "One of the request inputs is not valid."}
+	OutOfRangeInput        = Row{400, "OutOfRangeInput", "One of the request inputs is out of range."}
+	NameLengthOutOfRange   = Row{400, "OutOfRangeInput", "The specified resource name length is not within the permissible limits."}
+	InvalidResourceName    = Row{400, "InvalidResourceName", "The specifed resource name contains invalid characters."}
+	InvalidURI             = Row{400, "InvalidUri", "The requested URI does not represent any resource on the server."}
+	NoHostInformation      = Row{400, "HostInformationNotPresent", "The required host information is not present in the request. You must send a non-empty Host header or include the absolute URI in the request line."}
+	InvalidHeaderValue     = Row{400, "InvalidHeaderValue", "The value for one of the HTTP headers is not in the correct format."}
+	MissingRequiredHeader  = Row{400, "MissingRequiredHeader", "A required HTTP header was not specified."}
+	UnsupportedHeader      = Row{400, "UnsupportedHeader", "One of the HTTP headers specified in the request is not supported."}
+	InvalidQueryParameter  = Row{400, "InvalidQueryParameterValue", "Value for one of the query parameters specified in the request URI is invalid."}
+	OutOfRangeQueryParam   = Row{400, "OutOfRangeQueryParameterValue", "One of the query parameters specified in the request URI is outside the permissible range."}
+	MissingContentLength   = Row{411, "MissingContentLengthHeader", "The Content-Length header was not specified."}
+	RequestBodyTooLarge    = Row{413, "RequestBodyTooLarge", "The request body is too large and exceeds the maximum permissible limit."}
+	UnsupportedHTTPVerb    = Row{405, "UnsupportedHttpVerb", "The resource doesn't support the specified HTTP verb."}
+	NotImplemented         = Row{501, "NotImplemented", "The requested operation is not implemented on the specified resource."}
+	InternalError          = Row{500, "InternalError", "The server encountered an internal error. Please retry the request."}
+	OperationTimedOut      = Row{500, "OperationTimedOut", "The operation could not be completed within the permitted time."}
+	ServerBusy             = Row{503, "ServerBusy", "The server is currently unable to receive requests. Please retry your request."}
+	ConditionNotMet        = Row{412, "ConditionNotMet", "The condition specified using HTTP conditional header(s) is not met."}
+	NotModified            = Row{304, "ConditionNotMet", "The condition specified using HTTP conditional header(s) is not met."}
+	MultipleConditions     = Row{400, "MultipleConditionHeadersNotSupported", "Multiple condition headers are not supported."}
+	UnsatisfiableCondition = Row{400, "UnsatisfiableCondition", "The request includes an unsatisfiable condition for this operation."}
+	InvalidMD5             = Row{400, "InvalidMd5", "The MD5 value specified in the request is invalid. The MD5 value must be 128 bits and Base64-encoded."}
+	MD5Mismatch            = Row{400, "Md5Mismatch", "The MD5 value specified in the request did not match with the MD5 value calculated by the server."}
+	CRC64Mismatch          = Row{400, "Crc64Mismatch", "The CRC64 value specified in the request did not match with the CRC64 value calculated by the server."}
+	BothCRC64AndMD5        = Row{400, "BothCrc64AndMd5HeaderPresent", "Both x-ms-content-crc64 header and Content-MD5 header are present."}
+	InvalidMetadata        = Row{400, "InvalidMetadata", "The specified metadata is invalid. It includes characters that are not permitted."}
+	EmptyMetadataKey       = Row{400, "EmptyMetadataKey", "The key for one of the metadata key-value pairs is empty."}
+	MetadataTooLarge       = Row{400, "MetadataTooLarge", "The size of the specified metadata exceeds the maximum size permitted."}
+
+	// Table service.
+	TableAlreadyExists    = Row{409, "TableAlreadyExists", "The table specified already exists."}
+	TableBeingDeleted     = Row{409, "TableBeingDeleted", "The specified table is being deleted."}
+	TableNotFound         = Row{404, "TableNotFound", "The table specified does not exist."}
+	ResourceNotFound      = Row{404, "ResourceNotFound", "The specified resource does not exist."}
+	EntityAlreadyExists   = Row{409, "EntityAlreadyExists", "The specified entity already exists."}
+	UpdateConditionNotMet = Row{412, "UpdateConditionNotSatisfied", "The update condition specified in the request was not satisfied."}
+	PropertiesNeedValue   = Row{400, "PropertiesNeedValue", "The values are not specified for all properties in the entity."}
+	TooManyProperties     = Row{400, "TooManyProperties", "The entity contains more properties than allowed. Each entity can include up to 252 properties to store data. Each entity also has 3 system properties."}
+	PropertyNameInvalid   = Row{400, "PropertyNameInvalid", "The property name is invalid."}
+	PropertyNameTooLong   = Row{400, "PropertyNameTooLong", "The property name exceeds the maximum allowed length (255)."}
+	PropertyValueTooLarge = Row{400, "PropertyValueTooLarge", "The property value exceeds the maximum allowed size (64KB). If the property value is a string, it is UTF-16 encoded and the maximum number of characters should be 32K or less."}
+	EntityTooLarge        = Row{400, "EntityTooLarge", "The entity is larger than the maximum allowed size (1MB)."}
+	DuplicateProperties   = Row{400, "DuplicatePropertiesSpecified", "A property is specified more than one time."}
+	QuerySyntax           = Row{400, "InvalidInput", "Bad Request - Error in query syntax."}
+	TableMethodNotAllowed = Row{405, "MethodNotAllowed", "The requested method is not allowed on the specified resource."}
+	AtomNotSupported      = Row{415, "AtomFormatNotSupported", "Atom format is not supported."}
+	JSONVerboseNotSupport = Row{415, "JsonVerboseFormatNotSupported", "JSON Verbose format is not supported."}
+	JSONNotSupported      = Row{415, "JsonFormatNotSupported", "JSON format is not supported."}
+	MediaTypeNotSupported = Row{415, "MediaTypeNotSupported", "None of the provided media types are supported."}
+	XMethodNotUsingPost   = Row{400, "XMethodNotUsingPost", "The request uses X-HTTP-Method with an HTTP verb other than POST."}
+	XMethodIncorrectValue = Row{400, "XMethodIncorrectValue", "The specified X-HTTP-Method is invalid."}
+	XMethodIncorrectCount = Row{400, "XMethodIncorrectCount", "More than one X-HTTP-Method is specified."}
+
+	// Blob service.
+	ContainerAlreadyExists = Row{409, "ContainerAlreadyExists", "The specified container already exists."}
+	ContainerNotFound      = Row{404, "ContainerNotFound", "The specified container does not exist."}
+	ContainerBeingDeleted  = Row{409, "ContainerBeingDeleted", "The specified container is being deleted. Try operation later."}
+	BlobAlreadyExists      = Row{409, "BlobAlreadyExists", "The specified blob already exists."}
+	BlobNotFound           = Row{404, "BlobNotFound", "The specified blob does not exist."}
+	InvalidRange           = Row{416, "InvalidRange", "The range specified is invalid for the current size of the resource."}
+	LeaseNotPresentOnBlob  = Row{412, "LeaseNotPresentWithBlobOperation", "There is currently no lease on the blob."}
+)
