@@ -1,0 +1,98 @@
+package change
+
+import (
+	"encoding/binary"
+
+	"antipode/geo"
+)
+
+// StreamHead is a stream of the closed record's range with its last number.
+type StreamHead struct {
+	Account geo.Account
+	Epoch   geo.Epoch
+	Lane    geo.Lane
+	Seq     geo.Seq
+}
+
+// Closed is the promise of a source range, committed in its log: no commit at or
+// before T will follow. Heads are the last numbers, as of T, of every stream that
+// changed in (T0, T], held-back streams included; of every stream when Full.
+//
+// A receiver whose committed closed time for the range is at least T0 may take it;
+// another asks for the full set (R12).
+type Closed struct {
+	Origin geo.Location
+	Range  geo.RangeID
+	Full   bool
+	T0, T  geo.Timestamp
+	Heads  []StreamHead
+}
+
+// Stream names the stream of a head of this closed record.
+func (c *Closed) Stream(h StreamHead) geo.Stream {
+	return geo.Stream{Account: h.Account, Epoch: h.Epoch, Range: c.Range, Lane: h.Lane}
+}
+
+// AppendClosed appends the encoded closed record. It has no checksum of its own:
+// frame and group carry one over it.
+func AppendClosed(dst []byte, c *Closed) []byte {
+	flags := byte(0)
+	if c.Full {
+		flags = 1
+	}
+	dst = append(dst, formatVersion, flags)
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(c.Range))
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(c.T0))
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(c.T))
+	dst = appendShort(dst, string(c.Origin))
+	dst = binary.AppendUvarint(dst, uint64(len(c.Heads)))
+	for _, h := range c.Heads {
+		dst = appendShort(dst, string(h.Account))
+		dst = binary.LittleEndian.AppendUint64(dst, h.Epoch.Number)
+		dst = appendShort(dst, string(h.Epoch.Location))
+		dst = append(dst, byte(h.Lane))
+		dst = binary.AppendUvarint(dst, uint64(h.Seq))
+	}
+	return dst
+}
+
+// ParseClosed decodes a closed record that fills b.
+func ParseClosed(b []byte) (Closed, error) {
+	rd := reader{b: b}
+	c := readClosed(&rd)
+	if rd.failed || len(rd.b) != 0 {
+		return Closed{}, ErrMalformed
+	}
+	return c, nil
+}
+
+func readClosed(rd *reader) Closed {
+	var c Closed
+	version, flags := rd.byte(), rd.byte()
+	if version != formatVersion || flags > 1 {
+		rd.failed = true
+		return c
+	}
+	c.Full = flags == 1
+	c.Range = geo.RangeID(rd.uint32())
+	c.T0 = geo.Timestamp(rd.uint64())
+	c.T = geo.Timestamp(rd.uint64())
+	c.Origin = geo.Location(rd.short())
+	count := rd.count(12)
+	if count > 0 {
+		c.Heads = make([]StreamHead, 0, count)
+	}
+	for range count {
+		var h StreamHead
+		h.Account = geo.Account(rd.short())
+		h.Epoch.Number = rd.uint64()
+		h.Epoch.Location = geo.Location(rd.short())
+		h.Lane = geo.Lane(rd.byte())
+		h.Seq = geo.Seq(rd.uvarint())
+		if h.Lane >= geo.LaneCount {
+			rd.failed = true
+		}
+		c.Heads = append(c.Heads, h)
+	}
+	return c
+}

@@ -1,0 +1,312 @@
+package change
+
+import (
+	"encoding/hex"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"antipode/geo"
+	"antipode/stamp/extent"
+	"antipode/stamp/keys"
+
+	"github.com/stretchr/testify/require"
+)
+
+var rewrite = flag.Bool("rewrite", false, "add missing lines to the golden files")
+
+// goldenCase is one line of a golden file.
+type goldenCase struct{ name, value string }
+
+// requireGolden compares cases with a golden file, line by line. With -rewrite it
+// adds the cases that are not there yet; it never changes a line that is, since
+// that line may be on somebody's disk.
+func requireGolden(t *testing.T, path string, cases []goldenCase) {
+	t.Helper()
+	want := readGolden(t, path)
+	var added strings.Builder
+	for _, c := range cases {
+		old, ok := want[c.name]
+		delete(want, c.name)
+		switch {
+		case ok:
+			require.Equal(t, old, c.value, "the encoding of %q changed", c.name)
+		case *rewrite:
+			fmt.Fprintf(&added, "%s: %s\n", c.name, c.value)
+		default:
+			t.Errorf("%q is not in %s: run with -rewrite", c.name, path)
+		}
+	}
+	require.Empty(t, want, "%s holds lines that no case checks", path)
+	if added.Len() == 0 {
+		return
+	}
+	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	require.NoError(t, err)
+	_, err = f.WriteString(added.String())
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+}
+
+func readGolden(t testing.TB, path string) map[string]string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if !*rewrite {
+		require.NoError(t, err)
+	}
+	lines := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSpace(line)
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		name, value, ok := strings.Cut(line, ": ")
+		require.True(t, ok, "%s: %q", path, line)
+		require.NotContains(t, lines, name)
+		lines[name] = value
+	}
+	return lines
+}
+
+// What the golden files hold.
+var (
+	goldenEpoch     = geo.Epoch{Number: 3, Location: "north"}
+	goldenStream    = geo.Stream{Account: "acct", Epoch: goldenEpoch, Range: 4, Lane: 6}
+	goldenPartition = keys.Partition{
+		Service: geo.Table, Account: "acct", Container: "people",
+		Generation: keys.Generation{Epoch: 1, Created: 17_000_000_000_000_000}, Object: "Smith",
+	}
+
+	goldenRecords = map[string]Record{
+		"set": {
+			Epoch: goldenEpoch, Range: 4, Lane: goldenPartition.Lane(), Service: geo.Table, Account: "acct",
+			Seq: 1, CommitTime: 17_000_000_000_000_002, Partition: goldenPartition.Append(nil),
+			Ops: []Op{{Row: keys.AppendString(nil, "Ben"), Value: []byte("v1")}},
+		},
+		"set, delete and a chunk": {
+			Epoch: goldenEpoch, Range: 4, Lane: goldenPartition.Lane(), Service: geo.Table, Account: "acct",
+			Seq: 2, Prev: 0x1122334455667788, CommitTime: 17_000_000_000_000_004, Partition: goldenPartition.Append(nil),
+			Ops: []Op{
+				{Row: []byte{}, Value: []byte{}},
+				{Row: keys.AppendString(nil, "Ben"), Delete: true},
+			},
+			Chunks: []extent.Ref{{ID: extent.ChunkID{0: 0xc0, 15: 0xff}, Length: 4096, CRC: 0xdeadbeef}},
+		},
+		"not shipped": {Lane: 31, Service: geo.Blob, Account: "lrs", Epoch: geo.Epoch{Number: 1}, CommitTime: 2, Partition: []byte{}},
+	}
+
+	goldenClosed = map[string]Closed{
+		"delta": {Origin: "north", Range: 4, T0: 17_000_000_000_000_000, T: 17_000_000_000_000_004, Heads: []StreamHead{
+			{Account: "acct", Epoch: goldenEpoch, Lane: 6, Seq: 2},
+			{Account: "other", Epoch: geo.Epoch{Number: 1, Location: "north"}, Lane: 31, Seq: 300},
+		}},
+		"full":     {Origin: "north", Range: 4, Full: true, T: 17_000_000_000_000_004},
+		"received": {Origin: "north", Range: 4, T: 17_000_000_000_000_004},
+	}
+
+	goldenCursors = map[string]Cursor{
+		"at its head": {Applied: geo.Head{Seq: 2, Hash: 0x1122334455667788}},
+		"behind": {Applied: geo.Head{Seq: 2, Hash: 0x1122334455667788}, Sync: 17_000_000_000_000_004, Pairs: []Pair{
+			{17_000_000_000_000_006, 5}, {17_000_000_000_000_008, 9},
+		}},
+	}
+
+	goldenGates = map[string]Gate{
+		"absent":                {},
+		"primary, numbered":     {Epoch: goldenEpoch, Role: RolePrimary, Open: true, Numbered: true},
+		"primary, not numbered": {Epoch: goldenEpoch, Role: RolePrimary, Open: true},
+		"primary, closed":       {Epoch: goldenEpoch, Role: RolePrimary, Numbered: true},
+		"secondary":             {Epoch: goldenEpoch, Role: RoleSecondary, Open: true},
+	}
+
+	goldenHead    = geo.Head{Seq: 2, Hash: 0x1122334455667788}
+	goldenApplied = AppliedState{Index: 258, Term: 7, Group: GroupID{7, 12}, Last: 17_000_000_000_000_004}
+)
+
+func goldenRecord(t testing.TB, name string) []byte {
+	r := goldenRecords[name]
+	b, err := AppendRecord(nil, &r)
+	require.NoError(t, err)
+	return b
+}
+
+// goldenGroup holds one part of each kind.
+func goldenGroup(t testing.TB) []byte {
+	var b Builder
+	for _, name := range []string{"set", "set, delete and a chunk"} {
+		r := goldenRecords[name]
+		_, err := b.Record(&r)
+		require.NoError(t, err)
+	}
+	received := goldenRecord(t, "set")
+	r, err := ParseRecord(received)
+	require.NoError(t, err)
+	b.Received(received, &r, true)
+	b.Received(received, &r, false)
+	b.Closed(17_000_000_000_000_006)
+	c := goldenClosed["delta"]
+	b.ReceivedClosed(&c)
+	b.Gate("acct", goldenGates["primary, numbered"])
+	b.Generation(keys.ClosedGeneration(4, geo.Table, "acct", "people", goldenPartition.Generation))
+	b.Trim(goldenStream, 2)
+	return b.Finish(GroupID{7, 12}, GroupID{7, 11})
+}
+
+func goldenSmallGroup(t testing.TB) []byte {
+	var b Builder
+	r := goldenRecords["set"]
+	_, err := b.Record(&r)
+	require.NoError(t, err)
+	return b.Finish(GroupID{7, 12}, GroupID{7, 11})
+}
+
+func goldenFrames(t testing.TB) map[string]Frame {
+	c := goldenClosed["delta"]
+	records := [][]byte{goldenRecord(t, "set"), goldenRecord(t, "set, delete and a chunk")}
+	return map[string]Frame{
+		"records and closed": {Origin: "north", Range: 4, Records: records, Closed: &c},
+		"record alone":       {Origin: "north", Range: 4, Records: records[:1]},
+		"closed alone":       {Origin: "north", Range: 4, Closed: &c},
+	}
+}
+
+func hexCase(name string, b []byte) goldenCase { return goldenCase{name, hex.EncodeToString(b)} }
+
+// The bytes of version 1 stay what they are: every format is written as its golden
+// file holds it. docs/format/change.md walks through one of each.
+func TestGolden(t *testing.T) {
+	var record, group, frame, closed, cursor, gate []goldenCase
+	for _, name := range []string{"set", "set, delete and a chunk", "not shipped"} {
+		b := goldenRecord(t, name)
+		record = append(record, hexCase(name, b), goldenCase{"hash of " + name, fmt.Sprintf("%016x", uint64(HashOf(b)))})
+	}
+	var empty Builder
+	group = append(group, hexCase("one record", goldenSmallGroup(t)), hexCase("every part", goldenGroup(t)),
+		hexCase("no parts", empty.Finish(GroupID{1, 1}, GroupID{})))
+	frames := goldenFrames(t)
+	for _, name := range []string{"records and closed", "record alone", "closed alone"} {
+		f := frames[name]
+		frame = append(frame, hexCase(name, AppendFrame(nil, &f)))
+	}
+	for _, name := range []string{"delta", "full", "received"} {
+		c := goldenClosed[name]
+		closed = append(closed, hexCase(name, AppendClosed(nil, &c)))
+	}
+	for _, name := range []string{"at its head", "behind"} {
+		c := goldenCursors[name]
+		cursor = append(cursor, hexCase(name, AppendCursor(nil, &c)))
+	}
+	for _, name := range []string{"absent", "primary, numbered", "primary, not numbered", "primary, closed", "secondary"} {
+		gate = append(gate, hexCase(name, AppendGate(nil, goldenGates[name])))
+	}
+	requireGolden(t, "testdata/record.golden", record)
+	requireGolden(t, "testdata/group.golden", group)
+	requireGolden(t, "testdata/frame.golden", frame)
+	requireGolden(t, "testdata/closed.golden", closed)
+	requireGolden(t, "testdata/cursor.golden", cursor)
+	requireGolden(t, "testdata/gate.golden", gate)
+	requireGolden(t, "testdata/head.golden", []goldenCase{hexCase("head", AppendHead(nil, goldenHead)),
+		hexCase("none", AppendHead(nil, geo.Head{}))})
+	requireGolden(t, "testdata/applied.golden", []goldenCase{hexCase("applied", AppendApplied(nil, goldenApplied)),
+		hexCase("nothing", AppendApplied(nil, AppliedState{}))})
+}
+
+// goldenBytes is one value of a golden file.
+func goldenBytes(t testing.TB, file, name string) []byte {
+	t.Helper()
+	text, ok := readGolden(t, "testdata/"+file+".golden")[name]
+	require.True(t, ok, "%s: %s", file, name)
+	b, err := hex.DecodeString(text)
+	require.NoError(t, err)
+	return b
+}
+
+// What stands in the golden files is still read, as the value that wrote it (frozen
+// files, each decoder).
+func TestGoldenIsRead(t *testing.T) {
+	for name, want := range goldenRecords {
+		b := goldenBytes(t, "record", name)
+		got, err := ParseRecord(b)
+		require.NoError(t, err, name)
+		require.Equal(t, want, got, name)
+		h, err := ParseHeader(b)
+		require.NoError(t, err, name)
+		require.Equal(t, Header{want.Stream(), want.Seq, want.Prev, want.CommitTime}, h, name)
+	}
+	for name, want := range goldenFrames(t) {
+		got, err := ParseFrame(goldenBytes(t, "frame", name))
+		require.NoError(t, err, name)
+		require.Equal(t, want, got, name)
+	}
+	for name, want := range goldenClosed {
+		got, err := ParseClosed(goldenBytes(t, "closed", name))
+		require.NoError(t, err, name)
+		require.Equal(t, want, got, name)
+	}
+	for name, want := range goldenCursors {
+		got, err := ParseCursor(goldenBytes(t, "cursor", name))
+		require.NoError(t, err, name)
+		require.Equal(t, want, got, name)
+	}
+	for name, want := range goldenGates {
+		got, err := ParseGate(goldenBytes(t, "gate", name))
+		require.NoError(t, err, name)
+		require.Equal(t, want, got, name)
+	}
+	head, err := ParseHead(goldenBytes(t, "head", "head"))
+	require.NoError(t, err)
+	require.Equal(t, goldenHead, head)
+	applied, err := ParseApplied(goldenBytes(t, "applied", "applied"))
+	require.NoError(t, err)
+	require.Equal(t, goldenApplied, applied)
+	requireGoldenGroup(t, goldenBytes(t, "group", "every part"))
+}
+
+func requireGoldenGroup(t *testing.T, b []byte) {
+	g, err := ParseGroup(b)
+	require.NoError(t, err)
+	require.Equal(t, GroupID{7, 12}, g.ID)
+	require.Equal(t, GroupID{7, 11}, g.Pred)
+	var kinds []PartKind
+	require.NoError(t, g.Parts(func(kind PartKind, body []byte) error {
+		kinds = append(kinds, kind)
+		switch kind {
+		case PartChange, PartReceived, PartReceivedCursor:
+			_, err := ParseRecord(body)
+			require.NoError(t, err)
+		case PartClosed:
+			ts, err := ParseClosedTime(body)
+			require.NoError(t, err)
+			require.EqualValues(t, 17_000_000_000_000_006, ts)
+		case PartReceivedClosed:
+			c, err := ParseClosed(body)
+			require.NoError(t, err)
+			require.Equal(t, goldenClosed["delta"], c)
+		case PartGate:
+			a, gate, err := ParseGatePart(body)
+			require.NoError(t, err)
+			require.EqualValues(t, "acct", a)
+			require.Equal(t, goldenGates["primary, numbered"], gate)
+		case PartGeneration:
+			require.Equal(t, keys.ClosedGeneration(4, geo.Table, "acct", "people", goldenPartition.Generation), body)
+		case PartTrim:
+			s, n, err := ParseTrim(body)
+			require.NoError(t, err)
+			require.Equal(t, goldenStream, s)
+			require.EqualValues(t, 2, n)
+		}
+		return nil
+	}))
+	require.Equal(t, []PartKind{
+		PartChange, PartChange, PartReceived, PartReceivedCursor, PartClosed,
+		PartReceivedClosed, PartGate, PartGeneration, PartTrim,
+	}, kinds)
+	require.True(t, NamesChunks(b))
+	refs, err := GroupChunks(b)
+	require.NoError(t, err)
+	require.Equal(t, goldenRecords["set, delete and a chunk"].Chunks, refs)
+}

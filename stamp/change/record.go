@@ -1,0 +1,264 @@
+package change
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+
+	"antipode/geo"
+	"antipode/stamp/extent"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// Errors of decoding and of the chain.
+var (
+	// ErrMalformed: the bytes are no record, group, frame or closed record.
+	ErrMalformed = errors.New("change: malformed")
+	// ErrChecksum: the CRC32C does not fit the bytes.
+	ErrChecksum = errors.New("change: wrong CRC32C")
+	// ErrVersion: written by a later format version.
+	ErrVersion = errors.New("change: unknown format version")
+)
+
+// formatVersion is the first byte of every record, group, frame and closed record.
+const formatVersion = 1
+
+// RecordBytesMax bounds one record. A 4 MiB entity group transaction fits with
+// its keys.
+const RecordBytesMax = 6 << 20
+
+// castagnoli is the table of CRC32C, the checksum of every format here.
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// Op sets or deletes one key of the record's partition.
+type Op struct {
+	// Delete says that the key is deleted; Value is empty then.
+	Delete bool
+	// Row is the key within the partition.
+	Row []byte
+	// Value is what the key is set to.
+	Value []byte
+}
+
+// Record is the committed effect of one command on one partition.
+type Record struct {
+	// Epoch is the reign it was committed under; its location is the origin.
+	Epoch   geo.Epoch
+	Range   geo.RangeID
+	Lane    geo.Lane
+	Service geo.Service
+	Account geo.Account
+	// Seq numbers the record in its stream; zero is a change that is not
+	// shipped (R10).
+	Seq geo.Seq
+	// Prev is the hash of the record before it in the stream.
+	Prev       geo.Hash
+	CommitTime geo.Timestamp
+	// Partition is the encoded prefix that all keys share (keys.Partition).
+	Partition []byte
+	Ops       []Op
+	// Chunks are the payload chunks the ops name (R3, R9).
+	Chunks []extent.Ref
+}
+
+// Stream names the stream the record belongs to.
+func (r *Record) Stream() geo.Stream {
+	return geo.Stream{Account: r.Account, Epoch: r.Epoch, Range: r.Range, Lane: r.Lane}
+}
+
+// Fixed offsets of the record header; see docs/format/change.md.
+const (
+	recLane    = 2
+	recService = 3
+	recLength  = 4
+	recSeq     = 8
+	recPrev    = 16
+	recTime    = 24
+	recEpoch   = 32
+	recRange   = 40
+	recHeader  = 44
+	crcLen     = 4
+	chunkLen   = 24
+)
+
+// AppendRecord appends the encoded record. It refuses what a decoder would.
+func AppendRecord(dst []byte, r *Record) ([]byte, error) {
+	if len(r.Account) == 0 || len(r.Account) > 255 || len(r.Epoch.Location) > 255 || len(r.Partition) > 1<<16-1 {
+		return dst, fmt.Errorf("%w: account, location or partition over its length", ErrMalformed)
+	}
+	if r.Lane >= geo.LaneCount {
+		return dst, fmt.Errorf("%w: lane %d of %d", ErrMalformed, r.Lane, geo.LaneCount)
+	}
+	start := len(dst)
+	dst = append(dst, formatVersion, 0, byte(r.Lane), byte(r.Service), 0, 0, 0, 0)
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(r.Seq))
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(r.Prev))
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(r.CommitTime))
+	dst = binary.LittleEndian.AppendUint64(dst, r.Epoch.Number)
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(r.Range))
+	dst = appendShort(dst, string(r.Epoch.Location))
+	dst = appendShort(dst, string(r.Account))
+	dst = binary.LittleEndian.AppendUint16(dst, uint16(len(r.Partition)))
+	dst = append(dst, r.Partition...)
+	dst = binary.AppendUvarint(dst, uint64(len(r.Ops)))
+	for _, op := range r.Ops {
+		dst = appendOp(dst, op)
+	}
+	dst = binary.AppendUvarint(dst, uint64(len(r.Chunks)))
+	for _, c := range r.Chunks {
+		dst = append(dst, c.ID[:]...)
+		dst = binary.LittleEndian.AppendUint32(dst, c.Length)
+		dst = binary.LittleEndian.AppendUint32(dst, c.CRC)
+	}
+	n := len(dst) - start + crcLen
+	if n > RecordBytesMax {
+		return dst[:start], fmt.Errorf("%w: record of %d bytes, at most %d", ErrMalformed, n, RecordBytesMax)
+	}
+	binary.LittleEndian.PutUint32(dst[start+recLength:], uint32(n))
+	return binary.LittleEndian.AppendUint32(dst, crc32.Checksum(dst[start:], castagnoli)), nil
+}
+
+func appendOp(dst []byte, op Op) []byte {
+	kind := byte(opSet)
+	if op.Delete {
+		kind = opDelete
+	}
+	dst = append(dst, kind)
+	dst = binary.AppendUvarint(dst, uint64(len(op.Row)))
+	dst = append(dst, op.Row...)
+	if op.Delete {
+		return dst
+	}
+	dst = binary.AppendUvarint(dst, uint64(len(op.Value)))
+	return append(dst, op.Value...)
+}
+
+const (
+	opSet    = 1
+	opDelete = 2
+)
+
+// appendShort appends a name with its length in one byte. A longer name is a bug of
+// the caller: cut, it would be the name of something else.
+func appendShort(dst []byte, s string) []byte {
+	if len(s) > 255 {
+		panic(fmt.Sprintf("change: name of %d bytes, at most 255", len(s)))
+	}
+	dst = append(dst, byte(len(s)))
+	return append(dst, s...)
+}
+
+// HashOf is the hash that the next record of the stream carries as Prev: over
+// the whole encoded record, its own Prev included, so it stands for the chain.
+func HashOf(encoded []byte) geo.Hash { return geo.Hash(xxhash.Sum64(encoded)) }
+
+// RecordLen returns the length of the record at the front of b, without checking more.
+func RecordLen(b []byte) (int, error) {
+	if len(b) < recHeader+crcLen {
+		return 0, ErrMalformed
+	}
+	if b[0] != formatVersion {
+		return 0, ErrVersion
+	}
+	n := int(binary.LittleEndian.Uint32(b[recLength:]))
+	if n < recHeader+crcLen || n > RecordBytesMax || n > len(b) {
+		return 0, ErrMalformed
+	}
+	return n, nil
+}
+
+// ParseRecord decodes one record that fills b, after checking its CRC32C. The
+// byte slices of the result alias b.
+func ParseRecord(b []byte) (Record, error) {
+	var r Record
+	n, err := RecordLen(b)
+	if err != nil {
+		return r, err
+	}
+	if n != len(b) {
+		return r, ErrMalformed
+	}
+	body := b[:n-crcLen]
+	if crc32.Checksum(body, castagnoli) != binary.LittleEndian.Uint32(b[n-crcLen:]) {
+		return r, ErrChecksum
+	}
+	r.Lane = geo.Lane(b[recLane])
+	r.Service = geo.Service(b[recService])
+	r.Seq = geo.Seq(binary.LittleEndian.Uint64(b[recSeq:]))
+	r.Prev = geo.Hash(binary.LittleEndian.Uint64(b[recPrev:]))
+	r.CommitTime = geo.Timestamp(binary.LittleEndian.Uint64(b[recTime:]))
+	r.Epoch.Number = binary.LittleEndian.Uint64(b[recEpoch:])
+	r.Range = geo.RangeID(binary.LittleEndian.Uint32(b[recRange:]))
+	if b[1] != 0 || r.Lane >= geo.LaneCount {
+		return r, ErrMalformed
+	}
+	return r, parseRecordTail(&r, reader{b: body[recHeader:]})
+}
+
+func parseRecordTail(r *Record, rd reader) error {
+	r.Epoch.Location = geo.Location(rd.short())
+	r.Account = geo.Account(rd.short())
+	r.Partition = rd.take(int(rd.uint16()))
+	count := rd.count(2)
+	if count > 0 {
+		r.Ops = make([]Op, 0, count)
+	}
+	for range count {
+		var op Op
+		switch rd.byte() {
+		case opSet:
+			op.Row = rd.bytes()
+			op.Value = rd.bytes()
+		case opDelete:
+			op.Delete = true
+			op.Row = rd.bytes()
+		default:
+			rd.failed = true
+		}
+		r.Ops = append(r.Ops, op)
+	}
+	chunks := rd.count(chunkLen)
+	for range chunks {
+		var c extent.Ref
+		copy(c.ID[:], rd.take(len(c.ID)))
+		c.Length = rd.uint32()
+		c.CRC = rd.uint32()
+		r.Chunks = append(r.Chunks, c)
+	}
+	if rd.failed || len(rd.b) != 0 || len(r.Account) == 0 {
+		return ErrMalformed
+	}
+	return nil
+}
+
+// Header is what can be told of a record without decoding its ops.
+type Header struct {
+	Stream     geo.Stream
+	Seq        geo.Seq
+	Prev       geo.Hash
+	CommitTime geo.Timestamp
+}
+
+// ParseHeader decodes the header of an encoded record that is trusted: part of a
+// group or outbox whose own checksum was right.
+func ParseHeader(b []byte) (Header, error) {
+	var h Header
+	if len(b) < recHeader+crcLen || b[0] != formatVersion {
+		return h, ErrMalformed
+	}
+	rd := reader{b: b[recHeader:]}
+	h.Stream.Lane = geo.Lane(b[recLane])
+	h.Seq = geo.Seq(binary.LittleEndian.Uint64(b[recSeq:]))
+	h.Prev = geo.Hash(binary.LittleEndian.Uint64(b[recPrev:]))
+	h.CommitTime = geo.Timestamp(binary.LittleEndian.Uint64(b[recTime:]))
+	h.Stream.Epoch.Number = binary.LittleEndian.Uint64(b[recEpoch:])
+	h.Stream.Range = geo.RangeID(binary.LittleEndian.Uint32(b[recRange:]))
+	h.Stream.Epoch.Location = geo.Location(rd.short())
+	h.Stream.Account = geo.Account(rd.short())
+	if rd.failed {
+		return h, ErrMalformed
+	}
+	return h, nil
+}

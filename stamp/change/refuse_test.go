@@ -1,0 +1,179 @@
+package change
+
+import (
+	"bytes"
+	"encoding/binary"
+	"strings"
+	"testing"
+
+	"antipode/geo"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The encoder refuses what a decoder would refuse, and leaves what was before it as
+// it was (table).
+func TestAppendRecordRefuses(t *testing.T) {
+	long := strings.Repeat("x", 256)
+	for name, spoil := range map[string]func(r *Record){
+		"no account":         func(r *Record) { r.Account = "" },
+		"long account":       func(r *Record) { r.Account = geo.Account(long) },
+		"long location":      func(r *Record) { r.Epoch.Location = geo.Location(long) },
+		"long partition":     func(r *Record) { r.Partition = make([]byte, 1<<16) },
+		"lane out of bounds": func(r *Record) { r.Lane = geo.LaneCount },
+		"too large":          func(r *Record) { r.Ops = []Op{{Value: make([]byte, RecordBytesMax)}} },
+	} {
+		r := goldenRecords["set"]
+		spoil(&r)
+		out, err := AppendRecord([]byte("before"), &r)
+		require.ErrorIs(t, err, ErrMalformed, name)
+		require.Equal(t, "before", string(out), name)
+
+		var b Builder
+		b.Closed(1)
+		before := b.Mark()
+		_, err = b.Record(&r)
+		require.ErrorIs(t, err, ErrMalformed, name)
+		require.Equal(t, before, b.Mark(), name)
+	}
+}
+
+// The largest record there may be is written and read; one byte more is refused on
+// both sides (the limit of RecordBytesMax).
+func TestRecordBytesMax(t *testing.T) {
+	r := goldenRecords["set"]
+	r.Ops = []Op{{Value: make([]byte, RecordBytesMax-200)}}
+	b, err := AppendRecord(nil, &r)
+	require.NoError(t, err)
+	r.Ops[0].Value = make([]byte, RecordBytesMax-200+RecordBytesMax-len(b))
+	b, err = AppendRecord(nil, &r)
+	require.NoError(t, err)
+	require.Len(t, b, RecordBytesMax)
+	_, err = ParseRecord(b)
+	require.NoError(t, err)
+
+	b = append(b[:len(b)-crcLen], 0)
+	binary.LittleEndian.PutUint32(b[recLength:], RecordBytesMax+1)
+	_, err = ParseRecord(sealed(b))
+	require.ErrorIs(t, err, ErrMalformed)
+}
+
+// A name or a cursor that its length byte cannot hold stops the program instead of
+// being written as another one (a bug of the caller).
+func TestTooLongPanics(t *testing.T) {
+	long := strings.Repeat("x", 256)
+	require.Panics(t, func() { AppendClosed(nil, &Closed{Origin: geo.Location(long)}) })
+	require.Panics(t, func() { AppendFrame(nil, &Frame{Origin: geo.Location(long)}) })
+	require.Panics(t, func() { AppendGate(nil, Gate{Epoch: geo.Epoch{Location: geo.Location(long)}}) })
+	require.Panics(t, func() { AppendCursor(nil, &Cursor{Pairs: make([]Pair, PairsMax+1)}) })
+}
+
+// edit returns b, which ends with its checksum, changed by f and with the right
+// checksum again.
+func edit(b []byte, f func(body []byte) []byte) []byte {
+	return sealed(f(bytes.Clone(b[:len(b)-crcLen])))
+}
+
+func setByte(at int, v byte) func([]byte) []byte {
+	return func(b []byte) []byte {
+		b[at] = v
+		return b
+	}
+}
+
+// A record whose checksum is right and which no encoder wrote is refused all the same,
+// a later version by its own name (table).
+func TestParseRecordRefuses(t *testing.T) {
+	b := goldenRecord(t, "set")
+	tail := len(b) - crcLen // One op, no chunks: the count of chunks is the last byte.
+	op := tail - 1 - len("\x01\x05Ben\x00\x01\x02v1")
+	for name, c := range map[string]struct {
+		b    []byte
+		want error
+	}{
+		"version 2":          {edit(b, setByte(0, 2)), ErrVersion},
+		"reserved byte":      {edit(b, setByte(1, 1)), ErrMalformed},
+		"lane out of bounds": {edit(b, setByte(recLane, geo.LaneCount)), ErrMalformed},
+		"length too small":   {edit(b, setByte(recLength, byte(len(b)-1))), ErrMalformed},
+		"unknown op":         {edit(b, setByte(op, 3)), ErrMalformed},
+		"no account":         {edit(b, func(b []byte) []byte { b[recHeader+6] = 0; return b }), ErrMalformed},
+		"many ops":           {edit(b, setByte(op-1, 0x7f)), ErrMalformed},
+		"many chunks":        {edit(b, setByte(tail-1, 1)), ErrMalformed},
+		"number in long form": {edit(b, func(b []byte) []byte {
+			b = append(b[:len(b)-1], 0x80, 0x00)
+			b[recLength]++
+			return b
+		}), ErrMalformed},
+		"byte after the chunks": {edit(b, func(b []byte) []byte {
+			b[recLength]++
+			return append(b, 0)
+		}), ErrMalformed},
+		"wrong checksum": {append(bytes.Clone(b[:tail]), 1, 2, 3, 4), ErrChecksum},
+		"empty":          {nil, ErrMalformed},
+	} {
+		_, err := ParseRecord(c.b)
+		require.ErrorIs(t, err, c.want, name)
+	}
+}
+
+// The same for frames: one that names more records than it holds, or has flags of
+// another version, is refused (table).
+func TestParseFrameRefuses(t *testing.T) {
+	frame := goldenBytes(t, "frame", "records and closed")
+	count := 6 + 1 + len("north")
+	for name, c := range map[string]struct {
+		b    []byte
+		want error
+	}{
+		"version 2":               {edit(frame, setByte(0, 2)), ErrVersion},
+		"unknown flag":            {edit(frame, setByte(1, 3)), ErrMalformed},
+		"closed not announced":    {edit(frame, setByte(1, 0)), ErrMalformed},
+		"a record of version 2":   {edit(frame, setByte(count+1, 2)), ErrVersion},
+		"more records than bytes": {edit(frame, setByte(count, 0x7f)), ErrMalformed},
+		"one record more":         {edit(frame, setByte(count, 3)), ErrMalformed}, // The closed record is none.
+		"one record less":         {edit(frame, setByte(count, 1)), ErrMalformed},
+		"wrong checksum":          {setByte(len(frame)-1, frame[len(frame)-1]^1)(bytes.Clone(frame)), ErrChecksum},
+		"empty":                   {nil, ErrMalformed},
+	} {
+		_, err := ParseFrame(c.b)
+		require.ErrorIs(t, err, c.want, name)
+	}
+}
+
+// A record that is damaged inside a frame whose own checksum is right hides none of
+// the others: the frame is cut, and that record alone is refused (R11).
+func TestFrameOneBadRecord(t *testing.T) {
+	good := goldenRecord(t, "set")
+	bad := bytes.Clone(good)
+	bad[recPrev] ^= 1
+	f, err := ParseFrame(AppendFrame(nil, &Frame{Origin: "north", Range: 4, Records: [][]byte{good, bad, good}}))
+	require.NoError(t, err)
+	require.Len(t, f.Records, 3)
+	for i, want := range []error{nil, ErrChecksum, nil} {
+		_, err := ParseRecord(f.Records[i])
+		require.ErrorIs(t, err, want)
+	}
+}
+
+// The same for groups: flags and reserved bytes of another version, parts over the end
+// and bytes behind the last part are refused (table).
+func TestParseGroupRefuses(t *testing.T) {
+	group := goldenSmallGroup(t)
+	for name, c := range map[string]struct {
+		b    []byte
+		want error
+	}{
+		"version 2":      {edit(group, setByte(0, 2)), ErrVersion},
+		"unknown flag":   {edit(group, setByte(1, 2)), ErrMalformed},
+		"reserved byte":  {edit(group, setByte(2, 1)), ErrMalformed},
+		"one part more":  {edit(group, setByte(groupCount, 2)), ErrMalformed},
+		"one part less":  {edit(group, setByte(groupCount, 0)), ErrMalformed},
+		"part too long":  {edit(group, setByte(groupHeader+1, 0xff)), ErrMalformed},
+		"wrong checksum": {setByte(8, 9)(bytes.Clone(group)), ErrChecksum},
+		"empty":          {nil, ErrMalformed},
+	} {
+		_, err := GroupChunks(c.b)
+		require.ErrorIs(t, err, c.want, name)
+	}
+	require.False(t, NamesChunks(nil))
+}

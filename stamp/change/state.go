@@ -1,0 +1,217 @@
+package change
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"antipode/geo"
+)
+
+// Role of a location for an account.
+type Role byte
+
+// The roles. Durable: never renumber.
+const (
+	RoleNone      Role = 0
+	RolePrimary   Role = 1
+	RoleSecondary Role = 2
+)
+
+// Gate says what a range may do for an account (R7). The zero value, which
+// stands for an absent gate, is closed.
+type Gate struct {
+	Epoch geo.Epoch
+	Role  Role
+	// Open: the primary takes commands of Epoch; the secondary takes records of it.
+	Open bool
+	// Numbered: changes get numbers and enter the outbox (R10).
+	Numbered bool
+}
+
+// AppendGate appends the encoded gate.
+func AppendGate(dst []byte, g Gate) []byte {
+	flags := byte(0)
+	if g.Open {
+		flags |= 1
+	}
+	if g.Numbered {
+		flags |= 2
+	}
+	dst = append(dst, formatVersion, byte(g.Role), flags)
+	dst = binary.LittleEndian.AppendUint64(dst, g.Epoch.Number)
+	return appendShort(dst, string(g.Epoch.Location))
+}
+
+// ParseGate decodes a gate that fills b.
+func ParseGate(b []byte) (Gate, error) {
+	rd := reader{b: b}
+	g := readGate(&rd)
+	if rd.failed || len(rd.b) != 0 {
+		return Gate{}, ErrMalformed
+	}
+	return g, nil
+}
+
+func readGate(rd *reader) Gate {
+	var g Gate
+	version, role, flags := rd.byte(), rd.byte(), rd.byte()
+	if version != formatVersion || Role(role) > RoleSecondary || flags > 3 {
+		rd.failed = true
+		return g
+	}
+	g.Role = Role(role)
+	g.Open = flags&1 != 0
+	g.Numbered = flags&2 != 0
+	g.Epoch.Number = rd.uint64()
+	g.Epoch.Location = geo.Location(rd.short())
+	return g
+}
+
+// ParseGatePart decodes a PartGate.
+func ParseGatePart(b []byte) (geo.Account, Gate, error) {
+	rd := reader{b: b}
+	a := geo.Account(rd.short())
+	g := readGate(&rd)
+	if rd.failed || len(rd.b) != 0 || a == "" {
+		return "", Gate{}, ErrMalformed
+	}
+	return a, g, nil
+}
+
+func appendStream(dst []byte, s geo.Stream) []byte {
+	dst = appendShort(dst, string(s.Account))
+	dst = binary.LittleEndian.AppendUint64(dst, s.Epoch.Number)
+	dst = appendShort(dst, string(s.Epoch.Location))
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(s.Range))
+	return append(dst, byte(s.Lane))
+}
+
+// ParseTrim decodes a PartTrim.
+func ParseTrim(b []byte) (geo.Stream, geo.Seq, error) {
+	rd := reader{b: b}
+	var s geo.Stream
+	s.Account = geo.Account(rd.short())
+	s.Epoch.Number = rd.uint64()
+	s.Epoch.Location = geo.Location(rd.short())
+	s.Range = geo.RangeID(rd.uint32())
+	s.Lane = geo.Lane(rd.byte())
+	n := geo.Seq(rd.uint64())
+	if rd.failed || len(rd.b) != 0 {
+		return geo.Stream{}, 0, ErrMalformed
+	}
+	return s, n, nil
+}
+
+// AppendHead appends a head: number and hash of a stream's last record.
+func AppendHead(dst []byte, h geo.Head) []byte {
+	dst = append(dst, formatVersion)
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(h.Seq))
+	return binary.LittleEndian.AppendUint64(dst, uint64(h.Hash))
+}
+
+// ParseHead decodes a head that fills b.
+func ParseHead(b []byte) (geo.Head, error) {
+	rd := reader{b: b}
+	version := rd.byte()
+	h := geo.Head{Seq: geo.Seq(rd.uint64()), Hash: geo.Hash(rd.uint64())}
+	if rd.failed || version != formatVersion || len(rd.b) != 0 {
+		return geo.Head{}, ErrMalformed
+	}
+	return h, nil
+}
+
+// PairsMax bounds the closed times a stream that is behind remembers (R13).
+// Dropping one in between is safe: the sync time then moves in larger steps.
+const PairsMax = 64
+
+// Pair is a closed time and the stream's last number as of it.
+type Pair struct {
+	T    geo.Timestamp
+	Head geo.Seq
+}
+
+// Cursor is how far a stream is applied at the receiver, durable with the data.
+type Cursor struct {
+	// Applied is the last record applied, with its hash.
+	Applied geo.Head
+	// Sync is the stream's sync time while it is behind, that is while Pairs is
+	// not empty; a stream at its head has the range's closed time.
+	Sync geo.Timestamp
+	// Pairs are the closed times not yet reached, oldest first.
+	Pairs []Pair
+}
+
+// AppendCursor appends the encoded cursor.
+func AppendCursor(dst []byte, c *Cursor) []byte {
+	dst = append(dst, formatVersion)
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(c.Applied.Seq))
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(c.Applied.Hash))
+	if len(c.Pairs) > PairsMax {
+		panic(fmt.Sprintf("change: cursor of %d pairs, at most %d", len(c.Pairs), PairsMax))
+	}
+	dst = append(dst, byte(len(c.Pairs)))
+	if len(c.Pairs) == 0 {
+		return dst
+	}
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(c.Sync))
+	for _, p := range c.Pairs {
+		dst = binary.LittleEndian.AppendUint64(dst, uint64(p.T))
+		dst = binary.LittleEndian.AppendUint64(dst, uint64(p.Head))
+	}
+	return dst
+}
+
+// ParseCursor decodes a cursor that fills b.
+func ParseCursor(b []byte) (Cursor, error) {
+	rd := reader{b: b}
+	var c Cursor
+	version := rd.byte()
+	c.Applied = geo.Head{Seq: geo.Seq(rd.uint64()), Hash: geo.Hash(rd.uint64())}
+	n := int(rd.byte())
+	if version != formatVersion || n > PairsMax {
+		return Cursor{}, ErrMalformed
+	}
+	if n > 0 {
+		c.Sync = geo.Timestamp(rd.uint64())
+	}
+	for range n {
+		c.Pairs = append(c.Pairs, Pair{geo.Timestamp(rd.uint64()), geo.Seq(rd.uint64())})
+	}
+	if rd.failed || len(rd.b) != 0 {
+		return Cursor{}, ErrMalformed
+	}
+	return c, nil
+}
+
+// AppliedState is where a range's state stands in its log.
+type AppliedState struct {
+	// Index and Term are of the last Raft entry applied.
+	Index, Term uint64
+	// Group is the last group that took effect (R1).
+	Group GroupID
+	// Last is the greatest commit or closed time applied (R6).
+	Last geo.Timestamp
+}
+
+// AppendApplied appends the encoded applied state.
+func AppendApplied(dst []byte, a AppliedState) []byte {
+	dst = append(dst, formatVersion)
+	for _, v := range [...]uint64{a.Index, a.Term, a.Group.Term, a.Group.Number, uint64(a.Last)} {
+		dst = binary.LittleEndian.AppendUint64(dst, v)
+	}
+	return dst
+}
+
+// ParseApplied decodes an applied state that fills b.
+func ParseApplied(b []byte) (AppliedState, error) {
+	rd := reader{b: b}
+	var a AppliedState
+	version := rd.byte()
+	a.Index, a.Term = rd.uint64(), rd.uint64()
+	a.Group = GroupID{rd.uint64(), rd.uint64()}
+	a.Last = geo.Timestamp(rd.uint64())
+	if rd.failed || version != formatVersion || len(rd.b) != 0 {
+		return AppliedState{}, ErrMalformed
+	}
+	return a, nil
+}

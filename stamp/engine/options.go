@@ -1,0 +1,99 @@
+package engine
+
+import (
+	"log/slog"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// Shared is what the stores of one process share: block cache and file cache.
+type Shared struct {
+	cache *pebble.Cache
+	files *pebble.FileCache
+}
+
+// NewShared returns caches of the given number of bytes and open files.
+func NewShared(cacheBytes int64, openFiles int) *Shared {
+	return &Shared{cache: pebble.NewCache(cacheBytes), files: pebble.NewFileCache(4, openFiles)}
+}
+
+// Close releases the caches. The stores must be closed before.
+func (s *Shared) Close() {
+	s.files.Unref()
+	s.cache.Unref()
+}
+
+// Options configures the stores of a node.
+type Options struct {
+	// FS is the file system. Nil means the machine's.
+	FS vfs.FS
+	// Shared caches. Nil gives each store caches of its own.
+	Shared *Shared
+	// StateMemTableBytes is the size of the state store's memtable. Zero means 32
+	// MiB; a small one makes more flushes, a large one a longer replay.
+	StateMemTableBytes uint64
+	// LogMemTableBytes is the same for the log. Zero means 16 MiB.
+	LogMemTableBytes uint64
+	// ReadOnly opens without changing anything on disk.
+	ReadOnly bool
+	// Logger takes the stores' errors. Nil means slog.Default.
+	Logger *slog.Logger
+}
+
+func (o Options) withDefaults() Options {
+	if o.FS == nil {
+		o.FS = vfs.Default
+	}
+	if o.StateMemTableBytes == 0 {
+		o.StateMemTableBytes = 32 << 20
+	}
+	if o.LogMemTableBytes == 0 {
+		o.LogMemTableBytes = 16 << 20
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	return o
+}
+
+// pebbleOptions are common to log and state.
+func (o Options) pebbleOptions() *pebble.Options {
+	p := &pebble.Options{
+		FS:                          o.FS,
+		FormatMajorVersion:          pebble.FormatNewest,
+		ReadOnly:                    o.ReadOnly,
+		ErrorIfNotExists:            o.ReadOnly,
+		Logger:                      pebbleLogger{o.Logger},
+		L0CompactionThreshold:       4,
+		L0StopWritesThreshold:       32,
+		LBaseMaxBytes:               64 << 20,
+		MemTableStopWritesThreshold: 4,
+		MaxOpenFiles:                512,
+	}
+	if o.Shared != nil {
+		p.Cache, p.FileCache = o.Shared.cache, o.Shared.files
+	} else {
+		p.CacheSize = 8 << 20
+	}
+	return p
+}
+
+// pebbleLogger passes on what went wrong and drops Pebble's progress reports: a
+// healthy node is quiet.
+type pebbleLogger struct{ l *slog.Logger }
+
+func (pebbleLogger) Infof(string, ...any) {}
+
+func (p pebbleLogger) Errorf(format string, args ...any) {
+	p.l.Error("store error", "detail", sprintf(format, args...))
+}
+
+// Fatalf is called where Pebble cannot go on, such as after a failed WAL sync.
+// Nothing may be acknowledged after it (R4), so the process ends here and
+// recovers from disk.
+func (p pebbleLogger) Fatalf(format string, args ...any) {
+	msg := sprintf(format, args...)
+	p.l.Error("store failed; the process ends and recovers from its log at the next start", "detail", msg)
+	panic("engine: store failed: " + msg)
+}

@@ -1,0 +1,147 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+
+	"antipode/stamp/kv"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/bloom"
+)
+
+func sprintf(format string, args ...any) string { return fmt.Sprintf(format, args...) }
+
+// State is a node's state store. Methods may be called concurrently.
+type State struct{ db *pebble.DB }
+
+// OpenState opens or creates the state store in dir.
+func OpenState(dir string, o Options) (*State, error) {
+	o = o.withDefaults()
+	p := o.pebbleOptions()
+	p.DisableWAL = true
+	p.MemTableSize = o.StateMemTableBytes
+	for i := range p.Levels {
+		p.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
+	}
+	db, err := pebble.Open(dir, p)
+	if err != nil {
+		return nil, fmt.Errorf("open state store %s: %w", dir, err)
+	}
+	return &State{db}, nil
+}
+
+// Batch collects the writes of one apply.
+type Batch struct{ b *pebble.Batch }
+
+// NewBatch returns an empty batch.
+func (s *State) NewBatch() *Batch { return &Batch{s.db.NewBatch()} }
+
+// Set sets key to value; both are copied.
+func (b *Batch) Set(key, value []byte) error { return b.b.Set(key, value, nil) }
+
+// Delete deletes key.
+func (b *Batch) Delete(key []byte) error { return b.b.Delete(key, nil) }
+
+// SingleDelete deletes a key that was set exactly once since it last was absent:
+// set and deletion annihilate at the next flush, which is how the outbox costs
+// little (DESIGN 2.4).
+func (b *Batch) SingleDelete(key []byte) error { return b.b.SingleDelete(key, nil) }
+
+// Close drops a batch that was not committed.
+func (b *Batch) Close() error { return b.b.Close() }
+
+// Commit applies the batch. It is not durable: the log is.
+func (s *State) Commit(b *Batch) error { return s.db.Apply(b.b, pebble.NoSync) }
+
+// Get implements kv.Getter on the newest state.
+func (s *State) Get(key []byte) ([]byte, bool, error) { return get(s.db, key) }
+
+func get(r pebble.Reader, key []byte) ([]byte, bool, error) {
+	v, closer, err := r.Get(key)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	out := append([]byte(nil), v...)
+	return out, true, closer.Close()
+}
+
+// Scan returns an iterator over the newest state; it sees one moment.
+func (s *State) Scan(lower, upper []byte) (kv.Iterator, error) { return scan(s.db, lower, upper) }
+
+func scan(r pebble.Reader, lower, upper []byte) (kv.Iterator, error) {
+	it, err := r.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
+	if err != nil {
+		return nil, err
+	}
+	return &iterator{it: it}, nil
+}
+
+// Snapshot is a kv.Reader of one moment.
+type Snapshot struct{ s *pebble.Snapshot }
+
+// NewSnapshot returns a view of the state now. Close it.
+func (s *State) NewSnapshot() *Snapshot { return &Snapshot{s.db.NewSnapshot()} }
+
+// Get implements kv.Reader.
+func (s *Snapshot) Get(key []byte) ([]byte, bool, error) { return get(s.s, key) }
+
+// Scan implements kv.Reader.
+func (s *Snapshot) Scan(lower, upper []byte) (kv.Iterator, error) { return scan(s.s, lower, upper) }
+
+// Close releases the snapshot.
+func (s *Snapshot) Close() error { return s.s.Close() }
+
+type iterator struct {
+	it      *pebble.Iterator
+	started bool
+}
+
+func (i *iterator) Next() bool {
+	if !i.started {
+		i.started = true
+		return i.it.First()
+	}
+	return i.it.Next()
+}
+
+func (i *iterator) SeekGE(key []byte) bool {
+	i.started = true
+	return i.it.SeekGE(key)
+}
+
+func (i *iterator) Key() []byte   { return i.it.Key() }
+func (i *iterator) Value() []byte { return i.it.Value() }
+
+func (i *iterator) Close() error {
+	return errors.Join(i.it.Error(), i.it.Close())
+}
+
+// GetDurable reads key from what a crash would leave.
+func (s *State) GetDurable(key []byte) ([]byte, bool, error) {
+	it, err := s.db.NewIter(&pebble.IterOptions{
+		LowerBound: key, UpperBound: append(append([]byte(nil), key...), 0),
+		OnlyReadGuaranteedDurable: true,
+	})
+	if err != nil {
+		return nil, false, err
+	}
+	var out []byte
+	found := it.First()
+	if found {
+		out = append(out, it.Value()...)
+	}
+	return out, found, errors.Join(it.Error(), it.Close())
+}
+
+// Flush makes everything committed so far durable and waits for it.
+func (s *State) Flush() error { return s.db.Flush() }
+
+// AsyncFlush starts a flush; the channel closes when it is done.
+func (s *State) AsyncFlush() (<-chan struct{}, error) { return s.db.AsyncFlush() }
+
+// Close closes the store. What was not flushed is recovered from the log.
+func (s *State) Close() error { return s.db.Close() }

@@ -1,0 +1,198 @@
+package extent
+
+import (
+	"bytes"
+	"io"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+)
+
+// threeChunks is a store that was closed: chunks a, b, c in one extent.
+type threeChunks struct {
+	fs   *vfs.MemFS
+	refs [3]Ref
+	data [3][]byte
+	offs [3]int64
+	path string
+}
+
+func newThreeChunks(t *testing.T) threeChunks {
+	t.Helper()
+	c := threeChunks{fs: vfs.NewMem()}
+	source := newSource(7)
+	s := open(t, c.fs, Options{SliceBytes: 512, Rand: newSource(8)})
+	for i := range c.refs {
+		c.refs[i], c.data[i] = put(t, s, source, 3000)
+		c.path, c.offs[i] = place(t, s, c.refs[i])
+	}
+	require.NoError(t, s.Close())
+	return c
+}
+
+// A bit flipped anywhere in a synced chunk gives ErrCorrupt for that chunk or no
+// harm at all, never other bytes; its neighbours stay readable. The flip is tried
+// under an open store and across a restart.
+func TestFlipAnywhere(t *testing.T) {
+	ref := newThreeChunks(t)
+	from, size := ref.offs[1], chunkBytes(3000, 512)
+	corrupt := 0
+	for off := from; off < from+size; off += 7 {
+		for _, restart := range []bool{false, true} {
+			c := newThreeChunks(t)
+			s := open(t, c.fs, Options{})
+			if restart {
+				require.NoError(t, s.Close())
+			}
+			flip(t, c.fs, c.path, off)
+			if restart {
+				s = open(t, c.fs, Options{})
+			}
+			requireHolds(t, s, c.refs[0], c.data[0])
+			requireHolds(t, s, c.refs[2], c.data[2])
+			got := make([]byte, 3000)
+			n, err := s.Read(c.refs[1], 0, got)
+			require.True(t, bytes.Equal(c.data[1][:n], got[:n]), "wrong data after a flip at %d", off)
+			inSlices := off >= from+recordBytes && off < from+recordBytes+slicedBytes(3000, 512)
+			inHeader := restart && off < from+recordBytes
+			if !inSlices && !inHeader {
+				require.NoError(t, err, "flip at %d", off)
+			} else {
+				require.ErrorIs(t, err, ErrCorrupt, "flip at %d", off)
+				require.Equal(t, 1, s.Stats().Damaged)
+				corrupt++
+			}
+			require.NoError(t, s.Close())
+		}
+	}
+	require.Greater(t, corrupt, 100)
+}
+
+// A flipped slice spoils its chunk also for the stream, which hands out only what
+// was checked before it; from then on the chunk is not durable, Put repairs it, and
+// the repair outlives restarts though the old copy is still in its extent.
+func TestCorruptChunkIsRepairedByPut(t *testing.T) {
+	c := newThreeChunks(t)
+	s := open(t, c.fs, Options{})
+	flip(t, c.fs, c.path, c.offs[1]+recordBytes+2*(512+crcBytes))
+	require.True(t, s.Durable(c.refs[1].ID))
+	got, err := io.ReadAll(s.NewReader(c.refs[1], 0, -1))
+	require.ErrorIs(t, err, ErrCorrupt)
+	require.Equal(t, c.data[1][:1024], got)
+	requireCorrupt(t, s, c.refs[1])
+
+	require.NoError(t, s.Put(c.refs[1], c.data[1]))
+	requireHolds(t, s, c.refs[1], c.data[1])
+	require.Zero(t, s.Stats().Damaged)
+	mustSync(t, s)
+	require.True(t, s.Durable(c.refs[1].ID))
+	for range 2 {
+		require.NoError(t, s.Close())
+		s = open(t, c.fs, Options{})
+		requireHolds(t, s, c.refs[1], c.data[1])
+	}
+}
+
+// The extent of a damaged chunk is unlinked when the repair is durable, not before:
+// not by the Sync during which the repair was put either.
+func TestRepairFreesTheOldExtent(t *testing.T) {
+	c := newThreeChunks(t)
+	var during func()
+	s := open(t, beforeSyncData(c.fs, &during), Options{})
+	flip(t, c.fs, c.path, c.offs[1]+recordBytes)
+	requireCorrupt(t, s, c.refs[1])
+	require.NoError(t, s.Delete(c.refs[0].ID))
+	require.NoError(t, s.Delete(c.refs[2].ID))
+	put(t, s, newSource(1), 100)
+	during = func() { require.NoError(t, s.Put(c.refs[1], c.data[1])) }
+	mustSync(t, s)
+	require.False(t, s.Durable(c.refs[1].ID))
+	require.Contains(t, dump(t, c.fs), "000001.ext")
+	mustSync(t, s)
+	require.True(t, s.Durable(c.refs[1].ID))
+	require.NotContains(t, dump(t, c.fs), "000001.ext")
+	requireHolds(t, s, c.refs[1], c.data[1])
+}
+
+// A copy whose header is lost does not displace a whole copy of the same chunk,
+// whichever of the two is the later one.
+func TestDamagedCopyDoesNotDisplaceAWholeOne(t *testing.T) {
+	for victim := range 2 {
+		c := newThreeChunks(t)
+		s := open(t, c.fs, Options{})
+		s.setDamaged(c.refs[1].ID, s.index[c.refs[1].ID])
+		require.NoError(t, s.Put(c.refs[1], c.data[1]))
+		path, off := place(t, s, c.refs[1])
+		require.NotEqual(t, c.path, path)
+		require.NoError(t, s.Close())
+		paths, offs := []string{c.path, path}, []int64{c.offs[1], off}
+		flip(t, c.fs, paths[victim], offs[victim]+5)
+		s = open(t, c.fs, Options{})
+		requireHolds(t, s, c.refs[1], c.data[1])
+		require.Equal(t, 3, s.Stats().Chunks)
+		require.NoError(t, s.Close())
+	}
+}
+
+// A file header that is lost costs no chunk: the records name the incarnation.
+func TestFileHeaderLost(t *testing.T) {
+	c := newThreeChunks(t)
+	wipe(t, c.fs, c.path, 0, recordBytes)
+	s := open(t, c.fs, Options{})
+	for i := range c.refs {
+		requireHolds(t, s, c.refs[i], c.data[i])
+		require.True(t, s.Durable(c.refs[i].ID))
+	}
+}
+
+// A chunk of which header and trailer are lost is ErrNotFound, its bytes are
+// counted, and its extent is kept when the rest of it is dead.
+func TestChunkLostWithoutName(t *testing.T) {
+	c := newThreeChunks(t)
+	size := chunkBytes(3000, 512)
+	wipe(t, c.fs, c.path, c.offs[1], c.offs[1]+size)
+	s := open(t, c.fs, Options{})
+	requireHolds(t, s, c.refs[0], c.data[0])
+	requireHolds(t, s, c.refs[2], c.data[2])
+	_, err := s.Read(c.refs[1], 0, make([]byte, 1))
+	require.ErrorIs(t, err, ErrNotFound)
+	require.Equal(t, size, s.Stats().LostBytes)
+	require.NoError(t, s.Delete(c.refs[0].ID))
+	require.NoError(t, s.Delete(c.refs[2].ID))
+	require.Contains(t, dump(t, c.fs), "000001.ext")
+}
+
+// A file of a newer format is refused, not judged.
+func TestNewerFormat(t *testing.T) {
+	c := newThreeChunks(t)
+	b, err := c.fs.UnsafeGetFileDataBuffer(c.path)
+	require.NoError(t, err)
+	b[atVersion]++
+	sealRecord(b[:recordBytes])
+	before := dump(t, c.fs)
+	_, err = Open(c.fs, testDir, Options{})
+	require.ErrorIs(t, err, ErrFormat)
+	require.Equal(t, before, dump(t, c.fs))
+}
+
+// A payload that is itself the image of an extent is not taken for one, even when
+// the header before it is lost.
+func TestPayloadImitatesRecords(t *testing.T) {
+	c := newThreeChunks(t)
+	image := []byte(dump(t, c.fs)["000001.ext"])
+	fs := vfs.NewMem()
+	s := open(t, fs, Options{SliceBytes: 32 << 10})
+	var refs []Ref
+	for shift := range 5 { // whatever offset the image came from, one of them fits
+		payload := append(make([]byte, shift*recordBytes), image...)
+		ref := NewRef(ChunkID{byte(shift)}, payload)
+		require.NoError(t, s.Put(ref, payload))
+		refs = append(refs, ref)
+	}
+	require.NoError(t, s.Close())
+	wipe(t, fs, "extents/000001.ext", recordBytes, 2*recordBytes)
+	s = open(t, fs, Options{})
+	require.Equal(t, refs, s.Refs())
+	requireCorrupt(t, s, refs[0])
+}

@@ -1,0 +1,216 @@
+package extent
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+)
+
+func newRNG(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, seed)) }
+
+// put chunk with its bytes, and whether a Sync after it returned.
+type kept struct {
+	data   []byte
+	synced bool
+}
+
+// crashRun writes, syncs, deletes and crashes; each crash loses a random part of
+// what was not synced, from nothing to everything.
+type crashRun struct {
+	t      *testing.T
+	rng    *rand.Rand
+	source *rand.ChaCha8
+	opts   Options
+	fs     *vfs.MemFS
+	s      *Store
+	chunks map[Ref]kept
+	dead   map[Ref][]byte
+}
+
+func (c *crashRun) step() {
+	switch n := c.rng.IntN(10); {
+	case n < 6:
+		ref, data := put(c.t, c.s, c.source, 1+c.rng.IntN(12<<10))
+		c.chunks[ref] = kept{data: data}
+	case n < 8:
+		mustSync(c.t, c.s)
+		for ref, k := range c.chunks {
+			c.chunks[ref] = kept{k.data, true}
+		}
+	default:
+		for ref, k := range c.chunks {
+			require.NoError(c.t, c.s.Delete(ref.ID))
+			delete(c.chunks, ref)
+			c.dead[ref] = k.data
+			break
+		}
+	}
+}
+
+func (c *crashRun) crash() {
+	percent := []int{0, 20, 50, 80, 100}[c.rng.IntN(5)]
+	after := c.fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: c.rng})
+	require.NoError(c.t, c.s.Close())
+	c.fs = after
+	c.s = open(c.t, c.fs, c.opts)
+}
+
+// check holds the reopened store against what the writer knows, and then takes what
+// it found for the new truth.
+func (c *crashRun) check() {
+	t := c.t
+	for ref, k := range c.chunks {
+		if k.synced {
+			require.True(t, c.s.Durable(ref.ID), "synced chunk %s is not durable", ref)
+			requireHolds(t, c.s, ref, k.data)
+		}
+	}
+	survivors := map[Ref]kept{}
+	for _, ref := range c.s.Refs() {
+		data := c.chunks[ref].data
+		if data == nil {
+			data = c.dead[ref]
+		}
+		require.NotNil(t, data, "chunk %s was never put", ref)
+		requireHolds(t, c.s, ref, data)
+		require.True(t, c.s.Durable(ref.ID))
+		survivors[ref] = kept{data, true}
+	}
+	require.Zero(t, c.s.Stats().Damaged)
+	require.Zero(t, c.s.Stats().LostBytes)
+	c.chunks = survivors
+}
+
+// Every chunk for which Sync returned is intact and readable after any crash of the
+// file system, and what Open shows is durable: it survives the next crash too,
+// though that one loses all that is not synced (R3).
+func TestSyncedChunksSurviveCrashes(t *testing.T) {
+	seeds := uint64(60)
+	if testing.Short() {
+		seeds = 10
+	}
+	for seed := range seeds {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			rng := newRNG(seed)
+			c := crashRun{
+				t: t, rng: rng, source: newSource(seed), fs: vfs.NewCrashableMem(),
+				opts:   Options{SliceBytes: 512 << rng.IntN(4), ExtentBytesMax: 64 << 10, Rand: newSource(seed + 1000)},
+				chunks: map[Ref]kept{}, dead: map[Ref][]byte{},
+			}
+			c.s = open(t, c.fs, c.opts)
+			for range 8 {
+				for range rng.IntN(25) {
+					c.step()
+				}
+				c.crash()
+				c.check()
+			}
+		})
+	}
+}
+
+// A crash between Open and the first write loses nothing that Open called durable:
+// what stood above the mark was copied and synced, not only read.
+func TestOpenMakesDurableWhatItFinds(t *testing.T) {
+	fs := vfs.NewCrashableMem()
+	s := open(t, fs, Options{})
+	ref, data := put(t, s, newSource(1), 9<<10)
+	killed := fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: newRNG(1)})
+	s = open(t, killed, Options{})
+	require.True(t, s.Durable(ref.ID))
+	path, _ := place(t, s, ref)
+	require.Equal(t, "extents/000002.ext", path)
+	require.NotContains(t, dump(t, killed), "000001.ext")
+
+	s = open(t, killed.CrashClone(vfs.CrashCloneCfg{}), Options{})
+	require.True(t, s.Durable(ref.ID))
+	requireHolds(t, s, ref, data)
+}
+
+// A restart after a clean Close copies nothing and makes no file.
+func TestCleanRestartWritesNothing(t *testing.T) {
+	fs, source := vfs.NewMem(), newSource(1)
+	s := open(t, fs, Options{ExtentBytesMax: 20 << 10})
+	for range 10 {
+		put(t, s, source, 9<<10)
+	}
+	require.NoError(t, s.Close())
+	before := dump(t, fs)
+	s = open(t, fs, Options{})
+	require.NoError(t, s.Close())
+	require.Equal(t, before, dump(t, fs))
+}
+
+// A torn tail is left out and its chunk is ErrNotFound, wherever the tear is; the
+// chunks before it stay, and the next chunk goes to a new extent.
+func TestTornTail(t *testing.T) {
+	fs, source := vfs.NewMem(), newSource(1)
+	s := open(t, fs, Options{SliceBytes: 512})
+	a, dataA := put(t, s, source, 3000)
+	mustSync(t, s)
+	b, _ := put(t, s, source, 3000)
+	_, off := place(t, s, b)
+	whole := dump(t, fs)["000001.ext"]
+	require.Equal(t, int64(len(whole)), off+chunkBytes(3000, 512))
+	for cut := off + 1; cut < int64(len(whole)); cut += 61 {
+		torn := vfs.NewMem()
+		writeExtent(t, torn, []byte(whole[:cut]))
+		s := open(t, torn, Options{})
+		requireHolds(t, s, a, dataA)
+		_, err := s.Read(b, 0, make([]byte, 1))
+		require.ErrorIs(t, err, ErrNotFound, "cut at %d", cut)
+		require.Equal(t, Stats{Chunks: 1, Bytes: 3000, Extents: 1, FileBytes: cut}, s.Stats())
+		c, _ := put(t, s, source, 100)
+		next, _ := place(t, s, c)
+		require.Equal(t, "extents/000002.ext", next)
+		require.NoError(t, s.Close())
+	}
+}
+
+// A mark names only what its fdatasync covered: a chunk put while that ran is not
+// below it, and when its bytes are then torn it is left out, not taken for sound.
+func TestMarkCoversOnlyWhatWasSynced(t *testing.T) {
+	mem, source := vfs.NewCrashableMem(), newSource(1)
+	var during func()
+	s := open(t, beforeSyncData(mem, &during), Options{})
+	a, dataA := put(t, s, source, 3000)
+	var b Ref
+	during = func() { b, _ = put(t, s, source, 3000) }
+	mustSync(t, s)
+	require.True(t, s.Durable(a.ID))
+	require.False(t, s.Durable(b.ID))
+	path, off := place(t, s, b)
+	killed := mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: newRNG(1)})
+	flip(t, killed, path, off+recordBytes)
+
+	s = open(t, killed, Options{})
+	require.True(t, s.Durable(a.ID))
+	requireHolds(t, s, a, dataA)
+	require.False(t, s.Durable(b.ID))
+	_, err := s.Read(b, 0, make([]byte, 1))
+	require.ErrorIs(t, err, ErrNotFound)
+}
+
+// Records that another life of the file name left in its blocks are not taken for
+// records of this one, whole as they are.
+func TestLeftoversOfAnotherIncarnation(t *testing.T) {
+	image := func(inc, seed uint64) (string, [2]Ref) {
+		fs, source := vfs.NewMem(), newSource(seed)
+		s := open(t, fs, Options{Rand: newSource(inc)})
+		a, _ := put(t, s, source, 3000)
+		b, _ := put(t, s, source, 3000)
+		require.NoError(t, s.Close())
+		return dump(t, fs)["000001.ext"], [2]Ref{a, b}
+	}
+	now, refs := image(1, 1)
+	then, old := image(2, 2)
+	cut := recordBytes + chunkBytes(3000, sliceBytesMax)
+	fs := vfs.NewMem()
+	writeExtent(t, fs, []byte(now[:cut]+then[cut:]))
+	s := open(t, fs, Options{})
+	require.Equal(t, []Ref{refs[0]}, s.Refs())
+	require.False(t, s.Durable(old[1].ID))
+}

@@ -1,0 +1,241 @@
+package extent
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"os"
+	"slices"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+const folderMode os.FileMode = 0o755
+
+// Open opens the store in dir, which it makes if need be (its parent must exist and
+// be durable). All that is found intact is durable when it returns. Damage is no
+// error here: it is ErrCorrupt for the chunk it hit, and counted by Stats. An error
+// means that the folder could not be read or written, or holds a newer format; what
+// cannot be read cannot be judged, so nothing was removed.
+func Open(fs vfs.FS, dir string, opts Options) (*Store, error) {
+	if err := opts.Validate(); err != nil {
+		return nil, err
+	}
+	if err := fs.MkdirAll(dir, folderMode); err != nil {
+		return nil, fmt.Errorf("make folder: %w", err)
+	}
+	if err := syncDir(fs, fs.PathDir(dir)); err != nil {
+		return nil, err
+	}
+	s := newStore(fs, dir, opts)
+	err := s.load()
+	if err == nil {
+		err = s.prove()
+	}
+	if err == nil {
+		s.metrics, err = newMetrics(s.opts.Registerer, s.Stats)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open extents in %s: %w", dir, err), s.abandon())
+	}
+	return s, nil
+}
+
+// OpenReadOnly opens the store in dir and changes nothing there: it writes, syncs,
+// makes and removes nothing. It is for looking at the folder of a process that has
+// ended. What Open would copy because no mark vouches for it can be read, and
+// Durable says false of it. Put, Sync and Delete return ErrReadOnly.
+func OpenReadOnly(fs vfs.FS, dir string, opts Options) (*Store, error) {
+	if err := opts.Validate(); err != nil {
+		return nil, err
+	}
+	s := newStore(fs, dir, opts)
+	s.readOnly = true
+	if err := s.load(); err != nil {
+		return nil, errors.Join(fmt.Errorf("open extents in %s: %w", dir, err), s.abandon())
+	}
+	return s, nil
+}
+
+func newStore(fs vfs.FS, dir string, opts Options) *Store {
+	return &Store{
+		fs: fs, dir: dir, opts: opts.withDefaults(), nextNumber: 1,
+		index: map[ChunkID]entry{}, files: map[uint64]*file{},
+	}
+}
+
+// abandon closes the files of a store that did not open.
+func (s *Store) abandon() error {
+	s.mu.Lock()
+	_ = s.failLocked(errors.New("open failed")) // so that Close writes nothing
+	s.mu.Unlock()
+	if err := s.Close(); !errors.Is(err, ErrFailed) {
+		return err
+	}
+	return nil
+}
+
+// load builds the index from the files.
+func (s *Store) load() error {
+	names, err := s.fs.List(s.dir)
+	if err != nil {
+		return fmt.Errorf("list folder: %w", err)
+	}
+	var numbers []uint64
+	for _, name := range names {
+		if number, ok := parseFileName(name); ok {
+			numbers = append(numbers, number)
+		}
+	}
+	slices.Sort(numbers)
+	for _, number := range numbers {
+		s.nextNumber = number + 1
+		if err := s.loadFile(number); err != nil {
+			return fmt.Errorf("%s: %w", fileName(number), err)
+		}
+	}
+	return nil
+}
+
+func (s *Store) loadFile(number uint64) error {
+	e := &file{number: number, path: s.fs.PathJoin(s.dir, fileName(number)), sealed: true, refs: 1}
+	var err error
+	if e.r, err = s.fs.Open(e.path); err != nil {
+		return err
+	}
+	s.files[number] = e
+	info, err := e.r.Stat()
+	if err != nil {
+		return err
+	}
+	e.size, e.synced = info.Size(), info.Size()
+	content, err := scan(e.r, e.size)
+	if err != nil {
+		return err
+	}
+	e.inc = content.inc
+	e.keep = content.lost > 0
+	s.lost += content.lost
+	for _, f := range content.chunks {
+		if err := s.adopt(e, f, content.synced); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// adopt enters a chunk that the scan found, if it is or was whole.
+func (s *Store) adopt(e *file, f found, synced int64) error {
+	en := entry{
+		file: e, offset: f.offset, length: f.ref.Length, crc: f.ref.CRC, sliceBytes: f.sliceBytes,
+	}
+	switch {
+	case f.end() <= synced && f.headerLost:
+		en.state = damaged
+	case f.end() <= synced:
+		en.state = sound
+	default:
+		whole, err := s.whole(f, en)
+		if err != nil {
+			return err
+		}
+		if !whole {
+			return nil // torn, and never acknowledged
+		}
+		en.state = unproven
+	}
+	old, ok := s.index[f.ref.ID]
+	if ok && en.state == damaged && old.state != damaged && old.ref(f.ref.ID) == f.ref {
+		return nil
+	}
+	// Else the later copy counts: it repaired the earlier one, or was put after that
+	// was deleted.
+	s.unlist(f.ref.ID)
+	s.list(f.ref.ID, en)
+	return nil
+}
+
+// whole reports whether every byte of a chunk found above the last mark is there.
+func (s *Store) whole(f found, en entry) (bool, error) {
+	if f.headerLost || f.end() > en.file.size {
+		return false, nil
+	}
+	buf := takeBuf(&s.writeBufs, int(f.end()-f.offset))
+	defer s.writeBufs.Put(buf)
+	if err := readFull(en.file.r, *buf, f.offset); err != nil {
+		return false, err
+	}
+	tail := f.end() - recordBytes
+	trailer, ok := decodeRecord((*buf)[tail-f.offset:], tail)
+	if !ok || trailer.inc != f.inc || trailer.magic != magicTrailer || trailer.ref != f.ref {
+		return false, nil
+	}
+	length, crc := int64(en.length), uint32(0)
+	sliced := (*buf)[recordBytes:][:slicedBytes(en.length, en.sliceBytes)]
+	err := sliceRun{id: f.ref.ID, entry: en}.check(sliced, 0, 0, length, func(part []byte) error {
+		crc = crc32.Update(crc, castagnoli, part)
+		return nil
+	})
+	return err == nil && crc == en.crc, nil
+}
+
+// prove makes durable what load found. A sync of the old files is not enough for
+// what lies above a mark (see the package text), so that is copied.
+func (s *Store) prove() error {
+	type copyOf struct {
+		id ChunkID
+		entry
+	}
+	var copies []copyOf
+	for id, en := range s.index {
+		if en.state == unproven {
+			copies = append(copies, copyOf{id, en})
+		}
+	}
+	slices.SortFunc(copies, func(a, b copyOf) int {
+		return cmp.Or(cmp.Compare(a.file.number, b.file.number), cmp.Compare(a.offset, b.offset))
+	})
+	olds := s.sortedFiles()
+	for _, e := range olds {
+		if err := e.r.SyncData(); err != nil {
+			return fmt.Errorf("sync %s: %w", e.path, err)
+		}
+	}
+	if err := syncDir(s.fs, s.dir); err != nil {
+		return err
+	}
+	data := make([]byte, 0)
+	for _, c := range copies {
+		ref := c.ref(c.id)
+		data = slices.Grow(data[:0], int(c.length))[:c.length]
+		if _, err := s.Read(ref, 0, data); err != nil {
+			return fmt.Errorf("copy %s: %w", ref, err)
+		}
+		if err := s.Put(ref, data); err != nil {
+			return err
+		}
+	}
+	if err := s.Sync(context.Background()); err != nil {
+		return err
+	}
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	for _, e := range olds {
+		if err := s.reap(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sortedFiles returns all files in order of number.
+func (s *Store) sortedFiles() []*file {
+	files := make([]*file, 0, len(s.files))
+	for _, e := range s.files {
+		files = append(files, e)
+	}
+	slices.SortFunc(files, func(a, b *file) int { return cmp.Compare(a.number, b.number) })
+	return files
+}

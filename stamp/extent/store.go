@@ -1,0 +1,372 @@
+package extent
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// state says what is known of a chunk in the index.
+type state uint8
+
+const (
+	// sound: written by this process, or below a mark.
+	sound state = iota
+	// unproven: found intact above the last mark, so it may be in the page cache
+	// only. It can be read; Put writes it anew.
+	unproven
+	// damaged: bytes of it are lost. Reads answer ErrCorrupt; Put writes it anew.
+	damaged
+)
+
+// entry is where a chunk lies.
+type entry struct {
+	file       *file
+	offset     int64
+	length     uint32
+	crc        uint32
+	sliceBytes uint32
+	state      state
+}
+
+func (en entry) end() int64 { return en.offset + chunkBytes(en.length, en.sliceBytes) }
+
+func (en entry) ref(id ChunkID) Ref { return Ref{ID: id, Length: en.length, CRC: en.crc} }
+
+// replacement is a file that must stay until synced reaches until.
+type replacement struct {
+	file  *file
+	until uint64
+}
+
+// Store is the chunk store in one folder. All methods may be called concurrently.
+// Two stores must not be open for writing on one folder.
+type Store struct {
+	fs       vfs.FS
+	dir      string
+	opts     Options
+	readOnly bool
+	metrics  *metrics
+
+	// writeBufs and readBufs hold *[]byte: a chunk as written, a run of slices.
+	writeBufs sync.Pool
+	readBufs  sync.Pool
+
+	// turn is the right to append: it orders the writes of the active file. It is
+	// the one lock held over I/O. The file system would queue the writers of one
+	// file just so, and a place given out before its write ends would leave a gap in
+	// the file when the write fails.
+	turn sync.Mutex
+	// active takes the next chunk; nil until there is one. Guarded by turn.
+	active *file
+	// nextNumber is above the number of every file seen. Guarded by turn.
+	nextNumber uint64
+
+	// mu guards everything below, for memory work only. Order: turn, then mu.
+	mu    sync.Mutex
+	index map[ChunkID]entry
+	files map[uint64]*file
+	// dirty are the files with chunks that no fdatasync has covered.
+	dirty []*file
+	// replaced are the files of copies that a later Put replaced. One may be unlinked
+	// when the new copy is durable.
+	replaced []replacement
+	// written counts the chunks appended; synced is the count up to which they are
+	// durable. Invariant: synced <= written.
+	written, synced uint64
+	// syncing is closed at the end of the fdatasync that runs; nil if none does.
+	syncing chan struct{}
+	// failed is the first failure, wrapped in ErrFailed; never unset.
+	failed error
+	closed bool
+	// bytes is the payload of all live chunks, damaged the number of damaged ones.
+	bytes   int64
+	damaged int
+	// lost is the sum of what scans found lost and unnamed.
+	lost int64
+
+	// ops counts calls in progress. Add is called under mu while closed is false.
+	ops       sync.WaitGroup
+	closeOnce sync.Once
+	closeErr  error
+}
+
+// Put appends a chunk. It is in the file when Put returns and durable once a later
+// Sync has. A chunk that is held already under an equal ref is not written again,
+// unless the copy here is damaged: then Put repairs it. ErrMismatch means that data
+// does not fit ref or that the id holds another chunk; nothing was written. Any
+// other error takes the store out of service. data is not kept.
+func (s *Store) Put(ref Ref, data []byte) error {
+	if err := s.begin(); err != nil {
+		return err
+	}
+	defer s.ops.Done()
+	if s.readOnly {
+		return ErrReadOnly
+	}
+	if err := ref.check(); err != nil {
+		return err
+	}
+	if len(data) != int(ref.Length) {
+		return fmt.Errorf("%w: %s: data has %d bytes", ErrMismatch, ref, len(data))
+	}
+	sliceBytes := uint32(s.opts.SliceBytes)
+	buf := takeBuf(&s.writeBufs, int(chunkBytes(ref.Length, sliceBytes)))
+	defer s.writeBufs.Put(buf)
+	if crc := encodeSlices(*buf, ref.ID, data, int(sliceBytes)); crc != ref.CRC {
+		return fmt.Errorf("%w: %s: data has crc %08x", ErrMismatch, ref, crc)
+	}
+
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	if held, err := s.holds(ref); held || err != nil {
+		return err
+	}
+	return s.append(ref, sliceBytes, *buf)
+}
+
+// append writes one encoded chunk at the end of the active file. The caller holds
+// turn.
+func (s *Store) append(ref Ref, sliceBytes uint32, buf []byte) error {
+	e, err := s.writable(int64(len(buf)))
+	if err != nil {
+		return s.fail(err)
+	}
+	frame(buf, ref, sliceBytes, e.inc, e.size)
+	if _, err := e.w.Write(buf); err != nil {
+		return s.fail(fmt.Errorf("write chunk %s to %s: %w", ref.ID, e.path, err))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if old := s.unlist(ref.ID); old != nil {
+		s.replaced = append(s.replaced, replacement{file: old, until: s.written + 1})
+	}
+	s.list(ref.ID, entry{
+		file: e, offset: e.size, length: ref.Length, crc: ref.CRC, sliceBytes: sliceBytes,
+	})
+	e.size += int64(len(buf))
+	e.dataEnd = e.size
+	s.written++
+	if !e.dirty {
+		e.dirty = true
+		s.dirty = append(s.dirty, e)
+	}
+	return nil
+}
+
+// holds reports whether ref needs no write, or the error that forbids it.
+func (s *Store) holds(ref Ref) (bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.failed != nil {
+		return false, s.failed
+	}
+	en, ok := s.index[ref.ID]
+	if !ok {
+		return false, nil
+	}
+	if en.ref(ref.ID) != ref {
+		return false, fmt.Errorf("%w: %s: the id holds %s", ErrMismatch, ref, en.ref(ref.ID))
+	}
+	return en.state == sound, nil
+}
+
+// Durable reports whether the chunk is held, whole as far as is known, and covered
+// by a Sync. What Open found is durable when Open returns; in a store opened by
+// OpenReadOnly only what lies below a mark is.
+func (s *Store) Durable(id ChunkID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	en, ok := s.index[id]
+	return ok && en.state == sound && en.end() <= en.file.synced
+}
+
+// Delete drops a chunk from memory; that nothing names it any more is the caller's
+// to know (R9). Its space is freed when all chunks of its extent are dead and the
+// extent is sealed. Deleting what is not held is no error. An error says that an
+// extent could not be unlinked; the chunk is dead all the same, and the store is
+// out of service.
+func (s *Store) Delete(id ChunkID) error {
+	if err := s.begin(); err != nil {
+		return err
+	}
+	defer s.ops.Done()
+	if s.readOnly {
+		return ErrReadOnly
+	}
+	s.mu.Lock()
+	e := s.unlist(id)
+	empty := e != nil && e.sealed && e.live == 0
+	s.mu.Unlock()
+	if !empty {
+		return nil
+	}
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	if err := s.reap(e); err != nil {
+		return s.fail(err)
+	}
+	return nil
+}
+
+// list enters a chunk that is not in the index. The caller holds mu.
+func (s *Store) list(id ChunkID, en entry) {
+	s.index[id] = en
+	en.file.live++
+	s.bytes += int64(en.length)
+	if en.state == damaged {
+		s.damaged++
+	}
+}
+
+// unlist takes a chunk out of the index and returns the file it was in, or nil. The
+// caller holds mu.
+func (s *Store) unlist(id ChunkID) *file {
+	en, ok := s.index[id]
+	if !ok {
+		return nil
+	}
+	delete(s.index, id)
+	en.file.live--
+	s.bytes -= int64(en.length)
+	if en.state == damaged {
+		s.damaged--
+	}
+	return en.file
+}
+
+// Refs returns what the store holds, in order of id, damaged chunks included. A
+// caller uses it after Open to delete what its state does not name.
+func (s *Store) Refs() []Ref {
+	s.mu.Lock()
+	refs := make([]Ref, 0, len(s.index))
+	for id, en := range s.index {
+		refs = append(refs, en.ref(id))
+	}
+	s.mu.Unlock()
+	slices.SortFunc(refs, func(a, b Ref) int { return bytes.Compare(a.ID[:], b.ID[:]) })
+	return refs
+}
+
+// Stats is a count of what the store holds at one moment.
+type Stats struct {
+	// Chunks and Bytes count what is held, and its payload.
+	Chunks int
+	Bytes  int64
+	// Extents and FileBytes count the files and all that is in them, dead chunks,
+	// headers and CRCs included.
+	Extents   int
+	FileBytes int64
+	// Damaged counts the chunks, among Chunks, that answer ErrCorrupt.
+	Damaged int
+	// LostBytes counts durable bytes that Open could not recognize: chunks were in
+	// there whose names are lost.
+	LostBytes int64
+}
+
+// Stats returns the present counts.
+func (s *Store) Stats() Stats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := Stats{
+		Chunks: len(s.index), Bytes: s.bytes, Extents: len(s.files), Damaged: s.damaged, LostBytes: s.lost,
+	}
+	for _, e := range s.files {
+		st.FileBytes += e.size
+	}
+	return st
+}
+
+// Close waits for the calls in progress, makes durable what was put, and closes
+// the files. A second Close returns what the first did. An error means that some of
+// what was put since the last Sync may be lost.
+func (s *Store) Close() error {
+	s.closeOnce.Do(func() {
+		s.mu.Lock()
+		s.closed = true
+		s.mu.Unlock()
+		s.ops.Wait()
+		s.closeErr = s.shut()
+	})
+	return s.closeErr
+}
+
+func (s *Store) shut() error {
+	s.metrics.unregister()
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	errs := []error{s.finish()}
+	s.mu.Lock()
+	files := s.files
+	s.files, s.index = map[uint64]*file{}, map[ChunkID]entry{}
+	s.mu.Unlock()
+	for _, e := range files {
+		if e.w != nil {
+			errs = append(errs, e.w.Close())
+		}
+		s.unref(e)
+	}
+	return errors.Join(errs...)
+}
+
+// finish syncs what is dirty and seals the active file, so that the next Open has
+// nothing to prove. The caller holds turn, and no call is in progress.
+func (s *Store) finish() error {
+	s.mu.Lock()
+	var files []*file
+	if s.failed == nil && s.synced < s.written {
+		files = s.flush()
+	}
+	s.mu.Unlock()
+	err := s.settleAll(files)
+	if err == nil && s.active != nil {
+		err = s.seal(s.active)
+	}
+	if err != nil {
+		return s.fail(err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.failed
+}
+
+// begin enters a call, unless the store is closed.
+func (s *Store) begin() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return ErrClosed
+	}
+	s.ops.Add(1)
+	return nil
+}
+
+// fail takes the store out of service, if it is not yet, and returns the first
+// failure.
+func (s *Store) fail(err error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.failLocked(err)
+}
+
+func (s *Store) failLocked(err error) error {
+	if s.failed == nil {
+		s.failed = fmt.Errorf("%w: %w", ErrFailed, err)
+	}
+	return s.failed
+}
+
+// takeBuf returns a buffer of n bytes from the pool.
+func takeBuf(pool *sync.Pool, n int) *[]byte {
+	buf, ok := pool.Get().(*[]byte)
+	if !ok || cap(*buf) < n {
+		b := make([]byte, n)
+		return &b
+	}
+	*buf = (*buf)[:n]
+	return buf
+}

@@ -1,0 +1,95 @@
+package keys
+
+import (
+	"strings"
+
+	"antipode/geo"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// Spaces of a node's state store, the first byte of every key.
+const (
+	spaceRange byte = 0x01 // what belongs to one range: gates, heads, outbox, cursors
+	spaceData  byte = 0x02 // what clients stored; independent of ranges, so a split moves nothing
+)
+
+// Generation tells two lives of one table, container or queue name apart: the
+// epoch and the commit timestamp of its creation (R8). Never a counter.
+type Generation struct {
+	Epoch   uint64
+	Created geo.Timestamp
+}
+
+// Partition is the unit of ordering and of atomicity. Object is the blob name,
+// the PartitionKey, or the catalog name; Container is a table name in lower case,
+// a container or a queue, and empty in the catalog.
+type Partition struct {
+	Service    geo.Service
+	Account    geo.Account
+	Container  string
+	Generation Generation
+	Object     string
+}
+
+// Lane is the lane of the partition: xxhash64 of the encoded partition without
+// its generation, modulo LaneCount. Frozen by a golden file: it may never change
+// within a stamp.
+func (p Partition) Lane() geo.Lane {
+	var buf [256]byte
+	b := append(buf[:0], byte(p.Service))
+	b = AppendString(b, string(p.Account))
+	b = AppendString(b, p.Container)
+	b = AppendString(b, p.Object)
+	return geo.Lane(xxhash.Sum64(b) % geo.LaneCount)
+}
+
+// Append appends the prefix that all keys of the partition share.
+func (p Partition) Append(dst []byte) []byte {
+	dst = AppendContainer(dst, p.Service, p.Account, p.Container, p.Generation)
+	return AppendString(dst, p.Object)
+}
+
+// AppendContainer appends the prefix of all partitions of one generation of a
+// table, container or queue.
+func AppendContainer(dst []byte, s geo.Service, a geo.Account, container string, g Generation) []byte {
+	dst = append(dst, spaceData, byte(s))
+	dst = AppendString(dst, string(a))
+	dst = AppendString(dst, container)
+	dst = AppendUint64(dst, g.Epoch)
+	return AppendUint64(dst, uint64(g.Created))
+}
+
+// AppendService appends the prefix of everything clients stored in a service.
+func AppendService(dst []byte, s geo.Service) []byte { return append(dst, spaceData, byte(s)) }
+
+// ParsePartition decodes the partition at the front of a data key and returns
+// what stands within the partition.
+func ParsePartition(key []byte) (p Partition, row []byte, err error) {
+	if len(key) < 2 || key[0] != spaceData {
+		return p, nil, ErrMalformed
+	}
+	p.Service = geo.Service(key[1])
+	account, rest, err := CutString(key[2:])
+	if err != nil {
+		return p, nil, err
+	}
+	p.Account = geo.Account(account)
+	if p.Container, rest, err = CutString(rest); err != nil {
+		return p, nil, err
+	}
+	if p.Generation.Epoch, rest, err = CutUint64(rest); err != nil {
+		return p, nil, err
+	}
+	created, rest, err := CutUint64(rest)
+	if err != nil {
+		return p, nil, err
+	}
+	p.Generation.Created = geo.Timestamp(created)
+	p.Object, row, err = CutString(rest)
+	return p, row, err
+}
+
+// TableContainer is the form in which a table name enters keys: names compare
+// without case (spec/table.md 4.2).
+func TableContainer(name string) string { return strings.ToLower(name) }

@@ -1,0 +1,174 @@
+package keys
+
+import (
+	"bytes"
+	"encoding/hex"
+	"testing"
+	"unicode/utf8"
+
+	"antipode/geo"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// A string comes back as it went in, whatever follows it (property).
+func TestStringRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := text().Draw(t, "string")
+		tail := rapid.SliceOfN(rapid.Byte(), 0, 4).Draw(t, "tail")
+		b := AppendString(nil, s)
+		got, rest, err := CutString(append(b, tail...))
+		require.NoError(t, err)
+		require.Equal(t, s, got)
+		require.True(t, bytes.Equal(tail, rest))
+		for n := range b {
+			_, _, err := CutString(b[:n])
+			require.ErrorIs(t, err, ErrMalformed)
+		}
+	})
+}
+
+// A partition and a stream come back from their keys as they went in, and a key cut
+// anywhere before its end is refused (property).
+func TestKeyRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := drawPartition(t)
+		key := p.Append(nil)
+		got, row, err := ParsePartition(append(bytes.Clone(key), 7))
+		require.NoError(t, err)
+		require.Equal(t, p, got)
+		require.Equal(t, []byte{7}, row)
+		for n := range key {
+			_, _, err := ParsePartition(key[:n])
+			require.ErrorIs(t, err, ErrMalformed)
+		}
+
+		r, s, _ := drawStream(t)
+		for _, key := range [][]byte{Head(r, s), Trimmed(r, s), Cursor(r, s)} {
+			got, rest, err := ParseStreamKey(key)
+			require.NoError(t, err)
+			require.Equal(t, s, got)
+			require.Empty(t, rest)
+			for n := range key {
+				_, _, err := ParseStreamKey(key[:n])
+				require.ErrorIs(t, err, ErrMalformed)
+			}
+		}
+		a, err := ParseGateKey(Gate(r, s.Account))
+		require.NoError(t, err)
+		require.Equal(t, s.Account, a)
+	})
+}
+
+// Bytes that no encoder wrote are refused, so that one key has one form (table).
+func TestRefuses(t *testing.T) {
+	for name, in := range map[string]string{
+		"empty":                            "",
+		"no terminator":                    "61",
+		"half a terminator":                "6100",
+		"unknown escape":                   "6100020001",
+		"high surrogate alone":             "eda0800001",
+		"high surrogate, then a letter":    "eda080610001",
+		"low surrogate alone":              "edb0800001",
+		"surrogates the wrong way round":   "edb080eda0800001",
+		"four-byte UTF-8":                  "f09f98800001",
+		"four-byte UTF-8 after a letter":   "61f09080800001",
+		"surrogates parted by a zero byte": "eda08000ffedb0800001",
+	} {
+		b, err := hex.DecodeString(in)
+		require.NoError(t, err)
+		_, _, err = CutString(b)
+		require.ErrorIs(t, err, ErrMalformed, name)
+	}
+	lane32 := Head(4, goldenStream)
+	lane32[len(lane32)-1] = geo.LaneCount
+	for name, key := range map[string][]byte{
+		"gate":                Gate(4, "acct"),
+		"applied":             Applied(4),
+		"received":            Received(4, "north", 4),
+		"data":                goldenPartitions[0].Append(nil),
+		"lane out of bounds":  lane32,
+		"nothing":             nil,
+		"a prefix of the key": Heads(4),
+	} {
+		_, _, err := ParseStreamKey(key)
+		require.ErrorIs(t, err, ErrMalformed, name)
+	}
+	for name, key := range map[string][]byte{
+		"head":           Head(4, goldenStream),
+		"bytes after it": append(Gate(4, "acct"), 0),
+		"nothing":        nil,
+	} {
+		_, err := ParseGateKey(key)
+		require.ErrorIs(t, err, ErrMalformed, name)
+	}
+	_, _, err := ParsePartition(Head(4, goldenStream))
+	require.ErrorIs(t, err, ErrMalformed)
+}
+
+func addGolden(f *testing.F) {
+	for _, v := range readGolden(f, goldenPath) {
+		if b, err := hex.DecodeString(v); err == nil {
+			f.Add(b)
+		}
+	}
+	f.Add([]byte{})
+	f.Add([]byte{0, 1, 0, 1})
+	f.Add([]byte("\xed\xa0\x41\xed\xb0\x41\x00\x01"))
+	f.Add([]byte("\xf4\x90\x80\x80\x00\x01"))
+	f.Add([]byte("\xf0\x9f\x98\x80\x00\x01"))
+}
+
+// Any bytes give a string or an error; what is read encodes back to the same bytes.
+func FuzzCutString(f *testing.F) {
+	addGolden(f)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		s, rest, err := CutString(b)
+		if err != nil {
+			require.ErrorIs(t, err, ErrMalformed)
+			return
+		}
+		require.Equal(t, b, append(AppendString(nil, s), rest...))
+		// A string of text comes back from any tail.
+		if utf8.Valid(b) {
+			got, _, err := CutString(AppendString(nil, string(b)))
+			require.NoError(t, err)
+			require.Equal(t, string(b), got)
+		}
+	})
+}
+
+// Any bytes give a partition or an error; what is read encodes back to the same bytes.
+func FuzzParsePartition(f *testing.F) {
+	addGolden(f)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		p, row, err := ParsePartition(b)
+		if err != nil {
+			require.ErrorIs(t, err, ErrMalformed)
+			return
+		}
+		require.Equal(t, b, append(p.Append(nil), row...))
+		require.Less(t, p.Lane(), geo.Lane(geo.LaneCount))
+	})
+}
+
+// Any bytes give a stream or an error, and a gate's account or an error; what is read
+// encodes back to the same bytes.
+func FuzzParseStreamKey(f *testing.F) {
+	addGolden(f)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		s, rest, err := ParseStreamKey(b)
+		if err == nil {
+			require.Equal(t, b, append(appendStream(bytes.Clone(b[:rangePrefixLen]), s), rest...))
+		} else {
+			require.ErrorIs(t, err, ErrMalformed)
+		}
+		a, err := ParseGateKey(b)
+		if err == nil {
+			require.Equal(t, b, AppendString(bytes.Clone(b[:rangePrefixLen]), string(a)))
+		} else {
+			require.ErrorIs(t, err, ErrMalformed)
+		}
+	})
+}

@@ -1,0 +1,151 @@
+package keys
+
+import (
+	"encoding/binary"
+
+	"antipode/geo"
+)
+
+// Kinds of keys that belong to a range. Durable: never renumber.
+const (
+	kindApplied    byte = 0x01 // applied index, term, last group that took effect
+	kindGate       byte = 0x02 // account
+	kindHead       byte = 0x03 // stream: last number given here
+	kindOutbox     byte = 0x04 // stream, seq: record not yet acknowledged
+	kindTrimmed    byte = 0x05 // stream: last number deleted from the outbox
+	kindClosed     byte = 0x06 // own closed time
+	kindCursor     byte = 0x07 // stream: last number applied here
+	kindReceived   byte = 0x08 // origin, source range: closed time received, and its heads
+	kindGeneration byte = 0x09 // container of a service: closed generation
+)
+
+func rangeKey(r geo.RangeID, kind byte) []byte {
+	b := make([]byte, 0, 64)
+	b = append(b, spaceRange)
+	b = binary.BigEndian.AppendUint32(b, uint32(r))
+	return append(b, kind)
+}
+
+func appendStream(b []byte, s geo.Stream) []byte {
+	b = AppendString(b, string(s.Account))
+	b = AppendUint64(b, s.Epoch.Number)
+	b = AppendString(b, string(s.Epoch.Location))
+	b = binary.BigEndian.AppendUint32(b, uint32(s.Range))
+	return append(b, byte(s.Lane))
+}
+
+func cutStream(b []byte) (s geo.Stream, rest []byte, err error) {
+	account, b, err := CutString(b)
+	if err != nil {
+		return s, nil, err
+	}
+	s.Account = geo.Account(account)
+	if s.Epoch.Number, b, err = CutUint64(b); err != nil {
+		return s, nil, err
+	}
+	location, b, err := CutString(b)
+	if err != nil {
+		return s, nil, err
+	}
+	s.Epoch.Location = geo.Location(location)
+	if len(b) < 5 {
+		return s, nil, ErrMalformed
+	}
+	s.Range = geo.RangeID(binary.BigEndian.Uint32(b))
+	s.Lane = geo.Lane(b[4])
+	if s.Lane >= geo.LaneCount {
+		return s, nil, ErrMalformed
+	}
+	return s, b[5:], nil
+}
+
+// Applied is where a range keeps its applied index.
+func Applied(r geo.RangeID) []byte { return rangeKey(r, kindApplied) }
+
+// Closed is where a range keeps the greatest closed time it committed.
+func Closed(r geo.RangeID) []byte { return rangeKey(r, kindClosed) }
+
+// Gate is where a range keeps the gate of an account (R7).
+func Gate(r geo.RangeID, a geo.Account) []byte {
+	return AppendString(rangeKey(r, kindGate), string(a))
+}
+
+// Head is where a source range keeps the last number of a stream.
+func Head(r geo.RangeID, s geo.Stream) []byte { return appendStream(rangeKey(r, kindHead), s) }
+
+// Trimmed is where a source range keeps the last number it deleted from the outbox.
+func Trimmed(r geo.RangeID, s geo.Stream) []byte { return appendStream(rangeKey(r, kindTrimmed), s) }
+
+// Outbox is where a source range keeps a record the other location has not acknowledged.
+func Outbox(r geo.RangeID, s geo.Stream, n geo.Seq) []byte {
+	return AppendUint64(appendStream(rangeKey(r, kindOutbox), s), uint64(n))
+}
+
+// Cursor is where a receiving range keeps how far it applied a stream.
+func Cursor(r geo.RangeID, s geo.Stream) []byte { return appendStream(rangeKey(r, kindCursor), s) }
+
+// Received is where a receiving range keeps the closed record it committed last
+// for a source range of another location.
+func Received(r geo.RangeID, origin geo.Location, source geo.RangeID) []byte {
+	b := AppendString(rangeKey(r, kindReceived), string(origin))
+	return binary.BigEndian.AppendUint32(b, uint32(source))
+}
+
+// ClosedGeneration is where a range keeps that a generation of a container takes
+// no more changes (R8).
+func ClosedGeneration(r geo.RangeID, s geo.Service, a geo.Account, container string, g Generation) []byte {
+	b := append(rangeKey(r, kindGeneration), byte(s))
+	b = AppendString(b, string(a))
+	b = AppendString(b, container)
+	b = AppendUint64(b, g.Epoch)
+	return AppendUint64(b, uint64(g.Created))
+}
+
+// Spans for scanning at open.
+
+// Gates is the prefix of a range's gates.
+func Gates(r geo.RangeID) []byte { return rangeKey(r, kindGate) }
+
+// Heads is the prefix of the heads of a range's streams.
+func Heads(r geo.RangeID) []byte { return rangeKey(r, kindHead) }
+
+// Trims is the prefix of the outbox low-water marks of a range's streams.
+func Trims(r geo.RangeID) []byte { return rangeKey(r, kindTrimmed) }
+
+// Cursors is the prefix of a receiving range's cursors.
+func Cursors(r geo.RangeID) []byte { return rangeKey(r, kindCursor) }
+
+// ReceivedAll is the prefix of a receiving range's closed records.
+func ReceivedAll(r geo.RangeID) []byte { return rangeKey(r, kindReceived) }
+
+// OutboxAll is the prefix of a range's whole outbox.
+func OutboxAll(r geo.RangeID) []byte { return rangeKey(r, kindOutbox) }
+
+// rangePrefixLen is the length of the space, range and kind bytes.
+const rangePrefixLen = 6
+
+// ParseStreamKey decodes the stream of a head, trimmed, cursor or outbox key and
+// returns what follows it.
+func ParseStreamKey(key []byte) (geo.Stream, []byte, error) {
+	if len(key) < rangePrefixLen || key[0] != spaceRange {
+		return geo.Stream{}, nil, ErrMalformed
+	}
+	switch key[rangePrefixLen-1] {
+	case kindHead, kindOutbox, kindTrimmed, kindCursor:
+	default:
+		return geo.Stream{}, nil, ErrMalformed
+	}
+	return cutStream(key[rangePrefixLen:])
+}
+
+// ParseGateKey decodes the account of a gate key.
+func ParseGateKey(key []byte) (geo.Account, error) {
+	if len(key) < rangePrefixLen || key[0] != spaceRange || key[rangePrefixLen-1] != kindGate {
+		return "", ErrMalformed
+	}
+	a, rest, err := CutString(key[rangePrefixLen:])
+	if err == nil && len(rest) != 0 {
+		return "", ErrMalformed
+	}
+	return geo.Account(a), err
+}

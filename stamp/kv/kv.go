@@ -1,0 +1,32 @@
+// Package kv is the view that commands and queries have of a range's state: keys
+// and values, read at one moment. It knows nothing of Raft, logs or HTTP.
+//
+// Invariant: everything read through one Reader is of one state of the range.
+package kv
+
+// Getter reads single keys.
+type Getter interface {
+	// Get returns the value of key; ok is false where there is none. The value is
+	// the caller's to keep.
+	Get(key []byte) (value []byte, ok bool, err error)
+}
+
+// Reader reads a snapshot of a range's state. Close releases it.
+type Reader interface {
+	Getter
+	// Scan returns an iterator over [lower, upper), before its first key.
+	Scan(lower, upper []byte) (Iterator, error)
+}
+
+// Iterator walks keys in ascending order.
+type Iterator interface {
+	// Next moves to the next key and reports whether there is one.
+	Next() bool
+	// SeekGE moves to the first key at or above key and reports whether there is one.
+	SeekGE(key []byte) bool
+	// Key and Value are valid until the next move.
+	Key() []byte
+	Value() []byte
+	// Close releases the iterator and returns the error that ended it, if any.
+	Close() error
+}

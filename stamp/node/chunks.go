@@ -1,0 +1,108 @@
+package node
+
+import (
+	"context"
+	"time"
+
+	"antipode/geo"
+	"antipode/stamp/change"
+	"antipode/stamp/extent"
+
+	pb "go.etcd.io/raft/v3/raftpb"
+)
+
+// step hands the inbox to the replicas. A MsgApp whose entries name chunks this
+// node does not hold durably waits with all MsgApps behind it until they are
+// fetched; heartbeats and votes pass (R3). So Match, quorum and electability imply
+// the payload.
+func (n *Node) step(inbox []Envelope, now time.Duration) {
+	for _, e := range inbox {
+		if e.Message.GetType() == msgDurable {
+			n.hearDurable(e.Range, e.Message)
+			continue
+		}
+		r := n.byID[e.Range]
+		if r == nil {
+			continue
+		}
+		if e.Message.GetType() == pb.MsgApp {
+			if len(n.held[e.Range]) > 0 || !n.payloadHere(e) {
+				n.hold(e)
+				continue
+			}
+		}
+		r.Replica().Step(e.Message, now)
+	}
+	for id, held := range n.held {
+		i := 0
+		for i < len(held) && n.payloadHere(held[i]) {
+			n.byID[id].Replica().Step(held[i].Message, now)
+			i++
+		}
+		if n.held[id] = held[i:]; len(n.held[id]) == 0 {
+			delete(n.held, id)
+		}
+	}
+}
+
+// heldMax bounds the MsgApps that wait for payload; Raft sends again.
+const heldMax = 256
+
+func (n *Node) hold(e Envelope) {
+	if len(n.held[e.Range]) < heldMax {
+		n.held[e.Range] = append(n.held[e.Range], e)
+	}
+}
+
+// payloadHere reports whether every chunk that the message's entries name is
+// durable here, and starts to fetch those that are not.
+func (n *Node) payloadHere(e Envelope) bool {
+	here := true
+	for _, entry := range e.Message.GetEntries() {
+		if !change.NamesChunks(entry.Data) {
+			continue
+		}
+		refs, err := change.GroupChunks(entry.Data)
+		if err != nil {
+			continue // Apply will refuse it.
+		}
+		for _, ref := range refs {
+			if !n.extents.Durable(ref.ID) {
+				here = false
+				n.fetch(ref, geo.NodeID(e.Message.GetFrom()))
+			}
+		}
+	}
+	return here
+}
+
+// fetch copies a chunk from a peer. It runs on the scheduler: it is the rare path,
+// since the leader's intake puts chunks on all replicas before it proposes.
+func (n *Node) fetch(ref extent.Ref, from geo.NodeID) {
+	peer := n.o.Transport.Peer(n.o.ID, from)
+	if peer == nil {
+		return
+	}
+	data := make([]byte, ref.Length)
+	if _, err := peer.ReadChunk(ref, 0, data); err != nil {
+		n.o.Logger.Warn("cannot fetch chunk from peer; entries that name it wait", "chunk", ref.ID, "peer", from, "error", err)
+		return
+	}
+	if err := n.PutChunk(ref, data); err != nil {
+		return
+	}
+	if err := n.SyncChunks(); err != nil {
+		n.fail(err)
+	}
+}
+
+// PutChunk implements ChunkPeer.
+func (n *Node) PutChunk(ref extent.Ref, data []byte) error { return n.extents.Put(ref, data) }
+
+// SyncChunks implements ChunkPeer.
+func (n *Node) SyncChunks() error { return n.extents.Sync(context.Background()) }
+
+// ReadChunk implements ChunkPeer.
+func (n *Node) ReadChunk(ref extent.Ref, off int64, p []byte) (int, error) {
+	return n.extents.Read(ref, off, p)
+}

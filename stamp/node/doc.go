@@ -1,0 +1,6 @@
+// Package node is one member of a stamp: its data folder, and the scheduler that
+// drives all its replicas, and the stamp that its nodes form in one process.
+//
+// Invariant: an answer leaves the node only after the fsync it depends on. One
+// scheduler pass does one log write and one fsync for all ranges.
+package node

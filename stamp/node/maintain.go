@@ -1,0 +1,115 @@
+package node
+
+import (
+	"antipode/geo"
+
+	pb "go.etcd.io/raft/v3/raftpb"
+)
+
+// The log is trimmed only below every configured replica's durable applied index,
+// stopped or not: there are no snapshots yet, so a laggard must find every entry it
+// misses. The growth while a replica is away is shown as a metric.
+
+// trimMin is how many entries a trim removes at least: a trim writes a range
+// tombstone.
+const trimMin = 4096
+
+// retellTicks is after how many ticks a node tells its durable indexes again, for
+// peers that restarted.
+const retellTicks = 50
+
+// maintain runs once a tick: flush the state when the replay grows long, learn and
+// tell durable indexes, trim the log.
+func (n *Node) maintain() error {
+	n.ticks++
+	if err := n.flushState(); err != nil {
+		return err
+	}
+	batch := n.log.NewBatch()
+	trimmed := false
+	for _, r := range n.ranges {
+		own, err := r.Machine.DurableIndex()
+		if err != nil {
+			return err
+		}
+		id := r.ID()
+		n.mu.Lock()
+		known := n.durable[id]
+		changed := own != known[n.o.ID] || n.ticks%retellTicks == 0
+		known[n.o.ID] = own
+		least := own
+		for _, p := range n.o.Peers {
+			least = min(least, known[p])
+		}
+		n.mu.Unlock()
+		if changed {
+			n.tellDurable(id, own)
+		}
+		first, err := n.logs[id].FirstIndex()
+		if err != nil {
+			return err
+		}
+		if least >= first+trimMin {
+			if err := n.logs[id].Trim(batch, least); err != nil {
+				return err
+			}
+			trimmed = true
+		}
+	}
+	if !trimmed {
+		return nil
+	}
+	return batch.Commit(false)
+}
+
+// flushState starts a flush when enough was applied since the last one.
+func (n *Node) flushState() error {
+	if n.flushing != nil {
+		select {
+		case <-n.flushing:
+			n.flushing = nil
+		default:
+			return nil
+		}
+	}
+	due := false
+	for _, r := range n.ranges {
+		due = due || r.Machine.AppliedState().Index-n.flushed[r.ID()] >= n.o.FlushEntries
+	}
+	if !due {
+		return nil
+	}
+	for _, r := range n.ranges {
+		n.flushed[r.ID()] = r.Machine.AppliedState().Index
+	}
+	var err error
+	n.flushing, err = n.state.AsyncFlush()
+	return err
+}
+
+// tellDurable tells the peers this node's durable applied index of a range, in a
+// message that Raft never sees.
+func (n *Node) tellDurable(id geo.RangeID, index uint64) {
+	for _, p := range n.o.Peers {
+		if p != n.o.ID {
+			n.o.Transport.Send(n.o.ID, p, []Envelope{{id, durableMessage(n.o.ID, index)}})
+		}
+	}
+}
+
+func durableMessage(from geo.NodeID, index uint64) *pb.Message {
+	typ, id := msgDurable, uint64(from)
+	return &pb.Message{Type: &typ, From: &id, Index: &index}
+}
+
+// msgDurable is a message type of ours, outside Raft's numbers.
+const msgDurable = pb.MessageType(1000)
+
+// hearDurable takes a peer's durable applied index.
+func (n *Node) hearDurable(id geo.RangeID, m *pb.Message) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if known := n.durable[id]; known != nil {
+		known[geo.NodeID(m.GetFrom())] = max(known[geo.NodeID(m.GetFrom())], m.GetIndex())
+	}
+}

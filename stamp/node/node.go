@@ -1,0 +1,390 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"antipode/geo"
+	"antipode/internal/clock"
+	"antipode/stamp/engine"
+	"antipode/stamp/extent"
+	"antipode/stamp/ranges"
+	"antipode/stamp/replica"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// Options configures a node.
+type Options struct {
+	Location geo.Location
+	ID       geo.NodeID
+	// Peers are the ids of all nodes of the stamp, this one included.
+	Peers []geo.NodeID
+	// Dir is the data folder: log, state and extents below it.
+	Dir       string
+	Engine    engine.Options
+	Clock     clock.Clock
+	Transport Transport
+	// Seed feeds the node's randomness: election spread, extent incarnations.
+	Seed uint64
+	// Parity of timestamps (R6).
+	Parity geo.Timestamp
+	// Tick, ElectionTicks, InSyncTimeout: see replica.Options.
+	Tick          time.Duration
+	ElectionTicks int
+	InSyncTimeout time.Duration
+	// CloseInterval returns after how long an idle range commits a closed record.
+	CloseInterval func(geo.RangeID) time.Duration
+	// FlushEntries is after how many applied entries the state is flushed, so that
+	// the log can be trimmed and a restart replays little. Zero means 20,000.
+	FlushEntries uint64
+	// OnCommit takes commit latencies by range. May be nil.
+	OnCommit func(geo.RangeID, time.Duration)
+	Logger   *slog.Logger
+}
+
+func (o Options) withDefaults() Options {
+	if o.Tick == 0 {
+		o.Tick = 100 * time.Millisecond
+	}
+	if o.ElectionTicks == 0 {
+		o.ElectionTicks = 10
+	}
+	if o.FlushEntries == 0 {
+		o.FlushEntries = 20_000
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	o.Logger = o.Logger.With("location", o.Location, "node", o.ID)
+	return o
+}
+
+// inboxMax bounds messages waiting for the scheduler. Raft sends again what is
+// dropped beyond it.
+const inboxMax = 8192
+
+// Node is one member of a stamp. Open starts nothing; Run, or calls of Pass from
+// one goroutine, make it work.
+type Node struct {
+	o       Options
+	log     engine.Log
+	state   *engine.State
+	extents *extent.Store
+	ranges  []*ranges.Range
+	logs    map[geo.RangeID]engine.RangeLog
+	byID    map[geo.RangeID]*ranges.Range
+
+	wake chan struct{}
+
+	mu     sync.Mutex
+	inbox  []Envelope
+	failed error
+	// durable[r][n] is the durable applied index of range r on node n.
+	durable map[geo.RangeID]map[geo.NodeID]uint64
+
+	// scheduler only
+	nextTick time.Duration
+	ticks    uint64
+	pass     replica.Pass
+	held     map[geo.RangeID][]Envelope
+	flushing <-chan struct{}
+	flushed  map[geo.RangeID]uint64
+	rng      *rand.Rand
+}
+
+// Open opens the node's stores and replicas.
+func Open(o Options) (_ *Node, err error) {
+	o = o.withDefaults()
+	if o.Engine.FS == nil {
+		o.Engine.FS = vfs.Default
+	}
+	n := &Node{
+		o: o, wake: make(chan struct{}, 1), byID: map[geo.RangeID]*ranges.Range{}, logs: map[geo.RangeID]engine.RangeLog{},
+		durable: map[geo.RangeID]map[geo.NodeID]uint64{}, held: map[geo.RangeID][]Envelope{},
+		flushed: map[geo.RangeID]uint64{}, rng: rand.New(rand.NewPCG(o.Seed, uint64(o.ID))),
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("open node %s-%d: %w", o.Location, o.ID, err), n.closeStores())
+		}
+	}()
+	fs := o.Engine.FS
+	for _, sub := range []string{"log", "state", "extents"} {
+		if err := mkdirDurable(fs, fs.PathJoin(o.Dir, sub)); err != nil {
+			return nil, err
+		}
+	}
+	if n.log, err = engine.OpenLog(fs.PathJoin(o.Dir, "log"), o.Engine); err != nil {
+		return nil, err
+	}
+	if n.state, err = engine.OpenState(fs.PathJoin(o.Dir, "state"), o.Engine); err != nil {
+		return nil, err
+	}
+	if n.extents, err = extent.Open(fs, fs.PathJoin(o.Dir, "extents"), extent.Options{Rand: randReader{n.rng}}); err != nil {
+		return nil, err
+	}
+	for _, s := range []geo.Service{geo.Catalog, geo.Blob, geo.Queue, geo.Table} {
+		if err := n.openRange(geo.FirstRange(s)); err != nil {
+			return nil, err
+		}
+	}
+	o.Transport.Attach(o.ID, n)
+	return n, nil
+}
+
+// mkdirDurable makes dir and its parents, and syncs the parents: a folder whose
+// entry is lost in a crash takes every fsynced file in it along.
+func mkdirDurable(fs vfs.FS, dir string) error {
+	if err := fs.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	for parent := fs.PathDir(dir); ; parent = fs.PathDir(parent) {
+		f, err := fs.OpenDir(parent)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(f.Sync(), f.Close()); err != nil {
+			return fmt.Errorf("sync folder %s: %w", parent, err)
+		}
+		if parent == fs.PathDir(parent) {
+			return nil
+		}
+	}
+}
+
+type randReader struct{ r *rand.Rand }
+
+func (r randReader) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = byte(r.r.Uint32())
+	}
+	return len(p), nil
+}
+
+func (n *Node) openRange(id geo.RangeID) error {
+	voters := make([]uint64, 0, len(n.o.Peers))
+	for _, p := range n.o.Peers {
+		voters = append(voters, uint64(p))
+	}
+	rlog, err := n.log.Range(id, voters)
+	if err != nil {
+		return err
+	}
+	onCommit := func(d time.Duration) {
+		if n.o.OnCommit != nil {
+			n.o.OnCommit(id, d)
+		}
+	}
+	interval := time.Duration(0)
+	if n.o.CloseInterval != nil {
+		interval = n.o.CloseInterval(id)
+	}
+	r, err := ranges.New(ranges.Options{
+		Location: n.o.Location, Range: id, Clock: n.o.Clock, Parity: n.o.Parity, State: n.state, Wake: n.Wake,
+		CloseInterval: interval, LeaseLength: time.Duration(n.o.ElectionTicks-3) * n.o.Tick, OnCommit: onCommit,
+	})
+	if err != nil {
+		return err
+	}
+	rep, err := replica.Open(replica.Options{
+		Range: id, Node: n.o.ID, Voters: voters, Log: rlog, Applied: r.Machine.AppliedState().Index, Machine: r.Machine,
+		Tick: n.o.Tick, ElectionTicks: n.o.ElectionTicks, InSyncTimeout: n.o.InSyncTimeout,
+		Rand: rand.New(rand.NewPCG(n.rng.Uint64(), uint64(id))), Logger: n.o.Logger,
+	}, n.o.Clock.Mono())
+	if err != nil {
+		return err
+	}
+	r.Attach(rep)
+	n.ranges = append(n.ranges, r)
+	n.byID[id], n.logs[id] = r, rlog
+	n.durable[id] = map[geo.NodeID]uint64{}
+	n.flushed[id] = r.Machine.AppliedState().Index
+	n.durable[id][n.o.ID] = n.flushed[id]
+	return nil
+}
+
+// ID is the node's id within its stamp.
+func (n *Node) ID() geo.NodeID { return n.o.ID }
+
+// Range returns one of the node's ranges, nil where it has none of that id.
+func (n *Node) Range(id geo.RangeID) *ranges.Range { return n.byID[id] }
+
+// Extents is the node's chunk store.
+func (n *Node) Extents() *extent.Store { return n.extents }
+
+// LogBytes is roughly what the log of a range takes on this node.
+func (n *Node) LogBytes(id geo.RangeID) uint64 { return n.logs[id].Bytes() }
+
+// Failed returns why the node is out of service, nil while it serves.
+func (n *Node) Failed() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.failed
+}
+
+// Wake makes the scheduler do a pass soon. It may be called from any goroutine.
+func (n *Node) Wake() {
+	select {
+	case n.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Receive takes messages of peers. It may be called from any goroutine.
+func (n *Node) Receive(batch []Envelope) {
+	n.mu.Lock()
+	if room := inboxMax - len(n.inbox); room < len(batch) {
+		batch = batch[:max(room, 0)]
+	}
+	n.inbox = append(n.inbox, batch...)
+	n.mu.Unlock()
+	n.Wake()
+}
+
+// Run works until ctx ends or the node fails.
+func (n *Node) Run(ctx context.Context) error {
+	timer := time.NewTimer(n.o.Tick)
+	defer timer.Stop()
+	for {
+		busy, err := n.Pass()
+		if err != nil {
+			return err
+		}
+		if busy {
+			if ctx.Err() != nil {
+				return nil
+			}
+			continue
+		}
+		timer.Reset(max(n.nextTick-n.o.Clock.Mono(), time.Millisecond))
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-n.wake:
+		case <-timer.C:
+		}
+	}
+}
+
+// Pass does one round of work and reports whether there may be more at once.
+func (n *Node) Pass() (busy bool, err error) {
+	now := n.o.Clock.Mono()
+	n.mu.Lock()
+	inbox := n.inbox
+	n.inbox = nil
+	err = n.failed
+	n.mu.Unlock()
+	if err != nil {
+		return false, err
+	}
+	n.step(inbox, now)
+	ticked := now >= n.nextTick
+	if ticked {
+		// Never to catch up: a lease counts on ticks being no shorter than Tick.
+		n.nextTick = now + n.o.Tick
+		for _, r := range n.ranges {
+			r.Replica().Tick(now)
+		}
+	}
+	for _, r := range n.ranges {
+		r.Work(now)
+	}
+	busy, err = n.ready()
+	if err == nil && ticked {
+		err = n.maintain()
+	}
+	if err != nil {
+		n.fail(err)
+	}
+	return busy, err
+}
+
+// ready collects what all replicas have ready, sends, applies, writes the log once,
+// and sends what waited for it.
+func (n *Node) ready() (busy bool, err error) {
+	p := &n.pass
+	p.Reset()
+	for _, r := range n.ranges {
+		if r.Replica().HasReady() {
+			busy = true
+			r.Replica().Collect(p)
+		}
+	}
+	if !busy {
+		return false, nil
+	}
+	n.flushSends(p)
+	p.Apply()
+	if err := p.Append(n.log); err != nil {
+		return false, err
+	}
+	n.flushSends(p)
+	return true, nil
+}
+
+// flushSends hands the collected messages to the transport, one batch per peer.
+func (n *Node) flushSends(p *replica.Pass) {
+	if len(p.Sends) == 0 {
+		return
+	}
+	for _, peer := range n.o.Peers {
+		var batch []Envelope
+		for i, m := range p.Sends {
+			if m.GetTo() == uint64(peer) {
+				batch = append(batch, Envelope{p.From[i].Range(), m})
+			}
+		}
+		if len(batch) > 0 {
+			n.o.Transport.Send(n.o.ID, peer, batch)
+		}
+	}
+	p.Sends, p.From = p.Sends[:0], p.From[:0]
+}
+
+func (n *Node) fail(err error) {
+	n.mu.Lock()
+	if n.failed == nil {
+		n.failed = err
+	}
+	n.mu.Unlock()
+	n.o.Logger.Error("node out of service; nothing is retried on its store", "error", err)
+	n.o.Transport.Attach(n.o.ID, nil)
+	for _, r := range n.ranges {
+		r.Stop()
+	}
+}
+
+// Close ends the node's part in the stamp and closes its stores. Run must have
+// returned. With flush the state is made durable first, so that a restart replays
+// nothing.
+func (n *Node) Close(flush bool) error {
+	n.o.Transport.Attach(n.o.ID, nil)
+	for _, r := range n.ranges {
+		r.Stop()
+	}
+	var err error
+	if flush {
+		err = n.state.Flush()
+	}
+	return errors.Join(err, n.closeStores())
+}
+
+func (n *Node) closeStores() error {
+	var errs []error
+	if n.extents != nil {
+		errs = append(errs, n.extents.Close())
+	}
+	if n.state != nil {
+		errs = append(errs, n.state.Close())
+	}
+	if n.log != nil {
+		errs = append(errs, n.log.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,65 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"antipode/geo"
+	"antipode/services/storageerr"
+	"antipode/stamp/extent"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// PutChunk makes a chunk durable on every node that is up, two at least: ahead of
+// the change that names it, so that no replica has to fetch it before it
+// acknowledges (R3).
+func (s *Stamp) PutChunk(ctx context.Context, ref extent.Ref, data []byte) error {
+	var g errgroup.Group
+	up := 0
+	for _, id := range s.o.Peers {
+		n := s.Node(id)
+		if n == nil {
+			continue
+		}
+		up++
+		g.Go(func() error {
+			if err := n.PutChunk(ref, data); err != nil {
+				return fmt.Errorf("node %s: %w", Name(s.o.Location, id), err)
+			}
+			return n.extents.Sync(ctx)
+		})
+	}
+	if up < 2 {
+		return errors.Join(storageerr.ServerBusy, g.Wait())
+	}
+	return g.Wait()
+}
+
+// HasChunk reports whether the chunk is durable on the node that leads the blob
+// range.
+func (s *Stamp) HasChunk(ref extent.Ref) bool {
+	for _, id := range s.o.Peers {
+		if n := s.Node(id); n != nil && n.byID[geo.FirstRange(geo.Blob)].Leading() {
+			return n.extents.Durable(ref.ID)
+		}
+	}
+	return false
+}
+
+// ReadChunk reads from any node that holds the chunk intact.
+func (s *Stamp) ReadChunk(ref extent.Ref, off int64, p []byte) (int, error) {
+	err := errors.New("no node is up")
+	for _, id := range s.o.Peers {
+		n := s.Node(id)
+		if n == nil {
+			continue
+		}
+		var got int
+		if got, err = n.ReadChunk(ref, off, p); err == nil {
+			return got, nil
+		}
+	}
+	return 0, fmt.Errorf("chunk %s: no replica holds it intact: %w", ref.ID, err)
+}

@@ -1,0 +1,373 @@
+package ranges
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"antipode/geo"
+	"antipode/stamp/change"
+	"antipode/stamp/engine"
+	"antipode/stamp/keys"
+
+	pb "go.etcd.io/raft/v3/raftpb"
+)
+
+// Source names a range of the other location.
+type Source struct {
+	Origin geo.Location
+	Range  geo.RangeID
+}
+
+// Machine is the applied state of one replica of a range. Apply is called by the
+// node's scheduler alone; the other methods may be called concurrently with it.
+type Machine struct {
+	id    geo.RangeID
+	state *engine.State
+
+	// mu guards all below. It is held for memory work only.
+	mu      sync.RWMutex
+	applied change.AppliedState
+	closed  geo.Timestamp
+	gates   map[geo.Account]change.Gate
+	// heads, trimmed: the streams this range is the source of.
+	heads   map[geo.Stream]geo.Head
+	trimmed map[geo.Stream]geo.Seq
+	// outbox counts what is numbered and not yet acknowledged.
+	outboxRecords int64
+	outboxBytes   int64
+	// cursors, received: the streams this range receives.
+	cursors  map[geo.Stream]*change.Cursor
+	received map[Source]geo.Timestamp
+	// behind are the streams whose cursor is below a closed head.
+	behind map[geo.Stream]struct{}
+
+	// Counts since the start, for tests and metrics.
+	noops uint64
+
+	// observer is told of every group after it was applied.
+	observer func(Applied)
+	// results and out are what the Apply under way did so far.
+	results []Applied
+	out     Applied
+}
+
+// Applied is what one entry did.
+type Applied struct {
+	Index uint64
+	Group change.GroupID
+	// Effective is false for a no-op: term or predecessor did not fit (R1).
+	Effective bool
+	// Records are the encoded records this range is the source of, in commit order.
+	Records []Shipped
+	// Closed is the range's own closed time, zero where the entry has none.
+	Closed geo.Timestamp
+}
+
+// Shipped is one record for the other location.
+type Shipped struct {
+	Stream     geo.Stream
+	Seq        geo.Seq
+	Hash       geo.Hash
+	CommitTime geo.Timestamp
+	Bytes      []byte
+	// Chunks says that the record names payload chunks.
+	Chunks bool
+}
+
+// OpenMachine loads the state of a range. observer is called from Apply.
+func OpenMachine(id geo.RangeID, state *engine.State, observer func(Applied)) (*Machine, error) {
+	m := &Machine{
+		id: id, state: state, observer: observer,
+		gates: map[geo.Account]change.Gate{}, heads: map[geo.Stream]geo.Head{}, trimmed: map[geo.Stream]geo.Seq{},
+		cursors: map[geo.Stream]*change.Cursor{}, received: map[Source]geo.Timestamp{}, behind: map[geo.Stream]struct{}{},
+	}
+	if err := m.load(); err != nil {
+		return nil, fmt.Errorf("load state of range %d: %w", id, err)
+	}
+	return m, nil
+}
+
+func (m *Machine) load() error {
+	if v, ok, err := m.state.Get(keys.Applied(m.id)); err != nil {
+		return err
+	} else if ok {
+		if m.applied, err = change.ParseApplied(v); err != nil {
+			return err
+		}
+	}
+	if v, ok, err := m.state.Get(keys.Closed(m.id)); err != nil {
+		return err
+	} else if ok {
+		h, err := change.ParseHead(v)
+		if err != nil {
+			return err
+		}
+		m.closed = geo.Timestamp(h.Seq)
+	}
+	return errors.Join(
+		m.each(keys.Gates(m.id), m.loadGate),
+		m.eachStream(keys.Heads(m.id), func(s geo.Stream, v []byte) (err error) {
+			m.heads[s], err = change.ParseHead(v)
+			return err
+		}),
+		m.eachStream(keys.Trims(m.id), func(s geo.Stream, v []byte) error {
+			h, err := change.ParseHead(v)
+			m.trimmed[s] = h.Seq
+			return err
+		}),
+		m.eachStream(keys.Cursors(m.id), func(s geo.Stream, v []byte) error {
+			c, err := change.ParseCursor(v)
+			m.cursors[s] = &c
+			if len(c.Pairs) > 0 {
+				m.behind[s] = struct{}{}
+			}
+			return err
+		}),
+		m.each(keys.ReceivedAll(m.id), m.loadReceived),
+		m.each(keys.OutboxAll(m.id), func(_, v []byte) error {
+			m.outboxRecords++
+			m.outboxBytes += int64(len(v))
+			return nil
+		}),
+	)
+}
+
+func (m *Machine) each(prefix []byte, f func(key, value []byte) error) error {
+	it, err := m.state.Scan(prefix, keys.PrefixEnd(prefix))
+	if err != nil {
+		return err
+	}
+	for it.Next() {
+		if err := f(it.Key(), it.Value()); err != nil {
+			return errors.Join(err, it.Close())
+		}
+	}
+	return it.Close()
+}
+
+func (m *Machine) eachStream(prefix []byte, f func(s geo.Stream, value []byte) error) error {
+	return m.each(prefix, func(key, value []byte) error {
+		s, _, err := keys.ParseStreamKey(key)
+		if err != nil {
+			return err
+		}
+		return f(s, value)
+	})
+}
+
+func (m *Machine) loadGate(key, value []byte) error {
+	a, err := keys.ParseGateKey(key)
+	if err != nil {
+		return err
+	}
+	m.gates[a], err = change.ParseGate(value)
+	return err
+}
+
+func (m *Machine) loadReceived(_, value []byte) error {
+	c, err := change.ParseClosed(value)
+	if err != nil {
+		return err
+	}
+	m.received[Source{c.Origin, c.Range}] = c.T
+	return nil
+}
+
+// Apply implements replica.StateMachine. One batch takes all entries, the applied
+// index with them.
+func (m *Machine) Apply(entries []*pb.Entry) error {
+	m.mu.Lock()
+	batch := m.state.NewBatch()
+	m.results = make([]Applied, 0, len(entries))
+	for _, e := range entries {
+		m.out = Applied{Index: e.GetIndex()}
+		if err := m.applyEntry(batch, e); err != nil {
+			m.mu.Unlock()
+			return errors.Join(fmt.Errorf("apply index %d of range %d: %w", e.GetIndex(), m.id, err), batch.Close())
+		}
+		m.applied.Index, m.applied.Term = e.GetIndex(), e.GetTerm()
+		m.results = append(m.results, m.out)
+	}
+	err := batch.Set(keys.Applied(m.id), change.AppendApplied(nil, m.applied))
+	if err == nil {
+		err = m.state.Commit(batch)
+	}
+	results := m.results
+	m.mu.Unlock()
+	if err = errors.Join(err, batch.Close()); err != nil {
+		return err
+	}
+	for _, r := range results {
+		m.observer(r)
+	}
+	return nil
+}
+
+func (m *Machine) applyEntry(batch *engine.Batch, e *pb.Entry) error {
+	if len(e.Data) == 0 || e.GetType() != pb.EntryNormal {
+		return nil // A new leader's empty entry.
+	}
+	g, err := change.ParseGroup(e.Data)
+	if err != nil {
+		return err
+	}
+	m.out.Group = g.ID
+	fits, err := m.fits(&g, e.GetTerm())
+	if err != nil {
+		return err
+	}
+	if !fits {
+		m.noops++
+		return nil
+	}
+	m.out.Effective = true
+	m.applied.Group = g.ID
+	return g.Parts(func(kind change.PartKind, body []byte) error { return m.applyPart(batch, kind, body) })
+}
+
+// fits checks what R1 asks for before any part takes effect: the entry was
+// evaluated in the term it was appended in, on top of the last group that took
+// effect, and every number follows the one before it.
+func (m *Machine) fits(g *change.Group, term uint64) (bool, error) {
+	if g.ID.Term != term || g.Pred != m.applied.Group {
+		return false, nil
+	}
+	fits := true
+	heads := map[geo.Stream]geo.Head{}
+	err := g.Parts(func(kind change.PartKind, body []byte) error {
+		if kind != change.PartChange && kind != change.PartReceived && kind != change.PartReceivedCursor {
+			return nil
+		}
+		h, err := change.ParseHeader(body)
+		if err != nil || h.Seq == 0 {
+			return err
+		}
+		at, seen := heads[h.Stream]
+		if !seen {
+			at = m.heads[h.Stream]
+			if kind != change.PartChange {
+				at = m.cursor(h.Stream).Applied
+			}
+		}
+		if h.Seq != at.Seq+1 || h.Prev != at.Hash {
+			fits = false
+		}
+		heads[h.Stream] = geo.Head{Seq: h.Seq, Hash: change.HashOf(body)}
+		return nil
+	})
+	return fits, err
+}
+
+func (m *Machine) cursor(s geo.Stream) change.Cursor {
+	if c := m.cursors[s]; c != nil {
+		return *c
+	}
+	return change.Cursor{}
+}
+
+func (m *Machine) applyPart(batch *engine.Batch, kind change.PartKind, body []byte) error {
+	switch kind {
+	case change.PartChange:
+		return m.applyChange(batch, body)
+	case change.PartReceived, change.PartReceivedCursor:
+		return m.applyReceived(batch, body, kind == change.PartReceived)
+	case change.PartClosed:
+		return m.applyClosed(batch, body)
+	case change.PartReceivedClosed:
+		return m.applyReceivedClosed(batch, body)
+	case change.PartGate:
+		a, g, err := change.ParseGatePart(body)
+		if err != nil {
+			return err
+		}
+		m.gates[a] = g
+		return batch.Set(keys.Gate(m.id, a), change.AppendGate(nil, g))
+	case change.PartGeneration:
+		return batch.Set(body, change.AppendHead(nil, geo.Head{}))
+	case change.PartTrim:
+		return m.applyTrim(batch, body)
+	}
+	return fmt.Errorf("%w: part kind %d", change.ErrVersion, kind)
+}
+
+func (m *Machine) setOps(batch *engine.Batch, r *change.Record) error {
+	key := append(make([]byte, 0, len(r.Partition)+64), r.Partition...)
+	for _, op := range r.Ops {
+		key = append(key[:len(r.Partition)], op.Row...)
+		var err error
+		if op.Delete {
+			err = batch.Delete(key)
+		} else {
+			err = batch.Set(key, op.Value)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *Machine) applyChange(batch *engine.Batch, body []byte) error {
+	r, err := change.ParseRecord(body)
+	if err != nil {
+		return err
+	}
+	if err := m.setOps(batch, &r); err != nil {
+		return err
+	}
+	m.applied.Last = max(m.applied.Last, r.CommitTime)
+	if r.Seq == 0 {
+		return nil
+	}
+	s := r.Stream()
+	head := geo.Head{Seq: r.Seq, Hash: change.HashOf(body)}
+	m.heads[s] = head
+	m.outboxRecords++
+	m.outboxBytes += int64(len(body))
+	m.out.Records = append(m.out.Records, Shipped{
+		Stream: s, Seq: r.Seq, Hash: head.Hash, CommitTime: r.CommitTime, Bytes: body, Chunks: len(r.Chunks) > 0,
+	})
+	if err := batch.Set(keys.Outbox(m.id, s, r.Seq), body); err != nil {
+		return err
+	}
+	return batch.Set(keys.Head(m.id, s), change.AppendHead(nil, head))
+}
+
+func (m *Machine) applyClosed(batch *engine.Batch, body []byte) error {
+	t, err := change.ParseClosedTime(body)
+	if err != nil {
+		return err
+	}
+	m.closed = max(m.closed, t)
+	m.applied.Last = max(m.applied.Last, t)
+	m.out.Closed = t
+	return batch.Set(keys.Closed(m.id), change.AppendHead(nil, geo.Head{Seq: geo.Seq(m.closed)}))
+}
+
+// applyTrim deletes the acknowledged records of a stream. Each outbox key was set
+// once, so a SingleDelete annihilates it.
+func (m *Machine) applyTrim(batch *engine.Batch, body []byte) error {
+	s, upTo, err := change.ParseTrim(body)
+	if err != nil {
+		return err
+	}
+	upTo = min(upTo, m.heads[s].Seq)
+	from := m.trimmed[s]
+	if upTo <= from {
+		return nil
+	}
+	for n := from + 1; n <= upTo; n++ {
+		size, err := m.outboxSize(s, n)
+		if err != nil {
+			return err
+		}
+		m.outboxRecords--
+		m.outboxBytes -= size
+		if err := batch.SingleDelete(keys.Outbox(m.id, s, n)); err != nil {
+			return err
+		}
+	}
+	m.trimmed[s] = upTo
+	return batch.Set(keys.Trimmed(m.id, s), change.AppendHead(nil, geo.Head{Seq: upTo}))
+}

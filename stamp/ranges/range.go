@@ -1,0 +1,469 @@
+package ranges
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"antipode/geo"
+	"antipode/internal/clock"
+	"antipode/services/storageerr"
+	"antipode/stamp/change"
+	"antipode/stamp/engine"
+	"antipode/stamp/replica"
+)
+
+// ErrNotLeader: this replica does not lead, or not yet (R1). Nothing happened; ask
+// the leader.
+var ErrNotLeader = errors.New("ranges: not the leader of the range")
+
+// Bounds of the proposal queue (invariant 8).
+const (
+	queueMax        = 4096
+	groupBytesMax   = 1 << 20
+	groupCommands   = 512
+	inflightMax     = 4
+	leaseRenewBelow = 2 // renew when less than 1/2 of the lease is left
+)
+
+// Command is one write, already decoded and authorized. Evaluate reads through tx
+// and stages its effect there; it must not keep tx. It runs on the scheduler of the
+// leader, may run again on another state when a group dies, and so must set its
+// results anew each time. An error undoes what the command staged; it is answered
+// once everything the command could have seen is committed (R5).
+type Command interface {
+	Evaluate(tx *Tx) error
+}
+
+// Options configures a Range.
+type Options struct {
+	Location geo.Location
+	Range    geo.RangeID
+	Clock    clock.Clock
+	// Parity is the lowest bit of every timestamp minted here: 0 in one location
+	// of a pair, 1 in the other (R6).
+	Parity geo.Timestamp
+	// CloseInterval is after how long without a closed record the range commits
+	// one (R12). Zero turns time-driven closed records off.
+	CloseInterval time.Duration
+	State         *engine.State
+	// Wake is called from any goroutine when there is work for the scheduler.
+	Wake func()
+	// LeaseLength is how long a lease runs from its round's send time.
+	LeaseLength time.Duration
+	// OnCommit takes how long a command waited for its commit. May be nil.
+	OnCommit func(time.Duration)
+}
+
+// Range is the leader's side of a range: proposal queue, clock, heads and overlay.
+// Submit, Read and the observers may be called concurrently; Work and the rest
+// belong to the node's scheduler.
+type Range struct {
+	o       Options
+	Machine *Machine
+	replica *replica.Replica
+
+	mu      sync.Mutex
+	queue   []*waiter
+	reads   []pendingRead
+	stopped bool
+
+	// leading, leaseUntil and leader are what other goroutines see.
+	leading    atomic.Bool
+	leaseUntil atomic.Int64
+	renew      atomic.Bool
+	leader     atomic.Uint64
+	inSync     atomic.Int64
+	view       atomic.Pointer[View]
+
+	// Below: scheduler only.
+	term     uint64
+	number   uint64
+	pred     change.GroupID
+	inflight []*group
+	// acking are groups that took effect and wait for every in-sync replica.
+	acking     []*group
+	overlay    map[string]overlayValue
+	heads      map[geo.Stream]geo.Head
+	cursors    map[geo.Stream]geo.Head
+	received   map[Source]geo.Timestamp
+	gates      map[geo.Account]change.Gate
+	last       geo.Timestamp
+	lastClosed time.Duration
+	viewAt     time.Duration
+
+	ship tap
+}
+
+type waiter struct {
+	cmd  Command
+	done func(error)
+	at   time.Duration
+	// err is the result of the last evaluation; unchanged says that it staged
+	// nothing, so the answer also needs a lease (R5).
+	err       error
+	unchanged bool
+}
+
+// group is one Raft entry in flight.
+type group struct {
+	id      change.GroupID
+	index   uint64
+	waiters []*waiter
+	keys    []string
+}
+
+type overlayValue struct {
+	value   []byte
+	deleted bool
+	group   change.GroupID
+}
+
+// New returns the range over its machine and replica. Attach must follow.
+func New(o Options) (*Range, error) {
+	r := &Range{o: o}
+	m, err := OpenMachine(o.Range, o.State, r.observe)
+	if err != nil {
+		return nil, err
+	}
+	r.Machine = m
+	r.resetOverlay()
+	return r, nil
+}
+
+// Attach gives the range its replica, which was built on r.Machine.
+func (r *Range) Attach(rep *replica.Replica) { r.replica = rep }
+
+// ID is the range's id.
+func (r *Range) ID() geo.RangeID { return r.o.Range }
+
+// Replica is the range's Raft member; scheduler only.
+func (r *Range) Replica() *replica.Replica { return r.replica }
+
+func (r *Range) resetOverlay() {
+	r.overlay = map[string]overlayValue{}
+	r.heads = map[geo.Stream]geo.Head{}
+	r.cursors = map[geo.Stream]geo.Head{}
+	r.received = map[Source]geo.Timestamp{}
+	r.gates = map[geo.Account]change.Gate{}
+	r.pred = r.Machine.AppliedState().Group
+}
+
+// Leading reports whether this replica leads and may evaluate.
+func (r *Range) Leading() bool { return r.leading.Load() }
+
+// Leader is the node that leads, as far as this replica knows; 0 for none.
+func (r *Range) Leader() geo.NodeID { return geo.NodeID(r.leader.Load()) }
+
+// InSync is the number of in-sync replicas as this leader sees it, 0 elsewhere.
+func (r *Range) InSync() int { return int(r.inSync.Load()) }
+
+// Submit queues a command. done is called exactly once, from the scheduler: nil when
+// the effect is on every in-sync replica; ErrNotLeader or ServerBusy when nothing
+// happened; OperationTimedOut when it may or may not have; else the command's error.
+func (r *Range) Submit(cmd Command, done func(error)) {
+	r.mu.Lock()
+	switch {
+	case r.stopped || !r.leading.Load():
+		r.mu.Unlock()
+		done(ErrNotLeader)
+		return
+	case len(r.queue) >= queueMax:
+		r.mu.Unlock()
+		done(storageerr.ServerBusy)
+		return
+	}
+	r.queue = append(r.queue, &waiter{cmd: cmd, done: done, at: r.o.Clock.Mono()})
+	first := len(r.queue) == 1
+	r.mu.Unlock()
+	if first {
+		r.o.Wake()
+	}
+}
+
+// Stop fails everything that waits: what was proposed may have happened.
+func (r *Range) Stop() {
+	r.mu.Lock()
+	r.stopped = true
+	r.mu.Unlock()
+	r.leading.Store(false)
+	r.abandon()
+}
+
+// Work is the range's part of one scheduler pass, before Ready is collected:
+// notice a change of leadership, acknowledge, evaluate and propose.
+func (r *Range) Work(now time.Duration) {
+	r.look(now)
+	id, term := r.replica.Leader()
+	r.leader.Store(uint64(id))
+	may := r.replica.MayEvaluate()
+	if may && (!r.leading.Load() || term != r.term) {
+		r.take(term, now)
+	}
+	if !may && r.leading.Load() {
+		r.leading.Store(false)
+		r.abandon()
+	}
+	if !may {
+		r.inSync.Store(0)
+		r.leaseUntil.Store(0)
+		r.serveReads(now)
+		return
+	}
+	r.acknowledge(now)
+	r.renewLease(now)
+	r.serveReads(now)
+	r.closeByTime(now)
+	r.evaluate(now)
+}
+
+// View is what the scheduler knows of its replica, for status: at most viewEvery old.
+type View struct {
+	// InSync are the in-sync nodes as this leader sees them; empty elsewhere.
+	InSync []geo.NodeID
+	// Replayed of Logged entries were applied again since the start.
+	Replayed, Logged uint64
+	// Lost says why the replica takes no part any more.
+	Lost error
+}
+
+const viewEvery = 100 * time.Millisecond
+
+func (r *Range) look(now time.Duration) {
+	if r.view.Load() != nil && now-r.viewAt < viewEvery {
+		return
+	}
+	r.viewAt = now
+	v := &View{InSync: r.replica.InSyncNodes(), Lost: r.replica.Lost()}
+	v.Replayed, v.Logged = r.replica.Replay()
+	r.view.Store(v)
+}
+
+// View returns the newest view; empty before the first pass.
+func (r *Range) View() View {
+	if v := r.view.Load(); v != nil {
+		return *v
+	}
+	return View{}
+}
+
+// take begins a reign as leader: the overlay starts from the applied state (R1).
+func (r *Range) take(term uint64, now time.Duration) {
+	r.abandon()
+	r.term, r.number = term, 0
+	r.last = 0
+	r.resetOverlay()
+	r.lastClosed = now
+	r.ship.reset()
+	r.leading.Store(true)
+}
+
+// abandon ends a reign. Queued commands were never proposed: nothing happened.
+// Groups in flight, and those not yet on every in-sync replica, may have.
+func (r *Range) abandon() {
+	for _, g := range append(r.inflight, r.acking...) {
+		for _, w := range g.waiters {
+			w.done(storageerr.OperationTimedOut)
+		}
+	}
+	r.inflight, r.acking = nil, nil
+	r.mu.Lock()
+	queue := r.queue
+	r.queue = nil
+	r.mu.Unlock()
+	for _, w := range queue {
+		w.done(ErrNotLeader)
+	}
+	r.ship.reset()
+}
+
+// observe is called after each applied entry.
+func (r *Range) observe(a Applied) {
+	if len(r.inflight) > 0 && a.Group == r.inflight[0].id {
+		g := r.inflight[0]
+		r.inflight = r.inflight[1:]
+		if !a.Effective {
+			r.kill(g)
+			return
+		}
+		g.index = a.Index
+		for _, k := range g.keys {
+			if r.overlay[k].group == g.id {
+				delete(r.overlay, k)
+			}
+		}
+		r.acking = append(r.acking, g)
+	}
+	if a.Effective && r.leading.Load() && (len(a.Records) > 0 || a.Closed != 0) {
+		r.ship.push(a)
+	}
+}
+
+// kill drops the overlay after a group that had no effect: it and all groups in
+// flight behind it are no-ops too, since their predecessor never took effect, so
+// their commands are evaluated again (R1).
+func (r *Range) kill(first *group) {
+	var again []*waiter
+	for _, g := range append([]*group{first}, r.inflight...) {
+		again = append(again, g.waiters...)
+	}
+	r.inflight = nil
+	// The numbers of the killed groups are not used again within the term, so a late
+	// no-op entry can never match a new group.
+	r.resetOverlay()
+	r.requeue(again)
+}
+
+// acknowledge answers the groups that every in-sync replica has persisted.
+func (r *Range) acknowledge(now time.Duration) {
+	index := r.replica.AckIndex(now)
+	r.inSync.Store(int64(r.replica.InSync()))
+	for len(r.acking) > 0 && r.acking[0].index <= index {
+		for _, w := range r.acking[0].waiters {
+			if w.unchanged {
+				r.answerUnderLease(w, now)
+				continue
+			}
+			if r.o.OnCommit != nil {
+				r.o.OnCommit(now - w.at)
+			}
+			w.done(nil)
+		}
+		r.acking = r.acking[1:]
+	}
+}
+
+// closeByTime commits a closed record when the range sent none for the interval (R12).
+func (r *Range) closeByTime(now time.Duration) {
+	if r.o.CloseInterval == 0 || now-r.lastClosed < r.o.CloseInterval {
+		return
+	}
+	numbered := false
+	for _, g := range r.Machine.Gates() {
+		numbered = numbered || (g.Numbered && g.Role == change.RolePrimary)
+	}
+	r.lastClosed = now
+	if numbered {
+		r.mu.Lock()
+		r.queue = append(r.queue, &waiter{cmd: closeNow{}, done: func(error) {}, at: now})
+		r.mu.Unlock()
+	}
+}
+
+// closeNow promises that nothing commits at or before now.
+type closeNow struct{}
+
+func (closeNow) Evaluate(tx *Tx) error {
+	tx.Closed()
+	return nil
+}
+
+// evaluate takes the waiting commands, evaluates them one after the other on the
+// overlay, and proposes their changes as one entry (DESIGN 2.2).
+func (r *Range) evaluate(now time.Duration) {
+	for len(r.inflight) < inflightMax {
+		batch := r.takeQueue()
+		if len(batch) == 0 {
+			return
+		}
+		if r.replica.InSync() < 2 { // R2: nothing happened.
+			for _, w := range batch {
+				w.done(storageerr.ServerBusy)
+			}
+			continue
+		}
+		before := len(r.inflight)
+		r.propose(batch, now)
+		if len(r.inflight) == before {
+			return // Nothing proposed: no use in going round until something moves.
+		}
+	}
+}
+
+func (r *Range) takeQueue() []*waiter {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := min(len(r.queue), groupCommands)
+	batch := r.queue[:n:n]
+	r.queue = r.queue[n:]
+	if len(r.queue) == 0 {
+		r.queue = nil
+	}
+	return batch
+}
+
+func (r *Range) propose(batch []*waiter, now time.Duration) {
+	g := &group{id: change.GroupID{Term: r.term, Number: r.number + 1}}
+	tx := &Tx{r: r, g: g, now: r.o.Clock.Now()}
+	for i, w := range batch {
+		if tx.b.Len() >= groupBytesMax {
+			r.requeue(batch[i:])
+			break
+		}
+		tx.begin()
+		if w.err = w.cmd.Evaluate(tx); w.err != nil {
+			tx.undo()
+		}
+		w.unchanged = tx.unchanged()
+		g.waiters = append(g.waiters, w)
+	}
+	if tx.b.Count() == 0 {
+		r.answerUnchanged(g, now)
+		return
+	}
+	r.number++
+	if err := r.replica.Propose(tx.b.Finish(g.id, r.pred)); err != nil {
+		// Not appended, so it will never commit: its commands are evaluated again
+		// when the log takes entries again, or fail with the end of this reign.
+		tx.undoGroup()
+		r.requeue(g.waiters)
+		return
+	}
+	if tx.shipped {
+		r.lastClosed = now
+	}
+	r.pred = g.id
+	r.inflight = append(r.inflight, g)
+}
+
+// requeue puts waiters back at the front.
+func (r *Range) requeue(ws []*waiter) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.queue = append(ws[:len(ws):len(ws)], r.queue...)
+}
+
+// answerUnchanged answers commands that changed nothing: after the last group they
+// could have seen, and under a lease (R5).
+func (r *Range) answerUnchanged(g *group, now time.Duration) {
+	switch {
+	case len(r.inflight) > 0:
+		last := r.inflight[len(r.inflight)-1]
+		last.waiters = append(last.waiters, g.waiters...)
+	case len(r.acking) > 0:
+		last := r.acking[len(r.acking)-1]
+		last.waiters = append(last.waiters, g.waiters...)
+	default:
+		for _, w := range g.waiters {
+			r.answerUnderLease(w, now)
+		}
+	}
+}
+
+// answerUnderLease answers w now if the lease holds, else after the next round.
+func (r *Range) answerUnderLease(w *waiter, now time.Duration) {
+	if r.replica.Lease() > now {
+		w.done(w.err)
+		return
+	}
+	r.mu.Lock()
+	r.reads = append(r.reads, pendingRead{done: func(err error) {
+		if err == nil {
+			err = w.err
+		}
+		w.done(err)
+	}})
+	r.mu.Unlock()
+	r.renewLease(now)
+}

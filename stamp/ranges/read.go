@@ -1,0 +1,116 @@
+package ranges
+
+import (
+	"context"
+	"time"
+
+	"antipode/stamp/kv"
+)
+
+// pendingRead waits for a confirmed lease.
+type pendingRead struct{ done func(error) }
+
+// renewLease starts a round when somebody waits for one, or when readers keep
+// coming and less than half of the lease is left.
+func (r *Range) renewLease(now time.Duration) {
+	until := r.replica.Lease()
+	r.leaseUntil.Store(int64(until))
+	r.mu.Lock()
+	waiting := len(r.reads) > 0
+	r.mu.Unlock()
+	stale := until-now < r.o.LeaseLength/leaseRenewBelow
+	if waiting && until <= now || r.renew.Load() && stale {
+		r.renew.Store(false)
+		r.replica.ReadIndex(now)
+	}
+}
+
+// serveReads lets the waiting reads go once the lease holds, or fails them when
+// this replica does not lead.
+func (r *Range) serveReads(now time.Duration) {
+	leading := r.leading.Load()
+	r.mu.Lock()
+	if len(r.reads) == 0 || leading && r.replica.Lease() <= now {
+		r.mu.Unlock()
+		return
+	}
+	reads := r.reads
+	r.reads = nil
+	r.mu.Unlock()
+	for _, p := range reads {
+		if leading {
+			p.done(nil)
+		} else {
+			p.done(ErrNotLeader)
+		}
+	}
+}
+
+// leased reports whether reads may be served now, and asks for a renewal in time.
+func (r *Range) leased() bool {
+	left := time.Duration(r.leaseUntil.Load()) - r.o.Clock.Mono()
+	if left < r.o.LeaseLength/leaseRenewBelow && !r.renew.Swap(true) {
+		r.o.Wake()
+	}
+	return left > 0 && r.leading.Load()
+}
+
+// Confirm calls done with nil once this replica is known to lead and its applied
+// state holds everything acknowledged before the call; with ErrNotLeader otherwise.
+func (r *Range) Confirm(done func(error)) {
+	if !r.leading.Load() {
+		done(ErrNotLeader)
+		return
+	}
+	r.mu.Lock()
+	if r.stopped {
+		r.mu.Unlock()
+		done(ErrNotLeader)
+		return
+	}
+	r.reads = append(r.reads, pendingRead{done})
+	r.mu.Unlock()
+	r.o.Wake()
+}
+
+// Read calls f with the newest state, in which everything acknowledged before the
+// call is seen. The lease is checked after f as well (R5); f may run again. For more
+// than one key f takes a snapshot.
+func (r *Range) Read(ctx context.Context, f func(s State) error) error {
+	for {
+		if r.leased() {
+			err := f(State{r})
+			if r.leased() {
+				return err
+			}
+		}
+		confirmed := make(chan error, 1)
+		r.Confirm(func(err error) { confirmed <- err })
+		select {
+		case err := <-confirmed:
+			if err != nil {
+				return err
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// State is the applied state of a range as a query sees it.
+type State struct{ r *Range }
+
+// Get implements kv.Getter on the newest state.
+func (s State) Get(key []byte) ([]byte, bool, error) { return s.r.o.State.Get(key) }
+
+// Snapshot returns a view of one moment. Close it.
+func (s State) Snapshot() interface {
+	kv.Reader
+	Close() error
+} {
+	return s.r.o.State.NewSnapshot()
+}
+
+// State returns the newest applied state of this replica, without any promise that
+// it still leads.
+func (r *Range) State() State { return State{r} }

@@ -1,0 +1,208 @@
+package ranges
+
+import (
+	"fmt"
+	"time"
+
+	"antipode/geo"
+	"antipode/stamp/change"
+	"antipode/stamp/keys"
+)
+
+// Tx is what one command sees and stages: the applied state under the changes of
+// all groups in flight and of the commands before it in this group.
+type Tx struct {
+	r   *Range
+	g   *group
+	now time.Time
+	b   change.Builder
+
+	// saved undoes what the group staged, newest last; the marks are where the
+	// command under way began.
+	saved     []func()
+	mark      change.Mark
+	savedMark int
+	keysMark  int
+	// shipped says that the group holds a numbered change, whose frame will carry a
+	// closed record.
+	shipped bool
+}
+
+func (tx *Tx) begin() {
+	tx.mark, tx.keysMark, tx.savedMark = tx.b.Mark(), len(tx.g.keys), len(tx.saved)
+}
+
+// unchanged reports whether the command under way staged nothing.
+func (tx *Tx) unchanged() bool { return tx.b.Mark() == tx.mark }
+
+// undo takes back what the command staged.
+func (tx *Tx) undo() {
+	tx.b.Rollback(tx.mark)
+	tx.undoTo(tx.savedMark)
+	tx.g.keys = tx.g.keys[:tx.keysMark]
+}
+
+// undoGroup takes back what the whole group staged.
+func (tx *Tx) undoGroup() { tx.undoTo(0) }
+
+func (tx *Tx) undoTo(mark int) {
+	for i := len(tx.saved) - 1; i >= mark; i-- {
+		tx.saved[i]()
+	}
+	tx.saved = tx.saved[:mark]
+}
+
+// Location is where the range lives.
+func (tx *Tx) Location() geo.Location { return tx.r.o.Location }
+
+// Range is the range's id.
+func (tx *Tx) Range() geo.RangeID { return tx.r.o.Range }
+
+// Get implements kv.Getter.
+func (tx *Tx) Get(key []byte) ([]byte, bool, error) {
+	if v, ok := tx.r.overlay[string(key)]; ok {
+		return v.value, !v.deleted, nil
+	}
+	return tx.r.o.State.Get(key)
+}
+
+// Gate is the gate of an account (R7).
+func (tx *Tx) Gate(a geo.Account) change.Gate {
+	if g, ok := tx.r.gates[a]; ok {
+		return g
+	}
+	return tx.r.Machine.Gate(a)
+}
+
+// Timestamp mints a commit time: above every time of the range and above floor,
+// with this location's lowest bit (R6).
+func (tx *Tx) Timestamp(floor geo.Timestamp) geo.Timestamp {
+	r := tx.r
+	t := max(geo.TimestampOf(tx.now), r.last+1, r.Machine.AppliedState().Last+1, floor+1)
+	if t&1 != r.o.Parity {
+		t++
+	}
+	r.last = t
+	return t
+}
+
+// Change stages a change of one partition, under the account's gate: its epoch, and
+// a number when the gate says so (R10). CommitTime, Partition, Ops and Chunks of rec
+// are the caller's; the rest is filled in here.
+func (tx *Tx) Change(p keys.Partition, rec change.Record) error {
+	gate := tx.Gate(p.Account)
+	rec.Epoch = gate.Epoch
+	rec.Range = tx.r.o.Range
+	rec.Service, rec.Account, rec.Lane = p.Service, p.Account, p.Lane()
+	rec.Seq, rec.Prev = 0, 0
+	s := rec.Stream()
+	if gate.Numbered {
+		head := tx.head(s)
+		rec.Seq, rec.Prev = head.Seq+1, head.Hash
+	}
+	encoded, err := tx.b.Record(&rec)
+	if err != nil {
+		return fmt.Errorf("encode change: %w", err)
+	}
+	if gate.Numbered {
+		tx.shipped = true
+		save(tx, tx.r.heads, s)
+		tx.r.heads[s] = geo.Head{Seq: rec.Seq, Hash: change.HashOf(encoded)}
+	}
+	tx.overlayOps(&rec)
+	return nil
+}
+
+// save remembers m[k] for undo.
+func save[K comparable, V any](tx *Tx, m map[K]V, k K) {
+	old, had := m[k]
+	tx.saved = append(tx.saved, func() {
+		if had {
+			m[k] = old
+		} else {
+			delete(m, k)
+		}
+	})
+}
+
+func (tx *Tx) overlayOps(rec *change.Record) {
+	for _, op := range rec.Ops {
+		k := string(rec.Partition) + string(op.Row)
+		save(tx, tx.r.overlay, k)
+		tx.r.overlay[k] = overlayValue{value: op.Value, deleted: op.Delete, group: tx.g.id}
+		tx.g.keys = append(tx.g.keys, k)
+	}
+}
+
+func (tx *Tx) head(s geo.Stream) geo.Head {
+	if h, ok := tx.r.heads[s]; ok {
+		return h
+	}
+	tx.r.Machine.mu.RLock()
+	defer tx.r.Machine.mu.RUnlock()
+	return tx.r.Machine.heads[s]
+}
+
+// Cursor is how far a received stream is applied, groups in flight included.
+func (tx *Tx) Cursor(s geo.Stream) geo.Head {
+	if h, ok := tx.r.cursors[s]; ok {
+		return h
+	}
+	return tx.r.Machine.Cursor(s)
+}
+
+// Received stages a record of the other location, which must follow the cursor:
+// whole, or the cursor alone (R14).
+func (tx *Tx) Received(encoded []byte, rec *change.Record, whole bool) error {
+	s := rec.Stream()
+	at := tx.Cursor(s)
+	if rec.Seq != at.Seq+1 || rec.Prev != at.Hash {
+		return fmt.Errorf("ranges: record %s #%d does not follow cursor #%d", s, rec.Seq, at.Seq)
+	}
+	if whole {
+		tx.overlayOps(rec)
+	}
+	tx.b.Received(encoded, rec, whole)
+	save(tx, tx.r.cursors, s)
+	tx.r.cursors[s] = geo.Head{Seq: rec.Seq, Hash: change.HashOf(encoded)}
+	return nil
+}
+
+// ReceivedClosed returns the closed time committed for a source range, groups in
+// flight included.
+func (tx *Tx) ReceivedClosed(src Source) (geo.Timestamp, bool) {
+	if t, ok := tx.r.received[src]; ok {
+		return t, true
+	}
+	return tx.r.Machine.Received(src)
+}
+
+// TakeClosed stages a closed record of the other location.
+func (tx *Tx) TakeClosed(c *change.Closed) {
+	src := Source{c.Origin, c.Range}
+	tx.b.ReceivedClosed(c)
+	save(tx, tx.r.received, src)
+	tx.r.received[src] = c.T
+}
+
+// Closed stages the promise that nothing commits at or before now.
+func (tx *Tx) Closed() { tx.b.Closed(tx.Timestamp(0)) }
+
+// SetGate stages a gate.
+func (tx *Tx) SetGate(a geo.Account, g change.Gate) {
+	tx.b.Gate(a, g)
+	save(tx, tx.r.gates, a)
+	tx.r.gates[a] = g
+}
+
+// Trim stages the deletion of acknowledged records.
+func (tx *Tx) Trim(s geo.Stream, upTo geo.Seq) { tx.b.Trim(s, upTo) }
+
+// CloseGeneration stages that a generation takes no more changes (R8).
+func (tx *Tx) CloseGeneration(key []byte) {
+	k := string(key)
+	tx.b.Generation(key)
+	save(tx, tx.r.overlay, k)
+	tx.r.overlay[k] = overlayValue{value: key, group: tx.g.id}
+	tx.g.keys = append(tx.g.keys, k)
+}

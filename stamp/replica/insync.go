@@ -1,0 +1,136 @@
+package replica
+
+import (
+	"log/slog"
+	"time"
+
+	"antipode/geo"
+
+	"go.etcd.io/raft/v3"
+	"go.etcd.io/raft/v3/tracker"
+)
+
+// inSync is the leader's view of which replicas must hold an entry before it is
+// acknowledged: all that answer in time, two at least. A new leader counts every
+// replica in and lets those that do not answer fall out.
+type inSync struct {
+	timeout time.Duration
+	log     *slog.Logger
+	peers   []peer
+}
+
+// peer is one voter as the leader sees it.
+type peer struct {
+	id    uint64
+	match uint64
+	out   bool
+	// behind is an index the peer has not reached since behindSince; 0 means that it
+	// was at the end of the log when last looked at.
+	behind      uint64
+	behindSince time.Duration
+}
+
+func (s *inSync) init(o Options) {
+	s.timeout, s.log = o.InSyncTimeout, o.Logger.With("range", o.Range)
+	for _, v := range o.Voters {
+		s.peers = append(s.peers, peer{id: v})
+	}
+}
+
+// reset counts every replica in, as a new leader does.
+func (s *inSync) reset() {
+	for i := range s.peers {
+		s.peers[i] = peer{id: s.peers[i].id}
+	}
+}
+
+// update reads the peers' Match and moves them in or out.
+func (s *inSync) update(rn *raft.RawNode, now time.Duration) {
+	var last uint64
+	rn.WithProgress(func(id uint64, _ raft.ProgressType, pr tracker.Progress) {
+		for i := range s.peers {
+			if s.peers[i].id == id {
+				s.peers[i].match = pr.Match
+			}
+		}
+		last = max(last, pr.Match)
+	})
+	for i := range s.peers {
+		p := &s.peers[i]
+		if p.behind != 0 && p.match >= p.behind {
+			p.behind = 0
+		}
+		switch {
+		case p.match >= last:
+			p.behind = 0
+			if p.out {
+				p.out = false
+				s.log.Info("replica is in sync again", "node", geo.NodeID(p.id), "index", p.match)
+			}
+		case p.behind == 0:
+			p.behind, p.behindSince = last, now
+		case !p.out && now-p.behindSince > s.timeout:
+			p.out = true
+			s.log.Warn("replica does not answer and left the in-sync set; writes go on with the others",
+				"node", geo.NodeID(p.id), "at", p.match, "want", p.behind)
+		}
+	}
+}
+
+// count is how many replicas are in sync.
+func (s *inSync) count() int {
+	n := 0
+	for _, p := range s.peers {
+		if !p.out {
+			n++
+		}
+	}
+	return n
+}
+
+// index is the greatest index that every in-sync replica has persisted, zero
+// while there are fewer than two: nothing is acknowledged then.
+func (s *inSync) index() uint64 {
+	if s.count() < 2 {
+		return 0
+	}
+	least := ^uint64(0)
+	for _, p := range s.peers {
+		if !p.out {
+			least = min(least, p.match)
+		}
+	}
+	return least
+}
+
+// InSync returns how many replicas are in sync as this leader sees it.
+func (r *Replica) InSync() int {
+	if !r.IsLeader() {
+		return 0
+	}
+	return r.inSync.count()
+}
+
+// AckIndex is the greatest index that may be acknowledged: persisted on every
+// in-sync replica.
+func (r *Replica) AckIndex(now time.Duration) uint64 {
+	if !r.IsLeader() {
+		return 0
+	}
+	r.inSync.update(r.rn, now)
+	return r.inSync.index()
+}
+
+// InSyncNodes are the in-sync replicas as this leader sees them; nil elsewhere.
+func (r *Replica) InSyncNodes() []geo.NodeID {
+	if !r.IsLeader() {
+		return nil
+	}
+	var out []geo.NodeID
+	for _, p := range r.inSync.peers {
+		if !p.out {
+			out = append(out, geo.NodeID(p.id))
+		}
+	}
+	return out
+}

@@ -1,0 +1,48 @@
+package replica
+
+import (
+	"encoding/binary"
+	"time"
+)
+
+// lease lets a leader answer reads without a round of its own (R5). It runs from
+// the send time of a confirmed ReadIndex round: a quorum heard the leader after
+// that and drops votes for one election timeout, so no other leader can have
+// committed before the lease ends.
+type lease struct {
+	term         uint64
+	until        time.Duration
+	pending      bool
+	pendingSince time.Duration
+}
+
+// leaseLength is shorter than the election timeout by two ticks: a follower's
+// first tick after our heartbeat may come at once, and clocks drift.
+func (r *Replica) leaseLength() time.Duration {
+	return time.Duration(r.o.ElectionTicks-3) * r.o.Tick
+}
+
+// confirm takes the result of a ReadIndex round whose context is its send time.
+func (r *Replica) confirm(rctx []byte) {
+	if len(rctx) != 8 {
+		return
+	}
+	sent := time.Duration(binary.LittleEndian.Uint64(rctx))
+	r.lease.pending = false
+	_, term := r.Leader()
+	if until := sent + r.leaseLength(); until > r.lease.until || r.lease.term != term {
+		r.lease.until, r.lease.term = until, term
+	}
+}
+
+// Lease returns until when reads may be served, in monotonic time; zero for not
+// at all.
+func (r *Replica) Lease() time.Duration {
+	if !r.MayEvaluate() {
+		return 0
+	}
+	if _, term := r.Leader(); term != r.lease.term {
+		return 0
+	}
+	return r.lease.until
+}

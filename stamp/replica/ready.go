@@ -1,0 +1,154 @@
+package replica
+
+import (
+	"time"
+
+	"antipode/stamp/engine"
+
+	"go.etcd.io/raft/v3"
+	pb "go.etcd.io/raft/v3/raftpb"
+)
+
+// Pass collects what the replicas of a node have to do in one scheduler pass, so
+// that one write and one fsync serve all of them.
+type Pass struct {
+	// Sends go out at once: a leader sends before its own fsync.
+	Sends []*pb.Message
+	// sendRange[i] is the replica that Sends[i] is from.
+	From []*Replica
+
+	appends []work
+	applies []work
+}
+
+type work struct {
+	r *Replica
+	m *pb.Message
+}
+
+func (p *Pass) send(r *Replica, m *pb.Message) {
+	p.Sends = append(p.Sends, m)
+	p.From = append(p.From, r)
+}
+
+// Reset empties the pass for reuse.
+func (p *Pass) Reset() {
+	clear(p.Sends)
+	clear(p.From)
+	clear(p.appends)
+	clear(p.applies)
+	p.Sends, p.From, p.appends, p.applies = p.Sends[:0], p.From[:0], p.appends[:0], p.applies[:0]
+}
+
+// HasReady reports whether Collect has anything to collect.
+func (r *Replica) HasReady() bool { return r.lost == nil && r.rn.HasReady() }
+
+// Collect moves the replica's Ready into the pass.
+func (r *Replica) Collect(p *Pass) {
+	rd := r.rn.Ready()
+	if rd.SoftState != nil {
+		r.lease.pending = false
+		r.resetElection()
+		if rd.RaftState == raft.StateLeader {
+			r.fresh = false
+			r.inSync.reset()
+			r.o.Logger.Debug("leads range", "range", r.o.Range, "node", r.o.Node)
+		}
+	}
+	for _, rs := range rd.ReadStates {
+		r.confirm(rs.RequestCtx)
+	}
+	for _, m := range rd.Messages {
+		switch m.GetTo() {
+		case raft.LocalAppendThread:
+			p.appends = append(p.appends, work{r, m})
+		case raft.LocalApplyThread:
+			p.applies = append(p.applies, work{r, m})
+		default:
+			p.send(r, m)
+		}
+	}
+}
+
+// Append writes what was collected with one commit, synced where an answer depends
+// on it, and hands out the answers: to peers through the pass, to Raft at once.
+func (p *Pass) Append(log engine.Log) error {
+	if len(p.appends) == 0 {
+		return nil
+	}
+	batch := log.NewBatch()
+	sync := false
+	for _, w := range p.appends {
+		if err := w.r.stage(batch, w.m); err != nil {
+			return err
+		}
+		sync = sync || len(w.m.GetResponses()) > 0
+	}
+	if err := batch.Commit(sync); err != nil {
+		return err
+	}
+	for _, w := range p.appends {
+		for _, resp := range w.m.GetResponses() {
+			w.r.answer(p, resp)
+		}
+	}
+	return nil
+}
+
+func (r *Replica) stage(batch engine.LogBatch, m *pb.Message) error {
+	if len(m.GetEntries()) > 0 {
+		if err := r.o.Log.Append(batch, m.GetEntries()); err != nil {
+			return err
+		}
+	}
+	if m.Term == nil {
+		return nil
+	}
+	hs := &pb.HardState{Term: m.Term, Vote: m.Vote, Commit: m.Commit}
+	if raft.IsEmptyHardState(hs) {
+		return nil
+	}
+	return r.o.Log.SetHardState(batch, hs)
+}
+
+// answer delivers a response that waited for storage.
+func (r *Replica) answer(p *Pass, m *pb.Message) {
+	if m.GetTo() != uint64(r.o.Node) {
+		p.send(r, m)
+		return
+	}
+	if err := r.rn.Step(m); err != nil {
+		r.o.Logger.Warn("storage answer refused", "range", r.o.Range, "error", err)
+	}
+}
+
+// Apply applies what was committed. A replica whose state machine fails is out of
+// service: its state can no longer be trusted to equal its peers'.
+func (p *Pass) Apply() {
+	for _, w := range p.applies {
+		entries := w.m.GetEntries()
+		if w.r.lost != nil {
+			continue
+		}
+		if err := w.r.o.Machine.Apply(entries); err != nil {
+			w.r.lose(err)
+			continue
+		}
+		last := entries[len(entries)-1]
+		for _, e := range entries {
+			if e.GetIndex() <= w.r.replayTo {
+				w.r.replayed++
+			}
+		}
+		w.r.applied, w.r.appliedTerm = last.GetIndex(), last.GetTerm()
+		for _, resp := range w.m.GetResponses() {
+			w.r.answer(p, resp)
+		}
+	}
+}
+
+// LeasePendingSince says since when a ReadIndex round has had no answer; ok is
+// false where none is under way.
+func (r *Replica) LeasePendingSince() (since time.Duration, ok bool) {
+	return r.lease.pendingSince, r.lease.pending
+}

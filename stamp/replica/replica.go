@@ -1,0 +1,262 @@
+package replica
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"antipode/geo"
+	"antipode/stamp/engine"
+
+	"go.etcd.io/raft/v3"
+	pb "go.etcd.io/raft/v3/raftpb"
+)
+
+// StateMachine is what committed entries are applied to.
+type StateMachine interface {
+	// Apply applies entries in order. An error takes the replica out of service.
+	Apply(entries []*pb.Entry) error
+}
+
+// ErrLost: the replica misses entries that it had acknowledged (R4).
+var ErrLost = errors.New("replica lost fsynced entries; it takes no further part")
+
+// Options configures a replica. Range, Node, Voters, Log and Machine are required.
+type Options struct {
+	Range  geo.RangeID
+	Node   geo.NodeID
+	Voters []uint64
+	Log    engine.RangeLog
+	// Applied is where Machine stands.
+	Applied uint64
+	Machine StateMachine
+	// Tick is the length of one tick. Zero means 100 ms.
+	Tick time.Duration
+	// ElectionTicks is after how many ticks without a leader a replica stands for
+	// election, at the earliest. Zero means 10.
+	ElectionTicks int
+	// InSyncTimeout is how long a replica may stay behind before it leaves the
+	// in-sync set. Zero means 1 s. A short one gives up the third copy lightly.
+	InSyncTimeout time.Duration
+	// Rand spreads elections.
+	Rand *rand.Rand
+	// Logger takes leader changes and alarms. Nil means slog.Default.
+	Logger *slog.Logger
+}
+
+func (o Options) withDefaults() Options {
+	if o.Tick == 0 {
+		o.Tick = 100 * time.Millisecond
+	}
+	if o.ElectionTicks == 0 {
+		o.ElectionTicks = 10
+	}
+	if o.InSyncTimeout == 0 {
+		o.InSyncTimeout = time.Second
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	return o
+}
+
+// Replica is one member of a range's Raft group. All methods are called from the
+// node's scheduler.
+type Replica struct {
+	o  Options
+	rn *raft.RawNode
+
+	lost    error
+	started time.Duration
+	fresh   bool // never voted and holds no entry: it may stand at once
+
+	// elapsed counts ticks since the leader was heard; Raft's own randomized
+	// election timer is not used, because its randomness cannot be injected.
+	elapsed, timeout int
+
+	applied     uint64
+	appliedTerm uint64
+	// replayTo is the last index found in the log at start: applies up to it are replay.
+	replayTo uint64
+	logged   uint64
+	replayed uint64
+
+	inSync inSync
+	lease  lease
+}
+
+// Open builds the replica from its log. now is the monotonic time.
+func Open(o Options, now time.Duration) (*Replica, error) {
+	o = o.withDefaults()
+	r := &Replica{o: o, started: now, applied: o.Applied}
+	hs, _, err := o.Log.InitialState()
+	if err != nil {
+		return nil, err
+	}
+	last, err := o.Log.LastIndex()
+	if err != nil {
+		return nil, err
+	}
+	first, err := o.Log.FirstIndex()
+	if err != nil {
+		return nil, err
+	}
+	r.replayTo, r.logged = last, last+1-first
+	r.fresh = last == 0 && raft.IsEmptyHardState(hs)
+	r.resetElection()
+	if hs.GetCommit() > last || o.Applied > last {
+		r.lose(fmt.Errorf("%w: log ends at %d, committed %d, applied %d", ErrLost, last, hs.GetCommit(), o.Applied))
+		return r, nil
+	}
+	r.rn, err = raft.NewRawNode(&raft.Config{
+		ID:                        uint64(o.Node),
+		ElectionTick:              o.ElectionTicks,
+		HeartbeatTick:             2,
+		Storage:                   o.Log,
+		Applied:                   o.Applied,
+		AsyncStorageWrites:        true,
+		MaxSizePerMsg:             1 << 20,
+		MaxCommittedSizePerReady:  4 << 20,
+		MaxUncommittedEntriesSize: 64 << 20,
+		MaxInflightMsgs:           64,
+		MaxInflightBytes:          16 << 20,
+		CheckQuorum:               true,
+		PreVote:                   true,
+		DisableProposalForwarding: true,
+		Logger:                    raftLogger{o.Logger.With("range", o.Range)},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("open replica of range %d: %w", o.Range, err)
+	}
+	r.inSync.init(o)
+	return r, nil
+}
+
+func (r *Replica) lose(err error) {
+	r.lost = err
+	r.o.Logger.Error("replica lost; remove it and add a new one", "range", r.o.Range, "node", r.o.Node, "error", err)
+}
+
+// Range is the range this is a replica of.
+func (r *Replica) Range() geo.RangeID { return r.o.Range }
+
+// Lost reports why the replica takes no part any more, nil while it does.
+func (r *Replica) Lost() error { return r.lost }
+
+func (r *Replica) resetElection() {
+	r.elapsed = 0
+	r.timeout = r.o.ElectionTicks + r.o.Rand.IntN(r.o.ElectionTicks)
+	if r.fresh {
+		// The first election of a stamp need not wait: nobody holds a lease.
+		r.timeout = 1 + r.o.Rand.IntN(r.o.ElectionTicks)
+	}
+}
+
+// quiet is the time after a restart in which the replica neither votes nor stands:
+// a leader may hold a lease on what it promised before (R5).
+func (r *Replica) quiet(now time.Duration) bool {
+	return !r.fresh && now-r.started < time.Duration(r.o.ElectionTicks)*r.o.Tick
+}
+
+// Tick advances Raft's time by one tick. The scheduler calls it at most once a
+// pass and never to catch up: a lease counts on ticks being no shorter than Tick.
+func (r *Replica) Tick(now time.Duration) {
+	if r.lost != nil {
+		return
+	}
+	if r.IsLeader() {
+		r.rn.Tick()
+		r.inSync.update(r.rn, now)
+		return
+	}
+	r.rn.TickQuiesced()
+	r.elapsed++
+	if r.elapsed >= r.timeout && !r.quiet(now) {
+		r.resetElection()
+		if err := r.rn.Campaign(); err != nil {
+			r.o.Logger.Warn("cannot stand for election", "range", r.o.Range, "error", err)
+		}
+	}
+}
+
+// Step takes one message of a peer.
+func (r *Replica) Step(m *pb.Message, now time.Duration) {
+	if r.lost != nil {
+		return
+	}
+	switch m.GetType() {
+	case pb.MsgVote, pb.MsgPreVote:
+		if r.quiet(now) {
+			return
+		}
+		r.fresh = false
+	case pb.MsgHeartbeat:
+		// The leader names a commit only up to our Match: naming one beyond our log
+		// means that we lost what we acknowledged (R4; Raft itself would panic).
+		if last, err := r.o.Log.LastIndex(); err == nil && m.GetCommit() > last {
+			r.lose(fmt.Errorf("%w: leader %d knows index %d, log ends at %d", ErrLost, m.GetFrom(), m.GetCommit(), last))
+			return
+		}
+	}
+	if err := r.rn.Step(m); err != nil && !errors.Is(err, raft.ErrProposalDropped) && !errors.Is(err, raft.ErrStepPeerNotFound) {
+		r.o.Logger.Warn("message refused", "range", r.o.Range, "type", m.GetType(), "error", err)
+	}
+	switch m.GetType() {
+	case pb.MsgApp, pb.MsgHeartbeat:
+		if r.rn.BasicStatus().Lead == m.GetFrom() {
+			r.fresh = false
+			r.resetElection()
+		}
+	}
+}
+
+// IsLeader reports whether this replica leads its group.
+func (r *Replica) IsLeader() bool {
+	return r.lost == nil && r.rn.BasicStatus().RaftState == raft.StateLeader
+}
+
+// Leader returns the leader it knows of, 0 for none, and its own term.
+func (r *Replica) Leader() (geo.NodeID, uint64) {
+	if r.lost != nil {
+		return 0, 0
+	}
+	s := r.rn.BasicStatus()
+	return geo.NodeID(s.Lead), s.GetTerm()
+}
+
+// MayEvaluate reports whether it leads and has applied an entry of its own term (R1).
+func (r *Replica) MayEvaluate() bool {
+	if !r.IsLeader() {
+		return false
+	}
+	return r.rn.BasicStatus().GetTerm() == r.appliedTerm
+}
+
+// Propose hands an entry to Raft. raft.ErrProposalDropped means that it was not
+// appended and never will be.
+func (r *Replica) Propose(data []byte) error {
+	if r.lost != nil {
+		return raft.ErrProposalDropped
+	}
+	return r.rn.Propose(data)
+}
+
+// Applied is the index of the last entry applied.
+func (r *Replica) Applied() uint64 { return r.applied }
+
+// Replay returns how many entries were applied again since the start, and how many
+// the log held then.
+func (r *Replica) Replay() (replayed, logged uint64) { return r.replayed, r.logged }
+
+// ReadIndex starts a round that confirms leadership and renews the lease.
+func (r *Replica) ReadIndex(now time.Duration) {
+	if !r.IsLeader() || r.lease.pending {
+		return
+	}
+	r.lease.pending = true
+	r.lease.pendingSince = now
+	r.rn.ReadIndex(binary.LittleEndian.AppendUint64(nil, uint64(now)))
+}
