@@ -1,0 +1,255 @@
+package failover
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"antipode/geo"
+	"antipode/services/catalog"
+	"antipode/services/storageerr"
+	"antipode/stamp/change"
+	"antipode/stamp/keys"
+	"antipode/stamp/ranges"
+)
+
+// Stamp is the stamp of this location.
+type Stamp interface {
+	Location() geo.Location
+	Submit(ctx context.Context, r geo.RangeID, cmd ranges.Command) error
+	Read(ctx context.Context, r geo.RangeID, f func(ranges.State) error) error
+}
+
+// Peer is the directory of the other location, reached over the link.
+type Peer interface {
+	// Reserve commits the account as one whose secondary is there, its gates
+	// included. It is answered again for the same account.
+	Reserve(ctx context.Context, a catalog.Account) error
+}
+
+// Directory knows the accounts of one location. Methods may be called concurrently.
+type Directory struct {
+	stamp Stamp
+	peer  Peer
+	other geo.Location
+
+	mu    sync.RWMutex
+	cache map[geo.Account]cached
+}
+
+// cached is a decoded account with the bytes it came from.
+type cached struct {
+	raw     string
+	account *catalog.Account
+}
+
+// NewDirectory returns the directory of a stamp. SetPeer must follow.
+func NewDirectory(s Stamp, other geo.Location) *Directory {
+	return &Directory{stamp: s, other: other, cache: map[geo.Account]cached{}}
+}
+
+// SetPeer tells the directory of its peer.
+func (d *Directory) SetPeer(p Peer) { d.peer = p }
+
+// Account reads an account, as of now at this location. AccountNotFound where there
+// is none or it is not complete.
+func (d *Directory) Account(ctx context.Context, name geo.Account) (*catalog.Account, error) {
+	var out *catalog.Account
+	err := d.stamp.Read(ctx, geo.FirstRange(geo.Catalog), func(s ranges.State) error {
+		raw, ok, err := s.Get(catalog.AccountPartition(name).Append(make([]byte, 0, 64)))
+		if err != nil {
+			return err
+		}
+		if !ok {
+			return storageerr.AccountNotFound
+		}
+		out, err = d.decode(name, raw)
+		if err == nil && !out.Active {
+			err = storageerr.AccountNotFound
+		}
+		return err
+	})
+	return out, err
+}
+
+// decode parses a stored account unless it is the one parsed before: every request
+// reads its account.
+func (d *Directory) decode(name geo.Account, raw []byte) (*catalog.Account, error) {
+	d.mu.RLock()
+	c, ok := d.cache[name]
+	d.mu.RUnlock()
+	if ok && c.raw == string(raw) {
+		return c.account, nil
+	}
+	a, err := catalog.ParseAccount(raw)
+	if err != nil {
+		return nil, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.cache[name] = cached{string(raw), a}
+	return a, nil
+}
+
+// Accounts lists the complete accounts of this location by name.
+func (d *Directory) Accounts(ctx context.Context) ([]*catalog.Account, error) {
+	var out []*catalog.Account
+	err := d.stamp.Read(ctx, geo.FirstRange(geo.Catalog), func(s ranges.State) error {
+		out = nil
+		snap := s.Snapshot()
+		lower := keys.AppendService(nil, geo.Catalog)
+		it, err := snap.Scan(lower, keys.PrefixEnd(lower))
+		if err != nil {
+			return errors.Join(err, snap.Close())
+		}
+		for it.Next() {
+			p, _, err := keys.ParsePartition(it.Key())
+			if err != nil || p != catalog.AccountPartition(p.Account) {
+				continue
+			}
+			a, err := catalog.ParseAccount(it.Value())
+			if err != nil {
+				return errors.Join(err, it.Close(), snap.Close())
+			}
+			if a.Active {
+				out = append(out, a)
+			}
+		}
+		return errors.Join(it.Close(), snap.Close())
+	})
+	return out, err
+}
+
+// keyLen is the length of an account key in bytes (spec/auth.md 4).
+const keyLen = 64
+
+// Create makes an RA-GRS account whose primary is this location. Absent keys are
+// drawn. Errors: AccountAlreadyExists; ServerBusy where the other location cannot
+// reserve the name, and a second call then goes on from there.
+func (d *Directory) Create(ctx context.Context, name geo.Account, key1, key2 []byte) (*catalog.Account, error) {
+	if !name.Valid() {
+		return nil, storageerr.InvalidInput.Saying(fmt.Sprintf("%q is no account name: 3 to 24 lower-case letters and digits", name))
+	}
+	for _, k := range []*[]byte{&key1, &key2} {
+		if len(*k) == 0 {
+			*k = make([]byte, keyLen)
+			if _, err := rand.Read(*k); err != nil {
+				return nil, err
+			}
+		}
+	}
+	here := d.stamp.Location()
+	put := &putAccount{want: catalog.Account{
+		Name: name, Key1: key1, Key2: key2, Redundancy: catalog.RAGRS, Primary: here, Secondary: d.other, Epoch: 1,
+	}}
+	if err := d.stamp.Submit(ctx, geo.FirstRange(geo.Catalog), put); err != nil {
+		return nil, err
+	}
+	a := put.stored
+	if err := d.peer.Reserve(ctx, a); err != nil {
+		if _, ours := storageerr.Of(err); ours {
+			return nil, err
+		}
+		return nil, storageerr.ServerBusy.Saying(fmt.Sprintf("account %s cannot be reserved at %s (%v); try again", name, d.other, err))
+	}
+	gate := change.Gate{Epoch: a.GeoEpoch(), Role: change.RolePrimary, Open: true, Numbered: true}
+	if err := SetGate(ctx, d.stamp, name, gate); err != nil {
+		return nil, err
+	}
+	done := &activate{name: name}
+	if err := d.stamp.Submit(ctx, geo.FirstRange(geo.Catalog), done); err != nil {
+		return nil, err
+	}
+	return &done.stored, nil
+}
+
+// Reserve implements Peer at this end.
+func (d *Directory) Reserve(ctx context.Context, a catalog.Account) error {
+	if err := d.stamp.Submit(ctx, geo.FirstRange(geo.Catalog), &putAccount{want: a, reserve: true}); err != nil {
+		return err
+	}
+	return SetGate(ctx, d.stamp, a.Name, change.Gate{Epoch: a.GeoEpoch(), Role: change.RoleSecondary, Open: true})
+}
+
+// putAccount stores an account that is not complete yet. It has no gate, so the
+// change has no number and is not shipped.
+type putAccount struct {
+	want    catalog.Account
+	reserve bool
+	stored  catalog.Account
+}
+
+// Evaluate implements ranges.Command.
+func (c *putAccount) Evaluate(tx *ranges.Tx) error {
+	old, err := catalog.GetAccount(tx, c.want.Name)
+	switch {
+	case err == nil && (old.Primary != c.want.Primary || old.Active && !c.reserve):
+		return storageerr.AccountAlreadyExists
+	case err == nil:
+		c.stored = *old // A creation that stopped half way goes on with its own keys.
+		return nil
+	case !errors.Is(err, storageerr.AccountNotFound):
+		return err
+	}
+	at := tx.Timestamp(0)
+	c.stored = c.want
+	if c.stored.Created == 0 {
+		c.stored.Created = at
+	}
+	return stage(tx, &c.stored, at)
+}
+
+// activate marks an account complete, in a change that travels to the other location.
+type activate struct {
+	name   geo.Account
+	stored catalog.Account
+}
+
+// Evaluate implements ranges.Command.
+func (c *activate) Evaluate(tx *ranges.Tx) error {
+	a, err := catalog.GetAccount(tx, c.name)
+	if err != nil {
+		return err
+	}
+	c.stored = *a
+	if a.Active {
+		return nil
+	}
+	c.stored.Active = true
+	return stage(tx, &c.stored, tx.Timestamp(a.Created))
+}
+
+func stage(tx *ranges.Tx, a *catalog.Account, at geo.Timestamp) error {
+	v, err := a.Encode()
+	if err != nil {
+		return err
+	}
+	p := catalog.AccountPartition(a.Name)
+	return tx.Change(p, change.Record{CommitTime: at, Partition: p.Append(nil), Ops: []change.Op{{Value: v}}})
+}
+
+// SetGate commits the gate of an account in every range of a location (R7).
+func SetGate(ctx context.Context, s Stamp, a geo.Account, g change.Gate) error {
+	for _, svc := range slices.Concat([]geo.Service{geo.Catalog}, geo.Services[:]) {
+		if err := s.Submit(ctx, geo.FirstRange(svc), setGate{a, g}); err != nil {
+			return fmt.Errorf("gate of %s in the %s range: %w", a, svc, err)
+		}
+	}
+	return nil
+}
+
+type setGate struct {
+	account geo.Account
+	gate    change.Gate
+}
+
+// Evaluate implements ranges.Command. A gate of a higher epoch stays.
+func (c setGate) Evaluate(tx *ranges.Tx) error {
+	if have := tx.Gate(c.account); have != c.gate && have.Epoch.Compare(c.gate.Epoch) <= 0 {
+		tx.SetGate(c.account, c.gate)
+	}
+	return nil
+}

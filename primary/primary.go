@@ -1,0 +1,80 @@
+package primary
+
+import (
+	"context"
+
+	"antipode/geo"
+	"antipode/services"
+	"antipode/services/storageerr"
+	"antipode/stamp/change"
+	"antipode/stamp/keys"
+	"antipode/stamp/ranges"
+)
+
+// Stamp is where commands are committed and chunks are kept.
+type Stamp interface {
+	// Submit commits a command in a range: see node.Stamp.
+	Submit(ctx context.Context, r geo.RangeID, cmd ranges.Command) error
+}
+
+// Primary is the write role of one location. Methods may be called concurrently.
+type Primary struct{ stamp Stamp }
+
+// New returns the write role over a stamp.
+func New(s Stamp) *Primary { return &Primary{stamp: s} }
+
+// ErrGateClosed: the account may not be written here now.
+var ErrGateClosed = storageerr.ServerBusy.Saying("The account does not take writes at this location now. Please retry your request.")
+
+// Write commits a write and waits until it is on every in-sync replica. Errors:
+// the write's own, under which nothing changed; ServerBusy, nothing happened;
+// OperationTimedOut, it may have happened.
+func (p *Primary) Write(ctx context.Context, w services.Write) error {
+	return p.stamp.Submit(ctx, geo.FirstRange(w.Partition().Service), &command{w: w})
+}
+
+// command evaluates one service write on a range's leader.
+type command struct{ w services.Write }
+
+// Evaluate implements ranges.Command.
+func (c *command) Evaluate(tx *ranges.Tx) error {
+	p := c.w.Partition()
+	gate := tx.Gate(p.Account)
+	if gate.Role != change.RolePrimary || !gate.Open {
+		return ErrGateClosed
+	}
+	if p.Generation != (keys.Generation{}) {
+		key := keys.ClosedGeneration(tx.Range(), p.Service, p.Account, p.Container, p.Generation)
+		if _, closed, err := tx.Get(key); err != nil {
+			return err
+		} else if closed {
+			return c.w.Gone()
+		}
+	}
+	// Above the catalog version used: the generation's creation is the newest that
+	// the command relies on (R6).
+	at := tx.Timestamp(p.Generation.Created)
+	effect, err := c.w.Evaluate(tx, at)
+	if err != nil {
+		return err
+	}
+	return tx.Change(p, change.Record{
+		CommitTime: at, Partition: p.Append(nil), Ops: effect.Ops, Chunks: effect.Chunks,
+	})
+}
+
+// CloseGeneration commits that a generation takes no more changes, in every range
+// of its service. A deletion is answered after it (R8).
+func (p *Primary) CloseGeneration(ctx context.Context, s geo.Service, a geo.Account, container string, g keys.Generation) error {
+	r := geo.FirstRange(s)
+	key := keys.ClosedGeneration(r, s, a, keys.TableContainer(container), g)
+	return p.stamp.Submit(ctx, r, closeGeneration{key})
+}
+
+type closeGeneration struct{ key []byte }
+
+// Evaluate implements ranges.Command.
+func (c closeGeneration) Evaluate(tx *ranges.Tx) error {
+	tx.CloseGeneration(c.key)
+	return nil
+}

@@ -1,0 +1,189 @@
+package secondary
+
+import (
+	"context"
+	"errors"
+
+	"antipode/geo"
+	"antipode/replication/receive"
+	"antipode/services/catalog"
+	"antipode/stamp/change"
+	"antipode/stamp/extent"
+	"antipode/stamp/keys"
+	"antipode/stamp/kv"
+	"antipode/stamp/ranges"
+)
+
+// Stamp is the stamp of this location.
+type Stamp interface {
+	// Leader returns the range as its leader holds it, nil while there is none.
+	Leader(r geo.RangeID) *ranges.Range
+	// PutChunk makes a chunk durable on the nodes that are up.
+	PutChunk(ctx context.Context, ref extent.Ref, data []byte) error
+	// HasChunk reports whether the chunk is durable on the leader of a range.
+	HasChunk(ref extent.Ref) bool
+	// Go runs f on a goroutine that the stamp waits for.
+	Go(f func(ctx context.Context))
+}
+
+// Applier implements receive.Applier over a stamp.
+type Applier struct{ stamp Stamp }
+
+// NewApplier returns the applier of a stamp.
+func NewApplier(s Stamp) *Applier { return &Applier{s} }
+
+// errNoLeader: the local range has no leader now.
+var errNoLeader = errors.New("secondary: the local range has no leader")
+
+// local is the range here that holds what a source range holds. There is one range
+// per service in both locations so far, so records need no routing (R14).
+func local(src ranges.Source) geo.RangeID { return src.Range }
+
+// Apply implements receive.Applier.
+func (a *Applier) Apply(b *receive.Batch, done func(error)) {
+	r := a.stamp.Leader(local(b.Source))
+	cat := a.stamp.Leader(geo.FirstRange(geo.Catalog))
+	if r == nil || cat == nil {
+		done(errNoLeader)
+		return
+	}
+	r.Submit(&apply{b: b, catalog: cat.State(), has: a.stamp.HasChunk}, done)
+}
+
+// Cursors implements receive.Applier.
+func (a *Applier) Cursors(src ranges.Source) (map[geo.Stream]geo.Head, bool) {
+	r := a.stamp.Leader(local(src))
+	if r == nil {
+		return nil, false
+	}
+	return r.Machine.Cursors(src), true
+}
+
+// Behind implements receive.Applier.
+func (a *Applier) Behind(src ranges.Source) map[geo.Stream]geo.Seq {
+	r := a.stamp.Leader(local(src))
+	if r == nil {
+		return nil
+	}
+	return r.Machine.BehindOf(src)
+}
+
+// PutPayload implements receive.Applier.
+func (a *Applier) PutPayload(ref extent.Ref, data []byte, done func(error)) {
+	a.stamp.Go(func(ctx context.Context) { done(a.stamp.PutChunk(ctx, ref, data)) })
+}
+
+// HasPayload implements receive.Applier.
+func (a *Applier) HasPayload(ref extent.Ref) bool { return a.stamp.HasChunk(ref) }
+
+// apply is the command that commits a batch of received records.
+type apply struct {
+	b       *receive.Batch
+	catalog kv.Getter
+	has     func(extent.Ref) bool
+}
+
+// Evaluate implements ranges.Command. It sets the outcomes anew each time.
+func (c *apply) Evaluate(tx *ranges.Tx) error {
+	stopped := map[geo.Stream]receive.Outcome{}
+	for _, r := range c.b.Records {
+		st := r.Record.Stream()
+		if why, stop := stopped[st]; stop {
+			r.Outcome = why
+			if why == receive.Fork {
+				r.Outcome = receive.Wait
+			}
+			continue
+		}
+		var err error
+		if r.Outcome, err = c.one(tx, r, st); err != nil {
+			return err
+		}
+		switch r.Outcome {
+		case receive.Gap, receive.Wait, receive.Fork:
+			stopped[st] = r.Outcome
+		}
+	}
+	c.b.ClosedTaken = true
+	if c.b.Closed != nil {
+		c.b.ClosedTaken = c.close(tx, c.b.Closed)
+	}
+	return nil
+}
+
+// one decides about one record.
+func (c *apply) one(tx *ranges.Tx, r *receive.Record, st geo.Stream) (receive.Outcome, error) {
+	gate := tx.Gate(st.Account)
+	switch cmp := st.Epoch.Compare(gate.Epoch); {
+	case cmp > 0 || !gate.Open:
+		return receive.Wait, nil
+	case cmp < 0 || gate.Role != change.RoleSecondary || st.Range != c.b.Source.Range || st.Epoch.Location != c.b.Source.Origin:
+		return receive.Refused, nil
+	}
+	at := tx.Cursor(st)
+	switch {
+	case r.Record.Seq <= at.Seq:
+		return receive.Duplicate, nil
+	case r.Record.Seq > at.Seq+1:
+		return receive.Gap, nil
+	case r.Record.Prev != at.Hash:
+		return receive.Fork, nil
+	}
+	whole, wait, err := c.generation(tx, &r.Record)
+	if err != nil {
+		return 0, err
+	}
+	if wait {
+		return receive.Wait, nil
+	}
+	if whole {
+		for _, ref := range r.Record.Chunks {
+			if !c.has(ref) {
+				return receive.Wait, nil
+			}
+		}
+	}
+	return receive.Applied, tx.Received(r.Bytes, &r.Record, whole)
+}
+
+// generation looks the record's generation up in this location's catalog: there it
+// is applied; deleted since, only the cursor moves; not yet there, it waits (R14).
+func (c *apply) generation(tx *ranges.Tx, r *change.Record) (whole, wait bool, err error) {
+	if r.Service == geo.Catalog {
+		return true, false, nil
+	}
+	p, _, err := keys.ParsePartition(r.Partition)
+	if err != nil {
+		return false, false, err
+	}
+	found, err := catalog.Lookup(c.catalog, p.Service, p.Account, p.Container)
+	if err != nil {
+		return false, false, err
+	}
+	switch {
+	case found == nil || less(found.Generation(), p.Generation):
+		return false, true, nil
+	case less(p.Generation, found.Generation()) || found.Deleted != 0:
+		return false, false, nil
+	}
+	_, closed, err := tx.Get(keys.ClosedGeneration(tx.Range(), p.Service, p.Account, p.Container, p.Generation))
+	return !closed, false, err
+}
+
+func less(a, b keys.Generation) bool {
+	return a.Epoch < b.Epoch || a.Epoch == b.Epoch && a.Created < b.Created
+}
+
+// close takes a closed record that joins on to the committed one, and reports false
+// where it does not (R12).
+func (c *apply) close(tx *ranges.Tx, closed *change.Closed) bool {
+	at, known := tx.ReceivedClosed(c.b.Source)
+	if known && closed.T <= at {
+		return true
+	}
+	if !closed.Full && (!known || closed.T0 > at) {
+		return false
+	}
+	tx.TakeClosed(closed)
+	return true
+}

@@ -1,0 +1,73 @@
+package catalog
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"antipode/geo"
+	"antipode/services/storageerr"
+	"antipode/stamp/keys"
+	"antipode/stamp/kv"
+)
+
+// Redundancy of an account.
+type Redundancy string
+
+// RAGRS is geo-redundant with a readable secondary: all that there is so far.
+const RAGRS Redundancy = "RA-GRS"
+
+// Account is the catalog's record of an account. Both locations hold it.
+type Account struct {
+	Version    int           `json:"v"`
+	Name       geo.Account   `json:"name"`
+	Key1       []byte        `json:"key1"`
+	Key2       []byte        `json:"key2"`
+	Redundancy Redundancy    `json:"redundancy"`
+	Primary    geo.Location  `json:"primary"`
+	Secondary  geo.Location  `json:"secondary"`
+	Epoch      uint64        `json:"epoch"`
+	Created    geo.Timestamp `json:"created"`
+	// Active is set once the gates of both locations are committed (R7).
+	Active bool `json:"active"`
+}
+
+// formatVersion is the "v" of every catalog value.
+const formatVersion = 1
+
+// GeoEpoch is the account's present reign.
+func (a *Account) GeoEpoch() geo.Epoch { return geo.Epoch{Number: a.Epoch, Location: a.Primary} }
+
+// AccountPartition is where the catalog keeps an account.
+func AccountPartition(a geo.Account) keys.Partition {
+	return keys.Partition{Service: geo.Catalog, Account: a, Object: "account"}
+}
+
+// ParseAccount decodes a stored account.
+func ParseAccount(b []byte) (*Account, error) {
+	var a Account
+	if err := json.Unmarshal(b, &a); err != nil {
+		return nil, fmt.Errorf("catalog account: %w", err)
+	}
+	if a.Version != formatVersion {
+		return nil, fmt.Errorf("catalog account %s: unknown format version %d", a.Name, a.Version)
+	}
+	return &a, nil
+}
+
+// Encode returns the stored form.
+func (a *Account) Encode() ([]byte, error) {
+	a.Version = formatVersion
+	return json.Marshal(a)
+}
+
+// GetAccount reads an account.
+func GetAccount(get kv.Getter, name geo.Account) (*Account, error) {
+	v, ok, err := get.Get(AccountPartition(name).Append(nil))
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return nil, storageerr.AccountNotFound
+	}
+	return ParseAccount(v)
+}

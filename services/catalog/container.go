@@ -1,0 +1,208 @@
+package catalog
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"antipode/geo"
+	"antipode/services"
+	"antipode/services/storageerr"
+	"antipode/stamp/change"
+	"antipode/stamp/keys"
+	"antipode/stamp/kv"
+)
+
+// Container is the catalog's record of a table, a blob container or a queue.
+type Container struct {
+	Version int `json:"v"`
+	// Name as it was created; the key holds it in lower case.
+	Name string `json:"name"`
+	// Epoch and Created are the generation (R8).
+	Epoch   uint64        `json:"epoch"`
+	Created geo.Timestamp `json:"created"`
+	// Modified is the Last-Modified and ETag of the container.
+	Modified geo.Timestamp `json:"modified"`
+	// Deleted is when it was deleted, zero while it lives. The record stays, so
+	// that the name rests and the other location learns of the deletion.
+	Deleted geo.Timestamp `json:"deleted,omitempty"`
+	// Metadata of a blob container, in the case it came in.
+	Metadata []Pair `json:"metadata,omitempty"`
+	// PublicAccess of a blob container: empty, "blob" or "container".
+	PublicAccess string `json:"public,omitempty"`
+}
+
+// Pair is one name and value of metadata.
+type Pair struct {
+	Name  string `json:"n"`
+	Value string `json:"v"`
+}
+
+// Generation is the container's generation.
+func (c *Container) Generation() keys.Generation {
+	return keys.Generation{Epoch: c.Epoch, Created: c.Created}
+}
+
+// kindOf is the first part of a container's catalog name, so that the names of one
+// service stand together.
+func kindOf(s geo.Service) string { return s.String() + "/" }
+
+// ContainerPartition is where the catalog keeps a container of a service.
+func ContainerPartition(s geo.Service, a geo.Account, name string) keys.Partition {
+	return keys.Partition{Service: geo.Catalog, Account: a, Object: kindOf(s) + keys.TableContainer(name)}
+}
+
+// ParseContainer decodes a stored container.
+func ParseContainer(b []byte) (*Container, error) {
+	var c Container
+	if err := json.Unmarshal(b, &c); err != nil {
+		return nil, fmt.Errorf("catalog container: %w", err)
+	}
+	if c.Version != formatVersion {
+		return nil, fmt.Errorf("catalog container %s: unknown format version %d", c.Name, c.Version)
+	}
+	return &c, nil
+}
+
+func (c *Container) encode() ([]byte, error) {
+	c.Version = formatVersion
+	return json.Marshal(c)
+}
+
+func (c *Container) effect() (services.Effect, error) {
+	v, err := c.encode()
+	return services.Effect{Ops: []change.Op{{Value: v}}}, err
+}
+
+// errorsOf are the rows of a service's containers.
+type errorsOf struct{ exists, beingDeleted, notFound error }
+
+func containerErrors(s geo.Service) errorsOf {
+	if s == geo.Table {
+		return errorsOf{storageerr.TableAlreadyExists, storageerr.TableBeingDeleted, storageerr.ResourceNotFound}
+	}
+	return errorsOf{storageerr.ContainerAlreadyExists, storageerr.ContainerBeingDeleted, storageerr.ContainerNotFound}
+}
+
+// Create makes a container. It rests for NameRest after a deletion of the name
+// (spec/table.md 9.2, spec/blob.md C7).
+type Create struct {
+	Service      geo.Service
+	Account      geo.Account
+	Name         string
+	Epoch        uint64
+	NameRest     time.Duration
+	Metadata     []Pair
+	PublicAccess string
+	// Created is the result.
+	Created *Container
+}
+
+// Partition implements services.Write.
+func (c *Create) Partition() keys.Partition { return ContainerPartition(c.Service, c.Account, c.Name) }
+
+// Gone implements services.Write: the catalog itself is never deleted.
+func (c *Create) Gone() error { return storageerr.AccountNotFound }
+
+// Evaluate implements services.Write.
+func (c *Create) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effect, error) {
+	rows := containerErrors(c.Service)
+	v, ok, err := get.Get(c.Partition().Append(nil))
+	if err != nil {
+		return services.Effect{}, err
+	}
+	if ok {
+		old, err := ParseContainer(v)
+		switch {
+		case err != nil:
+			return services.Effect{}, err
+		case old.Deleted == 0:
+			return services.Effect{}, rows.exists
+		case at.Time().Sub(old.Deleted.Time()) < c.NameRest:
+			return services.Effect{}, rows.beingDeleted
+		}
+	}
+	c.Created = &Container{
+		Name: c.Name, Epoch: c.Epoch, Created: at, Modified: at, Metadata: c.Metadata, PublicAccess: c.PublicAccess,
+	}
+	return c.Created.effect()
+}
+
+// Delete marks a container deleted. The range of its service closes the generation
+// before the deletion is answered (R8).
+type Delete struct {
+	Service geo.Service
+	Account geo.Account
+	Name    string
+	// Deleted is the result.
+	Deleted *Container
+}
+
+// Partition implements services.Write.
+func (d *Delete) Partition() keys.Partition { return ContainerPartition(d.Service, d.Account, d.Name) }
+
+// Gone implements services.Write.
+func (d *Delete) Gone() error { return storageerr.AccountNotFound }
+
+// Evaluate implements services.Write.
+func (d *Delete) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effect, error) {
+	old, err := GetContainer(get, d.Service, d.Account, d.Name)
+	if err != nil {
+		return services.Effect{}, err
+	}
+	old.Deleted = at
+	d.Deleted = old
+	return old.effect()
+}
+
+// GetContainer reads a living container; the service's "not found" row where there
+// is none.
+func GetContainer(get kv.Getter, s geo.Service, a geo.Account, name string) (*Container, error) {
+	c, err := Lookup(get, s, a, name)
+	if err != nil {
+		return nil, err
+	}
+	if c == nil || c.Deleted != 0 {
+		return nil, containerErrors(s).notFound
+	}
+	return c, nil
+}
+
+// Lookup reads a container's record, deleted ones included; nil where the name was
+// never used.
+func Lookup(get kv.Getter, s geo.Service, a geo.Account, name string) (*Container, error) {
+	v, ok, err := get.Get(ContainerPartition(s, a, name).Append(nil))
+	if err != nil || !ok {
+		return nil, err
+	}
+	return ParseContainer(v)
+}
+
+// List returns living containers of an account in key order, from the name at or
+// above from, at most limit of them, and the name the next page starts at.
+func List(r kv.Reader, s geo.Service, a geo.Account, from string, limit int) (page []*Container, next string, err error) {
+	prefix := keys.AppendContainer(nil, geo.Catalog, a, "", keys.Generation{})
+	kind := kindOf(s)
+	lower := keys.AppendString(append([]byte(nil), prefix...), kind+keys.TableContainer(from))
+	upper := append(append(append([]byte(nil), prefix...), kind[:len(kind)-1]...), '/'+1)
+	it, err := r.Scan(lower, upper)
+	if err != nil {
+		return nil, "", err
+	}
+	for it.Next() {
+		c, err := ParseContainer(it.Value())
+		if err != nil {
+			_ = it.Close()
+			return nil, "", err
+		}
+		if c.Deleted != 0 {
+			continue
+		}
+		if len(page) == limit {
+			next = c.Name
+			break
+		}
+		page = append(page, c)
+	}
+	return page, next, it.Close()
+}
