@@ -1,0 +1,205 @@
+package natsstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"antipode/geo"
+	"antipode/replication/stream"
+)
+
+// consumerName is the one durable consumer of every stream.
+const consumerName = "geo"
+
+// Options names a stream and its limits. Source must be set; publisher and
+// consumer of one stream should be given the same.
+type Options struct {
+	// Source is the location the changes come from.
+	Source geo.Location
+	// Bounds limits the stream, its consumer and the publisher's window.
+	Bounds stream.Bounds
+	// Replicas is how many servers hold the stream. Zero means 1; 3 where the
+	// location has three servers.
+	Replicas int
+	// AckTimeout is how long a publish waits for the server's word before it ends
+	// with stream.ErrUnavailable. Zero means 5 s. Below the round trip between
+	// the locations it only makes duplicates.
+	AckTimeout time.Duration
+	// SilenceMax is how long a pull may bring nothing before the consumer checks,
+	// with a small message of its own, that the stream still stores and delivers.
+	// Zero means 10 s. A short one only makes work: a stream in use is not silent,
+	// since a range closes a timestamp several times a second.
+	SilenceMax time.Duration
+	// Log takes what the consumer had to make again. Nil drops it.
+	Log *slog.Logger
+}
+
+func (o Options) withDefaults() Options {
+	o.Bounds = o.Bounds.WithDefaults()
+	if o.Replicas == 0 {
+		o.Replicas = 1
+	}
+	if o.AckTimeout == 0 {
+		o.AckTimeout = 5 * time.Second
+	}
+	if o.SilenceMax == 0 {
+		o.SilenceMax = 10 * time.Second
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+// Validate reports every option that cannot work.
+func (o Options) Validate() error {
+	var errs []error
+	if o.Source == "" || strings.ContainsAny(string(o.Source), ".*>/\\ \t\r\n") {
+		errs = append(errs, fmt.Errorf("natsstream: source location %q cannot be part of a subject", o.Source))
+	}
+	if o.Replicas < 0 {
+		errs = append(errs, fmt.Errorf("natsstream: %d replicas", o.Replicas))
+	}
+	if o.AckTimeout < 0 || o.SilenceMax < 0 {
+		errs = append(errs, errors.New("natsstream: a negative time"))
+	}
+	return errors.Join(errs...)
+}
+
+// StreamName is the name of the JetStream stream of a source location.
+func StreamName(source geo.Location) string { return "GEO_" + string(source) }
+
+// subjectPrefix is what every subject of the stream begins with.
+func (o Options) subjectPrefix() string { return "geo." + string(o.Source) + "." }
+
+// probeSubject is what the consumer publishes to when it checks a silent stream.
+// Subjects of ranges have one part more.
+func (o Options) probeSubject() string { return o.subjectPrefix() + "probe" }
+
+// streamConfig is the stream as it should be.
+func (o Options) streamConfig() jetstream.StreamConfig {
+	return jetstream.StreamConfig{
+		Name:      StreamName(o.Source),
+		Subjects:  []string{o.subjectPrefix() + ">"},
+		Retention: jetstream.InterestPolicy,
+		Discard:   jetstream.DiscardNew,
+		MaxBytes:  o.Bounds.BytesMax,
+		Storage:   jetstream.FileStorage,
+		Replicas:  o.Replicas,
+	}
+}
+
+// closedSubject is the one subject of a stream whose consumer is not made yet.
+// Nobody publishes to it.
+func (o Options) closedSubject() string { return "geo-closed." + string(o.Source) }
+
+func (o Options) consumerConfig() jetstream.ConsumerConfig {
+	return jetstream.ConsumerConfig{
+		Durable:       consumerName,
+		DeliverPolicy: jetstream.DeliverAllPolicy,
+		AckPolicy:     jetstream.AckAllPolicy,
+		AckWait:       o.Bounds.AckWait,
+		MaxDeliver:    -1,
+		MaxAckPending: o.Bounds.AckPendingMax,
+		ReplayPolicy:  jetstream.ReplayInstantPolicy,
+		Replicas:      o.Replicas,
+	}
+}
+
+// Ensure makes the stream and its durable consumer where they are missing, gives
+// them the limits of o, and returns the incarnation: when the stream was made.
+//
+// With retention by interest a message that arrives while there is no consumer is
+// confirmed and dropped. So a new stream gets a subject that nobody uses, then its
+// consumer, then its real subjects; until then publishers get
+// stream.ErrUnavailable. And an open stream whose consumer was deleted has lost
+// what it held and went on confirming: it is deleted and made again, so that its
+// loss shows in the incarnation. (When the consumer was made would show it too,
+// but the server forgets that time when it restarts after an update.)
+func Ensure(ctx context.Context, c *Conn, o Options) (time.Time, error) {
+	if err := o.Validate(); err != nil {
+		return time.Time{}, err
+	}
+	o = o.withDefaults()
+	if got := c.nc.MaxPayload(); c.connected() && got < int64(o.Bounds.PayloadMax) {
+		return time.Time{}, fmt.Errorf("natsstream: the server takes payloads of %d bytes, %d are needed", got, o.Bounds.PayloadMax)
+	}
+	s, err := ensureStream(ctx, c.js, o)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("natsstream: stream of %s: %w", o.Source, err)
+	}
+	if s, err = ensureConsumer(ctx, c.js, s, o); err != nil {
+		return time.Time{}, fmt.Errorf("natsstream: consumer of %s: %w", o.Source, err)
+	}
+	want := o.streamConfig()
+	if !sameStream(s.CachedInfo().Config, want) {
+		if s, err = c.js.UpdateStream(ctx, want); err != nil {
+			return time.Time{}, fmt.Errorf("natsstream: open stream of %s: %w", o.Source, err)
+		}
+	}
+	return s.CachedInfo().Created.UTC(), nil
+}
+
+// ensureStream finds the stream, or makes it closed.
+func ensureStream(ctx context.Context, js jetstream.JetStream, o Options) (jetstream.Stream, error) {
+	s, err := js.Stream(ctx, StreamName(o.Source))
+	if !errors.Is(err, jetstream.ErrStreamNotFound) {
+		return s, err
+	}
+	cfg := o.streamConfig()
+	cfg.Subjects = []string{o.closedSubject()}
+	s, err = js.CreateStream(ctx, cfg)
+	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
+		// Another node made it in between, and may have opened it already.
+		return js.Stream(ctx, cfg.Name)
+	}
+	return s, err
+}
+
+// ensureConsumer gives s its consumer, and returns s or what took its place.
+func ensureConsumer(ctx context.Context, js jetstream.JetStream, s jetstream.Stream, o Options) (jetstream.Stream, error) {
+	want := o.consumerConfig()
+	q, err := s.Consumer(ctx, consumerName)
+	switch {
+	case err == nil && sameConsumer(q.CachedInfo().Config, want):
+		return s, nil
+	case err == nil:
+		_, err = s.UpdateConsumer(ctx, want)
+		return s, err
+	case !errors.Is(err, jetstream.ErrConsumerNotFound):
+		return nil, err
+	}
+	if !slices.Equal(s.CachedInfo().Config.Subjects, []string{o.closedSubject()}) {
+		o.Log.Warn("stream lost its consumer and is made again", "source", o.Source)
+		if err := js.DeleteStream(ctx, StreamName(o.Source)); err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
+			return nil, err
+		}
+		if s, err = ensureStream(ctx, js, o); err != nil {
+			return nil, err
+		}
+	}
+	_, err = s.CreateOrUpdateConsumer(ctx, want)
+	return s, err
+}
+
+// sameConsumer compares what consumerConfig sets and an update can change.
+func sameConsumer(have, want jetstream.ConsumerConfig) bool {
+	return have.AckPolicy == want.AckPolicy && have.AckWait == want.AckWait &&
+		have.MaxDeliver == want.MaxDeliver && have.MaxAckPending == want.MaxAckPending &&
+		have.Replicas == want.Replicas
+}
+
+// sameStream compares what streamConfig sets and an update can change. The server
+// fills in the rest.
+func sameStream(have, want jetstream.StreamConfig) bool {
+	return slices.Equal(have.Subjects, want.Subjects) && have.Retention == want.Retention &&
+		have.Discard == want.Discard && have.MaxBytes == want.MaxBytes &&
+		have.Replicas == want.Replicas
+}

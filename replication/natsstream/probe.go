@@ -1,0 +1,60 @@
+package natsstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"antipode/replication/stream"
+)
+
+// probe checks that a stream which brought nothing still stores, by storing a
+// message and deleting it again before anybody pulls. A server whose files were
+// deleted, or whose disk was full once, goes on looking healthy while it stores
+// nothing more, until it is restarted or the stream is made again, which is what
+// probe does then. Only while the receiver has as many messages unacknowledged as
+// it may is the stream left alone: what it stored before it broke may still come.
+func (q *Consumer) probe(ctx context.Context) error {
+	err := q.probeOnce(ctx)
+	switch {
+	case err == nil, errors.Is(publishError(err), stream.ErrFull):
+		return nil
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.Is(err, jetstream.ErrNoStreamResponse):
+		return fmt.Errorf("%w: %w", errLost, err)
+	}
+	name := StreamName(q.o.Source)
+	hctx, cancel := context.WithTimeout(ctx, attachTimeout)
+	defer cancel()
+	if c, cerr := q.c.js.Consumer(hctx, name, consumerName); cerr == nil && c.CachedInfo().NumAckPending >= q.o.Bounds.AckPendingMax {
+		return nil
+	}
+	q.o.Log.Warn("stream stores nothing more and is made again", "source", q.o.Source, "err", err)
+	if derr := q.c.js.DeleteStream(hctx, name); derr != nil {
+		err = errors.Join(err, derr)
+	}
+	return fmt.Errorf("%w: %w", errLost, err)
+}
+
+// probeOnce stores one message and deletes it.
+func (q *Consumer) probeOnce(ctx context.Context) error {
+	pctx, cancel := context.WithTimeout(ctx, q.o.AckTimeout)
+	defer cancel()
+	ack, err := q.c.js.Publish(pctx, q.o.probeSubject(), nil, jetstream.WithRetryAttempts(0))
+	if err != nil {
+		return err
+	}
+	s, err := q.c.js.Stream(pctx, StreamName(q.o.Source))
+	if err != nil {
+		return err
+	}
+	// The message may be gone with the stream, or a probe of another process.
+	err = s.DeleteMsg(pctx, ack.Sequence)
+	if errors.Is(err, jetstream.ErrMsgNotFound) || errors.Is(err, jetstream.ErrMsgDeleteUnsuccessful) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,206 @@
+package natsstream
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"antipode/replication/stream"
+)
+
+// Publisher is a stream.Publisher on JetStream. Its done functions are called from
+// one goroutine of its own, one after the other: they may Publish, and must not
+// block for long nor call Close.
+type Publisher struct {
+	o  Options
+	c  *Conn
+	js jetstream.JetStream
+	// sends takes messages to the goroutine that writes them: a write may block,
+	// for Conn's WriteWait at most, and Publish may not. ends takes answers to the
+	// goroutine that calls done. Both have room for the whole window, so a send on
+	// them never blocks.
+	sends chan *nats.Msg
+	ends  chan end
+	sent  sync.WaitGroup // the writing goroutine
+	ended sync.WaitGroup // the answering goroutine
+	close sync.Once
+
+	mu sync.Mutex
+	// open holds the done of every message without an answer. Whoever takes a
+	// message out of it owes the answer, which makes it exactly one.
+	open map[*nats.Msg]func(error)
+	// inFlight counts open messages and answers not yet given.
+	inFlight int
+	closed   bool
+}
+
+// end is the answer to one publish.
+type end struct {
+	done func(error)
+	err  error
+}
+
+var _ stream.Publisher = (*Publisher)(nil)
+
+// OpenPublisher returns a publisher to the stream of o.Source. The stream need not
+// be there yet. When the connection is up, a server that takes less than
+// o.Bounds.PayloadMax is an error.
+func OpenPublisher(c *Conn, o Options) (*Publisher, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	o = o.withDefaults()
+	if got := c.nc.MaxPayload(); c.connected() && got < int64(o.Bounds.PayloadMax) {
+		return nil, fmt.Errorf("natsstream: the server takes payloads of %d bytes, %d are needed", got, o.Bounds.PayloadMax)
+	}
+	p := &Publisher{
+		o: o, c: c,
+		sends: make(chan *nats.Msg, o.Bounds.WindowMax),
+		ends:  make(chan end, o.Bounds.WindowMax),
+		open:  make(map[*nats.Msg]func(error), o.Bounds.WindowMax),
+	}
+	var err error
+	p.js, err = jetstream.New(c.nc,
+		jetstream.WithPublishAsyncMaxPending(o.Bounds.WindowMax),
+		jetstream.WithPublishAsyncTimeout(o.AckTimeout),
+		jetstream.WithPublishAsyncAckHandler(func(_ jetstream.JetStream, m *nats.Msg, _ *jetstream.PubAck) { p.finish(m, nil) }),
+		jetstream.WithPublishAsyncErrHandler(func(_ jetstream.JetStream, m *nats.Msg, err error) { p.finish(m, publishError(err)) }),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("natsstream: publisher: %w", err)
+	}
+	p.sent.Go(p.send)
+	p.ended.Go(p.answer)
+	return p, nil
+}
+
+// Publish hands the message to the writing goroutine. A subject outside the
+// stream's is an error of the program and is returned.
+func (p *Publisher) Publish(subject string, data []byte, done func(error)) error {
+	if !strings.HasPrefix(subject, p.o.subjectPrefix()) {
+		return fmt.Errorf("natsstream: subject %q does not begin with %q", subject, p.o.subjectPrefix())
+	}
+	if len(data) > p.o.Bounds.PayloadMax {
+		return fmt.Errorf("%w: %d bytes, at most %d", stream.ErrTooLarge, len(data), p.o.Bounds.PayloadMax)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.closed:
+		return stream.ErrClosed
+	case p.inFlight >= p.o.Bounds.WindowMax:
+		return fmt.Errorf("%w: %d publishes in flight", stream.ErrFull, p.inFlight)
+	}
+	m := &nats.Msg{Subject: subject, Data: data}
+	p.inFlight++
+	p.open[m] = done
+	p.sends <- m
+	return nil
+}
+
+// MaxPayload is Bounds.PayloadMax, which the server was found to take.
+func (p *Publisher) MaxPayload() int { return p.o.Bounds.PayloadMax }
+
+// Close ends open publishes with stream.ErrClosed, though the server may still
+// store what was written, and returns when the last done has returned.
+func (p *Publisher) Close() error {
+	p.close.Do(func() {
+		p.mu.Lock()
+		p.closed = true
+		for m, done := range p.open {
+			delete(p.open, m)
+			p.ends <- end{done, stream.ErrClosed}
+		}
+		close(p.sends)
+		p.mu.Unlock()
+		p.sent.Wait()
+		p.js.CleanupPublisher()
+		// From here on finish finds nothing open, so nothing sends on ends.
+		close(p.ends)
+		p.ended.Wait()
+	})
+	return nil
+}
+
+// send writes messages in the order of Publish until Close.
+func (p *Publisher) send() {
+	for m := range p.sends {
+		p.mu.Lock()
+		_, open := p.open[m]
+		p.mu.Unlock()
+		if !open {
+			continue
+		}
+		// The library would repeat a publish that found no stream, after others
+		// had passed it: no retries, the caller sees to them.
+		if _, err := p.js.PublishMsgAsync(m, jetstream.WithRetryAttempts(0)); err != nil {
+			p.finish(m, publishError(err))
+		}
+	}
+}
+
+// finish answers m with err, unless it was answered. The library calls it with a
+// lock held on a timeout, so done must not be called here.
+func (p *Publisher) finish(m *nats.Msg, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	done, open := p.open[m]
+	if !open {
+		return
+	}
+	delete(p.open, m)
+	p.ends <- end{done, err}
+}
+
+// answer calls the done functions until Close has given the last.
+func (p *Publisher) answer() {
+	for e := range p.ends {
+		p.mu.Lock()
+		p.inFlight--
+		p.mu.Unlock()
+		e.done(e.err)
+	}
+}
+
+// Codes of the server's refusals. The library names only some of the server's
+// codes; these are from jetstream_errors_generated.go of the server.
+const (
+	codeAccountResources jetstream.ErrorCode = 10002 // resource limits exceeded for account
+	codeInsufficient     jetstream.ErrorCode = 10023 // insufficient resources
+	codeMemoryExceeded   jetstream.ErrorCode = 10028 // insufficient memory resources available
+	codeStorageExceeded  jetstream.ErrorCode = 10047 // insufficient storage resources available
+	codeMessageTooLarge  jetstream.ErrorCode = 10054 // message size exceeds maximum allowed
+	codeStoreFailed      jetstream.ErrorCode = 10077 // the description says why
+	codeTooManyRequests  jetstream.ErrorCode = 10167 // too many requests
+)
+
+// publishError turns what the library or the server said into one of the errors of
+// package stream, keeping the words.
+func publishError(err error) error {
+	kind := stream.ErrUnavailable
+	var api *jetstream.APIError
+	switch {
+	case errors.Is(err, nats.ErrMaxPayload):
+		kind = stream.ErrTooLarge
+	case errors.As(err, &api):
+		switch api.ErrorCode {
+		case codeAccountResources, codeInsufficient, codeMemoryExceeded, codeStorageExceeded, codeTooManyRequests:
+			kind = stream.ErrFull
+		case codeMessageTooLarge:
+			kind = stream.ErrTooLarge
+		case codeStoreFailed:
+			// A full store and a broken one share the code.
+			switch {
+			case strings.HasPrefix(api.Description, "maximum "):
+				kind = stream.ErrFull
+			case strings.Contains(api.Description, "too large"):
+				kind = stream.ErrTooLarge
+			}
+		}
+	}
+	return fmt.Errorf("%w: %w", kind, err)
+}

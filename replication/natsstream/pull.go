@@ -1,0 +1,146 @@
+package natsstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// The pull of JetStream, as the NATS design note ADR-13 describes it and
+// jetstream/pull.go of the library does it. The library's own Fetch and Messages
+// are not used: both end their subscription some time after they return, so that
+// what the server had still to say to a closed consumer is lost to the next one
+// until the ack wait is over; and Messages does not notice a missing consumer
+// before two heartbeats are missed.
+
+// Limits of one pull.
+const (
+	// pullMessagesMax bounds the messages fetched ahead of Poll.
+	pullMessagesMax = 64
+	// pullBytesMax bounds their bytes, unless one message is larger.
+	pullBytesMax = 4 << 20
+	// pullOverhead is more than the server adds to a payload when it holds a
+	// message against the bytes of a pull. A pull below one message stalls.
+	pullOverhead = 64 << 10
+	// heartbeatSlack is what a heartbeat may be late, on top of a missed one.
+	heartbeatSlack = time.Second
+)
+
+// pullRequest is the body of a request for messages.
+type pullRequest struct {
+	Batch     int           `json:"batch"`
+	MaxBytes  int           `json:"max_bytes"`
+	Expires   time.Duration `json:"expires"`
+	Heartbeat time.Duration `json:"idle_heartbeat"`
+}
+
+// errLost is why a consumer must be attached again: it, its stream or the server
+// behind it is gone.
+var errLost = errors.New("natsstream: consumer lost")
+
+// puller fetches from a durable consumer over one subscription.
+type puller struct {
+	nc   *nats.Conn
+	sub  *nats.Subscription
+	msgs chan *nats.Msg
+	// subject is where requests go. Each pull has an answer subject of its own, made
+	// of inbox and count, so that a late word on one is not taken for the next.
+	subject, inbox string
+	count          uint64
+	// expires ends a pull, heartbeat is how often the server says that it is still
+	// there, and silence fires when that is overdue.
+	expires, heartbeat time.Duration
+	silence            *time.Timer
+	// bytesMax bounds one pull, in bytes.
+	bytesMax int
+}
+
+func newPuller(nc *nats.Conn, o Options) (*puller, error) {
+	p := &puller{
+		nc: nc,
+		// One pull at a time is open; the rest is room for what the server says.
+		msgs:     make(chan *nats.Msg, pullMessagesMax+16),
+		subject:  fmt.Sprintf("$JS.API.CONSUMER.MSG.NEXT.%s.%s", StreamName(o.Source), consumerName),
+		bytesMax: max(pullBytesMax, o.Bounds.PayloadMax+pullOverhead),
+		expires:  o.SilenceMax,
+		// The server wants two within the life of a pull at least.
+		heartbeat: o.SilenceMax / 3,
+	}
+	p.inbox = nc.NewInbox()
+	var err error
+	if p.sub, err = nc.ChanSubscribe(p.inbox+".*", p.msgs); err != nil {
+		return nil, fmt.Errorf("natsstream: subscribe: %w", err)
+	}
+	p.silence = time.NewTimer(p.overdue())
+	return p, nil
+}
+
+// overdue is how long a server that is there says nothing at most.
+func (p *puller) overdue() time.Duration { return 2*p.heartbeat + heartbeatSlack }
+
+// close ends the subscription. The server drops an open pull with it, and does so
+// before it reads anything that is sent later on the same connection.
+func (p *puller) close() {
+	p.silence.Stop()
+	// It fails only on a connection that took the subscription with it.
+	_ = p.sub.Unsubscribe()
+}
+
+// pull asks for up to n messages and hands each to take, until it has n, the
+// server ends the pull, or ctx ends. It returns how many it handed on.
+func (p *puller) pull(ctx context.Context, n int, take func(*nats.Msg) error) (took int, err error) {
+	body, err := json.Marshal(pullRequest{Batch: n, MaxBytes: p.bytesMax, Expires: p.expires, Heartbeat: p.heartbeat})
+	if err != nil {
+		return 0, fmt.Errorf("natsstream: pull request: %w", err)
+	}
+	p.count++
+	reply := fmt.Sprintf("%s.%d", p.inbox, p.count)
+	if err := p.nc.PublishRequest(p.subject, reply, body); err != nil {
+		return 0, fmt.Errorf("natsstream: pull: %w", err)
+	}
+	for took < n {
+		p.silence.Reset(p.overdue())
+		select {
+		case m := <-p.msgs:
+			if m.Header.Get("Status") == "" {
+				if err := take(m); err != nil {
+					return took, err
+				}
+				took++
+				continue
+			}
+			if over, err := status(m); m.Subject == reply && (over || err != nil) {
+				return took, err
+			}
+		case <-p.silence.C:
+			return took, fmt.Errorf("%w: no heartbeat for %v", errLost, p.overdue())
+		case <-ctx.Done():
+			return took, context.Cause(ctx)
+		}
+	}
+	return took, nil
+}
+
+// status reads what the server says instead of a message: over ends the pull, an
+// error the attachment. Stored messages carry no Status header, as no publisher
+// of ours sets one.
+func status(m *nats.Msg) (over bool, err error) {
+	code := m.Header.Get("Status")
+	what := m.Header.Get("Description")
+	switch code {
+	case "100": // a heartbeat
+		return false, nil
+	case "404", "408": // nothing there; the pull expired
+		return true, nil
+	case "409":
+		// The bytes of the pull are used up. Every other 409 is about the consumer.
+		if what == "Batch Completed" || what == "Message Size Exceeds MaxBytes" {
+			return true, nil
+		}
+	}
+	return true, fmt.Errorf("%w: %s %s", errLost, code, what)
+}

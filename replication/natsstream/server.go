@@ -1,0 +1,175 @@
+package natsstream
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"antipode/replication/stream"
+)
+
+// payloadServerMax is the largest payload the server should be run with; beyond
+// 8 MiB its own documentation warns.
+const payloadServerMax = 8 << 20
+
+// ServerOptions configures an embedded server. Dir must be set.
+type ServerOptions struct {
+	// Dir is the folder of the store. The server owns what is in it.
+	Dir string
+	// Name is the server's name in logs. Empty means "antipode".
+	Name string
+	// StoreBytesMax bounds all streams together, in bytes. Each stream reserves
+	// its Bounds.BytesMax of it when it is made. Zero means 4 GiB.
+	StoreBytesMax int64
+	// Bounds are the bounds of the streams to be carried. Open fails when one
+	// such stream does not fit.
+	Bounds stream.Bounds
+	// Listen is a host:port for publishers in other processes. Empty means that
+	// the server opens no port and is reached in process only.
+	Listen string
+	// Token is asked of connections over the port, and of those in process.
+	// Empty asks for none.
+	Token string
+	// TLS, when set, is what the port serves.
+	TLS *tls.Config
+	// StartWait and StopWait bound Open and Close. Zero means 20 s each. Reading
+	// a large store back at Open takes time.
+	StartWait, StopWait time.Duration
+	// Log takes the server's warnings and errors, and its notices as debug. Nil
+	// drops them.
+	Log *slog.Logger
+}
+
+func (o ServerOptions) withDefaults() ServerOptions {
+	o.Bounds = o.Bounds.WithDefaults()
+	if o.Name == "" {
+		o.Name = "antipode"
+	}
+	if o.StoreBytesMax == 0 {
+		o.StoreBytesMax = 4 << 30
+	}
+	if o.StartWait == 0 {
+		o.StartWait = 20 * time.Second
+	}
+	if o.StopWait == 0 {
+		o.StopWait = 20 * time.Second
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+// Validate reports every option that cannot work.
+func (o ServerOptions) Validate() error {
+	o = o.withDefaults()
+	var errs []error
+	if o.Dir == "" {
+		errs = append(errs, errors.New("natsstream: Dir is not set"))
+	}
+	if o.Bounds.PayloadMax > payloadServerMax {
+		errs = append(errs, fmt.Errorf("natsstream: PayloadMax %d is over the server's %d", o.Bounds.PayloadMax, payloadServerMax))
+	}
+	if o.Bounds.BytesMax > o.StoreBytesMax {
+		errs = append(errs, fmt.Errorf("natsstream: a stream of %d bytes does not fit a store of %d", o.Bounds.BytesMax, o.StoreBytesMax))
+	}
+	return errors.Join(errs...)
+}
+
+// Server is an embedded NATS server of one location. JetStream is never the only
+// copy of a change, so its own fsync interval stays at its default.
+type Server struct {
+	o   ServerOptions
+	srv *server.Server
+
+	closeOnce sync.Once
+	closeErr  error
+}
+
+// OpenServer starts a server on the store in o.Dir, made if it is missing, and
+// returns when it takes connections.
+func OpenServer(o ServerOptions) (*Server, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	o = o.withDefaults()
+	so := &server.Options{
+		ServerName:             o.Name,
+		DontListen:             true,
+		NoSigs:                 true,
+		NoLog:                  true,
+		DisableShortFirstPing:  true,
+		DisableJetStreamBanner: true,
+		MaxPayload:             payloadServerMax,
+		Authorization:          o.Token,
+		JetStream:              true,
+		StoreDir:               o.Dir,
+		JetStreamMaxStore:      o.StoreBytesMax,
+		// No stream of ours lives in memory; the server wants a bound.
+		JetStreamMaxMemory: 64 << 20,
+	}
+	if o.Listen != "" {
+		host, port, err := net.SplitHostPort(o.Listen)
+		if err != nil {
+			return nil, fmt.Errorf("natsstream: listen address: %w", err)
+		}
+		so.DontListen, so.Host = false, host
+		if so.Port, err = strconv.Atoi(port); err != nil {
+			return nil, fmt.Errorf("natsstream: listen port: %w", err)
+		}
+		if so.Port == 0 {
+			so.Port = server.RANDOM_PORT
+		}
+		so.TLSConfig, so.TLS = o.TLS, o.TLS != nil
+	}
+	srv, err := server.NewServer(so)
+	if err != nil {
+		return nil, fmt.Errorf("natsstream: make server: %w", err)
+	}
+	s := &Server{o: o, srv: srv}
+	srv.SetLoggerV2(serverLog{o.Log}, false, false, false)
+	srv.Start()
+	if !srv.ReadyForConnections(o.StartWait) || !srv.JetStreamEnabled() {
+		return nil, errors.Join(fmt.Errorf("natsstream: server on %s is not ready after %v", o.Dir, o.StartWait), s.Close())
+	}
+	return s, nil
+}
+
+// InProcessConn opens a connection within the process. It makes Server a Dialer.
+func (s *Server) InProcessConn() (net.Conn, error) { return s.srv.InProcessConn() }
+
+// URL is what other processes connect to, empty when the server does not listen.
+func (s *Server) URL() string {
+	if s.o.Listen == "" {
+		return ""
+	}
+	return s.srv.ClientURL()
+}
+
+// Close stops the server and waits for it, at most StopWait. Connections to it
+// notice and try again.
+func (s *Server) Close() error {
+	s.closeOnce.Do(func() {
+		stopped := make(chan struct{})
+		go func() {
+			defer close(stopped)
+			s.srv.Shutdown()
+			s.srv.WaitForShutdown()
+		}()
+		timer := time.NewTimer(s.o.StopWait)
+		defer timer.Stop()
+		select {
+		case <-stopped:
+		case <-timer.C:
+			s.closeErr = fmt.Errorf("natsstream: server on %s still runs after %v", s.o.Dir, s.o.StopWait)
+		}
+	})
+	return s.closeErr
+}

@@ -1,0 +1,73 @@
+package receive
+
+import (
+	"antipode/geo"
+	"antipode/stamp/change"
+	"antipode/stamp/extent"
+	"antipode/stamp/ranges"
+)
+
+// Outcome is what became of one received record.
+type Outcome byte
+
+// The outcomes.
+const (
+	// Applied: committed here, or its cursor was advanced past it.
+	Applied Outcome = iota + 1
+	// Duplicate: was committed here before; dropped.
+	Duplicate
+	// Gap: a record before it is missing.
+	Gap
+	// Wait: it cannot be applied yet: epoch above the gate, generation not yet in
+	// the catalog, payload missing.
+	Wait
+	// Fork: another record stands under the number before it (R16).
+	Fork
+	// Refused: epoch below the gate, wrong origin, or damaged (R7, R11).
+	Refused
+)
+
+// Record is a received record.
+type Record struct {
+	Bytes   []byte
+	Record  change.Record
+	Outcome Outcome
+}
+
+// Batch is what is committed here in one group: records of one source range in
+// order, then a closed record.
+type Batch struct {
+	Source  ranges.Source
+	Records []*Record
+	Closed  *change.Closed
+	// ClosedTaken is false after Apply where the closed record did not join on to
+	// the committed one: the full set has to be pulled (R12).
+	ClosedTaken bool
+}
+
+// Applier commits received records; package secondary implements it.
+type Applier interface {
+	// Apply commits b on the local range's leader and sets the outcomes. done is
+	// called once, from any goroutine: nil when what was applied is on every in-sync
+	// replica, else nothing can be said of the outcomes and the batch is given again.
+	Apply(b *Batch, done func(error))
+	// Cursors returns how far the streams of a source range are applied; ok is
+	// false while the local range has no leader.
+	Cursors(src ranges.Source) (cursors map[geo.Stream]geo.Head, ok bool)
+	// Behind returns the streams of a source range below a closed head, with it.
+	Behind(src ranges.Source) map[geo.Stream]geo.Seq
+	// PutPayload makes chunks durable on the local replicas ahead of a record.
+	PutPayload(ref extent.Ref, data []byte, done func(error))
+	// HasPayload reports whether a chunk is durable here.
+	HasPayload(ref extent.Ref) bool
+}
+
+// Source is the direct link to the location that the stream comes from: what the
+// stream lost is pulled over it, keyed by stream and number. done is called once,
+// from any goroutine.
+type Source interface {
+	Records(s geo.Stream, from geo.Seq, bytesMax int, done func([][]byte, error))
+	Closed(r geo.RangeID, done func(*change.Closed, error))
+	Acknowledge(r geo.RangeID, cursors map[geo.Stream]geo.Head, done func(error))
+	Chunk(ref extent.Ref, done func([]byte, error))
+}

@@ -1,0 +1,9 @@
+// Package receive is the other end of the geo stream: it takes frames from the
+// stream of this location, hands their records in order to the Applier, fetches
+// what is missing from the source, and acknowledges.
+//
+// Invariants: a message is acknowledged to the carrier only when each of its
+// records is committed here or its stream was handed to the pull (R15); the source
+// hears of a record only after it is on this stamp's replicas (R14). Frames may be
+// lost, doubled or reordered: order comes from the numbers (R11).
+package receive

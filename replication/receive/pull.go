@@ -1,0 +1,110 @@
+package receive
+
+import (
+	"time"
+
+	"antipode/geo"
+	"antipode/stamp/change"
+	"antipode/stamp/extent"
+)
+
+// pull brings one stream forward from the source's outbox.
+type pull struct {
+	// dropped is the last number that was seen and dropped: the pull goes on until
+	// it has passed it.
+	dropped geo.Seq
+	flying  bool
+	forked  bool
+	retryAt time.Duration
+}
+
+// pullBytesMax bounds one answer of the source.
+const pullBytesMax = 256 << 10
+
+func (rr *rangeReceiver) handToPull(st geo.Stream, seq geo.Seq) {
+	p := rr.pulls[st]
+	if p == nil {
+		p = &pull{}
+		rr.pulls[st] = p
+	}
+	p.dropped = max(p.dropped, seq)
+}
+
+// step asks for what follows the cursor, or ends the pull.
+func (p *pull) step(rr *rangeReceiver, st geo.Stream, now time.Duration) {
+	if p.flying || p.forked || now < p.retryAt || rr.committing || len(rr.pulledItems) > 0 {
+		return
+	}
+	cursors, ok := rr.r.o.Applier.Cursors(rr.src)
+	if !ok {
+		return
+	}
+	at := cursors[st].Seq
+	if at >= p.dropped {
+		delete(rr.pulls, st)
+		return
+	}
+	p.flying = true
+	rr.r.o.Source.Records(st, at+1, pullBytesMax, func(records [][]byte, err error) {
+		rr.r.post(func(now time.Duration) { p.arrived(rr, records, err, now) })
+	})
+}
+
+func (p *pull) arrived(rr *rangeReceiver, records [][]byte, err error, now time.Duration) {
+	p.flying = false
+	// Also after a success: what could not be applied yet is not asked for at once.
+	p.retryAt = now
+	if err != nil || len(records) == 0 {
+		p.retryAt = now + rr.r.o.RetryAfter
+		return
+	}
+	for _, b := range records {
+		rec, err := change.ParseRecord(b)
+		if err != nil {
+			rr.r.o.Alarm(AlarmChecksum)
+			p.retryAt = now + rr.r.o.RetryAfter
+			return
+		}
+		if missing := p.missingPayload(rr, &rec); len(missing) > 0 {
+			p.fetch(rr, missing)
+			return
+		}
+		rr.pulledItems = append(rr.pulledItems, item{rec: &Record{Bytes: b, Record: rec}})
+	}
+	p.retryAt = now + pullPause
+	rr.heard = now
+}
+
+// pullPause keeps a record that has to wait (for its generation, for a gate) from
+// being pulled in a tight loop.
+const pullPause = 20 * time.Millisecond
+
+func (p *pull) missingPayload(rr *rangeReceiver, rec *change.Record) []extent.Ref {
+	var missing []extent.Ref
+	for _, ref := range rec.Chunks {
+		if !rr.r.o.Applier.HasPayload(ref) {
+			missing = append(missing, ref)
+		}
+	}
+	return missing
+}
+
+// fetch brings missing chunks here, one after the other, before the record.
+func (p *pull) fetch(rr *rangeReceiver, refs []extent.Ref) {
+	p.flying = true
+	end := func(err error) {
+		rr.r.post(func(now time.Duration) {
+			p.flying = false
+			if err != nil {
+				p.retryAt = now + rr.r.o.RetryAfter
+			}
+		})
+	}
+	rr.r.o.Source.Chunk(refs[0], func(data []byte, err error) {
+		if err != nil {
+			end(err)
+			return
+		}
+		rr.r.o.Applier.PutPayload(refs[0], data, end)
+	})
+}

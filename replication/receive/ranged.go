@@ -1,0 +1,267 @@
+package receive
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"antipode/geo"
+	"antipode/stamp/change"
+	"antipode/stamp/ranges"
+)
+
+// rangeReceiver brings the streams of one source range into this location: one
+// commit at a time, with everything that waits. States of a stream:
+//
+//	following ──gap, wait, behind a closed head──> pulling
+//	pulling ──pulled past the last number dropped──> following
+//	any ──another record under a number──> forked (stands until an operator decides)
+type rangeReceiver struct {
+	r   *Receiver
+	src ranges.Source
+
+	frames     []item // waiting, in the order of the carrier
+	bytes      int    // of the records that wait or are being committed
+	committing bool
+	retryAt    time.Duration
+
+	pulls   map[geo.Stream]*pull
+	behind  map[geo.Stream]time.Duration // since when below a closed head
+	checkAt time.Duration
+
+	needFull    bool // the full closed record has to be pulled
+	fullFlying  bool
+	pulledItems []item
+
+	heard, silent time.Duration
+	toAck         bool
+	ackAt         time.Duration
+	ackFlying     bool
+}
+
+// item is a record or a closed record on its way to a commit.
+type item struct {
+	from   *pending // nil where it was pulled
+	rec    *Record
+	closed *change.Closed
+}
+
+// done counts the item off its message.
+func (i item) done() {
+	if i.from != nil {
+		i.from.open--
+	}
+}
+
+// checkEvery is how often streams behind their closed heads are looked for.
+const checkEvery = 100 * time.Millisecond
+
+func (rr *rangeReceiver) step(now time.Duration) time.Duration {
+	if now >= rr.retryAt {
+		rr.commit()
+	}
+	rr.checkBehind(now)
+	rr.pullFull(now)
+	for _, st := range slices.SortedFunc(maps.Keys(rr.pulls), geo.Stream.Compare) {
+		rr.pulls[st].step(rr, st, now)
+	}
+	rr.tellSource(now)
+	rr.checkSilence(now)
+	next := checkEvery
+	if rr.toAck {
+		next = min(next, max(rr.ackAt-now, time.Millisecond))
+	}
+	return next
+}
+
+// commit gives the applier everything that waits, up to the batch bound. Pulled
+// records go first: they are what the others wait for.
+func (rr *rangeReceiver) commit() {
+	if rr.committing || len(rr.frames)+len(rr.pulledItems) == 0 {
+		return
+	}
+	b := &Batch{Source: rr.src}
+	var items []item
+	size := 0
+	take := func(queue *[]item) {
+		for len(*queue) > 0 && size < rr.r.o.BatchBytesMax && b.Closed == nil {
+			it := (*queue)[0]
+			*queue = (*queue)[1:]
+			items = append(items, it)
+			if it.closed != nil {
+				if len(*queue) > 0 && (*queue)[len(*queue)-1].closed != nil && !it.closed.Full {
+					// A later closed record of the same chain says more: fold this one in.
+					rr.fold(it.closed, *queue)
+					it.done()
+					items = items[:len(items)-1]
+					continue
+				}
+				b.Closed = it.closed
+				continue
+			}
+			b.Records = append(b.Records, it.rec)
+			size += len(it.rec.Bytes)
+		}
+	}
+	take(&rr.pulledItems)
+	take(&rr.frames)
+	rr.committing = true
+	rr.r.o.Applier.Apply(b, func(err error) {
+		rr.r.post(func(now time.Duration) { rr.committed(b, items, err, now) })
+	})
+}
+
+// fold joins a closed record into the next one of the queue: the heads of (T0, T]
+// and (T, T'] together are those of (T0, T'].
+func (rr *rangeReceiver) fold(c *change.Closed, queue []item) {
+	for i := range queue {
+		n := queue[i].closed
+		if n == nil {
+			continue
+		}
+		if n.Full || n.T0 > c.T {
+			return // It stands alone, or the chain is broken and it will ask for the full set.
+		}
+		have := make(map[geo.Stream]bool, len(n.Heads))
+		for _, h := range n.Heads {
+			have[n.Stream(h)] = true
+		}
+		for _, h := range c.Heads {
+			if !have[c.Stream(h)] {
+				n.Heads = append(n.Heads, h)
+			}
+		}
+		n.T0 = min(n.T0, c.T0)
+		return
+	}
+}
+
+// committed takes the outcomes of a batch.
+func (rr *rangeReceiver) committed(b *Batch, items []item, err error, now time.Duration) {
+	rr.committing = false
+	if err != nil {
+		// Whether it took effect is unknown: give it again, duplicates are dropped.
+		rr.retryAt = now + rr.r.o.RetryAfter
+		rr.frames = append(items, rr.frames...)
+		return
+	}
+	for _, it := range items {
+		if it.rec != nil {
+			rr.settle(it.rec)
+		}
+		if it.rec != nil && it.from != nil {
+			rr.bytes -= len(it.rec.Bytes)
+		}
+		it.done()
+	}
+	if b.Closed != nil && !b.ClosedTaken {
+		rr.needFull = true
+	}
+	rr.toAck = true
+	rr.commit()
+}
+
+// settle looks at what became of a record. A record that cannot be applied now is
+// not kept in memory: its stream goes to the pull.
+func (rr *rangeReceiver) settle(rec *Record) {
+	st := rec.Record.Stream()
+	switch rec.Outcome {
+	case Gap:
+		if rr.pulls[st] == nil {
+			rr.r.o.Alarm(AlarmGap)
+		}
+		rr.handToPull(st, rec.Record.Seq)
+	case Wait:
+		rr.handToPull(st, rec.Record.Seq)
+	case Fork:
+		rr.r.o.Alarm(AlarmFork)
+		rr.r.o.Logger.Error("streams forked; an operator has to pick a side", "stream", st, "seq", rec.Record.Seq)
+		rr.handToPull(st, rec.Record.Seq)
+		rr.pulls[st].forked = true
+	case Refused:
+		rr.r.o.Alarm(AlarmEpoch)
+		rr.r.o.Logger.Error("record refused: its epoch is below the gate's", "stream", st, "seq", rec.Record.Seq)
+	}
+}
+
+// checkBehind hands streams to the pull that have stood below a closed head for
+// longer than the grace: the end of the stream was lost.
+func (rr *rangeReceiver) checkBehind(now time.Duration) {
+	if now < rr.checkAt {
+		return
+	}
+	rr.checkAt = now + checkEvery
+	behind := rr.r.o.Applier.Behind(rr.src)
+	for st := range rr.behind {
+		if _, still := behind[st]; !still {
+			delete(rr.behind, st)
+		}
+	}
+	for _, st := range slices.SortedFunc(maps.Keys(behind), geo.Stream.Compare) {
+		head := behind[st]
+		since, known := rr.behind[st]
+		switch {
+		case !known:
+			rr.behind[st] = now
+		case now-since > rr.r.o.BehindGrace && rr.pulls[st] == nil:
+			rr.r.o.Alarm(AlarmGap)
+			rr.handToPull(st, head)
+		}
+	}
+}
+
+// pullFull fetches the full closed record when the chain of closed records broke.
+func (rr *rangeReceiver) pullFull(now time.Duration) {
+	if !rr.needFull || rr.fullFlying || now < rr.retryAt {
+		return
+	}
+	rr.fullFlying = true
+	rr.r.o.Source.Closed(rr.src.Range, func(c *change.Closed, err error) {
+		rr.r.post(func(now time.Duration) {
+			rr.fullFlying = false
+			if err != nil {
+				rr.retryAt = now + rr.r.o.RetryAfter
+				return
+			}
+			rr.needFull = false
+			rr.heard = now
+			rr.pulledItems = append(rr.pulledItems, item{closed: c})
+		})
+	})
+}
+
+// tellSource acknowledges what is committed here (R14).
+func (rr *rangeReceiver) tellSource(now time.Duration) {
+	if !rr.toAck || rr.ackFlying || now < rr.ackAt {
+		return
+	}
+	cursors, ok := rr.r.o.Applier.Cursors(rr.src)
+	if !ok {
+		return
+	}
+	rr.toAck, rr.ackFlying = false, true
+	rr.ackAt = now + rr.r.o.AckEvery
+	rr.r.o.Source.Acknowledge(rr.src.Range, cursors, func(err error) {
+		rr.r.post(func(now time.Duration) {
+			rr.ackFlying = false
+			if err != nil {
+				rr.toAck = true
+				rr.ackAt = now + rr.r.o.RetryAfter
+			}
+		})
+	})
+}
+
+// checkSilence raises an alarm, once, when a range says nothing for too long.
+func (rr *rangeReceiver) checkSilence(now time.Duration) {
+	limit := rr.r.o.SilenceAfter
+	if limit == 0 || rr.heard == 0 || now-rr.heard < limit {
+		rr.silent = 0
+		return
+	}
+	if rr.silent == 0 {
+		rr.silent = now
+		rr.r.o.Alarm(AlarmSilence)
+		rr.r.o.Logger.Warn("nothing heard of a range; Last Sync Time stands still", "origin", rr.src.Origin, "range", rr.src.Range)
+	}
+}

@@ -1,0 +1,275 @@
+package receive
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"antipode/geo"
+	"antipode/internal/clock"
+	"antipode/replication/stream"
+	"antipode/stamp/change"
+	"antipode/stamp/ranges"
+)
+
+// Alarm reasons of the receiving side.
+const (
+	AlarmGap         = "gap"         // records are missing in the stream and are pulled
+	AlarmFork        = "fork"        // this location holds another record under a number
+	AlarmChecksum    = "bad_crc"     // a frame or record does not fit its CRC32C
+	AlarmEpoch       = "epoch"       // a record of a lower epoch or another origin was refused
+	AlarmIncarnation = "incarnation" // the stream was deleted and made again
+	AlarmSilence     = "silence"     // nothing was heard of a range for longer than it may be silent
+)
+
+// Options configures a Receiver.
+type Options struct {
+	// Origin is the location the stream comes from.
+	Origin   geo.Location
+	Ranges   []geo.RangeID
+	Consumer stream.Consumer
+	Source   Source
+	Applier  Applier
+	Clock    clock.Clock
+	// BatchBytesMax bounds what is committed in one group. Zero means 1 MiB.
+	BatchBytesMax int
+	// PendingBytesMax bounds the records that wait, per range; a receiver slow as a
+	// whole stops fetching and the stream holds the backlog (R15). Zero means 4 MiB.
+	PendingBytesMax int
+	// BehindGrace is how long a stream may stand below a closed head before its
+	// records are pulled. Zero means 500 ms.
+	BehindGrace time.Duration
+	// RetryAfter is the pause after a failed pull, push or commit. Zero means 200 ms.
+	RetryAfter time.Duration
+	// AckEvery is how often the source is told of cursors. Zero means 20 ms.
+	AckEvery time.Duration
+	// SilenceAfter is how long a range may say nothing. Zero turns the alarm off.
+	SilenceAfter time.Duration
+	Logger       *slog.Logger
+	Alarm        func(reason string)
+	Wake         func()
+}
+
+func (o Options) withDefaults() Options {
+	setDefault(&o.BatchBytesMax, 1<<20)
+	setDefault(&o.PendingBytesMax, 4<<20)
+	setDefault(&o.BehindGrace, 500*time.Millisecond)
+	setDefault(&o.RetryAfter, 200*time.Millisecond)
+	setDefault(&o.AckEvery, 20*time.Millisecond)
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	if o.Alarm == nil {
+		o.Alarm = func(string) {}
+	}
+	return o
+}
+
+func setDefault[T comparable](v *T, to T) {
+	var zero T
+	if *v == zero {
+		*v = to
+	}
+}
+
+// Receiver takes the stream of one origin. Step is called from one goroutine at a
+// time.
+type Receiver struct {
+	o    Options
+	wake chan struct{}
+
+	mu sync.Mutex
+	// events are results of commits, pulls and acknowledgements, to be handled by
+	// Step in the order they came.
+	events []func(now time.Duration)
+
+	ranges map[geo.RangeID]*rangeReceiver
+	order  []*rangeReceiver
+	// unacked are the messages not yet acknowledged to the carrier, oldest first.
+	unacked     []*pending
+	incarnation time.Time
+	failing     bool
+}
+
+// pending is a fetched message.
+type pending struct {
+	msg  stream.Message
+	open int // records and closed record not yet dealt with
+}
+
+// New returns a receiver. It does nothing until stepped.
+func New(o Options) *Receiver {
+	r := &Receiver{o: o.withDefaults(), wake: make(chan struct{}, 1), ranges: map[geo.RangeID]*rangeReceiver{}}
+	for _, id := range o.Ranges {
+		rr := &rangeReceiver{r: r, src: ranges.Source{Origin: o.Origin, Range: id}, pulls: map[geo.Stream]*pull{}, behind: map[geo.Stream]time.Duration{}}
+		r.ranges[id] = rr
+		r.order = append(r.order, rr)
+	}
+	return r
+}
+
+// Wake asks for a step soon.
+func (r *Receiver) Wake() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+	if r.o.Wake != nil {
+		r.o.Wake()
+	}
+}
+
+// post queues what a callback has to say for the next Step.
+func (r *Receiver) post(f func(now time.Duration)) {
+	r.mu.Lock()
+	r.events = append(r.events, f)
+	r.mu.Unlock()
+	r.Wake()
+}
+
+// Run steps until ctx ends. A goroutine of its own waits for the carrier.
+func (r *Receiver) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	arrived := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Add(1)
+	go func() {
+		defer wg.Done()
+		r.watch(ctx, arrived)
+	}()
+	defer wg.Wait()
+	defer cancel()
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		timer.Reset(r.Step(r.o.Clock.Mono()))
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-r.wake:
+		case <-arrived:
+		case <-timer.C:
+		}
+	}
+}
+
+// watch tells the step loop of arrivals, one at a time.
+func (r *Receiver) watch(ctx context.Context, arrived chan<- struct{}) {
+	for ctx.Err() == nil {
+		if err := r.o.Consumer.Wait(ctx); err != nil {
+			select {
+			case <-ctx.Done():
+			case <-time.After(r.o.RetryAfter):
+			}
+			continue
+		}
+		select {
+		case <-ctx.Done():
+		case arrived <- struct{}{}:
+		}
+	}
+}
+
+// Step does what is due and returns after how long to step again at the latest.
+func (r *Receiver) Step(now time.Duration) time.Duration {
+	r.mu.Lock()
+	events := r.events
+	r.events = nil
+	r.mu.Unlock()
+	for _, f := range events {
+		f(now)
+	}
+	r.fetch(now)
+	next := time.Second
+	for _, rr := range r.order {
+		next = min(next, rr.step(now))
+	}
+	r.acknowledge()
+	return next
+}
+
+// pollMax bounds one fetch; with frames of at most 8 MiB it also bounds by how much
+// a range may go over PendingBytesMax.
+const pollMax = 8
+
+// fetch takes frames from the carrier while there is room.
+func (r *Receiver) fetch(now time.Duration) {
+	for {
+		for _, rr := range r.order {
+			if rr.bytes >= r.o.PendingBytesMax {
+				return
+			}
+		}
+		batch, err := r.o.Consumer.Poll(pollMax)
+		if err != nil {
+			if !r.failing {
+				r.o.Logger.Warn("stream does not answer; trying again", "origin", r.o.Origin, "error", err)
+			}
+			r.failing = true
+			return
+		}
+		r.failing = false
+		if len(batch) == 0 {
+			return
+		}
+		for _, m := range batch {
+			r.accept(m, now)
+		}
+	}
+}
+
+// accept takes one message apart.
+func (r *Receiver) accept(m stream.Message, now time.Duration) {
+	if !r.incarnation.IsZero() && !m.Incarnation.Equal(r.incarnation) {
+		r.o.Alarm(AlarmIncarnation)
+		r.o.Logger.Warn("the stream was deleted and made again; what it lost is pulled", "origin", r.o.Origin)
+		r.unacked = nil // Sequence numbers of the old stream mean nothing in the new one.
+	}
+	r.incarnation = m.Incarnation
+	p := &pending{msg: m}
+	r.unacked = append(r.unacked, p)
+	f, err := change.ParseFrame(m.Data)
+	rr := r.ranges[f.Range]
+	switch {
+	case err != nil:
+		r.o.Alarm(AlarmChecksum)
+		r.o.Logger.Error("frame refused; what it held is pulled", "seq", m.Seq, "error", err)
+		return
+	case f.Origin != r.o.Origin || rr == nil:
+		r.o.Alarm(AlarmEpoch)
+		r.o.Logger.Error("frame of a foreign origin or range refused", "origin", f.Origin, "range", f.Range)
+		return
+	}
+	rr.heard = now
+	for _, b := range f.Records {
+		rec, err := change.ParseRecord(b)
+		if err != nil {
+			r.o.Alarm(AlarmChecksum)
+			r.o.Logger.Error("record refused; it is pulled", "range", f.Range, "error", err)
+			continue
+		}
+		p.open++
+		rr.bytes += len(b)
+		rr.frames = append(rr.frames, item{from: p, rec: &Record{Bytes: b, Record: rec}})
+	}
+	if f.Closed != nil {
+		p.open++
+		rr.frames = append(rr.frames, item{from: p, closed: f.Closed})
+	}
+}
+
+// acknowledge tells the carrier of the longest prefix of messages that is done.
+func (r *Receiver) acknowledge() {
+	n := 0
+	for n < len(r.unacked) && r.unacked[n].open == 0 {
+		n++
+	}
+	if n == 0 {
+		return
+	}
+	if err := r.o.Consumer.Ack(r.unacked[n-1].msg); err != nil {
+		r.o.Logger.Debug("acknowledgement lost; the stream delivers again", "error", err)
+	}
+	r.unacked = append(r.unacked[:0:0], r.unacked[n:]...)
+}

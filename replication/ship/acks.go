@@ -1,0 +1,98 @@
+package ship
+
+import (
+	"slices"
+	"time"
+
+	"antipode/geo"
+	"antipode/stamp/change"
+	"antipode/stamp/ranges"
+)
+
+// Alarm reasons of the source side.
+const (
+	// AlarmFork: the other location is ahead of this one, or holds another record
+	// under the same number (R16).
+	AlarmFork = "fork"
+)
+
+// StreamCursor is how far the other location has a stream on its replicas.
+type StreamCursor struct {
+	Stream geo.Stream
+	Head   geo.Head
+}
+
+// Acknowledge takes cursors of the other location. Only this lets records leave
+// the outbox (R14). A cursor that does not fit our stream is a fork: the stream's
+// outbox stays as it is, for an operator to judge (R16).
+func (s *Shipper) Acknowledge(cursors []StreamCursor) {
+	heads, _ := s.o.Range.Machine.Heads()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range cursors {
+		own := heads[c.Stream]
+		if c.Head.Seq > own.Seq || c.Head.Seq == own.Seq && c.Head.Hash != own.Hash {
+			s.o.Alarm(AlarmFork)
+			s.o.Logger.Error("streams forked; an operator has to pick a side", "stream", c.Stream,
+				"here", own.Seq, "there", c.Head.Seq)
+			continue
+		}
+		if c.Head.Seq > s.acked[c.Stream].Seq {
+			s.acked[c.Stream] = c.Head
+		}
+	}
+}
+
+// trim proposes the deletion of acknowledged records.
+func (s *Shipper) trim(now time.Duration) {
+	if now < s.trimAt {
+		return
+	}
+	s.trimAt = now + s.o.TrimEvery
+	s.mu.Lock()
+	if s.trimming {
+		s.mu.Unlock()
+		return
+	}
+	var due trimCommand
+	for st, h := range s.acked {
+		if h.Seq > s.o.Range.Machine.Trimmed(st) {
+			due = append(due, StreamCursor{st, h})
+		}
+	}
+	s.trimming = len(due) > 0
+	s.mu.Unlock()
+	if len(due) == 0 {
+		return
+	}
+	slices.SortFunc(due, func(a, b StreamCursor) int { return a.Stream.Compare(b.Stream) })
+	s.o.Range.Submit(due, func(error) {
+		// Whatever came of it, the next round looks at what is left.
+		s.mu.Lock()
+		s.trimming = false
+		s.mu.Unlock()
+	})
+}
+
+// trimCommand deletes acknowledged records in every replica.
+type trimCommand []StreamCursor
+
+// Evaluate implements ranges.Command.
+func (c trimCommand) Evaluate(tx *ranges.Tx) error {
+	for _, t := range c {
+		tx.Trim(t.Stream, t.Head.Seq)
+	}
+	return nil
+}
+
+// FullClosed is the full closed record of a range as one of its replicas knows it:
+// what it has applied is followed only by later commits.
+func FullClosed(l geo.Location, r *ranges.Range) *change.Closed {
+	heads, t := r.Machine.Heads()
+	c := &change.Closed{Origin: l, Range: r.ID(), Full: true, T: t}
+	for st, h := range heads {
+		c.Heads = append(c.Heads, change.StreamHead{Account: st.Account, Epoch: st.Epoch, Lane: st.Lane, Seq: h.Seq})
+	}
+	sortHeads(c.Heads)
+	return c
+}

@@ -1,0 +1,428 @@
+package ship
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"antipode/geo"
+	"antipode/internal/clock"
+	"antipode/replication/stream"
+	"antipode/stamp/change"
+	"antipode/stamp/extent"
+	"antipode/stamp/ranges"
+)
+
+// PayloadPusher puts chunks into the stamp of the other location, ahead of the
+// frame that names them. done is called once, from any goroutine.
+type PayloadPusher interface {
+	Push(refs []extent.Ref, done func(error))
+}
+
+// Options configures a Shipper.
+type Options struct {
+	Location geo.Location
+	Range    *ranges.Range
+	// Publisher leads to the stream of the other location.
+	Publisher stream.Publisher
+	Pusher    PayloadPusher
+	Clock     clock.Clock
+	// Linger is how long a frame that is not full waits for more records while
+	// others are on their way. Zero means 2 ms (R12).
+	Linger time.Duration
+	// RetryAfter is the pause after a failed publish. Zero means 200 ms.
+	RetryAfter time.Duration
+	// TrimEvery is how often acknowledged records are deleted from the outbox. Zero
+	// means 200 ms. A rare trim makes a larger outbox; each costs a group.
+	TrimEvery time.Duration
+	Logger    *slog.Logger
+	// Alarm counts a named alarm.
+	Alarm func(reason string)
+	// Wake is told, from any goroutine, that Step has work.
+	Wake func()
+}
+
+func (o Options) withDefaults() Options {
+	if o.Linger == 0 {
+		o.Linger = 2 * time.Millisecond
+	}
+	if o.RetryAfter == 0 {
+		o.RetryAfter = 200 * time.Millisecond
+	}
+	if o.TrimEvery == 0 {
+		o.TrimEvery = 200 * time.Millisecond
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	if o.Alarm == nil {
+		o.Alarm = func(string) {}
+	}
+	return o
+}
+
+// Shipper ships one range from one node, while that node leads the range. Step is
+// called from one goroutine at a time; Acknowledge from any.
+type Shipper struct {
+	o    Options
+	wake chan struct{}
+
+	mu sync.Mutex
+	// acked is how far the other location has each stream on its replicas.
+	acked   map[geo.Stream]geo.Head
+	flying  int
+	failed  bool
+	blocked bool         // the carrier was full: a publish that ends makes room
+	pushed  []geo.Stream // held-back streams whose payload has arrived
+	badPush []geo.Stream
+
+	// Below: Step only.
+	leading  bool
+	catchUp  bool
+	sent     map[geo.Stream]geo.Seq
+	closedT  geo.Timestamp // T of the last closed record put into a frame
+	fullNext bool
+	target   map[geo.Stream]geo.Head
+	targetT  geo.Timestamp
+	queue    []ranges.Shipped
+	queued   int
+	since    time.Duration // when the oldest record entered the queue
+	upTo     geo.Timestamp // commit or closed time of the newest event taken
+	changed  map[geo.Stream]struct{}
+	held     map[geo.Stream][]ranges.Shipped
+	retryAt  time.Duration
+	trimAt   time.Duration
+	trimming bool
+}
+
+// New returns a shipper. It does nothing until stepped.
+func New(o Options) *Shipper {
+	s := &Shipper{o: o.withDefaults(), wake: make(chan struct{}, 1), acked: map[geo.Stream]geo.Head{}}
+	s.o.Range.OnApplied(s.Wake)
+	return s
+}
+
+// Wake asks for a step soon.
+func (s *Shipper) Wake() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+	if s.o.Wake != nil {
+		s.o.Wake()
+	}
+}
+
+// Run steps until ctx ends.
+func (s *Shipper) Run(ctx context.Context) error {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		timer.Reset(s.Step(s.o.Clock.Mono()))
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-s.wake:
+		case <-timer.C:
+		}
+	}
+}
+
+// idle is how long Step lets the caller sleep when nothing is due: it must notice
+// a change of leadership and retry what failed.
+const idle = 250 * time.Millisecond
+
+// blockedPause is how long Step waits at most for a full carrier; a publish that
+// ends wakes it before.
+const blockedPause = 20 * time.Millisecond
+
+// Step does what is due and returns after how long to step again at the latest.
+func (s *Shipper) Step(now time.Duration) time.Duration {
+	if !s.o.Range.Leading() {
+		s.leading = false
+		return idle
+	}
+	applied, lost := s.o.Range.TakeApplied()
+	if !s.leading {
+		s.begin(now)
+		lost = true
+	}
+	s.mu.Lock()
+	failed := s.failed
+	s.failed = false
+	s.mu.Unlock()
+	if failed {
+		// What was in flight may be lost, and what is behind it is out of order:
+		// send again from what the other location has.
+		s.retryAt = now + s.o.RetryAfter
+		s.rewind()
+		lost = true
+	}
+	s.trim(now)
+	if lost || s.catchUp {
+		// What was just taken is in the outbox too, behind what is not sent yet.
+		s.startCatchUp()
+	} else {
+		s.take(applied, now)
+	}
+	s.release(now)
+	if now < s.retryAt {
+		return s.retryAt - now
+	}
+	if s.catchUp && !s.sendBacklog() {
+		return blockedPause
+	}
+	return s.sendQueue(now)
+}
+
+// begin starts shipping as the range's new leader: everything not acknowledged is
+// sent again, and the first closed record is full.
+func (s *Shipper) begin(now time.Duration) {
+	s.leading = true
+	s.held = map[geo.Stream][]ranges.Shipped{}
+	s.changed = map[geo.Stream]struct{}{}
+	s.closedT, s.upTo = 0, 0
+	s.trimAt = now + s.o.TrimEvery
+	s.trimming = false
+	s.rewind()
+}
+
+// rewind forgets what was sent beyond what is acknowledged.
+func (s *Shipper) rewind() {
+	heads, _ := s.o.Range.Machine.Heads()
+	s.sent = make(map[geo.Stream]geo.Seq, len(heads))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for st := range heads {
+		s.sent[st] = max(s.o.Range.Machine.Trimmed(st), s.acked[st].Seq)
+	}
+	s.pushed, s.badPush = nil, nil
+}
+
+// startCatchUp makes the next frames come from the outbox, up to the heads of now.
+func (s *Shipper) startCatchUp() {
+	s.queue, s.queued = nil, 0
+	clear(s.held)
+	s.target, s.targetT = s.o.Range.Machine.Heads()
+	s.catchUp, s.fullNext = true, true
+}
+
+// take queues what the leader applied, in commit order.
+func (s *Shipper) take(applied []ranges.Applied, now time.Duration) {
+	for _, a := range applied {
+		for _, r := range a.Records {
+			s.upTo = max(s.upTo, r.CommitTime)
+			s.changed[r.Stream] = struct{}{}
+			s.enqueue(r, now)
+		}
+		if a.Closed != 0 {
+			s.upTo = max(s.upTo, a.Closed)
+		}
+	}
+}
+
+// enqueue puts a record into the frame queue, or holds its stream back while the
+// payload it names is on its way. Other streams go on.
+func (s *Shipper) enqueue(r ranges.Shipped, now time.Duration) {
+	if r.Seq <= s.sent[r.Stream] {
+		return
+	}
+	waiting, isHeld := s.held[r.Stream]
+	if isHeld || r.Chunks {
+		s.held[r.Stream] = append(waiting, r)
+		if !isHeld {
+			s.push(r)
+		}
+		return
+	}
+	s.put(r, now)
+}
+
+func (s *Shipper) put(r ranges.Shipped, now time.Duration) {
+	if len(s.queue) == 0 {
+		s.since = now
+	}
+	s.queue = append(s.queue, r)
+	s.queued += len(r.Bytes)
+	s.sent[r.Stream] = r.Seq
+}
+
+// push sends a record's payload ahead.
+func (s *Shipper) push(r ranges.Shipped) {
+	rec, err := change.ParseRecord(r.Bytes)
+	if err != nil {
+		s.o.Logger.Error("record in memory does not parse", "stream", r.Stream, "seq", r.Seq, "error", err)
+		return
+	}
+	st := r.Stream
+	s.o.Pusher.Push(rec.Chunks, func(err error) {
+		s.mu.Lock()
+		if err == nil {
+			s.pushed = append(s.pushed, st)
+		} else {
+			s.badPush = append(s.badPush, st)
+		}
+		s.mu.Unlock()
+		s.Wake()
+	})
+}
+
+// release lets held-back streams go whose payload arrived. Where a push failed the
+// record goes without it: the receiver fetches the payload itself.
+func (s *Shipper) release(now time.Duration) {
+	s.mu.Lock()
+	ready := append(s.pushed, s.badPush...)
+	s.pushed, s.badPush = nil, nil
+	s.mu.Unlock()
+	for _, st := range ready {
+		waiting := s.held[st]
+		delete(s.held, st)
+		for i, r := range waiting {
+			if i > 0 && r.Chunks {
+				s.held[st] = waiting[i:]
+				s.push(r)
+				break
+			}
+			s.put(r, now)
+		}
+	}
+}
+
+// sendQueue publishes frames from the queue and returns when to step again.
+func (s *Shipper) sendQueue(now time.Duration) time.Duration {
+	for len(s.queue) > 0 || (s.upTo > s.closedT || s.fullNext) && s.numbered() {
+		s.mu.Lock()
+		flying := s.flying
+		s.mu.Unlock()
+		if flying > 0 && len(s.queue) > 0 && s.queued < change.FrameBytesMax && now-s.since < s.o.Linger {
+			return s.o.Linger - (now - s.since)
+		}
+		if !s.publishFromQueue() {
+			return blockedPause
+		}
+	}
+	return min(idle, max(s.trimAt-now, s.o.Linger))
+}
+
+// numbered reports whether any account of the range is shipped from here: a range
+// without one has nothing to promise (R12).
+func (s *Shipper) numbered() bool {
+	for _, g := range s.o.Range.Machine.Gates() {
+		if g.Numbered && g.Role == change.RolePrimary {
+			return true
+		}
+	}
+	return false
+}
+
+// publishFromQueue cuts one frame from the queue. Its closed record is in time
+// only with the last record taken: a frame before that carries none.
+func (s *Shipper) publishFromQueue() bool {
+	f := change.Frame{Origin: s.o.Location, Range: s.o.Range.ID()}
+	size, n := 0, 0
+	for n < len(s.queue) && (n == 0 || size+len(s.queue[n].Bytes) <= change.FrameBytesMax) {
+		size += len(s.queue[n].Bytes)
+		f.Records = append(f.Records, s.queue[n].Bytes)
+		n++
+	}
+	if n == len(s.queue) {
+		f.Closed = s.closedRecord()
+	}
+	if !s.publish(&f) {
+		return false
+	}
+	s.queue = s.queue[n:]
+	s.queued -= size
+	if len(s.queue) == 0 {
+		s.queue, s.queued = nil, 0
+	}
+	if f.Closed != nil {
+		s.closedT, s.fullNext = f.Closed.T, false
+		clear(s.changed)
+	}
+	return true
+}
+
+// closedRecord is the promise as of everything taken from the leader so far, held
+// streams included (R12).
+func (s *Shipper) closedRecord() *change.Closed {
+	c := &change.Closed{Origin: s.o.Location, Range: s.o.Range.ID(), T0: s.closedT, T: s.upTo}
+	if s.fullNext {
+		c.Full, c.T0 = true, 0
+		for st := range s.sent {
+			c.Heads = append(c.Heads, s.streamHead(st))
+		}
+		for st := range s.held {
+			if _, sent := s.sent[st]; !sent {
+				c.Heads = append(c.Heads, s.streamHead(st))
+			}
+		}
+	} else {
+		for st := range s.changed {
+			c.Heads = append(c.Heads, s.streamHead(st))
+		}
+	}
+	sortHeads(c.Heads)
+	return c
+}
+
+func (s *Shipper) streamHead(st geo.Stream) change.StreamHead {
+	seq := s.sent[st]
+	if held := s.held[st]; len(held) > 0 {
+		seq = held[len(held)-1].Seq
+	}
+	return change.StreamHead{Account: st.Account, Epoch: st.Epoch, Lane: st.Lane, Seq: seq}
+}
+
+// sortHeads fixes the order, so that equal promises are equal bytes.
+func sortHeads(heads []change.StreamHead) {
+	slices.SortFunc(heads, func(a, b change.StreamHead) int {
+		return cmp.Or(cmp.Compare(a.Account, b.Account), a.Epoch.Compare(b.Epoch), cmp.Compare(a.Lane, b.Lane))
+	})
+}
+
+// publish hands a frame to the carrier.
+func (s *Shipper) publish(f *change.Frame) bool {
+	data := change.AppendFrame(nil, f)
+	s.mu.Lock()
+	s.flying++
+	s.blocked = false
+	s.mu.Unlock()
+	err := s.o.Publisher.Publish(Subject(s.o.Location, f.Range), data, func(err error) {
+		s.mu.Lock()
+		s.flying--
+		s.failed = s.failed || err != nil
+		wake := s.blocked || err != nil
+		s.mu.Unlock()
+		if wake {
+			s.Wake()
+		}
+	})
+	if err == nil {
+		return true
+	}
+	s.mu.Lock()
+	s.flying--
+	s.blocked = errors.Is(err, stream.ErrFull)
+	s.failed = s.failed || !s.blocked
+	s.mu.Unlock()
+	return false
+}
+
+// Subject is the stream subject of a source range.
+func Subject(l geo.Location, r geo.RangeID) string {
+	svc := geo.Service(r)
+	return "geo." + string(l) + "." + svc.String() + "." + rangeToken(r)
+}
+
+func rangeToken(r geo.RangeID) string {
+	const digits = "0123456789"
+	if r < 10 {
+		return digits[r : r+1]
+	}
+	return rangeToken(r/10) + digits[r%10:r%10+1]
+}
