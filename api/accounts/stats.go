@@ -1,0 +1,90 @@
+package accounts
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"antipode/api/protocol"
+	"antipode/geo"
+	"antipode/services/catalog"
+	"antipode/services/storageerr"
+	"antipode/stats"
+)
+
+// Stats computes the replication state of a service of an account at the replica
+// that answers.
+type Stats func(ctx context.Context, a *catalog.Account, s geo.Service) (stats.Replication, error)
+
+// Handler answers the account-level calls of every service.
+type Handler struct {
+	Stats Stats
+	// OmitEmptyLastSyncTime leaves the element out where there is no value, for a
+	// client that cannot parse an empty one (spec/service.md 3).
+	OmitEmptyLastSyncTime bool
+}
+
+// Serve answers a request on the root of the account whose query has restype or
+// comp. handled is false where the call is not one of these.
+func (h *Handler) Serve(w http.ResponseWriter, r *protocol.Request) (operation string, handled bool, err error) {
+	comp, restype := strings.ToLower(r.Query.Get("comp")), strings.ToLower(r.Query.Get("restype"))
+	if restype != "service" && comp != "stats" && comp != "properties" {
+		return "", false, nil
+	}
+	service := serviceName(r.Service)
+	switch {
+	case comp == "stats" && restype == "service":
+		return "Get" + service + "ServiceStats", true, h.stats(w, r)
+	case comp == "properties" && r.HTTP.Method == http.MethodGet:
+		return "Get" + service + "ServiceProperties", true, storageerr.NotImplemented
+	case comp == "properties" && r.HTTP.Method == http.MethodPut:
+		return "Set" + service + "ServiceProperties", true, storageerr.NotImplemented
+	case comp == "properties":
+		return "Get" + service + "ServiceProperties", true, storageerr.UnsupportedHTTPVerb
+	case comp == "userdelegationkey":
+		return "GetUserDelegationKey", true, storageerr.NotImplemented
+	}
+	return "", true, storageerr.InvalidQueryParameter.With("QueryParameterName", "comp", "QueryParameterValue", comp,
+		"Reason", "The value is not one of the service's.")
+}
+
+func serviceName(s geo.Service) string {
+	name := s.String()
+	return strings.ToUpper(name[:1]) + name[1:]
+}
+
+// stats answers Get Service Stats, at the secondary endpoint only (spec/service.md 3).
+func (h *Handler) stats(w http.ResponseWriter, r *protocol.Request) error {
+	if r.HTTP.Method != http.MethodGet {
+		return storageerr.UnsupportedHTTPVerb
+	}
+	if !r.Secondary || r.Version < protocol.Version20130815 {
+		return storageerr.InvalidQueryParameter.With("QueryParameterName", "comp", "QueryParameterValue", "stats",
+			"Reason", "Statistics are served at the secondary endpoint, from version 2013-08-15 on.")
+	}
+	rep, err := h.Stats(r.HTTP.Context(), r.Account, r.Service)
+	if err != nil {
+		return err
+	}
+	body := h.body(rep)
+	w.Header().Set("Content-Type", "application/xml")
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(http.StatusOK)
+	_, _ = w.Write([]byte(body)) // The client is gone when this fails.
+	return nil
+}
+
+// body is the document of spec/service.md 3. The time is cut to whole seconds, never
+// rounded up: a later value would promise too much.
+func (h *Handler) body(rep stats.Replication) string {
+	last := ""
+	switch {
+	case rep.Known():
+		last = "<LastSyncTime>" + protocol.FormatHTTPTime(rep.LastSync.Time()) + "</LastSyncTime>"
+	case !h.OmitEmptyLastSyncTime:
+		last = "<LastSyncTime></LastSyncTime>"
+	}
+	return `<?xml version="1.0" encoding="utf-8"?><StorageServiceStats><GeoReplication><Status>` + string(rep.Status) +
+		"</Status>" + last + "</GeoReplication></StorageServiceStats>"
+}

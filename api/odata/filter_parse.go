@@ -1,0 +1,257 @@
+package odata
+
+import (
+	"math"
+	"unicode/utf8"
+
+	"antipode/services/storageerr"
+	"antipode/services/tables/entity"
+)
+
+const (
+	// filterBytesMax bounds the text of a filter. Published clients send up to 15
+	// comparisons; this holds about a thousand.
+	filterBytesMax = 64 << 10
+	// filterDepthMax bounds parentheses and nots within each other. LINQ providers
+	// need 100.
+	filterDepthMax = 256
+)
+
+// ParseFilter reads the decoded value of a $filter. An empty one is nil, which lets
+// everything through. The errors are those of spec/table.md 11.2.
+func ParseFilter(text string) (*Filter, error) {
+	if len(text) > filterBytesMax || !utf8.ValidString(text) {
+		return nil, storageerr.InvalidInput
+	}
+	p := filterParser{text: text}
+	if err := p.advance(); err != nil {
+		return nil, err
+	}
+	if p.tok.kind == tokenEnd {
+		return nil, nil
+	}
+	n, err := p.or()
+	if err != nil {
+		return nil, err
+	}
+	if p.tok.kind != tokenEnd {
+		return nil, p.unexpected()
+	}
+	if err := truth(n); err != nil {
+		return nil, err
+	}
+	return &Filter{root: n}, nil
+}
+
+// filterParser is a recursive-descent parser with one token of look-ahead. Each method
+// is named for the rule of 11.1 it reads.
+type filterParser struct {
+	text  string
+	tok   token
+	depth int
+}
+
+func (p *filterParser) advance() (err error) {
+	p.tok, err = lexToken(p.text, p.tok.end)
+	return err
+}
+
+// unexpected is the error for the token at hand: arithmetic and the like are known and
+// not served, the rest is a fault.
+func (p *filterParser) unexpected() error {
+	if p.tok.kind == tokenWord {
+		switch p.tok.text {
+		case "add", "sub", "mul", "div", "mod", "in", "has":
+			return storageerr.NotImplemented
+		}
+	}
+	return syntaxError(p.text, p.tok.end)
+}
+
+func (p *filterParser) at(word string) bool { return p.tok.kind == tokenWord && p.tok.text == word }
+
+func (p *filterParser) or() (*node, error) { return p.chain("or", nodeOr, (*filterParser).and) }
+
+func (p *filterParser) and() (*node, error) { return p.chain("and", nodeAnd, (*filterParser).not) }
+
+// chain reads operands with word between them into one flat node.
+func (p *filterParser) chain(word string, kind nodeKind, operand func(*filterParser) (*node, error)) (*node, error) {
+	first, err := operand(p)
+	if err != nil || !p.at(word) {
+		return first, err
+	}
+	n := &node{kind: kind, kids: []*node{first}}
+	for p.at(word) {
+		if err := p.advance(); err != nil {
+			return nil, err
+		}
+		next, err := operand(p)
+		if err != nil {
+			return nil, err
+		}
+		n.kids = append(n.kids, next)
+	}
+	for _, k := range n.kids {
+		if err := truth(k); err != nil {
+			return nil, err
+		}
+	}
+	return n, nil
+}
+
+// truth refuses a literal other than a Boolean where a condition must stand.
+func truth(n *node) error {
+	if n.kind == nodeLiteral && n.lit.typ != entity.Boolean {
+		return storageerr.InvalidInput
+	}
+	return nil
+}
+
+func (p *filterParser) not() (*node, error) {
+	if !p.at("not") {
+		return p.compare()
+	}
+	if err := p.deeper(); err != nil {
+		return nil, err
+	}
+	defer p.shallower()
+	if err := p.advance(); err != nil {
+		return nil, err
+	}
+	n, err := p.not()
+	if err != nil {
+		return nil, err
+	}
+	if err := truth(n); err != nil {
+		return nil, err
+	}
+	return &node{kind: nodeNot, kids: []*node{n}}, nil
+}
+
+func (p *filterParser) deeper() error {
+	if p.depth++; p.depth > filterDepthMax {
+		return storageerr.InvalidInput
+	}
+	return nil
+}
+
+func (p *filterParser) shallower() { p.depth-- }
+
+func (p *filterParser) compare() (*node, error) {
+	left, err := p.primary()
+	if err != nil {
+		return nil, err
+	}
+	op, ok := p.operator()
+	if !ok {
+		return left, nil
+	}
+	if err := p.advance(); err != nil {
+		return nil, err
+	}
+	right, err := p.primary()
+	if err != nil {
+		return nil, err
+	}
+	if left.kind == nodeLiteral {
+		left, right, op = right, left, op.mirrored()
+	}
+	if left.kind != nodeProperty || right.kind != nodeLiteral {
+		return nil, storageerr.NotImplemented
+	}
+	if right.lit.typ == 0 {
+		return nil, nullComparison(op)
+	}
+	return &node{kind: nodeCompare, op: op, name: left.name, lit: right.lit}, nil
+}
+
+func (p *filterParser) operator() (comparison, bool) {
+	if p.tok.kind != tokenWord {
+		return 0, false
+	}
+	switch p.tok.text {
+	case "eq":
+		return opEq, true
+	case "ne":
+		return opNe, true
+	case "gt":
+		return opGt, true
+	case "ge":
+		return opGe, true
+	case "lt":
+		return opLt, true
+	case "le":
+		return opLe, true
+	}
+	return 0, false
+}
+
+func nullComparison(op comparison) error {
+	var word string
+	switch op {
+	case opEq, opNe:
+		return storageerr.InvalidInput
+	case opGt:
+		word = "GreaterThan"
+	case opGe:
+		word = "GreaterThanOrEqual"
+	case opLt:
+		word = "LessThan"
+	case opLe:
+		word = "LessThanOrEqual"
+	}
+	return storageerr.InvalidInput.Saying("The operator '" + word + "' is not supported for the 'null' literal; only equality checks are supported.")
+}
+
+func (p *filterParser) primary() (*node, error) {
+	t := p.tok
+	switch t.kind {
+	case tokenOpen:
+		return p.parenthesis()
+	case tokenLiteral:
+		return &node{kind: nodeLiteral, lit: t.lit}, p.advance()
+	case tokenWord:
+	default:
+		return nil, p.unexpected()
+	}
+	n := &node{kind: nodeLiteral}
+	switch t.text {
+	case "true", "True", "TRUE":
+		n.lit = boolLiteral(true)
+	case "false", "False", "FALSE":
+		n.lit = boolLiteral(false)
+	case "NaN":
+		n.lit = doubleLiteral(math.NaN())
+	case "INF":
+		n.lit = doubleLiteral(math.Inf(1))
+	case "null":
+	default:
+		n = &node{kind: nodeProperty, name: t.text}
+	}
+	if err := p.advance(); err != nil {
+		return nil, err
+	}
+	if p.tok.kind == tokenOpen || p.tok.kind == tokenOther && p.tok.text == "/" {
+		// A function, a path or a lambda.
+		return nil, storageerr.NotImplemented
+	}
+	return n, nil
+}
+
+func (p *filterParser) parenthesis() (*node, error) {
+	if err := p.deeper(); err != nil {
+		return nil, err
+	}
+	defer p.shallower()
+	if err := p.advance(); err != nil {
+		return nil, err
+	}
+	n, err := p.or()
+	if err != nil {
+		return nil, err
+	}
+	if p.tok.kind != tokenClose {
+		return nil, p.unexpected()
+	}
+	return n, p.advance()
+}

@@ -1,0 +1,359 @@
+package odata
+
+import (
+	"encoding/hex"
+	"errors"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"antipode/services/storageerr"
+	"antipode/services/tables/entity"
+
+	"pgregory.net/rapid"
+)
+
+// matches parses text and applies it to the entity of body.
+func matches(t *testing.T, text, body string) bool {
+	t.Helper()
+	f, err := ParseFilter(text)
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	in, err := DecodeEntity([]byte(body), Update)
+	if err != nil {
+		t.Fatalf("%s: %v", body, err)
+	}
+	ok, err := f.Match(in.PK, in.RK, stamp, in.Props)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ok
+}
+
+// Semantics of 11.3, with A.19, A.24, A.41 to A.50.
+func TestMatch(t *testing.T) {
+	const typed = `{"PartitionKey":"PDC08","RowKey":"1","i":5,"d":5.0,"s":"5","t":true,"f":false,"name":"O'Hara","e":"",` +
+		`"l@odata.type":"Edm.Int64","l":"5","w@odata.type":"Edm.DateTime","w":"2020-01-01T00:00:00Z",` +
+		`"g@odata.type":"Edm.Guid","g":"c9da6455-213d-42c9-9a79-3e9149a57833","b@odata.type":"Edm.Binary","b":"Cv8=",` +
+		`"n@odata.type":"Edm.Double","n":"NaN","inf@odata.type":"Edm.Double","inf":"Infinity","and":1}`
+	for _, tc := range []struct {
+		filter string
+		want   bool
+	}{
+		{"", true}, {"  ", true},
+		{"i eq 5", true}, {"d eq 5", true}, {"l eq 5", true}, {"s eq 5", false}, {"s eq '5'", true}, // A.19
+		{"i eq 5L", false}, {"i gt 1.2", false}, {"d gt 1.2", true}, {"l gt 1.2", false}, {"d ge 5L", true}, {"i ge 3", true}, // A.43, A.44
+		{"x ne 1", false}, {"not (x eq 1)", true}, {"not x eq 1", true}, {"s ne 5", false}, {"s le 5", false}, {"i ne 6", true}, // A.45
+		{"i eq 5 or x eq 1 and x eq 1", true}, {"(i eq 5 or x eq 1) and x eq 1", false}, // A.47
+		{"(i eq 5)and(not(s eq '2'))", true}, {"((((i eq 5)) ))", true}, {"i eq(5)", true}, {"(i) eq 5", true}, // A.48
+		{"name eq 'O''Hara'", true}, {"name eq 'O'", false}, {"e eq ''", true}, {"e lt 'a'", true}, // A.49
+		{"l eq 5L", true}, {"d eq 5d", true}, {"d eq 5.", true}, {"d eq .5e1", true}, {"d eq 50E-1D", true}, {"t eq true", true}, {"t gt false", true}, // A.50
+		{"w eq datetime'2020-01-01T00:00:00Z'", true}, {"w eq datetime'2020-01-01T01:00:00+01:00'", true}, {"w lt datetime'2020-01-01T00:00:00.0000001'", true},
+		{"s eq datetime'2020-01-01'", false}, {"g eq guid'C9DA6455-213d-42c9-9a79-3e9149a57833'", true}, {"b eq X'0aFF'", true}, {"b eq binary'0aff'", true},
+		{"b gt X'0a'", true}, {"b lt X'0b'", true}, {"b eq X''", false},
+		{"t", true}, {"f", false}, {"not f", true}, {"i", false}, {"x", false}, {"not x", true}, {"PartitionKey", false}, {"t and not f", true},
+		{"true", true}, {"false or i eq 5", true}, {"not true", false}, {"t eq True", true},
+		{"5 eq i", true}, {"4 lt i", true}, {"4 gt i", false}, {"6 ge i", true}, {"5 le i", true}, {"6 ne i", true},
+		{"n eq NaN", false}, {"n ne NaN", true}, {"n lt 1.0", false}, {"d ne NaN", true}, {"inf eq INF", true}, {"inf gt -INF", true}, {"inf eq 5", false},
+		{"PartitionKey ge 'PDC' and PartitionKey lt 'PDD'", true}, {"PartitionKey eq 1", false}, {"PartitionKey ne 1", false}, {"RowKey eq '1'", true}, // A.41
+		{"Timestamp eq datetime'2022-04-13T19:25:37.512524Z'", true}, {"Timestamp gt datetime'2022-04-13T19:25:37.5125241Z'", false}, {"Timestamp eq '2022'", false},
+		{"and eq 1 and i eq 5", true}, {"I eq 5", false}, {"i eq 99999999999", false}, {"d lt 99999999999", true}, {"i gt -6", true},
+		{"i\teq\t5", true}, {" i eq 5 ", true}, {"d eq 5e0 and d ne 1E+300", true},
+	} {
+		if got := matches(t, tc.filter, typed); got != tc.want {
+			t.Errorf("%s: %v", tc.filter, got)
+		}
+	}
+	// A.42
+	for pk, want := range map[string]bool{"Football_7990_01": true, "Football_7991_03": false, "Football_7991": true, "Football_7990": false} {
+		if got := matches(t, "PartitionKey le 'Football_7991' and PartitionKey gt 'Football_7990'", `{"PartitionKey":"`+pk+`"}`); got != want {
+			t.Errorf("%s: %v", pk, got)
+		}
+	}
+	f, err := ParseFilter("a eq 1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Match("", "", 0, []byte{1, 1}); !errors.Is(err, entity.ErrMalformed) {
+		t.Errorf("malformed list: %v", err)
+	}
+}
+
+// Errors of 11.2, with A.46 and A.49.
+func TestParseFilterErrors(t *testing.T) {
+	in, not := storageerr.InvalidInput, storageerr.NotImplemented
+	at := func(n int, text string) storageerr.Row {
+		return in.Saying("Syntax error at position " + strconv.Itoa(n) + " in '" + text + "'.")
+	}
+	deep := strings.Repeat("(", 300) + "a" + strings.Repeat(")", 300)
+	for text, want := range map[string]storageerr.Row{
+		"a eq b": not, "1 eq 1": not, "x eq null": in, "x ne null": in, "null eq x": in,
+		"x lt null":   in.Saying("The operator 'LessThan' is not supported for the 'null' literal; only equality checks are supported."),
+		"null lt x":   in.Saying("The operator 'GreaterThan' is not supported for the 'null' literal; only equality checks are supported."),
+		"aaa bbb ccc": at(7, "aaa bbb ccc"), "😀": at(2, "😀"), "é é é": at(3, "é é é"),
+		"startswith(a,'b')": not, "substringof('b',a) eq true": not, "length (a) eq 1": not, "a add 1 eq 2": not, "a in (1)": not,
+		"it/a eq 1": not, "tags/any(t: t eq 'x')": not, "(a eq 1) eq true": not, "a eq length('x')": not,
+		"a eq": at(4, "a eq"), "(a eq 1": at(7, "(a eq 1"), "a eq 1)": at(7, "a eq 1)"), "a eq 'x": at(7, "a eq 'x"), "()": at(2, "()"),
+		"x eq 1'bad'": at(7, "x eq 1'bad'"), "a eq 1 eq 2": at(9, "a eq 1 eq 2"), "a eq 5x": at(7, "a eq 5x"), "a eq 'b'and c": at(8, "a eq 'b'and c"),
+		"a eq -": at(6, "a eq -"), "a eq .": at(6, "a eq ."), "a eq 1e": at(7, "a eq 1e"), "a eq $": at(6, "a eq $"), "a EQ 1": at(4, "a EQ 1"),
+		"a eq time'x'": at(12, "a eq time'x'"), "a eq \"b\"": at(6, "a eq \"b\""), "not": at(3, "not"),
+		"a eq guid'zz'": in, "a eq datetime'x'": in, "a eq X'abc'": in, "a eq X'zz'": in, "a eq 99999999999999999999": in, "a eq 1e999": in,
+		"5": in, "'x'": in, "null": in, "a eq 1 and 5": in, "not 5": in, "a eq 1 or (null)": in,
+		"a eq '\xff'": in, deep: in, strings.Repeat("not ", 300) + "a": in, strings.Repeat("a or ", 20000) + "a": in,
+	} {
+		f, err := ParseFilter(text)
+		var row storageerr.Row
+		if !errors.As(err, &row) || row != want {
+			t.Errorf("%.40q: %v, %v; want %v", text, f, err, want)
+		}
+	}
+	for _, text := range []string{
+		strings.Repeat("(", 100) + "a eq 1" + strings.Repeat(")", 100),
+		strings.Repeat("not(", 100) + "a" + strings.Repeat(")", 100),
+		"a" + strings.Repeat(" and a eq 'x'", 1000),
+	} {
+		if _, err := ParseFilter(text); err != nil {
+			t.Errorf("%.20q: %v", text, err)
+		}
+	}
+}
+
+func TestMatchTable(t *testing.T) {
+	for _, tc := range []struct {
+		filter string
+		want   []string
+	}{
+		{"", []string{"Alpha", "beta", "Blogs"}},
+		{"TableName eq 'blogs'", []string{"Blogs"}},
+		{"TableName ge 'B' and TableName lt 'C'", []string{"beta", "Blogs"}},
+		{"not (TableName eq 'ALPHA') and TableName le 'BETA'", []string{"beta"}},
+		{"TableName eq 1 or other eq 'x' or TableName", nil},
+		{"TableName eq 'alpha' or TableName eq 'blogs'", []string{"Alpha", "Blogs"}},
+		{"true", []string{"Alpha", "beta", "Blogs"}},
+	} {
+		f, err := ParseFilter(tc.filter)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, name := range []string{"Alpha", "beta", "Blogs"} {
+			if !f.MatchTable(name) {
+				continue
+			}
+			got = append(got, name)
+			if !f.TableBounds().Contains(strings.ToLower(name)) {
+				t.Errorf("%s: %s is outside %+v", tc.filter, name, f.TableBounds())
+			}
+		}
+		if !slices.Equal(got, tc.want) {
+			t.Errorf("%s: %v, want %v", tc.filter, got, tc.want)
+		}
+	}
+}
+
+// What the bounds of filters that clients send look like.
+func TestBounds(t *testing.T) {
+	a, open := only("a"), Span{}
+	for _, tc := range []struct {
+		filter   string
+		want     KeyRange
+		residual bool
+	}{
+		{"", KeyRange{}, false},
+		{"PartitionKey eq 'a'", KeyRange{a, open}, false},
+		{"PartitionKey eq 'a' and RowKey eq 'b'", KeyRange{a, only("b")}, false},
+		{"(((PartitionKey eq 'a') and (RowKey ge 'b')) and (Rating eq 3))", KeyRange{a, Span{Low: "b"}}, true},
+		{"PartitionKey eq 'a' and RowKey gt 'b' and RowKey le 'c'", KeyRange{a, Span{"b\x00", "c\x00", true}}, false},
+		{"PartitionKey ge 'PDC' and PartitionKey lt 'PDD'", KeyRange{Span{"PDC", "PDD", true}, open}, false},
+		{"PartitionKey ge 'a' and RowKey eq 'b'", KeyRange{Span{Low: "a"}, only("b")}, true},
+		{"PartitionKey eq 'a' or PartitionKey eq 'c'", KeyRange{Span{"a", "c\x00", true}, open}, true},
+		{"PartitionKey eq 'a' and PartitionKey eq 'b'", KeyRange{noKeys(), noKeys()}, true},
+		{"PartitionKey eq 1 and x eq 1", KeyRange{noKeys(), noKeys()}, true},
+		{"not (PartitionKey eq 'a')", KeyRange{}, true},
+		{"PartitionKey ne 'a' and 'm' gt RowKey", KeyRange{open, Span{High: "m", Bounded: true}}, true},
+		{"PartitionKey eq ''", KeyRange{only(""), open}, false},
+		{"false", KeyRange{noKeys(), noKeys()}, true},
+	} {
+		f, err := ParseFilter(tc.filter)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, residual := f.Bounds()
+		if got != tc.want || (residual != nil) != tc.residual {
+			t.Errorf("%s: %+v, residual %v", tc.filter, got, residual != nil)
+		}
+	}
+}
+
+// drawKey draws few short keys, around the places where byte order is not the order.
+func drawKey(t *rapid.T, label string) string {
+	return string(rapid.SliceOfN(rapid.SampledFrom([]rune{'a', 'b', 0xe000, 0x1f600}), 0, 2).Draw(t, label))
+}
+
+func drawNode(t *rapid.T, depth int) *node {
+	kind := rapid.SampledFrom([]nodeKind{nodeCompare, nodeCompare, nodeCompare, nodeAnd, nodeAnd, nodeOr, nodeNot, nodeProperty, nodeLiteral}).Draw(t, "kind")
+	if depth == 0 && kind < nodeCompare {
+		kind = nodeCompare
+	}
+	name := rapid.SampledFrom([]string{entity.PartitionKey, entity.PartitionKey, entity.RowKey, "x"}).Draw(t, "name")
+	n := &node{kind: kind}
+	switch kind {
+	case nodeAnd, nodeOr:
+		for range rapid.IntRange(2, 4).Draw(t, "kids") {
+			n.kids = append(n.kids, drawNode(t, depth-1))
+		}
+	case nodeNot:
+		n.kids = []*node{drawNode(t, depth-1)}
+	case nodeProperty:
+		n.name = name
+	case nodeLiteral:
+		n.lit = boolLiteral(rapid.Bool().Draw(t, "constant"))
+	case nodeCompare:
+		n.name = name
+		n.op = rapid.SampledFrom([]comparison{opEq, opNe, opGt, opGe, opLt, opLe}).Draw(t, "op")
+		n.lit = literal{typ: entity.String, text: drawKey(t, "literal")}
+		if rapid.IntRange(0, 9).Draw(t, "odd") == 0 {
+			n.lit = literal{typ: entity.Int32, num: 1}
+		}
+	}
+	return n
+}
+
+// The result does not depend on the plan: for any filter over any rows, the scan from
+// Start to End with the residual, with and without skipping by Contains, finds the rows
+// that Match finds among all.
+func TestPlanTwin(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rows := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) [2]string {
+			return [2]string{drawKey(t, "pk"), drawKey(t, "rk")}
+		}), 0, 12).Draw(t, "rows")
+		order := func(a, b [2]string) int {
+			if c := entity.Compare(a[0], b[0]); c != 0 {
+				return c
+			}
+			return entity.Compare(a[1], b[1])
+		}
+		b := entity.Build(nil)
+		if err := b.AddString("x", drawKey(t, "x")); err != nil {
+			t.Fatal(err)
+		}
+		f := &Filter{root: drawNode(t, 3)}
+		keys, residual := f.Bounds()
+		startPK, startRK := keys.Start()
+		endPK, endRK, bounded := keys.End()
+		for _, r := range rows {
+			want, _ := f.Match(r[0], r[1], stamp, b.Bytes())
+			left, _ := residual.Match(r[0], r[1], stamp, b.Bytes())
+			scanned := order(r, [2]string{startPK, startRK}) >= 0 && (!bounded || order(r, [2]string{endPK, endRK}) < 0)
+			if got := scanned && left; got != want && !keys.Empty() || keys.Empty() && want {
+				t.Fatalf("%s on %q: scanned %v, residual %v, want %v; bounds %+v", text(f.root), r, scanned, left, want, keys)
+			}
+			if want && !keys.Contains(r[0], r[1]) {
+				t.Fatalf("%s lets %q through, outside of %+v", text(f.root), r, keys)
+			}
+		}
+	})
+}
+
+// text prints a tree as a filter, with parentheses around everything.
+func text(n *node) string {
+	var parts []string
+	for _, k := range n.kids {
+		parts = append(parts, "("+text(k)+")")
+	}
+	switch n.kind {
+	case nodeAnd:
+		return strings.Join(parts, " and ")
+	case nodeOr:
+		return strings.Join(parts, " or ")
+	case nodeNot:
+		return "not " + parts[0]
+	case nodeProperty:
+		return n.name
+	case nodeLiteral:
+		return literalText(n.lit)
+	}
+	return n.name + " " + []string{"eq", "ne", "gt", "ge", "lt", "le"}[n.op] + " " + literalText(n.lit)
+}
+
+func literalText(l literal) string {
+	switch l.typ {
+	case entity.String:
+		return "'" + strings.ReplaceAll(l.text, "'", "''") + "'"
+	case entity.Int32:
+		return strconv.FormatInt(l.num, 10)
+	case entity.Int64:
+		return strconv.FormatInt(l.num, 10) + "L"
+	case entity.Boolean:
+		return strconv.FormatBool(l.num != 0)
+	case entity.DateTime:
+		return "datetime'" + string(appendDateTime(nil, l.num, ":")) + "'"
+	case entity.GUID:
+		return "guid'" + string(appendGUID(nil, [16]byte([]byte(l.text)))) + "'"
+	case entity.Binary:
+		return "X'" + hex.EncodeToString([]byte(l.text)) + "'"
+	}
+	switch v := math.Float64frombits(uint64(l.num)); {
+	case math.IsNaN(v):
+		return "NaN"
+	case math.IsInf(v, 1):
+		return "INF"
+	case math.IsInf(v, -1):
+		return "-INF"
+	default:
+		return string(appendDouble(nil, v))
+	}
+}
+
+// What is printed parses to the same tree.
+func TestFilterRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := drawNode(t, 4)
+		f, err := ParseFilter(text(n))
+		if err != nil || !reflect.DeepEqual(f.root, n) {
+			t.Fatalf("%s parses to %s, %v", text(n), text(f.root), err)
+		}
+	})
+}
+
+// Any text gives a filter or a row; a filter prints to one that parses the same, and it
+// can be applied and bounded.
+func FuzzParseFilter(f *testing.F) {
+	for _, seed := range []string{"aaa bbb ccc", "(a eq 1)and(not(b eq 2.5e-3d))", "w ge datetime'2020-01-01' or g eq guid'c9da6455-213d-42c9-9a79-3e9149a57833'",
+		"PartitionKey eq 'O''Hara' and RowKey lt 'b' or x ne X'0aff'", "5L lt a and not true", "startswith(a,'b')", "a eq -INF"} {
+		f.Add(seed)
+	}
+	in, err := DecodeEntity([]byte(everyType), Insert)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		parsed, err := ParseFilter(s)
+		if err != nil {
+			if _, ok := storageerr.Of(err); !ok {
+				t.Fatalf("not a row: %v", err)
+			}
+			return
+		}
+		want, err := parsed.Match(in.PK, in.RK, stamp, in.Props)
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys, residual := parsed.Bounds()
+		left, _ := residual.Match(in.PK, in.RK, stamp, in.Props)
+		if got := keys.Contains(in.PK, in.RK) && left; got != want && !keys.Empty() || keys.Empty() && want {
+			t.Fatalf("%q: %v by bounds, %v by match", s, got, want)
+		}
+		if parsed == nil || len(s) > 2000 || strings.Contains(s, "datetime'0001") || strings.Contains(s, "datetime'9999") {
+			return // An offset may lead to a year that has no text.
+		}
+		again, err := ParseFilter(text(parsed.root))
+		if err != nil && strings.Count(text(parsed.root), "(") < filterDepthMax || err == nil && text(again.root) != text(parsed.root) {
+			t.Fatalf("%q prints as %q: %v", s, text(parsed.root), err)
+		}
+	})
+}

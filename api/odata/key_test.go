@@ -1,0 +1,253 @@
+package odata
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"antipode/services/storageerr"
+	"antipode/services/tables/entity"
+
+	"pgregory.net/rapid"
+)
+
+// The rules of 1.3, with A.7, A.8, A.9, A.13.
+func TestParsePath(t *testing.T) {
+	long := strings.Repeat("%F0%9F%98%80", 250) // 500 units
+	for _, tc := range []struct {
+		raw  string
+		want Resource
+	}{
+		{"", Resource{Kind: KindRoot}},
+		{"/", Resource{Kind: KindRoot}},
+		{"/$batch", Resource{Kind: KindBatch}},
+		{"%24batch", Resource{Kind: KindBatch}},
+		{"/Tables", Resource{Kind: KindTables}},
+		{"tables()", Resource{Kind: KindTables}},
+		{"/Tables('Blogs')", Resource{Kind: KindTable, Table: "Blogs"}},
+		{"/Tables(%27Blogs%27)", Resource{Kind: KindTable, Table: "Blogs"}},
+		{"/Blogs", Resource{Kind: KindEntities, Table: "Blogs"}},
+		{"/Blogs()", Resource{Kind: KindEntities, Table: "Blogs"}},
+		{"/Blogs%28%29", Resource{Kind: KindEntities, Table: "Blogs"}},
+		{"/$MetricsCapacityBlob()", Resource{Kind: KindEntities, Table: "$MetricsCapacityBlob"}},
+		{"T(PartitionKey='p',RowKey='r')", Resource{Kind: KindEntity, Table: "T", PK: "p", RK: "r"}},
+		{"T(RowKey='r',PartitionKey='p')", Resource{Kind: KindEntity, Table: "T", PK: "p", RK: "r"}},
+		{"T(PartitionKey='p', RowKey='r')", Resource{Kind: KindEntity, Table: "T", PK: "p", RK: "r"}},
+		{"T(PartitionKey='p',%20RowKey='r')", Resource{Kind: KindEntity, Table: "T", PK: "p", RK: "r"}},
+		{"T(PartitionKey='',RowKey='')", Resource{Kind: KindEntity, Table: "T"}},
+		{"T(PartitionKey='',RowKey='rk')", Resource{Kind: KindEntity, Table: "T", RK: "rk"}},
+		{"T(PartitionKey='p',RowKey='O''Hara')", Resource{Kind: KindEntity, Table: "T", PK: "p", RK: "O'Hara"}},
+		{"T(PartitionKey='p',RowKey='O%27%27Hara')", Resource{Kind: KindEntity, Table: "T", PK: "p", RK: "O'Hara"}},
+		{"T(PartitionKey='p',RowKey='O'%27Hara%27)", Resource{Kind: KindEntity, Table: "T", PK: "p", RK: "O'Hara"}},
+		{"T(PartitionKey='''',RowKey='''''')", Resource{Kind: KindEntity, Table: "T", PK: "'", RK: "''"}},
+		{"T(PartitionKey='a+b',RowKey='a%2Bb')", Resource{Kind: KindEntity, Table: "T", PK: "a+b", RK: "a+b"}},
+		{"T(PartitionKey='a,b)=(',RowKey='%2525')", Resource{Kind: KindEntity, Table: "T", PK: "a,b)=(", RK: "%25"}},
+		{"T(PartitionKey='..',RowKey='.')", Resource{Kind: KindEntity, Table: "T", PK: "..", RK: "."}},
+		{"T(PartitionKey='" + long + "',RowKey='" + long + "')",
+			Resource{Kind: KindEntity, Table: "T", PK: strings.Repeat("😀", 250), RK: strings.Repeat("😀", 250)}},
+	} {
+		got, err := ParsePath(tc.raw)
+		if err != nil || got != tc.want {
+			t.Errorf("%.60s: %+v, %v", tc.raw, got, err)
+		}
+	}
+}
+
+func TestParsePathErrors(t *testing.T) {
+	for raw, want := range map[string]storageerr.Row{
+		"T(PartitionKey='p',RowKey='O'Hara')":                           storageerr.QuerySyntax,
+		`T(PartitionKey="p",RowKey="r")`:                                storageerr.QuerySyntax,
+		"T(PartitionKey='p')":                                           storageerr.QuerySyntax,
+		"T(PartitionKey='p',PartitionKey='p')":                          storageerr.QuerySyntax,
+		"T(PartitionKey='p',RowKey='r',RowKey='r')":                     storageerr.QuerySyntax,
+		"T(partitionkey='p',RowKey='r')":                                storageerr.QuerySyntax,
+		"T(PartitionKey=p,RowKey=r)":                                    storageerr.QuerySyntax,
+		"T(PartitionKey='p',RowKey='r'":                                 storageerr.QuerySyntax,
+		"T(PartitionKey='p',RowKey='r')x":                               storageerr.QuerySyntax,
+		"T(PartitionKey='p' RowKey='r')":                                storageerr.QuerySyntax,
+		"T('p')":                                                        storageerr.QuerySyntax,
+		"T(":                                                            storageerr.QuerySyntax,
+		"(PartitionKey='p',RowKey='r')":                                 storageerr.QuerySyntax,
+		"Tables('T'":                                                    storageerr.QuerySyntax,
+		"Tables(T)":                                                     storageerr.QuerySyntax,
+		"Tables('T')/x":                                                 storageerr.QuerySyntax,
+		"T(PartitionKey='%zz',RowKey='r')":                              storageerr.QuerySyntax,
+		"T(PartitionKey='%f',RowKey='%f":                                storageerr.QuerySyntax,
+		"T(PartitionKey='%ff',RowKey='r')":                              storageerr.QuerySyntax,
+		"T(PartitionKey='a%2Fb',RowKey='r')":                            storageerr.QuerySyntax,
+		"T(PartitionKey='a/b',RowKey='r')":                              storageerr.QuerySyntax,
+		`T(PartitionKey='a%5Cb',RowKey='r')`:                            storageerr.QuerySyntax,
+		"T(PartitionKey='a%23b',RowKey='r')":                            storageerr.OutOfRangeInput,
+		"T(PartitionKey='p',RowKey='%01')":                              storageerr.OutOfRangeInput,
+		"T(PartitionKey='p',RowKey='%C2%85')":                           storageerr.OutOfRangeInput,
+		"T(PartitionKey='p',RowKey='" + strings.Repeat("x", 513) + "')": storageerr.PropertyValueTooLarge,
+		"a-b": storageerr.InvalidResourceName,
+		"a/b": storageerr.InvalidResourceName,
+		"a$b": storageerr.InvalidResourceName,
+		"é()": storageerr.InvalidResourceName,
+	} {
+		if got, err := ParsePath(raw); !errors.Is(err, want) {
+			t.Errorf("%.60s: %+v, %v, want %v", raw, got, err, want)
+		}
+	}
+}
+
+// A.9: a Location may be used as the request URI.
+func TestEntityPath(t *testing.T) {
+	if got := string(AppendEntityPath(nil, "T", "O'Hara", `a b+c%&=,()"é😀`)); got !=
+		"T(PartitionKey='O''Hara',RowKey='a%20b%2Bc%25%26%3D%2C%28%29%22%C3%A9%F0%9F%98%80')" {
+		t.Error(got)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		pk, rk := rapid.String().Draw(t, "pk"), rapid.String().Draw(t, "rk")
+		if entity.ValidateURLKey(pk) != nil || entity.ValidateURLKey(rk) != nil {
+			return
+		}
+		raw := string(AppendEntityPath([]byte("/"), "Blogs", pk, rk))
+		got, err := ParsePath(raw)
+		if want := (Resource{Kind: KindEntity, Table: "Blogs", PK: pk, RK: rk}); err != nil || got != want {
+			t.Fatalf("%s: %+v, %v", raw, got, err)
+		}
+	})
+}
+
+// Any path gives a resource or a row, and a resource prints to a path that means it.
+func FuzzParsePath(f *testing.F) {
+	f.Add("/T(PartitionKey='a%27%27',%20RowKey='')")
+	f.Add("Tables('x''y')")
+	f.Fuzz(func(t *testing.T, raw string) {
+		r, err := ParsePath(raw)
+		if err != nil {
+			if _, ok := storageerr.Of(err); !ok {
+				t.Fatalf("not a row: %v", err)
+			}
+			return
+		}
+		var again []byte
+		switch r.Kind {
+		case KindTable:
+			again = AppendTablePath(nil, r.Table)
+		case KindEntity:
+			again = AppendEntityPath(nil, r.Table, r.PK, r.RK)
+		default:
+			return
+		}
+		if got, err := ParsePath(string(again)); err != nil || got != r {
+			t.Fatalf("%q is %+v, prints %s, which is %+v, %v", raw, r, again, got, err)
+		}
+	})
+}
+
+// The live forms of section 12, A.58, A.59.
+func TestTokens(t *testing.T) {
+	for key, token := range map[string]string{"contToken": "1!12!Y29udFRva2Vu", "1": "1!4!MQ--", "": "1!0!"} {
+		if got := EncodeToken(key); got != token {
+			t.Errorf("%q is %s, want %s", key, got, token)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		key := rapid.String().Draw(t, "key")
+		token := EncodeToken(key)
+		if strings.ContainsAny(token, " =") || token == "" {
+			t.Fatalf("token %q", token)
+		}
+		for _, sent := range []string{token, strings.ReplaceAll(token, "+", " ")} {
+			if got, err := DecodeToken(sent); err != nil || got != key {
+				t.Fatalf("%q decodes to %q, %v", sent, got, err)
+			}
+		}
+	})
+	for _, token := range []string{"", "x", "2!0!", "1!4!MQ==", "1!3!MQ--", "1!04!MQ--", "1!4!MQ-", "1!4!M\nQ-", "1!4!!!!!", "1!4!/w--", "1!8!MQ--MQ--", "1!4!MR--", "1!-1!",
+		"1!16384!" + strings.Repeat("A", 16384)} {
+		if key, err := DecodeToken(token); !errors.Is(err, storageerr.InvalidInput) {
+			t.Errorf("%.20q decodes to %.20q, %v", token, key, err)
+		}
+	}
+}
+
+func TestContinuation(t *testing.T) {
+	for _, tc := range []struct {
+		pk, rk string
+		want   Continuation
+		err    error
+	}{
+		{"", "", Continuation{}, nil},
+		{"1!0!", "", Continuation{HasPK: true}, nil},
+		{"1!4!MQ--", "1!0!", Continuation{PK: "1", HasPK: true, HasRK: true}, nil},
+		{"1!4!MQ--", "1!4!Mg--", Continuation{PK: "1", RK: "2", HasPK: true, HasRK: true}, nil},
+		{"", "1!4!Mg--", Continuation{}, storageerr.InvalidInput},
+		{"garbage", "", Continuation{}, storageerr.InvalidInput},
+		{"1!4!MQ--", "garbage", Continuation{}, storageerr.InvalidInput},
+	} {
+		got, err := ParseContinuation(tc.pk, tc.rk)
+		if got != tc.want || !errors.Is(err, tc.err) {
+			t.Errorf("%q %q: %+v, %v", tc.pk, tc.rk, got, err)
+		}
+	}
+}
+
+// Any token gives a key or a row, and there is one token for a key.
+func FuzzDecodeToken(f *testing.F) {
+	f.Add("1!12!Y29udFRva2Vu")
+	f.Add("1!4!MQ--")
+	f.Fuzz(func(t *testing.T, token string) {
+		key, err := DecodeToken(token)
+		switch {
+		case errors.Is(err, storageerr.InvalidInput):
+		case err != nil:
+			t.Fatal(err)
+		case EncodeToken(key) != strings.ReplaceAll(token, " ", "+"):
+			t.Fatalf("%q decodes to %q, which is %q", token, key, EncodeToken(key))
+		}
+	})
+}
+
+// Section 2.4, A.75, A.76.
+func TestNegotiate(t *testing.T) {
+	const now, middle, old = "2019-02-02", "2013-08-15", "2012-02-12"
+	for _, tc := range []struct {
+		version, accept, format string
+		want                    Level
+		err                     error
+	}{
+		{now, "", "", MinimalMetadata, nil}, {now, "*/*", "", MinimalMetadata, nil}, {now, "application/json", "", MinimalMetadata, nil},
+		{now, "application/json;odata=nometadata", "", NoMetadata, nil}, {now, "application/json; odata=fullmetadata", "", FullMetadata, nil},
+		{now, "application/json; odata=minimalmetadata; charset=utf-8;q=0.5", "", MinimalMetadata, nil},
+		{now, "text/html, application/json;odata=nometadata", "", NoMetadata, nil},
+		{now, "application/json;odata=verbose", "", 0, storageerr.JSONVerboseNotSupport},
+		{now, "application/json;odata=verbose,application/json", "", MinimalMetadata, nil},
+		{now, "application/xml", "", MinimalMetadata, nil},
+		{now, "application/atom+xml,application/xml", "", 0, storageerr.AtomNotSupported},
+		{now, "application/atom+xml,*/*", "", MinimalMetadata, nil},
+		{now, "text/html", "", 0, storageerr.MediaTypeNotSupported}, {now, "application/json;odata=huge", "", 0, storageerr.MediaTypeNotSupported},
+		{now, "application/atom+xml", "application/json;odata=fullmetadata", FullMetadata, nil},
+		{now, "application/json", "json", MinimalMetadata, nil}, {now, "application/json", "atom", 0, storageerr.AtomNotSupported},
+		{now, "application/json", "application/atom xml", 0, storageerr.AtomNotSupported}, {now, "", "junk", 0, storageerr.MediaTypeNotSupported},
+		{middle, "application/json;odata=nometadata", "", NoMetadata, nil}, {middle, "", "", 0, storageerr.AtomNotSupported},
+		{middle, "*/*", "", 0, storageerr.AtomNotSupported}, {middle, "application/json,*/*", "", MinimalMetadata, nil},
+		{middle, "*/*", "json", MinimalMetadata, nil}, {middle, "application/xml", "", 0, storageerr.AtomNotSupported},
+		{old, "application/json", "", 0, storageerr.JSONNotSupported}, {old, "application/atom+xml,application/xml", "", 0, storageerr.AtomNotSupported},
+		{"", "", "", 0, storageerr.AtomNotSupported},
+	} {
+		got, err := Negotiate(tc.version, tc.accept, tc.format)
+		if got != tc.want || !errors.Is(err, tc.err) {
+			t.Errorf("%q %q %q: %s, %v", tc.version, tc.accept, tc.format, got, err)
+		}
+	}
+	for _, tc := range []struct {
+		version, contentType string
+		want                 error
+	}{
+		{now, "application/json", nil}, {now, "", nil}, {now, `application/json;charset="utf-8";odata=nometadata`, nil},
+		{now, "application/json;odata=verbose", storageerr.JSONVerboseNotSupport}, {now, "application/atom+xml;type=entry", storageerr.AtomNotSupported},
+		{now, "text/plain", storageerr.MediaTypeNotSupported}, {middle, "application/json", nil}, {middle, "application/atom+xml", storageerr.AtomNotSupported},
+		{old, "application/json", storageerr.JSONNotSupported}, {old, "application/atom+xml", storageerr.AtomNotSupported},
+	} {
+		if err := CheckContentType(tc.version, tc.contentType); !errors.Is(err, tc.want) {
+			t.Errorf("%q %q: %v", tc.version, tc.contentType, err)
+		}
+	}
+	if got := MinimalMetadata.ContentType(); got != "application/json;odata=minimalmetadata;streaming=true;charset=utf-8" {
+		t.Error(got)
+	}
+}

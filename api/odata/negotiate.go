@@ -1,0 +1,137 @@
+package odata
+
+import (
+	"strings"
+
+	"antipode/services/storageerr"
+)
+
+// Versions at which the payload formats change (spec/table.md 2.4). Versions are dates
+// and compare as text; the 2008 preview has none and is the empty string.
+const (
+	jsonSince = "2013-08-15"
+	atomUntil = "2015-12-11"
+)
+
+// offer is what one media type asks for.
+type offer byte
+
+const (
+	offerNone offer = iota
+	offerJSON
+	offerVerbose
+	offerAtom
+	offerXML
+	offerAny
+)
+
+// Negotiate chooses the level of the answer from the effective version, the Accept
+// header and the decoded $format, which wins when it is not empty. Atom is not served
+// yet: where it is the only choice the error is AtomNotSupported.
+func Negotiate(version, accept, format string) (Level, error) {
+	text := accept
+	if format != "" {
+		text = format
+	}
+	if strings.TrimSpace(text) == "" {
+		text = "*/*"
+	}
+	if version < jsonSince {
+		first, _, _ := strings.Cut(text, ",")
+		if _, what := parseMedia(first); what == offerJSON || what == offerVerbose {
+			return 0, storageerr.JSONNotSupported
+		}
+		return 0, storageerr.AtomNotSupported
+	}
+	var xml, atom, verbose, anything bool
+	for part := range strings.SplitSeq(text, ",") {
+		level, what := parseMedia(part)
+		switch what {
+		case offerJSON:
+			return level, nil
+		case offerVerbose:
+			verbose = true
+		case offerAtom:
+			atom = true
+		case offerXML:
+			xml = true
+		case offerAny:
+			anything = true
+		}
+		// Of a list the first supported type is taken; Atom was one until atomUntil.
+		if version < atomUntil && (atom || xml || anything) {
+			return 0, storageerr.AtomNotSupported
+		}
+		if anything {
+			return MinimalMetadata, nil
+		}
+	}
+	switch {
+	case atom:
+		return 0, storageerr.AtomNotSupported
+	case xml:
+		return MinimalMetadata, nil
+	case verbose:
+		return 0, storageerr.JSONVerboseNotSupport
+	}
+	return 0, storageerr.MediaTypeNotSupported
+}
+
+// CheckContentType refuses the body of a request that is not JSON of the kind the
+// version takes. A body without a type is taken for JSON.
+func CheckContentType(version, contentType string) error {
+	_, what := parseMedia(contentType)
+	if strings.TrimSpace(contentType) == "" {
+		what = offerJSON
+	}
+	switch what {
+	case offerJSON:
+		if version < jsonSince {
+			return storageerr.JSONNotSupported
+		}
+		return nil
+	case offerVerbose:
+		return storageerr.JSONVerboseNotSupport
+	case offerAtom, offerXML:
+		return storageerr.AtomNotSupported
+	}
+	return storageerr.MediaTypeNotSupported
+}
+
+// parseMedia reads one media type with its parameters. q and all but odata are
+// ignored.
+func parseMedia(text string) (Level, offer) {
+	name, params, _ := strings.Cut(text, ";")
+	switch strings.ToLower(strings.TrimSpace(name)) {
+	case "application/json", "json":
+		return parseODataParam(params)
+	case "application/atom+xml", "atom", "application/atom xml": // The last is an unescaped + of a query.
+		return 0, offerAtom
+	case "application/xml", "text/xml":
+		return 0, offerXML
+	case "*/*", "application/*":
+		return MinimalMetadata, offerAny
+	}
+	return 0, offerNone
+}
+
+func parseODataParam(params string) (Level, offer) {
+	for param := range strings.SplitSeq(params, ";") {
+		key, val, _ := strings.Cut(param, "=")
+		if !strings.EqualFold(strings.TrimSpace(key), "odata") {
+			continue
+		}
+		switch strings.ToLower(strings.Trim(val, " \t\"")) {
+		case "nometadata":
+			return NoMetadata, offerJSON
+		case "minimalmetadata":
+			return MinimalMetadata, offerJSON
+		case "fullmetadata":
+			return FullMetadata, offerJSON
+		case "verbose":
+			return 0, offerVerbose
+		}
+		return 0, offerNone
+	}
+	return MinimalMetadata, offerJSON
+}

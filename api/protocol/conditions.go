@@ -1,0 +1,289 @@
+package protocol
+
+import (
+	"net/http"
+	"strings"
+
+	"antipode/geo"
+	"antipode/services/storageerr"
+)
+
+// The condition headers in their canonical form.
+const (
+	headerIfMatch           = "If-Match"
+	headerIfNoneMatch       = "If-None-Match"
+	headerIfModifiedSince   = "If-Modified-Since"
+	headerIfUnmodifiedSince = "If-Unmodified-Since"
+)
+
+// Conditions are the If-* headers of one blob request. The zero value holds
+// always. A value is read only once parsed and may be shared.
+//
+// Both evaluations are the same formula, IM and IUS and (INM or IMS), where the
+// bracket uses only what was sent. Where the protocol lets one header of a pair
+// decide alone, parsing leaves the other one out.
+type Conditions struct {
+	match, noneMatch            tagList
+	modifiedSince, unmodifiedAt instant
+}
+
+// tagList is an If-Match or If-None-Match header.
+type tagList struct {
+	sent bool
+	// any is the value *; then tags is empty.
+	any bool
+	// tags are without quotes, in the order sent.
+	tags []string
+}
+
+// instant is a date header, in seconds since 1970: Last-Modified has no finer
+// resolution, so time conditions compare whole seconds.
+type instant struct {
+	sent bool
+	unix int64
+}
+
+// ParseReadConditions reads the conditions of a GET or HEAD (spec/blob.md 16.3).
+// Ill-formed dates and tags are 400 InvalidHeaderValue, If-None-Match: * is 400
+// UnsatisfiableCondition since 2016-05-31, and mixes that versions before
+// 2013-08-15 do not know are 400 MultipleConditionHeadersNotSupported.
+func ParseReadConditions(h http.Header, v Version) (Conditions, error) {
+	c, err := parseConditions(h)
+	if err != nil {
+		return Conditions{}, err
+	}
+	if c.noneMatch.any && v >= Version20160531 {
+		return Conditions{}, storageerr.UnsatisfiableCondition
+	}
+	if v >= Version20130815 {
+		return c, nil
+	}
+	return c.single()
+}
+
+// ParseWriteConditions reads the conditions of a write: one header, or one of the
+// pairs If-None-Match with If-Modified-Since and If-Match with
+// If-Unmodified-Since, where the tag decides alone. Any other mix, or several
+// tags, is 400 MultipleConditionHeadersNotSupported.
+func ParseWriteConditions(h http.Header) (Conditions, error) {
+	c, err := parseConditions(h)
+	if err != nil {
+		return Conditions{}, err
+	}
+	return c.single()
+}
+
+// IsZero reports whether no condition was sent.
+func (c Conditions) IsZero() bool {
+	return !c.match.sent && !c.noneMatch.sent && !c.modifiedSince.sent && !c.unmodifiedAt.sent
+}
+
+// Read evaluates the conditions against the blob, snapshot or version that is
+// read; modified is the commit that gave it its ETag and Last-Modified. A missing
+// blob is 404 before any condition. Nil means go on; the errors are 412
+// ConditionNotMet, or else 304 where only the not-modified half fails.
+func (c Conditions) Read(modified geo.Timestamp) error {
+	if !c.required(true, modified) {
+		return storageerr.ConditionNotMet
+	}
+	if !c.changed(true, modified) {
+		return storageerr.NotModified
+	}
+	return nil
+}
+
+// Write evaluates the conditions of a write. Creates says that the operation
+// makes the blob when it is missing (Put Blob, Put Blob From URL, Put Block List,
+// Copy): for those If-None-Match: * on an existing blob is 409 BlobAlreadyExists.
+// Every other unmet condition is 412 ConditionNotMet. Modified is not looked at
+// when the blob does not exist. The caller holds the blob still until the write.
+func (c Conditions) Write(creates, exists bool, modified geo.Timestamp) error {
+	switch {
+	case c.noneMatch.any && exists && creates:
+		return storageerr.BlobAlreadyExists
+	case !c.required(exists, modified), !c.changed(exists, modified):
+		return storageerr.ConditionNotMet
+	}
+	return nil
+}
+
+// required is If-Match and If-Unmodified-Since.
+func (c Conditions) required(exists bool, modified geo.Timestamp) bool {
+	if c.match.sent && (!exists || !c.match.holds(modified)) {
+		return false
+	}
+	return !c.unmodifiedAt.sent || !exists || seconds(modified) <= c.unmodifiedAt.unix
+}
+
+// changed is If-None-Match or If-Modified-Since; true when neither was sent.
+func (c Conditions) changed(exists bool, modified geo.Timestamp) bool {
+	if !exists || (!c.noneMatch.sent && !c.modifiedSince.sent) {
+		return true
+	}
+	return c.noneMatch.sent && !c.noneMatch.holds(modified) ||
+		c.modifiedSince.sent && seconds(modified) > c.modifiedSince.unix
+}
+
+// single applies the rule for requests that take one condition.
+func (c Conditions) single() (Conditions, error) {
+	if len(c.match.tags) > 1 || len(c.noneMatch.tags) > 1 {
+		return Conditions{}, storageerr.MultipleConditions
+	}
+	if c.match.sent {
+		c.unmodifiedAt = instant{}
+	}
+	if c.noneMatch.sent {
+		c.modifiedSince = instant{}
+	}
+	n := 0
+	for _, sent := range [...]bool{
+		c.match.sent, c.noneMatch.sent, c.modifiedSince.sent, c.unmodifiedAt.sent,
+	} {
+		if sent {
+			n++
+		}
+	}
+	if n > 1 {
+		return Conditions{}, storageerr.MultipleConditions
+	}
+	return c, nil
+}
+
+func (l tagList) holds(modified geo.Timestamp) bool {
+	if l.any {
+		return true
+	}
+	for _, tag := range l.tags {
+		if sameBlobTag(tag, modified) {
+			return true
+		}
+	}
+	return false
+}
+
+func seconds(ts geo.Timestamp) int64 { return int64(ts / geo.TicksPerSecond) }
+
+func parseConditions(h http.Header) (c Conditions, err error) {
+	// A weak tag comes from a proxy that changed the encoding. It may answer "you
+	// have this one already", but never admits a write.
+	if c.match, err = parseTags(h, headerIfMatch, false); err != nil {
+		return Conditions{}, err
+	}
+	if c.noneMatch, err = parseTags(h, headerIfNoneMatch, true); err != nil {
+		return Conditions{}, err
+	}
+	if c.modifiedSince, err = parseInstant(h, headerIfModifiedSince); err != nil {
+		return Conditions{}, err
+	}
+	c.unmodifiedAt, err = parseInstant(h, headerIfUnmodifiedSince)
+	return c, err
+}
+
+func parseInstant(h http.Header, name string) (instant, error) {
+	values := h[name]
+	if len(values) == 0 {
+		return instant{}, nil
+	}
+	t, ok := ParseHTTPTime(values[0])
+	if !ok || len(values) > 1 {
+		return instant{}, badHeader(name, values)
+	}
+	return instant{sent: true, unix: t.Unix()}, nil
+}
+
+// parseTags reads *, or a comma list of quoted or bare tags. With weakEqual a
+// W/"tag" stands for the tag; without, it keeps its W/ and so equals none.
+func parseTags(h http.Header, name string, weakEqual bool) (tagList, error) {
+	values := h[name]
+	if len(values) == 0 {
+		return tagList{}, nil
+	}
+	l := tagList{sent: true}
+	if len(values) == 1 && values[0] == "*" {
+		l.any = true
+		return l, nil
+	}
+	for _, rest := range values {
+		for more := true; more; {
+			var tag string
+			var ok bool
+			tag, rest, more, ok = cutTag(rest, weakEqual)
+			if !ok {
+				return tagList{}, badHeader(name, values)
+			}
+			l.tags = append(l.tags, tag)
+		}
+	}
+	return l, nil
+}
+
+// cutTag cuts the first tag of a list and the comma after it; more says that
+// there was one.
+func cutTag(list string, weakEqual bool) (tag, rest string, more, ok bool) {
+	list = strings.TrimLeft(list, " \t")
+	opaque, weak := strings.CutPrefix(list, "W/")
+	if weak || strings.HasPrefix(list, `"`) {
+		inner, quoted := strings.CutPrefix(opaque, `"`)
+		end := strings.IndexByte(inner, '"')
+		if !quoted || end < 0 {
+			return "", "", false, false
+		}
+		tag, rest = inner[:end], strings.TrimLeft(inner[end+1:], " \t")
+		if weak && !weakEqual {
+			tag = list[:len(list)-len(inner)+end]
+		}
+		rest, more = strings.CutPrefix(rest, ",")
+		return tag, rest, more, more || rest == ""
+	}
+	tag, rest, more = strings.Cut(list, ",")
+	tag = strings.TrimRight(tag, " \t")
+	return tag, rest, more, tag != "" && !strings.ContainsAny(tag, "\"* \t")
+}
+
+func badHeader(name string, values []string) error {
+	return storageerr.InvalidHeaderValue.With("HeaderName", name, "HeaderValue", strings.Join(values, ","))
+}
+
+// TableMatch is the If-Match header of a table request, as plain data.
+type TableMatch struct {
+	// Sent says that there was a header; without one the write is an upsert or
+	// unconditional, as its operation rules.
+	Sent bool
+	// Any is the value *: unconditional, but the entity must exist.
+	Any bool
+	// Timestamp is the version the tag names. Zero equals no entity: the tag was
+	// well-formed but none of ours.
+	Timestamp geo.Timestamp
+}
+
+// Holds reports whether an entity with this Timestamp satisfies the condition.
+func (m TableMatch) Holds(ts geo.Timestamp) bool {
+	return !m.Sent || m.Any || (m.Timestamp == ts && ts != 0)
+}
+
+// ParseTableMatch reads the conditions of a table request (spec/table.md 10.2).
+// If-Match takes one weak tag or *; a strong or bare tag, a list or an empty value
+// is 400 InvalidInput. So is If-None-Match on PUT or DELETE, or beside If-Match.
+// Time conditions are ignored.
+func ParseTableMatch(method string, h http.Header) (TableMatch, error) {
+	values, sent := h[headerIfMatch]
+	if _, none := h[headerIfNoneMatch]; none &&
+		(sent || method == http.MethodPut || method == http.MethodDelete) {
+		return TableMatch{}, storageerr.InvalidInput
+	}
+	if !sent {
+		return TableMatch{}, nil
+	}
+	value := strings.Join(values, ",")
+	if value == "*" {
+		return TableMatch{Sent: true, Any: true}, nil
+	}
+	inner, weak := strings.CutPrefix(value, `W/"`)
+	if !weak || strings.IndexByte(inner, '"') != len(inner)-1 {
+		return TableMatch{}, storageerr.InvalidInput.Saying("The etag value '" + value +
+			"' specified in one of the request headers is not valid. " +
+			"Please make sure only one etag value is specified and is valid.")
+	}
+	ts, _ := ParseTableETag(value)
+	return TableMatch{Sent: true, Timestamp: ts}, nil
+}

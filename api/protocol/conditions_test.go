@@ -1,0 +1,227 @@
+package protocol
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"antipode/geo"
+	"antipode/services/storageerr"
+)
+
+// The blob of these tests was last written half a second after noon.
+var (
+	blobModified = geo.TimestampOf(time.Date(2026, 1, 2, 12, 0, 0, 500_000_000, time.UTC))
+	blobTag      = BlobETag(blobModified)
+)
+
+const (
+	timeBefore = "Fri, 02 Jan 2026 11:59:59 GMT"
+	timeSame   = "Fri, 02 Jan 2026 12:00:00 GMT"
+	timeAfter  = "Fri, 02 Jan 2026 12:00:01 GMT"
+	otherTag   = `"0x8DE0000000000000"`
+)
+
+// header makes a header of name, value pairs; "tag" stands for the blob's tag.
+// Names: IM, INM, IMS, IUS.
+func conditionHeader(pairs ...string) http.Header {
+	names := map[string]string{"IM": headerIfMatch, "INM": headerIfNoneMatch, "IMS": headerIfModifiedSince, "IUS": headerIfUnmodifiedSince}
+	h := http.Header{}
+	for i := 0; i < len(pairs); i += 2 {
+		h.Add(names[pairs[i]], strings.ReplaceAll(pairs[i+1], "tag", blobTag))
+	}
+	return h
+}
+
+// Reads: IM and IUS and (INM or IMS), with the errors of spec/blob.md 16.4.
+func TestReadConditions(t *testing.T) {
+	bare := strings.Trim(blobTag, `"`)
+	tests := []struct {
+		version Version
+		pairs   []string
+		parse   error
+		read    error
+	}{
+		{Newest, nil, nil, nil},
+		{Newest, []string{"IM", "tag"}, nil, nil},
+		{Newest, []string{"IM", bare}, nil, nil},
+		{Newest, []string{"IM", "*"}, nil, nil},
+		{Newest, []string{"IM", otherTag}, nil, storageerr.ConditionNotMet},
+		{Newest, []string{"IM", otherTag + ", tag"}, nil, nil},
+		{Newest, []string{"IM", otherTag, "IM", "tag"}, nil, nil},
+		{Newest, []string{"IM", "W/tag"}, nil, storageerr.ConditionNotMet},
+		{Newest, []string{"IM", strings.ToLower(blobTag)}, nil, storageerr.ConditionNotMet},
+		{Newest, []string{"INM", "tag"}, nil, storageerr.NotModified},
+		{Newest, []string{"INM", "W/tag"}, nil, storageerr.NotModified},
+		{Newest, []string{"INM", otherTag + " ,  tag"}, nil, storageerr.NotModified},
+		{Newest, []string{"INM", otherTag}, nil, nil},
+		{Newest, []string{"INM", "*"}, storageerr.UnsatisfiableCondition, nil},
+		{Version20151211, []string{"INM", "*"}, nil, storageerr.NotModified},
+		{Newest, []string{"IMS", timeBefore}, nil, nil},
+		{Newest, []string{"IMS", timeSame}, nil, storageerr.NotModified},
+		{Newest, []string{"IMS", timeAfter}, nil, storageerr.NotModified},
+		{Newest, []string{"IMS", "Friday, 02-Jan-26 12:00:00 GMT"}, nil, storageerr.NotModified},
+		{Newest, []string{"IUS", timeBefore}, nil, storageerr.ConditionNotMet},
+		{Newest, []string{"IUS", timeSame}, nil, nil},
+		{Newest, []string{"IUS", timeAfter}, nil, nil},
+		// Mixes.
+		{Newest, []string{"INM", "tag", "IMS", timeBefore}, nil, nil},
+		{Newest, []string{"INM", otherTag, "IMS", timeAfter}, nil, nil},
+		{Newest, []string{"INM", "tag", "IMS", timeAfter}, nil, storageerr.NotModified},
+		{Newest, []string{"IM", "tag", "IUS", timeBefore}, nil, storageerr.ConditionNotMet},
+		{Newest, []string{"IM", otherTag, "INM", "tag"}, nil, storageerr.ConditionNotMet},
+		{Newest, []string{"IM", "tag", "INM", "tag"}, nil, storageerr.NotModified},
+		{Newest, []string{"IM", "tag", "INM", otherTag, "IMS", timeAfter, "IUS", timeAfter}, nil, nil},
+		// Before 2013-08-15 a read takes what a write takes.
+		{Version20120212, []string{"INM", "tag", "IMS", timeBefore}, nil, storageerr.NotModified},
+		{Version20120212, []string{"INM", otherTag, "IMS", timeAfter}, nil, nil},
+		{Version20120212, []string{"IM", "tag", "IUS", timeBefore}, nil, nil},
+		{Version20120212, []string{"IM", "tag", "INM", otherTag}, storageerr.MultipleConditions, nil},
+		{Version20120212, []string{"IMS", timeBefore, "IUS", timeAfter}, storageerr.MultipleConditions, nil},
+		{Version20120212, []string{"IM", "tag," + otherTag}, storageerr.MultipleConditions, nil},
+		// Ill-formed.
+		{Newest, []string{"IM", ""}, storageerr.InvalidHeaderValue, nil},
+		{Newest, []string{"IM", `"a`}, storageerr.InvalidHeaderValue, nil},
+		{Newest, []string{"IM", `a"`}, storageerr.InvalidHeaderValue, nil},
+		{Newest, []string{"IM", `"a"b`}, storageerr.InvalidHeaderValue, nil},
+		{Newest, []string{"IM", `"a",`}, storageerr.InvalidHeaderValue, nil},
+		{Newest, []string{"IM", `W/a`}, storageerr.InvalidHeaderValue, nil},
+		{Newest, []string{"IM", `a b`}, storageerr.InvalidHeaderValue, nil},
+		{Newest, []string{"INM", `*, "a"`}, storageerr.InvalidHeaderValue, nil},
+		{Newest, []string{"INM", "*", "INM", "*"}, storageerr.InvalidHeaderValue, nil},
+		{Newest, []string{"IMS", "yesterday"}, storageerr.InvalidHeaderValue, nil},
+		{Newest, []string{"IMS", ""}, storageerr.InvalidHeaderValue, nil},
+		{Newest, []string{"IUS", timeSame, "IUS", timeSame}, storageerr.InvalidHeaderValue, nil},
+	}
+	for _, tt := range tests {
+		c, err := ParseReadConditions(conditionHeader(tt.pairs...), tt.version)
+		if !errors.Is(err, tt.parse) || (err != nil) != (tt.parse != nil) {
+			t.Errorf("%s %q: parse %v, want %v", tt.version, tt.pairs, err, tt.parse)
+			continue
+		}
+		if got := c.Read(blobModified); !errors.Is(got, tt.read) {
+			t.Errorf("%s %q: read %v, want %v", tt.version, tt.pairs, got, tt.read)
+		}
+		if c.IsZero() != (len(tt.pairs) == 0 || tt.parse != nil) {
+			t.Errorf("%s %q: IsZero %v", tt.version, tt.pairs, c.IsZero())
+		}
+	}
+}
+
+// Writes: one condition or one pair whose tag decides alone; on an existing blob
+// and on a missing one, for operations that create and for others.
+func TestWriteConditions(t *testing.T) {
+	met, not, exists := error(nil), error(storageerr.ConditionNotMet), error(storageerr.BlobAlreadyExists)
+	tests := []struct {
+		pairs []string
+		// create and other are the results on an existing blob, missing on none.
+		create, other, missing error
+	}{
+		{nil, met, met, met},
+		{[]string{"IM", "tag"}, met, met, not},
+		{[]string{"IM", otherTag}, not, not, not},
+		{[]string{"IM", "*"}, met, met, not},
+		{[]string{"IM", "W/tag"}, not, not, not},
+		{[]string{"INM", "*"}, exists, not, met},
+		{[]string{"INM", "tag"}, not, not, met},
+		{[]string{"INM", otherTag}, met, met, met},
+		{[]string{"IMS", timeBefore}, met, met, met},
+		{[]string{"IMS", timeSame}, not, not, met},
+		{[]string{"IUS", timeBefore}, not, not, met},
+		{[]string{"IUS", timeSame}, met, met, met},
+		{[]string{"IM", "tag", "IUS", timeBefore}, met, met, not},
+		{[]string{"IM", otherTag, "IUS", timeAfter}, not, not, not},
+		{[]string{"INM", "*", "IMS", timeBefore}, exists, not, met},
+		{[]string{"INM", otherTag, "IMS", timeAfter}, met, met, met},
+	}
+	for _, tt := range tests {
+		c, err := ParseWriteConditions(conditionHeader(tt.pairs...))
+		if err != nil {
+			t.Errorf("%q: %v", tt.pairs, err)
+			continue
+		}
+		if got := c.Write(true, true, blobModified); !errors.Is(got, tt.create) {
+			t.Errorf("%q: creating over a blob %v, want %v", tt.pairs, got, tt.create)
+		}
+		if got := c.Write(false, true, blobModified); !errors.Is(got, tt.other) {
+			t.Errorf("%q: changing a blob %v, want %v", tt.pairs, got, tt.other)
+		}
+		for _, creates := range []bool{true, false} {
+			if got := c.Write(creates, false, 0); !errors.Is(got, tt.missing) {
+				t.Errorf("%q: no blob, creates %v: %v, want %v", tt.pairs, creates, got, tt.missing)
+			}
+		}
+	}
+	for _, pairs := range [][]string{
+		{"IM", "tag", "INM", "*"},
+		{"IM", "tag", "IMS", timeSame},
+		{"INM", "tag", "IUS", timeSame},
+		{"IMS", timeSame, "IUS", timeSame},
+		{"IM", "tag", "INM", "tag", "IMS", timeSame, "IUS", timeSame},
+		{"IM", "tag," + otherTag},
+		{"INM", "tag", "INM", otherTag},
+	} {
+		if _, err := ParseWriteConditions(conditionHeader(pairs...)); !errors.Is(err, storageerr.MultipleConditions) {
+			t.Errorf("%q: %v, want MultipleConditions", pairs, err)
+		}
+	}
+}
+
+// Table If-Match takes one weak tag or *, compared after percent-decoding
+// (spec/table.md 10.2).
+func TestTableMatch(t *testing.T) {
+	ts := blobModified
+	tag := TableETag(ts)
+	tests := []struct {
+		method, ifMatch, ifNoneMatch string // "-" for none
+		bad                          bool
+		sent, any, same, later       bool
+	}{
+		{"PUT", "-", "-", false, false, false, true, true},
+		{"PUT", "*", "-", false, true, true, true, true},
+		{"PUT", tag, "-", false, true, false, true, false},
+		{"MERGE", strings.ReplaceAll(tag, "%3A", ":"), "-", false, true, false, true, false},
+		{"DELETE", `W/"abc"`, "-", false, true, false, false, false},
+		{"DELETE", `W/""`, "-", false, true, false, false, false},
+		{"DELETE", `W/"%zz"`, "-", false, true, false, false, false},
+		{"PUT", `"abc"`, "-", true, false, false, false, false},
+		{"PUT", `abc`, "-", true, false, false, false, false},
+		{"PUT", ``, "-", true, false, false, false, false},
+		{"PUT", `W/"a`, "-", true, false, false, false, false},
+		{"PUT", `W/`, "-", true, false, false, false, false},
+		{"PUT", tag + ", " + tag, "-", true, false, false, false, false},
+		{"PUT", "-", tag, true, false, false, false, false},
+		{"DELETE", "-", "*", true, false, false, false, false},
+		{"MERGE", tag, tag, true, false, false, false, false},
+		{"GET", "-", tag, false, false, false, true, true},
+	}
+	for _, tt := range tests {
+		h := http.Header{}
+		if tt.ifMatch != "-" {
+			h.Set("If-Match", tt.ifMatch)
+		}
+		if tt.ifNoneMatch != "-" {
+			h.Set("If-None-Match", tt.ifNoneMatch)
+		}
+		m, err := ParseTableMatch(tt.method, h)
+		if (err != nil) != tt.bad {
+			t.Errorf("%s %q %q: %v", tt.method, tt.ifMatch, tt.ifNoneMatch, err)
+		}
+		if e, ok := storageerr.Of(err); tt.bad && (!ok || e.Code != "InvalidInput" || e.Status != 400) {
+			t.Errorf("%s %q: %v, want InvalidInput", tt.method, tt.ifMatch, err)
+		}
+		if !tt.bad && (m.Sent != tt.sent || m.Any != tt.any || m.Holds(ts) != tt.same || m.Holds(ts+1) != tt.later) {
+			t.Errorf("%s %q: %+v", tt.method, tt.ifMatch, m)
+		}
+	}
+	h := http.Header{"If-Match": {tag, tag}}
+	if _, err := ParseTableMatch("PUT", h); err == nil {
+		t.Error("two If-Match lines were accepted")
+	}
+	_, err := ParseTableMatch("PUT", http.Header{"If-Match": {`"x"`}})
+	if want := `The etag value '"x"' specified in one of the request headers is not valid. Please make sure only one etag value is specified and is valid.`; err == nil || !strings.HasSuffix(err.Error(), want) {
+		t.Errorf("message %v", err)
+	}
+}

@@ -1,0 +1,175 @@
+package protocol
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"antipode/geo"
+	"antipode/services/storageerr"
+)
+
+// BodyFormat is the shape of an error body. Which one a table request gets
+// follows the format its answer would have had (spec/table.md 2.4 and 8.1).
+type BodyFormat uint8
+
+// The formats.
+const (
+	// BodyXML is <Error> of the blob and queue services.
+	BodyXML BodyFormat = iota
+	// BodyTableJSON is {"odata.error":…} of table and entity operations.
+	BodyTableJSON
+	// BodyTableXML is <m:error> of the table service's XML operations.
+	BodyTableXML
+	// BodyTableAtom is <error> for table clients before JSON. They read it without
+	// a prefix, and its message has no request id.
+	BodyTableAtom
+)
+
+// Challenge is the WWW-Authenticate value of every 401. It names no login
+// service, since this server takes no bearer tokens; clients only need its form.
+const Challenge = "Bearer authorization_uri=https://login.antipode.invalid/common/oauth2/authorize " +
+	"resource_id=https://storage.azure.com"
+
+const (
+	contentTypeXML  = "application/xml"
+	contentTypeJSON = "application/json;odata=minimalmetadata;streaming=true;charset=utf-8"
+	metadataSpace   = "http://schemas.microsoft.com/ado/2007/08/dataservices/metadata"
+)
+
+// WriteError answers a request with an error and ends the answer. The error
+// decides the status, x-ms-error-code and body; one without a storageerr row in
+// its chain answers 500 InternalError and shows nothing of its text, so the
+// caller logs it. Now is printed in the body.
+//
+// Headers that describe a body the handler meant to send are removed; ETag and
+// Last-Modified stay for a 304. HEAD and 304 have no body. ServerBusy gets
+// Retry-After: 1 and 401 gets Challenge unless the caller has set others; a
+// caller's JSON Content-Type is kept, for its metadata level.
+func WriteError(w http.ResponseWriter, r *http.Request, kind BodyFormat, requestID string, now time.Time, err error) {
+	e, ok := storageerr.Of(err)
+	if !ok {
+		e = &storageerr.Error{Row: storageerr.InternalError}
+	}
+	h := w.Header()
+	contentType := h.Get("Content-Type")
+	for _, name := range [...]string{
+		"Content-Type", "Content-Length", "Content-Encoding", "Content-Language",
+		"Content-Md5", "Content-Range", "Content-Disposition", "Accept-Ranges",
+	} {
+		delete(h, name)
+	}
+	h[headerErrorCode] = []string{e.Code}
+	h[headerRequestID] = []string{requestID}
+	if e.Code == storageerr.ServerBusy.Code && h["Retry-After"] == nil {
+		h["Retry-After"] = []string{"1"}
+	}
+	if e.Status == http.StatusUnauthorized && h["Www-Authenticate"] == nil {
+		h["Www-Authenticate"] = []string{Challenge}
+	}
+	if r.Method == http.MethodHead || e.Status == http.StatusNotModified {
+		w.WriteHeader(e.Status)
+		return
+	}
+	body := appendErrorBody(make([]byte, 0, 512), kind, requestID, now, e)
+	switch {
+	case kind != BodyTableJSON:
+		contentType = contentTypeXML
+	case !strings.HasPrefix(contentType, "application/json"):
+		contentType = contentTypeJSON
+	}
+	h["Content-Type"] = []string{contentType}
+	h["Content-Length"] = []string{strconv.Itoa(len(body))}
+	w.WriteHeader(e.Status)
+	// The client is gone when this fails, and there is nobody left to tell.
+	_, _ = w.Write(body)
+}
+
+func appendErrorBody(b []byte, kind BodyFormat, requestID string, now time.Time, e *storageerr.Error) []byte {
+	escape := appendXML
+	var codeEnd, end string
+	switch kind {
+	case BodyTableJSON:
+		escape = appendJSON
+		b = append(b, `{"odata.error":{"code":"`...)
+		codeEnd, end = `","message":{"lang":"en-US","value":"`, `"}}}`
+	case BodyTableXML:
+		b = append(b, `<?xml version="1.0" encoding="utf-8"?><m:error xmlns:m="`+metadataSpace+`"><m:code>`...)
+		codeEnd, end = `</m:code><m:message xml:lang="en-US">`, `</m:message></m:error>`
+	case BodyTableAtom:
+		b = append(b, `<?xml version="1.0" encoding="utf-8" standalone="yes"?><error xmlns="`+metadataSpace+`"><code>`...)
+		codeEnd, end = `</code><message xml:lang="en-US">`, `</message></error>`
+	default:
+		b = append(b, `<?xml version="1.0" encoding="utf-8"?><Error><Code>`...)
+		codeEnd, end = `</Code><Message>`, `</Message>`
+	}
+	b = escape(b, e.Code)
+	b = append(b, codeEnd...)
+	b = escape(b, e.Message)
+	if kind != BodyTableAtom {
+		b = escape(b, "\nRequestId:")
+		b = escape(b, requestID)
+		b = escape(b, "\nTime:")
+		ts := geo.TimestampOf(now)
+		b = append(appendFraction(appendSeconds(b, ts, ":"), ts, false), 'Z')
+	}
+	b = append(b, end...)
+	if kind != BodyXML {
+		return b
+	}
+	for _, d := range e.Details {
+		b = append(append(append(b, '<'), d.Name...), '>')
+		b = appendXML(b, d.Value)
+		b = append(append(append(b, "</"...), d.Name...), '>')
+	}
+	return append(b, "</Error>"...)
+}
+
+// appendXML appends s as XML text. Line feeds stay as they are, which
+// encoding/xml would escape; what XML cannot carry becomes U+FFFD.
+func appendXML(b []byte, s string) []byte {
+	for _, c := range s {
+		switch {
+		case c == '&':
+			b = append(b, "&amp;"...)
+		case c == '<':
+			b = append(b, "&lt;"...)
+		case c == '>':
+			b = append(b, "&gt;"...)
+		case c == '"':
+			b = append(b, "&quot;"...)
+		case c == '\r':
+			b = append(b, "&#xD;"...)
+		case c < ' ' && c != '\n' && c != '\t', c == 0xfffe, c == 0xffff:
+			b = append(b, "\uFFFD"...)
+		default:
+			b = utf8.AppendRune(b, c)
+		}
+	}
+	return b
+}
+
+// appendJSON appends s as the inside of a JSON string.
+func appendJSON(b []byte, s string) []byte {
+	const hexDigits = "0123456789abcdef"
+	for _, c := range s {
+		switch {
+		case c == '"', c == '\\':
+			b = append(b, '\\', byte(c))
+		case c == '\n':
+			b = append(b, `\n`...)
+		case c < ' ', c == 0x7f:
+			b = append(b, `\u00`...)
+			b = append(b, hexDigits[c>>4], hexDigits[c&15])
+		case c == 0x2028:
+			b = append(b, `\u2028`...)
+		case c == 0x2029:
+			b = append(b, `\u2029`...)
+		default:
+			b = utf8.AppendRune(b, c)
+		}
+	}
+	return b
+}

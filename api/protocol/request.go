@@ -1,0 +1,22 @@
+package protocol
+
+import (
+	"net/http"
+
+	"antipode/services/catalog"
+)
+
+// Request is a request that was parsed, located and authorized: what a service's
+// handler gets.
+type Request struct {
+	HTTP *http.Request
+	Target
+	Query   Query
+	Version Version
+	// ID is the x-ms-request-id of the answer.
+	ID      string
+	Account *catalog.Account
+}
+
+// Header returns a request header's value, "" where it was not sent.
+func (r *Request) Header(name string) string { return r.HTTP.Header.Get(name) }

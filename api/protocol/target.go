@@ -1,0 +1,174 @@
+package protocol
+
+import (
+	"net/http"
+	"strings"
+
+	"antipode/geo"
+	"antipode/services/storageerr"
+)
+
+// Target is what a request addresses, cut from its Host and request line without
+// changing a byte. It says what was asked for; whether the account exists, or is
+// a legal name at all, is the caller's question.
+type Target struct {
+	// Service is the one the host names, or the listener's in path style.
+	Service geo.Service
+	// Account is the addressed account without the -secondary suffix. It may be
+	// no legal name: see geo.Account.Valid.
+	Account geo.Account
+	// Secondary says that the account was addressed with the -secondary suffix.
+	Secondary bool
+	// PathStyle says that the account is the first segment of the path.
+	PathStyle bool
+	// RawPath is the whole path as sent, account segment included; "/" for an
+	// empty one. Signatures cover it.
+	RawPath string
+	// Resource is the path after the account, still percent-encoded: empty, or
+	// beginning with a slash.
+	Resource string
+	// RawQuery is the query as sent, without the question mark.
+	RawQuery string
+	// Base is the service root as addressed, with trailing slash: {base} of
+	// spec/table.md 0. In path style it ends in the account segment.
+	Base string
+}
+
+// TargetOf returns the target of a request that arrived at a listener for
+// service s. The errors are those of ParseTarget.
+func TargetOf(r *http.Request, s geo.Service) (Target, error) {
+	scheme := "http"
+	if r.TLS != nil {
+		scheme = "https"
+	}
+	return ParseTarget(s, scheme, r.Host, r.RequestURI)
+}
+
+// ParseTarget reads a Host value and a request target of the origin form
+// (/path?query) or the absolute form, whose scheme and authority then win over
+// the arguments. The host is matched without case.
+//
+// A second host label of blob, queue or table means host style for that service,
+// whatever s is, so one listener may serve all three. Any other host (an IP
+// literal, localhost, a name without a dot, or a foreign name) is path style for
+// s. A target that names no account is 400 InvalidUri; a missing host is 400
+// HostInformationNotPresent.
+func ParseTarget(s geo.Service, scheme, host, requestURI string) (Target, error) {
+	rest := requestURI
+	if !strings.HasPrefix(rest, "/") {
+		var ok bool
+		if scheme, host, rest, ok = cutAbsolute(rest); !ok {
+			return Target{}, storageerr.InvalidURI
+		}
+	}
+	if host == "" {
+		return Target{}, storageerr.NoHostInformation
+	}
+	if !usableHost(host) || !usablePath(rest) {
+		return Target{}, storageerr.InvalidURI
+	}
+	t := Target{Service: s}
+	t.RawPath, t.RawQuery, _ = strings.Cut(rest, "?")
+	if t.RawPath == "" {
+		t.RawPath = "/"
+	}
+	if label, named, ok := hostStyle(host); ok {
+		t.Service = named
+		t.Account, t.Secondary = geo.SplitSecondary(label)
+		t.Resource = t.RawPath
+		t.Base = scheme + "://" + host + "/"
+		return t, nil
+	}
+	segment := t.RawPath[1:]
+	if end := strings.IndexByte(segment, '/'); end >= 0 {
+		segment, t.Resource = segment[:end], segment[end:]
+	}
+	if segment == "" {
+		return Target{}, storageerr.InvalidURI
+	}
+	t.PathStyle = true
+	t.Account, t.Secondary = geo.SplitSecondary(segment)
+	t.Base = scheme + "://" + host + "/" + segment + "/"
+	return t, nil
+}
+
+// cutAbsolute splits http(s)://authority[/path][?query]. rest may be empty.
+func cutAbsolute(uri string) (scheme, host, rest string, ok bool) {
+	scheme, after, found := strings.Cut(uri, "://")
+	if !found {
+		return "", "", "", false
+	}
+	scheme = lowerASCII(scheme)
+	if scheme != "http" && scheme != "https" {
+		return "", "", "", false
+	}
+	end := strings.IndexAny(after, "/?")
+	if end < 0 {
+		end = len(after)
+	}
+	return scheme, after[:end], after[end:], end > 0
+}
+
+// hostStyle returns the account label and the service of a host-style name.
+func hostStyle(host string) (label string, s geo.Service, ok bool) {
+	label, rest, found := strings.Cut(host, ".")
+	if !found || label == "" {
+		return "", 0, false
+	}
+	if end := strings.IndexAny(rest, ".:"); end >= 0 {
+		rest = rest[:end]
+	}
+	switch {
+	case strings.EqualFold(rest, "blob"):
+		s = geo.Blob
+	case strings.EqualFold(rest, "queue"):
+		s = geo.Queue
+	case strings.EqualFold(rest, "table"):
+		s = geo.Table
+	default:
+		return "", 0, false
+	}
+	return lowerASCII(label), s, true
+}
+
+// usableHost reports whether host is a name or an IP literal, perhaps with a
+// port. It is strict because Base, which goes into bodies, is made of it.
+func usableHost(host string) bool {
+	for i := range len(host) {
+		switch c := host[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
+		case c == '-', c == '.', c == '_', c == ':', c == '[', c == ']':
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// usablePath refuses the bytes no request line may hold. Bytes above 0x7f are
+// data: some clients send names unescaped.
+func usablePath(s string) bool {
+	for i := range len(s) {
+		if s[i] <= ' ' || s[i] == 0x7f {
+			return false
+		}
+	}
+	return true
+}
+
+// lowerASCII returns s with A to Z in lower case; s itself when it has none. Other
+// letters stay: U+212A, say, must not become a k.
+func lowerASCII(s string) string {
+	for i := range len(s) {
+		if 'A' <= s[i] && s[i] <= 'Z' {
+			b := []byte(s)
+			for j := i; j < len(b); j++ {
+				if 'A' <= b[j] && b[j] <= 'Z' {
+					b[j] += 'a' - 'A'
+				}
+			}
+			return string(b)
+		}
+	}
+	return s
+}

@@ -1,0 +1,260 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"time"
+
+	"antipode/api/accounts"
+	"antipode/api/auth"
+	"antipode/api/blobs"
+	"antipode/api/protocol"
+	"antipode/api/queues"
+	"antipode/api/tables"
+	"antipode/geo"
+	"antipode/internal/clock"
+	"antipode/services/catalog"
+	"antipode/services/storageerr"
+
+	"github.com/labstack/echo/v4"
+)
+
+// Directory knows the accounts of a location.
+type Directory interface {
+	// Account returns a complete account; AccountNotFound where there is none.
+	Account(ctx context.Context, name geo.Account) (*catalog.Account, error)
+}
+
+// Observer takes what was answered, for metrics.
+type Observer func(s geo.Service, operation string, status int, took time.Duration)
+
+// Options configures a Server.
+type Options struct {
+	// Location is what this front end serves itself; empty for a front door, which
+	// forwards everything.
+	Location  geo.Location
+	Directory Directory
+	Clock     clock.Clock
+	Accounts  *accounts.Handler
+	Tables    *tables.Handler
+	Blobs     *blobs.Handler
+	// Forward reaches the front ends of other locations.
+	Forward *Forwarder
+	IDs     *protocol.RequestIDs
+	Observe Observer
+	Logger  *slog.Logger
+}
+
+// Server answers the requests of one location, or of the front door. Its handlers
+// may be called concurrently.
+type Server struct {
+	o        Options
+	verifier auth.Verifier
+}
+
+// NewServer returns a server.
+func NewServer(o Options) *Server {
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	if o.Observe == nil {
+		o.Observe = func(geo.Service, string, int, time.Duration) {}
+	}
+	return &Server{o: o, verifier: auth.Verifier{Clock: o.Clock, FutureSkew: auth.DateWindow}}
+}
+
+// Handler returns the handler of the listener of a service. Paths go to the service
+// as they came: no router cleans, merges or decodes them.
+func (s *Server) Handler(service geo.Service) http.Handler {
+	e := echo.New()
+	e.HideBanner, e.HidePort = true, true
+	e.Pre(func(echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			s.serve(c.Response(), c.Request(), service)
+			return nil
+		}
+	})
+	return e
+}
+
+// exchange is one request under way.
+type exchange struct {
+	*Server
+	w       *echo.Response
+	r       *http.Request
+	service geo.Service
+	req     *protocol.Request
+	op      string
+}
+
+func (s *Server) serve(w *echo.Response, r *http.Request, service geo.Service) {
+	start := s.o.Clock.Mono()
+	x := &exchange{Server: s, w: w, r: r, service: service, op: "Unknown", req: &protocol.Request{HTTP: r, ID: s.o.IDs.Next()}}
+	defer x.recover(start)
+	if err := x.answer(); err != nil && !w.Committed {
+		x.fail(err)
+	}
+	x.observe(start)
+}
+
+func (x *exchange) observe(start time.Duration) {
+	if x.op != opForwarded {
+		x.o.Observe(x.service, x.op, x.w.Status, x.o.Clock.Mono()-start)
+	}
+}
+
+// opForwarded marks a request that another location answered, and counted.
+const opForwarded = "Forwarded"
+
+// recover keeps a panic from reaching the user.
+func (x *exchange) recover(start time.Duration) {
+	p := recover()
+	if p == nil {
+		return
+	}
+	if p == http.ErrAbortHandler {
+		panic(p) // net/http's own way to break off an answer.
+	}
+	x.o.Logger.Error("request failed: a bug in the server", "operation", x.op, "panic", p, "request_id", x.req.ID)
+	if !x.w.Committed {
+		x.fail(storageerr.InternalError)
+	}
+	x.observe(start)
+}
+
+// fail writes err as the service's error body.
+func (x *exchange) fail(err error) {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		err = storageerr.OperationTimedOut
+	}
+	if _, known := storageerr.Of(err); !known {
+		x.o.Logger.Error("request failed", "operation", x.op, "error", err, "request_id", x.req.ID)
+	}
+	format := protocol.BodyXML
+	if x.service == geo.Table {
+		format = protocol.BodyTableJSON
+		if x.req.Query.Has("comp") {
+			format = protocol.BodyTableXML
+		}
+	}
+	// A body that nobody read cannot be followed by the next request.
+	if x.r.ContentLength != 0 {
+		x.w.Header().Set("Connection", "close")
+	}
+	protocol.WriteError(x.w, x.r, format, x.req.ID, x.o.Clock.Now(), err)
+}
+
+// requestMax bounds a request that names no timeout (spec/table.md 3, blob.md 2.5).
+const requestMax = 30 * time.Second
+
+// answer serves the request, in the order of spec/auth.md 23.
+func (x *exchange) answer() error {
+	target, err := protocol.TargetOf(x.r, x.service)
+	if err != nil {
+		return x.early(err)
+	}
+	x.req.Target = target
+	x.service = target.Service
+	if x.req.Query, err = protocol.ParseQuery(target.RawQuery); err != nil {
+		return x.early(err)
+	}
+	authorized := x.r.Header.Get("Authorization") != ""
+	x.req.Version, err = protocol.ServiceVersion(target.Service, x.r.Header.Get(protocol.HeaderVersion), authorized)
+	if err != nil {
+		return x.early(err)
+	}
+	protocol.SetCommonHeaders(x.w.Header(), x.r, x.service, x.req.Version, x.req.ID, x.o.Clock.Now())
+	account, err := x.account()
+	if err != nil {
+		return err
+	}
+	x.req.Account = account
+	want := account.Primary
+	if target.Secondary {
+		want = account.Secondary
+	}
+	if want != x.o.Location {
+		x.op = opForwarded
+		return x.o.Forward.Forward(x.w, x.r, want, x.service)
+	}
+	keys := auth.Keys{Key1: account.Key1, Key2: account.Key2}
+	if err := x.verifier.Verify(x.r, target, &x.req.Query, x.req.Version, keys); err != nil {
+		return err
+	}
+	if target.Secondary && isWrite(x.r.Method) {
+		x.op = "WriteOnSecondary"
+		return storageerr.WriteOnSecondary
+	}
+	ctx, cancel, err := x.deadline()
+	if err != nil {
+		return err
+	}
+	defer cancel()
+	x.r = x.r.WithContext(ctx)
+	x.req.HTTP = x.r
+	return x.dispatch()
+}
+
+// early sets the headers of an answer before the version is known.
+func (x *exchange) early(err error) error {
+	protocol.SetCommonHeaders(x.w.Header(), x.r, x.service, "", x.req.ID, x.o.Clock.Now())
+	return err
+}
+
+// account finds the addressed account. Which error an unknown one gets depends on
+// the service (spec/table.md 14.1, spec/auth.md 23).
+func (x *exchange) account() (*catalog.Account, error) {
+	a, err := x.o.Directory.Account(x.r.Context(), x.req.Target.Account)
+	if errors.Is(err, storageerr.AccountNotFound) && x.service == geo.Table {
+		return nil, storageerr.AuthenticationFailed.With("AuthenticationErrorDetail", "The account does not exist.")
+	}
+	return a, err
+}
+
+// deadline bounds the request by its timeout parameter, at most requestMax.
+func (x *exchange) deadline() (context.Context, context.CancelFunc, error) {
+	limit := requestMax
+	if text := x.req.Query.Get("timeout"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n <= 0 {
+			return nil, nil, storageerr.InvalidQueryParameter.With("QueryParameterName", "timeout", "QueryParameterValue", text,
+				"Reason", "The value is a number of seconds above zero.")
+		}
+		limit = min(limit, time.Duration(n)*time.Second)
+	}
+	ctx, cancel := context.WithTimeout(x.r.Context(), limit)
+	return ctx, cancel, nil
+}
+
+// isWrite reports whether a method changes something. OPTIONS does not.
+func isWrite(method string) bool {
+	return method != http.MethodGet && method != http.MethodHead && method != http.MethodOptions
+}
+
+// dispatch hands the request to its service.
+func (x *exchange) dispatch() error {
+	if x.r.Method == http.MethodOptions {
+		x.op = "Preflight"
+		return storageerr.NotImplemented
+	}
+	if x.req.Resource == "" || x.req.Resource == "/" {
+		op, handled, err := x.o.Accounts.Serve(x.w, x.req)
+		if handled {
+			x.op = op
+			return err
+		}
+	}
+	var err error
+	switch x.service {
+	case geo.Table:
+		x.op, err = x.o.Tables.Serve(x.w, x.req)
+	case geo.Blob:
+		x.op, err = x.o.Blobs.Serve(x.w, x.req)
+	default:
+		x.op, err = queues.Serve(x.w, x.req)
+	}
+	return err
+}

@@ -1,0 +1,273 @@
+package tables
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"antipode/api/odata"
+	"antipode/api/protocol"
+	"antipode/geo"
+	"antipode/services"
+	"antipode/services/catalog"
+	"antipode/services/storageerr"
+	"antipode/stamp/keys"
+	"antipode/stamp/ranges"
+)
+
+// Stamp reads this location's ranges.
+type Stamp interface {
+	Read(ctx context.Context, r geo.RangeID, f func(ranges.State) error) error
+}
+
+// Writer is the write role.
+type Writer interface {
+	Write(ctx context.Context, w services.Write) error
+	CloseGeneration(ctx context.Context, s geo.Service, a geo.Account, container string, g keys.Generation) error
+}
+
+// Handler answers table calls.
+type Handler struct {
+	Stamp  Stamp
+	Writer Writer
+	// NameRest is how long a table's name rests after a deletion.
+	NameRest time.Duration
+	Names    *catalog.Cache
+}
+
+// call is one request on its way.
+type call struct {
+	*Handler
+	w     http.ResponseWriter
+	r     *protocol.Request
+	ctx   context.Context //nolint:containedctx // The request's own; a call lives no longer.
+	res   odata.Resource
+	level odata.Level
+}
+
+// bodyMax is the largest request body (spec/table.md 4.6).
+const bodyMax = 4 << 20
+
+// Serve answers one request and returns the name of its operation for metrics.
+func (h *Handler) Serve(w http.ResponseWriter, r *protocol.Request) (operation string, err error) {
+	c := &call{Handler: h, w: w, r: r, ctx: r.HTTP.Context()}
+	if c.res, err = odata.ParsePath(r.Resource); err != nil {
+		return "Unknown", err
+	}
+	operation, run := c.route()
+	if run == nil {
+		return operation, storageerr.TableMethodNotAllowed
+	}
+	if c.level, err = odata.Negotiate(string(r.Version), r.Header("Accept"), r.Query.Get("$format")); err != nil {
+		return operation, err
+	}
+	return operation, run()
+}
+
+// route names the operation and what runs it; nil where the verb does not fit.
+func (c *call) route() (operation string, run func() error) {
+	method := c.r.HTTP.Method
+	if comp := c.r.Query.Get("comp"); comp != "" {
+		return c.routeComp(strings.ToLower(comp))
+	}
+	switch c.res.Kind {
+	case odata.KindTables:
+		switch method {
+		case http.MethodGet:
+			return "QueryTables", c.queryTables
+		case http.MethodPost:
+			return "CreateTable", c.createTable
+		}
+		return "QueryTables", nil
+	case odata.KindTable:
+		switch method {
+		case http.MethodGet:
+			return "QueryTable", c.getTable
+		case http.MethodDelete:
+			return "DeleteTable", c.deleteTable
+		}
+		return "QueryTable", nil
+	case odata.KindEntities:
+		switch method {
+		case http.MethodGet:
+			return "QueryEntities", c.queryEntities
+		case http.MethodPost:
+			return "InsertEntity", c.insert
+		}
+		return "QueryEntities", nil
+	case odata.KindEntity:
+		return c.routeEntity(method)
+	case odata.KindBatch:
+		return "EntityGroupTransaction", notImplemented
+	}
+	return "Unknown", func() error { return storageerr.InvalidURI }
+}
+
+func (c *call) routeComp(comp string) (string, func() error) {
+	switch {
+	case comp == "acl" && c.res.Kind == odata.KindEntities:
+		return "TableACL", notImplemented
+	case comp == "stats", comp == "properties":
+		return "Unknown", notImplemented
+	}
+	return "Unknown", func() error {
+		return storageerr.InvalidQueryParameter.With("QueryParameterName", "comp", "QueryParameterValue", comp)
+	}
+}
+
+func notImplemented() error { return storageerr.NotImplemented }
+
+func (c *call) routeEntity(method string) (string, func() error) {
+	tunnelled := c.r.HTTP.Header.Values("X-HTTP-Method")
+	if len(tunnelled) > 0 {
+		return "MergeEntity", func() error { return c.tunnel(tunnelled) }
+	}
+	switch method {
+	case http.MethodGet:
+		return "QueryEntity", c.getEntity
+	case http.MethodPut:
+		return "UpdateEntity", func() error { return c.update(http.MethodPut) }
+	case methodMerge, http.MethodPatch:
+		return "MergeEntity", func() error { return c.update(methodMerge) }
+	case http.MethodDelete:
+		return "DeleteEntity", c.deleteEntity
+	}
+	return "QueryEntity", nil
+}
+
+// methodMerge is the verb of ADO.NET Data Services.
+const methodMerge = "MERGE"
+
+// tunnel runs a verb sent as X-HTTP-Method on POST (spec/table.md 9.9).
+func (c *call) tunnel(values []string) error {
+	switch {
+	case c.r.HTTP.Method != http.MethodPost:
+		return storageerr.XMethodNotUsingPost
+	case len(values) > 1:
+		return storageerr.XMethodIncorrectCount
+	}
+	switch values[0] {
+	case methodMerge, http.MethodPatch:
+		return c.update(methodMerge)
+	case http.MethodPut:
+		return c.update(http.MethodPut)
+	case http.MethodDelete:
+		return c.deleteEntity()
+	}
+	return storageerr.XMethodIncorrectValue
+}
+
+// body reads the whole request body, at most bodyMax.
+func (c *call) body() ([]byte, error) {
+	r := c.r.HTTP
+	if r.ContentLength > bodyMax {
+		return nil, storageerr.RequestBodyTooLarge.With("MaxLimit", strconv.Itoa(bodyMax))
+	}
+	if err := odata.CheckContentType(string(c.r.Version), c.r.Header("Content-Type")); err != nil {
+		return nil, err
+	}
+	buf := make([]byte, 0, max(r.ContentLength, 512))
+	for {
+		n, err := r.Body.Read(buf[len(buf):cap(buf)])
+		buf = buf[:len(buf)+n]
+		switch {
+		case len(buf) > bodyMax:
+			return nil, storageerr.RequestBodyTooLarge.With("MaxLimit", strconv.Itoa(bodyMax))
+		case errors.Is(err, io.EOF):
+			return buf, nil
+		case err != nil:
+			return nil, storageerr.InvalidInput // The client broke off: fewer bytes than it said.
+		case len(buf) == cap(buf):
+			buf = append(buf, 0)[:len(buf)]
+		}
+	}
+}
+
+// table resolves the table to its generation.
+func (c *call) table() (*catalog.Container, error) {
+	var t *catalog.Container
+	err := c.Stamp.Read(c.ctx, geo.FirstRange(geo.Catalog), func(s ranges.State) error {
+		var err error
+		t, err = c.Names.Get(s, geo.Table, c.r.Account.Name, c.res.Table)
+		return err
+	})
+	if errors.Is(err, storageerr.ResourceNotFound) {
+		err = storageerr.TableNotFound
+	}
+	return t, err
+}
+
+func (c *call) answer() *odata.Answer {
+	return &odata.Answer{Level: c.level, Base: c.r.Base, Account: string(c.r.Account.Name), Table: c.res.Table}
+}
+
+// writeJSON sends a document.
+func (c *call) writeJSON(status int, body []byte) {
+	h := c.w.Header()
+	h["Content-Type"] = []string{c.level.ContentType()}
+	h["Content-Length"] = []string{strconv.Itoa(len(body))}
+	c.odataHeaders()
+	c.w.WriteHeader(status)
+	_, _ = c.w.Write(body) // The client is gone when this fails.
+}
+
+// odataHeaders are on every OData answer (spec/table.md 3).
+func (c *call) odataHeaders() {
+	h := c.w.Header()
+	h["Cache-Control"] = noCache
+	h["X-Content-Type-Options"] = noSniff
+}
+
+// Shared header values: net/http only reads them.
+var (
+	noCache = []string{"no-cache"} //nolint:gochecknoglobals // A constant in the form headers take.
+	noSniff = []string{"nosniff"}  //nolint:gochecknoglobals // As above.
+)
+
+// noContent sends a 204.
+func (c *call) noContent() {
+	c.odataHeaders()
+	c.w.WriteHeader(http.StatusNoContent)
+}
+
+// preference is what Prefer asks for, from 2011-08-18 on.
+func (c *call) preference() string {
+	if c.r.Version < protocol.Version20110818 {
+		return ""
+	}
+	switch p := c.r.Header("Prefer"); p {
+	case preferNoContent, preferContent:
+		return p
+	}
+	return ""
+}
+
+const (
+	preferNoContent = "return-no-content"
+	preferContent   = "return-content"
+)
+
+// created answers an insert or a created table: 204 without a body when asked so.
+func (c *call) created(location string, body func([]byte) ([]byte, error)) error {
+	h := c.w.Header()
+	prefer := c.preference()
+	if prefer != "" {
+		h["Preference-Applied"] = []string{prefer}
+	}
+	h["Location"] = []string{location}
+	if prefer == preferNoContent {
+		h.Set("DataServiceId", location)
+		c.noContent()
+		return nil
+	}
+	doc, err := body(make([]byte, 0, 1024))
+	if err != nil {
+		return err
+	}
+	c.writeJSON(http.StatusCreated, doc)
+	return nil
+}

@@ -1,0 +1,132 @@
+package tables
+
+import (
+	"errors"
+	"net/http"
+
+	"antipode/api/odata"
+	"antipode/geo"
+	"antipode/services/catalog"
+	"antipode/services/storageerr"
+	"antipode/stamp/ranges"
+)
+
+// createTable is Create Table (spec/table.md 9.2).
+func (c *call) createTable() error {
+	body, err := c.body()
+	if err != nil {
+		return err
+	}
+	name, err := odata.DecodeTableName(body)
+	if err != nil {
+		return err
+	}
+	create := &catalog.Create{
+		Service: geo.Table, Account: c.r.Account.Name, Name: name, Epoch: c.r.Account.Epoch, NameRest: c.NameRest,
+	}
+	if err := c.Writer.Write(c.ctx, create); err != nil {
+		return err
+	}
+	location := c.r.Base + string(odata.AppendTablePath(nil, name))
+	return c.created(location, func(b []byte) ([]byte, error) { return c.answer().AppendTable(b, name), nil })
+}
+
+// getTable is GET Tables('T').
+func (c *call) getTable() error {
+	t, err := c.table()
+	if errors.Is(err, storageerr.TableNotFound) {
+		err = storageerr.ResourceNotFound
+	}
+	if err != nil {
+		return err
+	}
+	c.writeJSON(http.StatusOK, c.answer().AppendTable(nil, t.Name))
+	return nil
+}
+
+// deleteTable is Delete Table: answered after the table's range committed that the
+// generation takes no more changes (R8).
+func (c *call) deleteTable() error {
+	del := &catalog.Delete{Service: geo.Table, Account: c.r.Account.Name, Name: c.res.Table}
+	if err := c.Writer.Write(c.ctx, del); err != nil {
+		return err
+	}
+	g := del.Deleted.Generation()
+	if err := c.Writer.CloseGeneration(c.ctx, geo.Table, c.r.Account.Name, c.res.Table, g); err != nil {
+		return err
+	}
+	c.noContent()
+	return nil
+}
+
+// queryTables is Query Tables with $top, $filter and continuation.
+func (c *call) queryTables() error {
+	top, err := c.top()
+	if err != nil {
+		return err
+	}
+	filter, err := odata.ParseFilter(c.r.Query.Get("$filter"))
+	if err != nil {
+		return err
+	}
+	from := ""
+	if token := c.r.Query.Get("NextTableName"); token != "" {
+		if from, err = odata.DecodeToken(token); err != nil {
+			return err
+		}
+	}
+	if low := filter.TableBounds().Low; low > from {
+		from = low
+	}
+	answer := c.answer()
+	var doc []byte
+	var next string
+	err = c.Stamp.Read(c.ctx, geo.FirstRange(geo.Catalog), func(s ranges.State) error {
+		snap := s.Snapshot()
+		var err error
+		doc, next, err = c.tablePage(snap, answer, filter, from, top)
+		return errors.Join(err, snap.Close())
+	})
+	if err != nil {
+		return err
+	}
+	if next != "" {
+		c.w.Header()["X-Ms-Continuation-Nexttablename"] = []string{odata.EncodeToken(next)}
+	}
+	c.writeJSON(http.StatusOK, doc)
+	return nil
+}
+
+func (c *call) tablePage(snap kvReader, answer *odata.Answer, filter *odata.Filter, from string, top int) (doc []byte, next string, err error) {
+	doc = answer.AppendTablesStart(nil)
+	rows := 0
+	for {
+		page, more, err := catalog.List(snap, geo.Table, c.r.Account.Name, from, odata.TopMax)
+		if err != nil {
+			return nil, "", err
+		}
+		for _, t := range page {
+			if !filter.MatchTable(t.Name) {
+				continue
+			}
+			if rows == top {
+				return answer.AppendEnd(doc), t.Name, nil
+			}
+			doc = answer.AppendTablesEntry(doc, t.Name)
+			rows++
+		}
+		if more == "" {
+			return answer.AppendEnd(doc), "", nil
+		}
+		from = more
+	}
+}
+
+// top is $top, or the row cap (spec/table.md 12).
+func (c *call) top() (int, error) {
+	text, sent := c.r.Query.Lookup("$top")
+	if !sent {
+		return odata.TopMax, nil
+	}
+	return odata.ParseTop(text)
+}
