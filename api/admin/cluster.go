@@ -1,0 +1,46 @@
+package admin
+
+import (
+	"context"
+
+	wire "antipode/client/admin"
+	"antipode/geo"
+)
+
+// Cluster is what the admin ports need of the process. Its methods may be called
+// concurrently and end when their context does.
+//
+// An error is shown to the operator. A *wire.Error in its chain is answered as it
+// is; a storageerr row keeps its status and code and is put in words; a context's
+// end answers that the outcome is unknown; any other error is an internal one.
+type Cluster interface {
+	// Status describes the whole process. The handler cuts it to the port's
+	// location, adds Version, sums Alarms, sorts, and replaces nil slices.
+	Status(ctx context.Context) (wire.Status, error)
+	// Ready has one entry for each location of the process, with a reason where it
+	// cannot serve. A location stopped by an operator is not ready.
+	Ready(ctx context.Context) []wire.LocationReadiness
+
+	// Accounts lists all accounts the process knows.
+	Accounts(ctx context.Context) ([]wire.AccountInfo, error)
+	// Account returns one; storageerr.AccountNotFound where there is none.
+	Account(ctx context.Context, name geo.Account) (wire.AccountInfo, error)
+	// Keys returns its keys in base64; storageerr.AccountNotFound.
+	Keys(ctx context.Context, name geo.Account) (wire.Keys, error)
+	// CreateAccount makes an account, with new keys for empty ones, and returns
+	// when both locations serve it. The name and the keys' form were checked; the
+	// location was not. storageerr.AccountAlreadyExists, storageerr.ServerBusy.
+	CreateAccount(ctx context.Context, a wire.NewAccount) (wire.AccountInfo, error)
+
+	// StartNode and StopNode control one node. Starting what runs and stopping what
+	// is stopped, or does not exist, are errors that change nothing.
+	StartNode(ctx context.Context, l geo.Location, id geo.NodeID) error
+	StopNode(ctx context.Context, l geo.Location, id geo.NodeID) error
+	// StartLocation and StopLocation control all nodes and the front end of a
+	// location; its admin port keeps answering.
+	StartLocation(ctx context.Context, l geo.Location) error
+	StopLocation(ctx context.Context, l geo.Location) error
+	// SetLink replaces the state of the link between the locations. DelaySeconds
+	// was checked and is zero unless the state is wire.LinkDelayed.
+	SetLink(ctx context.Context, link wire.Link) error
+}

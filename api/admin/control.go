@@ -1,0 +1,113 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	wire "antipode/client/admin"
+	"antipode/geo"
+)
+
+func (p *port) startNode(c echo.Context) error {
+	return p.setNode(c, "start", wire.Running, p.c.StartNode)
+}
+
+func (p *port) stopNode(c echo.Context) error {
+	return p.setNode(c, "stop", wire.Stopped, p.c.StopNode)
+}
+
+func (p *port) setNode(
+	c echo.Context, verb string, s wire.State,
+	set func(context.Context, geo.Location, geo.NodeID) error,
+) error {
+	name := c.Param("node")
+	what := "node " + name
+	l, id, err := wire.ParseNodeName(name)
+	if err != nil {
+		return &wire.Error{Status: http.StatusNotFound, Code: codeNoNode, Message: sentence(verb, what, err.Error())}
+	}
+	if err := p.controls(verb, what, l); err != nil {
+		return err
+	}
+	if err := set(c.Request().Context(), l, id); err != nil {
+		return failed(verb, what, err)
+	}
+	return p.changed(c, name, s)
+}
+
+func (p *port) startLocation(c echo.Context) error {
+	return p.setLocation(c, "start", wire.Running, p.c.StartLocation)
+}
+
+func (p *port) stopLocation(c echo.Context) error {
+	return p.setLocation(c, "stop", wire.Stopped, p.c.StopLocation)
+}
+
+func (p *port) setLocation(
+	c echo.Context, verb string, s wire.State, set func(context.Context, geo.Location) error,
+) error {
+	l := geo.Location(c.Param("location"))
+	what := "location " + string(l)
+	if err := p.controls(verb, what, l); err != nil {
+		return err
+	}
+	if err := set(c.Request().Context(), l); err != nil {
+		return failed(verb, what, err)
+	}
+	return p.changed(c, string(l), s)
+}
+
+func (p *port) changed(c echo.Context, name string, s wire.State) error {
+	p.o.Log.Info("changed by an operator", "name", name, "state", string(s))
+	return answer(c, http.StatusOK, wire.Changed{Name: name, State: s})
+}
+
+func (p *port) cutLink(c echo.Context) error {
+	return p.setLink(c, "cut", wire.Link{State: wire.LinkCut})
+}
+
+func (p *port) healLink(c echo.Context) error {
+	return p.setLink(c, "heal", wire.Link{State: wire.LinkUp})
+}
+
+func (p *port) delayLink(c echo.Context) error {
+	var in wire.Delay
+	if err := decode(c, &in); err != nil {
+		return err
+	}
+	if !(in.Seconds > 0 && in.Seconds <= delayMax.Seconds()) {
+		return invalid("delay", theLink, fmt.Sprintf(
+			"the delay must be above 0 and at most %s: to end one, heal the link", delayMax))
+	}
+	return p.setLink(c, "delay", wire.Link{State: wire.LinkDelayed, DelaySeconds: in.Seconds})
+}
+
+const theLink = "the link between the locations"
+
+// setLink is refused on a port of one location: a link has two ends.
+func (p *port) setLink(c echo.Context, verb string, l wire.Link) error {
+	if p.o.Location != "" {
+		return p.outOfScope(verb, theLink)
+	}
+	if err := p.c.SetLink(c.Request().Context(), l); err != nil {
+		return failed(verb, theLink, err)
+	}
+	p.o.Log.Info("link changed by an operator", "state", string(l.State), "delay_seconds", l.DelaySeconds)
+	return answer(c, http.StatusOK, l)
+}
+
+// controls returns an error unless the port may change what belongs to l.
+func (p *port) controls(verb, what string, l geo.Location) error {
+	if p.shows(l) {
+		return nil
+	}
+	return p.outOfScope(verb, what)
+}
+
+func (p *port) outOfScope(verb, what string) error {
+	return &wire.Error{Status: http.StatusForbidden, Code: codeOutOfScope, Message: sentence(verb, what,
+		fmt.Sprintf("this is the admin port of %s alone: use the port of the process", p.o.Location))}
+}

@@ -1,0 +1,12 @@
+// Package admin serves the admin ports: metrics, health, the status document, the
+// accounts, and the controls with which a developer breaks things on purpose.
+// client/admin has its documents and its only client; docs/admin.md describes it.
+//
+// Invariant: a port scoped to a location shows and touches that location alone,
+// and every answer is either the document asked for or one error that says what
+// happened, to what, and what to do.
+//
+// Use: Handler makes the http.Handler of one port from a Cluster and a registry;
+// Server gives it the time limits that a port needs. There is no authentication:
+// a port belongs on a loopback or a management network.
+package admin

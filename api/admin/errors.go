@@ -1,0 +1,141 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	wire "antipode/client/admin"
+	"antipode/services/storageerr"
+)
+
+// Codes that are ours. Those of the storage protocol come from storageerr.
+const (
+	codeNoNode      = "NodeNotFound"
+	codeNoRoute     = "RouteNotFound"
+	codeMethod      = "MethodNotAllowed"
+	codeOutOfScope  = "OutOfScope"
+	codeCrossOrigin = "CrossOriginRefused"
+	codeBody        = "InvalidBody"
+	codeBodyLarge   = "BodyTooLarge"
+	codeInvalid     = "InvalidInput"
+	codeUnknown     = "OutcomeUnknown"
+	codeInternal    = "InternalError"
+)
+
+// sentence is the form of every message, on one line: what happened, to what, what
+// to do.
+func sentence(verb, what, rest string) string {
+	return strings.Join(strings.Fields(fmt.Sprintf("could not %s %s: %s", verb, what, rest)), " ")
+}
+
+// internal is an error of ours: shown to the operator and logged.
+type internal struct {
+	answer wire.Error
+	cause  error
+}
+
+func (e *internal) Error() string { return e.answer.Message }
+
+func (e *internal) Unwrap() []error { return []error{&e.answer, e.cause} }
+
+// failed puts a Cluster's error in the form of an answer.
+func failed(verb, what string, err error) error {
+	var ours *wire.Error
+	if errors.As(err, &ours) {
+		return err
+	}
+	if e, ok := storageerr.Of(err); ok {
+		return &wire.Error{Status: e.Status, Code: e.Code, Message: sentence(verb, what, advice(e.Row))}
+	}
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return &wire.Error{
+			Status: http.StatusServiceUnavailable, Code: codeUnknown,
+			Message: sentence(verb, what, "time ran out and it may still happen: look at the status, then try again"),
+		}
+	}
+	return &internal{
+		answer: wire.Error{
+			Status: http.StatusInternalServerError, Code: codeInternal,
+			Message: sentence(verb, what, err.Error()+": look at the status and the server's log"),
+		},
+		cause: err,
+	}
+}
+
+// advice words a row of the storage protocol for an operator.
+func advice(r storageerr.Row) string {
+	switch r {
+	case storageerr.AccountNotFound:
+		return "there is no such account here: list them with antipodectl account list"
+	case storageerr.AccountAlreadyExists:
+		return "an account of that name exists: choose another name, or see it with antipodectl account show"
+	case storageerr.ServerBusy:
+		return "too few replicas, or the other location, answer and nothing happened: see antipodectl status, then try again"
+	case storageerr.OperationTimedOut:
+		return "time ran out and it may still happen: see antipodectl status, then try again"
+	}
+	return strings.TrimRight(r.Message, ".") + ": see antipodectl status"
+}
+
+func invalid(verb, what, why string) error {
+	return &wire.Error{Status: http.StatusBadRequest, Code: codeInvalid, Message: sentence(verb, what, why)}
+}
+
+func badBody(r *http.Request, err error) error {
+	return &wire.Error{Status: http.StatusBadRequest, Code: codeBody, Message: sentence("read the body of", route(r),
+		err.Error()+": send one JSON object as docs/admin.md has it")}
+}
+
+func bodyTooLarge(r *http.Request) error {
+	return &wire.Error{Status: http.StatusRequestEntityTooLarge, Code: codeBodyLarge, Message: sentence(
+		"read the body of", route(r), fmt.Sprintf("it is longer than %d bytes: send less", bodyBytesMax))}
+}
+
+func crossOrigin(r *http.Request) error {
+	return &wire.Error{Status: http.StatusForbidden, Code: codeCrossOrigin, Message: sentence(
+		"serve", route(r), "a page of another origin sent it: use antipodectl")}
+}
+
+// route names a request in a message. The path is quoted: it may hold anything.
+func route(r *http.Request) string { return fmt.Sprintf("%s %q", r.Method, r.URL.Path) }
+
+// writeError is the one place where an error becomes an answer.
+func (p *port) writeError(err error, c echo.Context) {
+	if c.Response().Committed {
+		return // The client hung up inside a document.
+	}
+	var e *wire.Error
+	var he *echo.HTTPError
+	switch r := c.Request(); {
+	case errors.As(err, &e):
+	case errors.As(err, &he) && he.Code == http.StatusNotFound:
+		e = &wire.Error{Status: he.Code, Code: codeNoRoute, Message: sentence(
+			"serve", route(r), "there is no such address: docs/admin.md lists them")}
+	case errors.As(err, &he) && he.Code == http.StatusMethodNotAllowed:
+		e = &wire.Error{Status: he.Code, Code: codeMethod, Message: sentence(
+			"serve", route(r), "the address does not take that method: docs/admin.md lists them")}
+	default:
+		err = failed("serve", route(r), err)
+		errors.As(err, &e)
+	}
+	var in *internal
+	if errors.As(err, &in) {
+		p.o.Log.Error("admin request failed", "route", route(c.Request()), "error", in.cause)
+	}
+	out := *e
+	if out.Status < 400 {
+		out.Status = http.StatusInternalServerError
+	}
+	out.Message = strings.Join(strings.Fields(out.Message), " ")
+	if out.Status == http.StatusServiceUnavailable {
+		c.Response().Header().Set("Retry-After", "1")
+	}
+	if werr := answer(c, out.Status, wire.ErrorDocument{Error: out}); werr != nil {
+		p.o.Log.Debug("write an admin error", "error", werr)
+	}
+}

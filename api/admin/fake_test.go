@@ -1,0 +1,191 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	wire "antipode/client/admin"
+	"antipode/geo"
+	"antipode/services/storageerr"
+)
+
+const (
+	north = geo.Location("northcentralus")
+	south = geo.Location("southcentralus")
+)
+
+// fake is a Cluster that writes down what was asked of it.
+type fake struct {
+	mu       sync.Mutex
+	asked    []string
+	accounts []wire.AccountInfo
+	ready    []wire.LocationReadiness
+	// fail is returned by every method that can.
+	fail error
+	// wait makes control operations last until their context ends.
+	wait bool
+}
+
+func newFake() *fake {
+	f := &fake{ready: []wire.LocationReadiness{{Name: north, Ready: true}, {Name: south, Ready: true}}}
+	for _, a := range fullStatus().Accounts {
+		f.accounts = append(f.accounts, wire.AccountInfo{Account: a.Account, Endpoints: endpoints(a.Name)})
+	}
+	return f
+}
+
+func endpoints(a geo.Account) []wire.Endpoint {
+	var out []wire.Endpoint
+	for i, s := range geo.Services {
+		base := fmt.Sprintf("http://127.0.0.1:%d/%s", 10000+i, a)
+		out = append(out, wire.Endpoint{Service: s.String(), Primary: base, Secondary: base + "-secondary"})
+	}
+	return out
+}
+
+func (f *fake) note(ctx context.Context, format string, args ...any) error {
+	f.mu.Lock()
+	if ctx.Err() != nil {
+		format = "too late: " + format
+	}
+	f.asked = append(f.asked, fmt.Sprintf(format, args...))
+	f.mu.Unlock()
+	if f.wait {
+		<-ctx.Done()
+		return fmt.Errorf("wait for the node: %w", ctx.Err())
+	}
+	return f.fail
+}
+
+func (f *fake) calls() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return append([]string(nil), f.asked...)
+}
+
+func (f *fake) Status(context.Context) (wire.Status, error) { return fullStatus(), f.fail }
+
+func (f *fake) Ready(context.Context) []wire.LocationReadiness { return f.ready }
+
+func (f *fake) Accounts(context.Context) ([]wire.AccountInfo, error) { return f.accounts, f.fail }
+
+func (f *fake) Account(_ context.Context, name geo.Account) (wire.AccountInfo, error) {
+	for _, a := range f.accounts {
+		if a.Name == name {
+			return a, f.fail
+		}
+	}
+	return wire.AccountInfo{}, fmt.Errorf("catalog: %w", storageerr.AccountNotFound)
+}
+
+func (f *fake) Keys(_ context.Context, name geo.Account) (wire.Keys, error) {
+	return wire.Keys{Name: name, Key1: "a2V5MQ==", Key2: "a2V5Mg=="}, f.fail
+}
+
+func (f *fake) CreateAccount(ctx context.Context, a wire.NewAccount) (wire.AccountInfo, error) {
+	if err := f.note(ctx, "create %s at %s key1 %q key2 %q", a.Name, a.Location, a.Key1, a.Key2); err != nil {
+		return wire.AccountInfo{}, err
+	}
+	secondary := map[geo.Location]geo.Location{north: south, south: north}[a.Location]
+	return wire.AccountInfo{
+		Account: wire.Account{
+			Name: a.Name, Redundancy: "RA-GRS", Primary: a.Location, Secondary: secondary,
+			Epoch: wire.Epoch{Number: 1, Location: a.Location},
+		},
+		Endpoints: endpoints(a.Name),
+	}, nil
+}
+
+func (f *fake) StartNode(ctx context.Context, l geo.Location, id geo.NodeID) error {
+	return f.note(ctx, "start node %d of %s", id, l)
+}
+
+func (f *fake) StopNode(ctx context.Context, l geo.Location, id geo.NodeID) error {
+	return f.note(ctx, "stop node %d of %s", id, l)
+}
+
+func (f *fake) StartLocation(ctx context.Context, l geo.Location) error {
+	return f.note(ctx, "start location %s", l)
+}
+
+func (f *fake) StopLocation(ctx context.Context, l geo.Location) error {
+	return f.note(ctx, "stop location %s", l)
+}
+
+func (f *fake) SetLink(ctx context.Context, l wire.Link) error {
+	return f.note(ctx, "link %s %gs", l.State, l.DelaySeconds)
+}
+
+func instant(s string) wire.Time {
+	t, err := time.Parse(time.RFC3339Nano, s)
+	if err != nil {
+		panic(err)
+	}
+	return wire.Time{Time: t}
+}
+
+// fullStatus has every field and every state once: a leaderless range, a stopped
+// and a failed node, a service that lags, one unknown, one unavailable with the last
+// value that held. A Cluster leaves Version and the sum of Alarms to the handler.
+func fullStatus() wire.Status {
+	lag, lagHeld := 0.213, 75.5
+	replica := func(leader, inSync bool) wire.Replica {
+		return wire.Replica{
+			Range: 4, Service: "table", Leader: leader, InSync: inSync, AppliedIndex: 1042,
+			DurableIndex: 1000, LogBytes: 81920, ReplayedEntries: 12, LoggedEntriesAtStart: 940,
+		}
+	}
+	return wire.Status{
+		Process: wire.Process{PID: 4242, StartedAt: instant("2026-11-21T15:00:00Z"), UptimeSeconds: 245.75},
+		Link:    wire.Link{State: wire.LinkDelayed, DelaySeconds: 0.25},
+		Locations: []wire.Location{
+			{
+				Name: north, State: wire.Running, Role: "primary of 1 account, secondary of 1 account",
+				Nodes: []wire.Node{
+					{Name: "northcentralus-1", State: wire.Running, Replicas: []wire.Replica{replica(true, true)}},
+					{Name: "northcentralus-2", State: wire.Running, Replicas: []wire.Replica{replica(false, true)}},
+					{Name: "northcentralus-3", State: wire.Stopped},
+				},
+				Ranges: []wire.Range{{Range: 4, Service: "table", ConfiguredReplicas: 3, LeaderView: &wire.LeaderView{
+					Leader: "northcentralus-1", InSyncReplicas: 2, BacklogRecords: 12, BacklogBytes: 3456, BacklogAgeSeconds: 0.213,
+				}}},
+				Alarms: map[string]uint64{"gap": 1},
+			},
+			{
+				Name: south, State: wire.Running, Role: "primary of 1 account, secondary of 1 account",
+				Nodes: []wire.Node{
+					{Name: "southcentralus-1", State: wire.Running, Replicas: []wire.Replica{replica(false, false)}},
+					{Name: "southcentralus-2", State: wire.Failed},
+					{Name: "southcentralus-3", State: wire.Stopped},
+				},
+				Ranges: []wire.Range{{Range: 4, Service: "table", ConfiguredReplicas: 3}},
+				Alarms: map[string]uint64{"gap": 1, "stream_recreated": 1},
+			},
+		},
+		Accounts: []wire.AccountStatus{
+			{
+				Account: wire.Account{
+					Name: "devstoreaccount1", Redundancy: "RA-GRS", Primary: north, Secondary: south,
+					Epoch: wire.Epoch{Number: 1, Location: north},
+				},
+				Services: []wire.ServiceStatus{
+					{Service: "blob", Status: wire.Live, LastSyncTime: instant("2026-11-21T15:04:05.1234567Z"), LagSeconds: &lag},
+					{Service: "queue", Status: wire.Bootstrap},
+					{
+						Service: "table", Status: wire.Unavailable, LastSyncTime: instant("2026-11-21T15:02:50.2Z"),
+						LagSeconds: &lagHeld, StreamsBehind: 3,
+					},
+				},
+			},
+			{Account: wire.Account{
+				Name: "backwards", Redundancy: "RA-GRS", Primary: south, Secondary: north,
+				Epoch: wire.Epoch{Number: 2, Location: south},
+			}},
+			{Account: wire.Account{
+				Name: "onlysouth", Redundancy: "LRS", Primary: south, Epoch: wire.Epoch{Number: 1, Location: south},
+			}},
+		},
+	}
+}

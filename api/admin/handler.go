@@ -1,0 +1,218 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	wire "antipode/client/admin"
+	"antipode/geo"
+	"antipode/metrics"
+)
+
+// The limits of a port; docs/admin.md tells operators of them.
+const (
+	// bodyBytesMax bounds a request body.
+	bodyBytesMax = 64 << 10
+	// headerBytesMax bounds the request line and headers.
+	headerBytesMax = 32 << 10
+	// scrapesMax bounds the scrapes at work at once; more get 503.
+	scrapesMax = 4
+	// delayMax bounds a delay of the link.
+	delayMax = time.Hour
+
+	headerTimeout = 5 * time.Second
+	requestRead   = 10 * time.Second
+	idleTimeout   = 2 * time.Minute
+	// readTimeout and controlTimeout are the zero values of Options.
+	readTimeout    = 10 * time.Second
+	controlTimeout = time.Minute
+	// writeTimeout leaves an operation that used up controlTimeout time to say so.
+	writeTimeout = 80 * time.Second
+)
+
+// Options configures a port. The zero value is valid.
+type Options struct {
+	// Location scopes the port: it shows and controls that location alone. Empty
+	// means the whole process.
+	Location geo.Location
+	// ReadTimeout bounds reads and scrapes. Zero means 10s. Too short, and a busy
+	// process looks dead just when its status is wanted.
+	ReadTimeout time.Duration
+	// ControlTimeout bounds an operation that changes something. Zero means 1m;
+	// Server's time limit for an answer is 80s. Too short, and a start that
+	// replays a long log is reported as unknown.
+	ControlTimeout time.Duration
+	// Log gets internal errors and every operation that changed something. Nil
+	// discards them.
+	Log *slog.Logger
+}
+
+func (o Options) withDefaults() Options {
+	if o.ReadTimeout <= 0 {
+		o.ReadTimeout = readTimeout
+	}
+	if o.ControlTimeout <= 0 {
+		o.ControlTimeout = controlTimeout
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+// Server returns a server of h with the limits of an admin port. The caller sets
+// nothing more, calls Serve, and ends it with Shutdown.
+func Server(h http.Handler) *http.Server {
+	return &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: headerTimeout,
+		ReadTimeout:       requestRead,
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    headerBytesMax,
+	}
+}
+
+// port is one admin port.
+type port struct {
+	c Cluster
+	o Options
+}
+
+// Handler serves one admin port over c and what reg gathers. Its work ends with its
+// requests; a scrape that ran out of time ends with its Gather, four at most.
+func Handler(c Cluster, reg prometheus.Gatherer, o Options) http.Handler {
+	p := &port{c: c, o: o.withDefaults()}
+	if p.o.Location != "" {
+		reg = metrics.ForLocation(reg, p.o.Location)
+	}
+	e := echo.New()
+	e.HideBanner, e.HidePort = true, true
+	e.HTTPErrorHandler = p.writeError
+	e.Use(p.limits)
+
+	scrape := echo.WrapHandler(promhttp.HandlerFor(reg, promhttp.HandlerOpts{
+		ErrorLog:            scrapeLog{p.o.Log},
+		ErrorHandling:       promhttp.ContinueOnError, // One bad series must not blind an operator.
+		MaxRequestsInFlight: scrapesMax,
+		Timeout:             p.o.ReadTimeout,
+	}))
+	e.GET("/metrics", scrape)
+	both := []string{http.MethodGet, http.MethodHead}
+	e.Match(both, "/healthz", func(c echo.Context) error { return c.String(http.StatusOK, "ok\n") })
+	e.Match(both, "/readyz", p.ready)
+
+	e.GET("/v1/status", p.status)
+	e.GET("/v1/accounts", p.accounts)
+	e.POST("/v1/accounts", p.createAccount)
+	e.GET("/v1/accounts/:name", p.account)
+	e.GET("/v1/accounts/:name/keys", p.keys)
+	e.POST("/v1/nodes/:node/start", p.startNode)
+	e.POST("/v1/nodes/:node/stop", p.stopNode)
+	e.POST("/v1/locations/:location/start", p.startLocation)
+	e.POST("/v1/locations/:location/stop", p.stopLocation)
+	e.POST("/v1/link/cut", p.cutLink)
+	e.POST("/v1/link/heal", p.healLink)
+	e.POST("/v1/link/delay", p.delayLink)
+	return e
+}
+
+// limits bounds the body and the time of every request, and refuses a browser that
+// a page of another site sends. A change that has begun runs to its end though its
+// caller goes away: half a stop helps nobody.
+func (p *port) limits(next echo.HandlerFunc) echo.HandlerFunc {
+	guard := http.NewCrossOriginProtection()
+	return func(c echo.Context) error {
+		r := c.Request()
+		if err := guard.Check(r); err != nil {
+			return crossOrigin(r)
+		}
+		ctx, limit := r.Context(), p.o.ReadTimeout
+		if r.Method == http.MethodPost {
+			ctx, limit = context.WithoutCancel(ctx), p.o.ControlTimeout
+		}
+		ctx, cancel := context.WithTimeout(ctx, limit)
+		defer cancel()
+		r = r.WithContext(ctx)
+		r.Body = http.MaxBytesReader(c.Response(), r.Body, bodyBytesMax)
+		c.SetRequest(r)
+		return next(c)
+	}
+}
+
+// answer writes a document, indented for people.
+func answer(c echo.Context, status int, doc any) error {
+	return c.JSONPretty(status, doc, "  ")
+}
+
+// decode reads a request body of one JSON object without unknown fields.
+func decode(c echo.Context, into any) error {
+	d := json.NewDecoder(c.Request().Body)
+	d.DisallowUnknownFields()
+	err := d.Decode(into)
+	if err == nil {
+		var extra json.RawMessage
+		switch err = d.Decode(&extra); {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err == nil:
+			err = errors.New("there is more than one JSON value")
+		}
+	}
+	var tooLong *http.MaxBytesError
+	if errors.As(err, &tooLong) {
+		return bodyTooLarge(c.Request())
+	}
+	return badBody(c.Request(), err)
+}
+
+// status answers GET /v1/status.
+func (p *port) status(c echo.Context) error {
+	s, err := p.c.Status(c.Request().Context())
+	if err != nil {
+		return failed("read the status of", "the process", err)
+	}
+	return answer(c, http.StatusOK, arrange(s, p.o.Location))
+}
+
+// ready answers 200 when every location shown can serve, 503 otherwise.
+func (p *port) ready(c echo.Context) error {
+	doc := wire.Readiness{Ready: true, Locations: []wire.LocationReadiness{}}
+	for _, l := range p.c.Ready(c.Request().Context()) {
+		if p.shows(l.Name) {
+			doc.Ready = doc.Ready && l.Ready
+			doc.Locations = append(doc.Locations, l)
+		}
+	}
+	if len(doc.Locations) == 0 {
+		doc.Ready = false // Nobody vouched for anything.
+	}
+	if !doc.Ready {
+		return answer(c, http.StatusServiceUnavailable, doc)
+	}
+	return answer(c, http.StatusOK, doc)
+}
+
+// shows reports whether the port's scope holds a location.
+func (p *port) shows(l geo.Location) bool { return p.o.Location == "" || p.o.Location == l }
+
+// scrapeLog hands promhttp's errors to slog.
+type scrapeLog struct{ log *slog.Logger }
+
+func (l scrapeLog) Println(v ...any) {
+	for _, x := range v {
+		if err, ok := x.(error); ok {
+			l.log.Error("gather the metrics", "error", strings.TrimSpace(err.Error()))
+		}
+	}
+}

@@ -1,0 +1,222 @@
+package admin
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"antipode/geo"
+)
+
+const (
+	// callTimeout bounds one call. It is above the longest operation the server
+	// allows, so that the server's own answer arrives first.
+	callTimeout = 90 * time.Second
+	// answerBytesMax bounds the answer held in memory.
+	answerBytesMax = 16 << 20
+)
+
+// ErrUnreachable means that no server took the call: nothing happened.
+var ErrUnreachable = errors.New("no server answers")
+
+// Error is an operation that failed, in the server's words.
+type Error struct {
+	// Status is the HTTP status.
+	Status int `json:"-"`
+	// Code is for programs. It is stable.
+	Code string `json:"code"`
+	// Message is one line: what happened, to what, what to do.
+	Message string `json:"message"`
+}
+
+// Error returns the message.
+func (e *Error) Error() string { return e.Message }
+
+// ErrorDocument is the body of every answer with a status of 400 or above,
+// those of /readyz and /metrics excepted.
+type ErrorDocument struct {
+	Error Error `json:"error"`
+}
+
+// Client calls one admin port. Its methods may be called concurrently. Each
+// returns an *Error where the server refused or failed, ErrUnreachable in the chain
+// where it was never asked, and another error where the outcome is unknown: the
+// reads may then be repeated, the others after a look at Status.
+type Client struct {
+	base string
+	http *http.Client
+}
+
+// New returns a client of the admin port at base, such as http://127.0.0.1:10080.
+// A nil h gets one with a time limit of its own.
+func New(base string, h *http.Client) (*Client, error) {
+	u, err := url.Parse(base)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.RawQuery != "" {
+		return nil, fmt.Errorf("%q is no admin URL: give one such as http://127.0.0.1:10080", base)
+	}
+	if h == nil {
+		h = &http.Client{Timeout: callTimeout}
+	}
+	return &Client{base: strings.TrimRight(u.String(), "/"), http: h}, nil
+}
+
+// URL is the admin port that is called.
+func (c *Client) URL() string { return c.base }
+
+// StatusJSON returns the status document as the server wrote it, byte for byte.
+func (c *Client) StatusJSON(ctx context.Context) ([]byte, error) {
+	return c.call(ctx, http.MethodGet, "/v1/status", nil)
+}
+
+// Status returns the status document.
+func (c *Client) Status(ctx context.Context) (Status, error) {
+	return fetch[Status](ctx, c, http.MethodGet, "/v1/status", nil)
+}
+
+// Accounts returns all accounts the port knows.
+func (c *Client) Accounts(ctx context.Context) ([]AccountInfo, error) {
+	l, err := fetch[AccountList](ctx, c, http.MethodGet, "/v1/accounts", nil)
+	return l.Accounts, err
+}
+
+// Account returns one account.
+func (c *Client) Account(ctx context.Context, name geo.Account) (AccountInfo, error) {
+	return fetch[AccountInfo](ctx, c, http.MethodGet, "/v1/accounts/"+url.PathEscape(string(name)), nil)
+}
+
+// Keys returns an account's keys.
+func (c *Client) Keys(ctx context.Context, name geo.Account) (Keys, error) {
+	return fetch[Keys](ctx, c, http.MethodGet, "/v1/accounts/"+url.PathEscape(string(name))+"/keys", nil)
+}
+
+// CreateAccount makes an account and returns when both locations serve it.
+func (c *Client) CreateAccount(ctx context.Context, a NewAccount) (AccountInfo, error) {
+	return fetch[AccountInfo](ctx, c, http.MethodPost, "/v1/accounts", a)
+}
+
+// StartNode starts a stopped or failed node.
+func (c *Client) StartNode(ctx context.Context, node string) (Changed, error) {
+	return fetch[Changed](ctx, c, http.MethodPost, "/v1/nodes/"+url.PathEscape(node)+"/start", nil)
+}
+
+// StopNode stops a node.
+func (c *Client) StopNode(ctx context.Context, node string) (Changed, error) {
+	return fetch[Changed](ctx, c, http.MethodPost, "/v1/nodes/"+url.PathEscape(node)+"/stop", nil)
+}
+
+// StartLocation starts all of a location's nodes and its front end.
+func (c *Client) StartLocation(ctx context.Context, l geo.Location) (Changed, error) {
+	return fetch[Changed](ctx, c, http.MethodPost, "/v1/locations/"+url.PathEscape(string(l))+"/start", nil)
+}
+
+// StopLocation stops a location, its front end included.
+func (c *Client) StopLocation(ctx context.Context, l geo.Location) (Changed, error) {
+	return fetch[Changed](ctx, c, http.MethodPost, "/v1/locations/"+url.PathEscape(string(l))+"/stop", nil)
+}
+
+// CutLink stops everything that passes between the locations.
+func (c *Client) CutLink(ctx context.Context) (Link, error) {
+	return fetch[Link](ctx, c, http.MethodPost, "/v1/link/cut", nil)
+}
+
+// HealLink ends a cut or a delay.
+func (c *Client) HealLink(ctx context.Context) (Link, error) {
+	return fetch[Link](ctx, c, http.MethodPost, "/v1/link/heal", nil)
+}
+
+// DelayLink holds back everything that passes between the locations by d; it ends
+// a cut.
+func (c *Client) DelayLink(ctx context.Context, d time.Duration) (Link, error) {
+	return fetch[Link](ctx, c, http.MethodPost, "/v1/link/delay", Delay{Seconds: d.Seconds()})
+}
+
+// fetch calls and decodes the answer.
+func fetch[T any](ctx context.Context, c *Client, method, path string, in any) (T, error) {
+	var out T
+	b, err := c.call(ctx, method, path, in)
+	if err != nil {
+		return out, err
+	}
+	if err := json.Unmarshal(b, &out); err != nil {
+		return out, fmt.Errorf("%s%s answered what is no admin document: is it an admin port? (%w)", c.base, path, err)
+	}
+	return out, nil
+}
+
+// call returns the body of a good answer.
+func (c *Client) call(ctx context.Context, method, path string, in any) ([]byte, error) {
+	var body io.Reader
+	if in != nil {
+		b, err := json.Marshal(in)
+		if err != nil {
+			return nil, fmt.Errorf("encode the request: %w", err)
+		}
+		body = bytes.NewReader(b)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
+	if err != nil {
+		return nil, fmt.Errorf("make the request: %w", err)
+	}
+	req.Header.Set("Accept", "application/json")
+	if in != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	res, err := c.http.Do(req)
+	if err != nil {
+		return nil, c.transportError(ctx, err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	b, err := io.ReadAll(io.LimitReader(res.Body, answerBytesMax+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%s%s broke off its answer: look at the status, then try again (%w)", c.base, path, err)
+	case len(b) > answerBytesMax:
+		return nil, fmt.Errorf("%s%s answered more than %d bytes: is it an admin port?", c.base, path, answerBytesMax)
+	case res.StatusCode >= http.StatusBadRequest:
+		return nil, c.refusal(res, path, b)
+	}
+	return b, nil
+}
+
+// transportError tells a server that was never reached from an answer that was lost.
+func (c *Client) transportError(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	var ue *url.Error
+	if errors.As(err, &ue) {
+		err = ue.Err // The URL is named by us.
+	}
+	if unreached(err) {
+		return fmt.Errorf("%w at %s: %w", ErrUnreachable, c.base, err)
+	}
+	return fmt.Errorf("%s gave no answer, the outcome is unknown: look at the status, then try again (%w)", c.base, err)
+}
+
+// refusal reads an error document; anything else is not our server's.
+func (c *Client) refusal(res *http.Response, path string, b []byte) error {
+	var d ErrorDocument
+	if json.Unmarshal(b, &d) == nil && d.Error.Message != "" {
+		d.Error.Status = res.StatusCode
+		return &d.Error
+	}
+	return &Error{
+		Status: res.StatusCode, Code: "NotAnAdminPort",
+		Message: fmt.Sprintf("%s%s answered %s without an admin error: is it an admin port?", c.base, path, res.Status),
+	}
+}
+
+// unreached reports whether err came up before a byte of the request was sent.
+func unreached(err error) bool {
+	var op *net.OpError
+	var dns *net.DNSError
+	return (errors.As(err, &op) && op.Op == "dial") || errors.As(err, &dns)
+}

@@ -1,0 +1,206 @@
+package admin
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"antipode/geo"
+)
+
+// StatusVersion is the version of the status document. It rises when a field
+// changes its meaning or goes away; new fields leave it alone.
+const StatusVersion = 1
+
+// State says whether something runs.
+type State string
+
+// The states. Only a node can have failed: it took itself out of service, and a
+// stop and a start bring it back.
+const (
+	Running State = "running"
+	Stopped State = "stopped"
+	Failed  State = "failed"
+)
+
+// LinkState is what an operator made of the link between the locations.
+type LinkState string
+
+// The link's states.
+const (
+	LinkUp      LinkState = "up"
+	LinkCut     LinkState = "cut"
+	LinkDelayed LinkState = "delayed"
+)
+
+// ReplicationStatus is the status of a service's replication, in the words of the
+// public service statistics.
+type ReplicationStatus string
+
+// The statuses of replication.
+const (
+	Live        ReplicationStatus = "live"
+	Bootstrap   ReplicationStatus = "bootstrap"
+	Unavailable ReplicationStatus = "unavailable"
+)
+
+// Status is the answer of GET /v1/status.
+type Status struct {
+	Version   int             `json:"version"`
+	Process   Process         `json:"process"`
+	Link      Link            `json:"link"`
+	Locations []Location      `json:"locations"`
+	Accounts  []AccountStatus `json:"accounts"`
+	// Alarms counts stream alarms by reason since the process began: the sum of
+	// those of Locations, made by the handler.
+	Alarms map[string]uint64 `json:"alarms"`
+}
+
+// Process is the server process that answered.
+type Process struct {
+	PID           int     `json:"pid"`
+	StartedAt     Time    `json:"started_at"`
+	UptimeSeconds float64 `json:"uptime_seconds"`
+}
+
+// Link is the link between the two locations.
+type Link struct {
+	State LinkState `json:"state"`
+	// DelaySeconds is added to every message, in each direction; zero unless
+	// State is LinkDelayed.
+	DelaySeconds float64 `json:"delay_seconds"`
+}
+
+// Location is one location and the stamp in it.
+type Location struct {
+	Name  geo.Location `json:"name"`
+	State State        `json:"state"`
+	// Role is for people: "primary of 1 account", say. Programs read Accounts.
+	Role   string  `json:"role"`
+	Nodes  []Node  `json:"nodes"`
+	Ranges []Range `json:"ranges"`
+	// Alarms counts the stream alarms this location raised, by reason.
+	Alarms map[string]uint64 `json:"alarms"`
+}
+
+// Node is one node. One that does not run has no Replicas: what it holds is on its
+// disk and nobody has looked.
+type Node struct {
+	Name     string    `json:"name"`
+	State    State     `json:"state"`
+	Replicas []Replica `json:"replicas"`
+}
+
+// Replica is one range's copy on one node.
+type Replica struct {
+	Range   geo.RangeID `json:"range"`
+	Service string      `json:"service"`
+	Leader  bool        `json:"leader"`
+	// InSync is the leader's view; false while the range has no leader.
+	InSync bool `json:"in_sync"`
+	// AppliedIndex is the commit index applied, DurableIndex how much of that a
+	// crash would leave applied. The log holds the rest.
+	AppliedIndex uint64 `json:"applied_index"`
+	DurableIndex uint64 `json:"durable_index"`
+	LogBytes     uint64 `json:"log_bytes"`
+	// ReplayedEntries of the LoggedEntriesAtStart found in the log were applied
+	// again when the node started.
+	ReplayedEntries      uint64 `json:"replayed_entries"`
+	LoggedEntriesAtStart uint64 `json:"logged_entries_at_start"`
+}
+
+// Range is one Raft group of the location.
+type Range struct {
+	Range              geo.RangeID `json:"range"`
+	Service            string      `json:"service"`
+	ConfiguredReplicas int         `json:"configured_replicas"`
+	// LeaderView is nil, and its fields are absent, while there is no leader.
+	*LeaderView
+}
+
+// LeaderView is what only a range's leader knows.
+type LeaderView struct {
+	// Leader is the leader's node.
+	Leader         string `json:"leader"`
+	InSyncReplicas int    `json:"in_sync_replicas"`
+	// The backlog is what the other location has not acknowledged. Its age is that
+	// of the oldest record, zero where there is none.
+	BacklogRecords    int64   `json:"backlog_records"`
+	BacklogBytes      int64   `json:"backlog_bytes"`
+	BacklogAgeSeconds float64 `json:"backlog_age_seconds"`
+}
+
+// AccountStatus is an account and how far its secondary is.
+type AccountStatus struct {
+	Account
+	// Services is empty where the answering port cannot know: the secondary
+	// location computes it, and a port of the primary location alone does not ask.
+	Services []ServiceStatus `json:"services"`
+}
+
+// ServiceStatus is the replication of one service of an account.
+type ServiceStatus struct {
+	Service string            `json:"service"`
+	Status  ReplicationStatus `json:"status"`
+	// LastSyncTime: every change committed at or before it is readable at the
+	// secondary. Zero, and absent, when unknown. It may stand, as the last value
+	// that held, beside Unavailable (R18).
+	LastSyncTime Time `json:"last_sync_time,omitzero"`
+	// LagSeconds is the age of LastSyncTime when the document was made; absent with it.
+	LagSeconds *float64 `json:"lag_seconds,omitempty"`
+	// StreamsBehind counts the streams known to hold changes not yet applied.
+	StreamsBehind int `json:"streams_behind"`
+}
+
+// Readiness is the answer of GET /readyz.
+type Readiness struct {
+	Ready     bool                `json:"ready"`
+	Locations []LocationReadiness `json:"locations"`
+}
+
+// LocationReadiness is one location's part of it.
+type LocationReadiness struct {
+	Name  geo.Location `json:"name"`
+	Ready bool         `json:"ready"`
+	// Reason says why not; empty when ready.
+	Reason string `json:"reason,omitempty"`
+}
+
+// Changed is the answer of the operations that start and stop nodes and locations.
+type Changed struct {
+	Name  string `json:"name"`
+	State State  `json:"state"`
+}
+
+// Delay is the body of POST /v1/link/delay.
+type Delay struct {
+	Seconds float64 `json:"seconds"`
+}
+
+// timeLayout has the seven digits of a commit time's 100 ns ticks.
+const timeLayout = "2006-01-02T15:04:05.0000000Z"
+
+// Time is an instant written as RFC 3339 in UTC with seven digits of fraction,
+// rounded down. Readers take any RFC 3339 time.
+type Time struct{ time.Time }
+
+// MarshalJSON writes the instant.
+func (t Time) MarshalJSON() ([]byte, error) {
+	return []byte(t.UTC().Format(`"` + timeLayout + `"`)), nil
+}
+
+// NodeName is a node's name in this protocol: location-number.
+func NodeName(l geo.Location, id geo.NodeID) string { return fmt.Sprintf("%s-%d", l, id) }
+
+// ParseNodeName is the inverse of NodeName. A location may hold dashes itself.
+func ParseNodeName(name string) (geo.Location, geo.NodeID, error) {
+	i := strings.LastIndexByte(name, '-')
+	if i > 0 {
+		id, err := strconv.ParseUint(name[i+1:], 10, 64)
+		if err == nil && id > 0 && NodeName(geo.Location(name[:i]), geo.NodeID(id)) == name {
+			return geo.Location(name[:i]), geo.NodeID(id), nil
+		}
+	}
+	return "", 0, fmt.Errorf("%q is no node: nodes are named location-number, such as northcentralus-1", name)
+}

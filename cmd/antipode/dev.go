@@ -1,0 +1,192 @@
+package main
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	wire "antipode/client/admin"
+	"antipode/geo"
+	"antipode/internal/dev"
+
+	"github.com/spf13/cobra"
+)
+
+// The well-known development account (spec/auth.md 4), so that
+// UseDevelopmentStorage=true works.
+const (
+	devAccount = "devstoreaccount1"
+	devKey     = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoMGMw=="
+)
+
+// accountsEnv is the environment's form of --accounts.
+const accountsEnv = "ANTIPODE_ACCOUNTS"
+
+// startWait bounds the time from the start until statistics are live.
+const startWait = 2 * time.Minute
+
+type devFlags struct {
+	data     string
+	host     string
+	portBase int
+	accounts string
+	logLevel string
+	quiet    bool
+}
+
+func devCommand() *cobra.Command {
+	var f devFlags
+	cmd := &cobra.Command{
+		Use:   "dev",
+		Short: "Run two locations, three nodes each, on this machine",
+		Example: `  antipode dev
+  antipode dev --data /tmp/antipode --port-base 20000
+  antipode dev --accounts "photos:BASE64KEY,mail:BASE64KEY"`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runDev(cmd.OutOrStdout(), f) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.data, "data", "./antipode-data", "folder of everything that is kept")
+	flags.StringVar(&f.host, "host", "127.0.0.1", "address to listen on")
+	flags.IntVar(&f.portBase, "port-base", 10000, "first port: blob N, queue N+1, table N+2, admin N+80; locations at N+1000 and N+2000")
+	flags.StringVar(&f.accounts, "accounts", os.Getenv(accountsEnv), "accounts as name:key,name:key (also "+accountsEnv+"); default the development account")
+	flags.StringVar(&f.logLevel, "log-level", "warn", "debug, info, warn or error")
+	flags.BoolVar(&f.quiet, "quiet", false, "print nothing but errors")
+	return cmd
+}
+
+func runDev(out io.Writer, f devFlags) error {
+	list, err := parseAccounts(f.accounts)
+	if err != nil {
+		return err
+	}
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(f.logLevel)); err != nil {
+		return fmt.Errorf("--log-level %s: want debug, info, warn or error", f.logLevel)
+	}
+	if f.portBase < 1 || f.portBase > dev.PortBaseMax {
+		return fmt.Errorf("--port-base %d: want 1 to %d, so that the second location's ports fit", f.portBase, dev.PortBaseMax)
+	}
+	if f.quiet {
+		out = io.Discard
+	}
+	warnOpenHost(f.host, list)
+	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	folder, err := openFolder(f.data)
+	if err != nil {
+		return err
+	}
+	ctx := untilSignal(out)
+	c, err := dev.Start(dev.ClusterOptions{Dir: f.data, Host: f.host, PortBase: f.portBase, Logger: logger})
+	if err != nil {
+		return errors.Join(err, folder.Close())
+	}
+	err = prepare(ctx, out, c, f, list)
+	if err == nil {
+		<-ctx.Done()
+	}
+	if ctx.Err() != nil {
+		err = nil // Stopped while it was still starting.
+	}
+	return errors.Join(err, c.Close(), folder.Close())
+}
+
+// untilSignal returns a context that ends with the first SIGINT or SIGTERM. A second
+// one ends the process at once, which is safe: what was acknowledged is in the logs.
+func untilSignal(out io.Writer) context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	go func() {
+		<-signals
+		fmt.Fprintln(out, "Stopping: draining requests. Once more to exit at once.")
+		cancel()
+		<-signals
+		os.Exit(1)
+	}()
+	return ctx
+}
+
+// prepare makes the accounts, waits until their statistics are live, and says how to
+// go on.
+func prepare(ctx context.Context, out io.Writer, c *dev.Cluster, f devFlags, list []account) error {
+	ctx, cancel := context.WithTimeout(ctx, startWait)
+	defer cancel()
+	for _, a := range list {
+		if err := c.EnsureAccount(ctx, dev.North, a.name, a.key, a.key); err != nil {
+			return fmt.Errorf("make account %s: %w", a.name, err)
+		}
+	}
+	for _, a := range list {
+		if err := c.WaitLive(ctx, a.name); err != nil {
+			return err
+		}
+	}
+	first := list[0]
+	info, err := c.AccountInfo(ctx, first.name)
+	if err != nil {
+		return err
+	}
+	keys := wire.Keys{Name: first.name, Key1: base64.StdEncoding.EncodeToString(first.key)}
+	fmt.Fprintf(out, `Antipode runs: %s (primary) and %s (secondary), three nodes each, data in %s.
+
+Connection string:
+  %s
+
+Next:
+  antipodectl status --watch     how far the secondary is
+  antipodectl link cut           cut the link: Last Sync Time stands still
+  antipodectl link heal
+  README.md has a tour of five minutes. Ctrl-C stops.
+`, dev.North, dev.South, f.data, wire.ConnectionString(info, keys))
+	return nil
+}
+
+// account is one of --accounts.
+type account struct {
+	name geo.Account
+	key  []byte
+}
+
+// parseAccounts reads name:key,name:key; empty means the development account.
+func parseAccounts(text string) ([]account, error) {
+	if text == "" {
+		text = devAccount + ":" + devKey
+	}
+	var out []account
+	for _, part := range strings.Split(text, ",") {
+		name, key, ok := strings.Cut(strings.TrimSpace(part), ":")
+		decoded, err := base64.StdEncoding.DecodeString(key)
+		switch {
+		case !ok || !geo.Account(name).Valid():
+			return nil, fmt.Errorf("--accounts: %q is not name:key with a name of 3 to 24 lower-case letters and digits", part)
+		case err != nil || len(decoded) == 0:
+			return nil, fmt.Errorf("--accounts: the key of %s is not base64", name)
+		}
+		out = append(out, account{geo.Account(name), decoded})
+	}
+	return out, nil
+}
+
+// warnOpenHost says loudly that anybody can read and write where the key is public.
+func warnOpenHost(host string, list []account) {
+	ip := net.ParseIP(host)
+	if host == "localhost" || ip != nil && ip.IsLoopback() {
+		return
+	}
+	for _, a := range list {
+		if base64.StdEncoding.EncodeToString(a.key) == devKey {
+			fmt.Fprintf(os.Stderr, "WARNING: listening on %s with the well-known development key of %s:\n"+
+				"WARNING: everybody who reaches this machine can read and write everything. Use --accounts.\n", host, a.name)
+		}
+	}
+}

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// dataFormat is what the VERSION file of a data folder holds.
+const dataFormat = "antipode data 1"
+
+// folder is a locked data folder.
+type folder struct{ lock *os.File }
+
+// openFolder makes the folder if missing, locks it, and checks its format version.
+func openFolder(dir string) (*folder, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("cannot make the data folder %s: %w; choose another with --data", dir, err)
+	}
+	lock, err := os.OpenFile(filepath.Join(dir, "LOCK"), os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("cannot write to the data folder %s: %w; choose another with --data", dir, err)
+	}
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		_ = lock.Close()
+		return nil, fmt.Errorf("the data folder %s is in use by another antipode; stop it, or choose another with --data", dir)
+	}
+	f := &folder{lock}
+	if err := checkFormat(dir); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// checkFormat reads VERSION, or writes it into a new folder.
+func checkFormat(dir string) error {
+	path := filepath.Join(dir, "VERSION")
+	have, err := os.ReadFile(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return writeDurable(path, dataFormat+"\n")
+	case err != nil:
+		return err
+	case strings.TrimSpace(string(have)) != dataFormat:
+		return fmt.Errorf("the data folder %s has format %q, this antipode reads %q; use the version that wrote it, or another folder with --data",
+			dir, strings.TrimSpace(string(have)), dataFormat)
+	}
+	return nil
+}
+
+// writeDurable writes a small file so that a crash leaves it whole or absent.
+func writeDurable(path, text string) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	dir, openErr := os.Open(filepath.Dir(path))
+	if err = errors.Join(err, openErr); err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}
+
+// Close unlocks the folder.
+func (f *folder) Close() error { return f.lock.Close() }

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"antipode/client/admin"
+	"antipode/geo"
+)
+
+func (t *tool) accountCommand() *cobra.Command {
+	c := group(&cobra.Command{
+		Use:   "account",
+		Short: "Create, list and show accounts",
+		Example: `  antipodectl account create pictures --location southcentralus
+  antipodectl account show pictures`,
+	})
+	c.AddCommand(t.accountCreate(), t.accountList(), t.accountShow(), t.accountKeys())
+	return c
+}
+
+func (t *tool) accountCreate() *cobra.Command {
+	var in admin.NewAccount
+	var location string
+	c := &cobra.Command{
+		Use:   "create NAME --location LOCATION",
+		Short: "Make an account",
+		Long: `create makes a read-access geo-redundant account. LOCATION becomes its primary,
+the other location its secondary. Keys that are not given are made by the server.
+It returns when both locations serve the account; a name is unique across them.`,
+		Example: `  antipodectl account create pictures --location northcentralus
+  antipodectl account create backwards --location southcentralus --key1 "$(head -c 64 /dev/urandom | base64 -w 0)"`,
+		Args: exactly("NAME"),
+		RunE: operation(func(cmd *cobra.Command, args []string) error {
+			if location == "" {
+				return usageError{fmt.Errorf("%s needs --location LOCATION, which becomes the primary", cmd.CommandPath())}
+			}
+			in.Name, in.Location = geo.Account(args[0]), geo.Location(location)
+			a, err := t.client.CreateAccount(cmd.Context(), in)
+			if err != nil {
+				return err
+			}
+			return t.print(a, func(w io.Writer) {
+				_, _ = fmt.Fprintf(w, "created account %s: %s, primary %s, secondary %s\n",
+					a.Name, a.Redundancy, a.Primary, orDash(string(a.Secondary)))
+				_, _ = fmt.Fprintf(w, "its connection string: antipodectl account show %s\n", a.Name)
+			})
+		}),
+	}
+	c.Flags().StringVar(&location, "location", "", "`LOCATION` that becomes the primary")
+	c.Flags().StringVar(&in.Key1, "key1", "", "first `KEY`, in base64")
+	c.Flags().StringVar(&in.Key2, "key2", "", "second `KEY`, in base64")
+	return c
+}
+
+func (t *tool) accountList() *cobra.Command {
+	return &cobra.Command{
+		Use:     "list",
+		Short:   "List the accounts",
+		Example: `  antipodectl account list`,
+		Args:    exactly(),
+		RunE: operation(func(cmd *cobra.Command, _ []string) error {
+			all, err := t.client.Accounts(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return t.print(admin.AccountList{Accounts: all}, func(w io.Writer) {
+				rows := [][]string{{"ACCOUNT", "REDUNDANCY", "PRIMARY", "SECONDARY", "EPOCH"}}
+				for _, a := range all {
+					rows = append(rows, []string{
+						string(a.Name), a.Redundancy, string(a.Primary), orDash(string(a.Secondary)), a.Epoch.String(),
+					})
+				}
+				table(w, rows)
+			})
+		}),
+	}
+}
+
+// shown is the JSON of account show.
+type shown struct {
+	admin.AccountInfo
+	ConnectionString string `json:"connection_string"`
+}
+
+func (t *tool) accountShow() *cobra.Command {
+	return &cobra.Command{
+		Use:   "show NAME",
+		Short: "Show an account, its endpoints and its connection string",
+		Long: `show prints an account with its endpoints and the connection string that the
+official SDKs and tools take. The string holds the first key: treat it as a secret.`,
+		Example: `  antipodectl account show devstoreaccount1
+  export AZURE_STORAGE_CONNECTION_STRING="$(antipodectl account show devstoreaccount1 -o json | jq -r .connection_string)"`,
+		Args: exactly("NAME"),
+		RunE: operation(func(cmd *cobra.Command, args []string) error {
+			a, err := t.client.Account(cmd.Context(), geo.Account(args[0]))
+			if err != nil {
+				return err
+			}
+			k, err := t.client.Keys(cmd.Context(), a.Name)
+			if err != nil {
+				return err
+			}
+			doc := shown{a, admin.ConnectionString(a, k)}
+			return t.print(doc, func(w io.Writer) { writeAccount(w, doc) })
+		}),
+	}
+}
+
+func writeAccount(w io.Writer, a shown) {
+	table(w, [][]string{
+		{"account", string(a.Name)},
+		{"redundancy", a.Redundancy},
+		{"primary", string(a.Primary)},
+		{"secondary", orDash(string(a.Secondary))},
+		{"epoch", a.Epoch.String()},
+	})
+	_, _ = fmt.Fprintln(w)
+	rows := [][]string{{"SERVICE", "PRIMARY ENDPOINT", "SECONDARY ENDPOINT"}}
+	for _, e := range a.Endpoints {
+		rows = append(rows, []string{e.Service, e.Primary, orDash(e.Secondary)})
+	}
+	table(w, rows)
+	_, _ = fmt.Fprintf(w, "\nconnection string:\n%s\n", a.ConnectionString)
+}
+
+func (t *tool) accountKeys() *cobra.Command {
+	return &cobra.Command{
+		Use:     "keys NAME",
+		Short:   "Print an account's keys",
+		Long:    `keys prints both keys of an account, in base64. Whoever holds one may do anything with it.`,
+		Example: `  antipodectl account keys devstoreaccount1`,
+		Args:    exactly("NAME"),
+		RunE: operation(func(cmd *cobra.Command, args []string) error {
+			k, err := t.client.Keys(cmd.Context(), geo.Account(args[0]))
+			if err != nil {
+				return err
+			}
+			return t.print(k, func(w io.Writer) {
+				table(w, [][]string{{"key1", k.Key1}, {"key2", k.Key2}})
+			})
+		}),
+	}
+}

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"antipode/client/admin"
+	"antipode/geo"
+)
+
+func (t *tool) nodeCommand() *cobra.Command {
+	c := group(&cobra.Command{
+		Use:   "node",
+		Short: "Stop and start nodes (development)",
+		Example: `  antipodectl node stop northcentralus-2
+  antipodectl node start northcentralus-2`,
+	})
+	c.AddCommand(
+		t.switchCommand("stop NODE", "NODE", "Stop a node; its ranges go on with two replicas",
+			"  antipodectl node stop northcentralus-2", t.stopNode),
+		t.switchCommand("start NODE", "NODE", "Start a stopped or failed node",
+			"  antipodectl node start northcentralus-2", t.startNode),
+	)
+	return c
+}
+
+func (t *tool) stopNode(ctx context.Context, name string) (admin.Changed, error) {
+	return t.client.StopNode(ctx, name)
+}
+
+func (t *tool) startNode(ctx context.Context, name string) (admin.Changed, error) {
+	return t.client.StartNode(ctx, name)
+}
+
+func (t *tool) locationCommand() *cobra.Command {
+	c := group(&cobra.Command{
+		Use:   "location",
+		Short: "Stop and start locations (development)",
+		Example: `  antipodectl location stop northcentralus
+  antipodectl location start northcentralus`,
+	})
+	c.AddCommand(
+		t.switchCommand("stop LOCATION", "LOCATION", "Stop a location; the other one goes on serving reads",
+			"  antipodectl location stop northcentralus", t.stopLocation),
+		t.switchCommand("start LOCATION", "LOCATION", "Start a stopped location",
+			"  antipodectl location start northcentralus", t.startLocation),
+	)
+	return c
+}
+
+func (t *tool) stopLocation(ctx context.Context, name string) (admin.Changed, error) {
+	return t.client.StopLocation(ctx, geo.Location(name))
+}
+
+func (t *tool) startLocation(ctx context.Context, name string) (admin.Changed, error) {
+	return t.client.StartLocation(ctx, geo.Location(name))
+}
+
+// switchCommand starts or stops the thing its one argument names.
+func (t *tool) switchCommand(
+	use, arg, short, example string, act func(context.Context, string) (admin.Changed, error),
+) *cobra.Command {
+	return &cobra.Command{
+		Use: use, Short: short, Example: example,
+		Args: exactly(arg),
+		RunE: operation(func(cmd *cobra.Command, args []string) error {
+			c, err := act(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			return t.print(c, func(w io.Writer) { _, _ = fmt.Fprintf(w, "%s is %s\n", c.Name, c.State) })
+		}),
+	}
+}
+
+func (t *tool) linkCommand() *cobra.Command {
+	c := group(&cobra.Command{
+		Use:   "link",
+		Short: "Cut, heal and delay the link between the locations (development)",
+		Example: `  antipodectl link cut
+  antipodectl link delay 5s
+  antipodectl link heal`,
+	})
+	c.AddCommand(
+		&cobra.Command{
+			Use: "cut", Short: "Let nothing pass between the locations",
+			Example: `  antipodectl link cut`,
+			Args:    exactly(),
+			RunE: operation(func(cmd *cobra.Command, _ []string) error {
+				return t.printLink(t.client.CutLink(cmd.Context()))
+			}),
+		},
+		&cobra.Command{
+			Use: "heal", Short: "End a cut or a delay",
+			Example: `  antipodectl link heal`,
+			Args:    exactly(),
+			RunE: operation(func(cmd *cobra.Command, _ []string) error {
+				return t.printLink(t.client.HealLink(cmd.Context()))
+			}),
+		},
+		&cobra.Command{
+			Use: "delay DURATION", Short: "Hold back all that passes between the locations; ends a cut",
+			Example: `  antipodectl link delay 5s
+  antipodectl link delay 250ms`,
+			Args: exactly("DURATION"),
+			RunE: operation(func(cmd *cobra.Command, args []string) error {
+				d, err := time.ParseDuration(args[0])
+				if err != nil || d <= 0 {
+					return usageError{fmt.Errorf("%q is no delay: give one such as 5s or 250ms", args[0])}
+				}
+				return t.printLink(t.client.DelayLink(cmd.Context(), d))
+			}),
+		},
+	)
+	return c
+}
+
+func (t *tool) printLink(l admin.Link, err error) error {
+	if err != nil {
+		return err
+	}
+	return t.print(l, func(w io.Writer) { _, _ = fmt.Fprintf(w, "link is %s\n", link(l)) })
+}

@@ -1,0 +1,21 @@
+// Command antipodectl shows how an Antipode deployment does and operates it,
+// through its admin ports. docs/admin.md describes them.
+//
+// Exit codes: 0 the operation was done, 1 it failed or its outcome is unknown (one
+// line on stderr says what happened, to what, and what to do), 2 the command line
+// was wrong and nothing was tried.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}

@@ -1,0 +1,293 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"antipode/client/admin"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write the golden files; then read the diff")
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// statusDocument is the golden of api/admin: what a real port answers.
+const statusDocument = "../../api/admin/testdata/status.golden.json"
+
+// port is an admin port with canned answers.
+func port(t *testing.T) *httptest.Server {
+	t.Helper()
+	status, err := os.ReadFile(statusDocument)
+	require.NoError(t, err)
+	mux := http.NewServeMux()
+	answer := func(pattern string, status int, doc any) {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(status)
+			_ = json.NewEncoder(w).Encode(doc)
+		})
+	}
+	account := admin.AccountInfo{
+		Account: admin.Account{
+			Name: "pictures", Redundancy: "RA-GRS", Primary: "southcentralus", Secondary: "northcentralus",
+			Epoch: admin.Epoch{Number: 1, Location: "southcentralus"},
+		},
+		Endpoints: []admin.Endpoint{
+			{Service: "blob", Primary: "http://127.0.0.1:10000/pictures", Secondary: "http://127.0.0.1:10000/pictures-secondary"},
+			{Service: "table", Primary: "http://127.0.0.1:10002/pictures", Secondary: "http://127.0.0.1:10002/pictures-secondary"},
+		},
+	}
+	local := admin.AccountInfo{Account: admin.Account{
+		Name: "abc", Redundancy: "LRS", Primary: "northcentralus", Epoch: admin.Epoch{Number: 12, Location: "northcentralus"},
+	}}
+	mux.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(status) })
+	answer("GET /v1/accounts", 200, admin.AccountList{Accounts: []admin.AccountInfo{local, account}})
+	answer("GET /v1/accounts/pictures", 200, account)
+	answer("GET /v1/accounts/pictures/keys", 200, admin.Keys{Name: "pictures", Key1: "a2V5MQ==", Key2: "a2V5Mg=="})
+	mux.HandleFunc("POST /v1/accounts", func(w http.ResponseWriter, r *http.Request) {
+		b, _ := io.ReadAll(r.Body)
+		if want := `{"name":"pictures","location":"southcentralus","key1":"a2V5MQ=="}`; string(b) != want {
+			http.Error(w, "got "+string(b), http.StatusTeapot)
+			return
+		}
+		w.WriteHeader(http.StatusCreated)
+		_ = json.NewEncoder(w).Encode(account)
+	})
+	answer("POST /v1/nodes/northcentralus-2/stop", 200, admin.Changed{Name: "northcentralus-2", State: admin.Stopped})
+	answer("POST /v1/nodes/northcentralus-2/start", 409, admin.ErrorDocument{Error: admin.Error{
+		Code: "NodeRunning", Message: "could not start node northcentralus-2: it runs already, nothing is to do",
+	}})
+	answer("POST /v1/locations/northcentralus/stop", 200, admin.Changed{Name: "northcentralus", State: admin.Stopped})
+	answer("POST /v1/locations/northcentralus/start", 200, admin.Changed{Name: "northcentralus", State: admin.Running})
+	answer("POST /v1/link/cut", 200, admin.Link{State: admin.LinkCut})
+	answer("POST /v1/link/heal", 200, admin.Link{State: admin.LinkUp})
+	answer("POST /v1/link/delay", 200, admin.Link{State: admin.LinkDelayed, DelaySeconds: 5})
+	srv := httptest.NewServer(mux)
+	t.Cleanup(srv.Close)
+	return srv
+}
+
+// ctl runs a command line with url in the environment.
+func ctl(url string, args ...string) (code int, out, errOut string) {
+	var o, e bytes.Buffer
+	env := func(name string) string { return map[string]string{adminEnv: url}[name] }
+	code = run(context.Background(), args, env, &o, &e)
+	return code, o.String(), e.String()
+}
+
+// TestGolden freezes what every command prints and its exit code: scripts and the
+// README's tour stand on it.
+func TestGolden(t *testing.T) {
+	srv := port(t)
+	for name, line := range map[string]string{
+		"status":              "status",
+		"account-create":      "account create pictures --location southcentralus --key1 a2V5MQ==",
+		"account-create-json": "account create pictures --location southcentralus --key1 a2V5MQ== -o json",
+		"account-list":        "account list",
+		"account-list-json":   "account list --output json",
+		"account-show":        "account show pictures",
+		"account-show-json":   "account show pictures --output json",
+		"account-keys":        "account keys pictures",
+		"account-missing":     "account show nobody",
+		"node-stop":           "node stop northcentralus-2",
+		"node-stop-json":      "node stop northcentralus-2 --output json",
+		"node-start-refused":  "node start northcentralus-2",
+		"location-stop":       "location stop northcentralus",
+		"location-start":      "location start northcentralus",
+		"link-cut":            "link cut",
+		"link-heal":           "link heal",
+		"link-delay":          "link delay 5s",
+		"help":                "",
+		"help-status":         "status --help",
+		"help-account-create": "help account create",
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, out, errOut := ctl(srv.URL, strings.Fields(line)...)
+			got := fmt.Sprintf("$ antipodectl %s\n%s", line, out)
+			if errOut != "" {
+				got += "--- stderr\n" + strings.ReplaceAll(errOut, srv.URL, "http://ADMIN")
+			}
+			got += fmt.Sprintf("--- exit %d\n", code)
+			file := filepath.Join("testdata", name+".golden")
+			if *rewrite {
+				require.NoError(t, os.WriteFile(file, []byte(got), 0o644))
+			}
+			want, err := os.ReadFile(file)
+			require.NoError(t, err)
+			require.Equal(t, string(want), got)
+		})
+	}
+}
+
+// TestStatusJSON: the JSON of status is the server's document, byte for byte.
+func TestStatusJSON(t *testing.T) {
+	want, err := os.ReadFile(statusDocument)
+	require.NoError(t, err)
+	code, out, errOut := ctl(port(t).URL, "status", "--output", "json")
+	require.Equal(t, exitOK, code)
+	require.Equal(t, string(want), out)
+	require.Empty(t, errOut)
+}
+
+// TestUsage: a wrong command line is told in one line, exits 2, and nothing is
+// sent: the server fails the test when it is called.
+func TestUsage(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		t.Errorf("called: %s %s", r.Method, r.URL)
+	}))
+	defer srv.Close()
+	for line, says := range map[string]string{
+		"nonsense":                            `antipodectl has no command "nonsense"`,
+		"status now":                          `antipodectl status does not take "now"`,
+		"status --wat":                        "unknown flag: --wat",
+		"status --output yaml":                `--output is text or json, not "yaml"`,
+		"status --watch --interval 1ms":       "--interval is at least 100ms",
+		"status --watch --interval soon":      "invalid argument",
+		"status --interval 1s":                "--interval goes with --watch",
+		"status --admin 127.0.0.1:10080":      `"127.0.0.1:10080" is no admin URL`,
+		"account nonsense":                    `antipodectl account has no command "nonsense"`,
+		"account create":                      "needs NAME",
+		"account create pictures":             "needs --location LOCATION",
+		"account create a b --location x":     `does not take "b"`,
+		"account show":                        "needs NAME",
+		"account keys":                        "needs NAME",
+		"node stop":                           "needs NODE",
+		"node restart x":                      `has no command "restart"`,
+		"location stop":                       "needs LOCATION",
+		"link delay":                          "needs DURATION",
+		"link delay 5":                        `"5" is no delay`,
+		"link delay 0s":                       `"0s" is no delay`,
+		"link cut now":                        `does not take "now"`,
+		"link nonsense":                       `has no command "nonsense"`,
+		"account create pictures --location=": "needs --location LOCATION",
+		"account create pictures --location a --key3 x": "unknown flag: --key3",
+	} {
+		code, out, errOut := ctl(srv.URL, strings.Fields(line)...)
+		require.Equal(t, exitUsage, code, line)
+		require.Empty(t, out, line)
+		require.Contains(t, errOut, says, line)
+		require.Contains(t, errOut, "--help shows how", line)
+		require.Equal(t, 1, strings.Count(errOut, "\n"), errOut)
+	}
+}
+
+// TestServerDown: one line names the URL and how to start a server; exit 1.
+func TestServerDown(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	url := "http://" + l.Addr().String()
+	require.NoError(t, l.Close())
+	for _, line := range []string{"status", "status --watch", "account list", "link cut", "node stop northcentralus-1"} {
+		code, out, errOut := ctl(url, strings.Fields(line)...)
+		require.Equal(t, exitFailed, code, line)
+		require.Empty(t, out, line)
+		require.Equal(t, "antipodectl: no server answers at "+url+
+			": start one with `make run`, or name another with --admin URL or ANTIPODE_ADMIN\n", errOut)
+	}
+}
+
+// TestWhichServer: --admin wins over the environment, which wins over the default.
+func TestWhichServer(t *testing.T) {
+	srv := port(t)
+	code, _, _ := ctl("http://127.0.0.1:1", "status", "--admin", srv.URL)
+	require.Equal(t, exitOK, code)
+	tl := newTool(func(string) string { return "" }, io.Discard, io.Discard)
+	tl.output = "text"
+	require.NoError(t, tl.prepare())
+	require.Equal(t, "http://127.0.0.1:10080", tl.client.URL())
+}
+
+// TestWatch: a watch goes on while the server is away, and ends well when the user
+// interrupts it.
+func TestWatch(t *testing.T) {
+	status, err := os.ReadFile(statusDocument)
+	require.NoError(t, err)
+	looks := 0
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if looks++; looks == 2 {
+			http.Error(w, "away", http.StatusBadGateway)
+			return
+		}
+		_, _ = w.Write(status)
+	}))
+	defer srv.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var out, errOut bytes.Buffer
+	tl := newTool(func(string) string { return srv.URL }, &out, &errOut)
+	var waits []time.Duration
+	tl.after = func(d time.Duration) <-chan time.Time {
+		if waits = append(waits, d); len(waits) == 3 {
+			cancel()
+			return nil
+		}
+		c := make(chan time.Time, 1)
+		c <- time.Time{}
+		return c
+	}
+	require.Equal(t, exitOK, tl.run(ctx, []string{"status", "--watch", "--interval", "2s", "-o", "json"}))
+	require.Equal(t, string(status)+string(status), out.String())
+	require.Equal(t, 1, strings.Count(errOut.String(), "\n"))
+	require.Contains(t, errOut.String(), "502 Bad Gateway")
+	require.Equal(t, []time.Duration{2 * time.Second, 2 * time.Second, 2 * time.Second}, waits)
+}
+
+// TestOtherVersion: a document of another version is not shown as if understood;
+// as JSON it passes.
+func TestOtherVersion(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"version":2}`)
+	}))
+	defer srv.Close()
+	code, out, errOut := ctl(srv.URL, "status")
+	require.Equal(t, exitFailed, code)
+	require.Empty(t, out)
+	require.Contains(t, errOut, "speaks status version 2")
+	code, out, _ = ctl(srv.URL, "status", "-o", "json")
+	require.Equal(t, exitOK, code)
+	require.JSONEq(t, `{"version":2}`, out)
+}
+
+// TestEveryCommandHasHelp: each command has a short text and examples.
+func TestEveryCommandHasHelp(t *testing.T) {
+	var walk func(c *cobra.Command)
+	walk = func(c *cobra.Command) {
+		require.NotEmpty(t, c.Short, c.CommandPath())
+		require.Contains(t, c.Example, "antipodectl", c.CommandPath())
+		for _, s := range c.Commands() {
+			walk(s)
+		}
+	}
+	walk(newTool(os.Getenv, io.Discard, io.Discard).root())
+}
+
+// TestFigures: a lag is never shown smaller, nor a Last Sync Time later, than it is.
+func TestFigures(t *testing.T) {
+	for seconds, want := range map[float64]string{
+		0: "0.000s", 0.213: "0.213s", 0.2131: "0.214s", 5: "5.000s", 59.9999: "60.000s",
+		60: "1m0s", 75.2: "1m16s", 7200: "2h0m0s", 1e12: "1e+12s",
+	} {
+		require.Equal(t, want, span(seconds))
+	}
+	for bytes, want := range map[uint64]string{
+		0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 3456: "3.4 KiB", 5 << 30: "5.0 GiB", 1<<64 - 1: "16.0 EiB",
+	} {
+		require.Equal(t, want, size(bytes))
+	}
+	require.Equal(t, "2026-11-21T15:04:05.999Z", instant(admin.Time{Time: time.Date(2026, 11, 21, 15, 4, 5, 999_999_900, time.UTC)}))
+}

@@ -1,0 +1,201 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"antipode/client/admin"
+)
+
+const (
+	exitOK     = 0
+	exitFailed = 1
+	exitUsage  = 2
+
+	adminEnv     = "ANTIPODE_ADMIN"
+	adminDefault = "http://127.0.0.1:10080"
+)
+
+// tool is one run of antipodectl.
+type tool struct {
+	getenv func(string) string
+	out    io.Writer
+	errOut io.Writer
+	// after is time.After, for tests.
+	after func(time.Duration) <-chan time.Time
+
+	adminURL string
+	output   string
+	client   *admin.Client
+}
+
+// usageError is a command line that cannot be carried out. Cobra's own errors are
+// usage errors too.
+type usageError struct{ error }
+
+// failure is an operation that was tried.
+type failure struct{ error }
+
+// run carries out one command line and returns the exit code.
+func run(ctx context.Context, args []string, getenv func(string) string, out, errOut io.Writer) int {
+	return newTool(getenv, out, errOut).run(ctx, args)
+}
+
+func newTool(getenv func(string) string, out, errOut io.Writer) *tool {
+	return &tool{getenv: getenv, out: out, errOut: errOut, after: time.After}
+}
+
+func (t *tool) run(ctx context.Context, args []string) int {
+	root := t.root()
+	root.SetArgs(args)
+	root.SetOut(t.out)
+	root.SetErr(t.errOut)
+	cmd, err := root.ExecuteContextC(ctx)
+	var f failure
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &f):
+		t.complain(f.error)
+		return exitFailed
+	}
+	t.complain(fmt.Errorf("%w (%s --help shows how)", err, cmd.CommandPath()))
+	return exitUsage
+}
+
+// complain writes one line.
+func (t *tool) complain(err error) {
+	_, _ = fmt.Fprintln(t.errOut, "antipodectl: "+t.explain(err))
+}
+
+func (t *tool) explain(err error) string {
+	var msg string
+	switch {
+	case errors.Is(err, admin.ErrUnreachable):
+		msg = fmt.Sprintf("no server answers at %s: start one with `make run`, or name another with --admin URL or %s",
+			t.client.URL(), adminEnv)
+	case errors.Is(err, context.Canceled):
+		msg = "interrupted: the operation may have been done, look at antipodectl status"
+	default:
+		msg = err.Error()
+	}
+	return strings.Join(strings.Fields(msg), " ")
+}
+
+func (t *tool) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "antipodectl",
+		Short: "Show and operate an Antipode deployment",
+		Long: `antipodectl shows how an Antipode deployment does, makes accounts, and breaks
+things on purpose: it stops nodes and locations and cuts the link between them.
+
+It talks to an admin port: --admin, else the environment's ` + adminEnv + `, else
+` + adminDefault + `.
+
+Exit codes: 0 done, 1 failed (one line on stderr says why), 2 wrong command line.`,
+		Example: `  antipodectl status
+  antipodectl status --watch
+  antipodectl account create pictures --location southcentralus
+  antipodectl node stop northcentralus-2
+  antipodectl link cut`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		PersistentPreRunE: func(*cobra.Command, []string) error {
+			return t.prepare()
+		},
+	}
+	f := root.PersistentFlags()
+	f.StringVar(&t.adminURL, "admin", "", "admin port `URL` (default $"+adminEnv+" or "+adminDefault+")")
+	f.StringVarP(&t.output, "output", "o", "text", "`FORM` of the output: text or json")
+	root.CompletionOptions.HiddenDefaultCmd = true
+	group(root)
+	root.AddCommand(t.statusCommand(), t.accountCommand(), t.nodeCommand(), t.locationCommand(), t.linkCommand())
+	return root
+}
+
+// prepare checks the common flags and makes the client.
+func (t *tool) prepare() error {
+	if t.output != "text" && t.output != "json" {
+		return usageError{fmt.Errorf("--output is text or json, not %q", t.output)}
+	}
+	url := t.adminURL
+	if url == "" {
+		url = t.getenv(adminEnv)
+	}
+	if url == "" {
+		url = adminDefault
+	}
+	c, err := admin.New(url, nil)
+	if err != nil {
+		return usageError{err}
+	}
+	t.client = c
+	return nil
+}
+
+// group makes a command that only holds others: alone it prints its help, with a
+// word it does not know it is a usage error.
+func group(c *cobra.Command) *cobra.Command {
+	c.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return usageError{fmt.Errorf("%s has no command %q", cmd.CommandPath(), args[0])}
+		}
+		return nil
+	}
+	c.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	return c
+}
+
+// operation marks what a command's work returns as a failure, unless it says
+// itself that the command line was wrong.
+func operation(f func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		err := f(cmd, args)
+		var u usageError
+		if err == nil || errors.As(err, &u) {
+			return err
+		}
+		return failure{err}
+	}
+}
+
+// exactly takes the named arguments, no more and no fewer.
+func exactly(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) < len(names):
+			return usageError{fmt.Errorf("%s needs %s", cmd.CommandPath(), strings.Join(names, " "))}
+		case len(args) > len(names):
+			return usageError{fmt.Errorf("%s does not take %q", cmd.CommandPath(), args[len(names)])}
+		}
+		return nil
+	}
+}
+
+// print writes doc as JSON, or what text writes.
+func (t *tool) print(doc any, text func(io.Writer)) error {
+	if t.output == "json" {
+		b, err := json.MarshalIndent(doc, "", "  ")
+		if err != nil {
+			return fmt.Errorf("encode the answer: %w", err)
+		}
+		return t.write(append(b, '\n'))
+	}
+	var b strings.Builder
+	text(&b)
+	return t.write([]byte(b.String()))
+}
+
+func (t *tool) write(b []byte) error {
+	if _, err := t.out.Write(b); err != nil {
+		return fmt.Errorf("could not write the output: %w", err)
+	}
+	return nil
+}

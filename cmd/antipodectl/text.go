@@ -1,0 +1,180 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"antipode/client/admin"
+)
+
+const unknown = "unknown"
+
+// table writes aligned columns; rows begin with their header.
+func table(w io.Writer, rows [][]string) {
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, r := range rows {
+		_, _ = fmt.Fprintln(tw, strings.Join(r, "\t"))
+	}
+	_ = tw.Flush() // The writers are string builders.
+}
+
+// writeStatus writes the status for people.
+func writeStatus(w io.Writer, s admin.Status) {
+	_, _ = fmt.Fprintf(w, "process  pid %d, up %s, since %s\n", s.Process.PID,
+		span(s.Process.UptimeSeconds), instant(s.Process.StartedAt))
+	_, _ = fmt.Fprintf(w, "link     %s\n", link(s.Link))
+	_, _ = fmt.Fprintf(w, "alarms   %s\n", alarms(s.Alarms))
+
+	locations := [][]string{{"LOCATION", "STATE", "ROLE"}}
+	nodes := [][]string{{"NODE", "STATE", "LEADS", "IN SYNC", "LOG", "REPLAYED AT START"}}
+	ranges := [][]string{{"RANGE OF", "ID", "SERVICE", "LEADER", "IN SYNC", "BACKLOG", "OLDEST"}}
+	for _, l := range s.Locations {
+		locations = append(locations, []string{string(l.Name), string(l.State), l.Role})
+		for _, n := range l.Nodes {
+			nodes = append(nodes, nodeRow(n))
+		}
+		for _, r := range l.Ranges {
+			ranges = append(ranges, rangeRow(string(l.Name), r))
+		}
+	}
+	for _, t := range [][][]string{locations, nodes, ranges} {
+		_, _ = fmt.Fprintln(w)
+		table(w, t)
+	}
+	_, _ = fmt.Fprintln(w)
+	writeSync(w, s.Accounts)
+}
+
+func nodeRow(n admin.Node) []string {
+	if len(n.Replicas) == 0 {
+		return []string{n.Name, string(n.State), "-", "-", "-", "-"}
+	}
+	var leads []string
+	var inSync int
+	var logBytes, replayed, logged uint64
+	for _, r := range n.Replicas {
+		if r.Leader {
+			leads = append(leads, r.Service)
+		}
+		if r.InSync {
+			inSync++
+		}
+		logBytes += r.LogBytes
+		replayed += r.ReplayedEntries
+		logged += r.LoggedEntriesAtStart
+	}
+	led := "-"
+	if len(leads) > 0 {
+		led = strings.Join(leads, ",")
+	}
+	return []string{
+		n.Name, string(n.State), led, fmt.Sprintf("%d of %d", inSync, len(n.Replicas)),
+		size(logBytes), fmt.Sprintf("%d of %d entries", replayed, logged),
+	}
+}
+
+func rangeRow(location string, r admin.Range) []string {
+	id := strconv.FormatUint(uint64(r.Range), 10)
+	v := r.LeaderView
+	if v == nil {
+		return []string{
+			location, id, r.Service, "none",
+			fmt.Sprintf("%s of %d", unknown, r.ConfiguredReplicas), unknown, unknown,
+		}
+	}
+	oldest := "-"
+	if v.BacklogRecords > 0 {
+		oldest = span(v.BacklogAgeSeconds)
+	}
+	return []string{
+		location, id, r.Service, v.Leader,
+		fmt.Sprintf("%d of %d", v.InSyncReplicas, r.ConfiguredReplicas),
+		fmt.Sprintf("%d records, %s", v.BacklogRecords, size(uint64(max(0, v.BacklogBytes)))), oldest,
+	}
+}
+
+// writeSync writes how far the secondaries are.
+func writeSync(w io.Writer, accounts []admin.AccountStatus) {
+	rows := [][]string{{"ACCOUNT", "PRIMARY", "SECONDARY", "SERVICE", "STATUS", "LAST SYNC TIME", "LAG", "STREAMS BEHIND"}}
+	for _, a := range accounts {
+		head := []string{string(a.Name), string(a.Primary), orDash(string(a.Secondary))}
+		for _, s := range a.Services {
+			last, lag := unknown, unknown
+			if !s.LastSyncTime.IsZero() {
+				last = instant(s.LastSyncTime)
+			}
+			if s.LagSeconds != nil {
+				lag = span(*s.LagSeconds)
+			}
+			rows = append(rows, append(slices.Clone(head), s.Service, string(s.Status), last, lag, strconv.Itoa(s.StreamsBehind)))
+		}
+		if len(a.Services) == 0 {
+			rows = append(rows, append(slices.Clone(head), "-", "-", "-", "-", "-"))
+		}
+	}
+	if len(accounts) == 0 {
+		_, _ = fmt.Fprintln(w, "no accounts: make one with antipodectl account create NAME --location LOCATION")
+		return
+	}
+	table(w, rows)
+}
+
+func link(l admin.Link) string {
+	if l.State == admin.LinkDelayed {
+		return fmt.Sprintf("delayed by %s", span(l.DelaySeconds))
+	}
+	return string(l.State)
+}
+
+func alarms(counts map[string]uint64) string {
+	var out []string
+	for _, reason := range slices.Sorted(maps.Keys(counts)) {
+		if counts[reason] > 0 {
+			out = append(out, fmt.Sprintf("%s %d", reason, counts[reason]))
+		}
+	}
+	if out == nil {
+		return "none"
+	}
+	return strings.Join(out, ", ")
+}
+
+// instant prints milliseconds, rounded down: a Last Sync Time must not gain.
+func instant(t admin.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+
+// span prints seconds, rounded up to what is shown: a lag must not shrink.
+func span(seconds float64) string {
+	switch {
+	case seconds < 60:
+		return strconv.FormatFloat(max(0, math.Ceil(seconds*1000-1e-6))/1000, 'f', 3, 64) + "s"
+	case seconds < float64(math.MaxInt64/int64(time.Second)):
+		return (time.Duration(math.Ceil(seconds)) * time.Second).String()
+	}
+	return strconv.FormatFloat(seconds, 'g', 4, 64) + "s"
+}
+
+func size(bytes uint64) string {
+	const unit = 1024
+	if bytes < unit {
+		return fmt.Sprintf("%d B", bytes)
+	}
+	v, i := float64(bytes)/unit, 0
+	for names := "KMGTPE"; v >= unit && i < len(names)-1; i++ {
+		v /= unit
+	}
+	return fmt.Sprintf("%.1f %ciB", v, "KMGTPE"[i])
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}

@@ -1,0 +1,314 @@
+package dev
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"antipode/api"
+	"antipode/api/accounts"
+	"antipode/api/admin"
+	"antipode/api/blobs"
+	"antipode/api/protocol"
+	"antipode/api/tables"
+	wire "antipode/client/admin"
+	"antipode/geo"
+	"antipode/internal/clock"
+	"antipode/metrics"
+	"antipode/replication/link"
+	"antipode/replication/receive"
+	"antipode/replication/stream"
+	"antipode/services/catalog"
+	"antipode/services/storageerr"
+	"antipode/stamp/engine"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Names of the two locations that a Cluster runs.
+const (
+	North geo.Location = "northcentralus"
+	South geo.Location = "southcentralus"
+)
+
+// nameRest is how long a table's or container's name rests after a deletion
+// (spec/table.md 9.2).
+const nameRest = 40 * time.Second
+
+// Caches and bounds of a laptop.
+const (
+	cacheBytes  = 128 << 20
+	filesMax    = 4096
+	streamBytes = 1 << 30
+)
+
+// ClusterOptions configures a Cluster.
+type ClusterOptions struct {
+	Dir      string
+	Host     string
+	PortBase int
+	Logger   *slog.Logger
+	// Tick of the nodes; zero means 100 ms. Tests shorten it.
+	Tick time.Duration
+}
+
+// Cluster is two locations in one process, with their front ends, the front door
+// and the admin ports. Methods may be called concurrently.
+type Cluster struct {
+	o         ClusterOptions
+	clock     clock.Clock
+	link      *link.Link
+	shared    *engine.Shared
+	locations map[geo.Location]*Location
+	ports     map[geo.Location]ports
+	door      ports
+	started   time.Time
+
+	registry *prometheus.Registry
+	requests *metrics.Requests
+	commits  *metrics.Commits
+	alarms   *metrics.Alarms
+
+	ids      *protocol.RequestIDs
+	outside  *front // front door and admin ports
+	forwards []*api.Forwarder
+
+	mu     sync.Mutex
+	fronts map[geo.Location]*front // of the locations that run
+}
+
+// order is the order in which locations are listed and started.
+func order() []geo.Location { return []geo.Location{North, South} }
+
+// Start opens the data folders, listens, and runs everything. Accounts are made
+// apart: see EnsureAccount.
+func Start(o ClusterOptions) (_ *Cluster, err error) {
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	c := &Cluster{
+		o: o, clock: clock.System{}, link: link.New(), shared: engine.NewShared(cacheBytes, filesMax),
+		locations: map[geo.Location]*Location{}, ports: map[geo.Location]ports{}, fronts: map[geo.Location]*front{},
+		door: ports{o.Host, o.PortBase}, registry: metrics.NewRegistry(),
+	}
+	c.started = c.clock.Now()
+	var seed [32]byte
+	if _, err := rand.Read(seed[:]); err != nil {
+		return nil, err
+	}
+	c.ids = protocol.NewRequestIDs(seed)
+	if err := c.metrics(); err != nil {
+		return nil, err
+	}
+	for i, name := range order() {
+		c.ports[name] = ports{o.Host, o.PortBase + (i+1)*locationStep}
+		c.locations[name] = c.location(i, name, uint64(seed[i])<<8|uint64(seed[i+8]))
+	}
+	Pair(c.locations[North], c.locations[South])
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, c.Close())
+		}
+	}()
+	if err := c.openOutside(); err != nil {
+		return nil, err
+	}
+	for _, name := range order() {
+		if err := c.startLocation(name); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+func (c *Cluster) location(i int, name geo.Location, seed uint64) *Location {
+	return NewLocation(LocationOptions{
+		Name: name, Other: order()[1-i], Parity: geo.Timestamp(i), Dir: c.o.Dir, Clock: c.clock,
+		Engine: engine.Options{Shared: c.shared, Logger: c.o.Logger}, Link: c.link, Seed: seed, Tick: c.o.Tick,
+		Bounds: stream.Bounds{BytesMax: streamBytes}, Logger: c.o.Logger,
+		OnCommit: func(r geo.RangeID, took time.Duration) { c.commits.Observe(name, geo.Service(r), took) },
+		OnAlarm:  func(reason string) { c.alarms.Add(name, reason, 1) },
+	})
+}
+
+func (c *Cluster) metrics() error {
+	var errs [4]error
+	c.requests, errs[0] = metrics.NewRequests(c.registry)
+	c.commits, errs[1] = metrics.NewCommits(c.registry)
+	c.alarms, errs[2] = metrics.NewAlarms(c.registry)
+	errs[3] = metrics.RegisterGauges(c.registry, samples{c})
+	for _, l := range order() {
+		for _, reason := range []string{
+			receive.AlarmGap, receive.AlarmFork, receive.AlarmChecksum, receive.AlarmEpoch, receive.AlarmIncarnation, receive.AlarmSilence,
+		} {
+			c.alarms.Add(l, reason, 0)
+		}
+	}
+	return errors.Join(errs[:]...)
+}
+
+// server builds the front end of a location, or the front door where name is empty.
+func (c *Cluster) server(name geo.Location) *api.Server {
+	var directory api.Directory = doorDirectory{c}
+	o := api.Options{Location: name, Clock: c.clock, IDs: c.ids, Logger: c.o.Logger}
+	from := "door"
+	if name != "" {
+		l := c.locations[name]
+		directory, from = l.Directory, string(name)
+		names := &catalog.Cache{}
+		o.Accounts = &accounts.Handler{Stats: l.Replication}
+		o.Tables = &tables.Handler{Stamp: l, Writer: l.Primary, NameRest: nameRest, Names: names}
+		o.Blobs = &blobs.Handler{}
+	}
+	o.Observe = func(s geo.Service, op string, status int, took time.Duration) {
+		if name != "" {
+			c.requests.Observe(name, s, op, status, took)
+		}
+	}
+	o.Directory = directory
+	// The door stands beside the locations; what goes from one location to the other
+	// passes the link.
+	dial := api.Dial(c.link.Dial)
+	if name == "" {
+		dial = directDial
+	}
+	o.Forward = api.NewForwarder(from, c.endpoint, dial)
+	c.forwards = append(c.forwards, o.Forward)
+	return api.NewServer(o)
+}
+
+func (c *Cluster) endpoint(l geo.Location, s geo.Service) (string, bool) {
+	p, ok := c.ports[l]
+	return p.of(s), ok
+}
+
+// doorDirectory asks whichever location runs.
+type doorDirectory struct{ c *Cluster }
+
+// Account implements api.Directory.
+func (d doorDirectory) Account(ctx context.Context, name geo.Account) (*catalog.Account, error) {
+	err := error(errStopped)
+	for _, l := range order() {
+		loc := d.c.locations[l]
+		if loc.Stamp() == nil {
+			continue
+		}
+		var a *catalog.Account
+		if a, err = loc.Directory.Account(ctx, name); err == nil || errors.Is(err, storageerr.AccountNotFound) {
+			return a, err
+		}
+	}
+	return nil, err
+}
+
+// openOutside listens on the front door and the admin ports, which stay up while
+// locations stop.
+func (c *Cluster) openOutside() (err error) {
+	door := c.server("")
+	ls := services(c.door, "front door", door.Handler)
+	ls = append(ls, listener{c.door.admin(), c.adminHandler(""), "admin"})
+	for _, l := range order() {
+		ls = append(ls, listener{c.ports[l].admin(), c.adminHandler(l), "admin of " + string(l)})
+	}
+	c.outside, err = openFront(ls, c.o.Logger)
+	return err
+}
+
+func (c *Cluster) adminHandler(l geo.Location) http.Handler {
+	return admin.Handler(control{c}, c.registry, admin.Options{Location: l, Log: c.o.Logger})
+}
+
+// startLocation starts a location and its front end.
+func (c *Cluster) startLocation(name geo.Location) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.fronts[name] != nil {
+		return fmt.Errorf("location %s runs already", name)
+	}
+	l := c.locations[name]
+	f, err := openFront(services(c.ports[name], string(name), c.server(name).Handler), c.o.Logger)
+	if err != nil {
+		return err
+	}
+	if err := l.Start(); err != nil {
+		return errors.Join(err, f.close())
+	}
+	c.fronts[name] = f
+	return nil
+}
+
+// stopLocation drains and stops a location's front end, then the location.
+func (c *Cluster) stopLocation(name geo.Location) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f := c.fronts[name]
+	if f == nil {
+		return fmt.Errorf("location %s is stopped", name)
+	}
+	delete(c.fronts, name)
+	return errors.Join(f.close(), c.locations[name].Stop())
+}
+
+// Close drains and stops everything. A restart on the same folder is safe.
+func (c *Cluster) Close() error {
+	var errs []error
+	if c.outside != nil {
+		errs = append(errs, c.outside.close())
+	}
+	for _, l := range order() {
+		c.mu.Lock()
+		running := c.fronts[l] != nil
+		c.mu.Unlock()
+		if running {
+			errs = append(errs, c.stopLocation(l))
+		}
+	}
+	c.link.Close()
+	for _, f := range c.forwards {
+		f.Close()
+	}
+	c.shared.Close()
+	return errors.Join(errs...)
+}
+
+// EnsureAccount makes an account whose primary is l unless it is there.
+func (c *Cluster) EnsureAccount(ctx context.Context, l geo.Location, name geo.Account, key1, key2 []byte) error {
+	loc := c.locations[l]
+	if loc == nil {
+		return fmt.Errorf("unknown location %q: want %s or %s", l, North, South)
+	}
+	if _, err := loc.Directory.Account(ctx, name); err == nil {
+		return nil
+	}
+	_, err := loc.Directory.Create(ctx, name, key1, key2)
+	return err
+}
+
+// WaitLive waits until the statistics of an account are live for every service.
+func (c *Cluster) WaitLive(ctx context.Context, name geo.Account) error {
+	for {
+		a, err := doorDirectory{c}.Account(ctx, name)
+		live := err == nil
+		for _, s := range geo.Services {
+			live = live && c.locations[a.Secondary].replication(a, s).Known()
+		}
+		if live {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("account %s is not live yet: %w", name, errors.Join(ctx.Err(), err))
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// AccountInfo describes an account and where it is reached.
+func (c *Cluster) AccountInfo(ctx context.Context, name geo.Account) (wire.AccountInfo, error) {
+	return control{c}.Account(ctx, name)
+}

@@ -1,0 +1,81 @@
+package metrics
+
+import (
+	"maps"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"antipode/geo"
+)
+
+// Alarms counts stream alarms, for the scrape and for the status document: one
+// count, so that the two agree.
+type Alarms struct {
+	desc *prometheus.Desc
+
+	mu     sync.Mutex
+	counts map[geo.Location]map[string]uint64 // Guarded by mu.
+}
+
+// NewAlarms registers antipode_stream_alarms_total.
+func NewAlarms(reg prometheus.Registerer) (*Alarms, error) {
+	a := &Alarms{
+		desc: prometheus.NewDesc(nameAlarms,
+			"Stream alarms the location raised since the process began, by reason.",
+			[]string{labelLocation, labelReason}, nil),
+		counts: map[geo.Location]map[string]uint64{},
+	}
+	return a, register(reg, alarmCollector{a})
+}
+
+// Add counts n alarms raised by a location. With n zero it makes the series, so
+// that the first alarm is seen as a rise; do it for every known reason at start.
+// The reason is a name out of the caller's own table.
+func (a *Alarms) Add(l geo.Location, reason string, n uint64) {
+	if a == nil {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.counts[l] == nil {
+		a.counts[l] = map[string]uint64{}
+	}
+	a.counts[l][reason] += n
+}
+
+// Counts returns a location's alarms by reason; the caller owns the map.
+func (a *Alarms) Counts(l geo.Location) map[string]uint64 {
+	out := map[string]uint64{}
+	if a != nil {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		maps.Copy(out, a.counts[l])
+	}
+	return out
+}
+
+// alarmCollector keeps the collector's methods out of Alarms.
+type alarmCollector struct{ a *Alarms }
+
+func (c alarmCollector) Describe(ch chan<- *prometheus.Desc) { ch <- c.a.desc }
+
+func (c alarmCollector) Collect(ch chan<- prometheus.Metric) {
+	for _, m := range c.metrics() {
+		ch <- m
+	}
+}
+
+// metrics is apart from Collect so that the lock is not held while a scrape waits.
+func (c alarmCollector) metrics() []prometheus.Metric {
+	c.a.mu.Lock()
+	defer c.a.mu.Unlock()
+	var out []prometheus.Metric
+	for l, reasons := range c.a.counts {
+		for reason, n := range reasons {
+			out = append(out, prometheus.MustNewConstMetric(
+				c.a.desc, prometheus.CounterValue, float64(n), string(l), reason))
+		}
+	}
+	return out
+}

@@ -1,0 +1,197 @@
+package metrics
+
+import (
+	"flag"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/prometheus/common/expfmt"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"antipode/geo"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write the golden files; then read the diff")
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	north = geo.Location("northcentralus")
+	south = geo.Location("southcentralus")
+)
+
+// world is a Source of what it holds.
+type world struct {
+	ranges     []RangeSample
+	sync, last []SyncSample
+}
+
+func (w *world) Ranges() []RangeSample       { return w.ranges }
+func (w *world) SyncTimes() []SyncSample     { return w.sync }
+func (w *world) LastSyncTimes() []SyncSample { return w.last }
+
+func instant(t *testing.T, s string) geo.Timestamp {
+	t.Helper()
+	v, err := time.Parse(time.RFC3339Nano, s)
+	require.NoError(t, err)
+	return geo.TimestampOf(v)
+}
+
+// full is a registry in which every metric has a series.
+func full(t *testing.T) (*prometheus.Registry, *world) {
+	t.Helper()
+	reg := prometheus.NewRegistry()
+	requests, err := NewRequests(reg)
+	require.NoError(t, err)
+	commits, err := NewCommits(reg)
+	require.NoError(t, err)
+	alarms, err := NewAlarms(reg)
+	require.NoError(t, err)
+	account := geo.Account("devstoreaccount1")
+	w := &world{
+		ranges: []RangeSample{
+			{north, geo.Catalog, 3, 0, 0, 0},
+			{north, geo.Table, 3, 12, 3456, 250 * time.Millisecond},
+			{south, geo.Table, 2, 0, 0, 0},
+		},
+		sync: []SyncSample{
+			{south, account, geo.Catalog, instant(t, "2026-11-21T15:04:05.9999999Z")},
+			{south, account, geo.Table, instant(t, "2026-11-21T15:04:05.1234567Z")},
+		},
+		last: []SyncSample{
+			{south, account, geo.Table, instant(t, "2026-11-21T15:04:05.1234567Z")},
+			{south, account, geo.Blob, 0},
+		},
+	}
+	require.NoError(t, RegisterGauges(reg, w))
+	requests.Observe(north, geo.Table, "InsertEntity", 201, 3*time.Millisecond)
+	requests.Observe(north, geo.Table, "InsertEntity", 201, 5*time.Millisecond)
+	requests.Observe(north, geo.Table, "InsertEntity", 409, time.Millisecond)
+	requests.Observe(south, geo.Table, "GetEntity", 200, 200*time.Microsecond)
+	commits.Observe(north, geo.Table, 2*time.Millisecond)
+	alarms.Add(south, "gap", 1)
+	alarms.Add(south, "fork", 0)
+	return reg, w
+}
+
+// TestExposition freezes names, labels and help texts: dashboards and alerts stand
+// on them. Every name of Names has a series, and the linter finds nothing.
+func TestExposition(t *testing.T) {
+	reg, _ := full(t)
+	const golden = "testdata/exposition.golden"
+	got := text(t, reg)
+	if *rewrite {
+		require.NoError(t, os.WriteFile(golden, []byte(got), 0o644))
+	}
+	want, err := os.ReadFile(golden)
+	require.NoError(t, err)
+	require.Equal(t, string(want), got)
+
+	problems, err := testutil.GatherAndLint(reg)
+	require.NoError(t, err)
+	require.Empty(t, problems)
+
+	all, err := reg.Gather()
+	require.NoError(t, err)
+	var names []string
+	for _, m := range all {
+		names = append(names, m.GetName())
+	}
+	require.ElementsMatch(t, Names(), names)
+}
+
+func text(t *testing.T, g prometheus.Gatherer) string {
+	t.Helper()
+	all, err := g.Gather()
+	require.NoError(t, err)
+	var b strings.Builder
+	for _, f := range all {
+		_, err := expfmt.MetricFamilyToText(&b, f)
+		require.NoError(t, err)
+	}
+	return b.String()
+}
+
+// TestGaugesFollowTheSource: a scrape shows the world of its moment. What became
+// unknown has no series any more; nothing stale stays.
+func TestGaugesFollowTheSource(t *testing.T) {
+	reg, w := full(t)
+	require.Contains(t, text(t, reg), `antipode_last_sync_time_seconds{account="devstoreaccount1",location="southcentralus",service="table"} 1.795273445123e+09`)
+	require.NotContains(t, text(t, reg), `antipode_last_sync_time_seconds{account="devstoreaccount1",location="southcentralus",service="blob"}`)
+	w.ranges, w.sync, w.last = nil, nil, []SyncSample{{south, "devstoreaccount1", geo.Table, 0}}
+	out := text(t, reg)
+	for _, name := range []string{nameInSync, nameBacklogRecords, nameBacklogBytes, nameBacklogAge, nameSyncTime, nameLastSyncTime} {
+		require.NotContains(t, out, name)
+	}
+}
+
+// TestFoldsRanges: several ranges of a service make one series: the worst in-sync
+// count and age, the sum of the backlogs, the least sync time, and no sync time when
+// one of them is unknown, whatever the order.
+func TestFoldsRanges(t *testing.T) {
+	require.Equal(t,
+		[]RangeSample{{north, geo.Table, 2, 7, 300, time.Second}, {south, geo.Table, 3, 1, 1, 1}},
+		foldRanges([]RangeSample{
+			{north, geo.Table, 3, 5, 100, 1}, {south, geo.Table, 3, 1, 1, 1}, {north, geo.Table, 2, 2, 200, time.Second},
+		}))
+	s := func(v geo.Timestamp) SyncSample { return SyncSample{south, "abc", geo.Blob, v} }
+	require.Equal(t, []SyncSample{s(3)}, foldSync([]SyncSample{s(5), s(3), s(4)}))
+	for _, unknown := range [][]SyncSample{{s(0), s(3)}, {s(3), s(0)}, {s(3), s(0), s(4)}} {
+		require.Empty(t, foldSync(unknown))
+	}
+}
+
+// TestUnixSeconds: the value scraped is never above the time it stands for.
+func TestUnixSeconds(t *testing.T) {
+	require.InDelta(t, 1795273445.999, unixSeconds(instant(t, "2026-11-21T15:04:05.9999999Z")), 0)
+}
+
+// TestForLocation: the port of a location shows its series and nobody else's.
+func TestForLocation(t *testing.T) {
+	reg, _ := full(t)
+	reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "process_wide", Help: "No location."}, func() float64 { return 1 }))
+	out := text(t, ForLocation(reg, south))
+	require.Contains(t, out, `antipode_in_sync_replicas{location="southcentralus",service="table"} 2`)
+	require.NotContains(t, out, "northcentralus")
+	require.NotContains(t, out, "process_wide")
+	require.NotContains(t, out, nameCommitSeconds, "a family without series is left out")
+}
+
+// TestWithoutRegistry: a nil registerer and nil instruments change nothing else.
+func TestWithoutRegistry(t *testing.T) {
+	r, err := NewRequests(nil)
+	require.NoError(t, err)
+	r.Observe(north, geo.Blob, "GetBlob", 200, time.Second)
+	c, err := NewCommits(nil)
+	require.NoError(t, err)
+	c.Observe(north, geo.Blob, time.Second)
+	a, err := NewAlarms(nil)
+	require.NoError(t, err)
+	a.Add(north, "gap", 2)
+	require.Equal(t, map[string]uint64{"gap": 2}, a.Counts(north))
+	require.NoError(t, RegisterGauges(nil, &world{}))
+
+	(*Requests)(nil).Observe(north, geo.Blob, "GetBlob", 200, time.Second)
+	(*Commits)(nil).Observe(north, geo.Blob, time.Second)
+	(*Alarms)(nil).Add(north, "gap", 1)
+	require.Empty(t, (*Alarms)(nil).Counts(north))
+}
+
+// TestRegisterTwice: the second constructor fails and takes nothing of the first
+// with it.
+func TestRegisterTwice(t *testing.T) {
+	reg := NewRegistry()
+	first, err := NewRequests(reg)
+	require.NoError(t, err)
+	_, err = NewRequests(reg)
+	require.ErrorContains(t, err, "register metrics")
+	first.Observe(north, geo.Blob, "GetBlob", 200, time.Second)
+	n, err := testutil.GatherAndCount(reg, nameRequests)
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+}

@@ -1,0 +1,67 @@
+package metrics
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"antipode/geo"
+)
+
+// secondsBuckets reach from 250 us, below one fdatasync, to 16 s, above the time
+// limit of a request.
+func secondsBuckets() []float64 { return prometheus.ExponentialBuckets(0.00025, 2, 17) }
+
+// Requests counts what the front ends answered.
+type Requests struct {
+	total   *prometheus.CounterVec
+	seconds *prometheus.HistogramVec
+}
+
+// NewRequests registers antipode_requests_total and antipode_request_seconds.
+func NewRequests(reg prometheus.Registerer) (*Requests, error) {
+	r := &Requests{
+		total: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: nameRequests,
+			Help: "Requests answered by the location's front end, by HTTP status.",
+		}, []string{labelLocation, labelService, labelOperation, labelStatus}),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    nameRequestSeconds,
+			Help:    "Time from a request's header to the end of its answer.",
+			Buckets: secondsBuckets(),
+		}, []string{labelLocation, labelService, labelOperation}),
+	}
+	return r, register(reg, r.total, r.seconds)
+}
+
+// Observe counts one answer. A request that was forwarded is counted where it was
+// served, once. The operation is a name out of the caller's own table, never what
+// a client sent: every new one is a series for ever.
+func (r *Requests) Observe(l geo.Location, s geo.Service, operation string, status int, took time.Duration) {
+	if r == nil {
+		return
+	}
+	r.total.WithLabelValues(string(l), s.String(), operation, strconv.Itoa(status)).Inc()
+	r.seconds.WithLabelValues(string(l), s.String(), operation).Observe(took.Seconds())
+}
+
+// Commits times the commits of the primary role.
+type Commits struct{ seconds *prometheus.HistogramVec }
+
+// NewCommits registers antipode_commit_seconds.
+func NewCommits(reg prometheus.Registerer) (*Commits, error) {
+	c := &Commits{seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name:    nameCommitSeconds,
+		Help:    "Time from a write's proposal until every in-sync replica held it.",
+		Buckets: secondsBuckets(),
+	}, []string{labelLocation, labelService})}
+	return c, register(reg, c.seconds)
+}
+
+// Observe records one commit.
+func (c *Commits) Observe(l geo.Location, s geo.Service, took time.Duration) {
+	if c != nil {
+		c.seconds.WithLabelValues(string(l), s.String()).Observe(took.Seconds())
+	}
+}
