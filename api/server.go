@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/labstack/echo/v4"
+
 	"antipode/api/accounts"
 	"antipode/api/auth"
 	"antipode/api/blobs"
@@ -18,8 +20,6 @@ import (
 	"antipode/internal/clock"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
-
-	"github.com/labstack/echo/v4"
 )
 
 // Directory knows the accounts of a location.

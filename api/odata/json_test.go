@@ -10,11 +10,11 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"antipode/geo"
 	"antipode/services/storageerr"
 	"antipode/services/tables/entity"
-
-	"pgregory.net/rapid"
 )
 
 // stamp is 2022-04-13T19:25:37.512524Z.
@@ -50,8 +50,10 @@ func TestDecodeEntity(t *testing.T) {
 		{`{"x":1e2,"y":-0.0,"z":5e-324}`, `Double "x":100.0 Double "y":-0.0 Double "z":5E-324`},
 		{`{"Big@odata.type":"Edm.Int64","Big":"9007199254740993"}`, `Int64 "Big":"9007199254740993"`}, // A.20
 		{`{"Big":"9007199254740993","Big@odata.type":"Edm.Int64"}`, `Int64 "Big":"9007199254740993"`},
-		{`{"Big@odata.type":"Edm.Int64","a":1,"Big":7,"b@odata.type":"Edm.Double","gone@odata.type":"Edm.None","b":2}`,
-			`Int32 "a":1 Int64 "Big":"7" Double "b":2.0`},
+		{
+			`{"Big@odata.type":"Edm.Int64","a":1,"Big":7,"b@odata.type":"Edm.Double","gone@odata.type":"Edm.None","b":2}`,
+			`Int32 "a":1 Int64 "Big":"7" Double "b":2.0`,
+		},
 		{`{"D@odata.type":"Edm.Double","D":1}`, `Double "D":1.0`}, // A.21
 		{`{"D@odata.type":"Edm.Double","D":"NaN","E@odata.type":"Edm.Double","E":"-Infinity"}`, `Double "D":"NaN" Double "E":"-Infinity"`},
 		{`{"D@odata.type":"Edm.Double","D":"1.5"}`, `Double "D":1.5`},
@@ -62,16 +64,20 @@ func TestDecodeEntity(t *testing.T) {
 		{`{"g@odata.type":"Edm.Guid","g":"C9DA6455-213D-42C9-9A79-3E9149A57833"}`, `Guid "g":"c9da6455-213d-42c9-9a79-3e9149a57833"`},
 		{`{"b@odata.type":"Edm.Binary","b":"AAH/"}`, `Binary "b":"AAH/"`},
 		{`{"b@odata.type":"Edm.Binary","b":""}`, `Binary "b":""`},
-		{`{"t":true,"f":false,"s@odata.type":"Edm.Boolean","s":"True","z@odata.type":"Edm.Boolean","z":"0"}`,
-			`Boolean "t":true Boolean "f":false Boolean "s":true Boolean "z":false`},
+		{
+			`{"t":true,"f":false,"s@odata.type":"Edm.Boolean","s":"True","z@odata.type":"Edm.Boolean","z":"0"}`,
+			`Boolean "t":true Boolean "f":false Boolean "s":true Boolean "z":false`,
+		},
 		{`{"i@odata.type":"Edm.Int32","i":"-7"}`, `Int32 "i":-7`},
 		{`{"a":null,"b@odata.type":"Edm.Int64","b":null}`, ``},                             // A.25
 		{`{"a":1,"A":2}`, `Int32 "a":1 Int32 "A":2`},                                       // A.16
 		{`{"Timestamp":"0001-01-01T00:00:00Z","Timestamp@odata.type":"Edm.Nonsense"}`, ``}, // A.23
 		{`{"Timestamp":{"any":["shape",{}]},"a":1}`, `Int32 "a":1`},
 		{`{"odata.metadata":"x","odata.type":1,"odata.etag":[[]],"a@odata.navigationLinkUrl":"y","a":1}`, `Int32 "a":1`},
-		{`{"a":"   abc ","b":"\"\"","c":"''","d":"\u0000\u00e9\ud83d\ude00\/"}`,
-			`String "a":"   abc " String "b":"\"\"" String "c":"''" String "d":"\u0000é😀/"`},
+		{
+			`{"a":"   abc ","b":"\"\"","c":"''","d":"\u0000\u00e9\ud83d\ude00\/"}`,
+			`String "a":"   abc " String "b":"\"\"" String "c":"''" String "d":"\u0000é😀/"`,
+		},
 		{`{"\u0061":1}`, `Int32 "a":1`},
 		{`{"ꀕ":"ꀕ"}`, `String "ꀕ":"ꀕ"`},
 		{`{"PartitionKey":"other","RowKey":null,"a":1}`, `Int32 "a":1`}, // A.38
@@ -90,34 +96,85 @@ func TestDecodeEntityErrors(t *testing.T) {
 		body string
 		want storageerr.Row
 	}{
-		{``, in}, {`[]`, in}, {`null`, in}, {`{`, in}, {`{}x`, in}, {`{}{}`, in}, {`{"a":1,}`, in}, {`{"a" 1}`, in}, {`{a:1}`, in},
-		{`{"a":01}`, in}, {`{"a":+1}`, in}, {`{"a":1.}`, in}, {`{"a":.5}`, in}, {`{"a":1e}`, in}, {`{"a":NaN}`, in}, {`{"a":tru}`, in},
-		{"{\"a\":\"\n\"}", in}, {`{"a":"\x"}`, in}, {`{"a":"\u12"}`, in}, {`{"a":"`, in}, {`{"a":"\`, in}, {`{,"a":1}`, in},
-		{`{"a":"\ud800"}`, in}, {`{"a":"\udc00"}`, in}, {`{"a":"\ud800\u0041"}`, in}, {"{\"a\":\"\xff\"}", in}, {"{\"Timestamp\":\"\xff\"}", in},
-		{`{"a":{}}`, in}, {`{"a":[1]}`, in}, {`{"Timestamp":[1}`, in}, {`{"Timestamp":` + strings.Repeat("[", 40) + strings.Repeat("]", 40) + `}`, in},
-		{`{"a":1.797693134862316e308}`, in}, {`{"a":1` + strings.Repeat("0", 400) + `}`, in},
-		{`{"a@odata.type":"Edm.Decimal","a":"1"}`, in}, {`{"a@odata.type":5,"a":"1"}`, in}, {`{"a@odata.type":"Edm.DateTimeOffset","a":null}`, in},
-		{`{"a@odata.type":"Edm.String","a":1}`, in}, {`{"a@odata.type":"Edm.Int32","a":2147483648}`, in}, {`{"a@odata.type":"Edm.Int32","a":1.0}`, in},
-		{`{"a@odata.type":"Edm.Int32","a":true}`, in}, {`{"a@odata.type":"Edm.Int32","a":""}`, in}, {`{"a@odata.type":"Edm.Int32","a":"+1"}`, in},
-		{`{"a@odata.type":"Edm.Int64","a":"9223372036854775808"}`, in}, {`{"a@odata.type":"Edm.Int64","a":"0x1"}`, in},
-		{`{"a@odata.type":"Edm.Double","a":"nan"}`, in}, {`{"a@odata.type":"Edm.Double","a":"0x1p4"}`, in}, {`{"a@odata.type":"Edm.Double","a":""}`, in},
-		{`{"a@odata.type":"Edm.Boolean","a":1}`, in}, {`{"a@odata.type":"Edm.Boolean","a":"yes"}`, in},
-		{`{"a@odata.type":"Edm.Guid","a":"zz"}`, in}, {`{"a@odata.type":"Edm.Guid","a":"c9da6455213d42c99a793e9149a57833"}`, in},
-		{`{"a@odata.type":"Edm.Binary","a":"AAA"}`, in}, {`{"a@odata.type":"Edm.Binary","a":"A-_/"}`, in}, {`{"a@odata.type":"Edm.Binary","a":7}`, in},
-		{`{"a@odata.type":"Edm.DateTime","a":""}`, in}, {`{"a@odata.type":"Edm.DateTime","a":"2019-02-29T00:00:00Z"}`, in},
-		{`{"a@odata.type":"Edm.DateTime","a":"2020-01-01T24:00:00Z"}`, in}, {`{"a@odata.type":"Edm.DateTime","a":"2020-01-01T00:00:00.Z"}`, in},
-		{`{"a@odata.type":"Edm.DateTime","a":"2020-01-01 00:00:00"}`, in}, {`{"a@odata.type":"Edm.DateTime","a":"2020-01-01T00:00:00+2"}`, in},
+		{``, in},
+		{`[]`, in},
+		{`null`, in},
+		{`{`, in},
+		{`{}x`, in},
+		{`{}{}`, in},
+		{`{"a":1,}`, in},
+		{`{"a" 1}`, in},
+		{`{a:1}`, in},
+		{`{"a":01}`, in},
+		{`{"a":+1}`, in},
+		{`{"a":1.}`, in},
+		{`{"a":.5}`, in},
+		{`{"a":1e}`, in},
+		{`{"a":NaN}`, in},
+		{`{"a":tru}`, in},
+		{"{\"a\":\"\n\"}", in},
+		{`{"a":"\x"}`, in},
+		{`{"a":"\u12"}`, in},
+		{`{"a":"`, in},
+		{`{"a":"\`, in},
+		{`{,"a":1}`, in},
+		{`{"a":"\ud800"}`, in},
+		{`{"a":"\udc00"}`, in},
+		{`{"a":"\ud800\u0041"}`, in},
+		{"{\"a\":\"\xff\"}", in},
+		{"{\"Timestamp\":\"\xff\"}", in},
+		{`{"a":{}}`, in},
+		{`{"a":[1]}`, in},
+		{`{"Timestamp":[1}`, in},
+		{`{"Timestamp":` + strings.Repeat("[", 40) + strings.Repeat("]", 40) + `}`, in},
+		{`{"a":1.797693134862316e308}`, in},
+		{`{"a":1` + strings.Repeat("0", 400) + `}`, in},
+		{`{"a@odata.type":"Edm.Decimal","a":"1"}`, in},
+		{`{"a@odata.type":5,"a":"1"}`, in},
+		{`{"a@odata.type":"Edm.DateTimeOffset","a":null}`, in},
+		{`{"a@odata.type":"Edm.String","a":1}`, in},
+		{`{"a@odata.type":"Edm.Int32","a":2147483648}`, in},
+		{`{"a@odata.type":"Edm.Int32","a":1.0}`, in},
+		{`{"a@odata.type":"Edm.Int32","a":true}`, in},
+		{`{"a@odata.type":"Edm.Int32","a":""}`, in},
+		{`{"a@odata.type":"Edm.Int32","a":"+1"}`, in},
+		{`{"a@odata.type":"Edm.Int64","a":"9223372036854775808"}`, in},
+		{`{"a@odata.type":"Edm.Int64","a":"0x1"}`, in},
+		{`{"a@odata.type":"Edm.Double","a":"nan"}`, in},
+		{`{"a@odata.type":"Edm.Double","a":"0x1p4"}`, in},
+		{`{"a@odata.type":"Edm.Double","a":""}`, in},
+		{`{"a@odata.type":"Edm.Boolean","a":1}`, in},
+		{`{"a@odata.type":"Edm.Boolean","a":"yes"}`, in},
+		{`{"a@odata.type":"Edm.Guid","a":"zz"}`, in},
+		{`{"a@odata.type":"Edm.Guid","a":"c9da6455213d42c99a793e9149a57833"}`, in},
+		{`{"a@odata.type":"Edm.Binary","a":"AAA"}`, in},
+		{`{"a@odata.type":"Edm.Binary","a":"A-_/"}`, in},
+		{`{"a@odata.type":"Edm.Binary","a":7}`, in},
+		{`{"a@odata.type":"Edm.DateTime","a":""}`, in},
+		{`{"a@odata.type":"Edm.DateTime","a":"2019-02-29T00:00:00Z"}`, in},
+		{`{"a@odata.type":"Edm.DateTime","a":"2020-01-01T24:00:00Z"}`, in},
+		{`{"a@odata.type":"Edm.DateTime","a":"2020-01-01T00:00:00.Z"}`, in},
+		{`{"a@odata.type":"Edm.DateTime","a":"2020-01-01 00:00:00"}`, in},
+		{`{"a@odata.type":"Edm.DateTime","a":"2020-01-01T00:00:00+2"}`, in},
 		{`{"X@odata.type":"Edm.DateTime","X":"0001-01-01T00:00:00Z"}`, // A.23
 			storageerr.OutOfRangeInput.Saying("The 'X' parameter of value '01/01/0001 00:00:00' is out of range.")},
-		{`{"X@odata.type":"Edm.DateTime","X":"1600-12-31T23:59:59Z"}`,
-			storageerr.OutOfRangeInput.Saying("The 'X' parameter of value '12/31/1600 23:59:59' is out of range.")},
-		{`{"X@odata.type":"Edm.DateTime","X":"0001-01-01T00:00:00+14:00"}`,
-			storageerr.OutOfRangeInput.Saying("The 'X' parameter of value '01/01/0001 00:00:00' is out of range.")},
-		{`{"PartitionKey":5}`, in}, {`{"RowKey@odata.type":"Edm.Guid","RowKey":"a"}`, in},
-		{`{"a":1,"a":2}`, storageerr.DuplicateProperties}, {`{"a":null,"\u0061":2}`, storageerr.DuplicateProperties},
+		{
+			`{"X@odata.type":"Edm.DateTime","X":"1600-12-31T23:59:59Z"}`,
+			storageerr.OutOfRangeInput.Saying("The 'X' parameter of value '12/31/1600 23:59:59' is out of range."),
+		},
+		{
+			`{"X@odata.type":"Edm.DateTime","X":"0001-01-01T00:00:00+14:00"}`,
+			storageerr.OutOfRangeInput.Saying("The 'X' parameter of value '01/01/0001 00:00:00' is out of range."),
+		},
+		{`{"PartitionKey":5}`, in},
+		{`{"RowKey@odata.type":"Edm.Guid","RowKey":"a"}`, in},
+		{`{"a":1,"a":2}`, storageerr.DuplicateProperties},
+		{`{"a":null,"\u0061":2}`, storageerr.DuplicateProperties},
 		{`{"a@odata.type":"Edm.Int64","a":"1","a@odata.type":"Edm.Int64"}`, storageerr.DuplicateProperties},
 		{`{"PartitionKey":"a","PartitionKey":"a"}`, storageerr.DuplicateProperties},
-		{`{"a-b":1}`, storageerr.PropertyNameInvalid}, {`{"":1}`, storageerr.PropertyNameInvalid}, {`{"a-b":null}`, storageerr.PropertyNameInvalid},
+		{`{"a-b":1}`, storageerr.PropertyNameInvalid},
+		{`{"":1}`, storageerr.PropertyNameInvalid},
+		{`{"a-b":null}`, storageerr.PropertyNameInvalid},
 		{`{"` + strings.Repeat("n", 256) + `":1}`, storageerr.PropertyNameTooLong}, // A.15
 		{`{"a":"` + strings.Repeat("x", 32769) + `"}`, storageerr.PropertyValueTooLarge},
 	} {
@@ -190,8 +247,11 @@ func TestDecodeTableName(t *testing.T) {
 	}{
 		{`{"TableName":"Blogs"}`, "Blogs", nil},
 		{`{"odata.metadata":"x","TableName":"\u0042logs","other":{}}`, "Blogs", nil},
-		{`{}`, "", storageerr.InvalidInput}, {``, "", storageerr.InvalidInput}, {`{"TableName":null}`, "", storageerr.InvalidInput},
-		{`{"TableName":5}`, "", storageerr.InvalidInput}, {`{"TableName":"ab"}`, "ab", storageerr.NameLengthOutOfRange},
+		{`{}`, "", storageerr.InvalidInput},
+		{``, "", storageerr.InvalidInput},
+		{`{"TableName":null}`, "", storageerr.InvalidInput},
+		{`{"TableName":5}`, "", storageerr.InvalidInput},
+		{`{"TableName":"ab"}`, "ab", storageerr.NameLengthOutOfRange},
 		{`{"TableName":"tables"}`, "tables", storageerr.InvalidInput},
 	} {
 		name, err := DecodeTableName([]byte(tc.body))
@@ -257,10 +317,14 @@ func TestAnswerTables(t *testing.T) {
 	const full = `"odata.type":"acct.Tables","odata.id":"http://h/Tables('T')","odata.editLink":"Tables('T')",`
 	for level, want := range map[Level][2]string{
 		NoMetadata: {`{"TableName":"T"}`, `{"value":[{"TableName":"T"},{"TableName":"T"}]}`},
-		MinimalMetadata: {`{"odata.metadata":"http://h/$metadata#Tables/@Element","TableName":"T"}`,
-			`{"odata.metadata":"http://h/$metadata#Tables","value":[{"TableName":"T"},{"TableName":"T"}]}`},
-		FullMetadata: {`{"odata.metadata":"http://h/$metadata#Tables/@Element",` + full + `"TableName":"T"}`,
-			`{"odata.metadata":"http://h/$metadata#Tables","value":[{` + full + `"TableName":"T"},{` + full + `"TableName":"T"}]}`},
+		MinimalMetadata: {
+			`{"odata.metadata":"http://h/$metadata#Tables/@Element","TableName":"T"}`,
+			`{"odata.metadata":"http://h/$metadata#Tables","value":[{"TableName":"T"},{"TableName":"T"}]}`,
+		},
+		FullMetadata: {
+			`{"odata.metadata":"http://h/$metadata#Tables/@Element",` + full + `"TableName":"T"}`,
+			`{"odata.metadata":"http://h/$metadata#Tables","value":[{` + full + `"TableName":"T"},{` + full + `"TableName":"T"}]}`,
+		},
 	} {
 		a := Answer{Level: level, Base: "http://h/", Account: "acct"}
 		if got := a.AppendTable(nil, "T"); string(got) != want[0] {
@@ -290,7 +354,9 @@ func TestAnswerSelect(t *testing.T) {
 		{"zz, L ,a,a", "zz,%20L%20,a,a", etag + `"a":1,"L@odata.type":"Edm.Int64","L":"3","zz":null}`},
 		{"RowKey,Timestamp,b", "RowKey,Timestamp,b", etag + `"RowKey":"r","Timestamp":"2022-04-13T19:25:37.512524Z","b":2}`},
 		{"PartitionKey", "PartitionKey", etag + `"PartitionKey":"p"}`},
-		{"", "", etag + all}, {" ", "%20", etag + all}, {"*", "*", etag + all},
+		{"", "", etag + all},
+		{" ", "%20", etag + all},
+		{"*", "*", etag + all},
 		{`q"`, `q\"`, etag + `"q\"":null}`},
 		{many, many, etag + `"b":2,"L@odata.type":"Edm.Int64","L":"3","x":null,"n0":null,"n1":null,"n2":null,"n3":null,"n4":null,"n5":null,"n6":null,"n7":null,"n8":null}`},
 	} {
@@ -324,8 +390,10 @@ func TestParseTop(t *testing.T) {
 
 // Output form of Double (5.1, 5.2), and every one reads back equal.
 func TestDouble(t *testing.T) {
-	for v, want := range map[float64]string{1: "1.0", 3.14: "3.14", 1e20: "1E+20", 1e15: "1E+15", 123456789012345: "123456789012345.0",
-		0.0001: "0.0001", 0.00001: "1E-05", -2.5e-7: "-2.5E-07", 0: "0.0", math.Copysign(0, -1): "-0.0", 5e-324: "5E-324", math.MaxFloat64: "1.7976931348623157E+308"} {
+	for v, want := range map[float64]string{
+		1: "1.0", 3.14: "3.14", 1e20: "1E+20", 1e15: "1E+15", 123456789012345: "123456789012345.0",
+		0.0001: "0.0001", 0.00001: "1E-05", -2.5e-7: "-2.5E-07", 0: "0.0", math.Copysign(0, -1): "-0.0", 5e-324: "5E-324", math.MaxFloat64: "1.7976931348623157E+308",
+	} {
 		if got := string(appendDouble(nil, v)); got != want {
 			t.Errorf("%v prints %s, want %s", v, got, want)
 		}
@@ -360,8 +428,10 @@ func TestDateTimeTwin(t *testing.T) {
 	if entity.TicksMin != daysOf(1601, 1, 1)*ticksPerDay || entity.TicksMax != daysOf(10000, 1, 1)*ticksPerDay-1 {
 		t.Error("bounds of DateTime are off")
 	}
-	for text, want := range map[string]string{"2020-02-29": "2020-02-29T00:00:00Z", "2020-01-01T05:06": "2020-01-01T05:06:00Z",
-		"2020-01-01T00:00-00:30": "2020-01-01T00:30:00Z", "2008-10-01T15:27:34.4838174Z": "2008-10-01T15:27:34.4838174Z"} {
+	for text, want := range map[string]string{
+		"2020-02-29": "2020-02-29T00:00:00Z", "2020-01-01T05:06": "2020-01-01T05:06:00Z",
+		"2020-01-01T00:00-00:30": "2020-01-01T00:30:00Z", "2008-10-01T15:27:34.4838174Z": "2008-10-01T15:27:34.4838174Z",
+	} {
 		ticks, ok := parseDateTime([]byte(text))
 		if got := string(appendDateTime(nil, ticks, ":")); !ok || got != want {
 			t.Errorf("%s reads as %s, %v", text, got, ok)

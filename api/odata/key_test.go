@@ -5,10 +5,10 @@ import (
 	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"antipode/services/storageerr"
 	"antipode/services/tables/entity"
-
-	"pgregory.net/rapid"
 )
 
 // The rules of 1.3, with A.7, A.8, A.9, A.13.
@@ -43,8 +43,10 @@ func TestParsePath(t *testing.T) {
 		{"T(PartitionKey='a+b',RowKey='a%2Bb')", Resource{Kind: KindEntity, Table: "T", PK: "a+b", RK: "a+b"}},
 		{"T(PartitionKey='a,b)=(',RowKey='%2525')", Resource{Kind: KindEntity, Table: "T", PK: "a,b)=(", RK: "%25"}},
 		{"T(PartitionKey='..',RowKey='.')", Resource{Kind: KindEntity, Table: "T", PK: "..", RK: "."}},
-		{"T(PartitionKey='" + long + "',RowKey='" + long + "')",
-			Resource{Kind: KindEntity, Table: "T", PK: strings.Repeat("😀", 250), RK: strings.Repeat("😀", 250)}},
+		{
+			"T(PartitionKey='" + long + "',RowKey='" + long + "')",
+			Resource{Kind: KindEntity, Table: "T", PK: strings.Repeat("😀", 250), RK: strings.Repeat("😀", 250)},
+		},
 	} {
 		got, err := ParsePath(tc.raw)
 		if err != nil || got != tc.want {
@@ -157,8 +159,10 @@ func TestTokens(t *testing.T) {
 			}
 		}
 	})
-	for _, token := range []string{"", "x", "2!0!", "1!4!MQ==", "1!3!MQ--", "1!04!MQ--", "1!4!MQ-", "1!4!M\nQ-", "1!4!!!!!", "1!4!/w--", "1!8!MQ--MQ--", "1!4!MR--", "1!-1!",
-		"1!16384!" + strings.Repeat("A", 16384)} {
+	for _, token := range []string{
+		"", "x", "2!0!", "1!4!MQ==", "1!3!MQ--", "1!04!MQ--", "1!4!MQ-", "1!4!M\nQ-", "1!4!!!!!", "1!4!/w--", "1!8!MQ--MQ--", "1!4!MR--", "1!-1!",
+		"1!16384!" + strings.Repeat("A", 16384),
+	} {
 		if key, err := DecodeToken(token); !errors.Is(err, storageerr.InvalidInput) {
 			t.Errorf("%.20q decodes to %.20q, %v", token, key, err)
 		}
@@ -210,8 +214,11 @@ func TestNegotiate(t *testing.T) {
 		want                    Level
 		err                     error
 	}{
-		{now, "", "", MinimalMetadata, nil}, {now, "*/*", "", MinimalMetadata, nil}, {now, "application/json", "", MinimalMetadata, nil},
-		{now, "application/json;odata=nometadata", "", NoMetadata, nil}, {now, "application/json; odata=fullmetadata", "", FullMetadata, nil},
+		{now, "", "", MinimalMetadata, nil},
+		{now, "*/*", "", MinimalMetadata, nil},
+		{now, "application/json", "", MinimalMetadata, nil},
+		{now, "application/json;odata=nometadata", "", NoMetadata, nil},
+		{now, "application/json; odata=fullmetadata", "", FullMetadata, nil},
 		{now, "application/json; odata=minimalmetadata; charset=utf-8;q=0.5", "", MinimalMetadata, nil},
 		{now, "text/html, application/json;odata=nometadata", "", NoMetadata, nil},
 		{now, "application/json;odata=verbose", "", 0, storageerr.JSONVerboseNotSupport},
@@ -219,14 +226,21 @@ func TestNegotiate(t *testing.T) {
 		{now, "application/xml", "", MinimalMetadata, nil},
 		{now, "application/atom+xml,application/xml", "", 0, storageerr.AtomNotSupported},
 		{now, "application/atom+xml,*/*", "", MinimalMetadata, nil},
-		{now, "text/html", "", 0, storageerr.MediaTypeNotSupported}, {now, "application/json;odata=huge", "", 0, storageerr.MediaTypeNotSupported},
+		{now, "text/html", "", 0, storageerr.MediaTypeNotSupported},
+		{now, "application/json;odata=huge", "", 0, storageerr.MediaTypeNotSupported},
 		{now, "application/atom+xml", "application/json;odata=fullmetadata", FullMetadata, nil},
-		{now, "application/json", "json", MinimalMetadata, nil}, {now, "application/json", "atom", 0, storageerr.AtomNotSupported},
-		{now, "application/json", "application/atom xml", 0, storageerr.AtomNotSupported}, {now, "", "junk", 0, storageerr.MediaTypeNotSupported},
-		{middle, "application/json;odata=nometadata", "", NoMetadata, nil}, {middle, "", "", 0, storageerr.AtomNotSupported},
-		{middle, "*/*", "", 0, storageerr.AtomNotSupported}, {middle, "application/json,*/*", "", MinimalMetadata, nil},
-		{middle, "*/*", "json", MinimalMetadata, nil}, {middle, "application/xml", "", 0, storageerr.AtomNotSupported},
-		{old, "application/json", "", 0, storageerr.JSONNotSupported}, {old, "application/atom+xml,application/xml", "", 0, storageerr.AtomNotSupported},
+		{now, "application/json", "json", MinimalMetadata, nil},
+		{now, "application/json", "atom", 0, storageerr.AtomNotSupported},
+		{now, "application/json", "application/atom xml", 0, storageerr.AtomNotSupported},
+		{now, "", "junk", 0, storageerr.MediaTypeNotSupported},
+		{middle, "application/json;odata=nometadata", "", NoMetadata, nil},
+		{middle, "", "", 0, storageerr.AtomNotSupported},
+		{middle, "*/*", "", 0, storageerr.AtomNotSupported},
+		{middle, "application/json,*/*", "", MinimalMetadata, nil},
+		{middle, "*/*", "json", MinimalMetadata, nil},
+		{middle, "application/xml", "", 0, storageerr.AtomNotSupported},
+		{old, "application/json", "", 0, storageerr.JSONNotSupported},
+		{old, "application/atom+xml,application/xml", "", 0, storageerr.AtomNotSupported},
 		{"", "", "", 0, storageerr.AtomNotSupported},
 	} {
 		got, err := Negotiate(tc.version, tc.accept, tc.format)
@@ -238,10 +252,16 @@ func TestNegotiate(t *testing.T) {
 		version, contentType string
 		want                 error
 	}{
-		{now, "application/json", nil}, {now, "", nil}, {now, `application/json;charset="utf-8";odata=nometadata`, nil},
-		{now, "application/json;odata=verbose", storageerr.JSONVerboseNotSupport}, {now, "application/atom+xml;type=entry", storageerr.AtomNotSupported},
-		{now, "text/plain", storageerr.MediaTypeNotSupported}, {middle, "application/json", nil}, {middle, "application/atom+xml", storageerr.AtomNotSupported},
-		{old, "application/json", storageerr.JSONNotSupported}, {old, "application/atom+xml", storageerr.AtomNotSupported},
+		{now, "application/json", nil},
+		{now, "", nil},
+		{now, `application/json;charset="utf-8";odata=nometadata`, nil},
+		{now, "application/json;odata=verbose", storageerr.JSONVerboseNotSupport},
+		{now, "application/atom+xml;type=entry", storageerr.AtomNotSupported},
+		{now, "text/plain", storageerr.MediaTypeNotSupported},
+		{middle, "application/json", nil},
+		{middle, "application/atom+xml", storageerr.AtomNotSupported},
+		{old, "application/json", storageerr.JSONNotSupported},
+		{old, "application/atom+xml", storageerr.AtomNotSupported},
 	} {
 		if err := CheckContentType(tc.version, tc.contentType); !errors.Is(err, tc.want) {
 			t.Errorf("%q %q: %v", tc.version, tc.contentType, err)

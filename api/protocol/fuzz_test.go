@@ -14,8 +14,13 @@ import (
 // request target again.
 func FuzzParseTarget(f *testing.F) {
 	for _, s := range [][2]string{
-		{"acct.table.localhost:10002", "/T(PartitionKey='a')?x=y"}, {"127.0.0.1:10000", "/acct-secondary/c//b"},
-		{"[::1]", "/a?"}, {"x", "http://a.blob.y?comp=list"}, {"", "*"}, {"localhost", "//"}, {".blob.", "/a"},
+		{"acct.table.localhost:10002", "/T(PartitionKey='a')?x=y"},
+		{"127.0.0.1:10000", "/acct-secondary/c//b"},
+		{"[::1]", "/a?"},
+		{"x", "http://a.blob.y?comp=list"},
+		{"", "*"},
+		{"localhost", "//"},
+		{".blob.", "/a"},
 	} {
 		f.Add(s[0], s[1])
 	}

@@ -14,18 +14,18 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	wire "antipode/client/admin"
 	"antipode/geo"
 	"antipode/internal/dev"
-
-	"github.com/spf13/cobra"
 )
 
 // The well-known development account (spec/auth.md 4), so that
 // UseDevelopmentStorage=true works.
 const (
 	devAccount = "devstoreaccount1"
-	devKey     = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoMGMw=="
+	devKey     = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 )
 
 // accountsEnv is the environment's form of --accounts.

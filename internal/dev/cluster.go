@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"antipode/api"
 	"antipode/api/accounts"
 	"antipode/api/admin"
@@ -26,8 +28,6 @@ import (
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
 	"antipode/stamp/engine"
-
-	"github.com/prometheus/client_golang/prometheus"
 )
 
 // Names of the two locations that a Cluster runs.

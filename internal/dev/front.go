@@ -9,9 +9,9 @@ import (
 	"net/http"
 	"time"
 
-	"antipode/geo"
-
 	"golang.org/x/sync/errgroup"
+
+	"antipode/geo"
 )
 
 // Limits of a front end's listener (spec/blob.md 23: URLs of about 8 KiB; keys of a

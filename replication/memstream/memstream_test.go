@@ -90,28 +90,39 @@ func TestFaultsByHand(t *testing.T) {
 	}{
 		{
 			"lose", func(r *rig) { r.c.LoseIf(named("b")) },
-			[]string{"a=<nil>", "b=<nil>", "c=<nil>"}, []string{"a", "c"}, Counts{Lost: 1},
+			[]string{"a=<nil>", "b=<nil>", "c=<nil>"},
+			[]string{"a", "c"},
+			Counts{Lost: 1},
 		},
 		{
 			"double", func(r *rig) { r.c.DoubleIf(named("b")) },
-			[]string{"a=<nil>", "b=<nil>", "c=<nil>"}, []string{"a", "b", "b", "c"}, Counts{Doubled: 1},
+			[]string{"a=<nil>", "b=<nil>", "c=<nil>"},
+			[]string{"a", "b", "b", "c"},
+			Counts{Doubled: 1},
 		},
 		{
 			"swap", func(r *rig) { r.c.SwapNext() },
-			[]string{"b=<nil>", "a=<nil>", "c=<nil>"}, []string{"b", "a", "c"}, Counts{Swapped: 1},
+			[]string{"b=<nil>", "a=<nil>", "c=<nil>"},
+			[]string{"b", "a", "c"},
+			Counts{Swapped: 1},
 		},
 		{
 			"hold", func(r *rig) { r.c.HoldIf(named("a")) },
-			[]string{"a=<nil>", "b=<nil>", "c=<nil>"}, []string{"b", "c"}, Counts{Delayed: 1},
+			[]string{"a=<nil>", "b=<nil>", "c=<nil>"},
+			[]string{"b", "c"},
+			Counts{Delayed: 1},
 		},
 		{
 			"refuse", func(r *rig) { r.c.RefuseIf(named("b")) },
-			[]string{"a=<nil>", "b=stream: full", "c=<nil>"}, []string{"a", "c"}, Counts{Refused: 1},
+			[]string{"a=<nil>", "b=stream: full", "c=<nil>"},
+			[]string{"a", "c"},
+			Counts{Refused: 1},
 		},
 		{
 			"cut publishers", func(r *rig) { r.c.Cut(true, false) },
 			[]string{"a=stream: unavailable", "b=stream: unavailable", "c=stream: unavailable"},
-			nil, Counts{Cut: 1, CutEnded: 3},
+			nil,
+			Counts{Cut: 1, CutEnded: 3},
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -195,18 +206,19 @@ func play(t *testing.T, seed uint64) (uint64, Counts) {
 		Refuse: 0.05, Cut: 0.01, Heal: 0.2, Wipe: 0.005,
 	})
 	h := fnv.New64a()
+	note := func(v ...any) { _, _ = fmt.Fprintln(h, v...) }
 	for i := range 3000 {
 		switch rng.IntN(4) {
 		case 0, 1:
-			_ = r.p.Publish("s", fmt.Append(nil, i), func(err error) { fmt.Fprintln(h, "done", i, err) })
+			_ = r.p.Publish("s", fmt.Append(nil, i), func(err error) { note("done", i, err) })
 		case 2:
-			fmt.Fprintln(h, "step", r.c.Step())
+			note("step", r.c.Step())
 		case 3:
 			r.clk.Advance(100 * time.Millisecond)
 			got, err := r.q.Poll(4)
-			fmt.Fprintln(h, got, err)
+			note(got, err)
 			if len(got) > 0 && rng.IntN(2) == 0 {
-				fmt.Fprintln(h, r.q.Ack(got[len(got)-1]))
+				note(r.q.Ack(got[len(got)-1]))
 			}
 		}
 	}

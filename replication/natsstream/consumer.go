@@ -16,9 +16,9 @@ import (
 const (
 	// attachTimeout bounds making and resetting stream and consumer.
 	attachTimeout = 10 * time.Second
-	// retryMin and retryMax are the pauses between attempts to attach.
-	retryMin = 50 * time.Millisecond
-	retryMax = 2 * time.Second
+	// retryFirst and retryLast are the shortest and the longest pause between attempts to attach.
+	retryFirst = 50 * time.Millisecond
+	retryLast  = 2 * time.Second
 	// lastAckTimeout bounds the wait for the server's word on the last ack at Close.
 	lastAckTimeout = 2 * time.Second
 )
@@ -27,8 +27,9 @@ const (
 var ackBody = []byte("+ACK") //nolint:gochecknoglobals // a constant that is a slice
 
 // Consumer is the stream.Consumer on JetStream. Its goroutine attaches to the
-// durable consumer, making what is missing, and fetches ahead of Poll by at most
-// 64 messages and 4 MiB or one message.
+// durable consumer, making what is missing, and fetches ahead of Poll: at most 64
+// messages, at most 4 MiB (or one larger message) in a fetch, and no fetch while
+// 4 MiB wait to be polled.
 //
 // Attaching resets the durable consumer to its ack floor, so that whatever a
 // former user of it left is delivered at once and in order, and not after the ack
@@ -224,7 +225,7 @@ func (q *Consumer) Close() error {
 // run attaches again and again until ctx ends.
 func (q *Consumer) run(ctx context.Context) {
 	defer close(q.finished)
-	pause := retryMin
+	pause := retryFirst
 	for {
 		attached, err := q.serve(ctx)
 		if ctx.Err() != nil {
@@ -232,7 +233,7 @@ func (q *Consumer) run(ctx context.Context) {
 		}
 		q.setFault(fmt.Errorf("%w: %w", stream.ErrUnavailable, err))
 		if attached {
-			pause = retryMin
+			pause = retryFirst
 		}
 		timer := time.NewTimer(pause)
 		select {
@@ -241,7 +242,7 @@ func (q *Consumer) run(ctx context.Context) {
 			timer.Stop()
 			return
 		}
-		pause = min(2*pause, retryMax)
+		pause = min(2*pause, retryLast)
 	}
 }
 

@@ -11,6 +11,9 @@
 // subjects geo.<source>.>, and one durable consumer on it. Retention is by
 // interest: a message is gone once the consumer acknowledged it. A store that is
 // full discards new messages. The stream takes none before its consumer exists.
+// A server that goes on running but stores nothing more (its files were deleted,
+// its disk was full once) is found out by a Consumer that got nothing for a while,
+// which then makes the stream again.
 //
 // In the receiving location:
 //
@@ -23,5 +26,6 @@
 //	p, err := natsstream.OpenPublisher(conn, natsstream.Options{Source: "east"})
 //
 // Goroutines: a Publisher owns two (one hands messages to the connection, one
-// calls done), a Consumer owns one that fetches ahead. Their Close waits for them.
+// calls done), a Consumer two (one fetches ahead, one ends that fetch when the
+// connection is lost). Their Close waits for them.
 package natsstream

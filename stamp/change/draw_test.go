@@ -4,10 +4,10 @@ import (
 	"encoding/binary"
 	"hash/crc32"
 
+	"pgregory.net/rapid"
+
 	"antipode/geo"
 	"antipode/stamp/extent"
-
-	"pgregory.net/rapid"
 )
 
 // Generators of every value that has a durable form. Slices are non-nil where a

@@ -9,11 +9,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"antipode/geo"
 	"antipode/stamp/extent"
 	"antipode/stamp/keys"
-
-	"github.com/stretchr/testify/require"
 )
 
 var rewrite = flag.Bool("rewrite", false, "add missing lines to the golden files")
@@ -209,10 +209,14 @@ func TestGolden(t *testing.T) {
 	requireGolden(t, "testdata/closed.golden", closed)
 	requireGolden(t, "testdata/cursor.golden", cursor)
 	requireGolden(t, "testdata/gate.golden", gate)
-	requireGolden(t, "testdata/head.golden", []goldenCase{hexCase("head", AppendHead(nil, goldenHead)),
-		hexCase("none", AppendHead(nil, geo.Head{}))})
-	requireGolden(t, "testdata/applied.golden", []goldenCase{hexCase("applied", AppendApplied(nil, goldenApplied)),
-		hexCase("nothing", AppendApplied(nil, AppliedState{}))})
+	requireGolden(t, "testdata/head.golden", []goldenCase{
+		hexCase("head", AppendHead(nil, goldenHead)),
+		hexCase("none", AppendHead(nil, geo.Head{})),
+	})
+	requireGolden(t, "testdata/applied.golden", []goldenCase{
+		hexCase("applied", AppendApplied(nil, goldenApplied)),
+		hexCase("nothing", AppendApplied(nil, AppliedState{})),
+	})
 }
 
 // goldenBytes is one value of a golden file.

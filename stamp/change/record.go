@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"hash/crc32"
 
+	"github.com/cespare/xxhash/v2"
+
 	"antipode/geo"
 	"antipode/stamp/extent"
-
-	"github.com/cespare/xxhash/v2"
 )
 
 // Errors of decoding and of the chain.

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"antipode/geo"
-
 	"github.com/stretchr/testify/require"
+
+	"antipode/geo"
 )
 
 // The encoder refuses what a decoder would refuse, and leaves what was before it as
@@ -54,7 +54,7 @@ func TestRecordBytesMax(t *testing.T) {
 
 	b = append(b[:len(b)-crcLen], 0)
 	binary.LittleEndian.PutUint32(b[recLength:], RecordBytesMax+1)
-	_, err = ParseRecord(sealed(b))
+	_, err = RecordLen(append(b, 0, 0, 0, 0))
 	require.ErrorIs(t, err, ErrMalformed)
 }
 
@@ -126,7 +126,7 @@ func TestParseFrameRefuses(t *testing.T) {
 		want error
 	}{
 		"version 2":               {edit(frame, setByte(0, 2)), ErrVersion},
-		"unknown flag":            {edit(frame, setByte(1, 3)), ErrMalformed},
+		"unknown flag":            {edit(goldenBytes(t, "frame", "record alone"), setByte(1, 2)), ErrMalformed},
 		"closed not announced":    {edit(frame, setByte(1, 0)), ErrMalformed},
 		"a record of version 2":   {edit(frame, setByte(count+1, 2)), ErrVersion},
 		"more records than bytes": {edit(frame, setByte(count, 0x7f)), ErrMalformed},
@@ -176,4 +176,59 @@ func TestParseGroupRefuses(t *testing.T) {
 		require.ErrorIs(t, err, c.want, name)
 	}
 	require.False(t, NamesChunks(nil))
+}
+
+// What has no checksum of its own is held to its limits too: lanes, roles, versions and
+// the number of pairs (R13; table).
+func TestSmallRefuses(t *testing.T) {
+	closed := goldenBytes(t, "closed", "delta")
+	lane := bytes.Index(closed, []byte("\x05north\x06")) + 6
+	_, err := ParseClosed(setByte(lane, geo.LaneCount-1)(bytes.Clone(closed)))
+	require.NoError(t, err)
+	_, err = ParseClosed(setByte(lane, geo.LaneCount)(bytes.Clone(closed)))
+	require.ErrorIs(t, err, ErrMalformed)
+
+	most := AppendCursor(nil, &Cursor{Pairs: make([]Pair, PairsMax)})
+	_, err = ParseCursor(most)
+	require.NoError(t, err)
+	more := append(setByte(17, PairsMax+1)(most), make([]byte, 16)...)
+	_, err = ParseCursor(more)
+	require.ErrorIs(t, err, ErrMalformed)
+
+	_, err = ParseGate(setByte(1, 3)(goldenBytes(t, "gate", "secondary")))
+	require.ErrorIs(t, err, ErrMalformed)
+	_, _, err = ParseGatePart(append([]byte{0}, goldenBytes(t, "gate", "secondary")...))
+	require.ErrorIs(t, err, ErrMalformed, "no account")
+	_, err = ParseClosedTime(make([]byte, 9))
+	require.ErrorIs(t, err, ErrMalformed)
+	for file, name := range map[string]string{
+		"closed": "delta", "cursor": "behind", "gate": "secondary", "head": "head", "applied": "applied",
+	} {
+		parse := map[string]func([]byte) ([]byte, error){
+			"closed": reencodeClosed, "cursor": reencodeCursor, "gate": reencodeGate, "head": reencodeHead, "applied": reencodeApplied,
+		}[file]
+		_, err := parse(setByte(0, 2)(goldenBytes(t, file, name)))
+		require.ErrorIs(t, err, ErrMalformed, "%s of version 2", file)
+	}
+}
+
+// A made-up count is refused before anything is allocated for it (invariant 8).
+func TestCountsAllocateNothing(t *testing.T) {
+	huge := binary.AppendUvarint(nil, 1<<40)
+	b := goldenRecord(t, "not shipped")
+	record := edit(b, func(b []byte) []byte {
+		b = append(b[:len(b)-2], huge...) // In place of no ops and no chunks.
+		binary.LittleEndian.PutUint32(b[recLength:], uint32(len(b)+crcLen))
+		return b
+	})
+	_, err := ParseRecord(record)
+	require.ErrorIs(t, err, ErrMalformed)
+
+	frame := AppendFrame(nil, &Frame{Origin: "north", Range: 4})
+	_, err = ParseFrame(edit(frame, func(b []byte) []byte { return append(b[:len(b)-1], huge...) }))
+	require.ErrorIs(t, err, ErrMalformed)
+
+	closed := AppendClosed(nil, &Closed{Origin: "north", Range: 4})
+	_, err = ParseClosed(append(closed[:len(closed)-1], huge...))
+	require.ErrorIs(t, err, ErrMalformed)
 }

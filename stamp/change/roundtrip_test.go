@@ -5,10 +5,10 @@ import (
 	"errors"
 	"testing"
 
-	"antipode/geo"
-
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"antipode/geo"
 )
 
 // requireRefused checks that b with any one bit flipped, and b cut short anywhere, is
@@ -160,7 +160,8 @@ func TestSmallRoundTrip(t *testing.T) {
 
 		applied := AppliedState{
 			drawNumber(t, "index"), drawNumber(t, "term"),
-			GroupID{drawNumber(t, "group term"), drawNumber(t, "group")}, geo.Timestamp(drawNumber(t, "last")),
+			GroupID{drawNumber(t, "group term"), drawNumber(t, "group")},
+			geo.Timestamp(drawNumber(t, "last")),
 		}
 		b = AppendApplied(nil, applied)
 		gotApplied, err := ParseApplied(b)

@@ -7,11 +7,11 @@ import (
 	"hash/crc32"
 	"sync"
 
-	"antipode/geo"
-
 	"github.com/cockroachdb/pebble/v2"
 	"go.etcd.io/raft/v3"
 	pb "go.etcd.io/raft/v3/raftpb"
+
+	"antipode/geo"
 )
 
 // Log is a node's log of all its ranges: entries and hard states. The segment log

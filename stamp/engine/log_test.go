@@ -12,8 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"antipode/geo"
-
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
@@ -21,6 +19,8 @@ import (
 	pb "go.etcd.io/raft/v3/raftpb"
 	"go.uber.org/goleak"
 	"pgregory.net/rapid"
+
+	"antipode/geo"
 )
 
 var rewrite = flag.Bool("rewrite", false, "add missing lines to the golden file")

@@ -4,10 +4,10 @@ import (
 	"errors"
 	"fmt"
 
-	"antipode/stamp/kv"
-
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
+
+	"antipode/stamp/kv"
 )
 
 func sprintf(format string, args ...any) string { return fmt.Sprintf(format, args...) }

@@ -3,9 +3,9 @@ package keys
 import (
 	"strings"
 
-	"antipode/geo"
-
 	"github.com/cespare/xxhash/v2"
+
+	"antipode/geo"
 )
 
 // Spaces of a node's state store, the first byte of every key.

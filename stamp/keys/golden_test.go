@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"antipode/geo"
-
 	"github.com/stretchr/testify/require"
+
+	"antipode/geo"
 )
 
 var rewrite = flag.Bool("rewrite", false, "add missing lines to the golden file")

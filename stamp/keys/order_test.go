@@ -7,10 +7,10 @@ import (
 	"testing"
 	"unicode/utf16"
 
-	"antipode/geo"
-
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"antipode/geo"
 )
 
 // text draws strings out of few code points, so that two of them often share a

@@ -6,10 +6,10 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"antipode/geo"
-
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"antipode/geo"
 )
 
 // A string comes back as it went in, whatever follows it (property).

@@ -4,11 +4,11 @@ import (
 	"context"
 	"time"
 
+	pb "go.etcd.io/raft/v3/raftpb"
+
 	"antipode/geo"
 	"antipode/stamp/change"
 	"antipode/stamp/extent"
-
-	pb "go.etcd.io/raft/v3/raftpb"
 )
 
 // step hands the inbox to the replicas. A MsgApp whose entries name chunks this

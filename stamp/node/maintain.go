@@ -1,9 +1,9 @@
 package node
 
 import (
-	"antipode/geo"
-
 	pb "go.etcd.io/raft/v3/raftpb"
+
+	"antipode/geo"
 )
 
 // The log is trimmed only below every configured replica's durable applied index,

@@ -9,14 +9,14 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/stamp/engine"
 	"antipode/stamp/extent"
 	"antipode/stamp/ranges"
 	"antipode/stamp/replica"
-
-	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
 // Options configures a node.

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 
+	"golang.org/x/sync/errgroup"
+
 	"antipode/geo"
 	"antipode/services/storageerr"
 	"antipode/stamp/extent"
-
-	"golang.org/x/sync/errgroup"
 )
 
 // PutChunk makes a chunk durable on every node that is up, two at least: ahead of

@@ -11,16 +11,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/stamp/change"
 	"antipode/stamp/engine"
 	"antipode/stamp/keys"
 	"antipode/stamp/ranges"
-
-	"github.com/cockroachdb/pebble/v2/vfs"
-	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

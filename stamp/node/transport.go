@@ -3,10 +3,10 @@ package node
 import (
 	"sync"
 
+	pb "go.etcd.io/raft/v3/raftpb"
+
 	"antipode/geo"
 	"antipode/stamp/extent"
-
-	pb "go.etcd.io/raft/v3/raftpb"
 )
 
 // Envelope is one Raft message between nodes of a stamp.

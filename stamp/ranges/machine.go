@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"sync"
 
+	pb "go.etcd.io/raft/v3/raftpb"
+
 	"antipode/geo"
 	"antipode/stamp/change"
 	"antipode/stamp/engine"
 	"antipode/stamp/keys"
-
-	pb "go.etcd.io/raft/v3/raftpb"
 )
 
 // Source names a range of the other location.

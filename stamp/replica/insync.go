@@ -4,10 +4,10 @@ import (
 	"log/slog"
 	"time"
 
-	"antipode/geo"
-
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/tracker"
+
+	"antipode/geo"
 )
 
 // inSync is the leader's view of which replicas must hold an entry before it is

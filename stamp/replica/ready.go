@@ -3,10 +3,10 @@ package replica
 import (
 	"time"
 
-	"antipode/stamp/engine"
-
 	"go.etcd.io/raft/v3"
 	pb "go.etcd.io/raft/v3/raftpb"
+
+	"antipode/stamp/engine"
 )
 
 // Pass collects what the replicas of a node have to do in one scheduler pass, so

@@ -8,11 +8,11 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"antipode/geo"
-	"antipode/stamp/engine"
-
 	"go.etcd.io/raft/v3"
 	pb "go.etcd.io/raft/v3/raftpb"
+
+	"antipode/geo"
+	"antipode/stamp/engine"
 )
 
 // StateMachine is what committed entries are applied to.

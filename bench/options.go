@@ -1,0 +1,69 @@
+package main
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// developmentKey is the key of devstoreaccount1 that every emulator knows.
+const developmentKey = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+
+// concurrencyMax bounds the connections of one run.
+const concurrencyMax = 4096
+
+// Options says what to measure; see the flags in parse for each field.
+type Options struct {
+	Workload, Endpoint, Account, Key string
+	Concurrency, Partitions, Rows    int
+	ReadBack, PID                    int
+	Duration, Warmup                 time.Duration
+	Admin, Dir                       string
+	JSON                             bool
+	// arriveWait bounds how long -secondary may take to show the last write. Zero
+	// means two minutes.
+	arriveWait time.Duration
+}
+
+// withDefaults fills in the endpoint that fits the workload.
+func (o Options) withDefaults() Options {
+	if o.Endpoint == "" {
+		port := 11002
+		if strings.HasPrefix(o.Workload, "blob-") {
+			port = 11000
+		}
+		o.Endpoint = fmt.Sprintf("http://127.0.0.1:%d/%s", port, o.Account)
+	}
+	o.Endpoint = strings.TrimRight(o.Endpoint, "/")
+	if o.arriveWait == 0 {
+		o.arriveWait = 2 * time.Minute
+	}
+	return o
+}
+
+// Validate reports every bad field.
+func (o Options) Validate() error {
+	var errs []error
+	bad := func(is bool, format string, args ...any) {
+		if is {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	_, known := workloads()[o.Workload]
+	bad(!known && o.Workload != workloadFdatasync, "--workload %q is unknown: give one of %s", o.Workload, workloadNames())
+	u, err := url.Parse(o.Endpoint)
+	bad(err != nil || u.Scheme != "http" || u.Host == "" || len(u.Path) < 2,
+		"--endpoint %q is no path-style http endpoint: give one such as http://127.0.0.1:11002/devstoreaccount1", o.Endpoint)
+	_, err = base64.StdEncoding.DecodeString(o.Key)
+	bad(err != nil || o.Key == "", "--key is not Base64")
+	bad(o.Concurrency < 1 || o.Concurrency > concurrencyMax, "--concurrency %d: give 1 to %d", o.Concurrency, concurrencyMax)
+	bad(o.Duration <= 0, "--duration %v: give a positive one", o.Duration)
+	bad(o.Warmup < 0, "--warmup %v: give zero or more", o.Warmup)
+	bad(o.Partitions < 1, "--partitions %d: give 1 or more", o.Partitions)
+	bad(o.Rows < 1, "--rows %d: give 1 or more", o.Rows)
+	bad(o.ReadBack < 0, "--read-back %d: give zero or more", o.ReadBack)
+	return errors.Join(errs...)
+}
