@@ -210,7 +210,7 @@ func (d doorDirectory) Account(ctx context.Context, name geo.Account) (*catalog.
 // locations stop.
 func (c *Cluster) openOutside() (err error) {
 	door := c.server("")
-	ls := services(c.door, "front door", door.Handler)
+	ls := listeners(c.door, "front door", door.Handler)
 	ls = append(ls, listener{c.door.admin(), c.adminHandler(""), "admin"})
 	for _, l := range order() {
 		ls = append(ls, listener{c.ports[l].admin(), c.adminHandler(l), "admin of " + string(l)})
@@ -231,7 +231,7 @@ func (c *Cluster) startLocation(name geo.Location) error {
 		return fmt.Errorf("location %s runs already", name)
 	}
 	l := c.locations[name]
-	f, err := openFront(services(c.ports[name], string(name), c.server(name).Handler), c.o.Logger)
+	f, err := openFront(listeners(c.ports[name], string(name), c.server(name).Handler), c.o.Logger)
 	if err != nil {
 		return err
 	}

@@ -81,8 +81,8 @@ func (f *front) close() error {
 	return errors.Join(append(errs, f.done.Wait())...)
 }
 
-// services lists a handler for each service of a front end.
-func services(p ports, what string, handler func(geo.Service) http.Handler) []listener {
+// listeners lists a handler for each service of a front end.
+func listeners(p ports, what string, handler func(geo.Service) http.Handler) []listener {
 	var ls []listener
 	for _, s := range geo.Services {
 		ls = append(ls, listener{p.of(s), handler(s), what + " " + s.String()})

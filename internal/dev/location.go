@@ -57,6 +57,32 @@ type LocationOptions struct {
 	OnCommit func(geo.RangeID, time.Duration)
 	// OnAlarm takes named alarms.
 	OnAlarm func(reason string)
+	// CloseInterval is after how long an idle range commits a closed record (R12).
+	// Nil means 200 ms for every range.
+	CloseInterval func(geo.RangeID) time.Duration
+	// WrapPublisher and WrapSource let tests drive the replication by hand. Nil
+	// changes nothing.
+	WrapPublisher func(stream.Publisher) stream.Publisher
+	WrapSource    func(receive.Source) receive.Source
+}
+
+func (o LocationOptions) withDefaults() LocationOptions {
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	if o.OnAlarm == nil {
+		o.OnAlarm = func(string) {}
+	}
+	if o.CloseInterval == nil {
+		o.CloseInterval = func(geo.RangeID) time.Duration { return closeInterval }
+	}
+	if o.WrapPublisher == nil {
+		o.WrapPublisher = func(p stream.Publisher) stream.Publisher { return p }
+	}
+	if o.WrapSource == nil {
+		o.WrapSource = func(s receive.Source) receive.Source { return s }
+	}
+	return o
 }
 
 // Location is one location: its stamp while it runs, and what serves on top of it.
@@ -93,12 +119,7 @@ type shipping struct {
 
 // NewLocation returns a location that is not started.
 func NewLocation(o LocationOptions) *Location {
-	if o.Logger == nil {
-		o.Logger = slog.Default()
-	}
-	if o.OnAlarm == nil {
-		o.OnAlarm = func(string) {}
-	}
+	o = o.withDefaults()
 	l := &Location{o: o, shippers: map[geo.NodeID]map[geo.RangeID]*shipping{}}
 	l.Directory = failover.NewDirectory(l, o.Other)
 	l.Primary = primary.New(l)
@@ -263,7 +284,7 @@ func (l *Location) startStamp() error {
 	s := node.NewStamp(node.Options{
 		Location: l.o.Name, Peers: peers, Dir: filepath.Join(l.o.Dir, string(l.o.Name)), Engine: l.o.Engine, Clock: l.o.Clock,
 		Transport: node.NewMemory(), Seed: l.o.Seed, Parity: l.o.Parity, Tick: l.o.Tick, Logger: l.o.Logger,
-		CloseInterval: func(geo.RangeID) time.Duration { return closeInterval }, OnCommit: l.o.OnCommit,
+		CloseInterval: l.o.CloseInterval, OnCommit: l.o.OnCommit,
 	})
 	s.OnStart(l.ship)
 	s.OnStop(l.unship)
@@ -277,7 +298,7 @@ func (l *Location) startStamp() error {
 	l.cancel = cancel
 	receiver := receive.New(receive.Options{
 		Origin: l.o.Other, Ranges: []geo.RangeID{1, 2, 3, 4}, Consumer: l.consumer,
-		Source:  link.NewSource(l.o.Link, l.peer, l.peer.shipper),
+		Source:  l.o.WrapSource(link.NewSource(l.o.Link, l.peer, l.peer.shipper)),
 		Applier: secondary.NewApplier(l), Clock: l.o.Clock, SilenceAfter: silenceAfter, Logger: l.o.Logger, Alarm: l.o.OnAlarm,
 	})
 	l.running.Go(func() { _ = receiver.Run(ctx) }) // Run ends with ctx alone.
@@ -289,7 +310,7 @@ func (l *Location) ship(n *node.Node) {
 	set := map[geo.RangeID]*shipping{}
 	for _, id := range []geo.RangeID{1, 2, 3, 4} {
 		sh := ship.New(ship.Options{
-			Location: l.o.Name, Range: n.Range(id), Publisher: l.o.Link.Publisher(l.pub),
+			Location: l.o.Name, Range: n.Range(id), Publisher: l.o.WrapPublisher(l.o.Link.Publisher(l.pub)),
 			Pusher: link.NewPusher(l.o.Link, l, l.peer), Clock: l.o.Clock, Logger: l.o.Logger, Alarm: l.o.OnAlarm,
 		})
 		ctx, cancel := context.WithCancel(context.Background())

@@ -294,7 +294,7 @@ func (s *Shipper) release(now time.Duration) {
 
 // sendQueue publishes frames from the queue and returns when to step again.
 func (s *Shipper) sendQueue(now time.Duration) time.Duration {
-	for len(s.queue) > 0 || (s.upTo > s.closedT || s.fullNext) && s.numbered() {
+	for len(s.queue) > 0 || s.upTo > 0 && (s.upTo > s.closedT || s.fullNext) && s.numbered() {
 		s.mu.Lock()
 		flying := s.flying
 		s.mu.Unlock()
