@@ -27,6 +27,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const testRange = geo.RangeID(geo.Table)
 
+// electionWait bounds how long a test waits for a stamp to move.
+const electionWait = 10 * time.Second
+
 // put is a command that sets one key under an open gate.
 type put struct {
 	p     keys.Partition
