@@ -46,26 +46,37 @@ func (s *inSync) reset() {
 
 // update reads the peers' Match and moves them in or out.
 func (s *inSync) update(rn *raft.RawNode, now time.Duration) {
-	var last uint64
 	rn.WithProgress(func(id uint64, _ raft.ProgressType, pr tracker.Progress) {
 		for i := range s.peers {
 			if s.peers[i].id == id {
 				s.peers[i].match = pr.Match
 			}
 		}
-		last = max(last, pr.Match)
 	})
+	s.judge(now)
+}
+
+// judge moves peers in or out by what they have persisted.
+func (s *inSync) judge(now time.Duration) {
+	var last uint64
+	for _, p := range s.peers {
+		last = max(last, p.match)
+	}
 	for i := range s.peers {
 		p := &s.peers[i]
 		if p.behind != 0 && p.match >= p.behind {
+			// It reached where the log ended a moment ago: under load no replica is ever
+			// seen at the very end.
+			if p.out && now-p.behindSince < s.timeout/2 {
+				s.rejoin(p)
+			}
 			p.behind = 0
 		}
 		switch {
 		case p.match >= last:
 			p.behind = 0
 			if p.out {
-				p.out = false
-				s.log.Info("replica is in sync again", "node", geo.NodeID(p.id), "index", p.match)
+				s.rejoin(p)
 			}
 		case p.behind == 0:
 			p.behind, p.behindSince = last, now
@@ -75,6 +86,11 @@ func (s *inSync) update(rn *raft.RawNode, now time.Duration) {
 				"node", geo.NodeID(p.id), "at", p.match, "want", p.behind)
 		}
 	}
+}
+
+func (s *inSync) rejoin(p *peer) {
+	p.out = false
+	s.log.Info("replica is in sync again", "node", geo.NodeID(p.id), "index", p.match)
 }
 
 // count is how many replicas are in sync.

@@ -1,0 +1,51 @@
+package replica
+
+import (
+	"io"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// R2, DESIGN 2.3: a replica leaves the in-sync set only after it stood behind one
+// index for longer than the timeout; it returns when it keeps up, also under a load
+// in which nobody is ever seen at the end of the log; with fewer than two nothing is
+// acknowledged.
+func TestInSyncSet(t *testing.T) {
+	s := &inSync{}
+	s.init(Options{Voters: []uint64{1, 2, 3}, InSyncTimeout: time.Second, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	now := time.Duration(0)
+	step := func(after time.Duration, match ...uint64) {
+		now += after
+		for i := range s.peers {
+			s.peers[i].match = match[i]
+		}
+		s.judge(now)
+	}
+	step(0, 10, 10, 10)
+	require.Equal(t, 3, s.count())
+	require.EqualValues(t, 10, s.index())
+
+	step(time.Millisecond, 20, 20, 10) // 3 falls silent
+	require.EqualValues(t, 10, s.index(), "a silent replica still counts: not acknowledged")
+	step(900*time.Millisecond, 30, 30, 10)
+	require.Equal(t, 3, s.count())
+	step(200*time.Millisecond, 40, 40, 10)
+	require.Equal(t, 2, s.count(), "silent for longer than the timeout")
+	require.EqualValues(t, 40, s.index())
+
+	step(time.Second, 50, 50, 25) // it catches up from far behind
+	require.Equal(t, 2, s.count())
+	step(600*time.Millisecond, 60, 60, 55) // reaches 50 after more than half the timeout
+	require.Equal(t, 2, s.count())
+	step(10*time.Millisecond, 70, 70, 65) // reaches 60 at once, never the very end
+	require.Equal(t, 3, s.count(), "it keeps up")
+	require.EqualValues(t, 65, s.index())
+
+	step(time.Millisecond, 80, 65, 65)
+	step(1100*time.Millisecond, 90, 65, 65)
+	require.Equal(t, 1, s.count())
+	require.Zero(t, s.index(), "never fewer than two")
+}
