@@ -1,17 +1,161 @@
-// Package blobs is the front end of the blob service.
 package blobs
 
 import (
+	"context"
+	"crypto/rand"
+	"io"
+	"log/slog"
 	"net/http"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/semaphore"
 
 	"antipode/api/protocol"
-	"antipode/services/storageerr"
+	"antipode/geo"
+	"antipode/services"
+	"antipode/services/blobs"
+	"antipode/services/catalog"
+	"antipode/stamp/extent"
+	"antipode/stamp/keys"
+	"antipode/stamp/ranges"
 )
 
-// Handler answers blob calls.
-type Handler struct{}
+// Stamp reads this location's ranges.
+type Stamp interface {
+	Read(ctx context.Context, r geo.RangeID, f func(ranges.State) error) error
+}
+
+// Writer is the write role.
+type Writer interface {
+	Write(ctx context.Context, w services.Write) error
+	CloseGeneration(ctx context.Context, s geo.Service, a geo.Account, container string, g keys.Generation) error
+}
+
+// Payload is where this location keeps chunks.
+type Payload interface {
+	// PutChunk makes a chunk durable on every node that is up, two at least. It does
+	// not keep data.
+	PutChunk(ctx context.Context, ref extent.Ref, data []byte) error
+	// ReadChunk fills p from offset off of a chunk.
+	ReadChunk(ref extent.Ref, off int64, p []byte) (int, error)
+}
+
+// Options configures a Handler. Stamp, Writer, Payload and Names are required.
+type Options struct {
+	Stamp   Stamp
+	Writer  Writer
+	Payload Payload
+	Names   *catalog.Cache
+	// NameRest is how long a container's name rests after a deletion.
+	NameRest time.Duration
+	// BodyBytesMax is the longest body of Put Blob, in bytes. Zero means 8 MiB. An
+	// upload is put chunk by chunk, so a larger one costs time, not memory.
+	BodyBytesMax int64
+	// InFlightBytesMax bounds the bodies that are taken at once, in bytes, by their
+	// Content-Length. Zero means 64 MiB. The rest wait, unread.
+	InFlightBytesMax int64
+	// Rand draws chunk ids; it is read concurrently. Nil means crypto/rand.
+	Rand io.Reader
+	// Logger takes failures of payload that no answer can tell. Nil means
+	// slog.Default.
+	Logger *slog.Logger
+}
+
+const (
+	defaultBodyBytesMax     = 8 << 20
+	defaultInFlightBytesMax = 64 << 20
+)
+
+func (o Options) withDefaults() Options {
+	if o.BodyBytesMax == 0 {
+		o.BodyBytesMax = defaultBodyBytesMax
+	}
+	if o.InFlightBytesMax == 0 {
+		o.InFlightBytesMax = defaultInFlightBytesMax
+	}
+	if o.Rand == nil {
+		o.Rand = rand.Reader
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	return o
+}
+
+// Handler answers blob calls. Serve may be called concurrently.
+type Handler struct {
+	o        Options
+	inFlight *semaphore.Weighted
+	putBufs  sync.Pool // *[]byte of a chunk
+	getBufs  sync.Pool // *[]byte of readBytes
+}
+
+// NewHandler returns a handler.
+func NewHandler(o Options) *Handler {
+	o = o.withDefaults()
+	return &Handler{
+		o: o, inFlight: semaphore.NewWeighted(o.InFlightBytesMax),
+		putBufs: sync.Pool{New: func() any { return newBuffer(blobs.ChunkBytesMax) }},
+		getBufs: sync.Pool{New: func() any { return newBuffer(readBytes) }},
+	}
+}
+
+func newBuffer(n int) *[]byte {
+	b := make([]byte, n)
+	return &b
+}
+
+// call is one request on its way.
+type call struct {
+	*Handler
+	w   http.ResponseWriter
+	r   *protocol.Request
+	ctx context.Context //nolint:containedctx // The request's own; a call lives no longer.
+	res resource
+}
 
 // Serve answers one request and returns the name of its operation for metrics.
-func (h *Handler) Serve(_ http.ResponseWriter, _ *protocol.Request) (operation string, err error) {
-	return "Blob", storageerr.NotImplemented
+func (h *Handler) Serve(w http.ResponseWriter, r *protocol.Request) (operation string, err error) {
+	c := &call{Handler: h, w: w, r: r, ctx: r.HTTP.Context()}
+	restype := lower(r.Query.Get("restype"))
+	if c.res, err = parseResource(r.Resource, restype); err != nil {
+		return operationUnknown, err
+	}
+	operation, err = c.res.operation(r.HTTP.Method, restype, lower(r.Query.Get("comp")))
+	if err != nil {
+		return operation, err
+	}
+	if err := c.res.validate(); err != nil {
+		return operation, err
+	}
+	return operation, c.run(operation)
+}
+
+// container resolves the container to its generation.
+func (c *call) container() (*catalog.Container, error) {
+	var out *catalog.Container
+	err := c.o.Stamp.Read(c.ctx, geo.FirstRange(geo.Catalog), func(s ranges.State) error {
+		var err error
+		out, err = c.o.Names.Get(s, geo.Blob, c.r.Account.Name, c.res.container)
+		return err
+	})
+	return out, err
+}
+
+// name resolves the addressed blob.
+func (c *call) name() (blobs.Name, error) {
+	container, err := c.container()
+	if err != nil {
+		return blobs.Name{}, err
+	}
+	return blobs.Name{
+		Account: c.r.Account.Name, Container: c.res.container, Generation: container.Generation(), Blob: c.res.blob,
+	}, nil
+}
+
+// answerEmpty ends an answer that has no body.
+func (c *call) answerEmpty(status int) {
+	c.w.Header()["Content-Length"] = []string{"0"}
+	c.w.WriteHeader(status)
 }

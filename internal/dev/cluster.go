@@ -163,7 +163,9 @@ func (c *Cluster) server(name geo.Location) *api.Server {
 		names := &catalog.Cache{}
 		o.Accounts = &accounts.Handler{Stats: l.Replication}
 		o.Tables = &tables.Handler{Stamp: l, Writer: l.Primary, NameRest: nameRest, Names: names}
-		o.Blobs = &blobs.Handler{}
+		o.Blobs = blobs.NewHandler(blobs.Options{
+			Stamp: l, Writer: l.Primary, Payload: l, Names: names, NameRest: nameRest, Logger: c.o.Logger,
+		})
 	}
 	o.Observe = func(s geo.Service, op string, status int, took time.Duration) {
 		if name != "" {
@@ -260,13 +262,19 @@ func (c *Cluster) Close() error {
 	if c.outside != nil {
 		errs = append(errs, c.outside.close())
 	}
+	var running []geo.Location
+	c.mu.Lock()
 	for _, l := range order() {
-		c.mu.Lock()
-		running := c.fronts[l] != nil
-		c.mu.Unlock()
-		if running {
-			errs = append(errs, c.stopLocation(l))
+		if c.fronts[l] != nil {
+			running = append(running, l)
 		}
+	}
+	c.mu.Unlock()
+	for _, l := range running {
+		errs = append(errs, c.locations[l].Disconnect())
+	}
+	for _, l := range running {
+		errs = append(errs, c.stopLocation(l))
 	}
 	c.link.Close()
 	for _, f := range c.forwards {

@@ -73,4 +73,8 @@ var (
 	BlobNotFound           = Row{404, "BlobNotFound", "The specified blob does not exist."}
 	InvalidRange           = Row{416, "InvalidRange", "The range specified is invalid for the current size of the resource."}
 	LeaseNotPresentOnBlob  = Row{412, "LeaseNotPresentWithBlobOperation", "There is currently no lease on the blob."}
+
+	LeaseNotPresentOnContainer = Row{412, "LeaseNotPresentWithContainerOperation", "There is currently no lease on the container."}
+	PublicAccessNotPermitted   = Row{409, "PublicAccessNotPermitted", "Public access is not permitted on this storage account."}
+	ConditionsNotSupported     = Row{400, "ConditionHeadersNotSupported", "Condition headers are not supported."}
 )

@@ -18,7 +18,7 @@ import (
 	"antipode/services/storageerr"
 )
 
-var rewrite = flag.Bool("rewrite", false, "rewrite the golden file") //nolint:gochecknoglobals // flags are read before any test has a place for them
+var rewrite = flag.Bool("rewrite", false, "rewrite the golden file")
 
 // golden is the list that docs/format/entity.md spells out, and one of every type.
 func golden(t *testing.T) []string {

@@ -1,0 +1,108 @@
+package blobs
+
+import (
+	"net/http"
+
+	"antipode/api/protocol"
+	"antipode/geo"
+	"antipode/services/blobs"
+	"antipode/services/catalog"
+	"antipode/services/storageerr"
+)
+
+// createContainer is Create Container (spec/blob.md C1).
+func (c *call) createContainer() error {
+	h := c.r.HTTP.Header
+	if err := requireLength(c.r.HTTP); err != nil {
+		return err
+	}
+	if err := noConditions(h, "If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since"); err != nil {
+		return err
+	}
+	if err := refuse(h, []string{"X-Ms-Default-Encryption-Scope", "X-Ms-Deny-Encryption-Scope-Override"}); err != nil {
+		return err
+	}
+	switch access := h.Get("X-Ms-Blob-Public-Access"); access {
+	case "":
+	case "blob", "container":
+		return storageerr.PublicAccessNotPermitted
+	default:
+		return badHeader("X-Ms-Blob-Public-Access", access)
+	}
+	metadata, err := parseMetadata(h)
+	if err != nil {
+		return err
+	}
+	create := &catalog.Create{
+		Service: geo.Blob, Account: c.r.Account.Name, Name: c.res.container, Epoch: c.r.Account.Epoch, NameRest: c.o.NameRest,
+	}
+	for _, m := range metadata {
+		create.Metadata = append(create.Metadata, catalog.Pair(m))
+	}
+	if err := c.o.Writer.Write(c.ctx, create); err != nil {
+		return err
+	}
+	setTag(c.w.Header(), create.Created.Modified)
+	c.answerEmpty(http.StatusCreated)
+	return nil
+}
+
+// containerProperties is Get Container Properties (spec/blob.md C2), GET and HEAD.
+func (c *call) containerProperties() error {
+	container, err := c.unleased()
+	if err != nil {
+		return err
+	}
+	h := c.w.Header()
+	setTag(h, container.Modified)
+	for _, m := range container.Metadata {
+		setMetadata(h, []pair{pair(m)})
+	}
+	h["X-Ms-Lease-Status"] = []string{"unlocked"}
+	h["X-Ms-Lease-State"] = []string{"available"}
+	if c.r.Version >= version20171109 {
+		h["X-Ms-Has-Immutability-Policy"] = []string{"false"}
+		h["X-Ms-Has-Legal-Hold"] = []string{"false"}
+		h["X-Ms-Immutable-Storage-With-Versioning-Enabled"] = []string{"false"}
+	}
+	c.answerEmpty(http.StatusOK)
+	return nil
+}
+
+// unleased resolves the container for a request that may name a lease. No container
+// has one yet.
+func (c *call) unleased() (*catalog.Container, error) {
+	container, err := c.container()
+	if err == nil && c.r.Header(headerLeaseID) != "" {
+		err = storageerr.LeaseNotPresentOnContainer
+	}
+	return container, err
+}
+
+// deleteContainer is Delete Container (spec/blob.md C7): answered after the blob
+// range committed that the generation takes no more changes (R8).
+func (c *call) deleteContainer() error {
+	if err := noConditions(c.r.HTTP.Header, "If-Match", "If-None-Match"); err != nil {
+		return err
+	}
+	conditions, err := protocol.ParseWriteConditions(c.r.HTTP.Header)
+	if err != nil {
+		return err
+	}
+	if _, err := c.unleased(); err != nil {
+		return err
+	}
+	del := &blobs.DeleteContainer{
+		Delete:     catalog.Delete{Service: geo.Blob, Account: c.r.Account.Name, Name: c.res.container},
+		Conditions: conditions,
+	}
+	if err := c.o.Writer.Write(c.ctx, del); err != nil {
+		return err
+	}
+	g := del.Deleted.Generation()
+	if err := c.o.Writer.CloseGeneration(c.ctx, geo.Blob, c.r.Account.Name, c.res.container, g); err != nil {
+		return err
+	}
+	c.answerEmpty(http.StatusAccepted)
+	return nil
+}

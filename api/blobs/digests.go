@@ -1,0 +1,93 @@
+package blobs
+
+import (
+	"crypto/md5"
+	"encoding/base64"
+	"encoding/binary"
+	"hash"
+	"hash/crc64"
+	"net/http"
+
+	"antipode/api/protocol"
+	"antipode/services/storageerr"
+)
+
+// crcTable is CRC-64/NVME (spec/blob.md 18.1).
+var crcTable = crc64.MakeTable(0x9a6c9329ac4bc9b5) //nolint:gochecknoglobals // A table, never changed.
+
+const (
+	headerContentMD5     = "Content-Md5"
+	headerBlobContentMD5 = "X-Ms-Blob-Content-Md5"
+	headerContentCRC64   = "X-Ms-Content-Crc64"
+)
+
+// digests are the hashes of a body, and what the client said they are.
+type digests struct {
+	sum hash.Hash
+	// crc is kept only where somebody will look at it.
+	crc     uint64
+	withCRC bool
+	// want are the MD5 values sent, in Base64: each must be that of the body.
+	want    []string
+	wantCRC string
+}
+
+// parseDigests reads the hash headers of a write.
+func parseDigests(h http.Header, v protocol.Version) (*digests, error) {
+	d := &digests{sum: md5.New(), wantCRC: h.Get(headerContentCRC64)}
+	d.withCRC = d.wantCRC != "" || v >= version20240804
+	if d.wantCRC != "" {
+		if h.Get(headerContentMD5) != "" {
+			return nil, storageerr.BothCRC64AndMD5
+		}
+		if !isBase64(d.wantCRC, crc64.Size) {
+			return nil, badHeader(headerContentCRC64, d.wantCRC)
+		}
+	}
+	for _, name := range [...]string{headerContentMD5, headerBlobContentMD5} {
+		value := h.Get(name)
+		if value == "" {
+			continue
+		}
+		if !isBase64(value, md5.Size) {
+			return nil, storageerr.InvalidMD5
+		}
+		d.want = append(d.want, value)
+	}
+	return d, nil
+}
+
+// isBase64 reports whether text is the one Base64 form of size bytes.
+func isBase64(text string, size int) bool {
+	b, err := base64.StdEncoding.Strict().DecodeString(text)
+	return err == nil && len(b) == size && len(text) == base64.StdEncoding.EncodedLen(size)
+}
+
+func (d *digests) write(p []byte) {
+	_, _ = d.sum.Write(p) // A hash takes everything.
+	if d.withCRC {
+		d.crc = crc64.Update(d.crc, crcTable, p)
+	}
+}
+
+func (d *digests) md5() *[md5.Size]byte { return (*[md5.Size]byte)(d.sum.Sum(nil)) }
+
+// check compares with what the client sent.
+func (d *digests) check() error {
+	got := encodeMD5(*d.md5())
+	for _, want := range d.want {
+		if want != got {
+			return storageerr.MD5Mismatch.With("UserSpecifiedMd5", want, "ServerCalculatedMd5", got)
+		}
+	}
+	if crc := encodeCRC64(d.crc); d.wantCRC != "" && d.wantCRC != crc {
+		return storageerr.CRC64Mismatch.With("UserSpecifiedCrc64", d.wantCRC, "ServerCalculatedCrc64", crc)
+	}
+	return nil
+}
+
+func encodeMD5(sum [md5.Size]byte) string { return base64.StdEncoding.EncodeToString(sum[:]) }
+
+func encodeCRC64(crc uint64) string {
+	return base64.StdEncoding.EncodeToString(binary.LittleEndian.AppendUint64(nil, crc))
+}

@@ -1,0 +1,203 @@
+package blobs
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"antipode/api/protocol"
+	"antipode/geo"
+	"antipode/services/blobs"
+	"antipode/services/storageerr"
+)
+
+// Versions at which this service's wire changed, beyond those of package protocol.
+const (
+	version20170417 protocol.Version = "2017-04-17"
+	version20171109 protocol.Version = "2017-11-09"
+	version20240804 protocol.Version = "2024-08-04"
+	version20261006 protocol.Version = "2026-10-06"
+)
+
+const (
+	headerLeaseID = "X-Ms-Lease-Id"
+	metaPrefix    = "X-Ms-Meta-"
+	// metaBytesMax bounds all names and values of metadata (spec/blob.md 19.2).
+	metaBytesMax       = 8 << 10
+	defaultContentType = "application/octet-stream"
+)
+
+// Headers that are known and not built. One that is sent with a value refuses the
+// request: left out, it would make the write or the read another one.
+//
+//nolint:gochecknoglobals // Tables, never written.
+var (
+	unbuiltOnRead = []string{
+		"X-Ms-Encryption-Key", "X-Ms-Encryption-Key-Sha256", "X-Ms-Encryption-Algorithm", "X-Ms-If-Tags",
+	}
+	unbuiltOnWrite = append([]string{
+		"X-Ms-Structured-Body", "X-Ms-Structured-Content-Length", "X-Ms-Encryption-Scope", "X-Ms-Tags",
+		"X-Ms-Immutability-Policy-Until-Date", "X-Ms-Immutability-Policy-Mode", "X-Ms-Legal-Hold",
+		"X-Ms-Access-Tier-If-Modified-Since", "X-Ms-Access-Tier-If-Unmodified-Since",
+	}, unbuiltOnRead...)
+)
+
+// refuse answers UnsupportedHeader for the first header that was sent. Its value
+// stays out of the answer: it may be a key.
+func refuse(h http.Header, names []string) error {
+	for _, name := range names {
+		if h.Get(name) != "" {
+			return storageerr.UnsupportedHeader.With("HeaderName", lower(name))
+		}
+	}
+	return nil
+}
+
+func badHeader(name, value string) error {
+	return storageerr.InvalidHeaderValue.With("HeaderName", lower(name), "HeaderValue", value)
+}
+
+// requireLength refuses a PUT that does not say how long its body is.
+func requireLength(r *http.Request) error {
+	if r.ContentLength < 0 || r.ContentLength == 0 && r.Header.Get("Content-Length") == "" {
+		return storageerr.MissingContentLength
+	}
+	return nil
+}
+
+// noConditions refuses conditional headers where the operation takes none of them.
+func noConditions(h http.Header, names ...string) error {
+	for _, name := range names {
+		if h.Get(name) != "" {
+			return storageerr.ConditionsNotSupported
+		}
+	}
+	return nil
+}
+
+// pair is one name and value of metadata.
+type pair = blobs.Pair
+
+// parseMetadata reads the x-ms-meta headers, in the order of their names. See the
+// package comment for their case.
+func parseMetadata(h http.Header) ([]pair, error) {
+	var out []pair
+	size := 0
+	for key, values := range h {
+		name, found := strings.CutPrefix(key, metaPrefix)
+		if !found {
+			continue
+		}
+		if name == "" {
+			return nil, storageerr.EmptyMetadataKey
+		}
+		// Two values are two names that differed in case.
+		if len(values) != 1 || !isIdentifier(name) || !isPrintable(values[0]) {
+			return nil, storageerr.InvalidMetadata
+		}
+		size += len(name) + len(values[0])
+		out = append(out, pair{Name: lower(name), Value: values[0]})
+	}
+	if size > metaBytesMax {
+		return nil, storageerr.MetadataTooLarge
+	}
+	slices.SortFunc(out, func(a, b pair) int { return strings.Compare(a.Name, b.Name) })
+	return out, nil
+}
+
+// isIdentifier reports whether name is a C# identifier of ASCII letters.
+func isIdentifier(name string) bool {
+	for i := range len(name) {
+		c := name[i]
+		switch {
+		case c == '_', 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z':
+		case '0' <= c && c <= '9' && i > 0:
+		default:
+			return false
+		}
+	}
+	return name != ""
+}
+
+func isPrintable(s string) bool {
+	for i := range len(s) {
+		if (s[i] < ' ' && s[i] != '\t') || s[i] > '~' {
+			return false
+		}
+	}
+	return true
+}
+
+// setMetadata writes metadata. The keys go to the map as they are stored: Set would
+// change their case.
+func setMetadata(h http.Header, list []pair) {
+	for _, m := range list {
+		h["x-ms-meta-"+m.Name] = []string{m.Value}
+	}
+}
+
+// setTag writes ETag and Last-Modified.
+func setTag(h http.Header, modified geo.Timestamp) {
+	h["ETag"] = []string{protocol.BlobETag(modified)}
+	h["Last-Modified"] = []string{protocol.FormatHTTPTime(modified.Time())}
+}
+
+// parseProperties reads the content properties of Put Blob: the x-ms-blob- form, else
+// the plain header (spec/blob.md 19.1).
+func parseProperties(h http.Header) blobs.Properties {
+	either := func(name string) string {
+		if v := h.Values("X-Ms-Blob-" + name); len(v) > 0 {
+			return strings.Join(v, ",")
+		}
+		return strings.Join(h.Values(name), ",")
+	}
+	p := blobs.Properties{
+		ContentType: either("Content-Type"), ContentEncoding: either("Content-Encoding"),
+		ContentLanguage: either("Content-Language"), CacheControl: either("Cache-Control"),
+		ContentDisposition: h.Get("X-Ms-Blob-Content-Disposition"),
+	}
+	if p.ContentType == "" {
+		p.ContentType = defaultContentType
+	}
+	return p
+}
+
+func setProperties(h http.Header, p *blobs.Properties) {
+	for name, value := range map[string]string{
+		"Content-Type": p.ContentType, "Content-Encoding": p.ContentEncoding, "Content-Language": p.ContentLanguage,
+		"Content-Disposition": p.ContentDisposition, "Cache-Control": p.CacheControl,
+	} {
+		if value != "" {
+			h[name] = []string{value}
+		}
+	}
+}
+
+// parseTier reads x-ms-access-tier of Put Blob. The tiers that would change how a
+// blob is read or billed are not built.
+func parseTier(text string) (blobs.Tier, error) {
+	switch text {
+	case "":
+		return blobs.TierDefault, nil
+	case "Hot":
+		return blobs.TierHot, nil
+	case "Cool":
+		return blobs.TierCool, nil
+	case "Cold":
+		return blobs.TierCold, nil
+	case "Archive", "Smart", "Premium":
+		return 0, storageerr.NotImplemented
+	}
+	return 0, badHeader("X-Ms-Access-Tier", text)
+}
+
+// tierName is the tier as it is answered; inferred where nobody chose one.
+func tierName(t blobs.Tier) (name string, inferred bool) {
+	switch t {
+	case blobs.TierCool:
+		return "Cool", false
+	case blobs.TierCold:
+		return "Cold", false
+	}
+	return "Hot", t == blobs.TierDefault
+}

@@ -1,0 +1,110 @@
+package blobs
+
+import (
+	"net/http"
+	"strconv"
+
+	"antipode/api/protocol"
+	"antipode/geo"
+	"antipode/services/blobs"
+	"antipode/services/storageerr"
+	"antipode/stamp/ranges"
+)
+
+// putBlob is Put Blob of a block blob (spec/blob.md B8).
+func (c *call) putBlob() error {
+	w, sums, err := c.parsePut()
+	if err != nil {
+		return err
+	}
+	if w.Name, err = c.name(); err != nil {
+		return err
+	}
+	length := c.r.HTTP.ContentLength
+	if length > blobs.InlineBytesMax && (w.LeaseSent || w.Conditions != nil) {
+		// A large body that would be refused is not taken: its chunks would stay. The
+		// commit asks again.
+		err := c.o.Stamp.Read(c.ctx, geo.FirstRange(geo.Blob), func(s ranges.State) error { return w.Admit(s) })
+		if err != nil {
+			return err
+		}
+	}
+	release, err := c.admit(length)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if err := c.takeBody(&w.Blob, sums); err != nil {
+		return err
+	}
+	if err := sums.check(); err != nil {
+		return err
+	}
+	w.Blob.MD5 = sums.md5()
+	if err := c.o.Writer.Write(c.ctx, w); err != nil {
+		return err
+	}
+	h := c.w.Header()
+	setTag(h, w.Modified)
+	h["Content-Md5"] = []string{encodeMD5(*w.Blob.MD5)}
+	if sums.withCRC && c.r.Version >= version20240804 {
+		h["X-Ms-Content-Crc64"] = []string{encodeCRC64(sums.crc)}
+	}
+	if c.r.Version >= protocol.Version20151211 {
+		h["X-Ms-Request-Server-Encrypted"] = []string{"false"}
+	}
+	c.answerEmpty(http.StatusCreated)
+	return nil
+}
+
+// parsePut reads everything but the body.
+func (c *call) parsePut() (*blobs.PutBlob, *digests, error) {
+	h := c.r.HTTP.Header
+	if h.Get("X-Ms-Copy-Source") != "" {
+		return nil, nil, storageerr.NotImplemented
+	}
+	switch kind := h.Get("X-Ms-Blob-Type"); kind {
+	case "BlockBlob":
+	case "PageBlob", "AppendBlob":
+		return nil, nil, storageerr.NotImplemented
+	case "":
+		return nil, nil, storageerr.MissingRequiredHeader.With("HeaderName", "x-ms-blob-type")
+	default:
+		return nil, nil, badHeader("X-Ms-Blob-Type", kind)
+	}
+	if err := c.unbuiltVersions(); err != nil {
+		return nil, nil, err
+	}
+	if err := refuse(h, unbuiltOnWrite); err != nil {
+		return nil, nil, err
+	}
+	if v := h.Get("X-Ms-Blob-Content-Length"); v != "" {
+		return nil, nil, badHeader("X-Ms-Blob-Content-Length", v)
+	}
+	w := &blobs.PutBlob{LeaseSent: h.Get(headerLeaseID) != ""}
+	conditions, err := protocol.ParseWriteConditions(h)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !conditions.IsZero() {
+		w.Conditions = conditions
+	}
+	if w.Blob.Tier, err = parseTier(h.Get("X-Ms-Access-Tier")); err != nil {
+		return nil, nil, err
+	}
+	if w.Blob.Metadata, err = parseMetadata(h); err != nil {
+		return nil, nil, err
+	}
+	w.Blob.Properties = parseProperties(h)
+	sums, err := parseDigests(h, c.r.Version)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := requireLength(c.r.HTTP); err != nil {
+		return nil, nil, err
+	}
+	if c.r.HTTP.ContentLength > c.o.BodyBytesMax {
+		return nil, nil, storageerr.RequestBodyTooLarge.With("MaxLimit", strconv.FormatInt(c.o.BodyBytesMax, 10))
+	}
+	return w, sums, nil
+}

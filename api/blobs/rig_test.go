@@ -1,0 +1,273 @@
+package blobs
+
+import (
+	"bytes"
+	"context"
+	"crypto/md5"
+	"encoding/base64"
+	"encoding/xml"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"antipode/api/protocol"
+	"antipode/geo"
+	"antipode/internal/clock"
+	"antipode/primary"
+	"antipode/services/blobs"
+	"antipode/services/catalog"
+	"antipode/stamp/change"
+	"antipode/stamp/engine"
+	"antipode/stamp/extent"
+	"antipode/stamp/node"
+	"antipode/stamp/ranges"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// rig is a handler over a stamp of three nodes in memory, behind a real HTTP server:
+// what a client sees of the service, without authorization.
+type rig struct {
+	t       *testing.T
+	fs      *vfs.MemFS
+	stamp   *node.Stamp
+	payload *payload
+	url     string
+	client  *http.Client
+	account catalog.Account
+}
+
+// payload is the stamp's chunks with faults.
+type payload struct {
+	*node.Stamp
+	puts atomic.Int64
+	// onPut and onRead run before a call; an error of theirs is its result.
+	onPut  func() error
+	onRead func(ref extent.Ref, off int64) error
+
+	mu  sync.Mutex
+	ids map[extent.ChunkID]bool
+}
+
+func (p *payload) PutChunk(ctx context.Context, ref extent.Ref, data []byte) error {
+	p.puts.Add(1)
+	p.mu.Lock()
+	twice := p.ids[ref.ID]
+	p.ids[ref.ID] = true
+	p.mu.Unlock()
+	if twice {
+		panic("a chunk id was drawn twice")
+	}
+	if p.onPut != nil {
+		if err := p.onPut(); err != nil {
+			return err
+		}
+	}
+	return p.Stamp.PutChunk(ctx, ref, data)
+}
+
+func (p *payload) ReadChunk(ref extent.Ref, off int64, b []byte) (int, error) {
+	if p.onRead != nil {
+		if err := p.onRead(ref, off); err != nil {
+			return 0, err
+		}
+	}
+	return p.Stamp.ReadChunk(ref, off, b)
+}
+
+// openGate makes the test's account writable in a range.
+type openGate struct{ account geo.Account }
+
+func (g openGate) Evaluate(tx *ranges.Tx) error {
+	tx.SetGate(g.account, change.Gate{
+		Epoch: geo.Epoch{Number: 1, Location: "north"}, Role: change.RolePrimary, Open: true, Numbered: true,
+	})
+	return nil
+}
+
+const testVersion = "2026-12-06"
+
+// newRig starts a rig with container "cont". set changes the options; timeout bounds
+// requests where it is not zero.
+func newRig(t *testing.T, set func(*Options)) *rig {
+	t.Helper()
+	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
+	r := &rig{t: t, fs: vfs.NewCrashableMem(), client: &http.Client{Transport: &http.Transport{}}}
+	r.account = catalog.Account{Name: "acct", Epoch: 1, Primary: "north"}
+	r.stamp = node.NewStamp(node.Options{
+		Location: "north", Peers: []geo.NodeID{1, 2, 3}, Dir: "data", Clock: clock.System{}, Transport: node.NewMemory(),
+		Tick: 10 * time.Millisecond, Seed: 1, Engine: engine.Options{FS: r.fs, Logger: quiet}, Logger: quiet,
+	})
+	for _, id := range r.stamp.Nodes() {
+		require.NoError(t, r.stamp.Start(id))
+	}
+	t.Cleanup(func() { require.NoError(t, r.stamp.Close()) })
+	for _, s := range []geo.Service{geo.Catalog, geo.Blob} {
+		require.NoError(t, r.stamp.Submit(t.Context(), geo.FirstRange(s), openGate{r.account.Name}))
+	}
+	r.payload = &payload{Stamp: r.stamp, ids: map[extent.ChunkID]bool{}}
+	o := Options{
+		Stamp: r.stamp, Writer: primary.New(r.stamp), Payload: r.payload, Names: &catalog.Cache{}, NameRest: time.Hour, Logger: quiet,
+	}
+	if set != nil {
+		set(&o)
+	}
+	server := httptest.NewServer(r.serve(NewHandler(o)))
+	server.Config.ErrorLog = slog.NewLogLogger(quiet.Handler(), slog.LevelInfo)
+	t.Cleanup(func() {
+		r.client.CloseIdleConnections()
+		server.Close()
+	})
+	r.url = server.URL
+	require.Equal(t, http.StatusCreated, r.do(http.MethodPut, "/cont?restype=container", nil).status)
+	return r
+}
+
+// serve does what package api does around a handler; a query timeout-ms bounds the
+// request.
+func (r *rig) serve(h *Handler) http.Handler {
+	ids := protocol.NewRequestIDs([32]byte{})
+	return http.HandlerFunc(func(w http.ResponseWriter, hr *http.Request) {
+		target, err := protocol.TargetOf(hr, geo.Blob)
+		if err != nil {
+			protocol.WriteError(w, hr, protocol.BodyXML, ids.Next(), time.Now(), err)
+			return
+		}
+		req := &protocol.Request{Target: target, ID: ids.Next(), Account: &r.account}
+		req.Query, _ = protocol.ParseQuery(target.RawQuery)
+		req.Version, _ = protocol.Effective(hr.Header.Get("x-ms-version"))
+		if d, err := time.ParseDuration(req.Query.Get("limit")); err == nil {
+			ctx, cancel := context.WithTimeout(hr.Context(), d)
+			defer cancel()
+			hr = hr.WithContext(ctx)
+		}
+		req.HTTP = hr
+		began := &beganWriter{ResponseWriter: w}
+		if _, err := h.Serve(began, req); err != nil && !began.began {
+			if hr.ContentLength != 0 {
+				w.Header().Set("Connection", "close")
+			}
+			protocol.WriteError(w, hr, protocol.BodyXML, req.ID, time.Now(), err)
+		}
+	})
+}
+
+type beganWriter struct {
+	http.ResponseWriter
+	began bool
+}
+
+func (w *beganWriter) WriteHeader(status int) {
+	w.began = true
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *beganWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// answer is what came back.
+type answer struct {
+	status int
+	header http.Header
+	body   []byte
+	// err is where the body broke off.
+	err error
+}
+
+// code is the error code, which header and body agree on.
+func (a answer) code(t *testing.T) string {
+	t.Helper()
+	code := a.header.Get("x-ms-error-code")
+	if len(a.body) > 0 && code != "" {
+		var doc struct{ Code string }
+		require.NoError(t, xml.Unmarshal(a.body, &doc))
+		require.Equal(t, code, doc.Code)
+	}
+	return code
+}
+
+// do sends a request; header is name, value pairs. A nil body is none.
+func (r *rig) do(method, path string, body []byte, header ...string) answer {
+	r.t.Helper()
+	a, err := r.try(method, path, bytes.NewReader(body), header...)
+	require.NoError(r.t, err)
+	return a
+}
+
+func (r *rig) try(method, path string, body io.Reader, header ...string) (answer, error) {
+	hr, err := http.NewRequest(method, r.url+"/acct"+path, body)
+	if err != nil {
+		return answer{}, err
+	}
+	hr.Header.Set("x-ms-version", testVersion)
+	for i := 0; i+1 < len(header); i += 2 {
+		hr.Header[http.CanonicalHeaderKey(header[i])] = []string{header[i+1]}
+	}
+	resp, err := r.client.Do(hr)
+	if err != nil {
+		return answer{}, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	a := answer{status: resp.StatusCode, header: resp.Header}
+	a.body, a.err = io.ReadAll(resp.Body)
+	return a, nil
+}
+
+// put writes a block blob.
+func (r *rig) put(path string, body []byte, header ...string) answer {
+	r.t.Helper()
+	return r.do(http.MethodPut, path, body, append([]string{"x-ms-blob-type", "BlockBlob"}, header...)...)
+}
+
+func (r *rig) get(path string, header ...string) answer {
+	r.t.Helper()
+	return r.do(http.MethodGet, path, nil, header...)
+}
+
+// requireCode requires a refusal by status and code.
+func (r *rig) requireCode(a answer, status int, code string) {
+	r.t.Helper()
+	require.Equal(r.t, status, a.status, "%s", a.body)
+	require.Equal(r.t, code, a.code(r.t))
+}
+
+// requireBlob requires the content of a blob.
+func (r *rig) requireBlob(path string, want []byte) {
+	r.t.Helper()
+	a := r.get(path)
+	require.Equal(r.t, http.StatusOK, a.status, "%s", a.body)
+	require.NoError(r.t, a.err)
+	require.True(r.t, bytes.Equal(want, a.body), "%d bytes differ from the %d written", len(a.body), len(want))
+}
+
+// content returns n bytes that depend on n and seed alone.
+func content(n int, seed byte) []byte {
+	b := make([]byte, n)
+	_, _ = rand.NewChaCha8([32]byte{seed, byte(n), byte(n >> 8), byte(n >> 16)}).Read(b)
+	return b
+}
+
+func md5Of(b []byte) string {
+	sum := md5.Sum(b)
+	return base64.StdEncoding.EncodeToString(sum[:])
+}
+
+// chunksOf is how many chunks a payload takes.
+func chunksOf(n int) int64 {
+	if n <= blobs.InlineBytesMax {
+		return 0
+	}
+	return int64((n + blobs.ChunkBytesMax - 1) / blobs.ChunkBytesMax)
+}
+
+func repeat(s string, n int) string { return strings.Repeat(s, n) }

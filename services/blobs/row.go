@@ -1,0 +1,189 @@
+package blobs
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"antipode/geo"
+	"antipode/stamp/extent"
+)
+
+// ErrMalformed is returned for bytes that no encoder of this package wrote.
+var ErrMalformed = errors.New("blobs: malformed row")
+
+// Layout of a row; see docs/format/blob.md.
+const (
+	rowVersion  = 1
+	typeBlock   = 1
+	flagMD5     = 1 << 0
+	flagChunks  = 1 << 1
+	offType     = 1
+	offFlags    = 2
+	offTier     = 3
+	offModified = 4
+	offCreated  = 12
+	offLength   = 20
+	headerLen   = 28
+	refLen      = 24
+)
+
+// appendRow appends the stored form of b. It refuses what parseRow would.
+func appendRow(dst []byte, b *Blob) ([]byte, error) {
+	if err := b.check(); err != nil {
+		return dst, err
+	}
+	var flags byte
+	if b.MD5 != nil {
+		flags |= flagMD5
+	}
+	if len(b.Chunks) > 0 {
+		flags |= flagChunks
+	}
+	dst = append(dst, rowVersion, typeBlock, flags, byte(b.Tier))
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(b.Modified))
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(b.Created))
+	dst = binary.LittleEndian.AppendUint64(dst, b.Length)
+	if b.MD5 != nil {
+		dst = append(dst, b.MD5[:]...)
+	}
+	for _, s := range b.Properties.list() {
+		dst = appendText(dst, *s)
+	}
+	dst = binary.AppendUvarint(dst, uint64(len(b.Metadata)))
+	for _, m := range b.Metadata {
+		dst = appendText(appendText(dst, m.Name), m.Value)
+	}
+	if len(b.Chunks) == 0 {
+		return append(dst, b.Inline...), nil
+	}
+	dst = binary.AppendUvarint(dst, uint64(len(b.Chunks)))
+	for _, c := range b.Chunks {
+		dst = append(dst, c.ID[:]...)
+		dst = binary.LittleEndian.AppendUint32(dst, c.Length)
+		dst = binary.LittleEndian.AppendUint32(dst, c.CRC)
+	}
+	return dst, nil
+}
+
+// check holds what the layout alone does not say.
+func (b *Blob) check() error {
+	if b.Tier > TierCold {
+		return fmt.Errorf("%w: tier %d", ErrMalformed, b.Tier)
+	}
+	length := uint64(len(b.Inline))
+	if len(b.Chunks) > 0 && length > 0 {
+		return fmt.Errorf("%w: both inline and in chunks", ErrMalformed)
+	}
+	for _, c := range b.Chunks {
+		if c.Length == 0 || c.Length > extent.ChunkBytesMax {
+			return fmt.Errorf("%w: chunk of %d bytes", ErrMalformed, c.Length)
+		}
+		length += uint64(c.Length)
+	}
+	if length != b.Length {
+		return fmt.Errorf("%w: length %d, payload of %d", ErrMalformed, b.Length, length)
+	}
+	return nil
+}
+
+// list returns the properties in the order of the row.
+func (p *Properties) list() [5]*string {
+	return [5]*string{&p.ContentType, &p.ContentEncoding, &p.ContentLanguage, &p.ContentDisposition, &p.CacheControl}
+}
+
+func appendText(dst []byte, s string) []byte {
+	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
+}
+
+// parseRow decodes a stored row. Inline aliases v.
+func parseRow(v []byte) (Blob, error) {
+	var b Blob
+	if len(v) < headerLen || v[0] != rowVersion || v[offType] != typeBlock || v[offFlags]&^(flagMD5|flagChunks) != 0 {
+		return b, ErrMalformed
+	}
+	b.Tier = Tier(v[offTier])
+	b.Modified = geo.Timestamp(binary.LittleEndian.Uint64(v[offModified:]))
+	b.Created = geo.Timestamp(binary.LittleEndian.Uint64(v[offCreated:]))
+	b.Length = binary.LittleEndian.Uint64(v[offLength:])
+	rd := reader{b: v[headerLen:]}
+	if v[offFlags]&flagMD5 != 0 {
+		b.MD5 = new([16]byte)
+		copy(b.MD5[:], rd.take(len(b.MD5)))
+	}
+	for _, s := range b.Properties.list() {
+		*s = rd.text()
+	}
+	if n := rd.count(2); n > 0 {
+		b.Metadata = make([]Pair, n)
+		for i := range b.Metadata {
+			b.Metadata[i].Name = rd.text()
+			b.Metadata[i].Value = rd.text()
+		}
+	}
+	if v[offFlags]&flagChunks == 0 {
+		b.Inline = rd.take(len(rd.b))
+	} else {
+		b.Chunks = rd.refs()
+	}
+	if rd.failed || len(rd.b) > 0 {
+		return Blob{}, ErrMalformed
+	}
+	return b, b.check()
+}
+
+// reader takes fields from the front of b. After a failure everything it returns is
+// empty.
+type reader struct {
+	b      []byte
+	failed bool
+}
+
+func (r *reader) take(n int) []byte {
+	if n > len(r.b) || n < 0 {
+		r.failed, r.b = true, nil
+		return nil
+	}
+	out := r.b[:n:n]
+	r.b = r.b[n:]
+	return out
+}
+
+// uvarint reads a number in its shortest form only, so that a row has one form.
+func (r *reader) uvarint() uint64 {
+	v, n := binary.Uvarint(r.b)
+	if n <= 0 || n > 1 && r.b[n-1] == 0 {
+		r.failed, r.b = true, nil
+		return 0
+	}
+	r.b = r.b[n:]
+	return v
+}
+
+// count reads a number of items of which each takes size bytes at least.
+func (r *reader) count(size int) int {
+	n := r.uvarint()
+	if n > uint64(len(r.b)/size) {
+		r.failed, r.b = true, nil
+		return 0
+	}
+	return int(n)
+}
+
+func (r *reader) text() string { return string(r.take(r.count(1))) }
+
+func (r *reader) refs() []extent.Ref {
+	n := r.count(refLen)
+	if n == 0 {
+		r.failed = true // A row without chunks does not say that it has some.
+		return nil
+	}
+	refs := make([]extent.Ref, n)
+	for i := range refs {
+		b := r.take(refLen)
+		copy(refs[i].ID[:], b)
+		refs[i].Length = binary.LittleEndian.Uint32(b[16:])
+		refs[i].CRC = binary.LittleEndian.Uint32(b[20:])
+	}
+	return refs
+}

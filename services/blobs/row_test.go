@@ -1,0 +1,166 @@
+package blobs
+
+import (
+	"encoding/hex"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"antipode/geo"
+	"antipode/stamp/extent"
+)
+
+var rewrite = flag.Bool("rewrite", false, "rewrite the golden file")
+
+const goldenPath = "testdata/row.golden"
+
+// example is the blob that docs/format/blob.md spells out.
+func example() Blob {
+	return Blob{
+		Modified: 0x1122334455667788, Created: 0x1122334455667788, Length: 5,
+		MD5:        &[16]byte{0: 0xa0, 15: 0xaf},
+		Properties: Properties{ContentType: "text/plain"},
+		Metadata:   []Pair{{"k", "v"}},
+		Inline:     []byte("hello"),
+	}
+}
+
+func goldenBlobs() []Blob {
+	empty := Blob{Modified: 2, Created: 2}
+	full := example()
+	full.Tier, full.MD5 = TierCold, nil
+	full.Properties = Properties{"a/b", "gzip", "de", "attachment", "no-cache"}
+	full.Metadata = []Pair{{"one", "1"}, {"two", ""}}
+	chunked := Blob{
+		Modified: 4, Created: 3, Length: 1<<20 + 1, MD5: &[16]byte{1}, Tier: TierHot,
+		Properties: Properties{ContentType: "application/octet-stream"},
+		Chunks:     []extent.Ref{{ID: extent.ChunkID{1}, Length: 1 << 20, CRC: 0x01020304}, {ID: extent.ChunkID{15: 2}, Length: 1, CRC: 5}},
+	}
+	return []Blob{example(), empty, full, chunked}
+}
+
+// The stored form never changes: rows written today equal the golden file, and the
+// golden file still reads.
+func TestGolden(t *testing.T) {
+	var lines []string
+	for _, b := range goldenBlobs() {
+		row, err := appendRow(nil, &b)
+		require.NoError(t, err)
+		lines = append(lines, hex.EncodeToString(row))
+	}
+	got := strings.Join(lines, "\n") + "\n"
+	if *rewrite {
+		require.NoError(t, os.WriteFile(goldenPath, []byte(got), 0o644))
+	}
+	want, err := os.ReadFile(goldenPath)
+	require.NoError(t, err)
+	require.Equal(t, string(want), got)
+	for i, line := range strings.Fields(string(want)) {
+		row, err := hex.DecodeString(line)
+		require.NoError(t, err)
+		b, err := parseRow(row)
+		require.NoError(t, err)
+		want := goldenBlobs()[i]
+		if want.Inline == nil && want.Chunks == nil {
+			want.Inline = []byte{}
+		}
+		require.Equal(t, want, b)
+	}
+}
+
+func drawBlob(t *rapid.T) Blob {
+	text := rapid.StringN(0, 12, -1)
+	b := Blob{
+		Modified: geo.Timestamp(rapid.Uint64().Draw(t, "modified")),
+		Created:  geo.Timestamp(rapid.Uint64().Draw(t, "created")),
+		Tier:     Tier(rapid.ByteRange(0, byte(TierCold)).Draw(t, "tier")),
+		Properties: Properties{
+			text.Draw(t, "type"), text.Draw(t, "encoding"), text.Draw(t, "language"), text.Draw(t, "disposition"), text.Draw(t, "cache"),
+		},
+	}
+	if rapid.Bool().Draw(t, "has md5") {
+		b.MD5 = (*[16]byte)(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "md5"))
+	}
+	for i := range rapid.IntRange(0, 5).Draw(t, "pairs") {
+		b.Metadata = append(b.Metadata, Pair{fmt.Sprintf("n%d", i), text.Draw(t, "value")})
+	}
+	if rapid.Bool().Draw(t, "inline") {
+		b.Inline = rapid.SliceOfN(rapid.Byte(), 0, 40).Draw(t, "payload")
+		b.Length = uint64(len(b.Inline))
+		return b
+	}
+	for i := range rapid.IntRange(1, 9).Draw(t, "chunks") {
+		c := extent.Ref{ID: extent.ChunkID{byte(i)}, Length: rapid.Uint32Range(1, extent.ChunkBytesMax).Draw(t, "length"), CRC: rapid.Uint32().Draw(t, "crc")}
+		b.Chunks = append(b.Chunks, c)
+		b.Length += uint64(c.Length)
+	}
+	return b
+}
+
+// What is stored reads back the same, for any blob.
+func TestRowRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		b := drawBlob(t)
+		row, err := appendRow(nil, &b)
+		require.NoError(t, err)
+		got, err := parseRow(row)
+		require.NoError(t, err)
+		require.Equal(t, b, got)
+	})
+}
+
+// A row cut anywhere, lengthened, or with a wrong header is refused; so is a blob
+// whose length is not that of its payload, before it is written.
+func TestRowRefuses(t *testing.T) {
+	for _, b := range goldenBlobs() {
+		row, err := appendRow(nil, &b)
+		require.NoError(t, err)
+		for n := range row {
+			_, err := parseRow(row[:n])
+			require.ErrorIs(t, err, ErrMalformed, "cut at %d of %d", n, len(row))
+		}
+		_, err = parseRow(append(row, 0))
+		require.ErrorIs(t, err, ErrMalformed)
+		for _, off := range []int{0, offType, offFlags, offTier, offLength} {
+			bad := append([]byte(nil), row...)
+			bad[off] |= 0x40
+			_, err = parseRow(bad)
+			require.ErrorIs(t, err, ErrMalformed, "offset %d", off)
+		}
+	}
+	for _, b := range []Blob{
+		{Length: 1},
+		{Length: 2, Inline: []byte{1}, Chunks: []extent.Ref{{Length: 1}}},
+		{Chunks: []extent.Ref{{}}},
+		{Length: extent.ChunkBytesMax + 1, Chunks: []extent.Ref{{Length: extent.ChunkBytesMax + 1}}},
+		{Tier: TierCold + 1},
+	} {
+		_, err := appendRow(nil, &b)
+		require.ErrorIs(t, err, ErrMalformed)
+	}
+}
+
+// Any bytes give a blob or ErrMalformed; what reads writes back to the same bytes.
+func FuzzParseRow(f *testing.F) {
+	f.Add([]byte{})
+	for _, b := range goldenBlobs() {
+		row, err := appendRow(nil, &b)
+		require.NoError(f, err)
+		f.Add(row)
+	}
+	f.Fuzz(func(t *testing.T, row []byte) {
+		b, err := parseRow(row)
+		if err != nil {
+			require.ErrorIs(t, err, ErrMalformed)
+			return
+		}
+		out, err := appendRow(nil, &b)
+		require.NoError(t, err)
+		require.Equal(t, row, out)
+	})
+}

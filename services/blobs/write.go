@@ -1,0 +1,114 @@
+package blobs
+
+import (
+	"antipode/geo"
+	"antipode/services"
+	"antipode/services/storageerr"
+	"antipode/stamp/change"
+	"antipode/stamp/keys"
+	"antipode/stamp/kv"
+)
+
+// Conditions are the conditional headers of a write. They are asked at evaluation,
+// with the blob held still, so that test and write are one step. Creates says that
+// the operation makes the blob when it is missing; modified counts if it exists.
+type Conditions interface {
+	Write(creates, exists bool, modified geo.Timestamp) error
+}
+
+// PutBlob is Put Blob: it makes or replaces a whole block blob (spec/blob.md B8).
+// Whoever submits it has made the chunks durable (R3).
+type PutBlob struct {
+	Name Name
+	// Conditions may be nil.
+	Conditions Conditions
+	// LeaseSent says that the request named a lease. No blob has one yet.
+	LeaseSent bool
+	// Blob is what is stored. Modified and Created are set at evaluation, and
+	// TierDefault leaves an overwritten blob its tier. The command may still be read
+	// after a wait for it was given up, so nothing in here is used again.
+	Blob Blob
+
+	// Modified is the result.
+	Modified geo.Timestamp
+}
+
+// Partition implements services.Write.
+func (w *PutBlob) Partition() keys.Partition { return w.Name.Partition() }
+
+// Gone implements services.Write.
+func (w *PutBlob) Gone() error { return storageerr.ContainerNotFound }
+
+// Admit tests the conditions on the state that get shows, without a write: a front
+// end refuses a large body before it takes it. Evaluate tests again.
+func (w *PutBlob) Admit(get kv.Getter) error {
+	_, err := w.admit(get)
+	return err
+}
+
+func (w *PutBlob) admit(get kv.Getter) (old Blob, err error) {
+	old, exists, err := lookup(get, w.Name)
+	if err != nil {
+		return old, err
+	}
+	return old, permit(w.Conditions, w.LeaseSent, true, exists, old.Modified)
+}
+
+// Evaluate implements services.Write.
+func (w *PutBlob) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effect, error) {
+	old, err := w.admit(get)
+	if err != nil {
+		return services.Effect{}, err
+	}
+	b := w.Blob
+	b.Modified, b.Created = at, at
+	if b.Tier == TierDefault {
+		b.Tier = old.Tier
+	}
+	value, err := appendRow(make([]byte, 0, headerLen+256+len(b.Inline)+len(b.Chunks)*refLen), &b)
+	if err != nil {
+		return services.Effect{}, err
+	}
+	w.Modified = at
+	return services.Effect{Ops: []change.Op{{Row: row(), Value: value}}, Chunks: b.Chunks}, nil
+}
+
+// DeleteBlob is Delete Blob (spec/blob.md B26): nothing of the blob is left.
+type DeleteBlob struct {
+	Name Name
+	// Conditions may be nil.
+	Conditions Conditions
+	// LeaseSent says that the request named a lease. No blob has one yet.
+	LeaseSent bool
+}
+
+// Partition implements services.Write.
+func (w *DeleteBlob) Partition() keys.Partition { return w.Name.Partition() }
+
+// Gone implements services.Write.
+func (w *DeleteBlob) Gone() error { return storageerr.ContainerNotFound }
+
+// Evaluate implements services.Write.
+func (w *DeleteBlob) Evaluate(get kv.Getter, _ geo.Timestamp) (services.Effect, error) {
+	old, err := GetBlob(get, w.Name)
+	if err != nil {
+		return services.Effect{}, err
+	}
+	if err := permit(w.Conditions, w.LeaseSent, false, true, old.Modified); err != nil {
+		return services.Effect{}, err
+	}
+	return services.Effect{Ops: []change.Op{{Delete: true, Row: row()}}}, nil
+}
+
+// permit tests conditions, then the lease: the order of spec/blob.md 2.6.
+func permit(c Conditions, leaseSent, creates, exists bool, modified geo.Timestamp) error {
+	if c != nil {
+		if err := c.Write(creates, exists, modified); err != nil {
+			return err
+		}
+	}
+	if leaseSent {
+		return storageerr.LeaseNotPresentOnBlob
+	}
+	return nil
+}
