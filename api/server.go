@@ -115,7 +115,7 @@ func (x *exchange) recover(start time.Duration) {
 	if p == nil {
 		return
 	}
-	if p == http.ErrAbortHandler {
+	if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 		panic(p) // net/http's own way to break off an answer.
 	}
 	x.o.Logger.Error("request failed: a bug in the server", "operation", x.op, "panic", p, "request_id", x.req.ID)

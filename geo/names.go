@@ -52,7 +52,7 @@ const (
 )
 
 // Services lists the three services a client can address.
-var Services = [...]Service{Blob, Queue, Table}
+var Services = [...]Service{Blob, Queue, Table} //nolint:gochecknoglobals // A table, never written.
 
 // String returns the lower-case word used in hosts, metrics, logs and subjects.
 func (s Service) String() string {

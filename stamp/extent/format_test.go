@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write the golden files anew") //nolint:gochecknoglobals // a test flag
+var rewrite = flag.Bool("rewrite", false, "write the golden files anew")
 
 const goldenPath = "testdata/v1/000001.ext"
 
