@@ -106,7 +106,10 @@ func (p *Publisher) Publish(subject string, data []byte, done func(error)) error
 func (p *Publisher) MaxPayload() int { return p.o.Bounds.PayloadMax }
 
 // Close ends open publishes with stream.ErrClosed, though the server may still
-// store what was written, and returns when the last done has returned.
+// store what was written, and returns when the last done has returned. The library's
+// subscription for answers ends with the connection: its CleanupPublisher right after
+// a first publish would leave a goroutine behind, which waits on a channel that
+// CleanupPublisher took away before it looked.
 func (p *Publisher) Close() error {
 	p.close.Do(func() {
 		p.mu.Lock()
@@ -118,7 +121,6 @@ func (p *Publisher) Close() error {
 		close(p.sends)
 		p.mu.Unlock()
 		p.sent.Wait()
-		p.js.CleanupPublisher()
 		// From here on finish finds nothing open, so nothing sends on ends.
 		close(p.ends)
 		p.ended.Wait()
