@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -173,6 +175,7 @@ func TestLinkCutHoldsLastSyncTime(t *testing.T) {
 	createTable(t, c, "northacct")
 	put(t, c, "northacct", "k", "old")
 	eventually(t, "the old value arrives", func() bool { return read(t, c, "northacct", "-secondary", "k") == "old" })
+	drained(t, c)
 
 	c.link.Cut()
 	// What was already through the link may still be applied: wait until it is.
@@ -195,8 +198,18 @@ func TestLinkCutHoldsLastSyncTime(t *testing.T) {
 	c.link.Heal()
 	eventually(t, "the new value arrives", func() bool { return read(t, c, "northacct", "-secondary", "k") == "new 49" })
 	eventually(t, "Last Sync Time moves on", func() bool { return tableStats(c, South, "northacct").LastSync > still })
+	drained(t, c)
+}
+
+// drained waits until the north table range's outbox is empty, its trims committed.
+func drained(t *testing.T, c *Cluster) {
+	t.Helper()
 	eventually(t, "the backlog drains", func() bool {
-		b, err := c.locations[North].Leader(geo.FirstRange(geo.Table)).Machine.Backlog()
+		r := c.locations[North].Leader(geo.FirstRange(geo.Table))
+		if r == nil {
+			return false
+		}
+		b, err := r.Machine.Backlog()
 		return err == nil && b.Records == 0 && b.Bytes == 0
 	})
 }
@@ -252,6 +265,30 @@ func deleteStream(t *testing.T, l *Location, source geo.Location) {
 	})
 }
 
+// The carrier's folder wiped while its location is stopped: all that it held is
+// pulled, and the next message raises the named alarm (R15; Done-when 7).
+func TestCarrierDeletedWhileStopped(t *testing.T) {
+	c := startFaulty(t)
+	createTable(t, c, "northacct")
+	put(t, c, "northacct", "before", "x")
+	eventually(t, "a value arrives", func() bool { return read(t, c, "northacct", "-secondary", "before") == "x" })
+
+	require.NoError(t, c.stopLocation(South))
+	const n = 100
+	for i := range n {
+		put(t, c, "northacct", fmt.Sprintf("k%d", i), "x")
+	}
+	require.NoError(t, os.RemoveAll(filepath.Join(c.o.Dir, string(South), "nats")))
+	require.NoError(t, c.startLocation(South))
+	for i := range n {
+		eventually(t, "what was written meanwhile arrives", func() bool {
+			return read(t, c, "northacct", "-secondary", fmt.Sprintf("k%d", i)) == "x"
+		})
+	}
+	eventually(t, "the alarm is counted", func() bool { return c.alarms.Counts(South)[receive.AlarmIncarnation] > 0 })
+	require.Zero(t, c.alarms.Counts(South)[receive.AlarmFork])
+}
+
 // With the north location stopped, everything at or below Last Sync Time is read in
 // the south, the front door says 503 for the primary, and a restart serves again
 // (Done-when 4).
@@ -299,6 +336,7 @@ func TestScrapeTellsTheWorld(t *testing.T) {
 		}
 	}
 	require.NoError(t, control{c}.StopNode(t.Context(), North, stopped))
+	drained(t, c)
 	c.link.Cut()
 	const n = 30
 	for i := range n {

@@ -300,6 +300,7 @@ func (l *Location) startStamp() error {
 		Origin: l.o.Other, Ranges: []geo.RangeID{1, 2, 3, 4}, Consumer: l.consumer,
 		Source:  l.o.WrapSource(link.NewSource(l.o.Link, l.peer, l.peer.shipper)),
 		Applier: secondary.NewApplier(l), Clock: l.o.Clock, SilenceAfter: silenceAfter, Logger: l.o.Logger, Alarm: l.o.OnAlarm,
+		Incarnation: l.knownIncarnation(), OnIncarnation: l.rememberIncarnation,
 	})
 	l.running.Go(func() { _ = receiver.Run(ctx) }) // Run ends with ctx alone.
 	return nil
@@ -363,14 +364,32 @@ func (l *Location) Stop() error {
 		return fmt.Errorf("location %s is stopped", l.o.Name)
 	}
 	var errs []error
+	l.stopReceiver()
+	if s := l.stamp.Swap(nil); s != nil {
+		errs = append(errs, s.Close())
+	}
+	errs = append(errs, l.Disconnect())
+	l.mu.Lock()
+	l.server = nil
+	l.mu.Unlock()
+	return errors.Join(append(errs, server.Close())...)
+}
+
+// stopReceiver ends what takes the other location's stream.
+func (l *Location) stopReceiver() {
 	if l.cancel != nil {
 		l.cancel()
 		l.running.Wait()
 		l.cancel = nil
 	}
-	if s := l.stamp.Swap(nil); s != nil {
-		errs = append(errs, s.Close())
-	}
+}
+
+// Disconnect ends the location's part in both streams: it takes and sends no more
+// records until its next Start. A process that ends disconnects both locations before
+// it stops either, or each would miss the other's carrier and say so.
+func (l *Location) Disconnect() error {
+	l.stopReceiver()
+	var errs []error
 	if l.consumer != nil {
 		errs = append(errs, l.consumer.Close())
 	}
@@ -383,10 +402,7 @@ func (l *Location) Stop() error {
 		}
 	}
 	l.consumer, l.pub, l.peerConn, l.conn = nil, nil, nil, nil
-	l.mu.Lock()
-	l.server = nil
-	l.mu.Unlock()
-	return errors.Join(append(errs, server.Close())...)
+	return errors.Join(errs...)
 }
 
 // Replication computes the replication state of a service of an account, as this

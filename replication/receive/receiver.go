@@ -44,6 +44,12 @@ type Options struct {
 	RetryAfter time.Duration
 	// AckEvery is how often the source is told of cursors. Zero means 20 ms.
 	AckEvery time.Duration
+	// Incarnation is the stream's as OnIncarnation last told it, perhaps before a
+	// restart. Zero means that none was known.
+	Incarnation time.Time
+	// OnIncarnation is told of the stream's incarnation when it is not the known one.
+	// May be nil.
+	OnIncarnation func(time.Time)
 	// SilenceAfter is how long a range may say nothing. Zero turns the alarm off.
 	SilenceAfter time.Duration
 	Logger       *slog.Logger
@@ -62,6 +68,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Alarm == nil {
 		o.Alarm = func(string) {}
+	}
+	if o.OnIncarnation == nil {
+		o.OnIncarnation = func(time.Time) {}
 	}
 	return o
 }
@@ -100,7 +109,9 @@ type pending struct {
 
 // New returns a receiver. It does nothing until stepped.
 func New(o Options) *Receiver {
-	r := &Receiver{o: o.withDefaults(), wake: make(chan struct{}, 1), ranges: map[geo.RangeID]*rangeReceiver{}}
+	r := &Receiver{
+		o: o.withDefaults(), wake: make(chan struct{}, 1), ranges: map[geo.RangeID]*rangeReceiver{}, incarnation: o.Incarnation,
+	}
 	for _, id := range o.Ranges {
 		rr := &rangeReceiver{r: r, src: ranges.Source{Origin: o.Origin, Range: id}, pulls: map[geo.Stream]*pull{}, behind: map[geo.Stream]time.Duration{}}
 		r.ranges[id] = rr
@@ -221,12 +232,15 @@ func (r *Receiver) fetch(now time.Duration) {
 
 // accept takes one message apart.
 func (r *Receiver) accept(m stream.Message, now time.Duration) {
-	if !r.incarnation.IsZero() && !m.Incarnation.Equal(r.incarnation) {
-		r.o.Alarm(AlarmIncarnation)
-		r.o.Logger.Warn("the stream was deleted and made again; what it lost is pulled", "origin", r.o.Origin)
-		r.unacked = nil // Sequence numbers of the old stream mean nothing in the new one.
+	if !m.Incarnation.Equal(r.incarnation) {
+		if !r.incarnation.IsZero() {
+			r.o.Alarm(AlarmIncarnation)
+			r.o.Logger.Warn("the stream was deleted and made again; what it lost is pulled", "origin", r.o.Origin)
+			r.unacked = nil // Sequence numbers of the old stream mean nothing in the new one.
+		}
+		r.incarnation = m.Incarnation
+		r.o.OnIncarnation(m.Incarnation)
 	}
-	r.incarnation = m.Incarnation
 	p := &pending{msg: m}
 	r.unacked = append(r.unacked, p)
 	f, err := change.ParseFrame(m.Data)
