@@ -190,7 +190,7 @@ func (c *call) queryEntities() error {
 			return err
 		}
 	}
-	token, err := odata.ParseContinuation(c.r.Query.Get("NextPartitionKey"), c.r.Query.Get("NextRowKey"))
+	token, err := odata.ParseContinuation(c.r.Query.Get("nextpartitionkey"), c.r.Query.Get("nextrowkey"))
 	if err != nil {
 		return err
 	}

@@ -70,7 +70,7 @@ func (c *call) queryTables() error {
 		return err
 	}
 	from := ""
-	if token := c.r.Query.Get("NextTableName"); token != "" {
+	if token := c.r.Query.Get("nexttablename"); token != "" {
 		if from, err = odata.DecodeToken(token); err != nil {
 			return err
 		}
