@@ -1,0 +1,37 @@
+package devproc
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// ModuleRoot returns the folder of the module the test runs in.
+func ModuleRoot(ctx context.Context) (string, error) {
+	out, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
+	if err != nil {
+		return "", fmt.Errorf("go env GOMOD: %w", err)
+	}
+	mod := strings.TrimSpace(string(out))
+	if filepath.Base(mod) != "go.mod" {
+		return "", fmt.Errorf("go env GOMOD says %q: run the tests inside the module", mod)
+	}
+	return filepath.Dir(mod), nil
+}
+
+// Build compiles the server into dir and returns the binary's path.
+func Build(ctx context.Context, dir string) (string, error) {
+	root, err := ModuleRoot(ctx)
+	if err != nil {
+		return "", err
+	}
+	binary := filepath.Join(dir, "antipode")
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", binary, "./cmd/antipode")
+	cmd.Dir = root
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("go build ./cmd/antipode: %w\n%s", err, out)
+	}
+	return binary, nil
+}

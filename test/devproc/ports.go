@@ -1,0 +1,99 @@
+package devproc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"antipode/geo"
+)
+
+// ErrNoPorts means that no port base had all its ports free.
+var ErrNoPorts = errors.New("no free port base")
+
+// Offsets of the ports from the port base (issue 2). NorthPorts and SouthPorts
+// are the first and the second location's own.
+const (
+	AdminOffset = 80
+	NorthPorts  = 1000
+	SouthPorts  = 2000
+)
+
+// Port bases are tried between these, so that all ports lie below those that the
+// kernel hands out by itself (from 32768 on).
+const (
+	baseMin    = 10500
+	baseMax    = 30000
+	baseTries  = 200
+	basesApart = 100
+)
+
+// FreePortBase finds a base of which every port that antipode dev listens on is
+// free at this moment.
+func FreePortBase() (int, error) {
+	var last error
+	for range baseTries {
+		base := baseMin + basesApart*rand.IntN((baseMax-baseMin)/basesApart)
+		if last = probe(base); last == nil {
+			return base, nil
+		}
+	}
+	return 0, fmt.Errorf("%w in %d tries: %w", ErrNoPorts, baseTries, last)
+}
+
+// Ports lists every port of a base.
+func Ports(base int) []int {
+	var out []int
+	for _, first := range []int{0, NorthPorts, SouthPorts} {
+		for i := range geo.Services {
+			out = append(out, base+first+i)
+		}
+		out = append(out, base+first+AdminOffset)
+	}
+	return out
+}
+
+func probe(base int) error {
+	for _, port := range Ports(base) {
+		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if err != nil {
+			return err
+		}
+		if err := l.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// NewHTTPClient returns a client for the tests: it resolves every name under
+// .localhost to 127.0.0.1, which not every resolver does, and follows no
+// redirect. Close its idle connections when done.
+func NewHTTPClient() *http.Client {
+	dialer := &net.Dialer{Timeout: 5 * time.Second}
+	return &http.Client{
+		Timeout: time.Minute,
+		Transport: &http.Transport{
+			MaxIdleConnsPerHost: 64,
+			DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+				return dialer.DialContext(ctx, network, loopback(address))
+			},
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// loopback turns name.localhost:port into 127.0.0.1:port and leaves the rest.
+func loopback(address string) string {
+	host, port, err := net.SplitHostPort(address)
+	if err == nil && (host == "localhost" || strings.HasSuffix(host, ".localhost")) {
+		return net.JoinHostPort("127.0.0.1", port)
+	}
+	return address
+}

@@ -1,0 +1,128 @@
+// Drives antipode dev with the official JavaScript table client: writes at the
+// primary, reads the same values and tags at -secondary, and is refused there.
+// Exits 0 and says "all checks passed", or fails with the first broken promise.
+import assert from "node:assert/strict";
+import dns from "node:dns";
+import { setTimeout as sleep } from "node:timers/promises";
+
+// Not every resolver knows that *.localhost is this machine.
+const lookup = dns.lookup;
+dns.lookup = (host, options, done) =>
+  lookup(host.endsWith(".localhost") ? "127.0.0.1" : host, options, done);
+
+const { AzureNamedKeyCredential, TableClient, TableServiceClient, odata } = await import("@azure/data-tables");
+
+const { PRIMARY, SECONDARY, ACCOUNT, KEY } = process.env;
+const TABLE = "NpmTable";
+const ARRIVE_WAIT_MS = 30_000;
+const credential = new AzureNamedKeyCredential(ACCOUNT, KEY);
+const options = { allowInsecureConnection: true, retryOptions: { maxRetries: 0 } };
+
+const service = new TableServiceClient(PRIMARY, credential, options);
+const table = new TableClient(PRIMARY, TABLE, credential, options);
+const second = new TableClient(SECONDARY, TABLE, credential, options);
+const secondService = new TableServiceClient(SECONDARY, credential, options);
+
+// fails requires that a call is refused with this status and code.
+async function fails(call, status, code) {
+  await assert.rejects(call, (err) => {
+    assert.equal(err.statusCode, status, `${code}: ${err}`);
+    assert.equal(err.details?.odataError?.code ?? err.code, code, `${err}`);
+    return true;
+  });
+}
+
+// eventually repeats check until it returns something other than undefined.
+async function eventually(what, check) {
+  const end = Date.now() + ARRIVE_WAIT_MS;
+  for (;;) {
+    let got, err;
+    try {
+      got = await check();
+    } catch (e) {
+      err = e;
+    }
+    if (got !== undefined) return got;
+    assert.ok(Date.now() < end, `${what} did not happen in time: ${err}`);
+    await sleep(50);
+  }
+}
+
+// bare is an entity without what differs by endpoint.
+function bare(entity) {
+  const { "odata.metadata": _, ...rest } = entity;
+  return rest;
+}
+
+async function entities() {
+  await service.createTable(TABLE);
+  const full = {
+    partitionKey: "O'Hara & søn", rowKey: "r 1+%;", text: "one", yes: true, small: -7, half: 0.5,
+    big: 9007199254740993n, when: new Date("2009-04-30T20:45:13Z"), raw: new Uint8Array([0, 1, 255]),
+    id: { type: "Guid", value: "c9da6455-213d-42c9-9a79-3e9149a57833" },
+  };
+  const key = [full.partitionKey, full.rowKey];
+  const created = await table.createEntity(full);
+  await fails(table.createEntity(full), 409, "EntityAlreadyExists");
+  await fails(table.getEntity("none", "none"), 404, "ResourceNotFound");
+
+  const got = await table.getEntity(...key);
+  assert.equal(got.etag, created.etag);
+  assert.equal(got.text, "one");
+  assert.equal(got.big, full.big);
+  assert.deepEqual([...got.raw], [0, 1, 255]);
+  assert.equal(got.half, 0.5);
+
+  const merge = { partitionKey: key[0], rowKey: key[1], text: "two" };
+  const merged = await table.updateEntity(merge, "Merge", { etag: created.etag });
+  assert.notEqual(merged.etag, created.etag);
+  await fails(table.updateEntity(merge, "Merge", { etag: created.etag }), 412, "UpdateConditionNotSatisfied");
+  assert.equal((await table.getEntity(...key)).yes, true);
+  await table.updateEntity(merge, "Replace", { etag: "*" });
+  assert.equal((await table.getEntity(...key)).yes, undefined);
+  await fails(table.deleteEntity(...key, { etag: merged.etag }), 412, "UpdateConditionNotSatisfied");
+  await table.deleteEntity(...key);
+  await fails(table.getEntity(...key), 404, "ResourceNotFound");
+  await table.upsertEntity(full, "Replace");
+}
+
+async function queries() {
+  for (let i = 0; i < 25; i++) {
+    await table.createEntity({ partitionKey: "query", rowKey: String(i).padStart(3, "0"), n: i });
+  }
+  const filter = odata`PartitionKey eq ${"query"}`;
+  const pages = [];
+  for await (const page of table.listEntities({ queryOptions: { filter } }).byPage({ maxPageSize: 10 })) {
+    pages.push(page.map((e) => e.n));
+  }
+  assert.deepEqual(pages.flat(), [...Array(25).keys()]);
+  assert.ok(pages.length >= 3, `${pages.length} pages`);
+}
+
+async function secondary() {
+  const created = await table.createEntity({ partitionKey: "p", rowKey: "kept", text: "geo", big: 1n });
+  const there = await eventually("entity at -secondary", () => second.getEntity("p", "kept"));
+  assert.equal(there.etag, created.etag);
+  assert.deepEqual(bare(there), bare(await table.getEntity("p", "kept")));
+
+  await fails(second.createEntity({ partitionKey: "p", rowKey: "new" }), 403, "InsufficientAccountPermissions");
+  await fails(second.upsertEntity({ partitionKey: "p", rowKey: "kept" }), 403, "InsufficientAccountPermissions");
+  await fails(
+    second.updateEntity({ partitionKey: "p", rowKey: "kept", text: "x" }, "Merge", { etag: "*" }),
+    403, "InsufficientAccountPermissions");
+  await fails(second.deleteEntity("p", "kept"), 403, "InsufficientAccountPermissions");
+  await fails(secondService.createTable("Other"), 403, "InsufficientAccountPermissions");
+  assert.equal((await second.getEntity("p", "kept")).etag, created.etag);
+
+  const { geoReplication } = await service.getStatistics();
+  assert.equal(geoReplication.status, "live");
+  const age = Date.now() - geoReplication.lastSyncTime.getTime();
+  assert.ok(age >= 0 && age < ARRIVE_WAIT_MS, `last sync time is ${age} ms old`);
+}
+
+await entities();
+await queries();
+await secondary();
+await service.deleteTable(TABLE);
+await fails(table.getEntity("p", "kept"), 404, "TableNotFound");
+console.log("all checks passed");

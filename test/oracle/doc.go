@@ -1,0 +1,12 @@
+// Package oracle remembers, outside the server, what the server promised: for
+// each key the value of the last acknowledged write and the values that writes
+// with lost answers may have left, and it judges every read against them.
+//
+// Invariant: a read is found good only if some outcome of the unanswered writes,
+// together with every acknowledged one, explains it. So a complaint is always a
+// broken promise of the server, never bad luck of the test.
+//
+// It stays exact because a key has one writer, and because a key with an
+// unanswered write takes no other until [Oracle.Settle] has read, after a
+// restart, which way that write went.
+package oracle
