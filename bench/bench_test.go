@@ -1,0 +1,186 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/base64"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"antipode/api/auth"
+	"antipode/geo"
+	"antipode/internal/clock"
+	"antipode/test/fake"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func options(t *testing.T, args ...string) Options {
+	t.Helper()
+	o, err := parse(args, t.Output())
+	require.NoError(t, err)
+	return o
+}
+
+// Every request written by hand is signed as the package that verifies requests
+// signs the same request.
+func TestSigner(t *testing.T) {
+	now := time.Date(2013, 10, 23, 22, 5, 54, 0, time.UTC)
+	key, err := base64.StdEncoding.DecodeString(developmentKey)
+	require.NoError(t, err)
+	for name, kind := range workloads() {
+		o := options(t, "--workload", name)
+		target, err := newTarget(o, false)
+		require.NoError(t, err)
+		w := newWorkload(o, "bench1")
+		for _, c := range []*call{w.create(), w.read(object{3, 4}), w.write(object{3, 4})} {
+			b := newSigner(target).append(nil, c, now)
+			r, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(b)))
+			require.NoError(t, err, "%q", b)
+			got := r.Header.Get("Authorization")
+			r.Header.Del("Authorization")
+			service, sign := geo.Table, auth.SignSharedKeyLite
+			if kind.blob {
+				service, sign = geo.Blob, auth.Sign
+			}
+			require.NoError(t, sign(r, service, "devstoreaccount1", key, now))
+			require.Equal(t, r.Header.Get("Authorization"), got, "%s: %.400q", name, b)
+		}
+	}
+}
+
+// Answers framed by length, by chunks or not at all are read whole, and what is
+// no HTTP is an error that closes the connection.
+func TestAnswers(t *testing.T) {
+	for _, tt := range []struct {
+		wire, body string
+		status     int
+	}{
+		{"HTTP/1.1 200 OK\r\nX: y\r\nContent-Length: 5\r\n\r\nhello", "hello", 200},
+		{"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n6\r\n world\r\n0\r\n\r\n", "hello world", 200},
+		{"HTTP/1.1 204 No Content\r\nETag: x\r\n\r\n", "", 204},
+		{"HTTP/1.1 503 Busy\r\nConnection: close\r\nContent-Length: 2\r\n\r\nno", "no", 503},
+	} {
+		listener := httptest.NewUnstartedServer(nil).Listener
+		go func() {
+			c, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			defer func() { _ = c.Close() }()
+			_, _ = http.ReadRequest(bufio.NewReader(c))
+			_, _ = c.Write([]byte(tt.wire))
+		}()
+		c := conn{address: listener.Addr().String()}
+		a, err := c.do(t.Context(), []byte("GET / HTTP/1.1\r\n\r\n"), time.Now())
+		require.NoError(t, err)
+		require.Equal(t, tt.status, a.status)
+		require.Equal(t, tt.body, string(a.body))
+		require.Equal(t, strings.Contains(tt.wire, "close"), c.net == nil)
+		c.close()
+		require.NoError(t, listener.Close())
+	}
+	bad := conn{r: bufio.NewReader(strings.NewReader("SSH-2.0-server ready\r\n"))}
+	_, err := bad.readStatus()
+	require.ErrorIs(t, err, errAnswer)
+}
+
+// Percentiles from buckets are those of the sorted list, within the width of a
+// bucket.
+func TestPercentile(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	r := newRecorder()
+	var all []time.Duration
+	for range 20_000 {
+		d := time.Duration(rng.ExpFloat64() * float64(5*time.Millisecond))
+		all = append(all, d)
+		r.ok(d, 1)
+	}
+	slices.Sort(all)
+	for _, p := range []float64{0.01, 0.5, 0.9, 0.99, 0.999} {
+		want := all[int(p*float64(len(all)))]
+		require.InEpsilon(t, want, r.percentile(p), 0.05, "p%v", p*100)
+	}
+	require.Equal(t, all[len(all)-1], r.max)
+	for i := range 3000 {
+		d := time.Duration(i * i)
+		require.LessOrEqual(t, d, bucketEnd(bucketOf(d)))
+	}
+}
+
+// A backlog that goes on growing through the second half voids a run; one that is
+// high and level, or that shakes by less than half a second of writes, does not.
+func TestBacklogGrows(t *testing.T) {
+	for _, tt := range []struct {
+		backlog []int64
+		grows   bool
+	}{
+		{[]int64{0, 100, 200, 300, 400, 500, 600, 700, 800, 900, 1000, 1100}, false},
+		{[]int64{0, 1e3, 2e3, 3e3, 4e3, 5e3, 6e3, 7e3, 20e3, 30e3, 40e3, 50e3}, true},
+		{[]int64{9e4, 9e4, 9e4, 9e4, 9e4, 9e4, 9e4, 9e4, 9e4, 9e4, 9e4, 9e4}, false},
+		{[]int64{0, 0, 0, 0, 0, 0, 0, 0, 900, 900, 900, 900}, false},
+		{nil, false},
+	} {
+		l := lagSamples{backlog: tt.backlog}
+		_, _, grew := l.grows(1000)
+		require.Equal(t, tt.grows, grew, "%v", tt.backlog)
+	}
+}
+
+// The processor time of a process is read whatever its name.
+func TestParseStat(t *testing.T) {
+	d, err := parseStat("123 (a) b) c) S 1 2 3 4 5 6 7 8 9 10 250 50 0 0 20")
+	require.NoError(t, err)
+	require.Equal(t, 3*time.Second, d)
+	_, err = parseStat("123 (x) S 1")
+	require.Error(t, err)
+}
+
+// A whole run of each workload against a sound store counts operations, has no
+// errors and reads its values back at both endpoints; against a store that skips
+// changes on the way to the secondary the run is void.
+func TestRun(t *testing.T) {
+	for name, kind := range workloads() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			out, err := runFake(t, fake.Lies{}, name)
+			require.NoError(t, err, out)
+			require.Contains(t, out, "errors    none")
+			require.NotContains(t, out, "read back 0")
+			if !kind.reads && !kind.blob {
+				_, err = runFake(t, fake.Lies{SkipAtSecondary: 3}, name)
+				require.ErrorIs(t, err, errVoid)
+			}
+		})
+	}
+}
+
+func runFake(t *testing.T, lies fake.Lies, name string) (string, error) {
+	t.Helper()
+	store := fake.New(lies, 50*time.Millisecond)
+	server := httptest.NewServer(store)
+	defer server.Close()
+	var out strings.Builder
+	o := options(t, "--workload", name, "--endpoint", server.URL+"/devstoreaccount1", "--admin", "",
+		"--concurrency", "4", "--duration", "300ms", "--warmup", "50ms", "--rows", "40", "--read-back", "40")
+	o.arriveWait = 2 * time.Second
+	err := measure(t.Context(), o, clock.System{}, &out)
+	return out.String(), err
+}
+
+// Every bad flag is named.
+func TestValidate(t *testing.T) {
+	_, err := parse([]string{"--workload", "x", "--key", "%", "--concurrency", "0", "--duration", "0", "--partitions", "0", "--endpoint", "ftp://a"}, t.Output())
+	require.Error(t, err)
+	for _, flag := range []string{"--workload", "--key", "--concurrency", "--duration", "--partitions", "--endpoint"} {
+		require.ErrorContains(t, err, flag)
+	}
+}

@@ -1,0 +1,16 @@
+// Command bench is the load generator: it measures a running server, or the disk
+// under it, and says whether the measurement counts.
+//
+//	go run ./bench --workload insert --concurrency 64 --duration 30s
+//	go run ./bench --workload get --partitions 1
+//	go run ./bench --workload fdatasync --dir ./antipode-data
+//
+// Requests are bytes written by hand to kept-alive connections and answers are
+// read by a minimal reader: Go's http.Client costs more processor time than the
+// server it would measure.
+//
+// Invariant: a figure is printed only with what it is worth. Every value written
+// is known from its key; a sample is read back at the end, at the primary and at
+// -secondary, and a run is void if a value is missing, or if the backlog to the
+// other location grew through its second half: such a rate would not last.
+package main

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"antipode/internal/clock"
+)
+
+// errVoid means that the run's figures must not be used.
+var errVoid = errors.New("the run is void")
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	switch err := run(ctx, os.Args[1:], os.Stdout); {
+	case errors.Is(err, flag.ErrHelp):
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		stop()
+		os.Exit(1) //nolint:gocritic // stop has been called
+	}
+}
+
+// run parses the arguments and makes one run.
+func run(ctx context.Context, args []string, out io.Writer) error {
+	opts, err := parse(args, out)
+	if err != nil {
+		return err
+	}
+	if opts.Workload == workloadFdatasync {
+		return probeSync(ctx, opts, clock.System{}, out)
+	}
+	return measure(ctx, opts, clock.System{}, out)
+}
+
+// parse reads the flags.
+func parse(args []string, out io.Writer) (Options, error) {
+	var o Options
+	f := flag.NewFlagSet("bench", flag.ContinueOnError)
+	f.SetOutput(out)
+	f.StringVar(&o.Workload, "workload", workloadInsert, "what to measure: "+workloadNames())
+	f.StringVar(&o.Endpoint, "endpoint", "", "base URL of the service with the account, path style (default: the north location's own port of the service)")
+	f.StringVar(&o.Account, "account", "devstoreaccount1", "account name")
+	f.StringVar(&o.Key, "key", developmentKey, "account key, Base64")
+	f.IntVar(&o.Concurrency, "concurrency", 16, "connections, each with one request in flight")
+	f.DurationVar(&o.Duration, "duration", 30*time.Second, "how long to measure")
+	f.DurationVar(&o.Warmup, "warmup", 2*time.Second, "how long to run before measuring")
+	f.IntVar(&o.Partitions, "partitions", 1000, "partition keys to spread over; 1 is one hot partition")
+	f.IntVar(&o.Rows, "rows", 10_000, "objects written first for the workloads that read")
+	f.IntVar(&o.ReadBack, "read-back", 2000, "written values to read back at the end, at each location")
+	f.StringVar(&o.Admin, "admin", "http://127.0.0.1:10080", "admin URL for backlog, lag and process id; empty for none")
+	f.IntVar(&o.PID, "pid", 0, "process id of the server (default: the one its status names)")
+	f.StringVar(&o.Dir, "dir", ".", "folder for the fdatasync probe")
+	f.BoolVar(&o.JSON, "json", false, "print the result as one line of JSON")
+	if err := f.Parse(args); err != nil {
+		return o, err
+	}
+	if f.NArg() > 0 {
+		return o, fmt.Errorf("what is %q? Flags only, see --help", f.Arg(0))
+	}
+	o = o.withDefaults()
+	return o, o.Validate()
+}

@@ -1,0 +1,238 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"antipode/internal/clock"
+)
+
+const (
+	// retryPause follows a failed operation, so that a server that refuses is not
+	// hammered and the count of errors means something.
+	retryPause = 10 * time.Millisecond
+	// preloadWait bounds the writing of the objects that a read workload needs.
+	preloadWait = 10 * time.Minute
+)
+
+// worker is one connection and what it did.
+type worker struct {
+	id int
+	conn
+	*signer
+	*workload
+	clock clock.Clock
+	rec   *recorder
+	rng   *rand.Rand
+	// next is the number of the next object to write, failed those not written.
+	next    int
+	failed  map[int]bool
+	request []byte
+}
+
+func newWorker(o Options, t target, name string, id int, clk clock.Clock) *worker {
+	return &worker{
+		id: id, conn: conn{address: t.address}, signer: newSigner(t), workload: newWorkload(o, name),
+		clock: clk, rec: newRecorder(), rng: rand.New(rand.NewPCG(uint64(id), 1)), failed: map[int]bool{},
+	}
+}
+
+// send makes one call and returns the answer and when it began and ended.
+func (w *worker) send(ctx context.Context, c *call) (a answer, began, ended time.Time, err error) {
+	began = w.clock.Now()
+	w.request = w.append(w.request[:0], c, began)
+	a, err = w.do(ctx, w.request, began)
+	return a, began, w.clock.Now(), err
+}
+
+// step makes one timed operation and records it if it lies within the window.
+func (w *worker) step(ctx context.Context, window span) {
+	var o object
+	var c *call
+	if w.reads {
+		o = object{w.id, w.rng.IntN(w.next)}
+		c = w.read(o)
+	} else {
+		o = object{w.id, w.next}
+		w.next++
+		c = w.write(o)
+	}
+	moved := len(c.body)
+	a, began, ended, err := w.send(ctx, c)
+	problem := outcome(a, err)
+	if problem == "" && w.reads {
+		moved = len(a.body)
+		if err := w.check(o, a.body); err != nil {
+			problem = "wrong value"
+		}
+	}
+	if problem != "" && !w.reads {
+		w.failed[o.n] = true
+	}
+	if began.Before(window.start) || ended.After(window.end) {
+		return
+	}
+	if problem == "" {
+		w.rec.ok(ended.Sub(began), moved)
+		return
+	}
+	w.rec.fail(problem)
+	pause(ctx, retryPause)
+}
+
+// outcome names what went wrong, "" if nothing did.
+func outcome(a answer, err error) string {
+	switch {
+	case err != nil:
+		return "no answer"
+	case a.status >= 200 && a.status < 300:
+		return ""
+	}
+	return strings.TrimSpace(strconv.Itoa(a.status) + " " + codeOf(a.body))
+}
+
+// codeOf finds the storage error code in a JSON or XML body.
+func codeOf(body []byte) string {
+	for _, mark := range [...][2]string{{`"code":"`, `"`}, {"<Code>", "<"}} {
+		if _, rest, found := strings.Cut(string(body), mark[0]); found {
+			code, _, _ := strings.Cut(rest, mark[1])
+			return code
+		}
+	}
+	return ""
+}
+
+// span is a stretch of time.
+type span struct{ start, end time.Time }
+
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// measure makes one run of requests and prints its result.
+func measure(ctx context.Context, o Options, clk clock.Clock, out io.Writer) error {
+	t, err := newTarget(o, false)
+	if err != nil {
+		return err
+	}
+	server, err := watchServer(ctx, o, clk)
+	if err != nil {
+		return err
+	}
+	name := "bench" + strconv.FormatInt(clk.Now().UnixMilli(), 36)
+	workers := make([]*worker, o.Concurrency)
+	for i := range workers {
+		workers[i] = newWorker(o, t, name, i, clk)
+		defer workers[i].close()
+	}
+	if err := prepare(ctx, o, workers); err != nil {
+		return err
+	}
+	res, err := timed(ctx, o, clk, server, workers)
+	if err != nil {
+		return err
+	}
+	back, err := readBack(ctx, o, clk, workers)
+	res.ReadBack = back
+	if err != nil {
+		res.Void = append(res.Void, err.Error())
+	}
+	if err := res.print(out, o.JSON); err != nil {
+		return err
+	}
+	if len(res.Void) > 0 {
+		return fmt.Errorf("%w: %s", errVoid, strings.Join(res.Void, "; "))
+	}
+	return nil
+}
+
+// prepare makes the table or container, and the objects that reads will find.
+func prepare(ctx context.Context, o Options, workers []*worker) error {
+	first := workers[0]
+	a, _, _, err := first.send(ctx, first.create())
+	if problem := outcome(a, err); problem != "" {
+		return fmt.Errorf("creating %s at %s: %s: %w", first.name, o.Endpoint, problem, errors.Join(err, bodyError(a)))
+	}
+	if !first.reads {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, preloadWait)
+	defer cancel()
+	g, ctx := errgroup.WithContext(ctx)
+	each := (o.Rows + len(workers) - 1) / len(workers)
+	for _, w := range workers {
+		g.Go(func() error { return w.preload(ctx, each) })
+	}
+	return g.Wait()
+}
+
+func bodyError(a answer) error {
+	if len(a.body) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%.300q", a.body)
+}
+
+// preload writes n objects, each until it is acknowledged.
+func (w *worker) preload(ctx context.Context, n int) error {
+	for w.next < n {
+		a, _, _, err := w.send(ctx, w.write(object{w.id, w.next}))
+		problem := outcome(a, err)
+		if problem == "" || a.status == http.StatusConflict {
+			w.next++
+			continue
+		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("writing the rows to read: %s: %w", problem, errors.Join(err, ctx.Err()))
+		}
+		pause(ctx, retryPause)
+	}
+	return nil
+}
+
+// timed runs all workers through warm-up and window and adds up what they saw.
+func timed(ctx context.Context, o Options, clk clock.Clock, server *server, workers []*worker) (result, error) {
+	start := clk.Now().Add(o.Warmup)
+	window := span{start, start.Add(o.Duration)}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	g, ctx := errgroup.WithContext(ctx)
+	for _, w := range workers {
+		g.Go(func() error {
+			for ctx.Err() == nil && w.clock.Now().Before(window.end) {
+				w.step(ctx, window)
+			}
+			return ctx.Err()
+		})
+	}
+	var use usage
+	var lag lagSamples
+	g.Go(func() (err error) {
+		use, err = measureUsage(ctx, clk, window, server)
+		return err
+	})
+	g.Go(func() error {
+		lag = server.sample(ctx, clk, window)
+		return nil
+	})
+	if err := g.Wait(); err != nil {
+		return result{}, err
+	}
+	total := newRecorder()
+	for _, w := range workers {
+		total.merge(w.rec)
+	}
+	return newResult(o, total, use, lag), nil
+}
