@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
 	"antipode/geo"
 	"antipode/services/catalog"
@@ -35,63 +34,32 @@ type Directory struct {
 	stamp Stamp
 	peer  Peer
 	other geo.Location
-
-	mu    sync.RWMutex
-	cache map[geo.Account]cached
-}
-
-// cached is a decoded account with the bytes it came from.
-type cached struct {
-	raw     string
-	account *catalog.Account
+	cache catalog.Cache[catalog.Account]
 }
 
 // NewDirectory returns the directory of a stamp. SetPeer must follow.
 func NewDirectory(s Stamp, other geo.Location) *Directory {
-	return &Directory{stamp: s, other: other, cache: map[geo.Account]cached{}}
+	return &Directory{stamp: s, other: other}
 }
 
 // SetPeer tells the directory of its peer.
 func (d *Directory) SetPeer(p Peer) { d.peer = p }
 
 // Account reads an account, as of now at this location. AccountNotFound where there
-// is none or it is not complete.
+// is none or it is not complete. The result is shared and not to be changed.
 func (d *Directory) Account(ctx context.Context, name geo.Account) (*catalog.Account, error) {
 	var out *catalog.Account
-	err := d.stamp.Read(ctx, geo.FirstRange(geo.Catalog), func(s ranges.State) error {
-		raw, ok, err := s.Get(catalog.AccountPartition(name).Append(make([]byte, 0, 64)))
-		if err != nil {
-			return err
-		}
-		if !ok {
-			return storageerr.AccountNotFound
-		}
-		out, err = d.decode(name, raw)
-		if err == nil && !out.Active {
+	err := d.stamp.Read(ctx, geo.FirstRange(geo.Catalog), func(s ranges.State) (err error) {
+		out, err = d.cache.Get(s, catalog.AccountPartition(name).Append(make([]byte, 0, 64)), catalog.ParseAccount)
+		if err == nil && (out == nil || !out.Active) {
 			err = storageerr.AccountNotFound
 		}
 		return err
 	})
-	return out, err
-}
-
-// decode parses a stored account unless it is the one parsed before: every request
-// reads its account.
-func (d *Directory) decode(name geo.Account, raw []byte) (*catalog.Account, error) {
-	d.mu.RLock()
-	c, ok := d.cache[name]
-	d.mu.RUnlock()
-	if ok && c.raw == string(raw) {
-		return c.account, nil
-	}
-	a, err := catalog.ParseAccount(raw)
 	if err != nil {
 		return nil, err
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.cache[name] = cached{string(raw), a}
-	return a, nil
+	return out, nil
 }
 
 // Accounts lists the complete accounts of this location by name.

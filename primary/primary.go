@@ -45,7 +45,7 @@ func (c *command) Evaluate(tx *ranges.Tx) error {
 	}
 	if p.Generation != (keys.Generation{}) {
 		key := keys.ClosedGeneration(tx.Range(), p.Service, p.Account, p.Container, p.Generation)
-		if _, closed, err := tx.Get(key); err != nil {
+		if closed, err := tx.GenerationClosed(key); err != nil {
 			return err
 		} else if closed {
 			return c.w.Gone()

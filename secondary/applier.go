@@ -81,10 +81,22 @@ type apply struct {
 	b       *receive.Batch
 	catalog kv.Getter
 	has     func(extent.Ref) bool
+	// seen is what the evaluation under way found of the generation of the record
+	// before: the records of a batch are mostly of few containers.
+	seen verdict
+}
+
+// verdict is what becomes of the records of one generation.
+type verdict struct {
+	account     geo.Account
+	container   string
+	generation  keys.Generation
+	whole, wait bool
 }
 
 // Evaluate implements ranges.Command. It sets the outcomes anew each time.
 func (c *apply) Evaluate(tx *ranges.Tx) error {
+	c.seen = verdict{}
 	stopped := map[geo.Stream]receive.Outcome{}
 	for _, r := range c.b.Records {
 		st := r.Record.Stream()
@@ -156,6 +168,18 @@ func (c *apply) generation(tx *ranges.Tx, r *change.Record) (whole, wait bool, e
 	if err != nil {
 		return false, false, err
 	}
+	if v := &c.seen; v.account == p.Account && v.container == p.Container && v.generation == p.Generation {
+		return v.whole, v.wait, nil
+	}
+	v := verdict{account: p.Account, container: p.Container, generation: p.Generation}
+	if v.whole, v.wait, err = c.judge(tx, p); err != nil {
+		return false, false, err
+	}
+	c.seen = v
+	return v.whole, v.wait, nil
+}
+
+func (c *apply) judge(tx *ranges.Tx, p keys.Partition) (whole, wait bool, err error) {
 	found, err := catalog.Lookup(c.catalog, p.Service, p.Account, p.Container)
 	if err != nil {
 		return false, false, err
@@ -166,7 +190,7 @@ func (c *apply) generation(tx *ranges.Tx, r *change.Record) (whole, wait bool, e
 	case less(p.Generation, found.Generation()) || found.Deleted != 0:
 		return false, false, nil
 	}
-	_, closed, err := tx.Get(keys.ClosedGeneration(tx.Range(), p.Service, p.Account, p.Container, p.Generation))
+	closed, err := tx.GenerationClosed(keys.ClosedGeneration(tx.Range(), p.Service, p.Account, p.Container, p.Generation))
 	return !closed, false, err
 }
 

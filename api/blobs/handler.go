@@ -46,7 +46,7 @@ type Options struct {
 	Stamp   Stamp
 	Writer  Writer
 	Payload Payload
-	Names   *catalog.Cache
+	Names   *catalog.Containers
 	// NameRest is how long a container's name rests after a deletion.
 	NameRest time.Duration
 	// BodyBytesMax is the longest body of Put Blob, in bytes. Zero means 8 MiB. An

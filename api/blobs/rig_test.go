@@ -118,7 +118,7 @@ func newRig(t *testing.T, set func(*Options)) *rig {
 	}
 	r.payload = &payload{Stamp: r.stamp, ids: map[extent.ChunkID]bool{}}
 	o := Options{
-		Stamp: r.stamp, Writer: primary.New(r.stamp), Payload: r.payload, Names: &catalog.Cache{}, NameRest: time.Hour, Logger: quiet,
+		Stamp: r.stamp, Writer: primary.New(r.stamp), Payload: r.payload, Names: &catalog.Containers{}, NameRest: time.Hour, Logger: quiet,
 	}
 	if set != nil {
 		set(&o)

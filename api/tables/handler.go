@@ -36,7 +36,7 @@ type Handler struct {
 	Writer Writer
 	// NameRest is how long a table's name rests after a deletion.
 	NameRest time.Duration
-	Names    *catalog.Cache
+	Names    *catalog.Containers
 }
 
 // call is one request on its way.

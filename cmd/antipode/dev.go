@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"runtime"
 	"runtime/debug"
 	"strings"
 	"syscall"
@@ -35,9 +36,13 @@ const accountsEnv = "ANTIPODE_ACCOUNTS"
 // startWait bounds the time from the start until statistics are live.
 const startWait = 2 * time.Minute
 
+// procsPerCPU is how many goroutines may run per processor: one that waits for a sync
+// of its log keeps its slot until the runtime takes it away, and six nodes sync.
+const procsPerCPU = 2
+
 // gcPercent lets the heap grow further between collections than Go's default: the
 // live heap is small beside what requests allocate, so memory is cheap here and
-// collections are not. GOGC in the environment wins.
+// collections are not.
 const gcPercent = 400
 
 type devFlags struct {
@@ -85,9 +90,7 @@ func runDev(out io.Writer, f devFlags) error {
 	if f.quiet {
 		out = io.Discard
 	}
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
-	}
+	tuneRuntime()
 	warnOpenHost(f.host, list)
 	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
 	folder, err := openFolder(f.data)
@@ -107,6 +110,16 @@ func runDev(out io.Writer, f devFlags) error {
 		err = nil // Stopped while it was still starting.
 	}
 	return errors.Join(err, c.Close(), folder.Close())
+}
+
+// tuneRuntime sets what the environment does not.
+func tuneRuntime() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
+	if os.Getenv("GOMAXPROCS") == "" {
+		runtime.GOMAXPROCS(procsPerCPU * runtime.GOMAXPROCS(0))
+	}
 }
 
 // untilSignal returns a context that ends with the first SIGINT or SIGTERM. A second

@@ -7,54 +7,76 @@ import (
 	"antipode/stamp/kv"
 )
 
-// cacheMax bounds the containers a Cache keeps; beyond it all are forgotten.
+// cacheMax bounds the rows a Cache keeps; beyond it all are forgotten.
 const cacheMax = 10_000
 
-// Cache keeps decoded containers by the bytes they came from: every request reads
-// its container from the catalog, and few of them changed since the last one. It may
-// be used concurrently. The zero value is ready.
-type Cache struct {
+// Cache keeps decoded rows of the catalog: every request needs its account and its
+// container, and the catalog seldom changes. It may be used concurrently. The zero
+// value is ready. The rows are shared and not to be changed.
+//
+// Invariant: what it returns is the row of the state it is given, never an older one:
+// a row is used again only for the same version of the data, or for the same bytes.
+type Cache[T any] struct {
 	mu   sync.RWMutex
-	seen map[string]decoded
+	seen map[string]decoded[T]
 }
 
-type decoded struct {
-	raw string
-	c   *Container
+type decoded[T any] struct {
+	version uint64
+	raw     string
+	row     *T
 }
 
-// Get is GetContainer. The result is shared and not to be changed.
-func (k *Cache) Get(get kv.Getter, s geo.Service, a geo.Account, name string) (*Container, error) {
-	key := ContainerPartition(s, a, name).Append(make([]byte, 0, 96))
-	raw, ok, err := get.Get(key)
-	if err != nil {
+// Get returns the row of a key as parse decodes it, nil where there is none.
+func (c *Cache[T]) Get(s kv.Versioned, key []byte, parse func([]byte) (*T, error)) (*T, error) {
+	version := s.Version()
+	c.mu.RLock()
+	d, hit := c.seen[string(key)]
+	c.mu.RUnlock()
+	if hit && version != 0 && d.version == version {
+		return d.row, nil
+	}
+	raw, ok, err := s.Get(key)
+	if err != nil || !ok {
 		return nil, err
 	}
-	if !ok {
-		return nil, containerErrors(s).notFound
-	}
-	k.mu.RLock()
-	d, hit := k.seen[string(key)]
-	k.mu.RUnlock()
 	if !hit || d.raw != string(raw) {
-		c, err := ParseContainer(raw)
+		row, err := parse(raw)
 		if err != nil {
 			return nil, err
 		}
-		d = decoded{string(raw), c}
-		k.keep(string(key), d)
+		d = decoded[T]{raw: string(raw), row: row}
 	}
-	if d.c.Deleted != 0 {
-		return nil, containerErrors(s).notFound
+	if s.Version() != version {
+		version = 0 // The row may be newer than the version says.
 	}
-	return d.c, nil
+	d.version = version
+	c.keep(string(key), d)
+	return d.row, nil
 }
 
-func (k *Cache) keep(key string, d decoded) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.seen == nil || len(k.seen) >= cacheMax {
-		k.seen = map[string]decoded{}
+func (c *Cache[T]) keep(key string, d decoded[T]) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.seen == nil || len(c.seen) >= cacheMax {
+		c.seen = map[string]decoded[T]{}
 	}
-	k.seen[key] = d
+	c.seen[key] = d
+}
+
+// Containers resolves the names of containers and tables. It may be used
+// concurrently. The zero value is ready.
+type Containers struct{ rows Cache[Container] }
+
+// Get is GetContainer. The result is shared and not to be changed.
+func (k *Containers) Get(s kv.Versioned, service geo.Service, a geo.Account, name string) (*Container, error) {
+	key := ContainerPartition(service, a, name).Append(make([]byte, 0, 96))
+	c, err := k.rows.Get(s, key, ParseContainer)
+	if err != nil {
+		return nil, err
+	}
+	if c == nil || c.Deleted != 0 {
+		return nil, containerErrors(service).notFound
+	}
+	return c, nil
 }

@@ -42,6 +42,9 @@ type RangeLog interface {
 	SetHardState(b LogBatch, hs *pb.HardState) error
 	// Trim stages the deletion of all entries up to and including index.
 	Trim(b LogBatch, index uint64) error
+	// UpTo is how many entries there are up to and including index, and roughly how
+	// many bytes they take.
+	UpTo(index uint64) (entries, bytes uint64)
 	// Bytes is roughly what the range's entries take.
 	Bytes() uint64
 }
@@ -319,6 +322,16 @@ func (g *pebbleRangeLog) Trim(b LogBatch, index uint64) error {
 		g.tail = append(g.tail[:0:0], g.tail[drop:]...)
 	}
 	return nil
+}
+
+func (g *pebbleRangeLog) UpTo(index uint64) (entries, bytes uint64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if index = min(index, g.last); index <= g.truncated {
+		return 0, 0
+	}
+	entries = index - g.truncated
+	return entries, g.bytes / (g.last - g.truncated) * entries
 }
 
 func (g *pebbleRangeLog) Bytes() uint64 {

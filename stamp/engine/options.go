@@ -30,10 +30,12 @@ type Options struct {
 	FS vfs.FS
 	// Shared caches. Nil gives each store caches of its own.
 	Shared *Shared
-	// StateMemTableBytes is the size of the state store's memtable. Zero means 32
-	// MiB; a small one makes more flushes, a large one a longer replay.
+	// StateMemTableBytes is the size of the state store's memtable, which is taken out
+	// of the cache's bytes. Zero means 16 MiB; a small one makes more flushes, a large one a longer replay.
 	StateMemTableBytes uint64
-	// LogMemTableBytes is the same for the log. Zero means 16 MiB.
+	// LogMemTableBytes is the same for the log. Zero means 24 MiB: more than is logged
+	// between two flushes of the state, so that most entries are trimmed before they
+	// would be written into tables.
 	LogMemTableBytes uint64
 	// ReadOnly opens without changing anything on disk.
 	ReadOnly bool
@@ -46,10 +48,10 @@ func (o Options) withDefaults() Options {
 		o.FS = vfs.Default
 	}
 	if o.StateMemTableBytes == 0 {
-		o.StateMemTableBytes = 32 << 20
+		o.StateMemTableBytes = 16 << 20
 	}
 	if o.LogMemTableBytes == 0 {
-		o.LogMemTableBytes = 16 << 20
+		o.LogMemTableBytes = 24 << 20
 	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()

@@ -11,6 +11,14 @@ type Getter interface {
 	Get(key []byte) (value []byte, ok bool, err error)
 }
 
+// Versioned is a Getter of the newest state that says when its data changed.
+type Versioned interface {
+	Getter
+	// Version names the data that Get reads: the same number is the same data, in
+	// every replica. Zero means that it changes at this moment.
+	Version() uint64
+}
+
 // Reader reads a snapshot of a range's state. Close releases it.
 type Reader interface {
 	Getter

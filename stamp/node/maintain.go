@@ -10,9 +10,13 @@ import (
 // stopped or not: there are no snapshots yet, so a laggard must find every entry it
 // misses. The growth while a replica is away is shown as a metric.
 
-// trimMin is how many entries a trim removes at least: a trim writes a range
-// tombstone.
-const trimMin = 4096
+// A trim removes this many entries or bytes at least: it writes a range tombstone. In
+// bytes it is small beside the log store's memtable, so that most entries are gone
+// before the store would write them a second time, into tables.
+const (
+	trimEntriesMin = 4096
+	trimBytesMin   = 2 << 20
+)
 
 // retellTicks is after how many ticks a node tells its durable indexes again, for
 // peers that restarted.
@@ -45,11 +49,7 @@ func (n *Node) maintain() error {
 		if changed {
 			n.tellDurable(id, own)
 		}
-		first, err := n.logs[id].FirstIndex()
-		if err != nil {
-			return err
-		}
-		if least >= first+trimMin {
+		if entries, bytes := n.logs[id].UpTo(least); entries >= trimEntriesMin || bytes >= trimBytesMin {
 			if err := n.logs[id].Trim(batch, least); err != nil {
 				return err
 			}

@@ -320,11 +320,12 @@ func (n *Node) ready() (busy bool, err error) {
 		return false, nil
 	}
 	n.flushSends(p)
-	p.Apply()
+	p.Apply(true)
 	if err := p.Append(n.log); err != nil {
 		return false, err
 	}
 	n.flushSends(p)
+	p.Apply(false)
 	return true, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	pb "go.etcd.io/raft/v3/raftpb"
 
@@ -25,6 +26,10 @@ type Machine struct {
 	id    geo.RangeID
 	state *engine.State
 
+	// version is the index of the newest entry that changed data, zero while such an
+	// entry is being committed: see kv.Versioned.
+	version atomic.Uint64
+
 	// mu guards all below. It is held for memory work only.
 	mu      sync.RWMutex
 	applied change.AppliedState
@@ -33,9 +38,11 @@ type Machine struct {
 	// heads, trimmed: the streams this range is the source of.
 	heads   map[geo.Stream]geo.Head
 	trimmed map[geo.Stream]geo.Seq
-	// outbox counts what is numbered and not yet acknowledged.
+	// outbox counts what is numbered and not yet acknowledged, and sizes holds the
+	// bytes of each such record by stream, oldest first: a trim reads no record again.
 	outboxRecords int64
 	outboxBytes   int64
+	sizes         map[geo.Stream][]uint32
 	// cursors, received: the streams this range receives.
 	cursors  map[geo.Stream]*change.Cursor
 	received map[Source]geo.Timestamp
@@ -47,9 +54,13 @@ type Machine struct {
 
 	// observer is told of every group after it was applied.
 	observer func(Applied)
-	// results and out are what the Apply under way did so far.
-	results []Applied
-	out     Applied
+	// out is what the entry under way did so far, and changed says that the Apply under
+	// way changes data. movedHeads and movedCursors are the
+	// streams whose row the Apply under way has to write.
+	out          Applied
+	changed      bool
+	movedHeads   map[geo.Stream]struct{}
+	movedCursors map[geo.Stream]struct{}
 }
 
 // Applied is what one entry did.
@@ -81,6 +92,7 @@ func OpenMachine(id geo.RangeID, state *engine.State, observer func(Applied)) (*
 		id: id, state: state, observer: observer,
 		gates: map[geo.Account]change.Gate{}, heads: map[geo.Stream]geo.Head{}, trimmed: map[geo.Stream]geo.Seq{},
 		cursors: map[geo.Stream]*change.Cursor{}, received: map[Source]geo.Timestamp{}, behind: map[geo.Stream]struct{}{},
+		sizes: map[geo.Stream][]uint32{}, movedHeads: map[geo.Stream]struct{}{}, movedCursors: map[geo.Stream]struct{}{},
 	}
 	if err := m.load(); err != nil {
 		return nil, fmt.Errorf("load state of range %d: %w", id, err)
@@ -95,6 +107,7 @@ func (m *Machine) load() error {
 		if m.applied, err = change.ParseApplied(v); err != nil {
 			return err
 		}
+		m.version.Store(m.applied.Index)
 	}
 	if v, ok, err := m.state.Get(keys.Closed(m.id)); err != nil {
 		return err
@@ -125,9 +138,8 @@ func (m *Machine) load() error {
 			return err
 		}),
 		m.each(keys.ReceivedAll(m.id), m.loadReceived),
-		m.each(keys.OutboxAll(m.id), func(_, v []byte) error {
-			m.outboxRecords++
-			m.outboxBytes += int64(len(v))
+		m.eachStream(keys.OutboxAll(m.id), func(s geo.Stream, v []byte) error {
+			m.queued(s, len(v))
 			return nil
 		}),
 	)
@@ -179,7 +191,7 @@ func (m *Machine) loadReceived(_, value []byte) error {
 func (m *Machine) Apply(entries []*pb.Entry) error {
 	m.mu.Lock()
 	batch := m.state.NewBatch()
-	m.results = make([]Applied, 0, len(entries))
+	results := make([]Applied, 0, len(entries))
 	for _, e := range entries {
 		m.out = Applied{Index: e.GetIndex()}
 		if err := m.applyEntry(batch, e); err != nil {
@@ -187,13 +199,12 @@ func (m *Machine) Apply(entries []*pb.Entry) error {
 			return errors.Join(fmt.Errorf("apply index %d of range %d: %w", e.GetIndex(), m.id, err), batch.Close())
 		}
 		m.applied.Index, m.applied.Term = e.GetIndex(), e.GetTerm()
-		m.results = append(m.results, m.out)
+		results = append(results, m.out)
 	}
-	err := batch.Set(keys.Applied(m.id), change.AppendApplied(nil, m.applied))
+	err := m.setMoved(batch)
 	if err == nil {
-		err = m.state.Commit(batch)
+		err = m.commit(batch)
 	}
-	results := m.results
 	m.mu.Unlock()
 	if err = errors.Join(err, batch.Close()); err != nil {
 		return err
@@ -202,6 +213,38 @@ func (m *Machine) Apply(entries []*pb.Entry) error {
 		m.observer(r)
 	}
 	return nil
+}
+
+// commit commits the batch of an Apply and moves the version with its data.
+func (m *Machine) commit(batch *engine.Batch) error {
+	if !m.changed {
+		return m.state.Commit(batch)
+	}
+	m.changed = false
+	m.version.Store(0)
+	if err := m.state.Commit(batch); err != nil {
+		return err // The replica is out of service, and its version stays unknown.
+	}
+	m.version.Store(m.applied.Index)
+	return nil
+}
+
+// setMoved writes, once for all entries, how far the state and its streams are: in the
+// batch of the data they count (DESIGN 2.6).
+func (m *Machine) setMoved(batch *engine.Batch) error {
+	for s := range m.movedHeads {
+		if err := batch.Set(keys.Head(m.id, s), change.AppendHead(nil, m.heads[s])); err != nil {
+			return err
+		}
+	}
+	for s := range m.movedCursors {
+		if err := batch.Set(keys.Cursor(m.id, s), change.AppendCursor(nil, m.cursors[s])); err != nil {
+			return err
+		}
+	}
+	clear(m.movedHeads)
+	clear(m.movedCursors)
+	return batch.Set(keys.Applied(m.id), change.AppendApplied(nil, m.applied))
 }
 
 func (m *Machine) applyEntry(batch *engine.Batch, e *pb.Entry) error {
@@ -292,6 +335,7 @@ func (m *Machine) applyPart(batch *engine.Batch, kind change.PartKind, body []by
 }
 
 func (m *Machine) setOps(batch *engine.Batch, r *change.Record) error {
+	m.changed = true
 	key := append(make([]byte, 0, len(r.Partition)+64), r.Partition...)
 	for _, op := range r.Ops {
 		key = append(key[:len(r.Partition)], op.Row...)
@@ -323,15 +367,12 @@ func (m *Machine) applyChange(batch *engine.Batch, body []byte) error {
 	s := r.Stream()
 	head := geo.Head{Seq: r.Seq, Hash: change.HashOf(body)}
 	m.heads[s] = head
-	m.outboxRecords++
-	m.outboxBytes += int64(len(body))
+	m.movedHeads[s] = struct{}{}
+	m.queued(s, len(body))
 	m.out.Records = append(m.out.Records, Shipped{
 		Stream: s, Seq: r.Seq, Hash: head.Hash, CommitTime: r.CommitTime, Bytes: body, Chunks: len(r.Chunks) > 0,
 	})
-	if err := batch.Set(keys.Outbox(m.id, s, r.Seq), body); err != nil {
-		return err
-	}
-	return batch.Set(keys.Head(m.id, s), change.AppendHead(nil, head))
+	return batch.Set(keys.Outbox(m.id, s, r.Seq), body)
 }
 
 func (m *Machine) applyClosed(batch *engine.Batch, body []byte) error {
@@ -358,12 +399,7 @@ func (m *Machine) applyTrim(batch *engine.Batch, body []byte) error {
 		return nil
 	}
 	for n := from + 1; n <= upTo; n++ {
-		size, err := m.outboxSize(s, n)
-		if err != nil {
-			return err
-		}
-		m.outboxRecords--
-		m.outboxBytes -= size
+		m.unqueued(s)
 		if err := batch.SingleDelete(keys.Outbox(m.id, s, n)); err != nil {
 			return err
 		}

@@ -8,26 +8,23 @@ import (
 	"antipode/stamp/keys"
 )
 
-// outboxSize is the size of a record in the outbox, for the backlog's count. A
-// replica that catches up may find record and trim in one Apply.
-func (m *Machine) outboxSize(s geo.Stream, n geo.Seq) (int64, error) {
-	v, ok, err := m.state.Get(keys.Outbox(m.id, s, n))
-	if err != nil || ok {
-		return int64(len(v)), err
+// queued counts the record that was appended to a stream's outbox.
+func (m *Machine) queued(s geo.Stream, size int) {
+	m.outboxRecords++
+	m.outboxBytes += int64(size)
+	m.sizes[s] = append(m.sizes[s], uint32(size))
+}
+
+// unqueued counts that the oldest record of a stream's outbox is deleted.
+func (m *Machine) unqueued(s geo.Stream) {
+	queue := m.sizes[s]
+	m.outboxRecords--
+	m.outboxBytes -= int64(queue[0])
+	if queue = queue[1:]; len(queue) == 0 {
+		delete(m.sizes, s)
+		return
 	}
-	for _, r := range m.out.Records {
-		if r.Stream == s && r.Seq == n {
-			return int64(len(r.Bytes)), nil
-		}
-	}
-	for _, a := range m.results {
-		for _, r := range a.Records {
-			if r.Stream == s && r.Seq == n {
-				return int64(len(r.Bytes)), nil
-			}
-		}
-	}
-	return 0, nil
+	m.sizes[s] = queue
 }
 
 // Backlog is how much of the outbox the other location has not acknowledged.

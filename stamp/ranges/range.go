@@ -24,7 +24,8 @@ const (
 	groupBytesMax   = 1 << 20
 	groupCommands   = 512
 	inflightMax     = 4
-	leaseRenewBelow = 2 // renew when less than 1/2 of the lease is left
+	openMax         = 10_000 // generations remembered as open
+	leaseRenewBelow = 2      // renew when less than 1/2 of the lease is left
 )
 
 // Command is one write, already decoded and authorized. Evaluate reads through tx
@@ -89,6 +90,7 @@ type Range struct {
 	cursors    map[geo.Stream]geo.Head
 	received   map[Source]geo.Timestamp
 	gates      map[geo.Account]change.Gate
+	open       map[string]struct{} // see Tx.GenerationClosed
 	last       geo.Timestamp
 	lastClosed time.Duration
 	viewAt     time.Duration
@@ -147,6 +149,7 @@ func (r *Range) resetOverlay() {
 	r.cursors = map[geo.Stream]geo.Head{}
 	r.received = map[Source]geo.Timestamp{}
 	r.gates = map[geo.Account]change.Gate{}
+	r.open = map[string]struct{}{}
 	r.pred = r.Machine.AppliedState().Group
 }
 

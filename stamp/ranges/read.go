@@ -103,6 +103,9 @@ type State struct{ r *Range }
 // Get implements kv.Getter on the newest state.
 func (s State) Get(key []byte) ([]byte, bool, error) { return s.r.o.State.Get(key) }
 
+// Version implements kv.Versioned.
+func (s State) Version() uint64 { return s.r.Machine.version.Load() }
+
 // Snapshot returns a view of one moment. Close it.
 func (s State) Snapshot() interface {
 	kv.Reader

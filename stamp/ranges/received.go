@@ -29,7 +29,8 @@ func (m *Machine) applyReceived(batch *engine.Batch, body []byte, whole bool) er
 	}
 	c.Applied = geo.Head{Seq: r.Seq, Hash: change.HashOf(body)}
 	m.reach(s, c)
-	return batch.Set(keys.Cursor(m.id, s), change.AppendCursor(nil, c))
+	m.movedCursors[s] = struct{}{}
+	return nil
 }
 
 // reach moves the sync time of a stream that is behind over every closed time
@@ -63,9 +64,7 @@ func (m *Machine) applyReceivedClosed(batch *engine.Batch, body []byte) error {
 	for _, h := range c.Heads {
 		s := c.Stream(h)
 		named[s] = struct{}{}
-		if err := m.closeStream(batch, s, h.Seq, was, c.T); err != nil {
-			return err
-		}
+		m.closeStream(s, h.Seq, was, c.T)
 	}
 	for s := range m.behind {
 		if _, ok := named[s]; ok || s.Range != c.Range || s.Epoch.Location != c.Origin {
@@ -74,15 +73,14 @@ func (m *Machine) applyReceivedClosed(batch *engine.Batch, body []byte) error {
 		// Its head did not change since T0, so the last pair now stands for T.
 		cur := m.cursors[s]
 		cur.Pairs[len(cur.Pairs)-1].T = c.T
-		if err := batch.Set(keys.Cursor(m.id, s), change.AppendCursor(nil, cur)); err != nil {
-			return err
-		}
+		m.movedCursors[s] = struct{}{}
 	}
 	c.Heads, c.Full, c.T0 = nil, false, 0
 	return batch.Set(keys.Received(m.id, c.Origin, c.Range), change.AppendClosed(nil, &c))
 }
 
-func (m *Machine) closeStream(batch *engine.Batch, s geo.Stream, head geo.Seq, was, t geo.Timestamp) error {
+// closeStream notes that a stream's head was head at t.
+func (m *Machine) closeStream(s geo.Stream, head geo.Seq, was, t geo.Timestamp) {
 	cur := m.cursors[s]
 	if cur == nil {
 		cur = &change.Cursor{}
@@ -90,7 +88,7 @@ func (m *Machine) closeStream(batch *engine.Batch, s geo.Stream, head geo.Seq, w
 	}
 	switch n := len(cur.Pairs); {
 	case head <= cur.Applied.Seq:
-		return nil // At its head: its sync time is the range's closed time.
+		return // At its head: its sync time is the range's closed time.
 	case n == 0:
 		cur.Sync = was
 		cur.Pairs = []change.Pair{{T: t, Head: head}}
@@ -103,7 +101,7 @@ func (m *Machine) closeStream(batch *engine.Batch, s geo.Stream, head geo.Seq, w
 	default:
 		cur.Pairs = append(cur.Pairs, change.Pair{T: t, Head: head})
 	}
-	return batch.Set(keys.Cursor(m.id, s), change.AppendCursor(nil, cur))
+	m.movedCursors[s] = struct{}{}
 }
 
 // SyncTimes is what one receiving range knows of one source range.

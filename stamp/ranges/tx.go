@@ -198,9 +198,28 @@ func (tx *Tx) SetGate(a geo.Account, g change.Gate) {
 // Trim stages the deletion of acknowledged records.
 func (tx *Tx) Trim(s geo.Stream, upTo geo.Seq) { tx.b.Trim(s, upTo) }
 
+// GenerationClosed reports whether the generation of a key of keys.ClosedGeneration
+// takes no more changes (R8). What a reign once found open it remembers: every write
+// asks, and the answer changes here alone.
+func (tx *Tx) GenerationClosed(key []byte) (bool, error) {
+	if _, open := tx.r.open[string(key)]; open {
+		return false, nil
+	}
+	_, closed, err := tx.Get(key)
+	if err != nil || closed {
+		return closed, err
+	}
+	if len(tx.r.open) >= openMax {
+		clear(tx.r.open)
+	}
+	tx.r.open[string(key)] = struct{}{}
+	return false, nil
+}
+
 // CloseGeneration stages that a generation takes no more changes (R8).
 func (tx *Tx) CloseGeneration(key []byte) {
 	k := string(key)
+	delete(tx.r.open, k)
 	tx.b.Generation(key)
 	save(tx, tx.r.overlay, k)
 	tx.r.overlay[k] = overlayValue{value: key, group: tx.g.id}

@@ -49,7 +49,8 @@ func (r *Replica) Collect(p *Pass) {
 	if rd.SoftState != nil {
 		r.lease.pending = false
 		r.resetElection()
-		if rd.RaftState == raft.StateLeader {
+		r.leads = rd.RaftState == raft.StateLeader
+		if r.leads {
 			r.fresh = false
 			r.inSync.reset()
 			r.o.Logger.Debug("leads range", "range", r.o.Range, "node", r.o.Node)
@@ -122,12 +123,15 @@ func (r *Replica) answer(p *Pass, m *pb.Message) {
 	}
 }
 
-// Apply applies what was committed. A replica whose state machine fails is out of
-// service: its state can no longer be trusted to equal its peers'.
-func (p *Pass) Apply() {
+// Apply applies what was committed, to the ranges led here or to those followed here.
+// A leader's come before Append: commands wait for them. A follower's come after it:
+// nobody waits for them, but the leader does for the fsync. A replica whose state
+// machine fails is out of service: its state can no longer be trusted to equal its
+// peers'.
+func (p *Pass) Apply(led bool) {
 	for _, w := range p.applies {
 		entries := w.m.GetEntries()
-		if w.r.lost != nil {
+		if w.r.lost != nil || w.r.leads != led {
 			continue
 		}
 		if err := w.r.o.Machine.Apply(entries); err != nil {

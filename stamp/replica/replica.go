@@ -72,6 +72,7 @@ type Replica struct {
 	lost    error
 	started time.Duration
 	fresh   bool // never voted and holds no entry: it may stand at once
+	leads   bool // as of the newest Ready
 
 	// elapsed counts ticks since the leader was heard; Raft's own randomized
 	// election timer is not used, because its randomness cannot be injected.

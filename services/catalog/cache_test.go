@@ -1,0 +1,68 @@
+package catalog
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// rows is a state with a version, as a range shows it.
+type rows struct {
+	version uint64
+	value   map[string]string
+	reads   int
+	// during runs within a Get, as a concurrent apply would.
+	during func()
+}
+
+func (r *rows) Version() uint64 { return r.version }
+
+func (r *rows) Get(key []byte) ([]byte, bool, error) {
+	r.reads++
+	v, ok := r.value[string(key)]
+	if r.during != nil {
+		r.during()
+	}
+	return []byte(v), ok, nil
+}
+
+func parse(b []byte) (*string, error) {
+	s := string(b)
+	return &s, nil
+}
+
+// A row is read from the state again unless the version says that nothing changed;
+// what an apply under way (version 0) or one in the middle of the read may have changed
+// is not kept as current.
+func TestCacheNeverReturnsAnOlderRow(t *testing.T) {
+	s := &rows{version: 7, value: map[string]string{"k": "a"}}
+	var c Cache[string]
+	get := func() string {
+		row, err := c.Get(s, []byte("k"), parse)
+		require.NoError(t, err)
+		if row == nil {
+			return ""
+		}
+		return *row
+	}
+	require.Equal(t, "a", get())
+	require.Equal(t, "a", get())
+	require.Equal(t, 1, s.reads, "the same version is not read again")
+
+	s.value["k"], s.version = "b", 0
+	require.Equal(t, "b", get(), "while an apply is under way the state itself is read")
+	s.value["k"] = "c"
+	require.Equal(t, "c", get())
+	s.version = 8
+	require.Equal(t, "c", get())
+
+	s.version = 9
+	s.during = func() { s.value["k"], s.version = "d", 10 }
+	require.Equal(t, "c", get(), "read just before the apply")
+	s.during = nil
+	require.Equal(t, "d", get(), "the row of version 9 is not taken for that of version 10")
+
+	delete(s.value, "k")
+	s.version = 11
+	require.Empty(t, get())
+}
