@@ -58,6 +58,8 @@ type ClusterOptions struct {
 	Logger   *slog.Logger
 	// Tick of the nodes; zero means 100 ms. Tests shorten it.
 	Tick time.Duration
+	// adjust lets tests look into a location. Nil changes nothing.
+	adjust func(*LocationOptions)
 }
 
 // Cluster is two locations in one process, with their front ends, the front door
@@ -130,13 +132,17 @@ func Start(o ClusterOptions) (_ *Cluster, err error) {
 }
 
 func (c *Cluster) location(i int, name geo.Location, seed uint64) *Location {
-	return NewLocation(LocationOptions{
+	o := LocationOptions{
 		Name: name, Other: order()[1-i], Parity: geo.Timestamp(i), Dir: c.o.Dir, Clock: c.clock,
 		Engine: engine.Options{Shared: c.shared, Logger: c.o.Logger}, Link: c.link, Seed: seed, Tick: c.o.Tick,
 		Bounds: stream.Bounds{BytesMax: streamBytes}, Logger: c.o.Logger,
 		OnCommit: func(r geo.RangeID, took time.Duration) { c.commits.Observe(name, geo.Service(r), took) },
 		OnAlarm:  func(reason string) { c.alarms.Add(name, reason, 1) },
-	})
+	}
+	if c.o.adjust != nil {
+		c.o.adjust(&o)
+	}
+	return NewLocation(o)
 }
 
 func (c *Cluster) metrics() error {
