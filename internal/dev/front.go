@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -21,12 +22,20 @@ const (
 	headerTimeout  = 10 * time.Second
 	idleTimeout    = 2 * time.Minute
 	drainTimeout   = 10 * time.Second
+	// silentGrace is how long a connection that never sent a byte may still begin a
+	// request while the front end drains. Clients keep such connections in reserve, and
+	// http.Server would wait five seconds for them.
+	silentGrace = 250 * time.Millisecond
 )
 
 // front is a set of HTTP listeners that start and stop together.
 type front struct {
 	servers []*http.Server
+	addrs   []net.Addr
 	done    errgroup.Group
+
+	mu     sync.Mutex
+	silent map[net.Conn]struct{} // connections that never sent a byte
 }
 
 // listener is one address and what answers there.
@@ -39,7 +48,7 @@ type listener struct {
 // openFront listens on every address before it serves on any, so that a busy port
 // is told at once.
 func openFront(ls []listener, log *slog.Logger) (*front, error) {
-	f := &front{}
+	f := &front{silent: map[net.Conn]struct{}{}}
 	var open []net.Listener
 	for _, l := range ls {
 		n, err := net.Listen("tcp", l.addr)
@@ -54,10 +63,10 @@ func openFront(ls []listener, log *slog.Logger) (*front, error) {
 	for i, l := range ls {
 		s := &http.Server{
 			Handler: l.handler, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: headerBytesMax,
-			ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+			ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug), ConnState: f.connState,
 		}
-		f.servers = append(f.servers, s)
 		n := open[i]
+		f.servers, f.addrs = append(f.servers, s), append(f.addrs, n.Addr())
 		f.done.Go(func() error {
 			if err := s.Serve(n); !errors.Is(err, http.ErrServerClosed) {
 				return err
@@ -68,17 +77,41 @@ func openFront(ls []listener, log *slog.Logger) (*front, error) {
 	return f, nil
 }
 
+// connState keeps track of the connections that never sent a byte.
+func (f *front) connState(c net.Conn, state http.ConnState) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if state == http.StateNew {
+		f.silent[c] = struct{}{}
+	} else {
+		delete(f.silent, c)
+	}
+}
+
 // close drains the requests under way, for a bounded time, and closes.
 func (f *front) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
 	defer cancel()
-	var errs []error
+	hurry := time.AfterFunc(silentGrace, f.closeSilent)
+	defer hurry.Stop()
+	var drained errgroup.Group
 	for _, s := range f.servers {
-		if err := s.Shutdown(ctx); err != nil {
-			errs = append(errs, s.Close())
-		}
+		drained.Go(func() error {
+			if s.Shutdown(ctx) != nil {
+				return s.Close() // The time is over: what still runs is cut off.
+			}
+			return nil
+		})
 	}
-	return errors.Join(append(errs, f.done.Wait())...)
+	return errors.Join(drained.Wait(), f.done.Wait())
+}
+
+func (f *front) closeSilent() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for c := range f.silent {
+		_ = c.Close() // It may be gone already.
+	}
 }
 
 // listeners lists a handler for each service of a front end.

@@ -1,0 +1,50 @@
+package dev
+
+import (
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A connection that a client opened and never used does not hold up the drain, and a
+// request under way is answered before the front end closes.
+func TestFrontDrains(t *testing.T) {
+	entered, leave := make(chan struct{}), make(chan struct{})
+	f, err := openFront([]listener{{"127.0.0.1:0", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		close(entered)
+		<-leave
+		_, _ = w.Write([]byte("answered"))
+	}), "test"}}, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	require.NoError(t, err)
+	addr := f.addrs[0].String()
+
+	reserve, err := net.Dial("tcp", addr)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, reserve.Close()) }()
+	answered := make(chan string, 1)
+	go func() {
+		resp, err := http.Get("http://" + addr)
+		if err != nil {
+			answered <- err.Error()
+			return
+		}
+		b, _ := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		answered <- string(b)
+	}()
+	<-entered
+	closed := make(chan error, 1)
+	go func() { closed <- f.close() }()
+	// The reserve is closed while the request still runs: it is not what ends the drain.
+	require.NoError(t, reserve.SetReadDeadline(time.Now().Add(4*time.Second)))
+	_, err = reserve.Read(make([]byte, 1))
+	require.ErrorIs(t, err, io.EOF)
+	close(leave)
+	require.Equal(t, "answered", <-answered)
+	require.NoError(t, <-closed)
+}
