@@ -22,7 +22,7 @@ import (
 // Of the crash test: the rounds `make test` plays, the variable that asks for
 // another number, and what each round must have acknowledged before it is killed.
 const (
-	crashRounds         = 4
+	crashRounds         = 20
 	crashRoundsVariable = "ANTIPODE_CRASH_ROUNDS"
 	acksPerRound        = 500
 	// roundWait bounds one round, from start to the last read at -secondary.
