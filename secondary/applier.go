@@ -47,7 +47,7 @@ func (a *Applier) Apply(b *receive.Batch, done func(error)) {
 		done(errNoLeader)
 		return
 	}
-	r.Submit(&apply{b: b, catalog: cat.State(), has: a.stamp.HasChunk}, done)
+	r.Submit(&apply{b: b, catalog: cat.State()}, done)
 }
 
 // Cursors implements receive.Applier.
@@ -80,7 +80,6 @@ func (a *Applier) HasPayload(ref extent.Ref) bool { return a.stamp.HasChunk(ref)
 type apply struct {
 	b       *receive.Batch
 	catalog kv.Getter
-	has     func(extent.Ref) bool
 	// seen is what the evaluation under way found of the generation of the record
 	// before: the records of a batch are mostly of few containers.
 	seen verdict
@@ -150,7 +149,7 @@ func (c *apply) one(tx *ranges.Tx, r *receive.Record, st geo.Stream) (receive.Ou
 	}
 	if whole {
 		for _, ref := range r.Record.Chunks {
-			if !c.has(ref) {
+			if !tx.HasChunk(ref) {
 				return receive.Wait, nil
 			}
 		}

@@ -188,6 +188,7 @@ func (n *Node) openRange(id geo.RangeID) error {
 	r, err := ranges.New(ranges.Options{
 		Location: n.o.Location, Range: id, Clock: n.o.Clock, Parity: n.o.Parity, State: n.state, Wake: n.Wake,
 		CloseInterval: interval, LeaseLength: time.Duration(n.o.ElectionTicks-3) * n.o.Tick, OnCommit: onCommit,
+		HasChunk: func(ref extent.Ref) bool { return n.extents.Durable(ref.ID) },
 	})
 	if err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 	"antipode/services/storageerr"
 	"antipode/stamp/change"
 	"antipode/stamp/engine"
+	"antipode/stamp/extent"
 	"antipode/stamp/replica"
 )
 
@@ -53,6 +54,8 @@ type Options struct {
 	Wake func()
 	// LeaseLength is how long a lease runs from its round's send time.
 	LeaseLength time.Duration
+	// HasChunk reports whether a chunk is durable on this node (R3).
+	HasChunk func(extent.Ref) bool
 	// OnCommit takes how long a command waited for its commit. May be nil.
 	OnCommit func(time.Duration)
 }
@@ -338,8 +341,10 @@ func (r *Range) acknowledge(now time.Duration) {
 }
 
 // closeByTime commits a closed record when the range sent none for the interval (R12).
+// All ranges of a stamp look at the same instants, so that at rest one sync of a log
+// holds the closed records of several.
 func (r *Range) closeByTime(now time.Duration) {
-	if r.o.CloseInterval == 0 || now-r.lastClosed < r.o.CloseInterval {
+	if r.o.CloseInterval == 0 || now/r.o.CloseInterval == r.lastClosed/r.o.CloseInterval {
 		return
 	}
 	numbered := false

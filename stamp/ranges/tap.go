@@ -32,11 +32,16 @@ func (t *tap) push(a Applied) {
 	}
 }
 
-// reset makes the next take start from the outbox.
+// reset makes the next take start from the outbox, and tells the shipper that the
+// range began or ceased to lead.
 func (t *tap) reset() {
 	t.mu.Lock()
-	defer t.mu.Unlock()
 	t.applied, t.bytes, t.overflow = nil, 0, true
+	wake := t.wake
+	t.mu.Unlock()
+	if wake != nil {
+		wake()
+	}
 }
 
 // OnApplied sets what is called, from the scheduler, when there is something to

@@ -5,7 +5,9 @@ import (
 	"time"
 
 	"antipode/geo"
+	"antipode/services/storageerr"
 	"antipode/stamp/change"
+	"antipode/stamp/extent"
 	"antipode/stamp/keys"
 )
 
@@ -66,6 +68,9 @@ func (tx *Tx) Get(key []byte) ([]byte, bool, error) {
 	return tx.r.o.State.Get(key)
 }
 
+// HasChunk reports whether a chunk is durable on the node that evaluates (R3).
+func (tx *Tx) HasChunk(ref extent.Ref) bool { return tx.r.o.HasChunk(ref) }
+
 // Gate is the gate of an account (R7).
 func (tx *Tx) Gate(a geo.Account) change.Gate {
 	if g, ok := tx.r.gates[a]; ok {
@@ -90,6 +95,13 @@ func (tx *Tx) Timestamp(floor geo.Timestamp) geo.Timestamp {
 // a number when the gate says so (R10). CommitTime, Partition, Ops and Chunks of rec
 // are the caller's; the rest is filled in here.
 func (tx *Tx) Change(p keys.Partition, rec change.Record) error {
+	for _, ref := range rec.Chunks {
+		if !tx.HasChunk(ref) {
+			// This node was away when the payload came. What a leader proposes it holds
+			// itself (R3); the client tries again, and the payload comes anew.
+			return storageerr.ServerBusy
+		}
+	}
 	gate := tx.Gate(p.Account)
 	rec.Epoch = gate.Epoch
 	rec.Range = tx.r.o.Range

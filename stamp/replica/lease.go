@@ -16,8 +16,9 @@ type lease struct {
 	pendingSince time.Duration
 }
 
-// leaseLength is shorter than the election timeout by two ticks: a follower's
-// first tick after our heartbeat may come at once, and clocks drift.
+// leaseLength is shorter than the election timeout by three ticks: a follower's
+// first tick after our heartbeat may come at once, ours may be late by one, and clocks
+// drift.
 func (r *Replica) leaseLength() time.Duration {
 	return time.Duration(r.o.ElectionTicks-3) * r.o.Tick
 }

@@ -1,0 +1,68 @@
+package dev
+
+import (
+	"context"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"antipode/geo"
+	"antipode/services/blobs"
+	"antipode/services/catalog"
+	"antipode/services/storageerr"
+	"antipode/stamp/extent"
+	"antipode/stamp/ranges"
+)
+
+// A leader proposes no change whose payload it does not hold itself (R3): it may have
+// been away when the payload came.
+func TestLeaderWithoutPayloadRefuses(t *testing.T) {
+	c := startFaulty(t)
+	north := c.locations[North]
+	create := &catalog.Create{Service: geo.Blob, Account: "northacct", Name: "cont", Epoch: 1}
+	require.NoError(t, north.Primary.Write(t.Context(), create))
+	data := []byte("payload")
+	put := &blobs.PutBlob{
+		Name: blobs.Name{Account: "northacct", Container: "cont", Generation: create.Created.Generation(), Blob: "b"},
+		Blob: blobs.Blob{Length: uint64(len(data)), Chunks: []extent.Ref{extent.NewRef(extent.ChunkID{1}, data)}},
+	}
+	require.ErrorIs(t, north.Primary.Write(t.Context(), put), storageerr.ServerBusy)
+	require.NoError(t, north.Read(t.Context(), geo.FirstRange(geo.Blob), func(s ranges.State) error {
+		_, err := blobs.GetBlob(s, put.Name)
+		require.ErrorIs(t, err, storageerr.BlobNotFound)
+		return nil
+	}))
+	require.NoError(t, north.PutChunk(t.Context(), put.Blob.Chunks[0], data))
+	require.NoError(t, north.Primary.Write(t.Context(), put))
+}
+
+// Where a location has no quorum, the front door asks the other one and does not wait.
+func TestDoorWithoutQuorum(t *testing.T) {
+	c := startFaulty(t)
+	createTable(t, c, "northacct")
+	put(t, c, "northacct", "k", "v")
+	eventually(t, "the value arrives", func() bool { return read(t, c, "northacct", "-secondary", "k") == "v" })
+	for id := geo.NodeID(1); id < nodesPerLocation; id++ {
+		require.NoError(t, control{c}.StopNode(t.Context(), North, id))
+	}
+	// The north says that it has no leader after 5 s.
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+	defer cancel()
+	a, err := doorDirectory{c}.Account(ctx, "northacct")
+	require.NoError(t, err)
+	require.Equal(t, South, a.Secondary)
+}
+
+// Options that the service never had are refused, not ignored (spec/table.md 1.5).
+func TestUnbuiltQueryOptions(t *testing.T) {
+	c := startFaulty(t)
+	createTable(t, c, "northacct")
+	for _, option := range []string{"$orderby=v", "$skip=1", "$expand=x"} {
+		for _, target := range []string{"/northacct/tbl()?", "/northacct/Tables?"} {
+			a := call(t, c.door, "northacct", http.MethodGet, target+option, "")
+			require.Equal(t, http.StatusNotImplemented, a.status, target+option)
+		}
+	}
+}
