@@ -26,7 +26,8 @@ type Replication struct {
 }
 
 // SyncTimes gives the committed sync times of one source range, as the leader of the
-// local range that receives it holds them; ok is false while unknown.
+// local range that receives it holds them; ok is false while unknown, and where a
+// stream of the account has forked: no time can be promised for it (R16).
 type SyncTimes func(src ranges.Source, a geo.Account) (ranges.SyncTimes, bool)
 
 // Of computes the replication state of a service of an account whose primary is

@@ -95,7 +95,8 @@ type Location struct {
 	// peer is the other location.
 	peer *Location
 
-	stamp atomic.Pointer[node.Stamp]
+	stamp    atomic.Pointer[node.Stamp]
+	receiver atomic.Pointer[receive.Receiver]
 
 	mu       sync.Mutex // guards start and stop, and the fields below
 	server   *natsstream.Server
@@ -270,10 +271,11 @@ type linkedCarrier struct {
 
 // InProcessConn implements natsstream.Dialer.
 func (c linkedCarrier) InProcessConn() (net.Conn, error) {
-	if cut, _ := c.l.State(); cut {
-		return nil, link.ErrCut
+	conn, err := c.far.InProcessConn()
+	if err != nil {
+		return nil, err
 	}
-	return c.far.InProcessConn()
+	return c.l.Over(conn)
 }
 
 func (l *Location) startStamp() error {
@@ -302,6 +304,7 @@ func (l *Location) startStamp() error {
 		Applier: secondary.NewApplier(l), Clock: l.o.Clock, SilenceAfter: silenceAfter, Logger: l.o.Logger, Alarm: l.o.OnAlarm,
 		Incarnation: l.knownIncarnation(), OnIncarnation: l.rememberIncarnation,
 	})
+	l.receiver.Store(receiver)
 	l.running.Go(func() { _ = receiver.Run(ctx) }) // Run ends with ctx alone.
 	return nil
 }
@@ -419,8 +422,8 @@ func (l *Location) Replication(ctx context.Context, a *catalog.Account, s geo.Se
 // replication is Replication without waiting for a lease: for metrics and status.
 func (l *Location) replication(a *catalog.Account, s geo.Service) stats.Replication {
 	return stats.Of(a.Primary, a.Name, s, func(src ranges.Source, a geo.Account) (ranges.SyncTimes, bool) {
-		r := l.Leader(src.Range)
-		if r == nil {
+		r, receiver := l.Leader(src.Range), l.receiver.Load()
+		if r == nil || receiver == nil || receiver.Forked(src.Range, a) {
 			return ranges.SyncTimes{}, false
 		}
 		return r.Machine.SyncTimes(src, a)

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"antipode/geo"
+	"antipode/replication/receive"
 	"antipode/replication/ship"
 	"antipode/stamp/change"
 	"antipode/stamp/extent"
@@ -75,7 +76,9 @@ func (s *Source) Acknowledge(id geo.RangeID, cursors map[geo.Stream]geo.Head, do
 		for st, h := range cursors {
 			list = append(list, ship.StreamCursor{Stream: st, Head: h})
 		}
-		sh.Acknowledge(list)
+		if forked := sh.Acknowledge(list); len(forked) > 0 {
+			return struct{}{}, &receive.ForkError{Streams: forked}
+		}
 		return struct{}{}, nil
 	})
 }

@@ -1,6 +1,8 @@
 package receive
 
 import (
+	"fmt"
+
 	"antipode/geo"
 	"antipode/stamp/change"
 	"antipode/stamp/extent"
@@ -62,9 +64,17 @@ type Applier interface {
 	HasPayload(ref extent.Ref) bool
 }
 
+// ForkError says that streams here do not fit those of the source (R16). The other
+// cursors of the same call were taken.
+type ForkError struct{ Streams []geo.Stream }
+
+func (e *ForkError) Error() string {
+	return fmt.Sprintf("receive: %d streams forked, the first is %s", len(e.Streams), e.Streams[0])
+}
+
 // Source is the direct link to the location that the stream comes from: what the
 // stream lost is pulled over it, keyed by stream and number. done is called once,
-// from any goroutine.
+// from any goroutine; by Acknowledge perhaps with a ForkError.
 type Source interface {
 	Records(s geo.Stream, from geo.Seq, bytesMax int, done func([][]byte, error))
 	Closed(r geo.RangeID, done func(*change.Closed, error))

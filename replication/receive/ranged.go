@@ -1,6 +1,7 @@
 package receive
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -174,14 +175,25 @@ func (rr *rangeReceiver) settle(rec *Record) {
 	case Wait:
 		rr.handToPull(st, rec.Record.Seq)
 	case Fork:
-		rr.r.o.Alarm(AlarmFork)
-		rr.r.o.Logger.Error("streams forked; an operator has to pick a side", "stream", st, "seq", rec.Record.Seq)
-		rr.handToPull(st, rec.Record.Seq)
-		rr.pulls[st].forked = true
+		rr.fork(st, rec.Record.Seq)
 	case Refused:
 		rr.r.o.Alarm(AlarmEpoch)
 		rr.r.o.Logger.Error("record refused: its epoch is below the gate's", "stream", st, "seq", rec.Record.Seq)
 	}
+}
+
+// fork stops a stream: an operator has to pick a side (R16).
+func (rr *rangeReceiver) fork(st geo.Stream, seq geo.Seq) {
+	rr.handToPull(st, seq)
+	if rr.pulls[st].forked {
+		return
+	}
+	rr.pulls[st].forked = true
+	rr.r.mu.Lock()
+	rr.r.forked[st] = struct{}{}
+	rr.r.mu.Unlock()
+	rr.r.o.Alarm(AlarmFork)
+	rr.r.o.Logger.Error("streams forked; an operator has to pick a side", "stream", st, "seq", seq)
 }
 
 // checkBehind hands streams to the pull that have stood below a closed head for
@@ -244,6 +256,13 @@ func (rr *rangeReceiver) tellSource(now time.Duration) {
 	rr.r.o.Source.Acknowledge(rr.src.Range, cursors, func(err error) {
 		rr.r.post(func(now time.Duration) {
 			rr.ackFlying = false
+			var fork *ForkError
+			if errors.As(err, &fork) {
+				for _, st := range fork.Streams {
+					rr.fork(st, cursors[st].Seq)
+				}
+				return
+			}
 			if err != nil {
 				rr.toAck = true
 				rr.ackAt = now + rr.r.o.RetryAfter

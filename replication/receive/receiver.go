@@ -92,6 +92,7 @@ type Receiver struct {
 	// events are results of commits, pulls and acknowledgements, to be handled by
 	// Step in the order they came.
 	events []func(now time.Duration)
+	forked map[geo.Stream]struct{}
 
 	ranges map[geo.RangeID]*rangeReceiver
 	order  []*rangeReceiver
@@ -111,13 +112,30 @@ type pending struct {
 func New(o Options) *Receiver {
 	r := &Receiver{
 		o: o.withDefaults(), wake: make(chan struct{}, 1), ranges: map[geo.RangeID]*rangeReceiver{}, incarnation: o.Incarnation,
+		forked: map[geo.Stream]struct{}{},
 	}
 	for _, id := range o.Ranges {
-		rr := &rangeReceiver{r: r, src: ranges.Source{Origin: o.Origin, Range: id}, pulls: map[geo.Stream]*pull{}, behind: map[geo.Stream]time.Duration{}}
+		rr := &rangeReceiver{
+			r: r, src: ranges.Source{Origin: o.Origin, Range: id}, pulls: map[geo.Stream]*pull{}, behind: map[geo.Stream]time.Duration{},
+			toAck: true, // The source compares heads at start (R16).
+		}
 		r.ranges[id] = rr
 		r.order = append(r.order, rr)
 	}
 	return r
+}
+
+// Forked reports whether a stream of an account in a source range has forked (R16). It
+// may be called concurrently with Step.
+func (r *Receiver) Forked(id geo.RangeID, a geo.Account) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for st := range r.forked {
+		if st.Range == id && st.Account == a {
+			return true
+		}
+	}
+	return false
 }
 
 // Wake asks for a step soon.

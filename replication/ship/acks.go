@@ -24,8 +24,9 @@ type StreamCursor struct {
 
 // Acknowledge takes cursors of the other location. Only this lets records leave
 // the outbox (R14). A cursor that does not fit our stream is a fork: the stream's
-// outbox stays as it is, for an operator to judge (R16).
-func (s *Shipper) Acknowledge(cursors []StreamCursor) {
+// outbox stays as it is, for an operator to judge (R16). The forked streams are
+// returned.
+func (s *Shipper) Acknowledge(cursors []StreamCursor) (forked []geo.Stream) {
 	heads, _ := s.o.Range.Machine.Heads()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -35,12 +36,14 @@ func (s *Shipper) Acknowledge(cursors []StreamCursor) {
 			s.o.Alarm(AlarmFork)
 			s.o.Logger.Error("streams forked; an operator has to pick a side", "stream", c.Stream,
 				"here", own.Seq, "there", c.Head.Seq)
+			forked = append(forked, c.Stream)
 			continue
 		}
 		if c.Head.Seq > s.acked[c.Stream].Seq {
 			s.acked[c.Stream] = c.Head
 		}
 	}
+	return forked
 }
 
 // trim proposes the deletion of acknowledged records.

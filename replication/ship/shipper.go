@@ -132,9 +132,9 @@ func (s *Shipper) Run(ctx context.Context) error {
 	}
 }
 
-// idle is how long Step lets the caller sleep when nothing is due: it must notice
-// a change of leadership and retry what failed.
-const idle = 250 * time.Millisecond
+// idle is how long Step lets the caller sleep when nothing is due. The range wakes it
+// when it begins to lead and when it applied something.
+const idle = time.Second
 
 // blockedPause is how long Step waits at most for a full carrier; a publish that
 // ends wakes it before.
