@@ -18,7 +18,7 @@ type Link struct {
 	mu    sync.RWMutex
 	cut   bool
 	delay time.Duration
-	// conns are forwarded HTTP connections, closed by a cut.
+	// conns are what is open over the link, closed by a cut.
 	conns map[net.Conn]struct{}
 
 	wg     sync.WaitGroup
@@ -119,6 +119,12 @@ func (l *Link) Dial(ctx context.Context, network, addr string) (net.Conn, error)
 	if err != nil {
 		return nil, err
 	}
+	return l.Over(c)
+}
+
+// Over makes a connection one that a cut closes; ErrCut, and c closed, where the link
+// is cut.
+func (l *Link) Over(c net.Conn) (net.Conn, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.cut {
