@@ -76,7 +76,7 @@ func (f *Forwarder) Forward(w http.ResponseWriter, r *http.Request, to geo.Locat
 	clear(h)
 	for name, values := range resp.Header {
 		if !hopByHop(name) {
-			h[name] = values
+			h[spelling(name)] = values
 		}
 	}
 	w.WriteHeader(resp.StatusCode)
@@ -121,6 +121,18 @@ func (f *Forwarder) outgoing(r *http.Request, addr string) *http.Request {
 	}
 	out.Header.Set(hopHeader, f.from)
 	return out
+}
+
+// spelling is how the location that answered had written a header: net/http's client
+// hands names on in its own form.
+func spelling(name string) string {
+	switch {
+	case name == "Etag":
+		return "ETag"
+	case strings.HasPrefix(name, "X-Ms-Meta-"):
+		return strings.ToLower(name) // As metadata is kept.
+	}
+	return name
 }
 
 // hopByHop are the headers of a connection, not of a message (RFC 9110 7.6.1).

@@ -147,8 +147,13 @@ func (x *exchange) fail(err error) {
 	protocol.WriteError(x.w, x.r, format, x.req.ID, x.o.Clock.Now(), err)
 }
 
-// requestMax bounds a request that names no timeout (spec/table.md 3, blob.md 2.5).
-const requestMax = 30 * time.Second
+// Bounds of a request that names no timeout, and of the timeout (spec/table.md 3,
+// blob.md 2.5). A blob's bytes take the time they take, so those calls get more.
+const (
+	requestMax = 30 * time.Second
+	putPerMiB  = 10 * time.Minute
+	getBlobMax = 10 * time.Minute // 2 min per MiB, unknown before the blob is read
+)
 
 // answer serves the request, in the order of spec/auth.md 23.
 func (x *exchange) answer() error {
@@ -214,9 +219,22 @@ func (x *exchange) account() (*catalog.Account, error) {
 	return a, err
 }
 
-// deadline bounds the request by its timeout parameter, at most requestMax.
+// limit is how long the request may take.
+func (x *exchange) limit() time.Duration {
+	switch {
+	case x.service != geo.Blob:
+		return requestMax
+	case x.r.Method == http.MethodPut && x.r.ContentLength > 0:
+		return max(requestMax, time.Duration(x.r.ContentLength)*(putPerMiB>>20))
+	case x.r.Method == http.MethodGet:
+		return getBlobMax
+	}
+	return requestMax
+}
+
+// deadline bounds the request by its timeout parameter, at most limit.
 func (x *exchange) deadline() (context.Context, context.CancelFunc, error) {
-	limit := requestMax
+	limit := x.limit()
 	if text := x.req.Query.Get("timeout"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n <= 0 {

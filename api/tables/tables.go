@@ -122,8 +122,20 @@ func (c *call) tablePage(snap kvReader, answer *odata.Answer, filter *odata.Filt
 	}
 }
 
-// top is $top, or the row cap (spec/table.md 12).
+// neverBuilt are the OData options that this service never had (spec/table.md 1.5): to
+// ignore one would answer another question than was asked.
+func neverBuilt() []string {
+	return []string{"$orderby", "$skip", "$skiptoken", "$expand", "$inlinecount", "$apply"}
+}
+
+// top is $top, or the row cap (spec/table.md 12), of a query that asks for nothing
+// unbuilt.
 func (c *call) top() (int, error) {
+	for _, name := range neverBuilt() {
+		if c.r.Query.Has(name) {
+			return 0, storageerr.NotImplemented
+		}
+	}
 	text, sent := c.r.Query.Lookup("$top")
 	if !sent {
 		return odata.TopMax, nil
