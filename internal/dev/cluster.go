@@ -198,20 +198,37 @@ func (c *Cluster) endpoint(l geo.Location, s geo.Service) (string, bool) {
 	return p.of(s), ok
 }
 
-// doorDirectory asks whichever location runs.
+// doorDirectory asks all locations that run at once: one without a quorum is slow to
+// say so, and the other's answer is as good.
 type doorDirectory struct{ c *Cluster }
 
 // Account implements api.Directory.
 func (d doorDirectory) Account(ctx context.Context, name geo.Account) (*catalog.Account, error) {
-	err := error(errStopped)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	type answer struct {
+		account *catalog.Account
+		err     error
+	}
+	answers := make(chan answer, len(d.c.locations))
+	asked := 0
 	for _, l := range order() {
-		loc := d.c.locations[l]
-		if loc.Stamp() == nil {
-			continue
+		if loc := d.c.locations[l]; loc.Stamp() != nil {
+			asked++
+			go func() {
+				a, err := loc.Directory.Account(ctx, name)
+				answers <- answer{a, err}
+			}()
 		}
-		var a *catalog.Account
-		if a, err = loc.Directory.Account(ctx, name); err == nil || errors.Is(err, storageerr.AccountNotFound) {
-			return a, err
+	}
+	err := error(errStopped)
+	for range asked {
+		a := <-answers
+		if a.err == nil {
+			return a.account, nil
+		}
+		if !errors.Is(err, storageerr.AccountNotFound) {
+			err = a.err
 		}
 	}
 	return nil, err
