@@ -34,7 +34,7 @@ import (
 const nodesPerLocation = 3
 
 // closeInterval is after how long an idle range commits a closed record (R12).
-const closeInterval = 200 * time.Millisecond
+const closeInterval = 250 * time.Millisecond
 
 // silenceAfter is how long a source range may say nothing before an alarm.
 const silenceAfter = 5 * time.Second
@@ -58,7 +58,7 @@ type LocationOptions struct {
 	// OnAlarm takes named alarms.
 	OnAlarm func(reason string)
 	// CloseInterval is after how long an idle range commits a closed record (R12).
-	// Nil means 200 ms for every range.
+	// Nil means 250 ms for every range.
 	CloseInterval func(geo.RangeID) time.Duration
 	// WrapPublisher and WrapSource let tests drive the replication by hand. Nil
 	// changes nothing.

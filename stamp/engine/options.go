@@ -2,6 +2,7 @@ package engine
 
 import (
 	"log/slog"
+	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -66,7 +67,7 @@ func (o Options) pebbleOptions() *pebble.Options {
 		FormatMajorVersion:          pebble.FormatNewest,
 		ReadOnly:                    o.ReadOnly,
 		ErrorIfNotExists:            o.ReadOnly,
-		Logger:                      pebbleLogger{o.Logger},
+		Logger:                      &pebbleLogger{l: o.Logger},
 		L0CompactionThreshold:       4,
 		L0StopWritesThreshold:       32,
 		LBaseMaxBytes:               64 << 20,
@@ -82,19 +83,25 @@ func (o Options) pebbleOptions() *pebble.Options {
 }
 
 // pebbleLogger passes on what went wrong and drops Pebble's progress reports: a
-// healthy node is quiet.
-type pebbleLogger struct{ l *slog.Logger }
+// healthy node is quiet. Pebble tries a failed flush again at once, for ever, so of the
+// errors of a store only the 1st, 2nd, 4th, 8th ... are told.
+type pebbleLogger struct {
+	l      *slog.Logger
+	errors atomic.Uint64
+}
 
-func (pebbleLogger) Infof(string, ...any) {}
+func (*pebbleLogger) Infof(string, ...any) {}
 
-func (p pebbleLogger) Errorf(format string, args ...any) {
-	p.l.Error("store error", "detail", sprintf(format, args...))
+func (p *pebbleLogger) Errorf(format string, args ...any) {
+	if n := p.errors.Add(1); n&(n-1) == 0 {
+		p.l.Error("store error", "detail", sprintf(format, args...), "errors", n)
+	}
 }
 
 // Fatalf is called where Pebble cannot go on, such as after a failed WAL sync.
 // Nothing may be acknowledged after it (R4), so the process ends here and
 // recovers from disk.
-func (p pebbleLogger) Fatalf(format string, args ...any) {
+func (p *pebbleLogger) Fatalf(format string, args ...any) {
 	msg := sprintf(format, args...)
 	p.l.Error("store failed; the process ends and recovers from its log at the next start", "detail", msg)
 	panic("engine: store failed: " + msg)

@@ -89,6 +89,10 @@ type Replica struct {
 	lease  lease
 }
 
+// heartbeatTicks is how many ticks lie between two heartbeats of an idle leader: a few
+// fit into an election timeout.
+const heartbeatTicks = 2
+
 // Open builds the replica from its log. now is the monotonic time.
 func Open(o Options, now time.Duration) (*Replica, error) {
 	o = o.withDefaults()
@@ -115,7 +119,7 @@ func Open(o Options, now time.Duration) (*Replica, error) {
 	r.rn, err = raft.NewRawNode(&raft.Config{
 		ID:                        uint64(o.Node),
 		ElectionTick:              o.ElectionTicks,
-		HeartbeatTick:             2,
+		HeartbeatTick:             heartbeatTicks,
 		Storage:                   o.Log,
 		Applied:                   o.Applied,
 		AsyncStorageWrites:        true,
