@@ -1,0 +1,83 @@
+package catalog
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"antipode/geo"
+)
+
+var rewrite = flag.Bool("rewrite", false, "rewrite the golden file")
+
+const goldenPath = "testdata/rows.golden"
+
+func goldenAccount() *Account {
+	return &Account{
+		Name: "pictures", Key1: bytes.Repeat([]byte{1}, 4), Key2: bytes.Repeat([]byte{2}, 4), Redundancy: RAGRS,
+		Primary: "northcentralus", Secondary: "southcentralus", Epoch: 1, Created: 0x1122334455667788, Active: true,
+	}
+}
+
+func goldenContainers() []*Container {
+	return []*Container{
+		{Name: "Customers", Epoch: 1, Created: 4, Modified: 4},
+		{
+			Name: "photos", Epoch: 2, Created: 6, Modified: 8, Deleted: 10,
+			Metadata: []Pair{{"one", "1"}, {"two", ""}}, PublicAccess: "blob",
+		},
+	}
+}
+
+// The stored form never changes: rows written today equal the golden file, and the
+// golden file still reads (docs/format/catalog.md).
+func TestGolden(t *testing.T) {
+	account, err := goldenAccount().Encode()
+	require.NoError(t, err)
+	rows := []string{string(account)}
+	for _, c := range goldenContainers() {
+		row, err := c.encode()
+		require.NoError(t, err)
+		rows = append(rows, string(row))
+	}
+	got := strings.Join(rows, "\n") + "\n"
+	if *rewrite {
+		require.NoError(t, os.WriteFile(goldenPath, []byte(got), 0o644))
+	}
+	want, err := os.ReadFile(goldenPath)
+	require.NoError(t, err)
+	require.Equal(t, string(want), got)
+
+	lines := strings.Split(strings.TrimSpace(string(want)), "\n")
+	a, err := ParseAccount([]byte(lines[0]))
+	require.NoError(t, err)
+	want1 := goldenAccount()
+	want1.Version = formatVersion
+	require.Equal(t, want1, a)
+	for i, line := range lines[1:] {
+		c, err := ParseContainer([]byte(line))
+		require.NoError(t, err)
+		want := goldenContainers()[i]
+		want.Version = formatVersion
+		require.Equal(t, want, c)
+	}
+}
+
+// A row of another version is refused, not misread.
+func TestUnknownVersion(t *testing.T) {
+	_, err := ParseAccount([]byte(`{"v":2,"name":"pictures"}`))
+	require.ErrorContains(t, err, "version 2")
+	_, err = ParseContainer([]byte(`{"v":2,"name":"photos"}`))
+	require.ErrorContains(t, err, "version 2")
+}
+
+// The keys of one service's containers stand together, and names of tables match
+// without case (spec/table.md 1.3).
+func TestContainerPartition(t *testing.T) {
+	require.Equal(t, ContainerPartition(geo.Table, "pictures", "Customers"), ContainerPartition(geo.Table, "pictures", "CUSTOMERS"))
+	require.NotEqual(t, ContainerPartition(geo.Table, "pictures", "photos"), ContainerPartition(geo.Blob, "pictures", "photos"))
+}
