@@ -9,7 +9,6 @@ import (
 	"io"
 	"log/slog"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"testing"
 	"time"
@@ -43,34 +42,9 @@ type blobTest struct {
 	first, second *azblob.Client
 }
 
-// blobPortBase finds a base whose blob port is free in all blocks: Start tells when
-// another of its ports is not.
-func blobPortBase(t *testing.T) int {
-	t.Helper()
-	for range 100 {
-		base := 20_000 + rand.IntN(20_000)
-		free := true
-		for _, offset := range []int{0, 1, 2, offsetAdmin} {
-			for block := range 3 {
-				l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", base+block*locationStep+offset))
-				if err != nil {
-					free = false
-					continue
-				}
-				require.NoError(t, l.Close())
-			}
-		}
-		if free {
-			return base
-		}
-	}
-	t.Fatal("no free port base")
-	return 0
-}
-
 func startBlobTest(t *testing.T) *blobTest {
 	t.Helper()
-	base := blobPortBase(t)
+	base := freeBase(t)
 	c, err := Start(ClusterOptions{
 		Dir: t.TempDir(), Host: "127.0.0.1", PortBase: base, Tick: 10 * time.Millisecond,
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
