@@ -27,8 +27,8 @@ func New(s Stamp) *Primary { return &Primary{stamp: s} }
 var ErrGateClosed = storageerr.ServerBusy.Saying("The account does not take writes at this location now. Please retry your request.")
 
 // Write commits a write and waits until it is on every in-sync replica. Errors:
-// the write's own, under which nothing changed; ServerBusy, nothing happened;
-// OperationTimedOut, it may have happened.
+// the write's own, under which nothing changed; kv.ErrBusy, nothing happened;
+// kv.ErrUnknown, it may have happened.
 func (p *Primary) Write(ctx context.Context, w services.Write) error {
 	return p.stamp.Submit(ctx, geo.FirstRange(w.Partition().Service), &command{w: w})
 }

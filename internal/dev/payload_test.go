@@ -13,6 +13,7 @@ import (
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
 	"antipode/stamp/extent"
+	"antipode/stamp/kv"
 	"antipode/stamp/ranges"
 )
 
@@ -28,7 +29,7 @@ func TestLeaderWithoutPayloadRefuses(t *testing.T) {
 		Name: blobs.Name{Account: "northacct", Container: "cont", Generation: create.Created.Generation(), Blob: "b"},
 		Blob: blobs.Blob{Length: uint64(len(data)), Chunks: []extent.Ref{extent.NewRef(extent.ChunkID{1}, data)}},
 	}
-	require.ErrorIs(t, north.Primary.Write(t.Context(), put), storageerr.ServerBusy)
+	require.ErrorIs(t, north.Primary.Write(t.Context(), put), kv.ErrBusy)
 	require.NoError(t, north.Read(t.Context(), geo.FirstRange(geo.Blob), func(s ranges.State) error {
 		_, err := blobs.GetBlob(s, put.Name)
 		require.ErrorIs(t, err, storageerr.BlobNotFound)

@@ -3,7 +3,11 @@
 // Row with details); api turns it into an answer in one function.
 package storageerr
 
-import "errors"
+import (
+	"errors"
+
+	"antipode/stamp/kv"
+)
 
 // Row is one error of the protocol. Rows are compared by identity of their
 // fields, so errors.Is works on wrapped rows.
@@ -45,8 +49,9 @@ func (r Row) Saying(message string) Row {
 	return r
 }
 
-// Of finds the protocol error in err's chain. ok is false where there is none:
-// such an error is ours and answers InternalError.
+// Of finds the protocol error in err's chain, or the row that stands for what a range
+// said in its place. ok is false where there is none: such an error is ours and answers
+// InternalError.
 func Of(err error) (e *Error, ok bool) {
 	if errors.As(err, &e) {
 		return e, true
@@ -54,6 +59,12 @@ func Of(err error) (e *Error, ok bool) {
 	var r Row
 	if errors.As(err, &r) {
 		return &Error{Row: r}, true
+	}
+	switch {
+	case errors.Is(err, kv.ErrUnknown):
+		return &Error{Row: OperationTimedOut}, true
+	case errors.Is(err, kv.ErrBusy):
+		return &Error{Row: ServerBusy}, true
 	}
 	return nil, false
 }

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"antipode/geo"
-	"antipode/services/storageerr"
 	"antipode/stamp/extent"
+	"antipode/stamp/kv"
 )
 
 // PutChunk makes a chunk durable on every node that is up, two at least: ahead of
@@ -32,7 +32,7 @@ func (s *Stamp) PutChunk(ctx context.Context, ref extent.Ref, data []byte) error
 		})
 	}
 	if up < 2 {
-		return errors.Join(storageerr.ServerBusy, g.Wait())
+		return errors.Join(kv.ErrBusy, g.Wait())
 	}
 	return g.Wait()
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"antipode/geo"
-	"antipode/services/storageerr"
+	"antipode/stamp/kv"
 	"antipode/stamp/ranges"
 )
 
@@ -161,7 +161,7 @@ func (s *Stamp) Submit(ctx context.Context, id geo.RangeID, cmd ranges.Command) 
 		case err := <-done:
 			return err
 		case <-ctx.Done():
-			return storageerr.OperationTimedOut
+			return kv.ErrUnknown
 		}
 	})
 }
@@ -185,11 +185,11 @@ func (s *Stamp) withLeader(ctx context.Context, id geo.RangeID, f func(*ranges.R
 			deadline = now + leaderWait
 		}
 		if now > deadline {
-			return storageerr.ServerBusy
+			return kv.ErrBusy
 		}
 		select {
 		case <-ctx.Done():
-			return storageerr.ServerBusy // Nothing happened.
+			return kv.ErrBusy // Nothing happened.
 		case <-time.After(10 * time.Millisecond):
 		}
 	}

@@ -8,10 +8,10 @@ import (
 
 	"antipode/geo"
 	"antipode/internal/clock"
-	"antipode/services/storageerr"
 	"antipode/stamp/change"
 	"antipode/stamp/engine"
 	"antipode/stamp/extent"
+	"antipode/stamp/kv"
 	"antipode/stamp/replica"
 )
 
@@ -166,8 +166,8 @@ func (r *Range) Leader() geo.NodeID { return geo.NodeID(r.leader.Load()) }
 func (r *Range) InSync() int { return int(r.inSync.Load()) }
 
 // Submit queues a command. done is called exactly once, from the scheduler: nil when
-// the effect is on every in-sync replica; ErrNotLeader or ServerBusy when nothing
-// happened; OperationTimedOut when it may or may not have; else the command's error.
+// the effect is on every in-sync replica; ErrNotLeader or kv.ErrBusy when nothing
+// happened; kv.ErrUnknown when it may or may not have; else the command's error.
 func (r *Range) Submit(cmd Command, done func(error)) {
 	r.mu.Lock()
 	switch {
@@ -177,7 +177,7 @@ func (r *Range) Submit(cmd Command, done func(error)) {
 		return
 	case len(r.queue) >= queueMax:
 		r.mu.Unlock()
-		done(storageerr.ServerBusy)
+		done(kv.ErrBusy)
 		return
 	}
 	r.queue = append(r.queue, &waiter{cmd: cmd, done: done, at: r.o.Clock.Mono()})
@@ -270,7 +270,7 @@ func (r *Range) take(term uint64, now time.Duration) {
 func (r *Range) abandon() {
 	for _, g := range append(r.inflight, r.acking...) {
 		for _, w := range g.waiters {
-			w.done(storageerr.OperationTimedOut)
+			w.done(kv.ErrUnknown)
 		}
 	}
 	r.inflight, r.acking = nil, nil
@@ -377,7 +377,7 @@ func (r *Range) evaluate(now time.Duration) {
 		}
 		if r.replica.InSync() < 2 { // R2: nothing happened.
 			for _, w := range batch {
-				w.done(storageerr.ServerBusy)
+				w.done(kv.ErrBusy)
 			}
 			continue
 		}

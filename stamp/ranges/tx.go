@@ -5,10 +5,10 @@ import (
 	"time"
 
 	"antipode/geo"
-	"antipode/services/storageerr"
 	"antipode/stamp/change"
 	"antipode/stamp/extent"
 	"antipode/stamp/keys"
+	"antipode/stamp/kv"
 )
 
 // Tx is what one command sees and stages: the applied state under the changes of
@@ -99,7 +99,7 @@ func (tx *Tx) Change(p keys.Partition, rec change.Record) error {
 		if !tx.HasChunk(ref) {
 			// This node was away when the payload came. What a leader proposes it holds
 			// itself (R3); the client tries again, and the payload comes anew.
-			return storageerr.ServerBusy
+			return kv.ErrBusy
 		}
 	}
 	gate := tx.Gate(p.Account)
