@@ -80,6 +80,9 @@ func (s *Shipper) trim(now time.Duration) {
 // trimCommand deletes acknowledged records in every replica.
 type trimCommand []StreamCursor
 
+// Reclaims implements ranges.Reclaimer.
+func (trimCommand) Reclaims() {}
+
 // Evaluate implements ranges.Command.
 func (c trimCommand) Evaluate(tx *ranges.Tx) error {
 	for _, t := range c {

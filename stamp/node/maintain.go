@@ -26,6 +26,9 @@ const retellTicks = 50
 // tell durable indexes, trim the log.
 func (n *Node) maintain() error {
 	n.ticks++
+	if n.ticks%roomTicks == 1 {
+		n.checkRoom()
+	}
 	if err := n.flushState(); err != nil {
 		return err
 	}
@@ -60,6 +63,33 @@ func (n *Node) maintain() error {
 		return nil
 	}
 	return batch.Commit(false)
+}
+
+// Of the disk: below roomMin bytes a node takes no more writes, until there are
+// roomAgain. What is left is for flushes, compactions and trims, which make room.
+const (
+	roomMin   = 512 << 20
+	roomAgain = 1 << 30
+	roomTicks = 10
+)
+
+// checkRoom looks at the disk once in a while. A file system that cannot tell is taken
+// to have room.
+func (n *Node) checkRoom() {
+	usage, err := n.o.Engine.FS.GetDiskUsage(n.o.Dir)
+	if err != nil {
+		return
+	}
+	full := usage.AvailBytes < roomMin || n.full.Load() && usage.AvailBytes < roomAgain
+	if full == n.full.Swap(full) {
+		return
+	}
+	if full {
+		n.o.Logger.Error("disk nearly full: no more writes until there is room; reads go on",
+			"dir", n.o.Dir, "left_bytes", usage.AvailBytes, "needed_bytes", int64(roomAgain))
+	} else {
+		n.o.Logger.Warn("disk has room again; writes go on", "dir", n.o.Dir, "left_bytes", usage.AvailBytes)
+	}
 }
 
 // flushState starts a flush when enough was applied since the last one.

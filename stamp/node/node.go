@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -85,6 +86,7 @@ type Node struct {
 	mu     sync.Mutex
 	inbox  []Envelope
 	failed error
+	full   atomic.Bool // see checkRoom
 	// durable[r][n] is the durable applied index of range r on node n.
 	durable map[geo.RangeID]map[geo.NodeID]uint64
 
@@ -188,6 +190,7 @@ func (n *Node) openRange(id geo.RangeID) error {
 	r, err := ranges.New(ranges.Options{
 		Location: n.o.Location, Range: id, Clock: n.o.Clock, Parity: n.o.Parity, State: n.state, Wake: n.Wake,
 		CloseInterval: interval, LeaseLength: time.Duration(n.o.ElectionTicks-3) * n.o.Tick, OnCommit: onCommit,
+		Full:     n.full.Load,
 		HasChunk: func(ref extent.Ref) bool { return n.extents.Durable(ref.ID) },
 	})
 	if err != nil {

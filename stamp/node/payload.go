@@ -23,6 +23,9 @@ func (s *Stamp) PutChunk(ctx context.Context, ref extent.Ref, data []byte) error
 		if n == nil {
 			continue
 		}
+		if n.full.Load() {
+			return errors.Join(kv.ErrBusy, g.Wait())
+		}
 		up++
 		g.Go(func() error {
 			if err := n.PutChunk(ref, data); err != nil {

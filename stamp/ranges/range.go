@@ -54,6 +54,9 @@ type Options struct {
 	Wake func()
 	// LeaseLength is how long a lease runs from its round's send time.
 	LeaseLength time.Duration
+	// Full reports that this node's disk has no room but for what makes room. Nil
+	// means never.
+	Full func() bool
 	// HasChunk reports whether a chunk is durable on this node (R3).
 	HasChunk func(extent.Ref) bool
 	// OnCommit takes how long a command waited for its commit. May be nil.
@@ -367,6 +370,9 @@ func (closeNow) Evaluate(tx *Tx) error {
 	return nil
 }
 
+// Reclaims implements Reclaimer: an idle range stays idle, not silent.
+func (closeNow) Reclaims() {}
+
 // evaluate takes the waiting commands, evaluates them one after the other on the
 // overlay, and proposes their changes as one entry (DESIGN 2.2).
 func (r *Range) evaluate(now time.Duration) {
@@ -381,12 +387,38 @@ func (r *Range) evaluate(now time.Duration) {
 			}
 			continue
 		}
+		if r.o.Full != nil && r.o.Full() {
+			if batch = refuse(batch); len(batch) == 0 {
+				continue
+			}
+		}
 		before := len(r.inflight)
 		r.propose(batch, now)
 		if len(r.inflight) == before {
 			return // Nothing proposed: no use in going round until something moves.
 		}
 	}
+}
+
+// Reclaimer is a command that is taken while the disk is nearly full: it makes room, or
+// takes none to speak of.
+type Reclaimer interface {
+	Command
+	Reclaims()
+}
+
+// refuse answers the commands that need room and returns the others. A log that cannot
+// be written would cost the replica, so writes end before that (R4).
+func refuse(batch []*waiter) []*waiter {
+	kept := batch[:0]
+	for _, w := range batch {
+		if _, ok := w.cmd.(Reclaimer); ok {
+			kept = append(kept, w)
+			continue
+		}
+		w.done(kv.ErrBusy)
+	}
+	return kept
 }
 
 func (r *Range) takeQueue() []*waiter {

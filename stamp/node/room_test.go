@@ -1,0 +1,72 @@
+package node
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+
+	"antipode/geo"
+	"antipode/stamp/extent"
+	"antipode/stamp/kv"
+	"antipode/stamp/ranges"
+)
+
+// meteredFS says how much room its disk has.
+type meteredFS struct {
+	vfs.FS
+	left *atomic.Uint64
+}
+
+func (fs meteredFS) GetDiskUsage(string) (vfs.DiskUsage, error) {
+	return vfs.DiskUsage{AvailBytes: fs.left.Load(), TotalBytes: 1 << 40}, nil
+}
+
+// Before the disk is full, writes and payload are refused as busy and change nothing;
+// reads and what makes room go on; with room again writes go on by themselves.
+func TestDiskNearlyFull(t *testing.T) {
+	var left atomic.Uint64
+	left.Store(1 << 40)
+	s := testStamp(t, func(geo.NodeID) vfs.FS { return meteredFS{vfs.NewMem(), &left} })
+	ctx := context.Background()
+	require.NoError(t, s.Submit(ctx, testRange, &put{p: partition(1), value: "before"}))
+
+	set := func(bytes uint64) {
+		left.Store(bytes)
+		for _, id := range s.Nodes() {
+			s.Node(id).checkRoom()
+		}
+	}
+	data := []byte("payload")
+	ref := extent.NewRef(extent.ChunkID{1}, data)
+	set(roomMin - 1)
+	require.ErrorIs(t, s.Submit(ctx, testRange, &put{p: partition(3), value: "refused"}), kv.ErrBusy)
+	require.ErrorIs(t, s.PutChunk(ctx, ref, data), kv.ErrBusy)
+	require.NoError(t, s.Submit(ctx, testRange, reclaim{}))
+	require.NoError(t, s.Read(ctx, testRange, func(state ranges.State) error {
+		_, ok, err := state.Get(append(partition(1).Append(nil), 'r'))
+		require.True(t, ok)
+		_, refusedIsThere, err2 := state.Get(append(partition(3).Append(nil), 'r'))
+		require.False(t, refusedIsThere)
+		require.NoError(t, err2)
+		return err
+	}))
+
+	set(roomAgain - 1)
+	require.ErrorIs(t, s.Submit(ctx, testRange, &put{p: partition(2), value: "x"}), kv.ErrBusy, "a little room is not room")
+	set(roomAgain)
+	require.NoError(t, s.Submit(ctx, testRange, &put{p: partition(2), value: "x"}))
+	require.NoError(t, s.PutChunk(ctx, ref, data))
+}
+
+// reclaim is a command that is taken on a full disk.
+type reclaim struct{}
+
+func (reclaim) Evaluate(tx *ranges.Tx) error {
+	tx.Closed()
+	return nil
+}
+
+func (reclaim) Reclaims() {}
