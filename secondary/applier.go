@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"antipode/geo"
+	"antipode/internal/invariants"
 	"antipode/replication/receive"
 	"antipode/services/catalog"
 	"antipode/stamp/change"
@@ -135,6 +136,8 @@ func (c *apply) one(tx *ranges.Tx, r *receive.Record, st geo.Stream) (receive.Ou
 	switch {
 	case r.Record.Seq <= at.Seq:
 		return receive.Duplicate, nil
+	case invariants.Planted(invariants.ApplyOutOfOrder):
+		// The planted bug: whatever is above the cursor is applied.
 	case r.Record.Seq > at.Seq+1:
 		return receive.Gap, nil
 	case r.Record.Prev != at.Hash:

@@ -412,9 +412,22 @@ func (l *Location) Disconnect() error {
 // location, the account's secondary, holds it.
 func (l *Location) Replication(ctx context.Context, a *catalog.Account, s geo.Service) (stats.Replication, error) {
 	var out stats.Replication
-	err := l.Read(ctx, geo.FirstRange(s), func(ranges.State) error {
-		out = l.replication(a, s)
-		return nil
+	// Both ranges under their leases: an isolated leader of before would show an older
+	// time than the one shown last (R13).
+	err := l.Read(ctx, geo.FirstRange(s), func(own ranges.State) error {
+		return l.Read(ctx, geo.FirstRange(geo.Catalog), func(cat ranges.State) error {
+			out = stats.Of(a.Primary, a.Name, s, func(src ranges.Source, name geo.Account) (ranges.SyncTimes, bool) {
+				receiver := l.receiver.Load()
+				switch {
+				case receiver == nil || receiver.Forked(src.Range, name):
+					return ranges.SyncTimes{}, false
+				case src.Range == geo.FirstRange(geo.Catalog):
+					return cat.SyncTimes(src, name)
+				}
+				return own.SyncTimes(src, name)
+			})
+			return nil
+		})
 	})
 	return out, err
 }

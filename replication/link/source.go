@@ -76,10 +76,11 @@ func (s *Source) Acknowledge(id geo.RangeID, cursors map[geo.Stream]geo.Head, do
 		for st, h := range cursors {
 			list = append(list, ship.StreamCursor{Stream: st, Head: h})
 		}
-		if forked := sh.Acknowledge(list); len(forked) > 0 {
-			return struct{}{}, &receive.ForkError{Streams: forked}
+		forked, err := sh.Acknowledge(list)
+		if len(forked) > 0 {
+			err = &receive.ForkError{Streams: forked}
 		}
-		return struct{}{}, nil
+		return struct{}{}, err
 	})
 }
 

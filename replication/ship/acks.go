@@ -1,6 +1,7 @@
 package ship
 
 import (
+	"errors"
 	"slices"
 	"time"
 
@@ -22,28 +23,67 @@ type StreamCursor struct {
 	Head   geo.Head
 }
 
+// errUnsettled: a cursor does not fit our stream, and whether it forked is not known yet.
+var errUnsettled = errors.New("ship: a cursor does not fit; it is judged under a lease")
+
 // Acknowledge takes cursors of the other location. Only this lets records leave
 // the outbox (R14). A cursor that does not fit our stream is a fork: the stream's
 // outbox stays as it is, for an operator to judge (R16). The forked streams are
-// returned.
-func (s *Shipper) Acknowledge(cursors []StreamCursor) (forked []geo.Stream) {
+// returned. A leader that was deposed and has not noticed is behind the other location
+// without a fork, so each is judged under a lease first: until then the answer is an
+// error, and the caller tells the cursors again.
+func (s *Shipper) Acknowledge(cursors []StreamCursor) (forked []geo.Stream, err error) {
+	odd := s.takeAcks(cursors)
+	s.mu.Lock()
+	var unsettled []StreamCursor
+	for _, c := range odd {
+		if _, known := s.forked[c.Stream]; known {
+			forked = append(forked, c.Stream)
+		} else {
+			unsettled = append(unsettled, c)
+		}
+	}
+	s.mu.Unlock()
+	if len(unsettled) == 0 {
+		return forked, nil
+	}
+	s.o.Range.Confirm(func(err error) {
+		if err == nil {
+			s.settle(unsettled)
+		}
+	})
+	return nil, errUnsettled
+}
+
+// settle finds the forks among cursors that did not fit, as the leader that we are.
+func (s *Shipper) settle(cursors []StreamCursor) {
+	heads, _ := s.o.Range.Machine.Heads()
+	for _, c := range s.takeAcks(cursors) {
+		s.mu.Lock()
+		s.forked[c.Stream] = struct{}{}
+		s.mu.Unlock()
+		s.o.Alarm(AlarmFork)
+		s.o.Logger.Error("streams forked; an operator has to pick a side", "stream", c.Stream,
+			"here", heads[c.Stream].Seq, "there", c.Head.Seq)
+	}
+}
+
+// takeAcks takes the cursors that fit our streams and returns the others.
+func (s *Shipper) takeAcks(cursors []StreamCursor) (odd []StreamCursor) {
 	heads, _ := s.o.Range.Machine.Heads()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range cursors {
 		own := heads[c.Stream]
 		if c.Head.Seq > own.Seq || c.Head.Seq == own.Seq && c.Head.Hash != own.Hash {
-			s.o.Alarm(AlarmFork)
-			s.o.Logger.Error("streams forked; an operator has to pick a side", "stream", c.Stream,
-				"here", own.Seq, "there", c.Head.Seq)
-			forked = append(forked, c.Stream)
+			odd = append(odd, c)
 			continue
 		}
 		if c.Head.Seq > s.acked[c.Stream].Seq {
 			s.acked[c.Stream] = c.Head
 		}
 	}
-	return forked
+	return odd
 }
 
 // trim proposes the deletion of acknowledged records.

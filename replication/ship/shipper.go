@@ -74,6 +74,7 @@ type Shipper struct {
 	mu sync.Mutex
 	// acked is how far the other location has each stream on its replicas.
 	acked   map[geo.Stream]geo.Head
+	forked  map[geo.Stream]struct{} // found under a lease, since the start
 	flying  int
 	failed  bool
 	blocked bool         // the carrier was full: a publish that ends makes room
@@ -101,7 +102,7 @@ type Shipper struct {
 
 // New returns a shipper. It does nothing until stepped.
 func New(o Options) *Shipper {
-	s := &Shipper{o: o.withDefaults(), wake: make(chan struct{}, 1), acked: map[geo.Stream]geo.Head{}}
+	s := &Shipper{o: o.withDefaults(), wake: make(chan struct{}, 1), acked: map[geo.Stream]geo.Head{}, forked: map[geo.Stream]struct{}{}}
 	s.o.Range.OnApplied(s.Wake)
 	return s
 }

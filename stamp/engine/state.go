@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
@@ -12,8 +13,35 @@ import (
 
 func sprintf(format string, args ...any) string { return fmt.Sprintf(format, args...) }
 
-// State is a node's state store. Methods may be called concurrently.
-type State struct{ db *pebble.DB }
+// ErrClosed: the node was stopped.
+var ErrClosed = errors.New("engine: the state store is closed")
+
+// State is a node's state store. Methods may be called concurrently, also with
+// Close: readers hold ranges of nodes that others stop, and Pebble panics when it is
+// read after its end. They get ErrClosed.
+type State struct {
+	db *pebble.DB
+
+	mu     sync.RWMutex // guards closed; held for memory work only
+	closed bool
+	// users are the calls under way and the open iterators and snapshots, for which
+	// Close waits. Added to under mu while not closed.
+	users sync.WaitGroup
+}
+
+// enter admits a reader, or says that there is nothing to read any more; leave must
+// follow.
+func (s *State) enter() error {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.closed {
+		return ErrClosed
+	}
+	s.users.Add(1)
+	return nil
+}
+
+func (s *State) leave() { s.users.Done() }
 
 // OpenState opens or creates the state store in dir.
 func OpenState(dir string, o Options) (*State, error) {
@@ -28,7 +56,7 @@ func OpenState(dir string, o Options) (*State, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open state store %s: %w", dir, err)
 	}
-	return &State{db}, nil
+	return &State{db: db}, nil
 }
 
 // Batch collects the writes of one apply.
@@ -55,7 +83,13 @@ func (b *Batch) Close() error { return b.b.Close() }
 func (s *State) Commit(b *Batch) error { return s.db.Apply(b.b, pebble.NoSync) }
 
 // Get implements kv.Getter on the newest state.
-func (s *State) Get(key []byte) ([]byte, bool, error) { return get(s.db, key) }
+func (s *State) Get(key []byte) ([]byte, bool, error) {
+	if err := s.enter(); err != nil {
+		return nil, false, err
+	}
+	defer s.leave()
+	return get(s.db, key)
+}
 
 func get(r pebble.Reader, key []byte) ([]byte, bool, error) {
 	v, closer, err := r.Get(key)
@@ -70,9 +104,20 @@ func get(r pebble.Reader, key []byte) ([]byte, bool, error) {
 }
 
 // Scan returns an iterator over the newest state; it sees one moment.
-func (s *State) Scan(lower, upper []byte) (kv.Iterator, error) { return scan(s.db, lower, upper) }
+func (s *State) Scan(lower, upper []byte) (kv.Iterator, error) {
+	if err := s.enter(); err != nil {
+		return nil, err
+	}
+	it, err := scan(s.db, lower, upper)
+	if err != nil {
+		s.leave()
+		return nil, err
+	}
+	it.leave = s.leave
+	return it, nil
+}
 
-func scan(r pebble.Reader, lower, upper []byte) (kv.Iterator, error) {
+func scan(r pebble.Reader, lower, upper []byte) (*iterator, error) {
 	it, err := r.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
 	if err != nil {
 		return nil, err
@@ -81,23 +126,54 @@ func scan(r pebble.Reader, lower, upper []byte) (kv.Iterator, error) {
 }
 
 // Snapshot is a kv.Reader of one moment.
-type Snapshot struct{ s *pebble.Snapshot }
+type Snapshot struct {
+	state *State
+	s     *pebble.Snapshot // nil where the store was closed before
+}
 
-// NewSnapshot returns a view of the state now. Close it.
-func (s *State) NewSnapshot() *Snapshot { return &Snapshot{s.db.NewSnapshot()} }
+// NewSnapshot returns a view of the state now. Close it. Of a closed store every
+// read of the snapshot is ErrClosed.
+func (s *State) NewSnapshot() *Snapshot {
+	if s.enter() != nil {
+		return &Snapshot{state: s}
+	}
+	return &Snapshot{s, s.db.NewSnapshot()}
+}
 
 // Get implements kv.Reader.
-func (s *Snapshot) Get(key []byte) ([]byte, bool, error) { return get(s.s, key) }
+func (s *Snapshot) Get(key []byte) ([]byte, bool, error) {
+	if s.s == nil {
+		return nil, false, ErrClosed
+	}
+	return get(s.s, key)
+}
 
 // Scan implements kv.Reader.
-func (s *Snapshot) Scan(lower, upper []byte) (kv.Iterator, error) { return scan(s.s, lower, upper) }
+func (s *Snapshot) Scan(lower, upper []byte) (kv.Iterator, error) {
+	if s.s == nil {
+		return nil, ErrClosed
+	}
+	it, err := scan(s.s, lower, upper)
+	if err != nil {
+		return nil, err
+	}
+	return it, nil
+}
 
 // Close releases the snapshot.
-func (s *Snapshot) Close() error { return s.s.Close() }
+func (s *Snapshot) Close() error {
+	if s.s == nil {
+		return nil
+	}
+	defer s.state.leave()
+	return s.s.Close()
+}
 
 type iterator struct {
 	it      *pebble.Iterator
 	started bool
+	// leave is called once by Close; nil where a snapshot holds the store open.
+	leave func()
 }
 
 func (i *iterator) Next() bool {
@@ -117,11 +193,18 @@ func (i *iterator) Key() []byte   { return i.it.Key() }
 func (i *iterator) Value() []byte { return i.it.Value() }
 
 func (i *iterator) Close() error {
+	if i.leave != nil {
+		defer i.leave()
+	}
 	return errors.Join(i.it.Error(), i.it.Close())
 }
 
 // GetDurable reads key from what a crash would leave.
 func (s *State) GetDurable(key []byte) ([]byte, bool, error) {
+	if err := s.enter(); err != nil {
+		return nil, false, err
+	}
+	defer s.leave()
 	it, err := s.db.NewIter(&pebble.IterOptions{
 		LowerBound: key, UpperBound: append(append([]byte(nil), key...), 0),
 		OnlyReadGuaranteedDurable: true,
@@ -143,5 +226,12 @@ func (s *State) Flush() error { return s.db.Flush() }
 // AsyncFlush starts a flush; the channel closes when it is done.
 func (s *State) AsyncFlush() (<-chan struct{}, error) { return s.db.AsyncFlush() }
 
-// Close closes the store. What was not flushed is recovered from the log.
-func (s *State) Close() error { return s.db.Close() }
+// Close waits for readers and closes the store. What was not flushed is recovered
+// from the log.
+func (s *State) Close() error {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.users.Wait()
+	return s.db.Close()
+}

@@ -2,9 +2,11 @@ package engine
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
@@ -320,4 +322,39 @@ func crashState(t *testing.T, percent int, h history, rng *rand.Rand) {
 		require.Equal(t, h.stateAt(at), dump(t, s))
 		require.NoError(t, s.Close())
 	}
+}
+
+// A store that is read after its end answers ErrClosed, and its end waits for open
+// iterators and snapshots: readers hold ranges of nodes that others stop, and Pebble
+// would panic (steps).
+func TestReadAfterClose(t *testing.T) {
+	s := openState(t, vfs.NewMem())
+	write(t, s, set("k", "1"))
+	it, err := s.Scan([]byte("a"), []byte("z"))
+	require.NoError(t, err)
+	snap := s.NewSnapshot()
+	closed := make(chan error, 1)
+	go func() { closed <- s.Close() }()
+
+	require.Eventually(t, func() bool {
+		_, _, err := s.Get([]byte("k"))
+		return errors.Is(err, ErrClosed)
+	}, 10*time.Second, time.Millisecond)
+	require.True(t, it.Next(), "opened before")
+	require.Equal(t, "1", value(snap.Get([]byte("k"))), "opened before")
+	require.Empty(t, closed, "waits for readers")
+	require.NoError(t, it.Close())
+	require.NoError(t, snap.Close())
+	require.NoError(t, <-closed)
+
+	_, err = s.Scan([]byte("a"), []byte("z"))
+	require.ErrorIs(t, err, ErrClosed)
+	_, _, err = s.GetDurable([]byte("k"))
+	require.ErrorIs(t, err, ErrClosed)
+	late := s.NewSnapshot()
+	_, _, err = late.Get([]byte("k"))
+	require.ErrorIs(t, err, ErrClosed)
+	_, err = late.Scan([]byte("a"), []byte("z"))
+	require.ErrorIs(t, err, ErrClosed)
+	require.NoError(t, late.Close())
 }

@@ -46,7 +46,10 @@ type Options struct {
 	FlushEntries uint64
 	// OnCommit takes commit latencies by range. May be nil.
 	OnCommit func(geo.RangeID, time.Duration)
-	Logger   *slog.Logger
+	// OnApplied is told of every entry after it was applied here: see
+	// ranges.Options. May be nil.
+	OnApplied func(geo.RangeID, ranges.Applied)
+	Logger    *slog.Logger
 }
 
 func (o Options) withDefaults() Options {
@@ -183,6 +186,10 @@ func (n *Node) openRange(id geo.RangeID) error {
 			n.o.OnCommit(id, d)
 		}
 	}
+	var onApplied func(ranges.Applied)
+	if n.o.OnApplied != nil {
+		onApplied = func(a ranges.Applied) { n.o.OnApplied(id, a) }
+	}
 	interval := time.Duration(0)
 	if n.o.CloseInterval != nil {
 		interval = n.o.CloseInterval(id)
@@ -190,8 +197,9 @@ func (n *Node) openRange(id geo.RangeID) error {
 	r, err := ranges.New(ranges.Options{
 		Location: n.o.Location, Range: id, Clock: n.o.Clock, Parity: n.o.Parity, State: n.state, Wake: n.Wake,
 		CloseInterval: interval, LeaseLength: time.Duration(n.o.ElectionTicks-3) * n.o.Tick, OnCommit: onCommit,
-		Full:     n.full.Load,
-		HasChunk: func(ref extent.Ref) bool { return n.extents.Durable(ref.ID) },
+		Full:      n.full.Load,
+		HasChunk:  func(ref extent.Ref) bool { return n.extents.Durable(ref.ID) },
+		OnApplied: onApplied,
 	})
 	if err != nil {
 		return err
@@ -364,6 +372,10 @@ func (n *Node) fail(err error) {
 		r.Stop()
 	}
 }
+
+// Flush makes the applied state durable and waits for it: a crash after it replays
+// only what follows.
+func (n *Node) Flush() error { return n.state.Flush() }
 
 // Close ends the node's part in the stamp and closes its stores. Run must have
 // returned. With flush the state is made durable first, so that a restart replays

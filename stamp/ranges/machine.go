@@ -9,6 +9,7 @@ import (
 	pb "go.etcd.io/raft/v3/raftpb"
 
 	"antipode/geo"
+	"antipode/internal/invariants"
 	"antipode/stamp/change"
 	"antipode/stamp/engine"
 	"antipode/stamp/keys"
@@ -73,6 +74,8 @@ type Applied struct {
 	Records []Shipped
 	// Closed is the range's own closed time, zero where the entry has none.
 	Closed geo.Timestamp
+	// Entry is the group as it was committed, empty where there is none.
+	Entry []byte
 }
 
 // Shipped is one record for the other location.
@@ -212,6 +215,10 @@ func (m *Machine) Apply(entries []*pb.Entry) error {
 	for _, r := range results {
 		m.observer(r)
 	}
+	if invariants.Planted(invariants.CursorOutsideBatch) {
+		late := m.state.NewBatch()
+		return errors.Join(m.setCursors(late), m.state.Commit(late), late.Close())
+	}
 	return nil
 }
 
@@ -237,14 +244,23 @@ func (m *Machine) setMoved(batch *engine.Batch) error {
 			return err
 		}
 	}
+	clear(m.movedHeads)
+	if !invariants.Planted(invariants.CursorOutsideBatch) {
+		if err := m.setCursors(batch); err != nil {
+			return err
+		}
+	}
+	return batch.Set(keys.Applied(m.id), change.AppendApplied(nil, m.applied))
+}
+
+func (m *Machine) setCursors(batch *engine.Batch) error {
 	for s := range m.movedCursors {
 		if err := batch.Set(keys.Cursor(m.id, s), change.AppendCursor(nil, m.cursors[s])); err != nil {
 			return err
 		}
 	}
-	clear(m.movedHeads)
 	clear(m.movedCursors)
-	return batch.Set(keys.Applied(m.id), change.AppendApplied(nil, m.applied))
+	return nil
 }
 
 func (m *Machine) applyEntry(batch *engine.Batch, e *pb.Entry) error {
@@ -255,7 +271,7 @@ func (m *Machine) applyEntry(batch *engine.Batch, e *pb.Entry) error {
 	if err != nil {
 		return err
 	}
-	m.out.Group = g.ID
+	m.out.Group, m.out.Entry = g.ID, e.Data
 	fits, err := m.fits(&g, e.GetTerm())
 	if err != nil {
 		return err
@@ -294,7 +310,7 @@ func (m *Machine) fits(g *change.Group, term uint64) (bool, error) {
 			}
 		}
 		if h.Seq != at.Seq+1 || h.Prev != at.Hash {
-			fits = false
+			fits = invariants.Planted(invariants.ApplyOutOfOrder)
 		}
 		heads[h.Stream] = geo.Head{Seq: h.Seq, Hash: change.HashOf(body)}
 		return nil

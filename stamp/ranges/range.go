@@ -61,6 +61,9 @@ type Options struct {
 	HasChunk func(extent.Ref) bool
 	// OnCommit takes how long a command waited for its commit. May be nil.
 	OnCommit func(time.Duration)
+	// OnApplied is told of every entry, on every replica, after it was applied; from
+	// the scheduler. May be nil.
+	OnApplied func(Applied)
 }
 
 // Range is the leader's side of a range: proposal queue, clock, heads and overlay.
@@ -191,13 +194,19 @@ func (r *Range) Submit(cmd Command, done func(error)) {
 	}
 }
 
-// Stop fails everything that waits: what was proposed may have happened.
+// Stop fails everything that waits: what was proposed may have happened; what waits
+// for a lease changed nothing.
 func (r *Range) Stop() {
 	r.mu.Lock()
 	r.stopped = true
+	reads := r.reads
+	r.reads = nil
 	r.mu.Unlock()
 	r.leading.Store(false)
 	r.abandon()
+	for _, p := range reads {
+		p.done(ErrNotLeader)
+	}
 }
 
 // Work is the range's part of one scheduler pass, before Ready is collected:
@@ -289,6 +298,9 @@ func (r *Range) abandon() {
 
 // observe is called after each applied entry.
 func (r *Range) observe(a Applied) {
+	if r.o.OnApplied != nil {
+		r.o.OnApplied(a)
+	}
 	if len(r.inflight) > 0 && a.Group == r.inflight[0].id {
 		g := r.inflight[0]
 		r.inflight = r.inflight[1:]

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"antipode/geo"
 	"antipode/stamp/kv"
 )
 
@@ -105,6 +106,12 @@ func (s State) Get(key []byte) ([]byte, bool, error) { return s.r.o.State.Get(ke
 
 // Version implements kv.Versioned.
 func (s State) Version() uint64 { return s.r.Machine.version.Load() }
+
+// SyncTimes returns the sync times of an account's streams from a source range: see
+// Machine.SyncTimes.
+func (s State) SyncTimes(src Source, a geo.Account) (SyncTimes, bool) {
+	return s.r.Machine.SyncTimes(src, a)
+}
 
 // Snapshot returns a view of one moment. Close it.
 func (s State) Snapshot() interface {

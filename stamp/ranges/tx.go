@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"antipode/geo"
+	"antipode/internal/invariants"
 	"antipode/stamp/change"
 	"antipode/stamp/extent"
 	"antipode/stamp/keys"
@@ -168,13 +169,14 @@ func (tx *Tx) Cursor(s geo.Stream) geo.Head {
 func (tx *Tx) Received(encoded []byte, rec *change.Record, whole bool) error {
 	s := rec.Stream()
 	at := tx.Cursor(s)
-	if rec.Seq != at.Seq+1 || rec.Prev != at.Hash {
+	if (rec.Seq != at.Seq+1 || rec.Prev != at.Hash) && !invariants.Planted(invariants.ApplyOutOfOrder) {
 		return fmt.Errorf("ranges: record %s #%d does not follow cursor #%d", s, rec.Seq, at.Seq)
 	}
 	if whole {
 		tx.overlayOps(rec)
 	}
 	tx.b.Received(encoded, rec, whole)
+	tx.r.last = max(tx.r.last, rec.CommitTime) // What is minted behind it stands above it in the log (R6).
 	save(tx, tx.r.cursors, s)
 	tx.r.cursors[s] = geo.Head{Seq: rec.Seq, Hash: change.HashOf(encoded)}
 	return nil
@@ -193,6 +195,7 @@ func (tx *Tx) ReceivedClosed(src Source) (geo.Timestamp, bool) {
 func (tx *Tx) TakeClosed(c *change.Closed) {
 	src := Source{c.Origin, c.Range}
 	tx.b.ReceivedClosed(c)
+	tx.r.last = max(tx.r.last, c.T)
 	save(tx, tx.r.received, src)
 	tx.r.received[src] = c.T
 }

@@ -2,12 +2,14 @@ package replica
 
 import (
 	"log/slog"
+	"slices"
 	"time"
 
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/tracker"
 
 	"antipode/geo"
+	"antipode/internal/invariants"
 )
 
 // inSync is the leader's view of which replicas must hold an entry before it is
@@ -112,11 +114,25 @@ func (s *inSync) index() uint64 {
 	}
 	least := ^uint64(0)
 	for _, p := range s.peers {
+		if invariants.Planted(invariants.AckAtQuorum) && p.match < s.quorum() {
+			continue
+		}
 		if !p.out {
 			least = min(least, p.match)
 		}
 	}
 	return least
+}
+
+// quorum is what a majority has persisted: enough to commit, not to acknowledge. It
+// is a part of the planted bug.
+func (s *inSync) quorum() uint64 {
+	matches := make([]uint64, 0, len(s.peers))
+	for _, p := range s.peers {
+		matches = append(matches, p.match)
+	}
+	slices.Sort(matches)
+	return matches[(len(matches)-1)/2]
 }
 
 // InSync returns how many replicas are in sync as this leader sees it.

@@ -120,7 +120,7 @@ func Open(o Options, now time.Duration) (*Replica, error) {
 		ID:                        uint64(o.Node),
 		ElectionTick:              o.ElectionTicks,
 		HeartbeatTick:             heartbeatTicks,
-		Storage:                   o.Log,
+		Storage:                   appliedLog{o.Log, o.Applied},
 		Applied:                   o.Applied,
 		AsyncStorageWrites:        true,
 		MaxSizePerMsg:             1 << 20,
@@ -138,6 +138,25 @@ func Open(o Options, now time.Duration) (*Replica, error) {
 	}
 	r.inSync.init(o)
 	return r, nil
+}
+
+// appliedLog is a log whose commit index is at least what was applied. State may be
+// flushed before the log is synced with the commit index that let it be applied: a
+// crash between the two leaves a commit index below, at which Raft would panic. What
+// was applied was committed.
+type appliedLog struct {
+	engine.RangeLog
+	applied uint64
+}
+
+// InitialState implements raft.Storage.
+func (l appliedLog) InitialState() (*pb.HardState, *pb.ConfState, error) {
+	hs, cs, err := l.RangeLog.InitialState()
+	if err == nil && hs.GetCommit() < l.applied {
+		term, vote, commit := hs.GetTerm(), hs.GetVote(), l.applied
+		hs = &pb.HardState{Term: &term, Vote: &vote, Commit: &commit}
+	}
+	return hs, cs, err
 }
 
 func (r *Replica) lose(err error) {

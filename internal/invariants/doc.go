@@ -1,0 +1,36 @@
+// Package invariants holds the planted bugs: known ways to break the promises, which
+// the simulator must catch. They exist only in builds with the tag plantedbugs; in
+// every other build Planted is the constant false and the compiler removes the bug.
+//
+// Invariant: no build without the tag can run a planted bug.
+package invariants
+
+// Bug is one planted bug.
+type Bug int32
+
+// The planted bugs.
+const (
+	// SkipStream leaves some streams out of the minimum that Last Sync Time is (R13).
+	SkipStream Bug = iota + 1
+	// ApplyOutOfOrder applies a received record before the one it follows (R11).
+	ApplyOutOfOrder
+	// AckAtQuorum acknowledges a write that not all in-sync replicas hold (invariant 1).
+	AckAtQuorum
+	// CursorOutsideBatch stores a cursor apart from the data it counts (DESIGN 2.6).
+	CursorOutsideBatch
+)
+
+// String is the bug's name in reports.
+func (b Bug) String() string {
+	switch b {
+	case SkipStream:
+		return "skip-stream"
+	case ApplyOutOfOrder:
+		return "apply-out-of-order"
+	case AckAtQuorum:
+		return "ack-at-quorum"
+	case CursorOutsideBatch:
+		return "cursor-outside-batch"
+	}
+	return "none"
+}
