@@ -3,11 +3,12 @@ SHELL := /bin/bash
 BIN := bin
 LINT_VERSION := v2.15.0
 LINT := $(BIN)/golangci-lint
-RACE_PACKAGES := ./stamp/... ./replication/... ./primary/... ./secondary/... ./stats/...
 ARGS ?=
+RUNS ?= 100
+SEED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test check unit race lint fmt e2e bench clean
+.PHONY: help run build test check unit race lint fmt e2e sim sim-bugs bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -18,16 +19,22 @@ build: ## build the server and the ops CLI into bin/
 run: build ## build and run both locations on this machine (ARGS="--port-base 20000")
 	$(BIN)/antipode dev $(ARGS)
 
-test: unit e2e ## everything that must hold, but lint and race detector
+test: unit sim sim-bugs e2e ## everything that must hold, but lint and race detector
 
 unit: ## tests of all packages
-	go test $$(go list ./... | grep -v '^antipode/test')
+	go test $$(go list ./... | grep -v -e '^antipode/test' -e '^antipode/internal/sim$$')
+
+sim: ## both locations under faults and virtual time, RUNS=100 seeds; SEED=7 replays one
+	go test -count=1 -timeout 30m ./internal/sim -v -args -runs=$(RUNS) -seed=$(SEED)
+
+sim-bugs: ## the simulator catches each planted bug
+	go test -count=1 -tags plantedbugs ./internal/sim -v -run TestPlanted
 
 e2e: build ## end-to-end tests against the real binary
 	go test -count=1 -timeout 12m ./test/...
 
-race: ## the race detector on the engine
-	go test -race $(RACE_PACKAGES)
+race: ## the race detector on every package but the end-to-end tests
+	go test -race -short $$(go list ./... | grep -v '^antipode/test')
 
 lint: $(LINT) ## formatting and lint, the house rules included
 	$(LINT) run ./...

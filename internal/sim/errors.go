@@ -1,0 +1,68 @@
+package sim
+
+import "errors"
+
+// The promises, one error each. A run ends with the first that was broken.
+var (
+	// ErrDiverged: two replicas applied different entries under one index, or one
+	// left an index out.
+	ErrDiverged = errors.New("sim: replicas applied different entries at one index")
+	// ErrReplicaState: a replica's state is not that of its applied index, cursors
+	// and outbox included (DESIGN 2.6, invariant 6).
+	ErrReplicaState = errors.New("sim: a replica's state is not that of its applied index")
+	// ErrReplicaLost: a crash that only lost unsynced data cost a replica (R4).
+	ErrReplicaLost = errors.New("sim: a replica was lost to a crash of unsynced data")
+	// ErrNumbers: numbers of a stream are not dense or not chained (R1, R10).
+	ErrNumbers = errors.New("sim: numbers of a stream are not dense and chained")
+	// ErrCommitTime: commit times of a range do not strictly increase, or have the
+	// other location's lowest bit (R6).
+	ErrCommitTime = errors.New("sim: commit times do not strictly increase")
+	// ErrNotDurable: an acknowledged write is missing on an in-sync replica's disk
+	// (invariant 1).
+	ErrNotDurable = errors.New("sim: an acknowledged write is not durable on every in-sync replica")
+	// ErrAckLost: an acknowledged write is not in the log.
+	ErrAckLost = errors.New("sim: an acknowledged write is not in the log")
+	// ErrTwice: one write took effect twice.
+	ErrTwice = errors.New("sim: a write took effect twice")
+	// ErrGhost: a write that was refused took effect (R2, invariant 7).
+	ErrGhost = errors.New("sim: a refused write took effect")
+	// ErrStale: a write was evaluated on another state than the one it took effect on (R1).
+	ErrStale = errors.New("sim: a write was evaluated on a state that was not its predecessor")
+	// ErrStaleRead: a read did not see a write that was acknowledged before it (R5).
+	ErrStaleRead = errors.New("sim: a read missed an acknowledged write")
+	// ErrAnswer: a command was answered twice.
+	ErrAnswer = errors.New("sim: a command was answered twice")
+	// ErrReceivedOrder: the secondary applied a record out of order, twice, or with a
+	// hole before it (R11, invariant 2).
+	ErrReceivedOrder = errors.New("sim: the secondary applied a record out of order")
+	// ErrReceivedOther: the secondary applied a record that the primary did not
+	// commit under its number (R11).
+	ErrReceivedOther = errors.New("sim: the secondary applied what the primary did not commit")
+	// ErrSkipped: the secondary moved a cursor past a record whose table lives (R14).
+	ErrSkipped = errors.New("sim: the secondary skipped a record of a living table")
+	// ErrDeleted: a change of a table took effect after its deletion was committed in
+	// the table's range (R8).
+	ErrDeleted = errors.New("sim: a deleted table was changed")
+	// ErrAlarm: a fork, a wrong CRC32C or a refused epoch was reported where nothing
+	// forked, nothing was damaged and no epoch was raised.
+	ErrAlarm = errors.New("sim: false alarm")
+	// ErrClosed: a commit at or below a closed time followed it, or a closed record
+	// did not name a head (R12).
+	ErrClosed = errors.New("sim: a closed record promised too much")
+	// ErrNeverHad: the secondary's state of a partition is none that the primary had
+	// (invariant 2).
+	ErrNeverHad = errors.New("sim: the secondary shows a state that the primary never had")
+	// ErrMissing: a change at or below Last Sync Time is not at the secondary (invariant 3).
+	ErrMissing = errors.New("sim: a change at or below Last Sync Time is missing at the secondary")
+	// ErrSyncBack: Last Sync Time went back (R13).
+	ErrSyncBack = errors.New("sim: Last Sync Time went back")
+	// ErrDrain: a location did not start, or after healing the backlog did not drain,
+	// a command was never answered, or Last Sync Time did not reach the present.
+	ErrDrain = errors.New("sim: the locations do not come to rest")
+	// ErrUnequal: after draining, the locations do not hold the same data.
+	ErrUnequal = errors.New("sim: the locations do not hold the same data at the end")
+	// ErrPanic: production code panicked.
+	ErrPanic = errors.New("sim: panic")
+	// ErrStore: a store of a node failed without a fault that explains it.
+	ErrStore = errors.New("sim: a node's store failed")
+)

@@ -1,0 +1,205 @@
+package sim
+
+import (
+	"time"
+
+	"antipode/replication/memstream"
+)
+
+// rates are how likely faults are, drawn anew for each seed: some runs have a bad
+// network, some a bad stream, some crash much.
+type rates struct {
+	netLose, netDelay, netDouble float64
+	netDelayMax                  time.Duration
+	// kill is per batch of messages a node sends.
+	kill float64
+	// flush is per applied entry: the store of a node may flush at any moment
+	// between two commits.
+	flush float64
+	// pause is the mean time between two faults of nodes, link and stream.
+	pause time.Duration
+}
+
+// killAfterFlush is how likely a node dies with a flush: its state is then as far
+// ahead of its log as it can be.
+const killAfterFlush = 0.1
+
+func (s *Sim) drawRates() rates {
+	return rates{
+		netLose: s.rng.Float64() * 0.03, netDelay: s.rng.Float64() * 0.05, netDouble: s.rng.Float64() * 0.05,
+		netDelayMax: s.between(5*time.Millisecond, 80*time.Millisecond),
+		kill:        s.rng.Float64() * 0.0008, flush: 0.002 + s.rng.Float64()*0.01,
+		pause: s.between(60*time.Millisecond, 500*time.Millisecond),
+	}
+}
+
+func (s *Sim) drawStreamRates() memstream.Rates {
+	return memstream.Rates{
+		Lose: s.rng.Float64() * 0.15, Double: s.rng.Float64() * 0.15, Swap: s.rng.Float64() * 0.2,
+		Delay: s.rng.Float64() * 0.1, Release: 0.05 + s.rng.Float64()*0.2, Refuse: s.rng.Float64() * 0.02,
+	}
+}
+
+// startFaults lets faults strike from now on.
+func (s *Sim) startFaults() {
+	s.faulty = true
+	s.rates = s.drawRates()
+	for _, l := range s.locations {
+		l.carrier.SetFaults(s.rng, s.drawStreamRates())
+	}
+	s.nextFault()
+}
+
+func (s *Sim) nextFault() {
+	s.after(s.between(0, 2*s.rates.pause), func() {
+		if s.faulty {
+			s.strike()
+			s.nextFault()
+		}
+	})
+}
+
+// strike draws one fault and when it ends.
+func (s *Sim) strike() {
+	l := s.locations[s.rng.IntN(len(s.locations))]
+	m := l.members[s.rng.IntN(nodeCount)]
+	if led := l.newest(shipped[s.rng.IntN(len(shipped))]); led != nil && s.chance(0.5) {
+		m = led // Leaders are where it hurts.
+	}
+	switch s.rng.IntN(12) {
+	case 0, 1, 11:
+		s.isolate(m)
+	case 2:
+		if m.n != nil {
+			s.counts.Stopped++
+			s.event("%s node %d stopped", l.name, m.id)
+			flush := s.chance(0.5)
+			if flush {
+				m.flush()
+			}
+			m.die(m.fs)
+		}
+	case 3, 4:
+		if m.n != nil {
+			s.counts.Crashed++
+			s.event("%s node %d crashed", l.name, m.id)
+			m.die(m.crashed())
+		}
+	case 5:
+		s.powerCut(l)
+	case 6:
+		s.cutLink()
+	case 7:
+		s.stallLink()
+	case 8:
+		s.event("%s stream wiped", l.name)
+		l.carrier.Wipe()
+	case 9:
+		if m.n != nil {
+			m.flush()
+		}
+	case 10:
+		s.counts.ClockStepped++
+		m.clock.off = s.between(-skewMax, skewMax)
+	}
+}
+
+// flush makes the node's applied state durable.
+func (m *member) flush() {
+	if err := m.n.Flush(); err != nil {
+		m.l.s.fail(err)
+	}
+}
+
+// isolate cuts a node off from its peers for a while.
+func (s *Sim) isolate(m *member) {
+	if m.n == nil || m.l.net.isolated[m.id] {
+		return
+	}
+	s.counts.Isolated++
+	s.event("%s node %d isolated", m.l.name, m.id)
+	m.l.net.isolated[m.id] = true
+	s.after(s.between(50*time.Millisecond, 900*time.Millisecond), func() { delete(m.l.net.isolated, m.id) })
+}
+
+// restart starts a node again after a while.
+func (s *Sim) restart(m *member) {
+	life := m.life
+	s.after(s.between(5*time.Millisecond, 600*time.Millisecond), func() {
+		if m.life == life && m.n == nil {
+			m.open()
+		}
+	})
+}
+
+// powerCut takes all nodes of a location at one moment, and its receiver with them.
+func (s *Sim) powerCut(l *location) {
+	s.counts.PowerCut++
+	s.event("%s power cut", l.name)
+	for _, m := range l.members {
+		if m.n != nil {
+			m.die(m.crashed())
+		}
+	}
+	l.receive()
+}
+
+// cutLink lets nothing through between the locations for a while.
+func (s *Sim) cutLink() {
+	if s.linkCut {
+		return
+	}
+	s.counts.LinkCut++
+	s.setLink(true)
+	s.after(s.between(100*time.Millisecond, 1200*time.Millisecond), func() { s.setLink(false) })
+}
+
+func (s *Sim) setLink(cut bool) {
+	if cut != s.linkCut {
+		s.event("link cut %t", cut)
+	}
+	s.linkCut = cut
+	for _, l := range s.locations {
+		l.carrier.Cut(cut, false)
+	}
+}
+
+// stallLink makes everything over the link slow for a while.
+func (s *Sim) stallLink() {
+	s.counts.LinkStalled++
+	s.stalled = true
+	s.after(s.between(100*time.Millisecond, time.Second), func() { s.stalled = false })
+}
+
+// heal ends all faults: nodes start, the network is honest, the stream loses nothing.
+func (s *Sim) heal() {
+	if s.err != nil {
+		return
+	}
+	s.event("heal")
+	s.faulty, s.stalled = false, false
+	s.rates = rates{}
+	s.setLink(false)
+	for _, l := range s.locations {
+		clear(l.net.isolated)
+		s.takeStreamCounts(l.carrier.Counts())
+		l.carrier.SetFaults(nil, memstream.Rates{})
+		l.carrier.Release(-1)
+		for _, m := range l.members {
+			if m.n == nil {
+				m.open()
+			}
+		}
+	}
+}
+
+// takeStreamCounts adds what a carrier did. A delayed message that was released
+// came after later ones, as a swapped one does.
+func (s *Sim) takeStreamCounts(c memstream.Counts) {
+	s.counts.StreamLost += c.Lost
+	s.counts.StreamDoubled += c.Doubled
+	s.counts.StreamReordered += c.Swapped + c.Released
+	s.counts.StreamDelayed += c.Delayed
+	s.counts.StreamRefused += c.Refused
+	s.counts.StreamWiped += c.Wiped
+}

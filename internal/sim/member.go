@@ -1,0 +1,248 @@
+package sim
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"antipode/geo"
+	"antipode/internal/clock"
+	"antipode/replication/ship"
+	"antipode/stamp/engine"
+	"antipode/stamp/node"
+	"antipode/stamp/ranges"
+)
+
+// quiet drops the log lines of the production types: the event log is the report.
+var quiet = slog.New(slog.NewTextHandler(io.Discard, nil)) //nolint:gochecknoglobals // Immutable.
+
+// Timing of the nodes, in virtual time. Short, so that a run holds many elections.
+const (
+	tick          = 20 * time.Millisecond
+	electionTicks = 10
+	closeInterval = 60 * time.Millisecond
+)
+
+// member is one node of a location: its disk, which outlives it, and the node while
+// it is up.
+type member struct {
+	l  *location
+	id geo.NodeID
+	fs *vfs.MemFS
+	n  *node.Node
+	// life counts starts: what an earlier life still says is not heard.
+	life  int
+	clock *skewed
+	// shippers are those of the node's ranges.
+	shippers map[geo.RangeID]*shipping
+	tickAt   time.Duration
+	dirty    bool
+	// killed is the disk as it was when the node died in the middle of a pass; nil
+	// while it lives.
+	killed *vfs.MemFS
+	// applied is the last index each range applied in this life.
+	applied map[geo.RangeID]uint64
+	// owes is the greatest index of each range that was acknowledged while this node
+	// was in sync.
+	owes map[geo.RangeID]uint64
+}
+
+// shipping is a shipper and when it wants to be stepped.
+type shipping struct {
+	*ship.Shipper
+	at    time.Duration
+	dirty bool
+}
+
+// skewed is a node's clock: its wall clock is off.
+type skewed struct {
+	*clock.Manual
+	off time.Duration
+}
+
+// Now implements clock.Clock.
+func (c *skewed) Now() time.Time { return c.Manual.Now().Add(c.off) }
+
+func newMember(l *location, id geo.NodeID) *member {
+	return &member{
+		l: l, id: id, fs: vfs.NewCrashableMem(), clock: &skewed{Manual: l.s.clock}, owes: map[geo.RangeID]uint64{},
+	}
+}
+
+// engineOptions are those of the node and of who looks at its disk.
+func (m *member) engineOptions(fs vfs.FS) engine.Options {
+	return engine.Options{FS: fs, Shared: m.l.s.shared, StateMemTableBytes: 4 << 20, LogMemTableBytes: 4 << 20, Logger: quiet}
+}
+
+// dataDir is the node's folder on its own disk.
+const dataDir = "data"
+
+// open starts the node on its disk and checks what it recovered.
+func (m *member) open() {
+	s := m.l.s
+	m.checkOwed()
+	m.life++
+	life := m.life
+	m.clock.off = s.between(-skewMax, skewMax)
+	n, err := node.Open(node.Options{
+		Location: m.l.name, ID: m.id, Peers: []geo.NodeID{1, 2, 3}, Dir: dataDir, Engine: m.engineOptions(m.fs),
+		Clock: m.clock, Transport: m.l.net, Seed: s.rng.Uint64(), Parity: m.l.parity, Tick: tick, ElectionTicks: electionTicks,
+		InSyncTimeout: s.inSyncTimeout, Logger: quiet, CloseInterval: closeIntervalOf,
+		OnApplied: func(id geo.RangeID, a ranges.Applied) {
+			if m.life == life && m.killed == nil {
+				m.onApplied(id, a)
+			}
+		},
+	})
+	if err != nil {
+		s.fail(fmt.Errorf("%w: open %s-%d: %w", ErrStore, m.l.name, m.id, err))
+		return
+	}
+	m.n, m.dirty, m.tickAt = n, true, s.now
+	m.applied = map[geo.RangeID]uint64{}
+	m.shippers = map[geo.RangeID]*shipping{}
+	for _, id := range everyRange {
+		m.applied[id] = n.Range(id).Machine.AppliedState().Index
+		m.l.history[id].checkMember(m)
+	}
+	for _, id := range shipped {
+		sh := &shipping{at: s.now}
+		sh.Shipper = ship.New(ship.Options{
+			Location: m.l.name, Range: n.Range(id), Publisher: m.l.publisher, Pusher: link{s, m.l.far}, Clock: m.clock,
+			Logger: quiet, Alarm: m.l.alarm, Wake: func() { sh.dirty = true }, TrimEvery: 50 * time.Millisecond,
+		})
+		m.shippers[id] = sh
+	}
+	if m.life > 1 {
+		s.counts.Reopened++
+		s.event("%s node %d opens", m.l.name, m.id)
+	}
+}
+
+func closeIntervalOf(id geo.RangeID) time.Duration {
+	for _, used := range shipped {
+		if id == used {
+			return closeInterval
+		}
+	}
+	return 0
+}
+
+// leads reports whether the node is up and says that it leads a range.
+func (m *member) leads(id geo.RangeID) bool {
+	return m.n != nil && m.killed == nil && m.n.Range(id).Leading()
+}
+
+func (m *member) next() time.Duration {
+	next := m.tickAt
+	for _, id := range shipped {
+		next = min(next, m.shippers[id].at)
+	}
+	return next
+}
+
+// work does the passes and steps that are due and reports whether there were any.
+func (m *member) work() bool {
+	if m.n == nil {
+		return false
+	}
+	s := m.l.s
+	busy := false
+	if m.dirty || s.now >= m.tickAt {
+		busy = true
+		m.dirty = false
+		if s.now >= m.tickAt {
+			m.tickAt = s.now + tick
+		}
+		m.pass()
+	}
+	if m.n == nil || s.err != nil {
+		return busy
+	}
+	for _, id := range shipped {
+		if sh := m.shippers[id]; sh.dirty || s.now >= sh.at {
+			sh.dirty = false
+			sh.at = s.now + max(sh.Step(s.now), time.Millisecond)
+			m.dirty, busy = true, true // It may have handed the range a trim.
+		}
+	}
+	return busy
+}
+
+// pass lets the node work until it has nothing left to do, or died in between.
+func (m *member) pass() {
+	for again := true; again; {
+		var err error
+		if again, err = m.n.Pass(); err != nil {
+			m.l.s.fail(fmt.Errorf("%w: %s-%d: %w", ErrStore, m.l.name, m.id, err))
+			return
+		}
+		if m.killed != nil {
+			m.die(m.killed)
+			return
+		}
+	}
+	for _, id := range everyRange {
+		if err := m.n.Range(id).Replica().Lost(); err != nil {
+			m.l.s.fail(fmt.Errorf("%w: %s-%d: %w", ErrReplicaLost, m.l.name, m.id, err))
+		}
+	}
+}
+
+// maybeKill draws whether the node dies now, in the middle of its pass: what it has
+// not synced is lost, although a leader may have sent it already.
+func (m *member) maybeKill() bool {
+	s := m.l.s
+	if s.chance(s.rates.kill) {
+		m.kill()
+	}
+	return m.killed != nil
+}
+
+// kill ends the node at this point of its pass, where its peers are well.
+func (m *member) kill() {
+	if m.killed != nil || m.l.up() < nodeCount {
+		return
+	}
+	m.killed = m.crashed()
+	m.l.s.counts.Killed++
+	m.l.s.event("%s node %d killed", m.l.name, m.id)
+}
+
+// crashed is the disk with exactly what was synced.
+func (m *member) crashed() *vfs.MemFS { return m.fs.CrashClone(vfs.CrashCloneCfg{}) }
+
+// die ends the node, as a crash does, and leaves it with disk. Who waited for it
+// learns that it is gone.
+func (m *member) die(disk *vfs.MemFS) {
+	m.discard()
+	m.fs = disk
+	m.l.s.restart(m)
+}
+
+// discard closes the node without a word on the event log.
+func (m *member) discard() {
+	if m.n == nil {
+		return
+	}
+	n := m.n
+	m.n, m.killed = nil, nil
+	m.life++
+	if err := n.Close(false); err != nil {
+		m.l.s.fail(fmt.Errorf("%w: close %s-%d: %w", ErrStore, m.l.name, m.id, err))
+	}
+}
+
+// up counts the nodes that run and are connected.
+func (l *location) up() int {
+	n := 0
+	for _, m := range l.members {
+		if m.n != nil && m.killed == nil && !l.net.isolated[m.id] {
+			n++
+		}
+	}
+	return n
+}

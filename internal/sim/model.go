@@ -1,0 +1,106 @@
+package sim
+
+import (
+	"antipode/geo"
+	"antipode/stamp/change"
+)
+
+// model is the state of a range as its log makes it: a plain twin of ranges.Machine
+// in maps, built from committed groups alone.
+type model struct {
+	// parts holds the rows of each partition, by encoded partition and row.
+	parts    map[string]map[string]string
+	heads    map[geo.Stream]geo.Head
+	cursors  map[geo.Stream]geo.Head
+	trimmed  map[geo.Stream]geo.Seq
+	received map[geo.Location]geo.Timestamp
+	// last is the greatest commit or closed time, of this location and received.
+	last geo.Timestamp
+}
+
+func newModel() *model {
+	return &model{
+		parts: map[string]map[string]string{}, heads: map[geo.Stream]geo.Head{}, cursors: map[geo.Stream]geo.Head{},
+		trimmed: map[geo.Stream]geo.Seq{}, received: map[geo.Location]geo.Timestamp{},
+	}
+}
+
+// group applies a group that took effect.
+func (m *model) group(data []byte) error {
+	g, err := change.ParseGroup(data)
+	if err != nil {
+		return err
+	}
+	return g.Parts(m.part)
+}
+
+func (m *model) part(kind change.PartKind, body []byte) error {
+	switch kind {
+	case change.PartChange, change.PartReceived, change.PartReceivedCursor:
+		r, err := change.ParseRecord(body)
+		if err != nil {
+			return err
+		}
+		m.record(kind, &r, body)
+	case change.PartClosed:
+		t, err := change.ParseClosedTime(body)
+		if err != nil {
+			return err
+		}
+		m.last = max(m.last, t)
+	case change.PartReceivedClosed:
+		c, err := change.ParseClosed(body)
+		if err != nil {
+			return err
+		}
+		m.received[c.Origin] = max(m.received[c.Origin], c.T)
+		m.last = max(m.last, c.T)
+	case change.PartTrim:
+		st, upTo, err := change.ParseTrim(body)
+		if err != nil {
+			return err
+		}
+		m.trimmed[st] = max(m.trimmed[st], min(upTo, m.heads[st].Seq))
+	}
+	return nil
+}
+
+func (m *model) record(kind change.PartKind, r *change.Record, body []byte) {
+	m.last = max(m.last, r.CommitTime)
+	head := geo.Head{Seq: r.Seq, Hash: change.HashOf(body)}
+	switch {
+	case kind != change.PartChange:
+		m.cursors[r.Stream()] = head
+	case r.Seq != 0:
+		m.heads[r.Stream()] = head
+	}
+	if kind != change.PartReceivedCursor {
+		m.set(r)
+	}
+}
+
+func (m *model) set(r *change.Record) {
+	rows := m.parts[string(r.Partition)]
+	if rows == nil {
+		rows = map[string]string{}
+		m.parts[string(r.Partition)] = rows
+	}
+	for _, op := range r.Ops {
+		if op.Delete {
+			delete(rows, string(op.Row))
+		} else {
+			rows[string(op.Row)] = string(op.Value)
+		}
+	}
+}
+
+// rows returns every key of the model with its value.
+func (m *model) rows() map[string]string {
+	out := map[string]string{}
+	for p, rows := range m.parts {
+		for row, v := range rows {
+			out[p+row] = v
+		}
+	}
+	return out
+}

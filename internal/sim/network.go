@@ -1,0 +1,123 @@
+package sim
+
+import (
+	"time"
+
+	pb "go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/protobuf/proto"
+
+	"antipode/geo"
+	"antipode/stamp/node"
+)
+
+// network carries messages between the nodes of one location, each batch after a
+// latency of its own; it loses, doubles, delays and so reorders them. It implements
+// node.Transport.
+type network struct {
+	l *location
+	// isolated nodes neither send nor receive.
+	isolated map[geo.NodeID]bool
+	ways     map[way]*traffic
+}
+
+// way is one direction between two nodes.
+type way struct{ from, to geo.NodeID }
+
+// traffic is what passed one way.
+type traffic struct {
+	// sent numbers the batches; newest is the greatest number that arrived.
+	sent, newest uint64
+	// last is when the newest batch arrives that was not delayed: the honest
+	// network keeps the order.
+	last time.Duration
+}
+
+func newNetwork(l *location) *network {
+	return &network{l: l, isolated: map[geo.NodeID]bool{}, ways: map[way]*traffic{}}
+}
+
+// Attach implements node.Transport. Who is attached follows from the members.
+func (t *network) Attach(geo.NodeID, *node.Node) {}
+
+// Peer implements node.Transport. The workload writes no payload chunks.
+func (t *network) Peer(_, _ geo.NodeID) node.ChunkPeer { return nil }
+
+// latencyMax bounds the latency of the honest network.
+const latencyMax = time.Millisecond
+
+// raftTypes is above every message type of Raft: a message of the node's own kind
+// (durable indexes) is delivered at once and draws nothing, because when it comes
+// depends on Pebble's background work.
+const raftTypes = pb.MsgForgetLeader + 100
+
+// Send implements node.Transport.
+func (t *network) Send(from, to geo.NodeID, batch []node.Envelope) {
+	s := t.l.s
+	if batch[0].Message.GetType() > raftTypes {
+		if m := t.l.member(to); m.n != nil {
+			m.n.Receive(batch)
+		}
+		return
+	}
+	sender := t.l.member(from)
+	if sender.maybeKill() {
+		return
+	}
+	if t.isolated[from] || t.isolated[to] {
+		s.counts.NetLost++
+		return
+	}
+	var now []node.Envelope
+	for _, e := range batch {
+		switch {
+		case s.chance(s.rates.netLose):
+			s.counts.NetLost++
+			s.event("%s net lost %d>%d r%d %s", t.l.name, from, to, e.Range, e.Message.GetType())
+			continue
+		case s.chance(s.rates.netDelay):
+			s.counts.NetDelayed++
+			t.carry(from, to, []node.Envelope{e}, s.between(time.Millisecond, s.rates.netDelayMax))
+			continue
+		case s.chance(s.rates.netDouble):
+			s.counts.NetDoubled++
+			again := node.Envelope{Range: e.Range, Message: proto.Clone(e.Message).(*pb.Message)}
+			t.carry(from, to, []node.Envelope{again}, s.between(0, s.rates.netDelayMax))
+		}
+		now = append(now, e)
+	}
+	if len(now) > 0 {
+		w := t.way(from, to)
+		w.last = max(w.last, s.now+s.between(latencyMax/10, latencyMax))
+		t.carry(from, to, now, w.last-s.now)
+	}
+}
+
+func (t *network) way(from, to geo.NodeID) *traffic {
+	w := t.ways[way{from, to}]
+	if w == nil {
+		w = &traffic{}
+		t.ways[way{from, to}] = w
+	}
+	return w
+}
+
+// carry delivers a batch after d, to whoever is up then.
+func (t *network) carry(from, to geo.NodeID, batch []node.Envelope, d time.Duration) {
+	s := t.l.s
+	w := t.way(from, to)
+	w.sent++
+	number := w.sent
+	s.after(d, func() {
+		m := t.l.member(to)
+		if m.n == nil || t.isolated[from] || t.isolated[to] {
+			s.counts.NetLost++
+			return
+		}
+		if number < w.newest {
+			s.counts.NetReordered++
+		}
+		w.newest = max(w.newest, number)
+		m.n.Receive(batch)
+		m.dirty = true
+	})
+}

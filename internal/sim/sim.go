@@ -1,0 +1,233 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"antipode/geo"
+	"antipode/internal/clock"
+	"antipode/stamp/engine"
+)
+
+// The two locations, and how many nodes each has.
+const (
+	north     = geo.Location("north")
+	south     = geo.Location("south")
+	nodeCount = 3
+)
+
+// Lengths of a run, in virtual time.
+const (
+	faultPhase = 5 * time.Second
+	// bootMax, drainMax: a location that takes longer to elect, or a backlog that
+	// takes longer to drain after all faults ended, is stuck.
+	bootMax  = 10 * time.Second
+	drainMax = 20 * time.Second
+	// skewMax bounds how far a node's wall clock is off, in either direction.
+	skewMax = 300 * time.Millisecond
+)
+
+// Options configures a run.
+type Options struct {
+	Seed uint64
+	// Tee takes every line of the event log as it is written. May be nil.
+	Tee func(line string)
+}
+
+// Result is what a run came to.
+type Result struct {
+	Seed uint64
+	// Hash is of the whole event log, Events its length in lines.
+	Hash   uint64
+	Events int
+	Counts Counts
+	// Err is the promise that was broken, nil for a clean run; Tail are then the
+	// newest lines of the event log.
+	Err  error
+	Tail []string
+}
+
+// String is the run on one line.
+func (r Result) String() string {
+	verdict := "ok"
+	if r.Err != nil {
+		first, _, _ := strings.Cut(r.Err.Error(), "\n") // Behind it stands a stack.
+		verdict = "BROKEN: " + first
+	}
+	return fmt.Sprintf("seed=%d hash=%016x events=%d %s %s", r.Seed, r.Hash, r.Events, r.Counts, verdict)
+}
+
+// Sim is one run. It is used by one goroutine.
+type Sim struct {
+	rng    *rand.Rand
+	clock  *clock.Manual
+	now    time.Duration // of clock.Mono
+	log    *eventLog
+	timers timers
+	rates  rates
+	counts Counts
+	shared *engine.Shared
+
+	locations [2]*location
+	accounts  []*account
+	ops       []*op
+	// inSyncTimeout of the nodes. With a short one a new leader acknowledges while the
+	// one before it may still think that it leads.
+	inSyncTimeout time.Duration
+	linkCut       bool
+	// stalled says that calls and publishes over the link take long.
+	stalled bool
+	// faulty says that faults may strike; before and after, the network is honest.
+	faulty bool
+	// workEnd is when the clients stop.
+	workEnd time.Duration
+	err     error
+}
+
+// Run plays one seed to its end.
+func Run(o Options) Result {
+	s := &Sim{
+		rng:   rand.New(rand.NewPCG(o.Seed, 0x616e7469706f6465)),
+		clock: clock.NewManual(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)),
+		log:   newEventLog(o.Tee), shared: engine.NewShared(16<<20, 4096),
+	}
+	if s.played() {
+		for _, l := range s.locations {
+			l.close()
+		}
+		s.shared.Close()
+	}
+	res := Result{Seed: o.Seed, Hash: s.log.h.Sum64(), Events: s.log.count, Counts: s.counts, Err: s.err}
+	if s.err != nil {
+		res.Tail = s.log.lines()
+	}
+	return res
+}
+
+// played runs to the end and reports whether the nodes can still be closed: after a
+// panic of one of them locks may be held.
+func (s *Sim) played() (whole bool) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.fail(fmt.Errorf("%w: %v\n%s", ErrPanic, p, debug.Stack()))
+		}
+	}()
+	s.run()
+	return true
+}
+
+func (s *Sim) run() {
+	s.locations[0], s.locations[1] = newLocation(s, north, 0), newLocation(s, south, 1)
+	pair(s.locations[0], s.locations[1])
+	s.inSyncTimeout = s.between(40*time.Millisecond, 300*time.Millisecond)
+	s.boot()
+	if s.err != nil {
+		return
+	}
+	s.workEnd = s.now + faultPhase
+	s.startWorkload()
+	s.startChecks()
+	s.startFaults()
+	s.runFor(faultPhase)
+	s.heal()
+	s.drain()
+	s.checkEnd()
+}
+
+// boot starts all nodes and makes the accounts, over an honest network.
+func (s *Sim) boot() {
+	for _, l := range s.locations {
+		for _, m := range l.members {
+			m.open()
+		}
+	}
+	ctx := context.Background()
+	for _, a := range accountPlan {
+		made := &account{name: a.name, home: s.locations[a.home]}
+		if _, err := made.home.directory.Create(ctx, a.name, []byte("key1"), []byte("key2")); err != nil {
+			s.fail(fmt.Errorf("%w: account %s: %w", ErrDrain, a.name, err))
+			return
+		}
+		s.accounts = append(s.accounts, made)
+		for range tablesAtBoot {
+			if err := s.await(made.home, s.newTable(made)); err != nil {
+				s.fail(fmt.Errorf("%w: first tables of %s: %w", ErrDrain, a.name, err))
+				return
+			}
+		}
+	}
+}
+
+// fail keeps the first broken promise; the run ends with it.
+func (s *Sim) fail(err error) {
+	if s.err == nil {
+		s.err = err
+		first, _, _ := strings.Cut(err.Error(), "\n") // A stack differs from run to run.
+		s.event("BROKEN %s", first)
+	}
+}
+
+// runFor steps for d of virtual time.
+func (s *Sim) runFor(d time.Duration) {
+	for end := s.now + d; s.now < end && s.err == nil; {
+		s.step(end)
+	}
+}
+
+// runUntil steps until done, at most for d.
+func (s *Sim) runUntil(d time.Duration, done func() bool) bool {
+	for end := s.now + d; s.now < end && s.err == nil; {
+		if done() {
+			return true
+		}
+		s.step(end)
+	}
+	return s.err == nil && done()
+}
+
+// step moves the clock to what happens next, at most to end, and lets everybody
+// work until nobody has anything left to do at that moment.
+func (s *Sim) step(end time.Duration) {
+	next := end
+	if len(s.timers.heap) > 0 {
+		next = min(next, s.timers.heap[0].at)
+	}
+	for _, l := range s.locations {
+		next = min(next, l.next())
+	}
+	if next > s.now {
+		s.clock.Advance(next - s.now)
+		s.now = next
+	}
+	s.fire()
+	for busy := true; busy && s.err == nil; {
+		busy = false
+		for _, l := range s.locations {
+			busy = l.work() || busy
+		}
+	}
+}
+
+// await runs a command on the leader of its range to its answer: for the boot.
+func (s *Sim) await(l *location, o *op) error {
+	return l.Submit(context.Background(), o.rangeID, o.cmd)
+}
+
+// errStuck: a command of the boot had no answer.
+var errStuck = errors.New("sim: no answer")
+
+// chance draws one event of the given rate.
+func (s *Sim) chance(rate float64) bool { return rate > 0 && s.rng.Float64() < rate }
+
+// between draws a duration, lo included and hi not.
+func (s *Sim) between(lo, hi time.Duration) time.Duration {
+	if hi <= lo {
+		return lo
+	}
+	return lo + time.Duration(s.rng.Int64N(int64(hi-lo)))
+}

@@ -1,0 +1,102 @@
+package sim
+
+import (
+	"flag"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+var (
+	runs = flag.Int("runs", 100, "how many seeds to play, from 1 on")
+	seed = flag.Uint64("seed", 0, "play this seed alone; when it breaks a promise its newest events are printed")
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// runsForTotals is from how many runs on each fault must have fired.
+const runsForTotals = 30
+
+// Every promise of errors.go holds in every run, and over all runs every fault fired
+// and had every effect that it can have. make sim RUNS=n or SEED=n plays others.
+func TestRuns(t *testing.T) {
+	if *seed != 0 {
+		res := Run(Options{Seed: *seed})
+		report(t, res)
+		return
+	}
+	n := *runs
+	if testing.Short() {
+		n = min(n, 5)
+	}
+	totals := map[string]uint64{}
+	play(n, func(res Result) bool {
+		report(t, res)
+		for _, c := range res.Counts.All() {
+			totals[c.Name] += c.N
+		}
+		return true
+	})
+	if n < runsForTotals {
+		return
+	}
+	for _, c := range (Counts{}).All() {
+		require.NotZero(t, totals[c.Name], "%s never happened in %d runs", c.Name, n)
+	}
+}
+
+// report prints a run on one line, and how it broke.
+func report(t *testing.T, res Result) {
+	fmt.Println(res)
+	if res.Err == nil {
+		return
+	}
+	for _, line := range res.Tail {
+		fmt.Println("   ", line)
+	}
+	t.Errorf("%v\nreplay: make sim SEED=%d", res.Err, res.Seed)
+}
+
+// play runs the seeds 1 to n, as many at a time as there are processors, and gives
+// the results to each in the order of the seeds until it returns false.
+func play(n int, each func(Result) bool) {
+	results := make([]chan Result, n)
+	for i := range results {
+		results[i] = make(chan Result, 1)
+	}
+	var next atomic.Int64
+	var ended atomic.Bool
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n && !ended.Load(); i = int(next.Add(1)) - 1 {
+				results[i] <- Run(Options{Seed: uint64(i + 1)})
+			}
+		})
+	}
+	for _, r := range results {
+		if !each(<-r) {
+			ended.Store(true)
+			return
+		}
+	}
+}
+
+// The same seed gives the same event log, line by line and in its hash; another seed
+// another one.
+func TestSameSeedSameHash(t *testing.T) {
+	var first, again []string
+	a := Run(Options{Seed: 3, Tee: func(l string) { first = append(first, l) }})
+	b := Run(Options{Seed: 3, Tee: func(l string) { again = append(again, l) }})
+	for i := range min(len(first), len(again)) {
+		require.Equal(t, first[i], again[i], "event %d", i)
+	}
+	require.Equal(t, a, b)
+	require.NotEqual(t, a.Hash, Run(Options{Seed: 4}).Hash)
+}
