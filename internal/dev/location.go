@@ -27,7 +27,6 @@ import (
 	"antipode/stamp/extent"
 	"antipode/stamp/node"
 	"antipode/stamp/ranges"
-	"antipode/stats"
 )
 
 // nodesPerLocation is how many nodes a stamp has: three replicas of everything.
@@ -406,39 +405,4 @@ func (l *Location) Disconnect() error {
 	}
 	l.consumer, l.pub, l.peerConn, l.conn = nil, nil, nil, nil
 	return errors.Join(errs...)
-}
-
-// Replication computes the replication state of a service of an account, as this
-// location, the account's secondary, holds it.
-func (l *Location) Replication(ctx context.Context, a *catalog.Account, s geo.Service) (stats.Replication, error) {
-	var out stats.Replication
-	// Both ranges under their leases: an isolated leader of before would show an older
-	// time than the one shown last (R13).
-	err := l.Read(ctx, geo.FirstRange(s), func(own ranges.State) error {
-		return l.Read(ctx, geo.FirstRange(geo.Catalog), func(cat ranges.State) error {
-			out = stats.Of(a.Primary, a.Name, s, func(src ranges.Source, name geo.Account) (ranges.SyncTimes, bool) {
-				receiver := l.receiver.Load()
-				switch {
-				case receiver == nil || receiver.Forked(src.Range, name):
-					return ranges.SyncTimes{}, false
-				case src.Range == geo.FirstRange(geo.Catalog):
-					return cat.SyncTimes(src, name)
-				}
-				return own.SyncTimes(src, name)
-			})
-			return nil
-		})
-	})
-	return out, err
-}
-
-// replication is Replication without waiting for a lease: for metrics and status.
-func (l *Location) replication(a *catalog.Account, s geo.Service) stats.Replication {
-	return stats.Of(a.Primary, a.Name, s, func(src ranges.Source, a geo.Account) (ranges.SyncTimes, bool) {
-		r, receiver := l.Leader(src.Range), l.receiver.Load()
-		if r == nil || receiver == nil || receiver.Forked(src.Range, a) {
-			return ranges.SyncTimes{}, false
-		}
-		return r.Machine.SyncTimes(src, a)
-	})
 }

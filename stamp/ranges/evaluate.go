@@ -1,0 +1,173 @@
+package ranges
+
+import (
+	"time"
+
+	"antipode/stamp/change"
+	"antipode/stamp/kv"
+)
+
+// closeByTime commits a closed record when the range sent none for the interval (R12).
+// All ranges of a stamp look at the same instants, so that at rest one sync of a log
+// holds the closed records of several.
+func (r *Range) closeByTime(now time.Duration) {
+	if r.o.CloseInterval == 0 || now/r.o.CloseInterval == r.lastClosed/r.o.CloseInterval {
+		return
+	}
+	numbered := false
+	for _, g := range r.Machine.Gates() {
+		numbered = numbered || (g.Numbered && g.Role == change.RolePrimary)
+	}
+	r.lastClosed = now
+	if numbered {
+		r.mu.Lock()
+		r.queue = append(r.queue, &waiter{cmd: closeNow{}, done: func(error) {}, at: now})
+		r.mu.Unlock()
+	}
+}
+
+// closeNow promises that nothing commits at or before now.
+type closeNow struct{}
+
+func (closeNow) Evaluate(tx *Tx) error {
+	tx.Closed()
+	return nil
+}
+
+// Reclaims implements Reclaimer: an idle range stays idle, not silent.
+func (closeNow) Reclaims() {}
+
+// evaluate takes the waiting commands, evaluates them one after the other on the
+// overlay, and proposes their changes as one entry (DESIGN 2.2).
+func (r *Range) evaluate(now time.Duration) {
+	for len(r.inflight) < inflightMax {
+		batch := r.takeQueue()
+		if len(batch) == 0 {
+			return
+		}
+		if r.replica.InSync() < 2 { // R2: nothing happened.
+			for _, w := range batch {
+				w.done(kv.ErrBusy)
+			}
+			continue
+		}
+		if r.o.Full != nil && r.o.Full() {
+			if batch = refuse(batch); len(batch) == 0 {
+				continue
+			}
+		}
+		before := len(r.inflight)
+		r.propose(batch, now)
+		if len(r.inflight) == before {
+			return // Nothing proposed: no use in going round until something moves.
+		}
+	}
+}
+
+// Reclaimer is a command that is taken while the disk is nearly full: it makes room, or
+// takes none to speak of.
+type Reclaimer interface {
+	Command
+	Reclaims()
+}
+
+// refuse answers the commands that need room and returns the others. A log that cannot
+// be written would cost the replica, so writes end before that (R4).
+func refuse(batch []*waiter) []*waiter {
+	kept := batch[:0]
+	for _, w := range batch {
+		if _, ok := w.cmd.(Reclaimer); ok {
+			kept = append(kept, w)
+			continue
+		}
+		w.done(kv.ErrBusy)
+	}
+	return kept
+}
+
+func (r *Range) takeQueue() []*waiter {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := min(len(r.queue), groupCommands)
+	batch := r.queue[:n:n]
+	r.queue = r.queue[n:]
+	if len(r.queue) == 0 {
+		r.queue = nil
+	}
+	return batch
+}
+
+func (r *Range) propose(batch []*waiter, now time.Duration) {
+	g := &group{id: change.GroupID{Term: r.term, Number: r.number + 1}}
+	tx := &Tx{r: r, g: g, now: r.o.Clock.Now()}
+	for i, w := range batch {
+		if tx.b.Len() >= groupBytesMax {
+			r.requeue(batch[i:])
+			break
+		}
+		tx.begin()
+		if w.err = w.cmd.Evaluate(tx); w.err != nil {
+			tx.undo()
+		}
+		w.unchanged = tx.unchanged()
+		g.waiters = append(g.waiters, w)
+	}
+	if tx.b.Count() == 0 {
+		r.answerUnchanged(g, now)
+		return
+	}
+	r.number++
+	if err := r.replica.Propose(tx.b.Finish(g.id, r.pred)); err != nil {
+		// Not appended, so it will never commit: its commands are evaluated again
+		// when the log takes entries again, or fail with the end of this reign.
+		tx.undoGroup()
+		r.requeue(g.waiters)
+		return
+	}
+	if tx.shipped {
+		r.lastClosed = now
+	}
+	r.pred = g.id
+	r.inflight = append(r.inflight, g)
+}
+
+// requeue puts waiters back at the front.
+func (r *Range) requeue(ws []*waiter) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.queue = append(ws[:len(ws):len(ws)], r.queue...)
+}
+
+// answerUnchanged answers commands that changed nothing: after the last group they
+// could have seen, and under a lease (R5).
+func (r *Range) answerUnchanged(g *group, now time.Duration) {
+	switch {
+	case len(r.inflight) > 0:
+		last := r.inflight[len(r.inflight)-1]
+		last.waiters = append(last.waiters, g.waiters...)
+	case len(r.acking) > 0:
+		last := r.acking[len(r.acking)-1]
+		last.waiters = append(last.waiters, g.waiters...)
+	default:
+		for _, w := range g.waiters {
+			r.answerUnderLease(w, now)
+		}
+	}
+}
+
+// answerUnderLease answers w now if the lease holds, else after the next round.
+func (r *Range) answerUnderLease(w *waiter, now time.Duration) {
+	if r.replica.Lease() > now {
+		w.done(w.err)
+		return
+	}
+	r.mu.Lock()
+	r.reads = append(r.reads, pendingRead{done: func(err error) {
+		if err == nil {
+			err = w.err
+		}
+		w.done(err)
+	}})
+	r.mu.Unlock()
+	r.renewLease(now)
+}
