@@ -171,7 +171,8 @@ func (x *exchange) answer() error {
 	if err != nil {
 		return x.early(err)
 	}
-	protocol.SetCommonHeaders(x.w.Header(), x.r, x.service, x.req.Version, x.req.ID, x.o.Clock.Now())
+	x.req.At = x.o.Clock.Now()
+	protocol.SetCommonHeaders(x.w.Header(), x.r, x.service, x.req.Version, x.req.ID, x.req.At)
 	account, err := x.account()
 	if err != nil {
 		return err
@@ -189,7 +190,7 @@ func (x *exchange) answer() error {
 	if err := x.verifier.Verify(x.r, target, &x.req.Query, x.req.Version, keys); err != nil {
 		return err
 	}
-	if target.Secondary && isWrite(x.r.Method) {
+	if target.Secondary && isWrite(x.r.Method) && !x.isTableBatch() {
 		x.op = "WriteOnSecondary"
 		return storageerr.WriteOnSecondary
 	}
@@ -250,6 +251,12 @@ func (x *exchange) deadline() (context.Context, context.CancelFunc, error) {
 // isWrite reports whether a method changes something. OPTIONS does not.
 func isWrite(method string) bool {
 	return method != http.MethodGet && method != http.MethodHead && method != http.MethodOptions
+}
+
+// isTableBatch reports whether the request is a batch, which may hold a query: the
+// table service refuses those that write.
+func (x *exchange) isTableBatch() bool {
+	return x.service == geo.Table && x.r.Method == http.MethodPost && tables.IsBatch(x.req.Resource)
 }
 
 // dispatch hands the request to its service.

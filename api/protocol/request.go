@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"net/http"
+	"time"
 
 	"antipode/services/catalog"
 )
@@ -14,7 +15,9 @@ type Request struct {
 	Query   Query
 	Version Version
 	// ID is the x-ms-request-id of the answer.
-	ID      string
+	ID string
+	// At is when the request was taken up; errors print it.
+	At      time.Time
 	Account *catalog.Account
 }
 

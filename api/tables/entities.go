@@ -12,6 +12,7 @@ import (
 	"antipode/services/storageerr"
 	"antipode/services/tables"
 	"antipode/services/tables/entity"
+	"antipode/stamp/keys"
 	"antipode/stamp/kv"
 	"antipode/stamp/ranges"
 )
@@ -24,60 +25,59 @@ func (c *call) insert() error {
 	if err != nil {
 		return err
 	}
-	in, err := odata.DecodeEntity(body, odata.Insert)
-	if err != nil {
+	w := &tables.Write{Op: tables.Insert}
+	if err := decode(w, body); err != nil {
 		return err
 	}
-	if err := entity.CheckSize(in.PK, in.RK, in.Props); err != nil {
-		return err
-	}
-	t, err := c.table()
-	if err != nil {
-		return err
-	}
-	w := &tables.Write{
-		Op: tables.Insert, Account: c.r.Account.Name, Table: c.res.Table, Generation: t.Generation(),
-		PK: in.PK, RK: in.RK, Props: in.Props,
-	}
-	if err := c.Writer.Write(c.ctx, w); err != nil {
+	if err := c.commit(w); err != nil {
 		return err
 	}
 	c.w.Header()["ETag"] = []string{protocol.TableETag(w.Timestamp)}
-	location := c.r.Base + string(odata.AppendEntityPath(nil, c.res.Table, in.PK, in.RK))
-	return c.created(location, func(b []byte) ([]byte, error) {
-		return c.answer().AppendEntity(b, in.PK, in.RK, w.Timestamp, in.Props)
-	})
+	return c.created(c.location(w), func(b []byte) ([]byte, error) { return c.appendWritten(b, w) })
+}
+
+// decode reads the body of every write but Delete into w, whose keys are known unless it
+// is an Insert.
+func decode(w *tables.Write, body []byte) error {
+	mode := odata.Update
+	if w.Op == tables.Insert {
+		mode = odata.Insert
+	}
+	in, err := odata.DecodeEntity(body, mode)
+	if err != nil {
+		return err
+	}
+	if w.Op == tables.Insert {
+		w.PK, w.RK = in.PK, in.RK
+	}
+	w.Props = in.Props
+	return entity.CheckSize(w.PK, w.RK, w.Props)
+}
+
+// location is the Location of an inserted entity.
+func (c *call) location(w *tables.Write) string {
+	return c.r.Base + string(odata.AppendEntityPath(nil, w.Table, w.PK, w.RK))
+}
+
+// appendWritten appends the document of an inserted entity.
+func (c *call) appendWritten(b []byte, w *tables.Write) ([]byte, error) {
+	return c.answer().AppendEntity(b, w.PK, w.RK, w.Timestamp, w.Props)
 }
 
 // update is Update, Merge and the upserts: verb is PUT or MERGE (spec/table.md 9.7).
 func (c *call) update(verb string) error {
-	match, err := protocol.ParseTableMatch(c.r.HTTP.Method, c.r.HTTP.Header)
+	w, err := c.conditional(verb, c.r.HTTP.Header, false)
 	if err != nil {
-		return err
-	}
-	if !match.Sent && c.r.Version < protocol.Version20110818 {
-		return storageerr.MissingRequiredHeader.With("HeaderName", "If-Match")
-	}
-	if err := c.checkURLKeys(); err != nil {
 		return err
 	}
 	body, err := c.body()
 	if err != nil {
 		return err
 	}
-	in, err := odata.DecodeEntity(body, odata.Update)
-	if err != nil {
+	if err := decode(w, body); err != nil {
 		return err
 	}
-	if err := entity.CheckSize(c.res.PK, c.res.RK, in.Props); err != nil {
-		return err
-	}
-	op := map[bool]map[string]tables.Op{
-		true:  {http.MethodPut: tables.Update, methodMerge: tables.Merge},
-		false: {http.MethodPut: tables.InsertOrReplace, methodMerge: tables.InsertOrMerge},
-	}[match.Sent][verb]
-	w, err := c.write(op, match, in.Props)
-	if err != nil {
+	if err := c.commit(w); err != nil {
 		return err
 	}
 	c.w.Header()["ETag"] = []string{protocol.TableETag(w.Timestamp)}
@@ -87,33 +87,55 @@ func (c *call) update(verb string) error {
 
 // deleteEntity is Delete Entity (spec/table.md 9.8).
 func (c *call) deleteEntity() error {
-	match, err := protocol.ParseTableMatch(c.r.HTTP.Method, c.r.HTTP.Header)
+	w, err := c.conditional(http.MethodDelete, c.r.HTTP.Header, false)
 	if err != nil {
 		return err
 	}
-	if !match.Sent {
-		return storageerr.MissingRequiredHeader.With("HeaderName", "If-Match")
-	}
-	if err := c.checkURLKeys(); err != nil {
-		return err
-	}
-	if _, err := c.write(tables.Delete, match, nil); err != nil {
+	if err := c.commit(w); err != nil {
 		return err
 	}
 	c.noContent()
 	return nil
 }
 
-func (c *call) write(op tables.Op, match protocol.TableMatch, props []byte) (*tables.Write, error) {
-	t, err := c.table()
+// conditional makes the write that a verb on an entity is: by its If-Match an update or
+// an upsert (spec/table.md 9.7, 9.8). Where there must be an If-Match and is none, an
+// operation of a batch means any entity; a request is refused.
+func (c *call) conditional(verb string, h http.Header, inBatch bool) (*tables.Write, error) {
+	match, err := protocol.ParseTableMatch(verb, h)
 	if err != nil {
 		return nil, err
 	}
-	w := &tables.Write{
-		Op: op, Account: c.r.Account.Name, Table: c.res.Table, Generation: t.Generation(),
-		PK: c.res.PK, RK: c.res.RK, Match: tables.Match{Any: match.Any, Tag: match.Timestamp}, Props: props,
+	if !match.Sent && (verb == http.MethodDelete || c.r.Version < protocol.Version20110818) {
+		if !inBatch {
+			return nil, storageerr.MissingRequiredHeader.With("HeaderName", "If-Match")
+		}
+		match.Sent, match.Any = true, true
 	}
-	return w, c.Writer.Write(c.ctx, w)
+	w := &tables.Write{PK: c.res.PK, RK: c.res.RK, Match: tables.Match{Any: match.Any, Tag: match.Timestamp}}
+	switch {
+	case verb == http.MethodDelete:
+		w.Op = tables.Delete
+	case verb == http.MethodPut && match.Sent:
+		w.Op = tables.Update
+	case verb == http.MethodPut:
+		w.Op = tables.InsertOrReplace
+	case match.Sent:
+		w.Op = tables.Merge
+	default:
+		w.Op = tables.InsertOrMerge
+	}
+	return w, c.checkURLKeys()
+}
+
+// commit commits a write to the addressed table.
+func (c *call) commit(w *tables.Write) error {
+	t, err := c.table()
+	if err != nil {
+		return err
+	}
+	w.Account, w.Table, w.Generation = c.r.Account.Name, c.res.Table, t.Generation()
+	return c.Writer.Write(c.ctx, w)
 }
 
 func (c *call) checkURLKeys() error {
@@ -215,30 +237,38 @@ func (c *call) queryEntities() error {
 
 // scan fills p from one snapshot of the table's range.
 func (c *call) scan(ctx context.Context, t *catalog.Container, answer *odata.Answer, p *page, token odata.Continuation) error {
-	lower, upper := tables.TableSpan(c.r.Account.Name, c.res.Table, t.Generation())
-	bound := func(pk, rk string) []byte {
-		return tables.Bound(c.r.Account.Name, c.res.Table, t.Generation(), pk, rk)
-	}
+	lower, upper := p.span(c.r.Account.Name, c.res.Table, t.Generation(), token)
+	return c.Stamp.Read(ctx, geo.FirstRange(geo.Table), func(s ranges.State) error {
+		snap := s.Snapshot()
+		return errors.Join(p.fill(snap, answer, lower, upper), snap.Close())
+	})
+}
+
+// span is the keys to scan: those within the bounds of the filter, from the
+// continuation on.
+func (p *page) span(a geo.Account, table string, g keys.Generation, token odata.Continuation) (lower, upper []byte) {
+	_, upper = tables.TableSpan(a, table, g)
 	pk, rk := p.bounds.Start()
 	if token.HasPK && (entity.Compare(token.PK, pk) > 0 || token.PK == pk && entity.Compare(token.RK, rk) > 0) {
 		pk, rk = token.PK, token.RK
 	}
-	lower = bound(pk, rk)
-	if epk, erk, bounded := p.bounds.End(); bounded {
-		upper = bound(epk, erk)
+	lower = tables.Bound(a, table, g, pk, rk)
+	if pk, rk, bounded := p.bounds.End(); bounded {
+		upper = tables.Bound(a, table, g, pk, rk)
 	}
-	return c.Stamp.Read(ctx, geo.FirstRange(geo.Table), func(s ranges.State) error {
-		p.rows, p.examined, p.next = 0, 0, nil
-		p.doc = answer.AppendFeedStart(make([]byte, 0, 4096))
-		if p.bounds.Empty() {
-			p.doc = answer.AppendEnd(p.doc)
-			return nil
-		}
-		snap := s.Snapshot()
-		err := tables.Scan(snap, lower, upper, func(e tables.Entity) (bool, error) { return p.add(answer, e) })
-		p.doc = answer.AppendEnd(p.doc)
-		return errors.Join(err, snap.Close())
-	})
+	return lower, upper
+}
+
+// fill begins the page anew and takes rows until it is full.
+func (p *page) fill(r kvReader, answer *odata.Answer, lower, upper []byte) error {
+	p.rows, p.examined, p.next = 0, 0, nil
+	p.doc = answer.AppendFeedStart(make([]byte, 0, 4096))
+	var err error
+	if !p.bounds.Empty() {
+		err = tables.Scan(r, lower, upper, func(e tables.Entity) (bool, error) { return p.add(answer, e) })
+	}
+	p.doc = answer.AppendEnd(p.doc)
+	return err
 }
 
 // add takes one row into the page, and reports whether there is room for more.

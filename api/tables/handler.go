@@ -62,8 +62,10 @@ func (h *Handler) Serve(w http.ResponseWriter, r *protocol.Request) (operation s
 	if run == nil {
 		return operation, storageerr.TableMethodNotAllowed
 	}
-	if c.level, err = odata.Negotiate(string(r.Version), r.Header("Accept"), r.Query.Get("$format")); err != nil {
-		return operation, err
+	if c.res.Kind != odata.KindBatch { // Each operation of a batch has a format of its own.
+		if c.level, err = odata.Negotiate(string(r.Version), r.Header("Accept"), r.Query.Get("$format")); err != nil {
+			return operation, err
+		}
 	}
 	return operation, run()
 }
@@ -102,7 +104,10 @@ func (c *call) route() (operation string, run func() error) {
 	case odata.KindEntity:
 		return c.routeEntity(method)
 	case odata.KindBatch:
-		return "EntityGroupTransaction", notImplemented
+		if method == http.MethodPost {
+			return "EntityGroupTransaction", c.batch
+		}
+		return "EntityGroupTransaction", nil
 	}
 	return "Unknown", func() error { return storageerr.InvalidURI }
 }
@@ -144,28 +149,38 @@ const methodMerge = "MERGE"
 
 // tunnel runs a verb sent as X-HTTP-Method on POST (spec/table.md 9.9).
 func (c *call) tunnel(values []string) error {
-	switch {
-	case c.r.HTTP.Method != http.MethodPost:
+	if c.r.HTTP.Method != http.MethodPost {
 		return storageerr.XMethodNotUsingPost
-	case len(values) > 1:
-		return storageerr.XMethodIncorrectCount
 	}
-	switch values[0] {
-	case methodMerge, http.MethodPatch:
-		return c.update(methodMerge)
-	case http.MethodPut:
-		return c.update(http.MethodPut)
-	case http.MethodDelete:
+	verb, err := tunnelled(values)
+	switch {
+	case err != nil:
+		return err
+	case verb == http.MethodDelete:
 		return c.deleteEntity()
 	}
-	return storageerr.XMethodIncorrectValue
+	return c.update(verb)
+}
+
+// tunnelled is the verb that X-HTTP-Method names: PUT, MERGE or DELETE.
+func tunnelled(values []string) (string, error) {
+	if len(values) != 1 {
+		return "", storageerr.XMethodIncorrectCount
+	}
+	switch v := values[0]; v {
+	case methodMerge, http.MethodPut, http.MethodDelete:
+		return v, nil
+	case http.MethodPatch:
+		return methodMerge, nil
+	}
+	return "", storageerr.XMethodIncorrectValue
 }
 
 // body reads the whole request body, at most bodyMax.
 func (c *call) body() ([]byte, error) {
 	r := c.r.HTTP
 	if r.ContentLength > bodyMax {
-		return nil, storageerr.RequestBodyTooLarge.With("MaxLimit", strconv.Itoa(bodyMax))
+		return nil, bodyTooLarge()
 	}
 	if err := odata.CheckContentType(string(c.r.Version), c.r.Header("Content-Type")); err != nil {
 		return nil, err
@@ -176,7 +191,7 @@ func (c *call) body() ([]byte, error) {
 		buf = buf[:len(buf)+n]
 		switch {
 		case len(buf) > bodyMax:
-			return nil, storageerr.RequestBodyTooLarge.With("MaxLimit", strconv.Itoa(bodyMax))
+			return nil, bodyTooLarge()
 		case errors.Is(err, io.EOF):
 			return buf, nil
 		case err != nil:
@@ -234,14 +249,14 @@ func (c *call) noContent() {
 	c.w.WriteHeader(http.StatusNoContent)
 }
 
-// preference is what Prefer asks for, from 2011-08-18 on.
-func (c *call) preference() string {
+// preference is what Prefer asks for, from 2011-08-18 on; empty for anything unknown.
+func (c *call) preference(header string) string {
 	if c.r.Version < protocol.Version20110818 {
 		return ""
 	}
-	switch p := c.r.Header("Prefer"); p {
+	switch header {
 	case preferNoContent, preferContent:
-		return p
+		return header
 	}
 	return ""
 }
@@ -254,7 +269,7 @@ const (
 // created answers an insert or a created table: 204 without a body when asked so.
 func (c *call) created(location string, body func([]byte) ([]byte, error)) error {
 	h := c.w.Header()
-	prefer := c.preference()
+	prefer := c.preference(c.r.Header("Prefer"))
 	if prefer != "" {
 		h["Preference-Applied"] = []string{prefer}
 	}

@@ -61,6 +61,10 @@ var (
 	JSONVerboseNotSupport = Row{415, "JsonVerboseFormatNotSupported", "JSON Verbose format is not supported."}
 	JSONNotSupported      = Row{415, "JsonFormatNotSupported", "JSON format is not supported."}
 	MediaTypeNotSupported = Row{415, "MediaTypeNotSupported", "None of the provided media types are supported."}
+	BatchTooLong          = Row{400, "InvalidInput", "The batch request operation exceeds the maximum 100 changes per change set."}
+	BatchPartitionsDiffer = Row{400, "CommandsInBatchActOnDifferentPartitions", "All commands in a batch must operate on same entity group."}
+	BatchRowTwice         = Row{400, "InvalidDuplicateRow", "The batch request contains multiple changes with same row key. An entity can appear only once in a batch request."}
+	BatchEffectTooLarge   = Row{400, "ContentLengthExceeded", "The entities that the batch request leaves behind exceed what one transaction may write."}
 	XMethodNotUsingPost   = Row{400, "XMethodNotUsingPost", "The request uses X-HTTP-Method with an HTTP verb other than POST."}
 	XMethodIncorrectValue = Row{400, "XMethodIncorrectValue", "The specified X-HTTP-Method is invalid."}
 	XMethodIncorrectCount = Row{400, "XMethodIncorrectCount", "More than one X-HTTP-Method is specified."}

@@ -1,0 +1,275 @@
+package tables
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+
+	"antipode/api/odata"
+	"antipode/api/protocol"
+	"antipode/services/storageerr"
+	"antipode/services/tables"
+)
+
+// IsBatch reports whether a path after the account, as sent, is $batch.
+func IsBatch(resource string) bool {
+	r, err := odata.ParsePath(resource)
+	return err == nil && r.Kind == odata.KindBatch
+}
+
+// batch is one POST $batch under way (spec/table.md 13): the writes of one change set,
+// or one query.
+type batch struct {
+	*call
+	// requests counts the requests read, all change sets included, and sets the latter.
+	requests, sets int
+	writes         tables.Batch
+	// operations say how the writes are answered, in the same order.
+	operations []operation
+	query      *call
+	queryID    string
+	failed     *failure
+}
+
+// operation is what the answer of one write needs beside the write.
+type operation struct {
+	contentID string
+	prefer    string
+	level     odata.Level
+}
+
+// failure is the first error of an operation: the answer then holds nothing else.
+type failure struct {
+	operation
+	index int
+	err   *storageerr.Error
+	// query says that the failed operation was no part of a change set.
+	query bool
+}
+
+// batch reads the whole request before anything is written: a batch that breaks off, or
+// of which a later part is none, has no effect.
+func (c *call) batch() error {
+	if c.r.Version < protocol.Version20090414 {
+		return storageerr.InvalidInput
+	}
+	r := c.r.HTTP
+	if r.ContentLength > bodyMax {
+		return bodyTooLarge()
+	}
+	in, err := odata.NewBatchReader(&boundedBody{body: r.Body, left: bodyMax}, c.r.Header("Content-Type"))
+	if err != nil {
+		return err
+	}
+	b := &batch{call: c}
+	if err := b.read(in); err != nil {
+		return err
+	}
+	switch {
+	case b.failed != nil:
+	case b.query != nil:
+		return b.answerQuery()
+	default:
+		if err := b.commit(); err != nil {
+			return err
+		}
+	}
+	return b.answerWrites()
+}
+
+// read takes all requests of the batch. An error is one of the batch as a whole.
+func (b *batch) read(in *odata.BatchReader) error {
+	for ; ; b.requests++ {
+		r, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		b.sets = max(b.sets, r.ChangeSet)
+		write := r.ChangeSet > 0 || r.Method != http.MethodGet
+		switch {
+		case b.r.Secondary && write:
+			return storageerr.WriteOnSecondary
+		case r.ChangeSet > 1 || b.failed != nil:
+			continue // Of several change sets the first is processed.
+		}
+		op := operation{contentID: r.ContentID, level: odata.MinimalMetadata}
+		if err := b.take(r, &op); err != nil {
+			e, own := operationError(err)
+			if !own {
+				return err
+			}
+			b.failed = &failure{operation: op, index: b.requests, err: e, query: r.ChangeSet == 0 && len(b.operations) == 0}
+			if errors.Is(err, storageerr.BatchTooLong) {
+				b.failed.index = tables.BatchMax - 1
+			}
+		}
+	}
+}
+
+// take decodes one request. Its error is that of the operation.
+func (b *batch) take(r *odata.BatchRequest, op *operation) error {
+	if r.ChangeSet == 0 && (b.requests > 0 || r.Method != http.MethodGet) || b.query != nil {
+		return storageerr.InvalidInput // Either one change set or one query.
+	}
+	inner := *b.call
+	path, rawQuery := odata.CutBatchURI(r.URI, string(b.r.Account.Name), b.r.PathStyle)
+	query, err := protocol.ParseQuery(rawQuery)
+	if err != nil {
+		return err
+	}
+	if inner.res, err = odata.ParsePath(path); err != nil {
+		return err
+	}
+	if inner.level, err = odata.Negotiate(string(b.r.Version), r.Header.Get("Accept"), query.Get("$format")); err != nil {
+		return err
+	}
+	op.level = inner.level
+	if query.Has("comp") {
+		return storageerr.InvalidInput
+	}
+	if r.ChangeSet == 0 {
+		return b.takeQuery(r, &inner, query)
+	}
+	w, err := inner.batchWrite(r)
+	if err != nil {
+		return err
+	}
+	if w.Op == tables.Insert {
+		op.prefer = b.preference(r.Header.Get("Prefer"))
+		if r.Header.Get("Prefer") == "" {
+			op.prefer = b.preference(b.r.Header("Prefer"))
+		}
+	}
+	w.Account, w.Table = b.r.Account.Name, inner.res.Table
+	if err := b.writes.Add(w); err != nil {
+		return err
+	}
+	b.operations = append(b.operations, *op)
+	return nil
+}
+
+// batchWrite makes the write of an operation of a change set.
+func (c *call) batchWrite(r *odata.BatchRequest) (*tables.Write, error) {
+	verb := r.Method
+	switch {
+	case c.res.Kind == odata.KindEntities && verb == http.MethodPost:
+		w := &tables.Write{Op: tables.Insert}
+		return w, c.decodeBatch(w, r)
+	case c.res.Kind != odata.KindEntity:
+		return nil, storageerr.InvalidInput
+	}
+	if values := r.Header.Values("X-Http-Method"); len(values) > 0 && verb == http.MethodPost {
+		var err error
+		if verb, err = tunnelled(values); err != nil {
+			return nil, err
+		}
+	}
+	switch verb {
+	case http.MethodPatch:
+		verb = methodMerge
+	case http.MethodPut, methodMerge, http.MethodDelete:
+	case http.MethodGet:
+		return nil, storageerr.InvalidInput
+	default:
+		return nil, storageerr.TableMethodNotAllowed
+	}
+	w, err := c.conditional(verb, r.Header, true)
+	if err != nil || w.Op == tables.Delete {
+		return w, err
+	}
+	return w, c.decodeBatch(w, r)
+}
+
+func (c *call) decodeBatch(w *tables.Write, r *odata.BatchRequest) error {
+	if err := odata.CheckContentType(string(c.r.Version), r.Header.Get("Content-Type")); err != nil {
+		return err
+	}
+	return decode(w, r.Body)
+}
+
+// takeQuery takes the query of a batch, which must be certain to find one entity at
+// most: a key, or a filter that names both (spec/table.md 13.1).
+func (b *batch) takeQuery(r *odata.BatchRequest, inner *call, query protocol.Query) error {
+	switch inner.res.Kind {
+	case odata.KindEntity:
+	case odata.KindEntities:
+		filter, err := odata.ParseFilter(query.Get("$filter"))
+		if err != nil {
+			return err
+		}
+		keys, _ := filter.Bounds()
+		_, onePartition := keys.PK.Key()
+		if _, oneRow := keys.RK.Key(); !onePartition || !oneRow {
+			return storageerr.InvalidInput
+		}
+	default:
+		return storageerr.InvalidInput
+	}
+	request := *b.r
+	request.HTTP = b.r.HTTP.WithContext(b.ctx)
+	request.HTTP.Method, request.HTTP.Header = r.Method, r.Header
+	request.Query = query
+	inner.r = &request
+	b.query, b.queryID = inner, r.ContentID
+	return nil
+}
+
+// commit commits the writes as one. What one of them fails with becomes the batch's
+// failure; an error is one of the whole.
+func (b *batch) commit() error {
+	writes := b.writes.Writes()
+	b.res.Table = writes[0].Table
+	t, err := b.table()
+	if err == nil {
+		for _, w := range writes {
+			w.Generation = t.Generation()
+		}
+		err = b.Writer.Write(b.ctx, &b.writes)
+	} else if errors.Is(err, storageerr.TableNotFound) {
+		err = &tables.BatchError{Err: err}
+	}
+	var of *tables.BatchError
+	if !errors.As(err, &of) {
+		return err
+	}
+	e, own := operationError(err)
+	if !own {
+		return err
+	}
+	b.failed = &failure{operation: b.operations[of.Index], index: of.Index, err: e}
+	return nil
+}
+
+// operationError is err as the answer of an operation. own is false where the whole
+// request fails: overload, an unknown outcome, a bug.
+func operationError(err error) (e *storageerr.Error, own bool) {
+	e, own = storageerr.Of(err)
+	return e, own && (e.Status < http.StatusInternalServerError || e.Status == http.StatusNotImplemented)
+}
+
+// boundedBody is a request body that says so when it is too large, or breaks off.
+type boundedBody struct {
+	body io.Reader
+	left int
+}
+
+// Read implements io.Reader.
+func (b *boundedBody) Read(p []byte) (int, error) {
+	n, err := b.body.Read(p)
+	b.left -= n
+	switch {
+	case b.left < 0:
+		return 0, bodyTooLarge()
+	case err != nil && !errors.Is(err, io.EOF):
+		return n, storageerr.InvalidInput // The client broke off: fewer bytes than it said.
+	}
+	return n, err
+}
+
+func bodyTooLarge() error {
+	return storageerr.RequestBodyTooLarge.With("MaxLimit", strconv.Itoa(bodyMax))
+}

@@ -1,0 +1,187 @@
+package tables
+
+import (
+	"net/http"
+	"strconv"
+
+	"antipode/api/odata"
+	"antipode/api/protocol"
+	"antipode/services/storageerr"
+	"antipode/services/tables"
+)
+
+// Values of DataServiceVersion in a batch (spec/table.md 13.5): with a document or an
+// insert, and without.
+const (
+	dataVersion3 = "3.0;"
+	dataVersion1 = "1.0;"
+)
+
+// answerWrites answers a batch of writes, or a failed one: each operation in its order,
+// or the failure alone. A change set beyond the first is answered by one refusal.
+func (b *batch) answerWrites() error {
+	a := odata.NewBatchAnswer(b.r.ID)
+	switch f := b.failed; {
+	case f == nil:
+		a.OpenSet()
+		for i, w := range b.writes.Writes() {
+			if err := b.answerWrite(a, w, b.operations[i]); err != nil {
+				return err
+			}
+		}
+		a.CloseSet()
+	case f.query:
+		b.answerFailure(a, f)
+	default:
+		a.OpenSet()
+		b.answerFailure(a, f)
+		a.CloseSet()
+	}
+	if b.sets > 1 {
+		a.OpenSet()
+		b.answerError(a, operation{level: odata.MinimalMetadata}, &storageerr.Error{Row: storageerr.InvalidInput})
+		a.CloseSet()
+	}
+	b.send(a)
+	return nil
+}
+
+// send sends the whole answer, which is 202 whatever its parts say.
+func (b *batch) send(a *odata.BatchAnswer) {
+	body := a.Close()
+	h := b.w.Header()
+	h["Content-Type"] = []string{a.ContentType()}
+	h["Content-Length"] = []string{strconv.Itoa(len(body))}
+	b.odataHeaders()
+	b.w.WriteHeader(http.StatusAccepted)
+	_, _ = b.w.Write(body) // The client is gone when this fails.
+}
+
+// answerWrite answers one write that was committed.
+func (b *batch) answerWrite(a *odata.BatchAnswer, w *tables.Write, op operation) error {
+	fields := innerHeaders()
+	if w.Op != tables.Insert {
+		fields = append(fields, odata.Field{Name: "DataServiceVersion", Value: dataVersion1})
+		if w.Op != tables.Delete {
+			fields = append(fields, etagField(w))
+		}
+		a.Part(http.StatusNoContent, op.contentID, fields, nil)
+		return nil
+	}
+	fields = append(preferred(fields, op), odata.Field{Name: "DataServiceVersion", Value: dataVersion3})
+	location := b.location(w)
+	if op.prefer == preferNoContent {
+		fields = append(fields, odata.Field{Name: "Location", Value: location},
+			odata.Field{Name: "DataServiceId", Value: location}, etagField(w))
+		a.Part(http.StatusNoContent, op.contentID, fields, nil)
+		return nil
+	}
+	inner := *b.call
+	inner.level, inner.res.Table = op.level, w.Table
+	doc, err := inner.appendWritten(nil, w)
+	if err != nil {
+		return err
+	}
+	fields = append(fields, odata.Field{Name: "Content-Type", Value: op.level.ContentType()},
+		odata.Field{Name: "Location", Value: location}, etagField(w))
+	a.Part(http.StatusCreated, op.contentID, fields, doc)
+	return nil
+}
+
+// answerFailure answers a batch's failed operation, by its index (spec/table.md 13.6).
+func (b *batch) answerFailure(a *odata.BatchAnswer, f *failure) {
+	e := *f.err
+	e.Message = strconv.Itoa(f.index) + ":" + e.Message
+	b.answerError(a, f.operation, &e)
+}
+
+func (b *batch) answerError(a *odata.BatchAnswer, op operation, e *storageerr.Error) {
+	fields := append(preferred(innerHeaders(), op), odata.Field{Name: "DataServiceVersion", Value: dataVersion3})
+	if e.Status == http.StatusNotModified {
+		a.Part(e.Status, op.contentID, fields, nil)
+		return
+	}
+	fields = append(fields, odata.Field{Name: "Content-Type", Value: op.level.ContentType()})
+	a.Part(e.Status, op.contentID, fields, protocol.AppendTableError(nil, b.r.ID, b.r.At, e))
+}
+
+// answerQuery runs the query of a batch as the request it would be by itself, and
+// answers with what that gives.
+func (b *batch) answerQuery() error {
+	var part recorder
+	b.query.w = &part
+	run := b.query.getEntity
+	if b.query.res.Kind == odata.KindEntities {
+		run = b.query.queryEntities
+	}
+	a := odata.NewBatchAnswer(b.r.ID)
+	if err := run(); err != nil {
+		e, own := operationError(err)
+		if !own {
+			return err
+		}
+		b.answerFailure(a, &failure{operation: operation{contentID: b.queryID, level: b.query.level}, err: e})
+		b.send(a)
+		return nil
+	}
+	fields := []odata.Field{
+		{Name: "DataServiceVersion", Value: dataVersion3},
+		{Name: "Content-Type", Value: b.query.level.ContentType()},
+	}
+	fields = append(fields, innerHeaders()...)
+	if tag := part.first("ETag"); tag != "" {
+		fields = append(fields, odata.Field{Name: "ETag", Value: tag})
+	}
+	a.Part(part.status, b.queryID, fields, part.body)
+	b.send(a)
+	return nil
+}
+
+// innerHeaders open every part; a query has them later.
+func innerHeaders() []odata.Field {
+	return []odata.Field{{Name: "X-Content-Type-Options", Value: noSniff[0]}, {Name: "Cache-Control", Value: noCache[0]}}
+}
+
+func preferred(fields []odata.Field, op operation) []odata.Field {
+	if op.prefer == "" {
+		return fields
+	}
+	return append(fields, odata.Field{Name: "Preference-Applied", Value: op.prefer})
+}
+
+func etagField(w *tables.Write) odata.Field {
+	return odata.Field{Name: "ETag", Value: protocol.TableETag(w.Timestamp)}
+}
+
+// recorder keeps an answer that becomes a part of another. A query's document is
+// bounded by the size of one entity.
+type recorder struct {
+	header http.Header
+	status int
+	body   []byte
+}
+
+// Header implements http.ResponseWriter.
+func (r *recorder) Header() http.Header {
+	if r.header == nil {
+		r.header = http.Header{}
+	}
+	return r.header
+}
+
+// first is the value of a header by the very name it was set under.
+func (r *recorder) first(name string) string {
+	if v := r.header[name]; len(v) > 0 {
+		return v[0]
+	}
+	return ""
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (r *recorder) WriteHeader(status int) { r.status = status }
+
+// Write implements http.ResponseWriter.
+func (r *recorder) Write(p []byte) (int, error) {
+	r.body = append(r.body, p...)
+	return len(p), nil
+}

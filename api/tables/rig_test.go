@@ -1,0 +1,166 @@
+package tables
+
+import (
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"antipode/api/protocol"
+	"antipode/geo"
+	"antipode/internal/clock"
+	"antipode/primary"
+	"antipode/services/catalog"
+	"antipode/stamp/change"
+	"antipode/stamp/engine"
+	"antipode/stamp/node"
+	"antipode/stamp/ranges"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// rig is a handler over a stamp of three nodes in memory, behind a real HTTP server:
+// what a client sees of the service, without authorization. Its account is acct, its
+// table tbl.
+type rig struct {
+	t      *testing.T
+	stamp  *node.Stamp
+	url    string
+	client *http.Client
+}
+
+// openGate makes the test's account writable in a range.
+type openGate struct{ account geo.Account }
+
+// Evaluate implements ranges.Command.
+func (g openGate) Evaluate(tx *ranges.Tx) error {
+	tx.SetGate(g.account, change.Gate{
+		Epoch: geo.Epoch{Number: 1, Location: "north"}, Role: change.RolePrimary, Open: true, Numbered: true,
+	})
+	return nil
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
+	r := &rig{t: t, client: &http.Client{Transport: &http.Transport{}}}
+	r.stamp = node.NewStamp(node.Options{
+		Location: "north", Peers: []geo.NodeID{1, 2, 3}, Dir: "data", Clock: clock.System{}, Transport: node.NewMemory(),
+		Tick: 10 * time.Millisecond, Seed: 1, Engine: engine.Options{FS: vfs.NewCrashableMem(), Logger: quiet}, Logger: quiet,
+	})
+	for _, id := range r.stamp.Nodes() {
+		require.NoError(t, r.stamp.Start(id))
+	}
+	t.Cleanup(func() { require.NoError(t, r.stamp.Close()) })
+	for _, s := range []geo.Service{geo.Catalog, geo.Table} {
+		require.NoError(t, r.stamp.Submit(t.Context(), geo.FirstRange(s), openGate{"acct"}))
+	}
+	h := &Handler{Stamp: r.stamp, Writer: primary.New(r.stamp), NameRest: time.Hour, Names: &catalog.Containers{}}
+	server := httptest.NewServer(serve(h))
+	t.Cleanup(func() {
+		r.client.CloseIdleConnections()
+		server.Close()
+	})
+	r.url = server.URL
+	a := r.do(http.MethodPost, "/acct/Tables", `{"TableName":"tbl"}`)
+	require.Equal(t, http.StatusCreated, a.status, a.body)
+	return r
+}
+
+// serve does what package api does around a handler.
+func serve(h *Handler) http.Handler {
+	ids := protocol.NewRequestIDs([32]byte{})
+	account := catalog.Account{Name: "acct", Epoch: 1, Primary: "north"}
+	return http.HandlerFunc(func(w http.ResponseWriter, hr *http.Request) {
+		req := &protocol.Request{HTTP: hr, ID: ids.Next(), At: time.Now(), Account: &account}
+		var err error
+		if req.Target, err = protocol.TargetOf(hr, geo.Table); err == nil {
+			if req.Query, err = protocol.ParseQuery(req.RawQuery); err == nil {
+				req.Version, err = protocol.ServiceVersion(geo.Table, hr.Header.Get("x-ms-version"), true)
+			}
+		}
+		if err == nil {
+			_, err = h.Serve(w, req)
+		}
+		if err != nil {
+			if hr.ContentLength != 0 {
+				w.Header().Set("Connection", "close")
+			}
+			protocol.WriteError(w, hr, protocol.BodyTableJSON, req.ID, req.At, err)
+		}
+	})
+}
+
+// answer is what came back.
+type answer struct {
+	status int
+	header http.Header
+	body   string
+}
+
+// failureOf is the code and the message, without the lines about the request, of a JSON
+// error.
+func failureOf(t *testing.T, body string) (code, message string) {
+	t.Helper()
+	var doc struct {
+		Error struct {
+			Code    string
+			Message struct{ Value string }
+		} `json:"odata.error"`
+	}
+	require.NoError(t, json.Unmarshal([]byte(body), &doc), body)
+	message, _, _ = strings.Cut(doc.Error.Message.Value, "\nRequestId:")
+	return doc.Error.Code, message
+}
+
+// do sends a request; headers are name, value pairs over the usual ones, and an empty
+// value sends none.
+func (r *rig) do(method, target, body string, headers ...string) answer {
+	r.t.Helper()
+	hr, err := http.NewRequest(method, r.url+target, strings.NewReader(body))
+	require.NoError(r.t, err)
+	hr.Header.Set("x-ms-version", "2019-02-02")
+	hr.Header.Set("Accept", "application/json;odata=nometadata")
+	if body != "" {
+		hr.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i+1 < len(headers); i += 2 {
+		hr.Header.Set(headers[i], headers[i+1])
+		if headers[i+1] == "" {
+			hr.Header.Del(headers[i])
+		}
+	}
+	resp, err := r.client.Do(hr)
+	require.NoError(r.t, err)
+	b, err := io.ReadAll(resp.Body)
+	require.NoError(r.t, err)
+	require.NoError(r.t, resp.Body.Close())
+	return answer{resp.StatusCode, resp.Header, string(b)}
+}
+
+// rows are the entities of a table as their keys and a property v, in order.
+func (r *rig) rows(table string) []string {
+	r.t.Helper()
+	a := r.do(http.MethodGet, "/acct/"+table+"()?$select=PartitionKey,RowKey,v", "")
+	require.Equal(r.t, http.StatusOK, a.status, a.body)
+	require.Empty(r.t, a.header.Get("x-ms-continuation-NextPartitionKey"))
+	var doc struct{ Value []map[string]any }
+	require.NoError(r.t, json.Unmarshal([]byte(a.body), &doc))
+	rows := []string{}
+	for _, e := range doc.Value {
+		row := e["PartitionKey"].(string) + "/" + e["RowKey"].(string)
+		if v, ok := e["v"].(string); ok {
+			row += "=" + v
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
