@@ -183,6 +183,10 @@ const pageBytesMax = 4 << 20
 
 // page is a page of a query under way.
 type page struct {
+	account    geo.Account
+	table      string
+	generation keys.Generation
+
 	filter   *odata.Filter // what the bounds leave to test; nil passes all
 	bounds   odata.KeyRange
 	top      int
@@ -237,7 +241,8 @@ func (c *call) queryEntities() error {
 
 // scan fills p from one snapshot of the table's range.
 func (c *call) scan(ctx context.Context, t *catalog.Container, answer *odata.Answer, p *page, token odata.Continuation) error {
-	lower, upper := p.span(c.r.Account.Name, c.res.Table, t.Generation(), token)
+	p.account, p.table, p.generation = c.r.Account.Name, c.res.Table, t.Generation()
+	lower, upper := p.span(token)
 	return c.Stamp.Read(ctx, geo.FirstRange(geo.Table), func(s ranges.State) error {
 		snap := s.Snapshot()
 		return errors.Join(p.fill(snap, answer, lower, upper), snap.Close())
@@ -246,17 +251,26 @@ func (c *call) scan(ctx context.Context, t *catalog.Container, answer *odata.Ans
 
 // span is the keys to scan: those within the bounds of the filter, from the
 // continuation on.
-func (p *page) span(a geo.Account, table string, g keys.Generation, token odata.Continuation) (lower, upper []byte) {
-	_, upper = tables.TableSpan(a, table, g)
+func (p *page) span(token odata.Continuation) (lower, upper []byte) {
+	_, upper = tables.TableSpan(p.account, p.table, p.generation)
 	pk, rk := p.bounds.Start()
 	if token.HasPK && (entity.Compare(token.PK, pk) > 0 || token.PK == pk && entity.Compare(token.RK, rk) > 0) {
 		pk, rk = token.PK, token.RK
 	}
-	lower = tables.Bound(a, table, g, pk, rk)
+	lower = tables.Bound(p.account, p.table, p.generation, pk, rk)
 	if pk, rk, bounded := p.bounds.End(); bounded {
-		upper = tables.Bound(a, table, g, pk, rk)
+		upper = tables.Bound(p.account, p.table, p.generation, pk, rk)
 	}
 	return lower, upper
+}
+
+// behind is the key to go on at from a row outside of the bounds: the first row of its
+// partition within them, or the next partition.
+func (p *page) behind(e tables.Entity) []byte {
+	if entity.Compare(e.RK, p.bounds.RK.Low) < 0 {
+		return tables.Bound(p.account, p.table, p.generation, e.PK, p.bounds.RK.Low)
+	}
+	return tables.BoundAfterPartition(p.account, p.table, p.generation, e.PK)
 }
 
 // fill begins the page anew and takes rows until it is full.
@@ -265,7 +279,13 @@ func (p *page) fill(r kvReader, answer *odata.Answer, lower, upper []byte) error
 	p.doc = answer.AppendFeedStart(make([]byte, 0, 4096))
 	var err error
 	if !p.bounds.Empty() {
-		err = tables.Scan(r, lower, upper, func(e tables.Entity) (bool, error) { return p.add(answer, e) })
+		err = tables.Scan(r, lower, upper, func(e tables.Entity) ([]byte, bool, error) {
+			more, err := p.add(answer, e)
+			if more && err == nil && !p.bounds.Contains(e.PK, e.RK) {
+				return p.behind(e), true, nil
+			}
+			return nil, more, err
+		})
 	}
 	p.doc = answer.AppendEnd(p.doc)
 	return err

@@ -60,6 +60,7 @@ func (h *Handler) Serve(w http.ResponseWriter, r *protocol.Request) (operation s
 	}
 	operation, run := c.route()
 	if run == nil {
+		c.w.Header()["Allow"] = []string{allowed(c.res.Kind)}
 		return operation, storageerr.TableMethodNotAllowed
 	}
 	if c.res.Kind != odata.KindBatch { // Each operation of a batch has a format of its own.
@@ -110,6 +111,19 @@ func (c *call) route() (operation string, run func() error) {
 		return "EntityGroupTransaction", nil
 	}
 	return "Unknown", func() error { return storageerr.InvalidURI }
+}
+
+// allowed lists the verbs of a resource, for the answer to any other.
+func allowed(k odata.ResourceKind) string {
+	switch k {
+	case odata.KindTable:
+		return "GET, DELETE"
+	case odata.KindEntity:
+		return "GET, PUT, MERGE, PATCH, DELETE"
+	case odata.KindBatch:
+		return "POST"
+	}
+	return "GET, POST"
 }
 
 func (c *call) routeComp(comp string) (string, func() error) {

@@ -30,39 +30,49 @@ func Get(get kv.Getter, a geo.Account, table string, g keys.Generation, pk, rk s
 }
 
 // Scan walks entities of a table from the keys at or above lower to those below
-// upper, both built by Bound, and calls f for each until it returns false. The
-// entity's byte slices are valid during the call only.
-func Scan(r kv.Reader, lower, upper []byte, f func(Entity) (more bool, err error)) error {
+// upper, both built by Bound, and calls f for each until it returns false. Where f
+// returns a key, the walk goes on at or above it, which must lie ahead. The entity's
+// byte slices are valid during the call only.
+func Scan(r kv.Reader, lower, upper []byte, f func(Entity) (to []byte, more bool, err error)) error {
 	it, err := r.Scan(lower, upper)
 	if err != nil {
 		return err
 	}
-	for it.Next() {
-		p, row, err := keys.ParsePartition(it.Key())
+	for ok := it.Next(); ok; {
+		e, err := parseRow(it.Key(), it.Value())
+		var to []byte
+		var more bool
+		if err == nil {
+			to, more, err = f(e)
+		}
 		if err != nil {
 			_ = it.Close()
 			return err
 		}
-		rk, _, err := keys.CutString(row)
-		if err != nil {
-			_ = it.Close()
-			return err
-		}
-		ts, props, err := parseValue(it.Value())
-		if err != nil {
-			_ = it.Close()
-			return err
-		}
-		more, err := f(Entity{PK: p.Object, RK: rk, Timestamp: ts, Props: props})
-		if err != nil {
-			_ = it.Close()
-			return err
-		}
-		if !more {
-			break
+		switch {
+		case !more:
+			ok = false
+		case to != nil:
+			ok = it.SeekGE(to)
+		default:
+			ok = it.Next()
 		}
 	}
 	return it.Close()
+}
+
+// parseRow reads a stored entity with its key.
+func parseRow(key, value []byte) (Entity, error) {
+	p, row, err := keys.ParsePartition(key)
+	if err != nil {
+		return Entity{}, err
+	}
+	rk, _, err := keys.CutString(row)
+	if err != nil {
+		return Entity{}, err
+	}
+	ts, props, err := parseValue(value)
+	return Entity{PK: p.Object, RK: rk, Timestamp: ts, Props: props}, err
 }
 
 // Bound is the key of (pk, rk) in a table: the first key at or above it.

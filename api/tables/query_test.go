@@ -1,0 +1,340 @@
+package tables
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"sort"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"antipode/api/odata"
+	"antipode/geo"
+	"antipode/services/tables"
+	"antipode/services/tables/entity"
+	"antipode/stamp/keys"
+	"antipode/stamp/kv"
+)
+
+// counted is a range of rows in memory whose iterators count the keys they stand on.
+type counted struct {
+	keys  []string
+	value []byte
+	reads int
+}
+
+// Get implements kv.Getter.
+func (c *counted) Get([]byte) ([]byte, bool, error) { return nil, false, nil }
+
+// Scan implements kv.Reader.
+func (c *counted) Scan(lower, upper []byte) (kv.Iterator, error) {
+	from, to := sort.SearchStrings(c.keys, string(lower)), sort.SearchStrings(c.keys, string(upper))
+	return &countedIterator{c: c, rows: c.keys[from:max(from, to)]}, nil
+}
+
+type countedIterator struct {
+	c    *counted
+	rows []string
+	at   int
+}
+
+// Next implements kv.Iterator.
+func (i *countedIterator) Next() bool {
+	i.at++
+	if i.at <= len(i.rows) {
+		i.c.reads++
+	}
+	return i.at <= len(i.rows)
+}
+
+// SeekGE implements kv.Iterator.
+func (i *countedIterator) SeekGE(key []byte) bool {
+	i.at = sort.SearchStrings(i.rows, string(key))
+	return i.Next()
+}
+
+// Key implements kv.Iterator.
+func (i *countedIterator) Key() []byte { return []byte(i.rows[i.at-1]) }
+
+// Value implements kv.Iterator.
+func (i *countedIterator) Value() []byte { return i.c.value }
+
+// Close implements kv.Iterator.
+func (i *countedIterator) Close() error { return nil }
+
+// Over 100,000 rows in 100 partitions a filter on keys reads what it returns and at most
+// two keys more, whatever it looks like; where it bounds the rows of several partitions,
+// two more in each (spec/table.md 12).
+func TestKeyFilterReadsItsRange(t *testing.T) {
+	g := keys.Generation{Epoch: 1, Created: 5}
+	props := entity.Build(nil)
+	w := tables.Write{Op: tables.Insert, Account: "acct", Table: "tbl", Generation: g, Props: props.Bytes()}
+	c := &counted{}
+	effect, err := w.Evaluate(c, 9)
+	require.NoError(t, err)
+	c.value = effect.Ops[0].Value
+	for p := range 100 {
+		for r := range 1000 {
+			c.keys = append(c.keys, string(tables.Bound("acct", "tbl", g, fmt.Sprintf("p%02d", p), fmt.Sprintf("%04d", r))))
+		}
+	}
+	require.True(t, slices.IsSorted(c.keys))
+	for _, tc := range []struct {
+		filter string
+		top    int
+		rows   int
+		// partitions are those whose rows the filter bounds, where there are several.
+		partitions int
+	}{
+		{"PartitionKey ge 'p10' and PartitionKey lt 'p20' and RowKey eq '0500'", 1000, 10, 10},
+		{"PartitionKey ge 'p10' and PartitionKey lt 'p20' and RowKey ge '0400' and RowKey lt '0410'", 1000, 100, 10},
+		{"RowKey ge '0998'", 1000, 200, 100},
+		{"RowKey eq '0500' or RowKey eq '0501'", 30, 30, 16},
+		{"PartitionKey eq 'p50' and RowKey ge '0100' and RowKey lt '0200'", 1000, 100, 0},
+		{"PartitionKey eq 'p50' and RowKey gt '0100' and RowKey le '0200'", 1000, 100, 0},
+		{"((PartitionKey eq 'p50') and ((RowKey ge '0100') and (RowKey lt '0200')))", 1000, 100, 0},
+		{"RowKey lt '0200' and '0100' le RowKey and PartitionKey eq 'p50'", 1000, 100, 0},
+		{"PartitionKey eq 'p50' and RowKey ge '0100' and RowKey lt '0200'", 7, 7, 0},
+		{"PartitionKey eq 'p99' and RowKey ge '0990'", 1000, 10, 0},
+		{"PartitionKey eq 'p50'", 1000, 1000, 0},
+		{"PartitionKey eq 'p50' and RowKey eq '0007'", 1000, 1, 0},
+		{"PartitionKey eq 'p50' and RowKey eq 'none'", 1000, 0, 0},
+		{"PartitionKey eq 'none'", 1000, 0, 0},
+		{"PartitionKey gt 'p98'", 1000, 1000, 0},
+		{"PartitionKey ge 'p5' and PartitionKey lt 'p6'", 1000, 1000, 0},
+		{"PartitionKey eq 'p50' and PartitionKey eq 'p51'", 1000, 0, 0},
+		{"PartitionKey eq 5", 1000, 0, 0},
+		{"", 1000, 1000, 0},
+	} {
+		filter, err := odata.ParseFilter(tc.filter)
+		require.NoError(t, err)
+		p := &page{account: "acct", table: "tbl", generation: g, top: tc.top}
+		p.bounds, p.filter = filter.Bounds()
+		lower, upper := p.span(odata.Continuation{})
+		c.reads = 0
+		require.NoError(t, p.fill(c, &odata.Answer{Table: "tbl"}, lower, upper))
+		require.Equal(t, tc.rows, p.rows, tc.filter)
+		require.LessOrEqual(t, c.reads, tc.rows+2+2*tc.partitions, tc.filter)
+	}
+}
+
+// The rows of a scan that seeks past what the bounds exclude are those that the filter
+// lets through among all, in order and over any pages.
+func TestScanTwin(t *testing.T) {
+	g := keys.Generation{Epoch: 1, Created: 5}
+	letters := []string{"", "a", "b", "bb", "c", "\ue000", "😀"}
+	c := &counted{}
+	props := entity.Build(nil)
+	w := tables.Write{Op: tables.Insert, Account: "acct", Table: "tbl", Generation: g, Props: props.Bytes()}
+	effect, err := w.Evaluate(c, 9)
+	require.NoError(t, err)
+	c.value = effect.Ops[0].Value
+	rapid.Check(t, func(t *rapid.T) {
+		draw := func(label string) string { return rapid.SampledFrom(letters).Draw(t, label) }
+		rows := map[string][2]string{}
+		for range rapid.IntRange(0, 30).Draw(t, "rows") {
+			row := [2]string{draw("pk"), draw("rk")}
+			rows[string(tables.Bound("acct", "tbl", g, row[0], row[1]))] = row
+		}
+		c.keys = slices.Sorted(maps.Keys(rows))
+		var terms []string
+		for range rapid.IntRange(0, 4).Draw(t, "terms") {
+			name := rapid.SampledFrom([]string{"PartitionKey", "RowKey"}).Draw(t, "name")
+			op := rapid.SampledFrom([]string{"eq", "ge", "gt", "le", "lt", "ne"}).Draw(t, "op")
+			terms = append(terms, name+" "+op+" '"+draw("literal")+"'")
+		}
+		filter, err := odata.ParseFilter(strings.Join(terms, rapid.SampledFrom([]string{" and ", " and ", " or "}).Draw(t, "join")))
+		require.NoError(t, err)
+		want, got := []string{}, []string{}
+		for _, k := range c.keys {
+			row := rows[k]
+			if ok, err := filter.Match(row[0], row[1], 9, props.Bytes()); err == nil && ok {
+				want = append(want, row[0]+"/"+row[1])
+			}
+		}
+		p := &page{account: "acct", table: "tbl", generation: g, top: rapid.IntRange(1, 5).Draw(t, "top")}
+		p.bounds, p.filter = filter.Bounds()
+		token := odata.Continuation{}
+		for more := true; more; more = p.next != nil {
+			lower, upper := p.span(token)
+			require.NoError(t, p.fill(c, &odata.Answer{Table: "tbl"}, lower, upper))
+			var doc struct {
+				Value []struct{ PartitionKey, RowKey string }
+			}
+			require.NoError(t, json.Unmarshal(p.doc, &doc))
+			for _, row := range doc.Value {
+				got = append(got, row.PartitionKey+"/"+row.RowKey)
+			}
+			if p.next != nil {
+				token = odata.Continuation{PK: p.next.PK, RK: p.next.RK, HasPK: true, HasRK: true}
+			}
+		}
+		require.Equal(t, want, got, terms)
+	})
+}
+
+// list follows the continuations of a query to its end and returns the rows of each
+// page, as PartitionKey/RowKey.
+func (r *rig) list(options string) (pages [][]string) {
+	r.t.Helper()
+	for next := ""; len(pages) < 50; {
+		a := r.do(http.MethodGet, "/acct/tbl()?"+options+next, "")
+		require.Equal(r.t, http.StatusOK, a.status, a.body)
+		var doc struct {
+			Value []struct{ PartitionKey, RowKey string }
+		}
+		require.NoError(r.t, json.Unmarshal([]byte(a.body), &doc))
+		page := []string{}
+		for _, row := range doc.Value {
+			page = append(page, row.PartitionKey+"/"+row.RowKey)
+		}
+		pages = append(pages, page)
+		pk, rk := a.header.Get("x-ms-continuation-NextPartitionKey"), a.header.Get("x-ms-continuation-NextRowKey")
+		if pk == "" {
+			return pages
+		}
+		next = "&NextPartitionKey=" + url.QueryEscape(pk) + "&NextRowKey=" + url.QueryEscape(rk)
+	}
+	r.t.Fatal("the pages do not end")
+	return nil
+}
+
+func (r *rig) insertAll(pk string, rks ...string) {
+	r.t.Helper()
+	for chunk := range slices.Chunk(rks, 100) {
+		var requests []string
+		for _, rk := range chunk {
+			requests = append(requests, insert(pk, rk, "x"))
+		}
+		require.Len(r.t, r.parts(r.batch(set(requests...)+end)), len(chunk))
+	}
+}
+
+// Order of keys (4.5, A.39, A.40) and pages: at $top, at 1,000 rows with no token behind
+// the last, at 4 MiB, with an empty PartitionKey, and rows that come while a client pages
+// (11.5, 12, A.54 to A.57, A.59).
+func TestPages(t *testing.T) {
+	r := newRig(t)
+	for _, pk := range []string{"b", "B", "a1", "a10", "a2", "", "\ue000", "😀"} {
+		r.insertAll(pk, "10000", "92", "00092")
+	}
+	var want []string
+	for _, pk := range []string{"", "B", "a1", "a10", "a2", "b", "😀", "\ue000"} {
+		for _, rk := range []string{"00092", "10000", "92"} {
+			want = append(want, pk+"/"+rk)
+		}
+	}
+	require.Equal(t, [][]string{want}, r.list(""))
+	for _, top := range []int{1, 2, 3, 5, 23, 24} {
+		pages := r.list(fmt.Sprintf("$top=%d", top))
+		require.Equal(t, want, slices.Concat(pages...), top)
+		require.Len(t, pages, (len(want)+top-1)/top)
+	}
+	a := r.do(http.MethodGet, "/acct/tbl()?$top=0", "")
+	require.Equal(t, `{"value":[]}`, a.body)
+	require.Empty(t, a.header.Get("x-ms-continuation-NextPartitionKey"))
+
+	// A page goes on at its token: what comes below is missed, above it is seen.
+	first := r.do(http.MethodGet, "/acct/tbl()?$top=2&$filter="+url.QueryEscape("PartitionKey eq 'B'"), "")
+	r.insertAll("B", "5", "93")
+	next := r.do(http.MethodGet, "/acct/tbl()?$filter="+url.QueryEscape("PartitionKey eq 'B'")+"&$select=RowKey&NextPartitionKey="+
+		url.QueryEscape(first.header.Get("x-ms-continuation-NextPartitionKey"))+"&NextRowKey="+url.QueryEscape(first.header.Get("x-ms-continuation-NextRowKey")), "")
+	require.Equal(t, `{"value":[{"RowKey":"92"},{"RowKey":"93"}]}`, next.body)
+
+	many := make([]string, 1001)
+	for i := range many {
+		many[i] = fmt.Sprintf("%04d", i)
+	}
+	r.insertAll("thousand", many[:1000]...)
+	filter := "$filter=" + url.QueryEscape("PartitionKey eq 'thousand'")
+	pages := r.list(filter)
+	require.Len(t, pages, 1)
+	require.Len(t, pages[0], 1000)
+	r.insertAll("thousand", many[1000])
+	pages = r.list(filter)
+	require.Len(t, pages, 2)
+	require.Len(t, pages[0], 1000)
+	require.Equal(t, []string{"thousand/1000"}, pages[1])
+
+	for i := range 6 {
+		var props []string
+		for n := range 15 {
+			props = append(props, fmt.Sprintf(`"b%d@odata.type":"Edm.Binary","b%d":"%s"`, n, n, strings.Repeat("AAAA", 65536/3)))
+		}
+		require.Equal(t, "204", r.outcome(r.do(http.MethodPut, "/acct/"+key("large", fmt.Sprint(i)), "{"+strings.Join(props, ",")+"}")))
+	}
+	pages = r.list("$filter=" + url.QueryEscape("PartitionKey eq 'large'"))
+	require.Len(t, slices.Concat(pages...), 6)
+	require.Len(t, pages, 2, "a page ends near 4 MiB")
+}
+
+// Filters over stored entities (11, A.19, A.43 to A.51): a type mismatch skips the
+// entity, an absent property is false, and blanks may come as + or %20.
+func TestFilters(t *testing.T) {
+	r := newRig(t)
+	for rk, props := range map[string]string{
+		"int": `"x":5`, "double": `"x":5.0`, "string": `"x":"5"`, "long": `"x@odata.type":"Edm.Int64","x":"5"`, "bool": `"x":true`,
+		"date": `"x@odata.type":"Edm.DateTime","x":"2020-01-01T00:00:00Z"`, "none": `"y":1`,
+		"guid":   `"x@odata.type":"Edm.Guid","x":"c9da6455-213d-42c9-9a79-3e9149a57833"`,
+		"binary": `"x@odata.type":"Edm.Binary","x":"Cv8="`, "quote": `"x":"O'Hara"`,
+	} {
+		require.Equal(t, "204", r.outcome(r.do(http.MethodPut, "/acct/"+key("p", rk), "{"+props+"}")))
+	}
+	for filter, want := range map[string]string{
+		"x eq 5":                  "double int long",
+		"x eq 5L":                 "double long",
+		"x eq 5.0":                "double",
+		"x gt 1.2":                "double",
+		"x ge 3":                  "double int long",
+		"x eq '5'":                "string",
+		"x ne 1":                  "double int long",
+		"not (x eq 5)":            "binary bool date guid none quote string",
+		"x":                       "bool",
+		"not x and RowKey lt 'c'": "binary",
+		"x eq true or y eq 1":     "bool none",
+		"x eq datetime'2020-01-01T02:00:00+02:00'":                "date",
+		"x eq guid'C9DA6455-213d-42c9-9a79-3e9149a57833'":         "guid",
+		"x eq X'0aFF' or x eq binary'00'":                         "binary",
+		"x eq 'O''Hara'":                                          "quote",
+		"PartitionKey eq 'p' and RowKey ge 'b' and RowKey lt 'c'": "binary bool",
+		"(RowKey eq 'int' or RowKey eq 'long')and(x eq 5)":        "int long",
+		"RowKey eq 'int' or x eq 5 and y eq 1":                    "int",
+		"PartitionKey eq 5":                                       "",
+		"Timestamp gt datetime'2020-01-01'  and y eq 1":           "none",
+		"Timestamp lt datetime'2020-01-01'":                       "",
+	} {
+		for _, text := range []string{url.QueryEscape(filter), url.PathEscape(filter)} {
+			var got []string
+			for _, row := range slices.Concat(r.list("$filter=" + strings.ReplaceAll(text, "+02", "%2B02"))...) {
+				got = append(got, strings.TrimPrefix(row, "p/"))
+			}
+			require.Equal(t, want, strings.Join(got, " "), filter)
+		}
+	}
+	a := r.do(http.MethodGet, "/acct/Tables?$filter="+url.QueryEscape("TableName ge 'T' and TableName lt 'U'"), "")
+	require.Equal(t, `{"value":[{"TableName":"tbl"}]}`, a.body)
+}
+
+// A query that finds nothing for all it may look at answers an empty page with a token
+// (12), which leads on.
+func TestExamined(t *testing.T) {
+	p := &page{top: 1000, bounds: odata.KeyRange{}}
+	p.filter, _ = odata.ParseFilter("none eq 1")
+	props := entity.Build(nil)
+	for i := range examinedMax {
+		more, err := p.add(&odata.Answer{}, tables.Entity{PK: "p", RK: fmt.Sprint(i), Timestamp: geo.Timestamp(i), Props: props.Bytes()})
+		require.NoError(t, err)
+		require.True(t, more)
+	}
+	more, err := p.add(&odata.Answer{}, tables.Entity{PK: "p", RK: "last", Props: props.Bytes()})
+	require.NoError(t, err)
+	require.False(t, more)
+	require.Equal(t, "last", p.next.RK)
+	require.Zero(t, p.rows)
+}
