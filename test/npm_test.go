@@ -14,13 +14,23 @@ import (
 	"antipode/test/rest"
 )
 
-// testNPM runs npm/tables.mjs, the JavaScript client's half of TestSDK, with the
-// packages that its lock file names. Without npm or Node it fails.
+// npmScripts are the JavaScript clients' half of TestSDK, and how each addresses the
+// account: the old client resolves no *.localhost.
+func npmScripts() map[string]style {
+	return map[string]style{"tables.mjs": hostStyle, "old-tables.cjs": pathStyle}
+}
+
+// testNPM runs the scripts with the packages that the lock file names. Without npm or
+// Node it fails.
 func testNPM(t *testing.T, p *devproc.Process) {
 	ctx, cancel := contextFor(t, 5*time.Minute)
 	defer cancel()
 	dir := t.TempDir()
-	for _, name := range []string{"package.json", "package-lock.json", ".npmrc", "tables.mjs"} {
+	files := []string{"package.json", "package-lock.json", ".npmrc"}
+	for name := range npmScripts() {
+		files = append(files, name)
+	}
+	for _, name := range files {
 		b, err := os.ReadFile(filepath.Join("npm", name))
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), b, 0o600))
@@ -29,16 +39,21 @@ func testNPM(t *testing.T, p *devproc.Process) {
 	install.Dir = dir
 	out, err := install.CombinedOutput()
 	require.NoError(t, err, "npm ci:\n%s", out)
+	for name, st := range npmScripts() {
+		t.Run(name, func(t *testing.T) { runScript(t, p, dir, name, st) })
+	}
+}
 
-	ctx, cancel = contextFor(t, 2*time.Minute)
+func runScript(t *testing.T, p *devproc.Process, dir, name string, st style) {
+	ctx, cancel := contextFor(t, 2*time.Minute)
 	defer cancel()
-	script := exec.CommandContext(ctx, "node", "tables.mjs")
+	script := exec.CommandContext(ctx, "node", name)
 	script.Dir = dir
 	script.Env = append(os.Environ(),
-		"PRIMARY="+endpoint(p, hostStyle, geo.Table, false),
-		"SECONDARY="+endpoint(p, hostStyle, geo.Table, true),
+		"PRIMARY="+endpoint(p, st, geo.Table, false),
+		"SECONDARY="+endpoint(p, st, geo.Table, true),
 		"ACCOUNT="+string(rest.DevAccount), "KEY="+rest.DevKey)
-	out, err = script.CombinedOutput()
-	require.NoError(t, err, "node tables.mjs:\n%s", out)
+	out, err := script.CombinedOutput()
+	require.NoError(t, err, "node %s:\n%s", name, out)
 	require.Contains(t, string(out), "all checks passed")
 }

@@ -99,6 +99,36 @@ async function queries() {
   assert.ok(pages.length >= 3, `${pages.length} pages`);
 }
 
+async function transactions() {
+  const entity = (rowKey, more) => ({ partitionKey: "batch", rowKey, ...more });
+  const fill = [...Array(100).keys()].map((i) => ["create", entity(String(i).padStart(3, "0"), { n: i, kept: true })]);
+  const filled = await table.submitTransaction(fill);
+  assert.equal(filled.status, 202);
+  assert.equal(filled.subResponses.length, 100);
+  const first = filled.getResponseForEntity("000");
+  assert.equal(first.status, 204);
+  assert.equal(first.etag, (await table.getEntity("batch", "000")).etag);
+
+  await table.submitTransaction([
+    ["update", entity("000", { n: "merged" }), "Merge", { etag: first.etag }],
+    ["update", entity("001", { n: "replaced" }), "Replace"],
+    ["upsert", entity("002", { n: "upmerged" }), "Merge"],
+    ["upsert", entity("O'Hara & søn", { n: "upserted" }), "Replace"],
+    ["delete", entity("003")],
+  ]);
+  const left = [];
+  for await (const e of table.listEntities({ queryOptions: { filter: odata`PartitionKey eq ${"batch"} and (RowKey lt ${"005"} or not kept)` } })) {
+    left.push(`${e.rowKey} ${e.n}`);
+  }
+  assert.deepEqual(left, ["000 merged", "001 replaced", "002 upmerged", "004 4", "O'Hara & søn upserted"]);
+
+  await fails(table.submitTransaction([["create", entity("lost")], ["create", entity("000")]]), 409, "EntityAlreadyExists");
+  await fails(table.submitTransaction([["create", entity("lost")], ["update", entity("000"), "Merge", { etag: first.etag }]]), 412, "UpdateConditionNotSatisfied");
+  await fails(table.submitTransaction([["create", entity("lost")], ["delete", entity("003")]]), 404, "ResourceNotFound");
+  await fails(table.getEntity("batch", "lost"), 404, "ResourceNotFound");
+  await fails(second.submitTransaction(fill), 403, "InsufficientAccountPermissions");
+}
+
 async function secondary() {
   const created = await table.createEntity({ partitionKey: "p", rowKey: "kept", text: "geo", big: 1n });
   const there = await eventually("entity at -secondary", () => second.getEntity("p", "kept"));
@@ -122,6 +152,7 @@ async function secondary() {
 
 await entities();
 await queries();
+await transactions();
 await secondary();
 await service.deleteTable(TABLE);
 await fails(table.getEntity("p", "kept"), 404, "TableNotFound");
