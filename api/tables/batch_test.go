@@ -136,6 +136,8 @@ func TestBatchFailures(t *testing.T) {
 		}
 		return all
 	}
+	heads := r.heads()
+	require.Len(t, heads, 1)
 	large := `{"a":"` + strings.Repeat("x", 32768) + `","b":"` + strings.Repeat("x", 32769) + `"}`
 	for name, tc := range map[string]struct{ body, want string }{
 		"exists":            {set(insert("p", "a", "x"), insert("p", "b", "x"), insert("p", "there", "x"), insert("p", "c", "x")), "409 EntityAlreadyExists 2:The specified entity already exists."},
@@ -179,6 +181,7 @@ func TestBatchFailures(t *testing.T) {
 		require.Equal(t, []string{tc.want}, r.parts(r.batch(tc.body+end)), name)
 		require.Equal(t, []string{"p/there=old"}, r.rows("tbl"), name)
 		require.Empty(t, r.rows("other"), name)
+		require.Equal(t, heads, r.heads(), name)
 	}
 	a := r.batch(set(insert("p", "a", "x", "Content-ID: 4"), insert("p", "there", "x", "Content-ID: 7")) + end)
 	require.Contains(t, a.body, "HTTP/1.1 409 Conflict\r\nContent-ID: 7\r\nX-Content-Type-Options: nosniff\r\nCache-Control: no-cache\r\n"+
@@ -206,6 +209,7 @@ func TestBatchRefused(t *testing.T) {
 		code, _ := failureOf(t, a.body)
 		require.Equal(t, tc.want, fmt.Sprint(a.status, " ", code), name)
 		require.Empty(t, r.rows("tbl"), name)
+		require.Empty(t, r.heads(), name)
 	}
 	for _, method := range []string{http.MethodGet, http.MethodPut} {
 		require.Equal(t, http.StatusMethodNotAllowed, r.do(method, "/acct/$batch", "").status)

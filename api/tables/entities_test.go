@@ -212,6 +212,8 @@ func TestKeys(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	r := newRig(t)
 	require.Equal(t, "204", r.outcome(r.do(http.MethodPut, "/acct/"+key("p", "r"), `{"v":"old"}`)))
+	heads := r.heads()
+	require.Len(t, heads, 1)
 	at := "/acct/" + key("p", "r")
 	etag := func(tag string) string {
 		return "400 InvalidInput The etag value '" + tag + "' specified in one of the request headers is not valid. Please make sure only one etag value is specified and is valid."
@@ -294,6 +296,7 @@ func TestRefusals(t *testing.T) {
 		require.Equal(t, tc.want, got, "%s %.100s %v", tc.method, tc.target, tc.headers)
 	}
 	require.Equal(t, []string{"p/r=old"}, r.rows("tbl"))
+	require.Equal(t, heads, r.heads())
 	a := r.do(http.MethodGet, "/acct/Tables", "")
 	require.Equal(t, `{"value":[{"TableName":"tbl"}]}`, a.body)
 	// An upload that breaks off.
@@ -307,6 +310,7 @@ func TestRefusals(t *testing.T) {
 	require.NoError(t, conn.Close())
 	require.Contains(t, string(got), "400 Bad Request")
 	require.Equal(t, []string{"p/r=old"}, r.rows("tbl"))
+	require.Equal(t, heads, r.heads())
 }
 
 // A value of every type in the three levels of metadata, as a feed and with $select

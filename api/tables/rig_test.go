@@ -164,3 +164,10 @@ func (r *rig) rows(table string) []string {
 	}
 	return rows
 }
+
+// heads are the last numbers of the table range's streams: a request that is refused
+// moves none.
+func (r *rig) heads() map[geo.Stream]geo.Head {
+	heads, _ := r.stamp.Leader(geo.FirstRange(geo.Table)).Machine.Heads()
+	return heads
+}

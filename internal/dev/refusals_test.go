@@ -1,0 +1,82 @@
+package dev
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"antipode/api/auth"
+	"antipode/geo"
+)
+
+// What is wrong with a table request before the table service sees it, at both
+// endpoints of the account: version, date, signature, timeout, statistics at the wrong
+// endpoint. Each gets the protocol's status and code, and the entity is as it was
+// (spec/table.md 2.1, 3, 14.1, A.74, A.78, A.83; invariant 7).
+func TestTableRequestsRefused(t *testing.T) {
+	c := startFaulty(t)
+	createTable(t, c, "northacct")
+	put(t, c, "northacct", "k", "kept")
+	eventually(t, "the value arrives", func() bool { return read(t, c, "northacct", "-secondary", "k") == "kept" })
+	heads, _ := c.locations[North].Leader(geo.FirstRange(geo.Table)).Machine.Heads()
+	batch := "--b\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n--c\r\n\r\nDELETE /northacct/tbl(PartitionKey='k',RowKey='r')\r\n\r\n--c--\r\n"
+	for name, tc := range map[string]struct {
+		query  string
+		age    time.Duration
+		change func(*http.Request)
+		want   string
+	}{
+		"unlisted version":    {change: func(r *http.Request) { r.Header.Set("x-ms-version", "2008-99-99") }, want: "400 InvalidHeaderValue"},
+		"version between two": {change: func(r *http.Request) { r.Header.Set("x-ms-version", "2019-02-03") }, want: "400 InvalidHeaderValue"},
+		"version of words":    {change: func(r *http.Request) { r.Header.Set("x-ms-version", "latest") }, want: "400 InvalidHeaderValue"},
+		"16 minutes old":      {age: 16 * time.Minute, want: "403 AuthenticationFailed"},
+		"16 minutes ahead":    {age: -16 * time.Minute, want: "403 AuthenticationFailed"},
+		"no date":             {change: func(r *http.Request) { r.Header.Del("x-ms-date") }, want: "403 AuthenticationFailed"},
+		"no credentials":      {change: func(r *http.Request) { r.Header.Del("Authorization") }, want: "403 AuthenticationFailed"},
+		"another key":         {change: func(r *http.Request) { r.Header.Set("Authorization", "SharedKeyLite northacct:AAAA") }, want: "403 AuthenticationFailed"},
+		"no scheme":           {change: func(r *http.Request) { r.Header.Set("Authorization", "northacct") }, want: "400 InvalidAuthenticationInfo"},
+		"timeout of none":     {query: "?timeout=0", want: "400 InvalidQueryParameterValue"},
+		"timeout is text":     {query: "?timeout=soon", want: "400 InvalidQueryParameterValue"},
+	} {
+		for _, suffix := range []string{"", "-secondary"} {
+			for _, method := range []string{http.MethodGet, http.MethodPut, http.MethodPost} {
+				if suffix != "" && method != http.MethodGet && tc.query != "" {
+					continue // A write there is refused before its timeout is read.
+				}
+				target, body, contentType := entityPath("northacct", suffix, "k"), "", ""
+				switch method {
+				case http.MethodPut:
+					body, contentType = `{"v":"changed"}`, "application/json"
+				case http.MethodPost:
+					target, body, contentType = "/northacct"+suffix+"/$batch", batch, "multipart/mixed; boundary=b"
+				}
+				r, err := http.NewRequest(method, "http://"+c.door.of(geo.Table)+target+tc.query, strings.NewReader(body))
+				require.NoError(t, err)
+				r.Header.Set("x-ms-version", "2019-02-02")
+				r.Header.Set("Content-Type", contentType)
+				require.NoError(t, auth.SignSharedKeyLite(r, geo.Table, "northacct", key64, time.Now().Add(-tc.age)))
+				if tc.change != nil {
+					tc.change(r)
+				}
+				resp, err := http.DefaultTransport.RoundTrip(r)
+				require.NoError(t, err)
+				b, err := io.ReadAll(resp.Body)
+				require.NoError(t, err)
+				require.NoError(t, resp.Body.Close())
+				got := fmt.Sprint(resp.StatusCode, " ", resp.Header.Get("x-ms-error-code"))
+				require.Equal(t, tc.want, got, "%s: %s %s: %s", name, method, target, b)
+			}
+		}
+	}
+	a := call(t, c.door, "northacct", http.MethodGet, "/northacct/?restype=service&comp=stats", "")
+	require.Equal(t, "400 InvalidQueryParameterValue", fmt.Sprint(a.status, " ", a.header.Get("x-ms-error-code")))
+	require.Equal(t, "kept", read(t, c, "northacct", "", "k"))
+	require.Equal(t, "kept", read(t, c, "northacct", "-secondary", "k"))
+	after, _ := c.locations[North].Leader(geo.FirstRange(geo.Table)).Machine.Heads()
+	require.Equal(t, heads, after, "no stream moved")
+}
