@@ -69,6 +69,57 @@ func (c *call) containerProperties() error {
 	return nil
 }
 
+// containerMetadata is Get Container Metadata (spec/blob.md C3), GET and HEAD.
+func (c *call) containerMetadata() error {
+	container, err := c.unleased()
+	if err != nil {
+		return err
+	}
+	h := c.w.Header()
+	setTag(h, container.Modified)
+	for _, m := range container.Metadata {
+		setMetadata(h, []pair{pair(m)})
+	}
+	c.answerEmpty(http.StatusOK)
+	return nil
+}
+
+// setContainerMetadata is Set Container Metadata (spec/blob.md C4). Of the conditions
+// it takes If-Modified-Since alone (16.1).
+func (c *call) setContainerMetadata() error {
+	h := c.r.HTTP.Header
+	if err := requireLength(c.r.HTTP); err != nil {
+		return err
+	}
+	if err := noConditions(h, "If-Match", "If-None-Match", "If-Unmodified-Since"); err != nil {
+		return err
+	}
+	conditions, err := protocol.ParseWriteConditions(h)
+	if err != nil {
+		return err
+	}
+	metadata, err := parseMetadata(h)
+	if err != nil {
+		return err
+	}
+	if _, err := c.unleased(); err != nil {
+		return err
+	}
+	set := &blobs.SetContainerMetadata{
+		SetMetadata: catalog.SetMetadata{Service: geo.Blob, Account: c.r.Account.Name, Name: c.res.container},
+		Conditions:  conditions,
+	}
+	for _, m := range metadata {
+		set.Metadata = append(set.Metadata, catalog.Pair(m))
+	}
+	if err := c.o.Writer.Write(c.ctx, set); err != nil {
+		return err
+	}
+	setTag(c.w.Header(), set.Modified)
+	c.answerEmpty(http.StatusOK)
+	return nil
+}
+
 // unleased resolves the container for a request that may name a lease. No container
 // has one yet.
 func (c *call) unleased() (*catalog.Container, error) {

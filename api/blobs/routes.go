@@ -21,6 +21,12 @@ const (
 	opGetBlob             = "GetBlob"
 	opBlobProperties      = "GetBlobProperties"
 	opDeleteBlob          = "DeleteBlob"
+
+	opContainerMetadata    = "GetContainerMetadata"
+	opSetContainerMetadata = "SetContainerMetadata"
+	opBlobMetadata         = "GetBlobMetadata"
+	opSetBlobMetadata      = "SetBlobMetadata"
+	opSetBlobProperties    = "SetBlobProperties"
 )
 
 // operationUnknown names what is no operation.
@@ -47,7 +53,7 @@ var (
 			http.MethodPut: opCreateContainer, http.MethodGet: opContainerProperties, http.MethodHead: opContainerProperties,
 			http.MethodDelete: opDeleteContainer,
 		},
-		"metadata": {http.MethodGet: "GetContainerMetadata", http.MethodHead: "GetContainerMetadata", http.MethodPut: "SetContainerMetadata"},
+		"metadata": {http.MethodGet: opContainerMetadata, http.MethodHead: opContainerMetadata, http.MethodPut: opSetContainerMetadata},
 		"acl":      {http.MethodGet: "GetContainerACL", http.MethodHead: "GetContainerACL", http.MethodPut: "SetContainerACL"},
 		"undelete": {http.MethodPut: "RestoreContainer"},
 		"lease":    {http.MethodPut: "LeaseContainer"},
@@ -60,8 +66,8 @@ var (
 		"": {
 			http.MethodGet: opGetBlob, http.MethodHead: opBlobProperties, http.MethodPut: opPutBlob, http.MethodDelete: opDeleteBlob,
 		},
-		"metadata":             {http.MethodGet: "GetBlobMetadata", http.MethodHead: "GetBlobMetadata", http.MethodPut: "SetBlobMetadata"},
-		"properties":           {http.MethodPut: "SetBlobProperties"},
+		"metadata":             {http.MethodGet: opBlobMetadata, http.MethodHead: opBlobMetadata, http.MethodPut: opSetBlobMetadata},
+		"properties":           {http.MethodPut: opSetBlobProperties},
 		"tags":                 {http.MethodGet: "GetBlobTags", http.MethodPut: "SetBlobTags"},
 		"block":                {http.MethodPut: "PutBlock"},
 		"blocklist":            {http.MethodGet: "GetBlockList", http.MethodPut: "PutBlockList"},
@@ -97,6 +103,16 @@ func (c *call) run(operation string) error {
 		return c.containerProperties()
 	case opDeleteContainer:
 		return c.deleteContainer()
+	case opContainerMetadata:
+		return c.containerMetadata()
+	case opSetContainerMetadata:
+		return c.setContainerMetadata()
+	case opBlobMetadata:
+		return c.blobMetadata()
+	case opSetBlobMetadata:
+		return c.setBlobMetadata()
+	case opSetBlobProperties:
+		return c.setBlobProperties()
 	case opPutBlob:
 		return c.putBlob()
 	case opGetBlob:

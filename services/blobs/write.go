@@ -100,6 +100,81 @@ func (w *DeleteBlob) Evaluate(get kv.Getter, _ geo.Timestamp) (services.Effect, 
 	return services.Effect{Ops: []change.Op{{Delete: true, Row: row()}}}, nil
 }
 
+// SetMetadata is Set Blob Metadata (spec/blob.md B4): it replaces all of it.
+type SetMetadata struct {
+	Name Name
+	// Conditions may be nil.
+	Conditions Conditions
+	// LeaseSent says that the request named a lease. No blob has one yet.
+	LeaseSent bool
+	// Metadata is what is stored; nothing clears it.
+	Metadata []Pair
+
+	// Modified is the result.
+	Modified geo.Timestamp
+}
+
+// Partition implements services.Write.
+func (w *SetMetadata) Partition() keys.Partition { return w.Name.Partition() }
+
+// Gone implements services.Write.
+func (w *SetMetadata) Gone() error { return storageerr.ContainerNotFound }
+
+// Evaluate implements services.Write.
+func (w *SetMetadata) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effect, error) {
+	w.Modified = at
+	return rewriteRow(get, w.Name, w.Conditions, w.LeaseSent, at, func(b *Blob) { b.Metadata = w.Metadata })
+}
+
+// SetProperties is Set Blob Properties of a block blob (spec/blob.md B5): the content
+// properties and the MD5 are replaced together.
+type SetProperties struct {
+	Name Name
+	// Conditions may be nil.
+	Conditions Conditions
+	// LeaseSent says that the request named a lease. No blob has one yet.
+	LeaseSent  bool
+	Properties Properties
+	// MD5 is stored unchecked; nil clears it.
+	MD5 *[16]byte
+
+	// Modified is the result.
+	Modified geo.Timestamp
+}
+
+// Partition implements services.Write.
+func (w *SetProperties) Partition() keys.Partition { return w.Name.Partition() }
+
+// Gone implements services.Write.
+func (w *SetProperties) Gone() error { return storageerr.ContainerNotFound }
+
+// Evaluate implements services.Write.
+func (w *SetProperties) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effect, error) {
+	w.Modified = at
+	return rewriteRow(get, w.Name, w.Conditions, w.LeaseSent, at, func(b *Blob) { b.Properties, b.MD5 = w.Properties, w.MD5 })
+}
+
+// rewriteRow changes what is said of a blob and leaves its payload. The change names
+// no chunks: those of the row came with an earlier change of the same partition, which
+// every replica has applied before this one (R3), and naming them again would send
+// them to the other location again.
+func rewriteRow(get kv.Getter, n Name, c Conditions, leaseSent bool, at geo.Timestamp, set func(*Blob)) (services.Effect, error) {
+	b, err := GetBlob(get, n)
+	if err != nil {
+		return services.Effect{}, err
+	}
+	if err := permit(c, leaseSent, false, true, b.Modified); err != nil {
+		return services.Effect{}, err
+	}
+	set(&b)
+	b.Modified = at
+	value, err := appendRow(nil, &b)
+	if err != nil {
+		return services.Effect{}, err
+	}
+	return services.Effect{Ops: []change.Op{{Row: row(), Value: value}}}, nil
+}
+
 // permit tests conditions, then the lease: the order of spec/blob.md 2.6.
 func permit(c Conditions, leaseSent, creates, exists bool, modified geo.Timestamp) error {
 	if c != nil {

@@ -155,6 +155,37 @@ func (d *Delete) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effect, err
 	return old.effect()
 }
 
+// SetMetadata replaces the metadata of a container (spec/blob.md C4). Its generation
+// stays: what is in it is not touched.
+type SetMetadata struct {
+	Service geo.Service
+	Account geo.Account
+	Name    string
+	// Metadata is what is stored; nothing clears it.
+	Metadata []Pair
+	// Modified is the result.
+	Modified geo.Timestamp
+}
+
+// Partition implements services.Write.
+func (w *SetMetadata) Partition() keys.Partition {
+	return ContainerPartition(w.Service, w.Account, w.Name)
+}
+
+// Gone implements services.Write.
+func (w *SetMetadata) Gone() error { return storageerr.AccountNotFound }
+
+// Evaluate implements services.Write.
+func (w *SetMetadata) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effect, error) {
+	c, err := GetContainer(get, w.Service, w.Account, w.Name)
+	if err != nil {
+		return services.Effect{}, err
+	}
+	c.Metadata, c.Modified = w.Metadata, at
+	w.Modified = at
+	return c.effect()
+}
+
 // GetContainer reads a living container; the service's "not found" row where there
 // is none.
 func GetContainer(get kv.Getter, s geo.Service, a geo.Account, name string) (*Container, error) {

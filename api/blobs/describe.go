@@ -1,0 +1,128 @@
+package blobs
+
+import (
+	"crypto/md5"
+	"encoding/base64"
+	"net/http"
+
+	"antipode/api/protocol"
+	"antipode/services/blobs"
+	"antipode/services/storageerr"
+)
+
+// blobMetadata is Get Blob Metadata (spec/blob.md B3), GET and HEAD.
+func (c *call) blobMetadata() error {
+	b, err := c.lookup()
+	if err != nil {
+		return err
+	}
+	h := c.w.Header()
+	setTag(h, b.Modified)
+	setMetadata(h, b.Metadata)
+	c.answerEmpty(http.StatusOK)
+	return nil
+}
+
+// setBlobMetadata is Set Blob Metadata (spec/blob.md B4).
+func (c *call) setBlobMetadata() error {
+	conditions, err := c.parseDescribe()
+	if err != nil {
+		return err
+	}
+	set := &blobs.SetMetadata{Conditions: conditions, LeaseSent: c.r.Header(headerLeaseID) != ""}
+	if set.Metadata, err = parseMetadata(c.r.HTTP.Header); err != nil {
+		return err
+	}
+	if set.Name, err = c.name(); err != nil {
+		return err
+	}
+	if err := c.o.Writer.Write(c.ctx, set); err != nil {
+		return err
+	}
+	h := c.w.Header()
+	setTag(h, set.Modified)
+	if c.r.Version >= protocol.Version20151211 {
+		h["X-Ms-Request-Server-Encrypted"] = []string{"false"}
+	}
+	c.answerEmpty(http.StatusOK)
+	return nil
+}
+
+// setBlobProperties is Set Blob Properties (spec/blob.md B5) of a block blob: all six
+// properties together, those that were not sent cleared.
+func (c *call) setBlobProperties() error {
+	conditions, err := c.parseDescribe()
+	if err != nil {
+		return err
+	}
+	h := c.r.HTTP.Header
+	for _, name := range [...]string{"X-Ms-Blob-Content-Length", "X-Ms-Sequence-Number-Action", "X-Ms-Blob-Sequence-Number"} {
+		if v := h.Get(name); v != "" {
+			return badHeader(name, v) // Of page blobs.
+		}
+	}
+	set := &blobs.SetProperties{
+		Conditions: conditions, LeaseSent: h.Get(headerLeaseID) != "", Properties: parseBlobProperties(h),
+	}
+	if set.MD5, err = parseStoredMD5(h); err != nil {
+		return err
+	}
+	if set.Name, err = c.name(); err != nil {
+		return err
+	}
+	if err := c.o.Writer.Write(c.ctx, set); err != nil {
+		return err
+	}
+	setTag(c.w.Header(), set.Modified)
+	c.answerEmpty(http.StatusOK)
+	return nil
+}
+
+// parseDescribe reads what both writes have in common: the conditions, nil where there
+// are none.
+func (c *call) parseDescribe() (blobs.Conditions, error) {
+	if err := requireLength(c.r.HTTP); err != nil {
+		return nil, err
+	}
+	for _, name := range [...]string{"snapshot", "versionid"} {
+		if v, sent := c.r.Query.Lookup(name); sent {
+			return nil, badParameter(name, v, "A snapshot or version cannot be written.")
+		}
+	}
+	if err := refuse(c.r.HTTP.Header, unbuiltOnWrite); err != nil {
+		return nil, err
+	}
+	conditions, err := protocol.ParseWriteConditions(c.r.HTTP.Header)
+	if err != nil || conditions.IsZero() {
+		return nil, err
+	}
+	return conditions, nil
+}
+
+// parseBlobProperties reads the content properties where the x-ms-blob- form alone
+// counts (spec/blob.md 19.1).
+func parseBlobProperties(h http.Header) blobs.Properties {
+	p := blobs.Properties{
+		ContentType: h.Get("X-Ms-Blob-Content-Type"), ContentEncoding: h.Get("X-Ms-Blob-Content-Encoding"),
+		ContentLanguage: h.Get("X-Ms-Blob-Content-Language"), CacheControl: h.Get("X-Ms-Blob-Cache-Control"),
+		ContentDisposition: h.Get("X-Ms-Blob-Content-Disposition"),
+	}
+	if p.ContentType == "" {
+		p.ContentType = defaultContentType
+	}
+	return p
+}
+
+// parseStoredMD5 reads an x-ms-blob-content-md5 that is stored as it is given
+// (spec/blob.md 18.3); nil where none was sent.
+func parseStoredMD5(h http.Header) (*[md5.Size]byte, error) {
+	text := h.Get(headerBlobContentMD5)
+	if text == "" {
+		return nil, nil
+	}
+	sum, err := base64.StdEncoding.DecodeString(text)
+	if err != nil || !isBase64(text, md5.Size) {
+		return nil, storageerr.InvalidMD5
+	}
+	return (*[md5.Size]byte)(sum), nil
+}
