@@ -15,7 +15,11 @@ import (
 const (
 	version20170417 protocol.Version = "2017-04-17"
 	version20171109 protocol.Version = "2017-11-09"
+	version20200612 protocol.Version = "2020-06-12"
+	version20201002 protocol.Version = "2020-10-02"
+	version20210212 protocol.Version = "2021-02-12"
 	version20240804 protocol.Version = "2024-08-04"
+	version20260206 protocol.Version = "2026-02-06"
 	version20261006 protocol.Version = "2026-10-06"
 )
 

@@ -24,6 +24,8 @@ const (
 
 	opContainerMetadata    = "GetContainerMetadata"
 	opSetContainerMetadata = "SetContainerMetadata"
+	opListContainers       = "ListContainers"
+	opListBlobs            = "ListBlobs"
 	opBlobMetadata         = "GetBlobMetadata"
 	opSetBlobMetadata      = "SetBlobMetadata"
 	opSetBlobProperties    = "SetBlobProperties"
@@ -44,7 +46,7 @@ const (
 //nolint:gochecknoglobals // Tables, never written.
 var (
 	accountRoutes = routes{
-		"list":  {http.MethodGet: "ListContainers"},
+		"list":  {http.MethodGet: opListContainers},
 		"batch": {http.MethodPost: "BlobBatch"},
 		"blobs": {http.MethodGet: "FindBlobsByTags"},
 	}
@@ -57,7 +59,7 @@ var (
 		"acl":      {http.MethodGet: "GetContainerACL", http.MethodHead: "GetContainerACL", http.MethodPut: "SetContainerACL"},
 		"undelete": {http.MethodPut: "RestoreContainer"},
 		"lease":    {http.MethodPut: "LeaseContainer"},
-		"list":     {http.MethodGet: "ListBlobs"},
+		"list":     {http.MethodGet: opListBlobs},
 		"rename":   {http.MethodPut: "RenameContainer"},
 		"batch":    {http.MethodPost: "BlobBatch"},
 		"blobs":    {http.MethodGet: "FindBlobsByTags"},
@@ -103,6 +105,10 @@ func (c *call) run(operation string) error {
 		return c.containerProperties()
 	case opDeleteContainer:
 		return c.deleteContainer()
+	case opListContainers:
+		return c.listContainers()
+	case opListBlobs:
+		return c.listBlobs()
 	case opContainerMetadata:
 		return c.containerMetadata()
 	case opSetContainerMetadata:

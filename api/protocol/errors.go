@@ -94,7 +94,7 @@ func AppendTableError(b []byte, requestID string, now time.Time, e *storageerr.E
 }
 
 func appendErrorBody(b []byte, kind BodyFormat, requestID string, now time.Time, e *storageerr.Error) []byte {
-	escape := appendXML
+	escape := AppendXML
 	var codeEnd, end string
 	switch kind {
 	case BodyTableJSON:
@@ -127,15 +127,15 @@ func appendErrorBody(b []byte, kind BodyFormat, requestID string, now time.Time,
 	}
 	for _, d := range e.Details {
 		b = append(append(append(b, '<'), d.Name...), '>')
-		b = appendXML(b, d.Value)
+		b = AppendXML(b, d.Value)
 		b = append(append(append(b, "</"...), d.Name...), '>')
 	}
 	return append(b, "</Error>"...)
 }
 
-// appendXML appends s as XML text. Line feeds stay as they are, which
+// AppendXML appends s as XML text, or as the inside of an attribute in double quotes. Line feeds stay as they are, which
 // encoding/xml would escape; what XML cannot carry becomes U+FFFD.
-func appendXML(b []byte, s string) []byte {
+func AppendXML(b []byte, s string) []byte {
 	for _, c := range s {
 		switch {
 		case c == '&':

@@ -98,15 +98,32 @@ func appendText(dst []byte, s string) []byte {
 
 // parseRow decodes a stored row. Inline aliases v.
 func parseRow(v []byte) (Blob, error) {
-	var b Blob
+	b, rd, err := parseHead(v)
+	if err != nil {
+		return Blob{}, err
+	}
+	if v[offFlags]&flagChunks == 0 {
+		b.Inline = rd.take(len(rd.b))
+	} else {
+		b.Chunks = rd.refs()
+	}
+	if rd.failed || len(rd.b) > 0 {
+		return Blob{}, ErrMalformed
+	}
+	return b, b.check()
+}
+
+// parseHead decodes a row up to its payload, which rd is left at: a listing reads no
+// further.
+func parseHead(v []byte) (b Blob, rd reader, err error) {
 	if len(v) < headerLen || v[0] != rowVersion || v[offType] != typeBlock || v[offFlags]&^(flagMD5|flagChunks) != 0 {
-		return b, ErrMalformed
+		return b, rd, ErrMalformed
 	}
 	b.Tier = Tier(v[offTier])
 	b.Modified = geo.Timestamp(binary.LittleEndian.Uint64(v[offModified:]))
 	b.Created = geo.Timestamp(binary.LittleEndian.Uint64(v[offCreated:]))
 	b.Length = binary.LittleEndian.Uint64(v[offLength:])
-	rd := reader{b: v[headerLen:]}
+	rd.b = v[headerLen:]
 	if v[offFlags]&flagMD5 != 0 {
 		b.MD5 = new([16]byte)
 		copy(b.MD5[:], rd.take(len(b.MD5)))
@@ -121,15 +138,10 @@ func parseRow(v []byte) (Blob, error) {
 			b.Metadata[i].Value = rd.text()
 		}
 	}
-	if v[offFlags]&flagChunks == 0 {
-		b.Inline = rd.take(len(rd.b))
-	} else {
-		b.Chunks = rd.refs()
+	if rd.failed {
+		return Blob{}, rd, ErrMalformed
 	}
-	if rd.failed || len(rd.b) > 0 {
-		return Blob{}, ErrMalformed
-	}
-	return b, b.check()
+	return b, rd, nil
 }
 
 // reader takes fields from the front of b. After a failure everything it returns is

@@ -1,0 +1,149 @@
+package blobs
+
+import (
+	"errors"
+	"unicode/utf8"
+
+	"antipode/api/protocol"
+	"antipode/geo"
+	"antipode/services/blobs"
+	"antipode/services/catalog"
+	"antipode/services/storageerr"
+	"antipode/stamp/ranges"
+)
+
+// Items of include and the versions they came with. Those that name what this server
+// does not keep (snapshots, versions, deleted and copied blobs, tags, policies) are
+// taken and add nothing: there are none to list.
+//
+//nolint:gochecknoglobals // Tables, never written.
+var (
+	includeOfContainers = map[string]protocol.Version{
+		"metadata": protocol.Version20090919, "deleted": protocol.Version20191212, "system": version20210212,
+	}
+	includeOfBlobs = map[string]protocol.Version{
+		"metadata": protocol.Version20090919, "uncommittedblobs": protocol.Version20090919, "snapshots": protocol.Version20090919,
+		"copy": protocol.Version20120212, "deleted": protocol.Version20170729, "tags": protocol.Version20191212,
+		"versions": protocol.Version20191212, "deletedwithversions": version20201002,
+		"immutabilitypolicy": version20200612, "legalhold": version20200612,
+	}
+)
+
+// listContainers is List Containers (spec/blob.md S1). One request reads one snapshot
+// of the catalog.
+func (c *call) listContainers() error {
+	q, err := c.parsePage()
+	if err != nil {
+		return err
+	}
+	include, err := c.parseInclude(includeOfContainers)
+	if err != nil {
+		return err
+	}
+	var doc []byte
+	err = c.o.Stamp.Read(c.ctx, geo.FirstRange(geo.Catalog), func(s ranges.State) error {
+		doc = append(doc[:0], xmlStart...)
+		if c.r.Version < protocol.Version20130815 {
+			doc = append(protocol.AppendXML(append(doc, `<EnumerationResults AccountName="`...), c.r.Base), `">`...)
+		} else {
+			doc = append(protocol.AppendXML(append(doc, `<EnumerationResults ServiceEndpoint="`...), c.r.Base), `">`...)
+		}
+		doc = c.asked(doc, "Prefix", "Marker", "MaxResults")
+		doc = append(doc, "<Containers>"...)
+		count := 0
+		snap := s.Snapshot()
+		next, err := catalog.Page(snap, geo.Blob, c.r.Account.Name, q.prefix, q.from, pageStepsMax, func(container *catalog.Container) bool {
+			doc = c.containerElement(doc, container, include.has("metadata"))
+			count++
+			return count < q.items && len(doc) < pageBytesMax
+		})
+		doc = append(doc, "</Containers>"...)
+		doc = append(element(doc, "NextMarker", newMarker(next)), "</EnumerationResults>"...)
+		return errors.Join(err, snap.Close())
+	})
+	if err != nil {
+		return err
+	}
+	return c.answerXML(doc)
+}
+
+// listBlobs is List Blobs (spec/blob.md 7). One request reads one snapshot.
+func (c *call) listBlobs() error {
+	q, err := c.parsePage()
+	if err != nil {
+		return err
+	}
+	include, err := c.parseInclude(includeOfBlobs)
+	if err != nil {
+		return err
+	}
+	l, err := c.parseListing(&q, include)
+	if err != nil {
+		return err
+	}
+	container, err := c.container()
+	if err != nil {
+		return err
+	}
+	l.Generation = container.Generation()
+	var doc []byte
+	err = c.o.Stamp.Read(c.ctx, geo.FirstRange(geo.Blob), func(s ranges.State) error {
+		doc = c.listHead(append(doc[:0], xmlStart...))
+		count := 0
+		snap := s.Snapshot()
+		next, err := blobs.List(snap, l, func(item blobs.Item) (bool, error) {
+			doc = c.itemElement(doc, &item, include.has("metadata"))
+			count++
+			return count < q.items && len(doc) < pageBytesMax, nil
+		})
+		doc = append(doc, "</Blobs>"...)
+		doc = append(element(doc, "NextMarker", newMarker(next)), "</EnumerationResults>"...)
+		return errors.Join(err, snap.Close())
+	})
+	if err != nil {
+		return err
+	}
+	return c.answerXML(doc)
+}
+
+// listHead appends a listing's start, which changed with 2013-08-15.
+func (c *call) listHead(doc []byte) []byte {
+	if c.r.Version < protocol.Version20130815 {
+		doc = protocol.AppendXML(append(doc, `<EnumerationResults ContainerName="`...), c.r.Base+c.res.container)
+	} else {
+		doc = protocol.AppendXML(append(doc, `<EnumerationResults ServiceEndpoint="`...), c.r.Base)
+		doc = protocol.AppendXML(append(doc, `" ContainerName="`...), c.res.container)
+	}
+	doc = append(doc, `">`...)
+	doc = c.asked(doc, "Prefix", "Marker", "MaxResults", "Delimiter")
+	return append(doc, "<Blobs>"...)
+}
+
+// parseListing reads the parameters that List Blobs has alone. What would need a
+// hierarchical account is refused.
+func (c *call) parseListing(q *pageQuery, include includes) (*blobs.Listing, error) {
+	l := &blobs.Listing{
+		Account: c.r.Account.Name, Container: c.res.container, Prefix: q.prefix, From: q.from,
+		Delimiter: c.r.Query.Get("delimiter"), StepsMax: pageStepsMax,
+	}
+	if !utf8.ValidString(l.Delimiter) {
+		return nil, badParameter("delimiter", l.Delimiter, "The value is not UTF-8.")
+	}
+	if l.Delimiter != "" && include.has("snapshots") {
+		return nil, badParameter("include", "snapshots", "Snapshots cannot be listed with a delimiter.")
+	}
+	if v := c.r.Query.Get("showonly"); v != "" {
+		return nil, badParameter("showonly", v, "The account has no hierarchical namespace.")
+	}
+	if c.r.Query.Get("endbefore") != "" {
+		return nil, storageerr.NotImplemented // Of Arrow listings alone.
+	}
+	from := c.r.Query.Get("startfrom")
+	if !utf8.ValidString(from) {
+		return nil, badParameter("startFrom", from, "The value is not UTF-8.")
+	}
+	if c.r.Version >= version20260206 && l.From == "" {
+		l.From = from // A marker is behind it.
+	}
+	return l, nil
+}

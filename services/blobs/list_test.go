@@ -1,0 +1,153 @@
+package blobs
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf16"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"antipode/geo"
+	"antipode/stamp/kv"
+)
+
+// scanned is a state that is scanned; it counts the moves of its iterators.
+type scanned struct {
+	state
+	moves int
+}
+
+func (r *scanned) Scan(lower, upper []byte) (kv.Iterator, error) {
+	keys := slices.Sorted(maps.Keys(r.state))
+	keys = slices.DeleteFunc(keys, func(k string) bool { return k < string(lower) || upper != nil && k >= string(upper) })
+	return &iterator{r: r, keys: keys, at: -1}, nil
+}
+
+type iterator struct {
+	r    *scanned
+	keys []string
+	at   int
+}
+
+func (i *iterator) Next() bool {
+	i.r.moves++
+	i.at++
+	return i.at < len(i.keys)
+}
+
+func (i *iterator) SeekGE(key []byte) bool {
+	i.r.moves++
+	i.at, _ = slices.BinarySearch(i.keys, string(key))
+	return i.at < len(i.keys)
+}
+
+func (i *iterator) Key() []byte   { return bytes.Clone([]byte(i.keys[i.at])) }
+func (i *iterator) Value() []byte { return i.r.state[i.keys[i.at]] }
+func (i *iterator) Close() error  { return nil }
+
+func listing() *Listing {
+	n := testName("")
+	return &Listing{Account: n.Account, Container: n.Container, Generation: n.Generation, StepsMax: 1000}
+}
+
+// listAll reads page after page of size items and returns the names, prefixes with a
+// > before them.
+func listAll(t require.TestingT, r *scanned, l *Listing, size int) []string {
+	var names []string
+	for {
+		count := 0
+		next, err := List(r, l, func(i Item) (bool, error) {
+			name := i.Name
+			if i.IsPrefix {
+				name = ">" + name
+			}
+			names = append(names, name)
+			count++
+			return count < size, nil
+		})
+		require.NoError(t, err)
+		if next == "" {
+			return names
+		}
+		require.True(t, l.From == "" || bytes.Compare(l.partition(next), l.partition(l.From)) > 0, "the listing does not move on")
+		l.From = next
+	}
+}
+
+// twin lists as the words of spec/blob.md 7.2 say, over all names.
+func twin(names []string, prefix, delimiter string) []string {
+	slices.SortFunc(names, func(a, b string) int { return slices.Compare(utf16.Encode([]rune(a)), utf16.Encode([]rune(b))) })
+	var out []string
+	for _, name := range names {
+		rest, found := strings.CutPrefix(name, prefix)
+		if !found {
+			continue
+		}
+		if i := strings.Index(rest, delimiter); delimiter != "" && i >= 0 {
+			name = ">" + prefix + rest[:i+len(delimiter)]
+		}
+		if len(out) == 0 || out[len(out)-1] != name {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// A listing equals that of a simple twin, for any names, prefix and delimiter, pages
+// of any size and any bound on the names looked at.
+func TestListTwin(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		text := rapid.StringOfN(rapid.SampledFrom([]rune("ab/-\u00e9\uffff\U0001f600")), 0, 5, -1)
+		names := rapid.SliceOfNDistinct(text.Filter(func(s string) bool { return s != "" }), 0, 20, rapid.ID[string]).Draw(rt, "names")
+		r := &scanned{state: state{}}
+		for _, name := range names {
+			require.NoError(t, r.commit(t, put(name, "x"), 10))
+		}
+		other := put("aa", "x")
+		other.Name.Generation.Created++
+		require.NoError(t, r.commit(t, other, 10))
+		l := listing()
+		l.Prefix = rapid.StringOfN(rapid.SampledFrom([]rune("ab/\U0001f600")), 0, 2, -1).Draw(rt, "prefix")
+		l.Delimiter = rapid.SampledFrom([]string{"", "/", "-", "a/", "\U0001f600"}).Draw(rt, "delimiter")
+		l.StepsMax = rapid.IntRange(1, 6).Draw(rt, "steps")
+		size := rapid.IntRange(1, 7).Draw(rt, "size")
+		require.Equal(rt, twin(names, l.Prefix, l.Delimiter), listAll(rt, r, l, size))
+	})
+}
+
+// Names behind a delimiter are skipped, not read: 10 prefixes of 500 names each cost a
+// few moves per prefix.
+func TestListSeeksPastPrefixes(t *testing.T) {
+	r := &scanned{state: state{}}
+	for i := range 10 {
+		for j := range 500 {
+			require.NoError(t, r.commit(t, put(fmt.Sprintf("dir-%d/%d", i, j), "x"), geo.Timestamp(i+1)))
+		}
+	}
+	l := listing()
+	l.Delimiter = "/"
+	require.Len(t, listAll(t, r, l, 5000), 10)
+	require.Less(t, r.moves, 25)
+
+	l = listing()
+	l.Prefix, l.Delimiter = "dir-3/", "/"
+	require.Len(t, listAll(t, r, l, 5000), 500)
+}
+
+// An error of the callback and a row that cannot be read end the listing.
+func TestListErrors(t *testing.T) {
+	r := &scanned{state: state{}}
+	require.NoError(t, r.commit(t, put("a", "x"), 10))
+	bad := errors.New("bad")
+	_, err := List(r, listing(), func(Item) (bool, error) { return true, bad })
+	require.ErrorIs(t, err, bad)
+	r.state[string(testName("b").key())] = []byte{9}
+	_, err = List(r, listing(), func(Item) (bool, error) { return true, nil })
+	require.ErrorIs(t, err, ErrMalformed)
+}
