@@ -44,8 +44,12 @@ func (c *call) deleteBlob() error {
 		return err
 	}
 	del := &blobs.DeleteBlob{Name: name, Conditions: conditions, LeaseSent: h.Get(headerLeaseID) != ""}
+	del.Uncommitted = c.r.Version >= protocol.Version20130815
 	if err := c.o.Writer.Write(c.ctx, del); err != nil {
 		return err
+	}
+	if del.Left {
+		c.dropDead(name)
 	}
 	if c.r.Version >= protocol.Version20170729 {
 		c.w.Header()["X-Ms-Delete-Type-Permanent"] = []string{"true"}

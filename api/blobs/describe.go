@@ -12,7 +12,7 @@ import (
 
 // blobMetadata is Get Blob Metadata (spec/blob.md B3), GET and HEAD.
 func (c *call) blobMetadata() error {
-	b, err := c.lookup()
+	b, err := c.lookup(nil)
 	if err != nil {
 		return err
 	}

@@ -32,8 +32,9 @@ type digests struct {
 	wantCRC string
 }
 
-// parseDigests reads the hash headers of a write.
-func parseDigests(h http.Header, v protocol.Version) (*digests, error) {
+// parseDigests reads the hash headers of a write; md5Headers are those that hold the MD5 of
+// the body.
+func parseDigests(h http.Header, v protocol.Version, md5Headers ...string) (*digests, error) {
 	d := &digests{sum: md5.New(), wantCRC: h.Get(headerContentCRC64)}
 	d.withCRC = d.wantCRC != "" || v >= version20240804
 	if d.wantCRC != "" {
@@ -44,7 +45,7 @@ func parseDigests(h http.Header, v protocol.Version) (*digests, error) {
 			return nil, badHeader(headerContentCRC64, d.wantCRC)
 		}
 	}
-	for _, name := range [...]string{headerContentMD5, headerBlobContentMD5} {
+	for _, name := range md5Headers {
 		value := h.Get(name)
 		if value == "" {
 			continue
@@ -84,6 +85,28 @@ func (d *digests) check() error {
 		return storageerr.CRC64Mismatch.With("UserSpecifiedCrc64", d.wantCRC, "ServerCalculatedCrc64", crc)
 	}
 	return nil
+}
+
+// parseBlockDigests reads the hash headers of a Put Block or a Put Block List, whose
+// answer tells the hash that the client did not send (spec/blob.md 18.2).
+func (c *call) parseBlockDigests() (*digests, error) {
+	d, err := parseDigests(c.r.HTTP.Header, c.r.Version, headerContentMD5)
+	if err == nil && c.r.Version >= protocol.Version20190202 {
+		d.withCRC = true
+	}
+	return d, err
+}
+
+// answerBlockHashes writes the hashes that go with parseBlockDigests. both says that a
+// request which sent an MD5 gets both.
+func (c *call) answerBlockHashes(d *digests, both bool) {
+	h, sent := c.w.Header(), c.r.Header(headerContentMD5) != ""
+	if sent || c.r.Version < protocol.Version20190202 {
+		h[headerContentMD5] = []string{encodeMD5(*d.md5())}
+	}
+	if d.withCRC && (!sent || both) {
+		h[headerContentCRC64] = []string{encodeCRC64(d.crc)}
+	}
 }
 
 func encodeMD5(sum [md5.Size]byte) string { return base64.StdEncoding.EncodeToString(sum[:]) }

@@ -17,7 +17,7 @@
 //
 // # What is not here yet
 //
-// Blocks, lists, leases, snapshots, copies, tags, ACL, page and append blobs and $root
+// Leases, snapshots, copies, tags, ACL, page and append blobs and $root
 // answer 501. Headers that would change what a write means and are not built
 // (customer keys, encryption scopes, tags, immutability, structured bodies) are
 // refused with UnsupportedHeader, never ignored. Public access to a container is

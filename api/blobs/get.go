@@ -11,16 +11,27 @@ import (
 	"antipode/geo"
 	"antipode/services/blobs"
 	"antipode/services/storageerr"
+	"antipode/stamp/extent"
+	"antipode/stamp/kv"
 	"antipode/stamp/ranges"
 )
 
 // readBytes is how much payload is read and sent at once.
 const readBytes = 256 << 10
 
-// lookup reads the addressed blob under the request's conditions. One row is read, and
-// the chunks it names never change: whatever happens to the blob meanwhile, what is
-// sent is this state of it.
-func (c *call) lookup() (*blobs.Blob, error) {
+// source is a blob whose payload is read: one committed state of it. The chunks and
+// blocks that its row leads to never change, so whatever happens to the blob
+// meanwhile, what is sent is this state, or breaks off.
+type source struct {
+	*blobs.Blob
+	name blobs.Name
+	// first is the first window of the span that is sent.
+	first blobs.Window
+}
+
+// lookup reads the addressed blob under the request's conditions. first reads of its
+// payload on the same state; it may be nil.
+func (c *call) lookup(first func(get kv.Getter, b *source) error) (*source, error) {
 	h := c.r.HTTP.Header
 	if err := c.unbuiltVersions(); err != nil {
 		return nil, err
@@ -36,12 +47,8 @@ func (c *call) lookup() (*blobs.Blob, error) {
 	if err != nil {
 		return nil, err
 	}
-	var b blobs.Blob
-	err = c.o.Stamp.Read(c.ctx, geo.FirstRange(geo.Blob), func(s ranges.State) error {
-		var err error
-		b, err = blobs.GetBlob(s, name)
-		return err
-	})
+	b := source{name: name}
+	err = c.o.Stamp.Read(c.ctx, geo.FirstRange(geo.Blob), func(s ranges.State) error { return b.read(s, first) })
 	if err != nil {
 		return nil, err
 	}
@@ -57,13 +64,30 @@ func (c *call) lookup() (*blobs.Blob, error) {
 	return &b, nil
 }
 
+// read reads the row, and what first reads. A payload in blocks is in many rows: those
+// and the blob's are read from one snapshot.
+func (b *source) read(s ranges.State, first func(get kv.Getter, b *source) error) error {
+	found, err := blobs.GetBlob(s, b.name)
+	if b.Blob = &found; err != nil || first == nil {
+		return err
+	}
+	if found.List == nil {
+		return first(s, b)
+	}
+	snap := s.Snapshot()
+	if found, err = blobs.GetBlob(snap, b.name); err == nil {
+		err = first(snap, b)
+	}
+	return errors.Join(err, snap.Close())
+}
+
 // blobProperties is Get Blob Properties (spec/blob.md B2).
 func (c *call) blobProperties() error {
-	b, err := c.lookup()
+	b, err := c.lookup(nil)
 	if err != nil {
 		return err
 	}
-	h := c.setHeaders(b, c.r.Version >= protocol.Version20130815, c.r.Version >= version20170417)
+	h := c.setHeaders(b.Blob, c.r.Version >= protocol.Version20130815, c.r.Version >= version20170417)
 	if b.MD5 != nil {
 		h[headerContentMD5] = []string{encodeMD5(*b.MD5)}
 	}
@@ -74,7 +98,14 @@ func (c *call) blobProperties() error {
 
 // getBlob is Get Blob (spec/blob.md B1).
 func (c *call) getBlob() error {
-	b, err := c.lookup()
+	b, err := c.lookup(func(get kv.Getter, b *source) error {
+		s, err := parseSpan(c.r.HTTP.Header, c.r.Version, b.Length)
+		if err != nil || s.off == s.end {
+			return nil // Answered below, after the conditions.
+		}
+		b.first, err = blobs.Pieces(get, b.name, b.Blob, s.off, s.end)
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -94,8 +125,8 @@ func (c *call) getBlob() error {
 		return err
 	}
 	return c.send(b, s, func() {
-		h := c.setHeaders(b, c.r.Version >= protocol.Version20110818, c.r.Version >= version20261006)
-		c.setSpan(h, b, s)
+		h := c.setHeaders(b.Blob, c.r.Version >= protocol.Version20110818, c.r.Version >= version20261006)
+		c.setSpan(h, b.Blob, s)
 		if asked.md5 {
 			h[headerContentMD5] = []string{encodeMD5(*sums.md5())}
 		}
@@ -150,7 +181,7 @@ func (c *call) setHeaders(b *blobs.Blob, acceptRanges, tier bool) http.Header {
 
 // hashSpan computes the hash that is asked for, which goes out ahead of the bytes: so
 // the span, 4 MiB at most, is read twice.
-func (c *call) hashSpan(b *blobs.Blob, s span, asked rangeHash) (*digests, error) {
+func (c *call) hashSpan(b *source, s span, asked rangeHash) (*digests, error) {
 	if !asked.md5 && !asked.crc64 {
 		return nil, nil
 	}
@@ -172,7 +203,7 @@ var errClientGone = errors.New("client is gone")
 // send streams a span. The headers are written once its first bytes are read, so that
 // payload which cannot be read answers an error. After that a failure ends the answer
 // short of its Content-Length: net/http closes the connection, and the client sees it.
-func (c *call) send(b *blobs.Blob, s span, setHeaders func()) error {
+func (c *call) send(b *source, s span, setHeaders func()) error {
 	status := http.StatusOK
 	if s.ranged {
 		status = http.StatusPartialContent
@@ -197,7 +228,7 @@ func (c *call) send(b *blobs.Blob, s span, setHeaders func()) error {
 		begin() // An empty blob.
 	case errors.Is(err, errClientGone):
 		return nil
-	case began:
+	case began && !errors.Is(err, storageerr.BlobOverwritten):
 		c.o.Logger.Error("blob breaks off: its payload cannot be read", "container", c.res.container, "blob", c.res.blob,
 			"error", err, "request_id", c.r.ID)
 	}
@@ -205,33 +236,68 @@ func (c *call) send(b *blobs.Blob, s span, setHeaders func()) error {
 }
 
 // eachPart hands the bytes of a span to f, in order. A part is valid during the call.
-func (c *call) eachPart(b *blobs.Blob, s span, f func(p []byte) error) error {
-	if s.off == s.end {
-		return nil
-	}
-	if len(b.Chunks) == 0 {
-		return f(b.Inline[s.off:s.end])
-	}
+// Of a payload in blocks one window of rows is held at a time. BlobOverwritten where
+// the rest is gone since the blob was replaced.
+func (c *call) eachPart(b *source, s span, f func(p []byte) error) error {
 	buf, _ := c.getBufs.Get().(*[]byte)
 	defer c.getBufs.Put(buf)
-	start := uint64(0) // of the chunk, in the blob
-	for _, ref := range b.Chunks {
-		stop := min(start+uint64(ref.Length), s.end)
-		for off := max(s.off, start); off < stop; {
-			part := (*buf)[:min(stop-off, readBytes)]
-			n, err := c.o.Payload.ReadChunk(ref, int64(off-start), part)
-			if err == nil && n < len(part) {
-				err = io.ErrUnexpectedEOF
-			}
-			if err != nil {
-				return fmt.Errorf("read chunk %s at %d: %w", ref, off-start, err)
-			}
-			if err := f(part); err != nil {
+	win := b.first
+	for off := s.off; off < s.end; {
+		if off >= win.End {
+			var err error
+			if win, err = c.window(b, off, s.end); err != nil {
 				return err
 			}
-			off += uint64(len(part))
 		}
-		start += uint64(ref.Length)
+		at := win.Start
+		for i := range win.Pieces {
+			p := &win.Pieces[i]
+			from, to := max(off, at)-at, min(at+p.Len(), s.end)-at
+			if p.Inline != nil {
+				if err := f(p.Inline[from:to]); err != nil {
+					return err
+				}
+			} else if err := c.eachOfChunk(p.Chunk, from, to, *buf, f); err != nil {
+				return err
+			}
+			off = at + to
+			at += p.Len()
+		}
+	}
+	return nil
+}
+
+// window reads the window at off.
+func (c *call) window(b *source, off, end uint64) (win blobs.Window, err error) {
+	if b.List == nil {
+		return blobs.Pieces(nil, b.name, b.Blob, off, end) // It is all in the row.
+	}
+	err = c.o.Stamp.Read(c.ctx, geo.FirstRange(geo.Blob), func(s ranges.State) error {
+		var err error
+		win, err = blobs.Pieces(s, b.name, b.Blob, off, end)
+		return err
+	})
+	if errors.Is(err, blobs.ErrReplaced) {
+		err = storageerr.BlobOverwritten
+	}
+	return win, err
+}
+
+// eachOfChunk hands bytes [off, end) of a chunk to f, through buf.
+func (c *call) eachOfChunk(ref extent.Ref, off, end uint64, buf []byte, f func(p []byte) error) error {
+	for off < end {
+		part := buf[:min(end-off, readBytes)]
+		n, err := c.o.Payload.ReadChunk(ref, int64(off), part)
+		if err == nil && n < len(part) {
+			err = io.ErrUnexpectedEOF
+		}
+		if err != nil {
+			return fmt.Errorf("read chunk %s at %d: %w", ref, off, err)
+		}
+		if err := f(part); err != nil {
+			return err
+		}
+		off += uint64(len(part))
 	}
 	return nil
 }

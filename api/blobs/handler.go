@@ -13,6 +13,7 @@ import (
 
 	"antipode/api/protocol"
 	"antipode/geo"
+	"antipode/internal/clock"
 	"antipode/services"
 	"antipode/services/blobs"
 	"antipode/services/catalog"
@@ -49,12 +50,16 @@ type Options struct {
 	Names   *catalog.Containers
 	// NameRest is how long a container's name rests after a deletion.
 	NameRest time.Duration
-	// BodyBytesMax is the longest body of Put Blob, in bytes. Zero means 8 MiB. An
-	// upload is put chunk by chunk, so a larger one costs time, not memory.
+	// BodyBytesMax lowers the longest body of Put Blob and Put Block, in bytes. Zero
+	// means what the protocol allows: up to 5000 and 4000 MiB. An upload is put chunk
+	// by chunk, so a larger one costs time, not memory.
 	BodyBytesMax int64
-	// InFlightBytesMax bounds the bodies that are taken at once, in bytes, by their
-	// Content-Length. Zero means 64 MiB. The rest wait, unread.
+	// InFlightBytesMax bounds the bodies that are taken at once, in bytes: each counts
+	// as its Content-Length, at most 4 MiB, since no more of it is ever held. Zero means
+	// 64 MiB. The rest wait, unread.
 	InFlightBytesMax int64
+	// Clock tells which uncommitted blocks have expired. Nil means the machine's.
+	Clock clock.Clock
 	// Rand draws chunk ids; it is read concurrently. Nil means crypto/rand.
 	Rand io.Reader
 	// Logger takes failures of payload that no answer can tell. Nil means
@@ -63,16 +68,15 @@ type Options struct {
 }
 
 const (
-	defaultBodyBytesMax     = 8 << 20
 	defaultInFlightBytesMax = 64 << 20
 )
 
 func (o Options) withDefaults() Options {
-	if o.BodyBytesMax == 0 {
-		o.BodyBytesMax = defaultBodyBytesMax
-	}
 	if o.InFlightBytesMax == 0 {
 		o.InFlightBytesMax = defaultInFlightBytesMax
+	}
+	if o.Clock == nil {
+		o.Clock = clock.System{}
 	}
 	if o.Rand == nil {
 		o.Rand = rand.Reader
@@ -153,6 +157,9 @@ func (c *call) name() (blobs.Name, error) {
 		Account: c.r.Account.Name, Container: c.res.container, Generation: container.Generation(), Blob: c.res.blob,
 	}, nil
 }
+
+// now is the time by which uncommitted blocks are told to have expired.
+func (c *call) now() geo.Timestamp { return geo.TimestampOf(c.o.Clock.Now()) }
 
 // answerEmpty ends an answer that has no body.
 func (c *call) answerEmpty(status int) {

@@ -14,61 +14,75 @@ import (
 	"antipode/stamp/extent"
 )
 
-// admit waits until the bytes of a body may be in flight. A body larger than all that
-// may be waits for all of it.
+// admitBytesMax is what one body counts for at most: an upload holds one chunk of its
+// body, and copies of it on their way to the nodes.
+const admitBytesMax = 4 * blobs.ChunkBytesMax
+
+// admit waits until the bytes of a body may be in flight.
 func (c *call) admit(length int64) (release func(), err error) {
 	if length == 0 {
 		return func() {}, nil
 	}
-	weight := min(length, c.o.InFlightBytesMax)
+	weight := min(length, admitBytesMax, c.o.InFlightBytesMax)
 	if c.inFlight.Acquire(c.ctx, weight) != nil {
 		return nil, storageerr.ServerBusy // Nothing happened.
 	}
 	return func() { c.inFlight.Release(weight) }, nil
 }
 
-// takeBody reads the body into b and sums: inline, or into chunks that are durable
-// when it returns (R3). On error nothing names what it left.
-func (c *call) takeBody(b *blobs.Blob, sums *digests) error {
-	length := c.r.HTTP.ContentLength
-	b.Length = uint64(length)
-	if length == 0 {
-		return nil
-	}
-	// A client that stalls holds bytes in flight: its time is that of the request.
+// boundReads ends reads of the body with the request's time: a client that stalls
+// holds bytes in flight.
+func (c *call) boundReads() (release func()) {
 	control := http.NewResponseController(c.w)
 	if deadline, ok := c.ctx.Deadline(); ok && control.SetReadDeadline(deadline) == nil {
-		defer func() { _ = control.SetReadDeadline(time.Time{}) }()
+		return func() { _ = control.SetReadDeadline(time.Time{}) }
 	}
+	return func() {}
+}
+
+// takeBody reads the body and sums it: inline, or into chunks that are durable when it
+// returns (R3). On error nothing names what it left.
+func (c *call) takeBody(sums *digests) (inline []byte, chunks []extent.Ref, err error) {
+	length := c.r.HTTP.ContentLength
+	if length == 0 {
+		return nil, nil, nil
+	}
+	defer c.boundReads()()
 	if length <= blobs.InlineBytesMax {
-		b.Inline = make([]byte, length) // Not pooled: the command may outlive the wait for it.
-		return c.fill(b.Inline, sums)
+		inline = make([]byte, length) // Not pooled: the command may outlive the wait for it.
+		return inline, nil, c.fill(inline, sums)
 	}
 	buf, _ := c.putBufs.Get().(*[]byte)
 	defer c.putBufs.Put(buf)
-	b.Chunks = make([]extent.Ref, 0, (length+blobs.ChunkBytesMax-1)/blobs.ChunkBytesMax)
+	chunks = make([]extent.Ref, 0, (length+blobs.ChunkBytesMax-1)/blobs.ChunkBytesMax)
 	for rest := length; rest > 0; {
 		part := (*buf)[:min(rest, blobs.ChunkBytesMax)]
 		if err := c.fill(part, sums); err != nil {
-			return err
+			return nil, nil, err
 		}
 		ref, err := c.putChunk(part)
 		if err != nil {
-			return err
+			return nil, nil, err
 		}
-		b.Chunks = append(b.Chunks, ref)
+		chunks = append(chunks, ref)
 		rest -= int64(len(part))
 	}
-	return nil
+	return nil, chunks, nil
 }
 
 // fill reads the next bytes of the body.
 func (c *call) fill(p []byte, sums *digests) error {
 	_, err := io.ReadFull(c.r.HTTP.Body, p)
-	switch {
-	case err == nil:
+	if err == nil {
 		sums.write(p)
 		return nil
+	}
+	return c.broken(err)
+}
+
+// broken is the answer where a body could not be read to its end.
+func (c *call) broken(err error) error {
+	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(c.ctx.Err(), context.DeadlineExceeded):
 		return storageerr.OperationTimedOut
 	}

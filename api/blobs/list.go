@@ -86,6 +86,7 @@ func (c *call) listBlobs() error {
 		return err
 	}
 	l.Generation = container.Generation()
+	l.Uncommitted, l.Now = include.has("uncommittedblobs"), c.now()
 	var doc []byte
 	err = c.o.Stamp.Read(c.ctx, geo.FirstRange(geo.Blob), func(s ranges.State) error {
 		doc = c.listHead(append(doc[:0], xmlStart...))

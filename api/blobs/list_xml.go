@@ -105,9 +105,14 @@ func (c *call) itemElement(b []byte, item *blobs.Item, metadata bool) []byte {
 		b = element(b, "Url", c.r.Base+c.res.container+"/"+path.EscapedPath())
 	}
 	b = append(b, "<Properties>"...)
-	b = c.propertyElements(b, &item.Blob)
+	if item.IsUncommitted {
+		b = element(element(b, "Content-Length", "0"), "BlobType", "BlockBlob")
+		b = leaseElements(b, c.r.Version)
+	} else {
+		b = c.propertyElements(b, &item.Blob)
+	}
 	b = append(b, "</Properties>"...)
-	if metadata {
+	if metadata && !item.IsUncommitted {
 		b = metadataElement(b, item.Blob.Metadata)
 	}
 	return append(b, "</Blob>"...)

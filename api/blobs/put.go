@@ -34,7 +34,8 @@ func (c *call) putBlob() error {
 		return err
 	}
 	defer release()
-	if err := c.takeBody(&w.Blob, sums); err != nil {
+	w.Blob.Length = uint64(length)
+	if w.Blob.Inline, w.Blob.Chunks, err = c.takeBody(sums); err != nil {
 		return err
 	}
 	if err := sums.check(); err != nil {
@@ -43,6 +44,9 @@ func (c *call) putBlob() error {
 	w.Blob.MD5 = sums.md5()
 	if err := c.o.Writer.Write(c.ctx, w); err != nil {
 		return err
+	}
+	if w.Left {
+		c.dropDead(w.Name)
 	}
 	h := c.w.Header()
 	setTag(h, w.Modified)
@@ -96,15 +100,41 @@ func (c *call) parsePut() (*blobs.PutBlob, *digests, error) {
 		return nil, nil, err
 	}
 	w.Blob.Properties = parseProperties(h)
-	sums, err := parseDigests(h, c.r.Version)
+	sums, err := parseDigests(h, c.r.Version, headerContentMD5, headerBlobContentMD5)
 	if err != nil {
 		return nil, nil, err
 	}
 	if err := requireLength(c.r.HTTP); err != nil {
 		return nil, nil, err
 	}
-	if c.r.HTTP.ContentLength > c.o.BodyBytesMax {
-		return nil, nil, storageerr.RequestBodyTooLarge.With("MaxLimit", strconv.FormatInt(c.o.BodyBytesMax, 10))
+	return w, sums, c.boundBody(putBlobBytes)
+}
+
+// bodyBytes is the longest body of an operation, in MiB, by version: from 2019-12-12,
+// from 2016-05-31, earlier (spec/blob.md 23).
+type bodyBytes [3]int64
+
+//nolint:gochecknoglobals // Tables, never written.
+var (
+	putBlobBytes  = bodyBytes{5000, 256, 64}
+	putBlockBytes = bodyBytes{4000, 100, 4}
+)
+
+// boundBody refuses a body that is longer than the operation takes.
+func (c *call) boundBody(b bodyBytes) error {
+	limit := b[2]
+	switch {
+	case c.r.Version >= protocol.Version20191212:
+		limit = b[0]
+	case c.r.Version >= protocol.Version20160531:
+		limit = b[1]
 	}
-	return w, sums, nil
+	limit <<= 20
+	if c.o.BodyBytesMax > 0 {
+		limit = min(limit, c.o.BodyBytesMax)
+	}
+	if c.r.HTTP.ContentLength > limit {
+		return storageerr.RequestBodyTooLarge.With("MaxLimit", strconv.FormatInt(limit, 10))
+	}
+	return nil
 }

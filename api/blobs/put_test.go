@@ -159,8 +159,43 @@ func TestRefusals(t *testing.T) {
 		{"PUT", "/cont/%ff", small, block, 400, "InvalidResourceName"},
 		{"PUT", "/cont/a%00", small, block, 400, "InvalidResourceName"},
 		{"PUT", "/cont/" + repeat("x", 1025), small, block, 400, "OutOfRangeInput"},
-		{"PUT", "/cont/b?comp=block&blockid=AA==", small, nil, 501, "NotImplemented"},
-		{"PUT", "/cont/b?comp=blocklist", small, nil, 501, "NotImplemented"},
+		{"PUT", "/cont/b?comp=block", small, nil, 400, "MissingRequiredQueryParameter"},
+		{"PUT", "/cont/b?comp=block&blockid=", small, nil, 400, "MissingRequiredQueryParameter"},
+		{"PUT", "/cont/b?comp=block&blockid=A", small, nil, 400, "InvalidQueryParameterValue"},
+		{"PUT", "/cont/b?comp=block&blockid=AB==", small, nil, 400, "InvalidQueryParameterValue"},
+		{"PUT", "/cont/b?comp=block&blockid=b-1", small, nil, 400, "InvalidQueryParameterValue"},
+		{"PUT", "/cont/b?comp=block&blockid=" + repeat("AAAA", 22), small, nil, 400, "InvalidQueryParameterValue"},
+		{"PUT", "/cont/b?comp=block&blockid=AA==", nil, nil, 400, "InvalidHeaderValue"},
+		{"PUT", "/cont/b?comp=block&blockid=AA==", content(100_001, 1), nil, 413, "RequestBodyTooLarge"},
+		{"PUT", "/cont/b?comp=block&blockid=AA==", large, []string{"Content-MD5", md5Of(small)}, 400, "Md5Mismatch"},
+		{"PUT", "/cont/b?comp=block&blockid=AA==", small, []string{"Content-MD5", "x"}, 400, "InvalidMd5"},
+		{"PUT", "/cont/b?comp=block&blockid=AA==", small, []string{"x-ms-content-crc64", "AAAAAAAAAAA="}, 400, "Crc64Mismatch"},
+		{"PUT", "/cont/b?comp=block&blockid=AA==", small, []string{"x-ms-structured-body", "XSM/1.0; properties=crc64"}, 400, "UnsupportedHeader"},
+		{"PUT", "/cont/b?comp=block&blockid=AA==", small, []string{"x-ms-copy-source", "http://x/y"}, 501, "NotImplemented"},
+		{"PUT", "/cont/b?comp=block&blockid=AA==", large, []string{"x-ms-lease-id", "1"}, 412, "LeaseNotPresentWithBlobOperation"},
+		{"PUT", "/none/b?comp=block&blockid=AA==", small, nil, 404, "ContainerNotFound"},
+		{"PUT", "/cont/b?comp=blocklist", small, nil, 400, "InvalidXmlDocument"},
+		{"PUT", "/cont/b?comp=blocklist", nil, nil, 400, "InvalidXmlDocument"},
+		{"PUT", "/cont/b?comp=blocklist", []byte("<BlockList>"), nil, 400, "InvalidXmlDocument"},
+		{"PUT", "/cont/b?comp=blocklist", []byte("<BlockList/><BlockList/>"), nil, 400, "InvalidXmlDocument"},
+		{"PUT", "/cont/b?comp=blocklist", []byte("<List/>"), nil, 400, "InvalidXmlDocument"},
+		{"PUT", "/cont/b?comp=blocklist", []byte("<BlockList><Newest>AA==</Newest></BlockList>"), nil, 400, "InvalidXmlDocument"},
+		{"PUT", "/cont/b?comp=blocklist", []byte("<BlockList><Latest><b/></Latest></BlockList>"), nil, 400, "InvalidXmlDocument"},
+		{"PUT", "/cont/b?comp=blocklist", []byte("<BlockList>AA==</BlockList>"), nil, 400, "InvalidXmlDocument"},
+		{"PUT", "/cont/b?comp=blocklist", []byte("<!DOCTYPE x><BlockList/>"), nil, 400, "InvalidXmlDocument"},
+		{"PUT", "/cont/b?comp=blocklist", []byte("<BlockList><Latest>?</Latest></BlockList>"), nil, 400, "InvalidBlockList"},
+		{"PUT", "/cont/b?comp=blocklist", []byte("<BlockList><Latest>AA==</Latest></BlockList>"), nil, 400, "InvalidBlockList"},
+		{"PUT", "/cont/b?comp=blocklist", []byte("<BlockList/>"), []string{"Content-MD5", md5Of(small)}, 400, "Md5Mismatch"},
+		{"PUT", "/cont/b?comp=blocklist", []byte("<BlockList/>"), []string{"x-ms-blob-content-md5", "x"}, 400, "InvalidMd5"},
+		{"PUT", "/cont/b?comp=blocklist", []byte("<BlockList/>"), []string{"If-None-Match", "*"}, 409, "BlobAlreadyExists"},
+		{"PUT", "/cont/b?comp=blocklist", []byte("<BlockList/>"), []string{"If-Match", `"0x1"`}, 412, "ConditionNotMet"},
+		{"PUT", "/cont/b?comp=blocklist", []byte("<BlockList/>"), []string{"x-ms-lease-id", "1"}, 412, "LeaseNotPresentWithBlobOperation"},
+		{"PUT", "/none/b?comp=blocklist", []byte("<BlockList/>"), nil, 404, "ContainerNotFound"},
+		{"PUT", "/cont/b?comp=blocklist", []byte("<BlockList>" + repeat("<Latest>AA==</Latest>", 50_001) + "</BlockList>"), nil, 400, "BlockListTooLong"},
+		{"PUT", "/cont/b?comp=blocklist", []byte(repeat(" ", 8<<20+1)), nil, 413, "RequestBodyTooLarge"},
+		{"GET", "/cont/b?comp=blocklist&blocklisttype=none", nil, nil, 400, "InvalidQueryParameterValue"},
+		{"GET", "/cont/b?comp=blocklist", nil, []string{"x-ms-lease-id", "1"}, 412, "LeaseNotPresentWithBlobOperation"},
+		{"GET", "/cont/none?comp=blocklist", nil, nil, 404, "BlobNotFound"},
 		{"PUT", "/cont/b?comp=lease", nil, nil, 501, "NotImplemented"},
 		{"PUT", "/cont/b?comp=immutabilityPolicies", nil, nil, 501, "NotImplemented"},
 		{"PUT", "/cont/b?comp=nothing", small, block, 400, "InvalidQueryParameterValue"},
@@ -217,6 +252,7 @@ func TestRefusals(t *testing.T) {
 		require.NotContains(t, string(a.body), "secret")
 	}
 	r.requireBlob("/cont/b", []byte("old"))
+	require.Equal(t, []string{"b"}, r.list(listPath+"&include=uncommittedblobs").names(), "a refused block stays")
 }
 
 // Right hashes are accepted, and the one of the blob wins over that of the body.
@@ -261,6 +297,13 @@ func TestBrokenBodies(t *testing.T) {
 	require.Contains(t, r.raw(head+"Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n", false), "411")
 	stalled := strings.Replace(head, "/b HTTP", "/b?limit=50ms HTTP", 1)
 	require.Contains(t, r.raw(stalled+"Content-Length: 100\r\n\r\nabc", false), "500")
+	block := strings.Replace(head, "/b HTTP", "/b?comp=block&blockid=AA== HTTP", 1)
+	require.Contains(t, r.raw(block+"Content-Length: 100\r\n\r\nabc", true), "400")
+	require.Contains(t, r.raw(block+"Content-Length: 3000000\r\n\r\n"+repeat("x", 2_000_000), true), "400")
+	list := strings.Replace(head, "/b HTTP", "/b?comp=blocklist HTTP", 1)
+	require.Contains(t, r.raw(list+"Content-Length: 100\r\n\r\n<BlockList/>", true), "400")
+	require.Contains(t, r.raw(strings.Replace(list, "?", "?limit=50ms&", 1)+"Content-Length: 100\r\n\r\n<BlockList>", false), "500")
+	require.Contains(t, string(r.get("/cont/b?comp=blocklist&blocklisttype=all").body), "<UncommittedBlocks></UncommittedBlocks>")
 	r.requireBlob("/cont/b", []byte("old"))
 	require.Contains(t, r.raw(head+"Expect: 100-continue\r\nContent-Length: 3\r\n\r\nnew", false), "100")
 	r.requireBlob("/cont/b", []byte("new"))
@@ -355,7 +398,9 @@ func TestConditionsAreAtomic(t *testing.T) {
 // documents name.
 func TestDefaults(t *testing.T) {
 	o := Options{}.withDefaults()
-	require.Equal(t, int64(8<<20), o.BodyBytesMax)
+	require.Zero(t, o.BodyBytesMax)
+	require.Equal(t, bodyBytes{5000, 256, 64}, putBlobBytes)
+	require.Equal(t, bodyBytes{4000, 100, 4}, putBlockBytes)
 	require.Equal(t, int64(64<<20), o.InFlightBytesMax)
 	require.Less(t, protocol.Version("2021-12-02"), version20240804)
 }

@@ -43,6 +43,7 @@ type rig struct {
 	fs      *vfs.MemFS
 	stamp   *node.Stamp
 	payload *payload
+	handler *Handler
 	url     string
 	client  *http.Client
 	account catalog.Account
@@ -123,7 +124,8 @@ func newRig(t *testing.T, set func(*Options)) *rig {
 	if set != nil {
 		set(&o)
 	}
-	server := httptest.NewServer(r.serve(NewHandler(o)))
+	r.handler = NewHandler(o)
+	server := httptest.NewServer(r.serve(r.handler))
 	server.Config.ErrorLog = slog.NewLogLogger(quiet.Handler(), slog.LevelInfo)
 	t.Cleanup(func() {
 		r.client.CloseIdleConnections()

@@ -26,6 +26,9 @@ const (
 	opSetContainerMetadata = "SetContainerMetadata"
 	opListContainers       = "ListContainers"
 	opListBlobs            = "ListBlobs"
+	opPutBlock             = "PutBlock"
+	opPutBlockList         = "PutBlockList"
+	opBlockList            = "GetBlockList"
 	opBlobMetadata         = "GetBlobMetadata"
 	opSetBlobMetadata      = "SetBlobMetadata"
 	opSetBlobProperties    = "SetBlobProperties"
@@ -71,8 +74,8 @@ var (
 		"metadata":             {http.MethodGet: opBlobMetadata, http.MethodHead: opBlobMetadata, http.MethodPut: opSetBlobMetadata},
 		"properties":           {http.MethodPut: opSetBlobProperties},
 		"tags":                 {http.MethodGet: "GetBlobTags", http.MethodPut: "SetBlobTags"},
-		"block":                {http.MethodPut: "PutBlock"},
-		"blocklist":            {http.MethodGet: "GetBlockList", http.MethodPut: "PutBlockList"},
+		"block":                {http.MethodPut: opPutBlock},
+		"blocklist":            {http.MethodGet: opBlockList, http.MethodPut: opPutBlockList},
 		"page":                 {http.MethodPut: "PutPage"},
 		"pagelist":             {http.MethodGet: "GetPageRanges"},
 		"appendblock":          {http.MethodPut: "AppendBlock"},
@@ -119,6 +122,12 @@ func (c *call) run(operation string) error {
 		return c.setBlobMetadata()
 	case opSetBlobProperties:
 		return c.setBlobProperties()
+	case opPutBlock:
+		return c.putBlock()
+	case opPutBlockList:
+		return c.putBlockList()
+	case opBlockList:
+		return c.blockList()
 	case opPutBlob:
 		return c.putBlob()
 	case opGetBlob:

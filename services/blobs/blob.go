@@ -29,9 +29,20 @@ type Blob struct {
 	Properties Properties
 	// Metadata in the order it is answered. Names are distinct.
 	Metadata []Pair
-	// Inline is the payload where Chunks is empty. Else Chunks are, in order.
+	// Inline is the payload where Chunks is empty and List nil. Else it is in the chunks,
+	// or in the blocks of the list, in order.
 	Inline []byte
 	Chunks []extent.Ref
+	List   *BlockList
+}
+
+// BlockList says where the committed block list of a blob is: in rows of its partition, so
+// that neither a reader nor a change has to hold the whole of it.
+type BlockList struct {
+	// ID is the commit time of the Put Block List; no two lists of a blob share it.
+	ID geo.Timestamp
+	// Segments are the payload bytes that each row of the list stands for, in order.
+	Segments []uint64
 }
 
 // Tier is the access tier that a client gave a blob. The numbers are durable.
@@ -72,10 +83,21 @@ func (n Name) Partition() keys.Partition {
 	}
 }
 
-// Kinds of rows in a blob's partition: the first byte of the row key. Durable.
-const rowBlob byte = 1 // the blob itself; the whole row key
+// Kinds of rows in a blob's partition: the first byte of the row key. Durable. A
+// listing finds out from the first row of a partition what there is.
+const (
+	rowBlob    byte = 1 // the blob itself; the whole row key
+	rowStaging byte = 2 // what there is of uncommitted blocks; the whole row key
+	rowBlock   byte = 3 // session, block id: one block
+	rowList    byte = 4 // list id, number: a part of a committed block list
+)
 
 // row is the key of the blob row within its partition.
 func row() []byte { return []byte{rowBlob} }
 
-func (n Name) key() []byte { return append(n.Partition().Append(make([]byte, 0, 128)), rowBlob) }
+func (n Name) key() []byte { return n.keyOf([]byte{rowBlob}) }
+
+// keyOf is the key of a row of the blob.
+func (n Name) keyOf(row []byte) []byte {
+	return append(n.Partition().Append(make([]byte, 0, 192)), row...)
+}

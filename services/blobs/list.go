@@ -22,6 +22,10 @@ type Listing struct {
 	Delimiter string
 	// From is the first name that may be listed; empty for all.
 	From string
+	// Uncommitted adds the blobs of which there are only uncommitted blocks, those that
+	// have not expired at Now.
+	Uncommitted bool
+	Now         geo.Timestamp
 	// StepsMax bounds the names that are looked at, listed or not: above zero.
 	StepsMax int
 }
@@ -34,6 +38,8 @@ type Item struct {
 	IsPrefix bool
 	// Blob is what is said of a blob; its payload is not read.
 	Blob Blob
+	// IsUncommitted says that there are only uncommitted blocks: Blob is empty.
+	IsUncommitted bool
 }
 
 // List calls f for the entries of a page in the order of names, which is that of
@@ -71,17 +77,18 @@ func (l *Listing) walk(it kv.Iterator, f func(Item) (bool, error)) (next string,
 			return p.Object, nil
 		}
 		item := Item{Name: p.Object}
-		if len(row) != 1 || row[0] != rowBlob {
+		visible, err := l.read(it, row, &item)
+		if err != nil {
+			return "", fmt.Errorf("blob %q in container %q of %s: %w", p.Object, l.Container, l.Account, err)
+		}
+		if !visible {
 			ok = l.leave(it, p.Object)
 			continue
 		}
 		if collapsed, found := l.collapse(p.Object); found {
-			item.Name, item.IsPrefix = collapsed, true
+			item = Item{Name: collapsed, IsPrefix: true}
 			ok = it.SeekGE(keys.PrefixEnd(l.span(collapsed)))
 		} else {
-			if item.Blob, _, err = parseHead(it.Value()); err != nil {
-				return "", fmt.Errorf("blob %q in container %q of %s: %w", p.Object, l.Container, l.Account, err)
-			}
 			ok = l.leave(it, p.Object)
 		}
 		if more, err = f(item); err != nil {
@@ -89,6 +96,24 @@ func (l *Listing) walk(it kv.Iterator, f func(Item) (bool, error)) (next string,
 		}
 	}
 	return "", nil
+}
+
+// read tells from the first row of a blob what there is of it, and whether that is
+// listed.
+func (l *Listing) read(it kv.Iterator, row []byte, item *Item) (visible bool, err error) {
+	if len(row) != 1 {
+		return false, nil // Dead rows alone.
+	}
+	switch row[0] {
+	case rowBlob:
+		item.Blob, _, err = parseHead(it.Value())
+		return true, err
+	case rowStaging:
+		s, err := parseStaging(it.Value())
+		item.IsUncommitted = true
+		return l.Uncommitted && !s.expired(l.Now), err
+	}
+	return false, ErrMalformed
 }
 
 // leave moves from a blob's first row to the next blob. Most blobs have one row, so

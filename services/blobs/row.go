@@ -18,6 +18,7 @@ const (
 	typeBlock   = 1
 	flagMD5     = 1 << 0
 	flagChunks  = 1 << 1
+	flagBlocks  = 1 << 2
 	offType     = 1
 	offFlags    = 2
 	offTier     = 3
@@ -37,8 +38,11 @@ func appendRow(dst []byte, b *Blob) ([]byte, error) {
 	if b.MD5 != nil {
 		flags |= flagMD5
 	}
-	if len(b.Chunks) > 0 {
+	switch {
+	case len(b.Chunks) > 0:
 		flags |= flagChunks
+	case b.List != nil:
+		flags |= flagBlocks
 	}
 	dst = append(dst, rowVersion, typeBlock, flags, byte(b.Tier))
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(b.Modified))
@@ -54,16 +58,32 @@ func appendRow(dst []byte, b *Blob) ([]byte, error) {
 	for _, m := range b.Metadata {
 		dst = appendText(appendText(dst, m.Name), m.Value)
 	}
-	if len(b.Chunks) == 0 {
-		return append(dst, b.Inline...), nil
+	switch {
+	case len(b.Chunks) > 0:
+		return appendRefs(dst, b.Chunks), nil
+	case b.List != nil:
+		return appendList(dst, b.List), nil
 	}
-	dst = binary.AppendUvarint(dst, uint64(len(b.Chunks)))
-	for _, c := range b.Chunks {
+	return append(dst, b.Inline...), nil
+}
+
+func appendRefs(dst []byte, refs []extent.Ref) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(refs)))
+	for _, c := range refs {
 		dst = append(dst, c.ID[:]...)
 		dst = binary.LittleEndian.AppendUint32(dst, c.Length)
 		dst = binary.LittleEndian.AppendUint32(dst, c.CRC)
 	}
-	return dst, nil
+	return dst
+}
+
+func appendList(dst []byte, l *BlockList) []byte {
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(l.ID))
+	dst = binary.AppendUvarint(dst, uint64(len(l.Segments)))
+	for _, n := range l.Segments {
+		dst = binary.AppendUvarint(dst, n)
+	}
+	return dst
 }
 
 // check holds what the layout alone does not say.
@@ -71,18 +91,40 @@ func (b *Blob) check() error {
 	if b.Tier > TierCold {
 		return fmt.Errorf("%w: tier %d", ErrMalformed, b.Tier)
 	}
-	length := uint64(len(b.Inline))
-	if len(b.Chunks) > 0 && length > 0 {
+	if b.List == nil {
+		return checkPayload(b.Length, b.Inline, b.Chunks)
+	}
+	if len(b.Inline) > 0 || len(b.Chunks) > 0 || len(b.List.Segments) == 0 {
+		return fmt.Errorf("%w: a block list beside other payload, or an empty one", ErrMalformed)
+	}
+	length := uint64(0)
+	for _, n := range b.List.Segments {
+		if n == 0 || length+n < length {
+			return fmt.Errorf("%w: part of %d bytes behind %d", ErrMalformed, n, length)
+		}
+		length += n
+	}
+	return sameLength(b.Length, length)
+}
+
+// checkPayload holds what is said of bytes inline or in chunks.
+func checkPayload(said uint64, inline []byte, chunks []extent.Ref) error {
+	length := uint64(len(inline))
+	if len(chunks) > 0 && length > 0 {
 		return fmt.Errorf("%w: both inline and in chunks", ErrMalformed)
 	}
-	for _, c := range b.Chunks {
+	for _, c := range chunks {
 		if c.Length == 0 || c.Length > extent.ChunkBytesMax {
 			return fmt.Errorf("%w: chunk of %d bytes", ErrMalformed, c.Length)
 		}
 		length += uint64(c.Length)
 	}
-	if length != b.Length {
-		return fmt.Errorf("%w: length %d, payload of %d", ErrMalformed, b.Length, length)
+	return sameLength(said, length)
+}
+
+func sameLength(said, found uint64) error {
+	if said != found {
+		return fmt.Errorf("%w: length %d, payload of %d", ErrMalformed, said, found)
 	}
 	return nil
 }
@@ -102,10 +144,15 @@ func parseRow(v []byte) (Blob, error) {
 	if err != nil {
 		return Blob{}, err
 	}
-	if v[offFlags]&flagChunks == 0 {
+	switch v[offFlags] & (flagChunks | flagBlocks) {
+	case 0:
 		b.Inline = rd.take(len(rd.b))
-	} else {
+	case flagChunks:
 		b.Chunks = rd.refs()
+	case flagBlocks:
+		b.List = rd.list()
+	default:
+		rd.failed = true
 	}
 	if rd.failed || len(rd.b) > 0 {
 		return Blob{}, ErrMalformed
@@ -116,7 +163,7 @@ func parseRow(v []byte) (Blob, error) {
 // parseHead decodes a row up to its payload, which rd is left at: a listing reads no
 // further.
 func parseHead(v []byte) (b Blob, rd reader, err error) {
-	if len(v) < headerLen || v[0] != rowVersion || v[offType] != typeBlock || v[offFlags]&^(flagMD5|flagChunks) != 0 {
+	if len(v) < headerLen || v[0] != rowVersion || v[offType] != typeBlock || v[offFlags]&^(flagMD5|flagChunks|flagBlocks) != 0 {
 		return b, rd, ErrMalformed
 	}
 	b.Tier = Tier(v[offTier])
@@ -180,6 +227,31 @@ func (r *reader) count(size int) int {
 		return 0
 	}
 	return int(n)
+}
+
+func (r *reader) uint32() uint32 {
+	b := r.take(4)
+	if r.failed {
+		return 0
+	}
+	return binary.LittleEndian.Uint32(b)
+}
+
+func (r *reader) uint64() uint64 {
+	b := r.take(8)
+	if r.failed {
+		return 0
+	}
+	return binary.LittleEndian.Uint64(b)
+}
+
+func (r *reader) list() *BlockList {
+	l := &BlockList{ID: geo.Timestamp(r.uint64())}
+	l.Segments = make([]uint64, r.count(1))
+	for i := range l.Segments {
+		l.Segments[i] = r.uvarint()
+	}
+	return l
 }
 
 func (r *reader) text() string { return string(r.take(r.count(1))) }

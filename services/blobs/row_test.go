@@ -41,7 +41,11 @@ func goldenBlobs() []Blob {
 		Properties: Properties{ContentType: "application/octet-stream"},
 		Chunks:     []extent.Ref{{ID: extent.ChunkID{1}, Length: 1 << 20, CRC: 0x01020304}, {ID: extent.ChunkID{15: 2}, Length: 1, CRC: 5}},
 	}
-	return []Blob{example(), empty, full, chunked}
+	listed := Blob{
+		Modified: 6, Created: 6, Length: 300<<20 + 1, Properties: Properties{ContentType: "a/b"},
+		List: &BlockList{ID: 6, Segments: []uint64{300 << 20, 1}},
+	}
+	return []Blob{example(), empty, full, chunked, listed}
 }
 
 // The stored form never changes: rows written today equal the golden file, and the
@@ -66,7 +70,7 @@ func TestGolden(t *testing.T) {
 		b, err := parseRow(row)
 		require.NoError(t, err)
 		want := goldenBlobs()[i]
-		if want.Inline == nil && want.Chunks == nil {
+		if want.Inline == nil && want.Chunks == nil && want.List == nil {
 			want.Inline = []byte{}
 		}
 		require.Equal(t, want, b)
@@ -88,6 +92,15 @@ func drawBlob(t *rapid.T) Blob {
 	}
 	for i := range rapid.IntRange(0, 5).Draw(t, "pairs") {
 		b.Metadata = append(b.Metadata, Pair{fmt.Sprintf("n%d", i), text.Draw(t, "value")})
+	}
+	if rapid.Bool().Draw(t, "in blocks") {
+		b.List = &BlockList{ID: geo.Timestamp(rapid.Uint64().Draw(t, "list"))}
+		for range rapid.IntRange(1, 9).Draw(t, "segments") {
+			n := rapid.Uint64Range(1, 1<<50).Draw(t, "bytes")
+			b.List.Segments = append(b.List.Segments, n)
+			b.Length += n
+		}
+		return b
 	}
 	if rapid.Bool().Draw(t, "inline") {
 		b.Inline = rapid.SliceOfN(rapid.Byte(), 0, 40).Draw(t, "payload")
@@ -139,6 +152,10 @@ func TestRowRefuses(t *testing.T) {
 		{Chunks: []extent.Ref{{}}},
 		{Length: extent.ChunkBytesMax + 1, Chunks: []extent.Ref{{Length: extent.ChunkBytesMax + 1}}},
 		{Tier: TierCold + 1},
+		{List: &BlockList{ID: 1}},
+		{Length: 1, List: &BlockList{ID: 1, Segments: []uint64{1, 0}}},
+		{Length: 2, List: &BlockList{ID: 1, Segments: []uint64{1}}},
+		{Length: 1, Inline: []byte{1}, List: &BlockList{ID: 1, Segments: []uint64{1}}},
 	} {
 		_, err := appendRow(nil, &b)
 		require.ErrorIs(t, err, ErrMalformed)

@@ -29,8 +29,10 @@ type PutBlob struct {
 	// after a wait for it was given up, so nothing in here is used again.
 	Blob Blob
 
-	// Modified is the result.
+	// Modified is a result.
 	Modified geo.Timestamp
+	// Left is a result: rows are dead now, see Dead.
+	Left bool
 }
 
 // Partition implements services.Write.
@@ -69,8 +71,18 @@ func (w *PutBlob) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effect, er
 	if err != nil {
 		return services.Effect{}, err
 	}
-	w.Modified = at
-	return services.Effect{Ops: []change.Op{{Row: row(), Value: value}}, Chunks: b.Chunks}, nil
+	ops, err := endBlocks([]change.Op{{Row: row(), Value: value}}, get, w.Name, old.List)
+	w.Modified, w.Left = at, len(ops) > 1
+	return services.Effect{Ops: ops, Chunks: b.Chunks}, err
+}
+
+// endBlocks appends the end of a blob's uncommitted blocks and of its committed list.
+func endBlocks(ops []change.Op, get kv.Getter, n Name, old *BlockList) ([]change.Op, error) {
+	_, _, there, err := GetStaging(get, n, 0)
+	if err != nil {
+		return nil, err
+	}
+	return discard(ops, old, there), nil
 }
 
 // DeleteBlob is Delete Blob (spec/blob.md B26): nothing of the blob is left.
@@ -80,6 +92,12 @@ type DeleteBlob struct {
 	Conditions Conditions
 	// LeaseSent says that the request named a lease. No blob has one yet.
 	LeaseSent bool
+	// Uncommitted says that a blob of which there are only uncommitted blocks may be
+	// deleted too (versions from 2013-08-15 on).
+	Uncommitted bool
+
+	// Left is a result: rows are dead now, see Dead.
+	Left bool
 }
 
 // Partition implements services.Write.
@@ -89,15 +107,27 @@ func (w *DeleteBlob) Partition() keys.Partition { return w.Name.Partition() }
 func (w *DeleteBlob) Gone() error { return storageerr.ContainerNotFound }
 
 // Evaluate implements services.Write.
-func (w *DeleteBlob) Evaluate(get kv.Getter, _ geo.Timestamp) (services.Effect, error) {
-	old, err := GetBlob(get, w.Name)
+func (w *DeleteBlob) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effect, error) {
+	old, exists, err := lookup(get, w.Name)
 	if err != nil {
 		return services.Effect{}, err
 	}
-	if err := permit(w.Conditions, w.LeaseSent, false, true, old.Modified); err != nil {
+	var ops []change.Op
+	if exists {
+		ops = append(ops, change.Op{Delete: true, Row: row()})
+	} else if _, live, _, err := GetStaging(get, w.Name, at); err != nil || !live || !w.Uncommitted {
+		if err == nil {
+			err = storageerr.BlobNotFound
+		}
 		return services.Effect{}, err
 	}
-	return services.Effect{Ops: []change.Op{{Delete: true, Row: row()}}}, nil
+	if err := permit(w.Conditions, w.LeaseSent, false, exists, old.Modified); err != nil {
+		return services.Effect{}, err
+	}
+	committed := len(ops)
+	ops, err = endBlocks(ops, get, w.Name, old.List)
+	w.Left = len(ops) > committed
+	return services.Effect{Ops: ops}, err
 }
 
 // SetMetadata is Set Blob Metadata (spec/blob.md B4): it replaces all of it.

@@ -21,6 +21,8 @@ var (
 	MissingRequiredHeader  = Row{400, "MissingRequiredHeader", "A required HTTP header was not specified."}
 	UnsupportedHeader      = Row{400, "UnsupportedHeader", "One of the HTTP headers specified in the request is not supported."}
 	InvalidQueryParameter  = Row{400, "InvalidQueryParameterValue", "Value for one of the query parameters specified in the request URI is invalid."}
+	MissingQueryParameter  = Row{400, "MissingRequiredQueryParameter", "A query parameter that's mandatory for this request is not specified."}
+	InvalidXMLDocument     = Row{400, "InvalidXmlDocument", "XML specified is not syntactically valid."}
 	OutOfRangeQueryParam   = Row{400, "OutOfRangeQueryParameterValue", "One of the query parameters specified in the request URI is outside the permissible range."}
 	MissingContentLength   = Row{411, "MissingContentLengthHeader", "The Content-Length header was not specified."}
 	RequestBodyTooLarge    = Row{413, "RequestBodyTooLarge", "The request body is too large and exceeds the maximum permissible limit."}
@@ -76,6 +78,11 @@ var (
 	BlobAlreadyExists      = Row{409, "BlobAlreadyExists", "The specified blob already exists."}
 	BlobNotFound           = Row{404, "BlobNotFound", "The specified blob does not exist."}
 	InvalidRange           = Row{416, "InvalidRange", "The range specified is invalid for the current size of the resource."}
+	BlockCountExceedsLimit = Row{409, "BlockCountExceedsLimit", "The uncommitted block count cannot exceed the maximum limit of 100,000 blocks."}
+	BlobOverwritten        = Row{409, "BlobOverwritten", "The blob has been recreated since it was last read."}
+	InvalidBlobOrBlock     = Row{400, "InvalidBlobOrBlock", "The specified blob or block content is invalid."}
+	InvalidBlockList       = Row{400, "InvalidBlockList", "The specified block list is invalid."}
+	BlockListTooLong       = Row{400, "BlockListTooLong", "The block list may not contain more than 50,000 blocks."}
 	LeaseNotPresentOnBlob  = Row{412, "LeaseNotPresentWithBlobOperation", "There is currently no lease on the blob."}
 
 	LeaseNotPresentOnContainer = Row{412, "LeaseNotPresentWithContainerOperation", "There is currently no lease on the container."}

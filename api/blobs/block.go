@@ -1,0 +1,132 @@
+package blobs
+
+import (
+	"encoding/base64"
+	"errors"
+	"net/http"
+	"strings"
+
+	"antipode/api/protocol"
+	"antipode/geo"
+	"antipode/services/blobs"
+	"antipode/services/storageerr"
+	"antipode/stamp/ranges"
+)
+
+// putBlock is Put Block (spec/blob.md B10). It takes no conditions: those that are
+// sent are ignored (16.1).
+func (c *call) putBlock() error {
+	h := c.r.HTTP.Header
+	w := &blobs.PutBlock{LeaseSent: h.Get(headerLeaseID) != ""}
+	var err error
+	if w.ID, err = c.blockID(); err != nil {
+		return err
+	}
+	if err := refuse(h, unbuiltOnWrite); err != nil {
+		return err
+	}
+	if h.Get("X-Ms-Copy-Source") != "" {
+		return storageerr.NotImplemented
+	}
+	sums, err := c.parseBlockDigests()
+	if err != nil {
+		return err
+	}
+	if err := requireLength(c.r.HTTP); err != nil {
+		return err
+	}
+	length := c.r.HTTP.ContentLength
+	if length == 0 {
+		return badHeader("Content-Length", "0")
+	}
+	if err := c.boundBody(putBlockBytes); err != nil {
+		return err
+	}
+	if w.Name, err = c.name(); err != nil {
+		return err
+	}
+	if length > blobs.InlineBytesMax {
+		// As with Put Blob: a large body that would be refused is not taken.
+		err := c.o.Stamp.Read(c.ctx, geo.FirstRange(geo.Blob), func(s ranges.State) error { return w.Admit(s, c.now()) })
+		if err != nil {
+			return err
+		}
+	}
+	release, err := c.admit(length)
+	if err != nil {
+		return err
+	}
+	defer release()
+	w.Block.Length = uint32(length) // At most blobs.BlockBytesMax.
+	if w.Block.Inline, w.Block.Chunks, err = c.takeBody(sums); err != nil {
+		return err
+	}
+	if err := sums.check(); err != nil {
+		return err
+	}
+	if err := c.o.Writer.Write(c.ctx, w); err != nil {
+		return err
+	}
+	if w.Left {
+		c.dropDead(w.Name)
+	}
+	c.answerBlockHashes(sums, c.r.Version >= version20261006)
+	c.answerEncrypted()
+	c.answerEmpty(http.StatusCreated)
+	return nil
+}
+
+// answerEncrypted says that nothing is encrypted at rest.
+func (c *call) answerEncrypted() {
+	if c.r.Version >= protocol.Version20151211 {
+		c.w.Header()["X-Ms-Request-Server-Encrypted"] = []string{"false"}
+	}
+}
+
+// blockID reads the blockid parameter. A plus sign that a client left raw came as a
+// space (spec/blob.md 1.4).
+func (c *call) blockID() (string, error) {
+	text, sent := c.r.Query.Lookup("blockid")
+	if !sent || text == "" {
+		return "", storageerr.MissingQueryParameter.With("QueryParameterName", "blockid")
+	}
+	id, ok := decodeBlockID(strings.ReplaceAll(text, " ", "+"))
+	if !ok {
+		return "", badParameter("blockid", text, "The value is not the Base64 form of 1 to 64 bytes.")
+	}
+	return id, nil
+}
+
+// decodeBlockID reads the one Base64 form of an id: another form of the same bytes
+// would be another text for the same block.
+func decodeBlockID(text string) (id string, ok bool) {
+	b, err := base64.StdEncoding.Strict().DecodeString(text)
+	ok = err == nil && len(b) > 0 && len(b) <= blobs.BlockIDMax && len(text) == base64.StdEncoding.EncodedLen(len(b))
+	return string(b), ok
+}
+
+// dropDead deletes rows of blocks that a write has left dead: after it, and before its
+// answer, so that a client that goes on writing does not outrun it. What it cannot
+// delete stays unread until the next write of the blob that leaves some.
+func (c *call) dropDead(n blobs.Name) {
+	for {
+		drop := &blobs.DropDead{Name: n}
+		all := false
+		err := c.o.Stamp.Read(c.ctx, geo.FirstRange(geo.Blob), func(s ranges.State) error {
+			snap := s.Snapshot()
+			var err error
+			drop.Rows, all, err = blobs.Dead(snap, n)
+			return errors.Join(err, snap.Close())
+		})
+		if err == nil && len(drop.Rows) > 0 {
+			err = c.o.Writer.Write(c.ctx, drop)
+		}
+		if err != nil {
+			c.o.Logger.Info("rows of dropped blocks stay for now", "container", n.Container, "blob", n.Blob,
+				"error", err, "request_id", c.r.ID)
+		}
+		if err != nil || all {
+			return
+		}
+	}
+}

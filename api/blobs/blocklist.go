@@ -1,0 +1,351 @@
+package blobs
+
+import (
+	"encoding/base64"
+	"encoding/xml"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"antipode/api/protocol"
+	"antipode/geo"
+	"antipode/services/blobs"
+	"antipode/services/storageerr"
+	"antipode/stamp/kv"
+	"antipode/stamp/ranges"
+)
+
+// blockListBytesMax bounds the body of Put Block List, in bytes: 50,000 of the longest
+// ids in the longest elements are 6 MB.
+const blockListBytesMax = 8 << 20
+
+// putBlockList is Put Block List (spec/blob.md B12).
+func (c *call) putBlockList() error {
+	w, sums, err := c.parsePutBlockList()
+	if err != nil {
+		return err
+	}
+	release, err := c.admit(c.r.HTTP.ContentLength)
+	if err != nil {
+		return err
+	}
+	defer release()
+	body := &listBody{c: c, sums: sums}
+	defer c.boundReads()()
+	w.Blocks, err = parseBlockList(body)
+	switch {
+	case body.failed != nil:
+		return body.failed
+	case err != nil:
+		return err
+	}
+	if err := sums.check(); err != nil {
+		return err
+	}
+	if w.Name, err = c.name(); err != nil {
+		return err
+	}
+	err = c.o.Stamp.Read(c.ctx, geo.FirstRange(geo.Blob), func(s ranges.State) error {
+		snap := s.Snapshot()
+		return errors.Join(w.Prepare(snap, c.now()), snap.Close())
+	})
+	if err != nil {
+		return err
+	}
+	if err := c.o.Writer.Write(c.ctx, w); err != nil {
+		return err
+	}
+	if w.Left {
+		c.dropDead(w.Name)
+	}
+	setTag(c.w.Header(), w.Modified)
+	c.answerBlockHashes(sums, false)
+	c.answerEncrypted()
+	c.answerEmpty(http.StatusCreated)
+	return nil
+}
+
+// parsePutBlockList reads everything but the body.
+func (c *call) parsePutBlockList() (*blobs.PutBlockList, *digests, error) {
+	h := c.r.HTTP.Header
+	if err := c.unbuiltVersions(); err != nil {
+		return nil, nil, err
+	}
+	if err := refuse(h, unbuiltOnWrite); err != nil {
+		return nil, nil, err
+	}
+	w := &blobs.PutBlockList{LeaseSent: h.Get(headerLeaseID) != ""}
+	conditions, err := protocol.ParseWriteConditions(h)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !conditions.IsZero() {
+		w.Conditions = conditions
+	}
+	if w.Blob.Tier, err = parseTier(h.Get("X-Ms-Access-Tier")); err != nil {
+		return nil, nil, err
+	}
+	if w.Blob.Metadata, err = parseMetadata(h); err != nil {
+		return nil, nil, err
+	}
+	w.Blob.Properties = parseBlobProperties(h)
+	if w.Blob.MD5, err = parseStoredMD5(h); err != nil {
+		return nil, nil, err
+	}
+	sums, err := c.parseBlockDigests()
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := requireLength(c.r.HTTP); err != nil {
+		return nil, nil, err
+	}
+	if c.r.HTTP.ContentLength > blockListBytesMax {
+		return nil, nil, storageerr.RequestBodyTooLarge.With("MaxLimit", strconv.Itoa(blockListBytesMax))
+	}
+	return w, sums, nil
+}
+
+// listBody is the body of a Put Block List: hashed on its way, and with the answer to
+// one that breaks off.
+type listBody struct {
+	c      *call
+	sums   *digests
+	failed error
+}
+
+func (b *listBody) Read(p []byte) (int, error) {
+	n, err := b.c.r.HTTP.Body.Read(p)
+	b.sums.write(p[:n])
+	if err != nil && !errors.Is(err, io.EOF) {
+		b.failed = b.c.broken(err)
+	}
+	return n, err
+}
+
+// parseBlockList reads the body of Put Block List to its end. The order of the blocks
+// is that of the document, whatever their elements. Errors: InvalidXmlDocument for
+// what is no such document, BlockListTooLong, and InvalidBlockList for an id that no
+// block can have.
+func parseBlockList(r io.Reader) ([]blobs.Named, error) {
+	dec := xml.NewDecoder(r)
+	var out []blobs.Named
+	var text []byte
+	depth, roots := 0, 0
+	which := map[string]blobs.Which{"Committed": blobs.Committed, "Uncommitted": blobs.Uncommitted, "Latest": blobs.Latest}
+	for {
+		token, err := dec.Token()
+		if errors.Is(err, io.EOF) && roots == 1 {
+			return out, nil
+		}
+		if err != nil {
+			return nil, storageerr.InvalidXMLDocument
+		}
+		switch t := token.(type) {
+		case xml.StartElement:
+			depth++
+			switch {
+			case depth == 1 && t.Name.Local == "BlockList" && roots == 0:
+				roots++
+			case depth == 2 && which[t.Name.Local] != 0:
+				text = text[:0]
+			default:
+				return nil, storageerr.InvalidXMLDocument
+			}
+		case xml.CharData:
+			if depth == 2 {
+				text = append(text, t...)
+			} else if strings.Trim(string(t), "\ufeff \t\r\n") != "" {
+				return nil, storageerr.InvalidXMLDocument
+			}
+		case xml.EndElement:
+			if depth--; depth == 0 {
+				continue
+			}
+			if len(out) == blobs.CommittedMax {
+				return nil, storageerr.BlockListTooLong
+			}
+			id, ok := decodeBlockID(strings.TrimSpace(string(text)))
+			if !ok {
+				return nil, storageerr.InvalidBlockList
+			}
+			out = append(out, blobs.Named{Which: which[t.Name.Local], ID: id})
+		case xml.Directive:
+			return nil, storageerr.InvalidXMLDocument // A document type has no place here.
+		}
+	}
+}
+
+// blockLister writes an answer of Get Block List, a window of the document at a time:
+// the two lists may have 150,000 entries. Windows are of one committed list, or the
+// answer breaks off; the uncommitted blocks are those of the moment a window is read.
+type blockLister struct {
+	name               blobs.Name
+	blob               *blobs.Blob
+	staging            blobs.Staging
+	live               bool
+	committed, pending bool // the lists asked for
+
+	part  int    // of the committed list, next
+	after string // the last uncommitted id
+	state listerState
+}
+
+// listerState is where a blockLister is.
+type listerState int
+
+const (
+	atStart listerState = iota
+	inCommitted
+	beforePending
+	inPending
+	atEnd
+	done
+)
+
+// pendingWindow is how many uncommitted blocks are read at once: their rows may hold
+// 16 KiB each.
+const pendingWindow = 256
+
+// windowDocBytes is where a window of the document ends: what is shorter is read from
+// one snapshot.
+const windowDocBytes = 256 << 10
+
+// blockList is Get Block List (spec/blob.md 10.5).
+func (c *call) blockList() error {
+	l := &blockLister{}
+	switch kind := c.r.Query.Get("blocklisttype"); lower(kind) {
+	case "", "committed":
+		l.committed = true
+	case "uncommitted":
+		l.pending = true
+	case "all":
+		l.committed, l.pending = true, true
+	default:
+		return badParameter("blocklisttype", kind, "The value is committed, uncommitted or all.")
+	}
+	if err := c.unbuiltVersions(); err != nil {
+		return err
+	}
+	if err := refuse(c.r.HTTP.Header, unbuiltOnRead); err != nil {
+		return err
+	}
+	var err error
+	if l.name, err = c.name(); err != nil {
+		return err
+	}
+	for l.state != done {
+		var doc []byte
+		var at blockLister
+		err := c.o.Stamp.Read(c.ctx, geo.FirstRange(geo.Blob), func(s ranges.State) error {
+			snap := s.Snapshot()
+			at = *l
+			var err error
+			for doc = nil; err == nil && at.state != done && len(doc) < windowDocBytes; {
+				doc, err = at.step(doc, snap, c.now())
+			}
+			if err == nil && c.r.Header(headerLeaseID) != "" {
+				err = storageerr.LeaseNotPresentOnBlob
+			}
+			return errors.Join(err, snap.Close())
+		})
+		if err != nil && l.state != atStart {
+			panic(http.ErrAbortHandler) // The answer has begun; its client is to see that it broke off.
+		}
+		if err != nil {
+			return err
+		}
+		if l.state == atStart {
+			c.blockListHeaders(&at)
+		}
+		*l = at
+		if _, err := c.w.Write(doc); err != nil {
+			return nil // The client is gone.
+		}
+	}
+	return nil
+}
+
+func (c *call) blockListHeaders(l *blockLister) {
+	h := c.w.Header()
+	length := uint64(0)
+	if l.blob != nil {
+		setTag(h, l.blob.Modified)
+		length = l.blob.Length
+	}
+	h["X-Ms-Blob-Content-Length"] = []string{strconv.FormatUint(length, 10)}
+	h["Content-Type"] = []string{"application/xml"}
+	c.w.WriteHeader(http.StatusOK)
+}
+
+// step appends the next part of the document.
+func (l *blockLister) step(doc []byte, r kv.Reader, now geo.Timestamp) (_ []byte, err error) {
+	switch l.state {
+	case atStart:
+		if err := l.start(r, now); err != nil {
+			return nil, err
+		}
+		doc = append(doc, xmlStart+"<BlockList>"...)
+		if l.state = beforePending; l.committed {
+			l.state = inCommitted
+			doc = append(doc, "<CommittedBlocks>"...)
+		}
+	case inCommitted:
+		if l.blob != nil && l.blob.List != nil && l.part < len(l.blob.List.Segments) {
+			infos, err := blobs.CommittedBlocks(r, l.name, l.blob, l.part)
+			l.part++
+			return appendBlocks(doc, infos), err
+		}
+		doc = append(doc, "</CommittedBlocks>"...)
+		l.state = beforePending
+	case beforePending:
+		if l.state = atEnd; l.pending {
+			l.state = inPending
+			doc = append(doc, "<UncommittedBlocks>"...)
+		}
+	case inPending:
+		var infos []blobs.BlockInfo
+		if l.live {
+			if infos, err = blobs.StagedBlocks(r, l.name, l.staging, l.after, pendingWindow); err != nil {
+				return nil, err
+			}
+		}
+		doc = appendBlocks(doc, infos)
+		if len(infos) < pendingWindow {
+			l.state = atEnd
+			return append(doc, "</UncommittedBlocks>"...), nil
+		}
+		l.after = infos[len(infos)-1].ID
+	case atEnd:
+		doc = append(doc, "</BlockList>"...)
+		l.state = done
+	}
+	return doc, nil
+}
+
+// start finds what there is of the blob.
+func (l *blockLister) start(r kv.Reader, now geo.Timestamp) (err error) {
+	if l.staging, l.live, _, err = blobs.GetStaging(r, l.name, now); err != nil {
+		return err
+	}
+	b, err := blobs.GetBlob(r, l.name)
+	switch {
+	case err == nil:
+		l.blob = &b
+	case errors.Is(err, storageerr.BlobNotFound) && l.live:
+	default:
+		return err
+	}
+	return nil
+}
+
+func appendBlocks(doc []byte, infos []blobs.BlockInfo) []byte {
+	for _, i := range infos {
+		doc = append(doc, "<Block>"...)
+		doc = element(doc, "Name", base64.StdEncoding.EncodeToString([]byte(i.ID)))
+		doc = element(doc, "Size", strconv.FormatUint(i.Size, 10))
+		doc = append(doc, "</Block>"...)
+	}
+	return doc
+}

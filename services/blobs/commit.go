@@ -1,0 +1,257 @@
+package blobs
+
+import (
+	"antipode/geo"
+	"antipode/services"
+	"antipode/services/storageerr"
+	"antipode/stamp/change"
+	"antipode/stamp/keys"
+	"antipode/stamp/kv"
+)
+
+// Which is where a Put Block List looks for a block.
+type Which byte
+
+// The three elements of the request's body.
+const (
+	Committed   Which = 1
+	Uncommitted Which = 2
+	Latest      Which = 3
+)
+
+// Named is one block of a Put Block List.
+type Named struct {
+	Which Which
+	// ID is decoded, 1 to BlockIDMax bytes.
+	ID string
+}
+
+// PutBlockList is Put Block List (spec/blob.md B12): the blob becomes the named blocks,
+// in order. Its change names rows of blocks, never chunks: those came with the blocks,
+// earlier in the same partition.
+type PutBlockList struct {
+	Name Name
+	// Conditions may be nil.
+	Conditions Conditions
+	// LeaseSent says that the request named a lease. No blob has one yet.
+	LeaseSent bool
+	// Blocks are at most CommittedMax.
+	Blocks []Named
+	// Blob is what is stored beside the payload: as PutBlob.Blob.
+	Blob Blob
+
+	// Modified is a result.
+	Modified geo.Timestamp
+	// Left is a result: rows are dead now, see Dead.
+	Left bool
+
+	// prepared is set before the command is submitted, and read alone after.
+	prepared *plan
+}
+
+// plan is a list whose blocks were found, and the state that it was found in.
+type plan struct {
+	staging Staging
+	list    geo.Timestamp
+	// rows and lengths are those of the new list.
+	rows    [][]byte
+	lengths []uint64
+	// left says that some block of the session or of the old list is not named.
+	left bool
+}
+
+// Partition implements services.Write.
+func (w *PutBlockList) Partition() keys.Partition { return w.Name.Partition() }
+
+// Gone implements services.Write.
+func (w *PutBlockList) Gone() error { return storageerr.ContainerNotFound }
+
+// Prepare finds the blocks on a snapshot, so that Evaluate, which holds up the whole
+// range, has little left to do for a list of 50,000. What it refuses Evaluate would.
+// Conditions are for Evaluate alone.
+func (w *PutBlockList) Prepare(get kv.Getter, now geo.Timestamp) error {
+	old, _, err := lookup(get, w.Name)
+	if err != nil {
+		return err
+	}
+	s, _, _, err := GetStaging(get, w.Name, now)
+	if err != nil {
+		return err
+	}
+	w.prepared, err = w.plan(get, s, old.List)
+	return err
+}
+
+// Evaluate implements services.Write.
+func (w *PutBlockList) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effect, error) {
+	old, exists, err := lookup(get, w.Name)
+	if err != nil {
+		return services.Effect{}, err
+	}
+	if err := permit(w.Conditions, w.LeaseSent, true, exists, old.Modified); err != nil {
+		return services.Effect{}, err
+	}
+	s, live, there, err := GetStaging(get, w.Name, at)
+	if err != nil {
+		return services.Effect{}, err
+	}
+	p := w.prepared
+	if p == nil || p.staging != s || p.list != old.List.id() {
+		// A block or a list came between. Rare, so it may take its time here.
+		if p, err = w.plan(get, s, old.List); err != nil {
+			return services.Effect{}, err
+		}
+	}
+	b := w.Blob
+	b.Modified, b.Created = at, at
+	if b.Tier == TierDefault {
+		b.Tier = old.Tier
+	}
+	if len(p.rows) > 0 {
+		b.List = &BlockList{ID: at, Segments: p.lengths}
+	}
+	for _, n := range p.lengths {
+		b.Length += n
+	}
+	value, err := appendRow(nil, &b)
+	if err != nil {
+		return services.Effect{}, err
+	}
+	ops := make([]change.Op, 0, 2+len(p.rows)+len(old.List.rows()))
+	ops = append(ops, change.Op{Row: row(), Value: value})
+	ops = discard(ops, old.List, there)
+	for i, v := range p.rows {
+		ops = append(ops, change.Op{Row: listRow(at, i), Value: v})
+	}
+	w.Modified, w.Left = at, p.left || there && !live
+	return services.Effect{Ops: ops}, nil
+}
+
+// plan finds the named blocks.
+func (w *PutBlockList) plan(get kv.Getter, s Staging, old *BlockList) (*plan, error) {
+	f := finder{get: get, name: w.Name, staging: s, old: old, found: make(map[string]found, len(w.Blocks))}
+	entries := make([]entry, 0, len(w.Blocks))
+	for _, b := range w.Blocks {
+		if len(b.ID) != len(w.Blocks[0].ID) {
+			return nil, storageerr.InvalidBlobOrBlock
+		}
+		e, err := f.find(b)
+		if err != nil {
+			return nil, err
+		}
+		entries = append(entries, e)
+	}
+	p := &plan{staging: s, list: old.id(), left: f.staged < int(s.Count) || f.reused < f.committedCount()}
+	p.rows, p.lengths = cutSegments(entries)
+	return p, nil
+}
+
+// finder looks blocks up, each once.
+type finder struct {
+	get     kv.Getter
+	name    Name
+	staging Staging
+	old     *BlockList
+	// committed are the blocks of the old list, read when first asked for.
+	committed map[string]entry
+	found     map[string]found
+	// staged and reused count the distinct blocks found in the session and in the list.
+	staged, reused int
+}
+
+type found struct {
+	entry entry
+	which Which
+}
+
+func (f *finder) find(b Named) (entry, error) {
+	if seen, ok := f.found[b.ID]; ok {
+		if seen.which != b.Which {
+			return entry{}, storageerr.InvalidBlockList // Repeats are of one kind.
+		}
+		return seen.entry, nil
+	}
+	e, ok, err := entry{}, false, error(nil)
+	if b.Which != Committed {
+		e, ok, err = f.inSession(b.ID)
+	}
+	if !ok && err == nil && b.Which != Uncommitted {
+		e, ok, err = f.inList(b.ID)
+	}
+	if err != nil {
+		return entry{}, err
+	}
+	if !ok {
+		return entry{}, storageerr.InvalidBlockList
+	}
+	f.found[b.ID] = found{e, b.Which}
+	return e, nil
+}
+
+func (f *finder) inSession(id string) (entry, bool, error) {
+	if len(id) != int(f.staging.IDLength) {
+		return entry{}, false, nil
+	}
+	b, ok, err := getBlock(f.get, f.name, f.staging.Session, id)
+	if err != nil || !ok {
+		return entry{}, false, err
+	}
+	f.staged++
+	return entry{f.staging.Session, b.Length, id}, true, nil
+}
+
+func (f *finder) inList(id string) (entry, bool, error) {
+	if f.committed == nil {
+		f.committed = map[string]entry{}
+		for i := range f.old.rows() {
+			entries, err := getSegment(f.get, f.name, f.old.ID, i)
+			if err != nil {
+				return entry{}, false, err
+			}
+			for _, e := range entries {
+				f.committed[e.id] = e
+			}
+		}
+	}
+	e, ok := f.committed[id]
+	if ok {
+		f.reused++
+	}
+	return e, ok, nil
+}
+
+// committedCount is how many blocks the old list has; at least one where it was not
+// read but is there.
+func (f *finder) committedCount() int {
+	if f.committed == nil && f.old != nil {
+		return 1
+	}
+	return len(f.committed)
+}
+
+// id is the list's id, zero for none.
+func (l *BlockList) id() geo.Timestamp {
+	if l == nil {
+		return 0
+	}
+	return l.ID
+}
+
+// rows are the lengths of the list's rows, none for no list.
+func (l *BlockList) rows() []uint64 {
+	if l == nil {
+		return nil
+	}
+	return l.Segments
+}
+
+// discard appends the end of a session, where there is one, and of a committed list.
+func discard(ops []change.Op, old *BlockList, staging bool) []change.Op {
+	if staging {
+		ops = append(ops, change.Op{Delete: true, Row: []byte{rowStaging}})
+	}
+	for i := range old.rows() {
+		ops = append(ops, change.Op{Delete: true, Row: listRow(old.ID, i)})
+	}
+	return ops
+}

@@ -1,0 +1,111 @@
+package blobs
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"antipode/geo"
+	"antipode/services"
+	"antipode/services/storageerr"
+	"antipode/stamp/change"
+	"antipode/stamp/keys"
+	"antipode/stamp/kv"
+)
+
+// deadMax is how many rows one DropDead drops: its change stays below a MiB.
+const deadMax = 10_000
+
+// Dead returns rows of a blob that nothing will ever read, at most deadMax, and
+// whether that was all: blocks of sessions that ended and that the committed list does
+// not name, and rows of other lists. What is dead in one state is dead in every later
+// one, since a list can only name blocks of the session under way and of the list
+// before it; so the rows may be dropped at any later time. r is a snapshot.
+func Dead(r kv.Reader, n Name) (rows [][]byte, all bool, err error) {
+	b, _, err := lookup(r, n)
+	if err != nil {
+		return nil, false, err
+	}
+	live, err := liveSession(r, n)
+	if err != nil {
+		return nil, false, err
+	}
+	named := map[string]struct{}{}
+	for i := range b.List.rows() {
+		entries, err := getSegment(r, n, b.List.ID, i)
+		if err != nil {
+			return nil, false, err
+		}
+		for _, e := range entries {
+			named[string(blockRow(e.session, e.id))] = struct{}{}
+		}
+	}
+	partition := n.Partition().Append(nil)
+	it, err := r.Scan(append(partition[:len(partition):len(partition)], rowBlock), keys.PrefixEnd(partition))
+	if err != nil {
+		return nil, false, err
+	}
+	for all = true; it.Next(); {
+		row := it.Key()[len(partition):]
+		kind, id, err := parseRowID(row)
+		if err != nil {
+			return nil, false, errors.Join(fmt.Errorf("blob %q in container %q of %s: %w", n.Blob, n.Container, n.Account, err), it.Close())
+		}
+		if _, used := named[string(row)]; used || kind == rowBlock && id == live || kind == rowList && id == b.List.id() {
+			continue
+		}
+		if len(rows) == deadMax {
+			all = false
+			break
+		}
+		rows = append(rows, append([]byte(nil), row...))
+	}
+	return rows, all, it.Close()
+}
+
+// liveSession is the session that is under way, expired or not; zero for none.
+func liveSession(get kv.Getter, n Name) (geo.Timestamp, error) {
+	s, _, _, err := GetStaging(get, n, 0) // At this time nothing has expired.
+	return s.Session, err
+}
+
+// parseRowID reads what kind of row a key is of, and its session or list.
+func parseRowID(row []byte) (kind byte, id geo.Timestamp, err error) {
+	if len(row) < 9 || row[0] != rowBlock && row[0] != rowList {
+		return 0, 0, fmt.Errorf("%w: row %x", ErrMalformed, row)
+	}
+	return row[0], geo.Timestamp(binary.BigEndian.Uint64(row[1:])), nil
+}
+
+// DropDead deletes rows that Dead returned. It changes nothing that can be read.
+type DropDead struct {
+	Name Name
+	Rows [][]byte
+}
+
+// Partition implements services.Write.
+func (w *DropDead) Partition() keys.Partition { return w.Name.Partition() }
+
+// Gone implements services.Write.
+func (w *DropDead) Gone() error { return storageerr.ContainerNotFound }
+
+// Evaluate implements services.Write. It refuses rows that are plainly alive.
+func (w *DropDead) Evaluate(get kv.Getter, _ geo.Timestamp) (services.Effect, error) {
+	b, _, err := lookup(get, w.Name)
+	if err != nil {
+		return services.Effect{}, err
+	}
+	live, err := liveSession(get, w.Name)
+	if err != nil {
+		return services.Effect{}, err
+	}
+	ops := make([]change.Op, 0, len(w.Rows))
+	for _, row := range w.Rows {
+		kind, id, err := parseRowID(row)
+		if err != nil || kind == rowBlock && id == live || kind == rowList && id == b.List.id() {
+			return services.Effect{}, fmt.Errorf("blobs: row %x is not dead: %w", row, errors.Join(err, ErrMalformed))
+		}
+		ops = append(ops, change.Op{Delete: true, Row: row})
+	}
+	return services.Effect{Ops: ops}, nil
+}

@@ -1,0 +1,88 @@
+package blobs
+
+import (
+	"antipode/geo"
+	"antipode/services"
+	"antipode/services/storageerr"
+	"antipode/stamp/change"
+	"antipode/stamp/keys"
+	"antipode/stamp/kv"
+)
+
+// PutBlock is Put Block (spec/blob.md B10): it keeps a block for a later Put Block
+// List. Readers of the blob see nothing of it. Whoever submits it has made the chunks
+// durable (R3).
+type PutBlock struct {
+	Name Name
+	// LeaseSent says that the request named a lease. No blob has one yet.
+	LeaseSent bool
+	// ID is decoded, 1 to BlockIDMax bytes.
+	ID string
+	// Block is not used again once the command is submitted.
+	Block Block
+
+	// Left is a result: rows are dead now, see Dead.
+	Left bool
+}
+
+// Partition implements services.Write.
+func (w *PutBlock) Partition() keys.Partition { return w.Name.Partition() }
+
+// Gone implements services.Write.
+func (w *PutBlock) Gone() error { return storageerr.ContainerNotFound }
+
+// Admit tests what can be told without the block, on the state that get shows: a
+// front end refuses a large body before it takes it. Evaluate tests again.
+func (w *PutBlock) Admit(get kv.Getter, now geo.Timestamp) error {
+	_, _, err := w.admit(get, now)
+	return err
+}
+
+// admit returns the session with the block counted.
+func (w *PutBlock) admit(get kv.Getter, at geo.Timestamp) (s Staging, left bool, err error) {
+	if err := permit(nil, w.LeaseSent, true, false, 0); err != nil {
+		return s, false, err
+	}
+	s, live, there, err := GetStaging(get, w.Name, at)
+	if err != nil {
+		return s, false, err
+	}
+	if !live {
+		return Staging{Session: at, Last: at, Count: 1, IDLength: byte(len(w.ID))}, there, nil
+	}
+	if len(w.ID) != int(s.IDLength) {
+		return s, false, storageerr.InvalidBlobOrBlock
+	}
+	_, known, err := getBlock(get, w.Name, s.Session, w.ID)
+	if err != nil {
+		return s, false, err
+	}
+	if !known {
+		s.Count++
+	}
+	if s.Count > StagedMax {
+		return s, false, storageerr.BlockCountExceedsLimit
+	}
+	s.Last = at
+	return s, false, nil
+}
+
+// Evaluate implements services.Write.
+func (w *PutBlock) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effect, error) {
+	s, left, err := w.admit(get, at)
+	if err != nil {
+		return services.Effect{}, err
+	}
+	value, err := appendBlock(make([]byte, 0, blockHeaderLen+8+len(w.Block.Inline)+len(w.Block.Chunks)*refLen), &w.Block)
+	if err != nil {
+		return services.Effect{}, err
+	}
+	w.Left = left
+	return services.Effect{
+		Ops: []change.Op{
+			{Row: []byte{rowStaging}, Value: appendStaging(nil, &s)},
+			{Row: blockRow(s.Session, w.ID), Value: value},
+		},
+		Chunks: w.Block.Chunks,
+	}, nil
+}
