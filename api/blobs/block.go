@@ -112,12 +112,11 @@ func (c *call) dropDead(n blobs.Name) {
 	for {
 		drop := &blobs.DropDead{Name: n}
 		all := false
-		err := c.o.Stamp.Read(c.ctx, geo.FirstRange(geo.Blob), func(s ranges.State) error {
-			snap := s.Snapshot()
-			var err error
+		snap, err := c.snapshot(geo.FirstRange(geo.Blob))
+		if err == nil {
 			drop.Rows, all, err = blobs.Dead(snap, n)
-			return errors.Join(err, snap.Close())
-		})
+			err = errors.Join(err, snap.Close())
+		}
 		if err == nil && len(drop.Rows) > 0 {
 			err = c.o.Writer.Write(c.ctx, drop)
 		}

@@ -14,7 +14,6 @@ import (
 	"antipode/services/blobs"
 	"antipode/services/storageerr"
 	"antipode/stamp/kv"
-	"antipode/stamp/ranges"
 )
 
 // blockListBytesMax bounds the body of Put Block List, in bytes: 50,000 of the longest
@@ -47,14 +46,7 @@ func (c *call) putBlockList() error {
 	if w.Name, err = c.name(); err != nil {
 		return err
 	}
-	err = c.o.Stamp.Read(c.ctx, geo.FirstRange(geo.Blob), func(s ranges.State) error {
-		snap := s.Snapshot()
-		return errors.Join(w.Prepare(snap, c.now()), snap.Close())
-	})
-	if err != nil {
-		return err
-	}
-	if err := c.o.Writer.Write(c.ctx, w); err != nil {
+	if err := c.commitBlocks(w); err != nil {
 		return err
 	}
 	if w.Left {
@@ -65,6 +57,27 @@ func (c *call) putBlockList() error {
 	c.answerEncrypted()
 	c.answerEmpty(http.StatusCreated)
 	return nil
+}
+
+// commitTries is how often a long list is prepared anew that others overtook.
+const commitTries = 5
+
+// commitBlocks prepares and commits a list. Nothing happened where it is overtaken by
+// another write of the blob every time.
+func (c *call) commitBlocks(w *blobs.PutBlockList) error {
+	for range commitTries {
+		snap, err := c.snapshot(geo.FirstRange(geo.Blob))
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(w.Prepare(snap, c.now()), snap.Close()); err != nil {
+			return err
+		}
+		if err := c.o.Writer.Write(c.ctx, w); !errors.Is(err, blobs.ErrOvertaken) {
+			return err
+		}
+	}
+	return storageerr.ServerBusy
 }
 
 // parsePutBlockList reads everything but the body.
@@ -236,35 +249,37 @@ func (c *call) blockList() error {
 		return err
 	}
 	for l.state != done {
-		var doc []byte
-		var at blockLister
-		err := c.o.Stamp.Read(c.ctx, geo.FirstRange(geo.Blob), func(s ranges.State) error {
-			snap := s.Snapshot()
-			at = *l
-			var err error
-			for doc = nil; err == nil && at.state != done && len(doc) < windowDocBytes; {
-				doc, err = at.step(doc, snap, c.now())
-			}
-			if err == nil && c.r.Header(headerLeaseID) != "" {
-				err = storageerr.LeaseNotPresentOnBlob
-			}
-			return errors.Join(err, snap.Close())
-		})
-		if err != nil && l.state != atStart {
+		begins := l.state == atStart
+		doc, err := c.blockListWindow(l)
+		if err != nil && !begins {
 			panic(http.ErrAbortHandler) // The answer has begun; its client is to see that it broke off.
 		}
 		if err != nil {
 			return err
 		}
-		if l.state == atStart {
-			c.blockListHeaders(&at)
+		if begins {
+			c.blockListHeaders(l)
 		}
-		*l = at
 		if _, err := c.w.Write(doc); err != nil {
 			return nil // The client is gone.
 		}
 	}
 	return nil
+}
+
+// blockListWindow moves l on by one window and returns its text.
+func (c *call) blockListWindow(l *blockLister) (doc []byte, err error) {
+	snap, err := c.snapshot(geo.FirstRange(geo.Blob))
+	if err != nil {
+		return nil, err
+	}
+	for err == nil && l.state != done && len(doc) < windowDocBytes {
+		doc, err = l.step(doc, snap, c.now())
+	}
+	if err == nil && c.r.Header(headerLeaseID) != "" {
+		err = storageerr.LeaseNotPresentOnBlob
+	}
+	return doc, errors.Join(err, snap.Close())
 }
 
 func (c *call) blockListHeaders(l *blockLister) {

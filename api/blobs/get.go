@@ -272,11 +272,12 @@ func (c *call) window(b *source, off, end uint64) (win blobs.Window, err error) 
 	if b.List == nil {
 		return blobs.Pieces(nil, b.name, b.Blob, off, end) // It is all in the row.
 	}
-	err = c.o.Stamp.Read(c.ctx, geo.FirstRange(geo.Blob), func(s ranges.State) error {
-		var err error
-		win, err = blobs.Pieces(s, b.name, b.Blob, off, end)
-		return err
-	})
+	snap, err := c.snapshot(geo.FirstRange(geo.Blob))
+	if err != nil {
+		return win, err
+	}
+	win, err = blobs.Pieces(snap, b.name, b.Blob, off, end)
+	err = errors.Join(err, snap.Close())
 	if errors.Is(err, blobs.ErrReplaced) {
 		err = storageerr.BlobOverwritten
 	}

@@ -3,6 +3,7 @@ package blobs
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -19,6 +20,7 @@ import (
 	"antipode/services/catalog"
 	"antipode/stamp/extent"
 	"antipode/stamp/keys"
+	"antipode/stamp/kv"
 	"antipode/stamp/ranges"
 )
 
@@ -156,6 +158,30 @@ func (c *call) name() (blobs.Name, error) {
 	return blobs.Name{
 		Account: c.r.Account.Name, Container: c.res.container, Generation: container.Generation(), Blob: c.res.blob,
 	}, nil
+}
+
+// view is a range's state at one moment. Close it.
+type view interface {
+	kv.Reader
+	Close() error
+}
+
+// snapshot returns the newest state of a range, in which everything acknowledged
+// before the call is seen. Reads that may take longer than a lease go through it: what
+// runs inside Stamp.Read runs again when the lease ended meanwhile, and so for ever.
+func (c *call) snapshot(r geo.RangeID) (view, error) {
+	var v view
+	err := c.o.Stamp.Read(c.ctx, r, func(s ranges.State) error {
+		if v != nil {
+			_ = v.Close() // The lease ended: this one may be too old.
+		}
+		v = s.Snapshot()
+		return nil
+	})
+	if err != nil && v != nil {
+		err = errors.Join(err, v.Close())
+	}
+	return v, err
 }
 
 // now is the time by which uncommitted blocks are told to have expired.

@@ -9,7 +9,6 @@ import (
 	"antipode/services/blobs"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
-	"antipode/stamp/ranges"
 )
 
 // Items of include and the versions they came with. Those that name what this server
@@ -40,30 +39,29 @@ func (c *call) listContainers() error {
 	if err != nil {
 		return err
 	}
-	var doc []byte
-	err = c.o.Stamp.Read(c.ctx, geo.FirstRange(geo.Catalog), func(s ranges.State) error {
-		doc = append(doc[:0], xmlStart...)
-		if c.r.Version < protocol.Version20130815 {
-			doc = append(protocol.AppendXML(append(doc, `<EnumerationResults AccountName="`...), c.r.Base), `">`...)
-		} else {
-			doc = append(protocol.AppendXML(append(doc, `<EnumerationResults ServiceEndpoint="`...), c.r.Base), `">`...)
-		}
-		doc = c.asked(doc, "Prefix", "Marker", "MaxResults")
-		doc = append(doc, "<Containers>"...)
-		count := 0
-		snap := s.Snapshot()
-		next, err := catalog.Page(snap, geo.Blob, c.r.Account.Name, q.prefix, q.from, pageStepsMax, func(container *catalog.Container) bool {
-			doc = c.containerElement(doc, container, include.has("metadata"))
-			count++
-			return count < q.items && len(doc) < pageBytesMax
-		})
-		doc = append(doc, "</Containers>"...)
-		doc = append(element(doc, "NextMarker", newMarker(next)), "</EnumerationResults>"...)
-		return errors.Join(err, snap.Close())
-	})
+	snap, err := c.snapshot(geo.FirstRange(geo.Catalog))
 	if err != nil {
 		return err
 	}
+	doc := []byte(xmlStart)
+	if c.r.Version < protocol.Version20130815 {
+		doc = append(protocol.AppendXML(append(doc, `<EnumerationResults AccountName="`...), c.r.Base), `">`...)
+	} else {
+		doc = append(protocol.AppendXML(append(doc, `<EnumerationResults ServiceEndpoint="`...), c.r.Base), `">`...)
+	}
+	doc = c.asked(doc, "Prefix", "Marker", "MaxResults")
+	doc = append(doc, "<Containers>"...)
+	count := 0
+	next, err := catalog.Page(snap, geo.Blob, c.r.Account.Name, q.prefix, q.from, pageStepsMax, func(container *catalog.Container) bool {
+		doc = c.containerElement(doc, container, include.has("metadata"))
+		count++
+		return count < q.items && len(doc) < pageBytesMax
+	})
+	if err := errors.Join(err, snap.Close()); err != nil {
+		return err
+	}
+	doc = append(doc, "</Containers>"...)
+	doc = append(element(doc, "NextMarker", newMarker(next)), "</EnumerationResults>"...)
 	return c.answerXML(doc)
 }
 
@@ -87,23 +85,22 @@ func (c *call) listBlobs() error {
 	}
 	l.Generation = container.Generation()
 	l.Uncommitted, l.Now = include.has("uncommittedblobs"), c.now()
-	var doc []byte
-	err = c.o.Stamp.Read(c.ctx, geo.FirstRange(geo.Blob), func(s ranges.State) error {
-		doc = c.listHead(append(doc[:0], xmlStart...))
-		count := 0
-		snap := s.Snapshot()
-		next, err := blobs.List(snap, l, func(item blobs.Item) (bool, error) {
-			doc = c.itemElement(doc, &item, include.has("metadata"))
-			count++
-			return count < q.items && len(doc) < pageBytesMax, nil
-		})
-		doc = append(doc, "</Blobs>"...)
-		doc = append(element(doc, "NextMarker", newMarker(next)), "</EnumerationResults>"...)
-		return errors.Join(err, snap.Close())
-	})
+	snap, err := c.snapshot(geo.FirstRange(geo.Blob))
 	if err != nil {
 		return err
 	}
+	doc := c.listHead([]byte(xmlStart))
+	count := 0
+	next, err := blobs.List(snap, l, func(item blobs.Item) (bool, error) {
+		doc = c.itemElement(doc, &item, include.has("metadata"))
+		count++
+		return count < q.items && len(doc) < pageBytesMax, nil
+	})
+	if err := errors.Join(err, snap.Close()); err != nil {
+		return err
+	}
+	doc = append(doc, "</Blobs>"...)
+	doc = append(element(doc, "NextMarker", newMarker(next)), "</EnumerationResults>"...)
 	return c.answerXML(doc)
 }
 

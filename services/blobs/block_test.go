@@ -314,6 +314,14 @@ func TestLongestList(t *testing.T) {
 			require.NoError(t, r.commit(t, stage(id(from+i), "x"), at))
 			w.Blocks = append(w.Blocks, Named{Uncommitted, id(from + i)})
 		}
+		_, err := w.Evaluate(r, at)
+		require.ErrorIs(t, err, ErrOvertaken, "not prepared")
+		require.NoError(t, w.Prepare(r, at))
+		at += 2
+		require.NoError(t, r.commit(t, stage(id(from), "x"), at))
+		at += 2
+		_, err = w.Evaluate(r, at)
+		require.ErrorIs(t, err, ErrOvertaken)
 		require.NoError(t, w.Prepare(r, at))
 		at += 2
 		e, err := w.Evaluate(r, at)

@@ -1,6 +1,8 @@
 package blobs
 
 import (
+	"errors"
+
 	"antipode/geo"
 	"antipode/services"
 	"antipode/services/storageerr"
@@ -45,9 +47,17 @@ type PutBlockList struct {
 	// Left is a result: rows are dead now, see Dead.
 	Left bool
 
-	// prepared is set before the command is submitted, and read alone after.
+	// prepared is set before the command is submitted, and only read after.
 	prepared *plan
 }
+
+// ErrOvertaken: another write of the blob came between Prepare and Evaluate, and the
+// list is too long to be looked up anew while the range waits. Nothing happened;
+// prepare again.
+var ErrOvertaken = errors.New("blobs: the block list was overtaken by another write of the blob")
+
+// replanMax is the longest list that Evaluate looks up itself.
+const replanMax = 1000
 
 // plan is a list whose blocks were found, and the state that it was found in.
 type plan struct {
@@ -97,7 +107,10 @@ func (w *PutBlockList) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effec
 	}
 	p := w.prepared
 	if p == nil || p.staging != s || p.list != old.List.id() {
-		// A block or a list came between. Rare, so it may take its time here.
+		// A block or a list came between, or nobody prepared.
+		if len(w.Blocks) > replanMax {
+			return services.Effect{}, ErrOvertaken
+		}
 		if p, err = w.plan(get, s, old.List); err != nil {
 			return services.Effect{}, err
 		}

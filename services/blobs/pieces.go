@@ -15,7 +15,7 @@ var ErrReplaced = errors.New("blobs: the blob was replaced while it was read")
 
 // Bounds of one window of pieces.
 const (
-	windowPiecesMax = 1024
+	windowPiecesMax = 256
 	windowBytesMax  = 1 << 20 // of payload inline
 )
 
