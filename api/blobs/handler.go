@@ -95,6 +95,7 @@ type Handler struct {
 	inFlight *semaphore.Weighted
 	putBufs  sync.Pool // *[]byte of a chunk
 	getBufs  sync.Pool // *[]byte of readBytes
+	pageBufs sync.Pool // *[]byte, empty, for the XML of a page
 }
 
 // NewHandler returns a handler.
@@ -104,6 +105,8 @@ func NewHandler(o Options) *Handler {
 		o: o, inFlight: semaphore.NewWeighted(o.InFlightBytesMax),
 		putBufs: sync.Pool{New: func() any { return newBuffer(blobs.ChunkBytesMax) }},
 		getBufs: sync.Pool{New: func() any { return newBuffer(readBytes) }},
+
+		pageBufs: sync.Pool{New: func() any { return new([]byte) }},
 	}
 }
 

@@ -43,7 +43,9 @@ func (c *call) listContainers() error {
 	if err != nil {
 		return err
 	}
-	doc := []byte(xmlStart)
+	buf, _ := c.pageBufs.Get().(*[]byte)
+	defer c.pageBufs.Put(buf)
+	doc := append((*buf)[:0], xmlStart...)
 	if c.r.Version < protocol.Version20130815 {
 		doc = append(protocol.AppendXML(append(doc, `<EnumerationResults AccountName="`...), c.r.Base), `">`...)
 	} else {
@@ -62,6 +64,7 @@ func (c *call) listContainers() error {
 	}
 	doc = append(doc, "</Containers>"...)
 	doc = append(element(doc, "NextMarker", newMarker(next)), "</EnumerationResults>"...)
+	*buf = doc
 	return c.answerXML(doc)
 }
 
@@ -89,7 +92,9 @@ func (c *call) listBlobs() error {
 	if err != nil {
 		return err
 	}
-	doc := c.listHead([]byte(xmlStart))
+	buf, _ := c.pageBufs.Get().(*[]byte)
+	defer c.pageBufs.Put(buf)
+	doc := c.listHead(append((*buf)[:0], xmlStart...))
 	count := 0
 	next, err := blobs.List(snap, l, func(item blobs.Item) (bool, error) {
 		doc = c.itemElement(doc, &item, include.has("metadata"))
@@ -101,6 +106,7 @@ func (c *call) listBlobs() error {
 	}
 	doc = append(doc, "</Blobs>"...)
 	doc = append(element(doc, "NextMarker", newMarker(next)), "</EnumerationResults>"...)
+	*buf = doc
 	return c.answerXML(doc)
 }
 

@@ -39,7 +39,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // rig is a handler over a stamp of three nodes in memory, behind a real HTTP server:
 // what a client sees of the service, without authorization.
 type rig struct {
-	t       *testing.T
+	t       testing.TB
 	fs      *vfs.MemFS
 	stamp   *node.Stamp
 	payload *payload
@@ -101,7 +101,7 @@ const testVersion = "2026-12-06"
 
 // newRig starts a rig with container "cont". set changes the options; timeout bounds
 // requests where it is not zero.
-func newRig(t *testing.T, set func(*Options)) *rig {
+func newRig(t testing.TB, set func(*Options)) *rig {
 	t.Helper()
 	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
 	r := &rig{t: t, fs: vfs.NewCrashableMem(), client: &http.Client{Transport: &http.Transport{}}}
@@ -187,7 +187,7 @@ type answer struct {
 }
 
 // code is the error code, which header and body agree on.
-func (a answer) code(t *testing.T) string {
+func (a answer) code(t testing.TB) string {
 	t.Helper()
 	code := a.header.Get("x-ms-error-code")
 	if len(a.body) > 0 && code != "" {

@@ -136,6 +136,9 @@ func appendErrorBody(b []byte, kind BodyFormat, requestID string, now time.Time,
 // AppendXML appends s as XML text, or as the inside of an attribute in double quotes. Line feeds stay as they are, which
 // encoding/xml would escape; what XML cannot carry becomes U+FFFD.
 func AppendXML(b []byte, s string) []byte {
+	if isPlainXML(s) {
+		return append(b, s...)
+	}
 	for _, c := range s {
 		switch {
 		case c == '&':
@@ -155,6 +158,17 @@ func AppendXML(b []byte, s string) []byte {
 		}
 	}
 	return b
+}
+
+// isPlainXML reports whether s is ASCII that XML carries as it is, which most of a
+// listing is.
+func isPlainXML(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c >= utf8.RuneSelf || c == '&' || c == '<' || c == '>' || c == '"' {
+			return false
+		}
+	}
+	return true
 }
 
 // appendJSON appends s as the inside of a JSON string.

@@ -68,28 +68,31 @@ func List(r kv.Reader, l *Listing, f func(Item) (more bool, err error)) (next st
 func (l *Listing) walk(it kv.Iterator, f func(Item) (bool, error)) (next string, err error) {
 	more := true
 	steps := 0
+	var partition []byte // of the blob that the iterator is at
 	for ok := it.Next(); ok; steps++ {
-		p, row, err := keys.ParsePartition(it.Key())
+		key := it.Key()
+		p, row, err := keys.ParsePartition(key)
 		if err != nil {
 			return "", fmt.Errorf("list container %q of %s: %w", l.Container, l.Account, err)
 		}
 		if !more || steps == l.StepsMax {
 			return p.Object, nil
 		}
+		partition = append(partition[:0], key[:len(key)-len(row)]...)
 		item := Item{Name: p.Object}
 		visible, err := l.read(it, row, &item)
 		if err != nil {
 			return "", fmt.Errorf("blob %q in container %q of %s: %w", p.Object, l.Container, l.Account, err)
 		}
 		if !visible {
-			ok = l.leave(it, p.Object)
+			ok = leave(it, partition)
 			continue
 		}
 		if collapsed, found := l.collapse(p.Object); found {
 			item = Item{Name: collapsed, IsPrefix: true}
 			ok = it.SeekGE(keys.PrefixEnd(l.span(collapsed)))
 		} else {
-			ok = l.leave(it, p.Object)
+			ok = leave(it, partition)
 		}
 		if more, err = f(item); err != nil {
 			return "", err
@@ -118,12 +121,11 @@ func (l *Listing) read(it kv.Iterator, row []byte, item *Item) (visible bool, er
 
 // leave moves from a blob's first row to the next blob. Most blobs have one row, so
 // the next key is tried before a seek is paid for.
-func (l *Listing) leave(it kv.Iterator, name string) bool {
-	p := l.partition(name)
+func leave(it kv.Iterator, partition []byte) bool {
 	if !it.Next() {
 		return false
 	}
-	return !bytes.HasPrefix(it.Key(), p) || it.SeekGE(keys.PrefixEnd(p))
+	return !bytes.HasPrefix(it.Key(), partition) || it.SeekGE(keys.PrefixEnd(partition))
 }
 
 // collapse returns a name up to and including the first delimiter behind the prefix.
