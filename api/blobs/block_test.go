@@ -2,6 +2,7 @@ package blobs
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"encoding/xml"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"antipode/api/protocol"
 	"antipode/geo"
 	"antipode/internal/clock"
+	"antipode/services"
 	"antipode/services/blobs"
 	"antipode/services/storageerr"
 	"antipode/stamp/extent"
@@ -304,4 +306,53 @@ func FuzzParseBlockList(f *testing.F) {
 			require.LessOrEqual(t, len(n.ID), blobs.BlockIDMax)
 		}
 	})
+}
+
+// overtaking is a writer that stages a block of the same blob ahead of a block list.
+type overtaking struct {
+	Writer
+	// left is how many lists are overtaken from now on.
+	left  int
+	lists int
+}
+
+func (o *overtaking) Write(ctx context.Context, w services.Write) error {
+	if list, ok := w.(*blobs.PutBlockList); ok {
+		o.lists++
+		if o.left > 0 {
+			o.left--
+			block := &blobs.PutBlock{Name: list.Name, ID: "0000", Block: blobs.Block{Length: 3, Inline: []byte("new")}}
+			if err := o.Writer.Write(ctx, block); err != nil {
+				return err
+			}
+		}
+	}
+	return o.Writer.Write(ctx, w)
+}
+
+// A long list that another Put Block overtakes is prepared anew and then holds the
+// newer block; one that is overtaken every time is refused as busy, and changed
+// nothing.
+func TestOvertaken(t *testing.T) {
+	var w *overtaking
+	r := newRig(t, func(o *Options) {
+		w = &overtaking{Writer: o.Writer}
+		o.Writer = w
+	})
+	var want strings.Builder
+	var ids []string
+	for i := range 1001 {
+		id := fmt.Sprintf("%04d", i)
+		require.Equal(t, http.StatusCreated, r.putBlock("/cont/b", id, []byte(id)).status)
+		ids = append(ids, "L"+id)
+		want.WriteString(id)
+	}
+	w.left = 100
+	r.requireCode(r.commit("/cont/b", ids), http.StatusServiceUnavailable, "ServerBusy")
+	require.Equal(t, commitTries, w.lists)
+	r.requireCode(r.get("/cont/b"), http.StatusNotFound, "BlobNotFound")
+	w.left, w.lists = 1, 0
+	require.Equal(t, http.StatusCreated, r.commit("/cont/b", ids).status)
+	require.Equal(t, 2, w.lists)
+	r.requireBlob("/cont/b", []byte("new"+want.String()[4:]))
 }

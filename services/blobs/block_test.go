@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"antipode/geo"
+	"antipode/services"
 	"antipode/services/storageerr"
 	"antipode/stamp/change"
 	"antipode/stamp/extent"
@@ -475,4 +476,28 @@ func TestPieces(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, Window{Start: 10, End: 21, Pieces: []Piece{{Chunk: want[2]}}}, win)
 	require.True(t, bytes.Equal([]byte("new"), []byte(text(t, r))))
+}
+
+// The longest Put Blob and the longest block, in chunks as the front end cuts them, fit
+// one change with the chunks it names.
+func TestLongestBodies(t *testing.T) {
+	refs := func(mib int) []extent.Ref {
+		out := make([]extent.Ref, mib)
+		for i := range out {
+			out[i] = extent.Ref{ID: extent.ChunkID{byte(i), byte(i >> 8)}, Length: ChunkBytesMax, CRC: 1}
+		}
+		return out
+	}
+	whole := &PutBlob{Name: testName("a"), Blob: Blob{Length: 5000 << 20, Chunks: refs(5000)}}
+	block := &PutBlock{Name: testName("a"), ID: "i", Block: Block{Length: BlockBytesMax, Chunks: refs(4000)}}
+	for _, w := range []services.Write{whole, block} {
+		e, err := w.Evaluate(state{}, 10)
+		require.NoError(t, err)
+		encoded, err := change.AppendRecord(nil, &change.Record{
+			Account: "acct", Partition: w.Partition().Append(nil), Ops: e.Ops, Chunks: e.Chunks,
+		})
+		require.NoError(t, err)
+		require.Less(t, len(encoded), 256<<10)
+		require.NotEmpty(t, e.Chunks)
+	}
 }
