@@ -227,6 +227,7 @@ func TestListRefusals(t *testing.T) {
 // What a marker says is what it was made of; other text is refused or reads as UTF-8.
 func FuzzMarker(f *testing.F) {
 	f.Add("AWE")
+	f.Add("A\rX0")
 	f.Add(newMarker("a/\uffff"))
 	f.Fuzz(func(t *testing.T, text string) {
 		if name, ok := parseMarker(text); ok {

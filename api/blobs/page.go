@@ -78,7 +78,8 @@ func parseMarker(text string) (name string, ok bool) {
 	if err != nil || len(b) < 2 || b[0] != markerVersion || !utf8.Valid(b[1:]) {
 		return "", false
 	}
-	return string(b[1:]), true
+	name = string(b[1:])
+	return name, newMarker(name) == text // Base64 skips line ends.
 }
 
 // includes is what a listing is asked to show besides.
