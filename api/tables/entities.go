@@ -17,8 +17,6 @@ import (
 	"antipode/stamp/ranges"
 )
 
-type kvReader = kv.Reader
-
 // insert is Insert Entity (spec/table.md 9.5).
 func (c *call) insert() error {
 	body, err := c.body()
@@ -243,10 +241,36 @@ func (c *call) queryEntities() error {
 func (c *call) scan(ctx context.Context, t *catalog.Container, answer *odata.Answer, p *page, token odata.Continuation) error {
 	p.account, p.table, p.generation = c.r.Account.Name, c.res.Table, t.Generation()
 	lower, upper := p.span(token)
-	return c.Stamp.Read(ctx, geo.FirstRange(geo.Table), func(s ranges.State) error {
-		snap := s.Snapshot()
-		return errors.Join(p.fill(snap, answer, lower, upper), snap.Close())
+	snap, err := c.snapshot(ctx, geo.Table)
+	if err != nil {
+		return err
+	}
+	return errors.Join(p.fill(snap, answer, lower, upper), snap.Close())
+}
+
+// snapshot is a range's state of one moment, which the caller closes. Only taking it is
+// done under the lease (R5): what is read of it later was true then, and a scan that
+// takes longer than a lease would be begun again for ever.
+func (c *call) snapshot(ctx context.Context, s geo.Service) (snapshot, error) {
+	var snap snapshot
+	err := c.Stamp.Read(ctx, geo.FirstRange(s), func(state ranges.State) error {
+		old := snap
+		snap = state.Snapshot()
+		if old != nil { // The lease had run out: this is a later moment.
+			return old.Close()
+		}
+		return nil
 	})
+	if err != nil && snap != nil {
+		err = errors.Join(err, snap.Close())
+	}
+	return snap, err
+}
+
+// snapshot is what ranges.State.Snapshot returns.
+type snapshot interface {
+	kv.Reader
+	Close() error
 }
 
 // span is the keys to scan: those within the bounds of the filter, from the
@@ -273,9 +297,9 @@ func (p *page) behind(e tables.Entity) []byte {
 	return tables.BoundAfterPartition(p.account, p.table, p.generation, e.PK)
 }
 
-// fill begins the page anew and takes rows until it is full.
-func (p *page) fill(r kvReader, answer *odata.Answer, lower, upper []byte) error {
-	p.rows, p.examined, p.next = 0, 0, nil
+// fill takes rows until the page is full.
+func (p *page) fill(r kv.Reader, answer *odata.Answer, lower, upper []byte) error {
+	p.rows, p.next = 0, nil
 	p.doc = answer.AppendFeedStart(make([]byte, 0, 4096))
 	var err error
 	if !p.bounds.Empty() {

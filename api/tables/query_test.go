@@ -1,10 +1,13 @@
 package tables
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"slices"
 	"sort"
@@ -16,10 +19,12 @@ import (
 
 	"antipode/api/odata"
 	"antipode/geo"
+	"antipode/services/catalog"
 	"antipode/services/tables"
 	"antipode/services/tables/entity"
 	"antipode/stamp/keys"
 	"antipode/stamp/kv"
+	"antipode/stamp/ranges"
 )
 
 // counted is a range of rows in memory whose iterators count the keys they stand on.
@@ -319,6 +324,34 @@ func TestFilters(t *testing.T) {
 	}
 	a := r.do(http.MethodGet, "/acct/Tables?$filter="+url.QueryEscape("TableName ge 'T' and TableName lt 'U'"), "")
 	require.Equal(t, `{"value":[{"TableName":"tbl"}]}`, a.body)
+}
+
+// expiring is a stamp whose lease runs out during every first read, so that it is done
+// again (ranges.Range.Read).
+type expiring struct {
+	Stamp
+	reads int
+}
+
+// Read implements Stamp.
+func (e *expiring) Read(ctx context.Context, r geo.RangeID, f func(ranges.State) error) error {
+	e.reads++
+	return e.Stamp.Read(ctx, r, func(s ranges.State) error { return errors.Join(f(s), f(s)) })
+}
+
+// A query whose read is done again scans once, answers once, and leaves no snapshot
+// open, which the rig's Close would report.
+func TestReadAgain(t *testing.T) {
+	r := newRig(t)
+	r.insertAll("p", "1", "2", "3")
+	e := &expiring{Stamp: r.stamp}
+	server := httptest.NewServer(serve(&Handler{Stamp: e, Names: &catalog.Containers{}}))
+	t.Cleanup(server.Close)
+	r.url = server.URL
+	require.Equal(t, [][]string{{"p/1", "p/2"}, {"p/3"}}, r.list("$top=2"))
+	require.Equal(t, `{"value":[{"TableName":"tbl"}]}`, r.do(http.MethodGet, "/acct/Tables", "").body)
+	require.GreaterOrEqual(t, e.reads, 5)
+	r.client.CloseIdleConnections()
 }
 
 // A query that finds nothing for all it may look at answers an empty page with a token

@@ -8,7 +8,7 @@ import (
 	"antipode/geo"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
-	"antipode/stamp/ranges"
+	"antipode/stamp/kv"
 )
 
 // createTable is Create Table (spec/table.md 9.2).
@@ -79,15 +79,12 @@ func (c *call) queryTables() error {
 		from = low
 	}
 	answer := c.answer()
-	var doc []byte
-	var next string
-	err = c.Stamp.Read(c.ctx, geo.FirstRange(geo.Catalog), func(s ranges.State) error {
-		snap := s.Snapshot()
-		var err error
-		doc, next, err = c.tablePage(snap, answer, filter, from, top)
-		return errors.Join(err, snap.Close())
-	})
+	snap, err := c.snapshot(c.ctx, geo.Catalog)
 	if err != nil {
+		return err
+	}
+	doc, next, err := c.tablePage(snap, answer, filter, from, top)
+	if err = errors.Join(err, snap.Close()); err != nil {
 		return err
 	}
 	if next != "" {
@@ -97,7 +94,7 @@ func (c *call) queryTables() error {
 	return nil
 }
 
-func (c *call) tablePage(snap kvReader, answer *odata.Answer, filter *odata.Filter, from string, top int) (doc []byte, next string, err error) {
+func (c *call) tablePage(snap kv.Reader, answer *odata.Answer, filter *odata.Filter, from string, top int) (doc []byte, next string, err error) {
 	doc = answer.AppendTablesStart(nil)
 	rows := 0
 	for {
