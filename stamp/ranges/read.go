@@ -47,13 +47,15 @@ func (r *Range) serveReads(now time.Duration) {
 	}
 }
 
-// leased reports whether reads may be served now, and asks for a renewal in time.
-func (r *Range) leased() bool {
-	left := time.Duration(r.leaseUntil.Load()) - r.o.Clock.Mono()
+// held reports whether the lease that ran until a time read before is still held, and
+// asks for a renewal in time. So what happened in between happened under it: a lease
+// that only began meanwhile does not count.
+func (r *Range) held(until int64) bool {
+	left := time.Duration(until) - r.o.Clock.Mono()
 	if left < r.o.LeaseLength/leaseRenewBelow && !r.renew.Swap(true) {
 		r.o.Wake()
 	}
-	return left > 0 && r.leading.Load()
+	return left > 0 && r.leaseUntil.Load() >= until && r.leading.Load()
 }
 
 // Confirm calls done with nil once this replica is known to lead and its applied
@@ -75,13 +77,14 @@ func (r *Range) Confirm(done func(error)) {
 }
 
 // Read calls f with the newest state, in which everything acknowledged before the
-// call is seen. The lease is checked after f as well (R5); f may run again. For more
-// than one key f takes a snapshot.
+// call is seen. The lease is checked after f (R5); f may run again, and does for ever if
+// it takes longer than a lease. For more than one key f takes a snapshot, and what takes
+// long reads it afterwards.
 func (r *Range) Read(ctx context.Context, f func(s State) error) error {
 	for {
-		if r.leased() {
+		if until := r.leaseUntil.Load(); until > 0 && r.leading.Load() {
 			err := f(State{r})
-			if r.leased() {
+			if r.held(until) {
 				return err
 			}
 		}
