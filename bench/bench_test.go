@@ -169,8 +169,12 @@ func runFake(t *testing.T, lies fake.Lies, name string) (string, error) {
 	server := httptest.NewServer(store)
 	defer server.Close()
 	var out strings.Builder
+	duration := "300ms"
+	if workloads()[name].size > 1<<20 {
+		duration = "5s" // Longer than an operation takes under the race detector.
+	}
 	o := options(t, "--workload", name, "--endpoint", server.URL+"/devstoreaccount1", "--admin", "",
-		"--concurrency", "4", "--duration", "300ms", "--warmup", "50ms", "--rows", "40", "--read-back", "40")
+		"--concurrency", "4", "--duration", duration, "--warmup", "50ms", "--rows", "40", "--read-back", "40")
 	o.arriveWait = 2 * time.Second
 	err := measure(t.Context(), o, clock.System{}, &out)
 	return out.String(), err

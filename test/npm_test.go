@@ -14,10 +14,18 @@ import (
 	"antipode/test/rest"
 )
 
-// npmScripts are the JavaScript clients' half of TestSDK, and how each addresses the
-// account: the old client resolves no *.localhost.
-func npmScripts() map[string]style {
-	return map[string]style{"tables.mjs": hostStyle, "old-tables.cjs": pathStyle}
+// npmScript is one script and how it addresses the account.
+type npmScript struct {
+	service geo.Service
+	style   style
+}
+
+// npmScripts are the JavaScript clients' half of TestSDK. The old client resolves no
+// *.localhost.
+func npmScripts() map[string]npmScript {
+	return map[string]npmScript{
+		"tables.mjs": {geo.Table, hostStyle}, "old-tables.cjs": {geo.Table, pathStyle}, "blobs.mjs": {geo.Blob, hostStyle},
+	}
 }
 
 // testNPM runs the scripts with the packages that the lock file names. Without npm or
@@ -39,19 +47,19 @@ func testNPM(t *testing.T, p *devproc.Process) {
 	install.Dir = dir
 	out, err := install.CombinedOutput()
 	require.NoError(t, err, "npm ci:\n%s", out)
-	for name, st := range npmScripts() {
-		t.Run(name, func(t *testing.T) { runScript(t, p, dir, name, st) })
+	for name, s := range npmScripts() {
+		t.Run(name, func(t *testing.T) { runScript(t, p, dir, name, s) })
 	}
 }
 
-func runScript(t *testing.T, p *devproc.Process, dir, name string, st style) {
+func runScript(t *testing.T, p *devproc.Process, dir, name string, s npmScript) {
 	ctx, cancel := contextFor(t, 2*time.Minute)
 	defer cancel()
 	script := exec.CommandContext(ctx, "node", name)
 	script.Dir = dir
 	script.Env = append(os.Environ(),
-		"PRIMARY="+endpoint(p, st, geo.Table, false),
-		"SECONDARY="+endpoint(p, st, geo.Table, true),
+		"PRIMARY="+endpoint(p, s.style, s.service, false),
+		"SECONDARY="+endpoint(p, s.style, s.service, true),
 		"ACCOUNT="+string(rest.DevAccount), "KEY="+rest.DevKey)
 	out, err := script.CombinedOutput()
 	require.NoError(t, err, "node %s:\n%s", name, out)

@@ -1,0 +1,141 @@
+// Drives antipode dev with the official JavaScript blob client: uploads in one piece and
+// in blocks, listings, metadata, conditions, and the same bytes and tags at -secondary.
+// Exits 0 and says "all checks passed", or fails with the first broken promise.
+import assert from "node:assert/strict";
+import { createHash, randomBytes } from "node:crypto";
+import dns from "node:dns";
+import { setTimeout as sleep } from "node:timers/promises";
+
+// Not every resolver knows that *.localhost is this machine.
+const lookup = dns.lookup;
+dns.lookup = (host, options, done) =>
+  lookup(host.endsWith(".localhost") ? "127.0.0.1" : host, options, done);
+
+const { BlobServiceClient, StorageSharedKeyCredential } = await import("@azure/storage-blob");
+
+const { PRIMARY, SECONDARY, ACCOUNT, KEY } = process.env;
+const ARRIVE_WAIT_MS = 30_000;
+const credential = new StorageSharedKeyCredential(ACCOUNT, KEY);
+const options = { retryOptions: { maxTries: 1 } };
+const service = new BlobServiceClient(PRIMARY, credential, options);
+const container = service.getContainerClient("npm-blobs");
+const second = new BlobServiceClient(SECONDARY, credential, options).getContainerClient("npm-blobs");
+
+// fails requires that a call is refused with this status and code.
+async function fails(call, status, code) {
+  await assert.rejects(call, (err) => {
+    assert.equal(`${err.statusCode} ${err.code ?? err.details?.errorCode}`, `${status} ${code}`, `${err}`);
+    return true;
+  });
+}
+
+// arrived waits until -secondary has a blob with this tag.
+async function arrived(name, etag) {
+  const end = Date.now() + ARRIVE_WAIT_MS;
+  for (;;) {
+    try {
+      if ((await second.getBlobClient(name).getProperties()).etag === etag) return;
+    } catch (err) {
+      assert.equal(err.statusCode, 404, `${err}`);
+    }
+    assert.ok(Date.now() < end, `${name} did not arrive in time`);
+    await sleep(50);
+  }
+}
+
+async function same(name, content) {
+  for (const c of [container, second]) {
+    const got = await c.getBlobClient(name).downloadToBuffer();
+    assert.ok(got.equals(content), `${name}: ${got.length} bytes differ from the ${content.length} written`);
+  }
+}
+
+async function pieces() {
+  for (const size of [0, 11, 20 << 10, 5 << 20]) {
+    const name = `dir/size ${size}+%.bin`;
+    const content = randomBytes(size);
+    const blob = container.getBlockBlobClient(name);
+    const put = await blob.upload(content, content.length);
+    assert.equal((await blob.getProperties()).etag, put.etag);
+    await arrived(name, put.etag);
+    if (size > 0) await same(name, content);
+  }
+  const blob = container.getBlockBlobClient("dir/size 11+%.bin");
+  await fails(blob.upload("x", 1, { conditions: { ifNoneMatch: "*" } }), 409, "BlobAlreadyExists");
+  await fails(blob.upload("x", 1, { conditions: { ifMatch: '"0x1"' } }), 412, "ConditionNotMet");
+  assert.equal(await blob.exists(), true);
+  assert.equal(await container.getBlobClient("none").exists(), false);
+}
+
+async function blocks() {
+  const content = randomBytes(9 << 20);
+  const name = "blocks";
+  const blob = container.getBlockBlobClient(name);
+  const put = await blob.uploadData(content, { blockSize: 1 << 20, maxSingleShotSize: 1 << 20, concurrency: 4, metadata: { kind: "blocks" } });
+  assert.equal((await blob.getBlockList("committed")).committedBlocks.length, 9);
+  await arrived(name, put.etag);
+  await same(name, content);
+  const part = await second.getBlobClient(name).downloadToBuffer(3 << 20, 100);
+  assert.ok(part.equals(content.subarray(3 << 20, (3 << 20) + 100)));
+
+  const id = Buffer.from("block-0001").toString("base64");
+  await blob.stageBlock(id, "tail", 4);
+  await fails(blob.commitBlockList([Buffer.from("block-none").toString("base64")]), 400, "InvalidBlockList");
+  const edited = await blob.commitBlockList([id]);
+  await arrived(name, edited.etag);
+  await same(name, Buffer.from("tail"));
+}
+
+async function properties() {
+  const blob = container.getBlockBlobClient("described");
+  const content = Buffer.from("described");
+  await blob.upload(content, content.length, {
+    blobHTTPHeaders: { blobContentType: "text/x-test", blobCacheControl: "no-cache" }, metadata: { one: "1" },
+  });
+  await blob.setMetadata({ two: "2" });
+  const set = await blob.setHTTPHeaders({ blobContentType: "text/plain", blobContentMD5: createHash("md5").update(content).digest() });
+  await arrived("described", set.etag);
+  for (const c of [container, second]) {
+    const got = await c.getBlobClient("described").getProperties();
+    assert.deepEqual(got.metadata, { two: "2" });
+    assert.equal(got.contentType, "text/plain");
+    assert.equal(got.etag, set.etag);
+  }
+}
+
+async function lists() {
+  const names = [];
+  for await (const page of container.listBlobsFlat().byPage({ maxPageSize: 2 })) {
+    names.push(...page.segment.blobItems.map((b) => b.name));
+  }
+  assert.deepEqual(names, [...names].sort());
+  assert.equal(names.length, 6);
+  const top = [];
+  for await (const item of container.listBlobsByHierarchy("/")) top.push(`${item.kind} ${item.name}`);
+  assert.deepEqual(top.sort(), ["blob blocks", "blob described", "prefix dir/"]); // The client gives prefixes first.
+  const there = [];
+  for await (const item of second.listBlobsFlat({ prefix: "dir/", includeMetadata: true })) there.push(item.name);
+  assert.deepEqual(there, names.filter((n) => n.startsWith("dir/")));
+}
+
+async function refused() {
+  const blob = second.getBlockBlobClient("described");
+  await fails(blob.upload("x", 1), 403, "InsufficientAccountPermissions");
+  await fails(blob.stageBlock(Buffer.from("a").toString("base64"), "x", 1), 403, "InsufficientAccountPermissions");
+  await fails(blob.setMetadata({ a: "b" }), 403, "InsufficientAccountPermissions");
+  await fails(blob.delete(), 403, "InsufficientAccountPermissions");
+  await fails(second.delete(), 403, "InsufficientAccountPermissions");
+}
+
+await container.create({ metadata: { of: "npm" } });
+await fails(container.create(), 409, "ContainerAlreadyExists");
+assert.deepEqual((await container.getProperties()).metadata, { of: "npm" });
+await pieces();
+await blocks();
+await properties();
+await lists();
+await refused();
+await container.getBlobClient("described").delete();
+await fails(container.getBlobClient("described").download(), 404, "BlobNotFound");
+await container.delete();
+console.log("all checks passed");
