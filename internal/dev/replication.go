@@ -17,12 +17,8 @@ func (l *Location) Replication(ctx context.Context, a *catalog.Account, s geo.Se
 	// time than the one shown last (R13).
 	err := l.Read(ctx, geo.FirstRange(s), func(own ranges.State) error {
 		return l.Read(ctx, geo.FirstRange(geo.Catalog), func(cat ranges.State) error {
-			out = stats.Of(a.Primary, a.Name, s, func(src ranges.Source, name geo.Account) (ranges.SyncTimes, bool) {
-				receiver := l.receiver.Load()
-				switch {
-				case receiver == nil || receiver.Forked(src.Range, name):
-					return ranges.SyncTimes{}, false
-				case src.Range == geo.FirstRange(geo.Catalog):
+			out = l.unforked(a, s, func(src ranges.Source, name geo.Account) (ranges.SyncTimes, bool) {
+				if src.Range == geo.FirstRange(geo.Catalog) {
 					return cat.SyncTimes(src, name)
 				}
 				return own.SyncTimes(src, name)
@@ -35,11 +31,23 @@ func (l *Location) Replication(ctx context.Context, a *catalog.Account, s geo.Se
 
 // replication is Replication without waiting for a lease: for metrics and status.
 func (l *Location) replication(a *catalog.Account, s geo.Service) stats.Replication {
-	return stats.Of(a.Primary, a.Name, s, func(src ranges.Source, a geo.Account) (ranges.SyncTimes, bool) {
-		r, receiver := l.Leader(src.Range), l.receiver.Load()
-		if r == nil || receiver == nil || receiver.Forked(src.Range, a) {
+	return l.unforked(a, s, func(src ranges.Source, name geo.Account) (ranges.SyncTimes, bool) {
+		r := l.Leader(src.Range)
+		if r == nil {
 			return ranges.SyncTimes{}, false
 		}
-		return r.Machine.SyncTimes(src, a)
+		return r.Machine.SyncTimes(src, name)
+	})
+}
+
+// unforked is stats.Of where no stream of the account has forked; where one has, or
+// nobody receives who could tell, there is no time to promise (R16).
+func (l *Location) unforked(a *catalog.Account, s geo.Service, sync stats.SyncTimes) stats.Replication {
+	receiver := l.receiver.Load()
+	return stats.Of(a.Primary, a.Name, s, func(src ranges.Source, name geo.Account) (ranges.SyncTimes, bool) {
+		if receiver == nil || receiver.Forked(src.Range, name) {
+			return ranges.SyncTimes{}, false
+		}
+		return sync(src, name)
 	})
 }
