@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"antipode/api/protocol"
 	"antipode/geo"
 	"antipode/services/blobs"
 	"antipode/services/storageerr"
@@ -90,17 +89,8 @@ func (c *call) parsePutBlockList() (*blobs.PutBlockList, *digests, error) {
 		return nil, nil, err
 	}
 	w := &blobs.PutBlockList{LeaseSent: h.Get(headerLeaseID) != ""}
-	conditions, err := protocol.ParseWriteConditions(h)
-	if err != nil {
-		return nil, nil, err
-	}
-	if !conditions.IsZero() {
-		w.Conditions = conditions
-	}
-	if w.Blob.Tier, err = parseTier(h.Get("X-Ms-Access-Tier")); err != nil {
-		return nil, nil, err
-	}
-	if w.Blob.Metadata, err = parseMetadata(h); err != nil {
+	var err error
+	if w.Conditions, err = parseNewBlob(h, &w.Blob); err != nil {
 		return nil, nil, err
 	}
 	w.Blob.Properties = parseBlobProperties(h)

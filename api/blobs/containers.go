@@ -49,15 +49,10 @@ func (c *call) createContainer() error {
 
 // containerProperties is Get Container Properties (spec/blob.md C2), GET and HEAD.
 func (c *call) containerProperties() error {
-	container, err := c.unleased()
-	if err != nil {
+	if err := c.describeContainer(); err != nil {
 		return err
 	}
 	h := c.w.Header()
-	setTag(h, container.Modified)
-	for _, m := range container.Metadata {
-		setMetadata(h, []pair{pair(m)})
-	}
 	h["X-Ms-Lease-Status"] = []string{"unlocked"}
 	h["X-Ms-Lease-State"] = []string{"available"}
 	if c.r.Version >= version20171109 {
@@ -71,16 +66,23 @@ func (c *call) containerProperties() error {
 
 // containerMetadata is Get Container Metadata (spec/blob.md C3), GET and HEAD.
 func (c *call) containerMetadata() error {
+	if err := c.describeContainer(); err != nil {
+		return err
+	}
+	c.answerEmpty(http.StatusOK)
+	return nil
+}
+
+// describeContainer writes the tag and the metadata of the container.
+func (c *call) describeContainer() error {
 	container, err := c.unleased()
 	if err != nil {
 		return err
 	}
-	h := c.w.Header()
-	setTag(h, container.Modified)
+	setTag(c.w.Header(), container.Modified)
 	for _, m := range container.Metadata {
-		setMetadata(h, []pair{pair(m)})
+		setMetadata(c.w.Header(), []pair{pair(m)})
 	}
-	c.answerEmpty(http.StatusOK)
 	return nil
 }
 

@@ -205,3 +205,19 @@ func tierName(t blobs.Tier) (name string, inferred bool) {
 	}
 	return "Hot", t == blobs.TierDefault
 }
+
+// parseNewBlob reads what Put Blob and Put Block List say in the same headers: tier and
+// metadata into b, and the conditions, nil for none.
+func parseNewBlob(h http.Header, b *blobs.Blob) (blobs.Conditions, error) {
+	conditions, err := protocol.ParseWriteConditions(h)
+	if err != nil {
+		return nil, err
+	}
+	if b.Tier, err = parseTier(h.Get("X-Ms-Access-Tier")); err != nil {
+		return nil, err
+	}
+	if b.Metadata, err = parseMetadata(h); err != nil || conditions.IsZero() {
+		return nil, err
+	}
+	return conditions, nil
+}

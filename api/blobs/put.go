@@ -86,17 +86,8 @@ func (c *call) parsePut() (*blobs.PutBlob, *digests, error) {
 		return nil, nil, badHeader("X-Ms-Blob-Content-Length", v)
 	}
 	w := &blobs.PutBlob{LeaseSent: h.Get(headerLeaseID) != ""}
-	conditions, err := protocol.ParseWriteConditions(h)
-	if err != nil {
-		return nil, nil, err
-	}
-	if !conditions.IsZero() {
-		w.Conditions = conditions
-	}
-	if w.Blob.Tier, err = parseTier(h.Get("X-Ms-Access-Tier")); err != nil {
-		return nil, nil, err
-	}
-	if w.Blob.Metadata, err = parseMetadata(h); err != nil {
+	var err error
+	if w.Conditions, err = parseNewBlob(h, &w.Blob); err != nil {
 		return nil, nil, err
 	}
 	w.Blob.Properties = parseProperties(h)
