@@ -11,8 +11,9 @@ import (
 	"antipode/geo"
 )
 
-// A restart replays only what the last flush does not hold (Done-when 6): after
-// 100,000 writes and a flush, under 5 % of the log.
+// A restart replays only what the last flush does not hold, and that is under 5 % of
+// the log after 100,000 writes, a flush and 100 writes (issue 2, Done-when 6). How many
+// entries the writes became is up to the machine: the share is asked of a long log only.
 func TestRestartReplaysLittle(t *testing.T) {
 	fss := map[geo.NodeID]vfs.FS{1: vfs.NewMem(), 2: vfs.NewMem(), 3: vfs.NewMem()}
 	s := testStamp(t, func(id geo.NodeID) vfs.FS { return fss[id] })
@@ -35,7 +36,9 @@ func TestRestartReplaysLittle(t *testing.T) {
 		writes = 5_000
 	}
 	write(writes)
+	flushed := make(map[geo.NodeID]uint64)
 	for _, id := range s.Nodes() {
+		flushed[id] = s.Node(id).Range(testRange).Machine.AppliedState().Index
 		require.NoError(t, s.Node(id).state.Flush())
 	}
 	write(100)
@@ -50,11 +53,15 @@ func TestRestartReplaysLittle(t *testing.T) {
 	require.Eventually(t, func() bool { return s.Leader(testRange) != nil }, electionWait, electionWait/1000)
 	require.NoError(t, s.Submit(context.Background(), testRange, &put{p: partition(1), value: "y"}))
 	for _, id := range s.Nodes() {
-		var replayed uint64
+		var replayed, applied uint64
 		require.Eventually(t, func() bool {
 			replayed = s.Node(id).Range(testRange).View().Replayed
-			return s.Node(id).Range(testRange).Machine.AppliedState().Index > logged
+			applied = s.Node(id).Range(testRange).Machine.AppliedState().Index
+			return applied > logged
 		}, electionWait, electionWait/1000)
-		require.Less(t, replayed, logged/20, "node %d replayed %d of %d entries", id, replayed, logged)
+		require.LessOrEqual(t, replayed, applied-flushed[id], "node %d replayed what its flush held", id)
+		if !testing.Short() {
+			require.Less(t, replayed, logged/20, "node %d replayed %d of %d entries", id, replayed, logged)
+		}
 	}
 }
