@@ -32,7 +32,7 @@ type Options struct {
 func (o Options) withDefaults() Options {
 	if o.Endpoint == "" {
 		port := 11002
-		if strings.HasPrefix(o.Workload, "blob-") {
+		if workloads()[o.Workload].blob {
 			port = 11000
 		}
 		o.Endpoint = fmt.Sprintf("http://127.0.0.1:%d/%s", port, o.Account)

@@ -1,14 +1,8 @@
 package main
 
 import (
-	"bytes"
-	"fmt"
-	"math/rand/v2"
-	"net/http"
 	"slices"
 	"strings"
-
-	"github.com/cespare/xxhash/v2"
 )
 
 // The workloads. fdatasync measures the disk and is no workload of requests.
@@ -18,33 +12,40 @@ const (
 	workloadFdatasync = "fdatasync"
 )
 
-// entityFillBytes makes an entity of 1 KiB with its keys and names.
-const entityFillBytes = 960
-
 // object is one entity or blob of a run: the n-th of a partition's worker.
 type object struct {
 	worker, n int
 }
 
-// workload says how objects are written and read, and what the timed operation
-// is. One value serves one connection.
-type workload struct {
-	// name holds everything of this run: a table or a container.
-	name       string
-	partitions int
-	blob       bool
-	// size is the bytes of a blob.
-	size int
-	// reads says that the timed operation reads what was written first.
-	reads bool
+// partition is where an object lives: neighbours in number are spread.
+func (o object) partition(partitions int) int { return (o.n*31 + o.worker*7919) % partitions }
 
-	key, buf []byte
+// objects says how the objects of a run are written and read back. It serves one
+// connection, and a call is valid until the next one.
+type objects interface {
+	// create is the call that makes the table or container of the run.
+	create() *call
+	write(o object) *call
+	read(o object) *call
+	// check reports whether the body of a read holds the object's value.
+	check(o object, body []byte) error
+}
+
+// workload says what the objects are and what the timed operation is.
+type workload struct {
+	kind
+	objects
+	// name holds everything of this run: a table or a container.
+	name string
 }
 
 // kind is a row of the table of workloads.
 type kind struct {
-	blob, reads bool
-	size        int
+	blob bool
+	// reads says that the timed operation reads what was written first.
+	reads bool
+	// size is the bytes of a blob.
+	size int
 }
 
 func workloads() map[string]kind {
@@ -68,106 +69,11 @@ func workloadNames() string {
 }
 
 func newWorkload(o Options, name string) *workload {
-	k := workloads()[o.Workload]
-	return &workload{name: name, partitions: o.Partitions, blob: k.blob, size: k.size, reads: k.reads}
-}
-
-// create is the call that makes the table or container of the run.
-func (w *workload) create() *call {
+	w := &workload{kind: workloads()[o.Workload], name: name}
 	if w.blob {
-		return &call{
-			method: http.MethodPut, path: "/" + w.name, query: "restype=container",
-			canonical: "\nrestype:container", blob: true,
-		}
+		w.objects = &blobs{name: name, partitions: o.Partitions, size: w.size}
+	} else {
+		w.objects = &entities{name: name, partitions: o.Partitions}
 	}
-	return &call{
-		method: http.MethodPost, path: "/Tables", headers: "Accept: application/json;odata=nometadata\r\n",
-		contentType: "application/json", body: fmt.Appendf(nil, `{"TableName":%q}`, w.name),
-	}
-}
-
-// partition is where an object lives: neighbours in number are spread.
-func (w *workload) partition(o object) int { return (o.n*31 + o.worker*7919) % w.partitions }
-
-// write is the call that writes an object, and read the one that reads it. Both
-// are valid until the next call of either.
-func (w *workload) write(o object) *call {
-	w.keyOf(o)
-	if w.blob {
-		return &call{
-			method: http.MethodPut, path: w.blobPath(o), contentType: "application/octet-stream",
-			headers: "x-ms-blob-type: BlockBlob\r\n", signed: "x-ms-blob-type:BlockBlob\n",
-			body: w.value(), blob: true,
-		}
-	}
-	w.buf = fmt.Appendf(w.buf[:0], `{"PartitionKey":"p%04d","RowKey":"%02d-%08d","V":"`, w.partition(o), o.worker, o.n)
-	w.buf = appendFill(w.buf, w.key, entityFillBytes)
-	w.buf = append(w.buf, `"}`...)
-	return &call{
-		method: http.MethodPost, path: "/" + w.name,
-		headers:     "Accept: application/json;odata=nometadata\r\nPrefer: return-no-content\r\n",
-		contentType: "application/json", body: w.buf,
-	}
-}
-
-func (w *workload) read(o object) *call {
-	if w.blob {
-		return &call{method: http.MethodGet, path: w.blobPath(o), blob: true}
-	}
-	return &call{
-		method:  http.MethodGet,
-		path:    fmt.Sprintf("/%s(PartitionKey='p%04d',RowKey='%02d-%08d')", w.name, w.partition(o), o.worker, o.n),
-		headers: "Accept: application/json;odata=nometadata\r\n",
-	}
-}
-
-// check reports whether the body of a read holds the object's value.
-func (w *workload) check(o object, body []byte) error {
-	w.keyOf(o)
-	if w.blob {
-		if !bytes.Equal(body, w.value()) {
-			return fmt.Errorf("blob %v: %d bytes are not those written", o, len(body))
-		}
-		return nil
-	}
-	w.buf = append(w.buf[:0], `"V":"`...)
-	w.buf = appendFill(w.buf, w.key, entityFillBytes)
-	w.buf = append(w.buf, '"')
-	if !bytes.Contains(body, w.buf) {
-		return fmt.Errorf("entity %v: %.200q does not hold the value written", o, body)
-	}
-	return nil
-}
-
-func (w *workload) blobPath(o object) string {
-	return fmt.Sprintf("/%s/p%04d/%02d-%08d", w.name, w.partition(o), o.worker, o.n)
-}
-
-// keyOf makes key the text that the object's value is made of.
-func (w *workload) keyOf(o object) {
-	w.key = fmt.Appendf(w.key[:0], "%s-%d-%d-", w.name, o.worker, o.n)
-}
-
-// value is the content of the blob named by key: cheap to make, different in
-// every kilobyte, so that no layer can fold it.
-func (w *workload) value() []byte {
-	if cap(w.buf) < w.size {
-		w.buf = make([]byte, w.size)
-	}
-	w.buf = w.buf[:w.size]
-	var seed [32]byte
-	copy(seed[:], fmt.Appendf(nil, "%016x", xxhash.Sum64(w.key)))
-	source := rand.NewChaCha8(seed)
-	_, _ = source.Read(w.buf)
-	return w.buf
-}
-
-// appendFill appends n bytes of text made of word.
-func appendFill(b, word []byte, n int) []byte {
-	for n > 0 {
-		part := word[:min(n, len(word))]
-		b = append(b, part...)
-		n -= len(part)
-	}
-	return b
+	return w
 }
