@@ -40,8 +40,17 @@ func TestSigner(t *testing.T) {
 		o := options(t, "--workload", name)
 		target, err := newTarget(o, false)
 		require.NoError(t, err)
-		w := newWorkload(o, "bench1")
-		for _, c := range []*call{w.create(), w.read(object{3, 4}), w.write(object{3, 4})} {
+		w := newWorkload(o, "bench1", 3)
+		calls := []func() *call{
+			w.create,
+			func() *call { return w.read(object{3, 4}) },
+			func() *call { return w.write(object{3, 4}) },
+		}
+		if w.scan != nil {
+			calls = append(calls, w.scan.next)
+		}
+		for _, made := range calls {
+			c := made()
 			b := newSigner(target).append(nil, c, now)
 			r, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(b)))
 			require.NoError(t, err, "%q", b)
@@ -146,7 +155,7 @@ func TestParseStat(t *testing.T) {
 
 // A whole run of each workload against a sound store counts operations, has no
 // errors and reads its values back at both endpoints; against a store that skips
-// changes on the way to the secondary the run is void.
+// changes on the way to the secondary, or tears a transaction there, the run is void.
 func TestRun(t *testing.T) {
 	for name, kind := range workloads() {
 		t.Run(name, func(t *testing.T) {
@@ -155,9 +164,15 @@ func TestRun(t *testing.T) {
 			require.NoError(t, err, out)
 			require.Contains(t, out, "errors    none")
 			require.NotContains(t, out, "read back 0")
+			require.Equal(t, kind.items > 0, strings.Contains(out, "items     "), out)
 			if !kind.reads && !kind.blob {
 				_, err = runFake(t, fake.Lies{SkipAtSecondary: 3}, name)
 				require.ErrorIs(t, err, errVoid)
+			}
+			if name == workloadBatch {
+				_, err = runFake(t, fake.Lies{Tear: true}, name)
+				require.ErrorIs(t, err, errVoid)
+				require.ErrorContains(t, err, "99 entities of 100")
 			}
 		})
 	}
@@ -165,16 +180,18 @@ func TestRun(t *testing.T) {
 
 func runFake(t *testing.T, lies fake.Lies, name string) (string, error) {
 	t.Helper()
-	store := fake.New(lies, 50*time.Millisecond)
-	server := httptest.NewServer(store)
+	server := httptest.NewServer(&store{Store: fake.New(lies, 50*time.Millisecond)})
 	defer server.Close()
 	var out strings.Builder
-	duration := "300ms"
-	if workloads()[name].size > 1<<20 {
+	duration, rows := "300ms", "40"
+	if k := workloads()[name]; k.size > 1<<20 || k.items > 0 {
 		duration = "5s" // Longer than an operation takes under the race detector.
 	}
+	if workloads()[name].items > 0 {
+		rows = "2000" // Two sets of entities, two pages.
+	}
 	o := options(t, "--workload", name, "--endpoint", server.URL+"/devstoreaccount1", "--admin", "",
-		"--concurrency", "4", "--duration", duration, "--warmup", "50ms", "--rows", "40", "--read-back", "40")
+		"--concurrency", "4", "--duration", duration, "--warmup", "50ms", "--rows", rows, "--read-back", "40")
 	o.arriveWait = time.Minute
 	if lies != (fake.Lies{}) {
 		o.arriveWait = 2 * time.Second // What is skipped never arrives.

@@ -3,11 +3,14 @@
 //
 //	go run ./bench --workload insert --concurrency 64 --duration 30s
 //	go run ./bench --workload get --partitions 1
+//	go run ./bench --workload batch --concurrency 16
 //	go run ./bench --workload fdatasync --dir ./antipode-data
 //
 // Requests are bytes written by hand to kept-alive connections and answers are
 // read by a minimal reader: Go's http.Client costs more processor time than the
-// server it would measure.
+// server it would measure. For the same reason an answer of a thousand entities or
+// names is not decoded: it is scanned for what must come next, and none of it may be
+// missing, changed, out of order or one too many.
 //
 // Invariant: a figure is printed only with what it is worth. Every value written
 // is known from its key; a sample is read back at the end, at the primary and at

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 
@@ -97,7 +98,11 @@ func (w *worker) readOne(ctx context.Context, o object, secondary bool) error {
 		a, _, _, err := w.send(ctx, w.read(o))
 		problem := outcome(a, err)
 		if problem == "" {
-			return w.check(o, a.body)
+			err := w.check(o, a.body)
+			if !errors.Is(err, errAbsent) {
+				return err
+			}
+			problem = err.Error()
 		}
 		if !secondary || ctx.Err() != nil {
 			return fmt.Errorf("reading back %v (secondary %t): %s", o, secondary, problem)

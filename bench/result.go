@@ -36,6 +36,9 @@ type result struct {
 	BacklogThird  int64          `json:"backlog_third_quarter"`
 	BacklogLast   int64          `json:"backlog_last_quarter"`
 	ReadBack      readCount      `json:"read_back"`
+	// ItemsPerSecond counts the Items, entities or blobs, of operations on many.
+	ItemsPerSecond float64 `json:"items_per_second,omitempty"`
+	Items          string  `json:"items,omitempty"`
 	// Void lists why the figures must not be used.
 	Void []string `json:"void,omitempty"`
 }
@@ -61,6 +64,12 @@ func newResult(o Options, r *recorder, u usage, lag lagSamples) result {
 		most := slices.Max(lag.backlog)
 		out.BacklogMax = &most
 	}
+	if k := workloads()[o.Workload]; k.items > 0 {
+		out.ItemsPerSecond, out.Items = out.OpsPerSecond*float64(k.items), "entities"
+		if k.blob {
+			out.Items = "blobs"
+		}
+	}
 	var grew bool
 	out.BacklogThird, out.BacklogLast, grew = lag.grows(int64(backlogSlack * out.OpsPerSecond))
 	if grew {
@@ -69,7 +78,7 @@ func newResult(o Options, r *recorder, u usage, lag lagSamples) result {
 	if r.ops == 0 {
 		out.Void = append(out.Void, "no operation succeeded")
 	}
-	if n := r.errors["wrong value"]; n > 0 {
+	if n := r.errors[wrongValue]; n > 0 {
 		out.Void = append(out.Void, fmt.Sprintf("%d reads answered with a wrong value", n))
 	}
 	return out
@@ -93,6 +102,9 @@ func (r result) print(out io.Writer, asJSON bool) error {
 	line := func(format string, args ...any) { _, _ = fmt.Fprintf(&b, format+"\n", args...) }
 	line("%s: %d connections, %d partitions, %.0f s", r.Workload, r.Concurrency, r.Partitions, r.Seconds)
 	line("  rate      %.0f ops/s, %.1f MB/s (%d operations)", r.OpsPerSecond, r.MBPerSecond, r.Ops)
+	if r.Items != "" {
+		line("  items     %.0f %s/s", r.ItemsPerSecond, r.Items)
+	}
 	line("  latency   p50 %.2f ms, p99 %.2f ms, max %.1f ms", r.P50Ms, r.P99Ms, r.MaxMs)
 	line("  errors    %s", errorText(r.Errors))
 	if r.ServerCPUus != nil {

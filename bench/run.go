@@ -22,6 +22,9 @@ const (
 	retryPause = 10 * time.Millisecond
 	// preloadWait bounds the writing of the objects that a read workload needs.
 	preloadWait = 10 * time.Minute
+	// wrongValue is the error of a read that answered with something else than what
+	// was written.
+	wrongValue = "wrong value"
 )
 
 // worker is one connection and what it did.
@@ -41,7 +44,7 @@ type worker struct {
 
 func newWorker(o Options, t target, name string, id int, clk clock.Clock) *worker {
 	return &worker{
-		id: id, conn: conn{address: t.address}, signer: newSigner(t), workload: newWorkload(o, name),
+		id: id, conn: conn{address: t.address}, signer: newSigner(t), workload: newWorkload(o, name, id),
 		clock: clk, rec: newRecorder(), rng: rand.New(rand.NewPCG(uint64(id), 1)), failed: map[int]bool{},
 	}
 }
@@ -58,10 +61,13 @@ func (w *worker) send(ctx context.Context, c *call) (a answer, began, ended time
 func (w *worker) step(ctx context.Context, window span) {
 	var o object
 	var c *call
-	if w.reads {
+	switch {
+	case w.scan != nil:
+		c = w.scan.next()
+	case w.reads:
 		o = object{w.id, w.rng.IntN(w.next)}
 		c = w.read(o)
-	} else {
+	default:
 		o = object{w.id, w.next}
 		w.next++
 		c = w.write(o)
@@ -71,8 +77,8 @@ func (w *worker) step(ctx context.Context, window span) {
 	problem := outcome(a, err)
 	if problem == "" && w.reads {
 		moved = len(a.body)
-		if err := w.check(o, a.body); err != nil {
-			problem = "wrong value"
+		if !w.holds(o, a.body) {
+			problem = wrongValue
 		}
 	}
 	if problem != "" && !w.reads {
@@ -89,11 +95,21 @@ func (w *worker) step(ctx context.Context, window span) {
 	pause(ctx, retryPause)
 }
 
+// holds reports whether the answer to the timed read is right.
+func (w *worker) holds(o object, body []byte) bool {
+	if w.scan != nil {
+		return w.scan.check(body) == nil
+	}
+	return w.check(o, body) == nil
+}
+
 // outcome names what went wrong, "" if nothing did.
 func outcome(a answer, err error) string {
 	switch {
 	case err != nil:
 		return "no answer"
+	case a.status == http.StatusAccepted: // Of a transaction, whose parts say what became of it.
+		return batchOutcome(a.body)
 	case a.status >= 200 && a.status < 300:
 		return ""
 	}
@@ -171,9 +187,8 @@ func prepare(ctx context.Context, o Options, workers []*worker) error {
 	ctx, cancel := context.WithTimeout(ctx, preloadWait)
 	defer cancel()
 	g, ctx := errgroup.WithContext(ctx)
-	each := (o.Rows + len(workers) - 1) / len(workers)
 	for _, w := range workers {
-		g.Go(func() error { return w.preload(ctx, each) })
+		g.Go(func() error { return w.preload(ctx) })
 	}
 	return g.Wait()
 }
@@ -185,12 +200,12 @@ func bodyError(a answer) error {
 	return fmt.Errorf("%.300q", a.body)
 }
 
-// preload writes n objects, each until it is acknowledged.
-func (w *worker) preload(ctx context.Context, n int) error {
-	for w.next < n {
+// preload writes the objects that will be read, each until it is acknowledged.
+func (w *worker) preload(ctx context.Context) error {
+	for w.next < w.preloads {
 		a, _, _, err := w.send(ctx, w.write(object{w.id, w.next}))
 		problem := outcome(a, err)
-		if problem == "" || a.status == http.StatusConflict {
+		if problem == "" || strings.HasPrefix(problem, "409 ") { // Written, but the answer was lost.
 			w.next++
 			continue
 		}

@@ -9,10 +9,13 @@ import (
 const (
 	workloadInsert    = "insert"
 	workloadGet       = "get"
+	workloadBatch     = "batch"
+	workloadQuery     = "query"
 	workloadFdatasync = "fdatasync"
 )
 
-// object is one entity or blob of a run: the n-th of a partition's worker.
+// object is what one request writes: an entity, a transaction of them or a blob, the
+// n-th of a worker.
 type object struct {
 	worker, n int
 }
@@ -31,10 +34,21 @@ type objects interface {
 	check(o object, body []byte) error
 }
 
+// scan is a timed operation that reads many objects, or what many hold, at once.
+type scan interface {
+	next() *call
+	// check reports whether the body of the answer to next is right.
+	check(body []byte) error
+}
+
 // workload says what the objects are and what the timed operation is.
 type workload struct {
 	kind
 	objects
+	// scan is nil where the timed operation writes or reads one object.
+	scan scan
+	// preloads is how many objects are written before reads are timed.
+	preloads int
 	// name holds everything of this run: a table or a container.
 	name string
 }
@@ -46,12 +60,16 @@ type kind struct {
 	reads bool
 	// size is the bytes of a blob.
 	size int
+	// items is how many entities or blobs an operation writes or reads; zero is one.
+	items int
 }
 
 func workloads() map[string]kind {
 	return map[string]kind{
 		workloadInsert: {},
 		workloadGet:    {reads: true},
+		workloadBatch:  {items: batchEntities},
+		workloadQuery:  {items: scanItems, reads: true},
 		"blob-put-4k":  {blob: true, size: 4 << 10},
 		"blob-get-4k":  {blob: true, size: 4 << 10, reads: true},
 		"blob-put-4m":  {blob: true, size: 4 << 20},
@@ -68,12 +86,24 @@ func workloadNames() string {
 	return strings.Join(names, ", ")
 }
 
-func newWorkload(o Options, name string) *workload {
-	w := &workload{kind: workloads()[o.Workload], name: name}
-	if w.blob {
-		w.objects = &blobs{name: name, partitions: o.Partitions, size: w.size}
-	} else {
-		w.objects = &entities{name: name, partitions: o.Partitions}
+// newWorkload makes the part that the connection of this number has in a run.
+func newWorkload(o Options, name string, id int) *workload {
+	w := &workload{kind: workloads()[o.Workload], name: name, preloads: (o.Rows + o.Concurrency - 1) / o.Concurrency}
+	switch o.Workload {
+	case workloadBatch:
+		w.objects = newBatches(o, name, 1)
+	case workloadQuery:
+		w.objects, w.scan = newBatches(o, name, scanBatches), newQuery(o, name, id)
+		w.preloads = share(scanUnits(o), id, o.Concurrency) * scanBatches
+	default:
+		if w.blob {
+			w.objects = &blobs{name: name, partitions: o.Partitions, size: w.size}
+		} else {
+			w.objects = &entities{name: name, partitions: o.Partitions}
+		}
 	}
 	return w
 }
+
+// share is how many of n things dealt out in turn the worker of this number has.
+func share(n, id, workers int) int { return (n - id + workers - 1) / workers }

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"antipode/api/odata"
+)
+
+// An answer to a transaction is taken only with all of its parts, and one that refuses
+// is named by its status and code.
+func TestBatchOutcome(t *testing.T) {
+	for _, tt := range []struct {
+		parts, status int
+		body, want    string
+	}{
+		{100, 204, "", ""},
+		{100, 201, `{"V":"HTTP/1.1 500 of a value"}`, ""},
+		{99, 204, "", "99 parts"},
+		{101, 204, "", "101 parts"},
+		{0, 204, "", "0 parts"},
+		{1, 409, `{"odata.error":{"code":"EntityAlreadyExists"}}`, "409 EntityAlreadyExists"},
+	} {
+		a := odata.NewBatchAnswer("1")
+		a.OpenSet()
+		for range tt.parts {
+			a.Part(tt.status, "", nil, []byte(tt.body))
+		}
+		a.CloseSet()
+		body := a.Close()
+		require.Equal(t, tt.want, outcome(answer{202, body}, nil))
+	}
+	require.Equal(t, "0 parts", batchOutcome(nil))
+	require.NotEmpty(t, batchOutcome([]byte("\r\nHTTP/1.1 2")))
+}
+
+// feed is the answer to a query for n transactions from o on, an entity an element
+// after the first, which opens it.
+func feed(b *batches, o object, n int) []string {
+	doc := []string{`{"value":[`}
+	for i := range n * batchEntities {
+		at := object{o.worker, o.n + i/batchEntities}
+		b.wordOf(at, i%batchEntities)
+		doc = append(doc, fmt.Sprintf(`{"PartitionKey":"p","RowKey":%q,"Timestamp":"2026","V":%q},`,
+			appendRowKey(nil, at, i%batchEntities), appendFill(nil, b.word, entityFillBytes)))
+	}
+	return doc
+}
+
+// Of the entities that a query must find none may be missing, another one, changed,
+// out of order or one too many; that there is none at all is told from the rest.
+func TestCheckFeed(t *testing.T) {
+	o := options(t, "--workload", workloadQuery)
+	b := newBatches(o, "bench1", scanBatches)
+	first := object{3, 20}
+	check := func(change func(doc []string) []string) error {
+		doc := change(feed(b, first, scanBatches))
+		return b.checkFeed(first, scanBatches, []byte(strings.Join(doc, "")+"]}"))
+	}
+	require.NoError(t, check(func(doc []string) []string { return doc }))
+	require.ErrorIs(t, check(func(doc []string) []string { return doc[:1] }), errAbsent)
+	for name, change := range map[string]func(doc []string) []string{
+		"first missing":  func(doc []string) []string { return slices.Delete(doc, 1, 2) },
+		"middle missing": func(doc []string) []string { return slices.Delete(doc, 500, 501) },
+		"last missing":   func(doc []string) []string { return doc[:len(doc)-1] },
+		"one more":       func(doc []string) []string { return append(doc, feed(b, object{3, 30}, 1)[1]) },
+		"twice":          func(doc []string) []string { return slices.Insert(doc, 9, doc[8]) },
+		"out of order":   func(doc []string) []string { doc[7], doc[8] = doc[8], doc[7]; return doc },
+		"value of another": func(doc []string) []string {
+			doc[7] = strings.Replace(doc[7], "bench1-3-20-6-", "bench1-3-20-5-", 1)
+			return doc
+		},
+		"end of a value":  func(doc []string) []string { doc[7] = doc[7][:len(doc[7])-4] + `?"},`; return doc },
+		"value too short": func(doc []string) []string { doc[7] = doc[7][:len(doc[7])-4] + `"},`; return doc },
+		"value too long":  func(doc []string) []string { doc[7] = doc[7][:len(doc[7])-3] + `b"},`; return doc },
+		"no value":        func(doc []string) []string { doc[1000], _, _ = strings.Cut(doc[1000], `,"V"`); return doc },
+		"cut off":         func(doc []string) []string { doc[1000] = doc[1000][:700]; return doc },
+	} {
+		err := check(change)
+		require.Error(t, err, name)
+		require.NotErrorIs(t, err, errAbsent, name)
+	}
+}
+
+// Numbers are padded as the formats of the other workloads pad them.
+func TestAppendNumber(t *testing.T) {
+	for _, width := range []int{1, 2, 4, 8} {
+		for _, n := range []int{0, 1, 9, 10, 99, 100, 12345, 99999999} {
+			require.Equal(t, fmt.Sprintf("%0*d", width, n), string(appendNumber(nil, n, width)))
+		}
+	}
+}
+
+// What workers write first is all that the scans will find, dealt out without rest.
+func TestShare(t *testing.T) {
+	for _, workers := range []int{1, 3, 16, 64} {
+		for _, n := range []int{1, 10, 16, 2000} {
+			sum := 0
+			for id := range workers {
+				sum += share(n, id, workers)
+			}
+			require.Equal(t, n, sum)
+		}
+	}
+}

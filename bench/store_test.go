@@ -1,0 +1,130 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"antipode/api/odata"
+	"antipode/geo"
+	"antipode/services/tables"
+	"antipode/test/fake"
+)
+
+// store adds to fake.Store what it lacks: entity group transactions and queries by
+// keys. Transactions are read by the package that reads them in the
+// server, so the form that the generator writes is held to it.
+type store struct {
+	*fake.Store
+
+	mu   sync.Mutex
+	sets []transaction
+}
+
+type transaction struct {
+	writes  []*tables.Write
+	arrives time.Time
+	// skipped says that it never arrives at the secondary, and torn that its last
+	// entity does not.
+	skipped, torn bool
+}
+
+func (s *store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	query := r.URL.Query()
+	switch {
+	case strings.HasSuffix(r.URL.Path, "/$batch"):
+		s.commit(w, r)
+	case query.Has("$filter"):
+		s.query(w, query.Get("$filter"), strings.Contains(r.URL.Path, "-secondary/"))
+	default:
+		s.Store.ServeHTTP(w, r)
+	}
+}
+
+func (s *store) commit(w http.ResponseWriter, r *http.Request) {
+	writes, err := readBatch(r)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	s.mu.Lock()
+	t := transaction{writes: writes, arrives: s.Clock.Now().Add(s.Delay)}
+	t.skipped = s.Lies.SkipAtSecondary > 0 && len(s.sets)%s.Lies.SkipAtSecondary == 0
+	t.torn = s.Lies.Tear && len(s.sets)%5 == 0
+	s.sets = append(s.sets, t)
+	s.mu.Unlock()
+	a := odata.NewBatchAnswer("1")
+	a.OpenSet()
+	for range writes {
+		a.Part(http.StatusNoContent, "", []odata.Field{{Name: "DataServiceVersion", Value: "3.0;"}}, nil)
+	}
+	a.CloseSet()
+	w.Header().Set("Content-Type", a.ContentType())
+	w.WriteHeader(http.StatusAccepted)
+	_, _ = w.Write(a.Close())
+}
+
+// readBatch reads one change set of inserts.
+func readBatch(r *http.Request) ([]*tables.Write, error) {
+	in, err := odata.NewBatchReader(r.Body, r.Header.Get("Content-Type"))
+	if err != nil {
+		return nil, err
+	}
+	var b tables.Batch
+	for {
+		part, err := in.Next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return b.Writes(), nil
+		case err != nil:
+			return nil, err
+		case part.ChangeSet != 1 || part.Method != http.MethodPost:
+			return nil, fmt.Errorf("%s %s in change set %d", part.Method, part.URI, part.ChangeSet)
+		}
+		path, _ := odata.CutBatchURI(part.URI, "devstoreaccount1", true)
+		entity, err := odata.DecodeEntity(part.Body, odata.Insert)
+		if err != nil {
+			return nil, err
+		}
+		if err := b.Add(&tables.Write{Op: tables.Insert, Table: path, PK: entity.PK, RK: entity.RK, Props: entity.Props}); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (s *store) query(w http.ResponseWriter, text string, secondary bool) {
+	filter, err := odata.ParseFilter(text)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	keys, _ := filter.Bounds()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var found []*tables.Write
+	for _, t := range s.sets {
+		if !keys.PK.Contains(t.writes[0].PK) || secondary && (t.skipped || s.Clock.Now().Before(t.arrives)) {
+			continue
+		}
+		for i, e := range t.writes {
+			if keys.Contains(e.PK, e.RK) && (!secondary || !t.torn || i < len(t.writes)-1) {
+				found = append(found, e)
+			}
+		}
+	}
+	slices.SortFunc(found, func(a, b *tables.Write) int { return strings.Compare(a.RK, b.RK) })
+	answer := odata.Answer{}
+	doc := answer.AppendFeedStart(nil)
+	for _, e := range found {
+		if doc, err = answer.AppendFeedEntity(doc, e.PK, e.RK, geo.TimestampOf(s.Clock.Now()), e.Props); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+	}
+	_, _ = w.Write(answer.AppendEnd(doc))
+}
