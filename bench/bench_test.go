@@ -49,6 +49,9 @@ func TestSigner(t *testing.T) {
 		if w.scan != nil {
 			calls = append(calls, w.scan.next)
 		}
+		if l, ok := w.scan.(*list); ok {
+			calls = append(calls, (&list{name: l.name, marker: "2!a+b/c d=&e"}).next)
+		}
 		for _, made := range calls {
 			c := made()
 			b := newSigner(target).append(nil, c, now)

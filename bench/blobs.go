@@ -26,17 +26,21 @@ func (b *blobs) create() *call {
 	}
 }
 
-func (b *blobs) write(o object) *call {
+func (b *blobs) write(o object) *call { return b.put(o, b.path(o)) }
+
+func (b *blobs) put(o object, path string) *call {
 	b.keyOf(o)
 	return &call{
-		method: http.MethodPut, path: b.path(o), contentType: "application/octet-stream",
+		method: http.MethodPut, path: path, contentType: "application/octet-stream",
 		headers: "x-ms-blob-type: BlockBlob\r\n", signed: "x-ms-blob-type:BlockBlob\n",
 		body: b.value(), blob: true,
 	}
 }
 
-func (b *blobs) read(o object) *call {
-	return &call{method: http.MethodGet, path: b.path(o), blob: true}
+func (b *blobs) read(o object) *call { return b.get(b.path(o)) }
+
+func (b *blobs) get(path string) *call {
+	return &call{method: http.MethodGet, path: path, blob: true}
 }
 
 func (b *blobs) check(o object, body []byte) error {

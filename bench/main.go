@@ -54,7 +54,7 @@ func parse(args []string, out io.Writer) (Options, error) {
 	f.DurationVar(&o.Duration, "duration", 30*time.Second, "how long to measure")
 	f.DurationVar(&o.Warmup, "warmup", 2*time.Second, "how long to run before measuring")
 	f.IntVar(&o.Partitions, "partitions", 1000, "partition keys to spread over; 1 is one hot partition")
-	f.IntVar(&o.Rows, "rows", 10_000, "objects written first for the workloads that read; query counts entities, in whole thousands")
+	f.IntVar(&o.Rows, "rows", 10_000, "objects written first for the workloads that read; query and list count entities and blobs, in whole thousands")
 	f.IntVar(&o.ReadBack, "read-back", 2000, "written values to read back at the end, at each location")
 	f.StringVar(&o.Admin, "admin", "http://127.0.0.1:10080", "admin URL for backlog, lag and process id; empty for none")
 	f.IntVar(&o.PID, "pid", 0, "process id of the server (default: the one its status names)")

@@ -2,8 +2,8 @@ package main
 
 import "math/rand/v2"
 
-// scanItems is the number of entities of a query: the most that the protocol
-// allows.
+// scanItems is the number of entities of a query and of blobs of a page: for
+// entities the most that the protocol allows.
 const scanItems = 1000
 
 // scanBatches is the number of transactions that write the entities of a query.
@@ -26,7 +26,7 @@ func newQuery(o Options, name string, id int) *query {
 	}
 }
 
-// scanUnits is the number of different queries that --rows makes.
+// scanUnits is the number of different queries, or pages, that --rows makes.
 func scanUnits(o Options) int { return max(1, o.Rows/scanItems) }
 
 func (q *query) next() *call {

@@ -86,6 +86,41 @@ func TestCheckFeed(t *testing.T) {
 	}
 }
 
+// A listing is followed by its markers page after page and begins anew behind the
+// last; of a page's names none may be missing, another one or one too many.
+func TestList(t *testing.T) {
+	var names []string
+	for i := range 2 * scanItems {
+		names = append(names, string(appendListedName(nil, i)))
+	}
+	require.True(t, slices.IsSorted(names))
+	l := &list{name: "bench1", pages: 2}
+	for range 2 {
+		require.NotContains(t, l.next().query, "marker")
+		require.NoError(t, l.check(listing(names, 0)))
+		require.Contains(t, l.next().query, "&marker=1000")
+		require.NoError(t, l.check(listing(names, 1000)))
+	}
+	for name, page := range map[string][]byte{
+		"one missing":    listing(slices.Delete(slices.Clone(names), 500, 501), 0),
+		"last missing":   listing(names[:999], 0),
+		"no marker":      listing(names[:1000], 0),
+		"another page":   listing(names, 1000),
+		"one more":       append(listing(names, 0), "<Name>x</Name>"...),
+		"another name":   listing(append([]string{"p000000/00000000x"}, names[1:]...), 0),
+		"cut off":        listing(names, 0)[:2000],
+		"nothing at all": nil,
+	} {
+		require.Error(t, l.check(page), name)
+	}
+	require.NoError(t, l.check(listing(names, 0)))
+	require.Error(t, l.check(append(listing(names, 1000), "<Name>x</Name>"...)), "one more on the last page")
+	require.NotContains(t, l.next().query, "marker", "after a wrong page the listing begins anew")
+	require.NoError(t, l.check(listing(names, 0)))
+	names = append(names, "q")
+	require.Error(t, l.check(listing(names, 1000)), "a marker on the last page")
+}
+
 // Numbers are padded as the formats of the other workloads pad them.
 func TestAppendNumber(t *testing.T) {
 	for _, width := range []int{1, 2, 4, 8} {

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -16,14 +18,15 @@ import (
 	"antipode/test/fake"
 )
 
-// store adds to fake.Store what it lacks: entity group transactions and queries by
-// keys. Transactions are read by the package that reads them in the
+// store adds to fake.Store what it lacks: entity group transactions, queries by keys
+// and listings of blobs. Transactions are read by the package that reads them in the
 // server, so the form that the generator writes is held to it.
 type store struct {
 	*fake.Store
 
-	mu   sync.Mutex
-	sets []transaction
+	mu    sync.Mutex
+	sets  []transaction
+	blobs []string
 }
 
 type transaction struct {
@@ -41,7 +44,14 @@ func (s *store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.commit(w, r)
 	case query.Has("$filter"):
 		s.query(w, query.Get("$filter"), strings.Contains(r.URL.Path, "-secondary/"))
+	case query.Get("comp") == "list":
+		s.list(w, query.Get("marker"))
 	default:
+		if r.Method == http.MethodPut && !query.Has("restype") {
+			s.mu.Lock()
+			s.blobs = append(s.blobs, strings.SplitN(r.URL.Path, "/", 4)[3])
+			s.mu.Unlock()
+		}
 		s.Store.ServeHTTP(w, r)
 	}
 }
@@ -127,4 +137,29 @@ func (s *store) query(w http.ResponseWriter, text string, secondary bool) {
 		}
 	}
 	_, _ = w.Write(answer.AppendEnd(doc))
+}
+
+// list has the number of the next name for a marker.
+func (s *store) list(w http.ResponseWriter, marker string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	slices.Sort(s.blobs)
+	from, _ := strconv.Atoi(marker)
+	_, _ = w.Write(listing(s.blobs, from))
+}
+
+// listing is the page of names that begins with that of number from.
+func listing(names []string, from int) []byte {
+	var doc bytes.Buffer
+	doc.WriteString(`<?xml version="1.0" encoding="utf-8"?><EnumerationResults ContainerName="c"><Blobs>`)
+	to := min(from+scanItems, len(names))
+	for _, name := range names[from:to] {
+		doc.WriteString("<Blob><Name>" + name + "</Name><Properties><Etag>0x8</Etag></Properties></Blob>")
+	}
+	next := ""
+	if to < len(names) {
+		next = strconv.Itoa(to)
+	}
+	doc.WriteString("</Blobs><NextMarker>" + next + "</NextMarker></EnumerationResults>")
+	return doc.Bytes()
 }

@@ -11,6 +11,7 @@ const (
 	workloadGet       = "get"
 	workloadBatch     = "batch"
 	workloadQuery     = "query"
+	workloadList      = "list"
 	workloadFdatasync = "fdatasync"
 )
 
@@ -70,6 +71,7 @@ func workloads() map[string]kind {
 		workloadGet:    {reads: true},
 		workloadBatch:  {items: batchEntities},
 		workloadQuery:  {items: scanItems, reads: true},
+		workloadList:   {items: scanItems, reads: true, blob: true, size: 1 << 10},
 		"blob-put-4k":  {blob: true, size: 4 << 10},
 		"blob-get-4k":  {blob: true, size: 4 << 10, reads: true},
 		"blob-put-4m":  {blob: true, size: 4 << 20},
@@ -95,6 +97,9 @@ func newWorkload(o Options, name string, id int) *workload {
 	case workloadQuery:
 		w.objects, w.scan = newBatches(o, name, scanBatches), newQuery(o, name, id)
 		w.preloads = share(scanUnits(o), id, o.Concurrency) * scanBatches
+	case workloadList:
+		w.objects, w.scan = newListed(o, name, w.size), &list{name: name, pages: scanUnits(o)}
+		w.preloads = share(scanUnits(o)*scanItems, id, o.Concurrency)
 	default:
 		if w.blob {
 			w.objects = &blobs{name: name, partitions: o.Partitions, size: w.size}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"html"
+	"net/http"
+	"net/url"
+)
+
+// listed are blobs that a listing has in the order of their numbers, those of all
+// workers counted in turn: what a page must hold is then known from its number.
+type listed struct {
+	blobs
+	workers int
+}
+
+func newListed(o Options, name string, size int) *listed {
+	return &listed{blobs{name: name, size: size}, o.Concurrency}
+}
+
+func (l *listed) write(o object) *call { return l.put(o, l.path(o)) }
+
+func (l *listed) read(o object) *call { return l.get(l.path(o)) }
+
+func (l *listed) path(o object) string {
+	return "/" + l.name + "/" + string(appendListedName(nil, o.n*l.workers+o.worker))
+}
+
+// appendListedName appends the name of a container's i-th blob. Names are in folders,
+// as long as those of the other workloads.
+func appendListedName(b []byte, i int) []byte {
+	b = append(appendNumber(append(b, 'p'), i/scanItems, 6), '/')
+	return appendNumber(b, i%scanItems, 8)
+}
+
+// list is the scan of a container by List Blobs, page after page by marker, and from
+// the start again after the last.
+type list struct {
+	name string
+	// page is the number of the next one of pages, and marker how the last answer
+	// called it.
+	page, pages int
+	marker      string
+	want        []byte
+}
+
+func (l *list) next() *call {
+	c := &call{
+		method: http.MethodGet, path: "/" + l.name, query: fmt.Sprintf("restype=container&comp=list&maxresults=%d", scanItems),
+		canonical: "\ncomp:list", blob: true,
+	}
+	if l.marker != "" {
+		c.query += "&marker=" + url.QueryEscape(l.marker)
+		c.canonical += "\nmarker:" + l.marker
+	}
+	c.canonical += fmt.Sprintf("\nmaxresults:%d\nrestype:container", scanItems)
+	return c
+}
+
+// check reports whether a page holds the names that it must, in order, and no other
+// one, and has a marker unless it is the last. After a page that does not, the
+// listing begins anew.
+func (l *list) check(body []byte) error {
+	page := l.page
+	marker, err := l.checkNames(body)
+	l.page, l.marker = page+1, marker
+	if err != nil || l.page == l.pages {
+		l.page, l.marker = 0, ""
+	}
+	if err == nil && (marker == "") != (page+1 == l.pages) {
+		l.page, l.marker = 0, ""
+		return fmt.Errorf("page %d of %d: next marker %q", page+1, l.pages, marker)
+	}
+	return err
+}
+
+func (l *list) checkNames(body []byte) (marker string, err error) {
+	const mark = "<Name>"
+	rest, more := body, false
+	for i := range scanItems {
+		if _, rest, more = bytes.Cut(rest, []byte(mark)); !more {
+			return "", fmt.Errorf("page %d: %d names of %d", l.page+1, i, scanItems)
+		}
+		l.want = append(appendListedName(l.want[:0], l.page*scanItems+i), '<')
+		if !bytes.HasPrefix(rest, l.want) {
+			return "", fmt.Errorf("page %d: %.30q in place of name %d", l.page+1, rest, i)
+		}
+	}
+	if bytes.Contains(rest, []byte(mark)) {
+		return "", fmt.Errorf("page %d: more than %d names", l.page+1, scanItems)
+	}
+	_, rest, _ = bytes.Cut(rest, []byte("<NextMarker>"))
+	text, _, _ := bytes.Cut(rest, []byte("<"))
+	return html.UnescapeString(string(text)), nil
+}
