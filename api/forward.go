@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"antipode/api/protocol"
 	"antipode/geo"
 	"antipode/services/storageerr"
 )
@@ -79,8 +80,13 @@ func (f *Forwarder) Forward(w http.ResponseWriter, r *http.Request, to geo.Locat
 			h[spelling(name)] = values
 		}
 	}
+	if resp.Close && r.ContentLength != 0 {
+		// It may have answered before the end of the body, which may never come.
+		h["Connection"] = []string{"close"}
+		defer protocol.Linger(w, r)
+	}
 	w.WriteHeader(resp.StatusCode)
-	if _, err := io.Copy(w, resp.Body); err != nil {
+	if _, err := io.Copy(protocol.PatientWriter{W: w}, resp.Body); err != nil {
 		panic(http.ErrAbortHandler) // The answer has begun: break it off visibly.
 	}
 	return nil

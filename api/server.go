@@ -145,18 +145,23 @@ func (x *exchange) fail(err error) {
 		x.w.Header().Set("Connection", "close")
 	}
 	protocol.WriteError(x.w, x.r, format, x.req.ID, x.o.Clock.Now(), err)
+	protocol.Linger(x.w, x.r)
 }
 
 // Bounds of a request that names no timeout, and of the timeout (spec/table.md 3,
-// blob.md 2.5). A blob's bytes take the time they take, so those calls get more.
+// blob.md 2.5). A blob's bytes take the time they take: a download is bounded by how
+// slowly the client takes it (protocol.PatientWriter), whatever its length.
 const (
-	requestMax = 30 * time.Second
-	putPerMiB  = 10 * time.Minute
-	getBlobMax = 10 * time.Minute // 2 min per MiB, unknown before the blob is read
+	requestMax  = 30 * time.Second
+	putPerMiB   = 10 * time.Minute
+	downloadMax = 24 * time.Hour
 )
 
 // answer serves the request, in the order of spec/auth.md 23.
 func (x *exchange) answer() error {
+	if limit := x.limit(); x.r.Method == http.MethodPut && limit > protocol.AnswerMax {
+		protocol.AnswerWithin(x.w, limit+requestMax)
+	}
 	target, err := protocol.TargetOf(x.r, x.service)
 	if err != nil {
 		return x.early(err)
@@ -184,6 +189,7 @@ func (x *exchange) answer() error {
 	}
 	if want != x.o.Location {
 		x.op = opForwarded
+		protocol.WatchSender(x.w, x.r)
 		return x.o.Forward.Forward(x.w, x.r, want, x.service)
 	}
 	keys := auth.Keys{Key1: account.Key1, Key2: account.Key2}
@@ -200,6 +206,7 @@ func (x *exchange) answer() error {
 	}
 	defer cancel()
 	x.r = x.r.WithContext(ctx)
+	protocol.WatchSender(x.w, x.r)
 	x.req.HTTP = x.r
 	return x.dispatch()
 }
@@ -228,7 +235,7 @@ func (x *exchange) limit() time.Duration {
 	case x.r.Method == http.MethodPut && x.r.ContentLength > 0:
 		return max(requestMax, time.Duration(x.r.ContentLength)*(putPerMiB>>20))
 	case x.r.Method == http.MethodGet:
-		return getBlobMax
+		return downloadMax
 	}
 	return requestMax
 }

@@ -52,11 +52,11 @@ func (c *call) putBlock() error {
 			return err
 		}
 	}
-	release, err := c.admit(length)
+	held, err := c.admit(length)
 	if err != nil {
 		return err
 	}
-	defer release()
+	defer c.inFlight.Release(held)
 	w.Block.Length = uint32(length) // At most blobs.BlockBytesMax.
 	if w.Block.Inline, w.Block.Chunks, err = c.takeBody(sums); err != nil {
 		return err

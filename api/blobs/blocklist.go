@@ -25,13 +25,12 @@ func (c *call) putBlockList() error {
 	if err != nil {
 		return err
 	}
-	release, err := c.admit(c.r.HTTP.ContentLength)
+	held, err := c.admit(c.r.HTTP.ContentLength)
 	if err != nil {
 		return err
 	}
-	defer release()
+	defer c.inFlight.Release(held)
 	body := &listBody{c: c, sums: sums}
-	defer c.boundReads()()
 	w.Blocks, err = parseBlockList(body)
 	switch {
 	case body.failed != nil:

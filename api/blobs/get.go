@@ -1,6 +1,7 @@
 package blobs
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -216,9 +217,13 @@ func (c *call) send(b *source, s span, setHeaders func()) error {
 			c.w.WriteHeader(status)
 		}
 	}
+	out := io.Writer(c.w)
+	if s.end-s.off > readBytes {
+		out = protocol.PatientWriter{W: c.w}
+	}
 	err := c.eachPart(b, s, func(p []byte) error {
 		begin()
-		if _, err := c.w.Write(p); err != nil {
+		if _, err := out.Write(p); err != nil {
 			return errClientGone
 		}
 		return nil
@@ -272,7 +277,9 @@ func (c *call) window(b *source, off, end uint64) (win blobs.Window, err error) 
 	if b.List == nil {
 		return blobs.Pieces(nil, b.name, b.Blob, off, end) // It is all in the row.
 	}
-	snap, err := c.snapshot(geo.FirstRange(geo.Blob))
+	ctx, cancel := context.WithTimeout(c.r.HTTP.Context(), lookupMax)
+	defer cancel()
+	snap, err := c.snapshotWithin(ctx, geo.FirstRange(geo.Blob))
 	if err != nil {
 		return win, err
 	}

@@ -10,8 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/semaphore"
-
 	"antipode/api/protocol"
 	"antipode/geo"
 	"antipode/internal/clock"
@@ -92,8 +90,8 @@ func (o Options) withDefaults() Options {
 // Handler answers blob calls. Serve may be called concurrently.
 type Handler struct {
 	o        Options
-	inFlight *semaphore.Weighted
-	putBufs  sync.Pool // *[]byte of a chunk
+	inFlight *protocol.InFlight
+	putBufs  *extent.Buffers
 	getBufs  sync.Pool // *[]byte of readBytes
 	pageBufs sync.Pool // *[]byte, empty, for the XML of a page
 }
@@ -102,24 +100,25 @@ type Handler struct {
 func NewHandler(o Options) *Handler {
 	o = o.withDefaults()
 	return &Handler{
-		o: o, inFlight: semaphore.NewWeighted(o.InFlightBytesMax),
-		putBufs: sync.Pool{New: func() any { return newBuffer(blobs.ChunkBytesMax) }},
-		getBufs: sync.Pool{New: func() any { return newBuffer(readBytes) }},
+		o: o, inFlight: protocol.NewInFlight(o.InFlightBytesMax),
+		// What admit lets in is never more than these: no upload waits for a buffer.
+		putBufs: extent.NewBuffers(blobs.ChunkBytesMax, int(max(1, o.InFlightBytesMax/blobs.ChunkBytesMax))),
+		getBufs: sync.Pool{New: func() any { b := make([]byte, readBytes); return &b }},
 
 		pageBufs: sync.Pool{New: func() any { return new([]byte) }},
 	}
 }
 
-func newBuffer(n int) *[]byte {
-	b := make([]byte, n)
-	return &b
-}
+// lookupMax is how long a question to a range may take: a download may take longer by
+// far.
+const lookupMax = 30 * time.Second
 
 // call is one request on its way.
 type call struct {
 	*Handler
-	w   http.ResponseWriter
-	r   *protocol.Request
+	w http.ResponseWriter
+	r *protocol.Request
+	// ctx bounds questions to the ranges; a download outlives it.
 	ctx context.Context //nolint:containedctx // The request's own; a call lives no longer.
 	res resource
 }
@@ -127,6 +126,11 @@ type call struct {
 // Serve answers one request and returns the name of its operation for metrics.
 func (h *Handler) Serve(w http.ResponseWriter, r *protocol.Request) (operation string, err error) {
 	c := &call{Handler: h, w: w, r: r, ctx: r.HTTP.Context()}
+	if r.HTTP.Method == http.MethodGet {
+		var cancel context.CancelFunc
+		c.ctx, cancel = context.WithTimeout(c.ctx, lookupMax)
+		defer cancel()
+	}
 	restype := lower(r.Query.Get("restype"))
 	if c.res, err = parseResource(r.Resource, restype); err != nil {
 		return operationUnknown, err
@@ -172,9 +176,11 @@ type view interface {
 // snapshot returns the newest state of a range, in which everything acknowledged
 // before the call is seen. Reads that may take longer than a lease go through it: what
 // runs inside Stamp.Read runs again when the lease ended meanwhile, and so for ever.
-func (c *call) snapshot(r geo.RangeID) (view, error) {
+func (c *call) snapshot(r geo.RangeID) (view, error) { return c.snapshotWithin(c.ctx, r) }
+
+func (c *call) snapshotWithin(ctx context.Context, r geo.RangeID) (view, error) {
 	var v view
-	err := c.o.Stamp.Read(c.ctx, r, func(s ranges.State) error {
+	err := c.o.Stamp.Read(ctx, r, func(s ranges.State) error {
 		if v != nil {
 			_ = v.Close() // The lease ended: this one may be too old.
 		}

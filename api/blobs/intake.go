@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
-	"time"
 
 	"antipode/services/blobs"
 	"antipode/services/storageerr"
@@ -18,26 +16,9 @@ import (
 // body, and copies of it on their way to the nodes.
 const admitBytesMax = 4 * blobs.ChunkBytesMax
 
-// admit waits until the bytes of a body may be in flight.
-func (c *call) admit(length int64) (release func(), err error) {
-	if length == 0 {
-		return func() {}, nil
-	}
-	weight := min(length, admitBytesMax, c.o.InFlightBytesMax)
-	if c.inFlight.Acquire(c.ctx, weight) != nil {
-		return nil, storageerr.ServerBusy // Nothing happened.
-	}
-	return func() { c.inFlight.Release(weight) }, nil
-}
-
-// boundReads ends reads of the body with the request's time: a client that stalls
-// holds bytes in flight.
-func (c *call) boundReads() (release func()) {
-	control := http.NewResponseController(c.w)
-	if deadline, ok := c.ctx.Deadline(); ok && control.SetReadDeadline(deadline) == nil {
-		return func() { _ = control.SetReadDeadline(time.Time{}) }
-	}
-	return func() {}
+// admit waits until the bytes of a body may be in flight; Release what it returns.
+func (c *call) admit(length int64) (held int64, err error) {
+	return c.inFlight.Admit(c.ctx, min(length, admitBytesMax))
 }
 
 // takeBody reads the body and sums it: inline, or into chunks that are durable when it
@@ -47,16 +28,18 @@ func (c *call) takeBody(sums *digests) (inline []byte, chunks []extent.Ref, err 
 	if length == 0 {
 		return nil, nil, nil
 	}
-	defer c.boundReads()()
 	if length <= blobs.InlineBytesMax {
 		inline = make([]byte, length) // Not pooled: the command may outlive the wait for it.
 		return inline, nil, c.fill(inline, sums)
 	}
-	buf, _ := c.putBufs.Get().(*[]byte)
+	buf, err := c.putBufs.Get(c.ctx, int(min(length, blobs.ChunkBytesMax)))
+	if err != nil {
+		return nil, nil, storageerr.ServerBusy // Nothing happened.
+	}
 	defer c.putBufs.Put(buf)
 	chunks = make([]extent.Ref, 0, (length+blobs.ChunkBytesMax-1)/blobs.ChunkBytesMax)
 	for rest := length; rest > 0; {
-		part := (*buf)[:min(rest, blobs.ChunkBytesMax)]
+		part := buf[:min(rest, blobs.ChunkBytesMax)]
 		if err := c.fill(part, sums); err != nil {
 			return nil, nil, err
 		}

@@ -29,11 +29,11 @@ func (c *call) putBlob() error {
 			return err
 		}
 	}
-	release, err := c.admit(length)
+	held, err := c.admit(length)
 	if err != nil {
 		return err
 	}
-	defer release()
+	defer c.inFlight.Release(held)
 	w.Blob.Length = uint64(length)
 	if w.Blob.Inline, w.Blob.Chunks, err = c.takeBody(sums); err != nil {
 		return err

@@ -154,6 +154,7 @@ func (r *rig) serve(h *Handler) http.Handler {
 			defer cancel()
 			hr = hr.WithContext(ctx)
 		}
+		protocol.WatchSender(w, hr)
 		req.HTTP = hr
 		began := &beganWriter{ResponseWriter: w}
 		if _, err := h.Serve(began, req); err != nil && !began.began {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"strconv"
 
 	"antipode/api/odata"
 	"antipode/api/protocol"
@@ -54,11 +53,7 @@ func (c *call) batch() error {
 	if c.r.Version < protocol.Version20090414 {
 		return storageerr.InvalidInput
 	}
-	r := c.r.HTTP
-	if r.ContentLength > bodyMax {
-		return bodyTooLarge()
-	}
-	in, err := odata.NewBatchReader(&boundedBody{body: r.Body, left: bodyMax}, c.r.Header("Content-Type"))
+	in, err := odata.NewBatchReader(&boundedBody{body: c.r.HTTP.Body, left: bodyMax}, c.r.Header("Content-Type"))
 	if err != nil {
 		return err
 	}
@@ -249,27 +244,4 @@ func (b *batch) commit() error {
 func operationError(err error) (e *storageerr.Error, own bool) {
 	e, own = storageerr.Of(err)
 	return e, own && (e.Status < http.StatusInternalServerError || e.Status == http.StatusNotImplemented)
-}
-
-// boundedBody is a request body that says so when it is too large, or breaks off.
-type boundedBody struct {
-	body io.Reader
-	left int
-}
-
-// Read implements io.Reader.
-func (b *boundedBody) Read(p []byte) (int, error) {
-	n, err := b.body.Read(p)
-	b.left -= n
-	switch {
-	case b.left < 0:
-		return 0, bodyTooLarge()
-	case err != nil && !errors.Is(err, io.EOF):
-		return n, storageerr.InvalidInput // The client broke off: fewer bytes than it said.
-	}
-	return n, err
-}
-
-func bodyTooLarge() error {
-	return storageerr.RequestBodyTooLarge.With("MaxLimit", strconv.Itoa(bodyMax))
 }

@@ -3,7 +3,6 @@ package tables
 import (
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -37,6 +36,8 @@ type Handler struct {
 	// NameRest is how long a table's name rests after a deletion.
 	NameRest time.Duration
 	Names    *catalog.Containers
+	// InFlight bounds the bodies that are held at once.
+	InFlight *protocol.InFlight
 }
 
 // call is one request on its way.
@@ -48,9 +49,6 @@ type call struct {
 	res   odata.Resource
 	level odata.Level
 }
-
-// bodyMax is the largest request body (spec/table.md 4.6).
-const bodyMax = 4 << 20
 
 // Serve answers one request and returns the name of its operation for metrics.
 func (h *Handler) Serve(w http.ResponseWriter, r *protocol.Request) (operation string, err error) {
@@ -68,6 +66,11 @@ func (h *Handler) Serve(w http.ResponseWriter, r *protocol.Request) (operation s
 			return operation, err
 		}
 	}
+	held, err := c.admit()
+	if err != nil {
+		return operation, err
+	}
+	defer c.InFlight.Release(held)
 	return operation, run()
 }
 
@@ -188,32 +191,6 @@ func tunnelled(values []string) (string, error) {
 		return methodMerge, nil
 	}
 	return "", storageerr.XMethodIncorrectValue
-}
-
-// body reads the whole request body, at most bodyMax.
-func (c *call) body() ([]byte, error) {
-	r := c.r.HTTP
-	if r.ContentLength > bodyMax {
-		return nil, bodyTooLarge()
-	}
-	if err := odata.CheckContentType(string(c.r.Version), c.r.Header("Content-Type")); err != nil {
-		return nil, err
-	}
-	buf := make([]byte, 0, max(r.ContentLength, 512))
-	for {
-		n, err := r.Body.Read(buf[len(buf):cap(buf)])
-		buf = buf[:len(buf)+n]
-		switch {
-		case len(buf) > bodyMax:
-			return nil, bodyTooLarge()
-		case errors.Is(err, io.EOF):
-			return buf, nil
-		case err != nil:
-			return nil, storageerr.InvalidInput // The client broke off: fewer bytes than it said.
-		case len(buf) == cap(buf):
-			buf = append(buf, 0)[:len(buf)]
-		}
-	}
 }
 
 // table resolves the table to its generation.

@@ -18,6 +18,7 @@ import (
 	"pgregory.net/rapid"
 
 	"antipode/api/odata"
+	"antipode/api/protocol"
 	"antipode/geo"
 	"antipode/services/catalog"
 	"antipode/services/tables"
@@ -345,7 +346,7 @@ func TestReadAgain(t *testing.T) {
 	r := newRig(t)
 	r.insertAll("p", "1", "2", "3")
 	e := &expiring{Stamp: r.stamp}
-	server := httptest.NewServer(serve(&Handler{Stamp: e, Names: &catalog.Containers{}}))
+	server := httptest.NewServer(serve(&Handler{Stamp: e, Names: &catalog.Containers{}, InFlight: protocol.NewInFlight(InFlightBytesMax)}))
 	t.Cleanup(server.Close)
 	r.url = server.URL
 	require.Equal(t, [][]string{{"p/1", "p/2"}, {"p/3"}}, r.list("$top=2"))

@@ -63,7 +63,7 @@ func newRig(t *testing.T) *rig {
 	for _, s := range []geo.Service{geo.Catalog, geo.Table} {
 		require.NoError(t, r.stamp.Submit(t.Context(), geo.FirstRange(s), openGate{"acct"}))
 	}
-	h := &Handler{Stamp: r.stamp, Writer: primary.New(r.stamp), NameRest: time.Hour, Names: &catalog.Containers{}}
+	h := &Handler{Stamp: r.stamp, Writer: primary.New(r.stamp), NameRest: time.Hour, Names: &catalog.Containers{}, InFlight: protocol.NewInFlight(InFlightBytesMax)}
 	server := httptest.NewServer(serve(h))
 	t.Cleanup(func() {
 		r.client.CloseIdleConnections()

@@ -171,7 +171,7 @@ func (c *Cluster) server(name geo.Location) *api.Server {
 		directory, from = l.Directory, string(name)
 		names := &catalog.Containers{}
 		o.Accounts = &accounts.Handler{Stats: l.Replication}
-		o.Tables = &tables.Handler{Stamp: l, Writer: l.Primary, NameRest: nameRest, Names: names}
+		o.Tables = &tables.Handler{Stamp: l, Writer: l.Primary, NameRest: nameRest, Names: names, InFlight: protocol.NewInFlight(tables.InFlightBytesMax)}
 		o.Blobs = blobs.NewHandler(blobs.Options{
 			Stamp: l, Writer: l.Primary, Payload: l, Names: names, NameRest: nameRest, Logger: c.o.Logger,
 		})

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"antipode/api/protocol"
 	"antipode/geo"
 )
 
@@ -62,7 +63,7 @@ func openFront(ls []listener, log *slog.Logger) (*front, error) {
 	}
 	for i, l := range ls {
 		s := &http.Server{
-			Handler: l.handler, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: headerBytesMax,
+			Handler: l.handler, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, WriteTimeout: protocol.AnswerMax, MaxHeaderBytes: headerBytesMax,
 			ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug), ConnState: f.connState,
 		}
 		n := open[i]

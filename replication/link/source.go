@@ -104,10 +104,19 @@ func (s *Source) Chunk(ref extent.Ref, done func([]byte, error)) {
 type Pusher struct {
 	l         *Link
 	near, far Stamp
+	bufs      *extent.Buffers
 }
 
+// What pushes hold in memory at once; the rest wait.
+const (
+	pushBytes  = 1 << 20
+	pushesOpen = 8
+)
+
 // NewPusher returns the way for payload from near to far.
-func NewPusher(l *Link, near, far Stamp) *Pusher { return &Pusher{l, near, far} }
+func NewPusher(l *Link, near, far Stamp) *Pusher {
+	return &Pusher{l: l, near: near, far: far, bufs: extent.NewBuffers(pushBytes, pushesOpen)}
+}
 
 // Push implements ship.PayloadPusher.
 func (p *Pusher) Push(refs []extent.Ref, done func(error)) {
@@ -116,11 +125,20 @@ func (p *Pusher) Push(refs []extent.Ref, done func(error)) {
 			if err != nil {
 				break
 			}
-			data := make([]byte, ref.Length)
-			if _, err = p.near.ReadChunk(ref, 0, data); err == nil {
-				err = p.far.PutChunk(ctx, ref, data)
-			}
+			err = p.push(ctx, ref)
 		}
 		done(err)
 	})
+}
+
+func (p *Pusher) push(ctx context.Context, ref extent.Ref) error {
+	data, err := p.bufs.Get(ctx, int(ref.Length))
+	if err != nil {
+		return err
+	}
+	defer p.bufs.Put(data)
+	if _, err := p.near.ReadChunk(ref, 0, data); err != nil {
+		return err
+	}
+	return p.far.PutChunk(ctx, ref, data)
 }

@@ -63,8 +63,16 @@ func newStore(fs vfs.FS, dir string, opts Options) *Store {
 	return &Store{
 		fs: fs, dir: dir, opts: opts.withDefaults(), nextNumber: 1,
 		index: map[ChunkID]entry{}, files: map[uint64]*file{},
+		writeBufs: NewBuffers(int(chunkBytes(writeBufPayload, sliceBytesMax)), writeBufCount),
 	}
 }
+
+// What Puts encode at once: one is written while the next is encoded.
+// A longer chunk, or one in finer slices, takes a buffer of its own.
+const (
+	writeBufPayload = 1 << 20
+	writeBufCount   = 2
+)
 
 // abandon closes the files of a store that did not open.
 func (s *Store) abandon() error {
@@ -162,18 +170,17 @@ func (s *Store) whole(f found, en entry) (bool, error) {
 	if f.headerLost || f.end() > en.file.size {
 		return false, nil
 	}
-	buf := takeBuf(&s.writeBufs, int(f.end()-f.offset))
-	defer s.writeBufs.Put(buf)
-	if err := readFull(en.file.r, *buf, f.offset); err != nil {
+	buf := make([]byte, f.end()-f.offset) // At open only, for what a crash left.
+	if err := readFull(en.file.r, buf, f.offset); err != nil {
 		return false, err
 	}
 	tail := f.end() - recordBytes
-	trailer, ok := decodeRecord((*buf)[tail-f.offset:], tail)
+	trailer, ok := decodeRecord(buf[tail-f.offset:], tail)
 	if !ok || trailer.inc != f.inc || trailer.magic != magicTrailer || trailer.ref != f.ref {
 		return false, nil
 	}
 	length, crc := int64(en.length), uint32(0)
-	sliced := (*buf)[recordBytes:][:slicedBytes(en.length, en.sliceBytes)]
+	sliced := buf[recordBytes:][:slicedBytes(en.length, en.sliceBytes)]
 	err := sliceRun{id: f.ref.ID, entry: en}.check(sliced, 0, 0, length, func(part []byte) error {
 		crc = crc32.Update(crc, castagnoli, part)
 		return nil

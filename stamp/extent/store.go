@@ -2,6 +2,7 @@ package extent
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -52,8 +53,8 @@ type Store struct {
 	readOnly bool
 	metrics  *metrics
 
-	// writeBufs and readBufs hold *[]byte: a chunk as written, a run of slices.
-	writeBufs sync.Pool
+	// writeBufs lends a chunk as it is written, readBufs holds *[]byte, a run of slices.
+	writeBufs *Buffers
 	readBufs  sync.Pool
 
 	// turn is the right to append: it orders the writes of the active file. It is
@@ -115,9 +116,12 @@ func (s *Store) Put(ref Ref, data []byte) error {
 		return fmt.Errorf("%w: %s: data has %d bytes", ErrMismatch, ref, len(data))
 	}
 	sliceBytes := uint32(s.opts.SliceBytes)
-	buf := takeBuf(&s.writeBufs, int(chunkBytes(ref.Length, sliceBytes)))
+	buf, err := s.writeBufs.Get(context.Background(), int(chunkBytes(ref.Length, sliceBytes)))
+	if err != nil {
+		return err
+	}
 	defer s.writeBufs.Put(buf)
-	if crc := encodeSlices(*buf, ref.ID, data, int(sliceBytes)); crc != ref.CRC {
+	if crc := encodeSlices(buf, ref.ID, data, int(sliceBytes)); crc != ref.CRC {
 		return fmt.Errorf("%w: %s: data has crc %08x", ErrMismatch, ref, crc)
 	}
 
@@ -126,7 +130,7 @@ func (s *Store) Put(ref Ref, data []byte) error {
 	if held, err := s.holds(ref); held || err != nil {
 		return err
 	}
-	return s.append(ref, sliceBytes, *buf)
+	return s.append(ref, sliceBytes, buf)
 }
 
 // append writes one encoded chunk at the end of the active file. The caller holds

@@ -1,0 +1,109 @@
+package protocol
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// deadlines is a connection that remembers its deadlines.
+type deadlines struct {
+	http.ResponseWriter
+	read, write []time.Time
+}
+
+func (d *deadlines) SetReadDeadline(t time.Time) error  { d.read = append(d.read, t); return nil }
+func (d *deadlines) SetWriteDeadline(t time.Time) error { d.write = append(d.write, t); return nil }
+
+// Each read of a body has SenderStallMax, never past the request's end, and what
+// net/http reads after the body has no deadline.
+func TestWatchSender(t *testing.T) {
+	d := &deadlines{ResponseWriter: httptest.NewRecorder()}
+	r := httptest.NewRequest(http.MethodPut, "/x", strings.NewReader("body"))
+	WatchSender(d, r)
+	start := time.Now()
+	b, err := io.ReadAll(r.Body)
+	require.NoError(t, err)
+	require.Equal(t, "body", string(b))
+	require.GreaterOrEqual(t, len(d.read), 2)
+	require.WithinRange(t, d.read[0], start.Add(SenderStallMax), time.Now().Add(SenderStallMax))
+	require.True(t, d.read[len(d.read)-1].IsZero())
+
+	empty := httptest.NewRequest(http.MethodGet, "/x", nil)
+	WatchSender(d, empty)
+	require.Equal(t, http.NoBody, empty.Body, "nothing to watch")
+}
+
+// A sender that is too slow is told from one that broke off.
+func TestSlowSender(t *testing.T) {
+	var got error
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		d := &pressing{w}
+		WatchSender(d, r)
+		_, got = io.ReadAll(r.Body)
+	}))
+	defer s.Close()
+	pr, pw := io.Pipe()
+	defer pw.Close() //nolint:errcheck // A pipe's never fails.
+	resp, err := http.Post(s.URL, "text/plain", io.MultiReader(strings.NewReader("some"), pr))
+	if err == nil {
+		require.NoError(t, resp.Body.Close())
+	}
+	s.CloseClientConnections()
+	s.Close()
+	require.ErrorIs(t, got, os.ErrDeadlineExceeded)
+}
+
+// pressing lets every read end at once.
+type pressing struct{ http.ResponseWriter }
+
+func (p *pressing) SetReadDeadline(t time.Time) error {
+	if !t.IsZero() {
+		t = time.Now().Add(10 * time.Millisecond)
+	}
+	return http.NewResponseController(p.ResponseWriter).SetReadDeadline(t)
+}
+
+// Each part of a long answer has ReceiverStallMax from when it is written.
+func TestPatientWriter(t *testing.T) {
+	rec := httptest.NewRecorder()
+	d := &deadlines{ResponseWriter: rec}
+	start := time.Now()
+	for range 3 {
+		_, err := PatientWriter{W: d}.Write([]byte("part"))
+		require.NoError(t, err)
+	}
+	require.Len(t, d.write, 3)
+	require.WithinRange(t, d.write[2], start.Add(ReceiverStallMax), time.Now().Add(ReceiverStallMax))
+	require.Equal(t, "partpartpart", rec.Body.String())
+}
+
+// What is larger than the bound is alone; what waits when its time ends was not
+// admitted.
+func TestInFlightAdmits(t *testing.T) {
+	f := NewInFlight(10)
+	held, err := f.Admit(t.Context(), 25)
+	require.NoError(t, err)
+	require.Equal(t, int64(10), held)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		n, err := f.Admit(t.Context(), 4)
+		if err == nil {
+			f.Release(n)
+		}
+	}()
+	select {
+	case <-done:
+		t.Error("admitted beside what takes all")
+	case <-time.After(20 * time.Millisecond):
+	}
+	f.Release(held)
+	<-done
+}

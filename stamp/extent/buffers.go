@@ -1,0 +1,56 @@
+package extent
+
+import (
+	"context"
+	"sync"
+
+	"golang.org/x/sync/semaphore"
+)
+
+// Buffers lends buffers for chunks, a bounded sum of bytes at once. Those above half
+// of size are kept and lent again, so that a stream of chunks leaves no garbage;
+// smaller ones are left to the collector. Methods may be called concurrently.
+type Buffers struct {
+	size int
+	max  int64
+	sem  *semaphore.Weighted
+
+	mu   sync.Mutex
+	free [][]byte // each of size bytes; at most max/size
+}
+
+// NewBuffers returns a lender of buffers of up to size bytes, count*size at once.
+func NewBuffers(size, count int) *Buffers {
+	bytesMax := int64(size) * int64(count)
+	return &Buffers{size: size, max: bytesMax, sem: semaphore.NewWeighted(bytesMax)}
+}
+
+// Get waits until n bytes may be lent. The buffer's contents are arbitrary. A longer
+// one than size counts for all at most. The error is ctx's.
+func (b *Buffers) Get(ctx context.Context, n int) ([]byte, error) {
+	if err := b.sem.Acquire(ctx, min(int64(n), b.max)); err != nil {
+		return nil, err
+	}
+	if n <= b.size/2 || n > b.size {
+		return make([]byte, n), nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if last := len(b.free) - 1; last >= 0 {
+		buf := b.free[last]
+		b.free = b.free[:last]
+		return buf[:n], nil
+	}
+	return make([]byte, n, b.size), nil
+}
+
+// Put takes a buffer back that Get lent, with its length unchanged. Its user must not
+// touch it any more.
+func (b *Buffers) Put(buf []byte) {
+	if cap(buf) == b.size {
+		b.mu.Lock()
+		b.free = append(b.free, buf)
+		b.mu.Unlock()
+	}
+	b.sem.Release(min(int64(len(buf)), b.max))
+}
