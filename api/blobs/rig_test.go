@@ -21,17 +21,14 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"antipode/api/apitest"
 	"antipode/api/protocol"
 	"antipode/geo"
-	"antipode/internal/clock"
 	"antipode/primary"
 	"antipode/services/blobs"
 	"antipode/services/catalog"
-	"antipode/stamp/change"
-	"antipode/stamp/engine"
 	"antipode/stamp/extent"
 	"antipode/stamp/node"
-	"antipode/stamp/ranges"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -87,36 +84,16 @@ func (p *payload) ReadChunk(ref extent.Ref, off int64, b []byte) (int, error) {
 	return p.Stamp.ReadChunk(ref, off, b)
 }
 
-// openGate makes the test's account writable in a range.
-type openGate struct{ account geo.Account }
-
-func (g openGate) Evaluate(tx *ranges.Tx) error {
-	tx.SetGate(g.account, change.Gate{
-		Epoch: geo.Epoch{Number: 1, Location: "north"}, Role: change.RolePrimary, Open: true, Numbered: true,
-	})
-	return nil
-}
-
 const testVersion = "2026-12-06"
 
 // newRig starts a rig with container "cont". set changes the options; timeout bounds
 // requests where it is not zero.
 func newRig(t testing.TB, set func(*Options)) *rig {
 	t.Helper()
-	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
+	quiet := apitest.Quiet()
 	r := &rig{t: t, fs: vfs.NewCrashableMem(), client: &http.Client{Transport: &http.Transport{}}}
 	r.account = catalog.Account{Name: "acct", Epoch: 1, Primary: "north"}
-	r.stamp = node.NewStamp(node.Options{
-		Location: "north", Peers: []geo.NodeID{1, 2, 3}, Dir: "data", Clock: clock.System{}, Transport: node.NewMemory(),
-		Tick: 10 * time.Millisecond, Seed: 1, Engine: engine.Options{FS: r.fs, Logger: quiet}, Logger: quiet,
-	})
-	for _, id := range r.stamp.Nodes() {
-		require.NoError(t, r.stamp.Start(id))
-	}
-	t.Cleanup(func() { require.NoError(t, r.stamp.Close()) })
-	for _, s := range []geo.Service{geo.Catalog, geo.Blob} {
-		require.NoError(t, r.stamp.Submit(t.Context(), geo.FirstRange(s), openGate{r.account.Name}))
-	}
+	r.stamp = apitest.NewStamp(t, r.fs, r.account.Name, geo.Catalog, geo.Blob)
 	r.payload = &payload{Stamp: r.stamp, ids: map[extent.ChunkID]bool{}}
 	o := Options{
 		Stamp: r.stamp, Writer: primary.New(r.stamp), Payload: r.payload, Names: &catalog.Containers{}, NameRest: time.Hour, Logger: quiet,
@@ -141,14 +118,17 @@ func newRig(t testing.TB, set func(*Options)) *rig {
 func (r *rig) serve(h *Handler) http.Handler {
 	ids := protocol.NewRequestIDs([32]byte{})
 	return http.HandlerFunc(func(w http.ResponseWriter, hr *http.Request) {
-		target, err := protocol.TargetOf(hr, geo.Blob)
+		req := &protocol.Request{ID: ids.Next(), Account: &r.account}
+		var err error
+		if req.Target, err = protocol.TargetOf(hr, geo.Blob); err == nil {
+			if req.Query, err = protocol.ParseQuery(req.RawQuery); err == nil {
+				req.Version, err = protocol.ServiceVersion(geo.Blob, hr.Header.Get("x-ms-version"), true)
+			}
+		}
 		if err != nil {
-			protocol.WriteError(w, hr, protocol.BodyXML, ids.Next(), time.Now(), err)
+			protocol.WriteError(w, hr, protocol.BodyXML, req.ID, time.Now(), err)
 			return
 		}
-		req := &protocol.Request{Target: target, ID: ids.Next(), Account: &r.account}
-		req.Query, _ = protocol.ParseQuery(target.RawQuery)
-		req.Version, _ = protocol.Effective(hr.Header.Get("x-ms-version"))
 		if d, err := time.ParseDuration(req.Query.Get("limit")); err == nil {
 			ctx, cancel := context.WithTimeout(hr.Context(), d)
 			defer cancel()
@@ -224,6 +204,12 @@ func (r *rig) try(method, path string, body io.Reader, header ...string) (answer
 	a := answer{status: resp.StatusCode, header: resp.Header}
 	a.body, a.err = io.ReadAll(resp.Body)
 	return a, nil
+}
+
+// state is everything that a request could change, payload that nothing names aside.
+func (r *rig) state() map[geo.Service]apitest.State {
+	r.t.Helper()
+	return apitest.States(r.t, r.stamp, geo.Catalog, geo.Blob)
 }
 
 // put writes a block blob.

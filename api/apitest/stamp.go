@@ -1,0 +1,123 @@
+// Package apitest is what the tests of the front ends share: a stamp in memory, and its
+// state as one value, so that a test can say that a request changed nothing.
+package apitest
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+
+	"antipode/geo"
+	"antipode/internal/clock"
+	"antipode/stamp/change"
+	"antipode/stamp/engine"
+	"antipode/stamp/keys"
+	"antipode/stamp/kv"
+	"antipode/stamp/node"
+	"antipode/stamp/ranges"
+)
+
+// Quiet is a logger that drops everything.
+func Quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
+
+// NewStamp starts the stamp "north" of three nodes on fs, in which the account may be
+// written in the ranges of the services. It ends with the test.
+func NewStamp(t testing.TB, fs vfs.FS, account geo.Account, services ...geo.Service) *node.Stamp {
+	t.Helper()
+	s := node.NewStamp(node.Options{
+		Location: "north", Peers: []geo.NodeID{1, 2, 3}, Dir: "data", Clock: clock.System{}, Transport: node.NewMemory(),
+		Tick: 10 * time.Millisecond, Seed: 1, Engine: engine.Options{FS: fs, Logger: Quiet()}, Logger: Quiet(),
+	})
+	for _, id := range s.Nodes() {
+		require.NoError(t, s.Start(id))
+	}
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	for _, service := range services {
+		err := kv.ErrUnknown
+		for errors.Is(err, kv.ErrUnknown) { // On a busy machine the first leader may be deposed.
+			err = s.Submit(t.Context(), geo.FirstRange(service), openGate{account})
+		}
+		require.NoError(t, err)
+	}
+	return s
+}
+
+// openGate makes an account writable in a range. To do it twice is to do it once.
+type openGate struct{ account geo.Account }
+
+// Evaluate implements ranges.Command.
+func (g openGate) Evaluate(tx *ranges.Tx) error {
+	tx.SetGate(g.account, change.Gate{
+		Epoch: geo.Epoch{Number: 1, Location: "north"}, Role: change.RolePrimary, Open: true, Numbered: true,
+	})
+	return nil
+}
+
+// State is what a range holds and what it would send to the other location. Closed
+// records, which an idle range writes too, are no part of it.
+type State struct {
+	// Heads are the last numbers of its streams.
+	Heads map[geo.Stream]geo.Head
+	// Rows is a hash of every row of data.
+	Rows string
+}
+
+// States returns the state of the first range of each service.
+func States(t testing.TB, s *node.Stamp, services ...geo.Service) map[geo.Service]State {
+	t.Helper()
+	out := map[geo.Service]State{}
+	for _, service := range services {
+		var state State
+		err := s.Read(t.Context(), geo.FirstRange(service), func(at ranges.State) (err error) {
+			state.Rows, err = digest(at, service)
+			return err
+		})
+		require.NoError(t, err)
+		state.Heads, _ = s.Leader(geo.FirstRange(service)).Machine.Heads()
+		out[service] = state
+	}
+	return out
+}
+
+func digest(at ranges.State, service geo.Service) (string, error) {
+	snap := at.Snapshot()
+	prefix := keys.AppendService(nil, service)
+	it, err := snap.Scan(prefix, keys.PrefixEnd(prefix))
+	if err != nil {
+		return "", errors.Join(err, snap.Close())
+	}
+	h := sha256.New()
+	for it.Next() {
+		for _, part := range [][]byte{it.Key(), it.Value()} {
+			_, _ = h.Write(binary.AppendUvarint(nil, uint64(len(part)))) // A hash takes everything.
+			_, _ = h.Write(part)
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil)), errors.Join(it.Close(), snap.Close())
+}
+
+// Raw sends bytes on a connection of its own to a server's URL, and returns all that
+// comes back. With closeWrite it says that no more will come: an upload that breaks off.
+func Raw(t testing.TB, url, request string, closeWrite bool) string {
+	t.Helper()
+	c, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+	require.NoError(t, err)
+	defer func() { _ = c.Close() }()
+	_, err = io.WriteString(c, request)
+	require.NoError(t, err)
+	if closeWrite {
+		require.NoError(t, c.(*net.TCPConn).CloseWrite())
+	}
+	b, _ := io.ReadAll(c) // The server may reset what it did not read.
+	return string(b)
+}
