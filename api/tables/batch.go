@@ -53,12 +53,19 @@ func (c *call) batch() error {
 	if c.r.Version < protocol.Version20090414 {
 		return storageerr.InvalidInput
 	}
-	in, err := odata.NewBatchReader(&boundedBody{body: c.r.HTTP.Body, left: bodyMax}, c.r.Header("Content-Type"))
+	sum, err := newBodyMD5(c.r.Header("Content-MD5"))
+	if err != nil {
+		return err
+	}
+	in, err := odata.NewBatchReader(&boundedBody{body: c.r.HTTP.Body, left: bodyMax, sum: sum}, c.r.Header("Content-Type"))
 	if err != nil {
 		return err
 	}
 	b := &batch{call: c}
 	if err := b.read(in); err != nil {
+		return err
+	}
+	if err := sum.check(); err != nil {
 		return err
 	}
 	switch {
@@ -126,10 +133,14 @@ func (b *batch) take(r *odata.BatchRequest, op *operation) error {
 	if query.Has("comp") {
 		return storageerr.InvalidInput
 	}
+	verb, err := verbOf(r.Method, r.Header)
+	if err != nil {
+		return err
+	}
 	if r.ChangeSet == 0 {
 		return b.takeQuery(r, &inner, query)
 	}
-	w, err := inner.batchWrite(r)
+	w, err := inner.batchWrite(r, verb)
 	if err != nil {
 		return err
 	}
@@ -148,8 +159,7 @@ func (b *batch) take(r *odata.BatchRequest, op *operation) error {
 }
 
 // batchWrite makes the write of an operation of a change set.
-func (c *call) batchWrite(r *odata.BatchRequest) (*tables.Write, error) {
-	verb := r.Method
+func (c *call) batchWrite(r *odata.BatchRequest, verb string) (*tables.Write, error) {
 	switch {
 	case c.res.Kind == odata.KindEntities && verb == http.MethodPost:
 		w := &tables.Write{Op: tables.Insert}
@@ -157,15 +167,7 @@ func (c *call) batchWrite(r *odata.BatchRequest) (*tables.Write, error) {
 	case c.res.Kind != odata.KindEntity:
 		return nil, storageerr.InvalidInput
 	}
-	if values := r.Header.Values("X-Http-Method"); len(values) > 0 && verb == http.MethodPost {
-		var err error
-		if verb, err = tunnelled(values); err != nil {
-			return nil, err
-		}
-	}
 	switch verb {
-	case http.MethodPatch:
-		verb = methodMerge
 	case http.MethodPut, methodMerge, http.MethodDelete:
 	case http.MethodGet:
 		return nil, storageerr.InvalidInput

@@ -37,14 +37,18 @@ func (c *call) body() ([]byte, error) {
 	if err := odata.CheckContentType(string(c.r.Version), c.r.Header("Content-Type")); err != nil {
 		return nil, err
 	}
-	r := &boundedBody{body: c.r.HTTP.Body, left: bodyMax}
+	sum, err := newBodyMD5(c.r.Header("Content-MD5"))
+	if err != nil {
+		return nil, err
+	}
+	r := &boundedBody{body: c.r.HTTP.Body, left: bodyMax, sum: sum}
 	buf := make([]byte, 0, max(c.r.HTTP.ContentLength, 512))
 	for {
 		n, err := r.Read(buf[len(buf):cap(buf)])
 		buf = buf[:len(buf)+n]
 		switch {
 		case errors.Is(err, io.EOF):
-			return buf, nil
+			return buf, sum.check()
 		case err != nil:
 			return nil, err
 		case len(buf) == cap(buf):
@@ -57,11 +61,13 @@ func (c *call) body() ([]byte, error) {
 type boundedBody struct {
 	body io.Reader
 	left int
+	sum  *bodyMD5
 }
 
 // Read implements io.Reader.
 func (b *boundedBody) Read(p []byte) (int, error) {
 	n, err := b.body.Read(p)
+	b.sum.write(p[:n])
 	b.left -= n
 	switch {
 	case b.left < 0:

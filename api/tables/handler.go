@@ -76,9 +76,12 @@ func (h *Handler) Serve(w http.ResponseWriter, r *protocol.Request) (operation s
 
 // route names the operation and what runs it; nil where the verb does not fit.
 func (c *call) route() (operation string, run func() error) {
-	method := c.r.HTTP.Method
 	if comp := c.r.Query.Get("comp"); comp != "" {
 		return c.routeComp(strings.ToLower(comp))
+	}
+	method, err := verbOf(c.r.HTTP.Method, c.r.HTTP.Header)
+	if err != nil {
+		return "Unknown", func() error { return err }
 	}
 	switch c.res.Kind {
 	case odata.KindTables:
@@ -130,67 +133,26 @@ func allowed(k odata.ResourceKind) string {
 }
 
 func (c *call) routeComp(comp string) (string, func() error) {
-	switch {
-	case comp == "acl" && c.res.Kind == odata.KindEntities:
-		return "TableACL", notImplemented
-	case comp == "stats", comp == "properties":
-		return "Unknown", notImplemented
+	if comp == "acl" && c.res.Kind == odata.KindEntities {
+		return "TableACL", func() error { return storageerr.NotImplemented }
 	}
 	return "Unknown", func() error {
 		return storageerr.InvalidQueryParameter.With("QueryParameterName", "comp", "QueryParameterValue", comp)
 	}
 }
 
-func notImplemented() error { return storageerr.NotImplemented }
-
 func (c *call) routeEntity(method string) (string, func() error) {
-	tunnelled := c.r.HTTP.Header.Values("X-HTTP-Method")
-	if len(tunnelled) > 0 {
-		return "MergeEntity", func() error { return c.tunnel(tunnelled) }
-	}
 	switch method {
 	case http.MethodGet:
 		return "QueryEntity", c.getEntity
 	case http.MethodPut:
 		return "UpdateEntity", func() error { return c.update(http.MethodPut) }
-	case methodMerge, http.MethodPatch:
+	case methodMerge:
 		return "MergeEntity", func() error { return c.update(methodMerge) }
 	case http.MethodDelete:
 		return "DeleteEntity", c.deleteEntity
 	}
 	return "QueryEntity", nil
-}
-
-// methodMerge is the verb of ADO.NET Data Services.
-const methodMerge = "MERGE"
-
-// tunnel runs a verb sent as X-HTTP-Method on POST (spec/table.md 9.9).
-func (c *call) tunnel(values []string) error {
-	if c.r.HTTP.Method != http.MethodPost {
-		return storageerr.XMethodNotUsingPost
-	}
-	verb, err := tunnelled(values)
-	switch {
-	case err != nil:
-		return err
-	case verb == http.MethodDelete:
-		return c.deleteEntity()
-	}
-	return c.update(verb)
-}
-
-// tunnelled is the verb that X-HTTP-Method names: PUT, MERGE or DELETE.
-func tunnelled(values []string) (string, error) {
-	if len(values) != 1 {
-		return "", storageerr.XMethodIncorrectCount
-	}
-	switch v := values[0]; v {
-	case methodMerge, http.MethodPut, http.MethodDelete:
-		return v, nil
-	case http.MethodPatch:
-		return methodMerge, nil
-	}
-	return "", storageerr.XMethodIncorrectValue
 }
 
 // table resolves the table to its generation.
