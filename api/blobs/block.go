@@ -1,7 +1,6 @@
 package blobs
 
 import (
-	"encoding/base64"
 	"errors"
 	"net/http"
 	"strings"
@@ -17,9 +16,15 @@ import (
 // sent are ignored (16.1).
 func (c *call) putBlock() error {
 	h := c.r.HTTP.Header
-	w := &blobs.PutBlock{LeaseSent: h.Get(headerLeaseID) != ""}
+	w := &blobs.PutBlock{}
 	var err error
 	if w.ID, err = c.blockID(); err != nil {
+		return err
+	}
+	if err := c.unbuiltVersions(); err != nil {
+		return err
+	}
+	if w.LeaseSent, err = parseLeaseSent(h); err != nil {
 		return err
 	}
 	if err := refuse(h, unbuiltOnWrite); err != nil {
@@ -97,12 +102,10 @@ func (c *call) blockID() (string, error) {
 	return id, nil
 }
 
-// decodeBlockID reads the one Base64 form of an id: another form of the same bytes
-// would be another text for the same block.
+// decodeBlockID reads an id of 1 to 64 bytes (spec/blob.md 10.2).
 func decodeBlockID(text string) (id string, ok bool) {
-	b, err := base64.StdEncoding.Strict().DecodeString(text)
-	ok = err == nil && len(b) > 0 && len(b) <= blobs.BlockIDMax && len(text) == base64.StdEncoding.EncodedLen(len(b))
-	return string(b), ok
+	b, ok := protocol.DecodeBase64(text)
+	return string(b), ok && len(b) > 0 && len(b) <= blobs.BlockIDMax
 }
 
 // dropDead deletes rows of blocks that a write has left dead: after it, and before its

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"antipode/api/apitest"
 	"antipode/api/protocol"
 	"antipode/geo"
 	"antipode/internal/clock"
@@ -245,9 +246,9 @@ func TestBodyLimits(t *testing.T) {
 		{testVersion, "?comp=block&blockid=AA==", 4000},
 	} {
 		head := fmt.Sprintf("PUT /acct/cont/b%s HTTP/1.1\r\nHost: x\r\nx-ms-version: %s\r\nx-ms-blob-type: BlockBlob\r\nConnection: close\r\n", c.query, c.version)
-		require.Contains(t, r.raw(fmt.Sprintf("%sContent-Length: %d\r\n\r\n", head, c.mib<<20+1), false), "413", "%v", c)
+		require.Contains(t, apitest.Raw(t, r.url, fmt.Sprintf("%sContent-Length: %d\r\n\r\n", head, c.mib<<20+1), false), "413", "%v", c)
 		// One byte less is taken: it ends with the connection.
-		require.Contains(t, r.raw(fmt.Sprintf("%sContent-Length: %d\r\n\r\n", head, c.mib<<20), true), "400", "%v", c)
+		require.Contains(t, apitest.Raw(t, r.url, fmt.Sprintf("%sContent-Length: %d\r\n\r\n", head, c.mib<<20), true), "400", "%v", c)
 	}
 	r.requireCode(r.get("/cont/b"), http.StatusNotFound, "BlobNotFound")
 }

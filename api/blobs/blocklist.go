@@ -87,9 +87,12 @@ func (c *call) parsePutBlockList() (*blobs.PutBlockList, *digests, error) {
 	if err := refuse(h, unbuiltOnWrite); err != nil {
 		return nil, nil, err
 	}
-	w := &blobs.PutBlockList{LeaseSent: h.Get(headerLeaseID) != ""}
+	w := &blobs.PutBlockList{}
 	var err error
-	if w.Conditions, err = parseNewBlob(h, &w.Blob); err != nil {
+	if w.LeaseSent, err = parseLeaseSent(h); err != nil {
+		return nil, nil, err
+	}
+	if w.Conditions, err = parseNewBlob(h, c.r.Version, &w.Blob); err != nil {
 		return nil, nil, err
 	}
 	w.Blob.Properties = parseBlobProperties(h)
@@ -188,6 +191,7 @@ type blockLister struct {
 	staging            blobs.Staging
 	live               bool
 	committed, pending bool // the lists asked for
+	leaseSent          bool
 
 	part  int    // of the committed list, next
 	after string // the last uncommitted id
@@ -234,6 +238,9 @@ func (c *call) blockList() error {
 		return err
 	}
 	var err error
+	if l.leaseSent, err = parseLeaseSent(c.r.HTTP.Header); err != nil {
+		return err
+	}
 	if l.name, err = c.name(); err != nil {
 		return err
 	}
@@ -265,7 +272,7 @@ func (c *call) blockListWindow(l *blockLister) (doc []byte, err error) {
 	for err == nil && l.state != done && len(doc) < windowDocBytes {
 		doc, err = l.step(doc, snap, c.now())
 	}
-	if err == nil && c.r.Header(headerLeaseID) != "" {
+	if err == nil && l.leaseSent {
 		err = storageerr.LeaseNotPresentOnBlob
 	}
 	return doc, errors.Join(err, snap.Close())

@@ -29,7 +29,7 @@ func (c *call) createContainer() error {
 	default:
 		return badHeader("X-Ms-Blob-Public-Access", access)
 	}
-	metadata, err := parseMetadata(h)
+	metadata, err := parseMetadata(h, c.r.Version)
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (c *call) setContainerMetadata() error {
 	if err != nil {
 		return err
 	}
-	metadata, err := parseMetadata(h)
+	metadata, err := parseMetadata(h, c.r.Version)
 	if err != nil {
 		return err
 	}
@@ -125,8 +125,12 @@ func (c *call) setContainerMetadata() error {
 // unleased resolves the container for a request that may name a lease. No container
 // has one yet.
 func (c *call) unleased() (*catalog.Container, error) {
+	leaseSent, err := parseLeaseSent(c.r.HTTP.Header)
+	if err != nil {
+		return nil, err
+	}
 	container, err := c.container()
-	if err == nil && c.r.Header(headerLeaseID) != "" {
+	if err == nil && leaseSent {
 		err = storageerr.LeaseNotPresentOnContainer
 	}
 	return container, err

@@ -35,6 +35,10 @@ func (c *call) deleteBlob() error {
 	default:
 		return badHeader("X-Ms-Delete-Snapshots", snapshots)
 	}
+	leaseSent, err := parseLeaseSent(h)
+	if err != nil {
+		return err
+	}
 	conditions, err := protocol.ParseWriteConditions(h)
 	if err != nil {
 		return err
@@ -43,7 +47,7 @@ func (c *call) deleteBlob() error {
 	if err != nil {
 		return err
 	}
-	del := &blobs.DeleteBlob{Name: name, Conditions: conditions, LeaseSent: h.Get(headerLeaseID) != ""}
+	del := &blobs.DeleteBlob{Name: name, Conditions: conditions, LeaseSent: leaseSent}
 	del.Uncommitted = c.r.Version >= protocol.Version20130815
 	if err := c.o.Writer.Write(c.ctx, del); err != nil {
 		return err

@@ -2,7 +2,6 @@ package blobs
 
 import (
 	"crypto/md5"
-	"encoding/base64"
 	"net/http"
 
 	"antipode/api/protocol"
@@ -25,12 +24,12 @@ func (c *call) blobMetadata() error {
 
 // setBlobMetadata is Set Blob Metadata (spec/blob.md B4).
 func (c *call) setBlobMetadata() error {
-	conditions, err := c.parseDescribe()
+	conditions, leaseSent, err := c.parseDescribe()
 	if err != nil {
 		return err
 	}
-	set := &blobs.SetMetadata{Conditions: conditions, LeaseSent: c.r.Header(headerLeaseID) != ""}
-	if set.Metadata, err = parseMetadata(c.r.HTTP.Header); err != nil {
+	set := &blobs.SetMetadata{Conditions: conditions, LeaseSent: leaseSent}
+	if set.Metadata, err = parseMetadata(c.r.HTTP.Header, c.r.Version); err != nil {
 		return err
 	}
 	if set.Name, err = c.name(); err != nil {
@@ -51,7 +50,7 @@ func (c *call) setBlobMetadata() error {
 // setBlobProperties is Set Blob Properties (spec/blob.md B5) of a block blob: all six
 // properties together, those that were not sent cleared.
 func (c *call) setBlobProperties() error {
-	conditions, err := c.parseDescribe()
+	conditions, leaseSent, err := c.parseDescribe()
 	if err != nil {
 		return err
 	}
@@ -62,7 +61,7 @@ func (c *call) setBlobProperties() error {
 		}
 	}
 	set := &blobs.SetProperties{
-		Conditions: conditions, LeaseSent: h.Get(headerLeaseID) != "", Properties: parseBlobProperties(h),
+		Conditions: conditions, LeaseSent: leaseSent, Properties: parseBlobProperties(h),
 	}
 	if set.MD5, err = parseStoredMD5(h); err != nil {
 		return err
@@ -79,24 +78,27 @@ func (c *call) setBlobProperties() error {
 }
 
 // parseDescribe reads what both writes have in common: the conditions, nil where there
-// are none.
-func (c *call) parseDescribe() (blobs.Conditions, error) {
+// are none, and whether a lease is named.
+func (c *call) parseDescribe() (conditions blobs.Conditions, leaseSent bool, err error) {
 	if err := requireLength(c.r.HTTP); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	for _, name := range [...]string{"snapshot", "versionid"} {
 		if v, sent := c.r.Query.Lookup(name); sent {
-			return nil, badParameter(name, v, "A snapshot or version cannot be written.")
+			return nil, false, badParameter(name, v, "A snapshot or version cannot be written.")
 		}
 	}
 	if err := refuse(c.r.HTTP.Header, unbuiltOnWrite); err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	conditions, err := protocol.ParseWriteConditions(c.r.HTTP.Header)
-	if err != nil || conditions.IsZero() {
-		return nil, err
+	if leaseSent, err = parseLeaseSent(c.r.HTTP.Header); err != nil {
+		return nil, false, err
 	}
-	return conditions, nil
+	sent, err := protocol.ParseWriteConditions(c.r.HTTP.Header)
+	if err != nil || sent.IsZero() {
+		return nil, leaseSent, err
+	}
+	return sent, leaseSent, nil
 }
 
 // parseBlobProperties reads the content properties where the x-ms-blob- form alone
@@ -120,8 +122,8 @@ func parseStoredMD5(h http.Header) (*[md5.Size]byte, error) {
 	if text == "" {
 		return nil, nil
 	}
-	sum, err := base64.StdEncoding.DecodeString(text)
-	if err != nil || !isBase64(text, md5.Size) {
+	sum, ok := protocol.DecodeBase64(text)
+	if !ok || len(sum) != md5.Size {
 		return nil, storageerr.InvalidMD5
 	}
 	return (*[md5.Size]byte)(sum), nil

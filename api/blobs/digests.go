@@ -60,8 +60,8 @@ func parseDigests(h http.Header, v protocol.Version, md5Headers ...string) (*dig
 
 // isBase64 reports whether text is the one Base64 form of size bytes.
 func isBase64(text string, size int) bool {
-	b, err := base64.StdEncoding.Strict().DecodeString(text)
-	return err == nil && len(b) == size && len(text) == base64.StdEncoding.EncodedLen(size)
+	b, ok := protocol.DecodeBase64(text)
+	return ok && len(b) == size
 }
 
 func (d *digests) write(p []byte) {

@@ -40,6 +40,10 @@ func (c *call) lookup(first func(get kv.Getter, b *source) error) (*source, erro
 	if err := refuse(h, unbuiltOnRead); err != nil {
 		return nil, err
 	}
+	leaseSent, err := parseLeaseSent(h)
+	if err != nil {
+		return nil, err
+	}
 	conditions, err := protocol.ParseReadConditions(h, c.r.Version)
 	if err != nil {
 		return nil, err
@@ -59,7 +63,7 @@ func (c *call) lookup(first func(get kv.Getter, b *source) error) (*source, erro
 		}
 		return nil, err
 	}
-	if h.Get(headerLeaseID) != "" {
+	if leaseSent {
 		return nil, storageerr.LeaseNotPresentOnBlob
 	}
 	return &b, nil

@@ -2,7 +2,6 @@ package blobs
 
 import (
 	"net/http"
-	"slices"
 	"strings"
 
 	"antipode/api/protocol"
@@ -23,13 +22,7 @@ const (
 	version20261006 protocol.Version = "2026-10-06"
 )
 
-const (
-	headerLeaseID = "X-Ms-Lease-Id"
-	metaPrefix    = "X-Ms-Meta-"
-	// metaBytesMax bounds all names and values of metadata (spec/blob.md 19.2).
-	metaBytesMax       = 8 << 10
-	defaultContentType = "application/octet-stream"
-)
+const defaultContentType = "application/octet-stream"
 
 // Headers that are known and not built. One that is sent with a value refuses the
 // request: left out, it would make the write or the read another one.
@@ -77,67 +70,6 @@ func noConditions(h http.Header, names ...string) error {
 		}
 	}
 	return nil
-}
-
-// pair is one name and value of metadata.
-type pair = blobs.Pair
-
-// parseMetadata reads the x-ms-meta headers, in the order of their names. See the
-// package comment for their case.
-func parseMetadata(h http.Header) ([]pair, error) {
-	var out []pair
-	size := 0
-	for key, values := range h {
-		name, found := strings.CutPrefix(key, metaPrefix)
-		if !found {
-			continue
-		}
-		if name == "" {
-			return nil, storageerr.EmptyMetadataKey
-		}
-		// Two values are two names that differed in case.
-		if len(values) != 1 || !isIdentifier(name) || !isPrintable(values[0]) {
-			return nil, storageerr.InvalidMetadata
-		}
-		size += len(name) + len(values[0])
-		out = append(out, pair{Name: lower(name), Value: values[0]})
-	}
-	if size > metaBytesMax {
-		return nil, storageerr.MetadataTooLarge
-	}
-	slices.SortFunc(out, func(a, b pair) int { return strings.Compare(a.Name, b.Name) })
-	return out, nil
-}
-
-// isIdentifier reports whether name is a C# identifier of ASCII letters.
-func isIdentifier(name string) bool {
-	for i := range len(name) {
-		c := name[i]
-		switch {
-		case c == '_', 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z':
-		case '0' <= c && c <= '9' && i > 0:
-		default:
-			return false
-		}
-	}
-	return name != ""
-}
-
-func isPrintable(s string) bool {
-	for i := range len(s) {
-		if (s[i] < ' ' && s[i] != '\t') || s[i] > '~' {
-			return false
-		}
-	}
-	return true
-}
-
-// setMetadata writes metadata. The keys go to the map as they are stored: Set would
-// change their case.
-func setMetadata(h http.Header, list []pair) {
-	for _, m := range list {
-		h["x-ms-meta-"+m.Name] = []string{m.Value}
-	}
 }
 
 // setTag writes ETag and Last-Modified.
@@ -208,7 +140,7 @@ func tierName(t blobs.Tier) (name string, inferred bool) {
 
 // parseNewBlob reads what Put Blob and Put Block List say in the same headers: tier and
 // metadata into b, and the conditions, nil for none.
-func parseNewBlob(h http.Header, b *blobs.Blob) (blobs.Conditions, error) {
+func parseNewBlob(h http.Header, v protocol.Version, b *blobs.Blob) (blobs.Conditions, error) {
 	conditions, err := protocol.ParseWriteConditions(h)
 	if err != nil {
 		return nil, err
@@ -216,7 +148,7 @@ func parseNewBlob(h http.Header, b *blobs.Blob) (blobs.Conditions, error) {
 	if b.Tier, err = parseTier(h.Get("X-Ms-Access-Tier")); err != nil {
 		return nil, err
 	}
-	if b.Metadata, err = parseMetadata(h); err != nil || conditions.IsZero() {
+	if b.Metadata, err = parseMetadata(h, v); err != nil || conditions.IsZero() {
 		return nil, err
 	}
 	return conditions, nil

@@ -44,16 +44,6 @@ func nameElement(b []byte, name string, v protocol.Version) []byte {
 	return append(b, "</Name>"...)
 }
 
-// metadataElement appends metadata: names are identifiers, which elements may be
-// called by.
-func metadataElement(b []byte, list []pair) []byte {
-	b = append(b, "<Metadata>"...)
-	for _, m := range list {
-		b = element(b, m.Name, m.Value)
-	}
-	return append(b, "</Metadata>"...)
-}
-
 // leaseElements says that there is no lease.
 func leaseElements(b []byte, v protocol.Version) []byte {
 	b = element(b, "LeaseStatus", "unlocked")

@@ -85,9 +85,12 @@ func (c *call) parsePut() (*blobs.PutBlob, *digests, error) {
 	if v := h.Get("X-Ms-Blob-Content-Length"); v != "" {
 		return nil, nil, badHeader("X-Ms-Blob-Content-Length", v)
 	}
-	w := &blobs.PutBlob{LeaseSent: h.Get(headerLeaseID) != ""}
+	w := &blobs.PutBlob{}
 	var err error
-	if w.Conditions, err = parseNewBlob(h, &w.Blob); err != nil {
+	if w.LeaseSent, err = parseLeaseSent(h); err != nil {
+		return nil, nil, err
+	}
+	if w.Conditions, err = parseNewBlob(h, c.r.Version, &w.Blob); err != nil {
 		return nil, nil, err
 	}
 	w.Blob.Properties = parseProperties(h)

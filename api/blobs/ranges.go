@@ -83,7 +83,14 @@ const (
 
 // parseRangeHash reads what hash of the span is asked for (spec/blob.md 18.3).
 func parseRangeHash(h http.Header, s span) (rangeHash, error) {
-	asked := rangeHash{strings.EqualFold(h.Get(headerRangeMD5), "true"), strings.EqualFold(h.Get(headerRangeCRC64), "true")}
+	var asked rangeHash
+	var err error
+	if asked.md5, err = parseBool(h, headerRangeMD5); err != nil {
+		return rangeHash{}, err
+	}
+	if asked.crc64, err = parseBool(h, headerRangeCRC64); err != nil {
+		return rangeHash{}, err
+	}
 	name := headerRangeMD5
 	if asked.crc64 {
 		name = headerRangeCRC64
@@ -92,4 +99,16 @@ func parseRangeHash(h http.Header, s span) (rangeHash, error) {
 		return rangeHash{}, badHeader(name, h.Get(name))
 	}
 	return asked, nil
+}
+
+// parseBool reads a header that is true or false; false where it was not sent.
+func parseBool(h http.Header, name string) (bool, error) {
+	switch text := h.Get(name); lower(text) {
+	case "true":
+		return true, nil
+	case "", "false":
+		return false, nil
+	default:
+		return false, badHeader(name, text)
+	}
 }

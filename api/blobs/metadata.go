@@ -1,0 +1,102 @@
+package blobs
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"antipode/api/protocol"
+	"antipode/services/blobs"
+	"antipode/services/storageerr"
+)
+
+const (
+	metaPrefix = "X-Ms-Meta-"
+	// metaBytesMax bounds all names and values of metadata (spec/blob.md 19.2).
+	metaBytesMax = 8 << 10
+)
+
+// pair is one name and value of metadata.
+type pair = blobs.Pair
+
+// parseMetadata reads the x-ms-meta headers, in the order of their names. Since
+// 2009-09-19 a name is a C# identifier; before, whatever the name of a header may be.
+// See the package comment for their case.
+func parseMetadata(h http.Header, v protocol.Version) ([]pair, error) {
+	var out []pair
+	size := 0
+	empty, invalid := false, false
+	for key, values := range h {
+		name, found := strings.CutPrefix(key, metaPrefix)
+		if !found {
+			continue
+		}
+		if name == "" {
+			empty = true
+			continue
+		}
+		// Two values are two names that differed in case.
+		if len(values) != 1 || v >= protocol.Version20090919 && !isIdentifier(name) || !isPrintable(values[0]) {
+			invalid = true
+			continue
+		}
+		size += len(name) + len(values[0])
+		out = append(out, pair{Name: lower(name), Value: values[0]})
+	}
+	switch { // After the loop, since a map's order is chance.
+	case empty:
+		return nil, storageerr.EmptyMetadataKey
+	case invalid:
+		return nil, storageerr.InvalidMetadata
+	case size > metaBytesMax:
+		return nil, storageerr.MetadataTooLarge
+	}
+	slices.SortFunc(out, func(a, b pair) int { return strings.Compare(a.Name, b.Name) })
+	return out, nil
+}
+
+// isIdentifier reports whether name is a C# identifier of ASCII letters.
+func isIdentifier(name string) bool {
+	for i := range len(name) {
+		c := name[i]
+		switch {
+		case c == '_', 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z':
+		case '0' <= c && c <= '9' && i > 0:
+		default:
+			return false
+		}
+	}
+	return name != ""
+}
+
+func isPrintable(s string) bool {
+	for i := range len(s) {
+		if (s[i] < ' ' && s[i] != '\t') || s[i] > '~' {
+			return false
+		}
+	}
+	return true
+}
+
+// setMetadata writes metadata. The keys go to the map as they are stored: Set would
+// change their case.
+func setMetadata(h http.Header, list []pair) {
+	for _, m := range list {
+		h["x-ms-meta-"+m.Name] = []string{m.Value}
+	}
+}
+
+// metadataElement appends metadata to a listing: an element each, called by its name.
+// No element may be called by what a version before 2009-09-19 let pass (spec/blob.md
+// S1).
+func metadataElement(b []byte, list []pair) []byte {
+	b = append(b, "<Metadata>"...)
+	for _, m := range list {
+		if isIdentifier(m.Name) {
+			b = element(b, m.Name, m.Value)
+		} else {
+			b = element(b, "x-ms-invalid-name", m.Name)
+		}
+	}
+	return append(b, "</Metadata>"...)
+}
