@@ -25,28 +25,44 @@ type Handler struct {
 	OmitEmptyLastSyncTime bool
 }
 
-// Serve answers a request on the root of the account whose query has restype or
-// comp. handled is false where the call is not one of these.
+// Serve answers a request on the root of the account that is a call of the service:
+// restype=service, or a comp that goes with it alone. handled is false for any other.
 func (h *Handler) Serve(w http.ResponseWriter, r *protocol.Request) (operation string, handled bool, err error) {
 	comp, restype := strings.ToLower(r.Query.Get("comp")), strings.ToLower(r.Query.Get("restype"))
-	if restype != "service" && comp != "stats" && comp != "properties" {
+	switch {
+	case restype == "service":
+	case comp != "stats" && comp != "properties", restype == "account": // Get Account Information.
 		return "", false, nil
+	default:
+		return "", true, badParameter("restype", restype, "The call is one of the service: restype=service.")
 	}
 	service := serviceName(r.Service)
 	switch {
-	case comp == "stats" && restype == "service":
+	case comp == "stats":
 		return "Get" + service + "ServiceStats", true, h.stats(w, r)
 	case comp == "properties" && r.HTTP.Method == http.MethodGet:
 		return "Get" + service + "ServiceProperties", true, storageerr.NotImplemented
 	case comp == "properties" && r.HTTP.Method == http.MethodPut:
 		return "Set" + service + "ServiceProperties", true, storageerr.NotImplemented
 	case comp == "properties":
-		return "Get" + service + "ServiceProperties", true, storageerr.UnsupportedHTTPVerb
-	case comp == "userdelegationkey":
+		return "Get" + service + "ServiceProperties", true, notAllowed(w, r.Service, "GET, PUT")
+	case comp == "userdelegationkey" && r.Service != geo.Table:
 		return "GetUserDelegationKey", true, storageerr.NotImplemented
 	}
-	return "", true, storageerr.InvalidQueryParameter.With("QueryParameterName", "comp", "QueryParameterValue", comp,
-		"Reason", "The value is not one of the service's.")
+	return "", true, badParameter("comp", comp, "The value is not one of the service's.")
+}
+
+func badParameter(name, value, reason string) error {
+	return storageerr.InvalidQueryParameter.With("QueryParameterName", name, "QueryParameterValue", value, "Reason", reason)
+}
+
+// notAllowed is the answer to a verb that does not fit, in the words of the service.
+func notAllowed(w http.ResponseWriter, s geo.Service, allowed string) error {
+	w.Header()["Allow"] = []string{allowed}
+	if s == geo.Table {
+		return storageerr.TableMethodNotAllowed
+	}
+	return storageerr.UnsupportedHTTPVerb
 }
 
 func serviceName(s geo.Service) string {
@@ -57,11 +73,10 @@ func serviceName(s geo.Service) string {
 // stats answers Get Service Stats, at the secondary endpoint only (spec/service.md 3).
 func (h *Handler) stats(w http.ResponseWriter, r *protocol.Request) error {
 	if r.HTTP.Method != http.MethodGet {
-		return storageerr.UnsupportedHTTPVerb
+		return notAllowed(w, r.Service, "GET")
 	}
 	if !r.Secondary || r.Version < protocol.Version20130815 {
-		return storageerr.InvalidQueryParameter.With("QueryParameterName", "comp", "QueryParameterValue", "stats",
-			"Reason", "Statistics are served at the secondary endpoint, from version 2013-08-15 on.")
+		return badParameter("comp", "stats", "Statistics are served at the secondary endpoint, from version 2013-08-15 on.")
 	}
 	rep, err := h.Stats(r.HTTP.Context(), r.Account, r.Service)
 	if err != nil {
