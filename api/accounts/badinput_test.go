@@ -251,6 +251,17 @@ func TestBadCredentials(t *testing.T) {
 	}
 }
 
+// What the headers decide is answered before the body is asked for (spec/table.md 3,
+// A.85).
+func TestRefusedWithoutContinue(t *testing.T) {
+	r := newRig(t)
+	for s, target := range map[geo.Service]string{geo.Table: "POST /acct/tbl", geo.Blob: "PUT /acct/cont/b"} {
+		got := apitest.Raw(t, r.urls[s], target+" HTTP/1.1\r\nHost: 127.0.0.1\r\nx-ms-version: 2021-12-02\r\nAuthorization: SharedKey acct:AAAA\r\n"+
+			"x-ms-date: "+protocol.FormatHTTPTime(r.clock.Now())+"\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n", true)
+		require.True(t, strings.HasPrefix(got, "HTTP/1.1 403 "), got)
+	}
+}
+
 // Account-level calls and parameters that every service reads alike (spec/service.md 3,
 // spec/table.md 1.5, 9.4, spec/blob.md 1.2, 2.5).
 func TestBadAccountCalls(t *testing.T) {
@@ -301,10 +312,14 @@ func TestBadAccountCalls(t *testing.T) {
 		s              geo.Service
 		method, target string
 	}{
-		{geo.Table, "POST", "/mirror-secondary/Tables"}, {geo.Table, "PUT", "/mirror-secondary/t(PartitionKey='',RowKey='')"},
-		{geo.Table, "DELETE", "/mirror-secondary/Tables('t')"}, {geo.Table, "FOO", "/mirror-secondary/t"},
-		{geo.Blob, "PUT", "/mirror-secondary/cont?restype=container"}, {geo.Blob, "PUT", "/mirror-secondary/cont/b"},
-		{geo.Blob, "PUT", "/mirror-secondary/cont/b?comp=lease"}, {geo.Blob, "DELETE", "/mirror-secondary/none/b"},
+		{geo.Table, "POST", "/mirror-secondary/Tables"},
+		{geo.Table, "PUT", "/mirror-secondary/t(PartitionKey='',RowKey='')"},
+		{geo.Table, "DELETE", "/mirror-secondary/Tables('t')"},
+		{geo.Table, "FOO", "/mirror-secondary/t"},
+		{geo.Blob, "PUT", "/mirror-secondary/cont?restype=container"},
+		{geo.Blob, "PUT", "/mirror-secondary/cont/b"},
+		{geo.Blob, "PUT", "/mirror-secondary/cont/b?comp=lease"},
+		{geo.Blob, "DELETE", "/mirror-secondary/none/b"},
 	} {
 		body := r.refused(c.s, request{c.method, c.target, nil, nil}, 403, "InsufficientAccountPermissions")
 		require.Contains(t, body, "Write operations are not allowed.")

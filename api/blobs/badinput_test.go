@@ -41,6 +41,8 @@ func TestRefusals(t *testing.T) {
 		{"PUT", "/cont/b", large, with("Content-MD5", md5Of(small)), 400, "Md5Mismatch"},
 		{"PUT", "/cont/b", small, with("Content-MD5", "x"), 400, "InvalidMd5"},
 		{"PUT", "/cont/b", small, with("x-ms-blob-content-md5", md5Of(large)), 400, "Md5Mismatch"},
+		{"PUT", "/cont/b", small, with("x-ms-blob-content-md5", "AAAA"), 400, "InvalidMd5"},
+		{"PUT", "/cont/b", small, with("Content-MD5", strings.TrimRight(md5Of(small), "=")), 400, "InvalidMd5"},
 		{"PUT", "/cont/b", large, with("x-ms-content-crc64", "AAAAAAAAAAA="), 400, "Crc64Mismatch"},
 		{"PUT", "/cont/b", small, with("x-ms-content-crc64", "AAAA"), 400, "InvalidHeaderValue"},
 		{"PUT", "/cont/b", small, with("x-ms-content-crc64", "iJh5CoYUi64=", "Content-MD5", md5Of(small)), 400, "BothCrc64AndMd5HeaderPresent"},
@@ -341,6 +343,19 @@ func TestBrokenBodies(t *testing.T) {
 	require.Contains(t, apitest.Raw(t, r.url, head+"Expect: 100-continue\r\nContent-Length: 3\r\n\r\nnew", false), "100")
 	r.requireBlob("/cont/b", []byte("new"))
 	require.NotEqual(t, before, r.state(), "what changes something shows")
+}
+
+// A header that came twice is refused, where it would have to be chosen from.
+func TestRepeatedHeaders(t *testing.T) {
+	r := newRig(t, nil)
+	before := r.state()
+	for _, header := range []string{"x-ms-blob-type: BlockBlob", "x-ms-access-tier: Hot", "Content-MD5: " + md5Of(nil), "x-ms-lease-id: " + noLease, "x-ms-version: " + testVersion} {
+		got := apitest.Raw(t, r.url, "PUT /acct/cont/b HTTP/1.1\r\nHost: x\r\nx-ms-version: "+testVersion+
+			"\r\nx-ms-blob-type: BlockBlob\r\n"+header+"\r\n"+header+"\r\nContent-Length: 0\r\n\r\n", true)
+		name, _, _ := strings.Cut(header, ":")
+		require.Contains(t, got, "<HeaderName>"+strings.ToLower(name)+"</HeaderName>")
+		require.Equal(t, before, r.state(), header)
+	}
 }
 
 // Metadata of one name in two cases is refused (spec/blob.md 19.2). Before 2009-09-19 a

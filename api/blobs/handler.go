@@ -131,6 +131,9 @@ func (h *Handler) Serve(w http.ResponseWriter, r *protocol.Request) (operation s
 		c.ctx, cancel = context.WithTimeout(c.ctx, lookupMax)
 		defer cancel()
 	}
+	if err := protocol.CheckRepeated(r.HTTP.Header); err != nil {
+		return operationUnknown, err
+	}
 	restype := lower(r.Query.Get("restype"))
 	if c.res, err = parseResource(r.Resource, restype); err != nil {
 		return operationUnknown, err

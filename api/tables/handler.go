@@ -53,6 +53,9 @@ type call struct {
 // Serve answers one request and returns the name of its operation for metrics.
 func (h *Handler) Serve(w http.ResponseWriter, r *protocol.Request) (operation string, err error) {
 	c := &call{Handler: h, w: w, r: r, ctx: r.HTTP.Context()}
+	if err := protocol.CheckRepeated(r.HTTP.Header); err != nil {
+		return "Unknown", err
+	}
 	if c.res, err = odata.ParsePath(r.Resource); err != nil {
 		return "Unknown", err
 	}
