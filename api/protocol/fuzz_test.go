@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"encoding/base64"
 	"net/http"
 	"net/url"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"antipode/geo"
+	"antipode/services/storageerr"
 )
 
 // A target holds the bytes it was cut from: path and query put together are the
@@ -207,6 +209,58 @@ func FuzzConditions(f *testing.F) {
 		m, err := ParseTableMatch("MERGE", h)
 		if err == nil && m.Sent && m.Holds(0) && !m.Any {
 			t.Fatalf("If-Match %q holds for no entity", im)
+		}
+	})
+}
+
+// What decodes is the one Base64 text of its bytes.
+func FuzzDecodeBase64(f *testing.F) {
+	for _, s := range []string{"", "AA==", "AB==", "AA", "A\nA==", "+/+/", "-_-_"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		if b, ok := DecodeBase64(s); ok && base64.StdEncoding.EncodeToString(b) != s {
+			t.Fatalf("%q reads as %x", s, b)
+		}
+	})
+}
+
+// The match of a table request is an error of the protocol or a condition that holds
+// for what it names alone: a weak tag of ours is found again whatever its escaping.
+func FuzzParseTableMatch(f *testing.F) {
+	for _, s := range []string{"*", `W/"datetime'2008-10-01T15%3A27%3A34.4838174Z'"`, `W/"a"`, `"a"`, `W/"a",W/"b"`, ""} {
+		f.Add("PUT", s, "")
+		f.Add("MERGE", s, "*")
+	}
+	f.Fuzz(func(t *testing.T, method, match, none string) {
+		h := http.Header{headerIfMatch: {match}}
+		if none != "" {
+			h[headerIfNoneMatch] = []string{none}
+		}
+		m, err := ParseTableMatch(method, h)
+		if err != nil {
+			if e, known := storageerr.Of(err); !known || e.Status != http.StatusBadRequest {
+				t.Fatalf("%q: %v", match, err)
+			}
+			return
+		}
+		if !m.Sent || none != "" {
+			t.Fatalf("%q beside %q is taken for %+v", match, none, m)
+		}
+		if m.Timestamp != 0 && (!m.Holds(m.Timestamp) || m.Holds(m.Timestamp+1)) {
+			t.Fatalf("%q is %+v", match, m)
+		}
+	})
+}
+
+// An id that is echoed is the one that was sent, short and printable.
+func FuzzClientRequestID(f *testing.F) {
+	f.Add("c0ffee00-0000-4000-8000-000000000001")
+	f.Add("a\tb")
+	f.Fuzz(func(t *testing.T, s string) {
+		id, ok := ClientRequestID(http.Header{headerClientRequestID: {s}})
+		if ok && (id != s || len(id) > clientRequestIDMax || strings.ContainsAny(id, "\r\n\t\x00")) {
+			t.Fatalf("%q is echoed as %q", s, id)
 		}
 	})
 }

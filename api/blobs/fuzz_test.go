@@ -1,0 +1,165 @@
+package blobs
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"antipode/api/protocol"
+	"antipode/services/catalog"
+	"antipode/services/storageerr"
+)
+
+// requireRow requires that an error is one of the protocol's.
+func requireRow(t *testing.T, err error) {
+	t.Helper()
+	_, known := storageerr.Of(err)
+	require.True(t, known, "%v", err)
+}
+
+// Any range header gives a part of the blob or InvalidRange, and the part, written as a
+// range, is read as the same part.
+func FuzzParseSpan(f *testing.F) {
+	f.Add("bytes=0-", "bytes=1-2", "2011-08-18", uint64(10))
+	f.Add("bytes=18446744073709551616-18446744073709551617", "", "", uint64(1<<63))
+	f.Add("", "bytes=0-0,2-3", "2009-09-19", uint64(0))
+	f.Fuzz(func(t *testing.T, preferred, plain, version string, length uint64) {
+		h := http.Header{}
+		h.Set("X-Ms-Range", preferred)
+		h.Set("Range", plain)
+		s, err := parseSpan(h, protocol.Version(version), length)
+		if err != nil {
+			require.ErrorIs(t, err, storageerr.InvalidRange)
+			return
+		}
+		require.LessOrEqual(t, s.off, s.end)
+		require.LessOrEqual(t, s.end, length)
+		if !s.ranged {
+			require.Equal(t, span{0, length, false}, s)
+			return
+		}
+		require.Less(t, s.off, s.end)
+		again, err := parseSpan(http.Header{"Range": {fmt.Sprintf("bytes=%d-%d", s.off, s.end-1)}}, protocol.Version(version), length)
+		require.NoError(t, err)
+		require.Equal(t, s, again)
+		if asked, err := parseRangeHash(http.Header{headerRangeMD5: {"true"}}, s); err == nil {
+			require.Equal(t, rangeHash{md5: true}, asked)
+			require.LessOrEqual(t, s.end-s.off, uint64(hashBytesMax))
+		}
+	})
+}
+
+// Any headers give metadata of at most 8 KiB in the order of its names, or a row of the
+// protocol; what is answered is read as the same again.
+func FuzzParseMetadata(f *testing.F) {
+	f.Add("a", "1", "_b", " 2", "2019-02-02")
+	f.Add("a-b", "v", "", "", "2009-07-17")
+	f.Add("A", "v", "a", "\xff", "2009-09-19")
+	f.Fuzz(func(t *testing.T, name1, value1, name2, value2, version string) {
+		h := http.Header{}
+		h.Add("x-ms-meta-"+name1, value1)
+		h.Add("x-ms-meta-"+name2, value2)
+		list, err := parseMetadata(h, protocol.Version(version))
+		if err != nil {
+			requireRow(t, err)
+			return
+		}
+		size := 0
+		sent, again := http.Header{}, http.Header{}
+		for i, m := range list {
+			size += len(m.Name) + len(m.Value)
+			require.True(t, i == 0 || list[i-1].Name < m.Name)
+		}
+		require.LessOrEqual(t, size, metaBytesMax)
+		setMetadata(sent, list)
+		for name, values := range sent {
+			again[http.CanonicalHeaderKey(name)] = values
+		}
+		twice, err := parseMetadata(again, protocol.Version(version))
+		require.NoError(t, err)
+		require.Equal(t, list, twice)
+		require.NotContains(t, string(metadataElement(nil, list)), "\xff")
+	})
+}
+
+// Any path gives a resource whose names, escaped again, are the same resource, or a row
+// of the protocol.
+func FuzzParseResource(f *testing.F) {
+	for _, raw := range []string{"/cont/a%2Fb", "/cont//a/", "/b", "//b", "/cont", "/cont/%5C", "/%24root/x", "/cont/%zz", ""} {
+		f.Add(raw, "")
+	}
+	f.Add("/cont", "container")
+	f.Fuzz(func(t *testing.T, raw, restype string) {
+		if raw != "" && raw[0] != '/' {
+			return // protocol.Target gives no other.
+		}
+		r, err := parseResource(raw, restype)
+		if err == nil {
+			err = r.validate()
+		}
+		if err != nil {
+			requireRow(t, err)
+			return
+		}
+		if r.blob == "" {
+			return
+		}
+		again, err := parseResource("/"+url.PathEscape(r.container)+"/"+url.PathEscape(r.blob), "")
+		require.NoError(t, err)
+		require.NoError(t, again.validate())
+		require.Equal(t, r, again)
+	})
+}
+
+// What is a lease id has 32 hexadecimal digits and little else.
+func FuzzParseLeaseSent(f *testing.F) {
+	for _, id := range []string{noLease, "{" + noLease + "}", "(" + noLease, strings.ReplaceAll(noLease, "-", ""), "", "x"} {
+		f.Add(id)
+	}
+	f.Fuzz(func(t *testing.T, id string) {
+		sent, err := parseLeaseSent(http.Header{headerLeaseID: {id}})
+		if err != nil {
+			require.ErrorIs(t, err, storageerr.InvalidHeaderValue)
+			return
+		}
+		require.Equal(t, id != "", sent)
+		if digits := strings.Trim(id, "{}()[]"); sent {
+			require.Contains(t, []int{32, 36}, len(digits))
+			require.True(t, isHex(strings.ReplaceAll(digits, "-", "")))
+		}
+	})
+}
+
+// Any query gives a page within its bounds, or a row of the protocol.
+func FuzzParsePage(f *testing.F) {
+	for _, q := range []string{"maxresults=5&prefix=a&marker=AWE&include=metadata,copy", "maxresults=-1", "maxresults=99999999999999999999", "include=,&delimiter=/&startfrom=a"} {
+		f.Add(q, "2026-12-06")
+	}
+	f.Fuzz(func(t *testing.T, raw, version string) {
+		query, err := protocol.ParseQuery(raw)
+		if err != nil {
+			return
+		}
+		c := &call{r: &protocol.Request{Query: query, Version: protocol.Version(version)}, res: resource{container: "cont"}}
+		q, err := c.parsePage()
+		if err != nil {
+			requireRow(t, err)
+			return
+		}
+		require.Positive(t, q.items)
+		require.LessOrEqual(t, q.items, pageItemsMax)
+		include, err := c.parseInclude(includeOfBlobs)
+		if err != nil {
+			requireRow(t, err)
+			return
+		}
+		c.r.Account = &catalog.Account{}
+		if _, err := c.parseListing(&q, include); err != nil {
+			requireRow(t, err)
+		}
+	})
+}
