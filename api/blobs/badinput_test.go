@@ -345,6 +345,24 @@ func TestBrokenBodies(t *testing.T) {
 	require.NotEqual(t, before, r.state(), "what changes something shows")
 }
 
+// A range that is none is as if it were not there (spec/blob.md 8.1), in x-ms-range even
+// where Range is good; one that ends before it begins, and several, are none.
+func TestIgnoredRanges(t *testing.T) {
+	r := newRig(t, nil)
+	r.put("/cont/b", []byte("123456789"))
+	for _, text := range []string{"bytes=-2", "bytes=2-1", "bytes=0-1,3-4", "bytes=a-b", "bytes=", "bytes", "items=0-1", "bytes=0x0-1", "bytes=1 -2", "Bytes=0-1", "0-1"} {
+		for _, header := range [][]string{{"Range", text}, {"x-ms-range", text}, {"x-ms-range", text, "Range", "bytes=0-1"}} {
+			a := r.get("/cont/b", header...)
+			require.Equal(t, http.StatusOK, a.status, "%v", header)
+			require.Equal(t, "123456789", string(a.body), "%v", header)
+			require.Empty(t, a.header.Get("Content-Range"))
+		}
+	}
+	a := r.get("/cont/b", "Range", "bytes=9-")
+	r.requireCode(a, http.StatusRequestedRangeNotSatisfiable, "InvalidRange")
+	require.Equal(t, "bytes */9", a.header.Get("Content-Range"))
+}
+
 // A header that came twice is refused, where it would have to be chosen from.
 func TestRepeatedHeaders(t *testing.T) {
 	r := newRig(t, nil)

@@ -215,6 +215,9 @@ func TestListRefusals(t *testing.T) {
 			r.requireCode(r.get(path+"&"+c.query), http.StatusBadRequest, c.code)
 		}
 	}
+	for _, more := range []string{"6000", "99999999999999999999"} { // As many as there may be.
+		require.Equal(t, http.StatusOK, r.get(listPath+"&maxresults="+more).status)
+	}
 	for _, query := range []string{"delimiter=%ff", "showonly=files", "include=snapshots&delimiter=/", "startFrom=%ff"} {
 		r.requireCode(r.get(listPath+"&"+query), http.StatusBadRequest, "InvalidQueryParameterValue")
 	}
