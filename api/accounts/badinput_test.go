@@ -296,10 +296,11 @@ func TestBadAccountCalls(t *testing.T) {
 		if s == geo.Table {
 			notAllowed = "MethodNotAllowed"
 		}
-		for _, method := range []string{"PUT", "POST", "DELETE", "HEAD", "FOO"} {
+		for _, method := range []string{"PUT", "POST", "DELETE", "HEAD", "PATCH", "MERGE"} {
 			r.refused(s, request{method, "/acct/?restype=service&comp=stats", nil, nil}, 405, notAllowed)
 		}
 		r.refused(s, request{"DELETE", "/acct/?restype=service&comp=properties", nil, nil}, 405, notAllowed)
+		r.refused(s, request{"FOO", "/acct/?restype=service&comp=stats", nil, nil}, 400, "InvalidHttpVerb")
 		r.refused(s, request{"GET", "/acct/?restype=service&comp=stats&a=%zz", nil, nil}, 400, "InvalidQueryParameterValue")
 		r.refused(s, request{"GET", "/acct/?" + strings.Repeat("a=b&", 257), nil, nil}, 400, "InvalidQueryParameterValue")
 		r.refused(s, request{"GET", "//x", nil, nil}, 400, "InvalidUri")

@@ -36,6 +36,9 @@ func (h *Handler) Serve(w http.ResponseWriter, r *protocol.Request) (operation s
 	default:
 		return "", true, badParameter("restype", restype, "The call is one of the service: restype=service.")
 	}
+	if err := protocol.CheckVerb(r.HTTP.Method); err != nil {
+		return "", true, err
+	}
 	service := serviceName(r.Service)
 	switch {
 	case comp == "stats":

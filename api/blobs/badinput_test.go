@@ -195,6 +195,8 @@ func TestRefusals(t *testing.T) {
 		{"POST", "/cont/b", small, block, 405, "UnsupportedHttpVerb"},
 		{"PATCH", "/cont/b?comp=metadata", small, block, 405, "UnsupportedHttpVerb"},
 		{"GET", "/cont/b?comp=block", nil, nil, 405, "UnsupportedHttpVerb"},
+		{"FOO", "/cont/b", small, block, 400, "InvalidHttpVerb"},
+		{"put", "/cont/b", small, block, 400, "InvalidHttpVerb"},
 		{"HEAD", "/?comp=list", nil, nil, 405, "UnsupportedHttpVerb"},
 		{"PUT", "/?comp=list", nil, nil, 405, "UnsupportedHttpVerb"},
 		{"POST", "/cont?restype=container", nil, nil, 405, "UnsupportedHttpVerb"},

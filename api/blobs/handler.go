@@ -131,6 +131,9 @@ func (h *Handler) Serve(w http.ResponseWriter, r *protocol.Request) (operation s
 		c.ctx, cancel = context.WithTimeout(c.ctx, lookupMax)
 		defer cancel()
 	}
+	if err := protocol.CheckVerb(r.HTTP.Method); err != nil {
+		return operationUnknown, err
+	}
 	if err := protocol.CheckRepeated(r.HTTP.Header); err != nil {
 		return operationUnknown, err
 	}

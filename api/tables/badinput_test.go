@@ -16,6 +16,7 @@ import (
 
 const (
 	notUsingPost = "400 XMethodNotUsingPost The request uses X-HTTP-Method with an HTTP verb other than POST."
+	badVerb      = "400 InvalidHttpVerb The HTTP verb specified was not recognized by the server."
 	badMethods   = "400 XMethodIncorrectValue The specified X-HTTP-Method is invalid."
 )
 
@@ -120,6 +121,9 @@ func TestRefusals(t *testing.T) {
 		{"POST", "/acct/tbl", `{"PartitionKey":"p","RowKey":"x"}`, notAllowed, []string{"X-HTTP-Method", "MERGE"}},
 		{"POST", "/acct/Tables", `{"TableName":"made"}`, notAllowed, []string{"X-HTTP-Method", "PUT"}},
 		{"POST", "/acct/$batch", set(insert("p", "x", "y")) + end, notAllowed, []string{"Content-Type", batchType, "X-HTTP-Method", "PUT"}},
+		{"FOO", "/acct/tbl", "", badVerb, nil},
+		{"get", at, "", badVerb, nil},
+		{"FOO", "/acct/$batch", "", badVerb, nil},
 		{"GET", "/acct/tbl?comp=nothing", "", badParameter, nil},
 		{"GET", "/acct/tbl?comp=stats", "", badParameter, nil},
 		{"GET", "/acct/Tables?comp=acl", "", badParameter, nil},
@@ -175,7 +179,7 @@ func TestAllow(t *testing.T) {
 		"/acct/Tables": "GET, POST", "/acct/Tables('tbl')": "GET, DELETE", "/acct/tbl": "GET, POST",
 		"/acct/" + key("p", "r"): "GET, PUT, MERGE, PATCH, DELETE", "/acct/$batch": "POST",
 	} {
-		for _, method := range []string{"FOO", http.MethodHead} {
+		for _, method := range []string{http.MethodOptions, http.MethodHead} {
 			a := r.do(method, target, "")
 			require.Equal(t, http.StatusMethodNotAllowed, a.status, "%s %s", method, target)
 			require.Equal(t, "MethodNotAllowed", a.header.Get("x-ms-error-code"))
@@ -334,6 +338,7 @@ func TestBadBatches(t *testing.T) {
 	for body, want := range map[string]string{
 		set(op("POST", "tbl", `{"PartitionKey":"p","RowKey":"a"}`, "X-HTTP-Method: DELETE")): badInput,
 		set(op("POST", key("p", "a"), `{}`, "X-HTTP-Method: PUT", "X-HTTP-Method: PUT")):     "400 XMethodIncorrectCount More than one X-HTTP-Method is specified.",
+		set(op("FOO", key("p", "a"), `{}`)):                                                  badVerb,
 		set(op("PUT", key("p", "a"), `{}`, "X-HTTP-Method: PUT")):                            notUsingPost,
 		single(op("GET", key("p", "a"), "", "X-HTTP-Method: DELETE")):                        notUsingPost,
 		set(op("PUT", "tbl(PartitionKey='p',RowKey='%zz')", `{}`)):                           "400 InvalidInput Bad Request - Error in query syntax.",

@@ -3,6 +3,7 @@ package tables
 import (
 	"net/http"
 
+	"antipode/api/protocol"
 	"antipode/services/storageerr"
 )
 
@@ -13,6 +14,9 @@ const methodMerge = "MERGE"
 // X-HTTP-Method on a POST says in its place (spec/table.md 9.9). It counts for every
 // resource: a POST that stands for another verb must never insert.
 func verbOf(method string, h http.Header) (string, error) {
+	if err := protocol.CheckVerb(method); err != nil {
+		return "", err
+	}
 	values := h.Values("X-HTTP-Method")
 	switch {
 	case len(values) == 0:

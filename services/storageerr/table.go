@@ -26,6 +26,7 @@ var (
 	OutOfRangeQueryParam   = Row{400, "OutOfRangeQueryParameterValue", "One of the query parameters specified in the request URI is outside the permissible range."}
 	MissingContentLength   = Row{411, "MissingContentLengthHeader", "The Content-Length header was not specified."}
 	RequestBodyTooLarge    = Row{413, "RequestBodyTooLarge", "The request body is too large and exceeds the maximum permissible limit."}
+	InvalidHTTPVerb        = Row{400, "InvalidHttpVerb", "The HTTP verb specified was not recognized by the server."}
 	UnsupportedHTTPVerb    = Row{405, "UnsupportedHttpVerb", "The resource doesn't support the specified HTTP verb."}
 	NotImplemented         = Row{501, "NotImplemented", "The requested operation is not implemented on the specified resource."}
 	InternalError          = Row{500, "InternalError", "The server encountered an internal error. Please retry the request."}
