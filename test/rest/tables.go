@@ -88,7 +88,11 @@ func (a Answer) CommitTime() (geo.Timestamp, bool) {
 }
 
 func entityPath(table, pk, rk string) string {
-	return "/" + table + "(PartitionKey='" + escapeKey(pk) + "',RowKey='" + escapeKey(rk) + "')"
+	return "/" + table + entityKeyPart(pk, rk)
+}
+
+func entityKeyPart(pk, rk string) string {
+	return "(PartitionKey='" + escapeKey(pk) + "',RowKey='" + escapeKey(rk) + "')"
 }
 
 func escapeKey(key string) string { return url.PathEscape(strings.ReplaceAll(key, "'", "''")) }
