@@ -1,11 +1,10 @@
 // Package fake is a storage service of a few hundred lines: two maps and a delay
-// between them. It exists so that the checks of packages oracle and load are
+// between them, with the calls of package load and no other. It exists so that the checks of packages oracle and load are
 // themselves checked: a sound fake must pass, and a fake with any one of the
 // lies in [Lies] must be caught.
 package fake
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -32,20 +31,40 @@ type Lies struct {
 	Tear bool
 	// OtherTag gives the secondary's values tags of their own.
 	OtherTag bool
+	// SplitTransactions applies only a part of some transactions at the secondary.
+	SplitTransactions bool
+	// ShowUncommitted lets readers see blocks that no list has committed.
+	ShowUncommitted bool
+	// DropUncommitted forgets all uncommitted blocks when Crash is called.
+	DropUncommitted bool
+	// ListMisses leaves every so-manyth blob out of the listings. Zero is off.
+	ListMisses int
+	// ListDeleted goes on listing some blobs that were deleted.
+	ListDeleted bool
+	// IgnoreConditions writes whatever the condition.
+	IgnoreConditions bool
 }
 
-// value is one object: an entity's properties or a blob's bytes.
+// value is one object: an entity's properties, or a blob's bytes with its metadata
+// and the blocks they are made of.
 type value struct {
-	entity map[string]any
-	blob   []byte
-	etag   string
+	entity   map[string]any
+	blob     []byte
+	metadata map[string]string
+	blocks   []block
+	etag     string
 }
 
-// change is one committed write of one path; a nil value is a delete.
-type change struct {
+// write is a value for one path; nil is a delete.
+type write struct {
 	path string
 	v    *value
-	at   geo.Timestamp
+}
+
+// change is what one request committed: more than one write if it was a transaction.
+type change struct {
+	writes []write
+	at     geo.Timestamp
 }
 
 // Store is one account's tables and blobs at both locations, as an http.Handler.
@@ -57,6 +76,11 @@ type Store struct {
 
 	mu                 sync.Mutex
 	primary, secondary map[string]*value
+	// uncommitted holds the blocks of blobs that are in no list yet. They are at the
+	// primary alone.
+	uncommitted map[string][]block
+	// deleted holds blobs that were there once, for the lie about them.
+	deleted map[string]*value
 	// log is every committed change; shipped of them are at the secondary.
 	log     []change
 	shipped int
@@ -69,6 +93,7 @@ func New(lies Lies, delay time.Duration) *Store {
 	return &Store{
 		Lies: lies, Delay: delay, Clock: clock.System{},
 		primary: map[string]*value{}, secondary: map[string]*value{},
+		uncommitted: map[string][]block{}, deleted: map[string]*value{},
 	}
 }
 
@@ -77,11 +102,14 @@ func (s *Store) Crash() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.down = true
+	if s.Lies.DropUncommitted {
+		clear(s.uncommitted)
+	}
 	if n := len(s.log); s.Lies.LoseOnCrash && n > 0 {
 		s.log = s.log[:max(s.shipped, n-20)]
 		s.primary = map[string]*value{}
 		for _, c := range s.log {
-			set(s.primary, c)
+			set(s.primary, c.writes)
 		}
 	}
 }
@@ -93,29 +121,63 @@ func (s *Store) Restart() {
 	s.down = false
 }
 
-func set(m map[string]*value, c change) {
-	if c.v == nil {
-		delete(m, c.path)
-		return
+func set(m map[string]*value, writes []write) {
+	for _, w := range writes {
+		if w.v == nil {
+			delete(m, w.path)
+			continue
+		}
+		m[w.path] = w.v
 	}
-	m[c.path] = c.v
+}
+
+// tick is the time of the next change.
+func (s *Store) tick() geo.Timestamp {
+	s.last = max(s.last+2, geo.TimestampOf(s.Clock.Now()))
+	return s.last
+}
+
+// commit makes writes one change of the time tick gave last.
+func (s *Store) commit(writes ...write) {
+	for _, w := range writes {
+		if old := s.primary[w.path]; w.v == nil && old.entity == nil {
+			s.deleted[w.path] = old
+		}
+	}
+	set(s.primary, writes)
+	s.log = append(s.log, change{writes: writes, at: s.last})
 }
 
 // ship applies at the secondary what is older than the delay. The caller holds mu.
 func (s *Store) ship() {
 	until := geo.TimestampOf(s.Clock.Now().Add(-s.Delay))
 	for ; s.shipped < len(s.log) && s.log[s.shipped].at <= until; s.shipped++ {
-		c := s.log[s.shipped]
+		writes := s.log[s.shipped].writes
 		if n := s.Lies.SkipAtSecondary; n > 0 && s.shipped%n == n-1 {
 			continue
 		}
-		if old := s.secondary[c.path]; s.Lies.Tear && s.shipped%5 == 0 && old != nil && c.v != nil && old.entity != nil {
-			torn := &value{entity: maps.Clone(old.entity), etag: c.v.etag}
-			torn.entity["Last"] = c.v.entity["Last"]
-			c.v = torn
+		if s.Lies.SplitTransactions && s.shipped%3 == 0 && len(writes) > 1 {
+			writes = writes[:len(writes)/2]
 		}
-		set(s.secondary, c)
+		if s.Lies.Tear && s.shipped%5 == 0 {
+			writes = s.torn(writes)
+		}
+		set(s.secondary, writes)
 	}
+}
+
+// torn leaves all but one property of each entity as the secondary has it.
+func (s *Store) torn(writes []write) []write {
+	var out []write
+	for _, w := range writes {
+		if old := s.secondary[w.path]; old != nil && w.v != nil && old.entity != nil {
+			torn := &value{entity: maps.Clone(old.entity), etag: w.v.etag}
+			torn.entity["Last"] = w.v.entity["Last"]
+			w.v = torn
+		}
+		out = append(out, w)
+	}
+	return out
 }
 
 func (s *Store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -128,17 +190,24 @@ func (s *Store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.ship()
 	account, path, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	_, secondary := geo.SplitSecondary(account)
+	q := r.URL.Query()
 	switch {
-	case r.URL.Query().Get("comp") == "stats":
+	case q.Get("comp") == "stats":
 		s.stats(w)
+	case r.Method == http.MethodGet && strings.Contains(path, "("):
+		s.readTable(w, path, q, secondary)
 	case r.Method == http.MethodGet:
-		s.get(w, path, secondary)
+		s.readBlobs(w, path, q, secondary)
 	case secondary:
 		fail(w, storageerr.WriteOnSecondary)
-	case path == "Tables" || r.URL.Query().Get("restype") == "container":
+	case path == "Tables" || q.Get("restype") == "container":
 		w.WriteHeader(http.StatusCreated)
+	case path == "$batch":
+		s.batch(w, r, body)
+	case r.Method == http.MethodPost || strings.Contains(path, "("):
+		s.writeEntity(w, r, path, body)
 	default:
-		s.write(w, r, path, body)
+		s.writeBlob(w, r, path, q.Get("comp"), body)
 	}
 }
 
@@ -151,64 +220,20 @@ func (s *Store) stats(w http.ResponseWriter) {
 		protocol.FormatHTTPTime(t.Truncate(time.Second)))
 }
 
-func (s *Store) get(w http.ResponseWriter, path string, secondary bool) {
-	m := s.primary
+// at returns what a location holds.
+func (s *Store) at(secondary bool) map[string]*value {
 	if secondary {
-		m = s.secondary
+		return s.secondary
 	}
-	v := m[path]
-	if v == nil {
-		fail(w, storageerr.ResourceNotFound)
-		return
-	}
-	tag := v.etag
-	if secondary && s.Lies.OtherTag {
-		tag = strings.Replace(tag, "0", "1", 1)
-	}
-	w.Header().Set("ETag", tag)
-	if v.entity == nil {
-		_, _ = w.Write(v.blob)
-		return
-	}
-	_ = json.NewEncoder(w).Encode(v.entity)
+	return s.primary
 }
 
-func (s *Store) write(w http.ResponseWriter, r *http.Request, path string, body []byte) {
-	s.last = max(s.last+2, geo.TimestampOf(s.Clock.Now()))
-	c := change{path: path, at: s.last}
-	if r.Method != http.MethodDelete {
-		c.v = &value{blob: body, etag: protocol.BlobETag(s.last)}
+// tag is the tag of a value as a location gives it.
+func (s *Store) tag(v *value, secondary bool) string {
+	if secondary && s.Lies.OtherTag {
+		return strings.Replace(v.etag, "0", "1", 1)
 	}
-	if r.Method == http.MethodPost || r.Method == "MERGE" {
-		c.v = &value{entity: map[string]any{}, etag: protocol.TableETag(s.last)}
-		if old := s.primary[path]; r.Method == "MERGE" && old != nil {
-			c.v.entity = maps.Clone(old.entity)
-		}
-		if err := json.Unmarshal(body, &c.v.entity); err != nil {
-			fail(w, storageerr.InvalidInput)
-			return
-		}
-		c.path = fmt.Sprintf("%s(PartitionKey='%s',RowKey='%s')", strings.SplitN(path, "(", 2)[0], c.v.entity["PartitionKey"], c.v.entity["RowKey"])
-	}
-	old := s.primary[c.path]
-	match := r.Header.Get("If-Match")
-	switch {
-	case r.Method == http.MethodPost && old != nil:
-		fail(w, storageerr.EntityAlreadyExists)
-		return
-	case old == nil && (match != "" || r.Method == http.MethodDelete):
-		fail(w, storageerr.ResourceNotFound)
-		return
-	case match != "" && match != "*" && match != old.etag:
-		fail(w, storageerr.UpdateConditionNotMet)
-		return
-	}
-	set(s.primary, c)
-	s.log = append(s.log, c)
-	if c.v != nil {
-		w.Header().Set("ETag", c.v.etag)
-	}
-	w.WriteHeader(http.StatusNoContent)
+	return v.etag
 }
 
 func fail(w http.ResponseWriter, row storageerr.Row) {

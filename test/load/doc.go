@@ -1,7 +1,11 @@
 // Package load drives a store with clients that write, and checks what the store
-// promised them: [Load.Run] writes under kills, [Load.Settle] and [Load.Final]
-// read everything back at the primary and at the secondary, and a [Sampler]
-// looks all the time for a Last Sync Time that claims too much.
+// promised them: [Load.Run] writes under kills and lists all the while, [Load.Settle]
+// and [Load.Final] read and list everything at the primary and at the secondary, and
+// a [Sampler] looks all the time for a Last Sync Time that claims too much.
+//
+// What is written: entities; groups of entities that change in one transaction; blobs
+// small and of 4 MiB, and their metadata; blobs in blocks, edited by new lists and
+// resumed after a crash; and writes whose condition cannot hold.
 //
 // Invariant: a key has one client, and every outcome of every write is told to
 // the oracle before the client's next one.

@@ -3,17 +3,15 @@ package load
 import (
 	"context"
 	"errors"
-	"fmt"
+	"maps"
 	"math/rand/v2"
-	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
-	"antipode/geo"
 	"antipode/internal/clock"
-	"antipode/services/storageerr"
 	"antipode/test/oracle"
 	"antipode/test/rest"
 )
@@ -40,13 +38,14 @@ var ErrContradiction = errors.New("answer contradicts an acknowledged write")
 type Options struct {
 	// Clients is the number of concurrent writers. Zero means 32.
 	Clients int
-	// EntitiesEach and BlobsEach are the keys of each client. Zero means 24
-	// entities and 3 blobs; more keys cost more reads after each restart.
-	EntitiesEach, BlobsEach int
-	// BigClients is the number of clients that also own a blob of 4 MiB. Zero
-	// means 4.
+	// EntitiesEach, GroupsEach, BlobsEach and BlocksEach are the keys of each
+	// client. Zero means 24 entities, 2 groups, 3 blobs and 2 blobs in blocks; more
+	// keys cost more reads after each restart.
+	EntitiesEach, GroupsEach, BlobsEach, BlocksEach int
+	// BigClients is the number of clients that also own a blob of 4 MiB and one of
+	// blocks of 1 to 4 MiB. Zero means 4.
 	BigClients int
-	// BigWritesMax bounds the writes of 4 MiB in one Run: each costs six times its
+	// BigWritesMax bounds the writes of those in one Run: each costs six times its
 	// size on disk. Zero means 24.
 	BigWritesMax int
 	// Seed makes the choice of writes. The interleaving is the machine's.
@@ -61,7 +60,9 @@ func (o Options) withDefaults() Options {
 	}
 	set(&o.Clients, 32)
 	set(&o.EntitiesEach, 24)
+	set(&o.GroupsEach, 2)
 	set(&o.BlobsEach, 3)
+	set(&o.BlocksEach, 2)
 	set(&o.BigClients, 4)
 	set(&o.BigWritesMax, 24)
 	return o
@@ -74,23 +75,69 @@ type Load struct {
 	Oracle             *oracle.Oracle
 	Clock              clock.Clock
 	opts               Options
+	clients            []*client
+	lister             *lister
 	bigLeft            atomic.Int64
-	// entities, small and big count acknowledged writes of each kind.
-	entities, small, big atomic.Int64
+
+	mu sync.Mutex
+	// done counts what was checked to have gone as it must, by kind.
+	done map[Kind]int
 }
 
-// Written returns how many writes of each kind were acknowledged: a test that
-// wrote no big blob has not tested them.
-func (l *Load) Written() (entities, smallBlobs, bigBlobs int) {
-	return int(l.entities.Load()), int(l.small.Load()), int(l.big.Load())
+// Kind is what a test may want to know to have been played.
+type Kind string
+
+// The kinds: acknowledged writes, and below them writes refused as they must be and
+// listings made while others wrote.
+const (
+	Entities      Kind = "entities"
+	Transactions  Kind = "transactions"
+	SmallBlobs    Kind = "small blobs"
+	BigBlobs      Kind = "blobs of 4 MiB"
+	Metadata      Kind = "metadata"
+	BlockLists    Kind = "block lists"
+	BigBlockLists Kind = "block lists of 1-4 MiB"
+	Resumed       Kind = "resumed uploads"
+
+	Refused   Kind = "conditions refused"
+	BlobLists Kind = "listings of blobs"
+	Queries   Kind = "queries"
+)
+
+// Kinds returns every kind.
+func Kinds() []Kind {
+	return []Kind{
+		Entities, Transactions, SmallBlobs, BigBlobs, Metadata, BlockLists, BigBlockLists, Resumed,
+		Refused, BlobLists, Queries,
+	}
+}
+
+// Done returns how often each kind was played: a test that wrote no big blob has not
+// tested them.
+func (l *Load) Done() map[Kind]int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return maps.Clone(l.done)
+}
+
+func (l *Load) count(k Kind) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.done[k]++
 }
 
 // New returns a load over an empty store.
 func New(primary, secondary *rest.Client, opts Options) *Load {
-	return &Load{
+	l := &Load{
 		Primary: primary, Secondary: secondary, Oracle: oracle.New(),
-		Clock: clock.System{}, opts: opts.withDefaults(),
+		Clock: clock.System{}, opts: opts.withDefaults(), done: map[Kind]int{},
 	}
+	random := func(stream int) *rand.Rand { return rand.New(rand.NewPCG(opts.Seed, uint64(stream))) }
+	for i := range l.opts.Clients {
+		l.clients = append(l.clients, &client{Load: l, id: i, rng: random(i), staged: map[string]oracle.Version{}})
+	}
+	l.lister = &lister{Load: l, rng: random(l.opts.Clients)}
+	return l
 }
 
 // Setup creates the table and the container.
@@ -101,128 +148,22 @@ func (l *Load) Setup(ctx context.Context) error {
 	return l.Primary.CreateContainer(ctx, container)
 }
 
-// Run writes from all clients until ctx ends or one of them meets a
-// contradiction, which it returns.
+// Run writes from all clients, and lists beside them, until ctx ends or one of them
+// meets a contradiction, which it returns.
 func (l *Load) Run(ctx context.Context) error {
 	l.bigLeft.Store(int64(l.opts.BigWritesMax))
 	g, ctx := errgroup.WithContext(ctx)
-	for i := range l.opts.Clients {
-		rng := rand.New(rand.NewPCG(l.opts.Seed, uint64(i)))
-		g.Go(func() error { return l.client(ctx, i, rng) })
+	for _, c := range l.clients {
+		g.Go(func() error { return c.run(ctx) })
 	}
-	l.opts.Seed++ // the next Run chooses other writes
+	g.Go(func() error { return l.lister.run(ctx) })
 	return g.Wait()
 }
 
-func (l *Load) client(ctx context.Context, id int, rng *rand.Rand) error {
-	for ctx.Err() == nil {
-		key := l.chooseKey(id, rng)
-		if key[0] == kindBig && l.bigLeft.Add(-1) < 0 {
-			continue
-		}
-		took := false
-		if state, etag, ok := l.Oracle.Current(key); ok {
-			var err error
-			if took, err = l.write(ctx, key, state, etag, rng); err != nil {
-				return err
-			}
-		}
-		if !took {
-			select {
-			case <-ctx.Done():
-			case <-time.After(backoff):
-			}
-		}
+// pause waits for d or until ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
 	}
-	return nil
-}
-
-// chooseKey draws one of the client's keys. Partitions are shared between
-// clients, so that their writes meet in groups.
-func (l *Load) chooseKey(id int, rng *rand.Rand) string {
-	n := rng.IntN(100)
-	switch {
-	case n < 2 && id < l.opts.BigClients:
-		return fmt.Sprintf("%c/c%02d", kindBig, id)
-	case n < 15:
-		return fmt.Sprintf("%c/c%02d-%d", kindSmall, id, rng.IntN(l.opts.BlobsEach))
-	}
-	k := rng.IntN(l.opts.EntitiesEach)
-	return fmt.Sprintf("%c/p%d/c%02d-%02d", kindEntity, k%8, id, k)
-}
-
-// write makes one write of key and tells the oracle how it went. took is false
-// if nothing happened and the server should be given a moment.
-func (l *Load) write(ctx context.Context, key string, s oracle.State, etag string, rng *rand.Rand) (took bool, err error) {
-	var v oracle.Version
-	remove := s.Present && rng.IntN(5) == 0
-	merge := !remove && s.Present && key[0] == kindEntity
-	switch {
-	case remove:
-		v = l.Oracle.Delete(key)
-	case merge:
-		v = l.Oracle.Merge(key)
-	default:
-		v = l.Oracle.Insert(key)
-	}
-	match := "*"
-	if rng.IntN(2) == 0 && etag != "" {
-		match = etag
-	}
-	ctx, cancel := context.WithTimeout(ctx, answerWait)
-	defer cancel()
-	a, err := l.send(ctx, key, v, remove, merge, match)
-	switch {
-	case err != nil && rest.NeverSent(err), err == nil && a.Status == http.StatusServiceUnavailable && a.Code == storageerr.ServerBusy.Code:
-		l.Oracle.Refused(key, v)
-		return false, nil
-	case err != nil || a.Status >= http.StatusInternalServerError:
-		l.Oracle.Lost(key, v)
-		return false, nil
-	case !a.OK():
-		return false, fmt.Errorf("%w: %s, version %d (remove %t, merge %t, If-Match %s) over %v: %v",
-			ErrContradiction, key, v, remove, merge, match, s, a)
-	}
-	at := geo.TimestampOf(l.Clock.Now().Add(clockSlack))
-	if !remove {
-		var ok bool
-		if at, ok = a.CommitTime(); !ok {
-			return false, fmt.Errorf("%w: %s, version %d: ETag %q holds no time", ErrContradiction, key, v, a.Header.Get("ETag"))
-		}
-	}
-	l.Oracle.Acked(key, v, tagOf(a, remove), at)
-	switch key[0] {
-	case kindEntity:
-		l.entities.Add(1)
-	case kindSmall:
-		l.small.Add(1)
-	default:
-		l.big.Add(1)
-	}
-	return true, nil
-}
-
-// tagOf is the ETag of a write's answer; a delete leaves none, whatever it says.
-func tagOf(a rest.Answer, remove bool) string {
-	if remove {
-		return ""
-	}
-	return a.Header.Get("ETag")
-}
-
-func (l *Load) send(ctx context.Context, key string, v oracle.Version, remove, merge bool, match string) (rest.Answer, error) {
-	if key[0] != kindEntity {
-		if remove {
-			return l.Primary.DeleteBlob(ctx, container, key)
-		}
-		return l.Primary.PutBlob(ctx, container, key, blobValue(key, v))
-	}
-	pk, rk := entityKeys(key)
-	switch {
-	case remove:
-		return l.Primary.DeleteEntity(ctx, table, match, pk, rk)
-	case merge:
-		return l.Primary.Merge(ctx, table, match, entityValue(key, v, true))
-	}
-	return l.Primary.Insert(ctx, table, entityValue(key, v, false))
 }

@@ -100,7 +100,7 @@ type demand struct {
 func (s *Sampler) due(service geo.Service, lastSync geo.Timestamp) []demand {
 	var out []demand
 	for _, key := range s.load.Oracle.Keys() {
-		if (key[0] == kindEntity) != (service == geo.Table) {
+		if serviceOf(key) != service {
 			continue
 		}
 		if floor := s.load.Oracle.Floor(key, lastSync); floor > s.checked[key] {
@@ -118,11 +118,11 @@ func (s *Sampler) check(ctx context.Context, lastSync time.Time, due []demand) e
 	for _, d := range due {
 		g.Go(func() error {
 			r, err := read(ctx, s.secondary, d.key)
-			if errors.Is(err, errNoAnswer) {
+			if isNoAnswer(err) {
 				return nil
 			}
 			if err == nil {
-				err = s.load.Oracle.Secondary(d.key, d.floor, r)
+				err = s.load.Oracle.AtLeast(d.key, d.floor, r)
 			}
 			if err != nil {
 				return fmt.Errorf("last sync time %v: %w", lastSync.Format(time.RFC3339), err)

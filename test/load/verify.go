@@ -25,60 +25,58 @@ const (
 // there"; it says nothing about the value.
 var errNoAnswer = errors.New("read not answered")
 
-// read reads one key through c.
-func read(ctx context.Context, c *rest.Client, key string) (oracle.Read, error) {
-	var a rest.Answer
-	var e rest.Entity
-	var err error
-	if key[0] == kindEntity {
-		pk, rk := entityKeys(key)
-		e, a, err = c.GetEntity(ctx, table, pk, rk)
-	} else {
-		a, err = c.GetBlob(ctx, container, key)
-	}
+func isNoAnswer(err error) bool { return errors.Is(err, errNoAnswer) }
+
+func isUntouched(err error) bool { return errors.Is(err, errUntouched) }
+
+// notThere says that a read was answered by a plain "not there".
+func notThere(a rest.Answer, err error) bool { return err == nil && a.Status == http.StatusNotFound }
+
+// unanswered is errNoAnswer unless a read was answered with a value.
+func unanswered(what string, a rest.Answer, err error) error {
 	switch {
 	case err != nil:
-		return oracle.Read{}, fmt.Errorf("%w: %s: %w", errNoAnswer, key, err)
-	case a.Status == http.StatusNotFound:
-		return oracle.Read{}, nil
+		return fmt.Errorf("%w: %s: %w", errNoAnswer, what, err)
 	case !a.OK():
-		return oracle.Read{}, fmt.Errorf("%w: %s: %v", errNoAnswer, key, a)
+		return fmt.Errorf("%w: %s: %v", errNoAnswer, what, a)
 	}
-	r := oracle.Read{ETag: a.Header.Get("ETag")}
-	r.At, _ = a.CommitTime()
-	if key[0] == kindEntity {
-		r.State, err = entityState(key, e)
-	} else {
-		r.State, err = blobState(key, a.Body)
-	}
-	return r, err
+	return nil
 }
 
-// readAnswered reads until there is an answer or ctx ends.
-func readAnswered(ctx context.Context, c *rest.Client, key string) (oracle.Read, error) {
+// read reads one key through c.
+func read(ctx context.Context, c *rest.Client, key string) (oracle.Read, error) {
+	switch key[0] {
+	case kindEntity:
+		return readEntity(ctx, c, key)
+	case kindGroup:
+		return readGroup(ctx, c, key)
+	}
+	return readBlob(ctx, c, key)
+}
+
+// answered repeats a read until there is an answer or ctx ends.
+func answered(ctx context.Context, read func() error) error {
 	for {
-		r, err := read(ctx, c, key)
-		if !errors.Is(err, errNoAnswer) {
-			return r, err
+		err := read()
+		if !isNoAnswer(err) || ctx.Err() != nil {
+			return err
 		}
-		select {
-		case <-ctx.Done():
-			return r, err
-		case <-time.After(pollInterval):
-		}
+		pause(ctx, pollInterval)
 	}
 }
 
 // Settle reads every key at the primary while nobody writes, and settles the
-// writes whose answers were lost. The error joins the first complaints.
+// writes whose answers were lost; then it makes every listing, and looks for the blocks
+// of uploads that were left. The error joins the first complaints.
 func (l *Load) Settle(ctx context.Context) error {
-	return l.forAll(ctx, l.Primary, func(key string, r oracle.Read) error {
+	err := l.forAll(ctx, l.Primary, func(key string, r oracle.Read) error {
 		return l.Oracle.Settle(key, r, geo.TimestampOf(l.Clock.Now()))
 	})
+	return errors.Join(err, l.checkListings(ctx, l.Primary), l.checkAllStaged(ctx))
 }
 
 // Final waits until the secondary's Last Sync Time has passed every acknowledged
-// write, and then requires every final value there, with its tag.
+// write, and then requires every final value there, with its tag, and every listing.
 func (l *Load) Final(ctx context.Context) error {
 	_, newest := l.Oracle.Acks()
 	for _, s := range []geo.Service{geo.Table, geo.Blob} {
@@ -86,7 +84,7 @@ func (l *Load) Final(ctx context.Context) error {
 			return err
 		}
 	}
-	return l.forAll(ctx, l.Secondary, l.Oracle.Final)
+	return errors.Join(l.forAll(ctx, l.Secondary, l.Oracle.Final), l.checkListings(ctx, l.Secondary))
 }
 
 // WaitLastSyncTime waits until the printed Last Sync Time of a service is at or
@@ -113,10 +111,13 @@ func (l *Load) forAll(ctx context.Context, c *rest.Client, judge func(string, or
 	g.SetLimit(readers)
 	for _, key := range l.Oracle.Keys() {
 		g.Go(func() error {
-			r, err := readAnswered(ctx, c, key)
-			if err == nil {
-				err = judge(key, r)
-			}
+			err := answered(ctx, func() error {
+				r, err := read(ctx, c, key)
+				if err == nil {
+					err = judge(key, r)
+				}
+				return err
+			})
 			if err != nil {
 				mu.Lock()
 				defer mu.Unlock()

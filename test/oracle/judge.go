@@ -37,7 +37,7 @@ func (o *Oracle) Settle(key string, r Read, now geo.Timestamp) error {
 }
 
 // Final judges a read that must show exactly the settled value: at the secondary,
-// once it has everything.
+// once it has everything, or at the primary before the next write is sent.
 func (o *Oracle) Final(key string, r Read) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -77,9 +77,11 @@ func (o *Oracle) Floor(key string, sync geo.Timestamp) Version {
 	return 0
 }
 
-// Secondary judges a read at the secondary: it must show the floor or a later
-// version that may have been applied.
-func (o *Oracle) Secondary(key string, floor Version, r Read) error {
+// AtLeast judges a read made when version floor was promised to show: it must show
+// the floor or a later version that may have been applied. A Last Sync Time promises
+// its Floor at the secondary, an acknowledgement promises what is settled at the
+// primary.
+func (o *Oracle) AtLeast(key string, floor Version, r Read) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	h := o.keys[key]
@@ -104,6 +106,25 @@ func (o *Oracle) Secondary(key string, floor Version, r Read) error {
 			ErrBehind, key, r.State, r.ETag, floor, w.state, w.at)
 	}
 	return fmt.Errorf("%w: %s: found %v %s", ErrInvented, key, r.State, r.ETag)
+}
+
+// Presence says of a key what AtLeast would take: whether it may be there, and
+// whether it must be.
+func (o *Oracle) Presence(key string, floor Version) (may, must bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	h := o.keys[key]
+	if h == nil {
+		return false, false
+	}
+	must = true
+	for v := floor; int(v) <= len(h.writes); v++ {
+		if w := h.at(v); w.fate != refused {
+			may = may || w.state.Present
+			must = must && w.state.Present
+		}
+	}
+	return may, must
 }
 
 // checkTag compares the tag of a value with the one it was acknowledged with.

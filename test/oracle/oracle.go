@@ -14,8 +14,9 @@ var (
 	ErrLost = errors.New("acknowledged write lost")
 	// ErrInvented says that a read shows what no write can have left.
 	ErrInvented = errors.New("read shows a value that was never written, or was refused")
-	// ErrBehind says that a secondary read is older than its Last Sync Time.
-	ErrBehind = errors.New("secondary is behind its Last Sync Time")
+	// ErrBehind says that a read at the secondary is older than its Last Sync Time,
+	// or a listing at the primary older than an acknowledgement.
+	ErrBehind = errors.New("read is older than what was promised to show")
 	// ErrTag says that a value came back under another ETag than it was
 	// acknowledged with.
 	ErrTag = errors.New("same value, other ETag")
@@ -29,7 +30,8 @@ type State struct {
 	// Present is false for a key that is not there.
 	Present bool
 	// Last is the write that shaped the value last, and Base the insert or put
-	// under it, which merges leave standing. They differ after a merge only.
+	// under it, which merges leave standing. They differ after a merge or a resumed
+	// upload only.
 	Last, Base Version
 }
 
@@ -125,6 +127,12 @@ func (o *Oracle) Merge(key string) Version {
 	return o.begin(key, func(v Version, s State) State { return State{Present: true, Last: v, Base: s.Base} })
 }
 
+// Resume begins a write that takes up the parts of version base, which was refused
+// because it was left before it was whole.
+func (o *Oracle) Resume(key string, base Version) Version {
+	return o.begin(key, func(v Version, _ State) State { return State{Present: true, Last: v, Base: base} })
+}
+
 // Delete begins a delete.
 func (o *Oracle) Delete(key string) Version {
 	return o.begin(key, func(Version, State) State { return State{} })
@@ -171,6 +179,16 @@ func (o *Oracle) end(key string, v Version, f fate) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.keys[key].writes[v-1].fate = f
+}
+
+// Settled returns the last version of a key known to be applied, 0 for none.
+func (o *Oracle) Settled(key string) Version {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if h := o.keys[key]; h != nil {
+		return h.settled
+	}
+	return 0
 }
 
 // Acks returns the number of writes known to have been applied, and the greatest

@@ -106,7 +106,7 @@ func TestSettleIsFinal(t *testing.T) {
 
 	require.NoError(t, o.Settle("k", present(1, 1), 99))
 	require.ErrorIs(t, o.Settle("k", present(2, 1), 99), ErrInvented)
-	require.ErrorIs(t, o.Secondary("k", 0, present(2, 1)), ErrInvented)
+	require.ErrorIs(t, o.AtLeast("k", 0, present(2, 1)), ErrInvented)
 	s, etag, ok := o.Current("k")
 	require.True(t, ok)
 	require.Equal(t, State{Present: true, Last: 1, Base: 1}, s)
@@ -115,7 +115,7 @@ func TestSettleIsFinal(t *testing.T) {
 
 // At a sync time the secondary must show the last write committed at or before
 // it, or a later one; a value that a newer one at or below it replaced is a lie.
-func TestSecondary(t *testing.T) {
+func TestAtLeast(t *testing.T) {
 	o := New()
 	acked(o, o.Insert("k"), 10)
 	acked(o, o.Merge("k"), 20)
@@ -127,17 +127,17 @@ func TestSecondary(t *testing.T) {
 	require.Equal(t, Version(3), o.Floor("k", 30))
 	require.Equal(t, Version(0), o.Floor("unknown", 30))
 
-	require.NoError(t, o.Secondary("k", 0, Read{}), "nothing has arrived yet")
-	require.NoError(t, o.Secondary("k", 1, present(1, 1)))
-	require.NoError(t, o.Secondary("k", 1, present(2, 1)), "a newer one has arrived")
-	require.NoError(t, o.Secondary("k", 2, Read{}), "the delete has arrived")
-	require.NoError(t, o.Secondary("k", 2, present(4, 4)), "the unanswered insert has arrived")
-	require.ErrorIs(t, o.Secondary("k", 2, present(1, 1)), ErrBehind)
-	require.ErrorIs(t, o.Secondary("k", 3, present(2, 1)), ErrBehind)
-	require.ErrorIs(t, o.Secondary("k", 1, present(3, 3)), ErrInvented, "version 3 was a delete")
-	require.ErrorIs(t, o.Secondary("k", 1, present(2, 2)), ErrInvented, "half a merge")
-	require.ErrorIs(t, o.Secondary("k", 1, present(9, 9)), ErrInvented)
-	require.ErrorIs(t, o.Secondary("other", 0, present(1, 1)), ErrInvented)
+	require.NoError(t, o.AtLeast("k", 0, Read{}), "nothing has arrived yet")
+	require.NoError(t, o.AtLeast("k", 1, present(1, 1)))
+	require.NoError(t, o.AtLeast("k", 1, present(2, 1)), "a newer one has arrived")
+	require.NoError(t, o.AtLeast("k", 2, Read{}), "the delete has arrived")
+	require.NoError(t, o.AtLeast("k", 2, present(4, 4)), "the unanswered insert has arrived")
+	require.ErrorIs(t, o.AtLeast("k", 2, present(1, 1)), ErrBehind)
+	require.ErrorIs(t, o.AtLeast("k", 3, present(2, 1)), ErrBehind)
+	require.ErrorIs(t, o.AtLeast("k", 1, present(3, 3)), ErrInvented, "version 3 was a delete")
+	require.ErrorIs(t, o.AtLeast("k", 1, present(2, 2)), ErrInvented, "half a merge")
+	require.ErrorIs(t, o.AtLeast("k", 1, present(9, 9)), ErrInvented)
+	require.ErrorIs(t, o.AtLeast("other", 0, present(1, 1)), ErrInvented)
 
 	n, newest := o.Acks()
 	require.Equal(t, 3, n)
@@ -147,11 +147,11 @@ func TestSecondary(t *testing.T) {
 
 // A secondary that lost an insert below its sync time answers absent, which is
 // behind, whatever came before the insert.
-func TestSecondaryAbsent(t *testing.T) {
+func TestAtLeastAbsent(t *testing.T) {
 	o := New()
 	acked(o, o.Insert("k"), 10)
 	acked(o, o.Delete("k"), 20)
 	acked(o, o.Insert("k"), 30)
-	require.ErrorIs(t, o.Secondary("k", 3, Read{}), ErrBehind)
-	require.NoError(t, o.Secondary("k", 2, Read{}))
+	require.ErrorIs(t, o.AtLeast("k", 3, Read{}), ErrBehind)
+	require.NoError(t, o.AtLeast("k", 2, Read{}))
 }
