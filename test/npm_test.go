@@ -24,7 +24,7 @@ type npmScript struct {
 // *.localhost.
 func npmScripts() map[string]npmScript {
 	return map[string]npmScript{
-		"tables.mjs": {geo.Table, hostStyle}, "old-tables.cjs": {geo.Table, pathStyle}, "blobs.mjs": {geo.Blob, hostStyle},
+		"tables.mjs": {geo.Table, hostStyle}, "old-tables.cjs": {geo.Table, pathStyle}, "blobs.mjs": {geo.Blob, hostStyle}, "old-blobs.cjs": {geo.Blob, pathStyle},
 	}
 }
 

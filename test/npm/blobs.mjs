@@ -78,6 +78,19 @@ async function blocks() {
   const part = await second.getBlobClient(name).downloadToBuffer(3 << 20, 100);
   assert.ok(part.equals(content.subarray(3 << 20, (3 << 20) + 100)));
 
+  // An upload that was broken off goes on by what Get Block List says is there.
+  const parts = ["one", "two", "three"];
+  const ids = parts.map((_, i) => Buffer.from(`part-${i}`).toString("base64"));
+  const resumed = container.getBlockBlobClient("resumed");
+  for (const i of [0, 2]) await resumed.stageBlock(ids[i], parts[i], parts[i].length);
+  assert.equal(await resumed.exists(), false);
+  const left = (await resumed.getBlockList("uncommitted")).uncommittedBlocks.map((b) => b.name);
+  assert.deepEqual(left, [ids[0], ids[2]]);
+  for (const [i, part] of parts.entries()) if (!left.includes(ids[i])) await resumed.stageBlock(ids[i], part, part.length);
+  await arrived("resumed", (await resumed.commitBlockList(ids)).etag);
+  await same("resumed", Buffer.from(parts.join("")));
+  await resumed.delete();
+
   const id = Buffer.from("block-0001").toString("base64");
   await blob.stageBlock(id, "tail", 4);
   await fails(blob.commitBlockList([Buffer.from("block-none").toString("base64")]), 400, "InvalidBlockList");
@@ -110,12 +123,28 @@ async function lists() {
   }
   assert.deepEqual(names, [...names].sort());
   assert.equal(names.length, 6);
+  // A token outlives the client that got it, and there it goes on too.
+  const first = (await container.listBlobsFlat().byPage({ maxPageSize: 2 }).next()).value;
+  for (const c of [container, second]) {
+    const rest = [];
+    for await (const page of c.listBlobsFlat().byPage({ maxPageSize: 2, continuationToken: first.continuationToken })) {
+      rest.push(...page.segment.blobItems.map((b) => b.name));
+    }
+    assert.deepEqual(rest, names.slice(2));
+  }
   const top = [];
   for await (const item of container.listBlobsByHierarchy("/")) top.push(`${item.kind} ${item.name}`);
   assert.deepEqual(top.sort(), ["blob blocks", "blob described", "prefix dir/"]); // The client gives prefixes first.
   const there = [];
   for await (const item of second.listBlobsFlat({ prefix: "dir/", includeMetadata: true })) there.push(item.name);
   assert.deepEqual(there, names.filter((n) => n.startsWith("dir/")));
+}
+
+async function statistics() {
+  const { geoReplication } = await new BlobServiceClient(SECONDARY, credential, options).getStatistics();
+  assert.equal(geoReplication.status, "live");
+  const age = Date.now() - geoReplication.lastSyncOn.getTime();
+  assert.ok(age >= 0 && age < ARRIVE_WAIT_MS, `last sync time is ${age} ms old`);
 }
 
 async function refused() {
@@ -135,6 +164,7 @@ await blocks();
 await properties();
 await lists();
 await refused();
+await statistics();
 await container.getBlobClient("described").delete();
 await fails(container.getBlobClient("described").download(), 404, "BlobNotFound");
 await container.delete();

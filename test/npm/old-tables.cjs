@@ -37,6 +37,11 @@ function batchOf(...operations) {
 async function entities() {
   assert.equal((await call("createTableIfNotExists", TABLE)).created, true);
   assert.equal((await call("createTableIfNotExists", TABLE)).created, false);
+  await fails(call("createTable", TABLE), 409, "TableAlreadyExists");
+  assert.equal((await call("doesTableExist", TABLE)).exists, true);
+  assert.equal((await call("doesTableExist", "OldNone")).exists, false);
+  assert.deepEqual((await call("listTablesSegmentedWithPrefix", "Old", null)).entries, [TABLE]);
+  await fails(call("insertEntity", "OldNone", entity("one")), 404, "TableNotFound");
   await call("insertEntity", TABLE, entity("one", { s: gen.String("søn"), d: gen.Double(1.5), big: gen.Int64("9007199254740993") }));
   await fails(call("insertEntity", TABLE, entity("one")), 409, "EntityAlreadyExists");
   const got = await call("retrieveEntity", TABLE, "p", "one");
@@ -71,7 +76,8 @@ async function batches() {
     const page = await call("queryEntities", TABLE, query, token);
     assert.ok(page.entries.length <= 3);
     rows.push(...page.entries.map((e) => `${e.RowKey._} ${e.n._}`));
-    if (!(token = page.continuationToken)) break;
+    if (!page.continuationToken) break;
+    token = JSON.parse(JSON.stringify(page.continuationToken)); // as in a client that goes on later
   }
   assert.deepEqual(rows, ["000 -1", "001 -2", "002 -3", "004 4", "new -4"]);
   const [found] = await call("executeBatch", TABLE, batchOf(["retrieveEntity", "p", "000", { echoContent: true }]));
@@ -94,6 +100,10 @@ async function secondary() {
   const [found] = await call("executeBatch", TABLE, batchOf(["retrieveEntity", "p", "new", { echoContent: true }]));
   assert.equal(found.entity[".metadata"].etag, here[".metadata"].etag);
   await fails(call("executeBatch", TABLE, batchOf(["insertEntity", entity("x")])), 403, "InsufficientAccountPermissions");
+  for (const [name, ...args] of [
+    ["insertEntity", TABLE, entity("x")], ["insertOrReplaceEntity", TABLE, entity("new")], ["mergeEntity", TABLE, entity("new")],
+    ["deleteEntity", TABLE, entity("new")], ["createTable", "OldRefused"], ["deleteTable", TABLE],
+  ]) await fails(call(name, ...args), 403, "InsufficientAccountPermissions");
   service = primary;
   assert.equal((await call("getServiceStats", there)).GeoReplication.Status, "live");
 }

@@ -56,6 +56,11 @@ function bare(entity) {
 
 async function entities() {
   await service.createTable(TABLE);
+  // The client's own createTable takes a 409 for success.
+  await service.createTable(TABLE);
+  const names = [];
+  for await (const t of service.listTables({ queryOptions: { filter: odata`TableName eq ${TABLE}` } })) names.push(t.name);
+  assert.deepEqual(names, [TABLE]);
   const full = {
     partitionKey: "O'Hara & søn", rowKey: "r 1+%;", text: "one", yes: true, small: -7, half: 0.5,
     big: 9007199254740993n, when: new Date("2009-04-30T20:45:13Z"), raw: new Uint8Array([0, 1, 255]),
@@ -97,6 +102,18 @@ async function queries() {
   }
   assert.deepEqual(pages.flat(), [...Array(25).keys()]);
   assert.ok(pages.length >= 3, `${pages.length} pages`);
+
+  // A token outlives the client that got it, and it goes on at -secondary too.
+  const newest = await table.getEntity("query", "024");
+  await eventually("rows at -secondary", async () => (await second.getEntity("query", "024")).etag === newest.etag || undefined);
+  const first = (await table.listEntities({ queryOptions: { filter } }).byPage({ maxPageSize: 10 }).next()).value;
+  for (const t of [new TableClient(PRIMARY, TABLE, credential, options), second]) {
+    const rest = [];
+    for await (const page of t.listEntities({ queryOptions: { filter } }).byPage({ continuationToken: first.continuationToken })) {
+      rest.push(...page.map((e) => e.n));
+    }
+    assert.deepEqual(rest, [...Array(15).keys()].map((i) => i + 10));
+  }
 }
 
 async function transactions() {
