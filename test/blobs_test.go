@@ -61,6 +61,7 @@ func testBlobs(t *testing.T, p *devproc.Process, st style) {
 		requireBlob(ctx, t, second, container, name, content(size), *put.ETag)
 	}
 	testBlobChange(ctx, t, first, second, container)
+	testBlobList(ctx, t, first, second, container)
 
 	stats, err := second.ServiceClient().GetStatistics(ctx, nil)
 	require.NoError(t, err)
@@ -100,6 +101,10 @@ func testBlobChange(ctx context.Context, t *testing.T, first, second *azblob.Cli
 	over, err := first.UploadBuffer(ctx, container, name, content(13), nil)
 	require.NoError(t, err)
 	require.NotEqual(t, *put.ETag, *over.ETag)
+	_, err = first.UploadBuffer(ctx, container, name, content(14), &azblob.UploadBufferOptions{
+		AccessConditions: &blob.AccessConditions{ModifiedAccessConditions: &blob.ModifiedAccessConditions{IfMatch: put.ETag}},
+	})
+	requireCode(t, err, http.StatusPreconditionFailed, "ConditionNotMet")
 	requireBlob(ctx, t, first, container, name, content(13), *over.ETag)
 	eventually(t, arriveWait, "overwritten blob at -secondary", func(ctx context.Context) error {
 		props, err := second.ServiceClient().NewContainerClient(container).NewBlobClient(name).GetProperties(ctx, nil)
@@ -126,4 +131,40 @@ func testBlobChange(ctx context.Context, t *testing.T, first, second *azblob.Cli
 		}
 		return nil
 	})
+}
+
+// testBlobList takes the first page of a listing, and goes on from its marker with
+// other clients, as one does that was stopped in between: at both locations.
+func testBlobList(ctx context.Context, t *testing.T, first, second *azblob.Client, container string) {
+	names := []string{"list/a", "list/b/1", "list/b/2", "list/c", "list/d"}
+	var last azcore.ETag
+	for _, name := range names {
+		put, err := first.UploadBuffer(ctx, container, name, content(9), nil)
+		require.NoError(t, err)
+		last = *put.ETag
+	}
+	eventually(t, arriveWait, "listed blobs at -secondary", func(ctx context.Context) error {
+		props, err := second.ServiceClient().NewContainerClient(container).NewBlobClient(names[4]).GetProperties(ctx, nil)
+		if err != nil {
+			return err
+		}
+		return sameOrWait(nil, *props.ETag, last)
+	})
+	options := azblob.ListBlobsFlatOptions{Prefix: to.Ptr("list/"), MaxResults: to.Ptr(int32(2))}
+	page, err := first.NewListBlobsFlatPager(container, &options).NextPage(ctx)
+	require.NoError(t, err)
+	require.Len(t, page.Segment.BlobItems, 2)
+	options.Marker = page.NextMarker
+	for _, c := range []*azblob.Client{first, second} {
+		var rest []string
+		pager := c.NewListBlobsFlatPager(container, &options)
+		for pager.More() {
+			page, err := pager.NextPage(ctx)
+			require.NoError(t, err)
+			for _, item := range page.Segment.BlobItems {
+				rest = append(rest, *item.Name)
+			}
+		}
+		require.Equal(t, names[2:], rest)
+	}
 }

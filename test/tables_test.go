@@ -73,6 +73,7 @@ func testTables(t *testing.T, p *devproc.Process, st style) {
 	testEntity(ctx, t, table)
 	testQuery(ctx, t, table)
 	testTableSecondary(ctx, t, p, st, table, second.NewClient(name))
+	testTransaction(ctx, t, table, second.NewClient(name))
 
 	stats, err := second.GetStatistics(ctx, nil)
 	require.NoError(t, err)
@@ -193,4 +194,50 @@ func testTableSecondary(ctx context.Context, t *testing.T, p *devproc.Process, s
 	_, b, err := p.Client(0, true).GetEntity(ctx, "Sdk"+string(st), "p", "kept")
 	require.NoError(t, err)
 	require.Equal(t, string(a.Body), string(b.Body))
+}
+
+// testTransaction writes 25 entities in one transaction, which -secondary then has all,
+// and continues a query of them there with the tokens of its first page. A transaction
+// of which one write fails leaves nothing.
+func testTransaction(ctx context.Context, t *testing.T, table, second *aztables.Client) {
+	const rows = 25
+	var actions []aztables.TransactionAction
+	for i := range rows {
+		actions = append(actions, aztables.TransactionAction{
+			ActionType: aztables.TransactionTypeAdd, Entity: entity(t, "batch", fmt.Sprintf("%03d", i), "x"),
+		})
+	}
+	_, err := table.SubmitTransaction(ctx, actions, nil)
+	require.NoError(t, err)
+	lost := aztables.TransactionAction{ActionType: aztables.TransactionTypeAdd, Entity: entity(t, "batch", "lost", "x")}
+	_, err = table.SubmitTransaction(ctx, []aztables.TransactionAction{lost, actions[0]}, nil)
+	require.ErrorContains(t, err, "EntityAlreadyExists") // The client looks for no code inside of a 202.
+	require.ErrorContains(t, err, "1:The specified entity already exists.")
+	_, err = table.GetEntity(ctx, "batch", "lost", nil)
+	requireCode(t, err, http.StatusNotFound, "ResourceNotFound")
+	_, err = second.SubmitTransaction(ctx, []aztables.TransactionAction{lost}, nil)
+	requireCode(t, err, http.StatusForbidden, "InsufficientAccountPermissions")
+	eventually(t, arriveWait, "transaction at -secondary", func(ctx context.Context) error {
+		_, err := second.GetEntity(ctx, "batch", "000", nil)
+		return err
+	})
+
+	options := aztables.ListEntitiesOptions{Filter: to.Ptr("PartitionKey eq 'batch'"), Top: to.Ptr(int32(10))}
+	page, err := table.NewListEntitiesPager(&options).NextPage(ctx)
+	require.NoError(t, err)
+	require.Len(t, page.Entities, 10)
+	options.NextPartitionKey, options.NextRowKey = page.NextPartitionKey, page.NextRowKey
+	for _, c := range []*aztables.Client{table, second} {
+		next := 10
+		pager := c.NewListEntitiesPager(&options)
+		for pager.More() {
+			page, err := pager.NextPage(ctx)
+			require.NoError(t, err)
+			for _, b := range page.Entities {
+				require.Equal(t, fmt.Sprintf("%03d", next), properties(t, b)["RowKey"])
+				next++
+			}
+		}
+		require.Equal(t, rows, next)
+	}
 }
