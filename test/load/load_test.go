@@ -3,15 +3,16 @@ package load
 import (
 	"context"
 	"errors"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"antipode/geo"
 	"antipode/test/fake"
 	"antipode/test/oracle"
 	"antipode/test/rest"
@@ -19,28 +20,45 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// process serves a fake store at an address of its own from each start to the next kill.
+type process struct {
+	store   *fake.Store
+	server  *httptest.Server
+	address atomic.Value
+}
+
+func (p *process) start() {
+	p.store.Restart()
+	p.server = httptest.NewServer(p.store)
+	p.address.Store(p.server.Listener.Addr().String())
+}
+
+// kill returns when no request that was sent before it can be done any more, be it still
+// in a socket. What was not answered must not happen after the restart.
+func (p *process) kill() {
+	p.store.Crash()
+	p.server.CloseClientConnections()
+	p.server.Close()
+}
+
 // startFake serves a fake store and returns a load on it.
-func startFake(t *testing.T, lies fake.Lies, delay time.Duration) (*fake.Store, *Load) {
+func startFake(t *testing.T, lies fake.Lies, delay time.Duration) (*process, *Load) {
 	t.Helper()
-	store := fake.New(lies, delay)
-	server := httptest.NewServer(store)
-	hc := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
+	p := &process{store: fake.New(lies, delay)}
+	p.start()
+	var dialer net.Dialer
+	hc := &http.Client{Transport: &http.Transport{
+		MaxIdleConnsPerHost: 64,
+		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return dialer.DialContext(ctx, network, p.address.Load().(string))
+		},
+	}}
 	t.Cleanup(func() {
 		hc.CloseIdleConnections()
-		server.Close()
+		p.server.Close()
 	})
-	client := func(secondary bool) *rest.Client {
-		c := rest.NewPathStyle(hc, 1, secondary)
-		label := string(rest.DevAccount)
-		if secondary {
-			label += geo.SecondarySuffix
-		}
-		for _, s := range geo.Services {
-			c.Base[s] = server.URL + "/" + label
-		}
-		return c
-	}
-	return store, New(client(false), client(true), Options{Clients: 8, BlocksEach: 8, BigClients: 1, BigWritesMax: 4, Seed: 1})
+	client := func(secondary bool) *rest.Client { return rest.NewPathStyle(hc, 1, secondary) }
+	return p, New(client(false), client(true), Options{Clients: 8, BlocksEach: 8, BigClients: 1, BigWritesMax: 4, Seed: 1})
 }
 
 // shipDelay is how long the fake takes to the secondary: longer than the second by which
@@ -51,7 +69,7 @@ const shipDelay = 1200 * time.Millisecond
 // them, and returns what was complained of first.
 func play(t *testing.T, lies fake.Lies) (samples, reads int, complaint error) {
 	t.Helper()
-	store, l := startFake(t, lies, shipDelay)
+	p, l := startFake(t, lies, shipDelay)
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
 	require.NoError(t, l.Setup(ctx))
@@ -62,7 +80,7 @@ func play(t *testing.T, lies fake.Lies) (samples, reads int, complaint error) {
 	go func() { sampled <- sampler.Run(sampling) }()
 
 	for round := 0; round < 2 && complaint == nil; round++ {
-		complaint = playRound(ctx, store, l)
+		complaint = playRound(ctx, p, l)
 	}
 	stop()
 	complaint = errors.Join(complaint, <-sampled)
@@ -70,8 +88,8 @@ func play(t *testing.T, lies fake.Lies) (samples, reads int, complaint error) {
 	return samples, reads, complaint
 }
 
-// playRound writes until the store crashes, and reads everything back.
-func playRound(ctx context.Context, store *fake.Store, l *Load) error {
+// playRound writes until the process is killed, and reads everything back.
+func playRound(ctx context.Context, p *process, l *Load) error {
 	running, halt := context.WithCancel(ctx)
 	defer halt()
 	done := make(chan error, 1)
@@ -81,12 +99,12 @@ func playRound(ctx context.Context, store *fake.Store, l *Load) error {
 		return err
 	case <-time.After(1500 * time.Millisecond):
 	}
-	store.Crash()
+	p.kill()
 	halt()
 	if err := <-done; err != nil {
 		return err
 	}
-	store.Restart()
+	p.start()
 	if err := l.Settle(ctx); err != nil {
 		return err
 	}
