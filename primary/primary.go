@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"antipode/geo"
+	"antipode/internal/invariants"
 	"antipode/services"
 	"antipode/services/storageerr"
 	"antipode/stamp/change"
@@ -57,6 +58,13 @@ func (c *command) Evaluate(tx *ranges.Tx) error {
 	effect, err := c.w.Evaluate(tx, at)
 	if err != nil {
 		return err
+	}
+	if invariants.Planted(invariants.SplitTransaction) && len(effect.Ops) > 2 {
+		first := change.Record{CommitTime: at, Partition: p.Append(nil), Ops: effect.Ops[:1]}
+		if err := tx.Change(p, first); err != nil {
+			return err
+		}
+		at, effect.Ops = tx.Timestamp(at), effect.Ops[1:]
 	}
 	return tx.Change(p, change.Record{
 		CommitTime: at, Partition: p.Append(nil), Ops: effect.Ops, Chunks: effect.Chunks,

@@ -18,6 +18,9 @@ const (
 	AckAtQuorum
 	// CursorOutsideBatch stores a cursor apart from the data it counts (DESIGN 2.6).
 	CursorOutsideBatch
+	// SplitTransaction commits what an entity group transaction does as two records
+	// (invariant 2).
+	SplitTransaction
 )
 
 // String is the bug's name in reports.
@@ -31,6 +34,8 @@ func (b Bug) String() string {
 		return "ack-at-quorum"
 	case CursorOutsideBatch:
 		return "cursor-outside-batch"
+	case SplitTransaction:
+		return "split-transaction"
 	}
 	return "none"
 }

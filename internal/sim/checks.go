@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"antipode/geo"
-	"antipode/stamp/keys"
 	"antipode/stamp/ranges"
 	"antipode/stats"
 )
@@ -20,26 +19,27 @@ const checkPause = 15 * time.Millisecond
 func (s *Sim) startChecks() {
 	s.after(s.between(0, 2*checkPause), func() {
 		for _, a := range s.accounts {
-			s.askSync(a)
+			s.askSync(a, used[s.rng.IntN(len(used))])
 			s.checkPartition(a)
 		}
 		s.startChecks()
 	})
 }
 
-// askSync asks the secondary of an account for its Last Sync Time, as a client
-// does: under the leases of the range that holds the service and of the catalog.
-func (s *Sim) askSync(a *account) {
-	if a.asking && s.now-a.asked < patience {
+// askSync asks the secondary of an account for the Last Sync Time of a service, as a
+// client does: under the leases of the range that holds the service and of the catalog.
+func (s *Sim) askSync(a *account, svc geo.Service) {
+	seen := a.synced[svc]
+	if seen.asking && s.now-seen.asked < patience {
 		return
 	}
-	a.asking, a.asked = true, s.now
+	seen.asking, seen.asked = true, s.now
 	l := a.home.far
-	l.underLease(geo.FirstRange(geo.Table), func(own *ranges.Range) {
+	l.underLease(geo.FirstRange(svc), func(own *ranges.Range) {
 		l.underLease(geo.FirstRange(geo.Catalog), func(catalog *ranges.Range) {
-			a.asking = false
+			seen.asking = false
 			if own.Replica().Lease() > s.now {
-				s.checkSync(a, own, catalog)
+				s.checkSync(a, svc, own, catalog)
 			}
 		})
 	})
@@ -63,9 +63,9 @@ func (l *location) underLease(id geo.RangeID, f func(*ranges.Range)) {
 
 // checkSync holds the Last Sync Time that the secondary shows now against
 // invariant 3 and R13.
-func (s *Sim) checkSync(a *account, own, catalog *ranges.Range) {
+func (s *Sim) checkSync(a *account, svc geo.Service, own, catalog *ranges.Range) {
 	l := a.home.far
-	got := stats.Of(a.home.name, a.name, geo.Table, func(src ranges.Source, name geo.Account) (ranges.SyncTimes, bool) {
+	got := stats.Of(a.home.name, a.name, svc, func(src ranges.Source, name geo.Account) (ranges.SyncTimes, bool) {
 		if src.Range == catalog.ID() {
 			return catalog.State().SyncTimes(src, name)
 		}
@@ -75,14 +75,15 @@ func (s *Sim) checkSync(a *account, own, catalog *ranges.Range) {
 		return
 	}
 	s.counts.SyncChecked++
-	if got.LastSync != a.lastSync {
-		s.event("%s last sync time of %s is %d", l.name, a.name, got.LastSync)
+	seen := a.synced[svc]
+	if got.LastSync != seen.lastSync {
+		s.event("%s last sync time of %s %s is %d", l.name, a.name, svc, got.LastSync)
 	}
-	if got.LastSync < a.lastSync {
-		s.fail(fmt.Errorf("%w: %s: %d after %d", ErrSyncBack, a.name, got.LastSync, a.lastSync))
+	if got.LastSync < seen.lastSync {
+		s.fail(fmt.Errorf("%w: %s %s: %d after %d", ErrSyncBack, a.name, svc, got.LastSync, seen.lastSync))
 	}
-	a.lastSync = max(a.lastSync, got.LastSync)
-	for _, id := range shipped {
+	seen.lastSync = max(seen.lastSync, got.LastSync)
+	for _, id := range [...]geo.RangeID{catalog.ID(), own.ID()} {
 		h := a.home.history[id]
 		cursors := l.history[id].m.cursors
 		for _, st := range slices.SortedFunc(maps.Keys(h.sent), geo.Stream.Compare) {
@@ -91,86 +92,6 @@ func (s *Sim) checkSync(a *account, own, catalog *ranges.Range) {
 					ErrMissing, st, cursors[st].Seq, want, got.LastSync))
 			}
 		}
-	}
-}
-
-// checkPartition: a partition at the secondary, on any replica at any moment, is in
-// a state that the primary had (invariant 2).
-func (s *Sim) checkPartition(a *account) {
-	l := a.home.far
-	m := l.members[s.rng.IntN(nodeCount)]
-	part := s.drawPartition(a)
-	if m.n == nil || s.table(a.name, part.Generation).deleted {
-		return // Of a deleted table the other location may skip records.
-	}
-	p := part.Append(nil)
-	rows := l.history[geo.FirstRange(geo.Table)].read(m, p, len(p))
-	if len(rows) == 0 {
-		return // Nothing arrived yet: the state before the first write.
-	}
-	s.counts.PartitionChecked++
-	if !a.home.history[geo.FirstRange(geo.Table)].versions[string(p)][hashRows(rows)] {
-		s.fail(fmt.Errorf("%w: %s at %s-%d: %q", ErrNeverHad, a.name, l.name, m.id, rows))
-	}
-}
-
-// read asks for the last write of a partition, as a client of the primary does
-// (R5): what was acknowledged before the question is seen.
-func (s *Sim) read(a *account, done func()) {
-	gone := false
-	leave := func() {
-		if !gone {
-			gone = true
-			done()
-		}
-	}
-	s.after(patience, leave)
-	id := geo.FirstRange(geo.Table)
-	m := a.home.leader(id)
-	if m == nil {
-		leave()
-		return
-	}
-	p := s.drawPartition(a)
-	floor := s.newestAcked(p)
-	life := m.life
-	m.n.Range(id).Confirm(func(err error) {
-		if err == nil && m.life == life && m.killed == nil {
-			s.checkRead(m, p, floor)
-		}
-		leave()
-	})
-	m.dirty = true
-}
-
-// newestAcked is the greatest index of an acknowledged write of a partition.
-func (s *Sim) newestAcked(p keys.Partition) uint64 {
-	var newest uint64
-	key := string(p.Append(nil))
-	for _, o := range s.ops {
-		if o.outcome == acked && o.partition == key {
-			newest = max(newest, o.index)
-		}
-	}
-	return newest
-}
-
-func (s *Sim) checkRead(m *member, p keys.Partition, floor uint64) {
-	s.counts.ReadChecked++
-	v, ok, err := m.n.Range(geo.FirstRange(geo.Table)).State().Get(append(p.Append(nil), lastRow...))
-	var seen uint64
-	if err == nil && ok {
-		var id int
-		if id, _, err = parseLast(string(v)); err == nil {
-			seen = s.ops[id].index
-		}
-	}
-	if err != nil {
-		s.fail(err)
-		return
-	}
-	if seen < floor {
-		s.fail(fmt.Errorf("%w: %s-%d shows index %d of %s, %d was acknowledged", ErrStaleRead, m.l.name, m.id, seen, p.Object, floor))
 	}
 }
 
@@ -195,8 +116,10 @@ func (s *Sim) drain() {
 // undrained says what is not there yet, empty where all is.
 func (s *Sim) undrained(target geo.Timestamp) string {
 	for _, a := range s.accounts {
-		if a.lastSync < target {
-			return fmt.Sprintf("Last Sync Time of %s is %d, healed at %d", a.name, a.lastSync, target)
+		for _, svc := range used {
+			if t := a.synced[svc].lastSync; t < target {
+				return fmt.Sprintf("Last Sync Time of %s %s is %d, healed at %d", a.name, svc, t, target)
+			}
 		}
 	}
 	for _, l := range s.locations {

@@ -22,9 +22,12 @@ type Counts struct {
 	// and of full closed records, changes of a range's leader, replicas that left the
 	// in-sync set, and answers of commands: done, refused, unknown.
 	Gap, Dedup, Wait, Skipped, Pull, FullPull, LeaderChange, OutOfSync, Acked, Refused, Unknown uint64
+	// Acknowledged entity group transactions.
+	Transaction uint64
 	// What was checked: acknowledgements against crashed disks, reads, reopened
-	// replicas, partitions at the secondary, values of Last Sync Time.
-	AckChecked, ReadChecked, Reopened, PartitionChecked, SyncChecked uint64
+	// replicas, partitions at the secondary, states of groups of entities, values of
+	// Last Sync Time.
+	AckChecked, ReadChecked, Reopened, PartitionChecked, GroupChecked, SyncChecked uint64
 }
 
 // Count is one number of Counts with its name.
@@ -65,10 +68,12 @@ func (c Counts) All() []Count {
 		{"acked", c.Acked},
 		{"refused", c.Refused},
 		{"unknown", c.Unknown},
+		{"transaction", c.Transaction},
 		{"ack-checked", c.AckChecked},
 		{"read-checked", c.ReadChecked},
 		{"reopened", c.Reopened},
 		{"partition-checked", c.PartitionChecked},
+		{"group-checked", c.GroupChecked},
 		{"sync-checked", c.SyncChecked},
 	}
 }

@@ -52,6 +52,9 @@ var (
 	// ErrNeverHad: the secondary's state of a partition is none that the primary had
 	// (invariant 2).
 	ErrNeverHad = errors.New("sim: the secondary shows a state that the primary never had")
+	// ErrMixed: a part of an entity group transaction shows without the rest of it
+	// (invariant 2).
+	ErrMixed = errors.New("sim: a part of a transaction shows")
 	// ErrMissing: a change at or below Last Sync Time is not at the secondary (invariant 3).
 	ErrMissing = errors.New("sim: a change at or below Last Sync Time is missing at the secondary")
 	// ErrSyncBack: Last Sync Time went back (R13).

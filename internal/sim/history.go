@@ -41,6 +41,8 @@ type history struct {
 	promised geo.Timestamp
 	// newest is the last write of each partition that took effect.
 	newest map[string]int
+	// touched are the partitions that the group under way changed.
+	touched []string
 	// versions are the hashes of all states that a partition had here.
 	versions map[string]map[uint64]bool
 }
@@ -83,8 +85,10 @@ func (h *history) fail(promise error, format string, args ...any) {
 	h.s.fail(fmt.Errorf("%w: %s r%d: %s", promise, h.l.name, h.id, fmt.Sprintf(format, args...)))
 }
 
-// take checks a group that took effect, part by part, on the state before it.
+// take checks a group that took effect, part by part, on the state before it. The
+// states that a replica can show are those after a whole group.
 func (h *history) take(a ranges.Applied) {
+	h.touched = h.touched[:0]
 	g, err := change.ParseGroup(a.Entry)
 	if err == nil {
 		err = g.Parts(func(kind change.PartKind, body []byte) error {
@@ -96,6 +100,15 @@ func (h *history) take(a ranges.Applied) {
 	}
 	if err != nil {
 		h.s.fail(err)
+		return
+	}
+	for _, part := range h.touched {
+		p, _, err := keys.ParsePartition([]byte(part))
+		if err != nil {
+			h.s.fail(err)
+			return
+		}
+		h.s.checkWhole(string(h.l.name), p, h.m.parts[part])
 	}
 }
 
@@ -117,6 +130,7 @@ func (h *history) check(kind change.PartKind, body []byte, index uint64) error {
 			return nil // It changes no row.
 		}
 		h.remember(&r)
+		h.touched = append(h.touched, string(r.Partition))
 	case change.PartClosed:
 		t, err := change.ParseClosedTime(body)
 		if err != nil {
@@ -148,8 +162,8 @@ func (h *history) checkChange(r *change.Record, body []byte, index uint64) {
 	if r.CommitTime <= h.promised {
 		h.fail(ErrClosed, "commit at %d, closed up to %d", r.CommitTime, h.promised)
 	}
-	if a := h.s.account(r.Account); a != nil && r.CommitTime <= a.lastSync {
-		h.fail(ErrMissing, "commit of %s at %d, Last Sync Time was %d", r.Account, r.CommitTime, a.lastSync)
+	if a := h.s.account(r.Account); a != nil && r.CommitTime <= a.lastSync(h.svc) {
+		h.fail(ErrMissing, "commit of %s at %d, Last Sync Time was %d", r.Account, r.CommitTime, a.lastSync(h.svc))
 	}
 	if r.Seq != 0 {
 		st := r.Stream()
@@ -159,7 +173,6 @@ func (h *history) checkChange(r *change.Record, body []byte, index uint64) {
 		}
 		h.sent[st] = append(h.sent[st], sent{body, r.CommitTime})
 	}
-	h.checkOpen(r)
 	h.took(r, index)
 }
 

@@ -93,7 +93,7 @@ func (l *location) receive() {
 	l.receiving = receiving{dirty: true, Receiver: receive.New(receive.Options{
 		Origin: l.far.name, Ranges: shipped[:], Consumer: l.carrier.OpenConsumer(), Source: link{l.s, l.far},
 		Applier: watchedApplier{secondary.NewApplier(l), l}, Clock: l.s.clock, Logger: quiet, Alarm: l.alarm,
-		Wake: func() { l.receiving.dirty = true },
+		Wake: func() { l.receiving.dirty = true }, BatchBytesMax: l.s.batchBytesMax,
 	})}
 }
 

@@ -25,6 +25,7 @@ func TestPlantedBugsAreCaught(t *testing.T) {
 		{invariants.ApplyOutOfOrder, ErrReceivedOrder},
 		{invariants.AckAtQuorum, ErrNotDurable},
 		{invariants.CursorOutsideBatch, ErrReplicaState},
+		{invariants.SplitTransaction, ErrMixed},
 	} {
 		invariants.Plant(c.bug)
 		caught := Result{}

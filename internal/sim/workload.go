@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
 	"antipode/geo"
 	"antipode/services"
-	"antipode/services/storageerr"
+	"antipode/services/tables"
 	"antipode/stamp/change"
 	"antipode/stamp/keys"
 	"antipode/stamp/kv"
@@ -25,8 +23,6 @@ var accountPlan = [...]struct { //nolint:gochecknoglobals // A table.
 }{{"alpha", 0}, {"bravo", 0}, {"charlie", 1}}
 
 const (
-	tablesAtBoot     = 1
-	partitionsOf     = 5 // partitions of one table
 	clientsOfAccount = 3
 	// thinkMax bounds the pause of a client between two operations; patience is
 	// after how long it gives an operation up, its outcome unknown.
@@ -34,16 +30,43 @@ const (
 	patience = 400 * time.Millisecond
 )
 
-// account is an account and its tables so far.
+// account is an account and its containers so far.
 type account struct {
-	name   geo.Account
-	home   *location
-	tables []*table
-	// lastSync is the greatest Last Sync Time that the other location showed.
+	name       geo.Account
+	home       *location
+	containers map[geo.Service][]*container
+	// synced is what the other location showed of each service.
+	synced map[geo.Service]*synced
+}
+
+// synced is what clients saw of the Last Sync Time of a service.
+type synced struct {
+	// lastSync is the greatest that the other location showed.
 	lastSync geo.Timestamp
 	// asking says that a question for it is open, asked since when.
 	asking bool
 	asked  time.Duration
+}
+
+func newAccount(name geo.Account, home *location) *account {
+	a := &account{name: name, home: home, containers: map[geo.Service][]*container{}, synced: map[geo.Service]*synced{}}
+	for _, svc := range used {
+		a.synced[svc] = &synced{}
+	}
+	return a
+}
+
+// lastSync is the greatest Last Sync Time that covers changes of a service. The
+// catalog's count for all services.
+func (a *account) lastSync(svc geo.Service) geo.Timestamp {
+	if svc != geo.Catalog {
+		return a.synced[svc].lastSync
+	}
+	var newest geo.Timestamp
+	for _, other := range used {
+		newest = max(newest, a.synced[other].lastSync)
+	}
+	return newest
 }
 
 func (s *Sim) account(name geo.Account) *account {
@@ -70,7 +93,9 @@ type op struct {
 	account *account
 	l       *location
 	rangeID geo.RangeID
-	cmd     ranges.Command
+	// write is what cmd evaluates, nil for the closing of a generation.
+	write services.Write
+	cmd   ranges.Command
 	// m and life are the node it was given to; when it dies the answer is lost.
 	m       *member
 	life    int
@@ -95,8 +120,14 @@ func (i *intake) Submit(_ context.Context, _ geo.RangeID, cmd ranges.Command) er
 }
 
 func (s *Sim) newOp(a *account, w services.Write) *op {
-	_ = a.home.primary.Write(context.Background(), w) // errTaken: see intake.
-	return s.takeOp(a, geo.FirstRange(w.Partition().Service))
+	given := w
+	if w.Partition().Service != geo.Catalog { // There the name tells the operation.
+		given = &numbered{w, len(s.ops)}
+	}
+	_ = a.home.primary.Write(context.Background(), given) // errTaken: see intake.
+	o := s.takeOp(a, geo.FirstRange(w.Partition().Service))
+	o.write = w
+	return o
 }
 
 // takeOp makes an operation of the command that was caught last.
@@ -104,65 +135,6 @@ func (s *Sim) takeOp(a *account, id geo.RangeID) *op {
 	o := &op{id: len(s.ops), account: a, l: a.home, rangeID: id, cmd: a.home.intake.cmd}
 	s.ops = append(s.ops, o)
 	return o
-}
-
-// write is a change of two rows of one partition: lastRow always says which write
-// was the last and which one before it; the other row is set, deleted, or must not
-// be there.
-type write struct {
-	id        int
-	partition keys.Partition
-	row       string
-	kind      int
-	pad       string
-}
-
-const lastRow = "last"
-
-const (
-	setRow = iota
-	deleteRow
-	insertRow
-	writeKinds
-)
-
-// Partition implements services.Write.
-func (w *write) Partition() keys.Partition { return w.partition }
-
-// Gone implements services.Write.
-func (w *write) Gone() error { return storageerr.TableNotFound }
-
-// Evaluate implements services.Write.
-func (w *write) Evaluate(get kv.Getter, _ geo.Timestamp) (services.Effect, error) {
-	prefix := w.partition.Append(nil)
-	before, ok, err := get.Get(append(prefix[:len(prefix):len(prefix)], lastRow...))
-	if err != nil {
-		return services.Effect{}, err
-	}
-	prev := -1
-	if ok {
-		if prev, _, err = parseLast(string(before)); err != nil {
-			return services.Effect{}, err
-		}
-	}
-	other := change.Op{Row: []byte(w.row), Value: []byte(strconv.Itoa(w.id) + " " + w.pad)}
-	_, exists, err := get.Get(append(prefix[:len(prefix):len(prefix)], w.row...))
-	switch {
-	case err != nil:
-		return services.Effect{}, err
-	case w.kind == insertRow && exists:
-		return services.Effect{}, storageerr.EntityAlreadyExists
-	case w.kind == deleteRow:
-		other = change.Op{Row: []byte(w.row), Delete: true}
-	}
-	last := change.Op{Row: []byte(lastRow), Value: []byte(fmt.Sprintf("%d %d", w.id, prev))}
-	return services.Effect{Ops: []change.Op{other, last}}, nil
-}
-
-// parseLast reads the value of lastRow: a write and the one before it.
-func parseLast(v string) (id, prev int, err error) {
-	_, err = fmt.Sscanf(v, "%d %d", &id, &prev)
-	return id, prev, err
 }
 
 // startWorkload starts the clients.
@@ -181,13 +153,16 @@ func (s *Sim) client(a *account) {
 			return
 		}
 		next := func() { s.client(a) }
+		svc := used[s.rng.IntN(len(used))]
 		switch {
 		case s.chance(0.02):
-			s.submit(s.newTable(a), next)
+			s.submit(s.newContainer(a, svc), next)
 		case s.chance(0.01):
-			s.deleteTable(a, next)
+			s.deleteContainer(a, svc, next)
 		case s.chance(0.25):
 			s.read(a, next)
+		case s.chance(0.25):
+			s.submit(s.newOp(a, s.transaction(a)), next)
 		default:
 			s.submit(s.newOp(a, s.drawWrite(a)), next)
 		}
@@ -196,26 +171,6 @@ func (s *Sim) client(a *account) {
 
 // working says that clients still begin operations.
 func (s *Sim) working() bool { return s.now < s.workEnd && s.err == nil }
-
-func (s *Sim) drawPartition(a *account) keys.Partition {
-	// The newest table is in the hurry that makes a record come before its table; a
-	// deleted one is written to by clients that have not heard.
-	t := a.tables[len(a.tables)-1]
-	if s.chance(0.5) {
-		t = a.tables[s.rng.IntN(len(a.tables))]
-	}
-	return keys.Partition{
-		Service: geo.Table, Account: a.name, Container: t.name, Generation: t.generation,
-		Object: "p" + strconv.Itoa(s.rng.IntN(partitionsOf)),
-	}
-}
-
-func (s *Sim) drawWrite(a *account) *write {
-	return &write{
-		id: len(s.ops), partition: s.drawPartition(a), row: "row" + strconv.Itoa(s.rng.IntN(3)),
-		kind: s.rng.IntN(writeKinds), pad: strings.Repeat("x", s.rng.IntN(100)),
-	}
-}
 
 // submit gives a write to a leader of its range; done is called once, when the
 // client has its answer or lost patience.
@@ -258,6 +213,7 @@ func (s *Sim) answered(o *op, err error) {
 	case err == nil:
 		o.outcome = acked
 		s.counts.Acked++
+		s.countAcked(o.write)
 		s.event("%s write %d acked at %d", o.l.name, o.id, o.index)
 		s.checkAck(o)
 	default:
@@ -270,6 +226,14 @@ func (s *Sim) answered(o *op, err error) {
 	}
 }
 
+// countAcked counts the kinds of writes that are more than one row.
+func (s *Sim) countAcked(w services.Write) {
+	switch w.(type) {
+	case *tables.Batch:
+		s.counts.Transaction++
+	}
+}
+
 // took notes that the write named by a record took effect.
 func (h *history) took(r *change.Record, index uint64) {
 	p, _, err := keys.ParsePartition(r.Partition)
@@ -278,11 +242,12 @@ func (h *history) took(r *change.Record, index uint64) {
 		return
 	}
 	if h.svc == geo.Catalog {
-		if strings.HasPrefix(p.Object, "table/t") {
-			h.tookTable(p, r, index)
+		if svc, id, ok := parseContainerName(p.Object); ok {
+			h.tookContainer(svc, id, p, r, index)
 		}
 		return
 	}
+	h.checkOpen(p, r)
 	for _, o := range r.Ops {
 		if string(o.Row) != lastRow {
 			continue

@@ -1,0 +1,166 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"antipode/geo"
+	"antipode/services/catalog"
+	"antipode/stamp/change"
+	"antipode/stamp/keys"
+)
+
+// used are the services that carry the workload.
+var used = [...]geo.Service{geo.Table} //nolint:gochecknoglobals // A table.
+
+// container is a table of an account, from its creation's effect on.
+type container struct {
+	account    *account
+	service    geo.Service
+	name       string
+	generation keys.Generation
+	// deletion and closing are the writes that delete it (R8), -1 while there are none.
+	deletion, closing int
+	// deleted says that its deletion took effect in the catalog, closed that its
+	// range committed that it takes no more changes.
+	deleted, closed bool
+}
+
+// partition is a partition of the container.
+func (c *container) partition(object string) keys.Partition {
+	return keys.Partition{
+		Service: c.service, Account: c.account.name, Container: c.name, Generation: c.generation, Object: object,
+	}
+}
+
+// drawContainer draws where to write or read. The newest one is in the hurry that
+// makes a record come before its container; a deleted one is written to by clients
+// that have not heard.
+func (s *Sim) drawContainer(a *account, svc geo.Service) *container {
+	all := a.containers[svc]
+	if s.chance(0.5) {
+		return all[s.rng.IntN(len(all))]
+	}
+	return all[len(all)-1]
+}
+
+// newContainer makes a container whose name tells its operation.
+func (s *Sim) newContainer(a *account, svc geo.Service) *op {
+	return s.newOp(a, &catalog.Create{Service: svc, Account: a.name, Name: fmt.Sprintf("c%d", len(s.ops)), Epoch: 1})
+}
+
+// deleteContainer deletes a container as the front end does: first in the catalog,
+// then in the range. A client that fails half way leaves it at that.
+func (s *Sim) deleteContainer(a *account, svc geo.Service, done func()) {
+	all := a.containers[svc]
+	c := all[s.rng.IntN(len(all))]
+	if c.deletion >= 0 || len(all) == 1 {
+		done()
+		return
+	}
+	o := s.newOp(a, &catalog.Delete{Service: svc, Account: a.name, Name: c.name})
+	c.deletion = o.id
+	s.submit(o, func() {
+		if o.outcome == acked {
+			_ = a.home.primary.CloseGeneration(context.Background(), svc, a.name, c.name, c.generation) // errTaken: see intake.
+			closing := s.takeOp(a, geo.FirstRange(svc))
+			c.closing = closing.id
+			s.submit(closing, done)
+			return
+		}
+		done()
+	})
+}
+
+// container finds a container by its generation, nil where there is none.
+func (s *Sim) container(p keys.Partition) *container {
+	for _, c := range s.account(p.Account).containers[p.Service] {
+		if c.generation == p.Generation {
+			return c
+		}
+	}
+	return nil
+}
+
+// parseContainerName reads what newContainer made; ok is false for another name of
+// the catalog.
+func parseContainerName(object string) (svc geo.Service, id int, ok bool) {
+	kind, name, found := strings.Cut(object, "/")
+	svc, err := geo.ParseService(kind)
+	if !found || err != nil {
+		return 0, 0, false
+	}
+	_, err = fmt.Sscanf(name, "c%d", &id)
+	return svc, id, err == nil
+}
+
+// tookContainer notes that a creation or a deletion took effect.
+func (h *history) tookContainer(svc geo.Service, id int, p keys.Partition, r *change.Record, index uint64) {
+	stored, err := catalog.ParseContainer(r.Ops[0].Value)
+	if err != nil {
+		h.s.fail(err)
+		return
+	}
+	if stored.Deleted != 0 {
+		c := h.s.container(keys.Partition{Account: p.Account, Service: svc, Generation: stored.Generation()})
+		c.deleted = true
+		h.tookOp(c.deletion, string(r.Partition), index)
+		return
+	}
+	h.tookOp(id, string(r.Partition), index)
+	a := h.s.ops[id].account
+	a.containers[svc] = append(a.containers[svc], &container{
+		account: a, service: svc, name: stored.Name, generation: stored.Generation(), deletion: -1, closing: -1,
+	})
+}
+
+// tookClosing notes that a generation takes no more changes from here on.
+func (h *history) tookClosing(key []byte, index uint64) {
+	for _, a := range h.s.accounts {
+		for _, c := range a.containers[h.svc] {
+			if string(keys.ClosedGeneration(h.id, h.svc, a.name, c.name, c.generation)) == string(key) {
+				c.closed = true
+				h.tookOp(c.closing, string(key), index)
+			}
+		}
+	}
+}
+
+// checkOpen: no change of a generation follows its closing in the log (R8).
+func (h *history) checkOpen(p keys.Partition, r *change.Record) {
+	if c := h.s.container(p); c == nil || c.closed {
+		h.fail(ErrDeleted, "%s at %d", p.Container, r.CommitTime)
+	}
+}
+
+// checkSkipped: only the records of a generation that the catalog here has deleted
+// may be skipped (R14).
+func (h *history) checkSkipped(r *change.Record) {
+	p, _, err := keys.ParsePartition(r.Partition)
+	if err != nil {
+		h.s.fail(err)
+		return
+	}
+	rows := h.l.history[geo.FirstRange(geo.Catalog)].m.parts[string(catalog.ContainerPartition(p.Service, p.Account, p.Container).Append(nil))]
+	c, err := catalog.ParseContainer([]byte(rows[""]))
+	if err != nil || c.Deleted == 0 {
+		h.fail(ErrSkipped, "%s #%d of %s", r.Stream(), r.Seq, p.Container)
+		return
+	}
+	h.s.counts.Skipped++
+}
+
+// living drops the rows of deleted containers: the other location may have skipped some.
+func (s *Sim) living(rows map[string]string) map[string]string {
+	for k := range rows {
+		p, _, err := keys.ParsePartition([]byte(k))
+		if err != nil {
+			s.fail(err)
+		}
+		if p.Service != geo.Catalog && s.container(p).deleted {
+			delete(rows, k)
+		}
+	}
+	return rows
+}

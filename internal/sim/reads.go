@@ -1,0 +1,105 @@
+package sim
+
+import (
+	"fmt"
+	"strconv"
+
+	"antipode/geo"
+	"antipode/stamp/keys"
+)
+
+// drawPartition draws what a client looks at.
+func (s *Sim) drawPartition(a *account) keys.Partition {
+	switch s.rng.IntN(2) {
+	case 0:
+		return s.drawGroup(a)
+	default:
+		return s.drawContainer(a, geo.Table).partition(singlePrefix + strconv.Itoa(s.rng.IntN(partitionsOf)))
+	}
+}
+
+// checkPartition: a partition at the secondary, on any replica at any moment, is in
+// a state that the primary had (invariant 2).
+func (s *Sim) checkPartition(a *account) {
+	l := a.home.far
+	m := l.members[s.rng.IntN(nodeCount)]
+	p := s.drawPartition(a)
+	if m.n == nil || s.container(p).deleted {
+		return // Of a deleted container the other location may skip records.
+	}
+	if len(s.look(m, p)) > 0 { // Else nothing arrived yet.
+		s.counts.PartitionChecked++
+	}
+}
+
+// look reads a partition on a replica, in whatever state that is, and holds it against
+// what the account's primary had.
+func (s *Sim) look(m *member, p keys.Partition) map[string]string {
+	id := geo.FirstRange(p.Service)
+	key := p.Append(nil)
+	rows := m.l.history[id].read(m, key, len(key))
+	who := fmt.Sprintf("%s-%d", m.l.name, m.id)
+	versions := s.account(p.Account).home.history[id].versions[string(key)]
+	if len(rows) > 0 && !versions[hashRows(rows)] {
+		s.fail(fmt.Errorf("%w: %s %s at %s: %q", ErrNeverHad, p.Account, p.Object, who, rows))
+	}
+	s.checkWhole(who, p, rows)
+	return rows
+}
+
+// read asks for a partition, as a client of the primary does (R5): what was
+// acknowledged before the question is seen.
+func (s *Sim) read(a *account, done func()) {
+	gone := false
+	leave := func() {
+		if !gone {
+			gone = true
+			done()
+		}
+	}
+	s.after(patience, leave)
+	p := s.drawPartition(a)
+	id := geo.FirstRange(p.Service)
+	m := a.home.leader(id)
+	if m == nil {
+		leave()
+		return
+	}
+	floor := s.newestAcked(p)
+	life := m.life
+	m.n.Range(id).Confirm(func(err error) {
+		if err == nil && m.life == life && m.killed == nil {
+			s.checkRead(m, p, floor)
+		}
+		leave()
+	})
+	m.dirty = true
+}
+
+// newestAcked is the greatest index of an acknowledged write of a partition.
+func (s *Sim) newestAcked(p keys.Partition) uint64 {
+	var newest uint64
+	key := string(p.Append(nil))
+	for _, o := range s.ops {
+		if o.outcome == acked && o.partition == key {
+			newest = max(newest, o.index)
+		}
+	}
+	return newest
+}
+
+func (s *Sim) checkRead(m *member, p keys.Partition, floor uint64) {
+	s.counts.ReadChecked++
+	var seen uint64
+	if v, ok := s.look(m, p)[lastRow]; ok {
+		id, _, err := parseLast(v)
+		if err != nil {
+			s.fail(err)
+			return
+		}
+		seen = s.ops[id].index
+	}
+	if seen < floor {
+		s.fail(fmt.Errorf("%w: %s-%d shows index %d of %s, %d was acknowledged", ErrStaleRead, m.l.name, m.id, seen, p.Object, floor))
+	}
+}

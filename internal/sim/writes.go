@@ -1,0 +1,106 @@
+package sim
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"antipode/geo"
+	"antipode/services"
+	"antipode/services/storageerr"
+	"antipode/stamp/change"
+	"antipode/stamp/keys"
+	"antipode/stamp/kv"
+)
+
+// numbered makes a write say which one it is: lastRow of its partition names the write
+// that changed it last, and the one before that. So a record tells its write, and a
+// state of a partition how far it is, whatever the write.
+type numbered struct {
+	services.Write
+	id int
+}
+
+// lastRow stands between the rows of production code, which never reads it: behind
+// the row of a blob, before every row of a table.
+const lastRow = "\x01last"
+
+// Evaluate implements services.Write.
+func (w *numbered) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effect, error) {
+	effect, err := w.Write.Evaluate(get, at)
+	if err != nil {
+		return services.Effect{}, err
+	}
+	prev, err := lastWrite(get, w.Partition())
+	if err != nil {
+		return services.Effect{}, err
+	}
+	effect.Ops = append(effect.Ops, change.Op{Row: []byte(lastRow), Value: []byte(fmt.Sprintf("%d %d", w.id, prev))})
+	return effect, nil
+}
+
+// lastWrite is the write that changed a partition last, -1 for none.
+func lastWrite(get kv.Getter, p keys.Partition) (int, error) {
+	v, ok, err := get.Get(append(p.Append(nil), lastRow...))
+	if err != nil || !ok {
+		return -1, err
+	}
+	id, _, err := parseLast(string(v))
+	return id, err
+}
+
+// parseLast reads the value of lastRow: a write and the one before it.
+func parseLast(v string) (id, prev int, err error) {
+	_, err = fmt.Sscanf(v, "%d %d", &id, &prev)
+	return id, prev, err
+}
+
+// write changes one row: sets it, deletes it, or sets it unless it is there.
+type write struct {
+	id        int
+	partition keys.Partition
+	row       string
+	kind      int
+	pad       string
+}
+
+const (
+	setRow = iota
+	deleteRow
+	insertRow
+	writeKinds
+)
+
+// Partition implements services.Write.
+func (w *write) Partition() keys.Partition { return w.partition }
+
+// Gone implements services.Write.
+func (w *write) Gone() error { return storageerr.TableNotFound }
+
+// Evaluate implements services.Write.
+func (w *write) Evaluate(get kv.Getter, _ geo.Timestamp) (services.Effect, error) {
+	_, exists, err := get.Get(append(w.partition.Append(nil), w.row...))
+	switch {
+	case err != nil:
+		return services.Effect{}, err
+	case w.kind == insertRow && exists:
+		return services.Effect{}, storageerr.EntityAlreadyExists
+	case w.kind == deleteRow:
+		return services.Effect{Ops: []change.Op{{Row: []byte(w.row), Delete: true}}}, nil
+	}
+	return services.Effect{Ops: []change.Op{{Row: []byte(w.row), Value: []byte(strconv.Itoa(w.id) + " " + w.pad)}}}, nil
+}
+
+// partitionsOf is how many partitions of one table take single writes; singlePrefix
+// begins their keys.
+const (
+	partitionsOf = 5
+	singlePrefix = "p"
+)
+
+func (s *Sim) drawWrite(a *account) *write {
+	return &write{
+		id: len(s.ops), partition: s.drawContainer(a, geo.Table).partition(singlePrefix + strconv.Itoa(s.rng.IntN(partitionsOf))),
+		row: "row" + strconv.Itoa(s.rng.IntN(3)), kind: s.rng.IntN(writeKinds), pad: strings.Repeat("x", s.rng.IntN(100)),
+	}
+}
