@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"antipode/geo"
+	"antipode/stamp/change"
+	"antipode/stamp/keys"
 	"antipode/stamp/ranges"
 	"antipode/stats"
 )
@@ -21,6 +23,7 @@ func (s *Sim) startChecks() {
 		for _, a := range s.accounts {
 			s.askSync(a, used[s.rng.IntN(len(used))])
 			s.checkPartition(a)
+			s.read(a, func() {}) // By clients that only read, and wait for nobody.
 		}
 		s.startChecks()
 	})
@@ -35,19 +38,20 @@ func (s *Sim) askSync(a *account, svc geo.Service) {
 	}
 	seen.asking, seen.asked = true, s.now
 	l := a.home.far
-	l.underLease(geo.FirstRange(svc), func(own *ranges.Range) {
-		l.underLease(geo.FirstRange(geo.Catalog), func(catalog *ranges.Range) {
+	l.underLease(geo.FirstRange(svc), func(m *member, own *ranges.Range) {
+		life := m.life
+		l.underLease(geo.FirstRange(geo.Catalog), func(_ *member, catalog *ranges.Range) {
 			seen.asking = false
-			if own.Replica().Lease() > s.now {
-				s.checkSync(a, svc, own, catalog)
+			if m.life == life && own.Replica().Lease() > s.now {
+				s.checkSync(a, svc, m, catalog)
 			}
 		})
 	})
 }
 
-// underLease calls f with a range at its leader once its lease holds; not at all
+// underLease calls f with a range and its leader once its lease holds; not at all
 // where the leader dies before or does not lead.
-func (l *location) underLease(id geo.RangeID, f func(*ranges.Range)) {
+func (l *location) underLease(id geo.RangeID, f func(*member, *ranges.Range)) {
 	m := l.leader(id)
 	if m == nil {
 		return
@@ -55,16 +59,16 @@ func (l *location) underLease(id geo.RangeID, f func(*ranges.Range)) {
 	life, r := m.life, m.n.Range(id)
 	r.Confirm(func(err error) {
 		if err == nil && m.life == life && m.killed == nil {
-			f(r)
+			f(m, r)
 		}
 	})
 	m.dirty = true
 }
 
-// checkSync holds the Last Sync Time that the secondary shows now against
-// invariant 3 and R13.
-func (s *Sim) checkSync(a *account, svc geo.Service, own, catalog *ranges.Range) {
-	l := a.home.far
+// checkSync holds the Last Sync Time that the secondary shows now, with m the leader of
+// the service's range, against invariant 3 and R13.
+func (s *Sim) checkSync(a *account, svc geo.Service, m *member, catalog *ranges.Range) {
+	l, own := a.home.far, m.n.Range(geo.FirstRange(svc))
 	got := stats.Of(a.home.name, a.name, svc, func(src ranges.Source, name geo.Account) (ranges.SyncTimes, bool) {
 		if src.Range == catalog.ID() {
 			return catalog.State().SyncTimes(src, name)
@@ -87,10 +91,31 @@ func (s *Sim) checkSync(a *account, svc geo.Service, own, catalog *ranges.Range)
 		h := a.home.history[id]
 		cursors := l.history[id].m.cursors
 		for _, st := range slices.SortedFunc(maps.Keys(h.sent), geo.Stream.Compare) {
-			if want := h.upTo(st, got.LastSync); st.Account == a.name && cursors[st].Seq < want {
+			if st.Account != a.name {
+				continue
+			}
+			want := h.upTo(st, got.LastSync)
+			if cursors[st].Seq < want {
 				s.fail(fmt.Errorf("%w: %s is at #%d, #%d was committed at or before %d",
 					ErrMissing, st, cursors[st].Seq, want, got.LastSync))
 			}
+			m.checkReceived(st, h.sent[st][seen.checked[st]:max(want, seen.checked[st])])
+			seen.checked[st] = max(seen.checked[st], want)
+		}
+	}
+}
+
+// checkReceived: the payload of records at or below Last Sync Time is here, but of
+// those that were skipped since their container was deleted.
+func (m *member) checkReceived(st geo.Stream, records []sent) {
+	for _, r := range records {
+		rec, err := change.ParseRecord(r.bytes)
+		if err != nil {
+			m.l.s.fail(err)
+			return
+		}
+		if p, _, err := keys.ParsePartition(rec.Partition); err == nil && len(rec.Chunks) > 0 && !m.l.s.container(p).deleted {
+			m.checkChunks(fmt.Sprintf("%s #%d, below Last Sync Time,", st, rec.Seq), rec.Chunks)
 		}
 	}
 }
@@ -163,9 +188,31 @@ func (s *Sim) checkEnd() {
 			s.fail(fmt.Errorf("%w: r%d: %s", ErrUnequal, id, differs))
 		}
 	}
+	for _, l := range s.locations {
+		l.lookAtAll()
+	}
 	for _, o := range s.ops {
 		if o.outcome == acked && o.index == 0 {
 			s.fail(fmt.Errorf("%w: write %d", ErrAckLost, o.id))
+		}
+	}
+}
+
+// lookAtAll reads every partition of a living container, on every replica.
+func (l *location) lookAtAll() {
+	for _, svc := range used {
+		for _, part := range slices.Sorted(maps.Keys(l.history[geo.FirstRange(svc)].m.parts)) {
+			p, _, err := keys.ParsePartition([]byte(part))
+			if err != nil {
+				l.s.fail(err)
+				return
+			}
+			if l.s.container(p).deleted {
+				continue
+			}
+			for _, m := range l.members {
+				l.s.look(m, p)
+			}
 		}
 	}
 }

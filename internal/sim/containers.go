@@ -12,9 +12,9 @@ import (
 )
 
 // used are the services that carry the workload.
-var used = [...]geo.Service{geo.Table} //nolint:gochecknoglobals // A table.
+var used = [...]geo.Service{geo.Table, geo.Blob} //nolint:gochecknoglobals // A table.
 
-// container is a table of an account, from its creation's effect on.
+// container is a table or a blob container of an account, from its creation's effect on.
 type container struct {
 	account    *account
 	service    geo.Service

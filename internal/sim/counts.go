@@ -22,12 +22,17 @@ type Counts struct {
 	// and of full closed records, changes of a range's leader, replicas that left the
 	// in-sync set, and answers of commands: done, refused, unknown.
 	Gap, Dedup, Wait, Skipped, Pull, FullPull, LeaderChange, OutOfSync, Acked, Refused, Unknown uint64
-	// Acknowledged entity group transactions.
-	Transaction uint64
+	// Chunks that did not reach a node, or a node that fetched them from its leader; and
+	// pushes over the link that failed. Chunks that a follower fetched, that the other
+	// location was pushed ahead of a record, and that it fetched itself.
+	ChunkLost, FetchLost, PushLost, ChunkFetched, ChunkPushed, ChunkPulled uint64
+	// Acknowledged entity group transactions, and writes of blobs; blocks that a list
+	// took from the list before it.
+	Transaction, BlobInline, BlobChunked, Block, BlockList, BlobDeleted, DeadDropped, BlockReused uint64
 	// What was checked: acknowledgements against crashed disks, reads, reopened
-	// replicas, partitions at the secondary, states of groups of entities, values of
-	// Last Sync Time.
-	AckChecked, ReadChecked, Reopened, PartitionChecked, GroupChecked, SyncChecked uint64
+	// replicas, partitions at the secondary, states of groups of entities, blobs
+	// read, chunks looked for on a replica, votes against crashed disks, values of Last Sync Time.
+	AckChecked, ReadChecked, Reopened, PartitionChecked, GroupChecked, BlobChecked, ChunkChecked, VoteChecked, SyncChecked uint64
 }
 
 // Count is one number of Counts with its name.
@@ -68,12 +73,28 @@ func (c Counts) All() []Count {
 		{"acked", c.Acked},
 		{"refused", c.Refused},
 		{"unknown", c.Unknown},
+		{"chunk-lost", c.ChunkLost},
+		{"fetch-lost", c.FetchLost},
+		{"push-lost", c.PushLost},
+		{"chunk-fetched", c.ChunkFetched},
+		{"chunk-pushed", c.ChunkPushed},
+		{"chunk-pulled", c.ChunkPulled},
 		{"transaction", c.Transaction},
+		{"blob-inline", c.BlobInline},
+		{"blob-chunked", c.BlobChunked},
+		{"block", c.Block},
+		{"block-list", c.BlockList},
+		{"blob-deleted", c.BlobDeleted},
+		{"dead-dropped", c.DeadDropped},
+		{"block-reused", c.BlockReused},
 		{"ack-checked", c.AckChecked},
 		{"read-checked", c.ReadChecked},
 		{"reopened", c.Reopened},
 		{"partition-checked", c.PartitionChecked},
 		{"group-checked", c.GroupChecked},
+		{"blob-checked", c.BlobChecked},
+		{"chunk-checked", c.ChunkChecked},
+		{"vote-checked", c.VoteChecked},
 		{"sync-checked", c.SyncChecked},
 	}
 }

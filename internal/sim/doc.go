@@ -9,6 +9,11 @@
 // keeps exactly what was synced, what a restarted replica applies again is checked but
 // not logged, and no run is long enough for a log trim.
 //
+// The workload is writes of single entities, entity group transactions, blobs put whole
+// and in blocks, and the making and deleting of their containers. Payload is in real
+// chunk stores: on its way to a node, to a follower that fetches it and to the other
+// location it may be lost, and a node may die with it in the page cache alone.
+//
 // Run takes one seed to its end. While it goes it holds everything that the replicas
 // apply against the promises of DESIGN section 9, and ends with the first that was
 // broken: see the errors of this package.
@@ -16,7 +21,7 @@
 //	res := sim.Run(sim.Options{Seed: 7})
 //	fmt.Println(res) // seed, event hash, what fired and what it caused
 //
-// Limits: the workload writes no payload chunks and moves no account; a crash keeps
-// nothing of what was not synced, so no record is torn; time stands still within a
-// pass, but for nodes killed in it.
+// Limits: no account is moved; chunks are short, and none is damaged or collected; a
+// crash keeps nothing of what was not synced, so no record is torn; time stands still
+// within a pass, but for nodes killed in it, and so while a follower fetches a chunk.
 package sim

@@ -2,10 +2,12 @@ package sim
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 
 	"antipode/geo"
 	"antipode/stamp/engine"
+	"antipode/stamp/extent"
 )
 
 // ackChecked is the share of acknowledgements at whose moment the disks are crashed
@@ -14,8 +16,8 @@ import (
 const ackChecked = 0.15
 
 // checkAck holds an acknowledged write against invariant 1: it took effect, and the
-// log of every in-sync replica, two at least, holds it after a crash that loses all
-// that was not synced, at the moment of the answer.
+// log of every in-sync replica, two at least, holds it, and the chunk store its payload,
+// after a crash that loses all that was not synced, at the moment of the answer.
 func (s *Sim) checkAck(o *op) {
 	if o.index == 0 {
 		s.fail(fmt.Errorf("%w: write %d", ErrAckLost, o.id))
@@ -32,21 +34,27 @@ func (s *Sim) checkAck(o *op) {
 	}
 	for _, id := range inSync {
 		m := o.l.member(id)
+		if m.n != nil {
+			m.checkChunks(fmt.Sprintf("the acknowledged write %d", o.id), o.payload.refs)
+		}
 		m.owes[o.rangeID] = max(m.owes[o.rangeID], o.index)
+		m.owesChunks = append(m.owesChunks, o.payload.refs...)
 		if now {
 			m.checkDurable(o.rangeID, o.index)
+			m.checkChunksDurable(o.payload.refs)
 		}
 	}
 }
 
 // checkOwed: the disk that the node starts on holds every write that was
-// acknowledged while the node was in sync.
+// acknowledged while the node was in sync, and its payload.
 func (m *member) checkOwed() {
 	for _, id := range shipped {
 		if m.owes[id] > 0 {
 			m.checkDurable(id, m.owes[id])
 		}
 	}
+	m.checkChunksDurable(m.owesChunks)
 }
 
 func (m *member) checkDurable(id geo.RangeID, index uint64) {
@@ -55,18 +63,58 @@ func (m *member) checkDurable(id geo.RangeID, index uint64) {
 	}
 }
 
+func (m *member) checkChunksDurable(refs []extent.Ref) {
+	if len(refs) == 0 {
+		return
+	}
+	if err := m.holdsChunks(refs); err != nil {
+		m.l.s.fail(fmt.Errorf("%w: %s-%d: payload: %w", ErrNotDurable, m.l.name, m.id, err))
+	}
+}
+
+// holdsChunks reports as an error that a crash now would cost the node one of the
+// chunks, or a byte of it.
+func (m *member) holdsChunks(refs []extent.Ref) error {
+	store, err := extent.OpenReadOnly(m.crashed(), dataDir+"/extents", extent.Options{})
+	if err != nil {
+		return err
+	}
+	for _, ref := range refs {
+		if _, err = store.Read(ref, 0, make([]byte, ref.Length)); err != nil {
+			break
+		}
+	}
+	return errors.Join(err, store.Close())
+}
+
 // durable reports as an error that a crash now would leave the node's log without
 // an index of a range.
 func (m *member) durable(id geo.RangeID, index uint64) error {
+	return m.inCrashedLog(id, func(log engine.RangeLog) error { return m.holds(log, id, index) })
+}
+
+// votedFor reports as an error that a crash now would make the node forget a vote.
+func (m *member) votedFor(id geo.RangeID, term, candidate uint64) error {
+	return m.inCrashedLog(id, func(log engine.RangeLog) error {
+		hard, _, err := log.InitialState()
+		if err == nil && (hard.GetTerm() != term || hard.GetVote() != candidate) {
+			err = fmt.Errorf("voted for %d in term %d, the disk says %d in %d", candidate, term, hard.GetVote(), hard.GetTerm())
+		}
+		return err
+	})
+}
+
+// inCrashedLog looks at the log of a range as a crash now would leave it.
+func (m *member) inCrashedLog(id geo.RangeID, look func(engine.RangeLog) error) error {
 	log, err := engine.OpenLog(dataDir+"/log", m.lookOptions())
 	if err != nil {
 		return err
 	}
-	err = m.holds(log, id, index)
-	if closeErr := log.Close(); err == nil {
-		err = closeErr
+	rl, err := log.Range(id, []uint64{1, 2, 3})
+	if err == nil {
+		err = look(rl)
 	}
-	return err
+	return errors.Join(err, log.Close())
 }
 
 // lookOptions open a crashed copy of the node's disk without changing it.
@@ -76,19 +124,15 @@ func (m *member) lookOptions() engine.Options {
 	return o
 }
 
-func (m *member) holds(log engine.Log, id geo.RangeID, index uint64) error {
-	rl, err := log.Range(id, []uint64{1, 2, 3})
-	if err != nil {
-		return err
-	}
-	last, err := rl.LastIndex()
+func (m *member) holds(log engine.RangeLog, id geo.RangeID, index uint64) error {
+	last, err := log.LastIndex()
 	if err != nil {
 		return err
 	}
 	if last < index {
 		return fmt.Errorf("the log ends at index %d, want %d", last, index)
 	}
-	entries, err := rl.Entries(index, index+1, 1)
+	entries, err := log.Entries(index, index+1, 1)
 	if err == nil && !bytes.Equal(entries[0].Data, m.l.history[id].log[index-1].data) {
 		err = fmt.Errorf("index %d holds another entry", index)
 	}

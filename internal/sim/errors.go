@@ -20,6 +20,13 @@ var (
 	// ErrNotDurable: an acknowledged write is missing on an in-sync replica's disk
 	// (invariant 1).
 	ErrNotDurable = errors.New("sim: an acknowledged write is not durable on every in-sync replica")
+	// ErrPayload: a replica sent or applied a change, or acknowledged it, without the
+	// payload that it names (R3).
+	ErrPayload = errors.New("sim: a change whose payload is not on the replica")
+	// ErrContent: the content of a blob is not what its writes made it.
+	ErrContent = errors.New("sim: a blob is not what was written")
+	// ErrVote: a crash would make a replica forget a vote that it sent (R4).
+	ErrVote = errors.New("sim: a vote was sent before it was durable")
 	// ErrAckLost: an acknowledged write is not in the log.
 	ErrAckLost = errors.New("sim: an acknowledged write is not in the log")
 	// ErrTwice: one write took effect twice.

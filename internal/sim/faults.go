@@ -11,6 +11,9 @@ import (
 type rates struct {
 	netLose, netDelay, netDouble float64
 	netDelayMax                  time.Duration
+	// chunkLose is per chunk and node, in a location; pushLose per chunk pushed over the
+	// link; killChunk per chunk that a node takes.
+	chunkLose, pushLose, killChunk float64
 	// kill is per batch of messages a node sends.
 	kill float64
 	// flush is per applied entry: the store of a node may flush at any moment
@@ -27,6 +30,7 @@ const killAfterFlush = 0.1
 func (s *Sim) drawRates() rates {
 	return rates{
 		netLose: s.rng.Float64() * 0.03, netDelay: s.rng.Float64() * 0.05, netDouble: s.rng.Float64() * 0.05,
+		chunkLose: s.rng.Float64() * 0.15, pushLose: s.rng.Float64() * 0.3, killChunk: s.rng.Float64() * 0.005,
 		netDelayMax: s.between(5*time.Millisecond, 80*time.Millisecond),
 		kill:        s.rng.Float64() * 0.0008, flush: 0.002 + s.rng.Float64()*0.01,
 		pause: s.between(60*time.Millisecond, 500*time.Millisecond),

@@ -43,6 +43,8 @@ type history struct {
 	newest map[string]int
 	// touched are the partitions that the group under way changed.
 	touched []string
+	// twins are the blobs of this location's accounts, by partition.
+	twins map[string]*blobTwin
 	// versions are the hashes of all states that a partition had here.
 	versions map[string]map[uint64]bool
 }
@@ -50,7 +52,7 @@ type history struct {
 func newHistory(l *location, svc geo.Service) *history {
 	return &history{
 		s: l.s, l: l, id: geo.FirstRange(svc), svc: svc, m: newModel(), sent: map[geo.Stream][]sent{},
-		newest: map[string]int{}, versions: map[string]map[uint64]bool{},
+		newest: map[string]int{}, versions: map[string]map[uint64]bool{}, twins: map[string]*blobTwin{},
 	}
 }
 
@@ -62,6 +64,7 @@ func (m *member) onApplied(id geo.RangeID, a ranges.Applied) {
 		return
 	}
 	m.applied[id] = a.Index
+	m.checkPayload("what it applied", a.Entry)
 	if a.Index <= uint64(len(h.log)) {
 		if e := h.log[a.Index-1]; !bytes.Equal(e.data, a.Entry) || e.effective != a.Effective {
 			h.fail(ErrDiverged, "node %d at index %d", m.id, a.Index)

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -89,11 +90,45 @@ func (l link) Acknowledge(id geo.RangeID, cursors map[geo.Stream]geo.Head, done 
 	})
 }
 
-// Chunk implements receive.Source. The workload writes no payload chunks.
-func (l link) Chunk(_ extent.Ref, done func([]byte, error)) { done(nil, errLink) }
+// Chunk implements receive.Source.
+func (l link) Chunk(ref extent.Ref, done func([]byte, error)) {
+	answer := func(data []byte, err error) {
+		if err == nil {
+			l.s.counts.ChunkPulled++
+			l.s.event("%s pulled chunk %s", l.far.far.name, ref.ID)
+		}
+		done(data, err)
+	}
+	call(l, answer, func() ([]byte, error) { return l.far.readChunk(ref) })
+}
 
-// Push implements ship.PayloadPusher.
-func (l link) Push(_ []extent.Ref, done func(error)) { done(errLink) }
+// Push implements ship.PayloadPusher: one chunk after the other.
+func (l link) Push(refs []extent.Ref, done func(error)) {
+	if len(refs) == 0 {
+		done(nil)
+		return
+	}
+	answer := func(_ struct{}, err error) {
+		if err != nil {
+			l.s.counts.PushLost++
+			l.s.event("%s push of chunk %s lost", l.far.far.name, refs[0].ID)
+			done(err)
+			return
+		}
+		l.s.counts.ChunkPushed++
+		l.Push(refs[1:], done)
+	}
+	call(l, answer, func() (struct{}, error) {
+		if l.s.chance(l.s.rates.pushLose) {
+			return struct{}{}, errChunkLost
+		}
+		data, err := l.far.far.readChunk(refs[0])
+		if err == nil {
+			err = l.far.PutChunk(context.Background(), refs[0], data)
+		}
+		return struct{}{}, err
+	})
+}
 
 // linkedPublisher passes publishes through the link to the carrier at the far end,
 // where each is decided after the link's delay.

@@ -13,7 +13,6 @@ import (
 	"antipode/replication/ship"
 	"antipode/replication/stream"
 	"antipode/secondary"
-	"antipode/stamp/extent"
 	"antipode/stamp/ranges"
 )
 
@@ -21,7 +20,7 @@ import (
 var everyRange = [...]geo.RangeID{1, 2, 3, 4} //nolint:gochecknoglobals // A table.
 
 // shipped are the ranges that carry the workload: the others stand idle.
-var shipped = [...]geo.RangeID{geo.FirstRange(geo.Catalog), geo.FirstRange(geo.Table)} //nolint:gochecknoglobals // A table.
+var shipped = [...]geo.RangeID{geo.FirstRange(geo.Catalog), geo.FirstRange(geo.Table), geo.FirstRange(geo.Blob)} //nolint:gochecknoglobals // A table.
 
 // location is one stamp of three nodes, the receiver of the other location's
 // stream, and what the checks know of it. It implements failover.Stamp and
@@ -239,12 +238,6 @@ func (l *location) Submit(_ context.Context, id geo.RangeID, cmd ranges.Command)
 func (l *location) Read(context.Context, geo.RangeID, func(ranges.State) error) error {
 	return errStuck
 }
-
-// PutChunk implements secondary.Stamp. The workload writes no payload chunks.
-func (l *location) PutChunk(context.Context, extent.Ref, []byte) error { return errStuck }
-
-// HasChunk implements secondary.Stamp.
-func (l *location) HasChunk(extent.Ref) bool { return false }
 
 // Go implements secondary.Stamp: only a payload is put in the background.
 func (l *location) Go(f func(ctx context.Context)) { f(context.Background()) }

@@ -12,6 +12,7 @@ import (
 	"antipode/internal/clock"
 	"antipode/replication/ship"
 	"antipode/stamp/engine"
+	"antipode/stamp/extent"
 	"antipode/stamp/node"
 	"antipode/stamp/ranges"
 )
@@ -48,6 +49,8 @@ type member struct {
 	// owes is the greatest index of each range that was acknowledged while this node
 	// was in sync.
 	owes map[geo.RangeID]uint64
+	// owesChunks are the chunks that those writes named.
+	owesChunks []extent.Ref
 }
 
 // shipping is a shipper and when it wants to be stepped.

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"fmt"
 	"time"
 
 	pb "go.etcd.io/raft/v3/raftpb"
@@ -39,9 +40,6 @@ func newNetwork(l *location) *network {
 // Attach implements node.Transport. Who is attached follows from the members.
 func (t *network) Attach(geo.NodeID, *node.Node) {}
 
-// Peer implements node.Transport. The workload writes no payload chunks.
-func (t *network) Peer(_, _ geo.NodeID) node.ChunkPeer { return nil }
-
 // latencyMax bounds the latency of the honest network.
 const latencyMax = time.Millisecond
 
@@ -69,6 +67,7 @@ func (t *network) Send(from, to geo.NodeID, batch []node.Envelope) {
 	}
 	var now []node.Envelope
 	for _, e := range batch {
+		sender.checkSent(e)
 		switch {
 		case s.chance(s.rates.netLose):
 			s.counts.NetLost++
@@ -89,6 +88,19 @@ func (t *network) Send(from, to geo.NodeID, batch []node.Envelope) {
 		w := t.way(from, to)
 		w.last = max(w.last, s.now+s.between(latencyMax/10, latencyMax))
 		t.carry(from, to, now, w.last-s.now)
+	}
+}
+
+// checkSent holds a message against what its sender must have on its disk by then.
+func (m *member) checkSent(e node.Envelope) {
+	for _, entry := range e.Message.GetEntries() {
+		m.checkPayload("what it sent", entry.GetData())
+	}
+	if e.Message.GetType() == pb.MsgVoteResp && !e.Message.GetReject() {
+		m.l.s.counts.VoteChecked++
+		if err := m.votedFor(e.Range, e.Message.GetTerm(), e.Message.GetTo()); err != nil {
+			m.l.s.fail(fmt.Errorf("%w: %s-%d r%d: %w", ErrVote, m.l.name, m.id, e.Range, err))
+		}
 	}
 }
 

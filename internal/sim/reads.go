@@ -10,7 +10,9 @@ import (
 
 // drawPartition draws what a client looks at.
 func (s *Sim) drawPartition(a *account) keys.Partition {
-	switch s.rng.IntN(2) {
+	switch s.rng.IntN(4) {
+	case 1, 2:
+		return s.drawBlob(a).Partition()
 	case 0:
 		return s.drawGroup(a)
 	default:
@@ -44,21 +46,18 @@ func (s *Sim) look(m *member, p keys.Partition) map[string]string {
 		s.fail(fmt.Errorf("%w: %s %s at %s: %q", ErrNeverHad, p.Account, p.Object, who, rows))
 	}
 	s.checkWhole(who, p, rows)
+	s.checkBlob(m, p, rows)
 	return rows
 }
 
 // read asks for a partition, as a client of the primary does (R5): what was
 // acknowledged before the question is seen.
 func (s *Sim) read(a *account, done func()) {
-	gone := false
-	leave := func() {
-		if !gone {
-			gone = true
-			done()
-		}
-	}
-	s.after(patience, leave)
+	leave := s.patiently(done)
 	p := s.drawPartition(a)
+	if a.fresh != nil && s.chance(0.5) {
+		p = a.fresh.write.Partition() // A leader that was deposed and has not noticed lacks it.
+	}
 	id := geo.FirstRange(p.Service)
 	m := a.home.leader(id)
 	if m == nil {

@@ -8,6 +8,7 @@ import (
 
 	"antipode/geo"
 	"antipode/services"
+	"antipode/services/blobs"
 	"antipode/services/tables"
 	"antipode/stamp/change"
 	"antipode/stamp/keys"
@@ -23,7 +24,7 @@ var accountPlan = [...]struct { //nolint:gochecknoglobals // A table.
 }{{"alpha", 0}, {"bravo", 0}, {"charlie", 1}}
 
 const (
-	clientsOfAccount = 3
+	clientsOfAccount = 4
 	// thinkMax bounds the pause of a client between two operations; patience is
 	// after how long it gives an operation up, its outcome unknown.
 	thinkMax = 60 * time.Millisecond
@@ -37,6 +38,8 @@ type account struct {
 	containers map[geo.Service][]*container
 	// synced is what the other location showed of each service.
 	synced map[geo.Service]*synced
+	// fresh is the write of an object that was acknowledged last, nil before the first.
+	fresh *op
 }
 
 // synced is what clients saw of the Last Sync Time of a service.
@@ -46,12 +49,14 @@ type synced struct {
 	// asking says that a question for it is open, asked since when.
 	asking bool
 	asked  time.Duration
+	// checked is up to where the payload of each stream was looked for there.
+	checked map[geo.Stream]geo.Seq
 }
 
 func newAccount(name geo.Account, home *location) *account {
 	a := &account{name: name, home: home, containers: map[geo.Service][]*container{}, synced: map[geo.Service]*synced{}}
 	for _, svc := range used {
-		a.synced[svc] = &synced{}
+		a.synced[svc] = &synced{checked: map[geo.Stream]geo.Seq{}}
 	}
 	return a
 }
@@ -96,6 +101,10 @@ type op struct {
 	// write is what cmd evaluates, nil for the closing of a generation.
 	write services.Write
 	cmd   ranges.Command
+	// payload is what it brings; after is the blob that it leaves, known once it took
+	// effect.
+	payload payload
+	after   *blobContent
 	// m and life are the node it was given to; when it dies the answer is lost.
 	m       *member
 	life    int
@@ -161,6 +170,8 @@ func (s *Sim) client(a *account) {
 			s.deleteContainer(a, svc, next)
 		case s.chance(0.25):
 			s.read(a, next)
+		case svc == geo.Blob:
+			s.writeBlob(a, next)
 		case s.chance(0.25):
 			s.submit(s.newOp(a, s.transaction(a)), next)
 		default:
@@ -175,19 +186,10 @@ func (s *Sim) working() bool { return s.now < s.workEnd && s.err == nil }
 // submit gives a write to a leader of its range; done is called once, when the
 // client has its answer or lost patience.
 func (s *Sim) submit(o *op, done func()) {
-	gone := false
-	leave := func() {
-		if !gone {
-			gone = true
-			done()
-		}
-	}
-	s.after(patience, leave)
+	leave := s.patiently(done)
 	o.m = o.l.leader(o.rangeID)
 	if o.m == nil {
-		o.answers++
-		o.outcome = refused // Never submitted.
-		s.counts.Refused++
+		s.notSubmitted(o)
 		leave()
 		return
 	}
@@ -197,6 +199,27 @@ func (s *Sim) submit(o *op, done func()) {
 		leave()
 	})
 	o.m.dirty = true
+}
+
+// patiently calls done once: when the function that it returns is called, or when the
+// client loses patience.
+func (s *Sim) patiently(done func()) (leave func()) {
+	gone := false
+	leave = func() {
+		if !gone {
+			gone = true
+			done()
+		}
+	}
+	s.after(patience, leave)
+	return leave
+}
+
+// notSubmitted notes that a write was refused on its way to the range.
+func (s *Sim) notSubmitted(o *op) {
+	o.answers++
+	o.outcome = refused
+	s.counts.Refused++
 }
 
 // answered takes the answer of a write.
@@ -214,6 +237,9 @@ func (s *Sim) answered(o *op, err error) {
 		o.outcome = acked
 		s.counts.Acked++
 		s.countAcked(o.write)
+		if o.rangeID != geo.FirstRange(geo.Catalog) && o.write != nil {
+			o.account.fresh = o
+		}
 		s.event("%s write %d acked at %d", o.l.name, o.id, o.index)
 		s.checkAck(o)
 	default:
@@ -228,9 +254,23 @@ func (s *Sim) answered(o *op, err error) {
 
 // countAcked counts the kinds of writes that are more than one row.
 func (s *Sim) countAcked(w services.Write) {
-	switch w.(type) {
+	switch w := w.(type) {
 	case *tables.Batch:
 		s.counts.Transaction++
+	case *blobs.PutBlob:
+		if len(w.Blob.Chunks) > 0 {
+			s.counts.BlobChunked++
+		} else {
+			s.counts.BlobInline++
+		}
+	case *blobs.PutBlock:
+		s.counts.Block++
+	case *blobs.PutBlockList:
+		s.counts.BlockList++
+	case *blobs.DeleteBlob:
+		s.counts.BlobDeleted++
+	case *blobs.DropDead:
+		s.counts.DeadDropped++
 	}
 }
 
@@ -266,6 +306,9 @@ func (h *history) took(r *change.Record, index uint64) {
 		}
 		h.newest[string(r.Partition)] = id
 		h.tookOp(id, string(r.Partition), index)
+		if h.svc == geo.Blob {
+			h.tookBlob(p, h.s.ops[id])
+		}
 	}
 }
 

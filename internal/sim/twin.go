@@ -1,0 +1,148 @@
+package sim
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"antipode/geo"
+	"antipode/services/blobs"
+	"antipode/services/storageerr"
+	"antipode/stamp/extent"
+	"antipode/stamp/keys"
+)
+
+// blobTwin is a blob in maps, built from the writes that took effect: what services/blobs
+// keeps in rows. Blocks are the numbers of the writes that put them.
+type blobTwin struct {
+	content           *blobContent
+	staged, committed map[string]int
+}
+
+// blobContent is what a reader of a blob gets, nil for no blob.
+type blobContent struct{ bytes []byte }
+
+// twin is the blob of a partition as its primary has it at the end of the log.
+func (h *history) twin(p keys.Partition) *blobTwin {
+	key := string(p.Append(nil))
+	t := h.twins[key]
+	if t == nil {
+		t = &blobTwin{staged: map[string]int{}, committed: map[string]int{}}
+		h.twins[key] = t
+	}
+	return t
+}
+
+// known are the ids of all blocks, in order.
+func (t *blobTwin) known() []string {
+	ids := maps.Clone(t.committed)
+	maps.Copy(ids, t.staged)
+	return slices.Sorted(maps.Keys(ids))
+}
+
+// tookBlob plays a write that took effect, and keeps what a reader gets from then on.
+func (h *history) tookBlob(p keys.Partition, o *op) {
+	t := h.twin(p)
+	switch w := o.write.(type) {
+	case *blobs.PutBlob:
+		t.replace(&blobContent{o.payload.bytes}, nil)
+	case *blobs.PutBlock:
+		t.staged[w.ID] = o.id
+	case *blobs.PutBlockList:
+		h.tookList(t, w)
+	case *blobs.DeleteBlob:
+		t.replace(nil, nil)
+	}
+	o.after = t.content
+}
+
+// replace ends the session and the committed list.
+func (t *blobTwin) replace(c *blobContent, committed map[string]int) {
+	t.content, t.committed, t.staged = c, committed, map[string]int{}
+	if committed == nil {
+		t.committed = map[string]int{}
+	}
+}
+
+func (h *history) tookList(t *blobTwin, w *blobs.PutBlockList) {
+	c, list := &blobContent{}, map[string]int{}
+	for _, b := range w.Blocks {
+		put, ok := t.staged[b.ID]
+		if b.Which == blobs.Committed {
+			ok = false
+		}
+		if !ok && b.Which != blobs.Uncommitted {
+			if put, ok = t.committed[b.ID]; ok {
+				h.s.counts.BlockReused++
+			}
+		}
+		if !ok {
+			h.fail(ErrContent, "block %s of %s was committed, but was not there", b.ID, w.Name.Blob)
+			return
+		}
+		list[b.ID] = put
+		c.bytes = append(c.bytes, h.s.ops[put].payload.bytes...)
+	}
+	t.replace(c, list)
+}
+
+// checkBlob: a replica's rows of a blob make what its last write left there, and the
+// chunks they name are on the replica itself.
+func (s *Sim) checkBlob(m *member, p keys.Partition, rows map[string]string) {
+	if p.Service != geo.Blob || len(rows) == 0 {
+		return
+	}
+	s.counts.BlobChecked++
+	get := partitionRows{p, rows}
+	last, err := lastWrite(get, p)
+	var got *blobContent
+	if err == nil {
+		got, err = readBlob(m, get, nameOf(p))
+	}
+	switch {
+	case errors.Is(err, extent.ErrNotFound):
+		s.fail(fmt.Errorf("%w: %s-%d: read %s: %w", ErrPayload, m.l.name, m.id, p.Object, err))
+	case err != nil:
+		s.fail(fmt.Errorf("%w: %s-%d: read %s: %w", ErrContent, m.l.name, m.id, p.Object, err))
+	case last < 0:
+		s.fail(fmt.Errorf("%w: %s-%d: %s has rows, but of no write", ErrContent, m.l.name, m.id, p.Object))
+	default:
+		if want := s.ops[last].after; (got == nil) != (want == nil) || got != nil && !bytes.Equal(got.bytes, want.bytes) {
+			s.fail(fmt.Errorf("%w: %s-%d: %s after write %d", ErrContent, m.l.name, m.id, p.Object, last))
+		}
+	}
+}
+
+// readBlob reads a blob as Get Blob does, from one replica.
+func readBlob(m *member, get partitionRows, n blobs.Name) (*blobContent, error) {
+	b, err := blobs.GetBlob(get, n)
+	if errors.Is(err, storageerr.BlobNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	out := &blobContent{}
+	for at := uint64(0); at < b.Length; at = uint64(len(out.bytes)) {
+		w, err := blobs.Pieces(get, n, &b, at, b.Length)
+		if err != nil {
+			return nil, err
+		}
+		for _, piece := range w.Pieces {
+			data := piece.Inline
+			if data == nil {
+				data = make([]byte, piece.Chunk.Length)
+				if _, err := m.n.ReadChunk(piece.Chunk, 0, data); err != nil {
+					return nil, err
+				}
+			}
+			out.bytes = append(out.bytes, data...)
+		}
+		if uint64(len(out.bytes)) <= at {
+			return nil, fmt.Errorf("%d of %d bytes", at, b.Length)
+		}
+	}
+	return out, nil
+}
