@@ -21,6 +21,16 @@ const (
 	// SplitTransaction commits what an entity group transaction does as two records
 	// (invariant 2).
 	SplitTransaction
+	// MatchWithoutPayload persists and acknowledges an entry at a follower that does not
+	// hold the chunks it names (R3).
+	MatchWithoutPayload
+	// ApplyWithoutPayload applies a received record before its chunks are there (R3).
+	ApplyWithoutPayload
+	// LongLease answers reads under a lease that outlives the reign, on a leader that
+	// does not notice its end (R5).
+	LongLease
+	// VoteBeforeSync sends a vote that a crash makes the voter forget (R4).
+	VoteBeforeSync
 )
 
 // String is the bug's name in reports.
@@ -36,6 +46,14 @@ func (b Bug) String() string {
 		return "cursor-outside-batch"
 	case SplitTransaction:
 		return "split-transaction"
+	case MatchWithoutPayload:
+		return "match-without-payload"
+	case ApplyWithoutPayload:
+		return "apply-without-payload"
+	case LongLease:
+		return "long-lease"
+	case VoteBeforeSync:
+		return "vote-before-sync"
 	}
 	return "none"
 }

@@ -6,6 +6,7 @@ import (
 	"go.etcd.io/raft/v3"
 	pb "go.etcd.io/raft/v3/raftpb"
 
+	"antipode/internal/invariants"
 	"antipode/stamp/engine"
 )
 
@@ -83,7 +84,8 @@ func (p *Pass) Append(log engine.Log) error {
 		if err := w.r.stage(batch, w.m); err != nil {
 			return err
 		}
-		sync = sync || len(w.m.GetResponses()) > 0
+		sync = sync || len(w.m.GetResponses()) > 0 &&
+			(len(w.m.GetEntries()) > 0 || !invariants.Planted(invariants.VoteBeforeSync))
 	}
 	if err := batch.Commit(sync); err != nil {
 		return err
