@@ -27,6 +27,7 @@ func (n *Node) step(inbox []Envelope, now time.Duration) {
 			continue
 		}
 		if e.Message.GetType() == pb.MsgApp {
+			n.dropOutdated(e)
 			if len(n.held[e.Range]) > 0 || !n.payloadHere(e) {
 				n.hold(e)
 				continue
@@ -43,6 +44,15 @@ func (n *Node) step(inbox []Envelope, now time.Duration) {
 		if n.held[id] = held[i:]; len(n.held[id]) == 0 {
 			delete(n.held, id)
 		}
+	}
+}
+
+// dropOutdated drops what waits from a leader before e's. Raft refuses it by now, and
+// its sender, who alone was asked for the payload, may be gone for good: what is behind
+// it would wait for ever. The new leader sends again what is missing.
+func (n *Node) dropOutdated(e Envelope) {
+	if held := n.held[e.Range]; len(held) > 0 && held[0].Message.GetTerm() < e.Message.GetTerm() {
+		delete(n.held, e.Range)
 	}
 }
 
