@@ -49,6 +49,9 @@ func OpenState(dir string, o Options) (*State, error) {
 	p := o.pebbleOptions()
 	p.DisableWAL = true
 	p.MemTableSize = o.StateMemTableBytes
+	// While the store is smaller than LBaseMaxBytes a compaction of L0 writes all of it
+	// again; filters make many tables cheap to ask.
+	p.L0CompactionThreshold = 12
 	for i := range p.Levels {
 		p.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
 	}
