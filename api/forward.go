@@ -60,6 +60,7 @@ func (f *Forwarder) Forward(w http.ResponseWriter, r *http.Request, to geo.Locat
 		return unreachable(to)
 	}
 	out := f.outgoing(r, addr)
+	defer protocol.StopSender(r)
 	resp, err := f.transport.RoundTrip(out)
 	if err != nil {
 		if r.Context().Err() != nil {
@@ -80,14 +81,16 @@ func (f *Forwarder) Forward(w http.ResponseWriter, r *http.Request, to geo.Locat
 			h[spelling(name)] = values
 		}
 	}
-	if resp.Close && r.ContentLength != 0 {
-		// It may have answered before the end of the body, which may never come.
+	early := resp.Close && r.ContentLength != 0 // Perhaps before the end of the body, which may never come.
+	if early {
 		h["Connection"] = []string{"close"}
-		defer protocol.Linger(w, r)
 	}
 	w.WriteHeader(resp.StatusCode)
 	if _, err := io.Copy(protocol.PatientWriter{W: w}, resp.Body); err != nil {
 		panic(http.ErrAbortHandler) // The answer has begun: break it off visibly.
+	}
+	if early {
+		protocol.Linger(w, r)
 	}
 	return nil
 }

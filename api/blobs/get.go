@@ -53,8 +53,7 @@ func (c *call) lookup(first func(get kv.Getter, b *source) error) (*source, erro
 		return nil, err
 	}
 	b := source{name: name}
-	err = c.o.Stamp.Read(c.ctx, geo.FirstRange(geo.Blob), func(s ranges.State) error { return b.read(s, first) })
-	if err != nil {
+	if err := c.read(&b, first); err != nil {
 		return nil, err
 	}
 	if err := conditions.Read(b.Modified); err != nil {
@@ -70,17 +69,26 @@ func (c *call) lookup(first func(get kv.Getter, b *source) error) (*source, erro
 }
 
 // read reads the row, and what first reads. A payload in blocks is in many rows: those
-// and the blob's are read from one snapshot.
-func (b *source) read(s ranges.State, first func(get kv.Getter, b *source) error) error {
-	found, err := blobs.GetBlob(s, b.name)
-	if b.Blob = &found; err != nil || first == nil {
+// and the blob's are read from one snapshot, which may take longer than a lease.
+func (c *call) read(b *source, first func(get kv.Getter, b *source) error) error {
+	listed := false
+	err := c.o.Stamp.Read(c.ctx, geo.FirstRange(geo.Blob), func(s ranges.State) error {
+		found, err := blobs.GetBlob(s, b.name)
+		b.Blob, listed = &found, err == nil && found.List != nil
+		if err != nil || first == nil || listed {
+			return err
+		}
+		return first(s, b)
+	})
+	if err != nil || first == nil || !listed {
 		return err
 	}
-	if found.List == nil {
-		return first(s, b)
+	snap, err := c.snapshot(geo.FirstRange(geo.Blob))
+	if err != nil {
+		return err
 	}
-	snap := s.Snapshot()
-	if found, err = blobs.GetBlob(snap, b.name); err == nil {
+	found, err := blobs.GetBlob(snap, b.name)
+	if b.Blob = &found; err == nil {
 		err = first(snap, b)
 	}
 	return errors.Join(err, snap.Close())

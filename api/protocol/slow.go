@@ -45,24 +45,29 @@ type watchedBody struct {
 
 	mu   sync.Mutex // held while the body is read
 	body io.Reader
+	read bool // to its end
 }
 
 // Read implements io.Reader. Sockets live in the machine's time.
 func (b *watchedBody) Read(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.stopped.Load() {
+		return 0, os.ErrDeadlineExceeded
+	}
 	deadline := clock.System{}.Now().Add(SenderStallMax)
 	if b.bounded && b.end.Before(deadline) {
 		deadline = b.end
 	}
 	_ = b.control.SetReadDeadline(deadline) // A connection without one is a test's.
 	if b.stopped.Load() {
-		return 0, os.ErrDeadlineExceeded
+		return 0, os.ErrDeadlineExceeded // Stopped since: its deadline was overwritten.
 	}
 	n, err := b.body.Read(p)
 	if errors.Is(err, io.EOF) {
 		// What net/http reads behind the body, to notice a client that has gone, is no
 		// part of it. After any other error the deadline stays: nothing more is awaited.
+		b.read = true
 		_ = b.control.SetReadDeadline(time.Time{})
 	}
 	return n, err
@@ -72,35 +77,48 @@ func (b *watchedBody) Read(p []byte) (int, error) {
 // answer is out.
 func (*watchedBody) Close() error { return nil }
 
-// take ends a read under way, refuses those to come, and returns the rest of the body.
-// A transport may go on reading what it forwards after the answer came.
-func (b *watchedBody) take() io.Reader {
+// stop ends a read under way and refuses those to come. read says that the body came
+// to its end.
+func (b *watchedBody) stop() (read bool) {
 	b.stopped.Store(true)
-	_ = b.control.SetReadDeadline(time.Unix(1, 0))
-	b.mu.Lock()
+	if !b.mu.TryLock() {
+		_ = b.control.SetReadDeadline(time.Unix(1, 0))
+		b.mu.Lock()
+		if b.read {
+			_ = b.control.SetReadDeadline(time.Time{})
+		}
+	}
 	defer b.mu.Unlock()
-	return b.body
+	return b.read
 }
 
-// Linger takes what the client of a request that was answered early still sends: one that sends all of
-// its body before it reads would otherwise see a reset and no answer. It ends the
-// answer. w must have announced that it closes the connection.
+// StopSender ends all reads of r's body, which WatchSender watches: a transport may go
+// on reading what it forwards after the answer came, and the connection may be another
+// request's by then.
+func StopSender(r *http.Request) {
+	if watched, ok := r.Body.(*watchedBody); ok {
+		watched.stop()
+	}
+}
+
+// Linger takes what the client of a request that was answered early still sends: one
+// that sends all of its body before it reads would otherwise see a reset and no answer.
+// It ends the answer. w must have announced that it closes the connection.
 func Linger(w http.ResponseWriter, r *http.Request) {
-	if r.ContentLength == 0 || r.Header.Get("Expect") != "" {
-		return // All was read, or nothing comes.
-	}
-	control := http.NewResponseController(w)
-	if control.Flush() != nil {
-		return
-	}
 	body := io.Reader(r.Body)
 	if watched, ok := body.(*watchedBody); ok {
-		body = watched.take()
+		if watched.stop() {
+			return
+		}
+		body = watched.body
 	}
-	if control.SetReadDeadline(clock.System{}.Now().Add(lingerMax)) != nil {
-		return
+	if r.ContentLength == 0 || r.Header.Get("Expect") != "" {
+		return // Nothing comes.
 	}
-	_, _ = io.CopyN(io.Discard, body, lingerBytesMax) // It ends as it will.
+	control := http.NewResponseController(w)
+	if control.Flush() == nil && control.SetReadDeadline(clock.System{}.Now().Add(lingerMax)) == nil {
+		_, _ = io.CopyN(io.Discard, body, lingerBytesMax) // It ends as it will.
+	}
 }
 
 // AnswerWithin gives the client d from now to take the answer, in place of the

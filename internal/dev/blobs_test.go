@@ -46,7 +46,7 @@ func startBlobTest(t *testing.T) *blobTest {
 	t.Helper()
 	base := freeBase(t)
 	c, err := Start(ClusterOptions{
-		Dir: t.TempDir(), Host: "127.0.0.1", PortBase: base, Tick: 10 * time.Millisecond,
+		Dir: t.TempDir(), Host: "127.0.0.1", PortBase: base, Tick: testTick,
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 	require.NoError(t, err)

@@ -26,6 +26,7 @@ import (
 	"antipode/geo"
 	"antipode/services/blobs"
 	"antipode/services/catalog"
+	"antipode/stamp/kv"
 	"antipode/stamp/ranges"
 )
 
@@ -247,6 +248,9 @@ func TestLongBlockList(t *testing.T) {
 		return err
 	}))
 	ids := make([]string, blobs.CommittedMax)
+	if testing.Short() {
+		ids = ids[:blobs.CommittedMax/10]
+	}
 	var want []byte
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(256)
@@ -270,13 +274,23 @@ func TestLongBlockList(t *testing.T) {
 	for i, block := range list.CommittedBlocks {
 		require.Equal(t, ids[i], *block.Name)
 	}
-	part, err := b.second.DownloadStream(ctx, "cont", "long", &azblob.DownloadStreamOptions{Range: blob.HTTPRange{Offset: 200_000, Count: 10}})
+	part, err := b.second.DownloadStream(ctx, "cont", "long", &azblob.DownloadStreamOptions{Range: blob.HTTPRange{Offset: 20_000, Count: 10}})
 	require.NoError(t, err)
 	got, err := io.ReadAll(part.Body)
 	require.NoError(t, errors.Join(err, part.Body.Close()))
-	require.Equal(t, want[200_000:200_010], got)
+	require.Equal(t, want[20_000:20_010], got)
 }
 
+// stageBlock puts one block, again where nobody knows whether it was put.
 func stageBlock(ctx context.Context, l *Location, name blobs.Name, id string, body []byte) error {
+	for {
+		err := putBlock(ctx, l, name, id, body)
+		if !errors.Is(err, kv.ErrUnknown) && !errors.Is(err, kv.ErrBusy) || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+func putBlock(ctx context.Context, l *Location, name blobs.Name, id string, body []byte) error {
 	return l.Primary.Write(ctx, &blobs.PutBlock{Name: name, ID: id, Block: blobs.Block{Length: uint32(len(body)), Inline: body}})
 }

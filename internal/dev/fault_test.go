@@ -23,6 +23,9 @@ import (
 // key64 is the key of every account of these tests.
 var key64 = []byte(strings.Repeat("k", 64))
 
+// testTick makes elections quick, and not so quick that a busy machine deposes leaders.
+const testTick = 20 * time.Millisecond
+
 // startFaulty runs a cluster with one account in each direction.
 func startFaulty(t *testing.T) *Cluster {
 	t.Helper()
@@ -32,7 +35,7 @@ func startFaulty(t *testing.T) *Cluster {
 func startAdjusted(t *testing.T, adjust func(*LocationOptions)) *Cluster {
 	t.Helper()
 	c, err := Start(ClusterOptions{
-		Dir: t.TempDir(), Host: "127.0.0.1", PortBase: freeBase(t), Tick: 10 * time.Millisecond,
+		Dir: t.TempDir(), Host: "127.0.0.1", PortBase: freeBase(t), Tick: testTick,
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), adjust: adjust,
 	})
 	require.NoError(t, err)

@@ -45,7 +45,7 @@ func TestChildServer(t *testing.T) {
 	base, err := strconv.Atoi(os.Getenv(childPort))
 	require.NoError(t, err)
 	c, err := Start(ClusterOptions{
-		Dir: dir, Host: "127.0.0.1", PortBase: base, Tick: 10 * time.Millisecond,
+		Dir: dir, Host: "127.0.0.1", PortBase: base, Tick: testTick,
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 	require.NoError(t, err)

@@ -126,7 +126,7 @@ func startTimeline(t *testing.T) *timeline {
 	dir := t.TempDir()
 	options := func(name, other geo.Location, parity geo.Timestamp) LocationOptions {
 		return LocationOptions{
-			Name: name, Other: other, Parity: parity, Dir: dir, Clock: wallByHand{Manual: tl.wall}, Link: l, Tick: 10 * time.Millisecond,
+			Name: name, Other: other, Parity: parity, Dir: dir, Clock: wallByHand{Manual: tl.wall}, Link: l, Tick: testTick,
 			Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 			CloseInterval: func(r geo.RangeID) time.Duration {
 				if r == geo.FirstRange(geo.Blob) {
