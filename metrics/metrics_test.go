@@ -76,6 +76,10 @@ func full(t *testing.T) (*prometheus.Registry, *world) {
 	commits.Observe(north, geo.Table, 2*time.Millisecond)
 	alarms.Add(south, "gap", 1)
 	alarms.Add(south, "fork", 0)
+	abandoned, err := NewAbandoned(reg)
+	require.NoError(t, err)
+	abandoned.Add(north, 0)
+	abandoned.Add(south, 1<<20)
 	return reg, w
 }
 
@@ -176,6 +180,11 @@ func TestWithoutRegistry(t *testing.T) {
 	require.Equal(t, map[string]uint64{"gap": 2}, a.Counts(north))
 	require.NoError(t, RegisterGauges(nil, &world{}))
 
+	b, err := NewAbandoned(nil)
+	require.NoError(t, err)
+	b.Add(north, 1)
+
+	(*Abandoned)(nil).Add(north, 1)
 	(*Requests)(nil).Observe(north, geo.Blob, "GetBlob", 200, time.Second)
 	(*Commits)(nil).Observe(north, geo.Blob, time.Second)
 	(*Alarms)(nil).Add(north, "gap", 1)

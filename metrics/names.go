@@ -19,6 +19,7 @@ const (
 	nameSyncTime       = "antipode_sync_time_seconds"
 	nameLastSyncTime   = "antipode_last_sync_time_seconds"
 	nameAlarms         = "antipode_stream_alarms_total"
+	nameAbandoned      = "antipode_abandoned_payload_bytes_total"
 )
 
 // The labels.
@@ -36,7 +37,7 @@ func Names() []string {
 	return []string{
 		nameRequests, nameRequestSeconds, nameCommitSeconds, nameInSync,
 		nameBacklogRecords, nameBacklogBytes, nameBacklogAge,
-		nameSyncTime, nameLastSyncTime, nameAlarms,
+		nameSyncTime, nameLastSyncTime, nameAlarms, nameAbandoned,
 	}
 }
 

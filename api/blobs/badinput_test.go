@@ -334,9 +334,10 @@ func TestBrokenBodies(t *testing.T) {
 		require.Contains(t, line(request+"Transfer-Encoding: gzip\r\n\r\n"+body, false), "501", name)
 	}
 	for _, request := range []string{head, block} {
-		puts := r.payload.puts.Load()
+		puts, abandoned := r.payload.puts.Load(), r.abandoned.Load()
 		require.Contains(t, line(request+"Content-Length: 3000000\r\n\r\n"+repeat("x", 2_000_000), true), "400")
 		require.Equal(t, puts+1, r.payload.puts.Load(), "the chunk that came whole stays, and nothing names it")
+		require.Equal(t, abandoned+1<<20, r.abandoned.Load(), "it is counted")
 	}
 	require.Contains(t, line(list+"Content-Length: 100\r\n\r\n<BlockList>"+repeat(" ", 50), true), "400")
 	// A body longer than its length is cut: the hash of the whole tells.

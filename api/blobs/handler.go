@@ -62,6 +62,9 @@ type Options struct {
 	Clock clock.Clock
 	// Rand draws chunk ids; it is read concurrently. Nil means crypto/rand.
 	Rand io.Reader
+	// Abandoned is told of the bytes in chunks of every upload that failed: nothing
+	// names them. What may still be committed does not count. Nil ignores it.
+	Abandoned func(bytes int64)
 	// Logger takes failures of payload that no answer can tell. Nil means
 	// slog.Default.
 	Logger *slog.Logger
@@ -80,6 +83,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Rand == nil {
 		o.Rand = rand.Reader
+	}
+	if o.Abandoned == nil {
+		o.Abandoned = func(int64) {}
 	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()
@@ -121,6 +127,7 @@ type call struct {
 	// ctx bounds questions to the ranges; a download outlives it.
 	ctx context.Context //nolint:containedctx // The request's own; a call lives no longer.
 	res resource
+	put int64 // bytes in chunks so far
 }
 
 // Serve answers one request and returns the name of its operation for metrics.
@@ -148,7 +155,11 @@ func (h *Handler) Serve(w http.ResponseWriter, r *protocol.Request) (operation s
 	if err := c.res.validate(); err != nil {
 		return operation, err
 	}
-	return operation, c.run(operation)
+	err = c.run(operation)
+	if err != nil && c.put > 0 && !errors.Is(err, kv.ErrUnknown) {
+		c.o.Abandoned(c.put)
+	}
+	return operation, err
 }
 
 // container resolves the container to its generation.

@@ -48,6 +48,7 @@ func (c *call) takeBody(sums *digests) (inline []byte, chunks []extent.Ref, err 
 			return nil, nil, err
 		}
 		chunks = append(chunks, ref)
+		c.put += int64(len(part))
 		rest -= int64(len(part))
 	}
 	return nil, chunks, nil

@@ -44,6 +44,8 @@ type rig struct {
 	url     string
 	client  *http.Client
 	account catalog.Account
+	// abandoned is what uploads that failed left.
+	abandoned atomic.Int64
 }
 
 // payload is the stamp's chunks with faults.
@@ -96,7 +98,7 @@ func newRig(t testing.TB, set func(*Options)) *rig {
 	r.stamp = apitest.NewStamp(t, r.fs, r.account.Name, geo.Catalog, geo.Blob)
 	r.payload = &payload{Stamp: r.stamp, ids: map[extent.ChunkID]bool{}}
 	o := Options{
-		Stamp: r.stamp, Writer: primary.New(r.stamp), Payload: r.payload, Names: &catalog.Containers{}, NameRest: time.Hour, Logger: quiet,
+		Stamp: r.stamp, Writer: primary.New(r.stamp), Payload: r.payload, Names: &catalog.Containers{}, NameRest: time.Hour, Abandoned: func(n int64) { r.abandoned.Add(n) }, Logger: quiet,
 	}
 	if set != nil {
 		set(&o)
@@ -142,6 +144,7 @@ func (r *rig) serve(h *Handler) http.Handler {
 				w.Header().Set("Connection", "close")
 			}
 			protocol.WriteError(w, hr, protocol.BodyXML, req.ID, time.Now(), err)
+			protocol.Linger(w, hr)
 		}
 	})
 }

@@ -69,6 +69,7 @@ func serve(h *Handler) http.Handler {
 				w.Header().Set("Connection", "close")
 			}
 			protocol.WriteError(w, hr, protocol.BodyTableJSON, req.ID, req.At, err)
+			protocol.Linger(w, hr)
 		}
 	})
 }

@@ -78,6 +78,8 @@ type Cluster struct {
 	requests *metrics.Requests
 	commits  *metrics.Commits
 	alarms   *metrics.Alarms
+	// abandoned counts payload of failed uploads.
+	abandoned *metrics.Abandoned
 
 	ids      *protocol.RequestIDs
 	outside  *front // front door and admin ports
@@ -146,12 +148,14 @@ func (c *Cluster) location(i int, name geo.Location, seed uint64) *Location {
 }
 
 func (c *Cluster) metrics() error {
-	var errs [4]error
+	var errs [5]error
 	c.requests, errs[0] = metrics.NewRequests(c.registry)
 	c.commits, errs[1] = metrics.NewCommits(c.registry)
 	c.alarms, errs[2] = metrics.NewAlarms(c.registry)
 	errs[3] = metrics.RegisterGauges(c.registry, samples{c})
+	c.abandoned, errs[4] = metrics.NewAbandoned(c.registry)
 	for _, l := range order() {
+		c.abandoned.Add(l, 0)
 		for _, reason := range []string{
 			receive.AlarmGap, receive.AlarmFork, receive.AlarmChecksum, receive.AlarmEpoch, receive.AlarmIncarnation, receive.AlarmSilence,
 		} {
@@ -174,6 +178,7 @@ func (c *Cluster) server(name geo.Location) *api.Server {
 		o.Tables = &tables.Handler{Stamp: l, Writer: l.Primary, NameRest: nameRest, Names: names, InFlight: protocol.NewInFlight(tables.InFlightBytesMax)}
 		o.Blobs = blobs.NewHandler(blobs.Options{
 			Stamp: l, Writer: l.Primary, Payload: l, Names: names, NameRest: nameRest, Logger: c.o.Logger,
+			Abandoned: func(bytes int64) { c.abandoned.Add(name, bytes) },
 		})
 	}
 	o.Observe = func(s geo.Service, op string, status int, took time.Duration) {
