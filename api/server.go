@@ -91,7 +91,7 @@ type exchange struct {
 }
 
 func (s *Server) serve(w *echo.Response, r *http.Request, service geo.Service) {
-	start := s.o.Clock.Mono()
+	start := s.o.Clock.Now()
 	x := &exchange{Server: s, w: w, r: r, service: service, op: "Unknown", req: &protocol.Request{HTTP: r, ID: s.o.IDs.Next()}}
 	defer x.recover(start)
 	if err := x.answer(); err != nil && !w.Committed {
@@ -100,9 +100,9 @@ func (s *Server) serve(w *echo.Response, r *http.Request, service geo.Service) {
 	x.observe(start)
 }
 
-func (x *exchange) observe(start time.Duration) {
+func (x *exchange) observe(start time.Time) {
 	if x.op != opForwarded {
-		x.o.Observe(x.service, x.op, x.w.Status, x.o.Clock.Mono()-start)
+		x.o.Observe(x.service, x.op, x.w.Status, x.o.Clock.Now().Sub(start))
 	}
 }
 
@@ -110,7 +110,7 @@ func (x *exchange) observe(start time.Duration) {
 const opForwarded = "Forwarded"
 
 // recover keeps a panic from reaching the user.
-func (x *exchange) recover(start time.Duration) {
+func (x *exchange) recover(start time.Time) {
 	p := recover()
 	if p == nil {
 		return
