@@ -9,7 +9,8 @@ import (
 
 // Buffers lends buffers for chunks, a bounded sum of bytes at once. Those above half
 // of size are kept and lent again, so that a stream of chunks leaves no garbage;
-// smaller ones are left to the collector. Methods may be called concurrently.
+// smaller ones are left to the collector. Those of a page or more begin on a page, so
+// that a store can write them without copying. Methods may be called concurrently.
 type Buffers struct {
 	size int
 	max  int64
@@ -32,7 +33,7 @@ func (b *Buffers) Get(ctx context.Context, n int) ([]byte, error) {
 		return nil, err
 	}
 	if n <= b.size/2 || n > b.size {
-		return make([]byte, n), nil
+		return alignedBytes(n), nil
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -41,7 +42,7 @@ func (b *Buffers) Get(ctx context.Context, n int) ([]byte, error) {
 		b.free = b.free[:last]
 		return buf[:n], nil
 	}
-	return make([]byte, n, b.size), nil
+	return alignedBytes(b.size)[:n], nil
 }
 
 // Put takes a buffer back that Get lent, with its length unchanged. Its user must not

@@ -31,9 +31,6 @@ var (
 	ErrClosed = errors.New("extent store is closed")
 )
 
-// castagnoli is the table of CRC32C, which the processor computes by itself.
-var castagnoli = crc32.MakeTable(crc32.Castagnoli) //nolint:gochecknoglobals // a table, never changed
-
 // ChunkID names a chunk. The caller draws it; one id never names two payloads.
 type ChunkID [16]byte
 
@@ -76,4 +73,39 @@ func (r Ref) check() error {
 		return fmt.Errorf("%w: %s: length must be 1 to %d", ErrMismatch, r, ChunkBytesMax)
 	}
 	return nil
+}
+
+// Chunk is a payload that was checked against its Ref, with what a store writes beside
+// it: so that a chunk for three nodes is summed once and not three times. The payload
+// is the caller's, and must not change while the Chunk is in use.
+type Chunk struct {
+	ref  Ref
+	data []byte
+	// sums are the CRCs of the slices, sliceBytes each, as they stand in the file.
+	sums       []uint32
+	sliceBytes uint32
+}
+
+// NewChunk sums data, in slices of 64 KiB. ErrMismatch means that data does not fit ref.
+func NewChunk(ref Ref, data []byte) (Chunk, error) { return sumChunk(ref, data, sliceBytesMax) }
+
+func sumChunk(ref Ref, data []byte, sliceBytes int) (Chunk, error) {
+	if err := ref.check(); err != nil {
+		return Chunk{}, err
+	}
+	if len(data) != int(ref.Length) {
+		return Chunk{}, fmt.Errorf("%w: %s: data has %d bytes", ErrMismatch, ref, len(data))
+	}
+	c := Chunk{ref: ref, data: data, sliceBytes: uint32(sliceBytes)}
+	c.sums = make([]uint32, 0, sliceCount(ref.Length, c.sliceBytes))
+	sum := summer{id: ref.ID}
+	for rest := data; len(rest) > 0; {
+		n := min(sliceBytes, len(rest))
+		c.sums = append(c.sums, sum.add(rest[:n]))
+		rest = rest[n:]
+	}
+	if sum.total != ref.CRC {
+		return Chunk{}, fmt.Errorf("%w: %s: data has crc %08x", ErrMismatch, ref, sum.total)
+	}
+	return c, nil
 }

@@ -16,13 +16,28 @@ type threeChunks struct {
 	data [3][]byte
 	offs [3]int64
 	path string
+	// room is what each chunk takes, head what is before its payload.
+	room, head int64
 }
 
-func newThreeChunks(t *testing.T) threeChunks {
+// layouts are the options that put a chunk of 3000 bytes among the small ones and among
+// those of whole pages.
+var layouts = map[string]Options{"small": {SliceBytes: 512}, "paged": {SliceBytes: 512, PagedBytesMin: 1000}}
+
+// eachLayout runs a test with three chunks of either layout.
+func eachLayout(t *testing.T, test func(t *testing.T, fresh func() threeChunks)) {
+	for name, opts := range layouts {
+		t.Run(name, func(t *testing.T) { test(t, func() threeChunks { return newThreeChunks(t, opts) }) })
+	}
+}
+
+func newThreeChunks(t *testing.T, opts Options) threeChunks {
 	t.Helper()
-	c := threeChunks{fs: vfs.NewMem()}
+	c := threeChunks{fs: vfs.NewMem(), room: chunkRoom(3000, opts)}
+	c.head = c.room - roundUp(3000+recordBytes, map[bool]int64{false: recordBytes, true: pageBytes}[opts.PagedBytesMin > 0])
 	source := newSource(7)
-	s := open(t, c.fs, Options{SliceBytes: 512, Rand: newSource(8)})
+	opts.Rand = newSource(8)
+	s := open(t, c.fs, opts)
 	for i := range c.refs {
 		c.refs[i], c.data[i] = put(t, s, source, 3000)
 		c.path, c.offs[i] = place(t, s, c.refs[i])
@@ -34,13 +49,16 @@ func newThreeChunks(t *testing.T) threeChunks {
 // A bit flipped anywhere in a synced chunk gives ErrCorrupt for that chunk or no
 // harm at all, never other bytes; its neighbours stay readable. The flip is tried
 // under an open store and across a restart.
-func TestFlipAnywhere(t *testing.T) {
-	ref := newThreeChunks(t)
-	from, size := ref.offs[1], chunkBytes(3000, 512)
+func TestFlipAnywhere(t *testing.T) { eachLayout(t, testFlipAnywhere) }
+
+func testFlipAnywhere(t *testing.T, fresh func() threeChunks) {
+	ref := fresh()
+	from, size := ref.offs[1], ref.room
+	payload := from + ref.head
 	corrupt := 0
 	for off := from; off < from+size; off += 7 {
 		for _, restart := range []bool{false, true} {
-			c := newThreeChunks(t)
+			c := fresh()
 			s := open(t, c.fs, Options{})
 			if restart {
 				require.NoError(t, s.Close())
@@ -54,7 +72,7 @@ func TestFlipAnywhere(t *testing.T) {
 			got := make([]byte, 3000)
 			n, err := s.Read(c.refs[1], 0, got)
 			require.True(t, bytes.Equal(c.data[1][:n], got[:n]), "wrong data after a flip at %d", off)
-			inSlices := off >= from+recordBytes && off < from+recordBytes+slicedBytes(3000, 512)
+			inSlices := off >= from+recordBytes && off < from+recordBytes+6*crcBytes || off >= payload && off < payload+3000
 			inHeader := restart && off < from+recordBytes
 			if !inSlices && !inHeader {
 				require.NoError(t, err, "flip at %d", off)
@@ -72,10 +90,12 @@ func TestFlipAnywhere(t *testing.T) {
 // A flipped slice spoils its chunk also for the stream, which hands out only what
 // was checked before it; from then on the chunk is not durable, Put repairs it, and
 // the repair outlives restarts though the old copy is still in its extent.
-func TestCorruptChunkIsRepairedByPut(t *testing.T) {
-	c := newThreeChunks(t)
+func TestCorruptChunkIsRepairedByPut(t *testing.T) { eachLayout(t, testCorruptChunkIsRepairedByPut) }
+
+func testCorruptChunkIsRepairedByPut(t *testing.T, fresh func() threeChunks) {
+	c := fresh()
 	s := open(t, c.fs, Options{})
-	flip(t, c.fs, c.path, c.offs[1]+recordBytes+2*(512+crcBytes))
+	flip(t, c.fs, c.path, c.offs[1]+c.head+2*512)
 	require.True(t, s.Durable(c.refs[1].ID))
 	got, err := io.ReadAll(s.NewReader(c.refs[1], 0, -1))
 	require.ErrorIs(t, err, ErrCorrupt)
@@ -94,12 +114,12 @@ func TestCorruptChunkIsRepairedByPut(t *testing.T) {
 	}
 }
 
-// The extent of a damaged chunk is unlinked when the repair is durable, not before:
+// The extent of a damaged chunk is dropped when the repair is durable, not before:
 // not by the Sync during which the repair was put either.
 func TestRepairFreesTheOldExtent(t *testing.T) {
-	c := newThreeChunks(t)
+	c := newThreeChunks(t, layouts["small"])
 	var during func()
-	s := open(t, beforeSyncData(c.fs, &during), Options{})
+	s := open(t, beforeSyncData(c.fs, &during), Options{SparesMax: -1})
 	flip(t, c.fs, c.path, c.offs[1]+recordBytes)
 	requireCorrupt(t, s, c.refs[1])
 	require.NoError(t, s.Delete(c.refs[0].ID))
@@ -119,7 +139,7 @@ func TestRepairFreesTheOldExtent(t *testing.T) {
 // whichever of the two is the later one.
 func TestDamagedCopyDoesNotDisplaceAWholeOne(t *testing.T) {
 	for victim := range 2 {
-		c := newThreeChunks(t)
+		c := newThreeChunks(t, layouts["small"])
 		s := open(t, c.fs, Options{})
 		s.setDamaged(c.refs[1].ID, s.index[c.refs[1].ID])
 		require.NoError(t, s.Put(c.refs[1], c.data[1]))
@@ -136,9 +156,11 @@ func TestDamagedCopyDoesNotDisplaceAWholeOne(t *testing.T) {
 }
 
 // A file header that is lost costs no chunk: the records name the incarnation.
-func TestFileHeaderLost(t *testing.T) {
-	c := newThreeChunks(t)
-	wipe(t, c.fs, c.path, 0, recordBytes)
+func TestFileHeaderLost(t *testing.T) { eachLayout(t, testFileHeaderLost) }
+
+func testFileHeaderLost(t *testing.T, fresh func() threeChunks) {
+	c := fresh()
+	wipe(t, c.fs, c.path, 0, pageBytes)
 	s := open(t, c.fs, Options{})
 	for i := range c.refs {
 		requireHolds(t, s, c.refs[i], c.data[i])
@@ -148,9 +170,11 @@ func TestFileHeaderLost(t *testing.T) {
 
 // A chunk of which header and trailer are lost is ErrNotFound, its bytes are
 // counted, and its extent is kept when the rest of it is dead.
-func TestChunkLostWithoutName(t *testing.T) {
-	c := newThreeChunks(t)
-	size := chunkBytes(3000, 512)
+func TestChunkLostWithoutName(t *testing.T) { eachLayout(t, testChunkLostWithoutName) }
+
+func testChunkLostWithoutName(t *testing.T, fresh func() threeChunks) {
+	c := fresh()
+	size := c.room
 	wipe(t, c.fs, c.path, c.offs[1], c.offs[1]+size)
 	s := open(t, c.fs, Options{})
 	requireHolds(t, s, c.refs[0], c.data[0])
@@ -165,7 +189,7 @@ func TestChunkLostWithoutName(t *testing.T) {
 
 // A file of a newer format is refused, not judged.
 func TestNewerFormat(t *testing.T) {
-	c := newThreeChunks(t)
+	c := newThreeChunks(t, layouts["small"])
 	b, err := c.fs.UnsafeGetFileDataBuffer(c.path)
 	require.NoError(t, err)
 	b[atVersion]++
@@ -179,19 +203,21 @@ func TestNewerFormat(t *testing.T) {
 // A payload that is itself the image of an extent is not taken for one, even when
 // the header before it is lost.
 func TestPayloadImitatesRecords(t *testing.T) {
-	c := newThreeChunks(t)
+	c := newThreeChunks(t, layouts["small"])
 	image := []byte(dump(t, c.fs)["000001.ext"])
 	fs := vfs.NewMem()
 	s := open(t, fs, Options{SliceBytes: 32 << 10})
+	// In the first chunk the image lies where its records say that they stand.
+	from := pageBytes + headBytes(uint32(len(image)), 32<<10, recordBytes)
 	var refs []Ref
-	for shift := range 5 { // whatever offset the image came from, one of them fits
-		payload := append(make([]byte, shift*recordBytes), image...)
+	for shift := range int64(5) {
+		payload := append(make([]byte, shift*recordBytes), image[from:]...)
 		ref := NewRef(ChunkID{byte(shift)}, payload)
 		require.NoError(t, s.Put(ref, payload))
 		refs = append(refs, ref)
 	}
 	require.NoError(t, s.Close())
-	wipe(t, fs, "extents/000001.ext", recordBytes, 2*recordBytes)
+	wipe(t, fs, "extents/000001.ext", pageBytes, pageBytes+recordBytes)
 	s = open(t, fs, Options{})
 	require.Equal(t, refs, s.Refs())
 	requireCorrupt(t, s, refs[0])

@@ -1,7 +1,10 @@
 package extent
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"testing"
 
@@ -40,6 +43,11 @@ func (c *crashRun) step() {
 		for ref, k := range c.chunks {
 			c.chunks[ref] = kept{k.data, true}
 		}
+	case n == 8:
+		_, err := c.s.Compact(context.Background())
+		require.NoError(c.t, err)
+		_, err = c.s.Scrub(context.Background())
+		require.True(c.t, err == nil || errors.Is(err, io.EOF), "%v", err)
 	default:
 		for ref, k := range c.chunks {
 			require.NoError(c.t, c.s.Delete(ref.ID))
@@ -97,7 +105,10 @@ func TestSyncedChunksSurviveCrashes(t *testing.T) {
 			rng := newRNG(seed)
 			c := crashRun{
 				t: t, rng: rng, source: newSource(seed), fs: vfs.NewCrashableMem(),
-				opts:   Options{SliceBytes: 512 << rng.IntN(4), ExtentBytesMax: 64 << 10, Rand: newSource(seed + 1000)},
+				opts: Options{
+					SliceBytes: 512 << rng.IntN(4), ExtentBytesMax: 64 << 10, PagedBytesMin: 2 << 10 << rng.IntN(4),
+					GarbagePercent: 1 + rng.IntN(60), Rand: newSource(seed + 1000),
+				},
 				chunks: map[Ref]kept{}, dead: map[Ref][]byte{},
 			}
 			c.s = open(t, c.fs, c.opts)
@@ -113,13 +124,13 @@ func TestSyncedChunksSurviveCrashes(t *testing.T) {
 }
 
 // A crash between Open and the first write loses nothing that Open called durable:
-// what stood above the mark was copied and synced, not only read.
+// what no record vouched for was copied and synced, not only read.
 func TestOpenMakesDurableWhatItFinds(t *testing.T) {
 	fs := vfs.NewCrashableMem()
 	s := open(t, fs, Options{})
 	ref, data := put(t, s, newSource(1), 9<<10)
 	killed := fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: newRNG(1)})
-	s = open(t, killed, Options{})
+	s = open(t, killed, Options{SparesMax: -1})
 	require.True(t, s.Durable(ref.ID))
 	path, _ := place(t, s, ref)
 	require.Equal(t, "extents/000002.ext", path)
@@ -154,8 +165,8 @@ func TestTornTail(t *testing.T) {
 	b, _ := put(t, s, source, 3000)
 	_, off := place(t, s, b)
 	whole := dump(t, fs)["000001.ext"]
-	require.Equal(t, int64(len(whole)), off+chunkBytes(3000, 512))
-	for cut := off + 1; cut < int64(len(whole)); cut += 61 {
+	require.Equal(t, int64(len(whole)), off+chunkRoom(3000, Options{SliceBytes: 512}))
+	for cut := off + recordBytes; cut < int64(len(whole)); cut += 61 {
 		torn := vfs.NewMem()
 		writeExtent(t, torn, []byte(whole[:cut]))
 		s := open(t, torn, Options{})
@@ -170,9 +181,9 @@ func TestTornTail(t *testing.T) {
 	}
 }
 
-// A mark names only what its fdatasync covered: a chunk put while that ran is not
-// below it, and when its bytes are then torn it is left out, not taken for sound.
-func TestMarkCoversOnlyWhatWasSynced(t *testing.T) {
+// A header vouches only for what an fdatasync covered: a chunk put while that ran is
+// not among it, and when its bytes are then torn it is left out, not taken for sound.
+func TestHeaderVouchesOnlyForWhatWasSynced(t *testing.T) {
 	mem, source := vfs.NewCrashableMem(), newSource(1)
 	var during func()
 	s := open(t, beforeSyncData(mem, &during), Options{})
@@ -183,12 +194,15 @@ func TestMarkCoversOnlyWhatWasSynced(t *testing.T) {
 	require.True(t, s.Durable(a.ID))
 	require.False(t, s.Durable(b.ID))
 	path, off := place(t, s, b)
+	c, dataC := put(t, s, source, 3000)
 	killed := mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: newRNG(1)})
-	flip(t, killed, path, off+recordBytes)
+	flip(t, killed, path, off+3*recordBytes)
 
 	s = open(t, killed, Options{})
-	require.True(t, s.Durable(a.ID))
+	inOld, _ := place(t, s, a)
+	require.Equal(t, path, inOld, "the header of the last chunk vouches for the first")
 	requireHolds(t, s, a, dataA)
+	requireHolds(t, s, c, dataC)
 	require.False(t, s.Durable(b.ID))
 	_, err := s.Read(b, 0, make([]byte, 1))
 	require.ErrorIs(t, err, ErrNotFound)
@@ -207,7 +221,7 @@ func TestLeftoversOfAnotherIncarnation(t *testing.T) {
 	}
 	now, refs := image(1, 1)
 	then, old := image(2, 2)
-	cut := recordBytes + chunkBytes(3000, sliceBytesMax)
+	cut := pageBytes + chunkRoom(3000, Options{})
 	fs := vfs.NewMem()
 	writeExtent(t, fs, []byte(now[:cut]+then[cut:]))
 	s := open(t, fs, Options{})

@@ -14,34 +14,49 @@
 //
 //	s, err := extent.Open(fs, dir, extent.Options{})
 //	ref := extent.NewRef(id, data)
-//	err = s.Put(ref, data) // in the file, perhaps only in the page cache
+//	err = s.Put(ref, data) // in the file, perhaps only in a cache
 //	err = s.Sync(ctx)      // everything put before this call is durable
 //	n, err := s.Read(ref, off, p)
 //
+// A large payload that begins on a page goes to the file from where it lies; Buffers
+// lends such memory. NewChunk and PutChunk sum a chunk once for several stores.
+//
 // Syncs are grouped: callers that arrive while an fdatasync runs share the next
-// one. There is no goroutine in here; a caller of Sync does the work for the others.
+// one. There is no goroutine in here; a caller of Sync does the work for the others, and
+// the owner calls Compact and Scrub step by step.
 //
 // # Files
 //
-// Chunks are appended to one active extent file. A full one is sealed and never
-// written again; it is unlinked when all its chunks are dead. The bytes are
-// described in docs/format/extent.md. After each fdatasync the store appends a
-// mark, which says how far the file is durable. Open believes the headers below a
-// mark without reading the payloads. What it finds intact above the last mark it
-// writes again into a new extent, and syncs that: after a failed fsync the kernel
-// may hold pages that it calls clean and that are not on the disk, so a second fsync
-// of the same pages proves nothing. What is not intact above the last mark was never
-// acknowledged and is left out; below it, it is ErrCorrupt for that chunk.
+// Chunks are appended to one of two active extent files: small chunks, through the page
+// cache; and those of 256 KiB and more, in whole pages and past the page cache where fs
+// is the disk and lets us. O_DIRECT says nothing about the device's own cache, so both
+// need the fdatasync. Room is taken ahead, so that few fdatasyncs meet metadata. A full
+// file is sealed and never written again; when all its chunks are dead it is recycled,
+// under a new number and incarnation. The bytes are described in docs/format/extent.md.
+//
+// The header of each chunk says how far the file was durable before it, and the seal says
+// so for all of it. Open believes the headers below that without reading the payloads.
+// What it finds intact above it writes again into a new extent, and syncs that: after
+// a failed fsync the kernel may hold pages that it calls clean and that are not on the
+// disk, so a second fsync of the same pages proves nothing. What is not intact there
+// was never acknowledged, or damaged since, and is left out; below, it is ErrCorrupt
+// for that chunk.
+//
+// Reads go through the page cache: an object that is read is mostly read again, and from
+// memory a read costs less than a request to the disk. Only Scrub reads past it.
 //
 // # Limits
 //
-//   - The index is in memory, about 100 bytes a chunk, and Open visits the header of
+//   - The index is in memory, about 120 bytes a chunk, and Open visits the header of
 //     every chunk. It will move to the state store (DESIGN section 4).
 //   - Delete is in memory only. After a restart the chunks of extents that were not
-//     yet unlinked are back; the caller compares Refs with what its state names and
+//     yet dropped are back; the caller compares Refs with what its state names and
 //     deletes the rest (R9).
-//   - An extent with one live chunk keeps its whole file: there is no compaction.
-//   - One active extent, buffered writes, no preallocation.
+//   - The writes of one file are one after the other: a second chunk waits for the first.
+//   - A file in its first life has metadata to write with each fdatasync; only recycled
+//     ones have none. Writing large files twice to spare it was no faster.
+//   - A process that is killed leaves up to 8 MiB of room taken ahead, until the extent is
+//     dropped.
 //   - A chunk of which both header and trailer are lost cannot be named: it is
 //     ErrNotFound, and Stats.LostBytes counts its bytes.
 //   - Every extent keeps one file descriptor open.

@@ -2,7 +2,6 @@ package extent
 
 import (
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,28 +20,29 @@ type file struct {
 	// r reads, and syncs too: the vfs contract forbids a Sync beside a Write on one
 	// handle, and on two they may overlap. fdatasync covers the file, not the handle.
 	r vfs.File
+	// out is the appender that made the file; nil for one found at open.
+	out *appender
 
-	// w appends; nil once the file is sealed and its last mark is durable. Guarded
-	// by Store.turn.
-	w vfs.File
-	// marked is the synced offset that the last mark names. Guarded by Store.turn.
-	marked int64
+	// w appends; nil once the file is sealed. Guarded by out.turn.
+	w writer
 
-	// The rest is guarded by Store.mu; size changes only under Store.turn too.
+	// The rest is guarded by Store.mu; size changes only under out.turn too.
 
-	// size is the end of what was written in full, marks included.
+	// size is the end of what was written in full, or recognized at open. The file may
+	// be longer: room taken ahead, or what it held before it was recycled.
 	size int64
-	// dataEnd is the end of the last chunk. Invariant: dataEnd <= size.
-	dataEnd int64
 	// synced: all bytes before it were covered by an fdatasync that succeeded.
 	synced int64
 	// sealed: no chunk will be appended.
 	sealed bool
-	// keep: parts of the file are lost and unnamed, so it is not unlinked: what was
-	// in it may yet be wanted by whoever repairs.
+	// keep: parts of the file are lost and unnamed, so it is not dropped: what was in
+	// it may yet be wanted by whoever repairs.
 	keep bool
-	// live counts the index entries that point here.
-	live int
+	// blank: nothing but the header is in the file, for this incarnation.
+	blank bool
+	// live counts the index entries that point here, and liveBytes the room they take.
+	live      int
+	liveBytes int64
 	// refs counts the users of r: the store itself until the file is dropped, and
 	// each call that reads or syncs. The last one closes r.
 	refs int
@@ -64,115 +64,10 @@ func parseFileName(name string) (number uint64, ok bool) {
 	return number, err == nil && fileName(number) == name
 }
 
-// createFile makes an extent and returns when file and name are durable.
-func (s *Store) createFile() (*file, error) {
-	e := &file{number: s.nextNumber, path: s.fs.PathJoin(s.dir, fileName(s.nextNumber)), refs: 1}
-	s.nextNumber++
-	if _, err := io.ReadFull(s.opts.Rand, e.inc[:]); err != nil {
-		return nil, fmt.Errorf("draw the incarnation of %s: %w", e.path, err)
-	}
-	var err error
-	if e.w, err = s.fs.Create(e.path, vfs.WriteCategoryUnspecified); err != nil {
-		return nil, fmt.Errorf("create extent: %w", err)
-	}
-	if err := s.prepareFile(e); err != nil {
-		_ = e.w.Close() // the error that counts is the first one
-		return nil, err
-	}
-	e.size, e.dataEnd, e.synced, e.marked = recordBytes, recordBytes, recordBytes, recordBytes
-	return e, nil
-}
-
-func (s *Store) prepareFile(e *file) error {
-	if _, err := e.w.Write(encodeFileHeader(e.inc)); err != nil {
-		return fmt.Errorf("write header of %s: %w", e.path, err)
-	}
-	if err := e.w.Sync(); err != nil {
-		return fmt.Errorf("sync %s: %w", e.path, err)
-	}
-	if err := syncDir(s.fs, s.dir); err != nil {
-		return err
-	}
-	var err error
-	if e.r, err = s.fs.Open(e.path); err != nil {
-		return fmt.Errorf("open extent: %w", err)
-	}
-	return nil
-}
-
-// writable returns the active extent with room for n bytes, sealing a full one and
-// making the next. The caller holds turn.
-func (s *Store) writable(n int64) (*file, error) {
-	if e := s.active; e != nil {
-		if e.size+n <= s.opts.ExtentBytesMax || e.size == recordBytes {
-			return e, nil
-		}
-		s.active = nil
-		if err := s.seal(e); err != nil {
-			return nil, err
-		}
-	}
-	e, err := s.createFile()
-	if err != nil {
-		return nil, err
-	}
-	s.mu.Lock()
-	s.files[e.number] = e
-	s.mu.Unlock()
-	s.active = e
-	return e, nil
-}
-
-// seal ends the appending to e. The caller holds turn.
-func (s *Store) seal(e *file) error {
-	s.mu.Lock()
-	e.sealed = true
-	s.mu.Unlock()
-	if err := s.settle(e); err != nil {
-		return err
-	}
-	return s.reap(e)
-}
-
-// settle writes down how far e is durable, and closes the writing side of a sealed
-// file when all of it is. A mark is not synced by itself: until it reaches the disk
-// a restart only copies more than it had to. The caller holds turn.
-func (s *Store) settle(e *file) error {
-	s.mu.Lock()
-	synced, done := e.synced, e.sealed && e.dataEnd <= e.synced
-	idle := e.w == nil || s.failed != nil
-	s.mu.Unlock()
-	if idle {
-		return nil
-	}
-	if e.marked < synced {
-		var b [recordBytes]byte
-		record{magic: magicMark, inc: e.inc, offset: e.size, synced: synced}.encode(b[:])
-		if _, err := e.w.Write(b[:]); err != nil {
-			return fmt.Errorf("write mark to %s: %w", e.path, err)
-		}
-		e.marked = synced
-		s.mu.Lock()
-		e.size += recordBytes
-		s.mu.Unlock()
-	}
-	if !done {
-		return nil
-	}
-	if err := e.r.SyncData(); err != nil {
-		return fmt.Errorf("sync marks of %s: %w", e.path, err)
-	}
-	w := e.w
-	e.w = nil
-	if err := w.Close(); err != nil {
-		return fmt.Errorf("close %s: %w", e.path, err)
-	}
-	return nil
-}
-
-// reap unlinks e if it is sealed and nothing in it lives. Its chunks may come back
-// if the machine fails before the directory is written; the caller of Delete must
-// expect that anyhow, so the directory is not synced. The caller holds turn.
+// reap drops e if it is sealed and nothing in it lives: it becomes a spare, or is
+// unlinked if there are enough of those, or if somebody still reads from it. Its chunks
+// may come back if the machine fails before that is on the disk; the caller of Delete
+// must expect that anyhow, so nothing is synced.
 func (s *Store) reap(e *file) error {
 	s.mu.Lock()
 	if !e.sealed || e.live > 0 || e.keep || e.gone || s.failed != nil {
@@ -184,19 +79,50 @@ func (s *Store) reap(e *file) error {
 	if e.dirty {
 		s.dirty = slices.DeleteFunc(s.dirty, func(d *file) bool { return d == e })
 	}
+	recycle := e.refs == 1 && len(s.spares)+s.blanking < s.opts.SparesMax
+	if recycle {
+		s.blanking++
+	}
 	s.mu.Unlock()
 	defer s.unref(e)
-	if e.w != nil {
-		w := e.w
-		e.w = nil
-		if err := w.Close(); err != nil {
-			return fmt.Errorf("close %s: %w", e.path, err)
+	if !recycle {
+		if err := s.fs.Remove(e.path); err != nil {
+			return fmt.Errorf("unlink extent: %w", err)
 		}
+		return nil
 	}
-	if err := s.fs.Remove(e.path); err != nil {
-		return fmt.Errorf("unlink extent: %w", err)
+	err := s.blank(e)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.blanking--
+	if err != nil {
+		return fmt.Errorf("blank extent %s: %w", e.path, err)
 	}
+	s.spares = append(s.spares, e.path)
 	return nil
+}
+
+// blank gives a dropped file a header of another incarnation, so that its dead chunks
+// do not come back at the next Open.
+func (s *Store) blank(e *file) error {
+	if e.blank {
+		return nil
+	}
+	inc, err := s.newIncarnation(e.number)
+	if err != nil {
+		return err
+	}
+	w, err := s.openWriter(e.path, recordBytes)
+	if err != nil {
+		return err
+	}
+	page := make([]byte, pageBytes)
+	encodeFileHeader(page, inc)
+	if err := w.write(0, page); err != nil {
+		_ = w.Close() // the error that counts is the first one
+		return err
+	}
+	return w.Close()
 }
 
 // unref gives back one use of e.r.

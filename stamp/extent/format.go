@@ -7,18 +7,21 @@ import (
 	"slices"
 )
 
-// The bytes of an extent file, as docs/format/extent.md describes them. Everything
-// stands on a multiple of recordBytes, so that a scanner that lost its place finds
-// the next record by trying each of those. Integers are little-endian.
+// The bytes of an extent file, as docs/format/extent.md describes them. Records stand
+// on multiples of recordBytes, so that a scanner that lost its place finds the next one
+// by trying each of those. Integers are little-endian.
 const (
 	recordBytes   = 64
-	formatVersion = 1
+	formatVersion = 2
 	crcBytes      = 4
+	// pageBytes is the unit of what is written past the page cache, in the file and in
+	// memory, and the room of the file header.
+	pageBytes = 4096
 
 	magicFile    = "ANTIPEXT"
 	magicChunk   = uint32('A') | 'X'<<8 | 'C'<<16 | 'H'<<24
 	magicTrailer = uint32('A') | 'X'<<8 | 'C'<<16 | 'T'<<24
-	magicMark    = uint32('A') | 'X'<<8 | 'M'<<16 | 'K'<<24
+	magicSeal    = uint32('A') | 'X'<<8 | 'S'<<16 | 'L'<<24
 
 	// Offsets within a record.
 	atVersion     = 8
@@ -26,41 +29,45 @@ const (
 	atLength      = 20
 	atPayloadCRC  = 24
 	atSliceBytes  = 28
-	atSynced      = 4
 	atOffset      = 32
 	atIncarnation = 40
+	atSynced      = 48
+	atUnit        = 56
 	atCRC         = 60
 )
 
-// incarnation tells two lives of one file name apart. Every record repeats it under
-// its CRC, so that a payload which imitates a record, or a block left over from a
-// removed file, is not taken for one.
+// incarnation tells two lives of one file apart. Every record repeats it under its CRC,
+// so that a payload which imitates a record, or what the file held before it was
+// recycled, is not taken for one. The first half is the low half of the number that the
+// file is given with it, which is above all numbers in the folder and so above those
+// that leftovers name; the other half is random, so that a client cannot know it.
 type incarnation [8]byte
 
-// record is one decoded header, trailer or mark.
+// record is one decoded header, trailer or seal.
 type record struct {
 	magic uint32
 	inc   incarnation
-	// offset is the start of the chunk for a header and its trailer, and the mark's
-	// own place for a mark. In bytes from the start of the file.
+	// offset is the start of the chunk for a header and its trailer, and the seal's own
+	// place for a seal. In bytes from the start of the file.
 	offset int64
+	// synced: all bytes of the file before it were durable when the record was
+	// written. At most offset; equal to it in a seal.
+	synced int64
 
-	// ref and sliceBytes are set for a header and a trailer.
+	// The rest is set for a header and a trailer.
 	ref        Ref
 	sliceBytes uint32
-
-	// synced is set for a mark: all bytes before it were durable when the mark
-	// was written.
-	synced int64
+	// unit is recordBytes or pageBytes: what each part of the chunk is a multiple of.
+	unit uint32
 }
 
 // end is the offset behind the record, or behind the whole chunk for a header and
 // a trailer.
 func (r record) end() int64 {
-	if r.magic == magicMark {
+	if r.magic == magicSeal {
 		return r.offset + recordBytes
 	}
-	return r.offset + chunkBytes(r.ref.Length, r.sliceBytes)
+	return r.offset + chunkBytes(r.ref.Length, r.sliceBytes, r.unit)
 }
 
 // place is where the record itself stands.
@@ -71,27 +78,32 @@ func (r record) place() int64 {
 	return r.offset
 }
 
-// slicedBytes is the size of a payload with the CRCs of its slices.
-func slicedBytes(length, sliceBytes uint32) int64 {
-	count := (int64(length) + int64(sliceBytes) - 1) / int64(sliceBytes)
-	return int64(length) + count*crcBytes
+func roundUp(n, unit int64) int64 { return (n + unit - 1) / unit * unit }
+
+// sliceCount is the number of slices in a payload.
+func sliceCount(length, sliceBytes uint32) int64 {
+	return (int64(length) + int64(sliceBytes) - 1) / int64(sliceBytes)
 }
 
-// chunkBytes is the room a chunk takes: header, slices, padding, trailer.
-func chunkBytes(length, sliceBytes uint32) int64 {
-	sliced := slicedBytes(length, sliceBytes)
-	padded := (sliced + recordBytes - 1) / recordBytes * recordBytes
-	return recordBytes + padded + recordBytes
+// headBytes is the room of a chunk before its payload: the header and the CRCs of the
+// slices.
+func headBytes(length, sliceBytes, unit uint32) int64 {
+	return roundUp(recordBytes+crcBytes*sliceCount(length, sliceBytes), int64(unit))
 }
 
-// encodeFileHeader returns the first record of a file.
-func encodeFileHeader(inc incarnation) []byte {
-	b := make([]byte, recordBytes)
+// chunkBytes is the room a chunk takes: head, payload, padding, and the trailer at the
+// very end.
+func chunkBytes(length, sliceBytes, unit uint32) int64 {
+	return headBytes(length, sliceBytes, unit) + roundUp(int64(length)+recordBytes, int64(unit))
+}
+
+// encodeFileHeader returns the first page of a file.
+func encodeFileHeader(b []byte, inc incarnation) {
+	clear(b)
 	copy(b, magicFile)
 	binary.LittleEndian.PutUint32(b[atVersion:], formatVersion)
 	copy(b[atIncarnation:], inc[:])
-	sealRecord(b)
-	return b
+	sealRecord(b[:recordBytes])
 }
 
 // decodeFileHeader reads the first record of a file. ok is false if the bytes are
@@ -104,26 +116,25 @@ func decodeFileHeader(b []byte) (inc incarnation, ok bool, err error) {
 		return inc, false, fmt.Errorf("%w: version %d, this program knows %d", ErrFormat, v, formatVersion)
 	}
 	copy(inc[:], b[atIncarnation:])
-	if !slices.Equal(encodeFileHeader(inc), b) {
-		return inc, false, nil
-	}
-	return inc, true, nil
+	var again [recordBytes]byte
+	encodeFileHeader(again[:], inc)
+	return inc, slices.Equal(again[:], b), nil
 }
 
 // encode writes the record into b, which is recordBytes long.
 func (r record) encode(b []byte) {
 	clear(b)
 	binary.LittleEndian.PutUint32(b, r.magic)
-	if r.magic == magicMark {
-		binary.LittleEndian.PutUint64(b[atSynced:], uint64(r.synced))
-	} else {
+	if r.magic != magicSeal {
 		copy(b[atID:], r.ref.ID[:])
 		binary.LittleEndian.PutUint32(b[atLength:], r.ref.Length)
 		binary.LittleEndian.PutUint32(b[atPayloadCRC:], r.ref.CRC)
 		binary.LittleEndian.PutUint32(b[atSliceBytes:], r.sliceBytes)
+		binary.LittleEndian.PutUint32(b[atUnit:], r.unit)
 	}
 	binary.LittleEndian.PutUint64(b[atOffset:], uint64(r.offset))
 	copy(b[atIncarnation:], r.inc[:])
+	binary.LittleEndian.PutUint64(b[atSynced:], uint64(r.synced))
 	sealRecord(b)
 }
 
@@ -132,7 +143,7 @@ func (r record) encode(b []byte) {
 func decodeRecord(b []byte, at int64) (r record, ok bool) {
 	r.magic = binary.LittleEndian.Uint32(b)
 	switch r.magic {
-	case magicChunk, magicTrailer, magicMark:
+	case magicChunk, magicTrailer, magicSeal:
 	default:
 		return record{}, false
 	}
@@ -140,18 +151,20 @@ func decodeRecord(b []byte, at int64) (r record, ok bool) {
 		return record{}, false
 	}
 	r.offset = int64(binary.LittleEndian.Uint64(b[atOffset:]))
+	r.synced = int64(binary.LittleEndian.Uint64(b[atSynced:]))
 	copy(r.inc[:], b[atIncarnation:])
-	if r.magic == magicMark {
-		r.synced = int64(binary.LittleEndian.Uint64(b[atSynced:]))
-		ok = r.synced >= recordBytes && r.synced <= at
+	if r.magic == magicSeal {
+		ok = r.synced == r.offset
 	} else {
 		copy(r.ref.ID[:], b[atID:])
 		r.ref.Length = binary.LittleEndian.Uint32(b[atLength:])
 		r.ref.CRC = binary.LittleEndian.Uint32(b[atPayloadCRC:])
 		r.sliceBytes = binary.LittleEndian.Uint32(b[atSliceBytes:])
-		ok = r.ref.check() == nil && r.sliceBytes >= sliceBytesMin && r.sliceBytes <= sliceBytesMax
+		r.unit = binary.LittleEndian.Uint32(b[atUnit:])
+		ok = r.ref.check() == nil && r.sliceBytes >= sliceBytesMin && r.sliceBytes <= sliceBytesMax &&
+			(r.unit == recordBytes || r.unit == pageBytes) && r.offset%int64(r.unit) == 0
 	}
-	if !ok || r.offset < recordBytes || r.offset > at || r.place() != at {
+	if !ok || r.offset < pageBytes || r.offset > at || r.synced < pageBytes || r.synced > r.offset || r.place() != at {
 		return record{}, false
 	}
 	// What decodes must encode to the same bytes: reserved ones are zero.
@@ -168,38 +181,35 @@ func recordSealed(b []byte) bool {
 	return binary.LittleEndian.Uint32(b[atCRC:]) == crc32.Checksum(b[:atCRC], castagnoli)
 }
 
-// sliceCRC covers the chunk's id and the slice's number besides its bytes: a slice
-// of another chunk in this place is refused though it is whole in itself.
-func sliceCRC(id ChunkID, number uint32, slice []byte) uint32 {
-	var seed [len(id) + 4]byte
-	copy(seed[:], id[:])
-	binary.LittleEndian.PutUint32(seed[len(id):], number)
-	return crc32.Update(crc32.Checksum(seed[:], castagnoli), castagnoli, slice)
-}
-
-// encodeSlices lays the payload out in b behind the room for the header, and leaves
-// room for the trailer: both name the offset, which is not known yet. It returns
-// the CRC32C of the payload as copied, so that bytes which the caller changes
-// meanwhile are caught.
-func encodeSlices(b []byte, id ChunkID, data []byte, sliceBytes int) (payloadCRC uint32) {
-	at := recordBytes
-	for number := uint32(0); len(data) > 0; number++ {
-		n := copy(b[at:at+min(sliceBytes, len(data))], data)
-		slice := b[at : at+n]
-		payloadCRC = crc32.Update(payloadCRC, castagnoli, slice)
-		binary.LittleEndian.PutUint32(b[at+n:], sliceCRC(id, number, slice))
-		at += n + crcBytes
-		data = data[n:]
+// encode lays out the chunk for its place: the head in b, behind it in b what follows
+// the whole pages of the payload that may be written from where they lie, which it
+// returns. Without inPlace all of the payload is copied into b. b has room for that.
+// The parts to write, one after the other, are returned in order.
+func (c Chunk) encode(b []byte, e *file, synced int64, inPlace bool) [][]byte {
+	unit := e.out.unit
+	r := record{
+		magic: magicChunk, inc: e.inc, offset: e.size, synced: synced,
+		ref: c.ref, sliceBytes: c.sliceBytes, unit: unit,
 	}
-	clear(b[at : len(b)-recordBytes])
-	return payloadCRC
-}
-
-// frame writes header and trailer around encoded slices, for a chunk that will
-// start at offset.
-func frame(b []byte, ref Ref, sliceBytes uint32, inc incarnation, offset int64) {
-	r := record{magic: magicChunk, inc: inc, offset: offset, ref: ref, sliceBytes: sliceBytes}
+	head := headBytes(c.ref.Length, c.sliceBytes, unit)
+	whole := 0
+	if inPlace {
+		whole = len(c.data) / pageBytes * pageBytes
+	}
+	b = b[:r.end()-r.offset-int64(whole)]
 	r.encode(b[:recordBytes])
+	at := recordBytes
+	for _, sum := range c.sums {
+		binary.LittleEndian.PutUint32(b[at:], sum)
+		at += crcBytes
+	}
+	clear(b[at:head])
+	n := copy(b[head:], c.data[whole:])
+	clear(b[head+int64(n):])
 	r.magic = magicTrailer
 	r.encode(b[len(b)-recordBytes:])
+	if whole == 0 {
+		return [][]byte{b}
+	}
+	return [][]byte{b[:head], c.data[:whole], b[head:]}
 }

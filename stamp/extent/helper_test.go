@@ -132,3 +132,13 @@ func beforeSyncData(fs vfs.FS, hook *func()) vfs.FS {
 		return nil
 	}))
 }
+
+// chunkRoom is the room that a chunk of n bytes takes in a store with these options.
+func chunkRoom(n int, opts Options) int64 {
+	opts = opts.withDefaults()
+	unit := uint32(recordBytes)
+	if n >= opts.PagedBytesMin {
+		unit = pageBytes
+	}
+	return chunkBytes(uint32(n), uint32(opts.SliceBytes), unit)
+}

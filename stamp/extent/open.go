@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"os"
 	"slices"
 
@@ -45,7 +44,7 @@ func Open(fs vfs.FS, dir string, opts Options) (*Store, error) {
 
 // OpenReadOnly opens the store in dir and changes nothing there: it writes, syncs,
 // makes and removes nothing. It is for looking at the folder of a process that has
-// ended. What Open would copy because no mark vouches for it can be read, and
+// ended. What Open would copy because no record vouches for it can be read, and
 // Durable says false of it. Put, Sync and Delete return ErrReadOnly.
 func OpenReadOnly(fs vfs.FS, dir string, opts Options) (*Store, error) {
 	if err := opts.Validate(); err != nil {
@@ -63,16 +62,9 @@ func newStore(fs vfs.FS, dir string, opts Options) *Store {
 	return &Store{
 		fs: fs, dir: dir, opts: opts.withDefaults(), nextNumber: 1,
 		index: map[ChunkID]entry{}, files: map[uint64]*file{},
-		writeBufs: NewBuffers(int(chunkBytes(writeBufPayload, sliceBytesMax)), writeBufCount),
+		small: appender{unit: recordBytes}, paged: appender{unit: pageBytes},
 	}
 }
-
-// What Puts encode at once: one is written while the next is encoded.
-// A longer chunk, or one in finer slices, takes a buffer of its own.
-const (
-	writeBufPayload = 1 << 20
-	writeBufCount   = 2
-)
 
 // abandon closes the files of a store that did not open.
 func (s *Store) abandon() error {
@@ -118,13 +110,15 @@ func (s *Store) loadFile(number uint64) error {
 	if err != nil {
 		return err
 	}
-	e.size, e.synced = info.Size(), info.Size()
-	content, err := scan(e.r, e.size)
+	content, err := scan(e.r, info.Size())
 	if err != nil {
 		return err
 	}
+	e.size = min(content.end, info.Size())
+	e.synced = e.size
 	e.inc = content.inc
 	e.keep = content.lost > 0
+	e.blank = !content.headerLost && len(content.chunks) == 0 && !content.sealed
 	s.lost += content.lost
 	for _, f := range content.chunks {
 		if err := s.adopt(e, f, content.synced); err != nil {
@@ -137,7 +131,7 @@ func (s *Store) loadFile(number uint64) error {
 // adopt enters a chunk that the scan found, if it is or was whole.
 func (s *Store) adopt(e *file, f found, synced int64) error {
 	en := entry{
-		file: e, offset: f.offset, length: f.ref.Length, crc: f.ref.CRC, sliceBytes: f.sliceBytes,
+		file: e, offset: f.offset, length: f.ref.Length, crc: f.ref.CRC, sliceBytes: f.sliceBytes, unit: f.unit,
 	}
 	switch {
 	case f.end() <= synced && f.headerLost:
@@ -165,7 +159,8 @@ func (s *Store) adopt(e *file, f found, synced int64) error {
 	return nil
 }
 
-// whole reports whether every byte of a chunk found above the last mark is there.
+// whole reports whether every byte of a chunk is there that was found where no record
+// vouches for it.
 func (s *Store) whole(f found, en entry) (bool, error) {
 	if f.headerLost || f.end() > en.file.size {
 		return false, nil
@@ -174,22 +169,11 @@ func (s *Store) whole(f found, en entry) (bool, error) {
 	if err := readFull(en.file.r, buf, f.offset); err != nil {
 		return false, err
 	}
-	tail := f.end() - recordBytes
-	trailer, ok := decodeRecord(buf[tail-f.offset:], tail)
-	if !ok || trailer.inc != f.inc || trailer.magic != magicTrailer || trailer.ref != f.ref {
-		return false, nil
-	}
-	length, crc := int64(en.length), uint32(0)
-	sliced := buf[recordBytes:][:slicedBytes(en.length, en.sliceBytes)]
-	err := sliceRun{id: f.ref.ID, entry: en}.check(sliced, 0, 0, length, func(part []byte) error {
-		crc = crc32.Update(crc, castagnoli, part)
-		return nil
-	})
-	return err == nil && crc == en.crc, nil
+	return sliceRun{id: f.ref.ID, entry: en}.checkAll(buf) == nil, nil
 }
 
 // prove makes durable what load found. A sync of the old files is not enough for
-// what lies above a mark (see the package text), so that is copied.
+// what no record vouches for (see the package text), so that is copied.
 func (s *Store) prove() error {
 	type copyOf struct {
 		id ChunkID
@@ -227,8 +211,6 @@ func (s *Store) prove() error {
 	if err := s.Sync(context.Background()); err != nil {
 		return err
 	}
-	s.turn.Lock()
-	defer s.turn.Unlock()
 	for _, e := range olds {
 		if err := s.reap(e); err != nil {
 			return err

@@ -15,6 +15,9 @@ const (
 	extentBytesDefault = 256 << 20
 	sliceBytesMin      = 512
 	sliceBytesMax      = 64 << 10
+	pagedBytesDefault  = 256 << 10
+	sparesDefault      = 2
+	garbageDefault     = 50
 )
 
 // Options configures a Store. The zero value is valid.
@@ -27,9 +30,20 @@ type Options struct {
 	// means 64 KiB. A read touches whole slices: small ones make short reads
 	// cheaper and large ones dearer. It applies to new chunks; old ones keep theirs.
 	SliceBytes int
-	// Rand draws the incarnation of each extent file, 8 bytes. Nil means
-	// crypto/rand. A source that repeats itself lets leftovers of a removed file
-	// pass for records of a new one.
+	// PagedBytesMin is the length in bytes from which a chunk is laid out in whole pages
+	// and, on a disk, written past the page cache. Zero means 256 KiB. Below that a page
+	// for the header, and the device's answer to each write, cost more than the copy.
+	PagedBytesMin int
+	// SparesMax is how many files of dead chunks are kept to be used again, which
+	// spares the new ones all writing of metadata. Zero means 2; below zero none is. Each
+	// takes up to ExtentBytesMax on the disk.
+	SparesMax int
+	// GarbagePercent is the share of a sealed extent, in percent of its bytes, from
+	// which on Compact copies what lives in it. Zero means 50. A lower one copies more
+	// often: at 10, ten bytes for each freed.
+	GarbagePercent int
+	// Rand draws the random half of each extent's incarnation, 4 bytes, against
+	// payloads that imitate records. Nil means crypto/rand.
 	Rand io.Reader
 	// Registerer receives antipode_extent_bytes, _chunks and _sync_seconds; Close
 	// takes them back; OpenReadOnly leaves it alone. Nil means no metrics and changes
@@ -49,6 +63,12 @@ func (o Options) Validate() error {
 		errs = append(errs, fmt.Errorf("SliceBytes %d is outside %d to %d",
 			o.SliceBytes, sliceBytesMin, sliceBytesMax))
 	}
+	if o.PagedBytesMin < 0 {
+		errs = append(errs, fmt.Errorf("PagedBytesMin %d is negative", o.PagedBytesMin))
+	}
+	if o.GarbagePercent < 0 || o.GarbagePercent > 100 {
+		errs = append(errs, fmt.Errorf("GarbagePercent %d is outside 0 to 100", o.GarbagePercent))
+	}
 	return errors.Join(errs...)
 }
 
@@ -59,6 +79,15 @@ func (o Options) withDefaults() Options {
 	}
 	if o.SliceBytes == 0 {
 		o.SliceBytes = sliceBytesMax
+	}
+	if o.PagedBytesMin == 0 {
+		o.PagedBytesMin = pagedBytesDefault
+	}
+	if o.SparesMax == 0 {
+		o.SparesMax = sparesDefault
+	}
+	if o.GarbagePercent == 0 {
+		o.GarbagePercent = garbageDefault
 	}
 	if o.Rand == nil {
 		o.Rand = rand.Reader

@@ -2,7 +2,6 @@ package extent
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 )
@@ -11,53 +10,94 @@ import (
 const runBytesMax = 256 << 10
 
 // Read fills p from offset off of the chunk, as io.ReaderAt does: fewer bytes than
-// len(p) come with an error, io.EOF at the chunk's end. Each slice touched is
-// checked before a byte of it is copied. ErrNotFound: nothing is held under the id.
-// ErrMismatch: another chunk is. ErrCorrupt: this copy is damaged, from now on for
-// every read, until a Put repairs it. Reads go on after a failed write.
+// len(p) come with an error, io.EOF at the chunk's end. Each slice touched is checked
+// before a byte of it is returned; whole ones are read straight into p. ErrNotFound:
+// nothing is held under the id. ErrMismatch: another chunk is. ErrCorrupt: this copy is
+// damaged, from now on for every read, until a Put repairs it. Reads go on after a
+// failed write.
 func (s *Store) Read(ref Ref, off int64, p []byte) (int, error) {
-	n := 0
-	err := s.each(ref, off, int64(len(p)), func(part []byte) error {
-		n += copy(p[n:], part)
-		return nil
-	})
-	if err == nil && n < len(p) {
-		err = io.EOF
+	run, scratch, err := s.beginRead(ref, off)
+	if err != nil {
+		return 0, err
 	}
-	return n, err
+	defer s.endRead(run, scratch)
+	size, end := int64(run.sliceBytes), min(off+int64(len(p)), int64(ref.Length))
+	n := 0
+	for at := off; at < end; at = off + int64(n) {
+		whole := (end - at) / size * size
+		if end == int64(ref.Length) {
+			whole = end - at
+		}
+		var got int64
+		if at%size == 0 && whole > 0 {
+			got, err = run.read(p[n:int64(n)+min(whole, run.bytesMax())], *scratch, at/size)
+		} else {
+			slice := (*scratch)[run.sumsMax():][:run.sliceLength(at/size)]
+			if got, err = run.read(slice, *scratch, at/size); err == nil {
+				got = int64(copy(p[n:], slice[at%size:min(end-at/size*size, got)]))
+			}
+		}
+		n += int(got)
+		if err != nil {
+			s.setDamaged(ref.ID, run.entry)
+			clear(p[n:]) // what failed its CRC leaves no trace
+			return n, err
+		}
+	}
+	if n < len(p) {
+		return n, io.EOF
+	}
+	return n, nil
 }
 
-// each hands the checked bytes [off, off+n) of a chunk to fn, part by part, up to
-// the chunk's end. A part is valid during the call only.
-func (s *Store) each(ref Ref, off, n int64, fn func(part []byte) error) error {
-	if off < 0 || off > int64(ref.Length) {
-		return fmt.Errorf("read chunk %s: offset %d is outside its %d bytes", ref.ID, off, ref.Length)
-	}
-	en, err := s.acquire(ref)
+// each hands the checked bytes [off, end) of a chunk to fn, part by part. A part is
+// valid during the call only.
+func (s *Store) each(ref Ref, off, end int64, fn func(part []byte) error) error {
+	run, scratch, err := s.beginRead(ref, off)
 	if err != nil {
 		return err
 	}
-	defer s.ops.Done()
-	defer s.unref(en.file)
-	run := sliceRun{id: ref.ID, entry: en}
-	buf := takeBuf(&s.readBufs, run.bytesMax())
-	defer s.readBufs.Put(buf)
-	var fnErr error // fn's own errors say nothing about the chunk
-	handOut := func(part []byte) error {
-		fnErr = fn(part)
-		return fnErr
-	}
-	for end := off + min(n, int64(ref.Length)-off); off < end; {
-		took, err := run.read(*buf, off, end, handOut)
+	defer s.endRead(run, scratch)
+	size := int64(run.sliceBytes)
+	for off < end {
+		first := off / size
+		stop := min(first*size+run.bytesMax(), roundUp(end, size), int64(ref.Length))
+		part := (*scratch)[run.sumsMax():][:stop-first*size]
+		got, err := run.read(part, *scratch, first)
 		if err != nil {
-			if fnErr == nil && errors.Is(err, ErrCorrupt) {
-				s.setDamaged(ref.ID, en)
+			s.setDamaged(ref.ID, run.entry)
+		}
+		if part = part[min(off-first*size, got):min(end-first*size, got)]; len(part) > 0 {
+			off += int64(len(part))
+			if err := fn(part); err != nil {
+				return err
 			}
+		}
+		if err != nil {
 			return err
 		}
-		off += took
 	}
 	return nil
+}
+
+// beginRead looks a chunk up and lends what reading it takes: room for the CRCs of a run
+// of slices and for the run.
+func (s *Store) beginRead(ref Ref, off int64) (sliceRun, *[]byte, error) {
+	if off < 0 || off > int64(ref.Length) {
+		return sliceRun{}, nil, fmt.Errorf("read chunk %s: offset %d is outside its %d bytes", ref.ID, off, ref.Length)
+	}
+	en, err := s.acquire(ref)
+	if err != nil {
+		return sliceRun{}, nil, err
+	}
+	run := sliceRun{id: ref.ID, entry: en}
+	return run, takeBuf(&s.readBufs, int(run.sumsMax()+run.bytesMax())), nil
+}
+
+func (s *Store) endRead(run sliceRun, scratch *[]byte) {
+	s.readBufs.Put(scratch)
+	s.unref(run.file)
+	s.ops.Done()
 }
 
 // acquire looks a chunk up and takes a use of its file, and enters the call.
@@ -100,44 +140,65 @@ type sliceRun struct {
 	entry
 }
 
-// slicesMax is the number of slices in one read call.
-func (r sliceRun) slicesMax() int64 { return max(1, runBytesMax/int64(r.sliceBytes)) }
+// bytesMax is the payload of one read call, whole slices; sumsMax the size of their CRCs.
+func (r sliceRun) bytesMax() int64 { return runBytesMax / int64(r.sliceBytes) * int64(r.sliceBytes) }
+func (r sliceRun) sumsMax() int64  { return crcBytes * (runBytesMax / int64(r.sliceBytes)) }
 
-func (r sliceRun) bytesMax() int {
-	return int(r.slicesMax() * int64(r.sliceBytes+crcBytes))
+func (r sliceRun) headBytes() int64 { return headBytes(r.length, r.sliceBytes, r.unit) }
+
+// sliceLength is the size of a slice; the last one is shorter.
+func (r sliceRun) sliceLength(number int64) int64 {
+	return min(int64(r.sliceBytes), int64(r.length)-number*int64(r.sliceBytes))
 }
 
-// read takes the slices from the one that holds off on, as many as fit in buf, and
-// hands what lies in [off, end) to fn. It returns how many bytes that was. A slice
-// that cannot be read is as lost as one that fails its CRC.
-func (r sliceRun) read(buf []byte, off, end int64, fn func(part []byte) error) (int64, error) {
-	size := int64(r.sliceBytes)
-	first := off / size
-	stop := min((first+r.slicesMax())*size, (end+size-1)/size*size, int64(r.length))
-	count := (stop - first*size + size - 1) / size
-	buf = buf[:stop-first*size+count*crcBytes]
-	if err := readFull(r.file.r, buf, r.offset+recordBytes+first*(size+crcBytes)); err != nil {
+// read fills p with whole slices from number first on, at most bytesMax bytes, and checks
+// them; their CRCs go through sums. It returns how many bytes are good; fewer than all
+// come with ErrCorrupt. A slice that cannot be read is as lost as one that fails its CRC.
+func (r sliceRun) read(p, sums []byte, first int64) (int64, error) {
+	sums = sums[:crcBytes*sliceCount(uint32(len(p)), r.sliceBytes)]
+	err := readFull(r.file.r, sums, r.offset+recordBytes+crcBytes*first)
+	if err == nil {
+		err = readFull(r.file.r, p, r.offset+r.headBytes()+first*int64(r.sliceBytes))
+	}
+	if err != nil {
 		return 0, fmt.Errorf("%w: %s: read %s: %w", ErrCorrupt, r.id, r.file.path, err)
 	}
-	return min(stop, end) - off, r.check(buf, first, off, end, fn)
+	sum := summer{id: r.id, number: uint32(first)}
+	return r.check(p, sums, &sum)
 }
 
-// check takes encoded slices, of which the first has the number first, and hands
-// what lies in [off, end) of the payload to fn, slice by slice.
-func (r sliceRun) check(buf []byte, first, off, end int64, fn func(part []byte) error) error {
-	size := int64(r.sliceBytes)
-	for number := first; len(buf) > 0; number++ {
-		start := number * size
-		n := min(size, int64(r.length)-start)
-		slice, sum := buf[:n], binary.LittleEndian.Uint32(buf[n:])
-		if sliceCRC(r.id, uint32(number), slice) != sum {
-			return fmt.Errorf("%w: %s in %s at %d: slice %d fails its CRC",
+// check sums slices and compares with what the head says.
+func (r sliceRun) check(p, sums []byte, sum *summer) (good int64, err error) {
+	for len(p) > 0 {
+		n := min(int(r.sliceBytes), len(p))
+		number := sum.number
+		if sum.add(p[:n]) != binary.LittleEndian.Uint32(sums) {
+			return good, fmt.Errorf("%w: %s in %s at %d: slice %d fails its CRC",
 				ErrCorrupt, r.id, r.file.path, r.offset, number)
 		}
-		buf = buf[n+crcBytes:]
-		if err := fn(slice[max(0, off-start):min(n, end-start)]); err != nil {
-			return err
-		}
+		good += int64(n)
+		p, sums = p[n:], sums[crcBytes:]
+	}
+	return good, nil
+}
+
+// checkAll checks all bytes of a chunk that mean something: header, slices, the payload
+// as a whole, and trailer.
+func (r sliceRun) checkAll(b []byte) error {
+	header, ok := decodeRecord(b[:recordBytes], r.offset)
+	ok = ok && header.magic == magicChunk && header.inc == r.file.inc && header.ref == r.ref(r.id)
+	tail := r.end() - recordBytes
+	trailer, ok2 := decodeRecord(b[tail-r.offset:r.end()-r.offset], tail)
+	header.magic = magicTrailer
+	if !ok || !ok2 || trailer != header {
+		return fmt.Errorf("%w: %s in %s at %d: header or trailer is lost", ErrCorrupt, r.id, r.file.path, r.offset)
+	}
+	sum := summer{id: r.id}
+	if _, err := r.check(b[r.headBytes():][:r.length], b[recordBytes:], &sum); err != nil {
+		return err
+	}
+	if sum.total != r.crc {
+		return fmt.Errorf("%w: %s in %s at %d: the payload fails its CRC", ErrCorrupt, r.id, r.file.path, r.offset)
 	}
 	return nil
 }
@@ -205,7 +266,7 @@ func (r *reader) WriteTo(w io.Writer) (int64, error) {
 	if err != nil || r.off == r.end {
 		return total, err
 	}
-	err = r.s.each(r.ref, r.off, r.end-r.off, func(part []byte) error {
+	err = r.s.each(r.ref, r.off, r.end, func(part []byte) error {
 		n, err := w.Write(part)
 		total += int64(n)
 		r.off += int64(n)

@@ -20,11 +20,23 @@ type scanned struct {
 	inc        incarnation
 	// chunks are in order of offset and do not overlap.
 	chunks []found
-	// synced is the greatest offset that a mark calls durable.
+	// synced is the greatest offset up to which a record calls the file durable.
 	synced int64
+	// end is the offset behind the last record and all it names; it may lie above the
+	// end of a torn file.
+	end int64
+	// sealed: the last record is a seal.
+	sealed bool
 	// lost counts bytes below synced in which nothing could be recognized.
 	lost int64
 }
+
+// searchBytes is how far the scan goes on without recognizing anything, in a file that
+// has no seal: room taken ahead or what an earlier life left follows there, up to the
+// size of a whole extent. What lies behind so many lost bytes above all that is known to
+// be durable is not found; three chunks in a row of the greatest size would have to be
+// lost, header and trailer.
+const searchBytes = 16 << 20
 
 // hole is a stretch in which no record was recognized.
 type hole struct{ from, to int64 }
@@ -34,6 +46,7 @@ type hole struct{ from, to int64 }
 func scan(r io.ReaderAt, size int64) (scanned, error) {
 	var out scanned
 	w := window{r: r, size: size}
+	out.end = pageBytes
 	if size < recordBytes {
 		out.headerLost = true
 		return out, nil
@@ -46,13 +59,17 @@ func scan(r io.ReaderAt, size int64) (scanned, error) {
 	if err != nil {
 		return scanned{}, err
 	}
+	if size < pageBytes { // The header's page is durable before anything is written behind it.
+		out.headerLost = true
+		return out, nil
+	}
 	if !ok {
 		out.headerLost = true
 		if inc, ok, err = firstIncarnation(&w); err != nil {
 			return scanned{}, err
 		}
 		if !ok {
-			out.lost = size - recordBytes
+			out.lost = size - pageBytes
 			return out, nil
 		}
 	}
@@ -72,38 +89,35 @@ func scan(r io.ReaderAt, size int64) (scanned, error) {
 // that was passed over.
 func (out *scanned) walk(w *window) ([]hole, error) {
 	var holes []hole
-	from := int64(recordBytes) // end of the last thing recognized
-	for at := from; at+recordBytes <= w.size; {
+	for at := out.end; at+recordBytes <= w.size && at < max(out.end, out.synced)+searchBytes; {
 		b, err := w.at(at)
 		if err != nil {
 			return nil, err
 		}
 		rec, ok := decodeRecord(b, at)
-		if !ok || rec.inc != out.inc || rec.offset < from {
+		if !ok || rec.inc != out.inc || rec.offset < out.end {
 			at += recordBytes
 			continue
 		}
-		if rec.magic == magicMark {
-			out.synced = max(out.synced, rec.synced)
-		} else {
-			out.chunks = append(out.chunks, found{record: rec, headerLost: rec.magic == magicTrailer})
+		if rec.offset > out.end {
+			holes = append(holes, hole{out.end, rec.offset})
 		}
-		if rec.offset > from {
-			holes = append(holes, hole{from, rec.offset})
+		out.synced = max(out.synced, rec.synced)
+		out.end = rec.end()
+		at = out.end
+		if rec.magic == magicSeal {
+			out.sealed = true
+			return holes, nil
 		}
-		from = rec.end()
-		at = from
+		out.chunks = append(out.chunks, found{record: rec, headerLost: rec.magic == magicTrailer})
 	}
-	if from < w.size {
-		holes = append(holes, hole{from, w.size})
-	}
-	return holes, nil
+	return append(holes, hole{out.end, w.size}), nil
 }
 
 // firstIncarnation returns what the first whole record says, for a file whose own
 // header is unreadable.
 func firstIncarnation(w *window) (incarnation, bool, error) {
-	for at := int64(recordBytes); at+recordBytes <= w.size; at += recordBytes {
+	for at := int64(pageBytes); at+recordBytes <= w.size; at += recordBytes {
 		b, err := w.at(at)
 		if err != nil {
 			return incarnation{}, false, err

@@ -2,7 +2,6 @@ package extent
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -15,9 +14,9 @@ import (
 type state uint8
 
 const (
-	// sound: written by this process, or below a mark.
+	// sound: written by this process, or durable by what the file's records say.
 	sound state = iota
-	// unproven: found intact above the last mark, so it may be in the page cache
+	// unproven: found intact where no record vouches for it, so it may be in the page cache
 	// only. It can be read; Put writes it anew.
 	unproven
 	// damaged: bytes of it are lost. Reads answer ErrCorrupt; Put writes it anew.
@@ -31,10 +30,14 @@ type entry struct {
 	length     uint32
 	crc        uint32
 	sliceBytes uint32
+	unit       uint32
 	state      state
 }
 
-func (en entry) end() int64 { return en.offset + chunkBytes(en.length, en.sliceBytes) }
+func (en entry) end() int64 { return en.offset + en.bytes() }
+
+// bytes is the room the chunk takes.
+func (en entry) bytes() int64 { return chunkBytes(en.length, en.sliceBytes, en.unit) }
 
 func (en entry) ref(id ChunkID) Ref { return Ref{ID: id, Length: en.length, CRC: en.crc} }
 
@@ -53,24 +56,27 @@ type Store struct {
 	readOnly bool
 	metrics  *metrics
 
-	// writeBufs lends a chunk as it is written, readBufs holds *[]byte, a run of slices.
-	writeBufs *Buffers
-	readBufs  sync.Pool
+	// readBufs holds *[]byte, a run of slices behind their CRCs.
+	readBufs sync.Pool
 
-	// turn is the right to append: it orders the writes of the active file. It is
-	// the one lock held over I/O. The file system would queue the writers of one
-	// file just so, and a place given out before its write ends would leave a gap in
-	// the file when the write fails.
-	turn sync.Mutex
-	// active takes the next chunk; nil until there is one. Guarded by turn.
-	active *file
-	// nextNumber is above the number of every file seen. Guarded by turn.
-	nextNumber uint64
+	small, paged appender
 
-	// mu guards everything below, for memory work only. Order: turn, then mu.
+	// stepping is held by Compact and Scrub, which take turns and may do I/O under it.
+	// It comes before every other lock.
+	stepping   sync.Mutex
+	scrubbing  scrubRound
+	compacting compaction
+
+	// mu guards everything below, for memory work only. Order: an appender's turn, then mu.
 	mu    sync.Mutex
 	index map[ChunkID]entry
 	files map[uint64]*file
+	// nextNumber is above the number of every file seen.
+	nextNumber uint64
+	// spares are the paths of blank files to be used again; blanking counts those that
+	// are becoming one.
+	spares   []string
+	blanking int
 	// dirty are the files with chunks that no fdatasync has covered.
 	dirty []*file
 	// replaced are the files of copies that a later Put replaced. One may be unlinked
@@ -100,8 +106,19 @@ type Store struct {
 // Sync has. A chunk that is held already under an equal ref is not written again,
 // unless the copy here is damaged: then Put repairs it. ErrMismatch means that data
 // does not fit ref or that the id holds another chunk; nothing was written. Any
-// other error takes the store out of service. data is not kept.
+// other error takes the store out of service. data is not kept, and must not change
+// until Put returns. A large one that begins on a page, as those of Buffers do, goes to
+// the file without being copied.
 func (s *Store) Put(ref Ref, data []byte) error {
+	c, err := sumChunk(ref, data, s.opts.SliceBytes)
+	if err != nil {
+		return err
+	}
+	return s.PutChunk(c)
+}
+
+// PutChunk is Put of a chunk that was summed before.
+func (s *Store) PutChunk(c Chunk) error {
 	if err := s.begin(); err != nil {
 		return err
 	}
@@ -109,56 +126,22 @@ func (s *Store) Put(ref Ref, data []byte) error {
 	if s.readOnly {
 		return ErrReadOnly
 	}
-	if err := ref.check(); err != nil {
+	a := s.appenderOf(c.ref.Length)
+	a.turn.Lock()
+	defer a.turn.Unlock()
+	if held, err := s.holds(c.ref); held || err != nil {
 		return err
 	}
-	if len(data) != int(ref.Length) {
-		return fmt.Errorf("%w: %s: data has %d bytes", ErrMismatch, ref, len(data))
-	}
-	sliceBytes := uint32(s.opts.SliceBytes)
-	buf, err := s.writeBufs.Get(context.Background(), int(chunkBytes(ref.Length, sliceBytes)))
+	en, err := s.append(a, c)
 	if err != nil {
 		return err
-	}
-	defer s.writeBufs.Put(buf)
-	if crc := encodeSlices(buf, ref.ID, data, int(sliceBytes)); crc != ref.CRC {
-		return fmt.Errorf("%w: %s: data has crc %08x", ErrMismatch, ref, crc)
-	}
-
-	s.turn.Lock()
-	defer s.turn.Unlock()
-	if held, err := s.holds(ref); held || err != nil {
-		return err
-	}
-	return s.append(ref, sliceBytes, buf)
-}
-
-// append writes one encoded chunk at the end of the active file. The caller holds
-// turn.
-func (s *Store) append(ref Ref, sliceBytes uint32, buf []byte) error {
-	e, err := s.writable(int64(len(buf)))
-	if err != nil {
-		return s.fail(err)
-	}
-	frame(buf, ref, sliceBytes, e.inc, e.size)
-	if _, err := e.w.Write(buf); err != nil {
-		return s.fail(fmt.Errorf("write chunk %s to %s: %w", ref.ID, e.path, err))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if old := s.unlist(ref.ID); old != nil {
-		s.replaced = append(s.replaced, replacement{file: old, until: s.written + 1})
+	if old := s.unlist(c.ref.ID); old != nil {
+		s.replaced = append(s.replaced, replacement{file: old, until: s.written})
 	}
-	s.list(ref.ID, entry{
-		file: e, offset: e.size, length: ref.Length, crc: ref.CRC, sliceBytes: sliceBytes,
-	})
-	e.size += int64(len(buf))
-	e.dataEnd = e.size
-	s.written++
-	if !e.dirty {
-		e.dirty = true
-		s.dirty = append(s.dirty, e)
-	}
+	s.list(c.ref.ID, en)
 	return nil
 }
 
@@ -209,8 +192,6 @@ func (s *Store) Delete(id ChunkID) error {
 	if !empty {
 		return nil
 	}
-	s.turn.Lock()
-	defer s.turn.Unlock()
 	if err := s.reap(e); err != nil {
 		return s.fail(err)
 	}
@@ -221,6 +202,7 @@ func (s *Store) Delete(id ChunkID) error {
 func (s *Store) list(id ChunkID, en entry) {
 	s.index[id] = en
 	en.file.live++
+	en.file.liveBytes += en.bytes()
 	s.bytes += int64(en.length)
 	if en.state == damaged {
 		s.damaged++
@@ -236,6 +218,7 @@ func (s *Store) unlist(id ChunkID) *file {
 	}
 	delete(s.index, id)
 	en.file.live--
+	en.file.liveBytes -= en.bytes()
 	s.bytes -= int64(en.length)
 	if en.state == damaged {
 		s.damaged--
@@ -262,9 +245,11 @@ type Stats struct {
 	Chunks int
 	Bytes  int64
 	// Extents and FileBytes count the files and all that is in them, dead chunks,
-	// headers and CRCs included.
+	// headers and CRCs included, room taken ahead not.
 	Extents   int
 	FileBytes int64
+	// Spares counts the files that wait to be used again.
+	Spares int
 	// Damaged counts the chunks, among Chunks, that answer ErrCorrupt.
 	Damaged int
 	// LostBytes counts durable bytes that Open could not recognize: chunks were in
@@ -278,6 +263,7 @@ func (s *Store) Stats() Stats {
 	defer s.mu.Unlock()
 	st := Stats{
 		Chunks: len(s.index), Bytes: s.bytes, Extents: len(s.files), Damaged: s.damaged, LostBytes: s.lost,
+		Spares: len(s.spares),
 	}
 	for _, e := range s.files {
 		st.FileBytes += e.size
@@ -301,8 +287,6 @@ func (s *Store) Close() error {
 
 func (s *Store) shut() error {
 	s.metrics.unregister()
-	s.turn.Lock()
-	defer s.turn.Unlock()
 	errs := []error{s.finish()}
 	s.mu.Lock()
 	files := s.files
@@ -317,25 +301,26 @@ func (s *Store) shut() error {
 	return errors.Join(errs...)
 }
 
-// finish syncs what is dirty and seals the active file, so that the next Open has
-// nothing to prove. The caller holds turn, and no call is in progress.
+// finish syncs what is dirty and seals the active files, so that the next Open has
+// nothing to prove. No call is in progress.
 func (s *Store) finish() error {
 	s.mu.Lock()
 	var files []*file
 	if s.failed == nil && s.synced < s.written {
 		files = s.flush()
 	}
+	err := s.failed
 	s.mu.Unlock()
-	err := s.settleAll(files)
-	if err == nil && s.active != nil {
-		err = s.seal(s.active)
+	err = errors.Join(err, s.settle(files))
+	for _, a := range []*appender{&s.small, &s.paged} {
+		if err == nil && a.active != nil {
+			err = s.seal(a, true)
+		}
 	}
 	if err != nil {
 		return s.fail(err)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.failed
+	return nil
 }
 
 // begin enters a call, unless the store is closed.

@@ -18,7 +18,7 @@ import (
 // of span, by Read and by the stream, before and after a restart.
 func TestPutRead(t *testing.T) {
 	fs, source := vfs.NewMem(), newSource(1)
-	opts := Options{SliceBytes: 512, ExtentBytesMax: 64 << 10, Rand: newSource(2)}
+	opts := Options{SliceBytes: 512, ExtentBytesMax: 64 << 10, PagedBytesMin: 65 << 10, Rand: newSource(2)}
 	s := open(t, fs, opts)
 	chunks := map[Ref][]byte{}
 	for _, n := range []int{1, 63, 64, 511, 512, 513, 1024, 60 << 10, 70 << 10, 300 << 10, ChunkBytesMax} {
@@ -100,11 +100,11 @@ func TestPutRefusesAndRepeats(t *testing.T) {
 	requireHolds(t, s, ref, data)
 }
 
-// A sealed extent is unlinked when its last chunk dies and not before; a read that
+// A sealed extent is dropped when its last chunk dies and not before; a read that
 // has begun goes on; the active extent stays.
 func TestDeleteFreesExtents(t *testing.T) {
 	fs, source := vfs.NewMem(), newSource(1)
-	s := open(t, fs, Options{ExtentBytesMax: 10 << 10})
+	s := open(t, fs, Options{ExtentBytesMax: 14 << 10, SparesMax: -1})
 	a, _ := put(t, s, source, 4<<10)
 	b, data := put(t, s, source, 4<<10)
 	c, _ := put(t, s, source, 4<<10) // seals the first extent
@@ -157,7 +157,7 @@ func TestOpenReadOnly(t *testing.T) {
 	c, _ := put(t, s, source, 5<<10)
 	path, off := place(t, s, c)
 	killed := fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: newRNG(1)})
-	flip(t, killed, path, off+recordBytes+3)
+	flip(t, killed, path, off+2*recordBytes+3)
 	before := dump(t, killed)
 
 	r, err := OpenReadOnly(killed, testDir, Options{})
@@ -194,7 +194,9 @@ func TestClose(t *testing.T) {
 // Bad options are all named, and nothing is made on disk.
 func TestOptionsValidate(t *testing.T) {
 	fs := vfs.NewMem()
-	_, err := Open(fs, testDir, Options{ExtentBytesMax: -1, SliceBytes: 1 << 20})
+	_, err := Open(fs, testDir, Options{ExtentBytesMax: -1, SliceBytes: 1 << 20, PagedBytesMin: -1, GarbagePercent: 101})
+	require.ErrorContains(t, err, "PagedBytesMin")
+	require.ErrorContains(t, err, "GarbagePercent")
 	require.ErrorContains(t, err, "ExtentBytesMax")
 	require.ErrorContains(t, err, "SliceBytes")
 	_, err = fs.Stat(testDir)

@@ -37,11 +37,9 @@ func (s *Store) Sync(ctx context.Context) error {
 		}
 		files := s.flush()
 		s.mu.Unlock()
-		s.turn.Lock()
-		if err := s.settleAll(files); err != nil {
+		if err := s.settle(files); err != nil {
 			_ = s.fail(err) // the loop's end returns it
 		}
-		s.turn.Unlock()
 		s.mu.Lock()
 	}
 	defer s.mu.Unlock()
@@ -49,7 +47,7 @@ func (s *Store) Sync(ctx context.Context) error {
 }
 
 // flush carries out one fdatasync of every dirty file. The caller holds mu, which
-// is released meanwhile. The files returned carry a use each, which settleAll gives
+// is released meanwhile. The files returned carry a use each, which settle gives
 // back; it also does what must follow but nobody has to wait for.
 func (s *Store) flush() []*file {
 	done := make(chan struct{})
@@ -88,14 +86,12 @@ func (s *Store) flush() []*file {
 	return files
 }
 
-// settleAll writes the marks that follow a flush, unlinks files whose last chunks
-// it replaced, and gives the files back. The caller holds turn.
-func (s *Store) settleAll(files []*file) error {
-	var first error
+// settle gives back the files of a flush and drops those whose last chunks it replaced.
+// How far a file is durable is written down by the header of its next chunk, or by its
+// seal: a write of its own after each fdatasync would cost as much as a small chunk, and
+// until it reaches the disk a restart only copies more than it had to.
+func (s *Store) settle(files []*file) error {
 	for _, e := range files {
-		if first == nil {
-			first = s.settle(e)
-		}
 		s.unref(e)
 	}
 	s.mu.Lock()
@@ -106,6 +102,7 @@ func (s *Store) settleAll(files []*file) error {
 	replaced := s.replaced[:ready]
 	s.replaced = s.replaced[ready:]
 	s.mu.Unlock()
+	var first error
 	for _, r := range replaced {
 		if first == nil {
 			first = s.reap(r.file)

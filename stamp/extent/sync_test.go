@@ -78,10 +78,10 @@ func TestSyncEndsWithItsContext(t *testing.T) {
 }
 
 // Puts, syncs, reads and deletes from many goroutines keep every promise (under
-// the race detector), while extents fill and are unlinked.
+// the race detector), while extents fill, are compacted, dropped and used again.
 func TestConcurrent(t *testing.T) {
 	fs := vfs.NewCrashableMem()
-	opts := Options{ExtentBytesMax: 100 << 10, SliceBytes: 4 << 10}
+	opts := Options{ExtentBytesMax: 100 << 10, SliceBytes: 4 << 10, PagedBytesMin: 10 << 10}
 	s := open(t, fs, opts)
 	var mu sync.Mutex
 	synced := map[Ref][]byte{}
@@ -96,6 +96,11 @@ func TestConcurrent(t *testing.T) {
 					require.NoError(t, s.Put(ref, data))
 				}
 				requireHolds(t, s, ref, data)
+				if round%5 == 4 {
+					_, err := s.Compact(context.Background())
+					require.NoError(t, err)
+					_, _ = s.Scrub(context.Background())
+				}
 				if round%3 == 2 {
 					require.NoError(t, s.Delete(ref.ID))
 					continue
@@ -151,8 +156,8 @@ func failing(fs vfs.FS, kind errorfs.OpKind) (vfs.FS, *atomic.Bool) {
 // chunk of the failed group is called durable, and a restart shows what was synced.
 func TestFailureTakesOutOfService(t *testing.T) {
 	for name, kind := range map[string]errorfs.OpKind{
-		"write": errorfs.OpFileWrite, "fdatasync": errorfs.OpFileSyncData,
-		"create": errorfs.OpCreate, "fsync of a new file": errorfs.OpFileSync,
+		"write": errorfs.OpFileWriteAt, "fdatasync": errorfs.OpFileSyncData,
+		"create": errorfs.OpOpen, "fsync of a new file": errorfs.OpFileSync,
 	} {
 		t.Run(name, func(t *testing.T) {
 			mem, source := vfs.NewCrashableMem(), newSource(1)
@@ -192,7 +197,7 @@ func TestFailureTakesOutOfService(t *testing.T) {
 // dead all the same.
 func TestFailedUnlink(t *testing.T) {
 	fs, armed := failing(vfs.NewMem(), errorfs.OpRemove)
-	s := open(t, fs, Options{ExtentBytesMax: 5 << 10})
+	s := open(t, fs, Options{ExtentBytesMax: 5 << 10, SparesMax: -1})
 	source := newSource(1)
 	a, _ := put(t, s, source, 4<<10)
 	put(t, s, source, 4<<10)
@@ -224,7 +229,7 @@ func TestFailedRead(t *testing.T) {
 func TestOpenFails(t *testing.T) {
 	kinds := []errorfs.OpKind{
 		errorfs.OpList, errorfs.OpOpen, errorfs.OpFileReadAt, errorfs.OpFileStat, errorfs.OpFileSyncData,
-		errorfs.OpCreate, errorfs.OpFileWrite, errorfs.OpFileSync, errorfs.OpOpenDir, errorfs.OpMkdirAll,
+		errorfs.OpFileWriteAt, errorfs.OpFileSync, errorfs.OpOpenDir, errorfs.OpMkdirAll,
 	}
 	for _, kind := range kinds {
 		mem := vfs.NewCrashableMem()

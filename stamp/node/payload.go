@@ -16,6 +16,10 @@ import (
 // the change that names it, so that no replica has to fetch it before it
 // acknowledges (R3).
 func (s *Stamp) PutChunk(ctx context.Context, ref extent.Ref, data []byte) error {
+	chunk, err := extent.NewChunk(ref, data) // summed once for all nodes
+	if err != nil {
+		return err
+	}
 	var g errgroup.Group
 	up := 0
 	for _, id := range s.o.Peers {
@@ -28,7 +32,7 @@ func (s *Stamp) PutChunk(ctx context.Context, ref extent.Ref, data []byte) error
 		}
 		up++
 		g.Go(func() error {
-			if err := n.PutChunk(ref, data); err != nil {
+			if err := n.extents.PutChunk(chunk); err != nil {
 				return fmt.Errorf("node %s: %w", Name(s.o.Location, id), err)
 			}
 			return n.extents.Sync(ctx)

@@ -1,0 +1,96 @@
+package extent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// scrubRound is how far a round of Scrub has come.
+type scrubRound struct {
+	// rest are the chunks yet to be looked at, the last one first; held when the round
+	// began, so some may be gone.
+	rest []Ref
+	// begun: the round has begun and io.EOF has not ended it.
+	begun bool
+	buf   []byte
+}
+
+// Scrub reads and checks the next chunk, header and trailer included, past the page
+// cache where the file system lets us: what is in memory says nothing about the disk.
+// It returns the chunk, and ErrCorrupt if it is damaged, from now on for every read: the
+// caller fetches it from a peer and puts it again. io.EOF ends a round, in which every
+// chunk was looked at that was held all the time; the next call begins another. One call
+// reads 4 MiB at most; the caller sees to the pace. It starts no goroutine, and calls of
+// Scrub and Compact wait for each other.
+func (s *Store) Scrub(ctx context.Context) (Ref, error) {
+	if err := s.begin(); err != nil {
+		return Ref{}, err
+	}
+	defer s.ops.Done()
+	s.stepping.Lock()
+	defer s.stepping.Unlock()
+	round := &s.scrubbing
+	if !round.begun {
+		round.begun, round.rest = true, s.Refs()
+		slices.Reverse(round.rest)
+	}
+	for len(round.rest) > 0 {
+		if err := ctx.Err(); err != nil {
+			return Ref{}, err
+		}
+		last := len(round.rest) - 1
+		ref := round.rest[last]
+		round.rest = round.rest[:last]
+		err := s.scrub(ref, &round.buf)
+		if errors.Is(err, ErrNotFound) || errors.Is(err, ErrMismatch) {
+			continue // deleted since the round began
+		}
+		return ref, err
+	}
+	*round = scrubRound{}
+	return Ref{}, io.EOF
+}
+
+func (s *Store) scrub(ref Ref, buf *[]byte) error {
+	en, err := s.acquire(ref)
+	if err != nil {
+		return err
+	}
+	defer s.ops.Done()
+	defer s.unref(en.file)
+	b, err := s.fromDisk(en, buf)
+	if err == nil {
+		err = sliceRun{id: ref.ID, entry: en}.checkAll(b)
+	}
+	if err != nil {
+		s.setDamaged(ref.ID, en)
+	}
+	return err
+}
+
+// fromDisk reads the whole room of a chunk. The bytes are in *buf.
+func (s *Store) fromDisk(en entry, buf *[]byte) ([]byte, error) {
+	from, to := en.offset/pageBytes*pageBytes, roundUp(en.end(), pageBytes)
+	if int64(len(*buf)) < to-from {
+		*buf = alignedBytes(int(to - from))
+	}
+	b := (*buf)[:to-from]
+	if s.fs == vfs.Default && osWriters {
+		// The pages at both ends may be longer than the file. A failure to open says that
+		// O_DIRECT is refused, or that the file was unlinked meanwhile; then r has it.
+		n, err := readDirect(en.file.path, b, from)
+		if int64(n) >= en.end()-from && (err == nil || errors.Is(err, io.EOF)) {
+			return b[en.offset-from : en.end()-from], nil
+		}
+	}
+	b = b[:en.bytes()]
+	if err := readFull(en.file.r, b, en.offset); err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrCorrupt, en.file.path, err)
+	}
+	return b, nil
+}
