@@ -110,20 +110,23 @@ func TestRecordRoundTrip(t *testing.T) {
 
 // Any bytes in an extent file open to a store or an error: chunks in order and
 // within the file, no more live payload than bytes, every chunk readable whole with
-// the CRC it claims or refused by name.
+// the CRC it claims or refused by name. The zeros of the first page are left out of what
+// is drawn.
 func FuzzScan(f *testing.F) {
 	for _, name := range []string{"000001.ext", "000002.ext"} {
 		golden, err := os.ReadFile(filepath.Join(goldenDir, name))
 		require.NoError(f, err)
-		f.Add(golden)
-		f.Add(golden[:len(golden)-recordBytes-1])
-		f.Add(golden[:pageBytes])
-		f.Add(append(make([]byte, pageBytes), golden[pageBytes:]...))
-		f.Add(append(append([]byte{}, golden...), golden[pageBytes:]...))
-		f.Add(withOverlap(golden))
+		head, rest := golden[:recordBytes], golden[pageBytes:]
+		f.Add(head, rest)
+		f.Add(head, rest[:len(rest)-recordBytes-1])
+		f.Add(head, []byte{})
+		f.Add([]byte{}, rest)
+		f.Add(head, append(bytes.Clone(rest), rest...))
+		f.Add(head, withOverlap(golden)[pageBytes:])
 	}
-	f.Add([]byte{})
-	f.Fuzz(func(t *testing.T, b []byte) {
+	f.Fuzz(func(t *testing.T, head, rest []byte) {
+		b := append(make([]byte, pageBytes), rest...)
+		copy(b, head[:min(len(head), recordBytes)])
 		content, err := scan(bytes.NewReader(b), int64(len(b)))
 		if err != nil {
 			require.ErrorIs(t, err, ErrFormat)
