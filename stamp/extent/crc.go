@@ -53,6 +53,8 @@ type summer struct {
 	// number of slices summed, and the CRC of all of them.
 	number uint32
 	total  uint32
+	// name is the id and the number, here because it would be on the heap for each slice.
+	name [20]byte
 }
 
 // add returns the CRC of the next slice as it stands in the file, which covers the
@@ -64,9 +66,8 @@ func (s *summer) add(slice []byte) uint32 {
 	}
 	plain := crc32.Checksum(slice, castagnoli)
 	s.total = crcJoin(s.total, plain, s.shift)
-	var name [len(s.id) + 4]byte
-	copy(name[:], s.id[:])
-	binary.LittleEndian.PutUint32(name[len(s.id):], s.number)
+	copy(s.name[:], s.id[:])
+	binary.LittleEndian.PutUint32(s.name[len(s.id):], s.number)
 	s.number++
-	return crcJoin(crc32.Checksum(name[:], castagnoli), plain, s.shift)
+	return crcJoin(crc32.Checksum(s.name[:], castagnoli), plain, s.shift)
 }

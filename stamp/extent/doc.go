@@ -42,8 +42,10 @@
 // was never acknowledged, or damaged since, and is left out; below, it is ErrCorrupt
 // for that chunk.
 //
-// Reads go through the page cache: an object that is read is mostly read again, and from
-// memory a read costs less than a request to the disk. Only Scrub reads past it.
+// Reads go through the page cache. For a MiB just written, as the push to the other
+// location reads it, that took 1.3 ms and 0.5 ms of processor, past it 1.6 ms and 0.3 ms;
+// but the next read then takes 0.3 ms in place of a request to the disk. Only Scrub reads
+// past it.
 //
 // # Limits
 //

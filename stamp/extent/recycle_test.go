@@ -2,8 +2,6 @@ package extent
 
 import (
 	"context"
-	"io"
-	"path/filepath"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -144,71 +142,6 @@ func requireSurvives(t *testing.T, fs *vfs.MemFS, opts Options, promised map[Ref
 	require.Zero(t, s.Stats().Damaged)
 	require.Zero(t, s.Stats().LostBytes)
 	require.NoError(t, s.Close())
-}
-
-// On the disk, past the page cache where it lets us, the store keeps what it keeps in
-// memory: chunks of every kind of length and alignment, over restarts, recycling and
-// compaction.
-func TestRealDisk(t *testing.T) {
-	dir, source := t.TempDir(), newSource(1)
-	opts := Options{ExtentBytesMax: 4 << 20}
-	held := map[Ref][]byte{}
-	for round := range 3 {
-		s, err := Open(vfs.Default, dir, opts)
-		require.NoError(t, err)
-		for ref, data := range held {
-			requireHolds(t, s, ref, data)
-		}
-		for i, n := range []int{1, 5000, 256<<10 - 1, 256 << 10, 256<<10 + 1, 1 << 20, 1<<20 + 4095, ChunkBytesMax} {
-			buf := alignedBytes(n + pageBytes)
-			data := buf[i%2 : i%2+n] // every second one does not begin on a page
-			_, _ = source.Read(data)
-			var id ChunkID
-			_, _ = source.Read(id[:])
-			ref := NewRef(id, data)
-			require.NoError(t, s.Put(ref, data))
-			requireHolds(t, s, ref, data)
-			held[ref] = data
-		}
-		require.NoError(t, s.Sync(context.Background()))
-		for ref, data := range held {
-			require.True(t, s.Durable(ref.ID))
-			requireHolds(t, s, ref, data)
-			if n := ref.Length; n%2 == uint32(round%2) {
-				require.NoError(t, s.Delete(ref.ID))
-				delete(held, ref)
-			}
-		}
-		for n := int64(1); n > 0; {
-			n, err = s.Compact(context.Background())
-			require.NoError(t, err)
-		}
-		for err = nil; err == nil; {
-			_, err = s.Scrub(context.Background())
-		}
-		require.ErrorIs(t, err, io.EOF)
-		require.NoError(t, s.Close())
-	}
-}
-
-// The room that is taken ahead is given back by Close: a node that is opened and closed
-// again and again leaves no more than it wrote.
-func TestCloseGivesRoomBack(t *testing.T) {
-	dir, source := t.TempDir(), newSource(1)
-	s, err := Open(vfs.Default, dir, Options{})
-	require.NoError(t, err)
-	put(t, s, source, 100)
-	put(t, s, source, 300<<10)
-	require.NoError(t, s.Close())
-	for _, n := range []int{100, 300 << 10} {
-		info, err := vfs.Default.Stat(filepath.Join(dir, fileName(uint64(1+n/(300<<10)))))
-		require.NoError(t, err)
-		unit := int64(recordBytes)
-		if n >= pagedBytesDefault {
-			unit = pageBytes
-		}
-		require.Equal(t, pageBytes+chunkRoom(n, Options{})+unit, info.Size())
-	}
 }
 
 // A buffer lent begins on a page if it is a page or more, also the second time, so
