@@ -100,7 +100,7 @@ func BenchmarkThreeStores(b *testing.B) {
 			}
 			var summed [3]chan Chunk
 			for i := range summed {
-				summed[i] = make(chan Chunk, benchGroup)
+				summed[i] = make(chan Chunk, 16*benchGroup)
 			}
 			if name != "nodes" {
 				go func() {
