@@ -45,7 +45,8 @@ func (s *Store) Compact(ctx context.Context) (int64, error) {
 	}
 }
 
-// pickVictim chooses the extent to empty. The caller holds stepping.
+// pickVictim chooses the extent to empty. It visits the whole index under mu, once for
+// each extent emptied. The caller holds stepping.
 func (s *Store) pickVictim() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -175,7 +175,7 @@ func (s *Store) Durable(id ChunkID) bool {
 // Delete drops a chunk from memory; that nothing names it any more is the caller's
 // to know (R9). Its space is freed when all chunks of its extent are dead and the
 // extent is sealed. Deleting what is not held is no error. An error says that an
-// extent could not be unlinked; the chunk is dead all the same, and the store is
+// extent could not be dropped; the chunk is dead all the same, and the store is
 // out of service.
 func (s *Store) Delete(id ChunkID) error {
 	if err := s.begin(); err != nil {
