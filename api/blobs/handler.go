@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"antipode/api/protocol"
@@ -127,7 +128,7 @@ type call struct {
 	// ctx bounds questions to the ranges; a download outlives it.
 	ctx context.Context //nolint:containedctx // The request's own; a call lives no longer.
 	res resource
-	put int64 // bytes in chunks so far
+	put atomic.Int64 // bytes in chunks so far
 }
 
 // Serve answers one request and returns the name of its operation for metrics.
@@ -156,8 +157,8 @@ func (h *Handler) Serve(w http.ResponseWriter, r *protocol.Request) (operation s
 		return operation, err
 	}
 	err = c.run(operation)
-	if err != nil && c.put > 0 && !errors.Is(err, kv.ErrUnknown) {
-		c.o.Abandoned(c.put)
+	if put := c.put.Load(); err != nil && put > 0 && !errors.Is(err, kv.ErrUnknown) {
+		c.o.Abandoned(put)
 	}
 	return operation, err
 }

@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 
+	"golang.org/x/sync/errgroup"
+
 	"antipode/services/blobs"
 	"antipode/services/storageerr"
 	"antipode/stamp/extent"
@@ -32,26 +34,45 @@ func (c *call) takeBody(sums *digests) (inline []byte, chunks []extent.Ref, err 
 		inline = make([]byte, length) // Not pooled: the command may outlive the wait for it.
 		return inline, nil, c.fill(inline, sums)
 	}
-	buf, err := c.putBufs.Get(c.ctx, int(min(length, blobs.ChunkBytesMax)))
-	if err != nil {
-		return nil, nil, storageerr.ServerBusy // Nothing happened.
-	}
-	defer c.putBufs.Put(buf)
-	chunks = make([]extent.Ref, 0, (length+blobs.ChunkBytesMax-1)/blobs.ChunkBytesMax)
-	for rest := length; rest > 0; {
-		part := buf[:min(rest, blobs.ChunkBytesMax)]
-		if err := c.fill(part, sums); err != nil {
-			return nil, nil, err
+	chunks, err = c.takeChunks(length, sums)
+	return nil, chunks, err
+}
+
+// takeChunks puts the body chunk by chunk: while some are on their way to the disks the
+// next is read. What it holds at once is what admit counted.
+func (c *call) takeChunks(length int64, sums *digests) ([]extent.Ref, error) {
+	chunks := make([]extent.Ref, (length+blobs.ChunkBytesMax-1)/blobs.ChunkBytesMax)
+	puts, ctx := errgroup.WithContext(c.ctx)
+	puts.SetLimit(admitBytesMax / blobs.ChunkBytesMax)
+	var broken, late error
+	for i := range chunks {
+		n := min(length-int64(i)*blobs.ChunkBytesMax, blobs.ChunkBytesMax)
+		var buf []byte
+		if buf, late = c.putBufs.Get(ctx, int(n)); late != nil {
+			break // A put failed, or the request's time is over.
 		}
-		ref, err := c.putChunk(part)
-		if err != nil {
-			return nil, nil, err
+		if broken = c.fill(buf, sums); broken != nil {
+			c.putBufs.Put(buf)
+			break
 		}
-		chunks = append(chunks, ref)
-		c.put += int64(len(part))
-		rest -= int64(len(part))
+		puts.Go(func() error {
+			defer c.putBufs.Put(buf)
+			c.put.Add(n) // Whatever becomes of it, some of it may be in a file.
+			var err error
+			chunks[i], err = c.putChunk(buf)
+			return err
+		})
 	}
-	return nil, chunks, nil
+	err := puts.Wait()
+	switch {
+	case broken != nil: // Which may have ended puts under way.
+		return nil, broken
+	case err != nil:
+		return nil, err
+	case late != nil:
+		return nil, storageerr.ServerBusy // Nothing happened.
+	}
+	return chunks, nil
 }
 
 // fill reads the next bytes of the body.

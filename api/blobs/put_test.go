@@ -127,7 +127,7 @@ func TestPutChunkFails(t *testing.T) {
 		return nil
 	}
 	r.requireCode(r.put("/cont/b", content(3<<20, 1)), http.StatusServiceUnavailable, "ServerBusy")
-	require.Equal(t, int64(2), calls.Load())
+	require.GreaterOrEqual(t, calls.Load(), int64(2))
 	r.requireBlob("/cont/b", []byte("old"))
 }
 
@@ -157,7 +157,7 @@ func TestInFlight(t *testing.T) {
 			}
 		})
 	}
-	require.Eventually(t, func() bool { return running.Load() == 2 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return running.Load() == 4 }, 5*time.Second, time.Millisecond)
 	r.requireCode(r.put("/cont/late?limit=30ms", content(body, 9)), http.StatusServiceUnavailable, "ServerBusy")
 	close(gate)
 	wg.Wait()
@@ -165,7 +165,7 @@ func TestInFlight(t *testing.T) {
 		require.Equal(t, http.StatusCreated, status)
 		r.requireBlob(fmt.Sprintf("/cont/b%d", i), content(body, byte(i)))
 	}
-	require.Equal(t, int64(2), most.Load())
+	require.Equal(t, int64(4), most.Load(), "two bodies, two chunks of each")
 	require.Equal(t, http.StatusCreated, r.put("/cont/huge", content(5<<20, 1)).status)
 	r.requireCode(r.get("/cont/late"), http.StatusNotFound, "BlobNotFound")
 }

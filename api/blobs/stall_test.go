@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"antipode/services/blobs"
 )
 
 // countingListener counts what is read from its connections.
@@ -78,7 +80,7 @@ func TestStalledDiskStopsReading(t *testing.T) {
 			}
 		})
 	}
-	require.Eventually(t, func() bool { return begun.Load() == uploads && waiting.Load() == inFlight/body }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return begun.Load() == uploads && waiting.Load() == inFlight/blobs.ChunkBytesMax }, 10*time.Second, time.Millisecond)
 	require.LessOrEqual(t, read.Load(), int64(inFlight+uploads*readAhead))
 	close(gate)
 	wg.Wait()
