@@ -14,12 +14,14 @@ import (
 	"antipode/geo"
 )
 
-// Log is a node's log of all its ranges: entries and hard states. The segment log
-// will stand behind the same interface.
+// Log is a node's log of all its ranges: entries and hard states. Package seglog has
+// the one that nodes use; the Pebble log of this package is what it is compared with.
 type Log interface {
 	// Range opens the log of one range. voters is its configuration.
 	Range(r geo.RangeID, voters []uint64) (RangeLog, error)
-	// NewBatch collects what one scheduler pass appends.
+	// NewBatch collects what one scheduler pass appends. Batches are staged and
+	// committed one after the other, by one goroutine. One with something staged must
+	// be committed: readers see it from its staging on.
 	NewBatch() LogBatch
 	// Close closes the log.
 	Close() error
@@ -125,8 +127,9 @@ func entryCRC(head, data []byte) uint32 {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli) //nolint:gochecknoglobals // A table, never written.
 
-// ErrLogCorrupt: an entry or hard state does not fit its CRC32C.
-var ErrLogCorrupt = errors.New("engine: log entry does not fit its CRC32C")
+// ErrLogCorrupt: the log misses what was durable in it, or holds it altered: an entry
+// or hard state does not fit its CRC32C, or is gone. The replica is lost (R4).
+var ErrLogCorrupt = errors.New("engine: log is damaged")
 
 func parseEntry(index uint64, v []byte) (*pb.Entry, error) {
 	if len(v) < entryHeader || v[0] != logFormat {

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"io"
 	"log/slog"
 	"sync/atomic"
 
@@ -34,10 +35,17 @@ type Options struct {
 	// StateMemTableBytes is the size of the state store's memtable, which is taken out
 	// of the cache's bytes. Zero means 16 MiB; a small one makes more flushes, a large one a longer replay.
 	StateMemTableBytes uint64
-	// LogMemTableBytes is the same for the log. Zero means 24 MiB: more than is logged
-	// between two flushes of the state, so that most entries are trimmed before they
-	// would be written into tables.
+	// LogMemTableBytes is the same for the Pebble log. Zero means 24 MiB: more than is
+	// logged between two flushes of the state, so that most entries are trimmed before
+	// they would be written into tables.
 	LogMemTableBytes uint64
+	// LogSegmentBytes is the size of a segment of the segment log, rounded up to pages.
+	// Zero means 16 MiB. Small ones change often, which costs two synced renames or so
+	// each; large ones free their space late.
+	LogSegmentBytes int64
+	// Rand draws the incarnation of each segment, 8 bytes. Nil means crypto/rand. A
+	// source that repeats itself lets leftovers of a former use pass for records.
+	Rand io.Reader
 	// ReadOnly opens without changing anything on disk.
 	ReadOnly bool
 	// Logger takes the stores' errors. Nil means slog.Default.
