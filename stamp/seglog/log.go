@@ -1,0 +1,203 @@
+package seglog
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	pb "go.etcd.io/raft/v3/raftpb"
+
+	"antipode/geo"
+	"antipode/stamp/engine"
+)
+
+// ErrFailed: a write or fsync failed, or the log was found damaged; nothing is written
+// any more.
+var ErrFailed = errors.New("seglog: log is out of service")
+
+const (
+	segmentBytesDefault = 16 << 20
+	// commitBytesMax bounds what is staged for one write: offsets in a segment have
+	// 32 bits.
+	commitBytesMax = 1 << 30
+	// unsyncedBytesMax is how much of unsynced commits may wait in memory for the
+	// next synced one, with which it costs no write of its own.
+	unsyncedBytesMax = 256 << 10
+)
+
+// Log is the segment log of one node. It implements engine.Log. Everything but reads
+// through a range's raft.Storage is done by one goroutine at a time.
+type Log struct {
+	fs           vfs.FS
+	dir          string
+	segmentBytes int64
+	rand         io.Reader
+	readOnly     bool
+
+	// mu guards the map and what it shares with readers. The scheduler alone changes
+	// it and reads it without.
+	mu       sync.RWMutex
+	segments map[uint32]*segment
+
+	// The rest belongs to the scheduler.
+
+	// chain are the segments in use, the active one last.
+	chain []*segment
+	// spares are files for the next segments, those of the oldest log first.
+	spares []*segment
+	ranges map[geo.RangeID]*rangeLog
+	// nextNumber is above the number of every segment file seen: none is given twice.
+	nextNumber uint64
+	// liveBytes is what the records of all live entries take.
+	liveBytes int64
+
+	// buf is the next frame: room for its header, and the records staged.
+	buf    []byte
+	staged []placed
+	// touched are the ranges with something in buf.
+	touched []*rangeLog
+	// moving are the entries of the oldest segment that are being copied forward.
+	moving []victim
+	seed   seed
+	batch  batch
+	failed error
+	closed bool
+}
+
+// placed is an entry in buf, whose place is known when it is written.
+type placed struct {
+	g     *rangeLog
+	index uint64
+	at    uint32 // in buf
+	size  uint32
+	term  uint32
+}
+
+// batch implements engine.LogBatch. There is one of a log: what is staged is in order
+// anyway.
+type batch struct{ l *Log }
+
+// NewBatch implements engine.Log.
+func (l *Log) NewBatch() engine.LogBatch { return &l.batch }
+
+// Range implements engine.Log. A second call for a range returns the same log.
+func (l *Log) Range(r geo.RangeID, voters []uint64) (engine.RangeLog, error) {
+	g := l.rangeLog(r)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.voters = voters
+	return g, nil
+}
+
+func (l *Log) rangeLog(r geo.RangeID) *rangeLog {
+	g := l.ranges[r]
+	if g == nil {
+		g = &rangeLog{l: l, id: r}
+		l.ranges[r] = g
+	}
+	return g
+}
+
+// stage adds a record of numbers. The caller holds g.mu.
+func (l *Log) stage(g *rangeLog, kind recordKind, numbers ...uint64) {
+	l.touch(g)
+	l.buf = appendRecord(l.buf, kind, 0, g.id, nil, numbers...)
+}
+
+// stageEntry adds an entry, whose place in g is set when it is written. The caller
+// holds g.mu.
+func (l *Log) stageEntry(g *rangeLog, kind recordKind, index uint64, s slot, entryType uint8, data []byte) {
+	l.touch(g)
+	l.staged = append(l.staged, placed{g: g, index: index, at: uint32(len(l.buf)), size: s.size, term: s.term})
+	l.buf = appendRecord(l.buf, kind, entryType, g.id, data, index, uint64(s.term))
+}
+
+func (l *Log) touch(g *rangeLog) {
+	if !g.touched {
+		g.touched = true
+		l.touched = append(l.touched, g)
+	}
+}
+
+// fail takes the log out of service, if it is not yet, and returns the first failure.
+func (l *Log) fail(err error) error {
+	if l.failed == nil {
+		l.failed = fmt.Errorf("%w: %w", ErrFailed, err)
+	}
+	return l.failed
+}
+
+// readEntry reads an entry back from its segment. The caller holds the range's mu, so
+// that the segment is not recycled meanwhile: its entry is live.
+func (l *Log) readEntry(id geo.RangeID, index uint64, s slot) (*pb.Entry, error) {
+	b := make([]byte, s.size)
+	r, err := l.readRecord(new(seed), b, id, index, s)
+	if err != nil {
+		return nil, err
+	}
+	term, typ := r.n[1], pb.EntryType(r.entryType)
+	e := &pb.Entry{Index: &index, Term: &term, Type: &typ}
+	if len(r.data) > 0 {
+		e.Data = r.data
+	}
+	return e, nil
+}
+
+// readRecord reads the record of an entry into b, which is as long as it.
+func (l *Log) readRecord(sd *seed, b []byte, id geo.RangeID, index uint64, s slot) (record, error) {
+	l.mu.RLock()
+	seg := l.segments[s.segment]
+	l.mu.RUnlock()
+	if err := readFull(seg.file, b, int64(s.offset)); err != nil {
+		return record{}, fmt.Errorf("read index %d of range %d from %s: %w", index, id, seg.path, err)
+	}
+	r, ok := parseRecord(sd, b, seg.inc, int64(s.offset))
+	if !ok || r.size != len(b) || r.id != id || r.kind != recordEntry && r.kind != recordCopy ||
+		r.n[0] != index || r.n[1] != uint64(s.term) {
+		return record{}, fmt.Errorf("%w: index %d of range %d, at %d of %s", engine.ErrLogCorrupt, index, id, s.offset, seg.path)
+	}
+	return r, nil
+}
+
+// readFull fills p from offset off. The end of the file before that is an error.
+func readFull(r io.ReaderAt, p []byte, off int64) error {
+	n, err := r.ReadAt(p, off)
+	if n == len(p) {
+		return nil
+	}
+	if err == nil || errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// Close implements engine.Log: what was committed without sync is written too, and
+// the log ends with a mark, so that after it any damage is told from a torn tail. A
+// second Close does nothing.
+func (l *Log) Close() error {
+	if l.closed {
+		return nil
+	}
+	l.closed = true
+	var errs []error
+	if l.failed == nil && !l.readOnly {
+		errs = append(errs, l.finish())
+	}
+	_ = l.fail(errors.New("closed"))
+	for _, s := range l.segments {
+		errs = append(errs, s.file.Close())
+	}
+	return errors.Join(errs...)
+}
+
+func (l *Log) finish() error {
+	if err := l.commit(true); err != nil {
+		return err
+	}
+	if err := l.mark(); err != nil {
+		return err
+	}
+	return l.sync()
+}
