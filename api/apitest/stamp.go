@@ -36,7 +36,7 @@ func NewStamp(t testing.TB, fs vfs.FS, account geo.Account, services ...geo.Serv
 	t.Helper()
 	s := node.NewStamp(node.Options{
 		Location: "north", Peers: []geo.NodeID{1, 2, 3}, Dir: "data", Clock: clock.System{}, Transport: node.NewMemory(),
-		Tick: 20 * time.Millisecond, Seed: 1, Engine: engine.Options{FS: fs, Logger: Quiet()}, Logger: Quiet(),
+		Tick: 20 * time.Millisecond, Seed: 1, Engine: engine.Options{FS: fs, LogSegmentBytes: 1 << 20, Logger: Quiet()}, Logger: Quiet(),
 	})
 	for _, id := range s.Nodes() {
 		require.NoError(t, s.Start(id))

@@ -28,6 +28,7 @@ import (
 	"antipode/stamp/keys"
 	"antipode/stamp/node"
 	"antipode/stamp/ranges"
+	"antipode/stamp/seglog"
 )
 
 // childEnv makes this test binary a server to be killed: folder and port base.
@@ -125,7 +126,7 @@ func openAlone(t *testing.T, dir string) folderData {
 	state, err := engine.OpenState(filepath.Join(dir, "state"), ro)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, state.Close()) }()
-	log, err := engine.OpenLog(filepath.Join(dir, "log"), ro)
+	log, err := seglog.Open(filepath.Join(dir, "log"), ro)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, log.Close()) }()
 	held := folderData{}

@@ -8,6 +8,7 @@ import (
 	"antipode/geo"
 	"antipode/stamp/engine"
 	"antipode/stamp/extent"
+	"antipode/stamp/seglog"
 )
 
 // ackChecked is the share of acknowledgements at whose moment the disks are crashed
@@ -106,7 +107,7 @@ func (m *member) votedFor(id geo.RangeID, term, candidate uint64) error {
 
 // inCrashedLog looks at the log of a range as a crash now would leave it.
 func (m *member) inCrashedLog(id geo.RangeID, look func(engine.RangeLog) error) error {
-	log, err := engine.OpenLog(dataDir+"/log", m.lookOptions())
+	log, err := seglog.Open(dataDir+"/log", m.lookOptions())
 	if err != nil {
 		return err
 	}

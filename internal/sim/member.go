@@ -75,9 +75,15 @@ func newMember(l *location, id geo.NodeID) *member {
 	}
 }
 
+// logSegmentBytes is small, so that a run goes round the segments of the log: what
+// lags behind is copied forward, and files are recycled.
+const logSegmentBytes = 128 << 10
+
 // engineOptions are those of the node and of who looks at its disk.
 func (m *member) engineOptions(fs vfs.FS) engine.Options {
-	return engine.Options{FS: fs, Shared: m.l.s.shared, StateMemTableBytes: 4 << 20, LogMemTableBytes: 4 << 20, Logger: quiet}
+	return engine.Options{
+		FS: fs, Shared: m.l.s.shared, StateMemTableBytes: 4 << 20, LogSegmentBytes: logSegmentBytes, Logger: quiet,
+	}
 }
 
 // dataDir is the node's folder on its own disk.

@@ -18,6 +18,7 @@ import (
 	"antipode/stamp/extent"
 	"antipode/stamp/ranges"
 	"antipode/stamp/replica"
+	"antipode/stamp/seglog"
 )
 
 // Options configures a node.
@@ -27,11 +28,14 @@ type Options struct {
 	// Peers are the ids of all nodes of the stamp, this one included.
 	Peers []geo.NodeID
 	// Dir is the data folder: log, state and extents below it.
-	Dir       string
-	Engine    engine.Options
+	Dir    string
+	Engine engine.Options
+	// OpenLog opens the node's log. Nil means seglog.Open, the segment log.
+	OpenLog   func(dir string, o engine.Options) (engine.Log, error)
 	Clock     clock.Clock
 	Transport Transport
-	// Seed feeds the node's randomness: election spread, extent incarnations.
+	// Seed feeds the node's randomness: election spread, incarnations of extents and
+	// log segments.
 	Seed uint64
 	// Parity of timestamps (R6).
 	Parity geo.Timestamp
@@ -58,6 +62,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.ElectionTicks == 0 {
 		o.ElectionTicks = 10
+	}
+	if o.OpenLog == nil {
+		o.OpenLog = seglog.Open
 	}
 	if o.FlushEntries == 0 {
 		o.FlushEntries = 20_000
@@ -125,7 +132,10 @@ func Open(o Options) (_ *Node, err error) {
 			return nil, err
 		}
 	}
-	if n.log, err = engine.OpenLog(fs.PathJoin(o.Dir, "log"), o.Engine); err != nil {
+	logOptions := o.Engine
+	// A source of its own: the log draws from it on the scheduler, extents elsewhere.
+	logOptions.Rand = randReader{rand.New(rand.NewPCG(n.rng.Uint64(), uint64(o.ID)))}
+	if n.log, err = o.OpenLog(fs.PathJoin(o.Dir, "log"), logOptions); err != nil {
 		return nil, err
 	}
 	if n.state, err = engine.OpenState(fs.PathJoin(o.Dir, "state"), o.Engine); err != nil {

@@ -21,6 +21,7 @@ import (
 	"antipode/stamp/engine"
 	"antipode/stamp/keys"
 	"antipode/stamp/ranges"
+	"antipode/stamp/seglog"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -61,7 +62,8 @@ func testStamp(t *testing.T, fs func(geo.NodeID) vfs.FS) *Stamp {
 	t.Helper()
 	s := NewStamp(Options{
 		Location: "north", Peers: []geo.NodeID{1, 2, 3}, Dir: "data", Clock: clock.System{}, Transport: NewMemory(),
-		Tick: 10 * time.Millisecond, Seed: 1, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Engine: engine.Options{LogSegmentBytes: 1 << 20},
+		Tick:   10 * time.Millisecond, Seed: 1, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 	for _, id := range s.Nodes() {
 		s.o.Engine.FS = fs(id)
@@ -97,7 +99,7 @@ func TestAcknowledgedWriteSurvivesOnEveryReplica(t *testing.T) {
 func requireInLog(t *testing.T, fs vfs.FS, id geo.NodeID, cmd *put) {
 	t.Helper()
 	dir := "data/" + Name("north", id)
-	log, err := engine.OpenLog(dir+"/log", engine.Options{FS: fs})
+	log, err := seglog.Open(dir+"/log", engine.Options{FS: fs, ReadOnly: true})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, log.Close()) }()
 	rl, err := log.Range(testRange, []uint64{1, 2, 3})
