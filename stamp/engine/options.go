@@ -40,8 +40,9 @@ type Options struct {
 	// they would be written into tables.
 	LogMemTableBytes uint64
 	// LogSegmentBytes is the size of a segment of the segment log, rounded up to pages.
-	// Zero means 16 MiB. Small ones change often, which costs two synced renames or so
-	// each; large ones free their space late.
+	// Zero means 8 MiB. Each change costs a synced rename, and the first of a node some
+	// zeros, so small ones cost more; large ones free their space late and hold the
+	// scheduler longer when they are filled.
 	LogSegmentBytes int64
 	// Rand draws the incarnation of each segment, 8 bytes. Nil means crypto/rand. A
 	// source that repeats itself lets leftovers of a former use pass for records.

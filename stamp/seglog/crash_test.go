@@ -259,3 +259,72 @@ func TestOneWriteOneSync(t *testing.T) {
 	require.Equal(t, map[string]int{"write": 10, "sync": 10}, ops)
 	require.NoError(t, l.Close())
 }
+
+// A segment is used again only when what made its entries dead is durable: a batch
+// trims all there is and needs a new segment itself, and every crash on the way finds
+// the log as before or after it (R4).
+func TestTrimFreesAfterSync(t *testing.T) {
+	mem := vfs.NewCrashableMem()
+	var check func()
+	l := mustOpen(t, &hookFS{FS: mem, before: func(string, string) error {
+		if check != nil {
+			check()
+		}
+		return nil
+	}})
+	g := logtest.Range(t, l, 4)
+	for i := range uint64(3) {
+		logtest.Commit(t, l, true, func(b engine.LogBatch) error { return g.Append(b, logtest.Entries(1+20*i, 1, 20, 2000)) })
+	}
+	require.Empty(t, l.spares)
+	require.Len(t, l.chain, 3)
+	before, err := logState(l)
+	require.NoError(t, err)
+	b := l.NewBatch()
+	require.NoError(t, g.Trim(b, 60))
+	require.NoError(t, g.Append(b, logtest.Entries(61, 1, 20, 2000)))
+	after, err := logState(l)
+	require.NoError(t, err)
+	rng, crashes := rand.New(rand.NewPCG(1, 1)), 0
+	check = func() {
+		for _, percent := range []int{0, 50, 50, 50, 100} {
+			crashes++
+			requireOneOf(t, mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rng}), []string{before, after}, rng)
+		}
+	}
+	require.NoError(t, b.Commit(true))
+	check = nil
+	require.Greater(t, crashes, 20)
+	require.Len(t, l.spares, 3)
+	require.NoError(t, l.Close())
+}
+
+// A copied record fills an index that the log has, with the entry that it has there;
+// one that would append, or change an entry, is damage (DESIGN section 4).
+func TestCopyNeverAppends(t *testing.T) {
+	for what, s := range map[string]struct {
+		index uint64
+		term  uint32
+		ok    bool
+	}{
+		"the same entry": {2, 1, true}, "beyond the last": {3, 1, false}, "another term": {2, 2, false}, "trimmed": {1, 1, false},
+	} {
+		mem := vfs.NewMem()
+		l := mustOpen(t, mem)
+		g := logtest.Range(t, l, 4)
+		logtest.Commit(t, l, true, func(b engine.LogBatch) error { return g.Append(b, logtest.Entries(1, 1, 2, 100)) })
+		logtest.Commit(t, l, true, func(b engine.LogBatch) error { return g.Trim(b, 1) })
+		e := logtest.Entries(s.index, uint64(s.term), 1, 100)[0]
+		l.stageEntry(l.ranges[4], recordCopy, s.index, slot{size: uint32(entryBytes + len(e.Data)), term: s.term}, 0, e.Data)
+		require.NoError(t, l.write())
+		d := readDisk(t, mem)
+		again, err := open(d.fs(t), 1)
+		if s.ok {
+			require.NoError(t, err, what)
+			require.NoError(t, again.Close())
+		} else {
+			require.ErrorIs(t, err, engine.ErrLogCorrupt, what)
+		}
+		require.NoError(t, l.Close())
+	}
+}

@@ -18,7 +18,7 @@ import (
 var ErrFailed = errors.New("seglog: log is out of service")
 
 const (
-	segmentBytesDefault = 16 << 20
+	segmentBytesDefault = 8 << 20
 	// commitBytesMax bounds what is staged for one write: offsets in a segment have
 	// 32 bits.
 	commitBytesMax = 1 << 30

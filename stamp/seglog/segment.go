@@ -120,10 +120,9 @@ func (l *Log) create(s *segment, size int64) error {
 const fillBytes = 1 << 20
 
 func fill(f vfs.File, size int64) error {
-	// A hint: one run of blocks. Only the zeros written below make them initialized.
-	if err := f.Preallocate(0, size); err != nil {
-		return err
-	}
+	// A hint, for one run of blocks, that a file system may not know. It is the zeros
+	// written below that make the blocks allocated and initialized, or fail.
+	_ = f.Preallocate(0, size)
 	for left := size; left > 0; left -= min(left, fillBytes) {
 		// Fresh zeros each time: a File may change what it is given.
 		if _, err := f.Write(make([]byte, min(left, fillBytes))); err != nil {
