@@ -26,6 +26,9 @@ func TestStartRefused(t *testing.T) {
 	newer := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(newer, "VERSION"), []byte("antipode data 99\n"), 0o600))
 
+	older := t.TempDir() // With a Pebble for the log.
+	require.NoError(t, os.WriteFile(filepath.Join(older, "VERSION"), []byte("antipode data 1\n"), 0o600))
+
 	for name, c := range map[string]struct {
 		data string
 		base int
@@ -35,6 +38,7 @@ func TestStartRefused(t *testing.T) {
 		"folder in use":        {p.DataDir(), free, nil, []string{p.DataDir(), "in use", "--data"}},
 		"folder is a file":     {file, free, nil, []string{file, "--data"}},
 		"folder of the future": {newer, free, nil, []string{newer, "antipode data 99", "--data"}},
+		"folder of the past":   {older, free, nil, []string{older, "antipode data 1", "antipode data 2", "--data"}},
 		"busy port":            {t.TempDir(), p.PortBase, nil, []string{strconv.Itoa(p.PortBase), "in use", "--port-base"}},
 		"port out of range":    {t.TempDir(), 65000, nil, []string{"--port-base", "65000"}},
 		"account without key":  {t.TempDir(), free, []string{"--accounts", "photos"}, []string{"--accounts", "photos"}},

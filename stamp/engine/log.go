@@ -51,8 +51,8 @@ type RangeLog interface {
 	Bytes() uint64
 }
 
-// tailBytesMax bounds the newest entries that a range keeps in memory, so that
-// replication and apply seldom read from disk.
+// tailBytesMax bounds the newest entries that a range keeps in memory, within a quarter,
+// so that replication and apply seldom read from disk.
 const tailBytesMax = 4 << 20
 
 // entryOverhead is added to an entry's data where bytes are counted.
@@ -240,6 +240,9 @@ func (g *pebbleRangeLog) push(e *pb.Entry) {
 	g.tail = append(g.tail, e)
 	g.tailBytes += len(e.Data) + entryOverhead
 	g.bytes += uint64(len(e.Data) + entryOverhead)
+	if g.tailBytes <= tailBytesMax+tailBytesMax/4 {
+		return // The rest is moved below: not for every entry.
+	}
 	drop := 0
 	for g.tailBytes > tailBytesMax && drop < len(g.tail)-1 {
 		g.tailBytes -= len(g.tail[drop].Data) + entryOverhead

@@ -49,7 +49,7 @@ func byteSource(seed uint64) io.Reader {
 // The segment log does what replicas rely on, with segments that change within a test
 // and with one that does not.
 func TestConformance(t *testing.T) {
-	for name, bytes := range map[string]int64{"small": testSegment, "large": 1 << 20} {
+	for name, bytes := range map[string]int64{"small": testSegment, "large": 256 << 10} {
 		t.Run(name, func(t *testing.T) {
 			logtest.Run(t, func(t require.TestingT, fs vfs.FS) engine.Log {
 				l, err := Open(testDir, engine.Options{FS: fs, LogSegmentBytes: bytes})
