@@ -38,7 +38,7 @@ func newNetwork(l *location) *network {
 }
 
 // Attach implements node.Transport. Who is attached follows from the members.
-func (t *network) Attach(geo.NodeID, *node.Node) {}
+func (t *network) Attach(geo.NodeID, node.Member) {}
 
 // latencyMax bounds the latency of the honest network.
 const latencyMax = time.Millisecond

@@ -25,7 +25,7 @@ type lone struct {
 }
 
 func (t *lone) Send(_, _ geo.NodeID, batch []Envelope) { t.sent = append(t.sent, batch...) }
-func (t *lone) Attach(geo.NodeID, *Node)               {}
+func (t *lone) Attach(geo.NodeID, Member)              {}
 func (t *lone) Peer(_, to geo.NodeID) ChunkPeer        { return t.peers[to] }
 func (t *lone) took(term, index uint64) (accepted bool) {
 	for _, e := range t.sent {

@@ -20,45 +20,59 @@ type Envelope struct {
 type Transport interface {
 	Send(from, to geo.NodeID, batch []Envelope)
 	// Attach connects a node; nil disconnects it.
-	Attach(id geo.NodeID, n *Node)
+	Attach(id geo.NodeID, m Member)
 	// Peer gives the chunk store of a node, nil while it is not reachable.
 	Peer(from, to geo.NodeID) ChunkPeer
 }
 
+// Member is a node as its transport sees it.
+type Member interface {
+	// Receive takes messages of peers. It does not block, and may be called
+	// concurrently.
+	Receive(batch []Envelope)
+	ChunkPeer
+}
+
 // ChunkPeer is where a node puts and gets payload chunks of a peer.
+// Its methods may be called concurrently; errors are those of extent.Store, and of
+// the way there.
 type ChunkPeer interface {
+	// PutChunk appends a chunk; it is durable after the next SyncChunks. Data that does
+	// not fit ref is refused. data is not kept.
 	PutChunk(ref extent.Ref, data []byte) error
+	// SyncChunks makes durable what was put before.
 	SyncChunks() error
+	// ReadChunk fills p from offset off, as io.ReaderAt does.
 	ReadChunk(ref extent.Ref, off int64, p []byte) (int, error)
 }
 
 // Memory is the Transport between nodes of one process.
 type Memory struct {
 	mu    sync.RWMutex
-	nodes map[geo.NodeID]*Node
+	nodes map[geo.NodeID]Member
 }
 
 // NewMemory returns an empty transport.
-func NewMemory() *Memory { return &Memory{nodes: map[geo.NodeID]*Node{}} }
+func NewMemory() *Memory { return &Memory{nodes: map[geo.NodeID]Member{}} }
 
 // Attach implements Transport.
-func (t *Memory) Attach(id geo.NodeID, n *Node) {
+func (t *Memory) Attach(id geo.NodeID, m Member) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if n == nil {
+	if m == nil {
 		delete(t.nodes, id)
 		return
 	}
-	t.nodes[id] = n
+	t.nodes[id] = m
 }
 
 // Send implements Transport.
 func (t *Memory) Send(_, to geo.NodeID, batch []Envelope) {
 	t.mu.RLock()
-	n := t.nodes[to]
+	m := t.nodes[to]
 	t.mu.RUnlock()
-	if n != nil {
-		n.Receive(batch)
+	if m != nil {
+		m.Receive(batch)
 	}
 }
 
@@ -66,8 +80,8 @@ func (t *Memory) Send(_, to geo.NodeID, batch []Envelope) {
 func (t *Memory) Peer(_, to geo.NodeID) ChunkPeer {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	if n := t.nodes[to]; n != nil {
-		return n
+	if m := t.nodes[to]; m != nil {
+		return m
 	}
 	return nil
 }
