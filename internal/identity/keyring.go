@@ -1,0 +1,209 @@
+package identity
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"antipode/geo"
+	"antipode/internal/clock"
+)
+
+// Files names the PEM files of a node.
+type Files struct {
+	// CA holds the authorities that are trusted, several while one is replaced.
+	CA string
+	// Cert and Key are the node's own.
+	Cert, Key string
+}
+
+// ErrRefused says that a certificate is not that of the expected node.
+var ErrRefused = errors.New("refused")
+
+// Keyring holds a node's certificate and those it trusts, and follows the files: a
+// handshake after a file changed uses the new contents; connections that stand are
+// not touched. While new contents do not fit (half written, of another node) the last
+// good ones are used and the log says why. Methods may be called concurrently.
+type Keyring struct {
+	self   Identity
+	files  Files
+	clock  clock.Clock
+	logger *slog.Logger
+
+	mu    sync.Mutex
+	seen  [3]version
+	cert  *tls.Certificate
+	roots *x509.CertPool
+	// bad is why the files as they are now are not used.
+	bad error
+}
+
+// version tells one state of a file from another.
+type version struct {
+	mod  time.Time
+	size int64
+}
+
+// OpenKeyring reads the files. The certificate must be valid now, signed by an
+// authority of CA, and name self; self.Stamp may be empty and is then taken from it.
+func OpenKeyring(self Identity, files Files, c clock.Clock, logger *slog.Logger) (*Keyring, error) {
+	k := &Keyring{self: self, files: files, clock: c, logger: logger}
+	k.seen, k.bad = k.stat()
+	if k.bad == nil {
+		k.cert, k.roots, k.bad = k.read()
+	}
+	if k.bad != nil {
+		return nil, k.bad
+	}
+	named, err := k.verify(k.cert.Leaf, k.roots, nil)
+	if err != nil {
+		return nil, fmt.Errorf("own certificate %s: %w", files.Cert, err)
+	}
+	k.self = named
+	return k, nil
+}
+
+// Self is the node's identity.
+func (k *Keyring) Self() Identity { return k.self }
+
+func (k *Keyring) stat() (seen [3]version, err error) {
+	for i, name := range []string{k.files.CA, k.files.Cert, k.files.Key} {
+		info, err := os.Stat(name)
+		if err != nil {
+			return seen, err
+		}
+		seen[i] = version{info.ModTime(), info.Size()}
+	}
+	return seen, nil
+}
+
+func (k *Keyring) read() (*tls.Certificate, *x509.CertPool, error) {
+	ca, err := os.ReadFile(k.files.CA)
+	if err != nil {
+		return nil, nil, err
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(ca) {
+		return nil, nil, fmt.Errorf("%s holds no certificate", k.files.CA)
+	}
+	cert, err := tls.LoadX509KeyPair(k.files.Cert, k.files.Key)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s and %s: %w", k.files.Cert, k.files.Key, err)
+	}
+	return &cert, roots, nil
+}
+
+// current returns what the files hold, read anew when one changed.
+func (k *Keyring) current() (*tls.Certificate, *x509.CertPool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	seen, err := k.stat()
+	if err == nil && seen == k.seen {
+		return k.cert, k.roots
+	}
+	var cert *tls.Certificate
+	var roots *x509.CertPool
+	if err == nil {
+		cert, roots, err = k.read()
+	}
+	if err == nil {
+		_, err = k.verify(cert.Leaf, roots, nil)
+	}
+	if err == nil {
+		k.cert, k.roots = cert, roots
+		k.logger.Info("certificate read anew", "valid_until", cert.Leaf.NotAfter)
+	} else if k.bad == nil || k.bad.Error() != err.Error() {
+		k.logger.Error("certificate files changed and cannot be used; the ones from before stay in use", "error", err)
+	}
+	// A bad version is read once, too: the next handshake need not try it again.
+	k.seen, k.bad = seen, err
+	return k.cert, k.roots
+}
+
+// ServerConfig accepts the nodes of this stamp and location for whom allowed is true.
+func (k *Keyring) ServerConfig(allowed func(geo.NodeID) bool) *tls.Config {
+	config := k.config()
+	config.ClientAuth = tls.RequireAnyClientCert
+	// Each handshake is judged by the files as they are now: no resumption.
+	config.SessionTicketsDisabled = true
+	config.VerifyConnection = k.verifyPeer(func(id geo.NodeID) error {
+		if !allowed(id) {
+			return fmt.Errorf("node %d is no peer of this one", id)
+		}
+		return nil
+	})
+	return config
+}
+
+// ClientConfig connects to one node of this stamp and location, and to no other.
+func (k *Keyring) ClientConfig(want geo.NodeID) *tls.Config {
+	config := k.config()
+	// Instead of the host name VerifyConnection checks chain, time and identity.
+	config.InsecureSkipVerify = true
+	config.ServerName = k.self.Stamp
+	config.VerifyConnection = k.verifyPeer(func(id geo.NodeID) error {
+		if id != want {
+			return fmt.Errorf("it is node %d, and node %d is configured for this address", id, want)
+		}
+		return nil
+	})
+	return config
+}
+
+func (k *Keyring) config() *tls.Config {
+	return &tls.Config{
+		MinVersion: tls.VersionTLS13,
+		Time:       k.clock.Now,
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+			cert, _ := k.current()
+			return cert, nil
+		},
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			cert, _ := k.current()
+			return cert, nil
+		},
+	}
+}
+
+func (k *Keyring) verifyPeer(check func(geo.NodeID) error) func(tls.ConnectionState) error {
+	return func(cs tls.ConnectionState) error {
+		_, roots := k.current()
+		if len(cs.PeerCertificates) == 0 {
+			return fmt.Errorf("%w: no certificate", ErrRefused)
+		}
+		_, err := k.verify(cs.PeerCertificates[0], roots, check)
+		return err
+	}
+}
+
+// verify checks signature, time and name of a certificate. Without check it must name
+// this node itself.
+func (k *Keyring) verify(cert *x509.Certificate, roots *x509.CertPool, check func(geo.NodeID) error) (Identity, error) {
+	_, err := cert.Verify(x509.VerifyOptions{
+		Roots: roots, CurrentTime: k.clock.Now(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny},
+	})
+	if err != nil {
+		return Identity{}, fmt.Errorf("%w: certificate of %q: %w", ErrRefused, cert.Subject.CommonName, err)
+	}
+	id, err := Of(cert)
+	switch {
+	case err != nil:
+	case k.self.Stamp != "" && id.Stamp != k.self.Stamp:
+		err = fmt.Errorf("it is of stamp %q, this is %q", id.Stamp, k.self.Stamp)
+	case id.Location != k.self.Location:
+		err = fmt.Errorf("it is of location %q, this is %q", id.Location, k.self.Location)
+	case check != nil:
+		err = check(id.Node)
+	case id.Node != k.self.Node:
+		err = fmt.Errorf("it is that of node %d, this is node %d", id.Node, k.self.Node)
+	}
+	if err != nil {
+		return Identity{}, fmt.Errorf("%w: %s: %w", ErrRefused, id, err)
+	}
+	return id, nil
+}
