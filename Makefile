@@ -3,12 +3,15 @@ SHELL := /bin/bash
 BIN := bin
 LINT_VERSION := v2.15.0
 LINT := $(BIN)/golangci-lint
+# Of the generated code that is committed; protoc is Debian's protobuf-compiler, 3.21.12.
+PROTOC_GEN_GO_VERSION := v1.36.12
+PROTOC_GEN_GO_GRPC_VERSION := v1.6.2
 ARGS ?=
 RUNS ?= 100
 SEED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test check unit race lint fmt e2e sim sim-bugs bench clean
+.PHONY: help run build test check unit race lint fmt e2e sim sim-bugs bench proto clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -51,6 +54,12 @@ check: ## format, lint and short tests: before each commit
 
 bench: ## benchmarks of the packages
 	go test -run '^$$' -bench . -benchmem ./...
+
+proto: ## generate code from *.proto; needs protoc, which nothing else does
+	GOBIN=$(CURDIR)/$(BIN) go install google.golang.org/protobuf/cmd/protoc-gen-go@$(PROTOC_GEN_GO_VERSION)
+	GOBIN=$(CURDIR)/$(BIN) go install google.golang.org/grpc/cmd/protoc-gen-go-grpc@$(PROTOC_GEN_GO_GRPC_VERSION)
+	PATH="$(CURDIR)/$(BIN):$$PATH" protoc --go_out=. --go_opt=module=antipode --go-grpc_out=. --go-grpc_opt=module=antipode \
+		stamp/transport/wire/stamp.proto
 
 clean: ## remove what was built (not the data)
 	rm -rf $(BIN)

@@ -1,0 +1,105 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/peer"
+
+	"antipode/geo"
+	"antipode/internal/clock"
+	"antipode/internal/identity"
+)
+
+// refusalEvery is how often the log repeats that one host is refused.
+const refusalEvery = time.Minute
+
+// refusalHosts bounds the hosts that are remembered; while there are more, they are
+// refused without a line.
+const refusalHosts = 256
+
+// refusals logs handshakes that failed, once per host and span.
+type refusals struct {
+	clock  clock.Clock
+	logger *slog.Logger
+
+	mu   sync.Mutex
+	last map[string]time.Duration
+}
+
+func newRefusals(c clock.Clock, logger *slog.Logger) *refusals {
+	return &refusals{clock: c, logger: logger, last: map[string]time.Duration{}}
+}
+
+// log writes a line about key, unless there was one just now.
+func (r *refusals) log(key, message string, args ...any) {
+	now := r.clock.Mono()
+	r.mu.Lock()
+	for k, at := range r.last {
+		if now-at >= refusalEvery {
+			delete(r.last, k)
+		}
+	}
+	_, again := r.last[key]
+	silent := again || len(r.last) >= refusalHosts
+	if !silent {
+		r.last[key] = now
+	}
+	r.mu.Unlock()
+	if !silent {
+		r.logger.Error(message, args...)
+	}
+}
+
+// creds is TLS that says in the log whom it refused and why.
+type creds struct {
+	credentials.TransportCredentials
+	refusals *refusals
+}
+
+// ServerHandshake implements credentials.TransportCredentials.
+func (c creds) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	remote := conn.RemoteAddr().String()
+	out, info, err := c.TransportCredentials.ServerHandshake(conn)
+	// One that hangs up without a word is a port check, or a peer that gave up.
+	if err != nil && !errors.Is(err, io.EOF) {
+		host, _, _ := net.SplitHostPort(remote)
+		c.refusals.log("from "+host, "connection refused: not a peer of this node", "from", remote, "error", err)
+	}
+	return out, info, err
+}
+
+// ClientHandshake implements credentials.TransportCredentials.
+func (c creds) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	remote := conn.RemoteAddr().String()
+	out, info, err := c.TransportCredentials.ClientHandshake(ctx, authority, conn)
+	if errors.Is(err, identity.ErrRefused) {
+		c.refusals.log("to "+remote, "peer refused: another answers at its address", "to", remote, "error", err)
+	}
+	return out, info, err
+}
+
+// Clone implements credentials.TransportCredentials.
+func (c creds) Clone() credentials.TransportCredentials {
+	return creds{c.TransportCredentials.Clone(), c.refusals}
+}
+
+// caller is the node at the other end of a call, by its certificate.
+func caller(ctx context.Context) (geo.NodeID, error) {
+	p, ok := peer.FromContext(ctx)
+	if !ok {
+		return 0, identity.ErrName
+	}
+	info, ok := p.AuthInfo.(credentials.TLSInfo)
+	if !ok || len(info.State.PeerCertificates) == 0 {
+		return 0, identity.ErrName
+	}
+	id, err := identity.Of(info.State.PeerCertificates[0])
+	return id.Node, err
+}

@@ -1,0 +1,20 @@
+// Package transport carries Raft messages and payload chunks between the nodes of a
+// stamp that are processes of their own: node.Transport over gRPC and mutual TLS.
+//
+// Invariant: what a member receives was sent by the node that is named as its sender,
+// to this node, of the same stamp and location (internal/identity); and memory is
+// bounded, whatever a peer does: a queue per peer, one frame in flight, a fixed sum of
+// bytes for chunks that come in.
+//
+// Each ordered pair of nodes has one long-lived stream of messages. Sender side:
+//
+//	Send ──> queue of the peer ──> frame (up to 256 KiB of messages) ──> stream
+//
+// Send never blocks. A message is dropped when the queue is full or no stream stands,
+// and what is queued when a stream breaks is dropped with it: Raft sends again what it
+// still needs, and older messages would only be in its way. A stream stands once the
+// peer has answered it, which it does only while a node is attached there, so Peer gives
+// nil for a process that is up without its node.
+//
+// Chunks have a connection of their own: a heartbeat must not wait behind 4 MiB.
+package transport

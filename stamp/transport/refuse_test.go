@@ -1,0 +1,146 @@
+package transport
+
+import (
+	"context"
+	"crypto/tls"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"antipode/geo"
+	"antipode/internal/clock"
+	"antipode/internal/identity"
+	"antipode/stamp/node"
+	"antipode/stamp/transport/transporttest"
+)
+
+// A stranger at the address of a node is refused by both ends, each with one line that
+// says why, however often it is tried: another authority, another location, another
+// node, a certificate that has ended (table). Nothing it sends is received.
+func TestStrangersAreRefused(t *testing.T) {
+	late := clock.NewManual(clock.System{}.Now())
+	for name, c := range map[string]struct {
+		stranger func(n *loopback) *identity.Keyring
+		clock    clock.Clock
+		says     string
+	}{
+		"authority": {func(n *loopback) *identity.Keyring { return newAuthority(n.t).keyring("north", 2, clock.System{}) }, clock.System{}, "unknown authority"},
+		"location":  {func(n *loopback) *identity.Keyring { return n.authority.keyring("south", 2, clock.System{}) }, clock.System{}, "it is of location"},
+		"node":      {func(n *loopback) *identity.Keyring { return n.authority.keyring("north", 7, clock.System{}) }, clock.System{}, "node 7"},
+		"expired":   {func(n *loopback) *identity.Keyring { return n.authority.keyring("north", 2, clock.System{}) }, late, "expired"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newLoopback(t)
+			log := &logBuffer{}
+			n.keyrings[1] = n.authority.keyring("north", 1, c.clock)
+			if c.clock == late {
+				late.Advance(2 * time.Hour) // Node 1 lives later than node 2's certificate.
+			}
+			stranger := c.stranger(n)
+			n.tune = func(id geo.NodeID, o *Options) {
+				o.OpenTimeout = 300 * time.Millisecond
+				if id == 1 {
+					o.Logger = slog.New(slog.NewTextHandler(log, nil))
+				} else {
+					o.Keyring, o.Self = stranger, stranger.Self().Node
+				}
+			}
+			m := transporttest.NewMember(t)
+			n.Start(1, m)
+			tr, err := Open(n.options(2))
+			require.NoError(t, err)
+			defer func() { require.NoError(t, tr.Close()) }()
+			require.Eventually(t, func() bool {
+				return strings.Contains(log.String(), "connection refused") && strings.Contains(log.String(), "peer refused")
+			}, testWait, time.Millisecond)
+			tr.Send(tr.o.Self, 1, []node.Envelope{transporttest.Message(2, 1, 1, nil)})
+			require.Nil(t, tr.Peer(tr.o.Self, 1))
+			require.Nil(t, n.At(1).Peer(1, 2))
+			// Both ends try many times more.
+			require.Never(t, func() bool { return tr.Stats(1).Connected || n.get(1).Stats(2).Connected }, 300*time.Millisecond, 10*time.Millisecond)
+			require.Empty(t, m.Received())
+			text := log.String()
+			require.Contains(t, text, c.says)
+			require.Equal(t, 1, strings.Count(text, "connection refused: not a peer"), text)
+			require.Equal(t, 1, strings.Count(text, "peer refused"), text)
+		})
+	}
+}
+
+// Whoever comes without a certificate, or without TLS, is refused and named.
+func TestNoCertificate(t *testing.T) {
+	n := newLoopback(t)
+	log := &logBuffer{}
+	n.log = log
+	n.Start(1, transporttest.NewMember(t))
+	d := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}}}
+	conn, err := d.DialContext(context.Background(), "tcp", n.addresses[1])
+	require.NoError(t, err, "in TLS 1.3 the client is done first")
+	_, err = io.ReadAll(conn)
+	require.Error(t, err)
+	require.NoError(t, conn.Close())
+	require.Eventually(t, func() bool { return strings.Contains(log.String(), "provide a certificate") }, testWait, time.Millisecond)
+
+	plain, err := net.Dial("tcp", n.addresses[1])
+	require.NoError(t, err)
+	_, err = plain.Write([]byte("GET / HTTP/1.1\r\n\r\n"))
+	require.NoError(t, err)
+	_, _ = io.ReadAll(plain)
+	require.NoError(t, plain.Close())
+}
+
+// A message that names another sender than the certificate does is not received: no
+// node speaks for another.
+func TestNobodySpeaksForAnother(t *testing.T) {
+	n := newLoopback(t)
+	log := &logBuffer{}
+	n.log = log
+	m := transporttest.NewMember(t)
+	n.Start(1, transporttest.NewMember(t))
+	n.Start(2, m)
+	n.waitConnected(1, 2)
+	n.At(1).Send(1, 2, []node.Envelope{transporttest.Message(3, 2, 1, nil), transporttest.Message(1, 2, 2, nil), transporttest.Message(3, 2, 3, nil)})
+	require.Eventually(t, func() bool { return len(m.Received()) > 0 }, testWait, time.Millisecond)
+	require.Len(t, m.Received(), 1)
+	require.EqualValues(t, 2, m.Received()[0].Message.GetIndex())
+	require.Equal(t, 1, strings.Count(log.String(), "its sender is not the peer"))
+}
+
+// Refusals of one host are logged once a minute, and many hosts cost a bounded memory.
+func TestRefusalsAreRateLimited(t *testing.T) {
+	log := &logBuffer{}
+	manual := clock.NewManual(time.Unix(0, 0))
+	r := newRefusals(manual, slog.New(slog.NewTextHandler(log, nil)))
+	lines := func() int { return strings.Count(log.String(), "\n") }
+	for range 10 {
+		r.log("a", "refused")
+	}
+	require.Equal(t, 1, lines())
+	manual.Advance(refusalEvery)
+	r.log("a", "refused")
+	require.Equal(t, 2, lines())
+	for i := range 10_000 {
+		r.log(strings.Repeat("x", i), "refused")
+	}
+	require.Equal(t, 1+refusalHosts, lines())
+	require.Len(t, r.last, refusalHosts)
+}
+
+// Options that cannot be are all named at once.
+func TestOptions(t *testing.T) {
+	err := Options{Peers: map[geo.NodeID]string{0: "x"}, QueueBytesMax: -1}.Validate()
+	for _, says := range []string{"Self is 0", "Keyring is missing", "Listener is missing", "Clock is missing", "names node 0", "address of node 0", "QueueBytesMax is -1"} {
+		require.ErrorContains(t, err, says)
+	}
+	n := newLoopback(t)
+	o := n.options(1)
+	defer func() { require.NoError(t, o.Listener.Close()) }()
+	require.NoError(t, o.Validate())
+	o.Self = 2
+	require.ErrorContains(t, o.Validate(), "not that of node 2")
+}
