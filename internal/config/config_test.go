@@ -1,0 +1,107 @@
+package config
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write testdata anew")
+
+// Every example of the documents is good, with the warnings and the values, defaults
+// included, that stand in testdata (golden).
+func TestExamples(t *testing.T) {
+	examples, err := filepath.Glob("../../docs/node/*.yaml")
+	require.NoError(t, err)
+	require.NotEmpty(t, examples)
+	for _, file := range examples {
+		n, problems, err := Load(file)
+		require.NoError(t, err, file)
+		got, err := json.MarshalIndent(struct {
+			Node     Node
+			Warnings Problems
+		}{n, problems}, "", "  ")
+		require.NoError(t, err)
+		golden(t, strings.TrimSuffix(filepath.Base(file), ".yaml")+".json", string(got)+"\n")
+	}
+}
+
+// Each file in testdata/bad is refused, and what is said of it stands beside it: all
+// problems at once, with line, field, value and remedy (golden).
+func TestBadFiles(t *testing.T) {
+	files, err := filepath.Glob("testdata/bad/*.yaml")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		_, problems, err := Load(file)
+		require.Error(t, err, file)
+		require.Equal(t, problems, err, file)
+		golden(t, "bad/"+strings.TrimSuffix(filepath.Base(file), ".yaml")+".txt", problems.Error()+"\n")
+	}
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", name)
+	if *rewrite {
+		require.NoError(t, os.WriteFile(file, []byte(got), 0o644))
+	}
+	want, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, string(want), got, file)
+}
+
+// A file of more than the bound is refused unread, and one that is not there is an error
+// of its own kind.
+func TestLoad(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "node.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(strings.Repeat("#", BytesMax+1)), 0o600))
+	_, _, err := Load(file)
+	require.ErrorContains(t, err, "longer than")
+	_, problems, err := Load(file + ".none")
+	require.ErrorIs(t, err, os.ErrNotExist)
+	require.Empty(t, problems)
+}
+
+// Any text gives a node or problems; a node that was accepted is accepted again as it is
+// written out, and stays what it is.
+func FuzzParse(f *testing.F) {
+	for _, pattern := range []string{"../../docs/node/*.yaml", "testdata/bad/*.yaml"} {
+		files, err := filepath.Glob(pattern)
+		require.NoError(f, err)
+		for _, file := range files {
+			data, err := os.ReadFile(file)
+			require.NoError(f, err)
+			f.Add(data)
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		n, problems, err := Parse(data)
+		if err != nil {
+			require.NotZero(t, problems.Errors())
+			for _, p := range problems {
+				require.NotEmpty(t, p.Message)
+			}
+			return
+		}
+		require.Zero(t, problems.Errors())
+		out, err := yaml.Marshal(n)
+		require.NoError(t, err)
+		again, _, err := Parse(out)
+		require.NoError(t, err, "%s", out)
+		if len(n.Peers)+len(again.Peers) == 0 {
+			n.Peers, again.Peers = nil, nil
+		}
+		first, err := json.Marshal(n)
+		require.NoError(t, err)
+		second, err := json.Marshal(again)
+		require.NoError(t, err)
+		require.Equal(t, strings.ReplaceAll(string(first), "[]", "null"), strings.ReplaceAll(string(second), "[]", "null"))
+	})
+}

@@ -1,0 +1,134 @@
+package config
+
+import (
+	"fmt"
+
+	"antipode/geo"
+)
+
+// Node is the contents of node.yaml.
+type Node struct {
+	// Stamp is the stamp's name as its certificates have it. Default "antipode".
+	Stamp string `yaml:"stamp"`
+	// ID of this node within its stamp, from 1.
+	ID geo.NodeID `yaml:"node"`
+	// Name for people, in logs and metrics. Default LOCATION-ID.
+	Name     string       `yaml:"name"`
+	Location geo.Location `yaml:"location"`
+	// FaultDomain is what fails together with this node, such as a rack;
+	// UpgradeDomain what is upgraded together with it.
+	FaultDomain   string `yaml:"fault_domain"`
+	UpgradeDomain string `yaml:"upgrade_domain"`
+	// Data is the folder of everything that is kept.
+	Data   string `yaml:"data"`
+	Listen Listen `yaml:"listen"`
+	// Peers are the other nodes of the stamp.
+	Peers []Peer `yaml:"peers"`
+	Pair  Pair   `yaml:"pair"`
+	TLS   TLS    `yaml:"tls"`
+	NATS  NATS   `yaml:"nats"`
+}
+
+// Listen has the addresses this node listens on, host:port; an empty host is every
+// address of the machine.
+type Listen struct {
+	// Node is for peers, over TLS. Default ":10100".
+	Node string `yaml:"node"`
+	// Blob, Queue and Table are the front end. Defaults ":10000", ":10001", ":10002".
+	Blob  string `yaml:"blob"`
+	Queue string `yaml:"queue"`
+	Table string `yaml:"table"`
+	// Admin is the admin port, which knows no passwords. Default "127.0.0.1:10080".
+	Admin string `yaml:"admin"`
+}
+
+// Peer is another node of the stamp.
+type Peer struct {
+	ID geo.NodeID `yaml:"node"`
+	// Name for people. Default LOCATION-ID.
+	Name string `yaml:"name"`
+	// Address is its listen.node as this node reaches it, host:port.
+	Address       string `yaml:"address"`
+	FaultDomain   string `yaml:"fault_domain"`
+	UpgradeDomain string `yaml:"upgrade_domain"`
+}
+
+// Pair is the location that this one is paired with. Without a Location the stamp
+// stands alone: its accounts are LRS.
+type Pair struct {
+	Location geo.Location `yaml:"location"`
+	// Endpoints are its front end, for requests that belong there.
+	Endpoints Endpoints `yaml:"endpoints"`
+	// Nodes are the node addresses there, host:port, for payload and pulls.
+	Nodes []string `yaml:"nodes"`
+}
+
+// Endpoints are URLs without a path, http or https.
+type Endpoints struct {
+	Blob  string `yaml:"blob"`
+	Queue string `yaml:"queue"`
+	Table string `yaml:"table"`
+}
+
+// TLS names the PEM files of the connections between nodes: see `antipode cert`.
+type TLS struct {
+	CA   string `yaml:"ca"`
+	Cert string `yaml:"cert"`
+	Key  string `yaml:"key"`
+}
+
+// NATSMode says where the stream between locations lives.
+type NATSMode string
+
+// The modes.
+const (
+	// Embedded: a server in this process, no other server, no listening port.
+	Embedded NATSMode = "embedded"
+	// Cluster: a server in this process, joined with those of the stamp's other nodes.
+	Cluster NATSMode = "cluster"
+	// Outside: a NATS cluster that somebody else runs.
+	Outside NATSMode = "outside"
+)
+
+// NATS is the carrier of the stream that comes into this location.
+type NATS struct {
+	// Mode. Default Embedded for a stamp of one node, else Cluster.
+	Mode NATSMode `yaml:"mode"`
+	// Listen is for the cluster's routes, host:port. Mode cluster alone; default ":10200".
+	Listen string `yaml:"listen"`
+	// Routes are the same addresses of the other nodes. Mode cluster alone.
+	Routes []string `yaml:"routes"`
+	// URLs of the outside cluster, nats:// or tls://. Mode outside alone.
+	URLs []string `yaml:"urls"`
+	// Credentials is a NATS credentials file. Mode outside alone; may be empty.
+	Credentials string `yaml:"credentials"`
+}
+
+// withDefaults fills what may be left out.
+func (n Node) withDefaults() Node {
+	set := func(field *string, value string) {
+		if *field == "" {
+			*field = value
+		}
+	}
+	set(&n.Stamp, "antipode")
+	set(&n.Name, fmt.Sprintf("%s-%d", n.Location, n.ID))
+	set(&n.Listen.Node, ":10100")
+	set(&n.Listen.Blob, ":10000")
+	set(&n.Listen.Queue, ":10001")
+	set(&n.Listen.Table, ":10002")
+	set(&n.Listen.Admin, "127.0.0.1:10080")
+	for i := range n.Peers {
+		set(&n.Peers[i].Name, fmt.Sprintf("%s-%d", n.Location, n.Peers[i].ID))
+	}
+	if n.NATS.Mode == "" {
+		n.NATS.Mode = Embedded
+		if len(n.Peers) > 0 {
+			n.NATS.Mode = Cluster
+		}
+	}
+	if n.NATS.Mode == Cluster {
+		set(&n.NATS.Listen, ":10200")
+	}
+	return n
+}

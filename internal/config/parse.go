@@ -1,0 +1,181 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// BytesMax bounds a file.
+const BytesMax = 1 << 20
+
+// Load reads a file: see Parse. An error that is no Problems says that it could not be
+// read at all.
+func Load(path string) (Node, Problems, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return Node{}, nil, err
+	}
+	data, err := io.ReadAll(io.LimitReader(f, BytesMax+1))
+	if err = errors.Join(err, f.Close()); err != nil {
+		return Node{}, nil, err
+	}
+	return Parse(data)
+}
+
+// Parse reads the text of a node.yaml, fills defaults and checks it. Its problems are
+// returned in the order of the file; if one is no mere warning they are the error, too,
+// and the Node must not be used.
+func Parse(data []byte) (Node, Problems, error) {
+	w := walker{lines: map[string]int{}, values: map[string]string{}}
+	var n Node
+	if len(data) > BytesMax {
+		w.add("", 0, "", fmt.Sprintf("the file is longer than %d bytes", BytesMax))
+	} else if root := w.document(data); root != nil {
+		w.walk(root, reflect.ValueOf(&n).Elem(), "")
+		if len(w.problems) == 0 {
+			n = n.withDefaults()
+			n.validate(&w)
+		}
+	}
+	slices.SortStableFunc(w.problems, func(a, b Problem) int { return a.Line - b.Line })
+	if w.problems.Errors() > 0 {
+		return n, w.problems, w.problems
+	}
+	return n, w.problems, nil
+}
+
+// walker takes a YAML tree apart into a struct. yaml's own decoder stops at the first
+// unknown field, names Go types, and forgets the lines that Validate needs.
+type walker struct {
+	problems Problems
+	// lines and values by field, as it is written: peers[1].address.
+	lines  map[string]int
+	values map[string]string
+}
+
+func (w *walker) add(field string, line int, value, message string) {
+	w.problems = append(w.problems, Problem{Severity: Error, Field: field, Line: line, Value: value, Message: message})
+}
+
+// document returns the mapping that is the one document of data, or nil.
+func (w *walker) document(data []byte) *yaml.Node {
+	d := yaml.NewDecoder(bytes.NewReader(data))
+	var doc, more yaml.Node
+	err := d.Decode(&doc)
+	if errors.Is(err, io.EOF) || err == nil && len(doc.Content) == 0 {
+		w.add("", 0, "", "the file is empty: docs/node.md has one to start from")
+		return nil
+	}
+	if err != nil {
+		w.add("", lineOf(err), "", "this is not YAML: "+strings.TrimPrefix(err.Error(), "yaml: "))
+		return nil
+	}
+	if err := d.Decode(&more); !errors.Is(err, io.EOF) {
+		w.add("", more.Line, "", "only one document is read: remove what follows ---")
+		return nil
+	}
+	return doc.Content[0]
+}
+
+// lineOf finds the line in yaml's own words, zero if there is none.
+func lineOf(err error) int {
+	_, rest, ok := strings.Cut(err.Error(), "line ")
+	if !ok {
+		return 0
+	}
+	digits, _, _ := strings.Cut(rest, ":")
+	line, _ := strconv.Atoi(digits)
+	return line
+}
+
+// walk sets v from n.
+func (w *walker) walk(n *yaml.Node, v reflect.Value, path string) {
+	if path != "" {
+		w.lines[path] = n.Line
+	}
+	switch {
+	case n.Kind == yaml.AliasNode || n.Anchor != "":
+		w.add(path, n.Line, n.Value, "anchors and aliases are not read: write the value itself")
+	case n.Kind == yaml.ScalarNode && n.Tag == "!!null":
+		// As if it were not there.
+	case v.Kind() == reflect.Struct:
+		w.mapping(n, v, path)
+	case v.Kind() == reflect.Slice:
+		w.sequence(n, v, path)
+	case n.Kind != yaml.ScalarNode:
+		w.add(path, n.Line, "", "want one value, not "+kindWords(n))
+	case v.Kind() == reflect.Uint64:
+		w.values[path] = n.Value
+		number, err := strconv.ParseUint(n.Value, 10, 64)
+		if err != nil {
+			w.add(path, n.Line, n.Value, "want a whole number, from 1")
+			return
+		}
+		v.SetUint(number)
+	default:
+		w.values[path] = n.Value
+		v.SetString(n.Value)
+	}
+}
+
+func kindWords(n *yaml.Node) string {
+	switch n.Kind {
+	case yaml.SequenceNode:
+		return "a list"
+	case yaml.MappingNode:
+		return "fields"
+	}
+	return "a value"
+}
+
+func (w *walker) mapping(n *yaml.Node, v reflect.Value, path string) {
+	if n.Kind != yaml.MappingNode {
+		w.add(path, n.Line, n.Value, "want fields (name: value), not "+kindWords(n))
+		return
+	}
+	var names []string
+	fields := map[string]reflect.Value{}
+	for i := range v.NumField() {
+		name := v.Type().Field(i).Tag.Get("yaml")
+		names = append(names, name)
+		fields[name] = v.Field(i)
+	}
+	seen := map[string]int{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		at := key.Value
+		if path != "" {
+			at = path + "." + key.Value
+		}
+		field, known := fields[key.Value]
+		switch {
+		case !known:
+			w.add(at, key.Line, "", "there is no such field; here can be: "+strings.Join(names, ", "))
+		case seen[key.Value] != 0:
+			w.add(at, key.Line, "", fmt.Sprintf("the field is there twice, first on line %d: remove one", seen[key.Value]))
+		default:
+			seen[key.Value] = key.Line
+			w.walk(value, field, at)
+		}
+	}
+}
+
+func (w *walker) sequence(n *yaml.Node, v reflect.Value, path string) {
+	if n.Kind != yaml.SequenceNode {
+		w.add(path, n.Line, n.Value, "want a list (lines that begin with -), not "+kindWords(n))
+		return
+	}
+	v.Set(reflect.MakeSlice(v.Type(), len(n.Content), len(n.Content)))
+	for i, item := range n.Content {
+		w.walk(item, v.Index(i), fmt.Sprintf("%s[%d]", path, i))
+	}
+}

@@ -1,0 +1,243 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"antipode/geo"
+	"antipode/internal/identity"
+)
+
+// bad reports a field, with its line and value if the file has it.
+func (w *walker) bad(field, message string) {
+	w.add(field, w.lines[field], w.values[field], message)
+}
+
+func (w *walker) warn(field, message string) {
+	w.bad(field, message)
+	w.problems[len(w.problems)-1].Severity = Warning
+}
+
+// need reports a field that is empty, and whether it was not.
+func (w *walker) need(field, value, what string) bool {
+	if strings.TrimSpace(value) == "" {
+		w.bad(field, "is missing: write "+what)
+		return false
+	}
+	return true
+}
+
+// address checks host:port; dialled says that somebody connects to it, which needs a
+// host.
+func (w *walker) address(field, value string, dialled bool) {
+	what := "host:port, such as 10.0.0.1:10100"
+	if !dialled {
+		what = "an address to listen on, such as :10100 or 10.0.0.1:10100"
+	}
+	if !w.need(field, value, what) {
+		return
+	}
+	host, port, err := net.SplitHostPort(value)
+	number, numErr := strconv.ParseUint(port, 10, 16)
+	switch {
+	case err != nil:
+		w.bad(field, "write "+what)
+	case numErr != nil || number == 0:
+		w.bad(field, "the port must be a number from 1 to 65535")
+	case strings.ContainsAny(host, " /@"):
+		w.bad(field, "write "+what+", without a scheme or path")
+	case dialled && (host == "" || host == "0.0.0.0" || host == "::"):
+		w.bad(field, "others connect to it: write a name or address of one machine, such as 10.0.0.1:"+port)
+	}
+}
+
+// validate reports every field that cannot be. n has its defaults.
+func (n Node) validate(w *walker) {
+	if !identity.ValidLabel(n.Stamp) {
+		w.bad("stamp", "write "+identity.LabelWords+", the name given to `antipode cert ca --name`")
+	}
+	if n.ID == 0 {
+		w.bad("node", "is missing or 0: write this node's number within its stamp, from 1")
+	}
+	if w.need("location", string(n.Location), "where the stamp is, such as northcentralus") && !identity.ValidLabel(string(n.Location)) {
+		w.bad("location", "write "+identity.LabelWords+", such as northcentralus")
+	}
+	if strings.ContainsAny(n.Name, " \t\n\"/") {
+		w.bad("name", "write a name without blanks, quotes and slashes, such as north-1")
+	}
+	if w.need("data", n.Data, "the folder of everything that is kept, such as /var/lib/antipode") && !filepath.IsAbs(n.Data) {
+		w.bad("data", "write the whole path, from /: where the process starts must not matter")
+	}
+	n.validateListen(w)
+	n.validatePeers(w)
+	n.validateDomains(w)
+	n.validatePair(w)
+	for _, f := range []struct{ field, value string }{{"tls.ca", n.TLS.CA}, {"tls.cert", n.TLS.Cert}, {"tls.key", n.TLS.Key}} {
+		if w.need(f.field, f.value, "the path of the file that `antipode cert` made") && !filepath.IsAbs(f.value) {
+			w.bad(f.field, "write the whole path, from /")
+		}
+	}
+	n.validateNATS(w)
+}
+
+func (n Node) validateListen(w *walker) {
+	taken := map[string]string{}
+	listen := func(field, value string) {
+		w.address(field, value, false)
+		if first := taken[value]; first != "" {
+			w.bad(field, "is the address of "+first+", too: write another port")
+			return
+		}
+		taken[value] = field
+	}
+	listen("listen.node", n.Listen.Node)
+	listen("listen.blob", n.Listen.Blob)
+	listen("listen.queue", n.Listen.Queue)
+	listen("listen.table", n.Listen.Table)
+	listen("listen.admin", n.Listen.Admin)
+	if n.NATS.Mode == Cluster {
+		listen("nats.listen", n.NATS.Listen)
+	}
+	if host, _, err := net.SplitHostPort(n.Listen.Admin); err == nil {
+		if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+			w.warn("listen.admin", "the admin port asks nobody for a password: whoever reaches it can do everything; "+
+				"write 127.0.0.1:10080 unless the network keeps others out")
+		}
+	}
+}
+
+func (n Node) validatePeers(w *walker) {
+	ids, addresses := map[geo.NodeID]string{n.ID: "this node"}, map[string]string{}
+	for i, p := range n.Peers {
+		at := fmt.Sprintf("peers[%d].", i)
+		switch first := ids[p.ID]; {
+		case p.ID == 0:
+			w.bad(at+"node", "is missing or 0: write the peer's number within the stamp, from 1")
+		case first == "this node":
+			w.bad(at+"node", "is this node: list the other nodes of the stamp only")
+		case first != "":
+			w.bad(at+"node", "is the number of "+first+", too: each node has its own")
+		default:
+			ids[p.ID] = fmt.Sprintf("peers[%d]", i)
+		}
+		w.address(at+"address", p.Address, true)
+		if first := addresses[p.Address]; first != "" && p.Address != "" {
+			w.bad(at+"address", "is the address of "+first+", too: each node has its own")
+		}
+		addresses[p.Address] = fmt.Sprintf("peers[%d]", i)
+	}
+	switch len(n.Peers) {
+	case 0:
+		w.warn("peers", "the stamp has one node: each write is on one disk, and lost with it; a stamp that keeps data has three")
+	case 1:
+		w.warn("peers", "the stamp has two nodes: when one stops there are no writes; a stamp that keeps data has three")
+	}
+}
+
+// replicas is how many nodes hold each write.
+const replicas = 3
+
+// validateDomains warns when three replicas cannot stand in three domains.
+func (n Node) validateDomains(w *walker) {
+	if len(n.Peers)+1 < replicas {
+		return
+	}
+	check := func(field, what, happens string, of func(Peer) string) {
+		own := Peer{FaultDomain: n.FaultDomain, UpgradeDomain: n.UpgradeDomain}
+		domains := map[string]bool{}
+		for _, p := range append([]Peer{own}, n.Peers...) {
+			if of(p) != "" {
+				domains[of(p)] = true
+			}
+		}
+		if len(domains) < replicas {
+			w.warn(field, fmt.Sprintf("the stamp's nodes are in %d %s domains, and three replicas need %d: %s; "+
+				"give the nodes %s domains of their own", len(domains), what, replicas, happens, what))
+		}
+	}
+	check("fault_domain", "fault", "one fault can take two copies of a write", func(p Peer) string { return p.FaultDomain })
+	check("upgrade_domain", "upgrade", "an upgrade can stop two copies at once", func(p Peer) string { return p.UpgradeDomain })
+}
+
+func (n Node) validatePair(w *walker) {
+	p := n.Pair
+	if p.Location == "" {
+		if len(p.Nodes) > 0 || p.Endpoints != (Endpoints{}) {
+			w.bad("pair.location", "is missing: write the name of the other location, or remove pair")
+		}
+		return
+	}
+	switch {
+	case !identity.ValidLabel(string(p.Location)):
+		w.bad("pair.location", "write "+identity.LabelWords+", such as southcentralus")
+	case p.Location == n.Location:
+		w.bad("pair.location", "is this location: write the other one")
+	}
+	for _, e := range []struct{ field, value string }{
+		{"pair.endpoints.blob", p.Endpoints.Blob}, {"pair.endpoints.queue", p.Endpoints.Queue}, {"pair.endpoints.table", p.Endpoints.Table},
+	} {
+		what := "the URL of the other location's front end, such as http://10.1.0.1:10000"
+		if !w.need(e.field, e.value, what) {
+			continue
+		}
+		u, err := url.Parse(e.value)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {
+			w.bad(e.field, "write "+what+", without a path")
+		}
+	}
+	if len(p.Nodes) == 0 {
+		w.bad("pair.nodes", "is missing: write the node addresses of the other location, such as [10.1.0.1:10100]")
+	}
+	for i, address := range p.Nodes {
+		w.address(fmt.Sprintf("pair.nodes[%d]", i), address, true)
+	}
+}
+
+func (n Node) validateNATS(w *walker) {
+	unused := func(field string, set bool) {
+		if set {
+			w.bad(field, fmt.Sprintf("is not used with nats.mode %s: remove it, or change the mode", n.NATS.Mode))
+		}
+	}
+	switch n.NATS.Mode {
+	case Embedded, Cluster, Outside:
+	default:
+		w.bad("nats.mode", "write embedded, cluster or outside")
+		return
+	}
+	if n.NATS.Mode == Cluster {
+		if len(n.NATS.Routes) == 0 {
+			w.bad("nats.routes", "is missing: write the nats.listen addresses of the stamp's other nodes, such as [10.0.0.2:10200]")
+		}
+		for i, r := range n.NATS.Routes {
+			w.address(fmt.Sprintf("nats.routes[%d]", i), r, true)
+		}
+	} else {
+		unused("nats.listen", n.NATS.Listen != "")
+		unused("nats.routes", len(n.NATS.Routes) > 0)
+	}
+	if n.NATS.Mode == Embedded && len(n.Peers) > 0 {
+		w.warn("nats.mode", "the stamp has several nodes and a stream on this one only: while it stops, changes come in by pull alone; write cluster")
+	}
+	if n.NATS.Mode != Outside {
+		unused("nats.urls", len(n.NATS.URLs) > 0)
+		unused("nats.credentials", n.NATS.Credentials != "")
+		return
+	}
+	if len(n.NATS.URLs) == 0 {
+		w.bad("nats.urls", "is missing: write the servers, such as [nats://10.0.0.9:4222]")
+	}
+	for i, text := range n.NATS.URLs {
+		u, err := url.Parse(text)
+		if err != nil || u.Scheme != "nats" && u.Scheme != "tls" || u.Hostname() == "" || u.Path != "" {
+			w.bad(fmt.Sprintf("nats.urls[%d]", i), "write nats://host:port or tls://host:port")
+		}
+	}
+	if n.NATS.Credentials != "" && !filepath.IsAbs(n.NATS.Credentials) {
+		w.bad("nats.credentials", "write the whole path, from /")
+	}
+}
