@@ -15,7 +15,7 @@ func main() {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(devCommand())
+	root.AddCommand(devCommand(), certCommand(), configCommand())
 	if err := root.Execute(); err != nil {
 		fmt.Fprintln(os.Stderr, "antipode:", err)
 		os.Exit(1)

@@ -1,0 +1,191 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"antipode/geo"
+	"antipode/internal/clock"
+	"antipode/internal/identity"
+)
+
+// Names of files in the folders that `antipode cert` writes.
+const (
+	caCertFile   = "ca.crt"
+	caKeyFile    = "ca.key"
+	nodeCertFile = "node.crt"
+	nodeKeyFile  = "node.key"
+)
+
+// Lifetimes unless told otherwise, in days. A node's certificate is renewed without a
+// restart; the authority's means new certificates for all.
+const (
+	caDays   = 3650
+	nodeDays = 365
+)
+
+func certCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "cert",
+		Short: "Make the certificates by which the nodes of a stamp know each other",
+		Long: "Nodes of a stamp talk over TLS to those alone that hold a certificate of the stamp's own authority.\n" +
+			"Make the authority once, keep its key away from the nodes, and make a certificate for each node.",
+		Example: `  antipode cert ca --out ca --name prod
+  antipode cert node --ca ca --location north --node 1 --host node1.example,10.0.0.1 --out north-1`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(certCACommand(), certNodeCommand())
+	return cmd
+}
+
+func certCACommand() *cobra.Command {
+	var out, name string
+	var days int
+	cmd := &cobra.Command{
+		Use:   "ca",
+		Short: "Make the authority of a stamp: " + caCertFile + " and " + caKeyFile,
+		Example: `  antipode cert ca --out ca --name prod
+  antipode cert ca --out ca --days 1825`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			pair, err := identity.NewAuthority(name, clock.System{}.Now(), daysOf(days))
+			if err != nil {
+				return err
+			}
+			files := []newFile{{caCertFile, pair.Cert, 0o644}, {caKeyFile, pair.Key, 0o600}}
+			if err := writeNew(out, files); err != nil {
+				return err
+			}
+			return say(cmd.OutOrStdout(), out, files, "Keep "+caKeyFile+" where no node is: who has it can be every node.")
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&out, "out", "", "folder to write to; made if missing")
+	flags.StringVar(&name, "name", "antipode", "name of the stamp, as in the field stamp of node.yaml")
+	flags.IntVar(&days, "days", caDays, "lifetime in days")
+	_ = cmd.MarkFlagRequired("out") // Fails for a flag that does not exist.
+	return cmd
+}
+
+func certNodeCommand() *cobra.Command {
+	var ca, out, location string
+	var number uint64
+	var hosts []string
+	var days int
+	cmd := &cobra.Command{
+		Use:   "node",
+		Short: "Make the certificate of a node: " + nodeCertFile + ", " + nodeKeyFile + " and a copy of " + caCertFile,
+		Long: "Makes key and certificate of a node and puts the authority's certificate beside them: all that the\n" +
+			"section tls of its node.yaml names. Peers know a node by location and number; hosts are for other tools.\n" +
+			"To renew, write to a new folder and move the files over the old ones: the node takes them up by itself.",
+		Example: `  antipode cert node --ca ca --location north --node 1 --host node1.example,10.0.0.1 --out north-1`,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			authority, caCert, err := readAuthority(ca)
+			if err != nil {
+				return err
+			}
+			if err := checkHosts(hosts); err != nil {
+				return err
+			}
+			o := identity.NodeOptions{
+				Identity: identity.Identity{Location: geo.Location(location), Node: geo.NodeID(number)}, Hosts: hosts, Valid: daysOf(days),
+			}
+			pair, err := authority.NewNode(o, clock.System{}.Now())
+			if err != nil {
+				return err
+			}
+			files := []newFile{{nodeCertFile, pair.Cert, 0o644}, {nodeKeyFile, pair.Key, 0o600}, {caCertFile, caCert, 0o644}}
+			if err := writeNew(out, files); err != nil {
+				return err
+			}
+			o.Identity.Stamp = authority.Stamp()
+			return say(cmd.OutOrStdout(), out, files, fmt.Sprintf("For %s, %d days. Name them in the section tls of its node.yaml.", o.Identity, days))
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&ca, "ca", "", "folder that `antipode cert ca` wrote")
+	flags.StringVar(&location, "location", "", "location of the node")
+	flags.Uint64Var(&number, "node", 0, "number of the node within its stamp, from 1")
+	flags.StringSliceVar(&hosts, "host", nil, "names and IP addresses of the node, with commas between")
+	flags.StringVar(&out, "out", "", "folder to write to; made if missing")
+	flags.IntVar(&days, "days", nodeDays, "lifetime in days")
+	for _, name := range []string{"ca", "location", "node", "host", "out"} {
+		_ = cmd.MarkFlagRequired(name) // Fails for a flag that does not exist.
+	}
+	return cmd
+}
+
+func daysOf(days int) time.Duration { return time.Duration(days) * 24 * time.Hour }
+
+// checkHosts refuses what is neither a name nor an address.
+func checkHosts(hosts []string) error {
+	for _, h := range hosts {
+		if net.ParseIP(h) == nil && (h == "" || strings.ContainsAny(h, ":/ @*")) {
+			return fmt.Errorf("--host %q: want names and IP addresses without ports", h)
+		}
+	}
+	return nil
+}
+
+func readAuthority(dir string) (*identity.Authority, []byte, error) {
+	cert, err := os.ReadFile(filepath.Join(dir, caCertFile))
+	key, keyErr := os.ReadFile(filepath.Join(dir, caKeyFile))
+	if err = errors.Join(err, keyErr); err != nil {
+		return nil, nil, fmt.Errorf("--ca %s: %w; make one with `antipode cert ca --out %s`", dir, err, dir)
+	}
+	authority, err := identity.OpenAuthority(identity.Pair{Cert: cert, Key: key})
+	if err != nil {
+		return nil, nil, fmt.Errorf("--ca %s: %w", dir, err)
+	}
+	return authority, cert, nil
+}
+
+// newFile is a file to be written where none is.
+type newFile struct {
+	name string
+	data []byte
+	mode os.FileMode
+}
+
+// writeNew writes all files, or none where one exists: a key that is overwritten is
+// lost for good.
+func writeNew(dir string, files []newFile) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("--out %s: %w", dir, err)
+	}
+	for _, f := range files {
+		if _, err := os.Lstat(filepath.Join(dir, f.name)); !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("--out %s: %s is there already and is not overwritten; choose another folder", dir, f.name)
+		}
+	}
+	for _, f := range files {
+		out, err := os.OpenFile(filepath.Join(dir, f.name), os.O_CREATE|os.O_EXCL|os.O_WRONLY, f.mode)
+		if err != nil {
+			return fmt.Errorf("--out %s: %w", dir, err)
+		}
+		_, err = out.Write(f.data)
+		if err = errors.Join(err, out.Sync(), out.Close()); err != nil {
+			return fmt.Errorf("--out %s: %w", dir, err)
+		}
+	}
+	return nil
+}
+
+func say(w io.Writer, dir string, files []newFile, then string) error {
+	names := make([]string, 0, len(files))
+	for _, f := range files {
+		names = append(names, filepath.Join(dir, f.name))
+	}
+	_, err := fmt.Fprintf(w, "Wrote %s.\n%s\n", strings.Join(names, ", "), then)
+	return err
+}

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"bytes"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/require"
+
+	"antipode/internal/clock"
+	"antipode/internal/identity"
+)
+
+// run executes a command line without its first words.
+func run(cmd *cobra.Command, args ...string) (string, error) {
+	var out bytes.Buffer
+	cmd.SetArgs(args)
+	cmd.SetOut(&out)
+	cmd.SetErr(&out)
+	cmd.SilenceUsage, cmd.SilenceErrors = true, true
+	err := cmd.Execute()
+	return out.String(), err
+}
+
+// What `antipode cert` writes opens as the node it is for; keys are for the owner alone;
+// nothing is ever overwritten, and a refusal leaves nothing half written.
+func TestCert(t *testing.T) {
+	dir := t.TempDir()
+	ca, out := filepath.Join(dir, "ca"), filepath.Join(dir, "deep", "north-1")
+	said, err := run(certCommand(), "ca", "--out", ca, "--name", "prod")
+	require.NoError(t, err)
+	require.Contains(t, said, "ca.key")
+	node := []string{"node", "--ca", ca, "--location", "north", "--node", "1", "--host", "n1.example,10.0.0.1", "--out", out}
+	said, err = run(certCommand(), node...)
+	require.NoError(t, err)
+	require.Contains(t, said, "antipode://prod/north/node/1")
+
+	files := identity.Files{CA: filepath.Join(out, caCertFile), Cert: filepath.Join(out, nodeCertFile), Key: filepath.Join(out, nodeKeyFile)}
+	self := identity.Identity{Stamp: "prod", Location: "north", Node: 1}
+	k, err := identity.OpenKeyring(self, files, clock.System{}, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	require.Equal(t, self, k.Self())
+	for _, key := range []string{filepath.Join(ca, caKeyFile), files.Key} {
+		info, err := os.Stat(key)
+		require.NoError(t, err)
+		require.Equal(t, os.FileMode(0o600), info.Mode().Perm(), key)
+	}
+
+	before, err := os.ReadFile(files.Key)
+	require.NoError(t, err)
+	_, err = run(certCommand(), node...)
+	require.ErrorContains(t, err, "not overwritten")
+	_, err = run(certCommand(), "ca", "--out", ca)
+	require.ErrorContains(t, err, "not overwritten")
+	after, err := os.ReadFile(files.Key)
+	require.NoError(t, err)
+	require.Equal(t, before, after)
+	require.NoError(t, os.Remove(files.Key))
+	require.NoError(t, os.Remove(files.Cert))
+	_, err = run(certCommand(), node...)
+	require.ErrorContains(t, err, "ca.crt is there already")
+	require.NoFileExists(t, files.Key)
+}
+
+// Bad flags are refused with what to write, and nothing is written (table).
+func TestCertRefuses(t *testing.T) {
+	dir := t.TempDir()
+	ca := filepath.Join(dir, "ca")
+	_, err := run(certCommand(), "ca", "--out", ca, "--days", "100")
+	require.NoError(t, err)
+	node := func(change ...string) []string {
+		args := []string{"node", "--ca", ca, "--location", "north", "--node", "1", "--host", "h", "--days", "90", "--out", filepath.Join(dir, "out")}
+		return append(args, change...)
+	}
+	for says, args := range map[string][]string{
+		"required flag":                {"ca"},
+		"stamp name":                   {"ca", "--out", filepath.Join(dir, "out"), "--name", "Prod 1"},
+		"above zero":                   {"ca", "--out", filepath.Join(dir, "out"), "--days", "0"},
+		"antipode cert ca":             node("--ca", dir),
+		"location":                     node("--location", "North"),
+		"numbered from 1":              node("--node", "0"),
+		"without ports":                node("--host", "h:10100"),
+		"after that of its authority":  node("--days", "365"),
+		"unknown command":              {"nodes"},
+		"required flag(s) \"ca\", \"h": {"node", "--location", "north"},
+	} {
+		_, err := run(certCommand(), args...)
+		require.ErrorContains(t, err, says, "%v", args)
+	}
+	require.NoDirExists(t, filepath.Join(dir, "out"))
+	said, err := run(certCommand())
+	require.NoError(t, err)
+	require.Contains(t, said, "antipode cert node --ca ca")
+}

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"antipode/internal/config"
+)
+
+func configCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "config",
+		Short: "Look at the configuration of a node",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	var output string
+	check := &cobra.Command{
+		Use:   "check FILE",
+		Short: "Say what is wrong with a node.yaml",
+		Long: "Reads a node.yaml and says what is wrong with it: line, field, value, and what to write instead.\n" +
+			"Exits with 1 if a node would refuse the file. Warnings alone leave it at 0.",
+		Example: `  antipode config check /etc/antipode/node.yaml
+  antipode config check --output json node.yaml`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return checkConfig(cmd.OutOrStdout(), args[0], output)
+		},
+	}
+	check.Flags().StringVarP(&output, "output", "o", "text", "text or json")
+	cmd.AddCommand(check)
+	return cmd
+}
+
+// checked is what `config check --output json` prints.
+type checked struct {
+	File     string          `json:"file"`
+	Valid    bool            `json:"valid"`
+	Problems config.Problems `json:"problems"`
+}
+
+func checkConfig(out io.Writer, file, output string) error {
+	if output != "text" && output != "json" {
+		return fmt.Errorf("--output %s: want text or json", output)
+	}
+	_, problems, err := config.Load(file)
+	var refused config.Problems
+	if err != nil && !errors.As(err, &refused) {
+		return err
+	}
+	count := problems.Errors()
+	if output == "json" {
+		e := json.NewEncoder(out)
+		e.SetIndent("", "  ")
+		e.SetEscapeHTML(false)
+		if err := e.Encode(checked{file, count == 0, append(config.Problems{}, problems...)}); err != nil {
+			return err
+		}
+	} else {
+		for _, p := range problems {
+			if _, err := fmt.Fprintln(out, p); err != nil {
+				return err
+			}
+		}
+		if count == 0 {
+			_, err := fmt.Fprintf(out, "%s: good, with %d warnings\n", file, len(problems))
+			return err
+		}
+	}
+	if count > 0 {
+		return fmt.Errorf("%s: %d errors, %d warnings", file, count, len(problems)-count)
+	}
+	return nil
+}
