@@ -67,9 +67,13 @@ type creds struct {
 func (c creds) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	remote := conn.RemoteAddr().String()
 	out, info, err := c.TransportCredentials.ServerHandshake(conn)
-	// One that hangs up without a word is a port check, or a peer that gave up.
-	if err != nil && !errors.Is(err, io.EOF) {
-		host, _, _ := net.SplitHostPort(remote)
+	host, _, _ := net.SplitHostPort(remote)
+	var alert *net.OpError
+	switch {
+	case err == nil || errors.Is(err, io.EOF): // Who hangs up without a word checks the port, or gave up.
+	case errors.As(err, &alert) && alert.Op == "remote error":
+		c.refusals.log("by "+host, "the other end refuses this node's certificate; its log says why", "from", remote, "error", err)
+	default:
 		c.refusals.log("from "+host, "connection refused: not a peer of this node", "from", remote, "error", err)
 	}
 	return out, info, err

@@ -157,6 +157,27 @@ func TestStalledPeer(t *testing.T) {
 	require.Eventually(t, func() bool { return chunks.SyncChunks() == nil }, testWait, time.Millisecond)
 }
 
+// A peer that is silent for KeepaliveTime and KeepaliveTimeout, with nothing said to it
+// either, is given up, and is no peer for chunks any more. gRPC takes no less than 10 s.
+func TestSilentPeerIsGivenUp(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes 11 s")
+	}
+	n := newLoopback(t)
+	p := newProxy(t, n.addresses[2])
+	n.tune = func(id geo.NodeID, o *Options) {
+		if id == 1 {
+			o.Peers[2] = p.listener.Addr().String()
+			o.KeepaliveTimeout = 500 * time.Millisecond
+		}
+	}
+	n.Start(1, transporttest.NewMember(t))
+	n.Start(2, transporttest.NewMember(t))
+	n.waitConnected(1, 2)
+	p.setStall(true)
+	require.Eventually(t, func() bool { return n.At(1).Peer(1, 2) == nil }, 3*testWait, 10*time.Millisecond)
+}
+
 // A peer whose process is up without its node (it failed, or starts) is not reachable,
 // and is reached when its node is attached, without a new connection.
 func TestPeerWithoutNode(t *testing.T) {
