@@ -2,6 +2,7 @@ package extent
 
 import (
 	"context"
+	"runtime"
 	"sync"
 
 	"golang.org/x/sync/semaphore"
@@ -11,6 +12,10 @@ import (
 // of size are kept and lent again, so that a stream of chunks leaves no garbage;
 // smaller ones are left to the collector. Those of a page or more begin on a page, so
 // that a store can write them without copying. Methods may be called concurrently.
+//
+// What is kept lies outside the heap: of each byte in use there the collector lets four
+// more come to be before it runs. It is given back when the Buffers are collected, so
+// every buffer must come back by Put, or not outlive them.
 type Buffers struct {
 	size int
 	max  int64
@@ -18,12 +23,25 @@ type Buffers struct {
 
 	mu   sync.Mutex
 	free [][]byte // each of size bytes; at most max/size
+	kept *mappings
+}
+
+// mappings is memory outside the heap. It must not lead to the Buffers it is of, which
+// would then never be collected.
+type mappings struct{ list [][]byte }
+
+func (m *mappings) release() {
+	for _, b := range m.list {
+		unmapBytes(b)
+	}
 }
 
 // NewBuffers returns a lender of buffers of up to size bytes, count*size at once.
 func NewBuffers(size, count int) *Buffers {
 	bytesMax := int64(size) * int64(count)
-	return &Buffers{size: size, max: bytesMax, sem: semaphore.NewWeighted(bytesMax)}
+	b := &Buffers{size: size, max: bytesMax, sem: semaphore.NewWeighted(bytesMax), kept: &mappings{}}
+	runtime.AddCleanup(b, (*mappings).release, b.kept)
+	return b
 }
 
 // Get waits until n bytes may be lent. The buffer's contents are arbitrary. A longer
@@ -42,7 +60,12 @@ func (b *Buffers) Get(ctx context.Context, n int) ([]byte, error) {
 		b.free = b.free[:last]
 		return buf[:n], nil
 	}
-	return alignedBytes(b.size)[:n], nil
+	buf, ok := mapBytes(b.size)
+	if !ok {
+		return alignedBytes(b.size)[:n], nil
+	}
+	b.kept.list = append(b.kept.list, buf)
+	return buf[:n], nil
 }
 
 // Put takes a buffer back that Get lent, with its length unchanged. Its user must not

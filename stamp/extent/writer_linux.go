@@ -148,3 +148,12 @@ func readDirect(path string, p []byte, off int64) (int, error) {
 	n, err := f.ReadAt(p, off)
 	return n, errors.Join(err, f.Close())
 }
+
+// mapBytes returns n bytes outside the heap, from a page on; ok is false where there are
+// none to be had.
+func mapBytes(n int) (b []byte, ok bool) {
+	b, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	return b, err == nil
+}
+
+func unmapBytes(b []byte) { _ = unix.Munmap(b) } // It fails for what is no mapping alone.

@@ -10,3 +10,7 @@ const osWriters = false
 func openOSWriter(string, int64, bool) (writer, error) { return nil, errors.ErrUnsupported }
 
 func readDirect(string, []byte, int64) (int, error) { return 0, errors.ErrUnsupported }
+
+func mapBytes(int) ([]byte, bool) { return nil, false }
+
+func unmapBytes([]byte) {}
