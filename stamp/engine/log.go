@@ -44,6 +44,9 @@ type RangeLog interface {
 	SetHardState(b LogBatch, hs *pb.HardState) error
 	// Trim stages the deletion of all entries up to and including index.
 	Trim(b LogBatch, index uint64) error
+	// Reset stages the deletion of all entries: the log then begins behind index, whose
+	// term is term. The hard state stays. It follows a range snapshot.
+	Reset(b LogBatch, index, term uint64) error
 	// UpTo is how many entries there are up to and including index, and roughly how
 	// many bytes they take.
 	UpTo(index uint64) (entries, bytes uint64)
@@ -330,6 +333,22 @@ func (g *pebbleRangeLog) Trim(b LogBatch, index uint64) error {
 	return nil
 }
 
+// Reset implements RangeLog.
+func (g *pebbleRangeLog) Reset(b LogBatch, index, term uint64) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	batch := b.(*pebbleLogBatch).b
+	if err := batch.DeleteRange(entryKey(g.id, 0), logKey(g.id, logEntry+1), nil); err != nil {
+		return err
+	}
+	if err := batch.Set(logKey(g.id, logTruncated), appendNumbers(index, term), nil); err != nil {
+		return err
+	}
+	g.truncated, g.truncatedTerm, g.last, g.lastTerm = index, term, index, term
+	g.tail, g.tailBytes, g.bytes = nil, 0, 0
+	return nil
+}
+
 func (g *pebbleRangeLog) UpTo(index uint64) (entries, bytes uint64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -450,8 +469,8 @@ func (g *pebbleRangeLog) FirstIndex() (uint64, error) {
 	return g.truncated + 1, nil
 }
 
-// Snapshot implements raft.Storage. There are no snapshots yet: the log is trimmed
-// only below what every configured replica holds durably, so none is needed.
+// Snapshot implements raft.Storage. A log has none: the replica above it answers from
+// the state.
 func (g *pebbleRangeLog) Snapshot() (*pb.Snapshot, error) {
 	return nil, raft.ErrSnapshotTemporarilyUnavailable
 }

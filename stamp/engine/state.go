@@ -7,6 +7,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
+	"github.com/cockroachdb/pebble/v2/sstable"
+	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"antipode/stamp/kv"
 )
@@ -20,7 +22,9 @@ var ErrClosed = errors.New("engine: the state store is closed")
 // Close: readers hold ranges of nodes that others stop, and Pebble panics when it is
 // read after its end. They get ErrClosed.
 type State struct {
-	db *pebble.DB
+	db   *pebble.DB
+	opts *pebble.Options
+	fs   vfs.FS
 
 	mu     sync.RWMutex // guards closed; held for memory work only
 	closed bool
@@ -55,11 +59,19 @@ func OpenState(dir string, o Options) (*State, error) {
 	for i := range p.Levels {
 		p.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
 	}
+	// With the WAL off a flushable ingest is not durable when it returns.
+	p.Experimental.DisableIngestAsFlushable = func() bool { return true }
+	p.EnsureDefaults()
 	db, err := pebble.Open(dir, p)
 	if err != nil {
 		return nil, fmt.Errorf("open state store %s: %w", dir, err)
 	}
-	return &State{db: db}, nil
+	return &State{db: db, opts: p, fs: o.FS}, nil
+}
+
+// tableOptions are those of tables that the store can ingest.
+func (s *State) tableOptions() sstable.WriterOptions {
+	return s.opts.MakeWriterOptions(0, s.db.TableFormat())
 }
 
 // Batch collects the writes of one apply.

@@ -103,6 +103,12 @@ func ClosedGeneration(r geo.RangeID, s geo.Service, a geo.Account, container str
 
 // Spans for scanning at open.
 
+// RangeLocal is the prefix of everything that belongs to a range but clients' data.
+func RangeLocal(r geo.RangeID) []byte {
+	k := rangeKey(r, 0)
+	return k[:len(k)-1]
+}
+
 // Gates is the prefix of a range's gates.
 func Gates(r geo.RangeID) []byte { return rangeKey(r, kindGate) }
 
