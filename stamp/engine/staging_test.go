@@ -13,6 +13,7 @@ import (
 	pb "go.etcd.io/raft/v3/raftpb"
 	"pgregory.net/rapid"
 
+	"antipode/stamp/engine/logtest"
 	"antipode/stamp/kv"
 )
 
@@ -135,14 +136,14 @@ func TestLogReset(t *testing.T) {
 	for _, upTo := range []uint64{3, 5, 9} { // Behind, at and above where the log ends.
 		fs := vfs.NewCrashableMem()
 		l := openLog(t, fs)
-		g := openRange(t, l, 4)
+		g := logtest.Range(t, l, 4)
 		b := l.NewBatch()
-		require.NoError(t, g.Append(b, makeEntries(1, 1, 5, 8)))
+		require.NoError(t, g.Append(b, logtest.Entries(1, 1, 5, 8)))
 		require.NoError(t, g.SetHardState(b, &pb.HardState{Term: &term, Vote: &vote, Commit: &commit}))
 		require.NoError(t, b.Commit(true))
 		b = l.NewBatch()
 		require.NoError(t, g.Reset(b, upTo, 4))
-		require.NoError(t, g.Append(b, makeEntries(upTo+1, 4, 2, 8)))
+		require.NoError(t, g.Append(b, logtest.Entries(upTo+1, 4, 2, 8)))
 		require.NoError(t, b.Commit(true))
 		clone := fs.CrashClone(vfs.CrashCloneCfg{})
 		for range 2 {
@@ -160,7 +161,7 @@ func TestLogReset(t *testing.T) {
 			require.EqualValues(t, 2, hs.GetVote())
 			require.NoError(t, l.Close())
 			l = openLog(t, clone)
-			g = openRange(t, l, 4)
+			g = logtest.Range(t, l, 4)
 		}
 		require.NoError(t, l.Close())
 	}

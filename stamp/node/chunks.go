@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	pb "go.etcd.io/raft/v3/raftpb"
@@ -25,6 +26,9 @@ func (n *Node) step(inbox []Envelope, now time.Duration) {
 		r := n.byID[e.Range]
 		if r == nil {
 			continue
+		}
+		if e.Message.GetType() == pb.MsgSnap {
+			continue // One without its rows: they travel as a stream.
 		}
 		if e.Message.GetType() == pb.MsgApp {
 			n.dropOutdated(e)
@@ -90,16 +94,11 @@ func (n *Node) payloadHere(e Envelope) bool {
 // fetch copies a chunk from a peer. It runs on the scheduler: it is the rare path,
 // since the leader's intake puts chunks on all replicas before it proposes.
 func (n *Node) fetch(ref extent.Ref, from geo.NodeID) {
-	peer := n.o.Transport.Peer(n.o.ID, from)
-	if peer == nil {
+	switch err := n.copyChunk(ref, from); {
+	case errors.Is(err, errNoPeer):
 		return
-	}
-	data := make([]byte, ref.Length)
-	if _, err := peer.ReadChunk(ref, 0, data); err != nil {
+	case err != nil:
 		n.o.Logger.Warn("cannot fetch chunk from peer; entries that name it wait", "chunk", ref.ID, "peer", from, "error", err)
-		return
-	}
-	if err := n.PutChunk(ref, data); err != nil {
 		return
 	}
 	if err := n.SyncChunks(); err != nil {

@@ -6,9 +6,9 @@ import (
 	"antipode/geo"
 )
 
-// The log is trimmed only below every configured replica's durable applied index,
-// stopped or not: there are no snapshots yet, so a laggard must find every entry it
-// misses. The growth while a replica is away is shown as a metric.
+// The log is trimmed below every configured replica's durable applied index, stopped or
+// not, so that a short absence costs no snapshot; and beyond LogBytesMax below this
+// node's own, so that a long one costs no disk: see trimTo.
 
 // A trim removes this many entries or bytes at least: it writes a range tombstone. In
 // bytes it is small beside the log store's memtable, so that most entries are gone
@@ -52,7 +52,9 @@ func (n *Node) maintain() error {
 		if changed {
 			n.tellDurable(id, own)
 		}
-		if entries, bytes := n.logs[id].UpTo(least); entries >= trimEntriesMin || bytes >= trimBytesMin {
+		least, over := n.trimTo(id, least, own)
+		entries, bytes := n.logs[id].UpTo(least)
+		if entries >= trimEntriesMin || bytes >= trimBytesMin || over && entries > 0 {
 			if err := n.logs[id].Trim(batch, least); err != nil {
 				return err
 			}
@@ -104,7 +106,8 @@ func (n *Node) flushState() error {
 	}
 	due := false
 	for _, r := range n.ranges {
-		due = due || r.Machine.AppliedState().Index-n.flushed[r.ID()] >= n.o.FlushEntries
+		since := r.Machine.AppliedState().Index - n.flushed[r.ID()]
+		due = due || since >= n.o.FlushEntries || since > 0 && n.overBudget(r.ID())
 	}
 	if !due {
 		return nil

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	pb "go.etcd.io/raft/v3/raftpb"
 
 	"antipode/geo"
 	"antipode/internal/clock"
@@ -48,6 +49,18 @@ type Options struct {
 	// FlushEntries is after how many applied entries the state is flushed, so that
 	// the log can be trimmed and a restart replays little. Zero means 20,000.
 	FlushEntries uint64
+	// LogBytesMax bounds what a range's log keeps for a peer that is behind, in bytes:
+	// beyond it the peer is fed by a range snapshot. While one is under way the log may grow
+	// to pinFactor times as much. Zero means 256 MiB. A small one makes snapshots of short
+	// absences.
+	LogBytesMax uint64
+	// RowChunks returns the payload chunks that a row of clients' data names. It may be
+	// called from any goroutine. Nil turns range snapshots off, and LogBytesMax with them:
+	// a replica must have the payload that its state names (R3).
+	RowChunks func(key, value []byte) ([]extent.Ref, error)
+	// FetchBytesPerSecond bounds how fast the payload that a range snapshot names is
+	// fetched from peers. Zero means 64 MiB/s.
+	FetchBytesPerSecond int
 	// OnCommit takes commit latencies by range. May be nil.
 	OnCommit func(geo.RangeID, time.Duration)
 	// OnApplied is told of every entry after it was applied here: see
@@ -68,6 +81,12 @@ func (o Options) withDefaults() Options {
 	}
 	if o.FlushEntries == 0 {
 		o.FlushEntries = 20_000
+	}
+	if o.LogBytesMax == 0 {
+		o.LogBytesMax = 256 << 20
+	}
+	if o.FetchBytesPerSecond == 0 {
+		o.FetchBytesPerSecond = 64 << 20
 	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()
@@ -96,7 +115,13 @@ type Node struct {
 	mu     sync.Mutex
 	inbox  []Envelope
 	failed error
-	full   atomic.Bool // see checkRoom
+	closed bool
+	// incoming are the range snapshots being received; arrived those that the scheduler
+	// has to install; sent are outgoing ones that ended.
+	incoming map[geo.RangeID]*Incoming
+	arrived  []*Incoming
+	sent     []sent
+	full     atomic.Bool // see checkRoom
 	// durable[r][n] is the durable applied index of range r on node n.
 	durable map[geo.RangeID]map[geo.NodeID]uint64
 
@@ -108,6 +133,15 @@ type Node struct {
 	flushing <-chan struct{}
 	flushed  map[geo.RangeID]uint64
 	rng      *rand.Rand
+	// outgoing by range; installing are those that this pass hands to Raft.
+	outgoing   map[geo.RangeID]*outgoing
+	installing map[geo.RangeID]*Incoming
+
+	// ctx ends the node's own goroutines and the snapshots that others send it;
+	// background counts both.
+	ctx        context.Context //nolint:containedctx // Ends at Close.
+	cancel     context.CancelFunc
+	background sync.WaitGroup
 }
 
 // Open opens the node's stores and replicas.
@@ -119,15 +153,18 @@ func Open(o Options) (_ *Node, err error) {
 	n := &Node{
 		o: o, wake: make(chan struct{}, 1), byID: map[geo.RangeID]*ranges.Range{}, logs: map[geo.RangeID]engine.RangeLog{},
 		durable: map[geo.RangeID]map[geo.NodeID]uint64{}, held: map[geo.RangeID][]Envelope{},
-		flushed: map[geo.RangeID]uint64{}, rng: rand.New(rand.NewPCG(o.Seed, uint64(o.ID))),
+		flushed: map[geo.RangeID]uint64{}, incoming: map[geo.RangeID]*Incoming{},
+		outgoing: map[geo.RangeID]*outgoing{}, installing: map[geo.RangeID]*Incoming{}, rng: rand.New(rand.NewPCG(o.Seed, uint64(o.ID))),
 	}
+	n.ctx, n.cancel = context.WithCancel(context.Background())
 	defer func() {
 		if err != nil {
+			n.cancel()
 			err = errors.Join(fmt.Errorf("open node %s-%d: %w", o.Location, o.ID, err), n.closeStores())
 		}
 	}()
 	fs := o.Engine.FS
-	for _, sub := range []string{"log", "state", "extents"} {
+	for _, sub := range []string{"log", "state", "extents", "snap"} {
 		if err := mkdirDurable(fs, fs.PathJoin(o.Dir, sub)); err != nil {
 			return nil, err
 		}
@@ -191,6 +228,10 @@ func (n *Node) openRange(id geo.RangeID) error {
 	if err != nil {
 		return err
 	}
+	lost, err := n.recoverSnapshot(id, rlog)
+	if err != nil {
+		return err
+	}
 	onCommit := func(d time.Duration) {
 		if n.o.OnCommit != nil {
 			n.o.OnCommit(id, d)
@@ -214,8 +255,12 @@ func (n *Node) openRange(id geo.RangeID) error {
 	if err != nil {
 		return err
 	}
+	var snaps replica.Snapshots
+	if n.takesSnapshots() {
+		snaps = snapshots{n, id}
+	}
 	rep, err := replica.Open(replica.Options{
-		Range: id, Node: n.o.ID, Voters: voters, Log: rlog, Applied: r.Machine.AppliedState().Index, Machine: r.Machine,
+		Snapshots: snaps, Lost: lost, Range: id, Node: n.o.ID, Voters: voters, Log: rlog, Applied: r.Machine.AppliedState().Index, Machine: r.Machine,
 		Tick: n.o.Tick, ElectionTicks: n.o.ElectionTicks, InSyncTimeout: n.o.InSyncTimeout,
 		Rand: rand.New(rand.NewPCG(n.rng.Uint64(), uint64(id))), Logger: n.o.Logger,
 	}, n.o.Clock.Mono())
@@ -229,6 +274,12 @@ func (n *Node) openRange(id geo.RangeID) error {
 	n.flushed[id] = r.Machine.AppliedState().Index
 	n.durable[id][n.o.ID] = n.flushed[id]
 	return nil
+}
+
+// takesSnapshots reports whether the node sends and takes range snapshots.
+func (n *Node) takesSnapshots() bool {
+	_, ok := n.o.Transport.(SnapshotTransport)
+	return ok && n.o.RowChunks != nil
 }
 
 // ID is the node's id within its stamp.
@@ -298,14 +349,16 @@ func (n *Node) Run(ctx context.Context) error {
 func (n *Node) Pass() (busy bool, err error) {
 	now := n.o.Clock.Mono()
 	n.mu.Lock()
-	inbox := n.inbox
-	n.inbox = nil
+	inbox, arrived, ended := n.inbox, n.arrived, n.sent
+	n.inbox, n.arrived, n.sent = nil, nil, nil
 	err = n.failed
 	n.mu.Unlock()
 	if err != nil {
 		return false, err
 	}
 	n.step(inbox, now)
+	n.settleSent(ended, now)
+	n.stepArrived(arrived, now)
 	ticked := now >= n.nextTick
 	if ticked {
 		// Never to catch up: a lease counts on ticks being no shorter than Tick.
@@ -318,6 +371,7 @@ func (n *Node) Pass() (busy bool, err error) {
 		r.Work(now)
 	}
 	busy, err = n.ready()
+	err = errors.Join(err, n.settleArrived(arrived))
 	if err == nil && ticked {
 		err = n.maintain()
 	}
@@ -356,10 +410,15 @@ func (n *Node) flushSends(p *replica.Pass) {
 	if len(p.Sends) == 0 {
 		return
 	}
+	for i, m := range p.Sends {
+		if m.GetType() == pb.MsgSnap {
+			n.startSnapshot(p.From[i].Range(), m)
+		}
+	}
 	for _, peer := range n.o.Peers {
 		var batch []Envelope
 		for i, m := range p.Sends {
-			if m.GetTo() == uint64(peer) {
+			if m.GetTo() == uint64(peer) && m.GetType() != pb.MsgSnap {
 				batch = append(batch, Envelope{p.From[i].Range(), m})
 			}
 		}
@@ -376,6 +435,7 @@ func (n *Node) fail(err error) {
 		n.failed = err
 	}
 	n.mu.Unlock()
+	n.cancel()
 	n.o.Logger.Error("node out of service; nothing is retried on its store", "error", err)
 	n.o.Transport.Attach(n.o.ID, nil)
 	for _, r := range n.ranges {
@@ -392,6 +452,11 @@ func (n *Node) Flush() error { return n.state.Flush() }
 // nothing.
 func (n *Node) Close(flush bool) error {
 	n.o.Transport.Attach(n.o.ID, nil)
+	n.mu.Lock()
+	n.closed = true
+	n.mu.Unlock()
+	n.cancel()
+	n.background.Wait()
 	for _, r := range n.ranges {
 		r.Stop()
 	}

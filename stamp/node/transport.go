@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"sync"
 
 	pb "go.etcd.io/raft/v3/raftpb"
@@ -31,6 +32,29 @@ type Member interface {
 	// concurrently.
 	Receive(batch []Envelope)
 	ChunkPeer
+}
+
+// SnapshotTransport is a Transport that carries range snapshots too. Over one that is
+// not, nodes send none and keep their logs for the slowest peer.
+type SnapshotTransport interface {
+	Transport
+	// Snapshot opens a stream of pieces from a node to another. An error means that the
+	// other is not reachable or takes none now.
+	Snapshot(from, to geo.NodeID, h SnapshotHeader) (SnapshotStream, error)
+}
+
+// SnapshotStream is the sender's end of a range snapshot. It is used by one goroutine.
+type SnapshotStream interface {
+	// Send hands over the next piece. It blocks while as many pieces as the transport
+	// holds in flight, a few, are not acknowledged: the receiver acknowledges a piece when
+	// it is written. An error ends the stream.
+	Send(ctx context.Context, p Piece) error
+	// Finish waits until the receiver has fetched the payload and installed the
+	// snapshot, durably. That may take long.
+	Finish(ctx context.Context) error
+	// Close ends the stream. Without a Finish that returned nil the receiver drops what
+	// it has, unless it was about to install it.
+	Close()
 }
 
 // ChunkPeer is where a node puts and gets payload chunks of a peer.
@@ -74,6 +98,18 @@ func (t *Memory) Send(_, to geo.NodeID, batch []Envelope) {
 	if m != nil {
 		m.Receive(batch)
 	}
+}
+
+// Snapshot implements SnapshotTransport: pieces go straight to the receiver, one in
+// flight.
+func (t *Memory) Snapshot(from, to geo.NodeID, h SnapshotHeader) (SnapshotStream, error) {
+	t.mu.RLock()
+	n, takes := t.nodes[to].(*Node)
+	t.mu.RUnlock()
+	if !takes {
+		return nil, errNoPeer
+	}
+	return n.AcceptSnapshot(from, h)
 }
 
 // Peer implements Transport.

@@ -103,15 +103,11 @@ func OpenMachine(id geo.RangeID, state *engine.State, observer func(Applied)) (*
 	return m, nil
 }
 
-func (m *Machine) load() error {
-	if v, ok, err := m.state.Get(keys.Applied(m.id)); err != nil {
+func (m *Machine) load() (err error) {
+	if m.applied, err = AppliedIn(m.state, m.id); err != nil {
 		return err
-	} else if ok {
-		if m.applied, err = change.ParseApplied(v); err != nil {
-			return err
-		}
-		m.version.Store(m.applied.Index)
 	}
+	m.version.Store(m.applied.Index)
 	if v, ok, err := m.state.Get(keys.Closed(m.id)); err != nil {
 		return err
 	} else if ok {

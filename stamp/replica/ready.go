@@ -84,13 +84,18 @@ func (p *Pass) Append(log engine.Log) error {
 		if err := w.r.stage(batch, w.m); err != nil {
 			return err
 		}
-		sync = sync || len(w.m.GetResponses()) > 0 &&
+		sync = sync || !raft.IsEmptySnap(w.m.GetSnapshot()) || len(w.m.GetResponses()) > 0 &&
 			(len(w.m.GetEntries()) > 0 || !invariants.Planted(invariants.VoteBeforeSync))
 	}
 	if err := batch.Commit(sync); err != nil {
 		return err
 	}
 	for _, w := range p.appends {
+		if !raft.IsEmptySnap(w.m.GetSnapshot()) {
+			if err := w.r.o.Snapshots.Installed(); err != nil {
+				return err
+			}
+		}
 		for _, resp := range w.m.GetResponses() {
 			w.r.answer(p, resp)
 		}
@@ -99,6 +104,11 @@ func (p *Pass) Append(log engine.Log) error {
 }
 
 func (r *Replica) stage(batch engine.LogBatch, m *pb.Message) error {
+	if s := m.GetSnapshot(); !raft.IsEmptySnap(s) {
+		if err := r.install(batch, s); err != nil {
+			return err
+		}
+	}
 	if len(m.GetEntries()) > 0 {
 		if err := r.o.Log.Append(batch, m.GetEntries()); err != nil {
 			return err

@@ -34,6 +34,11 @@ type Options struct {
 	// Applied is where Machine stands.
 	Applied uint64
 	Machine StateMachine
+	// Snapshots gives and takes range snapshots. Nil means none: the log must then
+	// reach back to what the last replica needs.
+	Snapshots Snapshots
+	// Lost says that the replica cannot be trusted, whatever its log looks like.
+	Lost error
 	// Tick is the length of one tick. Zero means 100 ms.
 	Tick time.Duration
 	// ElectionTicks is after how many ticks without a leader a replica stands for
@@ -113,6 +118,10 @@ func Open(o Options, now time.Duration) (*Replica, error) {
 	r.replayTo, r.logged = last, last+1-first
 	r.fresh = last == 0 && raft.IsEmptyHardState(hs)
 	r.resetElection()
+	if o.Lost != nil {
+		r.lose(o.Lost)
+		return r, nil
+	}
 	if hs.GetCommit() > last || o.Applied > last {
 		r.lose(fmt.Errorf("%w: log ends at %d, committed %d, applied %d", ErrLost, last, hs.GetCommit(), o.Applied))
 		return r, nil
@@ -121,7 +130,7 @@ func Open(o Options, now time.Duration) (*Replica, error) {
 		ID:                        uint64(o.Node),
 		ElectionTick:              o.ElectionTicks,
 		HeartbeatTick:             heartbeatTicks,
-		Storage:                   appliedLog{o.Log, o.Applied},
+		Storage:                   storage{o.Log, o.Applied, o.Snapshots},
 		Applied:                   o.Applied,
 		AsyncStorageWrites:        true,
 		MaxSizePerMsg:             1 << 20,
@@ -139,25 +148,6 @@ func Open(o Options, now time.Duration) (*Replica, error) {
 	}
 	r.inSync.init(o)
 	return r, nil
-}
-
-// appliedLog is a log whose commit index is at least what was applied. State may be
-// flushed before the log is synced with the commit index that let it be applied: a
-// crash between the two leaves a commit index below, at which Raft would panic. What
-// was applied was committed.
-type appliedLog struct {
-	engine.RangeLog
-	applied uint64
-}
-
-// InitialState implements raft.Storage.
-func (l appliedLog) InitialState() (*pb.HardState, *pb.ConfState, error) {
-	hs, cs, err := l.RangeLog.InitialState()
-	if err == nil && hs.GetCommit() < l.applied {
-		term, vote, commit := hs.GetTerm(), hs.GetVote(), l.applied
-		hs = &pb.HardState{Term: &term, Vote: &vote, Commit: &commit}
-	}
-	return hs, cs, err
 }
 
 func (r *Replica) lose(err error) {
@@ -230,7 +220,7 @@ func (r *Replica) Step(m *pb.Message, now time.Duration) {
 		r.o.Logger.Warn("message refused", "range", r.o.Range, "type", m.GetType(), "error", err)
 	}
 	switch m.GetType() {
-	case pb.MsgApp, pb.MsgHeartbeat:
+	case pb.MsgApp, pb.MsgHeartbeat, pb.MsgSnap:
 		if r.rn.BasicStatus().Lead == m.GetFrom() {
 			r.fresh = false
 			r.resetElection()

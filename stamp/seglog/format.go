@@ -173,12 +173,14 @@ const (
 	// recordState is a range's state: term, vote, commit, trimmed index and its term,
 	// last index.
 	recordState recordKind = 5
+	// recordReset: index and term behind which the log begins anew, without an entry.
+	recordReset recordKind = 6
 )
 
 // numbers is how many numbers a record of the kind has; 0 for no such kind.
 func (k recordKind) numbers() int {
 	switch k {
-	case recordEntry, recordCopy, recordTrim:
+	case recordEntry, recordCopy, recordTrim, recordReset:
 		return 2
 	case recordHardState:
 		return 3

@@ -157,6 +157,29 @@ func (g *rangeLog) cutFront(index, term uint64) {
 	g.truncated, g.truncatedTerm = index, term
 }
 
+// Reset implements engine.RangeLog.
+func (g *rangeLog) Reset(_ engine.LogBatch, index, term uint64) error {
+	if term > math.MaxUint32 {
+		return fmt.Errorf("seglog: reset to index %d of term %d", index, term)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.l.stage(g, recordReset, index, term)
+	g.reset(index, term)
+	return nil
+}
+
+// reset removes all entries; the log then begins behind index.
+func (g *rangeLog) reset(index, term uint64) {
+	for i := range g.slots.len() {
+		g.l.release(*g.slots.at(i))
+	}
+	g.slots.dropBack(g.slots.len())
+	g.tail.dropBack(g.tail.len())
+	g.tailBytes, g.bytes = 0, 0
+	g.truncated, g.truncatedTerm, g.last = index, term, index
+}
+
 // dropTail lets the n oldest entries go from memory.
 func (g *rangeLog) dropTail(n int) {
 	for i := range n {
@@ -277,8 +300,8 @@ func (g *rangeLog) FirstIndex() (uint64, error) {
 	return g.truncated + 1, nil
 }
 
-// Snapshot implements raft.Storage. There are no snapshots yet: the log is trimmed
-// only below what every configured replica holds durably, so none is needed.
+// Snapshot implements raft.Storage. A log has none: the replica above it answers from
+// the state.
 func (g *rangeLog) Snapshot() (*pb.Snapshot, error) {
 	return nil, raft.ErrSnapshotTemporarilyUnavailable
 }

@@ -225,6 +225,9 @@ func (r *replay) record(rec record, at slot) error {
 		ok = true
 	case recordTrim:
 		ok = r.trim(g, rec.n[0], rec.n[1])
+	case recordReset:
+		g.reset(rec.n[0], rec.n[1])
+		ok = true
 	case recordEntry:
 		ok = r.entry(g, rec.n[0], at)
 	case recordCopy:

@@ -77,6 +77,11 @@ func (m *Model) Trim(index uint64) {
 	m.Entries, m.Truncated = m.Entries[index-m.Truncated:], index
 }
 
+// Reset removes all entries: the log begins behind index.
+func (m *Model) Reset(index, term uint64) {
+	m.Truncated, m.TruncatedTerm, m.Entries = index, term, nil
+}
+
 // String is all of it, for comparison.
 func (m *Model) String() string {
 	var b strings.Builder
@@ -148,19 +153,23 @@ func Commit(t require.TestingT, l engine.Log, sync bool, stage func(b engine.Log
 // Step stages a random step of a Raft log on g and does the same to m. Entries have
 // up to size bytes.
 func Step(rng *rand.Rand, g engine.RangeLog, m *Model, b engine.LogBatch, size int) error {
-	switch rng.IntN(8) {
-	case 0: // A new leader replaces a suffix, or starts above it.
+	switch rng.IntN(20) {
+	case 0, 9: // A new leader replaces a suffix, or starts above it.
 		if at := m.Truncated + 1 + rng.Uint64N(uint64(len(m.Entries)+1)); at > 1 {
 			entries := Entries(at, m.Term(m.Last())+1, 1+rng.IntN(3), rng.IntN(size))
 			m.Append(entries...)
 			return g.Append(b, entries)
 		}
-	case 1:
+	case 1: // A range snapshot: behind, at or above where the log ends.
+		index, term := m.Truncated+rng.Uint64N(uint64(len(m.Entries)+4)), m.Term(m.Last())+rng.Uint64N(2)
+		m.Reset(index, term)
+		return g.Reset(b, index, term)
+	case 2, 3:
 		if index := m.Truncated + rng.Uint64N(uint64(len(m.Entries)+1)); index > m.Truncated {
 			m.Trim(index)
 			return g.Trim(b, index)
 		}
-	case 2, 3:
+	case 4, 5, 6, 7, 8:
 		m.Hard = [3]uint64{m.Hard[0] + rng.Uint64N(2), rng.Uint64N(4), m.Last()}
 		n := m.Hard
 		return g.SetHardState(b, &pb.HardState{Term: &n[0], Vote: &n[1], Commit: &n[2]})

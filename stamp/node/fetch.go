@@ -1,0 +1,91 @@
+package node
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"antipode/geo"
+	"antipode/stamp/extent"
+)
+
+// refLen is a chunk reference in the staged file of a snapshot: id, length, CRC32C. The
+// file never outlives its process.
+const refLen = 24
+
+func writeRef(w *bufio.Writer, ref extent.Ref) error {
+	b := append(make([]byte, 0, refLen), ref.ID[:]...)
+	b = binary.LittleEndian.AppendUint32(b, ref.Length)
+	b = binary.LittleEndian.AppendUint32(b, ref.CRC)
+	_, err := w.Write(b)
+	return err
+}
+
+func eachRef(r io.Reader, f func(extent.Ref) error) error {
+	var b [refLen]byte
+	for {
+		if _, err := io.ReadFull(r, b[:]); err != nil {
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			return err
+		}
+		ref := extent.Ref{Length: binary.LittleEndian.Uint32(b[16:]), CRC: binary.LittleEndian.Uint32(b[20:])}
+		copy(ref.ID[:], b[:])
+		if err := f(ref); err != nil {
+			return err
+		}
+	}
+}
+
+// fetchPaced copies a chunk that this node does not hold from a peer, first before the
+// others, at FetchBytesPerSecond. It is not durable before the next Sync.
+func (n *Node) fetchPaced(ctx context.Context, ref extent.Ref, first geo.NodeID) error {
+	if n.extents.Durable(ref.ID) {
+		return nil
+	}
+	err := n.copyChunk(ref, first)
+	for _, p := range n.o.Peers {
+		if err == nil {
+			break
+		}
+		if p != n.o.ID && p != first {
+			if again := n.copyChunk(ref, p); again != nil {
+				err = errors.Join(err, again)
+			} else {
+				err = nil
+			}
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("chunk %s: no peer has it: %w", ref.ID, err)
+	}
+	pace := time.NewTimer(time.Duration(float64(ref.Length) / float64(n.o.FetchBytesPerSecond) * float64(time.Second)))
+	defer pace.Stop()
+	select {
+	case <-pace.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// errNoPeer: a peer is not reachable.
+var errNoPeer = errors.New("node: peer is not reachable")
+
+// copyChunk reads a chunk from a peer and puts it here.
+func (n *Node) copyChunk(ref extent.Ref, from geo.NodeID) error {
+	peer := n.o.Transport.Peer(n.o.ID, from)
+	if peer == nil {
+		return errNoPeer
+	}
+	data := make([]byte, ref.Length)
+	if _, err := peer.ReadChunk(ref, 0, data); err != nil {
+		return fmt.Errorf("read from node %d: %w", from, err)
+	}
+	return n.PutChunk(ref, data)
+}

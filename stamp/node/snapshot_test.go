@@ -1,0 +1,575 @@
+package node
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"antipode/geo"
+	"antipode/internal/clock"
+	"antipode/stamp/change"
+	"antipode/stamp/engine"
+	"antipode/stamp/extent"
+	"antipode/stamp/kv"
+	"antipode/stamp/ranges"
+)
+
+// snapStamp is a stamp whose logs are so short that a node that was away needs a
+// snapshot. A test may change what a node is opened with before it starts it.
+type snapStamp struct {
+	*Stamp
+	t   *testing.T
+	fss map[geo.NodeID]vfs.FS
+}
+
+// logBytes is the log budget of a snapStamp.
+const logBytes = 16 << 10
+
+func newSnapStamp(t *testing.T, transport Transport, change func(*Options)) *snapStamp {
+	t.Helper()
+	s := &snapStamp{t: t, fss: map[geo.NodeID]vfs.FS{}}
+	o := Options{
+		Location: "north", Peers: []geo.NodeID{1, 2, 3}, Dir: "data", Clock: clock.System{}, Transport: transport,
+		Tick: 10 * time.Millisecond, ElectionTicks: 30, Seed: 1, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		InSyncTimeout: 100 * time.Millisecond, LogBytesMax: logBytes, RowChunks: chunkRow, FlushEntries: 50,
+	}
+	if change != nil {
+		change(&o)
+	}
+	s.Stamp = NewStamp(o)
+	for _, id := range s.Nodes() {
+		s.fss[id] = vfs.NewCrashableMem()
+		s.start(id)
+	}
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	s.submit(setGate{openGate})
+	return s
+}
+
+// openGate lets the account of these tests write, numbered.
+var openGate = change.Gate{Epoch: geo.Epoch{Number: 1, Location: "north"}, Role: change.RolePrimary, Open: true, Numbered: true}
+
+func (s *snapStamp) start(id geo.NodeID) {
+	s.t.Helper()
+	s.o.Engine.FS = s.fss[id]
+	require.NoError(s.t, s.Start(id))
+}
+
+// submit runs a command until it took effect: elections may come in between.
+func (s *snapStamp) submit(cmd ranges.Command) {
+	s.t.Helper()
+	require.Eventually(s.t, func() bool { return s.Submit(context.Background(), testRange, cmd) == nil }, electionWait, time.Millisecond)
+}
+
+// write puts rows of about 1 KiB.
+func (s *snapStamp) write(from, to int, value string) {
+	s.t.Helper()
+	for i := from; i < to; i++ {
+		s.submit(&put{p: partition(i), value: value + strings.Repeat("x", 1000)})
+	}
+}
+
+func (s *snapStamp) leader() geo.NodeID {
+	for _, id := range s.Nodes() {
+		if n := s.Node(id); n != nil && n.Range(testRange).Leading() {
+			return id
+		}
+	}
+	return 0
+}
+
+// follower returns a node that runs and does not lead.
+func (s *snapStamp) follower() (id geo.NodeID) {
+	s.t.Helper()
+	require.Eventually(s.t, func() bool {
+		lead := s.leader()
+		id = lead%3 + 1
+		return lead != 0
+	}, electionWait, time.Millisecond)
+	return id
+}
+
+// dropLog waits until every running node trimmed its log above index.
+func (s *snapStamp) dropLog(index uint64) {
+	s.t.Helper()
+	require.Eventually(s.t, func() bool {
+		for _, id := range s.Nodes() {
+			if n := s.Node(id); n != nil {
+				if first, err := n.logs[testRange].FirstIndex(); err != nil || first <= index {
+					return false
+				}
+			}
+		}
+		return true
+	}, electionWait, time.Millisecond)
+}
+
+// same waits until three replicas are in sync and stand at one index, and requires that
+// they hold the same bytes there.
+func (s *snapStamp) same() {
+	s.t.Helper()
+	require.Eventually(s.t, func() bool {
+		lead := s.Leader(testRange)
+		if lead == nil || lead.InSync() < 3 {
+			return false
+		}
+		var want []string
+		var at change.AppliedState
+		for i, id := range s.Nodes() {
+			snap := s.Node(id).state.NewSnapshot()
+			applied, err := ranges.AppliedIn(snap, testRange)
+			require.NoError(s.t, err)
+			rows := rowsOf(s.t, snap, testRange)
+			require.NoError(s.t, snap.Close())
+			if i == 0 {
+				at, want = applied, rows
+			}
+			if applied != at {
+				return false // On its way.
+			}
+			require.Equal(s.t, want, rows, "node %d", id)
+		}
+		return true
+	}, 3*electionWait, 10*time.Millisecond)
+}
+
+// rowsOf is all that a store holds of a range.
+func rowsOf(t require.TestingT, r interface {
+	Scan(lower, upper []byte) (kv.Iterator, error)
+}, id geo.RangeID,
+) []string {
+	var out []string
+	for _, span := range ranges.Spans(id) {
+		it, err := r.Scan(span.Lower, span.Upper)
+		require.NoError(t, err)
+		for it.Next() {
+			out = append(out, fmt.Sprintf("%x=%x", it.Key(), it.Value()))
+		}
+		require.NoError(t, it.Close())
+	}
+	return out
+}
+
+// chunkRow is how rows of these tests name chunks.
+func chunkRow(_, value []byte) ([]extent.Ref, error) {
+	if len(value) != 25 || value[0] != 'C' {
+		return nil, nil
+	}
+	ref := extent.Ref{Length: binary.LittleEndian.Uint32(value[17:]), CRC: binary.LittleEndian.Uint32(value[21:])}
+	copy(ref.ID[:], value[1:])
+	return []extent.Ref{ref}, nil
+}
+
+// putChunk is a command that writes a row that names a chunk.
+type putChunk struct {
+	i   int
+	ref extent.Ref
+}
+
+func (c putChunk) Evaluate(tx *ranges.Tx) error {
+	v := append([]byte{'C'}, c.ref.ID[:]...)
+	v = binary.LittleEndian.AppendUint32(v, c.ref.Length)
+	v = binary.LittleEndian.AppendUint32(v, c.ref.CRC)
+	return tx.Change(partition(c.i), change.Record{
+		CommitTime: tx.Timestamp(0), Partition: partition(c.i).Append(nil),
+		Ops: []change.Op{{Row: []byte("c"), Value: v}}, Chunks: []extent.Ref{c.ref},
+	})
+}
+
+// trim is a command that deletes acknowledged records of all streams but the last few.
+type trim struct{ m *ranges.Machine }
+
+func (c trim) Evaluate(tx *ranges.Tx) error {
+	heads, _ := c.m.Heads()
+	for s, h := range heads {
+		tx.Trim(s, h.Seq/2)
+	}
+	return nil
+}
+
+// receivedClosed is a command that takes a closed record of the other location.
+type receivedClosed struct{ t geo.Timestamp }
+
+func (c receivedClosed) Evaluate(tx *ranges.Tx) error {
+	tx.TakeClosed(&change.Closed{Origin: "south", Range: testRange, T: c.t, Full: true, Heads: []change.StreamHead{
+		{Account: "far", Epoch: geo.Epoch{Number: 1, Location: "south"}, Lane: 3, Seq: geo.Seq(c.t)},
+	}})
+	return nil
+}
+
+// A node that is away for longer than the log reaches back returns by a snapshot, while
+// writes go on: it holds the leader's bytes at the same index, is in sync, and its log did
+// not grow beyond the budget on the others meanwhile. As a leader it goes on where the old
+// one was: heads, cursors, outbox and gates are there, and it ships.
+func TestLaggardReturnsBySnapshot(t *testing.T) {
+	s := newSnapStamp(t, NewMemory(), nil)
+	s.write(0, 20, "a")
+	away := s.follower()
+	require.NoError(t, s.Stop(away, false))
+	s.write(10, 150, "b")
+	s.submit(trim{s.Leader(testRange).Machine})
+	s.submit(receivedClosed{7})
+	at := s.Leader(testRange).Machine.AppliedState().Index
+	s.write(0, 40, "c")
+	s.dropLog(at)
+	for _, id := range s.Nodes() {
+		if n := s.Node(id); n != nil {
+			require.Less(t, n.LogBytes(testRange), uint64(pinFactor*logBytes), "node %d", id)
+		}
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	var load sync.WaitGroup
+	for w := range 4 {
+		load.Go(func() {
+			for i := 0; ctx.Err() == nil; i++ {
+				_ = s.Submit(ctx, testRange, &put{p: partition(200 + 10*w + i%10), value: fmt.Sprint(i)})
+			}
+		})
+	}
+	s.start(away)
+	require.Eventually(t, func() bool { r := s.Leader(testRange); return r != nil && r.InSync() == 3 }, 3*electionWait, time.Millisecond)
+	stop()
+	load.Wait()
+	s.same()
+	first, err := s.Node(away).logs[testRange].FirstIndex()
+	require.NoError(t, err)
+	require.Greater(t, first, at, "it came by the log")
+	requireNothingStaged(t, s, away)
+
+	// It becomes leader: the others restart one after the other until it leads.
+	old := s.Leader(testRange).Machine
+	heads, _ := old.Heads()
+	cursors, trimmed := old.BehindOf(ranges.Source{Origin: "south", Range: testRange}), map[geo.Stream]geo.Seq{}
+	for st := range heads {
+		trimmed[st] = old.Trimmed(st)
+	}
+	require.NotEmpty(t, cursors)
+	require.Eventually(t, func() bool {
+		if lead := s.leader(); lead != 0 && lead != away {
+			require.NoError(t, s.Stop(lead, true))
+			s.start(lead)
+		}
+		return s.leader() == away
+	}, 6*electionWait, 500*time.Millisecond)
+	m := s.Node(away).Range(testRange).Machine
+	now, _ := m.Heads()
+	require.Equal(t, heads, now)
+	require.Equal(t, cursors, m.BehindOf(ranges.Source{Origin: "south", Range: testRange}))
+	for st, h := range heads {
+		require.Equal(t, trimmed[st], m.Trimmed(st))
+		records, err := m.Outbox(st, trimmed[st]+1, 1<<30)
+		require.NoError(t, err)
+		require.Len(t, records, int(h.Seq-trimmed[st]), "outbox of %s", st)
+	}
+	s.write(0, 5, "d")
+	later, _ := m.Heads()
+	require.NotEqual(t, heads, later)
+	s.same()
+}
+
+func requireNothingStaged(t *testing.T, s *snapStamp, id geo.NodeID) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		list, err := s.fss[id].List("data/" + Name("north", id) + "/snap")
+		return err == nil && len(list) == 0
+	}, electionWait, time.Millisecond)
+}
+
+// R3: a replica fed by a snapshot counts for nothing before it has the payload that the
+// state names: while no peer gives it, its applied index stays where it was and the leader
+// does not count it in; with the payload it comes back.
+func TestSnapshotWaitsForPayload(t *testing.T) {
+	transport := &stingy{Memory: NewMemory()}
+	s := newSnapStamp(t, transport, nil)
+	away := s.follower()
+	s.write(0, 5, "a")
+	require.NoError(t, s.Stop(away, true))
+	var refs []extent.Ref
+	for i := range 20 {
+		data := []byte(fmt.Sprintf("payload %d", i))
+		ref := extent.NewRef(extent.ChunkID{byte(i + 1)}, data)
+		require.NoError(t, s.PutChunk(context.Background(), ref, data))
+		s.submit(putChunk{i, ref})
+		refs = append(refs, ref)
+	}
+	at := s.Leader(testRange).Machine.AppliedState().Index
+	s.write(0, 100, "b")
+	s.dropLog(at)
+	transport.refuse.Store(true)
+	s.start(away)
+	require.Eventually(t, func() bool { return transport.refused.Load() > 2 }, 3*electionWait, time.Millisecond)
+	require.Less(t, s.Node(away).Range(testRange).Machine.AppliedState().Index, at)
+	require.Less(t, s.Leader(testRange).InSync(), 3)
+	transport.refuse.Store(false)
+	s.same()
+	for _, ref := range refs {
+		require.True(t, s.Node(away).Extents().Durable(ref.ID))
+	}
+}
+
+// stingy is a transport whose peers give no chunks while told so.
+type stingy struct {
+	*Memory
+	refuse  atomic.Bool
+	refused atomic.Int64
+}
+
+func (t *stingy) Peer(from, to geo.NodeID) ChunkPeer {
+	if t.refuse.Load() {
+		t.refused.Add(1)
+		return nil
+	}
+	return t.Memory.Peer(from, to)
+}
+
+// A transfer that is cut anywhere begins anew and ends well; nothing of the cut ones is
+// left.
+func TestInterruptedSnapshot(t *testing.T) {
+	transport := &cutting{Memory: NewMemory()}
+	s := newSnapStamp(t, transport, nil)
+	away := s.follower()
+	require.NoError(t, s.Stop(away, true))
+	s.write(0, 60, "a")
+	at := s.Leader(testRange).Machine.AppliedState().Index
+	s.write(0, 60, "b")
+	s.dropLog(at)
+	transport.cuts.Store(3)
+	s.start(away)
+	s.same()
+	require.LessOrEqual(t, transport.cuts.Load(), int64(0), "cuts that never came")
+	requireNothingStaged(t, s, away)
+}
+
+// cutting is a transport that ends the first streams: before their first piece, after
+// it, damaged, or before their end.
+type cutting struct {
+	*Memory
+	cuts atomic.Int64
+}
+
+var errCut = errors.New("cut")
+
+func (t *cutting) Snapshot(from, to geo.NodeID, h SnapshotHeader) (SnapshotStream, error) {
+	s, err := t.Memory.Snapshot(from, to, h)
+	if err != nil {
+		return nil, err
+	}
+	return &cutStream{s, t.cuts.Add(-1) + 1}, nil
+}
+
+type cutStream struct {
+	SnapshotStream
+	how int64
+}
+
+func (s *cutStream) Send(ctx context.Context, p Piece) error {
+	switch s.how {
+	case 3:
+		return errCut
+	case 2:
+		p.Rows = append([]byte(nil), p.Rows...)
+		p.Rows[len(p.Rows)/2] ^= 1
+	}
+	return s.SnapshotStream.Send(ctx, p)
+}
+
+func (s *cutStream) Finish(ctx context.Context) error {
+	if s.how == 1 {
+		return errCut
+	}
+	return s.SnapshotStream.Finish(ctx)
+}
+
+// Whatever the two stores held, pieces carry a range over whole: the receiver's spans
+// equal the sender's at that moment, byte by byte, also if the sender changes meanwhile,
+// and nothing else changes there.
+func TestSnapshotEquivalence(t *testing.T) {
+	spans := ranges.Spans(testRange)
+	row := rapid.Custom(func(rt *rapid.T) []byte {
+		prefix := spans[rapid.IntRange(0, 1).Draw(rt, "span")].Lower
+		if rapid.IntRange(0, 9).Draw(rt, "elsewhere") == 0 {
+			prefix = ranges.Spans(geo.FirstRange(geo.Blob))[0].Lower
+		}
+		return append(append([]byte(nil), prefix...), rapid.SliceOfN(rapid.Byte(), 0, 8).Draw(rt, "rest")...)
+	})
+	type pair struct {
+		key  []byte
+		size int
+	}
+	pairs := rapid.SliceOf(rapid.Custom(func(rt *rapid.T) pair {
+		return pair{row.Draw(rt, "key"), rapid.SampledFrom([]int{0, 1, 100, 5000, pieceBytesMax/2 + 1, pieceBytesMax + 1}).Draw(rt, "size")}
+	}))
+	put := func(rt *rapid.T, s *engine.State, seed byte, all []pair) {
+		b := s.NewBatch()
+		for _, p := range all {
+			require.NoError(rt, b.Set(p.key, []byte(strings.Repeat(string('a'+seed), p.size))))
+		}
+		require.NoError(rt, s.Commit(b))
+		require.NoError(rt, b.Close())
+	}
+	rapid.Check(t, func(rt *rapid.T) {
+		theirs, later, ours := pairs.Draw(rt, "theirs"), pairs.Draw(rt, "later"), pairs.Draw(rt, "ours")
+		fs := vfs.NewMem()
+		open := func(dir string) *engine.State {
+			s, err := engine.OpenState(dir, engine.Options{FS: fs})
+			require.NoError(rt, err)
+			return s
+		}
+		from, to := open("from"), open("to")
+		defer func() { require.NoError(rt, errors.Join(from.Close(), to.Close())) }()
+		put(rt, from, 0, theirs)
+		put(rt, to, 1, ours)
+		want := rowsOf(rt, from, testRange)
+		outside := rowsOf(rt, to, geo.FirstRange(geo.Blob))
+
+		src := &source{snap: from.NewSnapshot(), spans: ranges.Spans(testRange)}
+		put(rt, from, 2, later)
+		require.NoError(rt, fs.MkdirAll("staged", 0o755))
+		g, err := to.NewStaging("staged", ranges.Spans(testRange))
+		require.NoError(rt, err)
+		for last, next := false, uint32(0); !last; next++ {
+			p, err := src.next()
+			require.NoError(rt, err)
+			require.NoError(rt, p.check(next))
+			require.Less(rt, len(p.Rows), 2*pieceBytesMax)
+			require.NoError(rt, eachRow(p.Rows, g.Add))
+			last = p.Last
+		}
+		require.NoError(rt, src.close())
+		require.NoError(rt, g.Finish())
+		require.NoError(rt, to.Ingest(g))
+		require.Equal(rt, want, rowsOf(rt, to, testRange))
+		require.Equal(rt, outside, rowsOf(rt, to, geo.FirstRange(geo.Blob)))
+	})
+}
+
+// A crash at any sync of a node that installs a snapshot leaves the old replica or the
+// new one: it opens, is not lost, has no leftovers, and catches up to the leader's bytes.
+func TestCrashWhileInstalling(t *testing.T) {
+	s := newSnapStamp(t, NewMemory(), nil)
+	s.write(0, 20, "a")
+	away := s.follower()
+	require.NoError(t, s.Stop(away, false))
+	s.write(0, 60, "b")
+	at := s.Leader(testRange).Machine.AppliedState().Index
+	s.write(0, 60, "c")
+	s.dropLog(at)
+	mem := s.fss[away].(*vfs.MemFS)
+	rec := &recordingFS{FS: mem, mem: mem}
+	s.fss[away] = rec
+	s.start(away)
+	s.same()
+	require.NoError(t, s.Stop(away, false))
+	clones := rec.take()
+	require.Greater(t, len(clones), 10)
+	old, newer := 0, 0
+	rng := rand.New(rand.NewPCG(1, 1))
+	for len(clones) > 0 {
+		i := rng.IntN(len(clones))
+		clone := clones[i]
+		clones = append(clones[:i], clones[i+1:]...)
+		if !testing.Short() || rng.IntN(4) == 0 {
+			if openCrashed(t, s, away, clone) >= at {
+				newer++
+			} else {
+				old++
+			}
+		}
+	}
+	t.Logf("crashes before the ingest %d, after it %d", old, newer)
+	if !testing.Short() {
+		require.Positive(t, old)
+		require.Positive(t, newer)
+	}
+	s.fss[away] = mem
+	s.start(away)
+	s.same()
+}
+
+// openCrashed opens a node alone on a crashed disk and returns where it stands.
+func openCrashed(t *testing.T, s *snapStamp, id geo.NodeID, fs vfs.FS) uint64 {
+	t.Helper()
+	o := s.o
+	o.ID, o.Dir, o.Engine.FS, o.Transport = id, "data/"+Name("north", id), fs, NewMemory()
+	n, err := Open(o)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, n.Close(false)) }()
+	r := n.Range(testRange)
+	require.NoError(t, r.Replica().Lost())
+	list, err := fs.List(n.snapDir())
+	require.NoError(t, err)
+	require.Empty(t, list)
+	_, err = n.Pass()
+	require.NoError(t, err)
+	return r.Machine.AppliedState().Index
+}
+
+// recordingFS clones the disk as a crash would leave it at each sync of it.
+type recordingFS struct {
+	vfs.FS
+	mem    *vfs.MemFS
+	mu     sync.Mutex
+	clones []vfs.FS
+}
+
+func (fs *recordingFS) synced() {
+	clone := fs.mem.CrashClone(vfs.CrashCloneCfg{})
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	fs.clones = append(fs.clones, clone)
+}
+
+func (fs *recordingFS) take() []vfs.FS {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	out := fs.clones
+	fs.clones = nil
+	return out
+}
+
+func (fs *recordingFS) wrap(f vfs.File, err error) (vfs.File, error) {
+	if err != nil {
+		return nil, err
+	}
+	return recordedFile{f, fs}, nil
+}
+
+func (fs *recordingFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	return fs.wrap(fs.FS.Create(name, c))
+}
+
+func (fs *recordingFS) OpenDir(name string) (vfs.File, error) { return fs.wrap(fs.FS.OpenDir(name)) }
+
+func (fs *recordingFS) OpenReadWrite(name string, c vfs.DiskWriteCategory, o ...vfs.OpenOption) (vfs.File, error) {
+	return fs.wrap(fs.FS.OpenReadWrite(name, c, o...))
+}
+
+type recordedFile struct {
+	vfs.File
+	fs *recordingFS
+}
+
+func (f recordedFile) Sync() error {
+	err := f.File.Sync()
+	f.fs.synced()
+	return err
+}
+
+func (f recordedFile) SyncData() error {
+	err := f.File.SyncData()
+	f.fs.synced()
+	return err
+}

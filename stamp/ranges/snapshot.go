@@ -1,0 +1,67 @@
+package ranges
+
+import (
+	"bytes"
+
+	"antipode/geo"
+	"antipode/stamp/change"
+	"antipode/stamp/engine"
+	"antipode/stamp/extent"
+	"antipode/stamp/keys"
+	"antipode/stamp/kv"
+)
+
+// Spans are the keys of a range in a state store, ascending: what belongs to the range
+// (applied state, gates, heads, outbox, cursors, closed times), then what clients
+// stored. Together with the log above the applied index they are the whole replica.
+func Spans(id geo.RangeID) []engine.Span {
+	local, data := keys.RangeLocal(id), keys.AppendService(nil, geo.Service(id))
+	return []engine.Span{{Lower: local, Upper: keys.PrefixEnd(local)}, {Lower: data, Upper: keys.PrefixEnd(data)}}
+}
+
+// AppliedIn returns the applied state that a view of a state store holds of a range,
+// zero where the range is not there.
+func AppliedIn(g kv.Getter, id geo.RangeID) (change.AppliedState, error) {
+	v, ok, err := g.Get(keys.Applied(id))
+	if err != nil || !ok {
+		return change.AppliedState{}, err
+	}
+	return change.ParseApplied(v)
+}
+
+// Replace runs replace, which puts another state of the range into the store, and then
+// takes that for its own. A concurrent reader may see the old streams over the new rows;
+// no replica that is replaced leads. After an error it is out of service. It is called by
+// the node's scheduler.
+func (m *Machine) Replace(replace func() error) error {
+	m.version.Store(0)
+	if err := replace(); err != nil {
+		return err
+	}
+	fresh, err := OpenMachine(m.id, m.state, nil)
+	if err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.applied, m.closed, m.gates = fresh.applied, fresh.closed, fresh.gates
+	m.heads, m.trimmed = fresh.heads, fresh.trimmed
+	m.outboxRecords, m.outboxBytes, m.sizes = fresh.outboxRecords, fresh.outboxBytes, fresh.sizes
+	m.cursors, m.received, m.behind = fresh.cursors, fresh.received, fresh.behind
+	m.version.Store(m.applied.Index)
+	return nil
+}
+
+// OutboxChunks returns the payload chunks that a row of a range's span names by being a
+// record of its outbox. local is false for a row that clients stored: what that names its
+// service knows.
+func OutboxChunks(id geo.RangeID, key, value []byte) (refs []extent.Ref, local bool, err error) {
+	switch {
+	case !bytes.HasPrefix(key, keys.RangeLocal(id)):
+		return nil, false, nil
+	case !bytes.HasPrefix(key, keys.OutboxAll(id)):
+		return nil, true, nil
+	}
+	r, err := change.ParseRecord(value)
+	return r.Chunks, true, err
+}

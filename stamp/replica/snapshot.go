@@ -1,0 +1,83 @@
+package replica
+
+import (
+	"fmt"
+
+	"go.etcd.io/raft/v3"
+	pb "go.etcd.io/raft/v3/raftpb"
+
+	"antipode/stamp/engine"
+)
+
+// Snapshots is what a replica asks of its node where its log no longer reaches back far
+// enough for a peer, and where it is itself such a peer. All calls come from the
+// scheduler.
+//
+// A peer steps the MsgSnap only when the whole state is staged on its disk and its
+// payload is in its extents: so a Match never stands for a state without payload (R3), and
+// until then the peer keeps its old log, with which it cannot win an election against
+// what was committed since.
+type Snapshots interface {
+	// Offer says what a snapshot taken now would hold; the MsgSnap that follows is for
+	// the node to carry out. raft.ErrSnapshotTemporarilyUnavailable makes Raft ask again.
+	Offer() (*pb.Snapshot, error)
+	// Install replaces the state by the staged one and returns when that is durable.
+	// After an error the node is out of service.
+	Install(s *pb.Snapshot) error
+	// Installed says that the log, too, begins behind the snapshot, durably.
+	Installed() error
+}
+
+// storage is Raft's view of a replica.
+//
+// Its commit index is at least what was applied: state may be flushed before the log
+// is synced with the commit index that let it be applied, and a crash between the two
+// leaves a commit index below, at which Raft would panic. What was applied was committed.
+type storage struct {
+	engine.RangeLog
+	applied   uint64
+	snapshots Snapshots
+}
+
+// InitialState implements raft.Storage.
+func (s storage) InitialState() (*pb.HardState, *pb.ConfState, error) {
+	hs, cs, err := s.RangeLog.InitialState()
+	if err == nil && hs.GetCommit() < s.applied {
+		term, vote, commit := hs.GetTerm(), hs.GetVote(), s.applied
+		hs = &pb.HardState{Term: &term, Vote: &vote, Commit: &commit}
+	}
+	return hs, cs, err
+}
+
+// Snapshot implements raft.Storage. Raft panics at any other error.
+func (s storage) Snapshot() (*pb.Snapshot, error) {
+	if s.snapshots == nil {
+		return nil, raft.ErrSnapshotTemporarilyUnavailable
+	}
+	return s.snapshots.Offer()
+}
+
+// install carries out the snapshot that Raft accepted: first the state, durably, then
+// the log, in the batch of the pass. What a crash leaves in between is a state ahead of
+// its log, which the node tells from a log that lost its end by its own note (R4).
+func (r *Replica) install(batch engine.LogBatch, s *pb.Snapshot) error {
+	if err := r.o.Snapshots.Install(s); err != nil {
+		return fmt.Errorf("install snapshot of range %d: %w", r.o.Range, err)
+	}
+	index, term := s.GetMetadata().GetIndex(), s.GetMetadata().GetTerm()
+	r.applied, r.appliedTerm, r.fresh = index, term, false
+	return r.o.Log.Reset(batch, index, term)
+}
+
+// ReportSnapshot tells Raft what became of the snapshot for a peer. After a failure it
+// asks for another one.
+func (r *Replica) ReportSnapshot(to uint64, ok bool) {
+	if r.lost != nil {
+		return
+	}
+	status := raft.SnapshotFinish
+	if !ok {
+		status = raft.SnapshotFailure
+	}
+	r.rn.ReportSnapshot(to, status)
+}
