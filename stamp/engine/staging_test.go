@@ -10,10 +10,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
-	pb "go.etcd.io/raft/v3/raftpb"
 	"pgregory.net/rapid"
 
-	"antipode/stamp/engine/logtest"
 	"antipode/stamp/kv"
 )
 
@@ -130,41 +128,5 @@ func TestStagingRefuses(t *testing.T) {
 }
 
 // Reset leaves a log that begins behind the index, durably, with its hard state and
-// without any entry from before, and takes entries from there on.
-func TestLogReset(t *testing.T) {
-	term, vote, commit := uint64(4), uint64(2), uint64(3)
-	for _, upTo := range []uint64{3, 5, 9} { // Behind, at and above where the log ends.
-		fs := vfs.NewCrashableMem()
-		l := openLog(t, fs)
-		g := logtest.Range(t, l, 4)
-		b := l.NewBatch()
-		require.NoError(t, g.Append(b, logtest.Entries(1, 1, 5, 8)))
-		require.NoError(t, g.SetHardState(b, &pb.HardState{Term: &term, Vote: &vote, Commit: &commit}))
-		require.NoError(t, b.Commit(true))
-		b = l.NewBatch()
-		require.NoError(t, g.Reset(b, upTo, 4))
-		require.NoError(t, g.Append(b, logtest.Entries(upTo+1, 4, 2, 8)))
-		require.NoError(t, b.Commit(true))
-		clone := fs.CrashClone(vfs.CrashCloneCfg{})
-		for range 2 {
-			first, err := g.FirstIndex()
-			require.NoError(t, err)
-			require.Equal(t, upTo+1, first)
-			last, err := g.LastIndex()
-			require.NoError(t, err)
-			require.Equal(t, upTo+2, last)
-			term, err := g.Term(upTo)
-			require.NoError(t, err)
-			require.EqualValues(t, 4, term)
-			hs, _, err := g.InitialState()
-			require.NoError(t, err)
-			require.EqualValues(t, 2, hs.GetVote())
-			require.NoError(t, l.Close())
-			l = openLog(t, clone)
-			g = logtest.Range(t, l, 4)
-		}
-		require.NoError(t, l.Close())
-	}
-}
 
 func sorted(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }

@@ -17,6 +17,7 @@ const (
 	kindCursor     byte = 0x07 // stream: last number applied here
 	kindReceived   byte = 0x08 // origin, source range: closed time received, and its heads
 	kindGeneration byte = 0x09 // container of a service: closed generation
+	kindMembers    byte = 0x0a // replicas of the range, once that changed
 )
 
 func rangeKey(r geo.RangeID, kind byte) []byte {
@@ -64,6 +65,9 @@ func Applied(r geo.RangeID) []byte { return rangeKey(r, kindApplied) }
 
 // Closed is where a range keeps the greatest closed time it committed.
 func Closed(r geo.RangeID) []byte { return rangeKey(r, kindClosed) }
+
+// Members is where a range keeps which replicas it has.
+func Members(r geo.RangeID) []byte { return rangeKey(r, kindMembers) }
 
 // Gate is where a range keeps the gate of an account (R7).
 func Gate(r geo.RangeID, a geo.Account) []byte {

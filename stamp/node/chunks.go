@@ -17,16 +17,21 @@ import (
 // node does not hold durably waits with all MsgApps behind it until they are
 // fetched; heartbeats and votes pass (R3). So Match, quorum and electability imply
 // the payload.
-func (n *Node) step(inbox []Envelope, now time.Duration) {
+func (n *Node) step(inbox []Envelope, now time.Duration) error {
 	for _, e := range inbox {
-		if e.Message.GetType() == msgDurable {
-			n.hearDurable(e.Range, e.Message)
+		if n.byID[e.Range] == nil {
+			continue
+		}
+		if e.Message.GetType() >= msgDurable {
+			n.hear(e.Range, e.Message)
+			continue
+		}
+		if ok, err := n.addressed(e); err != nil {
+			return err
+		} else if !ok {
 			continue
 		}
 		r := n.byID[e.Range]
-		if r == nil {
-			continue
-		}
 		if e.Message.GetType() == pb.MsgSnap {
 			continue // One without its rows: they travel as a stream.
 		}
@@ -49,6 +54,7 @@ func (n *Node) step(inbox []Envelope, now time.Duration) {
 			delete(n.held, id)
 		}
 	}
+	return nil
 }
 
 // dropOutdated drops what waits from a leader before e's. Raft refuses it by now, and
@@ -84,7 +90,7 @@ func (n *Node) payloadHere(e Envelope) bool {
 		for _, ref := range refs {
 			if !n.extents.Durable(ref.ID) {
 				here = false
-				n.fetch(ref, geo.NodeID(e.Message.GetFrom()))
+				n.fetch(ref, n.nodeOf(e.Range, e.Message.GetFrom()))
 			}
 		}
 	}

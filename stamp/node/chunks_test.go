@@ -20,13 +20,23 @@ import (
 // lone is the transport of a node whose peers are written down: which of them can be
 // asked for a chunk, and what was sent to them.
 type lone struct {
+	n     *Node
 	peers map[geo.NodeID]ChunkPeer
 	sent  []Envelope
 }
 
-func (t *lone) Send(_, _ geo.NodeID, batch []Envelope) { t.sent = append(t.sent, batch...) }
-func (t *lone) Attach(geo.NodeID, Member)              {}
-func (t *lone) Peer(_, to geo.NodeID) ChunkPeer        { return t.peers[to] }
+// Send keeps what was sent; peers say that they are empty too.
+func (t *lone) Send(_, to geo.NodeID, batch []Envelope) {
+	t.sent = append(t.sent, batch...)
+	for _, e := range batch {
+		if e.Message.GetType() == msgHello {
+			typ, from, nonce := msgHelloResp, uint64(to), uint64(100+to)
+			t.n.Receive([]Envelope{{Range: e.Range, Message: &pb.Message{Type: &typ, From: &from, Index: e.Message.Index, LogTerm: &nonce}}})
+		}
+	}
+}
+func (t *lone) Attach(_ geo.NodeID, m Member)   { t.n, _ = m.(*Node) }
+func (t *lone) Peer(_, to geo.NodeID) ChunkPeer { return t.peers[to] }
 func (t *lone) took(term, index uint64) (accepted bool) {
 	for _, e := range t.sent {
 		m := e.Message
@@ -59,9 +69,14 @@ func TestHeldEntriesOfALeaderThatIsGone(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, n.Close(false)) }()
 
+	for n.identities[geo.FirstRange(geo.Blob)].phase != member {
+		manual.Advance(time.Second)
+		_, err := n.Pass()
+		require.NoError(t, err)
+	}
 	appendFrom := func(from, term uint64) {
 		typ, to, index := pb.MsgApp, uint64(1), uint64(1)
-		n.Receive([]Envelope{{geo.FirstRange(geo.Blob), &pb.Message{
+		n.Receive([]Envelope{{Range: geo.FirstRange(geo.Blob), Message: &pb.Message{
 			Type: &typ, From: &from, To: &to, Term: &term,
 			Entries: []*pb.Entry{{Term: &term, Index: &index, Data: groupNaming(t, term, ref)}},
 		}}})

@@ -26,6 +26,12 @@ const retellTicks = 50
 // tell durable indexes, trim the log.
 func (n *Node) maintain() error {
 	n.ticks++
+	if err := n.hello(); err != nil {
+		return err
+	}
+	if err := n.tendMembers(); err != nil {
+		return err
+	}
 	if n.ticks%roomTicks == 1 {
 		n.checkRoom()
 	}
@@ -125,7 +131,7 @@ func (n *Node) flushState() error {
 func (n *Node) tellDurable(id geo.RangeID, index uint64) {
 	for _, p := range n.o.Peers {
 		if p != n.o.ID {
-			n.o.Transport.Send(n.o.ID, p, []Envelope{{id, durableMessage(n.o.ID, index)}})
+			n.o.Transport.Send(n.o.ID, p, []Envelope{{Range: id, Message: durableMessage(n.o.ID, index), From: n.o.ID}})
 		}
 	}
 }

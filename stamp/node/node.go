@@ -66,7 +66,9 @@ type Options struct {
 	// OnApplied is told of every entry after it was applied here: see
 	// ranges.Options. May be nil.
 	OnApplied func(geo.RangeID, ranges.Applied)
-	Logger    *slog.Logger
+	// OnEvent takes the steps of replicas' lives, from the scheduler. May be nil.
+	OnEvent func(Event)
+	Logger  *slog.Logger
 }
 
 func (o Options) withDefaults() Options {
@@ -133,6 +135,12 @@ type Node struct {
 	flushing <-chan struct{}
 	flushed  map[geo.RangeID]uint64
 	rng      *rand.Rand
+	// identities of the replicas here; reported are the lost replicas that peers told of;
+	// routes are the nodes from which replicas were heard; seen are the newest members.
+	identities map[geo.RangeID]*identity
+	reported   map[geo.RangeID]map[geo.NodeID]uint64
+	routes     map[geo.RangeID]map[uint64]geo.NodeID
+	seen       map[geo.RangeID]replica.Members
 	// outgoing by range; installing are those that this pass hands to Raft.
 	outgoing   map[geo.RangeID]*outgoing
 	installing map[geo.RangeID]*Incoming
@@ -154,6 +162,8 @@ func Open(o Options) (_ *Node, err error) {
 		o: o, wake: make(chan struct{}, 1), byID: map[geo.RangeID]*ranges.Range{}, logs: map[geo.RangeID]engine.RangeLog{},
 		durable: map[geo.RangeID]map[geo.NodeID]uint64{}, held: map[geo.RangeID][]Envelope{},
 		flushed: map[geo.RangeID]uint64{}, incoming: map[geo.RangeID]*Incoming{},
+		identities: map[geo.RangeID]*identity{}, reported: map[geo.RangeID]map[geo.NodeID]uint64{},
+		routes: map[geo.RangeID]map[uint64]geo.NodeID{}, seen: map[geo.RangeID]replica.Members{},
 		outgoing: map[geo.RangeID]*outgoing{}, installing: map[geo.RangeID]*Incoming{}, rng: rand.New(rand.NewPCG(o.Seed, uint64(o.ID))),
 	}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
@@ -164,16 +174,10 @@ func Open(o Options) (_ *Node, err error) {
 		}
 	}()
 	fs := o.Engine.FS
-	for _, sub := range []string{"log", "state", "extents", "snap"} {
+	for _, sub := range []string{"log", "state", "extents", "snap", "replicas"} {
 		if err := mkdirDurable(fs, fs.PathJoin(o.Dir, sub)); err != nil {
 			return nil, err
 		}
-	}
-	logOptions := o.Engine
-	// A source of its own: the log draws from it on the scheduler, extents elsewhere.
-	logOptions.Rand = randReader{rand.New(rand.NewPCG(n.rng.Uint64(), uint64(o.ID)))}
-	if n.log, err = o.OpenLog(fs.PathJoin(o.Dir, "log"), logOptions); err != nil {
-		return nil, err
 	}
 	if n.state, err = engine.OpenState(fs.PathJoin(o.Dir, "state"), o.Engine); err != nil {
 		return nil, err
@@ -181,7 +185,10 @@ func Open(o Options) (_ *Node, err error) {
 	if n.extents, err = extent.Open(fs, fs.PathJoin(o.Dir, "extents"), extent.Options{Rand: randReader{n.rng}}); err != nil {
 		return nil, err
 	}
-	for _, s := range []geo.Service{geo.Catalog, geo.Blob, geo.Queue, geo.Table} {
+	if err := n.openLogs(); err != nil {
+		return nil, err
+	}
+	for _, s := range services {
 		if err := n.openRange(geo.FirstRange(s)); err != nil {
 			return nil, err
 		}
@@ -217,63 +224,6 @@ func (r randReader) Read(p []byte) (int, error) {
 		p[i] = byte(r.r.Uint32())
 	}
 	return len(p), nil
-}
-
-func (n *Node) openRange(id geo.RangeID) error {
-	voters := make([]uint64, 0, len(n.o.Peers))
-	for _, p := range n.o.Peers {
-		voters = append(voters, uint64(p))
-	}
-	rlog, err := n.log.Range(id, voters)
-	if err != nil {
-		return err
-	}
-	lost, err := n.recoverSnapshot(id, rlog)
-	if err != nil {
-		return err
-	}
-	onCommit := func(d time.Duration) {
-		if n.o.OnCommit != nil {
-			n.o.OnCommit(id, d)
-		}
-	}
-	var onApplied func(ranges.Applied)
-	if n.o.OnApplied != nil {
-		onApplied = func(a ranges.Applied) { n.o.OnApplied(id, a) }
-	}
-	interval := time.Duration(0)
-	if n.o.CloseInterval != nil {
-		interval = n.o.CloseInterval(id)
-	}
-	r, err := ranges.New(ranges.Options{
-		Location: n.o.Location, Range: id, Clock: n.o.Clock, Parity: n.o.Parity, State: n.state, Wake: n.Wake,
-		CloseInterval: interval, LeaseLength: time.Duration(n.o.ElectionTicks-3) * n.o.Tick, OnCommit: onCommit,
-		Full:      n.full.Load,
-		HasChunk:  func(ref extent.Ref) bool { return n.extents.Durable(ref.ID) },
-		OnApplied: onApplied,
-	})
-	if err != nil {
-		return err
-	}
-	var snaps replica.Snapshots
-	if n.takesSnapshots() {
-		snaps = snapshots{n, id}
-	}
-	rep, err := replica.Open(replica.Options{
-		Snapshots: snaps, Lost: lost, Range: id, Node: n.o.ID, Voters: voters, Log: rlog, Applied: r.Machine.AppliedState().Index, Machine: r.Machine,
-		Tick: n.o.Tick, ElectionTicks: n.o.ElectionTicks, InSyncTimeout: n.o.InSyncTimeout,
-		Rand: rand.New(rand.NewPCG(n.rng.Uint64(), uint64(id))), Logger: n.o.Logger,
-	}, n.o.Clock.Mono())
-	if err != nil {
-		return err
-	}
-	r.Attach(rep)
-	n.ranges = append(n.ranges, r)
-	n.byID[id], n.logs[id] = r, rlog
-	n.durable[id] = map[geo.NodeID]uint64{}
-	n.flushed[id] = r.Machine.AppliedState().Index
-	n.durable[id][n.o.ID] = n.flushed[id]
-	return nil
 }
 
 // takesSnapshots reports whether the node sends and takes range snapshots.
@@ -356,7 +306,10 @@ func (n *Node) Pass() (busy bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	n.step(inbox, now)
+	if err := n.step(inbox, now); err != nil {
+		n.fail(err)
+		return false, err
+	}
 	n.settleSent(ended, now)
 	n.stepArrived(arrived, now)
 	ticked := now >= n.nextTick
@@ -364,7 +317,9 @@ func (n *Node) Pass() (busy bool, err error) {
 		// Never to catch up: a lease counts on ticks being no shorter than Tick.
 		n.nextTick = now + n.o.Tick
 		for _, r := range n.ranges {
-			r.Replica().Tick(now)
+			if n.identities[r.ID()].phase == member {
+				r.Replica().Tick(now)
+			}
 		}
 	}
 	for _, r := range n.ranges {
@@ -418,8 +373,8 @@ func (n *Node) flushSends(p *replica.Pass) {
 	for _, peer := range n.o.Peers {
 		var batch []Envelope
 		for i, m := range p.Sends {
-			if m.GetTo() == uint64(peer) && m.GetType() != pb.MsgSnap {
-				batch = append(batch, Envelope{p.From[i].Range(), m})
+			if m.GetType() != pb.MsgSnap && n.nodeOf(p.From[i].Range(), m.GetTo()) == peer {
+				batch = append(batch, Envelope{Range: p.From[i].Range(), Message: m, From: n.o.ID})
 			}
 		}
 		if len(batch) > 0 {

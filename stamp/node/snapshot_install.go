@@ -173,9 +173,12 @@ func (s snapshots) Installed() error {
 func (n *Node) stepArrived(arrived []*Incoming, now time.Duration) {
 	for _, in := range arrived {
 		rep := n.byID[in.id].Replica()
-		if lead, term := rep.Leader(); lead != 0 && term > in.msg.GetTerm() {
-			from := uint64(lead)
-			in.msg.From, in.msg.Term = &from, &term
+		if in.msg.GetTo() != rep.ID() || n.identities[in.id].phase != member {
+			continue // For a replica that is lost by now.
+		}
+		if node, term := rep.Leader(); node != 0 && term > in.msg.GetTerm() {
+			lead, _ := rep.Members().On(node)
+			in.msg.From, in.msg.Term = &lead.ID, &term
 		}
 		n.installing[in.id] = in
 		rep.Step(in.msg, now)

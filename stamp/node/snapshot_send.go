@@ -13,6 +13,7 @@ import (
 	"antipode/stamp/engine"
 	"antipode/stamp/kv"
 	"antipode/stamp/ranges"
+	"antipode/stamp/replica"
 )
 
 // Of the range snapshots that a node sends.
@@ -70,9 +71,12 @@ func (n *Node) openSource(id geo.RangeID, m *pb.Message) (_ *source, err error) 
 	if want := m.GetSnapshot().GetMetadata().GetIndex(); applied.Index < want {
 		return nil, fmt.Errorf("snapshot of range %d: state at %d, offered at %d", id, applied.Index, want)
 	}
-	meta := &pb.SnapshotMetadata{ConfState: m.GetSnapshot().GetMetadata().GetConfState(), Index: &applied.Index, Term: &applied.Term}
+	members, err := ranges.MembersIn(s.snap, id, n.o.Peers)
+	if err != nil {
+		return nil, err
+	}
 	s.header = SnapshotHeader{Range: id, Message: &pb.Message{
-		Type: m.Type, To: m.To, From: m.From, Term: m.Term, Snapshot: &pb.Snapshot{Metadata: meta},
+		Type: m.Type, To: m.To, From: m.From, Term: m.Term, Snapshot: replica.SnapshotOf(applied.Index, applied.Term, members),
 	}}
 	return s, nil
 }
@@ -151,15 +155,11 @@ func (n *Node) offer(id geo.RangeID) (*pb.Snapshot, error) {
 	if active >= outgoingMax || o != nil && (o.active || n.o.Clock.Mono() < o.notBefore) {
 		return nil, raft.ErrSnapshotTemporarilyUnavailable
 	}
-	_, conf, err := n.logs[id].InitialState()
-	if err != nil {
-		return nil, raft.ErrSnapshotTemporarilyUnavailable
-	}
 	a := n.byID[id].Machine.AppliedState()
 	if a.Index == 0 {
 		return nil, raft.ErrSnapshotTemporarilyUnavailable
 	}
-	return &pb.Snapshot{Metadata: &pb.SnapshotMetadata{ConfState: conf, Index: &a.Index, Term: &a.Term}}, nil
+	return replica.SnapshotOf(a.Index, a.Term, n.byID[id].Machine.Members()), nil
 }
 
 // startSnapshot carries out a MsgSnap on a goroutine that Close waits for.
@@ -169,8 +169,9 @@ func (n *Node) startSnapshot(id geo.RangeID, m *pb.Message) {
 		return
 	}
 	n.outgoing[id] = &outgoing{to: m.GetTo(), active: true, pin: m.GetSnapshot().GetMetadata().GetIndex()}
+	to := n.nodeOf(id, m.GetTo())
 	n.background.Go(func() {
-		err := n.sendSnapshot(n.ctx, id, m)
+		err := n.sendSnapshot(n.ctx, id, to, m)
 		n.mu.Lock()
 		n.sent = append(n.sent, sent{id, err})
 		n.mu.Unlock()
@@ -178,13 +179,13 @@ func (n *Node) startSnapshot(id geo.RangeID, m *pb.Message) {
 	})
 }
 
-func (n *Node) sendSnapshot(ctx context.Context, id geo.RangeID, m *pb.Message) (err error) {
+func (n *Node) sendSnapshot(ctx context.Context, id geo.RangeID, to geo.NodeID, m *pb.Message) (err error) {
 	src, err := n.openSource(id, m)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, src.close()) }()
-	stream, err := n.o.Transport.(SnapshotTransport).Snapshot(n.o.ID, geo.NodeID(m.GetTo()), src.header)
+	stream, err := n.o.Transport.(SnapshotTransport).Snapshot(n.o.ID, to, src.header)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,9 @@ import (
 type Envelope struct {
 	Range   geo.RangeID
 	Message *pb.Message
+	// From is the node that sent it, 0 where that is not known: the message names
+	// replicas, and a new one cannot tell yet which node is whose.
+	From geo.NodeID
 }
 
 // Transport carries messages between the nodes of one stamp. It may lose, double

@@ -21,8 +21,11 @@ func (n *Node) overBudget(id geo.RangeID) bool {
 // needs any more, or beyond it what exceeds the budget. It is never above own, the index
 // from which this node recovers. over says that it is the budget that asks.
 func (n *Node) trimTo(id geo.RangeID, least, own uint64) (index uint64, over bool) {
-	if !n.overBudget(id) || least >= own {
+	if !n.overBudget(id) {
 		return least, false
+	}
+	if least >= own {
+		return own, true
 	}
 	log := n.logs[id]
 	limit := own
@@ -35,5 +38,5 @@ func (n *Node) trimTo(id geo.RangeID, least, own uint64) (index uint64, over boo
 		_, bytes := log.UpTo(least + uint64(i))
 		return bytes >= excess
 	}))
-	return index, index > least
+	return index, true
 }

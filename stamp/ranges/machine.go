@@ -13,6 +13,7 @@ import (
 	"antipode/stamp/change"
 	"antipode/stamp/engine"
 	"antipode/stamp/keys"
+	"antipode/stamp/replica"
 )
 
 // Source names a range of the other location.
@@ -26,6 +27,8 @@ type Source struct {
 type Machine struct {
 	id    geo.RangeID
 	state *engine.State
+	// nodes are those that the range began on.
+	nodes []geo.NodeID
 
 	// version is the index of the newest entry that changed data, zero while such an
 	// entry is being committed: see kv.Versioned.
@@ -34,6 +37,7 @@ type Machine struct {
 	// mu guards all below. It is held for memory work only.
 	mu      sync.RWMutex
 	applied change.AppliedState
+	members replica.Members
 	closed  geo.Timestamp
 	gates   map[geo.Account]change.Gate
 	// heads, trimmed: the streams this range is the source of.
@@ -89,10 +93,11 @@ type Shipped struct {
 	Chunks bool
 }
 
-// OpenMachine loads the state of a range. observer is called from Apply.
-func OpenMachine(id geo.RangeID, state *engine.State, observer func(Applied)) (*Machine, error) {
+// OpenMachine loads the state of a range that began with one replica on each of nodes.
+// observer is called from Apply.
+func OpenMachine(id geo.RangeID, state *engine.State, observer func(Applied), nodes ...geo.NodeID) (*Machine, error) {
 	m := &Machine{
-		id: id, state: state, observer: observer,
+		id: id, state: state, observer: observer, nodes: nodes,
 		gates: map[geo.Account]change.Gate{}, heads: map[geo.Stream]geo.Head{}, trimmed: map[geo.Stream]geo.Seq{},
 		cursors: map[geo.Stream]*change.Cursor{}, received: map[Source]geo.Timestamp{}, behind: map[geo.Stream]struct{}{},
 		sizes: map[geo.Stream][]uint32{}, movedHeads: map[geo.Stream]struct{}{}, movedCursors: map[geo.Stream]struct{}{},
@@ -108,6 +113,9 @@ func (m *Machine) load() (err error) {
 		return err
 	}
 	m.version.Store(m.applied.Index)
+	if m.members, err = MembersIn(m.state, m.id, m.nodes); err != nil {
+		return err
+	}
 	if v, ok, err := m.state.Get(keys.Closed(m.id)); err != nil {
 		return err
 	} else if ok {
@@ -260,6 +268,9 @@ func (m *Machine) setCursors(batch *engine.Batch) error {
 }
 
 func (m *Machine) applyEntry(batch *engine.Batch, e *pb.Entry) error {
+	if e.GetType() == pb.EntryConfChangeV2 {
+		return m.applyMembers(batch, e)
+	}
 	if len(e.Data) == 0 || e.GetType() != pb.EntryNormal {
 		return nil // A new leader's empty entry.
 	}

@@ -50,6 +50,8 @@ type Options struct {
 	// one (R12). Zero turns time-driven closed records off.
 	CloseInterval time.Duration
 	State         *engine.State
+	// Nodes are those that the range began on.
+	Nodes []geo.NodeID
 	// Wake is called from any goroutine when there is work for the scheduler.
 	Wake func()
 	// LeaseLength is how long a lease runs from its round's send time.
@@ -134,7 +136,7 @@ type overlayValue struct {
 // New returns the range over its machine and replica. Attach must follow.
 func New(o Options) (*Range, error) {
 	r := &Range{o: o}
-	m, err := OpenMachine(o.Range, o.State, r.observe)
+	m, err := OpenMachine(o.Range, o.State, r.observe, o.Nodes...)
 	if err != nil {
 		return nil, err
 	}

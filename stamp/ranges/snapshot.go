@@ -38,13 +38,13 @@ func (m *Machine) Replace(replace func() error) error {
 	if err := replace(); err != nil {
 		return err
 	}
-	fresh, err := OpenMachine(m.id, m.state, nil)
+	fresh, err := OpenMachine(m.id, m.state, nil, m.nodes...)
 	if err != nil {
 		return err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.applied, m.closed, m.gates = fresh.applied, fresh.closed, fresh.gates
+	m.applied, m.members, m.closed, m.gates = fresh.applied, fresh.members, fresh.closed, fresh.gates
 	m.heads, m.trimmed = fresh.heads, fresh.trimmed
 	m.outboxRecords, m.outboxBytes, m.sizes = fresh.outboxRecords, fresh.outboxBytes, fresh.sizes
 	m.cursors, m.received, m.behind = fresh.cursors, fresh.received, fresh.behind

@@ -24,6 +24,7 @@ type inSync struct {
 // peer is one voter as the leader sees it.
 type peer struct {
 	id    uint64
+	node  geo.NodeID
 	match uint64
 	out   bool
 	// behind is an index the peer has not reached since behindSince; 0 means that it
@@ -34,15 +35,29 @@ type peer struct {
 
 func (s *inSync) init(o Options) {
 	s.timeout, s.log = o.InSyncTimeout, o.Logger.With("range", o.Range)
-	for _, v := range o.Voters {
-		s.peers = append(s.peers, peer{id: v})
+}
+
+// configure takes the voters of a configuration. A new one counts at once: it was
+// promoted because it keeps up.
+func (s *inSync) configure(m Members) {
+	old := s.peers
+	s.peers = nil
+	for _, r := range m.List {
+		if r.Learner {
+			continue
+		}
+		p := peer{id: r.ID, node: r.Node}
+		if i := slices.IndexFunc(old, func(p peer) bool { return p.id == r.ID }); i >= 0 {
+			p = old[i]
+		}
+		s.peers = append(s.peers, p)
 	}
 }
 
 // reset counts every replica in, as a new leader does.
 func (s *inSync) reset() {
 	for i := range s.peers {
-		s.peers[i] = peer{id: s.peers[i].id}
+		s.peers[i] = peer{id: s.peers[i].id, node: s.peers[i].node}
 	}
 }
 
@@ -85,14 +100,14 @@ func (s *inSync) judge(now time.Duration) {
 		case !p.out && now-p.behindSince > s.timeout:
 			p.out = true
 			s.log.Warn("replica does not answer and left the in-sync set; writes go on with the others",
-				"node", geo.NodeID(p.id), "at", p.match, "want", p.behind)
+				"node", p.node, "at", p.match, "want", p.behind)
 		}
 	}
 }
 
 func (s *inSync) rejoin(p *peer) {
 	p.out = false
-	s.log.Info("replica is in sync again", "node", geo.NodeID(p.id), "index", p.match)
+	s.log.Info("replica is in sync again", "node", p.node, "index", p.match)
 }
 
 // count is how many replicas are in sync.
@@ -161,7 +176,7 @@ func (r *Replica) InSyncNodes() []geo.NodeID {
 	var out []geo.NodeID
 	for _, p := range r.inSync.peers {
 		if !p.out {
-			out = append(out, geo.NodeID(p.id))
+			out = append(out, p.node)
 		}
 	}
 	return out

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"antipode/geo"
 )
 
 // R2, DESIGN 2.3: a replica leaves the in-sync set only after it stood behind one
@@ -15,7 +17,8 @@ import (
 // acknowledged.
 func TestInSyncSet(t *testing.T) {
 	s := &inSync{}
-	s.init(Options{Voters: []uint64{1, 2, 3}, InSyncTimeout: time.Second, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	s.init(Options{InSyncTimeout: time.Second, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	s.configure(FirstMembers([]geo.NodeID{1, 2, 3}))
 	now := time.Duration(0)
 	step := func(after time.Duration, match ...uint64) {
 		now += after

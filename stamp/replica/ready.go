@@ -126,7 +126,7 @@ func (r *Replica) stage(batch engine.LogBatch, m *pb.Message) error {
 
 // answer delivers a response that waited for storage.
 func (r *Replica) answer(p *Pass, m *pb.Message) {
-	if m.GetTo() != uint64(r.o.Node) {
+	if m.GetTo() != r.o.ID {
 		p.send(r, m)
 		return
 	}
@@ -147,6 +147,10 @@ func (p *Pass) Apply(led bool) {
 			continue
 		}
 		if err := w.r.o.Machine.Apply(entries); err != nil {
+			w.r.lose(err)
+			continue
+		}
+		if err := w.r.applyConf(entries); err != nil {
 			w.r.lose(err)
 			continue
 		}

@@ -20,17 +20,20 @@ import (
 type StateMachine interface {
 	// Apply applies entries in order. An error takes the replica out of service.
 	Apply(entries []*pb.Entry) error
+	// Members is the configuration as applied.
+	Members() Members
 }
 
 // ErrLost: the replica misses entries that it had acknowledged (R4).
 var ErrLost = errors.New("replica lost fsynced entries; it takes no further part")
 
-// Options configures a replica. Range, Node, Voters, Log and Machine are required.
+// Options configures a replica. Range, Node, ID, Log and Machine are required.
 type Options struct {
-	Range  geo.RangeID
-	Node   geo.NodeID
-	Voters []uint64
-	Log    engine.RangeLog
+	Range geo.RangeID
+	Node  geo.NodeID
+	// ID is the replica's own: see Member.
+	ID  uint64
+	Log engine.RangeLog
 	// Applied is where Machine stands.
 	Applied uint64
 	Machine StateMachine
@@ -75,6 +78,7 @@ type Replica struct {
 	o  Options
 	rn *raft.RawNode
 
+	members Members
 	lost    error
 	started time.Duration
 	fresh   bool // never voted and holds no entry: it may stand at once
@@ -102,7 +106,7 @@ const heartbeatTicks = 2
 // Open builds the replica from its log. now is the monotonic time.
 func Open(o Options, now time.Duration) (*Replica, error) {
 	o = o.withDefaults()
-	r := &Replica{o: o, started: now, applied: o.Applied}
+	r := &Replica{o: o, started: now, applied: o.Applied, members: o.Machine.Members()}
 	hs, _, err := o.Log.InitialState()
 	if err != nil {
 		return nil, err
@@ -116,7 +120,7 @@ func Open(o Options, now time.Duration) (*Replica, error) {
 		return nil, err
 	}
 	r.replayTo, r.logged = last, last+1-first
-	r.fresh = last == 0 && raft.IsEmptyHardState(hs)
+	r.fresh = last == 0 && hs.GetVote() == 0 && hs.GetTerm() <= FirstTerm
 	r.resetElection()
 	if o.Lost != nil {
 		r.lose(o.Lost)
@@ -126,11 +130,15 @@ func Open(o Options, now time.Duration) (*Replica, error) {
 		r.lose(fmt.Errorf("%w: log ends at %d, committed %d, applied %d", ErrLost, last, hs.GetCommit(), o.Applied))
 		return r, nil
 	}
+	if o.Applied+1 < first {
+		r.lose(fmt.Errorf("%w: state ends at %d, log begins at %d", ErrLost, o.Applied, first))
+		return r, nil
+	}
 	r.rn, err = raft.NewRawNode(&raft.Config{
-		ID:                        uint64(o.Node),
+		ID:                        o.ID,
 		ElectionTick:              o.ElectionTicks,
 		HeartbeatTick:             heartbeatTicks,
-		Storage:                   storage{o.Log, o.Applied, o.Snapshots},
+		Storage:                   storage{o.Log, o.Applied, r.members.conf(), o.Snapshots},
 		Applied:                   o.Applied,
 		AsyncStorageWrites:        true,
 		MaxSizePerMsg:             1 << 20,
@@ -147,12 +155,20 @@ func Open(o Options, now time.Duration) (*Replica, error) {
 		return nil, fmt.Errorf("open replica of range %d: %w", o.Range, err)
 	}
 	r.inSync.init(o)
+	r.inSync.configure(r.members)
 	return r, nil
 }
 
+// Lose takes the replica out for good: it cannot be trusted any more.
+func (r *Replica) Lose(err error) { r.lose(err) }
+
+// FirstTerm is the term of the hard state that a replica is made with: one without any
+// has lost its log.
+const FirstTerm = 1
+
 func (r *Replica) lose(err error) {
 	r.lost = err
-	r.o.Logger.Error("replica lost; remove it and add a new one", "range", r.o.Range, "node", r.o.Node, "error", err)
+	r.o.Logger.Error("replica lost: it takes no part until it is rebuilt under a new id", "range", r.o.Range, "node", r.o.Node, "replica", r.o.ID, "error", err)
 }
 
 // Range is the range this is a replica of.
@@ -239,7 +255,8 @@ func (r *Replica) Leader() (geo.NodeID, uint64) {
 		return 0, 0
 	}
 	s := r.rn.BasicStatus()
-	return geo.NodeID(s.Lead), s.GetTerm()
+	lead, _ := r.members.Of(s.Lead)
+	return lead.Node, s.GetTerm()
 }
 
 // MayEvaluate reports whether it leads and has applied an entry of its own term (R1).

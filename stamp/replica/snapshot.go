@@ -36,17 +36,18 @@ type Snapshots interface {
 type storage struct {
 	engine.RangeLog
 	applied   uint64
+	conf      *pb.ConfState // as of applied
 	snapshots Snapshots
 }
 
 // InitialState implements raft.Storage.
 func (s storage) InitialState() (*pb.HardState, *pb.ConfState, error) {
-	hs, cs, err := s.RangeLog.InitialState()
+	hs, _, err := s.RangeLog.InitialState()
 	if err == nil && hs.GetCommit() < s.applied {
 		term, vote, commit := hs.GetTerm(), hs.GetVote(), s.applied
 		hs = &pb.HardState{Term: &term, Vote: &vote, Commit: &commit}
 	}
-	return hs, cs, err
+	return hs, s.conf, err
 }
 
 // Snapshot implements raft.Storage. Raft panics at any other error.
@@ -66,13 +67,19 @@ func (r *Replica) install(batch engine.LogBatch, s *pb.Snapshot) error {
 	}
 	index, term := s.GetMetadata().GetIndex(), s.GetMetadata().GetTerm()
 	r.applied, r.appliedTerm, r.fresh = index, term, false
+	r.reconfigure()
 	return r.o.Log.Reset(batch, index, term)
+}
+
+// SnapshotOf describes the applied state at index and term, of the given configuration.
+func SnapshotOf(index, term uint64, m Members) *pb.Snapshot {
+	return &pb.Snapshot{Metadata: &pb.SnapshotMetadata{ConfState: m.conf(), Index: &index, Term: &term}}
 }
 
 // ReportSnapshot tells Raft what became of the snapshot for a peer. After a failure it
 // asks for another one.
 func (r *Replica) ReportSnapshot(to uint64, ok bool) {
-	if r.lost != nil {
+	if r.lost != nil || !r.IsLeader() {
 		return
 	}
 	status := raft.SnapshotFinish

@@ -26,6 +26,7 @@ func Run(t *testing.T, open Open) {
 		check func(*testing.T, Open)
 	}{
 		{"steps", steps},
+		{"reset", reset},
 		{"max size", maxSize},
 		{"twin", twin},
 		{"crash", crash},
@@ -78,6 +79,39 @@ func steps(t *testing.T, open Open) {
 	require.NoError(t, err)
 	require.Equal(t, []uint64{1, 2, 3}, cs.GetVoters())
 	require.NoError(t, l.Close())
+}
+
+// A reset behind, at and above where the log ends lets it begin anew there, in one batch
+// with what follows, and keeps the hard state; a reset to zero empties the log.
+func reset(t *testing.T, open Open) {
+	for _, index := range []uint64{3, 5, 9, 0} {
+		fs := vfs.NewCrashableMem()
+		l := open(t, fs)
+		g := Range(t, l, 4)
+		term, vote, commit := uint64(4), uint64(2), uint64(3)
+		want := Model{Hard: [3]uint64{term, vote, commit}}
+		Commit(t, l, true, func(b engine.LogBatch) error {
+			if err := g.Append(b, Entries(1, 1, 5, 8)); err != nil {
+				return err
+			}
+			return g.SetHardState(b, &pb.HardState{Term: &term, Vote: &vote, Commit: &commit})
+		})
+		cut := min(index, 1) * 4 // The term at zero is zero.
+		want.Reset(index, cut)
+		want.Append(Entries(index+1, 4, 2, 8)...)
+		Commit(t, l, true, func(b engine.LogBatch) error {
+			if err := g.Reset(b, index, cut); err != nil {
+				return err
+			}
+			return g.Append(b, Entries(index+1, 4, 2, 8))
+		})
+		Require(t, &want, g)
+		clone := fs.CrashClone(vfs.CrashCloneCfg{})
+		require.NoError(t, l.Close())
+		l = open(t, clone)
+		Require(t, &want, Range(t, l, 4))
+		require.NoError(t, l.Close())
+	}
 }
 
 // Entries gives all that fits maxSize, at least one, from disk, from memory and across

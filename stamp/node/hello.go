@@ -1,0 +1,109 @@
+package node
+
+import (
+	"fmt"
+
+	pb "go.etcd.io/raft/v3/raftpb"
+
+	"antipode/geo"
+	"antipode/stamp/engine"
+	"antipode/stamp/replica"
+)
+
+// A node that finds a range empty cannot know whether the stamp is new or its own data
+// is gone. It asks all peers, and takes no part until each has answered: that it is empty
+// too, or that it began together with just this node, whose nonce it wrote down. If one
+// knows the range, but not the nonce, this node has lost what it promised (R4).
+//
+// A node says that it is empty only while it has neither voted nor acknowledged, which its
+// durable phase shows; so an old answer does no harm.
+
+// Message types of ours, outside Raft's numbers, beside msgDurable.
+const (
+	// msgHello asks about a range: From is the node, Index its nonce.
+	msgHello = pb.MessageType(1001)
+	// msgHelloResp answers: From is the node, Index the nonce that asked, LogTerm its own;
+	// Reject says that it knows the range without that nonce.
+	msgHelloResp = pb.MessageType(1002)
+	// msgLost reports a lost replica: From is the node, Index the replica's id.
+	msgLost = pb.MessageType(1003)
+)
+
+func (n *Node) tell(to geo.NodeID, id geo.RangeID, typ pb.MessageType, index, logTerm uint64, reject bool) {
+	from := uint64(n.o.ID)
+	n.o.Transport.Send(n.o.ID, to, []Envelope{{
+		Range: id, From: n.o.ID, Message: &pb.Message{Type: &typ, From: &from, Index: &index, LogTerm: &logTerm, Reject: &reject},
+	}})
+}
+
+// hello asks the peers that have not answered, once a tick while it joins.
+func (n *Node) hello() error {
+	for _, r := range n.ranges {
+		d := n.identities[r.ID()]
+		if d.phase != joining || r.Replica().Lost() != nil {
+			continue
+		}
+		if len(d.peers) == len(n.o.Peers)-1 {
+			if err := n.join(r.ID()); err != nil {
+				return err
+			}
+			continue
+		}
+		for _, p := range n.o.Peers {
+			if _, heard := d.peers[p]; p != n.o.ID && !heard {
+				n.tell(p, r.ID(), msgHello, d.nonce, 0, false)
+			}
+		}
+	}
+	return nil
+}
+
+// hear takes a message of our own kinds.
+func (n *Node) hear(id geo.RangeID, m *pb.Message) {
+	d, from := n.identities[id], geo.NodeID(m.GetFrom())
+	if d == nil {
+		return
+	}
+	switch m.GetType() {
+	case msgDurable:
+		n.hearDurable(id, m)
+	case msgHello:
+		n.tell(from, id, msgHelloResp, m.GetIndex(), d.nonce, d.phase != joining && d.peers[from] != m.GetIndex())
+	case msgHelloResp:
+		if d.phase != joining || m.GetIndex() != d.nonce {
+			return
+		}
+		if m.GetReject() {
+			n.byID[id].Replica().Lose(fmt.Errorf("%w: node %d knows range %d, which is empty here", replica.ErrLost, from, id))
+			return
+		}
+		d.peers[from] = m.GetLogTerm()
+	case msgLost:
+		n.reported[id][from] = m.GetIndex()
+	}
+}
+
+// join makes the replica a member: first its hard state, without which a member is
+// lost, then its phase.
+func (n *Node) join(id geo.RangeID) error {
+	if err := n.setFirstHardState(n.logs[id]); err != nil {
+		return err
+	}
+	d := *n.identities[id]
+	d.phase = member
+	if err := n.saveIdentity(id, &d); err != nil {
+		return err
+	}
+	n.identities[id] = &d
+	return n.reopen(id, nil)
+}
+
+// setFirstHardState makes the hard state durable that a replica begins with.
+func (n *Node) setFirstHardState(log engine.RangeLog) error {
+	batch := n.log.NewBatch()
+	term, none := uint64(replica.FirstTerm), uint64(0)
+	if err := log.SetHardState(batch, &pb.HardState{Term: &term, Vote: &none, Commit: &none}); err != nil {
+		return err
+	}
+	return batch.Commit(true)
+}

@@ -1,0 +1,120 @@
+package node
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"antipode/geo"
+)
+
+// What a node knows of itself, beside log and state, is which replica of a range it
+// holds: a file replicas/r<range>. A replica without data is one of four things, and only
+// the first may vote (R4):
+//
+//	joining     a new stamp: no peer has data either; see hello.go
+//	member      it acted under its id, so its log held a hard state: gone means lost
+//	lost        it found that out, and may not forget it
+//	rebuilding  a new id, of which nobody has heard a word: its data is being removed
+//
+// A node that lost the file too draws another nonce, which the peers do not know.
+
+// phase is where a replica stands.
+type phase byte
+
+// The phases. Durable: never renumber.
+const (
+	joining    phase = 1
+	member     phase = 2
+	rebuilding phase = 3
+	lost       phase = 4
+)
+
+// identity is the durable part of what a node knows of a replica of its own.
+type identity struct {
+	phase phase
+	// replica is its id.
+	replica uint64
+	// nonce is drawn when the file is made: it tells this node from one that lost it.
+	nonce uint64
+	// peers are the nonces of the nodes that joined together with this one.
+	peers map[geo.NodeID]uint64
+}
+
+const (
+	identityVersion = 1
+	identityHead    = 1 + 1 + 8 + 8 + 1
+)
+
+// ErrIdentity: an identity file is damaged. The node must not guess.
+var ErrIdentity = errors.New("node: identity file of a replica is malformed")
+
+func (d *identity) encode(order []geo.NodeID) []byte {
+	b := []byte{identityVersion, byte(d.phase)}
+	b = binary.LittleEndian.AppendUint64(b, d.replica)
+	b = binary.LittleEndian.AppendUint64(b, d.nonce)
+	b = append(b, byte(len(d.peers)))
+	for _, p := range order {
+		if nonce, ok := d.peers[p]; ok {
+			b = binary.LittleEndian.AppendUint64(b, uint64(p))
+			b = binary.LittleEndian.AppendUint64(b, nonce)
+		}
+	}
+	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
+}
+
+func parseIdentity(b []byte) (*identity, error) {
+	n := len(b) - 4
+	if n < identityHead || b[0] != identityVersion || n != identityHead+16*int(b[identityHead-1]) ||
+		crc32.Checksum(b[:n], castagnoli) != binary.LittleEndian.Uint32(b[n:]) {
+		return nil, ErrIdentity
+	}
+	d := &identity{
+		phase: phase(b[1]), replica: binary.LittleEndian.Uint64(b[2:]), nonce: binary.LittleEndian.Uint64(b[10:]),
+		peers: map[geo.NodeID]uint64{},
+	}
+	if d.phase < joining || d.phase > lost {
+		return nil, ErrIdentity
+	}
+	for b = b[identityHead:n]; len(b) > 0; b = b[16:] {
+		d.peers[geo.NodeID(binary.LittleEndian.Uint64(b))] = binary.LittleEndian.Uint64(b[8:])
+	}
+	return d, nil
+}
+
+func (n *Node) identityDir() string { return n.o.Engine.FS.PathJoin(n.o.Dir, "replicas") }
+
+// loadIdentity reads the identity of a range, nil where there is none.
+func (n *Node) loadIdentity(id geo.RangeID) (*identity, error) {
+	fs := n.o.Engine.FS
+	b, err := readSmall(fs, fs.PathJoin(n.identityDir(), fmt.Sprintf("r%d", id)))
+	if err != nil || b == nil {
+		return nil, err
+	}
+	d, err := parseIdentity(b)
+	if err != nil {
+		return nil, fmt.Errorf("range %d: %w", id, err)
+	}
+	return d, nil
+}
+
+// saveIdentity replaces the identity of a range, durably, in one step.
+func (n *Node) saveIdentity(id geo.RangeID, d *identity) error {
+	fs, dir, name := n.o.Engine.FS, n.identityDir(), fmt.Sprintf("r%d", id)
+	tmp := name + ".new"
+	f, err := fs.Create(fs.PathJoin(dir, tmp), vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(d.encode(n.o.Peers))
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := fs.Rename(fs.PathJoin(dir, tmp), fs.PathJoin(dir, name)); err != nil {
+		return err
+	}
+	return syncDir(fs, dir)
+}

@@ -1,0 +1,240 @@
+package node
+
+import (
+	pb "go.etcd.io/raft/v3/raftpb"
+
+	"antipode/geo"
+	"antipode/stamp/ranges"
+	"antipode/stamp/replica"
+)
+
+// How a lost replica comes back (R4), each step an event:
+//
+//	its node      says that it is lost, to all peers, again and again
+//	the leader    removes its id                          replica-removed
+//	the leader    adds a learner on the node, a new id    replica-added
+//	its node      hears the new id, drops the old data    replica-rebuilding
+//	the leader    feeds it, by log or by snapshot
+//	the leader    promotes it when it has caught up       replica-promoted
+//
+// Removal and the rest are committed by a quorum of the trusted replicas. Without one
+// nothing moves, and the range answers 503.
+
+// Event is one step of a replica's life, for an event log.
+type Event struct {
+	Kind  EventKind
+	Range geo.RangeID
+	// Node is the node that the replica is on.
+	Node geo.NodeID
+	// Replica is the replica's id.
+	Replica uint64
+	// Reason says why, for ReplicaLost.
+	Reason string
+}
+
+// EventKind says what happened.
+type EventKind string
+
+// The kinds. All but the first two are told by the leader, when the change is applied.
+const (
+	ReplicaLost       EventKind = "replica-lost"
+	ReplicaRebuilding EventKind = "replica-rebuilding"
+	ReplicaRemoved    EventKind = "replica-removed"
+	ReplicaAdded      EventKind = "replica-added"
+	ReplicaPromoted   EventKind = "replica-promoted"
+)
+
+// Of the changes of a configuration.
+const (
+	// changeTicks is how many ticks lie between two proposals.
+	changeTicks = 10
+	// caughtUp is how many entries a learner may miss when it is promoted.
+	caughtUp = 64
+)
+
+func (n *Node) event(e Event) {
+	n.o.Logger.Info("replica event", "kind", e.Kind, "range", e.Range, "of_node", e.Node, "replica", e.Replica, "reason", e.Reason)
+	if n.o.OnEvent != nil {
+		n.o.OnEvent(e)
+	}
+}
+
+// tendMembers reports this node's lost replicas and moves on what it leads, once a tick.
+func (n *Node) tendMembers() error {
+	for _, r := range n.ranges {
+		rep, id := r.Replica(), r.ID()
+		if err := rep.Lost(); err != nil {
+			if err := n.keepLost(id, err); err != nil {
+				return err
+			}
+			if n.ticks%changeTicks == 0 && n.takesSnapshots() {
+				for _, p := range n.o.Peers {
+					if p != n.o.ID {
+						n.tell(p, id, msgLost, rep.ID(), 0, false)
+					}
+				}
+			}
+			continue
+		}
+		n.noteMembers(r, rep.Members())
+		if n.ticks%changeTicks == 0 && n.takesSnapshots() && r.Leading() && rep.InSync() >= 2 {
+			if err := n.changeMembers(id, rep); err != nil {
+				n.o.Logger.Warn("cannot change the replicas of a range now", "range", id, "error", err)
+			}
+		}
+	}
+	return nil
+}
+
+// keepLost makes it durable that a replica is lost: what gave it away may not show again
+// after a restart.
+func (n *Node) keepLost(id geo.RangeID, reason error) error {
+	d := *n.identities[id]
+	if d.phase == lost {
+		return nil
+	}
+	d.phase = lost
+	n.identities[id] = &d
+	n.event(Event{Kind: ReplicaLost, Range: id, Node: n.o.ID, Replica: d.replica, Reason: reason.Error()})
+	return n.saveIdentity(id, &d)
+}
+
+// changeMembers proposes the next change that the range needs, if any. Raft takes one at
+// a time and drops the others; they are proposed again.
+func (n *Node) changeMembers(id geo.RangeID, rep *replica.Replica) error {
+	members := rep.Members()
+	for _, p := range n.o.Peers {
+		m, ok := members.On(p)
+		switch {
+		case !ok:
+			return rep.AddLearner(p)
+		case p != n.o.ID && n.reported[id][p] == m.ID:
+			return rep.Remove(m.ID)
+		case m.Learner:
+			if match, last := rep.Match(m.ID); match+caughtUp >= last && match > 0 {
+				return rep.Promote(m.ID)
+			}
+		}
+	}
+	return nil
+}
+
+// noteMembers tells as events what changed in the configuration since the last look, at
+// the leader.
+func (n *Node) noteMembers(r *ranges.Range, now replica.Members) {
+	id := r.ID()
+	was, seen := n.seen[id]
+	n.seen[id] = now
+	if !seen || !r.Leading() {
+		return
+	}
+	for _, m := range was.List {
+		if _, still := now.Of(m.ID); !still {
+			n.event(Event{Kind: ReplicaRemoved, Range: id, Node: m.Node, Replica: m.ID})
+		}
+	}
+	for _, m := range now.List {
+		old, had := was.Of(m.ID)
+		switch {
+		case !had:
+			n.event(Event{Kind: ReplicaAdded, Range: id, Node: m.Node, Replica: m.ID})
+		case old.Learner && !m.Learner:
+			n.event(Event{Kind: ReplicaPromoted, Range: id, Node: m.Node, Replica: m.ID})
+		}
+	}
+}
+
+// addressed reports whether a Raft message is for the replica that this node holds. One
+// for a later id, while the one here is lost, is the group's word that the old id is no
+// member any more: the node then begins anew under that id.
+func (n *Node) addressed(e Envelope) (bool, error) {
+	rep, to := n.byID[e.Range].Replica(), e.Message.GetTo()
+	if from := e.From; from != 0 {
+		n.routes[e.Range][e.Message.GetFrom()] = from
+	}
+	if to > rep.ID() && n.identities[e.Range].phase == lost && fromLeader(e.Message) {
+		if err := n.rebuild(e.Range, to); err != nil {
+			return false, err
+		}
+	}
+	return to == n.byID[e.Range].Replica().ID() && n.identities[e.Range].phase == member, nil
+}
+
+func fromLeader(m *pb.Message) bool {
+	return m.GetType() == pb.MsgApp || m.GetType() == pb.MsgHeartbeat
+}
+
+// nodeOf returns the node of a replica: as the configuration here says, or, where it is
+// not applied yet, from where its messages came.
+func (n *Node) nodeOf(id geo.RangeID, to uint64) geo.NodeID {
+	if m, ok := n.byID[id].Replica().Members().Of(to); ok {
+		return m.Node
+	}
+	return n.routes[id][to]
+}
+
+// rebuild drops what this node holds of a range and begins anew under another id. It
+// is durable before, and again after: a crash in between begins it again.
+func (n *Node) rebuild(id geo.RangeID, as uint64) error {
+	n.mu.Lock()
+	if n.incoming[id] != nil { // For the old id, and about to end.
+		n.mu.Unlock()
+		return nil
+	}
+	n.incoming[id] = &Incoming{} // The folder of staged files is taken.
+	n.mu.Unlock()
+	defer func() {
+		n.mu.Lock()
+		delete(n.incoming, id)
+		n.mu.Unlock()
+	}()
+	n.event(Event{Kind: ReplicaRebuilding, Range: id, Node: n.o.ID, Replica: as})
+	d := *n.identities[id]
+	d.phase, d.replica = rebuilding, as
+	if err := n.saveIdentity(id, &d); err != nil {
+		return err
+	}
+	n.identities[id] = &d
+	if err := n.wipe(id); err != nil {
+		return err
+	}
+	return n.reopen(id, nil)
+}
+
+// wipe removes the data of a replica whose id was never used, and makes it a member.
+func (n *Node) wipe(id geo.RangeID) error {
+	fs := n.o.Engine.FS
+	if err := fs.RemoveAll(n.stagedDir(id)); err != nil {
+		return err
+	}
+	if err := mkdirDurable(fs, n.stagedDir(id)); err != nil {
+		return err
+	}
+	empty, err := n.state.NewStaging(n.stagedDir(id), ranges.Spans(id))
+	if err != nil {
+		return err
+	}
+	if err := empty.Finish(); err != nil {
+		return err
+	}
+	if err := n.byID[id].Machine.Replace(func() error { return n.state.Ingest(empty) }); err != nil {
+		return err
+	}
+	if err := n.removeStaged(id); err != nil {
+		return err
+	}
+	batch := n.log.NewBatch()
+	if err := n.logs[id].Reset(batch, 0, 0); err != nil {
+		return err
+	}
+	if err := batch.Commit(true); err != nil {
+		return err
+	}
+	if err := n.setFirstHardState(n.logs[id]); err != nil {
+		return err
+	}
+	d := *n.identities[id]
+	d.phase = member
+	n.identities[id] = &d
+	return n.saveIdentity(id, &d)
+}

@@ -1,0 +1,249 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+
+	"antipode/geo"
+	"antipode/stamp/kv"
+	"antipode/stamp/ranges"
+)
+
+// witness is a transport that fails the test when a replica speaks in Raft that must not.
+type witness struct {
+	*Memory
+	mu     sync.Mutex
+	silent map[uint64]bool
+	spoke  []string
+}
+
+func (w *witness) Send(from, to geo.NodeID, batch []Envelope) {
+	w.mu.Lock()
+	for _, e := range batch {
+		if m := e.Message; e.Range == testRange && m.GetType() < msgDurable && w.silent[m.GetFrom()] {
+			w.spoke = append(w.spoke, fmt.Sprintf("%s of replica %d", m.GetType(), m.GetFrom()))
+		}
+	}
+	w.mu.Unlock()
+	w.Memory.Send(from, to, batch)
+}
+
+func (w *witness) silence(id uint64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.silent[id] = true
+}
+
+// events collects the kinds of the events of testRange.
+type events struct {
+	mu   sync.Mutex
+	list []Event
+}
+
+func (v *events) take(e Event) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if e.Range == testRange {
+		v.list = append(v.list, e)
+	}
+}
+
+func (v *events) has(kind EventKind, replica uint64) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, e := range v.list {
+		if e.Kind == kind && e.Replica == replica {
+			return true
+		}
+	}
+	return false
+}
+
+// replicaOf is the id of the voter that a node has, as the leader's configuration says;
+// zero while it has none.
+func (s *snapStamp) replicaOf(id geo.NodeID) uint64 {
+	lead := s.Leader(testRange)
+	if lead == nil {
+		return 0
+	}
+	if m, ok := lead.Machine.Members().On(id); ok && !m.Learner {
+		return m.ID
+	}
+	return 0
+}
+
+// R4: a replica that lost what it had fsynced, in whatever way, never speaks again under
+// its id, and comes back by itself under another one, with all data, while writes go on.
+// It happens twice, with a follower and, the second time, with whoever leads.
+func TestLostReplicaIsRebuilt(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		lose func(t *testing.T, fs vfs.FS, dir string)
+	}{
+		{"folder gone", func(t *testing.T, fs vfs.FS, dir string) { require.NoError(t, fs.RemoveAll(dir)) }},
+		{"log gone", func(t *testing.T, fs vfs.FS, dir string) { require.NoError(t, fs.RemoveAll(dir+"/log")) }},
+		{"state gone", func(t *testing.T, fs vfs.FS, dir string) { require.NoError(t, fs.RemoveAll(dir+"/state")) }},
+		{"log and state gone", func(t *testing.T, fs vfs.FS, dir string) {
+			require.NoError(t, fs.RemoveAll(dir+"/log"))
+			require.NoError(t, fs.RemoveAll(dir+"/state"))
+		}},
+		{"log damaged", func(t *testing.T, fs vfs.FS, dir string) { damage(t, fs, dir+"/log", "MANIFEST") }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := &witness{Memory: NewMemory(), silent: map[uint64]bool{}}
+			var seen events
+			s := newSnapStamp(t, w, func(o *Options) { o.OnEvent = seen.take })
+			s.write(0, 60, "a") // Beyond the log budget: the logs begin above index 1.
+			s.dropLog(5)
+			next := uint64(4)
+			for _, pick := range []func() geo.NodeID{s.follower, func() geo.NodeID { return s.follower()%3 + 1 }} {
+				id := pick()
+				old := s.replicaOf(id)
+				require.NotZero(t, old)
+				require.NoError(t, s.Stop(id, false))
+				c.lose(t, s.fss[id], "data/"+Name("north", id))
+				w.silence(old)
+				s.start(id)
+				s.write(int(next)*100, int(next)*100+30, "b")
+				require.Eventually(t, func() bool { return s.replicaOf(id) == next }, 3*electionWait, time.Millisecond)
+				require.True(t, seen.has(ReplicaLost, old))
+				require.True(t, seen.has(ReplicaRebuilding, next))
+				s.same()
+				require.Empty(t, w.spoke)
+				requireNothingStaged(t, s, id)
+				next++
+			}
+			for i := range 60 {
+				require.NoError(t, s.Read(context.Background(), testRange, func(st ranges.State) error {
+					v, ok, err := st.Get(append(partition(i).Append(nil), 'r'))
+					require.True(t, ok && strings.HasPrefix(string(v), "a"), "row %d", i)
+					return err
+				}))
+			}
+		})
+	}
+}
+
+// damage overwrites the middle of the files of a folder that begin with name.
+func damage(t *testing.T, fs vfs.FS, dir, name string) {
+	t.Helper()
+	list, err := fs.List(dir)
+	require.NoError(t, err)
+	for _, file := range list {
+		if !strings.HasPrefix(file, name) {
+			continue
+		}
+		f, err := fs.Open(dir + "/" + file)
+		require.NoError(t, err)
+		b, err := io.ReadAll(f)
+		require.NoError(t, err)
+		require.NoError(t, f.Close())
+		for i := len(b) / 2; i < len(b)/2+8; i++ {
+			b[i] ^= 0x55
+		}
+		g, err := fs.Create(dir+"/"+file, vfs.WriteCategoryUnspecified)
+		require.NoError(t, err)
+		_, err = g.Write(b)
+		require.NoError(t, err)
+		require.NoError(t, g.Sync())
+		require.NoError(t, g.Close())
+	}
+}
+
+// Without a quorum of trusted replicas nothing is rebuilt and nobody leads: requests
+// get the busy answer. When a trusted one returns, both come back.
+func TestNoQuorumOfTrustedReplicas(t *testing.T) {
+	s := newSnapStamp(t, NewMemory(), nil)
+	s.write(0, 40, "a")
+	s.dropLog(5)
+	kept := s.follower()
+	trusted, wiped := kept%3+1, (kept+1)%3+1
+	for _, id := range s.Nodes() {
+		require.NoError(t, s.Stop(id, true))
+	}
+	require.NoError(t, s.fss[wiped].RemoveAll("data/"+Name("north", wiped)))
+	s.start(kept)
+	s.start(wiped)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	require.ErrorIs(t, s.Submit(ctx, testRange, &put{p: partition(1), value: "x"}), kv.ErrBusy)
+	require.Nil(t, s.Leader(testRange))
+	require.Zero(t, s.Node(wiped).Range(testRange).Machine.AppliedState().Index)
+	s.start(trusted)
+	require.Eventually(t, func() bool { return s.replicaOf(wiped) == 4 }, 3*electionWait, time.Millisecond)
+	s.same()
+}
+
+// Nodes of a new stamp wait for each other: two empty ones of three elect nobody, since
+// the third may hold what was acknowledged.
+func TestNewStampWaitsForAllNodes(t *testing.T) {
+	memory := NewMemory()
+	s := newSnapStamp(t, memory, nil)
+	require.NoError(t, s.Stop(3, true))
+	for _, id := range []geo.NodeID{1, 2} {
+		require.NoError(t, s.Stop(id, true))
+		require.NoError(t, s.fss[id].RemoveAll("data"))
+		s.start(id)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
+	defer cancel()
+	require.ErrorIs(t, s.Submit(ctx, testRange, setGate{openGate}), kv.ErrBusy)
+	s.start(3)
+	// Both were lost: one trusted replica is no quorum.
+	require.Eventually(t, func() bool {
+		return s.Node(1).Range(testRange).View().Lost != nil && s.Node(2).Range(testRange).View().Lost != nil
+	}, electionWait, time.Millisecond)
+	require.Nil(t, s.Leader(testRange))
+}
+
+// A crash at any sync while a replica is rebuilt leaves one that is lost under its old id
+// or whole under the new one: it never votes under the old one, and comes back.
+func TestCrashWhileRebuilding(t *testing.T) {
+	w := &witness{Memory: NewMemory(), silent: map[uint64]bool{}}
+	s := newSnapStamp(t, w, nil)
+	s.write(0, 40, "a")
+	s.dropLog(5)
+	id := s.follower()
+	require.NoError(t, s.Stop(id, true))
+	mem := s.fss[id].(*vfs.MemFS)
+	require.NoError(t, mem.RemoveAll("data/"+Name("north", id)+"/log"))
+	w.silence(uint64(id))
+	rec := &recordingFS{FS: mem, mem: mem}
+	s.fss[id] = rec
+	s.start(id)
+	s.same()
+	require.NoError(t, s.Stop(id, false))
+	clones := rec.take()
+	require.Greater(t, len(clones), 10)
+	step := 1
+	if testing.Short() {
+		step = 5
+	}
+	for i := 0; i < len(clones); i += step {
+		o := s.o
+		o.ID, o.Dir, o.Engine.FS, o.Transport = id, "data/"+Name("north", id), clones[i], w
+		n, err := Open(o)
+		require.NoError(t, err)
+		d := n.identities[testRange]
+		if rep := n.Range(testRange).Replica(); rep.ID() == uint64(id) {
+			require.Error(t, rep.Lost(), "crash %d", i)
+		} else {
+			require.EqualValues(t, 4, rep.ID())
+			require.NoError(t, rep.Lost(), "crash %d", i)
+			require.Equal(t, member, d.phase)
+		}
+		require.NoError(t, n.Close(false))
+	}
+	s.fss[id] = clones[len(clones)/2]
+	s.start(id)
+	s.same()
+	require.Empty(t, w.spoke)
+}

@@ -1,0 +1,168 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"go.etcd.io/raft/v3"
+
+	"antipode/geo"
+	"antipode/stamp/engine"
+	"antipode/stamp/extent"
+	"antipode/stamp/ranges"
+	"antipode/stamp/replica"
+)
+
+// services are those that a node keeps a range of.
+var services = [...]geo.Service{geo.Catalog, geo.Blob, geo.Queue, geo.Table} //nolint:gochecknoglobals // A table, never written.
+
+// openLogs opens the log of every range. A log that is damaged is set aside whole and
+// begun anew: each replica then misses its hard state and is lost (R4).
+func (n *Node) openLogs() error {
+	fs := n.o.Engine.FS
+	dir := fs.PathJoin(n.o.Dir, "log")
+	err := n.tryLogs(dir)
+	if !errors.Is(err, engine.ErrLogCorrupt) && !pebble.IsCorruptionError(err) {
+		return err
+	}
+	if n.log != nil {
+		if err := n.log.Close(); err != nil {
+			return err
+		}
+		n.log = nil
+	}
+	aside := fmt.Sprintf("%s.damaged-%d", dir, n.o.Clock.Now().UnixNano())
+	n.o.Logger.Error("log is damaged: set aside; its replicas are lost and rebuilt from their peers", "aside", aside, "error", err)
+	if err := fs.Rename(dir, aside); err != nil {
+		return err
+	}
+	if err := mkdirDurable(fs, dir); err != nil {
+		return err
+	}
+	return n.tryLogs(dir)
+}
+
+func (n *Node) tryLogs(dir string) (err error) {
+	o := n.o.Engine
+	// A source of its own: the log draws from it on the scheduler, extents elsewhere.
+	o.Rand = randReader{rand.New(rand.NewPCG(n.rng.Uint64(), uint64(n.o.ID)))}
+	if n.log, err = n.o.OpenLog(dir, o); err != nil {
+		n.log = nil
+		return err
+	}
+	for _, s := range services {
+		id := geo.FirstRange(s)
+		if n.logs[id], err = n.log.Range(id, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (n *Node) openRange(id geo.RangeID) error {
+	lost, err := n.recoverSnapshot(id, n.logs[id])
+	if err != nil {
+		return err
+	}
+	onCommit := func(d time.Duration) {
+		if n.o.OnCommit != nil {
+			n.o.OnCommit(id, d)
+		}
+	}
+	var onApplied func(ranges.Applied)
+	if n.o.OnApplied != nil {
+		onApplied = func(a ranges.Applied) { n.o.OnApplied(id, a) }
+	}
+	interval := time.Duration(0)
+	if n.o.CloseInterval != nil {
+		interval = n.o.CloseInterval(id)
+	}
+	r, err := ranges.New(ranges.Options{
+		Location: n.o.Location, Range: id, Clock: n.o.Clock, Parity: n.o.Parity, State: n.state, Nodes: n.o.Peers, Wake: n.Wake,
+		CloseInterval: interval, LeaseLength: time.Duration(n.o.ElectionTicks-3) * n.o.Tick, OnCommit: onCommit,
+		Full:      n.full.Load,
+		HasChunk:  func(ref extent.Ref) bool { return n.extents.Durable(ref.ID) },
+		OnApplied: onApplied,
+	})
+	if err != nil {
+		return err
+	}
+	n.ranges = append(n.ranges, r)
+	n.byID[id] = r
+	n.durable[id] = map[geo.NodeID]uint64{}
+	n.reported[id], n.routes[id] = map[geo.NodeID]uint64{}, map[uint64]geo.NodeID{}
+	if n.identities[id], err = n.identify(id); err != nil {
+		return err
+	}
+	if n.identities[id].phase == rebuilding {
+		if err := n.wipe(id); err != nil {
+			return err
+		}
+		lost = nil
+	}
+	return n.reopen(id, lost)
+}
+
+// identify finds out which replica of a range this node holds.
+func (n *Node) identify(id geo.RangeID) (*identity, error) {
+	d, err := n.loadIdentity(id)
+	if err != nil || d != nil {
+		return d, err
+	}
+	// The clock makes a folder that was lost and made anew another one.
+	nonce := n.rng.Uint64() ^ uint64(n.o.Clock.Now().UnixNano())
+	d = &identity{phase: joining, replica: uint64(n.o.ID), nonce: nonce, peers: map[geo.NodeID]uint64{}}
+	hs, _, err := n.logs[id].InitialState()
+	if err != nil {
+		return nil, err
+	}
+	m := n.byID[id].Machine
+	if !raft.IsEmptyHardState(hs) && hs.GetTerm() > replica.FirstTerm || m.AppliedState().Index > 0 {
+		// A folder from before there were identities, or one that lost just this file.
+		d.phase = member
+		if own, ok := m.Members().On(n.o.ID); ok {
+			d.replica = own.ID
+		}
+	}
+	return d, n.saveIdentity(id, d)
+}
+
+// reopen builds the replica over what the stores hold of the range. lost says that it
+// cannot be trusted whatever they hold.
+func (n *Node) reopen(id geo.RangeID, gone error) error {
+	d, r := n.identities[id], n.byID[id]
+	hs, _, err := n.logs[id].InitialState()
+	if err != nil {
+		return err
+	}
+	switch {
+	case gone != nil:
+	case d.phase == lost:
+		gone = fmt.Errorf("%w: found in an earlier life", replica.ErrLost)
+	case d.phase == member && raft.IsEmptyHardState(hs):
+		gone = fmt.Errorf("%w: its hard state is gone", replica.ErrLost)
+	}
+	var snaps replica.Snapshots
+	if n.takesSnapshots() {
+		snaps = snapshots{n, id}
+	}
+	applied := r.Machine.AppliedState().Index
+	rep, err := replica.Open(replica.Options{
+		Snapshots: snaps, Lost: gone, Range: id, Node: n.o.ID, ID: d.replica, Log: n.logs[id], Applied: applied, Machine: r.Machine,
+		Tick: n.o.Tick, ElectionTicks: n.o.ElectionTicks, InSyncTimeout: n.o.InSyncTimeout,
+		Rand: rand.New(rand.NewPCG(n.rng.Uint64(), uint64(id))), Logger: n.o.Logger,
+	}, n.o.Clock.Mono())
+	if err != nil {
+		return err
+	}
+	r.Attach(rep)
+	n.mu.Lock()
+	n.durable[id][n.o.ID] = applied
+	n.mu.Unlock()
+	n.flushed[id] = applied
+	delete(n.held, id)
+	return nil
+}

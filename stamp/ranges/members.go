@@ -1,0 +1,39 @@
+package ranges
+
+import (
+	pb "go.etcd.io/raft/v3/raftpb"
+
+	"antipode/geo"
+	"antipode/stamp/engine"
+	"antipode/stamp/keys"
+	"antipode/stamp/kv"
+	"antipode/stamp/replica"
+)
+
+// MembersIn returns which replicas a view of a state store says that a range has: one
+// on each of nodes until that changes.
+func MembersIn(g kv.Getter, id geo.RangeID, nodes []geo.NodeID) (replica.Members, error) {
+	v, ok, err := g.Get(keys.Members(id))
+	if err != nil || !ok {
+		return replica.FirstMembers(nodes), err
+	}
+	return replica.ParseMembers(v)
+}
+
+// Members implements replica.StateMachine.
+func (m *Machine) Members() replica.Members {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.members
+}
+
+// applyMembers takes a change of the configuration into the state, so that a snapshot
+// carries it.
+func (m *Machine) applyMembers(batch *engine.Batch, e *pb.Entry) error {
+	members, err := m.members.Apply(e)
+	if err != nil {
+		return err
+	}
+	m.members = members
+	return batch.Set(keys.Members(m.id), replica.AppendMembers(nil, members))
+}

@@ -1,0 +1,209 @@
+package replica
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	pb "go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/protobuf/proto"
+
+	"antipode/geo"
+)
+
+// Member is one replica of a range.
+type Member struct {
+	// ID is its Raft id. An id is given once: a replica that was lost never speaks under
+	// its own again (R4).
+	ID   uint64
+	Node geo.NodeID
+	// Learner says that it is fed but neither votes nor counts.
+	Learner bool
+}
+
+// Members is the configuration of a range, part of its replicated state. The zero
+// value holds no replica.
+type Members struct {
+	// Next is the id that the next replica gets; all below were given.
+	Next uint64
+	// List is in order of the ids.
+	List []Member
+}
+
+// FirstMembers is the configuration that a range begins with: a voter on each node, of
+// the node's number.
+func FirstMembers(nodes []geo.NodeID) Members {
+	m := Members{Next: 1}
+	for _, n := range slices.Sorted(slices.Values(nodes)) {
+		m.List = append(m.List, Member{ID: uint64(n), Node: n})
+		m.Next = uint64(n) + 1
+	}
+	return m
+}
+
+// Of returns the replica of an id.
+func (m Members) Of(id uint64) (Member, bool) {
+	for _, r := range m.List {
+		if r.ID == id {
+			return r, true
+		}
+	}
+	return Member{}, false
+}
+
+// On returns the replica on a node.
+func (m Members) On(n geo.NodeID) (Member, bool) {
+	for _, r := range m.List {
+		if r.Node == n {
+			return r, true
+		}
+	}
+	return Member{}, false
+}
+
+// conf is Raft's form of the configuration.
+func (m Members) conf() *pb.ConfState {
+	c := &pb.ConfState{}
+	for _, r := range m.List {
+		if r.Learner {
+			c.Learners = append(c.Learners, r.ID)
+		} else {
+			c.Voters = append(c.Voters, r.ID)
+		}
+	}
+	return c
+}
+
+// ErrMembers: bytes that are no configuration, or a change that does not fit it.
+var ErrMembers = errors.New("replica: malformed configuration")
+
+const membersVersion = 1
+
+// AppendMembers appends the encoded configuration: docs/format/keys.md.
+func AppendMembers(dst []byte, m Members) []byte {
+	dst = binary.LittleEndian.AppendUint64(append(dst, membersVersion), m.Next)
+	dst = append(dst, byte(len(m.List)))
+	for _, r := range m.List {
+		dst = binary.LittleEndian.AppendUint64(dst, r.ID)
+		dst = binary.LittleEndian.AppendUint64(dst, uint64(r.Node))
+		flag := byte(0)
+		if r.Learner {
+			flag = 1
+		}
+		dst = append(dst, flag)
+	}
+	return dst
+}
+
+// ParseMembers decodes a configuration that fills b.
+func ParseMembers(b []byte) (Members, error) {
+	const head, each = 10, 17
+	if len(b) < head || b[0] != membersVersion || len(b) != head+each*int(b[9]) {
+		return Members{}, ErrMembers
+	}
+	m := Members{Next: binary.LittleEndian.Uint64(b[1:])}
+	last := uint64(0)
+	for b = b[head:]; len(b) > 0; b = b[each:] {
+		r := Member{binary.LittleEndian.Uint64(b), geo.NodeID(binary.LittleEndian.Uint64(b[8:])), b[16] == 1}
+		if r.ID <= last || r.ID >= m.Next || b[16] > 1 {
+			return Members{}, ErrMembers
+		}
+		last = r.ID
+		m.List = append(m.List, r)
+	}
+	return m, nil
+}
+
+// parseChange decodes an entry that changes the configuration.
+func parseChange(e *pb.Entry) (*pb.ConfChangeV2, error) {
+	cc := &pb.ConfChangeV2{}
+	if err := proto.Unmarshal(e.Data, cc); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrMembers, err)
+	}
+	if len(cc.Changes) != 1 {
+		return nil, fmt.Errorf("%w: %d changes at once", ErrMembers, len(cc.Changes))
+	}
+	return cc, nil
+}
+
+// Apply returns the configuration after a committed entry of type
+// EntryConfChangeV2. A leader proposes a change on the configuration it has applied and
+// Raft takes one at a time, so what does not fit is an error, not a no-op.
+func (m Members) Apply(e *pb.Entry) (Members, error) {
+	cc, err := parseChange(e)
+	if err != nil {
+		return m, err
+	}
+	id := cc.Changes[0].GetNodeId()
+	out := Members{Next: m.Next, List: slices.Clone(m.List)}
+	at := slices.IndexFunc(out.List, func(r Member) bool { return r.ID == id })
+	switch typ := cc.Changes[0].GetType(); {
+	case typ == pb.ConfChangeRemoveNode && at >= 0:
+		out.List = slices.Delete(out.List, at, at+1)
+	case typ == pb.ConfChangeAddNode && at >= 0 && out.List[at].Learner:
+		out.List[at].Learner = false
+	case typ == pb.ConfChangeAddLearnerNode && id == m.Next && len(cc.Context) == 8:
+		out.List = append(out.List, Member{ID: id, Node: geo.NodeID(binary.LittleEndian.Uint64(cc.Context)), Learner: true})
+		out.Next = id + 1
+	default:
+		return m, fmt.Errorf("%w: %s of replica %d", ErrMembers, typ, id)
+	}
+	return out, nil
+}
+
+// change proposes one change of the configuration.
+func (r *Replica) change(typ pb.ConfChangeType, id uint64, context []byte) error {
+	return r.rn.ProposeConfChange(&pb.ConfChangeV2{
+		Changes: []*pb.ConfChangeSingle{{Type: &typ, NodeId: &id}}, Context: context,
+	})
+}
+
+// Remove proposes that a replica is no member any more.
+func (r *Replica) Remove(id uint64) error { return r.change(pb.ConfChangeRemoveNode, id, nil) }
+
+// AddLearner proposes a new replica on a node, under the next id.
+func (r *Replica) AddLearner(n geo.NodeID) error {
+	return r.change(pb.ConfChangeAddLearnerNode, r.members.Next, binary.LittleEndian.AppendUint64(nil, uint64(n)))
+}
+
+// Promote proposes that a learner votes and counts.
+func (r *Replica) Promote(id uint64) error { return r.change(pb.ConfChangeAddNode, id, nil) }
+
+// Match is what a replica has persisted as this leader knows, and where its own log ends.
+func (r *Replica) Match(id uint64) (match, last uint64) {
+	status := r.rn.Status()
+	return status.Progress[id].Match, status.Progress[r.o.ID].Match
+}
+
+// applyConf tells Raft what an applied entry changed.
+func (r *Replica) applyConf(entries []*pb.Entry) error {
+	changed := false
+	for _, e := range entries {
+		if e.GetType() != pb.EntryConfChangeV2 {
+			continue
+		}
+		cc, err := parseChange(e)
+		if err != nil {
+			return err
+		}
+		r.rn.ApplyConfChange(cc)
+		changed = true
+	}
+	if changed {
+		r.reconfigure()
+	}
+	return nil
+}
+
+// reconfigure takes over the configuration of the applied state.
+func (r *Replica) reconfigure() {
+	r.members = r.o.Machine.Members()
+	r.inSync.configure(r.members)
+}
+
+// Members is the configuration as applied here.
+func (r *Replica) Members() Members { return r.members }
+
+// ID is the replica's Raft id.
+func (r *Replica) ID() uint64 { return r.o.ID }
