@@ -29,9 +29,7 @@ func (n *Node) maintain() error {
 	if err := n.hello(); err != nil {
 		return err
 	}
-	if err := n.tendMembers(); err != nil {
-		return err
-	}
+	n.tendMembers()
 	if n.ticks%roomTicks == 1 {
 		n.checkRoom()
 	}

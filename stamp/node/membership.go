@@ -60,13 +60,10 @@ func (n *Node) event(e Event) {
 }
 
 // tendMembers reports this node's lost replicas and moves on what it leads, once a tick.
-func (n *Node) tendMembers() error {
+func (n *Node) tendMembers() {
 	for _, r := range n.ranges {
 		rep, id := r.Replica(), r.ID()
-		if err := rep.Lost(); err != nil {
-			if err := n.keepLost(id, err); err != nil {
-				return err
-			}
+		if rep.Lost() != nil {
 			if n.ticks%changeTicks == 0 && n.takesSnapshots() {
 				for _, p := range n.o.Peers {
 					if p != n.o.ID {
@@ -83,20 +80,25 @@ func (n *Node) tendMembers() error {
 			}
 		}
 	}
-	return nil
 }
 
-// keepLost makes it durable that a replica is lost: what gave it away may not show again
-// after a restart.
-func (n *Node) keepLost(id geo.RangeID, reason error) error {
-	d := *n.identities[id]
-	if d.phase == lost {
-		return nil
+// keepLost makes it durable that a replica is lost, in the pass that found it: what gave
+// it away may not show again after a restart.
+func (n *Node) keepLost() error {
+	for _, r := range n.ranges {
+		id, reason := r.ID(), r.Replica().Lost()
+		if reason == nil || n.identities[id].phase == lost {
+			continue
+		}
+		d := *n.identities[id]
+		d.phase = lost
+		if err := n.saveIdentity(id, &d); err != nil {
+			return err
+		}
+		n.identities[id] = &d
+		n.event(Event{Kind: ReplicaLost, Range: id, Node: n.o.ID, Replica: d.replica, Reason: reason.Error()})
 	}
-	d.phase = lost
-	n.identities[id] = &d
-	n.event(Event{Kind: ReplicaLost, Range: id, Node: n.o.ID, Replica: d.replica, Reason: reason.Error()})
-	return n.saveIdentity(id, &d)
+	return nil
 }
 
 // changeMembers proposes the next change that the range needs, if any. Raft takes one at

@@ -326,7 +326,7 @@ func (n *Node) Pass() (busy bool, err error) {
 		r.Work(now)
 	}
 	busy, err = n.ready()
-	err = errors.Join(err, n.settleArrived(arrived))
+	err = errors.Join(err, n.settleArrived(arrived), n.keepLost())
 	if err == nil && ticked {
 		err = n.maintain()
 	}

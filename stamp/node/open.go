@@ -120,7 +120,11 @@ func (n *Node) identify(id geo.RangeID) (*identity, error) {
 		return nil, err
 	}
 	m := n.byID[id].Machine
-	if !raft.IsEmptyHardState(hs) && hs.GetTerm() > replica.FirstTerm || m.AppliedState().Index > 0 {
+	last, err := n.logs[id].LastIndex()
+	if err != nil {
+		return nil, err
+	}
+	if last > 0 || hs.GetVote() != 0 || hs.GetTerm() > replica.FirstTerm || m.AppliedState().Index > 0 {
 		// A folder from before there were identities, or one that lost just this file.
 		d.phase = member
 		if own, ok := m.Members().On(n.o.ID); ok {

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"antipode/geo"
 )
 
 // The note stays what docs/format/snapshot.md shows, and any other bytes are no note: cut
@@ -48,4 +50,24 @@ func FuzzEachRow(f *testing.F) {
 		}))
 		require.Equal(t, again, third)
 	})
+}
+
+// An identity stays what docs/format/identity.md shows; any other bytes are refused: a
+// node must not guess who it is (R4).
+func TestIdentity(t *testing.T) {
+	d := identity{phase: member, replica: 4, nonce: 7, peers: map[geo.NodeID]uint64{1: 5, 2: 6}}
+	b := d.encode([]geo.NodeID{1, 2, 3})
+	require.Equal(t, "0102040000000000000007000000000000000201000000000000000500000000000000"+
+		"02000000000000000600000000000000"+"9bbc489d", hex.EncodeToString(b))
+	got, err := parseIdentity(b)
+	require.NoError(t, err)
+	require.Equal(t, &d, got)
+	for i := range b {
+		_, err := parseIdentity(b[:i])
+		require.ErrorIs(t, err, ErrIdentity)
+		flipped := bytes.Clone(b)
+		flipped[i] ^= 4
+		_, err = parseIdentity(flipped)
+		require.ErrorIs(t, err, ErrIdentity)
+	}
 }
