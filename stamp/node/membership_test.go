@@ -95,6 +95,7 @@ func TestLostReplicaIsRebuilt(t *testing.T) {
 			require.NoError(t, fs.RemoveAll(dir+"/log"))
 			require.NoError(t, fs.RemoveAll(dir+"/state"))
 		}},
+		{"state damaged", func(t *testing.T, fs vfs.FS, dir string) { damage(t, fs, dir+"/state", "MANIFEST") }},
 		{"log damaged", func(t *testing.T, fs vfs.FS, dir string) { damage(t, fs, dir+"/log", "MANIFEST") }},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -179,7 +179,7 @@ func Open(o Options) (_ *Node, err error) {
 			return nil, err
 		}
 	}
-	if n.state, err = engine.OpenState(fs.PathJoin(o.Dir, "state"), o.Engine); err != nil {
+	if err := n.openState(); err != nil {
 		return nil, err
 	}
 	if n.extents, err = extent.Open(fs, fs.PathJoin(o.Dir, "extents"), extent.Options{Rand: randReader{n.rng}}); err != nil {

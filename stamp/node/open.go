@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -25,7 +26,7 @@ func (n *Node) openLogs() error {
 	fs := n.o.Engine.FS
 	dir := fs.PathJoin(n.o.Dir, "log")
 	err := n.tryLogs(dir)
-	if !errors.Is(err, engine.ErrLogCorrupt) && !pebble.IsCorruptionError(err) {
+	if !damaged(err) {
 		return err
 	}
 	if n.log != nil {
@@ -34,15 +35,43 @@ func (n *Node) openLogs() error {
 		}
 		n.log = nil
 	}
-	aside := fmt.Sprintf("%s.damaged-%d", dir, n.o.Clock.Now().UnixNano())
-	n.o.Logger.Error("log is damaged: set aside; its replicas are lost and rebuilt from their peers", "aside", aside, "error", err)
-	if err := fs.Rename(dir, aside); err != nil {
-		return err
-	}
-	if err := mkdirDurable(fs, dir); err != nil {
+	if err := n.setAside(dir, err); err != nil {
 		return err
 	}
 	return n.tryLogs(dir)
+}
+
+// damaged reports whether a store cannot be opened because of what is in its folder: bytes
+// that changed, or files that are gone.
+func damaged(err error) bool {
+	return errors.Is(err, engine.ErrLogCorrupt) || pebble.IsCorruptionError(err) || errors.Is(err, os.ErrNotExist)
+}
+
+// setAside gives a store that is damaged another name, for whoever wants to look at it,
+// and makes an empty folder in its place.
+func (n *Node) setAside(dir string, why error) error {
+	fs := n.o.Engine.FS
+	aside := fmt.Sprintf("%s.damaged-%d", dir, n.o.Clock.Now().UnixNano())
+	n.o.Logger.Error("store is damaged: set aside; what is lost by that is rebuilt from the peers", "aside", aside, "error", why)
+	if err := fs.Rename(dir, aside); err != nil {
+		return err
+	}
+	return mkdirDurable(fs, dir)
+}
+
+// openState opens the state store. Without it the log is applied again from its
+// beginning, if it still has that; else the replica is lost.
+func (n *Node) openState() (err error) {
+	dir := n.o.Engine.FS.PathJoin(n.o.Dir, "state")
+	n.state, err = engine.OpenState(dir, n.o.Engine)
+	if !damaged(err) {
+		return err
+	}
+	if err := n.setAside(dir, err); err != nil {
+		return err
+	}
+	n.state, err = engine.OpenState(dir, n.o.Engine)
+	return err
 }
 
 func (n *Node) tryLogs(dir string) (err error) {

@@ -53,7 +53,7 @@ type Incoming struct {
 // goroutine.
 func (n *Node) AcceptSnapshot(from geo.NodeID, h SnapshotHeader) (*Incoming, error) {
 	r := n.byID[h.Range]
-	if r == nil || !n.takesSnapshots() {
+	if r == nil || !n.takesSnapshots() || n.full.Load() {
 		return nil, ErrSnapshotBusy
 	}
 	if r.Machine.AppliedState().Index >= h.Message.GetSnapshot().GetMetadata().GetIndex() {
