@@ -19,6 +19,7 @@ import (
 
 	"antipode/geo"
 	"antipode/internal/clock"
+	"antipode/services/blobs"
 	"antipode/stamp/change"
 	"antipode/stamp/engine"
 	"antipode/stamp/keys"
@@ -37,6 +38,7 @@ func NewStamp(t testing.TB, fs vfs.FS, account geo.Account, services ...geo.Serv
 	s := node.NewStamp(node.Options{
 		Location: "north", Peers: []geo.NodeID{1, 2, 3}, Dir: "data", Clock: clock.System{}, Transport: node.NewMemory(),
 		Tick: 20 * time.Millisecond, Seed: 1, Engine: engine.Options{FS: fs, LogSegmentBytes: 1 << 20, Logger: Quiet()}, Logger: Quiet(),
+		RowChunks: blobs.RowChunks,
 	})
 	for _, id := range s.Nodes() {
 		require.NoError(t, s.Start(id))

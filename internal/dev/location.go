@@ -21,6 +21,7 @@ import (
 	"antipode/replication/ship"
 	"antipode/replication/stream"
 	"antipode/secondary"
+	"antipode/services/blobs"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
 	"antipode/stamp/engine"
@@ -285,7 +286,7 @@ func (l *Location) startStamp() error {
 	s := node.NewStamp(node.Options{
 		Location: l.o.Name, Peers: peers, Dir: filepath.Join(l.o.Dir, string(l.o.Name)), Engine: l.o.Engine, Clock: l.o.Clock,
 		Transport: node.NewMemory(), Seed: l.o.Seed, Parity: l.o.Parity, Tick: l.o.Tick, Logger: l.o.Logger,
-		CloseInterval: l.o.CloseInterval, OnCommit: l.o.OnCommit,
+		CloseInterval: l.o.CloseInterval, OnCommit: l.o.OnCommit, RowChunks: blobs.RowChunks,
 	})
 	s.OnStart(l.ship)
 	s.OnStop(l.unship)

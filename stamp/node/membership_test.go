@@ -1,6 +1,7 @@
 package node
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -96,7 +97,7 @@ func TestLostReplicaIsRebuilt(t *testing.T) {
 			require.NoError(t, fs.RemoveAll(dir+"/state"))
 		}},
 		{"state damaged", func(t *testing.T, fs vfs.FS, dir string) { damage(t, fs, dir+"/state", "MANIFEST") }},
-		{"log damaged", func(t *testing.T, fs vfs.FS, dir string) { damage(t, fs, dir+"/log", "MANIFEST") }},
+		{"log damaged", func(t *testing.T, fs vfs.FS, dir string) { damage(t, fs, dir+"/log", "0") }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := &witness{Memory: NewMemory(), silent: map[uint64]bool{}}
@@ -147,7 +148,8 @@ func damage(t *testing.T, fs vfs.FS, dir, name string) {
 		b, err := io.ReadAll(f)
 		require.NoError(t, err)
 		require.NoError(t, f.Close())
-		for i := len(b) / 2; i < len(b)/2+8; i++ {
+		used := len(bytes.TrimRight(b, "\x00")) // A segment has zeros taken ahead.
+		for i := used / 2; i < used/2+8; i++ {
 			b[i] ^= 0x55
 		}
 		g, err := fs.Create(dir+"/"+file, vfs.WriteCategoryUnspecified)

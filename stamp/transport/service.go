@@ -79,15 +79,19 @@ func (s *service) receive(stream grpc.ServerStream, from geo.NodeID, a *attachme
 	}
 }
 
-// honest drops messages that name another sender than the certificate does.
+// honest notes on each message which node the certificate says it came from, and drops
+// those in the name of another node of the stamp. A replica that was rebuilt has an id
+// that is no node's number.
 func (s *service) honest(in []node.Envelope, from geo.NodeID) []node.Envelope {
 	out := in[:0]
 	for _, e := range in {
-		if e.Message.GetFrom() != uint64(from) {
+		sender := geo.NodeID(e.Message.GetFrom())
+		if _, peer := s.t.o.Peers[sender]; sender != from && (peer || sender == s.t.o.Self) {
 			s.t.refusals.log(fmt.Sprintf("sender %d", from), "message dropped: its sender is not the peer it came from",
 				"peer", from, "sender", e.Message.GetFrom(), "range", e.Range)
 			continue
 		}
+		e.From = from
 		out = append(out, e)
 	}
 	return out

@@ -1,0 +1,26 @@
+package blobs
+
+import (
+	"antipode/geo"
+	"antipode/stamp/extent"
+	"antipode/stamp/keys"
+)
+
+// RowChunks returns the payload chunks that a row of any service names: a replica that
+// is fed by a range snapshot must have them before it counts (R3). Only the blob itself
+// and a block name some. ErrMalformed, or keys.ErrMalformed, for what is no row.
+func RowChunks(key, value []byte) ([]extent.Ref, error) {
+	p, row, err := keys.ParsePartition(key)
+	if err != nil || p.Service != geo.Blob || len(row) == 0 {
+		return nil, err
+	}
+	switch row[0] {
+	case rowBlob:
+		b, err := parseRow(value)
+		return b.Chunks, err
+	case rowBlock:
+		b, err := parseBlock(value)
+		return b.Chunks, err
+	}
+	return nil, nil
+}
