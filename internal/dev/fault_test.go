@@ -101,6 +101,11 @@ func try(p ports, account geo.Account, method, target, body string, headers ...s
 	if err := auth.SignSharedKeyLite(r, geo.Table, account, key64, time.Now()); err != nil {
 		return answer{}, err
 	}
+	return roundTrip(r)
+}
+
+// roundTrip sends a request and reads its answer.
+func roundTrip(r *http.Request) (answer, error) {
 	resp, err := http.DefaultTransport.RoundTrip(r)
 	if err != nil {
 		return answer{}, err

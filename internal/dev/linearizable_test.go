@@ -3,7 +3,6 @@ package dev
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"math"
 	"math/rand/v2"
 	"net/http"
@@ -311,11 +310,5 @@ func exchange(p ports, s geo.Service, method, target string, body []byte, header
 	if err := auth.Sign(r, s, "northacct", key64, time.Now()); err != nil {
 		return answer{}, err
 	}
-	resp, err := http.DefaultTransport.RoundTrip(r)
-	if err != nil {
-		return answer{}, err
-	}
-	b, err := io.ReadAll(resp.Body)
-	_ = resp.Body.Close()
-	return answer{resp.StatusCode, resp.Header, string(b)}, err
+	return roundTrip(r)
 }
