@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/geo"
+	"antipode/stamp/kv"
 )
 
 // A restart replays only what the last flush does not hold, and that is under 5 % of
@@ -22,7 +24,11 @@ func TestRestartReplaysLittle(t *testing.T) {
 		for w := range 200 {
 			wg.Go(func() {
 				for i := w; i < n; i += 200 {
-					if err := s.Submit(context.Background(), testRange, &put{p: partition(i % 5000), value: "x"}); err != nil {
+					err := kv.ErrUnknown
+					for errors.Is(err, kv.ErrUnknown) || errors.Is(err, kv.ErrBusy) { // A leader was deposed.
+						err = s.Submit(context.Background(), testRange, &put{p: partition(i % 5000), value: "x"})
+					}
+					if err != nil {
 						t.Errorf("write %d: %v", i, err)
 						return
 					}

@@ -45,6 +45,7 @@ func newSnapStamp(t *testing.T, transport Transport, change func(*Options)) *sna
 		Location: "north", Peers: []geo.NodeID{1, 2, 3}, Dir: "data", Clock: clock.System{}, Transport: transport,
 		Tick: 10 * time.Millisecond, ElectionTicks: 30, Seed: 1, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		InSyncTimeout: 100 * time.Millisecond, LogBytesMax: logBytes, RowChunks: chunkRow, FlushEntries: 50,
+		Engine: engine.Options{LogSegmentBytes: 256 << 10}, // A file system in memory keeps what a crash would undo.
 	}
 	if change != nil {
 		change(&o)
