@@ -52,7 +52,7 @@ func (c *call) putBlock() error {
 	}
 	if length > blobs.InlineBytesMax {
 		// As with Put Blob: a large body that would be refused is not taken.
-		err := c.o.Stamp.Read(c.ctx, geo.FirstRange(geo.Blob), func(s ranges.State) error { return w.Admit(s, c.now()) })
+		err := c.ask(geo.FirstRange(geo.Blob), func(s ranges.State) error { return w.Admit(s, c.now()) })
 		if err != nil {
 			return err
 		}

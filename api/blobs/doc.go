@@ -10,9 +10,9 @@
 //
 // Bytes in flight are admitted by a weighted semaphore before the body is read. A
 // body up to blobs.InlineBytesMax is read whole and travels in the change. A longer
-// one passes through one pooled buffer of a chunk: filled from the socket, hashed, put
-// on every node that is up, and only then filled again. The command that names the
-// chunks is proposed last. An upload that fails before leaves chunks that no row
+// one passes through buffers of a chunk, four at once: filled from the socket, hashed,
+// and put on every node that is up while the next is filled. The command that names the
+// chunks is proposed when all are durable. An upload that fails before leaves chunks that no row
 // names: see package services/blobs.
 //
 // # What is not here yet

@@ -1,7 +1,6 @@
 package blobs
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -72,7 +71,7 @@ func (c *call) lookup(first func(get kv.Getter, b *source) error) (*source, erro
 // and the blob's are read from one snapshot, which may take longer than a lease.
 func (c *call) read(b *source, first func(get kv.Getter, b *source) error) error {
 	listed := false
-	err := c.o.Stamp.Read(c.ctx, geo.FirstRange(geo.Blob), func(s ranges.State) error {
+	err := c.ask(geo.FirstRange(geo.Blob), func(s ranges.State) error {
 		found, err := blobs.GetBlob(s, b.name)
 		b.Blob, listed = &found, err == nil && found.List != nil
 		if err != nil || first == nil || listed {
@@ -289,9 +288,7 @@ func (c *call) window(b *source, off, end uint64) (win blobs.Window, err error) 
 	if b.List == nil {
 		return blobs.Pieces(nil, b.name, b.Blob, off, end) // It is all in the row.
 	}
-	ctx, cancel := context.WithTimeout(c.r.HTTP.Context(), lookupMax)
-	defer cancel()
-	snap, err := c.snapshotWithin(ctx, geo.FirstRange(geo.Blob))
+	snap, err := c.snapshot(geo.FirstRange(geo.Blob))
 	if err != nil {
 		return win, err
 	}

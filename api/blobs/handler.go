@@ -123,9 +123,8 @@ const lookupMax = 30 * time.Second
 // call is one request on its way.
 type call struct {
 	*Handler
-	w http.ResponseWriter
-	r *protocol.Request
-	// ctx bounds questions to the ranges; a download outlives it.
+	w   http.ResponseWriter
+	r   *protocol.Request
 	ctx context.Context //nolint:containedctx // The request's own; a call lives no longer.
 	res resource
 	put atomic.Int64 // bytes in chunks so far
@@ -134,11 +133,6 @@ type call struct {
 // Serve answers one request and returns the name of its operation for metrics.
 func (h *Handler) Serve(w http.ResponseWriter, r *protocol.Request) (operation string, err error) {
 	c := &call{Handler: h, w: w, r: r, ctx: r.HTTP.Context()}
-	if r.HTTP.Method == http.MethodGet {
-		var cancel context.CancelFunc
-		c.ctx, cancel = context.WithTimeout(c.ctx, lookupMax)
-		defer cancel()
-	}
 	if err := protocol.CheckVerb(r.HTTP.Method); err != nil {
 		return operationUnknown, err
 	}
@@ -163,10 +157,17 @@ func (h *Handler) Serve(w http.ResponseWriter, r *protocol.Request) (operation s
 	return operation, err
 }
 
+// ask runs a query on the leader of a range, within lookupMax: see Stamp.Read.
+func (c *call) ask(r geo.RangeID, f func(ranges.State) error) error {
+	ctx, cancel := context.WithTimeout(c.ctx, lookupMax)
+	defer cancel()
+	return c.o.Stamp.Read(ctx, r, f)
+}
+
 // container resolves the container to its generation.
 func (c *call) container() (*catalog.Container, error) {
 	var out *catalog.Container
-	err := c.o.Stamp.Read(c.ctx, geo.FirstRange(geo.Catalog), func(s ranges.State) error {
+	err := c.ask(geo.FirstRange(geo.Catalog), func(s ranges.State) error {
 		var err error
 		out, err = c.o.Names.Get(s, geo.Blob, c.r.Account.Name, c.res.container)
 		return err
@@ -194,11 +195,9 @@ type view interface {
 // snapshot returns the newest state of a range, in which everything acknowledged
 // before the call is seen. Reads that may take longer than a lease go through it: what
 // runs inside Stamp.Read runs again when the lease ended meanwhile, and so for ever.
-func (c *call) snapshot(r geo.RangeID) (view, error) { return c.snapshotWithin(c.ctx, r) }
-
-func (c *call) snapshotWithin(ctx context.Context, r geo.RangeID) (view, error) {
+func (c *call) snapshot(r geo.RangeID) (view, error) {
 	var v view
-	err := c.o.Stamp.Read(ctx, r, func(s ranges.State) error {
+	err := c.ask(r, func(s ranges.State) error {
 		if v != nil {
 			_ = v.Close() // The lease ended: this one may be too old.
 		}

@@ -14,8 +14,8 @@ import (
 	"antipode/stamp/extent"
 )
 
-// admitBytesMax is what one body counts for at most: an upload holds one chunk of its
-// body, and copies of it on their way to the nodes.
+// admitBytesMax is what one body counts for at most: an upload holds so much of it at
+// once, on its way to the nodes.
 const admitBytesMax = 4 * blobs.ChunkBytesMax
 
 // admit waits until the bytes of a body may be in flight; Release what it returns.

@@ -24,7 +24,7 @@ func (c *call) putBlob() error {
 	if length > blobs.InlineBytesMax && (w.LeaseSent || w.Conditions != nil) {
 		// A large body that would be refused is not taken: its chunks would stay. The
 		// commit asks again.
-		err := c.o.Stamp.Read(c.ctx, geo.FirstRange(geo.Blob), func(s ranges.State) error { return w.Admit(s) })
+		err := c.ask(geo.FirstRange(geo.Blob), func(s ranges.State) error { return w.Admit(s) })
 		if err != nil {
 			return err
 		}
