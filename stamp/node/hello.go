@@ -89,12 +89,9 @@ func (n *Node) join(id geo.RangeID) error {
 	if err := n.setFirstHardState(n.logs[id]); err != nil {
 		return err
 	}
-	d := *n.identities[id]
-	d.phase = member
-	if err := n.saveIdentity(id, &d); err != nil {
+	if err := n.become(id, member, n.identities[id].replica); err != nil {
 		return err
 	}
-	n.identities[id] = &d
 	return n.reopen(id, nil)
 }
 

@@ -96,9 +96,21 @@ func (n *Node) loadIdentity(id geo.RangeID) (*identity, error) {
 	}
 	d, err := parseIdentity(b)
 	if err != nil {
-		return nil, fmt.Errorf("range %d: %w", id, err)
+		return nil, fmt.Errorf("range %d: %w: move %s away and start again, the node is then rebuilt from its peers", id, err, n.o.Dir)
 	}
 	return d, nil
+}
+
+// become makes it durable where a replica stands, and under which id, before the node
+// acts on it.
+func (n *Node) become(id geo.RangeID, p phase, as uint64) error {
+	d := *n.identities[id]
+	d.phase, d.replica = p, as
+	if err := n.saveIdentity(id, &d); err != nil {
+		return err
+	}
+	n.identities[id] = &d
+	return nil
 }
 
 // saveIdentity replaces the identity of a range, durably, in one step.

@@ -90,13 +90,11 @@ func (n *Node) keepLost() error {
 		if reason == nil || n.identities[id].phase == lost {
 			continue
 		}
-		d := *n.identities[id]
-		d.phase = lost
-		if err := n.saveIdentity(id, &d); err != nil {
+		as := n.identities[id].replica
+		if err := n.become(id, lost, as); err != nil {
 			return err
 		}
-		n.identities[id] = &d
-		n.event(Event{Kind: ReplicaLost, Range: id, Node: n.o.ID, Replica: d.replica, Reason: reason.Error()})
+		n.event(Event{Kind: ReplicaLost, Range: id, Node: n.o.ID, Replica: as, Reason: reason.Error()})
 	}
 	return nil
 }
@@ -191,12 +189,9 @@ func (n *Node) rebuild(id geo.RangeID, as uint64) error {
 		n.mu.Unlock()
 	}()
 	n.event(Event{Kind: ReplicaRebuilding, Range: id, Node: n.o.ID, Replica: as})
-	d := *n.identities[id]
-	d.phase, d.replica = rebuilding, as
-	if err := n.saveIdentity(id, &d); err != nil {
+	if err := n.become(id, rebuilding, as); err != nil {
 		return err
 	}
-	n.identities[id] = &d
 	if err := n.wipe(id); err != nil {
 		return err
 	}
@@ -235,8 +230,5 @@ func (n *Node) wipe(id geo.RangeID) error {
 	if err := n.setFirstHardState(n.logs[id]); err != nil {
 		return err
 	}
-	d := *n.identities[id]
-	d.phase = member
-	n.identities[id] = &d
-	return n.saveIdentity(id, &d)
+	return n.become(id, member, n.identities[id].replica)
 }
