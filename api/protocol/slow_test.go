@@ -1,7 +1,10 @@
 package protocol
 
 import (
+	"bufio"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -106,4 +109,28 @@ func TestInFlightAdmits(t *testing.T) {
 	}
 	f.Release(held)
 	<-done
+}
+
+// A client that sends all of a refused body before it reads sees the answer, and no
+// reset.
+func TestLinger(t *testing.T) {
+	const length = 8 << 20
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		WatchSender(w, r)
+		w.Header().Set("Connection", "close")
+		w.WriteHeader(http.StatusRequestEntityTooLarge)
+		Linger(w, r)
+	}))
+	defer s.Close()
+	conn, err := net.Dial("tcp", s.Listener.Addr().String())
+	require.NoError(t, err)
+	_, err = fmt.Fprintf(conn, "PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", length)
+	require.NoError(t, err)
+	_, err = conn.Write(make([]byte, length))
+	require.NoError(t, err)
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusRequestEntityTooLarge, resp.StatusCode)
+	require.NoError(t, resp.Body.Close())
+	require.NoError(t, conn.Close())
 }
