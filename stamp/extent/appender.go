@@ -159,6 +159,8 @@ func (s *Store) newIncarnation(number uint64) (inc incarnation, err error) {
 	for i := range 4 {
 		inc[i] = byte(number >> (8 * i))
 	}
+	s.drawing.Lock() // Both appenders may make a file at once.
+	defer s.drawing.Unlock()
 	if _, err := io.ReadFull(s.opts.Rand, inc[4:]); err != nil {
 		return inc, fmt.Errorf("draw the incarnation of extent %d: %w", number, err)
 	}

@@ -43,7 +43,7 @@ type Options struct {
 	// often: at 10, ten bytes for each freed.
 	GarbagePercent int
 	// Rand draws the random half of each extent's incarnation, 4 bytes, against
-	// payloads that imitate records. Nil means crypto/rand.
+	// payloads that imitate records; one call at a time. Nil means crypto/rand.
 	Rand io.Reader
 	// Registerer receives antipode_extent_bytes, _chunks and _sync_seconds; Close
 	// takes them back; OpenReadOnly leaves it alone. Nil means no metrics and changes

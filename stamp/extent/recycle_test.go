@@ -2,6 +2,9 @@ package extent
 
 import (
 	"context"
+	"runtime"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -157,4 +160,38 @@ func TestBuffersAreAligned(t *testing.T) {
 			b.Put(buf)
 		}
 	}
+}
+
+// oneAtATime is a source that notices two readers at once.
+type oneAtATime struct {
+	reading  atomic.Int32
+	overlaps *atomic.Int32
+}
+
+func (s *oneAtATime) Read(p []byte) (int, error) {
+	if s.reading.Add(1) > 1 {
+		s.overlaps.Add(1)
+	}
+	for range 20_000 {
+		runtime.Gosched()
+	}
+	s.reading.Add(-1)
+	return len(p), nil
+}
+
+// A small and a large chunk may each need a new file at the same moment.
+func TestAppendersDrawOneAtATime(t *testing.T) {
+	var overlaps atomic.Int32
+	for range 50 {
+		s := open(t, vfs.NewMem(), Options{Rand: &oneAtATime{overlaps: &overlaps}})
+		source := newSource(1)
+		var group sync.WaitGroup
+		for _, size := range []int{100, 300 << 10} {
+			ref, data := newChunk(source, size)
+			group.Go(func() { require.NoError(t, s.Put(ref, data)) })
+		}
+		group.Wait()
+		require.NoError(t, s.Close())
+	}
+	require.Zero(t, overlaps.Load())
 }

@@ -61,6 +61,9 @@ type Store struct {
 
 	small, paged appender
 
+	// drawing guards opts.Rand.
+	drawing sync.Mutex
+
 	// stepping is held by Compact and Scrub, which take turns and may do I/O under it.
 	// It comes before every other lock.
 	stepping   sync.Mutex

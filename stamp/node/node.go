@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"math/rand/v2"
 	"sync"
@@ -182,7 +183,7 @@ func Open(o Options) (_ *Node, err error) {
 	if err := n.openState(); err != nil {
 		return nil, err
 	}
-	if n.extents, err = extent.Open(fs, fs.PathJoin(o.Dir, "extents"), extent.Options{Rand: randReader{n.rng}}); err != nil {
+	if n.extents, err = extent.Open(fs, fs.PathJoin(o.Dir, "extents"), extent.Options{Rand: n.newSource()}); err != nil {
 		return nil, err
 	}
 	if err := n.openLogs(); err != nil {
@@ -215,6 +216,12 @@ func mkdirDurable(fs vfs.FS, dir string) error {
 			return nil
 		}
 	}
+}
+
+// newSource returns random bytes for one user: the scheduler, the log and the extents
+// draw concurrently.
+func (n *Node) newSource() io.Reader {
+	return randReader{rand.New(rand.NewPCG(n.rng.Uint64(), uint64(n.o.ID)))}
 }
 
 type randReader struct{ r *rand.Rand }

@@ -76,8 +76,7 @@ func (n *Node) openState() (err error) {
 
 func (n *Node) tryLogs(dir string) (err error) {
 	o := n.o.Engine
-	// A source of its own: the log draws from it on the scheduler, extents elsewhere.
-	o.Rand = randReader{rand.New(rand.NewPCG(n.rng.Uint64(), uint64(n.o.ID)))}
+	o.Rand = n.newSource()
 	if n.log, err = n.o.OpenLog(dir, o); err != nil {
 		n.log = nil
 		return err

@@ -231,18 +231,18 @@ func TestLaggardReturnsBySnapshot(t *testing.T) {
 			require.Less(t, n.LogBytes(testRange), uint64(pinFactor*logBytes), "node %d", id)
 		}
 	}
-	ctx, stop := context.WithCancel(context.Background())
 	var load sync.WaitGroup
+	var ended atomic.Bool
 	for w := range 4 {
 		load.Go(func() {
-			for i := 0; ctx.Err() == nil; i++ {
-				_ = s.Submit(ctx, testRange, &put{p: partition(200 + 10*w + i%10), value: fmt.Sprint(i)})
+			for i := 0; !ended.Load(); i++ { // Each is awaited: one given up may commit after heads are read.
+				_ = s.Submit(context.Background(), testRange, &put{p: partition(200 + 10*w + i%10), value: fmt.Sprint(i)})
 			}
 		})
 	}
 	s.start(away)
 	require.Eventually(t, func() bool { r := s.Leader(testRange); return r != nil && r.InSync() == 3 }, 3*electionWait, time.Millisecond)
-	stop()
+	ended.Store(true)
 	load.Wait()
 	s.same()
 	first, err := s.Node(away).logs[testRange].FirstIndex()
