@@ -121,6 +121,9 @@ func (n *Node) flushState() error {
 	}
 	var err error
 	n.flushing, err = n.state.AsyncFlush()
+	if err == nil && n.o.Stepped {
+		<-n.flushing
+	}
 	return err
 }
 

@@ -69,6 +69,13 @@ type Options struct {
 	OnApplied func(geo.RangeID, ranges.Applied)
 	// OnEvent takes the steps of replicas' lives, from the scheduler. May be nil.
 	OnEvent func(Event)
+	// Go starts f apart from the caller, who may be the scheduler: all that a node does
+	// outside of Pass goes through it. Close waits for f to end. Nil means a goroutine.
+	// A simulation runs f itself, when it likes.
+	Go func(f func())
+	// Stepped makes a Pass wait for the flush of the state that it starts: what the next
+	// one does then depends on no other goroutine. For a simulation; it stalls the scheduler.
+	Stepped bool
 	Logger  *slog.Logger
 }
 
@@ -90,6 +97,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.FetchBytesPerSecond == 0 {
 		o.FetchBytesPerSecond = 64 << 20
+	}
+	if o.Go == nil {
+		o.Go = func(f func()) { go f() }
 	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()
@@ -389,6 +399,15 @@ func (n *Node) flushSends(p *replica.Pass) {
 		}
 	}
 	p.Sends, p.From = p.Sends[:0], p.From[:0]
+}
+
+// start runs f apart from the scheduler; Close waits for it.
+func (n *Node) start(f func()) {
+	n.background.Add(1)
+	n.o.Go(func() {
+		defer n.background.Done()
+		f()
+	})
 }
 
 func (n *Node) fail(err error) {

@@ -141,6 +141,20 @@ func (in *Incoming) name(key, value []byte) error {
 // state, and returns when that is durable. ErrSnapshotUnused where the log has caught up
 // by itself.
 func (in *Incoming) Finish(ctx context.Context) error {
+	if err := in.Stage(ctx); err != nil {
+		return err
+	}
+	select {
+	case err := <-in.done: // In the next pass: not for the sender's context to cut short.
+		return err
+	case <-in.n.ctx.Done():
+		return in.n.ctx.Err()
+	}
+}
+
+// Stage is the first part of Finish: it fetches the payload and hands the snapshot to the
+// scheduler. What becomes of it comes from Installed.
+func (in *Incoming) Stage(ctx context.Context) error {
 	if !in.whole {
 		return fmt.Errorf("%w: ended before the last", ErrPiece)
 	}
@@ -168,13 +182,12 @@ func (in *Incoming) Finish(ctx context.Context) error {
 	in.n.arrived = append(in.n.arrived, in)
 	in.n.mu.Unlock()
 	in.n.Wake()
-	select {
-	case err := <-in.done: // In the next pass: not for the sender's context to cut short.
-		return err
-	case <-in.n.ctx.Done():
-		return in.n.ctx.Err()
-	}
+	return nil
 }
+
+// Installed gives the result of a staged snapshot, once: nothing where the node ends
+// before.
+func (in *Incoming) Installed() <-chan error { return in.done }
 
 // joinContext returns a context that ends with either.
 func joinContext(a, b context.Context) (context.Context, context.CancelFunc) {

@@ -162,7 +162,7 @@ func (n *Node) offer(id geo.RangeID) (*pb.Snapshot, error) {
 	return replica.SnapshotOf(a.Index, a.Term, n.byID[id].Machine.Members()), nil
 }
 
-// startSnapshot carries out a MsgSnap on a goroutine that Close waits for.
+// startSnapshot carries out a MsgSnap apart from the scheduler.
 func (n *Node) startSnapshot(id geo.RangeID, m *pb.Message) {
 	if o := n.outgoing[id]; o != nil && o.active {
 		n.byID[id].Replica().ReportSnapshot(m.GetTo(), false) // Two peers were offered the same one.
@@ -170,7 +170,7 @@ func (n *Node) startSnapshot(id geo.RangeID, m *pb.Message) {
 	}
 	n.outgoing[id] = &outgoing{to: m.GetTo(), active: true, pin: m.GetSnapshot().GetMetadata().GetIndex()}
 	to := n.nodeOf(id, m.GetTo())
-	n.background.Go(func() {
+	n.start(func() {
 		err := n.sendSnapshot(n.ctx, id, to, m)
 		n.mu.Lock()
 		n.sent = append(n.sent, sent{id, err})
