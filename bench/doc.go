@@ -5,6 +5,7 @@
 //	go run ./bench --workload get --partitions 1
 //	go run ./bench --workload batch --concurrency 16
 //	go run ./bench --workload fdatasync --dir ./antipode-data
+//	go run ./bench --workload commit-network --concurrency 64   # no server: three nodes of its own
 //
 // Requests are bytes written by hand to kept-alive connections and answers are
 // read by a minimal reader: Go's http.Client costs more processor time than the

@@ -38,6 +38,9 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if opts.Workload == workloadFdatasync {
 		return probeSync(ctx, opts, clock.System{}, out)
 	}
+	if committers()[opts.Workload] != nil {
+		return measureCommits(ctx, opts, clock.System{}, out)
+	}
 	return measure(ctx, opts, clock.System{}, out)
 }
 
@@ -58,7 +61,8 @@ func parse(args []string, out io.Writer) (Options, error) {
 	f.IntVar(&o.ReadBack, "read-back", 2000, "written values to read back at the end, at each location")
 	f.StringVar(&o.Admin, "admin", "http://127.0.0.1:10080", "admin URL for backlog, lag and process id; empty for none")
 	f.IntVar(&o.PID, "pid", 0, "process id of the server (default: the one its status names)")
-	f.StringVar(&o.Dir, "dir", ".", "folder for the fdatasync probe")
+	f.StringVar(&o.Dir, "dir", ".", "folder for the fdatasync probe and the stores of commit-*")
+	f.StringVar(&o.Etcd, "etcd", "127.0.0.1:2379", "address of the etcd that commit-etcd writes to")
 	f.BoolVar(&o.JSON, "json", false, "print the result as one line of JSON")
 	if err := f.Parse(args); err != nil {
 		return o, err

@@ -21,7 +21,7 @@ type Options struct {
 	Concurrency, Partitions, Rows    int
 	ReadBack, PID                    int
 	Duration, Warmup                 time.Duration
-	Admin, Dir                       string
+	Admin, Dir, Etcd                 string
 	JSON                             bool
 	// arriveWait bounds how long -secondary may take to show the last write. Zero
 	// means two minutes.
@@ -53,7 +53,7 @@ func (o Options) Validate() error {
 		}
 	}
 	_, known := workloads()[o.Workload]
-	bad(!known && o.Workload != workloadFdatasync, "--workload %q is unknown: give one of %s", o.Workload, workloadNames())
+	bad(!known && o.Workload != workloadFdatasync && committers()[o.Workload] == nil, "--workload %q is unknown: give one of %s", o.Workload, workloadNames())
 	u, err := url.Parse(o.Endpoint)
 	bad(err != nil || u.Scheme != "http" || u.Host == "" || len(u.Path) < 2,
 		"--endpoint %q is no path-style http endpoint: give one such as http://127.0.0.1:11002/devstoreaccount1", o.Endpoint)

@@ -84,6 +84,9 @@ func workloadNames() string {
 	for name := range workloads() {
 		names = append(names, name)
 	}
+	for name := range committers() {
+		names = append(names, name)
+	}
 	slices.Sort(names)
 	return strings.Join(names, ", ")
 }
