@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"strings"
 
 	"antipode/geo"
 )
@@ -61,6 +62,18 @@ type Pair struct {
 	Endpoints Endpoints `yaml:"endpoints"`
 	// Nodes are the node addresses there, host:port, for payload and pulls.
 	Nodes []string `yaml:"nodes"`
+	// NATS is the carrier there, to which this location publishes: the nats.client of
+	// its nodes, host:port, reached over TLS with this node's certificate; or, where
+	// that location's is an outside one, its URLs, nats:// or tls://.
+	NATS []string `yaml:"nats"`
+	// Credentials is a NATS credentials file for an outside carrier. May be empty.
+	Credentials string `yaml:"nats_credentials"`
+}
+
+// OutsideNATS reports whether NATS has URLs of an outside carrier: then Credentials
+// are presented and no certificate of ours.
+func (p Pair) OutsideNATS() bool {
+	return len(p.NATS) > 0 && strings.Contains(p.NATS[0], "://")
 }
 
 // Endpoints are URLs without a path, http or https.
@@ -82,7 +95,7 @@ type NATSMode string
 
 // The modes.
 const (
-	// Embedded: a server in this process, no other server, no listening port.
+	// Embedded: a server in this process and no other.
 	Embedded NATSMode = "embedded"
 	// Cluster: a server in this process, joined with those of the stamp's other nodes.
 	Cluster NATSMode = "cluster"
@@ -90,10 +103,18 @@ const (
 	Outside NATSMode = "outside"
 )
 
-// NATS is the carrier of the stream that comes into this location.
+// NATS is the carrier of the stream that comes into this location. In package
+// natsstream Client is ServerOptions.Listen, Listen and Routes are those of
+// ServerOptions.Cluster, URLs and Credentials those of ConnOptions. The server's name
+// is Node.Name, the cluster's is Node.Location; Options.Replicas is 3 in mode cluster
+// where the stamp has three nodes or more, and in mode outside where that cluster has
+// three servers.
 type NATS struct {
 	// Mode. Default Embedded for a stamp of one node, else Cluster.
 	Mode NATSMode `yaml:"mode"`
+	// Client is for the other location's publishers, over TLS, host:port. Not with
+	// mode outside; default ":10222" where there is a pair, else none.
+	Client string `yaml:"client"`
 	// Listen is for the cluster's routes, host:port. Mode cluster alone; default ":10200".
 	Listen string `yaml:"listen"`
 	// Routes are the same addresses of the other nodes. Mode cluster alone.
@@ -129,6 +150,9 @@ func (n Node) withDefaults() Node {
 	}
 	if n.NATS.Mode == Cluster {
 		set(&n.NATS.Listen, ":10200")
+	}
+	if n.NATS.Mode != Outside && n.Pair.Location != "" {
+		set(&n.NATS.Client, ":10222")
 	}
 	return n
 }

@@ -102,6 +102,9 @@ func (n Node) validateListen(w *walker) {
 	if n.NATS.Mode == Cluster {
 		listen("nats.listen", n.NATS.Listen)
 	}
+	if n.NATS.Mode != Outside && n.NATS.Client != "" {
+		listen("nats.client", n.NATS.Client)
+	}
 	if host, _, err := net.SplitHostPort(n.Listen.Admin); err == nil {
 		if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
 			w.warn("listen.admin", "the admin port asks nobody for a password: whoever reaches it can do everything; "+
@@ -166,7 +169,7 @@ func (n Node) validateDomains(w *walker) {
 func (n Node) validatePair(w *walker) {
 	p := n.Pair
 	if p.Location == "" {
-		if len(p.Nodes) > 0 || p.Endpoints != (Endpoints{}) {
+		if len(p.Nodes)+len(p.NATS) > 0 || p.Endpoints != (Endpoints{}) || p.Credentials != "" {
 			w.bad("pair.location", "is missing: write the name of the other location, or remove pair")
 		}
 		return
@@ -194,6 +197,46 @@ func (n Node) validatePair(w *walker) {
 	}
 	for i, address := range p.Nodes {
 		w.address(fmt.Sprintf("pair.nodes[%d]", i), address, true)
+	}
+	p.validateNATS(w)
+}
+
+// validateNATS checks the other location's carrier: addresses of its nodes, or URLs.
+func (p Pair) validateNATS(w *walker) {
+	if len(p.NATS) == 0 {
+		w.bad("pair.nats", "is missing: write the nats.client addresses of the other location's nodes, such as [10.1.0.1:10222], "+
+			"or the URLs of the NATS cluster it uses")
+	}
+	for i, server := range p.NATS {
+		field := fmt.Sprintf("pair.nats[%d]", i)
+		switch outside := strings.Contains(server, "://"); {
+		case outside != p.OutsideNATS():
+			w.bad(field, "write addresses of the other location's nodes only, or URLs only")
+		case outside:
+			w.natsURL(field, server)
+		default:
+			w.address(field, server, true)
+		}
+	}
+	w.credentials("pair.nats_credentials", p.Credentials)
+	if p.Credentials != "" && !p.OutsideNATS() {
+		w.bad("pair.nats_credentials", "is not used with the other location's own nodes, which take this node's certificate: remove it")
+	}
+}
+
+// natsURL checks a server of an outside cluster.
+func (w *walker) natsURL(field, text string) {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "nats" && u.Scheme != "tls" || u.Hostname() == "" || u.Path != "" {
+		w.bad(field, "write nats://host:port or tls://host:port")
+	} else if u.User != nil {
+		w.bad(field, "the file may be read by many: write the user into a credentials file")
+	}
+}
+
+func (w *walker) credentials(field, path string) {
+	if path != "" && !filepath.IsAbs(path) {
+		w.bad(field, "write the whole path, from /")
 	}
 }
 
@@ -232,12 +275,8 @@ func (n Node) validateNATS(w *walker) {
 		w.bad("nats.urls", "is missing: write the servers, such as [nats://10.0.0.9:4222]")
 	}
 	for i, text := range n.NATS.URLs {
-		u, err := url.Parse(text)
-		if err != nil || u.Scheme != "nats" && u.Scheme != "tls" || u.Hostname() == "" || u.Path != "" {
-			w.bad(fmt.Sprintf("nats.urls[%d]", i), "write nats://host:port or tls://host:port")
-		}
+		w.natsURL(fmt.Sprintf("nats.urls[%d]", i), text)
 	}
-	if n.NATS.Credentials != "" && !filepath.IsAbs(n.NATS.Credentials) {
-		w.bad("nats.credentials", "write the whole path, from /")
-	}
+	w.credentials("nats.credentials", n.NATS.Credentials)
+	unused("nats.client", n.NATS.Client != "")
 }
