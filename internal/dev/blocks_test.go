@@ -24,6 +24,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"antipode/geo"
+	"antipode/internal/location"
 	"antipode/services/blobs"
 	"antipode/services/catalog"
 	"antipode/stamp/kv"
@@ -282,7 +283,7 @@ func TestLongBlockList(t *testing.T) {
 }
 
 // stageBlock puts one block, again where nobody knows whether it was put.
-func stageBlock(ctx context.Context, l *Location, name blobs.Name, id string, body []byte) error {
+func stageBlock(ctx context.Context, l *location.Location, name blobs.Name, id string, body []byte) error {
 	for {
 		err := putBlock(ctx, l, name, id, body)
 		if !errors.Is(err, kv.ErrUnknown) && !errors.Is(err, kv.ErrBusy) || ctx.Err() != nil {
@@ -291,6 +292,6 @@ func stageBlock(ctx context.Context, l *Location, name blobs.Name, id string, bo
 	}
 }
 
-func putBlock(ctx context.Context, l *Location, name blobs.Name, id string, body []byte) error {
+func putBlock(ctx context.Context, l *location.Location, name blobs.Name, id string, body []byte) error {
 	return l.Primary.Write(ctx, &blobs.PutBlock{Name: name, ID: id, Block: blobs.Block{Length: uint32(len(body)), Inline: body}})
 }

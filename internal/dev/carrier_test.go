@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/geo"
+	"antipode/internal/location"
 	"antipode/replication/natsstream"
 	"antipode/replication/receive"
 	"antipode/replication/stream"
@@ -26,7 +27,7 @@ import (
 type sentRecords struct{ published, pulled atomic.Int64 }
 
 // adjust is for ClusterOptions: it counts what north sends to south.
-func (c *sentRecords) adjust(o *LocationOptions) {
+func (c *sentRecords) adjust(o *location.Options) {
 	if o.Name == North {
 		o.WrapPublisher = func(p stream.Publisher) stream.Publisher { return countedPublisher{p, c} }
 	} else {
@@ -122,7 +123,7 @@ func TestStreamDeletedUnderLoad(t *testing.T) {
 }
 
 // deleteStream deletes the stream from source in the carrier of l.
-func deleteStream(t *testing.T, l *Location, source geo.Location) {
+func deleteStream(t *testing.T, l *location.Location, source geo.Location) {
 	t.Helper()
 	nc, err := nats.Connect("", nats.InProcessServer(l))
 	require.NoError(t, err)

@@ -13,18 +13,16 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"antipode/api"
-	"antipode/api/accounts"
 	"antipode/api/admin"
-	"antipode/api/blobs"
 	"antipode/api/protocol"
-	"antipode/api/tables"
 	wire "antipode/client/admin"
 	"antipode/geo"
 	"antipode/internal/clock"
+	"antipode/internal/front"
+	"antipode/internal/location"
 	"antipode/metrics"
 	"antipode/replication/link"
 	"antipode/replication/receive"
-	"antipode/replication/stream"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
 	"antipode/stamp/engine"
@@ -36,18 +34,13 @@ const (
 	South geo.Location = "southcentralus"
 )
 
-// nameRest is how long a table's or container's name rests after a deletion
-// (spec/table.md 9.2).
-const nameRest = 40 * time.Second
-
 // Caches and bounds of a laptop. Pebble takes the memtables of all stores out of the
 // cache's bytes: 6 nodes with 16 MiB of state and 24 MiB of log each, twice that while
 // they flush, so that 96 to 336 MiB are left for blocks. A cache no larger than the
 // memtables holds no block at all, and every read decompresses an index.
 const (
-	cacheBytes  = 576 << 20
-	filesMax    = 4096
-	streamBytes = 1 << 30
+	cacheBytes = 576 << 20
+	filesMax   = 4096
 )
 
 // ClusterOptions configures a Cluster.
@@ -59,7 +52,7 @@ type ClusterOptions struct {
 	// Tick of the nodes; zero means 100 ms. Tests shorten it.
 	Tick time.Duration
 	// adjust lets tests look into a location. Nil changes nothing.
-	adjust func(*LocationOptions)
+	adjust func(*location.Options)
 }
 
 // Cluster is two locations in one process, with their front ends, the front door
@@ -69,7 +62,7 @@ type Cluster struct {
 	clock     clock.Clock
 	link      *link.Link
 	shared    *engine.Shared
-	locations map[geo.Location]*Location
+	locations map[geo.Location]*location.Location
 	ports     map[geo.Location]ports
 	door      ports
 	started   time.Time
@@ -82,11 +75,11 @@ type Cluster struct {
 	abandoned *metrics.Abandoned
 
 	ids      *protocol.RequestIDs
-	outside  *front // front door and admin ports
+	outside  *front.Front // front door and admin ports
 	forwards []*api.Forwarder
 
 	mu     sync.Mutex
-	fronts map[geo.Location]*front // of the locations that run
+	fronts map[geo.Location]*front.Front // of the locations that run
 }
 
 // order is the order in which locations are listed and started.
@@ -100,7 +93,7 @@ func Start(o ClusterOptions) (_ *Cluster, err error) {
 	}
 	c := &Cluster{
 		o: o, clock: clock.System{}, link: link.New(), shared: engine.NewShared(cacheBytes, filesMax),
-		locations: map[geo.Location]*Location{}, ports: map[geo.Location]ports{}, fronts: map[geo.Location]*front{},
+		locations: map[geo.Location]*location.Location{}, ports: map[geo.Location]ports{}, fronts: map[geo.Location]*front.Front{},
 		door: ports{o.Host, o.PortBase}, registry: metrics.NewRegistry(),
 	}
 	c.started = c.clock.Now()
@@ -116,7 +109,7 @@ func Start(o ClusterOptions) (_ *Cluster, err error) {
 		c.ports[name] = ports{o.Host, o.PortBase + (i+1)*locationStep}
 		c.locations[name] = c.location(i, name, uint64(seed[i])<<8|uint64(seed[i+8]))
 	}
-	Pair(c.locations[North], c.locations[South])
+	join(c.link, c.locations[North], c.locations[South])
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, c.Close())
@@ -133,18 +126,16 @@ func Start(o ClusterOptions) (_ *Cluster, err error) {
 	return c, nil
 }
 
-func (c *Cluster) location(i int, name geo.Location, seed uint64) *Location {
-	o := LocationOptions{
-		Name: name, Other: order()[1-i], Parity: geo.Timestamp(i), Dir: c.o.Dir, Clock: c.clock,
-		Engine: engine.Options{Shared: c.shared, Logger: c.o.Logger}, Link: c.link, Seed: seed, Tick: c.o.Tick,
-		Bounds: stream.Bounds{BytesMax: streamBytes}, Logger: c.o.Logger,
-		OnCommit: func(r geo.RangeID, took time.Duration) { c.commits.Observe(name, geo.Service(r), took) },
-		OnAlarm:  func(reason string) { c.alarms.Add(name, reason, 1) },
-	}
+func (c *Cluster) location(i int, name geo.Location, seed uint64) *location.Location {
+	o := locationOptions(c.o.Dir, name, order()[1-i], geo.Timestamp(i))
+	o.Clock, o.Link, o.Seed, o.Tick, o.Logger = c.clock, c.link, seed, c.o.Tick, c.o.Logger
+	o.Carrier.Server.Log, o.Engine = c.o.Logger, engine.Options{Shared: c.shared, Logger: c.o.Logger}
+	o.OnCommit = func(r geo.RangeID, took time.Duration) { c.commits.Observe(name, geo.Service(r), took) }
+	o.OnAlarm = func(reason string) { c.alarms.Add(name, reason, 1) }
 	if c.o.adjust != nil {
 		c.o.adjust(&o)
 	}
-	return NewLocation(o)
+	return location.New(o)
 }
 
 func (c *Cluster) metrics() error {
@@ -167,26 +158,18 @@ func (c *Cluster) metrics() error {
 
 // server builds the front end of a location, or the front door where name is empty.
 func (c *Cluster) server(name geo.Location) *api.Server {
-	var directory api.Directory = doorDirectory{c}
-	o := api.Options{Location: name, Clock: c.clock, IDs: c.ids, Logger: c.o.Logger}
+	o := api.Options{Directory: doorDirectory{c}, Clock: c.clock, IDs: c.ids, Logger: c.o.Logger}
 	from := "door"
 	if name != "" {
 		l := c.locations[name]
-		directory, from = l.Directory, string(name)
-		names := &catalog.Containers{}
-		o.Accounts = &accounts.Handler{Stats: l.Replication}
-		o.Tables = &tables.Handler{Stamp: l, Writer: l.Primary, NameRest: nameRest, Names: names, InFlight: protocol.NewInFlight(tables.InFlightBytesMax)}
-		o.Blobs = blobs.NewHandler(blobs.Options{
-			Stamp: l, Writer: l.Primary, Payload: l, Names: names, NameRest: nameRest, Logger: c.o.Logger,
-			Abandoned: func(bytes int64) { c.abandoned.Add(name, bytes) },
-		})
+		l.Serve(&o, func(bytes int64) { c.abandoned.Add(name, bytes) })
+		from = string(name)
 	}
 	o.Observe = func(s geo.Service, op string, status int, took time.Duration) {
 		if name != "" {
 			c.requests.Observe(name, s, op, status, took)
 		}
 	}
-	o.Directory = directory
 	// The door stands beside the locations; what goes from one location to the other
 	// passes the link.
 	dial := api.Dial(c.link.Dial)
@@ -226,7 +209,7 @@ func (d doorDirectory) Account(ctx context.Context, name geo.Account) (*catalog.
 			}()
 		}
 	}
-	err := error(errStopped)
+	err := error(location.ErrStopped)
 	for range asked {
 		a := <-answers
 		if a.err == nil {
@@ -243,12 +226,12 @@ func (d doorDirectory) Account(ctx context.Context, name geo.Account) (*catalog.
 // locations stop.
 func (c *Cluster) openOutside() (err error) {
 	door := c.server("")
-	ls := listeners(c.door, "front door", door.Handler)
-	ls = append(ls, listener{c.door.admin(), c.adminHandler(""), "admin"})
+	ls := front.Services(c.door.of, "front door", door.Handler)
+	ls = append(ls, front.Listener{Addr: c.door.admin(), Handler: c.adminHandler(""), What: "admin"})
 	for _, l := range order() {
-		ls = append(ls, listener{c.ports[l].admin(), c.adminHandler(l), "admin of " + string(l)})
+		ls = append(ls, front.Listener{Addr: c.ports[l].admin(), Handler: c.adminHandler(l), What: "admin of " + string(l)})
 	}
-	c.outside, err = openFront(ls, c.o.Logger)
+	c.outside, err = front.Open(ls, c.o.Logger)
 	return err
 }
 
@@ -264,12 +247,12 @@ func (c *Cluster) startLocation(name geo.Location) error {
 		return fmt.Errorf("location %s runs already", name)
 	}
 	l := c.locations[name]
-	f, err := openFront(listeners(c.ports[name], string(name), c.server(name).Handler), c.o.Logger)
+	f, err := front.Open(front.Services(c.ports[name].of, string(name), c.server(name).Handler), c.o.Logger)
 	if err != nil {
 		return err
 	}
 	if err := l.Start(); err != nil {
-		return errors.Join(err, f.close())
+		return errors.Join(err, f.Close())
 	}
 	c.fronts[name] = f
 	return nil
@@ -284,14 +267,14 @@ func (c *Cluster) stopLocation(name geo.Location) error {
 		return fmt.Errorf("location %s is stopped", name)
 	}
 	delete(c.fronts, name)
-	return errors.Join(f.close(), c.locations[name].Stop())
+	return errors.Join(f.Close(), c.locations[name].Stop())
 }
 
 // Close drains and stops everything. A restart on the same folder is safe.
 func (c *Cluster) Close() error {
 	var errs []error
 	if c.outside != nil {
-		errs = append(errs, c.outside.close())
+		errs = append(errs, c.outside.Close())
 	}
 	var running []geo.Location
 	c.mu.Lock()
@@ -334,7 +317,7 @@ func (c *Cluster) WaitLive(ctx context.Context, name geo.Account) error {
 		a, err := doorDirectory{c}.Account(ctx, name)
 		live := err == nil
 		for _, s := range geo.Services {
-			live = live && c.locations[a.Secondary].replication(a, s).Known()
+			live = live && c.locations[a.Secondary].ReplicationNow(a, s).Known()
 		}
 		if live {
 			return nil

@@ -10,10 +10,10 @@ import (
 
 	wire "antipode/client/admin"
 	"antipode/geo"
+	"antipode/internal/location"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
 	"antipode/stamp/node"
-	"antipode/stamp/ranges"
 )
 
 // directDial is the way of the front door, which needs no link.
@@ -44,7 +44,7 @@ func (k control) Status(ctx context.Context) (wire.Status, error) {
 		return s, err
 	}
 	for _, a := range known {
-		s.Accounts = append(s.Accounts, k.accountStatus(a, now))
+		s.Accounts = append(s.Accounts, k.c.locations[a.Secondary].AccountStatus(a, now))
 	}
 	return s, nil
 }
@@ -60,92 +60,14 @@ func (k control) linkState() wire.Link {
 }
 
 func (k control) location(name geo.Location) (wire.Location, error) {
-	l := k.c.locations[name]
-	out := wire.Location{Name: name, State: wire.Stopped, Role: "primary and secondary, by account", Alarms: k.c.alarms.Counts(name)}
-	stamp := l.Stamp()
-	if stamp != nil {
-		out.State = wire.Running
-	}
-	for i := range nodesPerLocation {
-		id := geo.NodeID(i + 1)
-		n := wire.Node{Name: wire.NodeName(name, id), State: wire.Stopped}
-		if stamp != nil && stamp.Node(id) != nil {
-			var err error
-			if n, err = describeNode(stamp, stamp.Node(id), n); err != nil {
-				return out, err
-			}
-		}
-		out.Nodes = append(out.Nodes, n)
-	}
-	for _, svc := range allServices() {
-		r := wire.Range{Range: geo.FirstRange(svc), Service: svc.String(), ConfiguredReplicas: nodesPerLocation}
-		if stamp != nil {
-			view, err := k.leaderView(stamp, geo.FirstRange(svc))
-			if err != nil {
-				return out, err
-			}
-			r.LeaderView = view
-		}
-		out.Ranges = append(out.Ranges, r)
-	}
-	return out, nil
-}
-
-func allServices() []geo.Service { return []geo.Service{geo.Catalog, geo.Blob, geo.Queue, geo.Table} }
-
-func describeNode(stamp *node.Stamp, n *node.Node, out wire.Node) (wire.Node, error) {
-	out.State = wire.Running
-	if n.Failed() != nil {
-		out.State = wire.Failed
-	}
-	for _, svc := range allServices() {
-		id := geo.FirstRange(svc)
-		r := n.Range(id)
-		durable, err := r.Machine.DurableIndex()
-		if err != nil {
-			return out, err
-		}
-		view := r.View()
-		rep := wire.Replica{
-			Range: id, Service: svc.String(), Leader: r.Leading(), AppliedIndex: r.Machine.AppliedState().Index, DurableIndex: durable,
-			LogBytes: n.LogBytes(id), ReplayedEntries: view.Replayed, LoggedEntriesAtStart: view.Logged,
-		}
-		if leader := stamp.Leader(id); leader != nil {
-			for _, in := range leader.View().InSync {
-				rep.InSync = rep.InSync || in == n.ID()
-			}
-		}
-		out.Replicas = append(out.Replicas, rep)
-	}
-	return out, nil
-}
-
-func (k control) leaderView(stamp *node.Stamp, id geo.RangeID) (*wire.LeaderView, error) {
-	r := stamp.Leader(id)
-	if r == nil {
-		return nil, nil //nolint:nilnil // A range without a leader has no such view.
-	}
-	b, err := r.Machine.Backlog()
-	if err != nil {
-		return nil, err
-	}
-	return &wire.LeaderView{
-		Leader: wire.NodeName(stamp.Location(), r.Leader()), InSyncReplicas: r.InSync(),
-		BacklogRecords: b.Records, BacklogBytes: b.Bytes, BacklogAgeSeconds: k.c.age(b).Seconds(),
-	}, nil
-}
-
-// age is that of the oldest record in a backlog.
-func (c *Cluster) age(b ranges.Backlog) time.Duration {
-	if b.Oldest == 0 {
-		return 0
-	}
-	return max(0, c.clock.Now().Sub(b.Oldest.Time()))
+	out, err := k.c.locations[name].Describe()
+	out.Alarms = k.c.alarms.Counts(name)
+	return out, err
 }
 
 // known lists the accounts as a location that runs knows them.
 func (k control) known(ctx context.Context) ([]*catalog.Account, error) {
-	err := error(errStopped)
+	err := error(location.ErrStopped)
 	for _, l := range order() {
 		if k.c.locations[l].Stamp() == nil {
 			continue
@@ -158,33 +80,8 @@ func (k control) known(ctx context.Context) ([]*catalog.Account, error) {
 	return nil, err
 }
 
-func (k control) accountStatus(a *catalog.Account, now time.Time) wire.AccountStatus {
-	out := wire.AccountStatus{Account: describe(a)}
-	for _, svc := range geo.Services {
-		rep := k.c.locations[a.Secondary].replication(a, svc)
-		s := wire.ServiceStatus{Service: svc.String(), Status: wire.ReplicationStatus(rep.Status), StreamsBehind: rep.Behind}
-		if rep.Known() {
-			lag := now.Sub(rep.LastSync.Time()).Seconds()
-			s.LastSyncTime, s.LagSeconds = wire.Time{Time: rep.LastSync.Time()}, &lag
-		}
-		out.Services = append(out.Services, s)
-	}
-	return out
-}
-
-func describe(a *catalog.Account) wire.Account {
-	return wire.Account{
-		Name: a.Name, Redundancy: string(a.Redundancy), Primary: a.Primary, Secondary: a.Secondary, Epoch: wire.EpochOf(a.GeoEpoch()),
-	}
-}
-
 func (k control) info(a *catalog.Account) wire.AccountInfo {
-	out := wire.AccountInfo{Account: describe(a)}
-	for _, svc := range geo.Services {
-		base := "http://" + k.c.door.of(svc) + "/" + string(a.Name)
-		out.Endpoints = append(out.Endpoints, wire.Endpoint{Service: svc.String(), Primary: base, Secondary: base + geo.SecondarySuffix})
-	}
-	return out
+	return location.AccountInfo(a, k.c.door.of)
 }
 
 // Ready implements admin.Cluster: a location is ready when every range has a leader
@@ -192,37 +89,10 @@ func (k control) info(a *catalog.Account) wire.AccountInfo {
 func (k control) Ready(ctx context.Context) []wire.LocationReadiness {
 	var out []wire.LocationReadiness
 	for _, name := range order() {
-		reason := k.notReady(ctx, name)
+		reason := k.c.locations[name].NotReady(ctx)
 		out = append(out, wire.LocationReadiness{Name: name, Ready: reason == "", Reason: reason})
 	}
 	return out
-}
-
-func (k control) notReady(ctx context.Context, name geo.Location) string {
-	l := k.c.locations[name]
-	if l.Stamp() == nil {
-		return "the location is stopped; start it with: antipodectl location start " + string(name)
-	}
-	for _, svc := range allServices() {
-		if l.Leader(geo.FirstRange(svc)) == nil {
-			return "the " + svc.String() + " range has no leader yet"
-		}
-	}
-	list, err := l.Directory.Accounts(ctx)
-	if err != nil {
-		return "the catalog does not answer: " + err.Error()
-	}
-	if len(list) == 0 {
-		return "no account is made yet"
-	}
-	for _, a := range list {
-		for _, svc := range geo.Services {
-			if a.Secondary == name && !l.replication(a, svc).Known() {
-				return fmt.Sprintf("Last Sync Time of %s (%s) is not known yet", a.Name, svc)
-			}
-		}
-	}
-	return ""
 }
 
 // Accounts implements admin.Cluster.

@@ -17,6 +17,7 @@ import (
 
 	"antipode/api/auth"
 	"antipode/geo"
+	"antipode/internal/location"
 	"antipode/stats"
 )
 
@@ -32,7 +33,7 @@ func startFaulty(t *testing.T) *Cluster {
 	return startAdjusted(t, nil)
 }
 
-func startAdjusted(t *testing.T, adjust func(*LocationOptions)) *Cluster {
+func startAdjusted(t *testing.T, adjust func(*location.Options)) *Cluster {
 	t.Helper()
 	c, err := Start(ClusterOptions{
 		Dir: t.TempDir(), Host: "127.0.0.1", PortBase: freeBase(t), Tick: testTick,
@@ -154,7 +155,7 @@ func tableStats(c *Cluster, l geo.Location, account geo.Account) stats.Replicati
 	if err != nil {
 		return stats.Replication{}
 	}
-	return c.locations[l].replication(a, geo.Table)
+	return c.locations[l].ReplicationNow(a, geo.Table)
 }
 
 // One account in each direction at once (R10: nothing loops): each is written at its

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/geo"
+	"antipode/internal/location"
 	"antipode/replication/receive"
 	"antipode/replication/stream"
 	"antipode/stamp/change"
@@ -43,7 +44,7 @@ func (p forger) Publish(subject string, data []byte, done func(error)) error {
 // a restart (R16).
 func TestForkedStreamIsUnavailable(t *testing.T) {
 	var armed atomic.Bool
-	c := startAdjusted(t, func(o *LocationOptions) {
+	c := startAdjusted(t, func(o *location.Options) {
 		if o.Name == North {
 			o.WrapPublisher = func(p stream.Publisher) stream.Publisher { return forger{p, &armed} }
 		}
@@ -61,7 +62,7 @@ func TestForkedStreamIsUnavailable(t *testing.T) {
 	for _, s := range []geo.Service{geo.Blob, geo.Queue} {
 		a, err := c.locations[South].Directory.Account(t.Context(), "northacct")
 		require.NoError(t, err)
-		require.Equal(t, stats.Live, c.locations[South].replication(a, s).Status, "%v", s)
+		require.Equal(t, stats.Live, c.locations[South].ReplicationNow(a, s).Status, "%v", s)
 	}
 	put(t, c, "northacct", "k", "after")
 	before := applied(c)
@@ -70,11 +71,12 @@ func TestForkedStreamIsUnavailable(t *testing.T) {
 	require.NoError(t, c.startLocation(South))
 	eventually(t, "the other services are live", func() bool {
 		a, err := c.locations[South].Directory.Account(t.Context(), "northacct")
-		return err == nil && c.locations[South].replication(a, geo.Blob).Status == stats.Live
+		return err == nil && c.locations[South].ReplicationNow(a, geo.Blob).Status == stats.Live
 	})
 	table := geo.FirstRange(geo.Table)
 	eventually(t, "heads are compared at start", func() bool {
-		return c.locations[South].Leader(table) != nil && c.locations[South].receiver.Load().Forked(table, "northacct")
+		_, forked := c.locations[South].Forked(table, "northacct")
+		return forked
 	})
 	require.True(t, unavailable())
 	require.Equal(t, before, applied(c), "a forked stream moves no further")

@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"antipode/geo"
+	"antipode/internal/location"
 	"antipode/services/catalog"
 	"antipode/services/tables"
 	"antipode/stamp/change"
@@ -136,7 +137,7 @@ func openAlone(t *testing.T, dir string) folderData {
 		held[string(it.Key())] = append([]byte(nil), it.Value()...)
 	}
 	require.NoError(t, it.Close())
-	for _, svc := range allServices() {
+	for _, svc := range location.Services() {
 		held.replay(t, state, log, geo.FirstRange(svc))
 	}
 	return held

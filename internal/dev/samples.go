@@ -4,10 +4,8 @@ import (
 	"context"
 	"time"
 
-	"antipode/geo"
 	"antipode/metrics"
 	"antipode/services/catalog"
-	"antipode/stamp/ranges"
 )
 
 // samples implements metrics.Source: everything is read at the scrape.
@@ -17,21 +15,7 @@ type samples struct{ c *Cluster }
 func (s samples) Ranges() []metrics.RangeSample {
 	var out []metrics.RangeSample
 	for _, name := range order() {
-		for _, svc := range allServices() {
-			r := s.c.locations[name].Leader(geo.FirstRange(svc))
-			if r == nil {
-				continue
-			}
-			b, err := r.Machine.Backlog()
-			if err != nil {
-				s.c.o.Logger.Error("cannot read the backlog", "location", name, "service", svc, "error", err)
-				continue
-			}
-			out = append(out, metrics.RangeSample{
-				Location: name, Service: svc, InSyncReplicas: r.InSync(),
-				BacklogRecords: b.Records, BacklogBytes: b.Bytes, BacklogAge: s.c.age(b),
-			})
-		}
+		out = append(out, s.c.locations[name].RangeSamples()...)
 	}
 	return out
 }
@@ -53,15 +37,7 @@ func (s samples) accounts() []*catalog.Account {
 func (s samples) SyncTimes() []metrics.SyncSample {
 	var out []metrics.SyncSample
 	for _, a := range s.accounts() {
-		for _, svc := range allServices() {
-			r := s.c.locations[a.Secondary].Leader(geo.FirstRange(svc))
-			if r == nil {
-				continue
-			}
-			if t, ok := r.Machine.SyncTimes(ranges.Source{Origin: a.Primary, Range: geo.FirstRange(svc)}, a.Name); ok {
-				out = append(out, metrics.SyncSample{Location: a.Secondary, Account: a.Name, Service: svc, Time: t.Least})
-			}
-		}
+		out = append(out, s.c.locations[a.Secondary].SyncSamples(a)...)
 	}
 	return out
 }
@@ -70,11 +46,7 @@ func (s samples) SyncTimes() []metrics.SyncSample {
 func (s samples) LastSyncTimes() []metrics.SyncSample {
 	var out []metrics.SyncSample
 	for _, a := range s.accounts() {
-		for _, svc := range geo.Services {
-			if rep := s.c.locations[a.Secondary].replication(a, svc); rep.Known() {
-				out = append(out, metrics.SyncSample{Location: a.Secondary, Account: a.Name, Service: svc, Time: rep.LastSync})
-			}
-		}
+		out = append(out, s.c.locations[a.Secondary].LastSyncSamples(a)...)
 	}
 	return out
 }

@@ -13,6 +13,7 @@ import (
 
 	"antipode/geo"
 	"antipode/internal/clock"
+	"antipode/internal/location"
 	"antipode/replication/link"
 	"antipode/replication/receive"
 	"antipode/replication/stream"
@@ -114,7 +115,7 @@ func (closeOnce) Evaluate(tx *ranges.Tx) error {
 type timeline struct {
 	t            *testing.T
 	wall         *clock.Manual
-	north, south *Location
+	north, south *location.Location
 	hold         *holder
 	account      *catalog.Account
 }
@@ -124,28 +125,27 @@ func startTimeline(t *testing.T) *timeline {
 	tl := &timeline{t: t, wall: clock.NewManual(at("21:58:00")), hold: &holder{}}
 	l := link.New()
 	dir := t.TempDir()
-	options := func(name, other geo.Location, parity geo.Timestamp) LocationOptions {
-		return LocationOptions{
-			Name: name, Other: other, Parity: parity, Dir: dir, Clock: wallByHand{Manual: tl.wall}, Link: l, Tick: testTick,
-			Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
-			CloseInterval: func(r geo.RangeID) time.Duration {
-				if r == geo.FirstRange(geo.Blob) {
-					return 0
-				}
-				return 20 * time.Millisecond
-			},
-			WrapPublisher: func(p stream.Publisher) stream.Publisher {
-				tl.hold.Publisher = p
-				return tl.hold
-			},
-			WrapSource: func(s receive.Source) receive.Source { return noPulls{s} },
+	options := func(name, other geo.Location, parity geo.Timestamp) location.Options {
+		o := locationOptions(dir, name, other, parity)
+		o.Clock, o.Link, o.Tick, o.Logger = wallByHand{Manual: tl.wall}, l, testTick, slog.New(slog.NewTextHandler(io.Discard, nil))
+		o.CloseInterval = func(r geo.RangeID) time.Duration {
+			if r == geo.FirstRange(geo.Blob) {
+				return 0
+			}
+			return 20 * time.Millisecond
 		}
+		o.WrapPublisher = func(p stream.Publisher) stream.Publisher {
+			tl.hold.Publisher = p
+			return tl.hold
+		}
+		o.WrapSource = func(s receive.Source) receive.Source { return noPulls{s} }
+		return o
 	}
-	tl.north = NewLocation(options(North, South, 0))
+	tl.north = location.New(options(North, South, 0))
 	o := options(South, North, 1)
 	o.WrapPublisher = nil
-	tl.south = NewLocation(o)
-	Pair(tl.north, tl.south)
+	tl.south = location.New(o)
+	join(l, tl.north, tl.south)
 	require.NoError(t, tl.south.Start())
 	require.NoError(t, tl.north.Start())
 	t.Cleanup(func() {
@@ -188,7 +188,7 @@ func (tl *timeline) applied(p keys.Partition, n geo.Seq) {
 func (tl *timeline) lastSyncTime(hms string) {
 	tl.t.Helper()
 	value := func() string {
-		rep := tl.south.replication(tl.account, geo.Blob)
+		rep := tl.south.ReplicationNow(tl.account, geo.Blob)
 		if !rep.Known() {
 			return "absent"
 		}

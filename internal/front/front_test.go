@@ -1,4 +1,4 @@
-package dev
+package front
 
 import (
 	"io"
@@ -15,13 +15,13 @@ import (
 // request under way is answered before the front end closes.
 func TestFrontDrains(t *testing.T) {
 	entered, leave := make(chan struct{}), make(chan struct{})
-	f, err := openFront([]listener{{"127.0.0.1:0", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	f, err := Open([]Listener{{"127.0.0.1:0", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		close(entered)
 		<-leave
 		_, _ = w.Write([]byte("answered"))
 	}), "test"}}, slog.New(slog.NewTextHandler(io.Discard, nil)))
 	require.NoError(t, err)
-	addr := f.addrs[0].String()
+	addr := f.Addrs()[0].String()
 
 	reserve, err := net.Dial("tcp", addr)
 	require.NoError(t, err)
@@ -39,7 +39,7 @@ func TestFrontDrains(t *testing.T) {
 	}()
 	<-entered
 	closed := make(chan error, 1)
-	go func() { closed <- f.close() }()
+	go func() { closed <- f.Close() }()
 	// The reserve is closed while the request still runs: it is not what ends the drain.
 	require.NoError(t, reserve.SetReadDeadline(time.Now().Add(4*time.Second)))
 	_, err = reserve.Read(make([]byte, 1))

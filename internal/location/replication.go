@@ -1,4 +1,4 @@
-package dev
+package location
 
 import (
 	"context"
@@ -29,8 +29,8 @@ func (l *Location) Replication(ctx context.Context, a *catalog.Account, s geo.Se
 	return out, err
 }
 
-// replication is Replication without waiting for a lease: for metrics and status.
-func (l *Location) replication(a *catalog.Account, s geo.Service) stats.Replication {
+// ReplicationNow is Replication without waiting for a lease: for metrics and status.
+func (l *Location) ReplicationNow(a *catalog.Account, s geo.Service) stats.Replication {
 	return l.unforked(a, s, func(src ranges.Source, name geo.Account) (ranges.SyncTimes, bool) {
 		r := l.Leader(src.Range)
 		if r == nil {
@@ -43,11 +43,17 @@ func (l *Location) replication(a *catalog.Account, s geo.Service) stats.Replicat
 // unforked is stats.Of where no stream of the account has forked; where one has, or
 // nobody receives who could tell, there is no time to promise (R16).
 func (l *Location) unforked(a *catalog.Account, s geo.Service, sync stats.SyncTimes) stats.Replication {
-	receiver := l.receiver.Load()
 	return stats.Of(a.Primary, a.Name, s, func(src ranges.Source, name geo.Account) (ranges.SyncTimes, bool) {
-		if receiver == nil || receiver.Forked(src.Range, name) {
+		if known, forked := l.Forked(src.Range, name); !known || forked {
 			return ranges.SyncTimes{}, false
 		}
 		return sync(src, name)
 	})
+}
+
+// Forked reports whether a stream of an account in a source range has forked (R16); known
+// says whether this process receives, and so can tell.
+func (l *Location) Forked(id geo.RangeID, a geo.Account) (known, forked bool) {
+	r := l.receiving.receiver.Load()
+	return r != nil, r != nil && r.Forked(id, a)
 }

@@ -1,4 +1,4 @@
-package dev
+package front
 
 import (
 	"context"
@@ -29,8 +29,8 @@ const (
 	silentGrace = 250 * time.Millisecond
 )
 
-// front is a set of HTTP listeners that start and stop together.
-type front struct {
+// Front is a set of HTTP listeners that start and stop together.
+type Front struct {
 	servers []*http.Server
 	addrs   []net.Addr
 	done    errgroup.Group
@@ -39,31 +39,33 @@ type front struct {
 	silent map[net.Conn]struct{} // connections that never sent a byte
 }
 
-// listener is one address and what answers there.
-type listener struct {
-	addr    string
-	handler http.Handler
-	what    string
+// Listener is one address and what answers there.
+type Listener struct {
+	// Addr is host:port.
+	Addr    string
+	Handler http.Handler
+	// What names it in errors.
+	What string
 }
 
-// openFront listens on every address before it serves on any, so that a busy port
-// is told at once.
-func openFront(ls []listener, log *slog.Logger) (*front, error) {
-	f := &front{silent: map[net.Conn]struct{}{}}
+// Open listens on every address before it serves on any, so that a busy port is told
+// at once. Close must follow.
+func Open(ls []Listener, log *slog.Logger) (*Front, error) {
+	f := &Front{silent: map[net.Conn]struct{}{}}
 	var open []net.Listener
 	for _, l := range ls {
-		n, err := net.Listen("tcp", l.addr)
+		n, err := net.Listen("tcp", l.Addr)
 		if err != nil {
 			for _, o := range open {
 				err = errors.Join(err, o.Close())
 			}
-			return nil, fmt.Errorf("cannot listen on %s (%s): %w; stop what uses the port, or choose others with --port-base", l.addr, l.what, err)
+			return nil, fmt.Errorf("cannot listen on %s (%s): %w; stop what uses the port, or choose another", l.Addr, l.What, err)
 		}
 		open = append(open, n)
 	}
 	for i, l := range ls {
 		s := &http.Server{
-			Handler: l.handler, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, WriteTimeout: protocol.AnswerMax, MaxHeaderBytes: headerBytesMax,
+			Handler: l.Handler, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, WriteTimeout: protocol.AnswerMax, MaxHeaderBytes: headerBytesMax,
 			ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug), ConnState: f.connState,
 		}
 		n := open[i]
@@ -79,7 +81,7 @@ func openFront(ls []listener, log *slog.Logger) (*front, error) {
 }
 
 // connState keeps track of the connections that never sent a byte.
-func (f *front) connState(c net.Conn, state http.ConnState) {
+func (f *Front) connState(c net.Conn, state http.ConnState) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if state == http.StateNew {
@@ -89,8 +91,11 @@ func (f *front) connState(c net.Conn, state http.ConnState) {
 	}
 }
 
-// close drains the requests under way, for a bounded time, and closes.
-func (f *front) close() error {
+// Addrs are the addresses listened on, in the order of Open.
+func (f *Front) Addrs() []net.Addr { return f.addrs }
+
+// Close drains the requests under way, for a bounded time, and closes.
+func (f *Front) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
 	defer cancel()
 	hurry := time.AfterFunc(silentGrace, f.closeSilent)
@@ -107,7 +112,7 @@ func (f *front) close() error {
 	return errors.Join(drained.Wait(), f.done.Wait())
 }
 
-func (f *front) closeSilent() {
+func (f *Front) closeSilent() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for c := range f.silent {
@@ -115,11 +120,11 @@ func (f *front) closeSilent() {
 	}
 }
 
-// listeners lists a handler for each service of a front end.
-func listeners(p ports, what string, handler func(geo.Service) http.Handler) []listener {
-	var ls []listener
+// Services lists the listeners of a front end: one for each service.
+func Services(addr func(geo.Service) string, what string, handler func(geo.Service) http.Handler) []Listener {
+	var ls []Listener
 	for _, s := range geo.Services {
-		ls = append(ls, listener{p.of(s), handler(s), what + " " + s.String()})
+		ls = append(ls, Listener{addr(s), handler(s), what + " " + s.String()})
 	}
 	return ls
 }

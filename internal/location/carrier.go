@@ -1,0 +1,97 @@
+package location
+
+import (
+	"errors"
+	"net"
+
+	"antipode/replication/natsstream"
+)
+
+// Carrier says where the stream lives that comes into a location.
+type Carrier struct {
+	// Server runs with the location; nil where the carrier is run elsewhere.
+	Server *natsstream.ServerOptions
+	// Near is how the carrier is reached. Not needed with a Server, which is reached within
+	// the process.
+	Near natsstream.ConnOptions
+}
+
+// carrier is one that is open: the server, and the connections to this and the other
+// location's.
+type carrier struct {
+	server   *natsstream.Server
+	near     natsstream.ConnOptions
+	conn     *natsstream.Conn // to the carrier here
+	peerConn *natsstream.Conn // to the carrier of the other location
+}
+
+func (l *Location) openCarrier() (*carrier, error) {
+	c := &carrier{near: l.o.Carrier.Near}
+	if o := l.o.Carrier.Server; o != nil {
+		var err error
+		if c.server, err = natsstream.OpenServer(*o); err != nil {
+			return nil, err
+		}
+		c.near.Server = c.server
+	}
+	return c, nil
+}
+
+func (c *carrier) close() error {
+	if c.server == nil {
+		return nil
+	}
+	return c.server.Close()
+}
+
+// InProcessConn implements natsstream.Dialer: the carrier of this location.
+func (l *Location) InProcessConn() (net.Conn, error) {
+	c := l.carrier.Load()
+	if c == nil || c.server == nil {
+		return nil, ErrStopped
+	}
+	return c.server.InProcessConn()
+}
+
+// connect opens the publisher into the other location, and what the consumer here needs.
+func (l *Location) connect(c *carrier) (err error) {
+	named := func(o natsstream.ConnOptions) natsstream.ConnOptions {
+		o.Name, o.Log = string(l.o.Name), l.o.Logger
+		return o
+	}
+	if c.conn, err = natsstream.Connect(named(c.near)); err != nil {
+		return err
+	}
+	if c.peerConn, err = natsstream.Connect(named(l.far.Carrier)); err != nil {
+		return err
+	}
+	l.pub, err = natsstream.OpenPublisher(c.peerConn, natsstream.Options{Source: l.o.Name, Bounds: l.o.Bounds, Log: l.o.Logger})
+	return err
+}
+
+// Disconnect ends the location's part in both streams: it takes and sends no more
+// records until its next Start. A process that ends disconnects both locations before
+// it stops either, or each would miss the other's carrier and say so.
+func (l *Location) Disconnect() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.receiving.stop()
+	return l.disconnect()
+}
+
+func (l *Location) disconnect() error {
+	var errs []error
+	if l.pub != nil {
+		errs = append(errs, l.pub.Close())
+		l.pub = nil
+	}
+	if open := l.carrier.Load(); open != nil {
+		for _, c := range []**natsstream.Conn{&open.peerConn, &open.conn} {
+			if *c != nil {
+				errs = append(errs, (*c).Close())
+				*c = nil
+			}
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,219 @@
+package location
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	wire "antipode/client/admin"
+	"antipode/geo"
+	"antipode/metrics"
+	"antipode/services/catalog"
+	"antipode/stamp/node"
+	"antipode/stamp/ranges"
+)
+
+// Services are those that a location has a range of: the catalog's and the clients'.
+func Services() []geo.Service { return []geo.Service{geo.Catalog, geo.Blob, geo.Queue, geo.Table} }
+
+// Ranges are the ranges of a location.
+func Ranges() []geo.RangeID {
+	var out []geo.RangeID
+	for _, s := range Services() {
+		out = append(out, geo.FirstRange(s))
+	}
+	return out
+}
+
+// Describe describes the location as this process sees it: nodes and leaders elsewhere are
+// absent. Alarms are left to the caller.
+func (l *Location) Describe() (wire.Location, error) {
+	out := wire.Location{Name: l.o.Name, State: wire.Stopped, Role: "primary and secondary, by account"}
+	stamp := l.Stamp()
+	if stamp != nil {
+		out.State = wire.Running
+	}
+	for _, id := range l.o.Local {
+		n := wire.Node{Name: wire.NodeName(l.o.Name, id), State: wire.Stopped}
+		if stamp != nil && stamp.Node(id) != nil {
+			var err error
+			if n, err = describeNode(stamp, stamp.Node(id), n); err != nil {
+				return out, err
+			}
+		}
+		out.Nodes = append(out.Nodes, n)
+	}
+	for _, svc := range Services() {
+		r := wire.Range{Range: geo.FirstRange(svc), Service: svc.String(), ConfiguredReplicas: len(l.o.Nodes)}
+		if stamp != nil {
+			view, err := l.leaderView(stamp, geo.FirstRange(svc))
+			if err != nil {
+				return out, err
+			}
+			r.LeaderView = view
+		}
+		out.Ranges = append(out.Ranges, r)
+	}
+	return out, nil
+}
+
+func describeNode(stamp *node.Stamp, n *node.Node, out wire.Node) (wire.Node, error) {
+	out.State = wire.Running
+	if n.Failed() != nil {
+		out.State = wire.Failed
+	}
+	for _, svc := range Services() {
+		id := geo.FirstRange(svc)
+		r := n.Range(id)
+		durable, err := r.Machine.DurableIndex()
+		if err != nil {
+			return out, err
+		}
+		view := r.View()
+		rep := wire.Replica{
+			Range: id, Service: svc.String(), Leader: r.Leading(), AppliedIndex: r.Machine.AppliedState().Index, DurableIndex: durable,
+			LogBytes: n.LogBytes(id), ReplayedEntries: view.Replayed, LoggedEntriesAtStart: view.Logged,
+		}
+		if leader := stamp.Leader(id); leader != nil {
+			for _, in := range leader.View().InSync {
+				rep.InSync = rep.InSync || in == n.ID()
+			}
+		}
+		out.Replicas = append(out.Replicas, rep)
+	}
+	return out, nil
+}
+
+func (l *Location) leaderView(stamp *node.Stamp, id geo.RangeID) (*wire.LeaderView, error) {
+	r := stamp.Leader(id)
+	if r == nil {
+		return nil, nil //nolint:nilnil // A range without a leader has no such view.
+	}
+	b, err := r.Machine.Backlog()
+	if err != nil {
+		return nil, err
+	}
+	return &wire.LeaderView{
+		Leader: wire.NodeName(stamp.Location(), r.Leader()), InSyncReplicas: r.InSync(),
+		BacklogRecords: b.Records, BacklogBytes: b.Bytes, BacklogAgeSeconds: l.age(b).Seconds(),
+	}, nil
+}
+
+// age is that of the oldest record in a backlog.
+func (l *Location) age(b ranges.Backlog) time.Duration {
+	if b.Oldest == 0 {
+		return 0
+	}
+	return max(0, l.o.Clock.Now().Sub(b.Oldest.Time()))
+}
+
+// DescribeAccount describes an account.
+func DescribeAccount(a *catalog.Account) wire.Account {
+	return wire.Account{
+		Name: a.Name, Redundancy: string(a.Redundancy), Primary: a.Primary, Secondary: a.Secondary, Epoch: wire.EpochOf(a.GeoEpoch()),
+	}
+}
+
+// AccountInfo describes an account whose services are reached at the front end with the
+// given addresses.
+func AccountInfo(a *catalog.Account, addr func(geo.Service) string) wire.AccountInfo {
+	out := wire.AccountInfo{Account: DescribeAccount(a)}
+	for _, svc := range geo.Services {
+		base := "http://" + addr(svc) + "/" + string(a.Name)
+		out.Endpoints = append(out.Endpoints, wire.Endpoint{Service: svc.String(), Primary: base, Secondary: base + geo.SecondarySuffix})
+	}
+	return out
+}
+
+// AccountStatus says how far the secondary of an account is. l is that secondary.
+func (l *Location) AccountStatus(a *catalog.Account, now time.Time) wire.AccountStatus {
+	out := wire.AccountStatus{Account: DescribeAccount(a)}
+	for _, svc := range geo.Services {
+		rep := l.ReplicationNow(a, svc)
+		s := wire.ServiceStatus{Service: svc.String(), Status: wire.ReplicationStatus(rep.Status), StreamsBehind: rep.Behind}
+		if rep.Known() {
+			lag := now.Sub(rep.LastSync.Time()).Seconds()
+			s.LastSyncTime, s.LagSeconds = wire.Time{Time: rep.LastSync.Time()}, &lag
+		}
+		out.Services = append(out.Services, s)
+	}
+	return out
+}
+
+// NotReady says why the location cannot serve, "" where it can: it is ready when every
+// range has a leader and every account's statistics here are live.
+func (l *Location) NotReady(ctx context.Context) string {
+	stamp := l.Stamp()
+	if stamp == nil {
+		return "the location is stopped; start it with: antipodectl location start " + string(l.o.Name)
+	}
+	for _, svc := range Services() {
+		if stamp.Leader(geo.FirstRange(svc)) == nil {
+			return "the " + svc.String() + " range has no leader yet"
+		}
+	}
+	list, err := l.Directory.Accounts(ctx)
+	if err != nil {
+		return "the catalog does not answer: " + err.Error()
+	}
+	if len(list) == 0 {
+		return "no account is made yet"
+	}
+	for _, a := range list {
+		for _, svc := range geo.Services {
+			if a.Secondary == l.o.Name && !l.ReplicationNow(a, svc).Known() {
+				return fmt.Sprintf("Last Sync Time of %s (%s) is not known yet", a.Name, svc)
+			}
+		}
+	}
+	return ""
+}
+
+// RangeSamples are the ranges that are led in this process, for metrics.
+func (l *Location) RangeSamples() []metrics.RangeSample {
+	var out []metrics.RangeSample
+	for _, svc := range Services() {
+		r := l.Leader(geo.FirstRange(svc))
+		if r == nil {
+			continue
+		}
+		b, err := r.Machine.Backlog()
+		if err != nil {
+			l.o.Logger.Error("cannot read the backlog", "location", l.o.Name, "service", svc, "error", err)
+			continue
+		}
+		out = append(out, metrics.RangeSample{
+			Location: l.o.Name, Service: svc, InSyncReplicas: r.InSync(),
+			BacklogRecords: b.Records, BacklogBytes: b.Bytes, BacklogAge: l.age(b),
+		})
+	}
+	return out
+}
+
+// SyncSamples are the least sync times of an account's streams, by range led in this
+// process. l is the account's secondary.
+func (l *Location) SyncSamples(a *catalog.Account) []metrics.SyncSample {
+	var out []metrics.SyncSample
+	for _, svc := range Services() {
+		r := l.Leader(geo.FirstRange(svc))
+		if r == nil {
+			continue
+		}
+		if t, ok := r.Machine.SyncTimes(ranges.Source{Origin: a.Primary, Range: geo.FirstRange(svc)}, a.Name); ok {
+			out = append(out, metrics.SyncSample{Location: l.o.Name, Account: a.Name, Service: svc, Time: t.Least})
+		}
+	}
+	return out
+}
+
+// LastSyncSamples are the Last Sync Times of an account that are known here. l is the
+// account's secondary.
+func (l *Location) LastSyncSamples(a *catalog.Account) []metrics.SyncSample {
+	var out []metrics.SyncSample
+	for _, svc := range geo.Services {
+		if rep := l.ReplicationNow(a, svc); rep.Known() {
+			out = append(out, metrics.SyncSample{Location: l.o.Name, Account: a.Name, Service: svc, Time: rep.LastSync})
+		}
+	}
+	return out
+}

@@ -1,0 +1,68 @@
+package location
+
+import (
+	"context"
+
+	"antipode/geo"
+	"antipode/replication/ship"
+	"antipode/stamp/node"
+)
+
+// shipping is a shipper that runs.
+type shipping struct {
+	*ship.Shipper
+	cancel context.CancelFunc
+	done   chan struct{}
+}
+
+// ship starts the shippers of a node's ranges.
+func (l *Location) ship(n *node.Node) {
+	set := map[geo.RangeID]*shipping{}
+	for _, id := range Ranges() {
+		sh := ship.New(ship.Options{
+			Location: l.o.Name, Range: n.Range(id), Publisher: l.o.WrapPublisher(l.o.Link.Publisher(l.pub)),
+			Pusher: l.far.Pusher, Clock: l.o.Clock, Logger: l.o.Logger, Alarm: l.o.OnAlarm,
+		})
+		ctx, cancel := context.WithCancel(context.Background())
+		s := &shipping{sh, cancel, make(chan struct{})}
+		go func() {
+			defer close(s.done)
+			_ = sh.Run(ctx) // Run ends with ctx alone.
+		}()
+		set[id] = s
+	}
+	l.shipMu.Lock()
+	defer l.shipMu.Unlock()
+	l.shippers[n.ID()] = set
+}
+
+// unship stops the shippers of a node.
+func (l *Location) unship(n *node.Node) {
+	l.shipMu.Lock()
+	set := l.shippers[n.ID()]
+	delete(l.shippers, n.ID())
+	l.shipMu.Unlock()
+	for _, s := range set {
+		s.cancel()
+		<-s.done
+	}
+}
+
+// Shipper finds the shipper of a range at the node that leads it, nil where no node of
+// this process does.
+func (l *Location) Shipper(id geo.RangeID) *ship.Shipper {
+	r := l.Leader(id)
+	if r == nil {
+		return nil
+	}
+	l.shipMu.Lock()
+	defer l.shipMu.Unlock()
+	for nid, set := range l.shippers {
+		if s := l.stamp.Load(); s != nil {
+			if n := s.Node(nid); n != nil && n.Range(id) == r {
+				return set[id].Shipper
+			}
+		}
+	}
+	return nil
+}
