@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"net"
 	"strings"
 
 	"antipode/geo"
@@ -49,7 +50,13 @@ type Peer struct {
 	// Name for people. Default LOCATION-ID.
 	Name string `yaml:"name"`
 	// Address is its listen.node as this node reaches it, host:port.
-	Address       string `yaml:"address"`
+	Address string `yaml:"address"`
+	// Blob, Queue and Table are its front end as this node reaches it, host:port, for
+	// requests that it leads. Default: the host of Address, and the port that this node
+	// itself listens on.
+	Blob          string `yaml:"blob"`
+	Queue         string `yaml:"queue"`
+	Table         string `yaml:"table"`
 	FaultDomain   string `yaml:"fault_domain"`
 	UpgradeDomain string `yaml:"upgrade_domain"`
 }
@@ -76,12 +83,16 @@ func (p Pair) OutsideNATS() bool {
 	return len(p.NATS) > 0 && strings.Contains(p.NATS[0], "://")
 }
 
-// Endpoints are URLs without a path, http or https.
+// Endpoints are URLs without a path, http or https: one of something that stands before
+// the location's nodes, or each node's own, which are tried in this order.
 type Endpoints struct {
-	Blob  string `yaml:"blob"`
-	Queue string `yaml:"queue"`
-	Table string `yaml:"table"`
+	Blob  []string `yaml:"blob"`
+	Queue []string `yaml:"queue"`
+	Table []string `yaml:"table"`
 }
+
+// empty reports whether none is there.
+func (e Endpoints) empty() bool { return len(e.Blob)+len(e.Queue)+len(e.Table) == 0 }
 
 // TLS names the PEM files of the connections between nodes: see `antipode cert`.
 type TLS struct {
@@ -125,6 +136,17 @@ type NATS struct {
 	Credentials string `yaml:"credentials"`
 }
 
+// hostOf returns the host of one address with the port of another; "" where either is
+// none, which validation reports at its place.
+func hostOf(address, port string) string {
+	host, _, err := net.SplitHostPort(address)
+	_, number, portErr := net.SplitHostPort(port)
+	if err != nil || portErr != nil {
+		return ""
+	}
+	return net.JoinHostPort(host, number)
+}
+
 // withDefaults fills what may be left out.
 func (n Node) withDefaults() Node {
 	set := func(field *string, value string) {
@@ -140,7 +162,11 @@ func (n Node) withDefaults() Node {
 	set(&n.Listen.Table, ":10002")
 	set(&n.Listen.Admin, "127.0.0.1:10080")
 	for i := range n.Peers {
-		set(&n.Peers[i].Name, fmt.Sprintf("%s-%d", n.Location, n.Peers[i].ID))
+		p := &n.Peers[i]
+		set(&p.Name, fmt.Sprintf("%s-%d", n.Location, p.ID))
+		set(&p.Blob, hostOf(p.Address, n.Listen.Blob))
+		set(&p.Queue, hostOf(p.Address, n.Listen.Queue))
+		set(&p.Table, hostOf(p.Address, n.Listen.Table))
 	}
 	if n.NATS.Mode == "" {
 		n.NATS.Mode = Embedded

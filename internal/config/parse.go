@@ -17,26 +17,36 @@ import (
 // BytesMax bounds a file.
 const BytesMax = 1 << 20
 
-// Load reads a file: see Parse. An error that is no Problems says that it could not be
-// read at all.
-func Load(path string) (Node, Problems, error) {
+// Load reads the file of a node: see Parse. An error that is no Problems says that it
+// could not be read at all.
+func Load(path string) (Node, Problems, error) { return load[Node](path) }
+
+func load[T file[T]](path string) (none T, _ Problems, _ error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return Node{}, nil, err
+		return none, nil, err
 	}
 	data, err := io.ReadAll(io.LimitReader(f, BytesMax+1))
 	if err = errors.Join(err, f.Close()); err != nil {
-		return Node{}, nil, err
+		return none, nil, err
 	}
-	return Parse(data)
+	return parse[T](data)
 }
 
 // Parse reads the text of a node.yaml, fills defaults and checks it. Its problems are
 // returned in the order of the file; if one is no mere warning they are the error, too,
 // and the Node must not be used.
-func Parse(data []byte) (Node, Problems, error) {
+func Parse(data []byte) (Node, Problems, error) { return parse[Node](data) }
+
+// file is what a file can hold.
+type file[T any] interface {
+	withDefaults() T
+	validate(w *walker)
+}
+
+func parse[T file[T]](data []byte) (T, Problems, error) {
 	w := walker{lines: map[string]int{}, values: map[string]string{}}
-	var n Node
+	var n T
 	if len(data) > BytesMax {
 		w.add("", 0, "", fmt.Sprintf("the file is longer than %d bytes", BytesMax))
 	} else if root := w.document(data); root != nil {
@@ -170,6 +180,11 @@ func (w *walker) mapping(n *yaml.Node, v reflect.Value, path string) {
 }
 
 func (w *walker) sequence(n *yaml.Node, v reflect.Value, path string) {
+	if n.Kind == yaml.ScalarNode && v.Type().Elem().Kind() == reflect.String {
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1)) // One value is a list of one.
+		w.walk(n, v.Index(0), path+"[0]")
+		return
+	}
 	if n.Kind != yaml.SequenceNode {
 		w.add(path, n.Line, n.Value, "want a list (lines that begin with -), not "+kindWords(n))
 		return

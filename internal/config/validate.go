@@ -132,6 +132,11 @@ func (n Node) validatePeers(w *walker) {
 			w.bad(at+"address", "is the address of "+first+", too: each node has its own")
 		}
 		addresses[p.Address] = fmt.Sprintf("peers[%d]", i)
+		for _, f := range []struct{ field, value string }{{"blob", p.Blob}, {"queue", p.Queue}, {"table", p.Table}} {
+			if w.lines[at+f.field] > 0 { // What was not written is wrong elsewhere.
+				w.address(at+f.field, f.value, true)
+			}
+		}
 	}
 	switch len(n.Peers) {
 	case 0:
@@ -169,7 +174,7 @@ func (n Node) validateDomains(w *walker) {
 func (n Node) validatePair(w *walker) {
 	p := n.Pair
 	if p.Location == "" {
-		if len(p.Nodes)+len(p.NATS) > 0 || p.Endpoints != (Endpoints{}) || p.Credentials != "" {
+		if len(p.Nodes)+len(p.NATS) > 0 || !p.Endpoints.empty() || p.Credentials != "" {
 			w.bad("pair.location", "is missing: write the name of the other location, or remove pair")
 		}
 		return
@@ -180,18 +185,9 @@ func (n Node) validatePair(w *walker) {
 	case p.Location == n.Location:
 		w.bad("pair.location", "is this location: write the other one")
 	}
-	for _, e := range []struct{ field, value string }{
-		{"pair.endpoints.blob", p.Endpoints.Blob}, {"pair.endpoints.queue", p.Endpoints.Queue}, {"pair.endpoints.table", p.Endpoints.Table},
-	} {
-		what := "the URL of the other location's front end, such as http://10.1.0.1:10000"
-		if !w.need(e.field, e.value, what) {
-			continue
-		}
-		u, err := url.Parse(e.value)
-		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {
-			w.bad(e.field, "write "+what+", without a path")
-		}
-	}
+	w.endpoints("pair.endpoints.blob", p.Endpoints.Blob)
+	w.endpoints("pair.endpoints.queue", p.Endpoints.Queue)
+	w.endpoints("pair.endpoints.table", p.Endpoints.Table)
 	if len(p.Nodes) == 0 {
 		w.bad("pair.nodes", "is missing: write the node addresses of the other location, such as [10.1.0.1:10100]")
 	}
@@ -221,6 +217,20 @@ func (p Pair) validateNATS(w *walker) {
 	w.credentials("pair.nats_credentials", p.Credentials)
 	if p.Credentials != "" && !p.OutsideNATS() {
 		w.bad("pair.nats_credentials", "is not used with the other location's own nodes, which take this node's certificate: remove it")
+	}
+}
+
+// endpoints checks the URLs of a front end.
+func (w *walker) endpoints(field string, urls []string) {
+	const what = "the URLs of the other location's front end, such as [http://10.1.0.1:10000]"
+	if len(urls) == 0 {
+		w.bad(field, "is missing: write "+what)
+	}
+	for i, text := range urls {
+		u, err := url.Parse(text)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {
+			w.bad(fmt.Sprintf("%s[%d]", field, i), "write "+what+", without a path")
+		}
 	}
 }
 
