@@ -60,7 +60,7 @@ func OpenKeyring(self Identity, files Files, c clock.Clock, logger *slog.Logger)
 	if k.bad != nil {
 		return nil, k.bad
 	}
-	named, err := k.verify(k.cert.Leaf, k.roots, nil)
+	named, err := k.verify(k.cert.Leaf, k.roots, k.isSelf)
 	if err != nil {
 		return nil, fmt.Errorf("own certificate %s: %w", files.Cert, err)
 	}
@@ -112,7 +112,7 @@ func (k *Keyring) current() (*tls.Certificate, *x509.CertPool) {
 		cert, roots, err = k.read()
 	}
 	if err == nil {
-		_, err = k.verify(cert.Leaf, roots, nil)
+		_, err = k.verify(cert.Leaf, roots, k.isSelf)
 	}
 	if err == nil {
 		k.cert, k.roots = cert, roots
@@ -125,15 +125,23 @@ func (k *Keyring) current() (*tls.Certificate, *x509.CertPool) {
 	return k.cert, k.roots
 }
 
-// ServerConfig accepts the nodes of this stamp and location for whom allowed is true.
-func (k *Keyring) ServerConfig(allowed func(geo.NodeID) bool) *tls.Config {
+// ServerConfig accepts the nodes of this stamp and location for whom allowed is true,
+// and all nodes of the paired location, if any: what those may ask for is for the server
+// to say.
+func (k *Keyring) ServerConfig(allowed func(geo.NodeID) bool, paired geo.Location) *tls.Config {
 	config := k.config()
 	config.ClientAuth = tls.RequireAnyClientCert
 	// Each handshake is judged by the files as they are now: no resumption.
 	config.SessionTicketsDisabled = true
-	config.VerifyConnection = k.verifyPeer(func(id geo.NodeID) error {
-		if !allowed(id) {
-			return fmt.Errorf("node %d is no peer of this one", id)
+	config.VerifyConnection = k.verifyPeer(func(id Identity) error {
+		if paired != "" && id.Location == paired {
+			return nil
+		}
+		if err := isAt(id, k.self.Location); err != nil {
+			return err
+		}
+		if !allowed(id.Node) {
+			return fmt.Errorf("node %d is no peer of this one", id.Node)
 		}
 		return nil
 	})
@@ -142,16 +150,35 @@ func (k *Keyring) ServerConfig(allowed func(geo.NodeID) bool) *tls.Config {
 
 // ClientConfig connects to one node of this stamp and location, and to no other.
 func (k *Keyring) ClientConfig(want geo.NodeID) *tls.Config {
+	return k.clientConfig(func(id Identity) error {
+		if err := isAt(id, k.self.Location); err != nil {
+			return err
+		}
+		if id.Node != want {
+			return fmt.Errorf("it is node %d, and node %d is configured for this address", id.Node, want)
+		}
+		return nil
+	})
+}
+
+// PairConfig connects to any node of the paired location.
+func (k *Keyring) PairConfig(paired geo.Location) *tls.Config {
+	return k.clientConfig(func(id Identity) error { return isAt(id, paired) })
+}
+
+func isAt(id Identity, l geo.Location) error {
+	if id.Location != l {
+		return fmt.Errorf("it is of location %q, and %q belongs here", id.Location, l)
+	}
+	return nil
+}
+
+func (k *Keyring) clientConfig(check func(Identity) error) *tls.Config {
 	config := k.config()
 	// Instead of the host name VerifyConnection checks chain, time and identity.
 	config.InsecureSkipVerify = true
 	config.ServerName = k.self.Stamp
-	config.VerifyConnection = k.verifyPeer(func(id geo.NodeID) error {
-		if id != want {
-			return fmt.Errorf("it is node %d, and node %d is configured for this address", id, want)
-		}
-		return nil
-	})
+	config.VerifyConnection = k.verifyPeer(check)
 	return config
 }
 
@@ -170,7 +197,7 @@ func (k *Keyring) config() *tls.Config {
 	}
 }
 
-func (k *Keyring) verifyPeer(check func(geo.NodeID) error) func(tls.ConnectionState) error {
+func (k *Keyring) verifyPeer(check func(Identity) error) func(tls.ConnectionState) error {
 	return func(cs tls.ConnectionState) error {
 		_, roots := k.current()
 		if len(cs.PeerCertificates) == 0 {
@@ -181,9 +208,20 @@ func (k *Keyring) verifyPeer(check func(geo.NodeID) error) func(tls.ConnectionSt
 	}
 }
 
-// verify checks signature, time and name of a certificate. Without check it must name
-// this node itself.
-func (k *Keyring) verify(cert *x509.Certificate, roots *x509.CertPool, check func(geo.NodeID) error) (Identity, error) {
+// isSelf refuses what names another node than this one.
+func (k *Keyring) isSelf(id Identity) error {
+	if err := isAt(id, k.self.Location); err != nil {
+		return err
+	}
+	if id.Node != k.self.Node {
+		return fmt.Errorf("it is that of node %d, this is node %d", id.Node, k.self.Node)
+	}
+	return nil
+}
+
+// verify checks signature, time, stamp and, by check, the rest of the name of a
+// certificate.
+func (k *Keyring) verify(cert *x509.Certificate, roots *x509.CertPool, check func(Identity) error) (Identity, error) {
 	_, err := cert.Verify(x509.VerifyOptions{
 		Roots: roots, CurrentTime: k.clock.Now(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny},
 	})
@@ -195,12 +233,8 @@ func (k *Keyring) verify(cert *x509.Certificate, roots *x509.CertPool, check fun
 	case err != nil:
 	case k.self.Stamp != "" && id.Stamp != k.self.Stamp:
 		err = fmt.Errorf("it is of stamp %q, this is %q", id.Stamp, k.self.Stamp)
-	case id.Location != k.self.Location:
-		err = fmt.Errorf("it is of location %q, this is %q", id.Location, k.self.Location)
-	case check != nil:
-		err = check(id.Node)
-	case id.Node != k.self.Node:
-		err = fmt.Errorf("it is that of node %d, this is node %d", id.Node, k.self.Node)
+	default:
+		err = check(id)
 	}
 	if err != nil {
 		return Identity{}, fmt.Errorf("%w: %s: %w", ErrRefused, id, err)

@@ -2,6 +2,7 @@ package identity
 
 import (
 	"crypto/tls"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -88,7 +89,7 @@ func TestWhoIsLetIn(t *testing.T) {
 	foreign, _ := other.open(Identity{Location: "north", Node: 2})
 	peers := func(id geo.NodeID) bool { return id <= 2 }
 
-	clientErr, serverErr := shake(t, n2.ClientConfig(1), n1.ServerConfig(peers))
+	clientErr, serverErr := shake(t, n2.ClientConfig(1), n1.ServerConfig(peers, ""))
 	require.NoError(t, clientErr)
 	require.NoError(t, serverErr)
 
@@ -97,13 +98,15 @@ func TestWhoIsLetIn(t *testing.T) {
 		byClient       bool
 		says           string
 	}{
-		"other authority at the server": {foreign.ClientConfig(1), n1.ServerConfig(peers), true, "unknown authority"},
-		"other authority at the client": {n1.ClientConfig(2), foreign.ServerConfig(peers), true, "unknown authority"},
-		"other location":                {n1.ClientConfig(2), south.ServerConfig(peers), true, `location "south"`},
-		"other node than configured":    {n1.ClientConfig(3), n2.ServerConfig(peers), true, "it is node 2, and node 3 is configured"},
-		"no peer":                       {n2.ClientConfig(1), n1.ServerConfig(func(geo.NodeID) bool { return false }), false, "node 2 is no peer"},
-		"no certificate":                {&tls.Config{InsecureSkipVerify: true}, n1.ServerConfig(peers), false, "didn't provide a certificate"},
-		"TLS 1.2":                       {&tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12}, n1.ServerConfig(peers), false, "unsupported versions"},
+		"other authority at the server": {foreign.ClientConfig(1), n1.ServerConfig(peers, ""), true, "unknown authority"},
+		"other authority at the client": {n1.ClientConfig(2), foreign.ServerConfig(peers, ""), true, "unknown authority"},
+		"other location":                {n1.ClientConfig(2), south.ServerConfig(peers, ""), true, `location "south"`},
+		"other node than configured":    {n1.ClientConfig(3), n2.ServerConfig(peers, ""), true, "it is node 2, and node 3 is configured"},
+		"no peer":                       {n2.ClientConfig(1), n1.ServerConfig(func(geo.NodeID) bool { return false }, ""), false, "node 2 is no peer"},
+		"not the paired location":       {n1.PairConfig("west"), south.ServerConfig(peers, "north"), true, `location "south"`},
+		"paired with another":           {n1.PairConfig("south"), south.ServerConfig(peers, "west"), false, `location "north"`},
+		"no certificate":                {&tls.Config{InsecureSkipVerify: true}, n1.ServerConfig(peers, ""), false, "didn't provide a certificate"},
+		"TLS 1.2":                       {&tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12}, n1.ServerConfig(peers, ""), false, "unsupported versions"},
 	} {
 		clientErr, serverErr := shake(t, c.client, c.server)
 		require.Error(t, clientErr, name)
@@ -114,14 +117,17 @@ func TestWhoIsLetIn(t *testing.T) {
 		}
 	}
 
+	clientErr, serverErr = shake(t, n1.PairConfig("south"), south.ServerConfig(func(geo.NodeID) bool { return false }, "north"))
+	require.NoError(t, errors.Join(clientErr, serverErr), "of the paired location")
+
 	// A client that does not look is still refused by the server.
 	careless := foreign.ClientConfig(1)
 	careless.VerifyConnection = nil
-	_, serverErr = shake(t, careless, n1.ServerConfig(peers))
+	_, serverErr = shake(t, careless, n1.ServerConfig(peers, ""))
 	require.ErrorIs(t, serverErr, ErrRefused)
 
 	s.clock.Advance(101 * time.Hour)
-	clientErr, _ = shake(t, n2.ClientConfig(1), n1.ServerConfig(peers))
+	clientErr, _ = shake(t, n2.ClientConfig(1), n1.ServerConfig(peers, ""))
 	require.ErrorContains(t, clientErr, "expired")
 }
 
@@ -153,7 +159,7 @@ func TestFilesFollowed(t *testing.T) {
 	n2, _ := s.open(Identity{Location: "north", Node: 2})
 	all := func(geo.NodeID) bool { return true }
 	meets := func() bool {
-		clientErr, serverErr := shake(t, n2.ClientConfig(1), n1.ServerConfig(all))
+		clientErr, serverErr := shake(t, n2.ClientConfig(1), n1.ServerConfig(all, ""))
 		return clientErr == nil && serverErr == nil
 	}
 	require.True(t, meets())
