@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"slices"
 
 	"antipode/geo"
 	"antipode/services/catalog"
@@ -197,27 +196,4 @@ func stage(tx *ranges.Tx, a *catalog.Account, at geo.Timestamp) error {
 	}
 	p := catalog.AccountPartition(a.Name)
 	return tx.Change(p, change.Record{CommitTime: at, Partition: p.Append(nil), Ops: []change.Op{{Value: v}}})
-}
-
-// SetGate commits the gate of an account in every range of a location (R7).
-func SetGate(ctx context.Context, s Stamp, a geo.Account, g change.Gate) error {
-	for _, svc := range slices.Concat([]geo.Service{geo.Catalog}, geo.Services[:]) {
-		if err := s.Submit(ctx, geo.FirstRange(svc), setGate{a, g}); err != nil {
-			return fmt.Errorf("gate of %s in the %s range: %w", a, svc, err)
-		}
-	}
-	return nil
-}
-
-type setGate struct {
-	account geo.Account
-	gate    change.Gate
-}
-
-// Evaluate implements ranges.Command. A gate of a higher epoch stays.
-func (c setGate) Evaluate(tx *ranges.Tx) error {
-	if have := tx.Gate(c.account); have != c.gate && have.Epoch.Compare(c.gate.Epoch) <= 0 {
-		tx.SetGate(c.account, c.gate)
-	}
-	return nil
 }

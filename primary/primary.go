@@ -86,3 +86,25 @@ func (c closeGeneration) Evaluate(tx *ranges.Tx) error {
 	tx.CloseGeneration(c.key)
 	return nil
 }
+
+// kindCloseGeneration is closeGeneration's kind.
+const kindCloseGeneration = "primary.closeGeneration"
+
+// Commands are those of this package that a node takes from others.
+func Commands() ranges.Commands {
+	return ranges.Commands{kindCloseGeneration: func(body []byte) (ranges.Portable, error) {
+		return closeGeneration{body}, nil
+	}}
+}
+
+// Kind implements ranges.Portable.
+func (c closeGeneration) Kind() string { return kindCloseGeneration }
+
+// Encode implements ranges.Portable.
+func (c closeGeneration) Encode() []byte { return c.key }
+
+// EncodeResult implements ranges.Portable.
+func (c closeGeneration) EncodeResult() []byte { return nil }
+
+// DecodeResult implements ranges.Portable.
+func (c closeGeneration) DecodeResult([]byte) error { return nil }

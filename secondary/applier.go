@@ -17,8 +17,15 @@ import (
 
 // Stamp is the stamp of this location.
 type Stamp interface {
-	// Leader returns the range as its leader holds it, nil while there is none.
+	// Leader returns the range as its leader holds it, nil while it leads in no node of
+	// this process.
 	Leader(r geo.RangeID) *ranges.Range
+	// LeaderNode returns the node that leads, in this process or not.
+	LeaderNode(r geo.RangeID) (id geo.NodeID, ok bool)
+	// Replica returns a replica of this process, which may be behind; nil for none.
+	Replica(r geo.RangeID) *ranges.Range
+	// Submit commits a command in a range, wherever that leads.
+	Submit(ctx context.Context, r geo.RangeID, cmd ranges.Command) error
 	// PutChunk makes a chunk durable on the nodes that are up.
 	PutChunk(ctx context.Context, ref extent.Ref, data []byte) error
 	// HasChunk reports whether the chunk is durable on the leader of a range.
@@ -42,27 +49,37 @@ func local(src ranges.Source) geo.RangeID { return src.Range }
 
 // Apply implements receive.Applier.
 func (a *Applier) Apply(b *receive.Batch, done func(error)) {
-	r := a.stamp.Leader(local(b.Source))
-	cat := a.stamp.Leader(geo.FirstRange(geo.Catalog))
-	if r == nil || cat == nil {
+	id := local(b.Source)
+	cmd := &apply{b: b, catalog: noCatalog{}}
+	if cat := a.stamp.Replica(geo.FirstRange(geo.Catalog)); cat != nil {
+		cmd.catalog = cat.State()
+	}
+	if r := a.stamp.Leader(id); r != nil {
+		r.Submit(cmd, done)
+		return
+	}
+	if _, known := a.stamp.LeaderNode(id); !known {
 		done(errNoLeader)
 		return
 	}
-	r.Submit(&apply{b: b, catalog: cat.State()}, done)
+	a.stamp.Go(func(ctx context.Context) { done(a.stamp.Submit(ctx, id, cmd)) })
 }
 
-// Cursors implements receive.Applier.
+// Cursors implements receive.Applier. A replica that does not lead may be behind: what it
+// says is a lower bound, of what is committed. So nothing leaves the source's outbox too
+// early, and what is given again is a duplicate.
 func (a *Applier) Cursors(src ranges.Source) (map[geo.Stream]geo.Head, bool) {
-	r := a.stamp.Leader(local(src))
+	r := a.stamp.Replica(local(src))
 	if r == nil {
 		return nil, false
 	}
 	return r.Machine.Cursors(src), true
 }
 
-// Behind implements receive.Applier.
+// Behind implements receive.Applier, as of what a replica here has applied: a stream may
+// have reached its head meanwhile, and a pull of it then brings duplicates.
 func (a *Applier) Behind(src ranges.Source) map[geo.Stream]geo.Seq {
-	r := a.stamp.Leader(local(src))
+	r := a.stamp.Replica(local(src))
 	if r == nil {
 		return nil
 	}
@@ -79,7 +96,13 @@ func (a *Applier) HasPayload(ref extent.Ref) bool { return a.stamp.HasChunk(ref)
 
 // apply is the command that commits a batch of received records.
 type apply struct {
-	b       *receive.Batch
+	b *receive.Batch
+	// catalog is what a replica of the catalog at the evaluating node has applied. It may
+	// lag behind what is committed, without harm (R14): a generation that is not there yet
+	// waits; one that a later one replaced, or that is deleted, stays so; and what is applied
+	// to one whose deletion is not seen yet is seen by nobody, since readers find their
+	// generation in the catalog, no other can have its number, and "generation closed" is
+	// looked up in the range itself.
 	catalog kv.Getter
 	// seen is what the evaluation under way found of the generation of the record
 	// before: the records of a batch are mostly of few containers.

@@ -164,6 +164,22 @@ func (l *Location) Leader(r geo.RangeID) *ranges.Range {
 	return nil
 }
 
+// LeaderNode implements secondary.Stamp.
+func (l *Location) LeaderNode(r geo.RangeID) (geo.NodeID, bool) {
+	if s := l.stamp.Load(); s != nil {
+		return s.LeaderNode(r)
+	}
+	return 0, false
+}
+
+// Replica implements secondary.Stamp.
+func (l *Location) Replica(r geo.RangeID) *ranges.Range {
+	if s := l.stamp.Load(); s != nil {
+		return s.Replica(r)
+	}
+	return nil
+}
+
 // PutChunk makes a chunk durable on the nodes that are up.
 func (l *Location) PutChunk(ctx context.Context, ref extent.Ref, data []byte) error {
 	if s := l.stamp.Load(); s != nil {

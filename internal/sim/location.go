@@ -192,6 +192,13 @@ func (l *location) Leader(id geo.RangeID) *ranges.Range {
 	return nil
 }
 
+// LeaderNode implements secondary.Stamp: all nodes are in this process, so that Leader
+// tells.
+func (l *location) LeaderNode(geo.RangeID) (geo.NodeID, bool) { return 0, false }
+
+// Replica implements secondary.Stamp.
+func (l *location) Replica(id geo.RangeID) *ranges.Range { return l.Leader(id) }
+
 func (l *location) leader(id geo.RangeID) *member {
 	var found []*member
 	for _, m := range l.members {

@@ -101,7 +101,7 @@ func (n *Node) payloadHere(e Envelope) bool {
 // since the leader's intake puts chunks on all replicas before it proposes.
 func (n *Node) fetch(ref extent.Ref, from geo.NodeID) {
 	switch err := n.copyChunk(ref, from); {
-	case errors.Is(err, errNoPeer):
+	case errors.Is(err, ErrUnreachable):
 		return
 	case err != nil:
 		n.o.Logger.Warn("cannot fetch chunk from peer; entries that name it wait", "chunk", ref.ID, "peer", from, "error", err)

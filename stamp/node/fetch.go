@@ -74,14 +74,11 @@ func (n *Node) fetchPaced(ctx context.Context, ref extent.Ref, first geo.NodeID)
 	}
 }
 
-// errNoPeer: a peer is not reachable.
-var errNoPeer = errors.New("node: peer is not reachable")
-
 // copyChunk reads a chunk from a peer and puts it here.
 func (n *Node) copyChunk(ref extent.Ref, from geo.NodeID) error {
 	peer := n.o.Transport.Peer(n.o.ID, from)
 	if peer == nil {
-		return errNoPeer
+		return ErrUnreachable
 	}
 	data := make([]byte, ref.Length)
 	if _, err := peer.ReadChunk(ref, 0, data); err != nil {

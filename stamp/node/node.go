@@ -62,6 +62,9 @@ type Options struct {
 	// FetchBytesPerSecond bounds how fast the payload that a range snapshot names is
 	// fetched from peers. Zero means 64 MiB/s.
 	FetchBytesPerSecond int
+	// Commands decodes the commands that other nodes hand to this one as the leader of a
+	// range. Nil means none.
+	Commands ranges.Commands
 	// OnCommit takes commit latencies by range. May be nil.
 	OnCommit func(geo.RangeID, time.Duration)
 	// OnApplied is told of every entry after it was applied here: see

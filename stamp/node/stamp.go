@@ -6,14 +6,14 @@ import (
 	"fmt"
 	"path/filepath"
 	"sync"
-	"time"
 
 	"antipode/geo"
-	"antipode/stamp/kv"
 	"antipode/stamp/ranges"
 )
 
-// Stamp is one location's nodes in one process. Methods may be called concurrently.
+// Stamp is one location's nodes as one process sees them: those that run here, all of
+// them in antipode dev and one in a node process, and the others over the transport.
+// Methods may be called concurrently.
 type Stamp struct {
 	o Options
 
@@ -77,6 +77,9 @@ func (s *Stamp) Start(id geo.NodeID) error {
 	if err != nil {
 		return err
 	}
+	if calls, ok := s.o.Transport.(CallTransport); ok {
+		calls.Handle(id, submitMethod, s.submitted(id))
+	}
 	for _, f := range s.onStart {
 		f(n)
 	}
@@ -120,7 +123,7 @@ func (s *Stamp) Close() error {
 	return errors.Join(errs...)
 }
 
-// Node returns a running node, nil where it is stopped.
+// Node returns a node that runs here, nil where it is stopped or elsewhere.
 func (s *Stamp) Node(id geo.NodeID) *Node {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -130,10 +133,11 @@ func (s *Stamp) Node(id geo.NodeID) *Node {
 	return nil
 }
 
-// Nodes returns the ids of all configured nodes.
+// Nodes returns the ids of all configured nodes, wherever they run.
 func (s *Stamp) Nodes() []geo.NodeID { return s.o.Peers }
 
-// Leader returns the range as its leader holds it, nil while there is none.
+// Leader returns the range as its leader holds it, nil while none of the nodes that run
+// here leads.
 func (s *Stamp) Leader(id geo.RangeID) *ranges.Range {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -147,50 +151,55 @@ func (s *Stamp) Leader(id geo.RangeID) *ranges.Range {
 	return nil
 }
 
-// leaderWait is how long a request waits for a range to have a leader.
-const leaderWait = 5 * time.Second
-
-// Submit runs a command on the leader of a range and waits for its result: nil when
-// its effect is on every in-sync replica. A command that found no leader did nothing
-// and is tried again for a while; one that was proposed never is.
-func (s *Stamp) Submit(ctx context.Context, id geo.RangeID, cmd ranges.Command) error {
-	return s.withLeader(ctx, id, func(r *ranges.Range) error {
-		done := make(chan error, 1)
-		r.Submit(cmd, func(err error) { done <- err })
-		select {
-		case err := <-done:
-			return err
-		case <-ctx.Done():
-			return kv.ErrUnknown
+// LeaderNode returns the node that leads a range, as the replicas that run in this process
+// know it; ok is false while they know of none. It may be a former leader that they have
+// not missed yet.
+func (s *Stamp) LeaderNode(id geo.RangeID) (leader geo.NodeID, ok bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, p := range s.o.Peers {
+		r := s.nodes[p]
+		if r == nil || r.n.Range(id) == nil {
+			continue
 		}
-	})
+		if r.n.Range(id).Leading() {
+			return p, true
+		}
+		if l := r.n.Range(id).Leader(); l != 0 {
+			leader = l
+		}
+	}
+	return leader, leader != 0
+}
+
+// Replica returns a replica of a range that runs in this process and is fit to be read,
+// the leader's before others; nil while there is none. What it has applied may be behind
+// the leader, never ahead of what is committed.
+func (s *Stamp) Replica(id geo.RangeID) *ranges.Range {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	var found *ranges.Range
+	for _, p := range s.o.Peers {
+		if r := s.nodes[p]; r != nil {
+			rng := r.n.Range(id)
+			if rng != nil && rng.Leading() {
+				return rng
+			}
+			if found == nil && rng != nil && rng.Leader() != 0 {
+				found = rng
+			}
+		}
+	}
+	return found
 }
 
 // Read runs a query on the leader of a range: see ranges.Range.Read.
 func (s *Stamp) Read(ctx context.Context, id geo.RangeID, f func(ranges.State) error) error {
-	return s.withLeader(ctx, id, func(r *ranges.Range) error { return r.Read(ctx, f) })
-}
-
-func (s *Stamp) withLeader(ctx context.Context, id geo.RangeID, f func(*ranges.Range) error) error {
-	var deadline time.Duration
-	for {
-		if r := s.Leader(id); r != nil {
-			err := f(r)
-			if !errors.Is(err, ranges.ErrNotLeader) {
-				return err
-			}
+	return s.withLeader(ctx, func() error {
+		r := s.Leader(id)
+		if r == nil {
+			return ranges.ErrNotLeader
 		}
-		now := s.o.Clock.Mono()
-		if deadline == 0 {
-			deadline = now + leaderWait
-		}
-		if now > deadline {
-			return kv.ErrBusy
-		}
-		select {
-		case <-ctx.Done():
-			return kv.ErrBusy // Nothing happened.
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
+		return r.Read(ctx, f)
+	})
 }

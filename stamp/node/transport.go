@@ -77,10 +77,14 @@ type ChunkPeer interface {
 type Memory struct {
 	mu    sync.RWMutex
 	nodes map[geo.NodeID]Member
+	// handlers by node and method: see Handle.
+	handlers map[geo.NodeID]map[string]CallHandler
 }
 
 // NewMemory returns an empty transport.
-func NewMemory() *Memory { return &Memory{nodes: map[geo.NodeID]Member{}} }
+func NewMemory() *Memory {
+	return &Memory{nodes: map[geo.NodeID]Member{}, handlers: map[geo.NodeID]map[string]CallHandler{}}
+}
 
 // Attach implements Transport.
 func (t *Memory) Attach(id geo.NodeID, m Member) {
@@ -110,7 +114,7 @@ func (t *Memory) Snapshot(from, to geo.NodeID, h SnapshotHeader) (SnapshotStream
 	n, takes := t.nodes[to].(*Node)
 	t.mu.RUnlock()
 	if !takes {
-		return nil, errNoPeer
+		return nil, ErrUnreachable
 	}
 	return n.AcceptSnapshot(from, h)
 }

@@ -3,18 +3,22 @@ package transport
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"sync"
 	"time"
 
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
 
-	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/internal/identity"
+	"antipode/stamp/transport/wire"
 )
 
 // refusalEvery is how often the log repeats that one host is refused.
@@ -95,15 +99,47 @@ func (c creds) Clone() credentials.TransportCredentials {
 }
 
 // caller is the node at the other end of a call, by its certificate.
-func caller(ctx context.Context) (geo.NodeID, error) {
+func caller(ctx context.Context) (identity.Identity, error) {
 	p, ok := peer.FromContext(ctx)
 	if !ok {
-		return 0, identity.ErrName
+		return identity.Identity{}, identity.ErrName
 	}
-	info, ok := p.AuthInfo.(credentials.TLSInfo)
+	return named(p.AuthInfo)
+}
+
+// named is the node that a connection's certificate names.
+func named(auth credentials.AuthInfo) (identity.Identity, error) {
+	info, ok := auth.(credentials.TLSInfo)
 	if !ok || len(info.State.PeerCertificates) == 0 {
-		return 0, identity.ErrName
+		return identity.Identity{}, identity.ErrName
 	}
-	id, err := identity.Of(info.State.PeerCertificates[0])
-	return id.Node, err
+	return identity.Of(info.State.PeerCertificates[0])
+}
+
+// admit lets nodes of the own stamp call all but CallPair, and those of the paired
+// location that alone.
+func (t *Transport) admit(ctx context.Context, method string) error {
+	from, err := caller(ctx)
+	if err != nil {
+		return status.Error(codes.Unauthenticated, err.Error())
+	}
+	if ofPair := from.Location != t.o.Keyring.Self().Location; ofPair != (method == wire.Stamp_CallPair_FullMethodName) {
+		t.refusals.log("call of "+from.String(), "call refused: not for a node of that location", "from", from, "method", method)
+		return status.Error(codes.PermissionDenied, fmt.Sprintf("%s may not call %s here", from, method))
+	}
+	return nil
+}
+
+func (t *Transport) admitUnary(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+	if err := t.admit(ctx, info.FullMethod); err != nil {
+		return nil, err
+	}
+	return next(ctx, req)
+}
+
+func (t *Transport) admitStream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+	if err := t.admit(stream.Context(), info.FullMethod); err != nil {
+		return err
+	}
+	return next(srv, stream)
 }

@@ -1,10 +1,10 @@
-// Package transport carries Raft messages and payload chunks between the nodes of a
+// Package transport carries Raft messages, payload chunks and calls between the nodes of a
 // stamp that are processes of their own: node.Transport over gRPC and mutual TLS.
 //
 // Invariant: what a member receives was sent by the node that is named as its sender,
 // to this node, of the same stamp and location (internal/identity); and memory is
 // bounded, whatever a peer does: a queue per peer, one frame in flight, a fixed sum of
-// bytes for chunks that come in.
+// bytes for chunks and for calls that come in.
 //
 // Each ordered pair of nodes has one long-lived stream of messages. Sender side:
 //
@@ -16,5 +16,9 @@
 // peer has answered it, which it does only while a node is attached there, so Peer gives
 // nil for a process that is up without its node.
 //
-// Chunks have a connection of their own: a heartbeat must not wait behind 4 MiB.
+// Chunks have a connection of their own: a heartbeat must not wait behind 4 MiB. Calls
+// have one too: those that wait for a commit must not hold up the chunks that it needs.
+//
+// Nodes of the paired location may make calls that were given to HandlePair, and none of
+// what nodes of the own stamp may do.
 package transport

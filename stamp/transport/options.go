@@ -22,6 +22,8 @@ type Options struct {
 	Listener net.Listener
 	// Peers are the addresses, host:port, of the other nodes of the stamp.
 	Peers map[geo.NodeID]string
+	// Pair is the paired location; without one there are no calls to it, nor from it.
+	Pair Pair
 	// Clock counts how long a log line is not repeated.
 	Clock clock.Clock
 	// Seed feeds the jitter: nodes that lost one peer must not come back to it in step.
@@ -46,7 +48,17 @@ type Options struct {
 	// ChunksInMax is how many chunks of the greatest size may be coming in at once;
 	// the rest waits. Zero means 16.
 	ChunksInMax int
-	Logger      *slog.Logger
+	// CallBytesInMax bounds the requests of calls that are here at once, in bytes; the rest
+	// waits. Zero means 64 MiB. Less than node.CallBytesMax refuses the greatest.
+	CallBytesInMax int64
+	Logger         *slog.Logger
+}
+
+// Pair is the paired location as a transport knows it.
+type Pair struct {
+	Location geo.Location
+	// Addresses, host:port, are of its nodes, in any order.
+	Addresses []string
 }
 
 func orDefault[T comparable](v *T, d T) {
@@ -66,6 +78,7 @@ func (o Options) withDefaults() Options {
 	orDefault(&o.KeepaliveTimeout, 5*time.Second)
 	orDefault(&o.ChunkTimeout, 10*time.Second)
 	orDefault(&o.ChunksInMax, 16)
+	orDefault(&o.CallBytesInMax, 64<<20)
 	orDefault(&o.Logger, slog.Default())
 	o.Logger = o.Logger.With("node", o.Self)
 	return o
@@ -89,10 +102,17 @@ func (o Options) Validate() error {
 		_, _, err := net.SplitHostPort(address)
 		bad(err != nil, "address of node %d: %v", id, err)
 	}
+	bad(len(o.Pair.Addresses) > 0 && o.Pair.Location == "", "Pair has addresses and no location")
+	bad(o.Keyring != nil && o.Pair.Location == o.Keyring.Self().Location, "Pair is this node's own location, %q", o.Pair.Location)
+	for _, address := range o.Pair.Addresses {
+		_, _, err := net.SplitHostPort(address)
+		bad(err != nil, "address of the pair: %v", err)
+	}
 	for name, v := range map[string]int64{
 		"QueueBytesMax": o.QueueBytesMax, "QueueMessagesMax": int64(o.QueueMessagesMax), "RetryMin": int64(o.RetryMin),
 		"RetryMax": int64(o.RetryMax), "OpenTimeout": int64(o.OpenTimeout), "KeepaliveTime": int64(o.KeepaliveTime),
 		"KeepaliveTimeout": int64(o.KeepaliveTimeout), "ChunkTimeout": int64(o.ChunkTimeout), "ChunksInMax": int64(o.ChunksInMax),
+		"CallBytesInMax": o.CallBytesInMax,
 	} {
 		bad(v < 0, "%s is %d: want a number above zero, or zero for the default", name, v)
 	}

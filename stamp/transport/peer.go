@@ -2,6 +2,7 @@ package transport
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -30,8 +31,8 @@ type peerLink struct {
 	t     *Transport
 	id    geo.NodeID
 	queue *queue
-	// messages and chunks are two connections: see doc.go.
-	messages, chunks *grpc.ClientConn
+	// messages, chunks and calls are connections of their own: see doc.go.
+	messages, chunks, calls *grpc.ClientConn
 
 	// run only
 	rng *rand.Rand
@@ -39,8 +40,19 @@ type peerLink struct {
 
 func newPeerLink(t *Transport, id geo.NodeID, address string, rng *rand.Rand) (*peerLink, error) {
 	p := &peerLink{t: t, id: id, queue: newQueue(t.o.QueueBytesMax, t.o.QueueMessagesMax), rng: rng}
-	options := []grpc.DialOption{
-		grpc.WithTransportCredentials(creds{credentials.NewTLS(t.o.Keyring.ClientConfig(id)), t.refusals}),
+	for _, conn := range []**grpc.ClientConn{&p.messages, &p.chunks, &p.calls} {
+		var err error
+		if *conn, err = t.dial(address, t.o.Keyring.ClientConfig(id)); err != nil {
+			return nil, errors.Join(err, p.close())
+		}
+	}
+	return p, nil
+}
+
+// dial returns a connection that is made when it is first used.
+func (t *Transport) dial(address string, config *tls.Config) (*grpc.ClientConn, error) {
+	return grpc.NewClient("passthrough:///"+address,
+		grpc.WithTransportCredentials(creds{credentials.NewTLS(config), t.refusals}),
 		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(newCodec()), grpc.MaxCallRecvMsgSize(frameBytesMax)),
 		grpc.WithNoProxy(),
 		grpc.WithDisableServiceConfig(),
@@ -52,18 +64,18 @@ func newPeerLink(t *Transport, id geo.NodeID, address string, rng *rand.Rand) (*
 			Backoff:           backoff.Config{BaseDelay: t.o.RetryMin, Multiplier: 2, Jitter: 0.25, MaxDelay: t.o.RetryMax},
 			MinConnectTimeout: t.o.OpenTimeout,
 		}),
-	}
-	var err error
-	if p.messages, err = grpc.NewClient("passthrough:///"+address, options...); err != nil {
-		return nil, err
-	}
-	if p.chunks, err = grpc.NewClient("passthrough:///"+address, options...); err != nil {
-		return nil, errors.Join(err, p.messages.Close())
-	}
-	return p, nil
+	)
 }
 
-func (p *peerLink) close() error { return errors.Join(p.messages.Close(), p.chunks.Close()) }
+func (p *peerLink) close() error {
+	var errs []error
+	for _, conn := range []*grpc.ClientConn{p.messages, p.chunks, p.calls} {
+		if conn != nil {
+			errs = append(errs, conn.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
 
 // run keeps a stream to the peer until ctx ends.
 func (p *peerLink) run(ctx context.Context) {
@@ -114,6 +126,7 @@ func (p *peerLink) attempt(ctx context.Context, reached func()) error {
 		ended <- err
 	}()
 	p.chunks.ResetConnectBackoff()
+	p.calls.ResetConnectBackoff()
 	p.queue.setOpen(true)
 	reached()
 	p.pump(ctx, stream)

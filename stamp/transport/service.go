@@ -50,7 +50,7 @@ func (s *service) Messages(stream grpc.ClientStreamingServer[wire.Batch, wire.Em
 	}
 	failed := make(chan error, 1)
 	// RecvMsg ends with the stream, that is, once this method has returned.
-	s.t.running.Go(func() { failed <- s.receive(stream, from, a) })
+	s.t.running.Go(func() { failed <- s.receive(stream, from.Node, a) })
 	select {
 	case err := <-failed:
 		return err

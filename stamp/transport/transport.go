@@ -28,6 +28,9 @@ type Transport struct {
 	server   *grpc.Server
 	// chunksIn counts the bytes of chunks that are coming in.
 	chunksIn *semaphore.Weighted
+	// calls are those of the own stamp, pairCalls those of the paired location.
+	calls, pairCalls *handlers
+	pair             *pair
 
 	cancel context.CancelFunc
 	// running are the goroutines of peers and of the server.
@@ -57,12 +60,18 @@ func Open(o Options) (*Transport, error) {
 	t := &Transport{
 		o: o, refusals: newRefusals(o.Clock, o.Logger), peers: map[geo.NodeID]*peerLink{}, cancel: cancel,
 		chunksIn: semaphore.NewWeighted(int64(o.ChunksInMax) * extent.ChunkBytesMax),
+		calls:    newHandlers(o.CallBytesInMax), pairCalls: newHandlers(o.CallBytesInMax),
+	}
+	var err error
+	if t.pair, err = newPair(t); err != nil {
+		cancel()
+		return nil, err
 	}
 	for id, address := range o.Peers {
 		p, err := newPeerLink(t, id, address, rand.New(rand.NewPCG(o.Seed, uint64(id))))
 		if err != nil {
 			cancel()
-			return nil, errors.Join(fmt.Errorf("peer %d at %s: %w", id, address, err), t.closePeers())
+			return nil, errors.Join(fmt.Errorf("peer %d at %s: %w", id, address, err), t.closeConns())
 		}
 		t.peers[id] = p
 	}
@@ -81,8 +90,10 @@ const streamsPerPeerMax = 256
 
 func (t *Transport) newServer() *grpc.Server {
 	isPeer := func(id geo.NodeID) bool { return t.o.Peers[id] != "" }
+	tls := credentials.NewTLS(t.o.Keyring.ServerConfig(isPeer, t.o.Pair.Location))
 	return grpc.NewServer(
-		grpc.Creds(creds{credentials.NewTLS(t.o.Keyring.ServerConfig(isPeer)), t.refusals}),
+		grpc.Creds(creds{tls, t.refusals}),
+		grpc.UnaryInterceptor(t.admitUnary), grpc.StreamInterceptor(t.admitStream),
 		grpc.ForceServerCodecV2(newCodec()),
 		grpc.MaxRecvMsgSize(frameBytesMax),
 		grpc.MaxConcurrentStreams(streamsPerPeerMax),
@@ -154,14 +165,14 @@ func (t *Transport) Close() error {
 		t.Attach(t.o.Self, nil)
 		t.cancel()
 		t.server.Stop()
-		t.closeErr = t.closePeers()
+		t.closeErr = t.closeConns()
 		t.running.Wait()
 	})
 	return t.closeErr
 }
 
-func (t *Transport) closePeers() error {
-	var errs []error
+func (t *Transport) closeConns() error {
+	errs := []error{t.pair.close()}
 	for _, p := range t.peers {
 		errs = append(errs, p.close())
 	}

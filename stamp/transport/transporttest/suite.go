@@ -26,7 +26,7 @@ type Network interface {
 	// Stop takes a node down as if its process ended.
 	Stop(id geo.NodeID)
 	// At is the transport as a node has it.
-	At(id geo.NodeID) node.Transport
+	At(id geo.NodeID) node.CallTransport
 }
 
 const (
@@ -47,6 +47,9 @@ func Run(t *testing.T, open func(t *testing.T) Network) {
 		"chunks":       testChunks,
 		"chunkErrors":  testChunkErrors,
 		"concurrently": testConcurrently,
+		"calls":        testCalls,
+		"callErrors":   testCallErrors,
+		"callAway":     testCallAway,
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &stamp{Network: open(t), t: t, members: map[geo.NodeID]*Member{}}

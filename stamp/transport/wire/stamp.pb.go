@@ -27,6 +27,74 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// CallError says what an error is beside its text.
+type CallError int32
+
+const (
+	CallError_NONE CallError = 0
+	// FAILED is any error that is not one of those below.
+	CallError_FAILED CallError = 1
+	// BUSY: nothing happened, and the same may be tried again.
+	CallError_BUSY CallError = 2
+	// UNKNOWN: it may have happened.
+	CallError_UNKNOWN CallError = 3
+	// NOT_LEADER: nothing happened; another node leads the range.
+	CallError_NOT_LEADER CallError = 4
+	// NOBODY: nothing happened; nobody answers this method here now.
+	CallError_NOBODY CallError = 5
+	// ELSEWHERE: nothing happened; the node to ask is elsewhere, 0 where that is not known.
+	CallError_ELSEWHERE CallError = 6
+)
+
+// Enum value maps for CallError.
+var (
+	CallError_name = map[int32]string{
+		0: "NONE",
+		1: "FAILED",
+		2: "BUSY",
+		3: "UNKNOWN",
+		4: "NOT_LEADER",
+		5: "NOBODY",
+		6: "ELSEWHERE",
+	}
+	CallError_value = map[string]int32{
+		"NONE":       0,
+		"FAILED":     1,
+		"BUSY":       2,
+		"UNKNOWN":    3,
+		"NOT_LEADER": 4,
+		"NOBODY":     5,
+		"ELSEWHERE":  6,
+	}
+)
+
+func (x CallError) Enum() *CallError {
+	p := new(CallError)
+	*p = x
+	return p
+}
+
+func (x CallError) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (CallError) Descriptor() protoreflect.EnumDescriptor {
+	return file_stamp_transport_wire_stamp_proto_enumTypes[0].Descriptor()
+}
+
+func (CallError) Type() protoreflect.EnumType {
+	return &file_stamp_transport_wire_stamp_proto_enumTypes[0]
+}
+
+func (x CallError) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use CallError.Descriptor instead.
+func (CallError) EnumDescriptor() ([]byte, []int) {
+	return file_stamp_transport_wire_stamp_proto_rawDescGZIP(), []int{0}
+}
+
 type Empty struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -337,6 +405,137 @@ func (x *ReadRequest) GetLength() uint64 {
 	return 0
 }
 
+type CallPart struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Method string                 `protobuf:"bytes,1,opt,name=method,proto3" json:"method,omitempty"`
+	// length of the request in bytes.
+	Length uint32 `protobuf:"varint,2,opt,name=length,proto3" json:"length,omitempty"`
+	// data has up to 16 MiB.
+	Data          []byte `protobuf:"bytes,3,opt,name=data,proto3" json:"data,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CallPart) Reset() {
+	*x = CallPart{}
+	mi := &file_stamp_transport_wire_stamp_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CallPart) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CallPart) ProtoMessage() {}
+
+func (x *CallPart) ProtoReflect() protoreflect.Message {
+	mi := &file_stamp_transport_wire_stamp_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CallPart.ProtoReflect.Descriptor instead.
+func (*CallPart) Descriptor() ([]byte, []int) {
+	return file_stamp_transport_wire_stamp_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *CallPart) GetMethod() string {
+	if x != nil {
+		return x.Method
+	}
+	return ""
+}
+
+func (x *CallPart) GetLength() uint32 {
+	if x != nil {
+		return x.Length
+	}
+	return 0
+}
+
+func (x *CallPart) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
+type CallAnswer struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// data has up to 16 MiB.
+	Data          []byte    `protobuf:"bytes,1,opt,name=data,proto3" json:"data,omitempty"`
+	Error         CallError `protobuf:"varint,2,opt,name=error,proto3,enum=antipode.stamp.v1.CallError" json:"error,omitempty"`
+	Text          string    `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`
+	Elsewhere     uint64    `protobuf:"varint,4,opt,name=elsewhere,proto3" json:"elsewhere,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CallAnswer) Reset() {
+	*x = CallAnswer{}
+	mi := &file_stamp_transport_wire_stamp_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CallAnswer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CallAnswer) ProtoMessage() {}
+
+func (x *CallAnswer) ProtoReflect() protoreflect.Message {
+	mi := &file_stamp_transport_wire_stamp_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CallAnswer.ProtoReflect.Descriptor instead.
+func (*CallAnswer) Descriptor() ([]byte, []int) {
+	return file_stamp_transport_wire_stamp_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *CallAnswer) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
+func (x *CallAnswer) GetError() CallError {
+	if x != nil {
+		return x.Error
+	}
+	return CallError_NONE
+}
+
+func (x *CallAnswer) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *CallAnswer) GetElsewhere() uint64 {
+	if x != nil {
+		return x.Elsewhere
+	}
+	return 0
+}
+
 var File_stamp_transport_wire_stamp_proto protoreflect.FileDescriptor
 
 const file_stamp_transport_wire_stamp_proto_rawDesc = "" +
@@ -358,13 +557,36 @@ const file_stamp_transport_wire_stamp_proto_rawDesc = "" +
 	"\vReadRequest\x12-\n" +
 	"\x03ref\x18\x01 \x01(\v2\x1b.antipode.stamp.v1.ChunkRefR\x03ref\x12\x16\n" +
 	"\x06offset\x18\x02 \x01(\x04R\x06offset\x12\x16\n" +
-	"\x06length\x18\x03 \x01(\x04R\x06length2\x9e\x02\n" +
+	"\x06length\x18\x03 \x01(\x04R\x06length\"N\n" +
+	"\bCallPart\x12\x16\n" +
+	"\x06method\x18\x01 \x01(\tR\x06method\x12\x16\n" +
+	"\x06length\x18\x02 \x01(\rR\x06length\x12\x12\n" +
+	"\x04data\x18\x03 \x01(\fR\x04data\"\x86\x01\n" +
+	"\n" +
+	"CallAnswer\x12\x12\n" +
+	"\x04data\x18\x01 \x01(\fR\x04data\x122\n" +
+	"\x05error\x18\x02 \x01(\x0e2\x1c.antipode.stamp.v1.CallErrorR\x05error\x12\x12\n" +
+	"\x04text\x18\x03 \x01(\tR\x04text\x12\x1c\n" +
+	"\telsewhere\x18\x04 \x01(\x04R\telsewhere*c\n" +
+	"\tCallError\x12\b\n" +
+	"\x04NONE\x10\x00\x12\n" +
+	"\n" +
+	"\x06FAILED\x10\x01\x12\b\n" +
+	"\x04BUSY\x10\x02\x12\v\n" +
+	"\aUNKNOWN\x10\x03\x12\x0e\n" +
+	"\n" +
+	"NOT_LEADER\x10\x04\x12\n" +
+	"\n" +
+	"\x06NOBODY\x10\x05\x12\r\n" +
+	"\tELSEWHERE\x10\x062\xae\x03\n" +
 	"\x05Stamp\x12@\n" +
 	"\bMessages\x12\x18.antipode.stamp.v1.Batch\x1a\x18.antipode.stamp.v1.Empty(\x01\x12D\n" +
 	"\bPutChunk\x12\x1c.antipode.stamp.v1.ChunkPart\x1a\x18.antipode.stamp.v1.Empty(\x01\x12@\n" +
 	"\n" +
 	"SyncChunks\x12\x18.antipode.stamp.v1.Empty\x1a\x18.antipode.stamp.v1.Empty\x12K\n" +
-	"\tReadChunk\x12\x1e.antipode.stamp.v1.ReadRequest\x1a\x1c.antipode.stamp.v1.ChunkPart0\x01B\x1fZ\x1dantipode/stamp/transport/wireb\x06proto3"
+	"\tReadChunk\x12\x1e.antipode.stamp.v1.ReadRequest\x1a\x1c.antipode.stamp.v1.ChunkPart0\x01\x12D\n" +
+	"\x04Call\x12\x1b.antipode.stamp.v1.CallPart\x1a\x1d.antipode.stamp.v1.CallAnswer(\x01\x12H\n" +
+	"\bCallPair\x12\x1b.antipode.stamp.v1.CallPart\x1a\x1d.antipode.stamp.v1.CallAnswer(\x01B\x1fZ\x1dantipode/stamp/transport/wireb\x06proto3"
 
 var (
 	file_stamp_transport_wire_stamp_proto_rawDescOnce sync.Once
@@ -378,32 +600,41 @@ func file_stamp_transport_wire_stamp_proto_rawDescGZIP() []byte {
 	return file_stamp_transport_wire_stamp_proto_rawDescData
 }
 
-var file_stamp_transport_wire_stamp_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
+var file_stamp_transport_wire_stamp_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_stamp_transport_wire_stamp_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
 var file_stamp_transport_wire_stamp_proto_goTypes = []any{
-	(*Empty)(nil),       // 0: antipode.stamp.v1.Empty
-	(*Batch)(nil),       // 1: antipode.stamp.v1.Batch
-	(*Envelope)(nil),    // 2: antipode.stamp.v1.Envelope
-	(*ChunkRef)(nil),    // 3: antipode.stamp.v1.ChunkRef
-	(*ChunkPart)(nil),   // 4: antipode.stamp.v1.ChunkPart
-	(*ReadRequest)(nil), // 5: antipode.stamp.v1.ReadRequest
+	(CallError)(0),      // 0: antipode.stamp.v1.CallError
+	(*Empty)(nil),       // 1: antipode.stamp.v1.Empty
+	(*Batch)(nil),       // 2: antipode.stamp.v1.Batch
+	(*Envelope)(nil),    // 3: antipode.stamp.v1.Envelope
+	(*ChunkRef)(nil),    // 4: antipode.stamp.v1.ChunkRef
+	(*ChunkPart)(nil),   // 5: antipode.stamp.v1.ChunkPart
+	(*ReadRequest)(nil), // 6: antipode.stamp.v1.ReadRequest
+	(*CallPart)(nil),    // 7: antipode.stamp.v1.CallPart
+	(*CallAnswer)(nil),  // 8: antipode.stamp.v1.CallAnswer
 }
 var file_stamp_transport_wire_stamp_proto_depIdxs = []int32{
-	2, // 0: antipode.stamp.v1.Batch.envelopes:type_name -> antipode.stamp.v1.Envelope
-	3, // 1: antipode.stamp.v1.ChunkPart.ref:type_name -> antipode.stamp.v1.ChunkRef
-	3, // 2: antipode.stamp.v1.ReadRequest.ref:type_name -> antipode.stamp.v1.ChunkRef
-	1, // 3: antipode.stamp.v1.Stamp.Messages:input_type -> antipode.stamp.v1.Batch
-	4, // 4: antipode.stamp.v1.Stamp.PutChunk:input_type -> antipode.stamp.v1.ChunkPart
-	0, // 5: antipode.stamp.v1.Stamp.SyncChunks:input_type -> antipode.stamp.v1.Empty
-	5, // 6: antipode.stamp.v1.Stamp.ReadChunk:input_type -> antipode.stamp.v1.ReadRequest
-	0, // 7: antipode.stamp.v1.Stamp.Messages:output_type -> antipode.stamp.v1.Empty
-	0, // 8: antipode.stamp.v1.Stamp.PutChunk:output_type -> antipode.stamp.v1.Empty
-	0, // 9: antipode.stamp.v1.Stamp.SyncChunks:output_type -> antipode.stamp.v1.Empty
-	4, // 10: antipode.stamp.v1.Stamp.ReadChunk:output_type -> antipode.stamp.v1.ChunkPart
-	7, // [7:11] is the sub-list for method output_type
-	3, // [3:7] is the sub-list for method input_type
-	3, // [3:3] is the sub-list for extension type_name
-	3, // [3:3] is the sub-list for extension extendee
-	0, // [0:3] is the sub-list for field type_name
+	3,  // 0: antipode.stamp.v1.Batch.envelopes:type_name -> antipode.stamp.v1.Envelope
+	4,  // 1: antipode.stamp.v1.ChunkPart.ref:type_name -> antipode.stamp.v1.ChunkRef
+	4,  // 2: antipode.stamp.v1.ReadRequest.ref:type_name -> antipode.stamp.v1.ChunkRef
+	0,  // 3: antipode.stamp.v1.CallAnswer.error:type_name -> antipode.stamp.v1.CallError
+	2,  // 4: antipode.stamp.v1.Stamp.Messages:input_type -> antipode.stamp.v1.Batch
+	5,  // 5: antipode.stamp.v1.Stamp.PutChunk:input_type -> antipode.stamp.v1.ChunkPart
+	1,  // 6: antipode.stamp.v1.Stamp.SyncChunks:input_type -> antipode.stamp.v1.Empty
+	6,  // 7: antipode.stamp.v1.Stamp.ReadChunk:input_type -> antipode.stamp.v1.ReadRequest
+	7,  // 8: antipode.stamp.v1.Stamp.Call:input_type -> antipode.stamp.v1.CallPart
+	7,  // 9: antipode.stamp.v1.Stamp.CallPair:input_type -> antipode.stamp.v1.CallPart
+	1,  // 10: antipode.stamp.v1.Stamp.Messages:output_type -> antipode.stamp.v1.Empty
+	1,  // 11: antipode.stamp.v1.Stamp.PutChunk:output_type -> antipode.stamp.v1.Empty
+	1,  // 12: antipode.stamp.v1.Stamp.SyncChunks:output_type -> antipode.stamp.v1.Empty
+	5,  // 13: antipode.stamp.v1.Stamp.ReadChunk:output_type -> antipode.stamp.v1.ChunkPart
+	8,  // 14: antipode.stamp.v1.Stamp.Call:output_type -> antipode.stamp.v1.CallAnswer
+	8,  // 15: antipode.stamp.v1.Stamp.CallPair:output_type -> antipode.stamp.v1.CallAnswer
+	10, // [10:16] is the sub-list for method output_type
+	4,  // [4:10] is the sub-list for method input_type
+	4,  // [4:4] is the sub-list for extension type_name
+	4,  // [4:4] is the sub-list for extension extendee
+	0,  // [0:4] is the sub-list for field type_name
 }
 
 func init() { file_stamp_transport_wire_stamp_proto_init() }
@@ -416,13 +647,14 @@ func file_stamp_transport_wire_stamp_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_stamp_transport_wire_stamp_proto_rawDesc), len(file_stamp_transport_wire_stamp_proto_rawDesc)),
-			NumEnums:      0,
-			NumMessages:   6,
+			NumEnums:      1,
+			NumMessages:   8,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
 		GoTypes:           file_stamp_transport_wire_stamp_proto_goTypes,
 		DependencyIndexes: file_stamp_transport_wire_stamp_proto_depIdxs,
+		EnumInfos:         file_stamp_transport_wire_stamp_proto_enumTypes,
 		MessageInfos:      file_stamp_transport_wire_stamp_proto_msgTypes,
 	}.Build()
 	File_stamp_transport_wire_stamp_proto = out.File

@@ -29,6 +29,8 @@ const (
 	Stamp_PutChunk_FullMethodName   = "/antipode.stamp.v1.Stamp/PutChunk"
 	Stamp_SyncChunks_FullMethodName = "/antipode.stamp.v1.Stamp/SyncChunks"
 	Stamp_ReadChunk_FullMethodName  = "/antipode.stamp.v1.Stamp/ReadChunk"
+	Stamp_Call_FullMethodName       = "/antipode.stamp.v1.Stamp/Call"
+	Stamp_CallPair_FullMethodName   = "/antipode.stamp.v1.Stamp/CallPair"
 )
 
 // StampClient is the client API for Stamp service.
@@ -46,6 +48,13 @@ type StampClient interface {
 	SyncChunks(ctx context.Context, in *Empty, opts ...grpc.CallOption) (*Empty, error)
 	// ReadChunk answers bytes of a chunk in order. Parts before an error are intact.
 	ReadChunk(ctx context.Context, in *ReadRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ChunkPart], error)
+	// Call asks a node of the same stamp. The first part has method and length; the data
+	// of the second is the request, there is none where length is 0. The callee acts only
+	// when it has all of it.
+	Call(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[CallPart, CallAnswer], error)
+	// CallPair is Call between nodes of paired locations, and all that they may ask of
+	// each other.
+	CallPair(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[CallPart, CallAnswer], error)
 }
 
 type stampClient struct {
@@ -111,6 +120,32 @@ func (c *stampClient) ReadChunk(ctx context.Context, in *ReadRequest, opts ...gr
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Stamp_ReadChunkClient = grpc.ServerStreamingClient[ChunkPart]
 
+func (c *stampClient) Call(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[CallPart, CallAnswer], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Stamp_ServiceDesc.Streams[3], Stamp_Call_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[CallPart, CallAnswer]{ClientStream: stream}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Stamp_CallClient = grpc.ClientStreamingClient[CallPart, CallAnswer]
+
+func (c *stampClient) CallPair(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[CallPart, CallAnswer], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Stamp_ServiceDesc.Streams[4], Stamp_CallPair_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[CallPart, CallAnswer]{ClientStream: stream}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Stamp_CallPairClient = grpc.ClientStreamingClient[CallPart, CallAnswer]
+
 // StampServer is the server API for Stamp service.
 // All implementations must embed UnimplementedStampServer
 // for forward compatibility.
@@ -126,6 +161,13 @@ type StampServer interface {
 	SyncChunks(context.Context, *Empty) (*Empty, error)
 	// ReadChunk answers bytes of a chunk in order. Parts before an error are intact.
 	ReadChunk(*ReadRequest, grpc.ServerStreamingServer[ChunkPart]) error
+	// Call asks a node of the same stamp. The first part has method and length; the data
+	// of the second is the request, there is none where length is 0. The callee acts only
+	// when it has all of it.
+	Call(grpc.ClientStreamingServer[CallPart, CallAnswer]) error
+	// CallPair is Call between nodes of paired locations, and all that they may ask of
+	// each other.
+	CallPair(grpc.ClientStreamingServer[CallPart, CallAnswer]) error
 	mustEmbedUnimplementedStampServer()
 }
 
@@ -147,6 +189,12 @@ func (UnimplementedStampServer) SyncChunks(context.Context, *Empty) (*Empty, err
 }
 func (UnimplementedStampServer) ReadChunk(*ReadRequest, grpc.ServerStreamingServer[ChunkPart]) error {
 	return status.Error(codes.Unimplemented, "method ReadChunk not implemented")
+}
+func (UnimplementedStampServer) Call(grpc.ClientStreamingServer[CallPart, CallAnswer]) error {
+	return status.Error(codes.Unimplemented, "method Call not implemented")
+}
+func (UnimplementedStampServer) CallPair(grpc.ClientStreamingServer[CallPart, CallAnswer]) error {
+	return status.Error(codes.Unimplemented, "method CallPair not implemented")
 }
 func (UnimplementedStampServer) mustEmbedUnimplementedStampServer() {}
 func (UnimplementedStampServer) testEmbeddedByValue()               {}
@@ -212,6 +260,20 @@ func _Stamp_ReadChunk_Handler(srv interface{}, stream grpc.ServerStream) error {
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Stamp_ReadChunkServer = grpc.ServerStreamingServer[ChunkPart]
 
+func _Stamp_Call_Handler(srv interface{}, stream grpc.ServerStream) error {
+	return srv.(StampServer).Call(&grpc.GenericServerStream[CallPart, CallAnswer]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Stamp_CallServer = grpc.ClientStreamingServer[CallPart, CallAnswer]
+
+func _Stamp_CallPair_Handler(srv interface{}, stream grpc.ServerStream) error {
+	return srv.(StampServer).CallPair(&grpc.GenericServerStream[CallPart, CallAnswer]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Stamp_CallPairServer = grpc.ClientStreamingServer[CallPart, CallAnswer]
+
 // Stamp_ServiceDesc is the grpc.ServiceDesc for Stamp service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -239,6 +301,16 @@ var Stamp_ServiceDesc = grpc.ServiceDesc{
 			StreamName:    "ReadChunk",
 			Handler:       _Stamp_ReadChunk_Handler,
 			ServerStreams: true,
+		},
+		{
+			StreamName:    "Call",
+			Handler:       _Stamp_Call_Handler,
+			ClientStreams: true,
+		},
+		{
+			StreamName:    "CallPair",
+			Handler:       _Stamp_CallPair_Handler,
+			ClientStreams: true,
 		},
 	},
 	Metadata: "stamp/transport/wire/stamp.proto",

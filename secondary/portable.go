@@ -1,0 +1,146 @@
+package secondary
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"antipode/geo"
+	"antipode/replication/receive"
+	"antipode/stamp/change"
+	"antipode/stamp/ranges"
+)
+
+// kindApply is apply's kind.
+const kindApply = "secondary.apply"
+
+// errApply: bytes that are no batch, or no outcomes of one.
+var errApply = errors.New("secondary: malformed batch of received records")
+
+// Commands are those of this package that a node takes from others. catalog returns a
+// replica of the catalog at this node, nil while there is none.
+func Commands(catalog func() *ranges.Range) ranges.Commands {
+	return ranges.Commands{kindApply: func(body []byte) (ranges.Portable, error) {
+		cat := catalog()
+		if cat == nil {
+			return nil, errNoLeader
+		}
+		b, err := parseBatch(body)
+		if err != nil {
+			return nil, err
+		}
+		return &apply{b: b, catalog: cat.State()}, nil
+	}}
+}
+
+// noCatalog is that of a node without a usable replica of it. Where another node
+// evaluates, that has its own.
+type noCatalog struct{}
+
+// Get implements kv.Getter.
+func (noCatalog) Get([]byte) ([]byte, bool, error) { return nil, false, errNoLeader }
+
+// Kind implements ranges.Portable.
+func (c *apply) Kind() string { return kindApply }
+
+// Encode implements ranges.Portable: the length of the origin and the origin, the range,
+// how many records follow, each with its length, and the closed record, if any. Lengths
+// and numbers are varints.
+func (c *apply) Encode() []byte {
+	size := 64
+	for _, r := range c.b.Records {
+		size += len(r.Bytes) + binary.MaxVarintLen32
+	}
+	b := appendBytes(make([]byte, 0, size), []byte(c.b.Source.Origin))
+	b = binary.AppendUvarint(b, uint64(c.b.Source.Range))
+	b = binary.AppendUvarint(b, uint64(len(c.b.Records)))
+	for _, r := range c.b.Records {
+		b = appendBytes(b, r.Bytes)
+	}
+	if c.b.Closed != nil {
+		b = change.AppendClosed(b, c.b.Closed)
+	}
+	return b
+}
+
+func appendBytes(dst, v []byte) []byte {
+	return append(binary.AppendUvarint(dst, uint64(len(v))), v...)
+}
+
+// parseBatch is the inverse of Encode.
+func parseBatch(b []byte) (*receive.Batch, error) {
+	number := func() uint64 {
+		v, n := binary.Uvarint(b)
+		if n <= 0 {
+			b = nil
+			return ^uint64(0)
+		}
+		b = b[n:]
+		return v
+	}
+	field := func() ([]byte, bool) {
+		n := number()
+		if n > uint64(len(b)) {
+			return nil, false
+		}
+		v := b[:n:n]
+		b = b[n:]
+		return v, true
+	}
+	origin, ok := field()
+	id, count := number(), number()
+	// A record takes more than a byte: a made-up number allocates nothing.
+	if !ok || id > 1<<32-1 || count > uint64(len(b)) {
+		return nil, errApply
+	}
+	out := &receive.Batch{Source: ranges.Source{Origin: geo.Location(origin), Range: geo.RangeID(id)}}
+	for range count {
+		v, ok := field()
+		if !ok {
+			return nil, errApply
+		}
+		rec, err := change.ParseRecord(v)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", errApply, err)
+		}
+		out.Records = append(out.Records, &receive.Record{Bytes: v, Record: rec})
+	}
+	if len(b) > 0 {
+		closed, err := change.ParseClosed(b)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", errApply, err)
+		}
+		out.Closed = &closed
+	}
+	return out, nil
+}
+
+// EncodeResult implements ranges.Portable: whether the closed record was taken, and the
+// outcome of each record, in a byte each.
+func (c *apply) EncodeResult() []byte {
+	out := make([]byte, 1, 1+len(c.b.Records))
+	if c.b.ClosedTaken {
+		out[0] = 1
+	}
+	for _, r := range c.b.Records {
+		out = append(out, byte(r.Outcome))
+	}
+	return out
+}
+
+// DecodeResult implements ranges.Portable.
+func (c *apply) DecodeResult(b []byte) error {
+	if len(b) != 1+len(c.b.Records) || b[0] > 1 {
+		return errApply
+	}
+	for _, o := range b[1:] {
+		if o < byte(receive.Applied) || o > byte(receive.Refused) {
+			return errApply
+		}
+	}
+	c.b.ClosedTaken = b[0] == 1
+	for i, r := range c.b.Records {
+		r.Outcome = receive.Outcome(b[1+i])
+	}
+	return nil
+}
