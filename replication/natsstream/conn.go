@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"strings"
 	"sync"
 	"time"
 
@@ -20,20 +21,26 @@ type Dialer interface {
 	InProcessConn() (net.Conn, error)
 }
 
-// ConnOptions configures a connection. Server or URL must be set.
+// ConnOptions configures a connection. Server or URLs must be set.
 type ConnOptions struct {
-	// Server is an embedded server. It wins over URL.
+	// Server is an embedded server. It wins over URLs.
 	Server Dialer
-	// URL is one or more servers of an outside cluster, separated by commas.
-	URL string
+	// URLs are servers of one cluster, nats:// or tls://, any of which will do; the
+	// others are tried when it fails. With no others the cluster's word is taken.
+	URLs []string
 	// Token is what the server asks for. Empty gives none.
 	Token string
-	// TLS, when set, is used with URL.
+	// Credentials is the path of a NATS credentials file, read anew for each
+	// connection. Empty gives none.
+	Credentials string
+	// TLS, when set, is used with URLs, whatever their scheme: a server that offers
+	// no TLS is refused. Nil means the system's authorities where the URL or the
+	// server asks for TLS.
 	TLS *tls.Config
 	// Name tells connections apart in the server's logs. Empty means "antipode".
 	Name string
-	// RetryWait is the pause between attempts to connect. Zero means 200 ms. The
-	// connection never gives up.
+	// RetryWait is the pause, give or take a quarter, after all servers were tried.
+	// Zero means 200 ms. The connection never gives up.
 	RetryWait time.Duration
 	// WriteWait bounds one write to the network. Zero means 5 s. A link that
 	// takes no bytes for so long counts as lost.
@@ -75,14 +82,18 @@ type Conn struct {
 	// time is lost. Both are replaced when they were used up. Guarded by mu.
 	up, down chan struct{}
 	isUp     bool
+	// refusals counts attempts since the connection was up, why is the reason the log
+	// was told last. Guarded by mu.
+	refusals int
+	why      string
 }
 
 // Connect returns a connection, which need not be up yet: a location starts while
 // the other one is away.
 func Connect(o ConnOptions) (*Conn, error) {
 	o = o.withDefaults()
-	if o.Server == nil && o.URL == "" {
-		return nil, errors.New("natsstream: neither Server nor URL is set")
+	if o.Server == nil && len(o.URLs) == 0 {
+		return nil, errors.New("natsstream: neither Server nor URLs are set")
 	}
 	c := &Conn{
 		log:      o.Log,
@@ -90,6 +101,18 @@ func Connect(o ConnOptions) (*Conn, error) {
 		up:       make(chan struct{}),
 		down:     make(chan struct{}),
 	}
+	var err error
+	if c.nc, err = nats.Connect(strings.Join(o.URLs, ","), c.options(o)...); err != nil {
+		return nil, fmt.Errorf("natsstream: connect: %w", err)
+	}
+	if c.js, err = jetstream.New(c.nc); err != nil {
+		return nil, errors.Join(fmt.Errorf("natsstream: jetstream: %w", err), c.Close())
+	}
+	return c, nil
+}
+
+// options is o in the library's words.
+func (c *Conn) options(o ConnOptions) []nats.Option {
 	opts := []nats.Option{
 		nats.Name(o.Name),
 		nats.RetryOnFailedConnect(true),
@@ -100,7 +123,11 @@ func Connect(o ConnOptions) (*Conn, error) {
 		// arrive after messages that were published later.
 		nats.ReconnectBufSize(-1),
 		nats.FlusherTimeout(o.WriteWait),
-		nats.PingInterval(20 * time.Second),
+		nats.PingInterval(pingInterval),
+		nats.MaxPingsOutstanding(pingsUnanswered),
+		// A server may refuse us until somebody has corrected its configuration.
+		nats.IgnoreAuthErrorAbort(),
+		nats.ReconnectErrHandler(c.refused),
 		nats.ConnectHandler(c.raised),
 		nats.ReconnectHandler(c.raised),
 		nats.DisconnectErrHandler(c.dropped),
@@ -112,19 +139,15 @@ func Connect(o ConnOptions) (*Conn, error) {
 	if o.Token != "" {
 		opts = append(opts, nats.Token(o.Token))
 	}
+	if o.Credentials != "" {
+		opts = append(opts, nats.UserCredentials(o.Credentials))
+	}
 	if o.Server != nil {
 		opts = append(opts, nats.InProcessServer(o.Server))
 	} else if o.TLS != nil {
 		opts = append(opts, nats.Secure(o.TLS))
 	}
-	var err error
-	if c.nc, err = nats.Connect(o.URL, opts...); err != nil {
-		return nil, fmt.Errorf("natsstream: connect: %w", err)
-	}
-	if c.js, err = jetstream.New(c.nc); err != nil {
-		return nil, errors.Join(fmt.Errorf("natsstream: jetstream: %w", err), c.Close())
-	}
-	return c, nil
+	return opts
 }
 
 // Close ends the connection. Publishers and consumers on it should be closed
@@ -146,6 +169,7 @@ func (c *Conn) raised(*nats.Conn) {
 func (c *Conn) raise() {
 	if !c.isUp {
 		c.isUp = true
+		c.refusals, c.why = 0, ""
 		close(c.up)
 	}
 }
@@ -166,6 +190,25 @@ func (c *Conn) dropped(nc *nats.Conn, err error) {
 	}
 	if nc.IsConnected() {
 		c.raise()
+	}
+}
+
+// refusalsQuiet is how often an attempt to connect may fail before the log is told: a
+// location starts before the other one, and a server that restarts is soon back.
+const refusalsQuiet = 20
+
+// refused tells the log why no server can be reached, once for each reason. The
+// library calls it after each attempt.
+func (c *Conn) refused(_ *nats.Conn, err error) {
+	c.mu.Lock()
+	c.refusals++
+	tell := c.refusals >= refusalsQuiet && c.why != err.Error()
+	if tell {
+		c.why = err.Error()
+	}
+	c.mu.Unlock()
+	if tell {
+		c.log.Warn("cannot connect to the stream's servers; trying again", "err", err)
 	}
 }
 

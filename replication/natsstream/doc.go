@@ -15,15 +15,27 @@
 // its disk was full once) is found out by a Consumer that got nothing for a while,
 // which then makes the stream again.
 //
-// In the receiving location:
+// In each node of the receiving location, with the stream in the servers of three:
 //
-//	srv, err := natsstream.OpenServer(natsstream.ServerOptions{Dir: dir})
+//	srv, err := natsstream.OpenServer(natsstream.ServerOptions{
+//		Dir: data + "/nats", Name: "west-1", Listen: ":10222", TLS: publishers,
+//		Cluster: &natsstream.ClusterOptions{Name: "west", Listen: ":10200", Routes: others, TLS: nodes},
+//	})
+//
+// in the one node that receives, over its own server or over URLs of an outside cluster:
+//
+//	o := natsstream.Options{Source: "east", Replicas: 3}
 //	conn, err := natsstream.Connect(natsstream.ConnOptions{Server: srv})
-//	q, err := natsstream.OpenConsumer(ctx, conn, natsstream.Options{Source: "east"})
+//	q, err := natsstream.OpenConsumer(conn, o)
 //
-// and in the source location, with a Conn to the same server:
+// and in each node of the source location, with a Conn to all those servers:
 //
-//	p, err := natsstream.OpenPublisher(conn, natsstream.Options{Source: "east"})
+//	conn, err := natsstream.Connect(natsstream.ConnOptions{URLs: pair, TLS: publisher})
+//	p, err := natsstream.OpenPublisher(conn, o)
+//
+// A node alone leaves Cluster and Replicas out. With three servers any one may stop:
+// elections of JetStream take up to 9 s where its server was killed, and milliseconds
+// where it was closed.
 //
 // Goroutines: a Publisher owns two (one hands messages to the connection, one
 // calls done), a Consumer two (one fetches ahead, one ends that fetch when the

@@ -25,17 +25,19 @@ type Options struct {
 	Source geo.Location
 	// Bounds limits the stream, its consumer and the publisher's window.
 	Bounds stream.Bounds
-	// Replicas is how many servers hold the stream. Zero means 1; 3 where the
-	// location has three servers.
+	// Replicas is how many servers hold the stream and its consumer. Zero means 1; 3
+	// where the location has three servers. Ensure changes it in a stream that is
+	// there; the servers may take half a minute to copy it.
 	Replicas int
 	// AckTimeout is how long a publish waits for the server's word before it ends
 	// with stream.ErrUnavailable. Zero means 5 s. Below the round trip between
 	// the locations it only makes duplicates.
 	AckTimeout time.Duration
 	// SilenceMax is how long a pull may bring nothing before the consumer checks,
-	// with a small message of its own, that the stream still stores and delivers.
-	// Zero means 10 s. A short one only makes work: a stream in use is not silent,
-	// since a range closes a timestamp several times a second.
+	// with a small message of its own, that the stream still stores and delivers. A
+	// server that says nothing for about as long counts as dead. Zero means 3 s. A
+	// short one only makes work: a stream in use is not silent, since a range closes a
+	// timestamp several times a second.
 	SilenceMax time.Duration
 	// Log takes what the consumer had to make again. Nil drops it.
 	Log *slog.Logger
@@ -50,7 +52,7 @@ func (o Options) withDefaults() Options {
 		o.AckTimeout = 5 * time.Second
 	}
 	if o.SilenceMax == 0 {
-		o.SilenceMax = 10 * time.Second
+		o.SilenceMax = 3 * time.Second
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -109,12 +111,15 @@ func (o Options) consumerConfig() jetstream.ConsumerConfig {
 		MaxDeliver:    -1,
 		MaxAckPending: o.Bounds.AckPendingMax,
 		ReplayPolicy:  jetstream.ReplayInstantPolicy,
-		Replicas:      o.Replicas,
+		// As many as the stream has, which retention by interest demands.
+		Replicas: 0,
 	}
 }
 
 // Ensure makes the stream and its durable consumer where they are missing, gives
-// them the limits of o, and returns the incarnation: when the stream was made.
+// them the limits of o, and returns the incarnation: when the stream was made. A
+// cluster that has no leader, or too few servers for o.Replicas, is asked again until
+// ctx ends.
 //
 // With retention by interest a message that arrives while there is no consumer is
 // confirmed and dropped. So a new stream gets a subject that nobody uses, then its
@@ -131,20 +136,67 @@ func Ensure(ctx context.Context, c *Conn, o Options) (time.Time, error) {
 	if got := c.nc.MaxPayload(); c.connected() && got < int64(o.Bounds.PayloadMax) {
 		return time.Time{}, fmt.Errorf("natsstream: the server takes payloads of %d bytes, %d are needed", got, o.Bounds.PayloadMax)
 	}
-	s, err := ensureStream(ctx, c.js, o)
+	pause := retryFirst
+	for {
+		made, err := ensure(ctx, c.js, o)
+		if err == nil || !passing(err) {
+			return made, err
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return time.Time{}, err
+		}
+		pause = min(2*pause, retryLast)
+	}
+}
+
+// askTimeout bounds one attempt of Ensure: a cluster without a leader may not answer.
+const askTimeout = 3 * time.Second
+
+// ensure is one attempt of Ensure.
+func ensure(ctx context.Context, js jetstream.JetStream, o Options) (time.Time, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	s, err := ensureStream(ctx, js, o)
 	if err != nil {
 		return time.Time{}, fmt.Errorf("natsstream: stream of %s: %w", o.Source, err)
 	}
-	if s, err = ensureConsumer(ctx, c.js, s, o); err != nil {
+	if s, err = ensureConsumer(ctx, js, s, o); err != nil {
 		return time.Time{}, fmt.Errorf("natsstream: consumer of %s: %w", o.Source, err)
 	}
 	want := o.streamConfig()
 	if !sameStream(s.CachedInfo().Config, want) {
-		if s, err = c.js.UpdateStream(ctx, want); err != nil {
+		if s, err = js.UpdateStream(ctx, want); err != nil {
 			return time.Time{}, fmt.Errorf("natsstream: open stream of %s: %w", o.Source, err)
 		}
 	}
 	return s.CachedInfo().Created.UTC(), nil
+}
+
+// Codes of a cluster that is not complete; see the codes in publisher.go.
+const (
+	codeNoPeers         jetstream.ErrorCode = 10005 // no suitable peers for placement
+	codeNotAvailable    jetstream.ErrorCode = 10008 // JetStream system temporarily unavailable
+	codeStreamOffline   jetstream.ErrorCode = 10118 // stream is offline
+	codeConsumerOffline jetstream.ErrorCode = 10119 // consumer is offline
+)
+
+// passing reports whether err is that of a cluster whose servers have not found each
+// other, or too few of them: asked again it may do what it is asked.
+func passing(err error) bool {
+	var api *jetstream.APIError
+	if errors.As(err, &api) {
+		switch api.ErrorCode {
+		case codeNoPeers, codeNotAvailable, codeStreamOffline, codeConsumerOffline:
+			return true
+		}
+		return false
+	}
+	// Nobody answered: no leader, or a server whose JetStream is not up yet.
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, jetstream.ErrJetStreamNotEnabled)
 }
 
 // ensureStream finds the stream, or makes it closed.

@@ -4,15 +4,27 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 )
 
-// serverLog bridges the server's logger to slog. The server's notices are for an
-// operator of NATS and go to debug; what it could trace is dropped.
+// serverLog bridges the server's logger to slog. The server's notices and warnings are
+// for an operator of NATS (it warns of every start of a cluster) and go to debug; what
+// it could trace is dropped. What an operator of ours has to know of a stream that does
+// not work, its consumer finds out.
 type serverLog struct{ log *slog.Logger }
 
 func (l serverLog) Noticef(format string, v ...any) { l.write(slog.LevelDebug, format, v) }
-func (l serverLog) Warnf(format string, v ...any)   { l.write(slog.LevelWarn, format, v) }
-func (l serverLog) Errorf(format string, v ...any)  { l.write(slog.LevelError, format, v) }
+func (l serverLog) Warnf(format string, v ...any)   { l.write(slog.LevelDebug, format, v) }
+
+// Errorf drops a level for another server that cannot be reached: the first of three to
+// start finds no other.
+func (l serverLog) Errorf(format string, v ...any) {
+	level := slog.LevelWarn
+	if strings.HasPrefix(format, "Error trying to connect to route") {
+		level = slog.LevelDebug
+	}
+	l.write(level, format, v)
+}
 
 // Fatalf does not end the process: an embedded server that fails is a carrier
 // that is unavailable.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/url"
 	"strconv"
 	"sync"
 	"time"
@@ -21,10 +22,15 @@ const payloadServerMax = 8 << 20
 
 // ServerOptions configures an embedded server. Dir must be set.
 type ServerOptions struct {
-	// Dir is the folder of the store. The server owns what is in it.
+	// Dir is the folder of the store. The server owns what is in it: its streams, and
+	// with Cluster the Raft logs of what the servers agree on.
 	Dir string
-	// Name is the server's name in logs. Empty means "antipode".
+	// Name is the server's name in logs. Empty means "antipode". In a cluster each
+	// server has its own, and keeps it.
 	Name string
+	// Cluster joins the server with those of the location's other nodes. Nil: it
+	// stands alone.
+	Cluster *ClusterOptions
 	// StoreBytesMax bounds all streams together, in bytes. Each stream reserves
 	// its Bounds.BytesMax of it when it is made. Zero means 4 GiB.
 	StoreBytesMax int64
@@ -37,14 +43,32 @@ type ServerOptions struct {
 	// Token is asked of connections over the port, and of those in process.
 	// Empty asks for none.
 	Token string
-	// TLS, when set, is what the port serves.
+	// TLS, when set, is what the port serves. It decides who may connect: ClientAuth
+	// and ClientCAs, or VerifyConnection. Connections in process are not asked.
 	TLS *tls.Config
 	// StartWait and StopWait bound Open and Close. Zero means 20 s each. Reading
 	// a large store back at Open takes time.
 	StartWait, StopWait time.Duration
-	// Log takes the server's warnings and errors, and its notices as debug. Nil
-	// drops them.
+	// Log takes the server's errors, and its warnings and notices as debug. Nil drops
+	// them.
 	Log *slog.Logger
+}
+
+// ClusterOptions joins an embedded server with others. Three servers carry on without
+// any one of them; streams want Options.Replicas 3.
+type ClusterOptions struct {
+	// Name is the same on each server: the location's.
+	Name string
+	// Listen is the host:port for the other servers.
+	Listen string
+	// Routes are the host:port that the others listen on. A server that is not there
+	// is tried again for ever.
+	Routes []string
+	// TLS, when set, is used in both directions of a route, so it needs what a server
+	// needs and what a client does: GetCertificate and GetClientCertificate,
+	// ClientAuth, and where host names play no part InsecureSkipVerify with a
+	// VerifyConnection that checks the peer.
+	TLS *tls.Config
 }
 
 func (o ServerOptions) withDefaults() ServerOptions {
@@ -80,26 +104,20 @@ func (o ServerOptions) Validate() error {
 	if o.Bounds.BytesMax > o.StoreBytesMax {
 		errs = append(errs, fmt.Errorf("natsstream: a stream of %d bytes does not fit a store of %d", o.Bounds.BytesMax, o.StoreBytesMax))
 	}
+	if c := o.Cluster; c != nil && (c.Name == "" || c.Listen == "") {
+		errs = append(errs, errors.New("natsstream: a cluster needs Name and Listen"))
+	}
 	return errors.Join(errs...)
 }
 
-// Server is an embedded NATS server of one location. JetStream is never the only
-// copy of a change, so its own fsync interval stays at its default.
-type Server struct {
-	o   ServerOptions
-	srv *server.Server
+// Times by which a server or a connection that is dead without a word is found out.
+const (
+	pingInterval    = 2 * time.Second
+	pingsUnanswered = 2
+)
 
-	closeOnce sync.Once
-	closeErr  error
-}
-
-// OpenServer starts a server on the store in o.Dir, made if it is missing, and
-// returns when it takes connections.
-func OpenServer(o ServerOptions) (*Server, error) {
-	if err := o.Validate(); err != nil {
-		return nil, err
-	}
-	o = o.withDefaults()
+// serverOptions is o in the server's own words.
+func (o ServerOptions) serverOptions() (*server.Options, error) {
 	so := &server.Options{
 		ServerName:             o.Name,
 		DontListen:             true,
@@ -115,19 +133,71 @@ func OpenServer(o ServerOptions) (*Server, error) {
 		// No stream of ours lives in memory; the server wants a bound.
 		JetStreamMaxMemory: 64 << 20,
 	}
+	var err error
 	if o.Listen != "" {
-		host, port, err := net.SplitHostPort(o.Listen)
-		if err != nil {
+		so.DontListen = false
+		if so.Host, so.Port, err = hostPort(o.Listen); err != nil {
 			return nil, fmt.Errorf("natsstream: listen address: %w", err)
 		}
-		so.DontListen, so.Host = false, host
-		if so.Port, err = strconv.Atoi(port); err != nil {
-			return nil, fmt.Errorf("natsstream: listen port: %w", err)
-		}
-		if so.Port == 0 {
-			so.Port = server.RANDOM_PORT
-		}
 		so.TLSConfig, so.TLS = o.TLS, o.TLS != nil
+	}
+	if o.Cluster == nil {
+		return so, nil
+	}
+	so.Cluster = server.ClusterOpts{
+		Name: o.Cluster.Name, TLSConfig: o.Cluster.TLS, PingInterval: pingInterval, MaxPingsOut: pingsUnanswered,
+		// A server knows its addresses as the location sees them. Publishers are
+		// elsewhere, and are told where to go.
+		NoAdvertise: true,
+	}
+	if so.Cluster.Host, so.Cluster.Port, err = hostPort(o.Cluster.Listen); err != nil {
+		return nil, fmt.Errorf("natsstream: cluster listen address: %w", err)
+	}
+	for _, r := range o.Cluster.Routes {
+		if _, _, err := net.SplitHostPort(r); err != nil {
+			return nil, fmt.Errorf("natsstream: route: %w", err)
+		}
+		so.Routes = append(so.Routes, &url.URL{Scheme: "nats", Host: r})
+	}
+	return so, nil
+}
+
+// hostPort takes an address apart. Port 0 is any that is free.
+func hostPort(address string) (host string, port int, err error) {
+	host, text, err := net.SplitHostPort(address)
+	if err != nil {
+		return "", 0, err
+	}
+	if port, err = strconv.Atoi(text); err != nil {
+		return "", 0, err
+	}
+	if port == 0 {
+		port = server.RANDOM_PORT
+	}
+	return host, port, nil
+}
+
+// Server is an embedded NATS server of one location. JetStream is never the only
+// copy of a change, so its own fsync interval stays at its default.
+type Server struct {
+	o   ServerOptions
+	srv *server.Server
+
+	closeOnce sync.Once
+	closeErr  error
+}
+
+// OpenServer starts a server on the store in o.Dir, made if it is missing, and
+// returns when it takes connections. One of a cluster may take them before it has
+// found the others: streams are there when more than half of the servers are.
+func OpenServer(o ServerOptions) (*Server, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	o = o.withDefaults()
+	so, err := o.serverOptions()
+	if err != nil {
+		return nil, err
 	}
 	srv, err := server.NewServer(so)
 	if err != nil {

@@ -59,7 +59,7 @@ func TestValidate(t *testing.T) {
 		require.ErrorContains(t, err, want)
 	}
 	_, err = Connect(ConnOptions{})
-	require.ErrorContains(t, err, "neither Server nor URL")
+	require.ErrorContains(t, err, "neither Server nor URLs")
 }
 
 // Ensure repeated changes nothing, and new limits are taken over without a new
@@ -172,7 +172,7 @@ func TestOverPort(t *testing.T) {
 	require.NoError(t, srv.Close())
 
 	o := Options{Source: streamtest.Source, AckTimeout: time.Second}
-	conn, err := Connect(ConnOptions{URL: url, Token: "secret", RetryWait: 20 * time.Millisecond})
+	conn, err := Connect(ConnOptions{URLs: []string{url}, Token: "secret", RetryWait: 20 * time.Millisecond})
 	require.NoError(t, err)
 	p, err := OpenPublisher(conn, o)
 	require.NoError(t, err)
