@@ -35,14 +35,21 @@ type Observer func(s geo.Service, operation string, status int, took time.Durati
 type Options struct {
 	// Location is what this front end serves itself; empty for a front door, which
 	// forwards everything.
-	Location  geo.Location
+	Location geo.Location
+	// Locations are those that a front door sends requests to. It needs them, Clock,
+	// IDs and Forward, and no Directory or handler.
+	Locations []geo.Location
 	Directory Directory
 	Clock     clock.Clock
 	Accounts  *accounts.Handler
 	Tables    *tables.Handler
 	Blobs     *blobs.Handler
-	// Forward reaches the front ends of other locations.
+	// Forward reaches the front ends of other locations, and those of this location's
+	// other nodes.
 	Forward *Forwarder
+	// Leader tells which node serves what. Nil: this process leads all ranges of the
+	// location.
+	Leader  Leader
 	IDs     *protocol.RequestIDs
 	Observe Observer
 	Logger  *slog.Logger
@@ -53,6 +60,7 @@ type Options struct {
 type Server struct {
 	o        Options
 	verifier auth.Verifier
+	door     *door
 }
 
 // NewServer returns a server.
@@ -63,7 +71,7 @@ func NewServer(o Options) *Server {
 	if o.Observe == nil {
 		o.Observe = func(geo.Service, string, int, time.Duration) {}
 	}
-	return &Server{o: o, verifier: auth.Verifier{Clock: o.Clock, FutureSkew: auth.DateWindow}}
+	return &Server{o: o, verifier: auth.Verifier{Clock: o.Clock, FutureSkew: auth.DateWindow}, door: newDoor(o.Locations)}
 }
 
 // Handler returns the handler of the listener of a service. Paths go to the service
@@ -106,7 +114,7 @@ func (x *exchange) observe(start time.Time) {
 	}
 }
 
-// opForwarded marks a request that another location answered, and counted.
+// opForwarded marks a request that another front end answered, and counted.
 const opForwarded = "Forwarded"
 
 // recover keeps a panic from reaching the user.
@@ -178,8 +186,12 @@ func (x *exchange) answer() error {
 	}
 	x.req.At = x.o.Clock.Now()
 	protocol.SetCommonHeaders(x.w.Header(), x.r, x.service, x.req.Version, x.req.ID, x.req.At)
+	if x.o.Location == "" {
+		return x.throughDoor()
+	}
 	account, err := x.account()
 	if err != nil {
+		x.refuseDoor()
 		return err
 	}
 	x.req.Account = account
@@ -187,7 +199,11 @@ func (x *exchange) answer() error {
 	if target.Secondary {
 		want = account.Secondary
 	}
+	x.tellDoor(want)
 	if want != x.o.Location {
+		if x.refuseDoor() {
+			return unreachable(want)
+		}
 		x.op = opForwarded
 		protocol.WatchSender(x.w, x.r)
 		return x.o.Forward.Forward(x.w, x.r, want, x.service)
@@ -208,6 +224,9 @@ func (x *exchange) answer() error {
 	x.r = x.r.WithContext(ctx)
 	protocol.WatchSender(x.w, x.r)
 	x.req.HTTP = x.r
+	if elsewhere, err := x.lead(); elsewhere {
+		return err
+	}
 	return x.dispatch()
 }
 
@@ -272,12 +291,9 @@ func (x *exchange) dispatch() error {
 		x.op = "Preflight"
 		return storageerr.NotImplemented
 	}
-	if x.req.Resource == "" || x.req.Resource == "/" {
-		op, handled, err := x.o.Accounts.Serve(x.w, x.req)
-		if handled {
-			x.op = op
-			return err
-		}
+	if op, handled, err := x.o.Accounts.Serve(x.w, x.req); handled {
+		x.op = op
+		return err
 	}
 	var err error
 	switch x.service {

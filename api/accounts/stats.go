@@ -25,15 +25,35 @@ type Handler struct {
 	OmitEmptyLastSyncTime bool
 }
 
-// Serve answers a request on the root of the account that is a call of the service:
-// restype=service, or a comp that goes with it alone. handled is false for any other.
+// RangeOf is the range whose leader answers a call of the service, zero where any node
+// does; own is false for any other request. The statistics are the catalog leader's: the
+// stream from the other location is received there.
+func RangeOf(r *protocol.Request) (id geo.RangeID, own bool) {
+	comp, _, own := serviceCall(r)
+	if own && comp == "stats" {
+		return geo.FirstRange(geo.Catalog), true
+	}
+	return 0, own
+}
+
+// serviceCall reports whether a request on the root of the account is one of the service:
+// by restype=service, or by a comp that goes with it alone.
+func serviceCall(r *protocol.Request) (comp, restype string, own bool) {
+	if r.Resource != "" && r.Resource != "/" {
+		return "", "", false
+	}
+	comp, restype = strings.ToLower(r.Query.Get("comp")), strings.ToLower(r.Query.Get("restype"))
+	// The properties of restype=account are Get Account Information.
+	return comp, restype, restype == "service" || (comp == "stats" || comp == "properties") && restype != "account"
+}
+
+// Serve answers a call of the service; handled is false for any other request.
 func (h *Handler) Serve(w http.ResponseWriter, r *protocol.Request) (operation string, handled bool, err error) {
-	comp, restype := strings.ToLower(r.Query.Get("comp")), strings.ToLower(r.Query.Get("restype"))
+	comp, restype, own := serviceCall(r)
 	switch {
-	case restype == "service":
-	case comp != "stats" && comp != "properties", restype == "account": // Get Account Information.
+	case !own:
 		return "", false, nil
-	default:
+	case restype != "service":
 		return "", true, badParameter("restype", restype, "The call is one of the service: restype=service.")
 	}
 	if err := protocol.CheckVerb(r.HTTP.Method); err != nil {

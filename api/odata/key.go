@@ -55,6 +55,17 @@ func ParsePath(raw string) (Resource, error) {
 	return parseEntities(name, predicate, has)
 }
 
+// NamesTables reports whether a path that ParsePath takes is of KindTables or KindTable.
+// It takes apart no key.
+func NamesTables(raw string) bool {
+	name, _, _ := strings.Cut(strings.TrimPrefix(raw, "/"), "(")
+	if strings.Contains(name, "%") { // Perhaps of the parenthesis.
+		r, err := ParsePath(raw)
+		return err == nil && (r.Kind == KindTables || r.Kind == KindTable)
+	}
+	return strings.EqualFold(name, "Tables")
+}
+
 // resourceName reports whether name has the characters of a table name; a $ opens the
 // names of the analytics tables.
 func resourceName(name string) bool {

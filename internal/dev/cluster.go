@@ -158,7 +158,7 @@ func (c *Cluster) metrics() error {
 
 // server builds the front end of a location, or the front door where name is empty.
 func (c *Cluster) server(name geo.Location) *api.Server {
-	o := api.Options{Directory: doorDirectory{c}, Clock: c.clock, IDs: c.ids, Logger: c.o.Logger}
+	o := api.Options{Locations: order(), Clock: c.clock, IDs: c.ids, Logger: c.o.Logger}
 	from := "door"
 	if name != "" {
 		l := c.locations[name]
@@ -170,23 +170,20 @@ func (c *Cluster) server(name geo.Location) *api.Server {
 			c.requests.Observe(name, s, op, status, took)
 		}
 	}
-	// The door stands beside the locations; what goes from one location to the other
-	// passes the link.
-	dial := api.Dial(c.link.Dial)
-	if name == "" {
-		dial = directDial
+	var dial api.Dial // The door stands beside the locations.
+	if name != "" {
+		dial = c.link.Dial // What goes from one location to the other passes the link.
 	}
 	o.Forward = api.NewForwarder(from, c.endpoint, dial)
 	c.forwards = append(c.forwards, o.Forward)
 	return api.NewServer(o)
 }
 
-func (c *Cluster) endpoint(l geo.Location, s geo.Service) (string, bool) {
-	p, ok := c.ports[l]
-	return p.of(s), ok
+func (c *Cluster) endpoint(l geo.Location, s geo.Service) []string {
+	return []string{c.ports[l].of(s)}
 }
 
-// doorDirectory asks all locations that run at once: one without a quorum is slow to
+// accounts asks all locations that run at once: one without a quorum is slow to
 // say so, and the other's answer is as good.
 type doorDirectory struct{ c *Cluster }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
-	"net"
 	"os"
 	"time"
 
@@ -15,12 +14,6 @@ import (
 	"antipode/services/storageerr"
 	"antipode/stamp/node"
 )
-
-// directDial is the way of the front door, which needs no link.
-func directDial(ctx context.Context, network, addr string) (net.Conn, error) {
-	var d net.Dialer
-	return d.DialContext(ctx, network, addr)
-}
 
 // control implements admin.Cluster.
 type control struct{ c *Cluster }

@@ -1,0 +1,94 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"antipode/api/accounts"
+	"antipode/api/blobs"
+	"antipode/api/tables"
+	"antipode/geo"
+	"antipode/services/storageerr"
+)
+
+// Leader tells where a range of this location is led, as this process knows it at the
+// moment: here, or at the node whose front end for the service has the address addr
+// (host:port); neither where no leader is known. It is asked for every request, and again
+// and again while a request waits for a leader, so it answers from memory. It may be
+// called concurrently.
+type Leader func(r geo.RangeID, s geo.Service) (addr string, here bool)
+
+const (
+	// leaderWaitMax is how long a request waits for its range to have a leader that can
+	// be reached, if it has that much time: above an election.
+	leaderWaitMax = 5 * time.Second
+	// leaderPoll is after how long a request that found none asks again.
+	leaderPoll = 20 * time.Millisecond
+)
+
+// opNoLeader counts requests that no node was found for.
+const opNoLeader = "NoLeader"
+
+// errNoLeader: nothing happened.
+var errNoLeader = storageerr.ServerBusy.Saying("No server can be reached that serves this part of the account now. Please retry your request.")
+
+// rangeOf is the range whose leader serves the request; zero where any node does, as it
+// needs no range.
+func (x *exchange) rangeOf() geo.RangeID {
+	if x.r.Method == http.MethodOptions {
+		return 0
+	}
+	if id, own := accounts.RangeOf(x.req); own {
+		return id
+	}
+	switch x.service {
+	case geo.Table:
+		return tables.RangeOf(x.req)
+	case geo.Blob:
+		return blobs.RangeOf(x.req)
+	}
+	return 0
+}
+
+// lead hands the request to the leader of its range, unless that is here: elsewhere is
+// then false. A request makes one such hop at most; a node that got it for a range that
+// it does not lead says so, and the one that sent it asks again, until its time is over.
+// All of that happens before the body is read.
+func (x *exchange) lead() (elsewhere bool, err error) {
+	if x.o.Leader == nil {
+		return false, nil
+	}
+	id := x.rangeOf()
+	if id == 0 {
+		return false, nil
+	}
+	addr, here := x.o.Leader(id, x.service)
+	if here {
+		return false, nil
+	}
+	if x.r.Header.Get(leaderHopHeader) != "" {
+		x.op = opForwarded // Counted by who asks again.
+		x.w.Header().Set(notLeaderHeader, string(x.o.Location))
+		return true, errNoLeader
+	}
+	ctx, cancel := context.WithTimeout(x.r.Context(), leaderWaitMax)
+	defer cancel()
+	for ; !here; addr, here = x.o.Leader(id, x.service) {
+		if addr != "" {
+			err := x.o.Forward.hand(x.w, x.r, addr, hop{mark: leaderHopHeader, refusal: notLeaderHeader})
+			if !errors.Is(err, errUnreachable) && !errors.Is(err, errRefused) {
+				x.op = opForwarded
+				return true, err
+			}
+		}
+		select {
+		case <-ctx.Done():
+			x.op = opNoLeader
+			return true, errNoLeader
+		case <-time.After(leaderPoll):
+		}
+	}
+	return false, nil
+}
