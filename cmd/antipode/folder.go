@@ -36,6 +36,34 @@ func openFolder(dir string) (*folder, error) {
 	return f, nil
 }
 
+// openStopped locks the data folder that dir is, or is in, so that no process begins to
+// use it while somebody looks. It changes nothing there. A folder without a lock, such as
+// a copy, needs none.
+func openStopped(dir string) (*folder, error) {
+	path, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	for range 3 { // A node's folder is two below.
+		if _, err := os.Stat(filepath.Join(path, "VERSION")); err == nil {
+			break
+		}
+		path = filepath.Dir(path)
+	}
+	lock, err := os.Open(filepath.Join(path, "LOCK"))
+	if errors.Is(err, os.ErrNotExist) {
+		return &folder{}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the data folder %s: %w", path, err)
+	}
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_SH|unix.LOCK_NB); err != nil {
+		_ = lock.Close()
+		return nil, fmt.Errorf("the data folder %s is in use by an antipode that runs; stop it first", path)
+	}
+	return &folder{lock}, nil
+}
+
 // checkFormat reads VERSION, or writes it into a new folder.
 func checkFormat(dir string) error {
 	path := filepath.Join(dir, "VERSION")
@@ -71,4 +99,9 @@ func writeDurable(path, text string) error {
 }
 
 // Close unlocks the folder.
-func (f *folder) Close() error { return f.lock.Close() }
+func (f *folder) Close() error {
+	if f.lock == nil {
+		return nil
+	}
+	return f.lock.Close()
+}

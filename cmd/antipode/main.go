@@ -15,7 +15,7 @@ func main() {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(devCommand(), certCommand(), configCommand())
+	root.AddCommand(devCommand(), certCommand(), configCommand(), inspectCommand())
 	if err := root.Execute(); err != nil {
 		fmt.Fprintln(os.Stderr, "antipode:", err)
 		os.Exit(1)

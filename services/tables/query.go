@@ -39,7 +39,7 @@ func Scan(r kv.Reader, lower, upper []byte, f func(Entity) (to []byte, more bool
 		return err
 	}
 	for ok := it.Next(); ok; {
-		e, err := parseRow(it.Key(), it.Value())
+		e, err := ParseRow(it.Key(), it.Value())
 		var to []byte
 		var more bool
 		if err == nil {
@@ -61,8 +61,8 @@ func Scan(r kv.Reader, lower, upper []byte, f func(Entity) (to []byte, more bool
 	return it.Close()
 }
 
-// parseRow reads a stored entity with its key.
-func parseRow(key, value []byte) (Entity, error) {
+// ParseRow reads a stored entity with its key. Props aliases value.
+func ParseRow(key, value []byte) (Entity, error) {
 	p, row, err := keys.ParsePartition(key)
 	if err != nil {
 		return Entity{}, err

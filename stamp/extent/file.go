@@ -38,6 +38,8 @@ type file struct {
 	// keep: parts of the file are lost and unnamed, so it is not dropped: what was in
 	// it may yet be wanted by whoever repairs.
 	keep bool
+	// lost are the bytes in which nothing could be recognized at open.
+	lost int64
 	// blank: nothing but the header is in the file, for this incarnation.
 	blank bool
 	// live counts the index entries that point here, and liveBytes the room they take.

@@ -117,7 +117,7 @@ func (s *Store) loadFile(number uint64) error {
 	e.size = min(content.end, info.Size())
 	e.synced = e.size
 	e.inc = content.inc
-	e.keep = content.lost > 0
+	e.keep, e.lost = content.lost > 0, content.lost
 	e.blank = !content.headerLost && len(content.chunks) == 0 && !content.sealed
 	s.lost += content.lost
 	for _, f := range content.chunks {

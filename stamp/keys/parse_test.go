@@ -172,3 +172,42 @@ func FuzzParseStreamKey(f *testing.F) {
 		}
 	})
 }
+
+// Every key of a range comes back from ParseRangeKey as it was made, and a key with a
+// byte too few or too many is refused (property).
+func TestRangeKeyRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r, s, _ := drawStream(t)
+		n := geo.Seq(number().Draw(t, "seq"))
+		p := drawPartition(t)
+		p.Object = ""
+		for _, c := range []struct {
+			key  []byte
+			want RangeKey
+		}{
+			{Applied(r), RangeKey{Range: r, Kind: KindApplied}},
+			{Closed(r), RangeKey{Range: r, Kind: KindClosed}},
+			{Members(r), RangeKey{Range: r, Kind: KindMembers}},
+			{Gate(r, s.Account), RangeKey{Range: r, Kind: KindGate, Account: s.Account}},
+			{Head(r, s), RangeKey{Range: r, Kind: KindHead, Stream: s}},
+			{Trimmed(r, s), RangeKey{Range: r, Kind: KindTrimmed, Stream: s}},
+			{Cursor(r, s), RangeKey{Range: r, Kind: KindCursor, Stream: s}},
+			{Outbox(r, s, n), RangeKey{Range: r, Kind: KindOutbox, Stream: s, Seq: n}},
+			{Received(r, "north", 7), RangeKey{Range: r, Kind: KindReceived, Origin: "north", Source: 7}},
+			{
+				ClosedGeneration(r, p.Service, p.Account, p.Container, p.Generation),
+				RangeKey{Range: r, Kind: KindGeneration, Partition: p},
+			},
+		} {
+			got, err := ParseRangeKey(c.key)
+			require.NoError(t, err)
+			require.Equal(t, c.want, got)
+			_, err = ParseRangeKey(append(bytes.Clone(c.key), 0))
+			require.ErrorIs(t, err, ErrMalformed)
+			for n := range c.key {
+				_, err := ParseRangeKey(c.key[:n])
+				require.ErrorIs(t, err, ErrMalformed)
+			}
+		}
+	})
+}

@@ -1,0 +1,148 @@
+package inspect
+
+import (
+	"fmt"
+	"strings"
+
+	"antipode/geo"
+	"antipode/stamp/change"
+	"antipode/stamp/keys"
+)
+
+// Group is what one entry changes, whole or not at all (R1).
+type Group struct {
+	ID    string `json:"id"`
+	Pred  string `json:"after"`
+	Parts []Part `json:"parts"`
+}
+
+// Part is one part of a group.
+type Part struct {
+	Part string `json:"part"`
+	// Of a change, and of a received record.
+	Stream     string   `json:"stream,omitempty"`
+	Seq        uint64   `json:"seq,omitempty"`
+	CommitTime string   `json:"commit_time,omitempty"`
+	Partition  string   `json:"partition,omitempty"`
+	Ops        []string `json:"ops,omitempty"`
+	Chunks     []string `json:"chunks,omitempty"`
+	// Detail says what the other kinds do.
+	Detail string `json:"detail,omitempty"`
+}
+
+// Text is one line.
+func (p Part) Text() string {
+	if p.Detail != "" {
+		return p.Part + "  " + p.Detail
+	}
+	out := fmt.Sprintf("%s  %s  %s  %s", p.Part, p.CommitTime, orDash(p.Partition), strings.Join(p.Ops, ", "))
+	if p.Seq > 0 {
+		out += fmt.Sprintf("  %s #%d", p.Stream, p.Seq)
+	}
+	if len(p.Chunks) > 0 {
+		out += fmt.Sprintf("  %d chunks", len(p.Chunks))
+	}
+	return out
+}
+
+func groupID(id change.GroupID) string { return fmt.Sprintf("%d.%d", id.Term, id.Number) }
+
+func describePart(kind change.PartKind, body []byte) (p Part, err error) {
+	switch kind {
+	case change.PartChange:
+		return describeRecord("change", body)
+	case change.PartReceived:
+		return describeRecord("received", body)
+	case change.PartReceivedCursor:
+		return describeRecord("received-cursor", body)
+	case change.PartClosed:
+		p.Part = "closed"
+		t, err := change.ParseClosedTime(body)
+		p.Detail = t.String()
+		return p, err
+	case change.PartReceivedClosed:
+		p.Part = "received-closed"
+		c, err := change.ParseClosed(body)
+		p.Detail = closedText(c)
+		return p, err
+	case change.PartGate:
+		p.Part = "gate"
+		a, g, err := change.ParseGatePart(body)
+		p.Detail = fmt.Sprintf("%s: %s", a, gateText(g))
+		return p, err
+	case change.PartGeneration:
+		p.Part = "generation-closed"
+		k, err := keys.ParseRangeKey(body)
+		p.Detail = containerText(k.Partition)
+		return p, err
+	case change.PartTrim:
+		p.Part = "outbox-trim"
+		s, n, err := change.ParseTrim(body)
+		p.Detail = fmt.Sprintf("%s up to %d", s, n)
+		return p, err
+	}
+	return p, fmt.Errorf("%w: part of kind %d", change.ErrMalformed, kind)
+}
+
+func describeRecord(part string, body []byte) (p Part, err error) {
+	r, err := change.ParseRecord(body)
+	if err != nil {
+		return Part{Part: part}, err
+	}
+	p = Part{Part: part, Seq: uint64(r.Seq), CommitTime: r.CommitTime.String(), Partition: fmt.Sprintf("%x", r.Partition)}
+	if r.Seq > 0 {
+		p.Stream = r.Stream().String()
+	}
+	where, _, err := keys.ParsePartition(r.Partition)
+	if err == nil {
+		p.Partition = partitionText(where)
+	}
+	for _, op := range r.Ops {
+		verb := "set"
+		if op.Delete {
+			verb = "delete"
+		}
+		text := verb + " " + rowText(where.Service, op.Row)
+		if !op.Delete {
+			text += fmt.Sprintf(" (%d bytes)", len(op.Value))
+		}
+		p.Ops = append(p.Ops, text)
+	}
+	for _, c := range r.Chunks {
+		p.Chunks = append(p.Chunks, c.ID.String())
+	}
+	return p, nil
+}
+
+func gateText(g change.Gate) string {
+	role := map[change.Role]string{change.RoleNone: "none", change.RolePrimary: "primary", change.RoleSecondary: "secondary"}[g.Role]
+	state := "closed"
+	if g.Open {
+		state = "open"
+	}
+	numbered := "not numbered"
+	if g.Numbered {
+		numbered = "numbered"
+	}
+	return fmt.Sprintf("%s of epoch %s, %s, %s", role, g.Epoch, state, numbered)
+}
+
+func closedText(c change.Closed) string {
+	full := ""
+	if c.Full {
+		full = ", full"
+	}
+	return fmt.Sprintf("%s range %d: (%s, %s], %d heads%s", c.Origin, c.Range, c.T0, c.T, len(c.Heads), full)
+}
+
+// containerText names a generation of a table, container or queue.
+func containerText(p keys.Partition) string {
+	return fmt.Sprintf("%s %s/%s@%d.%s", p.Service, p.Account, p.Container, p.Generation.Epoch, p.Generation.Created)
+}
+
+func partitionText(p keys.Partition) string {
+	if p.Service == geo.Catalog {
+		return fmt.Sprintf("catalog %s/%s", p.Account, p.Object)
+	}
+	return fmt.Sprintf("%s/%q", containerText(p), p.Object)
+}

@@ -1,0 +1,79 @@
+package blobs
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+
+	"antipode/geo"
+	"antipode/stamp/extent"
+)
+
+// RowInfo says what a row of a blob's partition holds, for people.
+type RowInfo struct {
+	// Kind is blob, staging, block or list.
+	Kind string
+	// Detail is one line.
+	Detail string
+	// Bytes of payload that the row stands for, and the chunks it names.
+	Bytes  uint64
+	Chunks []extent.Ref
+}
+
+// DescribeRow decodes a row by its key within the partition. ErrMalformed where that
+// or the value is none of ours; Kind is set as far as the key was understood.
+func DescribeRow(row, value []byte) (i RowInfo, err error) {
+	if len(row) == 0 {
+		return i, ErrMalformed
+	}
+	switch row[0] {
+	case rowBlob:
+		i.Kind = "blob"
+		b, err := parseRow(value)
+		if err != nil {
+			return i, err
+		}
+		i.Bytes, i.Chunks = b.Length, b.Chunks
+		i.Detail = fmt.Sprintf("modified %s, %s", b.Modified, b.where())
+	case rowStaging:
+		i.Kind = "staging"
+		s, err := parseStaging(value)
+		if err != nil {
+			return i, err
+		}
+		i.Detail = fmt.Sprintf("session %s, %d blocks, last %s", s.Session, s.Count, s.Last)
+	case rowBlock:
+		i.Kind = "block"
+		b, err := parseBlock(value)
+		if err != nil || len(row) < 9 {
+			return i, ErrMalformed
+		}
+		i.Bytes, i.Chunks = uint64(b.Length), b.Chunks
+		i.Detail = fmt.Sprintf("session %s, id %s", geo.Timestamp(binary.BigEndian.Uint64(row[1:])), hex.EncodeToString(row[9:]))
+	case rowList:
+		i.Kind = "list"
+		entries, err := parseSegment(value)
+		if err != nil || len(row) != 13 {
+			return i, ErrMalformed
+		}
+		for _, e := range entries {
+			i.Bytes += uint64(e.length)
+		}
+		i.Detail = fmt.Sprintf("list %s, part %d, %d blocks",
+			geo.Timestamp(binary.BigEndian.Uint64(row[1:])), binary.BigEndian.Uint32(row[9:]), len(entries))
+	default:
+		return i, ErrMalformed
+	}
+	return i, nil
+}
+
+// where says in words where the payload is.
+func (b *Blob) where() string {
+	switch {
+	case len(b.Chunks) > 0:
+		return fmt.Sprintf("%d bytes in %d chunks", b.Length, len(b.Chunks))
+	case b.List != nil:
+		return fmt.Sprintf("%d bytes in block list %s", b.Length, b.List.ID)
+	}
+	return fmt.Sprintf("%d bytes inline", b.Length)
+}
