@@ -53,6 +53,8 @@ type ClusterOptions struct {
 	Tick time.Duration
 	// adjust lets tests look into a location. Nil changes nothing.
 	adjust func(*location.Options)
+	// end lets tests say how a location is asked by the other. Nil means directly.
+	end func(*location.Location) link.End
 }
 
 // Cluster is two locations in one process, with their front ends, the front door
@@ -91,6 +93,9 @@ func Start(o ClusterOptions) (_ *Cluster, err error) {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
+	if o.end == nil {
+		o.end = direct
+	}
 	c := &Cluster{
 		o: o, clock: clock.System{}, link: link.New(), shared: engine.NewShared(cacheBytes, filesMax),
 		locations: map[geo.Location]*location.Location{}, ports: map[geo.Location]ports{}, fronts: map[geo.Location]*front.Front{},
@@ -109,7 +114,7 @@ func Start(o ClusterOptions) (_ *Cluster, err error) {
 		c.ports[name] = ports{o.Host, o.PortBase + (i+1)*locationStep}
 		c.locations[name] = c.location(i, name, uint64(seed[i])<<8|uint64(seed[i+8]))
 	}
-	join(c.link, c.locations[North], c.locations[South])
+	join(c.link, c.locations[North], c.locations[South], o.end)
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, c.Close())

@@ -35,10 +35,14 @@ func startFaulty(t *testing.T) *Cluster {
 
 func startAdjusted(t *testing.T, adjust func(*location.Options)) *Cluster {
 	t.Helper()
-	c, err := Start(ClusterOptions{
-		Dir: t.TempDir(), Host: "127.0.0.1", PortBase: freeBase(t), Tick: testTick,
-		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), adjust: adjust,
-	})
+	return startWith(t, ClusterOptions{adjust: adjust})
+}
+
+func startWith(t *testing.T, o ClusterOptions) *Cluster {
+	t.Helper()
+	o.Dir, o.Host, o.PortBase, o.Tick = t.TempDir(), "127.0.0.1", freeBase(t), testTick
+	o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+	c, err := Start(o)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

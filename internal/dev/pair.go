@@ -37,11 +37,15 @@ func locationOptions(dir string, name, other geo.Location, parity geo.Timestamp)
 	}
 }
 
-// join tells two locations of each other, before they start.
-func join(l *link.Link, a, b *location.Location) {
+// direct is a location as the other one asks it in the same process, without encoding.
+func direct(l *location.Location) link.End { return link.NewEnd(l, l.Shipper, nil) }
+
+// join tells two locations of each other, before they start. end is how each is asked.
+func join(l *link.Link, a, b *location.Location, end func(*location.Location) link.End) {
 	far := func(near, far *location.Location) location.Far {
+		e := end(far)
 		return location.Far{
-			Directory: linkedDirectory{l, far}, Source: link.NewSource(l, far, far.Shipper), Pusher: link.NewPusher(l, near, far),
+			Directory: linkedDirectory{l, far}, Source: link.NewSource(l, e), Pusher: link.NewPusher(l, near, e),
 			Carrier: natsstream.ConnOptions{Server: linkedCarrier{l, far}},
 		}
 	}
@@ -57,10 +61,7 @@ type linkedDirectory struct {
 
 // Reserve implements failover.Peer.
 func (d linkedDirectory) Reserve(ctx context.Context, a catalog.Account) error {
-	if err := d.l.Pass(ctx); err != nil {
-		return err
-	}
-	return d.far.Directory.Reserve(ctx, a)
+	return d.l.Do(ctx, func(ctx context.Context) error { return d.far.Directory.Reserve(ctx, a) })
 }
 
 // linkedCarrier reaches the carrier of the other location over the link.

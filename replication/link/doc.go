@@ -1,7 +1,13 @@
-// Package link is what joins two locations beside the stream, inside one process:
-// direct calls for pulls, acknowledgements and payload, and the switch that cuts or
-// delays all of it, the stream's publishes and forwarded HTTP included.
+// Package link is what joins two locations beside the stream: calls for pulls,
+// acknowledgements and payload, and the switch that cuts or delays all of it, the
+// stream's publishes and forwarded HTTP included.
 //
-// Invariant (DESIGN 2, "two locations in fact"): nothing else joins them. A cut link
-// lets nothing through in either direction.
+// An End is a location as the other one asks it. NewEnd is a location in this process;
+// NewRemote is the same over a Caller, answered by Serve at a node of the other
+// location. Source and Pusher use an End for the two halves of the replication.
+//
+// Invariants: nothing else joins two locations, and a cut link lets nothing through in
+// either direction. Every call has a deadline and may be repeated, since its answer may
+// get lost. While the other location hangs, a bounded number of calls waits for it and
+// the rest fails at once.
 package link

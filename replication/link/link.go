@@ -6,12 +6,14 @@ import (
 	"net"
 	"sync"
 	"time"
-
-	"antipode/replication/stream"
 )
 
 // ErrCut: the link between the locations is cut.
 var ErrCut = errors.New("link between the locations is cut")
+
+// CallTimeout bounds one call over the link, its delay not counted: a location that
+// hangs looks like one that is cut off.
+const CallTimeout = 10 * time.Second
 
 // Link is the switch between two locations. Methods may be called concurrently.
 type Link struct {
@@ -20,6 +22,9 @@ type Link struct {
 	delay time.Duration
 	// conns are what is open over the link, closed by a cut.
 	conns map[net.Conn]struct{}
+	// whole ends with the next cut, and the calls in flight with it.
+	whole context.Context //nolint:containedctx // Spans calls of many callers.
+	sever context.CancelFunc
 
 	wg     sync.WaitGroup
 	ctx    context.Context //nolint:containedctx // Ends the calls in flight at Close; there is no caller to pass one.
@@ -29,12 +34,16 @@ type Link struct {
 // New returns a healed link.
 func New() *Link {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &Link{conns: map[net.Conn]struct{}{}, ctx: ctx, cancel: cancel}
+	l := &Link{conns: map[net.Conn]struct{}{}, ctx: ctx, cancel: cancel}
+	l.whole, l.sever = context.WithCancel(ctx)
+	return l
 }
 
 // Close ends all calls in flight and waits for them.
 func (l *Link) Close() {
+	l.mu.Lock() // No Go is between its look and its start.
 	l.cancel()
+	l.mu.Unlock()
 	l.wg.Wait()
 }
 
@@ -43,6 +52,7 @@ func (l *Link) Cut() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.cut = true
+	l.sever()
 	for c := range l.conns {
 		_ = c.Close() // Its user sees the error.
 	}
@@ -53,13 +63,21 @@ func (l *Link) Cut() {
 func (l *Link) Heal() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.cut, l.delay = false, 0
+	l.join(0)
 }
 
 // Delay makes each call and publish take d longer.
 func (l *Link) Delay(d time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.join(d)
+}
+
+// join ends a cut. The caller holds mu.
+func (l *Link) join(d time.Duration) {
+	if l.cut {
+		l.whole, l.sever = context.WithCancel(l.ctx)
+	}
 	l.cut, l.delay = false, d
 }
 
@@ -70,10 +88,10 @@ func (l *Link) State() (cut bool, delay time.Duration) {
 	return l.cut, l.delay
 }
 
-// Pass waits out the delay; ErrCut where the link is cut before or after it.
+// Pass waits out the delay; ErrCut where the link is cut before or after it, or closed.
 func (l *Link) Pass(ctx context.Context) error {
 	cut, delay := l.State()
-	if cut {
+	if cut || l.ctx.Err() != nil {
 		return ErrCut
 	}
 	if delay == 0 {
@@ -83,30 +101,45 @@ func (l *Link) Pass(ctx context.Context) error {
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-		return ctx.Err()
 	case <-l.ctx.Done():
-		return ErrCut
 	case <-timer.C:
 	}
-	if cut, _ := l.State(); cut {
+	if cut, _ := l.State(); cut || l.ctx.Err() != nil {
 		return ErrCut
 	}
-	return nil
+	return ctx.Err()
 }
 
-// Go runs f on a goroutine of the link, after the delay, with ErrCut where nothing
-// gets through.
-func (l *Link) Go(f func(ctx context.Context, err error)) {
+// Do makes f a call over the link: it runs after the delay, with a context that ends
+// with a cut, with Close, and after CallTimeout. ErrCut also where the cut came while f
+// ran: what it asked for may have happened, its answer is lost.
+func (l *Link) Do(ctx context.Context, f func(ctx context.Context) error) error {
+	if err := l.Pass(ctx); err != nil {
+		return err
+	}
+	l.mu.RLock()
+	whole := l.whole
+	l.mu.RUnlock()
+	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
+	defer cancel()
+	defer context.AfterFunc(whole, cancel)()
+	err := f(ctx)
+	if whole.Err() != nil || l.ctx.Err() != nil {
+		return ErrCut
+	}
+	return err
+}
+
+// Go runs f on a goroutine that Close ends by the context and waits for, and reports
+// false, without running it, once Close was called.
+func (l *Link) Go(f func(ctx context.Context)) bool {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	if l.ctx.Err() != nil {
-		return // Closing: nobody waits any more.
+		return false
 	}
-	l.wg.Add(1)
-	go func() {
-		defer l.wg.Done()
-		f(l.ctx, l.Pass(l.ctx))
-	}()
+	l.wg.Go(func() { f(l.ctx) })
+	return true
 }
 
 // Dial connects to an HTTP front end of the other location.
@@ -145,34 +178,4 @@ func (c *conn) Close() error {
 	delete(c.l.conns, c.Conn)
 	c.l.mu.Unlock()
 	return c.Conn.Close()
-}
-
-// Publisher passes publishes through the link to p.
-func (l *Link) Publisher(p stream.Publisher) stream.Publisher { return &publisher{p, l} }
-
-type publisher struct {
-	stream.Publisher
-	l *Link
-}
-
-// Publish implements stream.Publisher. With a delay the publishes of one caller
-// stay in order, because each waits for as long as the one before it.
-func (p *publisher) Publish(subject string, data []byte, done func(error)) error {
-	cut, delay := p.l.State()
-	if cut {
-		return stream.ErrUnavailable
-	}
-	if delay == 0 {
-		return p.Publisher.Publish(subject, data, done)
-	}
-	p.l.Go(func(_ context.Context, err error) {
-		if err != nil {
-			done(stream.ErrUnavailable)
-			return
-		}
-		if err := p.Publisher.Publish(subject, data, done); err != nil {
-			done(err)
-		}
-	})
-	return nil
 }

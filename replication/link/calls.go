@@ -1,0 +1,56 @@
+package link
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+)
+
+// ErrBusy: as many calls as may wait for the other location wait already.
+var ErrBusy = errors.New("too many calls wait for the other location")
+
+// calls runs calls on goroutines of the link: some at once, some more that wait for
+// their turn for up to CallTimeout, and none beyond those.
+type calls struct {
+	l       *Link
+	running chan struct{} // as many places as calls run at once
+	open    atomic.Int64  // running and waiting
+	openMax int64
+}
+
+func newCalls(l *Link, runningMax, openMax int) *calls {
+	return &calls{l: l, running: make(chan struct{}, runningMax), openMax: int64(openMax)}
+}
+
+// start runs f and gives its error to done: from another goroutine, or at once where f
+// does not run.
+func (c *calls) start(f func(ctx context.Context) error, done func(error)) {
+	if c.open.Add(1) > c.openMax {
+		c.open.Add(-1)
+		done(ErrBusy)
+		return
+	}
+	if !c.l.Go(func(ctx context.Context) {
+		err := c.run(ctx, f)
+		c.open.Add(-1)
+		done(err)
+	}) {
+		c.open.Add(-1)
+		done(ErrCut)
+	}
+}
+
+func (c *calls) run(ctx context.Context, f func(ctx context.Context) error) error {
+	turn := time.NewTimer(CallTimeout)
+	defer turn.Stop()
+	select {
+	case c.running <- struct{}{}:
+	case <-turn.C:
+		return ErrBusy
+	case <-ctx.Done():
+		return ErrCut
+	}
+	defer func() { <-c.running }()
+	return f(ctx)
+}

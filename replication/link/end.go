@@ -1,0 +1,156 @@
+package link
+
+import (
+	"context"
+	"fmt"
+
+	"antipode/geo"
+	"antipode/replication/ship"
+	"antipode/stamp/change"
+	"antipode/stamp/extent"
+	"antipode/stamp/ranges"
+)
+
+// End is one end of the link: a location, as the other one asks it. All of it may be
+// asked again, with the same effect as once. Methods may be called concurrently.
+type End interface {
+	// Records returns encoded records of a stream's outbox from a number on, up to
+	// bytesMax or one record; none where the outbox does not hold the first one.
+	Records(ctx context.Context, s geo.Stream, from geo.Seq, bytesMax int) ([][]byte, error)
+	// Closed returns the full closed record of a range.
+	Closed(ctx context.Context, r geo.RangeID) (*change.Closed, error)
+	// Acknowledge tells how far the caller has streams of a range on its replicas, and
+	// returns those that forked (R16).
+	Acknowledge(ctx context.Context, r geo.RangeID, cursors []ship.StreamCursor) (forked []geo.Stream, err error)
+	// ReadChunk fills p, of the chunk's length, with the chunk.
+	ReadChunk(ctx context.Context, ref extent.Ref, p []byte) error
+	// PutChunk makes a chunk durable on the replicas. It does not keep data.
+	PutChunk(ctx context.Context, ref extent.Ref, data []byte) error
+}
+
+// Stamp is a location's stamp, as this process reaches it.
+type Stamp interface {
+	Location() geo.Location
+	// Leader returns a range as its leader holds it, nil while none leads it in this process.
+	Leader(r geo.RangeID) *ranges.Range
+	ReadChunk(ref extent.Ref, off int64, p []byte) (int, error)
+	PutChunk(ctx context.Context, ref extent.Ref, data []byte) error
+}
+
+// Shippers finds the shipper of a range at the node of this process that leads it; nil
+// while none does.
+type Shippers func(r geo.RangeID) *ship.Shipper
+
+// Elsewhere returns the error that sends a caller to the process in which a range is
+// led; nil where that is this one, or nobody knows. It is nil itself where there is no
+// other process.
+type Elsewhere func(r geo.RangeID) error
+
+// stampEnd is an End over a stamp of this process.
+type stampEnd struct {
+	stamp     Stamp
+	shippers  Shippers
+	elsewhere Elsewhere
+}
+
+// NewEnd returns the end of the link that a stamp of this process is.
+func NewEnd(s Stamp, shippers Shippers, elsewhere Elsewhere) End {
+	if elsewhere == nil {
+		elsewhere = func(geo.RangeID) error { return nil }
+	}
+	return &stampEnd{s, shippers, elsewhere}
+}
+
+// noLeader is why a range cannot be asked in this process: ranges.ErrNotLeader, where
+// it is not known who can be.
+func (e *stampEnd) noLeader(id geo.RangeID) error {
+	if err := e.elsewhere(id); err != nil {
+		return err
+	}
+	return fmt.Errorf("range %d: %w", id, ranges.ErrNotLeader)
+}
+
+// Records implements End.
+func (e *stampEnd) Records(_ context.Context, s geo.Stream, from geo.Seq, bytesMax int) ([][]byte, error) {
+	r := e.stamp.Leader(s.Range)
+	if r == nil {
+		return nil, e.noLeader(s.Range)
+	}
+	return r.Machine.Outbox(s, from, bytesMax)
+}
+
+// Closed implements End.
+func (e *stampEnd) Closed(_ context.Context, id geo.RangeID) (*change.Closed, error) {
+	r := e.stamp.Leader(id)
+	if r == nil {
+		return nil, e.noLeader(id)
+	}
+	return ship.FullClosed(e.stamp.Location(), r), nil
+}
+
+// Acknowledge implements End.
+func (e *stampEnd) Acknowledge(_ context.Context, id geo.RangeID, cursors []ship.StreamCursor) ([]geo.Stream, error) {
+	s := e.shippers(id)
+	if s == nil {
+		return nil, e.noLeader(id)
+	}
+	return s.Acknowledge(cursors)
+}
+
+// ReadChunk implements End.
+func (e *stampEnd) ReadChunk(_ context.Context, ref extent.Ref, p []byte) error {
+	_, err := e.stamp.ReadChunk(ref, 0, p)
+	return err
+}
+
+// PutChunk implements End.
+func (e *stampEnd) PutChunk(ctx context.Context, ref extent.Ref, data []byte) error {
+	return e.stamp.PutChunk(ctx, ref, data)
+}
+
+// End passes each call to e through the link.
+func (l *Link) End(e End) End { return &linkedEnd{e, l} }
+
+type linkedEnd struct {
+	e End
+	l *Link
+}
+
+// over makes one call over the link.
+func over[T any](ctx context.Context, l *Link, f func(ctx context.Context) (T, error)) (T, error) {
+	var out T
+	err := l.Do(ctx, func(ctx context.Context) (err error) {
+		out, err = f(ctx)
+		return err
+	})
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return out, nil
+}
+
+// Records implements End.
+func (e *linkedEnd) Records(ctx context.Context, s geo.Stream, from geo.Seq, bytesMax int) ([][]byte, error) {
+	return over(ctx, e.l, func(ctx context.Context) ([][]byte, error) { return e.e.Records(ctx, s, from, bytesMax) })
+}
+
+// Closed implements End.
+func (e *linkedEnd) Closed(ctx context.Context, r geo.RangeID) (*change.Closed, error) {
+	return over(ctx, e.l, func(ctx context.Context) (*change.Closed, error) { return e.e.Closed(ctx, r) })
+}
+
+// Acknowledge implements End.
+func (e *linkedEnd) Acknowledge(ctx context.Context, r geo.RangeID, cursors []ship.StreamCursor) ([]geo.Stream, error) {
+	return over(ctx, e.l, func(ctx context.Context) ([]geo.Stream, error) { return e.e.Acknowledge(ctx, r, cursors) })
+}
+
+// ReadChunk implements End.
+func (e *linkedEnd) ReadChunk(ctx context.Context, ref extent.Ref, p []byte) error {
+	return e.l.Do(ctx, func(ctx context.Context) error { return e.e.ReadChunk(ctx, ref, p) })
+}
+
+// PutChunk implements End.
+func (e *linkedEnd) PutChunk(ctx context.Context, ref extent.Ref, data []byte) error {
+	return e.l.Do(ctx, func(ctx context.Context) error { return e.e.PutChunk(ctx, ref, data) })
+}

@@ -1,0 +1,63 @@
+package link
+
+import (
+	"context"
+
+	"golang.org/x/sync/errgroup"
+
+	"antipode/stamp/extent"
+)
+
+// What a Pusher has in memory and in flight.
+const (
+	pushBytes   = 1 << 20 // of one chunk; a longer one counts as many
+	pushChunks  = 8       // chunks at once, of all pushes
+	pushPerCall = 4       // chunks at once, of one push
+	pushesOpen  = 256     // pushes at once; they wait for the bytes of pushChunks
+)
+
+// ChunkReader reads chunks of the near stamp.
+type ChunkReader interface {
+	ReadChunk(ref extent.Ref, off int64, p []byte) (int, error)
+}
+
+// Pusher implements ship.PayloadPusher: chunks of the near stamp into the far one. One
+// serves all shippers of a node: its bounds hold for all of them.
+type Pusher struct {
+	near  ChunkReader
+	far   End
+	bufs  *extent.Buffers
+	calls *calls
+}
+
+// NewPusher returns the way for payload from near to far, over l.
+func NewPusher(l *Link, near ChunkReader, far End) *Pusher {
+	return &Pusher{near: near, far: l.End(far), bufs: extent.NewBuffers(pushBytes, pushChunks), calls: newCalls(l, pushesOpen, pushesOpen)}
+}
+
+// Push implements ship.PayloadPusher. A chunk that gets no place within CallTimeout
+// fails the push: the receiver fetches what is missing.
+func (p *Pusher) Push(refs []extent.Ref, done func(error)) {
+	p.calls.start(func(ctx context.Context) error {
+		g, ctx := errgroup.WithContext(ctx)
+		g.SetLimit(pushPerCall)
+		for _, ref := range refs {
+			g.Go(func() error { return p.push(ctx, ref) })
+		}
+		return g.Wait()
+	}, done)
+}
+
+func (p *Pusher) push(ctx context.Context, ref extent.Ref) error {
+	turn, cancel := context.WithTimeout(ctx, CallTimeout)
+	defer cancel()
+	data, err := p.bufs.Get(turn, int(ref.Length))
+	if err != nil {
+		return err
+	}
+	defer p.bufs.Put(data)
+	if _, err := p.near.ReadChunk(ref, 0, data); err != nil {
+		return err
+	}
+	return p.far.PutChunk(ctx, ref, data)
+}

@@ -1,0 +1,198 @@
+package link
+
+import (
+	"context"
+	"fmt"
+
+	"google.golang.org/protobuf/proto"
+
+	"antipode/geo"
+	"antipode/replication/link/wire"
+	"antipode/replication/ship"
+	"antipode/stamp/change"
+	"antipode/stamp/extent"
+)
+
+// Caller calls methods of the paired location, at whichever of its nodes can answer, up
+// to 4 MiB each way. It does not touch body once Call returned. After an error the call
+// may have taken effect.
+type Caller interface {
+	Call(ctx context.Context, method string, body []byte) ([]byte, error)
+}
+
+// Caller passes each call of c through the link.
+func (l *Link) Caller(c Caller) Caller { return linkedCaller{c, l} }
+
+type linkedCaller struct {
+	c Caller
+	l *Link
+}
+
+// Call implements Caller.
+func (c linkedCaller) Call(ctx context.Context, method string, body []byte) ([]byte, error) {
+	return over(ctx, c.l, func(ctx context.Context) ([]byte, error) { return c.c.Call(ctx, method, body) })
+}
+
+// remoteEnd is an End over calls.
+type remoteEnd struct {
+	c Caller
+	// bodies are the bodies of calls with chunks.
+	bodies *extent.Buffers
+}
+
+// NewRemote returns the paired location as an End that Serve answers there.
+func NewRemote(c Caller) End {
+	return &remoteEnd{c: c, bodies: extent.NewBuffers(pushBytes+chunkHeader, pushChunks)}
+}
+
+// chunkHeader is what a call with a chunk has beside it in bytes, at most.
+const chunkHeader = 64
+
+// call makes one call and parses its answer.
+func call[T any, A interface {
+	*T
+	proto.Message
+}](ctx context.Context, c Caller, method string, q proto.Message) (A, error) {
+	body, err := proto.Marshal(q)
+	if err != nil {
+		return nil, err
+	}
+	return answer[T, A](ctx, c, method, body)
+}
+
+func answer[T any, A interface {
+	*T
+	proto.Message
+}](ctx context.Context, c Caller, method string, body []byte) (A, error) {
+	b, err := c.Call(ctx, method, body)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", method, err)
+	}
+	a := A(new(T))
+	if err := proto.Unmarshal(b, a); err != nil {
+		return nil, fmt.Errorf("%s: %w: %w", method, ErrMalformed, err)
+	}
+	return a, nil
+}
+
+// Records implements End. A record that is too long for one answer comes in parts.
+func (r *remoteEnd) Records(ctx context.Context, s geo.Stream, from geo.Seq, bytesMax int) ([][]byte, error) {
+	q := &wire.RecordsRequest{Stream: wireStream(s), From: uint64(from), BytesMax: uint32(bytesMax)}
+	a, err := call[wire.RecordsAnswer](ctx, r.c, methodRecords, q)
+	if err != nil || a.GetLength() == 0 {
+		return a.GetRecords(), err
+	}
+	length := a.GetLength()
+	if length > change.RecordBytesMax {
+		return nil, fmt.Errorf("%s: %w: record of %d bytes", methodRecords, ErrMalformed, length)
+	}
+	whole := make([]byte, 0, length)
+	for {
+		if a.GetLength() != length || len(a.GetPart()) == 0 || len(whole)+len(a.GetPart()) > int(length) {
+			return nil, fmt.Errorf("%s: %w: parts that do not fit", methodRecords, ErrMalformed)
+		}
+		whole = append(whole, a.GetPart()...)
+		if len(whole) == int(length) {
+			return [][]byte{whole}, nil
+		}
+		q.Offset = uint32(len(whole))
+		if a, err = call[wire.RecordsAnswer](ctx, r.c, methodRecords, q); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// Closed implements End. Each page is a promise of its own, of one moment; together
+// they promise the earliest T: a head of a later moment only asks for more than need be.
+func (r *remoteEnd) Closed(ctx context.Context, id geo.RangeID) (*change.Closed, error) {
+	var whole *change.Closed
+	q := &wire.ClosedRequest{Range: uint32(id)}
+	for {
+		a, err := call[wire.ClosedAnswer](ctx, r.c, methodClosed, q)
+		if err != nil {
+			return nil, err
+		}
+		page, err := change.ParseClosed(a.GetClosed())
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("%s: %w: %w", methodClosed, ErrMalformed, err)
+		case page.Range != id || !page.Full || a.GetMore() && len(page.Heads) == 0:
+			return nil, fmt.Errorf("%s: %w: closed record of range %d in place of the full one of %d", methodClosed, ErrMalformed, page.Range, id)
+		case whole == nil:
+			whole = &page
+		default:
+			whole.T = min(whole.T, page.T)
+			whole.Heads = append(whole.Heads, page.Heads...)
+		}
+		if !a.GetMore() {
+			return whole, nil
+		}
+		if q.After, err = r.nextPage(q.After, &page); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// nextPage is the last stream of a page, which has to be behind the one before: a page
+// that leads nowhere would be asked for for ever.
+func (r *remoteEnd) nextPage(before *wire.Stream, page *change.Closed) (*wire.Stream, error) {
+	last := page.Stream(page.Heads[len(page.Heads)-1])
+	if before != nil {
+		if at, err := parseStream(before); err != nil || last.Compare(at) <= 0 {
+			return nil, fmt.Errorf("%s: %w: pages out of order", methodClosed, ErrMalformed)
+		}
+	}
+	return wireStream(last), nil
+}
+
+// cursorsPerCall bounds an Acknowledge: a cursor has some 60 bytes, 600 in the worst case.
+const cursorsPerCall = 4096
+
+// Acknowledge implements End.
+func (r *remoteEnd) Acknowledge(ctx context.Context, id geo.RangeID, cursors []ship.StreamCursor) (forked []geo.Stream, err error) {
+	for len(cursors) > 0 {
+		n := min(len(cursors), cursorsPerCall)
+		q := &wire.AcknowledgeRequest{Range: uint32(id), Cursors: wireCursors(cursors[:n])}
+		cursors = cursors[n:]
+		a, err := call[wire.AcknowledgeAnswer](ctx, r.c, methodAcknowledge, q)
+		if err != nil {
+			return nil, err
+		}
+		some, err := parseStreams(a.GetForked())
+		if err != nil {
+			return nil, err
+		}
+		forked = append(forked, some...)
+	}
+	return forked, nil
+}
+
+// ReadChunk implements End.
+func (r *remoteEnd) ReadChunk(ctx context.Context, ref extent.Ref, p []byte) error {
+	a, err := call[wire.ReadChunkAnswer](ctx, r.c, methodReadChunk, &wire.ReadChunkRequest{Ref: wireRef(ref)})
+	if err != nil {
+		return err
+	}
+	if copy(p, a.GetData()) != len(p) || len(a.GetData()) != len(p) {
+		return fmt.Errorf("%s: %w: %d bytes of a chunk of %d", methodReadChunk, ErrMalformed, len(a.GetData()), len(p))
+	}
+	return nil
+}
+
+// PutChunk implements End.
+func (r *remoteEnd) PutChunk(ctx context.Context, ref extent.Ref, data []byte) error {
+	if len(data) > chunkMax {
+		return fmt.Errorf("chunk %s of %d bytes does not fit a call", ref.ID, len(data))
+	}
+	buf, err := r.bodies.Get(ctx, len(data)+chunkHeader)
+	if err != nil {
+		return err
+	}
+	defer r.bodies.Put(buf)
+	body, err := proto.MarshalOptions{}.MarshalAppend(buf[:0], &wire.PutChunkRequest{Ref: wireRef(ref), Data: data})
+	if err != nil {
+		return err
+	}
+	_, err = answer[wire.PutChunkAnswer](ctx, r.c, methodPutChunk, body)
+	return err
+}
