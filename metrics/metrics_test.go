@@ -80,6 +80,13 @@ func full(t *testing.T) (*prometheus.Registry, *world) {
 	require.NoError(t, err)
 	abandoned.Add(north, 0)
 	abandoned.Add(south, 1<<20)
+	events, err := NewEvents(reg)
+	require.NoError(t, err)
+	events.Add(north, "left-in-sync", 1)
+	events.Add(south, "left-in-sync", 0)
+	require.NoError(t, RegisterReplicas(reg, func() []ReplicaSample {
+		return []ReplicaSample{{north, 4, 1, true}, {north, 4, 2, false}}
+	}))
 	return reg, w
 }
 

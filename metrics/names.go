@@ -20,6 +20,8 @@ const (
 	nameLastSyncTime   = "antipode_last_sync_time_seconds"
 	nameAlarms         = "antipode_stream_alarms_total"
 	nameAbandoned      = "antipode_abandoned_payload_bytes_total"
+	nameReplicaInSync  = "antipode_replica_in_sync"
+	nameEvents         = "antipode_events_total"
 )
 
 // The labels.
@@ -30,6 +32,9 @@ const (
 	labelStatus    = "status"
 	labelAccount   = "account"
 	labelReason    = "reason"
+	labelKind      = "kind"
+	labelRange     = "range"
+	labelNode      = "node"
 )
 
 // Names lists the metrics of this package, in the order of docs/admin.md.
@@ -37,7 +42,7 @@ func Names() []string {
 	return []string{
 		nameRequests, nameRequestSeconds, nameCommitSeconds, nameInSync,
 		nameBacklogRecords, nameBacklogBytes, nameBacklogAge,
-		nameSyncTime, nameLastSyncTime, nameAlarms, nameAbandoned,
+		nameSyncTime, nameLastSyncTime, nameAlarms, nameAbandoned, nameReplicaInSync, nameEvents,
 	}
 }
 

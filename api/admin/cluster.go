@@ -21,6 +21,10 @@ type Cluster interface {
 	// cannot serve. A location stopped by an operator is not ready.
 	Ready(ctx context.Context) []wire.LocationReadiness
 
+	// Events returns the event logs of the process's locations; the handler cuts them to
+	// the port's location and sorts them, newest first.
+	Events() []wire.Event
+
 	// Accounts lists all accounts the process knows.
 	Accounts(ctx context.Context) ([]wire.AccountInfo, error)
 	// Account returns one; storageerr.AccountNotFound where there is none.

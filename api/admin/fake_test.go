@@ -67,6 +67,17 @@ func (f *fake) calls() []string {
 
 func (f *fake) Status(context.Context) (wire.Status, error) { return fullStatus(), f.fail }
 
+func (f *fake) Events() []wire.Event {
+	return []wire.Event{
+		{Number: 1, Time: instant("2026-11-20T10:00:00.1Z"), Location: north, Kind: "leader-elected", Node: "northcentralus-1", Range: 4, Replica: 1},
+		{
+			Number: 2, Time: instant("2026-11-20T10:00:02Z"), Location: north, Kind: "left-in-sync", Node: "northcentralus-2", Range: 4,
+			Reason: "it did not answer in time; writes go on with the others",
+		},
+		{Number: 1, Time: instant("2026-11-20T10:00:01Z"), Location: south, Kind: "disk-full", Node: "southcentralus-1"},
+	}
+}
+
 func (f *fake) Ready(context.Context) []wire.LocationReadiness { return f.ready }
 
 func (f *fake) Accounts(context.Context) ([]wire.AccountInfo, error) { return f.accounts, f.fail }
@@ -149,6 +160,11 @@ func fullStatus() wire.Status {
 					{Name: "northcentralus-3", State: wire.Stopped},
 				},
 				Ranges: []wire.Range{{Range: 4, Service: "table", ConfiguredReplicas: 3, LeaderView: &wire.LeaderView{
+					Standings: []wire.Standing{
+						{Node: "northcentralus-1", InSync: true, Since: instant("2026-11-20T09:00:00Z")},
+						{Node: "northcentralus-2", InSync: true, Since: instant("2026-11-20T09:00:00Z")},
+						{Node: "northcentralus-3", Since: instant("2026-11-20T10:00:02Z")},
+					},
 					Leader: "northcentralus-1", InSyncReplicas: 2, BacklogRecords: 12, BacklogBytes: 3456, BacklogAgeSeconds: 0.213,
 				}}},
 				Alarms: map[string]uint64{"gap": 1},

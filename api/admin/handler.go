@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -113,6 +114,7 @@ func Handler(c Cluster, reg prometheus.Gatherer, o Options) http.Handler {
 	e.Match(both, "/readyz", p.ready)
 
 	e.GET("/v1/status", p.status)
+	e.GET("/v1/events", p.events)
 	e.GET("/v1/accounts", p.accounts)
 	e.POST("/v1/accounts", p.createAccount)
 	e.GET("/v1/accounts/:name", p.account)
@@ -183,6 +185,18 @@ func (p *port) status(c echo.Context) error {
 		return failed("read the status of", "the process", err)
 	}
 	return answer(c, http.StatusOK, arrange(s, p.o.Location))
+}
+
+// events answers GET /v1/events.
+func (p *port) events(c echo.Context) error {
+	doc := wire.EventList{Events: []wire.Event{}}
+	for _, e := range p.c.Events() {
+		if p.shows(e.Location) {
+			doc.Events = append(doc.Events, e)
+		}
+	}
+	slices.SortStableFunc(doc.Events, func(a, b wire.Event) int { return b.Time.Compare(a.Time.Time) })
+	return answer(c, http.StatusOK, doc)
 }
 
 // ready answers 200 when every location shown can serve, 503 otherwise.

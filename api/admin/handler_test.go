@@ -40,6 +40,24 @@ func ask(t *testing.T, c Cluster, o Options, method, target, body string) *httpt
 	return w
 }
 
+// TestEvents: the event log of all locations, or of the port's, newest first.
+func TestEvents(t *testing.T) {
+	for scope, want := range map[geo.Location][]string{
+		"": {"left-in-sync", "disk-full", "leader-elected"}, north: {"left-in-sync", "leader-elected"}, south: {"disk-full"}, "east": {},
+	} {
+		w := ask(t, newFake(), Options{Location: scope}, http.MethodGet, "/v1/events", "")
+		require.Equal(t, http.StatusOK, w.Code)
+		require.NotContains(t, w.Body.String(), "null")
+		var doc wire.EventList
+		require.NoError(t, json.Unmarshal(w.Body.Bytes(), &doc))
+		kinds := []string{}
+		for _, e := range doc.Events {
+			kinds = append(kinds, e.Kind)
+		}
+		require.Equal(t, want, kinds)
+	}
+}
+
 // refused checks that an answer is an error document of one line and returns it.
 func refused(t *testing.T, w *httptest.ResponseRecorder) wire.Error {
 	t.Helper()

@@ -124,11 +124,21 @@ type LeaderView struct {
 	// Leader is the leader's node.
 	Leader         string `json:"leader"`
 	InSyncReplicas int    `json:"in_sync_replicas"`
+	// Standings are all voters as the leader counts them.
+	Standings []Standing `json:"standings"`
 	// The backlog is what the other location has not acknowledged. Its age is that
 	// of the oldest record, zero where there is none.
 	BacklogRecords    int64   `json:"backlog_records"`
 	BacklogBytes      int64   `json:"backlog_bytes"`
 	BacklogAgeSeconds float64 `json:"backlog_age_seconds"`
+}
+
+// Standing is how a range's leader counts one of its replicas.
+type Standing struct {
+	Node   string `json:"node"`
+	InSync bool   `json:"in_sync"`
+	// Since is when it began to count it so; at the earliest when it began to lead.
+	Since Time `json:"since"`
 }
 
 // AccountStatus is an account and how far its secondary is.

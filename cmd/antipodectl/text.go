@@ -95,9 +95,20 @@ func rangeRow(location string, r admin.Range) []string {
 	}
 	return []string{
 		location, id, r.Service, v.Leader,
-		fmt.Sprintf("%d of %d", v.InSyncReplicas, r.ConfiguredReplicas),
+		inSync(v, r.ConfiguredReplicas),
 		fmt.Sprintf("%d records, %s", v.BacklogRecords, size(uint64(max(0, v.BacklogBytes)))), oldest,
 	}
+}
+
+// inSync counts the replicas in sync and names those that are not, and since when.
+func inSync(v *admin.LeaderView, configured int) string {
+	out := fmt.Sprintf("%d of %d", v.InSyncReplicas, configured)
+	for _, s := range v.Standings {
+		if !s.InSync {
+			out += fmt.Sprintf(", not %s since %s", s.Node, instant(s.Since))
+		}
+	}
+	return out
 }
 
 // writeSync writes how far the secondaries are.

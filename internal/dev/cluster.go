@@ -26,6 +26,7 @@ import (
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
 	"antipode/stamp/engine"
+	"antipode/stamp/node"
 )
 
 // Names of the two locations that a Cluster runs.
@@ -73,6 +74,7 @@ type Cluster struct {
 	requests *metrics.Requests
 	commits  *metrics.Commits
 	alarms   *metrics.Alarms
+	events   *metrics.Events
 	// abandoned counts payload of failed uploads.
 	abandoned *metrics.Abandoned
 
@@ -137,6 +139,7 @@ func (c *Cluster) location(i int, name geo.Location, seed uint64) *location.Loca
 	o.Carrier.Server.Log, o.Engine = c.o.Logger, engine.Options{Shared: c.shared, Logger: c.o.Logger}
 	o.OnCommit = func(r geo.RangeID, took time.Duration) { c.commits.Observe(name, geo.Service(r), took) }
 	o.OnAlarm = func(reason string) { c.alarms.Add(name, reason, 1) }
+	o.OnEvent = func(kind node.EventKind) { c.events.Add(name, string(kind), 1) }
 	if c.o.adjust != nil {
 		c.o.adjust(&o)
 	}
@@ -144,14 +147,19 @@ func (c *Cluster) location(i int, name geo.Location, seed uint64) *location.Loca
 }
 
 func (c *Cluster) metrics() error {
-	var errs [5]error
+	var errs [7]error
 	c.requests, errs[0] = metrics.NewRequests(c.registry)
 	c.commits, errs[1] = metrics.NewCommits(c.registry)
 	c.alarms, errs[2] = metrics.NewAlarms(c.registry)
 	errs[3] = metrics.RegisterGauges(c.registry, samples{c})
 	c.abandoned, errs[4] = metrics.NewAbandoned(c.registry)
+	c.events, errs[5] = metrics.NewEvents(c.registry)
+	errs[6] = metrics.RegisterReplicas(c.registry, samples{c}.Replicas)
 	for _, l := range order() {
 		c.abandoned.Add(l, 0)
+		for _, kind := range node.EventKinds() {
+			c.events.Add(l, string(kind), 0)
+		}
 		for _, reason := range []string{
 			receive.AlarmGap, receive.AlarmFork, receive.AlarmChecksum, receive.AlarmEpoch, receive.AlarmIncarnation, receive.AlarmSilence,
 		} {

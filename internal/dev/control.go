@@ -58,6 +58,15 @@ func (k control) location(name geo.Location) (wire.Location, error) {
 	return out, err
 }
 
+// Events implements admin.Cluster.
+func (k control) Events() []wire.Event {
+	var out []wire.Event
+	for _, name := range order() {
+		out = append(out, k.c.locations[name].Events()...)
+	}
+	return out
+}
+
 // known lists the accounts as a location that runs knows them.
 func (k control) known(ctx context.Context) ([]*catalog.Account, error) {
 	err := error(location.ErrStopped)

@@ -50,3 +50,12 @@ func (s samples) LastSyncTimes() []metrics.SyncSample {
 	}
 	return out
 }
+
+// Replicas are the voters of the ranges that have a leader.
+func (s samples) Replicas() []metrics.ReplicaSample {
+	var out []metrics.ReplicaSample
+	for _, name := range order() {
+		out = append(out, s.c.locations[name].ReplicaSamples()...)
+	}
+	return out
+}

@@ -2,12 +2,16 @@ package dev
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	wire "antipode/client/admin"
 	"antipode/geo"
+	"antipode/stamp/node"
 	"antipode/stamp/ranges"
 )
 
@@ -33,7 +37,13 @@ func TestScrapeTellsTheWorld(t *testing.T) {
 	scrape := func() map[string]float64 { return gather(t, c) }
 	table := `{location="northcentralus",service="table"}`
 	eventually(t, "two in sync", func() bool { return scrape()["antipode_in_sync_replicas"+table] == 2 })
+	out := fmt.Sprintf(`antipode_replica_in_sync{location="northcentralus",node="%d",range="4"}`, stopped)
+	requireStanding(t, c, stopped, false)
 	got := scrape()
+	require.Contains(t, got, out)
+	require.Zero(t, got[out])
+	left := got[`antipode_events_total{kind="left-in-sync",location="northcentralus"}`]
+	require.Positive(t, left)
 	require.InDelta(t, n, got["antipode_stream_backlog_records"+table], 0)
 	require.Positive(t, got["antipode_stream_backlog_bytes"+table])
 	age := got["antipode_stream_backlog_age_seconds"+table]
@@ -46,8 +56,38 @@ func TestScrapeTellsTheWorld(t *testing.T) {
 	require.InDelta(t, n, got[`antipode_requests_total{location="northcentralus",operation="UpdateEntity",service="table",status="204"}`], 0)
 	require.NoError(t, control{c}.StartNode(t.Context(), North, stopped))
 	eventually(t, "three in sync", func() bool { return scrape()["antipode_in_sync_replicas"+table] == 3 })
+	requireStanding(t, c, stopped, true)
+	got = scrape()
+	require.InDelta(t, 1, got[out], 0)
+	require.Positive(t, got[`antipode_events_total{kind="returned-in-sync",location="northcentralus"}`])
 	c.link.Heal()
 	eventually(t, "the backlog is gone", func() bool { return scrape()["antipode_stream_backlog_records"+table] == 0 })
+}
+
+// requireStanding: status and event log say of a node's replica of the north table range
+// whether it is in sync, and since when.
+func requireStanding(t *testing.T, c *Cluster, id geo.NodeID, in bool) {
+	t.Helper()
+	name := wire.NodeName(North, id)
+	kind := node.LeftInSync
+	if in {
+		kind = node.ReturnedInSync
+	}
+	list := control{c}.Events()
+	i := slices.IndexFunc(list, func(e wire.Event) bool { return e.Node == name && e.Range == 4 && e.Kind == string(kind) })
+	require.GreaterOrEqual(t, i, 0, "no event %s of %s in %v", kind, name, list)
+	eventually(t, "the status says so", func() bool { // It is up to a moment old.
+		l, err := c.locations[North].Describe()
+		require.NoError(t, err)
+		for _, r := range l.Ranges {
+			if r.Range != 4 || r.LeaderView == nil {
+				continue
+			}
+			j := slices.IndexFunc(r.Standings, func(s wire.Standing) bool { return s.Node == name })
+			return j >= 0 && r.Standings[j].InSync == in && r.Standings[j].Since.Sub(list[i].Time.Time).Abs() < time.Second
+		}
+		return false
+	})
 }
 
 // committed counts the records of the north table range, and applied those of them that

@@ -94,9 +94,20 @@ func (l *Location) leaderView(stamp *node.Stamp, id geo.RangeID) (*wire.LeaderVi
 		return nil, err
 	}
 	return &wire.LeaderView{
-		Leader: wire.NodeName(stamp.Location(), r.Leader()), InSyncReplicas: r.InSync(),
+		Leader: wire.NodeName(stamp.Location(), r.Leader()), InSyncReplicas: r.InSync(), Standings: l.standings(r.View()),
 		BacklogRecords: b.Records, BacklogBytes: b.Bytes, BacklogAgeSeconds: l.age(b).Seconds(),
 	}, nil
+}
+
+// standings are those of a leader's view, in wall time.
+func (l *Location) standings(v ranges.View) []wire.Standing {
+	out := make([]wire.Standing, 0, len(v.Standings))
+	now, mono := l.o.Clock.Now(), l.o.Clock.Mono()
+	for _, s := range v.Standings {
+		since := wire.Time{Time: now.Add(s.Since - mono)}
+		out = append(out, wire.Standing{Node: wire.NodeName(l.o.Name, s.Node), InSync: s.InSync, Since: since})
+	}
+	return out
 }
 
 // age is that of the oldest record in a backlog.
@@ -186,6 +197,19 @@ func (l *Location) RangeSamples() []metrics.RangeSample {
 			Location: l.o.Name, Service: svc, InSyncReplicas: r.InSync(),
 			BacklogRecords: b.Records, BacklogBytes: b.Bytes, BacklogAge: l.age(b),
 		})
+	}
+	return out
+}
+
+// ReplicaSamples are the voters of the ranges that are led in this process.
+func (l *Location) ReplicaSamples() []metrics.ReplicaSample {
+	var out []metrics.ReplicaSample
+	for _, id := range Ranges() {
+		if r := l.Leader(id); r != nil {
+			for _, s := range r.View().Standings {
+				out = append(out, metrics.ReplicaSample{Location: l.o.Name, Range: id, Node: s.Node, InSync: s.InSync})
+			}
+		}
 	}
 	return out
 }

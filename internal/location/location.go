@@ -55,6 +55,8 @@ type Options struct {
 	OnCommit func(geo.RangeID, time.Duration)
 	// OnAlarm takes named alarms.
 	OnAlarm func(reason string)
+	// OnEvent is told of the kind of each event, beside the event log. May be nil.
+	OnEvent func(kind node.EventKind)
 	// CloseInterval is after how long an idle range commits a closed record (R12).
 	// Nil means 250 ms for every range.
 	CloseInterval func(geo.RangeID) time.Duration
@@ -70,6 +72,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.OnAlarm == nil {
 		o.OnAlarm = func(string) {}
+	}
+	if o.OnEvent == nil {
+		o.OnEvent = func(node.EventKind) {}
 	}
 	if o.CloseInterval == nil {
 		o.CloseInterval = func(geo.RangeID) time.Duration { return closeInterval }
@@ -110,6 +115,7 @@ type Location struct {
 	mu  sync.Mutex // held by Start, Stop and Disconnect; guards the field below
 	pub *natsstream.Publisher
 
+	events    events
 	receiving receiving
 	shipMu    sync.Mutex
 	shippers  map[geo.NodeID]map[geo.RangeID]*shipping
@@ -120,6 +126,7 @@ func New(o Options) *Location {
 	o = o.withDefaults()
 	l := &Location{o: o, shippers: map[geo.NodeID]map[geo.RangeID]*shipping{}}
 	l.receiving.l = l
+	l.events.location, l.events.clock = o.Name, o.Clock
 	l.Directory = failover.NewDirectory(l, o.Other)
 	l.Primary = primary.New(l)
 	return l
@@ -236,6 +243,10 @@ func (l *Location) startStamp() error {
 		Location: l.o.Name, Peers: l.o.Nodes, Dir: filepath.Join(l.o.Dir, string(l.o.Name)), Engine: l.o.Engine, Clock: l.o.Clock,
 		Transport: l.o.Transport(), Seed: l.o.Seed, Parity: l.o.Parity, Tick: l.o.Tick, Logger: l.o.Logger,
 		CloseInterval: l.o.CloseInterval, OnCommit: l.o.OnCommit, RowChunks: blobs.RowChunks,
+		OnEvent: func(e node.Event) {
+			l.events.add(e)
+			l.o.OnEvent(e.Kind)
+		},
 	})
 	s.OnStart(l.ship)
 	s.OnStop(l.unship)

@@ -1,6 +1,8 @@
 package node
 
 import (
+	"fmt"
+
 	pb "go.etcd.io/raft/v3/raftpb"
 
 	"antipode/geo"
@@ -93,8 +95,10 @@ func (n *Node) checkRoom() {
 	if full {
 		n.o.Logger.Error("disk nearly full: no more writes until there is room; reads go on",
 			"dir", n.o.Dir, "left_bytes", usage.AvailBytes, "needed_bytes", int64(roomAgain))
+		n.event(Event{Kind: DiskFull, Node: n.o.ID, Reason: fmt.Sprintf("%d bytes left; writes go on from %d", usage.AvailBytes, int64(roomAgain))})
 	} else {
 		n.o.Logger.Warn("disk has room again; writes go on", "dir", n.o.Dir, "left_bytes", usage.AvailBytes)
+		n.event(Event{Kind: DiskHasRoom, Node: n.o.ID, Reason: fmt.Sprintf("%d bytes left", usage.AvailBytes)})
 	}
 }
 

@@ -20,30 +20,6 @@ import (
 // Removal and the rest are committed by a quorum of the trusted replicas. Without one
 // nothing moves, and the range answers 503.
 
-// Event is one step of a replica's life, for an event log.
-type Event struct {
-	Kind  EventKind
-	Range geo.RangeID
-	// Node is the node that the replica is on.
-	Node geo.NodeID
-	// Replica is the replica's id.
-	Replica uint64
-	// Reason says why, for ReplicaLost.
-	Reason string
-}
-
-// EventKind says what happened.
-type EventKind string
-
-// The kinds. All but the first two are told by the leader, when the change is applied.
-const (
-	ReplicaLost       EventKind = "replica-lost"
-	ReplicaRebuilding EventKind = "replica-rebuilding"
-	ReplicaRemoved    EventKind = "replica-removed"
-	ReplicaAdded      EventKind = "replica-added"
-	ReplicaPromoted   EventKind = "replica-promoted"
-)
-
 // Of the changes of a configuration.
 const (
 	// changeTicks is how many ticks lie between two proposals.
@@ -51,13 +27,6 @@ const (
 	// caughtUp is how many entries a learner may miss when it is promoted.
 	caughtUp = 64
 )
-
-func (n *Node) event(e Event) {
-	n.o.Logger.Info("replica event", "kind", e.Kind, "range", e.Range, "of_node", e.Node, "replica", e.Replica, "reason", e.Reason)
-	if n.o.OnEvent != nil {
-		n.o.OnEvent(e)
-	}
-}
 
 // tendMembers reports this node's lost replicas and moves on what it leads, once a tick.
 func (n *Node) tendMembers() {
@@ -73,6 +42,7 @@ func (n *Node) tendMembers() {
 			}
 			continue
 		}
+		n.noteLeader(r)
 		n.noteMembers(r, rep.Members())
 		if n.ticks%changeTicks == 0 && n.takesSnapshots() && r.Leading() && rep.InSync() >= 2 {
 			if err := n.changeMembers(id, rep); err != nil {

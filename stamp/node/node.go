@@ -70,7 +70,8 @@ type Options struct {
 	// OnApplied is told of every entry after it was applied here: see
 	// ranges.Options. May be nil.
 	OnApplied func(geo.RangeID, ranges.Applied)
-	// OnEvent takes the steps of replicas' lives, from the scheduler. May be nil.
+	// OnEvent takes the steps of replicas' lives, from the scheduler: it must not block. May
+	// be nil.
 	OnEvent func(Event)
 	// Go starts f apart from the caller, who may be the scheduler: all that a node does
 	// outside of Pass goes through it. Close waits for f to end. Nil means a goroutine.
@@ -155,6 +156,7 @@ type Node struct {
 	reported   map[geo.RangeID]map[geo.NodeID]uint64
 	routes     map[geo.RangeID]map[uint64]geo.NodeID
 	seen       map[geo.RangeID]replica.Members
+	led        map[geo.RangeID]bool // as of the last look: see noteLeader
 	// outgoing by range; installing are those that this pass hands to Raft.
 	outgoing   map[geo.RangeID]*outgoing
 	installing map[geo.RangeID]*Incoming
@@ -177,7 +179,7 @@ func Open(o Options) (_ *Node, err error) {
 		durable: map[geo.RangeID]map[geo.NodeID]uint64{}, held: map[geo.RangeID][]Envelope{},
 		flushed: map[geo.RangeID]uint64{}, incoming: map[geo.RangeID]*Incoming{},
 		identities: map[geo.RangeID]*identity{}, reported: map[geo.RangeID]map[geo.NodeID]uint64{},
-		routes: map[geo.RangeID]map[uint64]geo.NodeID{}, seen: map[geo.RangeID]replica.Members{},
+		routes: map[geo.RangeID]map[uint64]geo.NodeID{}, seen: map[geo.RangeID]replica.Members{}, led: map[geo.RangeID]bool{},
 		outgoing: map[geo.RangeID]*outgoing{}, installing: map[geo.RangeID]*Incoming{}, rng: rand.New(rand.NewPCG(o.Seed, uint64(o.ID))),
 	}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
@@ -421,6 +423,7 @@ func (n *Node) fail(err error) {
 	n.mu.Unlock()
 	n.cancel()
 	n.o.Logger.Error("node out of service; nothing is retried on its store", "error", err)
+	n.event(Event{Kind: StoreFailed, Node: n.o.ID, Reason: err.Error()})
 	n.o.Transport.Attach(n.o.ID, nil)
 	for _, r := range n.ranges {
 		r.Stop()

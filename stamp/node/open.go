@@ -185,7 +185,8 @@ func (n *Node) reopen(id geo.RangeID, gone error) error {
 	rep, err := replica.Open(replica.Options{
 		Snapshots: snaps, Lost: gone, Range: id, Node: n.o.ID, ID: d.replica, Log: n.logs[id], Applied: applied, Machine: r.Machine,
 		Tick: n.o.Tick, ElectionTicks: n.o.ElectionTicks, InSyncTimeout: n.o.InSyncTimeout,
-		Rand: rand.New(rand.NewPCG(n.rng.Uint64(), uint64(id))), Logger: n.o.Logger,
+		OnInSync: func(of geo.NodeID, in bool) { n.noteInSync(id, of, in) },
+		Rand:     rand.New(rand.NewPCG(n.rng.Uint64(), uint64(id))), Logger: n.o.Logger,
 	}, n.o.Clock.Mono())
 	if err != nil {
 		return err

@@ -192,6 +192,7 @@ func (n *Node) settleArrived(arrived []*Incoming) error {
 		delete(n.installing, in.id)
 		switch {
 		case in.installed:
+			n.event(Event{Kind: SnapshotInstalled, Range: in.id, Node: n.o.ID, Replica: n.byID[in.id].Replica().ID()})
 			in.done <- nil
 		case in.taken: // The pass failed in between: the next start decides.
 			in.done <- ErrSnapshotUnused

@@ -219,6 +219,6 @@ func (n *Node) settleSent(ended []sent, now time.Duration) {
 			continue
 		}
 		o.pinned = now + pinAfter
-		n.o.Logger.Info("peer installed a range snapshot", "range", s.id, "to", o.to, "from_index", o.pin)
+		n.event(Event{Kind: SnapshotSent, Range: s.id, Node: n.nodeOf(s.id, o.to), Replica: o.to})
 	}
 }

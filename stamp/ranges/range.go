@@ -247,6 +247,8 @@ func (r *Range) Work(now time.Duration) {
 type View struct {
 	// InSync are the in-sync nodes as this leader sees them; empty elsewhere.
 	InSync []geo.NodeID
+	// Standings are all voters as this leader counts them; empty elsewhere.
+	Standings []replica.Standing
 	// Replayed of Logged entries were applied again since the start.
 	Replayed, Logged uint64
 	// Lost says why the replica takes no part any more.
@@ -260,7 +262,7 @@ func (r *Range) look(now time.Duration) {
 		return
 	}
 	r.viewAt = now
-	v := &View{InSync: r.replica.InSyncNodes(), Lost: r.replica.Lost()}
+	v := &View{InSync: r.replica.InSyncNodes(), Standings: r.replica.Standings(), Lost: r.replica.Lost()}
 	v.Replayed, v.Logged = r.replica.Replay()
 	r.view.Store(v)
 }

@@ -18,7 +18,9 @@ import (
 type inSync struct {
 	timeout time.Duration
 	log     *slog.Logger
-	peers   []peer
+	// moved is told of every replica that leaves or returns; nil for nobody.
+	moved func(n geo.NodeID, in bool)
+	peers []peer
 }
 
 // peer is one voter as the leader sees it.
@@ -27,6 +29,8 @@ type peer struct {
 	node  geo.NodeID
 	match uint64
 	out   bool
+	// since is when it came in or went out, as far as this leader knows; 0 before it looked.
+	since time.Duration
 	// behind is an index the peer has not reached since behindSince; 0 means that it
 	// was at the end of the log when last looked at.
 	behind      uint64
@@ -34,7 +38,7 @@ type peer struct {
 }
 
 func (s *inSync) init(o Options) {
-	s.timeout, s.log = o.InSyncTimeout, o.Logger.With("range", o.Range)
+	s.timeout, s.log, s.moved = o.InSyncTimeout, o.Logger.With("range", o.Range), o.OnInSync
 }
 
 // configure takes the voters of a configuration. A new one counts at once: it was
@@ -81,11 +85,14 @@ func (s *inSync) judge(now time.Duration) {
 	}
 	for i := range s.peers {
 		p := &s.peers[i]
+		if p.since == 0 {
+			p.since = now
+		}
 		if p.behind != 0 && p.match >= p.behind {
 			// It reached where the log ended a moment ago: under load no replica is ever
 			// seen at the very end.
 			if p.out && now-p.behindSince < s.timeout/2 {
-				s.rejoin(p)
+				s.rejoin(p, now)
 			}
 			p.behind = 0
 		}
@@ -93,21 +100,28 @@ func (s *inSync) judge(now time.Duration) {
 		case p.match >= last:
 			p.behind = 0
 			if p.out {
-				s.rejoin(p)
+				s.rejoin(p, now)
 			}
 		case p.behind == 0:
 			p.behind, p.behindSince = last, now
 		case !p.out && now-p.behindSince > s.timeout:
-			p.out = true
+			s.move(p, false, now)
 			s.log.Warn("replica does not answer and left the in-sync set; writes go on with the others",
 				"node", p.node, "at", p.match, "want", p.behind)
 		}
 	}
 }
 
-func (s *inSync) rejoin(p *peer) {
-	p.out = false
+func (s *inSync) rejoin(p *peer, now time.Duration) {
+	s.move(p, true, now)
 	s.log.Info("replica is in sync again", "node", p.node, "index", p.match)
+}
+
+func (s *inSync) move(p *peer, in bool, now time.Duration) {
+	p.out, p.since = !in, now
+	if s.moved != nil {
+		s.moved(p.node, in)
+	}
 }
 
 // count is how many replicas are in sync.
@@ -178,6 +192,27 @@ func (r *Replica) InSyncNodes() []geo.NodeID {
 		if !p.out {
 			out = append(out, p.node)
 		}
+	}
+	return out
+}
+
+// Standing is how a leader counts one of its replicas.
+type Standing struct {
+	Node   geo.NodeID
+	InSync bool
+	// Since is when it began to count it so, in monotonic time: at the earliest when it
+	// began to lead.
+	Since time.Duration
+}
+
+// Standings are those of all voters as this leader sees them; nil elsewhere.
+func (r *Replica) Standings() []Standing {
+	if !r.IsLeader() {
+		return nil
+	}
+	out := make([]Standing, 0, len(r.inSync.peers))
+	for _, p := range r.inSync.peers {
+		out = append(out, Standing{p.node, !p.out, p.since})
 	}
 	return out
 }

@@ -50,6 +50,9 @@ type Options struct {
 	// InSyncTimeout is how long a replica may stay behind before it leaves the
 	// in-sync set. Zero means 1 s. A short one gives up the third copy lightly.
 	InSyncTimeout time.Duration
+	// OnInSync is told, at the leader, of every replica that leaves the in-sync set or
+	// returns to it. May be nil.
+	OnInSync func(n geo.NodeID, in bool)
 	// Rand spreads elections.
 	Rand *rand.Rand
 	// Logger takes leader changes and alarms. Nil means slog.Default.

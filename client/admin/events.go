@@ -1,0 +1,35 @@
+package admin
+
+import (
+	"context"
+	"net/http"
+
+	"antipode/geo"
+)
+
+// EventList is the answer of GET /v1/events: the newest events first, as many as the
+// process keeps.
+type EventList struct {
+	Events []Event `json:"events"`
+}
+
+// Event is one step in the life of a replica, a range or a node.
+type Event struct {
+	// Number grows by one with each event of a location since the process began.
+	Number   uint64       `json:"number"`
+	Time     Time         `json:"time"`
+	Location geo.Location `json:"location"`
+	Kind     string       `json:"kind"`
+	Node     string       `json:"node"`
+	// Range it is about; 0, and absent, for a node as a whole.
+	Range geo.RangeID `json:"range,omitempty"`
+	// Replica is the id of the replica, where it is about one.
+	Replica uint64 `json:"replica,omitempty"`
+	Reason  string `json:"reason,omitempty"`
+}
+
+// Events returns the event log, newest first.
+func (c *Client) Events(ctx context.Context) ([]Event, error) {
+	l, err := fetch[EventList](ctx, c, http.MethodGet, "/v1/events", nil)
+	return l.Events, err
+}

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"antipode/client/admin"
+	"antipode/geo"
+)
+
+// eventsInterval is the time between two looks of --watch.
+const eventsInterval = time.Second
+
+func (t *tool) eventsCommand() *cobra.Command {
+	var watch bool
+	c := &cobra.Command{
+		Use:   "events",
+		Short: "Show what happened to replicas, ranges and nodes, newest last",
+		Long: `events shows the event log: replicas that left the in-sync set and returned, were lost
+and rebuilt, new leaders, range snapshots, full disks, failed stores. A process keeps
+the newest of each location in memory; docs/admin.md lists the kinds.`,
+		Example: `  antipodectl events
+  antipodectl events --watch
+  antipodectl events --output json | jq '.events[] | select(.kind == "left-in-sync")'`,
+		Args: exactly(),
+		RunE: operation(func(cmd *cobra.Command, _ []string) error {
+			if watch {
+				return t.watchEvents(cmd.Context())
+			}
+			list, err := t.client.Events(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return t.print(admin.EventList{Events: list}, func(w io.Writer) { writeEvents(w, list) })
+		}),
+	}
+	c.Flags().BoolVarP(&watch, "watch", "w", false, "go on with new events until interrupted; with json one document a look")
+	return c
+}
+
+// watchEvents shows each event once until ctx ends. A server that cannot be reached at
+// first is a failure; one that goes away later may come back, with another log.
+func (t *tool) watchEvents(ctx context.Context) error {
+	shown := map[geo.Location]uint64{}
+	for first := true; ; first = false {
+		list, err := t.client.Events(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil && first:
+			return err
+		case err != nil:
+			t.complain(err)
+		default:
+			newest := map[geo.Location]uint64{}
+			for _, e := range list {
+				newest[e.Location] = max(newest[e.Location], e.Number)
+			}
+			fresh := slices.DeleteFunc(list, func(e admin.Event) bool {
+				return newest[e.Location] >= shown[e.Location] && e.Number <= shown[e.Location]
+			})
+			shown = newest
+			if len(fresh) > 0 {
+				err = t.print(admin.EventList{Events: fresh}, func(w io.Writer) { writeEvents(w, fresh) })
+			}
+			if err != nil {
+				return err
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-t.after(eventsInterval):
+		}
+	}
+}
+
+// writeEvents writes events for people, newest last: where a terminal shows it.
+func writeEvents(w io.Writer, list []admin.Event) {
+	for _, e := range slices.Backward(list) {
+		of := "-"
+		if e.Range != 0 {
+			of = "range " + strconv.FormatUint(uint64(e.Range), 10)
+		}
+		replica := ""
+		if e.Replica != 0 {
+			replica = fmt.Sprintf(" replica %d", e.Replica)
+		}
+		reason := ""
+		if e.Reason != "" {
+			reason = "  " + e.Reason
+		}
+		_, _ = fmt.Fprintf(w, "%s  %-18s  %-8s  %s%s%s\n", instant(e.Time), e.Kind, of, e.Node, replica, reason)
+	}
+}
