@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
@@ -25,6 +26,10 @@ type State struct {
 	db   *pebble.DB
 	opts *pebble.Options
 	fs   vfs.FS
+	dir  string
+
+	// failure is the first error that took the store out of service.
+	failure atomic.Pointer[error]
 
 	mu     sync.RWMutex // guards closed; held for memory work only
 	closed bool
@@ -61,12 +66,39 @@ func OpenState(dir string, o Options) (*State, error) {
 	}
 	// With the WAL off a flushable ingest is not durable when it returns.
 	p.Experimental.DisableIngestAsFlushable = func() bool { return true }
+	s := &State{opts: p, fs: o.FS, dir: dir}
+	p.EventListener = &pebble.EventListener{
+		BackgroundError: func(err error) {
+			p.Logger.Errorf("background error: %s", err)
+			s.fail(err)
+		},
+		DataCorruption: func(info pebble.DataCorruptionInfo) {
+			s.fail(fmt.Errorf("%w: %s: %w", ErrDamaged, info.Path, info.Details))
+		},
+	}
 	p.EnsureDefaults()
+	if err := CheckDamaged(o.FS, dir); err != nil && !o.ReadOnly { // To look at it is allowed.
+		return nil, fmt.Errorf("open state store %s: %w", dir, err)
+	}
 	db, err := pebble.Open(dir, p)
 	if err != nil {
 		return nil, fmt.Errorf("open state store %s: %w", dir, err)
 	}
-	return &State{db: db, opts: p, fs: o.FS}, nil
+	s.db = db
+	return s, nil
+}
+
+// fail takes the store out of service. The first reason is kept.
+func (s *State) fail(err error) { s.failure.CompareAndSwap(nil, &err) }
+
+// Failed returns why the store is out of service, nil while it serves: a flush or a
+// compaction failed, or a read came upon damage, which is ErrDamaged. Pebble tries a flush
+// again for ever; the owner must close the store instead.
+func (s *State) Failed() error {
+	if err := s.failure.Load(); err != nil {
+		return *err
+	}
+	return nil
 }
 
 // tableOptions are those of tables that the store can ingest.

@@ -36,15 +36,15 @@ type Log struct {
 	rand         io.Reader
 	readOnly     bool
 
-	// mu guards the map and what it shares with readers. The scheduler alone changes
-	// it and reads it without.
+	// mu guards the map, the chain and how far its segments are durable. The scheduler
+	// alone changes them and reads them without.
 	mu       sync.RWMutex
 	segments map[uint32]*segment
+	// chain are the segments in use, the active one last.
+	chain []*segment
 
 	// The rest belongs to the scheduler.
 
-	// chain are the segments in use, the active one last.
-	chain []*segment
 	// spares are files for the next segments, those of the oldest log first.
 	spares []*segment
 	ranges map[geo.RangeID]*rangeLog

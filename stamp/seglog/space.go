@@ -30,8 +30,9 @@ type victim struct {
 func (l *Log) reclaim() error {
 	for len(l.chain) > 1 && l.chain[0].live == 0 {
 		dead := l.chain[0]
-		l.chain[0] = nil
-		l.chain = l.chain[1:]
+		l.mu.Lock()
+		l.chain = slices.Clone(l.chain[1:])
+		l.mu.Unlock()
 		l.moving = nil
 		if err := l.retire(dead); err != nil {
 			return err

@@ -134,7 +134,9 @@ func (l *Log) sync() error {
 	if err := s.file.SyncData(); err != nil {
 		return fmt.Errorf("sync %s: %w", s.path, err)
 	}
+	l.mu.Lock()
 	s.synced = s.end
+	l.mu.Unlock()
 	return nil
 }
 
@@ -198,7 +200,9 @@ func (l *Log) begin(states []byte, need int64) error {
 		return fmt.Errorf("write states to %s: %w", s.path, err)
 	}
 	s.end = pageBytes + stateBytes
+	l.mu.Lock()
 	l.chain = append(l.chain, s)
+	l.mu.Unlock()
 	return nil
 }
 
