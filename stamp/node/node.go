@@ -204,10 +204,8 @@ func Open(o Options) (_ *Node, err error) {
 	if err := n.openLogs(); err != nil {
 		return nil, err
 	}
-	for _, s := range services {
-		if err := n.openRange(geo.FirstRange(s)); err != nil {
-			return nil, err
-		}
+	if err := n.openRanges(); err != nil {
+		return nil, err
 	}
 	o.Transport.Attach(o.ID, n)
 	return n, nil

@@ -90,6 +90,37 @@ func (n *Node) tryLogs(dir string) (err error) {
 	return nil
 }
 
+// openRanges opens every range. What they load may be what is damaged in the state
+// store, which opened: it is then set aside as well.
+func (n *Node) openRanges() error {
+	err := n.tryRanges()
+	if !pebble.IsCorruptionError(err) && !errors.Is(err, engine.ErrDamaged) {
+		return err
+	}
+	err = errors.Join(err, n.state.Close())
+	n.state = nil
+	fs := n.o.Engine.FS
+	dir := fs.PathJoin(n.o.Dir, "state")
+	if err := n.setAside(dir, err); err != nil {
+		return err
+	}
+	if n.state, err = engine.OpenState(dir, n.o.Engine); err != nil {
+		n.state = nil
+		return err
+	}
+	return n.tryRanges()
+}
+
+func (n *Node) tryRanges() error {
+	n.ranges = nil
+	for _, s := range services {
+		if err := n.openRange(geo.FirstRange(s)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (n *Node) openRange(id geo.RangeID) error {
 	lost, err := n.recoverSnapshot(id, n.logs[id])
 	if err != nil {
