@@ -37,7 +37,7 @@ func (m *member) takeChunk(ref extent.Ref, data []byte) bool {
 	if m.n == nil || m.killed != nil {
 		return false
 	}
-	if m.l.net.isolated[m.id] || s.chance(s.rates.chunkLose) {
+	if m.l.net.isolated[m.id] || m.paused || s.chance(s.rates.chunkLose) {
 		s.counts.ChunkLost++
 		s.event("%s chunk %s lost to %d", m.l.name, ref.ID, m.id)
 		return false
@@ -50,7 +50,7 @@ func (m *member) takeChunk(ref extent.Ref, data []byte) bool {
 	if err == nil && m.killed == nil {
 		err = m.n.SyncChunks()
 	}
-	if err != nil {
+	if err != nil && !m.failed {
 		s.fail(fmt.Errorf("%w: %s-%d: %w", ErrStore, m.l.name, m.id, err))
 	}
 	return err == nil && m.killed == nil
@@ -66,7 +66,7 @@ func (l *location) HasChunk(ref extent.Ref) bool {
 func (l *location) readChunk(ref extent.Ref) ([]byte, error) {
 	data, err := make([]byte, ref.Length), errLink
 	for _, m := range l.members {
-		if m.n == nil || m.killed != nil {
+		if m.n == nil || m.killed != nil || m.paused {
 			continue
 		}
 		if _, err = m.n.ReadChunk(ref, 0, data); err == nil {
@@ -79,7 +79,7 @@ func (l *location) readChunk(ref extent.Ref) ([]byte, error) {
 // Peer implements node.Transport.
 func (t *network) Peer(from, to geo.NodeID) node.ChunkPeer {
 	m := t.l.member(to)
-	if m.n == nil || m.killed != nil || t.isolated[from] || t.isolated[to] {
+	if m.n == nil || m.killed != nil || m.paused || !t.reach(from, to) {
 		return nil
 	}
 	return chunkPeer{m.n, t.l, from}
@@ -126,7 +126,7 @@ func (m *member) checkPayload(what string, entry []byte) {
 func (m *member) checkChunks(what string, refs []extent.Ref) {
 	for _, ref := range refs {
 		m.l.s.counts.ChunkChecked++
-		if !m.n.Extents().Durable(ref.ID) {
+		if !m.n.Extents().Durable(ref.ID) && !m.isRotten(ref) {
 			m.l.s.fail(fmt.Errorf("%w: %s-%d: %s names chunk %s", ErrPayload, m.l.name, m.id, what, ref.ID))
 			return
 		}

@@ -2,7 +2,9 @@ package sim
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
+	"unicode"
 )
 
 // Counts says how often each fault fired and what the faults caused.
@@ -13,6 +15,13 @@ type Counts struct {
 	// had sent what they had not yet synced; a power cut takes all nodes of a location
 	// at once.
 	Isolated, Stopped, Crashed, Killed, PowerCut, ClockStepped uint64
+	// Ways between two nodes that were cut, nodes that stood still, clocks set wrong by up to
+	// five minutes, files of which a crash kept only some blocks, fsyncs that failed, disks
+	// without room.
+	WayCut, Paused, ClockJumped, Torn, SyncFailed, DiskFull uint64
+	// Disks that lost or altered what was durable: of the log, of the state, everything;
+	// and chunks of which a bit was flipped.
+	LogDamaged, StateDamaged, NodeEmptied, ChunkDamaged uint64
 	// The link between the locations, and the stream that crosses it.
 	LinkCut, LinkStalled                                                                  uint64
 	StreamLost, StreamDoubled, StreamReordered, StreamDelayed, StreamRefused, StreamWiped uint64
@@ -22,6 +31,11 @@ type Counts struct {
 	// and of full closed records, changes of a range's leader, replicas that left the
 	// in-sync set, and answers of commands: done, refused, unknown.
 	Gap, Dedup, Wait, Skipped, Pull, FullPull, LeaderChange, OutOfSync, Acked, Refused, Unknown uint64
+	// Range snapshots installed, and broken off on their way; replicas found lost, begun anew
+	// under another id, and promoted; nodes that took no writes for want of room.
+	Snapshot, SnapshotBroken, ReplicaLost, Rebuilding, Promoted, ReadOnly uint64
+	// Reads of a damaged chunk that another node served.
+	ReadElsewhere uint64
 	// Chunks that did not reach a node, or a node that fetched them from its leader; and
 	// pushes over the link that failed. Chunks that a follower fetched, that the other
 	// location was pushed ahead of a record, and that it fetched itself.
@@ -29,10 +43,11 @@ type Counts struct {
 	// Acknowledged entity group transactions, and writes of blobs; blocks that a list
 	// took from the list before it.
 	Transaction, BlobInline, BlobChunked, Block, BlockList, BlobDeleted, DeadDropped, BlockReused uint64
-	// What was checked: acknowledgements against crashed disks, reads, reopened
+	// What was checked: acknowledgements against crashed disks, reads, those under a lease that
+	// was there already, reopened
 	// replicas, partitions at the secondary, states of groups of entities, blobs
 	// read, chunks looked for on a replica, votes against crashed disks, values of Last Sync Time.
-	AckChecked, ReadChecked, Reopened, PartitionChecked, GroupChecked, BlobChecked, ChunkChecked, VoteChecked, SyncChecked uint64
+	AckChecked, ReadChecked, ReadLeased, Reopened, PartitionChecked, GroupChecked, BlobChecked, ChunkChecked, VoteChecked, SyncChecked uint64
 }
 
 // Count is one number of Counts with its name.
@@ -41,62 +56,26 @@ type Count struct {
 	N    uint64
 }
 
-// All lists the counts in the order of the report.
+// All lists the counts in the order of the fields.
 func (c Counts) All() []Count {
-	return []Count{
-		{"net-lost", c.NetLost},
-		{"net-doubled", c.NetDoubled},
-		{"net-delayed", c.NetDelayed},
-		{"net-reordered", c.NetReordered},
-		{"isolated", c.Isolated},
-		{"stopped", c.Stopped},
-		{"crashed", c.Crashed},
-		{"killed", c.Killed},
-		{"power-cut", c.PowerCut},
-		{"clock-stepped", c.ClockStepped},
-		{"link-cut", c.LinkCut},
-		{"link-stalled", c.LinkStalled},
-		{"stream-lost", c.StreamLost},
-		{"stream-doubled", c.StreamDoubled},
-		{"stream-reordered", c.StreamReordered},
-		{"stream-delayed", c.StreamDelayed},
-		{"stream-refused", c.StreamRefused},
-		{"stream-wiped", c.StreamWiped},
-		{"gap", c.Gap},
-		{"dedup", c.Dedup},
-		{"wait", c.Wait},
-		{"skipped", c.Skipped},
-		{"pull", c.Pull},
-		{"full-pull", c.FullPull},
-		{"leader-change", c.LeaderChange},
-		{"out-of-sync", c.OutOfSync},
-		{"acked", c.Acked},
-		{"refused", c.Refused},
-		{"unknown", c.Unknown},
-		{"chunk-lost", c.ChunkLost},
-		{"fetch-lost", c.FetchLost},
-		{"push-lost", c.PushLost},
-		{"chunk-fetched", c.ChunkFetched},
-		{"chunk-pushed", c.ChunkPushed},
-		{"chunk-pulled", c.ChunkPulled},
-		{"transaction", c.Transaction},
-		{"blob-inline", c.BlobInline},
-		{"blob-chunked", c.BlobChunked},
-		{"block", c.Block},
-		{"block-list", c.BlockList},
-		{"blob-deleted", c.BlobDeleted},
-		{"dead-dropped", c.DeadDropped},
-		{"block-reused", c.BlockReused},
-		{"ack-checked", c.AckChecked},
-		{"read-checked", c.ReadChecked},
-		{"reopened", c.Reopened},
-		{"partition-checked", c.PartitionChecked},
-		{"group-checked", c.GroupChecked},
-		{"blob-checked", c.BlobChecked},
-		{"chunk-checked", c.ChunkChecked},
-		{"vote-checked", c.VoteChecked},
-		{"sync-checked", c.SyncChecked},
+	v := reflect.ValueOf(c)
+	all := make([]Count, v.NumField())
+	for i := range all {
+		all[i] = Count{kebab(v.Type().Field(i).Name), v.Field(i).Uint()}
 	}
+	return all
+}
+
+// kebab is a field's name in reports: net-lost for NetLost.
+func kebab(name string) string {
+	var b strings.Builder
+	for i, r := range name {
+		if unicode.IsUpper(r) && i > 0 {
+			b.WriteByte('-')
+		}
+		b.WriteRune(unicode.ToLower(r))
+	}
+	return b.String()
 }
 
 // String is the counts on one line.

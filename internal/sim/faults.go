@@ -14,8 +14,9 @@ type rates struct {
 	// chunkLose is per chunk and node, in a location; pushLose per chunk pushed over the
 	// link; killChunk per chunk that a node takes.
 	chunkLose, pushLose, killChunk float64
-	// kill is per batch of messages a node sends.
-	kill float64
+	// kill is per batch of messages a node sends, killIO per write and fsync of its log and
+	// extents, snapLose per step of a range snapshot.
+	kill, killIO, snapLose float64
 	// flush is per applied entry: the store of a node may flush at any moment
 	// between two commits.
 	flush float64
@@ -32,7 +33,7 @@ func (s *Sim) drawRates() rates {
 		netLose: s.rng.Float64() * 0.03, netDelay: s.rng.Float64() * 0.05, netDouble: s.rng.Float64() * 0.05,
 		chunkLose: s.rng.Float64() * 0.15, pushLose: s.rng.Float64() * 0.3, killChunk: s.rng.Float64() * 0.005,
 		netDelayMax: s.between(5*time.Millisecond, 80*time.Millisecond),
-		kill:        s.rng.Float64() * 0.0008, flush: 0.002 + s.rng.Float64()*0.01,
+		kill:        s.rng.Float64() * 0.0008, killIO: s.rng.Float64() * 0.0004, snapLose: s.rng.Float64() * 0.05, flush: 0.002 + s.rng.Float64()*0.01,
 		pause: s.between(60*time.Millisecond, 500*time.Millisecond),
 	}
 }
@@ -70,42 +71,67 @@ func (s *Sim) strike() {
 	if led := l.newest(shipped[s.rng.IntN(len(shipped))]); led != nil && s.chance(0.5) {
 		m = led // Leaders are where it hurts.
 	}
-	switch s.rng.IntN(12) {
-	case 0, 1, 11:
+	switch s.rng.IntN(24) {
+	case 0, 1, 2:
 		s.isolate(m)
-	case 2:
-		if m.n != nil {
-			s.counts.Stopped++
-			s.event("%s node %d stopped", l.name, m.id)
-			flush := s.chance(0.5)
-			if flush {
-				m.flush()
-			}
-			m.die(m.fs)
-		}
-	case 3, 4:
-		if m.n != nil {
-			s.counts.Crashed++
-			s.event("%s node %d crashed", l.name, m.id)
-			m.die(m.crashed())
-		}
-	case 5:
-		s.powerCut(l)
+	case 3:
+		m.stop()
+	case 4, 5:
+		m.crash()
 	case 6:
-		s.cutLink()
+		s.powerCut(l)
 	case 7:
-		s.stallLink()
+		s.cutLink()
 	case 8:
+		s.stallLink()
+	case 9:
 		s.event("%s stream wiped", l.name)
 		l.carrier.Wipe()
-	case 9:
+	case 10:
 		if m.n != nil {
 			m.flush()
 		}
-	case 10:
-		s.counts.ClockStepped++
-		m.clock.off = s.between(-skewMax, skewMax)
+	case 11, 12:
+		s.stepClock(m)
+	case 13, 14:
+		s.cutWay(m)
+	case 15, 16:
+		s.pause(m)
+	case 17:
+		s.fillDisk(m)
+	case 18:
+		if m.n != nil && l.up() == nodeCount {
+			m.failSync = [...]string{logDir, extentsDir}[s.rng.IntN(2)]
+		}
+	case 19, 20:
+		s.rot(m)
+	default:
+		s.damage(m)
 	}
+}
+
+// stop ends a node in good order, with or without a flush.
+func (m *member) stop() {
+	if m.n == nil {
+		return
+	}
+	s := m.l.s
+	s.counts.Stopped++
+	s.event("%s node %d stopped", m.l.name, m.id)
+	if s.chance(0.5) {
+		m.flush()
+	}
+	m.die(m.fs)
+}
+
+// crash ends a node as a power failure does.
+func (m *member) crash() {
+	if m.n == nil {
+		return
+	}
+	m.l.s.counts.Crashed++
+	m.l.s.event("%s node %d crashed", m.l.name, m.id)
+	m.die(m.crashed())
 }
 
 // flush makes the node's applied state durable.
@@ -124,6 +150,57 @@ func (s *Sim) isolate(m *member) {
 	s.event("%s node %d isolated", m.l.name, m.id)
 	m.l.net.isolated[m.id] = true
 	s.after(s.between(50*time.Millisecond, 900*time.Millisecond), func() { delete(m.l.net.isolated, m.id) })
+}
+
+// cutWay lets nothing through one way between a node and a peer for a while.
+func (s *Sim) cutWay(m *member) {
+	w := way{m.id, m.id%nodeCount + 1}
+	if s.chance(0.5) {
+		w.from, w.to = w.to, w.from
+	}
+	s.counts.WayCut++
+	s.event("%s %d>%d cut", m.l.name, w.from, w.to)
+	m.l.net.cut[w] = true
+	s.after(s.between(50*time.Millisecond, 900*time.Millisecond), func() { delete(m.l.net.cut, w) })
+}
+
+// pause lets a node stand still for a while, as SIGSTOP does. What is sent to it waits.
+func (s *Sim) pause(m *member) {
+	if m.n == nil || m.paused {
+		return
+	}
+	s.counts.Paused++
+	s.event("%s node %d paused", m.l.name, m.id)
+	m.paused = true
+	life := m.life
+	s.after(s.between(50*time.Millisecond, 900*time.Millisecond), func() {
+		if m.life == life {
+			m.goOn()
+		}
+	})
+}
+
+// stepClock sets a node's wall clock, mostly a little, at times as far as an operator
+// or a broken time server does.
+func (s *Sim) stepClock(m *member) {
+	limit := skewMax
+	if s.chance(0.3) {
+		limit = stepMax
+		s.counts.ClockJumped++
+	}
+	s.counts.ClockStepped++
+	m.clock.off = s.between(-limit, limit)
+}
+
+// fillDisk leaves a node without room for a while.
+func (s *Sim) fillDisk(m *member) {
+	if m.full {
+		return
+	}
+	s.counts.DiskFull++
+	s.event("%s node %d: disk full", m.l.name, m.id)
+	m.full = true
+	s.after(s.between(200*time.Millisecond, time.Second), func() { m.full = false })
 }
 
 // restart starts a node again after a while.
@@ -186,13 +263,20 @@ func (s *Sim) heal() {
 	s.setLink(false)
 	for _, l := range s.locations {
 		clear(l.net.isolated)
+		clear(l.net.cut)
 		s.takeStreamCounts(l.carrier.Counts())
 		l.carrier.SetFaults(nil, memstream.Rates{})
 		l.carrier.Release(-1)
 		for _, m := range l.members {
+			m.full, m.failSync = false, ""
+			m.clock.off = s.between(-skewMax, skewMax)
+			m.goOn()
 			if m.n == nil {
 				m.open()
 			}
+		}
+		for id, h := range l.history {
+			l.healed[id] = h.m.last
 		}
 	}
 }

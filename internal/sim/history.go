@@ -248,6 +248,9 @@ func hashRows(rows map[string]string) uint64 {
 // checkMember: the state of a replica is that of its applied index, cursors and
 // outbox included (DESIGN 2.6, invariant 6).
 func (h *history) checkMember(m *member) {
+	if m.n.Range(h.id).Replica().Lost() != nil {
+		return // It answers nobody.
+	}
 	machine := m.n.Range(h.id).Machine
 	index := machine.AppliedState().Index
 	if index > uint64(len(h.log)) {

@@ -47,6 +47,8 @@ type location struct {
 	// leader saw fewer than three replicas in sync.
 	leaders map[geo.RangeID]geo.NodeID
 	lowSync map[geo.RangeID]bool
+	// healed is the greatest commit or closed time of each range when the faults ended.
+	healed map[geo.RangeID]geo.Timestamp
 }
 
 // receiving is the receiver and when it wants to be stepped.
@@ -63,6 +65,7 @@ func newLocation(s *Sim, name geo.Location, parity geo.Timestamp) *location {
 	l := &location{
 		s: s, name: name, parity: parity, carrier: memstream.New(s.clock, stream.Bounds{AckWait: ackWait}),
 		history: map[geo.RangeID]*history{}, leaders: map[geo.RangeID]geo.NodeID{}, lowSync: map[geo.RangeID]bool{}, intake: &intake{},
+		healed: map[geo.RangeID]geo.Timestamp{},
 	}
 	l.net = newNetwork(l)
 	l.primary = primary.New(l.intake)

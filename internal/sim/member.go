@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -46,6 +47,21 @@ type member struct {
 	killed *vfs.MemFS
 	// applied is the last index each range applied in this life.
 	applied map[geo.RangeID]uint64
+	// paused: it stands still. full: its disk has no room. failSync is the folder whose next
+	// fsync fails, failed says that one did.
+	paused, full, failed bool
+	failSync             string
+	// asked is what was asked of it while it stood still.
+	asked []func()
+	// tasks are what it does beside its scheduler.
+	tasks []*task
+	// fed says that it was given blobs by a snapshot: it holds the payload that the state
+	// names, not all that records named.
+	fed bool
+	// rotten are the chunks of which a bit was flipped here.
+	rotten map[extent.ChunkID]extent.Ref
+	// damaged says that it lost what it had promised to keep, and is not rebuilt yet.
+	damaged bool
 	// owes is the greatest index of each range that was acknowledged while this node
 	// was in sync.
 	owes map[geo.RangeID]uint64
@@ -72,6 +88,7 @@ func (c *skewed) Now() time.Time { return c.Manual.Now().Add(c.off) }
 func newMember(l *location, id geo.NodeID) *member {
 	return &member{
 		l: l, id: id, fs: vfs.NewCrashableMem(), clock: &skewed{Manual: l.s.clock}, owes: map[geo.RangeID]uint64{},
+		rotten: map[extent.ChunkID]extent.Ref{},
 	}
 }
 
@@ -97,9 +114,11 @@ func (m *member) open() {
 	life := m.life
 	m.clock.off = s.between(-skewMax, skewMax)
 	n, err := node.Open(node.Options{
-		Location: m.l.name, ID: m.id, Peers: []geo.NodeID{1, 2, 3}, Dir: dataDir, Engine: m.engineOptions(m.fs),
+		Location: m.l.name, ID: m.id, Peers: []geo.NodeID{1, 2, 3}, Dir: dataDir, Engine: m.engineOptions(&disk{m.fs, m, life}),
 		Clock: m.clock, Transport: m.l.net, Seed: s.rng.Uint64(), Parity: m.l.parity, Tick: tick, ElectionTicks: electionTicks,
 		InSyncTimeout: s.inSyncTimeout, Logger: quiet, CloseInterval: closeIntervalOf,
+		FlushEntries: s.flushEntries, LogBytesMax: s.logBytesMax, RowChunks: rowChunks, FetchBytesPerSecond: 1 << 40,
+		Go: m.begin, Stepped: true, OnEvent: m.onEvent,
 		OnApplied: func(id geo.RangeID, a ranges.Applied) {
 			if m.life == life && m.killed == nil {
 				m.onApplied(id, a)
@@ -146,6 +165,9 @@ func (m *member) leads(id geo.RangeID) bool {
 }
 
 func (m *member) next() time.Duration {
+	if m.paused {
+		return math.MaxInt64
+	}
 	next := m.tickAt
 	for _, id := range shipped {
 		next = min(next, m.shippers[id].at)
@@ -155,7 +177,7 @@ func (m *member) next() time.Duration {
 
 // work does the passes and steps that are due and reports whether there were any.
 func (m *member) work() bool {
-	if m.n == nil {
+	if m.n == nil || m.paused {
 		return false
 	}
 	s := m.l.s
@@ -185,20 +207,44 @@ func (m *member) work() bool {
 func (m *member) pass() {
 	for again := true; again; {
 		var err error
-		if again, err = m.n.Pass(); err != nil {
+		again, err = m.n.Pass()
+		switch {
+		case m.killed != nil:
+			m.die(m.killed)
+			return
+		case m.failed:
+			m.die(m.crashed()) // It is out of service, and whoever runs it starts it again.
+			return
+		case err != nil:
 			m.l.s.fail(fmt.Errorf("%w: %s-%d: %w", ErrStore, m.l.name, m.id, err))
 			return
 		}
-		if m.killed != nil {
-			m.die(m.killed)
-			return
-		}
+		m.findSnapshots()
 	}
 	for _, id := range everyRange {
-		if err := m.n.Range(id).Replica().Lost(); err != nil {
-			m.l.s.fail(fmt.Errorf("%w: %s-%d: %w", ErrReplicaLost, m.l.name, m.id, err))
+		if err := m.n.Range(id).Replica().Lost(); err != nil && !m.damaged {
+			m.l.s.fail(fmt.Errorf("%w: %s-%d r%d: %w", ErrReplicaLost, m.l.name, m.id, id, err))
 		}
 	}
+}
+
+// goOn ends a pause.
+func (m *member) goOn() {
+	m.paused, m.dirty = false, true
+	asked := m.asked
+	m.asked = nil
+	for _, f := range asked {
+		f()
+	}
+}
+
+// whenAwake asks the node for something, now or when it no longer stands still.
+func (m *member) whenAwake(f func()) {
+	if m.paused {
+		m.asked = append(m.asked, f)
+		return
+	}
+	f()
 }
 
 // maybeKill draws whether the node dies now, in the middle of its pass: what it has
@@ -221,9 +267,6 @@ func (m *member) kill() {
 	m.l.s.event("%s node %d killed", m.l.name, m.id)
 }
 
-// crashed is the disk with exactly what was synced.
-func (m *member) crashed() *vfs.MemFS { return m.fs.CrashClone(vfs.CrashCloneCfg{}) }
-
 // die ends the node, as a crash does, and leaves it with disk. Who waited for it
 // learns that it is gone.
 func (m *member) die(disk *vfs.MemFS) {
@@ -237,8 +280,10 @@ func (m *member) discard() {
 	if m.n == nil {
 		return
 	}
+	m.endTasks()
 	n := m.n
 	m.n, m.killed = nil, nil
+	m.paused, m.failed, m.failSync, m.asked = false, false, "", nil
 	m.life++
 	if err := n.Close(false); err != nil {
 		m.l.s.fail(fmt.Errorf("%w: close %s-%d: %w", ErrStore, m.l.name, m.id, err))
@@ -249,7 +294,7 @@ func (m *member) discard() {
 func (l *location) up() int {
 	n := 0
 	for _, m := range l.members {
-		if m.n != nil && m.killed == nil && !l.net.isolated[m.id] {
+		if m.n != nil && m.killed == nil && !m.paused && !l.net.isolated[m.id] {
 			n++
 		}
 	}

@@ -11,14 +11,17 @@ import (
 	"antipode/stamp/node"
 )
 
-// network carries messages between the nodes of one location, each batch after a
-// latency of its own; it loses, doubles, delays and so reorders them. It implements
-// node.Transport.
+// network carries messages and range snapshots between the nodes of one location, each
+// batch after a latency of its own; it loses, doubles, delays and so reorders them. It
+// implements node.SnapshotTransport.
 type network struct {
 	l *location
-	// isolated nodes neither send nor receive.
+	// isolated nodes neither send nor receive; cut ways carry nothing.
 	isolated map[geo.NodeID]bool
+	cut      map[way]bool
 	ways     map[way]*traffic
+	// transfers are the range snapshots under way.
+	transfers []*transfer
 }
 
 // way is one direction between two nodes.
@@ -34,8 +37,16 @@ type traffic struct {
 }
 
 func newNetwork(l *location) *network {
-	return &network{l: l, isolated: map[geo.NodeID]bool{}, ways: map[way]*traffic{}}
+	return &network{l: l, isolated: map[geo.NodeID]bool{}, cut: map[way]bool{}, ways: map[way]*traffic{}}
 }
+
+// carries reports whether messages pass one way.
+func (t *network) carries(from, to geo.NodeID) bool {
+	return !t.isolated[from] && !t.isolated[to] && !t.cut[way{from, to}]
+}
+
+// reach reports whether a node can ask another and hear the answer.
+func (t *network) reach(from, to geo.NodeID) bool { return t.carries(from, to) && t.carries(to, from) }
 
 // Attach implements node.Transport. Who is attached follows from the members.
 func (t *network) Attach(geo.NodeID, node.Member) {}
@@ -43,25 +54,14 @@ func (t *network) Attach(geo.NodeID, node.Member) {}
 // latencyMax bounds the latency of the honest network.
 const latencyMax = time.Millisecond
 
-// raftTypes is above every message type of Raft: a message of the node's own kind
-// (durable indexes) is delivered at once and draws nothing, because when it comes
-// depends on Pebble's background work.
-const raftTypes = pb.MsgForgetLeader + 100
-
 // Send implements node.Transport.
 func (t *network) Send(from, to geo.NodeID, batch []node.Envelope) {
 	s := t.l.s
-	if batch[0].Message.GetType() > raftTypes {
-		if m := t.l.member(to); m.n != nil {
-			m.n.Receive(batch)
-		}
-		return
-	}
 	sender := t.l.member(from)
 	if sender.maybeKill() {
 		return
 	}
-	if t.isolated[from] || t.isolated[to] {
+	if !t.carries(from, to) {
 		s.counts.NetLost++
 		return
 	}
@@ -79,7 +79,7 @@ func (t *network) Send(from, to geo.NodeID, batch []node.Envelope) {
 			continue
 		case s.chance(s.rates.netDouble):
 			s.counts.NetDoubled++
-			again := node.Envelope{Range: e.Range, Message: proto.Clone(e.Message).(*pb.Message)}
+			again := node.Envelope{Range: e.Range, Message: proto.Clone(e.Message).(*pb.Message), From: e.From}
 			t.carry(from, to, []node.Envelope{again}, s.between(0, s.rates.netDelayMax))
 		}
 		now = append(now, e)
@@ -121,7 +121,7 @@ func (t *network) carry(from, to geo.NodeID, batch []node.Envelope, d time.Durat
 	number := w.sent
 	s.after(d, func() {
 		m := t.l.member(to)
-		if m.n == nil || t.isolated[from] || t.isolated[to] {
+		if m.n == nil || !t.carries(from, to) {
 			s.counts.NetLost++
 			return
 		}

@@ -1,11 +1,13 @@
 package sim
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 
 	"antipode/geo"
 	"antipode/stamp/keys"
+	"antipode/stamp/ranges"
 )
 
 // drawPartition draws what a client looks at.
@@ -66,13 +68,31 @@ func (s *Sim) read(a *account, done func()) {
 	}
 	floor := s.newestAcked(p)
 	life := m.life
-	m.n.Range(id).Confirm(func(err error) {
-		if err == nil && m.life == life && m.killed == nil {
-			s.checkRead(m, p, floor)
+	m.whenAwake(func() {
+		if s.readLeased(m, p, floor) {
+			leave()
+			return
 		}
-		leave()
+		m.n.Range(id).Confirm(func(err error) {
+			if err == nil && m.life == life && m.killed == nil {
+				s.checkRead(m, p, floor)
+			}
+			leave()
+		})
+		m.dirty = true
 	})
-	m.dirty = true
+}
+
+// readLeased reads as a query does while the lease holds, and reports whether it did.
+func (s *Sim) readLeased(m *member, p keys.Partition, floor uint64) bool {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel() // It must not wait for another lease.
+	if m.n.Range(geo.FirstRange(p.Service)).Read(ctx, func(ranges.State) error { return nil }) != nil {
+		return false
+	}
+	s.counts.ReadLeased++
+	s.checkRead(m, p, floor)
+	return true
 }
 
 // newestAcked is the greatest index of an acknowledged write of a partition.

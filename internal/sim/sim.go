@@ -31,8 +31,10 @@ const (
 	// that ends leaves its first command unknown.
 	bootSettle = time.Second
 	drainMax   = 20 * time.Second
-	// skewMax bounds how far a node's wall clock is off, in either direction.
+	// skewMax bounds how far a node's wall clock is off, in either direction; stepMax
+	// where it was set wrong.
 	skewMax = 300 * time.Millisecond
+	stepMax = 5 * time.Minute
 )
 
 // Options configures a run.
@@ -85,7 +87,12 @@ type Sim struct {
 	// batchBytesMax bounds what a receiver commits in one group. With a small one
 	// neighbouring records of a frame are applied apart.
 	batchBytesMax int
-	linkCut       bool
+	// logBytesMax and flushEntries of the nodes. With small ones who was away is fed by a
+	// range snapshot.
+	logBytesMax, flushEntries uint64
+	// task is the one that runs, nil for none.
+	task    *task
+	linkCut bool
 	// stalled says that calls and publishes over the link take long.
 	stalled bool
 	// faulty says that faults may strike; before and after, the network is honest.
@@ -129,6 +136,8 @@ func (s *Sim) played() (whole bool) {
 
 func (s *Sim) run() {
 	s.batchBytesMax = [...]int{1, 1 << 10, 1 << 20}[s.rng.IntN(3)]
+	s.logBytesMax = [...]uint64{6 << 10, 24 << 10, 1 << 30}[s.rng.IntN(3)]
+	s.flushEntries = [...]uint64{60, 20_000}[s.rng.IntN(2)]
 	s.locations[0], s.locations[1] = newLocation(s, north, 0), newLocation(s, south, 1)
 	pair(s.locations[0], s.locations[1])
 	s.inSyncTimeout = s.between(40*time.Millisecond, 300*time.Millisecond)

@@ -13,8 +13,9 @@ import (
 )
 
 var (
-	runs = flag.Int("runs", 100, "how many seeds to play, from 1 on")
-	seed = flag.Uint64("seed", 0, "play this seed alone; when it breaks a promise its newest events are printed")
+	runs  = flag.Int("runs", 100, "how many seeds to play, from 1 on")
+	seed  = flag.Uint64("seed", 0, "play this seed alone; when it breaks a promise its newest events are printed")
+	trace = flag.Bool("trace", false, "with -seed: print every event as it happens")
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -26,8 +27,11 @@ const runsForTotals = 30
 // and had every effect that it can have. make sim RUNS=n or SEED=n plays others.
 func TestRuns(t *testing.T) {
 	if *seed != 0 {
-		res := Run(Options{Seed: *seed})
-		report(t, res)
+		o := Options{Seed: *seed}
+		if *trace {
+			o.Tee = func(line string) { fmt.Println(line) }
+		}
+		report(t, Run(o))
 		return
 	}
 	n := *runs
@@ -89,14 +93,22 @@ func play(n int, each func(Result) bool) {
 }
 
 // The same seed gives the same event log, line by line and in its hash; another seed
-// another one.
+// another one. Of several seeds, so that snapshots, rebuilt replicas and crashes are in it.
 func TestSameSeedSameHash(t *testing.T) {
-	var first, again []string
-	a := Run(Options{Seed: 3, Tee: func(l string) { first = append(first, l) }})
-	b := Run(Options{Seed: 3, Tee: func(l string) { again = append(again, l) }})
-	for i := range min(len(first), len(again)) {
-		require.Equal(t, first[i], again[i], "event %d", i)
+	seeds := []uint64{3, 4, 5, 6, 7, 8}
+	if testing.Short() {
+		seeds = seeds[:1]
 	}
-	require.Equal(t, a, b)
-	require.NotEqual(t, a.Hash, Run(Options{Seed: 4}).Hash)
+	hashes := map[uint64]bool{}
+	for _, seed := range seeds {
+		var first, again []string
+		a := Run(Options{Seed: seed, Tee: func(l string) { first = append(first, l) }})
+		b := Run(Options{Seed: seed, Tee: func(l string) { again = append(again, l) }})
+		for i := range min(len(first), len(again)) {
+			require.Equal(t, first[i], again[i], "seed %d, event %d", seed, i)
+		}
+		require.Equal(t, a, b)
+		hashes[a.Hash] = true
+	}
+	require.Len(t, hashes, len(seeds))
 }

@@ -14,6 +14,9 @@ import (
 	"antipode/stamp/keys"
 )
 
+// errAway: the nodes that hold a chunk intact are away.
+var errAway = errors.New("sim: no node that holds the chunk intact is up")
+
 // blobTwin is a blob in maps, built from the writes that took effect: what services/blobs
 // keeps in rows. Blocks are the numbers of the writes that put them.
 type blobTwin struct {
@@ -102,6 +105,8 @@ func (s *Sim) checkBlob(m *member, p keys.Partition, rows map[string]string) {
 		got, err = readBlob(m, get, nameOf(p))
 	}
 	switch {
+	case errors.Is(err, errAway):
+		return
 	case errors.Is(err, extent.ErrNotFound):
 		s.fail(fmt.Errorf("%w: %s-%d: read %s: %w", ErrPayload, m.l.name, m.id, p.Object, err))
 	case err != nil:
@@ -134,7 +139,7 @@ func readBlob(m *member, get partitionRows, n blobs.Name) (*blobContent, error) 
 			data := piece.Inline
 			if data == nil {
 				data = make([]byte, piece.Chunk.Length)
-				if _, err := m.n.ReadChunk(piece.Chunk, 0, data); err != nil {
+				if err := m.readPiece(piece.Chunk, data); err != nil {
 					return nil, err
 				}
 			}
@@ -145,4 +150,19 @@ func readBlob(m *member, get partitionRows, n blobs.Name) (*blobContent, error) 
 		}
 	}
 	return out, nil
+}
+
+// readPiece reads a chunk from the replica; where its copy is damaged, from the others.
+func (m *member) readPiece(ref extent.Ref, data []byte) error {
+	_, err := m.n.ReadChunk(ref, 0, data)
+	if err == nil || !m.isRotten(ref) {
+		return err
+	}
+	m.l.s.counts.ReadElsewhere++
+	whole, err := m.l.readChunk(ref)
+	copy(data, whole)
+	if errors.Is(err, errLink) || err != nil && m.l.up() < nodeCount {
+		return errAway
+	}
+	return err
 }

@@ -245,6 +245,9 @@ func (s *Sim) answered(o *op, err error) {
 	default:
 		o.outcome = refused
 		s.counts.Refused++
+		if o.m.full && errors.Is(err, kv.ErrBusy) {
+			s.counts.ReadOnly++
+		}
 		s.event("%s write %d refused: %v", o.l.name, o.id, err)
 		if o.index != 0 {
 			s.fail(fmt.Errorf("%w: write %d: %w", ErrGhost, o.id, err))

@@ -1,0 +1,290 @@
+package sim
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"antipode/geo"
+	"antipode/stamp/extent"
+	"antipode/stamp/node"
+)
+
+// damage makes a node's disk lose, while it is down, what was durable: one node at a
+// time, and only while the others hold all that was acknowledged. The node has to find
+// out, and to come back under another id (R4).
+func (s *Sim) damage(m *member) {
+	l := m.l
+	if m.n == nil || l.untrusted() != "" || !l.holdsAcked() {
+		return
+	}
+	what := s.rng.IntN(6)
+	m.damaged = true
+	m.die(m.crashed())
+	clear(m.owes)
+	var err error
+	switch what {
+	case 0:
+		s.counts.LogDamaged++
+		s.event("%s node %d: log gone", l.name, m.id)
+		err = m.fs.RemoveAll(logDir)
+	case 1, 2:
+		s.counts.LogDamaged++
+		err = m.flipLog()
+	case 3:
+		s.counts.StateDamaged++
+		s.event("%s node %d: state gone", l.name, m.id)
+		err = m.fs.RemoveAll(stateDir)
+	case 4:
+		s.counts.StateDamaged++
+		s.event("%s node %d: bits of the state flipped", l.name, m.id)
+		err = m.flipState()
+	case 5:
+		s.counts.NodeEmptied++
+		s.event("%s node %d: disk gone", l.name, m.id)
+		m.owesChunks = nil
+		clear(m.rotten)
+		err = m.fs.RemoveAll(dataDir)
+	}
+	if err != nil {
+		s.fail(fmt.Errorf("%w: damage: %w", ErrStore, err))
+	}
+}
+
+// untrusted says which replica is lost, away or not whole yet, empty where each range has a
+// leader with three voters in sync.
+func (l *location) untrusted() string {
+	for _, id := range everyRange {
+		lead := l.newest(id)
+		if lead == nil {
+			return fmt.Sprintf("r%d has no leader", id)
+		}
+		rep := lead.n.Range(id).Replica()
+		if n := rep.InSync(); n < nodeCount {
+			return fmt.Sprintf("r%d: %d replicas in sync: %s", id, n, l.positions(id))
+		}
+		for _, m := range l.members {
+			member, ok := rep.Members().On(m.id)
+			switch {
+			case !ok || member.Learner:
+				return fmt.Sprintf("r%d: no voter on node %d", id, m.id)
+			case m.n == nil:
+				return fmt.Sprintf("node %d is down", m.id)
+			case m.n.Range(id).Replica().Lost() != nil || m.n.Range(id).Replica().ID() != member.ID:
+				return fmt.Sprintf("r%d: replica %d is not on node %d", id, member.ID, m.id)
+			}
+		}
+	}
+	return ""
+}
+
+// positions says for the report of a broken promise where each replica of a range is.
+func (l *location) positions(id geo.RangeID) string {
+	var b strings.Builder
+	for _, m := range l.members {
+		if m.n != nil {
+			rep := m.n.Range(id).Replica()
+			_, term := rep.Leader()
+			fmt.Fprintf(&b, "[node %d, replica %d, term %d, at #%d] ", m.id, rep.ID(), term, m.applied[id])
+		}
+	}
+	return b.String()
+}
+
+// holdsAcked reports whether every replica has applied every write that was acknowledged.
+func (l *location) holdsAcked() bool {
+	for _, o := range l.s.ops {
+		if o.l != l || o.outcome != acked {
+			continue
+		}
+		for _, m := range l.members {
+			if m.applied[o.rangeID] < o.index {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// forgive ends the excuse of a node that is rebuilt.
+func (l *location) forgive() {
+	for _, m := range l.members {
+		if m.damaged && l.untrusted() == "" && l.holdsAcked() {
+			m.damaged = false
+			l.s.event("%s node %d is whole again", l.name, m.id)
+		}
+	}
+}
+
+// onEvent counts the steps of replicas' lives.
+func (m *member) onEvent(e node.Event) {
+	s := m.l.s
+	s.event("%s node %d: r%d %s: replica %d on node %d", m.l.name, m.id, e.Range, e.Kind, e.Replica, e.Node)
+	switch e.Kind {
+	case node.ReplicaLost:
+		s.counts.ReplicaLost++
+	case node.ReplicaRebuilding:
+		s.counts.Rebuilding++
+		m.applied[e.Range] = 0
+	case node.ReplicaPromoted:
+		s.counts.Promoted++
+	}
+}
+
+// findSnapshots finds ranges whose state was replaced by a snapshot, and checks it.
+func (m *member) findSnapshots() {
+	for _, id := range everyRange {
+		index := m.n.Range(id).Machine.AppliedState().Index
+		if index <= m.applied[id] {
+			continue
+		}
+		s := m.l.s
+		s.counts.Snapshot++
+		s.event("%s node %d r%d: snapshot in place of #%d to #%d", m.l.name, m.id, id, m.applied[id], index)
+		m.applied[id] = index
+		m.fed = m.fed || id == geo.FirstRange(geo.Blob)
+		m.l.history[id].checkMember(m)
+		m.lookAt(id)
+	}
+}
+
+// flipLog flips a bit of the log, where it is not zeros.
+func (m *member) flipLog() error {
+	s := m.l.s
+	names, err := m.fs.List(logDir)
+	if err != nil {
+		return err
+	}
+	slices.Sort(names)
+	for range 1000 {
+		path := logDir + "/" + names[s.rng.IntN(len(names))]
+		b, err := readFile(m.fs, path)
+		if err != nil || len(b) == 0 {
+			return err
+		}
+		at := s.rng.IntN(len(b))
+		if b[at] == 0 {
+			continue
+		}
+		s.event("%s node %d: bit of %s flipped at %d", m.l.name, m.id, path, at)
+		return flip(m.fs, path, at, b[at])
+	}
+	return nil
+}
+
+// flipState flips a bit of every table of the state store: which there are depends on
+// how far Pebble was in the background.
+func (m *member) flipState() error {
+	names, err := m.fs.List(stateDir)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		path := stateDir + "/" + name
+		if !strings.HasSuffix(name, ".sst") {
+			continue
+		}
+		b, err := readFile(m.fs, path)
+		if err != nil {
+			return err
+		}
+		if err := flip(m.fs, path, len(b)/3, b[len(b)/3]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rot flips a bit of the payload of a chunk, on a node that goes on or stands still, where
+// the other nodes hold the chunk intact. Whoever reads it there must find out.
+func (s *Sim) rot(m *member) {
+	if m.n == nil || m.killed != nil {
+		return
+	}
+	refs := m.n.Extents().Refs()
+	if len(refs) == 0 {
+		return
+	}
+	slices.SortFunc(refs, func(a, b extent.Ref) int { return bytes.Compare(a.ID[:], b.ID[:]) })
+	ref := refs[s.rng.IntN(len(refs))]
+	data := make([]byte, ref.Length)
+	for _, other := range m.l.members {
+		if other.n == nil || other.killed != nil || !other.intact(ref, data) {
+			return
+		}
+	}
+	path, at, err := find(m.fs, extentsDir, data)
+	if err != nil {
+		s.fail(fmt.Errorf("%w: damage: %w", ErrStore, err))
+	}
+	if path == "" {
+		return
+	}
+	s.counts.ChunkDamaged++
+	s.event("%s node %d: bit of chunk %s flipped", m.l.name, m.id, ref.ID)
+	m.rotten[ref.ID] = ref
+	i := s.rng.IntN(len(data))
+	if err := flip(m.fs, path, at+i, data[i]); err != nil {
+		s.fail(fmt.Errorf("%w: damage: %w", ErrStore, err))
+	}
+}
+
+// intact reads a chunk of the node into data, and reports whether it is whole.
+func (m *member) intact(ref extent.Ref, data []byte) bool {
+	_, err := m.n.ReadChunk(ref, 0, data)
+	return err == nil
+}
+
+// isRotten reports whether the node's copy of a chunk was damaged and is not repaired.
+func (m *member) isRotten(ref extent.Ref) bool {
+	if _, ok := m.rotten[ref.ID]; !ok {
+		return false
+	}
+	if m.n != nil && m.intact(ref, make([]byte, ref.Length)) {
+		delete(m.rotten, ref.ID)
+		return false
+	}
+	return true
+}
+
+// find finds where bytes lie in the files of a folder; path is empty for nowhere, and for
+// more than one place: a store that was opened after a crash may hold a chunk twice.
+func find(fs *vfs.MemFS, dir string, data []byte) (path string, at int, err error) {
+	names, err := fs.List(dir)
+	if err != nil {
+		return "", 0, err
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		b, err := readFile(fs, dir+"/"+name)
+		if err != nil {
+			return "", 0, err
+		}
+		switch n := bytes.Count(b, data); {
+		case n > 1 || n == 1 && path != "":
+			return "", 0, nil
+		case n == 1:
+			path, at = dir+"/"+name, bytes.Index(b, data)
+		}
+	}
+	return path, at, nil
+}
+
+// flip flips the lowest bit of a byte that is was, durably.
+func flip(fs *vfs.MemFS, path string, at int, was byte) error {
+	f, err := fs.OpenReadWrite(path, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt([]byte{was ^ 1}, int64(at))
+	if err == nil {
+		err = f.Sync()
+	}
+	if closeErr := f.Close(); err == nil {
+		err = closeErr
+	}
+	return err
+}

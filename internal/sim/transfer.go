@@ -1,0 +1,108 @@
+package sim
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"antipode/geo"
+	"antipode/services/blobs"
+	"antipode/stamp/extent"
+	"antipode/stamp/node"
+)
+
+// rowChunks returns the chunks that a row names: see node.Options.RowChunks.
+func rowChunks(key, value []byte) ([]extent.Ref, error) {
+	if bytes.HasSuffix(key, []byte(lastRow)) {
+		return nil, nil
+	}
+	return blobs.RowChunks(key, value)
+}
+
+// errTransfer: a range snapshot broke off on its way.
+var errTransfer = errors.New("sim: the transfer of a range snapshot broke off")
+
+// transfer is a range snapshot on its way between two nodes: a node.SnapshotStream. Each
+// step takes time, in which either node may die, stand still or be cut off.
+type transfer struct {
+	net      *network
+	task     *task
+	from, to geo.NodeID
+	in       *node.Incoming
+	broken   bool
+}
+
+// Snapshot implements node.SnapshotTransport.
+func (t *network) Snapshot(from, to geo.NodeID, h node.SnapshotHeader) (node.SnapshotStream, error) {
+	tr := &transfer{net: t, task: t.l.s.task, from: from, to: to}
+	if err := tr.cross(); err != nil {
+		return nil, err
+	}
+	in, err := t.l.member(to).n.AcceptSnapshot(from, h)
+	if err != nil {
+		return nil, err
+	}
+	tr.in = in
+	t.transfers = append(t.transfers, tr)
+	return tr, nil
+}
+
+// transferMax bounds how long a step of a transfer takes.
+const transferMax = 20 * time.Millisecond
+
+// cross is the way to the receiver and back.
+func (tr *transfer) cross() error {
+	s := tr.net.l.s
+	if err := tr.task.pause(s.between(time.Millisecond, transferMax)); err != nil {
+		return err
+	}
+	for m := tr.net.l.member(tr.to); m.paused && !tr.broken; {
+		if err := tr.task.pause(transferMax); err != nil {
+			return err
+		}
+	}
+	m := tr.net.l.member(tr.to)
+	if tr.broken || m.n == nil || m.killed != nil || !tr.net.reach(tr.from, tr.to) || s.chance(s.rates.snapLose) {
+		s.counts.SnapshotBroken++
+		s.event("%s snapshot %d>%d broke off", tr.net.l.name, tr.from, tr.to)
+		return errTransfer
+	}
+	return nil
+}
+
+// Send implements node.SnapshotStream.
+func (tr *transfer) Send(ctx context.Context, p node.Piece) error {
+	if err := tr.cross(); err != nil {
+		return err
+	}
+	return tr.in.Send(ctx, p)
+}
+
+// Finish implements node.SnapshotStream: see node.Incoming.Finish.
+func (tr *transfer) Finish(ctx context.Context) error {
+	if err := tr.cross(); err != nil {
+		return err
+	}
+	if err := tr.in.Stage(ctx); err != nil {
+		return err
+	}
+	for {
+		tr.net.l.member(tr.to).dirty = true
+		if err := tr.cross(); err != nil {
+			return err
+		}
+		select {
+		case err := <-tr.in.Installed():
+			return err
+		default:
+		}
+	}
+}
+
+// Close implements node.SnapshotStream.
+func (tr *transfer) Close() {
+	tr.in.Close()
+	tr.net.transfers = slices.DeleteFunc(tr.net.transfers, func(other *transfer) bool { return other == tr })
+}
