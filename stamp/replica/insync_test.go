@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"fmt"
 	"io"
 	"log/slog"
 	"testing"
@@ -17,8 +18,10 @@ import (
 // acknowledged.
 func TestInSyncSet(t *testing.T) {
 	s := &inSync{}
+	var moves []string
 	s.init(Options{InSyncTimeout: time.Second, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	s.configure(FirstMembers([]geo.NodeID{1, 2, 3}))
+	s.moved = func(n geo.NodeID, in bool) { moves = append(moves, fmt.Sprint(n, in)) }
 	now := time.Duration(0)
 	step := func(after time.Duration, match ...uint64) {
 		now += after
@@ -51,4 +54,6 @@ func TestInSyncSet(t *testing.T) {
 	step(1100*time.Millisecond, 90, 65, 65)
 	require.Equal(t, 1, s.count())
 	require.Zero(t, s.index(), "never fewer than two")
+	require.Equal(t, []string{"3 false", "3 true", "2 false", "3 false"}, moves, "each step is told once")
+	require.Equal(t, now, s.peers[1].since, "since it left")
 }

@@ -1,0 +1,29 @@
+package location
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"antipode/geo"
+	"antipode/internal/clock"
+	"antipode/stamp/node"
+)
+
+// The event log gives the newest events first and keeps no more than it says, whatever
+// flaps; numbers show what was pushed out.
+func TestEventLogIsBounded(t *testing.T) {
+	l := &Location{events: events{location: "north", clock: clock.System{}}}
+	require.Empty(t, l.Events())
+	const n = 2*eventsMax + 7
+	for i := range n {
+		l.events.add(node.Event{Kind: node.LeftInSync, Range: 4, Node: geo.NodeID(i%3 + 1)})
+	}
+	list := l.Events()
+	require.Len(t, list, eventsMax)
+	for i, e := range list {
+		require.EqualValues(t, n-i, e.Number)
+		require.EqualValues(t, "north", e.Location)
+	}
+	require.Equal(t, "north-3", list[0].Node)
+}
