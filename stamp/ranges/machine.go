@@ -33,6 +33,8 @@ type Machine struct {
 	// version is the index of the newest entry that changed data, zero while such an
 	// entry is being committed: see kv.Versioned.
 	version atomic.Uint64
+	// replaced counts the calls of Replace, before the state changes.
+	replaced atomic.Uint64
 
 	// mu guards all below. It is held for memory work only.
 	mu      sync.RWMutex

@@ -76,10 +76,12 @@ type Range struct {
 	Machine *Machine
 	replica *replica.Replica
 
-	mu      sync.Mutex
-	queue   []*waiter
-	reads   []pendingRead
-	stopped bool
+	mu    sync.Mutex
+	queue []*waiter
+	reads []pendingRead
+	// follow wait for a follower's next round, asked for the one under way: see follow.go.
+	follow, asked []pendingRead
+	stopped       bool
 
 	// leading, leaseUntil and leader are what other goroutines see.
 	leading    atomic.Bool
@@ -205,6 +207,7 @@ func (r *Range) Stop() {
 	r.reads = nil
 	r.mu.Unlock()
 	r.leading.Store(false)
+	r.endFollowing()
 	r.abandon()
 	for _, p := range reads {
 		p.done(ErrNotLeader)
@@ -229,8 +232,10 @@ func (r *Range) Work(now time.Duration) {
 		r.inSync.Store(0)
 		r.leaseUntil.Store(0)
 		r.serveReads(now)
+		r.serveFollowing(now)
 		return
 	}
+	r.endFollowing()
 	r.acknowledge(now)
 	r.renewLease(now)
 	r.serveReads(now)

@@ -30,11 +30,13 @@ func AppliedIn(g kv.Getter, id geo.RangeID) (change.AppliedState, error) {
 }
 
 // Replace runs replace, which puts another state of the range into the store, and then
-// takes that for its own. A concurrent reader may see the old streams over the new rows;
-// no replica that is replaced leads. After an error it is out of service. It is called by
+// takes that for its own. A concurrent reader may see the old streams over the new rows,
+// and an old state after a new one; no replica that is replaced leads, and a reader of a
+// follower looks at replaced. After an error it is out of service. It is called by
 // the node's scheduler.
 func (m *Machine) Replace(replace func() error) error {
 	m.version.Store(0)
+	m.replaced.Add(1)
 	if err := replace(); err != nil {
 		return err
 	}

@@ -59,6 +59,7 @@ func (r *Replica) Collect(p *Pass) {
 	}
 	for _, rs := range rd.ReadStates {
 		r.confirm(rs.RequestCtx)
+		r.hearIndex(rs.RequestCtx, rs.Index)
 	}
 	for _, m := range rd.Messages {
 		switch m.GetTo() {

@@ -100,6 +100,7 @@ type Replica struct {
 
 	inSync inSync
 	lease  lease
+	round  round
 }
 
 // heartbeatTicks is how many ticks lie between two heartbeats of an idle leader: a few
@@ -227,6 +228,10 @@ func (r *Replica) Step(m *pb.Message, now time.Duration) {
 			return
 		}
 		r.fresh = false
+	case pb.MsgReadIndex:
+		if !r.answersIndex(m.GetFrom()) {
+			return
+		}
 	case pb.MsgHeartbeat:
 		// The leader names a commit only up to our Match: naming one beyond our log
 		// means that we lost what we acknowledged (R4; Raft itself would panic).

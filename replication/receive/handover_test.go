@@ -1,0 +1,100 @@
+package receive
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// Receivers that follow each other, and overlap, on one durable consumer bring each
+// record to the range once and in order, whatever they fetched and left, whatever the
+// other's AckAll acknowledged for them, and whichever answers are lost; and in the end
+// everything is there, promised, and forgotten by the source and by the carrier (R14,
+// R15).
+func TestHandover(t *testing.T) {
+	for seed := range uint64(20) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			w := newWorld(t, seed)
+			running := []*Receiver{w.receiver()}
+			var overlaps, handovers int
+			for range 1500 {
+				w.clk.Advance(time.Duration(w.rng.IntN(20)) * time.Millisecond)
+				if w.rng.IntN(4) == 0 {
+					w.write()
+				}
+				switch n := w.rng.IntN(100); {
+				case n == 0 && len(running) < 3:
+					running = append(running, w.receiver())
+				case n == 1 && len(running) > 1:
+					running = running[1:] // It stops with what it has in hand, and what it asked for comes too late.
+					handovers++
+				case n == 2 && len(running) == 1:
+					running[0] = w.receiver() // None in between.
+					handovers++
+				}
+				if len(running) > 1 {
+					overlaps++
+				}
+				for _, r := range running {
+					if w.rng.IntN(2) == 0 {
+						r.Step(w.clk.Mono())
+					}
+				}
+				w.settle()
+			}
+			require.Positive(t, overlaps)
+			require.Positive(t, handovers)
+			w.drain(running[len(running)-1:])
+			w.requireOnce()
+			require.Zero(t, w.alarms[AlarmFork]+w.alarms[AlarmChecksum]+w.alarms[AlarmEpoch]+w.alarms[AlarmIncarnation])
+		})
+	}
+}
+
+// drain lets receivers go on until everything has arrived.
+func (w *world) drain(running []*Receiver) {
+	for range 20000 {
+		if w.whole() == "" {
+			return
+		}
+		w.clk.Advance(10 * time.Millisecond)
+		for _, r := range running {
+			r.Step(w.clk.Mono())
+		}
+		w.settle()
+	}
+	w.t.Fatal("never whole: ", w.whole())
+}
+
+// Run ends with its context while everything that it asked for is still on its way, and
+// answers that come afterwards change nothing and are harmless.
+func TestRunEndsWithAnswersUnderway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.write()
+		r := w.receiver()
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			require.NoError(t, r.Run(ctx))
+		}()
+		synctest.Wait()
+		require.NotEmpty(t, w.waiting, "it asked for something")
+		cancel()
+		<-ended
+		for len(w.waiting) > 0 {
+			w.settle()
+		}
+		require.Positive(t, w.carrier.Stored(), "nothing was acknowledged that nobody heard of")
+		w.drain([]*Receiver{w.receiver()})
+		w.requireOnce()
+	})
+}
