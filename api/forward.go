@@ -39,9 +39,9 @@ type Forwarder struct {
 	buffers   sync.Pool // *[]byte of relayBytes
 
 	mu sync.Mutex
-	// missed is when a front end was last not reached, in readings of clock.System's
-	// Mono; those that answer are not in it. Guarded by mu.
-	missed map[string]time.Duration
+	// missed is when a front end was last not reached; those that answer are not in it.
+	// Guarded by mu.
+	missed map[string]time.Time
 }
 
 // Dial connects to a front end; a link between locations implements it.
@@ -55,7 +55,7 @@ func NewForwarder(from string, endpoints func(geo.Location, geo.Service) []strin
 		dial = new(net.Dialer).DialContext
 	}
 	return &Forwarder{
-		from: from, endpoints: endpoints, missed: map[string]time.Duration{},
+		from: from, endpoints: endpoints, missed: map[string]time.Time{},
 		buffers: sync.Pool{New: func() any { b := make([]byte, relayBytes); return &b }},
 		transport: &http.Transport{
 			DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -91,7 +91,7 @@ func (f *Forwarder) Forward(w http.ResponseWriter, r *http.Request, to geo.Locat
 // toLocation hands the request to one of a location's front ends. Errors: those of
 // hand; errUnreachable where none of them was reached in unreachableAfter.
 func (f *Forwarder) toLocation(w http.ResponseWriter, r *http.Request, to geo.Location, s geo.Service, h hop) error {
-	begun := clock.System{}.Mono()
+	begun := clock.System{}.Now() // Sockets live in the machine's time.
 	for _, addr := range f.order(f.endpoints(to, s)) {
 		err := f.hand(w, r, addr, h)
 		reached := !errors.Is(err, errUnreachable)
@@ -99,7 +99,7 @@ func (f *Forwarder) toLocation(w http.ResponseWriter, r *http.Request, to geo.Lo
 		if reached {
 			return err
 		}
-		if (clock.System{}).Mono()-begun >= unreachableAfter {
+		if (clock.System{}).Now().Sub(begun) >= unreachableAfter {
 			break
 		}
 	}
@@ -113,10 +113,10 @@ func (f *Forwarder) order(addrs []string) []string {
 	if len(f.missed) == 0 || len(addrs) < 2 {
 		return addrs
 	}
-	now := clock.System{}.Mono()
+	now := clock.System{}.Now()
 	avoided := func(addr string) bool {
 		at, missed := f.missed[addr]
-		return missed && now-at < avoidFor
+		return missed && now.Sub(at) < avoidFor
 	}
 	var first, last []string
 	for _, addr := range addrs {
@@ -135,7 +135,7 @@ func (f *Forwarder) remember(addr string, reached bool) {
 	if reached {
 		delete(f.missed, addr)
 	} else {
-		f.missed[addr] = clock.System{}.Mono()
+		f.missed[addr] = clock.System{}.Now()
 	}
 }
 

@@ -131,15 +131,20 @@ func (f *Forwarder) relay(w http.ResponseWriter, r *http.Request, resp *http.Res
 		p.resume()
 		n, err := resp.Body.Read(*buf)
 		p.pause() // The client takes the time that PatientWriter gives it.
-		if _, writeErr := out.Write((*buf)[:n]); writeErr != nil || err != nil && !errors.Is(err, io.EOF) {
+		if n > 0 {
+			if _, err := out.Write((*buf)[:n]); err != nil {
+				panic(http.ErrAbortHandler)
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			if early {
+				protocol.Linger(w, r)
+			}
+			return
+		case err != nil:
 			panic(http.ErrAbortHandler)
 		}
-		if err != nil {
-			break
-		}
-	}
-	if early {
-		protocol.Linger(w, r)
 	}
 }
 
@@ -207,18 +212,29 @@ type handedBody struct {
 const (
 	bodyUnread int32 = iota
 	bodyTaken
+	bodyEnded
 	bodyWithdrawn
 )
 
 // Read implements io.Reader, for the transport.
 func (b *handedBody) Read(p []byte) (int, error) {
-	if !b.state.CompareAndSwap(bodyUnread, bodyTaken) && b.state.Load() == bodyWithdrawn {
-		return 0, http.ErrBodyReadAfterClose
+	if !b.state.CompareAndSwap(bodyUnread, bodyTaken) {
+		switch b.state.Load() {
+		case bodyEnded:
+			return 0, io.EOF
+		case bodyWithdrawn:
+			return 0, http.ErrBodyReadAfterClose
+		}
 	}
 	if !b.answered.Load() {
 		b.patience.pause() // The client takes the time that WatchSender gives it.
 	}
 	n, err := b.body.Read(p)
+	if errors.Is(err, io.EOF) {
+		// A transport reads once more behind the end, and breaks the hop off at any other
+		// error; net/http closes a body that was read when the answer begins.
+		b.state.Store(bodyEnded)
+	}
 	if !b.answered.Load() {
 		b.patience.resume()
 	}

@@ -1,0 +1,157 @@
+package api_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"antipode/api"
+	"antipode/geo"
+)
+
+// doorRig is a front door before two locations of one node each, whose first front end
+// is a dead one.
+type doorRig struct {
+	door, north, south *front
+	// knows is what each location has in its catalog.
+	knows map[geo.Location]directory
+	// arrivals are how many requests came to the node of each location.
+	arrivals map[geo.Location]*atomic.Int32
+	// endpoints are the front ends as the door and the locations know them; deaf are those
+	// that the door alone cannot reach.
+	endpoints map[geo.Location][]string
+	deaf      map[geo.Location]bool
+}
+
+// echo answers a request with its body: what leads all ranges of both locations.
+func echo(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		breakOff()
+	}
+	w.Header().Set("X-Target", r.RequestURI)
+	_, _ = w.Write(body)
+}
+
+func newDoorRig(t *testing.T) *doorRig {
+	t.Helper()
+	dead := httptest.NewServer(nil)
+	dead.Close()
+	rig := &doorRig{
+		knows: map[geo.Location]directory{}, arrivals: map[geo.Location]*atomic.Int32{}, endpoints: map[geo.Location][]string{}, deaf: map[geo.Location]bool{},
+	}
+	leader := stub(t, echo)
+	location := func(l geo.Location) *front {
+		rig.knows[l] = directory{"acct": "north", "mirror": "south"}
+		f := newFront(t, api.Options{
+			Location: l, Directory: rig.knows[l], Leader: ledBy(leader),
+			Forward: api.NewForwarder(string(l), func(to geo.Location, _ geo.Service) []string { return rig.endpoints[to] }, nil),
+		})
+		arrivals := &atomic.Int32{}
+		rig.arrivals[l] = arrivals
+		h := f.Handler(geo.Table)
+		f.url = stub(t, func(w http.ResponseWriter, r *http.Request) {
+			arrivals.Add(1)
+			h.ServeHTTP(w, r)
+		})
+		rig.endpoints[l] = []string{host(dead.URL), "http://" + host(f.url)}
+		return f
+	}
+	rig.north, rig.south = location("north"), location("south")
+	rig.door = startFront(t, api.Options{
+		Locations: []geo.Location{"north", "south"},
+		Forward: api.NewForwarder("door", func(to geo.Location, _ geo.Service) []string {
+			if rig.deaf[to] {
+				return []string{host(dead.URL)}
+			}
+			return rig.endpoints[to]
+		}, nil),
+	})
+	return rig
+}
+
+// post sends a body through the door; it comes back where it was taken whole.
+func (rig *doorRig) post(t *testing.T, account string) answer {
+	t.Helper()
+	return send(t, signed(t, http.MethodPost, rig.door.url+"/"+account+"/things", strings.NewReader("the body")))
+}
+
+func (rig *doorRig) takeArrivals() string {
+	return fmt.Sprintf("north %d, south %d", rig.arrivals["north"].Swap(0), rig.arrivals["south"].Swap(0))
+}
+
+// A door that knows no account finds the location of each, and remembers it; a front end
+// that is dead is no obstacle. Nothing of ours is in the answer.
+func TestDoor(t *testing.T) {
+	rig := newDoorRig(t)
+	for _, step := range []struct{ account, arrivals string }{
+		{"acct", "north 1, south 0"},
+		{"acct-secondary", "north 1, south 1"}, // North says who has it.
+		{"acct-secondary", "north 0, south 1"},
+		{"mirror", "north 1, south 1"},
+		{"mirror", "north 0, south 1"},
+		{"acct", "north 1, south 0"},
+	} {
+		r := signed(t, http.MethodGet, rig.door.url+"/"+step.account+"/things", nil)
+		if !strings.HasSuffix(step.account, "-secondary") {
+			r = signed(t, http.MethodPost, rig.door.url+"/"+step.account+"/things", strings.NewReader("the body"))
+		}
+		a := send(t, r)
+		require.Equal(t, http.StatusOK, a.status, a.body)
+		require.Equal(t, "/"+step.account+"/things", a.header.Get("X-Target"))
+		if r.Method == http.MethodPost {
+			require.Equal(t, "the body", a.body)
+		}
+		for name := range a.header {
+			require.False(t, strings.HasPrefix(name, "X-Antipode"), name)
+		}
+		require.Equal(t, step.arrivals, rig.takeArrivals(), step.account)
+	}
+}
+
+// An account that no location knows gets the protocol's answer; one that was created a
+// moment ago, and is known at its primary alone, is found.
+func TestDoorUnknownAccount(t *testing.T) {
+	rig := newDoorRig(t)
+	a := rig.post(t, "nobody")
+	require.Equal(t, "AuthenticationFailed", a.code, a.body)
+	delete(rig.knows["north"], "mirror")
+	a = rig.post(t, "mirror")
+	require.Equal(t, "the body", a.body)
+}
+
+// With one location down the other's accounts and `-secondary` go on; what is the lost
+// location's gets 503 that names it.
+func TestDoorLocationDown(t *testing.T) {
+	for _, learned := range []bool{false, true} {
+		rig := newDoorRig(t)
+		if learned {
+			require.Equal(t, http.StatusOK, rig.post(t, "acct").status)
+		}
+		rig.endpoints["north"] = rig.endpoints["north"][:1]
+		require.Equal(t, "the body", rig.post(t, "mirror").body)
+		require.Equal(t, http.StatusOK, send(t, signed(t, http.MethodGet, rig.door.url+"/acct-secondary/things", nil)).status)
+		a := rig.post(t, "acct")
+		require.Equal(t, http.StatusServiceUnavailable, a.status, a.body)
+		require.Contains(t, a.body, "location north")
+		require.Equal(t, "1", a.header.Get("Retry-After"))
+		rig.endpoints["south"] = nil
+		a = rig.post(t, "acct")
+		require.Equal(t, "ServerBusy", a.code, a.body)
+		require.Equal(t, "1", a.header.Get("Retry-After"))
+	}
+}
+
+// A location that the door cannot reach and the other location can is served through it.
+func TestDoorThroughOtherLocation(t *testing.T) {
+	rig := newDoorRig(t)
+	rig.deaf["north"] = true
+	require.Equal(t, "the body", rig.post(t, "acct").body)
+	require.Equal(t, "north 1, south 2", rig.takeArrivals(), "south was asked, then forwarded")
+}

@@ -1,0 +1,183 @@
+package api_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+
+	"antipode/api"
+	"antipode/api/apitest"
+	"antipode/api/protocol"
+	"antipode/api/tables"
+	"antipode/geo"
+	"antipode/primary"
+	"antipode/services/catalog"
+)
+
+// Three nodes, of which one leads the catalog and one the tables, answer every request
+// alike; the leader of what it is about serves it, and counts it, once.
+func TestAnyNodeServes(t *testing.T) {
+	stamp := apitest.NewStamp(t, vfs.NewCrashableMem(), "acct", geo.Catalog, geo.Table)
+	var nodes [3]*front
+	leads := map[geo.RangeID]int{geo.FirstRange(geo.Catalog): 1, geo.FirstRange(geo.Table): 2}
+	for i := range nodes {
+		nodes[i] = startFront(t, api.Options{
+			Location: "north",
+			Leader: func(r geo.RangeID, _ geo.Service) (string, bool) {
+				return host(nodes[leads[r]].url), leads[r] == i
+			},
+			Tables: &tables.Handler{
+				Stamp: stamp, Writer: primary.New(stamp), Names: &catalog.Containers{}, InFlight: protocol.NewInFlight(tables.InFlightBytesMax),
+			},
+		})
+	}
+	const batch = "--b\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n" +
+		"GET http://127.0.0.1/acct/things(PartitionKey='p',RowKey='a;b') HTTP/1.1\r\nAccept: application/json\r\n\r\n\r\n--b--\r\n"
+	for _, step := range []struct {
+		method, target, body string
+		status               int
+		op                   string
+		leader               int
+	}{
+		{"POST", "/acct/Tables", `{"TableName":"things"}`, 201, "CreateTable", 1},
+		{"GET", "/acct/Tables", "", 200, "QueryTables", 1},
+		{"GET", "/acct/Tables('things')", "", 200, "QueryTable", 1},
+		{"GET", "/acct/%54ables%28'things'%29", "", 200, "QueryTable", 1},
+		{"POST", insert, `{"PartitionKey":"p","RowKey":"a;b"}`, 201, "InsertEntity", 2},
+		{"MERGE", "/acct/things(PartitionKey='p',RowKey='a;b')", `{"x":1}`, 204, "MergeEntity", 2},
+		{"PUT", "/acct/things(PartitionKey='it''s',RowKey='a%2Bb+c')", `{"x":1}`, 204, "UpdateEntity", 2},
+		{"GET", "/acct/things(PartitionKey='it%27%27s',RowKey='a%2bb%2Bc')", "", 200, "QueryEntity", 2},
+		{"GET", "/acct/things()?$filter=PartitionKey%20eq%20'it''s'&x=1;y=2", "", 200, "QueryEntities", 2},
+		{"GET", "/acct//things", "", 400, "Unknown", 2},
+		{"POST", "/acct/$batch", batch, 202, "EntityGroupTransaction", 2},
+		{"DELETE", "/acct/things(PartitionKey='p',RowKey='none')", "", 404, "DeleteEntity", 2},
+		{"GET", "/acct/?comp=properties&restype=service", "", 501, "GetTableServiceProperties", -1},
+		{"DELETE", "/acct/Tables('things')", "", 204, "DeleteTable", 1},
+		{"GET", "/acct/Tables('things')", "", 404, "QueryTable", 1},
+	} {
+		for i, n := range nodes {
+			if i != 0 && (step.op == "CreateTable" || step.op == "InsertEntity" || step.op == "DeleteTable") {
+				continue // Once is enough.
+			}
+			headers := []string{"Accept", "application/json", "x-ms-client-request-id", "mine"}
+			if step.op == "EntityGroupTransaction" {
+				headers = append(headers, "Content-Type", "multipart/mixed; boundary=b")
+			}
+			if step.method == "DELETE" {
+				headers = append(headers, "If-Match", "*")
+			}
+			if i == 0 && step.body != "" {
+				headers = append(headers, "Expect", "100-continue")
+			}
+			a := send(t, signed(t, step.method, n.url+step.target, strings.NewReader(step.body), headers...))
+			require.Equal(t, step.status, a.status, "%s %s: %s", step.method, step.target, a.body)
+			require.Equal(t, "mine", a.header.Get("x-ms-client-request-id"))
+			require.NotEmpty(t, a.header.Get("x-ms-request-id"))
+			serves := step.leader
+			if serves < 0 {
+				serves = i
+			}
+			nodes[serves].requireCounted(t, fmt.Sprint(step.op, " ", step.status))
+			for _, other := range nodes {
+				other.requireCounted(t)
+			}
+		}
+	}
+}
+
+// While a range has no leader a request waits for one, with its body unread, and is then
+// answered 503 ServerBusy with Retry-After: after 5 s, or when its own time is over.
+func TestNoLeader(t *testing.T) {
+	for target, within := range map[string]time.Duration{insert: 5 * time.Second, insert + "?timeout=2": 2 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFront(t, api.Options{Location: "north", Leader: ledNowhere})
+			start, body := time.Now(), strings.NewReader("untouched")
+			w := f.record(t, http.MethodPost, target, body)
+			require.Equal(t, http.StatusServiceUnavailable, w.Code)
+			require.Equal(t, "ServerBusy", w.Header().Get("x-ms-error-code"))
+			require.Equal(t, "1", w.Header().Get("Retry-After"))
+			require.Equal(t, within, time.Since(start))
+			require.Equal(t, map[string]int{"NoLeader 503": 1}, f.counts)
+			require.Equal(t, len("untouched"), body.Len())
+		})
+	}
+}
+
+// A request is refused by who does not lead, without a word of its body being read, and
+// sent to who does as soon as that is known; so it is after a node that cannot be reached.
+func TestAskedAgain(t *testing.T) {
+	other := startFront(t, api.Options{Location: "north", Leader: ledNowhere})
+	dead := httptest.NewServer(nil)
+	dead.Close()
+	var got atomic.Pointer[string]
+	leader := stub(t, func(w http.ResponseWriter, r *http.Request) {
+		b, err := io.ReadAll(r.Body)
+		if err == nil {
+			got.Store(new(string(b)))
+		}
+		w.WriteHeader(http.StatusNoContent)
+	})
+	believed := []string{other.url, dead.URL, "http://", other.url, leader}
+	var asked atomic.Int32
+	f := startFront(t, api.Options{Location: "north", Leader: func(geo.RangeID, geo.Service) (string, bool) {
+		return host(believed[asked.Add(1)-1]), false
+	}})
+	a := send(t, signed(t, http.MethodPost, f.url+insert, strings.NewReader("the body")))
+	require.Equal(t, http.StatusNoContent, a.status, a.body)
+	require.Equal(t, "the body", *got.Load())
+	require.EqualValues(t, len(believed), asked.Load())
+	other.requireCounted(t) // A refused hop is no request.
+	f.requireCounted(t)
+}
+
+// Here after all: a request that waited is served by the node itself once it leads.
+func TestLeadsMeanwhile(t *testing.T) {
+	var asked atomic.Int32
+	f := startFront(t, api.Options{Location: "south", Leader: func(geo.RangeID, geo.Service) (string, bool) {
+		return "", asked.Add(1) > 3
+	}})
+	require.Equal(t, http.StatusOK, send(t, signed(t, http.MethodGet, f.url+statsTarget, nil)).status)
+	f.requireCounted(t, "GetTableServiceStats 200")
+}
+
+// Two nodes that take each other for the leader do not pass a request round: each hop is
+// the last, and the client hears 503 after 5 s.
+func TestLeaderLoop(t *testing.T) {
+	var nodes [2]*front
+	var hops atomic.Int32
+	for i := range nodes {
+		nodes[i] = startFront(t, api.Options{Location: "north", Leader: func(geo.RangeID, geo.Service) (string, bool) {
+			if i == 1 {
+				hops.Add(1)
+			}
+			return host(nodes[1-i].url), false
+		}})
+	}
+	a := send(t, signed(t, http.MethodPost, nodes[0].url+insert, strings.NewReader("{}")))
+	require.Equal(t, "ServerBusy", a.code, a.body)
+	require.Equal(t, "1", a.header.Get("Retry-After"))
+	require.Positive(t, hops.Load())
+	nodes[0].requireCounted(t, "NoLeader 503")
+	nodes[1].requireCounted(t) // It served nothing and passed nothing on.
+}
+
+// The header of a hop gives no rights: the leader verifies the signature itself.
+func TestHopIsNotTrusted(t *testing.T) {
+	f := startFront(t, api.Options{Location: "south", Leader: ledHere})
+	r, err := http.NewRequest(http.MethodGet, f.url+statsTarget, nil)
+	require.NoError(t, err)
+	r.Header.Set("X-Antipode-Leader-Hop", "north-1")
+	r.Header.Set("Authorization", "SharedKeyLite acct:AAAA")
+	r.Header.Set("x-ms-date", time.Now().UTC().Format(http.TimeFormat))
+	r.Header.Set("x-ms-version", "2021-12-02")
+	require.Equal(t, http.StatusForbidden, send(t, r).status)
+}
