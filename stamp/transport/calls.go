@@ -123,7 +123,7 @@ func hear(stream callStream) ([]byte, error) {
 // Call implements wire.StampServer.
 func (s *service) Call(stream grpc.ClientStreamingServer[wire.CallPart, wire.CallAnswer]) error {
 	if s.t.attachment() == nil {
-		return refuse(stream)
+		return answer(stream, s.t.stoppedCalls)
 	}
 	return answer(stream, s.t.calls)
 }

@@ -28,8 +28,9 @@ type Transport struct {
 	server   *grpc.Server
 	// chunksIn counts the bytes of chunks that are coming in.
 	chunksIn *semaphore.Weighted
-	// calls are those of the own stamp, pairCalls those of the paired location.
-	calls, pairCalls *handlers
+	// calls are those of the own stamp, pairCalls those of the paired location, stoppedCalls
+	// those that are answered while no node is attached.
+	calls, pairCalls, stoppedCalls *handlers
 	pair             *pair
 
 	cancel context.CancelFunc
@@ -60,7 +61,7 @@ func Open(o Options) (*Transport, error) {
 	t := &Transport{
 		o: o, refusals: newRefusals(o.Clock, o.Logger), peers: map[geo.NodeID]*peerLink{}, cancel: cancel,
 		chunksIn: semaphore.NewWeighted(int64(o.ChunksInMax) * extent.ChunkBytesMax),
-		calls:    newHandlers(o.CallBytesInMax), pairCalls: newHandlers(o.CallBytesInMax),
+		calls:    newHandlers(o.CallBytesInMax), pairCalls: newHandlers(o.CallBytesInMax), stoppedCalls: newHandlers(o.CallBytesInMax),
 	}
 	var err error
 	if t.pair, err = newPair(t); err != nil {
