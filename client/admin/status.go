@@ -17,11 +17,13 @@ const StatusVersion = 1
 type State string
 
 // The states. Only a node can have failed: it took itself out of service, and a
-// stop and a start bring it back.
+// stop and a start bring it back. Only a node that is a process of its own can be
+// unreachable: whether it runs is not known.
 const (
-	Running State = "running"
-	Stopped State = "stopped"
-	Failed  State = "failed"
+	Running     State = "running"
+	Stopped     State = "stopped"
+	Failed      State = "failed"
+	Unreachable State = "unreachable"
 )
 
 // LinkState is what an operator made of the link between the locations.
@@ -72,6 +74,9 @@ type Link struct {
 	DelaySeconds float64 `json:"delay_seconds"`
 }
 
+// Delay is DelaySeconds as a duration.
+func (l Link) Delay() time.Duration { return time.Duration(l.DelaySeconds * float64(time.Second)) }
+
 // Location is one location and the stamp in it.
 type Location struct {
 	Name  geo.Location `json:"name"`
@@ -82,6 +87,9 @@ type Location struct {
 	Ranges []Range `json:"ranges"`
 	// Alarms counts the stream alarms this location raised, by reason.
 	Alarms map[string]uint64 `json:"alarms"`
+	// Warnings are sentences for people: what a single fault could take, and what the
+	// document lacks. Absent where there are none.
+	Warnings []string `json:"warnings,omitempty"`
 }
 
 // Node is one node. One that does not run has no Replicas: what it holds is on its

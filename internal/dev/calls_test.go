@@ -139,7 +139,7 @@ func TestReplicationOverCalls(t *testing.T) {
 			return err == nil && b.Records == 0
 		})
 	}
-	require.Zero(t, c.alarms.Counts(South)[receive.AlarmFork])
+	require.Zero(t, c.meters.Alarms.Counts(South)[receive.AlarmFork])
 	for l, w := range w {
 		w.mu.Lock()
 		t.Logf("asked of %s: %v, %d answers lost", l, w.calls, w.lost)

@@ -112,8 +112,8 @@ func TestStreamDeletedUnderLoad(t *testing.T) {
 			return read(t, c, "northacct", "-secondary", fmt.Sprintf("w%d", w)) == strconv.Itoa(n)
 		})
 	}
-	require.Positive(t, c.alarms.Counts(South)[receive.AlarmIncarnation], "the alarm is counted")
-	require.Zero(t, c.alarms.Counts(South)[receive.AlarmFork])
+	require.Positive(t, c.meters.Alarms.Counts(South)[receive.AlarmIncarnation], "the alarm is counted")
+	require.Zero(t, c.meters.Alarms.Counts(South)[receive.AlarmFork])
 
 	all := int64(committed(c))
 	again := sent.published.Load() + sent.pulled.Load() - all
@@ -155,6 +155,6 @@ func TestCarrierDeletedWhileStopped(t *testing.T) {
 			return read(t, c, "northacct", "-secondary", fmt.Sprintf("k%d", i)) == "x"
 		})
 	}
-	eventually(t, "the alarm is counted", func() bool { return c.alarms.Counts(South)[receive.AlarmIncarnation] > 0 })
-	require.Zero(t, c.alarms.Counts(South)[receive.AlarmFork])
+	eventually(t, "the alarm is counted", func() bool { return c.meters.Alarms.Counts(South)[receive.AlarmIncarnation] > 0 })
+	require.Zero(t, c.meters.Alarms.Counts(South)[receive.AlarmFork])
 }

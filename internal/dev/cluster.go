@@ -22,11 +22,9 @@ import (
 	"antipode/internal/location"
 	"antipode/metrics"
 	"antipode/replication/link"
-	"antipode/replication/receive"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
 	"antipode/stamp/engine"
-	"antipode/stamp/node"
 )
 
 // Names of the two locations that a Cluster runs.
@@ -66,17 +64,12 @@ type Cluster struct {
 	link      *link.Link
 	shared    *engine.Shared
 	locations map[geo.Location]*location.Location
-	ports     map[geo.Location]ports
-	door      ports
+	ports     map[geo.Location]Ports
+	door      Ports
 	started   time.Time
 
 	registry *prometheus.Registry
-	requests *metrics.Requests
-	commits  *metrics.Commits
-	alarms   *metrics.Alarms
-	events   *metrics.Events
-	// abandoned counts payload of failed uploads.
-	abandoned *metrics.Abandoned
+	meters   *location.Meters
 
 	ids      *protocol.RequestIDs
 	outside  *front.Front // front door and admin ports
@@ -100,8 +93,8 @@ func Start(o ClusterOptions) (_ *Cluster, err error) {
 	}
 	c := &Cluster{
 		o: o, clock: clock.System{}, link: link.New(), shared: engine.NewShared(cacheBytes, filesMax),
-		locations: map[geo.Location]*location.Location{}, ports: map[geo.Location]ports{}, fronts: map[geo.Location]*front.Front{},
-		door: ports{o.Host, o.PortBase}, registry: metrics.NewRegistry(),
+		locations: map[geo.Location]*location.Location{}, ports: map[geo.Location]Ports{}, fronts: map[geo.Location]*front.Front{},
+		door: Ports{o.Host, o.PortBase}, registry: metrics.NewRegistry(),
 	}
 	c.started = c.clock.Now()
 	var seed [32]byte
@@ -109,11 +102,11 @@ func Start(o ClusterOptions) (_ *Cluster, err error) {
 		return nil, err
 	}
 	c.ids = protocol.NewRequestIDs(seed)
-	if err := c.metrics(); err != nil {
+	if c.meters, err = location.NewMeters(c.registry, samples{c}, order()...); err != nil {
 		return nil, err
 	}
 	for i, name := range order() {
-		c.ports[name] = ports{o.Host, o.PortBase + (i+1)*locationStep}
+		c.ports[name] = c.door.At(i)
 		c.locations[name] = c.location(i, name, uint64(seed[i])<<8|uint64(seed[i+8]))
 	}
 	join(c.link, c.locations[North], c.locations[South], o.end)
@@ -137,36 +130,11 @@ func (c *Cluster) location(i int, name geo.Location, seed uint64) *location.Loca
 	o := locationOptions(c.o.Dir, name, order()[1-i], geo.Timestamp(i))
 	o.Clock, o.Link, o.Seed, o.Tick, o.Logger = c.clock, c.link, seed, c.o.Tick, c.o.Logger
 	o.Carrier.Server.Log, o.Engine = c.o.Logger, engine.Options{Shared: c.shared, Logger: c.o.Logger}
-	o.OnCommit = func(r geo.RangeID, took time.Duration) { c.commits.Observe(name, geo.Service(r), took) }
-	o.OnAlarm = func(reason string) { c.alarms.Add(name, reason, 1) }
-	o.OnEvent = func(kind node.EventKind) { c.events.Add(name, string(kind), 1) }
+	c.meters.Watch(&o)
 	if c.o.adjust != nil {
 		c.o.adjust(&o)
 	}
 	return location.New(o)
-}
-
-func (c *Cluster) metrics() error {
-	var errs [7]error
-	c.requests, errs[0] = metrics.NewRequests(c.registry)
-	c.commits, errs[1] = metrics.NewCommits(c.registry)
-	c.alarms, errs[2] = metrics.NewAlarms(c.registry)
-	errs[3] = metrics.RegisterGauges(c.registry, samples{c})
-	c.abandoned, errs[4] = metrics.NewAbandoned(c.registry)
-	c.events, errs[5] = metrics.NewEvents(c.registry)
-	errs[6] = metrics.RegisterReplicas(c.registry, samples{c}.Replicas)
-	for _, l := range order() {
-		c.abandoned.Add(l, 0)
-		for _, kind := range node.EventKinds() {
-			c.events.Add(l, string(kind), 0)
-		}
-		for _, reason := range []string{
-			receive.AlarmGap, receive.AlarmFork, receive.AlarmChecksum, receive.AlarmEpoch, receive.AlarmIncarnation, receive.AlarmSilence,
-		} {
-			c.alarms.Add(l, reason, 0)
-		}
-	}
-	return errors.Join(errs[:]...)
 }
 
 // server builds the front end of a location, or the front door where name is empty.
@@ -175,12 +143,12 @@ func (c *Cluster) server(name geo.Location) *api.Server {
 	from := "door"
 	if name != "" {
 		l := c.locations[name]
-		l.Serve(&o, func(bytes int64) { c.abandoned.Add(name, bytes) })
+		l.Serve(&o, func(bytes int64) { c.meters.Abandoned.Add(name, bytes) })
 		from = string(name)
 	}
 	o.Observe = func(s geo.Service, op string, status int, took time.Duration) {
 		if name != "" {
-			c.requests.Observe(name, s, op, status, took)
+			c.meters.Requests.Observe(name, s, op, status, took)
 		}
 	}
 	var dial api.Dial // The door stands beside the locations.
@@ -193,7 +161,7 @@ func (c *Cluster) server(name geo.Location) *api.Server {
 }
 
 func (c *Cluster) endpoint(l geo.Location, s geo.Service) []string {
-	return []string{c.ports[l].of(s)}
+	return []string{c.ports[l].Of(s)}
 }
 
 // accounts asks all locations that run at once: one without a quorum is slow to
@@ -236,10 +204,10 @@ func (d doorDirectory) Account(ctx context.Context, name geo.Account) (*catalog.
 // locations stop.
 func (c *Cluster) openOutside() (err error) {
 	door := c.server("")
-	ls := front.Services(c.door.of, "front door", door.Handler)
-	ls = append(ls, front.Listener{Addr: c.door.admin(), Handler: c.adminHandler(""), What: "admin"})
+	ls := front.Services(c.door.Of, "front door", door.Handler)
+	ls = append(ls, front.Listener{Addr: c.door.Admin(), Handler: c.adminHandler(""), What: "admin"})
 	for _, l := range order() {
-		ls = append(ls, front.Listener{Addr: c.ports[l].admin(), Handler: c.adminHandler(l), What: "admin of " + string(l)})
+		ls = append(ls, front.Listener{Addr: c.ports[l].Admin(), Handler: c.adminHandler(l), What: "admin of " + string(l)})
 	}
 	c.outside, err = front.Open(ls, c.o.Logger)
 	return err
@@ -257,7 +225,7 @@ func (c *Cluster) startLocation(name geo.Location) error {
 		return fmt.Errorf("location %s runs already", name)
 	}
 	l := c.locations[name]
-	f, err := front.Open(front.Services(c.ports[name].of, string(name), c.server(name).Handler), c.o.Logger)
+	f, err := front.Open(front.Services(c.ports[name].Of, string(name), c.server(name).Handler), c.o.Logger)
 	if err != nil {
 		return err
 	}

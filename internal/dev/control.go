@@ -2,10 +2,8 @@ package dev
 
 import (
 	"context"
-	"encoding/base64"
 	"fmt"
 	"os"
-	"time"
 
 	wire "antipode/client/admin"
 	"antipode/geo"
@@ -23,7 +21,7 @@ func (k control) Status(ctx context.Context) (wire.Status, error) {
 	now := k.c.clock.Now()
 	s := wire.Status{
 		Process: wire.Process{PID: os.Getpid(), StartedAt: wire.Time{Time: k.c.started}, UptimeSeconds: now.Sub(k.c.started).Seconds()},
-		Link:    k.linkState(),
+		Link:    location.DescribeLink(k.c.link),
 	}
 	for _, name := range order() {
 		l, err := k.location(name)
@@ -42,19 +40,9 @@ func (k control) Status(ctx context.Context) (wire.Status, error) {
 	return s, nil
 }
 
-func (k control) linkState() wire.Link {
-	switch cut, delay := k.c.link.State(); {
-	case cut:
-		return wire.Link{State: wire.LinkCut}
-	case delay > 0:
-		return wire.Link{State: wire.LinkDelayed, DelaySeconds: delay.Seconds()}
-	}
-	return wire.Link{State: wire.LinkUp}
-}
-
 func (k control) location(name geo.Location) (wire.Location, error) {
 	out, err := k.c.locations[name].Describe()
-	out.Alarms = k.c.alarms.Counts(name)
+	out.Alarms = k.c.meters.Alarms.Counts(name)
 	return out, err
 }
 
@@ -83,7 +71,7 @@ func (k control) known(ctx context.Context) ([]*catalog.Account, error) {
 }
 
 func (k control) info(a *catalog.Account) wire.AccountInfo {
-	return location.AccountInfo(a, k.c.door.of)
+	return location.AccountInfo(a, k.c.door.Of)
 }
 
 // Ready implements admin.Cluster: a location is ready when every range has a leader
@@ -122,8 +110,7 @@ func (k control) Keys(ctx context.Context, name geo.Account) (wire.Keys, error) 
 	if err != nil {
 		return wire.Keys{}, err
 	}
-	encode := base64.StdEncoding.EncodeToString
-	return wire.Keys{Name: name, Key1: encode(a.Key1), Key2: encode(a.Key2)}, nil
+	return location.Keys(a), nil
 }
 
 // CreateAccount implements admin.Cluster.
@@ -133,15 +120,7 @@ func (k control) CreateAccount(ctx context.Context, n wire.NewAccount) (wire.Acc
 		return wire.AccountInfo{}, storageerr.InvalidInput.Saying(
 			fmt.Sprintf("unknown location %q: this process runs %s and %s", n.Location, North, South))
 	}
-	key1, err := base64.StdEncoding.DecodeString(n.Key1)
-	if err != nil {
-		return wire.AccountInfo{}, storageerr.InvalidInput.Saying("key1 is not base64")
-	}
-	key2, err := base64.StdEncoding.DecodeString(n.Key2)
-	if err != nil {
-		return wire.AccountInfo{}, storageerr.InvalidInput.Saying("key2 is not base64")
-	}
-	a, err := l.Directory.Create(ctx, n.Name, key1, key2)
+	a, err := l.CreateAccount(ctx, n)
 	if err != nil {
 		return wire.AccountInfo{}, err
 	}
@@ -196,13 +175,6 @@ func (k control) StopLocation(_ context.Context, l geo.Location) error {
 
 // SetLink implements admin.Cluster.
 func (k control) SetLink(_ context.Context, l wire.Link) error {
-	switch l.State {
-	case wire.LinkCut:
-		k.c.link.Cut()
-	case wire.LinkDelayed:
-		k.c.link.Delay(time.Duration(l.DelaySeconds * float64(time.Second)))
-	default:
-		k.c.link.Heal()
-	}
+	location.SetLink(k.c.link, l)
 	return nil
 }

@@ -83,15 +83,15 @@ type answer struct {
 }
 
 // call sends a signed table request to a front end.
-func call(t *testing.T, p ports, account geo.Account, method, target, body string, headers ...string) answer {
+func call(t *testing.T, p Ports, account geo.Account, method, target, body string, headers ...string) answer {
 	t.Helper()
 	a, err := try(p, account, method, target, body, headers...)
 	require.NoError(t, err)
 	return a
 }
 
-func try(p ports, account geo.Account, method, target, body string, headers ...string) (answer, error) {
-	r, err := http.NewRequest(method, "http://"+p.of(geo.Table)+target, strings.NewReader(body))
+func try(p Ports, account geo.Account, method, target, body string, headers ...string) (answer, error) {
+	r, err := http.NewRequest(method, "http://"+p.Of(geo.Table)+target, strings.NewReader(body))
 	if err != nil {
 		return answer{}, err
 	}

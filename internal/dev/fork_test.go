@@ -57,8 +57,8 @@ func TestForkedStreamIsUnavailable(t *testing.T) {
 	put(t, c, "northacct", "k", "forged")
 	unavailable := func() bool { return tableStats(c, South, "northacct").Status == stats.Unavailable }
 	eventually(t, "the statistics are unavailable", unavailable)
-	require.Positive(t, c.alarms.Counts(South)[receive.AlarmFork])
-	require.Positive(t, c.alarms.Counts(North)[receive.AlarmFork])
+	require.Positive(t, c.meters.Alarms.Counts(South)[receive.AlarmFork])
+	require.Positive(t, c.meters.Alarms.Counts(North)[receive.AlarmFork])
 	for _, s := range []geo.Service{geo.Blob, geo.Queue} {
 		a, err := c.locations[South].Directory.Account(t.Context(), "northacct")
 		require.NoError(t, err)

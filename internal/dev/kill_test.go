@@ -87,7 +87,7 @@ func startChild(t *testing.T, dir string, base int) *exec.Cmd {
 func TestKilledProcessLeavesThreeReplicas(t *testing.T) {
 	dir, base := t.TempDir(), freeBase(t)
 	cmd := startChild(t, dir, base)
-	p := ports{"127.0.0.1", base}
+	p := Ports{"127.0.0.1", base}
 	a := call(t, p, "northacct", http.MethodPost, "/northacct/Tables", `{"TableName":"tbl"}`)
 	require.Equal(t, http.StatusCreated, a.status, a.body)
 	const writes, clients = 1000, 16
@@ -190,7 +190,7 @@ func (h folderData) generation(t *testing.T) keys.Generation {
 // acknowledged value is read at the primary and then at `-secondary`.
 func TestRestartAfterKill(t *testing.T) {
 	dir, base := t.TempDir(), freeBase(t)
-	p := ports{"127.0.0.1", base}
+	p := Ports{"127.0.0.1", base}
 	want := map[string]string{}
 	for round := range 3 {
 		cmd := startChild(t, dir, base)
@@ -224,7 +224,7 @@ func TestRestartAfterKill(t *testing.T) {
 func TestKilledBetweenTransactions(t *testing.T) {
 	dir, base := t.TempDir(), freeBase(t)
 	cmd := startChild(t, dir, base)
-	p := ports{"127.0.0.1", base}
+	p := Ports{"127.0.0.1", base}
 	a := call(t, p, "northacct", http.MethodPost, "/northacct/Tables", `{"TableName":"tbl"}`)
 	require.Equal(t, http.StatusCreated, a.status, a.body)
 	flip := func(n int) bool {

@@ -287,7 +287,7 @@ func stopLeaders(t *testing.T, c *Cluster, stops int, stop chan struct{}, h *his
 }
 
 // send is exchange where an answer is required.
-func send(t *testing.T, p ports, s geo.Service, method, target string, body []byte, headers ...string) answer {
+func send(t *testing.T, p Ports, s geo.Service, method, target string, body []byte, headers ...string) answer {
 	t.Helper()
 	a, err := exchange(p, s, method, target, body, headers...)
 	require.NoError(t, err)
@@ -295,11 +295,11 @@ func send(t *testing.T, p ports, s geo.Service, method, target string, body []by
 }
 
 // exchange sends a signed request of any service.
-func exchange(p ports, s geo.Service, method, target string, body []byte, headers ...string) (answer, error) {
+func exchange(p Ports, s geo.Service, method, target string, body []byte, headers ...string) (answer, error) {
 	if s == geo.Table {
 		return try(p, "northacct", method, target, string(body), headers...)
 	}
-	r, err := http.NewRequest(method, "http://"+p.of(s)+target, strings.NewReader(string(body)))
+	r, err := http.NewRequest(method, "http://"+p.Of(s)+target, strings.NewReader(string(body)))
 	if err != nil {
 		return answer{}, err
 	}

@@ -16,20 +16,25 @@ const (
 	locationStep = 1000
 )
 
-// ports are the ports of one front end and its admin port.
-type ports struct {
-	host string
-	base int
+// Ports are the ports of one front end and its admin port.
+type Ports struct {
+	Host string
+	Base int
 }
 
-func (p ports) of(s geo.Service) string {
+// Of is where a service is served.
+func (p Ports) Of(s geo.Service) string {
 	offset := map[geo.Service]int{geo.Blob: offsetBlob, geo.Queue: offsetQueue, geo.Table: offsetTable}[s]
 	return p.addr(offset)
 }
 
-func (p ports) admin() string { return p.addr(offsetAdmin) }
+// Admin is the admin port.
+func (p Ports) Admin() string { return p.addr(offsetAdmin) }
 
-func (p ports) addr(offset int) string { return net.JoinHostPort(p.host, strconv.Itoa(p.base+offset)) }
+func (p Ports) addr(offset int) string { return net.JoinHostPort(p.Host, strconv.Itoa(p.Base+offset)) }
+
+// At are the ports of a location, the first being number 0.
+func (p Ports) At(location int) Ports { return Ports{p.Host, p.Base + (location+1)*locationStep} }
 
 // PortBaseMax is the greatest port base: the second location's admin port must fit.
 const PortBaseMax = 65535 - 2*locationStep - offsetAdmin

@@ -55,7 +55,7 @@ func TestTableRequestsRefused(t *testing.T) {
 				case http.MethodPost:
 					target, body, contentType = "/northacct"+suffix+"/$batch", batch, "multipart/mixed; boundary=b"
 				}
-				r, err := http.NewRequest(method, "http://"+c.door.of(geo.Table)+target+tc.query, strings.NewReader(body))
+				r, err := http.NewRequest(method, "http://"+c.door.Of(geo.Table)+target+tc.query, strings.NewReader(body))
 				require.NoError(t, err)
 				r.Header.Set("x-ms-version", "2019-02-02")
 				r.Header.Set("Content-Type", contentType)

@@ -22,18 +22,18 @@ func TestStalledSenders(t *testing.T) {
 	c := startFaulty(t)
 	createTable(t, c, "northacct")
 	put(t, c, "northacct", "k", "kept")
-	for _, door := range []ports{c.door, c.ports[North]} {
+	for _, door := range []Ports{c.door, c.ports[North]} {
 		for method, target := range map[string]string{
 			http.MethodPut:  entityPath("northacct", "", "k"),
 			http.MethodPost: "/northacct/$batch",
 		} {
-			conn, err := net.Dial("tcp", door.of(geo.Table))
+			conn, err := net.Dial("tcp", door.Of(geo.Table))
 			require.NoError(t, err)
 			contentType := "application/json"
 			if method == http.MethodPost {
 				contentType = "multipart/mixed; boundary=b"
 			}
-			r, err := http.NewRequest(method, "http://"+door.of(geo.Table)+target+"?timeout=1", strings.NewReader(strings.Repeat("x", 1000)))
+			r, err := http.NewRequest(method, "http://"+door.Of(geo.Table)+target+"?timeout=1", strings.NewReader(strings.Repeat("x", 1000)))
 			require.NoError(t, err)
 			r.Header.Set("x-ms-version", "2019-02-02")
 			r.Header.Set("Content-Type", contentType)

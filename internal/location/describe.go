@@ -128,10 +128,15 @@ func DescribeAccount(a *catalog.Account) wire.Account {
 // AccountInfo describes an account whose services are reached at the front end with the
 // given addresses.
 func AccountInfo(a *catalog.Account, addr func(geo.Service) string) wire.AccountInfo {
-	out := wire.AccountInfo{Account: DescribeAccount(a)}
+	return wire.AccountInfo{Account: DescribeAccount(a), Endpoints: Endpoints(a.Name, addr)}
+}
+
+// Endpoints are the base URLs of an account at the front end with the given addresses.
+func Endpoints(name geo.Account, addr func(geo.Service) string) []wire.Endpoint {
+	var out []wire.Endpoint
 	for _, svc := range geo.Services {
-		base := "http://" + addr(svc) + "/" + string(a.Name)
-		out.Endpoints = append(out.Endpoints, wire.Endpoint{Service: svc.String(), Primary: base, Secondary: base + geo.SecondarySuffix})
+		base := "http://" + addr(svc) + "/" + string(name)
+		out = append(out, wire.Endpoint{Service: svc.String(), Primary: base, Secondary: base + geo.SecondarySuffix})
 	}
 	return out
 }
@@ -159,13 +164,16 @@ func (l *Location) NotReady(ctx context.Context) string {
 		return "the location is stopped; start it with: antipodectl location start " + string(l.o.Name)
 	}
 	for _, svc := range Services() {
-		if stamp.Leader(geo.FirstRange(svc)) == nil {
+		if _, known := stamp.LeaderNode(geo.FirstRange(svc)); !known {
 			return "the " + svc.String() + " range has no leader yet"
 		}
 	}
 	list, err := l.Directory.Accounts(ctx)
 	if err != nil {
 		return "the catalog does not answer: " + err.Error()
+	}
+	if !l.Whole() {
+		return "" // Another process may be the one that knows how far the accounts are.
 	}
 	if len(list) == 0 {
 		return "no account is made yet"

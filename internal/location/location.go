@@ -43,14 +43,18 @@ type Options struct {
 	Engine engine.Options
 	// Transport returns what joins the nodes, at each start.
 	Transport func() node.Transport
-	Link      *link.Link
+	// Commands are those that other processes hand to a leader here. Nil means none.
+	Commands ranges.Commands
+	Link     *link.Link
 	// Carrier is what carries the stream that comes in.
 	Carrier Carrier
 	Seed    uint64
 	// Tick of the nodes; zero means 100 ms. Tests shorten it.
 	Tick time.Duration
 	// Bounds of the stream in this location's carrier.
-	Bounds   stream.Bounds
+	Bounds stream.Bounds
+	// Replicas is how many servers of the carrier hold the stream. Zero means 1.
+	Replicas int
 	Logger   *slog.Logger
 	OnCommit func(geo.RangeID, time.Duration)
 	// OnAlarm takes named alarms.
@@ -242,7 +246,7 @@ func (l *Location) startStamp() error {
 	s := node.NewStamp(node.Options{
 		Location: l.o.Name, Peers: l.o.Nodes, Dir: filepath.Join(l.o.Dir, string(l.o.Name)), Engine: l.o.Engine, Clock: l.o.Clock,
 		Transport: l.o.Transport(), Seed: l.o.Seed, Parity: l.o.Parity, Tick: l.o.Tick, Logger: l.o.Logger,
-		CloseInterval: l.o.CloseInterval, OnCommit: l.o.OnCommit, RowChunks: blobs.RowChunks,
+		CloseInterval: l.o.CloseInterval, OnCommit: l.o.OnCommit, RowChunks: blobs.RowChunks, Commands: l.o.Commands,
 		OnEvent: func(e node.Event) {
 			l.events.add(e)
 			l.o.OnEvent(e.Kind)

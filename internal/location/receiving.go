@@ -83,7 +83,9 @@ func (r *receiving) run(ctx context.Context, conn *natsstream.Conn) {
 	l := r.l
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	consumer, err := natsstream.OpenConsumer(conn, natsstream.Options{Source: l.o.Other, Bounds: l.o.Bounds, Log: l.o.Logger})
+	consumer, err := natsstream.OpenConsumer(conn, natsstream.Options{
+		Source: l.o.Other, Replicas: l.o.Replicas, Bounds: l.o.Bounds, Log: l.o.Logger,
+	})
 	if err != nil {
 		l.o.Logger.Error("cannot take the stream of the other location; trying again", "origin", l.o.Other, "error", err)
 		_ = r.poll(ctx, func() bool { return !r.mine() })

@@ -29,10 +29,11 @@ func (l *Location) Replication(ctx context.Context, a *catalog.Account, s geo.Se
 	return out, err
 }
 
-// ReplicationNow is Replication without waiting for a lease: for metrics and status.
+// ReplicationNow is Replication without waiting for a lease, by the replicas of this process:
+// for metrics and status. Where they follow, it is a little behind.
 func (l *Location) ReplicationNow(a *catalog.Account, s geo.Service) stats.Replication {
 	return l.unforked(a, s, func(src ranges.Source, name geo.Account) (ranges.SyncTimes, bool) {
-		r := l.Leader(src.Range)
+		r := l.Replica(src.Range)
 		if r == nil {
 			return ranges.SyncTimes{}, false
 		}
@@ -57,3 +58,6 @@ func (l *Location) Forked(id geo.RangeID, a geo.Account) (known, forked bool) {
 	r := l.receiving.receiver.Load()
 	return r != nil, r != nil && r.Forked(id, a)
 }
+
+// Receives reports whether this process takes the stream of the other location now.
+func (l *Location) Receives() bool { return l.receiving.receiver.Load() != nil }
