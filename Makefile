@@ -7,20 +7,27 @@ LINT := $(BIN)/golangci-lint
 PROTOC_GEN_GO_VERSION := v1.36.12
 PROTOC_GEN_GO_GRPC_VERSION := v1.6.2
 ARGS ?=
+CLUSTER_DATA ?= ./antipode-cluster
 RUNS ?= 100
 SEED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test check unit race lint fmt e2e sim sim-bugs bench proto clean
+.PHONY: help run cluster cluster-stop build test check unit race lint fmt e2e sim sim-bugs bench proto clean
 
 help: ## list the targets
-	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
 build: ## build the server and the ops CLI into bin/
 	go build -o $(BIN)/ ./cmd/...
 
 run: build ## build and run both locations on this machine (ARGS="--port-base 20000")
 	$(BIN)/antipode dev $(ARGS)
+
+cluster: build ## build and run both locations as node processes (CLUSTER_DATA, ARGS="--port-base 20000")
+	$(BIN)/antipode cluster start --dir $(CLUSTER_DATA) $(ARGS)
+
+cluster-stop: ## stop them; their data stays
+	$(BIN)/antipode cluster stop --dir $(CLUSTER_DATA)
 
 test: unit sim sim-bugs e2e ## everything that must hold, but lint and race detector
 

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"os"
 	"os/signal"
@@ -80,9 +79,9 @@ func runDev(out io.Writer, f devFlags) error {
 	if err != nil {
 		return err
 	}
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(f.logLevel)); err != nil {
-		return fmt.Errorf("--log-level %s: want debug, info, warn or error", f.logLevel)
+	log, err := logger(f.logLevel)
+	if err != nil {
+		return err
 	}
 	if f.portBase < 1 || f.portBase > dev.PortBaseMax {
 		return fmt.Errorf("--port-base %d: want 1 to %d, so that the second location's ports fit", f.portBase, dev.PortBaseMax)
@@ -92,13 +91,12 @@ func runDev(out io.Writer, f devFlags) error {
 	}
 	tuneRuntime()
 	warnOpenHost(f.host, list)
-	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
 	folder, err := openFolder(f.data)
 	if err != nil {
 		return err
 	}
 	ctx := untilSignal(out)
-	c, err := dev.Start(dev.ClusterOptions{Dir: f.data, Host: f.host, PortBase: f.portBase, Logger: logger})
+	c, err := dev.Start(dev.ClusterOptions{Dir: f.data, Host: f.host, PortBase: f.portBase, Logger: log})
 	if err != nil {
 		return errors.Join(err, folder.Close())
 	}

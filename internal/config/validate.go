@@ -151,9 +151,28 @@ const replicas = 3
 
 // validateDomains warns when three replicas cannot stand in three domains.
 func (n Node) validateDomains(w *walker) {
-	if len(n.Peers)+1 < replicas {
-		return
+	for _, d := range n.narrowDomains() {
+		w.warn(d.field, d.message)
 	}
+}
+
+// DomainWarnings say which domains are too few for three replicas, for who runs the node.
+func (n Node) DomainWarnings() []string {
+	var out []string
+	for _, d := range n.narrowDomains() {
+		out = append(out, d.message)
+	}
+	return out
+}
+
+// narrow is a kind of domains of which the stamp has too few.
+type narrow struct{ field, message string }
+
+func (n Node) narrowDomains() []narrow {
+	if len(n.Peers)+1 < replicas {
+		return nil
+	}
+	var out []narrow
 	check := func(field, what, happens string, of func(Peer) string) {
 		own := Peer{FaultDomain: n.FaultDomain, UpgradeDomain: n.UpgradeDomain}
 		domains := map[string]bool{}
@@ -163,12 +182,13 @@ func (n Node) validateDomains(w *walker) {
 			}
 		}
 		if len(domains) < replicas {
-			w.warn(field, fmt.Sprintf("the stamp's nodes are in %d %s domains, and three replicas need %d: %s; "+
-				"give the nodes %s domains of their own", len(domains), what, replicas, happens, what))
+			out = append(out, narrow{field, fmt.Sprintf("the stamp's nodes are in %d %s domains, and three replicas need %d: %s; "+
+				"give the nodes %s domains of their own", len(domains), what, replicas, happens, what)})
 		}
 	}
 	check("fault_domain", "fault", "one fault can take two copies of a write", func(p Peer) string { return p.FaultDomain })
 	check("upgrade_domain", "upgrade", "an upgrade can stop two copies at once", func(p Peer) string { return p.UpgradeDomain })
+	return out
 }
 
 func (n Node) validatePair(w *walker) {

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"antipode/internal/clock"
+	"antipode/internal/config"
+	"antipode/internal/server"
+)
+
+// processFlags are those of commands that run one process from a file.
+type processFlags struct {
+	config   string
+	logLevel string
+}
+
+func (f *processFlags) register(cmd *cobra.Command, file string) {
+	cmd.Flags().StringVar(&f.config, "config", "", "path of "+file)
+	cmd.Flags().StringVar(&f.logLevel, "log-level", "warn", "debug, info, warn or error")
+	_ = cmd.MarkFlagRequired("config") // Fails for a flag that does not exist.
+}
+
+// logger writes to standard error from the level on.
+func logger(level string) (*slog.Logger, error) {
+	var l slog.Level
+	if err := l.UnmarshalText([]byte(level)); err != nil {
+		return nil, fmt.Errorf("--log-level %s: want debug, info, warn or error", level)
+	}
+	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: l})), nil
+}
+
+func nodeCommand() *cobra.Command {
+	var f processFlags
+	cmd := &cobra.Command{
+		Use:   "node",
+		Short: "Run one node of a location",
+		Long: "Runs the node that a node.yaml describes, until SIGTERM or SIGINT: then it drains requests and stops.\n" +
+			"docs/node.md has every field; `antipode config check` says what is wrong with a file.",
+		Example: `  antipode node --config /etc/antipode/node.yaml`,
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return runNode(cmd.OutOrStdout(), f) },
+	}
+	f.register(cmd, "node.yaml")
+	return cmd
+}
+
+func runNode(out io.Writer, f processFlags) error {
+	log, err := logger(f.logLevel)
+	if err != nil {
+		return err
+	}
+	c, problems, err := config.Load(f.config)
+	if err != nil {
+		return fmt.Errorf("%s: %w", f.config, err)
+	}
+	for _, p := range problems {
+		log.Warn("configuration", "file", f.config, "problem", p.String())
+	}
+	tuneRuntime()
+	folder, err := openFolder(c.Data)
+	if err != nil {
+		return err
+	}
+	ctx := untilSignal(out)
+	n, err := server.StartNode(server.NodeOptions{Config: c, Warnings: c.DomainWarnings(), Clock: clock.System{}, Logger: log})
+	if err != nil {
+		return errors.Join(err, folder.Close())
+	}
+	_, err = fmt.Fprintf(out, "Node %s of %s runs; admin port %s, data in %s.\n", c.Name, c.Location, c.Listen.Admin, c.Data)
+	if err == nil {
+		<-ctx.Done()
+	}
+	return errors.Join(err, n.Close(), folder.Close())
+}
+
+func frontDoorCommand() *cobra.Command {
+	var f processFlags
+	cmd := &cobra.Command{
+		Use:   "frontdoor",
+		Short: "Run the front door of all locations",
+		Long: "Hands each request to a node of the location that has the account, and an operator's orders to the nodes\n" +
+			"they are for. It keeps nothing: run as many as you like.",
+		Example: `  antipode frontdoor --config /etc/antipode/frontdoor.yaml`,
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return runFrontDoor(cmd.OutOrStdout(), f) },
+	}
+	f.register(cmd, "frontdoor.yaml")
+	return cmd
+}
+
+func runFrontDoor(out io.Writer, f processFlags) error {
+	log, err := logger(f.logLevel)
+	if err != nil {
+		return err
+	}
+	c, problems, err := config.LoadDoor(f.config)
+	if err != nil {
+		return fmt.Errorf("%s: %w", f.config, err)
+	}
+	for _, p := range problems {
+		log.Warn("configuration", "file", f.config, "problem", p.String())
+	}
+	ctx := untilSignal(out)
+	d, err := server.OpenDoor(server.DoorOptions{Config: c, Clock: clock.System{}, Logger: log})
+	if err != nil {
+		return err
+	}
+	if _, err = fmt.Fprintf(out, "The front door is open; admin port %s.\n", c.Listen.Admin); err == nil {
+		<-ctx.Done()
+	}
+	return errors.Join(err, d.Close())
+}

@@ -1,0 +1,107 @@
+package cluster
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"antipode/internal/clock"
+	"antipode/internal/identity"
+)
+
+// Files in the folder of the authority, of a node, and of every process.
+const (
+	authorityDir = "ca"
+	caCert       = "ca.crt"
+	caKey        = "ca.key"
+	nodeCert     = "node.crt"
+	nodeKey      = "node.key"
+	configFile   = "config.yaml"
+	logFile      = "log"
+	pidFile      = "pid"
+)
+
+// Lifetimes of what is made for a machine of one's own.
+const (
+	caValid   = 10 * 365 * 24 * time.Hour
+	nodeValid = 5 * 365 * 24 * time.Hour
+)
+
+// prepare writes what the processes are told. Certificates that are there stay.
+func (o Options) prepare(members []member) error {
+	authority, ca, err := o.authority()
+	if err != nil {
+		return err
+	}
+	for l := range locations() {
+		for i := range nodes {
+			if err := o.certify(authority, ca, node{l, i}); err != nil {
+				return err
+			}
+		}
+	}
+	for _, m := range members {
+		text, err := yaml.Marshal(m.config)
+		if err != nil {
+			return err
+		}
+		if err := os.MkdirAll(o.folder(m.name), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(o.folder(m.name), configFile), text, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// authority opens the cluster's own authority, made if missing.
+func (o Options) authority() (*identity.Authority, []byte, error) {
+	dir := o.folder(authorityDir)
+	cert, err := os.ReadFile(filepath.Join(dir, caCert))
+	key, keyErr := os.ReadFile(filepath.Join(dir, caKey))
+	pair := identity.Pair{Cert: cert, Key: key}
+	if err = errors.Join(err, keyErr); errors.Is(err, fs.ErrNotExist) {
+		if pair, err = identity.NewAuthority(stamp, clock.System{}.Now(), caValid); err != nil {
+			return nil, nil, err
+		}
+		err = write(dir, map[string][]byte{caCert: pair.Cert, caKey: pair.Key})
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	a, err := identity.OpenAuthority(pair)
+	return a, pair.Cert, err
+}
+
+// certify makes the certificate of a node unless it is there.
+func (o Options) certify(a *identity.Authority, ca []byte, n node) error {
+	dir := o.folder(n.name())
+	if _, err := os.Stat(filepath.Join(dir, nodeKey)); err == nil {
+		return nil
+	}
+	pair, err := a.NewNode(identity.NodeOptions{
+		Identity: identity.Identity{Location: locations()[n.location], Node: n.id()}, Hosts: []string{host}, Valid: nodeValid,
+	}, clock.System{}.Now())
+	if err != nil {
+		return err
+	}
+	return write(dir, map[string][]byte{caCert: ca, nodeCert: pair.Cert, nodeKey: pair.Key})
+}
+
+// write writes private files into a folder, made if missing.
+func write(dir string, files map[string][]byte) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	for name, data := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,137 @@
+package cluster
+
+import (
+	"fmt"
+	"net"
+	"path/filepath"
+	"strconv"
+
+	"antipode/geo"
+	"antipode/internal/config"
+	"antipode/internal/dev"
+)
+
+// stamp is the name of all nodes' stamp: both locations have one authority.
+const stamp = "cluster"
+
+// nodes is how many nodes a location has.
+const nodes = 3
+
+// Offsets from a node's first port; its front end and admin port are as in antipode dev.
+const (
+	nodeStep   = 100
+	offsetNode = 10
+	offsetNATS = 20
+	offsetPub  = 22
+)
+
+// Options says where a cluster is.
+type Options struct {
+	// Dir is the folder of everything: certificates, configurations, logs, data.
+	Dir string
+	// PortBase is the front door's first port. Location i, from 0, has those from
+	// PortBase + 1000*(i+1) on: node 1 the same as in antipode dev, nodes 2 and 3 those
+	// 100 and 200 above.
+	PortBase int
+	// Binary is antipode itself.
+	Binary string
+}
+
+// host is where everything listens.
+const host = "127.0.0.1"
+
+// member is a process of the cluster.
+type member struct {
+	name string
+	// command and what it is told.
+	command string
+	config  any
+}
+
+// locations in the order of antipode dev.
+func locations() []geo.Location { return []geo.Location{dev.North, dev.South} }
+
+// node is one of a location, both counted from 0.
+type node struct{ location, number int }
+
+func (o Options) ports(n node) dev.Ports {
+	p := dev.Ports{Host: host, Base: o.PortBase}.At(n.location)
+	p.Base += n.number * nodeStep
+	return p
+}
+
+func (o Options) at(n node, offset int) string {
+	return net.JoinHostPort(host, strconv.Itoa(o.ports(n).Base+offset))
+}
+
+func (n node) id() geo.NodeID { return geo.NodeID(n.number + 1) }
+
+func (n node) name() string { return fmt.Sprintf("%s-%d", locations()[n.location], n.id()) }
+
+// PortBaseMax is the greatest port base: that of antipode dev, and the further nodes.
+const PortBaseMax = dev.PortBaseMax - (nodes-1)*nodeStep
+
+// Door is the front door's ports.
+func (o Options) Door() dev.Ports { return dev.Ports{Host: host, Base: o.PortBase} }
+
+// NodePorts are the ports of a node, location and node counted from 0.
+func (o Options) NodePorts(location, number int) dev.Ports { return o.ports(node{location, number}) }
+
+// plan lists the processes, the door last.
+func (o Options) plan() []member {
+	var out []member
+	door := config.Door{Listen: config.DoorListen{
+		Blob: o.Door().Of(geo.Blob), Queue: o.Door().Of(geo.Queue), Table: o.Door().Of(geo.Table), Admin: o.Door().Admin(),
+	}}
+	for l, name := range locations() {
+		at := config.DoorLocation{Name: name}
+		for i := range nodes {
+			n := node{l, i}
+			p := o.ports(n)
+			out = append(out, member{n.name(), "node", o.nodeConfig(n)})
+			at.Nodes = append(at.Nodes, config.DoorNode{
+				ID: n.id(), Blob: p.Of(geo.Blob), Queue: p.Of(geo.Queue), Table: p.Of(geo.Table), Admin: p.Admin(),
+			})
+		}
+		door.Locations = append(door.Locations, at)
+	}
+	return append(out, member{"frontdoor", "frontdoor", door})
+}
+
+func (o Options) nodeConfig(n node) config.Node {
+	p := o.ports(n)
+	dir := o.folder(n.name())
+	c := config.Node{
+		Stamp: stamp, ID: n.id(), Name: n.name(), Location: locations()[n.location],
+		FaultDomain: domain("f", n.number), UpgradeDomain: domain("u", n.number), Data: filepath.Join(dir, "data"),
+		Listen: config.Listen{Node: o.at(n, offsetNode), Blob: p.Of(geo.Blob), Queue: p.Of(geo.Queue), Table: p.Of(geo.Table), Admin: p.Admin()},
+		TLS:    config.TLS{CA: filepath.Join(dir, caCert), Cert: filepath.Join(dir, nodeCert), Key: filepath.Join(dir, nodeKey)},
+		NATS:   config.NATS{Mode: config.Cluster, Client: o.at(n, offsetPub), Listen: o.at(n, offsetNATS)},
+		Pair:   config.Pair{Location: locations()[1-n.location]},
+	}
+	for i := range nodes {
+		far := node{1 - n.location, i}
+		fp := o.ports(far)
+		c.Pair.Nodes = append(c.Pair.Nodes, o.at(far, offsetNode))
+		c.Pair.NATS = append(c.Pair.NATS, o.at(far, offsetPub))
+		c.Pair.Endpoints.Blob = append(c.Pair.Endpoints.Blob, "http://"+fp.Of(geo.Blob))
+		c.Pair.Endpoints.Queue = append(c.Pair.Endpoints.Queue, "http://"+fp.Of(geo.Queue))
+		c.Pair.Endpoints.Table = append(c.Pair.Endpoints.Table, "http://"+fp.Of(geo.Table))
+		if i == n.number {
+			continue
+		}
+		near := node{n.location, i}
+		np := o.ports(near)
+		c.NATS.Routes = append(c.NATS.Routes, o.at(near, offsetNATS))
+		c.Peers = append(c.Peers, config.Peer{
+			ID: near.id(), Name: near.name(), Address: o.at(near, offsetNode), Blob: np.Of(geo.Blob), Queue: np.Of(geo.Queue), Table: np.Of(geo.Table),
+			FaultDomain: domain("f", i), UpgradeDomain: domain("u", i),
+		})
+	}
+	return c
+}
+
+func domain(kind string, number int) string { return kind + strconv.Itoa(number+1) }
+
+// folder is that of a process.
+func (o Options) folder(name string) string { return filepath.Join(o.Dir, name) }

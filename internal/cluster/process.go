@@ -1,0 +1,123 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// stopWait is how long a process may take to drain and stop before it is killed.
+const stopWait = 30 * time.Second
+
+// process is one that was started: its number, and when it started in the kernel's own
+// count. A number alone may be another process's by now.
+type process struct {
+	pid     int
+	started string
+}
+
+// launch starts a member unless it runs, and writes down which process it is.
+func (o Options) launch(m member) error {
+	if _, running, err := o.find(m.name); err != nil || running {
+		return err
+	}
+	dir := o.folder(m.name)
+	out, err := os.OpenFile(filepath.Join(dir, logFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command(o.Binary, m.command, "--config", filepath.Join(dir, configFile))
+	cmd.Stdout, cmd.Stderr = out, out
+	// Ctrl-C in the terminal is not for it.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	err = errors.Join(cmd.Start(), out.Close())
+	if err != nil {
+		return fmt.Errorf("start %s: %w", m.name, err)
+	}
+	started, err := startOf(cmd.Process.Pid)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, pidFile), fmt.Appendf(nil, "%d %s\n", cmd.Process.Pid, started), 0o644)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("start %s: %w", m.name, err), cmd.Process.Kill(), cmd.Wait())
+	}
+	return cmd.Process.Release()
+}
+
+// find returns the process of a member, and whether it runs.
+func (o Options) find(name string) (p process, running bool, err error) {
+	text, err := os.ReadFile(filepath.Join(o.folder(name), pidFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return p, false, nil
+	}
+	if err != nil {
+		return p, false, err
+	}
+	if _, err := fmt.Sscan(string(text), &p.pid, &p.started); err != nil {
+		return p, false, fmt.Errorf("%s says nothing of a process: %w; remove it when none runs", filepath.Join(o.folder(name), pidFile), err)
+	}
+	return p, p.runs(), nil
+}
+
+// runs reports whether the process is there and is the one that was started. One that is
+// dead and not waited for runs no more.
+func (p process) runs() bool {
+	started, err := startOf(p.pid)
+	return err == nil && started == p.started
+}
+
+// startOf returns when a process started, in clock ticks since the machine did.
+func startOf(pid int) (string, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return "", err
+	}
+	_, rest, ok := strings.Cut(string(text), ") ") // The name before it may hold anything.
+	fields := strings.Fields(rest)
+	const state, start = 0, 19
+	if !ok || len(fields) <= start || fields[state] == "Z" {
+		return "", fmt.Errorf("process %d: %w", pid, os.ErrProcessDone)
+	}
+	return fields[start], nil
+}
+
+// end stops a process: SIGTERM, and after a time SIGKILL.
+func (p process) end(ctx context.Context) error {
+	if !p.runs() {
+		return nil
+	}
+	if err := syscall.Kill(p.pid, syscall.SIGTERM); err != nil {
+		return err
+	}
+	drain, cancel := context.WithTimeout(ctx, stopWait)
+	defer cancel()
+	if p.gone(drain) {
+		return nil
+	}
+	if err := syscall.Kill(p.pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+		return err
+	}
+	if !p.gone(ctx) {
+		return ctx.Err()
+	}
+	return fmt.Errorf("process %d did not stop within %s and was killed", p.pid, stopWait)
+}
+
+// gone waits until the process is gone; false when ctx ended first.
+func (p process) gone(ctx context.Context) bool {
+	for p.runs() {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	return true
+}

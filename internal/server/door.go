@@ -1,0 +1,120 @@
+package server
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"antipode/api"
+	"antipode/api/admin"
+	"antipode/api/protocol"
+	wire "antipode/client/admin"
+	"antipode/geo"
+	"antipode/internal/clock"
+	"antipode/internal/config"
+	"antipode/internal/front"
+	"antipode/metrics"
+)
+
+// DoorOptions configures a Door.
+type DoorOptions struct {
+	Config config.Door
+	Clock  clock.Clock
+	Logger *slog.Logger
+}
+
+// Door is the front door: it hands each request to a node of the location that has the
+// account, and an operator's orders to the nodes they are for. It keeps no state.
+type Door struct {
+	o       DoorOptions
+	started time.Time
+	nodes   map[geo.Location][]doorNode
+	http    *http.Client
+	forward *api.Forwarder
+	front   *front.Front
+}
+
+// doorNode is a node as the door reaches it.
+type doorNode struct {
+	id   geo.NodeID
+	name string
+	addresses
+	// admin is nil where the configuration does not say where its admin port is.
+	admin *wire.Client
+}
+
+// callWait bounds an operator's order to one node; nodes bound it themselves below that.
+const callWait = 70 * time.Second
+
+// OpenDoor listens and serves.
+func OpenDoor(o DoorOptions) (_ *Door, err error) {
+	d := &Door{o: o, started: o.Clock.Now(), nodes: map[geo.Location][]doorNode{}, http: &http.Client{Timeout: callWait}}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, d.Close())
+		}
+	}()
+	for _, l := range o.Config.Locations {
+		for _, n := range l.Nodes {
+			dn := doorNode{id: n.ID, name: wire.NodeName(l.Name, n.ID), addresses: addresses{n.Blob, n.Queue, n.Table}}
+			if n.Admin != "" {
+				if dn.admin, err = wire.New("http://"+n.Admin, d.http); err != nil {
+					return nil, fmt.Errorf("admin port of %s: %w", dn.name, err)
+				}
+			}
+			d.nodes[l.Name] = append(d.nodes[l.Name], dn)
+		}
+	}
+	var seed [32]byte
+	if _, err := rand.Read(seed[:]); err != nil {
+		return nil, err
+	}
+	d.forward = api.NewForwarder("door", d.endpoints, nil)
+	s := api.NewServer(api.Options{
+		Locations: d.locations(), Clock: o.Clock, IDs: protocol.NewRequestIDs(seed), Forward: d.forward, Logger: o.Logger,
+	})
+	ls := front.Services(d.listens().of, "front door", s.Handler)
+	ls = append(ls, front.Listener{
+		Addr: o.Config.Listen.Admin, Handler: admin.Handler(doorControl{d}, metrics.NewRegistry(), admin.Options{Log: o.Logger}), What: "admin",
+	})
+	d.front, err = front.Open(ls, o.Logger)
+	return d, err
+}
+
+func (d *Door) listens() addresses {
+	l := d.o.Config.Listen
+	return addresses{l.Blob, l.Queue, l.Table}
+}
+
+// locations are the door's, in the order of its configuration.
+func (d *Door) locations() []geo.Location {
+	var out []geo.Location
+	for _, l := range d.o.Config.Locations {
+		out = append(out, l.Name)
+	}
+	return out
+}
+
+func (d *Door) endpoints(l geo.Location, s geo.Service) []string {
+	var out []string
+	for _, n := range d.nodes[l] {
+		out = append(out, n.of(s))
+	}
+	return out
+}
+
+// Close drains requests and closes.
+func (d *Door) Close() error {
+	var err error
+	if d.front != nil {
+		err = d.front.Close()
+	}
+	if d.forward != nil {
+		d.forward.Close()
+	}
+	d.http.CloseIdleConnections()
+	return err
+}

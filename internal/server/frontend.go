@@ -1,0 +1,63 @@
+package server
+
+import (
+	"context"
+	"net"
+	"time"
+
+	"antipode/api"
+	"antipode/geo"
+)
+
+// newAPI builds the node's front end.
+func (n *Node) newAPI() *api.Server {
+	c := n.o.Config
+	o := api.Options{Clock: n.o.Clock, IDs: n.ids, Logger: n.o.Logger, Leader: n.leader}
+	n.location.Serve(&o, func(bytes int64) { n.meters.Abandoned.Add(c.Location, bytes) })
+	o.Observe = func(s geo.Service, op string, status int, took time.Duration) {
+		n.meters.Requests.Observe(c.Location, s, op, status, took)
+	}
+	n.forward = api.NewForwarder(c.Name, n.endpoints, n.dial)
+	o.Forward = n.forward
+	return api.NewServer(o)
+}
+
+// endpoints are the front ends of the other location.
+func (n *Node) endpoints(l geo.Location, s geo.Service) []string {
+	p := n.o.Config.Pair
+	if l != p.Location {
+		return nil
+	}
+	switch s {
+	case geo.Blob:
+		return p.Endpoints.Blob
+	case geo.Queue:
+		return p.Endpoints.Queue
+	default:
+		return p.Endpoints.Table
+	}
+}
+
+// dial reaches the other nodes of the location directly, and what is beyond over the link.
+func (n *Node) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	for _, p := range n.peers {
+		if addr == p.Blob || addr == p.Queue || addr == p.Table {
+			var d net.Dialer
+			return d.DialContext(ctx, network, addr)
+		}
+	}
+	return n.link.Dial(ctx, network, addr)
+}
+
+// leader implements api.Leader.
+func (n *Node) leader(r geo.RangeID, s geo.Service) (addr string, here bool) {
+	stamp := n.location.Stamp()
+	if stamp == nil {
+		return "", false
+	}
+	id, known := stamp.LeaderNode(r)
+	if !known {
+		return "", false
+	}
+	return peerFront(n.peers[id]).of(s), id == n.id
+}

@@ -1,0 +1,130 @@
+package server
+
+import (
+	"context"
+	"maps"
+	"path/filepath"
+
+	"antipode/failover"
+	"antipode/geo"
+	"antipode/internal/config"
+	"antipode/internal/location"
+	"antipode/primary"
+	"antipode/replication/link"
+	"antipode/replication/natsstream"
+	"antipode/replication/stream"
+	"antipode/secondary"
+	"antipode/stamp/engine"
+	"antipode/stamp/node"
+	"antipode/stamp/ranges"
+	"antipode/stamp/transport"
+)
+
+// carrierReplicas is how many servers of a cluster hold the stream.
+const carrierReplicas = 3
+
+// locationOptions are those of a location of which one node runs here.
+func (n *Node) locationOptions(seed uint64) location.Options {
+	c := n.o.Config
+	commands := ranges.Commands{}
+	catalog := func() *ranges.Range { return n.location.Replica(geo.FirstRange(geo.Catalog)) }
+	for _, from := range []ranges.Commands{primary.Commands(), failover.Commands(), secondary.Commands(catalog)} {
+		maps.Copy(commands, from)
+	}
+	o := location.Options{
+		Name: c.Location, Other: c.Pair.Location, Parity: parity(c.Location, c.Pair.Location), Nodes: n.nodes(), Local: []geo.NodeID{n.id},
+		Dir: c.Data, Clock: n.o.Clock, Engine: engine.Options{Shared: n.shared, Logger: n.o.Logger}, Seed: seed, Tick: n.o.Tick,
+		Transport: func() node.Transport { return n.transport }, Commands: commands,
+		Link: n.link, Carrier: n.carrier(), Bounds: stream.Bounds{BytesMax: streamBytes}, Logger: n.o.Logger,
+	}
+	if c.NATS.Mode == config.Cluster && len(n.peers)+1 >= carrierReplicas {
+		o.Replicas = carrierReplicas
+	}
+	n.meters.Watch(&o)
+	return o
+}
+
+// parity is the lowest tick bit of a location's timestamps: another one at the other end of
+// the pair (R6), which comes to the same by the names.
+func parity(here, other geo.Location) geo.Timestamp {
+	if here < other {
+		return 0
+	}
+	return 1
+}
+
+// carrier is where the stream lives that comes in.
+func (n *Node) carrier() location.Carrier {
+	c := n.o.Config
+	if c.NATS.Mode == config.Outside {
+		return location.Carrier{Near: natsstream.ConnOptions{URLs: c.NATS.URLs, Credentials: c.NATS.Credentials}}
+	}
+	isPeer := func(id geo.NodeID) bool { return id == n.id || n.peers[id].ID != 0 }
+	server := &natsstream.ServerOptions{
+		Dir: filepath.Join(c.Data, string(c.Location), "nats"), Name: c.Name, Listen: c.NATS.Client, Bounds: stream.Bounds{BytesMax: streamBytes},
+		TLS: n.keyring.ServerConfig(isPeer, c.Pair.Location), Log: n.o.Logger,
+	}
+	if c.NATS.Mode == config.Cluster {
+		routes := n.keyring.ServerConfig(isPeer, "")
+		routes.InsecureSkipVerify = true // VerifyConnection checks who it is, at both ends.
+		server.Cluster = &natsstream.ClusterOptions{
+			Name: string(c.Location), Listen: c.NATS.Listen, Routes: c.NATS.Routes, TLS: routes,
+		}
+	}
+	return location.Carrier{Server: server}
+}
+
+// farCarrier is where the stream goes.
+func (n *Node) farCarrier() natsstream.ConnOptions {
+	p := n.o.Config.Pair
+	if p.OutsideNATS() {
+		return natsstream.ConnOptions{URLs: p.NATS, Credentials: p.Credentials}
+	}
+	o := natsstream.ConnOptions{TLS: n.keyring.PairConfig(p.Location)}
+	for _, address := range p.NATS {
+		o.URLs = append(o.URLs, "tls://"+address)
+	}
+	return o
+}
+
+// pairCaller calls whichever node of the paired location can answer.
+type pairCaller struct{ t *transport.Transport }
+
+// Call implements link.Caller.
+func (c pairCaller) Call(ctx context.Context, method string, body []byte) ([]byte, error) {
+	return c.t.CallPair(ctx, method, body)
+}
+
+// pairHandlers takes what answers the paired location.
+type pairHandlers struct{ t *transport.Transport }
+
+// Handle implements link.Handlers.
+func (h pairHandlers) Handle(method string, f func(ctx context.Context, body []byte) ([]byte, error)) {
+	h.t.HandlePair(method, f)
+}
+
+// join tells the location how it reaches the other one, and answers that one's calls.
+func (n *Node) join() {
+	caller := pairCaller{n.transport}
+	far := link.NewRemote(caller)
+	n.location.SetFar(location.Far{
+		Directory: failover.NewRemotePeer(n.link.Caller(caller)), Source: link.NewSource(n.link, far),
+		Pusher: link.NewPusher(n.link, n.location, far), Carrier: n.farCarrier(),
+	})
+	handlers := pairHandlers{n.transport}
+	link.Serve(handlers, n.link, link.NewEnd(n.location, n.location.Shipper, n.elsewhere))
+	failover.ServePeer(handlers, n.link, n.location.Directory, n.elsewhere)
+}
+
+// elsewhere sends a caller of the other location to the node that leads a range; nil where
+// it is this one, or nobody knows.
+func (n *Node) elsewhere(r geo.RangeID) error {
+	stamp := n.location.Stamp()
+	if stamp == nil {
+		return transport.Elsewhere(0)
+	}
+	if id, ok := stamp.LeaderNode(r); ok && id != n.id {
+		return transport.Elsewhere(id)
+	}
+	return nil
+}

@@ -1,0 +1,216 @@
+package server
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"antipode/api"
+	"antipode/api/admin"
+	"antipode/api/protocol"
+	"antipode/geo"
+	"antipode/internal/clock"
+	"antipode/internal/config"
+	"antipode/internal/front"
+	"antipode/internal/identity"
+	"antipode/internal/location"
+	"antipode/metrics"
+	"antipode/replication/link"
+	"antipode/stamp/engine"
+	"antipode/stamp/transport"
+)
+
+// Caches and bounds of a node that is a process of its own. Pebble takes the memtables out
+// of the cache's bytes: up to 80 MiB while they flush.
+const (
+	cacheBytes  = 256 << 20
+	filesMax    = 2048
+	streamBytes = 1 << 30
+)
+
+// NodeOptions configures a Node.
+type NodeOptions struct {
+	Config config.Node
+	// Warnings are those of the configuration, shown in the status.
+	Warnings []string
+	Clock    clock.Clock
+	Logger   *slog.Logger
+	// Tick of the node; zero means 100 ms. Tests shorten it.
+	Tick time.Duration
+}
+
+// Node is a node that runs in this process, with its front end and its admin port. Methods
+// may be called concurrently.
+type Node struct {
+	o       NodeOptions
+	id      geo.NodeID
+	started time.Time
+	// peers are the other nodes of the stamp by number.
+	peers map[geo.NodeID]config.Peer
+
+	keyring   *identity.Keyring
+	link      *link.Link
+	transport *transport.Transport
+	shared    *engine.Shared
+	location  *location.Location
+	registry  *prometheus.Registry
+	meters    *location.Meters
+	ids       *protocol.RequestIDs
+	forward   *api.Forwarder
+	api       *api.Server
+	admin     *front.Front
+
+	mu sync.Mutex
+	// front is nil while the node is stopped. Guarded by mu.
+	front *front.Front
+}
+
+// StartNode opens the data folder, listens, and runs the node. The caller holds the data
+// folder's lock.
+func StartNode(o NodeOptions) (_ *Node, err error) {
+	c := o.Config
+	if c.Pair.Location == "" {
+		return nil, errors.New("the configuration has no pair: a location that stands alone cannot have accounts yet; write pair.location")
+	}
+	n := &Node{
+		o: o, id: c.ID, started: o.Clock.Now(), peers: map[geo.NodeID]config.Peer{}, link: link.New(),
+		shared: engine.NewShared(cacheBytes, filesMax), registry: metrics.NewRegistry(),
+	}
+	for _, p := range c.Peers {
+		n.peers[p.ID] = p
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, n.Close())
+		}
+	}()
+	var seed [40]byte
+	if _, err := rand.Read(seed[:]); err != nil {
+		return nil, err
+	}
+	n.ids = protocol.NewRequestIDs([32]byte(seed[:32]))
+	if n.meters, err = location.NewMeters(n.registry, samples{n}, c.Location); err != nil {
+		return nil, err
+	}
+	self := identity.Identity{Stamp: c.Stamp, Location: c.Location, Node: c.ID}
+	files := identity.Files{CA: c.TLS.CA, Cert: c.TLS.Cert, Key: c.TLS.Key}
+	if n.keyring, err = identity.OpenKeyring(self, files, o.Clock, o.Logger); err != nil {
+		return nil, fmt.Errorf("certificates of the section tls: %w", err)
+	}
+	random := binary.LittleEndian.Uint64(seed[32:])
+	if err := n.openTransport(random); err != nil {
+		return nil, err
+	}
+	n.location = location.New(n.locationOptions(random))
+	n.join()
+	n.serveOperators()
+	n.api = n.newAPI()
+	listener := front.Listener{Addr: c.Listen.Admin, Handler: admin.Handler(control{n}, n.registry, admin.Options{Log: o.Logger}), What: "admin"}
+	if n.admin, err = front.Open([]front.Listener{listener}, o.Logger); err != nil {
+		return nil, err
+	}
+	return n, n.start()
+}
+
+func (n *Node) openTransport(seed uint64) error {
+	c := n.o.Config
+	listener, err := net.Listen("tcp", c.Listen.Node)
+	if err != nil {
+		return fmt.Errorf("cannot listen on %s (listen.node): %w; stop what uses the port, or choose another", c.Listen.Node, err)
+	}
+	addresses := map[geo.NodeID]string{}
+	for id, p := range n.peers {
+		addresses[id] = p.Address
+	}
+	n.transport, err = transport.Open(transport.Options{
+		Self: c.ID, Keyring: n.keyring, Listener: listener, Peers: addresses, Clock: n.o.Clock, Seed: seed, Logger: n.o.Logger,
+		Pair: transport.Pair{Location: c.Pair.Location, Addresses: c.Pair.Nodes},
+	})
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	return nil
+}
+
+// nodes are the numbers of all nodes of the stamp.
+func (n *Node) nodes() []geo.NodeID {
+	all := []geo.NodeID{n.id}
+	for id := range n.peers {
+		all = append(all, id)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// listens is the node's own front end.
+func (n *Node) listens() addresses {
+	l := n.o.Config.Listen
+	return addresses{l.Blob, l.Queue, l.Table}
+}
+
+// start starts the node and its front end; an error where it runs.
+func (n *Node) start() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	c := n.o.Config
+	if n.front != nil {
+		return fmt.Errorf("node %s runs already", c.Name)
+	}
+	f, err := front.Open(front.Services(n.listens().of, c.Name, n.api.Handler), n.o.Logger)
+	if err != nil {
+		return err
+	}
+	if err := n.location.Start(); err != nil {
+		return errors.Join(err, f.Close())
+	}
+	n.front = f
+	return nil
+}
+
+// stop drains and stops the front end, then the node; an error where it is stopped.
+func (n *Node) stop() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.front == nil {
+		return fmt.Errorf("node %s is stopped", n.o.Config.Name)
+	}
+	err := errors.Join(n.front.Close(), n.location.Stop())
+	n.front = nil
+	return err
+}
+
+// running reports whether the node is started.
+func (n *Node) running() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.front != nil
+}
+
+// Close drains requests and ends the process's part in everything. A restart on the same
+// folder is safe.
+func (n *Node) Close() error {
+	var errs []error
+	if n.running() {
+		errs = append(errs, n.stop())
+	}
+	if n.admin != nil {
+		errs = append(errs, n.admin.Close())
+	}
+	n.link.Close()
+	if n.transport != nil {
+		errs = append(errs, n.transport.Close())
+	}
+	if n.forward != nil {
+		n.forward.Close()
+	}
+	n.shared.Close()
+	return errors.Join(errs...)
+}
