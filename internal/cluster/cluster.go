@@ -83,9 +83,9 @@ func AwaitReady(ctx context.Context, o Options) error {
 
 // await waits until a page of a member's admin port answers 200.
 func (o Options) await(ctx context.Context, name, addr, page string) error {
-	last := errors.New("it was not asked")
 	for {
-		if last = ask(ctx, addr, page); last == nil {
+		last := ask(ctx, addr, page)
+		if last == nil {
 			return nil
 		}
 		if _, running, err := o.find(name); err != nil || !running {

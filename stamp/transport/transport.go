@@ -31,7 +31,7 @@ type Transport struct {
 	// calls are those of the own stamp, pairCalls those of the paired location, stoppedCalls
 	// those that are answered while no node is attached.
 	calls, pairCalls, stoppedCalls *handlers
-	pair             *pair
+	pair                           *pair
 
 	cancel context.CancelFunc
 	// running are the goroutines of peers and of the server.
