@@ -109,9 +109,11 @@ func (s *Store) copyForward(ctx context.Context) (int64, error) {
 	}
 	s.mu.Lock()
 	for _, m := range moves {
-		if s.index[m.id] == m.from {
+		now, ok := s.index[m.id]
+		if ok && now.samePlace(m.from) && now.state == sound {
 			s.unlist(m.id)
 			s.list(m.id, m.to)
+			s.index[m.id] = m.to.in(now.round)
 		}
 	}
 	s.mu.Unlock()

@@ -61,7 +61,7 @@ func OpenReadOnly(fs vfs.FS, dir string, opts Options) (*Store, error) {
 func newStore(fs vfs.FS, dir string, opts Options) *Store {
 	return &Store{
 		fs: fs, dir: dir, opts: opts.withDefaults(), nextNumber: 1,
-		index: map[ChunkID]entry{}, files: map[uint64]*file{},
+		index: map[ChunkID]entry{}, files: map[uint64]*file{}, damaged: map[ChunkID]struct{}{}, round: 1, ended: true,
 		small: appender{unit: recordBytes}, paged: appender{unit: pageBytes},
 	}
 }

@@ -126,12 +126,14 @@ func (s *Store) acquire(ref Ref) (entry, error) {
 func (s *Store) setDamaged(id ChunkID, en entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.index[id] != en || en.state == damaged {
+	now, ok := s.index[id]
+	if !ok || !now.samePlace(en) || now.state == damaged {
 		return
 	}
-	en.state = damaged
-	s.index[id] = en
-	s.damaged++
+	now.state = damaged
+	s.index[id] = now
+	s.damaged[id] = struct{}{}
+	s.corrupted++
 }
 
 // sliceRun reads neighbouring slices of one chunk.

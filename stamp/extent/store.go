@@ -31,8 +31,14 @@ type entry struct {
 	crc        uint32
 	sliceBytes uint32
 	unit       uint32
-	state      state
+	// round is the round of collection in which somebody last named the chunk, put it or
+	// was told that it is here: see collect.go.
+	round uint32
+	state state
 }
+
+// samePlace reports whether two entries are the same copy of a chunk.
+func (en entry) samePlace(as entry) bool { return en.file == as.file && en.offset == as.offset }
 
 func (en entry) end() int64 { return en.offset + en.bytes() }
 
@@ -93,9 +99,15 @@ type Store struct {
 	// failed is the first failure, wrapped in ErrFailed; never unset.
 	failed error
 	closed bool
-	// bytes is the payload of all live chunks, damaged the number of damaged ones.
+	// bytes is the payload of all live chunks; damaged are those of which bytes are lost.
 	bytes   int64
-	damaged int
+	damaged map[ChunkID]struct{}
+	// corrupted counts the copies found damaged since Open, those found by it included.
+	corrupted uint64
+	// round is the round of collection that was begun last; ended says that every name was
+	// marked in it, and complete counts such rounds in a row.
+	round, complete uint32
+	ended           bool
 	// lost is the sum of what scans found lost and unnamed.
 	lost int64
 
@@ -162,17 +174,29 @@ func (s *Store) holds(ref Ref) (bool, error) {
 	if en.ref(ref.ID) != ref {
 		return false, fmt.Errorf("%w: %s: the id holds %s", ErrMismatch, ref, en.ref(ref.ID))
 	}
+	s.touch(ref.ID, en)
 	return en.state == sound, nil
 }
 
 // Durable reports whether the chunk is held, whole as far as is known, and covered
 // by a Sync. What Open found is durable when Open returns; in a store opened by
-// OpenReadOnly only what lies below a mark is.
+// OpenReadOnly only what lies below a mark is. The answer pins the chunk: Sweep leaves it
+// for this round and the next, since the caller may be about to name it.
 func (s *Store) Durable(id ChunkID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	en, ok := s.index[id]
+	if ok {
+		s.touch(id, en)
+	}
 	return ok && en.state == sound && en.end() <= en.file.synced
+}
+
+// Failed returns why the store is out of service, nil while it serves.
+func (s *Store) Failed() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.failed
 }
 
 // Delete drops a chunk from memory; that nothing names it any more is the caller's
@@ -181,34 +205,47 @@ func (s *Store) Durable(id ChunkID) bool {
 // extent could not be dropped; the chunk is dead all the same, and the store is
 // out of service.
 func (s *Store) Delete(id ChunkID) error {
+	_, err := s.drop(id, func(entry) bool { return true })
+	return err
+}
+
+// drop deletes a chunk if it is held and may, and reports whether it did. The store's mu
+// is held while may is asked.
+func (s *Store) drop(id ChunkID, may func(entry) bool) (dropped bool, err error) {
 	if err := s.begin(); err != nil {
-		return err
+		return false, err
 	}
 	defer s.ops.Done()
 	if s.readOnly {
-		return ErrReadOnly
+		return false, ErrReadOnly
 	}
 	s.mu.Lock()
+	en, held := s.index[id]
+	if !held || !may(en) {
+		s.mu.Unlock()
+		return false, nil
+	}
 	e := s.unlist(id)
-	empty := e != nil && e.sealed && e.live == 0
+	empty := e.sealed && e.live == 0
 	s.mu.Unlock()
-	if !empty {
-		return nil
+	if empty {
+		if err := s.reap(e); err != nil {
+			return true, s.fail(err)
+		}
 	}
-	if err := s.reap(e); err != nil {
-		return s.fail(err)
-	}
-	return nil
+	return true, nil
 }
 
 // list enters a chunk that is not in the index. The caller holds mu.
 func (s *Store) list(id ChunkID, en entry) {
+	en.round = s.round
 	s.index[id] = en
 	en.file.live++
 	en.file.liveBytes += en.bytes()
 	s.bytes += int64(en.length)
 	if en.state == damaged {
-		s.damaged++
+		s.damaged[id] = struct{}{}
+		s.corrupted++
 	}
 }
 
@@ -223,9 +260,7 @@ func (s *Store) unlist(id ChunkID) *file {
 	en.file.live--
 	en.file.liveBytes -= en.bytes()
 	s.bytes -= int64(en.length)
-	if en.state == damaged {
-		s.damaged--
-	}
+	delete(s.damaged, id)
 	return en.file
 }
 
@@ -242,6 +277,21 @@ func (s *Store) Refs() []Ref {
 	return refs
 }
 
+// Damaged returns some of the chunks that answer ErrCorrupt, at most limit, for whoever
+// fetches them from a peer and puts them again.
+func (s *Store) Damaged(limit int) []Ref {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	refs := make([]Ref, 0, min(limit, len(s.damaged)))
+	for id := range s.damaged {
+		if len(refs) == limit {
+			break
+		}
+		refs = append(refs, s.index[id].ref(id))
+	}
+	return refs
+}
+
 // Stats is a count of what the store holds at one moment.
 type Stats struct {
 	// Chunks and Bytes count what is held, and its payload.
@@ -253,8 +303,10 @@ type Stats struct {
 	FileBytes int64
 	// Spares counts the files that wait to be used again.
 	Spares int
-	// Damaged counts the chunks, among Chunks, that answer ErrCorrupt.
-	Damaged int
+	// Damaged counts the chunks, among Chunks, that answer ErrCorrupt, and Corrupted all
+	// that were found damaged since Open.
+	Damaged   int
+	Corrupted uint64
 	// LostBytes counts durable bytes that Open could not recognize: chunks were in
 	// there whose names are lost.
 	LostBytes int64
@@ -265,7 +317,7 @@ func (s *Store) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st := Stats{
-		Chunks: len(s.index), Bytes: s.bytes, Extents: len(s.files), Damaged: s.damaged, LostBytes: s.lost,
+		Chunks: len(s.index), Bytes: s.bytes, Extents: len(s.files), Damaged: len(s.damaged), Corrupted: s.corrupted, LostBytes: s.lost,
 		Spares: len(s.spares),
 	}
 	for _, e := range s.files {

@@ -1,0 +1,116 @@
+package extent
+
+import (
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+)
+
+// round plays one round of collection, in which the given chunks are named, and returns
+// how many were dropped.
+func round(t *testing.T, s *Store, named ...Ref) int {
+	t.Helper()
+	s.BeginRound()
+	for _, ref := range named {
+		require.True(t, s.Mark(ref))
+	}
+	s.EndRound()
+	chunks, _, err := s.Sweep(1 << 20)
+	require.NoError(t, err)
+	return chunks
+}
+
+// R9: a chunk is dropped when two whole rounds in a row saw neither its name nor anybody
+// who asked for it, and no sooner, also right after Open.
+func TestSweepDropsWhatTwoRoundsLeftUnnamed(t *testing.T) {
+	fs, source := vfs.NewMem(), newSource(1)
+	s := open(t, fs, Options{})
+	named, data := put(t, s, source, 1000)
+	orphan, _ := put(t, s, source, 2000)
+	mustSync(t, s)
+	require.Zero(t, round(t, s, named), "it was put before the first round")
+	require.Equal(t, 1, round(t, s, named))
+	_, err := s.Read(orphan, 0, make([]byte, 10))
+	require.ErrorIs(t, err, ErrNotFound)
+	requireHolds(t, s, named, data)
+
+	require.NoError(t, s.Close())
+	s = open(t, fs, Options{})
+	require.Zero(t, round(t, s, named), "the orphan is back, seen for the first time")
+	require.Equal(t, 1, round(t, s, named))
+	require.Equal(t, []Ref{named}, s.Refs())
+}
+
+// R9: whoever was told that a chunk is here may name it. Each touch pins it for its round
+// and the next.
+func TestSweepLeavesWhatWasAskedFor(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		touch func(t *testing.T, s *Store, ref Ref, data []byte)
+	}{
+		{"Durable", func(t *testing.T, s *Store, ref Ref, _ []byte) { require.True(t, s.Durable(ref.ID)) }},
+		{"Put", func(t *testing.T, s *Store, ref Ref, data []byte) { require.NoError(t, s.Put(ref, data)) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := open(t, vfs.NewMem(), Options{})
+			ref, data := put(t, s, newSource(1), 1000)
+			mustSync(t, s)
+			for range 5 {
+				require.Zero(t, round(t, s))
+				c.touch(t, s, ref, data)
+			}
+			s.BeginRound()
+			c.touch(t, s, ref, data)
+			s.EndRound()
+			chunks, _, err := s.Sweep(10)
+			require.NoError(t, err)
+			require.Zero(t, chunks)
+			require.Zero(t, round(t, s))
+			require.Equal(t, 1, round(t, s))
+		})
+	}
+}
+
+// A round that was not ended proves nothing: two whole ones must follow.
+func TestSweepNeedsWholeRounds(t *testing.T) {
+	s := open(t, vfs.NewMem(), Options{})
+	put(t, s, newSource(1), 1000)
+	mustSync(t, s)
+	require.Zero(t, round(t, s))
+	s.BeginRound()
+	chunks, _, err := s.Sweep(10)
+	require.NoError(t, err)
+	require.Zero(t, chunks, "a round under way")
+	require.Zero(t, round(t, s), "the round before was left")
+	require.Equal(t, 1, round(t, s))
+}
+
+// A copy that Compact makes counts for what the old one did: it lives on if it is named,
+// and is no younger.
+func TestCompactKeepsRounds(t *testing.T) {
+	s := open(t, vfs.NewMem(), Options{ExtentBytesMax: 8 << 10, SparesMax: -1})
+	source := newSource(1)
+	var refs []Ref
+	for range 7 {
+		ref, _ := put(t, s, source, 1000)
+		refs = append(refs, ref)
+	}
+	put(t, s, source, 8000) // Seals the first extent.
+	mustSync(t, s)
+	require.Zero(t, round(t, s, refs...))
+	for _, ref := range refs[2:] {
+		require.NoError(t, s.Delete(ref.ID))
+	}
+	s.BeginRound()
+	require.True(t, s.Mark(refs[0]))
+	copied, err := s.Compact(t.Context())
+	require.NoError(t, err)
+	require.EqualValues(t, 2000, copied)
+	s.EndRound()
+	chunks, _, err := s.Sweep(10) // The large one was put before the first round.
+	require.NoError(t, err)
+	require.Equal(t, 1, chunks)
+	require.Equal(t, 1, round(t, s, refs[0]), "refs[1], named in the first round alone")
+	require.Equal(t, []Ref{refs[0]}, s.Refs())
+}
