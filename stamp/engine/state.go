@@ -70,6 +70,9 @@ func OpenState(dir string, o Options) (*State, error) {
 	p.EventListener = &pebble.EventListener{
 		BackgroundError: func(err error) {
 			p.Logger.Errorf("background error: %s", err)
+			if pebble.IsCorruptionError(err) {
+				err = fmt.Errorf("%w: %w", ErrDamaged, err)
+			}
 			s.fail(err)
 		},
 		DataCorruption: func(info pebble.DataCorruptionInfo) {
@@ -162,6 +165,19 @@ func (s *State) Scan(lower, upper []byte) (kv.Iterator, error) {
 	}
 	it.leave = s.leave
 	return it, nil
+}
+
+// ScanDurable is Scan of what a crash would leave.
+func (s *State) ScanDurable(lower, upper []byte) (kv.Iterator, error) {
+	if err := s.enter(); err != nil {
+		return nil, err
+	}
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper, OnlyReadGuaranteedDurable: true})
+	if err != nil {
+		s.leave()
+		return nil, err
+	}
+	return &iterator{it: it, leave: s.leave}, nil
 }
 
 func scan(r pebble.Reader, lower, upper []byte) (*iterator, error) {

@@ -358,3 +358,23 @@ func TestReadAfterClose(t *testing.T) {
 	require.ErrorIs(t, err, ErrClosed)
 	require.NoError(t, late.Close())
 }
+
+// ScanDurable sees what a crash would leave: not what was set since the last flush, but
+// what was deleted since.
+func TestScanDurable(t *testing.T) {
+	s := openState(t, vfs.NewMem())
+	defer func() { require.NoError(t, s.Close()) }()
+	write(t, s, set("a", "1"))
+	write(t, s, set("b", "2"))
+	require.NoError(t, s.Flush())
+	write(t, s, set("c", "3"))
+	write(t, s, func(b *Batch) error { return b.Delete([]byte("a")) })
+	it, err := s.ScanDurable([]byte("a"), []byte("d"))
+	require.NoError(t, err)
+	var found []string
+	for it.Next() {
+		found = append(found, string(it.Key())+"="+string(it.Value()))
+	}
+	require.NoError(t, it.Close())
+	require.Equal(t, []string{"a=1", "b=2"}, found)
+}

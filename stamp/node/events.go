@@ -39,6 +39,13 @@ const (
 	DiskFull    EventKind = "disk-full"
 	DiskHasRoom EventKind = "disk-has-room"
 	StoreFailed EventKind = "store-failed"
+	// StoreDamaged: bytes of the state store or the log are not what was written.
+	StoreDamaged   EventKind = "store-damaged"
+	ChunksRepaired EventKind = "chunks-repaired"
+	// NodeRestarted: opened anew in its process, after StoreFailed; NodeOutOfService: not
+	// any more, after too many failures.
+	NodeRestarted    EventKind = "node-restarted"
+	NodeOutOfService EventKind = "node-out-of-service"
 )
 
 // EventKinds are all kinds.
@@ -46,6 +53,7 @@ func EventKinds() []EventKind {
 	return []EventKind{
 		ReplicaLost, ReplicaRebuilding, SnapshotInstalled, ReplicaRemoved, ReplicaAdded, ReplicaPromoted, LeftInSync,
 		ReturnedInSync, LeaderElected, SnapshotSent, DiskFull, DiskHasRoom, StoreFailed,
+		StoreDamaged, ChunksRepaired, NodeRestarted, NodeOutOfService,
 	}
 }
 

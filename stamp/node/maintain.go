@@ -32,6 +32,10 @@ func (n *Node) maintain() error {
 		return err
 	}
 	n.tendMembers()
+	n.settle()
+	if err := n.checkStores(); err != nil {
+		return err
+	}
 	if n.ticks%roomTicks == 1 {
 		n.checkRoom()
 	}
@@ -102,6 +106,9 @@ func (n *Node) checkRoom() {
 	}
 }
 
+// DiskFull reports whether the node takes no writes for want of room on its disk.
+func (n *Node) DiskFull() bool { return n.full.Load() }
+
 // flushState starts a flush when enough was applied since the last one.
 func (n *Node) flushState() error {
 	if n.flushing != nil {
@@ -151,6 +158,7 @@ const msgDurable = pb.MessageType(1000)
 
 // hearDurable takes a peer's durable applied index.
 func (n *Node) hearDurable(id geo.RangeID, m *pb.Message) {
+	n.heardAt[geo.NodeID(m.GetFrom())] = n.ticks
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if known := n.durable[id]; known != nil {

@@ -57,6 +57,14 @@ func (v *events) take(e Event) {
 	}
 }
 
+// takeAll takes the events of nodes and stores too.
+func (v *events) takeAll(e Event) {
+	if e.Range == 0 {
+		e.Range = testRange
+	}
+	v.take(e)
+}
+
 func (v *events) has(kind EventKind, replica uint64) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	pb "go.etcd.io/raft/v3/raftpb"
 
@@ -65,13 +66,22 @@ type Options struct {
 	// Commands decodes the commands that other nodes hand to this one as the leader of a
 	// range. Nil means none.
 	Commands ranges.Commands
+	// ScrubPeriod is within which time every chunk, table and log segment is read and
+	// checked. Zero means 7 days; a short one costs reads of the disk.
+	ScrubPeriod time.Duration
+	// CollectGrace is for how long at least a chunk that nothing names is kept: see
+	// collect.go. Zero means 24 hours. An upload may not take longer.
+	CollectGrace time.Duration
+	// RestartAfter is how long a Stamp waits before it opens a node anew that failed, the
+	// first time; each failure in a row doubles it. Zero means 1 s.
+	RestartAfter time.Duration
 	// OnCommit takes commit latencies by range. May be nil.
 	OnCommit func(geo.RangeID, time.Duration)
 	// OnApplied is told of every entry after it was applied here: see
 	// ranges.Options. May be nil.
 	OnApplied func(geo.RangeID, ranges.Applied)
-	// OnEvent takes the steps of replicas' lives, from the scheduler: it must not block. May
-	// be nil.
+	// OnEvent takes the steps of replicas' lives and what befalls stores, from any goroutine
+	// of the node, the scheduler included: it must not block. May be nil.
 	OnEvent func(Event)
 	// Go starts f apart from the caller, who may be the scheduler: all that a node does
 	// outside of Pass goes through it. Close waits for f to end. Nil means a goroutine.
@@ -101,6 +111,15 @@ func (o Options) withDefaults() Options {
 	}
 	if o.FetchBytesPerSecond == 0 {
 		o.FetchBytesPerSecond = 64 << 20
+	}
+	if o.RestartAfter == 0 {
+		o.RestartAfter = time.Second
+	}
+	if o.ScrubPeriod == 0 {
+		o.ScrubPeriod = scrubPeriodDefault
+	}
+	if o.CollectGrace == 0 {
+		o.CollectGrace = collectGraceDefault
 	}
 	if o.Go == nil {
 		o.Go = func(f func()) { go f() }
@@ -141,6 +160,11 @@ type Node struct {
 	full     atomic.Bool // see checkRoom
 	// durable[r][n] is the durable applied index of range r on node n.
 	durable map[geo.RangeID]map[geo.NodeID]uint64
+	// condemned are the damaged stores, by folder: see condemn. settled: see settle;
+	// unsettled counts the ticks in which it was not.
+	condemned map[string]error
+	settled   bool
+	unsettled uint64
 
 	// scheduler only
 	nextTick time.Duration
@@ -160,6 +184,10 @@ type Node struct {
 	// outgoing by range; installing are those that this pass hands to Raft.
 	outgoing   map[geo.RangeID]*outgoing
 	installing map[geo.RangeID]*Incoming
+	// heardAt is the tick at which a peer last told a durable index.
+	heardAt map[geo.NodeID]uint64
+
+	upkeep *upkeep
 
 	// ctx ends the node's own goroutines and the snapshots that others send it;
 	// background counts both.
@@ -168,18 +196,31 @@ type Node struct {
 	background sync.WaitGroup
 }
 
-// Open opens the node's stores and replicas.
-func Open(o Options) (_ *Node, err error) {
+// Open opens the node's stores and replicas. A state store whose damage shows only when
+// its rows are read is set aside like one that does not open.
+func Open(o Options) (*Node, error) {
 	o = o.withDefaults()
 	if o.Engine.FS == nil {
 		o.Engine.FS = vfs.Default
 	}
+	n, err := open(o)
+	if !pebble.IsCorruptionError(err) {
+		return n, err
+	}
+	if err := engine.MarkDamaged(o.Engine.FS, o.Engine.FS.PathJoin(o.Dir, "state"), err); err != nil {
+		return nil, err
+	}
+	return open(o)
+}
+
+func open(o Options) (_ *Node, err error) {
 	n := &Node{
 		o: o, wake: make(chan struct{}, 1), byID: map[geo.RangeID]*ranges.Range{}, logs: map[geo.RangeID]engine.RangeLog{},
 		durable: map[geo.RangeID]map[geo.NodeID]uint64{}, held: map[geo.RangeID][]Envelope{},
 		flushed: map[geo.RangeID]uint64{}, incoming: map[geo.RangeID]*Incoming{},
 		identities: map[geo.RangeID]*identity{}, reported: map[geo.RangeID]map[geo.NodeID]uint64{},
 		routes: map[geo.RangeID]map[uint64]geo.NodeID{}, seen: map[geo.RangeID]replica.Members{}, led: map[geo.RangeID]bool{},
+		condemned: map[string]error{}, heardAt: map[geo.NodeID]uint64{},
 		outgoing: map[geo.RangeID]*outgoing{}, installing: map[geo.RangeID]*Incoming{}, rng: rand.New(rand.NewPCG(o.Seed, uint64(o.ID))),
 	}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
@@ -207,6 +248,7 @@ func Open(o Options) (_ *Node, err error) {
 	if err := n.openRanges(); err != nil {
 		return nil, err
 	}
+	n.upkeep = newUpkeep(n)
 	o.Transport.Attach(o.ID, n)
 	return n, nil
 }
@@ -290,8 +332,9 @@ func (n *Node) Receive(batch []Envelope) {
 	n.Wake()
 }
 
-// Run works until ctx ends or the node fails.
+// Run works until ctx ends or the node fails; its upkeep until Close.
 func (n *Node) Run(ctx context.Context) error {
+	n.start(func() { n.Upkeep(ctx) })
 	timer := time.NewTimer(n.o.Tick)
 	defer timer.Stop()
 	for {
@@ -317,6 +360,20 @@ func (n *Node) Run(ctx context.Context) error {
 
 // Pass does one round of work and reports whether there may be more at once.
 func (n *Node) Pass() (busy bool, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			unreadable, ok := r.(replica.Unreadable)
+			if !ok {
+				panic(r)
+			}
+			err = unreadable.Err
+			n.fail(err)
+		}
+	}()
+	return n.doPass()
+}
+
+func (n *Node) doPass() (busy bool, err error) {
 	now := n.o.Clock.Mono()
 	n.mu.Lock()
 	inbox, arrived, ended := n.inbox, n.arrived, n.sent
@@ -420,6 +477,13 @@ func (n *Node) fail(err error) {
 	}
 	n.mu.Unlock()
 	n.cancel()
+	if reason := n.state.Failed(); errors.Is(reason, engine.ErrDamaged) {
+		// It goes on no more, so nothing is lost by not opening it again.
+		n.condemn("state", reason)
+		if err := n.markCondemned(); err != nil {
+			n.o.Logger.Error("cannot mark the store as damaged; the next start finds it again", "error", err)
+		}
+	}
 	n.o.Logger.Error("node out of service; nothing is retried on its store", "error", err)
 	n.event(Event{Kind: StoreFailed, Node: n.o.ID, Reason: err.Error()})
 	n.o.Transport.Attach(n.o.ID, nil)

@@ -44,7 +44,7 @@ func (n *Node) openLogs() error {
 // damaged reports whether a store cannot be opened because of what is in its folder: bytes
 // that changed, or files that are gone.
 func damaged(err error) bool {
-	return errors.Is(err, engine.ErrLogCorrupt) || pebble.IsCorruptionError(err) || errors.Is(err, os.ErrNotExist)
+	return errors.Is(err, engine.ErrLogCorrupt) || errors.Is(err, engine.ErrDamaged) || pebble.IsCorruptionError(err) || errors.Is(err, os.ErrNotExist)
 }
 
 // setAside gives a store that is damaged another name, for whoever wants to look at it,
@@ -77,6 +77,9 @@ func (n *Node) openState() (err error) {
 func (n *Node) tryLogs(dir string) (err error) {
 	o := n.o.Engine
 	o.Rand = n.newSource()
+	if err := engine.CheckDamaged(o.FS, dir); err != nil {
+		return err
+	}
 	if n.log, err = n.o.OpenLog(dir, o); err != nil {
 		n.log = nil
 		return err
@@ -168,8 +171,13 @@ func (n *Node) openRange(id geo.RangeID) error {
 // identify finds out which replica of a range this node holds.
 func (n *Node) identify(id geo.RangeID) (*identity, error) {
 	d, err := n.loadIdentity(id)
-	if err != nil || d != nil {
-		return d, err
+	if err != nil {
+		return nil, err
+	}
+	if d != nil {
+		// Written anew: what was read may be in the page cache only, since an fsync of an
+		// earlier life failed, and what is done next must not outlive it (R4).
+		return d, n.saveIdentity(id, d)
 	}
 	// The clock makes a folder that was lost and made anew another one.
 	nonce := n.rng.Uint64() ^ uint64(n.o.Clock.Now().UnixNano())

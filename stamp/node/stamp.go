@@ -18,8 +18,10 @@ import (
 type Stamp struct {
 	o Options
 
-	mu    sync.RWMutex
-	nodes map[geo.NodeID]*running
+	mu sync.RWMutex
+	// nodes are those that run; down those that failed and are to be opened anew, or stay
+	// out of service.
+	nodes, down map[geo.NodeID]*running
 	// onStart is told of every node that started, to hook its ranges up; onStop
 	// before it stops.
 	onStart, onStop []func(*Node)
@@ -30,16 +32,23 @@ type Stamp struct {
 }
 
 type running struct {
-	n      *Node
+	n      *Node // Guarded by Stamp.mu while it is not its supervisor that reads it.
+	o      Options
 	cancel context.CancelFunc
 	done   chan struct{}
+	// failed is why it is down. Guarded by Stamp.mu.
+	failed error
+	// gaveUp: it is not opened anew any more. Guarded by Stamp.mu.
+	gaveUp bool
+	// closed says that n is. Its supervisor's, until done.
+	closed bool
 }
 
 // NewStamp returns a stamp of o.Peers without starting a node. o.ID and o.Dir are
 // ignored: node i lives in dir(i).
 func NewStamp(o Options) *Stamp {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &Stamp{o: o, nodes: map[geo.NodeID]*running{}, ctx: ctx, cancel: cancel}
+	return &Stamp{o: o, nodes: map[geo.NodeID]*running{}, down: map[geo.NodeID]*running{}, ctx: ctx, cancel: cancel}
 }
 
 // Go runs f on a goroutine that Close ends and waits for.
@@ -67,7 +76,7 @@ func (s *Stamp) OnStop(f func(*Node)) { s.onStop = append(s.onStop, f) }
 func (s *Stamp) Start(id geo.NodeID) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.nodes[id] != nil {
+	if d := s.down[id]; s.nodes[id] != nil || d != nil && !d.gaveUp {
 		return fmt.Errorf("node %s runs already", Name(s.o.Location, id))
 	}
 	o := s.o
@@ -78,36 +87,51 @@ func (s *Stamp) Start(id geo.NodeID) error {
 	if err != nil {
 		return err
 	}
+	ctx, cancel := context.WithCancel(context.Background())
+	delete(s.down, id)
+	r := &running{n: n, o: o.withDefaults(), cancel: cancel, done: make(chan struct{})}
+	s.serve(id, r)
+	go func() {
+		defer close(r.done)
+		s.supervise(ctx, id, r)
+	}()
+	return nil
+}
+
+// serve lets a node that was opened take part. The caller holds mu.
+func (s *Stamp) serve(id geo.NodeID, r *running) {
 	if calls, ok := s.o.Transport.(CallTransport); ok {
 		calls.Handle(id, submitMethod, s.submitted(id))
 	}
 	for _, f := range s.onStart {
-		f(n)
+		f(r.n)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	r := &running{n: n, cancel: cancel, done: make(chan struct{})}
 	s.nodes[id] = r
-	go func() {
-		defer close(r.done)
-		_ = n.Run(ctx) // A failed node said so and stays out of service until restarted.
-	}()
-	return nil
 }
 
 // Stop ends a node. With flush its next start replays nothing.
 func (s *Stamp) Stop(id geo.NodeID, flush bool) error {
 	s.mu.Lock()
-	r := s.nodes[id]
+	r, serves := s.nodes[id], true
+	if r == nil {
+		r, serves = s.down[id], false
+	}
 	delete(s.nodes, id)
+	delete(s.down, id)
 	s.mu.Unlock()
 	if r == nil {
 		return fmt.Errorf("node %s does not run", Name(s.o.Location, id))
 	}
-	for _, f := range s.onStop {
-		f(r.n)
+	if serves {
+		for _, f := range s.onStop {
+			f(r.n)
+		}
 	}
 	r.cancel()
 	<-r.done
+	if r.closed {
+		return nil
+	}
 	return r.n.Close(flush)
 }
 
@@ -117,7 +141,7 @@ func (s *Stamp) Close() error {
 	s.background.Wait()
 	var errs []error
 	for _, id := range s.o.Peers {
-		if s.Node(id) != nil {
+		if s.Node(id) != nil || s.Down(id) != nil {
 			errs = append(errs, s.Stop(id, true))
 		}
 	}

@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"errors"
 	"fmt"
 
 	"go.etcd.io/raft/v3"
@@ -87,4 +88,18 @@ func (r *Replica) ReportSnapshot(to uint64, ok bool) {
 		status = raft.SnapshotFailure
 	}
 	r.rn.ReportSnapshot(to, status)
+}
+
+// Unreadable is what a replica panics with where its log cannot be read: Raft knows no
+// error there but panics itself, without a reason that could be told from a bug. The node
+// goes out of service with Err.
+type Unreadable struct{ Err error }
+
+// Entries implements raft.Storage.
+func (s storage) Entries(lo, hi, maxSize uint64) ([]*pb.Entry, error) {
+	entries, err := s.RangeLog.Entries(lo, hi, maxSize)
+	if err != nil && !errors.Is(err, raft.ErrCompacted) && !errors.Is(err, raft.ErrUnavailable) {
+		panic(Unreadable{fmt.Errorf("read log entries %d to %d: %w", lo, hi-1, err)})
+	}
+	return entries, err
 }

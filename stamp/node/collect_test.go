@@ -1,0 +1,208 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"antipode/geo"
+	"antipode/stamp/change"
+	"antipode/stamp/extent"
+	"antipode/stamp/ranges"
+)
+
+// collectAll makes upkeep collect all the time.
+func collectAll(o *Options) {
+	eager(o)
+	o.CollectGrace = 30 * time.Millisecond
+}
+
+// deleteRow is a command that deletes the row of putChunk.
+type deleteRow struct{ i int }
+
+func (c deleteRow) Evaluate(tx *ranges.Tx) error {
+	return tx.Change(partition(c.i), change.Record{
+		CommitTime: tx.Timestamp(0), Partition: partition(c.i).Append(nil), Ops: []change.Op{{Row: []byte("c"), Delete: true}},
+	})
+}
+
+// trimAll is a command that deletes all records of the outbox.
+type trimAll struct{ m *ranges.Machine }
+
+func (c trimAll) Evaluate(tx *ranges.Tx) error {
+	heads, _ := c.m.Heads()
+	for s, h := range heads {
+		tx.Trim(s, h.Seq)
+	}
+	return nil
+}
+
+// held counts the chunks that a node holds of those given.
+func held(n *Node, refs []extent.Ref) (k int) {
+	for _, have := range n.Extents().Refs() {
+		for _, ref := range refs {
+			if have == ref {
+				k++
+			}
+		}
+	}
+	return k
+}
+
+// rounds waits until a node went round all its names a few times more. It tells a round
+// by orphans of its own, each dropped at the end of two.
+func (s *snapStamp) rounds(id geo.NodeID, times int) {
+	s.t.Helper()
+	for range times {
+		data := []byte("a chunk that nothing names")
+		ref := extent.NewRef(extent.ChunkID{0xff, byte(id)}, data)
+		require.NoError(s.t, s.Node(id).PutChunk(ref, data))
+		require.NoError(s.t, s.Node(id).SyncChunks())
+		require.Eventually(s.t, func() bool { return held(s.Node(id), []extent.Ref{ref}) == 0 }, electionWait, time.Millisecond)
+	}
+}
+
+// R9: chunks of uploads that failed are dropped on every node. Those that rows name stay,
+// over restarts, and so do those that only the outbox names, until the other location has
+// acknowledged them.
+func TestCollectDropsOrphansOnly(t *testing.T) {
+	s := newSnapStamp(t, NewMemory(), collectAll)
+	named := s.putChunks(0, 10)
+	gone := s.putChunks(10, 20)
+	for i := 10; i < 20; i++ {
+		s.submit(deleteRow{i})
+	}
+	s.write(100, 160, "a") // Flushes, and trims the log.
+	s.dropLog(35)
+	for _, id := range s.Nodes() {
+		s.rounds(id, 2)
+		require.Equal(t, 10, held(s.Node(id), named))
+		require.Equal(t, 10, held(s.Node(id), gone), "the outbox names them")
+	}
+	s.submit(trimAll{s.Leader(testRange).Machine})
+	s.write(160, 250, "b")
+	for _, id := range s.Nodes() {
+		require.Eventually(t, func() bool { return held(s.Node(id), gone) == 0 }, electionWait, time.Millisecond, "node %d", id)
+	}
+	id := s.follower()
+	require.NoError(t, s.Stop(id, false))
+	s.start(id)
+	for _, id := range s.Nodes() {
+		s.rounds(id, 2)
+		require.True(t, intact(s.Node(id), named))
+		require.Zero(t, s.Node(id).upkeep.counts.missing.Load())
+	}
+}
+
+// R9: a chunk that only the log names stays, however long it takes until the state that
+// names it is durable: here it never is, and a crash brings the log back.
+func TestCollectKeepsWhatTheLogNames(t *testing.T) {
+	s := newSnapStamp(t, NewMemory(), func(o *Options) {
+		collectAll(o)
+		o.FlushEntries = 1 << 30
+		o.LogBytesMax = 1 << 30
+	})
+	refs := s.putChunks(0, 10)
+	for _, id := range s.Nodes() {
+		durable, err := s.Node(id).Range(testRange).Machine.DurableIndex()
+		require.NoError(t, err)
+		require.Zero(t, durable)
+		s.rounds(id, 3)
+		require.Equal(t, 10, held(s.Node(id), refs))
+	}
+}
+
+// R3, R9: uploads that take their time race with a collector that never rests. Each is
+// committed with its payload on all nodes, or refused; what was committed stays readable,
+// and no row is ever without its chunk.
+func TestCollectBesideUploads(t *testing.T) {
+	s := newSnapStamp(t, NewMemory(), func(o *Options) {
+		collectAll(o)
+		o.CollectGrace = 2 * time.Millisecond
+	})
+	ctx := context.Background()
+	var mu sync.Mutex
+	var committed []extent.Ref
+	refused := 0
+	var clients sync.WaitGroup
+	for c := range 10 {
+		clients.Go(func() {
+			for i := range 8 {
+				data := fmt.Appendf(nil, "upload %d of client %d", i, c)
+				ref := extent.NewRef(extent.ChunkID{byte(i), byte(c), 9}, data)
+				if err := s.PutChunk(ctx, ref, data); err != nil {
+					t.Errorf("put: %v", err)
+					return
+				}
+				time.Sleep(time.Duration(c*i) * 5 * time.Millisecond) // The client takes its time.
+				err := s.Submit(ctx, testRange, putChunk{10*c + i, ref})
+				mu.Lock()
+				if err == nil {
+					committed = append(committed, ref)
+				} else {
+					refused++
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	clients.Wait()
+	require.NotEmpty(t, committed)
+	require.NotZero(t, refused, "the collector was never faster")
+	for _, id := range s.Nodes() {
+		n := s.Node(id)
+		at := s.Leader(testRange).Machine.AppliedState().Index
+		require.Eventually(t, func() bool { return n.Range(testRange).Machine.AppliedState().Index >= at }, electionWait, time.Millisecond)
+		require.True(t, intact(n, committed), "node %d", id)
+		require.Zero(t, n.upkeep.counts.missing.Load(), "node %d", id)
+	}
+}
+
+// R3, R9: a chunk that nobody named for two rounds, whose change is proposed after the
+// walk went over the logs and before the sweep, stays on every node: who was told that it
+// is here has pinned it. Each node's collector is stepped by hand, the chunk is put long
+// before.
+func TestChangeBetweenWalkAndSweep(t *testing.T) {
+	s := newSnapStamp(t, NewMemory(), func(o *Options) { o.FlushEntries = 1 << 30 }) // Upkeep itself begins later.
+	ctx := context.Background()
+	data := []byte("put long ago")
+	ref := extent.NewRef(extent.ChunkID{7}, data)
+	require.NoError(t, s.PutChunk(ctx, ref, data))
+	each := func(f func(u *upkeep)) {
+		for _, id := range s.Nodes() {
+			f(s.Node(id).upkeep)
+		}
+	}
+	round := func(u *upkeep) {
+		require.Eventually(t, func() bool { _, ok := u.n.mayCollect(); return ok }, electionWait, time.Millisecond)
+		for u.collectStep(ctx); u.collect.under; {
+			u.collectStep(ctx)
+		}
+	}
+	each(round)
+	each(func(u *upkeep) {
+		for u.collectStep(ctx); len(u.collect.logs) > 0; {
+			u.collectStep(ctx)
+		}
+	})
+	s.submit(putChunk{1, ref})
+	at := s.Leader(testRange).Machine.AppliedState().Index
+	each(func(u *upkeep) {
+		require.Eventually(t, func() bool { return u.n.Range(testRange).Machine.AppliedState().Index >= at }, electionWait, time.Millisecond)
+		for u.collect.under {
+			u.collectStep(ctx)
+		}
+		require.Equal(t, 1, held(u.n, []extent.Ref{ref}), "node %d", u.n.ID())
+	})
+	other := extent.NewRef(extent.ChunkID{8}, data)
+	require.NoError(t, s.PutChunk(ctx, other, data))
+	each(round)
+	each(round)
+	each(func(u *upkeep) {
+		require.Equal(t, 1, held(u.n, []extent.Ref{ref, other}), "node %d: one is named", u.n.ID())
+	})
+}

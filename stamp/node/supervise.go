@@ -1,0 +1,112 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"antipode/geo"
+)
+
+// A node that failed is closed and opened anew in its process, which is how a store comes
+// back that must not be retried: what a restart may believe is in condemn.go. Each failure
+// in a row doubles the wait of Options.RestartAfter; after restartsMax of them, none of which the node outlived by
+// steadyAfter, it stays out of service until somebody starts it.
+const (
+	restartsMax = 6
+	steadyAfter = 10 * time.Minute
+)
+
+// supervise runs a node, and the ones opened in its place, until ctx ends or it stays out
+// of service.
+func (s *Stamp) supervise(ctx context.Context, id geo.NodeID, r *running) {
+	for failures := 0; ; {
+		began := s.o.Clock.Mono()
+		failed := r.n.Run(ctx)
+		if failed == nil || !s.takeDown(id, r, failed) {
+			return // Stop closes it.
+		}
+		if s.o.Clock.Mono()-began >= steadyAfter {
+			failures = 0
+		}
+		for _, f := range s.onStop {
+			f(r.n)
+		}
+		_ = r.n.Close(false) // Its stores failed, and it said how.
+		r.closed = true
+		for reopened := false; !reopened; {
+			if failures == restartsMax {
+				s.mu.Lock()
+				r.gaveUp = true
+				s.mu.Unlock()
+				s.event(Event{Kind: NodeOutOfService, Node: id, Reason: failed.Error()})
+				s.o.Logger.Error("node failed again and again: it stays out of service until it is started; look at its disk",
+					"location", s.o.Location, "node", id, "failures", failures, "error", failed)
+				return
+			}
+			timer := time.NewTimer(r.o.RestartAfter << failures)
+			select {
+			case <-ctx.Done():
+				timer.Stop()
+				return
+			case <-timer.C:
+			}
+			failures++
+			if err := s.reopen(id, r); err != nil {
+				failed = err
+				continue
+			}
+			reopened = true
+		}
+		s.event(Event{Kind: NodeRestarted, Node: id, Reason: fmt.Sprintf("after: %v", failed)})
+	}
+}
+
+// takeDown moves a failed node out of those that serve; false where Stop has it already.
+func (s *Stamp) takeDown(id geo.NodeID, r *running, failed error) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.nodes[id] != r {
+		return false
+	}
+	delete(s.nodes, id)
+	s.down[id] = r
+	r.failed = failed
+	return true
+}
+
+// reopen opens a node in place of one that was closed and lets it serve.
+func (s *Stamp) reopen(id geo.NodeID, r *running) error {
+	r.o.Seed += 1 << 32 // No life draws what another drew.
+	n, err := Open(r.o)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil {
+		r.failed = err
+		s.o.Logger.Error("node does not open again", "location", s.o.Location, "node", id, "error", err)
+		return err
+	}
+	r.n, r.closed = n, false
+	if s.down[id] == r { // Else Stop waits, and closes it.
+		delete(s.down, id)
+		s.serve(id, r)
+	}
+	return nil
+}
+
+// Down returns why a node is out of service that was not stopped, nil where it is not.
+func (s *Stamp) Down(id geo.NodeID) error {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if r := s.down[id]; r != nil {
+		return r.failed
+	}
+	return nil
+}
+
+func (s *Stamp) event(e Event) {
+	s.o.Logger.Warn("event", "location", s.o.Location, "kind", e.Kind, "of_node", e.Node, "reason", e.Reason)
+	if s.o.OnEvent != nil {
+		s.o.OnEvent(e)
+	}
+}

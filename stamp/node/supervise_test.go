@@ -1,0 +1,137 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+	"github.com/stretchr/testify/require"
+
+	"antipode/geo"
+	"antipode/stamp/extent"
+)
+
+// brittleFS fails syncs of files whose path holds a text, as often as told.
+type brittleFS struct {
+	vfs.FS
+	mem   *vfs.MemFS
+	where string
+	fails atomic.Int64
+}
+
+func newBrittleFS(mem *vfs.MemFS, where string) *brittleFS {
+	b := &brittleFS{mem: mem, where: where}
+	b.FS = errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if (op.Kind == errorfs.OpFileSync || op.Kind == errorfs.OpFileSyncData) && strings.Contains(op.Path, b.where) && b.fails.Add(-1) >= 0 {
+			return errorfs.ErrInjected
+		}
+		return nil
+	}))
+	return b
+}
+
+// R4: after a failed fsync, of whatever store, the node takes no part until its stores are
+// opened anew, by itself. What it then finds in the page cache alone it does not trust: it
+// keeps its replica id, and a crash that loses all that was never synced, right after,
+// takes nothing of what it acknowledged before or since.
+func TestFailedSync(t *testing.T) {
+	for _, where := range []string{"/log/", "/state/0", "/extents/"} {
+		t.Run(strings.Trim(where, "/0"), func(t *testing.T) {
+			var seen events
+			s := newSnapStamp(t, NewMemory(), func(o *Options) {
+				eager(o)
+				o.OnEvent = seen.takeAll
+			})
+			refs := s.putChunks(0, 10)
+			s.write(20, 60, "a")
+			id := s.follower()
+			require.NoError(t, s.Stop(id, false))
+			brittle := newBrittleFS(s.fss[id].(*vfs.MemFS), where)
+			s.fss[id] = brittle
+			s.start(id)
+			s.same()
+			was := s.replicaOf(id)
+
+			brittle.fails.Store(1)
+			for i := 100; !seen.has(StoreFailed, 0); i++ {
+				require.Less(t, i, 5000, "the failed sync was not noticed")
+				data := fmt.Appendf(nil, "payload %d", i)
+				ref := extent.NewRef(extent.ChunkID{byte(i), byte(i >> 8), 2}, data)
+				_ = s.PutChunk(context.Background(), ref, data) // The client of that one is told.
+				_ = s.Submit(context.Background(), testRange, &put{p: partition(i), value: strings.Repeat("b", 500)})
+			}
+			require.Eventually(t, func() bool { return seen.has(NodeRestarted, 0) }, electionWait, time.Millisecond)
+			refs = append(refs, s.putChunks(30, 35)...)
+			s.write(60, 80, "c")
+			s.same()
+			require.Equal(t, was, s.replicaOf(id), "it was rebuilt")
+
+			crashed := brittle.mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 0, RNG: rand.New(rand.NewPCG(1, 2))})
+			require.NoError(t, s.Stop(id, false))
+			s.fss[id] = crashed
+			s.start(id)
+			s.same()
+			require.Equal(t, was, s.replicaOf(id), "the crash took what it had acknowledged")
+			require.True(t, intact(s.Node(id), refs))
+		})
+	}
+}
+
+// A node whose disk goes on to fail is given up after a few restarts, and says so. It
+// serves again when somebody starts it on a disk that works.
+func TestNodeStaysOutOfService(t *testing.T) {
+	var seen events
+	s := newSnapStamp(t, NewMemory(), func(o *Options) {
+		eager(o)
+		o.RestartAfter = time.Millisecond
+		o.OnEvent = seen.takeAll
+	})
+	s.write(0, 10, "a")
+	id := s.follower()
+	require.NoError(t, s.Stop(id, false))
+	brittle := newBrittleFS(s.fss[id].(*vfs.MemFS), "/log/")
+	s.fss[id] = brittle
+	s.start(id)
+	s.same()
+	brittle.fails.Store(1 << 30)
+	for i := 10; !seen.has(NodeOutOfService, 0); i++ {
+		require.Less(t, i, 5000)
+		_ = s.Submit(context.Background(), testRange, &put{p: partition(i), value: "b"})
+		time.Sleep(time.Millisecond)
+	}
+	require.Error(t, s.Down(id))
+	require.Nil(t, s.Node(id))
+	s.write(0, 10, "c") // The others go on.
+	brittle.fails.Store(0)
+	s.start(id)
+	require.NoError(t, s.Down(id))
+	s.same()
+}
+
+// Stopping a node that is down, or is being opened anew, waits for that and leaves
+// nothing open.
+func TestStopWhileDown(t *testing.T) {
+	s := newSnapStamp(t, NewMemory(), func(o *Options) { o.RestartAfter = time.Millisecond })
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 20 {
+		id := geo.NodeID(1 + rng.IntN(3))
+		n := s.Node(id)
+		n.mu.Lock()
+		n.failed = errors.New("a test says so")
+		n.mu.Unlock()
+		n.Wake()
+		time.Sleep(time.Duration(rng.IntN(8)) * time.Millisecond)
+		require.NoError(t, s.Stop(id, false))
+		require.Nil(t, s.Node(id))
+		s.start(id)
+	}
+	s.write(0, 5, "a")
+	s.same()
+}
