@@ -103,10 +103,10 @@ func TestScrubRepairsChunks(t *testing.T) {
 			require.Eventually(t, func() bool {
 				return n.upkeep.counts.scrubRounds.Load() > rounds+2 && n.Extents().Stats().Damaged == 0
 			}, electionWait, time.Millisecond)
-			require.True(t, intact(n, refs))
+			require.Same(t, n, s.Node(id), "damaged chunks cost no restart: %v", seen.list)
+			require.True(t, intact(n, refs), "%v", seen.list)
 			require.NotZero(t, n.upkeep.counts.repaired.Load())
 			require.True(t, seen.has(ChunksRepaired, 0))
-			require.Same(t, n, s.Node(id), "damaged chunks cost no restart")
 		})
 	}
 }
