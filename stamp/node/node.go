@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	pb "go.etcd.io/raft/v3/raftpb"
 
@@ -196,24 +195,12 @@ type Node struct {
 	background sync.WaitGroup
 }
 
-// Open opens the node's stores and replicas. A state store whose damage shows only when
-// its rows are read is set aside like one that does not open.
-func Open(o Options) (*Node, error) {
+// Open opens the node's stores and replicas.
+func Open(o Options) (_ *Node, err error) {
 	o = o.withDefaults()
 	if o.Engine.FS == nil {
 		o.Engine.FS = vfs.Default
 	}
-	n, err := open(o)
-	if !pebble.IsCorruptionError(err) {
-		return n, err
-	}
-	if err := engine.MarkDamaged(o.Engine.FS, o.Engine.FS.PathJoin(o.Dir, "state"), err); err != nil {
-		return nil, err
-	}
-	return open(o)
-}
-
-func open(o Options) (_ *Node, err error) {
 	n := &Node{
 		o: o, wake: make(chan struct{}, 1), byID: map[geo.RangeID]*ranges.Range{}, logs: map[geo.RangeID]engine.RangeLog{},
 		durable: map[geo.RangeID]map[geo.NodeID]uint64{}, held: map[geo.RangeID][]Envelope{},

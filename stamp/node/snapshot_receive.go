@@ -119,10 +119,7 @@ func (in *Incoming) Send(_ context.Context, p Piece) error {
 
 // name notes the chunks that a row names.
 func (in *Incoming) name(key, value []byte) error {
-	refs, local, err := ranges.OutboxChunks(in.id, key, value)
-	if err == nil && !local {
-		refs, err = in.n.o.RowChunks(key, value)
-	}
+	refs, err := in.n.rowChunks(in.id, key, value)
 	if err != nil {
 		return err
 	}
