@@ -124,7 +124,7 @@ type NATS struct {
 	// Mode. Default Embedded for a stamp of one node, else Cluster.
 	Mode NATSMode `yaml:"mode"`
 	// Client is for the other location's publishers, over TLS, host:port. Not with
-	// mode outside; default ":10222" where there is a pair, else none.
+	// mode outside; default ":10222" with mode cluster or a pair, else none.
 	Client string `yaml:"client"`
 	// Listen is for the cluster's routes, host:port. Mode cluster alone; default ":10200".
 	Listen string `yaml:"listen"`
@@ -177,7 +177,7 @@ func (n Node) withDefaults() Node {
 	if n.NATS.Mode == Cluster {
 		set(&n.NATS.Listen, ":10200")
 	}
-	if n.NATS.Mode != Outside && n.Pair.Location != "" {
+	if n.NATS.Mode == Cluster || n.NATS.Mode == Embedded && n.Pair.Location != "" {
 		set(&n.NATS.Client, ":10222")
 	}
 	return n

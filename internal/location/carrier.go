@@ -44,13 +44,14 @@ func (c *carrier) close() error {
 	return c.server.Close()
 }
 
-// InProcessConn implements natsstream.Dialer: the carrier of this location.
+// InProcessConn implements natsstream.Dialer: the carrier of this location, where it is
+// within the process.
 func (l *Location) InProcessConn() (net.Conn, error) {
 	c := l.carrier.Load()
-	if c == nil || c.server == nil {
+	if c == nil || c.near.Server == nil {
 		return nil, ErrStopped
 	}
-	return c.server.InProcessConn()
+	return c.near.Server.InProcessConn()
 }
 
 // connect opens the publisher into the other location, and what the consumer here needs.
@@ -65,7 +66,7 @@ func (l *Location) connect(c *carrier) (err error) {
 	if c.peerConn, err = natsstream.Connect(named(l.far.Carrier)); err != nil {
 		return err
 	}
-	l.pub, err = natsstream.OpenPublisher(c.peerConn, natsstream.Options{Source: l.o.Name, Bounds: l.o.Bounds, Log: l.o.Logger})
+	l.pub, err = natsstream.OpenPublisher(c.peerConn, natsstream.Options{Source: l.o.Name, Bounds: l.o.Bounds, Alarm: l.o.OnAlarm, Log: l.o.Logger})
 	return err
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"antipode/geo"
 	"antipode/metrics"
+	"antipode/replication/natsstream"
 	"antipode/replication/receive"
 	"antipode/stamp/node"
 )
@@ -48,6 +49,7 @@ func NewMeters(reg prometheus.Registerer, src Source, locations ...geo.Location)
 		}
 		for _, reason := range []string{
 			receive.AlarmGap, receive.AlarmFork, receive.AlarmChecksum, receive.AlarmEpoch, receive.AlarmIncarnation, receive.AlarmSilence,
+			receive.AlarmUnavailable, natsstream.AlarmRolledBack, natsstream.AlarmDamaged, natsstream.AlarmForgot, natsstream.AlarmServers,
 		} {
 			m.Alarms.Add(l, reason, 0)
 		}

@@ -84,7 +84,7 @@ func (r *receiving) run(ctx context.Context, conn *natsstream.Conn) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	consumer, err := natsstream.OpenConsumer(conn, natsstream.Options{
-		Source: l.o.Other, Replicas: l.o.Replicas, Bounds: l.o.Bounds, Log: l.o.Logger,
+		Source: l.o.Other, Replicas: l.o.Replicas, Bounds: l.o.Bounds, Alarm: l.o.OnAlarm, Log: l.o.Logger,
 	})
 	if err != nil {
 		l.o.Logger.Error("cannot take the stream of the other location; trying again", "origin", l.o.Other, "error", err)

@@ -44,6 +44,8 @@ type Consumer struct {
 	// wake holds a token when Poll may have something new to say, room one when
 	// Poll took messages. Both have room for one.
 	wake, room chan struct{}
+	// serversAway are those that AlarmServers was raised for. Only run uses it.
+	serversAway []string
 
 	mu sync.Mutex
 	// incarnation is that of the attachment. Guarded by mu, like all below.
@@ -63,6 +65,14 @@ type Consumer struct {
 	delivered uint64
 	// lastAck is where the last ack of this attachment went.
 	lastAck string
+	// heard is how far incarnation was heard of, short that its end was found below.
+	heard position
+	short bool
+	// fresh is the number that this attachment delivered last for the first time, or
+	// before that acked; zero while neither is known. probes are the numbers not below
+	// acked that went to messages of our own.
+	fresh  uint64
+	probes []uint64
 	// fault is why nothing can be fetched now, nil while attached.
 	fault  error
 	closed bool
@@ -231,6 +241,7 @@ func (q *Consumer) run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
+		q.remakeAfter(ctx, err)
 		q.setFault(fmt.Errorf("%w: %w", stream.ErrUnavailable, err))
 		if attached {
 			pause = retryFirst
@@ -259,6 +270,8 @@ func (q *Consumer) serve(ctx context.Context) (attached bool, err error) {
 		return false, err
 	}
 	defer p.close()
+	servers := time.NewTicker(serversEvery)
+	defer servers.Stop()
 	for {
 		n, err := q.awaitRoom(ctx)
 		if err != nil {
@@ -271,6 +284,13 @@ func (q *Consumer) serve(ctx context.Context) (attached bool, err error) {
 		if err != nil {
 			return true, err
 		}
+		select {
+		case <-servers.C:
+			if q.o.Replicas > 1 {
+				q.checkServers(ctx)
+			}
+		default:
+		}
 	}
 }
 
@@ -279,8 +299,12 @@ func (q *Consumer) serve(ctx context.Context) (attached bool, err error) {
 func (q *Consumer) attach(ctx context.Context) (*puller, error) {
 	actx, cancel := context.WithTimeout(ctx, attachTimeout)
 	defer cancel()
-	made, err := Ensure(actx, q.c, q.o)
+	info, err := ensure(actx, q.c, q.o)
 	if err != nil {
+		return nil, err
+	}
+	made := info.Created.UTC()
+	if err := q.checkEnd(made, info.State.LastSeq); err != nil {
 		return nil, err
 	}
 	name := StreamName(q.o.Source)
@@ -297,7 +321,7 @@ func (q *Consumer) attach(ctx context.Context) (*puller, error) {
 		if !q.incarnation.IsZero() {
 			q.o.Log.Warn("stream was made again", "source", q.o.Source, "was", q.incarnation, "is", made)
 		}
-		q.incarnation, q.acked = made, 0
+		q.incarnation, q.acked, q.heard, q.probes = made, 0, position{}, nil
 	} else {
 		q.ready = slices.DeleteFunc(q.ready, func(m stream.Message) bool { return m.Incarnation.Equal(made) })
 		q.readyBytes = 0
@@ -306,6 +330,7 @@ func (q *Consumer) attach(ctx context.Context) (*puller, error) {
 		}
 	}
 	q.open, q.delivered, q.lastAck, q.fault = nil, 0, "", nil
+	q.fresh = q.acked
 	token(q.wake)
 	return p, nil
 }
@@ -358,6 +383,9 @@ func (q *Consumer) keep(m *nats.Msg, meta *nats.MsgMetadata) (acked bool, err er
 		Seq:         meta.Sequence.Stream,
 		Redelivered: meta.NumDelivered > 1,
 		Incarnation: q.incarnation,
+	}
+	if err := q.checkDelivered(msg, meta.Timestamp); err != nil {
+		return false, err
 	}
 	if msg.Seq <= q.acked || q.probed(msg) {
 		q.acked = max(q.acked, msg.Seq)

@@ -39,6 +39,9 @@ type Options struct {
 	// short one only makes work: a stream in use is not silent, since a range closes a
 	// timestamp several times a second.
 	SilenceMax time.Duration
+	// Alarm is told the reason when the stream was caught lying: one of those below,
+	// from any goroutine. Nil drops it.
+	Alarm func(reason string)
 	// Log takes what the consumer had to make again. Nil drops it.
 	Log *slog.Logger
 }
@@ -53,6 +56,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.SilenceMax == 0 {
 		o.SilenceMax = 3 * time.Second
+	}
+	if o.Alarm == nil {
+		o.Alarm = func(string) {}
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -132,48 +138,57 @@ func Ensure(ctx context.Context, c *Conn, o Options) (time.Time, error) {
 	if err := o.Validate(); err != nil {
 		return time.Time{}, err
 	}
-	o = o.withDefaults()
+	info, err := ensure(ctx, c, o.withDefaults())
+	if err != nil {
+		return time.Time{}, err
+	}
+	return info.Created.UTC(), nil
+}
+
+// ensure is Ensure with options that are complete. It returns the stream as it was
+// found or made.
+func ensure(ctx context.Context, c *Conn, o Options) (*jetstream.StreamInfo, error) {
 	if got := c.nc.MaxPayload(); c.connected() && got < int64(o.Bounds.PayloadMax) {
-		return time.Time{}, fmt.Errorf("natsstream: the server takes payloads of %d bytes, %d are needed", got, o.Bounds.PayloadMax)
+		return nil, fmt.Errorf("natsstream: the server takes payloads of %d bytes, %d are needed", got, o.Bounds.PayloadMax)
 	}
 	pause := retryFirst
 	for {
-		made, err := ensure(ctx, c.js, o)
+		info, err := ensureOnce(ctx, c.js, o)
 		if err == nil || !passing(err) {
-			return made, err
+			return info, err
 		}
 		timer := time.NewTimer(pause)
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			return time.Time{}, err
+			return nil, err
 		}
 		pause = min(2*pause, retryLast)
 	}
 }
 
-// askTimeout bounds one attempt of Ensure: a cluster without a leader may not answer.
+// askTimeout bounds one attempt: a cluster without a leader may not answer.
 const askTimeout = 3 * time.Second
 
-// ensure is one attempt of Ensure.
-func ensure(ctx context.Context, js jetstream.JetStream, o Options) (time.Time, error) {
+// ensureOnce is one attempt of ensure.
+func ensureOnce(ctx context.Context, js jetstream.JetStream, o Options) (*jetstream.StreamInfo, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	s, err := ensureStream(ctx, js, o)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("natsstream: stream of %s: %w", o.Source, err)
+		return nil, fmt.Errorf("natsstream: stream of %s: %w", o.Source, err)
 	}
 	if s, err = ensureConsumer(ctx, js, s, o); err != nil {
-		return time.Time{}, fmt.Errorf("natsstream: consumer of %s: %w", o.Source, err)
+		return nil, fmt.Errorf("natsstream: consumer of %s: %w", o.Source, err)
 	}
 	want := o.streamConfig()
 	if !sameStream(s.CachedInfo().Config, want) {
 		if s, err = js.UpdateStream(ctx, want); err != nil {
-			return time.Time{}, fmt.Errorf("natsstream: open stream of %s: %w", o.Source, err)
+			return nil, fmt.Errorf("natsstream: open stream of %s: %w", o.Source, err)
 		}
 	}
-	return s.CachedInfo().Created.UTC(), nil
+	return s.CachedInfo(), nil
 }
 
 // Codes of a cluster that is not complete; see the codes in publisher.go.

@@ -47,6 +47,7 @@ func (q *Consumer) probeOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	q.remember(ack.Sequence)
 	s, err := q.c.js.Stream(pctx, StreamName(q.o.Source))
 	if err != nil {
 		return err

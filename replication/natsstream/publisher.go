@@ -30,12 +30,25 @@ type Publisher struct {
 	close sync.Once
 
 	mu sync.Mutex
-	// open holds the done of every message without an answer. Whoever takes a
-	// message out of it owes the answer, which makes it exactly one.
-	open map[*nats.Msg]func(error)
+	// open holds every message without an answer. Whoever takes a message out of it
+	// owes the answer, which makes it exactly one.
+	open map[*nats.Msg]pending
+	// stored is the number that was confirmed last. It falls when the stream forgot
+	// what it had confirmed; forgot counts how often it did.
+	stored uint64
+	forgot int
 	// inFlight counts open messages and answers not yet given.
 	inFlight int
 	closed   bool
+}
+
+// pending is a message without an answer.
+type pending struct {
+	done func(error)
+	// after is the number that was confirmed last when it was handed on, forgot how
+	// often the stream had lost any by then. Its own number is higher.
+	after  uint64
+	forgot int
 }
 
 // end is the answer to one publish.
@@ -61,13 +74,16 @@ func OpenPublisher(c *Conn, o Options) (*Publisher, error) {
 		o: o, c: c,
 		sends: make(chan *nats.Msg, o.Bounds.WindowMax),
 		ends:  make(chan end, o.Bounds.WindowMax),
-		open:  make(map[*nats.Msg]func(error), o.Bounds.WindowMax),
+		open:  make(map[*nats.Msg]pending, o.Bounds.WindowMax),
 	}
 	var err error
 	p.js, err = jetstream.New(c.nc,
 		jetstream.WithPublishAsyncMaxPending(o.Bounds.WindowMax),
 		jetstream.WithPublishAsyncTimeout(o.AckTimeout),
-		jetstream.WithPublishAsyncAckHandler(func(_ jetstream.JetStream, m *nats.Msg, _ *jetstream.PubAck) { p.finish(m, nil) }),
+		jetstream.WithPublishAsyncAckHandler(func(_ jetstream.JetStream, m *nats.Msg, a *jetstream.PubAck) {
+			p.confirmed(m, a.Sequence)
+			p.finish(m, nil)
+		}),
 		jetstream.WithPublishAsyncErrHandler(func(_ jetstream.JetStream, m *nats.Msg, err error) { p.finish(m, publishError(err)) }),
 	)
 	if err != nil {
@@ -97,7 +113,7 @@ func (p *Publisher) Publish(subject string, data []byte, done func(error)) error
 	}
 	m := &nats.Msg{Subject: subject, Data: data}
 	p.inFlight++
-	p.open[m] = done
+	p.open[m] = pending{done, p.stored, p.forgot}
 	p.sends <- m
 	return nil
 }
@@ -114,9 +130,9 @@ func (p *Publisher) Close() error {
 	p.close.Do(func() {
 		p.mu.Lock()
 		p.closed = true
-		for m, done := range p.open {
+		for m, open := range p.open {
 			delete(p.open, m)
-			p.ends <- end{done, stream.ErrClosed}
+			p.ends <- end{open.done, stream.ErrClosed}
 		}
 		close(p.sends)
 		p.mu.Unlock()
@@ -145,17 +161,38 @@ func (p *Publisher) send() {
 	}
 }
 
+// confirmed compares the number that m got with those given before (AlarmForgot).
+// What was in flight at the time tells nothing: confirmations may overtake each other.
+func (p *Publisher) confirmed(m *nats.Msg, seq uint64) {
+	p.mu.Lock()
+	open, isOpen := p.open[m]
+	was := p.stored
+	forgot := isOpen && open.forgot == p.forgot && seq <= open.after
+	if forgot {
+		p.forgot++
+		p.stored = seq
+	} else if isOpen && open.forgot == p.forgot {
+		p.stored = max(p.stored, seq)
+	}
+	p.mu.Unlock()
+	if forgot {
+		p.o.Alarm(AlarmForgot)
+		p.o.Log.Error("the other location's stream lost messages that it had confirmed; what was not applied is pulled",
+			"source", p.o.Source, "confirmed", was, "now", seq)
+	}
+}
+
 // finish answers m with err, unless it was answered. The library calls it with a
 // lock held on a timeout, so done must not be called here.
 func (p *Publisher) finish(m *nats.Msg, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	done, open := p.open[m]
-	if !open {
+	open, isOpen := p.open[m]
+	if !isOpen {
 		return
 	}
 	delete(p.open, m)
-	p.ends <- end{done, err}
+	p.ends <- end{open.done, err}
 }
 
 // answer calls the done functions until Close has given the last.

@@ -38,7 +38,8 @@ type ServerOptions struct {
 	// such stream does not fit.
 	Bounds stream.Bounds
 	// Listen is a host:port for publishers in other processes. Empty means that
-	// the server opens no port and is reached in process only.
+	// the server opens no port and is reached in process only, which cannot be with
+	// Cluster.
 	Listen string
 	// Token is asked of connections over the port, and of those in process.
 	// Empty asks for none.
@@ -104,8 +105,9 @@ func (o ServerOptions) Validate() error {
 	if o.Bounds.BytesMax > o.StoreBytesMax {
 		errs = append(errs, fmt.Errorf("natsstream: a stream of %d bytes does not fit a store of %d", o.Bounds.BytesMax, o.StoreBytesMax))
 	}
-	if c := o.Cluster; c != nil && (c.Name == "" || c.Listen == "") {
-		errs = append(errs, errors.New("natsstream: a cluster needs Name and Listen"))
+	// The server finds the others only once it listens for clients.
+	if c := o.Cluster; c != nil && (c.Name == "" || c.Listen == "" || o.Listen == "") {
+		errs = append(errs, errors.New("natsstream: a server of a cluster needs Cluster.Name, Cluster.Listen and Listen"))
 	}
 	return errors.Join(errs...)
 }

@@ -54,8 +54,9 @@ func TestValidate(t *testing.T) {
 	err = ServerOptions{
 		StoreBytesMax: 1 << 20,
 		Bounds:        stream.Bounds{PayloadMax: 9 << 20, BytesMax: 2 << 20},
+		Cluster:       &ClusterOptions{Name: "north", Listen: ":10200"},
 	}.Validate()
-	for _, want := range []string{"Dir is not set", "PayloadMax 9437184", "2097152 bytes"} {
+	for _, want := range []string{"Dir is not set", "a server of a cluster needs", "PayloadMax 9437184", "2097152 bytes"} {
 		require.ErrorContains(t, err, want)
 	}
 	_, err = Connect(ConnOptions{})

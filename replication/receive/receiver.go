@@ -21,6 +21,7 @@ const (
 	AlarmEpoch       = "epoch"       // a record of a lower epoch or another origin was refused
 	AlarmIncarnation = "incarnation" // the stream was deleted and made again
 	AlarmSilence     = "silence"     // nothing was heard of a range for longer than it may be silent
+	AlarmUnavailable = "unavailable" // the stream did not answer for as long
 )
 
 // Options configures a Receiver.
@@ -50,7 +51,8 @@ type Options struct {
 	// OnIncarnation is told of the stream's incarnation when it is not the known one.
 	// May be nil.
 	OnIncarnation func(time.Time)
-	// SilenceAfter is how long a range may say nothing. Zero turns the alarm off.
+	// SilenceAfter is how long a range may say nothing, or the stream not answer. Zero
+	// turns these alarms off.
 	SilenceAfter time.Duration
 	Logger       *slog.Logger
 	Alarm        func(reason string)
@@ -99,7 +101,11 @@ type Receiver struct {
 	// unacked are the messages not yet acknowledged to the carrier, oldest first.
 	unacked     []*pending
 	incarnation time.Time
-	failing     bool
+	// failing is whether the stream did not answer when asked last, and since when;
+	// unavailable that the alarm was raised for it.
+	failing      bool
+	failingSince time.Duration
+	unavailable  bool
 }
 
 // pending is a fetched message.
@@ -232,13 +238,10 @@ func (r *Receiver) fetch(now time.Duration) {
 		}
 		batch, err := r.o.Consumer.Poll(pollMax)
 		if err != nil {
-			if !r.failing {
-				r.o.Logger.Warn("stream does not answer; trying again", "origin", r.o.Origin, "error", err)
-			}
-			r.failing = true
+			r.unanswered(err, now)
 			return
 		}
-		r.failing = false
+		r.failing, r.unavailable = false, false
 		if len(batch) == 0 {
 			return
 		}
@@ -246,6 +249,22 @@ func (r *Receiver) fetch(now time.Duration) {
 			r.accept(m, now)
 		}
 	}
+}
+
+// unanswered raises an alarm, once, when the stream does not answer for too long. It
+// does not answer at the start, and for seconds when its servers elect a leader.
+func (r *Receiver) unanswered(err error, now time.Duration) {
+	if !r.failing {
+		r.failing, r.failingSince = true, now
+	}
+	limit := r.o.SilenceAfter
+	if limit == 0 || r.unavailable || now-r.failingSince < limit {
+		return
+	}
+	r.unavailable = true
+	r.o.Alarm(AlarmUnavailable)
+	r.o.Logger.Error("the stream does not answer; Last Sync Time stands still until its servers are back",
+		"origin", r.o.Origin, "error", err)
 }
 
 // accept takes one message apart.
