@@ -1,0 +1,231 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+)
+
+// Fault is what is wrong with a link. The zero value is nothing.
+type Fault struct {
+	// Refuse resets every connection, and each new one at once.
+	Refuse bool
+	// HoldForth holds back what the side that connects sends, HoldBack what the other
+	// side answers. Both are a network that swallows packets.
+	HoldForth, HoldBack bool
+	// Delay is added to every byte, in each direction.
+	Delay time.Duration
+}
+
+const (
+	// pieceBytes and piecesMax bound what is on its way in one direction of a connection.
+	pieceBytes = 32 << 10
+	piecesMax  = 64
+	dialWait   = 5 * time.Second
+)
+
+// Link carries the connections made to Addr to one target. Methods may be called
+// concurrently.
+type Link struct {
+	target   string
+	listener net.Listener
+	running  sync.WaitGroup
+
+	mu    sync.Mutex
+	fault Fault
+	// changed is closed when fault changes, and replaced. Guarded by mu, as is conns.
+	changed chan struct{}
+	conns   map[net.Conn]bool
+	closed  bool
+}
+
+// Open listens on a free loopback port for connections to target. Close ends it.
+func Open(target string) (*Link, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("proxy to %s: %w", target, err)
+	}
+	l := &Link{target: target, listener: listener, changed: make(chan struct{}), conns: map[net.Conn]bool{}}
+	l.running.Go(l.accept)
+	return l, nil
+}
+
+// Addr is where to connect instead of the target.
+func (l *Link) Addr() string { return l.listener.Addr().String() }
+
+// Set makes the link faulty, or whole with the zero value, from now on.
+func (l *Link) Set(f Fault) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.fault = f
+	close(l.changed)
+	l.changed = make(chan struct{})
+	if f.Refuse {
+		l.reset()
+	}
+}
+
+// reset ends all connections at once, as a process that dies does. The caller holds mu.
+func (l *Link) reset() {
+	for c := range l.conns {
+		abort(c)
+	}
+}
+
+func abort(c net.Conn) {
+	if tcp, ok := c.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0) // Fails for a connection that has ended.
+	}
+	_ = c.Close()
+}
+
+// now returns the fault, and what is closed when it changes.
+func (l *Link) now() (Fault, <-chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.fault, l.changed
+}
+
+// Close ends the link and its connections, and returns when all of it is gone.
+func (l *Link) Close() error {
+	l.mu.Lock()
+	l.closed = true
+	l.reset()
+	l.mu.Unlock()
+	err := l.listener.Close()
+	l.running.Wait()
+	if errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+func (l *Link) accept() {
+	for {
+		c, err := l.listener.Accept()
+		if err != nil {
+			return // It was closed.
+		}
+		if !l.keep(c) {
+			continue
+		}
+		l.running.Go(func() { l.carry(c) })
+	}
+}
+
+// keep takes a connection in; false, and it is reset, where it must not be.
+func (l *Link) keep(c net.Conn) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed || l.fault.Refuse {
+		abort(c)
+		return false
+	}
+	l.conns[c] = true
+	return true
+}
+
+func (l *Link) drop(c net.Conn) {
+	l.mu.Lock()
+	delete(l.conns, c)
+	l.mu.Unlock()
+	_ = c.Close()
+}
+
+// carry joins one connection with one to the target until both have ended.
+func (l *Link) carry(near net.Conn) {
+	defer l.drop(near)
+	far, err := net.DialTimeout("tcp", l.target, dialWait)
+	if err != nil {
+		abort(near)
+		return
+	}
+	if !l.keep(far) {
+		abort(near)
+		return
+	}
+	defer l.drop(far)
+	var pumps sync.WaitGroup
+	ended := make(chan struct{})
+	var once sync.Once
+	end := func() { once.Do(func() { close(ended) }) }
+	pumps.Go(func() {
+		l.pump(far, near, ended, end, func(f Fault) bool { return f.HoldForth })
+	})
+	pumps.Go(func() {
+		l.pump(near, far, ended, end, func(f Fault) bool { return f.HoldBack })
+	})
+	pumps.Wait()
+}
+
+// piece is bytes on their way, and when they came in.
+type piece struct {
+	data []byte
+	at   time.Time
+}
+
+// pump carries one direction. An error of either side ends the connection; the end of what
+// one side sends is passed on.
+func (l *Link) pump(to, from net.Conn, ended <-chan struct{}, end func(), held func(Fault) bool) {
+	way := make(chan piece, piecesMax)
+	var reader sync.WaitGroup
+	reader.Go(func() {
+		defer close(way)
+		for {
+			buf := make([]byte, pieceBytes)
+			n, err := from.Read(buf)
+			if n > 0 {
+				select {
+				case way <- piece{buf[:n], time.Now()}:
+				case <-ended:
+					return
+				}
+			}
+			if err != nil {
+				return
+			}
+		}
+	})
+	for p := range way {
+		if !l.wait(p.at, ended, held) {
+			break
+		}
+		if _, err := to.Write(p.data); err != nil {
+			end()
+			abort(from)
+			break
+		}
+	}
+	if tcp, ok := to.(*net.TCPConn); ok {
+		_ = tcp.CloseWrite() // Fails for a connection that has ended.
+	}
+	for range way { // Until the reader has seen the end.
+	}
+	reader.Wait()
+}
+
+// wait returns when what came in at a time may go on; false when the connection has ended.
+func (l *Link) wait(at time.Time, ended <-chan struct{}, held func(Fault) bool) bool {
+	for {
+		f, changed := l.now()
+		if f.Refuse {
+			return false
+		}
+		var due <-chan time.Time
+		if !held(f) {
+			left := time.Until(at.Add(f.Delay))
+			if left <= 0 {
+				return true
+			}
+			due = time.After(left)
+		}
+		select {
+		case <-due:
+		case <-changed:
+		case <-ended:
+			return false
+		}
+	}
+}
