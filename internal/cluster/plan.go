@@ -35,6 +35,19 @@ type Options struct {
 	PortBase int
 	// Binary is antipode itself.
 	Binary string
+	// Via is where one process of the cluster reaches an address of another, by their
+	// names; nil is the address itself. Tests break what is between them.
+	Via func(from, to, address string) string
+}
+
+// DoorName is the front door's name; nodes are named as in wire.NodeName.
+const DoorName = "frontdoor"
+
+func (o Options) via(from, to, address string) string {
+	if o.Via == nil {
+		return address
+	}
+	return o.Via(from, to, address)
 }
 
 // host is where everything listens.
@@ -46,6 +59,23 @@ type member struct {
 	// command and what it is told.
 	command string
 	config  any
+}
+
+// Command is how a process of the cluster is run.
+type Command struct {
+	Name string
+	Args []string
+}
+
+// Prepare writes what the processes are told and returns how they are run, for who runs
+// them otherwise than Start.
+func (o Options) Prepare() ([]Command, error) {
+	var out []Command
+	members := o.plan()
+	for _, m := range members {
+		out = append(out, Command{m.name, o.args(m)})
+	}
+	return out, o.prepare(members)
 }
 
 // locations in the order of antipode dev.
@@ -77,6 +107,19 @@ func (o Options) Door() dev.Ports { return dev.Ports{Host: host, Base: o.PortBas
 // NodePorts are the ports of a node, location and node counted from 0.
 func (o Options) NodePorts(location, number int) dev.Ports { return o.ports(node{location, number}) }
 
+// Ports lists every port that something of the cluster listens on.
+func (o Options) Ports() []string {
+	services := func(p dev.Ports) []string {
+		return []string{p.Of(geo.Blob), p.Of(geo.Queue), p.Of(geo.Table), p.Admin()}
+	}
+	out := services(o.Door())
+	for _, n := range o.nodeNames() {
+		out = append(out, services(o.ports(n))...)
+		out = append(out, o.at(n, offsetNode), o.at(n, offsetNATS), o.at(n, offsetPub))
+	}
+	return out
+}
+
 // plan lists the processes, the door last.
 func (o Options) plan() []member {
 	var out []member
@@ -89,13 +132,14 @@ func (o Options) plan() []member {
 			n := node{l, i}
 			p := o.ports(n)
 			out = append(out, member{n.name(), "node", o.nodeConfig(n)})
+			via := func(address string) string { return o.via(DoorName, n.name(), address) }
 			at.Nodes = append(at.Nodes, config.DoorNode{
-				ID: n.id(), Blob: p.Of(geo.Blob), Queue: p.Of(geo.Queue), Table: p.Of(geo.Table), Admin: p.Admin(),
+				ID: n.id(), Blob: via(p.Of(geo.Blob)), Queue: via(p.Of(geo.Queue)), Table: via(p.Of(geo.Table)), Admin: via(p.Admin()),
 			})
 		}
 		door.Locations = append(door.Locations, at)
 	}
-	return append(out, member{"frontdoor", "frontdoor", door})
+	return append(out, member{DoorName, "frontdoor", door})
 }
 
 func (o Options) nodeConfig(n node) config.Node {
@@ -112,19 +156,22 @@ func (o Options) nodeConfig(n node) config.Node {
 	for i := range nodes {
 		far := node{1 - n.location, i}
 		fp := o.ports(far)
-		c.Pair.Nodes = append(c.Pair.Nodes, o.at(far, offsetNode))
-		c.Pair.NATS = append(c.Pair.NATS, o.at(far, offsetPub))
-		c.Pair.Endpoints.Blob = append(c.Pair.Endpoints.Blob, "http://"+fp.Of(geo.Blob))
-		c.Pair.Endpoints.Queue = append(c.Pair.Endpoints.Queue, "http://"+fp.Of(geo.Queue))
-		c.Pair.Endpoints.Table = append(c.Pair.Endpoints.Table, "http://"+fp.Of(geo.Table))
+		via := func(address string) string { return o.via(n.name(), far.name(), address) }
+		c.Pair.Nodes = append(c.Pair.Nodes, via(o.at(far, offsetNode)))
+		c.Pair.NATS = append(c.Pair.NATS, via(o.at(far, offsetPub)))
+		c.Pair.Endpoints.Blob = append(c.Pair.Endpoints.Blob, "http://"+via(fp.Of(geo.Blob)))
+		c.Pair.Endpoints.Queue = append(c.Pair.Endpoints.Queue, "http://"+via(fp.Of(geo.Queue)))
+		c.Pair.Endpoints.Table = append(c.Pair.Endpoints.Table, "http://"+via(fp.Of(geo.Table)))
 		if i == n.number {
 			continue
 		}
 		near := node{n.location, i}
 		np := o.ports(near)
-		c.NATS.Routes = append(c.NATS.Routes, o.at(near, offsetNATS))
+		via = func(address string) string { return o.via(n.name(), near.name(), address) }
+		c.NATS.Routes = append(c.NATS.Routes, via(o.at(near, offsetNATS)))
 		c.Peers = append(c.Peers, config.Peer{
-			ID: near.id(), Name: near.name(), Address: o.at(near, offsetNode), Blob: np.Of(geo.Blob), Queue: np.Of(geo.Queue), Table: np.Of(geo.Table),
+			ID: near.id(), Name: near.name(), Address: via(o.at(near, offsetNode)),
+			Blob: via(np.Of(geo.Blob)), Queue: via(np.Of(geo.Queue)), Table: via(np.Of(geo.Table)),
 			FaultDomain: domain("f", i), UpgradeDomain: domain("u", i),
 		})
 	}

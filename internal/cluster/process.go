@@ -33,7 +33,7 @@ func (o Options) launch(m member) error {
 	if err != nil {
 		return err
 	}
-	cmd := exec.Command(o.Binary, m.command, "--config", filepath.Join(dir, configFile))
+	cmd := exec.Command(o.Binary, o.args(m)...)
 	cmd.Stdout, cmd.Stderr = out, out
 	// Ctrl-C in the terminal is not for it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -49,6 +49,11 @@ func (o Options) launch(m member) error {
 		return errors.Join(fmt.Errorf("start %s: %w", m.name, err), cmd.Process.Kill(), cmd.Wait())
 	}
 	return cmd.Process.Release()
+}
+
+// args is the command line of a member.
+func (o Options) args(m member) []string {
+	return []string{m.command, "--config", filepath.Join(o.folder(m.name), configFile)}
 }
 
 // find returns the process of a member, and whether it runs.

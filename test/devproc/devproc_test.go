@@ -21,7 +21,7 @@ func TestFreePortBase(t *testing.T) {
 	for _, port := range ports {
 		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 		require.NoError(t, err)
-		require.Error(t, probe(base), "port %d is taken", port)
+		require.Error(t, probe(addresses(base)), "port %d is taken", port)
 		require.NoError(t, l.Close())
 	}
 }

@@ -36,11 +36,14 @@ const (
 
 // FreePortBase finds a base of which every port that antipode dev listens on is
 // free at this moment.
-func FreePortBase() (int, error) {
+func FreePortBase() (int, error) { return FindPortBase(addresses) }
+
+// FindPortBase finds a base of which all addresses are free at this moment.
+func FindPortBase(addresses func(base int) []string) (int, error) {
 	var last error
 	for range baseTries {
 		base := baseMin + basesApart*rand.IntN((baseMax-baseMin)/basesApart)
-		if last = probe(base); last == nil {
+		if last = probe(addresses(base)); last == nil {
 			return base, nil
 		}
 	}
@@ -59,9 +62,17 @@ func Ports(base int) []int {
 	return out
 }
 
-func probe(base int) error {
+func addresses(base int) []string {
+	var out []string
 	for _, port := range Ports(base) {
-		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		out = append(out, net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	}
+	return out
+}
+
+func probe(addresses []string) error {
+	for _, address := range addresses {
+		l, err := net.Listen("tcp", address)
 		if err != nil {
 			return err
 		}

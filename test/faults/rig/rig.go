@@ -1,0 +1,350 @@
+package rig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	wire "antipode/client/admin"
+	"antipode/geo"
+	"antipode/internal/cluster"
+	"antipode/internal/dev"
+	"antipode/test/devproc"
+	"antipode/test/faults/proxy"
+	"antipode/test/rest"
+)
+
+// Door is the name of the front door; a node's is location-number.
+const Door = cluster.DoorName
+
+// The locations; the dev account has its primary in the first.
+const (
+	North = dev.North
+	South = dev.South
+)
+
+// Nodes is how many a location has.
+const Nodes = 3
+
+// poll is the time between two looks at what is waited for.
+const poll = 50 * time.Millisecond
+
+// ErrDied says that a process ended though nobody ended it.
+var ErrDied = errors.New("a process ended by itself")
+
+// Rig is a running deployment. Methods may be called concurrently; those that start and end
+// one process come from one caller at a time.
+type Rig struct {
+	opts cluster.Options
+	http *http.Client
+	// commands are the processes by name.
+	commands map[string]cluster.Command
+	// links are the proxies by who connects and to whom.
+	links map[[2]string][]*proxy.Link
+
+	mu sync.Mutex
+	// running are the processes that the rig has started and not ended.
+	running map[string]*devproc.Child
+}
+
+// Start runs all processes on a new folder dir and returns when both locations serve the
+// dev account and its statistics are live. Close ends it.
+func Start(ctx context.Context, binary, dir string) (_ *Rig, err error) {
+	base, err := devproc.FindPortBase(func(base int) []string { return cluster.Options{PortBase: base}.Ports() })
+	if err != nil {
+		return nil, err
+	}
+	r := &Rig{
+		opts: cluster.Options{Dir: dir, PortBase: base, Binary: binary}, http: devproc.NewHTTPClient(),
+		commands: map[string]cluster.Command{}, links: map[[2]string][]*proxy.Link{}, running: map[string]*devproc.Child{},
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, r.Close())
+		}
+	}()
+	var openErr error
+	r.opts.Via = func(from, to, address string) string {
+		l, err := proxy.Open(address)
+		if err != nil {
+			openErr = errors.Join(openErr, err)
+			return address
+		}
+		r.links[[2]string{from, to}] = append(r.links[[2]string{from, to}], l)
+		return l.Addr()
+	}
+	commands, err := r.opts.Prepare()
+	if err := errors.Join(err, openErr); err != nil {
+		return nil, err
+	}
+	for _, c := range commands {
+		r.commands[c.Name] = c
+		if err := r.Launch(c.Name); err != nil {
+			return nil, err
+		}
+	}
+	account := wire.NewAccount{Name: rest.DevAccount, Location: North, Key1: rest.DevKey, Key2: rest.DevKey}
+	if err := cluster.EnsureAccount(ctx, r.opts, account); err != nil {
+		return nil, errors.Join(err, r.Check())
+	}
+	return r, r.Ready(ctx)
+}
+
+// Ready waits until both locations serve with all their replicas in sync, and the
+// statistics of every account are live.
+func (r *Rig) Ready(ctx context.Context) error {
+	for {
+		err := r.ready(ctx)
+		if err == nil {
+			return nil
+		}
+		if err := r.Check(); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("not ready: %w", err)
+		case <-time.After(poll):
+		}
+	}
+}
+
+func (r *Rig) ready(ctx context.Context) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.opts.Door().Admin()+"/readyz", nil)
+	if err != nil {
+		return err
+	}
+	resp, err := r.http.Do(req)
+	if err != nil {
+		return err
+	}
+	if err := resp.Body.Close(); err != nil {
+		return err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("the front door's readyz answers %s", resp.Status)
+	}
+	for _, l := range []geo.Location{North, South} {
+		views, err := r.Views(ctx, l)
+		if err != nil {
+			return err
+		}
+		for _, v := range views {
+			if v.LeaderView == nil || v.InSyncReplicas < Nodes {
+				return fmt.Errorf("range %d of %s has not all replicas in sync", v.Range, l)
+			}
+		}
+	}
+	return nil
+}
+
+// NodesOf lists the nodes of a location.
+func NodesOf(l geo.Location) []string {
+	var out []string
+	for i := range Nodes {
+		out = append(out, wire.NodeName(l, geo.NodeID(i+1)))
+	}
+	return out
+}
+
+// All lists all processes.
+func All() []string { return append(append(NodesOf(North), NodesOf(South)...), Door) }
+
+// Launch starts a process on what its data folder holds.
+func (r *Rig) Launch(name string) error {
+	child, err := devproc.Run(name, r.log(name), r.opts.Binary, r.commands[name].Args...)
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.running[name] = child
+	return nil
+}
+
+func (r *Rig) log(name string) string { return filepath.Join(r.opts.Dir, name, "output.log") }
+
+// Kill ends a process as kill -9 does, and returns when it is gone.
+func (r *Rig) Kill(name string) error {
+	c, err := r.child(name)
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	delete(r.running, name)
+	r.mu.Unlock()
+	return c.Kill9()
+}
+
+// Pause stops a process where it stands, as SIGSTOP does; Resume lets it go on.
+func (r *Rig) Pause(name string) error {
+	c, err := r.child(name)
+	if err != nil {
+		return err
+	}
+	return c.Pause()
+}
+
+// Resume lets a paused process go on.
+func (r *Rig) Resume(name string) error {
+	c, err := r.child(name)
+	if err != nil {
+		return err
+	}
+	return c.Resume()
+}
+
+// child is a process that runs; one that the rig did not end and that has ended is
+// ErrDied.
+func (r *Rig) child(name string) (*devproc.Child, error) {
+	r.mu.Lock()
+	c := r.running[name]
+	r.mu.Unlock()
+	if c == nil {
+		return nil, fmt.Errorf("%s does not run", name)
+	}
+	select {
+	case <-c.Exited():
+		return nil, fmt.Errorf("%w: %s\n%s", ErrDied, name, c.Output())
+	default:
+		return c, nil
+	}
+}
+
+// Check returns ErrDied if a process that the rig started and did not end has ended.
+func (r *Rig) Check() error {
+	r.mu.Lock()
+	names := make([]string, 0, len(r.running))
+	for name := range r.running {
+		names = append(names, name)
+	}
+	r.mu.Unlock()
+	var errs []error
+	for _, name := range names {
+		_, err := r.child(name)
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// Output is the end of what a process that runs has printed; empty for one that does not.
+func (r *Rig) Output(name string) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if c := r.running[name]; c != nil {
+		return c.Output()
+	}
+	return ""
+}
+
+// Break makes every connection that from makes to any of to faulty; the zero Fault makes
+// them whole.
+func (r *Rig) Break(f proxy.Fault, from string, to ...string) {
+	for _, name := range to {
+		for _, l := range r.links[[2]string{from, name}] {
+			l.Set(f)
+		}
+	}
+}
+
+// Cut makes all connections between two sets of processes faulty, whoever makes them. A
+// fault's directions are those from a to b.
+func (r *Rig) Cut(f proxy.Fault, a, b []string) {
+	back := f
+	back.HoldForth, back.HoldBack = f.HoldBack, f.HoldForth
+	for _, name := range a {
+		r.Break(f, name, b...)
+	}
+	for _, name := range b {
+		r.Break(back, name, a...)
+	}
+}
+
+// Others are the processes that are not in a set.
+func Others(of []string, among []string) []string {
+	return slices.DeleteFunc(slices.Clone(among), func(name string) bool { return slices.Contains(of, name) })
+}
+
+// Views asks the nodes of a location for its ranges, the first that answers.
+func (r *Rig) Views(ctx context.Context, l geo.Location) ([]wire.Range, error) {
+	var errs []error
+	for _, name := range NodesOf(l) {
+		ask, cancel := context.WithTimeout(ctx, 5*time.Second)
+		status, err := r.Admin(name).Status(ask)
+		cancel()
+		if err == nil && len(status.Locations) == 1 {
+			return status.Locations[0].Ranges, nil
+		}
+		errs = append(errs, err)
+	}
+	return nil, errors.Join(errs...)
+}
+
+// Leader returns the node that leads a range once there is one, and is one of those that
+// are asked for; none are all.
+func (r *Rig) Leader(ctx context.Context, l geo.Location, s geo.Service, among ...string) (string, error) {
+	for {
+		views, err := r.Views(ctx, l)
+		for _, v := range views {
+			if v.Range == geo.FirstRange(s) && v.LeaderView != nil && (len(among) == 0 || slices.Contains(among, v.Leader)) {
+				return v.Leader, nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return "", fmt.Errorf("no leader of %v in %s among %v: %w", s, l, among, errors.Join(err, ctx.Err()))
+		case <-time.After(poll):
+		}
+	}
+}
+
+// Admin is a client of a process's admin port.
+func (r *Rig) Admin(name string) *wire.Client {
+	c, err := wire.New("http://"+r.ports(name).Admin(), r.http)
+	if err != nil {
+		panic("rig: " + err.Error()) // An address of our own making.
+	}
+	return c
+}
+
+// Client is a client of the dev account at a process's front end.
+func (r *Rig) Client(name string, secondary bool) *rest.Client {
+	return rest.NewPathStyle(r.http, r.ports(name).Base, secondary)
+}
+
+func (r *Rig) ports(name string) dev.Ports {
+	if name == Door {
+		return r.opts.Door()
+	}
+	l, id, err := wire.ParseNodeName(name)
+	if err != nil {
+		panic("rig: " + err.Error())
+	}
+	location := 0
+	if l == South {
+		location = 1
+	}
+	return r.opts.NodePorts(location, int(id)-1)
+}
+
+// Close ends everything. What a process printed is in its folder.
+func (r *Rig) Close() error {
+	var errs []error
+	for _, name := range All() {
+		if _, err := r.child(name); err == nil {
+			errs = append(errs, r.Kill(name))
+		}
+	}
+	r.http.CloseIdleConnections()
+	for _, links := range r.links {
+		for _, l := range links {
+			errs = append(errs, l.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
