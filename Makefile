@@ -10,9 +10,11 @@ ARGS ?=
 CLUSTER_DATA ?= ./antipode-cluster
 RUNS ?= 100
 SEED ?= 0
+DURATION ?= 2m
+ROUNDS ?= 5
 
 .DEFAULT_GOAL := help
-.PHONY: help run cluster cluster-stop build test check unit race lint fmt e2e sim sim-bugs bench proto clean
+.PHONY: help run cluster cluster-stop build test check unit race lint fmt e2e sim sim-bugs faults bench proto clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -42,6 +44,9 @@ sim-bugs: ## the simulator catches each planted bug
 
 e2e: build ## end-to-end tests against the real binary
 	go test -count=1 -timeout 12m ./test/...
+
+faults: ## node processes killed, paused, cut off and slowed under load: DURATION=2m, ROUNDS=5, SEED=0
+	go test -count=1 -timeout 6h ./test/faults -v -args -duration=$(DURATION) -rounds=$(ROUNDS) -seed=$(SEED)
 
 race: ## the race detector on every package but the end-to-end tests
 	go test -race -short $$(go list ./... | grep -v '^antipode/test')

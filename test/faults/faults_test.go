@@ -1,0 +1,71 @@
+package faults
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"antipode/test/faults/rig"
+	"antipode/test/load"
+)
+
+const (
+	// settleWait bounds all reads after the faults, at both locations.
+	settleWait = 4 * time.Minute
+	// lateWait is longer than anything that was under way when the last fault ended takes
+	// to be done or dropped: what has no answer by then is settled by a read.
+	lateWait = 5 * time.Second
+)
+
+// Nodes of both locations killed, paused, cut off, deaf, mute and slow, the link between the
+// locations cut and slow, the front door killed, at random and several at a time under
+// clients of inserts, merges, deletes, transactions, blobs and blocks: an oracle outside
+// the processes finds every acknowledged value at the primary and then at -secondary; at no
+// moment does an answer contradict one before it, or the statistics' Last Sync Time claim
+// what cannot be read there; and no process ends by itself.
+func TestFaults(t *testing.T) {
+	r := start(t)
+	ctx, cancel := context.WithTimeout(t.Context(), *duration+settleWait)
+	defer cancel()
+	l := load.New(r.Client(rig.Door, false), r.Client(rig.Door, true), load.Options{
+		Clients: 16, EntitiesEach: 12, BigClients: 2, BigWritesMax: 4 + int(*duration/(5*time.Second)), Seed: *seed,
+	})
+	require.NoError(t, l.Setup(ctx))
+	sampler := load.NewSampler(l, l.Secondary)
+	watching, unwatch := context.WithCancel(ctx)
+	defer unwatch()
+	watched := make(chan error, 1)
+	go func() { watched <- sampler.Run(watching) }()
+
+	players := []*player{
+		newPlayer(r, random(1), within(rig.North)), newPlayer(r, random(2), within(rig.South)), newPlayer(r, random(3), between()),
+	}
+	running, halt := context.WithTimeout(ctx, *duration)
+	defer halt()
+	g, running := errgroup.WithContext(running)
+	for _, p := range players {
+		g.Go(func() error { return p.run(running) })
+	}
+	g.Go(func() error { return l.Run(running) })
+	require.NoError(t, g.Wait())
+	logPlayed(t, players...)
+	acked, _ := l.Oracle.Acks()
+	t.Logf("%d writes acknowledged over %v of faults: %v", acked, *duration, l.Done())
+
+	healed := time.Now()
+	ready(ctx, t, r)
+	t.Logf("healthy %v after the last fault", time.Since(healed).Round(time.Millisecond))
+	pause(ctx, lateWait-time.Since(healed))
+	require.NoError(t, l.Settle(ctx), "at the primary")
+	require.NoError(t, l.Final(ctx), "at -secondary")
+	unwatch()
+	require.NoError(t, <-watched)
+	samples, reads := sampler.Counts()
+	require.Positive(t, samples, "the sampler read no Last Sync Time")
+	require.Positive(t, reads, "no Last Sync Time demanded anything")
+	t.Logf("%d keys as they were acknowledged, at both locations; %d values of Last Sync Time demanded %d reads",
+		len(l.Oracle.Keys()), samples, reads)
+}

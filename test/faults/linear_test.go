@@ -1,0 +1,87 @@
+package faults
+
+import (
+	"context"
+	"math/rand/v2"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"antipode/geo"
+	"antipode/internal/clock"
+	"antipode/test/faults/proxy"
+	"antipode/test/faults/rig"
+	"antipode/test/linear"
+	"antipode/test/rest"
+)
+
+// leads draws a range with objects and returns the node that leads it, if one is found soon.
+func leads(r *rig.Rig, rng *rand.Rand) (string, bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	name, err := r.Leader(ctx, rig.North, []geo.Service{geo.Table, geo.Blob}[rng.IntN(2)])
+	return name, err == nil
+}
+
+// onLeader is a fault that finds its node when it is played.
+func onLeader(name string, do func(r *rig.Rig, leader string) (func() error, error)) fault {
+	return fault{name, func(r *rig.Rig, rng *rand.Rand) (func() error, error) {
+		leader, ok := leads(r, rng)
+		if !ok {
+			return func() error { return nil }, nil
+		}
+		return do(r, leader)
+	}}
+}
+
+// Entities and blobs are linearizable at the primary while the node that leads their range
+// is killed, paused, cut off, deaf or mute, requests under way at every node and at the
+// front door: reads and failed conditions included (R1, R5). What has no answer is kept
+// open.
+func TestLinearizable(t *testing.T) {
+	const clients = 8
+	r := start(t)
+	ctx, cancel := context.WithTimeout(t.Context(), *duration+readyWait)
+	defer cancel()
+	door := r.Client(rig.Door, false)
+	require.NoError(t, linear.Setup(ctx, door))
+	endpoints := []*rest.Client{door}
+	for _, name := range rig.NodesOf(rig.North) {
+		endpoints = append(endpoints, r.Client(name, false))
+	}
+	from := func(leader string) []string { return rig.Others([]string{leader}, rig.NodesOf(rig.North)) }
+	apart := func(what string, f proxy.Fault) fault {
+		return onLeader(what, func(r *rig.Rig, leader string) (func() error, error) {
+			return cut(r, f, []string{leader}, from(leader))
+		})
+	}
+	p := newPlayer(r, random(1), []fault{
+		onLeader("kill -9 of a leader", func(r *rig.Rig, leader string) (func() error, error) { return killed(r, leader) }),
+		onLeader("SIGSTOP of a leader", func(r *rig.Rig, leader string) (func() error, error) {
+			return func() error { return r.Resume(leader) }, r.Pause(leader)
+		}),
+		apart("silent links of a leader", proxy.Fault{HoldForth: true, HoldBack: true}),
+		apart("a leader that is not heard", proxy.Fault{HoldForth: true}),
+		apart("a leader that does not hear", proxy.Fault{HoldBack: true}),
+	})
+	running, halt := context.WithTimeout(ctx, *duration)
+	defer halt()
+	h := linear.New(clock.System{})
+	g, running := errgroup.WithContext(running)
+	g.Go(func() error { return p.run(running) })
+	for id := range clients {
+		rng := random(uint64(10 + id))
+		g.Go(func() error {
+			return h.Client(ctx, id, rng, endpoints, func(int) bool { return running.Err() == nil })
+		})
+	}
+	require.NoError(t, g.Wait())
+	logPlayed(t, p)
+	ops, unknown, refused := h.Counts()
+	t.Logf("%d operations, %d of them without an answer; %d others refused", ops, unknown, refused)
+	require.Greater(t, ops-unknown, 10*clients, "most operations had an answer")
+	require.NoError(t, h.Check(filepath.Join(t.TempDir(), "history.html")))
+}

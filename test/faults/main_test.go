@@ -1,0 +1,111 @@
+package faults
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"antipode/test/devproc"
+	"antipode/test/faults/rig"
+)
+
+const (
+	// binaryVariable names the server's binary; TestMain builds one unless it is set.
+	binaryVariable = "ANTIPODE_BINARY"
+	buildWait      = 5 * time.Minute
+	// startWait bounds a start, and readyWait a return to health after faults: a slow machine is
+	// not a broken promise.
+	startWait = 2 * time.Minute
+	readyWait = 2 * time.Minute
+	poll      = 50 * time.Millisecond
+)
+
+// How long, how often and with what chance: `make faults` sets them.
+var (
+	duration = flag.Duration("duration", 10*time.Second, "how long TestFaults and TestLinearizable break things")
+	rounds   = flag.Int("rounds", 1, "how often the other tests kill or pause")
+	seed     = flag.Uint64("seed", 1, "of the faults and of the load; the interleaving is the machine's")
+)
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	if os.Getenv(binaryVariable) == "" && !testing.Short() {
+		dir, err := os.MkdirTemp("", "antipode-faults")
+		if err == nil {
+			defer func() { _ = os.RemoveAll(dir) }()
+			err = build(dir)
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+	}
+	code := m.Run()
+	if err := goleak.Find(); code == 0 && err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return code
+}
+
+func build(dir string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), buildWait)
+	defer cancel()
+	binary, err := devproc.Build(ctx, dir)
+	if err != nil {
+		return err
+	}
+	return os.Setenv(binaryVariable, binary)
+}
+
+// start runs a deployment until the test ends; no process may end by itself.
+func start(t *testing.T) *rig.Rig {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("node processes need more time than -short has")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), startWait)
+	defer cancel()
+	r, err := rig.Start(ctx, os.Getenv(binaryVariable), t.TempDir())
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		err := r.Check()
+		if t.Failed() {
+			for _, name := range rig.All() {
+				t.Logf("output of %s:\n%s", name, r.Output(name))
+			}
+		}
+		require.NoError(t, r.Close())
+		require.NoError(t, err)
+	})
+	return r
+}
+
+// ready waits until the deployment is healthy again.
+func ready(ctx context.Context, t *testing.T, r *rig.Rig) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(ctx, readyWait)
+	defer cancel()
+	require.NoError(t, r.Ready(ctx))
+}
+
+// pause waits for d or until ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+func random(stream uint64) *rand.Rand { return rand.New(rand.NewPCG(*seed, stream)) }
