@@ -17,8 +17,8 @@ import (
 
 // Of one fault: how long it lasts, and the time until the next of the same player.
 const (
-	lastsMin, lastsMax = 300 * time.Millisecond, 3 * time.Second
-	gapMax             = 1500 * time.Millisecond
+	shortest, longest = 300 * time.Millisecond, 3 * time.Second
+	gapMax            = 1500 * time.Millisecond
 )
 
 // fault is something that a player does; it returns how to undo it.
@@ -53,7 +53,7 @@ func (p *player) run(ctx context.Context) error {
 		deck = deck[1:]
 		undo, err := f.do(p.rig, p.rng)
 		if err == nil {
-			pause(ctx, lastsMin+rand.N(lastsMax-lastsMin))
+			pause(ctx, shortest+upTo(p.rng, longest-shortest))
 			err = undo()
 		}
 		if err != nil {
@@ -62,10 +62,12 @@ func (p *player) run(ctx context.Context) error {
 		p.mu.Lock()
 		p.played[f.name]++
 		p.mu.Unlock()
-		pause(ctx, rand.N(gapMax))
+		pause(ctx, upTo(p.rng, gapMax))
 	}
 	return nil
 }
+
+func upTo(rng *rand.Rand, d time.Duration) time.Duration { return time.Duration(rng.Int64N(int64(d))) }
 
 // counts are how often each fault was played.
 func (p *player) counts() map[string]int {
