@@ -42,15 +42,15 @@ func (m *member) takeChunk(ref extent.Ref, data []byte) bool {
 		s.event("%s chunk %s lost to %d", m.l.name, ref.ID, m.id)
 		return false
 	}
-	err := m.n.PutChunk(ref, data)
+	err := m.n.PutChunk(context.Background(), ref, data)
 	if s.chance(s.rates.killChunk) {
 		m.kill() // With the chunk in the page cache alone.
 		m.dirty = true
 	}
 	if err == nil && m.killed == nil {
-		err = m.n.SyncChunks()
+		err = m.n.SyncChunks(context.Background())
 	}
-	if err != nil && !m.failed {
+	if err != nil && !m.failed && !errors.Is(err, kv.ErrBusy) { // A full disk takes none.
 		s.fail(fmt.Errorf("%w: %s-%d: %w", ErrStore, m.l.name, m.id, err))
 	}
 	return err == nil && m.killed == nil

@@ -11,6 +11,7 @@ import (
 	"antipode/internal/invariants"
 	"antipode/stamp/change"
 	"antipode/stamp/extent"
+	"antipode/stamp/kv"
 )
 
 // step hands the inbox to the replicas. A MsgApp whose entries name chunks this
@@ -37,7 +38,8 @@ func (n *Node) step(inbox []Envelope, now time.Duration) error {
 		}
 		if e.Message.GetType() == pb.MsgApp {
 			n.dropOutdated(e)
-			if len(n.held[e.Range]) > 0 || !n.payloadHere(e) {
+			// In this order: what waits for another one fetches meanwhile.
+			if here := n.payloadHere(e); !here || len(n.held[e.Range]) > 0 {
 				n.hold(e)
 				continue
 			}
@@ -49,6 +51,9 @@ func (n *Node) step(inbox []Envelope, now time.Duration) error {
 		for i < len(held) && n.payloadHere(held[i]) {
 			n.byID[id].Replica().Step(held[i].Message, now)
 			i++
+		}
+		for _, next := range held[min(i+1, len(held)):min(i+fetchesMax, len(held))] {
+			n.payloadHere(next)
 		}
 		if n.held[id] = held[i:]; len(n.held[id]) == 0 {
 			delete(n.held, id)
@@ -97,26 +102,66 @@ func (n *Node) payloadHere(e Envelope) bool {
 	return here || invariants.Planted(invariants.MatchWithoutPayload)
 }
 
-// fetch copies a chunk from a peer. It runs on the scheduler: it is the rare path,
-// since the leader's intake puts chunks on all replicas before it proposes.
+// fetchesMax bounds the chunks that are fetched at once for entries that wait.
+const fetchesMax = 8
+
+// fetch begins to copy a chunk from a peer, unless that is under way. The scheduler goes
+// on: over a network a fetch may take long. One that failed is tried again after a tick.
 func (n *Node) fetch(ref extent.Ref, from geo.NodeID) {
-	switch err := n.copyChunk(ref, from); {
-	case errors.Is(err, ErrUnreachable):
-		return
-	case err != nil:
-		n.o.Logger.Warn("cannot fetch chunk from peer; entries that name it wait", "chunk", ref.ID, "peer", from, "error", err)
+	n.mu.Lock()
+	_, begun := n.fetching[ref.ID]
+	if begun || len(n.fetching) >= fetchesMax || n.closed {
+		n.mu.Unlock()
 		return
 	}
-	if err := n.SyncChunks(); err != nil {
-		n.fail(err)
+	n.fetching[ref.ID] = false
+	n.mu.Unlock()
+	n.start(func() {
+		err := n.copyFromAny(ref, from)
+		if err == nil {
+			err = n.extents.Sync(n.ctx)
+		}
+		n.mu.Lock()
+		if err == nil {
+			delete(n.fetching, ref.ID)
+		} else {
+			n.fetching[ref.ID] = true
+		}
+		if errors.Is(err, extent.ErrFailed) {
+			n.noStore = err
+		}
+		n.mu.Unlock()
+		if err == nil {
+			n.Wake()
+		} else if n.ctx.Err() == nil && !errors.Is(err, ErrUnreachable) {
+			n.o.Logger.Warn("cannot fetch a chunk; entries that name it wait", "chunk", ref.ID, "peer", from, "error", err)
+		}
+	})
+}
+
+// refetch lets the fetches that failed begin again, once a tick. After one that the store
+// here failed the node is out of service too.
+func (n *Node) refetch() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for id, failed := range n.fetching {
+		if failed {
+			delete(n.fetching, id)
+		}
 	}
+	return n.noStore
 }
 
 // PutChunk implements ChunkPeer.
-func (n *Node) PutChunk(ref extent.Ref, data []byte) error { return n.extents.Put(ref, data) }
+func (n *Node) PutChunk(_ context.Context, ref extent.Ref, data []byte) error {
+	if n.full.Load() {
+		return kv.ErrBusy
+	}
+	return n.extents.Put(ref, data)
+}
 
 // SyncChunks implements ChunkPeer.
-func (n *Node) SyncChunks() error { return n.extents.Sync(context.Background()) }
+func (n *Node) SyncChunks(ctx context.Context) error { return n.extents.Sync(ctx) }
 
 // ReadChunk implements ChunkPeer.
 func (n *Node) ReadChunk(ref extent.Ref, off int64, p []byte) (int, error) {

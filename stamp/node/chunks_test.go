@@ -1,7 +1,10 @@
 package node
 
 import (
+	"context"
 	"errors"
+	"log/slog"
+	"slices"
 	"testing"
 	"time"
 
@@ -48,10 +51,53 @@ func (t *lone) took(term, index uint64) (accepted bool) {
 // oneChunk is a peer that holds one chunk.
 type oneChunk []byte
 
-func (oneChunk) PutChunk(extent.Ref, []byte) error { return errors.New("not asked for") }
-func (oneChunk) SyncChunks() error                 { return errors.New("not asked for") }
+func (oneChunk) PutChunk(context.Context, extent.Ref, []byte) error {
+	return errors.New("not asked for")
+}
+func (oneChunk) SyncChunks(context.Context) error { return errors.New("not asked for") }
 func (c oneChunk) ReadChunk(_ extent.Ref, off int64, p []byte) (int, error) {
 	return copy(p, c[off:]), nil
+}
+
+// loneNode is node 1 of three, a member, whose peers are what transport says.
+func loneNode(t *testing.T, transport *lone, start func(func())) *Node {
+	t.Helper()
+	manual := clock.NewManual(time.Unix(1_700_000_000, 0))
+	n, err := Open(Options{
+		Location: "here", ID: 1, Peers: []geo.NodeID{1, 2, 3}, Dir: "n", Engine: engine.Options{FS: vfs.NewMem()},
+		Clock: manual, Transport: transport, Go: start, Logger: slog.New(slog.DiscardHandler),
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, n.Close(false)) })
+	for n.identities[geo.FirstRange(geo.Blob)].phase != member {
+		manual.Advance(time.Second)
+		work(t, n)
+	}
+	return n
+}
+
+// work lets a node do all that it has to.
+func work(t *testing.T, n *Node) {
+	t.Helper()
+	for busy := true; busy; {
+		var err error
+		busy, err = n.Pass()
+		require.NoError(t, err)
+	}
+}
+
+// appendFrom gives a node the entry at index of a leader, which names a chunk.
+func appendFrom(t *testing.T, n *Node, from, term, index uint64, ref extent.Ref) {
+	t.Helper()
+	typ, to, before, logTerm := pb.MsgApp, uint64(1), index-1, term
+	if before == 0 {
+		logTerm = 0
+	}
+	n.Receive([]Envelope{{Range: geo.FirstRange(geo.Blob), Message: &pb.Message{
+		Type: &typ, From: &from, To: &to, Term: &term, Index: &before, LogTerm: &logTerm,
+		Entries: []*pb.Entry{{Term: &term, Index: &index, Data: groupNaming(t, term, ref)}},
+	}}})
+	work(t, n)
 }
 
 // R3: an entry waits at a follower for its payload, and with it all that its leader
@@ -60,37 +106,75 @@ func (c oneChunk) ReadChunk(_ extent.Ref, off int64, p []byte) (int, error) {
 func TestHeldEntriesOfALeaderThatIsGone(t *testing.T) {
 	data := []byte("payload")
 	ref := extent.NewRef(extent.ChunkID{1}, data)
-	transport := &lone{peers: map[geo.NodeID]ChunkPeer{3: oneChunk(data)}}
-	manual := clock.NewManual(time.Unix(1_700_000_000, 0))
-	n, err := Open(Options{
-		Location: "here", ID: 1, Peers: []geo.NodeID{1, 2, 3}, Dir: "n", Engine: engine.Options{FS: vfs.NewMem()},
-		Clock: manual, Transport: transport,
-	})
-	require.NoError(t, err)
-	defer func() { require.NoError(t, n.Close(false)) }()
-
-	for n.identities[geo.FirstRange(geo.Blob)].phase != member {
-		manual.Advance(time.Second)
-		_, err := n.Pass()
-		require.NoError(t, err)
-	}
-	appendFrom := func(from, term uint64) {
-		typ, to, index := pb.MsgApp, uint64(1), uint64(1)
-		n.Receive([]Envelope{{Range: geo.FirstRange(geo.Blob), Message: &pb.Message{
-			Type: &typ, From: &from, To: &to, Term: &term,
-			Entries: []*pb.Entry{{Term: &term, Index: &index, Data: groupNaming(t, term, ref)}},
-		}}})
-		for busy := true; busy; {
-			var err error
-			busy, err = n.Pass()
-			require.NoError(t, err)
-		}
-	}
-	appendFrom(2, 2)
+	transport := &lone{peers: map[geo.NodeID]ChunkPeer{}}
+	n := loneNode(t, transport, func(f func()) { f() })
+	appendFrom(t, n, 2, 2, 1, ref)
 	require.False(t, transport.took(2, 1), "without its payload")
-	appendFrom(3, 3)
+	transport.peers[3] = oneChunk(data)
+	require.NoError(t, n.refetch())
+	appendFrom(t, n, 3, 3, 1, ref)
 	require.True(t, n.Extents().Durable(ref.ID), "fetched from the new leader")
 	require.True(t, transport.took(3, 1), "the new leader's entry")
+}
+
+// gated is a peer that gives each chunk when it is told to.
+type gated map[extent.ChunkID]chan []byte
+
+func (gated) PutChunk(context.Context, extent.Ref, []byte) error { return errors.New("not asked for") }
+
+func (gated) SyncChunks(context.Context) error { return errors.New("not asked for") }
+
+func (c gated) ReadChunk(ref extent.Ref, _ int64, p []byte) (int, error) {
+	data := <-c[ref.ID]
+	if data == nil {
+		return 0, errors.New("lost on the way")
+	}
+	return copy(p, data), nil
+}
+
+// R3: while a peer is slow to give a chunk the node goes on: heartbeats are answered,
+// other chunks are fetched at the same time; entries are taken in order, each when its
+// payload is durable. A fetch that failed is made again.
+func TestFetchDoesNotStopTheNode(t *testing.T) {
+	peer := gated{}
+	transport := &lone{peers: map[geo.NodeID]ChunkPeer{2: peer}}
+	n := loneNode(t, transport, nil)
+	refs := make([]extent.Ref, 3)
+	for i := range refs {
+		refs[i] = extent.NewRef(extent.ChunkID{byte(i + 1)}, []byte{byte(i)})
+		peer[refs[i].ID] = make(chan []byte)
+	}
+	for i, ref := range refs {
+		appendFrom(t, n, 2, 2, uint64(i+1), ref)
+	}
+	typ, from, to, term := pb.MsgHeartbeat, uint64(2), uint64(1), uint64(2)
+	transport.sent = nil
+	n.Receive([]Envelope{{Range: geo.FirstRange(geo.Blob), Message: &pb.Message{Type: &typ, From: &from, To: &to, Term: &term}}})
+	work(t, n)
+	require.True(t, slices.ContainsFunc(transport.sent, func(e Envelope) bool { return e.Message.GetType() == pb.MsgHeartbeatResp }))
+
+	durable := func(i int) {
+		require.Eventually(t, func() bool { return n.Extents().Durable(refs[i].ID) }, electionWait, time.Millisecond)
+		work(t, n)
+	}
+	peer[refs[2].ID] <- []byte{2}
+	peer[refs[1].ID] <- []byte{1}
+	durable(2)
+	durable(1)
+	require.False(t, transport.took(2, 3), "before the first one")
+	peer[refs[0].ID] <- nil
+	require.Eventually(t, func() bool {
+		require.NoError(t, n.refetch())
+		work(t, n)
+		select {
+		case peer[refs[0].ID] <- []byte{0}:
+			return true
+		default:
+			return false
+		}
+	}, electionWait, time.Millisecond)
+	durable(0)
+	require.Eventually(t, func() bool { work(t, n); return transport.took(2, 3) }, electionWait, time.Millisecond)
 }
 
 // groupNaming is an entry whose one change names a chunk.

@@ -60,8 +60,8 @@ func (s *snapStamp) rounds(id geo.NodeID, times int) {
 	for range times {
 		data := []byte("a chunk that nothing names")
 		ref := extent.NewRef(extent.ChunkID{0xff, byte(id)}, data)
-		require.NoError(s.t, s.Node(id).PutChunk(ref, data))
-		require.NoError(s.t, s.Node(id).SyncChunks())
+		require.NoError(s.t, s.Node(id).PutChunk(context.Background(), ref, data))
+		require.NoError(s.t, s.Node(id).SyncChunks(context.Background()))
 		require.Eventually(s.t, func() bool { return held(s.Node(id), []extent.Ref{ref}) == 0 }, electionWait, time.Millisecond)
 	}
 }

@@ -48,10 +48,25 @@ func (n *Node) fetchPaced(ctx context.Context, ref extent.Ref, first geo.NodeID)
 	if n.extents.Durable(ref.ID) {
 		return nil
 	}
+	if err := n.copyFromAny(ref, first); err != nil {
+		return err
+	}
+	pace := time.NewTimer(time.Duration(float64(ref.Length) / float64(n.o.FetchBytesPerSecond) * float64(time.Second)))
+	defer pace.Stop()
+	select {
+	case <-pace.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// copyFromAny copies a chunk from a peer, first before the others.
+func (n *Node) copyFromAny(ref extent.Ref, first geo.NodeID) error {
 	err := n.copyChunk(ref, first)
 	for _, p := range n.o.Peers {
 		if err == nil {
-			break
+			return nil
 		}
 		if p != n.o.ID && p != first {
 			if again := n.copyChunk(ref, p); again != nil {
@@ -64,14 +79,7 @@ func (n *Node) fetchPaced(ctx context.Context, ref extent.Ref, first geo.NodeID)
 	if err != nil {
 		return fmt.Errorf("chunk %s: no peer has it: %w", ref.ID, err)
 	}
-	pace := time.NewTimer(time.Duration(float64(ref.Length) / float64(n.o.FetchBytesPerSecond) * float64(time.Second)))
-	defer pace.Stop()
-	select {
-	case <-pace.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return nil
 }
 
 // copyChunk reads a chunk from a peer and puts it here.
@@ -84,5 +92,5 @@ func (n *Node) copyChunk(ref extent.Ref, from geo.NodeID) error {
 	if _, err := peer.ReadChunk(ref, 0, data); err != nil {
 		return fmt.Errorf("read from node %d: %w", from, err)
 	}
-	return n.PutChunk(ref, data)
+	return n.extents.Put(ref, data)
 }

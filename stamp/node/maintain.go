@@ -28,6 +28,9 @@ const retellTicks = 50
 // tell durable indexes, trim the log.
 func (n *Node) maintain() error {
 	n.ticks++
+	if err := n.refetch(); err != nil {
+		return err
+	}
 	if err := n.hello(); err != nil {
 		return err
 	}

@@ -130,9 +130,12 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// inboxMax bounds messages waiting for the scheduler. Raft sends again what is
-// dropped beyond it.
-const inboxMax = 8192
+// inboxMax and inboxBytesMax bound the messages that wait for the scheduler. Raft sends
+// again what is dropped beyond them.
+const (
+	inboxMax      = 8192
+	inboxBytesMax = 64 << 20
+)
 
 // Node is one member of a stamp. Open starts nothing; Run, or calls of Pass from
 // one goroutine, make it work.
@@ -150,13 +153,20 @@ type Node struct {
 	mu     sync.Mutex
 	inbox  []Envelope
 	failed error
-	closed bool
+	// inboxBytes is about what inbox holds.
+	inboxBytes int64
+	closed     bool
 	// incoming are the range snapshots being received; arrived those that the scheduler
 	// has to install; sent are outgoing ones that ended.
 	incoming map[geo.RangeID]*Incoming
 	arrived  []*Incoming
 	sent     []sent
 	full     atomic.Bool // see checkRoom
+	// fetching are the chunks that are fetched for entries that wait; true says that it
+	// failed.
+	fetching map[extent.ChunkID]bool
+	// noStore is why a fetch could not be written here.
+	noStore error
 	// durable[r][n] is the durable applied index of range r on node n.
 	durable map[geo.RangeID]map[geo.NodeID]uint64
 	// condemned are the damaged stores, by folder: see condemn. settled: see settle;
@@ -204,7 +214,7 @@ func Open(o Options) (_ *Node, err error) {
 	n := &Node{
 		o: o, wake: make(chan struct{}, 1), byID: map[geo.RangeID]*ranges.Range{}, logs: map[geo.RangeID]engine.RangeLog{},
 		durable: map[geo.RangeID]map[geo.NodeID]uint64{}, held: map[geo.RangeID][]Envelope{},
-		flushed: map[geo.RangeID]uint64{}, incoming: map[geo.RangeID]*Incoming{},
+		flushed: map[geo.RangeID]uint64{}, incoming: map[geo.RangeID]*Incoming{}, fetching: map[extent.ChunkID]bool{},
 		identities: map[geo.RangeID]*identity{}, reported: map[geo.RangeID]map[geo.NodeID]uint64{},
 		routes: map[geo.RangeID]map[uint64]geo.NodeID{}, seen: map[geo.RangeID]replica.Members{}, led: map[geo.RangeID]bool{},
 		condemned: map[string]error{}, heardAt: map[geo.NodeID]uint64{},
@@ -311,10 +321,15 @@ func (n *Node) Wake() {
 // Receive takes messages of peers. It may be called from any goroutine.
 func (n *Node) Receive(batch []Envelope) {
 	n.mu.Lock()
-	if room := inboxMax - len(n.inbox); room < len(batch) {
-		batch = batch[:max(room, 0)]
+	for _, e := range batch {
+		size := e.Bytes()
+		// A message above the bound passes alone.
+		if len(n.inbox) >= inboxMax || n.inboxBytes > 0 && n.inboxBytes+size > inboxBytesMax {
+			break
+		}
+		n.inbox = append(n.inbox, e)
+		n.inboxBytes += size
 	}
-	n.inbox = append(n.inbox, batch...)
 	n.mu.Unlock()
 	n.Wake()
 }
@@ -364,7 +379,7 @@ func (n *Node) doPass() (busy bool, err error) {
 	now := n.o.Clock.Mono()
 	n.mu.Lock()
 	inbox, arrived, ended := n.inbox, n.arrived, n.sent
-	n.inbox, n.arrived, n.sent = nil, nil, nil
+	n.inbox, n.inboxBytes, n.arrived, n.sent = nil, 0, nil, nil
 	err = n.failed
 	n.mu.Unlock()
 	if err != nil {

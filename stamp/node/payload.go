@@ -4,68 +4,158 @@ import (
 	"context"
 	"errors"
 	"fmt"
-
-	"golang.org/x/sync/errgroup"
+	"time"
 
 	"antipode/geo"
 	"antipode/stamp/extent"
 	"antipode/stamp/kv"
 )
 
-// PutChunk makes a chunk durable on every node that is up, two at least: ahead of
-// the change that names it, so that no replica has to fetch it before it
-// acknowledges (R3).
+// PutChunk makes a chunk durable on every node that is reachable, two at least: ahead of
+// the change that names it, so that no replica has to fetch it before it acknowledges
+// (R3). A node that stalls, or fails, holds nothing up once two have it, for longer than
+// InSyncTimeout: a replica there fetches it before it acknowledges, or leaves the in-sync
+// set. data is not kept.
 func (s *Stamp) PutChunk(ctx context.Context, ref extent.Ref, data []byte) error {
 	chunk, err := extent.NewChunk(ref, data) // summed once for all nodes
 	if err != nil {
 		return err
 	}
-	var g errgroup.Group
-	up := 0
-	for _, id := range s.o.Peers {
-		n := s.Node(id)
-		if n == nil {
+	puts, err := s.chunkPuts(chunk, ref, data)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	results := make(chan error, len(puts))
+	for _, put := range puts {
+		go func() { results <- put(ctx) }()
+	}
+	durable := 0
+	var errs []error
+	for i := range puts { // All are awaited: each reads data.
+		if err := <-results; err != nil {
+			errs = append(errs, err)
 			continue
 		}
-		if n.full.Load() {
-			return errors.Join(kv.ErrBusy, g.Wait())
+		if durable++; durable == chunkCopiesMin && i+1 < len(puts) {
+			defer time.AfterFunc(s.o.InSyncTimeout, cancel).Stop()
 		}
-		up++
-		g.Go(func() error {
-			if err := n.extents.PutChunk(chunk); err != nil {
-				return fmt.Errorf("node %s: %w", Name(s.o.Location, id), err)
-			}
-			return n.extents.Sync(ctx)
-		})
 	}
-	if up < 2 {
-		return errors.Join(kv.ErrBusy, g.Wait())
+	err = errors.Join(errs...)
+	switch {
+	case errors.Is(err, kv.ErrBusy):
+		return err // One has no room.
+	case durable >= chunkCopiesMin:
+		if err != nil {
+			s.o.Logger.Warn("chunk is not on every node; a replica there fetches it", "chunk", ref.ID, "error", err)
+		}
+		return nil
 	}
-	return g.Wait()
+	return fmt.Errorf("chunk %s is durable on %d nodes, at least %d are needed: %w", ref.ID, durable, chunkCopiesMin, err)
 }
 
-// HasChunk reports whether the chunk is durable on the node that leads the blob
-// range.
-func (s *Stamp) HasChunk(ref extent.Ref) bool {
+// chunkCopiesMin is on how many nodes a chunk must be before a change may name it.
+const chunkCopiesMin = 2
+
+// chunkPuts returns what makes a chunk durable on each node that is reachable, kv.ErrBusy
+// where they are too few or one has no room.
+func (s *Stamp) chunkPuts(chunk extent.Chunk, ref extent.Ref, data []byte) ([]func(context.Context) error, error) {
+	var puts []func(context.Context) error
+	self := s.self()
 	for _, id := range s.o.Peers {
-		if n := s.Node(id); n != nil && n.byID[geo.FirstRange(geo.Blob)].Leading() {
-			return n.extents.Durable(ref.ID)
+		if n := s.Node(id); n != nil {
+			if n.full.Load() {
+				return nil, kv.ErrBusy
+			}
+			puts = append(puts, func(ctx context.Context) error {
+				if err := n.extents.PutChunk(chunk); err != nil {
+					return fmt.Errorf("node %s: %w", Name(s.o.Location, id), err)
+				}
+				return n.extents.Sync(ctx)
+			})
+		} else if peer := s.o.Transport.Peer(self, id); peer != nil {
+			puts = append(puts, func(ctx context.Context) error {
+				if err := peer.PutChunk(ctx, ref, data); err != nil {
+					return err
+				}
+				return peer.SyncChunks(ctx)
+			})
 		}
 	}
-	return false
+	if len(puts) < chunkCopiesMin {
+		return nil, kv.ErrBusy
+	}
+	return puts, nil
 }
 
-// ReadChunk reads from any node that holds the chunk intact.
+// hasChunkMethod asks a node whether a chunk, given as its id, is durable there.
+const hasChunkMethod = "stamp.hasChunk"
+
+// hasChunkTimeout bounds that question.
+const hasChunkTimeout = time.Second
+
+// HasChunk reports whether the chunk is durable on the node that leads the blob range:
+// there it must be when a change that names it is evaluated. False where that node does
+// not say; the chunk may then be put again.
+func (s *Stamp) HasChunk(ref extent.Ref) bool {
+	lead, ok := s.LeaderNode(geo.FirstRange(geo.Blob))
+	if !ok {
+		return false
+	}
+	if n := s.Node(lead); n != nil {
+		return n.extents.Durable(ref.ID)
+	}
+	calls, ok := s.o.Transport.(CallTransport)
+	if !ok {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(s.ctx, hasChunkTimeout)
+	defer cancel()
+	answer, err := calls.Call(ctx, s.self(), lead, hasChunkMethod, ref.ID[:])
+	return err == nil && len(answer) == 1 && answer[0] == 1
+}
+
+// hasChunk answers hasChunkMethod at a node.
+func (s *Stamp) hasChunk(id geo.NodeID) CallHandler {
+	return func(_ context.Context, body []byte) ([]byte, error) {
+		n := s.Node(id)
+		if n == nil {
+			return nil, ErrUnreachable
+		}
+		var chunk extent.ChunkID
+		if copy(chunk[:], body) != len(body) || len(body) != len(chunk) {
+			return nil, fmt.Errorf("id of a chunk has %d bytes", len(body))
+		}
+		if n.extents.Durable(chunk) {
+			return []byte{1}, nil
+		}
+		return []byte{0}, nil
+	}
+}
+
+// ReadChunk reads from any node that holds the chunk intact, those that run here before
+// others.
 func (s *Stamp) ReadChunk(ref extent.Ref, off int64, p []byte) (int, error) {
 	err := errors.New("no node is up")
 	for _, id := range s.o.Peers {
-		n := s.Node(id)
-		if n == nil {
+		if n := s.Node(id); n != nil {
+			var got int
+			if got, err = n.ReadChunk(ref, off, p); err == nil {
+				return got, nil
+			}
+		}
+	}
+	self := s.self()
+	for _, id := range s.o.Peers {
+		if s.Node(id) != nil {
 			continue
 		}
-		var got int
-		if got, err = n.ReadChunk(ref, off, p); err == nil {
-			return got, nil
+		if peer := s.o.Transport.Peer(self, id); peer != nil {
+			var got int
+			if got, err = peer.ReadChunk(ref, off, p); err == nil {
+				return got, nil
+			}
 		}
 	}
 	return 0, fmt.Errorf("chunk %s: no replica holds it intact: %w", ref.ID, err)

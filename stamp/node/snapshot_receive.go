@@ -75,6 +75,15 @@ func (n *Node) AcceptSnapshot(from geo.NodeID, h SnapshotHeader) (*Incoming, err
 	return in, nil
 }
 
+// TakeSnapshot implements SnapshotMember.
+func (n *Node) TakeSnapshot(from geo.NodeID, h SnapshotHeader) (SnapshotStream, error) {
+	in, err := n.AcceptSnapshot(from, h)
+	if err != nil {
+		return nil, err
+	}
+	return in, nil
+}
+
 func (in *Incoming) open() (err error) {
 	fs := in.n.o.Engine.FS
 	if err := fs.RemoveAll(in.dir); err != nil {

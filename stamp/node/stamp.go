@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"path/filepath"
 	"sync"
 
 	"antipode/geo"
 	"antipode/stamp/kv"
 	"antipode/stamp/ranges"
+	"antipode/stamp/replica"
 )
 
 // Stamp is one location's nodes as one process sees them: those that run here, all of
@@ -47,6 +49,12 @@ type running struct {
 // NewStamp returns a stamp of o.Peers without starting a node. o.ID and o.Dir are
 // ignored: node i lives in dir(i).
 func NewStamp(o Options) *Stamp {
+	if o.InSyncTimeout == 0 {
+		o.InSyncTimeout = replica.InSyncTimeout
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Stamp{o: o, nodes: map[geo.NodeID]*running{}, down: map[geo.NodeID]*running{}, ctx: ctx, cancel: cancel}
 }
@@ -102,6 +110,7 @@ func (s *Stamp) Start(id geo.NodeID) error {
 func (s *Stamp) serve(id geo.NodeID, r *running) {
 	if calls, ok := s.o.Transport.(CallTransport); ok {
 		calls.Handle(id, submitMethod, s.submitted(id))
+		calls.Handle(id, hasChunkMethod, s.hasChunk(id))
 	}
 	for _, f := range s.onStart {
 		f(r.n)

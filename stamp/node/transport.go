@@ -19,6 +19,19 @@ type Envelope struct {
 	From geo.NodeID
 }
 
+// envelopeOverhead is about what a message and an entry take in memory beside data.
+const envelopeOverhead = 128
+
+// Bytes estimates what an envelope holds in memory, without walking it as proto.Size
+// does: it runs on the scheduler.
+func (e Envelope) Bytes() int64 {
+	size := int64(envelopeOverhead + len(e.Message.GetContext()) + len(e.Message.GetSnapshot().GetData()))
+	for _, entry := range e.Message.GetEntries() {
+		size += int64(envelopeOverhead + len(entry.GetData()))
+	}
+	return size
+}
+
 // Transport carries messages between the nodes of one stamp. It may lose, double
 // and reorder them. Send does not block.
 type Transport interface {
@@ -46,6 +59,14 @@ type SnapshotTransport interface {
 	Snapshot(from, to geo.NodeID, h SnapshotHeader) (SnapshotStream, error)
 }
 
+// SnapshotMember is a Member that takes range snapshots.
+type SnapshotMember interface {
+	Member
+	// TakeSnapshot begins to receive one. What it returns is used by one goroutine, and
+	// closed.
+	TakeSnapshot(from geo.NodeID, h SnapshotHeader) (SnapshotStream, error)
+}
+
 // SnapshotStream is the sender's end of a range snapshot. It is used by one goroutine.
 type SnapshotStream interface {
 	// Send hands over the next piece. It blocks while as many pieces as the transport
@@ -65,10 +86,11 @@ type SnapshotStream interface {
 // the way there.
 type ChunkPeer interface {
 	// PutChunk appends a chunk; it is durable after the next SyncChunks. Data that does
-	// not fit ref is refused. data is not kept.
-	PutChunk(ref extent.Ref, data []byte) error
+	// not fit ref is refused, kv.ErrBusy says that there is no room. data is not kept. Where
+	// ctx ends before, whether it was put is unknown.
+	PutChunk(ctx context.Context, ref extent.Ref, data []byte) error
 	// SyncChunks makes durable what was put before.
-	SyncChunks() error
+	SyncChunks(ctx context.Context) error
 	// ReadChunk fills p from offset off, as io.ReaderAt does.
 	ReadChunk(ref extent.Ref, off int64, p []byte) (int, error)
 }
@@ -111,12 +133,12 @@ func (t *Memory) Send(_, to geo.NodeID, batch []Envelope) {
 // flight.
 func (t *Memory) Snapshot(from, to geo.NodeID, h SnapshotHeader) (SnapshotStream, error) {
 	t.mu.RLock()
-	n, takes := t.nodes[to].(*Node)
+	m, takes := t.nodes[to].(SnapshotMember)
 	t.mu.RUnlock()
 	if !takes {
 		return nil, ErrUnreachable
 	}
-	return n.AcceptSnapshot(from, h)
+	return m.TakeSnapshot(from, h)
 }
 
 // Peer implements Transport.

@@ -13,7 +13,7 @@ type memory struct{ t *node.Memory }
 
 func (m memory) Start(id geo.NodeID, member node.Member) { m.t.Attach(id, member) }
 func (m memory) Stop(id geo.NodeID)                      { m.t.Attach(id, nil) }
-func (m memory) At(geo.NodeID) node.CallTransport        { return m.t }
+func (m memory) At(geo.NodeID) transporttest.Transport   { return m.t }
 
 // The transport in memory passes the suite of all transports.
 func TestMemoryConformance(t *testing.T) {

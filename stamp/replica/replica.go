@@ -59,6 +59,9 @@ type Options struct {
 	Logger *slog.Logger
 }
 
+// InSyncTimeout is what Options.InSyncTimeout is where it is zero.
+const InSyncTimeout = time.Second
+
 func (o Options) withDefaults() Options {
 	if o.Tick == 0 {
 		o.Tick = 100 * time.Millisecond
@@ -67,7 +70,7 @@ func (o Options) withDefaults() Options {
 		o.ElectionTicks = 10
 	}
 	if o.InSyncTimeout == 0 {
-		o.InSyncTimeout = time.Second
+		o.InSyncTimeout = InSyncTimeout
 	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()

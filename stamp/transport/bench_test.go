@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"context"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -108,13 +109,13 @@ func BenchmarkChunks(b *testing.B) {
 			b.ReportAllocs()
 			for range b.N {
 				// The same one again: the store takes it and writes nothing.
-				require.NoError(b, peer.PutChunk(ref, data))
+				require.NoError(b, peer.PutChunk(context.Background(), ref, data))
 			}
 		})
 		b.Run(fmt.Sprintf("read/bytes=%d", size), func(b *testing.B) {
 			n, _ := openPair(b)
 			peer := n.At(1).Peer(1, 2)
-			require.NoError(b, peer.PutChunk(ref, data))
+			require.NoError(b, peer.PutChunk(context.Background(), ref, data))
 			b.SetBytes(int64(size))
 			b.ReportAllocs()
 			b.ResetTimer()

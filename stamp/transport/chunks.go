@@ -16,8 +16,8 @@ import (
 type chunkPeer struct{ p *peerLink }
 
 // call runs f with the deadline of a chunk call, and waits for the connection within it.
-func (c chunkPeer) call(what string, f func(ctx context.Context, client wire.StampClient) error) error {
-	ctx, cancel := context.WithTimeout(context.Background(), c.p.t.o.ChunkTimeout)
+func (c chunkPeer) call(ctx context.Context, what string, f func(ctx context.Context, client wire.StampClient) error) error {
+	ctx, cancel := context.WithTimeout(ctx, c.p.t.o.ChunkTimeout)
 	defer cancel()
 	if err := f(ctx, wire.NewStampClient(c.p.chunks)); err != nil {
 		return fmt.Errorf("peer %d: %s: %w", c.p.id, what, fromStatus(err))
@@ -26,8 +26,8 @@ func (c chunkPeer) call(what string, f func(ctx context.Context, client wire.Sta
 }
 
 // PutChunk implements node.ChunkPeer.
-func (c chunkPeer) PutChunk(ref extent.Ref, data []byte) error {
-	return c.call("put chunk "+ref.ID.String(), func(ctx context.Context, client wire.StampClient) error {
+func (c chunkPeer) PutChunk(ctx context.Context, ref extent.Ref, data []byte) error {
+	return c.call(ctx, "put chunk "+ref.ID.String(), func(ctx context.Context, client wire.StampClient) error {
 		stream, err := client.PutChunk(ctx, grpc.WaitForReady(true))
 		if err != nil {
 			return err
@@ -48,8 +48,8 @@ func (c chunkPeer) PutChunk(ref extent.Ref, data []byte) error {
 }
 
 // SyncChunks implements node.ChunkPeer.
-func (c chunkPeer) SyncChunks() error {
-	return c.call("sync chunks", func(ctx context.Context, client wire.StampClient) error {
+func (c chunkPeer) SyncChunks(ctx context.Context) error {
+	return c.call(ctx, "sync chunks", func(ctx context.Context, client wire.StampClient) error {
 		_, err := client.SyncChunks(ctx, &wire.Empty{}, grpc.WaitForReady(true))
 		return err
 	})
@@ -58,7 +58,7 @@ func (c chunkPeer) SyncChunks() error {
 // ReadChunk implements node.ChunkPeer.
 func (c chunkPeer) ReadChunk(ref extent.Ref, off int64, p []byte) (int, error) {
 	in := part{sink: p}
-	err := c.call("read chunk "+ref.ID.String(), func(ctx context.Context, client wire.StampClient) error {
+	err := c.call(context.Background(), "read chunk "+ref.ID.String(), func(ctx context.Context, client wire.StampClient) error {
 		if off < 0 {
 			return fmt.Errorf("offset %d is below zero", off)
 		}

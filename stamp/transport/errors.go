@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"antipode/stamp/extent"
+	"antipode/stamp/kv"
 )
 
 // chunkErrors are the errors of a store that keep their meaning over the wire, each
@@ -22,6 +23,7 @@ var chunkErrors = [...]struct { //nolint:gochecknoglobals // A table, never writ
 	{extent.ErrCorrupt, codes.DataLoss},
 	{extent.ErrMismatch, codes.FailedPrecondition},
 	{extent.ErrFailed, codes.Aborted},
+	{kv.ErrBusy, codes.OutOfRange},
 }
 
 // toStatus is what a peer is told of an error.

@@ -147,7 +147,7 @@ func (n *loopback) Stop(id geo.NodeID) {
 }
 
 // At implements transporttest.Network.
-func (n *loopback) At(id geo.NodeID) node.CallTransport { return n.get(id) }
+func (n *loopback) At(id geo.NodeID) transporttest.Transport { return n.get(id) }
 
 func (n *loopback) get(id geo.NodeID) *Transport {
 	n.mu.Lock()

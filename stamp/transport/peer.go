@@ -188,7 +188,7 @@ func (p *peerLink) pump(ctx context.Context, stream grpc.ClientStream) {
 // the stream, again and again.
 func (p *peerLink) tooLong(envelopes []node.Envelope) bool {
 	// Several are of frameBytes together.
-	if len(envelopes) > 1 || sizeOf(envelopes[0]) < messageBytesMax/2 {
+	if len(envelopes) > 1 || envelopes[0].Bytes() < messageBytesMax/2 {
 		return false
 	}
 	m := envelopes[0].Message

@@ -6,19 +6,6 @@ import (
 	"antipode/stamp/node"
 )
 
-// envelopeOverhead is about what a message and an entry take in memory beside data.
-const envelopeOverhead = 128
-
-// sizeOf estimates what an envelope holds in memory, without walking it as proto.Size
-// does: it runs on the scheduler of the node.
-func sizeOf(e node.Envelope) int64 {
-	size := int64(envelopeOverhead + len(e.Message.GetContext()) + len(e.Message.GetSnapshot().GetData()))
-	for _, entry := range e.Message.GetEntries() {
-		size += int64(envelopeOverhead + len(entry.GetData()))
-	}
-	return size
-}
-
 // queue holds what waits for one peer. It is closed at first: it takes messages
 // while a stream stands.
 type queue struct {
@@ -35,6 +22,7 @@ type queue struct {
 	open  bool
 	// sent counts what take gave out, dropped what put or close let go.
 	sent, dropped uint64
+	sentBytes     int64
 }
 
 func newQueue(bytesMax int64, messagesMax int) *queue {
@@ -46,7 +34,7 @@ func (q *queue) put(batch []node.Envelope) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, e := range batch {
-		size := sizeOf(e)
+		size := e.Bytes()
 		// A message above the bound passes alone.
 		if !q.open || q.waiting() >= q.messagesMax || q.bytes > 0 && q.bytes+size > q.bytesMax {
 			q.dropped++
@@ -71,7 +59,7 @@ func (q *queue) take(out []node.Envelope, bytesMax int64) []node.Envelope {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for taken := int64(0); q.waiting() > 0; {
-		size := sizeOf(q.items[q.head])
+		size := q.items[q.head].Bytes()
 		if taken > 0 && taken+size > bytesMax {
 			break
 		}
@@ -81,6 +69,7 @@ func (q *queue) take(out []node.Envelope, bytesMax int64) []node.Envelope {
 		q.head++
 		q.bytes -= size
 		q.sent++
+		q.sentBytes += size
 	}
 	if q.waiting() == 0 {
 		q.items, q.head = q.items[:0], 0
@@ -111,13 +100,14 @@ type PeerStats struct {
 	// Queued and QueuedBytes wait to be sent.
 	Queued      int
 	QueuedBytes int64
-	// Sent and Dropped count messages since the start. One that was sent can still be
-	// lost on the way.
+	// Sent and Dropped count messages since the start, SentBytes about what the sent ones
+	// hold. One that was sent can still be lost on the way.
 	Sent, Dropped uint64
+	SentBytes     int64
 }
 
 func (q *queue) stats() PeerStats {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return PeerStats{Connected: q.open, Queued: q.waiting(), QueuedBytes: q.bytes, Sent: q.sent, Dropped: q.dropped}
+	return PeerStats{Connected: q.open, Queued: q.waiting(), QueuedBytes: q.bytes, Sent: q.sent, Dropped: q.dropped, SentBytes: q.sentBytes}
 }

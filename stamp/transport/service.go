@@ -127,19 +127,19 @@ func (s *service) PutChunk(stream grpc.ClientStreamingServer[wire.ChunkPart, wir
 		return err
 	}
 	// The store checks length and CRC against ref before it writes.
-	if err := a.member.PutChunk(ref, in.sink[:in.got]); err != nil {
+	if err := a.member.PutChunk(stream.Context(), ref, in.sink[:in.got]); err != nil {
 		return toStatus(err)
 	}
 	return stream.SendAndClose(&wire.Empty{})
 }
 
 // SyncChunks implements wire.StampServer.
-func (s *service) SyncChunks(context.Context, *wire.Empty) (*wire.Empty, error) {
+func (s *service) SyncChunks(ctx context.Context, _ *wire.Empty) (*wire.Empty, error) {
 	a := s.t.attachment()
 	if a == nil {
 		return nil, errNoNode
 	}
-	return &wire.Empty{}, toStatus(a.member.SyncChunks())
+	return &wire.Empty{}, toStatus(a.member.SyncChunks(ctx))
 }
 
 // ReadChunk implements wire.StampServer.

@@ -121,7 +121,7 @@ func TestStalledPeer(t *testing.T) {
 	n.Start(2, m)
 	n.waitConnected(1, 2)
 	chunks := n.At(1).Peer(1, 2)
-	require.NoError(t, chunks.SyncChunks())
+	require.NoError(t, chunks.SyncChunks(t.Context()))
 
 	p.setStall(true)
 	before := heapBytes()
@@ -141,8 +141,8 @@ func TestStalledPeer(t *testing.T) {
 
 	ref := extent.NewRef(extent.ChunkID{1}, make([]byte, extent.ChunkBytesMax))
 	begin := time.Now()
-	require.Error(t, chunks.PutChunk(ref, make([]byte, extent.ChunkBytesMax)))
-	require.Error(t, chunks.SyncChunks())
+	require.Error(t, chunks.PutChunk(t.Context(), ref, make([]byte, extent.ChunkBytesMax)))
+	require.Error(t, chunks.SyncChunks(t.Context()))
 	_, err := chunks.ReadChunk(ref, 0, make([]byte, 10))
 	require.Error(t, err)
 	require.NotErrorIs(t, err, io.EOF)
@@ -154,7 +154,7 @@ func TestStalledPeer(t *testing.T) {
 		got := m.Received()
 		return len(got) > 0 && got[len(got)-1].Message.GetIndex() == messages
 	}, testWait, 10*time.Millisecond)
-	require.Eventually(t, func() bool { return chunks.SyncChunks() == nil }, testWait, time.Millisecond)
+	require.Eventually(t, func() bool { return chunks.SyncChunks(t.Context()) == nil }, testWait, time.Millisecond)
 }
 
 // A peer that is silent for KeepaliveTime and KeepaliveTimeout, with nothing said to it
@@ -188,8 +188,8 @@ func TestPeerWithoutNode(t *testing.T) {
 	chunks := n.At(1).Peer(1, 2)
 	n.At(2).Attach(2, nil)
 	require.Eventually(t, func() bool { return n.At(1).Peer(1, 2) == nil }, testWait, time.Millisecond)
-	require.ErrorContains(t, chunks.SyncChunks(), "no node is attached")
-	require.ErrorContains(t, chunks.PutChunk(extent.NewRef(extent.ChunkID{1}, []byte("x")), []byte("x")), "no node is attached")
+	require.ErrorContains(t, chunks.SyncChunks(t.Context()), "no node is attached")
+	require.ErrorContains(t, chunks.PutChunk(t.Context(), extent.NewRef(extent.ChunkID{1}, []byte("x")), []byte("x")), "no node is attached")
 	_, err := chunks.ReadChunk(extent.NewRef(extent.ChunkID{1}, []byte("x")), 0, make([]byte, 1))
 	require.ErrorContains(t, err, "no node is attached")
 	m := transporttest.NewMember(t)

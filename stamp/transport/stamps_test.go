@@ -1,12 +1,14 @@
 package transport
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,6 +19,7 @@ import (
 	"antipode/internal/clock"
 	"antipode/stamp/change"
 	"antipode/stamp/engine"
+	"antipode/stamp/extent"
 	"antipode/stamp/node"
 	"antipode/stamp/ranges"
 )
@@ -113,7 +116,8 @@ func commands() ranges.Commands {
 		"test.put": func(b []byte) (ranges.Portable, error) {
 			return &portable{put: put{int(binary.LittleEndian.Uint32(b))}, fail: b[4] == 1}, nil
 		},
-		"test.gate": func([]byte) (ranges.Portable, error) { return portableGate{}, nil },
+		"test.naming": func(b []byte) (ranges.Portable, error) { return naming{put{int(b[0])}, parseChunk(b[1:])}, nil },
+		"test.gate":   func([]byte) (ranges.Portable, error) { return portableGate{}, nil },
 	}
 }
 
@@ -190,4 +194,121 @@ func TestCommandsReachTheLeader(t *testing.T) {
 		}
 		return nil
 	}))
+}
+
+// naming is a command that names a chunk in a row.
+type naming struct {
+	put
+	ref extent.Ref
+}
+
+func appendChunk(dst []byte, ref extent.Ref) []byte {
+	dst = binary.LittleEndian.AppendUint32(append(dst, ref.ID[:]...), ref.Length)
+	return binary.LittleEndian.AppendUint32(dst, ref.CRC)
+}
+
+func parseChunk(b []byte) extent.Ref {
+	ref := extent.Ref{Length: binary.LittleEndian.Uint32(b[16:]), CRC: binary.LittleEndian.Uint32(b[20:])}
+	copy(ref.ID[:], b)
+	return ref
+}
+
+// chunkRow finds the chunks of rows of these tests.
+func chunkRow(_, value []byte) ([]extent.Ref, error) {
+	if len(value) != 25 || value[0] != 'C' {
+		return nil, nil
+	}
+	return []extent.Ref{parseChunk(value[1:])}, nil
+}
+
+func (c naming) Evaluate(tx *ranges.Tx) error {
+	return tx.Change(c.partition(), change.Record{
+		CommitTime: tx.Timestamp(0), Partition: c.partition().Append(nil), Chunks: []extent.Ref{c.ref},
+		Ops: []change.Op{{Row: []byte("r"), Value: appendChunk([]byte{'C'}, c.ref)}},
+	})
+}
+func (c naming) Kind() string              { return "test.naming" }
+func (c naming) Encode() []byte            { return appendChunk([]byte{byte(c.i)}, c.ref) }
+func (c naming) EncodeResult() []byte      { return nil }
+func (c naming) DecodeResult([]byte) error { return nil }
+
+// Over the network as in one process (R3, R4): a node that was away takes an entry only
+// with the payload that it fetches from a peer; one that was away for longer than the log
+// reaches back is fed by a snapshot; one whose folder is gone is rebuilt under a new id. In
+// the end all are in sync, each with every chunk, and each serves reads of every row.
+func TestNodesComeBackOverTheNetwork(t *testing.T) {
+	var rebuilt atomic.Int64
+	s := newStamps(t, func(o *node.Options) {
+		o.RowChunks, o.LogBytesMax, o.FlushEntries, o.ElectionTicks = chunkRow, 16<<10, 50, 30
+		o.Engine.LogSegmentBytes = 256 << 10
+		o.OnEvent = func(e node.Event) {
+			if e.Kind == node.ReplicaPromoted {
+				rebuilt.Add(1)
+			}
+		}
+	})
+	s.submit(1, portableGate{})
+	row := 0
+	var refs []extent.Ref
+	name := func(at geo.NodeID) {
+		data := bytes.Repeat([]byte{byte(row + 1)}, 100_000)
+		ref := extent.NewRef(extent.ChunkID{byte(row + 1)}, data)
+		require.Eventually(t, func() bool { return s.by[at].PutChunk(t.Context(), ref, data) == nil }, testWait, time.Millisecond)
+		s.submit(at, naming{put{row}, ref})
+		refs = append(refs, ref)
+		row++
+	}
+	whole := func() {
+		t.Helper()
+		require.Eventually(t, func() bool {
+			for _, stamp := range s.by {
+				if r := stamp.Leader(testRange); r != nil {
+					return r.InSync() == 3
+				}
+			}
+			return false
+		}, 2*testWait, time.Millisecond)
+		for id, stamp := range s.by {
+			for i, ref := range refs {
+				require.Eventually(t, func() bool { return stamp.Node(id).Extents().Durable(ref.ID) }, testWait, time.Millisecond, "chunk %d at node %d", i, id)
+			}
+			require.Eventually(t, func() bool {
+				return stamp.Read(t.Context(), testRange, func(st ranges.State) error {
+					for i := range row {
+						if _, ok, err := st.Get(append(put{i}.partition().Append(nil), 'r')); err != nil || !ok {
+							return errors.Join(err, fmt.Errorf("row %d is there: %t", i, ok))
+						}
+					}
+					return nil
+				}) == nil
+			}, testWait, time.Millisecond, "rows at node %d", id)
+		}
+	}
+	away := s.leader()
+	other := away%3 + 1
+
+	s.end(away) // The leader, killed.
+	name(other)
+	s.start(away)
+	whole()
+
+	s.end(away)
+	for range 3 {
+		name(other)
+	}
+	r := s.by[s.leader()].Leader(testRange)
+	at := r.Machine.AppliedState().Index
+	for i := range 200 { // Beyond the budget of the log.
+		s.submit(other, &portable{put: put{1000 + i}})
+	}
+	require.Greater(t, r.Machine.AppliedState().Index, at+190)
+	s.start(away)
+	whole()
+
+	s.end(away)
+	s.disks[away] = vfs.NewMem()
+	s.start(away)
+	name(other)
+	require.Eventually(t, func() bool { return rebuilt.Load() > 0 }, 2*testWait, time.Millisecond, "no replica was promoted")
+	whole()
 }

@@ -19,9 +19,15 @@ import (
 // chunks are in a real store.
 type Member struct {
 	Store *extent.Store
+	// Of range snapshots: Refuse answers the header, FailPiece a piece, FailFinish the
+	// end; each piece waits for a Write, unless it is nil. Set before they are used.
+	Refuse, FailFinish error
+	FailPiece          func(node.Piece) error
+	Write              chan struct{}
 
-	mu  sync.Mutex
-	got []node.Envelope
+	mu        sync.Mutex
+	got       []node.Envelope
+	snapshots []*Snapshot
 }
 
 // NewMember returns a member whose store is in memory and closed with the test.
@@ -48,10 +54,12 @@ func (m *Member) Received() []node.Envelope {
 }
 
 // PutChunk implements node.ChunkPeer.
-func (m *Member) PutChunk(ref extent.Ref, data []byte) error { return m.Store.Put(ref, data) }
+func (m *Member) PutChunk(_ context.Context, ref extent.Ref, data []byte) error {
+	return m.Store.Put(ref, data)
+}
 
 // SyncChunks implements node.ChunkPeer.
-func (m *Member) SyncChunks() error { return m.Store.Sync(context.Background()) }
+func (m *Member) SyncChunks(ctx context.Context) error { return m.Store.Sync(ctx) }
 
 // ReadChunk implements node.ChunkPeer.
 func (m *Member) ReadChunk(ref extent.Ref, off int64, p []byte) (int, error) {
@@ -66,4 +74,73 @@ func Message(from, to geo.NodeID, index uint64, data []byte) node.Envelope {
 		Range:   geo.FirstRange(geo.Table),
 		Message: &pb.Message{Type: &typ, From: &f, To: &d, Term: &term, Index: &index, Entries: []*pb.Entry{entry}},
 	}
+}
+
+// TakeSnapshot implements node.SnapshotMember.
+func (m *Member) TakeSnapshot(from geo.NodeID, h node.SnapshotHeader) (node.SnapshotStream, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.Refuse != nil {
+		return nil, m.Refuse
+	}
+	s := &Snapshot{From: from, Header: h, m: m}
+	m.snapshots = append(m.snapshots, s)
+	return s, nil
+}
+
+// Snapshots returns what is known of the range snapshots that came, in order.
+func (m *Member) Snapshots() []Snapshot {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var out []Snapshot
+	for _, s := range m.snapshots {
+		out = append(out, *s)
+	}
+	return out
+}
+
+// Snapshot is a range snapshot as a Member received it.
+type Snapshot struct {
+	From             geo.NodeID
+	Header           node.SnapshotHeader
+	Pieces           []node.Piece
+	Finished, Closed bool
+
+	m *Member
+}
+
+// Send implements node.SnapshotStream.
+func (s *Snapshot) Send(ctx context.Context, p node.Piece) error {
+	s.m.mu.Lock()
+	write, fail := s.m.Write, s.m.FailPiece
+	s.m.mu.Unlock()
+	if write != nil {
+		select {
+		case <-write:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	if fail != nil && fail(p) != nil {
+		return fail(p)
+	}
+	s.m.mu.Lock()
+	defer s.m.mu.Unlock()
+	s.Pieces = append(s.Pieces, p)
+	return nil
+}
+
+// Finish implements node.SnapshotStream.
+func (s *Snapshot) Finish(context.Context) error {
+	s.m.mu.Lock()
+	defer s.m.mu.Unlock()
+	s.Finished = true
+	return s.m.FailFinish
+}
+
+// Close implements node.SnapshotStream.
+func (s *Snapshot) Close() {
+	s.m.mu.Lock()
+	defer s.m.mu.Unlock()
+	s.Closed = true
 }

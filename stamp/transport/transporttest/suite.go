@@ -26,7 +26,13 @@ type Network interface {
 	// Stop takes a node down as if its process ended.
 	Stop(id geo.NodeID)
 	// At is the transport as a node has it.
-	At(id geo.NodeID) node.CallTransport
+	At(id geo.NodeID) Transport
+}
+
+// Transport is all that a way between nodes may carry.
+type Transport interface {
+	node.CallTransport
+	node.SnapshotTransport
 }
 
 const (
@@ -50,6 +56,9 @@ func Run(t *testing.T, open func(t *testing.T) Network) {
 		"calls":        testCalls,
 		"callErrors":   testCallErrors,
 		"callAway":     testCallAway,
+		"snapshots":    testSnapshots,
+		"snapshotEnds": testSnapshotEnds,
+		"snapshotFlow": testSnapshotFlow,
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &stamp{Network: open(t), t: t, members: map[geo.NodeID]*Member{}}
@@ -172,8 +181,8 @@ func testRestart(t *testing.T, s *stamp) {
 		s.Stop(1)
 		s.Start(1, s.members[1])
 		s.Start(2, s.members[2])
-		require.NoError(t, s.waitPeer(1, 2).SyncChunks())
-		require.NoError(t, s.waitPeer(2, 1).SyncChunks())
+		require.NoError(t, s.waitPeer(1, 2).SyncChunks(t.Context()))
+		require.NoError(t, s.waitPeer(2, 1).SyncChunks(t.Context()))
 		s.At(1).Send(1, 2, []node.Envelope{Message(1, 2, 5, []byte("again"))})
 		s.At(2).Send(2, 1, []node.Envelope{Message(2, 1, 6, nil)})
 		require.EqualValues(t, 5, s.waitReceived(2, 1)[0].Message.GetIndex())
@@ -196,9 +205,9 @@ func testChunks(t *testing.T, s *stamp) {
 	peer := s.waitPeer(1, 2)
 	for i, length := range []int{1, 4096, 256 << 10, 256<<10 + 1, 1 << 20, extent.ChunkBytesMax} {
 		ref, data := chunk(uint64(i), length)
-		require.NoError(t, peer.PutChunk(ref, data))
-		require.NoError(t, peer.PutChunk(ref, data), "again")
-		require.NoError(t, peer.SyncChunks())
+		require.NoError(t, peer.PutChunk(t.Context(), ref, data))
+		require.NoError(t, peer.PutChunk(t.Context(), ref, data), "again")
+		require.NoError(t, peer.SyncChunks(t.Context()))
 		require.True(t, s.members[2].Store.Durable(ref.ID))
 
 		got := make([]byte, length)
@@ -225,17 +234,17 @@ func testChunkErrors(t *testing.T, s *stamp) {
 	ref, data := chunk(1, 600_000)
 	damaged := bytes.Clone(data)
 	damaged[300_000] ^= 1
-	require.ErrorIs(t, peer.PutChunk(ref, damaged), extent.ErrMismatch, "another CRC")
-	require.Error(t, peer.PutChunk(ref, data[:599_999]), "too short")
-	require.Error(t, peer.PutChunk(ref, append(bytes.Clone(data), 0)), "too long")
-	require.Error(t, peer.PutChunk(extent.Ref{ID: ref.ID}, nil), "of no length")
-	require.Error(t, peer.PutChunk(extent.Ref{ID: ref.ID, Length: extent.ChunkBytesMax + 1}, nil), "above the bound")
+	require.ErrorIs(t, peer.PutChunk(t.Context(), ref, damaged), extent.ErrMismatch, "another CRC")
+	require.Error(t, peer.PutChunk(t.Context(), ref, data[:599_999]), "too short")
+	require.Error(t, peer.PutChunk(t.Context(), ref, append(bytes.Clone(data), 0)), "too long")
+	require.Error(t, peer.PutChunk(t.Context(), extent.Ref{ID: ref.ID}, nil), "of no length")
+	require.Error(t, peer.PutChunk(t.Context(), extent.Ref{ID: ref.ID, Length: extent.ChunkBytesMax + 1}, nil), "above the bound")
 	require.Empty(t, s.members[2].Store.Refs())
 	n, err := peer.ReadChunk(ref, 0, make([]byte, 10))
 	require.ErrorIs(t, err, extent.ErrNotFound)
 	require.Zero(t, n)
 
-	require.NoError(t, peer.PutChunk(ref, data))
+	require.NoError(t, peer.PutChunk(t.Context(), ref, data))
 	_, err = peer.ReadChunk(ref, -1, make([]byte, 10))
 	require.Error(t, err)
 	_, err = peer.ReadChunk(ref, 600_001, make([]byte, 10))
@@ -270,7 +279,7 @@ func testConcurrently(t *testing.T, s *stamp) {
 				for i := range uint64(chunks) {
 					ref, data := chunk(i<<8|uint64(from)<<4|uint64(to), 300_000)
 					got := make([]byte, len(data))
-					err := errors.Join(peer.PutChunk(ref, data), peer.SyncChunks())
+					err := errors.Join(peer.PutChunk(t.Context(), ref, data), peer.SyncChunks(t.Context()))
 					if err == nil {
 						_, err = peer.ReadChunk(ref, 0, got)
 					}

@@ -536,6 +536,225 @@ func (x *CallAnswer) GetElsewhere() uint64 {
 	return 0
 }
 
+type SnapshotPart struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Header        *SnapshotHeader        `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
+	Piece         *SnapshotPiece         `protobuf:"bytes,2,opt,name=piece,proto3" json:"piece,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SnapshotPart) Reset() {
+	*x = SnapshotPart{}
+	mi := &file_stamp_transport_wire_stamp_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SnapshotPart) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SnapshotPart) ProtoMessage() {}
+
+func (x *SnapshotPart) ProtoReflect() protoreflect.Message {
+	mi := &file_stamp_transport_wire_stamp_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SnapshotPart.ProtoReflect.Descriptor instead.
+func (*SnapshotPart) Descriptor() ([]byte, []int) {
+	return file_stamp_transport_wire_stamp_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *SnapshotPart) GetHeader() *SnapshotHeader {
+	if x != nil {
+		return x.Header
+	}
+	return nil
+}
+
+func (x *SnapshotPart) GetPiece() *SnapshotPiece {
+	if x != nil {
+		return x.Piece
+	}
+	return nil
+}
+
+type SnapshotHeader struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Range uint32                 `protobuf:"varint,1,opt,name=range,proto3" json:"range,omitempty"`
+	// message is the leader's MsgSnap, a raftpb.Message.
+	Message       []byte `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SnapshotHeader) Reset() {
+	*x = SnapshotHeader{}
+	mi := &file_stamp_transport_wire_stamp_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SnapshotHeader) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SnapshotHeader) ProtoMessage() {}
+
+func (x *SnapshotHeader) ProtoReflect() protoreflect.Message {
+	mi := &file_stamp_transport_wire_stamp_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SnapshotHeader.ProtoReflect.Descriptor instead.
+func (*SnapshotHeader) Descriptor() ([]byte, []int) {
+	return file_stamp_transport_wire_stamp_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *SnapshotHeader) GetRange() uint32 {
+	if x != nil {
+		return x.Range
+	}
+	return 0
+}
+
+func (x *SnapshotHeader) GetMessage() []byte {
+	if x != nil {
+		return x.Message
+	}
+	return nil
+}
+
+// SnapshotPiece: docs/format/snapshot.md.
+type SnapshotPiece struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Number        uint32                 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
+	Last          bool                   `protobuf:"varint,2,opt,name=last,proto3" json:"last,omitempty"`
+	Rows          []byte                 `protobuf:"bytes,3,opt,name=rows,proto3" json:"rows,omitempty"`
+	Crc           uint32                 `protobuf:"fixed32,4,opt,name=crc,proto3" json:"crc,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SnapshotPiece) Reset() {
+	*x = SnapshotPiece{}
+	mi := &file_stamp_transport_wire_stamp_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SnapshotPiece) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SnapshotPiece) ProtoMessage() {}
+
+func (x *SnapshotPiece) ProtoReflect() protoreflect.Message {
+	mi := &file_stamp_transport_wire_stamp_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SnapshotPiece.ProtoReflect.Descriptor instead.
+func (*SnapshotPiece) Descriptor() ([]byte, []int) {
+	return file_stamp_transport_wire_stamp_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *SnapshotPiece) GetNumber() uint32 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *SnapshotPiece) GetLast() bool {
+	if x != nil {
+		return x.Last
+	}
+	return false
+}
+
+func (x *SnapshotPiece) GetRows() []byte {
+	if x != nil {
+		return x.Rows
+	}
+	return nil
+}
+
+func (x *SnapshotPiece) GetCrc() uint32 {
+	if x != nil {
+		return x.Crc
+	}
+	return 0
+}
+
+type SnapshotProgress struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// written is how many pieces are.
+	Written       uint32 `protobuf:"varint,1,opt,name=written,proto3" json:"written,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SnapshotProgress) Reset() {
+	*x = SnapshotProgress{}
+	mi := &file_stamp_transport_wire_stamp_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SnapshotProgress) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SnapshotProgress) ProtoMessage() {}
+
+func (x *SnapshotProgress) ProtoReflect() protoreflect.Message {
+	mi := &file_stamp_transport_wire_stamp_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SnapshotProgress.ProtoReflect.Descriptor instead.
+func (*SnapshotProgress) Descriptor() ([]byte, []int) {
+	return file_stamp_transport_wire_stamp_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *SnapshotProgress) GetWritten() uint32 {
+	if x != nil {
+		return x.Written
+	}
+	return 0
+}
+
 var File_stamp_transport_wire_stamp_proto protoreflect.FileDescriptor
 
 const file_stamp_transport_wire_stamp_proto_rawDesc = "" +
@@ -567,7 +786,20 @@ const file_stamp_transport_wire_stamp_proto_rawDesc = "" +
 	"\x04data\x18\x01 \x01(\fR\x04data\x122\n" +
 	"\x05error\x18\x02 \x01(\x0e2\x1c.antipode.stamp.v1.CallErrorR\x05error\x12\x12\n" +
 	"\x04text\x18\x03 \x01(\tR\x04text\x12\x1c\n" +
-	"\telsewhere\x18\x04 \x01(\x04R\telsewhere*c\n" +
+	"\telsewhere\x18\x04 \x01(\x04R\telsewhere\"\x81\x01\n" +
+	"\fSnapshotPart\x129\n" +
+	"\x06header\x18\x01 \x01(\v2!.antipode.stamp.v1.SnapshotHeaderR\x06header\x126\n" +
+	"\x05piece\x18\x02 \x01(\v2 .antipode.stamp.v1.SnapshotPieceR\x05piece\"@\n" +
+	"\x0eSnapshotHeader\x12\x14\n" +
+	"\x05range\x18\x01 \x01(\rR\x05range\x12\x18\n" +
+	"\amessage\x18\x02 \x01(\fR\amessage\"a\n" +
+	"\rSnapshotPiece\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\rR\x06number\x12\x12\n" +
+	"\x04last\x18\x02 \x01(\bR\x04last\x12\x12\n" +
+	"\x04rows\x18\x03 \x01(\fR\x04rows\x12\x10\n" +
+	"\x03crc\x18\x04 \x01(\aR\x03crc\",\n" +
+	"\x10SnapshotProgress\x12\x18\n" +
+	"\awritten\x18\x01 \x01(\rR\awritten*c\n" +
 	"\tCallError\x12\b\n" +
 	"\x04NONE\x10\x00\x12\n" +
 	"\n" +
@@ -578,13 +810,14 @@ const file_stamp_transport_wire_stamp_proto_rawDesc = "" +
 	"NOT_LEADER\x10\x04\x12\n" +
 	"\n" +
 	"\x06NOBODY\x10\x05\x12\r\n" +
-	"\tELSEWHERE\x10\x062\xae\x03\n" +
+	"\tELSEWHERE\x10\x062\x84\x04\n" +
 	"\x05Stamp\x12@\n" +
 	"\bMessages\x12\x18.antipode.stamp.v1.Batch\x1a\x18.antipode.stamp.v1.Empty(\x01\x12D\n" +
 	"\bPutChunk\x12\x1c.antipode.stamp.v1.ChunkPart\x1a\x18.antipode.stamp.v1.Empty(\x01\x12@\n" +
 	"\n" +
 	"SyncChunks\x12\x18.antipode.stamp.v1.Empty\x1a\x18.antipode.stamp.v1.Empty\x12K\n" +
-	"\tReadChunk\x12\x1e.antipode.stamp.v1.ReadRequest\x1a\x1c.antipode.stamp.v1.ChunkPart0\x01\x12D\n" +
+	"\tReadChunk\x12\x1e.antipode.stamp.v1.ReadRequest\x1a\x1c.antipode.stamp.v1.ChunkPart0\x01\x12T\n" +
+	"\bSnapshot\x12\x1f.antipode.stamp.v1.SnapshotPart\x1a#.antipode.stamp.v1.SnapshotProgress(\x010\x01\x12D\n" +
 	"\x04Call\x12\x1b.antipode.stamp.v1.CallPart\x1a\x1d.antipode.stamp.v1.CallAnswer(\x01\x12H\n" +
 	"\bCallPair\x12\x1b.antipode.stamp.v1.CallPart\x1a\x1d.antipode.stamp.v1.CallAnswer(\x01B\x1fZ\x1dantipode/stamp/transport/wireb\x06proto3"
 
@@ -601,40 +834,48 @@ func file_stamp_transport_wire_stamp_proto_rawDescGZIP() []byte {
 }
 
 var file_stamp_transport_wire_stamp_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_stamp_transport_wire_stamp_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
+var file_stamp_transport_wire_stamp_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
 var file_stamp_transport_wire_stamp_proto_goTypes = []any{
-	(CallError)(0),      // 0: antipode.stamp.v1.CallError
-	(*Empty)(nil),       // 1: antipode.stamp.v1.Empty
-	(*Batch)(nil),       // 2: antipode.stamp.v1.Batch
-	(*Envelope)(nil),    // 3: antipode.stamp.v1.Envelope
-	(*ChunkRef)(nil),    // 4: antipode.stamp.v1.ChunkRef
-	(*ChunkPart)(nil),   // 5: antipode.stamp.v1.ChunkPart
-	(*ReadRequest)(nil), // 6: antipode.stamp.v1.ReadRequest
-	(*CallPart)(nil),    // 7: antipode.stamp.v1.CallPart
-	(*CallAnswer)(nil),  // 8: antipode.stamp.v1.CallAnswer
+	(CallError)(0),           // 0: antipode.stamp.v1.CallError
+	(*Empty)(nil),            // 1: antipode.stamp.v1.Empty
+	(*Batch)(nil),            // 2: antipode.stamp.v1.Batch
+	(*Envelope)(nil),         // 3: antipode.stamp.v1.Envelope
+	(*ChunkRef)(nil),         // 4: antipode.stamp.v1.ChunkRef
+	(*ChunkPart)(nil),        // 5: antipode.stamp.v1.ChunkPart
+	(*ReadRequest)(nil),      // 6: antipode.stamp.v1.ReadRequest
+	(*CallPart)(nil),         // 7: antipode.stamp.v1.CallPart
+	(*CallAnswer)(nil),       // 8: antipode.stamp.v1.CallAnswer
+	(*SnapshotPart)(nil),     // 9: antipode.stamp.v1.SnapshotPart
+	(*SnapshotHeader)(nil),   // 10: antipode.stamp.v1.SnapshotHeader
+	(*SnapshotPiece)(nil),    // 11: antipode.stamp.v1.SnapshotPiece
+	(*SnapshotProgress)(nil), // 12: antipode.stamp.v1.SnapshotProgress
 }
 var file_stamp_transport_wire_stamp_proto_depIdxs = []int32{
 	3,  // 0: antipode.stamp.v1.Batch.envelopes:type_name -> antipode.stamp.v1.Envelope
 	4,  // 1: antipode.stamp.v1.ChunkPart.ref:type_name -> antipode.stamp.v1.ChunkRef
 	4,  // 2: antipode.stamp.v1.ReadRequest.ref:type_name -> antipode.stamp.v1.ChunkRef
 	0,  // 3: antipode.stamp.v1.CallAnswer.error:type_name -> antipode.stamp.v1.CallError
-	2,  // 4: antipode.stamp.v1.Stamp.Messages:input_type -> antipode.stamp.v1.Batch
-	5,  // 5: antipode.stamp.v1.Stamp.PutChunk:input_type -> antipode.stamp.v1.ChunkPart
-	1,  // 6: antipode.stamp.v1.Stamp.SyncChunks:input_type -> antipode.stamp.v1.Empty
-	6,  // 7: antipode.stamp.v1.Stamp.ReadChunk:input_type -> antipode.stamp.v1.ReadRequest
-	7,  // 8: antipode.stamp.v1.Stamp.Call:input_type -> antipode.stamp.v1.CallPart
-	7,  // 9: antipode.stamp.v1.Stamp.CallPair:input_type -> antipode.stamp.v1.CallPart
-	1,  // 10: antipode.stamp.v1.Stamp.Messages:output_type -> antipode.stamp.v1.Empty
-	1,  // 11: antipode.stamp.v1.Stamp.PutChunk:output_type -> antipode.stamp.v1.Empty
-	1,  // 12: antipode.stamp.v1.Stamp.SyncChunks:output_type -> antipode.stamp.v1.Empty
-	5,  // 13: antipode.stamp.v1.Stamp.ReadChunk:output_type -> antipode.stamp.v1.ChunkPart
-	8,  // 14: antipode.stamp.v1.Stamp.Call:output_type -> antipode.stamp.v1.CallAnswer
-	8,  // 15: antipode.stamp.v1.Stamp.CallPair:output_type -> antipode.stamp.v1.CallAnswer
-	10, // [10:16] is the sub-list for method output_type
-	4,  // [4:10] is the sub-list for method input_type
-	4,  // [4:4] is the sub-list for extension type_name
-	4,  // [4:4] is the sub-list for extension extendee
-	0,  // [0:4] is the sub-list for field type_name
+	10, // 4: antipode.stamp.v1.SnapshotPart.header:type_name -> antipode.stamp.v1.SnapshotHeader
+	11, // 5: antipode.stamp.v1.SnapshotPart.piece:type_name -> antipode.stamp.v1.SnapshotPiece
+	2,  // 6: antipode.stamp.v1.Stamp.Messages:input_type -> antipode.stamp.v1.Batch
+	5,  // 7: antipode.stamp.v1.Stamp.PutChunk:input_type -> antipode.stamp.v1.ChunkPart
+	1,  // 8: antipode.stamp.v1.Stamp.SyncChunks:input_type -> antipode.stamp.v1.Empty
+	6,  // 9: antipode.stamp.v1.Stamp.ReadChunk:input_type -> antipode.stamp.v1.ReadRequest
+	9,  // 10: antipode.stamp.v1.Stamp.Snapshot:input_type -> antipode.stamp.v1.SnapshotPart
+	7,  // 11: antipode.stamp.v1.Stamp.Call:input_type -> antipode.stamp.v1.CallPart
+	7,  // 12: antipode.stamp.v1.Stamp.CallPair:input_type -> antipode.stamp.v1.CallPart
+	1,  // 13: antipode.stamp.v1.Stamp.Messages:output_type -> antipode.stamp.v1.Empty
+	1,  // 14: antipode.stamp.v1.Stamp.PutChunk:output_type -> antipode.stamp.v1.Empty
+	1,  // 15: antipode.stamp.v1.Stamp.SyncChunks:output_type -> antipode.stamp.v1.Empty
+	5,  // 16: antipode.stamp.v1.Stamp.ReadChunk:output_type -> antipode.stamp.v1.ChunkPart
+	12, // 17: antipode.stamp.v1.Stamp.Snapshot:output_type -> antipode.stamp.v1.SnapshotProgress
+	8,  // 18: antipode.stamp.v1.Stamp.Call:output_type -> antipode.stamp.v1.CallAnswer
+	8,  // 19: antipode.stamp.v1.Stamp.CallPair:output_type -> antipode.stamp.v1.CallAnswer
+	13, // [13:20] is the sub-list for method output_type
+	6,  // [6:13] is the sub-list for method input_type
+	6,  // [6:6] is the sub-list for extension type_name
+	6,  // [6:6] is the sub-list for extension extendee
+	0,  // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_stamp_transport_wire_stamp_proto_init() }
@@ -648,7 +889,7 @@ func file_stamp_transport_wire_stamp_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_stamp_transport_wire_stamp_proto_rawDesc), len(file_stamp_transport_wire_stamp_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   8,
+			NumMessages:   12,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -29,6 +29,7 @@ const (
 	Stamp_PutChunk_FullMethodName   = "/antipode.stamp.v1.Stamp/PutChunk"
 	Stamp_SyncChunks_FullMethodName = "/antipode.stamp.v1.Stamp/SyncChunks"
 	Stamp_ReadChunk_FullMethodName  = "/antipode.stamp.v1.Stamp/ReadChunk"
+	Stamp_Snapshot_FullMethodName   = "/antipode.stamp.v1.Stamp/Snapshot"
 	Stamp_Call_FullMethodName       = "/antipode.stamp.v1.Stamp/Call"
 	Stamp_CallPair_FullMethodName   = "/antipode.stamp.v1.Stamp/CallPair"
 )
@@ -48,6 +49,11 @@ type StampClient interface {
 	SyncChunks(ctx context.Context, in *Empty, opts ...grpc.CallOption) (*Empty, error)
 	// ReadChunk answers bytes of a chunk in order. Parts before an error are intact.
 	ReadChunk(ctx context.Context, in *ReadRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ChunkPart], error)
+	// Snapshot carries a range snapshot to the callee. The first part is the header; the
+	// callee answers that it takes it, with 0 pieces written, or ends the stream. Each
+	// piece is answered when it is written. The caller's half ends behind the last piece; the
+	// stream ends with OK when the snapshot is installed, durably.
+	Snapshot(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[SnapshotPart, SnapshotProgress], error)
 	// Call asks a node of the same stamp. The first part has method and length; the data
 	// of the second is the request, there is none where length is 0. The callee acts only
 	// when it has all of it.
@@ -120,9 +126,22 @@ func (c *stampClient) ReadChunk(ctx context.Context, in *ReadRequest, opts ...gr
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Stamp_ReadChunkClient = grpc.ServerStreamingClient[ChunkPart]
 
+func (c *stampClient) Snapshot(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[SnapshotPart, SnapshotProgress], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Stamp_ServiceDesc.Streams[3], Stamp_Snapshot_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[SnapshotPart, SnapshotProgress]{ClientStream: stream}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Stamp_SnapshotClient = grpc.BidiStreamingClient[SnapshotPart, SnapshotProgress]
+
 func (c *stampClient) Call(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[CallPart, CallAnswer], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Stamp_ServiceDesc.Streams[3], Stamp_Call_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Stamp_ServiceDesc.Streams[4], Stamp_Call_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +154,7 @@ type Stamp_CallClient = grpc.ClientStreamingClient[CallPart, CallAnswer]
 
 func (c *stampClient) CallPair(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[CallPart, CallAnswer], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Stamp_ServiceDesc.Streams[4], Stamp_CallPair_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Stamp_ServiceDesc.Streams[5], Stamp_CallPair_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -161,6 +180,11 @@ type StampServer interface {
 	SyncChunks(context.Context, *Empty) (*Empty, error)
 	// ReadChunk answers bytes of a chunk in order. Parts before an error are intact.
 	ReadChunk(*ReadRequest, grpc.ServerStreamingServer[ChunkPart]) error
+	// Snapshot carries a range snapshot to the callee. The first part is the header; the
+	// callee answers that it takes it, with 0 pieces written, or ends the stream. Each
+	// piece is answered when it is written. The caller's half ends behind the last piece; the
+	// stream ends with OK when the snapshot is installed, durably.
+	Snapshot(grpc.BidiStreamingServer[SnapshotPart, SnapshotProgress]) error
 	// Call asks a node of the same stamp. The first part has method and length; the data
 	// of the second is the request, there is none where length is 0. The callee acts only
 	// when it has all of it.
@@ -189,6 +213,9 @@ func (UnimplementedStampServer) SyncChunks(context.Context, *Empty) (*Empty, err
 }
 func (UnimplementedStampServer) ReadChunk(*ReadRequest, grpc.ServerStreamingServer[ChunkPart]) error {
 	return status.Error(codes.Unimplemented, "method ReadChunk not implemented")
+}
+func (UnimplementedStampServer) Snapshot(grpc.BidiStreamingServer[SnapshotPart, SnapshotProgress]) error {
+	return status.Error(codes.Unimplemented, "method Snapshot not implemented")
 }
 func (UnimplementedStampServer) Call(grpc.ClientStreamingServer[CallPart, CallAnswer]) error {
 	return status.Error(codes.Unimplemented, "method Call not implemented")
@@ -260,6 +287,13 @@ func _Stamp_ReadChunk_Handler(srv interface{}, stream grpc.ServerStream) error {
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Stamp_ReadChunkServer = grpc.ServerStreamingServer[ChunkPart]
 
+func _Stamp_Snapshot_Handler(srv interface{}, stream grpc.ServerStream) error {
+	return srv.(StampServer).Snapshot(&grpc.GenericServerStream[SnapshotPart, SnapshotProgress]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Stamp_SnapshotServer = grpc.BidiStreamingServer[SnapshotPart, SnapshotProgress]
+
 func _Stamp_Call_Handler(srv interface{}, stream grpc.ServerStream) error {
 	return srv.(StampServer).Call(&grpc.GenericServerStream[CallPart, CallAnswer]{ServerStream: stream})
 }
@@ -301,6 +335,12 @@ var Stamp_ServiceDesc = grpc.ServiceDesc{
 			StreamName:    "ReadChunk",
 			Handler:       _Stamp_ReadChunk_Handler,
 			ServerStreams: true,
+		},
+		{
+			StreamName:    "Snapshot",
+			Handler:       _Stamp_Snapshot_Handler,
+			ServerStreams: true,
+			ClientStreams: true,
 		},
 		{
 			StreamName:    "Call",

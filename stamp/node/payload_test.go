@@ -1,0 +1,93 @@
+package node
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+
+	"antipode/geo"
+	"antipode/internal/clock"
+	"antipode/stamp/engine"
+	"antipode/stamp/extent"
+	"antipode/stamp/kv"
+)
+
+// stalled is a transport of which some nodes take chunks for ever.
+type stalled struct {
+	*Memory
+	nodes [4]atomic.Bool
+}
+
+func (s *stalled) Peer(from, to geo.NodeID) ChunkPeer {
+	if s.nodes[to].Load() {
+		return stalledPeer{}
+	}
+	return s.Memory.Peer(from, to)
+}
+
+type stalledPeer struct{}
+
+func (stalledPeer) PutChunk(ctx context.Context, _ extent.Ref, _ []byte) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+func (stalledPeer) SyncChunks(ctx context.Context) error { return ctx.Err() }
+func (stalledPeer) ReadChunk(extent.Ref, int64, []byte) (int, error) {
+	return 0, ErrUnreachable
+}
+
+// R3: a chunk that is put at a process with one node is durable on every node that is
+// reachable, two at least, and is read from wherever it is. A node that stalls ends the put
+// of nobody; without a second copy the put is refused, or ends with its context.
+func TestPutChunkAcrossProcesses(t *testing.T) {
+	net := &stalled{Memory: NewMemory()}
+	by := map[geo.NodeID]*Stamp{}
+	for id := geo.NodeID(1); id <= 3; id++ {
+		by[id] = NewStamp(Options{
+			Location: "north", Peers: []geo.NodeID{1, 2, 3}, Dir: "data", Clock: clock.System{}, Transport: net,
+			Engine: engine.Options{FS: vfs.NewMem()}, Tick: 10 * time.Millisecond, InSyncTimeout: 50 * time.Millisecond,
+			Seed: uint64(id), Logger: slog.New(slog.DiscardHandler),
+		})
+		require.NoError(t, by[id].Start(id))
+		defer func() { require.NoError(t, by[id].Close()) }()
+	}
+	ref := func(i byte) (extent.Ref, []byte) {
+		data := []byte{i, 1, 2, 3}
+		return extent.NewRef(extent.ChunkID{i}, data), data
+	}
+	durable := func(at geo.NodeID, ref extent.Ref) bool { return by[at].Node(at).Extents().Durable(ref.ID) }
+
+	all, data := ref(1)
+	require.NoError(t, by[1].PutChunk(t.Context(), all, data))
+	for id := range by {
+		require.True(t, durable(id, all), "node %d", id)
+	}
+	require.Eventually(t, func() bool { return by[1].HasChunk(all) && by[2].HasChunk(all) && by[3].HasChunk(all) }, electionWait, time.Millisecond)
+	never, _ := ref(2)
+	require.False(t, by[1].HasChunk(never) || by[2].HasChunk(never) || by[3].HasChunk(never))
+
+	net.nodes[3].Store(true)
+	two, data := ref(3)
+	require.NoError(t, by[1].PutChunk(t.Context(), two, data))
+	require.True(t, durable(1, two) && durable(2, two) && !durable(3, two))
+	got := make([]byte, len(data))
+	_, err := by[3].ReadChunk(two, 0, got)
+	require.NoError(t, err)
+	require.Equal(t, data, got, "from a node elsewhere")
+
+	net.nodes[2].Store(true)
+	one, data := ref(4)
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	require.ErrorIs(t, by[1].PutChunk(ctx, one, data), context.DeadlineExceeded, "one copy")
+	net.nodes[2].Store(false)
+	net.nodes[3].Store(false)
+	require.NoError(t, by[2].Stop(2, false))
+	require.NoError(t, by[3].Stop(3, false))
+	require.ErrorIs(t, by[1].PutChunk(t.Context(), one, data), kv.ErrBusy, "nobody else is there")
+}

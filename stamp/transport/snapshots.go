@@ -1,0 +1,181 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	pb "go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+
+	"antipode/geo"
+	"antipode/stamp/node"
+	"antipode/stamp/transport/wire"
+)
+
+// piecesInFlight is how many pieces of a range snapshot may wait to be written at the
+// peer.
+const piecesInFlight = 4
+
+// Snapshot implements node.SnapshotTransport.
+func (t *Transport) Snapshot(_, to geo.NodeID, h node.SnapshotHeader) (node.SnapshotStream, error) {
+	p := t.peers[to]
+	if p == nil || !p.queue.stats().Connected {
+		return nil, node.ErrUnreachable
+	}
+	message, err := proto.Marshal(h.Message)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	slow := time.AfterFunc(t.o.OpenTimeout, cancel)
+	defer slow.Stop()
+	s := &snapshotStream{cancel: cancel}
+	if s.stream, err = wire.NewStampClient(p.chunks).Snapshot(ctx); err == nil {
+		err = s.send(&wire.SnapshotPart{Header: &wire.SnapshotHeader{Range: uint32(h.Range), Message: message}})
+	}
+	if err == nil {
+		err = s.hear() // That it is taken.
+	}
+	if err != nil {
+		cancel()
+		return nil, fmt.Errorf("peer %d: range snapshot: %w", to, fromStatus(err))
+	}
+	return s, nil
+}
+
+// snapshotStream is node.SnapshotStream to a peer.
+type snapshotStream struct {
+	stream grpc.BidiStreamingClient[wire.SnapshotPart, wire.SnapshotProgress]
+	cancel context.CancelFunc
+	// sent pieces, of which the peer has written some.
+	sent, written uint32
+}
+
+// send sends a part, or says why the peer ended the stream.
+func (s *snapshotStream) send(part *wire.SnapshotPart) error {
+	err := s.stream.SendMsg(part)
+	for errors.Is(err, io.EOF) {
+		if err = s.hear(); err == nil {
+			err = io.EOF // It wrote something before.
+		} else {
+			return err
+		}
+	}
+	return err
+}
+
+var errEnded = errors.New("the peer ended the range snapshot early")
+
+// hear waits for progress.
+func (s *snapshotStream) hear() error {
+	progress, err := s.stream.Recv()
+	if errors.Is(err, io.EOF) {
+		return errEnded
+	}
+	if err == nil {
+		s.written = progress.GetWritten()
+	}
+	return err
+}
+
+// Send implements node.SnapshotStream.
+func (s *snapshotStream) Send(ctx context.Context, p node.Piece) error {
+	defer context.AfterFunc(ctx, s.cancel)()
+	for s.sent-s.written >= piecesInFlight {
+		if err := s.hear(); err != nil {
+			return fromStatus(err)
+		}
+	}
+	s.sent++
+	return fromStatus(s.send(&wire.SnapshotPart{
+		Piece: &wire.SnapshotPiece{Number: p.Number, Last: p.Last, Rows: p.Rows, Crc: p.CRC},
+	}))
+}
+
+// Finish implements node.SnapshotStream.
+func (s *snapshotStream) Finish(ctx context.Context) error {
+	defer context.AfterFunc(ctx, s.cancel)()
+	err := s.stream.CloseSend()
+	for err == nil {
+		_, err = s.stream.Recv()
+	}
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return fromStatus(err)
+}
+
+// Close implements node.SnapshotStream.
+func (s *snapshotStream) Close() { s.cancel() }
+
+// Snapshot implements wire.StampServer.
+func (s *service) Snapshot(stream grpc.BidiStreamingServer[wire.SnapshotPart, wire.SnapshotProgress]) error {
+	from, err := caller(stream.Context())
+	if err != nil {
+		return err
+	}
+	a := s.t.attachment()
+	if a == nil {
+		return errNoNode
+	}
+	member, ok := a.member.(node.SnapshotMember)
+	if !ok {
+		return errNoNode
+	}
+	ended := make(chan error, 1)
+	// A stream in which nothing comes must not outlive the node: it ends with this method.
+	s.t.running.Go(func() { ended <- s.takeSnapshot(stream, from.Node, member) })
+	select {
+	case err := <-ended:
+		return toStatus(err)
+	case <-a.ended:
+		return errNoNode
+	}
+}
+
+// takeSnapshot hands a range snapshot to the member, piece by piece.
+func (s *service) takeSnapshot(
+	stream grpc.BidiStreamingServer[wire.SnapshotPart, wire.SnapshotProgress], from geo.NodeID, member node.SnapshotMember,
+) error {
+	first, err := stream.Recv()
+	if err != nil {
+		return err
+	}
+	m := &pb.Message{}
+	if err := proto.Unmarshal(first.GetHeader().GetMessage(), m); err != nil {
+		return fmt.Errorf("%w: header of a range snapshot: %w", ErrFrame, err)
+	}
+	h := node.SnapshotHeader{Range: geo.RangeID(first.GetHeader().GetRange()), Message: m}
+	if len(s.honest([]node.Envelope{{Range: h.Range, Message: m}}, from)) == 0 || m.GetType() != pb.MsgSnap {
+		return fmt.Errorf("%w: header of a range snapshot", ErrFrame)
+	}
+	in, err := member.TakeSnapshot(from, h)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	for written := uint32(0); ; written++ {
+		if err := stream.Send(&wire.SnapshotProgress{Written: written}); err != nil {
+			return err
+		}
+		part, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return in.Finish(stream.Context())
+		}
+		if err != nil {
+			return err
+		}
+		p := part.GetPiece()
+		if p == nil {
+			return fmt.Errorf("%w: part of a range snapshot without a piece", ErrFrame)
+		}
+		piece := node.Piece{Number: p.GetNumber(), Last: p.GetLast(), Rows: p.GetRows(), CRC: p.GetCrc()}
+		if err := in.Send(stream.Context(), piece); err != nil {
+			return err
+		}
+	}
+}
