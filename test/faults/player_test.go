@@ -104,11 +104,7 @@ func killed(r *rig.Rig, names ...string) (func() error, error) {
 
 // cut is two sets of processes with something wrong between them.
 func cut(r *rig.Rig, f proxy.Fault, a, b []string) (func() error, error) {
-	r.Cut(f, a, b)
-	return func() error {
-		r.Cut(proxy.Fault{}, a, b)
-		return nil
-	}, nil
+	return func() error { return r.Cut(proxy.Fault{}, a, b) }, r.Cut(f, a, b)
 }
 
 // within are the faults inside one location.

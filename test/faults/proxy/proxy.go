@@ -10,7 +10,7 @@ import (
 
 // Fault is what is wrong with a link. The zero value is nothing.
 type Fault struct {
-	// Refuse resets every connection, and each new one at once.
+	// Refuse resets every connection and refuses new ones, as where nobody listens.
 	Refuse bool
 	// HoldForth holds back what the side that connects sends, HoldBack what the other
 	// side answers. Both are a network that swallows packets.
@@ -29,49 +29,81 @@ const (
 // Link carries the connections made to Addr to one target. Methods may be called
 // concurrently.
 type Link struct {
-	target   string
-	listener net.Listener
-	running  sync.WaitGroup
+	target  string
+	port    *port
+	running sync.WaitGroup
 
 	mu    sync.Mutex
 	fault Fault
-	// changed is closed when fault changes, and replaced. Guarded by mu, as is conns.
+	// absent is set while the target is known not to run.
+	absent bool
+	// changed is closed when fault changes, and replaced. Guarded by mu, as is all below.
 	changed chan struct{}
 	conns   map[net.Conn]bool
-	closed  bool
+	// listener is nil while connections are refused.
+	listener net.Listener
+	closed   bool
 }
 
 // Open listens on a free loopback port for connections to target. Close ends it.
 func Open(target string) (*Link, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	p, err := reserve()
 	if err != nil {
 		return nil, fmt.Errorf("proxy to %s: %w", target, err)
 	}
-	l := &Link{target: target, listener: listener, changed: make(chan struct{}), conns: map[net.Conn]bool{}}
-	l.running.Go(l.accept)
+	l := &Link{target: target, port: p, changed: make(chan struct{}), conns: map[net.Conn]bool{}}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.listen(); err != nil {
+		return nil, errors.Join(fmt.Errorf("proxy to %s: %w", target, err), p.release())
+	}
 	return l, nil
 }
 
 // Addr is where to connect instead of the target.
-func (l *Link) Addr() string { return l.listener.Addr().String() }
+func (l *Link) Addr() string { return l.port.address }
 
 // Set makes the link faulty, or whole with the zero value, from now on.
-func (l *Link) Set(f Fault) {
+func (l *Link) Set(f Fault) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.fault = f
-	close(l.changed)
-	l.changed = make(chan struct{})
-	if f.Refuse {
-		l.reset()
-	}
+	return l.listen()
 }
 
-// reset ends all connections at once, as a process that dies does. The caller holds mu.
-func (l *Link) reset() {
-	for c := range l.conns {
-		abort(c)
+// SetAbsent says that the target has ended, or that it listens again: who connects to it
+// meanwhile is refused, as it would be without the link.
+func (l *Link) SetAbsent(absent bool) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.absent = absent
+	return l.listen()
+}
+
+// listen makes the listener and the connections be as fault and absent say. The caller
+// holds mu.
+func (l *Link) listen() (err error) {
+	close(l.changed)
+	l.changed = make(chan struct{})
+	if refuse := l.closed || l.absent || l.fault.Refuse; refuse {
+		if l.listener != nil {
+			err = l.listener.Close()
+			l.listener = nil
+		}
+		for c := range l.conns {
+			abort(c)
+		}
+		return err
 	}
+	if l.listener == nil {
+		if l.listener, err = net.Listen("tcp", l.port.address); err != nil {
+			l.listener = nil
+			return err
+		}
+		listener := l.listener
+		l.running.Go(func() { l.accept(listener) })
+	}
+	return nil
 }
 
 func abort(c net.Conn) {
@@ -91,20 +123,20 @@ func (l *Link) now() (Fault, <-chan struct{}) {
 // Close ends the link and its connections, and returns when all of it is gone.
 func (l *Link) Close() error {
 	l.mu.Lock()
+	first := !l.closed
 	l.closed = true
-	l.reset()
+	err := l.listen()
 	l.mu.Unlock()
-	err := l.listener.Close()
 	l.running.Wait()
-	if errors.Is(err, net.ErrClosed) {
-		return nil
+	if first {
+		err = errors.Join(err, l.port.release())
 	}
 	return err
 }
 
-func (l *Link) accept() {
+func (l *Link) accept(listener net.Listener) {
 	for {
-		c, err := l.listener.Accept()
+		c, err := listener.Accept()
 		if err != nil {
 			return // It was closed.
 		}
@@ -119,7 +151,7 @@ func (l *Link) accept() {
 func (l *Link) keep(c net.Conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.closed || l.fault.Refuse {
+	if l.listener == nil {
 		abort(c)
 		return false
 	}
@@ -211,7 +243,7 @@ func (l *Link) wait(at time.Time, ended <-chan struct{}, held func(Fault) bool) 
 	for {
 		f, changed := l.now()
 		if f.Refuse {
-			return false
+			return false // Its connections are being reset.
 		}
 		var due <-chan time.Time
 		if !held(f) {

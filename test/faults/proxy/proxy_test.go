@@ -4,6 +4,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"syscall"
 	"testing"
 	"time"
 
@@ -85,34 +86,35 @@ func ends(t *testing.T, c net.Conn) {
 	require.Empty(t, got)
 }
 
-// dialEnds requires that a new connection is ended at once, be it before it stands.
-func dialEnds(t *testing.T, l *Link) {
+// refused requires that a new connection is refused.
+func refused(t *testing.T, l *Link) {
 	t.Helper()
-	c, err := net.Dial("tcp", l.Addr())
-	if err == nil {
-		ends(t, c)
-		require.NoError(t, c.Close())
-	}
+	_, err := net.Dial("tcp", l.Addr())
+	require.ErrorIs(t, err, syscall.ECONNREFUSED)
 }
 
 // What is held back in either direction arrives, whole and in order, when the link is whole
-// again; a refusing link resets what stands and what is new; a whole one takes anew.
+// again; a refusing link, and one whose target is absent, ends what stands and refuses what
+// is new; a whole one takes anew.
 func TestFaults(t *testing.T) {
 	l, c := open(t)
 	say(t, c, "one")
 	hear(t, c, "one")
 	for _, f := range []Fault{{HoldForth: true}, {HoldBack: true}} {
-		l.Set(f)
+		require.NoError(t, l.Set(f))
 		say(t, c, "two")
 		hearNothing(t, c)
 		say(t, c, "three")
-		l.Set(Fault{})
+		require.NoError(t, l.Set(Fault{}))
 		hear(t, c, "twothree")
 	}
-	l.Set(Fault{Refuse: true})
+	require.NoError(t, l.Set(Fault{Refuse: true}))
 	ends(t, c)
-	dialEnds(t, l)
-	l.Set(Fault{})
+	refused(t, l)
+	require.NoError(t, l.SetAbsent(true))
+	require.NoError(t, l.Set(Fault{}))
+	refused(t, l)
+	require.NoError(t, l.SetAbsent(false))
 	again, err := net.Dial("tcp", l.Addr())
 	require.NoError(t, err)
 	say(t, again, "four")
@@ -124,7 +126,7 @@ func TestFaults(t *testing.T) {
 func TestDelay(t *testing.T) {
 	l, c := open(t)
 	const delay = 30 * time.Millisecond
-	l.Set(Fault{Delay: delay})
+	require.NoError(t, l.Set(Fault{Delay: delay}))
 	began := time.Now()
 	say(t, c, "slow")
 	hear(t, c, "slow")
@@ -148,6 +150,11 @@ func TestNoTarget(t *testing.T) {
 	require.NoError(t, nobody.Close())
 	l, err := Open(nobody.Addr().String())
 	require.NoError(t, err)
-	dialEnds(t, l)
+	c, err := net.Dial("tcp", l.Addr())
+	if err == nil { // Or it is ended before it stands.
+		ends(t, c)
+		require.NoError(t, c.Close())
+	}
 	require.NoError(t, l.Close())
+	require.NoError(t, l.Close(), "once more does nothing")
 }

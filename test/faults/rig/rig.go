@@ -31,8 +31,11 @@ const (
 // Nodes is how many a location has.
 const Nodes = 3
 
-// poll is the time between two looks at what is waited for.
-const poll = 50 * time.Millisecond
+// The time between two looks at what is waited for, and whether a process listens.
+const (
+	poll       = 50 * time.Millisecond
+	listenPoll = 10 * time.Millisecond
+)
 
 // ErrDied says that a process ended though nobody ended it.
 var ErrDied = errors.New("a process ended by itself")
@@ -50,6 +53,10 @@ type Rig struct {
 	mu sync.Mutex
 	// running are the processes that the rig has started and not ended.
 	running map[string]*devproc.Child
+	// broken is what the rig itself failed in.
+	broken error
+	// watching waits for processes that do not listen yet.
+	watching sync.WaitGroup
 }
 
 // Start runs all processes on a new folder dir and returns when both locations serve the
@@ -155,8 +162,12 @@ func NodesOf(l geo.Location) []string {
 // All lists all processes.
 func All() []string { return append(append(NodesOf(North), NodesOf(South)...), Door) }
 
-// Launch starts a process on what its data folder holds.
+// Launch starts a process on what its data folder holds. Who connects to it is refused
+// until it listens.
 func (r *Rig) Launch(name string) error {
+	if err := r.setAbsent(name, true); err != nil {
+		return err
+	}
 	child, err := devproc.Run(name, r.log(name), r.opts.Binary, r.commands[name].Args...)
 	if err != nil {
 		return err
@@ -164,7 +175,44 @@ func (r *Rig) Launch(name string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.running[name] = child
+	r.watching.Go(func() { r.whenListens(name, child) })
 	return nil
+}
+
+// whenListens lets connections to a process through when it listens.
+func (r *Rig) whenListens(name string, child *devproc.Child) {
+	for {
+		if resp, err := r.http.Get("http://" + r.ports(name).Admin() + "/healthz"); err == nil {
+			_ = resp.Body.Close()
+			break
+		}
+		select {
+		case <-child.Exited():
+			return
+		case <-time.After(listenPoll):
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.running[name] != child {
+		return // It was killed meanwhile.
+	}
+	if err := r.setAbsent(name, false); err != nil {
+		r.broken = errors.Join(r.broken, err)
+	}
+}
+
+func (r *Rig) setAbsent(name string, absent bool) error {
+	var errs []error
+	for way, links := range r.links {
+		if way[1] != name {
+			continue
+		}
+		for _, l := range links {
+			errs = append(errs, l.SetAbsent(absent))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 func (r *Rig) log(name string) string { return filepath.Join(r.opts.Dir, name, "output.log") }
@@ -178,7 +226,7 @@ func (r *Rig) Kill(name string) error {
 	r.mu.Lock()
 	delete(r.running, name)
 	r.mu.Unlock()
-	return c.Kill9()
+	return errors.Join(c.Kill9(), r.setAbsent(name, true))
 }
 
 // Pause stops a process where it stands, as SIGSTOP does; Resume lets it go on.
@@ -216,15 +264,17 @@ func (r *Rig) child(name string) (*devproc.Child, error) {
 	}
 }
 
-// Check returns ErrDied if a process that the rig started and did not end has ended.
+// Check returns ErrDied if a process that the rig started and did not end has ended, and
+// what the rig itself failed in.
 func (r *Rig) Check() error {
 	r.mu.Lock()
+	broken := r.broken
 	names := make([]string, 0, len(r.running))
 	for name := range r.running {
 		names = append(names, name)
 	}
 	r.mu.Unlock()
-	var errs []error
+	errs := []error{broken}
 	for _, name := range names {
 		_, err := r.child(name)
 		errs = append(errs, err)
@@ -244,25 +294,29 @@ func (r *Rig) Output(name string) string {
 
 // Break makes every connection that from makes to any of to faulty; the zero Fault makes
 // them whole.
-func (r *Rig) Break(f proxy.Fault, from string, to ...string) {
+func (r *Rig) Break(f proxy.Fault, from string, to ...string) error {
+	var errs []error
 	for _, name := range to {
 		for _, l := range r.links[[2]string{from, name}] {
-			l.Set(f)
+			errs = append(errs, l.Set(f))
 		}
 	}
+	return errors.Join(errs...)
 }
 
 // Cut makes all connections between two sets of processes faulty, whoever makes them. A
 // fault's directions are those from a to b.
-func (r *Rig) Cut(f proxy.Fault, a, b []string) {
+func (r *Rig) Cut(f proxy.Fault, a, b []string) error {
 	back := f
 	back.HoldForth, back.HoldBack = f.HoldBack, f.HoldForth
+	var errs []error
 	for _, name := range a {
-		r.Break(f, name, b...)
+		errs = append(errs, r.Break(f, name, b...))
 	}
 	for _, name := range b {
-		r.Break(back, name, a...)
+		errs = append(errs, r.Break(back, name, a...))
 	}
+	return errors.Join(errs...)
 }
 
 // Others are the processes that are not in a set.
@@ -340,6 +394,7 @@ func (r *Rig) Close() error {
 			errs = append(errs, r.Kill(name))
 		}
 	}
+	r.watching.Wait()
 	r.http.CloseIdleConnections()
 	for _, links := range r.links {
 		for _, l := range links {
