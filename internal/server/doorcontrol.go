@@ -168,13 +168,24 @@ func (k doorControl) info(a wire.AccountInfo) wire.AccountInfo {
 	return a
 }
 
-// Accounts implements admin.Cluster.
+// Accounts implements admin.Cluster: those that any location knows; a new one takes a moment
+// to be known at both.
 func (k doorControl) Accounts(ctx context.Context) ([]wire.AccountInfo, error) {
-	list, err := known(ctx, k.d, func(ctx context.Context, c *wire.Client) ([]wire.AccountInfo, error) { return c.Accounts(ctx) })
-	for i := range list {
-		list[i] = k.info(list[i])
+	var out []wire.AccountInfo
+	var errs []error
+	for _, l := range k.d.locations() {
+		list, err := first(ctx, k.d, l, func(ctx context.Context, c *wire.Client) ([]wire.AccountInfo, error) { return c.Accounts(ctx) })
+		errs = append(errs, err)
+		for _, a := range list {
+			if !slices.ContainsFunc(out, func(o wire.AccountInfo) bool { return o.Name == a.Name }) {
+				out = append(out, k.info(a))
+			}
+		}
 	}
-	return list, err
+	if len(out) == 0 {
+		return nil, errors.Join(errs...)
+	}
+	return out, nil
 }
 
 // Account implements admin.Cluster.

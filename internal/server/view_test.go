@@ -1,0 +1,96 @@
+package server
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	wire "antipode/client/admin"
+	"antipode/geo"
+)
+
+// What three processes know of a location is one view of it: each range as its leader
+// shows it, each replica as that leader counts it, Last Sync Time from who receives, alarms
+// summed, and of a process that does not answer that alone.
+func TestMerge(t *testing.T) {
+	node := func(id geo.NodeID) wire.Node {
+		return wire.Node{Name: wire.NodeName("north", id), State: wire.Running, Replicas: []wire.Replica{{Range: 1}, {Range: 4}}}
+	}
+	leads := func(id geo.NodeID, out ...geo.NodeID) *wire.LeaderView {
+		v := &wire.LeaderView{Leader: wire.NodeName("north", id), InSyncReplicas: 3 - len(out)}
+		for i := geo.NodeID(1); i <= 3; i++ {
+			v.Standings = append(v.Standings, wire.Standing{Node: wire.NodeName("north", i), InSync: len(out) == 0 || out[0] != i})
+		}
+		return v
+	}
+	account := func(name geo.Account, services ...wire.ServiceStatus) wire.AccountStatus {
+		return wire.AccountStatus{Account: wire.Account{Name: name}, Services: services}
+	}
+	asked := view{
+		Location: wire.Location{
+			Name: "north", State: wire.Stopped, Nodes: []wire.Node{{Name: "north-2", State: wire.Stopped}},
+			Ranges: []wire.Range{{Range: 1}, {Range: 4}}, Alarms: map[string]uint64{"gap": 1},
+		},
+		Link: wire.Link{State: wire.LinkUp},
+	}
+	one := view{
+		Location: wire.Location{
+			State: wire.Running, Nodes: []wire.Node{node(1)}, Alarms: map[string]uint64{"gap": 2, "fork": 1}, Warnings: []string{"w"},
+			Ranges: []wire.Range{{Range: 1, LeaderView: leads(1, 2)}, {Range: 4}},
+		},
+		Accounts: []wire.AccountStatus{account("a", wire.ServiceStatus{Service: "table"}), account("b")},
+		Link:     wire.Link{State: wire.LinkCut},
+	}
+	silent := view{Link: wire.Link{State: wire.LinkUp}, Location: wire.Location{Nodes: []wire.Node{{Name: "north-3", State: wire.Unreachable}}}}
+
+	got := merge([]view{asked, one, silent})
+	require.Equal(t, wire.Running, got.Location.State, "one of its nodes runs")
+	require.Equal(t, wire.LinkCut, got.Link.State)
+	require.Equal(t, []string{"w"}, got.Location.Warnings)
+	require.Equal(t, map[string]uint64{"gap": 3, "fork": 1}, got.Location.Alarms)
+	require.Equal(t, []wire.State{wire.Running, wire.Stopped, wire.Unreachable},
+		[]wire.State{got.Location.Nodes[0].State, got.Location.Nodes[1].State, got.Location.Nodes[2].State})
+	require.Equal(t, "north-1", got.Location.Ranges[0].Leader)
+	require.Nil(t, got.Location.Ranges[1].LeaderView, "nobody leads it")
+	require.True(t, got.Location.Nodes[0].Replicas[0].InSync)
+	require.False(t, got.Location.Nodes[0].Replicas[1].InSync, "no leader counts it")
+	require.Len(t, got.Accounts, 2)
+
+	// The views come the other way round: an account's services are those of who knows.
+	got = merge([]view{{Location: asked.Location, Accounts: []wire.AccountStatus{account("a"), account("b")}}, one})
+	require.Len(t, got.Accounts[0].Services, 1)
+	require.Empty(t, got.Accounts[1].Services)
+}
+
+// A location of a door is ready when each range has a leader and the statistics of each
+// account that has its secondary there are known (table).
+func TestNotReady(t *testing.T) {
+	lag := 1.0
+	l := wire.Location{Name: "south", State: wire.Running, Ranges: []wire.Range{{Service: "blob", LeaderView: &wire.LeaderView{}}}}
+	live := wire.AccountStatus{
+		Account:  wire.Account{Name: "a", Primary: "north", Secondary: "south"},
+		Services: []wire.ServiceStatus{{Service: "blob", LagSeconds: &lag}},
+	}
+	unknown := live
+	unknown.Services = []wire.ServiceStatus{{Service: "blob"}}
+	silent := live
+	silent.Services = nil
+	leaderless := l
+	leaderless.Ranges = []wire.Range{{Service: "blob"}}
+	stopped := l
+	stopped.State = wire.Unreachable
+	for _, c := range []struct {
+		l        wire.Location
+		accounts []wire.AccountStatus
+		why      string
+	}{
+		{l, []wire.AccountStatus{live}, ""},
+		{l, nil, "no account is made yet"},
+		{l, []wire.AccountStatus{live, unknown}, "Last Sync Time of a (blob) is not known yet"},
+		{l, []wire.AccountStatus{silent}, "Last Sync Time of a is not known yet"},
+		{leaderless, []wire.AccountStatus{live}, "the blob range has no leader yet"},
+		{stopped, []wire.AccountStatus{live}, "no node of the location runs and answers; see antipodectl status"},
+	} {
+		require.Equal(t, c.why, notReady(c.l, c.accounts))
+	}
+}
