@@ -31,6 +31,11 @@ func writeStatus(w io.Writer, s admin.Status) {
 		span(s.Process.UptimeSeconds), instant(s.Process.StartedAt))
 	_, _ = fmt.Fprintf(w, "link     %s\n", link(s.Link))
 	_, _ = fmt.Fprintf(w, "alarms   %s\n", alarms(s.Alarms))
+	for _, l := range s.Locations {
+		for _, text := range l.Warnings {
+			_, _ = fmt.Fprintf(w, "WARNING  %s: %s\n", l.Name, text)
+		}
+	}
 
 	locations := [][]string{{"LOCATION", "STATE", "ROLE"}}
 	nodes := [][]string{{"NODE", "STATE", "LEADS", "IN SYNC", "LOG", "REPLAYED AT START"}}
