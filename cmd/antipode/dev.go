@@ -51,6 +51,7 @@ type devFlags struct {
 	accounts string
 	logLevel string
 	quiet    bool
+	scrub    time.Duration
 }
 
 func devCommand() *cobra.Command {
@@ -70,6 +71,7 @@ func devCommand() *cobra.Command {
 	flags.IntVar(&f.portBase, "port-base", 10000, "first port: blob N, queue N+1, table N+2, admin N+80; locations at N+1000 and N+2000")
 	flags.StringVar(&f.accounts, "accounts", os.Getenv(accountsEnv), "accounts as name:key,name:key (also "+accountsEnv+"); default the development account")
 	flags.StringVar(&f.logLevel, "log-level", "warn", "debug, info, warn or error")
+	flags.DurationVar(&f.scrub, "scrub-period", 0, "within which time everything on the disks is read and checked; default 168h")
 	flags.BoolVar(&f.quiet, "quiet", false, "print nothing but errors")
 	return cmd
 }
@@ -96,7 +98,7 @@ func runDev(out io.Writer, f devFlags) error {
 		return err
 	}
 	ctx := untilSignal(out)
-	c, err := dev.Start(dev.ClusterOptions{Dir: f.data, Host: f.host, PortBase: f.portBase, Logger: log})
+	c, err := dev.Start(dev.ClusterOptions{Dir: f.data, Host: f.host, PortBase: f.portBase, Logger: log, ScrubPeriod: f.scrub})
 	if err != nil {
 		return errors.Join(err, folder.Close())
 	}

@@ -50,6 +50,8 @@ type ClusterOptions struct {
 	Logger   *slog.Logger
 	// Tick of the nodes; zero means 100 ms. Tests shorten it.
 	Tick time.Duration
+	// ScrubPeriod: see node.Options. Zero means its default.
+	ScrubPeriod time.Duration
 	// adjust lets tests look into a location. Nil changes nothing.
 	adjust func(*location.Options)
 	// end lets tests say how a location is asked by the other. Nil means directly.
@@ -130,6 +132,7 @@ func (c *Cluster) location(i int, name geo.Location, seed uint64) *location.Loca
 	o := locationOptions(c.o.Dir, name, order()[1-i], geo.Timestamp(i))
 	o.Clock, o.Link, o.Seed, o.Tick, o.Logger = c.clock, c.link, seed, c.o.Tick, c.o.Logger
 	o.Carrier.Server.Log, o.Engine = c.o.Logger, engine.Options{Shared: c.shared, Logger: c.o.Logger}
+	o.ScrubPeriod, o.Registerer = c.o.ScrubPeriod, c.registry
 	c.meters.Watch(&o)
 	if c.o.adjust != nil {
 		c.o.adjust(&o)

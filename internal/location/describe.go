@@ -40,6 +40,8 @@ func (l *Location) Describe() (wire.Location, error) {
 			if n, err = describeNode(stamp, stamp.Node(id), n); err != nil {
 				return out, err
 			}
+		} else if stamp != nil && stamp.Down(id) != nil {
+			n.State = wire.Failed
 		}
 		out.Nodes = append(out.Nodes, n)
 	}

@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"antipode/failover"
 	"antipode/geo"
 	"antipode/internal/clock"
@@ -51,6 +53,9 @@ type Options struct {
 	Seed    uint64
 	// Tick of the nodes; zero means 100 ms. Tests shorten it.
 	Tick time.Duration
+	// ScrubPeriod: see node.Options. Registerer takes the nodes' own metrics; may be nil.
+	ScrubPeriod time.Duration
+	Registerer  prometheus.Registerer
 	// Bounds of the stream in this location's carrier.
 	Bounds stream.Bounds
 	// Replicas is how many servers of the carrier hold the stream. Zero means 1.
@@ -246,6 +251,7 @@ func (l *Location) startStamp() error {
 	s := node.NewStamp(node.Options{
 		Location: l.o.Name, Peers: l.o.Nodes, Dir: filepath.Join(l.o.Dir, string(l.o.Name)), Engine: l.o.Engine, Clock: l.o.Clock,
 		Transport: l.o.Transport(), Seed: l.o.Seed, Parity: l.o.Parity, Tick: l.o.Tick, Logger: l.o.Logger,
+		ScrubPeriod: l.o.ScrubPeriod, Registerer: l.o.Registerer,
 		CloseInterval: l.o.CloseInterval, OnCommit: l.o.OnCommit, RowChunks: blobs.RowChunks, Commands: l.o.Commands,
 		OnEvent: func(e node.Event) {
 			l.events.add(e)

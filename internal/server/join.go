@@ -40,6 +40,7 @@ func (n *Node) locationOptions(seed uint64) location.Options {
 	if c.NATS.Mode == config.Cluster && len(n.peers)+1 >= carrierReplicas {
 		o.Replicas = carrierReplicas
 	}
+	o.Registerer = n.registry
 	n.meters.Watch(&o)
 	return o
 }

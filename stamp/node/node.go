@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/prometheus/client_golang/prometheus"
 	pb "go.etcd.io/raft/v3/raftpb"
 
 	"antipode/geo"
@@ -74,6 +75,9 @@ type Options struct {
 	// RestartAfter is how long a Stamp waits before it opens a node anew that failed, the
 	// first time; each failure in a row doubles it. Zero means 1 s.
 	RestartAfter time.Duration
+	// Registerer receives the metrics of the node's upkeep; Close takes them back. Nil
+	// means none.
+	Registerer prometheus.Registerer
 	// OnCommit takes commit latencies by range. May be nil.
 	OnCommit func(geo.RangeID, time.Duration)
 	// OnApplied is told of every entry after it was applied here: see
@@ -196,7 +200,8 @@ type Node struct {
 	// heardAt is the tick at which a peer last told a durable index.
 	heardAt map[geo.NodeID]uint64
 
-	upkeep *upkeep
+	upkeep  *upkeep
+	metrics *metrics
 
 	// ctx ends the node's own goroutines and the snapshots that others send it;
 	// background counts both.
@@ -246,6 +251,9 @@ func Open(o Options) (_ *Node, err error) {
 		return nil, err
 	}
 	n.upkeep = newUpkeep(n)
+	if n.metrics, err = newMetrics(n); err != nil {
+		return nil, err
+	}
 	o.Transport.Attach(o.ID, n)
 	return n, nil
 }
@@ -503,6 +511,7 @@ func (n *Node) Flush() error { return n.state.Flush() }
 // nothing.
 func (n *Node) Close(flush bool) error {
 	n.o.Transport.Attach(n.o.ID, nil)
+	n.metrics.unregister()
 	n.mu.Lock()
 	n.closed = true
 	n.mu.Unlock()
