@@ -14,7 +14,7 @@ DURATION ?= 2m
 ROUNDS ?= 5
 
 .DEFAULT_GOAL := help
-.PHONY: help run cluster cluster-stop build test check unit race lint fmt e2e sim sim-bugs faults bench proto clean
+.PHONY: help run cluster cluster-stop build test check unit race lint fmt e2e sim sim-bugs stress faults bench proto clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -41,6 +41,9 @@ sim: ## both locations under faults and virtual time, RUNS=100 seeds; SEED=7 rep
 
 sim-bugs: ## the simulator catches each planted bug
 	go test -count=1 -tags plantedbugs ./internal/sim -v -run TestPlanted
+
+stress: ## 1000 simulated runs, by hand; what they came to goes into docs/runs
+	$(MAKE) sim RUNS=1000
 
 e2e: build ## end-to-end tests against the real binary
 	go test -count=1 -timeout 12m ./test/...

@@ -31,6 +31,21 @@ const (
 	LongLease
 	// VoteBeforeSync sends a vote that a crash makes the voter forget (R4).
 	VoteBeforeSync
+	// VoidLease answers reads although the lease they began under has ended (R5).
+	VoidLease
+	// WallClock gives commit times by the wall clock alone (R6).
+	WallClock
+	// SnapshotWithoutCursor leaves the cursors out of a range snapshot.
+	SnapshotWithoutCursor
+	// SnapshotOverOldRows leaves rows in place that a range snapshot does not hold.
+	SnapshotOverOldRows
+	// TrimUnacknowledged deletes from the outbox what the other location does not have (R14).
+	TrimUnacknowledged
+	// EmptyUnderOldID lets a replica whose disk is gone go on under its id (R4).
+	EmptyUnderOldID
+	// ReadUnverified returns payload that fails its CRC, to readers and to peers that
+	// repair with it (invariant 5).
+	ReadUnverified
 )
 
 // String is the bug's name in reports.
@@ -54,6 +69,20 @@ func (b Bug) String() string {
 		return "long-lease"
 	case VoteBeforeSync:
 		return "vote-before-sync"
+	case VoidLease:
+		return "void-lease"
+	case WallClock:
+		return "wall-clock"
+	case SnapshotWithoutCursor:
+		return "snapshot-without-cursor"
+	case SnapshotOverOldRows:
+		return "snapshot-over-old-rows"
+	case TrimUnacknowledged:
+		return "trim-unacknowledged"
+	case EmptyUnderOldID:
+		return "empty-under-old-id"
+	case ReadUnverified:
+		return "read-unverified"
 	}
 	return "none"
 }

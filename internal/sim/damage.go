@@ -13,6 +13,18 @@ import (
 	"antipode/stamp/node"
 )
 
+// damageKind is what a disk loses.
+type damageKind int
+
+const (
+	logGone damageKind = iota
+	logFlipped
+	stateGone
+	stateFlipped
+	diskGone
+	damageKinds
+)
+
 // damage makes a node's disk lose, while it is down, what was durable: one node at a
 // time, and only while the others hold all that was acknowledged. The node has to find
 // out, and to come back under another id (R4).
@@ -21,28 +33,33 @@ func (s *Sim) damage(m *member) {
 	if m.n == nil || l.untrusted() != "" || !l.holdsAcked() {
 		return
 	}
-	what := s.rng.IntN(6)
+	what := damageKind(s.rng.IntN(int(damageKinds)))
 	m.damaged = true
+	if what == logGone || what == diskGone {
+		for _, id := range everyRange {
+			m.forgot[id] = m.n.Range(id).Replica().ID()
+		}
+	}
 	m.die(m.crashed())
 	clear(m.owes)
 	var err error
 	switch what {
-	case 0:
+	case logGone:
 		s.counts.LogDamaged++
 		s.event("%s node %d: log gone", l.name, m.id)
 		err = m.fs.RemoveAll(logDir)
-	case 1, 2:
+	case logFlipped:
 		s.counts.LogDamaged++
 		err = m.flipLog()
-	case 3:
+	case stateGone:
 		s.counts.StateDamaged++
 		s.event("%s node %d: state gone", l.name, m.id)
 		err = m.fs.RemoveAll(stateDir)
-	case 4:
+	case stateFlipped:
 		s.counts.StateDamaged++
 		s.event("%s node %d: bits of the state flipped", l.name, m.id)
 		err = m.flipState()
-	case 5:
+	case diskGone:
 		s.counts.NodeEmptied++
 		s.event("%s node %d: disk gone", l.name, m.id)
 		m.owesChunks = nil

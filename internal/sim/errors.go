@@ -27,6 +27,8 @@ var (
 	ErrContent = errors.New("sim: a blob is not what was written")
 	// ErrVote: a crash would make a replica forget a vote that it sent (R4).
 	ErrVote = errors.New("sim: a vote was sent before it was durable")
+	// ErrForgot: a replica took part under its id although its disk was gone (R4).
+	ErrForgot = errors.New("sim: a replica that lost what it promised took part under its id")
 	// ErrAckLost: an acknowledged write is not in the log.
 	ErrAckLost = errors.New("sim: an acknowledged write is not in the log")
 	// ErrTwice: one write took effect twice.

@@ -60,6 +60,8 @@ type member struct {
 	fed bool
 	// rotten are the chunks of which a bit was flipped here.
 	rotten map[extent.ChunkID]extent.Ref
+	// forgot are the replicas of which hard state and log are gone, by range.
+	forgot map[geo.RangeID]uint64
 	// damaged says that it lost what it had promised to keep, and is not rebuilt yet.
 	damaged bool
 	// owes is the greatest index of each range that was acknowledged while this node
@@ -88,7 +90,7 @@ func (c *skewed) Now() time.Time { return c.Manual.Now().Add(c.off) }
 func newMember(l *location, id geo.NodeID) *member {
 	return &member{
 		l: l, id: id, fs: vfs.NewCrashableMem(), clock: &skewed{Manual: l.s.clock}, owes: map[geo.RangeID]uint64{},
-		rotten: map[extent.ChunkID]extent.Ref{},
+		rotten: map[extent.ChunkID]extent.Ref{}, forgot: map[geo.RangeID]uint64{},
 	}
 }
 

@@ -93,6 +93,9 @@ func (t *network) Send(from, to geo.NodeID, batch []node.Envelope) {
 
 // checkSent holds a message against what its sender must have on its disk by then.
 func (m *member) checkSent(e node.Envelope) {
+	if id, forgot := m.forgot[e.Range]; forgot && e.Message.GetType() <= pb.MsgForgetLeader && e.Message.GetFrom() == id {
+		m.l.s.fail(fmt.Errorf("%w: %s-%d r%d: %s of replica %d", ErrForgot, m.l.name, m.id, e.Range, e.Message.GetType(), id))
+	}
 	for _, entry := range e.Message.GetEntries() {
 		m.checkPayload("what it sent", entry.GetData())
 	}

@@ -5,6 +5,7 @@ package sim
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -31,17 +32,27 @@ func TestPlantedBugsAreCaught(t *testing.T) {
 		{invariants.ApplyWithoutPayload, ErrPayload},
 		{invariants.LongLease, ErrStaleRead},
 		{invariants.VoteBeforeSync, ErrVote},
+		{invariants.VoidLease, ErrStaleRead},
+		{invariants.WallClock, ErrCommitTime},
+		{invariants.SnapshotWithoutCursor, ErrReplicaState},
+		{invariants.SnapshotOverOldRows, ErrReplicaState},
+		{invariants.TrimUnacknowledged, ErrDrain},
+		{invariants.EmptyUnderOldID, ErrForgot},
+		{invariants.ReadUnverified, ErrContent},
 	} {
-		invariants.Plant(c.bug)
-		caught := Result{}
-		play(plantedSeeds, func(res Result) bool {
-			caught = res
-			return !errors.Is(res.Err, c.by) // It may break other promises on the way.
+		t.Run(c.bug.String(), func(t *testing.T) {
+			invariants.Plant(c.bug)
+			defer invariants.Plant(0)
+			caught := Result{}
+			play(plantedSeeds, func(res Result) bool {
+				caught = res
+				return !errors.Is(res.Err, c.by) // It may break other promises on the way.
+			})
+			first, _, _ := strings.Cut(fmt.Sprint(caught.Err), "\n")
+			fmt.Printf("planted %s: caught by seed %d of %d: %s\n", c.bug, caught.Seed, plantedSeeds, first)
+			require.ErrorIs(t, caught.Err, c.by)
 		})
-		fmt.Printf("planted %s: caught by seed %d of %d: %v\n", c.bug, caught.Seed, plantedSeeds, caught.Err)
-		require.ErrorIs(t, caught.Err, c.by, "planted %s", c.bug)
 	}
-	invariants.Plant(0)
 	res := Run(Options{Seed: 1})
 	require.NoError(t, res.Err, "nothing planted")
 }

@@ -9,6 +9,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/objstorage/objstorageprovider"
 	"github.com/cockroachdb/pebble/v2/sstable"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"antipode/internal/invariants"
 )
 
 // Span is the keys in [Lower, Upper).
@@ -101,7 +103,11 @@ func (g *Staging) finishTable(upper []byte) error {
 	}
 	w := g.w
 	g.w = nil
-	if err := errors.Join(w.DeleteRange(g.lower, upper), w.Close()); err != nil {
+	var err error
+	if !invariants.Planted(invariants.SnapshotOverOldRows) {
+		err = w.DeleteRange(g.lower, upper)
+	}
+	if err := errors.Join(err, w.Close()); err != nil {
 		return fmt.Errorf("stage table: %w", err)
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	pb "go.etcd.io/raft/v3/raftpb"
 
 	"antipode/geo"
+	"antipode/internal/invariants"
 	"antipode/stamp/engine"
 	"antipode/stamp/replica"
 )
@@ -73,7 +74,7 @@ func (n *Node) hear(id geo.RangeID, m *pb.Message) {
 		if d.phase != joining || m.GetIndex() != d.nonce {
 			return
 		}
-		if m.GetReject() {
+		if m.GetReject() && !invariants.Planted(invariants.EmptyUnderOldID) {
 			n.byID[id].Replica().Lose(fmt.Errorf("%w: node %d knows range %d, which is empty here", replica.ErrLost, from, id))
 			return
 		}

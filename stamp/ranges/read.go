@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"antipode/geo"
+	"antipode/internal/invariants"
 	"antipode/stamp/kv"
 )
 
@@ -55,7 +56,7 @@ func (r *Range) held(until int64) bool {
 	if left < r.o.LeaseLength/leaseRenewBelow && !r.renew.Swap(true) {
 		r.o.Wake()
 	}
-	return left > 0 && r.leaseUntil.Load() >= until && r.leading.Load()
+	return invariants.Planted(invariants.VoidLease) || left > 0 && r.leaseUntil.Load() >= until && r.leading.Load()
 }
 
 // Confirm calls done with nil once this replica is known to lead and its applied

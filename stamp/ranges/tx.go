@@ -85,6 +85,9 @@ func (tx *Tx) Gate(a geo.Account) change.Gate {
 func (tx *Tx) Timestamp(floor geo.Timestamp) geo.Timestamp {
 	r := tx.r
 	t := max(geo.TimestampOf(tx.now), r.last+1, r.Machine.AppliedState().Last+1, floor+1)
+	if invariants.Planted(invariants.WallClock) {
+		t = geo.TimestampOf(tx.now)
+	}
 	if t&1 != r.o.Parity {
 		t++
 	}
