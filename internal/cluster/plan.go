@@ -38,6 +38,8 @@ type Options struct {
 	// Via is where one process of the cluster reaches an address of another, by their
 	// names; nil is the address itself. Tests break what is between them.
 	Via func(from, to, address string) string
+	// Configure may change what a node is told; nil changes nothing.
+	Configure func(c *config.Node)
 }
 
 // DoorName is the front door's name; nodes are named as in wire.NodeName.
@@ -174,6 +176,9 @@ func (o Options) nodeConfig(n node) config.Node {
 			Blob: via(np.Of(geo.Blob)), Queue: via(np.Of(geo.Queue)), Table: via(np.Of(geo.Table)),
 			FaultDomain: domain("f", i), UpgradeDomain: domain("u", i),
 		})
+	}
+	if o.Configure != nil {
+		o.Configure(&c)
 	}
 	return c
 }

@@ -22,8 +22,11 @@ type Node struct {
 	FaultDomain   string `yaml:"fault_domain"`
 	UpgradeDomain string `yaml:"upgrade_domain"`
 	// Data is the folder of everything that is kept.
-	Data   string `yaml:"data"`
-	Listen Listen `yaml:"listen"`
+	Data string `yaml:"data"`
+	// ReserveBytes of the disk of Data stay free: with less a node takes no writes, until
+	// there are 512 MiB more. Default 512 MiB.
+	ReserveBytes uint64 `yaml:"reserve_bytes"`
+	Listen       Listen `yaml:"listen"`
 	// Peers are the other nodes of the stamp.
 	Peers []Peer `yaml:"peers"`
 	Pair  Pair   `yaml:"pair"`
@@ -156,6 +159,9 @@ func (n Node) withDefaults() Node {
 	}
 	set(&n.Stamp, "antipode")
 	set(&n.Name, fmt.Sprintf("%s-%d", n.Location, n.ID))
+	if n.ReserveBytes == 0 {
+		n.ReserveBytes = 512 << 20
+	}
 	set(&n.Listen.Node, ":10100")
 	set(&n.Listen.Blob, ":10000")
 	set(&n.Listen.Queue, ":10001")

@@ -40,9 +40,11 @@ type Options struct {
 	// Nodes are all nodes of the stamp; Local those that run in this process.
 	Nodes, Local []geo.NodeID
 	// Dir is the folder of all locations; this one uses Dir/Name.
-	Dir    string
-	Clock  clock.Clock
-	Engine engine.Options
+	Dir string
+	// ReserveBytes: see node.Options.
+	ReserveBytes uint64
+	Clock        clock.Clock
+	Engine       engine.Options
 	// Transport returns what joins the nodes, at each start.
 	Transport func() node.Transport
 	// Commands are those that other processes hand to a leader here. Nil means none.
@@ -251,7 +253,7 @@ func (l *Location) startStamp() error {
 	s := node.NewStamp(node.Options{
 		Location: l.o.Name, Peers: l.o.Nodes, Dir: filepath.Join(l.o.Dir, string(l.o.Name)), Engine: l.o.Engine, Clock: l.o.Clock,
 		Transport: l.o.Transport(), Seed: l.o.Seed, Parity: l.o.Parity, Tick: l.o.Tick, Logger: l.o.Logger,
-		ScrubPeriod: l.o.ScrubPeriod, Registerer: l.o.Registerer,
+		ScrubPeriod: l.o.ScrubPeriod, Registerer: l.o.Registerer, ReserveBytes: l.o.ReserveBytes,
 		CloseInterval: l.o.CloseInterval, OnCommit: l.o.OnCommit, RowChunks: blobs.RowChunks, Commands: l.o.Commands,
 		OnEvent: func(e node.Event) {
 			l.events.add(e)

@@ -80,12 +80,12 @@ func (n *Node) maintain() error {
 	return batch.Commit(false)
 }
 
-// Of the disk: below roomMin bytes a node takes no more writes, until there are
-// roomAgain. What is left is for flushes, compactions and trims, which make room.
+// Of the disk: below Options.ReserveBytes a node takes no more writes, until there are
+// roomMore above it. What is left is for flushes, compactions and trims, which make room.
 const (
-	roomMin   = 512 << 20
-	roomAgain = 1 << 30
-	roomTicks = 10
+	reserveBytes = 512 << 20 // unless Options say otherwise
+	roomMore     = 512 << 20
+	roomTicks    = 10
 )
 
 // checkRoom looks at the disk once in a while. A file system that cannot tell is taken
@@ -95,14 +95,15 @@ func (n *Node) checkRoom() {
 	if err != nil {
 		return
 	}
-	full := usage.AvailBytes < roomMin || n.full.Load() && usage.AvailBytes < roomAgain
+	roomAgain := n.o.ReserveBytes + roomMore
+	full := usage.AvailBytes < n.o.ReserveBytes || n.full.Load() && usage.AvailBytes < roomAgain
 	if full == n.full.Swap(full) {
 		return
 	}
 	if full {
 		n.o.Logger.Error("disk nearly full: no more writes until there is room; reads go on",
-			"dir", n.o.Dir, "left_bytes", usage.AvailBytes, "needed_bytes", int64(roomAgain))
-		n.event(Event{Kind: DiskFull, Node: n.o.ID, Reason: fmt.Sprintf("%d bytes left; writes go on from %d", usage.AvailBytes, int64(roomAgain))})
+			"dir", n.o.Dir, "left_bytes", usage.AvailBytes, "needed_bytes", roomAgain)
+		n.event(Event{Kind: DiskFull, Node: n.o.ID, Reason: fmt.Sprintf("%d bytes left; writes go on from %d", usage.AvailBytes, roomAgain)})
 	} else {
 		n.o.Logger.Warn("disk has room again; writes go on", "dir", n.o.Dir, "left_bytes", usage.AvailBytes)
 		n.event(Event{Kind: DiskHasRoom, Node: n.o.ID, Reason: fmt.Sprintf("%d bytes left", usage.AvailBytes)})

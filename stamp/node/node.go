@@ -63,6 +63,10 @@ type Options struct {
 	// FetchBytesPerSecond bounds how fast the payload that a range snapshot names is
 	// fetched from peers. Zero means 64 MiB/s.
 	FetchBytesPerSecond int
+	// ReserveBytes of the disk of Dir stay free: with less the node takes no writes, until
+	// there are 512 MiB more. Zero means 512 MiB; what is left is what the node itself
+	// needs to make room.
+	ReserveBytes uint64
 	// Commands decodes the commands that other nodes hand to this one as the leader of a
 	// range. Nil means none.
 	Commands ranges.Commands
@@ -105,6 +109,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.OpenLog == nil {
 		o.OpenLog = seglog.Open
+	}
+	if o.ReserveBytes == 0 {
+		o.ReserveBytes = reserveBytes
 	}
 	if o.FlushEntries == 0 {
 		o.FlushEntries = 20_000

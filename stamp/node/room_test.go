@@ -41,7 +41,7 @@ func TestDiskNearlyFull(t *testing.T) {
 	}
 	data := []byte("payload")
 	ref := extent.NewRef(extent.ChunkID{1}, data)
-	set(roomMin - 1)
+	set(reserveBytes - 1)
 	require.ErrorIs(t, s.Submit(ctx, testRange, &put{p: partition(3), value: "refused"}), kv.ErrBusy)
 	require.ErrorIs(t, s.PutChunk(ctx, ref, data), kv.ErrBusy)
 	require.NoError(t, s.Submit(ctx, testRange, reclaim{}))
@@ -54,9 +54,9 @@ func TestDiskNearlyFull(t *testing.T) {
 		return err
 	}))
 
-	set(roomAgain - 1)
+	set(reserveBytes + roomMore - 1)
 	require.ErrorIs(t, s.Submit(ctx, testRange, &put{p: partition(2), value: "x"}), kv.ErrBusy, "a little room is not room")
-	set(roomAgain)
+	set(reserveBytes + roomMore)
 	require.NoError(t, s.Submit(ctx, testRange, &put{p: partition(2), value: "x"}))
 	require.NoError(t, s.PutChunk(ctx, ref, data))
 }

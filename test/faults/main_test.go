@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"antipode/internal/config"
 	"antipode/test/devproc"
 	"antipode/test/faults/rig"
 )
@@ -70,14 +71,17 @@ func build(dir string) error {
 }
 
 // start runs a deployment until the test ends; no process may end by itself.
-func start(t *testing.T) *rig.Rig {
+func start(t *testing.T) *rig.Rig { return startWith(t, nil) }
+
+// startWith is start with nodes that are told something of their own.
+func startWith(t *testing.T, configure func(c *config.Node)) *rig.Rig {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("node processes need more time than -short has")
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), startWait)
 	defer cancel()
-	r, err := rig.Start(ctx, os.Getenv(binaryVariable), t.TempDir())
+	r, err := rig.Start(ctx, rig.Options{Binary: os.Getenv(binaryVariable), Dir: t.TempDir(), Configure: configure})
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		err := r.Check()

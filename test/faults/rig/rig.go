@@ -13,6 +13,7 @@ import (
 	wire "antipode/client/admin"
 	"antipode/geo"
 	"antipode/internal/cluster"
+	"antipode/internal/config"
 	"antipode/internal/dev"
 	"antipode/test/devproc"
 	"antipode/test/faults/proxy"
@@ -59,15 +60,23 @@ type Rig struct {
 	watching sync.WaitGroup
 }
 
-// Start runs all processes on a new folder dir and returns when both locations serve the
-// dev account and its statistics are live. Close ends it.
-func Start(ctx context.Context, binary, dir string) (_ *Rig, err error) {
+// Options says what to run.
+type Options struct {
+	// Binary is the server, and Dir a new folder for all that is kept.
+	Binary, Dir string
+	// Configure may change what a node is told; nil changes nothing.
+	Configure func(c *config.Node)
+}
+
+// Start runs all processes and returns when both locations serve the dev account and its
+// statistics are live. Close ends it.
+func Start(ctx context.Context, o Options) (_ *Rig, err error) {
 	base, err := devproc.FindPortBase(func(base int) []string { return cluster.Options{PortBase: base}.Ports() })
 	if err != nil {
 		return nil, err
 	}
 	r := &Rig{
-		opts: cluster.Options{Dir: dir, PortBase: base, Binary: binary}, http: devproc.NewHTTPClient(),
+		opts: cluster.Options{Dir: o.Dir, PortBase: base, Binary: o.Binary, Configure: o.Configure}, http: devproc.NewHTTPClient(),
 		commands: map[string]cluster.Command{}, links: map[[2]string][]*proxy.Link{}, running: map[string]*devproc.Child{},
 	}
 	defer func() {

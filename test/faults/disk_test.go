@@ -1,0 +1,123 @@
+package faults
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	wire "antipode/client/admin"
+	"antipode/geo"
+	"antipode/internal/config"
+	"antipode/services/storageerr"
+	"antipode/test/faults/rig"
+	"antipode/test/load"
+	"antipode/test/rest"
+)
+
+// Of the disk that the test shares with the whole machine: what the nodes are told to leave
+// free is this much less than there is, and the file that fills it leaves them this much
+// less than that.
+const (
+	diskAbove = 3 << 30
+	diskBelow = 1 << 30
+)
+
+// free is how much room the disk of a folder has, in bytes.
+func free(t *testing.T, dir string) uint64 {
+	t.Helper()
+	var s syscall.Statfs_t
+	require.NoError(t, syscall.Statfs(dir, &s))
+	return s.Bavail * uint64(s.Bsize)
+}
+
+// When the disk of the primary's nodes has less than their reserve left, under load, writes
+// are refused as busy, reads go on and each node says so; when there is room again writes go
+// on by themselves, and all that was acknowledged is at both locations.
+func TestFullDisk(t *testing.T) {
+	dir := t.TempDir()
+	room := free(t, dir)
+	require.Greater(t, room, uint64(2*(diskAbove+diskBelow)), "bytes free for temporary files; TMPDIR says where they are")
+	reserve := room - diskAbove
+	r := startWith(t, func(c *config.Node) {
+		if c.Location == rig.North {
+			c.ReserveBytes = reserve
+		}
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), settleWait+2*readyWait)
+	defer cancel()
+	door := r.Client(rig.Door, false)
+	setup(ctx, t, door)
+	l := load.New(door, r.Client(rig.Door, true), load.Options{Clients: 8, EntitiesEach: 8, BigClients: 1, BigWritesMax: 2, Seed: *seed})
+	require.NoError(t, l.Setup(ctx))
+	running, halt := context.WithCancel(ctx)
+	defer halt()
+	loaded := make(chan error, 1)
+	go func() { loaded <- l.Run(running) }()
+
+	write := func() rest.Answer {
+		a, err := door.Replace(ctx, table, "", rest.Entity{"PartitionKey": "p", "RowKey": "r", "V": "kept"})
+		require.NoError(t, err)
+		return a
+	}
+	require.True(t, write().OK())
+	fill := filepath.Join(dir, "fill")
+	f, err := os.Create(fill)
+	require.NoError(t, err)
+	require.NoError(t, syscall.Fallocate(int(f.Fd()), 0, 0, int64(free(t, dir)-reserve+diskBelow)))
+	require.NoError(t, f.Close())
+	began := time.Now()
+	for a := write(); a.Code != storageerr.ServerBusy.Code; a = write() {
+		require.Less(t, time.Since(began), readyWait, "writes go on on a full disk: %v", a)
+		pause(ctx, poll)
+	}
+	t.Logf("writes refused %v after the disk was full", time.Since(began).Round(time.Millisecond))
+	a, err := door.PutBlob(ctx, container, "big", make([]byte, 1<<20))
+	require.NoError(t, err)
+	require.Equal(t, http.StatusServiceUnavailable, a.Status, "%v", a)
+	e, a, err := door.GetEntity(ctx, table, "p", "r")
+	require.NoError(t, err)
+	require.True(t, a.OK(), "%v", a)
+	require.Equal(t, "kept", e["V"])
+	requireEvents(ctx, t, r, "disk-full")
+
+	require.NoError(t, os.Remove(fill))
+	began = time.Now()
+	for a := write(); !a.OK(); a = write() {
+		require.Less(t, time.Since(began), readyWait, "no writes though there is room: %v", a)
+		pause(ctx, poll)
+	}
+	t.Logf("writes again %v after there was room", time.Since(began).Round(time.Millisecond))
+	pause(ctx, time.Second)
+	halt()
+	require.NoError(t, <-loaded)
+	requireEvents(ctx, t, r, "disk-has-room")
+	require.NoError(t, l.Settle(ctx), "at the primary")
+	require.NoError(t, l.Final(ctx), "at -secondary")
+}
+
+// requireEvents requires that each node of the primary location tells of an event.
+func requireEvents(ctx context.Context, t *testing.T, r *rig.Rig, kind string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(ctx, readyWait)
+	defer cancel()
+	for i, name := range rig.NodesOf(rig.North) {
+		for {
+			events, err := r.Admin(name).Events(ctx)
+			told := slices.ContainsFunc(events, func(e wire.Event) bool {
+				return e.Kind == kind && e.Node == wire.NodeName(rig.North, geo.NodeID(i+1))
+			})
+			if err == nil && told {
+				break
+			}
+			require.NoError(t, ctx.Err(), "%s tells of no %s: %v, %v", name, kind, events, err)
+			pause(ctx, poll)
+		}
+	}
+}
