@@ -12,6 +12,7 @@ import (
 	"antipode/stamp/change"
 	"antipode/stamp/extent"
 	"antipode/stamp/kv"
+	"antipode/stamp/replica"
 )
 
 // step hands the inbox to the replicas. A MsgApp whose entries name chunks this
@@ -24,7 +25,14 @@ func (n *Node) step(inbox []Envelope, now time.Duration) error {
 			continue
 		}
 		if e.Message.GetType() >= msgDurable {
-			n.hear(e.Range, e.Message)
+			if err := n.hear(e.Range, e.Message); err != nil {
+				return err
+			}
+			continue
+		}
+		if ok, err := n.fence(e.Range, replica.RecoveryOf(e.Message.GetFrom()), e.From); err != nil {
+			return err
+		} else if !ok {
 			continue
 		}
 		if ok, err := n.addressed(e); err != nil {

@@ -27,6 +27,7 @@ const (
 	ReplicaLost       EventKind = "replica-lost"
 	ReplicaRebuilding EventKind = "replica-rebuilding"
 	SnapshotInstalled EventKind = "snapshot-installed"
+	RangeRecovered    EventKind = "range-recovered"
 	// Told by the leader.
 	ReplicaRemoved  EventKind = "replica-removed"
 	ReplicaAdded    EventKind = "replica-added"
@@ -51,7 +52,7 @@ const (
 // EventKinds are all kinds.
 func EventKinds() []EventKind {
 	return []EventKind{
-		ReplicaLost, ReplicaRebuilding, SnapshotInstalled, ReplicaRemoved, ReplicaAdded, ReplicaPromoted, LeftInSync,
+		ReplicaLost, ReplicaRebuilding, SnapshotInstalled, RangeRecovered, ReplicaRemoved, ReplicaAdded, ReplicaPromoted, LeftInSync,
 		ReturnedInSync, LeaderElected, SnapshotSent, DiskFull, DiskHasRoom, StoreFailed,
 		StoreDamaged, ChunksRepaired, NodeRestarted, NodeOutOfService,
 	}

@@ -60,28 +60,32 @@ func (n *Node) hello() error {
 }
 
 // hear takes a message of our own kinds.
-func (n *Node) hear(id geo.RangeID, m *pb.Message) {
+func (n *Node) hear(id geo.RangeID, m *pb.Message) error {
 	d, from := n.identities[id], geo.NodeID(m.GetFrom())
 	if d == nil {
-		return
+		return nil
 	}
 	switch m.GetType() {
+	case msgRecovery:
+		_, err := n.fence(id, replica.RecoveryOf(m.GetIndex()), from)
+		return err
 	case msgDurable:
 		n.hearDurable(id, m)
 	case msgHello:
 		n.tell(from, id, msgHelloResp, m.GetIndex(), d.nonce, d.phase != joining && d.peers[from] != m.GetIndex())
 	case msgHelloResp:
 		if d.phase != joining || m.GetIndex() != d.nonce {
-			return
+			return nil
 		}
 		if m.GetReject() && !invariants.Planted(invariants.EmptyUnderOldID) {
 			n.byID[id].Replica().Lose(fmt.Errorf("%w: node %d knows range %d, which is empty here", replica.ErrLost, from, id))
-			return
+			return nil
 		}
 		d.peers[from] = m.GetLogTerm()
 	case msgLost:
 		n.reported[id][from] = m.GetIndex()
 	}
+	return nil
 }
 
 // join makes the replica a member: first its hard state, without which a member is
@@ -99,9 +103,12 @@ func (n *Node) join(id geo.RangeID) error {
 // setFirstHardState makes the hard state durable that a replica begins with.
 func (n *Node) setFirstHardState(log engine.RangeLog) error {
 	batch := n.log.NewBatch()
-	term, none := uint64(replica.FirstTerm), uint64(0)
-	if err := log.SetHardState(batch, &pb.HardState{Term: &term, Vote: &none, Commit: &none}); err != nil {
+	if err := log.SetHardState(batch, hardState(replica.FirstTerm, 0, 0)); err != nil {
 		return err
 	}
 	return batch.Commit(true)
+}
+
+func hardState(term, vote, commit uint64) *pb.HardState {
+	return &pb.HardState{Term: &term, Vote: &vote, Commit: &commit}
 }

@@ -12,13 +12,14 @@ import (
 )
 
 // What a node knows of itself, beside log and state, is which replica of a range it
-// holds: a file replicas/r<range>. A replica without data is one of four things, and only
-// the first may vote (R4):
+// holds: a file replicas/r<range>. It is one of five things (R4):
 //
 //	joining     a new stamp: no peer has data either; see hello.go
 //	member      it acted under its id, so its log held a hard state: gone means lost
 //	lost        it found that out, and may not forget it
 //	rebuilding  a new id, of which nobody has heard a word: its data is being removed
+//	recovering  a new id, of which nobody has heard a word: the range is being re-formed
+//	            from its data; see recover.go
 //
 // A node that lost the file too draws another nonce, which the peers do not know.
 
@@ -31,6 +32,7 @@ const (
 	member     phase = 2
 	rebuilding phase = 3
 	lost       phase = 4
+	recovering phase = 5
 )
 
 // identity is the durable part of what a node knows of a replica of its own.
@@ -76,7 +78,7 @@ func parseIdentity(b []byte) (*identity, error) {
 		phase: phase(b[1]), replica: binary.LittleEndian.Uint64(b[2:]), nonce: binary.LittleEndian.Uint64(b[10:]),
 		peers: map[geo.NodeID]uint64{},
 	}
-	if d.phase < joining || d.phase > lost {
+	if d.phase < joining || d.phase > recovering {
 		return nil, ErrIdentity
 	}
 	for b = b[identityHead:n]; len(b) > 0; b = b[16:] {

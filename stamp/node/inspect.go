@@ -11,7 +11,7 @@ import (
 // ReplicaIdentity is what a node's folder says of a replica that it holds:
 // docs/format/identity.md.
 type ReplicaIdentity struct {
-	// Phase is joining, member, rebuilding or lost.
+	// Phase is joining, member, rebuilding, lost or recovering.
 	Phase string
 	// Replica is its Raft id.
 	Replica uint64
@@ -42,6 +42,8 @@ func (p phase) String() string {
 		return "rebuilding"
 	case lost:
 		return "lost"
+	case recovering:
+		return "recovering"
 	}
 	return fmt.Sprintf("phase-%d", byte(p))
 }

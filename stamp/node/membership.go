@@ -18,7 +18,7 @@ import (
 //	the leader    promotes it when it has caught up       replica-promoted
 //
 // Removal and the rest are committed by a quorum of the trusted replicas. Without one
-// nothing moves, and the range answers 503.
+// nothing moves, and the range answers 503 until an operator re-forms it: recover.go.
 
 // Of the changes of a configuration.
 const (
@@ -42,14 +42,23 @@ func (n *Node) tendMembers() {
 			}
 			continue
 		}
+		if lead, _ := rep.Leader(); lead == 0 && n.identities[id].phase == member {
+			n.askRecovery(id)
+		}
 		n.noteLeader(r)
 		n.noteMembers(r, rep.Members())
-		if n.ticks%changeTicks == 0 && n.takesSnapshots() && r.Leading() && rep.InSync() >= 2 {
+		if n.ticks%changeTicks == 0 && n.takesSnapshots() && r.Leading() && commits(rep) {
 			if err := n.changeMembers(id, rep); err != nil {
 				n.o.Logger.Warn("cannot change the replicas of a range now", "range", id, "error", err)
 			}
 		}
 	}
+}
+
+// commits reports whether a change of the configuration has whom it needs: two in sync, or
+// the survivor of a recovery, which is a quorum by itself.
+func commits(rep *replica.Replica) bool {
+	return rep.InSync() >= 2 || len(rep.Members().Voters()) == 1
 }
 
 // keepLost makes it durable that a replica is lost, in the pass that found it: what gave

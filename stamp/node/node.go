@@ -172,6 +172,7 @@ type Node struct {
 	incoming map[geo.RangeID]*Incoming
 	arrived  []*Incoming
 	sent     []sent
+	orders   []order     // see onScheduler
 	full     atomic.Bool // see checkRoom
 	// fetching are the chunks that are fetched for entries that wait; true says that it
 	// failed.
@@ -393,11 +394,15 @@ func (n *Node) Pass() (busy bool, err error) {
 func (n *Node) doPass() (busy bool, err error) {
 	now := n.o.Clock.Mono()
 	n.mu.Lock()
-	inbox, arrived, ended := n.inbox, n.arrived, n.sent
-	n.inbox, n.inboxBytes, n.arrived, n.sent = nil, 0, nil, nil
+	inbox, arrived, ended, orders := n.inbox, n.arrived, n.sent, n.orders
+	n.inbox, n.inboxBytes, n.arrived, n.sent, n.orders = nil, 0, nil, nil, nil
 	err = n.failed
 	n.mu.Unlock()
 	if err != nil {
+		return false, err
+	}
+	if err := obey(orders); err != nil {
+		n.fail(err)
 		return false, err
 	}
 	if err := n.step(inbox, now); err != nil {

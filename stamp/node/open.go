@@ -165,6 +165,12 @@ func (n *Node) openRange(id geo.RangeID) error {
 		}
 		lost = nil
 	}
+	if n.identities[id].phase == recovering {
+		if err := n.finishRecovery(id); err != nil {
+			return err
+		}
+		lost = nil
+	}
 	return n.reopen(id, lost)
 }
 

@@ -111,6 +111,9 @@ func (s *Stamp) serve(id geo.NodeID, r *running) {
 	if calls, ok := s.o.Transport.(CallTransport); ok {
 		calls.Handle(id, submitMethod, s.submitted(id))
 		calls.Handle(id, hasChunkMethod, s.hasChunk(id))
+		for method, f := range s.recoveryCalls(id) {
+			calls.Handle(id, method, f)
+		}
 	}
 	for _, f := range s.onStart {
 		f(r.n)

@@ -1,6 +1,8 @@
 package ranges
 
 import (
+	"errors"
+
 	pb "go.etcd.io/raft/v3/raftpb"
 
 	"antipode/geo"
@@ -36,4 +38,21 @@ func (m *Machine) applyMembers(batch *engine.Batch, e *pb.Entry) error {
 	}
 	m.members = members
 	return batch.Set(keys.Members(m.id), replica.AppendMembers(nil, members))
+}
+
+// Reform replaces the configuration by one that no entry of the log made, after a
+// recovery (R4). It is durable after a flush. The node's scheduler calls it.
+func (m *Machine) Reform(members replica.Members) error {
+	batch := m.state.NewBatch()
+	err := batch.Set(keys.Members(m.id), replica.AppendMembers(nil, members))
+	if err == nil {
+		err = m.state.Commit(batch)
+	}
+	if err = errors.Join(err, batch.Close()); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.members = members
+	return nil
 }

@@ -1,0 +1,241 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"antipode/geo"
+	"antipode/stamp/replica"
+)
+
+// How an operator gets a range back that has no quorum of trusted replicas (R4): the node
+// with the best replica that is left re-forms it with itself as the only voter.
+//
+//	recovering  the new id and its recovery are in the identity file: the commit point.
+//	            The old id never speaks again
+//	applied     every entry of the log is applied, committed or not: some of those above
+//	            the commit index may have been acknowledged
+//	re-formed   the new configuration is in the state, durably. Entries that changed the
+//	            old one were applied before it
+//	cut         the log begins behind the state, so that every other replica is fed by a
+//	            range snapshot, which carries the configuration; no entry does
+//	member      and so it leads, reads work, and changeMembers makes learners of the others
+//
+// A crash in between goes on at the next start. Writes wait until two are in sync (R2).
+
+// applyBytes is about how much of the log is applied at once.
+const applyBytes = 4 << 20
+
+// Refusals of a recovery. Nothing changed.
+var (
+	// ErrQuorum: a quorum of trusted replicas is there.
+	ErrQuorum = errors.New("nothing to recover")
+	// ErrNoSurvivor: no replica is there that the range could be re-formed from.
+	ErrNoSurvivor = errors.New("no survivor")
+)
+
+// Survey is what a node says of its replica of a range to who may have to re-form it.
+type Survey struct {
+	Node    geo.NodeID
+	Replica uint64
+	// Trusted says that it may vote; else Why tells what is wrong with it.
+	Trusted bool
+	Why     string `json:",omitempty"`
+	Leads   bool
+	// Term and Index are of the last entry that it could keep; Commit is up to where it
+	// knows entries to be committed.
+	Term, Index, Commit uint64
+	Members             replica.Members
+}
+
+// behind orders survivors: by recovery, then as Raft's elections do.
+func (s Survey) behind(o Survey) bool {
+	a := [...]uint64{uint64(s.Members.Recovery()), s.Term, s.Index}
+	b := [...]uint64{uint64(o.Members.Recovery()), o.Term, o.Index}
+	for i := range a {
+		if a[i] != b[i] {
+			return a[i] < b[i]
+		}
+	}
+	return false
+}
+
+// order is work for the scheduler from another goroutine.
+type order func() error
+
+// obey does what was ordered. An error takes the node out of service.
+func obey(orders []order) error {
+	for _, o := range orders {
+		if err := o(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// onScheduler runs f on the scheduler and returns its refusal. Its second error takes the
+// node out of service. It may be called from any goroutine; when ctx ends first, f may
+// still run.
+func (n *Node) onScheduler(ctx context.Context, f func() (refusal, failure error)) error {
+	done := make(chan error, 1)
+	n.mu.Lock()
+	n.orders = append(n.orders, func() error {
+		refusal, failure := f()
+		done <- errors.Join(refusal, failure)
+		return failure
+	})
+	n.mu.Unlock()
+	n.Wake()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-n.ctx.Done():
+		return ErrUnreachable
+	}
+}
+
+// survey describes the replica of a range. Scheduler only.
+func (n *Node) survey(id geo.RangeID) (s Survey, err error) {
+	if n.byID[id] == nil {
+		return s, ErrUnreachable
+	}
+	d, r, log := n.identities[id], n.byID[id], n.logs[id]
+	rep, applied := r.Replica(), r.Machine.AppliedState()
+	s = Survey{
+		Node: n.o.ID, Replica: d.replica, Trusted: d.phase == member && rep.Lost() == nil, Leads: rep.IsLeader(),
+		Term: applied.Term, Index: applied.Index, Commit: applied.Index, Members: r.Machine.Members(),
+	}
+	if !s.Trusted {
+		s.Why = d.phase.String()
+		if rep.Lost() != nil {
+			s.Why = rep.Lost().Error()
+		}
+	}
+	hs, _, err := log.InitialState()
+	if err != nil {
+		return s, err
+	}
+	first, err := log.FirstIndex()
+	if err != nil {
+		return s, err
+	}
+	last, err := log.LastIndex()
+	if err != nil {
+		return s, err
+	}
+	s.Commit = max(s.Commit, hs.GetCommit())
+	if first <= applied.Index+1 && last > applied.Index {
+		s.Index = last
+		s.Term, err = log.Term(last)
+	}
+	return s, err
+}
+
+// reform re-forms a range from the replica here, as of the survey from; recovery is later
+// than all that are known. Scheduler only.
+func (n *Node) reform(id geo.RangeID, from Survey, as replica.Recovery) (refusal, failure error) {
+	now, err := n.survey(id)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case !n.takesSnapshots():
+		return fmt.Errorf("node %d sends no range snapshots, so the range would stay with one replica", n.o.ID), nil
+	case now.Leads:
+		return fmt.Errorf("%w: node %d leads the range; if it has lost the others it steps down within a second: try again", ErrQuorum, n.o.ID), nil
+	case now.Replica != from.Replica || now.Trusted != from.Trusted || now.behind(from) || as <= n.recovery(id):
+		return fmt.Errorf("the replica on node %d changed meanwhile: try again", n.o.ID), nil
+	}
+	n.mu.Lock()
+	if n.incoming[id] != nil {
+		n.mu.Unlock()
+		return fmt.Errorf("node %d receives a snapshot of the range: try again", n.o.ID), nil
+	}
+	n.incoming[id] = &Incoming{} // The folder of staged files is taken.
+	n.mu.Unlock()
+	defer func() {
+		n.mu.Lock()
+		delete(n.incoming, id)
+		n.mu.Unlock()
+	}()
+	if err := n.become(id, recovering, as.Members().List[0].ID); err != nil {
+		return nil, err
+	}
+	if err := n.finishRecovery(id); err != nil {
+		return nil, err
+	}
+	n.forgetPeers(id)
+	return nil, n.reopen(id, nil)
+}
+
+// finishRecovery does what is left of a recovery after its commit point.
+func (n *Node) finishRecovery(id geo.RangeID) error {
+	d, log, m := n.identities[id], n.logs[id], n.byID[id].Machine
+	as := replica.RecoveryOf(d.replica)
+	if err := n.removeStaged(id); err != nil {
+		return err
+	}
+	if m.Members().Recovery() != as {
+		if err := n.applyAll(id); err != nil {
+			return fmt.Errorf("recovery of range %d: %w", id, err)
+		}
+		if err := m.Reform(as.Members()); err != nil {
+			return err
+		}
+	}
+	if err := n.state.Flush(); err != nil {
+		return err
+	}
+	hs, _, err := log.InitialState()
+	if err != nil {
+		return err
+	}
+	applied := m.AppliedState()
+	term := max(hs.GetTerm(), applied.Term, replica.FirstTerm)
+	batch := n.log.NewBatch()
+	if err := log.Reset(batch, applied.Index, applied.Term); err != nil {
+		return err
+	}
+	if err := log.SetHardState(batch, hardState(term, 0, applied.Index)); err != nil {
+		return err
+	}
+	if err := batch.Commit(true); err != nil {
+		return err
+	}
+	if err := n.become(id, member, d.replica); err != nil {
+		return err
+	}
+	n.o.Logger.Warn("range re-formed from the replica on this node alone, as an operator ordered; what others had above is lost",
+		"range", id, "replica", d.replica, "recovery", as, "kept_index", applied.Index, "kept_term", applied.Term, "known_committed", hs.GetCommit())
+	n.event(Event{Kind: RangeRecovered, Range: id, Node: n.o.ID, Replica: d.replica, Reason: fmt.Sprintf(
+		"%s: kept up to index %d of term %d, of which %d were known to be committed; what others had above is lost",
+		as, applied.Index, applied.Term, min(applied.Index, hs.GetCommit()))})
+	return nil
+}
+
+// applyAll applies every entry of the log that follows the state. It does nothing where
+// the log does not reach back to it, as one of a replica that is not trusted may not.
+func (n *Node) applyAll(id geo.RangeID) error {
+	log, m := n.logs[id], n.byID[id].Machine
+	first, err := log.FirstIndex()
+	if err != nil {
+		return err
+	}
+	last, err := log.LastIndex()
+	if err != nil {
+		return err
+	}
+	for at := m.AppliedState().Index + 1; at >= first && at <= last; at = m.AppliedState().Index + 1 {
+		entries, err := log.Entries(at, last+1, applyBytes)
+		if err != nil {
+			return err
+		}
+		if err := m.Apply(entries); err != nil {
+			return err
+		}
+	}
+	return nil
+}

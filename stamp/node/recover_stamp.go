@@ -1,0 +1,204 @@
+package node
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"antipode/geo"
+	"antipode/stamp/replica"
+)
+
+// Calls between the nodes of a stamp for a recovery; JSON both ways.
+const (
+	// surveyMethod asks a node for its Survey of a range.
+	surveyMethod = "stamp.survey"
+	// reformMethod makes a node re-form a range.
+	reformMethod = "stamp.reform"
+	// surveyTimeout bounds how long a node is waited for: one that does not answer counts as
+	// gone.
+	surveyTimeout = 3 * time.Second
+)
+
+// surveyRequest and reformRequest are what is asked.
+type surveyRequest struct{ Range geo.RangeID }
+
+type reformRequest struct {
+	Range geo.RangeID
+	From  Survey
+	As    replica.Recovery
+}
+
+// Recovered tells an operator what a recovery did.
+type Recovered struct {
+	// Survivor is the replica that the range was re-formed from.
+	Survivor Survey
+	Recovery replica.Recovery
+	// Replica is the id it has now.
+	Replica uint64
+	// Silent are the nodes that did not answer. They must stay dead, or be able to reach
+	// the survivor before they reach each other: a quorum of the old configuration among
+	// them would go on beside it.
+	Silent []geo.NodeID
+	// Ahead is the highest index that an untrusted replica, which was not chosen, knew of;
+	// 0 where none knew of more than was kept.
+	Ahead uint64
+}
+
+// Recover re-forms a range that has no quorum of trusted replicas from the best one that
+// answers: of the latest recovery, then of the highest term and index in its log. With
+// untrusted also from one that lost something it had fsynced, where no trusted one is left.
+// What only the others held is lost. ErrQuorum and ErrNoSurvivor: nothing changed. An error
+// from a survivor on another node may leave it unknown: run it again.
+func (s *Stamp) Recover(ctx context.Context, id geo.RangeID, untrusted bool) (Recovered, error) {
+	surveys, silent, err := s.surveys(ctx, id)
+	if err != nil {
+		return Recovered{}, err
+	}
+	best, err := survivor(surveys, untrusted)
+	if err != nil {
+		return Recovered{}, err
+	}
+	last := replica.Recovery(0)
+	out := Recovered{Survivor: best, Silent: silent}
+	for _, v := range surveys {
+		last = max(last, replica.RecoveryOf(v.Replica))
+		if known := max(v.Index, v.Commit); known > best.Index {
+			out.Ahead = max(out.Ahead, known)
+		}
+	}
+	if out.Recovery, err = last.Next(best.Node); err != nil {
+		return Recovered{}, err
+	}
+	out.Replica = out.Recovery.Members().List[0].ID
+	s.o.Logger.Warn("an operator re-forms a range from one replica, accepting the loss of what the others held", "range", id,
+		"survivor", best.Node, "replica", best.Replica, "trusted", best.Trusted, "index", best.Index, "term", best.Term,
+		"known_committed", best.Commit, "silent_nodes", silent, "ahead", out.Ahead)
+	_, err = ask[struct{}](ctx, s, best.Node, reformMethod, reformRequest{id, best, out.Recovery})
+	return out, err
+}
+
+// surveys asks every node of the stamp for its replica of a range.
+func (s *Stamp) surveys(ctx context.Context, id geo.RangeID) (answered []Survey, silent []geo.NodeID, err error) {
+	for _, n := range s.o.Peers {
+		within, cancel := context.WithTimeout(ctx, surveyTimeout)
+		v, err := ask[Survey](within, s, n, surveyMethod, surveyRequest{id})
+		cancel()
+		if ctx.Err() != nil {
+			return nil, nil, ctx.Err()
+		}
+		if err != nil {
+			s.o.Logger.Warn("a node does not tell of its replica: taken to be gone", "range", id, "of_node", n, "error", err)
+			silent = append(silent, n)
+			continue
+		}
+		answered = append(answered, v)
+	}
+	return answered, silent, nil
+}
+
+// survivor chooses which replica to re-form a range from. It refuses while the trusted ones
+// among those that answered are a quorum of a configuration that one of them knows.
+func survivor(all []Survey, untrusted bool) (Survey, error) {
+	last := replica.Recovery(0)
+	for _, v := range all {
+		last = max(last, replica.RecoveryOf(v.Replica))
+	}
+	trusted := map[uint64]Survey{}
+	for _, v := range all {
+		if v.Trusted && replica.RecoveryOf(v.Replica) == last {
+			trusted[v.Replica] = v
+		}
+	}
+	for _, v := range trusted {
+		voters := v.Members.Voters()
+		var there []geo.NodeID
+		for _, m := range voters {
+			if _, ok := trusted[m.ID]; ok {
+				there = append(there, m.Node)
+			}
+		}
+		if len(there) > len(voters)/2 {
+			return Survey{}, fmt.Errorf("%w: nodes %v hold trusted replicas, a quorum of %d: the range answers by itself when they reach each other",
+				ErrQuorum, there, len(voters))
+		}
+	}
+	from := slices.DeleteFunc(slices.Clone(all), func(v Survey) bool {
+		_, ok := trusted[v.Replica]
+		return v.Index == 0 || !ok && (len(trusted) > 0 || !untrusted)
+	})
+	if len(from) == 0 {
+		why := "no node that answers holds anything of the range"
+		if !untrusted && len(all) > 0 {
+			why = "no node that answers holds a trusted replica; --untrusted takes one that lost fsynced data"
+		}
+		return Survey{}, fmt.Errorf("%w: %s", ErrNoSurvivor, why)
+	}
+	return slices.MaxFunc(from, func(a, b Survey) int {
+		switch {
+		case a.behind(b):
+			return -1
+		case b.behind(a):
+			return 1
+		}
+		return cmp.Compare(b.Node, a.Node)
+	}), nil
+}
+
+// ask puts a question of a recovery to a node, which may run here.
+func ask[T any](ctx context.Context, s *Stamp, to geo.NodeID, method string, question any) (out T, err error) {
+	body, err := json.Marshal(question)
+	if err != nil {
+		return out, err
+	}
+	var answer []byte
+	if s.Node(to) != nil {
+		answer, err = s.recoveryCalls(to)[method](ctx, body)
+	} else if calls, ok := s.o.Transport.(CallTransport); ok {
+		answer, err = calls.Call(ctx, s.self(), to, method, body)
+	} else {
+		err = ErrUnreachable
+	}
+	if err != nil {
+		return out, err
+	}
+	return out, json.Unmarshal(answer, &out)
+}
+
+// recoveryCalls are the answers of a node to what a recovery asks.
+func (s *Stamp) recoveryCalls(id geo.NodeID) map[string]CallHandler {
+	return map[string]CallHandler{
+		surveyMethod: answering(s, id, func(ctx context.Context, n *Node, q surveyRequest) (v Survey, err error) {
+			err = n.onScheduler(ctx, func() (refusal, failure error) {
+				v, failure = n.survey(q.Range)
+				return nil, failure
+			})
+			return v, err
+		}),
+		reformMethod: answering(s, id, func(ctx context.Context, n *Node, q reformRequest) (struct{}, error) {
+			return struct{}{}, n.onScheduler(ctx, func() (refusal, failure error) { return n.reform(q.Range, q.From, q.As) })
+		}),
+	}
+}
+
+// answering makes a handler of a call in JSON at a node.
+func answering[Q, A any](s *Stamp, id geo.NodeID, f func(context.Context, *Node, Q) (A, error)) CallHandler {
+	return func(ctx context.Context, body []byte) ([]byte, error) {
+		var q Q
+		if err := json.Unmarshal(body, &q); err != nil {
+			return nil, err
+		}
+		n := s.Node(id)
+		if n == nil {
+			return nil, ErrUnreachable
+		}
+		a, err := f(ctx, n, q)
+		if err != nil {
+			return nil, err
+		}
+		return json.Marshal(a)
+	}
+}

@@ -1,0 +1,288 @@
+package node
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+
+	"antipode/geo"
+	"antipode/stamp/kv"
+	"antipode/stamp/ranges"
+	"antipode/stamp/replica"
+)
+
+// patient makes elections slow beside a message, so that a node that returns hears of a
+// recovery before it may vote, on the slowest machine too; and no replica leaves the
+// in-sync set, so that any of them has what was acknowledged.
+func patient(o *Options) { o.ElectionTicks, o.InSyncTimeout = 100, time.Hour }
+
+// requireRows requires rows from to to of a value, wherever they are served.
+func (s *snapStamp) requireRows(from, to int, value string) {
+	s.t.Helper()
+	for i := from; i < to; i++ {
+		require.NoError(s.t, s.Read(context.Background(), testRange, func(st ranges.State) error {
+			v, ok, err := st.Get(append(partition(i).Append(nil), 'r'))
+			require.True(s.t, ok && strings.HasPrefix(string(v), value), "row %d", i)
+			return err
+		}))
+	}
+}
+
+// recover re-forms testRange as soon as a former leader has stepped down.
+func (s *snapStamp) recover(untrusted bool) (out Recovered) {
+	s.t.Helper()
+	require.Eventually(s.t, func() (ok bool) {
+		var err error
+		out, err = s.Recover(context.Background(), testRange, untrusted)
+		return err == nil
+	}, electionWait, 10*time.Millisecond)
+	return out
+}
+
+// R4: two of three nodes are gone for good, and an operator re-forms the range from the
+// third. It has every write that was acknowledged, serves reads alone, refuses writes
+// until two are in sync, and gets its other replicas back by itself.
+func TestRecover(t *testing.T) {
+	w := &witness{Memory: NewMemory(), silent: map[uint64]bool{}}
+	var seen events
+	s := newSnapStamp(t, w, func(o *Options) { o.OnEvent, o.InSyncTimeout = seen.take, time.Hour })
+	s.write(0, 40, "a")
+	s.dropLog(5)
+	s.write(40, 60, "a")
+	lead := s.leader()
+	left := lead%3 + 1 // A follower: it may not know yet that the last entry is committed.
+	old := s.replicaOf(left)
+	require.NoError(t, s.Stop(lead, false))
+	require.NoError(t, s.Stop(left%3+1, false))
+	w.silence(old)
+	r := s.recover(false)
+	require.Equal(t, left, r.Survivor.Node)
+	require.Len(t, r.Silent, 2)
+	require.Eventually(t, func() bool { return s.leader() == left }, electionWait, time.Millisecond)
+	require.True(t, seen.has(RangeRecovered, r.Replica))
+	s.requireRows(0, 60, "a")
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	require.ErrorIs(t, s.Submit(ctx, testRange, &put{p: partition(0), value: "alone"}), kv.ErrBusy)
+
+	for _, id := range s.Nodes() {
+		if id != left {
+			require.NoError(t, s.fss[id].RemoveAll("data/"+Name("north", id)))
+			s.start(id)
+			s.write(60, 70, "b")
+		}
+	}
+	s.same()
+	s.requireRows(60, 70, "b")
+	require.Empty(t, w.spoke)
+	for _, m := range s.Leader(testRange).Machine.Members().List {
+		require.Equal(t, r.Recovery, replica.RecoveryOf(m.ID))
+		require.False(t, m.Learner)
+	}
+}
+
+// Two old replicas, both whole, come back after their range was re-formed without them.
+// They are a quorum of the old configuration, and still neither votes or leads: each hears
+// of the recovery first, gives up its data, and is rebuilt.
+func TestSupersededReplicasAreFenced(t *testing.T) {
+	w := &witness{Memory: NewMemory(), silent: map[uint64]bool{}}
+	var seen events
+	s := newSnapStamp(t, w, func(o *Options) {
+		o.OnEvent = seen.take
+		patient(o)
+	})
+	s.write(0, 40, "a")
+	s.dropLog(5)
+	left := s.follower()
+	for _, id := range s.Nodes() {
+		require.NoError(t, s.Stop(id, false))
+		w.silence(uint64(id))
+	}
+	s.start(left)
+	r := s.recover(false)
+	for _, id := range s.Nodes() {
+		if id != left {
+			s.start(id)
+		}
+	}
+	s.same()
+	s.write(40, 60, "b")
+	s.requireRows(0, 40, "a")
+	require.Empty(t, w.spoke)
+	for _, id := range s.Nodes() {
+		require.Equal(t, id != left, seen.has(ReplicaLost, uint64(id)), "node %d", id)
+		require.Equal(t, r.Recovery, s.Node(id).recovery(testRange))
+	}
+}
+
+// A replica that has heard of a recovery, and nothing else since, helps nobody who has
+// not: it grants no vote to another one of the old configuration, after a restart either.
+// The other one learns of the recovery from it.
+func TestSupersededReplicaDoesNotVote(t *testing.T) {
+	w := &witness{Memory: NewMemory(), silent: map[uint64]bool{}}
+	s := newSnapStamp(t, w, patient)
+	s.write(0, 10, "a")
+	left := s.follower()
+	heard, deaf := left%3+1, (left+1)%3+1
+	for _, id := range s.Nodes() {
+		require.NoError(t, s.Stop(id, false))
+	}
+	s.start(left)
+	r := s.recover(false)
+	w.silence(uint64(heard))
+	s.start(heard)
+	superseded := func(id geo.NodeID) func() bool {
+		return func() bool { return s.Node(id).Range(testRange).View().Lost != nil }
+	}
+	// Without the survivor nobody rebuilds it.
+	require.Eventually(t, func() bool { return s.Node(heard).Range(testRange).View().Lost != nil || s.replicaOf(heard) != 0 }, electionWait, time.Millisecond)
+	require.NoError(t, s.Stop(left, false))
+	require.NoError(t, s.Stop(heard, false))
+	s.start(heard)
+	s.start(deaf)
+	require.Eventually(t, superseded(deaf), electionWait, time.Millisecond)
+	require.ErrorIs(t, s.Node(deaf).Range(testRange).View().Lost, replica.ErrSuperseded)
+	require.Zero(t, s.leader())
+	require.Empty(t, w.spoke)
+	s.start(left)
+	s.same()
+	s.requireRows(0, 10, "a")
+	require.Equal(t, r.Recovery, s.Leader(testRange).Machine.Members().Recovery())
+}
+
+// While a quorum of trusted replicas is there nothing is recovered, whether it leads or
+// not; and a replica that lost what it had fsynced is taken only when that is said.
+func TestRecoverRefuses(t *testing.T) {
+	s := newSnapStamp(t, NewMemory(), patient)
+	s.write(0, 40, "a")
+	s.dropLog(5)
+	_, err := s.Recover(context.Background(), testRange, false)
+	require.ErrorIs(t, err, ErrQuorum)
+	for _, id := range s.Nodes() {
+		require.NoError(t, s.Stop(id, true))
+	}
+	_, err = s.Recover(context.Background(), testRange, false)
+	require.ErrorIs(t, err, ErrNoSurvivor)
+	s.start(1)
+	s.start(2)
+	_, err = s.Recover(context.Background(), testRange, true)
+	require.ErrorIs(t, err, ErrQuorum)
+
+	for _, id := range []geo.NodeID{1, 2} {
+		require.NoError(t, s.Stop(id, true))
+	}
+	require.NoError(t, s.fss[1].RemoveAll("data/north-1/log"))
+	require.NoError(t, s.fss[2].RemoveAll("data/north-2"))
+	s.start(1)
+	s.start(2)
+	_, err = s.Recover(context.Background(), testRange, false)
+	require.ErrorIs(t, err, ErrNoSurvivor)
+	require.Zero(t, s.leader())
+	r := s.recover(true)
+	require.EqualValues(t, 1, r.Survivor.Node)
+	require.False(t, r.Survivor.Trusted)
+	s.start(3)
+	s.same()
+	s.requireRows(0, 40, "a")
+	s.write(40, 50, "b")
+}
+
+// Which replica a range is re-formed from.
+func TestSurvivor(t *testing.T) {
+	first := replica.FirstMembers([]geo.NodeID{1, 2, 3})
+	once, err := replica.Recovery(0).Next(1)
+	require.NoError(t, err)
+	of := func(n geo.NodeID, trusted bool, term, index uint64) Survey {
+		return Survey{Node: n, Replica: uint64(n), Trusted: trusted, Term: term, Index: index, Members: first}
+	}
+	reformed := func(n geo.NodeID, trusted bool, index uint64) Survey {
+		return Survey{Node: n, Replica: once.None() + uint64(n), Trusted: trusted, Term: 2, Index: index, Members: once.Members()}
+	}
+	gone := Survey{Node: 2, Replica: once.None(), Term: 9, Index: 90, Members: first}
+	for name, c := range map[string]struct {
+		all       []Survey
+		untrusted bool
+		want      geo.NodeID
+		err       error
+	}{
+		"the only one":                           {all: []Survey{of(3, true, 5, 10)}, want: 3},
+		"two of three are a quorum":              {all: []Survey{of(1, true, 5, 10), of(3, true, 5, 10)}, err: ErrQuorum, untrusted: true},
+		"a lost one is none of it":               {all: []Survey{of(1, true, 5, 10), of(2, false, 7, 99)}, want: 1, untrusted: true},
+		"lost ones only":                         {all: []Survey{of(1, false, 5, 10), of(2, false, 4, 99)}, err: ErrNoSurvivor},
+		"the lost one of the highest term":       {all: []Survey{of(1, false, 5, 10), of(2, false, 4, 99)}, want: 1, untrusted: true},
+		"the lost one of the highest index":      {all: []Survey{of(1, false, 5, 10), of(2, false, 5, 99)}, want: 2, untrusted: true},
+		"an empty one is none":                   {all: []Survey{of(1, false, 0, 0)}, err: ErrNoSurvivor, untrusted: true},
+		"nobody":                                 {err: ErrNoSurvivor, untrusted: true},
+		"a survivor of before is a quorum":       {all: []Survey{reformed(1, true, 20), of(2, true, 5, 30), of(3, true, 5, 30)}, err: ErrQuorum},
+		"superseded ones are not trusted":        {all: []Survey{gone, of(3, true, 5, 30)}, err: ErrNoSurvivor},
+		"data of the later recovery comes first": {all: []Survey{reformed(1, false, 20), gone, of(3, true, 5, 30)}, want: 1, untrusted: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := survivor(c.all, c.untrusted)
+			require.ErrorIs(t, err, c.err)
+			require.Equal(t, c.want, got.Node)
+		})
+	}
+}
+
+// A crash at any sync of a recovery leaves the old replica, whole, or one from which the
+// recovery goes on to its end, with every entry of the log. The log holds changes of the
+// old configuration, above the durable state.
+func TestCrashWhileRecovering(t *testing.T) {
+	s := newSnapStamp(t, NewMemory(), func(o *Options) { o.LogBytesMax, o.FlushEntries = 0, 0 })
+	s.write(0, 10, "a")
+	id := s.follower()
+	require.NoError(t, s.Stop(id, false))
+	require.NoError(t, s.fss[id].RemoveAll("data/"+Name("north", id)))
+	s.start(id)
+	require.Eventually(t, func() bool { return s.replicaOf(id) == 4 }, 3*electionWait, time.Millisecond)
+	s.write(10, 40, "a")
+	s.same()
+	left := id%3 + 1
+	for _, p := range s.Nodes() {
+		require.NoError(t, s.Stop(p, false))
+	}
+	mem := s.fss[left].(*vfs.MemFS)
+	rec := &recordingFS{FS: mem, mem: mem}
+	s.fss[left] = rec
+	s.start(left)
+	rec.take()
+	r := s.recover(false)
+	clones := rec.take()
+	require.NoError(t, s.Stop(left, false))
+	require.Greater(t, len(clones), 5)
+	old, newer := 0, 0
+	for i, clone := range clones {
+		o := s.o
+		o.ID, o.Dir, o.Engine.FS, o.Transport = left, "data/"+Name("north", left), clone, NewMemory()
+		n, err := Open(o)
+		require.NoError(t, err)
+		m := n.Range(testRange).Machine
+		require.NoError(t, n.Range(testRange).Replica().Lost(), "crash %d", i)
+		require.Equal(t, member, n.identities[testRange].phase)
+		if n.recovery(testRange) == 0 {
+			old++
+			require.Zero(t, newer, "crash %d", i)
+			require.Zero(t, m.Members().Recovery())
+		} else {
+			newer++
+			require.Equal(t, r.Replica, n.Range(testRange).Replica().ID())
+			require.Equal(t, r.Recovery.Members(), m.Members())
+			require.GreaterOrEqual(t, m.AppliedState().Index, r.Survivor.Index, "crash %d", i)
+		}
+		require.NoError(t, n.Close(false))
+	}
+	t.Logf("crashes before the commit point %d, after it %d", old, newer)
+	require.Positive(t, newer)
+	s.fss[left] = clones[old] // The first one behind the commit point.
+	for _, p := range s.Nodes() {
+		s.start(p)
+	}
+	s.same()
+	s.requireRows(0, 40, "a")
+	require.Equal(t, r.Recovery, s.Leader(testRange).Machine.Members().Recovery())
+}

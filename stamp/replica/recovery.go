@@ -1,0 +1,76 @@
+package replica
+
+import (
+	"errors"
+	"fmt"
+
+	"antipode/geo"
+)
+
+// Recovery names one re-forming of a range from a single survivor, after the quorum of
+// its trusted replicas was gone (R4). It is part of the id of every replica since then,
+// and so of every Raft message, of the configuration and of the identity files: replicas
+// of two recoveries never take each other for members of one group, and the later one
+// wins. The zero value is the range as it was made.
+//
+//	bits of an id   63 .. 42            41 .. 32              31 .. 0
+//	                recoveries so far   node that survived    replicas since then
+//
+// The node is a part of it so that two operators who re-form a range in two places at once
+// make two recoveries, of which one supersedes the other.
+type Recovery uint64
+
+const (
+	numberBits   = 32
+	survivorBits = 10
+	survivorMax  = 1<<survivorBits - 1
+)
+
+// ErrSuperseded: the range was re-formed without this replica, which missed it.
+var ErrSuperseded = errors.New("replica was superseded: its range was re-formed by an operator")
+
+// ErrSurvivor: a node whose number does not fit a recovery.
+var ErrSurvivor = fmt.Errorf("replica: only nodes 1 to %d can be the survivor of a recovery", survivorMax)
+
+// RecoveryOf is the recovery that a replica belongs to.
+func RecoveryOf(id uint64) Recovery { return Recovery(id >> numberBits) }
+
+// Next is the recovery after r, from the replica on node n.
+func (r Recovery) Next(n geo.NodeID) (Recovery, error) {
+	if n == 0 || n > survivorMax {
+		return 0, ErrSurvivor
+	}
+	return (r>>survivorBits+1)<<survivorBits | Recovery(n), nil
+}
+
+// None is an id of the recovery that no replica has, below all that some have: of a node
+// that heard of the recovery and has no replica in it yet.
+func (r Recovery) None() uint64 { return uint64(r) << numberBits }
+
+// String is for operators.
+func (r Recovery) String() string {
+	if r == 0 {
+		return "no recovery"
+	}
+	return fmt.Sprintf("recovery %d, from node %d", r>>survivorBits, r&survivorMax)
+}
+
+// Members is the configuration that a recovery begins with: the survivor alone.
+func (r Recovery) Members() Members {
+	first := r.None() + 1
+	return Members{Next: first + 1, List: []Member{{ID: first, Node: geo.NodeID(r & survivorMax)}}}
+}
+
+// Recovery is the recovery that the configuration belongs to.
+func (m Members) Recovery() Recovery { return RecoveryOf(m.Next) }
+
+// Voters are the replicas that vote and count.
+func (m Members) Voters() []Member {
+	var out []Member
+	for _, r := range m.List {
+		if !r.Learner {
+			out = append(out, r)
+		}
+	}
+	return out
+}
