@@ -44,6 +44,9 @@ type Cluster interface {
 	// location; its admin port keeps answering.
 	StartLocation(ctx context.Context, l geo.Location) error
 	StopLocation(ctx context.Context, l geo.Location) error
+	// RecoverRange re-forms a range that has no quorum of trusted replicas from its best
+	// survivor. The operator has accepted the loss.
+	RecoverRange(ctx context.Context, l geo.Location, id geo.RangeID, untrusted bool) (wire.RangeRecovered, error)
 	// SetLink replaces the state of the link between the locations. DelaySeconds
 	// was checked and is zero unless the state is wire.LinkDelayed.
 	SetLink(ctx context.Context, link wire.Link) error

@@ -16,6 +16,7 @@ import (
 // Codes that are ours. Those of the storage protocol come from storageerr.
 const (
 	codeNoNode      = "NodeNotFound"
+	codeNoRange     = "RangeNotFound"
 	codeNoRoute     = "RouteNotFound"
 	codeMethod      = "MethodNotAllowed"
 	codeOutOfScope  = "OutOfScope"

@@ -125,6 +125,14 @@ func (f *fake) StopLocation(ctx context.Context, l geo.Location) error {
 	return f.note(ctx, "stop location %s", l)
 }
 
+func (f *fake) RecoverRange(ctx context.Context, l geo.Location, id geo.RangeID, untrusted bool) (wire.RangeRecovered, error) {
+	err := f.note(ctx, "recover range %d of %s, untrusted %v", id, l, untrusted)
+	return wire.RangeRecovered{
+		Location: l, Range: id, Recovery: "recovery 1, from node 2", Survivor: "northcentralus-2", Replica: 4402341478401, Trusted: true,
+		KeptIndex: 1042, KeptTerm: 7, KnownCommitted: 1040,
+	}, err
+}
+
 func (f *fake) SetLink(ctx context.Context, l wire.Link) error {
 	return f.note(ctx, "link %s %gs", l.State, l.DelaySeconds)
 }

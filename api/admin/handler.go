@@ -123,6 +123,7 @@ func Handler(c Cluster, reg prometheus.Gatherer, o Options) http.Handler {
 	e.POST("/v1/nodes/:node/stop", p.stopNode)
 	e.POST("/v1/locations/:location/start", p.startLocation)
 	e.POST("/v1/locations/:location/stop", p.stopLocation)
+	e.POST("/v1/locations/:location/ranges/:range/recover", p.recoverRange)
 	e.POST("/v1/link/cut", p.cutLink)
 	e.POST("/v1/link/heal", p.healLink)
 	e.POST("/v1/link/delay", p.delayLink)

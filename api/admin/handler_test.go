@@ -149,6 +149,10 @@ func TestClientRoundTrip(t *testing.T) {
 	require.NoError(t, err)
 	_, err = c.StartLocation(ctx, north)
 	require.NoError(t, err)
+	r, err := c.RecoverRange(ctx, north, 4, wire.RecoverRange{AcceptLoss: true, Untrusted: true})
+	require.NoError(t, err)
+	require.Equal(t, "northcentralus-2", r.Survivor)
+	require.NotNil(t, r.SilentNodes)
 	_, err = c.CutLink(ctx)
 	require.NoError(t, err)
 	l, err := c.DelayLink(ctx, 5*time.Second)
@@ -160,6 +164,7 @@ func TestClientRoundTrip(t *testing.T) {
 		`create pictures at southcentralus key1 "a2V5" key2 ""`,
 		"stop node 2 of northcentralus", "start node 2 of northcentralus",
 		"stop location northcentralus", "start location northcentralus",
+		"recover range 4 of northcentralus, untrusted true",
 		"link cut 0s", "link delayed 5s", "link up 0s",
 	}, f.calls())
 }
@@ -196,6 +201,10 @@ func TestRefusals(t *testing.T) {
 		{Options{}, "POST", "/v1/link/delay", `{"seconds":3600.5}`, 400, codeInvalid, "at most 1h0m0s"},
 		{scoped, "POST", "/v1/nodes/southcentralus-1/stop", "", 403, codeOutOfScope, "the port of the process"},
 		{scoped, "POST", "/v1/locations/southcentralus/start", "", 403, codeOutOfScope, "northcentralus alone"},
+		{Options{}, "POST", "/v1/locations/northcentralus/ranges/4/recover", `{}`, 400, codeInvalid, "accept_loss"},
+		{Options{}, "POST", "/v1/locations/northcentralus/ranges/4/recover", `{"untrusted":true}`, 400, codeInvalid, "accept_loss"},
+		{Options{}, "POST", "/v1/locations/northcentralus/ranges/table/recover", `{"accept_loss":true}`, 404, codeNoRange, "number"},
+		{scoped, "POST", "/v1/locations/southcentralus/ranges/4/recover", `{"accept_loss":true}`, 403, codeOutOfScope, "alone"},
 		{scoped, "POST", "/v1/link/cut", "", 403, codeOutOfScope, "the port of the process"},
 		{scoped, "POST", "/v1/accounts", `{"name":"abc","location":"southcentralus"}`, 403, codeOutOfScope, "alone"},
 		{scoped, "GET", "/v1/accounts/onlysouth", "", 404, "ResourceNotFound", "no such account here"},

@@ -74,6 +74,13 @@ func port(t *testing.T) *httptest.Server {
 	}})
 	answer("POST /v1/locations/northcentralus/stop", 200, admin.Changed{Name: "northcentralus", State: admin.Stopped})
 	answer("POST /v1/locations/northcentralus/start", 200, admin.Changed{Name: "northcentralus", State: admin.Running})
+	answer("POST /v1/locations/northcentralus/ranges/4/recover", 200, admin.RangeRecovered{
+		Location: "northcentralus", Range: 4, Recovery: "recovery 1, from node 2", Survivor: "northcentralus-2", Replica: 4402341478401,
+		KeptIndex: 1042, KeptTerm: 7, KnownCommitted: 1040, LostIndex: 1050, SilentNodes: []string{"northcentralus-1", "northcentralus-3"},
+	})
+	answer("POST /v1/locations/northcentralus/ranges/2/recover", 409, admin.ErrorDocument{Error: admin.Error{
+		Code: "QuorumPresent", Message: "could not recover range 2 of northcentralus: nothing to recover: nodes [1 2] hold trusted replicas",
+	}})
 	answer("POST /v1/link/cut", 200, admin.Link{State: admin.LinkCut})
 	answer("POST /v1/link/heal", 200, admin.Link{State: admin.LinkUp})
 	answer("POST /v1/link/delay", 200, admin.Link{State: admin.LinkDelayed, DelaySeconds: 5})
@@ -95,26 +102,30 @@ func ctl(url string, args ...string) (code int, out, errOut string) {
 func TestGolden(t *testing.T) {
 	srv := port(t)
 	for name, line := range map[string]string{
-		"status":              "status",
-		"account-create":      "account create pictures --location southcentralus --key1 a2V5MQ==",
-		"account-create-json": "account create pictures --location southcentralus --key1 a2V5MQ== -o json",
-		"account-list":        "account list",
-		"account-list-json":   "account list --output json",
-		"account-show":        "account show pictures",
-		"account-show-json":   "account show pictures --output json",
-		"account-keys":        "account keys pictures",
-		"account-missing":     "account show nobody",
-		"node-stop":           "node stop northcentralus-2",
-		"node-stop-json":      "node stop northcentralus-2 --output json",
-		"node-start-refused":  "node start northcentralus-2",
-		"location-stop":       "location stop northcentralus",
-		"location-start":      "location start northcentralus",
-		"link-cut":            "link cut",
-		"link-heal":           "link heal",
-		"link-delay":          "link delay 5s",
-		"help":                "",
-		"help-status":         "status --help",
-		"help-account-create": "help account create",
+		"status":               "status",
+		"account-create":       "account create pictures --location southcentralus --key1 a2V5MQ==",
+		"account-create-json":  "account create pictures --location southcentralus --key1 a2V5MQ== -o json",
+		"account-list":         "account list",
+		"account-list-json":    "account list --output json",
+		"account-show":         "account show pictures",
+		"account-show-json":    "account show pictures --output json",
+		"account-keys":         "account keys pictures",
+		"account-missing":      "account show nobody",
+		"node-stop":            "node stop northcentralus-2",
+		"node-stop-json":       "node stop northcentralus-2 --output json",
+		"node-start-refused":   "node start northcentralus-2",
+		"location-stop":        "location stop northcentralus",
+		"location-start":       "location start northcentralus",
+		"range-recover":        "range recover northcentralus 4 --accept-loss",
+		"range-recover-json":   "range recover northcentralus 4 --accept-loss --output json",
+		"range-recover-quorum": "range recover northcentralus 2 --accept-loss --untrusted",
+		"help-range-recover":   "range recover --help",
+		"link-cut":             "link cut",
+		"link-heal":            "link heal",
+		"link-delay":           "link delay 5s",
+		"help":                 "",
+		"help-status":          "status --help",
+		"help-account-create":  "help account create",
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, out, errOut := ctl(srv.URL, strings.Fields(line)...)
@@ -152,29 +163,33 @@ func TestUsage(t *testing.T) {
 	}))
 	defer srv.Close()
 	for line, says := range map[string]string{
-		"nonsense":                            `antipodectl has no command "nonsense"`,
-		"status now":                          `antipodectl status does not take "now"`,
-		"status --wat":                        "unknown flag: --wat",
-		"status --output yaml":                `--output is text or json, not "yaml"`,
-		"status --watch --interval 1ms":       "--interval is at least 100ms",
-		"status --watch --interval soon":      "invalid argument",
-		"status --interval 1s":                "--interval goes with --watch",
-		"status --admin 127.0.0.1:10080":      `"127.0.0.1:10080" is no admin URL`,
-		"account nonsense":                    `antipodectl account has no command "nonsense"`,
-		"account create":                      "needs NAME",
-		"account create pictures":             "needs --location LOCATION",
-		"account create a b --location x":     `does not take "b"`,
-		"account show":                        "needs NAME",
-		"account keys":                        "needs NAME",
-		"node stop":                           "needs NODE",
-		"node restart x":                      `has no command "restart"`,
-		"location stop":                       "needs LOCATION",
-		"link delay":                          "needs DURATION",
-		"link delay 5":                        `"5" is no delay`,
-		"link delay 0s":                       `"0s" is no delay`,
-		"link cut now":                        `does not take "now"`,
-		"link nonsense":                       `has no command "nonsense"`,
-		"account create pictures --location=": "needs --location LOCATION",
+		"nonsense":                                   `antipodectl has no command "nonsense"`,
+		"status now":                                 `antipodectl status does not take "now"`,
+		"status --wat":                               "unknown flag: --wat",
+		"status --output yaml":                       `--output is text or json, not "yaml"`,
+		"status --watch --interval 1ms":              "--interval is at least 100ms",
+		"status --watch --interval soon":             "invalid argument",
+		"status --interval 1s":                       "--interval goes with --watch",
+		"status --admin 127.0.0.1:10080":             `"127.0.0.1:10080" is no admin URL`,
+		"account nonsense":                           `antipodectl account has no command "nonsense"`,
+		"account create":                             "needs NAME",
+		"account create pictures":                    "needs --location LOCATION",
+		"account create a b --location x":            `does not take "b"`,
+		"account show":                               "needs NAME",
+		"account keys":                               "needs NAME",
+		"node stop":                                  "needs NODE",
+		"node restart x":                             `has no command "restart"`,
+		"location stop":                              "needs LOCATION",
+		"link delay":                                 "needs DURATION",
+		"link delay 5":                               `"5" is no delay`,
+		"link delay 0s":                              `"0s" is no delay`,
+		"link cut now":                               `does not take "now"`,
+		"range recover northcentralus":               "needs LOCATION RANGE",
+		"range recover northcentralus 4":             "--accept-loss",
+		"range recover northcentralus 4 --untrusted": "--accept-loss",
+		"range recover northcentralus table --accept-loss": `"table" is no range`,
+		"link nonsense":                                 `has no command "nonsense"`,
+		"account create pictures --location=":           "needs --location LOCATION",
 		"account create pictures --location a --key3 x": "unknown flag: --key3",
 	} {
 		code, out, errOut := ctl(srv.URL, strings.Fields(line)...)

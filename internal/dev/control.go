@@ -173,6 +173,14 @@ func (k control) StopLocation(_ context.Context, l geo.Location) error {
 	return k.c.stopLocation(l)
 }
 
+// RecoverRange implements admin.Cluster.
+func (k control) RecoverRange(ctx context.Context, l geo.Location, id geo.RangeID, untrusted bool) (wire.RangeRecovered, error) {
+	if k.c.locations[l] == nil {
+		return wire.RangeRecovered{}, fmt.Errorf("there is no location %s", l)
+	}
+	return k.c.locations[l].RecoverRange(ctx, id, untrusted)
+}
+
 // SetLink implements admin.Cluster.
 func (k control) SetLink(_ context.Context, l wire.Link) error {
 	location.SetLink(k.c.link, l)

@@ -200,6 +200,15 @@ func (k control) StopLocation(ctx context.Context, l geo.Location) error {
 	return k.n.orderAll(ctx, l, order{Stop: true, Lenient: true})
 }
 
+// RecoverRange implements admin.Cluster: the best survivor may be on any node that this
+// one reaches.
+func (k control) RecoverRange(ctx context.Context, l geo.Location, id geo.RangeID, untrusted bool) (wire.RangeRecovered, error) {
+	if here := k.n.o.Config.Location; l != here {
+		return wire.RangeRecovered{}, fmt.Errorf("there is no location %s here: this is a node of %s", l, here)
+	}
+	return k.n.location.RecoverRange(ctx, id, untrusted)
+}
+
 // SetLink implements admin.Cluster: at this location's end, in all its processes that
 // can be reached.
 func (k control) SetLink(ctx context.Context, l wire.Link) error {

@@ -271,6 +271,15 @@ func (k doorControl) StopLocation(ctx context.Context, l geo.Location) error {
 	})
 }
 
+// RecoverRange implements admin.Cluster.
+func (k doorControl) RecoverRange(ctx context.Context, l geo.Location, id geo.RangeID, untrusted bool) (out wire.RangeRecovered, err error) {
+	err = k.tell(ctx, l, func(ctx context.Context, c *wire.Client) (err error) {
+		out, err = c.RecoverRange(ctx, l, id, wire.RecoverRange{AcceptLoss: true, Untrusted: untrusted})
+		return err
+	})
+	return out, err
+}
+
 // tell asks the first node of a location that can be reached to do something; it tells the
 // others.
 func (k doorControl) tell(ctx context.Context, l geo.Location, f func(context.Context, *wire.Client) error) error {

@@ -182,6 +182,10 @@ func (n *Node) finishRecovery(id geo.RangeID) error {
 		if err := n.applyAll(id); err != nil {
 			return fmt.Errorf("recovery of range %d: %w", id, err)
 		}
+		if m.AppliedState().Index == 0 {
+			return fmt.Errorf("recovery of range %d: %w: what it was re-formed from is gone since: move %s away and recover the range from another node",
+				id, ErrNoSurvivor, n.o.Dir)
+		}
 		if err := m.Reform(as.Members()); err != nil {
 			return err
 		}

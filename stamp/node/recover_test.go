@@ -58,8 +58,8 @@ func TestRecover(t *testing.T) {
 	old := s.replicaOf(left)
 	require.NoError(t, s.Stop(lead, false))
 	require.NoError(t, s.Stop(left%3+1, false))
-	w.silence(old)
 	r := s.recover(false)
+	w.silence(old)
 	require.Equal(t, left, r.Survivor.Node)
 	require.Len(t, r.Silent, 2)
 	require.Eventually(t, func() bool { return s.leader() == left }, electionWait, time.Millisecond)
@@ -285,4 +285,27 @@ func TestCrashWhileRecovering(t *testing.T) {
 	s.same()
 	s.requireRows(0, 40, "a")
 	require.Equal(t, r.Recovery, s.Leader(testRange).Machine.Members().Recovery())
+}
+
+// The rest of a recovery waits for what it needs: a survivor whose state and log went
+// between the commit point and the end of it does not start as an empty range.
+func TestRecoveryOfNothing(t *testing.T) {
+	s := newSnapStamp(t, NewMemory(), patient)
+	s.write(0, 40, "a")
+	s.dropLog(5)
+	for _, id := range s.Nodes() {
+		require.NoError(t, s.Stop(id, true))
+	}
+	once, err := replica.Recovery(0).Next(1)
+	require.NoError(t, err)
+	s.start(1)
+	n := s.Node(1)
+	require.NoError(t, n.onScheduler(context.Background(), func() (refusal, failure error) {
+		return nil, n.become(testRange, recovering, once.None()+1)
+	}))
+	require.NoError(t, s.Stop(1, false))
+	require.NoError(t, s.fss[1].RemoveAll("data/north-1/state"))
+	require.NoError(t, s.fss[1].RemoveAll("data/north-1/log"))
+	s.o.Engine.FS = s.fss[1]
+	require.ErrorIs(t, s.Start(1), ErrNoSurvivor)
 }

@@ -1,0 +1,47 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"antipode/geo"
+)
+
+// RecoverRange is what an operator agrees to when a range is re-formed from one replica.
+type RecoverRange struct {
+	// AcceptLoss must be true: what only the other replicas held is lost.
+	AcceptLoss bool `json:"accept_loss"`
+	// Untrusted allows a replica that lost what it had fsynced, where no trusted one is left.
+	Untrusted bool `json:"untrusted,omitempty"`
+}
+
+// RangeRecovered tells from what a range was re-formed.
+type RangeRecovered struct {
+	Location geo.Location `json:"location"`
+	Range    geo.RangeID  `json:"range"`
+	// Recovery counts the recoveries of the range, and names the node.
+	Recovery string `json:"recovery"`
+	// Survivor is the node whose replica it is, now of the id Replica.
+	Survivor string `json:"survivor"`
+	Replica  uint64 `json:"replica"`
+	Trusted  bool   `json:"trusted"`
+	// KeptIndex and KeptTerm are of the last entry that was kept. Those above
+	// KnownCommitted may or may not have been acknowledged; they are kept all the same.
+	KeptIndex      uint64 `json:"kept_index"`
+	KeptTerm       uint64 `json:"kept_term"`
+	KnownCommitted uint64 `json:"known_committed"`
+	// LostIndex is the highest index that a replica that was not chosen knew of; absent
+	// where none that answered knew of more than was kept.
+	LostIndex uint64 `json:"lost_index,omitempty"`
+	// SilentNodes did not answer: they must stay dead, or be able to reach the survivor.
+	SilentNodes []string `json:"silent_nodes"`
+}
+
+// RecoverRange re-forms a range that has no quorum of trusted replicas from its best
+// survivor.
+func (c *Client) RecoverRange(ctx context.Context, l geo.Location, id geo.RangeID, in RecoverRange) (RangeRecovered, error) {
+	path := fmt.Sprintf("/v1/locations/%s/ranges/%d/recover", url.PathEscape(string(l)), id)
+	return fetch[RangeRecovered](ctx, c, http.MethodPost, path, in)
+}

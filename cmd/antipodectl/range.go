@@ -1,0 +1,77 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"antipode/client/admin"
+	"antipode/geo"
+)
+
+func (t *tool) rangeCommand() *cobra.Command {
+	c := group(&cobra.Command{
+		Use:     "range",
+		Short:   "Bring back a range that lost its quorum",
+		Example: `  antipodectl range recover northcentralus 4 --accept-loss`,
+	})
+	c.AddCommand(t.recoverCommand())
+	return c
+}
+
+func (t *tool) recoverCommand() *cobra.Command {
+	var in admin.RecoverRange
+	c := &cobra.Command{
+		Use:   "recover LOCATION RANGE --accept-loss",
+		Short: "Re-form a range from its best survivor, giving up what the others held",
+		Long: `recover re-forms a range that has no quorum of trusted replicas, and so answers 503,
+from the best replica that is left: reads work again at once, writes when a second node
+is back and was fed. What only the others had acknowledged is lost, and the other location
+may be ahead of it: docs/admin.md says what to expect.
+
+The nodes that do not answer must be dead for good, or able to reach the survivor when they
+come back: two of them that reach only each other would go on as if nothing had happened.
+It is refused while a quorum of trusted replicas answers: then nothing is to recover.`,
+		Example: `  antipodectl status                      # RANGE is the ID of a range without a leader
+  antipodectl range recover northcentralus 4 --accept-loss
+  antipodectl range recover northcentralus 4 --accept-loss --untrusted --output json`,
+		Args: exactly("LOCATION", "RANGE"),
+		RunE: operation(func(cmd *cobra.Command, args []string) error {
+			id, err := strconv.ParseUint(args[1], 10, 32)
+			if err != nil || id == 0 {
+				return usageError{fmt.Errorf("%q is no range: give its number, antipodectl status shows it", args[1])}
+			}
+			if !in.AcceptLoss {
+				return usageError{errors.New("what only the lost replicas held is given up: say that you agree with --accept-loss")}
+			}
+			r, err := t.client.RecoverRange(cmd.Context(), geo.Location(args[0]), geo.RangeID(id), in)
+			if err != nil {
+				return err
+			}
+			return t.print(r, func(w io.Writer) { writeRecovered(w, r) })
+		}),
+	}
+	c.Flags().BoolVar(&in.AcceptLoss, "accept-loss", false, "agree that what only the lost replicas held is lost")
+	c.Flags().BoolVar(&in.Untrusted, "untrusted", false, "take a replica that lost fsynced data, where no trusted one is left")
+	return c
+}
+
+// writeRecovered writes one line for people.
+func writeRecovered(w io.Writer, r admin.RangeRecovered) {
+	_, _ = fmt.Fprintf(w, "range %d of %s goes on from %s: kept up to index %d of term %d (%d known committed)",
+		r.Range, r.Location, r.Survivor, r.KeptIndex, r.KeptTerm, r.KnownCommitted)
+	if !r.Trusted {
+		_, _ = fmt.Fprint(w, "; it was not trusted")
+	}
+	if r.LostIndex > 0 {
+		_, _ = fmt.Fprintf(w, "; lost at least up to index %d", r.LostIndex)
+	}
+	if len(r.SilentNodes) > 0 {
+		_, _ = fmt.Fprintf(w, "; keep %s dead or able to reach it", strings.Join(r.SilentNodes, " and "))
+	}
+	_, _ = fmt.Fprintln(w)
+}
