@@ -74,6 +74,9 @@ func (d *door) learn(r role, h http.Header) {
 // the next. Where nobody served it, one that was reached forwards it or says what is wrong.
 func (x *exchange) throughDoor() error {
 	x.op = opForwarded
+	if x.r.Header.Get(doorHeader) != "" || x.r.Header.Get(doorAskHeader) != "" {
+		return errDoors
+	}
 	protocol.WatchSender(x.w, x.r)
 	target := &x.req.Target
 	who := role{target.Account, target.Secondary}
@@ -109,6 +112,9 @@ func (x *exchange) throughDoor() error {
 
 // errNoLocation: nothing happened.
 var errNoLocation = storageerr.ServerBusy.Saying("No location can be reached now. Please retry your request.")
+
+// errDoors: a door that took itself for a location would go round for ever.
+var errDoors = storageerr.ServerBusy.Saying("A front door was asked by a front door. Its configuration names one as a node of a location.")
 
 // refuseDoor reports whether a door asked for what is not served here, and tells it.
 func (x *exchange) refuseDoor() bool {

@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"antipode/api"
 	"antipode/geo"
@@ -39,10 +39,22 @@ func echo(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(body)
 }
 
+// deadEnd is an address at which connections are refused. It stays taken: a port that was
+// given back may soon be that of another server here.
+func deadEnd(t *testing.T) string {
+	t.Helper()
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = unix.Close(fd) })
+	require.NoError(t, unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}))
+	at, err := unix.Getsockname(fd)
+	require.NoError(t, err)
+	return fmt.Sprintf("127.0.0.1:%d", at.(*unix.SockaddrInet4).Port)
+}
+
 func newDoorRig(t *testing.T) *doorRig {
 	t.Helper()
-	dead := httptest.NewServer(nil)
-	dead.Close()
+	dead := deadEnd(t)
 	rig := &doorRig{
 		knows: map[geo.Location]directory{}, arrivals: map[geo.Location]*atomic.Int32{}, endpoints: map[geo.Location][]string{}, deaf: map[geo.Location]bool{},
 	}
@@ -60,7 +72,7 @@ func newDoorRig(t *testing.T) *doorRig {
 			arrivals.Add(1)
 			h.ServeHTTP(w, r)
 		})
-		rig.endpoints[l] = []string{host(dead.URL), "http://" + host(f.url)}
+		rig.endpoints[l] = []string{dead, "http://" + host(f.url)}
 		return f
 	}
 	rig.north, rig.south = location("north"), location("south")
@@ -68,7 +80,7 @@ func newDoorRig(t *testing.T) *doorRig {
 		Locations: []geo.Location{"north", "south"},
 		Forward: api.NewForwarder("door", func(to geo.Location, _ geo.Service) []string {
 			if rig.deaf[to] {
-				return []string{host(dead.URL)}
+				return []string{dead}
 			}
 			return rig.endpoints[to]
 		}, nil),
@@ -154,4 +166,13 @@ func TestDoorThroughOtherLocation(t *testing.T) {
 	rig.deaf["north"] = true
 	require.Equal(t, "the body", rig.post(t, "acct").body)
 	require.Equal(t, "north 1, south 2", rig.takeArrivals(), "south was asked, then forwarded")
+}
+
+// A door that is configured as a node of a location says so, and does not go round.
+func TestDoorAsksItself(t *testing.T) {
+	rig := newDoorRig(t)
+	rig.endpoints["north"], rig.endpoints["south"] = []string{rig.door.url}, nil
+	a := rig.post(t, "acct")
+	require.Equal(t, http.StatusServiceUnavailable, a.status, a.body)
+	require.Contains(t, a.body, "front door was asked by a front door")
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -116,8 +115,6 @@ func TestNoLeader(t *testing.T) {
 // sent to who does as soon as that is known; so it is after a node that cannot be reached.
 func TestAskedAgain(t *testing.T) {
 	other := startFront(t, api.Options{Location: "north", Leader: ledNowhere})
-	dead := httptest.NewServer(nil)
-	dead.Close()
 	var got atomic.Pointer[string]
 	leader := stub(t, func(w http.ResponseWriter, r *http.Request) {
 		b, err := io.ReadAll(r.Body)
@@ -126,7 +123,7 @@ func TestAskedAgain(t *testing.T) {
 		}
 		w.WriteHeader(http.StatusNoContent)
 	})
-	believed := []string{other.url, dead.URL, "http://", other.url, leader}
+	believed := []string{other.url, "http://" + deadEnd(t), "http://", other.url, leader}
 	var asked atomic.Int32
 	f := startFront(t, api.Options{Location: "north", Leader: func(geo.RangeID, geo.Service) (string, bool) {
 		return host(believed[asked.Add(1)-1]), false
