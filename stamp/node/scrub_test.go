@@ -96,9 +96,12 @@ func TestDamagedStoreWaitsForOthers(t *testing.T) {
 	n := s.Node(id)
 	require.Eventually(t, func() bool {
 		s.write(60, 61, "b")
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		return n.ticks > n.heardAt[other]+2*retellTicks
+		silent := false
+		err := n.onScheduler(t.Context(), func() (refusal, failure error) {
+			silent = n.ticks > n.heardAt[other]+2*retellTicks
+			return nil, nil
+		})
+		return err == nil && silent
 	}, electionWait, 10*time.Millisecond)
 	n.condemn("state", errors.New("a test says so"))
 	at := s.Leader(testRange).Machine.AppliedState().Index
