@@ -14,6 +14,7 @@ import (
 
 	"antipode/geo"
 	"antipode/services/storageerr"
+	"antipode/test/faults/proxy"
 	"antipode/test/faults/rig"
 	"antipode/test/rest"
 )
@@ -25,6 +26,8 @@ const (
 	probeWait  = 15 * time.Second
 	// probesMax bounds those under way.
 	probesMax = 256
+	// aloneFor is how long a resumed leader still hears from nobody.
+	aloneFor = 500 * time.Millisecond
 	// outageMax is what the time without writes must stay below on any machine; what it is
 	// belongs into docs/performance.md.
 	outageMax = 30 * time.Second
@@ -200,9 +203,9 @@ func requireBusy(t *testing.T, gone []string, endpoints ...*rest.Client) {
 	}
 }
 
-// A leader that is paused while another takes over answers nothing old when it goes on: the
-// reads that waited in its sockets and those that come at once are answered by the newer
-// value, or as busy (R5).
+// A leader that is paused while another takes over answers nothing old when it goes on, though
+// it hears from nobody: the reads that waited in its sockets and those that come at once are
+// answered as busy, or by the newer value when the links are whole again (R5).
 func TestPausedLeader(t *testing.T) {
 	r := start(t)
 	ctx := t.Context()
@@ -216,14 +219,16 @@ func TestPausedLeader(t *testing.T) {
 	for round := range *rounds {
 		require.True(t, write(door, fmt.Sprint("before ", round)).OK())
 		find, cancel := context.WithTimeout(ctx, readyWait)
-		leader, err := r.Leader(find, rig.North, geo.Table)
-		require.NoError(t, err)
+		leader := leadsAlone(find, t, r)
 		// It serves reads under its lease until the moment it stops.
 		old := r.Client(leader, false)
-		_, _, err = old.GetEntity(ctx, table, "p", "r")
+		_, _, err := old.GetEntity(ctx, table, "p", "r")
 		require.NoError(t, err)
 		require.NoError(t, r.Pause(leader))
 		others := rig.Others([]string{leader}, rig.NodesOf(rig.North))
+		// It must know by its own clock, not by what waits in its sockets.
+		heal, err := cut(r, proxy.Fault{HoldForth: true, HoldBack: true}, []string{leader}, others)
+		require.NoError(t, err)
 		next, err := r.Leader(find, rig.North, geo.Table, others...)
 		require.NoError(t, err)
 		newer := fmt.Sprint("after ", round)
@@ -236,10 +241,33 @@ func TestPausedLeader(t *testing.T) {
 		fresh := checkFresh(ctx, old, newer)
 		pause(ctx, 4*poll) // The reads are in its sockets.
 		require.NoError(t, r.Resume(leader))
+		pause(ctx, aloneFor)
+		require.NoError(t, heal())
 		answered, busy, err := fresh()
 		require.NoError(t, err)
 		t.Logf("%s, paused and resumed: %d reads answered, %d busy", leader, answered, busy)
 		require.Positive(t, answered)
+		ready(ctx, t, r)
+	}
+}
+
+// leadsAlone returns the node that leads the catalog and the tables, so that it can answer a
+// read by itself: where they are apart, the catalog's leader is killed until they are not.
+func leadsAlone(ctx context.Context, t *testing.T, r *rig.Rig) string {
+	t.Helper()
+	for {
+		leader, err := r.Leader(ctx, rig.North, geo.Table)
+		require.NoError(t, err)
+		catalog, err := r.Leader(ctx, rig.North, geo.Catalog)
+		require.NoError(t, err)
+		if leader == catalog {
+			return leader
+		}
+		undo, err := killed(r, catalog)
+		require.NoError(t, err)
+		_, err = r.Leader(ctx, rig.North, geo.Catalog, rig.Others([]string{catalog}, rig.NodesOf(rig.North))...)
+		require.NoError(t, err)
+		require.NoError(t, undo())
 		ready(ctx, t, r)
 	}
 }

@@ -67,6 +67,8 @@ func TestLinearizable(t *testing.T) {
 		apart("a leader that is not heard", proxy.Fault{HoldForth: true}),
 		apart("a leader that does not hear", proxy.Fault{HoldBack: true}),
 	})
+	// Long enough for another leader to be elected, and to take writes.
+	p.shortest, p.longest = 2*time.Second, 5*time.Second
 	running, halt := context.WithTimeout(ctx, *duration)
 	defer halt()
 	h := linear.New(clock.System{})

@@ -15,7 +15,8 @@ import (
 	"antipode/test/faults/rig"
 )
 
-// Of one fault: how long it lasts, and the time until the next of the same player.
+// Of one fault: how long it lasts, unless a player says otherwise, and the time until the
+// next of the same player.
 const (
 	shortest, longest = 300 * time.Millisecond, 3 * time.Second
 	gapMax            = 1500 * time.Millisecond
@@ -33,13 +34,15 @@ type player struct {
 	rig    *rig.Rig
 	rng    *rand.Rand
 	faults []fault
+	// shortest and longest bound how long a fault lasts.
+	shortest, longest time.Duration
 
 	mu     sync.Mutex
 	played map[string]int
 }
 
 func newPlayer(r *rig.Rig, rng *rand.Rand, faults []fault) *player {
-	return &player{rig: r, rng: rng, faults: faults, played: map[string]int{}}
+	return &player{rig: r, rng: rng, faults: faults, shortest: shortest, longest: longest, played: map[string]int{}}
 }
 
 // run plays until ctx ends, and leaves everything whole and running.
@@ -53,7 +56,7 @@ func (p *player) run(ctx context.Context) error {
 		deck = deck[1:]
 		undo, err := f.do(p.rig, p.rng)
 		if err == nil {
-			pause(ctx, shortest+upTo(p.rng, longest-shortest))
+			pause(ctx, p.shortest+upTo(p.rng, p.longest-p.shortest))
 			err = undo()
 		}
 		if err != nil {
