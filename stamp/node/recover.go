@@ -144,9 +144,7 @@ func (n *Node) reform(id geo.RangeID, from Survey, as replica.Recovery) (refusal
 	switch {
 	case !n.takesSnapshots():
 		return fmt.Errorf("node %d sends no range snapshots, so the range would stay with one replica", n.o.ID), nil
-	case now.Leads:
-		return fmt.Errorf("%w: node %d leads the range; if it has lost the others it steps down within a second: try again", ErrQuorum, n.o.ID), nil
-	case now.Replica != from.Replica || now.Trusted != from.Trusted || now.behind(from) || as <= n.recovery(id):
+	case now.Leads || now.Replica != from.Replica || now.Trusted != from.Trusted || now.behind(from) || as <= n.recovery(id):
 		return fmt.Errorf("the replica on node %d changed meanwhile: try again", n.o.ID), nil
 	}
 	n.mu.Lock()

@@ -114,6 +114,9 @@ func survivor(all []Survey, untrusted bool) (Survey, error) {
 		}
 	}
 	for _, v := range trusted {
+		if v.Leads {
+			return Survey{}, fmt.Errorf("%w: node %d leads the range; if it has lost the others it steps down within a second: try again", ErrQuorum, v.Node)
+		}
 		voters := v.Members.Voters()
 		var there []geo.NodeID
 		for _, m := range voters {

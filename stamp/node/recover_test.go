@@ -216,6 +216,7 @@ func TestSurvivor(t *testing.T) {
 		"the lost one of the highest term":       {all: []Survey{of(1, false, 5, 10), of(2, false, 4, 99)}, want: 1, untrusted: true},
 		"the lost one of the highest index":      {all: []Survey{of(1, false, 5, 10), of(2, false, 5, 99)}, want: 2, untrusted: true},
 		"an empty one is none":                   {all: []Survey{of(1, false, 0, 0)}, err: ErrNoSurvivor, untrusted: true},
+		"a leader that lost the others":          {all: []Survey{{Node: 1, Replica: 1, Trusted: true, Leads: true, Term: 5, Index: 10, Members: first}}, err: ErrQuorum},
 		"nobody":                                 {err: ErrNoSurvivor, untrusted: true},
 		"a survivor of before is a quorum":       {all: []Survey{reformed(1, true, 20), of(2, true, 5, 30), of(3, true, 5, 30)}, err: ErrQuorum},
 		"superseded ones are not trusted":        {all: []Survey{gone, of(3, true, 5, 30)}, err: ErrNoSurvivor},
