@@ -105,7 +105,7 @@ func firstWrite(ctx context.Context, n *number, began time.Time, write func(cont
 // Killing the leader of a range, of each in turn, stops its writes for a moment only: the log
 // has the times.
 func TestLeaderKilled(t *testing.T) {
-	r := start(t)
+	r := startLong(t)
 	ctx := t.Context()
 	door := r.Client(rig.Door, false)
 	setup(ctx, t, door)
@@ -148,7 +148,7 @@ func TestLeaderKilled(t *testing.T) {
 // reads at -secondary go on; when they return, all that was acknowledged before is there,
 // and writes go on by themselves.
 func TestTwoNodesKilled(t *testing.T) {
-	r := start(t)
+	r := startLong(t)
 	ctx := t.Context()
 	door, secondary := r.Client(rig.Door, false), r.Client(rig.Door, true)
 	setup(ctx, t, door)
@@ -216,7 +216,7 @@ func TestPausedLeader(t *testing.T) {
 		require.NoError(t, err)
 		return a
 	}
-	for round := range *rounds {
+	for round := range max(1, *rounds) {
 		require.True(t, write(door, fmt.Sprint("before ", round)).OK())
 		find, cancel := context.WithTimeout(ctx, readyWait)
 		leader := leadsAlone(find, t, r)

@@ -42,7 +42,8 @@ func onLeader(name string, do func(r *rig.Rig, leader string) (func() error, err
 // front door: reads and failed conditions included (R1, R5). What has no answer is kept
 // open.
 func TestLinearizable(t *testing.T) {
-	const clients = 8
+	// answersMin are waited for when the faults are over, if there were fewer.
+	const clients, answersMin = 8, 400
 	r := start(t)
 	ctx, cancel := context.WithTimeout(t.Context(), *duration+readyWait)
 	defer cancel()
@@ -72,18 +73,22 @@ func TestLinearizable(t *testing.T) {
 	running, halt := context.WithTimeout(ctx, *duration)
 	defer halt()
 	h := linear.New(clock.System{})
-	g, running := errgroup.WithContext(running)
+	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return p.run(running) })
+	more := func(int) bool {
+		ops, unknown, _ := h.Counts()
+		return ctx.Err() == nil && (running.Err() == nil || ops-unknown < answersMin)
+	}
 	for id := range clients {
 		rng := random(uint64(10 + id))
 		g.Go(func() error {
-			return h.Client(ctx, id, rng, endpoints, func(int) bool { return running.Err() == nil })
+			return h.Client(ctx, id, rng, endpoints, more)
 		})
 	}
 	require.NoError(t, g.Wait())
 	logPlayed(t, p)
 	ops, unknown, refused := h.Counts()
 	t.Logf("%d operations, %d of them without an answer; %d others refused", ops, unknown, refused)
-	require.Greater(t, ops-unknown, 10*clients, "most operations had an answer")
+	require.GreaterOrEqual(t, ops-unknown, answersMin, "operations with an answer")
 	require.NoError(t, h.Check(filepath.Join(t.TempDir(), "history.html")))
 }
