@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
-	"os"
 	"strconv"
 	"sync/atomic"
 	"syscall"
@@ -47,7 +46,7 @@ func startCluster(t *testing.T) *deployment {
 		t.Skip("end-to-end tests need more time than -short has")
 	}
 	hc := devproc.NewHTTPClient()
-	d := &deployment{cluster.Options{Dir: t.TempDir(), PortBase: freeClusterBase(t), Binary: os.Getenv(binaryVariable)}, t, hc}
+	d := &deployment{cluster.Options{Dir: t.TempDir(), PortBase: freeClusterBase(t), Binary: devproc.Binary()}, t, hc}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), clusterWait)
 		defer cancel()

@@ -2,26 +2,19 @@ package test
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"os"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"antipode/geo"
 	"antipode/test/devproc"
 	"antipode/test/rest"
 )
 
-// binaryVariable names the server's binary. TestMain builds one unless it is set,
-// as it is to test a binary built otherwise: with the race detector, say.
-const binaryVariable = "ANTIPODE_BINARY"
-
 const (
-	buildWait = 5 * time.Minute
 	readyWait = time.Minute
 	stopWait  = 30 * time.Second
 	// arriveWait bounds how long a change may take to the other location. It is
@@ -36,40 +29,7 @@ const (
 	south = geo.Location("southcentralus")
 )
 
-func TestMain(m *testing.M) {
-	flag.Parse()
-	os.Exit(run(m))
-}
-
-func run(m *testing.M) int {
-	if os.Getenv(binaryVariable) == "" && !testing.Short() {
-		dir, err := os.MkdirTemp("", "antipode-test")
-		if err == nil {
-			defer func() { _ = os.RemoveAll(dir) }()
-			err = build(dir)
-		}
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-	}
-	code := m.Run()
-	if err := goleak.Find(); code == 0 && err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return code
-}
-
-func build(dir string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), buildWait)
-	defer cancel()
-	binary, err := devproc.Build(ctx, dir)
-	if err != nil {
-		return err
-	}
-	return os.Setenv(binaryVariable, binary)
-}
+func TestMain(m *testing.M) { os.Exit(devproc.Main(m)) }
 
 // startDev runs antipode dev on a new data folder and free ports until the test
 // ends, and returns when it is ready and its statistics are live.
@@ -83,7 +43,7 @@ func startDev(t *testing.T, args ...string) *devproc.Process {
 	hc := devproc.NewHTTPClient()
 	t.Cleanup(hc.CloseIdleConnections)
 	return launch(t, devproc.Config{
-		Binary: os.Getenv(binaryVariable), Dir: t.TempDir(), PortBase: base, Args: args, HTTP: hc,
+		Binary: devproc.Binary(), Dir: t.TempDir(), PortBase: base, Args: args, HTTP: hc,
 	})
 }
 

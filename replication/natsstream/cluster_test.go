@@ -145,7 +145,7 @@ func TestClusterLosesServers(t *testing.T) {
 	}
 	c := newCluster(t)
 	conn := c.connect(ConnOptions{TLS: c.tls, Name: "consumer"})
-	o := Options{Source: streamtest.Source, Replicas: 3, AckTimeout: time.Second, SilenceMax: time.Second}
+	o := Options{Source: streamtest.Source, Replicas: 3, AckTimeout: time.Second, SilenceMax: time.Second, Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
 	q, err := OpenConsumer(conn, o)
 	require.NoError(t, err)
 	p, err := OpenPublisher(c.connect(ConnOptions{TLS: c.tls, Name: "publisher"}), o)

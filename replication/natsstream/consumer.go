@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"antipode/internal/clock"
 	"antipode/replication/stream"
 )
 
@@ -65,14 +66,18 @@ type Consumer struct {
 	delivered uint64
 	// lastAck is where the last ack of this attachment went.
 	lastAck string
-	// heard is how far incarnation was heard of, short that its end was found below.
+	// heard is how far incarnation was heard of, short since when
+	// its end is found below, in monotonic time, zero for not.
 	heard position
-	short bool
+	short time.Duration
 	// fresh is the number that this attachment delivered last for the first time, or
 	// before that acked; zero while neither is known. probes are the numbers not below
 	// acked that went to messages of our own.
 	fresh  uint64
 	probes []uint64
+	// mute is since when the stream stores no probe, in monotonic time, zero for not. It
+	// is of the fetching goroutine.
+	mute time.Duration
 	// fault is why nothing can be fetched now, nil while attached.
 	fault  error
 	closed bool
@@ -278,7 +283,9 @@ func (q *Consumer) serve(ctx context.Context) (attached bool, err error) {
 			return true, err
 		}
 		took, err := p.pull(ctx, n, q.take)
-		if err == nil && took == 0 {
+		if took > 0 {
+			q.mute = 0
+		} else if err == nil {
 			err = q.probe(ctx)
 		}
 		if err != nil {
@@ -304,7 +311,7 @@ func (q *Consumer) attach(ctx context.Context) (*puller, error) {
 		return nil, err
 	}
 	made := info.Created.UTC()
-	if err := q.checkEnd(made, info.State.LastSeq); err != nil {
+	if err := q.checkEnd(clock.System{}.Mono(), made, info.State.LastSeq); err != nil {
 		return nil, err
 	}
 	name := StreamName(q.o.Source)

@@ -93,21 +93,28 @@ func (q *Consumer) probesBetween(from, to uint64) (n uint64) {
 	return n
 }
 
-// checkEnd compares the end of the stream with what was heard of it. A leader that was
-// just elected may not have got as far as the one before: once is no proof.
-func (q *Consumer) checkEnd(made time.Time, last uint64) error {
+// endGrace is how long servers that just elected a leader may say that the stream ends
+// before what was delivered: the new one may not have got as far as the one before.
+const endGrace = 5 * time.Second
+
+// checkEnd compares the end of the stream with what was heard of it. Once is no proof,
+// nor is a leader's word while it may still be catching up. now is monotonic time.
+func (q *Consumer) checkEnd(now time.Duration, made time.Time, last uint64) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if !made.Equal(q.incarnation) || last >= q.heard.seq {
-		q.short = false
+		q.short = 0
 		return nil
 	}
-	if !q.short {
-		q.short = true
-		return fmt.Errorf("%w: it ends at %d, and %d was delivered", errLost, last, q.heard.seq)
+	why := errRolledBack
+	if q.short == 0 {
+		q.short, why = now, errLost
+	} else if q.o.Replicas > 1 && now-q.short < endGrace {
+		why = errLost
+	} else {
+		q.short = 0
 	}
-	q.short = false
-	return fmt.Errorf("%w: it ends at %d, and %d was delivered", errRolledBack, last, q.heard.seq)
+	return fmt.Errorf("%w: it ends at %d, and %d was delivered", why, last, q.heard.seq)
 }
 
 // remakeAfter deletes the stream where err is that of one that was rolled back: the

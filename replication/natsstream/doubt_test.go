@@ -60,12 +60,19 @@ func TestCheckDelivered(t *testing.T) {
 // A stream that ends before what was heard of it is rolled back when it says so twice.
 func TestCheckEnd(t *testing.T) {
 	q := &Consumer{incarnation: time.Unix(1, 0), heard: position{seq: 7}}
-	require.NoError(t, q.checkEnd(time.Unix(1, 0), 7))
-	require.ErrorIs(t, q.checkEnd(time.Unix(1, 0), 6), errLost)
-	require.NoError(t, q.checkEnd(time.Unix(1, 0), 8))
-	require.ErrorIs(t, q.checkEnd(time.Unix(1, 0), 6), errLost)
-	require.ErrorIs(t, q.checkEnd(time.Unix(1, 0), 6), errRolledBack)
-	require.NoError(t, q.checkEnd(time.Unix(2, 0), 0), "another incarnation")
+	end := func(now time.Duration, made int64, last uint64) error {
+		return q.checkEnd(now, time.Unix(made, 0), last)
+	}
+	require.NoError(t, end(1, 1, 7))
+	require.ErrorIs(t, end(2, 1, 6), errLost)
+	require.NoError(t, end(3, 1, 8))
+	require.ErrorIs(t, end(4, 1, 6), errLost)
+	require.ErrorIs(t, end(5, 1, 6), errRolledBack)
+	q.o.Replicas = 3 // A leader that was just elected catches up.
+	require.ErrorIs(t, end(6, 1, 6), errLost)
+	require.ErrorIs(t, end(6+endGrace-1, 1, 6), errLost)
+	require.ErrorIs(t, end(6+endGrace, 1, 6), errRolledBack)
+	require.NoError(t, end(7, 2, 0), "another incarnation")
 }
 
 // Messages that a consumer had acknowledged are gone, their numbers are given anew: the

@@ -18,7 +18,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // patience bounds every wait for the server; it is reached only by a failure.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // site is the carrier of one location: a server that can be stopped, wiped and
 // started again, and a connection that outlives it.

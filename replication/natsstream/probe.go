@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"antipode/internal/clock"
 	"antipode/replication/stream"
 )
 
@@ -14,12 +16,13 @@ import (
 // message and deleting it again before anybody pulls. A server whose files were
 // deleted, or whose disk was full once, goes on looking healthy while it stores
 // nothing more, until it is restarted or the stream is made again, which is what
-// probe does then. Only while the receiver has as many messages unacknowledged as
+// probe does then, in several servers after electionMax. Only while the receiver has as many messages unacknowledged as
 // it may is the stream left alone: what it stored before it broke may still come.
 func (q *Consumer) probe(ctx context.Context) error {
 	err := q.probeOnce(ctx)
 	switch {
 	case err == nil, errors.Is(publishError(err), stream.ErrFull):
+		q.mute = 0
 		return nil
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
@@ -32,12 +35,25 @@ func (q *Consumer) probe(ctx context.Context) error {
 	if c, cerr := q.c.js.Consumer(hctx, name, consumerName); cerr == nil && c.CachedInfo().NumAckPending >= q.o.Bounds.AckPendingMax {
 		return nil
 	}
+	if now := (clock.System{}).Mono(); q.o.Replicas > 1 {
+		if q.mute == 0 {
+			q.mute = now
+		}
+		if now-q.mute < electionMax {
+			return fmt.Errorf("%w: %w", errLost, err)
+		}
+	}
+	q.mute = 0
 	q.o.Log.Warn("stream stores nothing more and is made again", "source", q.o.Source, "err", err)
 	if derr := q.c.js.DeleteStream(hctx, name); derr != nil {
 		err = errors.Join(err, derr)
 	}
 	return fmt.Errorf("%w: %w", errLost, err)
 }
+
+// electionMax is how long a stream in several servers may store nothing before it is
+// made again: JetStream's elections take up to 9 s, and what is stored outlives them.
+const electionMax = 15 * time.Second
 
 // probeOnce stores one message and deletes it.
 func (q *Consumer) probeOnce(ctx context.Context) error {

@@ -3,14 +3,12 @@ package faults
 import (
 	"context"
 	"flag"
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"antipode/internal/config"
 	"antipode/test/devproc"
@@ -18,9 +16,6 @@ import (
 )
 
 const (
-	// binaryVariable names the server's binary; TestMain builds one unless it is set.
-	binaryVariable = "ANTIPODE_BINARY"
-	buildWait      = 5 * time.Minute
 	// startWait bounds a start, and readyWait a return to health after faults: a slow machine is
 	// not a broken promise.
 	startWait = 2 * time.Minute
@@ -35,40 +30,7 @@ var (
 	seed     = flag.Uint64("seed", 1, "of the faults and of the load; the interleaving is the machine's")
 )
 
-func TestMain(m *testing.M) {
-	flag.Parse()
-	os.Exit(run(m))
-}
-
-func run(m *testing.M) int {
-	if os.Getenv(binaryVariable) == "" && !testing.Short() {
-		dir, err := os.MkdirTemp("", "antipode-faults")
-		if err == nil {
-			defer func() { _ = os.RemoveAll(dir) }()
-			err = build(dir)
-		}
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-	}
-	code := m.Run()
-	if err := goleak.Find(); code == 0 && err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return code
-}
-
-func build(dir string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), buildWait)
-	defer cancel()
-	binary, err := devproc.Build(ctx, dir)
-	if err != nil {
-		return err
-	}
-	return os.Setenv(binaryVariable, binary)
-}
+func TestMain(m *testing.M) { os.Exit(devproc.Main(m)) }
 
 // start runs a deployment until the test ends; no process may end by itself.
 func start(t *testing.T) *rig.Rig { return startWith(t, nil) }
@@ -81,7 +43,7 @@ func startWith(t *testing.T, configure func(c *config.Node)) *rig.Rig {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), startWait)
 	defer cancel()
-	r, err := rig.Start(ctx, rig.Options{Binary: os.Getenv(binaryVariable), Dir: t.TempDir(), Configure: configure})
+	r, err := rig.Start(ctx, rig.Options{Binary: devproc.Binary(), Dir: t.TempDir(), Configure: configure})
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		err := r.Check()
