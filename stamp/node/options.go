@@ -1,0 +1,132 @@
+package node
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"antipode/geo"
+	"antipode/internal/clock"
+	"antipode/stamp/engine"
+	"antipode/stamp/extent"
+	"antipode/stamp/ranges"
+	"antipode/stamp/seglog"
+)
+
+// Options configures a node.
+type Options struct {
+	Location geo.Location
+	ID       geo.NodeID
+	// Peers are the ids of all nodes of the stamp, this one included.
+	Peers []geo.NodeID
+	// Dir is the data folder: log, state and extents below it.
+	Dir    string
+	Engine engine.Options
+	// OpenLog opens the node's log. Nil means seglog.Open, the segment log.
+	OpenLog   func(dir string, o engine.Options) (engine.Log, error)
+	Clock     clock.Clock
+	Transport Transport
+	// Seed feeds the node's randomness: election spread, incarnations of extents and
+	// log segments.
+	Seed uint64
+	// Parity of timestamps (R6).
+	Parity geo.Timestamp
+	// Tick, ElectionTicks, InSyncTimeout: see replica.Options.
+	Tick          time.Duration
+	ElectionTicks int
+	InSyncTimeout time.Duration
+	// CloseInterval returns after how long an idle range commits a closed record.
+	CloseInterval func(geo.RangeID) time.Duration
+	// FlushEntries is after how many applied entries the state is flushed, so that
+	// the log can be trimmed and a restart replays little. Zero means 20,000.
+	FlushEntries uint64
+	// LogBytesMax bounds what a range's log keeps for a peer that is behind, in bytes:
+	// beyond it the peer is fed by a range snapshot. While one is under way the log may grow
+	// to pinFactor times as much. Zero means 256 MiB. A small one makes snapshots of short
+	// absences.
+	LogBytesMax uint64
+	// RowChunks returns the payload chunks that a row of clients' data names. It may be
+	// called from any goroutine. Nil turns range snapshots off, and LogBytesMax with them:
+	// a replica must have the payload that its state names (R3).
+	RowChunks func(key, value []byte) ([]extent.Ref, error)
+	// FetchBytesPerSecond bounds how fast the payload that a range snapshot names is
+	// fetched from peers. Zero means 64 MiB/s.
+	FetchBytesPerSecond int
+	// ReserveBytes of the disk of Dir stay free: with less the node takes no writes, until
+	// there are 512 MiB more. Zero means 512 MiB; what is left is what the node itself
+	// needs to make room.
+	ReserveBytes uint64
+	// Commands decodes the commands that other nodes hand to this one as the leader of a
+	// range. Nil means none.
+	Commands ranges.Commands
+	// ScrubPeriod is within which time every chunk, table and log segment is read and
+	// checked. Zero means 7 days; a short one costs reads of the disk.
+	ScrubPeriod time.Duration
+	// CollectGrace is for how long at least a chunk that nothing names is kept: see
+	// collect.go. Zero means 24 hours. An upload may not take longer.
+	CollectGrace time.Duration
+	// RestartAfter is how long a Stamp waits before it opens a node anew that failed, the
+	// first time; each failure in a row doubles it. Zero means 1 s.
+	RestartAfter time.Duration
+	// Registerer receives the metrics of the node's upkeep; Close takes them back. Nil
+	// means none.
+	Registerer prometheus.Registerer
+	// OnCommit takes commit latencies by range. May be nil.
+	OnCommit func(geo.RangeID, time.Duration)
+	// OnApplied is told of every entry after it was applied here: see
+	// ranges.Options. May be nil.
+	OnApplied func(geo.RangeID, ranges.Applied)
+	// OnEvent takes the steps of replicas' lives and what befalls stores, from any goroutine
+	// of the node, the scheduler included: it must not block. May be nil.
+	OnEvent func(Event)
+	// Go starts f apart from the caller, who may be the scheduler: all that a node does
+	// outside of Pass goes through it. Close waits for f to end. Nil means a goroutine.
+	// A simulation runs f itself, when it likes.
+	Go func(f func())
+	// Stepped makes a Pass wait for the flush of the state that it starts: what the next
+	// one does then depends on no other goroutine. For a simulation; it stalls the scheduler.
+	Stepped bool
+	Logger  *slog.Logger
+}
+
+func (o Options) withDefaults() Options {
+	if o.Tick == 0 {
+		o.Tick = 100 * time.Millisecond
+	}
+	if o.ElectionTicks == 0 {
+		o.ElectionTicks = 10
+	}
+	if o.OpenLog == nil {
+		o.OpenLog = seglog.Open
+	}
+	if o.ReserveBytes == 0 {
+		o.ReserveBytes = reserveBytes
+	}
+	if o.FlushEntries == 0 {
+		o.FlushEntries = 20_000
+	}
+	if o.LogBytesMax == 0 {
+		o.LogBytesMax = 256 << 20
+	}
+	if o.FetchBytesPerSecond == 0 {
+		o.FetchBytesPerSecond = 64 << 20
+	}
+	if o.RestartAfter == 0 {
+		o.RestartAfter = time.Second
+	}
+	if o.ScrubPeriod == 0 {
+		o.ScrubPeriod = scrubPeriodDefault
+	}
+	if o.CollectGrace == 0 {
+		o.CollectGrace = collectGraceDefault
+	}
+	if o.Go == nil {
+		o.Go = func(f func()) { go f() }
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	o.Logger = o.Logger.With("location", o.Location, "node", o.ID)
+	return o
+}

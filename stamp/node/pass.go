@@ -1,0 +1,144 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	pb "go.etcd.io/raft/v3/raftpb"
+
+	"antipode/stamp/replica"
+)
+
+// Run works until ctx ends or the node fails; its upkeep until Close.
+func (n *Node) Run(ctx context.Context) error {
+	n.start(func() { n.Upkeep(ctx) })
+	timer := time.NewTimer(n.o.Tick)
+	defer timer.Stop()
+	for {
+		busy, err := n.Pass()
+		if err != nil {
+			return err
+		}
+		if busy {
+			if ctx.Err() != nil {
+				return nil
+			}
+			continue
+		}
+		timer.Reset(max(n.nextTick-n.o.Clock.Mono(), time.Millisecond))
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-n.wake:
+		case <-timer.C:
+		}
+	}
+}
+
+// Pass does one round of work and reports whether there may be more at once.
+func (n *Node) Pass() (busy bool, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			unreadable, ok := r.(replica.Unreadable)
+			if !ok {
+				panic(r)
+			}
+			err = unreadable.Err
+			n.fail(err)
+		}
+	}()
+	return n.doPass()
+}
+
+func (n *Node) doPass() (busy bool, err error) {
+	now := n.o.Clock.Mono()
+	n.mu.Lock()
+	inbox, arrived, ended, orders := n.inbox, n.arrived, n.sent, n.orders
+	n.inbox, n.inboxBytes, n.arrived, n.sent, n.orders = nil, 0, nil, nil, nil
+	err = n.failed
+	n.mu.Unlock()
+	if err != nil {
+		return false, err
+	}
+	if err := obey(orders); err != nil {
+		n.fail(err)
+		return false, err
+	}
+	if err := n.step(inbox, now); err != nil {
+		n.fail(err)
+		return false, err
+	}
+	n.settleSent(ended, now)
+	n.stepArrived(arrived, now)
+	ticked := now >= n.nextTick
+	if ticked {
+		// Never to catch up: a lease counts on ticks being no shorter than Tick.
+		n.nextTick = now + n.o.Tick
+		for _, r := range n.ranges {
+			if n.identities[r.ID()].phase == member {
+				r.Replica().Tick(now)
+			}
+		}
+	}
+	for _, r := range n.ranges {
+		r.Work(now)
+	}
+	busy, err = n.ready()
+	err = errors.Join(err, n.settleArrived(arrived), n.keepLost())
+	if err == nil && ticked {
+		err = n.maintain()
+	}
+	if err != nil {
+		n.fail(err)
+	}
+	return busy, err
+}
+
+// ready collects what all replicas have ready, sends, applies, writes the log once,
+// and sends what waited for it.
+func (n *Node) ready() (busy bool, err error) {
+	p := &n.pass
+	p.Reset()
+	for _, r := range n.ranges {
+		if r.Replica().HasReady() {
+			busy = true
+			r.Replica().Collect(p)
+		}
+	}
+	if !busy {
+		return false, nil
+	}
+	n.flushSends(p)
+	p.Apply(true)
+	if err := p.Append(n.log); err != nil {
+		return false, err
+	}
+	n.flushSends(p)
+	p.Apply(false)
+	return true, nil
+}
+
+// flushSends hands the collected messages to the transport, one batch per peer.
+func (n *Node) flushSends(p *replica.Pass) {
+	if len(p.Sends) == 0 {
+		return
+	}
+	for i, m := range p.Sends {
+		if m.GetType() == pb.MsgSnap {
+			n.startSnapshot(p.From[i].Range(), m)
+		}
+	}
+	for _, peer := range n.o.Peers {
+		var batch []Envelope
+		for i, m := range p.Sends {
+			if m.GetType() != pb.MsgSnap && n.nodeOf(p.From[i].Range(), m.GetTo()) == peer {
+				batch = append(batch, Envelope{Range: p.From[i].Range(), Message: m, From: n.o.ID})
+			}
+		}
+		if len(batch) > 0 {
+			n.o.Transport.Send(n.o.ID, peer, batch)
+		}
+	}
+	p.Sends, p.From = p.Sends[:0], p.From[:0]
+}
