@@ -6,11 +6,13 @@ import (
 	"antipode/geo"
 	"antipode/replication/ship"
 	"antipode/stamp/node"
+	"antipode/stamp/ranges"
 )
 
 // shipping is a shipper that runs.
 type shipping struct {
 	*ship.Shipper
+	of     *ranges.Range
 	cancel context.CancelFunc
 	done   chan struct{}
 }
@@ -24,7 +26,7 @@ func (l *Location) ship(n *node.Node) {
 			Pusher: l.far.Pusher, Clock: l.o.Clock, Logger: l.o.Logger, Alarm: l.o.OnAlarm,
 		})
 		ctx, cancel := context.WithCancel(context.Background())
-		s := &shipping{sh, cancel, make(chan struct{})}
+		s := &shipping{sh, n.Range(id), cancel, make(chan struct{})}
 		go func() {
 			defer close(s.done)
 			_ = sh.Run(ctx) // Run ends with ctx alone.
@@ -55,13 +57,12 @@ func (l *Location) Shipper(id geo.RangeID) *ship.Shipper {
 	if r == nil {
 		return nil
 	}
+	// The stamp is not asked under shipMu: it calls ship while it holds a lock of its own.
 	l.shipMu.Lock()
 	defer l.shipMu.Unlock()
-	for nid, set := range l.shippers {
-		if s := l.stamp.Load(); s != nil {
-			if n := s.Node(nid); n != nil && n.Range(id) == r {
-				return set[id].Shipper
-			}
+	for _, set := range l.shippers {
+		if s := set[id]; s.of == r {
+			return s.Shipper
 		}
 	}
 	return nil
