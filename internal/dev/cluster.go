@@ -42,6 +42,9 @@ const (
 	filesMax   = 4096
 )
 
+// portsOf is where an operator chooses the ports.
+const portsOf = "--port-base"
+
 // ClusterOptions configures a Cluster.
 type ClusterOptions struct {
 	Dir      string
@@ -212,7 +215,7 @@ func (c *Cluster) openOutside() (err error) {
 	for _, l := range order() {
 		ls = append(ls, front.Listener{Addr: c.ports[l].Admin(), Handler: c.adminHandler(l), What: "admin of " + string(l)})
 	}
-	c.outside, err = front.Open(ls, c.o.Logger)
+	c.outside, err = front.Open(ls, portsOf, c.o.Logger)
 	return err
 }
 
@@ -228,7 +231,7 @@ func (c *Cluster) startLocation(name geo.Location) error {
 		return fmt.Errorf("location %s runs already", name)
 	}
 	l := c.locations[name]
-	f, err := front.Open(front.Services(c.ports[name].Of, string(name), c.server(name).Handler), c.o.Logger)
+	f, err := front.Open(front.Services(c.ports[name].Of, string(name), c.server(name).Handler), portsOf, c.o.Logger)
 	if err != nil {
 		return err
 	}

@@ -49,8 +49,8 @@ type Listener struct {
 }
 
 // Open listens on every address before it serves on any, so that a busy port is told
-// at once. Close must follow.
-func Open(ls []Listener, log *slog.Logger) (*Front, error) {
+// at once; ports names where an operator chooses them. Close must follow.
+func Open(ls []Listener, ports string, log *slog.Logger) (*Front, error) {
 	f := &Front{silent: map[net.Conn]struct{}{}}
 	var open []net.Listener
 	for _, l := range ls {
@@ -59,7 +59,7 @@ func Open(ls []Listener, log *slog.Logger) (*Front, error) {
 			for _, o := range open {
 				err = errors.Join(err, o.Close())
 			}
-			return nil, fmt.Errorf("cannot listen on %s (%s): %w; stop what uses the port, or choose another", l.Addr, l.What, err)
+			return nil, fmt.Errorf("cannot listen on %s (%s): %w; stop what uses the port, or choose others with %s", l.Addr, l.What, err, ports)
 		}
 		open = append(open, n)
 	}

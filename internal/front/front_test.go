@@ -19,7 +19,7 @@ func TestFrontDrains(t *testing.T) {
 		close(entered)
 		<-leave
 		_, _ = w.Write([]byte("answered"))
-	}), "test"}}, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	}), "test"}}, "nothing", slog.New(slog.NewTextHandler(io.Discard, nil)))
 	require.NoError(t, err)
 	addr := f.Addrs()[0].String()
 

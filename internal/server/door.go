@@ -80,7 +80,7 @@ func OpenDoor(o DoorOptions) (_ *Door, err error) {
 	ls = append(ls, front.Listener{
 		Addr: o.Config.Listen.Admin, Handler: admin.Handler(doorControl{d}, metrics.NewRegistry(), admin.Options{Log: o.Logger}), What: "admin",
 	})
-	d.front, err = front.Open(ls, o.Logger)
+	d.front, err = front.Open(ls, portsOf, o.Logger)
 	return d, err
 }
 

@@ -36,6 +36,9 @@ const (
 	streamBytes = 1 << 30
 )
 
+// portsOf is where an operator chooses the ports of a process.
+const portsOf = "the section listen of its configuration"
+
 // NodeOptions configures a Node.
 type NodeOptions struct {
 	Config config.Node
@@ -114,7 +117,7 @@ func StartNode(o NodeOptions) (_ *Node, err error) {
 	n.serveOperators()
 	n.api = n.newAPI()
 	listener := front.Listener{Addr: c.Listen.Admin, Handler: admin.Handler(control{n}, n.registry, admin.Options{Log: o.Logger}), What: "admin"}
-	if n.admin, err = front.Open([]front.Listener{listener}, o.Logger); err != nil {
+	if n.admin, err = front.Open([]front.Listener{listener}, portsOf, o.Logger); err != nil {
 		return nil, err
 	}
 	return n, n.start()
@@ -164,7 +167,7 @@ func (n *Node) start() error {
 	if n.front != nil {
 		return fmt.Errorf("node %s runs already", c.Name)
 	}
-	f, err := front.Open(front.Services(n.listens().of, c.Name, n.api.Handler), n.o.Logger)
+	f, err := front.Open(front.Services(n.listens().of, c.Name, n.api.Handler), portsOf, n.o.Logger)
 	if err != nil {
 		return err
 	}
