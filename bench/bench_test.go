@@ -7,21 +7,22 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"antipode/api/auth"
 	"antipode/geo"
 	"antipode/internal/clock"
+	"antipode/test/devproc"
 	"antipode/test/fake"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { os.Exit(devproc.Main(m)) }
 
 func options(t *testing.T, args ...string) Options {
 	t.Helper()

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -41,12 +40,11 @@ func committers() map[string]func(ctx context.Context, o Options, dir string) (c
 const commitBytes = 1 << 10
 
 // measureCommits measures commits of --concurrency callers, each with one under way.
-func measureCommits(ctx context.Context, o Options, clk clock.Clock, out io.Writer) (err error) {
-	dir, err := os.MkdirTemp(o.Dir, o.Workload)
-	if err != nil {
-		return fmt.Errorf("%s: %w", o.Workload, err)
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+func measureCommits(ctx context.Context, o Options, clk clock.Clock, out io.Writer) error {
+	return inFolder(o, func(dir string) error { return commits(ctx, o, dir, clk, out) })
+}
+
+func commits(ctx context.Context, o Options, dir string, clk clock.Clock, out io.Writer) (err error) {
 	c, err := committers()[o.Workload](ctx, o, dir)
 	if err != nil {
 		return fmt.Errorf("%s: %w", o.Workload, err)

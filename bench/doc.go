@@ -4,6 +4,8 @@
 //	go run ./bench --workload insert --concurrency 64 --duration 30s
 //	go run ./bench --workload get --partitions 1
 //	go run ./bench --workload batch --concurrency 16
+//	GOMEMLIMIT=2GiB go run ./bench --server bin/antipode --stop-location southcentralus \
+//	    --workload blob-put-4m --warmup 0s --bytes 10GiB    # a server of its own, and its memory
 //	go run ./bench --workload fdatasync --dir ./antipode-data
 //	go run ./bench --workload commit-network --concurrency 64   # no server: three nodes of its own
 //

@@ -41,8 +41,17 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if committers()[opts.Workload] != nil {
 		return measureCommits(ctx, opts, clock.System{}, out)
 	}
+	if opts.Server != "" {
+		return measureOwn(ctx, opts, clock.System{}, out)
+	}
 	return measure(ctx, opts, clock.System{}, out)
 }
+
+// How long a run takes unless told: with a number of bytes it is a limit.
+const (
+	durationDefault = 30 * time.Second
+	bytesDuration   = 10 * time.Minute
+)
 
 // parse reads the flags.
 func parse(args []string, out io.Writer) (Options, error) {
@@ -54,18 +63,24 @@ func parse(args []string, out io.Writer) (Options, error) {
 	f.StringVar(&o.Account, "account", "devstoreaccount1", "account name")
 	f.StringVar(&o.Key, "key", developmentKey, "account key, Base64")
 	f.IntVar(&o.Concurrency, "concurrency", 16, "connections, each with one request in flight")
-	f.DurationVar(&o.Duration, "duration", 30*time.Second, "how long to measure")
+	f.DurationVar(&o.Duration, "duration", durationDefault, "how long to measure; with --bytes at most that long, 10 minutes unless given")
+	f.Var(&o.Bytes, "bytes", "measure until this much was moved, such as 10GiB")
 	f.DurationVar(&o.Warmup, "warmup", 2*time.Second, "how long to run before measuring")
 	f.IntVar(&o.Partitions, "partitions", 1000, "partition keys to spread over; 1 is one hot partition")
 	f.IntVar(&o.Rows, "rows", 10_000, "objects written first for the workloads that read; query and list count entities and blobs, in whole thousands")
 	f.IntVar(&o.ReadBack, "read-back", 2000, "written values to read back at the end, at each location")
 	f.StringVar(&o.Admin, "admin", "http://127.0.0.1:10080", "admin URL for backlog, lag and process id; empty for none")
 	f.IntVar(&o.PID, "pid", 0, "process id of the server (default: the one its status names)")
-	f.StringVar(&o.Dir, "dir", ".", "folder for the fdatasync probe and the stores of commit-*")
+	f.StringVar(&o.Server, "server", "", "binary of the server: run antipode dev of it on a new folder in --dir, for this run alone")
+	f.StringVar(&o.StopLocation, "stop-location", "", "location of the --server to stop before the run: nothing is sampled of its lag nor read back there")
+	f.StringVar(&o.Dir, "dir", ".", "folder for the fdatasync probe, the stores of commit-* and the data of --server")
 	f.StringVar(&o.Etcd, "etcd", "127.0.0.1:2379", "address of the etcd that commit-etcd writes to")
 	f.BoolVar(&o.JSON, "json", false, "print the result as one line of JSON")
 	if err := f.Parse(args); err != nil {
 		return o, err
+	}
+	if o.Bytes > 0 && o.Duration == durationDefault {
+		o.Duration = bytesDuration
 	}
 	if f.NArg() > 0 {
 		return o, fmt.Errorf("what is %q? Flags only, see --help", f.Arg(0))

@@ -22,7 +22,10 @@ type Options struct {
 	ReadBack, PID                    int
 	Duration, Warmup                 time.Duration
 	Admin, Dir, Etcd                 string
-	JSON                             bool
+	Server, StopLocation             string
+	// Bytes ends the measurement when so many were moved; zero is no limit.
+	Bytes byteSize
+	JSON  bool
 	// arriveWait bounds how long -secondary may take to show the last write. Zero
 	// means two minutes.
 	arriveWait time.Duration
@@ -65,5 +68,6 @@ func (o Options) Validate() error {
 	bad(o.Partitions < 1, "--partitions %d: give 1 or more", o.Partitions)
 	bad(o.Rows < 1, "--rows %d: give 1 or more", o.Rows)
 	bad(o.ReadBack < 0, "--read-back %d: give zero or more", o.ReadBack)
+	bad(o.StopLocation != "" && o.Server == "", "--stop-location stops one of the server that --server starts")
 	return errors.Join(errs...)
 }

@@ -31,6 +31,9 @@ func readBack(ctx context.Context, o Options, clk clock.Clock, workers []*worker
 	ctx, cancel := context.WithTimeout(ctx, o.arriveWait)
 	defer cancel()
 	for _, secondary := range []bool{false, true} {
+		if secondary && o.StopLocation != "" {
+			break
+		}
 		n, err := readAll(ctx, o, clk, workers[0].name, objects, secondary)
 		if secondary {
 			count.Secondary = n

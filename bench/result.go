@@ -15,27 +15,29 @@ const backlogSlack = 0.5
 
 // result is one run in figures, in the units of their names.
 type result struct {
-	Workload      string         `json:"workload"`
-	Concurrency   int            `json:"concurrency"`
-	Partitions    int            `json:"partitions"`
-	Seconds       float64        `json:"seconds"`
-	Ops           int            `json:"ops"`
-	OpsPerSecond  float64        `json:"ops_per_second"`
-	MBPerSecond   float64        `json:"mb_per_second"`
-	P50Ms         float64        `json:"p50_ms"`
-	P99Ms         float64        `json:"p99_ms"`
-	MaxMs         float64        `json:"max_ms"`
-	Errors        map[string]int `json:"errors"`
-	ClientCPUus   float64        `json:"client_cpu_us_per_op"`
-	ServerCPUus   *float64       `json:"server_cpu_us_per_op,omitempty"`
-	ServerCores   *float64       `json:"server_cores,omitempty"`
-	LagP50Seconds *float64       `json:"geo_lag_p50_seconds,omitempty"`
-	LagMaxSeconds *float64       `json:"geo_lag_max_seconds,omitempty"`
-	LagUnknown    int            `json:"geo_lag_unknown_samples"`
-	BacklogMax    *int64         `json:"backlog_max_records,omitempty"`
-	BacklogThird  int64          `json:"backlog_third_quarter"`
-	BacklogLast   int64          `json:"backlog_last_quarter"`
-	ReadBack      readCount      `json:"read_back"`
+	Workload     string         `json:"workload"`
+	Concurrency  int            `json:"concurrency"`
+	Partitions   int            `json:"partitions"`
+	Seconds      float64        `json:"seconds"`
+	Ops          int            `json:"ops"`
+	OpsPerSecond float64        `json:"ops_per_second"`
+	MBPerSecond  float64        `json:"mb_per_second"`
+	P50Ms        float64        `json:"p50_ms"`
+	P99Ms        float64        `json:"p99_ms"`
+	MaxMs        float64        `json:"max_ms"`
+	Errors       map[string]int `json:"errors"`
+	ClientCPUus  float64        `json:"client_cpu_us_per_op"`
+	ServerCPUus  *float64       `json:"server_cpu_us_per_op,omitempty"`
+	ServerCores  *float64       `json:"server_cores,omitempty"`
+	// ServerPeakBytes is the most it had resident since it began.
+	ServerPeakBytes int64     `json:"server_peak_bytes,omitempty"`
+	LagP50Seconds   *float64  `json:"geo_lag_p50_seconds,omitempty"`
+	LagMaxSeconds   *float64  `json:"geo_lag_max_seconds,omitempty"`
+	LagUnknown      int       `json:"geo_lag_unknown_samples"`
+	BacklogMax      *int64    `json:"backlog_max_records,omitempty"`
+	BacklogThird    int64     `json:"backlog_third_quarter"`
+	BacklogLast     int64     `json:"backlog_last_quarter"`
+	ReadBack        readCount `json:"read_back"`
 	// ItemsPerSecond counts the Items, entities or blobs, of operations on many.
 	ItemsPerSecond float64 `json:"items_per_second,omitempty"`
 	Items          string  `json:"items,omitempty"`
@@ -78,6 +80,9 @@ func newResult(o Options, r *recorder, u usage, lag lagSamples) result {
 	if r.ops == 0 {
 		out.Void = append(out.Void, "no operation succeeded")
 	}
+	if r.bytes < int64(o.Bytes) {
+		out.Void = append(out.Void, fmt.Sprintf("%v of %v were moved before --duration ended", byteSize(r.bytes), o.Bytes))
+	}
 	if n := r.errors[wrongValue]; n > 0 {
 		out.Void = append(out.Void, fmt.Sprintf("%d reads answered with a wrong value", n))
 	}
@@ -102,6 +107,9 @@ func (r result) print(out io.Writer, asJSON bool) error {
 	line := func(format string, args ...any) { _, _ = fmt.Fprintf(&b, format+"\n", args...) }
 	line("%s: %d connections, %d partitions, %.0f s", r.Workload, r.Concurrency, r.Partitions, r.Seconds)
 	line("  rate      %.0f ops/s, %.1f MB/s (%d operations)", r.OpsPerSecond, r.MBPerSecond, r.Ops)
+	if r.ServerPeakBytes > 0 {
+		line("  memory    server %.0f MiB resident at most", float64(r.ServerPeakBytes)/(1<<20))
+	}
 	if r.Items != "" {
 		line("  items     %.0f %s/s", r.ItemsPerSecond, r.Items)
 	}

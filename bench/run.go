@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -36,6 +37,7 @@ type worker struct {
 	clock clock.Clock
 	rec   *recorder
 	rng   *rand.Rand
+	quota *quota
 	// next is the number of the next object to write, failed those not written.
 	next    int
 	failed  map[int]bool
@@ -89,6 +91,7 @@ func (w *worker) step(ctx context.Context, window span) {
 	}
 	if problem == "" {
 		w.rec.ok(ended.Sub(began), moved)
+		w.quota.add(moved)
 		return
 	}
 	w.rec.fail(problem)
@@ -149,8 +152,10 @@ func measure(ctx context.Context, o Options, clk clock.Clock, out io.Writer) err
 	}
 	name := "bench" + strconv.FormatInt(clk.Now().UnixMilli(), 36)
 	workers := make([]*worker, o.Concurrency)
+	limit := newQuota(o.Bytes)
 	for i := range workers {
 		workers[i] = newWorker(o, t, name, i, clk)
+		workers[i].quota = limit
 		defer workers[i].close()
 	}
 	if err := prepare(ctx, o, workers); err != nil {
@@ -217,37 +222,52 @@ func (w *worker) preload(ctx context.Context) error {
 	return nil
 }
 
-// timed runs all workers through warm-up and window and adds up what they saw.
+// timed runs all workers through warm-up and window and adds up what they saw. A window
+// ends before its time when the workers have moved their quota.
 func timed(ctx context.Context, o Options, clk clock.Clock, server *server, workers []*worker) (result, error) {
 	start := clk.Now().Add(o.Warmup)
 	window := span{start, start.Add(o.Duration)}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	g, ctx := errgroup.WithContext(ctx)
+	working, done := context.WithCancel(ctx)
+	defer done()
+	var active sync.WaitGroup
 	for _, w := range workers {
+		active.Add(1)
 		g.Go(func() error {
-			for ctx.Err() == nil && w.clock.Now().Before(window.end) {
+			defer active.Done()
+			for ctx.Err() == nil && w.clock.Now().Before(window.end) && !w.quota.met() {
 				w.step(ctx, window)
 			}
 			return ctx.Err()
 		})
 	}
+	g.Go(func() error {
+		active.Wait()
+		o.Duration = min(o.Duration, clk.Now().Sub(window.start))
+		done()
+		return nil
+	})
 	var use usage
 	var lag lagSamples
 	g.Go(func() (err error) {
-		use, err = measureUsage(ctx, clk, window, server)
+		use, err = measureUsage(working, clk, window, server)
 		return err
 	})
 	g.Go(func() error {
-		lag = server.sample(ctx, clk, window)
+		lag = server.sample(working, clk, window)
 		return nil
 	})
-	if err := g.Wait(); err != nil {
+	err := g.Wait()
+	if err != nil {
 		return result{}, err
 	}
 	total := newRecorder()
 	for _, w := range workers {
 		total.merge(w.rec)
 	}
-	return newResult(o, total, use, lag), nil
+	res := newResult(o, total, use, lag)
+	res.ServerPeakBytes, err = server.peak()
+	return res, err
 }

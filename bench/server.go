@@ -30,7 +30,7 @@ type server struct {
 // watchServer finds the server's process.
 func watchServer(ctx context.Context, o Options, _ clock.Clock) (*server, error) {
 	s := &server{pid: o.PID, account: o.Account}
-	if o.Admin == "" {
+	if o.Admin == "" || o.StopLocation != "" { // Without its pair the backlog grows.
 		return s, nil
 	}
 	var err error
@@ -87,6 +87,27 @@ func (s *server) usage() (usage, error) {
 	return u, err
 }
 
+// peak is the most memory that the server's process had resident since it began, zero
+// where it is not known.
+func (s *server) peak() (int64, error) {
+	if s.pid == 0 {
+		return 0, nil
+	}
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.pid))
+	if err != nil {
+		return 0, fmt.Errorf("memory of the server: %w", err)
+	}
+	_, rest, found := strings.Cut(string(b), "VmHWM:")
+	if !found {
+		return 0, fmt.Errorf("memory of the server: /proc/%d/status has no VmHWM", s.pid)
+	}
+	kib, err := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("memory of the server: %w", err)
+	}
+	return kib << 10, nil
+}
+
 // parseStat returns user plus system time of a /proc/PID/stat line. The name in
 // the second field may hold anything, spaces and parentheses included.
 func parseStat(line string) (time.Duration, error) {
@@ -123,9 +144,11 @@ func (s *server) sample(ctx context.Context, clk clock.Clock, window span) lagSa
 	pause(ctx, window.start.Sub(clk.Now()))
 	for ctx.Err() == nil && clk.Now().Before(window.end) {
 		status, err := s.admin.Status(ctx)
-		if err != nil {
+		switch {
+		case ctx.Err() != nil:
+		case err != nil:
 			out.unknown++
-		} else {
+		default:
 			out.add(status, s.account)
 		}
 		pause(ctx, sampleInterval)

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"antipode/geo"
+	"antipode/internal/clock"
+	"antipode/test/devproc"
+)
+
+// How long a server of the run's own may take to be ready, and to end.
+const (
+	launchWait = 5 * time.Minute
+	endWait    = 2 * time.Minute
+)
+
+// launched is an antipode dev that a run started for itself. What bench finds in its
+// environment, GOMEMLIMIT say, the server does too.
+type launched struct {
+	*devproc.Process
+	http *http.Client
+}
+
+// launch starts a server on the data in dir and returns when it is ready.
+func launch(ctx context.Context, o Options, dir string, args ...string) (*launched, error) {
+	base, err := devproc.FreePortBase()
+	if err != nil {
+		return nil, err
+	}
+	l := &launched{http: devproc.NewHTTPClient()}
+	l.Process, err = devproc.Start(devproc.Config{Binary: o.Server, Dir: dir, PortBase: base, Args: args, HTTP: l.http})
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, launchWait)
+	defer cancel()
+	if err := l.Ready(ctx); err != nil {
+		return nil, errors.Join(err, l.Kill9())
+	}
+	if o.StopLocation != "" {
+		if _, err := l.Admin().StopLocation(ctx, geo.Location(o.StopLocation)); err != nil {
+			return nil, errors.Join(err, l.end())
+		}
+	}
+	return l, nil
+}
+
+// end lets the server end in order: what it holds is kept, and its next start replays
+// nothing.
+func (l *launched) end() error {
+	defer l.http.CloseIdleConnections()
+	ctx, cancel := context.WithTimeout(context.Background(), endWait)
+	defer cancel()
+	return l.Stop(ctx)
+}
+
+// aim returns the options with this server in them: the north location's own ports.
+func (l *launched) aim(o Options) Options {
+	port := l.PortBase + devproc.NorthPorts + 2
+	if workloads()[o.Workload].blob {
+		port -= 2
+	}
+	o.Endpoint = fmt.Sprintf("http://127.0.0.1:%d/%s", port, o.Account)
+	o.Admin, o.PID = l.AdminURL(0), l.PID()
+	return o
+}
+
+// measureOwn makes one run of requests against a server of its own.
+func measureOwn(ctx context.Context, o Options, clk clock.Clock, out io.Writer) error {
+	return inFolder(o, func(dir string) (err error) {
+		l, err := launch(ctx, o, dir)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, l.end()) }()
+		return measure(ctx, l.aim(o), clk, out)
+	})
+}
+
+// inFolder calls f with a new folder in --dir, which is gone when it returns.
+func inFolder(o Options, f func(dir string) error) (err error) {
+	dir, err := os.MkdirTemp(o.Dir, o.Workload)
+	if err != nil {
+		return fmt.Errorf("%s: %w", o.Workload, err)
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	return f(dir)
+}
