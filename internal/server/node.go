@@ -134,7 +134,7 @@ func (n *Node) openTransport(seed uint64) error {
 		addresses[id] = p.Address
 	}
 	n.transport, err = transport.Open(transport.Options{
-		Self: c.ID, Keyring: n.keyring, Listener: listener, Peers: addresses, Clock: n.o.Clock, Seed: seed, Logger: n.o.Logger,
+		Self: c.ID, Keyring: n.keyring, Listener: listener, Peers: addresses, Clock: n.o.Clock, Seed: seed, Registerer: n.registry, Logger: n.o.Logger,
 		Pair: transport.Pair{Location: c.Pair.Location, Addresses: c.Pair.Nodes},
 	})
 	if err != nil {

@@ -7,6 +7,8 @@ import (
 	"net"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/internal/identity"
@@ -51,7 +53,10 @@ type Options struct {
 	// CallBytesInMax bounds the requests of calls that are here at once, in bytes; the rest
 	// waits. Zero means 64 MiB. Less than node.CallBytesMax refuses the greatest.
 	CallBytesInMax int64
-	Logger         *slog.Logger
+	// Registerer receives the series antipode_peer_*, of each peer; Close takes them back.
+	// Nil registers nothing.
+	Registerer prometheus.Registerer
+	Logger     *slog.Logger
 }
 
 // Pair is the paired location as a transport knows it.

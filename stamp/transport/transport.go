@@ -32,6 +32,7 @@ type Transport struct {
 	// those that are answered while no node is attached.
 	calls, pairCalls, stoppedCalls *handlers
 	pair                           *pair
+	metrics                        *metrics
 
 	cancel context.CancelFunc
 	// running are the goroutines of peers and of the server.
@@ -75,6 +76,10 @@ func Open(o Options) (*Transport, error) {
 			return nil, errors.Join(fmt.Errorf("peer %d at %s: %w", id, address, err), t.closeConns())
 		}
 		t.peers[id] = p
+	}
+	if t.metrics, err = newMetrics(t); err != nil {
+		cancel()
+		return nil, errors.Join(err, t.closeConns())
 	}
 	t.server = t.newServer()
 	wire.RegisterStampServer(t.server, &service{t: t})
@@ -168,6 +173,7 @@ func (t *Transport) Close() error {
 		t.server.Stop()
 		t.closeErr = t.closeConns()
 		t.running.Wait()
+		t.metrics.unregister()
 	})
 	return t.closeErr
 }
