@@ -11,6 +11,7 @@ import (
 
 // Each store of our own process takes commits, and leaves nothing behind.
 func TestMeasureCommits(t *testing.T) {
+	t.Parallel()
 	for _, workload := range []string{commitPebble, commitStamp, commitNetwork} {
 		dir := t.TempDir()
 		var out strings.Builder

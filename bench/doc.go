@@ -7,6 +7,7 @@
 //	GOMEMLIMIT=2GiB go run ./bench --server bin/antipode --stop-location southcentralus \
 //	    --workload blob-put-4m --warmup 0s --bytes 10GiB    # a server of its own, and its memory
 //	go run ./bench --workload fdatasync --dir ./antipode-data
+//	go run ./bench --workload recover-node --bytes 2GiB     # no server: three nodes, one of which loses its folder
 //	go run ./bench --workload commit-network --concurrency 64   # no server: three nodes of its own
 //
 // Requests are bytes written by hand to kept-alive connections and answers are

@@ -23,6 +23,7 @@ func serverOptions(t *testing.T, args ...string) Options {
 // A run with a server of its own loads it with as many bytes as it is told, reads them back,
 // says how much memory that took, and leaves nothing behind.
 func TestMeasureOwn(t *testing.T) {
+	t.Parallel()
 	o := serverOptions(t, "--stop-location", "southcentralus",
 		"--workload", "blob-put-4m", "--concurrency", "2", "--warmup", "0s", "--bytes", "16MiB", "--read-back", "4")
 	var out strings.Builder

@@ -35,11 +35,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if opts.Workload == workloadFdatasync {
-		return probeSync(ctx, opts, clock.System{}, out)
-	}
-	if committers()[opts.Workload] != nil {
-		return measureCommits(ctx, opts, clock.System{}, out)
+	if whole := wholeRuns()[opts.Workload]; whole != nil {
+		return whole(ctx, opts, clock.System{}, out)
 	}
 	if opts.Server != "" {
 		return measureOwn(ctx, opts, clock.System{}, out)
@@ -64,7 +61,7 @@ func parse(args []string, out io.Writer) (Options, error) {
 	f.StringVar(&o.Key, "key", developmentKey, "account key, Base64")
 	f.IntVar(&o.Concurrency, "concurrency", 16, "connections, each with one request in flight")
 	f.DurationVar(&o.Duration, "duration", durationDefault, "how long to measure; with --bytes at most that long, 10 minutes unless given")
-	f.Var(&o.Bytes, "bytes", "measure until this much was moved, such as 10GiB")
+	f.Var(&o.Bytes, "bytes", "measure until this much was moved, such as 10GiB; of recover-node what is loaded, 2GiB unless given")
 	f.DurationVar(&o.Warmup, "warmup", 2*time.Second, "how long to run before measuring")
 	f.IntVar(&o.Partitions, "partitions", 1000, "partition keys to spread over; 1 is one hot partition")
 	f.IntVar(&o.Rows, "rows", 10_000, "objects written first for the workloads that read; query and list count entities and blobs, in whole thousands")
@@ -81,6 +78,9 @@ func parse(args []string, out io.Writer) (Options, error) {
 	}
 	if o.Bytes > 0 && o.Duration == durationDefault {
 		o.Duration = bytesDuration
+	}
+	if o.Bytes == 0 && o.Workload == workloadRecover {
+		o.Bytes = recoverBytes
 	}
 	if f.NArg() > 0 {
 		return o, fmt.Errorf("what is %q? Flags only, see --help", f.Arg(0))

@@ -56,7 +56,7 @@ func (o Options) Validate() error {
 		}
 	}
 	_, known := workloads()[o.Workload]
-	bad(!known && o.Workload != workloadFdatasync && committers()[o.Workload] == nil, "--workload %q is unknown: give one of %s", o.Workload, workloadNames())
+	bad(!known && wholeRuns()[o.Workload] == nil, "--workload %q is unknown: give one of %s", o.Workload, workloadNames())
 	u, err := url.Parse(o.Endpoint)
 	bad(err != nil || u.Scheme != "http" || u.Host == "" || len(u.Path) < 2,
 		"--endpoint %q is no path-style http endpoint: give one such as http://127.0.0.1:11002/devstoreaccount1", o.Endpoint)
@@ -68,6 +68,7 @@ func (o Options) Validate() error {
 	bad(o.Partitions < 1, "--partitions %d: give 1 or more", o.Partitions)
 	bad(o.Rows < 1, "--rows %d: give 1 or more", o.Rows)
 	bad(o.ReadBack < 0, "--read-back %d: give zero or more", o.ReadBack)
+	bad(o.Workload == workloadRecover && o.Bytes < 2*blobBytes, "--bytes %v: give 8MiB or more", o.Bytes)
 	bad(o.StopLocation != "" && o.Server == "", "--stop-location stops one of the server that --server starts")
 	return errors.Join(errs...)
 }

@@ -1,11 +1,15 @@
 package main
 
 import (
+	"context"
+	"io"
 	"slices"
 	"strings"
+
+	"antipode/internal/clock"
 )
 
-// The workloads. fdatasync measures the disk and is no workload of requests.
+// The workloads. fdatasync measures the disk and is no workload of requests: see wholeRuns.
 const (
 	workloadInsert    = "insert"
 	workloadGet       = "get"
@@ -79,12 +83,23 @@ func workloads() map[string]kind {
 	}
 }
 
+// wholeRuns are the workloads that are no requests to a server: each is a run of its own.
+func wholeRuns() map[string]func(ctx context.Context, o Options, clk clock.Clock, out io.Writer) error {
+	runs := map[string]func(ctx context.Context, o Options, clk clock.Clock, out io.Writer) error{
+		workloadFdatasync: probeSync, workloadRecover: measureRecovery,
+	}
+	for name := range committers() {
+		runs[name] = measureCommits
+	}
+	return runs
+}
+
 func workloadNames() string {
-	names := []string{workloadFdatasync}
+	var names []string
 	for name := range workloads() {
 		names = append(names, name)
 	}
-	for name := range committers() {
+	for name := range wholeRuns() {
 		names = append(names, name)
 	}
 	slices.Sort(names)
