@@ -14,6 +14,13 @@ import (
 	"antipode/stamp/kv"
 )
 
+// Of the state's tables, before compression. A read that misses the cache takes a whole
+// block; an index block is read once and kept.
+const (
+	tableBlockBytes = 16 << 10
+	tableIndexBytes = 256 << 10
+)
+
 func sprintf(format string, args ...any) string { return fmt.Sprintf(format, args...) }
 
 // ErrClosed: the node was stopped.
@@ -63,7 +70,14 @@ func OpenState(dir string, o Options) (*State, error) {
 	p.L0CompactionThreshold = 12
 	for i := range p.Levels {
 		p.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
+		// Pebble's 4 KiB would make a block of every large row, and then an index of two levels.
+		p.Levels[i].BlockSize = tableBlockBytes
+		p.Levels[i].IndexBlockSize = tableIndexBytes
+		p.Levels[i].Compression = func() *sstable.CompressionProfile { return sstable.SnappyCompression }
 	}
+	// What a flush writes is written again by the next compaction: the processor time of
+	// compressing it is lost.
+	p.Levels[0].Compression = func() *sstable.CompressionProfile { return sstable.NoCompression }
 	// With the WAL off a flushable ingest is not durable when it returns.
 	p.Experimental.DisableIngestAsFlushable = func() bool { return true }
 	s := &State{opts: p, fs: o.FS, dir: dir}
@@ -106,7 +120,7 @@ func (s *State) Failed() error {
 
 // tableOptions are those of tables that the store can ingest.
 func (s *State) tableOptions() sstable.WriterOptions {
-	return s.opts.MakeWriterOptions(0, s.db.TableFormat())
+	return s.opts.MakeWriterOptions(len(s.opts.Levels)-1, s.db.TableFormat())
 }
 
 // Batch collects the writes of one apply.
