@@ -107,7 +107,7 @@ func newStepped(t *testing.T, seed uint64) *stepped {
 	for id := geo.NodeID(1); id <= 3; id++ {
 		n, err := Open(Options{
 			Location: "north", ID: id, Peers: []geo.NodeID{1, 2, 3}, Dir: "data", Engine: engine.Options{FS: vfs.NewMem()},
-			Clock: s.clock, Transport: s.net, Seed: seed + uint64(id), Tick: 10 * time.Millisecond, Stepped: true,
+			Clock: s.clock, Transport: s.net, Seed: seed + uint64(id), Tick: 10 * time.Millisecond, InSyncTimeout: 100 * time.Millisecond, Stepped: true,
 			Logger: slog.New(slog.DiscardHandler),
 		})
 		require.NoError(t, err)

@@ -14,7 +14,8 @@ import (
 
 // inSync is the leader's view of which replicas must hold an entry before it is
 // acknowledged: all that answer in time, two at least. A new leader counts every
-// replica in and lets those that do not answer fall out.
+// replica in and lets those that do not answer fall out; its predecessor, whose silence
+// made it stand, has been silent for as long as it was not heard.
 type inSync struct {
 	timeout time.Duration
 	log     *slog.Logger
@@ -35,6 +36,8 @@ type peer struct {
 	// was at the end of the log when last looked at.
 	behind      uint64
 	behindSince time.Duration
+	// silentSince is when it was last heard, before this reign; 0 for not known.
+	silentSince time.Duration
 }
 
 func (s *inSync) init(o Options) {
@@ -58,10 +61,14 @@ func (s *inSync) configure(m Members) {
 	}
 }
 
-// reset counts every replica in, as a new leader does.
-func (s *inSync) reset() {
+// reset counts every replica in, as a new leader does. The predecessor was last heard at
+// the given time; its id is 0 for none.
+func (s *inSync) reset(predecessor uint64, heard time.Duration) {
 	for i := range s.peers {
 		s.peers[i] = peer{id: s.peers[i].id, node: s.peers[i].node}
+		if s.peers[i].id == predecessor {
+			s.peers[i].silentSince = heard
+		}
 	}
 }
 
@@ -98,12 +105,15 @@ func (s *inSync) judge(now time.Duration) {
 		}
 		switch {
 		case p.match >= last:
-			p.behind = 0
+			p.behind, p.silentSince = 0, 0
 			if p.out {
 				s.rejoin(p, now)
 			}
 		case p.behind == 0:
 			p.behind, p.behindSince = last, now
+			if p.silentSince != 0 {
+				p.behindSince, p.silentSince = p.silentSince, 0
+			}
 		case !p.out && now-p.behindSince > s.timeout:
 			s.move(p, false, now)
 			s.log.Warn("replica does not answer and left the in-sync set; writes go on with the others",

@@ -57,3 +57,37 @@ func TestInSyncSet(t *testing.T) {
 	require.Equal(t, []string{"3 false", "3 true", "2 false", "3 false"}, moves, "each step is told once")
 	require.Equal(t, now, s.peers[1].since, "since it left")
 }
+
+// A new leader counts its predecessor out as soon as that was silent for the timeout, its
+// silence before the election included; a replica of which nothing is known has all of it,
+// and so has a predecessor that answers.
+func TestInSyncPredecessor(t *testing.T) {
+	s := &inSync{}
+	s.init(Options{InSyncTimeout: time.Second, Logger: slog.New(slog.DiscardHandler)})
+	s.configure(FirstMembers([]geo.NodeID{1, 2, 3}))
+	step := func(now time.Duration, match ...uint64) {
+		for i := range s.peers {
+			s.peers[i].match = match[i]
+		}
+		s.judge(now)
+	}
+	s.reset(1, 8800*time.Millisecond)
+	step(9700*time.Millisecond, 0, 10, 0)
+	step(9800*time.Millisecond, 0, 11, 11)
+	require.Equal(t, 3, s.count())
+	require.Zero(t, s.index(), "it still counts")
+	step(9801*time.Millisecond, 0, 11, 11)
+	require.Equal(t, 2, s.count())
+	require.EqualValues(t, 11, s.index())
+	step(9802*time.Millisecond, 0, 12, 11)
+	step(10802*time.Millisecond, 0, 12, 11)
+	require.Equal(t, 2, s.count(), "the third has the whole timeout")
+
+	s.reset(1, 20*time.Second)
+	step(30*time.Second, 0, 20, 20)
+	step(30*time.Second, 20, 20, 20)
+	require.Equal(t, 3, s.count(), "it answers at once")
+	step(31*time.Second, 20, 21, 21)
+	step(31900*time.Millisecond, 20, 21, 21)
+	require.Equal(t, 3, s.count(), "it answered, so its silence is over")
+}

@@ -53,7 +53,8 @@ func (r *Replica) Collect(p *Pass) {
 		r.leads = rd.RaftState == raft.StateLeader
 		if r.leads {
 			r.fresh = false
-			r.inSync.reset()
+			r.inSync.reset(r.heardFrom, r.heardAt)
+			r.heardFrom = 0
 			r.o.Logger.Debug("leads range", "range", r.o.Range, "node", r.o.Node)
 		}
 	}

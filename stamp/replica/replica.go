@@ -90,9 +90,13 @@ type Replica struct {
 	fresh   bool // never voted and holds no entry: it may stand at once
 	leads   bool // as of the newest Ready
 
-	// elapsed counts ticks since the leader was heard; Raft's own randomized
-	// election timer is not used, because its randomness cannot be injected.
-	elapsed, timeout int
+	// elapsed counts ticks since the leader was heard, or since the last election; drawn is
+	// after how many the replica stands that knows of no leader.
+	elapsed, drawn int
+	// heardFrom is the leader that was heard last, and heardAt when; 0 after a reign of
+	// this replica.
+	heardFrom uint64
+	heardAt   time.Duration
 
 	applied     uint64
 	appliedTerm uint64
@@ -184,42 +188,6 @@ func (r *Replica) Range() geo.RangeID { return r.o.Range }
 // Lost reports why the replica takes no part any more, nil while it does.
 func (r *Replica) Lost() error { return r.lost }
 
-func (r *Replica) resetElection() {
-	r.elapsed = 0
-	r.timeout = r.o.ElectionTicks + r.o.Rand.IntN(r.o.ElectionTicks)
-	if r.fresh {
-		// The first election of a stamp need not wait: nobody holds a lease.
-		r.timeout = 1 + r.o.Rand.IntN(r.o.ElectionTicks)
-	}
-}
-
-// quiet is the time after a restart in which the replica neither votes nor stands:
-// a leader may hold a lease on what it promised before (R5).
-func (r *Replica) quiet(now time.Duration) bool {
-	return !r.fresh && now-r.started < time.Duration(r.o.ElectionTicks)*r.o.Tick
-}
-
-// Tick advances Raft's time by one tick. The scheduler calls it at most once a
-// pass and never to catch up: a lease counts on ticks being no shorter than Tick.
-func (r *Replica) Tick(now time.Duration) {
-	if r.lost != nil {
-		return
-	}
-	if r.IsLeader() {
-		r.rn.Tick()
-		r.inSync.update(r.rn, now)
-		return
-	}
-	r.rn.TickQuiesced()
-	r.elapsed++
-	if r.elapsed >= r.timeout && !r.quiet(now) {
-		r.resetElection()
-		if err := r.rn.Campaign(); err != nil {
-			r.o.Logger.Warn("cannot stand for election", "range", r.o.Range, "error", err)
-		}
-	}
-}
-
 // Step takes one message of a peer.
 func (r *Replica) Step(m *pb.Message, now time.Duration) {
 	if r.lost != nil {
@@ -250,7 +218,11 @@ func (r *Replica) Step(m *pb.Message, now time.Duration) {
 	case pb.MsgApp, pb.MsgHeartbeat, pb.MsgSnap:
 		if r.rn.BasicStatus().Lead == m.GetFrom() {
 			r.fresh = false
-			r.resetElection()
+			r.elapsed, r.heardFrom, r.heardAt = 0, m.GetFrom(), now
+		}
+	case pb.MsgVote:
+		if s := r.rn.BasicStatus(); s.GetVote() == m.GetFrom() && s.GetTerm() == m.GetTerm() {
+			r.elapsed = 0 // It may win.
 		}
 	}
 }
