@@ -3,7 +3,9 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/base64"
+	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -22,7 +24,17 @@ import (
 	"antipode/test/fake"
 )
 
-func TestMain(m *testing.M) { os.Exit(devproc.Main(m)) }
+// TestMain is also the child of a test of workloadRestart.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == childArgument {
+		if err := run(context.Background(), os.Args[1:], os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(devproc.Main(m))
+}
 
 func options(t *testing.T, args ...string) Options {
 	t.Helper()

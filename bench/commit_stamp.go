@@ -36,14 +36,23 @@ func nodeOptions(dir string, t node.Transport) node.Options {
 }
 
 func openStamp(ctx context.Context, _ Options, dir string) (committer, error) {
-	s := node.NewStamp(nodeOptions(dir, node.NewMemory()))
+	n, err := startStamp(nodeOptions(dir, node.NewMemory()))
+	if err != nil {
+		return nil, err
+	}
+	return n, n.begin(ctx)
+}
+
+// startStamp starts all nodes in this process.
+func startStamp(o node.Options) (*nodes, error) {
+	s := node.NewStamp(o)
 	n := &nodes{[]*node.Stamp{s}}
 	for _, id := range s.Nodes() {
 		if err := s.Start(id); err != nil {
 			return nil, errors.Join(err, n.Close())
 		}
 	}
-	return n, n.begin(ctx)
+	return n, nil
 }
 
 // begin lets the account be written in a range of each service. Its changes are not for another location, so

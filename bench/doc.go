@@ -8,6 +8,8 @@
 //	    --workload blob-put-4m --warmup 0s --bytes 10GiB    # a server of its own, and its memory
 //	go run ./bench --workload fdatasync --dir ./antipode-data
 //	go run ./bench --workload recover-node --bytes 2GiB     # no server: three nodes, one of which loses its folder
+//	go run ./bench --workload restart                       # kill -9, the longest tail of the log that defaults allow
+//	go run ./bench --workload restart --bytes 1GiB          # a tail of that length, the state not flushed
 //	go run ./bench --workload commit-network --concurrency 64   # no server: three nodes of its own
 //
 // Requests are bytes written by hand to kept-alive connections and answers are

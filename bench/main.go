@@ -31,6 +31,9 @@ func main() {
 
 // run parses the arguments and makes one run.
 func run(ctx context.Context, args []string, out io.Writer) error {
+	if len(args) > 0 && args[0] == childArgument {
+		return runChild(ctx, args[1:], out)
+	}
 	opts, err := parse(args, out)
 	if err != nil {
 		return err
@@ -61,7 +64,7 @@ func parse(args []string, out io.Writer) (Options, error) {
 	f.StringVar(&o.Key, "key", developmentKey, "account key, Base64")
 	f.IntVar(&o.Concurrency, "concurrency", 16, "connections, each with one request in flight")
 	f.DurationVar(&o.Duration, "duration", durationDefault, "how long to measure; with --bytes at most that long, 10 minutes unless given")
-	f.Var(&o.Bytes, "bytes", "measure until this much was moved, such as 10GiB; of recover-node what is loaded, 2GiB unless given")
+	f.Var(&o.Bytes, "bytes", "measure until this much was moved, such as 10GiB; of recover-node what is loaded, 2GiB unless given; of restart the log's tail, what default options allow unless given")
 	f.DurationVar(&o.Warmup, "warmup", 2*time.Second, "how long to run before measuring")
 	f.IntVar(&o.Partitions, "partitions", 1000, "partition keys to spread over; 1 is one hot partition")
 	f.IntVar(&o.Rows, "rows", 10_000, "objects written first for the workloads that read; query and list count entities and blobs, in whole thousands")

@@ -70,7 +70,7 @@ func measureRecovery(ctx context.Context, o Options, clk clock.Clock, out io.Wri
 		}
 		defer func() { err = errors.Join(err, n.Close()) }()
 		began := clk.Now()
-		l := &loader{network: n, o: o}
+		l := &loader{nodes: &n.nodes, o: o}
 		if err := l.load(ctx); err != nil {
 			return fmt.Errorf("loading: %w", err)
 		}
@@ -88,7 +88,7 @@ func measureRecovery(ctx context.Context, o Options, clk clock.Clock, out io.Wri
 
 // loader fills the nodes.
 type loader struct {
-	*network
+	*nodes
 	o                   Options
 	rowBytes, blobBytes int64
 
