@@ -77,6 +77,10 @@ func (x *exchange) throughDoor() error {
 	if x.r.Header.Get(doorHeader) != "" || x.r.Header.Get(doorAskHeader) != "" {
 		return errDoors
 	}
+	if x.r.ContentLength != 0 {
+		x.body = &countedBody{ReadCloser: x.r.Body}
+		x.r.Body = x.body
+	}
 	protocol.WatchSender(x.w, x.r)
 	target := &x.req.Target
 	who := role{target.Account, target.Secondary}
@@ -94,7 +98,7 @@ func (x *exchange) throughDoor() error {
 			h = hand // What it does not have it forwards; the body need not wait for that.
 		}
 		tried = append(tried, l)
-		err := x.o.Forward.toLocation(x.w, x.r, l, x.service, h)
+		err := x.forward(l, h)
 		switch {
 		case errors.Is(err, errRefused):
 			reached = append(reached, l)
@@ -103,7 +107,7 @@ func (x *exchange) throughDoor() error {
 		}
 	}
 	for _, l := range reached {
-		if err := x.o.Forward.toLocation(x.w, x.r, l, x.service, hand); !errors.Is(err, errUnreachable) {
+		if err := x.forward(l, hand); !errors.Is(err, errUnreachable) {
 			return err
 		}
 	}

@@ -27,6 +27,7 @@ type doorRig struct {
 	// that the door alone cannot reach.
 	endpoints map[geo.Location][]string
 	deaf      map[geo.Location]bool
+	seen      *doorCounts
 }
 
 // echo answers a request with its body: what leads all ranges of both locations.
@@ -57,6 +58,7 @@ func newDoorRig(t *testing.T) *doorRig {
 	dead := deadEnd(t)
 	rig := &doorRig{
 		knows: map[geo.Location]directory{}, arrivals: map[geo.Location]*atomic.Int32{}, endpoints: map[geo.Location][]string{}, deaf: map[geo.Location]bool{},
+		seen: &doorCounts{counts: map[string]int64{}},
 	}
 	leader := stub(t, echo)
 	location := func(l geo.Location) *front {
@@ -77,7 +79,7 @@ func newDoorRig(t *testing.T) *doorRig {
 	}
 	rig.north, rig.south = location("north"), location("south")
 	rig.door = startFront(t, api.Options{
-		Locations: []geo.Location{"north", "south"},
+		Door: rig.seen, Locations: []geo.Location{"north", "south"},
 		Forward: api.NewForwarder("door", func(to geo.Location, _ geo.Service) []string {
 			if rig.deaf[to] {
 				return []string{dead}

@@ -52,7 +52,9 @@ type Options struct {
 	Leader  Leader
 	IDs     *protocol.RequestIDs
 	Observe Observer
-	Logger  *slog.Logger
+	// Door takes what a front door did, which Observe is not told. Nil drops it.
+	Door   DoorObserver
+	Logger *slog.Logger
 }
 
 // Server answers the requests of one location, or of the front door. Its handlers
@@ -70,6 +72,9 @@ func NewServer(o Options) *Server {
 	}
 	if o.Observe == nil {
 		o.Observe = func(geo.Service, string, int, time.Duration) {}
+	}
+	if o.Door == nil {
+		o.Door = unobserved{}
 	}
 	return &Server{o: o, verifier: auth.Verifier{Clock: o.Clock, FutureSkew: auth.DateWindow}, door: newDoor(o.Locations)}
 }
@@ -96,6 +101,8 @@ type exchange struct {
 	service geo.Service
 	req     *protocol.Request
 	op      string
+	// body is the request's at a front door; nil where it has none.
+	body *countedBody
 }
 
 func (s *Server) serve(w *echo.Response, r *http.Request, service geo.Service) {
@@ -109,8 +116,16 @@ func (s *Server) serve(w *echo.Response, r *http.Request, service geo.Service) {
 }
 
 func (x *exchange) observe(start time.Time) {
-	if x.op != opForwarded {
-		x.o.Observe(x.service, x.op, x.w.Status, x.o.Clock.Now().Sub(start))
+	took := x.o.Clock.Now().Sub(start)
+	switch {
+	case x.o.Location == "":
+		in := int64(0)
+		if x.body != nil {
+			in = x.body.bytes.Load()
+		}
+		x.o.Door.Answered(x.service, x.w.Status, took, in, x.w.Size)
+	case x.op != opForwarded:
+		x.o.Observe(x.service, x.op, x.w.Status, took)
 	}
 }
 
@@ -124,6 +139,9 @@ func (x *exchange) recover(start time.Time) {
 		return
 	}
 	if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+		if x.o.Location == "" {
+			x.observe(start)
+		}
 		panic(p) // net/http's own way to break off an answer.
 	}
 	x.o.Logger.Error("request failed: a bug in the server", "operation", x.op, "panic", p, "request_id", x.req.ID)
@@ -138,8 +156,14 @@ func (x *exchange) fail(err error) {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		err = storageerr.OperationTimedOut
 	}
-	if _, known := storageerr.Of(err); !known {
+	code := storageerr.InternalError.Code
+	if known, ours := storageerr.Of(err); ours {
+		code = known.Code
+	} else {
 		x.o.Logger.Error("request failed", "operation", x.op, "error", err, "request_id", x.req.ID)
+	}
+	if x.o.Location == "" {
+		x.o.Door.Failed(x.service, code)
 	}
 	format := protocol.BodyXML
 	if x.service == geo.Table {

@@ -87,6 +87,11 @@ func full(t *testing.T) (*prometheus.Registry, *world) {
 	require.NoError(t, RegisterReplicas(reg, func() []ReplicaSample {
 		return []ReplicaSample{{north, 4, 1, true}, {north, 4, 2, false}}
 	}))
+	door, err := NewDoor(reg, []geo.Location{north}, []string{"answered", "refused"})
+	require.NoError(t, err)
+	door.Answered(geo.Blob, 201, 2*time.Millisecond, 1000, 10)
+	door.Failed(geo.Blob, "ServerBusy")
+	door.Forwarded(north, "answered")
 	return reg, w
 }
 
@@ -195,6 +200,9 @@ func TestWithoutRegistry(t *testing.T) {
 	(*Requests)(nil).Observe(north, geo.Blob, "GetBlob", 200, time.Second)
 	(*Commits)(nil).Observe(north, geo.Blob, time.Second)
 	(*Alarms)(nil).Add(north, "gap", 1)
+	(*Door)(nil).Answered(geo.Blob, 200, time.Second, 1, 1)
+	(*Door)(nil).Failed(geo.Blob, "ServerBusy")
+	(*Door)(nil).Forwarded(north, "answered")
 	require.Empty(t, (*Alarms)(nil).Counts(north))
 }
 

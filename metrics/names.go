@@ -22,6 +22,11 @@ const (
 	nameAbandoned      = "antipode_abandoned_payload_bytes_total"
 	nameReplicaInSync  = "antipode_replica_in_sync"
 	nameEvents         = "antipode_events_total"
+	nameDoorRequests   = "antipode_door_requests_total"
+	nameDoorSeconds    = "antipode_door_request_seconds"
+	nameDoorBytes      = "antipode_door_bytes_total"
+	nameDoorErrors     = "antipode_door_errors_total"
+	nameDoorForwards   = "antipode_door_forwards_total"
 )
 
 // The labels.
@@ -35,6 +40,10 @@ const (
 	labelKind      = "kind"
 	labelRange     = "range"
 	labelNode      = "node"
+	labelDirection = "direction"
+	labelCode      = "code"
+	labelTo        = "to"
+	labelOutcome   = "outcome"
 )
 
 // Names lists the metrics of this package, in the order of docs/admin.md.
@@ -43,13 +52,15 @@ func Names() []string {
 		nameRequests, nameRequestSeconds, nameCommitSeconds, nameInSync,
 		nameBacklogRecords, nameBacklogBytes, nameBacklogAge,
 		nameSyncTime, nameLastSyncTime, nameAlarms, nameAbandoned, nameReplicaInSync, nameEvents,
+		nameDoorRequests, nameDoorSeconds, nameDoorBytes, nameDoorErrors, nameDoorForwards,
 	}
 }
 
-// NewRegistry returns a registry with the Go runtime's and the process's metrics.
+// NewRegistry returns a registry with the metrics of the build, the Go runtime and the process.
 func NewRegistry() *prometheus.Registry {
 	r := prometheus.NewRegistry()
 	r.MustRegister(
+		collectors.NewBuildInfoCollector(),
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)

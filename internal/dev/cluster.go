@@ -75,6 +75,7 @@ type Cluster struct {
 
 	registry *prometheus.Registry
 	meters   *location.Meters
+	passed   *metrics.Door // what the front door handed on
 
 	ids      *protocol.RequestIDs
 	outside  *front.Front // front door and admin ports
@@ -108,6 +109,9 @@ func Start(o ClusterOptions) (_ *Cluster, err error) {
 	}
 	c.ids = protocol.NewRequestIDs(seed)
 	if c.meters, err = location.NewMeters(c.registry, samples{c}, order()...); err != nil {
+		return nil, err
+	}
+	if c.passed, err = metrics.NewDoor(c.registry, order(), api.DoorOutcomes()); err != nil {
 		return nil, err
 	}
 	for i, name := range order() {
@@ -145,7 +149,7 @@ func (c *Cluster) location(i int, name geo.Location, seed uint64) *location.Loca
 
 // server builds the front end of a location, or the front door where name is empty.
 func (c *Cluster) server(name geo.Location) *api.Server {
-	o := api.Options{Locations: order(), Clock: c.clock, IDs: c.ids, Logger: c.o.Logger}
+	o := api.Options{Locations: order(), Clock: c.clock, IDs: c.ids, Door: c.passed, Logger: c.o.Logger}
 	from := "door"
 	if name != "" {
 		l := c.locations[name]

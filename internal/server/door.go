@@ -73,12 +73,17 @@ func OpenDoor(o DoorOptions) (_ *Door, err error) {
 		return nil, err
 	}
 	d.forward = api.NewForwarder("door", d.endpoints, nil)
+	registry := metrics.NewRegistry()
+	observer, err := metrics.NewDoor(registry, d.locations(), api.DoorOutcomes())
+	if err != nil {
+		return nil, err
+	}
 	s := api.NewServer(api.Options{
-		Locations: d.locations(), Clock: o.Clock, IDs: protocol.NewRequestIDs(seed), Forward: d.forward, Logger: o.Logger,
+		Locations: d.locations(), Clock: o.Clock, IDs: protocol.NewRequestIDs(seed), Forward: d.forward, Door: observer, Logger: o.Logger,
 	})
 	ls := front.Services(d.listens().of, "front door", s.Handler)
 	ls = append(ls, front.Listener{
-		Addr: o.Config.Listen.Admin, Handler: admin.Handler(doorControl{d}, metrics.NewRegistry(), admin.Options{Log: o.Logger}), What: "admin",
+		Addr: o.Config.Listen.Admin, Handler: admin.Handler(doorControl{d}, registry, admin.Options{Log: o.Logger}), What: "admin",
 	})
 	d.front, err = front.Open(ls, portsOf, o.Logger)
 	return d, err

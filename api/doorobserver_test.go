@@ -1,0 +1,125 @@
+package api_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"antipode/api"
+	"antipode/geo"
+)
+
+// doorCounts is an api.DoorObserver that counts.
+type doorCounts struct {
+	mu     sync.Mutex
+	counts map[string]int64 // guarded by mu
+}
+
+func (d *doorCounts) add(n int64, what ...any) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if n != 0 {
+		d.counts[strings.TrimSpace(fmt.Sprintln(what...))] += n
+	}
+}
+
+// Answered implements api.DoorObserver.
+func (d *doorCounts) Answered(s geo.Service, status int, _ time.Duration, in, out int64) {
+	d.add(in, "in")
+	d.add(out, "out")
+	d.add(1, s, status)
+}
+
+// Failed implements api.DoorObserver.
+func (d *doorCounts) Failed(_ geo.Service, code string) { d.add(1, code) }
+
+// Forwarded implements api.DoorObserver.
+func (d *doorCounts) Forwarded(to geo.Location, outcome string) { d.add(1, to, outcome) }
+
+// requireBecame waits until what was counted since the last call is this, the status of one
+// request among it: that is counted last, when its answer is out.
+func (d *doorCounts) requireBecame(t *testing.T, want map[string]int64) {
+	t.Helper()
+	var got map[string]int64
+	require.Eventually(t, func() bool {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		got = maps.Clone(d.counts)
+		return slices.ContainsFunc(slices.Collect(maps.Keys(got)), func(k string) bool { return strings.HasPrefix(k, "table ") })
+	}, time.Minute, time.Millisecond, "%v, want %v", got, want)
+	require.Equal(t, want, got)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	clear(d.counts)
+}
+
+// What a door counts is what happened: each attempt by its outcome, each answer by its
+// status, the bytes of both bodies, and the errors that no location made.
+func TestDoorObserved(t *testing.T) {
+	rig := newDoorRig(t)
+	require.Equal(t, http.StatusOK, rig.post(t, "acct").status)
+	rig.seen.requireBecame(t, map[string]int64{"north answered": 1, "table 200": 1, "in": 8, "out": 8})
+	require.Equal(t, http.StatusOK, rig.post(t, "mirror").status)
+	rig.seen.requireBecame(t, map[string]int64{"north refused": 1, "south answered": 1, "table 200": 1, "in": 8, "out": 8})
+	a := rig.post(t, "nobody") // Both are asked in vain; the first then says what is wrong.
+	require.Equal(t, http.StatusForbidden, a.status)
+	rig.seen.requireBecame(t, map[string]int64{
+		"north refused": 1, "south refused": 1, "north answered": 1, "table 403": 1, "in": 8, "out": int64(len(a.body)),
+	})
+	rig.deaf["north"], rig.deaf["south"] = true, true
+	a = rig.post(t, "acct")
+	require.Equal(t, http.StatusServiceUnavailable, a.status)
+	rig.seen.requireBecame(t, map[string]int64{
+		"north unreachable": 1, "south unreachable": 1, "ServerBusy": 1, "table 503": 1, "in": 8, "out": int64(len(a.body)),
+	})
+	r := signed(t, http.MethodGet, rig.door.url+"/acct/things", nil)
+	r.Header.Set("x-ms-version", "of old")
+	a = send(t, r)
+	require.Equal(t, http.StatusBadRequest, a.status)
+	rig.seen.requireBecame(t, map[string]int64{"InvalidHeaderValue": 1, "table 400": 1, "out": int64(len(a.body))})
+}
+
+// An answer that breaks off on its way, and one that never comes, are counted as such.
+func TestDoorObservesBrokenAnswers(t *testing.T) {
+	const half = 64 << 10 // More than a buffer holds back.
+	seen := &doorCounts{counts: map[string]int64{}}
+	breaking := stub(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			_, _ = io.Copy(io.Discard, r.Body)
+			breakOff()
+		}
+		w.Header().Set("Content-Length", strconv.Itoa(2*half))
+		_, _ = w.Write(make([]byte, half))
+		_ = http.NewResponseController(w).Flush()
+		breakOff()
+	})
+	door := startFront(t, api.Options{
+		Door: seen, Locations: []geo.Location{"north"},
+		Forward: api.NewForwarder("door", func(geo.Location, geo.Service) []string { return []string{host(breaking)} }, nil),
+	})
+	conn, err := net.Dial("tcp", host(door.url))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, conn.Close()) }()
+	require.NoError(t, signed(t, http.MethodGet, door.url+"/acct/things", nil).Write(conn))
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	require.NoError(t, err)
+	_, err = io.ReadAll(resp.Body)
+	require.Error(t, err, "the client sees it, too")
+	require.NoError(t, resp.Body.Close())
+	seen.requireBecame(t, map[string]int64{"north broken": 1, "table 200": 1, "out": half})
+
+	a := send(t, signed(t, http.MethodPost, door.url+"/acct/things", strings.NewReader("the body")))
+	require.Equal(t, "OperationTimedOut", a.code)
+	seen.requireBecame(t, map[string]int64{"north unknown": 1, "OperationTimedOut": 1, "table 500": 1, "in": 8, "out": int64(len(a.body))})
+}
