@@ -6,6 +6,7 @@
 //	go run ./bench --workload batch --concurrency 16
 //	GOMEMLIMIT=2GiB go run ./bench --server bin/antipode --stop-location southcentralus \
 //	    --workload blob-put-4m --warmup 0s --bytes 10GiB    # a server of its own, and its memory
+//	go run ./bench --server bin/antipode --workload scrub-cost --scrub-period 10m
 //	go run ./bench --workload fdatasync --dir ./antipode-data
 //	go run ./bench --workload recover-node --bytes 2GiB     # no server: three nodes, one of which loses its folder
 //	go run ./bench --workload restart                       # kill -9, the longest tail of the log that defaults allow

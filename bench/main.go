@@ -47,12 +47,6 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return measure(ctx, opts, clock.System{}, out)
 }
 
-// How long a run takes unless told: with a number of bytes it is a limit.
-const (
-	durationDefault = 30 * time.Second
-	bytesDuration   = 10 * time.Minute
-)
-
 // parse reads the flags.
 func parse(args []string, out io.Writer) (Options, error) {
 	var o Options
@@ -63,8 +57,8 @@ func parse(args []string, out io.Writer) (Options, error) {
 	f.StringVar(&o.Account, "account", "devstoreaccount1", "account name")
 	f.StringVar(&o.Key, "key", developmentKey, "account key, Base64")
 	f.IntVar(&o.Concurrency, "concurrency", 16, "connections, each with one request in flight")
-	f.DurationVar(&o.Duration, "duration", durationDefault, "how long to measure; with --bytes at most that long, 10 minutes unless given")
-	f.Var(&o.Bytes, "bytes", "measure until this much was moved, such as 10GiB; of recover-node what is loaded, 2GiB unless given; of restart the log's tail, what default options allow unless given")
+	f.DurationVar(&o.Duration, "duration", 0, "how long to measure (default 30s; with --bytes at most that long, 10m; each run of scrub-cost 6s)")
+	f.Var(&o.Bytes, "bytes", "measure until this much was moved, such as 10GiB; or what recover-node (default 2GiB) and scrub-cost (1GiB) load, or the tail of the log of restart (what default options allow)")
 	f.DurationVar(&o.Warmup, "warmup", 2*time.Second, "how long to run before measuring")
 	f.IntVar(&o.Partitions, "partitions", 1000, "partition keys to spread over; 1 is one hot partition")
 	f.IntVar(&o.Rows, "rows", 10_000, "objects written first for the workloads that read; query and list count entities and blobs, in whole thousands")
@@ -75,19 +69,16 @@ func parse(args []string, out io.Writer) (Options, error) {
 	f.StringVar(&o.StopLocation, "stop-location", "", "location of the --server to stop before the run: nothing is sampled of its lag nor read back there")
 	f.StringVar(&o.Dir, "dir", ".", "folder for the fdatasync probe, the stores of commit-* and the data of --server")
 	f.StringVar(&o.Etcd, "etcd", "127.0.0.1:2379", "address of the etcd that commit-etcd writes to")
+	f.DurationVar(&o.ScrubPeriod, "scrub-period", 10*time.Minute, "of scrub-cost: within which time the scrub reads everything")
+	f.IntVar(&o.Pairs, "pairs", 5, "of scrub-cost: pairs of runs without the scrub and with it")
 	f.BoolVar(&o.JSON, "json", false, "print the result as one line of JSON")
 	if err := f.Parse(args); err != nil {
 		return o, err
 	}
-	if o.Bytes > 0 && o.Duration == durationDefault {
-		o.Duration = bytesDuration
-	}
-	if o.Bytes == 0 && o.Workload == workloadRecover {
-		o.Bytes = recoverBytes
-	}
 	if f.NArg() > 0 {
 		return o, fmt.Errorf("what is %q? Flags only, see --help", f.Arg(0))
 	}
+	f.Visit(func(given *flag.Flag) { o.durationGiven = o.durationGiven || given.Name == "duration" })
 	o = o.withDefaults()
 	return o, o.Validate()
 }

@@ -24,15 +24,38 @@ type Options struct {
 	Admin, Dir, Etcd                 string
 	Server, StopLocation             string
 	// Bytes ends the measurement when so many were moved; zero is no limit.
-	Bytes byteSize
-	JSON  bool
+	Bytes       byteSize
+	ScrubPeriod time.Duration
+	Pairs       int
+	JSON        bool
 	// arriveWait bounds how long -secondary may take to show the last write. Zero
 	// means two minutes.
 	arriveWait time.Duration
+	// durationGiven says that a Duration of zero is not the default.
+	durationGiven bool
 }
 
-// withDefaults fills in the endpoint that fits the workload.
+// How long a run takes unless told: with a number of bytes it is a limit.
+const (
+	durationDefault = 30 * time.Second
+	bytesDuration   = 10 * time.Minute
+)
+
+// withDefaults fills in the endpoint, the duration and the bytes that fit the workload.
 func (o Options) withDefaults() Options {
+	if !o.durationGiven {
+		switch {
+		case o.Workload == workloadScrub:
+			o.Duration = scrubDuration
+		case o.Bytes > 0:
+			o.Duration = bytesDuration
+		default:
+			o.Duration = durationDefault
+		}
+	}
+	if o.Bytes == 0 {
+		o.Bytes = map[string]byteSize{workloadRecover: recoverBytes, workloadScrub: scrubBytes}[o.Workload]
+	}
 	if o.Endpoint == "" {
 		port := 11002
 		if workloads()[o.Workload].blob {
@@ -69,6 +92,9 @@ func (o Options) Validate() error {
 	bad(o.Rows < 1, "--rows %d: give 1 or more", o.Rows)
 	bad(o.ReadBack < 0, "--read-back %d: give zero or more", o.ReadBack)
 	bad(o.Workload == workloadRecover && o.Bytes < 2*blobBytes, "--bytes %v: give 8MiB or more", o.Bytes)
+	bad(o.Workload == workloadScrub && o.Server == "", "--server is needed: %s starts it again and again", workloadScrub)
+	bad(o.Pairs < 1, "--pairs %d: give 1 or more", o.Pairs)
+	bad(o.ScrubPeriod <= 0, "--scrub-period %v: give a positive one", o.ScrubPeriod)
 	bad(o.StopLocation != "" && o.Server == "", "--stop-location stops one of the server that --server starts")
 	return errors.Join(errs...)
 }

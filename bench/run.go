@@ -142,25 +142,15 @@ func pause(ctx context.Context, d time.Duration) {
 
 // measure makes one run of requests and prints its result.
 func measure(ctx context.Context, o Options, clk clock.Clock, out io.Writer) error {
-	t, err := newTarget(o, false)
-	if err != nil {
-		return err
-	}
 	server, err := watchServer(ctx, o, clk)
 	if err != nil {
 		return err
 	}
-	name := "bench" + strconv.FormatInt(clk.Now().UnixMilli(), 36)
-	workers := make([]*worker, o.Concurrency)
-	limit := newQuota(o.Bytes)
-	for i := range workers {
-		workers[i] = newWorker(o, t, name, i, clk)
-		workers[i].quota = limit
-		defer workers[i].close()
-	}
-	if err := prepare(ctx, o, workers); err != nil {
+	workers, err := startWorkers(ctx, o, clk)
+	if err != nil {
 		return err
 	}
+	defer closeAll(workers)
 	res, err := timed(ctx, o, clk, server, workers)
 	if err != nil {
 		return err
@@ -177,6 +167,32 @@ func measure(ctx context.Context, o Options, clk clock.Clock, out io.Writer) err
 		return fmt.Errorf("%w: %s", errVoid, strings.Join(res.Void, "; "))
 	}
 	return nil
+}
+
+// startWorkers returns the connections of a run, with all that they need at the server.
+func startWorkers(ctx context.Context, o Options, clk clock.Clock) ([]*worker, error) {
+	t, err := newTarget(o, false)
+	if err != nil {
+		return nil, err
+	}
+	name := "bench" + strconv.FormatInt(clk.Now().UnixMilli(), 36)
+	workers := make([]*worker, o.Concurrency)
+	limit := newQuota(o.Bytes)
+	for i := range workers {
+		workers[i] = newWorker(o, t, name, i, clk)
+		workers[i].quota = limit
+	}
+	if err := prepare(ctx, o, workers); err != nil {
+		closeAll(workers)
+		return nil, err
+	}
+	return workers, nil
+}
+
+func closeAll(workers []*worker) {
+	for _, w := range workers {
+		w.close()
+	}
 }
 
 // prepare makes the table or container, and the objects that reads will find.

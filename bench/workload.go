@@ -86,7 +86,7 @@ func workloads() map[string]kind {
 // wholeRuns are the workloads that are no requests to a server: each is a run of its own.
 func wholeRuns() map[string]func(ctx context.Context, o Options, clk clock.Clock, out io.Writer) error {
 	runs := map[string]func(ctx context.Context, o Options, clk clock.Clock, out io.Writer) error{
-		workloadFdatasync: probeSync, workloadRecover: measureRecovery, workloadRestart: measureRestart,
+		workloadFdatasync: probeSync, workloadRecover: measureRecovery, workloadRestart: measureRestart, workloadScrub: measureScrub,
 	}
 	for name := range committers() {
 		runs[name] = measureCommits
