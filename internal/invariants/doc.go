@@ -46,6 +46,15 @@ const (
 	// ReadUnverified returns payload that fails its CRC, to readers and to peers that
 	// repair with it (invariant 5).
 	ReadUnverified
+	// PutUnverified stores payload that does not fit its reference, such as a peer sends
+	// for a repair whose own copy is damaged (invariant 5).
+	PutUnverified
+	// ScrubBlind passes over damaged copies (invariant 5).
+	ScrubBlind
+	// LeaseWithoutQuorum renews a lease as if a quorum had answered (R5).
+	LeaseWithoutQuorum
+	// OverlayOutlivesTerm evaluates on what groups of an earlier reign would have left (R1).
+	OverlayOutlivesTerm
 )
 
 // String is the bug's name in reports.
@@ -83,6 +92,14 @@ func (b Bug) String() string {
 		return "empty-under-old-id"
 	case ReadUnverified:
 		return "read-unverified"
+	case PutUnverified:
+		return "put-unverified"
+	case ScrubBlind:
+		return "scrub-blind"
+	case LeaseWithoutQuorum:
+		return "lease-without-quorum"
+	case OverlayOutlivesTerm:
+		return "overlay-outlives-term"
 	}
 	return "none"
 }

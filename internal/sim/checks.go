@@ -138,6 +138,10 @@ func (s *Sim) drain() {
 	}) || s.err != nil {
 		return
 	}
+	if why == s.rotSeen {
+		s.fail(fmt.Errorf("%w: %s", ErrRotten, why))
+		return
+	}
 	s.fail(fmt.Errorf("%w: %s", ErrDrain, why))
 }
 
@@ -168,7 +172,24 @@ func (s *Sim) undrained(target geo.Timestamp) string {
 			return fmt.Sprintf("write %d has no answer", o.id)
 		}
 	}
-	return ""
+	return s.unrepaired()
+}
+
+// unrepaired says which damaged copy is still there, empty for none. It looks now and then: to
+// look at the disk costs more than all else.
+func (s *Sim) unrepaired() string {
+	if s.now < s.rotCheckedAt+rotPause {
+		return s.rotSeen
+	}
+	s.rotCheckedAt, s.rotSeen = s.now, ""
+	for _, l := range s.locations {
+		for _, m := range l.members {
+			if why := m.unrepaired(); why != "" {
+				s.rotSeen = fmt.Sprintf("%s-%d: %s", l.name, m.id, why)
+			}
+		}
+	}
+	return s.rotSeen
 }
 
 // checkEnd compares everything with everything once nothing moves any more.

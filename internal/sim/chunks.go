@@ -86,7 +86,8 @@ func (t *network) Peer(from, to geo.NodeID) node.ChunkPeer {
 }
 
 // chunkPeer is the chunk store of a node as a peer reaches it. An answer that is lost
-// comes late: who waits for the chunk asks again.
+// comes late: who waits for the chunk asks again. One whose memory is bad sends other
+// bytes than it holds.
 type chunkPeer struct {
 	*node.Node
 	l  *location
@@ -101,11 +102,18 @@ func (p chunkPeer) ReadChunk(ref extent.Ref, off int64, data []byte) (int, error
 		return 0, errChunkLost
 	}
 	n, err := p.Node.ReadChunk(ref, off, data)
-	if err == nil {
-		s.counts.ChunkFetched++
-		s.event("%s node %d fetched chunk %s from %d", p.l.name, p.by, ref.ID, p.ID())
+	if err != nil {
+		return n, err
 	}
-	return n, err
+	if s.chance(s.rates.chunkLie) {
+		s.counts.ChunkLied++
+		s.event("%s node %d was sent another chunk than %s from %d", p.l.name, p.by, ref.ID, p.ID())
+		data[s.rng.IntN(n)] ^= 1
+		return n, nil
+	}
+	s.counts.ChunkFetched++
+	s.event("%s node %d fetched chunk %s from %d", p.l.name, p.by, ref.ID, p.ID())
+	return n, nil
 }
 
 // checkPayload: every chunk that an entry names is durable on the node that leads

@@ -18,7 +18,8 @@ type Counts struct {
 	// Ways between two nodes that were cut, nodes that stood still, clocks set wrong by up to
 	// five minutes, files of which a crash kept only some blocks, fsyncs that failed, disks
 	// without room.
-	WayCut, Paused, ClockJumped, Torn, SyncFailed, DiskFull uint64
+	// Slow ones got to work only now and then.
+	WayCut, Paused, Slowed, ClockJumped, Torn, SyncFailed, DiskFull uint64
 	// Disks that lost or altered what was durable: of the log, of the state, everything;
 	// and chunks of which a bit was flipped.
 	LogDamaged, StateDamaged, NodeEmptied, ChunkDamaged uint64
@@ -34,20 +35,21 @@ type Counts struct {
 	// Range snapshots installed, and broken off on their way; replicas found lost, begun anew
 	// under another id, and promoted; nodes that took no writes for want of room.
 	Snapshot, SnapshotBroken, ReplicaLost, Rebuilding, Promoted, ReadOnly uint64
-	// Reads of a damaged chunk that another node served.
-	ReadElsewhere uint64
+	// Reads of a damaged chunk that another node served; rounds of repair that copied chunks from
+	// a peer.
+	ReadElsewhere, Repaired uint64
 	// Chunks that did not reach a node, or a node that fetched them from its leader; and
 	// pushes over the link that failed. Chunks that a follower fetched, that the other
 	// location was pushed ahead of a record, and that it fetched itself.
-	ChunkLost, FetchLost, PushLost, ChunkFetched, ChunkPushed, ChunkPulled uint64
+	// Peers lied that sent other bytes than they hold.
+	ChunkLost, FetchLost, PushLost, ChunkLied, ChunkFetched, ChunkPushed, ChunkPulled uint64
 	// Acknowledged entity group transactions, and writes of blobs; blocks that a list
 	// took from the list before it.
 	Transaction, BlobInline, BlobChunked, Block, BlockList, BlobDeleted, DeadDropped, BlockReused uint64
-	// What was checked: acknowledgements against crashed disks, reads, those under a lease that
-	// was there already, reopened
-	// replicas, partitions at the secondary, states of groups of entities, blobs
+	// What was checked: acknowledgements against crashed disks, refusals against what they saw,
+	// reads, those under a lease that was there already, reopened replicas, partitions at the secondary, states of groups of entities, blobs
 	// read, chunks looked for on a replica, votes against crashed disks, values of Last Sync Time.
-	AckChecked, ReadChecked, ReadLeased, Reopened, PartitionChecked, GroupChecked, BlobChecked, ChunkChecked, VoteChecked, SyncChecked uint64
+	AckChecked, RefusalChecked, ReadChecked, ReadLeased, Reopened, PartitionChecked, GroupChecked, BlobChecked, ChunkChecked, VoteChecked, SyncChecked uint64
 }
 
 // Count is one number of Counts with its name.

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -141,6 +142,8 @@ func (m *member) onEvent(e node.Event) {
 	s := m.l.s
 	s.event("%s node %d: r%d %s: replica %d on node %d", m.l.name, m.id, e.Range, e.Kind, e.Replica, e.Node)
 	switch e.Kind {
+	case node.ChunksRepaired:
+		s.counts.Repaired++
 	case node.ReplicaLost:
 		s.counts.ReplicaLost++
 	case node.ReplicaRebuilding:
@@ -215,18 +218,39 @@ func (m *member) flipState() error {
 	return nil
 }
 
-// rot flips a bit of the payload of a chunk, on a node that goes on or stands still, where
-// the other nodes hold the chunk intact. Whoever reads it there must find out.
+// rotMax is how many chunks of a node are damaged at one moment, at most.
+const rotMax = 6
+
+// rot flips bits of some chunks, on a node that goes on or stands still. Whoever reads one
+// there must find out; if nobody does the scrub must.
 func (s *Sim) rot(m *member) {
 	if m.n == nil || m.killed != nil {
 		return
 	}
 	refs := m.n.Extents().Refs()
-	if len(refs) == 0 {
-		return
+	if s.chance(0.7) {
+		refs = s.newestChunks()
 	}
-	slices.SortFunc(refs, func(a, b extent.Ref) int { return bytes.Compare(a.ID[:], b.ID[:]) })
-	ref := refs[s.rng.IntN(len(refs))]
+	s.rng.Shuffle(len(refs), func(i, j int) { refs[i], refs[j] = refs[j], refs[i] })
+	for _, ref := range refs[:min(len(refs), 1+s.rng.IntN(rotMax))] {
+		s.rotChunk(m, ref)
+	}
+}
+
+// newestChunks are those of the newest writes: most others belong to what was overwritten
+// since, and are read by nobody.
+func (s *Sim) newestChunks() []extent.Ref {
+	var refs []extent.Ref
+	for i := len(s.ops) - 1; i >= 0 && len(refs) < 4*rotMax; i-- {
+		if s.ops[i].index > 0 {
+			refs = append(refs, s.ops[i].payload.refs...)
+		}
+	}
+	return refs
+}
+
+// rotChunk flips a bit of the payload of a chunk, where the other nodes hold it intact.
+func (s *Sim) rotChunk(m *member, ref extent.Ref) {
 	data := make([]byte, ref.Length)
 	for _, other := range m.l.members {
 		if other.n == nil || other.killed != nil || !other.intact(ref, data) {
@@ -247,6 +271,36 @@ func (s *Sim) rot(m *member) {
 	if err := flip(m.fs, path, at+i, data[i]); err != nil {
 		s.fail(fmt.Errorf("%w: damage: %w", ErrStore, err))
 	}
+}
+
+// unrepaired says which damaged chunk of the node is not repaired although a peer has it intact,
+// empty for none. It looks at the disk: by a read the node would learn of the damage, and
+// to find it is the scrub's.
+func (m *member) unrepaired() string {
+	if len(m.rotten) == 0 {
+		return ""
+	}
+	store, err := m.crashedExtents()
+	if err != nil {
+		return err.Error()
+	}
+	why := ""
+	for id, ref := range m.rotten {
+		_, err := store.Read(ref, 0, make([]byte, ref.Length))
+		if err == nil || errors.Is(err, extent.ErrNotFound) {
+			delete(m.rotten, id)
+			continue
+		}
+		for _, other := range m.l.members {
+			if other != m && other.n.Extents().Durable(id) && !other.isRotten(ref) {
+				why = max(why, fmt.Sprintf("chunk %s: %v", id, err))
+			}
+		}
+	}
+	if err := store.Close(); err != nil {
+		return err.Error()
+	}
+	return why
 }
 
 // intact reads a chunk of the node into data, and reports whether it is whole.

@@ -79,7 +79,7 @@ func (m *member) checkChunksDurable(refs []extent.Ref) {
 // holdsChunks reports as an error that a crash now would cost the node one of the
 // chunks, or a byte of it.
 func (m *member) holdsChunks(refs []extent.Ref) error {
-	store, err := extent.OpenReadOnly(m.synced(), dataDir+"/extents", extent.Options{})
+	store, err := m.crashedExtents()
 	if err != nil {
 		return err
 	}
@@ -92,6 +92,11 @@ func (m *member) holdsChunks(refs []extent.Ref) error {
 		}
 	}
 	return errors.Join(err, store.Close())
+}
+
+// crashedExtents are the node's chunks as a crash now would leave them, to be read.
+func (m *member) crashedExtents() (*extent.Store, error) {
+	return extent.OpenReadOnly(m.synced(), extentsDir, extent.Options{})
 }
 
 // durable reports as an error that a crash now would leave the node's log without

@@ -25,6 +25,9 @@ var (
 	ErrPayload = errors.New("sim: a change whose payload is not on the replica")
 	// ErrContent: the content of a blob is not what its writes made it.
 	ErrContent = errors.New("sim: a blob is not what was written")
+	// ErrRotten: after healing a damaged copy was not repaired, although a peer holds the
+	// chunk intact (invariant 5).
+	ErrRotten = errors.New("sim: a damaged copy was not found and repaired")
 	// ErrVote: a crash would make a replica forget a vote that it sent (R4).
 	ErrVote = errors.New("sim: a vote was sent before it was durable")
 	// ErrForgot: a replica took part under its id although its disk was gone (R4).
@@ -39,6 +42,8 @@ var (
 	ErrStale = errors.New("sim: a write was evaluated on a state that was not its predecessor")
 	// ErrStaleRead: a read did not see a write that was acknowledged before it (R5).
 	ErrStaleRead = errors.New("sim: a read missed an acknowledged write")
+	// ErrUncommitted: a write was refused on a state that was never committed (R5).
+	ErrUncommitted = errors.New("sim: a write was refused for what never took effect")
 	// ErrAnswer: a command was answered twice.
 	ErrAnswer = errors.New("sim: a command was answered twice")
 	// ErrReceivedOrder: the secondary applied a record out of order, twice, or with a

@@ -14,6 +14,8 @@ type rates struct {
 	// chunkLose is per chunk and node, in a location; pushLose per chunk pushed over the
 	// link; killChunk per chunk that a node takes.
 	chunkLose, pushLose, killChunk float64
+	// chunkLie is per chunk that a node asks of another.
+	chunkLie float64
 	// kill is per batch of messages a node sends, killIO per write and fsync of its log and
 	// extents, snapLose per step of a range snapshot.
 	kill, killIO, snapLose float64
@@ -32,6 +34,7 @@ func (s *Sim) drawRates() rates {
 	return rates{
 		netLose: s.rng.Float64() * 0.03, netDelay: s.rng.Float64() * 0.05, netDouble: s.rng.Float64() * 0.05,
 		chunkLose: s.rng.Float64() * 0.15, pushLose: s.rng.Float64() * 0.3, killChunk: s.rng.Float64() * 0.005,
+		chunkLie:    s.rng.Float64() * 0.1,
 		netDelayMax: s.between(5*time.Millisecond, 80*time.Millisecond),
 		kill:        s.rng.Float64() * 0.0008, killIO: s.rng.Float64() * 0.0004, snapLose: s.rng.Float64() * 0.05, flush: 0.002 + s.rng.Float64()*0.01,
 		pause: s.between(60*time.Millisecond, 500*time.Millisecond),
@@ -71,9 +74,14 @@ func (s *Sim) strike() {
 	if led := l.newest(shipped[s.rng.IntN(len(shipped))]); led != nil && s.chance(0.5) {
 		m = led // Leaders are where it hurts.
 	}
-	switch s.rng.IntN(24) {
+	switch s.rng.IntN(26) {
 	case 0, 1, 2:
 		s.isolate(m)
+	case 24, 25:
+		s.slowDown(m)
+		if s.chance(0.5) {
+			s.isolate(m) // What it counts in ticks takes long: it may not notice.
+		}
 	case 3:
 		m.stop()
 	case 4, 5:
@@ -150,6 +158,23 @@ func (s *Sim) isolate(m *member) {
 	s.event("%s node %d isolated", m.l.name, m.id)
 	m.l.net.isolated[m.id] = true
 	s.after(s.between(50*time.Millisecond, 900*time.Millisecond), func() { delete(m.l.net.isolated, m.id) })
+}
+
+// slowDown lets a node get to work only now and then for a while, as one does that
+// starves for processor or whose disk is slow: its ticks come late, its clock does not.
+func (s *Sim) slowDown(m *member) {
+	if m.n == nil || m.slow > 0 {
+		return
+	}
+	s.counts.Slowed++
+	m.slow = s.between(tick, 6*tick)
+	s.event("%s node %d slow, by %d ms", m.l.name, m.id, m.slow.Milliseconds())
+	life := m.life
+	s.after(s.between(200*time.Millisecond, 1500*time.Millisecond), func() {
+		if m.life == life {
+			m.slow, m.restUntil = 0, 0
+		}
+	})
 }
 
 // cutWay lets nothing through one way between a node and a peer for a while.
@@ -268,7 +293,7 @@ func (s *Sim) heal() {
 		l.carrier.SetFaults(nil, memstream.Rates{})
 		l.carrier.Release(-1)
 		for _, m := range l.members {
-			m.full, m.failSync = false, ""
+			m.full, m.failSync, m.slow, m.restUntil = false, "", 0, 0
 			m.clock.off = s.between(-skewMax, skewMax)
 			m.goOn()
 			if m.n == nil {

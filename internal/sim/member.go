@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -26,6 +27,10 @@ const (
 	tick          = 20 * time.Millisecond
 	electionTicks = 10
 	closeInterval = 60 * time.Millisecond
+	// scrubPeriod is about how long a round over all that is on a disk takes. upkeepPause
+	// lies between two steps of a node's upkeep at least.
+	scrubPeriod = 400 * time.Millisecond
+	upkeepPause = 10 * time.Millisecond
 )
 
 // member is one node of a location: its disk, which outlives it, and the node while
@@ -41,7 +46,11 @@ type member struct {
 	// shippers are those of the node's ranges.
 	shippers map[geo.RangeID]*shipping
 	tickAt   time.Duration
+	upkeepAt time.Duration
 	dirty    bool
+	// slow is how long the node rests after all that it does, zero for a well one; until
+	// restUntil it rests.
+	slow, restUntil time.Duration
 	// killed is the disk as it was when the node died in the middle of a pass; nil
 	// while it lives.
 	killed *vfs.MemFS
@@ -119,7 +128,7 @@ func (m *member) open() {
 		Location: m.l.name, ID: m.id, Peers: []geo.NodeID{1, 2, 3}, Dir: dataDir, Engine: m.engineOptions(&disk{m.fs, m, life}),
 		Clock: m.clock, Transport: m.l.net, Seed: s.rng.Uint64(), Parity: m.l.parity, Tick: tick, ElectionTicks: electionTicks,
 		InSyncTimeout: s.inSyncTimeout, Logger: quiet, CloseInterval: closeIntervalOf,
-		FlushEntries: s.flushEntries, LogBytesMax: s.logBytesMax, RowChunks: rowChunks, FetchBytesPerSecond: 1 << 40,
+		ScrubPeriod: scrubPeriod, FlushEntries: s.flushEntries, LogBytesMax: s.logBytesMax, RowChunks: rowChunks, FetchBytesPerSecond: 1 << 40,
 		Go: m.begin, Stepped: true, OnEvent: m.onEvent,
 		OnApplied: func(id geo.RangeID, a ranges.Applied) {
 			if m.life == life && m.killed == nil {
@@ -131,7 +140,7 @@ func (m *member) open() {
 		s.fail(fmt.Errorf("%w: open %s-%d: %w", ErrStore, m.l.name, m.id, err))
 		return
 	}
-	m.n, m.dirty, m.tickAt = n, true, s.now
+	m.n, m.dirty, m.tickAt, m.upkeepAt = n, true, s.now, s.now
 	m.applied = map[geo.RangeID]uint64{}
 	m.shippers = map[geo.RangeID]*shipping{}
 	for _, id := range everyRange {
@@ -170,20 +179,32 @@ func (m *member) next() time.Duration {
 	if m.paused {
 		return math.MaxInt64
 	}
-	next := m.tickAt
+	next := min(m.tickAt, m.upkeepAt)
 	for _, id := range shipped {
 		next = min(next, m.shippers[id].at)
 	}
-	return next
+	if m.dirty {
+		next = 0 // It rests, or it would not be.
+	}
+	return max(next, m.restUntil)
 }
 
 // work does the passes and steps that are due and reports whether there were any.
 func (m *member) work() bool {
-	if m.n == nil || m.paused {
+	s := m.l.s
+	if m.n == nil || m.paused || s.now < m.restUntil {
 		return false
 	}
+	busy := m.workOnce()
+	if busy {
+		m.restUntil = s.now + m.slow
+	}
+	return busy
+}
+
+func (m *member) workOnce() bool {
 	s := m.l.s
-	busy := false
+	busy := m.upkeep()
 	if m.dirty || s.now >= m.tickAt {
 		busy = true
 		m.dirty = false
@@ -203,6 +224,20 @@ func (m *member) work() bool {
 		}
 	}
 	return busy
+}
+
+// upkeep does the step of the node's upkeep that is due, and reports whether one was.
+func (m *member) upkeep() bool {
+	s := m.l.s
+	if s.now < m.upkeepAt {
+		return false
+	}
+	rest := m.n.UpkeepStep(context.Background())
+	if rest > 0 {
+		m.upkeepAt = s.now + max(rest, upkeepPause)
+	}
+	m.dirty = m.dirty || m.killed != nil || m.failed
+	return true
 }
 
 // pass lets the node work until it has nothing left to do, or died in between.
@@ -285,7 +320,7 @@ func (m *member) discard() {
 	m.endTasks()
 	n := m.n
 	m.n, m.killed = nil, nil
-	m.paused, m.failed, m.failSync, m.asked = false, false, "", nil
+	m.paused, m.failed, m.failSync, m.asked, m.slow, m.restUntil = false, false, "", nil, 0, 0
 	m.life++
 	if err := n.Close(false); err != nil {
 		m.l.s.fail(fmt.Errorf("%w: close %s-%d: %w", ErrStore, m.l.name, m.id, err))

@@ -39,6 +39,10 @@ func TestPlantedBugsAreCaught(t *testing.T) {
 		{invariants.TrimUnacknowledged, ErrDrain},
 		{invariants.EmptyUnderOldID, ErrForgot},
 		{invariants.ReadUnverified, ErrContent},
+		{invariants.PutUnverified, ErrContent},
+		{invariants.ScrubBlind, ErrRotten},
+		{invariants.LeaseWithoutQuorum, ErrStaleRead},
+		{invariants.OverlayOutlivesTerm, ErrStale},
 	} {
 		t.Run(c.bug.String(), func(t *testing.T) {
 			invariants.Plant(c.bug)

@@ -31,6 +31,8 @@ const (
 	// that ends leaves its first command unknown.
 	bootSettle = time.Second
 	drainMax   = 20 * time.Second
+	// rotPause lies between two looks for damaged copies on the disks.
+	rotPause = 50 * time.Millisecond
 	// skewMax bounds how far a node's wall clock is off, in either direction; stepMax
 	// where it was set wrong.
 	skewMax = 300 * time.Millisecond
@@ -95,6 +97,9 @@ type Sim struct {
 	linkCut bool
 	// stalled says that calls and publishes over the link take long.
 	stalled bool
+	// rotSeen is what the last look at the disks for damaged copies found, at rotCheckedAt.
+	rotSeen      string
+	rotCheckedAt time.Duration
 	// faulty says that faults may strike; before and after, the network is honest.
 	faulty bool
 	// workEnd is when the clients stop.

@@ -101,6 +101,10 @@ type op struct {
 	// write is what cmd evaluates, nil for the closing of a generation.
 	write services.Write
 	cmd   ranges.Command
+	// numbered is what becomes of write, nil for one of the catalog. floor is the greatest
+	// index of its partition that was acknowledged when it was submitted.
+	numbered *numbered
+	floor    uint64
 	// payload is what it brings; after is the blob that it leaves, known once it took
 	// effect.
 	payload payload
@@ -130,12 +134,14 @@ func (i *intake) Submit(_ context.Context, _ geo.RangeID, cmd ranges.Command) er
 
 func (s *Sim) newOp(a *account, w services.Write) *op {
 	given := w
+	var n *numbered
 	if w.Partition().Service != geo.Catalog { // There the name tells the operation.
-		given = &numbered{w, len(s.ops)}
+		n = &numbered{Write: w, id: len(s.ops)}
+		given = n
 	}
 	_ = a.home.primary.Write(context.Background(), given) // errTaken: see intake.
 	o := s.takeOp(a, geo.FirstRange(w.Partition().Service))
-	o.write = w
+	o.write, o.numbered = w, n
 	return o
 }
 
@@ -194,6 +200,9 @@ func (s *Sim) submit(o *op, done func()) {
 		return
 	}
 	o.life = o.m.life
+	if o.numbered != nil {
+		o.floor = s.newestAcked(o.write.Partition())
+	}
 	o.m.n.Range(o.rangeID).Submit(o.cmd, func(err error) {
 		s.answered(o, err)
 		leave()
@@ -252,6 +261,26 @@ func (s *Sim) answered(o *op, err error) {
 		if o.index != 0 {
 			s.fail(fmt.Errorf("%w: write %d: %w", ErrGhost, o.id, err))
 		}
+		s.checkRefusal(o, err)
+	}
+}
+
+// checkRefusal: what a write was refused on was committed, and held all that was acknowledged
+// before the write was given to the range (R5).
+func (s *Sim) checkRefusal(o *op, err error) {
+	n := o.numbered
+	if n == nil || n.refusal == nil || !errors.Is(err, n.refusal) {
+		return // It was refused by the range, or since its container is gone.
+	}
+	s.counts.RefusalChecked++
+	var seen uint64
+	if n.saw >= 0 {
+		if seen = s.ops[n.saw].index; seen == 0 {
+			s.fail(fmt.Errorf("%w: write %d: %w, on write %d", ErrUncommitted, o.id, err, n.saw))
+		}
+	}
+	if seen < o.floor {
+		s.fail(fmt.Errorf("%w: write %d: %w, on index %d, %d was acknowledged", ErrStaleRead, o.id, err, seen, o.floor))
 	}
 }
 

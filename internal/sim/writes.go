@@ -19,6 +19,10 @@ import (
 type numbered struct {
 	services.Write
 	id int
+	// refusal is the error of the last evaluation, nil for none; saw is the write whose state
+	// of the partition it was evaluated on, -1 for none.
+	refusal error
+	saw     int
 }
 
 // lastRow stands between the rows of production code, which never reads it: behind
@@ -27,11 +31,12 @@ const lastRow = "\x01last"
 
 // Evaluate implements services.Write.
 func (w *numbered) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effect, error) {
-	effect, err := w.Write.Evaluate(get, at)
+	prev, err := lastWrite(get, w.Partition())
 	if err != nil {
 		return services.Effect{}, err
 	}
-	prev, err := lastWrite(get, w.Partition())
+	effect, err := w.Write.Evaluate(get, at)
+	w.refusal, w.saw = err, prev
 	if err != nil {
 		return services.Effect{}, err
 	}

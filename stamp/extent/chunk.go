@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+
+	"antipode/internal/invariants"
 )
 
 // ChunkBytesMax is the greatest payload of one chunk, in bytes.
@@ -104,7 +106,7 @@ func sumChunk(ref Ref, data []byte, sliceBytes int) (Chunk, error) {
 		c.sums = append(c.sums, sum.add(rest[:n]))
 		rest = rest[n:]
 	}
-	if sum.total != ref.CRC {
+	if sum.total != ref.CRC && !invariants.Planted(invariants.PutUnverified) {
 		return Chunk{}, fmt.Errorf("%w: %s: data has crc %08x", ErrMismatch, ref, sum.total)
 	}
 	return c, nil

@@ -273,15 +273,14 @@ func (s *Store) Refs() []Ref {
 		refs = append(refs, en.ref(id))
 	}
 	s.mu.Unlock()
-	slices.SortFunc(refs, func(a, b Ref) int { return bytes.Compare(a.ID[:], b.ID[:]) })
+	sortRefs(refs)
 	return refs
 }
 
-// Damaged returns some of the chunks that answer ErrCorrupt, at most limit, for whoever
-// fetches them from a peer and puts them again.
+// Damaged returns some of the chunks that answer ErrCorrupt, at most limit, in order of
+// id, for whoever fetches them from a peer and puts them again.
 func (s *Store) Damaged(limit int) []Ref {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	refs := make([]Ref, 0, min(limit, len(s.damaged)))
 	for id := range s.damaged {
 		if len(refs) == limit {
@@ -289,7 +288,13 @@ func (s *Store) Damaged(limit int) []Ref {
 		}
 		refs = append(refs, s.index[id].ref(id))
 	}
+	s.mu.Unlock()
+	sortRefs(refs)
 	return refs
+}
+
+func sortRefs(refs []Ref) {
+	slices.SortFunc(refs, func(a, b Ref) int { return bytes.Compare(a.ID[:], b.ID[:]) })
 }
 
 // Stats is a count of what the store holds at one moment.

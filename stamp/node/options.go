@@ -85,7 +85,8 @@ type Options struct {
 	// A simulation runs f itself, when it likes.
 	Go func(f func())
 	// Stepped makes a Pass wait for the flush of the state that it starts: what the next
-	// one does then depends on no other goroutine. For a simulation; it stalls the scheduler.
+	// one does then depends on no other goroutine. For the same reason the scrub leaves out
+	// the tables of the state. For a simulation; it stalls the scheduler.
 	Stepped bool
 	Logger  *slog.Logger
 }

@@ -27,7 +27,7 @@ func (u *upkeep) repairStep(ctx context.Context) time.Duration {
 		refs, u.missing = u.missing[:k:k], u.missing[k:]
 	}
 	if len(refs) == 0 {
-		return damagePoll
+		return min(damagePoll, u.n.o.ScrubPeriod)
 	}
 	repaired, bytes, failed := 0, 0, error(nil)
 	for _, ref := range refs {

@@ -23,6 +23,8 @@ const (
 	scrubShare     = 0.8
 	scrubIdleBytes = 4 << 20  // per second
 	scrubBytesMax  = 64 << 20 // per second
+	// scrubRestLeast: shorter rests are taken together, as no timer is much finer.
+	scrubRestLeast = 10 * time.Millisecond
 )
 
 // scrubRound is how far a round has come.
@@ -30,6 +32,8 @@ type scrubRound struct {
 	began time.Duration
 	// rate is what the round asks for, in bytes per second; zero before it began.
 	rate float64
+	// owed is the rest that is due and was not taken yet.
+	owed time.Duration
 	// chunks are done; then the stores, one after the other.
 	chunks bool
 	stores []scrubStore
@@ -135,7 +139,7 @@ func (u *upkeep) scrubFile(s scrubStore, f engine.File) {
 	s.bytes.Add(f.Bytes)
 }
 
-// scrubRest is how long to rest after so many bytes.
+// scrubRest is how long to rest after so many bytes more.
 func (u *upkeep) scrubRest(bytes uint64) time.Duration {
 	var applied uint64
 	for _, r := range u.n.ranges {
@@ -146,5 +150,11 @@ func (u *upkeep) scrubRest(bytes uint64) time.Duration {
 		rate = max(rate, scrubIdleBytes)
 	}
 	u.scrub.applied = applied
-	return time.Duration(float64(bytes) / min(rate, scrubBytesMax) * float64(time.Second))
+	u.scrub.owed += time.Duration(float64(bytes) / min(rate, scrubBytesMax) * float64(time.Second))
+	if u.scrub.owed < scrubRestLeast {
+		return 0
+	}
+	rest := u.scrub.owed
+	u.scrub.owed = 0
+	return rest
 }

@@ -60,7 +60,9 @@ type upkeepCounts struct {
 
 func newUpkeep(n *Node) *upkeep {
 	u := &upkeep{n: n}
-	u.scrub.stores = []scrubStore{{dir: "state", files: n.state, bytes: &u.counts.scrubbedState}}
+	if !n.o.Stepped { // Which tables there are depends on the state store's own goroutines.
+		u.scrub.stores = append(u.scrub.stores, scrubStore{dir: "state", files: n.state, bytes: &u.counts.scrubbedState})
+	}
 	if log, ok := n.log.(engine.Verifier); ok {
 		u.scrub.stores = append(u.scrub.stores, scrubStore{dir: "log", files: log, bytes: &u.counts.scrubbedLog})
 	}

@@ -8,6 +8,7 @@ import (
 
 	"antipode/geo"
 	"antipode/internal/clock"
+	"antipode/internal/invariants"
 	"antipode/stamp/change"
 	"antipode/stamp/engine"
 	"antipode/stamp/extent"
@@ -280,7 +281,11 @@ func (r *Range) take(term uint64, now time.Duration) {
 	r.abandon()
 	r.term, r.number = term, 0
 	r.last = 0
+	before := r.overlay
 	r.resetOverlay()
+	if invariants.Planted(invariants.OverlayOutlivesTerm) {
+		r.overlay = before
+	}
 	r.lastClosed = now
 	r.ship.reset()
 	r.leading.Store(true)
