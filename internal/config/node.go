@@ -121,8 +121,7 @@ const (
 // natsstream Client is ServerOptions.Listen, Listen and Routes are those of
 // ServerOptions.Cluster, URLs and Credentials those of ConnOptions. The server's name
 // is Node.Name, the cluster's is Node.Location; Options.Replicas is 3 in mode cluster
-// where the stamp has three nodes or more, and in mode outside where that cluster has
-// three servers.
+// where the stamp has three nodes or more, and NATS.Replicas in mode outside.
 type NATS struct {
 	// Mode. Default Embedded for a stamp of one node, else Cluster.
 	Mode NATSMode `yaml:"mode"`
@@ -137,6 +136,9 @@ type NATS struct {
 	URLs []string `yaml:"urls"`
 	// Credentials is a NATS credentials file. Mode outside alone; may be empty.
 	Credentials string `yaml:"credentials"`
+	// Replicas is how many servers of the outside cluster hold the stream: 1, 3 or 5. Mode
+	// outside alone; default 3 where URLs has three or more, else 1.
+	Replicas uint64 `yaml:"replicas"`
 }
 
 // hostOf returns the host of one address with the port of another; "" where either is
@@ -182,6 +184,12 @@ func (n Node) withDefaults() Node {
 	}
 	if n.NATS.Mode == Cluster {
 		set(&n.NATS.Listen, ":10200")
+	}
+	if n.NATS.Mode == Outside && n.NATS.Replicas == 0 {
+		n.NATS.Replicas = 1
+		if len(n.NATS.URLs) >= replicas {
+			n.NATS.Replicas = replicas
+		}
 	}
 	if n.NATS.Mode == Cluster || n.NATS.Mode == Embedded && n.Pair.Location != "" {
 		set(&n.NATS.Client, ":10222")

@@ -299,6 +299,7 @@ func (n Node) validateNATS(w *walker) {
 	if n.NATS.Mode != Outside {
 		unused("nats.urls", len(n.NATS.URLs) > 0)
 		unused("nats.credentials", n.NATS.Credentials != "")
+		unused("nats.replicas", n.NATS.Replicas != 0)
 		return
 	}
 	if len(n.NATS.URLs) == 0 {
@@ -308,5 +309,8 @@ func (n Node) validateNATS(w *walker) {
 		w.natsURL(fmt.Sprintf("nats.urls[%d]", i), text)
 	}
 	w.credentials("nats.credentials", n.NATS.Credentials)
+	if r := n.NATS.Replicas; r != 1 && r != 3 && r != 5 {
+		w.bad("nats.replicas", "write 1, 3 or 5, and no more than the cluster has servers")
+	}
 	unused("nats.client", n.NATS.Client != "")
 }

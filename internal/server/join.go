@@ -20,7 +20,7 @@ import (
 	"antipode/stamp/transport"
 )
 
-// carrierReplicas is how many servers of a cluster hold the stream.
+// carrierReplicas is how many servers of the location's own cluster hold the stream.
 const carrierReplicas = 3
 
 // locationOptions are those of a location of which one node runs here.
@@ -37,7 +37,10 @@ func (n *Node) locationOptions(seed uint64) location.Options {
 		Transport: func() node.Transport { return n.transport }, Commands: commands,
 		Link: n.link, Carrier: n.carrier(), Bounds: stream.Bounds{BytesMax: streamBytes}, Logger: n.o.Logger,
 	}
-	if c.NATS.Mode == config.Cluster && len(n.peers)+1 >= carrierReplicas {
+	switch {
+	case c.NATS.Mode == config.Outside:
+		o.Replicas = int(c.NATS.Replicas)
+	case c.NATS.Mode == config.Cluster && len(n.peers)+1 >= carrierReplicas:
 		o.Replicas = carrierReplicas
 	}
 	o.Registerer = n.registry

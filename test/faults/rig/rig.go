@@ -159,6 +159,9 @@ func (r *Rig) ready(ctx context.Context) error {
 	return nil
 }
 
+// Dir is the folder of everything; each process has one of its name in it.
+func (r *Rig) Dir() string { return r.opts.Dir }
+
 // NodesOf lists the nodes of a location.
 func NodesOf(l geo.Location) []string {
 	var out []string
