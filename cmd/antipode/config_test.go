@@ -24,7 +24,7 @@ func TestConfigCheck(t *testing.T) {
 
 	require.NoError(t, os.WriteFile(file, []byte("node: 1\nlocation: North\ndata: /d\n"), 0o600))
 	said, err = run(configCommand(), "check", "--output", "json", file)
-	require.ErrorContains(t, err, "4 errors, 1 warnings")
+	require.ErrorContains(t, err, "5 errors, 1 warnings")
 	var got checked
 	require.NoError(t, json.Unmarshal([]byte(said), &got))
 	require.False(t, got.Valid)

@@ -64,8 +64,8 @@ type Peer struct {
 	UpgradeDomain string `yaml:"upgrade_domain"`
 }
 
-// Pair is the location that this one is paired with. Without a Location the stamp
-// stands alone: its accounts are LRS.
+// Pair is the location that this one is paired with. It is needed: accounts without a
+// secondary (LRS) are not served yet.
 type Pair struct {
 	Location geo.Location `yaml:"location"`
 	// Endpoints are its front end, for requests that belong there.
@@ -93,9 +93,6 @@ type Endpoints struct {
 	Queue []string `yaml:"queue"`
 	Table []string `yaml:"table"`
 }
-
-// empty reports whether none is there.
-func (e Endpoints) empty() bool { return len(e.Blob)+len(e.Queue)+len(e.Table) == 0 }
 
 // TLS names the PEM files of the connections between nodes: see `antipode cert`.
 type TLS struct {
@@ -126,7 +123,7 @@ type NATS struct {
 	// Mode. Default Embedded for a stamp of one node, else Cluster.
 	Mode NATSMode `yaml:"mode"`
 	// Client is for the other location's publishers, over TLS, host:port. Not with
-	// mode outside; default ":10222" with mode cluster or a pair, else none.
+	// mode outside; default ":10222".
 	Client string `yaml:"client"`
 	// Listen is for the cluster's routes, host:port. Mode cluster alone; default ":10200".
 	Listen string `yaml:"listen"`
@@ -191,7 +188,7 @@ func (n Node) withDefaults() Node {
 			n.NATS.Replicas = replicas
 		}
 	}
-	if n.NATS.Mode == Cluster || n.NATS.Mode == Embedded && n.Pair.Location != "" {
+	if n.NATS.Mode == Cluster || n.NATS.Mode == Embedded {
 		set(&n.NATS.Client, ":10222")
 	}
 	return n

@@ -194,9 +194,7 @@ func (n Node) narrowDomains() []narrow {
 func (n Node) validatePair(w *walker) {
 	p := n.Pair
 	if p.Location == "" {
-		if len(p.Nodes)+len(p.NATS) > 0 || !p.Endpoints.empty() || p.Credentials != "" {
-			w.bad("pair.location", "is missing: write the name of the other location, or remove pair")
-		}
+		w.bad("pair.location", "is missing: write the name of the other location; a stamp that stands alone is not served yet")
 		return
 	}
 	switch {

@@ -80,9 +80,6 @@ type Node struct {
 // folder's lock.
 func StartNode(o NodeOptions) (_ *Node, err error) {
 	c := o.Config
-	if c.Pair.Location == "" {
-		return nil, errors.New("the configuration has no pair: a location that stands alone cannot have accounts yet; write pair.location")
-	}
 	n := &Node{
 		o: o, id: c.ID, started: o.Clock.Now(), peers: map[geo.NodeID]config.Peer{}, link: link.New(),
 		shared: engine.NewShared(cacheBytes, filesMax), registry: metrics.NewRegistry(),
