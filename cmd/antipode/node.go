@@ -35,6 +35,21 @@ func logger(level string) (*slog.Logger, error) {
 	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: l})), nil
 }
 
+// begin reads the file of a process, and writes what should be known of it to the log.
+func begin[T any](f processFlags, load func(path string) (T, config.Problems, error)) (c T, log *slog.Logger, err error) {
+	if log, err = logger(f.logLevel); err != nil {
+		return c, nil, err
+	}
+	c, problems, err := load(f.config)
+	if err != nil {
+		return c, nil, fmt.Errorf("%s: %w", f.config, err)
+	}
+	for _, p := range problems {
+		log.Warn("configuration", "file", f.config, "problem", p.String())
+	}
+	return c, log, nil
+}
+
 func nodeCommand() *cobra.Command {
 	var f processFlags
 	cmd := &cobra.Command{
@@ -51,16 +66,9 @@ func nodeCommand() *cobra.Command {
 }
 
 func runNode(out io.Writer, f processFlags) error {
-	log, err := logger(f.logLevel)
+	c, log, err := begin(f, config.Load)
 	if err != nil {
 		return err
-	}
-	c, problems, err := config.Load(f.config)
-	if err != nil {
-		return fmt.Errorf("%s: %w", f.config, err)
-	}
-	for _, p := range problems {
-		log.Warn("configuration", "file", f.config, "problem", p.String())
 	}
 	tuneRuntime()
 	folder, err := openFolder(c.Data)
@@ -95,16 +103,9 @@ func frontDoorCommand() *cobra.Command {
 }
 
 func runFrontDoor(out io.Writer, f processFlags) error {
-	log, err := logger(f.logLevel)
+	c, log, err := begin(f, config.LoadDoor)
 	if err != nil {
 		return err
-	}
-	c, problems, err := config.LoadDoor(f.config)
-	if err != nil {
-		return fmt.Errorf("%s: %w", f.config, err)
-	}
-	for _, p := range problems {
-		log.Warn("configuration", "file", f.config, "problem", p.String())
 	}
 	ctx := untilSignal(out)
 	d, err := server.OpenDoor(server.DoorOptions{Config: c, Clock: clock.System{}, Logger: log})
