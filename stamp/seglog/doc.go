@@ -19,7 +19,8 @@
 // The bytes are described in docs/format/log.md. A segment is filled with zeros and
 // synced before its first use, and recycled by a rename, so that an fdatasync of the
 // log changes no file metadata. A write is one frame, a whole number of pages: no page
-// that was synced is written again, and none is read to be written.
+// that was synced is written again, and none is read to be written. So on a disk frames
+// are written past the page cache, where the file system lets us.
 //
 // A segment begins with the state of every range as of the end of the segment before
 // it: hard state, last trimmed index, last index. So idle ranges pin no old segment.

@@ -35,6 +35,8 @@ type Log struct {
 	segmentBytes int64
 	rand         io.Reader
 	readOnly     bool
+	// direct: frames are written past the page cache.
+	direct bool
 
 	// mu guards the map, the chain and how far its segments are durable. The scheduler
 	// alone changes them and reads them without.
@@ -187,7 +189,7 @@ func (l *Log) Close() error {
 	}
 	_ = l.fail(errors.New("closed"))
 	for _, s := range l.segments {
-		errs = append(errs, s.file.Close())
+		errs = append(errs, s.endDirect(), s.file.Close())
 	}
 	return errors.Join(errs...)
 }

@@ -39,11 +39,12 @@ func newLog(dir string, o engine.Options) *Log {
 		fs: o.FS, dir: dir, segmentBytes: pages(o.LogSegmentBytes), rand: o.Rand, readOnly: o.ReadOnly,
 		segments: map[uint32]*segment{}, ranges: map[geo.RangeID]*rangeLog{}, nextNumber: 1,
 	}
-	l.batch.l = l
-	l.emptyBuf()
 	if l.fs == nil {
 		l.fs = vfs.Default
 	}
+	l.direct = mayWriteDirect(l.fs)
+	l.batch.l = l
+	l.emptyBuf()
 	if l.segmentBytes == 0 {
 		l.segmentBytes = segmentBytesDefault
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"strconv"
 	"strings"
 
@@ -23,6 +24,9 @@ type segment struct {
 	number uint64
 	path   string
 	file   vfs.File
+	// direct is where the active segment's frames are written past the page cache, nil
+	// before the first.
+	direct *os.File
 	inc    incarnation
 	// size is the length of the file.
 	size int64

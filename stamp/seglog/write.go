@@ -71,7 +71,10 @@ func (l *Log) writeFrame(s *segment, kind frameKind) (at int64, err error) {
 	for n := f.size() - int64(len(l.buf)); n > 0; n -= min(n, headerBytes) {
 		l.buf = append(l.buf, zeros[:min(n, headerBytes)]...)
 	}
-	if _, err := s.file.WriteAt(l.buf, at); err != nil {
+	if l.direct {
+		l.buf = pageAligned(l.buf)
+	}
+	if err := l.writePages(s, l.buf, at); err != nil {
 		return 0, fmt.Errorf("write %d bytes at %d of %s: %w", len(l.buf), at, s.path, err)
 	}
 	s.end += int64(len(l.buf))
@@ -156,6 +159,9 @@ func (l *Log) nextSegment(need int64) error {
 		return err
 	}
 	old := l.active()
+	if err := old.endDirect(); err != nil {
+		return fmt.Errorf("close %s: %w", old.path, err)
+	}
 	h := segmentHeader{previous: old.number, previousEnd: old.end, previousInc: old.inc}
 	if err := l.begin(l.states(), need); err != nil {
 		return err

@@ -1,0 +1,69 @@
+package seglog
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"antipode/stamp/engine"
+)
+
+// What is written past the page cache is read back through it, while the segments are
+// used again and after each open (random commits on the machine's disk against the model).
+func TestDirectWrites(t *testing.T) {
+	if !osDirect {
+		t.Skip("no direct writes on this system")
+	}
+	dir, rng := t.TempDir(), rand.New(rand.NewPCG(1, 2))
+	open := func() *Log {
+		l, err := Open(dir, engine.Options{LogSegmentBytes: testSegment})
+		require.NoError(t, err)
+		return l.(*Log)
+	}
+	s := newStory(t, open(), rng)
+	for i := range 300 {
+		require.NoError(t, s.commit(rng.IntN(4) > 0))
+		if !s.l.direct {
+			t.Skip("the file system has no direct writes")
+		}
+		if i%10 == 9 {
+			files, err := s.l.Files()
+			require.NoError(t, err)
+			for _, f := range files {
+				require.NoError(t, s.l.Verify(f))
+			}
+		}
+		if i%60 == 59 {
+			require.NoError(t, s.l.Close())
+			s.l = open()
+			found, err := logState(s.l)
+			require.NoError(t, err)
+			require.Equal(t, s.states[len(s.states)-1], found)
+		}
+	}
+	require.NoError(t, s.l.Close())
+}
+
+// Where the file system refuses direct writes, as late as at the first one, the same
+// bytes go through the page cache (a write from an address that O_DIRECT does not take).
+func TestDirectRefused(t *testing.T) {
+	if !osDirect {
+		t.Skip("no direct writes on this system")
+	}
+	opened, err := Open(t.TempDir(), engine.Options{LogSegmentBytes: testSegment})
+	require.NoError(t, err)
+	l := opened.(*Log)
+	if !l.direct {
+		t.Skip("the file system has no direct writes")
+	}
+	want := make([]byte, pageBytes+1)[1:]
+	want[0], want[pageBytes-1] = 1, 2
+	s := l.active()
+	require.NoError(t, l.writePages(s, want, s.end))
+	require.False(t, l.direct)
+	found := make([]byte, pageBytes)
+	require.NoError(t, readFull(s.file, found, s.end))
+	require.Equal(t, want, found)
+	require.NoError(t, l.Close())
+}
