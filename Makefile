@@ -12,9 +12,11 @@ RUNS ?= 100
 SEED ?= 0
 DURATION ?= 2m
 ROUNDS ?= 5
+FIGURES ?=
+FIGURES_DIR ?= .
 
 .DEFAULT_GOAL := help
-.PHONY: help run cluster cluster-stop build test check unit race lint fmt e2e sim sim-bugs stress faults bench proto clean
+.PHONY: help run cluster cluster-stop build test check unit race lint fmt e2e sim sim-bugs stress faults bench figures proto clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -69,6 +71,9 @@ check: ## format, lint and short tests: before each commit
 
 bench: ## benchmarks of the packages
 	go test -run '^$$' -bench . -benchmem ./...
+
+figures: ## all figures of docs/performance.md, 25 minutes and 45 GB: FIGURES=recover takes those whose name begins so
+	DIR=$(FIGURES_DIR) bench/figures.sh $(FIGURES)
 
 proto: ## generate code from *.proto; needs protoc, which nothing else does
 	GOBIN=$(CURDIR)/$(BIN) go install google.golang.org/protobuf/cmd/protoc-gen-go@$(PROTOC_GEN_GO_VERSION)
