@@ -95,8 +95,11 @@ type Location struct {
 // Node is one node. One that does not run has no Replicas: what it holds is on its
 // disk and nobody has looked.
 type Node struct {
-	Name     string    `json:"name"`
-	State    State     `json:"state"`
+	Name  string `json:"name"`
+	State State  `json:"state"`
+	// DiskFull: the node runs and takes no writes for want of room on its disk; reads go
+	// on. Absent where it is not so, or not known.
+	DiskFull bool      `json:"disk_full,omitempty"`
 	Replicas []Replica `json:"replicas"`
 }
 

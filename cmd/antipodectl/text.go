@@ -35,6 +35,11 @@ func writeStatus(w io.Writer, s admin.Status) {
 		for _, text := range l.Warnings {
 			_, _ = fmt.Fprintf(w, "WARNING  %s: %s\n", l.Name, text)
 		}
+		for _, n := range l.Nodes {
+			if n.DiskFull {
+				_, _ = fmt.Fprintf(w, "WARNING  %s: disk full: no writes there until there is room again; reads go on\n", n.Name)
+			}
+		}
 	}
 
 	locations := [][]string{{"LOCATION", "STATE", "ROLE"}}
@@ -58,8 +63,12 @@ func writeStatus(w io.Writer, s admin.Status) {
 }
 
 func nodeRow(n admin.Node) []string {
+	state := string(n.State)
+	if n.DiskFull {
+		state += ", disk full"
+	}
 	if len(n.Replicas) == 0 {
-		return []string{n.Name, string(n.State), "-", "-", "-", "-"}
+		return []string{n.Name, state, "-", "-", "-", "-"}
 	}
 	var leads []string
 	var inSync int
@@ -80,7 +89,7 @@ func nodeRow(n admin.Node) []string {
 		led = strings.Join(leads, ",")
 	}
 	return []string{
-		n.Name, string(n.State), led, fmt.Sprintf("%d of %d", inSync, len(n.Replicas)),
+		n.Name, state, led, fmt.Sprintf("%d of %d", inSync, len(n.Replicas)),
 		size(logBytes), fmt.Sprintf("%d of %d entries", replayed, logged),
 	}
 }

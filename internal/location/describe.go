@@ -64,6 +64,7 @@ func describeNode(stamp *node.Stamp, n *node.Node, out wire.Node) (wire.Node, er
 	if n.Failed() != nil {
 		out.State = wire.Failed
 	}
+	out.DiskFull = n.DiskFull()
 	for _, svc := range Services() {
 		id := geo.FirstRange(svc)
 		r := n.Range(id)

@@ -43,10 +43,12 @@ func TestCompact(t *testing.T) {
 					require.True(t, s.Durable(ref.ID), "not durable while it is copied")
 				}
 			}
+			require.Zero(t, s.Stats().FreedBytes)
 			copied, err := s.Compact(context.Background())
 			require.NoError(t, err)
 			require.EqualValues(t, 4*3000, copied)
 			require.Nil(t, during)
+			require.GreaterOrEqual(t, s.Stats().FreedBytes, uint64(8*3000), "all that was in the extent")
 			require.NotContains(t, dump(t, fs), "000001.ext")
 			copied, err = s.Compact(context.Background())
 			require.NoError(t, err)

@@ -78,6 +78,7 @@ func (s *Store) reap(e *file) error {
 	}
 	e.gone = true
 	delete(s.files, e.number)
+	s.freed += uint64(e.size)
 	if e.dirty {
 		s.dirty = slices.DeleteFunc(s.dirty, func(d *file) bool { return d == e })
 	}

@@ -37,6 +37,10 @@ func newMetrics(registerer prometheus.Registerer, stats func() Stats) (*metrics,
 			Name: "antipode_extent_chunks",
 			Help: "Chunks held.",
 		}, func() float64 { return float64(stats().Chunks) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "antipode_extent_freed_bytes_total",
+			Help: "Bytes of extent files dropped because nothing in them lived any more.",
+		}, func() float64 { return float64(stats().FreedBytes) }),
 	}
 	for i, c := range m.collectors {
 		if err := registerer.Register(c); err != nil {

@@ -45,7 +45,7 @@ type Options struct {
 	// Rand draws the random half of each extent's incarnation, 4 bytes, against
 	// payloads that imitate records; one call at a time. Nil means crypto/rand.
 	Rand io.Reader
-	// Registerer receives antipode_extent_bytes, _chunks and _sync_seconds; Close
+	// Registerer receives antipode_extent_bytes, _chunks, _freed_bytes_total and _sync_seconds; Close
 	// takes them back; OpenReadOnly leaves it alone. Nil means no metrics and changes
 	// nothing else.
 	Registerer prometheus.Registerer

@@ -104,6 +104,8 @@ type Store struct {
 	damaged map[ChunkID]struct{}
 	// corrupted counts the copies found damaged since Open, those found by it included.
 	corrupted uint64
+	// freed counts the bytes of the files dropped since Open.
+	freed uint64
 	// round is the round of collection that was begun last; ended says that every name was
 	// marked in it, and complete counts such rounds in a row.
 	round, complete uint32
@@ -308,6 +310,9 @@ type Stats struct {
 	FileBytes int64
 	// Spares counts the files that wait to be used again.
 	Spares int
+	// FreedBytes counts what was in the files dropped since Open, because nothing lived in
+	// them any more: unlinked, or made spares.
+	FreedBytes uint64
 	// Damaged counts the chunks, among Chunks, that answer ErrCorrupt, and Corrupted all
 	// that were found damaged since Open.
 	Damaged   int
@@ -323,7 +328,7 @@ func (s *Store) Stats() Stats {
 	defer s.mu.Unlock()
 	st := Stats{
 		Chunks: len(s.index), Bytes: s.bytes, Extents: len(s.files), Damaged: len(s.damaged), Corrupted: s.corrupted, LostBytes: s.lost,
-		Spares: len(s.spares),
+		Spares: len(s.spares), FreedBytes: s.freed,
 	}
 	for _, e := range s.files {
 		st.FileBytes += e.size

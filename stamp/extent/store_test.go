@@ -3,6 +3,7 @@ package extent
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -208,21 +209,26 @@ func TestOptionsValidate(t *testing.T) {
 func TestMetrics(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	fs := vfs.NewMem()
-	for range 2 {
+	for i := range 2 {
 		s := open(t, fs, Options{Registerer: registry})
 		for _, ref := range s.Refs() {
 			require.NoError(t, s.Delete(ref.ID))
 		}
 		put(t, s, newSource(1), 100)
 		mustSync(t, s)
-		require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`
+		freed := s.Stats().FreedBytes
+		require.Equal(t, i > 0, freed > 0, "the extent of before")
+		require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(fmt.Sprintf(`
 # HELP antipode_extent_bytes Payload bytes of the chunks held.
 # TYPE antipode_extent_bytes gauge
 antipode_extent_bytes 100
 # HELP antipode_extent_chunks Chunks held.
 # TYPE antipode_extent_chunks gauge
 antipode_extent_chunks 1
-`), "antipode_extent_bytes", "antipode_extent_chunks"))
+# HELP antipode_extent_freed_bytes_total Bytes of extent files dropped because nothing in them lived any more.
+# TYPE antipode_extent_freed_bytes_total counter
+antipode_extent_freed_bytes_total %d
+`, freed)), "antipode_extent_bytes", "antipode_extent_chunks", "antipode_extent_freed_bytes_total"))
 		count, err := testutil.GatherAndCount(registry, "antipode_extent_sync_seconds")
 		require.NoError(t, err)
 		require.Equal(t, 1, count)

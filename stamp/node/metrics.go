@@ -14,14 +14,22 @@ type metrics struct {
 	collectors []prometheus.Collector
 }
 
+// registerer takes what is of this node, under its labels; nil where there is none.
+func (n *Node) registerer() prometheus.Registerer {
+	if n.o.Registerer == nil {
+		return nil
+	}
+	labels := prometheus.Labels{"location": string(n.o.Location), "node": strconv.Itoa(int(n.o.ID))}
+	return prometheus.WrapRegistererWith(labels, n.o.Registerer)
+}
+
 // newMetrics registers the upkeep's counts under the labels location and node; nil where
 // registerer is.
 func newMetrics(n *Node) (*metrics, error) {
 	if n.o.Registerer == nil {
 		return nil, nil //nolint:nilnil // No metrics is a state of its own.
 	}
-	labels := prometheus.Labels{"location": string(n.o.Location), "node": strconv.Itoa(int(n.o.ID))}
-	m := &metrics{registerer: prometheus.WrapRegistererWith(labels, n.o.Registerer)}
+	m := &metrics{registerer: n.registerer()}
 	c := &n.upkeep.counts
 	for store, v := range map[string]*atomic.Uint64{"extents": &c.scrubbedExtents, "state": &c.scrubbedState, "log": &c.scrubbedLog} {
 		m.count("antipode_scrub_bytes_total", "Bytes that the scrub read and checked.", v, prometheus.Labels{"store": store})

@@ -14,17 +14,17 @@ func TestMetrics(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	s := newSnapStamp(t, NewMemory(), func(o *Options) { o.Registerer = reg })
 	count := func() int {
-		n, err := testutil.GatherAndCount(reg, "antipode_scrub_bytes_total", "antipode_disk_full")
+		n, err := testutil.GatherAndCount(reg, "antipode_scrub_bytes_total", "antipode_disk_full", "antipode_extent_freed_bytes_total")
 		require.NoError(t, err)
 		return n
 	}
-	require.Equal(t, 3*4, count())
+	require.Equal(t, 3*5, count())
 	problems, err := testutil.GatherAndLint(reg)
 	require.NoError(t, err)
 	require.Empty(t, problems)
 	id := s.follower()
 	require.NoError(t, s.Stop(id, true))
-	require.Equal(t, 2*4, count())
+	require.Equal(t, 2*5, count())
 	s.start(id)
-	require.Equal(t, 3*4, count())
+	require.Equal(t, 3*5, count())
 }

@@ -127,7 +127,7 @@ func Open(o Options) (_ *Node, err error) {
 	if err := n.openState(); err != nil {
 		return nil, err
 	}
-	if n.extents, err = extent.Open(fs, fs.PathJoin(o.Dir, "extents"), extent.Options{Rand: n.newSource()}); err != nil {
+	if n.extents, err = extent.Open(fs, fs.PathJoin(o.Dir, "extents"), extent.Options{Rand: n.newSource(), Registerer: n.registerer()}); err != nil {
 		return nil, err
 	}
 	if err := n.openLogs(); err != nil {

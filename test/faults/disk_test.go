@@ -86,6 +86,7 @@ func TestFullDisk(t *testing.T) {
 	require.True(t, a.OK(), "%v", a)
 	require.Equal(t, "kept", e["V"])
 	requireEvents(ctx, t, r, "disk-full")
+	requireDiskFull(ctx, t, r, true)
 
 	require.NoError(t, os.Remove(fill))
 	began = time.Now()
@@ -98,8 +99,23 @@ func TestFullDisk(t *testing.T) {
 	halt()
 	require.NoError(t, <-loaded)
 	requireEvents(ctx, t, r, "disk-has-room")
+	requireDiskFull(ctx, t, r, false)
 	require.NoError(t, l.Settle(ctx), "at the primary")
 	require.NoError(t, l.Final(ctx), "at -secondary")
+}
+
+// requireDiskFull requires that the status of the primary location, asked at the front door,
+// says of each of its nodes whether its disk is full, and of the other location's that it is not.
+func requireDiskFull(ctx context.Context, t *testing.T, r *rig.Rig, full bool) {
+	t.Helper()
+	status, err := r.Admin(rig.Door).Status(ctx)
+	require.NoError(t, err)
+	for _, l := range status.Locations {
+		require.Len(t, l.Nodes, rig.Nodes)
+		for _, n := range l.Nodes {
+			require.Equal(t, full && l.Name == rig.North, n.DiskFull, n.Name)
+		}
+	}
 }
 
 // requireEvents requires that each node of the primary location tells of an event.
