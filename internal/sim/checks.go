@@ -184,6 +184,9 @@ func (s *Sim) unrepaired() string {
 	s.rotCheckedAt, s.rotSeen = s.now, ""
 	for _, l := range s.locations {
 		for _, m := range l.members {
+			if m.logRotten && m.logCorrupt() {
+				s.rotSeen = fmt.Sprintf("%s-%d: a bit of the log is flipped", l.name, m.id)
+			}
 			if why := m.unrepaired(); why != "" {
 				s.rotSeen = fmt.Sprintf("%s-%d: %s", l.name, m.id, why)
 			}

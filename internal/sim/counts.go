@@ -21,8 +21,8 @@ type Counts struct {
 	// Slow ones got to work only now and then.
 	WayCut, Paused, Slowed, ClockJumped, Torn, SyncFailed, DiskFull uint64
 	// Disks that lost or altered what was durable: of the log, of the state, everything;
-	// and chunks of which a bit was flipped.
-	LogDamaged, StateDamaged, NodeEmptied, ChunkDamaged uint64
+	// logs of running nodes, and chunks, of which a bit was flipped.
+	LogDamaged, LogRotten, StateDamaged, NodeEmptied, ChunkDamaged uint64
 	// The link between the locations, and the stream that crosses it.
 	LinkCut, LinkStalled                                                                  uint64
 	StreamLost, StreamDoubled, StreamReordered, StreamDelayed, StreamRefused, StreamWiped uint64
@@ -36,8 +36,8 @@ type Counts struct {
 	// under another id, and promoted; nodes that took no writes for want of room.
 	Snapshot, SnapshotBroken, ReplicaLost, Rebuilding, Promoted, ReadOnly uint64
 	// Reads of a damaged chunk that another node served; rounds of repair that copied chunks from
-	// a peer.
-	ReadElsewhere, Repaired uint64
+	// a peer; stores that a node found damaged while it ran.
+	ReadElsewhere, Repaired, StoreCondemned uint64
 	// Chunks that did not reach a node, or a node that fetched them from its leader; and
 	// pushes over the link that failed. Chunks that a follower fetched, that the other
 	// location was pushed ahead of a record, and that it fetched itself.

@@ -10,8 +10,10 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"antipode/geo"
+	"antipode/stamp/engine"
 	"antipode/stamp/extent"
 	"antipode/stamp/node"
+	"antipode/stamp/seglog"
 )
 
 // damageKind is what a disk loses.
@@ -23,18 +25,25 @@ const (
 	stateGone
 	stateFlipped
 	diskGone
+	// logRotten: while the node runs.
+	logRotten
 	damageKinds
 )
 
-// damage makes a node's disk lose, while it is down, what was durable: one node at a
+// damage makes a node's disk lose, mostly while it is down, what was durable: one node at a
 // time, and only while the others hold all that was acknowledged. The node has to find
 // out, and to come back under another id (R4).
 func (s *Sim) damage(m *member) {
 	l := m.l
-	if m.n == nil || l.untrusted() != "" || !l.holdsAcked() {
+	if m.n == nil || m.killed != nil || l.untrusted() != "" || !l.holdsAcked() ||
+		slices.ContainsFunc(l.members[:], func(m *member) bool { return m.damaged }) {
 		return
 	}
 	what := damageKind(s.rng.IntN(int(damageKinds)))
+	if what == logRotten {
+		s.rotLog(m)
+		return
+	}
 	m.damaged = true
 	if what == logGone || what == diskGone {
 		for _, id := range everyRange {
@@ -51,7 +60,7 @@ func (s *Sim) damage(m *member) {
 		err = m.fs.RemoveAll(logDir)
 	case logFlipped:
 		s.counts.LogDamaged++
-		err = m.flipLog()
+		_, err = m.flipLog()
 	case stateGone:
 		s.counts.StateDamaged++
 		s.event("%s node %d: state gone", l.name, m.id)
@@ -70,6 +79,38 @@ func (s *Sim) damage(m *member) {
 	if err != nil {
 		s.fail(fmt.Errorf("%w: damage: %w", ErrStore, err))
 	}
+}
+
+// rotLog flips a bit of the log of a node that goes on, below what it knows to be durable.
+// The node finds out by its scrub, by a read, or when it starts again.
+func (s *Sim) rotLog(m *member) {
+	for range 10 {
+		undo, err := m.flipLog()
+		if err != nil {
+			s.fail(fmt.Errorf("%w: damage: %w", ErrStore, err))
+			return
+		}
+		if m.logCorrupt() {
+			s.counts.LogRotten++
+			m.damaged, m.logRotten = true, true
+			clear(m.owes)
+			return
+		}
+		s.event("%s node %d: flipped back: nothing reads it", m.l.name, m.id)
+		if err := undo(); err != nil {
+			s.fail(fmt.Errorf("%w: damage: %w", ErrStore, err))
+			return
+		}
+	}
+}
+
+// logCorrupt reports whether who opens the node's log now finds it damaged.
+func (m *member) logCorrupt() bool {
+	log, err := seglog.Open(logDir, m.lookOptions())
+	if err == nil {
+		err = log.Close()
+	}
+	return errors.Is(err, engine.ErrLogCorrupt)
 }
 
 // untrusted says which replica is lost, away or not whole yet, empty where each range has a
@@ -130,8 +171,8 @@ func (l *location) holdsAcked() bool {
 // forgive ends the excuse of a node that is rebuilt.
 func (l *location) forgive() {
 	for _, m := range l.members {
-		if m.damaged && l.untrusted() == "" && l.holdsAcked() {
-			m.damaged = false
+		if m.damaged && l.untrusted() == "" && l.holdsAcked() && (!m.logRotten || !m.logCorrupt()) {
+			m.damaged, m.logRotten = false, false
 			l.s.event("%s node %d is whole again", l.name, m.id)
 		}
 	}
@@ -144,6 +185,8 @@ func (m *member) onEvent(e node.Event) {
 	switch e.Kind {
 	case node.ChunksRepaired:
 		s.counts.Repaired++
+	case node.StoreDamaged:
+		s.counts.StoreCondemned++
 	case node.ReplicaLost:
 		s.counts.ReplicaLost++
 	case node.ReplicaRebuilding:
@@ -171,28 +214,30 @@ func (m *member) findSnapshots() {
 	}
 }
 
-// flipLog flips a bit of the log, where it is not zeros.
-func (m *member) flipLog() error {
+// flipLog flips a bit of the log, where it is not zeros. undo flips it back.
+func (m *member) flipLog() (undo func() error, err error) {
+	undo = func() error { return nil }
 	s := m.l.s
 	names, err := m.fs.List(logDir)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	slices.Sort(names)
 	for range 1000 {
 		path := logDir + "/" + names[s.rng.IntN(len(names))]
 		b, err := readFile(m.fs, path)
 		if err != nil || len(b) == 0 {
-			return err
+			return undo, err
 		}
 		at := s.rng.IntN(len(b))
 		if b[at] == 0 {
 			continue
 		}
 		s.event("%s node %d: bit of %s flipped at %d", m.l.name, m.id, path, at)
-		return flip(m.fs, path, at, b[at])
+		undo = func() error { return flip(m.fs, path, at, b[at]^1) }
+		return undo, flip(m.fs, path, at, b[at])
 	}
-	return nil
+	return undo, nil
 }
 
 // flipState flips a bit of every table of the state store: which there are depends on

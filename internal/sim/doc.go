@@ -20,7 +20,7 @@
 // killed between any two writes of their log, stopped, standing still, slow; power cuts that
 // keep some unsynced blocks; failed fsyncs; full disks; wall clocks off by minutes; logs,
 // states and whole disks that are gone or of which a bit is flipped, of one node at a
-// time (R4); bits flipped in chunks of running nodes, and peers that send other bytes than
+// time (R4); bits flipped in chunks and logs of running nodes, and peers that send other bytes than
 // they hold; a link that is cut or slow, and a stream that loses, doubles,
 // swaps, holds back, refuses and forgets. Small budgets of the log make of many absences a
 // range snapshot.
@@ -35,8 +35,8 @@
 //	res := sim.Run(sim.Options{Seed: 7})
 //	fmt.Println(res) // seed, event hash, what fired and what it caused
 //
-// Limits: no account is moved; chunks are short, and none is collected; log and state are
-// damaged only while their node is down, and the fsyncs of the state store do not fail; the scrub
-// leaves out the tables of the state, which its own goroutines write; time stands still
+// Limits: no account is moved; chunks are short, and none is collected; the state is
+// damaged only while its node is down, and its fsyncs do not fail; no range is recovered with
+// a loss; the scrub leaves out the tables of the state, which its own goroutines write; time stands still
 // within a pass, but for nodes killed in it, and so while a follower fetches a chunk.
 package sim

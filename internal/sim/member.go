@@ -72,7 +72,8 @@ type member struct {
 	// forgot are the replicas of which hard state and log are gone, by range.
 	forgot map[geo.RangeID]uint64
 	// damaged says that it lost what it had promised to keep, and is not rebuilt yet.
-	damaged bool
+	// logRotten says that a bit of its log was flipped while it ran.
+	damaged, logRotten bool
 	// owes is the greatest index of each range that was acknowledged while this node
 	// was in sync.
 	owes map[geo.RangeID]uint64
@@ -251,6 +252,10 @@ func (m *member) pass() {
 			return
 		case m.failed:
 			m.die(m.crashed()) // It is out of service, and whoever runs it starts it again.
+			return
+		case err != nil && m.logRotten:
+			m.l.s.event("%s node %d: out of service", m.l.name, m.id)
+			m.die(m.crashed())
 			return
 		case err != nil:
 			m.l.s.fail(fmt.Errorf("%w: %s-%d: %w", ErrStore, m.l.name, m.id, err))

@@ -99,7 +99,7 @@ func (m *member) checkSent(e node.Envelope) {
 	for _, entry := range e.Message.GetEntries() {
 		m.checkPayload("what it sent", entry.GetData())
 	}
-	if e.Message.GetType() == pb.MsgVoteResp && !e.Message.GetReject() {
+	if e.Message.GetType() == pb.MsgVoteResp && !e.Message.GetReject() && !m.logRotten {
 		m.l.s.counts.VoteChecked++
 		if err := m.votedFor(e.Range, e.Message.GetTerm(), e.Message.GetTo()); err != nil {
 			m.l.s.fail(fmt.Errorf("%w: %s-%d r%d: %w", ErrVote, m.l.name, m.id, e.Range, err))
