@@ -61,28 +61,28 @@ func (n *Node) fetchPaced(ctx context.Context, ref extent.Ref, first geo.NodeID)
 	}
 }
 
-// copyFromAny copies a chunk from a peer, first before the others.
+// copyFromAny puts an intact copy of a chunk here, from the first peer that has one; first,
+// unless it is 0, is asked before the others. It is not durable before the next Sync.
 func (n *Node) copyFromAny(ref extent.Ref, first geo.NodeID) error {
-	err := n.copyChunk(ref, first)
-	for _, p := range n.o.Peers {
+	peers := n.o.Peers
+	if first != 0 {
+		peers = append([]geo.NodeID{first}, peers...)
+	}
+	var failed error
+	for i, p := range peers {
+		if p == n.o.ID || p == first && i > 0 {
+			continue
+		}
+		err := n.copyChunk(ref, p)
 		if err == nil {
 			return nil
 		}
-		if p != n.o.ID && p != first {
-			if again := n.copyChunk(ref, p); again != nil {
-				err = errors.Join(err, again)
-			} else {
-				err = nil
-			}
-		}
+		failed = errors.Join(failed, err)
 	}
-	if err != nil {
-		return fmt.Errorf("chunk %s: no peer has it: %w", ref.ID, err)
-	}
-	return nil
+	return fmt.Errorf("chunk %s: no peer has it: %w", ref.ID, failed)
 }
 
-// copyChunk reads a chunk from a peer and puts it here.
+// copyChunk reads a chunk from a peer and puts it here, if it is what ref says.
 func (n *Node) copyChunk(ref extent.Ref, from geo.NodeID) error {
 	peer := n.o.Transport.Peer(n.o.ID, from)
 	if peer == nil {

@@ -2,11 +2,8 @@ package node
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
-
-	"antipode/stamp/extent"
 )
 
 // Of the repair of chunks.
@@ -34,8 +31,8 @@ func (u *upkeep) repairStep(ctx context.Context) time.Duration {
 		if ctx.Err() != nil {
 			return damagePoll
 		}
-		if err := u.n.repair(ref); err != nil {
-			failed = fmt.Errorf("chunk %s: %w", ref.ID, err)
+		if err := u.n.copyFromAny(ref, 0); err != nil {
+			failed = err
 			continue
 		}
 		repaired++
@@ -53,19 +50,4 @@ func (u *upkeep) repairStep(ctx context.Context) time.Duration {
 		return min(repairAgain, u.n.o.ScrubPeriod)
 	}
 	return time.Duration(float64(bytes) / float64(u.n.o.FetchBytesPerSecond) * float64(time.Second))
-}
-
-// repair puts an intact copy of a chunk in place of one that is damaged or missing. It is
-// not durable before the next Sync.
-func (n *Node) repair(ref extent.Ref) error {
-	err := errors.New("no peer is reachable")
-	for _, p := range n.o.Peers {
-		if p == n.o.ID {
-			continue
-		}
-		if err = n.copyChunk(ref, p); err == nil {
-			return nil
-		}
-	}
-	return err
 }

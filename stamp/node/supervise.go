@@ -10,8 +10,8 @@ import (
 
 // A node that failed is closed and opened anew in its process, which is how a store comes
 // back that must not be retried: what a restart may believe is in condemn.go. Each failure
-// in a row doubles the wait of Options.RestartAfter; after restartsMax of them, none of which the node outlived by
-// steadyAfter, it stays out of service until somebody starts it.
+// in a row doubles the wait of Options.RestartAfter; after restartsMax of them, none of
+// which the node outlived by steadyAfter, it stays out of service until somebody starts it.
 const (
 	restartsMax = 6
 	steadyAfter = 10 * time.Minute

@@ -93,14 +93,9 @@ const (
 func Inspect(fs vfs.FS, dir string, segment func(Segment) error, record func(Record) error) (err error) {
 	l := newLog(dir, engine.Options{FS: fs, ReadOnly: true})
 	defer func() { err = errors.Join(err, l.Close()) }()
-	numbers, err := l.list()
+	numbers, err := l.openSegments()
 	if err != nil {
 		return err
-	}
-	for _, number := range numbers {
-		if err := l.openSegment(number); err != nil {
-			return err
-		}
 	}
 	uses, err := l.uses(numbers)
 	if err != nil {

@@ -63,14 +63,9 @@ func (l *Log) load() error {
 			return err
 		}
 	}
-	numbers, err := l.list()
+	numbers, err := l.openSegments()
 	if err != nil {
 		return err
-	}
-	for _, number := range numbers {
-		if err := l.openSegment(number); err != nil {
-			return err
-		}
 	}
 	last, err := l.findEnd(numbers)
 	if err != nil {
@@ -80,6 +75,20 @@ func (l *Log) load() error {
 		return err
 	}
 	return l.build(last)
+}
+
+// openSegments opens all segments and returns their numbers, in order.
+func (l *Log) openSegments() ([]uint64, error) {
+	numbers, err := l.list()
+	if err != nil {
+		return nil, err
+	}
+	for _, number := range numbers {
+		if err := l.openSegment(number); err != nil {
+			return nil, err
+		}
+	}
+	return numbers, nil
 }
 
 // list returns the numbers of the segments, in order.

@@ -20,9 +20,12 @@ import (
 	"antipode/stamp/change"
 	"antipode/stamp/engine"
 	"antipode/stamp/extent"
+	"antipode/stamp/keys"
 	"antipode/stamp/node"
 	"antipode/stamp/ranges"
 )
+
+const testRange = geo.RangeID(geo.Table)
 
 // stamps is a location of three processes in one: each has a node.Stamp in which one node
 // runs, over gRPC.
@@ -104,6 +107,39 @@ func (s *stamps) submit(at geo.NodeID, cmd ranges.Command) {
 	}, testWait, time.Millisecond, "%v", err)
 }
 
+type openGate struct{}
+
+func (openGate) Evaluate(tx *ranges.Tx) error {
+	tx.SetGate("acct", change.Gate{Epoch: geo.Epoch{Number: 1, Location: "north"}, Role: change.RolePrimary, Open: true, Numbered: true})
+	return nil
+}
+
+type put struct{ i int }
+
+func (c put) partition() keys.Partition {
+	return keys.Partition{Service: geo.Table, Account: "acct", Container: "t", Object: fmt.Sprintf("p%05d", c.i)}
+}
+
+func (c put) Evaluate(tx *ranges.Tx) error {
+	return tx.Change(c.partition(), change.Record{
+		CommitTime: tx.Timestamp(0), Partition: c.partition().Append(nil), Ops: []change.Op{{Row: []byte("r"), Value: []byte("v")}},
+	})
+}
+
+// holds requires that of the writes 0 to 109 those are there that want says.
+func (s *stamps) holds(want func(i int) bool) {
+	s.t.Helper()
+	require.NoError(s.t, s.by[s.leader()].Read(s.t.Context(), testRange, func(st ranges.State) error {
+		for i := range 110 {
+			_, ok, err := st.Get(append(put{i}.partition().Append(nil), 'r'))
+			if err != nil || ok != want(i) {
+				return errors.Join(err, fmt.Errorf("write %d: there is %t", i, ok))
+			}
+		}
+		return nil
+	}))
+}
+
 // portable is put as a command that travels; at is the number of its evaluation.
 type portable struct {
 	put
@@ -158,6 +194,38 @@ func (portableGate) Encode() []byte            { return nil }
 func (portableGate) EncodeResult() []byte      { return nil }
 func (portableGate) DecodeResult([]byte) error { return nil }
 
+// Three nodes over gRPC and TLS elect leaders and commit on all three; they survive the
+// stop of the leader, go on with two, and take it back, with every write (invariant 1).
+func TestThreeProcesses(t *testing.T) {
+	s := newStamps(t, nil)
+	inSync := func(n int) func() bool {
+		return func() bool {
+			r := s.by[s.leader()].Leader(testRange)
+			return r != nil && r.InSync() == n
+		}
+	}
+	first := s.leader()
+	s.submit(first, portableGate{})
+	for i := range 50 {
+		s.submit(first, &portable{put: put{i}})
+	}
+	require.Eventually(t, inSync(3), testWait, time.Millisecond)
+
+	first = s.leader()
+	s.end(first)
+	other := first%3 + 1
+	for i := 50; i < 100; i++ {
+		s.submit(other, &portable{put: put{i}})
+	}
+	require.NotEqual(t, first, s.leader())
+	require.Eventually(t, inSync(2), testWait, time.Millisecond)
+
+	s.start(first)
+	require.Eventually(t, inSync(3), testWait, time.Millisecond)
+	s.submit(first, &portable{put: put{100}})
+	s.holds(func(i int) bool { return i <= 100 })
+}
+
 // A command that is submitted where its range is not led takes effect at the leader's node
 // once, and its result or its error comes back; one that cannot travel does nothing (R2).
 // After the leader's process ended commands reach the next one.
@@ -184,16 +252,7 @@ func TestCommandsReachTheLeader(t *testing.T) {
 	s.submit(third, &portable{put: put{51}})
 	s.start(lead)
 	s.submit(lead, &portable{put: put{52}})
-	r := s.by[s.leader()].Leader(testRange)
-	require.NoError(t, r.Read(t.Context(), func(st ranges.State) error {
-		for i := range 100 {
-			_, ok, err := st.Get(append(put{i}.partition().Append(nil), 'r'))
-			if want := i < 12 || i >= 50 && i <= 52; err != nil || ok != want {
-				return errors.Join(err, fmt.Errorf("write %d: there is %t", i, ok))
-			}
-		}
-		return nil
-	}))
+	s.holds(func(i int) bool { return i < 12 || i >= 50 && i <= 52 })
 }
 
 // naming is a command that names a chunk in a row.
