@@ -59,7 +59,8 @@ func (s *State) enter() error {
 
 func (s *State) leave() { s.users.Done() }
 
-// OpenState opens or creates the state store in dir.
+// OpenState opens or creates the state store in dir. An error that is Damaged: what is in
+// the folder is not what was written.
 func OpenState(dir string, o Options) (*State, error) {
 	o = o.withDefaults()
 	p := o.pebbleOptions()
@@ -97,11 +98,16 @@ func OpenState(dir string, o Options) (*State, error) {
 	if err := CheckDamaged(o.FS, dir); err != nil && !o.ReadOnly { // To look at it is allowed.
 		return nil, fmt.Errorf("open state store %s: %w", dir, err)
 	}
-	db, err := pebble.Open(dir, p)
+	err := checkManifest(o.FS, dir)
+	if err == nil {
+		err = dropDamagedOptions(dir, p)
+	}
+	if err == nil {
+		s.db, err = pebble.Open(dir, p)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open state store %s: %w", dir, err)
 	}
-	s.db = db
 	return s, nil
 }
 

@@ -4,6 +4,7 @@ package node
 
 import (
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -17,6 +18,9 @@ import (
 	"antipode/geo"
 	"antipode/stamp/extent"
 )
+
+// flipRounds is how often TestFlipAnywhere flips a bit.
+const flipRounds = 30
 
 // These tests turn bits of files in memory under the feet of whoever reads them, as a
 // medium does: for the race detector that is a race, and it is right.
@@ -150,6 +154,79 @@ func TestScrubFindsDamagedLog(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Invariant 5, R4: one bit flipped in any file of a node that is stopped, whatever it is,
+// costs nothing that the others do not give back by themselves, and is never served: rows
+// and chunks are whole, the node is in sync again.
+func TestFlipAnywhere(t *testing.T) {
+	rng := rand.New(rand.NewPCG(9, 4))
+	var s *snapStamp
+	var refs []extent.Ref
+	flipped := map[string]int{}
+	for round := range flipRounds {
+		if round%10 == 0 { // Stores that were never damaged have other files.
+			if s != nil {
+				require.NoError(t, s.Close())
+			}
+			s = newSnapStamp(t, NewMemory(), eager)
+			s.write(0, 60, "a")
+			refs = s.putChunks(100, 110)
+		}
+		id := s.follower()
+		if round%2 == 0 {
+			require.NoError(t, s.Node(id).Flush())
+		}
+		require.NoError(t, s.Stop(id, round%3 == 0))
+		var files []string
+		for path := range everyFile(t, s.fss[id], "data/"+Name("north", id)) {
+			files = append(files, path)
+		}
+		path := files[rng.IntN(len(files))]
+		s.flip(id, path, rng.IntN, rng)
+		flipped[kindOf(path)]++
+		s.start(id)
+		s.write(200, 205, fmt.Sprint(round))
+		s.same()
+		require.Eventually(t, func() bool { n := s.Node(id); return n != nil && intact(n, refs) }, electionWait, time.Millisecond, path)
+	}
+	t.Log(flipped)
+}
+
+// everyFile walks the files below a folder, in the order of their names.
+func everyFile(t *testing.T, fs vfs.FS, dir string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		names, err := fs.List(dir)
+		require.NoError(t, err)
+		slices.Sort(names)
+		for _, name := range names {
+			path := fs.PathJoin(dir, name)
+			if strings.Contains(name, ".damaged-") {
+				continue
+			}
+			info, err := fs.Stat(path)
+			require.NoError(t, err)
+			if info.IsDir() {
+				for path := range everyFile(t, fs, path) {
+					if !yield(path) {
+						return
+					}
+				}
+			} else if info.Size() > 0 && !yield(path) {
+				return
+			}
+		}
+	}
+}
+
+// kindOf is a path without what tells files of one kind apart.
+func kindOf(path string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' {
+			return -1
+		}
+		return r
+	}, path)
 }
 
 func testDamagedStore(t *testing.T, store string, damage func(s *snapStamp, id geo.NodeID)) {

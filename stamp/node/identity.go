@@ -49,9 +49,12 @@ type identity struct {
 const (
 	identityVersion = 1
 	identityHead    = 1 + 1 + 8 + 8 + 1
+	// identityCopy is where a file has the identity a second time, in other blocks of the
+	// medium than the first: one that is damaged costs nothing.
+	identityCopy = 8 << 10
 )
 
-// ErrIdentity: an identity file is damaged. The node must not guess.
+// ErrIdentity: both copies in an identity file are damaged. The node must not guess.
 var ErrIdentity = errors.New("node: identity file of a replica is malformed")
 
 func (d *identity) encode(order []geo.NodeID) []byte {
@@ -68,10 +71,30 @@ func (d *identity) encode(order []geo.NodeID) []byte {
 	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
 
+// file is what an identity's file holds.
+func (d *identity) file(order []geo.NodeID) []byte {
+	one := d.encode(order)
+	b := make([]byte, identityCopy, identityCopy+len(one))
+	copy(b, one)
+	return append(b, one...)
+}
+
+// parseIdentityFile reads a file, of one copy as well: they were written without the
+// second once.
+func parseIdentityFile(b []byte) (*identity, error) {
+	d, err := parseIdentity(b)
+	if err != nil && len(b) > identityCopy {
+		return parseIdentity(b[identityCopy:])
+	}
+	return d, err
+}
+
 func parseIdentity(b []byte) (*identity, error) {
-	n := len(b) - 4
-	if n < identityHead || b[0] != identityVersion || n != identityHead+16*int(b[identityHead-1]) ||
-		crc32.Checksum(b[:n], castagnoli) != binary.LittleEndian.Uint32(b[n:]) {
+	if len(b) < identityHead || b[0] != identityVersion {
+		return nil, ErrIdentity
+	}
+	n := identityHead + 16*int(b[identityHead-1])
+	if len(b) < n+4 || crc32.Checksum(b[:n], castagnoli) != binary.LittleEndian.Uint32(b[n:]) {
 		return nil, ErrIdentity
 	}
 	d := &identity{
@@ -96,7 +119,7 @@ func (n *Node) loadIdentity(id geo.RangeID) (*identity, error) {
 	if err != nil || b == nil {
 		return nil, err
 	}
-	d, err := parseIdentity(b)
+	d, err := parseIdentityFile(b)
 	if err != nil {
 		return nil, fmt.Errorf("range %d: %w: move %s away and start again, the node is then rebuilt from its peers", id, err, n.o.Dir)
 	}
@@ -123,7 +146,7 @@ func (n *Node) saveIdentity(id geo.RangeID, d *identity) error {
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(d.encode(n.o.Peers))
+	_, err = f.Write(d.file(n.o.Peers))
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
 	}

@@ -18,13 +18,13 @@ type ReplicaIdentity struct {
 }
 
 // ReadIdentity reads the identity of a range's replica in the folder of a node that does
-// not run; ok is false where there is none. ErrIdentity: it is damaged.
+// not run; ok is false where there is none. ErrIdentity: both of its copies are damaged.
 func ReadIdentity(fs vfs.FS, dir string, id geo.RangeID) (i ReplicaIdentity, ok bool, err error) {
 	b, err := readSmall(fs, fs.PathJoin(dir, "replicas", fmt.Sprintf("r%d", id)))
 	if err != nil || b == nil {
 		return i, false, err
 	}
-	d, err := parseIdentity(b)
+	d, err := parseIdentityFile(b)
 	if err != nil {
 		return i, true, err
 	}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -26,7 +25,7 @@ func (n *Node) openLogs() error {
 	fs := n.o.Engine.FS
 	dir := fs.PathJoin(n.o.Dir, "log")
 	err := n.tryLogs(dir)
-	if !damaged(err) {
+	if !engine.Damaged(err) {
 		return err
 	}
 	if n.log != nil {
@@ -39,12 +38,6 @@ func (n *Node) openLogs() error {
 		return err
 	}
 	return n.tryLogs(dir)
-}
-
-// damaged reports whether a store cannot be opened because of what is in its folder: bytes
-// that changed, or files that are gone.
-func damaged(err error) bool {
-	return errors.Is(err, engine.ErrLogCorrupt) || errors.Is(err, engine.ErrDamaged) || pebble.IsCorruptionError(err) || errors.Is(err, os.ErrNotExist)
 }
 
 // setAside gives a store that is damaged another name, for whoever wants to look at it,
@@ -64,7 +57,7 @@ func (n *Node) setAside(dir string, why error) error {
 func (n *Node) openState() (err error) {
 	dir := n.o.Engine.FS.PathJoin(n.o.Dir, "state")
 	n.state, err = engine.OpenState(dir, n.o.Engine)
-	if !damaged(err) {
+	if !engine.Damaged(err) {
 		return err
 	}
 	if err := n.setAside(dir, err); err != nil {

@@ -70,4 +70,21 @@ func TestIdentity(t *testing.T) {
 		_, err = parseIdentity(flipped)
 		require.ErrorIs(t, err, ErrIdentity)
 	}
+
+	file := d.file([]geo.NodeID{1, 2, 3})
+	require.Equal(t, b, file[:len(b)])
+	require.Equal(t, b, file[identityCopy:])
+	for _, at := range []int{0, 1, len(b) - 1, len(b), identityCopy, len(file) - 1} {
+		file[at] ^= 4
+		got, err := parseIdentityFile(file)
+		require.NoError(t, err, "one copy is damaged at %d", at)
+		require.Equal(t, &d, got)
+		file[at] ^= 4
+	}
+	file[3], file[identityCopy+3] = 0xff, 0xff
+	_, err = parseIdentityFile(file)
+	require.ErrorIs(t, err, ErrIdentity)
+	got, err = parseIdentityFile(b)
+	require.NoError(t, err, "a file from before there was a second copy")
+	require.Equal(t, &d, got)
 }
