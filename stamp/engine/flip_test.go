@@ -100,7 +100,9 @@ func TestFlipBesideTables(t *testing.T) {
 				older++
 			}
 			// What is written next is what is read next.
-			write(t, s, func(b *Batch) error { return errors.Join(b.Set([]byte("k0000"), []byte("new")), b.Delete([]byte("k0019"))) })
+			write(t, s, func(b *Batch) error {
+				return errors.Join(b.Set([]byte("k0000"), []byte("new")), b.Delete([]byte("k0019")))
+			})
 			rows["k0000"] = "new"
 			delete(rows, "k0019")
 			after, err := allRows(s)
