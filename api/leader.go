@@ -22,7 +22,8 @@ type Leader func(r geo.RangeID, s geo.Service) (addr string, here bool)
 
 const (
 	// leaderWaitMax is how long a request waits for its range to have a leader that can
-	// be reached, if it has that much time: above an election.
+	// be reached, if it has that much time: above an election. Where Options.Leaderless
+	// says that there will be none it does not wait.
 	leaderWaitMax = 5 * time.Second
 	// leaderPoll is after how long a request that found none asks again.
 	leaderPoll = 20 * time.Millisecond
@@ -76,6 +77,10 @@ func (x *exchange) lead() (elsewhere bool, err error) {
 	ctx, cancel := context.WithTimeout(x.r.Context(), leaderWaitMax)
 	defer cancel()
 	for ; !here; addr, here = x.o.Leader(id, x.service) {
+		if addr == "" && x.o.Leaderless != nil && x.o.Leaderless(id) {
+			x.op = opNoLeader
+			return true, errNoLeader
+		}
 		if addr != "" {
 			err := x.o.Forward.hand(x.w, x.r, addr, hop{mark: leaderHopHeader, refusal: notLeaderHeader})
 			if !errors.Is(err, errUnreachable) && !errors.Is(err, errRefused) {

@@ -111,6 +111,24 @@ func TestNoLeader(t *testing.T) {
 	}
 }
 
+// Where no leader is to be expected a request is refused at once; where one may come, not.
+func TestLeaderless(t *testing.T) {
+	for leaderless, waits := range map[bool]time.Duration{true: 0, false: 5 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFront(t, api.Options{
+				Location: "north", Leader: ledNowhere, Leaderless: func(geo.RangeID) bool { return leaderless },
+			})
+			start := time.Now()
+			w := f.record(t, http.MethodGet, "/acct/things(PartitionKey='p',RowKey='r')", nil)
+			require.Equal(t, http.StatusServiceUnavailable, w.Code)
+			require.Equal(t, "ServerBusy", w.Header().Get("x-ms-error-code"))
+			require.Equal(t, "1", w.Header().Get("Retry-After"))
+			require.Equal(t, waits, time.Since(start))
+			require.Equal(t, map[string]int{"NoLeader 503": 1}, f.counts)
+		})
+	}
+}
+
 // A request is refused by who does not lead, without a word of its body being read, and
 // sent to who does as soon as that is known; so it is after a node that cannot be reached.
 func TestAskedAgain(t *testing.T) {

@@ -49,9 +49,12 @@ type Options struct {
 	Forward *Forwarder
 	// Leader tells which node serves what. Nil: this process leads all ranges of the
 	// location.
-	Leader  Leader
-	IDs     *protocol.RequestIDs
-	Observe Observer
+	Leader Leader
+	// Leaderless reports whether a range has had no leader for so long that none is to be
+	// expected soon. Like Leader it answers from memory; nil means never.
+	Leaderless func(geo.RangeID) bool
+	IDs        *protocol.RequestIDs
+	Observe    Observer
 	// Door takes what a front door did, which Observe is not told. Nil drops it.
 	Door   DoorObserver
 	Logger *slog.Logger
@@ -213,7 +216,9 @@ func (x *exchange) answer() error {
 	if x.o.Location == "" {
 		return x.throughDoor()
 	}
-	account, err := x.account()
+	ctx, cancel, badTimeout := x.deadline()
+	defer cancel()
+	account, err := x.account(ctx)
 	if err != nil {
 		x.refuseDoor()
 		return err
@@ -240,11 +245,9 @@ func (x *exchange) answer() error {
 		x.op = "WriteOnSecondary"
 		return storageerr.WriteOnSecondary
 	}
-	ctx, cancel, err := x.deadline()
-	if err != nil {
-		return err
+	if badTimeout != nil {
+		return badTimeout
 	}
-	defer cancel()
 	x.r = x.r.WithContext(ctx)
 	protocol.WatchSender(x.w, x.r)
 	x.req.HTTP = x.r
@@ -262,8 +265,8 @@ func (x *exchange) early(err error) error {
 
 // account finds the addressed account. Which error an unknown one gets depends on
 // the service (spec/table.md 14.1, spec/auth.md 23).
-func (x *exchange) account() (*catalog.Account, error) {
-	a, err := x.o.Directory.Account(x.r.Context(), x.req.Target.Account)
+func (x *exchange) account(ctx context.Context) (*catalog.Account, error) {
+	a, err := x.o.Directory.Account(ctx, x.req.Target.Account)
 	if errors.Is(err, storageerr.AccountNotFound) && x.service == geo.Table {
 		return nil, storageerr.AuthenticationFailed.With("AuthenticationErrorDetail", "The account does not exist.")
 	}
@@ -283,19 +286,21 @@ func (x *exchange) limit() time.Duration {
 	return requestMax
 }
 
-// deadline bounds the request by its timeout parameter, at most limit.
-func (x *exchange) deadline() (context.Context, context.CancelFunc, error) {
+// deadline bounds the request by its timeout parameter, at most limit; by limit beside an
+// error.
+func (x *exchange) deadline() (ctx context.Context, cancel context.CancelFunc, err error) {
 	limit := x.limit()
 	if text := x.req.Query.Get("timeout"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n <= 0 {
-			return nil, nil, storageerr.InvalidQueryParameter.With("QueryParameterName", "timeout", "QueryParameterValue", text,
+		n, bad := strconv.Atoi(text)
+		if bad != nil || n <= 0 {
+			n = int(requestMax / time.Second)
+			err = storageerr.InvalidQueryParameter.With("QueryParameterName", "timeout", "QueryParameterValue", text,
 				"Reason", "The value is a number of seconds above zero.")
 		}
 		limit = min(limit, time.Duration(n)*time.Second)
 	}
-	ctx, cancel := context.WithTimeout(x.r.Context(), limit)
-	return ctx, cancel, nil
+	ctx, cancel = context.WithTimeout(x.r.Context(), limit)
+	return ctx, cancel, err
 }
 
 // isWrite reports whether a method changes something. OPTIONS does not.

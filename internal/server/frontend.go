@@ -12,7 +12,7 @@ import (
 // newAPI builds the node's front end.
 func (n *Node) newAPI() *api.Server {
 	c := n.o.Config
-	o := api.Options{Clock: n.o.Clock, IDs: n.ids, Logger: n.o.Logger, Leader: n.leader}
+	o := api.Options{Clock: n.o.Clock, IDs: n.ids, Logger: n.o.Logger, Leader: n.leader, Leaderless: n.leaderless}
 	n.location.Serve(&o, func(bytes int64) { n.meters.Abandoned.Add(c.Location, bytes) })
 	o.Observe = func(s geo.Service, op string, status int, took time.Duration) {
 		n.meters.Requests.Observe(c.Location, s, op, status, took)
@@ -47,6 +47,12 @@ func (n *Node) dial(ctx context.Context, network, addr string) (net.Conn, error)
 		}
 	}
 	return n.link.Dial(ctx, network, addr)
+}
+
+// leaderless implements api.Options.Leaderless.
+func (n *Node) leaderless(r geo.RangeID) bool {
+	stamp := n.location.Stamp()
+	return stamp != nil && stamp.Leaderless(r)
 }
 
 // leader implements api.Leader.

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/geo"
+	"antipode/stamp/kv"
 	"antipode/stamp/ranges"
 )
 
@@ -27,7 +29,6 @@ func TestTimeWithoutWrites(t *testing.T) {
 			for id, n := range s.nodes {
 				if n.Range(testRange) == gone {
 					s.paused[id] = 1 << 62
-					delete(s.net.nodes, id)
 				}
 			}
 			began, acked := s.clock.Mono(), false
@@ -42,4 +43,73 @@ func TestTimeWithoutWrites(t *testing.T) {
 			require.Less(t, s.clock.Mono()-began, (electionTicks+8)*tick, "one that waited anew, for votes or for the silent replica, takes longer")
 		})
 	}
+}
+
+// A node that is left alone knows it: once it has known no leader for two elections it
+// answers at once that it is busy, reads and writes, and serves again when others are there.
+func TestLeaderless(t *testing.T) {
+	for seed := range uint64(6) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			s := newStepped(t, seed)
+			s.until("a leader", func() bool { return s.leading() != nil })
+			alone := geo.NodeID(1 + seed%3)
+			stamp := NewStamp(Options{Location: "north", Peers: []geo.NodeID{1, 2, 3}, Clock: s.clock, Transport: s.net})
+			stamp.nodes[alone] = &running{n: s.nodes[alone]}
+			s.until("word of it", func() bool { _, known := stamp.LeaderNode(testRange); return known })
+			require.False(t, stamp.Leaderless(testRange))
+			for id := range s.nodes {
+				if id != alone {
+					s.paused[id] = 1 << 62
+					delete(s.net.nodes, id)
+				}
+			}
+			s.until("no leader", func() bool { _, known := stamp.LeaderNode(testRange); return !known })
+			require.False(t, stamp.Leaderless(testRange), "an election may be under way")
+			s.clock.Advance(electionMax)
+			s.until("no hope", func() bool { return stamp.Leaderless(testRange) })
+			require.ErrorIs(t, stamp.Read(t.Context(), testRange, nil), kv.ErrBusy)
+			require.ErrorIs(t, stamp.Submit(t.Context(), testRange, &increment{}), kv.ErrBusy)
+			for id, n := range s.nodes {
+				if id != alone {
+					s.net.nodes[id], s.paused[id] = n, 0
+				}
+			}
+			s.until("a leader again", func() bool { _, known := stamp.LeaderNode(testRange); return known })
+			require.False(t, stamp.Leaderless(testRange))
+		})
+	}
+}
+
+// A leader that is left alone refuses what comes as busy, also while as many groups as may
+// be are in flight; of those alone it cannot tell (R2).
+func TestAloneWithGroupsInFlight(t *testing.T) {
+	s := newStepped(t, 1)
+	var lead *ranges.Range
+	s.until("a leader", func() bool { lead = s.leading(); return lead != nil })
+	opened := false
+	lead.Submit(setGate{openGate}, func(err error) { opened = err == nil })
+	s.until("an open gate", func() bool { return opened })
+	for id, n := range s.nodes {
+		if n.Range(testRange) != lead {
+			s.paused[id] = 1 << 62
+			delete(s.net.nodes, id)
+		}
+	}
+	unknown, busy := 0, 0
+	s.until("a refusal", func() bool {
+		lead.Submit(&increment{}, func(err error) {
+			require.Error(t, err)
+			switch {
+			case errors.Is(err, kv.ErrUnknown):
+				unknown++
+			case errors.Is(err, kv.ErrBusy):
+				busy++
+			}
+		})
+		return busy > 0
+	})
+	require.True(t, lead.Leading(), "it knows before it steps down")
+	require.Zero(t, unknown)
+	s.until("an end", func() bool { return !lead.Leading() })
+	require.Positive(t, unknown)
 }

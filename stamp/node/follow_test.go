@@ -32,7 +32,13 @@ type rough struct {
 }
 
 func (t *rough) Attach(id geo.NodeID, m Member) { t.nodes[id] = m }
-func (t *rough) Peer(_, _ geo.NodeID) ChunkPeer { return nil }
+func (t *rough) Peer(_, to geo.NodeID) ChunkPeer {
+	if n := t.nodes[to]; n != nil {
+		return n
+	}
+	return nil
+}
+
 func (t *rough) Send(from, to geo.NodeID, batch []Envelope) {
 	for _, e := range batch {
 		for range 1 + t.rng.IntN(20)/19 {

@@ -223,8 +223,9 @@ func (n *Node) reopen(id geo.RangeID, gone error) error {
 	rep, err := replica.Open(replica.Options{
 		Snapshots: snaps, Lost: gone, Range: id, Node: n.o.ID, ID: d.replica, Log: n.logs[id], Applied: applied, Machine: r.Machine,
 		Tick: n.o.Tick, ElectionTicks: n.o.ElectionTicks, InSyncTimeout: n.o.InSyncTimeout,
-		OnInSync: func(of geo.NodeID, in bool) { n.noteInSync(id, of, in) },
-		Rand:     rand.New(rand.NewPCG(n.rng.Uint64(), uint64(id))), Logger: n.o.Logger,
+		Reachable: func(of geo.NodeID) bool { return of == n.o.ID || n.o.Transport.Peer(n.o.ID, of) != nil },
+		OnInSync:  func(of geo.NodeID, in bool) { n.noteInSync(id, of, in) },
+		Rand:      rand.New(rand.NewPCG(n.rng.Uint64(), uint64(id))), Logger: n.o.Logger,
 	}, n.o.Clock.Mono())
 	if err != nil {
 		return err

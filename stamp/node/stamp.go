@@ -9,7 +9,6 @@ import (
 	"sync"
 
 	"antipode/geo"
-	"antipode/stamp/kv"
 	"antipode/stamp/ranges"
 	"antipode/stamp/replica"
 )
@@ -232,28 +231,18 @@ func (s *Stamp) Replica(id geo.RangeID) *ranges.Range {
 
 // Read runs a query on a state in which everything acknowledged before is seen: of the
 // leader where that runs here (see ranges.Range.Read), else of a replica that does, after a
-// round through the leader (R5). kv.ErrBusy where there is no leader for a while.
+// round through the leader (R5). kv.ErrBusy where no leader answers for a while, or none is
+// to be expected (see Leaderless).
 func (s *Stamp) Read(ctx context.Context, id geo.RangeID, f func(ranges.State) error) error {
-	return s.withLeader(ctx, func() error {
+	ctx, cancel := context.WithTimeout(ctx, leaderWait)
+	defer cancel()
+	return s.withLeader(ctx, id, func() error {
 		if r := s.Leader(id); r != nil {
 			return r.Read(ctx, f)
 		}
-		return s.readFollowing(ctx, id, f)
-	})
-}
-
-// readFollowing reads from a replica that does not lead. Where the leader knows of it and
-// answers nothing the read ends, as nothing, with leaderWait.
-func (s *Stamp) readFollowing(ctx context.Context, id geo.RangeID, f func(ranges.State) error) error {
-	r := s.Replica(id)
-	if r == nil {
+		if r := s.Replica(id); r != nil {
+			return r.ReadFollowing(ctx, f)
+		}
 		return ranges.ErrNotLeader
-	}
-	limited, cancel := context.WithTimeout(ctx, leaderWait)
-	defer cancel()
-	err := r.ReadFollowing(limited, f)
-	if err != nil && limited.Err() != nil && ctx.Err() == nil && errors.Is(err, limited.Err()) {
-		return kv.ErrBusy
-	}
-	return err
+	})
 }

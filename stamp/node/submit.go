@@ -12,8 +12,15 @@ import (
 	"antipode/stamp/ranges"
 )
 
-// leaderWait is how long a request waits for a range to have a leader.
-const leaderWait = 5 * time.Second
+// Of a range that has no leader, or one that does not answer.
+const (
+	// leaderWait is how long a request waits at most.
+	leaderWait = 5 * time.Second
+	// electionMax is how long a range without a leader is taken to be about to elect one.
+	// It is two election timeouts, unless Options have other ones: enough for one more
+	// round after split votes. Requests that come later are not held up.
+	electionMax = 2 * time.Second
+)
 
 // handTimeout bounds how long a command that was handed to another node waits for its
 // result. What stands still that long is a stopped process, or a range that commits
@@ -31,7 +38,7 @@ const submitMethod = "stamp.submit"
 func (s *Stamp) Submit(ctx context.Context, id geo.RangeID, cmd ranges.Command) error {
 	calls, _ := s.o.Transport.(CallTransport)
 	portable, _ := cmd.(ranges.Portable)
-	return s.withLeader(ctx, func() error {
+	return s.withLeader(ctx, id, func() error {
 		if r := s.Leader(id); r != nil {
 			return submitHere(ctx, r, cmd)
 		}
@@ -87,27 +94,43 @@ func (s *Stamp) self() geo.NodeID {
 	return 0
 }
 
-// withLeader calls f until it finds the leader, for leaderWait.
-func (s *Stamp) withLeader(ctx context.Context, f func() error) error {
-	var deadline time.Duration
+// withLeader calls f until it finds the leader, for leaderWait, or until none is to be
+// expected: kv.ErrBusy then, and nothing happened.
+func (s *Stamp) withLeader(ctx context.Context, id geo.RangeID, f func() error) error {
+	deadline := s.o.Clock.Mono() + leaderWait
 	for {
 		err := f()
 		if !errors.Is(err, ranges.ErrNotLeader) {
 			return err
 		}
-		now := s.o.Clock.Mono()
-		if deadline == 0 {
-			deadline = now + leaderWait
-		}
-		if now > deadline {
+		if s.o.Clock.Mono() > deadline || s.Leaderless(id) {
 			return kv.ErrBusy
 		}
 		select {
 		case <-ctx.Done():
-			return kv.ErrBusy // Nothing happened.
+			return kv.ErrBusy
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
+}
+
+// Leaderless reports whether the replicas that run in this process have known no leader of
+// a range for so long that none is to be expected soon: too few nodes are there, or reach
+// each other. Where none runs nothing is known.
+func (s *Stamp) Leaderless(id geo.RangeID) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	known, last := false, time.Duration(0)
+	for _, p := range s.o.Peers {
+		if r := s.nodes[p]; r != nil && r.n.Range(id) != nil {
+			since, leaderless := r.n.Range(id).Leaderless()
+			if !leaderless {
+				return false
+			}
+			known, last = true, max(last, since)
+		}
+	}
+	return known && s.o.Clock.Mono()-last > electionMax
 }
 
 // submitted answers submitMethod at a node.

@@ -40,12 +40,16 @@ func (closeNow) Reclaims() {}
 // evaluate takes the waiting commands, evaluates them one after the other on the
 // overlay, and proposes their changes as one entry (DESIGN 2.2).
 func (r *Range) evaluate(now time.Duration) {
-	for len(r.inflight) < inflightMax {
+	for {
+		alone := r.replica.InSync() < 2
+		if len(r.inflight) >= inflightMax && !alone {
+			return
+		}
 		batch := r.takeQueue()
 		if len(batch) == 0 {
 			return
 		}
-		if r.replica.InSync() < 2 { // R2: nothing happened.
+		if alone { // R2: nothing happened.
 			for _, w := range batch {
 				w.done(kv.ErrBusy)
 			}

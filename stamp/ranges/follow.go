@@ -33,7 +33,7 @@ func (r *Range) CatchUp(done func(error)) {
 
 // ReadFollowing calls f with a state of this replica, which does not lead, in which
 // everything acknowledged before the call is seen. f may run again. Errors beside those of
-// f: ErrNotLeader and those of ctx.
+// f: ErrNotLeader, also where ctx ends before the leader has answered.
 func (r *Range) ReadFollowing(ctx context.Context, f func(s State) error) error {
 	for {
 		replaced := r.Machine.replaced.Load()
@@ -45,7 +45,7 @@ func (r *Range) ReadFollowing(ctx context.Context, f func(s State) error) error 
 				return err
 			}
 		case <-ctx.Done():
-			return ctx.Err()
+			return ErrNotLeader
 		}
 		err := f(State{r})
 		// A replica that was found lost meanwhile begins anew with an empty state.

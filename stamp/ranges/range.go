@@ -89,6 +89,8 @@ type Range struct {
 	leaseUntil atomic.Int64
 	renew      atomic.Bool
 	leader     atomic.Uint64
+	// leaderless is since when no leader is known, in monotonic time: see Leaderless.
+	leaderless atomic.Int64
 	inSync     atomic.Int64
 	view       atomic.Pointer[View]
 
@@ -148,8 +150,16 @@ func New(o Options) (*Range, error) {
 	return r, nil
 }
 
+// joinMax is about how long a replica that was opened takes to join the others.
+const joinMax = 3 * time.Second
+
 // Attach gives the range its replica, which was built on r.Machine.
-func (r *Range) Attach(rep *replica.Replica) { r.replica = rep }
+func (r *Range) Attach(rep *replica.Replica) {
+	r.replica = rep
+	if r.leader.Load() == 0 {
+		r.leaderless.Store(int64(r.o.Clock.Mono() + joinMax))
+	}
+}
 
 // ID is the range's id.
 func (r *Range) ID() geo.RangeID { return r.o.Range }
@@ -172,6 +182,23 @@ func (r *Range) Leading() bool { return r.leading.Load() }
 
 // Leader is the node that leads, as far as this replica knows; 0 for none.
 func (r *Range) Leader() geo.NodeID { return geo.NodeID(r.leader.Load()) }
+
+// noteLeader takes which node leads, 0 for none known.
+func (r *Range) noteLeader(id geo.NodeID, now time.Duration) {
+	if r.leader.Swap(uint64(id)); id != 0 {
+		r.leaderless.Store(0)
+	} else if r.leaderless.Load() == 0 {
+		r.leaderless.Store(int64(now))
+	}
+}
+
+// Leaderless returns since when this replica knows no leader, in monotonic time. A replica
+// that was opened and has heard of none yet names a time that allows for its joining. ok is
+// false while it knows one; that may be a former leader that is not missed yet.
+func (r *Range) Leaderless() (since time.Duration, ok bool) {
+	since = time.Duration(r.leaderless.Load())
+	return since, since != 0
+}
 
 // InSync is the number of in-sync replicas as this leader sees it, 0 elsewhere.
 func (r *Range) InSync() int { return int(r.inSync.Load()) }
@@ -220,7 +247,7 @@ func (r *Range) Stop() {
 func (r *Range) Work(now time.Duration) {
 	r.look(now)
 	id, term := r.replica.Leader()
-	r.leader.Store(uint64(id))
+	r.noteLeader(id, now)
 	may := r.replica.MayEvaluate()
 	if may && (!r.leading.Load() || term != r.term) {
 		r.take(term, now)

@@ -80,7 +80,8 @@ func (r *Range) Confirm(done func(error)) {
 // Read calls f with the newest state, in which everything acknowledged before the
 // call is seen. The lease is checked after f (R5); f may run again, and does for ever if
 // it takes longer than a lease. For more than one key f takes a snapshot, and what takes
-// long reads it afterwards.
+// long reads it afterwards. Errors beside those of f: ErrNotLeader, also where ctx ends
+// before it is known that this replica leads.
 func (r *Range) Read(ctx context.Context, f func(s State) error) error {
 	for {
 		if until := r.leaseUntil.Load(); until > 0 && r.leading.Load() {
@@ -97,7 +98,7 @@ func (r *Range) Read(ctx context.Context, f func(s State) error) error {
 				return err
 			}
 		case <-ctx.Done():
-			return ctx.Err()
+			return ErrNotLeader
 		}
 	}
 }

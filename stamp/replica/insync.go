@@ -18,7 +18,9 @@ import (
 // made it stand, has been silent for as long as it was not heard.
 type inSync struct {
 	timeout time.Duration
-	log     *slog.Logger
+	// reachable says that a connection to a node stands; nil for every node.
+	reachable func(geo.NodeID) bool
+	log       *slog.Logger
 	// moved is told of every replica that leaves or returns; nil for nobody.
 	moved func(n geo.NodeID, in bool)
 	peers []peer
@@ -41,7 +43,8 @@ type peer struct {
 }
 
 func (s *inSync) init(o Options) {
-	s.timeout, s.log, s.moved = o.InSyncTimeout, o.Logger.With("range", o.Range), o.OnInSync
+	s.timeout, s.reachable = o.InSyncTimeout, o.Reachable
+	s.log, s.moved = o.Logger.With("range", o.Range), o.OnInSync
 }
 
 // configure takes the voters of a configuration. A new one counts at once: it was
@@ -114,12 +117,21 @@ func (s *inSync) judge(now time.Duration) {
 			if p.silentSince != 0 {
 				p.behindSince, p.silentSince = p.silentSince, 0
 			}
-		case !p.out && now-p.behindSince > s.timeout:
+		case !p.out && s.missed(p, now-p.behindSince):
 			s.move(p, false, now)
 			s.log.Warn("replica does not answer and left the in-sync set; writes go on with the others",
 				"node", p.node, "at", p.match, "want", p.behind)
 		}
 	}
+}
+
+// unreachablePart is which part of the timeout a replica has whose node is not reachable:
+// time for a connection that broke to be made again.
+const unreachablePart = 5
+
+// missed reports whether a replica has been behind for too long.
+func (s *inSync) missed(p *peer, behind time.Duration) bool {
+	return behind > s.timeout || behind > s.timeout/unreachablePart && s.reachable != nil && !s.reachable(p.node)
 }
 
 func (s *inSync) rejoin(p *peer, now time.Duration) {

@@ -91,3 +91,27 @@ func TestInSyncPredecessor(t *testing.T) {
 	step(31900*time.Millisecond, 20, 21, 21)
 	require.Equal(t, 3, s.count(), "it answered, so its silence is over")
 }
+
+// A replica whose node is not reachable has a fifth of the timeout.
+func TestInSyncUnreachable(t *testing.T) {
+	s := &inSync{}
+	away := map[geo.NodeID]bool{}
+	s.init(Options{
+		InSyncTimeout: time.Second, Logger: slog.New(slog.DiscardHandler),
+		Reachable: func(n geo.NodeID) bool { return !away[n] },
+	})
+	s.configure(FirstMembers([]geo.NodeID{1, 2, 3}))
+	step := func(now time.Duration) {
+		s.peers[0].match = 10
+		s.judge(now)
+	}
+	away[2] = true
+	step(time.Second)
+	step(1200 * time.Millisecond)
+	require.Equal(t, 3, s.count(), "its connection may come back")
+	step(1201 * time.Millisecond)
+	require.Equal(t, 2, s.count())
+	away[3] = true
+	step(1202 * time.Millisecond)
+	require.Equal(t, 1, s.count(), "nobody is left to acknowledge")
+}

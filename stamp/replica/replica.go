@@ -48,8 +48,11 @@ type Options struct {
 	// election, at the earliest. Zero means 10.
 	ElectionTicks int
 	// InSyncTimeout is how long a replica may stay behind before it leaves the
-	// in-sync set. Zero means 1 s. A short one gives up the third copy lightly.
+	// in-sync set; a fifth of it where its node is not Reachable. Zero means 1 s. A short one
+	// gives up the third copy lightly.
 	InSyncTimeout time.Duration
+	// Reachable reports whether a connection to a node stands. Nil means to every node.
+	Reachable func(geo.NodeID) bool
 	// OnInSync is told, at the leader, of every replica that leaves the in-sync set or
 	// returns to it. May be nil.
 	OnInSync func(n geo.NodeID, in bool)
