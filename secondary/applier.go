@@ -24,6 +24,9 @@ type Stamp interface {
 	LeaderNode(r geo.RangeID) (id geo.NodeID, ok bool)
 	// Replica returns a replica of this process, which may be behind; nil for none.
 	Replica(r geo.RangeID) *ranges.Range
+	// Received returns what is known here of the streams that a range receives, wherever that
+	// is; ok is false while that is nothing.
+	Received(r geo.RangeID, src ranges.Source) (known ranges.Received, ok bool)
 	// Submit commits a command in a range, wherever that leads.
 	Submit(ctx context.Context, r geo.RangeID, cmd ranges.Command) error
 	// PutChunk makes a chunk durable on the nodes that are up.
@@ -69,21 +72,21 @@ func (a *Applier) Apply(b *receive.Batch, done func(error)) {
 // says is a lower bound, of what is committed. So nothing leaves the source's outbox too
 // early, and what is given again is a duplicate.
 func (a *Applier) Cursors(src ranges.Source) (map[geo.Stream]geo.Head, bool) {
-	r := a.stamp.Replica(local(src))
-	if r == nil {
+	r, ok := a.stamp.Received(local(src), src)
+	if !ok {
 		return nil, false
 	}
-	return r.Machine.Cursors(src), true
+	return r.Cursors(src), true
 }
 
 // Behind implements receive.Applier, as of what a replica here has applied: a stream may
 // have reached its head meanwhile, and a pull of it then brings duplicates.
 func (a *Applier) Behind(src ranges.Source) map[geo.Stream]geo.Seq {
-	r := a.stamp.Replica(local(src))
-	if r == nil {
+	r, ok := a.stamp.Received(local(src), src)
+	if !ok {
 		return nil
 	}
-	return r.Machine.BehindOf(src)
+	return r.BehindOf(src)
 }
 
 // PutPayload implements receive.Applier.

@@ -40,6 +40,7 @@ func (l *Location) Describe() (wire.Location, error) {
 			if n, err = describeNode(stamp, stamp.Node(id), n); err != nil {
 				return out, err
 			}
+			out.Warnings = stamp.Node(id).PlacementWarnings()
 		} else if stamp != nil && stamp.Down(id) != nil {
 			n.State = wire.Failed
 		}
@@ -48,6 +49,7 @@ func (l *Location) Describe() (wire.Location, error) {
 	for _, svc := range Services() {
 		r := wire.Range{Range: geo.FirstRange(svc), Service: svc.String(), ConfiguredReplicas: len(l.o.Nodes)}
 		if stamp != nil {
+			r.ConfiguredReplicas = len(stamp.Placed(r.Range))
 			view, err := l.leaderView(stamp, geo.FirstRange(svc))
 			if err != nil {
 				return out, err
@@ -68,6 +70,9 @@ func describeNode(stamp *node.Stamp, n *node.Node, out wire.Node) (wire.Node, er
 	for _, svc := range Services() {
 		id := geo.FirstRange(svc)
 		r := n.Range(id)
+		if r == nil {
+			continue // It is on other nodes.
+		}
 		durable, err := r.Machine.DurableIndex()
 		if err != nil {
 			return out, err

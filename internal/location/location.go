@@ -39,6 +39,8 @@ type Options struct {
 	Parity      geo.Timestamp
 	// Nodes are all nodes of the stamp; Local those that run in this process.
 	Nodes, Local []geo.NodeID
+	// Sites: see node.Options.
+	Sites []ranges.Site
 	// Dir is the folder of all locations; this one uses Dir/Name.
 	Dir string
 	// ReserveBytes: see node.Options.
@@ -198,6 +200,14 @@ func (l *Location) Replica(r geo.RangeID) *ranges.Range {
 	return nil
 }
 
+// Received implements secondary.Stamp.
+func (l *Location) Received(r geo.RangeID, src ranges.Source) (ranges.Received, bool) {
+	if s := l.stamp.Load(); s != nil {
+		return s.Received(r, src)
+	}
+	return nil, false
+}
+
 // PutChunk makes a chunk durable on the nodes that are up.
 func (l *Location) PutChunk(ctx context.Context, ref extent.Ref, data []byte) error {
 	if s := l.stamp.Load(); s != nil {
@@ -251,7 +261,7 @@ func (l *Location) Start() error {
 
 func (l *Location) startStamp() error {
 	s := node.NewStamp(node.Options{
-		Location: l.o.Name, Peers: l.o.Nodes, Dir: filepath.Join(l.o.Dir, string(l.o.Name)), Engine: l.o.Engine, Clock: l.o.Clock,
+		Location: l.o.Name, Peers: l.o.Nodes, Sites: l.o.Sites, Dir: filepath.Join(l.o.Dir, string(l.o.Name)), Engine: l.o.Engine, Clock: l.o.Clock,
 		Transport: l.o.Transport(), Seed: l.o.Seed, Parity: l.o.Parity, Tick: l.o.Tick, Logger: l.o.Logger,
 		ScrubPeriod: l.o.ScrubPeriod, Registerer: l.o.Registerer, ReserveBytes: l.o.ReserveBytes,
 		CloseInterval: l.o.CloseInterval, OnCommit: l.o.OnCommit, RowChunks: blobs.RowChunks, Commands: l.o.Commands,

@@ -12,32 +12,37 @@ import (
 // Replication computes the replication state of a service of an account, as this
 // location, the account's secondary, holds it.
 func (l *Location) Replication(ctx context.Context, a *catalog.Account, s geo.Service) (stats.Replication, error) {
-	var out stats.Replication
+	stamp := l.Stamp()
+	if stamp == nil {
+		return stats.Replication{}, ErrStopped
+	}
 	// Both ranges under their leases: an isolated leader of before would show an older
 	// time than the one shown last (R13).
-	err := l.Read(ctx, geo.FirstRange(s), func(own ranges.State) error {
-		return l.Read(ctx, geo.FirstRange(geo.Catalog), func(cat ranges.State) error {
-			out = l.unforked(a, s, func(src ranges.Source, name geo.Account) (ranges.SyncTimes, bool) {
-				if src.Range == geo.FirstRange(geo.Catalog) {
-					return cat.SyncTimes(src, name)
-				}
-				return own.SyncTimes(src, name)
-			})
-			return nil
-		})
-	})
-	return out, err
+	known := map[geo.RangeID]ranges.SyncTimes{}
+	for _, id := range []geo.RangeID{geo.FirstRange(s), geo.FirstRange(geo.Catalog)} {
+		t, ok, err := stamp.SyncTimes(ctx, id, ranges.Source{Origin: a.Primary, Range: id}, a.Name)
+		if err != nil {
+			return stats.Replication{}, err
+		}
+		if ok {
+			known[id] = t
+		}
+	}
+	return l.unforked(a, s, func(src ranges.Source, _ geo.Account) (ranges.SyncTimes, bool) {
+		t, ok := known[src.Range]
+		return t, ok
+	}), nil
 }
 
-// ReplicationNow is Replication without waiting for a lease, by the replicas of this process:
-// for metrics and status. Where they follow, it is a little behind.
+// ReplicationNow is Replication without waiting for a lease, by what this process knows:
+// for metrics and status. Where no range leads here, it is a little behind.
 func (l *Location) ReplicationNow(a *catalog.Account, s geo.Service) stats.Replication {
 	return l.unforked(a, s, func(src ranges.Source, name geo.Account) (ranges.SyncTimes, bool) {
-		r := l.Replica(src.Range)
-		if r == nil {
+		r, ok := l.Received(src.Range, src)
+		if !ok {
 			return ranges.SyncTimes{}, false
 		}
-		return r.Machine.SyncTimes(src, name)
+		return r.SyncTimes(src, name)
 	})
 }
 

@@ -21,6 +21,9 @@ type shipping struct {
 func (l *Location) ship(n *node.Node) {
 	set := map[geo.RangeID]*shipping{}
 	for _, id := range Ranges() {
+		if n.Range(id) == nil {
+			continue // It is on other nodes.
+		}
 		sh := ship.New(ship.Options{
 			Location: l.o.Name, Range: n.Range(id), Publisher: l.o.WrapPublisher(l.o.Link.Publisher(l.pub)),
 			Pusher: l.far.Pusher, Clock: l.o.Clock, Logger: l.o.Logger, Alarm: l.o.OnAlarm,
@@ -61,7 +64,7 @@ func (l *Location) Shipper(id geo.RangeID) *ship.Shipper {
 	l.shipMu.Lock()
 	defer l.shipMu.Unlock()
 	for _, set := range l.shippers {
-		if s := set[id]; s.of == r {
+		if s := set[id]; s != nil && s.of == r {
 			return s.Shipper
 		}
 	}

@@ -53,7 +53,7 @@ func (n *Node) view(ctx context.Context) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	l.Alarms, l.Warnings = n.meters.Alarms.Counts(l.Name), n.o.Warnings
+	l.Alarms, l.Warnings = n.meters.Alarms.Counts(l.Name), slices.Concat(n.o.Warnings, l.Warnings)
 	v := view{Location: l, Link: location.DescribeLink(n.link)}
 	ctx, cancel := context.WithTimeout(ctx, catalogWait)
 	defer cancel()

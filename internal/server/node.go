@@ -25,6 +25,7 @@ import (
 	"antipode/metrics"
 	"antipode/replication/link"
 	"antipode/stamp/engine"
+	"antipode/stamp/ranges"
 	"antipode/stamp/transport"
 )
 
@@ -147,6 +148,16 @@ func (n *Node) nodes() []geo.NodeID {
 		all = append(all, id)
 	}
 	slices.Sort(all)
+	return all
+}
+
+// sites are the domains of all nodes of the stamp.
+func (n *Node) sites() []ranges.Site {
+	c := n.o.Config
+	all := []ranges.Site{{Node: c.ID, Fault: c.FaultDomain, Upgrade: c.UpgradeDomain}}
+	for _, p := range c.Peers {
+		all = append(all, ranges.Site{Node: p.ID, Fault: p.FaultDomain, Upgrade: p.UpgradeDomain})
+	}
 	return all
 }
 

@@ -202,6 +202,14 @@ func (l *location) LeaderNode(geo.RangeID) (geo.NodeID, bool) { return 0, false 
 // Replica implements secondary.Stamp.
 func (l *location) Replica(id geo.RangeID) *ranges.Range { return l.Leader(id) }
 
+// Received implements secondary.Stamp.
+func (l *location) Received(id geo.RangeID, _ ranges.Source) (ranges.Received, bool) {
+	if r := l.Leader(id); r != nil {
+		return r.Machine, true
+	}
+	return nil, false
+}
+
 func (l *location) leader(id geo.RangeID) *member {
 	var found []*member
 	for _, m := range l.members {

@@ -22,6 +22,7 @@ import (
 func (n *Node) step(inbox []Envelope, now time.Duration) error {
 	for _, e := range inbox {
 		if n.byID[e.Range] == nil {
+			n.hearLeads(e)
 			continue
 		}
 		if e.Message.GetType() >= msgDurable {

@@ -94,7 +94,7 @@ func (n *Node) othersWhole() bool {
 	}
 	for _, r := range n.ranges {
 		members := r.Replica().Members()
-		for _, p := range n.o.Peers {
+		for _, p := range n.placement.Of(r.ID()) {
 			if p == n.o.ID {
 				continue
 			}

@@ -12,7 +12,7 @@ import (
 )
 
 // A node that finds a range empty cannot know whether the stamp is new or its own data
-// is gone. It asks all peers, and takes no part until each has answered: that it is empty
+// is gone. It asks all nodes of the range, and takes no part until each has answered: that it is empty
 // too, or that it began together with just this node, whose nonce it wrote down. If one
 // knows the range, but not the nonce, this node has lost what it promised (R4).
 //
@@ -21,11 +21,15 @@ import (
 
 // Message types of ours, outside Raft's numbers, beside msgDurable.
 const (
-	// msgHello asks about a range: From is the node, Index its nonce.
+	// msgHello asks about a range: From is the node, Index its nonce, LogTerm the checksum of
+	// its placement, 0 from a version that knows of none.
 	msgHello = pb.MessageType(1001)
 	// msgHelloResp answers: From is the node, Index the nonce that asked, LogTerm its own;
 	// Reject says that it knows the range without that nonce.
 	msgHelloResp = pb.MessageType(1002)
+	// msgPlaced answers it where the node has another placement: From is the node, Index the
+	// checksum.
+	msgPlaced = pb.MessageType(1005)
 	// msgLost reports a lost replica: From is the node, Index the replica's id.
 	msgLost = pb.MessageType(1003)
 )
@@ -44,15 +48,16 @@ func (n *Node) hello() error {
 		if d.phase != joining || r.Replica().Lost() != nil {
 			continue
 		}
-		if len(d.peers) == len(n.o.Peers)-1 {
+		on := n.placement.Of(r.ID())
+		if len(d.peers) == len(on)-1 {
 			if err := n.join(r.ID()); err != nil {
 				return err
 			}
 			continue
 		}
-		for _, p := range n.o.Peers {
+		for _, p := range on {
 			if _, heard := d.peers[p]; p != n.o.ID && !heard {
-				n.tell(p, r.ID(), msgHello, d.nonce, 0, false)
+				n.tell(p, r.ID(), msgHello, d.nonce, n.placementSum(), false)
 			}
 		}
 	}
@@ -71,7 +76,12 @@ func (n *Node) hear(id geo.RangeID, m *pb.Message) error {
 		return err
 	case msgDurable:
 		n.hearDurable(id, m)
+	case msgPlaced:
+		n.otherPlacement(from)
 	case msgHello:
+		if !n.samePlacement(from, id, m.GetLogTerm()) {
+			return nil
+		}
 		n.tell(from, id, msgHelloResp, m.GetIndex(), d.nonce, d.phase != joining && d.peers[from] != m.GetIndex())
 	case msgHelloResp:
 		if d.phase != joining || m.GetIndex() != d.nonce {

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"hash/crc32"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"antipode/geo"
 )
 
@@ -49,10 +47,18 @@ type identity struct {
 const (
 	identityVersion = 1
 	identityHead    = 1 + 1 + 8 + 8 + 1
-	// identityCopy is where a file has the identity a second time, in other blocks of the
-	// medium than the first: one that is damaged costs nothing.
-	identityCopy = 8 << 10
 )
+
+// secondCopy is where a small file has what it holds a second time, in other blocks of the
+// medium than the first: one that is damaged costs nothing.
+const secondCopy = 8 << 10
+
+// twice is what such a file holds.
+func twice(one []byte) []byte {
+	b := make([]byte, secondCopy, secondCopy+len(one))
+	copy(b, one)
+	return append(b, one...)
+}
 
 // ErrIdentity: both copies in an identity file are damaged. The node must not guess.
 var ErrIdentity = errors.New("node: identity file of a replica is malformed")
@@ -72,19 +78,14 @@ func (d *identity) encode(order []geo.NodeID) []byte {
 }
 
 // file is what an identity's file holds.
-func (d *identity) file(order []geo.NodeID) []byte {
-	one := d.encode(order)
-	b := make([]byte, identityCopy, identityCopy+len(one))
-	copy(b, one)
-	return append(b, one...)
-}
+func (d *identity) file(order []geo.NodeID) []byte { return twice(d.encode(order)) }
 
 // parseIdentityFile reads a file, of one copy as well: they were written without the
 // second once.
 func parseIdentityFile(b []byte) (*identity, error) {
 	d, err := parseIdentity(b)
-	if err != nil && len(b) > identityCopy {
-		return parseIdentity(b[identityCopy:])
+	if err != nil && len(b) > secondCopy {
+		return parseIdentity(b[secondCopy:])
 	}
 	return d, err
 }
@@ -140,18 +141,5 @@ func (n *Node) become(id geo.RangeID, p phase, as uint64) error {
 
 // saveIdentity replaces the identity of a range, durably, in one step.
 func (n *Node) saveIdentity(id geo.RangeID, d *identity) error {
-	fs, dir, name := n.o.Engine.FS, n.identityDir(), fmt.Sprintf("r%d", id)
-	tmp := name + ".new"
-	f, err := fs.Create(fs.PathJoin(dir, tmp), vfs.WriteCategoryUnspecified)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(d.file(n.o.Peers))
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	if err := fs.Rename(fs.PathJoin(dir, tmp), fs.PathJoin(dir, name)); err != nil {
-		return err
-	}
-	return syncDir(fs, dir)
+	return replaceDurable(n.o.Engine.FS, n.identityDir(), fmt.Sprintf("r%d", id), d.file(n.o.Peers))
 }

@@ -35,6 +35,7 @@ func (n *Node) maintain() error {
 		return err
 	}
 	n.tendMembers()
+	n.tellLeads()
 	n.settle()
 	if err := n.checkStores(); err != nil {
 		return err
@@ -58,7 +59,7 @@ func (n *Node) maintain() error {
 		changed := own != known[n.o.ID] || n.ticks%retellTicks == 0
 		known[n.o.ID] = own
 		least := own
-		for _, p := range n.o.Peers {
+		for _, p := range n.placement.Of(id) {
 			least = min(least, known[p])
 		}
 		n.mu.Unlock()
@@ -145,7 +146,7 @@ func (n *Node) flushState() error {
 // tellDurable tells the peers this node's durable applied index of a range, in a
 // message that Raft never sees.
 func (n *Node) tellDurable(id geo.RangeID, index uint64) {
-	for _, p := range n.o.Peers {
+	for _, p := range n.placement.Of(id) {
 		if p != n.o.ID {
 			n.o.Transport.Send(n.o.ID, p, []Envelope{{Range: id, Message: durableMessage(n.o.ID, index), From: n.o.ID}})
 		}

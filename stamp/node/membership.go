@@ -34,7 +34,7 @@ func (n *Node) tendMembers() {
 		rep, id := r.Replica(), r.ID()
 		if rep.Lost() != nil {
 			if n.ticks%changeTicks == 0 && n.takesSnapshots() {
-				for _, p := range n.o.Peers {
+				for _, p := range n.placement.Of(id) {
 					if p != n.o.ID {
 						n.tell(p, id, msgLost, rep.ID(), 0, false)
 					}
@@ -82,7 +82,7 @@ func (n *Node) keepLost() error {
 // a time and drops the others; they are proposed again.
 func (n *Node) changeMembers(id geo.RangeID, rep *replica.Replica) error {
 	members := rep.Members()
-	for _, p := range n.o.Peers {
+	for _, p := range n.placement.Of(id) {
 		m, ok := members.On(p)
 		switch {
 		case !ok:

@@ -34,10 +34,14 @@ type Node struct {
 	state   *engine.State
 	extents *extent.Store
 	ranges  []*ranges.Range
-	logs    map[geo.RangeID]engine.RangeLog
-	byID    map[geo.RangeID]*ranges.Range
+	// placement says which nodes have which ranges; has are those of this one.
+	placement ranges.Placement
+	has       []geo.RangeID
+	logs      map[geo.RangeID]engine.RangeLog
+	byID      map[geo.RangeID]*ranges.Range
 
 	wake chan struct{}
+	told told
 
 	mu     sync.Mutex
 	inbox  []Envelope
@@ -80,6 +84,8 @@ type Node struct {
 	routes     map[geo.RangeID]map[uint64]geo.NodeID
 	seen       map[geo.RangeID]replica.Members
 	led        map[geo.RangeID]bool // as of the last look: see noteLeader
+	// differ are the nodes with another placement, told to the operator.
+	differ map[geo.NodeID]bool
 	// outgoing by range; installing are those that this pass hands to Raft.
 	outgoing   map[geo.RangeID]*outgoing
 	installing map[geo.RangeID]*Incoming
@@ -108,7 +114,7 @@ func Open(o Options) (_ *Node, err error) {
 		flushed: map[geo.RangeID]uint64{}, incoming: map[geo.RangeID]*Incoming{}, fetching: map[extent.ChunkID]bool{},
 		identities: map[geo.RangeID]*identity{}, reported: map[geo.RangeID]map[geo.NodeID]uint64{},
 		routes: map[geo.RangeID]map[uint64]geo.NodeID{}, seen: map[geo.RangeID]replica.Members{}, led: map[geo.RangeID]bool{},
-		condemned: map[string]error{}, heardAt: map[geo.NodeID]uint64{},
+		condemned: map[string]error{}, heardAt: map[geo.NodeID]uint64{}, differ: map[geo.NodeID]bool{},
 		outgoing: map[geo.RangeID]*outgoing{}, installing: map[geo.RangeID]*Incoming{}, rng: rand.New(rand.NewPCG(o.Seed, uint64(o.ID))),
 	}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
@@ -123,6 +129,9 @@ func Open(o Options) (_ *Node, err error) {
 		if err := mkdirDurable(fs, fs.PathJoin(o.Dir, sub)); err != nil {
 			return nil, err
 		}
+	}
+	if err := n.openPlacement(); err != nil {
+		return nil, err
 	}
 	if err := n.openState(); err != nil {
 		return nil, err

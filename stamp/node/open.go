@@ -16,10 +16,16 @@ import (
 	"antipode/stamp/replica"
 )
 
-// services are those that a node keeps a range of.
-var services = [...]geo.Service{geo.Catalog, geo.Blob, geo.Queue, geo.Table} //nolint:gochecknoglobals // A table, never written.
+// stampRanges are those that a stamp has.
+func stampRanges() []geo.RangeID {
+	var out []geo.RangeID
+	for _, s := range []geo.Service{geo.Catalog, geo.Blob, geo.Queue, geo.Table} {
+		out = append(out, geo.FirstRange(s))
+	}
+	return out
+}
 
-// openLogs opens the log of every range. A log that is damaged is set aside whole and
+// openLogs opens the log of every range that is here. A log that is damaged is set aside whole and
 // begun anew: each replica then misses its hard state and is lost (R4).
 func (n *Node) openLogs() error {
 	fs := n.o.Engine.FS
@@ -77,8 +83,7 @@ func (n *Node) tryLogs(dir string) (err error) {
 		n.log = nil
 		return err
 	}
-	for _, s := range services {
-		id := geo.FirstRange(s)
+	for _, id := range n.has {
 		if n.logs[id], err = n.log.Range(id, nil); err != nil {
 			return err
 		}
@@ -86,7 +91,7 @@ func (n *Node) tryLogs(dir string) (err error) {
 	return nil
 }
 
-// openRanges opens every range. What they load may be what is damaged in the state
+// openRanges opens every range that is here. What they load may be what is damaged in the state
 // store, which opened: it is then set aside as well.
 func (n *Node) openRanges() error {
 	err := n.tryRanges()
@@ -109,8 +114,8 @@ func (n *Node) openRanges() error {
 
 func (n *Node) tryRanges() error {
 	n.ranges = nil
-	for _, s := range services {
-		if err := n.openRange(geo.FirstRange(s)); err != nil {
+	for _, id := range n.has {
+		if err := n.openRange(id); err != nil {
 			return err
 		}
 	}
@@ -136,7 +141,7 @@ func (n *Node) openRange(id geo.RangeID) error {
 		interval = n.o.CloseInterval(id)
 	}
 	r, err := ranges.New(ranges.Options{
-		Location: n.o.Location, Range: id, Clock: n.o.Clock, Parity: n.o.Parity, State: n.state, Nodes: n.o.Peers, Wake: n.Wake,
+		Location: n.o.Location, Range: id, Clock: n.o.Clock, Parity: n.o.Parity, State: n.state, Nodes: n.placement.Of(id), Wake: n.Wake,
 		CloseInterval: interval, LeaseLength: time.Duration(n.o.ElectionTicks-3) * n.o.Tick, OnCommit: onCommit,
 		Full:      n.full.Load,
 		HasChunk:  func(ref extent.Ref) bool { return n.extents.Durable(ref.ID) },

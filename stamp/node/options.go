@@ -20,6 +20,9 @@ type Options struct {
 	ID       geo.NodeID
 	// Peers are the ids of all nodes of the stamp, this one included.
 	Peers []geo.NodeID
+	// Sites are the domains of the nodes, where they are known. Only what a new stamp decides
+	// depends on them: see ranges.Place.
+	Sites []ranges.Site
 	// Dir is the data folder: log, state and extents below it.
 	Dir    string
 	Engine engine.Options

@@ -11,7 +11,7 @@ import (
 	"antipode/stamp/kv"
 )
 
-// PutChunk makes a chunk durable on every node that is reachable, two at least: ahead of
+// PutChunk makes a chunk durable on every node of the blobs that is reachable, two at least: ahead of
 // the change that names it, so that no replica has to fetch it before it acknowledges
 // (R3). A node that stalls, or fails, holds nothing up once two have it, for longer than
 // InSyncTimeout: a replica there fetches it before it acknowledges, or leaves the in-sync
@@ -55,6 +55,9 @@ func (s *Stamp) PutChunk(ctx context.Context, ref extent.Ref, data []byte) error
 	return fmt.Errorf("chunk %s is durable on %d nodes, at least %d are needed: %w", ref.ID, durable, chunkCopiesMin, err)
 }
 
+// chunkRange is the range whose changes name chunks.
+const chunkRange = geo.RangeID(geo.Blob)
+
 // chunkCopiesMin is on how many nodes a chunk must be before a change may name it.
 const chunkCopiesMin = 2
 
@@ -63,7 +66,7 @@ const chunkCopiesMin = 2
 func (s *Stamp) chunkPuts(chunk extent.Chunk, ref extent.Ref, data []byte) ([]func(context.Context) error, error) {
 	var puts []func(context.Context) error
 	self := s.self()
-	for _, id := range s.o.Peers {
+	for _, id := range s.Placed(chunkRange) {
 		if n := s.Node(id); n != nil {
 			if n.full.Load() {
 				return nil, kv.ErrBusy
@@ -99,7 +102,7 @@ const hasChunkTimeout = time.Second
 // there it must be when a change that names it is evaluated. False where that node does
 // not say; the chunk may then be put again.
 func (s *Stamp) HasChunk(ref extent.Ref) bool {
-	lead, ok := s.LeaderNode(geo.FirstRange(geo.Blob))
+	lead, ok := s.LeaderNode(chunkRange)
 	if !ok {
 		return false
 	}
@@ -138,7 +141,7 @@ func (s *Stamp) hasChunk(id geo.NodeID) CallHandler {
 // others.
 func (s *Stamp) ReadChunk(ref extent.Ref, off int64, p []byte) (int, error) {
 	err := errors.New("no node is up")
-	for _, id := range s.o.Peers {
+	for _, id := range s.Placed(chunkRange) {
 		if n := s.Node(id); n != nil {
 			var got int
 			if got, err = n.ReadChunk(ref, off, p); err == nil {
@@ -147,7 +150,7 @@ func (s *Stamp) ReadChunk(ref extent.Ref, off int64, p []byte) (int, error) {
 		}
 	}
 	self := s.self()
-	for _, id := range s.o.Peers {
+	for _, id := range s.Placed(chunkRange) {
 		if s.Node(id) != nil {
 			continue
 		}

@@ -73,15 +73,15 @@ func TestIdentity(t *testing.T) {
 
 	file := d.file([]geo.NodeID{1, 2, 3})
 	require.Equal(t, b, file[:len(b)])
-	require.Equal(t, b, file[identityCopy:])
-	for _, at := range []int{0, 1, len(b) - 1, len(b), identityCopy, len(file) - 1} {
+	require.Equal(t, b, file[secondCopy:])
+	for _, at := range []int{0, 1, len(b) - 1, len(b), secondCopy, len(file) - 1} {
 		file[at] ^= 4
 		got, err := parseIdentityFile(file)
 		require.NoError(t, err, "one copy is damaged at %d", at)
 		require.Equal(t, &d, got)
 		file[at] ^= 4
 	}
-	file[3], file[identityCopy+3] = 0xff, 0xff
+	file[3], file[secondCopy+3] = 0xff, 0xff
 	_, err = parseIdentityFile(file)
 	require.ErrorIs(t, err, ErrIdentity)
 	got, err = parseIdentityFile(b)

@@ -99,9 +99,6 @@ func (n *Node) onScheduler(ctx context.Context, f func() (refusal, failure error
 
 // survey describes the replica of a range. Scheduler only.
 func (n *Node) survey(id geo.RangeID) (s Survey, err error) {
-	if n.byID[id] == nil {
-		return s, ErrUnreachable
-	}
 	d, r, log := n.identities[id], n.byID[id], n.logs[id]
 	rep, applied := r.Replica(), r.Machine.AppliedState()
 	s = Survey{

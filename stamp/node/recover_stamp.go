@@ -81,9 +81,9 @@ func (s *Stamp) Recover(ctx context.Context, id geo.RangeID, untrusted bool) (Re
 	return out, err
 }
 
-// surveys asks every node of the stamp for its replica of a range.
+// surveys asks every node of a range for its replica.
 func (s *Stamp) surveys(ctx context.Context, id geo.RangeID) (answered []Survey, silent []geo.NodeID, err error) {
-	for _, n := range s.o.Peers {
+	for _, n := range s.Placed(id) {
 		within, cancel := context.WithTimeout(ctx, surveyTimeout)
 		v, err := ask[Survey](within, s, n, surveyMethod, surveyRequest{id})
 		cancel()
@@ -175,6 +175,9 @@ func ask[T any](ctx context.Context, s *Stamp, to geo.NodeID, method string, que
 func (s *Stamp) recoveryCalls(id geo.NodeID) map[string]CallHandler {
 	return map[string]CallHandler{
 		surveyMethod: answering(s, id, func(ctx context.Context, n *Node, q surveyRequest) (v Survey, err error) {
+			if n.Range(q.Range) == nil {
+				return v, ErrUnreachable
+			}
 			err = n.onScheduler(ctx, func() (refusal, failure error) {
 				v, failure = n.survey(q.Range)
 				return nil, failure
@@ -182,6 +185,9 @@ func (s *Stamp) recoveryCalls(id geo.NodeID) map[string]CallHandler {
 			return v, err
 		}),
 		reformMethod: answering(s, id, func(ctx context.Context, n *Node, q reformRequest) (struct{}, error) {
+			if n.Range(q.Range) == nil {
+				return struct{}{}, ErrUnreachable
+			}
 			return struct{}{}, n.onScheduler(ctx, func() (refusal, failure error) { return n.reform(q.Range, q.From, q.As) })
 		}),
 	}

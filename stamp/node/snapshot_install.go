@@ -104,6 +104,18 @@ func writeDurable(fs vfs.FS, dir, name string, data []byte) error {
 	return syncDir(fs, dir)
 }
 
+// replaceDurable is writeDurable for a file that may be there: it changes in one step.
+func replaceDurable(fs vfs.FS, dir, name string, data []byte) error {
+	tmp := name + ".new"
+	if err := writeDurable(fs, dir, tmp, data); err != nil {
+		return err
+	}
+	if err := fs.Rename(fs.PathJoin(dir, tmp), fs.PathJoin(dir, name)); err != nil {
+		return err
+	}
+	return syncDir(fs, dir)
+}
+
 // readSmall reads a small file, nil where there is none.
 func readSmall(fs vfs.FS, path string) ([]byte, error) {
 	f, err := fs.Open(path)

@@ -74,7 +74,7 @@ func (n *Node) openSource(id geo.RangeID, m *pb.Message) (_ *source, err error) 
 	if want := m.GetSnapshot().GetMetadata().GetIndex(); applied.Index < want {
 		return nil, fmt.Errorf("snapshot of range %d: state at %d, offered at %d", id, applied.Index, want)
 	}
-	members, err := ranges.MembersIn(s.snap, id, n.o.Peers)
+	members, err := ranges.MembersIn(s.snap, id, n.placement.Of(id))
 	if err != nil {
 		return nil, err
 	}

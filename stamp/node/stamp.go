@@ -26,6 +26,10 @@ type Stamp struct {
 	// onStart is told of every node that started, to hook its ranges up; onStop
 	// before it stops.
 	onStart, onStop []func(*Node)
+
+	progressMu sync.Mutex
+	progress   map[progressRequest]*keptProgress
+
 	// background are goroutines of Go.
 	background sync.WaitGroup
 	ctx        context.Context //nolint:containedctx // Ends the goroutines of Go at Close.
@@ -55,7 +59,7 @@ func NewStamp(o Options) *Stamp {
 		o.Logger = slog.Default()
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	return &Stamp{o: o, nodes: map[geo.NodeID]*running{}, down: map[geo.NodeID]*running{}, ctx: ctx, cancel: cancel}
+	return &Stamp{o: o, nodes: map[geo.NodeID]*running{}, down: map[geo.NodeID]*running{}, progress: map[progressRequest]*keptProgress{}, ctx: ctx, cancel: cancel}
 }
 
 // Go runs f on a goroutine that Close ends and waits for.
@@ -110,6 +114,7 @@ func (s *Stamp) serve(id geo.NodeID, r *running) {
 	if calls, ok := s.o.Transport.(CallTransport); ok {
 		calls.Handle(id, submitMethod, s.submitted(id))
 		calls.Handle(id, hasChunkMethod, s.hasChunk(id))
+		calls.Handle(id, progressMethod, s.tellProgress(id))
 		for method, f := range s.recoveryCalls(id) {
 			calls.Handle(id, method, f)
 		}
@@ -149,6 +154,8 @@ func (s *Stamp) Stop(id geo.NodeID, flush bool) error {
 // Close stops all nodes.
 func (s *Stamp) Close() error {
 	s.cancel()
+	s.progressMu.Lock() // Behind it Received starts no goroutine.
+	s.progressMu.Unlock()
 	s.background.Wait()
 	var errs []error
 	for _, id := range s.o.Peers {
@@ -172,6 +179,18 @@ func (s *Stamp) Node(id geo.NodeID) *Node {
 // Nodes returns the ids of all configured nodes, wherever they run.
 func (s *Stamp) Nodes() []geo.NodeID { return s.o.Peers }
 
+// Placed returns the nodes that a range was made on.
+func (s *Stamp) Placed(id geo.RangeID) []geo.NodeID {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, in := range []map[geo.NodeID]*running{s.nodes, s.down} {
+		for _, r := range in {
+			return r.n.placement.Of(id)
+		}
+	}
+	return s.o.Peers
+}
+
 // Leader returns the range as its leader holds it, nil while none of the nodes that run
 // here leads.
 func (s *Stamp) Leader(id geo.RangeID) *ranges.Range {
@@ -187,7 +206,7 @@ func (s *Stamp) Leader(id geo.RangeID) *ranges.Range {
 	return nil
 }
 
-// LeaderNode returns the node that leads a range, as the replicas that run in this process
+// LeaderNode returns the node that leads a range, as the nodes that run in this process
 // know it; ok is false while they know of none. It may be a former leader that they have
 // not missed yet.
 func (s *Stamp) LeaderNode(id geo.RangeID) (leader geo.NodeID, ok bool) {
@@ -195,7 +214,13 @@ func (s *Stamp) LeaderNode(id geo.RangeID) (leader geo.NodeID, ok bool) {
 	defer s.mu.RUnlock()
 	for _, p := range s.o.Peers {
 		r := s.nodes[p]
-		if r == nil || r.n.Range(id) == nil {
+		if r == nil {
+			continue
+		}
+		if r.n.Range(id) == nil {
+			if l := r.n.toldLeader(id); leader == 0 {
+				leader = l
+			}
 			continue
 		}
 		if r.n.Range(id).Leading() {

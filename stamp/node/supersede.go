@@ -37,7 +37,7 @@ func (n *Node) tellRecovery(to geo.NodeID, id geo.RangeID) {
 
 // askRecovery asks all peers for a later recovery.
 func (n *Node) askRecovery(id geo.RangeID) {
-	for _, p := range n.o.Peers {
+	for _, p := range n.placement.Of(id) {
 		if p != n.o.ID {
 			n.tellRecovery(p, id)
 		}

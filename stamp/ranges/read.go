@@ -118,6 +118,9 @@ func (s State) SyncTimes(src Source, a geo.Account) (SyncTimes, bool) {
 	return s.r.Machine.SyncTimes(src, a)
 }
 
+// Progress returns how far the streams of a source are: see Machine.Progress.
+func (s State) Progress(src Source) Progress { return s.r.Machine.Progress(src) }
+
 // Snapshot returns a view of one moment. Close it.
 func (s State) Snapshot() interface {
 	kv.Reader

@@ -116,6 +116,12 @@ type SyncTimes struct {
 	Behind int
 }
 
+// add takes a stream that is not at its head.
+func (t *SyncTimes) add(sync geo.Timestamp) {
+	t.Behind++
+	t.Least = min(t.Least, sync)
+}
+
 // SyncTimes returns the sync times of an account's streams from a source range; ok
 // is false while no closed record of it was committed here (R13: absent).
 func (m *Machine) SyncTimes(src Source, a geo.Account) (SyncTimes, bool) {
@@ -130,9 +136,8 @@ func (m *Machine) SyncTimes(src Source, a geo.Account) (SyncTimes, bool) {
 		if invariants.Planted(invariants.SkipStream) && s.Lane%4 == 0 {
 			continue
 		}
-		if s.Account == a && s.Range == src.Range && s.Epoch.Location == src.Origin {
-			out.Behind++
-			out.Least = min(out.Least, m.cursors[s].Sync)
+		if s.Account == a && src.feeds(s) {
+			out.add(m.cursors[s].Sync)
 		}
 	}
 	return out, true
@@ -159,7 +164,7 @@ func (m *Machine) Cursors(src Source) map[geo.Stream]geo.Head {
 	defer m.mu.RUnlock()
 	out := make(map[geo.Stream]geo.Head)
 	for s, c := range m.cursors {
-		if s.Range == src.Range && s.Epoch.Location == src.Origin && c.Applied.Seq > 0 {
+		if src.feeds(s) && c.Applied.Seq > 0 {
 			out[s] = c.Applied
 		}
 	}
@@ -176,7 +181,7 @@ func (m *Machine) BehindOf(src Source) map[geo.Stream]geo.Seq {
 	}
 	out := make(map[geo.Stream]geo.Seq)
 	for s := range m.behind {
-		if s.Range == src.Range && s.Epoch.Location == src.Origin {
+		if src.feeds(s) {
 			pairs := m.cursors[s].Pairs
 			out[s] = pairs[len(pairs)-1].Head
 		}

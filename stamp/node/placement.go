@@ -1,0 +1,235 @@
+package node
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"maps"
+	"slices"
+
+	"antipode/geo"
+	"antipode/stamp/ranges"
+)
+
+// Where the ranges of a stamp are is decided by each of its nodes for itself, from its
+// configuration, when it first starts, and written down in a file placement: a range's
+// first members follow from it, so it may not be decided anew once a replica here has
+// joined, whatever the configuration says later. Nodes whose configurations differ could decide otherwise:
+// msgHello carries the checksum of the file, a node that has another one does not answer,
+// and so neither takes part. Everybody is asked about the catalog, which is on all nodes.
+
+// ErrPlacement: the file placement is damaged, or the configuration does not fit it.
+var ErrPlacement = errors.New("node: cannot tell which nodes have which ranges")
+
+const (
+	placementFile    = "placement"
+	placementVersion = 1
+)
+
+// encodePlacement is the file: docs/format/placement.md.
+func encodePlacement(p ranges.Placement) []byte {
+	b := binary.LittleEndian.AppendUint16([]byte{placementVersion}, uint16(len(p.Nodes)))
+	for _, n := range p.Nodes {
+		b = binary.LittleEndian.AppendUint64(b, uint64(n))
+	}
+	b = binary.LittleEndian.AppendUint16(b, uint16(len(p.Ranges)))
+	for _, id := range slices.Sorted(maps.Keys(p.Ranges)) {
+		b = binary.LittleEndian.AppendUint32(b, uint32(id))
+		for _, n := range p.Ranges[id] {
+			b = binary.LittleEndian.AppendUint64(b, uint64(n))
+		}
+	}
+	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
+}
+
+func parsePlacement(b []byte) (ranges.Placement, error) {
+	p := ranges.Everywhere(nil)
+	refused := func(why string) (ranges.Placement, error) { return p, fmt.Errorf("%w: %s", ErrPlacement, why) }
+	end := len(b) - 4
+	if end < 5 || b[0] != placementVersion || crc32.Checksum(b[:end], castagnoli) != binary.LittleEndian.Uint32(b[end:]) {
+		return refused("the file is damaged")
+	}
+	b = b[1:end]
+	take := func(size int) (n uint64, ok bool) {
+		if len(b) < size {
+			return 0, false
+		}
+		var v [8]byte
+		copy(v[:], b[:size])
+		b = b[size:]
+		return binary.LittleEndian.Uint64(v[:]), true
+	}
+	nodes := func(count uint64) (list []geo.NodeID, ok bool) {
+		last := uint64(0)
+		for range count {
+			n, ok := take(8)
+			if !ok || n <= last {
+				return nil, false
+			}
+			last = n
+			list = append(list, geo.NodeID(n))
+		}
+		return list, true
+	}
+	count, _ := take(2)
+	var ok bool
+	if p.Nodes, ok = nodes(count); !ok {
+		return refused("malformed nodes")
+	}
+	placed, ok := take(2)
+	last := uint64(0)
+	for range placed {
+		id, _ := take(4)
+		on, whole := nodes(ranges.Replicas)
+		if !whole || id <= last {
+			return refused("malformed ranges")
+		}
+		p.Ranges[geo.RangeID(id)], last = on, id
+	}
+	if !ok || len(b) > 0 {
+		return refused("malformed ranges")
+	}
+	return p, nil
+}
+
+// openPlacement reads which nodes have which ranges, or decides it: anew, while no replica
+// here has taken part in anything. It comes before any store is opened.
+func (n *Node) openPlacement() error {
+	fs := n.o.Engine.FS
+	b, err := readSmall(fs, fs.PathJoin(n.o.Dir, placementFile))
+	if err != nil {
+		return err
+	}
+	holds, err := n.holdsAnything()
+	if err != nil {
+		return err
+	}
+	switch {
+	case b == nil && holds:
+		// From before there were placements.
+		b = encodePlacement(ranges.Everywhere(n.o.Peers))
+	case b == nil || !n.tookPart():
+		b = encodePlacement(ranges.Place(n.sites(n.o.Peers), stampRanges()))
+	}
+	if n.placement, err = parsePlacement(b); err != nil {
+		return fmt.Errorf("%w: copy %s from another node of the stamp into %s", err, placementFile, n.o.Dir)
+	}
+	// Also what was read: it may be in the page cache only, as in identify.
+	if err := replaceDurable(fs, n.o.Dir, placementFile, b); err != nil {
+		return err
+	}
+	if err := n.checkPlacement(); err != nil {
+		return err
+	}
+	n.has = nil
+	for _, id := range stampRanges() {
+		if slices.Contains(n.placement.Of(id), n.o.ID) {
+			n.has = append(n.has, id)
+		}
+	}
+	return nil
+}
+
+// holdsAnything reports whether a node has lived in the folder.
+func (n *Node) holdsAnything() (bool, error) {
+	fs := n.o.Engine.FS
+	for _, sub := range []string{"log", "state", "replicas"} {
+		list, err := fs.List(fs.PathJoin(n.o.Dir, sub))
+		if err != nil || len(list) > 0 {
+			return true, err
+		}
+	}
+	return false, nil
+}
+
+// tookPart reports whether a replica here is, or was, more than joining.
+func (n *Node) tookPart() bool {
+	for _, id := range stampRanges() {
+		if d, err := n.loadIdentity(id); err != nil || d != nil && d.phase != joining {
+			return true
+		}
+	}
+	return false
+}
+
+// checkPlacement refuses a configuration that contradicts the placement, and warns of what
+// the operator should know.
+func (n *Node) checkPlacement() error {
+	of := n.placement.Nodes
+	if !slices.Contains(of, n.o.ID) {
+		return fmt.Errorf("%w: this node is none of those that the stamp was made of, %v: a stamp does not grow yet", ErrPlacement, of)
+	}
+	for _, p := range of {
+		if !slices.Contains(n.o.Peers, p) {
+			return fmt.Errorf("%w: the configuration does not list node %d, which has replicas: list all of %v", ErrPlacement, p, of)
+		}
+	}
+	for _, p := range n.o.Peers {
+		if !slices.Contains(of, p) {
+			n.o.Logger.Warn("the configuration lists a node that is none of those that the stamp was made of: nothing will be on it, a stamp does not grow yet",
+				"listed", p, "made_of", of)
+		}
+	}
+	for _, w := range n.PlacementWarnings() {
+		n.o.Logger.Warn(w)
+	}
+	return nil
+}
+
+// sites are nodes with the domains that the configuration gives them.
+func (n *Node) sites(nodes []geo.NodeID) []ranges.Site {
+	var out []ranges.Site
+	for _, p := range nodes {
+		site := ranges.Site{Node: p}
+		if i := slices.IndexFunc(n.o.Sites, func(s ranges.Site) bool { return s.Node == p }); i >= 0 {
+			site = n.o.Sites[i]
+		}
+		out = append(out, site)
+	}
+	return out
+}
+
+// PlacementWarnings tell of ranges that are placed and whose nodes share a domain, as the
+// configuration has the domains now.
+func (n *Node) PlacementWarnings() []string {
+	var out []string
+	for _, id := range slices.Sorted(maps.Keys(n.placement.Ranges)) {
+		on := n.placement.Of(id)
+		fault, upgrade := ranges.Domains(n.sites(on)...)
+		if fault < len(on) || upgrade < len(on) {
+			out = append(out, fmt.Sprintf("range %d is on nodes %v, in %d fault and %d upgrade domains: one fault, or one step of an upgrade, "+
+				"can take two copies; no three nodes were further apart when the stamp was made", id, on, fault, upgrade))
+		}
+	}
+	return out
+}
+
+// placementSum is the checksum of the placement as it travels; never zero, which is what
+// a node says that knows of no placements.
+func (n *Node) placementSum() uint64 {
+	b := encodePlacement(n.placement)
+	return 1<<32 | uint64(binary.LittleEndian.Uint32(b[len(b)-4:]))
+}
+
+// samePlacement reports whether a node that asks about a range has the placement that
+// this one has, and tells both operators if not.
+func (n *Node) samePlacement(from geo.NodeID, id geo.RangeID, theirs uint64) bool {
+	if theirs == 0 || theirs == n.placementSum() {
+		return true
+	}
+	n.tell(from, id, msgPlaced, n.placementSum(), 0, false)
+	n.otherPlacement(from)
+	return false
+}
+
+// otherPlacement tells the operator, once in a life for each peer.
+func (n *Node) otherPlacement(of geo.NodeID) {
+	if n.differ[of] {
+		return
+	}
+	n.differ[of] = true
+	n.o.Logger.Error("another node has decided otherwise which nodes have which ranges: one that is new takes no part until both agree; "+
+		"its configuration must list the nodes and domains that the stamp was made with, or copy the file from a node that has data",
+		"of_node", of, "file", n.o.Engine.FS.PathJoin(n.o.Dir, placementFile))
+}

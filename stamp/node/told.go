@@ -1,0 +1,75 @@
+package node
+
+import (
+	"sync"
+	"time"
+
+	pb "go.etcd.io/raft/v3/raftpb"
+
+	"antipode/geo"
+)
+
+// A node without a replica of a range is told by its leader, every tick, who that is: it
+// hands on to it what it is asked for.
+
+// msgLeads says that a node leads a range: From is the node, Index its term.
+const msgLeads = pb.MessageType(1006)
+
+// told are the leaders that a node was told of.
+type told struct {
+	mu      sync.Mutex
+	leaders map[geo.RangeID]leads
+}
+
+type leads struct {
+	node geo.NodeID
+	term uint64
+	at   time.Duration
+}
+
+// tellLeads tells of the ranges that are led here, once a tick.
+func (n *Node) tellLeads() {
+	for _, r := range n.ranges {
+		on := n.placement.Of(r.ID())
+		if len(on) == len(n.placement.Nodes) || !r.Leading() {
+			continue
+		}
+		_, term := r.Replica().Leader()
+		next := 0
+		for _, p := range n.placement.Nodes { // Both ascend.
+			if next < len(on) && on[next] == p {
+				next++
+				continue
+			}
+			n.tell(p, r.ID(), msgLeads, term, 0, false)
+		}
+	}
+}
+
+// hearLeads takes a message about a range that is not here.
+func (n *Node) hearLeads(e Envelope) {
+	if e.Message.GetType() != msgLeads {
+		return
+	}
+	n.told.mu.Lock()
+	defer n.told.mu.Unlock()
+	if e.Message.GetIndex() < n.told.leaders[e.Range].term {
+		return // One that has not missed its successor yet.
+	}
+	if n.told.leaders == nil {
+		n.told.leaders = map[geo.RangeID]leads{}
+	}
+	n.told.leaders[e.Range] = leads{geo.NodeID(e.Message.GetFrom()), e.Message.GetIndex(), n.o.Clock.Mono()}
+}
+
+// toldLeader returns the leader of a range that is not here, 0 where none spoke for an
+// election timeout.
+func (n *Node) toldLeader(id geo.RangeID) geo.NodeID {
+	n.told.mu.Lock()
+	defer n.told.mu.Unlock()
+	l := n.told.leaders[id]
+	if n.o.Clock.Mono()-l.at > time.Duration(n.o.ElectionTicks)*n.o.Tick {
+		return 0
+	}
+	return l.node
+}
