@@ -27,7 +27,7 @@ const (
 	placementVersion = 1
 )
 
-// encodePlacement is the file: docs/format/placement.md.
+// encodePlacement is what the file has twice: docs/format/placement.md.
 func encodePlacement(p ranges.Placement) []byte {
 	b := binary.LittleEndian.AppendUint16([]byte{placementVersion}, uint16(len(p.Nodes)))
 	for _, n := range p.Nodes {
@@ -43,54 +43,61 @@ func encodePlacement(p ranges.Placement) []byte {
 	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
 
+// parsePlacementFile reads a file, which has the placement twice.
+func parsePlacementFile(b []byte) (ranges.Placement, error) {
+	p, err := parsePlacement(b)
+	if err != nil && len(b) > secondCopy {
+		return parsePlacement(b[secondCopy:])
+	}
+	return p, err
+}
+
+// parsePlacement decodes what b begins with.
 func parsePlacement(b []byte) (ranges.Placement, error) {
+	const node, placed = 8, 4 + 8*ranges.Replicas
 	p := ranges.Everywhere(nil)
-	refused := func(why string) (ranges.Placement, error) { return p, fmt.Errorf("%w: %s", ErrPlacement, why) }
-	end := len(b) - 4
-	if end < 5 || b[0] != placementVersion || crc32.Checksum(b[:end], castagnoli) != binary.LittleEndian.Uint32(b[end:]) {
-		return refused("the file is damaged")
+	le, at := binary.LittleEndian, 3
+	if len(b) < at || b[0] != placementVersion {
+		return p, ErrPlacement
 	}
-	b = b[1:end]
-	take := func(size int) (n uint64, ok bool) {
-		if len(b) < size {
-			return 0, false
-		}
-		var v [8]byte
-		copy(v[:], b[:size])
-		b = b[size:]
-		return binary.LittleEndian.Uint64(v[:]), true
+	nodes := b[at:]
+	at += node * int(le.Uint16(b[1:]))
+	if len(b) < at+2 {
+		return p, ErrPlacement
 	}
-	nodes := func(count uint64) (list []geo.NodeID, ok bool) {
-		last := uint64(0)
-		for range count {
-			n, ok := take(8)
-			if !ok || n <= last {
-				return nil, false
-			}
-			last = n
-			list = append(list, geo.NodeID(n))
-		}
-		return list, true
+	nodes, rest := nodes[:at-3], b[at+2:]
+	at += 2 + placed*int(le.Uint16(b[at:]))
+	if len(b) < at+4 || crc32.Checksum(b[:at], castagnoli) != le.Uint32(b[at:]) {
+		return p, ErrPlacement
 	}
-	count, _ := take(2)
+	rest = rest[:len(rest)-(len(b)-at)]
 	var ok bool
-	if p.Nodes, ok = nodes(count); !ok {
-		return refused("malformed nodes")
+	if p.Nodes, ok = parseNodes(nodes); !ok {
+		return p, ErrPlacement
 	}
-	placed, ok := take(2)
-	last := uint64(0)
-	for range placed {
-		id, _ := take(4)
-		on, whole := nodes(ranges.Replicas)
-		if !whole || id <= last {
-			return refused("malformed ranges")
+	last := geo.RangeID(0)
+	for ; len(rest) > 0; rest = rest[placed:] {
+		id := geo.RangeID(le.Uint32(rest))
+		on, ok := parseNodes(rest[4:placed])
+		if !ok || id <= last {
+			return p, ErrPlacement
 		}
-		p.Ranges[geo.RangeID(id)], last = on, id
-	}
-	if !ok || len(b) > 0 {
-		return refused("malformed ranges")
+		p.Ranges[id], last = on, id
 	}
 	return p, nil
+}
+
+// parseNodes decodes ascending nodes that fill b.
+func parseNodes(b []byte) (list []geo.NodeID, ok bool) {
+	last := geo.NodeID(0)
+	for ; len(b) > 0; b = b[8:] {
+		n := geo.NodeID(binary.LittleEndian.Uint64(b))
+		if n <= last {
+			return nil, false
+		}
+		list, last = append(list, n), n
+	}
+	return list, true
 }
 
 // openPlacement reads which nodes have which ranges, or decides it: anew, while no replica
@@ -108,15 +115,15 @@ func (n *Node) openPlacement() error {
 	switch {
 	case b == nil && holds:
 		// From before there were placements.
-		b = encodePlacement(ranges.Everywhere(n.o.Peers))
+		b = twice(encodePlacement(ranges.Everywhere(n.o.Peers)))
 	case b == nil || !n.tookPart():
-		b = encodePlacement(ranges.Place(n.sites(n.o.Peers), stampRanges()))
+		b = twice(encodePlacement(ranges.Place(n.sites(n.o.Peers), stampRanges())))
 	}
-	if n.placement, err = parsePlacement(b); err != nil {
-		return fmt.Errorf("%w: copy %s from another node of the stamp into %s", err, placementFile, n.o.Dir)
+	if n.placement, err = parsePlacementFile(b); err != nil {
+		return fmt.Errorf("%w: the file is damaged, twice: copy %s from another node of the stamp into %s", err, placementFile, n.o.Dir)
 	}
-	// Also what was read: it may be in the page cache only, as in identify.
-	if err := replaceDurable(fs, n.o.Dir, placementFile, b); err != nil {
+	// Also what was read: it may be in the page cache only, as in identify, or damaged in part.
+	if err := replaceDurable(fs, n.o.Dir, placementFile, twice(encodePlacement(n.placement))); err != nil {
 		return err
 	}
 	if err := n.checkPlacement(); err != nil {
