@@ -56,7 +56,7 @@ func (a authority) keyring(l geo.Location, id geo.NodeID, c clock.Clock) *identi
 	return k
 }
 
-// loopback is a stamp of three transports on loopback. It is for one goroutine, but
+// loopback is a stamp of some transports on loopback. It is for one goroutine, but
 // for At.
 type loopback struct {
 	t         testing.TB
@@ -72,12 +72,14 @@ type loopback struct {
 	up map[geo.NodeID]*Transport
 }
 
-func newLoopback(t testing.TB) *loopback {
+func newLoopback(t testing.TB) *loopback { return newLoopbackOf(t, 3) }
+
+func newLoopbackOf(t testing.TB, nodes geo.NodeID) *loopback {
 	n := &loopback{
 		t: t, authority: newAuthority(t), addresses: map[geo.NodeID]string{}, keyrings: map[geo.NodeID]*identity.Keyring{},
 		listeners: map[geo.NodeID]net.Listener{}, log: io.Discard, up: map[geo.NodeID]*Transport{},
 	}
-	for id := geo.NodeID(1); id <= 3; id++ {
+	for id := geo.NodeID(1); id <= nodes; id++ {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		require.NoError(t, err)
 		n.listeners[id], n.addresses[id] = l, l.Addr().String()

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -27,7 +29,7 @@ import (
 
 const testRange = geo.RangeID(geo.Table)
 
-// stamps is a location of three processes in one: each has a node.Stamp in which one node
+// stamps is a location of some processes in one: each has a node.Stamp in which one node
 // runs, over gRPC.
 type stamps struct {
 	*loopback
@@ -36,9 +38,11 @@ type stamps struct {
 	adapt func(*node.Options)
 }
 
-func newStamps(t *testing.T, adapt func(*node.Options)) *stamps {
-	s := &stamps{loopback: newLoopback(t), disks: map[geo.NodeID]vfs.FS{}, by: map[geo.NodeID]*node.Stamp{}, adapt: adapt}
-	for id := geo.NodeID(1); id <= 3; id++ {
+func newStamps(t *testing.T, adapt func(*node.Options)) *stamps { return newStampsOf(t, 3, adapt) }
+
+func newStampsOf(t *testing.T, nodes geo.NodeID, adapt func(*node.Options)) *stamps {
+	s := &stamps{loopback: newLoopbackOf(t, nodes), disks: map[geo.NodeID]vfs.FS{}, by: map[geo.NodeID]*node.Stamp{}, adapt: adapt}
+	for id := geo.NodeID(1); id <= nodes; id++ {
 		s.disks[id] = vfs.NewMem()
 		s.start(id)
 	}
@@ -59,7 +63,7 @@ func (s *stamps) start(id geo.NodeID) {
 	s.up[id] = tr
 	s.mu.Unlock()
 	o := node.Options{
-		Location: "north", Peers: []geo.NodeID{1, 2, 3}, Dir: "data", Engine: engine.Options{FS: s.disks[id]},
+		Location: "north", Peers: slices.Sorted(maps.Keys(s.addresses)), Dir: "data", Engine: engine.Options{FS: s.disks[id]},
 		Clock: clock.System{}, Transport: tr, Seed: uint64(id), Tick: 20 * time.Millisecond, InSyncTimeout: 200 * time.Millisecond,
 		Commands: commands(), Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}
@@ -153,6 +157,7 @@ func commands() ranges.Commands {
 			return &portable{put: put{int(binary.LittleEndian.Uint32(b))}, fail: b[4] == 1}, nil
 		},
 		"test.naming": func(b []byte) (ranges.Portable, error) { return naming{put{int(b[0])}, parseChunk(b[1:])}, nil },
+		"test.closed": func([]byte) (ranges.Portable, error) { return received{}, nil },
 		"test.gate":   func([]byte) (ranges.Portable, error) { return portableGate{}, nil },
 	}
 }
