@@ -64,12 +64,15 @@ func (s *Stamp) Received(id geo.RangeID, src ranges.Source) (r ranges.Received, 
 	q := progressRequest{id, src}
 	s.progressMu.Lock()
 	defer s.progressMu.Unlock()
+	if s.progress == nil {
+		return nil, false
+	}
 	kept := s.progress[q]
 	if kept == nil {
 		kept = &keptProgress{}
 		s.progress[q] = kept
 	}
-	if now := s.o.Clock.Mono(); s.ctx.Err() == nil && !kept.asking && (!kept.known || now-kept.at >= progressEvery) {
+	if now := s.o.Clock.Mono(); !kept.asking && (!kept.known || now-kept.at >= progressEvery) {
 		kept.asking = true
 		s.Go(func(ctx context.Context) {
 			p, err := s.askProgress(ctx, id, src)

@@ -27,6 +27,7 @@ type Stamp struct {
 	// before it stops.
 	onStart, onStop []func(*Node)
 
+	// progress is nil once the stamp is closed: see Received.
 	progressMu sync.Mutex
 	progress   map[progressRequest]*keptProgress
 
@@ -154,7 +155,8 @@ func (s *Stamp) Stop(id geo.NodeID, flush bool) error {
 // Close stops all nodes.
 func (s *Stamp) Close() error {
 	s.cancel()
-	s.progressMu.Lock() // Behind it Received starts no goroutine.
+	s.progressMu.Lock()
+	s.progress = nil
 	s.progressMu.Unlock()
 	s.background.Wait()
 	var errs []error
