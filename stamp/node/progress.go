@@ -117,7 +117,7 @@ func (s *Stamp) askProgress(ctx context.Context, id geo.RangeID, src ranges.Sour
 	if err != nil {
 		return p, err
 	}
-	err = s.withLeader(ctx, func() error {
+	err = s.withLeader(ctx, id, func() error {
 		to, ok := s.LeaderNode(id)
 		if !ok {
 			return ranges.ErrNotLeader
