@@ -12,9 +12,9 @@ import (
 )
 
 // A node that finds a range empty cannot know whether the stamp is new or its own data
-// is gone. It asks all nodes of the range, and takes no part until each has answered: that it is empty
-// too, or that it began together with just this node, whose nonce it wrote down. If one
-// knows the range, but not the nonce, this node has lost what it promised (R4).
+// is gone. It asks all nodes of the range, and takes no part until each has answered: that
+// it is empty too, or that it began together with just this node, whose nonce it wrote
+// down. If one knows the range, but not the nonce, this node has lost what it promised (R4).
 //
 // A node says that it is empty only while it has neither voted nor acknowledged, which its
 // durable phase shows; so an old answer does no harm.

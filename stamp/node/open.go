@@ -25,8 +25,8 @@ func stampRanges() []geo.RangeID {
 	return out
 }
 
-// openLogs opens the log of every range that is here. A log that is damaged is set aside whole and
-// begun anew: each replica then misses its hard state and is lost (R4).
+// openLogs opens the log of every range that is here. A log that is damaged is set aside
+// whole and begun anew: each replica then misses its hard state and is lost (R4).
 func (n *Node) openLogs() error {
 	fs := n.o.Engine.FS
 	dir := fs.PathJoin(n.o.Dir, "log")
@@ -91,8 +91,8 @@ func (n *Node) tryLogs(dir string) (err error) {
 	return nil
 }
 
-// openRanges opens every range that is here. What they load may be what is damaged in the state
-// store, which opened: it is then set aside as well.
+// openRanges opens every range that is here. What they load may be what is damaged in the
+// state store, which opened: it is then set aside as well.
 func (n *Node) openRanges() error {
 	err := n.tryRanges()
 	if !pebble.IsCorruptionError(err) && !errors.Is(err, engine.ErrDamaged) {

@@ -11,9 +11,9 @@ import (
 	"antipode/stamp/kv"
 )
 
-// PutChunk makes a chunk durable on every node of the blobs that is reachable, two at least: ahead of
-// the change that names it, so that no replica has to fetch it before it acknowledges
-// (R3). A node that stalls, or fails, holds nothing up once two have it, for longer than
+// PutChunk makes a chunk durable on every node of the blobs that is reachable, two at
+// least: ahead of the change that names it, so that no replica has to fetch it before it
+// acknowledges (R3). A node that stalls, or fails, holds nothing up once two have it, for longer than
 // InSyncTimeout: a replica there fetches it before it acknowledges, or leaves the in-sync
 // set. data is not kept.
 func (s *Stamp) PutChunk(ctx context.Context, ref extent.Ref, data []byte) error {

@@ -15,9 +15,9 @@ import (
 // Where the ranges of a stamp are is decided by each of its nodes for itself, from its
 // configuration, when it first starts, and written down in a file placement: a range's
 // first members follow from it, so it may not be decided anew once a replica here has
-// joined, whatever the configuration says later. Nodes whose configurations differ could decide otherwise:
-// msgHello carries the checksum of the file, a node that has another one does not answer,
-// and so neither takes part. Everybody is asked about the catalog, which is on all nodes.
+// joined, whatever the configuration says later. Nodes whose configurations differ could
+// decide otherwise: msgHello carries the checksum of the file, a node that has another one
+// does not answer, and so neither takes part. Everybody is asked about the catalog, which is on all nodes.
 
 // ErrPlacement: the file placement is damaged, or the configuration does not fit it.
 var ErrPlacement = errors.New("node: cannot tell which nodes have which ranges")
