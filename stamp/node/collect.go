@@ -130,7 +130,6 @@ func (n *Node) mayCollect() (unsettled uint64, ok bool) {
 func (u *upkeep) beginCollect() {
 	round := &u.collect
 	*round = collectRound{under: true, began: u.n.o.Clock.Mono()}
-	u.missing = nil
 	for _, r := range u.n.ranges {
 		round.logs = append(round.logs, r.ID())
 		for _, span := range ranges.Spans(r.ID()) {

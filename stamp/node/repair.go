@@ -26,13 +26,17 @@ func (u *upkeep) repairStep(ctx context.Context) time.Duration {
 	if len(refs) == 0 {
 		return min(damagePoll, u.n.o.ScrubPeriod)
 	}
-	repaired, bytes, failed := 0, 0, error(nil)
+	repaired, waiting, bytes, failed := 0, 0, 0, error(nil)
 	for _, ref := range refs {
 		if ctx.Err() != nil {
 			return damagePoll
 		}
+		if u.n.extents.Durable(ref.ID) {
+			continue // Two walks found it missing, or it was put since.
+		}
 		if err := u.n.copyFromAny(ref, 0); err != nil {
 			failed = err
+			waiting++
 			continue
 		}
 		repaired++
@@ -46,7 +50,7 @@ func (u *upkeep) repairStep(ctx context.Context) time.Duration {
 		u.n.event(Event{Kind: ChunksRepaired, Node: u.n.o.ID, Reason: fmt.Sprintf("%d chunks, %d bytes, copied from peers", repaired, bytes)})
 	}
 	if failed != nil {
-		u.n.o.Logger.Warn("damaged chunks wait for a peer that has them intact", "chunks", len(refs)-repaired, "error", failed)
+		u.n.o.Logger.Warn("damaged chunks wait for a peer that has them intact", "chunks", waiting, "error", failed)
 		return min(repairAgain, u.n.o.ScrubPeriod)
 	}
 	return time.Duration(float64(bytes) / float64(u.n.o.FetchBytesPerSecond) * float64(time.Second))

@@ -36,8 +36,9 @@ type upkeep struct {
 
 	scrub   scrubRound
 	collect collectRound
-	// missing are chunks that the state names and that are not here, as the walk over the
-	// names found them; at most missingMax, the next walk finds the others.
+	// missing are chunks that the state names and that were not here when a walk over the
+	// names passed, each until the repair tried it; at most missingMax, the next walk finds
+	// the others. A new walk keeps what is waiting: walks may follow faster than repairs.
 	missing []extent.Ref
 
 	counts upkeepCounts
