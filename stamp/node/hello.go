@@ -30,8 +30,11 @@ const (
 	// msgPlaced answers it where the node has another placement: From is the node, Index the
 	// checksum.
 	msgPlaced = pb.MessageType(1005)
-	// msgLost reports a lost replica: From is the node, Index the replica's id.
+	// msgLost reports a lost replica: From is the node, Index the replica's id, 0 from a node
+	// that cannot know it, LogTerm then the node's nonce.
 	msgLost = pb.MessageType(1003)
+	// msgGiven answers that: LogTerm is the nonce, Index the last id that was given.
+	msgGiven = pb.MessageType(1007)
 )
 
 func (n *Node) tell(to geo.NodeID, id geo.RangeID, typ pb.MessageType, index, logTerm uint64, reject bool) {
@@ -93,7 +96,13 @@ func (n *Node) hear(id geo.RangeID, m *pb.Message) error {
 		}
 		d.peers[from] = m.GetLogTerm()
 	case msgLost:
-		n.reported[id][from] = m.GetIndex()
+		if m.GetIndex() == 0 {
+			n.tellGiven(id, from, m.GetLogTerm())
+		} else {
+			n.reported[id][from] = m.GetIndex()
+		}
+	case msgGiven:
+		return n.hearGiven(id, m)
 	}
 	return nil
 }

@@ -10,11 +10,14 @@ import (
 )
 
 // What a node knows of itself, beside log and state, is which replica of a range it
-// holds: a file replicas/r<range>. It is one of five things (R4):
+// holds: a file replicas/r<range>. It is one of six things (R4):
 //
 //	joining     a new stamp: no peer has data either; see hello.go
 //	member      it acted under its id, so its log held a hard state: gone means lost
-//	lost        it found that out, and may not forget it
+//	lost        it found that out, and may not forget it; the id is the last one that it
+//	            may have taken part under
+//	forgotten   the same, but the folder is a new one: which ids it took part under, it
+//	            has still to be told; see membership.go
 //	rebuilding  a new id, of which nobody has heard a word: its data is being removed
 //	recovering  a new id, of which nobody has heard a word: the range is being re-formed
 //	            from its data; see recover.go
@@ -31,6 +34,7 @@ const (
 	rebuilding phase = 3
 	lost       phase = 4
 	recovering phase = 5
+	forgotten  phase = 6
 )
 
 // identity is the durable part of what a node knows of a replica of its own.
@@ -102,7 +106,7 @@ func parseIdentity(b []byte) (*identity, error) {
 		phase: phase(b[1]), replica: binary.LittleEndian.Uint64(b[2:]), nonce: binary.LittleEndian.Uint64(b[10:]),
 		peers: map[geo.NodeID]uint64{},
 	}
-	if d.phase < joining || d.phase > recovering {
+	if d.phase < joining || d.phase > forgotten {
 		return nil, ErrIdentity
 	}
 	for b = b[identityHead:n]; len(b) > 0; b = b[16:] {

@@ -11,7 +11,7 @@ import (
 // ReplicaIdentity is what a node's folder says of a replica that it holds:
 // docs/format/identity.md.
 type ReplicaIdentity struct {
-	// Phase is joining, member, rebuilding, lost or recovering.
+	// Phase is joining, member, rebuilding, lost, forgotten or recovering.
 	Phase string
 	// Replica is its Raft id.
 	Replica uint64
@@ -44,6 +44,8 @@ func (p phase) String() string {
 		return "lost"
 	case recovering:
 		return "recovering"
+	case forgotten:
+		return "forgotten"
 	}
 	return fmt.Sprintf("phase-%d", byte(p))
 }

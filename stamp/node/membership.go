@@ -17,6 +17,11 @@ import (
 //	the leader    feeds it, by log or by snapshot
 //	the leader    promotes it when it has caught up       replica-promoted
 //
+// The new id must be one that the node never took part under. A node whose folder is gone
+// does not know which it did: it may have been rebuilt before, and its newest id is still a
+// member, to which the leader speaks. So it is deaf until the leader has told it, in a round
+// that confirms that it leads, which id was given last: those above are new.
+//
 // Removal and the rest are committed by a quorum of the trusted replicas. Without one
 // nothing moves, and the range answers 503 until an operator re-forms it: recover.go.
 
@@ -36,7 +41,7 @@ func (n *Node) tendMembers() {
 			if n.ticks%changeTicks == 0 && n.takesSnapshots() {
 				for _, p := range n.placement.Of(id) {
 					if p != n.o.ID {
-						n.tell(p, id, msgLost, rep.ID(), 0, false)
+						n.reportLost(p, id)
 					}
 				}
 			}
@@ -66,16 +71,58 @@ func commits(rep *replica.Replica) bool {
 func (n *Node) keepLost() error {
 	for _, r := range n.ranges {
 		id, reason := r.ID(), r.Replica().Lost()
-		if reason == nil || n.identities[id].phase == lost {
+		d := n.identities[id]
+		if reason == nil || d.phase == lost || d.phase == forgotten {
 			continue
 		}
-		as := n.identities[id].replica
-		if err := n.become(id, lost, as); err != nil {
+		p, as := lost, d.replica
+		if d.phase == joining { // The range is there, and this folder is new.
+			p = forgotten
+		}
+		if err := n.become(id, p, as); err != nil {
 			return err
 		}
 		n.event(Event{Kind: ReplicaLost, Range: id, Node: n.o.ID, Replica: as, Reason: reason.Error()})
 	}
 	return nil
+}
+
+// reportLost tells a node that the replica here is lost, and under which id.
+func (n *Node) reportLost(to geo.NodeID, id geo.RangeID) {
+	if d := n.identities[id]; d.phase == forgotten {
+		n.tell(to, id, msgLost, 0, d.nonce, false)
+	} else {
+		n.tell(to, id, msgLost, d.replica, 0, false)
+	}
+}
+
+// tellGiven tells a node whose folder is new which replica id was given last, if this node
+// leads and once it knows that it still does: a leader of before could name one that is too
+// low.
+func (n *Node) tellGiven(id geo.RangeID, to geo.NodeID, nonce uint64) {
+	r := n.byID[id]
+	r.Confirm(func(err error) {
+		if err == nil {
+			n.tell(to, id, msgGiven, r.Machine.Members().Next-1, nonce, false)
+		}
+	})
+}
+
+// hearGiven ends that this node does not know which ids it took part under: up to that one,
+// it may have been each.
+func (n *Node) hearGiven(id geo.RangeID, m *pb.Message) error {
+	d, last := n.identities[id], m.GetIndex()
+	if d.phase != forgotten || m.GetLogTerm() != d.nonce {
+		return nil
+	}
+	n.event(Event{Kind: ReplicaLost, Range: id, Node: n.o.ID, Replica: last, Reason: "its folder is a new one; a leader told which id was the last"})
+	return n.become(id, lost, last)
+}
+
+// coversLoss reports whether a report, which names the last id that a node may have taken
+// part under, is about a replica there.
+func coversLoss(reported, replicaID uint64) bool {
+	return replicaID <= reported && replica.RecoveryOf(replicaID) == replica.RecoveryOf(reported)
 }
 
 // changeMembers proposes the next change that the range needs, if any. Raft takes one at
@@ -87,7 +134,7 @@ func (n *Node) changeMembers(id geo.RangeID, rep *replica.Replica) error {
 		switch {
 		case !ok:
 			return rep.AddLearner(p)
-		case p != n.o.ID && n.reported[id][p] == m.ID:
+		case p != n.o.ID && coversLoss(n.reported[id][p], m.ID):
 			return rep.Remove(m.ID)
 		case m.Learner:
 			if match, last := rep.Match(m.ID); match+caughtUp >= last && match > 0 {
@@ -127,11 +174,11 @@ func (n *Node) noteMembers(r *ranges.Range, now replica.Members) {
 // for a later id, while the one here is lost, is the group's word that the old id is no
 // member any more: the node then begins anew under that id.
 func (n *Node) addressed(e Envelope) (bool, error) {
-	rep, to := n.byID[e.Range].Replica(), e.Message.GetTo()
+	to := e.Message.GetTo()
 	if from := e.From; from != 0 {
 		n.routes[e.Range][e.Message.GetFrom()] = from
 	}
-	if to > rep.ID() && n.identities[e.Range].phase == lost && fromLeader(e.Message) {
+	if d := n.identities[e.Range]; to > d.replica && d.phase == lost && fromLeader(e.Message) {
 		if err := n.rebuild(e.Range, to); err != nil {
 			return false, err
 		}

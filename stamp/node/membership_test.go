@@ -65,15 +65,17 @@ func (v *events) takeAll(e Event) {
 	v.take(e)
 }
 
-func (v *events) has(kind EventKind, replica uint64) bool {
+func (v *events) has(kind EventKind, replica uint64) bool { return v.times(kind, replica) > 0 }
+
+func (v *events) times(kind EventKind, replica uint64) (n int) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, e := range v.list {
 		if e.Kind == kind && e.Replica == replica {
-			return true
+			n++
 		}
 	}
-	return false
+	return n
 }
 
 // replicaOf is the id of the voter that a node has, as the leader's configuration says;
@@ -91,7 +93,7 @@ func (s *snapStamp) replicaOf(id geo.NodeID) uint64 {
 
 // R4: a replica that lost what it had fsynced, in whatever way, never speaks again under
 // its id, and comes back by itself under another one, with all data, while writes go on.
-// It happens twice, with a follower and, the second time, with whoever leads.
+// It happens three times: with a follower, with whoever leads, and with that one again.
 func TestLostReplicaIsRebuilt(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -114,10 +116,13 @@ func TestLostReplicaIsRebuilt(t *testing.T) {
 			s.write(0, 60, "a") // Beyond the log budget: the logs begin above index 1.
 			s.dropLog(5)
 			next := uint64(4)
-			for _, pick := range []func() geo.NodeID{s.follower, func() geo.NodeID { return s.follower()%3 + 1 }} {
-				id := pick()
+			id := geo.NodeID(0)
+			again := func() geo.NodeID { return id } // Its newest id is not its number any more.
+			for _, pick := range []func() geo.NodeID{s.follower, func() geo.NodeID { return s.follower()%3 + 1 }, again} {
+				id = pick()
 				old := s.replicaOf(id)
 				require.NotZero(t, old)
+				rebuilt := seen.times(ReplicaRebuilding, old)
 				require.NoError(t, s.Stop(id, false))
 				c.lose(t, s.fss[id], "data/"+Name("north", id))
 				w.silence(old)
@@ -126,6 +131,7 @@ func TestLostReplicaIsRebuilt(t *testing.T) {
 				require.Eventually(t, func() bool { return s.replicaOf(id) == next }, 3*electionWait, time.Millisecond)
 				require.True(t, seen.has(ReplicaLost, old))
 				require.True(t, seen.has(ReplicaRebuilding, next))
+				require.Equal(t, rebuilt, seen.times(ReplicaRebuilding, old), "it began anew under the id that it had")
 				s.same()
 				require.Empty(t, w.spoke)
 				requireNothingStaged(t, s, id)

@@ -215,7 +215,7 @@ func (n *Node) reopen(id geo.RangeID, gone error) error {
 	}
 	switch {
 	case gone != nil:
-	case d.phase == lost:
+	case d.phase == lost, d.phase == forgotten:
 		gone = fmt.Errorf("%w: found in an earlier life", replica.ErrLost)
 	case d.phase == member && raft.IsEmptyHardState(hs):
 		gone = fmt.Errorf("%w: its hard state is gone", replica.ErrLost)

@@ -61,8 +61,15 @@ func (n *Node) fence(id geo.RangeID, theirs replica.Recovery, from geo.NodeID) (
 
 // supersede takes the replica out: the range goes on without what it holds.
 func (n *Node) supersede(id geo.RangeID, by replica.Recovery) error {
-	was := n.identities[id].replica
-	if err := n.become(id, lost, by.None()); err != nil {
+	d := n.identities[id]
+	was, p, as := d.replica, lost, by.None()
+	switch d.phase {
+	case forgotten:
+		return nil
+	case joining: // The range exists: this folder is one made anew, which may have been in that recovery.
+		p, as = forgotten, was
+	}
+	if err := n.become(id, p, as); err != nil {
 		return err
 	}
 	why := fmt.Errorf("%w: %s", replica.ErrSuperseded, by)
