@@ -64,6 +64,16 @@ func twice(one []byte) []byte {
 	return append(b, one...)
 }
 
+// parseTwice reads such a file by the first copy that parse takes. One of a single copy is
+// read as well: files were written so once.
+func parseTwice[T any](b []byte, parse func([]byte) (T, error)) (T, error) {
+	v, err := parse(b)
+	if err != nil && len(b) > secondCopy {
+		return parse(b[secondCopy:])
+	}
+	return v, err
+}
+
 // ErrIdentity: both copies in an identity file are damaged. The node must not guess.
 var ErrIdentity = errors.New("node: identity file of a replica is malformed")
 
@@ -83,16 +93,6 @@ func (d *identity) encode(order []geo.NodeID) []byte {
 
 // file is what an identity's file holds.
 func (d *identity) file(order []geo.NodeID) []byte { return twice(d.encode(order)) }
-
-// parseIdentityFile reads a file, of one copy as well: they were written without the
-// second once.
-func parseIdentityFile(b []byte) (*identity, error) {
-	d, err := parseIdentity(b)
-	if err != nil && len(b) > secondCopy {
-		return parseIdentity(b[secondCopy:])
-	}
-	return d, err
-}
 
 func parseIdentity(b []byte) (*identity, error) {
 	if len(b) < identityHead || b[0] != identityVersion {
@@ -124,7 +124,7 @@ func (n *Node) loadIdentity(id geo.RangeID) (*identity, error) {
 	if err != nil || b == nil {
 		return nil, err
 	}
-	d, err := parseIdentityFile(b)
+	d, err := parseTwice(b, parseIdentity)
 	if err != nil {
 		return nil, fmt.Errorf("range %d: %w: move %s away and start again, the node is then rebuilt from its peers", id, err, n.o.Dir)
 	}

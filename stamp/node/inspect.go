@@ -24,7 +24,7 @@ func ReadIdentity(fs vfs.FS, dir string, id geo.RangeID) (i ReplicaIdentity, ok 
 	if err != nil || b == nil {
 		return i, false, err
 	}
-	d, err := parseIdentityFile(b)
+	d, err := parseTwice(b, parseIdentity)
 	if err != nil {
 		return i, true, err
 	}

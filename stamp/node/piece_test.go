@@ -76,15 +76,15 @@ func TestIdentity(t *testing.T) {
 	require.Equal(t, b, file[secondCopy:])
 	for _, at := range []int{0, 1, len(b) - 1, len(b), secondCopy, len(file) - 1} {
 		file[at] ^= 4
-		got, err := parseIdentityFile(file)
+		got, err := parseTwice(file, parseIdentity)
 		require.NoError(t, err, "one copy is damaged at %d", at)
 		require.Equal(t, &d, got)
 		file[at] ^= 4
 	}
 	file[3], file[secondCopy+3] = 0xff, 0xff
-	_, err = parseIdentityFile(file)
+	_, err = parseTwice(file, parseIdentity)
 	require.ErrorIs(t, err, ErrIdentity)
-	got, err = parseIdentityFile(b)
+	got, err = parseTwice(b, parseIdentity)
 	require.NoError(t, err, "a file from before there was a second copy")
 	require.Equal(t, &d, got)
 }

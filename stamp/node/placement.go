@@ -43,15 +43,6 @@ func encodePlacement(p ranges.Placement) []byte {
 	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
 
-// parsePlacementFile reads a file, which has the placement twice.
-func parsePlacementFile(b []byte) (ranges.Placement, error) {
-	p, err := parsePlacement(b)
-	if err != nil && len(b) > secondCopy {
-		return parsePlacement(b[secondCopy:])
-	}
-	return p, err
-}
-
 // parsePlacement decodes what b begins with.
 func parsePlacement(b []byte) (ranges.Placement, error) {
 	const node, placed = 8, 4 + 8*ranges.Replicas
@@ -119,7 +110,7 @@ func (n *Node) openPlacement() error {
 	case b == nil || !n.tookPart():
 		b = twice(encodePlacement(ranges.Place(n.sites(n.o.Peers), stampRanges())))
 	}
-	if n.placement, err = parsePlacementFile(b); err != nil {
+	if n.placement, err = parseTwice(b, parsePlacement); err != nil {
 		return fmt.Errorf("%w: the file is damaged, twice: copy %s from another node of the stamp into %s", err, placementFile, n.o.Dir)
 	}
 	// Also what was read: it may be in the page cache only, as in identify, or damaged in part.

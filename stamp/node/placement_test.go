@@ -417,13 +417,13 @@ func TestPlacementFile(t *testing.T) {
 	file := twice(b)
 	for _, at := range []int{0, 1, len(b) - 1, len(b), secondCopy, len(file) - 1} {
 		file[at] ^= 4
-		got, err := parsePlacementFile(file)
+		got, err := parseTwice(file, parsePlacement)
 		require.NoError(t, err, "one copy is damaged at %d", at)
 		require.Equal(t, p, got)
 		file[at] ^= 4
 	}
 	file[3], file[secondCopy+3] = 0xff, 0xff
-	_, err = parsePlacementFile(file)
+	_, err = parseTwice(file, parsePlacement)
 	require.ErrorIs(t, err, ErrPlacement)
 }
 
