@@ -156,7 +156,7 @@ func (l *Load) checkBlobs(ctx context.Context, c *rest.Client, s listing, floors
 	}
 	for folder, p := range folders {
 		if listed := prefixes[folder]; listed && !p.may || !listed && p.must {
-			return fmt.Errorf("prefix %s is listed: %t, though that may be: %t, or must be: %t", folder, listed, p.may, p.must)
+			return fmt.Errorf("%w: prefix %s is listed: %t, though that may be: %t, or must be: %t", oracle.ErrBehind, folder, listed, p.may, p.must)
 		}
 		delete(prefixes, folder)
 	}
