@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -21,80 +22,120 @@ import (
 	"antipode/test/rest"
 )
 
-// outsideNATS is a NATS server with JetStream as somebody else would run it.
+// outsideNATS is NATS servers with JetStream as somebody else would run them: one, or a
+// cluster.
 type outsideNATS struct {
-	t      *testing.T
-	dir    string
-	port   int
-	server *server.Server // nil while it is stopped
+	t *testing.T
+	// options are one per server; started are those that run.
+	options []*server.Options
+	started map[int]*server.Server
 }
 
-func startNATS(t *testing.T, port int) *outsideNATS {
+// startNATS starts as many servers as client ports are given; routes are the ports between
+// them.
+func startNATS(t *testing.T, ports, routes []int) *outsideNATS {
 	t.Helper()
-	o := &outsideNATS{t: t, dir: t.TempDir(), port: port}
-	o.start()
+	o := &outsideNATS{t: t, started: map[int]*server.Server{}}
+	// What docs/node.md asks of such a server, and no more.
+	allowed := &server.SubjectPermission{Allow: []string{"geo.>", "$JS.API.>", "$JS.ACK.>", "_INBOX.>"}}
+	for i, port := range ports {
+		so := &server.Options{
+			ServerName: fmt.Sprintf("outside-%d", i+1), Host: "127.0.0.1", Port: port,
+			NoSigs: true, NoLog: true, JetStream: true, StoreDir: t.TempDir(), MaxPayload: 8 << 20, NoAuthUser: "antipode",
+			Users: []*server.User{{
+				Username: "antipode", Permissions: &server.Permissions{Publish: allowed, Subscribe: allowed},
+			}},
+		}
+		if len(ports) > 1 {
+			so.Cluster = server.ClusterOpts{Name: "outside", Host: "127.0.0.1", Port: routes[i]}
+			for _, route := range routes {
+				so.Routes = append(so.Routes, &url.URL{Scheme: "nats", Host: loopback(route)})
+			}
+		}
+		o.options = append(o.options, so)
+	}
 	t.Cleanup(o.stop)
+	o.start()
 	return o
 }
 
+func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
+
+// start starts those that do not run.
 func (o *outsideNATS) start() {
 	o.t.Helper()
-	// What docs/node.md asks of such a server, and no more.
-	allowed := &server.SubjectPermission{Allow: []string{"geo.>", "$JS.API.>", "$JS.ACK.>", "_INBOX.>"}}
-	s, err := server.NewServer(&server.Options{
-		Host: "127.0.0.1", Port: o.port, NoSigs: true, NoLog: true, JetStream: true, StoreDir: o.dir, MaxPayload: 8 << 20,
-		NoAuthUser: "antipode", Users: []*server.User{{
-			Username: "antipode", Permissions: &server.Permissions{Publish: allowed, Subscribe: allowed},
-		}},
-	})
-	require.NoError(o.t, err)
-	s.Start()
-	require.True(o.t, s.ReadyForConnections(readyWait), "NATS server on port %d", o.port)
-	o.server = s
-}
-
-func (o *outsideNATS) stop() {
-	if o.server != nil {
-		o.server.Shutdown()
-		o.server.WaitForShutdown()
-		o.server = nil
+	for i, so := range o.options {
+		if o.started[i] != nil {
+			continue
+		}
+		s, err := server.NewServer(so.Clone())
+		require.NoError(o.t, err)
+		s.Start()
+		o.started[i] = s
+	}
+	for i, s := range o.started {
+		require.True(o.t, s.ReadyForConnections(readyWait), "NATS server on port %d", o.options[i].Port)
 	}
 }
 
-func (o *outsideNATS) url() string {
-	return "nats://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(o.port))
+// stop stops all of them.
+func (o *outsideNATS) stop() {
+	for i := range o.started {
+		o.kill(i)
+	}
 }
 
-// stored is the number of the last message in the stream of a location, 0 without one.
-func (o *outsideNATS) stored(from geo.Location) uint64 {
+func (o *outsideNATS) kill(i int) {
+	o.started[i].Shutdown()
+	o.started[i].WaitForShutdown()
+	delete(o.started, i)
+}
+
+func (o *outsideNATS) urls() (out []string) {
+	for _, so := range o.options {
+		out = append(out, "nats://"+loopback(so.Port))
+	}
+	return out
+}
+
+// stream is what the server that leads the stream of a location says of it; false without
+// one.
+func (o *outsideNATS) stream(from geo.Location) (leader int, last uint64, known bool) {
 	o.t.Helper()
-	z, err := o.server.Jsz(&server.JSzOptions{Accounts: true, Streams: true})
-	require.NoError(o.t, err)
-	for _, a := range z.AccountDetails {
-		for _, s := range a.Streams {
-			if s.Name == natsstream.StreamName(from) {
-				return s.State.LastSeq
+	for i, s := range o.started {
+		z, err := s.Jsz(&server.JSzOptions{Accounts: true, Streams: true})
+		require.NoError(o.t, err)
+		for _, a := range z.AccountDetails {
+			for _, d := range a.Streams {
+				if d.Name == natsstream.StreamName(from) && (d.Cluster == nil || d.Cluster.Leader == o.options[i].ServerName) {
+					return i, d.State.LastSeq, true
+				}
 			}
 		}
 	}
-	return 0
+	return 0, 0, false
 }
 
 // Nodes whose streams live in NATS servers of somebody else's run none of their own: writes
-// travel through those, Last Sync Time goes forward, and after a restart of the server on the
-// way all that was written meanwhile arrives, and the stream carries again.
+// travel through those, and Last Sync Time goes forward. The south's are a cluster of three:
+// without the one that leads the stream it carries on; after a restart of all of them what was
+// written meanwhile arrives, and the stream carries again.
 func TestOutsideNATS(t *testing.T) {
-	base, err := devproc.FindPortBase(func(base int) []string {
-		return []string{fmt.Sprintf("127.0.0.1:%d", base), fmt.Sprintf("127.0.0.1:%d", base+1)}
+	base, err := devproc.FindPortBase(func(base int) (out []string) {
+		for i := range 7 {
+			out = append(out, loopback(base+i))
+		}
+		return out
 	})
 	require.NoError(t, err)
 	servers := map[geo.Location]*outsideNATS{}
 	if !testing.Short() {
-		servers[rig.North], servers[rig.South] = startNATS(t, base), startNATS(t, base+1)
+		servers[rig.North] = startNATS(t, []int{base}, nil)
+		servers[rig.South] = startNATS(t, []int{base + 1, base + 2, base + 3}, []int{base + 4, base + 5, base + 6})
 	}
 	r := startWith(t, func(c *config.Node) {
-		c.NATS = config.NATS{Mode: config.Outside, URLs: []string{servers[c.Location].url()}}
-		c.Pair.NATS = []string{servers[c.Pair.Location].url()}
+		c.NATS = config.NATS{Mode: config.Outside, URLs: servers[c.Location].urls()}
+		c.Pair.NATS = servers[c.Pair.Location].urls()
 	})
 	for _, l := range []geo.Location{rig.North, rig.South} {
 		for _, name := range rig.NodesOf(l) {
@@ -134,12 +175,21 @@ func TestOutsideNATS(t *testing.T) {
 	}
 	carries := func() {
 		t.Helper()
-		for from := south.stored(rig.North); south.stored(rig.North) == from; {
+		for _, from, _ := south.stream(rig.North); ; pause(ctx, poll) {
+			if _, last, known := south.stream(rig.North); known && last > from {
+				return
+			}
 			require.NoError(t, ctx.Err(), "the stream stays at message %d", from)
-			pause(ctx, poll)
 		}
 	}
 	arrives("before")
+	advances()
+	carries()
+
+	leader, _, known := south.stream(rig.North)
+	require.True(t, known)
+	south.kill(leader)
+	arrives("without its leader")
 	advances()
 	carries()
 
