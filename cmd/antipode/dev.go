@@ -37,7 +37,7 @@ const startWait = 2 * time.Minute
 
 // procsPerCPU is how many goroutines may run per processor: one that waits for a sync
 // of its log keeps its slot until the runtime takes it away, and six nodes sync.
-const procsPerCPU = 2
+const procsPerCPU = 3
 
 // gcPercent lets the heap grow further between collections than Go's default: the
 // live heap is small beside what requests allocate, so memory is cheap here and

@@ -34,9 +34,9 @@ const (
 )
 
 // Caches and bounds of a laptop. Pebble takes the memtables of all stores out of the
-// cache's bytes: 6 nodes with 16 MiB of state and 24 MiB of log each, twice that while
-// they flush, so that 96 to 336 MiB are left for blocks. A cache no larger than the
-// memtables holds no block at all, and every read decompresses an index.
+// cache's bytes: 6 nodes with 16 MiB of state each, four times that at most while they
+// flush, so that 192 to 480 MiB are left for blocks. A cache no larger than the memtables
+// holds no block at all, and every read decompresses an index.
 const (
 	cacheBytes = 576 << 20
 	filesMax   = 4096
