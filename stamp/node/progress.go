@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"time"
 
@@ -109,29 +108,18 @@ func (s *Stamp) SyncTimes(ctx context.Context, id geo.RangeID, src ranges.Source
 // askProgress asks the leader of a range that is not here how far it is with the streams
 // of a source, with all in it that was acknowledged before.
 func (s *Stamp) askProgress(ctx context.Context, id geo.RangeID, src ranges.Source) (p ranges.Progress, err error) {
-	calls, ok := s.o.Transport.(CallTransport)
-	if !ok {
-		return p, ErrUnreachable
-	}
-	question, err := json.Marshal(progressRequest{id, src})
-	if err != nil {
-		return p, err
-	}
-	err = s.withLeader(ctx, id, func() error {
+	err = s.withLeader(ctx, id, func() (err error) {
 		to, ok := s.LeaderNode(id)
 		if !ok {
 			return ranges.ErrNotLeader
 		}
 		limited, cancel := context.WithTimeout(ctx, progressTimeout)
 		defer cancel()
-		answer, err := calls.Call(limited, s.self(), to, progressMethod, question)
+		p, err = ask[ranges.Progress](limited, s, to, progressMethod, progressRequest{id, src})
 		if errors.Is(err, ErrUnreachable) {
 			return ranges.ErrNotLeader
 		}
-		if err != nil {
-			return err
-		}
-		return json.Unmarshal(answer, &p)
+		return err
 	})
 	return p, err
 }

@@ -3,7 +3,6 @@ package node
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -151,63 +150,26 @@ func survivor(all []Survey, untrusted bool) (Survey, error) {
 	}), nil
 }
 
-// ask puts a question of a recovery to a node, which may run here.
-func ask[T any](ctx context.Context, s *Stamp, to geo.NodeID, method string, question any) (out T, err error) {
-	body, err := json.Marshal(question)
-	if err != nil {
-		return out, err
-	}
-	var answer []byte
-	if s.Node(to) != nil {
-		answer, err = s.recoveryCalls(to)[method](ctx, body)
-	} else if calls, ok := s.o.Transport.(CallTransport); ok {
-		answer, err = calls.Call(ctx, s.self(), to, method, body)
-	} else {
-		err = ErrUnreachable
-	}
-	if err != nil {
-		return out, err
-	}
-	return out, json.Unmarshal(answer, &out)
+// tellSurvey answers surveyMethod at a node.
+func (s *Stamp) tellSurvey(id geo.NodeID) CallHandler {
+	return answering(s, id, func(ctx context.Context, n *Node, q surveyRequest) (v Survey, err error) {
+		if n.Range(q.Range) == nil {
+			return v, ErrUnreachable
+		}
+		err = n.onScheduler(ctx, func() (refusal, failure error) {
+			v, failure = n.survey(q.Range)
+			return nil, failure
+		})
+		return v, err
+	})
 }
 
-// recoveryCalls are the answers of a node to what a recovery asks.
-func (s *Stamp) recoveryCalls(id geo.NodeID) map[string]CallHandler {
-	return map[string]CallHandler{
-		surveyMethod: answering(s, id, func(ctx context.Context, n *Node, q surveyRequest) (v Survey, err error) {
-			if n.Range(q.Range) == nil {
-				return v, ErrUnreachable
-			}
-			err = n.onScheduler(ctx, func() (refusal, failure error) {
-				v, failure = n.survey(q.Range)
-				return nil, failure
-			})
-			return v, err
-		}),
-		reformMethod: answering(s, id, func(ctx context.Context, n *Node, q reformRequest) (struct{}, error) {
-			if n.Range(q.Range) == nil {
-				return struct{}{}, ErrUnreachable
-			}
-			return struct{}{}, n.onScheduler(ctx, func() (refusal, failure error) { return n.reform(q.Range, q.From, q.As) })
-		}),
-	}
-}
-
-// answering makes a handler of a call in JSON at a node.
-func answering[Q, A any](s *Stamp, id geo.NodeID, f func(context.Context, *Node, Q) (A, error)) CallHandler {
-	return func(ctx context.Context, body []byte) ([]byte, error) {
-		var q Q
-		if err := json.Unmarshal(body, &q); err != nil {
-			return nil, err
+// takeReform answers reformMethod at a node.
+func (s *Stamp) takeReform(id geo.NodeID) CallHandler {
+	return answering(s, id, func(ctx context.Context, n *Node, q reformRequest) (struct{}, error) {
+		if n.Range(q.Range) == nil {
+			return struct{}{}, ErrUnreachable
 		}
-		n := s.Node(id)
-		if n == nil {
-			return nil, ErrUnreachable
-		}
-		a, err := f(ctx, n, q)
-		if err != nil {
-			return nil, err
-		}
-		return json.Marshal(a)
-	}
+		return struct{}{}, n.onScheduler(ctx, func() (refusal, failure error) { return n.reform(q.Range, q.From, q.As) })
+	})
 }

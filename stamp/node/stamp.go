@@ -113,10 +113,7 @@ func (s *Stamp) Start(id geo.NodeID) error {
 // serve lets a node that was opened take part. The caller holds mu.
 func (s *Stamp) serve(id geo.NodeID, r *running) {
 	if calls, ok := s.o.Transport.(CallTransport); ok {
-		calls.Handle(id, submitMethod, s.submitted(id))
-		calls.Handle(id, hasChunkMethod, s.hasChunk(id))
-		calls.Handle(id, progressMethod, s.tellProgress(id))
-		for method, f := range s.recoveryCalls(id) {
+		for method, f := range s.answers(id) {
 			calls.Handle(id, method, f)
 		}
 	}
