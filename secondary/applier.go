@@ -68,9 +68,9 @@ func (a *Applier) Apply(b *receive.Batch, done func(error)) {
 	a.stamp.Go(func(ctx context.Context) { done(a.stamp.Submit(ctx, id, cmd)) })
 }
 
-// Cursors implements receive.Applier. A replica that does not lead may be behind: what it
-// says is a lower bound, of what is committed. So nothing leaves the source's outbox too
-// early, and what is given again is a duplicate.
+// Cursors implements receive.Applier. What is known here may be behind: it is a lower bound,
+// of what is committed. So nothing leaves the source's outbox too early, and what is given
+// again is a duplicate.
 func (a *Applier) Cursors(src ranges.Source) (map[geo.Stream]geo.Head, bool) {
 	r, ok := a.stamp.Received(local(src), src)
 	if !ok {
@@ -79,8 +79,8 @@ func (a *Applier) Cursors(src ranges.Source) (map[geo.Stream]geo.Head, bool) {
 	return r.Cursors(src), true
 }
 
-// Behind implements receive.Applier, as of what a replica here has applied: a stream may
-// have reached its head meanwhile, and a pull of it then brings duplicates.
+// Behind implements receive.Applier, as of what is known here: a stream may have reached its
+// head meanwhile, and a pull of it then brings duplicates.
 func (a *Applier) Behind(src ranges.Source) map[geo.Stream]geo.Seq {
 	r, ok := a.stamp.Received(local(src), src)
 	if !ok {

@@ -2,6 +2,7 @@ package location
 
 import (
 	"context"
+	"errors"
 
 	"antipode/geo"
 	"antipode/services/catalog"
@@ -16,22 +17,15 @@ func (l *Location) Replication(ctx context.Context, a *catalog.Account, s geo.Se
 	if stamp == nil {
 		return stats.Replication{}, ErrStopped
 	}
-	// Both ranges under their leases: an isolated leader of before would show an older
-	// time than the one shown last (R13).
-	known := map[geo.RangeID]ranges.SyncTimes{}
-	for _, id := range []geo.RangeID{geo.FirstRange(s), geo.FirstRange(geo.Catalog)} {
-		t, ok, err := stamp.SyncTimes(ctx, id, ranges.Source{Origin: a.Primary, Range: id}, a.Name)
-		if err != nil {
-			return stats.Replication{}, err
-		}
-		if ok {
-			known[id] = t
-		}
-	}
-	return l.unforked(a, s, func(src ranges.Source, _ geo.Account) (ranges.SyncTimes, bool) {
-		t, ok := known[src.Range]
+	// Each range under its lease: an isolated leader of before would show an older time than
+	// the one shown last (R13).
+	var failed error
+	out := l.unforked(a, s, func(src ranges.Source, name geo.Account) (ranges.SyncTimes, bool) {
+		t, ok, err := stamp.SyncTimes(ctx, src.Range, src, name)
+		failed = errors.Join(failed, err)
 		return t, ok
-	}), nil
+	})
+	return out, failed
 }
 
 // ReplicationNow is Replication without waiting for a lease, by what this process knows:
@@ -50,10 +44,9 @@ func (l *Location) ReplicationNow(a *catalog.Account, s geo.Service) stats.Repli
 // nobody receives who could tell, there is no time to promise (R16).
 func (l *Location) unforked(a *catalog.Account, s geo.Service, sync stats.SyncTimes) stats.Replication {
 	return stats.Of(a.Primary, a.Name, s, func(src ranges.Source, name geo.Account) (ranges.SyncTimes, bool) {
-		if known, forked := l.Forked(src.Range, name); !known || forked {
-			return ranges.SyncTimes{}, false
-		}
-		return sync(src, name)
+		t, ok := sync(src, name)
+		known, forked := l.Forked(src.Range, name) // After the read: of a fork that was found meanwhile too.
+		return t, ok && known && !forked
 	})
 }
 

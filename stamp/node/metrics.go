@@ -26,10 +26,10 @@ func (n *Node) registerer() prometheus.Registerer {
 // newMetrics registers the upkeep's counts under the labels location and node; nil where
 // registerer is.
 func newMetrics(n *Node) (*metrics, error) {
-	if n.o.Registerer == nil {
+	m := &metrics{registerer: n.registerer()}
+	if m.registerer == nil {
 		return nil, nil //nolint:nilnil // No metrics is a state of its own.
 	}
-	m := &metrics{registerer: n.registerer()}
 	c := &n.upkeep.counts
 	for store, v := range map[string]*atomic.Uint64{"extents": &c.scrubbedExtents, "state": &c.scrubbedState, "log": &c.scrubbedLog} {
 		m.count("antipode_scrub_bytes_total", "Bytes that the scrub read and checked.", v, prometheus.Labels{"store": store})

@@ -56,7 +56,7 @@ func (s *Stamp) PutChunk(ctx context.Context, ref extent.Ref, data []byte) error
 }
 
 // chunkRange is the range whose changes name chunks.
-const chunkRange = geo.RangeID(geo.Blob)
+func chunkRange() geo.RangeID { return geo.FirstRange(geo.Blob) }
 
 // chunkCopiesMin is on how many nodes a chunk must be before a change may name it.
 const chunkCopiesMin = 2
@@ -66,7 +66,7 @@ const chunkCopiesMin = 2
 func (s *Stamp) chunkPuts(chunk extent.Chunk, ref extent.Ref, data []byte) ([]func(context.Context) error, error) {
 	var puts []func(context.Context) error
 	self := s.self()
-	for _, id := range s.Placed(chunkRange) {
+	for _, id := range s.Placed(chunkRange()) {
 		if n := s.Node(id); n != nil {
 			if n.full.Load() {
 				return nil, kv.ErrBusy
@@ -102,7 +102,7 @@ const hasChunkTimeout = time.Second
 // there it must be when a change that names it is evaluated. False where that node does
 // not say; the chunk may then be put again.
 func (s *Stamp) HasChunk(ref extent.Ref) bool {
-	lead, ok := s.LeaderNode(chunkRange)
+	lead, ok := s.LeaderNode(chunkRange())
 	if !ok {
 		return false
 	}
@@ -141,7 +141,7 @@ func (s *Stamp) hasChunk(id geo.NodeID) CallHandler {
 // others.
 func (s *Stamp) ReadChunk(ref extent.Ref, off int64, p []byte) (int, error) {
 	err := errors.New("no node is up")
-	for _, id := range s.Placed(chunkRange) {
+	for _, id := range s.Placed(chunkRange()) {
 		if n := s.Node(id); n != nil {
 			var got int
 			if got, err = n.ReadChunk(ref, off, p); err == nil {
@@ -150,7 +150,7 @@ func (s *Stamp) ReadChunk(ref extent.Ref, off int64, p []byte) (int, error) {
 		}
 	}
 	self := s.self()
-	for _, id := range s.Placed(chunkRange) {
+	for _, id := range s.Placed(chunkRange()) {
 		if s.Node(id) != nil {
 			continue
 		}

@@ -265,7 +265,7 @@ func TestFiveNodes(t *testing.T) {
 				at, load[n] = append(at, s.sites[n-1]), load[n]+1
 			}
 			for _, ref := range refs {
-				if id == chunkRange {
+				if id == chunkRange() {
 					require.Equal(t, has, s.by[n].Node(n).Extents().Durable(ref.ID), "node %d", n)
 					_, err := s.by[n].ReadChunk(ref, 0, make([]byte, len(data)))
 					require.NoError(t, err)

@@ -185,7 +185,8 @@ func (r *Range) Leader() geo.NodeID { return geo.NodeID(r.leader.Load()) }
 
 // noteLeader takes which node leads, 0 for none known.
 func (r *Range) noteLeader(id geo.NodeID, now time.Duration) {
-	if r.leader.Swap(uint64(id)); id != 0 {
+	r.leader.Store(uint64(id))
+	if id != 0 {
 		r.leaderless.Store(0)
 	} else if r.leaderless.Load() == 0 {
 		r.leaderless.Store(int64(now))
