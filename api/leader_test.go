@@ -96,7 +96,9 @@ func TestAnyNodeServes(t *testing.T) {
 // While a range has no leader a request waits for one, with its body unread, and is then
 // answered 503 ServerBusy with Retry-After: after 5 s, or when its own time is over.
 func TestNoLeader(t *testing.T) {
-	for target, within := range map[string]time.Duration{insert: 5 * time.Second, insert + "?timeout=2": 2 * time.Second} {
+	for target, within := range map[string]time.Duration{
+		insert: 5 * time.Second, insert + "?timeout=2": 2 * time.Second, insert + "?timeout=10000000000": 5 * time.Second,
+	} {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFront(t, api.Options{Location: "north", Leader: ledNowhere})
 			start, body := time.Now(), strings.NewReader("untouched")

@@ -292,12 +292,13 @@ func (x *exchange) deadline() (ctx context.Context, cancel context.CancelFunc, e
 	limit := x.limit()
 	if text := x.req.Query.Get("timeout"); text != "" {
 		n, bad := strconv.Atoi(text)
-		if bad != nil || n <= 0 {
-			n = int(requestMax / time.Second)
+		switch {
+		case bad != nil || n <= 0:
 			err = storageerr.InvalidQueryParameter.With("QueryParameterName", "timeout", "QueryParameterValue", text,
 				"Reason", "The value is a number of seconds above zero.")
+		case n <= int(limit/time.Second): // Before it is a Duration, which holds 292 years.
+			limit = time.Duration(n) * time.Second
 		}
-		limit = min(limit, time.Duration(n)*time.Second)
 	}
 	ctx, cancel = context.WithTimeout(x.r.Context(), limit)
 	return ctx, cancel, err
