@@ -12,6 +12,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
+	pb "go.etcd.io/raft/v3/raftpb"
 
 	"antipode/geo"
 	"antipode/stamp/kv"
@@ -145,6 +146,20 @@ func TestLostReplicaIsRebuilt(t *testing.T) {
 				}))
 			}
 		})
+	}
+}
+
+// R4: a node whose folder is new is told by a leader alone which replica id was given last.
+// One that follows may be behind, and name an id that the node took part under.
+func TestFollowerDoesNotTellWhichIDWasGiven(t *testing.T) {
+	transport := &lone{peers: map[geo.NodeID]ChunkPeer{}}
+	n := loneNode(t, transport, func(f func()) { f() })
+	typ, from, none, nonce := msgLost, uint64(2), uint64(0), uint64(7)
+	n.Receive([]Envelope{{Range: testRange, From: 2, Message: &pb.Message{Type: &typ, From: &from, Index: &none, LogTerm: &nonce}}})
+	work(t, n)
+	require.NotZero(t, n.Range(testRange).Machine.Members().Next, "it has something to tell")
+	for _, e := range transport.sent {
+		require.NotEqual(t, msgGiven, e.Message.GetType())
 	}
 }
 

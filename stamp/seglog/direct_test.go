@@ -1,7 +1,10 @@
 package seglog
 
 import (
+	"errors"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -16,6 +19,7 @@ func TestDirectWrites(t *testing.T) {
 		t.Skip("no direct writes on this system")
 	}
 	dir, rng := t.TempDir(), rand.New(rand.NewPCG(1, 2))
+	requireDirect(t, dir)
 	open := func() *Log {
 		l, err := Open(dir, engine.Options{LogSegmentBytes: testSegment})
 		require.NoError(t, err)
@@ -24,9 +28,7 @@ func TestDirectWrites(t *testing.T) {
 	s := newStory(t, open(), rng)
 	for i := range 300 {
 		require.NoError(t, s.commit(rng.IntN(4) > 0))
-		if !s.l.direct {
-			t.Skip("the file system has no direct writes")
-		}
+		require.True(t, s.l.direct, "commit %d went through the page cache", i)
 		if i%10 == 9 {
 			files, err := s.l.Files()
 			require.NoError(t, err)
@@ -43,6 +45,23 @@ func TestDirectWrites(t *testing.T) {
 		}
 	}
 	require.NoError(t, s.l.Close())
+}
+
+// requireDirect skips the test where the file system has no direct writes.
+func requireDirect(t *testing.T, dir string) {
+	t.Helper()
+	path := filepath.Join(dir, "probe")
+	require.NoError(t, os.WriteFile(path, nil, 0o600))
+	page := make([]byte, 2*pageBytes)
+	page = page[(pageBytes-offPage(page))%pageBytes:][:pageBytes]
+	f, err := openDirect(path)
+	if err == nil {
+		err = errors.Join(writeDirect(f, page, 0), f.Close())
+	}
+	if errors.Is(err, errNoDirect) {
+		t.Skip("the file system has no direct writes")
+	}
+	require.NoError(t, errors.Join(err, os.Remove(path)))
 }
 
 // Where the file system refuses direct writes, as late as at the first one, the same
