@@ -1,0 +1,62 @@
+package services
+
+import (
+	"context"
+	"time"
+
+	"antipode/internal/clock"
+)
+
+// Bounds of one page of a scan.
+const (
+	// scanTimeMax is how long one page may take: the service's own bound of a query
+	// (spec/table.md 12).
+	scanTimeMax = 5 * time.Second
+	// scanWorkMax bounds the work of one page, in values read or compared: a second or
+	// two of one processor.
+	scanWorkMax = 20_000_000
+	// scanLookEvery is after how much work the context and the clock are looked at
+	// again: well below a millisecond of work.
+	scanLookEvery = 2_000
+)
+
+// Budget bounds the work of one page of a scan, whatever the number of rows that it
+// finds: a page whose budget is spent ends with a continuation. It is one request's, and
+// not safe for concurrent use.
+//
+// Invariant: every page makes progress. Spend is called after a row was examined, so a
+// budget is never spent before the first row.
+type Budget struct {
+	clock clock.Clock
+	until time.Duration // on clock.Mono
+	left  int
+	look  int // what may be spent before the context and the clock are looked at
+}
+
+// NewBudget returns the budget of a page that begins now. Of the time that ctx has left
+// a page takes half at most, so that a client with a short timeout gets a page with a
+// continuation instead of an error.
+func NewBudget(ctx context.Context, c clock.Clock) *Budget {
+	limit := scanTimeMax
+	if end, bounded := ctx.Deadline(); bounded {
+		limit = min(limit, end.Sub(clock.System{}.Now())/2) // Contexts live in the machine's time.
+	}
+	return &Budget{clock: c, until: c.Mono() + limit, left: scanWorkMax, look: scanLookEvery}
+}
+
+// Spend takes work from the budget, in values read or compared, and reports whether the
+// page may go on. The error is ctx's once that has ended: the request has no answer.
+func (b *Budget) Spend(ctx context.Context, work int) (more bool, err error) {
+	b.left -= work
+	b.look -= work
+	if b.look <= 0 {
+		b.look = scanLookEvery
+		if err := ctx.Err(); err != nil {
+			return false, err
+		}
+		if b.clock.Mono() >= b.until {
+			b.left = 0
+		}
+	}
+	return b.left > 0, nil
+}
