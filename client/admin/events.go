@@ -24,8 +24,8 @@ type Event struct {
 	// Range it is about; 0, and absent, for a node as a whole.
 	Range geo.RangeID `json:"range,omitempty"`
 	// Replica is the id of the replica, where it is about one.
-	Replica uint64 `json:"replica,omitempty"`
-	Reason  string `json:"reason,omitempty"`
+	Replica geo.ReplicaID `json:"replica,omitempty"`
+	Reason  string        `json:"reason,omitempty"`
 }
 
 // Events returns the event log, newest first.

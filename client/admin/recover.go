@@ -24,9 +24,9 @@ type RangeRecovered struct {
 	// Recovery counts the recoveries of the range, and names the node.
 	Recovery string `json:"recovery"`
 	// Survivor is the node whose replica it is, now of the id Replica.
-	Survivor string `json:"survivor"`
-	Replica  uint64 `json:"replica"`
-	Trusted  bool   `json:"trusted"`
+	Survivor string        `json:"survivor"`
+	Replica  geo.ReplicaID `json:"replica"`
+	Trusted  bool          `json:"trusted"`
 	// KeptIndex and KeptTerm are of the last entry that was kept. Those above
 	// KnownCommitted may or may not have been acknowledged; they are kept all the same.
 	KeptIndex      uint64 `json:"kept_index"`

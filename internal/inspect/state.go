@@ -42,8 +42,8 @@ type StateRange struct {
 	Type  string      `json:"type"`
 	Range geo.RangeID `json:"range"`
 	// Replica is the replica's Raft id, Phase what may be expected of it.
-	Replica uint64 `json:"replica,omitempty"`
-	Phase   string `json:"phase,omitempty"`
+	Replica geo.ReplicaID `json:"replica,omitempty"`
+	Phase   string        `json:"phase,omitempty"`
 	// Applied is where the state stands; a start would apply the log's entries above it
 	// again, up to Committed at least. Zero where the log cannot be read.
 	Applied   uint64           `json:"applied"`

@@ -70,7 +70,7 @@ type member struct {
 	// rotten are the chunks of which a bit was flipped here.
 	rotten map[extent.ChunkID]extent.Ref
 	// forgot are the replicas of which hard state and log are gone, by range.
-	forgot map[geo.RangeID]uint64
+	forgot map[geo.RangeID]geo.ReplicaID
 	// damaged says that it lost what it had promised to keep, and is not rebuilt yet.
 	// logRotten says that a bit of its log was flipped while it ran.
 	damaged, logRotten bool
@@ -100,7 +100,7 @@ func (c *skewed) Now() time.Time { return c.Manual.Now().Add(c.off) }
 func newMember(l *location, id geo.NodeID) *member {
 	return &member{
 		l: l, id: id, fs: vfs.NewCrashableMem(), clock: &skewed{Manual: l.s.clock}, owes: map[geo.RangeID]uint64{},
-		rotten: map[extent.ChunkID]extent.Ref{}, forgot: map[geo.RangeID]uint64{},
+		rotten: map[extent.ChunkID]extent.Ref{}, forgot: map[geo.RangeID]geo.ReplicaID{},
 	}
 }
 

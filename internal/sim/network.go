@@ -9,6 +9,7 @@ import (
 
 	"antipode/geo"
 	"antipode/stamp/node"
+	"antipode/stamp/replica"
 )
 
 // network carries messages and range snapshots between the nodes of one location, each
@@ -67,6 +68,7 @@ func (t *network) Send(from, to geo.NodeID, batch []node.Envelope) {
 	}
 	var now []node.Envelope
 	for _, e := range batch {
+		e.From = from
 		sender.checkSent(e)
 		switch {
 		case s.chance(s.rates.netLose):
@@ -93,7 +95,7 @@ func (t *network) Send(from, to geo.NodeID, batch []node.Envelope) {
 
 // checkSent holds a message against what its sender must have on its disk by then.
 func (m *member) checkSent(e node.Envelope) {
-	if id, forgot := m.forgot[e.Range]; forgot && e.Message.GetType() <= pb.MsgForgetLeader && e.Message.GetFrom() == id {
+	if id, forgot := m.forgot[e.Range]; forgot && e.Message.GetType() <= pb.MsgForgetLeader && replica.From(e.Message) == id {
 		m.l.s.fail(fmt.Errorf("%w: %s-%d r%d: %s of replica %d", ErrForgot, m.l.name, m.id, e.Range, e.Message.GetType(), id))
 	}
 	for _, entry := range e.Message.GetEntries() {

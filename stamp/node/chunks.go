@@ -21,17 +21,20 @@ import (
 // the payload.
 func (n *Node) step(inbox []Envelope, now time.Duration) error {
 	for _, e := range inbox {
+		if !n.takes(e) {
+			continue
+		}
 		if n.byID[e.Range] == nil {
 			n.hearLeads(e)
 			continue
 		}
 		if e.Message.GetType() >= msgDurable {
-			if err := n.hear(e.Range, e.Message); err != nil {
+			if err := n.hear(e); err != nil {
 				return err
 			}
 			continue
 		}
-		if ok, err := n.fence(e.Range, replica.RecoveryOf(e.Message.GetFrom()), e.From); err != nil {
+		if ok, err := n.fence(e.Range, replica.RecoveryOf(replica.From(e.Message)), e.From); err != nil {
 			return err
 		} else if !ok {
 			continue
@@ -104,7 +107,7 @@ func (n *Node) payloadHere(e Envelope) bool {
 		for _, ref := range refs {
 			if !n.extents.Durable(ref.ID) {
 				here = false
-				n.fetch(ref, n.nodeOf(e.Range, e.Message.GetFrom()))
+				n.fetch(ref, e.From)
 			}
 		}
 	}

@@ -34,7 +34,7 @@ func (t *lone) Send(_, to geo.NodeID, batch []Envelope) {
 	for _, e := range batch {
 		if e.Message.GetType() == msgHello {
 			typ, from, nonce := msgHelloResp, uint64(to), uint64(100+to)
-			t.n.Receive([]Envelope{{Range: e.Range, Message: &pb.Message{Type: &typ, From: &from, Index: e.Message.Index, LogTerm: &nonce}}})
+			t.n.Receive([]Envelope{{Range: e.Range, From: to, Message: &pb.Message{Type: &typ, From: &from, Index: e.Message.Index, LogTerm: &nonce}}})
 		}
 	}
 }
@@ -93,7 +93,7 @@ func appendFrom(t *testing.T, n *Node, from, term, index uint64, ref extent.Ref)
 	if before == 0 {
 		logTerm = 0
 	}
-	n.Receive([]Envelope{{Range: geo.FirstRange(geo.Blob), Message: &pb.Message{
+	n.Receive([]Envelope{{Range: geo.FirstRange(geo.Blob), From: geo.NodeID(from), Message: &pb.Message{
 		Type: &typ, From: &from, To: &to, Term: &term, Index: &before, LogTerm: &logTerm,
 		Entries: []*pb.Entry{{Term: &term, Index: &index, Data: groupNaming(t, term, ref)}},
 	}}})
@@ -149,7 +149,7 @@ func TestFetchDoesNotStopTheNode(t *testing.T) {
 	}
 	typ, from, to, term := pb.MsgHeartbeat, uint64(2), uint64(1), uint64(2)
 	transport.sent = nil
-	n.Receive([]Envelope{{Range: geo.FirstRange(geo.Blob), Message: &pb.Message{Type: &typ, From: &from, To: &to, Term: &term}}})
+	n.Receive([]Envelope{{Range: geo.FirstRange(geo.Blob), From: 2, Message: &pb.Message{Type: &typ, From: &from, To: &to, Term: &term}}})
 	work(t, n)
 	require.True(t, slices.ContainsFunc(transport.sent, func(e Envelope) bool { return e.Message.GetType() == pb.MsgHeartbeatResp }))
 

@@ -13,7 +13,7 @@ type Event struct {
 	// Node is the node that the replica is on, or that it happened to.
 	Node geo.NodeID
 	// Replica is the replica's id; 0 where it is about none.
-	Replica uint64
+	Replica geo.ReplicaID
 	// Reason says why, in one line; may be empty.
 	Reason string
 }

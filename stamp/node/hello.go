@@ -19,19 +19,20 @@ import (
 // A node says that it is empty only while it has neither voted nor acknowledged, which its
 // durable phase shows; so an old answer does no harm.
 
-// Message types of ours, outside Raft's numbers, beside msgDurable.
+// Message types of ours, outside Raft's numbers, beside msgDurable. They are between nodes,
+// not replicas: the sender is Envelope.From. The message's own From has the node's number
+// for versions that read it.
 const (
-	// msgHello asks about a range: From is the node, Index its nonce, LogTerm the checksum of
-	// its placement, 0 from a version that knows of none.
+	// msgHello asks about a range: Index is the node's nonce, LogTerm the checksum of its
+	// placement, 0 from a version that knows of none.
 	msgHello = pb.MessageType(1001)
-	// msgHelloResp answers: From is the node, Index the nonce that asked, LogTerm its own;
-	// Reject says that it knows the range without that nonce.
+	// msgHelloResp answers: Index is the nonce that asked, LogTerm the node's own; Reject says
+	// that it knows the range without that nonce.
 	msgHelloResp = pb.MessageType(1002)
-	// msgPlaced answers it where the node has another placement: From is the node, Index the
-	// checksum.
+	// msgPlaced answers it where the node has another placement: Index is the checksum.
 	msgPlaced = pb.MessageType(1005)
-	// msgLost reports a lost replica: From is the node, Index the replica's id, 0 from a node
-	// that cannot know it, LogTerm then the node's nonce.
+	// msgLost reports a lost replica: Index is the replica's id, 0 from a node that cannot
+	// know it, LogTerm then the node's nonce.
 	msgLost = pb.MessageType(1003)
 	// msgGiven answers that: LogTerm is the nonce, Index the last id that was given.
 	msgGiven = pb.MessageType(1007)
@@ -40,7 +41,7 @@ const (
 func (n *Node) tell(to geo.NodeID, id geo.RangeID, typ pb.MessageType, index, logTerm uint64, reject bool) {
 	from := uint64(n.o.ID)
 	n.o.Transport.Send(n.o.ID, to, []Envelope{{
-		Range: id, From: n.o.ID, Message: &pb.Message{Type: &typ, From: &from, Index: &index, LogTerm: &logTerm, Reject: &reject},
+		Range: id, Message: &pb.Message{Type: &typ, From: &from, Index: &index, LogTerm: &logTerm, Reject: &reject},
 	}})
 }
 
@@ -67,18 +68,19 @@ func (n *Node) hello() error {
 	return nil
 }
 
-// hear takes a message of our own kinds.
-func (n *Node) hear(id geo.RangeID, m *pb.Message) error {
-	d, from := n.identities[id], geo.NodeID(m.GetFrom())
+// hear takes a message of our own kinds about a range that is here.
+func (n *Node) hear(e Envelope) error {
+	id, m, from := e.Range, e.Message, e.From
+	d := n.identities[id]
 	if d == nil {
 		return nil
 	}
 	switch m.GetType() {
 	case msgRecovery:
-		_, err := n.fence(id, replica.RecoveryOf(m.GetIndex()), from)
+		_, err := n.fence(id, replica.RecoveryOf(geo.ReplicaID(m.GetIndex())), from)
 		return err
 	case msgDurable:
-		n.hearDurable(id, m)
+		n.hearDurable(id, from, m.GetIndex())
 	case msgPlaced:
 		n.otherPlacement(from)
 	case msgHello:
@@ -99,7 +101,7 @@ func (n *Node) hear(id geo.RangeID, m *pb.Message) error {
 		if m.GetIndex() == 0 {
 			n.tellGiven(id, from, m.GetLogTerm())
 		} else {
-			n.reported[id][from] = m.GetIndex()
+			n.reported[id][from] = geo.ReplicaID(m.GetIndex())
 		}
 	case msgGiven:
 		return n.hearGiven(id, m)

@@ -41,7 +41,7 @@ const (
 type identity struct {
 	phase phase
 	// replica is its id.
-	replica uint64
+	replica geo.ReplicaID
 	// nonce is drawn when the file is made: it tells this node from one that lost it.
 	nonce uint64
 	// peers are the nonces of the nodes that joined together with this one.
@@ -79,7 +79,7 @@ var ErrIdentity = errors.New("node: identity file of a replica is malformed")
 
 func (d *identity) encode(order []geo.NodeID) []byte {
 	b := []byte{identityVersion, byte(d.phase)}
-	b = binary.LittleEndian.AppendUint64(b, d.replica)
+	b = binary.LittleEndian.AppendUint64(b, uint64(d.replica))
 	b = binary.LittleEndian.AppendUint64(b, d.nonce)
 	b = append(b, byte(len(d.peers)))
 	for _, p := range order {
@@ -103,7 +103,7 @@ func parseIdentity(b []byte) (*identity, error) {
 		return nil, ErrIdentity
 	}
 	d := &identity{
-		phase: phase(b[1]), replica: binary.LittleEndian.Uint64(b[2:]), nonce: binary.LittleEndian.Uint64(b[10:]),
+		phase: phase(b[1]), replica: geo.ReplicaID(binary.LittleEndian.Uint64(b[2:])), nonce: binary.LittleEndian.Uint64(b[10:]),
 		peers: map[geo.NodeID]uint64{},
 	}
 	if d.phase < joining || d.phase > forgotten {
@@ -133,7 +133,7 @@ func (n *Node) loadIdentity(id geo.RangeID) (*identity, error) {
 
 // become makes it durable where a replica stands, and under which id, before the node
 // acts on it.
-func (n *Node) become(id geo.RangeID, p phase, as uint64) error {
+func (n *Node) become(id geo.RangeID, p phase, as geo.ReplicaID) error {
 	d := *n.identities[id]
 	d.phase, d.replica = p, as
 	if err := n.saveIdentity(id, &d); err != nil {

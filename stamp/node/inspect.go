@@ -14,7 +14,7 @@ type ReplicaIdentity struct {
 	// Phase is joining, member, rebuilding, lost, forgotten or recovering.
 	Phase string
 	// Replica is its Raft id.
-	Replica uint64
+	Replica geo.ReplicaID
 }
 
 // ReadIdentity reads the identity of a range's replica in the folder of a node that does

@@ -148,7 +148,7 @@ func (n *Node) flushState() error {
 func (n *Node) tellDurable(id geo.RangeID, index uint64) {
 	for _, p := range n.placement.Of(id) {
 		if p != n.o.ID {
-			n.o.Transport.Send(n.o.ID, p, []Envelope{{Range: id, Message: durableMessage(n.o.ID, index), From: n.o.ID}})
+			n.o.Transport.Send(n.o.ID, p, []Envelope{{Range: id, Message: durableMessage(n.o.ID, index)}})
 		}
 	}
 }
@@ -162,11 +162,11 @@ func durableMessage(from geo.NodeID, index uint64) *pb.Message {
 const msgDurable = pb.MessageType(1000)
 
 // hearDurable takes a peer's durable applied index.
-func (n *Node) hearDurable(id geo.RangeID, m *pb.Message) {
-	n.heardAt[geo.NodeID(m.GetFrom())] = n.ticks
+func (n *Node) hearDurable(id geo.RangeID, from geo.NodeID, index uint64) {
+	n.heardAt[from] = n.ticks
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if known := n.durable[id]; known != nil {
-		known[geo.NodeID(m.GetFrom())] = max(known[geo.NodeID(m.GetFrom())], m.GetIndex())
+		known[from] = max(known[from], index)
 	}
 }

@@ -92,7 +92,7 @@ func (n *Node) reportLost(to geo.NodeID, id geo.RangeID) {
 	if d := n.identities[id]; d.phase == forgotten {
 		n.tell(to, id, msgLost, 0, d.nonce, false)
 	} else {
-		n.tell(to, id, msgLost, d.replica, 0, false)
+		n.tell(to, id, msgLost, uint64(d.replica), 0, false)
 	}
 }
 
@@ -103,7 +103,7 @@ func (n *Node) tellGiven(id geo.RangeID, to geo.NodeID, nonce uint64) {
 	r := n.byID[id]
 	r.Confirm(func(err error) {
 		if err == nil {
-			n.tell(to, id, msgGiven, r.Machine.Members().Next-1, nonce, false)
+			n.tell(to, id, msgGiven, uint64(r.Machine.Members().Next-1), nonce, false)
 		}
 	})
 }
@@ -111,7 +111,7 @@ func (n *Node) tellGiven(id geo.RangeID, to geo.NodeID, nonce uint64) {
 // hearGiven ends that this node does not know which ids it took part under: up to that one,
 // it may have been each.
 func (n *Node) hearGiven(id geo.RangeID, m *pb.Message) error {
-	d, last := n.identities[id], m.GetIndex()
+	d, last := n.identities[id], geo.ReplicaID(m.GetIndex())
 	if d.phase != forgotten || m.GetLogTerm() != d.nonce {
 		return nil
 	}
@@ -121,8 +121,8 @@ func (n *Node) hearGiven(id geo.RangeID, m *pb.Message) error {
 
 // coversLoss reports whether a report, which names the last id that a node may have taken
 // part under, is about a replica there.
-func coversLoss(reported, replicaID uint64) bool {
-	return replicaID <= reported && replica.RecoveryOf(replicaID) == replica.RecoveryOf(reported)
+func coversLoss(reported, id geo.ReplicaID) bool {
+	return id <= reported && replica.RecoveryOf(id) == replica.RecoveryOf(reported)
 }
 
 // changeMembers proposes the next change that the range needs, if any. Raft takes one at
@@ -174,10 +174,7 @@ func (n *Node) noteMembers(r *ranges.Range, now replica.Members) {
 // for a later id, while the one here is lost, is the group's word that the old id is no
 // member any more: the node then begins anew under that id.
 func (n *Node) addressed(e Envelope) (bool, error) {
-	to := e.Message.GetTo()
-	if from := e.From; from != 0 {
-		n.routes[e.Range][e.Message.GetFrom()] = from
-	}
+	to := replica.To(e.Message)
 	if d := n.identities[e.Range]; to > d.replica && d.phase == lost && fromLeader(e.Message) {
 		if err := n.rebuild(e.Range, to); err != nil {
 			return false, err
@@ -190,18 +187,9 @@ func fromLeader(m *pb.Message) bool {
 	return m.GetType() == pb.MsgApp || m.GetType() == pb.MsgHeartbeat
 }
 
-// nodeOf returns the node of a replica: as the configuration here says, or, where it is
-// not applied yet, from where its messages came.
-func (n *Node) nodeOf(id geo.RangeID, to uint64) geo.NodeID {
-	if m, ok := n.byID[id].Replica().Members().Of(to); ok {
-		return m.Node
-	}
-	return n.routes[id][to]
-}
-
 // rebuild drops what this node holds of a range and begins anew under another id. It
 // is durable before, and again after: a crash in between begins it again.
-func (n *Node) rebuild(id geo.RangeID, as uint64) error {
+func (n *Node) rebuild(id geo.RangeID, as geo.ReplicaID) error {
 	n.mu.Lock()
 	if n.incoming[id] != nil { // For the old id, and about to end.
 		n.mu.Unlock()

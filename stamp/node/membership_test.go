@@ -17,20 +17,21 @@ import (
 	"antipode/geo"
 	"antipode/stamp/kv"
 	"antipode/stamp/ranges"
+	"antipode/stamp/replica"
 )
 
 // witness is a transport that fails the test when a replica speaks in Raft that must not.
 type witness struct {
 	*Memory
 	mu     sync.Mutex
-	silent map[uint64]bool
+	silent map[geo.ReplicaID]bool
 	spoke  []string
 }
 
 func (w *witness) Send(from, to geo.NodeID, batch []Envelope) {
 	w.mu.Lock()
 	for _, e := range batch {
-		if m := e.Message; e.Range == testRange && m.GetType() < msgDurable && w.silent[m.GetFrom()] {
+		if m := e.Message; e.Range == testRange && m.GetType() < msgDurable && w.silent[replica.From(m)] {
 			w.spoke = append(w.spoke, fmt.Sprintf("%s of replica %d", m.GetType(), m.GetFrom()))
 		}
 	}
@@ -38,7 +39,7 @@ func (w *witness) Send(from, to geo.NodeID, batch []Envelope) {
 	w.Memory.Send(from, to, batch)
 }
 
-func (w *witness) silence(id uint64) {
+func (w *witness) silence(id geo.ReplicaID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.silent[id] = true
@@ -66,13 +67,13 @@ func (v *events) takeAll(e Event) {
 	v.take(e)
 }
 
-func (v *events) has(kind EventKind, replica uint64) bool { return v.times(kind, replica) > 0 }
+func (v *events) has(kind EventKind, id geo.ReplicaID) bool { return v.times(kind, id) > 0 }
 
-func (v *events) times(kind EventKind, replica uint64) (n int) {
+func (v *events) times(kind EventKind, id geo.ReplicaID) (n int) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, e := range v.list {
-		if e.Kind == kind && e.Replica == replica {
+		if e.Kind == kind && e.Replica == id {
 			n++
 		}
 	}
@@ -81,7 +82,7 @@ func (v *events) times(kind EventKind, replica uint64) (n int) {
 
 // replicaOf is the id of the voter that a node has, as the leader's configuration says;
 // zero while it has none.
-func (s *snapStamp) replicaOf(id geo.NodeID) uint64 {
+func (s *snapStamp) replicaOf(id geo.NodeID) geo.ReplicaID {
 	lead := s.Leader(testRange)
 	if lead == nil {
 		return 0
@@ -111,12 +112,12 @@ func TestLostReplicaIsRebuilt(t *testing.T) {
 		{"log damaged", func(t *testing.T, fs vfs.FS, dir string) { damage(t, fs, dir+"/log", "0") }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := &witness{Memory: NewMemory(), silent: map[uint64]bool{}}
+			w := &witness{Memory: NewMemory(), silent: map[geo.ReplicaID]bool{}}
 			var seen events
 			s := newSnapStamp(t, w, func(o *Options) { o.OnEvent = seen.take })
 			s.write(0, 60, "a") // Beyond the log budget: the logs begin above index 1.
 			s.dropLog(5)
-			next := uint64(4)
+			next := geo.ReplicaID(4)
 			id := geo.NodeID(0)
 			again := func() geo.NodeID { return id } // Its newest id is not its number any more.
 			for _, pick := range []func() geo.NodeID{s.follower, func() geo.NodeID { return s.follower()%3 + 1 }, again} {
@@ -239,7 +240,7 @@ func TestNewStampWaitsForAllNodes(t *testing.T) {
 // A crash at any sync while a replica is rebuilt leaves one that is lost under its old id
 // or whole under the new one: it never votes under the old one, and comes back.
 func TestCrashWhileRebuilding(t *testing.T) {
-	w := &witness{Memory: NewMemory(), silent: map[uint64]bool{}}
+	w := &witness{Memory: NewMemory(), silent: map[geo.ReplicaID]bool{}}
 	s := newSnapStamp(t, w, nil)
 	s.write(0, 40, "a")
 	s.dropLog(5)
@@ -247,7 +248,7 @@ func TestCrashWhileRebuilding(t *testing.T) {
 	require.NoError(t, s.Stop(id, true))
 	mem := s.fss[id].(*vfs.MemFS)
 	require.NoError(t, mem.RemoveAll("data/"+Name("north", id)+"/log"))
-	w.silence(uint64(id))
+	w.silence(replica.FirstID(id))
 	rec := &recordingFS{FS: mem, mem: mem}
 	s.fss[id] = rec
 	s.start(id)
@@ -265,7 +266,7 @@ func TestCrashWhileRebuilding(t *testing.T) {
 		n, err := Open(o)
 		require.NoError(t, err)
 		d := n.identities[testRange]
-		if rep := n.Range(testRange).Replica(); rep.ID() == uint64(id) {
+		if rep := n.Range(testRange).Replica(); rep.ID() == replica.FirstID(id) {
 			require.Error(t, rep.Lost(), "crash %d", i)
 		} else {
 			require.EqualValues(t, 4, rep.ID())

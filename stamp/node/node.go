@@ -78,10 +78,12 @@ type Node struct {
 	flushed  map[geo.RangeID]uint64
 	rng      *rand.Rand
 	// identities of the replicas here; reported are the lost replicas that peers told of;
-	// routes are the nodes from which replicas were heard; seen are the newest members.
+	// claims are the nodes that spoke for replicas which the configuration here does not
+	// name yet (see senders.go); seen are the newest members.
 	identities map[geo.RangeID]*identity
-	reported   map[geo.RangeID]map[geo.NodeID]uint64
-	routes     map[geo.RangeID]map[uint64]geo.NodeID
+	reported   map[geo.RangeID]map[geo.NodeID]geo.ReplicaID
+	claims     map[geo.RangeID]map[geo.ReplicaID]geo.NodeID
+	refused    map[refusedSender]bool // see refuse
 	seen       map[geo.RangeID]replica.Members
 	led        map[geo.RangeID]bool // as of the last look: see noteLeader
 	// differ are the nodes with another placement, told to the operator.
@@ -112,8 +114,8 @@ func Open(o Options) (_ *Node, err error) {
 		o: o, wake: make(chan struct{}, 1), byID: map[geo.RangeID]*ranges.Range{}, logs: map[geo.RangeID]engine.RangeLog{},
 		durable: map[geo.RangeID]map[geo.NodeID]uint64{}, held: map[geo.RangeID][]Envelope{},
 		flushed: map[geo.RangeID]uint64{}, incoming: map[geo.RangeID]*Incoming{}, fetching: map[extent.ChunkID]bool{},
-		identities: map[geo.RangeID]*identity{}, reported: map[geo.RangeID]map[geo.NodeID]uint64{},
-		routes: map[geo.RangeID]map[uint64]geo.NodeID{}, seen: map[geo.RangeID]replica.Members{}, led: map[geo.RangeID]bool{},
+		identities: map[geo.RangeID]*identity{}, reported: map[geo.RangeID]map[geo.NodeID]geo.ReplicaID{},
+		claims: map[geo.RangeID]map[geo.ReplicaID]geo.NodeID{}, refused: map[refusedSender]bool{}, seen: map[geo.RangeID]replica.Members{}, led: map[geo.RangeID]bool{},
 		condemned: map[string]error{}, heardAt: map[geo.NodeID]uint64{}, differ: map[geo.NodeID]bool{},
 		outgoing: map[geo.RangeID]*outgoing{}, installing: map[geo.RangeID]*Incoming{}, rng: rand.New(rand.NewPCG(o.Seed, uint64(o.ID))),
 	}

@@ -153,7 +153,7 @@ func (n *Node) openRange(id geo.RangeID) error {
 	n.ranges = append(n.ranges, r)
 	n.byID[id] = r
 	n.durable[id] = map[geo.NodeID]uint64{}
-	n.reported[id], n.routes[id] = map[geo.NodeID]uint64{}, map[uint64]geo.NodeID{}
+	n.reported[id], n.claims[id] = map[geo.NodeID]geo.ReplicaID{}, map[geo.ReplicaID]geo.NodeID{}
 	if n.identities[id], err = n.identify(id); err != nil {
 		return err
 	}
@@ -185,7 +185,7 @@ func (n *Node) identify(id geo.RangeID) (*identity, error) {
 	}
 	// The clock makes a folder that was lost and made anew another one.
 	nonce := n.rng.Uint64() ^ uint64(n.o.Clock.Now().UnixNano())
-	d = &identity{phase: joining, replica: uint64(n.o.ID), nonce: nonce, peers: map[geo.NodeID]uint64{}}
+	d = &identity{phase: joining, replica: replica.FirstID(n.o.ID), nonce: nonce, peers: map[geo.NodeID]uint64{}}
 	hs, _, err := n.logs[id].InitialState()
 	if err != nil {
 		return nil, err

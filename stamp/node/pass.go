@@ -132,8 +132,8 @@ func (n *Node) flushSends(p *replica.Pass) {
 	for _, peer := range n.o.Peers {
 		var batch []Envelope
 		for i, m := range p.Sends {
-			if m.GetType() != pb.MsgSnap && n.nodeOf(p.From[i].Range(), m.GetTo()) == peer {
-				batch = append(batch, Envelope{Range: p.From[i].Range(), Message: m, From: n.o.ID})
+			if m.GetType() != pb.MsgSnap && n.nodeOf(p.From[i].Range(), replica.To(m)) == peer {
+				batch = append(batch, Envelope{Range: p.From[i].Range(), Message: m})
 			}
 		}
 		if len(batch) > 0 {

@@ -38,7 +38,7 @@ var (
 // Survey is what a node says of its replica of a range to who may have to re-form it.
 type Survey struct {
 	Node    geo.NodeID
-	Replica uint64
+	Replica geo.ReplicaID
 	// Trusted says that it may vote; else Why tells what is wrong with it.
 	Trusted bool
 	Why     string `json:",omitempty"`

@@ -37,7 +37,7 @@ type Recovered struct {
 	Survivor Survey
 	Recovery replica.Recovery
 	// Replica is the id it has now.
-	Replica uint64
+	Replica geo.ReplicaID
 	// Silent are the nodes that did not answer. They must stay dead, or be able to reach
 	// the survivor before they reach each other: a quorum of the old configuration among
 	// them would go on beside it.
@@ -106,7 +106,7 @@ func survivor(all []Survey, untrusted bool) (Survey, error) {
 	for _, v := range all {
 		last = max(last, replica.RecoveryOf(v.Replica))
 	}
-	trusted := map[uint64]Survey{}
+	trusted := map[geo.ReplicaID]Survey{}
 	for _, v := range all {
 		if v.Trusted && replica.RecoveryOf(v.Replica) == last {
 			trusted[v.Replica] = v

@@ -47,7 +47,7 @@ func (s *snapStamp) recover(untrusted bool) (out Recovered) {
 // third. It has every write that was acknowledged, serves reads alone, refuses writes
 // until two are in sync, and gets its other replicas back by itself.
 func TestRecover(t *testing.T) {
-	w := &witness{Memory: NewMemory(), silent: map[uint64]bool{}}
+	w := &witness{Memory: NewMemory(), silent: map[geo.ReplicaID]bool{}}
 	var seen events
 	s := newSnapStamp(t, w, func(o *Options) { o.OnEvent, o.InSyncTimeout = seen.take, time.Hour })
 	s.write(0, 40, "a")
@@ -89,7 +89,7 @@ func TestRecover(t *testing.T) {
 // They are a quorum of the old configuration, and still neither votes or leads: each hears
 // of the recovery first, gives up its data, and is rebuilt.
 func TestSupersededReplicasAreFenced(t *testing.T) {
-	w := &witness{Memory: NewMemory(), silent: map[uint64]bool{}}
+	w := &witness{Memory: NewMemory(), silent: map[geo.ReplicaID]bool{}}
 	var seen events
 	s := newSnapStamp(t, w, func(o *Options) {
 		o.OnEvent = seen.take
@@ -100,7 +100,7 @@ func TestSupersededReplicasAreFenced(t *testing.T) {
 	left := s.follower()
 	for _, id := range s.Nodes() {
 		require.NoError(t, s.Stop(id, false))
-		w.silence(uint64(id))
+		w.silence(replica.FirstID(id))
 	}
 	s.start(left)
 	r := s.recover(false)
@@ -114,7 +114,7 @@ func TestSupersededReplicasAreFenced(t *testing.T) {
 	s.requireRows(0, 40, "a")
 	require.Empty(t, w.spoke)
 	for _, id := range s.Nodes() {
-		require.Equal(t, id != left, seen.has(ReplicaLost, uint64(id)), "node %d", id)
+		require.Equal(t, id != left, seen.has(ReplicaLost, replica.FirstID(id)), "node %d", id)
 		require.Equal(t, r.Recovery, s.Node(id).recovery(testRange))
 	}
 }
@@ -123,7 +123,7 @@ func TestSupersededReplicasAreFenced(t *testing.T) {
 // not: it grants no vote to another one of the old configuration, after a restart either.
 // The other one learns of the recovery from it.
 func TestSupersededReplicaDoesNotVote(t *testing.T) {
-	w := &witness{Memory: NewMemory(), silent: map[uint64]bool{}}
+	w := &witness{Memory: NewMemory(), silent: map[geo.ReplicaID]bool{}}
 	s := newSnapStamp(t, w, patient)
 	s.write(0, 10, "a")
 	left := s.follower()
@@ -133,7 +133,7 @@ func TestSupersededReplicaDoesNotVote(t *testing.T) {
 	}
 	s.start(left)
 	r := s.recover(false)
-	w.silence(uint64(heard))
+	w.silence(replica.FirstID(heard))
 	s.start(heard)
 	superseded := func(id geo.NodeID) func() bool {
 		return func() bool { return s.Node(id).Range(testRange).View().Lost != nil }
@@ -197,10 +197,10 @@ func TestSurvivor(t *testing.T) {
 	once, err := replica.Recovery(0).Next(1)
 	require.NoError(t, err)
 	of := func(n geo.NodeID, trusted bool, term, index uint64) Survey {
-		return Survey{Node: n, Replica: uint64(n), Trusted: trusted, Term: term, Index: index, Members: first}
+		return Survey{Node: n, Replica: replica.FirstID(n), Trusted: trusted, Term: term, Index: index, Members: first}
 	}
 	reformed := func(n geo.NodeID, trusted bool, index uint64) Survey {
-		return Survey{Node: n, Replica: once.None() + uint64(n), Trusted: trusted, Term: 2, Index: index, Members: once.Members()}
+		return Survey{Node: n, Replica: once.None() + geo.ReplicaID(n), Trusted: trusted, Term: 2, Index: index, Members: once.Members()}
 	}
 	gone := Survey{Node: 2, Replica: once.None(), Term: 9, Index: 90, Members: first}
 	for name, c := range map[string]struct {

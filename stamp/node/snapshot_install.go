@@ -185,12 +185,13 @@ func (s snapshots) Installed() error {
 func (n *Node) stepArrived(arrived []*Incoming, now time.Duration) {
 	for _, in := range arrived {
 		rep := n.byID[in.id].Replica()
-		if in.msg.GetTo() != rep.ID() || n.identities[in.id].phase != member {
+		if replica.To(in.msg) != rep.ID() || n.identities[in.id].phase != member {
 			continue // For a replica that is lost by now.
 		}
 		if node, term := rep.Leader(); node != 0 && term > in.msg.GetTerm() {
 			lead, _ := rep.Members().On(node)
-			in.msg.From, in.msg.Term = &lead.ID, &term
+			from := uint64(lead.ID)
+			in.msg.From, in.msg.Term = &from, &term
 		}
 		n.installing[in.id] = in
 		rep.Step(in.msg, now)

@@ -13,6 +13,7 @@ import (
 	"antipode/stamp/engine"
 	"antipode/stamp/extent"
 	"antipode/stamp/ranges"
+	"antipode/stamp/replica"
 )
 
 // incomingMax bounds the range snapshots that a node receives at once.
@@ -55,6 +56,9 @@ func (n *Node) AcceptSnapshot(from geo.NodeID, h SnapshotHeader) (*Incoming, err
 	r := n.byID[h.Range]
 	if r == nil || !n.takesSnapshots() || n.full.Load() {
 		return nil, ErrSnapshotBusy
+	}
+	if v := n.claimed(h.Range, r.Machine.Members(), replica.From(h.Message), from); v != nil {
+		return nil, v
 	}
 	if r.Machine.AppliedState().Index >= h.Message.GetSnapshot().GetMetadata().GetIndex() {
 		return nil, ErrSnapshotUnused

@@ -32,7 +32,7 @@ const (
 
 // outgoing is a snapshot under way to a peer of a range, or the last one there was.
 type outgoing struct {
-	to     uint64
+	to     geo.ReplicaID
 	active bool
 	// pin is an index behind which the log is kept until pinned, within bounds: see
 	// trimTo.
@@ -171,11 +171,11 @@ func (n *Node) offer(id geo.RangeID) (*pb.Snapshot, error) {
 // startSnapshot carries out a MsgSnap apart from the scheduler.
 func (n *Node) startSnapshot(id geo.RangeID, m *pb.Message) {
 	if o := n.outgoing[id]; o != nil && o.active {
-		n.byID[id].Replica().ReportSnapshot(m.GetTo(), false) // Two peers were offered the same one.
+		n.byID[id].Replica().ReportSnapshot(replica.To(m), false) // Two peers were offered the same one.
 		return
 	}
-	n.outgoing[id] = &outgoing{to: m.GetTo(), active: true, pin: m.GetSnapshot().GetMetadata().GetIndex()}
-	to := n.nodeOf(id, m.GetTo())
+	n.outgoing[id] = &outgoing{to: replica.To(m), active: true, pin: m.GetSnapshot().GetMetadata().GetIndex()}
+	to := n.nodeOf(id, replica.To(m))
 	n.start(func() {
 		err := n.sendSnapshot(n.ctx, id, to, m)
 		n.mu.Lock()

@@ -22,8 +22,8 @@ import (
 // fence can do: keep those apart from the re-formed range from going on without it, if
 // they are a quorum of the old configuration and none of them can hear of it.
 
-// msgRecovery says which recovery the sender's replica belongs to: From is its node, Index
-// an id of that recovery.
+// msgRecovery says which recovery the sender's replica belongs to: Index is an id of that
+// recovery.
 const msgRecovery = pb.MessageType(1004)
 
 // recovery is the one that this node's replica of a range belongs to.
@@ -32,7 +32,7 @@ func (n *Node) recovery(id geo.RangeID) replica.Recovery {
 }
 
 func (n *Node) tellRecovery(to geo.NodeID, id geo.RangeID) {
-	n.tell(to, id, msgRecovery, n.recovery(id).None(), 0, false)
+	n.tell(to, id, msgRecovery, uint64(n.recovery(id).None()), 0, false)
 }
 
 // askRecovery asks all peers for a later recovery.
@@ -49,9 +49,7 @@ func (n *Node) askRecovery(id geo.RangeID) {
 func (n *Node) fence(id geo.RangeID, theirs replica.Recovery, from geo.NodeID) (ok bool, err error) {
 	switch ours := n.recovery(id); {
 	case theirs < ours:
-		if from != 0 {
-			n.tellRecovery(from, id)
-		}
+		n.tellRecovery(from, id)
 		return false, nil
 	case theirs > ours:
 		return true, n.supersede(id, theirs)
@@ -83,6 +81,6 @@ func (n *Node) supersede(id geo.RangeID, by replica.Recovery) error {
 func (n *Node) forgetPeers(id geo.RangeID) {
 	delete(n.held, id)
 	delete(n.seen, id)
-	clear(n.routes[id])
+	clear(n.claims[id])
 	clear(n.reported[id])
 }

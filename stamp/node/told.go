@@ -1,6 +1,7 @@
 package node
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -12,7 +13,7 @@ import (
 // A node without a replica of a range is told by its leader, every tick, who that is: it
 // hands on to it what it is asked for.
 
-// msgLeads says that a node leads a range: From is the node, Index its term.
+// msgLeads says that the sender leads a range: Index is its term.
 const msgLeads = pb.MessageType(1006)
 
 // told are the leaders that a node was told of.
@@ -48,7 +49,7 @@ func (n *Node) tellLeads() {
 
 // hearLeads takes a message about a range that is not here.
 func (n *Node) hearLeads(e Envelope) {
-	if e.Message.GetType() != msgLeads {
+	if e.Message.GetType() != msgLeads || !slices.Contains(n.placement.Of(e.Range), e.From) {
 		return
 	}
 	n.told.mu.Lock()
@@ -59,7 +60,7 @@ func (n *Node) hearLeads(e Envelope) {
 	if n.told.leaders == nil {
 		n.told.leaders = map[geo.RangeID]leads{}
 	}
-	n.told.leaders[e.Range] = leads{geo.NodeID(e.Message.GetFrom()), e.Message.GetIndex(), n.o.Clock.Mono()}
+	n.told.leaders[e.Range] = leads{e.From, e.Message.GetIndex(), n.o.Clock.Mono()}
 }
 
 // toldLeader returns the leader of a range that is not here, 0 where none spoke for an

@@ -10,12 +10,13 @@ import (
 	"antipode/stamp/extent"
 )
 
-// Envelope is one Raft message between nodes of a stamp.
+// Envelope is one message between nodes of a stamp: one of Raft, or one of our own types.
 type Envelope struct {
-	Range   geo.RangeID
+	Range geo.RangeID
+	// Message names replicas as its sender and receiver, not nodes.
 	Message *pb.Message
-	// From is the node that sent it, 0 where that is not known: the message names
-	// replicas, and a new one cannot tell yet which node is whose.
+	// From is the node that sent it. The receiver's transport sets it from what it knows of
+	// the connection, whatever the sender wrote.
 	From geo.NodeID
 }
 
@@ -33,7 +34,7 @@ func (e Envelope) Bytes() int64 {
 }
 
 // Transport carries messages between the nodes of one stamp. It may lose, double
-// and reorder them. Send does not block.
+// and reorder them. It sets Envelope.From of all that it delivers. Send does not block.
 type Transport interface {
 	Send(from, to geo.NodeID, batch []Envelope)
 	// Attach connects a node; nil disconnects it.
@@ -120,13 +121,17 @@ func (t *Memory) Attach(id geo.NodeID, m Member) {
 }
 
 // Send implements Transport.
-func (t *Memory) Send(_, to geo.NodeID, batch []Envelope) {
+func (t *Memory) Send(from, to geo.NodeID, batch []Envelope) {
 	t.mu.RLock()
 	m := t.nodes[to]
 	t.mu.RUnlock()
-	if m != nil {
-		m.Receive(batch)
+	if m == nil {
+		return
 	}
+	for i := range batch {
+		batch[i].From = from
+	}
+	m.Receive(batch)
 }
 
 // Snapshot implements SnapshotTransport: pieces go straight to the receiver, one in

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"go.etcd.io/raft/v3"
+	"antipode/geo"
 )
 
 // A follower promises its leader to let nobody else lead for ElectionTicks from each word
@@ -26,15 +26,15 @@ func (r *Replica) resetElection() {
 	case r.fresh: // The first election of a stamp need not wait: nobody holds a lease.
 		r.drawn = 1 + r.o.Rand.IntN(r.o.ElectionTicks)
 	case r.rn == nil: // Just started: see quiet.
-		r.drawn = r.promised(raft.None)
+		r.drawn = r.promised(0)
 	default:
 		r.drawn = r.o.ElectionTicks/2 + r.o.Rand.IntN(r.o.ElectionTicks)
 	}
 }
 
-// promised is after how many ticks without a word of a leader the replica stands; lead is
-// raft.None for one that it does not know.
-func (r *Replica) promised(lead uint64) int {
+// promised is after how many ticks without a word of a leader the replica stands; lead is 0
+// for one that it does not know.
+func (r *Replica) promised(lead geo.ReplicaID) int {
 	return r.o.ElectionTicks + 1 + turnTicks*r.members.turn(r.o.ID, lead, int(r.o.Range))
 }
 
@@ -43,8 +43,8 @@ func (r *Replica) stands(now time.Duration) bool {
 	if r.quiet(now) {
 		return false
 	}
-	lead := r.rn.BasicStatus().Lead
-	if lead == raft.None {
+	lead := geo.ReplicaID(r.rn.BasicStatus().Lead)
+	if lead == 0 {
 		return r.elapsed >= r.drawn
 	}
 	return r.elapsed > r.o.ElectionTicks && r.elapsed >= r.promised(lead)
@@ -52,7 +52,7 @@ func (r *Replica) stands(now time.Duration) bool {
 
 // turn is which of the voters beside lead id is, from 0. Each range begins with another
 // one, so that the ranges of a node that is gone come to different nodes.
-func (m Members) turn(id, lead uint64, rotate int) int {
+func (m Members) turn(id, lead geo.ReplicaID, rotate int) int {
 	voters := slices.DeleteFunc(m.Voters(), func(v Member) bool { return v.ID == lead })
 	i := slices.IndexFunc(voters, func(v Member) bool { return v.ID == id })
 	if i < 0 {

@@ -12,10 +12,10 @@ import (
 // one than the next range.
 func TestTurns(t *testing.T) {
 	m := FirstMembers([]geo.NodeID{1, 2, 3})
-	for lead := range uint64(4) {
+	for lead := range geo.ReplicaID(4) {
 		for rotate := range 4 {
 			var turns []int
-			for id := uint64(1); id <= 3; id++ {
+			for id := geo.ReplicaID(1); id <= 3; id++ {
 				if id == lead {
 					continue
 				}

@@ -28,7 +28,7 @@ type inSync struct {
 
 // peer is one voter as the leader sees it.
 type peer struct {
-	id    uint64
+	id    geo.ReplicaID
 	node  geo.NodeID
 	match uint64
 	out   bool
@@ -66,7 +66,7 @@ func (s *inSync) configure(m Members) {
 
 // reset counts every replica in, as a new leader does. The predecessor was last heard at
 // the given time; its id is 0 for none.
-func (s *inSync) reset(predecessor uint64, heard time.Duration) {
+func (s *inSync) reset(predecessor geo.ReplicaID, heard time.Duration) {
 	for i := range s.peers {
 		s.peers[i] = peer{id: s.peers[i].id, node: s.peers[i].node}
 		if s.peers[i].id == predecessor {
@@ -79,7 +79,7 @@ func (s *inSync) reset(predecessor uint64, heard time.Duration) {
 func (s *inSync) update(rn *raft.RawNode, now time.Duration) {
 	rn.WithProgress(func(id uint64, _ raft.ProgressType, pr tracker.Progress) {
 		for i := range s.peers {
-			if s.peers[i].id == id {
+			if s.peers[i].id == geo.ReplicaID(id) {
 				s.peers[i].match = pr.Match
 			}
 		}

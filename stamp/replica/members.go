@@ -16,7 +16,7 @@ import (
 type Member struct {
 	// ID is its Raft id. An id is given once: a replica that was lost never speaks under
 	// its own again (R4).
-	ID   uint64
+	ID   geo.ReplicaID
 	Node geo.NodeID
 	// Learner says that it is fed but neither votes nor counts.
 	Learner bool
@@ -26,7 +26,7 @@ type Member struct {
 // value holds no replica.
 type Members struct {
 	// Next is the id that the next replica gets; all below were given.
-	Next uint64
+	Next geo.ReplicaID
 	// List is in order of the ids.
 	List []Member
 }
@@ -36,14 +36,23 @@ type Members struct {
 func FirstMembers(nodes []geo.NodeID) Members {
 	m := Members{Next: 1}
 	for _, n := range slices.Sorted(slices.Values(nodes)) {
-		m.List = append(m.List, Member{ID: uint64(n), Node: n})
-		m.Next = uint64(n) + 1
+		m.List = append(m.List, Member{ID: FirstID(n), Node: n})
+		m.Next = FirstID(n) + 1
 	}
 	return m
 }
 
+// FirstID is the id of the replica that a node holds of a range that begins there.
+func FirstID(n geo.NodeID) geo.ReplicaID { return geo.ReplicaID(n) }
+
+// From is the replica that a Raft message names as its sender, To the one that it is for.
+func From(m *pb.Message) geo.ReplicaID { return geo.ReplicaID(m.GetFrom()) }
+
+// To is the counterpart of From.
+func To(m *pb.Message) geo.ReplicaID { return geo.ReplicaID(m.GetTo()) }
+
 // Of returns the replica of an id.
-func (m Members) Of(id uint64) (Member, bool) {
+func (m Members) Of(id geo.ReplicaID) (Member, bool) {
 	for _, r := range m.List {
 		if r.ID == id {
 			return r, true
@@ -67,9 +76,9 @@ func (m Members) conf() *pb.ConfState {
 	c := &pb.ConfState{}
 	for _, r := range m.List {
 		if r.Learner {
-			c.Learners = append(c.Learners, r.ID)
+			c.Learners = append(c.Learners, uint64(r.ID))
 		} else {
-			c.Voters = append(c.Voters, r.ID)
+			c.Voters = append(c.Voters, uint64(r.ID))
 		}
 	}
 	return c
@@ -82,10 +91,10 @@ const membersVersion = 1
 
 // AppendMembers appends the encoded configuration: docs/format/keys.md.
 func AppendMembers(dst []byte, m Members) []byte {
-	dst = binary.LittleEndian.AppendUint64(append(dst, membersVersion), m.Next)
+	dst = binary.LittleEndian.AppendUint64(append(dst, membersVersion), uint64(m.Next))
 	dst = append(dst, byte(len(m.List)))
 	for _, r := range m.List {
-		dst = binary.LittleEndian.AppendUint64(dst, r.ID)
+		dst = binary.LittleEndian.AppendUint64(dst, uint64(r.ID))
 		dst = binary.LittleEndian.AppendUint64(dst, uint64(r.Node))
 		flag := byte(0)
 		if r.Learner {
@@ -102,10 +111,10 @@ func ParseMembers(b []byte) (Members, error) {
 	if len(b) < head || b[0] != membersVersion || len(b) != head+each*int(b[9]) {
 		return Members{}, ErrMembers
 	}
-	m := Members{Next: binary.LittleEndian.Uint64(b[1:])}
-	last := uint64(0)
+	m := Members{Next: geo.ReplicaID(binary.LittleEndian.Uint64(b[1:]))}
+	last := geo.ReplicaID(0)
 	for b = b[head:]; len(b) > 0; b = b[each:] {
-		r := Member{binary.LittleEndian.Uint64(b), geo.NodeID(binary.LittleEndian.Uint64(b[8:])), b[16] == 1}
+		r := Member{geo.ReplicaID(binary.LittleEndian.Uint64(b)), geo.NodeID(binary.LittleEndian.Uint64(b[8:])), b[16] == 1}
 		if r.ID <= last || r.ID >= m.Next || b[16] > 1 {
 			return Members{}, ErrMembers
 		}
@@ -135,7 +144,7 @@ func (m Members) Apply(e *pb.Entry) (Members, error) {
 	if err != nil {
 		return m, err
 	}
-	id := cc.Changes[0].GetNodeId()
+	id := geo.ReplicaID(cc.Changes[0].GetNodeId())
 	out := Members{Next: m.Next, List: slices.Clone(m.List)}
 	at := slices.IndexFunc(out.List, func(r Member) bool { return r.ID == id })
 	switch typ := cc.Changes[0].GetType(); {
@@ -153,14 +162,15 @@ func (m Members) Apply(e *pb.Entry) (Members, error) {
 }
 
 // change proposes one change of the configuration.
-func (r *Replica) change(typ pb.ConfChangeType, id uint64, context []byte) error {
+func (r *Replica) change(typ pb.ConfChangeType, id geo.ReplicaID, context []byte) error {
+	raftID := uint64(id)
 	return r.rn.ProposeConfChange(&pb.ConfChangeV2{
-		Changes: []*pb.ConfChangeSingle{{Type: &typ, NodeId: &id}}, Context: context,
+		Changes: []*pb.ConfChangeSingle{{Type: &typ, NodeId: &raftID}}, Context: context,
 	})
 }
 
 // Remove proposes that a replica is no member any more.
-func (r *Replica) Remove(id uint64) error { return r.change(pb.ConfChangeRemoveNode, id, nil) }
+func (r *Replica) Remove(id geo.ReplicaID) error { return r.change(pb.ConfChangeRemoveNode, id, nil) }
 
 // AddLearner proposes a new replica on a node, under the next id.
 func (r *Replica) AddLearner(n geo.NodeID) error {
@@ -168,12 +178,12 @@ func (r *Replica) AddLearner(n geo.NodeID) error {
 }
 
 // Promote proposes that a learner votes and counts.
-func (r *Replica) Promote(id uint64) error { return r.change(pb.ConfChangeAddNode, id, nil) }
+func (r *Replica) Promote(id geo.ReplicaID) error { return r.change(pb.ConfChangeAddNode, id, nil) }
 
 // Match is what a replica has persisted as this leader knows, and where its own log ends.
-func (r *Replica) Match(id uint64) (match, last uint64) {
+func (r *Replica) Match(id geo.ReplicaID) (match, last uint64) {
 	status := r.rn.Status()
-	return status.Progress[id].Match, status.Progress[r.o.ID].Match
+	return status.Progress[uint64(id)].Match, status.Progress[uint64(r.o.ID)].Match
 }
 
 // applyConf tells Raft what an applied entry changed.
@@ -206,4 +216,4 @@ func (r *Replica) reconfigure() {
 func (r *Replica) Members() Members { return r.members }
 
 // ID is the replica's Raft id.
-func (r *Replica) ID() uint64 { return r.o.ID }
+func (r *Replica) ID() geo.ReplicaID { return r.o.ID }

@@ -44,12 +44,12 @@ func TestMembersGolden(t *testing.T) {
 func TestMembers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := FirstMembers([]geo.NodeID{1, 2, 3})
-		gone := map[uint64]bool{}
+		gone := map[geo.ReplicaID]bool{}
 		for range rapid.IntRange(0, 20).Draw(t, "changes") {
 			typ := pb.ConfChangeType(rapid.IntRange(0, 3).Draw(t, "type"))
-			id := rapid.Uint64Range(0, 8).Draw(t, "id")
+			id := geo.ReplicaID(rapid.Uint64Range(0, 8).Draw(t, "id"))
 			was, had := m.Of(id)
-			after, err := m.Apply(confEntry(t, typ, id, geo.NodeID(id%3+1)))
+			after, err := m.Apply(confEntry(t, typ, uint64(id), geo.NodeID(id%3+1)))
 			fits := typ == pb.ConfChangeRemoveNode && had || typ == pb.ConfChangeAddNode && had && was.Learner ||
 				typ == pb.ConfChangeAddLearnerNode && id == m.Next
 			if !fits {

@@ -128,7 +128,7 @@ func (r *Replica) stage(batch engine.LogBatch, m *pb.Message) error {
 
 // answer delivers a response that waited for storage.
 func (r *Replica) answer(p *Pass, m *pb.Message) {
-	if m.GetTo() != r.o.ID {
+	if To(m) != r.o.ID {
 		p.send(r, m)
 		return
 	}

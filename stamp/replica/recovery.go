@@ -33,7 +33,7 @@ var ErrSuperseded = errors.New("replica was superseded: its range was re-formed 
 var ErrSurvivor = fmt.Errorf("replica: only nodes 1 to %d can be the survivor of a recovery", survivorMax)
 
 // RecoveryOf is the recovery that a replica belongs to.
-func RecoveryOf(id uint64) Recovery { return Recovery(id >> numberBits) }
+func RecoveryOf(id geo.ReplicaID) Recovery { return Recovery(id >> numberBits) }
 
 // Next is the recovery after r, from the replica on node n.
 func (r Recovery) Next(n geo.NodeID) (Recovery, error) {
@@ -45,7 +45,7 @@ func (r Recovery) Next(n geo.NodeID) (Recovery, error) {
 
 // None is an id of the recovery that no replica has, below all that some have: of a node
 // that heard of the recovery and has no replica in it yet.
-func (r Recovery) None() uint64 { return uint64(r) << numberBits }
+func (r Recovery) None() geo.ReplicaID { return geo.ReplicaID(r) << numberBits }
 
 // String is for operators.
 func (r Recovery) String() string {

@@ -32,7 +32,7 @@ type Options struct {
 	Range geo.RangeID
 	Node  geo.NodeID
 	// ID is the replica's own: see Member.
-	ID  uint64
+	ID  geo.ReplicaID
 	Log engine.RangeLog
 	// Applied is where Machine stands.
 	Applied uint64
@@ -98,7 +98,7 @@ type Replica struct {
 	elapsed, drawn int
 	// heardFrom is the leader that was heard last, and heardAt when; 0 after a reign of
 	// this replica.
-	heardFrom uint64
+	heardFrom geo.ReplicaID
 	heardAt   time.Duration
 
 	applied     uint64
@@ -149,7 +149,7 @@ func Open(o Options, now time.Duration) (*Replica, error) {
 		return r, nil
 	}
 	r.rn, err = raft.NewRawNode(&raft.Config{
-		ID:                        o.ID,
+		ID:                        uint64(o.ID),
 		ElectionTick:              o.ElectionTicks,
 		HeartbeatTick:             heartbeatTicks,
 		Storage:                   storage{o.Log, o.Applied, r.members.conf(), o.Snapshots},
@@ -203,7 +203,7 @@ func (r *Replica) Step(m *pb.Message, now time.Duration) {
 		}
 		r.fresh = false
 	case pb.MsgReadIndex:
-		if !r.answersIndex(m.GetFrom()) {
+		if !r.answersIndex(From(m)) {
 			return
 		}
 	case pb.MsgHeartbeat:
@@ -221,7 +221,7 @@ func (r *Replica) Step(m *pb.Message, now time.Duration) {
 	case pb.MsgApp, pb.MsgHeartbeat, pb.MsgSnap:
 		if r.rn.BasicStatus().Lead == m.GetFrom() {
 			r.fresh = false
-			r.elapsed, r.heardFrom, r.heardAt = 0, m.GetFrom(), now
+			r.elapsed, r.heardFrom, r.heardAt = 0, From(m), now
 		}
 	case pb.MsgVote:
 		if s := r.rn.BasicStatus(); s.GetVote() == m.GetFrom() && s.GetTerm() == m.GetTerm() {
@@ -241,7 +241,7 @@ func (r *Replica) Leader() (geo.NodeID, uint64) {
 		return 0, 0
 	}
 	s := r.rn.BasicStatus()
-	lead, _ := r.members.Of(s.Lead)
+	lead, _ := r.members.Of(geo.ReplicaID(s.Lead))
 	return lead.Node, s.GetTerm()
 }
 

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"slices"
 	"time"
+
+	"antipode/geo"
 )
 
 // round is a follower's question to the leader which index holds everything that was
@@ -38,7 +40,7 @@ func (r *Replica) MayFollow() bool {
 
 // Ask begins a round in place of the one before. MayFollow must hold.
 func (r *Replica) Ask(now time.Duration) {
-	context := binary.LittleEndian.AppendUint64(make([]byte, 0, roundLen), r.o.ID)
+	context := binary.LittleEndian.AppendUint64(make([]byte, 0, roundLen), uint64(r.o.ID))
 	context = binary.LittleEndian.AppendUint64(context, uint64(now))
 	context = binary.LittleEndian.AppendUint64(context, r.o.Rand.Uint64())
 	r.round = round{context: context, began: now}
@@ -60,7 +62,7 @@ func (r *Replica) hearIndex(context []byte, index uint64) {
 
 // answersIndex reports whether this replica may answer the question of another: it leads,
 // and that one votes. A removed replica that does not know it asks in vain.
-func (r *Replica) answersIndex(from uint64) bool {
+func (r *Replica) answersIndex(from geo.ReplicaID) bool {
 	asker, ok := r.members.Of(from)
 	return ok && !asker.Learner && r.IsLeader()
 }

@@ -7,6 +7,7 @@ import (
 	"go.etcd.io/raft/v3"
 	pb "go.etcd.io/raft/v3/raftpb"
 
+	"antipode/geo"
 	"antipode/stamp/engine"
 )
 
@@ -79,7 +80,7 @@ func SnapshotOf(index, term uint64, m Members) *pb.Snapshot {
 
 // ReportSnapshot tells Raft what became of the snapshot for a peer. After a failure it
 // asks for another one.
-func (r *Replica) ReportSnapshot(to uint64, ok bool) {
+func (r *Replica) ReportSnapshot(to geo.ReplicaID, ok bool) {
 	if r.lost != nil || !r.IsLeader() {
 		return
 	}
@@ -87,7 +88,7 @@ func (r *Replica) ReportSnapshot(to uint64, ok bool) {
 	if !ok {
 		status = raft.SnapshotFailure
 	}
-	r.rn.ReportSnapshot(to, status)
+	r.rn.ReportSnapshot(uint64(to), status)
 }
 
 // Unreadable is what a replica panics with where its log cannot be read: Raft knows no

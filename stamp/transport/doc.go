@@ -1,8 +1,9 @@
 // Package transport carries Raft messages, payload chunks and calls between the nodes of a
 // stamp that are processes of their own: node.Transport over gRPC and mutual TLS.
 //
-// Invariant: what a member receives was sent by the node that is named as its sender,
-// to this node, of the same stamp and location (internal/identity); and memory is
+// Invariant: what a member receives was sent by the node that its envelope names, as the
+// certificate says, to this node, of the same stamp and location (internal/identity): the
+// replicas that a message names are the member's to check; and memory is
 // bounded, whatever a peer does: a queue per peer, one frame in flight, a fixed sum of
 // bytes for chunks and for calls that come in.
 //

@@ -17,7 +17,6 @@ import (
 
 	"antipode/geo"
 	"antipode/stamp/extent"
-	"antipode/stamp/node"
 	"antipode/stamp/transport/wire"
 )
 
@@ -59,7 +58,9 @@ func (s *service) Messages(stream grpc.ClientStreamingServer[wire.Batch, wire.Em
 	}
 }
 
-// receive hands messages to the member until the stream ends.
+// receive hands messages to the member until the stream ends, with from, the node that the
+// certificate names, as their sender. Which replicas that node may speak for is the
+// member's to know.
 func (s *service) receive(stream grpc.ServerStream, from geo.NodeID, a *attachment) error {
 	for {
 		var in batch // Anew each time: the member keeps the envelopes.
@@ -75,26 +76,11 @@ func (s *service) receive(stream grpc.ServerStream, from geo.NodeID, a *attachme
 			return errNoNode
 		default:
 		}
-		a.member.Receive(s.honest(in.envelopes, from))
-	}
-}
-
-// honest notes on each message which node the certificate says it came from, and drops
-// those in the name of another node of the stamp. A replica that was rebuilt has an id
-// that is no node's number.
-func (s *service) honest(in []node.Envelope, from geo.NodeID) []node.Envelope {
-	out := in[:0]
-	for _, e := range in {
-		sender := geo.NodeID(e.Message.GetFrom())
-		if _, peer := s.t.o.Peers[sender]; sender != from && (peer || sender == s.t.o.Self) {
-			s.t.refusals.log(fmt.Sprintf("sender %d", from), "message dropped: its sender is not the peer it came from",
-				"peer", from, "sender", e.Message.GetFrom(), "range", e.Range)
-			continue
+		for i := range in.envelopes {
+			in.envelopes[i].From = from
 		}
-		e.From = from
-		out = append(out, e)
+		a.member.Receive(in.envelopes)
 	}
-	return out
 }
 
 // PutChunk implements wire.StampServer.

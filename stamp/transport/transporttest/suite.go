@@ -103,7 +103,8 @@ func (s *stamp) waitReceived(id geo.NodeID, n int) []node.Envelope {
 	return s.members[id].Received()
 }
 
-// Messages arrive at the node they are for, with every field and the range they are of.
+// Messages arrive at the node they are for, with every field, the range they are of, and the
+// node that sent them, whichever replicas they name.
 func testMessages(t *testing.T, s *stamp) {
 	vote, heartbeat := pb.MsgVote, pb.MsgHeartbeat
 	durable := pb.MessageType(1000) // The node's own kind, which Raft does not know.
@@ -111,6 +112,7 @@ func testMessages(t *testing.T, s *stamp) {
 	hint, reject := uint64(5), true
 	sent := []node.Envelope{
 		Message(1, 3, 1, []byte("data")),
+		Message(2, 9, 2, []byte("data of replica 2 on node 1")),
 		{Range: 1, Message: &pb.Message{Type: &vote, From: &one, To: &three, Term: &term, Index: &index, LogTerm: &term, Context: []byte("campaign")}},
 		{Range: 1 << 31, Message: &pb.Message{Type: &heartbeat, From: &one, To: &three, Commit: &commit, Reject: &reject, RejectHint: &hint}},
 		{Range: 4, Message: &pb.Message{Type: &durable, From: &one, Index: &index}},
@@ -121,6 +123,7 @@ func testMessages(t *testing.T, s *stamp) {
 	require.Len(t, got, len(sent))
 	for i := range sent {
 		require.Equal(t, sent[i].Range, got[i].Range)
+		require.EqualValues(t, 1, got[i].From)
 		require.True(t, proto.Equal(sent[i].Message, got[i].Message), "message %d: %v", i, got[i].Message)
 	}
 	require.Empty(t, s.members[2].Received())

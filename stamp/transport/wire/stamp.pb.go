@@ -178,8 +178,8 @@ func (x *Batch) GetEnvelopes() []*Envelope {
 type Envelope struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Range uint32                 `protobuf:"varint,1,opt,name=range,proto3" json:"range,omitempty"`
-	// message is a raftpb.Message of go.etcd.io/raft/v3. Its sender must be the node
-	// that the certificate names.
+	// message is a raftpb.Message of go.etcd.io/raft/v3. It names replicas by their Raft
+	// ids; the sending node is the one that the certificate names.
 	Message       []byte `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
