@@ -32,6 +32,7 @@ type wide struct {
 	// sites of all nodes, but where a node's own configuration has others.
 	sites []ranges.Site
 	own   map[geo.NodeID][]ranges.Site
+	tune  func(*Options)
 }
 
 // fiveSites are five nodes in three fault and three upgrade domains.
@@ -82,7 +83,7 @@ func (s *wide) start(id geo.NodeID) error {
 	for _, site := range sites {
 		peers = append(peers, site.Node)
 	}
-	stamp := NewStamp(Options{
+	o := Options{
 		Location: "north", Peers: peers, Sites: sites, Dir: "data", Clock: clock.System{}, Transport: s.net,
 		Engine: engine.Options{FS: s.disks[id]}, Tick: 10 * time.Millisecond, InSyncTimeout: 100 * time.Millisecond, Seed: uint64(id),
 		RowChunks: chunkRow, Logger: slog.New(slog.DiscardHandler),
@@ -90,7 +91,11 @@ func (s *wide) start(id geo.NodeID) error {
 			"row":  func(b []byte) (ranges.Portable, error) { return row(binary.LittleEndian.Uint32(b)), nil },
 			"gate": func([]byte) (ranges.Portable, error) { return wideGate{}, nil },
 		},
-	})
+	}
+	if s.tune != nil {
+		s.tune(&o)
+	}
+	stamp := NewStamp(o)
 	if err := stamp.Start(id); err != nil {
 		return err
 	}
