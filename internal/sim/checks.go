@@ -203,7 +203,7 @@ func (s *Sim) checkEnd() {
 	s.event("drained")
 	for _, l := range s.locations {
 		for _, id := range everyRange {
-			for _, m := range l.members {
+			for _, m := range l.holders(id) {
 				l.history[id].checkMember(m)
 			}
 		}
@@ -226,8 +226,8 @@ func (s *Sim) checkEnd() {
 
 // lookAtAll reads every partition of a living container, on every replica.
 func (l *location) lookAtAll() {
-	for _, m := range l.members {
-		for _, svc := range used {
+	for _, svc := range used {
+		for _, m := range l.holders(geo.FirstRange(svc)) {
 			m.lookAt(geo.FirstRange(svc))
 		}
 	}

@@ -15,12 +15,12 @@ import (
 // errChunkLost: the network lost a chunk.
 var errChunkLost = errors.New("sim: the chunk was lost on its way")
 
-// PutChunk implements secondary.Stamp: durable on every node that the network lets
-// reach, two at least. So a node that was away, or whose copy was lost, has to fetch
+// PutChunk implements secondary.Stamp: durable on every node of the blobs' range that the
+// network lets reach, two at least. So a node that was away, or whose copy was lost, has to fetch
 // it before it persists what names it (R3).
 func (l *location) PutChunk(_ context.Context, ref extent.Ref, data []byte) error {
 	held := 0
-	for _, m := range l.members {
+	for _, m := range l.holders(geo.FirstRange(geo.Blob)) {
 		if m.takeChunk(ref, data) {
 			held++
 		}

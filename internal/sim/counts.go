@@ -33,8 +33,9 @@ type Counts struct {
 	// in-sync set, and answers of commands: done, refused, unknown.
 	Gap, Dedup, Wait, Skipped, Pull, FullPull, LeaderChange, OutOfSync, Acked, Refused, Unknown uint64
 	// Range snapshots installed, and broken off on their way; replicas found lost, begun anew
-	// under another id, and promoted; nodes that took no writes for want of room.
-	Snapshot, SnapshotBroken, ReplicaLost, Rebuilding, Promoted, ReadOnly uint64
+	// under another id, and promoted, some of them under an id that is the number of another
+	// node; nodes that took no writes for want of room.
+	Snapshot, SnapshotBroken, ReplicaLost, Rebuilding, Promoted, PromotedForeign, ReadOnly uint64
 	// Reads of a damaged chunk that another node served; rounds of repair that copied chunks from
 	// a peer; stores that a node found damaged while it ran.
 	ReadElsewhere, Repaired, StoreCondemned uint64

@@ -36,7 +36,7 @@ const (
 func (s *Sim) damage(m *member) {
 	l := m.l
 	if m.n == nil || m.killed != nil || l.untrusted() != "" || !l.holdsAcked() ||
-		slices.ContainsFunc(l.members[:], func(m *member) bool { return m.damaged }) {
+		slices.ContainsFunc(l.members, func(m *member) bool { return m.damaged }) {
 		return
 	}
 	what := damageKind(s.rng.IntN(int(damageKinds)))
@@ -46,7 +46,7 @@ func (s *Sim) damage(m *member) {
 	}
 	m.damaged = true
 	if what == logGone || what == diskGone {
-		for _, id := range everyRange {
+		for _, id := range m.has(everyRange[:]) {
 			m.forgot[id] = m.n.Range(id).Replica().ID()
 		}
 	}
@@ -114,7 +114,7 @@ func (m *member) logCorrupt() bool {
 }
 
 // untrusted says which replica is lost, away or not whole yet, empty where each range has a
-// leader with three voters in sync.
+// leader with all its voters in sync.
 func (l *location) untrusted() string {
 	for _, id := range everyRange {
 		lead := l.newest(id)
@@ -122,10 +122,10 @@ func (l *location) untrusted() string {
 			return fmt.Sprintf("r%d has no leader", id)
 		}
 		rep := lead.n.Range(id).Replica()
-		if n := rep.InSync(); n < nodeCount {
+		if n := rep.InSync(); n < len(l.placement.Of(id)) {
 			return fmt.Sprintf("r%d: %d replicas in sync: %s", id, n, l.positions(id))
 		}
-		for _, m := range l.members {
+		for _, m := range l.holders(id) {
 			member, ok := rep.Members().On(m.id)
 			switch {
 			case !ok || member.Learner:
@@ -143,7 +143,7 @@ func (l *location) untrusted() string {
 // positions says for the report of a broken promise where each replica of a range is.
 func (l *location) positions(id geo.RangeID) string {
 	var b strings.Builder
-	for _, m := range l.members {
+	for _, m := range l.holders(id) {
 		if m.n != nil {
 			rep := m.n.Range(id).Replica()
 			_, term := rep.Leader()
@@ -159,7 +159,7 @@ func (l *location) holdsAcked() bool {
 		if o.l != l || o.outcome != acked {
 			continue
 		}
-		for _, m := range l.members {
+		for _, m := range l.holders(o.rangeID) {
 			if m.applied[o.rangeID] < o.index {
 				return false
 			}
@@ -194,12 +194,15 @@ func (m *member) onEvent(e node.Event) {
 		m.applied[e.Range] = 0
 	case node.ReplicaPromoted:
 		s.counts.Promoted++
+		if n := geo.NodeID(e.Replica); n <= geo.NodeID(len(m.l.members)) && n != e.Node {
+			s.counts.PromotedForeign++
+		}
 	}
 }
 
 // findSnapshots finds ranges whose state was replaced by a snapshot, and checks it.
 func (m *member) findSnapshots() {
-	for _, id := range everyRange {
+	for _, id := range m.has(everyRange[:]) {
 		index := m.n.Range(id).Machine.AppliedState().Index
 		if index <= m.applied[id] {
 			continue
@@ -297,7 +300,7 @@ func (s *Sim) newestChunks() []extent.Ref {
 // rotChunk flips a bit of the payload of a chunk, where the other nodes hold it intact.
 func (s *Sim) rotChunk(m *member, ref extent.Ref) {
 	data := make([]byte, ref.Length)
-	for _, other := range m.l.members {
+	for _, other := range m.l.holders(geo.FirstRange(geo.Blob)) {
 		if other.n == nil || other.killed != nil || !other.intact(ref, data) {
 			return
 		}

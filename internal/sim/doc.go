@@ -1,4 +1,5 @@
-// Package sim is both locations, three nodes each, stepped in one goroutine: the
+// Package sim is both locations, three nodes each and under some seeds up to seven, stepped
+// in one goroutine: the
 // production types (node.Node, ship.Shipper, receive.Receiver, secondary.Applier,
 // the commands of primary, stats.Of) over a clock moved by hand, a seeded generator,
 // file systems in memory that keep what was synced, memstream as the carrier, and a
@@ -28,7 +29,7 @@
 // Run takes one seed to its end. While it goes it holds everything that the replicas
 // apply against the promises of DESIGN section 9, and ends with the first that was
 // broken: see the errors of this package. Then it heals, and everything must come to rest:
-// three voters in sync for each range, empty outboxes, Last Sync Time past the moment of
+// all voters of each range in sync, three but for the catalog of a large stamp; empty outboxes, Last Sync Time past the moment of
 // healing, no damaged copy of a chunk that a peer could repair, all replicas of both
 // locations equal.
 //

@@ -3,6 +3,7 @@ package sim
 import (
 	"time"
 
+	"antipode/geo"
 	"antipode/replication/memstream"
 )
 
@@ -70,7 +71,7 @@ func (s *Sim) nextFault() {
 // strike draws one fault and when it ends.
 func (s *Sim) strike() {
 	l := s.locations[s.rng.IntN(len(s.locations))]
-	m := l.members[s.rng.IntN(nodeCount)]
+	m := l.members[s.rng.IntN(len(l.members))]
 	if led := l.newest(shipped[s.rng.IntN(len(shipped))]); led != nil && s.chance(0.5) {
 		m = led // Leaders are where it hurts.
 	}
@@ -108,7 +109,7 @@ func (s *Sim) strike() {
 	case 17:
 		s.fillDisk(m)
 	case 18:
-		if m.n != nil && l.up() == nodeCount {
+		if m.n != nil && l.up() == len(l.members) {
 			m.failSync = [...]string{logDir, extentsDir}[s.rng.IntN(2)]
 		}
 	case 19, 20:
@@ -179,7 +180,7 @@ func (s *Sim) slowDown(m *member) {
 
 // cutWay lets nothing through one way between a node and a peer for a while.
 func (s *Sim) cutWay(m *member) {
-	w := way{m.id, m.id%nodeCount + 1}
+	w := way{m.id, m.id%geo.NodeID(len(m.l.members)) + 1}
 	if s.chance(0.5) {
 		w.from, w.to = w.to, w.from
 	}

@@ -22,8 +22,8 @@ var everyRange = [...]geo.RangeID{1, 2, 3, 4} //nolint:gochecknoglobals // A tab
 // shipped are the ranges that carry the workload: the others stand idle.
 var shipped = [...]geo.RangeID{geo.FirstRange(geo.Catalog), geo.FirstRange(geo.Table), geo.FirstRange(geo.Blob)} //nolint:gochecknoglobals // A table.
 
-// location is one stamp of three nodes, the receiver of the other location's
-// stream, and what the checks know of it. It implements failover.Stamp and
+// location is one stamp, the receiver of the other location's stream, and what the
+// checks know of it. It implements failover.Stamp and
 // secondary.Stamp.
 type location struct {
 	s       *Sim
@@ -31,7 +31,9 @@ type location struct {
 	parity  geo.Timestamp
 	far     *location
 	net     *network
-	members [nodeCount]*member
+	members []*member
+	// placement says which members have which ranges.
+	placement ranges.Placement
 
 	// carrier is the stream that arrives here, from the other location.
 	carrier   *memstream.Carrier
@@ -61,7 +63,7 @@ type receiving struct {
 // ackWait is short, so that the carrier delivers again within a run.
 const ackWait = 500 * time.Millisecond
 
-func newLocation(s *Sim, name geo.Location, parity geo.Timestamp) *location {
+func newLocation(s *Sim, name geo.Location, parity geo.Timestamp, nodes int) *location {
 	l := &location{
 		s: s, name: name, parity: parity, carrier: memstream.New(s.clock, stream.Bounds{AckWait: ackWait}),
 		history: map[geo.RangeID]*history{}, leaders: map[geo.RangeID]geo.NodeID{}, lowSync: map[geo.RangeID]bool{}, intake: &intake{},
@@ -69,10 +71,23 @@ func newLocation(s *Sim, name geo.Location, parity geo.Timestamp) *location {
 	}
 	l.net = newNetwork(l)
 	l.primary = primary.New(l.intake)
-	for i := range l.members {
-		l.members[i] = newMember(l, geo.NodeID(i+1))
+	var sites []ranges.Site
+	for id := geo.NodeID(1); id <= geo.NodeID(nodes); id++ {
+		l.members = append(l.members, newMember(l, id))
+		sites = append(sites, ranges.Site{Node: id})
 	}
+	l.placement = ranges.Place(sites, everyRange[:])
 	return l
+}
+
+// holders are the members that have a range.
+func (l *location) holders(id geo.RangeID) []*member {
+	on := l.placement.Of(id)
+	out := make([]*member, len(on))
+	for i, n := range on {
+		out[i] = l.member(n)
+	}
+	return out
 }
 
 // pair tells the locations of each other.
@@ -163,7 +178,7 @@ func (l *location) watchLeaders() {
 				l.s.event("%s r%d led by %d", l.name, id, m.id)
 			}
 			if l.leaders[id] == m.id {
-				low := r.InSync() < nodeCount
+				low := r.InSync() < len(l.placement.Of(id))
 				if low && !l.lowSync[id] {
 					l.s.counts.OutOfSync++
 				}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -126,7 +127,7 @@ func (m *member) open() {
 	life := m.life
 	m.clock.off = s.between(-skewMax, skewMax)
 	n, err := node.Open(node.Options{
-		Location: m.l.name, ID: m.id, Peers: []geo.NodeID{1, 2, 3}, Dir: dataDir, Engine: m.engineOptions(&disk{m.fs, m, life}),
+		Location: m.l.name, ID: m.id, Peers: m.l.placement.Nodes, Dir: dataDir, Engine: m.engineOptions(&disk{m.fs, m, life}),
 		Clock: m.clock, Transport: m.l.net, Seed: s.rng.Uint64(), Parity: m.l.parity, Tick: tick, ElectionTicks: electionTicks,
 		InSyncTimeout: s.inSyncTimeout, Logger: quiet, CloseInterval: closeIntervalOf,
 		ScrubPeriod: scrubPeriod, FlushEntries: s.flushEntries, LogBytesMax: s.logBytesMax, RowChunks: rowChunks, FetchBytesPerSecond: 1 << 40,
@@ -144,11 +145,11 @@ func (m *member) open() {
 	m.n, m.dirty, m.tickAt, m.upkeepAt = n, true, s.now, s.now
 	m.applied = map[geo.RangeID]uint64{}
 	m.shippers = map[geo.RangeID]*shipping{}
-	for _, id := range everyRange {
+	for _, id := range m.has(everyRange[:]) {
 		m.applied[id] = n.Range(id).Machine.AppliedState().Index
 		m.l.history[id].checkMember(m)
 	}
-	for _, id := range shipped {
+	for _, id := range m.has(shipped[:]) {
 		sh := &shipping{at: s.now}
 		sh.Shipper = ship.New(ship.Options{
 			Location: m.l.name, Range: n.Range(id), Publisher: m.l.publisher, Pusher: link{s, m.l.far}, Clock: m.clock,
@@ -173,7 +174,17 @@ func closeIntervalOf(id geo.RangeID) time.Duration {
 
 // leads reports whether the node is up and says that it leads a range.
 func (m *member) leads(id geo.RangeID) bool {
-	return m.n != nil && m.killed == nil && m.n.Range(id).Leading()
+	return m.n != nil && m.killed == nil && m.n.Range(id) != nil && m.n.Range(id).Leading()
+}
+
+// has returns those of some ranges that the node has.
+func (m *member) has(some []geo.RangeID) (list []geo.RangeID) {
+	for _, id := range some {
+		if slices.Contains(m.l.placement.Of(id), m.id) {
+			list = append(list, id)
+		}
+	}
+	return list
 }
 
 func (m *member) next() time.Duration {
@@ -181,8 +192,8 @@ func (m *member) next() time.Duration {
 		return math.MaxInt64
 	}
 	next := min(m.tickAt, m.upkeepAt)
-	for _, id := range shipped {
-		next = min(next, m.shippers[id].at)
+	for _, sh := range m.shippers {
+		next = min(next, sh.at)
 	}
 	if m.dirty {
 		next = 0 // It rests, or it would not be.
@@ -218,7 +229,7 @@ func (m *member) workOnce() bool {
 		return busy
 	}
 	for _, id := range shipped {
-		if sh := m.shippers[id]; sh.dirty || s.now >= sh.at {
+		if sh := m.shippers[id]; sh != nil && (sh.dirty || s.now >= sh.at) {
 			sh.dirty = false
 			sh.at = s.now + max(sh.Step(s.now), time.Millisecond)
 			m.dirty, busy = true, true // It may have handed the range a trim.
@@ -263,7 +274,7 @@ func (m *member) pass() {
 		}
 		m.findSnapshots()
 	}
-	for _, id := range everyRange {
+	for _, id := range m.has(everyRange[:]) {
 		if err := m.n.Range(id).Replica().Lost(); err != nil && !m.damaged {
 			m.l.s.fail(fmt.Errorf("%w: %s-%d r%d: %w", ErrReplicaLost, m.l.name, m.id, id, err))
 		}
@@ -301,7 +312,7 @@ func (m *member) maybeKill() bool {
 
 // kill ends the node at this point of its pass, where its peers are well.
 func (m *member) kill() {
-	if m.killed != nil || m.l.up() < nodeCount {
+	if m.killed != nil || m.l.up() < len(m.l.members) {
 		return
 	}
 	m.killed = m.crashed()

@@ -26,8 +26,9 @@ func (s *Sim) drawPartition(a *account) keys.Partition {
 // a state that the primary had (invariant 2).
 func (s *Sim) checkPartition(a *account) {
 	l := a.home.far
-	m := l.members[s.rng.IntN(nodeCount)]
+	pick := s.rng.IntN(ranges.Replicas)
 	p := s.drawPartition(a)
+	m := l.holders(geo.FirstRange(p.Service))[pick]
 	if m.n == nil || s.container(p).deleted {
 		return // Of a deleted container the other location may skip records.
 	}

@@ -161,7 +161,7 @@ func (m *member) readPiece(ref extent.Ref, data []byte) error {
 	m.l.s.counts.ReadElsewhere++
 	whole, err := m.l.readChunk(ref)
 	copy(data, whole)
-	if errors.Is(err, errLink) || err != nil && m.l.up() < nodeCount {
+	if errors.Is(err, errLink) || err != nil && m.l.up() < len(m.l.members) {
 		return errAway
 	}
 	return err
