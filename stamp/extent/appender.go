@@ -60,12 +60,10 @@ func (s *Store) append(a *appender, c Chunk) (entry, error) {
 	if err := e.w.write(e.size, parts...); err != nil {
 		return entry{}, s.fail(fmt.Errorf("write chunk %s to %s: %w", c.ref.ID, e.path, err))
 	}
-	en := entry{
-		file: e, offset: e.size, length: c.ref.Length, crc: c.ref.CRC, sliceBytes: c.sliceBytes, unit: a.unit,
-	}
+	en := entry{e, cell{id: c.ref.ID, offset: e.size, length: c.ref.Length, crc: c.ref.CRC, sliceBytes: c.sliceBytes, unit: a.unit}}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e.size += n
+	s.setSize(e, e.size+n)
 	s.written++
 	if !e.dirty {
 		e.dirty = true
@@ -90,7 +88,7 @@ func (s *Store) writable(a *appender, n int64) (*file, error) {
 		return nil, err
 	}
 	s.mu.Lock()
-	s.files[e.number] = e
+	s.addFile(e)
 	s.mu.Unlock()
 	a.active = e
 	return e, nil
@@ -197,7 +195,8 @@ func (s *Store) seal(a *appender, trim bool) error {
 	}
 	s.mu.Lock()
 	e.sealed = true
-	e.size, e.synced = end, end
+	s.setSize(e, end)
+	e.synced = end
 	s.mu.Unlock()
 	return s.reap(e)
 }

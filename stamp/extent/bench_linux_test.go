@@ -262,6 +262,11 @@ func BenchmarkRead(b *testing.B) {
 	})
 	b.Run("fresh-direct", func(b *testing.B) {
 		var buf []byte
-		fresh(b, func(r Ref, _ []byte) { require.NoError(b, s.scrub(r, &buf)) })
+		fresh(b, func(r Ref, _ []byte) {
+			s.mu.Lock()
+			e, c := s.find(r.ID)
+			s.mu.Unlock()
+			require.NoError(b, s.scrub(entry{e, *c}, &buf))
+		})
 	})
 }

@@ -34,11 +34,12 @@ func (s *Store) BeginRound() {
 func (s *Store) Mark(ref Ref) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	en, ok := s.index[ref.ID]
-	if ok {
-		s.touch(ref.ID, en)
+	_, c := s.find(ref.ID)
+	if c == nil {
+		return false
 	}
-	return ok && en.state == sound && en.ref(ref.ID) == ref
+	c.round = s.round
+	return c.state == sound && c.ref() == ref
 }
 
 // EndRound says that everything that names a chunk was marked since BeginRound.
@@ -47,52 +48,50 @@ func (s *Store) EndRound() {
 	defer s.mu.Unlock()
 	s.ended = true
 	s.complete++
+	s.swept = cursor{}
 }
 
-// Sweep drops some of the chunks that were unnamed in the last two rounds, at most limit,
-// and returns how many, and their payload in bytes; none where one of the rounds had no
-// end. It holds up other calls while it visits the index, until it has found that many.
-// Errors are those of Delete.
+// Sweep drops chunks that were unnamed in the last two rounds, at most limit, and returns
+// how many, and their payload in bytes; none where one of the rounds had no end. It goes on
+// from where the last one was: none also says that the sweep of this round is done. Other
+// calls come in between: what is put, marked or asked for while it goes on stays, as a chunk
+// is judged when it is dropped. One that Compact moves meanwhile may be left to the next
+// round. Errors are those of Delete.
 func (s *Store) Sweep(limit int) (chunks int, bytes int64, err error) {
-	s.mu.Lock()
-	var unnamed []Ref
-	if s.ended && s.complete >= 2 {
-		for id, en := range s.index {
-			if len(unnamed) == limit {
-				break
+	for end := false; !end && chunks < limit; {
+		var unnamed []Ref
+		unnamed, end = s.nextUnnamed(min(limit-chunks, holdMoves))
+		for _, ref := range unnamed {
+			dropped, err := s.drop(ref.ID, s.unnamed)
+			if err != nil {
+				return chunks, bytes, err
 			}
-			if s.unnamed(en) {
-				unnamed = append(unnamed, en.ref(id))
+			if dropped {
+				chunks++
+				bytes += int64(ref.Length)
 			}
-		}
-	}
-	s.mu.Unlock()
-	for _, ref := range unnamed {
-		dropped, err := s.drop(ref.ID, s.unnamed)
-		if err != nil {
-			return chunks, bytes, err
-		}
-		if dropped {
-			chunks++
-			bytes += int64(ref.Length)
 		}
 	}
 	return chunks, bytes, nil
 }
 
-// unnamed reports whether a chunk was neither marked nor touched in the last two rounds.
-// The caller holds mu.
-func (s *Store) unnamed(en entry) bool { return en.round+2 <= s.round }
-
-// touch notes that somebody puts a chunk or asks for it. The caller holds mu.
-func (s *Store) touch(id ChunkID, en entry) {
-	if en.round != s.round {
-		s.index[id] = en.in(s.round)
+// nextUnnamed finds some of the chunks that Sweep may drop, under one hold of mu; end says
+// that no more follow.
+func (s *Store) nextUnnamed(limit int) (refs []Ref, end bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.ended || s.complete < 2 {
+		return nil, true
 	}
+	end = s.visit(&s.swept, nil, func(_ *file, c *cell) bool {
+		if s.unnamed(c) {
+			refs = append(refs, c.ref())
+		}
+		return len(refs) < limit
+	})
+	return refs, end
 }
 
-// in returns the entry as of a round.
-func (en entry) in(round uint32) entry {
-	en.round = round
-	return en
-}
+// unnamed reports whether a chunk was neither marked nor touched in the last two rounds,
+// both of which ended. The caller holds mu.
+func (s *Store) unnamed(c *cell) bool { return s.ended && s.complete >= 2 && c.round+2 <= s.round }

@@ -1,20 +1,23 @@
 package extent
 
 import (
-	"bytes"
 	"context"
 	"slices"
 )
 
-// compaction is the file whose chunks Compact is copying.
+// compaction is the file whose chunks Compact is copying, nil for none, and the chunk to be
+// looked at next.
 type compaction struct {
 	file *file
-	// rest are its chunks yet to be copied, the last one first.
-	rest []ChunkID
+	at   cursor
 }
 
-// compactBytes is what one step copies before it syncs, give or take a chunk.
-const compactBytes = 4 << 20
+// compactBytes and compactChunks are what one step copies before it syncs, give or take a
+// chunk.
+const (
+	compactBytes  = 4 << 20
+	compactChunks = 4096
+)
 
 // Compact copies some of what lives in the sealed extent with the greatest share of
 // garbage, if that is Options.GarbagePercent at least, and makes the copies durable. When
@@ -35,7 +38,7 @@ func (s *Store) Compact(ctx context.Context) (int64, error) {
 	s.stepping.Lock()
 	defer s.stepping.Unlock()
 	for {
-		if len(s.compacting.rest) == 0 && !s.pickVictim() {
+		if s.compacting.file == nil && !s.pickVictim() {
 			return 0, nil
 		}
 		copied, err := s.copyForward(ctx)
@@ -45,104 +48,105 @@ func (s *Store) Compact(ctx context.Context) (int64, error) {
 	}
 }
 
-// pickVictim chooses the extent to empty. It visits the whole index under mu, once for
-// each extent emptied. The caller holds stepping.
+// pickVictim chooses the extent to empty. The caller holds stepping.
 func (s *Store) pickVictim() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	movable := map[*file]int{}
-	for _, en := range s.index {
-		if en.state == sound {
-			movable[en.file]++
-		}
-	}
 	var victim *file
 	var least float64
-	for _, e := range s.files {
+	s.eachFile(func(e *file) {
 		share := float64(e.liveBytes) / float64(e.size)
-		if !e.sealed || movable[e] == 0 || 100*share > float64(100-s.opts.GarbagePercent) {
-			continue
+		if !e.sealed || !hasSound(e) || 100*share > float64(100-s.opts.GarbagePercent) {
+			return
 		}
-		if victim == nil || share < least || share == least && e.number < victim.number {
+		if victim == nil || share < least {
 			victim, least = e, share
 		}
-	}
-	s.compacting = compaction{file: victim}
+	})
 	if victim == nil {
 		return false
 	}
-	for id, en := range s.index {
-		if en.file == victim {
-			s.compacting.rest = append(s.compacting.rest, id)
-		}
-	}
-	slices.SortFunc(s.compacting.rest, func(a, b ChunkID) int { return bytes.Compare(b[:], a[:]) })
+	s.compacting = compaction{victim, cursor{file: victim.number}}
 	return true
 }
 
 // move is a chunk and its two places.
-type move struct {
-	id       ChunkID
-	from, to entry
-}
+type move struct{ from, to entry }
 
-// copyForward copies chunks of the victim, syncs, and then lets the copies count.
-func (s *Store) copyForward(ctx context.Context) (int64, error) {
-	c := &s.compacting
+// copyForward copies chunks of the victim, syncs, and then lets the copies count. After
+// the last one there is no victim any more.
+func (s *Store) copyForward(ctx context.Context) (copied int64, err error) {
+	victim := s.compacting.file
 	var moves []move
-	var copied int64
-	for len(c.rest) > 0 && copied < compactBytes {
-		id := c.rest[len(c.rest)-1]
-		m, ok, err := s.copyChunk(id, c.file)
+	for copied < compactBytes && len(moves) < compactChunks {
+		from, ok := s.nextMovable()
+		if !ok {
+			s.compacting = compaction{}
+			break
+		}
+		to, ok, err := s.copyChunk(from)
 		if err != nil {
 			return 0, err
 		}
-		c.rest = c.rest[:len(c.rest)-1]
 		if ok {
-			moves = append(moves, m)
-			copied += int64(m.to.length)
+			moves = append(moves, move{from, to})
+			copied += int64(to.length)
 		}
 	}
 	if err := s.Sync(ctx); err != nil {
-		c.rest = nil // What was copied is garbage now; it is copied again.
+		s.compacting = compaction{} // What was copied is garbage now; it is copied again.
 		return 0, err
 	}
-	s.mu.Lock()
-	for _, m := range moves {
-		now, ok := s.index[m.id]
-		if ok && now.samePlace(m.from) && now.state == sound {
-			s.unlist(m.id)
-			s.list(m.id, m.to)
-			s.index[m.id] = m.to.in(now.round)
+	for some := range slices.Chunk(moves, holdMoves/4) { // A move is some steps.
+		s.mu.Lock()
+		for _, m := range some {
+			s.move(m)
 		}
+		s.mu.Unlock()
 	}
-	s.mu.Unlock()
-	if err := s.reap(c.file); err != nil {
+	if err := s.reap(victim); err != nil {
 		return 0, s.fail(err)
 	}
 	return copied, nil
 }
 
-// copyChunk appends a copy of a chunk that lives, undamaged, in the victim.
-func (s *Store) copyChunk(id ChunkID, victim *file) (move, bool, error) {
-	s.mu.Lock()
-	en, ok := s.index[id]
-	s.mu.Unlock()
-	if !ok || en.file != victim || en.state != sound {
-		return move{}, false, nil
-	}
+// nextMovable returns the next chunk that can be copied out of the victim. It may be gone by
+// the time it is.
+func (s *Store) nextMovable() (next entry, ok bool) {
+	c := &s.compacting
+	s.eachChunk(&c.at, func(e *file) bool { return e == c.file }, func(e *file, c *cell) bool {
+		if c.state == sound {
+			next, ok = entry{e, *c}, true
+		}
+		return !ok
+	}, func() bool { return !ok && c.at.file == c.file.number })
+	return next, ok
+}
+
+// copyChunk appends a copy of a chunk.
+func (s *Store) copyChunk(en entry) (to entry, ok bool, err error) {
 	data := alignedBytes(int(en.length))
-	if _, err := s.Read(en.ref(id), 0, data); err != nil {
-		return move{}, false, nil //nolint:nilerr // Read noted the damage, or it was deleted.
+	if _, err := s.Read(en.ref(), 0, data); err != nil {
+		return entry{}, false, nil //nolint:nilerr // Read noted the damage, or it was deleted.
 	}
-	ch, err := sumChunk(en.ref(id), data, s.opts.SliceBytes)
+	ch, err := sumChunk(en.ref(), data, s.opts.SliceBytes)
 	if err != nil {
-		s.setDamaged(id, en) // its slices fit, its CRC does not
-		return move{}, false, nil
+		s.setDamaged(en) // its slices fit, its CRC does not
+		return entry{}, false, nil
 	}
 	a := s.appenderOf(en.length)
 	a.turn.Lock()
 	defer a.turn.Unlock()
-	to, err := s.append(a, ch)
-	return move{id, en, to}, err == nil, err
+	to, err = s.append(a, ch)
+	return to, err == nil, err
+}
+
+// move lets a copy that is durable count, if the chunk is still where it was copied from.
+// The caller holds mu.
+func (s *Store) move(m move) {
+	e, c := s.find(m.from.id)
+	if c == nil || c.state != sound || !m.from.samePlace(&entry{e, *c}) {
+		return
+	}
+	m.to.round = c.round
+	s.unlist(m.from.id)
+	s.list(m.to)
 }

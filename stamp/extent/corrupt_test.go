@@ -141,7 +141,8 @@ func TestDamagedCopyDoesNotDisplaceAWholeOne(t *testing.T) {
 	for victim := range 2 {
 		c := newThreeChunks(t, layouts["small"])
 		s := open(t, c.fs, Options{})
-		s.setDamaged(c.refs[1].ID, s.index[c.refs[1].ID])
+		e, at := s.find(c.refs[1].ID)
+		s.setDamaged(entry{e, *at})
 		require.NoError(t, s.Put(c.refs[1], c.data[1]))
 		path, off := place(t, s, c.refs[1])
 		require.NotEqual(t, c.path, path)

@@ -42,8 +42,9 @@ type file struct {
 	lost int64
 	// blank: nothing but the header is in the file, for this incarnation.
 	blank bool
-	// live counts the index entries that point here, and liveBytes the room they take.
-	live      int
+	// cells are the chunks that are or were in the index from here, and liveBytes is the room
+	// that those take which are.
+	cells     cells
 	liveBytes int64
 	// refs counts the users of r: the store itself until the file is dropped, and
 	// each call that reads or syncs. The last one closes r.
@@ -72,12 +73,12 @@ func parseFileName(name string) (number uint64, ok bool) {
 // must expect that anyhow, so nothing is synced.
 func (s *Store) reap(e *file) error {
 	s.mu.Lock()
-	if !e.sealed || e.live > 0 || e.keep || e.gone || s.failed != nil {
+	if !e.sealed || e.cells.live() > 0 || e.keep || e.gone || s.failed != nil {
 		s.mu.Unlock()
 		return nil
 	}
 	e.gone = true
-	delete(s.files, e.number)
+	s.removeFile(e)
 	s.freed += uint64(e.size)
 	if e.dirty {
 		s.dirty = slices.DeleteFunc(s.dirty, func(d *file) bool { return d == e })

@@ -75,9 +75,9 @@ func place(t testing.TB, s *Store, ref Ref) (string, int64) {
 	t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	en, ok := s.index[ref.ID]
-	require.True(t, ok)
-	return en.file.path, en.offset
+	e, c := s.find(ref.ID)
+	require.NotNil(t, c)
+	return e.path, c.offset
 }
 
 // flip turns one bit of a file, as a medium does that nobody told.

@@ -21,24 +21,16 @@ type FileInfo struct {
 	LostBytes int64
 }
 
-// Files returns the extents in order of number. It visits the whole index.
+// Files returns the extents in order of number.
 func (s *Store) Files() []FileInfo {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	damage := map[*file]int{}
-	for _, en := range s.index {
-		if en.state == damaged {
-			damage[en.file]++
-		}
-	}
-	out := make([]FileInfo, 0, len(s.files))
-	for _, e := range s.sortedFiles() {
-		out = append(out, FileInfo{
-			Number: e.number, Path: e.path, Bytes: e.size, Durable: e.synced, Chunks: e.live, LiveBytes: e.liveBytes,
-			Damaged: damage[e], LostBytes: e.lost,
+	list := make([]FileInfo, 0, s.Stats().Extents)
+	s.eachFile(func(e *file) {
+		list = append(list, FileInfo{
+			Number: e.number, Path: e.path, Bytes: e.size, Durable: e.synced, Chunks: e.cells.live(), LiveBytes: e.liveBytes,
+			Damaged: e.cells.states[damaged], LostBytes: e.lost,
 		})
-	}
-	return out
+	})
+	return list
 }
 
 // Place is where a chunk lies.
@@ -52,15 +44,16 @@ type Place struct {
 }
 
 // Places returns where the chunks of one extent lie, in order of offset.
-func (s *Store) Places(file uint64) []Place {
-	s.mu.Lock()
-	var out []Place
-	for id, en := range s.index {
-		if en.file.number == file {
-			out = append(out, Place{en.ref(id), file, en.offset, en.state == damaged, en.state == unproven})
-		}
-	}
-	s.mu.Unlock()
+func (s *Store) Places(number uint64) []Place {
+	var out, some []Place
+	at := cursor{file: number}
+	s.eachChunk(&at, func(e *file) bool { return e.number == number }, func(_ *file, c *cell) bool {
+		some = append(some, Place{c.ref(), number, c.offset, c.state == damaged, c.state == unproven})
+		return true
+	}, func() bool {
+		out, some = append(out, some...), some[:0]
+		return at.file == number
+	})
 	slices.SortFunc(out, func(a, b Place) int {
 		return cmp.Or(cmp.Compare(a.Offset, b.Offset), bytes.Compare(a.Ref.ID[:], b.Ref.ID[:]))
 	})

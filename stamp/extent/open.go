@@ -1,7 +1,6 @@
 package extent
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,7 +60,7 @@ func OpenReadOnly(fs vfs.FS, dir string, opts Options) (*Store, error) {
 func newStore(fs vfs.FS, dir string, opts Options) *Store {
 	return &Store{
 		fs: fs, dir: dir, opts: opts.withDefaults(), nextNumber: 1,
-		index: map[ChunkID]entry{}, files: map[uint64]*file{}, damaged: map[ChunkID]struct{}{}, round: 1, ended: true,
+		index: map[ChunkID]cellRef{}, files: map[uint64]*file{}, round: 1, ended: true,
 		small: appender{unit: recordBytes}, paged: appender{unit: pageBytes},
 	}
 }
@@ -105,7 +104,7 @@ func (s *Store) loadFile(number uint64) error {
 	if e.r, err = s.fs.Open(e.path); err != nil {
 		return err
 	}
-	s.files[number] = e
+	s.addFile(e)
 	info, err := e.r.Stat()
 	if err != nil {
 		return err
@@ -114,7 +113,7 @@ func (s *Store) loadFile(number uint64) error {
 	if err != nil {
 		return err
 	}
-	e.size = min(content.end, info.Size())
+	s.setSize(e, min(content.end, info.Size()))
 	e.synced = e.size
 	e.inc = content.inc
 	e.keep, e.lost = content.lost > 0, content.lost
@@ -130,9 +129,7 @@ func (s *Store) loadFile(number uint64) error {
 
 // adopt enters a chunk that the scan found, if it is or was whole.
 func (s *Store) adopt(e *file, f found, synced int64) error {
-	en := entry{
-		file: e, offset: f.offset, length: f.ref.Length, crc: f.ref.CRC, sliceBytes: f.sliceBytes, unit: f.unit,
-	}
+	en := entry{e, cell{id: f.ref.ID, offset: f.offset, length: f.ref.Length, crc: f.ref.CRC, sliceBytes: f.sliceBytes, unit: f.unit, round: s.round}}
 	switch {
 	case f.end() <= synced && f.headerLost:
 		en.state = damaged
@@ -148,14 +145,14 @@ func (s *Store) adopt(e *file, f found, synced int64) error {
 		}
 		en.state = unproven
 	}
-	old, ok := s.index[f.ref.ID]
-	if ok && en.state == damaged && old.state != damaged && old.ref(f.ref.ID) == f.ref {
+	_, old := s.find(f.ref.ID)
+	if old != nil && en.state == damaged && old.state != damaged && old.ref() == f.ref {
 		return nil
 	}
 	// Else the later copy counts: it repaired the earlier one, or was put after that
 	// was deleted.
 	s.unlist(f.ref.ID)
-	s.list(f.ref.ID, en)
+	s.list(en)
 	return nil
 }
 
@@ -169,26 +166,20 @@ func (s *Store) whole(f found, en entry) (bool, error) {
 	if err := readFull(en.file.r, buf, f.offset); err != nil {
 		return false, err
 	}
-	return sliceRun{id: f.ref.ID, entry: en}.checkAll(buf) == nil, nil
+	return sliceRun{en}.checkAll(buf) == nil, nil
 }
 
 // prove makes durable what load found. A sync of the old files is not enough for
 // what no record vouches for (see the package text), so that is copied.
 func (s *Store) prove() error {
-	type copyOf struct {
-		id ChunkID
-		entry
-	}
-	var copies []copyOf
-	for id, en := range s.index {
-		if en.state == unproven {
-			copies = append(copies, copyOf{id, en})
+	var copies []Ref // In order of their places, as load listed them.
+	s.eachChunk(&cursor{}, func(e *file) bool { return e.cells.states[unproven] > 0 }, func(_ *file, c *cell) bool {
+		if c.state == unproven {
+			copies = append(copies, c.ref())
 		}
-	}
-	slices.SortFunc(copies, func(a, b copyOf) int {
-		return cmp.Or(cmp.Compare(a.file.number, b.file.number), cmp.Compare(a.offset, b.offset))
-	})
-	olds := s.sortedFiles()
+		return true
+	}, func() bool { return true })
+	olds := slices.Clone(s.order)
 	for _, e := range olds {
 		if err := e.r.SyncData(); err != nil {
 			return fmt.Errorf("sync %s: %w", e.path, err)
@@ -198,9 +189,8 @@ func (s *Store) prove() error {
 		return err
 	}
 	data := make([]byte, 0)
-	for _, c := range copies {
-		ref := c.ref(c.id)
-		data = slices.Grow(data[:0], int(c.length))[:c.length]
+	for _, ref := range copies {
+		data = slices.Grow(data[:0], int(ref.Length))[:ref.Length]
 		if _, err := s.Read(ref, 0, data); err != nil {
 			return fmt.Errorf("copy %s: %w", ref, err)
 		}
@@ -217,14 +207,4 @@ func (s *Store) prove() error {
 		}
 	}
 	return nil
-}
-
-// sortedFiles returns all files in order of number.
-func (s *Store) sortedFiles() []*file {
-	files := make([]*file, 0, len(s.files))
-	for _, e := range s.files {
-		files = append(files, e)
-	}
-	slices.SortFunc(files, func(a, b *file) int { return cmp.Compare(a.number, b.number) })
-	return files
 }

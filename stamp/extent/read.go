@@ -41,7 +41,7 @@ func (s *Store) Read(ref Ref, off int64, p []byte) (int, error) {
 		}
 		n += int(got)
 		if err != nil {
-			s.setDamaged(ref.ID, run.entry)
+			s.setDamaged(run.entry)
 			clear(p[n:]) // what failed its CRC leaves no trace
 			return n, err
 		}
@@ -67,7 +67,7 @@ func (s *Store) each(ref Ref, off, end int64, fn func(part []byte) error) error 
 		part := (*scratch)[run.sumsMax():][:stop-first*size]
 		got, err := run.read(part, *scratch, first)
 		if err != nil {
-			s.setDamaged(ref.ID, run.entry)
+			s.setDamaged(run.entry)
 		}
 		if part = part[min(off-first*size, got):min(end-first*size, got)]; len(part) > 0 {
 			off += int64(len(part))
@@ -92,7 +92,7 @@ func (s *Store) beginRead(ref Ref, off int64) (sliceRun, *[]byte, error) {
 	if err != nil {
 		return sliceRun{}, nil, err
 	}
-	run := sliceRun{id: ref.ID, entry: en}
+	run := sliceRun{en}
 	return run, takeBuf(&s.readBufs, int(run.sumsMax()+run.bytesMax())), nil
 }
 
@@ -109,40 +109,32 @@ func (s *Store) acquire(ref Ref) (entry, error) {
 	if s.closed {
 		return entry{}, ErrClosed
 	}
-	en, ok := s.index[ref.ID]
+	e, c := s.find(ref.ID)
 	switch {
-	case !ok:
+	case c == nil:
 		return entry{}, fmt.Errorf("%w: %s", ErrNotFound, ref.ID)
-	case en.ref(ref.ID) != ref:
-		return entry{}, fmt.Errorf("%w: %s: the id holds %s", ErrMismatch, ref, en.ref(ref.ID))
-	case en.state == damaged:
-		return entry{}, fmt.Errorf("%w: %s in %s at %d", ErrCorrupt, ref.ID, en.file.path, en.offset)
+	case c.ref() != ref:
+		return entry{}, fmt.Errorf("%w: %s: the id holds %s", ErrMismatch, ref, c.ref())
+	case c.state == damaged:
+		return entry{}, fmt.Errorf("%w: %s in %s at %d", ErrCorrupt, ref.ID, e.path, c.offset)
 	}
-	en.file.refs++
+	e.refs++
 	s.ops.Add(1)
-	return en, nil
+	return entry{e, *c}, nil
 }
 
 // setDamaged notes that the copy described by en is no good, unless another has
 // taken its place.
-func (s *Store) setDamaged(id ChunkID, en entry) {
+func (s *Store) setDamaged(en entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now, ok := s.index[id]
-	if !ok || !now.samePlace(en) || now.state == damaged {
-		return
+	if e, c := s.find(en.id); c != nil && en.samePlace(&entry{e, *c}) && c.state != damaged {
+		s.setState(e, c, damaged)
 	}
-	now.state = damaged
-	s.index[id] = now
-	s.damaged[id] = struct{}{}
-	s.corrupted++
 }
 
 // sliceRun reads neighbouring slices of one chunk.
-type sliceRun struct {
-	id ChunkID
-	entry
-}
+type sliceRun struct{ entry }
 
 // bytesMax is the payload of one read call, whole slices; sumsMax the size of their CRCs.
 func (r sliceRun) bytesMax() int64 { return runBytesMax / int64(r.sliceBytes) * int64(r.sliceBytes) }
@@ -190,7 +182,7 @@ func (r sliceRun) check(p, sums []byte, sum *summer) (good int64, err error) {
 // as a whole, and trailer.
 func (r sliceRun) checkAll(b []byte) error {
 	header, ok := decodeRecord(b[:recordBytes], r.offset)
-	ok = ok && header.magic == magicChunk && header.inc == r.file.inc && header.ref == r.ref(r.id)
+	ok = ok && header.magic == magicChunk && header.inc == r.file.inc && header.ref == r.ref()
 	tail := r.end() - recordBytes
 	trailer, ok2 := decodeRecord(b[tail-r.offset:r.end()-r.offset], tail)
 	header.magic = magicTrailer

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -14,21 +13,19 @@ import (
 
 // scrubRound is how far a round of Scrub has come.
 type scrubRound struct {
-	// rest are the chunks yet to be looked at, the last one first; held when the round
-	// began, so some may be gone.
-	rest []Ref
-	// begun: the round has begun and io.EOF has not ended it.
-	begun bool
-	buf   []byte
+	// at is the chunk to be looked at next.
+	at  cursor
+	buf []byte
 }
 
 // Scrub reads and checks the next chunk, header and trailer included, past the page
 // cache where the file system lets us: what is in memory says nothing about the disk.
 // It returns the chunk, and ErrCorrupt if it is damaged, from now on for every read: the
 // caller fetches it from a peer and puts it again. io.EOF ends a round, in which every
-// chunk was looked at that was held all the time; the next call begins another. One call
-// reads 4 MiB at most; the caller sees to the pace. It starts no goroutine, and calls of
-// Scrub and Compact wait for each other.
+// chunk was looked at that was held all the time in one place; the next call begins another.
+// One that Compact copied meanwhile was checked by that, and its copy may be left to the next
+// round. One call reads 4 MiB at most; the caller sees to the pace. It starts no goroutine,
+// and calls of Scrub and Compact wait for each other.
 func (s *Store) Scrub(ctx context.Context) (Ref, error) {
 	if err := s.begin(); err != nil {
 		return Ref{}, err
@@ -37,40 +34,33 @@ func (s *Store) Scrub(ctx context.Context) (Ref, error) {
 	s.stepping.Lock()
 	defer s.stepping.Unlock()
 	round := &s.scrubbing
-	if !round.begun {
-		round.begun, round.rest = true, s.Refs()
-		slices.Reverse(round.rest)
+	if err := ctx.Err(); err != nil {
+		return Ref{}, err
 	}
-	for len(round.rest) > 0 {
-		if err := ctx.Err(); err != nil {
-			return Ref{}, err
-		}
-		last := len(round.rest) - 1
-		ref := round.rest[last]
-		round.rest = round.rest[:last]
-		err := s.scrub(ref, &round.buf)
-		if errors.Is(err, ErrNotFound) || errors.Is(err, ErrMismatch) {
-			continue // deleted since the round began
-		}
-		return ref, err
+	var next entry
+	s.eachChunk(&round.at, nil, func(e *file, c *cell) bool {
+		e.refs++
+		next = entry{e, *c}
+		return false
+	}, func() bool { return next.file == nil })
+	if next.file == nil {
+		*round = scrubRound{}
+		return Ref{}, io.EOF
 	}
-	*round = scrubRound{}
-	return Ref{}, io.EOF
+	defer s.unref(next.file)
+	if next.state == damaged {
+		return next.ref(), fmt.Errorf("%w: %s in %s at %d", ErrCorrupt, next.id, next.file.path, next.offset)
+	}
+	return next.ref(), s.scrub(next, &round.buf)
 }
 
-func (s *Store) scrub(ref Ref, buf *[]byte) error {
-	en, err := s.acquire(ref)
-	if err != nil {
-		return err
-	}
-	defer s.ops.Done()
-	defer s.unref(en.file)
+func (s *Store) scrub(en entry, buf *[]byte) error {
 	b, err := s.fromDisk(en, buf)
 	if err == nil && !invariants.Planted(invariants.ScrubBlind) {
-		err = sliceRun{id: ref.ID, entry: en}.checkAll(b)
+		err = sliceRun{en}.checkAll(b)
 	}
 	if err != nil {
-		s.setDamaged(ref.ID, en)
+		s.setDamaged(en)
 	}
 	return err
 }

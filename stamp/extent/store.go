@@ -10,43 +10,6 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// state says what is known of a chunk in the index.
-type state uint8
-
-const (
-	// sound: written by this process, or durable by what the file's records say.
-	sound state = iota
-	// unproven: found intact where no record vouches for it, so it may be in the page cache
-	// only. It can be read; Put writes it anew.
-	unproven
-	// damaged: bytes of it are lost. Reads answer ErrCorrupt; Put writes it anew.
-	damaged
-)
-
-// entry is where a chunk lies.
-type entry struct {
-	file       *file
-	offset     int64
-	length     uint32
-	crc        uint32
-	sliceBytes uint32
-	unit       uint32
-	// round is the round of collection in which somebody last named the chunk, put it or
-	// was told that it is here: see collect.go.
-	round uint32
-	state state
-}
-
-// samePlace reports whether two entries are the same copy of a chunk.
-func (en entry) samePlace(as entry) bool { return en.file == as.file && en.offset == as.offset }
-
-func (en entry) end() int64 { return en.offset + en.bytes() }
-
-// bytes is the room the chunk takes.
-func (en entry) bytes() int64 { return chunkBytes(en.length, en.sliceBytes, en.unit) }
-
-func (en entry) ref(id ChunkID) Ref { return Ref{ID: id, Length: en.length, CRC: en.crc} }
-
 // replacement is a file that must stay until synced reaches until.
 type replacement struct {
 	file  *file
@@ -77,9 +40,13 @@ type Store struct {
 	compacting compaction
 
 	// mu guards everything below, for memory work only. Order: an appender's turn, then mu.
-	mu    sync.Mutex
-	index map[ChunkID]entry
+	// What is done under one hold is bounded: see index.go.
+	mu stepMutex
+	// index is where each chunk's cell is, files are the extents, and order the same in
+	// order of number.
+	index map[ChunkID]cellRef
 	files map[uint64]*file
+	order []*file
 	// nextNumber is above the number of every file seen.
 	nextNumber uint64
 	// spares are the paths of blank files to be used again; blanking counts those that
@@ -99,9 +66,10 @@ type Store struct {
 	// failed is the first failure, wrapped in ErrFailed; never unset.
 	failed error
 	closed bool
-	// bytes is the payload of all live chunks; damaged are those of which bytes are lost.
-	bytes   int64
-	damaged map[ChunkID]struct{}
+	// bytes is the payload of all live chunks, fileBytes the sum of the files' sizes; damaged
+	// counts the chunks of which bytes are lost.
+	bytes, fileBytes int64
+	damaged          int
 	// corrupted counts the copies found damaged since Open, those found by it included.
 	corrupted uint64
 	// freed counts the bytes of the files dropped since Open.
@@ -110,6 +78,8 @@ type Store struct {
 	// marked in it, and complete counts such rounds in a row.
 	round, complete uint32
 	ended           bool
+	// swept is how far the sweep after that round has come.
+	swept cursor
 	// lost is the sum of what scans found lost and unnamed.
 	lost int64
 
@@ -158,7 +128,8 @@ func (s *Store) PutChunk(c Chunk) error {
 	if old := s.unlist(c.ref.ID); old != nil {
 		s.replaced = append(s.replaced, replacement{file: old, until: s.written})
 	}
-	s.list(c.ref.ID, en)
+	en.round = s.round
+	s.list(en)
 	return nil
 }
 
@@ -169,15 +140,15 @@ func (s *Store) holds(ref Ref) (bool, error) {
 	if s.failed != nil {
 		return false, s.failed
 	}
-	en, ok := s.index[ref.ID]
-	if !ok {
+	_, c := s.find(ref.ID)
+	if c == nil {
 		return false, nil
 	}
-	if en.ref(ref.ID) != ref {
-		return false, fmt.Errorf("%w: %s: the id holds %s", ErrMismatch, ref, en.ref(ref.ID))
+	if c.ref() != ref {
+		return false, fmt.Errorf("%w: %s: the id holds %s", ErrMismatch, ref, c.ref())
 	}
-	s.touch(ref.ID, en)
-	return en.state == sound, nil
+	c.round = s.round // See collect.go.
+	return c.state == sound, nil
 }
 
 // Durable reports whether the chunk is held, whole as far as is known, and covered
@@ -187,11 +158,12 @@ func (s *Store) holds(ref Ref) (bool, error) {
 func (s *Store) Durable(id ChunkID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	en, ok := s.index[id]
-	if ok {
-		s.touch(id, en)
+	e, c := s.find(id)
+	if c == nil {
+		return false
 	}
-	return ok && en.state == sound && en.end() <= en.file.synced
+	c.round = s.round // See collect.go.
+	return c.state == sound && c.end() <= e.synced
 }
 
 // Failed returns why the store is out of service, nil while it serves.
@@ -207,13 +179,13 @@ func (s *Store) Failed() error {
 // extent could not be dropped; the chunk is dead all the same, and the store is
 // out of service.
 func (s *Store) Delete(id ChunkID) error {
-	_, err := s.drop(id, func(entry) bool { return true })
+	_, err := s.drop(id, func(*cell) bool { return true })
 	return err
 }
 
 // drop deletes a chunk if it is held and may, and reports whether it did. The store's mu
 // is held while may is asked.
-func (s *Store) drop(id ChunkID, may func(entry) bool) (dropped bool, err error) {
+func (s *Store) drop(id ChunkID, may func(*cell) bool) (dropped bool, err error) {
 	if err := s.begin(); err != nil {
 		return false, err
 	}
@@ -222,13 +194,13 @@ func (s *Store) drop(id ChunkID, may func(entry) bool) (dropped bool, err error)
 		return false, ErrReadOnly
 	}
 	s.mu.Lock()
-	en, held := s.index[id]
-	if !held || !may(en) {
+	_, c := s.find(id)
+	if c == nil || !may(c) {
 		s.mu.Unlock()
 		return false, nil
 	}
 	e := s.unlist(id)
-	empty := e.sealed && e.live == 0
+	empty := e.sealed && e.cells.live() == 0
 	s.mu.Unlock()
 	if empty {
 		if err := s.reap(e); err != nil {
@@ -238,43 +210,17 @@ func (s *Store) drop(id ChunkID, may func(entry) bool) (dropped bool, err error)
 	return true, nil
 }
 
-// list enters a chunk that is not in the index. The caller holds mu.
-func (s *Store) list(id ChunkID, en entry) {
-	en.round = s.round
-	s.index[id] = en
-	en.file.live++
-	en.file.liveBytes += en.bytes()
-	s.bytes += int64(en.length)
-	if en.state == damaged {
-		s.damaged[id] = struct{}{}
-		s.corrupted++
-	}
-}
-
-// unlist takes a chunk out of the index and returns the file it was in, or nil. The
-// caller holds mu.
-func (s *Store) unlist(id ChunkID) *file {
-	en, ok := s.index[id]
-	if !ok {
-		return nil
-	}
-	delete(s.index, id)
-	en.file.live--
-	en.file.liveBytes -= en.bytes()
-	s.bytes -= int64(en.length)
-	delete(s.damaged, id)
-	return en.file
-}
-
-// Refs returns what the store holds, in order of id, damaged chunks included. A
-// caller uses it after Open to delete what its state does not name.
+// Refs returns what the store holds, in order of id, damaged chunks included: all that it
+// held from the call to the return, in one place, and some of the others.
 func (s *Store) Refs() []Ref {
-	s.mu.Lock()
-	refs := make([]Ref, 0, len(s.index))
-	for id, en := range s.index {
-		refs = append(refs, en.ref(id))
-	}
-	s.mu.Unlock()
+	var refs, some []Ref
+	s.eachChunk(&cursor{}, nil, func(_ *file, c *cell) bool {
+		some = append(some, c.ref())
+		return true
+	}, func() bool {
+		refs, some = append(refs, some...), some[:0]
+		return true
+	})
 	sortRefs(refs)
 	return refs
 }
@@ -282,15 +228,13 @@ func (s *Store) Refs() []Ref {
 // Damaged returns some of the chunks that answer ErrCorrupt, at most limit, in order of
 // id, for whoever fetches them from a peer and puts them again.
 func (s *Store) Damaged(limit int) []Ref {
-	s.mu.Lock()
-	refs := make([]Ref, 0, min(limit, len(s.damaged)))
-	for id := range s.damaged {
-		if len(refs) == limit {
-			break
+	var refs []Ref
+	s.eachChunk(&cursor{}, hasDamaged, func(_ *file, c *cell) bool {
+		if c.state == damaged && len(refs) < limit {
+			refs = append(refs, c.ref())
 		}
-		refs = append(refs, s.index[id].ref(id))
-	}
-	s.mu.Unlock()
+		return len(refs) < limit
+	}, func() bool { return len(refs) < limit })
 	sortRefs(refs)
 	return refs
 }
@@ -326,14 +270,10 @@ type Stats struct {
 func (s *Store) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	st := Stats{
-		Chunks: len(s.index), Bytes: s.bytes, Extents: len(s.files), Damaged: len(s.damaged), Corrupted: s.corrupted, LostBytes: s.lost,
-		Spares: len(s.spares), FreedBytes: s.freed,
+	return Stats{
+		Chunks: len(s.index), Bytes: s.bytes, Extents: len(s.files), FileBytes: s.fileBytes, Damaged: s.damaged, Corrupted: s.corrupted,
+		LostBytes: s.lost, Spares: len(s.spares), FreedBytes: s.freed,
 	}
-	for _, e := range s.files {
-		st.FileBytes += e.size
-	}
-	return st
 }
 
 // Close waits for the calls in progress, makes durable what was put, and closes
@@ -355,7 +295,7 @@ func (s *Store) shut() error {
 	errs := []error{s.finish()}
 	s.mu.Lock()
 	files := s.files
-	s.files, s.index = map[uint64]*file{}, map[ChunkID]entry{}
+	s.files, s.order, s.index = map[uint64]*file{}, nil, map[ChunkID]cellRef{}
 	s.mu.Unlock()
 	for _, e := range files {
 		if e.w != nil {

@@ -32,10 +32,14 @@ import (
 //     applies a change that names a chunk has asked whether it is here (extent.Durable):
 //     the leader at evaluation, a follower before it steps the entry, the receiver of a
 //     range snapshot for each row, the applier of the other location's records. The
-//     question and the sweep exclude each other, and the question pins the chunk for this
-//     round and the next: CollectGrace at least, in which the entry reaches the log, or
-//     does not. If the sweep was first the answer is no, and the change is refused, or
-//     waits until the chunk is fetched again.
+//     question pins the chunk for this round and the next: CollectGrace at least, in which
+//     the entry reaches the log, or does not.
+//   - The sweep takes the store's lock for a slice of the chunks at a time, and others work
+//     between the slices. But each chunk is judged and dropped under one hold of that lock
+//     (extent.Store.Sweep), so a question, a put or a mark of it comes before, and keeps it,
+//     or after: then the answer is no, and the change is refused, or waits until the chunk is
+//     fetched again. A chunk that was put behind the sweep's back has the round of now; one
+//     that Compact moved has the round of the copy that it replaced.
 //   - Uploads and geo pushes: a Put pins likewise. An upload that takes longer than
 //     CollectGrace from a chunk to the change that names it is refused (503) and changes
 //     nothing. A push whose record comes later than that finds the chunk gone; the
