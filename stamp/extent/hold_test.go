@@ -99,7 +99,7 @@ func TestHoldsAreBounded(t *testing.T) {
 		most := s.longest(c.call)
 		require.LessOrEqual(t, most, c.most, c.name)
 	}
-	require.Equal(t, int64(s.Stats().Bytes), int64(len(s.Refs())))
+	require.Equal(t, s.Stats().Bytes, int64(len(s.Refs())))
 }
 
 func readAll(t *testing.T, s *Store, ref Ref) []byte {
