@@ -58,9 +58,9 @@ func (s *Store) EndRound() {
 // is judged when it is dropped. One that Compact moves meanwhile may be left to the next
 // round. Errors are those of Delete.
 func (s *Store) Sweep(limit int) (chunks int, bytes int64, err error) {
+	unnamed := make([]Ref, 0, min(limit, holdMoves))
 	for end := false; !end && chunks < limit; {
-		var unnamed []Ref
-		unnamed, end = s.nextUnnamed(min(limit-chunks, holdMoves))
+		unnamed, end = s.nextUnnamed(unnamed[:0], min(limit-chunks, holdMoves))
 		for _, ref := range unnamed {
 			dropped, err := s.drop(ref.ID, s.unnamed)
 			if err != nil {
@@ -75,13 +75,13 @@ func (s *Store) Sweep(limit int) (chunks int, bytes int64, err error) {
 	return chunks, bytes, nil
 }
 
-// nextUnnamed finds some of the chunks that Sweep may drop, under one hold of mu; end says
-// that no more follow.
-func (s *Store) nextUnnamed(limit int) (refs []Ref, end bool) {
+// nextUnnamed appends to refs some of the chunks that Sweep may drop, up to limit, under one
+// hold of mu; end says that no more follow.
+func (s *Store) nextUnnamed(refs []Ref, limit int) (_ []Ref, end bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.ended || s.complete < 2 {
-		return nil, true
+		return refs, true
 	}
 	end = s.visit(&s.swept, nil, func(_ *file, c *cell) bool {
 		if s.unnamed(c) {

@@ -203,7 +203,7 @@ func TestSweepJudgesWhenItDrops(t *testing.T) {
 			s.BeginRound()
 			require.True(t, s.Mark(refs[0]))
 			s.EndRound()
-			found, _ := s.nextUnnamed(10)
+			found, _ := s.nextUnnamed(nil, 10)
 			require.Len(t, found, 2)
 			between(s, refs[1])
 			dropped, err := s.drop(refs[1].ID, s.unnamed)

@@ -22,8 +22,10 @@ import (
 // file is dropped, and a chunk that is listed anew gets a new cell. A walk therefore sees
 // each chunk that keeps its cell all the time, and once.
 //
-// The map and the cells hold no pointers, so that the garbage collector passes them over:
-// see doc.go for what they take.
+// What a walk gathers is allocated before mu is taken: who allocates may have to begin a
+// cycle of the garbage collector, which takes milliseconds in a large process. The map and
+// the cells hold no pointers, so that the collector passes them over: see doc.go for what
+// they take.
 
 // The bounds of one hold of mu, in steps. A cell is visited in some nanoseconds; an entry of
 // the map takes up to some hundred, as it is nowhere near the last one.

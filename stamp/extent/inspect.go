@@ -45,7 +45,8 @@ type Place struct {
 
 // Places returns where the chunks of one extent lie, in order of offset.
 func (s *Store) Places(number uint64) []Place {
-	var out, some []Place
+	var out []Place
+	some := make([]Place, 0, holdSteps)
 	at := cursor{file: number}
 	s.eachChunk(&at, func(e *file) bool { return e.number == number }, func(_ *file, c *cell) bool {
 		some = append(some, Place{c.ref(), number, c.offset, c.state == damaged, c.state == unproven})

@@ -213,7 +213,8 @@ func (s *Store) drop(id ChunkID, may func(*cell) bool) (dropped bool, err error)
 // Refs returns what the store holds, in order of id, damaged chunks included: all that it
 // held from the call to the return, in one place, and some of the others.
 func (s *Store) Refs() []Ref {
-	var refs, some []Ref
+	var refs []Ref
+	some := make([]Ref, 0, holdSteps)
 	s.eachChunk(&cursor{}, nil, func(_ *file, c *cell) bool {
 		some = append(some, c.ref())
 		return true
