@@ -55,6 +55,9 @@ const (
 	LeaseWithoutQuorum
 	// OverlayOutlivesTerm evaluates on what groups of an earlier reign would have left (R1).
 	OverlayOutlivesTerm
+	// LeaseOfPassBegin compares a lease with the time at which the scheduler's pass began,
+	// not with that of the answer (R5).
+	LeaseOfPassBegin
 )
 
 // String is the bug's name in reports.
@@ -100,6 +103,8 @@ func (b Bug) String() string {
 		return "lease-without-quorum"
 	case OverlayOutlivesTerm:
 		return "overlay-outlives-term"
+	case LeaseOfPassBegin:
+		return "lease-of-pass-begin"
 	}
 	return "none"
 }

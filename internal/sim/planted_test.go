@@ -43,6 +43,7 @@ func TestPlantedBugsAreCaught(t *testing.T) {
 		{invariants.ScrubBlind, ErrRotten},
 		{invariants.LeaseWithoutQuorum, ErrStaleRead},
 		{invariants.OverlayOutlivesTerm, ErrStale},
+		{invariants.LeaseOfPassBegin, ErrStaleRead},
 	} {
 		t.Run(c.bug.String(), func(t *testing.T) {
 			invariants.Plant(c.bug)

@@ -97,6 +97,7 @@ type stepped struct {
 	net    *rough
 	nodes  map[geo.NodeID]*Node
 	paused map[geo.NodeID]time.Duration // until when
+	clocks map[geo.NodeID]*stopping
 	// floor is what a read that begins now must see: acknowledged, or read before.
 	floor uint64
 	// reads and follower reads that ended well; rounds that were refused.
@@ -108,12 +109,13 @@ func newStepped(t *testing.T, seed uint64) *stepped {
 	s := &stepped{
 		t: t, rng: rng, clock: clock.NewManual(time.Unix(1_800_000_000, 0)), nodes: map[geo.NodeID]*Node{},
 		net:    &rough{rng: rng, nodes: map[geo.NodeID]Member{}, cut: map[[2]geo.NodeID]bool{}, calm: true},
-		paused: map[geo.NodeID]time.Duration{},
+		paused: map[geo.NodeID]time.Duration{}, clocks: map[geo.NodeID]*stopping{},
 	}
 	for id := geo.NodeID(1); id <= 3; id++ {
+		s.clocks[id] = &stopping{Manual: s.clock}
 		n, err := Open(Options{
 			Location: "north", ID: id, Peers: []geo.NodeID{1, 2, 3}, Dir: "data", Engine: engine.Options{FS: vfs.NewMem()},
-			Clock: s.clock, Transport: s.net, Seed: seed + uint64(id), Tick: 10 * time.Millisecond, InSyncTimeout: 100 * time.Millisecond, Stepped: true,
+			Clock: s.clocks[id], Transport: s.net, Seed: seed + uint64(id), Tick: 10 * time.Millisecond, InSyncTimeout: 100 * time.Millisecond, Stepped: true,
 			Logger: slog.New(slog.DiscardHandler),
 		})
 		require.NoError(t, err)

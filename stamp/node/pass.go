@@ -52,12 +52,14 @@ func (n *Node) Pass() (busy bool, err error) {
 }
 
 func (n *Node) doPass() (busy bool, err error) {
-	now := n.o.Clock.Mono()
 	n.mu.Lock()
 	inbox, arrived, ended, orders := n.inbox, n.arrived, n.sent, n.orders
 	n.inbox, n.inboxBytes, n.arrived, n.sent, n.orders = nil, 0, nil, nil, nil
 	err = n.failed
 	n.mu.Unlock()
+	// After the inbox was taken: no tick that follows a heartbeat is counted from before it
+	// came, however long the process stands still in this pass (R5).
+	now := n.o.Clock.Mono()
 	if err != nil {
 		return false, err
 	}

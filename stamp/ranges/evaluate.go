@@ -153,25 +153,35 @@ func (r *Range) answerUnchanged(g *group, now time.Duration) {
 		last := r.acking[len(r.acking)-1]
 		last.waiters = append(last.waiters, g.waiters...)
 	default:
-		for _, w := range g.waiters {
-			r.answerUnderLease(w, now)
-		}
+		r.answerUnderLease(g.waiters, now)
 	}
 }
 
-// answerUnderLease answers w now if the lease holds, else after the next round.
-func (r *Range) answerUnderLease(w *waiter, now time.Duration) {
+// answerUnderLease answers commands that changed nothing: at once if the lease holds,
+// else after the next round. They were evaluated before the call, in the pass that began
+// at the given time or in an earlier one. The lease is compared with the time now, not with
+// that of the pass: the process may have stood still in between, for longer than the lease,
+// while another leader acknowledged what the evaluation did not see (R5).
+func (r *Range) answerUnderLease(ws []*waiter, passBegan time.Duration) {
+	if len(ws) == 0 {
+		return
+	}
+	now := r.leaseClock(passBegan)
 	if r.replica.Lease() > now {
-		w.done(w.err)
+		for _, w := range ws {
+			w.done(w.err)
+		}
 		return
 	}
 	r.mu.Lock()
-	r.reads = append(r.reads, pendingRead{done: func(err error) {
-		if err == nil {
-			err = w.err
-		}
-		w.done(err)
-	}})
+	for _, w := range ws {
+		r.reads = append(r.reads, pendingRead{done: func(err error) {
+			if err == nil {
+				err = w.err
+			}
+			w.done(err)
+		}})
+	}
 	r.mu.Unlock()
 	r.renewLease(now)
 }

@@ -208,6 +208,7 @@ func (r *Range) InSync() int { return int(r.inSync.Load()) }
 // the effect is on every in-sync replica; ErrNotLeader or kv.ErrBusy when nothing
 // happened; kv.ErrUnknown when it may or may not have; else the command's error.
 func (r *Range) Submit(cmd Command, done func(error)) {
+	at := r.o.Clock.Mono()
 	r.mu.Lock()
 	switch {
 	case r.stopped || !r.leading.Load():
@@ -219,7 +220,7 @@ func (r *Range) Submit(cmd Command, done func(error)) {
 		done(kv.ErrBusy)
 		return
 	}
-	r.queue = append(r.queue, &waiter{cmd: cmd, done: done, at: r.o.Clock.Mono()})
+	r.queue = append(r.queue, &waiter{cmd: cmd, done: done, at: at})
 	first := len(r.queue) == 1
 	r.mu.Unlock()
 	if first {
@@ -382,10 +383,11 @@ func (r *Range) kill(first *group) {
 func (r *Range) acknowledge(now time.Duration) {
 	index := r.replica.AckIndex(now)
 	r.inSync.Store(int64(r.replica.InSync()))
+	var unchanged []*waiter
 	for len(r.acking) > 0 && r.acking[0].index <= index {
 		for _, w := range r.acking[0].waiters {
 			if w.unchanged {
-				r.answerUnderLease(w, now)
+				unchanged = append(unchanged, w)
 				continue
 			}
 			if r.o.OnCommit != nil {
@@ -395,4 +397,5 @@ func (r *Range) acknowledge(now time.Duration) {
 		}
 		r.acking = r.acking[1:]
 	}
+	r.answerUnderLease(unchanged, now)
 }

@@ -27,18 +27,38 @@ func (r *Range) renewLease(now time.Duration) {
 	}
 }
 
+// leaseClock is the time to compare a lease with. Whoever answers under a lease calls it
+// after the state that the answer rests on was read, and after the question was taken: a
+// lease that holds then proves that until then no other leader had committed anything (R5).
+// What happens between the call and the answer does no harm. The time at which the pass
+// began proves nothing: see answerUnderLease.
+func (r *Range) leaseClock(passBegan time.Duration) time.Duration {
+	if invariants.Planted(invariants.LeaseOfPassBegin) {
+		return passBegan
+	}
+	return r.o.Clock.Mono()
+}
+
 // serveReads lets the waiting reads go once the lease holds, or fails them when
 // this replica does not lead.
-func (r *Range) serveReads(now time.Duration) {
+func (r *Range) serveReads(passBegan time.Duration) {
 	leading := r.leading.Load()
 	r.mu.Lock()
-	if len(r.reads) == 0 || leading && r.replica.Lease() <= now {
-		r.mu.Unlock()
-		return
-	}
 	reads := r.reads
 	r.reads = nil
 	r.mu.Unlock()
+	if len(reads) == 0 {
+		return
+	}
+	if leading {
+		if now := r.leaseClock(passBegan); r.replica.Lease() <= now {
+			r.mu.Lock()
+			r.reads = append(reads, r.reads...)
+			r.mu.Unlock()
+			r.renewLease(now)
+			return
+		}
+	}
 	for _, p := range reads {
 		if leading {
 			p.done(nil)
