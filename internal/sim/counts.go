@@ -18,8 +18,8 @@ type Counts struct {
 	// Ways between two nodes that were cut, nodes that stood still, clocks set wrong by up to
 	// five minutes, files of which a crash kept only some blocks, fsyncs that failed, disks
 	// without room.
-	// Slow ones got to work only now and then.
-	WayCut, Paused, Slowed, ClockJumped, Torn, SyncFailed, DiskFull uint64
+	// Slow ones got to work only now and then; of others the scheduler stood still inside a pass.
+	WayCut, Paused, PassStopped, Slowed, ClockJumped, Torn, SyncFailed, DiskFull uint64
 	// Disks that lost or altered what was durable: of the log, of the state, everything;
 	// logs of running nodes, and chunks, of which a bit was flipped.
 	LogDamaged, LogRotten, StateDamaged, NodeEmptied, ChunkDamaged uint64

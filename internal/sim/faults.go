@@ -75,7 +75,7 @@ func (s *Sim) strike() {
 	if led := l.newest(shipped[s.rng.IntN(len(shipped))]); led != nil && s.chance(0.5) {
 		m = led // Leaders are where it hurts.
 	}
-	switch s.rng.IntN(26) {
+	switch s.rng.IntN(28) {
 	case 0, 1, 2:
 		s.isolate(m)
 	case 24, 25:
@@ -106,6 +106,8 @@ func (s *Sim) strike() {
 		s.cutWay(m)
 	case 15, 16:
 		s.pause(m)
+	case 26, 27:
+		s.stopPass(m)
 	case 17:
 		s.fillDisk(m)
 	case 18:
@@ -294,7 +296,7 @@ func (s *Sim) heal() {
 		l.carrier.SetFaults(nil, memstream.Rates{})
 		l.carrier.Release(-1)
 		for _, m := range l.members {
-			m.full, m.failSync, m.slow, m.restUntil = false, "", 0, 0
+			m.full, m.failSync, m.slow, m.restUntil, m.seams = false, "", 0, 0, 0
 			m.clock.off = s.between(-skewMax, skewMax)
 			m.goOn()
 			if m.n == nil {

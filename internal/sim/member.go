@@ -63,6 +63,12 @@ type member struct {
 	failSync             string
 	// asked is what was asked of it while it stood still.
 	asked []func()
+	// passing is the pass that can stand still, nil for none; the seams-th seam from now it
+	// does, if that is not zero, for stopFor, the whole node if stopWhole: see stopPass.
+	passing   *passing
+	seams     int
+	stopFor   time.Duration
+	stopWhole bool
 	// tasks are what it does beside its scheduler.
 	tasks []*task
 	// fed says that it was given blobs by a snapshot: it holds the payload that the state
@@ -92,17 +98,31 @@ type shipping struct {
 // skewed is a node's clock: its wall clock is off.
 type skewed struct {
 	*clock.Manual
+	m   *member
 	off time.Duration
 }
 
 // Now implements clock.Clock.
-func (c *skewed) Now() time.Time { return c.Manual.Now().Add(c.off) }
+func (c *skewed) Now() time.Time {
+	now := c.Manual.Now().Add(c.off)
+	c.m.seam()
+	return now
+}
+
+// Mono implements clock.Clock.
+func (c *skewed) Mono() time.Duration {
+	now := c.Manual.Mono()
+	c.m.seam()
+	return now
+}
 
 func newMember(l *location, id geo.NodeID) *member {
-	return &member{
-		l: l, id: id, fs: vfs.NewCrashableMem(), clock: &skewed{Manual: l.s.clock}, owes: map[geo.RangeID]uint64{},
+	m := &member{
+		l: l, id: id, fs: vfs.NewCrashableMem(), owes: map[geo.RangeID]uint64{},
 		rotten: map[extent.ChunkID]extent.Ref{}, forgot: map[geo.RangeID]geo.ReplicaID{},
 	}
+	m.clock = &skewed{Manual: l.s.clock, m: m}
+	return m
 }
 
 // logSegmentBytes is small, so that a run goes round the segments of the log: what
@@ -188,7 +208,7 @@ func (m *member) has(some []geo.RangeID) (list []geo.RangeID) {
 }
 
 func (m *member) next() time.Duration {
-	if m.paused {
+	if m.still() {
 		return math.MaxInt64
 	}
 	next := min(m.tickAt, m.upkeepAt)
@@ -204,7 +224,7 @@ func (m *member) next() time.Duration {
 // work does the passes and steps that are due and reports whether there were any.
 func (m *member) work() bool {
 	s := m.l.s
-	if m.n == nil || m.paused || s.now < m.restUntil {
+	if m.n == nil || m.still() || s.now < m.restUntil {
 		return false
 	}
 	busy := m.workOnce()
@@ -252,12 +272,15 @@ func (m *member) upkeep() bool {
 	return true
 }
 
-// pass lets the node work until it has nothing left to do, or died in between.
-func (m *member) pass() {
+// passes does passes until nothing is left to do, or the node died in between. p is nil
+// where they cannot stand still.
+func (m *member) passes(p *passing) {
 	for again := true; again; {
 		var err error
 		again, err = m.n.Pass()
 		switch {
+		case p != nil && p.abandoned:
+			return
 		case m.killed != nil:
 			m.die(m.killed)
 			return
@@ -281,9 +304,15 @@ func (m *member) pass() {
 	}
 }
 
+// still says that it gets nothing done: it is paused, or its scheduler stands still.
+func (m *member) still() bool { return m.paused || m.passing != nil && m.passing.still }
+
 // goOn ends a pause.
 func (m *member) goOn() {
 	m.paused, m.dirty = false, true
+	if p := m.passing; p != nil && p.still {
+		m.resume(p)
+	}
 	asked := m.asked
 	m.asked = nil
 	for _, f := range asked {
@@ -333,9 +362,10 @@ func (m *member) discard() {
 	if m.n == nil {
 		return
 	}
+	m.abandonPass()
 	m.endTasks()
 	n := m.n
-	m.n, m.killed = nil, nil
+	m.n, m.killed, m.seams = nil, nil, 0
 	m.paused, m.failed, m.failSync, m.asked, m.slow, m.restUntil = false, false, "", nil, 0, 0
 	m.life++
 	if err := n.Close(false); err != nil {
@@ -347,7 +377,7 @@ func (m *member) discard() {
 func (l *location) up() int {
 	n := 0
 	for _, m := range l.members {
-		if m.n != nil && m.killed == nil && !m.paused && !l.net.isolated[m.id] {
+		if m.n != nil && m.killed == nil && !m.still() && !l.net.isolated[m.id] {
 			n++
 		}
 	}

@@ -59,6 +59,7 @@ const latencyMax = time.Millisecond
 func (t *network) Send(from, to geo.NodeID, batch []node.Envelope) {
 	s := t.l.s
 	sender := t.l.member(from)
+	sender.seam()
 	if sender.maybeKill() {
 		return
 	}
