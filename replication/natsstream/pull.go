@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"antipode/internal/clock"
 )
 
 // The pull of JetStream, as the NATS design note ADR-13 describes it and
@@ -28,6 +30,8 @@ const (
 	pullOverhead = 64 << 10
 	// heartbeatSlack is what a heartbeat may be late, on top of a missed one.
 	heartbeatSlack = time.Second
+	// looksPerHeartbeat is how often within a heartbeat the silence is looked at.
+	looksPerHeartbeat = 4
 )
 
 // pullRequest is the body of a request for messages.
@@ -52,9 +56,11 @@ type puller struct {
 	subject, inbox string
 	count          uint64
 	// expires ends a pull, heartbeat is how often the server says that it is still
-	// there, and silence fires when that is overdue.
+	// there.
 	expires, heartbeat time.Duration
-	silence            *time.Timer
+	silence            *silence
+	// look is when the silence is looked at.
+	look *time.Ticker
 	// bytesMax bounds one pull, in bytes.
 	bytesMax int
 }
@@ -75,17 +81,38 @@ func newPuller(nc *nats.Conn, o Options) (*puller, error) {
 	if p.sub, err = nc.ChanSubscribe(p.inbox+".*", p.msgs); err != nil {
 		return nil, fmt.Errorf("natsstream: subscribe: %w", err)
 	}
-	p.silence = time.NewTimer(p.overdue())
+	every := p.heartbeat / looksPerHeartbeat
+	p.silence = newSilence(2*p.heartbeat+heartbeatSlack, every)
+	p.look = time.NewTicker(every)
 	return p, nil
 }
 
-// overdue is how long a server that is there says nothing at most.
-func (p *puller) overdue() time.Duration { return 2*p.heartbeat + heartbeatSlack }
+// silence is how long the server has said nothing, in the running time of the goroutine that
+// listens: what the server said while this process stood still waits in the connection. It
+// has no clock of its own.
+type silence struct {
+	// max is how long a server that is there says nothing at most.
+	max     time.Duration
+	running *clock.Running
+	heardAt time.Duration
+}
+
+// newSilence returns a silence that is looked at every so often.
+func newSilence(longest, every time.Duration) *silence {
+	return &silence{max: longest, running: clock.NewRunning(every)}
+}
+
+// heard notes that the server said something, or begins to be listened to. now is monotonic
+// time, here and below.
+func (s *silence) heard(now time.Duration) { s.heardAt = s.running.Advance(now) }
+
+// overdue looks at the silence and reports whether it is longer than it may be.
+func (s *silence) overdue(now time.Duration) bool { return s.running.Advance(now)-s.heardAt >= s.max }
 
 // close ends the subscription. The server drops an open pull with it, and does so
 // before it reads anything that is sent later on the same connection.
 func (p *puller) close() {
-	p.silence.Stop()
+	p.look.Stop()
 	// It fails only on a connection that took the subscription with it.
 	_ = p.sub.Unsubscribe()
 }
@@ -102,10 +129,11 @@ func (p *puller) pull(ctx context.Context, n int, take func(*nats.Msg) error) (t
 	if err := p.nc.PublishRequest(p.subject, reply, body); err != nil {
 		return 0, fmt.Errorf("natsstream: pull: %w", err)
 	}
+	p.silence.heard(clock.System{}.Mono())
 	for took < n {
-		p.silence.Reset(p.overdue())
 		select {
 		case m := <-p.msgs:
+			p.silence.heard(clock.System{}.Mono())
 			if m.Header.Get("Status") == "" {
 				if err := take(m); err != nil {
 					return took, err
@@ -116,8 +144,11 @@ func (p *puller) pull(ctx context.Context, n int, take func(*nats.Msg) error) (t
 			if over, err := status(m); m.Subject == reply && (over || err != nil) {
 				return took, err
 			}
-		case <-p.silence.C:
-			return took, fmt.Errorf("%w: no heartbeat for %v", errLost, p.overdue())
+		case <-p.look.C:
+			// What came meanwhile is taken first: of two that are ready select takes any.
+			if p.silence.overdue(clock.System{}.Mono()) && len(p.msgs) == 0 {
+				return took, fmt.Errorf("%w: no heartbeat for %v", errLost, p.silence.max)
+			}
 		case <-ctx.Done():
 			return took, context.Cause(ctx)
 		}

@@ -208,3 +208,29 @@ func TestCloseWhileAway(t *testing.T) {
 	require.NoError(t, p.Close())
 	require.NoError(t, conn.Close())
 }
+
+// A server that says nothing is lost after a while in which this process ran: a pause of
+// one's own is no silence of the server's, and a process that is always late waits longer,
+// not for ever.
+func TestSilenceLeavesOutPauses(t *testing.T) {
+	const every, longest = 250 * time.Millisecond, 3 * time.Second
+	s, now := newSilence(longest, every), time.Duration(0)
+	look := func(after time.Duration) bool {
+		now += after
+		return s.overdue(now)
+	}
+	s.heard(now)
+	for range 11 {
+		require.False(t, look(every))
+	}
+	require.False(t, look(time.Hour), "the process stood still: what the server said waits")
+	require.True(t, look(every), "it ran, and the server said nothing")
+
+	s.heard(now)
+	looks := 0
+	for !look(3 * every) {
+		looks++
+	}
+	require.Greater(t, looks, 11)
+	require.Less(t, looks, 24, "a process that is slow throughout finds a dead server too")
+}

@@ -72,7 +72,7 @@ func (p *pull) arrived(rr *rangeReceiver, records [][]byte, err error, now time.
 		rr.pulledItems = append(rr.pulledItems, item{rec: &Record{Bytes: b, Record: rec}})
 	}
 	p.retryAt = now + pullPause
-	rr.heard = now
+	rr.heard = rr.r.running.Time()
 }
 
 // pullPause keeps a record that has to wait (for its generation, for a gate) from

@@ -27,14 +27,14 @@ type rangeReceiver struct {
 	retryAt    time.Duration
 
 	pulls   map[geo.Stream]*pull
-	behind  map[geo.Stream]time.Duration // since when below a closed head
+	behind  map[geo.Stream]time.Duration // since when below a closed head, in running time
 	checkAt time.Duration
 
 	needFull    bool // the full closed record has to be pulled
 	fullFlying  bool
 	pulledItems []item
 
-	heard, silent time.Duration
+	heard, silent time.Duration // running time
 	toAck         bool
 	ackAt         time.Duration
 	ackFlying     bool
@@ -57,17 +57,17 @@ func (i item) done() {
 // checkEvery is how often streams behind their closed heads are looked for.
 const checkEvery = 100 * time.Millisecond
 
-func (rr *rangeReceiver) step(now time.Duration) time.Duration {
+func (rr *rangeReceiver) step(now, ran time.Duration) time.Duration {
 	if now >= rr.retryAt {
 		rr.commit()
 	}
-	rr.checkBehind(now)
+	rr.checkBehind(now, ran)
 	rr.pullFull(now)
 	for _, st := range slices.SortedFunc(maps.Keys(rr.pulls), geo.Stream.Compare) {
 		rr.pulls[st].step(rr, st, now)
 	}
 	rr.tellSource(now)
-	rr.checkSilence(now)
+	rr.checkSilence(ran)
 	next := checkEvery
 	if rr.toAck {
 		next = min(next, max(rr.ackAt-now, time.Millisecond))
@@ -198,7 +198,7 @@ func (rr *rangeReceiver) fork(st geo.Stream, seq geo.Seq) {
 
 // checkBehind hands streams to the pull that have stood below a closed head for
 // longer than the grace: the end of the stream was lost.
-func (rr *rangeReceiver) checkBehind(now time.Duration) {
+func (rr *rangeReceiver) checkBehind(now, ran time.Duration) {
 	if now < rr.checkAt {
 		return
 	}
@@ -214,8 +214,8 @@ func (rr *rangeReceiver) checkBehind(now time.Duration) {
 		since, known := rr.behind[st]
 		switch {
 		case !known:
-			rr.behind[st] = now
-		case now-since > rr.r.o.BehindGrace && rr.pulls[st] == nil:
+			rr.behind[st] = ran
+		case ran-since > rr.r.o.BehindGrace && rr.pulls[st] == nil:
 			rr.r.o.Alarm(AlarmGap)
 			rr.handToPull(st, head)
 		}
@@ -236,7 +236,7 @@ func (rr *rangeReceiver) pullFull(now time.Duration) {
 				return
 			}
 			rr.needFull = false
-			rr.heard = now
+			rr.heard = rr.r.running.Time()
 			rr.pulledItems = append(rr.pulledItems, item{closed: c})
 		})
 	})
@@ -272,14 +272,14 @@ func (rr *rangeReceiver) tellSource(now time.Duration) {
 }
 
 // checkSilence raises an alarm, once, when a range says nothing for too long.
-func (rr *rangeReceiver) checkSilence(now time.Duration) {
+func (rr *rangeReceiver) checkSilence(ran time.Duration) {
 	limit := rr.r.o.SilenceAfter
-	if limit == 0 || rr.heard == 0 || now-rr.heard < limit {
+	if limit == 0 || rr.heard == 0 || ran-rr.heard < limit {
 		rr.silent = 0
 		return
 	}
 	if rr.silent == 0 {
-		rr.silent = now
+		rr.silent = ran
 		rr.r.o.Alarm(AlarmSilence)
 		rr.r.o.Logger.Warn("nothing heard of a range; Last Sync Time stands still", "origin", rr.src.Origin, "range", rr.src.Range)
 	}

@@ -38,8 +38,8 @@ type Options struct {
 	// PendingBytesMax bounds the records that wait, per range; a receiver slow as a
 	// whole stops fetching and the stream holds the backlog (R15). Zero means 4 MiB.
 	PendingBytesMax int
-	// BehindGrace is how long a stream may stand below a closed head before its
-	// records are pulled. Zero means 500 ms.
+	// BehindGrace is how long a stream may stand below a closed head, while this process
+	// runs, before its records are pulled. Zero means 500 ms.
 	BehindGrace time.Duration
 	// RetryAfter is the pause after a failed pull, push or commit. Zero means 200 ms.
 	RetryAfter time.Duration
@@ -51,8 +51,8 @@ type Options struct {
 	// OnIncarnation is told of the stream's incarnation when it is not the known one.
 	// May be nil.
 	OnIncarnation func(time.Time)
-	// SilenceAfter is how long a range may say nothing, or the stream not answer. Zero
-	// turns these alarms off.
+	// SilenceAfter is how long a range may say nothing, or the stream not answer, while this
+	// process runs. Zero turns these alarms off.
 	SilenceAfter time.Duration
 	Logger       *slog.Logger
 	Alarm        func(reason string)
@@ -86,9 +86,13 @@ func setDefault[T comparable](v *T, to T) {
 
 // Receiver takes the stream of one origin. Step is called from one goroutine at a
 // time.
+//
+// The silence of the stream and of the source is measured in running time, here called ran:
+// while the process stood still nothing could be heard.
 type Receiver struct {
-	o    Options
-	wake chan struct{}
+	o       Options
+	wake    chan struct{}
+	running *clock.Running
 
 	mu sync.Mutex
 	// events are results of commits, pulls and acknowledgements, to be handled by
@@ -101,8 +105,8 @@ type Receiver struct {
 	// unacked are the messages not yet acknowledged to the carrier, oldest first.
 	unacked     []*pending
 	incarnation time.Time
-	// failing is whether the stream did not answer when asked last, and since when;
-	// unavailable that the alarm was raised for it.
+	// failing is whether the stream did not answer when asked last, and since when, in
+	// running time; unavailable that the alarm was raised for it.
 	failing      bool
 	failingSince time.Duration
 	unavailable  bool
@@ -117,7 +121,7 @@ type pending struct {
 // New returns a receiver. It does nothing until stepped.
 func New(o Options) *Receiver {
 	r := &Receiver{
-		o: o.withDefaults(), wake: make(chan struct{}, 1), ranges: map[geo.RangeID]*rangeReceiver{}, incarnation: o.Incarnation,
+		o: o.withDefaults(), wake: make(chan struct{}, 1), running: clock.NewRunning(checkEvery), ranges: map[geo.RangeID]*rangeReceiver{}, incarnation: o.Incarnation,
 		forked: map[geo.Stream]struct{}{},
 	}
 	for _, id := range o.Ranges {
@@ -208,6 +212,7 @@ func (r *Receiver) watch(ctx context.Context, arrived chan<- struct{}) {
 
 // Step does what is due and returns after how long to step again at the latest.
 func (r *Receiver) Step(now time.Duration) time.Duration {
+	ran := r.running.Advance(now)
 	r.mu.Lock()
 	events := r.events
 	r.events = nil
@@ -215,10 +220,10 @@ func (r *Receiver) Step(now time.Duration) time.Duration {
 	for _, f := range events {
 		f(now)
 	}
-	r.fetch(now)
-	next := time.Second
+	r.fetch(ran)
+	next := checkEvery
 	for _, rr := range r.order {
-		next = min(next, rr.step(now))
+		next = min(next, rr.step(now, ran))
 	}
 	r.acknowledge()
 	return next
@@ -229,7 +234,7 @@ func (r *Receiver) Step(now time.Duration) time.Duration {
 const pollMax = 8
 
 // fetch takes frames from the carrier while there is room.
-func (r *Receiver) fetch(now time.Duration) {
+func (r *Receiver) fetch(ran time.Duration) {
 	for {
 		for _, rr := range r.order {
 			if rr.bytes >= r.o.PendingBytesMax {
@@ -238,7 +243,7 @@ func (r *Receiver) fetch(now time.Duration) {
 		}
 		batch, err := r.o.Consumer.Poll(pollMax)
 		if err != nil {
-			r.unanswered(err, now)
+			r.unanswered(err, ran)
 			return
 		}
 		r.failing, r.unavailable = false, false
@@ -246,19 +251,19 @@ func (r *Receiver) fetch(now time.Duration) {
 			return
 		}
 		for _, m := range batch {
-			r.accept(m, now)
+			r.accept(m, ran)
 		}
 	}
 }
 
 // unanswered raises an alarm, once, when the stream does not answer for too long. It
 // does not answer at the start, and for seconds when its servers elect a leader.
-func (r *Receiver) unanswered(err error, now time.Duration) {
+func (r *Receiver) unanswered(err error, ran time.Duration) {
 	if !r.failing {
-		r.failing, r.failingSince = true, now
+		r.failing, r.failingSince = true, ran
 	}
 	limit := r.o.SilenceAfter
-	if limit == 0 || r.unavailable || now-r.failingSince < limit {
+	if limit == 0 || r.unavailable || ran-r.failingSince < limit {
 		return
 	}
 	r.unavailable = true
@@ -268,7 +273,7 @@ func (r *Receiver) unanswered(err error, now time.Duration) {
 }
 
 // accept takes one message apart.
-func (r *Receiver) accept(m stream.Message, now time.Duration) {
+func (r *Receiver) accept(m stream.Message, ran time.Duration) {
 	if !m.Incarnation.Equal(r.incarnation) {
 		if !r.incarnation.IsZero() {
 			r.o.Alarm(AlarmIncarnation)
@@ -292,7 +297,7 @@ func (r *Receiver) accept(m stream.Message, now time.Duration) {
 		r.o.Logger.Error("frame of a foreign origin or range refused", "origin", f.Origin, "range", f.Range)
 		return
 	}
-	rr.heard = now
+	rr.heard = ran
 	for _, b := range f.Records {
 		rec, err := change.ParseRecord(b)
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"antipode/geo"
+	"antipode/internal/clock"
 	"antipode/stamp/engine"
 	"antipode/stamp/extent"
 	"antipode/stamp/ranges"
@@ -42,6 +43,8 @@ type Node struct {
 
 	wake chan struct{}
 	told told
+	// running is the running time of the scheduler, which advances it in each pass.
+	running *clock.Running
 
 	mu     sync.Mutex
 	inbox  []Envelope
@@ -111,7 +114,7 @@ func Open(o Options) (_ *Node, err error) {
 		o.Engine.FS = vfs.Default
 	}
 	n := &Node{
-		o: o, wake: make(chan struct{}, 1), byID: map[geo.RangeID]*ranges.Range{}, logs: map[geo.RangeID]engine.RangeLog{},
+		o: o, wake: make(chan struct{}, 1), running: clock.NewRunning(o.Tick), byID: map[geo.RangeID]*ranges.Range{}, logs: map[geo.RangeID]engine.RangeLog{},
 		durable: map[geo.RangeID]map[geo.NodeID]uint64{}, held: map[geo.RangeID][]Envelope{},
 		flushed: map[geo.RangeID]uint64{}, incoming: map[geo.RangeID]*Incoming{}, fetching: map[extent.ChunkID]bool{},
 		identities: map[geo.RangeID]*identity{}, reported: map[geo.RangeID]map[geo.NodeID]geo.ReplicaID{},
@@ -119,6 +122,7 @@ func Open(o Options) (_ *Node, err error) {
 		condemned: map[string]error{}, heardAt: map[geo.NodeID]uint64{}, differ: map[geo.NodeID]bool{},
 		outgoing: map[geo.RangeID]*outgoing{}, installing: map[geo.RangeID]*Incoming{}, rng: rand.New(rand.NewPCG(o.Seed, uint64(o.ID))),
 	}
+	n.running.Advance(o.Clock.Mono())
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	defer func() {
 		if err != nil {

@@ -141,7 +141,7 @@ func (n *Node) openRange(id geo.RangeID) error {
 		interval = n.o.CloseInterval(id)
 	}
 	r, err := ranges.New(ranges.Options{
-		Location: n.o.Location, Range: id, Clock: n.o.Clock, Parity: n.o.Parity, State: n.state, Nodes: n.placement.Of(id), Wake: n.Wake,
+		Location: n.o.Location, Range: id, Clock: n.o.Clock, Running: n.running, Parity: n.o.Parity, State: n.state, Nodes: n.placement.Of(id), Wake: n.Wake,
 		CloseInterval: interval, LeaseLength: time.Duration(n.o.ElectionTicks-3) * n.o.Tick, OnCommit: onCommit,
 		Full:      n.full.Load,
 		HasChunk:  func(ref extent.Ref) bool { return n.extents.Durable(ref.ID) },
@@ -228,6 +228,7 @@ func (n *Node) reopen(id geo.RangeID, gone error) error {
 	rep, err := replica.Open(replica.Options{
 		Snapshots: snaps, Lost: gone, Range: id, Node: n.o.ID, ID: d.replica, Log: n.logs[id], Applied: applied, Machine: r.Machine,
 		Tick: n.o.Tick, ElectionTicks: n.o.ElectionTicks, InSyncTimeout: n.o.InSyncTimeout,
+		Running:   n.running,
 		Reachable: func(of geo.NodeID) bool { return of == n.o.ID || n.o.Transport.Peer(n.o.ID, of) != nil },
 		OnInSync:  func(of geo.NodeID, in bool) { n.noteInSync(id, of, in) },
 		Rand:      rand.New(rand.NewPCG(n.rng.Uint64(), uint64(id))), Logger: n.o.Logger,

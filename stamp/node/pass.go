@@ -60,6 +60,7 @@ func (n *Node) doPass() (busy bool, err error) {
 	// After the inbox was taken: no tick that follows a heartbeat is counted from before it
 	// came, however long the process stands still in this pass (R5).
 	now := n.o.Clock.Mono()
+	n.running.Advance(now)
 	if err != nil {
 		return false, err
 	}

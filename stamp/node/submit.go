@@ -120,17 +120,17 @@ func (s *Stamp) withLeader(ctx context.Context, id geo.RangeID, f func() error) 
 func (s *Stamp) Leaderless(id geo.RangeID) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	known, last := false, time.Duration(0)
+	known := false
 	for _, p := range s.o.Peers {
 		if r := s.nodes[p]; r != nil && r.n.Range(id) != nil {
-			since, leaderless := r.n.Range(id).Leaderless()
-			if !leaderless {
+			lasts, leaderless := r.n.Range(id).Leaderless()
+			if !leaderless || lasts <= electionMax {
 				return false
 			}
-			known, last = true, max(last, since)
+			known = true
 		}
 	}
-	return known && s.o.Clock.Mono()-last > electionMax
+	return known
 }
 
 // submitted answers submitMethod at a node.

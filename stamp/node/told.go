@@ -25,7 +25,7 @@ type told struct {
 type leads struct {
 	node geo.NodeID
 	term uint64
-	at   time.Duration
+	at   time.Duration // running time of the node that was told
 }
 
 // tellLeads tells of the ranges that are led here, once a tick.
@@ -60,16 +60,16 @@ func (n *Node) hearLeads(e Envelope) {
 	if n.told.leaders == nil {
 		n.told.leaders = map[geo.RangeID]leads{}
 	}
-	n.told.leaders[e.Range] = leads{e.From, e.Message.GetIndex(), n.o.Clock.Mono()}
+	n.told.leaders[e.Range] = leads{e.From, e.Message.GetIndex(), n.running.Time()}
 }
 
 // toldLeader returns the leader of a range that is not here, 0 where none spoke for an
-// election timeout.
+// election timeout of the time that the node ran.
 func (n *Node) toldLeader(id geo.RangeID) geo.NodeID {
 	n.told.mu.Lock()
 	defer n.told.mu.Unlock()
 	l := n.told.leaders[id]
-	if n.o.Clock.Mono()-l.at > time.Duration(n.o.ElectionTicks)*n.o.Tick {
+	if n.running.Time()-l.at > time.Duration(n.o.ElectionTicks)*n.o.Tick {
 		return 0
 	}
 	return l.node

@@ -44,6 +44,8 @@ type Options struct {
 	Location geo.Location
 	Range    geo.RangeID
 	Clock    clock.Clock
+	// Running is the running time of the node's scheduler.
+	Running *clock.Running
 	// Parity is the lowest bit of every timestamp minted here: 0 in one location
 	// of a pair, 1 in the other (R6).
 	Parity geo.Timestamp
@@ -89,7 +91,7 @@ type Range struct {
 	leaseUntil atomic.Int64
 	renew      atomic.Bool
 	leader     atomic.Uint64
-	// leaderless is since when no leader is known, in monotonic time: see Leaderless.
+	// leaderless is since when no leader is known, in running time: see Leaderless.
 	leaderless atomic.Int64
 	inSync     atomic.Int64
 	view       atomic.Pointer[View]
@@ -157,7 +159,7 @@ const joinMax = 3 * time.Second
 func (r *Range) Attach(rep *replica.Replica) {
 	r.replica = rep
 	if r.leader.Load() == 0 {
-		r.leaderless.Store(int64(r.o.Clock.Mono() + joinMax))
+		r.leaderless.Store(int64(r.o.Running.Time() + joinMax))
 	}
 }
 
@@ -184,21 +186,22 @@ func (r *Range) Leading() bool { return r.leading.Load() }
 func (r *Range) Leader() geo.NodeID { return geo.NodeID(r.leader.Load()) }
 
 // noteLeader takes which node leads, 0 for none known.
-func (r *Range) noteLeader(id geo.NodeID, now time.Duration) {
+func (r *Range) noteLeader(id geo.NodeID) {
 	r.leader.Store(uint64(id))
 	if id != 0 {
 		r.leaderless.Store(0)
 	} else if r.leaderless.Load() == 0 {
-		r.leaderless.Store(int64(now))
+		r.leaderless.Store(int64(r.o.Running.Time()))
 	}
 }
 
-// Leaderless returns since when this replica knows no leader, in monotonic time. A replica
-// that was opened and has heard of none yet names a time that allows for its joining. ok is
-// false while it knows one; that may be a former leader that is not missed yet.
-func (r *Range) Leaderless() (since time.Duration, ok bool) {
-	since = time.Duration(r.leaderless.Load())
-	return since, since != 0
+// Leaderless returns for how long this replica has known no leader, in the running time of
+// its node: while the process stood still it could not hear of one. It is negative for one
+// that was opened, has heard of none yet, and is still given time to join. ok is false while
+// it knows one; that may be a former leader that is not missed yet.
+func (r *Range) Leaderless() (lasts time.Duration, ok bool) {
+	since := time.Duration(r.leaderless.Load())
+	return r.o.Running.Time() - since, since != 0
 }
 
 // InSync is the number of in-sync replicas as this leader sees it, 0 elsewhere.
@@ -249,7 +252,7 @@ func (r *Range) Stop() {
 func (r *Range) Work(now time.Duration) {
 	r.look(now)
 	id, term := r.replica.Leader()
-	r.noteLeader(id, now)
+	r.noteLeader(id)
 	may := r.replica.MayEvaluate()
 	if may && (!r.leading.Load() || term != r.term) {
 		r.take(term, now)

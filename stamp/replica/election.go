@@ -75,7 +75,7 @@ func (r *Replica) Tick(now time.Duration) {
 	}
 	if r.IsLeader() {
 		r.rn.Tick()
-		r.inSync.update(r.rn, now)
+		r.inSync.update(r.rn, now, r.ran(now))
 		return
 	}
 	r.rn.TickQuiesced()

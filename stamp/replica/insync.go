@@ -13,7 +13,9 @@ import (
 )
 
 // inSync is the leader's view of which replicas must hold an entry before it is
-// acknowledged: all that answer in time, two at least. A new leader counts every
+// acknowledged: all that answer in time, two at least. Silence is measured in the running
+// time of this process (clock.Running), here called ran: what a replica answered while the
+// process stood still could not be heard. A new leader counts every
 // replica in and lets those that do not answer fall out; its predecessor, whose silence
 // made it stand, has been silent for as long as it was not heard.
 type inSync struct {
@@ -32,7 +34,8 @@ type peer struct {
 	node  geo.NodeID
 	match uint64
 	out   bool
-	// since is when it came in or went out, as far as this leader knows; 0 before it looked.
+	// since is when it came in or went out, as far as this leader knows, in monotonic time; 0
+	// before it looked. The times below are running times.
 	since time.Duration
 	// behind is an index the peer has not reached since behindSince; 0 means that it
 	// was at the end of the log when last looked at.
@@ -65,7 +68,7 @@ func (s *inSync) configure(m Members) {
 }
 
 // reset counts every replica in, as a new leader does. The predecessor was last heard at
-// the given time; its id is 0 for none.
+// the given running time; its id is 0 for none.
 func (s *inSync) reset(predecessor geo.ReplicaID, heard time.Duration) {
 	for i := range s.peers {
 		s.peers[i] = peer{id: s.peers[i].id, node: s.peers[i].node}
@@ -76,7 +79,7 @@ func (s *inSync) reset(predecessor geo.ReplicaID, heard time.Duration) {
 }
 
 // update reads the peers' Match and moves them in or out.
-func (s *inSync) update(rn *raft.RawNode, now time.Duration) {
+func (s *inSync) update(rn *raft.RawNode, now, ran time.Duration) {
 	rn.WithProgress(func(id uint64, _ raft.ProgressType, pr tracker.Progress) {
 		for i := range s.peers {
 			if s.peers[i].id == geo.ReplicaID(id) {
@@ -84,11 +87,11 @@ func (s *inSync) update(rn *raft.RawNode, now time.Duration) {
 			}
 		}
 	})
-	s.judge(now)
+	s.judge(now, ran)
 }
 
 // judge moves peers in or out by what they have persisted.
-func (s *inSync) judge(now time.Duration) {
+func (s *inSync) judge(now, ran time.Duration) {
 	var last uint64
 	for _, p := range s.peers {
 		last = max(last, p.match)
@@ -101,7 +104,7 @@ func (s *inSync) judge(now time.Duration) {
 		if p.behind != 0 && p.match >= p.behind {
 			// It reached where the log ended a moment ago: under load no replica is ever
 			// seen at the very end.
-			if p.out && now-p.behindSince < s.timeout/2 {
+			if p.out && ran-p.behindSince < s.timeout/2 {
 				s.rejoin(p, now)
 			}
 			p.behind = 0
@@ -113,11 +116,11 @@ func (s *inSync) judge(now time.Duration) {
 				s.rejoin(p, now)
 			}
 		case p.behind == 0:
-			p.behind, p.behindSince = last, now
+			p.behind, p.behindSince = last, ran
 			if p.silentSince != 0 {
 				p.behindSince, p.silentSince = p.silentSince, 0
 			}
-		case !p.out && s.missed(p, now-p.behindSince):
+		case !p.out && s.missed(p, ran-p.behindSince):
 			s.move(p, false, now)
 			s.log.Warn("replica does not answer and left the in-sync set; writes go on with the others",
 				"node", p.node, "at", p.match, "want", p.behind)
@@ -200,7 +203,7 @@ func (r *Replica) AckIndex(now time.Duration) uint64 {
 	if !r.IsLeader() {
 		return 0
 	}
-	r.inSync.update(r.rn, now)
+	r.inSync.update(r.rn, now, r.ran(now))
 	return r.inSync.index()
 }
 

@@ -28,7 +28,7 @@ func TestInSyncSet(t *testing.T) {
 		for i := range s.peers {
 			s.peers[i].match = match[i]
 		}
-		s.judge(now)
+		s.judge(now, now)
 	}
 	step(0, 10, 10, 10)
 	require.Equal(t, 3, s.count())
@@ -69,7 +69,7 @@ func TestInSyncPredecessor(t *testing.T) {
 		for i := range s.peers {
 			s.peers[i].match = match[i]
 		}
-		s.judge(now)
+		s.judge(now, now)
 	}
 	s.reset(1, 8800*time.Millisecond)
 	step(9700*time.Millisecond, 0, 10, 0)
@@ -103,7 +103,7 @@ func TestInSyncUnreachable(t *testing.T) {
 	s.configure(FirstMembers([]geo.NodeID{1, 2, 3}))
 	step := func(now time.Duration) {
 		s.peers[0].match = 10
-		s.judge(now)
+		s.judge(now, now)
 	}
 	away[2] = true
 	step(time.Second)

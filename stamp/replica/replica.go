@@ -12,6 +12,7 @@ import (
 	pb "go.etcd.io/raft/v3/raftpb"
 
 	"antipode/geo"
+	"antipode/internal/clock"
 	"antipode/internal/invariants"
 	"antipode/stamp/engine"
 )
@@ -48,11 +49,14 @@ type Options struct {
 	// election, at the earliest. Zero means 10.
 	ElectionTicks int
 	// InSyncTimeout is how long a replica may stay behind before it leaves the
-	// in-sync set; a fifth of it where its node is not Reachable. Zero means 1 s. A short one
-	// gives up the third copy lightly.
+	// in-sync set, in running time; a fifth of it where its node is not Reachable. Zero means
+	// 1 s. A short one gives up the third copy lightly.
 	InSyncTimeout time.Duration
 	// Reachable reports whether a connection to a node stands. Nil means to every node.
 	Reachable func(geo.NodeID) bool
+	// Running is the running time of the scheduler, in which the silence of the other
+	// replicas is measured. Nil means monotonic time.
+	Running *clock.Running
 	// OnInSync is told, at the leader, of every replica that leaves the in-sync set or
 	// returns to it. May be nil.
 	OnInSync func(n geo.NodeID, in bool)
@@ -96,8 +100,8 @@ type Replica struct {
 	// elapsed counts ticks since the leader was heard, or since the last election; drawn is
 	// after how many the replica stands that knows of no leader.
 	elapsed, drawn int
-	// heardFrom is the leader that was heard last, and heardAt when; 0 after a reign of
-	// this replica.
+	// heardFrom is the leader that was heard last, and heardAt when, in running time; 0 after
+	// a reign of this replica.
 	heardFrom geo.ReplicaID
 	heardAt   time.Duration
 
@@ -173,6 +177,14 @@ func Open(o Options, now time.Duration) (*Replica, error) {
 	return r, nil
 }
 
+// ran is the running time at which the silence of others is measured.
+func (r *Replica) ran(now time.Duration) time.Duration {
+	if r.o.Running == nil {
+		return now
+	}
+	return r.o.Running.Time()
+}
+
 // Lose takes the replica out for good: it cannot be trusted any more.
 func (r *Replica) Lose(err error) { r.lose(err) }
 
@@ -221,7 +233,7 @@ func (r *Replica) Step(m *pb.Message, now time.Duration) {
 	case pb.MsgApp, pb.MsgHeartbeat, pb.MsgSnap:
 		if r.rn.BasicStatus().Lead == m.GetFrom() {
 			r.fresh = false
-			r.elapsed, r.heardFrom, r.heardAt = 0, From(m), now
+			r.elapsed, r.heardFrom, r.heardAt = 0, From(m), r.ran(now)
 		}
 	case pb.MsgVote:
 		if s := r.rn.BasicStatus(); s.GetVote() == m.GetFrom() && s.GetTerm() == m.GetTerm() {
