@@ -98,6 +98,7 @@ type stepped struct {
 	nodes  map[geo.NodeID]*Node
 	paused map[geo.NodeID]time.Duration // until when
 	clocks map[geo.NodeID]*stopping
+	events []Event
 	// floor is what a read that begins now must see: acknowledged, or read before.
 	floor uint64
 	// reads and follower reads that ended well; rounds that were refused.
@@ -116,7 +117,7 @@ func newStepped(t *testing.T, seed uint64) *stepped {
 		n, err := Open(Options{
 			Location: "north", ID: id, Peers: []geo.NodeID{1, 2, 3}, Dir: "data", Engine: engine.Options{FS: vfs.NewMem()},
 			Clock: s.clocks[id], Transport: s.net, Seed: seed + uint64(id), Tick: 10 * time.Millisecond, InSyncTimeout: 100 * time.Millisecond, Stepped: true,
-			Logger: slog.New(slog.DiscardHandler),
+			Logger: slog.New(slog.DiscardHandler), OnEvent: func(e Event) { s.events = append(s.events, e) },
 		})
 		require.NoError(t, err)
 		s.nodes[id] = n

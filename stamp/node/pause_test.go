@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	pb "go.etcd.io/raft/v3/raftpb"
 
 	"antipode/geo"
 	"antipode/internal/clock"
@@ -103,4 +104,150 @@ func (s *stepped) acknowledgeElsewhere(old *ranges.Range) {
 		}
 		return acked
 	})
+}
+
+// quietly fails if a leader was elected, or a replica left the in-sync set, since the given
+// event.
+func (s *stepped) quietly(from int) {
+	s.t.Helper()
+	for _, e := range s.events[from:] {
+		require.NotContains(s.t, []EventKind{LeaderElected, LeftInSync}, e.Kind, "range %d, node %d: %s", e.Range, e.Node, e.Reason)
+	}
+}
+
+// whole waits for a leader with three in sync that takes writes, and for the leaders of the
+// other ranges.
+func (s *stepped) whole() *ranges.Range {
+	var lead *ranges.Range
+	s.until("a leader", func() bool { lead = s.leading(); return lead != nil })
+	opened := false
+	lead.Submit(setGate{openGate}, func(err error) { opened = err == nil })
+	s.until("an open gate", func() bool { return opened })
+	s.until("leaders", func() bool {
+		led := 0
+		for _, n := range s.nodes {
+			for _, r := range n.ranges {
+				if r.Leading() && r.InSync() == 3 && n.led[r.ID()] {
+					led++
+				}
+			}
+		}
+		return led == len(s.nodes[1].ranges)
+	})
+	return lead
+}
+
+// A pause of one's own is nobody's silence: all nodes stand still together, as those of one
+// process do, for longer than any timeout and with a write on its way; no leader changes and
+// no replica leaves the in-sync set, and the write is acknowledged. Whichever node goes on
+// first.
+func TestPauseOfAllIsNobodysSilence(t *testing.T) {
+	for seed := range uint64(12) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			s := newStepped(t, seed)
+			lead := s.whole()
+			from := len(s.events)
+			for range 5 {
+				acked := false
+				lead.Submit(&increment{}, func(err error) { acked = err == nil })
+				for range s.rng.IntN(12) { // It gets as far as it gets.
+					s.step()
+				}
+				s.clock.Advance(time.Duration(s.rng.IntN(20_000)) * time.Millisecond)
+				// The leader goes on alone for a moment: the others' answers wait in the sockets.
+				for range s.rng.IntN(3) {
+					_, err := s.nodes[lead.Leader()].Pass()
+					require.NoError(t, err)
+				}
+				s.until("the acknowledgement", func() bool { return acked })
+			}
+			s.quietly(from)
+			require.Equal(t, 3, lead.InSync())
+		})
+	}
+}
+
+// Nodes that come to work late every time, three ticks instead of one, judge each other by
+// the time in which they could answer.
+func TestSlowThroughout(t *testing.T) {
+	for seed := range uint64(6) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			s := newStepped(t, seed)
+			lead := s.whole()
+			from, acked := len(s.events), 0
+			for range 300 {
+				lead.Submit(&increment{}, func(err error) {
+					if err == nil {
+						acked++
+					}
+				})
+				s.clock.Advance(30 * time.Millisecond)
+				s.net.deliver(1 << 20)
+				for _, id := range s.rng.Perm(3) {
+					_, err := s.nodes[geo.NodeID(id+1)].Pass()
+					require.NoError(t, err)
+				}
+			}
+			s.quietly(from)
+			require.Greater(t, acked, 200)
+		})
+	}
+}
+
+// One node alone stands still: it judges nobody when it goes on, and the others, who ran, go
+// on without it.
+func TestPauseOfOneJudgesNobody(t *testing.T) {
+	s := newStepped(t, 3)
+	lead := s.whole()
+	id := lead.Leader()
+	s.paused[id] = 1 << 62
+	s.acknowledgeElsewhere(lead)
+	from := len(s.events)
+	s.paused[id] = 0
+	s.until("it follows", func() bool { return !lead.Leading() && lead.Leader() != 0 })
+	for _, e := range s.events[from:] {
+		require.NotEqual(t, LeftInSync, e.Kind, "told by the one that stood still: %+v", e)
+	}
+}
+
+// A node that is told who leads, and one that knows no leader, count the time that they ran.
+func TestPauseKeepsToldLeaders(t *testing.T) {
+	s := newStepped(t, 1)
+	s.whole()
+	n := s.nodes[1]
+	n.hearLeads(leadsMessage(3))
+	require.Equal(t, geo.NodeID(3), n.toldLeader(99))
+	s.clock.Advance(time.Hour)
+	_, err := n.Pass()
+	require.NoError(t, err)
+	require.Equal(t, geo.NodeID(3), n.toldLeader(99), "it could not hear otherwise")
+	for range 12 {
+		s.clock.Advance(10 * time.Millisecond)
+		_, err := n.Pass()
+		require.NoError(t, err)
+	}
+	require.Zero(t, n.toldLeader(99), "it ran, and nobody spoke for an election timeout")
+}
+
+// leadsMessage is word that node leads range 99, which is not here.
+func leadsMessage(node uint64) Envelope {
+	typ, term := msgLeads, uint64(1)
+	return Envelope{Range: 99, From: geo.NodeID(node), Message: &pb.Message{Type: &typ, From: &node, Index: &term}}
+}
+
+// A pause right after a leader was lost does not make a range leaderless at once.
+func TestPauseIsNotLeaderless(t *testing.T) {
+	s := newStepped(t, 2)
+	s.whole()
+	stamp := NewStamp(Options{Location: "north", Peers: []geo.NodeID{1, 2, 3}, Clock: s.clock, Transport: s.net})
+	stamp.nodes[1] = &running{n: s.nodes[1]}
+	for _, id := range []geo.NodeID{2, 3} {
+		s.paused[id] = 1 << 62
+		delete(s.net.nodes, id)
+	}
+	s.until("no leader", func() bool { _, known := stamp.LeaderNode(testRange); return !known })
+	s.clock.Advance(time.Hour)
+	s.step()
+	require.False(t, stamp.Leaderless(testRange))
+	s.until("no hope", func() bool { return stamp.Leaderless(testRange) })
 }

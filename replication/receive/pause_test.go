@@ -1,0 +1,67 @@
+package receive
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"antipode/replication/stream"
+)
+
+// away is a carrier that can be away.
+type away struct {
+	stream.Consumer
+	err error
+}
+
+func (a *away) Poll(limit int) ([]stream.Message, error) {
+	if a.err != nil {
+		return nil, a.err
+	}
+	return a.Consumer.Poll(limit)
+}
+
+// The silence of a source, the absence of the stream's servers and a stream behind its
+// closed head are counted while this process runs: after a pause of its own, however long,
+// no alarm is raised and nothing is pulled; after as long a silence while it ran they are.
+func TestPauseIsNobodysSilence(t *testing.T) {
+	w := newWorld(t, 1)
+	carrier := &away{Consumer: w.durable}
+	w.durable = carrier
+	r := w.receiver()
+	r.o.SilenceAfter = 5 * time.Second
+	runFor := func(d time.Duration) {
+		for end := w.clk.Mono() + d; w.clk.Mono() < end; w.clk.Advance(50 * time.Millisecond) {
+			r.Step(w.clk.Mono())
+			w.settle()
+		}
+	}
+	pause := func() {
+		w.clk.Advance(time.Hour)
+		r.Step(w.clk.Mono())
+	}
+	w.write()
+	runFor(2 * time.Second)
+	require.Empty(t, w.alarms)
+
+	pause()
+	require.Empty(t, w.alarms, "the source could not be heard")
+	carrier.err = stream.ErrUnavailable
+	runFor(time.Second)
+	pause()
+	require.Empty(t, w.alarms, "the servers could not be asked")
+	runFor(5 * time.Second)
+	require.Equal(t, map[string]int{AlarmSilence: 1, AlarmUnavailable: 1}, w.alarms)
+
+	carrier.err = nil
+	clear(w.alarms)
+	for st, h := range w.heads {
+		w.closedH[st] = h.Seq + 1
+	}
+	runFor(200 * time.Millisecond)
+	pause()
+	require.Empty(t, r.order[0].pulls, "what is missing may wait in the connection")
+	runFor(time.Second)
+	require.NotZero(t, w.alarms[AlarmGap])
+}
