@@ -91,7 +91,7 @@ func (q *Consumer) attach(ctx context.Context) (*puller, error) {
 	if _, err := q.c.js.ResetConsumer(actx, name, consumerName); err != nil {
 		return nil, fmt.Errorf("natsstream: reset consumer of %s: %w", q.o.Source, err)
 	}
-	p, err := newPuller(q.c.nc, q.o)
+	p, err := newPuller(q.c.nc, q.o, q.running)
 	if err != nil {
 		return nil, err
 	}

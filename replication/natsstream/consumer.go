@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"antipode/internal/clock"
 	"antipode/replication/stream"
 )
 
@@ -74,9 +75,11 @@ type Consumer struct {
 	// acked that went to messages of our own.
 	fresh  uint64
 	probes []uint64
-	// mute is since when the stream stores no probe, in monotonic time, zero for not. It
-	// is of the fetching goroutine.
-	mute time.Duration
+	// running is the running time in which the server and the stream are judged; mute is
+	// since when the stream stores no probe, in it, zero for not. Both are of the fetching
+	// goroutine, and of what it waits for.
+	running *clock.Running
+	mute    time.Duration
 	// fault is why nothing can be fetched now, nil while attached.
 	fault  error
 	closed bool
@@ -104,7 +107,7 @@ func OpenConsumer(c *Conn, o Options) (*Consumer, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	q := &Consumer{
-		c: c, o: o.withDefaults(), cancel: cancel,
+		c: c, o: o.withDefaults(), cancel: cancel, running: clock.NewRunning(o.withDefaults().lookEvery()),
 		finished: make(chan struct{}),
 		wake:     make(chan struct{}, 1),
 		room:     make(chan struct{}, 1),

@@ -35,7 +35,7 @@ func (q *Consumer) probe(ctx context.Context) error {
 	if c, cerr := q.c.js.Consumer(hctx, name, consumerName); cerr == nil && c.CachedInfo().NumAckPending >= q.o.Bounds.AckPendingMax {
 		return nil
 	}
-	if now := (clock.System{}).Mono(); q.o.Replicas > 1 {
+	if now := q.running.Time(); q.o.Replicas > 1 {
 		if q.mute == 0 {
 			q.mute = now
 		}
@@ -57,7 +57,7 @@ const electionMax = 15 * time.Second
 
 // probeOnce stores one message and deletes it.
 func (q *Consumer) probeOnce(ctx context.Context) error {
-	pctx, cancel := context.WithTimeout(ctx, q.o.AckTimeout)
+	pctx, cancel := q.whileRunning(ctx, q.o.AckTimeout)
 	defer cancel()
 	ack, err := q.c.js.Publish(pctx, q.o.probeSubject(), nil, jetstream.WithRetryAttempts(0))
 	if err != nil {
@@ -75,3 +75,32 @@ func (q *Consumer) probeOnce(ctx context.Context) error {
 	}
 	return err
 }
+
+// whileRunning returns a context that ends once this process has run for d, or with ctx. A
+// stream is not made again because this process stood still while it answered. The caller
+// must cancel the context.
+func (q *Consumer) whileRunning(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	// The library gives a context without a deadline one of its own.
+	ctx, cancel := context.WithTimeout(ctx, standStillMax)
+	ended := make(chan struct{})
+	look := time.NewTicker(q.o.lookEvery())
+	began := q.running.Advance(clock.System{}.Mono())
+	go func() {
+		defer close(ended)
+		defer look.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-look.C:
+			}
+			if q.running.Advance(clock.System{}.Mono())-began >= d {
+				cancel()
+			}
+		}
+	}()
+	return ctx, func() { cancel(); <-ended }
+}
+
+// standStillMax is beyond every time that a process stands still.
+const standStillMax = 365 * 24 * time.Hour

@@ -30,8 +30,8 @@ const (
 	pullOverhead = 64 << 10
 	// heartbeatSlack is what a heartbeat may be late, on top of a missed one.
 	heartbeatSlack = time.Second
-	// looksPerHeartbeat is how often within a heartbeat the silence is looked at.
-	looksPerHeartbeat = 4
+	// looksPerSilence is how often within SilenceMax the server's silence is looked at.
+	looksPerSilence = 12
 )
 
 // pullRequest is the body of a request for messages.
@@ -41,6 +41,9 @@ type pullRequest struct {
 	Expires   time.Duration `json:"expires"`
 	Heartbeat time.Duration `json:"idle_heartbeat"`
 }
+
+// lookEvery is how often the silence of the server is looked at.
+func (o Options) lookEvery() time.Duration { return o.SilenceMax / looksPerSilence }
 
 // errLost is why a consumer must be attached again: it, its stream or the server
 // behind it is gone.
@@ -65,7 +68,7 @@ type puller struct {
 	bytesMax int
 }
 
-func newPuller(nc *nats.Conn, o Options) (*puller, error) {
+func newPuller(nc *nats.Conn, o Options, running *clock.Running) (*puller, error) {
 	p := &puller{
 		nc: nc,
 		// One pull at a time is open; the rest is room for what the server says.
@@ -81,9 +84,8 @@ func newPuller(nc *nats.Conn, o Options) (*puller, error) {
 	if p.sub, err = nc.ChanSubscribe(p.inbox+".*", p.msgs); err != nil {
 		return nil, fmt.Errorf("natsstream: subscribe: %w", err)
 	}
-	every := p.heartbeat / looksPerHeartbeat
-	p.silence = newSilence(2*p.heartbeat+heartbeatSlack, every)
-	p.look = time.NewTicker(every)
+	p.silence = newSilence(2*p.heartbeat+heartbeatSlack, running)
+	p.look = time.NewTicker(o.lookEvery())
 	return p, nil
 }
 
@@ -97,9 +99,8 @@ type silence struct {
 	heardAt time.Duration
 }
 
-// newSilence returns a silence that is looked at every so often.
-func newSilence(longest, every time.Duration) *silence {
-	return &silence{max: longest, running: clock.NewRunning(every)}
+func newSilence(longest time.Duration, running *clock.Running) *silence {
+	return &silence{max: longest, running: running}
 }
 
 // heard notes that the server said something, or begins to be listened to. now is monotonic

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
+	"antipode/internal/clock"
 	"antipode/replication/stream"
 	"antipode/replication/stream/streamtest"
 )
@@ -214,7 +215,7 @@ func TestCloseWhileAway(t *testing.T) {
 // not for ever.
 func TestSilenceLeavesOutPauses(t *testing.T) {
 	const every, longest = 250 * time.Millisecond, 3 * time.Second
-	s, now := newSilence(longest, every), time.Duration(0)
+	s, now := newSilence(longest, clock.NewRunning(every)), time.Duration(0)
 	look := func(after time.Duration) bool {
 		now += after
 		return s.overdue(now)
