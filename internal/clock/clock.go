@@ -24,7 +24,17 @@ type System struct{}
 // Now returns the machine's wall clock.
 func (System) Now() time.Time { return time.Now() }
 
-// Mono returns CLOCK_BOOTTIME, which goes on counting through suspend.
+// Mono returns CLOCK_BOOTTIME, which goes on counting through suspend. It is a system call
+// of about a microsecond, twenty times what time.Now costs, so callers read it once per
+// scheduler pass and once per answer under a lease, and take Now for what is only shown.
+//
+// It is not replaced by the runtime's clock plus an offset that is measured now and then.
+// That clock is CLOCK_MONOTONIC, which stands still in suspend: between a resume and the next
+// measurement, however soon that is due, it would show a lease as held that ended hours ago.
+// The wall clock, which time.Now reads along, would give most suspends away: it jumps against
+// the monotonic one. But it jumps likewise when it is set, and one that is set back by as much
+// as the suspend was long hides it; R5 must not hang on how clocks are set. Go's runtime does
+// not offer CLOCK_BOOTTIME without a system call.
 func (System) Mono() time.Duration {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {

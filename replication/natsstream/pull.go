@@ -96,19 +96,28 @@ type silence struct {
 	// max is how long a server that is there says nothing at most.
 	max     time.Duration
 	running *clock.Running
+	// heardAt is the running time of the first look after the server was heard; said that it
+	// was heard since the last look.
 	heardAt time.Duration
+	said    bool
 }
 
 func newSilence(longest time.Duration, running *clock.Running) *silence {
 	return &silence{max: longest, running: running}
 }
 
-// heard notes that the server said something, or begins to be listened to. now is monotonic
-// time, here and below.
-func (s *silence) heard(now time.Duration) { s.heardAt = s.running.Advance(now) }
+// heard notes that the server said something, or begins to be listened to.
+func (s *silence) heard() { s.said = true }
 
-// overdue looks at the silence and reports whether it is longer than it may be.
-func (s *silence) overdue(now time.Duration) bool { return s.running.Advance(now)-s.heardAt >= s.max }
+// overdue looks at the silence and reports whether it is longer than it may be. now is
+// monotonic time.
+func (s *silence) overdue(now time.Duration) bool {
+	ran := s.running.Advance(now)
+	if s.said {
+		s.heardAt, s.said = ran, false
+	}
+	return ran-s.heardAt >= s.max
+}
 
 // close ends the subscription. The server drops an open pull with it, and does so
 // before it reads anything that is sent later on the same connection.
@@ -130,11 +139,11 @@ func (p *puller) pull(ctx context.Context, n int, take func(*nats.Msg) error) (t
 	if err := p.nc.PublishRequest(p.subject, reply, body); err != nil {
 		return 0, fmt.Errorf("natsstream: pull: %w", err)
 	}
-	p.silence.heard(clock.System{}.Mono())
+	p.silence.heard()
 	for took < n {
 		select {
 		case m := <-p.msgs:
-			p.silence.heard(clock.System{}.Mono())
+			p.silence.heard()
 			if m.Header.Get("Status") == "" {
 				if err := take(m); err != nil {
 					return took, err

@@ -15,6 +15,7 @@ func (n *Node) Run(ctx context.Context) error {
 	n.start(func() { n.Upkeep(ctx) })
 	timer := time.NewTimer(n.o.Tick)
 	defer timer.Stop()
+	armed := time.Duration(0) // the tick for which the timer is set
 	for {
 		busy, err := n.Pass()
 		if err != nil {
@@ -26,12 +27,16 @@ func (n *Node) Run(ctx context.Context) error {
 			}
 			continue
 		}
-		timer.Reset(max(n.nextTick-n.o.Clock.Mono(), time.Millisecond))
+		if armed != n.nextTick {
+			armed = n.nextTick
+			timer.Reset(max(armed-n.o.Clock.Mono(), time.Millisecond))
+		}
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-n.wake:
 		case <-timer.C:
+			armed = 0 // It may have come a little early.
 		}
 	}
 }

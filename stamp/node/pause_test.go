@@ -19,11 +19,14 @@ type stopping struct {
 	*clock.Manual
 	// stop runs once, after the next reading; nil for not at all.
 	stop func()
+	// reads counts the readings.
+	reads int
 }
 
 // Mono implements clock.Clock.
 func (c *stopping) Mono() time.Duration {
 	now := c.Manual.Mono()
+	c.reads++
 	if stop := c.stop; stop != nil {
 		c.stop = nil
 		stop()
@@ -250,4 +253,34 @@ func TestPauseIsNotLeaderless(t *testing.T) {
 	s.step()
 	require.False(t, stamp.Leaderless(testRange))
 	s.until("no hope", func() bool { return stamp.Leaderless(testRange) })
+}
+
+// The suspend-counting clock costs a system call each time: a pass reads it once, whatever
+// is written in it, and a read under a lease once, after it.
+func TestReadingsOfTheClock(t *testing.T) {
+	s := newStepped(t, 4)
+	lead := s.whole()
+	id := lead.Leader()
+	s.until("a lease", func() bool {
+		s.read(id)
+		return lead.Replica().Lease() > s.clock.Mono()+50*time.Millisecond
+	})
+	s.until("silence", func() bool { // Nobody waits for the lease any more.
+		s.clocks[id].reads = 0
+		_, err := s.nodes[id].Pass()
+		require.NoError(t, err)
+		return s.clocks[id].reads == 1
+	})
+	s.clocks[id].reads = 0
+	for range 100 {
+		lead.Submit(&increment{}, func(error) {})
+	}
+	require.Zero(t, s.clocks[id].reads, "of a write")
+	_, err := s.nodes[id].Pass()
+	require.NoError(t, err)
+	require.Equal(t, 1, s.clocks[id].reads, "of a pass with writes")
+	for range 100 {
+		require.NoError(t, lead.Read(t.Context(), func(ranges.State) error { return nil }))
+	}
+	require.Equal(t, 101, s.clocks[id].reads, "of reads")
 }

@@ -20,8 +20,9 @@ func (r *Range) closeByTime(now time.Duration) {
 	}
 	r.lastClosed = now
 	if numbered {
+		w := &waiter{cmd: closeNow{}, done: func(error) {}, at: r.o.Clock.Now()}
 		r.mu.Lock()
-		r.queue = append(r.queue, &waiter{cmd: closeNow{}, done: func(error) {}, at: now})
+		r.queue = append(r.queue, w)
 		r.mu.Unlock()
 	}
 }

@@ -119,7 +119,7 @@ type Range struct {
 type waiter struct {
 	cmd  Command
 	done func(error)
-	at   time.Duration
+	at   time.Time // for OnCommit
 	// err is the result of the last evaluation; unchanged says that it staged
 	// nothing, so the answer also needs a lease (R5).
 	err       error
@@ -211,7 +211,7 @@ func (r *Range) InSync() int { return int(r.inSync.Load()) }
 // the effect is on every in-sync replica; ErrNotLeader or kv.ErrBusy when nothing
 // happened; kv.ErrUnknown when it may or may not have; else the command's error.
 func (r *Range) Submit(cmd Command, done func(error)) {
-	at := r.o.Clock.Mono()
+	at := r.o.Clock.Now()
 	r.mu.Lock()
 	switch {
 	case r.stopped || !r.leading.Load():
@@ -386,7 +386,11 @@ func (r *Range) kill(first *group) {
 func (r *Range) acknowledge(now time.Duration) {
 	index := r.replica.AckIndex(now)
 	r.inSync.Store(int64(r.replica.InSync()))
+	if len(r.acking) == 0 || r.acking[0].index > index {
+		return
+	}
 	var unchanged []*waiter
+	at := r.o.Clock.Now()
 	for len(r.acking) > 0 && r.acking[0].index <= index {
 		for _, w := range r.acking[0].waiters {
 			if w.unchanged {
@@ -394,7 +398,7 @@ func (r *Range) acknowledge(now time.Duration) {
 				continue
 			}
 			if r.o.OnCommit != nil {
-				r.o.OnCommit(now - w.at)
+				r.o.OnCommit(at.Sub(w.at))
 			}
 			w.done(nil)
 		}
