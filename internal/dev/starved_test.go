@@ -170,7 +170,7 @@ func TestStarved(t *testing.T) {
 	defer cancel()
 	for range spinners {
 		spin.Go(func() {
-			for ctx.Err() == nil { //nolint:revive // It is the load.
+			for ctx.Err() == nil {
 			}
 		})
 	}
