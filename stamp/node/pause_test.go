@@ -284,3 +284,42 @@ func TestReadingsOfTheClock(t *testing.T) {
 	}
 	require.Equal(t, 101, s.clocks[id].reads, "of reads")
 }
+
+// R5: where a round takes longer than a lease, as on a machine that starves, reads and
+// refusals rest on a round that began after them, and are served.
+func TestR5RoundsLongerThanALease(t *testing.T) {
+	s := newStepped(t, 5)
+	lead := s.whole()
+	began := s.clock.Mono()
+	// Each message takes four ticks, a round more than eight, and a lease lasts seven.
+	const delay, step = 4, 10 * time.Millisecond
+	var sent []int
+	arrived, served, refused := 0, 0, 0
+	for range 400 {
+		lead.Confirm(func(err error) {
+			if err == nil {
+				served++
+				require.Zero(t, max(0, lead.Replica().Lease()-s.clock.Mono()), "a lease is not what this is about")
+			}
+		})
+		lead.Submit(refusal{}, func(err error) {
+			if errors.As(err, new(countError)) {
+				refused++
+			}
+		})
+		s.clock.Advance(step)
+		for _, id := range s.rng.Perm(3) {
+			_, err := s.nodes[geo.NodeID(id+1)].Pass()
+			require.NoError(t, err)
+		}
+		sent = append(sent, arrived+len(s.net.way))
+		if len(sent) > delay {
+			n := sent[len(sent)-1-delay] - arrived
+			s.net.deliver(n)
+			arrived += n
+		}
+	}
+	t.Logf("%d reads and %d refusals in %v", served, refused, s.clock.Mono()-began)
+	require.Greater(t, served, 300)
+	require.Greater(t, refused, 300)
+}

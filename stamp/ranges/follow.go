@@ -23,7 +23,7 @@ func (r *Range) CatchUp(done func(error)) {
 		done(ErrNotLeader)
 		return
 	}
-	r.follow = append(r.follow, pendingRead{done})
+	r.follow = append(r.follow, pendingRead{done: done})
 	first := len(r.follow) == 1
 	r.mu.Unlock()
 	if first {

@@ -9,16 +9,25 @@ import (
 	"antipode/stamp/kv"
 )
 
-// pendingRead waits for a confirmed lease.
-type pendingRead struct{ done func(error) }
+// pendingRead waits for a lease, or for a round that began after it.
+type pendingRead struct {
+	done func(error)
+	// round is the number of the first round that began after the read, zero while the
+	// scheduler has not seen it.
+	round uint64
+}
 
 // renewLease starts a round when somebody waits for one, or when readers keep
 // coming and less than half of the lease is left.
 func (r *Range) renewLease(now time.Duration) {
 	until := r.replica.Lease()
 	r.leaseUntil.Store(int64(until))
+	begun, _ := r.replica.Rounds()
 	r.mu.Lock()
 	waiting := len(r.reads) > 0
+	for i := len(r.reads) - 1; i >= 0 && r.reads[i].round == 0; i-- {
+		r.reads[i].round = begun + 1
+	}
 	r.mu.Unlock()
 	stale := until-now < r.o.LeaseLength/leaseRenewBelow
 	if waiting && until <= now || r.renew.Load() && stale {
@@ -39,8 +48,8 @@ func (r *Range) leaseClock(passBegan time.Duration) time.Duration {
 	return r.o.Clock.Mono()
 }
 
-// serveReads lets the waiting reads go once the lease holds, or fails them when
-// this replica does not lead.
+// serveReads lets the waiting reads go once the lease holds, or a round that began after
+// them was answered; or fails them when this replica does not lead.
 func (r *Range) serveReads(passBegan time.Duration) {
 	leading := r.leading.Load()
 	r.mu.Lock()
@@ -51,7 +60,9 @@ func (r *Range) serveReads(passBegan time.Duration) {
 		return
 	}
 	if leading {
-		if now := r.leaseClock(passBegan); r.replica.Lease() <= now {
+		now := r.leaseClock(passBegan)
+		if r.replica.Lease() <= now {
+			reads = r.serveConfirmed(reads)
 			r.mu.Lock()
 			r.reads = append(reads, r.reads...)
 			r.mu.Unlock()
@@ -66,6 +77,17 @@ func (r *Range) serveReads(passBegan time.Duration) {
 			p.done(ErrNotLeader)
 		}
 	}
+}
+
+// serveConfirmed lets those reads go that a round confirmed, and returns the others. The
+// rounds of reads ascend, but of those that no scheduler has seen.
+func (r *Range) serveConfirmed(reads []pendingRead) []pendingRead {
+	_, confirmed := r.replica.Rounds()
+	for len(reads) > 0 && reads[0].round != 0 && reads[0].round <= confirmed {
+		reads[0].done(nil)
+		reads = reads[1:]
+	}
+	return reads
 }
 
 // held reports whether the lease that ran until a time read before is still held, and
@@ -92,16 +114,16 @@ func (r *Range) Confirm(done func(error)) {
 		done(ErrNotLeader)
 		return
 	}
-	r.reads = append(r.reads, pendingRead{done})
+	r.reads = append(r.reads, pendingRead{done: done})
 	r.mu.Unlock()
 	r.o.Wake()
 }
 
 // Read calls f with the newest state, in which everything acknowledged before the
-// call is seen. The lease is checked after f (R5); f may run again, and does for ever if
-// it takes longer than a lease. For more than one key f takes a snapshot, and what takes
-// long reads it afterwards. Errors beside those of f: ErrNotLeader, also where ctx ends
-// before it is known that this replica leads.
+// call is seen. Under a lease that holds it is checked after f (R5); else f runs after a round
+// that began after the call, see Confirm. f may run again. For more than one key f takes a
+// snapshot, and what takes long reads it afterwards. Errors beside those of f: ErrNotLeader,
+// also where ctx ends before it is known that this replica leads.
 func (r *Range) Read(ctx context.Context, f func(s State) error) error {
 	for {
 		if until := r.leaseUntil.Load(); until > 0 && r.leading.Load() {
@@ -110,6 +132,7 @@ func (r *Range) Read(ctx context.Context, f func(s State) error) error {
 				return err
 			}
 		}
+		replaced := r.Machine.replaced.Load()
 		confirmed := make(chan error, 1)
 		r.Confirm(func(err error) { confirmed <- err })
 		select {
@@ -119,6 +142,11 @@ func (r *Range) Read(ctx context.Context, f func(s State) error) error {
 			}
 		case <-ctx.Done():
 			return ErrNotLeader
+		}
+		err := f(State{r})
+		// It may be deposed since, found lost, and begun anew with an empty state.
+		if r.Machine.replaced.Load() == replaced {
+			return err
 		}
 	}
 }

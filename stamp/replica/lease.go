@@ -16,6 +16,9 @@ type lease struct {
 	until        time.Duration
 	pending      bool
 	pendingSince time.Duration
+	// begun counts the rounds that this replica began; confirmed is the number of the newest
+	// one that a quorum answered.
+	begun, confirmed uint64
 }
 
 // leaseLength is shorter than the election timeout by three ticks: a follower's
@@ -34,6 +37,9 @@ func (r *Replica) confirm(rctx []byte) {
 		return
 	}
 	sent := time.Duration(binary.LittleEndian.Uint64(rctx))
+	if r.lease.pending && sent == r.lease.pendingSince {
+		r.lease.confirmed = r.lease.begun
+	}
 	r.lease.pending = false
 	_, term := r.Leader()
 	if until := sent + r.leaseLength(); until > r.lease.until || r.lease.term != term {
@@ -52,3 +58,9 @@ func (r *Replica) Lease() time.Duration {
 	}
 	return r.lease.until
 }
+
+// Rounds returns how many ReadIndex rounds this replica has begun, and the number of the
+// newest one that a quorum answered. Who asked before a round began that was answered knows
+// that this replica led after the question, even if the lease has ended since: where a round
+// takes longer than a lease, answers rest on that alone.
+func (r *Replica) Rounds() (begun, confirmed uint64) { return r.lease.begun, r.lease.confirmed }

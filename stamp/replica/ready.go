@@ -1,8 +1,6 @@
 package replica
 
 import (
-	"time"
-
 	"go.etcd.io/raft/v3"
 	pb "go.etcd.io/raft/v3/raftpb"
 
@@ -167,10 +165,4 @@ func (p *Pass) Apply(led bool) {
 			w.r.answer(p, resp)
 		}
 	}
-}
-
-// LeasePendingSince says since when a ReadIndex round has had no answer; ok is
-// false where none is under way.
-func (r *Replica) LeasePendingSince() (since time.Duration, ok bool) {
-	return r.lease.pendingSince, r.lease.pending
 }

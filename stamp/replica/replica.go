@@ -288,6 +288,7 @@ func (r *Replica) ReadIndex(now time.Duration) {
 	}
 	r.lease.pending = true
 	r.lease.pendingSince = now
+	r.lease.begun++
 	sent := binary.LittleEndian.AppendUint64(nil, uint64(now))
 	if invariants.Planted(invariants.LeaseWithoutQuorum) {
 		r.confirm(sent)
