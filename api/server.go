@@ -39,6 +39,9 @@ type Options struct {
 	// Locations are those that a front door sends requests to. It needs them, Clock,
 	// IDs and Forward, and no Directory or handler.
 	Locations []geo.Location
+	// Zones are those under which accounts are addressed by host names of their own
+	// (protocol.ParseTarget). A front door and the locations behind it have the same.
+	Zones     []geo.Zone
 	Directory Directory
 	Clock     clock.Clock
 	Accounts  *accounts.Handler
@@ -197,7 +200,7 @@ func (x *exchange) answer() error {
 	if limit := x.limit(); x.r.Method == http.MethodPut && limit > protocol.AnswerMax {
 		protocol.AnswerWithin(x.w, limit+requestMax)
 	}
-	target, err := protocol.TargetOf(x.r, x.service)
+	target, err := protocol.TargetOf(x.r, x.service, x.o.Zones...)
 	if err != nil {
 		return x.early(err)
 	}

@@ -27,6 +27,9 @@ const (
 	hostPathStyle = "127.0.0.1:10001"
 )
 
+// hostZones are those of the host-style names in these tests.
+var hostZones = []geo.Zone{"storage.test", "x"}
+
 func testKey(t testing.TB) []byte {
 	t.Helper()
 	key, err := base64.StdEncoding.DecodeString(testKeyText)
@@ -181,7 +184,7 @@ func TestVectors(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			target, err := protocol.TargetOf(r, v.service)
+			target, err := protocol.TargetOf(r, v.service, hostZones...)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -27,7 +27,7 @@ func FuzzParseTarget(f *testing.F) {
 		f.Add(s[0], s[1])
 	}
 	f.Fuzz(func(t *testing.T, host, uri string) {
-		got, err := ParseTarget(geo.Queue, "http", host, uri)
+		got, err := ParseTarget(geo.Queue, "http", host, uri, testZones...)
 		if err != nil {
 			if got != (Target{}) {
 				t.Fatalf("an error and a target: %+v", got)

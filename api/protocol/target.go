@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 
 	"antipode/geo"
@@ -35,25 +36,26 @@ type Target struct {
 }
 
 // TargetOf returns the target of a request that arrived at a listener for
-// service s. The errors are those of ParseTarget.
-func TargetOf(r *http.Request, s geo.Service) (Target, error) {
+// service s. Zones and errors are those of ParseTarget.
+func TargetOf(r *http.Request, s geo.Service, zones ...geo.Zone) (Target, error) {
 	scheme := "http"
 	if r.TLS != nil {
 		scheme = "https"
 	}
-	return ParseTarget(s, scheme, r.Host, r.RequestURI)
+	return ParseTarget(s, scheme, r.Host, r.RequestURI, zones...)
 }
 
 // ParseTarget reads a Host value and a request target of the origin form
 // (/path?query) or the absolute form, whose scheme and authority then win over
 // the arguments. The host is matched without case.
 //
-// A second host label of blob, queue or table means host style for that service,
-// whatever s is, so one listener may serve all three. Any other host (an IP
-// literal, localhost, a name without a dot, or a foreign name) is path style for
-// s. A target that names no account is 400 InvalidUri; a missing host is 400
-// HostInformationNotPresent.
-func ParseTarget(s geo.Service, scheme, host, requestURI string) (Target, error) {
+// A host of the form {account}.{service}.{zone}, under one of the zones, means host
+// style for that service, whatever s is, so one listener may serve all three. Any
+// other host (an IP literal, localhost, a name without a dot, or a foreign name
+// whatever its labels) is path style for s: under a name that is not ours the
+// first label says nothing of an account. A target that names no account is 400
+// InvalidUri; a missing host is 400 HostInformationNotPresent.
+func ParseTarget(s geo.Service, scheme, host, requestURI string, zones ...geo.Zone) (Target, error) {
 	rest := requestURI
 	if !strings.HasPrefix(rest, "/") {
 		var ok bool
@@ -72,7 +74,7 @@ func ParseTarget(s geo.Service, scheme, host, requestURI string) (Target, error)
 	if t.RawPath == "" {
 		t.RawPath = "/"
 	}
-	if label, named, ok := hostStyle(host); ok {
+	if label, named, ok := hostStyle(host, zones); ok {
 		t.Service = named
 		t.Account, t.Secondary = geo.SplitSecondary(label)
 		t.Resource = t.RawPath
@@ -109,26 +111,28 @@ func cutAbsolute(uri string) (scheme, host, rest string, ok bool) {
 	return scheme, after[:end], after[end:], end > 0
 }
 
-// hostStyle returns the account label and the service of a host-style name.
-func hostStyle(host string) (label string, s geo.Service, ok bool) {
-	label, rest, found := strings.Cut(host, ".")
-	if !found || label == "" {
+// hostStyle returns the account label and the service of a host-style name. An
+// IPv6 literal is none: no zone ends in a bracket.
+func hostStyle(host string, zones []geo.Zone) (label string, s geo.Service, ok bool) {
+	if colon := strings.LastIndexByte(host, ':'); colon >= 0 {
+		host = host[:colon]
+	}
+	label, rest, _ := strings.Cut(lowerASCII(strings.TrimSuffix(host, ".")), ".")
+	service, zone, _ := strings.Cut(rest, ".")
+	if label == "" || !slices.Contains(zones, geo.Zone(zone)) {
 		return "", 0, false
 	}
-	if end := strings.IndexAny(rest, ".:"); end >= 0 {
-		rest = rest[:end]
-	}
-	switch {
-	case strings.EqualFold(rest, "blob"):
+	switch service {
+	case "blob":
 		s = geo.Blob
-	case strings.EqualFold(rest, "queue"):
+	case "queue":
 		s = geo.Queue
-	case strings.EqualFold(rest, "table"):
+	case "table":
 		s = geo.Table
 	default:
 		return "", 0, false
 	}
-	return lowerASCII(label), s, true
+	return label, s, true
 }
 
 // usableHost reports whether host is a name or an IP literal, perhaps with a

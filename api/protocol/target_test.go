@@ -10,6 +10,9 @@ import (
 	"antipode/services/storageerr"
 )
 
+// testZones are those of the tests' host-style names.
+var testZones = []geo.Zone{geo.LocalZone, "zone", "x", "storage.example"}
+
 // A target is what Host and request line say, with no byte of the path changed.
 func TestParseTarget(t *testing.T) {
 	tests := []struct {
@@ -29,7 +32,9 @@ func TestParseTarget(t *testing.T) {
 		{"Acct.Queue.Zone.", "/", Target{
 			Service: geo.Queue, Account: "acct", RawPath: "/", Resource: "/", Base: "http://Acct.Queue.Zone./",
 		}},
-		{"acct.blob:1", "/c?", Target{Service: geo.Blob, Account: "acct", RawPath: "/c", Resource: "/c", Base: "http://acct.blob:1/"}},
+		{"acct.blob.storage.example:1", "/c?", Target{
+			Service: geo.Blob, Account: "acct", RawPath: "/c", Resource: "/c", Base: "http://acct.blob.storage.example:1/",
+		}},
 		// Absolute form; an empty path is the root.
 		{"ignored", "http://acct.queue.x?comp=list", Target{
 			Service: geo.Queue, Account: "acct", RawPath: "/", Resource: "/", RawQuery: "comp=list", Base: "http://acct.queue.x/",
@@ -67,7 +72,7 @@ func TestParseTarget(t *testing.T) {
 		}},
 	}
 	for _, tt := range tests {
-		got, err := ParseTarget(geo.Table, "http", tt.host, tt.uri)
+		got, err := ParseTarget(geo.Table, "http", tt.host, tt.uri, testZones...)
 		if err != nil || got != tt.want {
 			t.Errorf("%s %s: %v\n got %+v\nwant %+v", tt.host, tt.uri, err, got, tt.want)
 		}
@@ -97,7 +102,7 @@ func TestParseTargetBad(t *testing.T) {
 		{"a.table.x", "/a?\n", storageerr.InvalidURI},
 	}
 	for _, tt := range tests {
-		if _, err := ParseTarget(geo.Table, "http", tt.host, tt.uri); !errors.Is(err, tt.want) {
+		if _, err := ParseTarget(geo.Table, "http", tt.host, tt.uri, testZones...); !errors.Is(err, tt.want) {
 			t.Errorf("%q %q: %v, want %v", tt.host, tt.uri, err, tt.want)
 		}
 	}
@@ -106,7 +111,64 @@ func TestParseTargetBad(t *testing.T) {
 // Behind TLS the base says https.
 func TestTargetOf(t *testing.T) {
 	r := &http.Request{Host: "acct.table.x", RequestURI: "/T", TLS: &tls.ConnectionState{}}
-	if got, err := TargetOf(r, geo.Table); err != nil || got.Base != "https://acct.table.x/" {
+	if got, err := TargetOf(r, geo.Table, "x"); err != nil || got.Base != "https://acct.table.x/" {
 		t.Errorf("base %q, %v", got.Base, err)
+	}
+}
+
+// Host style is taken under the configured zones and nowhere else: a request that was
+// signed for the account in its path is never taken for one of an account in a foreign
+// name, and a machine may be called store.queue.svc.
+func TestHostStyleZones(t *testing.T) {
+	const zone, nested = geo.Zone("storage.example"), geo.Zone("blob.storage.example")
+	tests := []struct {
+		host    string
+		zones   []geo.Zone
+		account geo.Account // Of host style; empty for path style.
+		service geo.Service
+	}{
+		{"acct.blob.storage.example", []geo.Zone{zone}, "acct", geo.Blob},
+		{"ACCT.Blob.Storage.EXAMPLE.:443", []geo.Zone{zone}, "acct", geo.Blob},
+		{"acct-secondary.queue.storage.example", []geo.Zone{"other", zone}, "acct", geo.Queue},
+		{"acct.table.localhost:10002", []geo.Zone{geo.LocalZone}, "acct", geo.Table},
+		{"acct.blob.storage.example:", []geo.Zone{zone}, "acct", geo.Blob},
+		// Names have as many labels as they must, so nested zones do not make two of one.
+		{"acct.queue.blob.storage.example", []geo.Zone{zone, nested}, "acct", geo.Queue},
+		{"acct.blob.storage.example", []geo.Zone{zone, nested}, "acct", geo.Blob},
+
+		{"acct.blob.storage.example", nil, "", 0},
+		{"devstoreaccount1.blob.evil", []geo.Zone{zone, geo.LocalZone}, "", 0},
+		{"store.queue.svc", []geo.Zone{geo.LocalZone}, "", 0},
+		{"store.queue.svc.cluster.local:10001", []geo.Zone{zone, geo.LocalZone}, "", 0},
+		{"acct.blob.storage.example.evil", []geo.Zone{zone}, "", 0},
+		{"acct.blob.evil.storage.example", []geo.Zone{zone}, "", 0},
+		{"a.acct.blob.storage.example", []geo.Zone{zone}, "", 0},
+		{"acct.file.storage.example", []geo.Zone{zone}, "", 0},
+		{"acct.blob.storage-example", []geo.Zone{zone}, "", 0},
+		{"acct.blob.xstorage.example", []geo.Zone{zone}, "", 0},
+		{"blob.storage.example", []geo.Zone{zone}, "", 0},
+		{".blob.storage.example", []geo.Zone{zone}, "", 0},
+		{"storage.example", []geo.Zone{zone}, "", 0},
+		{"acct.blob", []geo.Zone{zone}, "", 0},
+		{"acct.blob.", []geo.Zone{zone}, "", 0},
+		{"acct.blob.storage.example..", []geo.Zone{zone}, "", 0},
+		{"acct.blob..storage.example", []geo.Zone{zone}, "", 0},
+		{"acct.blob.127.0.0.1:10000", []geo.Zone{zone}, "", 0},
+		{"[::1]:10000", []geo.Zone{zone}, "", 0},
+		{"[::1]", []geo.Zone{zone}, "", 0},
+		{"[a.blob.storage.example]", []geo.Zone{zone}, "", 0},
+	}
+	for _, tt := range tests {
+		got, err := ParseTarget(geo.Table, "http", tt.host, "/devstoreaccount1/c/b", tt.zones...)
+		switch {
+		case err != nil:
+			t.Errorf("%s: %v", tt.host, err)
+		case got.PathStyle != (tt.account == ""):
+			t.Errorf("%s under %v: %+v", tt.host, tt.zones, got)
+		case got.PathStyle && (got.Account != "devstoreaccount1" || got.Service != geo.Table || got.Resource != "/c/b"):
+			t.Errorf("%s under %v: %+v", tt.host, tt.zones, got)
+		case !got.PathStyle && (got.Account != tt.account || got.Service != tt.service || got.Resource != "/devstoreaccount1/c/b"):
+			t.Errorf("%s under %v: %+v", tt.host, tt.zones, got)
+		}
 	}
 }

@@ -1,0 +1,33 @@
+package api_test
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"antipode/api"
+	"antipode/geo"
+)
+
+// A request signed for the account in its path is served as that, whatever foreign name it
+// is sent to: the signature covers the same bytes as one for an account in the name, so
+// only the configured zones tell the two apart.
+func TestForeignHostIsPathStyle(t *testing.T) {
+	const zone = "storage.example"
+	south := startFront(t, api.Options{Location: "south", Zones: []geo.Zone{zone, geo.LocalZone}})
+	ask := func(host string) answer {
+		r := signed(t, http.MethodGet, south.url+statsTarget, nil)
+		r.Host = host
+		return send(t, r)
+	}
+	for _, host := range []string{"acct.table.evil", "store.queue.svc", "acct.blob.evil.storage.example", "127.0.0.1:10002", "antipode", "storage.example"} {
+		require.Equal(t, http.StatusOK, ask(host).status, host)
+	}
+	// Under a zone of ours the same bytes address the primary of the account in the name.
+	for _, host := range []string{"acct.table.storage.example", "ACCT.Table.Storage.Example.:443", "acct.table.localhost:10002"} {
+		a := ask(host)
+		require.Equal(t, http.StatusServiceUnavailable, a.status, host)
+		require.Contains(t, a.body, "north")
+	}
+}
