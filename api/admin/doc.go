@@ -4,9 +4,10 @@
 //
 // Invariant: a port scoped to a location shows and touches that location alone,
 // and every answer is either the document asked for or one error that says what
-// happened, to what, and what to do.
+// happened, to what, and what to do. No web page of another site gets an answer
+// (hosts), and keys and changes need the token of the port's file (TokenFile).
 //
 // Use: Handler makes the http.Handler of one port from a Cluster and a registry;
-// Server gives it the time limits that a port needs. There is no authentication:
-// a port belongs on a loopback or a management network.
+// Server gives it the time limits that a port needs. Status and metrics are shown to
+// whoever reaches a port, unencrypted: it belongs on a loopback or a management network.
 package admin

@@ -21,6 +21,8 @@ const (
 	codeMethod      = "MethodNotAllowed"
 	codeOutOfScope  = "OutOfScope"
 	codeCrossOrigin = "CrossOriginRefused"
+	codeHost        = "HostRefused"
+	codeNoToken     = "NoToken"
 	codeBody        = "InvalidBody"
 	codeBodyLarge   = "BodyTooLarge"
 	codeInvalid     = "InvalidInput"
@@ -95,11 +97,6 @@ func badBody(r *http.Request, err error) error {
 func bodyTooLarge(r *http.Request) error {
 	return &wire.Error{Status: http.StatusRequestEntityTooLarge, Code: codeBodyLarge, Message: sentence(
 		"read the body of", route(r), fmt.Sprintf("it is longer than %d bytes: send less", bodyBytesMax))}
-}
-
-func crossOrigin(r *http.Request) error {
-	return &wire.Error{Status: http.StatusForbidden, Code: codeCrossOrigin, Message: sentence(
-		"serve", route(r), "a page of another origin sent it: use antipodectl")}
 }
 
 // route names a request in a message. The path is quoted: it may hold anything.

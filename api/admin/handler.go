@@ -46,6 +46,13 @@ type Options struct {
 	// Location scopes the port: it shows and controls that location alone. Empty
 	// means the whole process.
 	Location geo.Location
+	// TokenFile has the token for keys and changes. The zero value refuses both.
+	TokenFile TokenFile
+	// Listen is the address that the port listens on, host:port, and Hosts are further
+	// names and addresses by which it may be addressed: see hosts. Loopback addresses,
+	// localhost, and the address that a connection came to are always taken.
+	Listen string
+	Hosts  []string
 	// ReadTimeout bounds reads and scrapes. Zero means 10s. Too short, and a busy
 	// process looks dead just when its status is wanted.
 	ReadTimeout time.Duration
@@ -86,14 +93,15 @@ func Server(h http.Handler) *http.Server {
 
 // port is one admin port.
 type port struct {
-	c Cluster
-	o Options
+	c     Cluster
+	o     Options
+	hosts hosts
 }
 
 // Handler serves one admin port over c and what reg gathers. Its work ends with its
 // requests; a scrape that ran out of time ends with its Gather, four at most.
 func Handler(c Cluster, reg prometheus.Gatherer, o Options) http.Handler {
-	p := &port{c: c, o: o.withDefaults()}
+	p := &port{c: c, o: o.withDefaults(), hosts: newHosts(o.Listen, o.Hosts)}
 	if p.o.Location != "" {
 		reg = metrics.ForLocation(reg, p.o.Location)
 	}
@@ -115,30 +123,30 @@ func Handler(c Cluster, reg prometheus.Gatherer, o Options) http.Handler {
 
 	e.GET("/v1/status", p.status)
 	e.GET("/v1/events", p.events)
+	e.GET("/v1/token-file", p.tokenFile)
 	e.GET("/v1/accounts", p.accounts)
-	e.POST("/v1/accounts", p.createAccount)
 	e.GET("/v1/accounts/:name", p.account)
-	e.GET("/v1/accounts/:name/keys", p.keys)
-	e.POST("/v1/nodes/:node/start", p.startNode)
-	e.POST("/v1/nodes/:node/stop", p.stopNode)
-	e.POST("/v1/locations/:location/start", p.startLocation)
-	e.POST("/v1/locations/:location/stop", p.stopLocation)
-	e.POST("/v1/locations/:location/ranges/:range/recover", p.recoverRange)
-	e.POST("/v1/link/cut", p.cutLink)
-	e.POST("/v1/link/heal", p.healLink)
-	e.POST("/v1/link/delay", p.delayLink)
+	// From here on the token is asked for.
+	e.GET("/v1/accounts/:name/keys", p.keys, p.withToken)
+	e.POST("/v1/accounts", p.createAccount, p.withToken)
+	e.POST("/v1/nodes/:node/start", p.startNode, p.withToken)
+	e.POST("/v1/nodes/:node/stop", p.stopNode, p.withToken)
+	e.POST("/v1/locations/:location/start", p.startLocation, p.withToken)
+	e.POST("/v1/locations/:location/stop", p.stopLocation, p.withToken)
+	e.POST("/v1/locations/:location/ranges/:range/recover", p.recoverRange, p.withToken)
+	e.POST("/v1/link/cut", p.cutLink, p.withToken)
+	e.POST("/v1/link/heal", p.healLink, p.withToken)
+	e.POST("/v1/link/delay", p.delayLink, p.withToken)
 	return e
 }
 
-// limits bounds the body and the time of every request, and refuses a browser that
-// a page of another site sends. A change that has begun runs to its end though its
+// limits refuses what guard does, and bounds the body and the time of every request. A change that has begun runs to its end though its
 // caller goes away: half a stop helps nobody.
 func (p *port) limits(next echo.HandlerFunc) echo.HandlerFunc {
-	guard := http.NewCrossOriginProtection()
 	return func(c echo.Context) error {
 		r := c.Request()
-		if err := guard.Check(r); err != nil {
-			return crossOrigin(r)
+		if err := p.guard(r); err != nil {
+			return err
 		}
 		ctx, limit := r.Context(), p.o.ReadTimeout
 		if r.Method == http.MethodPost {

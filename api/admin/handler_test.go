@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -35,8 +36,26 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // ask sends one request to a port of c.
 func ask(t *testing.T, c Cluster, o Options, method, target, body string) *httptest.ResponseRecorder {
 	t.Helper()
+	return send(c, o, request(method, target, strings.NewReader(body)))
+}
+
+// secret is the token file of the ports in these tests.
+var secret = TokenFile{path: "/nowhere/admin-token", token: "antipode-admin-5ec3e7"}
+
+// request is one that a client with the token sends to a port on loopback.
+func request(method, target string, body io.Reader) *http.Request {
+	r := httptest.NewRequest(method, target, body)
+	r.Host = "127.0.0.1:10080"
+	r.Header.Set("Authorization", "Bearer "+string(secret.token))
+	return r
+}
+
+func send(c Cluster, o Options, r *http.Request) *httptest.ResponseRecorder {
+	if o.TokenFile == (TokenFile{}) {
+		o.TokenFile = secret
+	}
 	w := httptest.NewRecorder()
-	Handler(c, prometheus.NewRegistry(), o).ServeHTTP(w, httptest.NewRequest(method, target, strings.NewReader(body)))
+	Handler(c, prometheus.NewRegistry(), o).ServeHTTP(w, r)
 	return w
 }
 
@@ -118,9 +137,11 @@ func TestStatusScope(t *testing.T) {
 // real connection, and what the client asks is what the Cluster is asked.
 func TestClientRoundTrip(t *testing.T) {
 	f := newFake()
-	srv := httptest.NewServer(Handler(f, prometheus.NewRegistry(), Options{}))
+	file, err := OpenTokenFile(filepath.Join(t.TempDir(), "data", TokenFileName))
+	require.NoError(t, err)
+	srv := httptest.NewServer(Handler(f, prometheus.NewRegistry(), Options{TokenFile: file}))
 	defer srv.Close()
-	c, err := wire.New(srv.URL, srv.Client())
+	c, err := wire.New(srv.URL, srv.Client()) // It finds the token by itself.
 	require.NoError(t, err)
 	ctx := context.Background()
 
@@ -277,10 +298,8 @@ func TestTimeLimits(t *testing.T) {
 	f.wait = true
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	r := httptest.NewRequest(http.MethodPost, "/v1/nodes/northcentralus-1/stop", nil).WithContext(ctx)
-	w := httptest.NewRecorder()
-	Handler(f, prometheus.NewRegistry(), Options{ControlTimeout: 20 * time.Millisecond}).ServeHTTP(w, r)
-	e := refused(t, w)
+	r := request(http.MethodPost, "/v1/nodes/northcentralus-1/stop", nil).WithContext(ctx)
+	e := refused(t, send(f, Options{ControlTimeout: 20 * time.Millisecond}, r))
 	require.Equal(t, codeUnknown, e.Code)
 	require.Contains(t, e.Message, "node northcentralus-1: time ran out")
 	require.Equal(t, []string{"stop node 1 of northcentralus"}, f.calls())
@@ -288,24 +307,8 @@ func TestTimeLimits(t *testing.T) {
 
 // TestBodyError: a body that breaks off is a refusal like any other.
 func TestBodyError(t *testing.T) {
-	w := httptest.NewRecorder()
-	r := httptest.NewRequest(http.MethodPost, "/v1/link/delay", iotest.ErrReader(io.ErrUnexpectedEOF))
-	Handler(newFake(), prometheus.NewRegistry(), Options{}).ServeHTTP(w, r)
-	require.Equal(t, codeBody, refused(t, w).Code)
-}
-
-// TestCrossOrigin: a page of another site cannot stop a node through the browser of
-// whoever looks at it.
-func TestCrossOrigin(t *testing.T) {
-	f := newFake()
-	r := httptest.NewRequest(http.MethodPost, "/v1/nodes/northcentralus-1/stop", nil)
-	r.Header.Set("Sec-Fetch-Site", "cross-site")
-	w := httptest.NewRecorder()
-	Handler(f, prometheus.NewRegistry(), Options{}).ServeHTTP(w, r)
-	e := refused(t, w)
-	require.Equal(t, http.StatusForbidden, e.Status)
-	require.Equal(t, codeCrossOrigin, e.Code)
-	require.Empty(t, f.calls())
+	r := request(http.MethodPost, "/v1/link/delay", iotest.ErrReader(io.ErrUnexpectedEOF))
+	require.Equal(t, codeBody, refused(t, send(newFake(), Options{}, r)).Code)
 }
 
 // TestHealth: healthz answers while the process lives; readyz names the location
@@ -342,7 +345,7 @@ func TestMetrics(t *testing.T) {
 	alarms.Add(south, "gap", 2)
 	scrape := func(l geo.Location) string {
 		w := httptest.NewRecorder()
-		Handler(newFake(), reg, Options{Location: l}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+		Handler(newFake(), reg, Options{Location: l}).ServeHTTP(w, request(http.MethodGet, "/metrics", nil))
 		require.Equal(t, http.StatusOK, w.Code)
 		return w.Body.String()
 	}
@@ -368,7 +371,7 @@ func TestScrapeLimits(t *testing.T) {
 	h := Handler(newFake(), hang, Options{ReadTimeout: 20 * time.Millisecond})
 	for range scrapesMax + 1 {
 		w := httptest.NewRecorder()
-		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+		h.ServeHTTP(w, request(http.MethodGet, "/metrics", nil))
 		require.Equal(t, http.StatusServiceUnavailable, w.Code)
 	}
 	require.Len(t, begun, scrapesMax)

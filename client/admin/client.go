@@ -50,9 +50,13 @@ type ErrorDocument struct {
 // returns an *Error where the server refused or failed, ErrUnreachable in the chain
 // where it was never asked, and another error where the outcome is unknown: the
 // reads may then be repeated, the others after a look at Status.
+//
+// A call that needs the token (401) is made again with it: see UseToken; without that the
+// token is read from the file that a server on this machine names.
 type Client struct {
-	base string
-	http *http.Client
+	base  string
+	http  *http.Client
+	creds credentials
 }
 
 // New returns a client of the admin port at base, such as http://127.0.0.1:10080.
@@ -151,15 +155,47 @@ func fetch[T any](ctx context.Context, c *Client, method, path string, in any) (
 	return out, nil
 }
 
-// call returns the body of a good answer.
+// call returns the body of a good answer. A server that asks for the token has done
+// nothing, so the call is made once more with it.
 func (c *Client) call(ctx context.Context, method, path string, in any) ([]byte, error) {
-	var body io.Reader
+	var body []byte
 	if in != nil {
-		b, err := json.Marshal(in)
-		if err != nil {
+		var err error
+		if body, err = json.Marshal(in); err != nil {
 			return nil, fmt.Errorf("encode the request: %w", err)
 		}
-		body = bytes.NewReader(b)
+	}
+	b, err := c.once(ctx, method, path, body, c.creds.last())
+	said := wantsToken(err)
+	if said == nil {
+		return b, err
+	}
+	token, tokenErr := c.obtain(ctx)
+	if tokenErr != nil {
+		return nil, &Error{Status: said.Status, Code: said.Code, Message: said.Message + ": " + tokenErr.Error()}
+	}
+	b, err = c.once(ctx, method, path, body, token)
+	if said := wantsToken(err); said != nil { // A code of its own: nobody has to try again.
+		return nil, &Error{Status: said.Status, Code: codeTokenRefused, Message: said.Message}
+	}
+	return b, err
+}
+
+// wantsToken returns what a server said that asks for the token, or for another one; nil
+// where it said something else.
+func wantsToken(err error) *Error {
+	var said *Error
+	if errors.As(err, &said) && said.Status == http.StatusUnauthorized && said.Code == CodeToken {
+		return said
+	}
+	return nil
+}
+
+// once sends one request and returns the body of a good answer.
+func (c *Client) once(ctx context.Context, method, path string, in []byte, token Token) ([]byte, error) {
+	var body io.Reader
+	if in != nil {
+		body = bytes.NewReader(in)
 	}
 	req, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
 	if err != nil {
@@ -168,6 +204,9 @@ func (c *Client) call(ctx context.Context, method, path string, in any) ([]byte,
 	req.Header.Set("Accept", "application/json")
 	if in != nil {
 		req.Header.Set("Content-Type", "application/json")
+	}
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+string(token))
 	}
 	res, err := c.http.Do(req)
 	if err != nil {

@@ -48,6 +48,8 @@ type devFlags struct {
 	data     string
 	host     string
 	portBase int
+	zones    []string
+	hosts    []string
 	accounts string
 	logLevel string
 	quiet    bool
@@ -69,6 +71,8 @@ func devCommand() *cobra.Command {
 	flags.StringVar(&f.data, "data", "./antipode-data", "folder of everything that is kept")
 	flags.StringVar(&f.host, "host", "127.0.0.1", "address to listen on")
 	flags.IntVar(&f.portBase, "port-base", 10000, "first port: blob N, queue N+1, table N+2, admin N+80; locations at N+1000 and N+2000")
+	flags.StringSliceVar(&f.zones, "zone", []string{string(geo.LocalZone)}, "DNS zones under which accounts have host names, ACCOUNT.SERVICE.ZONE; elsewhere the account stands in the path")
+	flags.StringSliceVar(&f.hosts, "admin-host", nil, "further names by which the admin ports are addressed; others are refused")
 	flags.StringVar(&f.accounts, "accounts", os.Getenv(accountsEnv), "accounts as name:key,name:key (also "+accountsEnv+"); default the development account")
 	flags.StringVar(&f.logLevel, "log-level", "warn", "debug, info, warn or error")
 	flags.DurationVar(&f.scrub, "scrub-period", 0, "within which time everything on the disks is read and checked; default 168h")
@@ -91,14 +95,18 @@ func runDev(out io.Writer, f devFlags) error {
 	if f.quiet {
 		out = io.Discard
 	}
+	zones, err := parseZones(f.zones)
+	if err != nil {
+		return err
+	}
 	tuneRuntime()
-	warnOpenHost(f.host, list)
+	warnOpenHost(os.Stderr, f.host, list)
 	folder, err := openFolder(f.data)
 	if err != nil {
 		return err
 	}
 	ctx := untilSignal(out)
-	c, err := dev.Start(dev.ClusterOptions{Dir: f.data, Host: f.host, PortBase: f.portBase, Logger: log, ScrubPeriod: f.scrub})
+	c, err := dev.Start(dev.ClusterOptions{Dir: f.data, Host: f.host, PortBase: f.portBase, Zones: zones, AdminHosts: f.hosts, Logger: log, ScrubPeriod: f.scrub})
 	if err != nil {
 		return errors.Join(err, folder.Close())
 	}
@@ -199,15 +207,31 @@ func parseAccounts(text string) ([]account, error) {
 	return out, nil
 }
 
-// warnOpenHost says loudly that anybody can read and write where the key is public.
-func warnOpenHost(host string, list []account) {
+// parseZones reads --zone.
+func parseZones(texts []string) ([]geo.Zone, error) {
+	var out []geo.Zone
+	for _, text := range texts {
+		zone, err := geo.ParseZone(text)
+		if err != nil {
+			return nil, fmt.Errorf("--zone %q: %w", text, err)
+		}
+		out = append(out, zone)
+	}
+	return out, nil
+}
+
+// warnOpenHost warns of what everybody who reaches this machine can do: see the admin
+// ports, whatever the keys, and use accounts whose key is public.
+func warnOpenHost(w io.Writer, host string, list []account) {
 	ip := net.ParseIP(host)
 	if host == "localhost" || ip != nil && ip.IsLoopback() {
 		return
 	}
+	_, _ = fmt.Fprintf(w, "WARNING: the admin ports listen on %s, too: everybody who reaches this machine sees status and metrics,\n"+
+		"WARNING: and the admin token, which shows keys and stops nodes, travels unencrypted. Keep others out of these ports.\n", host)
 	for _, a := range list {
 		if base64.StdEncoding.EncodeToString(a.key) == devKey {
-			fmt.Fprintf(os.Stderr, "WARNING: listening on %s with the well-known development key of %s:\n"+
+			_, _ = fmt.Fprintf(w, "WARNING: listening on %s with the well-known development key of %s:\n"+
 				"WARNING: everybody who reaches this machine can read and write everything. Use --accounts.\n", host, a.name)
 		}
 	}

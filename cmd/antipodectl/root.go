@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
 	"time"
 
@@ -21,6 +22,9 @@ const (
 
 	adminEnv     = "ANTIPODE_ADMIN"
 	adminDefault = "http://127.0.0.1:10080"
+
+	tokenEnv     = "ANTIPODE_ADMIN_TOKEN"
+	tokenFileEnv = "ANTIPODE_ADMIN_TOKEN_FILE"
 )
 
 // tool is one run of antipodectl.
@@ -31,9 +35,10 @@ type tool struct {
 	// after is time.After, for tests.
 	after func(time.Duration) <-chan time.Time
 
-	adminURL string
-	output   string
-	client   *admin.Client
+	adminURL  string
+	tokenFile string
+	output    string
+	client    *admin.Client
 }
 
 // usageError is a command line that cannot be carried out. Cobra's own errors are
@@ -77,10 +82,13 @@ func (t *tool) complain(err error) {
 
 func (t *tool) explain(err error) string {
 	var msg string
+	var said *admin.Error
 	switch {
 	case errors.Is(err, admin.ErrUnreachable):
 		msg = fmt.Sprintf("no server answers at %s: start one with `make run`, or name another with --admin URL or %s",
 			t.client.URL(), adminEnv)
+	case errors.As(err, &said) && said.Status == http.StatusUnauthorized:
+		msg = said.Message + " (--token-file FILE names a copy of the server's token)"
 	case errors.Is(err, context.Canceled):
 		msg = "interrupted: the operation may have been done, look at antipodectl status"
 	default:
@@ -99,6 +107,10 @@ things on purpose: it stops nodes and locations and cuts the link between them.
 It talks to an admin port: --admin, else the environment's ` + adminEnv + `, else
 ` + adminDefault + `.
 
+Keys and changes need the server's admin token. On the server's machine its user has it
+by itself; elsewhere name a copy of the token file: --token-file, else the environment's
+` + tokenFileEnv + `, or the token itself in ` + tokenEnv + `.
+
 Exit codes: 0 done, 1 failed (one line on stderr says why), 2 wrong command line.`,
 		Example: `  antipodectl status
   antipodectl status --watch
@@ -113,6 +125,7 @@ Exit codes: 0 done, 1 failed (one line on stderr says why), 2 wrong command line
 	}
 	f := root.PersistentFlags()
 	f.StringVar(&t.adminURL, "admin", "", "admin port `URL` (default $"+adminEnv+" or "+adminDefault+")")
+	f.StringVar(&t.tokenFile, "token-file", "", "`FILE` with the admin token (default $"+tokenFileEnv+", or what a server on this machine names)")
 	f.StringVarP(&t.output, "output", "o", "text", "`FORM` of the output: text or json")
 	root.CompletionOptions.HiddenDefaultCmd = true
 	group(root)
@@ -137,6 +150,27 @@ func (t *tool) prepare() error {
 		return usageError{err}
 	}
 	t.client = c
+	return t.chooseToken()
+}
+
+// chooseToken tells the client of a token that the user names; otherwise it finds the
+// server's own.
+func (t *tool) chooseToken() error {
+	file := t.tokenFile
+	if file == "" {
+		file = t.getenv(tokenFileEnv)
+	}
+	if file != "" {
+		t.client.UseToken(func() (admin.Token, error) { return admin.ReadTokenFile(file) })
+		return nil
+	}
+	if text := t.getenv(tokenEnv); text != "" {
+		token, err := admin.ParseToken(text)
+		if err != nil {
+			return usageError{fmt.Errorf("%s: %w", tokenEnv, err)}
+		}
+		t.client.UseToken(func() (admin.Token, error) { return token, nil })
+	}
 	return nil
 }
 

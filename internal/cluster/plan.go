@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"antipode/api/admin"
 	"antipode/geo"
 	"antipode/internal/config"
 	"antipode/internal/dev"
@@ -127,7 +128,7 @@ func (o Options) plan() []member {
 	var out []member
 	door := config.Door{Listen: config.DoorListen{
 		Blob: o.Door().Of(geo.Blob), Queue: o.Door().Of(geo.Queue), Table: o.Door().Of(geo.Table), Admin: o.Door().Admin(),
-	}}
+	}, Admin: o.admin()}
 	for l, name := range locations() {
 		at := config.DoorLocation{Name: name}
 		for i := range nodes {
@@ -151,6 +152,7 @@ func (o Options) nodeConfig(n node) config.Node {
 		Stamp: stamp, ID: n.id(), Name: n.name(), Location: locations()[n.location],
 		FaultDomain: domain("f", n.number), UpgradeDomain: domain("u", n.number), Data: filepath.Join(dir, "data"),
 		Listen: config.Listen{Node: o.at(n, offsetNode), Blob: p.Of(geo.Blob), Queue: p.Of(geo.Queue), Table: p.Of(geo.Table), Admin: p.Admin()},
+		Admin:  o.admin(),
 		TLS:    config.TLS{CA: filepath.Join(dir, caCert), Cert: filepath.Join(dir, nodeCert), Key: filepath.Join(dir, nodeKey)},
 		NATS:   config.NATS{Mode: config.Cluster, Client: o.at(n, offsetPub), Listen: o.at(n, offsetNATS)},
 		Pair:   config.Pair{Location: locations()[1-n.location]},
@@ -181,6 +183,11 @@ func (o Options) nodeConfig(n node) config.Node {
 		o.Configure(&c)
 	}
 	return c
+}
+
+// admin gives all processes one token.
+func (o Options) admin() config.Admin {
+	return config.Admin{TokenFile: filepath.Join(o.Dir, admin.TokenFileName)}
 }
 
 func domain(kind string, number int) string { return kind + strconv.Itoa(number+1) }

@@ -10,6 +10,11 @@ import (
 // Door is the contents of frontdoor.yaml.
 type Door struct {
 	Listen DoorListen `yaml:"listen"`
+	// Admin.TokenFile has the token of the nodes' admin ports, which the door both asks for
+	// and presents to them. Empty: it shows no keys and changes nothing.
+	Admin Admin `yaml:"admin"`
+	// Zones are those of the nodes: see Node.
+	Zones []geo.Zone `yaml:"zones"`
 	// Locations are what the door stands before, in the order in which they are asked for
 	// an account that is not known yet.
 	Locations []DoorLocation `yaml:"locations"`
@@ -21,7 +26,7 @@ type DoorListen struct {
 	Blob  string `yaml:"blob"`
 	Queue string `yaml:"queue"`
 	Table string `yaml:"table"`
-	// Admin is the admin port, which knows no passwords. Default "127.0.0.1:10080".
+	// Admin is the admin port. Default "127.0.0.1:10080".
 	Admin string `yaml:"admin"`
 }
 
@@ -56,6 +61,7 @@ func (d Door) withDefaults() Door {
 			*f.field = f.value
 		}
 	}
+	d.Zones = defaultZones(d.Zones)
 	return d
 }
 
@@ -64,6 +70,12 @@ func (d Door) validate(w *walker) {
 	w.address("listen.queue", d.Listen.Queue, false)
 	w.address("listen.table", d.Listen.Table, false)
 	w.address("listen.admin", d.Listen.Admin, false)
+	w.zones(d.Zones)
+	w.admin(d.Admin)
+	if d.Admin.TokenFile == "" {
+		w.warn("admin.token_file", "is missing, so the door's admin port shows no keys and changes nothing: "+
+			"write the path of a file with the token of the nodes")
+	}
 	if len(d.Locations) == 0 {
 		w.bad("locations", "is missing: write the locations that the door stands before")
 	}

@@ -1,9 +1,14 @@
 package config
 
 import (
+	"os"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"antipode/geo"
 )
 
 // The example of the documents is good and has its defaults; what a door cannot work with
@@ -14,20 +19,53 @@ func TestDoor(t *testing.T) {
 	require.Empty(t, problems)
 	require.Len(t, d.Locations, 2)
 	require.Equal(t, "10.1.0.3:10080", d.Locations[1].Nodes[2].Admin)
-	d, _, err = ParseDoor([]byte("locations: [{location: north, nodes: [{node: 1, blob: 'h:1', queue: 'h:2', table: 'h:3'}]}]"))
+	require.Equal(t, "/etc/antipode/admin-token", d.Admin.TokenFile)
+	d, problems, err = ParseDoor([]byte("locations: [{location: north, nodes: [{node: 1, blob: 'h:1', queue: 'h:2', table: 'h:3'}]}]"))
 	require.NoError(t, err)
 	require.Equal(t, "127.0.0.1:10080", d.Listen.Admin)
+	require.Equal(t, []geo.Zone{geo.LocalZone}, d.Zones)
+	require.ErrorContains(t, problems, "shows no keys and changes nothing", "it has no token")
 
-	_, problems, err = ParseDoor([]byte(`locations:
+	_, problems, err = ParseDoor([]byte(`admin: {token_file: /token}
+locations:
   - location: north
     nodes: [{node: 1, blob: "h:1", queue: ":2", table: "h:3"}, {node: 1, blob: "h:1", queue: "h:2", table: "h:3"}]
   - location: north
 `))
 	require.Error(t, err)
 	require.Equal(t, `locations[1].nodes: is missing: write the nodes of the location
-line 3: locations[0].nodes[0].queue ":2": others connect to it: write a name or address of one machine, such as 10.0.0.1:2
-line 3: locations[0].nodes[1].node "1": write the node's number within its stamp, from 1, each once
-line 4: locations[1].location "north": is there twice: write each location once`, problems.Error())
+line 4: locations[0].nodes[0].queue ":2": others connect to it: write a name or address of one machine, such as 10.0.0.1:2
+line 4: locations[0].nodes[1].node "1": write the node's number within its stamp, from 1, each once
+line 5: locations[1].location "north": is there twice: write each location once`, problems.Error())
 	_, _, err = ParseDoor([]byte("listen: {admin: h}"))
 	require.ErrorContains(t, err, "locations: is missing")
+}
+
+// Who uses the admin port, and the zones of accounts' names, are the same fields in both
+// files: a zone has one spelling, and what is no name is named.
+func TestAdminAndZones(t *testing.T) {
+	single, err := os.ReadFile("../../docs/node/single.yaml")
+	require.NoError(t, err)
+	door, err := os.ReadFile("../../docs/frontdoor/frontdoor.yaml")
+	require.NoError(t, err)
+	door = []byte(strings.ReplaceAll(string(door), "admin:\n  token_file: /etc/antipode/admin-token\n", ""))
+	good := "\nadmin: {hosts: [ops.example, 10.0.0.9, '2001:db8::9'], token_file: /run/token}\nzones: [Storage.Example., localhost]\n"
+	n, _, err := Parse(append(slices.Clone(single), good...))
+	require.NoError(t, err)
+	d, _, err := ParseDoor(append(slices.Clone(door), good...))
+	require.NoError(t, err)
+	require.Equal(t, Admin{Hosts: []string{"ops.example", "10.0.0.9", "2001:db8::9"}, TokenFile: "/run/token"}, n.Admin)
+	require.Equal(t, []geo.Zone{"storage.example", "localhost"}, n.Zones)
+	require.Equal(t, n.Admin, d.Admin)
+	require.Equal(t, n.Zones, d.Zones)
+
+	bad := "\nadmin: {hosts: ['ops.example:80', '*.example', ''], token_file: token}\nzones: [127.0.0.1, a..b]\n"
+	for _, err := range []error{
+		func() error { _, _, err := Parse(append(slices.Clone(single), bad...)); return err }(),
+		func() error { _, _, err := ParseDoor(append(slices.Clone(door), bad...)); return err }(),
+	} {
+		for _, field := range []string{"admin.hosts[0]", "admin.hosts[1]", "admin.hosts[2]", "admin.token_file", "zones[0]", "zones[1]"} {
+			require.ErrorContains(t, err, field)
+		}
+	}
 }

@@ -3,6 +3,8 @@ package config
 import (
 	"fmt"
 	"net"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"antipode/geo"
@@ -27,6 +29,11 @@ type Node struct {
 	// there are 512 MiB more. Default 512 MiB.
 	ReserveBytes uint64 `yaml:"reserve_bytes"`
 	Listen       Listen `yaml:"listen"`
+	Admin        Admin  `yaml:"admin"`
+	// Zones are the DNS zones under which accounts have host names of their own,
+	// ACCOUNT.SERVICE.ZONE; the same at all nodes of both locations and at front doors.
+	// Default localhost.
+	Zones []geo.Zone `yaml:"zones"`
 	// Peers are the other nodes of the stamp.
 	Peers []Peer `yaml:"peers"`
 	Pair  Pair   `yaml:"pair"`
@@ -43,8 +50,18 @@ type Listen struct {
 	Blob  string `yaml:"blob"`
 	Queue string `yaml:"queue"`
 	Table string `yaml:"table"`
-	// Admin is the admin port, which knows no passwords. Default "127.0.0.1:10080".
+	// Admin is the admin port. Default "127.0.0.1:10080".
 	Admin string `yaml:"admin"`
+}
+
+// Admin says by whom an admin port is used.
+type Admin struct {
+	// Hosts are names and addresses by which it is addressed, besides the host of
+	// listen.admin, the address that a connection comes to, and those of this machine.
+	Hosts []string `yaml:"hosts"`
+	// TokenFile has the token for keys and changes. A node's, if missing, is made; default
+	// the file admin-token in its data folder. A front door has no default.
+	TokenFile string `yaml:"token_file"`
 }
 
 // Peer is another node of the stamp.
@@ -149,6 +166,21 @@ func hostOf(address, port string) string {
 	return net.JoinHostPort(host, number)
 }
 
+// defaultZones returns zones in their one spelling; what is none stays, and is reported by
+// validation.
+func defaultZones(zones []geo.Zone) []geo.Zone {
+	if len(zones) == 0 {
+		return []geo.Zone{geo.LocalZone}
+	}
+	out := slices.Clone(zones)
+	for i, z := range zones {
+		if zone, err := geo.ParseZone(string(z)); err == nil {
+			out[i] = zone
+		}
+	}
+	return out
+}
+
 // withDefaults fills what may be left out.
 func (n Node) withDefaults() Node {
 	set := func(field *string, value string) {
@@ -166,6 +198,10 @@ func (n Node) withDefaults() Node {
 	set(&n.Listen.Queue, ":10001")
 	set(&n.Listen.Table, ":10002")
 	set(&n.Listen.Admin, "127.0.0.1:10080")
+	if n.Data != "" {
+		set(&n.Admin.TokenFile, filepath.Join(n.Data, "admin-token"))
+	}
+	n.Zones = defaultZones(n.Zones)
 	for i := range n.Peers {
 		p := &n.Peers[i]
 		set(&p.Name, fmt.Sprintf("%s-%d", n.Location, p.ID))

@@ -55,6 +55,29 @@ func (w *walker) address(field, value string, dialled bool) {
 	}
 }
 
+// zones checks the zones of accounts' host names.
+func (w *walker) zones(zones []geo.Zone) {
+	for i, z := range zones {
+		if _, err := geo.ParseZone(string(z)); err != nil {
+			w.bad(fmt.Sprintf("zones[%d]", i), "write the name of a DNS zone, such as storage.example")
+		}
+	}
+}
+
+// admin checks who uses an admin port.
+func (w *walker) admin(a Admin) {
+	for i, host := range a.Hosts {
+		_, err := geo.ParseZone(host) // Any DNS name has that form.
+		if err != nil && net.ParseIP(host) == nil {
+			w.bad(fmt.Sprintf("admin.hosts[%d]", i), "write a name or an address, without a port")
+		}
+	}
+	// The default of a data folder that is wrong is reported there.
+	if w.lines["admin.token_file"] > 0 && a.TokenFile != "" && !filepath.IsAbs(a.TokenFile) {
+		w.bad("admin.token_file", "write the whole path, from /")
+	}
+}
+
 // validate reports every field that cannot be. n has its defaults.
 func (n Node) validate(w *walker) {
 	if !identity.ValidLabel(n.Stamp) {
@@ -73,6 +96,8 @@ func (n Node) validate(w *walker) {
 		w.bad("data", "write the whole path, from /: where the process starts must not matter")
 	}
 	n.validateListen(w)
+	w.admin(n.Admin)
+	w.zones(n.Zones)
 	n.validatePeers(w)
 	n.validateDomains(w)
 	n.validatePair(w)
@@ -107,7 +132,7 @@ func (n Node) validateListen(w *walker) {
 	}
 	if host, _, err := net.SplitHostPort(n.Listen.Admin); err == nil {
 		if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-			w.warn("listen.admin", "the admin port asks nobody for a password: whoever reaches it can do everything; "+
+			w.warn("listen.admin", "whoever reaches the admin port sees status and metrics, and its token travels unencrypted; "+
 				"write 127.0.0.1:10080 unless the network keeps others out")
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -50,7 +51,11 @@ type ClusterOptions struct {
 	Dir      string
 	Host     string
 	PortBase int
-	Logger   *slog.Logger
+	// Zones are those under which accounts have host names of their own.
+	Zones []geo.Zone
+	// AdminHosts are further names and addresses of the admin ports: see admin.Options.
+	AdminHosts []string
+	Logger     *slog.Logger
 	// Tick of the nodes; zero means 100 ms. Tests shorten it.
 	Tick time.Duration
 	// ScrubPeriod: see node.Options. Zero means its default.
@@ -72,6 +77,7 @@ type Cluster struct {
 	ports     map[geo.Location]Ports
 	door      Ports
 	started   time.Time
+	token     admin.TokenFile
 
 	registry *prometheus.Registry
 	meters   *location.Meters
@@ -124,6 +130,9 @@ func Start(o ClusterOptions) (_ *Cluster, err error) {
 			err = errors.Join(err, c.Close())
 		}
 	}()
+	if c.token, err = admin.OpenTokenFile(filepath.Join(o.Dir, admin.TokenFileName)); err != nil {
+		return nil, err
+	}
 	if err := c.openOutside(); err != nil {
 		return nil, err
 	}
@@ -149,7 +158,7 @@ func (c *Cluster) location(i int, name geo.Location, seed uint64) *location.Loca
 
 // server builds the front end of a location, or the front door where name is empty.
 func (c *Cluster) server(name geo.Location) *api.Server {
-	o := api.Options{Locations: order(), Clock: c.clock, IDs: c.ids, Door: c.passed, Logger: c.o.Logger}
+	o := api.Options{Locations: order(), Zones: c.o.Zones, Clock: c.clock, IDs: c.ids, Door: c.passed, Logger: c.o.Logger}
 	from := "door"
 	if name != "" {
 		l := c.locations[name]
@@ -224,7 +233,9 @@ func (c *Cluster) openOutside() (err error) {
 }
 
 func (c *Cluster) adminHandler(l geo.Location) http.Handler {
-	return admin.Handler(control{c}, c.registry, admin.Options{Location: l, Log: c.o.Logger})
+	return admin.Handler(control{c}, c.registry, admin.Options{
+		Location: l, TokenFile: c.token, Listen: c.door.Admin(), Hosts: c.o.AdminHosts, Log: c.o.Logger,
+	})
 }
 
 // startLocation starts a location and its front end.

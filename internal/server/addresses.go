@@ -1,6 +1,9 @@
 package server
 
 import (
+	"log/slog"
+
+	"antipode/api/admin"
 	"antipode/geo"
 	"antipode/internal/config"
 )
@@ -17,6 +20,11 @@ func (a addresses) of(s geo.Service) string {
 	default:
 		return a.table
 	}
+}
+
+// adminOptions are those of the one admin port of a process.
+func adminOptions(listen string, c config.Admin, token admin.TokenFile, log *slog.Logger) admin.Options {
+	return admin.Options{TokenFile: token, Listen: listen, Hosts: c.Hosts, Log: log}
 }
 
 func peerFront(p config.Peer) addresses { return addresses{p.Blob, p.Queue, p.Table} }

@@ -57,6 +57,12 @@ func OpenDoor(o DoorOptions) (_ *Door, err error) {
 			err = errors.Join(err, d.Close())
 		}
 	}()
+	var token admin.TokenFile
+	if file := o.Config.Admin.TokenFile; file != "" {
+		if token, err = admin.OpenTokenFile(file); err != nil {
+			return nil, err
+		}
+	}
 	for _, l := range o.Config.Locations {
 		for _, n := range l.Nodes {
 			dn := doorNode{id: n.ID, name: wire.NodeName(l.Name, n.ID), addresses: addresses{n.Blob, n.Queue, n.Table}}
@@ -64,6 +70,7 @@ func OpenDoor(o DoorOptions) (_ *Door, err error) {
 				if dn.admin, err = wire.New("http://"+n.Admin, d.http); err != nil {
 					return nil, fmt.Errorf("admin port of %s: %w", dn.name, err)
 				}
+				dn.admin.UseToken(func() (wire.Token, error) { return token.Token(), nil })
 			}
 			d.nodes[l.Name] = append(d.nodes[l.Name], dn)
 		}
@@ -79,11 +86,12 @@ func OpenDoor(o DoorOptions) (_ *Door, err error) {
 		return nil, err
 	}
 	s := api.NewServer(api.Options{
-		Locations: d.locations(), Clock: o.Clock, IDs: protocol.NewRequestIDs(seed), Forward: d.forward, Door: observer, Logger: o.Logger,
+		Locations: d.locations(), Zones: o.Config.Zones, Clock: o.Clock, IDs: protocol.NewRequestIDs(seed), Forward: d.forward, Door: observer, Logger: o.Logger,
 	})
 	ls := front.Services(d.listens().of, "front door", s.Handler)
 	ls = append(ls, front.Listener{
-		Addr: o.Config.Listen.Admin, Handler: admin.Handler(doorControl{d}, registry, admin.Options{Log: o.Logger}), What: "admin",
+		Addr: o.Config.Listen.Admin, What: "admin",
+		Handler: admin.Handler(doorControl{d}, registry, adminOptions(o.Config.Listen.Admin, o.Config.Admin, token, o.Logger)),
 	})
 	d.front, err = front.Open(ls, portsOf, o.Logger)
 	return d, err

@@ -12,7 +12,7 @@ import (
 // newAPI builds the node's front end.
 func (n *Node) newAPI() *api.Server {
 	c := n.o.Config
-	o := api.Options{Clock: n.o.Clock, IDs: n.ids, Logger: n.o.Logger, Leader: n.leader, Leaderless: n.leaderless}
+	o := api.Options{Zones: c.Zones, Clock: n.o.Clock, IDs: n.ids, Logger: n.o.Logger, Leader: n.leader, Leaderless: n.leaderless}
 	n.location.Serve(&o, func(bytes int64) { n.meters.Abandoned.Add(c.Location, bytes) })
 	o.Observe = func(s geo.Service, op string, status int, took time.Duration) {
 		n.meters.Requests.Observe(c.Location, s, op, status, took)

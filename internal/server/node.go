@@ -114,7 +114,12 @@ func StartNode(o NodeOptions) (_ *Node, err error) {
 	n.join()
 	n.serveOperators()
 	n.api = n.newAPI()
-	listener := front.Listener{Addr: c.Listen.Admin, Handler: admin.Handler(control{n}, n.registry, admin.Options{Log: o.Logger}), What: "admin"}
+	token, err := admin.OpenTokenFile(c.Admin.TokenFile)
+	if err != nil {
+		return nil, err
+	}
+	handler := admin.Handler(control{n}, n.registry, adminOptions(c.Listen.Admin, c.Admin, token, o.Logger))
+	listener := front.Listener{Addr: c.Listen.Admin, Handler: handler, What: "admin"}
 	if n.admin, err = front.Open([]front.Listener{listener}, portsOf, o.Logger); err != nil {
 		return nil, err
 	}

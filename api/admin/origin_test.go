@@ -1,0 +1,111 @@
+package admin
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// routes are one of each kind, with and without an effect.
+var routes = []string{
+	"GET /metrics", "GET /healthz", "HEAD /readyz", "GET /v1/status", "GET /v1/events", "GET /v1/accounts", "GET /v1/accounts/devstoreaccount1",
+	"GET /v1/accounts/devstoreaccount1/keys", "GET /v1/token-file?challenge=00", "POST /v1/accounts", "POST /v1/nodes/northcentralus-1/stop",
+	"POST /v1/locations/northcentralus/stop", "POST /v1/link/heal", "GET /v1/nothing", "OPTIONS /v1/link/heal",
+}
+
+// each runs f for a request of every route.
+func each(t *testing.T, f func(t *testing.T, r *http.Request, c *fake)) {
+	t.Helper()
+	for _, route := range routes {
+		method, target, _ := strings.Cut(route, " ")
+		t.Run(route, func(t *testing.T) {
+			c := newFake()
+			f(t, request(method, target, strings.NewReader("")), c)
+			require.Empty(t, c.calls())
+		})
+	}
+}
+
+// TestHostRefused: a page of a name that its owner resolves to this machine (DNS
+// rebinding) gets nothing, on any route, though the browser takes it for the same origin.
+func TestHostRefused(t *testing.T) {
+	each(t, func(t *testing.T, r *http.Request, c *fake) {
+		r.Host = "evil.example:21080"
+		w := send(c, Options{}, r)
+		require.Equal(t, http.StatusForbidden, w.Code)
+		require.NotContains(t, w.Body.String(), "a2V5")
+		if r.Method != http.MethodHead {
+			e := refused(t, w)
+			require.Equal(t, codeHost, e.Code)
+			require.Contains(t, e.Message, "evil.example")
+		}
+	})
+}
+
+// TestHosts: a port is addressed by loopback, by the address a connection came to, and
+// by what was configured; ports play no part, since a port may be mapped.
+func TestHosts(t *testing.T) {
+	o := Options{Listen: "Admin.Example:10080", Hosts: []string{"prom.example", "198.51.100.7", "2001:db8::7"}}
+	allowed := func(o Options, host, local string) bool {
+		r := request(http.MethodGet, "/healthz", nil)
+		r.Host = host
+		if local != "" {
+			addr, err := net.ResolveTCPAddr("tcp", local)
+			require.NoError(t, err)
+			r = r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, addr))
+		}
+		return send(newFake(), o, r).Code == http.StatusOK
+	}
+	for _, host := range []string{
+		"localhost", "LOCALHOST:1", "localhost.:10080", "127.0.0.1", "127.3.2.1:10080", "[::1]:10080", "[::1]", "[::ffff:127.0.0.1]:1",
+		"admin.example", "ADMIN.example.:99", "prom.example:10080", "198.51.100.7:10080", "[2001:db8::7]:1", "10.0.0.5:10080",
+	} {
+		require.True(t, allowed(o, host, "10.0.0.5:10080"), host)
+	}
+	for _, host := range []string{
+		"", "evil.example", "localhost.evil.example", "evil.localhost", "127.0.0.1.evil.example", "prom.example.evil", "xprom.example", "10.0.0.6:10080",
+		"198.51.100.8", "[2001:db8::8]:1", "0.0.0.0:10080", "[::]:10080", "2130706433", "127.1", "0x7f000001", "localhost:1:2", "local\u212aost", "user@localhost",
+	} {
+		require.False(t, allowed(o, host, "10.0.0.5:10080"), host)
+	}
+	require.False(t, allowed(Options{}, "10.0.0.5", ""), "an address that nothing came to")
+	require.False(t, allowed(Options{Listen: "0.0.0.0:10080"}, "0.0.0.0:10080", "10.0.0.5:10080"))
+	require.False(t, allowed(Options{Listen: ":10080"}, "", "10.0.0.5:10080"))
+}
+
+// TestCrossOrigin: a page of another origin, another port of this machine included, reads
+// nothing and changes nothing through the browser of whoever looks at it.
+func TestCrossOrigin(t *testing.T) {
+	headers := func(name string, values ...string) http.Header { return http.Header{name: values} }
+	for _, h := range []http.Header{
+		headers("Origin", "http://evil.example"), headers("Origin", "http://evil.example:10080"), headers("Origin", "null"), headers("Origin", ""),
+		headers("Origin", "http://127.0.0.1:3000"), headers("Origin", "http://localhost:10080"), headers("Origin", "http://127.0.0.1:10080.evil.example"),
+		headers("Origin", "file://127.0.0.1:10080"), headers("Origin", "http://127.0.0.1:10080", "http://evil.example"),
+		headers("Sec-Fetch-Site", "cross-site"), headers("Sec-Fetch-Site", "same-site"), headers("Sec-Fetch-Site", "odd"),
+	} {
+		each(t, func(t *testing.T, r *http.Request, c *fake) {
+			for name, values := range h {
+				r.Header[name] = values
+			}
+			w := send(c, Options{}, r)
+			require.Equal(t, http.StatusForbidden, w.Code, "%v", h)
+			if r.Method != http.MethodHead {
+				require.Equal(t, codeCrossOrigin, refused(t, w).Code)
+			}
+		})
+	}
+	for _, h := range []http.Header{
+		headers("Origin", "http://127.0.0.1:10080"), headers("Origin", "https://127.0.0.1:10080"),
+		headers("Sec-Fetch-Site", "same-origin"), headers("Sec-Fetch-Site", "none"),
+	} {
+		r := request(http.MethodGet, "/v1/accounts/devstoreaccount1/keys", nil)
+		for name, values := range h {
+			r.Header[name] = values
+		}
+		require.Equal(t, http.StatusOK, send(newFake(), Options{}, r).Code, "%v", h)
+	}
+}

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestWarnOpenHost: who listens for others is warned of the admin port whatever the keys,
+// and of a public key besides.
+func TestWarnOpenHost(t *testing.T) {
+	own, err := parseAccounts("photos:c2VjcmV0")
+	require.NoError(t, err)
+	public, err := parseAccounts("")
+	require.NoError(t, err)
+	warn := func(host string, list []account) string {
+		var out bytes.Buffer
+		warnOpenHost(&out, host, list)
+		return out.String()
+	}
+	for _, host := range []string{"127.0.0.1", "127.8.0.1", "::1", "localhost"} {
+		require.Empty(t, warn(host, public), host)
+	}
+	for _, host := range []string{"0.0.0.0", "::", "", "10.0.0.1", "server.example"} {
+		require.Contains(t, warn(host, own), "admin port", host)
+		require.NotContains(t, warn(host, own), devAccount, host)
+		require.Contains(t, warn(host, public), "admin port", host)
+		require.Contains(t, warn(host, public), devAccount, host)
+	}
+}
+
+// TestParseZones: --zone takes DNS names only.
+func TestParseZones(t *testing.T) {
+	zones, err := parseZones([]string{"localhost", "Storage.Example."})
+	require.NoError(t, err)
+	require.Len(t, zones, 2)
+	require.EqualValues(t, "storage.example", zones[1])
+	for _, bad := range []string{"", "127.0.0.1", "*.example", "http://storage.example", "storage.example:80"} {
+		_, err := parseZones([]string{bad})
+		require.ErrorContains(t, err, "--zone", bad)
+	}
+}

@@ -1,0 +1,54 @@
+package dev
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"antipode/api/admin"
+	wire "antipode/client/admin"
+)
+
+// The admin ports of antipode dev, on real sockets: a page of a rebound name gets nothing, a
+// key is shown to who has the token alone, a client on this machine finds it by itself, and
+// keeps it over a restart of the process.
+func TestAdminPortsAreClosed(t *testing.T) {
+	c := startWith(t, ClusterOptions{AdminHosts: []string{"ops.example"}})
+	ask := func(p Ports, method, path, host string, headers ...string) answer {
+		r := httptest.NewRequest(method, "http://"+p.Admin()+path, nil)
+		r.RequestURI, r.Host = "", host
+		for i := 0; i+1 < len(headers); i += 2 {
+			r.Header.Set(headers[i], headers[i+1])
+		}
+		a, err := roundTrip(r)
+		require.NoError(t, err)
+		return a
+	}
+	const keys = "/v1/accounts/northacct/keys"
+	for _, p := range []Ports{c.door, c.ports[North], c.ports[South]} {
+		evil := "evil.example" + strings.TrimPrefix(p.Admin(), "127.0.0.1")
+		require.Equal(t, http.StatusForbidden, ask(p, http.MethodGet, keys, evil).status)
+		require.Equal(t, http.StatusForbidden, ask(p, http.MethodPost, "/v1/link/heal", evil, "Origin", "http://"+evil).status)
+		require.Equal(t, http.StatusForbidden, ask(p, http.MethodGet, "/v1/status", p.Admin(), "Origin", "http://evil.example").status)
+		require.Equal(t, http.StatusUnauthorized, ask(p, http.MethodGet, keys, "ops.example").status)
+
+		client, err := wire.New("http://"+p.Admin(), nil)
+		require.NoError(t, err)
+		k, err := client.Keys(t.Context(), "northacct")
+		require.NoError(t, err)
+		require.NotEmpty(t, k.Key1)
+	}
+	path := filepath.Join(c.o.Dir, admin.TokenFileName)
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), info.Mode())
+	again, err := admin.OpenTokenFile(path)
+	require.NoError(t, err)
+	require.Equal(t, c.token, again)
+	http.DefaultClient.CloseIdleConnections()
+}
