@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"runtime/debug"
 	"strconv"
 	"time"
 
@@ -150,11 +151,14 @@ func (x *exchange) recover(start time.Time) {
 		}
 		panic(p) // net/http's own way to break off an answer.
 	}
-	x.o.Logger.Error("request failed: a bug in the server", "operation", x.op, "panic", p, "request_id", x.req.ID)
+	x.o.Logger.Error("request failed: a bug in the server", "operation", x.op, "panic", p, "request_id", x.req.ID, "stack", string(debug.Stack()))
 	if !x.w.Committed {
 		x.fail(storageerr.InternalError)
+		x.observe(start)
+		return
 	}
 	x.observe(start)
+	panic(http.ErrAbortHandler) // Half an answer must not look like a whole one.
 }
 
 // fail writes err as the service's error body.

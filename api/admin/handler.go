@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -108,7 +109,7 @@ func Handler(c Cluster, reg prometheus.Gatherer, o Options) http.Handler {
 	e := echo.New()
 	e.HideBanner, e.HidePort = true, true
 	e.HTTPErrorHandler = p.writeError
-	e.Use(p.limits)
+	e.Use(p.recovered, p.limits)
 
 	scrape := echo.WrapHandler(promhttp.HandlerFor(reg, promhttp.HandlerOpts{
 		ErrorLog:            scrapeLog{p.o.Log},
@@ -138,6 +139,26 @@ func Handler(c Cluster, reg prometheus.Gatherer, o Options) http.Handler {
 	e.POST("/v1/link/heal", p.healLink, p.withToken)
 	e.POST("/v1/link/delay", p.delayLink, p.withToken)
 	return e
+}
+
+// recovered keeps a panic from the user and the connection, and logs it once, with its
+// stack. net/http, which would log it else, does so below the level that is kept.
+func (p *port) recovered(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) (err error) {
+		defer func() {
+			switch v := recover(); {
+			case v == nil:
+			case v == http.ErrAbortHandler: //nolint:errorlint // A value of net/http's own, never wrapped.
+				panic(v)
+			default:
+				p.o.Log.Error("admin request failed: a bug in the server",
+					"route", route(c.Request()), "panic", v, "stack", string(debug.Stack()))
+				err = &wire.Error{Status: http.StatusInternalServerError, Code: codeInternal, Message: sentence(
+					"serve", route(c.Request()), "a bug in the server, whose log has it: look at the status, it may have happened")}
+			}
+		}()
+		return next(c)
+	}
 }
 
 // limits refuses what guard does, and bounds the body and the time of every request. A change that has begun runs to its end though its

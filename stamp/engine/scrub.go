@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 
 	"github.com/cockroachdb/pebble/v2/sstable"
 )
@@ -83,6 +84,8 @@ func (s *State) verify(t File) (err error) {
 	// A footer whose damage passes for another format makes the reader panic.
 	defer func() {
 		if r := recover(); r != nil {
+			// Damage, or a bug: the stack tells which.
+			s.opts.Logger.Errorf("check of %s gave up: %v\n%s", t.Path, r, debug.Stack())
 			err = fmt.Errorf("not readable: %v", r)
 		}
 	}()

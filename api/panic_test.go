@@ -1,0 +1,61 @@
+package api_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"antipode/api"
+	"antipode/api/protocol"
+	"antipode/geo"
+	"antipode/internal/clock"
+	"antipode/services/catalog"
+)
+
+type buggyDirectory struct{}
+
+func (buggyDirectory) Account(context.Context, geo.Account) (*catalog.Account, error) {
+	var accounts map[geo.Account]int
+	accounts["acct"]++
+	return nil, nil
+}
+
+// lockedBuffer may be read while a server logs.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+// A panic is answered 500, and logged once with the place where it happened.
+func TestPanicIsLoggedWithItsStack(t *testing.T) {
+	var logged lockedBuffer
+	f := &front{Server: api.NewServer(api.Options{
+		Location: "south", Directory: buggyDirectory{}, Clock: clock.System{}, IDs: protocol.NewRequestIDs([32]byte{}),
+		Logger: slog.New(slog.NewTextHandler(&logged, nil)),
+	})}
+	f.listen(t)
+	a := send(t, signed(t, http.MethodGet, f.url+statsTarget, nil))
+	require.Equal(t, http.StatusInternalServerError, a.status)
+	require.NotContains(t, a.body, "goroutine")
+	require.Equal(t, 1, strings.Count(logged.String(), "level=ERROR"), logged.String())
+	require.Contains(t, logged.String(), "buggyDirectory.Account")
+	require.Contains(t, logged.String(), "assignment to entry in nil map")
+}
