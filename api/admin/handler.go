@@ -146,9 +146,9 @@ func Handler(c Cluster, reg prometheus.Gatherer, o Options) http.Handler {
 func (p *port) recovered(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) (err error) {
 		defer func() {
-			switch v := recover(); {
-			case v == nil:
-			case v == http.ErrAbortHandler: //nolint:errorlint // A value of net/http's own, never wrapped.
+			switch v := recover(); v {
+			case nil:
+			case http.ErrAbortHandler:
 				panic(v)
 			default:
 				p.o.Log.Error("admin request failed: a bug in the server",
