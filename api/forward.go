@@ -37,6 +37,10 @@ type Forwarder struct {
 	endpoints func(l geo.Location, s geo.Service) []string
 	transport *http.Transport
 	buffers   sync.Pool // *[]byte of relayBytes
+	// hops reaches the listeners of other front ends' HopHandler; nil without WithTLS.
+	hops *http.Transport
+	// secret is that of WithSecret.
+	secret string
 
 	mu sync.Mutex
 	// missed is when a front end was last not reached; those that answer are not in it.
@@ -48,7 +52,7 @@ type Forwarder struct {
 type Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 
 // NewForwarder returns a forwarder. endpoints gives the front ends of a location for a
-// service, host:port or http(s)://host:port, in the order in which they are tried; none
+// service, host:port, http(s)://host:port or those of HopAddress, in the order in which they are tried; none
 // where the location is unknown. A nil dial is the machine's own.
 func NewForwarder(from string, endpoints func(geo.Location, geo.Service) []string, dial Dial) *Forwarder {
 	if dial == nil {
@@ -73,7 +77,12 @@ func NewForwarder(from string, endpoints func(geo.Location, geo.Service) []strin
 }
 
 // Close closes idle connections.
-func (f *Forwarder) Close() { f.transport.CloseIdleConnections() }
+func (f *Forwarder) Close() {
+	f.transport.CloseIdleConnections()
+	if f.hops != nil {
+		f.hops.CloseIdleConnections()
+	}
+}
 
 // Forward answers the request with what the location's front end answers. A request
 // that was forwarded to this location already is not sent on.

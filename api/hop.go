@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -74,7 +73,8 @@ func (f *Forwarder) hand(w http.ResponseWriter, r *http.Request, addr string, h 
 	p := startPatience(cancel)
 	defer p.pause()
 	body := &handedBody{body: r.Body, patience: p}
-	resp, err := f.transport.RoundTrip(f.outgoing(ctx, r, addr, h, body))
+	to := parseAddress(addr)
+	resp, err := f.via(to).RoundTrip(f.outgoing(ctx, r, to, h, body))
 	if err != nil {
 		return lost(r, body, err)
 	}
@@ -150,12 +150,8 @@ func (f *Forwarder) relay(w http.ResponseWriter, r *http.Request, resp *http.Res
 
 // outgoing copies the request. The target goes as it came: Opaque is written as it
 // is, but for a leading "//", which net/http would take for an authority.
-func (f *Forwarder) outgoing(ctx context.Context, r *http.Request, addr string, h hop, body *handedBody) *http.Request {
-	scheme, host, named := strings.Cut(addr, "://")
-	if !named {
-		scheme, host = "http", addr
-	}
-	u := &url.URL{Scheme: scheme, Host: host}
+func (f *Forwarder) outgoing(ctx context.Context, r *http.Request, to destination, h hop, body *handedBody) *http.Request {
+	u := to.url()
 	path, query, hasQuery := strings.Cut(r.RequestURI, "?")
 	u.RawQuery, u.ForceQuery = query, hasQuery && query == ""
 	if strings.HasPrefix(path, "//") {
@@ -186,6 +182,7 @@ func (f *Forwarder) outgoing(ctx context.Context, r *http.Request, addr string, 
 			out.Header[strings.ToLower(name)] = values
 		}
 	}
+	f.introduce(out.Header, to)
 	delete(out.Header, leaderHopHeader) // Of a node of this location, not of where it goes.
 	if h.edge {
 		for _, name := range [...]string{hopHeader, doorHeader, doorAskHeader} {

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
 	"strings"
 	"sync"
 	"testing"
@@ -193,4 +194,25 @@ func (f *front) record(t *testing.T, method, target string, body io.Reader) *htt
 	w := httptest.NewRecorder()
 	f.Handler(geo.Table).ServeHTTP(w, r)
 	return w
+}
+
+// at says that every location is served at one address.
+func at(url string) func(geo.Location, geo.Service) []string {
+	return func(geo.Location, geo.Service) []string { return []string{host(url)} }
+}
+
+// forwarder reaches every location at hop listeners.
+func forwarder(from string, urls ...string) *api.Forwarder {
+	return api.NewForwarder(from, func(_ geo.Location, s geo.Service) []string {
+		var out []string
+		for _, u := range urls {
+			out = append(out, api.HopAddress(host(u), s))
+		}
+		return out
+	}, nil)
+}
+
+// gotConn notes the local address of the connection that a request is sent on.
+func gotConn(ctx context.Context, local *string) context.Context {
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) { *local = i.Conn.LocalAddr().String() }})
 }

@@ -57,8 +57,11 @@ type Options struct {
 	// Leaderless reports whether a range has had no leader for so long that none is to be
 	// expected soon. Like Leader it answers from memory; nil means never.
 	Leaderless func(geo.RangeID) bool
-	IDs        *protocol.RequestIDs
-	Observe    Observer
+	// HopSecret proves that a request comes from a front end of this process, whose
+	// Forwarder has it (WithSecret). Empty where front ends are processes of their own.
+	HopSecret string
+	IDs       *protocol.RequestIDs
+	Observe   Observer
 	// Door takes what a front door did, which Observe is not told. Nil drops it.
 	Door   DoorObserver
 	Logger *slog.Logger
@@ -88,12 +91,15 @@ func NewServer(o Options) *Server {
 
 // Handler returns the handler of the listener of a service. Paths go to the service
 // as they came: no router cleans, merges or decodes them.
-func (s *Server) Handler(service geo.Service) http.Handler {
+func (s *Server) Handler(service geo.Service) http.Handler { return s.handler(service, false) }
+
+// handler serves clients, or peers: the deployment's other front ends.
+func (s *Server) handler(service geo.Service, peers bool) http.Handler {
 	e := echo.New()
 	e.HideBanner, e.HidePort = true, true
 	e.Pre(func(echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
-			s.serve(c.Response(), c.Request(), service)
+			s.serve(c.Response(), c.Request(), service, peers)
 			return nil
 		}
 	})
@@ -112,9 +118,10 @@ type exchange struct {
 	body *countedBody
 }
 
-func (s *Server) serve(w *echo.Response, r *http.Request, service geo.Service) {
+func (s *Server) serve(w *echo.Response, r *http.Request, service geo.Service, peer bool) {
 	start := s.o.Clock.Now()
-	x := &exchange{Server: s, w: w, r: r, service: service, op: "Unknown", req: &protocol.Request{HTTP: r, ID: s.o.IDs.Next()}}
+	addr, scheme := s.client(r, peer)
+	x := &exchange{Server: s, w: w, r: r, service: service, op: "Unknown", req: &protocol.Request{HTTP: r, ClientAddr: addr, Scheme: scheme, ID: s.o.IDs.Next()}}
 	defer x.recover(start)
 	if err := x.answer(); err != nil && !w.Committed {
 		x.fail(err)
@@ -151,7 +158,7 @@ func (x *exchange) recover(start time.Time) {
 		}
 		panic(p) // net/http's own way to break off an answer.
 	}
-	x.o.Logger.Error("request failed: a bug in the server", "operation", x.op, "panic", p, "request_id", x.req.ID, "stack", string(debug.Stack()))
+	x.o.Logger.With(logged(x.req)...).Error("request failed: a bug in the server", "operation", x.op, "panic", p, "stack", string(debug.Stack()))
 	if !x.w.Committed {
 		x.fail(storageerr.InternalError)
 		x.observe(start)
@@ -170,7 +177,7 @@ func (x *exchange) fail(err error) {
 	if known, ours := storageerr.Of(err); ours {
 		code = known.Code
 	} else {
-		x.o.Logger.Error("request failed", "operation", x.op, "error", err, "request_id", x.req.ID)
+		x.o.Logger.With(logged(x.req)...).Error("request failed", "operation", x.op, "error", err)
 	}
 	if x.o.Location == "" {
 		x.o.Door.Failed(x.service, code)
@@ -204,7 +211,7 @@ func (x *exchange) answer() error {
 	if limit := x.limit(); x.r.Method == http.MethodPut && limit > protocol.AnswerMax {
 		protocol.AnswerWithin(x.w, limit+requestMax)
 	}
-	target, err := protocol.TargetOf(x.r, x.service, x.o.Zones...)
+	target, err := protocol.ParseTarget(x.service, x.req.Scheme, x.r.Host, x.r.RequestURI, x.o.Zones...)
 	if err != nil {
 		return x.early(err)
 	}

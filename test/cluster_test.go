@@ -91,7 +91,7 @@ func freeClusterBase(t *testing.T) int {
 		base := 12000 + 5*rand.IntN(3500)
 		free := true
 		for _, first := range []int{0, 1000, 1100, 1200, 2000, 2100, 2200} {
-			for _, offset := range []int{0, 1, 2, 10, 20, 22, 80} {
+			for _, offset := range []int{0, 1, 2, 10, 20, 22, 30, 80} {
 				l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(base+first+offset)))
 				if err != nil {
 					free = false

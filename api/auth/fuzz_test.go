@@ -43,7 +43,7 @@ func FuzzVerify(f *testing.F) {
 		if err != nil {
 			return
 		}
-		target, err := protocol.TargetOf(r, geo.Service(2+service%3), hostZones...)
+		target, err := protocol.ParseTarget(geo.Service(2+service%3), "http", r.Host, r.RequestURI, hostZones...)
 		if err != nil || target.Account == "" {
 			return
 		}

@@ -59,7 +59,7 @@ func BenchmarkVerify(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			i := slices.IndexFunc(vectors, func(v vector) bool { return v.name == name })
 			r, v := vectors[i].request(b), testVerifier()
-			target, _ := protocol.TargetOf(r, vectors[i].service, hostZones...)
+			target, _ := protocol.ParseTarget(vectors[i].service, "http", r.Host, r.RequestURI, hostZones...)
 			q, _ := protocol.ParseQuery(target.RawQuery)
 			version, _ := protocol.ServiceVersion(target.Service, r.Header.Get("x-ms-version"), false)
 			b.ReportAllocs()

@@ -184,7 +184,7 @@ func TestVectors(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			target, err := protocol.TargetOf(r, v.service, hostZones...)
+			target, err := protocol.ParseTarget(v.service, "http", r.Host, r.RequestURI, hostZones...)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -30,7 +30,7 @@ func verify(v *Verifier, r *http.Request, s geo.Service, keys Keys) error {
 }
 
 func verifyQuery(v *Verifier, r *http.Request, s geo.Service, keys Keys) (protocol.Query, error) {
-	target, err := protocol.TargetOf(r, s, hostZones...)
+	target, err := protocol.ParseTarget(s, "http", r.Host, r.RequestURI, hostZones...)
 	if err != nil {
 		return nil, err
 	}
@@ -254,7 +254,7 @@ func TestVariants(t *testing.T) {
 // signAs signs a received request in the given way.
 func signAs(t *testing.T, r *http.Request, s geo.Service, sc scheme, way variant, key []byte) {
 	t.Helper()
-	target, err := protocol.TargetOf(r, s, hostZones...)
+	target, err := protocol.ParseTarget(s, "http", r.Host, r.RequestURI, hostZones...)
 	if err != nil {
 		t.Fatal(err)
 	}

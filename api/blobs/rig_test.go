@@ -122,7 +122,7 @@ func (r *rig) serve(h *Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, hr *http.Request) {
 		req := &protocol.Request{ID: ids.Next(), Account: &r.account}
 		var err error
-		if req.Target, err = protocol.TargetOf(hr, geo.Blob); err == nil {
+		if req.Target, err = protocol.ParseTarget(geo.Blob, "http", hr.Host, hr.RequestURI); err == nil {
 			if req.Query, err = protocol.ParseQuery(req.RawQuery); err == nil {
 				req.Version, err = protocol.ServiceVersion(geo.Blob, hr.Header.Get("x-ms-version"), true)
 			}

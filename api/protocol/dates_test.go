@@ -107,7 +107,7 @@ func BenchmarkRequest(b *testing.B) {
 	h := http.Header{}
 	b.ReportAllocs()
 	for b.Loop() {
-		t, _ := TargetOf(r, geo.Table)
+		t, _ := ParseTarget(geo.Table, "http", r.Host, r.RequestURI)
 		_, _ = ParseQuery(t.RawQuery)
 		v, _ := ServiceVersion(t.Service, "2019-02-02", true)
 		SetCommonHeaders(h, r, t.Service, v, ids.Next(), now)

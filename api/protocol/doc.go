@@ -8,7 +8,7 @@
 // decodes and re-encodes, or drops a part of them. A condition that was sent is
 // evaluated or refused, never ignored.
 //
-// A request passes through in this order: [TargetOf] names the account, the
+// A request passes through in this order: [ParseTarget] names the account, the
 // service and the location, [ServiceVersion] the rules that apply, [ParseQuery]
 // opens the parameters, and [SetCommonHeaders] begins the answer. Whatever fails
 // afterwards ends in [WriteError].

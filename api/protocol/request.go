@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"net/http"
+	"net/netip"
 	"time"
 
 	"antipode/services/catalog"
@@ -12,6 +13,11 @@ import (
 type Request struct {
 	HTTP *http.Request
 	Target
+	// ClientAddr and Scheme are where the request came from and how, http or https, when it
+	// reached the first front end of the deployment.
+	ClientAddr netip.AddrPort
+	Scheme     string
+
 	Query   Query
 	Version Version
 	// ID is the x-ms-request-id of the answer.

@@ -1,7 +1,6 @@
 package protocol
 
 import (
-	"net/http"
 	"slices"
 	"strings"
 
@@ -33,16 +32,6 @@ type Target struct {
 	// Base is the service root as addressed, with trailing slash: {base} of
 	// spec/table.md 0. In path style it ends in the account segment.
 	Base string
-}
-
-// TargetOf returns the target of a request that arrived at a listener for
-// service s. Zones and errors are those of ParseTarget.
-func TargetOf(r *http.Request, s geo.Service, zones ...geo.Zone) (Target, error) {
-	scheme := "http"
-	if r.TLS != nil {
-		scheme = "https"
-	}
-	return ParseTarget(s, scheme, r.Host, r.RequestURI, zones...)
 }
 
 // ParseTarget reads a Host value and a request target of the origin form

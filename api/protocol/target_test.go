@@ -1,9 +1,7 @@
 package protocol
 
 import (
-	"crypto/tls"
 	"errors"
-	"net/http"
 	"testing"
 
 	"antipode/geo"
@@ -105,14 +103,6 @@ func TestParseTargetBad(t *testing.T) {
 		if _, err := ParseTarget(geo.Table, "http", tt.host, tt.uri, testZones...); !errors.Is(err, tt.want) {
 			t.Errorf("%q %q: %v, want %v", tt.host, tt.uri, err, tt.want)
 		}
-	}
-}
-
-// Behind TLS the base says https.
-func TestTargetOf(t *testing.T) {
-	r := &http.Request{Host: "acct.table.x", RequestURI: "/T", TLS: &tls.ConnectionState{}}
-	if got, err := TargetOf(r, geo.Table, "x"); err != nil || got.Base != "https://acct.table.x/" {
-		t.Errorf("base %q, %v", got.Base, err)
 	}
 }
 

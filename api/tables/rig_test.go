@@ -56,7 +56,7 @@ func serve(h *Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, hr *http.Request) {
 		req := &protocol.Request{HTTP: hr, ID: ids.Next(), At: time.Now(), Account: &account}
 		var err error
-		if req.Target, err = protocol.TargetOf(hr, geo.Table); err == nil {
+		if req.Target, err = protocol.ParseTarget(geo.Table, "http", hr.Host, hr.RequestURI); err == nil {
 			if req.Query, err = protocol.ParseQuery(req.RawQuery); err == nil {
 				req.Version, err = protocol.ServiceVersion(geo.Table, hr.Header.Get("x-ms-version"), true)
 			}

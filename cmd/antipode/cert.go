@@ -43,7 +43,7 @@ func certCommand() *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(certCACommand(), certNodeCommand())
+	cmd.AddCommand(certCACommand(), certNodeCommand(), certDoorCommand())
 	return cmd
 }
 
@@ -90,26 +90,13 @@ func certNodeCommand() *cobra.Command {
 		Example: `  antipode cert node --ca ca --location north --node 1 --host node1.example,10.0.0.1 --out north-1`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			authority, caCert, err := readAuthority(ca)
-			if err != nil {
-				return err
-			}
 			if err := checkHosts(hosts); err != nil {
 				return err
 			}
 			o := identity.NodeOptions{
 				Identity: identity.Identity{Location: geo.Location(location), Node: geo.NodeID(number)}, Hosts: hosts, Valid: daysOf(days),
 			}
-			pair, err := authority.NewNode(o, clock.System{}.Now())
-			if err != nil {
-				return err
-			}
-			files := []newFile{{nodeCertFile, pair.Cert, 0o644}, {nodeKeyFile, pair.Key, 0o600}, {caCertFile, caCert, 0o644}}
-			if err := writeNew(out, files); err != nil {
-				return err
-			}
-			o.Identity.Stamp = authority.Stamp()
-			return say(cmd.OutOrStdout(), out, files, fmt.Sprintf("For %s, %d days. Name them in the section tls of its node.yaml.", o.Identity, days))
+			return certify(cmd.OutOrStdout(), ca, out, o, "node.yaml")
 		},
 	}
 	flags := cmd.Flags()
@@ -123,6 +110,55 @@ func certNodeCommand() *cobra.Command {
 		_ = cmd.MarkFlagRequired(name) // Fails for a flag that does not exist.
 	}
 	return cmd
+}
+
+func certDoorCommand() *cobra.Command {
+	var ca, out, name string
+	var days int
+	cmd := &cobra.Command{
+		Use:   "door",
+		Short: "Make the certificate of a front door: " + nodeCertFile + ", " + nodeKeyFile + " and a copy of " + caCertFile,
+		Long: "Makes key and certificate of a front door and puts the authority's certificate beside them: all that the\n" +
+			"section tls of its frontdoor.yaml names. Nodes believe who has it what address a request came from.",
+		Example: `  antipode cert door --ca ca --name east-1 --out door-east-1`,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o := identity.NodeOptions{Identity: identity.Identity{Door: name}, Valid: daysOf(days)}
+			if name == "" {
+				return errors.New("--name: want " + identity.LabelWords)
+			}
+			return certify(cmd.OutOrStdout(), ca, out, o, "frontdoor.yaml")
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&ca, "ca", "", "folder that `antipode cert ca` wrote")
+	flags.StringVar(&name, "name", "", "name of the front door")
+	flags.StringVar(&out, "out", "", "folder to write to; made if missing")
+	flags.IntVar(&days, "days", nodeDays, "lifetime in days")
+	for _, name := range []string{"ca", "name", "out"} {
+		_ = cmd.MarkFlagRequired(name) // Fails for a flag that does not exist.
+	}
+	return cmd
+}
+
+// certify writes the certificate that o describes, signed by the authority in a folder, for
+// the section tls of a file.
+func certify(w io.Writer, ca, out string, o identity.NodeOptions, file string) error {
+	authority, caCert, err := readAuthority(ca)
+	if err != nil {
+		return err
+	}
+	pair, err := authority.NewNode(o, clock.System{}.Now())
+	if err != nil {
+		return err
+	}
+	files := []newFile{{nodeCertFile, pair.Cert, 0o644}, {nodeKeyFile, pair.Key, 0o600}, {caCertFile, caCert, 0o644}}
+	if err := writeNew(out, files); err != nil {
+		return err
+	}
+	o.Identity.Stamp = authority.Stamp()
+	days := int(o.Valid / daysOf(1))
+	return say(w, out, files, fmt.Sprintf("For %s, %d days. Name them in the section tls of its %s.", o.Identity, days, file))
 }
 
 func daysOf(days int) time.Duration { return time.Duration(days) * 24 * time.Hour }

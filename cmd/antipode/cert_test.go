@@ -95,3 +95,32 @@ func TestCertRefuses(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, said, "antipode cert node --ca ca")
 }
+
+// The certificate of a front door opens as that, and not as a node's.
+func TestCertDoor(t *testing.T) {
+	dir := t.TempDir()
+	ca, out := filepath.Join(dir, "ca"), filepath.Join(dir, "door")
+	_, err := run(certCommand(), "ca", "--out", ca, "--name", "prod")
+	require.NoError(t, err)
+	said, err := run(certCommand(), "door", "--ca", ca, "--name", "east-1", "--out", out)
+	require.NoError(t, err)
+	require.Contains(t, said, "antipode://prod/door/east-1, 365 days")
+	files := identity.Files{CA: filepath.Join(out, caCertFile), Cert: filepath.Join(out, nodeCertFile), Key: filepath.Join(out, nodeKeyFile)}
+	log := slog.New(slog.DiscardHandler)
+	k, err := identity.OpenDoorKeyring(files, clock.System{}, log)
+	require.NoError(t, err)
+	require.Equal(t, identity.Identity{Stamp: "prod", Door: "east-1"}, k.Self())
+	_, err = identity.OpenKeyring(identity.Identity{Stamp: "prod", Location: "north", Node: 1}, files, clock.System{}, log)
+	require.ErrorIs(t, err, identity.ErrRefused)
+	_, err = run(certCommand(), "node", "--ca", ca, "--location", "north", "--node", "1", "--host", "h", "--out", filepath.Join(dir, "n"))
+	require.NoError(t, err)
+	node := identity.Files{CA: filepath.Join(dir, "n", caCertFile), Cert: filepath.Join(dir, "n", nodeCertFile), Key: filepath.Join(dir, "n", nodeKeyFile)}
+	_, err = identity.OpenDoorKeyring(node, clock.System{}, log)
+	require.ErrorContains(t, err, "not of a front door")
+	for _, name := range []string{"", "East", "a/b"} {
+		_, err = run(certCommand(), "door", "--ca", ca, "--name", name, "--out", filepath.Join(dir, "bad"))
+		require.Error(t, err, name)
+	}
+	_, err = os.Stat(filepath.Join(dir, "bad"))
+	require.ErrorIs(t, err, os.ErrNotExist)
+}

@@ -39,10 +39,14 @@ func (o Options) prepare(members []member) error {
 	}
 	for l := range locations() {
 		for i := range nodes {
-			if err := o.certify(authority, ca, node{l, i}); err != nil {
+			n := node{l, i}
+			if err := o.certify(authority, ca, n.name(), identity.Identity{Location: locations()[l], Node: n.id()}); err != nil {
 				return err
 			}
 		}
+	}
+	if err := o.certify(authority, ca, DoorName, identity.Identity{Door: DoorName}); err != nil {
+		return err
 	}
 	for _, m := range members {
 		text, err := yaml.Marshal(m.config)
@@ -78,14 +82,14 @@ func (o Options) authority() (*identity.Authority, []byte, error) {
 	return a, pair.Cert, err
 }
 
-// certify makes the certificate of a node unless it is there.
-func (o Options) certify(a *identity.Authority, ca []byte, n node) error {
-	dir := o.folder(n.name())
+// certify makes the certificate of a process unless it is there.
+func (o Options) certify(a *identity.Authority, ca []byte, name string, id identity.Identity) error {
+	dir := o.folder(name)
 	if _, err := os.Stat(filepath.Join(dir, nodeKey)); err == nil {
 		return nil
 	}
 	pair, err := a.NewNode(identity.NodeOptions{
-		Identity: identity.Identity{Location: locations()[n.location], Node: n.id()}, Hosts: []string{host}, Valid: nodeValid,
+		Identity: id, Hosts: []string{host}, Valid: nodeValid,
 	}, clock.System{}.Now())
 	if err != nil {
 		return err

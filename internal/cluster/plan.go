@@ -24,6 +24,7 @@ const (
 	offsetNode = 10
 	offsetNATS = 20
 	offsetPub  = 22
+	offsetHop  = 30
 )
 
 // Options says where a cluster is.
@@ -118,7 +119,7 @@ func (o Options) Ports() []string {
 	out := services(o.Door())
 	for _, n := range o.nodeNames() {
 		out = append(out, services(o.ports(n))...)
-		out = append(out, o.at(n, offsetNode), o.at(n, offsetNATS), o.at(n, offsetPub))
+		out = append(out, o.at(n, offsetNode), o.at(n, offsetNATS), o.at(n, offsetPub), o.at(n, offsetHop))
 	}
 	return out
 }
@@ -128,7 +129,7 @@ func (o Options) plan() []member {
 	var out []member
 	door := config.Door{Listen: config.DoorListen{
 		Blob: o.Door().Of(geo.Blob), Queue: o.Door().Of(geo.Queue), Table: o.Door().Of(geo.Table), Admin: o.Door().Admin(),
-	}, Admin: o.admin()}
+	}, Admin: o.admin(), TLS: o.tls(DoorName)}
 	for l, name := range locations() {
 		at := config.DoorLocation{Name: name}
 		for i := range nodes {
@@ -137,7 +138,7 @@ func (o Options) plan() []member {
 			out = append(out, member{n.name(), "node", o.nodeConfig(n)})
 			via := func(address string) string { return o.via(DoorName, n.name(), address) }
 			at.Nodes = append(at.Nodes, config.DoorNode{
-				ID: n.id(), Blob: via(p.Of(geo.Blob)), Queue: via(p.Of(geo.Queue)), Table: via(p.Of(geo.Table)), Admin: via(p.Admin()),
+				ID: n.id(), Hop: via(o.at(n, offsetHop)), Admin: via(p.Admin()),
 			})
 		}
 		door.Locations = append(door.Locations, at)
@@ -151,31 +152,27 @@ func (o Options) nodeConfig(n node) config.Node {
 	c := config.Node{
 		Stamp: stamp, ID: n.id(), Name: n.name(), Location: locations()[n.location],
 		FaultDomain: domain("f", n.number), UpgradeDomain: domain("u", n.number), Data: filepath.Join(dir, "data"),
-		Listen: config.Listen{Node: o.at(n, offsetNode), Blob: p.Of(geo.Blob), Queue: p.Of(geo.Queue), Table: p.Of(geo.Table), Admin: p.Admin()},
+		Listen: config.Listen{Node: o.at(n, offsetNode), Blob: p.Of(geo.Blob), Queue: p.Of(geo.Queue), Table: p.Of(geo.Table), Hop: o.at(n, offsetHop), Admin: p.Admin()},
 		Admin:  o.admin(),
-		TLS:    config.TLS{CA: filepath.Join(dir, caCert), Cert: filepath.Join(dir, nodeCert), Key: filepath.Join(dir, nodeKey)},
+		TLS:    o.tls(n.name()),
 		NATS:   config.NATS{Mode: config.Cluster, Client: o.at(n, offsetPub), Listen: o.at(n, offsetNATS)},
 		Pair:   config.Pair{Location: locations()[1-n.location]},
 	}
 	for i := range nodes {
 		far := node{1 - n.location, i}
-		fp := o.ports(far)
 		via := func(address string) string { return o.via(n.name(), far.name(), address) }
 		c.Pair.Nodes = append(c.Pair.Nodes, via(o.at(far, offsetNode)))
 		c.Pair.NATS = append(c.Pair.NATS, via(o.at(far, offsetPub)))
-		c.Pair.Endpoints.Blob = append(c.Pair.Endpoints.Blob, "http://"+via(fp.Of(geo.Blob)))
-		c.Pair.Endpoints.Queue = append(c.Pair.Endpoints.Queue, "http://"+via(fp.Of(geo.Queue)))
-		c.Pair.Endpoints.Table = append(c.Pair.Endpoints.Table, "http://"+via(fp.Of(geo.Table)))
+		c.Pair.Hops = append(c.Pair.Hops, via(o.at(far, offsetHop)))
 		if i == n.number {
 			continue
 		}
 		near := node{n.location, i}
-		np := o.ports(near)
 		via = func(address string) string { return o.via(n.name(), near.name(), address) }
 		c.NATS.Routes = append(c.NATS.Routes, via(o.at(near, offsetNATS)))
 		c.Peers = append(c.Peers, config.Peer{
 			ID: near.id(), Name: near.name(), Address: via(o.at(near, offsetNode)),
-			Blob: via(np.Of(geo.Blob)), Queue: via(np.Of(geo.Queue)), Table: via(np.Of(geo.Table)),
+			Hop:         via(o.at(near, offsetHop)),
 			FaultDomain: domain("f", i), UpgradeDomain: domain("u", i),
 		})
 	}
@@ -183,6 +180,12 @@ func (o Options) nodeConfig(n node) config.Node {
 		o.Configure(&c)
 	}
 	return c
+}
+
+// tls names the certificate of a process.
+func (o Options) tls(name string) config.TLS {
+	dir := o.folder(name)
+	return config.TLS{CA: filepath.Join(dir, caCert), Cert: filepath.Join(dir, nodeCert), Key: filepath.Join(dir, nodeKey)}
 }
 
 // admin gives all processes one token.

@@ -15,6 +15,9 @@ type Door struct {
 	Admin Admin `yaml:"admin"`
 	// Zones are those of the nodes: see Node.
 	Zones []geo.Zone `yaml:"zones"`
+	// TLS has the door's certificate: see `antipode cert door`. With it requests go to the
+	// nodes' listen.hop, which believe it who the client is; without, to the plain front ends.
+	TLS TLS `yaml:"tls"`
 	// Locations are what the door stands before, in the order in which they are asked for
 	// an account that is not known yet.
 	Locations []DoorLocation `yaml:"locations"`
@@ -38,10 +41,13 @@ type DoorLocation struct {
 
 // DoorNode is a node as the door reaches it, host:port.
 type DoorNode struct {
-	ID    geo.NodeID `yaml:"node"`
-	Blob  string     `yaml:"blob"`
-	Queue string     `yaml:"queue"`
-	Table string     `yaml:"table"`
+	ID geo.NodeID `yaml:"node"`
+	// Hop is its listen.hop, which a door with a certificate uses.
+	Hop string `yaml:"hop"`
+	// Blob, Queue and Table are its front end, which a door without one uses.
+	Blob  string `yaml:"blob"`
+	Queue string `yaml:"queue"`
+	Table string `yaml:"table"`
 	// Admin is its admin port. Where it is empty the door cannot show or control the node.
 	Admin string `yaml:"admin"`
 }
@@ -76,6 +82,7 @@ func (d Door) validate(w *walker) {
 		w.warn("admin.token_file", "is missing, so the door's admin port shows no keys and changes nothing: "+
 			"write the path of a file with the token of the nodes")
 	}
+	d.validateTLS(w)
 	if len(d.Locations) == 0 {
 		w.bad("locations", "is missing: write the locations that the door stands before")
 	}
@@ -99,12 +106,24 @@ func (d Door) validate(w *walker) {
 				w.bad(at+"node", "write the node's number within its stamp, from 1, each once")
 			}
 			ids[n.ID] = true
-			w.address(at+"blob", n.Blob, true)
-			w.address(at+"queue", n.Queue, true)
-			w.address(at+"table", n.Table, true)
+			if d.TLS != (TLS{}) {
+				w.address(at+"hop", n.Hop, true)
+			} else {
+				w.address(at+"blob", n.Blob, true)
+				w.address(at+"queue", n.Queue, true)
+				w.address(at+"table", n.Table, true)
+			}
 			if n.Admin != "" {
 				w.address(at+"admin", n.Admin, true)
 			}
 		}
 	}
+}
+
+func (d Door) validateTLS(w *walker) {
+	if d.TLS == (TLS{}) {
+		w.warn("tls", "is missing, so the locations see the door in place of the client: write the files that `antipode cert door` made")
+		return
+	}
+	w.tls(d.TLS)
 }

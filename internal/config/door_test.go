@@ -25,18 +25,21 @@ func TestDoor(t *testing.T) {
 	require.Equal(t, "127.0.0.1:10080", d.Listen.Admin)
 	require.Equal(t, []geo.Zone{geo.LocalZone}, d.Zones)
 	require.ErrorContains(t, problems, "shows no keys and changes nothing", "it has no token")
+	require.ErrorContains(t, problems, "the locations see the door in place of the client", "it has no certificate")
 
 	_, problems, err = ParseDoor([]byte(`admin: {token_file: /token}
+tls: {ca: /ca, cert: /cert, key: /key}
 locations:
   - location: north
-    nodes: [{node: 1, blob: "h:1", queue: ":2", table: "h:3"}, {node: 1, blob: "h:1", queue: "h:2", table: "h:3"}]
+    nodes: [{node: 1, hop: ":2"}, {node: 1, hop: "h:2"}]
   - location: north
 `))
 	require.Error(t, err)
 	require.Equal(t, `locations[1].nodes: is missing: write the nodes of the location
-line 4: locations[0].nodes[0].queue ":2": others connect to it: write a name or address of one machine, such as 10.0.0.1:2
-line 4: locations[0].nodes[1].node "1": write the node's number within its stamp, from 1, each once
-line 5: locations[1].location "north": is there twice: write each location once`, problems.Error())
+line 5: locations[0].nodes[0].hop ":2": others connect to it: write a name or address of one machine, such as 10.0.0.1:2
+line 5: locations[0].nodes[1].node "1": write the node's number within its stamp, from 1, each once
+line 6: locations[1].location "north": is there twice: write each location once`, problems.Error())
+	require.ErrorContains(t, func() error { _, _, err := ParseDoor([]byte("tls: {ca: ca}")); return err }(), "tls.key: is missing")
 	_, _, err = ParseDoor([]byte("listen: {admin: h}"))
 	require.ErrorContains(t, err, "locations: is missing")
 }

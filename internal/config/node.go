@@ -50,6 +50,9 @@ type Listen struct {
 	Blob  string `yaml:"blob"`
 	Queue string `yaml:"queue"`
 	Table string `yaml:"table"`
+	// Hop is the front end for requests that other nodes and front doors hand to this one,
+	// over TLS. Default ":10110".
+	Hop string `yaml:"hop"`
 	// Admin is the admin port. Default "127.0.0.1:10080".
 	Admin string `yaml:"admin"`
 }
@@ -71,12 +74,9 @@ type Peer struct {
 	Name string `yaml:"name"`
 	// Address is its listen.node as this node reaches it, host:port.
 	Address string `yaml:"address"`
-	// Blob, Queue and Table are its front end as this node reaches it, host:port, for
-	// requests that it leads. Default: the host of Address, and the port that this node
-	// itself listens on.
-	Blob          string `yaml:"blob"`
-	Queue         string `yaml:"queue"`
-	Table         string `yaml:"table"`
+	// Hop is its listen.hop as this node reaches it, host:port, for requests that it leads.
+	// Default: the host of Address, and the port that this node itself listens on.
+	Hop           string `yaml:"hop"`
 	FaultDomain   string `yaml:"fault_domain"`
 	UpgradeDomain string `yaml:"upgrade_domain"`
 }
@@ -85,7 +85,11 @@ type Peer struct {
 // secondary (LRS) are not served yet.
 type Pair struct {
 	Location geo.Location `yaml:"location"`
-	// Endpoints are its front end, for requests that belong there.
+	// Hops are the listen.hop of its nodes, host:port, for requests that belong there. The
+	// location sees who sent them.
+	Hops []string `yaml:"hops"`
+	// Endpoints are its front end where Hops is empty: a location reached by them sees this
+	// node in place of the client.
 	Endpoints Endpoints `yaml:"endpoints"`
 	// Nodes are the node addresses there, host:port, for payload and pulls.
 	Nodes []string `yaml:"nodes"`
@@ -197,6 +201,7 @@ func (n Node) withDefaults() Node {
 	set(&n.Listen.Blob, ":10000")
 	set(&n.Listen.Queue, ":10001")
 	set(&n.Listen.Table, ":10002")
+	set(&n.Listen.Hop, ":10110")
 	set(&n.Listen.Admin, "127.0.0.1:10080")
 	if n.Data != "" {
 		set(&n.Admin.TokenFile, filepath.Join(n.Data, "admin-token"))
@@ -205,9 +210,7 @@ func (n Node) withDefaults() Node {
 	for i := range n.Peers {
 		p := &n.Peers[i]
 		set(&p.Name, fmt.Sprintf("%s-%d", n.Location, p.ID))
-		set(&p.Blob, hostOf(p.Address, n.Listen.Blob))
-		set(&p.Queue, hostOf(p.Address, n.Listen.Queue))
-		set(&p.Table, hostOf(p.Address, n.Listen.Table))
+		set(&p.Hop, hostOf(p.Address, n.Listen.Hop))
 	}
 	if n.NATS.Mode == "" {
 		n.NATS.Mode = Embedded

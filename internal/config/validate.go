@@ -64,6 +64,15 @@ func (w *walker) zones(zones []geo.Zone) {
 	}
 }
 
+// tls checks the files of a certificate.
+func (w *walker) tls(t TLS) {
+	for _, f := range []struct{ field, value string }{{"tls.ca", t.CA}, {"tls.cert", t.Cert}, {"tls.key", t.Key}} {
+		if w.need(f.field, f.value, "the path of the file that `antipode cert` made") && !filepath.IsAbs(f.value) {
+			w.bad(f.field, "write the whole path, from /")
+		}
+	}
+}
+
 // admin checks who uses an admin port.
 func (w *walker) admin(a Admin) {
 	for i, host := range a.Hosts {
@@ -101,11 +110,7 @@ func (n Node) validate(w *walker) {
 	n.validatePeers(w)
 	n.validateDomains(w)
 	n.validatePair(w)
-	for _, f := range []struct{ field, value string }{{"tls.ca", n.TLS.CA}, {"tls.cert", n.TLS.Cert}, {"tls.key", n.TLS.Key}} {
-		if w.need(f.field, f.value, "the path of the file that `antipode cert` made") && !filepath.IsAbs(f.value) {
-			w.bad(f.field, "write the whole path, from /")
-		}
-	}
+	w.tls(n.TLS)
 	n.validateNATS(w)
 }
 
@@ -123,6 +128,7 @@ func (n Node) validateListen(w *walker) {
 	listen("listen.blob", n.Listen.Blob)
 	listen("listen.queue", n.Listen.Queue)
 	listen("listen.table", n.Listen.Table)
+	listen("listen.hop", n.Listen.Hop)
 	listen("listen.admin", n.Listen.Admin)
 	if n.NATS.Mode == Cluster {
 		listen("nats.listen", n.NATS.Listen)
@@ -157,10 +163,8 @@ func (n Node) validatePeers(w *walker) {
 			w.bad(at+"address", "is the address of "+first+", too: each node has its own")
 		}
 		addresses[p.Address] = fmt.Sprintf("peers[%d]", i)
-		for _, f := range []struct{ field, value string }{{"blob", p.Blob}, {"queue", p.Queue}, {"table", p.Table}} {
-			if w.lines[at+f.field] > 0 { // What was not written is wrong elsewhere.
-				w.address(at+f.field, f.value, true)
-			}
+		if w.lines[at+"hop"] > 0 { // What was not written is wrong elsewhere.
+			w.address(at+"hop", p.Hop, true)
 		}
 	}
 	switch len(n.Peers) {
@@ -228,9 +232,22 @@ func (n Node) validatePair(w *walker) {
 	case p.Location == n.Location:
 		w.bad("pair.location", "is this location: write the other one")
 	}
-	w.endpoints("pair.endpoints.blob", p.Endpoints.Blob)
-	w.endpoints("pair.endpoints.queue", p.Endpoints.Queue)
-	w.endpoints("pair.endpoints.table", p.Endpoints.Table)
+	for i, address := range p.Hops {
+		w.address(fmt.Sprintf("pair.hops[%d]", i), address, true)
+	}
+	const want = "write the listen.hop addresses of the other location's nodes, such as [10.1.0.1:10110]"
+	e := p.Endpoints
+	switch endpoints := len(e.Blob)+len(e.Queue)+len(e.Table) > 0; {
+	case len(p.Hops) == 0 && !endpoints:
+		w.bad("pair.hops", "is missing: "+want)
+	case len(p.Hops) == 0:
+		w.warn("pair.endpoints", "whoever stands there sees this node in place of the client; unless it is not to be changed, "+want+" as pair.hops")
+		w.endpoints("pair.endpoints.blob", e.Blob)
+		w.endpoints("pair.endpoints.queue", e.Queue)
+		w.endpoints("pair.endpoints.table", e.Table)
+	case endpoints:
+		w.bad("pair.endpoints", "is not used beside pair.hops: remove it")
+	}
 	if len(p.Nodes) == 0 {
 		w.bad("pair.nodes", "is missing: write the node addresses of the other location, such as [10.1.0.1:10100]")
 	}

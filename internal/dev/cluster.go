@@ -78,6 +78,7 @@ type Cluster struct {
 	door      Ports
 	started   time.Time
 	token     admin.TokenFile
+	hopSecret string // see api.Options.HopSecret
 
 	registry *prometheus.Registry
 	meters   *location.Meters
@@ -113,7 +114,7 @@ func Start(o ClusterOptions) (_ *Cluster, err error) {
 	if _, err := rand.Read(seed[:]); err != nil {
 		return nil, err
 	}
-	c.ids = protocol.NewRequestIDs(seed)
+	c.ids, c.hopSecret = protocol.NewRequestIDs(seed), rand.Text()
 	if c.meters, err = location.NewMeters(c.registry, samples{c}, order()...); err != nil {
 		return nil, err
 	}
@@ -158,7 +159,7 @@ func (c *Cluster) location(i int, name geo.Location, seed uint64) *location.Loca
 
 // server builds the front end of a location, or the front door where name is empty.
 func (c *Cluster) server(name geo.Location) *api.Server {
-	o := api.Options{Locations: order(), Zones: c.o.Zones, Clock: c.clock, IDs: c.ids, Door: c.passed, Logger: c.o.Logger}
+	o := api.Options{Locations: order(), Zones: c.o.Zones, HopSecret: c.hopSecret, Clock: c.clock, IDs: c.ids, Door: c.passed, Logger: c.o.Logger}
 	from := "door"
 	if name != "" {
 		l := c.locations[name]
@@ -174,7 +175,7 @@ func (c *Cluster) server(name geo.Location) *api.Server {
 	if name != "" {
 		dial = c.link.Dial // What goes from one location to the other passes the link.
 	}
-	o.Forward = api.NewForwarder(from, c.endpoint, dial)
+	o.Forward = api.NewForwarder(from, c.endpoint, dial).WithSecret(c.hopSecret)
 	c.forwards = append(c.forwards, o.Forward)
 	return api.NewServer(o)
 }

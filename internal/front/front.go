@@ -2,6 +2,7 @@ package front
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -44,6 +45,8 @@ type Listener struct {
 	// Addr is host:port.
 	Addr    string
 	Handler http.Handler
+	// TLS, if set, is how connections are made; nil is plain HTTP.
+	TLS *tls.Config
 	// What names it in errors.
 	What string
 }
@@ -60,6 +63,9 @@ func Open(ls []Listener, ports string, log *slog.Logger) (*Front, error) {
 				err = errors.Join(err, o.Close())
 			}
 			return nil, fmt.Errorf("cannot listen on %s (%s): %w; stop what uses the port, or choose others with %s", l.Addr, l.What, err, ports)
+		}
+		if l.TLS != nil {
+			n = tls.NewListener(n, l.TLS)
 		}
 		open = append(open, n)
 	}
@@ -124,7 +130,7 @@ func (f *Front) closeSilent() {
 func Services(addr func(geo.Service) string, what string, handler func(geo.Service) http.Handler) []Listener {
 	var ls []Listener
 	for _, s := range geo.Services {
-		ls = append(ls, Listener{addr(s), handler(s), what + " " + s.String()})
+		ls = append(ls, Listener{Addr: addr(s), Handler: handler(s), What: what + " " + s.String()})
 	}
 	return ls
 }

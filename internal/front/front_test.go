@@ -15,11 +15,11 @@ import (
 // request under way is answered before the front end closes.
 func TestFrontDrains(t *testing.T) {
 	entered, leave := make(chan struct{}), make(chan struct{})
-	f, err := Open([]Listener{{"127.0.0.1:0", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	f, err := Open([]Listener{{Addr: "127.0.0.1:0", Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		close(entered)
 		<-leave
 		_, _ = w.Write([]byte("answered"))
-	}), "test"}}, "nothing", slog.New(slog.NewTextHandler(io.Discard, nil)))
+	}), What: "test"}}, "nothing", slog.New(slog.NewTextHandler(io.Discard, nil)))
 	require.NoError(t, err)
 	addr := f.Addrs()[0].String()
 

@@ -17,7 +17,7 @@ var testNow = time.Date(2030, 5, 1, 12, 0, 0, 0, time.UTC)
 // A name has one spelling: what parses prints the same, and everything else is refused
 // (table).
 func TestParse(t *testing.T) {
-	for _, text := range []string{"antipode://prod/north/node/1", "antipode://a/b-2/node/18446744073709551615"} {
+	for _, text := range []string{"antipode://prod/north/node/1", "antipode://a/b-2/node/18446744073709551615", "antipode://prod/door/east-1", "antipode://prod/door/node/1"} {
 		id, err := Parse(text)
 		require.NoError(t, err, text)
 		require.Equal(t, text, id.String())
@@ -25,6 +25,7 @@ func TestParse(t *testing.T) {
 	for _, text := range []string{
 		"", "antipode://", "antipode://prod/north/node/0", "antipode://prod/north/node/01", "antipode://prod/north/node/+1",
 		"antipode://prod/north/node/1/", "antipode://prod//node/1", "antipode://Prod/north/node/1", "antipode://prod/no%72th/node/1",
+		"antipode://prod/door/", "antipode://prod/door", "antipode://prod/door/East", "antipode://prod/door/a/b", "antipode:///door/a", "antipode://prod/door/a?x",
 		"antipode://prod/north/admin/1", "https://prod/north/node/1", "antipode://-prod/north/node/1", "antipode://prod/north/node/1?x",
 	} {
 		_, err := Parse(text)
@@ -65,7 +66,7 @@ func TestAuthority(t *testing.T) {
 	cert := leaf(t, made)
 	id, err := Of(cert)
 	require.NoError(t, err)
-	require.Equal(t, Identity{"prod", "north", 2}, id)
+	require.Equal(t, Identity{Stamp: "prod", Location: "north", Node: 2}, id)
 	require.Equal(t, []string{"n2.example"}, cert.DNSNames)
 	require.Equal(t, "10.0.0.2", cert.IPAddresses[0].String())
 	require.Equal(t, testNow.Add(time.Hour), cert.NotAfter)

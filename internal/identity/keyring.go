@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -68,7 +69,24 @@ func OpenKeyring(self Identity, files Files, c clock.Clock, logger *slog.Logger)
 	return k, nil
 }
 
-// Self is the node's identity.
+// OpenDoorKeyring reads the files of a front door: see OpenKeyring. Its name is that of its
+// certificate.
+func OpenDoorKeyring(files Files, c clock.Clock, logger *slog.Logger) (*Keyring, error) {
+	pair, err := tls.LoadX509KeyPair(files.Cert, files.Key)
+	if err != nil {
+		return nil, fmt.Errorf("%s and %s: %w", files.Cert, files.Key, err)
+	}
+	self, err := Of(pair.Leaf)
+	if err != nil {
+		return nil, fmt.Errorf("own certificate %s: %w", files.Cert, err)
+	}
+	if self.Door == "" {
+		return nil, fmt.Errorf("own certificate %s: %w: it is that of %s, not of a front door", files.Cert, ErrRefused, self)
+	}
+	return OpenKeyring(self, files, c, logger)
+}
+
+// Self is the identity of the node or front door.
 func (k *Keyring) Self() Identity { return k.self }
 
 func (k *Keyring) stat() (seen [3]version, err error) {
@@ -129,22 +147,39 @@ func (k *Keyring) current() (*tls.Certificate, *x509.CertPool) {
 // and all nodes of the paired location, if any: what those may ask for is for the server
 // to say.
 func (k *Keyring) ServerConfig(allowed func(geo.NodeID) bool, paired geo.Location) *tls.Config {
+	return k.serverConfig(func(id Identity) error { return k.isPeer(id, allowed, paired) })
+}
+
+// HopServerConfig accepts the front ends of the deployment: whom ServerConfig does, and the
+// front doors of the stamp.
+func (k *Keyring) HopServerConfig(allowed func(geo.NodeID) bool, paired geo.Location) *tls.Config {
+	return k.serverConfig(func(id Identity) error {
+		if id.Door != "" {
+			return nil
+		}
+		return k.isPeer(id, allowed, paired)
+	})
+}
+
+func (k *Keyring) isPeer(id Identity, allowed func(geo.NodeID) bool, paired geo.Location) error {
+	if paired != "" && id.Location == paired {
+		return nil
+	}
+	if err := isAt(id, k.self.Location); err != nil {
+		return err
+	}
+	if !allowed(id.Node) {
+		return fmt.Errorf("node %d is no peer of this one", id.Node)
+	}
+	return nil
+}
+
+func (k *Keyring) serverConfig(check func(Identity) error) *tls.Config {
 	config := k.config()
 	config.ClientAuth = tls.RequireAnyClientCert
 	// Each handshake is judged by the files as they are now: no resumption.
 	config.SessionTicketsDisabled = true
-	config.VerifyConnection = k.verifyPeer(func(id Identity) error {
-		if paired != "" && id.Location == paired {
-			return nil
-		}
-		if err := isAt(id, k.self.Location); err != nil {
-			return err
-		}
-		if !allowed(id.Node) {
-			return fmt.Errorf("node %d is no peer of this one", id.Node)
-		}
-		return nil
-	})
+	config.VerifyConnection = k.verifyPeer(check)
 	return config
 }
 
@@ -164,6 +199,16 @@ func (k *Keyring) ClientConfig(want geo.NodeID) *tls.Config {
 // PairConfig connects to any node of the paired location.
 func (k *Keyring) PairConfig(paired geo.Location) *tls.Config {
 	return k.clientConfig(func(id Identity) error { return isAt(id, paired) })
+}
+
+// HopClientConfig connects to any node of the given locations.
+func (k *Keyring) HopClientConfig(locations ...geo.Location) *tls.Config {
+	return k.clientConfig(func(id Identity) error {
+		if id.Door != "" || !slices.Contains(locations, id.Location) {
+			return fmt.Errorf("a node of %v is expected", locations)
+		}
+		return nil
+	})
 }
 
 func isAt(id Identity, l geo.Location) error {
@@ -212,6 +257,9 @@ func (k *Keyring) verifyPeer(check func(Identity) error) func(tls.ConnectionStat
 func (k *Keyring) isSelf(id Identity) error {
 	if err := isAt(id, k.self.Location); err != nil {
 		return err
+	}
+	if id.Door != k.self.Door {
+		return fmt.Errorf("it is that of the front door %q, this is %q", id.Door, k.self.Door)
 	}
 	if id.Node != k.self.Node {
 		return fmt.Errorf("it is that of node %d, this is node %d", id.Node, k.self.Node)

@@ -26,5 +26,3 @@ func (a addresses) of(s geo.Service) string {
 func adminOptions(listen string, c config.Admin, token admin.TokenFile, log *slog.Logger) admin.Options {
 	return admin.Options{TokenFile: token, Listen: listen, Hosts: c.Hosts, Log: log}
 }
-
-func peerFront(p config.Peer) addresses { return addresses{p.Blob, p.Queue, p.Table} }

@@ -16,6 +16,7 @@ import (
 	"antipode/internal/clock"
 	"antipode/internal/config"
 	"antipode/internal/front"
+	"antipode/internal/identity"
 	"antipode/metrics"
 )
 
@@ -42,6 +43,8 @@ type doorNode struct {
 	id   geo.NodeID
 	name string
 	addresses
+	// hop is used, and addresses not, by a door with a certificate.
+	hop string
 	// admin is nil where the configuration does not say where its admin port is.
 	admin *wire.Client
 }
@@ -65,7 +68,7 @@ func OpenDoor(o DoorOptions) (_ *Door, err error) {
 	}
 	for _, l := range o.Config.Locations {
 		for _, n := range l.Nodes {
-			dn := doorNode{id: n.ID, name: wire.NodeName(l.Name, n.ID), addresses: addresses{n.Blob, n.Queue, n.Table}}
+			dn := doorNode{id: n.ID, name: wire.NodeName(l.Name, n.ID), addresses: addresses{n.Blob, n.Queue, n.Table}, hop: n.Hop}
 			if n.Admin != "" {
 				if dn.admin, err = wire.New("http://"+n.Admin, d.http); err != nil {
 					return nil, fmt.Errorf("admin port of %s: %w", dn.name, err)
@@ -80,6 +83,13 @@ func OpenDoor(o DoorOptions) (_ *Door, err error) {
 		return nil, err
 	}
 	d.forward = api.NewForwarder("door", d.endpoints, nil)
+	if files := o.Config.TLS; files != (config.TLS{}) {
+		keyring, err := identity.OpenDoorKeyring(identity.Files{CA: files.CA, Cert: files.Cert, Key: files.Key}, o.Clock, o.Logger)
+		if err != nil {
+			return nil, fmt.Errorf("certificates of the section tls: %w", err)
+		}
+		d.forward.WithTLS(keyring.HopClientConfig(d.locations()...))
+	}
 	registry := metrics.NewRegistry()
 	observer, err := metrics.NewDoor(registry, d.locations(), api.DoorOutcomes())
 	if err != nil {
@@ -114,7 +124,11 @@ func (d *Door) locations() []geo.Location {
 func (d *Door) endpoints(l geo.Location, s geo.Service) []string {
 	var out []string
 	for _, n := range d.nodes[l] {
-		out = append(out, n.of(s))
+		if d.o.Config.TLS != (config.TLS{}) {
+			out = append(out, api.HopAddress(n.hop, s))
+		} else {
+			out = append(out, n.of(s))
+		}
 	}
 	return out
 }

@@ -7,6 +7,7 @@ import (
 
 	"antipode/api"
 	"antipode/geo"
+	"antipode/internal/front"
 )
 
 // newAPI builds the node's front end.
@@ -17,7 +18,7 @@ func (n *Node) newAPI() *api.Server {
 	o.Observe = func(s geo.Service, op string, status int, took time.Duration) {
 		n.meters.Requests.Observe(c.Location, s, op, status, took)
 	}
-	n.forward = api.NewForwarder(c.Name, n.endpoints, n.dial)
+	n.forward = api.NewForwarder(c.Name, n.endpoints, n.dial).WithTLS(n.keyring.HopClientConfig(c.Location, c.Pair.Location))
 	o.Forward = n.forward
 	return api.NewServer(o)
 }
@@ -27,6 +28,13 @@ func (n *Node) endpoints(l geo.Location, s geo.Service) []string {
 	p := n.o.Config.Pair
 	if l != p.Location {
 		return nil
+	}
+	if len(p.Hops) > 0 {
+		var out []string
+		for _, address := range p.Hops {
+			out = append(out, api.HopAddress(address, s))
+		}
+		return out
 	}
 	switch s {
 	case geo.Blob:
@@ -41,7 +49,7 @@ func (n *Node) endpoints(l geo.Location, s geo.Service) []string {
 // dial reaches the other nodes of the location directly, and what is beyond over the link.
 func (n *Node) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	for _, p := range n.peers {
-		if addr == p.Blob || addr == p.Queue || addr == p.Table {
+		if addr == p.Hop {
 			var d net.Dialer
 			return d.DialContext(ctx, network, addr)
 		}
@@ -65,5 +73,15 @@ func (n *Node) leader(r geo.RangeID, s geo.Service) (addr string, here bool) {
 	if !known {
 		return "", false
 	}
-	return peerFront(n.peers[id]).of(s), id == n.id
+	return api.HopAddress(n.peers[id].Hop, s), id == n.id
+}
+
+// hopListener is where the deployment's other front ends hand requests to this node.
+func (n *Node) hopListener() front.Listener {
+	c := n.o.Config
+	isPeer := func(id geo.NodeID) bool {
+		_, is := n.peers[id]
+		return is
+	}
+	return front.Listener{Addr: c.Listen.Hop, Handler: n.api.HopHandler(), TLS: n.keyring.HopServerConfig(isPeer, c.Pair.Location), What: c.Name + " hops"}
 }

@@ -180,7 +180,8 @@ func (n *Node) start() error {
 	if n.front != nil {
 		return fmt.Errorf("node %s runs already", c.Name)
 	}
-	f, err := front.Open(front.Services(n.listens().of, c.Name, n.api.Handler), portsOf, n.o.Logger)
+	ls := append(front.Services(n.listens().of, c.Name, n.api.Handler), n.hopListener())
+	f, err := front.Open(ls, portsOf, n.o.Logger)
 	if err != nil {
 		return err
 	}
