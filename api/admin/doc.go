@@ -8,6 +8,6 @@
 // (hosts), and keys and changes need the token of the port's file (TokenFile).
 //
 // Use: Handler makes the http.Handler of one port from a Cluster and a registry;
-// Server gives it the time limits that a port needs. Status and metrics are shown to
+// Limit gives its server the limits that a port needs. Status and metrics are shown to
 // whoever reaches a port, unencrypted: it belongs on a loopback or a management network.
 package admin

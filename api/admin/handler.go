@@ -58,7 +58,7 @@ type Options struct {
 	// process looks dead just when its status is wanted.
 	ReadTimeout time.Duration
 	// ControlTimeout bounds an operation that changes something. Zero means 1m;
-	// Server's time limit for an answer is 80s. Too short, and a start that
+	// Limit's time limit for an answer is 80s. Too short, and a start that
 	// replays a long log is reported as unknown.
 	ControlTimeout time.Duration
 	// Log gets internal errors and every operation that changed something. Nil
@@ -79,17 +79,13 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Server returns a server of h with the limits of an admin port. The caller sets
-// nothing more, calls Serve, and ends it with Shutdown.
-func Server(h http.Handler) *http.Server {
-	return &http.Server{
-		Handler:           h,
-		ReadHeaderTimeout: headerTimeout,
-		ReadTimeout:       requestRead,
-		WriteTimeout:      writeTimeout,
-		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    headerBytesMax,
-	}
+// Limit gives a server the limits of an admin port.
+func Limit(s *http.Server) {
+	s.ReadHeaderTimeout = headerTimeout
+	s.ReadTimeout = requestRead
+	s.WriteTimeout = writeTimeout
+	s.IdleTimeout = idleTimeout
+	s.MaxHeaderBytes = headerBytesMax
 }
 
 // port is one admin port.

@@ -383,7 +383,8 @@ func TestScrapeLimits(t *testing.T) {
 
 // TestServerLimits: no time limit of a port is missing.
 func TestServerLimits(t *testing.T) {
-	s := Server(http.NotFoundHandler())
+	s := &http.Server{}
+	Limit(s)
 	for _, d := range []time.Duration{s.ReadHeaderTimeout, s.ReadTimeout, s.IdleTimeout} {
 		require.Positive(t, d)
 	}

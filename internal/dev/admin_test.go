@@ -37,6 +37,9 @@ func TestAdminPortsAreClosed(t *testing.T) {
 		require.Equal(t, http.StatusForbidden, ask(p, http.MethodGet, "/v1/status", p.Admin(), "Origin", "http://evil.example").status)
 		require.Equal(t, http.StatusUnauthorized, ask(p, http.MethodGet, keys, "ops.example").status)
 
+		long := ask(p, http.MethodGet, "/healthz", p.Admin(), "X-Long", strings.Repeat("x", 40<<10))
+		require.Equal(t, http.StatusRequestHeaderFieldsTooLarge, long.status, "the limits are those of an admin port")
+
 		client, err := wire.New("http://"+p.Admin(), nil)
 		require.NoError(t, err)
 		k, err := client.Keys(t.Context(), "northacct")

@@ -225,9 +225,9 @@ func (d doorDirectory) Account(ctx context.Context, name geo.Account) (*catalog.
 func (c *Cluster) openOutside() (err error) {
 	door := c.server("")
 	ls := front.Services(c.door.Of, "front door", door.Handler)
-	ls = append(ls, front.Listener{Addr: c.door.Admin(), Handler: c.adminHandler(""), What: "admin"})
+	ls = append(ls, front.Listener{Addr: c.door.Admin(), Handler: c.adminHandler(""), What: "admin", Limit: admin.Limit})
 	for _, l := range order() {
-		ls = append(ls, front.Listener{Addr: c.ports[l].Admin(), Handler: c.adminHandler(l), What: "admin of " + string(l)})
+		ls = append(ls, front.Listener{Addr: c.ports[l].Admin(), Handler: c.adminHandler(l), What: "admin of " + string(l), Limit: admin.Limit})
 	}
 	c.outside, err = front.Open(ls, portsOf, c.o.Logger)
 	return err

@@ -47,6 +47,8 @@ type Listener struct {
 	Handler http.Handler
 	// TLS, if set, is how connections are made; nil is plain HTTP.
 	TLS *tls.Config
+	// Limit, if set, changes the server's limits, which are those of a front end.
+	Limit func(*http.Server)
 	// What names it in errors.
 	What string
 }
@@ -73,6 +75,9 @@ func Open(ls []Listener, ports string, log *slog.Logger) (*Front, error) {
 		s := &http.Server{
 			Handler: l.Handler, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, WriteTimeout: protocol.AnswerMax, MaxHeaderBytes: headerBytesMax,
 			ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug), ConnState: f.connState,
+		}
+		if l.Limit != nil {
+			l.Limit(s)
 		}
 		n := open[i]
 		f.servers, f.addrs = append(f.servers, s), append(f.addrs, n.Addr())

@@ -100,7 +100,7 @@ func OpenDoor(o DoorOptions) (_ *Door, err error) {
 	})
 	ls := front.Services(d.listens().of, "front door", s.Handler)
 	ls = append(ls, front.Listener{
-		Addr: o.Config.Listen.Admin, What: "admin",
+		Addr: o.Config.Listen.Admin, What: "admin", Limit: admin.Limit,
 		Handler: admin.Handler(doorControl{d}, registry, adminOptions(o.Config.Listen.Admin, o.Config.Admin, token, o.Logger)),
 	})
 	d.front, err = front.Open(ls, portsOf, o.Logger)

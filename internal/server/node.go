@@ -119,7 +119,7 @@ func StartNode(o NodeOptions) (_ *Node, err error) {
 		return nil, err
 	}
 	handler := admin.Handler(control{n}, n.registry, adminOptions(c.Listen.Admin, c.Admin, token, o.Logger))
-	listener := front.Listener{Addr: c.Listen.Admin, Handler: handler, What: "admin"}
+	listener := front.Listener{Addr: c.Listen.Admin, Handler: handler, What: "admin", Limit: admin.Limit}
 	if n.admin, err = front.Open([]front.Listener{listener}, portsOf, o.Logger); err != nil {
 		return nil, err
 	}
