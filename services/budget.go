@@ -37,11 +37,16 @@ type Budget struct {
 // a page takes half at most, so that a client with a short timeout gets a page with a
 // continuation instead of an error.
 func NewBudget(ctx context.Context, c clock.Clock) *Budget {
+	return NewWorkBudget(ctx, c, scanWorkMax)
+}
+
+// NewWorkBudget is NewBudget with a bound of its own on the work.
+func NewWorkBudget(ctx context.Context, c clock.Clock, workMax int) *Budget {
 	limit := scanTimeMax
 	if end, bounded := ctx.Deadline(); bounded {
 		limit = min(limit, end.Sub(clock.System{}.Now())/2) // Contexts live in the machine's time.
 	}
-	return &Budget{clock: c, until: c.Mono() + limit, left: scanWorkMax, look: scanLookEvery}
+	return &Budget{clock: c, until: c.Mono() + limit, left: workMax, look: scanLookEvery}
 }
 
 // Spend takes work from the budget, in values read or compared, and reports whether the

@@ -6,6 +6,7 @@ import (
 
 	"antipode/api/protocol"
 	"antipode/geo"
+	"antipode/services"
 	"antipode/services/blobs"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
@@ -54,10 +55,14 @@ func (c *call) listContainers() error {
 	doc = c.asked(doc, "Prefix", "Marker", "MaxResults")
 	doc = append(doc, "<Containers>"...)
 	count := 0
-	next, err := catalog.Page(snap, geo.Blob, c.r.Account.Name, q.prefix, q.from, pageStepsMax, func(container *catalog.Container) bool {
+	listing := catalog.Listing{Service: geo.Blob, Account: c.r.Account.Name, Prefix: q.prefix, From: q.from}
+	next, err := catalog.Page(c.ctx, snap, listing, services.NewBudget(c.ctx, c.o.Clock), func(container *catalog.Container) (bool, error) {
+		if count == q.items || len(doc) >= pageBytesMax {
+			return false, nil
+		}
 		doc = c.containerElement(doc, container, include.has("metadata"))
 		count++
-		return count < q.items && len(doc) < pageBytesMax
+		return true, nil
 	})
 	if err := errors.Join(err, snap.Close()); err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 	"antipode/api/odata"
 	"antipode/api/protocol"
 	"antipode/geo"
+	"antipode/internal/clock"
 	"antipode/services"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
@@ -33,11 +34,28 @@ type Writer interface {
 type Handler struct {
 	Stamp  Stamp
 	Writer Writer
+	// Clock bounds the time of a page. Nil means the machine's.
+	Clock clock.Clock
 	// NameRest is how long a table's name rests after a deletion.
 	NameRest time.Duration
 	Names    *catalog.Containers
 	// InFlight bounds the bodies that are held at once.
 	InFlight *protocol.InFlight
+
+	// scanWork bounds the work of a page instead of the usual bound; zero means that one.
+	scanWork int
+}
+
+// newBudget is the budget of a page that begins now.
+func (c *call) newBudget() *services.Budget {
+	now := c.Clock
+	if now == nil {
+		now = clock.System{}
+	}
+	if c.scanWork > 0 {
+		return services.NewWorkBudget(c.ctx, now, c.scanWork)
+	}
+	return services.NewBudget(c.ctx, now)
 }
 
 // call is one request on its way.

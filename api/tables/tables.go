@@ -69,54 +69,44 @@ func (c *call) queryTables() error {
 	if err != nil {
 		return err
 	}
-	from := ""
+	names := filter.TableBounds()
+	page := catalog.Listing{Service: geo.Table, Account: c.r.Account.Name, Low: names.Low, High: names.High, Bounded: names.Bounded}
 	if token := c.r.Query.Get("nexttablename"); token != "" {
-		if from, err = odata.DecodeToken(token); err != nil {
+		if page.From, err = odata.DecodeToken(token); err != nil {
 			return err
 		}
 	}
-	if low := filter.TableBounds().Low; low > from {
-		from = low
-	}
-	answer := c.answer()
 	snap, err := c.snapshot(c.ctx, geo.Catalog)
 	if err != nil {
 		return err
 	}
-	doc, next, err := c.tablePage(snap, answer, filter, from, top)
+	doc, next, err := c.tablePage(snap, page, filter, top)
 	if err = errors.Join(err, snap.Close()); err != nil {
 		return err
 	}
-	if next != "" {
+	if next != "" && top > 0 {
 		c.w.Header()["X-Ms-Continuation-Nexttablename"] = []string{odata.EncodeToken(next)}
 	}
 	c.writeJSON(http.StatusOK, doc)
 	return nil
 }
 
-func (c *call) tablePage(snap kv.Reader, answer *odata.Answer, filter *odata.Filter, from string, top int) (doc []byte, next string, err error) {
+func (c *call) tablePage(snap kv.Reader, page catalog.Listing, filter *odata.Filter, top int) (doc []byte, next string, err error) {
+	answer := c.answer()
 	doc = answer.AppendTablesStart(nil)
 	rows := 0
-	for {
-		page, more, err := catalog.List(snap, geo.Table, c.r.Account.Name, from, odata.TopMax)
-		if err != nil {
-			return nil, "", err
+	next, err = catalog.Page(c.ctx, snap, page, c.newBudget(), func(t *catalog.Container) (bool, error) {
+		switch {
+		case !filter.MatchTable(t.Name):
+			return true, nil
+		case rows == top:
+			return false, nil
 		}
-		for _, t := range page {
-			if !filter.MatchTable(t.Name) {
-				continue
-			}
-			if rows == top {
-				return answer.AppendEnd(doc), t.Name, nil
-			}
-			doc = answer.AppendTablesEntry(doc, t.Name)
-			rows++
-		}
-		if more == "" {
-			return answer.AppendEnd(doc), "", nil
-		}
-		from = more
-	}
+		doc = answer.AppendTablesEntry(doc, t.Name)
+		rows++
+		return true, nil
+	})
+	return answer.AppendEnd(doc), next, err
 }
 
 // neverBuilt are the OData options that this service never had (spec/table.md 1.5): to

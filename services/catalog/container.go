@@ -49,7 +49,16 @@ func kindOf(s geo.Service) string { return s.String() + "/" }
 
 // ContainerPartition is where the catalog keeps a container of a service.
 func ContainerPartition(s geo.Service, a geo.Account, name string) keys.Partition {
-	return keys.Partition{Service: geo.Catalog, Account: a, Object: kindOf(s) + keys.TableContainer(name)}
+	return keys.Partition{Service: geo.Catalog, Account: a, Object: kindOf(s) + keyName(s, name)}
+}
+
+// keyName is a name as keys and continuations hold it: tables are addressed and ordered
+// without case (spec/table.md 1.3), everything else as it is.
+func keyName(s geo.Service, name string) string {
+	if s == geo.Table {
+		return keys.TableContainer(name)
+	}
+	return name
 }
 
 // ParseContainer decodes a stored container.
@@ -207,33 +216,4 @@ func Lookup(get kv.Getter, s geo.Service, a geo.Account, name string) (*Containe
 		return nil, err
 	}
 	return ParseContainer(v)
-}
-
-// List returns living containers of an account in key order, from the name at or
-// above from, at most limit of them, and the name the next page starts at.
-func List(r kv.Reader, s geo.Service, a geo.Account, from string, limit int) (page []*Container, next string, err error) {
-	prefix := keys.AppendContainer(nil, geo.Catalog, a, "", keys.Generation{})
-	kind := kindOf(s)
-	lower := keys.AppendString(append([]byte(nil), prefix...), kind+keys.TableContainer(from))
-	upper := append(append(append([]byte(nil), prefix...), kind[:len(kind)-1]...), '/'+1)
-	it, err := r.Scan(lower, upper)
-	if err != nil {
-		return nil, "", err
-	}
-	for it.Next() {
-		c, err := ParseContainer(it.Value())
-		if err != nil {
-			_ = it.Close()
-			return nil, "", err
-		}
-		if c.Deleted != 0 {
-			continue
-		}
-		if len(page) == limit {
-			next = c.Name
-			break
-		}
-		page = append(page, c)
-	}
-	return page, next, it.Close()
 }

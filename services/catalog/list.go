@@ -1,47 +1,92 @@
 package catalog
 
 import (
+	"bytes"
+	"context"
 	"errors"
-	"strings"
 
 	"antipode/geo"
+	"antipode/services"
 	"antipode/stamp/keys"
 	"antipode/stamp/kv"
 )
 
-// Page walks the living containers of an account whose names begin with prefix, from
-// the name from on, in the order of names. It calls f for each until f returns false
-// or stepsMax rows were looked at, deleted ones included. It returns the name at
-// which the next page begins, "" where all were seen. Containers are f's to keep.
-func Page(r kv.Reader, s geo.Service, a geo.Account, prefix, from string, stepsMax int, f func(*Container) (more bool)) (next string, err error) {
-	account := keys.AppendContainer(nil, geo.Catalog, a, "", keys.Generation{})
-	bound := func(name string) []byte {
-		b := keys.AppendString(append([]byte(nil), account...), kindOf(s)+keys.TableContainer(name))
-		return b[:len(b)-2] // Without its end: what begins with the name is above it.
-	}
-	upper := keys.PrefixEnd(bound(prefix))
-	if from < prefix {
-		from = prefix
-	}
-	if !strings.HasPrefix(from, prefix) {
+// Work of one row of a listing, in the unit of services.Budget: a row costs rowWork to
+// read and decode, and one more for each rowWorkBytes of it.
+const (
+	rowWork      = 32
+	rowWorkBytes = 8
+)
+
+// Listing says which containers of an account a page shows. Names of tables are compared
+// without case.
+type Listing struct {
+	Service geo.Service
+	Account geo.Account
+	// Prefix is what names begin with; empty for all.
+	Prefix string
+	// Low is the first name, High the first one above the listing when Bounded.
+	Low, High string
+	Bounded   bool
+	// From is the continuation: the name at which this page begins.
+	From string
+}
+
+// Page walks the living containers of a listing in the order of their keys. It offers each
+// to take until that refuses one, or fails, or the budget is spent. It returns the name
+// at which the next page begins, in the case of its key: the one that was refused, or the
+// first that was not looked at; "" where all were seen. Containers are take's to keep.
+//
+// Invariant: where take does not refuse the first container, next is above From, so that
+// paging ends: a page looks at one row at least.
+func Page(ctx context.Context, r kv.Reader, l Listing, budget *services.Budget, take func(*Container) (taken bool, err error)) (next string, err error) {
+	lower, upper := l.span()
+	if bytes.Compare(lower, upper) >= 0 {
 		return "", nil
 	}
-	it, err := r.Scan(bound(from), upper)
+	it, err := r.Scan(lower, upper)
 	if err != nil {
 		return "", err
 	}
 	more := true
-	for steps := 0; it.Next(); steps++ {
+	for it.Next() {
 		c, err := ParseContainer(it.Value())
 		if err != nil {
 			return "", errors.Join(err, it.Close())
 		}
-		if steps == stepsMax || !more && c.Deleted == 0 {
-			return c.Name, it.Close()
+		if c.Deleted == 0 && more {
+			if more, err = take(c); err != nil {
+				return "", errors.Join(err, it.Close())
+			}
 		}
-		if c.Deleted == 0 {
-			more = f(c)
+		if !more {
+			return keyName(l.Service, c.Name), it.Close()
+		}
+		if more, err = budget.Spend(ctx, rowWork+len(it.Value())/rowWorkBytes); err != nil {
+			return "", errors.Join(err, it.Close())
 		}
 	}
 	return "", it.Close()
+}
+
+// span is the keys to look at.
+func (l Listing) span() (lower, upper []byte) {
+	account := keys.AppendContainer(nil, geo.Catalog, l.Account, "", keys.Generation{})
+	// at is the first key that a name at or above this one can have.
+	at := func(name string) []byte {
+		b := keys.AppendString(bytes.Clone(account), kindOf(l.Service)+keyName(l.Service, name))
+		return b[:len(b)-2] // Without its end, so that what begins with the name is above it.
+	}
+	lower, upper = at(l.Prefix), keys.PrefixEnd(at(l.Prefix))
+	for _, name := range [...]string{l.Low, l.From} {
+		if low := at(name); bytes.Compare(low, lower) > 0 {
+			lower = low
+		}
+	}
+	if l.Bounded {
+		if high := at(l.High); bytes.Compare(high, upper) < 0 {
+			upper = high
+		}
+	}
+	return lower, upper
 }

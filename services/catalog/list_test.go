@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -9,8 +10,10 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"antipode/geo"
+	"antipode/internal/clock"
 	"antipode/services"
 	"antipode/stamp/kv"
 )
@@ -40,8 +43,7 @@ func (i *rowIterator) Key() []byte        { return []byte(i.keys[i.at]) }
 func (i *rowIterator) Value() []byte      { return bytes.Clone(i.scanned[i.keys[i.at]]) }
 func (i *rowIterator) Close() error       { return nil }
 
-func (r scanned) commit(t *testing.T, w services.Write, at geo.Timestamp) {
-	t.Helper()
+func (r scanned) commit(t require.TestingT, w services.Write, at geo.Timestamp) {
 	e, err := w.Evaluate(r, at)
 	require.NoError(t, err)
 	for _, op := range e.Ops {
@@ -49,43 +51,93 @@ func (r scanned) commit(t *testing.T, w services.Write, at geo.Timestamp) {
 	}
 }
 
-// Pages hold the living containers of one service in order, those that begin with the
-// prefix alone, each once, whatever the size of a page and the bound on rows.
-func TestPage(t *testing.T) {
-	r := scanned{}
-	var all []string
-	for i := range 30 {
-		name := fmt.Sprintf("c%02d", i)
-		r.commit(t, &Create{Service: geo.Blob, Account: "acct", Name: name}, geo.Timestamp(2*i+2))
-		r.commit(t, &Create{Service: geo.Queue, Account: "acct", Name: name + "q"}, 2)
-		if i%3 == 0 {
-			r.commit(t, &Delete{Service: geo.Blob, Account: "acct", Name: name}, 100)
-			continue
-		}
-		all = append(all, name)
-	}
-	for _, prefix := range []string{"", "c", "c1", "c11", "b", "d", "c1111"} {
-		want := slices.DeleteFunc(slices.Clone(all), func(s string) bool { return !strings.HasPrefix(s, prefix) })
-		for _, size := range []int{1, 2, 7, 100} {
-			got := []string{}
-			for from := ""; ; {
-				count := 0
-				next, err := Page(r, geo.Blob, "acct", prefix, from, 5, func(c *Container) bool {
-					got = append(got, c.Name)
-					count++
-					return count < size
-				})
-				require.NoError(t, err)
-				require.LessOrEqual(t, count, size)
-				if next == "" {
-					break
-				}
-				require.Greater(t, next, from)
-				from = next
+// walk follows the pages of a listing to their end and returns the names shown. No page
+// has more than size names, and each goes on above the last.
+func (r scanned) walk(t require.TestingT, l Listing, size, work int) []string {
+	got := []string{}
+	for {
+		count := 0
+		budget := services.NewWorkBudget(context.Background(), clock.System{}, work)
+		next, err := Page(context.Background(), r, l, budget, func(c *Container) (bool, error) {
+			if count == size {
+				return false, nil
 			}
-			require.Equal(t, want, got, "prefix %q, pages of %d", prefix, size)
+			got = append(got, c.Name)
+			count++
+			return true, nil
+		})
+		require.NoError(t, err)
+		if next == "" {
+			return got
 		}
+		require.Greater(t, next, keyName(l.Service, l.From))
+		l.From = next
 	}
+}
+
+// Over any pages a listing shows the living containers of one service in order, those
+// within its prefix and bounds alone, each once: whatever the case of the names, of the
+// prefix, of the bounds and of the continuation, and however little work a page may do.
+// Tables are matched without case, containers with.
+func TestPage(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		service := rapid.SampledFrom([]geo.Service{geo.Table, geo.Blob}).Draw(t, "service")
+		fold := func(s string) string { return s }
+		names := rapid.StringMatching(`[a-c]{1,4}`)
+		if service == geo.Table {
+			fold, names = strings.ToLower, rapid.StringMatching(`[a-cA-C]{1,4}`)
+		}
+		bound := rapid.StringMatching(`[a-cA-C]{0,3}`)
+		r, stored, at := scanned{}, map[string]string{}, geo.Timestamp(2)
+		for range rapid.IntRange(0, 20).Draw(t, "containers") {
+			name := names.Draw(t, "name")
+			if _, twice := stored[fold(name)]; twice {
+				continue
+			}
+			at += 2
+			r.commit(t, &Create{Service: service, Account: "acct", Name: name}, at)
+			r.commit(t, &Create{Service: geo.Queue, Account: "acct", Name: name + "q"}, at)
+			stored[fold(name)] = name
+			if rapid.Bool().Draw(t, "deleted") {
+				r.commit(t, &Delete{Service: service, Account: "acct", Name: name}, at+1)
+				stored[fold(name)] = ""
+			}
+		}
+		l := Listing{
+			Service: service, Account: "acct", Prefix: bound.Draw(t, "prefix"), Low: bound.Draw(t, "low"),
+			High: bound.Draw(t, "high"), Bounded: rapid.Bool().Draw(t, "bounded"), From: bound.Draw(t, "from"),
+		}
+		want := []string{}
+		for _, key := range slices.Sorted(maps.Keys(stored)) {
+			inside := strings.HasPrefix(key, fold(l.Prefix)) && key >= fold(l.Low) && key >= fold(l.From) && (!l.Bounded || key < fold(l.High))
+			if inside && stored[key] != "" {
+				want = append(want, stored[key])
+			}
+		}
+		work := rapid.SampledFrom([]int{1, rowWork, 3 * rowWork, 1 << 20}).Draw(t, "work")
+		require.Equal(t, want, r.walk(t, l, rapid.IntRange(1, 8).Draw(t, "size"), work))
+	})
+}
+
+// A page of a walk that finds nothing ends when its budget is spent, with a continuation;
+// once the client is gone it ends with an error.
+func TestPageIsBounded(t *testing.T) {
+	r := scanned{}
+	for i := range 1000 {
+		r.commit(t, &Create{Service: geo.Table, Account: "acct", Name: fmt.Sprintf("T%04d", i)}, geo.Timestamp(2*i+2))
+	}
+	offered := 0
+	skip := func(*Container) (bool, error) { offered++; return true, nil }
+	l := Listing{Service: geo.Table, Account: "acct"}
+	next, err := Page(t.Context(), r, l, services.NewWorkBudget(t.Context(), clock.System{}, 100*rowWork), skip)
+	require.NoError(t, err)
+	require.Equal(t, fmt.Sprintf("t%04d", offered), next)
+	require.Less(t, offered, 100)
+
+	ctx, leave := context.WithCancel(t.Context())
+	leave()
+	_, err = Page(ctx, r, l, services.NewBudget(ctx, clock.System{}), skip)
+	require.ErrorIs(t, err, context.Canceled)
 }
 
 // New metadata replaces the old, moves Last-Modified, and leaves the generation.
