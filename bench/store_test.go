@@ -130,8 +130,8 @@ func (s *store) query(w http.ResponseWriter, text string, secondary bool) {
 	slices.SortFunc(found, func(a, b *tables.Write) int { return strings.Compare(a.RK, b.RK) })
 	answer := odata.Answer{}
 	doc := answer.AppendFeedStart(nil)
-	for _, e := range found {
-		if doc, err = answer.AppendFeedEntity(doc, e.PK, e.RK, geo.TimestampOf(s.Clock.Now()), e.Props); err != nil {
+	for i, e := range found {
+		if doc, err = answer.AppendFeedEntity(doc, i == 0, e.PK, e.RK, geo.TimestampOf(s.Clock.Now()), e.Props); err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}

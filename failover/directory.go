@@ -5,12 +5,13 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 
 	"antipode/geo"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
 	"antipode/stamp/change"
-	"antipode/stamp/keys"
+	"antipode/stamp/kv"
 	"antipode/stamp/ranges"
 )
 
@@ -61,33 +62,35 @@ func (d *Directory) Account(ctx context.Context, name geo.Account) (*catalog.Acc
 	return out, nil
 }
 
-// Accounts lists the complete accounts of this location by name.
+// Accounts lists the complete accounts of this location by name. The lease covers only
+// that the snapshot is taken (R5): the walk may take as long as ctx lets it.
 func (d *Directory) Accounts(ctx context.Context) ([]*catalog.Account, error) {
-	var out []*catalog.Account
+	var snap snapshot
 	err := d.stamp.Read(ctx, geo.FirstRange(geo.Catalog), func(s ranges.State) error {
-		out = nil
-		snap := s.Snapshot()
-		lower := keys.AppendService(nil, geo.Catalog)
-		it, err := snap.Scan(lower, keys.PrefixEnd(lower))
-		if err != nil {
-			return errors.Join(err, snap.Close())
+		old := snap
+		snap = s.Snapshot()
+		if old != nil { // The lease had run out: this is a later moment.
+			return old.Close()
 		}
-		for it.Next() {
-			p, _, err := keys.ParsePartition(it.Key())
-			if err != nil || p != catalog.AccountPartition(p.Account) {
-				continue
-			}
-			a, err := catalog.ParseAccount(it.Value())
-			if err != nil {
-				return errors.Join(err, it.Close(), snap.Close())
-			}
-			if a.Active {
-				out = append(out, a)
-			}
-		}
-		return errors.Join(it.Close(), snap.Close())
+		return nil
 	})
-	return out, err
+	var out []*catalog.Account
+	if err == nil {
+		out, err = catalog.Accounts(ctx, snap)
+	}
+	if snap != nil {
+		err = errors.Join(err, snap.Close())
+	}
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(out, func(a *catalog.Account) bool { return !a.Active }), nil
+}
+
+// snapshot is what ranges.State.Snapshot returns.
+type snapshot interface {
+	kv.Reader
+	Close() error
 }
 
 // keyLen is the length of an account key in bytes (spec/auth.md 4).

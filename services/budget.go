@@ -20,6 +20,9 @@ const (
 	scanLookEvery = 2_000
 )
 
+// BytesWork is the work of reading or comparing n bytes of values.
+func BytesWork(n int) int { return n / 64 }
+
 // Budget bounds the work of one page of a scan, whatever the number of rows that it
 // finds: a page whose budget is spent ends with a continuation. It is one request's, and
 // not safe for concurrent use.

@@ -1,10 +1,6 @@
 package odata
 
-import (
-	"strings"
-
-	"antipode/services/tables/entity"
-)
+import "antipode/services/tables/entity"
 
 // successor is appended to a key to make the next one: U+0000 is the lowest unit.
 const successor = "\x00"
@@ -103,13 +99,13 @@ func (f *Filter) Bounds() (keys KeyRange, residual *Filter) {
 		return KeyRange{}, nil
 	}
 	keys = KeyRange{
-		PK: f.root.span(entity.PartitionKey, keepText),
-		RK: f.root.span(entity.RowKey, keepText),
+		PK: f.root.span(entity.PartitionKey),
+		RK: f.root.span(entity.RowKey),
 	}
 	if _, one := keys.Partition(); keys.PK.Empty() || keys.RK.Empty() {
 		return KeyRange{PK: noKeys(), RK: noKeys()}, f
 	} else if n := f.root.without(one); n != nil {
-		residual = &Filter{root: n}
+		residual = &Filter{root: n, names: f.names, places: f.places}
 	}
 	return keys, residual
 }
@@ -119,25 +115,22 @@ func (f *Filter) TableBounds() Span {
 	if f == nil {
 		return Span{}
 	}
-	return f.root.span(tableName, strings.ToLower)
+	return f.root.span(tableName)
 }
 
-func keepText(s string) string { return s }
-
-// span bounds the values of one always present String property for which n can be
-// true. fold is applied to literals, as it was to the stored values.
-func (n *node) span(name string, fold func(string) string) Span {
+// span bounds the values of one always present String property for which n can be true.
+func (n *node) span(name string) Span {
 	switch n.kind {
 	case nodeAnd:
 		s := Span{}
 		for _, k := range n.kids {
-			s = s.intersect(k.span(name, fold))
+			s = s.intersect(k.span(name))
 		}
 		return s
 	case nodeOr:
 		s := noKeys()
 		for _, k := range n.kids {
-			s = s.hull(k.span(name, fold))
+			s = s.hull(k.span(name))
 		}
 		return s
 	case nodeLiteral:
@@ -150,17 +143,20 @@ func (n *node) span(name string, fold func(string) string) Span {
 		}
 	case nodeCompare:
 		if n.name == name {
-			return n.compareSpan(fold)
+			return n.compareSpan()
 		}
 	}
 	return Span{}
 }
 
-func (n *node) compareSpan(fold func(string) string) Span {
+func (n *node) compareSpan() Span {
 	if n.lit.typ != entity.String {
 		return noKeys()
 	}
-	key := fold(n.lit.text)
+	key := n.lit.text
+	if n.name == tableName {
+		key = n.folded
+	}
 	switch n.op {
 	case opEq:
 		return only(key)

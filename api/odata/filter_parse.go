@@ -2,6 +2,7 @@ package odata
 
 import (
 	"math"
+	"strings"
 	"unicode/utf8"
 
 	"antipode/services/storageerr"
@@ -40,7 +41,10 @@ func ParseFilter(text string) (*Filter, error) {
 	if err := truth(n); err != nil {
 		return nil, err
 	}
-	return &Filter{root: n}, nil
+	if p.unserved {
+		return nil, storageerr.NotImplemented
+	}
+	return &Filter{root: n, names: p.names, places: p.places}, nil
 }
 
 // filterParser is a recursive-descent parser with one token of look-ahead. Each method
@@ -49,6 +53,34 @@ type filterParser struct {
 	text  string
 	tok   token
 	depth int
+	// names and places become Filter's.
+	names  []string
+	places map[string]int
+	// unserved says that the filter holds what is known and not served: functions,
+	// arithmetic, comparisons of two properties. It is parsed all the same, since what
+	// cannot be parsed has an error of its own.
+	unserved bool
+}
+
+// slotOf gives a property its slot.
+func (p *filterParser) slotOf(name string) int {
+	switch name {
+	case entity.PartitionKey:
+		return slotPartitionKey
+	case entity.RowKey:
+		return slotRowKey
+	case entity.Timestamp:
+		return slotTimestamp
+	}
+	slot, known := p.places[name]
+	if !known {
+		if p.places == nil {
+			p.places = map[string]int{}
+		}
+		slot = len(p.names)
+		p.names, p.places[name] = append(p.names, name), slot
+	}
+	return slot
 }
 
 func (p *filterParser) advance() (err error) {
@@ -56,17 +88,8 @@ func (p *filterParser) advance() (err error) {
 	return err
 }
 
-// unexpected is the error for the token at hand: arithmetic and the like are known and
-// not served, the rest is a fault.
-func (p *filterParser) unexpected() error {
-	if p.tok.kind == tokenWord {
-		switch p.tok.text {
-		case "add", "sub", "mul", "div", "mod", "in", "has":
-			return storageerr.NotImplemented
-		}
-	}
-	return syntaxError(p.text, p.tok.end)
-}
+// unexpected is the error for the token at hand.
+func (p *filterParser) unexpected() error { return syntaxError(p.text, p.tok.end) }
 
 func (p *filterParser) at(word string) bool { return p.tok.kind == tokenWord && p.tok.text == word }
 
@@ -138,9 +161,12 @@ func (p *filterParser) deeper() error {
 func (p *filterParser) shallower() { p.depth-- }
 
 func (p *filterParser) compare() (*node, error) {
-	left, err := p.primary()
+	left, err := p.operand()
 	if err != nil {
 		return nil, err
+	}
+	if p.at("in") || p.at("has") {
+		return p.inList()
 	}
 	op, ok := p.operator()
 	if !ok {
@@ -149,7 +175,7 @@ func (p *filterParser) compare() (*node, error) {
 	if err := p.advance(); err != nil {
 		return nil, err
 	}
-	right, err := p.primary()
+	right, err := p.operand()
 	if err != nil {
 		return nil, err
 	}
@@ -157,12 +183,63 @@ func (p *filterParser) compare() (*node, error) {
 		left, right, op = right, left, op.mirrored()
 	}
 	if left.kind != nodeProperty || right.kind != nodeLiteral {
-		return nil, storageerr.NotImplemented
+		return p.skipped(), nil
 	}
 	if right.lit.typ == 0 {
 		return nil, nullComparison(op)
 	}
-	return &node{kind: nodeCompare, op: op, name: left.name, lit: right.lit}, nil
+	n := &node{kind: nodeCompare, op: op, name: left.name, slot: left.slot, lit: right.lit}
+	if n.name == tableName {
+		n.folded = strings.ToLower(n.lit.text)
+	}
+	return n, nil
+}
+
+// skipped stands for what is not served.
+func (p *filterParser) skipped() *node {
+	p.unserved = true
+	return &node{kind: nodeLiteral, lit: boolLiteral(true)}
+}
+
+// operand reads a primary, and the arithmetic behind it.
+func (p *filterParser) operand() (*node, error) {
+	n, err := p.primary()
+	for err == nil && (p.at("add") || p.at("sub") || p.at("mul") || p.at("div") || p.at("mod")) {
+		if err = p.advance(); err == nil {
+			_, err = p.primary()
+			n = p.skipped()
+		}
+	}
+	return n, err
+}
+
+// inList reads the right side of in or has.
+func (p *filterParser) inList() (*node, error) {
+	if err := p.advance(); err != nil {
+		return nil, err
+	}
+	if p.tok.kind == tokenOpen {
+		return p.skipped(), p.skipParentheses()
+	}
+	_, err := p.primary()
+	return p.skipped(), err
+}
+
+// skipParentheses reads what stands between the parenthesis at hand and its partner.
+func (p *filterParser) skipParentheses() error {
+	for open := 0; ; {
+		switch p.tok.kind {
+		case tokenOpen:
+			open++
+		case tokenClose:
+			open--
+		case tokenEnd:
+			return p.unexpected()
+		}
+		if err := p.advance(); err != nil || open == 0 {
+			return err
+		}
+	}
 }
 
 func (p *filterParser) operator() (comparison, bool) {
@@ -215,27 +292,47 @@ func (p *filterParser) primary() (*node, error) {
 		return nil, p.unexpected()
 	}
 	n := &node{kind: nodeLiteral}
-	switch t.text {
-	case "true", "True", "TRUE":
+	switch {
+	case strings.EqualFold(t.text, "true"):
 		n.lit = boolLiteral(true)
-	case "false", "False", "FALSE":
+	case strings.EqualFold(t.text, "false"):
 		n.lit = boolLiteral(false)
-	case "NaN":
+	case t.text == "NaN":
 		n.lit = doubleLiteral(math.NaN())
-	case "INF":
+	case t.text == "INF":
 		n.lit = doubleLiteral(math.Inf(1))
-	case "null":
+	case t.text == "null":
 	default:
-		n = &node{kind: nodeProperty, name: t.text}
+		n = &node{kind: nodeProperty, name: t.text, slot: p.slotOf(t.text)}
 	}
 	if err := p.advance(); err != nil {
 		return nil, err
 	}
-	if p.tok.kind == tokenOpen || p.tok.kind == tokenOther && p.tok.text == "/" {
-		// A function, a path or a lambda.
-		return nil, storageerr.NotImplemented
+	return p.beyond(n)
+}
+
+// beyond reads the arguments, or the path, that make something else of a word.
+func (p *filterParser) beyond(n *node) (*node, error) {
+	for {
+		var err error
+		switch {
+		case p.tok.kind == tokenOpen:
+			n, err = p.skipped(), p.skipParentheses()
+		case p.tok.kind == tokenOther && p.tok.text == "/":
+			n = p.skipped()
+			if err = p.advance(); err == nil && p.tok.kind != tokenWord {
+				err = p.unexpected()
+			}
+			if err == nil {
+				err = p.advance()
+			}
+		default:
+			return n, nil
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
-	return n, nil
 }
 
 func (p *filterParser) parenthesis() (*node, error) {

@@ -39,7 +39,8 @@ func (l Level) ContentType() string {
 // line of JSON, no blanks, no byte order mark, and do not change it.
 //
 // A feed is AppendFeedStart, AppendFeedEntity for each row, AppendEnd; a list of
-// tables is AppendTablesStart, AppendTablesEntry for each, AppendEnd.
+// tables is AppendTablesStart, AppendTablesEntry for each, AppendEnd. Parts of one document
+// may be appended to different buffers: first is said, not looked for.
 type Answer struct {
 	Level Level
 	// Base is the service root as the client addressed it, with its last slash.
@@ -77,10 +78,9 @@ func (a *Answer) AppendFeedStart(dst []byte) []byte {
 	return append(dst, `"value":[`...)
 }
 
-// AppendFeedEntity appends one row of a feed. It looks at the end of dst to know
-// whether it is the first one.
-func (a *Answer) AppendFeedEntity(dst []byte, pk, rk string, ts geo.Timestamp, props []byte) ([]byte, error) {
-	return a.appendMembers(append(appendComma(dst), '{'), pk, rk, ts, props)
+// AppendFeedEntity appends one row of a feed.
+func (a *Answer) AppendFeedEntity(dst []byte, first bool, pk, rk string, ts geo.Timestamp, props []byte) ([]byte, error) {
+	return a.appendMembers(appendOpen(dst, first), pk, rk, ts, props)
 }
 
 // AppendEnd closes a feed or a list of tables.
@@ -107,8 +107,8 @@ func (a *Answer) AppendTablesStart(dst []byte) []byte {
 }
 
 // AppendTablesEntry appends one table of a list.
-func (a *Answer) AppendTablesEntry(dst []byte, name string) []byte {
-	return a.appendTableMembers(append(appendComma(dst), '{'), name)
+func (a *Answer) AppendTablesEntry(dst []byte, first bool, name string) []byte {
+	return a.appendTableMembers(appendOpen(dst, first), name)
 }
 
 func (a *Answer) appendTableMembers(dst []byte, name string) []byte {
@@ -125,11 +125,11 @@ func (a *Answer) appendTableMembers(dst []byte, name string) []byte {
 	return append(appendQuoted(dst, name), '}')
 }
 
-func appendComma(dst []byte) []byte {
-	if len(dst) > 0 && dst[len(dst)-1] == '}' {
-		return append(dst, ',')
+func appendOpen(dst []byte, first bool) []byte {
+	if !first {
+		dst = append(dst, ',')
 	}
-	return dst
+	return append(dst, '{')
 }
 
 // appendMetadata appends odata.metadata up to the name of the set.

@@ -298,8 +298,8 @@ func TestAnswer(t *testing.T) {
 			t.Errorf("%s entity, %v:\n got %s\nwant %s", level, err, got, want[0])
 		}
 		got = a.AppendFeedStart(nil)
-		for range 2 {
-			if got, err = a.AppendFeedEntity(got, in.PK, in.RK, stamp, in.Props); err != nil {
+		for i := range 2 {
+			if got, err = a.AppendFeedEntity(got, i == 0, in.PK, in.RK, stamp, in.Props); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -330,7 +330,7 @@ func TestAnswerTables(t *testing.T) {
 		if got := a.AppendTable(nil, "T"); string(got) != want[0] {
 			t.Errorf("%s: %s", level, got)
 		}
-		list := a.AppendEnd(a.AppendTablesEntry(a.AppendTablesEntry(a.AppendTablesStart(nil), "T"), "T"))
+		list := a.AppendEnd(a.AppendTablesEntry(a.AppendTablesEntry(a.AppendTablesStart(nil), true, "T"), false, "T"))
 		if string(list) != want[1] {
 			t.Errorf("%s: %s", level, list)
 		}
@@ -365,7 +365,7 @@ func TestAnswerSelect(t *testing.T) {
 			t.Fatal(err)
 		}
 		a := Answer{Level: MinimalMetadata, Base: "http://h/", Account: "acct", Table: "T", Select: s}
-		got, err := a.AppendFeedEntity(a.AppendFeedStart(nil), "p", "r", stamp, in.Props)
+		got, err := a.AppendFeedEntity(a.AppendFeedStart(nil), true, "p", "r", stamp, in.Props)
 		want := `{"odata.metadata":"http://h/$metadata#T&$select=` + tc.metadata + `","value":[{` + tc.row
 		if err != nil || string(got) != want {
 			t.Errorf("%q: %v\n got %s\nwant %s", tc.text, err, got, want)

@@ -229,7 +229,7 @@ func badFilters() map[string]int {
 		"a eq 9999999999999999999L": noPlace, "a eq 1e999": noPlace, "a eq null": noPlace, "null": noPlace, "'x'": noPlace,
 		"5": noPlace, "INF": noPlace, "a eq true and 5": noPlace, "not 'x'": noPlace, "a eq '\xff'": noPlace,
 		strings.Repeat("(", 257) + "a" + strings.Repeat(")", 257): noPlace, strings.Repeat("a ", 33<<10): noPlace,
-		"a eq b": notServed, "1 eq 2": notServed, "a eq b eq 2": notServed, "a add 1 eq 2": notServed, "a in (1,2)": notServed,
+		"a eq b": notServed, "1 eq 2": notServed, "a eq b eq 2": 9, "length(a": 8, "a add 1": notServed, "a add 1 eq 2": notServed, "a in (1,2)": notServed,
 		"a/b eq 1": notServed, "length(a) eq 1": notServed, "a eq nan": notServed,
 	}
 }

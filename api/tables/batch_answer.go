@@ -109,7 +109,7 @@ func (b *batch) answerError(a *odata.BatchAnswer, op operation, e *storageerr.Er
 // answers with what that gives.
 func (b *batch) answerQuery() error {
 	var part recorder
-	b.query.w = &part
+	b.query.w, b.query.documents.copies = &part, 3
 	run := b.query.getEntity
 	if b.query.res.Kind == odata.KindEntities {
 		run = b.query.queryEntities

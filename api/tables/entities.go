@@ -1,19 +1,15 @@
 package tables
 
 import (
-	"context"
 	"errors"
 	"net/http"
 
 	"antipode/api/odata"
 	"antipode/api/protocol"
 	"antipode/geo"
-	"antipode/services/catalog"
 	"antipode/services/storageerr"
 	"antipode/services/tables"
 	"antipode/services/tables/entity"
-	"antipode/stamp/keys"
-	"antipode/stamp/kv"
 	"antipode/stamp/ranges"
 )
 
@@ -167,176 +163,18 @@ func (c *call) getEntity() error {
 		return storageerr.NotModified
 	}
 	answer.Table = t.Name
-	doc, err := answer.AppendEntity(make([]byte, 0, 1024+len(e.Props)), e.PK, e.RK, e.Timestamp, e.Props)
+	doc, err := c.newDocument(answer.EntityBound(e.PK, e.RK, e.Props), "")
+	if err != nil {
+		return err
+	}
+	doc.Append(func(b []byte) []byte {
+		b, err = answer.AppendEntity(b, e.PK, e.RK, e.Timestamp, e.Props)
+		return b
+	})
 	if err != nil {
 		return err
 	}
 	c.w.Header()["ETag"] = []string{tag}
-	c.writeJSON(http.StatusOK, doc)
+	c.writeDocument(doc)
 	return nil
-}
-
-// pageBytesMax is where a page of entities ends (spec/table.md 12).
-const pageBytesMax = 4 << 20
-
-// page is a page of a query under way.
-type page struct {
-	account    geo.Account
-	table      string
-	generation keys.Generation
-
-	filter   *odata.Filter // what the bounds leave to test; nil passes all
-	bounds   odata.KeyRange
-	top      int
-	rows     int
-	doc      []byte
-	next     *tables.Entity
-	examined int
-}
-
-// examinedMax bounds the rows one request looks at; a page may be empty and carry a
-// continuation.
-const examinedMax = 50_000
-
-// queryEntities is Query Entities as a bounded scan (spec/table.md 11, 12).
-func (c *call) queryEntities() error {
-	top, err := c.top()
-	if err != nil {
-		return err
-	}
-	filter, err := odata.ParseFilter(c.r.Query.Get("$filter"))
-	if err != nil {
-		return err
-	}
-	answer := c.answer()
-	if text, sent := c.r.Query.Lookup("$select"); sent {
-		if answer.Select, err = odata.ParseSelect(text); err != nil {
-			return err
-		}
-	}
-	token, err := odata.ParseContinuation(c.r.Query.Get("nextpartitionkey"), c.r.Query.Get("nextrowkey"))
-	if err != nil {
-		return err
-	}
-	t, err := c.table()
-	if err != nil {
-		return err
-	}
-	answer.Table = t.Name
-	p := &page{top: top}
-	p.bounds, p.filter = filter.Bounds()
-	if err := c.scan(c.ctx, t, answer, p, token); err != nil {
-		return err
-	}
-	if p.next != nil {
-		h := c.w.Header()
-		h["X-Ms-Continuation-Nextpartitionkey"] = []string{odata.EncodeToken(p.next.PK)}
-		h["X-Ms-Continuation-Nextrowkey"] = []string{odata.EncodeToken(p.next.RK)}
-	}
-	c.writeJSON(http.StatusOK, p.doc)
-	return nil
-}
-
-// scan fills p from one snapshot of the table's range.
-func (c *call) scan(ctx context.Context, t *catalog.Container, answer *odata.Answer, p *page, token odata.Continuation) error {
-	p.account, p.table, p.generation = c.r.Account.Name, c.res.Table, t.Generation()
-	lower, upper := p.span(token)
-	snap, err := c.snapshot(ctx, geo.Table)
-	if err != nil {
-		return err
-	}
-	return errors.Join(p.fill(snap, answer, lower, upper), snap.Close())
-}
-
-// snapshot is a range's state of one moment, which the caller closes. Only taking it is
-// done under the lease (R5): what is read of it later was true then, and a scan that
-// takes longer than a lease would be begun again for ever.
-func (c *call) snapshot(ctx context.Context, s geo.Service) (snapshot, error) {
-	var snap snapshot
-	err := c.Stamp.Read(ctx, geo.FirstRange(s), func(state ranges.State) error {
-		old := snap
-		snap = state.Snapshot()
-		if old != nil { // The lease had run out: this is a later moment.
-			return old.Close()
-		}
-		return nil
-	})
-	if err != nil && snap != nil {
-		err = errors.Join(err, snap.Close())
-	}
-	return snap, err
-}
-
-// snapshot is what ranges.State.Snapshot returns.
-type snapshot interface {
-	kv.Reader
-	Close() error
-}
-
-// span is the keys to scan: those within the bounds of the filter, from the
-// continuation on.
-func (p *page) span(token odata.Continuation) (lower, upper []byte) {
-	_, upper = tables.TableSpan(p.account, p.table, p.generation)
-	pk, rk := p.bounds.Start()
-	if token.HasPK && (entity.Compare(token.PK, pk) > 0 || token.PK == pk && entity.Compare(token.RK, rk) > 0) {
-		pk, rk = token.PK, token.RK
-	}
-	lower = tables.Bound(p.account, p.table, p.generation, pk, rk)
-	if pk, rk, bounded := p.bounds.End(); bounded {
-		upper = tables.Bound(p.account, p.table, p.generation, pk, rk)
-	}
-	return lower, upper
-}
-
-// behind is the key to go on at from a row outside of the bounds: the first row of its
-// partition within them, or the next partition.
-func (p *page) behind(e tables.Entity) []byte {
-	if entity.Compare(e.RK, p.bounds.RK.Low) < 0 {
-		return tables.Bound(p.account, p.table, p.generation, e.PK, p.bounds.RK.Low)
-	}
-	return tables.BoundAfterPartition(p.account, p.table, p.generation, e.PK)
-}
-
-// fill takes rows until the page is full.
-func (p *page) fill(r kv.Reader, answer *odata.Answer, lower, upper []byte) error {
-	p.rows, p.next = 0, nil
-	p.doc = answer.AppendFeedStart(make([]byte, 0, 4096))
-	var err error
-	if !p.bounds.Empty() {
-		err = tables.Scan(r, lower, upper, func(e tables.Entity) ([]byte, bool, error) {
-			more, err := p.add(answer, e)
-			if more && err == nil && !p.bounds.Contains(e.PK, e.RK) {
-				return p.behind(e), true, nil
-			}
-			return nil, more, err
-		})
-	}
-	p.doc = answer.AppendEnd(p.doc)
-	return err
-}
-
-// add takes one row into the page, and reports whether there is room for more.
-func (p *page) add(answer *odata.Answer, e tables.Entity) (bool, error) {
-	if p.examined++; p.examined > examinedMax {
-		p.next = &tables.Entity{PK: e.PK, RK: e.RK}
-		return false, nil
-	}
-	if !p.bounds.Contains(e.PK, e.RK) {
-		return true, nil
-	}
-	if p.filter != nil {
-		if ok, err := p.filter.Match(e.PK, e.RK, e.Timestamp, e.Props); err != nil || !ok {
-			return err == nil, err
-		}
-	}
-	if p.rows == p.top || len(p.doc) >= pageBytesMax {
-		if p.top > 0 {
-			p.next = &tables.Entity{PK: e.PK, RK: e.RK}
-		}
-		return false, nil
-	}
-	p.rows++
-	var err error
-	p.doc, err = answer.AppendFeedEntity(p.doc, e.PK, e.RK, e.Timestamp, e.Props)
-	return err == nil, err
 }

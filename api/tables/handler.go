@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -39,8 +38,9 @@ type Handler struct {
 	// NameRest is how long a table's name rests after a deletion.
 	NameRest time.Duration
 	Names    *catalog.Containers
-	// InFlight bounds the bodies that are held at once.
+	// InFlight bounds the bodies that are held at once, Answers the answers.
 	InFlight *protocol.InFlight
+	Answers  *protocol.Answers
 
 	// scanWork bounds the work of a page instead of the usual bound; zero means that one.
 	scanWork int
@@ -66,6 +66,9 @@ type call struct {
 	ctx   context.Context //nolint:containedctx // The request's own; a call lives no longer.
 	res   odata.Resource
 	level odata.Level
+	// documents are closed when the request was answered. A batch's query has those of the
+	// batch.
+	documents *documents
 }
 
 // RangeOf is the range whose leader serves a request: of tables as such the catalog,
@@ -80,7 +83,8 @@ func RangeOf(r *protocol.Request) geo.RangeID {
 
 // Serve answers one request and returns the name of its operation for metrics.
 func (h *Handler) Serve(w http.ResponseWriter, r *protocol.Request) (operation string, err error) {
-	c := &call{Handler: h, w: w, r: r, ctx: r.HTTP.Context()}
+	c := &call{Handler: h, w: w, r: r, ctx: r.HTTP.Context(), documents: &documents{copies: 1}}
+	defer c.documents.close()
 	if err := protocol.CheckRepeated(r.HTTP.Header); err != nil {
 		return "Unknown", err
 	}
@@ -198,20 +202,6 @@ func (c *call) table() (*catalog.Container, error) {
 		err = storageerr.TableNotFound
 	}
 	return t, err
-}
-
-func (c *call) answer() *odata.Answer {
-	return &odata.Answer{Level: c.level, Base: c.r.Base, Account: string(c.r.Account.Name), Table: c.res.Table}
-}
-
-// writeJSON sends a document.
-func (c *call) writeJSON(status int, body []byte) {
-	h := c.w.Header()
-	h["Content-Type"] = []string{c.level.ContentType()}
-	h["Content-Length"] = []string{strconv.Itoa(len(body))}
-	c.odataHeaders()
-	c.w.WriteHeader(status)
-	_, _ = c.w.Write(body) // The client is gone when this fails.
 }
 
 // odataHeaders are on every OData answer (spec/table.md 3).

@@ -35,18 +35,27 @@ type rig struct {
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	r := &rig{t: t, client: &http.Client{Transport: &http.Transport{}}}
-	r.stamp = apitest.NewStamp(t, vfs.NewCrashableMem(), "acct", geo.Catalog, geo.Table)
-	h := &Handler{Stamp: r.stamp, Writer: primary.New(r.stamp), NameRest: time.Hour, Names: &catalog.Containers{}, InFlight: protocol.NewInFlight(InFlightBytesMax)}
-	server := httptest.NewServer(serve(h))
-	t.Cleanup(func() {
-		r.client.CloseIdleConnections()
-		server.Close()
-	})
-	r.url = server.URL
+	r := &rig{t: t, stamp: apitest.NewStamp(t, vfs.NewCrashableMem(), "acct", geo.Catalog, geo.Table)}
+	r = r.with(func(*Handler) {})
 	a := r.do(http.MethodPost, "/acct/Tables", `{"TableName":"tbl"}`)
 	require.Equal(t, http.StatusCreated, a.status, a.body)
 	return r
+}
+
+// with serves the rig's stamp by a handler that change has changed.
+func (r *rig) with(change func(h *Handler)) *rig {
+	h := &Handler{
+		Stamp: r.stamp, Writer: primary.New(r.stamp), NameRest: time.Hour, Names: &catalog.Containers{},
+		InFlight: protocol.NewInFlight(InFlightBytesMax), Answers: protocol.NewAnswers(AnswersBytesMax),
+	}
+	change(h)
+	server := httptest.NewServer(serve(h))
+	client := &http.Client{Transport: &http.Transport{}}
+	r.t.Cleanup(func() {
+		client.CloseIdleConnections()
+		server.Close()
+	})
+	return &rig{t: r.t, stamp: r.stamp, url: server.URL, client: client}
 }
 
 // serve does what package api does around a handler.

@@ -5,10 +5,10 @@ import (
 	"net/http"
 
 	"antipode/api/odata"
+	"antipode/api/protocol"
 	"antipode/geo"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
-	"antipode/stamp/kv"
 )
 
 // createTable is Create Table (spec/table.md 9.2).
@@ -65,7 +65,8 @@ func (c *call) queryTables() error {
 	if err != nil {
 		return err
 	}
-	filter, err := odata.ParseFilter(c.r.Query.Get("$filter"))
+	text := c.r.Query.Get("$filter")
+	filter, err := odata.ParseFilter(text)
 	if err != nil {
 		return err
 	}
@@ -76,37 +77,47 @@ func (c *call) queryTables() error {
 			return err
 		}
 	}
-	snap, err := c.snapshot(c.ctx, geo.Catalog)
+	answer := c.answer()
+	doc, err := c.newDocument(max(protocol.WindowBytes, 2*answer.FeedStartMax()), text)
 	if err != nil {
 		return err
 	}
-	doc, next, err := c.tablePage(snap, page, filter, top)
-	if err = errors.Join(err, snap.Close()); err != nil {
-		return err
+	doc.Append(answer.AppendTablesStart)
+	next := ""
+	if top > 0 {
+		if next, err = c.tablePage(doc, answer, page, filter, top); err != nil {
+			return err
+		}
 	}
-	if next != "" && top > 0 {
+	if next != "" {
 		c.w.Header()["X-Ms-Continuation-Nexttablename"] = []string{odata.EncodeToken(next)}
 	}
-	c.writeJSON(http.StatusOK, doc)
+	doc.Append(answer.AppendEnd)
+	c.writeDocument(doc)
 	return nil
 }
 
-func (c *call) tablePage(snap kv.Reader, page catalog.Listing, filter *odata.Filter, top int) (doc []byte, next string, err error) {
-	answer := c.answer()
-	doc = answer.AppendTablesStart(nil)
-	rows := 0
-	next, err = catalog.Page(c.ctx, snap, page, c.newBudget(), func(t *catalog.Container) (bool, error) {
-		switch {
-		case !filter.MatchTable(t.Name):
-			return true, nil
-		case rows == top:
+// tablePage appends the tables of a page from one snapshot of the catalog. The first one
+// always fits: a document's first window holds it.
+func (c *call) tablePage(doc *protocol.Document, answer *odata.Answer, page catalog.Listing, filter *odata.Filter, top int) (next string, err error) {
+	snap, err := c.snapshot(c.ctx, geo.Catalog)
+	if err != nil {
+		return "", err
+	}
+	rows, budget := 0, c.newBudget()
+	next, err = catalog.Page(c.ctx, snap, page, budget, func(t *catalog.Container) (bool, error) {
+		ok, work := filter.MatchTable(t.Name)
+		if _, err := budget.Spend(c.ctx, work); !ok || err != nil {
+			return true, err
+		}
+		if rows == top || !doc.Grow(answer.TableMax(t.Name)) && rows > 0 {
 			return false, nil
 		}
-		doc = answer.AppendTablesEntry(doc, t.Name)
+		doc.Append(func(b []byte) []byte { return answer.AppendTablesEntry(b, rows == 0, t.Name) })
 		rows++
 		return true, nil
 	})
-	return answer.AppendEnd(doc), next, err
+	return next, errors.Join(err, snap.Close())
 }
 
 // neverBuilt are the OData options that this service never had (spec/table.md 1.5): to

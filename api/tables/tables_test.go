@@ -4,15 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"antipode/api/protocol"
-	"antipode/services/catalog"
 )
 
 // listTables follows the continuations of Query Tables to their end. It returns the names
@@ -49,12 +45,7 @@ func TestTablePages(t *testing.T) {
 			require.Equal(t, http.StatusCreated, r.do(http.MethodPost, "/acct/Tables", `{"TableName":"`+name+`"}`).status)
 		}
 	}
-	with := func(work int) *rig {
-		h := &Handler{Stamp: r.stamp, Names: &catalog.Containers{}, InFlight: protocol.NewInFlight(InFlightBytesMax), scanWork: work}
-		server := httptest.NewServer(serve(h))
-		t.Cleanup(server.Close)
-		return &rig{t: t, stamp: r.stamp, url: server.URL, client: r.client}
-	}
+	with := func(work int) *rig { return r.with(func(h *Handler) { h.scanWork = work }) }
 	for _, work := range []int{0, 1, 100} {
 		r := with(work)
 		for filter, want := range map[string][]string{

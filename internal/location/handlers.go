@@ -21,7 +21,10 @@ func (l *Location) Serve(o *api.Options, abandoned func(bytes int64)) {
 	names := &catalog.Containers{}
 	o.Location, o.Directory = l.o.Name, l.Directory
 	o.Accounts = &accounts.Handler{Stats: l.Replication}
-	o.Tables = &tables.Handler{Stamp: l, Writer: l.Primary, Clock: l.o.Clock, NameRest: nameRest, Names: names, InFlight: protocol.NewInFlight(tables.InFlightBytesMax)}
+	o.Tables = &tables.Handler{
+		Stamp: l, Writer: l.Primary, Clock: l.o.Clock, NameRest: nameRest, Names: names,
+		InFlight: protocol.NewInFlight(tables.InFlightBytesMax), Answers: protocol.NewAnswers(tables.AnswersBytesMax),
+	}
 	o.Blobs = blobs.NewHandler(blobs.Options{
 		Stamp: l, Writer: l.Primary, Payload: l, Names: names, NameRest: nameRest, Logger: l.o.Logger, Abandoned: abandoned,
 	})

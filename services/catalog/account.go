@@ -1,7 +1,9 @@
 package catalog
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"antipode/geo"
@@ -70,4 +72,33 @@ func GetAccount(get kv.Getter, name geo.Account) (*Account, error) {
 		return nil, storageerr.AccountNotFound
 	}
 	return ParseAccount(v)
+}
+
+// Accounts returns all accounts by name, complete ones or not. It goes from one account to
+// the next: containers, of which an account may have any number, are not read.
+func Accounts(ctx context.Context, r kv.Reader) ([]*Account, error) {
+	lower := keys.AppendService(nil, geo.Catalog)
+	it, err := r.Scan(lower, keys.PrefixEnd(lower))
+	if err != nil {
+		return nil, err
+	}
+	var out []*Account
+	for ok := it.Next(); ok; {
+		p, _, err := keys.ParsePartition(it.Key())
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return nil, errors.Join(err, it.Close())
+		}
+		if p == AccountPartition(p.Account) { // The first row of its account, by its name.
+			a, err := ParseAccount(it.Value())
+			if err != nil {
+				return nil, errors.Join(err, it.Close())
+			}
+			out = append(out, a)
+		}
+		ok = it.SeekGE(keys.PrefixEnd(keys.AppendContainer(nil, geo.Catalog, p.Account, "", keys.Generation{})))
+	}
+	return out, it.Close()
 }

@@ -37,11 +37,15 @@ type rowIterator struct {
 	at   int
 }
 
-func (i *rowIterator) Next() bool         { i.at++; return i.at < len(i.keys) }
-func (i *rowIterator) SeekGE([]byte) bool { panic("not used") }
-func (i *rowIterator) Key() []byte        { return []byte(i.keys[i.at]) }
-func (i *rowIterator) Value() []byte      { return bytes.Clone(i.scanned[i.keys[i.at]]) }
-func (i *rowIterator) Close() error       { return nil }
+func (i *rowIterator) Next() bool    { i.at++; return i.at < len(i.keys) }
+func (i *rowIterator) Key() []byte   { return []byte(i.keys[i.at]) }
+func (i *rowIterator) Value() []byte { return bytes.Clone(i.scanned[i.keys[i.at]]) }
+func (i *rowIterator) Close() error  { return nil }
+
+func (i *rowIterator) SeekGE(key []byte) bool {
+	i.at, _ = slices.BinarySearch(i.keys, string(key))
+	return i.at < len(i.keys)
+}
 
 func (r scanned) commit(t require.TestingT, w services.Write, at geo.Timestamp) {
 	e, err := w.Evaluate(r, at)
@@ -137,6 +141,59 @@ func TestPageIsBounded(t *testing.T) {
 	ctx, leave := context.WithCancel(t.Context())
 	leave()
 	_, err = Page(ctx, r, l, services.NewBudget(ctx, clock.System{}), skip)
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+// limited fails the test when a scan reads more rows than its limit.
+type limited struct {
+	scanned
+	t     *testing.T
+	limit int
+}
+
+func (l *limited) Scan(lower, upper []byte) (kv.Iterator, error) {
+	it, err := l.scanned.Scan(lower, upper)
+	return &limitedIterator{it, l}, err
+}
+
+type limitedIterator struct {
+	kv.Iterator
+	l *limited
+}
+
+func (i *limitedIterator) Key() []byte {
+	i.l.limit--
+	require.GreaterOrEqual(i.l.t, i.l.limit, 0, "more rows are read than there are accounts")
+	return i.Iterator.Key()
+}
+
+// Accounts are listed by name without reading their containers, of which an account may
+// have any number, and not further than the client waits.
+func TestAccounts(t *testing.T) {
+	r := scanned{}
+	var want []geo.Account
+	for _, name := range []geo.Account{"aaa", "bbb", "bbbb", "zzz"} {
+		v, err := (&Account{Name: name}).Encode()
+		require.NoError(t, err)
+		r[string(AccountPartition(name).Append(nil))] = v
+		want = append(want, name)
+		for _, s := range []geo.Service{geo.Blob, geo.Table, geo.Queue} {
+			for i := range 50 {
+				r.commit(t, &Create{Service: s, Account: name, Name: fmt.Sprintf("c%02d", i)}, 2)
+			}
+		}
+	}
+	r.commit(t, &Create{Service: geo.Table, Account: "orphan", Name: "table"}, 2)
+	all, err := Accounts(t.Context(), &limited{r, t, len(want) + 1})
+	require.NoError(t, err)
+	var got []geo.Account
+	for _, a := range all {
+		got = append(got, a.Name)
+	}
+	require.Equal(t, want, got)
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	_, err = Accounts(gone, r)
 	require.ErrorIs(t, err, context.Canceled)
 }
 

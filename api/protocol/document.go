@@ -1,0 +1,134 @@
+package protocol
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"antipode/services/storageerr"
+)
+
+// Answers bounds the bytes of answers that a service holds at once, from their first byte
+// until they are written. Methods may be called concurrently.
+//
+// A page of a listing must be known to its end before its first byte goes out, since the
+// continuation is a header. So a page that finds no more room ends where it is: pages
+// become short before a request waits, and only one that has nothing to show yet waits.
+// Nobody waits for room while holding some, so that two can never wait for each other.
+type Answers struct {
+	max     int64
+	sem     *semaphore.Weighted
+	windows sync.Pool // of *[]byte, each of WindowBytes
+}
+
+// NewAnswers returns a bound of bytesMax bytes.
+func NewAnswers(bytesMax int64) *Answers {
+	return &Answers{max: bytesMax, sem: semaphore.NewWeighted(bytesMax)}
+}
+
+const (
+	// WindowBytes is what a document grows by.
+	WindowBytes = 64 << 10
+	// takenPerSecond is the slowest that a client may take a document, after answerGrace.
+	takenPerSecond = 16 << 10
+	answerGrace    = 30 * time.Second
+)
+
+// Document is an answer's body under way, made of windows that never move. It is one
+// request's, and not safe for concurrent use.
+type Document struct {
+	bound   *Answers
+	extra   int64 // what the request holds besides windows
+	full    []window
+	current window
+	size    int // of full
+}
+
+// window is a part of a document. held is what the bound counts for it.
+type window struct {
+	b    []byte
+	held int64
+}
+
+// NewDocument waits until a document may begin: with a first window of n bytes, and extra
+// bytes that the request holds besides. What is larger than the bound takes all of it.
+// ServerBusy where ctx ends before. Close it.
+func (a *Answers) NewDocument(ctx context.Context, n int, extra int64) (*Document, error) {
+	d := &Document{bound: a}
+	held := min(int64(n), a.max)
+	d.extra = min(extra, a.max-held)
+	if a.sem.Acquire(ctx, held+d.extra) != nil {
+		return nil, storageerr.ServerBusy
+	}
+	d.current = a.window(n, held)
+	return d, nil
+}
+
+func (a *Answers) window(n int, held int64) window {
+	if n != WindowBytes {
+		return window{make([]byte, 0, n), held}
+	}
+	if b, pooled := a.windows.Get().(*[]byte); pooled {
+		return window{(*b)[:0], held}
+	}
+	return window{make([]byte, 0, WindowBytes), held}
+}
+
+// Len is the length of the document in bytes.
+func (d *Document) Len() int { return d.size + len(d.current.b) }
+
+// Fits reports whether n more bytes fit in the window at hand.
+func (d *Document) Fits(n int) bool { return cap(d.current.b)-len(d.current.b) >= n }
+
+// Grow makes room for n bytes at once, in a new window where they do not fit. It never
+// waits: it reports false where the bound has no room.
+func (d *Document) Grow(n int) bool {
+	if d.Fits(n) {
+		return true
+	}
+	n = max(n, WindowBytes)
+	if !d.bound.sem.TryAcquire(int64(n)) {
+		return false
+	}
+	d.full, d.size = append(d.full, d.current), d.Len()
+	d.current = d.bound.window(n, int64(n))
+	return true
+}
+
+// Append lets f append to the document, at most what Grow made room for.
+func (d *Document) Append(f func(dst []byte) []byte) { d.current.b = f(d.current.b) }
+
+// WriteTo writes the document as the body of an answer whose headers are set, and gives
+// back what it held as far as the client has taken it. A client that takes it more slowly
+// than takenPerSecond loses the connection.
+func (d *Document) WriteTo(w http.ResponseWriter) {
+	AnswerWithin(w, answerGrace+time.Duration(d.Len()/takenPerSecond)*time.Second)
+	d.full = append(d.full, d.current)
+	d.current = window{}
+	for len(d.full) > 0 {
+		if _, err := w.Write(d.full[0].b); err != nil {
+			break // The client is gone.
+		}
+		d.release(d.full[0])
+		d.full = d.full[1:]
+	}
+}
+
+// Close gives back what the document still holds. A second call does nothing.
+func (d *Document) Close() {
+	for _, w := range append(d.full, d.current) {
+		d.release(w)
+	}
+	d.bound.sem.Release(d.extra)
+	d.full, d.current, d.extra = nil, window{}, 0
+}
+
+func (d *Document) release(w window) {
+	if cap(w.b) == WindowBytes {
+		d.bound.windows.Put(&w.b)
+	}
+	d.bound.sem.Release(w.held)
+}

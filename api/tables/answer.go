@@ -1,0 +1,65 @@
+package tables
+
+import (
+	"net/http"
+	"strconv"
+
+	"antipode/api/odata"
+	"antipode/api/protocol"
+)
+
+// AnswersBytesMax is the usual bound of documents held at once, in bytes.
+const AnswersBytesMax = 64 << 20
+
+// filterHeldPerByte is what a parsed filter takes for each byte of its text: a bare
+// property, a space and an operator are a node and the pointer to it.
+const filterHeldPerByte = 32
+
+// documents are those that a request holds.
+type documents struct {
+	open []*protocol.Document
+	// copies is how often a document is held: in a batch, as its part and in the answer too.
+	copies int
+}
+
+func (d *documents) close() {
+	for _, doc := range d.open {
+		doc.Close()
+	}
+}
+
+func (c *call) answer() *odata.Answer {
+	return &odata.Answer{Level: c.level, Base: c.r.Base, Account: string(c.r.Account.Name), Table: c.res.Table}
+}
+
+// newDocument begins a document whose first window has n bytes, and counts what the
+// request's filter holds. It waits for room, so a request that has a document already
+// closes that one first.
+func (c *call) newDocument(n int, filter string) (*protocol.Document, error) {
+	doc, err := c.Answers.NewDocument(c.ctx, n, int64((c.documents.copies-1)*n+filterHeldPerByte*len(filter)))
+	if err == nil {
+		c.documents.open = append(c.documents.open, doc)
+	}
+	return doc, err
+}
+
+// writeDocument sends a document.
+func (c *call) writeDocument(doc *protocol.Document) {
+	c.jsonHeaders(doc.Len())
+	c.w.WriteHeader(http.StatusOK)
+	doc.WriteTo(c.w)
+}
+
+// writeJSON sends a document that is bounded by the request's own size.
+func (c *call) writeJSON(status int, body []byte) {
+	c.jsonHeaders(len(body))
+	c.w.WriteHeader(status)
+	_, _ = c.w.Write(body) // The client is gone when this fails.
+}
+
+func (c *call) jsonHeaders(length int) {
+	h := c.w.Header()
+	h["Content-Type"] = []string{c.level.ContentType()}
+	h["Content-Length"] = []string{strconv.Itoa(length)}
+	c.odataHeaders()
+}

@@ -1,0 +1,241 @@
+package tables
+
+import (
+	"context"
+	"errors"
+
+	"antipode/api/odata"
+	"antipode/api/protocol"
+	"antipode/geo"
+	"antipode/services"
+	"antipode/services/tables"
+	"antipode/services/tables/entity"
+	"antipode/stamp/keys"
+	"antipode/stamp/kv"
+	"antipode/stamp/ranges"
+)
+
+const (
+	// pageBytesMax is where a page of entities ends (spec/table.md 12).
+	pageBytesMax = 4 << 20
+	// rowWork is what a row costs before its values are looked at, seekWork what skipping
+	// to a row costs, in the unit of services.Budget.
+	rowWork  = 16
+	seekWork = 64
+)
+
+// page is a page of a query under way.
+//
+// Invariant: paging ends. A page takes or passes over one row at least, and its
+// continuation is the first row that it did neither with: it stops for its budget or for
+// want of room only behind a row.
+type page struct {
+	account    geo.Account
+	table      string
+	generation keys.Generation
+
+	matcher *odata.Matcher // of what the bounds leave to test
+	bounds  odata.KeyRange
+	top     int
+	budget  *services.Budget
+	doc     *protocol.Document
+
+	rows int
+	next *tables.Entity
+	// spent says that the budget ended with the last row.
+	spent bool
+	// need is set where the first row did not fit: the bytes to wait for.
+	need int
+}
+
+// queryEntities is Query Entities as a bounded scan (spec/table.md 11, 12).
+func (c *call) queryEntities() error {
+	top, err := c.top()
+	if err != nil {
+		return err
+	}
+	answer := c.answer()
+	text := c.r.Query.Get("$filter")
+	filter, err := odata.ParseFilter(text)
+	if err != nil {
+		return err
+	}
+	if text, sent := c.r.Query.Lookup("$select"); sent {
+		if answer.Select, err = odata.ParseSelect(text); err != nil {
+			return err
+		}
+	}
+	token, err := odata.ParseContinuation(c.r.Query.Get("nextpartitionkey"), c.r.Query.Get("nextrowkey"))
+	if err != nil {
+		return err
+	}
+	t, err := c.table()
+	if err != nil {
+		return err
+	}
+	answer.Table = t.Name
+	p := &page{top: top, account: c.r.Account.Name, table: c.res.Table, generation: t.Generation()}
+	bounds, residual := filter.Bounds()
+	p.bounds, p.matcher = bounds, residual.Matcher()
+	if err := c.scan(answer, p, token, text); err != nil {
+		return err
+	}
+	if p.next != nil {
+		h := c.w.Header()
+		h["X-Ms-Continuation-Nextpartitionkey"] = []string{odata.EncodeToken(p.next.PK)}
+		h["X-Ms-Continuation-Nextrowkey"] = []string{odata.EncodeToken(p.next.RK)}
+	}
+	c.writeDocument(p.doc)
+	return nil
+}
+
+// scan fills p from one snapshot of the table's range. Where the first row does not fit
+// into what the answers of all requests may take, it waits for room, holding none and no
+// snapshot, and begins again.
+func (c *call) scan(answer *odata.Answer, p *page, token odata.Continuation, filter string) (err error) {
+	lower, upper := p.span(token)
+	for first := true; first || p.need > 0; first = false {
+		if !first {
+			p.doc.Close()
+		}
+		p.doc, err = c.newDocument(max(protocol.WindowBytes, p.need+answer.FeedStartMax()), filter)
+		if err != nil {
+			return err
+		}
+		snap, err := c.snapshot(c.ctx, geo.Table)
+		if err != nil {
+			return err
+		}
+		p.budget = c.newBudget()
+		if err := errors.Join(p.fill(c.ctx, snap, answer, lower, upper), snap.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// snapshot is a range's state of one moment, which the caller closes. Only taking it is
+// done under the lease (R5): what is read of it later was true then, and a scan that
+// takes longer than a lease would be begun again for ever.
+func (c *call) snapshot(ctx context.Context, s geo.Service) (snapshot, error) {
+	var snap snapshot
+	err := c.Stamp.Read(ctx, geo.FirstRange(s), func(state ranges.State) error {
+		old := snap
+		snap = state.Snapshot()
+		if old != nil { // The lease had run out: this is a later moment.
+			return old.Close()
+		}
+		return nil
+	})
+	if err != nil && snap != nil {
+		err = errors.Join(err, snap.Close())
+	}
+	return snap, err
+}
+
+// snapshot is what ranges.State.Snapshot returns.
+type snapshot interface {
+	kv.Reader
+	Close() error
+}
+
+// span is the keys to scan: those within the bounds of the filter, from the
+// continuation on.
+func (p *page) span(token odata.Continuation) (lower, upper []byte) {
+	_, upper = tables.TableSpan(p.account, p.table, p.generation)
+	pk, rk := p.bounds.Start()
+	if token.HasPK && (entity.Compare(token.PK, pk) > 0 || token.PK == pk && entity.Compare(token.RK, rk) > 0) {
+		pk, rk = token.PK, token.RK
+	}
+	lower = tables.Bound(p.account, p.table, p.generation, pk, rk)
+	if pk, rk, bounded := p.bounds.End(); bounded {
+		upper = tables.Bound(p.account, p.table, p.generation, pk, rk)
+	}
+	return lower, upper
+}
+
+// behind is the key to go on at from a row outside of the bounds: the first row of its
+// partition within them, or the next partition.
+func (p *page) behind(e tables.Entity) []byte {
+	if entity.Compare(e.RK, p.bounds.RK.Low) < 0 {
+		return tables.Bound(p.account, p.table, p.generation, e.PK, p.bounds.RK.Low)
+	}
+	return tables.BoundAfterPartition(p.account, p.table, p.generation, e.PK)
+}
+
+// fill takes rows until the page is full.
+func (p *page) fill(ctx context.Context, r kv.Reader, answer *odata.Answer, lower, upper []byte) error {
+	p.rows, p.next, p.spent, p.need = 0, nil, false, 0
+	p.doc.Append(answer.AppendFeedStart)
+	var err error
+	if !p.bounds.Empty() && p.top > 0 {
+		err = tables.Scan(r, lower, upper, func(e tables.Entity) ([]byte, bool, error) {
+			if p.spent {
+				p.stop(e)
+				return nil, false, nil
+			}
+			if p.bounds.Contains(e.PK, e.RK) {
+				more, err := p.add(ctx, answer, e)
+				return nil, more, err
+			}
+			err := p.spend(ctx, seekWork)
+			return p.behind(e), true, err
+		})
+	}
+	p.doc.Append(answer.AppendEnd)
+	return err
+}
+
+func (p *page) spend(ctx context.Context, work int) error {
+	more, err := p.budget.Spend(ctx, work)
+	p.spent = !more
+	return err
+}
+
+// stop ends the page before a row.
+func (p *page) stop(e tables.Entity) { p.next = &tables.Entity{PK: e.PK, RK: e.RK} }
+
+// add takes one row within the bounds into the page, and reports whether there is room for
+// more.
+func (p *page) add(ctx context.Context, answer *odata.Answer, e tables.Entity) (more bool, err error) {
+	ok, work, err := p.matcher.Match(e.PK, e.RK, e.Timestamp, e.Props)
+	if err != nil {
+		return false, err
+	}
+	if !ok {
+		return true, p.spend(ctx, rowWork+work+services.BytesWork(len(e.Props)))
+	}
+	if p.rows == p.top || p.doc.Len() >= pageBytesMax || !p.room(answer, e) {
+		if p.need == 0 {
+			p.stop(e)
+		}
+		return false, nil
+	}
+	p.doc.Append(func(b []byte) []byte {
+		b, err = answer.AppendFeedEntity(b, p.rows == 0, e.PK, e.RK, e.Timestamp, e.Props)
+		return b
+	})
+	if err != nil {
+		return false, err
+	}
+	p.rows++
+	list := entity.Read(e.Props)
+	return true, p.spend(ctx, rowWork+work+list.Len()+services.BytesWork(2*len(e.Props)))
+}
+
+// room makes room for a row. The first one of a page must be waited for where there is
+// none.
+func (p *page) room(answer *odata.Answer, e tables.Entity) bool {
+	n := answer.EntityMax(e.PK, e.RK, e.Props)
+	if p.doc.Fits(n) {
+		return true
+	}
+	n = answer.EntityBound(e.PK, e.RK, e.Props)
+	if p.doc.Grow(n) {
+		return true
+	}
+	if p.rows == 0 {
+		p.need = n
+	}
+	return false
+}

@@ -1,0 +1,168 @@
+package tables
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"antipode/api/odata"
+	"antipode/api/protocol"
+	"antipode/internal/clock"
+	"antipode/services"
+	"antipode/services/storageerr"
+	"antipode/services/tables"
+	"antipode/services/tables/entity"
+	"antipode/stamp/keys"
+)
+
+// alike is a table of n rows of one partition, all with the same properties.
+func alike(t *testing.T, g keys.Generation, n int, props []byte) *counted {
+	t.Helper()
+	c := &counted{}
+	w := tables.Write{Op: tables.Insert, Account: "acct", Table: "tbl", Generation: g, Props: props}
+	effect, err := w.Evaluate(c, 9)
+	require.NoError(t, err)
+	c.value = effect.Ops[0].Value
+	for i := range n {
+		c.keys = append(c.keys, string(tables.Bound("acct", "tbl", g, "f", fmt.Sprintf("%06d", i))))
+	}
+	return c
+}
+
+// A scan with the costliest filter over wide rows ends its page when its work is done,
+// with a continuation that leads on, and at once when its client has left: it does not
+// look at all rows first, as one did for minutes.
+func TestCostlyFilter(t *testing.T) {
+	g := keys.Generation{Epoch: 1, Created: 5}
+	b := entity.Build(nil)
+	for i := range 250 {
+		require.NoError(t, b.AddInt32(fmt.Sprintf("p%d", i), 1))
+	}
+	c := alike(t, g, 1500, b.Bytes())
+	terms := strings.Repeat("zz eq 1 or ", 5000)
+	filter, err := odata.ParseFilter("PartitionKey eq 'f' and (" + terms + "zz eq 2)")
+	require.NoError(t, err)
+	_, work, err := filter.Matcher().Match("f", "000000", 9, b.Bytes())
+	require.NoError(t, err)
+	require.Less(t, work, 6000, "the properties and the comparisons once each")
+
+	p := newPage(t, filter, g, 1000)
+	lower, upper := p.span(odata.Continuation{})
+	p.budget = services.NewWorkBudget(t.Context(), clock.System{}, 100*work)
+	require.NoError(t, p.fill(t.Context(), c, &odata.Answer{}, lower, upper))
+	require.NotNil(t, p.next)
+	require.LessOrEqual(t, c.reads, 101)
+	require.Equal(t, fmt.Sprintf("%06d", c.reads-1), p.next.RK, "the row behind those looked at")
+	require.Equal(t, `{"value":[]}`, string(documentOf(p.doc)))
+
+	ctx, leave := context.WithCancel(t.Context())
+	p = newPage(t, filter, g, 1000)
+	p.budget = services.NewBudget(ctx, clock.System{})
+	leave()
+	c.reads = 0
+	require.ErrorIs(t, p.fill(ctx, c, &odata.Answer{}, lower, upper), context.Canceled)
+	require.Less(t, c.reads, 10)
+}
+
+// Rows that the bounds exclude are work too: skipping from partition to partition ends
+// with the budget.
+func TestSkippingIsWork(t *testing.T) {
+	g := keys.Generation{Epoch: 1, Created: 5}
+	props := entity.Build(nil)
+	c := alike(t, g, 0, props.Bytes())
+	for i := range 1000 {
+		c.keys = append(c.keys, string(tables.Bound("acct", "tbl", g, fmt.Sprintf("%06d", i), "r")))
+	}
+	filter, err := odata.ParseFilter("RowKey eq 'none'")
+	require.NoError(t, err)
+	p := newPage(t, filter, g, 1000)
+	p.budget = services.NewWorkBudget(t.Context(), clock.System{}, 100*seekWork)
+	lower, upper := p.span(odata.Continuation{})
+	require.NoError(t, p.fill(t.Context(), c, &odata.Answer{}, lower, upper))
+	require.NotNil(t, p.next)
+	require.Less(t, c.reads, 300)
+}
+
+// values returns the property v of all rows that a query finds over its pages.
+func (r *rig) values(options string) (values []string, pages int) {
+	r.t.Helper()
+	for next := ""; ; {
+		a := r.do(http.MethodGet, "/acct/tbl()?"+options+next, "")
+		require.Equal(r.t, http.StatusOK, a.status, a.body)
+		var doc struct{ Value []struct{ V string } }
+		require.NoError(r.t, json.Unmarshal([]byte(a.body), &doc))
+		for _, row := range doc.Value {
+			values = append(values, row.V)
+		}
+		pages++
+		pk, rk := a.header.Get("x-ms-continuation-NextPartitionKey"), a.header.Get("x-ms-continuation-NextRowKey")
+		if pk == "" {
+			return values, pages
+		}
+		require.NotEmpty(r.t, doc.Value, "each page shows a row")
+		next = "&NextPartitionKey=" + url.QueryEscape(pk) + "&NextRowKey=" + url.QueryEscape(rk)
+	}
+}
+
+// Where answers may hold little, pages are short and the rows the same; a row larger than
+// the bound is answered all the same. Nothing stays held.
+func TestAnswersAreBounded(t *testing.T) {
+	r := newRig(t)
+	var want []string
+	for i := range 20 {
+		v := strings.Repeat(string(rune('a'+i)), []int{100, 3000, 32768}[i%3])
+		want = append(want, v)
+		require.Equal(t, "204", r.outcome(r.do(http.MethodPut, "/acct/"+key("p", fmt.Sprintf("%02d", i)), `{"v":"`+v+`"}`)))
+	}
+	got, pages := r.values("")
+	require.Equal(t, want, got)
+	require.Equal(t, 1, pages)
+	for _, held := range []int64{1 << 10, protocol.WindowBytes, 2 * protocol.WindowBytes} {
+		answers := protocol.NewAnswers(held)
+		small := r.with(func(h *Handler) { h.Answers = answers })
+		got, pages = small.values("")
+		require.True(t, slices.Equal(want, got), "bound of %d", held)
+		require.Greater(t, pages, 2)
+		require.Equal(t, http.StatusOK, small.do(http.MethodGet, "/acct/"+key("p", "02"), "").status)
+		require.Equal(t, http.StatusOK, small.do(http.MethodGet, "/acct/Tables", "").status)
+		part := small.parts(small.batch(single(op("GET", key("p", "02"), "")) + end))[0]
+		require.True(t, strings.HasPrefix(part, "200 "), "%.100s", part)
+		doc, err := answers.NewDocument(t.Context(), int(held), 0)
+		require.NoError(t, err, "nothing is held")
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err = answers.NewDocument(ctx, 1, 0)
+		require.ErrorIs(t, err, storageerr.ServerBusy)
+		doc.Close()
+	}
+}
+
+// A first row that finds no room is waited for with nothing held: two such queries go one
+// after the other, and never wait for each other.
+func TestLargeRowsWaitHoldingNothing(t *testing.T) {
+	r := newRig(t)
+	var props []string
+	for i := range 15 {
+		props = append(props, bin(fmt.Sprintf("b%d", i), 65536))
+	}
+	require.Equal(t, "204", r.outcome(r.do(http.MethodPut, "/acct/"+key("p", "large"), "{"+strings.Join(props, ",")+"}")))
+	// Room for both first windows, and for one row.
+	small := r.with(func(h *Handler) { h.Answers = protocol.NewAnswers(1<<20 + 512<<10) })
+	answers := make(chan answer, 8)
+	for range cap(answers) {
+		go func() { answers <- small.do(http.MethodGet, "/acct/tbl()", "") }()
+	}
+	for range cap(answers) {
+		a := <-answers
+		require.Equal(t, http.StatusOK, a.status)
+		require.True(t, json.Valid([]byte(a.body)))
+		require.Equal(t, 15, strings.Count(a.body, `"b`))
+	}
+}
