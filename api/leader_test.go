@@ -35,7 +35,7 @@ func TestAnyNodeServes(t *testing.T) {
 				return host(nodes[leads[r]].url), leads[r] == i
 			},
 			Tables: &tables.Handler{
-				Stamp: stamp, Writer: primary.New(stamp), Names: &catalog.Containers{}, InFlight: protocol.NewInFlight(tables.InFlightBytesMax), Answers: protocol.NewAnswers(tables.AnswersBytesMax),
+				Stamp: stamp, Writer: primary.New(stamp), Names: &catalog.Containers{}, InFlight: protocol.NewInFlight(tables.InFlightBytesMax), Answers: protocol.NewInFlight(tables.AnswersBytesMax),
 			},
 		})
 	}

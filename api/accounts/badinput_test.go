@@ -70,7 +70,7 @@ func newRig(t *testing.T) *rig {
 		Accounts: &accounts.Handler{Stats: func(context.Context, *catalog.Account, geo.Service) (stats.Replication, error) {
 			return stats.Replication{Status: stats.Unavailable}, nil
 		}},
-		Tables: &tables.Handler{Stamp: r.stamp, Writer: writer, NameRest: time.Hour, Names: names, InFlight: protocol.NewInFlight(tables.InFlightBytesMax), Answers: protocol.NewAnswers(tables.AnswersBytesMax)},
+		Tables: &tables.Handler{Stamp: r.stamp, Writer: writer, NameRest: time.Hour, Names: names, InFlight: protocol.NewInFlight(tables.InFlightBytesMax), Answers: protocol.NewInFlight(tables.AnswersBytesMax)},
 		Blobs: blobs.NewHandler(blobs.Options{
 			Stamp: r.stamp, Writer: writer, Payload: r.stamp, Names: names, NameRest: time.Hour, Logger: apitest.Quiet(),
 		}),

@@ -5,28 +5,13 @@ import (
 	"net/http"
 	"sync"
 	"time"
-
-	"golang.org/x/sync/semaphore"
-
-	"antipode/services/storageerr"
 )
 
-// Answers bounds the bytes of answers that a service holds at once, from their first byte
-// until they are written. Methods may be called concurrently.
-//
-// A page of a listing must be known to its end before its first byte goes out, since the
-// continuation is a header. So a page that finds no more room ends where it is: pages
-// become short before a request waits, and only one that has nothing to show yet waits.
-// Nobody waits for room while holding some, so that two can never wait for each other.
-type Answers struct {
-	max     int64
-	sem     *semaphore.Weighted
-	windows sync.Pool // of *[]byte, each of WindowBytes
-}
-
-// NewAnswers returns a bound of bytesMax bytes.
-func NewAnswers(bytesMax int64) *Answers {
-	return &Answers{max: bytesMax, sem: semaphore.NewWeighted(bytesMax)}
+// Room is what Documents may hold: an InFlight of answers.
+type Room interface {
+	Admit(ctx context.Context, n int64) (held int64, err error)
+	TryAdmit(n int64) (held int64, ok bool)
+	Release(held int64)
 }
 
 const (
@@ -37,41 +22,49 @@ const (
 	answerGrace    = 30 * time.Second
 )
 
+// Windows makes documents, whose memory they use again. Methods may be called
+// concurrently. The zero value is ready.
+type Windows struct{ pool sync.Pool } // of *[]byte, each of WindowBytes
+
 // Document is an answer's body under way, made of windows that never move. It is one
 // request's, and not safe for concurrent use.
+//
+// A page of a listing must be known to its end before its first byte goes out, since the
+// continuation is a header. So a page that finds no more room ends where it is: pages
+// become short before a request waits, and only one that has nothing to show yet waits.
+// Nobody waits for room while holding some, so that two can never wait for each other.
 type Document struct {
-	bound   *Answers
+	windows *Windows
+	room    Room
 	extra   int64 // what the request holds besides windows
 	full    []window
 	current window
 	size    int // of full
 }
 
-// window is a part of a document. held is what the bound counts for it.
+// window is a part of a document. held is what the room counts for it.
 type window struct {
 	b    []byte
 	held int64
 }
 
-// NewDocument waits until a document may begin: with a first window of n bytes, and extra
-// bytes that the request holds besides. What is larger than the bound takes all of it.
+// Document waits until a document may begin: with a first window of n bytes, and extra
+// bytes that the request holds besides. What is larger than the room takes all of it.
 // ServerBusy where ctx ends before. Close it.
-func (a *Answers) NewDocument(ctx context.Context, n int, extra int64) (*Document, error) {
-	d := &Document{bound: a}
-	held := min(int64(n), a.max)
-	d.extra = min(extra, a.max-held)
-	if a.sem.Acquire(ctx, held+d.extra) != nil {
-		return nil, storageerr.ServerBusy
+func (s *Windows) Document(ctx context.Context, room Room, n, extra int) (*Document, error) {
+	held, err := room.Admit(ctx, int64(n)+int64(extra))
+	if err != nil {
+		return nil, err
 	}
-	d.current = a.window(n, held)
-	return d, nil
+	first := min(held, int64(n))
+	return &Document{windows: s, room: room, extra: held - first, current: s.window(n, first)}, nil
 }
 
-func (a *Answers) window(n int, held int64) window {
+func (s *Windows) window(n int, held int64) window {
 	if n != WindowBytes {
 		return window{make([]byte, 0, n), held}
 	}
-	if b, pooled := a.windows.Get().(*[]byte); pooled {
+	if b, pooled := s.pool.Get().(*[]byte); pooled {
 		return window{(*b)[:0], held}
 	}
 	return window{make([]byte, 0, WindowBytes), held}
@@ -84,18 +77,18 @@ func (d *Document) Len() int { return d.size + len(d.current.b) }
 func (d *Document) Fits(n int) bool { return cap(d.current.b)-len(d.current.b) >= n }
 
 // Grow makes room for n bytes at once, in a new window where they do not fit. It never
-// waits: it reports false where the bound has no room.
+// waits: it reports false where there is no room.
 func (d *Document) Grow(n int) bool {
 	if d.Fits(n) {
 		return true
 	}
 	n = max(n, WindowBytes)
-	if !d.bound.sem.TryAcquire(int64(n)) {
-		return false
+	held, ok := d.room.TryAdmit(int64(n))
+	if ok {
+		d.full, d.size = append(d.full, d.current), d.Len()
+		d.current = d.windows.window(n, held)
 	}
-	d.full, d.size = append(d.full, d.current), d.Len()
-	d.current = d.bound.window(n, int64(n))
-	return true
+	return ok
 }
 
 // Append lets f append to the document, at most what Grow made room for.
@@ -122,13 +115,13 @@ func (d *Document) Close() {
 	for _, w := range append(d.full, d.current) {
 		d.release(w)
 	}
-	d.bound.sem.Release(d.extra)
+	d.room.Release(d.extra)
 	d.full, d.current, d.extra = nil, window{}, 0
 }
 
 func (d *Document) release(w window) {
 	if cap(w.b) == WindowBytes {
-		d.bound.windows.Put(&w.b)
+		d.windows.pool.Put(&w.b)
 	}
-	d.bound.sem.Release(w.held)
+	d.room.Release(w.held)
 }

@@ -24,15 +24,16 @@ func fill(d *Document, n int) bool {
 // A document is what was appended, over any windows; what it holds is given back as it is
 // written, or when it is closed, once.
 func TestDocument(t *testing.T) {
-	a := NewAnswers(10 * WindowBytes)
+	var windows Windows
+	a := NewInFlight(10 * WindowBytes)
 	whole := func() {
 		t.Helper()
-		d, err := a.NewDocument(t.Context(), 10*WindowBytes, 0)
+		d, err := windows.Document(t.Context(), a, 10*WindowBytes, 0)
 		require.NoError(t, err, "nothing is held")
 		d.Close()
 	}
 	for _, sizes := range [][]int{{}, {1, 2, 3}, {WindowBytes, 1}, {WindowBytes - 1, 2, 3 * WindowBytes, 5}, {4 * WindowBytes}} {
-		d, err := a.NewDocument(t.Context(), WindowBytes, 100)
+		d, err := windows.Document(t.Context(), a, WindowBytes, 100)
 		require.NoError(t, err)
 		total := 0
 		for _, n := range sizes {
@@ -47,7 +48,7 @@ func TestDocument(t *testing.T) {
 		d.Close()
 		whole()
 	}
-	d, err := a.NewDocument(t.Context(), WindowBytes, 0)
+	d, err := windows.Document(t.Context(), a, WindowBytes, 0)
 	require.NoError(t, err)
 	require.True(t, fill(d, 3*WindowBytes))
 	d.WriteTo(broken{httptest.NewRecorder()})
@@ -65,10 +66,11 @@ func (broken) Write([]byte) (int, error) { return 0, errors.New("gone") }
 // grow, a new one waits until its request ends, and what is larger than the bound takes all
 // of it.
 func TestAnswersBound(t *testing.T) {
-	a := NewAnswers(4 * WindowBytes)
-	one, err := a.NewDocument(t.Context(), WindowBytes, WindowBytes)
+	var windows Windows
+	a := NewInFlight(4 * WindowBytes)
+	one, err := windows.Document(t.Context(), a, WindowBytes, WindowBytes)
 	require.NoError(t, err)
-	two, err := a.NewDocument(t.Context(), WindowBytes, 0)
+	two, err := windows.Document(t.Context(), a, WindowBytes, 0)
 	require.NoError(t, err)
 	require.True(t, fill(one, WindowBytes))
 	require.True(t, fill(two, WindowBytes))
@@ -77,19 +79,19 @@ func TestAnswersBound(t *testing.T) {
 	require.False(t, fill(one, 1))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err = a.NewDocument(ctx, 1, 0)
+	_, err = windows.Document(ctx, a, 1, 0)
 	require.ErrorIs(t, err, storageerr.ServerBusy)
 
 	waits := make(chan *Document)
 	go func() {
-		d, _ := a.NewDocument(context.Background(), 100*WindowBytes, WindowBytes)
+		d, _ := windows.Document(context.Background(), a, 100*WindowBytes, WindowBytes)
 		waits <- d
 	}()
 	one.Close()
 	two.Close()
 	large := <-waits
 	require.NotNil(t, large)
-	_, err = a.NewDocument(ctx, 1, 0)
+	_, err = windows.Document(ctx, a, 1, 0)
 	require.ErrorIs(t, err, storageerr.ServerBusy)
 	large.Close()
 }

@@ -8,8 +8,8 @@ import (
 	"antipode/services/storageerr"
 )
 
-// InFlight bounds the bytes of request bodies that a service holds at once: a body is
-// not read before it is admitted. Methods may be called concurrently.
+// InFlight bounds the bytes of request bodies, or of answers, that a service holds at
+// once: a body is not read before it is admitted. Methods may be called concurrently.
 type InFlight struct {
 	max int64
 	sem *semaphore.Weighted
@@ -29,6 +29,12 @@ func (f *InFlight) Admit(ctx context.Context, n int64) (held int64, err error) {
 		return 0, storageerr.ServerBusy
 	}
 	return held, nil
+}
+
+// TryAdmit is Admit that does not wait; ok is false where it would.
+func (f *InFlight) TryAdmit(n int64) (held int64, ok bool) {
+	held = min(n, f.max)
+	return held, f.sem.TryAcquire(held)
 }
 
 // Release gives back what Admit returned.

@@ -36,7 +36,7 @@ func (c *call) answer() *odata.Answer {
 // request's filter holds. It waits for room, so a request that has a document already
 // closes that one first.
 func (c *call) newDocument(n int, filter string) (*protocol.Document, error) {
-	doc, err := c.Answers.NewDocument(c.ctx, n, int64((c.documents.copies-1)*n+filterHeldPerByte*len(filter)))
+	doc, err := c.windows.Document(c.ctx, c.Answers, n, (c.documents.copies-1)*n+filterHeldPerByte*len(filter))
 	if err == nil {
 		c.documents.open = append(c.documents.open, doc)
 	}

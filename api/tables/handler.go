@@ -40,8 +40,9 @@ type Handler struct {
 	Names    *catalog.Containers
 	// InFlight bounds the bodies that are held at once, Answers the answers.
 	InFlight *protocol.InFlight
-	Answers  *protocol.Answers
+	Answers  *protocol.InFlight
 
+	windows protocol.Windows
 	// scanWork bounds the work of a page instead of the usual bound; zero means that one.
 	scanWork int
 }

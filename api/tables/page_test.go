@@ -16,7 +16,6 @@ import (
 	"antipode/api/protocol"
 	"antipode/internal/clock"
 	"antipode/services"
-	"antipode/services/storageerr"
 	"antipode/services/tables"
 	"antipode/services/tables/entity"
 	"antipode/stamp/keys"
@@ -125,7 +124,7 @@ func TestAnswersAreBounded(t *testing.T) {
 	require.Equal(t, want, got)
 	require.Equal(t, 1, pages)
 	for _, held := range []int64{1 << 10, protocol.WindowBytes, 2 * protocol.WindowBytes} {
-		answers := protocol.NewAnswers(held)
+		answers := protocol.NewInFlight(held)
 		small := r.with(func(h *Handler) { h.Answers = answers })
 		got, pages = small.values("")
 		require.True(t, slices.Equal(want, got), "bound of %d", held)
@@ -134,13 +133,8 @@ func TestAnswersAreBounded(t *testing.T) {
 		require.Equal(t, http.StatusOK, small.do(http.MethodGet, "/acct/Tables", "").status)
 		part := small.parts(small.batch(single(op("GET", key("p", "02"), "")) + end))[0]
 		require.True(t, strings.HasPrefix(part, "200 "), "%.100s", part)
-		doc, err := answers.NewDocument(t.Context(), int(held), 0)
-		require.NoError(t, err, "nothing is held")
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		_, err = answers.NewDocument(ctx, 1, 0)
-		require.ErrorIs(t, err, storageerr.ServerBusy)
-		doc.Close()
+		_, err := answers.Admit(t.Context(), held)
+		require.NoError(t, err, "once the last answer is out nothing is held")
 	}
 }
 
@@ -154,7 +148,7 @@ func TestLargeRowsWaitHoldingNothing(t *testing.T) {
 	}
 	require.Equal(t, "204", r.outcome(r.do(http.MethodPut, "/acct/"+key("p", "large"), "{"+strings.Join(props, ",")+"}")))
 	// Room for both first windows, and for one row.
-	small := r.with(func(h *Handler) { h.Answers = protocol.NewAnswers(1<<20 + 512<<10) })
+	small := r.with(func(h *Handler) { h.Answers = protocol.NewInFlight(1<<20 + 512<<10) })
 	answers := make(chan answer, 8)
 	for range cap(answers) {
 		go func() { answers <- small.do(http.MethodGet, "/acct/tbl()", "") }()

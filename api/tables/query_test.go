@@ -84,7 +84,7 @@ func newPage(t require.TestingT, filter *odata.Filter, g keys.Generation, top in
 }
 
 func newDocument(t require.TestingT) *protocol.Document {
-	doc, err := protocol.NewAnswers(AnswersBytesMax).NewDocument(context.Background(), protocol.WindowBytes, 0)
+	doc, err := (&protocol.Windows{}).Document(context.Background(), protocol.NewInFlight(AnswersBytesMax), protocol.WindowBytes, 0)
 	require.NoError(t, err)
 	return doc
 }

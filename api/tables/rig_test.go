@@ -46,7 +46,7 @@ func newRig(t *testing.T) *rig {
 func (r *rig) with(change func(h *Handler)) *rig {
 	h := &Handler{
 		Stamp: r.stamp, Writer: primary.New(r.stamp), NameRest: time.Hour, Names: &catalog.Containers{},
-		InFlight: protocol.NewInFlight(InFlightBytesMax), Answers: protocol.NewAnswers(AnswersBytesMax),
+		InFlight: protocol.NewInFlight(InFlightBytesMax), Answers: protocol.NewInFlight(AnswersBytesMax),
 	}
 	change(h)
 	server := httptest.NewServer(serve(h))

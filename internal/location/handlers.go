@@ -23,7 +23,7 @@ func (l *Location) Serve(o *api.Options, abandoned func(bytes int64)) {
 	o.Accounts = &accounts.Handler{Stats: l.Replication}
 	o.Tables = &tables.Handler{
 		Stamp: l, Writer: l.Primary, Clock: l.o.Clock, NameRest: nameRest, Names: names,
-		InFlight: protocol.NewInFlight(tables.InFlightBytesMax), Answers: protocol.NewAnswers(tables.AnswersBytesMax),
+		InFlight: protocol.NewInFlight(tables.InFlightBytesMax), Answers: protocol.NewInFlight(tables.AnswersBytesMax),
 	}
 	o.Blobs = blobs.NewHandler(blobs.Options{
 		Stamp: l, Writer: l.Primary, Payload: l, Names: names, NameRest: nameRest, Logger: l.o.Logger, Abandoned: abandoned,
