@@ -254,7 +254,8 @@ func notFinite(v float64) string {
 	return ""
 }
 
-// parseDouble reads a decimal number, NaN or an infinity. Beyond the range fails.
+// parseDouble reads a decimal number, NaN or an infinity. Beyond the range fails: above
+// the greatest, and what is not zero but below the least denormal.
 func parseDouble(s []byte) (float64, bool) {
 	switch string(s) {
 	case "NaN":
@@ -271,7 +272,20 @@ func parseDouble(s []byte) (float64, bool) {
 		}
 	}
 	v, err := strconv.ParseFloat(string(s), 64)
-	return v, err == nil
+	return v, err == nil && (v != 0 || isZero(s))
+}
+
+// isZero reports whether the digits before the exponent of a number are all zero.
+func isZero(s []byte) bool {
+	for _, c := range s {
+		switch {
+		case c|0x20 == 'e':
+			return true
+		case c >= '1' && c <= '9':
+			return false
+		}
+	}
+	return true
 }
 
 // parseInteger reads an optional minus and digits that fit in bits.

@@ -33,9 +33,10 @@ type Resource struct {
 
 // ParsePath reads the path of a request after the account, still percent-encoded as
 // the client sent it, with or without its first slash: "Blogs(PartitionKey='a',
-// RowKey='b')". Nothing is cleaned or merged; a plus is a plus.
+// RowKey='b')". Nothing is cleaned or merged; a plus is a plus. One slash, as sent, may
+// stand at the end.
 func ParsePath(raw string) (Resource, error) {
-	text, ok := decodePercent(strings.TrimPrefix(raw, "/"))
+	text, ok := decodePercent(cutSlashes(raw))
 	if !ok {
 		return Resource{}, storageerr.QuerySyntax
 	}
@@ -55,10 +56,18 @@ func ParsePath(raw string) (Resource, error) {
 	return parseEntities(name, predicate, has)
 }
 
+func cutSlashes(raw string) string {
+	raw = strings.TrimPrefix(raw, "/")
+	if raw == "/" { // An empty name, not an end.
+		return raw
+	}
+	return strings.TrimSuffix(raw, "/")
+}
+
 // NamesTables reports whether a path that ParsePath takes is of KindTables or KindTable.
 // It takes apart no key.
 func NamesTables(raw string) bool {
-	name, _, _ := strings.Cut(strings.TrimPrefix(raw, "/"), "(")
+	name, _, _ := strings.Cut(cutSlashes(raw), "(")
 	if strings.Contains(name, "%") { // Perhaps of the parenthesis.
 		r, err := ParsePath(raw)
 		return err == nil && (r.Kind == KindTables || r.Kind == KindTable)

@@ -77,6 +77,29 @@ func Negotiate(version, accept, format string) (Level, error) {
 	return 0, storageerr.MediaTypeNotSupported
 }
 
+// AtomErrors reports whether an error is answered in the Atom era's XML, and not in JSON
+// (spec/table.md 2.1, 2.4, 8.1): the format that the answer would have had. known is false
+// where the request's version is none: then Accept alone decides. accept is the header,
+// format the decoded $format.
+func AtomErrors(version string, known bool, accept, format string) bool {
+	if known && (version < jsonSince || version >= atomUntil) {
+		return version < jsonSince
+	}
+	text := accept
+	if format != "" {
+		text = format
+	}
+	for part := range strings.SplitSeq(text, ",") {
+		switch _, what := parseMedia(part); what {
+		case offerJSON, offerVerbose:
+			return false
+		case offerAtom, offerXML:
+			return true
+		}
+	}
+	return known // While there were both, Atom was what a client got that did not choose.
+}
+
 // CheckContentType refuses the body of a request that is not JSON of the kind the
 // version takes. A body without a type is taken for JSON.
 func CheckContentType(version, contentType string) error {

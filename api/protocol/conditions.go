@@ -287,3 +287,19 @@ func ParseTableMatch(method string, h http.Header) (TableMatch, error) {
 	ts, _ := ParseTableETag(value)
 	return TableMatch{Sent: true, Timestamp: ts}, nil
 }
+
+// TableNoneMatch reports whether the If-None-Match of a read names the entity's version,
+// or any: 304 (spec/table.md 9.6). Tags compare weakly and in any percent-encoding, as
+// those of If-Match do (10.1). A value that is no tag names nothing.
+func TableNoneMatch(h http.Header, ts geo.Timestamp) bool {
+	list, err := parseTags(h, headerIfNoneMatch, true)
+	if err != nil || list.any {
+		return err == nil
+	}
+	for _, tag := range list.tags {
+		if got, ours := ParseTableETag(`W/"` + tag + `"`); ours && got == ts {
+			return true
+		}
+	}
+	return false
+}

@@ -225,3 +225,32 @@ func TestTableMatch(t *testing.T) {
 		t.Errorf("message %v", err)
 	}
 }
+
+// The If-None-Match of a table's read: any form in which a client may hold the tag, and
+// none of another entity's.
+func TestTableNoneMatch(t *testing.T) {
+	ts, ok := ParseTableETag(`W/"datetime'2008-10-01T15%3A27%3A34.4838174Z'"`)
+	if !ok {
+		t.Fatal("not a tag")
+	}
+	for value, want := range map[string]bool{
+		"*": true,
+		`W/"datetime'2008-10-01T15%3A27%3A34.4838174Z'"`:        true,
+		`W/"datetime'2008-10-01T15%3a27%3a34.4838174Z'"`:        true,
+		`W/"datetime'2008-10-01T15:27:34.4838174Z'"`:            true,
+		`W/"datetime%272008-10-01T15%3A27%3A34.4838174Z%27"`:    true,
+		`"datetime'2008-10-01T15:27:34.4838174Z'"`:              true,
+		`W/"x", W/"datetime'2008-10-01T15%3A27%3A34.4838174Z'"`: true,
+		`W/"datetime'2008-10-01T15%3A27%3A34.4838175Z'"`:        false,
+		`W/"0x5B168C7B6E589D2"`:                                 false,
+		`W/"datetime'2008-10-01T15:27:34.4838174Z'`:             false,
+		"": false, "W/": false, `"`: false, "**": false, `W/"%zz"`: false,
+	} {
+		if got := TableNoneMatch(http.Header{"If-None-Match": {value}}, ts); got != want {
+			t.Errorf("%s: %v", value, got)
+		}
+	}
+	if TableNoneMatch(http.Header{}, ts) {
+		t.Error("no header matches")
+	}
+}

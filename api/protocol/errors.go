@@ -87,10 +87,10 @@ func WriteError(w http.ResponseWriter, r *http.Request, kind BodyFormat, request
 	_, _ = w.Write(body)
 }
 
-// AppendTableError appends the JSON body of a table error that does not stand in an
-// answer of its own: an operation's of a batch.
-func AppendTableError(b []byte, requestID string, now time.Time, e *storageerr.Error) []byte {
-	return appendErrorBody(b, BodyTableJSON, requestID, now, e)
+// AppendTableError appends the body of a table error that does not stand in an answer of
+// its own: an operation's of a batch.
+func AppendTableError(b []byte, kind BodyFormat, requestID string, now time.Time, e *storageerr.Error) []byte {
+	return appendErrorBody(b, kind, requestID, now, e)
 }
 
 func appendErrorBody(b []byte, kind BodyFormat, requestID string, now time.Time, e *storageerr.Error) []byte {

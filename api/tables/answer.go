@@ -28,6 +28,19 @@ func (d *documents) close() {
 	}
 }
 
+// answersDocument reports whether the success of an operation is a document, whose format
+// the client then chooses. What has no body is not negotiated, and each operation of a batch
+// has a format of its own.
+func (c *call) answersDocument(operation string) bool {
+	switch operation {
+	case "UpdateEntity", "MergeEntity", "DeleteEntity", "DeleteTable", "EntityGroupTransaction":
+		return false
+	case "InsertEntity", "CreateTable":
+		return c.preference(c.r.Header("Prefer")) != preferNoContent
+	}
+	return true
+}
+
 func (c *call) answer() *odata.Answer {
 	return &odata.Answer{Level: c.level, Base: c.r.Base, Account: string(c.r.Account.Name), Table: c.res.Table}
 }

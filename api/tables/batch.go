@@ -27,7 +27,7 @@ type batch struct {
 	// operations say how the writes are answered, in the same order.
 	operations []operation
 	query      *call
-	queryID    string
+	queryAs    operation
 	failed     *failure
 }
 
@@ -36,6 +36,8 @@ type operation struct {
 	contentID string
 	prefer    string
 	level     odata.Level
+	// atom says that an error of the operation is answered in Atom's XML.
+	atom bool
 }
 
 // failure is the first error of an operation: the answer then holds nothing else.
@@ -98,7 +100,7 @@ func (b *batch) read(in *odata.BatchReader) error {
 		case r.ChangeSet > 1 || b.failed != nil:
 			continue // Of several change sets the first is processed.
 		}
-		op := operation{contentID: r.ContentID, level: odata.MinimalMetadata}
+		op := operation{contentID: r.ContentID, level: odata.MinimalMetadata, atom: b.r.Version < protocol.Version20130815}
 		if err := b.take(r, &op); err != nil {
 			e, own := operationError(err)
 			if !own {
@@ -126,29 +128,34 @@ func (b *batch) take(r *odata.BatchRequest, op *operation) error {
 	if inner.res, err = odata.ParsePath(path); err != nil {
 		return err
 	}
-	if inner.level, err = odata.Negotiate(string(b.r.Version), r.Header.Get("Accept"), query.Get("$format")); err != nil {
-		return err
-	}
-	op.level = inner.level
-	if query.Has("comp") {
-		return storageerr.InvalidInput
-	}
+	op.atom = odata.AtomErrors(string(b.r.Version), true, r.Header.Get("Accept"), query.Get("$format"))
 	verb, err := verbOf(r.Method, r.Header)
 	if err != nil {
 		return err
 	}
+	insert := verb == http.MethodPost
+	if insert {
+		op.prefer = b.preference(r.Header.Get("Prefer"))
+		if r.Header.Get("Prefer") == "" {
+			op.prefer = b.preference(b.r.Header("Prefer"))
+		}
+	}
+	if verb == http.MethodGet || insert && op.prefer != preferNoContent { // Nothing else answers a document.
+		if inner.level, err = odata.Negotiate(string(b.r.Version), r.Header.Get("Accept"), query.Get("$format")); err != nil {
+			return err
+		}
+		op.level = inner.level
+	}
+	if query.Has("comp") {
+		return storageerr.InvalidInput
+	}
 	if r.ChangeSet == 0 {
+		b.queryAs = *op
 		return b.takeQuery(r, &inner, query)
 	}
 	w, err := inner.batchWrite(r, verb)
 	if err != nil {
 		return err
-	}
-	if w.Op == tables.Insert {
-		op.prefer = b.preference(r.Header.Get("Prefer"))
-		if r.Header.Get("Prefer") == "" {
-			op.prefer = b.preference(b.r.Header("Prefer"))
-		}
 	}
 	w.Account, w.Table = b.r.Account.Name, inner.res.Table
 	if err := b.writes.Add(w); err != nil {
@@ -211,7 +218,7 @@ func (b *batch) takeQuery(r *odata.BatchRequest, inner *call, query protocol.Que
 	request.HTTP.Method, request.HTTP.Header = r.Method, r.Header
 	request.Query = query
 	inner.r = &request
-	b.query, b.queryID = inner, r.ContentID
+	b.query = inner
 	return nil
 }
 

@@ -39,7 +39,7 @@ func (b *batch) answerWrites() error {
 	}
 	if b.sets > 1 {
 		a.OpenSet()
-		b.answerError(a, operation{level: odata.MinimalMetadata}, &storageerr.Error{Row: storageerr.InvalidInput})
+		b.answerError(a, operation{level: odata.MinimalMetadata, atom: b.r.Version < protocol.Version20130815}, &storageerr.Error{Row: storageerr.InvalidInput})
 		a.CloseSet()
 	}
 	b.send(a)
@@ -59,7 +59,7 @@ func (b *batch) send(a *odata.BatchAnswer) {
 
 // answerWrite answers one write that was committed.
 func (b *batch) answerWrite(a *odata.BatchAnswer, w *tables.Write, op operation) error {
-	fields := innerHeaders()
+	fields := b.innerHeaders()
 	if w.Op != tables.Insert {
 		fields = append(fields, odata.Field{Name: "DataServiceVersion", Value: dataVersion1})
 		if w.Op != tables.Delete {
@@ -96,13 +96,17 @@ func (b *batch) answerFailure(a *odata.BatchAnswer, f *failure) {
 }
 
 func (b *batch) answerError(a *odata.BatchAnswer, op operation, e *storageerr.Error) {
-	fields := append(preferred(innerHeaders(), op), odata.Field{Name: "DataServiceVersion", Value: dataVersion3})
+	version, contentType, kind := dataVersion3, op.level.ContentType(), protocol.BodyTableJSON
+	if op.atom {
+		version, contentType, kind = dataVersion1, "application/xml", protocol.BodyTableAtom
+	}
+	fields := append(preferred(b.innerHeaders(), op), odata.Field{Name: "DataServiceVersion", Value: version})
 	if e.Status == http.StatusNotModified {
 		a.Part(e.Status, op.contentID, fields, nil)
 		return
 	}
-	fields = append(fields, odata.Field{Name: "Content-Type", Value: op.level.ContentType()})
-	a.Part(e.Status, op.contentID, fields, protocol.AppendTableError(nil, b.r.ID, b.r.At, e))
+	fields = append(fields, odata.Field{Name: "Content-Type", Value: contentType})
+	a.Part(e.Status, op.contentID, fields, protocol.AppendTableError(nil, kind, b.r.ID, b.r.At, e))
 }
 
 // answerQuery runs the query of a batch as the request it would be by itself, and
@@ -120,7 +124,7 @@ func (b *batch) answerQuery() error {
 		if !own {
 			return err
 		}
-		b.answerFailure(a, &failure{operation: operation{contentID: b.queryID, level: b.query.level}, err: e})
+		b.answerFailure(a, &failure{operation: b.queryAs, err: e})
 		b.send(a)
 		return nil
 	}
@@ -128,18 +132,21 @@ func (b *batch) answerQuery() error {
 		{Name: "DataServiceVersion", Value: dataVersion3},
 		{Name: "Content-Type", Value: b.query.level.ContentType()},
 	}
-	fields = append(fields, innerHeaders()...)
+	fields = append(fields, b.innerHeaders()...)
 	if tag := part.first("ETag"); tag != "" {
 		fields = append(fields, odata.Field{Name: "ETag", Value: tag})
 	}
-	a.Part(part.status, b.queryID, fields, part.body)
+	a.Part(part.status, b.queryAs.contentID, fields, part.body)
 	b.send(a)
 	return nil
 }
 
 // innerHeaders open every part; a query has them later.
-func innerHeaders() []odata.Field {
-	return []odata.Field{{Name: "X-Content-Type-Options", Value: noSniff[0]}, {Name: "Cache-Control", Value: noCache[0]}}
+func (b *batch) innerHeaders() (fields []odata.Field) {
+	if b.sniffs() {
+		fields = append(fields, odata.Field{Name: "X-Content-Type-Options", Value: noSniff[0]})
+	}
+	return append(fields, odata.Field{Name: "Cache-Control", Value: noCache[0]})
 }
 
 func preferred(fields []odata.Field, op operation) []odata.Field {

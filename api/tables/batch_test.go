@@ -159,7 +159,7 @@ func TestBatchFailures(t *testing.T) {
 		"bad JSON":          {set(insert("p", "a", "x"), op("POST", "tbl", `{"PartitionKey":`)), "400 InvalidInput 1:One of the request inputs is not valid."},
 		"value too large":   {set(op("PUT", key("p", "a"), large)), "400 PropertyValueTooLarge 0:The property value exceeds the maximum allowed size (64KB). If the property value is a string, it is UTF-16 encoded and the maximum number of characters should be 32K or less."},
 		"Atom":              {set("POST /tbl HTTP/1.1\r\nContent-Type: application/atom+xml\r\n\r\n<entry/>"), "415 AtomFormatNotSupported 0:Atom format is not supported."},
-		"Atom answer":       {set(insert("p", "a", "x", "Accept: application/atom+xml")), "415 AtomFormatNotSupported 0:Atom format is not supported."},
+		"Atom answer":       {set(op("POST", "tbl", `{"PartitionKey":"p","RowKey":"a"}`, "Accept: application/atom+xml")), "415 AtomFormatNotSupported 0:Atom format is not supported."},
 		"query among":       {set(insert("p", "a", "x"), op("GET", key("p", "there"), "")), "400 InvalidInput 1:One of the request inputs is not valid."},
 		"query after":       {set(insert("p", "a", "x")) + single(op("GET", key("p", "there"), "")), "400 InvalidInput 1:One of the request inputs is not valid."},
 		"query before":      {single(op("GET", key("p", "there"), "")) + set(insert("p", "a", "x")), "400 InvalidInput 1:One of the request inputs is not valid."},

@@ -129,6 +129,7 @@ func (c *call) commit(w *tables.Write) error {
 		return err
 	}
 	w.Account, w.Table, w.Generation = c.r.Account.Name, c.res.Table, t.Generation()
+	c.odataHeaders()
 	return c.Writer.Write(c.ctx, w)
 }
 
@@ -149,6 +150,7 @@ func (c *call) getEntity() error {
 	if err != nil {
 		return err
 	}
+	c.odataHeaders()
 	var e tables.Entity
 	err = c.Stamp.Read(c.ctx, geo.FirstRange(geo.Table), func(s ranges.State) error {
 		var err error
@@ -158,8 +160,9 @@ func (c *call) getEntity() error {
 	if err != nil {
 		return err
 	}
-	tag := protocol.TableETag(e.Timestamp)
-	if none := c.r.Header("If-None-Match"); none == "*" || none == tag {
+	tag := []string{protocol.TableETag(e.Timestamp)}
+	if protocol.TableNoneMatch(c.r.HTTP.Header, e.Timestamp) {
+		c.w.Header()["ETag"] = tag
 		return storageerr.NotModified
 	}
 	answer.Table = t.Name
@@ -174,7 +177,7 @@ func (c *call) getEntity() error {
 	if err != nil {
 		return err
 	}
-	c.w.Header()["ETag"] = []string{tag}
+	c.w.Header()["ETag"] = tag
 	c.writeDocument(doc)
 	return nil
 }

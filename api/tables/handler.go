@@ -97,7 +97,8 @@ func (h *Handler) Serve(w http.ResponseWriter, r *protocol.Request) (operation s
 		c.w.Header()["Allow"] = []string{allowed(c.res.Kind)}
 		return operation, storageerr.TableMethodNotAllowed
 	}
-	if c.res.Kind != odata.KindBatch { // Each operation of a batch has a format of its own.
+	c.commonHeaders(operation)
+	if c.level = odata.MinimalMetadata; c.answersDocument(operation) {
 		if c.level, err = odata.Negotiate(string(r.Version), r.Header("Accept"), r.Query.Get("$format")); err != nil {
 			return operation, err
 		}
@@ -205,12 +206,27 @@ func (c *call) table() (*catalog.Container, error) {
 	return t, err
 }
 
-// odataHeaders are on every OData answer (spec/table.md 3).
+// odataHeaders are on every OData answer but those to early failures: of what is wrong by
+// itself, and of a table that does not exist (spec/table.md 3).
 func (c *call) odataHeaders() {
-	h := c.w.Header()
-	h["Cache-Control"] = noCache
-	h["X-Content-Type-Options"] = noSniff
+	c.w.Header()["Cache-Control"] = noCache
 }
+
+// commonHeaders are on every answer of an operation, errors included.
+func (c *call) commonHeaders(operation string) {
+	h := c.w.Header()
+	if c.sniffs() {
+		h["X-Content-Type-Options"] = noSniff
+	}
+	if operation == "InsertEntity" || operation == "CreateTable" {
+		if prefer := c.preference(c.r.Header("Prefer")); prefer != "" {
+			h["Preference-Applied"] = []string{prefer}
+		}
+	}
+}
+
+// sniffs reports whether answers forbid to guess their type, from 2013 on.
+func (c *call) sniffs() bool { return c.r.Version >= protocol.Version20130815 }
 
 // Shared header values: net/http only reads them.
 var (
@@ -244,12 +260,8 @@ const (
 // created answers an insert or a created table: 204 without a body when asked so.
 func (c *call) created(location string, body func([]byte) ([]byte, error)) error {
 	h := c.w.Header()
-	prefer := c.preference(c.r.Header("Prefer"))
-	if prefer != "" {
-		h["Preference-Applied"] = []string{prefer}
-	}
 	h["Location"] = []string{location}
-	if prefer == preferNoContent {
+	if c.preference(c.r.Header("Prefer")) == preferNoContent {
 		h.Set("DataServiceId", location)
 		c.noContent()
 		return nil

@@ -24,6 +24,7 @@ func (c *call) createTable() error {
 	create := &catalog.Create{
 		Service: geo.Table, Account: c.r.Account.Name, Name: name, Epoch: c.r.Account.Epoch, NameRest: c.NameRest,
 	}
+	c.odataHeaders()
 	if err := c.Writer.Write(c.ctx, create); err != nil {
 		return err
 	}
@@ -33,6 +34,7 @@ func (c *call) createTable() error {
 
 // getTable is GET Tables('T').
 func (c *call) getTable() error {
+	c.odataHeaders()
 	t, err := c.table()
 	if errors.Is(err, storageerr.TableNotFound) {
 		err = storageerr.ResourceNotFound
@@ -48,6 +50,7 @@ func (c *call) getTable() error {
 // generation takes no more changes (R8).
 func (c *call) deleteTable() error {
 	del := &catalog.Delete{Service: geo.Table, Account: c.r.Account.Name, Name: c.res.Table}
+	c.odataHeaders()
 	if err := c.Writer.Write(c.ctx, del); err != nil {
 		return err
 	}
