@@ -54,6 +54,7 @@ type devFlags struct {
 	logLevel string
 	quiet    bool
 	scrub    time.Duration
+	nameRest time.Duration
 }
 
 func devCommand() *cobra.Command {
@@ -76,6 +77,7 @@ func devCommand() *cobra.Command {
 	flags.StringVar(&f.accounts, "accounts", os.Getenv(accountsEnv), "accounts as name:key,name:key (also "+accountsEnv+"); default the development account")
 	flags.StringVar(&f.logLevel, "log-level", "warn", "debug, info, warn or error")
 	flags.DurationVar(&f.scrub, "scrub-period", 0, "within which time everything on the disks is read and checked; default 168h")
+	flags.DurationVar(&f.nameRest, "name-rest", 0, "how long the name of a deleted table or container cannot be created again; the real service has 40s")
 	flags.BoolVar(&f.quiet, "quiet", false, "print nothing but errors")
 	return cmd
 }
@@ -92,6 +94,9 @@ func runDev(out io.Writer, f devFlags) error {
 	if f.portBase < 1 || f.portBase > dev.PortBaseMax {
 		return fmt.Errorf("--port-base %d: want 1 to %d, so that the second location's ports fit", f.portBase, dev.PortBaseMax)
 	}
+	if f.nameRest < 0 {
+		return fmt.Errorf("--name-rest %s: want a span of time, or 0 for none", f.nameRest)
+	}
 	if f.quiet {
 		out = io.Discard
 	}
@@ -106,7 +111,7 @@ func runDev(out io.Writer, f devFlags) error {
 		return err
 	}
 	ctx := untilSignal(out)
-	c, err := dev.Start(dev.ClusterOptions{Dir: f.data, Host: f.host, PortBase: f.portBase, Zones: zones, AdminHosts: f.hosts, Logger: log, ScrubPeriod: f.scrub})
+	c, err := dev.Start(dev.ClusterOptions{Dir: f.data, Host: f.host, PortBase: f.portBase, Zones: zones, AdminHosts: f.hosts, Logger: log, ScrubPeriod: f.scrub, NameRest: f.nameRest})
 	if err != nil {
 		return errors.Join(err, folder.Close())
 	}

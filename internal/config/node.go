@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"antipode/geo"
 )
@@ -28,8 +29,11 @@ type Node struct {
 	// ReserveBytes of the disk of Data stay free: with less a node takes no writes, until
 	// there are 512 MiB more. Default 512 MiB.
 	ReserveBytes uint64 `yaml:"reserve_bytes"`
-	Listen       Listen `yaml:"listen"`
-	Admin        Admin  `yaml:"admin"`
+	// NameRest is how long the name of a deleted table or container cannot be created
+	// again. Default 40s, as the service has it.
+	NameRest Duration `yaml:"name_rest"`
+	Listen   Listen   `yaml:"listen"`
+	Admin    Admin    `yaml:"admin"`
 	// Zones are the DNS zones under which accounts have host names of their own,
 	// ACCOUNT.SERVICE.ZONE; the same at all nodes of both locations and at front doors.
 	// Default localhost.
@@ -159,6 +163,15 @@ type NATS struct {
 	Replicas uint64 `yaml:"replicas"`
 }
 
+// Duration is a span of time in Go's form, such as 40s or 1m30s.
+type Duration string
+
+// Duration returns the span of a Duration that was validated.
+func (d Duration) Duration() time.Duration {
+	span, _ := time.ParseDuration(string(d))
+	return span
+}
+
 // hostOf returns the host of one address with the port of another; "" where either is
 // none, which validation reports at its place.
 func hostOf(address, port string) string {
@@ -196,6 +209,9 @@ func (n Node) withDefaults() Node {
 	set(&n.Name, fmt.Sprintf("%s-%d", n.Location, n.ID))
 	if n.ReserveBytes == 0 {
 		n.ReserveBytes = 512 << 20
+	}
+	if n.NameRest == "" {
+		n.NameRest = "40s"
 	}
 	set(&n.Listen.Node, ":10100")
 	set(&n.Listen.Blob, ":10000")

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"antipode/geo"
 	"antipode/internal/identity"
@@ -103,6 +104,9 @@ func (n Node) validate(w *walker) {
 	}
 	if w.need("data", n.Data, "the folder of everything that is kept, such as /var/lib/antipode") && !filepath.IsAbs(n.Data) {
 		w.bad("data", "write the whole path, from /: where the process starts must not matter")
+	}
+	if rest, err := time.ParseDuration(string(n.NameRest)); err != nil || rest < 0 {
+		w.bad("name_rest", "write a span of time, such as 40s, or 0s for none")
 	}
 	n.validateListen(w)
 	w.admin(n.Admin)

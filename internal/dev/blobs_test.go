@@ -137,6 +137,12 @@ func TestBlobsWithSDK(t *testing.T) {
 	}
 	b.testChange(t)
 	b.testSecondaryRefusesWrites(t)
+	for range 2 { // A name does not rest here.
+		_, err = b.first.DeleteContainer(ctx, "cont", nil)
+		require.NoError(t, err)
+		_, err = b.first.CreateContainer(ctx, "cont", nil)
+		require.NoError(t, err)
+	}
 }
 
 func (b *blobTest) testSize(t *testing.T, n int) {

@@ -60,6 +60,8 @@ type ClusterOptions struct {
 	Tick time.Duration
 	// ScrubPeriod: see node.Options. Zero means its default.
 	ScrubPeriod time.Duration
+	// NameRest: see location.Options. Zero means none.
+	NameRest time.Duration
 	// adjust lets tests look into a location. Nil changes nothing.
 	adjust func(*location.Options)
 	// end lets tests say how a location is asked by the other. Nil means directly.
@@ -148,6 +150,7 @@ func Start(o ClusterOptions) (_ *Cluster, err error) {
 func (c *Cluster) location(i int, name geo.Location, seed uint64) *location.Location {
 	o := locationOptions(c.o.Dir, name, order()[1-i], geo.Timestamp(i))
 	o.Clock, o.Link, o.Seed, o.Tick, o.Logger = c.clock, c.link, seed, c.o.Tick, c.o.Logger
+	o.NameRest = c.o.NameRest
 	o.Carrier.Server.Log, o.Engine = c.o.Logger, engine.Options{Shared: c.shared, Logger: c.o.Logger}
 	o.ScrubPeriod, o.Registerer = c.o.ScrubPeriod, c.registry
 	c.meters.Watch(&o)

@@ -58,4 +58,12 @@ func TestContinuation(t *testing.T) {
 	pages = walk("/northacct/Tables?$top=3", []string{"NextTableName"}, func(row map[string]string) { keys = append(keys, row["TableName"]) })
 	require.Equal(t, 3, pages)
 	require.Equal(t, []string{"other0", "other1", "other2", "other3", "other4", "other5", "tbl"}, keys)
+
+	// A name does not rest here: a table that was deleted can be created again at once.
+	for range 2 {
+		a := call(t, c.door, "northacct", http.MethodDelete, "/northacct/Tables('tbl')", "")
+		require.Equal(t, http.StatusNoContent, a.status, a.body)
+		createTable(t, c, "northacct")
+	}
+	require.Equal(t, 1, walk("/northacct/tbl()?$top=10", []string{"NextPartitionKey"}, func(map[string]string) { t.Error("the table is not empty") }))
 }

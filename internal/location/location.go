@@ -45,8 +45,11 @@ type Options struct {
 	Dir string
 	// ReserveBytes: see node.Options.
 	ReserveBytes uint64
-	Clock        clock.Clock
-	Engine       engine.Options
+	// NameRest is how long the name of a deleted table or container cannot be created
+	// again. Zero: at once.
+	NameRest time.Duration
+	Clock    clock.Clock
+	Engine   engine.Options
 	// Transport returns what joins the nodes, at each start.
 	Transport func() node.Transport
 	// Commands are those that other processes hand to a leader here. Nil means none.

@@ -33,7 +33,7 @@ func (n *Node) locationOptions(seed uint64) location.Options {
 	}
 	o := location.Options{
 		Name: c.Location, Other: c.Pair.Location, Parity: parity(c.Location, c.Pair.Location), Nodes: n.nodes(), Local: []geo.NodeID{n.id}, Sites: n.sites(),
-		Dir: c.Data, ReserveBytes: c.ReserveBytes, Clock: n.o.Clock, Engine: engine.Options{Shared: n.shared, Logger: n.o.Logger}, Seed: seed, Tick: n.o.Tick,
+		Dir: c.Data, ReserveBytes: c.ReserveBytes, NameRest: c.NameRest.Duration(), Clock: n.o.Clock, Engine: engine.Options{Shared: n.shared, Logger: n.o.Logger}, Seed: seed, Tick: n.o.Tick,
 		Transport: func() node.Transport { return n.transport }, Commands: commands,
 		Link: n.link, Carrier: n.carrier(), Bounds: stream.Bounds{BytesMax: streamBytes}, Logger: n.o.Logger,
 	}
