@@ -14,6 +14,7 @@ import (
 	"antipode/api/accounts"
 	"antipode/api/auth"
 	"antipode/api/blobs"
+	"antipode/api/odata"
 	"antipode/api/protocol"
 	"antipode/api/queues"
 	"antipode/api/tables"
@@ -182,19 +183,29 @@ func (x *exchange) fail(err error) {
 	if x.o.Location == "" {
 		x.o.Door.Failed(x.service, code)
 	}
-	format := protocol.BodyXML
-	if x.service == geo.Table {
-		format = protocol.BodyTableJSON
-		if x.req.Query.Has("comp") {
-			format = protocol.BodyTableXML
-		}
-	}
 	// A body that nobody read cannot be followed by the next request.
 	if x.r.ContentLength != 0 {
 		x.w.Header().Set("Connection", "close")
 	}
-	protocol.WriteError(x.w, x.r, format, x.req.ID, x.o.Clock.Now(), err)
+	protocol.WriteError(x.w, x.r, x.errorFormat(), x.req.ID, x.o.Clock.Now(), err)
 	protocol.Linger(x.w, x.r)
+}
+
+// errorFormat is the shape of an error's body, also of one before the version is known or
+// the request authorized.
+func (x *exchange) errorFormat() protocol.BodyFormat {
+	switch {
+	case x.service != geo.Table:
+		return protocol.BodyXML
+	case x.req.Query.Has("comp"):
+		return protocol.BodyTableXML
+	}
+	h := x.r.Header
+	version, err := protocol.ServiceVersion(geo.Table, h.Get(protocol.HeaderVersion), h.Get("Authorization") != "")
+	if odata.AtomErrors(string(version), err == nil, h.Get("Accept"), x.req.Query.Get("$format")) {
+		return protocol.BodyTableAtom
+	}
+	return protocol.BodyTableJSON
 }
 
 // Bounds of a request that names no timeout, and of the timeout (spec/table.md 3,

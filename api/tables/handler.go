@@ -102,6 +102,7 @@ func (h *Handler) Serve(w http.ResponseWriter, r *protocol.Request) (operation s
 		if c.level, err = odata.Negotiate(string(r.Version), r.Header("Accept"), r.Query.Get("$format")); err != nil {
 			return operation, err
 		}
+		c.w.Header()["Content-Type"] = []string{c.level.ContentType()} // Of an error, too.
 	}
 	held, err := c.admit()
 	if err != nil {
