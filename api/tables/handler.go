@@ -86,6 +86,9 @@ func RangeOf(r *protocol.Request) geo.RangeID {
 func (h *Handler) Serve(w http.ResponseWriter, r *protocol.Request) (operation string, err error) {
 	c := &call{Handler: h, w: w, r: r, ctx: r.HTTP.Context(), documents: &documents{copies: 1}}
 	defer c.documents.close()
+	if c.sniffs() {
+		w.Header()["X-Content-Type-Options"] = noSniff
+	}
 	if err := protocol.CheckRepeated(r.HTTP.Header); err != nil {
 		return "Unknown", err
 	}
@@ -97,7 +100,11 @@ func (h *Handler) Serve(w http.ResponseWriter, r *protocol.Request) (operation s
 		c.w.Header()["Allow"] = []string{allowed(c.res.Kind)}
 		return operation, storageerr.TableMethodNotAllowed
 	}
-	c.commonHeaders(operation)
+	if operation == "InsertEntity" || operation == "CreateTable" { // Errors say it, too.
+		if prefer := c.preference(c.r.Header("Prefer")); prefer != "" {
+			c.w.Header()["Preference-Applied"] = []string{prefer}
+		}
+	}
 	if c.level = odata.MinimalMetadata; c.answersDocument(operation) {
 		if c.level, err = odata.Negotiate(string(r.Version), r.Header("Accept"), r.Query.Get("$format")); err != nil {
 			return operation, err
@@ -211,19 +218,6 @@ func (c *call) table() (*catalog.Container, error) {
 // itself, and of a table that does not exist (spec/table.md 3).
 func (c *call) odataHeaders() {
 	c.w.Header()["Cache-Control"] = noCache
-}
-
-// commonHeaders are on every answer of an operation, errors included.
-func (c *call) commonHeaders(operation string) {
-	h := c.w.Header()
-	if c.sniffs() {
-		h["X-Content-Type-Options"] = noSniff
-	}
-	if operation == "InsertEntity" || operation == "CreateTable" {
-		if prefer := c.preference(c.r.Header("Prefer")); prefer != "" {
-			h["Preference-Applied"] = []string{prefer}
-		}
-	}
 }
 
 // sniffs reports whether answers forbid to guess their type, from 2013 on.

@@ -70,6 +70,7 @@ func serve(h *Handler) http.Handler {
 				req.Version, err = protocol.ServiceVersion(geo.Table, hr.Header.Get("x-ms-version"), true)
 			}
 		}
+		protocol.SetCommonHeaders(w.Header(), hr, geo.Table, req.Version, req.ID, req.At)
 		if err == nil {
 			_, err = h.Serve(w, req)
 		}
@@ -85,9 +86,10 @@ func serve(h *Handler) http.Handler {
 
 // answer is what came back.
 type answer struct {
-	status int
-	header http.Header
-	body   string
+	status  int
+	header  http.Header
+	body    string
+	request *http.Request
 }
 
 // failureOf is the code and the message, without the lines about the request, of a JSON
@@ -131,7 +133,7 @@ func (r *rig) do(method, target, body string, headers ...string) answer {
 	b, err := io.ReadAll(resp.Body)
 	require.NoError(r.t, err)
 	require.NoError(r.t, resp.Body.Close())
-	return answer{resp.StatusCode, resp.Header, string(b)}
+	return answer{resp.StatusCode, resp.Header, string(b), hr}
 }
 
 // rows are the entities of a table as their keys and a property v, in order.
