@@ -30,9 +30,10 @@ type Conditions struct {
 // tagList is an If-Match or If-None-Match header.
 type tagList struct {
 	sent bool
-	// any is the value *; then tags is empty.
+	// any is the value *, of If-Match also as one of a list.
 	any bool
-	// tags are without quotes, in the order sent.
+	// tags are without quotes, in the order sent. Text of an If-Match that is no tag
+	// stands as it is: it equals none.
 	tags []string
 }
 
@@ -44,7 +45,8 @@ type instant struct {
 }
 
 // ParseReadConditions reads the conditions of a GET or HEAD (spec/blob.md 16.3).
-// Ill-formed dates and tags are 400 InvalidHeaderValue, If-None-Match: * is 400
+// Ill-formed dates, and tags of If-None-Match, are 400 InvalidHeaderValue; an If-Match
+// that is no tag of this service is one that does not hold. If-None-Match: * is 400
 // UnsatisfiableCondition since 2016-05-31, and mixes that versions before
 // 2013-08-15 do not know are 400 MultipleConditionHeadersNotSupported.
 func ParseReadConditions(h http.Header, v Version) (Conditions, error) {
@@ -126,7 +128,7 @@ func (c Conditions) changed(exists bool, modified geo.Timestamp) bool {
 
 // single applies the rule for requests that take one condition.
 func (c Conditions) single() (Conditions, error) {
-	if len(c.match.tags) > 1 || len(c.noneMatch.tags) > 1 {
+	if c.match.several() || c.noneMatch.several() {
 		return Conditions{}, storageerr.MultipleConditions
 	}
 	if c.match.sent {
@@ -149,6 +151,9 @@ func (c Conditions) single() (Conditions, error) {
 	return c, nil
 }
 
+// several reports whether there is more than one value.
+func (l tagList) several() bool { return len(l.tags) > 1 || l.any && len(l.tags) > 0 }
+
 func (l tagList) holds(modified geo.Timestamp) bool {
 	if l.any {
 		return true
@@ -166,10 +171,8 @@ func seconds(ts geo.Timestamp) int64 { return int64(ts / geo.TicksPerSecond) }
 func parseConditions(h http.Header) (c Conditions, err error) {
 	// A weak tag comes from a proxy that changed the encoding. It may answer "you
 	// have this one already", but never admits a write.
-	if c.match, err = parseTags(h, headerIfMatch, false); err != nil {
-		return Conditions{}, err
-	}
-	if c.noneMatch, err = parseTags(h, headerIfNoneMatch, true); err != nil {
+	c.match = parseMatch(h)
+	if c.noneMatch, err = parseNoneMatch(h); err != nil {
 		return Conditions{}, err
 	}
 	if c.modifiedSince, err = parseInstant(h, headerIfModifiedSince); err != nil {
@@ -191,10 +194,34 @@ func parseInstant(h http.Header, name string) (instant, error) {
 	return instant{sent: true, unix: t.Unix()}, nil
 }
 
-// parseTags reads *, or a comma list of quoted or bare tags. With weakEqual a
-// W/"tag" stands for the tag; without, it keeps its W/ and so equals none.
-func parseTags(h http.Header, name string, weakEqual bool) (tagList, error) {
-	values := h[name]
+// parseMatch reads If-Match: a comma list of quoted or bare tags and *. A W/"tag" keeps
+// its W/ and so equals none.
+func parseMatch(h http.Header) tagList {
+	values := h[headerIfMatch]
+	l := tagList{sent: len(values) > 0}
+	for _, rest := range values {
+		for more := true; more; {
+			item, tail, _ := strings.Cut(rest, ",")
+			if strings.Trim(item, " \t") == "*" {
+				l.any = true
+				rest, more = tail, len(item) < len(rest)
+				continue
+			}
+			tag, after, comma, ok := cutTag(rest, false)
+			if !ok {
+				tag, comma = rest, false
+			}
+			l.tags = append(l.tags, tag)
+			rest, more = after, comma
+		}
+	}
+	return l
+}
+
+// parseNoneMatch reads If-None-Match: *, or a comma list of quoted or bare tags. A
+// W/"tag" stands for the tag.
+func parseNoneMatch(h http.Header) (tagList, error) {
+	values := h[headerIfNoneMatch]
 	if len(values) == 0 {
 		return tagList{}, nil
 	}
@@ -207,9 +234,9 @@ func parseTags(h http.Header, name string, weakEqual bool) (tagList, error) {
 		for more := true; more; {
 			var tag string
 			var ok bool
-			tag, rest, more, ok = cutTag(rest, weakEqual)
+			tag, rest, more, ok = cutTag(rest, true)
 			if !ok {
-				return tagList{}, badHeader(name, values)
+				return tagList{}, badHeader(headerIfNoneMatch, values)
 			}
 			l.tags = append(l.tags, tag)
 		}
