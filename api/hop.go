@@ -119,6 +119,9 @@ func (f *Forwarder) relay(w http.ResponseWriter, r *http.Request, resp *http.Res
 			header[spelling(name)] = values
 		}
 	}
+	if header["Content-Type"] == nil {
+		header["Content-Type"] = nil // Else net/http guesses one.
+	}
 	early := resp.Close && r.ContentLength != 0 // Perhaps before the end of the body, which may never come.
 	if early {
 		header["Connection"] = []string{"close"}

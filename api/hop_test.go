@@ -64,6 +64,24 @@ func TestLostRead(t *testing.T) {
 	require.Equal(t, "read", a.body)
 }
 
+// An answer without a content type has none after a hop either: net/http would guess one
+// from the bytes.
+func TestHopAddsNoContentType(t *testing.T) {
+	leader := stub(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header()["Content-Type"] = nil
+		_, _ = io.WriteString(w, "<html>")
+	})
+	f := startFront(t, api.Options{Location: "north", Leader: ledBy(leader)})
+	r := signed(t, http.MethodGet, f.url+insert, nil)
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	resp, err := transport.RoundTrip(r)
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	require.Equal(t, http.StatusOK, resp.StatusCode)
+	require.Empty(t, resp.Header.Values("Content-Type"))
+}
+
 // 64 MiB go through a hop as they come, in both directions: each part arrives before the
 // next is sent.
 func TestHopStreams(t *testing.T) {

@@ -33,7 +33,7 @@ func (c *call) putBlock() error {
 	if h.Get("X-Ms-Copy-Source") != "" {
 		return storageerr.NotImplemented
 	}
-	sums, err := c.parseBlockDigests()
+	sums, err := c.parseBlockDigests(true)
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (c *call) putBlock() error {
 	if w.Left {
 		c.dropDead(w.Name)
 	}
-	c.answerBlockHashes(sums, c.r.Version >= version20261006)
+	c.answerHashes(sums)
 	c.answerEncrypted()
 	c.answerEmpty(http.StatusCreated)
 	return nil

@@ -51,7 +51,7 @@ func (c *call) putBlockList() error {
 		c.dropDead(w.Name)
 	}
 	setTag(c.w.Header(), w.Modified)
-	c.answerBlockHashes(sums, false)
+	c.answerHashes(sums)
 	c.answerEncrypted()
 	c.answerEmpty(http.StatusCreated)
 	return nil
@@ -96,10 +96,13 @@ func (c *call) parsePutBlockList() (*blobs.PutBlockList, *digests, error) {
 		return nil, nil, err
 	}
 	w.Blob.Properties = parseBlobProperties(h)
+	if w.Blob.Properties.ContentType == "" {
+		w.Blob.Properties.ContentType = defaultContentType
+	}
 	if w.Blob.MD5, err = parseStoredMD5(h); err != nil {
 		return nil, nil, err
 	}
-	sums, err := c.parseBlockDigests()
+	sums, err := c.parseBlockDigests(false)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -1,7 +1,6 @@
 package blobs
 
 import (
-	"crypto/md5"
 	"net/http"
 
 	"antipode/api/protocol"
@@ -102,29 +101,23 @@ func (c *call) parseDescribe() (conditions blobs.Conditions, leaseSent bool, err
 }
 
 // parseBlobProperties reads the content properties where the x-ms-blob- form alone
-// counts (spec/blob.md 19.1).
+// counts (spec/blob.md 19.1). What was not sent is empty, the content type too.
 func parseBlobProperties(h http.Header) blobs.Properties {
 	p := blobs.Properties{
 		ContentType: h.Get("X-Ms-Blob-Content-Type"), ContentEncoding: h.Get("X-Ms-Blob-Content-Encoding"),
 		ContentLanguage: h.Get("X-Ms-Blob-Content-Language"), CacheControl: h.Get("X-Ms-Blob-Cache-Control"),
 		ContentDisposition: h.Get("X-Ms-Blob-Content-Disposition"),
 	}
-	if p.ContentType == "" {
-		p.ContentType = defaultContentType
-	}
 	return p
 }
 
-// parseStoredMD5 reads an x-ms-blob-content-md5 that is stored as it is given
-// (spec/blob.md 18.3); nil where none was sent.
-func parseStoredMD5(h http.Header) (*[md5.Size]byte, error) {
-	text := h.Get(headerBlobContentMD5)
-	if text == "" {
-		return nil, nil
-	}
-	sum, ok := protocol.DecodeBase64(text)
-	if !ok || len(sum) != md5.Size {
+// parseStoredMD5 reads an x-ms-blob-content-md5 that is stored unchecked, whatever its
+// length (spec/blob.md 18.3); nil where none was sent. Text that is not Base64 is
+// refused: clients decode the value with every read of the blob, and would fail.
+func parseStoredMD5(h http.Header) ([]byte, error) {
+	sum, ok := protocol.DecodeBase64(h.Get(headerBlobContentMD5))
+	if !ok {
 		return nil, storageerr.InvalidMD5
 	}
-	return (*[md5.Size]byte)(sum), nil
+	return sum, nil
 }

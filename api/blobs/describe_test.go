@@ -40,7 +40,7 @@ func TestDescribeBlob(t *testing.T) {
 	require.Equal(t, body, a.body)
 	require.Equal(t, sum, a.header.Get("Content-MD5"))
 	require.Equal(t, "no-store", a.header.Get("Cache-Control"))
-	require.Equal(t, "application/octet-stream", a.header.Get("Content-Type"))
+	require.Empty(t, a.header.Values("Content-Type"))
 	require.Empty(t, a.header.Get("Content-Language"))
 	require.Equal(t, "2", a.header.Get("x-ms-meta-new"))
 	require.Equal(t, first.header.Get("Last-Modified"), a.header.Get("x-ms-creation-time"))
@@ -52,6 +52,35 @@ func TestDescribeBlob(t *testing.T) {
 	require.Empty(t, a.header.Get("Cache-Control"))
 	require.Empty(t, a.header.Get("Content-MD5"))
 	require.Empty(t, a.header.Values("x-ms-meta-new"))
+}
+
+// What Set Blob Properties leaves out is cleared, the content type too, and a reader is
+// not told a type that was guessed; an MD5 is stored unchecked, of any length, by it and
+// by Put Block List (spec/blob.md B5, 18.3).
+func TestUncheckedProperties(t *testing.T) {
+	r := newRig(t, nil)
+	require.Equal(t, http.StatusCreated, r.put("/cont/b", []byte("<html>"), "x-ms-blob-content-type", "text/x").status)
+	for _, sum := range []string{"", "AQIDBA==", md5Of([]byte("another")), "AA==", repeat("AAAA", 20)} {
+		a := r.do(http.MethodPut, "/cont/b?comp=properties", nil, "x-ms-blob-content-md5", sum)
+		require.Equal(t, http.StatusOK, a.status, "%s", a.body)
+		for _, a := range []answer{r.get("/cont/b"), r.do(http.MethodHead, "/cont/b", nil)} {
+			require.Equal(t, http.StatusOK, a.status)
+			require.Empty(t, a.header.Values("Content-Type"))
+			require.Equal(t, sum, a.header.Get("Content-MD5"))
+		}
+		a = r.get("/cont/b", "Range", "bytes=0-1")
+		require.Equal(t, sum, a.header.Get("x-ms-blob-content-md5"))
+		require.Empty(t, a.header.Values("Content-MD5"))
+		l := r.list(listPath + "&prefix=b")
+		require.Equal(t, sum, l.Blobs[0].Properties.MD5)
+		require.Empty(t, l.Blobs[0].Properties.ContentType)
+
+		a = r.do(http.MethodPut, "/cont/c?comp=blocklist", []byte("<BlockList/>"), "x-ms-blob-content-md5", sum)
+		require.Equal(t, http.StatusCreated, a.status, "%s", a.body)
+		a = r.get("/cont/c")
+		require.Equal(t, sum, a.header.Get("Content-MD5"))
+		require.Equal(t, "application/octet-stream", a.header.Get("Content-Type"))
+	}
 }
 
 // Metadata of a container is replaced as a whole; the blobs in it stay, and its ETag

@@ -5,15 +5,12 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"hash"
-	"hash/crc64"
-	"net/http"
+
+	"github.com/minio/crc64nvme"
 
 	"antipode/api/protocol"
 	"antipode/services/storageerr"
 )
-
-// crcTable is CRC-64/NVME (spec/blob.md 18.1).
-var crcTable = crc64.MakeTable(0x9a6c9329ac4bc9b5) //nolint:gochecknoglobals // A table, never changed.
 
 const (
 	headerContentMD5     = "Content-Md5"
@@ -21,29 +18,63 @@ const (
 	headerContentCRC64   = "X-Ms-Content-Crc64"
 )
 
-// digests are the hashes of a body, and what the client said they are.
+// digests are the hashes of a body, and what the client said they are. A hash is computed
+// only where it is compared or answered: MD5 costs a hundred times as much as the CRC.
 type digests struct {
-	sum hash.Hash
-	// crc is kept only where somebody will look at it.
-	crc     uint64
+	sum     hash.Hash // MD5; nil where it is not computed
+	crc     uint64    // CRC-64/NVME (spec/blob.md 18.1)
 	withCRC bool
-	// want are the MD5 values sent, in Base64: each must be that of the body.
-	want    []string
-	wantCRC string
+	// wantMD5 and wantCRC are the values sent, in Base64; empty for none.
+	wantMD5, wantCRC string
 }
 
-// parseDigests reads the hash headers of a write; md5Headers are those that hold the MD5 of
-// the body.
-func parseDigests(h http.Header, v protocol.Version, md5Headers ...string) (*digests, error) {
-	d := &digests{sum: md5.New(), wantCRC: h.Get(headerContentCRC64)}
-	d.withCRC = d.wantCRC != "" || v >= version20240804
+// parsePutDigests reads the hash headers of Put Blob, whose answer and whose blob always
+// have the MD5. Of the two headers that may hold it x-ms-blob-content-md5 counts
+// (spec/blob.md 18.3); Content-MD5 is then not compared.
+func (c *call) parsePutDigests() (*digests, error) {
+	d, err := c.parseDigests(headerBlobContentMD5, headerContentMD5)
+	if err != nil {
+		return nil, err
+	}
+	d.sum = md5.New()
+	d.withCRC = d.withCRC || c.r.Version >= version20240804
+	return d, nil
+}
+
+// parseBlockDigests reads the hash headers of a Put Block, or with both false of a Put
+// Block List. From 2019-02-02 on the answer has the MD5 where the request had it, and the
+// CRC otherwise; with both it has the two where the request had an MD5 and its version is
+// 2026-10-06 or later (spec/blob.md 18.2).
+func (c *call) parseBlockDigests(both bool) (*digests, error) {
+	d, err := c.parseDigests(headerContentMD5)
+	switch {
+	case err != nil:
+		return nil, err
+	case d.wantMD5 != "" || c.r.Version < protocol.Version20190202:
+		d.sum = md5.New()
+		d.withCRC = both && c.r.Version >= version20261006
+	default:
+		d.withCRC = true
+	}
+	return d, nil
+}
+
+// parseDigests reads what the client says of the body: its CRC, and its MD5 by the first
+// of the headers named that was sent.
+func (c *call) parseDigests(md5Headers ...string) (*digests, error) {
+	h := c.r.HTTP.Header
+	d := &digests{}
+	if c.r.Version >= protocol.Version20190202 {
+		d.wantCRC = h.Get(headerContentCRC64)
+	}
 	if d.wantCRC != "" {
 		if h.Get(headerContentMD5) != "" {
 			return nil, storageerr.BothCRC64AndMD5
 		}
-		if !isBase64(d.wantCRC, crc64.Size) {
+		if !isBase64(d.wantCRC, crc64nvme.Size) {
 			return nil, badHeader(headerContentCRC64, d.wantCRC)
 		}
+		d.withCRC = true
 	}
 	for _, name := range md5Headers {
 		value := h.Get(name)
@@ -53,7 +84,9 @@ func parseDigests(h http.Header, v protocol.Version, md5Headers ...string) (*dig
 		if !isBase64(value, md5.Size) {
 			return nil, storageerr.InvalidMD5
 		}
-		d.want = append(d.want, value)
+		if d.wantMD5 == "" {
+			d.wantMD5 = value
+		}
 	}
 	return d, nil
 }
@@ -65,51 +98,45 @@ func isBase64(text string, size int) bool {
 }
 
 func (d *digests) write(p []byte) {
-	_, _ = d.sum.Write(p) // A hash takes everything.
+	if d.sum != nil {
+		_, _ = d.sum.Write(p) // A hash takes everything.
+	}
 	if d.withCRC {
-		d.crc = crc64.Update(d.crc, crcTable, p)
+		d.crc = crc64nvme.Update(d.crc, p)
 	}
 }
 
-func (d *digests) md5() *[md5.Size]byte { return (*[md5.Size]byte)(d.sum.Sum(nil)) }
+// md5 is the MD5 of the body, nil where it was not computed.
+func (d *digests) md5() []byte {
+	if d.sum == nil {
+		return nil
+	}
+	return d.sum.Sum(nil)
+}
 
 // check compares with what the client sent.
 func (d *digests) check() error {
-	got := encodeMD5(*d.md5())
-	for _, want := range d.want {
-		if want != got {
-			return storageerr.MD5Mismatch.With("UserSpecifiedMd5", want, "ServerCalculatedMd5", got)
-		}
+	if got := encodeMD5(d.md5()); d.wantMD5 != "" && d.wantMD5 != got {
+		return storageerr.MD5Mismatch.With("UserSpecifiedMd5", d.wantMD5, "ServerCalculatedMd5", got)
 	}
-	if crc := encodeCRC64(d.crc); d.wantCRC != "" && d.wantCRC != crc {
-		return storageerr.CRC64Mismatch.With("UserSpecifiedCrc64", d.wantCRC, "ServerCalculatedCrc64", crc)
+	if got := encodeCRC64(d.crc); d.wantCRC != "" && d.wantCRC != got {
+		return storageerr.CRC64Mismatch.With("UserSpecifiedCrc64", d.wantCRC, "ServerCalculatedCrc64", got)
 	}
 	return nil
 }
 
-// parseBlockDigests reads the hash headers of a Put Block or a Put Block List, whose
-// answer tells the hash that the client did not send (spec/blob.md 18.2).
-func (c *call) parseBlockDigests() (*digests, error) {
-	d, err := parseDigests(c.r.HTTP.Header, c.r.Version, headerContentMD5)
-	if err == nil && c.r.Version >= protocol.Version20190202 {
-		d.withCRC = true
+// answerHashes writes what was computed of the body of a Put Block or Put Block List.
+func (c *call) answerHashes(d *digests) {
+	h := c.w.Header()
+	if d.sum != nil {
+		h[headerContentMD5] = []string{encodeMD5(d.md5())}
 	}
-	return d, err
-}
-
-// answerBlockHashes writes the hashes that go with parseBlockDigests. both says that a
-// request which sent an MD5 gets both.
-func (c *call) answerBlockHashes(d *digests, both bool) {
-	h, sent := c.w.Header(), c.r.Header(headerContentMD5) != ""
-	if sent || c.r.Version < protocol.Version20190202 {
-		h[headerContentMD5] = []string{encodeMD5(*d.md5())}
-	}
-	if d.withCRC && (!sent || both) {
+	if d.withCRC {
 		h[headerContentCRC64] = []string{encodeCRC64(d.crc)}
 	}
 }
 
-func encodeMD5(sum [md5.Size]byte) string { return base64.StdEncoding.EncodeToString(sum[:]) }
+func encodeMD5(sum []byte) string { return base64.StdEncoding.EncodeToString(sum) }
 
 func encodeCRC64(crc uint64) string {
 	return base64.StdEncoding.EncodeToString(binary.LittleEndian.AppendUint64(nil, crc))

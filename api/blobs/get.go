@@ -1,6 +1,7 @@
 package blobs
 
 import (
+	"crypto/md5"
 	"errors"
 	"fmt"
 	"io"
@@ -101,7 +102,7 @@ func (c *call) blobProperties() error {
 	}
 	h := c.setHeaders(b.Blob, c.r.Version >= protocol.Version20130815, c.r.Version >= version20170417)
 	if b.MD5 != nil {
-		h[headerContentMD5] = []string{encodeMD5(*b.MD5)}
+		h[headerContentMD5] = []string{encodeMD5(b.MD5)}
 	}
 	h["Content-Length"] = []string{strconv.FormatUint(b.Length, 10)}
 	c.w.WriteHeader(http.StatusOK)
@@ -140,7 +141,7 @@ func (c *call) getBlob() error {
 		h := c.setHeaders(b.Blob, c.r.Version >= protocol.Version20110818, c.r.Version >= version20261006)
 		c.setSpan(h, b.Blob, s)
 		if asked.md5 {
-			h[headerContentMD5] = []string{encodeMD5(*sums.md5())}
+			h[headerContentMD5] = []string{encodeMD5(sums.md5())}
 		}
 		if asked.crc64 {
 			h[headerContentCRC64] = []string{encodeCRC64(sums.crc)}
@@ -153,13 +154,13 @@ func (c *call) setSpan(h http.Header, b *blobs.Blob, s span) {
 	h["Content-Length"] = []string{strconv.FormatUint(s.end-s.off, 10)}
 	if !s.ranged {
 		if b.MD5 != nil {
-			h[headerContentMD5] = []string{encodeMD5(*b.MD5)}
+			h[headerContentMD5] = []string{encodeMD5(b.MD5)}
 		}
 		return
 	}
 	h["Content-Range"] = []string{fmt.Sprintf("bytes %d-%d/%d", s.off, s.end-1, b.Length)}
 	if b.MD5 != nil && c.r.Version >= protocol.Version20160531 {
-		h[headerBlobContentMD5] = []string{encodeMD5(*b.MD5)}
+		h[headerBlobContentMD5] = []string{encodeMD5(b.MD5)}
 	}
 }
 
@@ -197,12 +198,11 @@ func (c *call) hashSpan(b *source, s span, asked rangeHash) (*digests, error) {
 	if !asked.md5 && !asked.crc64 {
 		return nil, nil
 	}
-	sums, err := parseDigests(http.Header{}, "")
-	if err != nil {
-		return nil, err
+	sums := &digests{withCRC: asked.crc64}
+	if asked.md5 {
+		sums.sum = md5.New()
 	}
-	sums.withCRC = asked.crc64
-	err = c.eachPart(b, s, func(p []byte) error {
+	err := c.eachPart(b, s, func(p []byte) error {
 		sums.write(p)
 		return nil
 	})

@@ -88,7 +88,13 @@ func TestReadConditions(t *testing.T) {
 		r.requireCode(r.do(method, "/cont/b", nil, "If-Match", `"0x1"`), http.StatusPreconditionFailed, "ConditionNotMet")
 		r.requireCode(r.do(method, "/cont/b", nil, "If-None-Match", "*"), http.StatusBadRequest, "UnsatisfiableCondition")
 		r.requireCode(r.do(method, "/cont/none", nil, "If-None-Match", tag), http.StatusNotFound, "BlobNotFound")
-		require.Equal(t, http.StatusOK, r.do(method, "/cont/b", nil, "If-Match", tag).status)
+		for _, match := range []string{tag, "*", "*,abc"} {
+			require.Equal(t, http.StatusOK, r.do(method, "/cont/b", nil, "If-Match", match).status, match)
+		}
+		for _, match := range []string{"abc", tag + "invalid", ""} {
+			r.requireCode(r.do(method, "/cont/b", nil, "If-Match", match), http.StatusPreconditionFailed, "ConditionNotMet")
+		}
+		r.requireCode(r.do(method, "/cont/none", nil, "If-Match", "*"), http.StatusNotFound, "BlobNotFound")
 	}
 }
 

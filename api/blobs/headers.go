@@ -107,6 +107,9 @@ func setProperties(h http.Header, p *blobs.Properties) {
 			h[name] = []string{value}
 		}
 	}
+	if p.ContentType == "" {
+		h["Content-Type"] = nil // Else net/http guesses one from the payload.
+	}
 }
 
 // parseTier reads x-ms-access-tier of Put Blob. The tiers that would change how a

@@ -120,11 +120,7 @@ func (c *call) propertyElements(b []byte, blob *blobs.Blob) []byte {
 	b = element(b, "Content-Type", p.ContentType)
 	b = element(b, "Content-Encoding", p.ContentEncoding)
 	b = element(b, "Content-Language", p.ContentLanguage)
-	sum := ""
-	if blob.MD5 != nil {
-		sum = encodeMD5(*blob.MD5)
-	}
-	b = element(b, "Content-MD5", sum)
+	b = element(b, "Content-MD5", encodeMD5(blob.MD5))
 	b = element(b, "Cache-Control", p.CacheControl)
 	if v >= protocol.Version20130815 {
 		b = element(b, "Content-Disposition", p.ContentDisposition)

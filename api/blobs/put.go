@@ -41,7 +41,9 @@ func (c *call) putBlob() error {
 	if err := sums.check(); err != nil {
 		return err
 	}
-	w.Blob.MD5 = sums.md5()
+	if sums.wantMD5 != "" || c.r.Version >= protocol.Version20120212 {
+		w.Blob.MD5 = sums.md5()
+	}
 	if err := c.o.Writer.Write(c.ctx, w); err != nil {
 		return err
 	}
@@ -50,7 +52,7 @@ func (c *call) putBlob() error {
 	}
 	h := c.w.Header()
 	setTag(h, w.Modified)
-	h["Content-Md5"] = []string{encodeMD5(*w.Blob.MD5)}
+	h["Content-Md5"] = []string{encodeMD5(sums.md5())}
 	if sums.withCRC && c.r.Version >= version20240804 {
 		h["X-Ms-Content-Crc64"] = []string{encodeCRC64(sums.crc)}
 	}
@@ -94,7 +96,7 @@ func (c *call) parsePut() (*blobs.PutBlob, *digests, error) {
 		return nil, nil, err
 	}
 	w.Blob.Properties = parseProperties(h)
-	sums, err := parseDigests(h, c.r.Version, headerContentMD5, headerBlobContentMD5)
+	sums, err := c.parsePutDigests()
 	if err != nil {
 		return nil, nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"hash/crc64"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"antipode/api/protocol"
 )
@@ -113,6 +115,65 @@ func TestHashes(t *testing.T) {
 	require.Equal(t, "vo7q9sPVKY0=", a.header.Get("x-ms-content-crc64"))
 	a = r.put("/cont/b", []byte("x"), "x-ms-version", "2019-12-12")
 	require.Empty(t, a.header.Values("x-ms-content-crc64"))
+
+	// Of two MD5 values that of the blob is compared, answered and stored.
+	a = r.put("/cont/b", []byte("x"), "Content-MD5", md5Of([]byte("other")), "x-ms-blob-content-md5", md5Of([]byte("x")))
+	require.Equal(t, http.StatusCreated, a.status, "%s", a.body)
+	require.Equal(t, md5Of([]byte("x")), a.header.Get("Content-MD5"))
+	require.Equal(t, md5Of([]byte("x")), r.get("/cont/b").header.Get("Content-MD5"))
+	r.requireCode(r.put("/cont/b", []byte("x"), "Content-MD5", md5Of([]byte("x")), "x-ms-blob-content-md5", md5Of(nil)), 400, "Md5Mismatch")
+
+	// Before 2012-02-12 no MD5 is kept that was not sent; before 2019-02-02 there is no CRC.
+	for _, kept := range []bool{false, true} {
+		header := []string{"x-ms-version", "2011-08-18", "x-ms-content-crc64", "x"}
+		if kept {
+			header = append(header, "Content-MD5", md5Of([]byte("x")))
+		}
+		a = r.put("/cont/b", []byte("x"), header...)
+		require.Equal(t, http.StatusCreated, a.status, "%s", a.body)
+		require.Equal(t, md5Of([]byte("x")), a.header.Get("Content-MD5"))
+		require.Equal(t, kept, r.get("/cont/b").header.Get("Content-MD5") != "")
+	}
+}
+
+// The CRC is that of the table that the protocol names, over parts of any lengths, and a
+// hash that nobody compares or is answered is not computed.
+func TestDigests(t *testing.T) {
+	table := crc64.MakeTable(0x9a6c9329ac4bc9b5) // spec/blob.md 18.1
+	rapid.Check(t, func(t *rapid.T) {
+		d := digests{withCRC: true}
+		want := uint64(0)
+		for _, n := range rapid.SliceOfN(rapid.IntRange(0, 5000), 0, 5).Draw(t, "lengths") {
+			part := content(n+7, 1)[rapid.IntRange(0, 7).Draw(t, "offset"):]
+			d.write(part)
+			want = crc64.Update(want, table, part)
+		}
+		require.Equal(t, want, d.crc)
+		require.Nil(t, d.md5())
+	})
+	for _, c := range []struct {
+		version  protocol.Version
+		header   http.Header
+		put      bool
+		md5, crc bool
+	}{
+		{"2018-11-09", nil, false, true, false},
+		{"2019-02-02", nil, false, false, true},
+		{"2019-02-02", http.Header{headerContentCRC64: {"iJh5CoYUi64="}}, false, false, true},
+		{"2026-06-06", http.Header{headerContentMD5: {md5Of(nil)}}, false, true, false},
+		{"2026-10-06", http.Header{headerContentMD5: {md5Of(nil)}}, false, true, true},
+		{"2024-05-04", nil, true, true, false},
+		{"2024-08-04", nil, true, true, true},
+	} {
+		call := &call{r: &protocol.Request{HTTP: &http.Request{Header: c.header}, Version: c.version}}
+		d, err := call.parseBlockDigests(true)
+		if c.put {
+			d, err = call.parsePutDigests()
+		}
+		require.NoError(t, err)
+		require.Equal(t, c.md5, d.sum != nil, "%+v", c)
+		require.Equal(t, c.crc, d.withCRC, "%+v", c)
+	}
 }
 
 // Payload that cannot be made durable refuses the upload before anything is proposed.

@@ -44,15 +44,18 @@ const (
 	restypeAccount   = "account"
 )
 
+// compBatch is the comp of Blob Batch.
+const compBatch = "batch"
+
 // The operation index of spec/blob.md 4. The service calls of the account are
 // package accounts'.
 //
 //nolint:gochecknoglobals // Tables, never written.
 var (
 	accountRoutes = routes{
-		"list":  {http.MethodGet: opListContainers},
-		"batch": {http.MethodPost: "BlobBatch"},
-		"blobs": {http.MethodGet: "FindBlobsByTags"},
+		"list":    {http.MethodGet: opListContainers},
+		compBatch: {http.MethodPost: "BlobBatch"},
+		"blobs":   {http.MethodGet: "FindBlobsByTags"},
 	}
 	containerRoutes = routes{
 		"": {
@@ -65,7 +68,7 @@ var (
 		"lease":    {http.MethodPut: "LeaseContainer"},
 		"list":     {http.MethodGet: opListBlobs},
 		"rename":   {http.MethodPut: "RenameContainer"},
-		"batch":    {http.MethodPost: "BlobBatch"},
+		compBatch:  {http.MethodPost: "BlobBatch"},
 		"blobs":    {http.MethodGet: "FindBlobsByTags"},
 	}
 	blobRoutes = routes{
@@ -209,8 +212,8 @@ func (r *resource) operation(method, restype, comp string) (string, error) {
 	switch {
 	case restype == restypeAccount:
 		table = informationRoutes
-	case r.container == "" && restype == "":
-		table = accountRoutes
+	case r.container == "" && (restype == "" || restype == restypeContainer && comp == compBatch):
+		table = accountRoutes // An SDK sends the account's batch as a container's.
 	case r.container != "" && r.blob == "" && restype == restypeContainer:
 		table = containerRoutes
 	case r.blob != "" && restype == "":

@@ -23,8 +23,9 @@ type Blob struct {
 	Created geo.Timestamp
 	// Length of the payload, in bytes.
 	Length uint64
-	// MD5 of the payload, nil where there is none.
-	MD5        *[16]byte
+	// MD5 is the Content-MD5 on record, nil for none: that of the payload, or whatever a
+	// client stored in its place, of any length (spec/blob.md 18.3).
+	MD5        []byte
 	Tier       Tier
 	Properties Properties
 	// Metadata in the order it is answered. Names are distinct.

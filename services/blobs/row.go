@@ -1,6 +1,7 @@
 package blobs
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -19,6 +20,8 @@ const (
 	flagMD5     = 1 << 0
 	flagChunks  = 1 << 1
 	flagBlocks  = 1 << 2
+	flagAnyMD5  = 1 << 3 // an MD5 that is not of 16 bytes
+	md5Len      = 16
 	offType     = 1
 	offFlags    = 2
 	offTier     = 3
@@ -35,8 +38,12 @@ func appendRow(dst []byte, b *Blob) ([]byte, error) {
 		return dst, err
 	}
 	var flags byte
-	if b.MD5 != nil {
+	switch len(b.MD5) {
+	case 0:
+	case md5Len:
 		flags |= flagMD5
+	default:
+		flags |= flagAnyMD5
 	}
 	switch {
 	case len(b.Chunks) > 0:
@@ -48,9 +55,10 @@ func appendRow(dst []byte, b *Blob) ([]byte, error) {
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(b.Modified))
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(b.Created))
 	dst = binary.LittleEndian.AppendUint64(dst, b.Length)
-	if b.MD5 != nil {
-		dst = append(dst, b.MD5[:]...)
+	if flags&flagAnyMD5 != 0 {
+		dst = binary.AppendUvarint(dst, uint64(len(b.MD5)))
 	}
+	dst = append(dst, b.MD5...)
 	for _, s := range b.Properties.list() {
 		dst = appendText(dst, *s)
 	}
@@ -163,7 +171,7 @@ func parseRow(v []byte) (Blob, error) {
 // parseHead decodes a row up to its payload, which rd is left at: a listing reads no
 // further.
 func parseHead(v []byte) (b Blob, rd reader, err error) {
-	if len(v) < headerLen || v[0] != rowVersion || v[offType] != typeBlock || v[offFlags]&^(flagMD5|flagChunks|flagBlocks) != 0 {
+	if len(v) < headerLen || v[0] != rowVersion || v[offType] != typeBlock || v[offFlags]&^(flagMD5|flagChunks|flagBlocks|flagAnyMD5) != 0 {
 		return b, rd, ErrMalformed
 	}
 	b.Tier = Tier(v[offTier])
@@ -171,10 +179,7 @@ func parseHead(v []byte) (b Blob, rd reader, err error) {
 	b.Created = geo.Timestamp(binary.LittleEndian.Uint64(v[offCreated:]))
 	b.Length = binary.LittleEndian.Uint64(v[offLength:])
 	rd.b = v[headerLen:]
-	if v[offFlags]&flagMD5 != 0 {
-		b.MD5 = new([16]byte)
-		copy(b.MD5[:], rd.take(len(b.MD5)))
-	}
+	b.MD5 = rd.md5(v[offFlags])
 	for _, s := range b.Properties.list() {
 		*s = rd.text()
 	}
@@ -227,6 +232,23 @@ func (r *reader) count(size int) int {
 		return 0
 	}
 	return int(n)
+}
+
+// md5 reads the MD5 that the flags of a row announce, into memory of its own.
+func (r *reader) md5(flags byte) []byte {
+	n := 0
+	switch flags & (flagMD5 | flagAnyMD5) {
+	case 0:
+		return nil
+	case flagMD5:
+		n = md5Len
+	case flagAnyMD5:
+		n = r.count(1)
+		r.failed = r.failed || n == 0 || n == md5Len // A row has one form.
+	default:
+		r.failed = true
+	}
+	return bytes.Clone(r.take(n))
 }
 
 func (r *reader) uint32() uint32 {

@@ -166,7 +166,7 @@ type SetProperties struct {
 	LeaseSent  bool
 	Properties Properties
 	// MD5 is stored unchecked; nil clears it.
-	MD5 *[16]byte
+	MD5 []byte
 
 	// Modified is the result.
 	Modified geo.Timestamp
