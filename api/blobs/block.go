@@ -112,12 +112,11 @@ func decodeBlockID(text string) (id string, ok bool) {
 // answer, so that a client that goes on writing does not outrun it. What it cannot
 // delete stays unread until the next write of the blob that leaves some.
 func (c *call) dropDead(n blobs.Name) {
-	for {
+	for from := []byte(nil); ; {
 		drop := &blobs.DropDead{Name: n}
-		all := false
 		snap, err := c.snapshot(geo.FirstRange(geo.Blob))
 		if err == nil {
-			drop.Rows, all, err = blobs.Dead(snap, n)
+			drop.Rows, from, err = blobs.Dead(c.ctx, snap, n, from, c.newBudget())
 			err = errors.Join(err, snap.Close())
 		}
 		if err == nil && len(drop.Rows) > 0 {
@@ -127,7 +126,7 @@ func (c *call) dropDead(n blobs.Name) {
 			c.o.Logger.Info("rows of dropped blocks stay for now", "container", n.Container, "blob", n.Blob,
 				"error", err, "request_id", c.r.ID)
 		}
-		if err != nil || all {
+		if err != nil || from == nil {
 			return
 		}
 	}

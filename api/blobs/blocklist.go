@@ -68,7 +68,7 @@ func (c *call) commitBlocks(w *blobs.PutBlockList) error {
 		if err != nil {
 			return err
 		}
-		if err := errors.Join(w.Prepare(snap, c.now()), snap.Close()); err != nil {
+		if err := errors.Join(w.Prepare(c.ctx, snap, c.now()), snap.Close()); err != nil {
 			return err
 		}
 		if err := c.o.Writer.Write(c.ctx, w); !errors.Is(err, blobs.ErrOvertaken) {
@@ -217,9 +217,14 @@ const (
 // 16 KiB each.
 const pendingWindow = 256
 
-// windowDocBytes is where a window of the document ends: what is shorter is read from
-// one snapshot.
-const windowDocBytes = 256 << 10
+const (
+	// windowDocBytes is where a window of the document ends: what is shorter is read from
+	// one snapshot.
+	windowDocBytes = 64 << 10
+	// windowHeldBytes is what a window may hold: its last step adds up to 256 blocks to it,
+	// of 140 bytes each.
+	windowHeldBytes = 2 * windowDocBytes
+)
 
 // blockList is Get Block List (spec/blob.md 10.5).
 func (c *call) blockList() error {
@@ -247,9 +252,15 @@ func (c *call) blockList() error {
 	if l.name, err = c.name(); err != nil {
 		return err
 	}
+	held, err := c.begin(windowHeldBytes)
+	if err != nil {
+		return err
+	}
+	defer c.answers.Release(held)
+	doc := make([]byte, 0, windowHeldBytes)
 	for l.state != done {
 		begins := l.state == atStart
-		doc, err := c.blockListWindow(l)
+		doc, err = c.blockListWindow(l, doc[:0])
 		if err != nil && !begins {
 			panic(http.ErrAbortHandler) // The answer has begun; its client is to see that it broke off.
 		}
@@ -266,8 +277,8 @@ func (c *call) blockList() error {
 	return nil
 }
 
-// blockListWindow moves l on by one window and returns its text.
-func (c *call) blockListWindow(l *blockLister) (doc []byte, err error) {
+// blockListWindow moves l on by one window and appends its text.
+func (c *call) blockListWindow(l *blockLister, doc []byte) (_ []byte, err error) {
 	snap, err := c.snapshot(geo.FirstRange(geo.Blob))
 	if err != nil {
 		return nil, err

@@ -17,8 +17,13 @@ import (
 	"antipode/stamp/ranges"
 )
 
-// readBytes is how much payload is read and sent at once.
-const readBytes = 256 << 10
+const (
+	// readBytes is how much payload is read and sent at once.
+	readBytes = 256 << 10
+	// readBytesMin is so where the answers hold all they may: what net/http holds for a
+	// connection is of that order.
+	readBytesMin = 32 << 10
+)
 
 // source is a blob whose payload is read: one committed state of it. The chunks and
 // blocks that its row leads to never change, so whatever happens to the blob
@@ -28,6 +33,8 @@ type source struct {
 	name blobs.Name
 	// first is the first window of the span that is sent.
 	first blobs.Window
+	// buf takes a part of a chunk.
+	buf []byte
 }
 
 // lookup reads the addressed blob under the request's conditions. first reads of its
@@ -133,6 +140,7 @@ func (c *call) getBlob() error {
 	if err != nil {
 		return err
 	}
+	defer c.takeBuffer(b)()
 	sums, err := c.hashSpan(b, s, asked)
 	if err != nil {
 		return err
@@ -147,6 +155,23 @@ func (c *call) getBlob() error {
 			h[headerContentCRC64] = []string{encodeCRC64(sums.crc)}
 		}
 	})
+}
+
+// takeBuffer gives a download the buffer that it reads chunks into, until done is called.
+func (c *call) takeBuffer(b *source) (done func()) {
+	switch {
+	case b.List == nil && len(b.Chunks) == 0:
+		return func() {} // It is all in the row.
+	case !c.answers.hold(readBytes):
+		b.buf = make([]byte, readBytesMin)
+		return func() {}
+	}
+	buf, _ := c.getBufs.Get().(*[]byte)
+	b.buf = *buf
+	return func() {
+		c.getBufs.Put(buf)
+		c.answers.drop(readBytes)
+	}
 }
 
 // setSpan writes the headers that depend on what part of the blob is sent.
@@ -255,8 +280,6 @@ func (c *call) send(b *source, s span, setHeaders func()) error {
 // Of a payload in blocks one window of rows is held at a time. BlobOverwritten where
 // the rest is gone since the blob was replaced.
 func (c *call) eachPart(b *source, s span, f func(p []byte) error) error {
-	buf, _ := c.getBufs.Get().(*[]byte)
-	defer c.getBufs.Put(buf)
 	win := b.first
 	for off := s.off; off < s.end; {
 		if off >= win.End {
@@ -273,7 +296,7 @@ func (c *call) eachPart(b *source, s span, f func(p []byte) error) error {
 				if err := f(p.Inline[from:to]); err != nil {
 					return err
 				}
-			} else if err := c.eachOfChunk(p.Chunk, from, to, *buf, f); err != nil {
+			} else if err := c.eachOfChunk(p.Chunk, from, to, b.buf, f); err != nil {
 				return err
 			}
 			off = at + to
@@ -303,7 +326,7 @@ func (c *call) window(b *source, off, end uint64) (win blobs.Window, err error) 
 // eachOfChunk hands bytes [off, end) of a chunk to f, through buf.
 func (c *call) eachOfChunk(ref extent.Ref, off, end uint64, buf []byte, f func(p []byte) error) error {
 	for off < end {
-		part := buf[:min(end-off, readBytes)]
+		part := buf[:min(end-off, uint64(len(buf)))]
 		n, err := c.o.Payload.ReadChunk(ref, int64(off), part)
 		if err == nil && n < len(part) {
 			err = io.ErrUnexpectedEOF

@@ -59,6 +59,9 @@ type Options struct {
 	// as its Content-Length, at most 4 MiB, since no more of it is ever held. Zero means
 	// 64 MiB. The rest wait, unread.
 	InFlightBytesMax int64
+	// AnswersBytesMax bounds the documents and buffers of answers that are held at once, in
+	// bytes. Zero means 64 MiB. Near it listings end after fewer items.
+	AnswersBytesMax int64
 	// Clock tells which uncommitted blocks have expired. Nil means the machine's.
 	Clock clock.Clock
 	// Rand draws chunk ids; it is read concurrently. Nil means crypto/rand.
@@ -73,11 +76,15 @@ type Options struct {
 
 const (
 	defaultInFlightBytesMax = 64 << 20
+	defaultAnswersBytesMax  = 64 << 20
 )
 
 func (o Options) withDefaults() Options {
 	if o.InFlightBytesMax == 0 {
 		o.InFlightBytesMax = defaultInFlightBytesMax
+	}
+	if o.AnswersBytesMax == 0 {
+		o.AnswersBytesMax = defaultAnswersBytesMax
 	}
 	if o.Clock == nil {
 		o.Clock = clock.System{}
@@ -100,7 +107,10 @@ type Handler struct {
 	inFlight *protocol.InFlight
 	putBufs  *extent.Buffers
 	getBufs  sync.Pool // *[]byte of readBytes
-	pageBufs sync.Pool // *[]byte, empty, for the XML of a page
+	answers  *answers
+
+	// scanWork bounds the work of a page instead of the usual bound; zero means that one.
+	scanWork int
 }
 
 // NewHandler returns a handler.
@@ -111,8 +121,7 @@ func NewHandler(o Options) *Handler {
 		// What admit lets in is never more than these: no upload waits for a buffer.
 		putBufs: extent.NewBuffers(blobs.ChunkBytesMax, int(max(1, o.InFlightBytesMax/blobs.ChunkBytesMax))),
 		getBufs: sync.Pool{New: func() any { b := make([]byte, readBytes); return &b }},
-
-		pageBufs: sync.Pool{New: func() any { return new([]byte) }},
+		answers: newAnswers(o.AnswersBytesMax),
 	}
 }
 
@@ -196,6 +205,9 @@ type view interface {
 // before the call is seen. Reads that may take longer than a lease go through it: what
 // runs inside Stamp.Read runs again when the lease ended meanwhile, and so for ever.
 func (c *call) snapshot(r geo.RangeID) (view, error) {
+	if err := c.ctx.Err(); err != nil {
+		return nil, err // The client is gone, or its time is over.
+	}
 	var v view
 	err := c.ask(r, func(s ranges.State) error {
 		if v != nil {

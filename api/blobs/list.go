@@ -6,7 +6,6 @@ import (
 
 	"antipode/api/protocol"
 	"antipode/geo"
-	"antipode/services"
 	"antipode/services/blobs"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
@@ -40,37 +39,31 @@ func (c *call) listContainers() error {
 	if err != nil {
 		return err
 	}
+	head := append([]byte(nil), xmlStart...)
+	if c.r.Version < protocol.Version20130815 {
+		head = protocol.AppendXML(append(head, `<EnumerationResults AccountName="`...), c.r.Base)
+	} else {
+		head = protocol.AppendXML(append(head, `<EnumerationResults ServiceEndpoint="`...), c.r.Base)
+	}
+	head = c.asked(append(head, `">`...), "Prefix", "Marker", "MaxResults")
+	p, err := c.newPage(q.items, append(head, "<Containers>"...))
+	if err != nil {
+		return err
+	}
+	defer p.close()
 	snap, err := c.snapshot(geo.FirstRange(geo.Catalog))
 	if err != nil {
 		return err
 	}
-	buf, _ := c.pageBufs.Get().(*[]byte)
-	defer c.pageBufs.Put(buf)
-	doc := append((*buf)[:0], xmlStart...)
-	if c.r.Version < protocol.Version20130815 {
-		doc = append(protocol.AppendXML(append(doc, `<EnumerationResults AccountName="`...), c.r.Base), `">`...)
-	} else {
-		doc = append(protocol.AppendXML(append(doc, `<EnumerationResults ServiceEndpoint="`...), c.r.Base), `">`...)
-	}
-	doc = c.asked(doc, "Prefix", "Marker", "MaxResults")
-	doc = append(doc, "<Containers>"...)
-	count := 0
 	listing := catalog.Listing{Service: geo.Blob, Account: c.r.Account.Name, Prefix: q.prefix, From: q.from}
-	next, err := catalog.Page(c.ctx, snap, listing, services.NewBudget(c.ctx, c.o.Clock), func(container *catalog.Container) (bool, error) {
-		if count == q.items || len(doc) >= pageBytesMax {
-			return false, nil
-		}
-		doc = c.containerElement(doc, container, include.has("metadata"))
-		count++
-		return true, nil
+	next, err := catalog.Page(c.ctx, snap, listing, c.newBudget(), func(container *catalog.Container) (bool, error) {
+		return p.take(func(b []byte) []byte { return c.containerElement(b, container, include.has("metadata")) })
 	})
 	if err := errors.Join(err, snap.Close()); err != nil {
 		return err
 	}
-	doc = append(doc, "</Containers>"...)
-	doc = append(element(doc, "NextMarker", newMarker(next)), "</EnumerationResults>"...)
-	*buf = doc
-	return c.answerXML(doc)
+	p.answer("</Containers>", next)
+	return nil
 }
 
 // listBlobs is List Blobs (spec/blob.md 7). One request reads one snapshot.
@@ -93,26 +86,23 @@ func (c *call) listBlobs() error {
 	}
 	l.Generation = container.Generation()
 	l.Uncommitted, l.Now = include.has("uncommittedblobs"), c.now()
+	p, err := c.newPage(q.items, c.listHead(append([]byte(nil), xmlStart...)))
+	if err != nil {
+		return err
+	}
+	defer p.close()
 	snap, err := c.snapshot(geo.FirstRange(geo.Blob))
 	if err != nil {
 		return err
 	}
-	buf, _ := c.pageBufs.Get().(*[]byte)
-	defer c.pageBufs.Put(buf)
-	doc := c.listHead(append((*buf)[:0], xmlStart...))
-	count := 0
-	next, err := blobs.List(snap, l, func(item blobs.Item) (bool, error) {
-		doc = c.itemElement(doc, &item, include.has("metadata"))
-		count++
-		return count < q.items && len(doc) < pageBytesMax, nil
+	next, err := blobs.List(c.ctx, snap, l, c.newBudget(), func(item blobs.Item) (bool, error) {
+		return p.take(func(b []byte) []byte { return c.itemElement(b, &item, include.has("metadata")) })
 	})
 	if err := errors.Join(err, snap.Close()); err != nil {
 		return err
 	}
-	doc = append(doc, "</Blobs>"...)
-	doc = append(element(doc, "NextMarker", newMarker(next)), "</EnumerationResults>"...)
-	*buf = doc
-	return c.answerXML(doc)
+	p.answer("</Blobs>", next)
+	return nil
 }
 
 // listHead appends a listing's start, which changed with 2013-08-15.
@@ -133,7 +123,7 @@ func (c *call) listHead(doc []byte) []byte {
 func (c *call) parseListing(q *pageQuery, include includes) (*blobs.Listing, error) {
 	l := &blobs.Listing{
 		Account: c.r.Account.Name, Container: c.res.container, Prefix: q.prefix, From: q.from,
-		Delimiter: c.r.Query.Get("delimiter"), StepsMax: pageStepsMax,
+		Delimiter: c.r.Query.Get("delimiter"),
 	}
 	if !utf8.ValidString(l.Delimiter) {
 		return nil, badParameter("delimiter", l.Delimiter, "The value is not UTF-8.")

@@ -1,7 +1,6 @@
 package blobs
 
 import (
-	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
@@ -138,15 +137,4 @@ func (c *call) propertyElements(b []byte, blob *blobs.Blob) []byte {
 		b = element(b, "ServerEncrypted", "false")
 	}
 	return b
-}
-
-// answerXML ends an answer with an XML body.
-func (c *call) answerXML(doc []byte) error {
-	h := c.w.Header()
-	h["Content-Type"] = []string{"application/xml"}
-	h["Content-Length"] = []string{strconv.Itoa(len(doc))}
-	c.w.WriteHeader(http.StatusOK)
-	// When this fails the client is gone, and there is nobody left to tell.
-	_, _ = c.w.Write(doc)
-	return nil
 }

@@ -12,16 +12,8 @@ import (
 	"antipode/services/storageerr"
 )
 
-// Bounds of one page of a listing.
-const (
-	// pageItemsMax is the default and the cap of maxresults (spec/blob.md S1, 7.1).
-	pageItemsMax = 5000
-	// pageStepsMax bounds the names that are looked at for one page.
-	pageStepsMax = 50_000
-	// pageBytesMax is where a page ends although items are left: metadata may be 8 KiB
-	// each. A page may be shorter than maxresults (spec/blob.md 7.2).
-	pageBytesMax = 4 << 20
-)
+// pageItemsMax is the default and the cap of maxresults (spec/blob.md S1, 7.1).
+const pageItemsMax = 5000
 
 // pageQuery is what the two listings ask for in the same words.
 type pageQuery struct {

@@ -135,7 +135,7 @@ func (s *Sim) putBlockList(a *account, n blobs.Name, done func()) {
 	leave := s.patiently(done)
 	a.home.underLease(o.rangeID, func(_ *member, r *ranges.Range) {
 		snap := r.State().Snapshot()
-		err := w.Prepare(snap, geo.TimestampOf(s.clock.Now()))
+		err := w.Prepare(context.Background(), snap, geo.TimestampOf(s.clock.Now()))
 		if closeErr := snap.Close(); closeErr != nil {
 			s.fail(closeErr)
 		}
@@ -188,7 +188,7 @@ func (s *Sim) submitBlob(o *op, done func()) {
 		leave := s.patiently(done)
 		o.l.underLease(o.rangeID, func(_ *member, r *ranges.Range) {
 			snap := r.State().Snapshot()
-			rows, _, err := blobs.Dead(snap, n)
+			rows, _, err := blobs.Dead(context.Background(), snap, n, nil, services.NewBudget(context.Background(), s.clock))
 			if closeErr := snap.Close(); err == nil {
 				err = closeErr
 			}

@@ -2,6 +2,7 @@ package blobs
 
 import (
 	"bytes"
+	"context"
 	"encoding/hex"
 	"fmt"
 	"maps"
@@ -129,15 +130,17 @@ func text(t require.TestingT, r *scanned) string {
 	return string(out)
 }
 
-// sweep drops what is dead.
-func sweep(t *testing.T, r *scanned, at geo.Timestamp) {
-	for {
-		rows, all, err := Dead(r, testName("a"))
+// sweep drops what is dead, with so much work at a time.
+func sweep(t *testing.T, r *scanned, at geo.Timestamp, budget int) {
+	for from := []byte(nil); ; {
+		rows, next, err := Dead(t.Context(), r, testName("a"), from, work(budget))
 		require.NoError(t, err)
 		require.NoError(t, r.commit(t, &DropDead{Name: testName("a"), Rows: rows}, at))
-		if all {
+		if next == nil {
 			return
 		}
+		require.Positive(t, bytes.Compare(next, from), "the walk does not move on")
+		from = next
 	}
 }
 
@@ -203,7 +206,7 @@ func TestBlocksModel(t *testing.T) {
 				}
 				var prepared error
 				if rapid.Bool().Draw(rt, "prepare") {
-					prepared = w.Prepare(r, at)
+					prepared = w.Prepare(t.Context(), r, at)
 					if rapid.Bool().Draw(rt, "overtake") {
 						prepared = nil
 						i := id.Draw(rt, "id")
@@ -231,18 +234,18 @@ func TestBlocksModel(t *testing.T) {
 				require.Equal(rt, m.exists || len(m.staged) > 0, err == nil)
 				m = model{blocks: map[string]string{}, staged: map[string]string{}}
 			case 9:
-				sweep(t, r, at)
+				sweep(t, r, at, 3*deadWork)
 				left = false
 			}
 			if !left {
-				rows, all, err := Dead(r, testName("a"))
+				rows, next, err := Dead(t.Context(), r, testName("a"), nil, work(1<<20))
 				require.NoError(rt, err)
-				require.True(rt, all)
+				require.Nil(rt, next)
 				require.Empty(rt, rows, "dead rows that no write spoke of")
 			}
 			m.require(rt, r, at)
 		}
-		sweep(t, r, at)
+		sweep(t, r, at, 3*deadWork)
 		m.require(rt, r, at)
 		want := len(m.staged) + len(m.blocks)
 		if len(m.committed) > 0 {
@@ -298,7 +301,7 @@ func (m *model) require(t require.TestingT, r *scanned, at geo.Timestamp) {
 	}
 	require.Equal(t, slices.Sorted(maps.Keys(m.staged)), staged)
 	require.Equal(t, m.exists || len(m.staged) > 0, len(listAll(t, r, &Listing{
-		Account: "acct", Container: "c-1", Generation: testName("").Generation, StepsMax: 9, Uncommitted: true, Now: at,
+		Account: "acct", Container: "c-1", Generation: testName("").Generation, Uncommitted: true, Now: at,
 	}, 9)) == 1)
 }
 
@@ -317,13 +320,13 @@ func TestLongestList(t *testing.T) {
 		}
 		_, err := w.Evaluate(r, at)
 		require.ErrorIs(t, err, ErrOvertaken, "not prepared")
-		require.NoError(t, w.Prepare(r, at))
+		require.NoError(t, w.Prepare(t.Context(), r, at))
 		at += 2
 		require.NoError(t, r.commit(t, stage(id(from), "x"), at))
 		at += 2
 		_, err = w.Evaluate(r, at)
 		require.ErrorIs(t, err, ErrOvertaken)
-		require.NoError(t, w.Prepare(r, at))
+		require.NoError(t, w.Prepare(t.Context(), r, at))
 		at += 2
 		e, err := w.Evaluate(r, at)
 		require.NoError(t, err)
@@ -341,7 +344,7 @@ func TestLongestList(t *testing.T) {
 	require.True(t, second.left)
 	require.Less(t, second.bytes, 5<<20)
 	require.Len(t, text(t, r), CommittedMax)
-	sweep(t, r, at+2)
+	sweep(t, r, at+2, 1<<30)
 	require.Len(t, r.state, 1+CommittedMax+(CommittedMax+segmentEntries-1)/segmentEntries)
 	require.Len(t, text(t, r), CommittedMax)
 }
@@ -384,7 +387,7 @@ func TestBlockLimits(t *testing.T) {
 	fresh := stage("longer", "1")
 	require.NoError(t, r.commit(t, fresh, week))
 	require.True(t, fresh.Left)
-	sweep(t, r, week)
+	sweep(t, r, week, 1<<20)
 	require.Len(t, r.state, 2)
 }
 
@@ -413,7 +416,7 @@ func TestUncommittedBlob(t *testing.T) {
 	require.Equal(t, geo.Timestamp(14), w.Modified)
 	require.ErrorIs(t, r.commit(t, &DropDead{Name: testName("a"), Rows: [][]byte{listRow(14, 0)}}, 16), ErrMalformed)
 	require.NoError(t, r.commit(t, &DeleteBlob{Name: testName("a")}, 16))
-	sweep(t, r, 18)
+	sweep(t, r, 18, 1<<20)
 	require.Empty(t, r.state)
 }
 
@@ -468,7 +471,7 @@ func TestPieces(t *testing.T) {
 	require.Len(t, one.Pieces, 1)
 
 	require.NoError(t, r.commit(t, put("a", "new"), at+4))
-	sweep(t, r, at+6)
+	sweep(t, r, at+6, 1<<20)
 	_, err = Pieces(r, testName("a"), &b, 0, b.Length)
 	require.ErrorIs(t, err, ErrReplaced)
 	plain := Blob{Length: 21, Chunks: want[1:3]}
@@ -500,4 +503,31 @@ func TestLongestBodies(t *testing.T) {
 		require.Less(t, len(encoded), 256<<10)
 		require.NotEmpty(t, e.Chunks)
 	}
+}
+
+// A short list over a long one is not looked up while the range waits, but prepared again;
+// a preparation ends with its request.
+func TestShortListOverLongOne(t *testing.T) {
+	r := &scanned{state: state{}}
+	at := geo.Timestamp(10)
+	long := named(Uncommitted)
+	for i := range replanMax + segmentEntries {
+		at += 2
+		id := fmt.Sprintf("%05d", i)
+		require.NoError(t, r.commit(t, stage(id, "x"), at))
+		long.Blocks = append(long.Blocks, Named{Uncommitted, id})
+	}
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	require.ErrorIs(t, long.Prepare(gone, r, at), context.Canceled)
+	require.NoError(t, long.Prepare(t.Context(), r, at))
+	at += 2
+	require.NoError(t, r.commit(t, long, at))
+
+	short := named(Committed, "00001", "00002")
+	_, err := short.Evaluate(r, at+2)
+	require.ErrorIs(t, err, ErrOvertaken)
+	require.NoError(t, short.Prepare(t.Context(), r, at))
+	require.NoError(t, r.commit(t, short, at+2))
+	require.Equal(t, "xx", text(t, r))
 }

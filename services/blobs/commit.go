@@ -1,6 +1,7 @@
 package blobs
 
 import (
+	"context"
 	"errors"
 
 	"antipode/geo"
@@ -52,11 +53,11 @@ type PutBlockList struct {
 }
 
 // ErrOvertaken: another write of the blob came between Prepare and Evaluate, and the
-// list is too long to be looked up anew while the range waits. Nothing happened;
+// list, or the one before it, is too long to be looked up anew while the range waits. Nothing happened;
 // prepare again.
 var ErrOvertaken = errors.New("blobs: the block list was overtaken by another write of the blob")
 
-// replanMax is the longest list that Evaluate looks up itself.
+// replanMax is the longest list that Evaluate looks up itself, or looks blocks up in.
 const replanMax = 1000
 
 // plan is a list whose blocks were found, and the state that it was found in.
@@ -79,7 +80,7 @@ func (w *PutBlockList) Gone() error { return storageerr.ContainerNotFound }
 // Prepare finds the blocks on a snapshot, so that Evaluate, which holds up the whole
 // range, has little left to do for a list of 50,000. What it refuses Evaluate would.
 // Conditions are for Evaluate alone.
-func (w *PutBlockList) Prepare(get kv.Getter, now geo.Timestamp) error {
+func (w *PutBlockList) Prepare(ctx context.Context, get kv.Getter, now geo.Timestamp) error {
 	old, _, err := lookup(get, w.Name)
 	if err != nil {
 		return err
@@ -88,7 +89,8 @@ func (w *PutBlockList) Prepare(get kv.Getter, now geo.Timestamp) error {
 	if err != nil {
 		return err
 	}
-	w.prepared, err = w.plan(get, s, old.List)
+	f := finder{get: get, name: w.Name, staging: s, old: old.List}
+	w.prepared, err = w.plan(ctx, &f)
 	return err
 }
 
@@ -111,7 +113,8 @@ func (w *PutBlockList) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effec
 		if len(w.Blocks) > replanMax {
 			return services.Effect{}, ErrOvertaken
 		}
-		if p, err = w.plan(get, s, old.List); err != nil {
+		f := finder{get: get, name: w.Name, staging: s, old: old.List, rowsMax: replanMax / segmentEntries}
+		if p, err = w.plan(context.Background(), &f); err != nil { // It is short.
 			return services.Effect{}, err
 		}
 	}
@@ -140,11 +143,14 @@ func (w *PutBlockList) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effec
 	return services.Effect{Ops: ops}, nil
 }
 
-// plan finds the named blocks.
-func (w *PutBlockList) plan(get kv.Getter, s Staging, old *BlockList) (*plan, error) {
-	f := finder{get: get, name: w.Name, staging: s, old: old, found: make(map[string]found, len(w.Blocks))}
+// plan finds the named blocks. The error is ctx's once that has ended.
+func (w *PutBlockList) plan(ctx context.Context, f *finder) (*plan, error) {
+	f.found = make(map[string]found, len(w.Blocks))
 	entries := make([]entry, 0, len(w.Blocks))
-	for _, b := range w.Blocks {
+	for i, b := range w.Blocks {
+		if i%segmentEntries == 0 && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
 		if len(b.ID) != len(w.Blocks[0].ID) {
 			return nil, storageerr.InvalidBlobOrBlock
 		}
@@ -154,7 +160,7 @@ func (w *PutBlockList) plan(get kv.Getter, s Staging, old *BlockList) (*plan, er
 		}
 		entries = append(entries, e)
 	}
-	p := &plan{staging: s, list: old.id(), left: f.staged < int(s.Count) || f.reused < f.committedCount()}
+	p := &plan{staging: f.staging, list: f.old.id(), left: f.staged < int(f.staging.Count) || f.reused < f.committedCount()}
 	p.rows, p.lengths = cutSegments(entries)
 	return p, nil
 }
@@ -165,6 +171,8 @@ type finder struct {
 	name    Name
 	staging Staging
 	old     *BlockList
+	// rowsMax bounds the rows of the old list that are read; zero means no bound.
+	rowsMax int
 	// committed are the blocks of the old list, read when first asked for.
 	committed map[string]entry
 	found     map[string]found
@@ -215,6 +223,9 @@ func (f *finder) inSession(id string) (entry, bool, error) {
 
 func (f *finder) inList(id string) (entry, bool, error) {
 	if f.committed == nil {
+		if f.rowsMax > 0 && len(f.old.rows()) > f.rowsMax {
+			return entry{}, false, ErrOvertaken
+		}
 		f.committed = map[string]entry{}
 		for i := range f.old.rows() {
 			entries, err := getSegment(f.get, f.name, f.old.ID, i)

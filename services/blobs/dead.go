@@ -1,6 +1,8 @@
 package blobs
 
 import (
+	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -13,54 +15,80 @@ import (
 	"antipode/stamp/kv"
 )
 
-// deadMax is how many rows one DropDead drops: its change stays below a MiB.
-const deadMax = 10_000
+const (
+	// deadMax is how many rows one DropDead drops: its change stays below a MiB.
+	deadMax = 10_000
+	// deadWork is the work of looking at one row or at one entry of a list, in the unit of
+	// services.Budget.
+	deadWork = 8
+)
 
-// Dead returns rows of a blob that nothing will ever read, at most deadMax, and
-// whether that was all: blocks of sessions that ended and that the committed list does
-// not name, and rows of other lists. What is dead in one state is dead in every later
-// one, since a list can only name blocks of the session under way and of the list
-// before it; so the rows may be dropped at any later time. r is a snapshot.
-func Dead(r kv.Reader, n Name) (rows [][]byte, all bool, err error) {
+// Dead returns rows of a blob that nothing will ever read, at most deadMax, from the row
+// from on; nil is the first. They are blocks of sessions that ended and that the committed
+// list does not name, and rows of other lists. next is where to go on, nil where all rows
+// were looked at: deadMax or the budget may come before.
+//
+// What is dead in one state is dead in every later one, since a list can only name blocks
+// of the session under way and of the list before it; so the rows may be dropped at any
+// later time. r is a snapshot.
+func Dead(ctx context.Context, r kv.Reader, n Name, from []byte, budget *services.Budget) (rows [][]byte, next []byte, err error) {
 	b, _, err := lookup(r, n)
 	if err != nil {
-		return nil, false, err
+		return nil, nil, err
 	}
 	live, err := liveSession(r, n)
 	if err != nil {
-		return nil, false, err
+		return nil, nil, err
 	}
-	named := map[string]struct{}{}
-	for i := range b.List.rows() {
-		entries, err := getSegment(r, n, b.List.ID, i)
+	named, err := namedRows(ctx, r, n, b.List, budget)
+	if err != nil {
+		return nil, nil, err
+	}
+	if from == nil {
+		from = []byte{rowBlock}
+	}
+	partition := n.Partition().Append(nil)
+	it, err := r.Scan(append(partition[:len(partition):len(partition)], from...), keys.PrefixEnd(partition))
+	if err != nil {
+		return nil, nil, err
+	}
+	for more := true; it.Next(); {
+		row := it.Key()[len(partition):]
+		if !more || len(rows) == deadMax {
+			return rows, bytes.Clone(row), it.Close()
+		}
+		kind, id, err := parseRowID(row)
 		if err != nil {
-			return nil, false, err
+			return nil, nil, errors.Join(fmt.Errorf("blob %q in container %q of %s: %w", n.Blob, n.Container, n.Account, err), it.Close())
+		}
+		_, used := named[string(row)]
+		if !used && (kind != rowBlock || id != live) && (kind != rowList || id != b.List.id()) {
+			rows = append(rows, bytes.Clone(row))
+		}
+		if more, err = budget.Spend(ctx, deadWork); err != nil {
+			return nil, nil, errors.Join(err, it.Close())
+		}
+	}
+	return rows, nil, it.Close()
+}
+
+// namedRows are the rows of the blocks that a committed list names.
+func namedRows(ctx context.Context, get kv.Getter, n Name, l *BlockList, budget *services.Budget) (map[string]struct{}, error) {
+	named := map[string]struct{}{}
+	for i := range l.rows() {
+		entries, err := getSegment(get, n, l.ID, i)
+		if err != nil {
+			return nil, err
 		}
 		for _, e := range entries {
 			named[string(blockRow(e.session, e.id))] = struct{}{}
 		}
-	}
-	partition := n.Partition().Append(nil)
-	it, err := r.Scan(append(partition[:len(partition):len(partition)], rowBlock), keys.PrefixEnd(partition))
-	if err != nil {
-		return nil, false, err
-	}
-	for all = true; it.Next(); {
-		row := it.Key()[len(partition):]
-		kind, id, err := parseRowID(row)
-		if err != nil {
-			return nil, false, errors.Join(fmt.Errorf("blob %q in container %q of %s: %w", n.Blob, n.Container, n.Account, err), it.Close())
+		// All of it is needed, whatever is left of the budget: CommittedMax bounds it.
+		if _, err := budget.Spend(ctx, deadWork*len(entries)); err != nil {
+			return nil, err
 		}
-		if _, used := named[string(row)]; used || kind == rowBlock && id == live || kind == rowList && id == b.List.id() {
-			continue
-		}
-		if len(rows) == deadMax {
-			all = false
-			break
-		}
-		rows = append(rows, append([]byte(nil), row...))
 	}
-	return rows, all, it.Close()
+	return named, nil
 }
 
 // liveSession is the session that is under way, expired or not; zero for none.

@@ -2,11 +2,13 @@ package blobs
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"strings"
 
 	"antipode/geo"
+	"antipode/services"
 	"antipode/stamp/keys"
 	"antipode/stamp/kv"
 )
@@ -26,8 +28,6 @@ type Listing struct {
 	// have not expired at Now.
 	Uncommitted bool
 	Now         geo.Timestamp
-	// StepsMax bounds the names that are looked at, listed or not: above zero.
-	StepsMax int
 }
 
 // Item is one entry of a listing.
@@ -42,13 +42,27 @@ type Item struct {
 	IsUncommitted bool
 }
 
-// List calls f for the entries of a page in the order of names, which is that of
-// their UTF-16 code units, until f returns false or StepsMax is reached. It returns
-// the name at which the next page begins, "" where the listing is complete. An item
-// and what it holds are f's to keep.
+// Work of a listing, in the unit of services.Budget.
+const (
+	// nameWork is that of reading what is known of one name, and of answering it, beside
+	// the bytes of it.
+	nameWork = 32
+	// seekWork is that of a seek, past the other rows of a blob or past all names behind
+	// a delimiter.
+	seekWork = 64
+)
+
+// List offers the entries of a page to take in the order of names, which is that of
+// their UTF-16 code units, until take refuses one, or fails, or the budget is spent; names
+// that are looked at and not listed count. It returns the name at which the next page
+// begins: that which was refused, or the first that was not looked at; "" where the
+// listing is complete. An item and what it holds are take's to keep.
 //
 // Names behind a delimiter cost one seek for all of them, whatever their number.
-func List(r kv.Reader, l *Listing, f func(Item) (more bool, err error)) (next string, err error) {
+//
+// Invariant: where take does not refuse the first entry, the next page begins above From,
+// so that paging ends: a page looks at one name at least.
+func List(ctx context.Context, r kv.Reader, l *Listing, budget *services.Budget, take func(Item) (taken bool, err error)) (next string, err error) {
 	lower := l.span(l.Prefix)
 	upper := keys.PrefixEnd(lower)
 	if from := l.partition(l.From); l.From != "" && bytes.Compare(from, lower) > 0 {
@@ -61,71 +75,80 @@ func List(r kv.Reader, l *Listing, f func(Item) (more bool, err error)) (next st
 	if err != nil {
 		return "", err
 	}
-	next, err = l.walk(it, f)
+	next, err = l.walk(ctx, it, budget, take)
 	return next, errors.Join(err, it.Close())
 }
 
-func (l *Listing) walk(it kv.Iterator, f func(Item) (bool, error)) (next string, err error) {
+func (l *Listing) walk(ctx context.Context, it kv.Iterator, budget *services.Budget, take func(Item) (bool, error)) (next string, err error) {
 	more := true
-	steps := 0
 	var partition []byte // of the blob that the iterator is at
-	for ok := it.Next(); ok; steps++ {
+	for ok := it.Next(); ok; {
 		key := it.Key()
 		p, row, err := keys.ParsePartition(key)
 		if err != nil {
 			return "", fmt.Errorf("list container %q of %s: %w", l.Container, l.Account, err)
 		}
-		if !more || steps == l.StepsMax {
+		if !more {
 			return p.Object, nil
 		}
 		partition = append(partition[:0], key[:len(key)-len(row)]...)
 		item := Item{Name: p.Object}
-		visible, err := l.read(it, row, &item)
+		visible, work, err := l.read(it, row, &item)
 		if err != nil {
 			return "", fmt.Errorf("blob %q in container %q of %s: %w", p.Object, l.Container, l.Account, err)
 		}
-		if !visible {
-			ok = leave(it, partition)
-			continue
+		if visible {
+			if collapsed, found := l.collapse(p.Object); found {
+				item = Item{Name: collapsed, IsPrefix: true}
+				partition = l.span(collapsed) // All names behind it are passed over.
+			}
+			taken, err := take(item)
+			if err != nil {
+				return "", err
+			}
+			if !taken {
+				return p.Object, nil
+			}
 		}
-		if collapsed, found := l.collapse(p.Object); found {
-			item = Item{Name: collapsed, IsPrefix: true}
-			ok = it.SeekGE(keys.PrefixEnd(l.span(collapsed)))
-		} else {
-			ok = leave(it, partition)
-		}
-		if more, err = f(item); err != nil {
+		var seeks int
+		ok, seeks = leave(it, partition)
+		if more, err = budget.Spend(ctx, work+seeks*seekWork); err != nil {
 			return "", err
 		}
 	}
 	return "", nil
 }
 
-// read tells from the first row of a blob what there is of it, and whether that is
-// listed.
-func (l *Listing) read(it kv.Iterator, row []byte, item *Item) (visible bool, err error) {
+// read tells from the first row of a blob what there is of it, whether that is listed, and
+// the work that it was.
+func (l *Listing) read(it kv.Iterator, row []byte, item *Item) (visible bool, work int, err error) {
 	if len(row) != 1 {
-		return false, nil // Dead rows alone.
+		return false, nameWork, nil // Dead rows alone.
 	}
+	value := it.Value()
+	work = nameWork + services.BytesWork(len(value))
 	switch row[0] {
 	case rowBlob:
-		item.Blob, _, err = parseHead(it.Value())
-		return true, err
+		item.Blob, _, err = parseHead(value)
+		return true, work, err
 	case rowStaging:
-		s, err := parseStaging(it.Value())
+		s, err := parseStaging(value)
 		item.IsUncommitted = true
-		return l.Uncommitted && !s.expired(l.Now), err
+		return l.Uncommitted && !s.expired(l.Now), work, err
 	}
-	return false, ErrMalformed
+	return false, work, ErrMalformed
 }
 
-// leave moves from a blob's first row to the next blob. Most blobs have one row, so
-// the next key is tried before a seek is paid for.
-func leave(it kv.Iterator, partition []byte) bool {
+// leave moves to the first key behind a span that the iterator is in. Most blobs have one
+// row, so the next key is tried before a seek is paid for.
+func leave(it kv.Iterator, span []byte) (ok bool, seeks int) {
 	if !it.Next() {
-		return false
+		return false, 0
 	}
-	return !bytes.HasPrefix(it.Key(), partition) || it.SeekGE(keys.PrefixEnd(partition))
+	if !bytes.HasPrefix(it.Key(), span) {
+		return true, 0
+	}
+	return it.SeekGE(keys.PrefixEnd(span)), 1
 }
 
 // collapse returns a name up to and including the first delimiter behind the prefix.

@@ -2,18 +2,22 @@ package blobs
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf16"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
 	"antipode/geo"
+	"antipode/internal/clock"
+	"antipode/services"
 	"antipode/stamp/kv"
 )
 
@@ -53,23 +57,34 @@ func (i *iterator) Close() error  { return nil }
 
 func listing() *Listing {
 	n := testName("")
-	return &Listing{Account: n.Account, Container: n.Container, Generation: n.Generation, StepsMax: 1000}
+	return &Listing{Account: n.Account, Container: n.Container, Generation: n.Generation}
+}
+
+// work is a budget of so much work.
+func work(n int) *services.Budget {
+	return services.NewWorkBudget(context.Background(), clock.NewManual(time.Unix(0, 0)), n)
 }
 
 // listAll reads page after page of size items and returns the names, prefixes with a
-// > before them.
-func listAll(t require.TestingT, r *scanned, l *Listing, size int) []string {
+// > before them. A page has the work that budget says, or enough where that is nil.
+func listAll(t require.TestingT, r *scanned, l *Listing, size int, budget ...int) []string {
 	var names []string
-	for {
+	if len(budget) == 0 {
+		budget = []int{1 << 20}
+	}
+	for page := 0; ; page++ {
 		count := 0
-		next, err := List(r, l, func(i Item) (bool, error) {
+		next, err := List(context.Background(), r, l, work(budget[page%len(budget)]), func(i Item) (bool, error) {
+			if count == size {
+				return false, nil
+			}
 			name := i.Name
 			if i.IsPrefix {
 				name = ">" + name
 			}
 			names = append(names, name)
 			count++
-			return count < size, nil
+			return true, nil
 		})
 		require.NoError(t, err)
 		if next == "" {
@@ -99,26 +114,80 @@ func twin(names []string, prefix, delimiter string) []string {
 	return out
 }
 
-// A listing equals that of a simple twin, for any names, prefix and delimiter, pages
-// of any size and any bound on the names looked at.
+// A listing equals that of a simple twin, for any names, upper and lower case, prefix and
+// delimiter, pages of any size and any work, with names among them that are not listed.
 func TestListTwin(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		text := rapid.StringOfN(rapid.SampledFrom([]rune("ab/-\u00e9\uffff\U0001f600")), 0, 5, -1)
+		text := rapid.StringOfN(rapid.SampledFrom([]rune("aAbB/-\u00e9\uffff\U0001f600")), 0, 5, -1)
 		names := rapid.SliceOfNDistinct(text.Filter(func(s string) bool { return s != "" }), 0, 20, rapid.ID[string]).Draw(rt, "names")
 		r := &scanned{state: state{}}
+		var listed []string
 		for _, name := range names {
-			require.NoError(t, r.commit(t, put(name, "x"), 10))
+			if rapid.IntRange(0, 3).Draw(rt, "kind") > 0 {
+				require.NoError(t, r.commit(t, put(name, "x"), 10))
+				listed = append(listed, name)
+				continue
+			}
+			uncommitted := stage("id", "x")
+			uncommitted.Name = testName(name)
+			require.NoError(t, r.commit(t, uncommitted, 10))
 		}
 		other := put("aa", "x")
 		other.Name.Generation.Created++
 		require.NoError(t, r.commit(t, other, 10))
 		l := listing()
-		l.Prefix = rapid.StringOfN(rapid.SampledFrom([]rune("ab/\U0001f600")), 0, 2, -1).Draw(rt, "prefix")
-		l.Delimiter = rapid.SampledFrom([]string{"", "/", "-", "a/", "\U0001f600"}).Draw(rt, "delimiter")
-		l.StepsMax = rapid.IntRange(1, 6).Draw(rt, "steps")
+		l.Prefix = rapid.StringOfN(rapid.SampledFrom([]rune("aAbB/\U0001f600")), 0, 2, -1).Draw(rt, "prefix")
+		l.Delimiter = rapid.SampledFrom([]string{"", "/", "-", "a/", "A", "\U0001f600"}).Draw(rt, "delimiter")
+		l.Uncommitted = rapid.Bool().Draw(rt, "uncommitted")
+		if l.Uncommitted {
+			listed, l.Now = names, 10
+		}
+		budget := rapid.SliceOfN(rapid.IntRange(1, 8*nameWork), 1, 5).Draw(rt, "work")
 		size := rapid.IntRange(1, 7).Draw(rt, "size")
-		require.Equal(rt, twin(names, l.Prefix, l.Delimiter), listAll(rt, r, l, size))
+		require.Equal(rt, twin(slices.Clone(listed), l.Prefix, l.Delimiter), listAll(rt, r, l, size, budget...))
 	})
+}
+
+// A page costs no more than its budget, whether its names are listed, collapsed by a seek
+// each, passed over, or of dead rows alone, and ends at once when its client is gone.
+func TestListIsBounded(t *testing.T) {
+	const names = 2000
+	listed, uncommitted, dead := &scanned{state: state{}}, &scanned{state: state{}}, &scanned{state: state{}}
+	for i := range names {
+		name := fmt.Sprintf("%04d/a", i)
+		require.NoError(t, listed.commit(t, put(name, "x"), 10))
+		require.NoError(t, listed.commit(t, put(name+"b", "x"), 10))
+		w := stage("id", "x")
+		w.Name = testName(name)
+		require.NoError(t, uncommitted.commit(t, w, 10))
+		dead.state[string(testName(name).keyOf(blockRow(10, "id")))] = []byte{}
+	}
+	const seeks = 10
+	for name, c := range map[string]struct {
+		r         *scanned
+		delimiter string
+		lookedAt  int // names, in a page of so much work
+	}{
+		"listed":    {listed, "", seeks * (nameWork + seekWork) / nameWork},
+		"collapsed": {listed, "/", seeks},
+		"passed":    {uncommitted, "", seeks},
+		"dead":      {dead, "", seeks * (nameWork + seekWork) / nameWork},
+	} {
+		l := listing()
+		l.Delimiter = c.delimiter
+		c.r.moves = 0
+		next, err := List(t.Context(), c.r, l, work(seeks*(nameWork+seekWork)), func(Item) (bool, error) { return true, nil })
+		require.NoError(t, err, name)
+		require.NotEmpty(t, next, name)
+		require.LessOrEqual(t, c.r.moves, 2*c.lookedAt+1, name)
+
+		gone, leave := context.WithCancel(t.Context())
+		leave()
+		c.r.moves = 0
+		_, err = List(gone, c.r, l, work(1<<30), func(Item) (bool, error) { return true, nil })
+		require.ErrorIs(t, err, context.Canceled, name)
+		require.Less(t, c.r.moves, names, name)
+	}
 }
 
 // Names behind a delimiter are skipped, not read: 10 prefixes of 500 names each cost a
@@ -145,9 +214,9 @@ func TestListErrors(t *testing.T) {
 	r := &scanned{state: state{}}
 	require.NoError(t, r.commit(t, put("a", "x"), 10))
 	bad := errors.New("bad")
-	_, err := List(r, listing(), func(Item) (bool, error) { return true, bad })
+	_, err := List(t.Context(), r, listing(), work(1000), func(Item) (bool, error) { return true, bad })
 	require.ErrorIs(t, err, bad)
 	r.state[string(testName("b").key())] = []byte{9}
-	_, err = List(r, listing(), func(Item) (bool, error) { return true, nil })
+	_, err = List(t.Context(), r, listing(), work(1000), func(Item) (bool, error) { return true, nil })
 	require.ErrorIs(t, err, ErrMalformed)
 }

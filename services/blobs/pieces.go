@@ -16,7 +16,7 @@ var ErrReplaced = errors.New("blobs: the blob was replaced while it was read")
 // Bounds of one window of pieces.
 const (
 	windowPiecesMax = 256
-	windowBytesMax  = 1 << 20 // of payload inline
+	windowBytesMax  = 64 << 10 // of payload inline
 )
 
 // Piece is a run of a blob's payload: Inline, or a whole chunk where that is nil.

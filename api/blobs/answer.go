@@ -1,0 +1,163 @@
+package blobs
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"sync/atomic"
+
+	"antipode/api/protocol"
+	"antipode/services"
+	"antipode/services/storageerr"
+)
+
+// newBudget is the budget of a page, or of another bounded piece of work, that begins now.
+func (c *call) newBudget() *services.Budget {
+	if c.scanWork > 0 {
+		return services.NewWorkBudget(c.ctx, c.o.Clock, c.scanWork)
+	}
+	return services.NewBudget(c.ctx, c.o.Clock)
+}
+
+// answers is the memory of the answers that the service holds at once, those whose
+// clients take them slowly included.
+//
+// Half of it is left to what every answer needs to begin: a listing's first window, the
+// one window of a block list. The other half is for what makes answers long or fast, and
+// nobody waits for it: a page that finds none ends where it is, with a marker, and a
+// download goes on in smaller parts. So clients that take nothing make the answers of the
+// others short before one has to wait. The obvious design, to send a listing in windows
+// while it is read, bounds less: it keeps a snapshot of the store open for as long as the
+// client likes, or answers one page from several states, and an error behind the first
+// window can only break the answer off.
+type answers struct {
+	*protocol.InFlight
+	windows protocol.Windows
+	moreMax int64
+	more    atomic.Int64 // of moreMax, held
+}
+
+func newAnswers(bytesMax int64) *answers {
+	return &answers{InFlight: protocol.NewInFlight(bytesMax), moreMax: bytesMax / 2}
+}
+
+// reserve takes n bytes of what nobody waits for.
+func (a *answers) reserve(n int64) bool {
+	if a.more.Add(n) > a.moreMax {
+		a.more.Add(-n)
+		return false
+	}
+	return true
+}
+
+// hold takes n bytes without a wait; drop what was taken.
+func (a *answers) hold(n int64) bool {
+	if !a.reserve(n) {
+		return false
+	}
+	if _, ok := a.TryAdmit(n); !ok {
+		a.more.Add(-n)
+		return false
+	}
+	return true
+}
+
+func (a *answers) drop(n int64) {
+	a.Release(n)
+	a.more.Add(-n)
+}
+
+// begin waits for the memory that an answer needs to begin.
+func (c *call) begin(n int64) (held int64, err error) {
+	ctx, cancel := context.WithTimeout(c.ctx, lookupMax)
+	defer cancel()
+	return c.answers.Admit(ctx, n)
+}
+
+// page is the document of one page of a listing. Close it.
+type page struct {
+	*call
+	doc      *protocol.Document
+	more     int64 // held of answers.more
+	items    int
+	itemsMax int
+	scratch  []byte
+}
+
+const (
+	// pageBytesMax is where a page ends although items are left: metadata may be 8 KiB
+	// each. A page may be shorter than maxresults (spec/blob.md 7.2).
+	pageBytesMax = 4 << 20
+	// tailBytesMax bounds what follows the items: the marker of a name of 1024 UTF-16
+	// units, and the ends of the elements.
+	tailBytesMax = 5 << 10
+)
+
+// newPage waits until a page may begin, and begins it with head.
+func (c *call) newPage(itemsMax int, head []byte) (*page, error) {
+	ctx, cancel := context.WithTimeout(c.ctx, lookupMax)
+	defer cancel()
+	doc, err := c.answers.windows.Document(ctx, c.answers, protocol.WindowBytes, 0)
+	if err != nil {
+		return nil, err
+	}
+	p := &page{call: c, doc: doc, itemsMax: itemsMax}
+	if !p.append(head) {
+		p.close()
+		return nil, storageerr.ServerBusy
+	}
+	return p, nil
+}
+
+// take appends an item as render writes it, and reports whether it did: the page ends
+// before an item that it has no room for. ServerBusy where that is the first.
+func (p *page) take(render func(b []byte) []byte) (taken bool, err error) {
+	if p.items == p.itemsMax || p.doc.Len() >= pageBytesMax {
+		return false, nil
+	}
+	p.scratch = render(p.scratch[:0])
+	switch {
+	case p.append(p.scratch):
+		p.items++
+		return true, nil
+	case p.items == 0:
+		return false, storageerr.ServerBusy
+	}
+	return false, nil
+}
+
+// append appends text where the tail still fits behind it.
+func (p *page) append(text []byte) bool {
+	n := len(text) + tailBytesMax
+	if !p.doc.Fits(n) {
+		more := int64(max(n, protocol.WindowBytes))
+		if !p.answers.reserve(more) {
+			return false
+		}
+		if !p.doc.Grow(n) {
+			p.answers.more.Add(-more)
+			return false
+		}
+		p.more += more
+	}
+	p.doc.Append(func(dst []byte) []byte { return append(dst, text...) })
+	return true
+}
+
+// answer ends the page and sends it. next is the name at which the next one begins.
+func (p *page) answer(ends string, next string) {
+	p.doc.Append(func(dst []byte) []byte {
+		return append(element(append(dst, ends...), "NextMarker", newMarker(next)), "</EnumerationResults>"...)
+	})
+	h := p.w.Header()
+	h["Content-Type"] = []string{"application/xml"}
+	h["Content-Length"] = []string{strconv.Itoa(p.doc.Len())}
+	p.w.WriteHeader(http.StatusOK)
+	p.doc.WriteTo(p.w)
+}
+
+func (p *page) close() {
+	p.doc.Close()
+	p.answers.more.Add(-p.more)
+	p.more = 0
+}
