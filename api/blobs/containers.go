@@ -53,8 +53,7 @@ func (c *call) containerProperties() error {
 		return err
 	}
 	h := c.w.Header()
-	h["X-Ms-Lease-Status"] = []string{"unlocked"}
-	h["X-Ms-Lease-State"] = []string{"available"}
+	setLease(h, c.r.Version)
 	if c.r.Version >= version20171109 {
 		h["X-Ms-Has-Immutability-Policy"] = []string{"false"}
 		h["X-Ms-Has-Legal-Hold"] = []string{"false"}

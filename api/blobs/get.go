@@ -193,11 +193,10 @@ func (c *call) setSpan(h http.Header, b *blobs.Blob, s span) {
 func (c *call) setHeaders(b *blobs.Blob, acceptRanges, tier bool) http.Header {
 	h, v := c.w.Header(), c.r.Version
 	setTag(h, b.Modified)
-	setProperties(h, &b.Properties)
+	setProperties(h, &b.Properties, v)
 	setMetadata(h, b.Metadata)
 	h["X-Ms-Blob-Type"] = []string{"BlockBlob"}
-	h["X-Ms-Lease-Status"] = []string{"unlocked"}
-	h["X-Ms-Lease-State"] = []string{"available"}
+	setLease(h, v)
 	if acceptRanges {
 		h["Accept-Ranges"] = []string{"bytes"}
 	}

@@ -98,7 +98,8 @@ func parseProperties(h http.Header) blobs.Properties {
 	return p
 }
 
-func setProperties(h http.Header, p *blobs.Properties) {
+// setProperties writes the content properties. A disposition is known from 2013-08-15 on.
+func setProperties(h http.Header, p *blobs.Properties, v protocol.Version) {
 	for name, value := range map[string]string{
 		"Content-Type": p.ContentType, "Content-Encoding": p.ContentEncoding, "Content-Language": p.ContentLanguage,
 		"Content-Disposition": p.ContentDisposition, "Cache-Control": p.CacheControl,
@@ -106,6 +107,9 @@ func setProperties(h http.Header, p *blobs.Properties) {
 		if value != "" {
 			h[name] = []string{value}
 		}
+	}
+	if v < protocol.Version20130815 {
+		delete(h, "Content-Disposition")
 	}
 	if p.ContentType == "" {
 		h["Content-Type"] = nil // Else net/http guesses one from the payload.

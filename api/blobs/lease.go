@@ -3,9 +3,17 @@ package blobs
 import (
 	"net/http"
 	"strings"
+
+	"antipode/api/protocol"
 )
 
 const headerLeaseID = "X-Ms-Lease-Id"
+
+// What is said of a lease where there is none.
+const (
+	leaseStatus = "unlocked"
+	leaseState  = "available"
+)
 
 // parseLeaseSent reports whether a request names a lease. It is InvalidHeaderValue for
 // what no lease is called (spec/blob.md 17.1).
@@ -15,6 +23,23 @@ func parseLeaseSent(h http.Header) (bool, error) {
 		return false, badHeader(headerLeaseID, id)
 	}
 	return id != "", nil
+}
+
+// setLease says that there is no lease, to versions that are told of leases (spec/blob.md
+// 17.2).
+func setLease(h http.Header, v protocol.Version) {
+	if v >= protocol.Version20120212 {
+		h["X-Ms-Lease-Status"] = []string{leaseStatus}
+		h["X-Ms-Lease-State"] = []string{leaseState}
+	}
+}
+
+// leaseElements is setLease in a listing.
+func leaseElements(b []byte, v protocol.Version) []byte {
+	if v < protocol.Version20120212 {
+		return b
+	}
+	return element(element(b, "LeaseStatus", leaseStatus), "LeaseState", leaseState)
 }
 
 // isGUID reports whether text is a GUID in a usual form: 32 hexadecimal digits, or

@@ -43,15 +43,6 @@ func nameElement(b []byte, name string, v protocol.Version) []byte {
 	return append(b, "</Name>"...)
 }
 
-// leaseElements says that there is no lease.
-func leaseElements(b []byte, v protocol.Version) []byte {
-	b = element(b, "LeaseStatus", "unlocked")
-	if v >= protocol.Version20120212 {
-		b = element(b, "LeaseState", "available")
-	}
-	return b
-}
-
 // containerElement appends one container of List Containers (spec/blob.md S1).
 func (c *call) containerElement(b []byte, container *catalog.Container, metadata bool) []byte {
 	v := c.r.Version

@@ -131,6 +131,7 @@ func (r *rig) serve(h *Handler) http.Handler {
 			protocol.WriteError(w, hr, protocol.BodyXML, req.ID, time.Now(), err)
 			return
 		}
+		protocol.SetCommonHeaders(w.Header(), hr, geo.Blob, req.Version, req.ID, time.Now())
 		if d, err := time.ParseDuration(req.Query.Get("limit")); err == nil {
 			ctx, cancel := context.WithTimeout(hr.Context(), d)
 			defer cancel()
