@@ -50,28 +50,32 @@ func (a *answers) reserve(n int64) bool {
 	return true
 }
 
-// hold takes n bytes without a wait; drop what was taken.
-func (a *answers) hold(n int64) bool {
-	if !a.reserve(n) {
-		return false
+// room is what the answers of the call's account may hold.
+func (c *call) room() protocol.Room { return c.answers.InFlight }
+
+// hold takes n bytes without a wait, until drop is called; ok is false where there are none.
+func (c *call) hold(n int64) (drop func(), ok bool) {
+	if !c.answers.reserve(n) {
+		return nil, false
 	}
-	if _, ok := a.TryAdmit(n); !ok {
-		a.more.Add(-n)
-		return false
+	held, ok := c.room().TryAdmit(n)
+	if !ok {
+		c.answers.more.Add(-n)
+		return nil, false
 	}
-	return true
+	return func() {
+		c.room().Release(held)
+		c.answers.more.Add(-n)
+	}, true
 }
 
-func (a *answers) drop(n int64) {
-	a.Release(n)
-	a.more.Add(-n)
-}
-
-// begin waits for the memory that an answer needs to begin.
-func (c *call) begin(n int64) (held int64, err error) {
+// begin waits for the memory that an answer needs to begin; it is held until end is
+// called.
+func (c *call) begin(n int64) (end func(), err error) {
 	ctx, cancel := context.WithTimeout(c.ctx, lookupMax)
 	defer cancel()
-	return c.answers.Admit(ctx, n)
+	held, err := c.room().Admit(ctx, n)
+	return func() { c.room().Release(held) }, err
 }
 
 // page is the document of one page of a listing. Close it.
@@ -97,7 +101,7 @@ const (
 func (c *call) newPage(itemsMax int, head []byte) (*page, error) {
 	ctx, cancel := context.WithTimeout(c.ctx, lookupMax)
 	defer cancel()
-	doc, err := c.answers.windows.Document(ctx, c.answers, protocol.WindowBytes, 0)
+	doc, err := c.answers.windows.Document(ctx, c.room(), protocol.WindowBytes, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -252,11 +252,11 @@ func (c *call) blockList() error {
 	if l.name, err = c.name(); err != nil {
 		return err
 	}
-	held, err := c.begin(windowHeldBytes)
+	end, err := c.begin(windowHeldBytes)
 	if err != nil {
 		return err
 	}
-	defer c.answers.Release(held)
+	defer end()
 	doc := make([]byte, 0, windowHeldBytes)
 	for l.state != done {
 		begins := l.state == atStart

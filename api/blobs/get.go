@@ -159,10 +159,11 @@ func (c *call) getBlob() error {
 
 // takeBuffer gives a download the buffer that it reads chunks into, until done is called.
 func (c *call) takeBuffer(b *source) (done func()) {
-	switch {
-	case b.List == nil && len(b.Chunks) == 0:
+	if b.List == nil && len(b.Chunks) == 0 {
 		return func() {} // It is all in the row.
-	case !c.answers.hold(readBytes):
+	}
+	drop, ok := c.hold(readBytes)
+	if !ok {
 		b.buf = make([]byte, readBytesMin)
 		return func() {}
 	}
@@ -170,7 +171,7 @@ func (c *call) takeBuffer(b *source) (done func()) {
 	b.buf = *buf
 	return func() {
 		c.getBufs.Put(buf)
-		c.answers.drop(readBytes)
+		drop()
 	}
 }
 
