@@ -71,7 +71,7 @@ func operationOf(t *testing.T, sent *http.Request) string {
 	hr.Host, hr.Header = sent.URL.Host, sent.Header
 	req := &protocol.Request{HTTP: hr}
 	var err error
-	req.Target, err = protocol.TargetOf(hr, geo.Table)
+	req.Target, err = protocol.ParseTarget(geo.Table, "http", hr.Host, hr.RequestURI)
 	require.NoError(t, err)
 	req.Query, err = protocol.ParseQuery(req.RawQuery)
 	require.NoError(t, err)
