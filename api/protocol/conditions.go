@@ -319,7 +319,7 @@ func ParseTableMatch(method string, h http.Header) (TableMatch, error) {
 // or any: 304 (spec/table.md 9.6). Tags compare weakly and in any percent-encoding, as
 // those of If-Match do (10.1). A value that is no tag names nothing.
 func TableNoneMatch(h http.Header, ts geo.Timestamp) bool {
-	list, err := parseTags(h, headerIfNoneMatch, true)
+	list, err := parseNoneMatch(h)
 	if err != nil || list.any {
 		return err == nil
 	}
