@@ -2,9 +2,7 @@ package failover
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
-	"fmt"
 	"slices"
 
 	"antipode/geo"
@@ -93,61 +91,20 @@ type snapshot interface {
 	Close() error
 }
 
-// keyLen is the length of an account key in bytes (spec/auth.md 4).
-const keyLen = 64
-
-// Create makes an RA-GRS account whose primary is this location. Absent keys are
-// drawn. Errors: AccountAlreadyExists; ServerBusy where the other location cannot
-// reserve the name, and a second call then goes on from there.
-func (d *Directory) Create(ctx context.Context, name geo.Account, key1, key2 []byte) (*catalog.Account, error) {
-	if !name.Valid() {
-		return nil, storageerr.InvalidInput.Saying(fmt.Sprintf("%q is no account name: 3 to 24 lower-case letters and digits", name))
-	}
-	for _, k := range []*[]byte{&key1, &key2} {
-		if len(*k) == 0 {
-			*k = make([]byte, keyLen)
-			if _, err := rand.Read(*k); err != nil {
-				return nil, err
-			}
-		}
-	}
-	here := d.stamp.Location()
-	put := &putAccount{want: catalog.Account{
-		Name: name, Key1: key1, Key2: key2, Redundancy: catalog.RAGRS, Primary: here, Secondary: d.other, Epoch: 1,
-	}}
-	if err := d.stamp.Submit(ctx, geo.FirstRange(geo.Catalog), put); err != nil {
-		return nil, err
-	}
-	a := put.stored
-	if err := d.peer.Reserve(ctx, a); err != nil {
-		if _, ours := storageerr.Of(err); ours {
-			return nil, err
-		}
-		return nil, storageerr.ServerBusy.Saying(fmt.Sprintf("account %s cannot be reserved at %s (%v); try again", name, d.other, err))
-	}
-	gate := change.Gate{Epoch: a.GeoEpoch(), Role: change.RolePrimary, Open: true, Numbered: true}
-	if err := SetGate(ctx, d.stamp, name, gate); err != nil {
-		return nil, err
-	}
-	done := &activate{name: name}
-	if err := d.stamp.Submit(ctx, geo.FirstRange(geo.Catalog), done); err != nil {
-		return nil, err
-	}
-	return &done.stored, nil
-}
-
 // Reserve implements Peer at this end.
 func (d *Directory) Reserve(ctx context.Context, a catalog.Account) error {
 	if err := d.stamp.Submit(ctx, geo.FirstRange(geo.Catalog), &putAccount{want: a, reserve: true}); err != nil {
 		return err
 	}
-	return SetGate(ctx, d.stamp, a.Name, change.Gate{Epoch: a.GeoEpoch(), Role: change.RoleSecondary, Open: true})
+	return setGates(ctx, d.stamp, a.Name, change.Gate{Epoch: a.GeoEpoch(), Role: change.RoleSecondary, Open: true}, once)
 }
 
 // putAccount stores an account that is not complete yet. It has no gate, so the
 // change has no number and is not shipped.
 type putAccount struct {
-	want    catalog.Account
+	want catalog.Account
+	// given are the keys that the caller named; the others of want were drawn.
+	given   keyPair
 	reserve bool
 	stored  catalog.Account
 }
@@ -159,8 +116,7 @@ func (c *putAccount) Evaluate(tx *ranges.Tx) error {
 	case err == nil && (old.Primary != c.want.Primary || old.Active && !c.reserve):
 		return storageerr.AccountAlreadyExists
 	case err == nil:
-		c.stored = *old // A creation that stopped half way goes on with its own keys.
-		return nil
+		return c.resume(tx, old)
 	case !errors.Is(err, storageerr.AccountNotFound):
 		return err
 	}
@@ -172,9 +128,23 @@ func (c *putAccount) Evaluate(tx *ranges.Tx) error {
 	return stage(tx, &c.stored, at)
 }
 
+// resume goes on with a creation that stopped half way. It keeps the keys that creation
+// stored, except those that are given now: nobody could use the account yet. A reservation
+// changes nothing: the record arrives there when the account is complete.
+func (c *putAccount) resume(tx *ranges.Tx, old *catalog.Account) error {
+	c.stored = *old
+	c.stored.Key1, c.stored.Key2 = c.given.over(old)
+	if c.reserve || c.given.missing(old) == "" {
+		c.stored = *old
+		return nil
+	}
+	return stage(tx, &c.stored, tx.Timestamp(old.Created))
+}
+
 // activate marks an account complete, in a change that travels to the other location.
 type activate struct {
 	name   geo.Account
+	given  keyPair
 	stored catalog.Account
 }
 
@@ -183,6 +153,9 @@ func (c *activate) Evaluate(tx *ranges.Tx) error {
 	a, err := catalog.GetAccount(tx, c.name)
 	if err != nil {
 		return err
+	}
+	if err := c.given.check(a); err != nil {
+		return err // Another creation of the name came in between, with keys of its own.
 	}
 	c.stored = *a
 	if a.Active {

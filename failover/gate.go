@@ -12,11 +12,13 @@ import (
 	"antipode/stamp/ranges"
 )
 
-// SetGate commits the gate of an account in every range of a location (R7).
-func SetGate(ctx context.Context, s Stamp, a geo.Account, g change.Gate) error {
+// setGates commits the gate of an account in every range of a location (R7).
+func setGates(ctx context.Context, s Stamp, a geo.Account, g change.Gate, again Again) error {
 	for _, svc := range slices.Concat([]geo.Service{geo.Catalog}, geo.Services[:]) {
-		if err := s.Submit(ctx, geo.FirstRange(svc), setGate{a, g}); err != nil {
-			return fmt.Errorf("gate of %s in the %s range: %w", a, svc, err)
+		step := fmt.Sprintf("account %s: its gate in the %s range", a, svc)
+		err := try(ctx, again, step, func() error { return s.Submit(ctx, geo.FirstRange(svc), setGate{a, g}) })
+		if err != nil {
+			return fmt.Errorf("%s: %w", step, err)
 		}
 	}
 	return nil
@@ -40,7 +42,10 @@ const kindSetGate = "failover.setGate"
 
 // Commands are those of this package that a node takes from others.
 func Commands() ranges.Commands {
-	return ranges.Commands{kindSetGate: func(body []byte) (ranges.Portable, error) { return parseSetGate(body) }}
+	return ranges.Commands{
+		kindSetGate: func(body []byte) (ranges.Portable, error) { return parseSetGate(body) },
+		kindProbe:   func([]byte) (ranges.Portable, error) { return probe{}, nil },
+	}
 }
 
 // Kind implements ranges.Portable.

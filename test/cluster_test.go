@@ -65,7 +65,8 @@ func (d *deployment) start() {
 	defer cancel()
 	require.NoError(d.t, cluster.Start(ctx, d.Options))
 	a := admin.NewAccount{Name: rest.DevAccount, Location: north, Key1: rest.DevKey, Key2: rest.DevKey}
-	require.NoError(d.t, cluster.EnsureAccount(ctx, d.Options, a))
+	_, err := cluster.EnsureAccount(ctx, d.Options, a)
+	require.NoError(d.t, err)
 	require.NoError(d.t, cluster.AwaitReady(ctx, d.Options))
 	eventually(d.t, clusterWait, "all replicas are in sync", func(ctx context.Context) error {
 		status, err := d.Admin().Status(ctx)

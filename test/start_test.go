@@ -1,6 +1,8 @@
 package test
 
 import (
+	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,7 +12,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"antipode/client/admin"
 	"antipode/test/devproc"
+	"antipode/test/rest"
 )
 
 // A server that cannot start says in one line what is in the way and what to do, and
@@ -58,4 +62,65 @@ func TestStartRefused(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A server that is stopped while it starts ends as one that runs: with 0 and without an
+// error.
+func TestStopWhileStarting(t *testing.T) {
+	if testing.Short() {
+		t.Skip("end-to-end tests need more time than -short has")
+	}
+	base, err := devproc.FreePortBase()
+	require.NoError(t, err)
+	dir := t.TempDir()
+	server, err := devproc.Run("antipode dev", filepath.Join(dir, "output"), devproc.Binary(),
+		"dev", "--data", filepath.Join(dir, "data"), "--port-base", strconv.Itoa(base))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, server.Kill9()) })
+	eventually(t, readyWait, "it says that it starts", func(context.Context) error {
+		if text := server.Output(); !strings.Contains(text, "Starting ") {
+			return fmt.Errorf("it said %q", text)
+		}
+		return nil
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), stopWait)
+	defer cancel()
+	require.NoError(t, server.Stop(ctx))
+	require.Contains(t, server.Output(), "Stopping: ")
+	require.NotContains(t, server.Output(), "antipode: ")
+}
+
+// The keys of --accounts are printed nowhere, work, and are the same in the next start; a
+// start with another one is refused by name.
+func TestAccountsOfOnesOwn(t *testing.T) {
+	const key1, key2 = "Zmlyc3Qga2V5IG9mIHBob3Rvcw==", "c2Vjb25kIGtleSBvZiBwaG90b3M="
+	p := startDev(t, "--accounts", string(rest.DevAccount)+":"+rest.DevKey+",photos:"+key1+":"+key2)
+	ctx, cancel := context.WithTimeout(t.Context(), stopWait)
+	defer cancel()
+	keys, err := p.Admin().Keys(ctx, "photos")
+	require.NoError(t, err)
+	require.Equal(t, admin.Keys{Name: "photos", Key1: key1, Key2: key2}, keys)
+	require.NoError(t, p.Stop(ctx))
+
+	args := []string{"dev", "--data", p.DataDir(), "--port-base", strconv.Itoa(p.PortBase), "--accounts", "photos:" + key2 + ":b3RoZXI="}
+	out, err := exec.CommandContext(ctx, p.Binary, args...).CombinedOutput()
+	var exit *exec.ExitError
+	require.ErrorAs(t, err, &exit, "%s", out)
+	require.Contains(t, string(out), "account photos exists and does not take the given key2")
+
+	output := filepath.Join(t.TempDir(), "output")
+	server, err := devproc.Run("antipode dev", output, p.Binary, append(args[:len(args)-1], "photos:"+key2)...)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, server.Kill9()) })
+	eventually(t, readyWait, "it runs", func(context.Context) error {
+		if text := server.Output(); !strings.Contains(text, "Antipode runs: ") {
+			return fmt.Errorf("it said %q", text)
+		}
+		return nil
+	})
+	for _, text := range []string{p.Output(), string(out), server.Output()} {
+		require.NotContains(t, text, key1)
+		require.NotContains(t, text, key2)
+	}
+	require.Contains(t, server.Output(), "AccountName=photos;AccountKey=<key1>;")
 }

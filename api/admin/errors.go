@@ -82,6 +82,9 @@ func advice(r storageerr.Row) string {
 	case storageerr.OperationTimedOut:
 		return "time ran out and it may still happen: see antipodectl status, then try again"
 	}
+	if r.Code == storageerr.AccountAlreadyExists.Code {
+		return r.Message // It names the key that the account does not take.
+	}
 	return strings.TrimRight(r.Message, ".") + ": see antipodectl status"
 }
 

@@ -22,6 +22,8 @@ type fake struct {
 	asked    []string
 	accounts []wire.AccountInfo
 	ready    []wire.LocationReadiness
+	// servesAfter is how often Ready is asked before the locations serve.
+	servesAfter int
 	// fail is returned by every method that can.
 	fail error
 	// wait makes control operations last until their context ends.
@@ -29,7 +31,7 @@ type fake struct {
 }
 
 func newFake() *fake {
-	f := &fake{ready: []wire.LocationReadiness{{Name: north, Ready: true}, {Name: south, Ready: true}}}
+	f := &fake{ready: []wire.LocationReadiness{{Name: north, Ready: true, Serving: true}, {Name: south, Ready: true, Serving: true}}}
 	for _, a := range fullStatus().Accounts {
 		f.accounts = append(f.accounts, wire.AccountInfo{Account: a.Account, Endpoints: endpoints(a.Name)})
 	}
@@ -78,7 +80,19 @@ func (f *fake) Events() []wire.Event {
 	}
 }
 
-func (f *fake) Ready(context.Context) []wire.LocationReadiness { return f.ready }
+func (f *fake) Ready(context.Context) []wire.LocationReadiness {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.servesAfter == 0 {
+		return f.ready
+	}
+	f.servesAfter--
+	var out []wire.LocationReadiness
+	for _, l := range f.ready {
+		out = append(out, wire.LocationReadiness{Name: l.Name, Reason: "the blob range has no leader yet"})
+	}
+	return out
+}
 
 func (f *fake) Accounts(context.Context) ([]wire.AccountInfo, error) { return f.accounts, f.fail }
 

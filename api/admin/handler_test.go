@@ -320,12 +320,12 @@ func TestHealth(t *testing.T) {
 	require.Equal(t, http.StatusOK, ask(t, f, Options{}, http.MethodHead, "/healthz", "").Code)
 	w = ask(t, f, Options{}, http.MethodGet, "/readyz", "")
 	require.Equal(t, http.StatusOK, w.Code)
-	require.JSONEq(t, `{"ready":true,"locations":[{"name":"northcentralus","ready":true},{"name":"southcentralus","ready":true}]}`, w.Body.String())
+	require.JSONEq(t, `{"ready":true,"locations":[{"name":"northcentralus","ready":true,"serving":true},{"name":"southcentralus","ready":true,"serving":true}]}`, w.Body.String())
 
 	f.ready[1] = wire.LocationReadiness{Name: south, Reason: "range 4 has no leader"}
 	w = ask(t, f, Options{}, http.MethodGet, "/readyz", "")
 	require.Equal(t, http.StatusServiceUnavailable, w.Code)
-	require.JSONEq(t, `{"ready":false,"locations":[{"name":"northcentralus","ready":true},{"name":"southcentralus","ready":false,"reason":"range 4 has no leader"}]}`, w.Body.String())
+	require.JSONEq(t, `{"ready":false,"locations":[{"name":"northcentralus","ready":true,"serving":true},{"name":"southcentralus","ready":false,"serving":false,"reason":"range 4 has no leader"}]}`, w.Body.String())
 	require.Equal(t, http.StatusOK, ask(t, f, Options{Location: north}, http.MethodGet, "/readyz", "").Code)
 	require.Equal(t, http.StatusServiceUnavailable, ask(t, f, Options{Location: south}, http.MethodHead, "/readyz", "").Code)
 

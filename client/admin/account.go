@@ -66,6 +66,9 @@ type NewAccount struct {
 	// Key1 and Key2 are base64; an empty one is made by the server.
 	Key1 string `json:"key1,omitempty"`
 	Key2 string `json:"key2,omitempty"`
+	// Ensure takes an account that is there, at either location, for made if it takes the
+	// keys given.
+	Ensure bool `json:"ensure,omitempty"`
 }
 
 // ConnectionString is what the official SDKs and tools take, with the first key

@@ -85,6 +85,17 @@ func (c *Client) Status(ctx context.Context) (Status, error) {
 	return fetch[Status](ctx, c, http.MethodGet, "/v1/status", nil)
 }
 
+// Readiness says how far the locations that the port shows are: it asks /readyz, which
+// answers 503 with the same document while one of them is not ready.
+func (c *Client) Readiness(ctx context.Context) (Readiness, error) {
+	var out Readiness
+	status, b, err := c.send(ctx, http.MethodGet, "/readyz", nil, "")
+	if err == nil && json.Unmarshal(b, &out) != nil || err == nil && out.Locations == nil {
+		err = c.refusal(status, "/readyz", b)
+	}
+	return out, err
+}
+
 // Accounts returns all accounts the port knows.
 func (c *Client) Accounts(ctx context.Context) ([]AccountInfo, error) {
 	l, err := fetch[AccountList](ctx, c, http.MethodGet, "/v1/accounts", nil)
@@ -193,13 +204,25 @@ func wantsToken(err error) *Error {
 
 // once sends one request and returns the body of a good answer.
 func (c *Client) once(ctx context.Context, method, path string, in []byte, token Token) ([]byte, error) {
+	status, b, err := c.send(ctx, method, path, in, token)
+	if err == nil && status >= http.StatusBadRequest {
+		err = c.refusal(status, path, b)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// send sends one request and returns the status and the body of the answer.
+func (c *Client) send(ctx context.Context, method, path string, in []byte, token Token) (int, []byte, error) {
 	var body io.Reader
 	if in != nil {
 		body = bytes.NewReader(in)
 	}
 	req, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
 	if err != nil {
-		return nil, fmt.Errorf("make the request: %w", err)
+		return 0, nil, fmt.Errorf("make the request: %w", err)
 	}
 	req.Header.Set("Accept", "application/json")
 	if in != nil {
@@ -210,19 +233,17 @@ func (c *Client) once(ctx context.Context, method, path string, in []byte, token
 	}
 	res, err := c.http.Do(req)
 	if err != nil {
-		return nil, c.transportError(ctx, err)
+		return 0, nil, c.transportError(ctx, err)
 	}
 	defer func() { _ = res.Body.Close() }()
 	b, err := io.ReadAll(io.LimitReader(res.Body, answerBytesMax+1))
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("%s%s broke off its answer: look at the status, then try again (%w)", c.base, path, err)
+		return 0, nil, fmt.Errorf("%s%s broke off its answer: look at the status, then try again (%w)", c.base, path, err)
 	case len(b) > answerBytesMax:
-		return nil, fmt.Errorf("%s%s answered more than %d bytes: is it an admin port?", c.base, path, answerBytesMax)
-	case res.StatusCode >= http.StatusBadRequest:
-		return nil, c.refusal(res, path, b)
+		return 0, nil, fmt.Errorf("%s%s answered more than %d bytes: is it an admin port?", c.base, path, answerBytesMax)
 	}
-	return b, nil
+	return res.StatusCode, b, nil
 }
 
 // transportError tells a server that was never reached from an answer that was lost.
@@ -241,15 +262,15 @@ func (c *Client) transportError(ctx context.Context, err error) error {
 }
 
 // refusal reads an error document; anything else is not our server's.
-func (c *Client) refusal(res *http.Response, path string, b []byte) error {
+func (c *Client) refusal(status int, path string, b []byte) error {
 	var d ErrorDocument
 	if json.Unmarshal(b, &d) == nil && d.Error.Message != "" {
-		d.Error.Status = res.StatusCode
+		d.Error.Status = status
 		return &d.Error
 	}
 	return &Error{
-		Status: res.StatusCode, Code: "NotAnAdminPort",
-		Message: fmt.Sprintf("%s%s answered %s without an admin error: is it an admin port?", c.base, path, res.Status),
+		Status: status, Code: "NotAnAdminPort",
+		Message: fmt.Sprintf("%s%s answered %s without an admin error: is it an admin port?", c.base, path, strings.TrimSpace(fmt.Sprintf("%d %s", status, http.StatusText(status)))),
 	}
 }
 

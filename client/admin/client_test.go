@@ -124,6 +124,29 @@ func TestClientErrors(t *testing.T) {
 	})
 }
 
+// TestReadiness: the document of /readyz is returned whether the port is ready or not; what
+// is no such document is refused.
+func TestReadiness(t *testing.T) {
+	for status, body := range map[int]string{
+		http.StatusOK:                 `{"ready":true,"locations":[{"name":"north","ready":true,"serving":true}]}`,
+		http.StatusServiceUnavailable: `{"ready":false,"locations":[{"name":"north","ready":false,"serving":true,"reason":"why"}]}`,
+	} {
+		c, called := serve(t, status, body)
+		r, err := c.Readiness(context.Background())
+		require.NoError(t, err)
+		require.Equal(t, "GET /readyz", called())
+		require.Equal(t, status == http.StatusOK, r.Ready)
+		require.True(t, r.Locations[0].Serving)
+	}
+	c, _ := serve(t, http.StatusBadGateway, "<html>")
+	_, err := c.Readiness(context.Background())
+	require.ErrorContains(t, err, "502 Bad Gateway")
+	require.ErrorContains(t, err, "is it an admin port?")
+	c, _ = serve(t, http.StatusForbidden, `{"error":{"code":"HostRefused","message":"could not"}}`)
+	_, err = c.Readiness(context.Background())
+	require.EqualError(t, err, "could not")
+}
+
 // TestNew: what is no admin URL is refused before anything is called.
 func TestNew(t *testing.T) {
 	for _, bad := range []string{"", "127.0.0.1:10080", "ftp://x", "http://", "http://x?a=b", "http://a b"} {

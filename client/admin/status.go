@@ -16,11 +16,13 @@ const StatusVersion = 1
 // State says whether something runs.
 type State string
 
-// The states. Only a node can have failed: it took itself out of service, and a
+// The states. Only a location is starting: it runs when its stores are open, and serves
+// when its ranges have leaders. Only a node can have failed: it took itself out of service, and a
 // stop and a start bring it back. Only a node that is a process of its own can be
 // unreachable: whether it runs is not known.
 const (
 	Running     State = "running"
+	Starting    State = "starting"
 	Stopped     State = "stopped"
 	Failed      State = "failed"
 	Unreachable State = "unreachable"
@@ -182,9 +184,14 @@ type Readiness struct {
 
 // LocationReadiness is one location's part of it.
 type LocationReadiness struct {
-	Name  geo.Location `json:"name"`
-	Ready bool         `json:"ready"`
-	// Reason says why not; empty when ready.
+	Name geo.Location `json:"name"`
+	// State is that of the location, or of the node whose port is asked.
+	State State `json:"state,omitempty"`
+	Ready bool  `json:"ready"`
+	// Serving: every range has a leader and takes writes. A location that serves is not
+	// ready before the statistics of all accounts that have their secondary there are live.
+	Serving bool `json:"serving"`
+	// Reason says why it is not ready; empty when it is.
 	Reason string `json:"reason,omitempty"`
 }
 
@@ -192,6 +199,9 @@ type LocationReadiness struct {
 type Changed struct {
 	Name  string `json:"name"`
 	State State  `json:"state"`
+	// Waiting is what the location still waits for before it serves; empty where it does,
+	// and after a stop. The start goes on: see Client.Readiness.
+	Waiting string `json:"waiting,omitempty"`
 }
 
 // Delay is the body of POST /v1/link/delay.

@@ -3,15 +3,21 @@ package main
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
+	"sync/atomic"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
 	wire "antipode/client/admin"
+	"antipode/internal/clock"
 	"antipode/internal/cluster"
 	"antipode/internal/dev"
+	"antipode/internal/progress"
 )
 
 type clusterFlags struct {
@@ -44,10 +50,10 @@ func clusterCommand() *cobra.Command {
 		Example: `  antipode cluster start
   antipode cluster start --dir /tmp/cluster --port-base 20000`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return startCluster(cmd.Context(), cmd.OutOrStdout(), f) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return startCluster(cmd.OutOrStdout(), f) },
 	}
 	start.Flags().IntVar(&f.portBase, "port-base", 10000, "first port of the front door; locations at N+1000 and N+2000, their nodes 100 apart")
-	start.Flags().StringVar(&f.accounts, "accounts", os.Getenv(accountsEnv), "accounts as name:key,name:key (also "+accountsEnv+"); default the development account")
+	start.Flags().StringVar(&f.accounts, "accounts", os.Getenv(accountsEnv), accountsUsage)
 	stop := &cobra.Command{
 		Use:     "stop",
 		Short:   "Stop all of them; what was acknowledged is kept",
@@ -64,7 +70,7 @@ func clusterCommand() *cobra.Command {
 	return cmd
 }
 
-func startCluster(ctx context.Context, out io.Writer, f clusterFlags) error {
+func startCluster(out io.Writer, f clusterFlags) error {
 	list, err := parseAccounts(f.accounts)
 	if err != nil {
 		return err
@@ -73,26 +79,47 @@ func startCluster(ctx context.Context, out io.Writer, f clusterFlags) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, startWait)
+	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer cancel()
+	if _, err := fmt.Fprintf(out, "Starting %s and %s in %s.\n", dev.North, dev.South, f.dir); err != nil {
+		return err
+	}
+	var noted atomic.Pointer[string]
+	o.Note = func(what string) { noted.Store(&what) }
+	waiting := func(context.Context) string {
+		if what := noted.Load(); what != nil {
+			return *what
+		}
+		return "the processes start"
+	}
+	err = progress.During(ctx, clock.System{}, waiting, sayTo(out), func() error { return prepareCluster(ctx, out, o, f, list) })
+	if ctx.Err() != nil {
+		return errors.New("interrupted: the processes that were started go on; antipode cluster stop ends them")
+	}
+	return err
+}
+
+// prepareCluster starts the processes, makes the accounts, waits until their statistics are
+// live, and says how to go on.
+func prepareCluster(ctx context.Context, out io.Writer, o cluster.Options, f clusterFlags, list []account) error {
 	if err := cluster.Start(ctx, o); err != nil {
 		return err
 	}
-	for _, a := range list {
-		key := base64.StdEncoding.EncodeToString(a.key)
-		if err := cluster.EnsureAccount(ctx, o, wire.NewAccount{Name: a.name, Location: dev.North, Key1: key, Key2: key}); err != nil {
-			return err
+	var first wire.AccountInfo
+	for i, a := range list {
+		encode := base64.StdEncoding.EncodeToString
+		info, err := cluster.EnsureAccount(ctx, o, wire.NewAccount{Name: a.name, Location: dev.North, Key1: encode(a.key1), Key2: encode(a.key2)})
+		if err != nil {
+			return fmt.Errorf("--accounts: %w", err)
+		}
+		if i == 0 {
+			first = info
 		}
 	}
 	if err := cluster.AwaitReady(ctx, o); err != nil {
 		return err
 	}
-	info, err := o.Admin().Account(ctx, list[0].name)
-	if err != nil {
-		return err
-	}
-	keys := wire.Keys{Name: list[0].name, Key1: base64.StdEncoding.EncodeToString(list[0].key)}
-	_, err = fmt.Fprintf(out, `Antipode runs: %s (primary) and %s (secondary), three node processes each, in %s.
+	_, err := fmt.Fprintf(out, `Antipode runs: %s (primary) and %s (secondary), three node processes each, in %s.
 
 Connection string:
   %s
@@ -100,6 +127,6 @@ Connection string:
 Next:
   antipodectl status --watch     how far the secondary is
   antipode cluster stop          stop all of it
-`, dev.North, dev.South, f.dir, wire.ConnectionString(info, keys))
+`, dev.North, dev.South, f.dir, list[0].connectionString(first))
 	return err
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -11,7 +10,6 @@ import (
 	"os/signal"
 	"runtime"
 	"runtime/debug"
-	"strings"
 	"syscall"
 	"time"
 
@@ -19,21 +17,10 @@ import (
 
 	wire "antipode/client/admin"
 	"antipode/geo"
+	"antipode/internal/clock"
 	"antipode/internal/dev"
+	"antipode/internal/progress"
 )
-
-// The well-known development account (spec/auth.md 4), so that
-// UseDevelopmentStorage=true works.
-const (
-	devAccount = "devstoreaccount1"
-	devKey     = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
-)
-
-// accountsEnv is the environment's form of --accounts.
-const accountsEnv = "ANTIPODE_ACCOUNTS"
-
-// startWait bounds the time from the start until statistics are live.
-const startWait = 2 * time.Minute
 
 // procsPerCPU is how many goroutines may run per processor: one that waits for a sync
 // of its log keeps its slot until the runtime takes it away, and six nodes sync.
@@ -64,7 +51,7 @@ func devCommand() *cobra.Command {
 		Short: "Run two locations, three nodes each, on this machine",
 		Example: `  antipode dev
   antipode dev --data /tmp/antipode --port-base 20000
-  antipode dev --accounts "photos:BASE64KEY,mail:BASE64KEY"`,
+  antipode dev --accounts "photos:BASE64KEY,mail:BASE64KEY1:BASE64KEY2"`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runDev(cmd.OutOrStdout(), f) },
 	}
@@ -74,7 +61,7 @@ func devCommand() *cobra.Command {
 	flags.IntVar(&f.portBase, "port-base", 10000, "first port: blob N, queue N+1, table N+2, admin N+80; locations at N+1000 and N+2000")
 	flags.StringSliceVar(&f.zones, "zone", []string{string(geo.LocalZone)}, "DNS zones under which accounts have host names, ACCOUNT.SERVICE.ZONE; elsewhere the account stands in the path")
 	flags.StringSliceVar(&f.hosts, "admin-host", nil, "further names by which the admin ports are addressed; others are refused")
-	flags.StringVar(&f.accounts, "accounts", os.Getenv(accountsEnv), "accounts as name:key,name:key (also "+accountsEnv+"); default the development account")
+	flags.StringVar(&f.accounts, "accounts", os.Getenv(accountsEnv), accountsUsage)
 	flags.StringVar(&f.logLevel, "log-level", "warn", "debug, info, warn or error")
 	flags.DurationVar(&f.scrub, "scrub-period", 0, "within which time everything on the disks is read and checked; default 168h")
 	flags.DurationVar(&f.nameRest, "name-rest", 0, "how long the name of a deleted table or container cannot be created again; the real service has 40s")
@@ -111,11 +98,14 @@ func runDev(out io.Writer, f devFlags) error {
 		return err
 	}
 	ctx := untilSignal(out)
-	c, err := dev.Start(dev.ClusterOptions{Dir: f.data, Host: f.host, PortBase: f.portBase, Zones: zones, AdminHosts: f.hosts, Logger: log, ScrubPeriod: f.scrub, NameRest: f.nameRest})
+	if _, err := fmt.Fprintf(out, "Starting %s and %s in %s.\n", dev.North, dev.South, f.data); err != nil {
+		return errors.Join(err, folder.Close())
+	}
+	c, err := dev.Open(dev.ClusterOptions{Dir: f.data, Host: f.host, PortBase: f.portBase, Zones: zones, AdminHosts: f.hosts, Logger: log, ScrubPeriod: f.scrub, NameRest: f.nameRest})
 	if err != nil {
 		return errors.Join(err, folder.Close())
 	}
-	err = prepare(ctx, out, c, f, list)
+	err = progress.During(ctx, clock.System{}, c.Waiting, sayTo(out), func() error { return prepare(ctx, out, c, f, list) })
 	if err == nil {
 		<-ctx.Done()
 	}
@@ -123,6 +113,11 @@ func runDev(out io.Writer, f devFlags) error {
 		err = nil // Stopped while it was still starting.
 	}
 	return errors.Join(err, c.Close(), folder.Close())
+}
+
+// sayTo writes reports of a start on lines of their own.
+func sayTo(out io.Writer) func(what string, lasted time.Duration) {
+	return func(what string, lasted time.Duration) { _, _ = fmt.Fprintln(out, progress.Line(what, lasted)) }
 }
 
 // tuneRuntime sets what the environment does not.
@@ -151,28 +146,29 @@ func untilSignal(out io.Writer) context.Context {
 	return ctx
 }
 
-// prepare makes the accounts, waits until their statistics are live, and says how to
-// go on.
+// prepare runs the locations, makes the accounts, waits until their statistics are live,
+// and says how to go on. However long that takes, only ctx and errors that no waiting mends
+// end it.
 func prepare(ctx context.Context, out io.Writer, c *dev.Cluster, f devFlags, list []account) error {
-	ctx, cancel := context.WithTimeout(ctx, startWait)
-	defer cancel()
-	for _, a := range list {
-		if err := c.EnsureAccount(ctx, dev.North, a.name, a.key, a.key); err != nil {
-			return fmt.Errorf("make account %s: %w", a.name, err)
-		}
-	}
-	for _, a := range list {
-		if err := c.WaitLive(ctx, a.name); err != nil {
-			return err
-		}
-	}
-	first := list[0]
-	info, err := c.AccountInfo(ctx, first.name)
-	if err != nil {
+	if err := c.Start(ctx); err != nil {
 		return err
 	}
-	keys := wire.Keys{Name: first.name, Key1: base64.StdEncoding.EncodeToString(first.key)}
-	_, err = fmt.Fprintf(out, `Antipode runs: %s (primary) and %s (secondary), three nodes each, data in %s.
+	for _, a := range list {
+		if err := c.EnsureAccount(ctx, dev.North, a.name, a.key1, a.key2); err != nil {
+			return fmt.Errorf("--accounts: %w", err)
+		}
+	}
+	var first wire.AccountInfo
+	for i, a := range list {
+		info, err := c.WaitLive(ctx, a.name)
+		if err != nil {
+			return err
+		}
+		if i == 0 {
+			first = info
+		}
+	}
+	_, err := fmt.Fprintf(out, `Antipode runs: %s (primary) and %s (secondary), three nodes each, data in %s.
 
 Connection string:
   %s
@@ -182,34 +178,8 @@ Next:
   antipodectl link cut           cut the link: Last Sync Time stands still
   antipodectl link heal
   README.md has a tour of five minutes. Ctrl-C stops.
-`, dev.North, dev.South, f.data, wire.ConnectionString(info, keys))
+`, dev.North, dev.South, f.data, list[0].connectionString(first))
 	return err
-}
-
-// account is one of --accounts.
-type account struct {
-	name geo.Account
-	key  []byte
-}
-
-// parseAccounts reads name:key,name:key; empty means the development account.
-func parseAccounts(text string) ([]account, error) {
-	if text == "" {
-		text = devAccount + ":" + devKey
-	}
-	var out []account
-	for _, part := range strings.Split(text, ",") {
-		name, key, ok := strings.Cut(strings.TrimSpace(part), ":")
-		decoded, err := base64.StdEncoding.DecodeString(key)
-		switch {
-		case !ok || !geo.Account(name).Valid():
-			return nil, fmt.Errorf("--accounts: %q is not name:key with a name of 3 to 24 lower-case letters and digits", part)
-		case err != nil || len(decoded) == 0:
-			return nil, fmt.Errorf("--accounts: the key of %s is not base64", name)
-		}
-		out = append(out, account{geo.Account(name), decoded})
-	}
-	return out, nil
 }
 
 // parseZones reads --zone.
@@ -235,7 +205,7 @@ func warnOpenHost(w io.Writer, host string, list []account) {
 	_, _ = fmt.Fprintf(w, "WARNING: the admin ports listen on %s, too: everybody who reaches this machine sees status and metrics,\n"+
 		"WARNING: and the admin token, which shows keys and stops nodes, travels unencrypted. Keep others out of these ports.\n", host)
 	for _, a := range list {
-		if base64.StdEncoding.EncodeToString(a.key) == devKey {
+		if a.public() {
 			_, _ = fmt.Fprintf(w, "WARNING: listening on %s with the well-known development key of %s:\n"+
 				"WARNING: everybody who reaches this machine can read and write everything. Use --accounts.\n", host, a.name)
 		}

@@ -6,11 +6,13 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"antipode/internal/clock"
 	"antipode/internal/config"
+	"antipode/internal/progress"
 	"antipode/internal/server"
 )
 
@@ -76,13 +78,28 @@ func runNode(out io.Writer, f processFlags) error {
 		return err
 	}
 	ctx := untilSignal(out)
-	n, err := server.StartNode(server.NodeOptions{Config: c, Warnings: c.DomainWarnings(), Clock: clock.System{}, Logger: log})
+	n, err := server.OpenNode(server.NodeOptions{Config: c, Warnings: c.DomainWarnings(), Clock: clock.System{}, Logger: log})
 	if err != nil {
 		return errors.Join(err, folder.Close())
 	}
-	_, err = fmt.Fprintf(out, "Node %s of %s runs; admin port %s, data in %s.\n", c.Name, c.Location, c.Listen.Admin, c.Data)
+	say := func(what string, lasted time.Duration) {
+		log.Warn("the node does not serve yet", "node", c.Name, "waiting", what, "since_start", lasted.Round(time.Second))
+	}
+	err = progress.During(ctx, clock.System{}, n.Waiting, say, func() error {
+		if err := n.Start(ctx); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintf(out, "Node %s of %s runs; admin port %s, data in %s.\n", c.Name, c.Location, c.Listen.Admin, c.Data)
+		if err != nil {
+			return err
+		}
+		return n.AwaitServing(ctx)
+	})
 	if err == nil {
 		<-ctx.Done()
+	}
+	if ctx.Err() != nil {
+		err = nil // Stopped while it was still starting.
 	}
 	return errors.Join(err, n.Close(), folder.Close())
 }

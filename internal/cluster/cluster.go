@@ -14,8 +14,9 @@ import (
 	wire "antipode/client/admin"
 )
 
-// Start starts the processes that do not run and returns when all of them answer. Data
-// that is there is served again.
+// Start starts the processes that do not run and returns when all of them answer, however
+// long that takes: only ctx and a process that ends by itself end it. Data that is there is
+// served again.
 func Start(ctx context.Context, o Options) error {
 	dir, err := filepath.Abs(o.Dir)
 	if err != nil {
@@ -32,11 +33,11 @@ func Start(ctx context.Context, o Options) error {
 		}
 	}
 	for _, n := range o.nodeNames() {
-		if err := o.await(ctx, n.name(), o.ports(n).Admin(), "/healthz"); err != nil {
+		if err := o.await(ctx, n.name(), o.ports(n).Admin()); err != nil {
 			return err
 		}
 	}
-	return o.await(ctx, "frontdoor", o.Door().Admin(), "/healthz")
+	return o.await(ctx, DoorName, o.Door().Admin())
 }
 
 func (o Options) nodeNames() []node {
@@ -58,48 +59,139 @@ func (o Options) Admin() *wire.Client {
 	return c
 }
 
-// EnsureAccount makes an account unless it is there: a new stamp can when all its nodes
-// have met.
-func EnsureAccount(ctx context.Context, o Options, a wire.NewAccount) error {
-	for {
-		_, err := o.Admin().CreateAccount(ctx, a)
+// EnsureAccount makes an account unless it is there with the same keys, and says where it is
+// reached. A new stamp can make one when all its nodes have met: it waits for that, and for
+// whatever else answers later, until ctx ends or a process does. Only a refusal is an error.
+func EnsureAccount(ctx context.Context, o Options, a wire.NewAccount) (made wire.AccountInfo, err error) {
+	a.Ensure = true
+	waiting := func(err error) string { return o.inTheWay(ctx, fmt.Sprintf("account %s: %v", a.Name, err)) }
+	err = o.until(ctx, waiting, func() (err error) {
+		made, err = o.Admin().CreateAccount(ctx, a)
 		var said *wire.Error
-		if err == nil || errors.As(err, &said) && said.Status == http.StatusConflict {
-			return nil
+		if errors.As(err, &said) && said.Status < http.StatusInternalServerError {
+			return refusal{err}
 		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("make account %s: %w", a.Name, err)
-		case <-time.After(200 * time.Millisecond):
-		}
-	}
+		return err
+	})
+	return made, err
 }
+
+// refusal is an error that no waiting mends.
+type refusal struct{ error }
+
+// Unwrap returns what was refused.
+func (r refusal) Unwrap() error { return r.error }
 
 // AwaitReady returns when both locations serve and the statistics of every account are
 // live.
 func AwaitReady(ctx context.Context, o Options) error {
-	return o.await(ctx, "frontdoor", o.Door().Admin(), "/readyz")
+	return o.until(ctx, error.Error, func() error {
+		r, err := o.Admin().Readiness(ctx)
+		if err != nil {
+			return err
+		}
+		for _, l := range r.Locations {
+			if !l.Ready {
+				return fmt.Errorf("%s: %s", l.Name, l.Reason)
+			}
+		}
+		if !r.Ready {
+			return errors.New("the front door knows no location")
+		}
+		return nil
+	})
 }
 
-// await waits until a page of a member's admin port answers 200.
-func (o Options) await(ctx context.Context, name, addr, page string) error {
+// until tries until f succeeds or is refused, a process that Start started has ended, or
+// ctx ends. In between Note is told what waiting makes of what f said.
+func (o Options) until(ctx context.Context, waiting func(error) string, f func() error) error {
 	for {
-		last := ask(ctx, addr, page)
-		if last == nil {
+		err := f()
+		var refused refusal
+		if err == nil || errors.As(err, &refused) {
+			return err
+		}
+		if ended := o.ended(); ended != nil {
+			return ended
+		}
+		if o.Note != nil {
+			o.Note(waiting(err))
+		}
+		if ctxErr := wait(ctx, untilPause); ctxErr != nil {
+			return fmt.Errorf("%w: %w", ctxErr, err)
+		}
+	}
+}
+
+// inTheWay says which location does not serve and why, or else what was said.
+func (o Options) inTheWay(ctx context.Context, said string) string {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	r, _ := o.Admin().Readiness(ctx) // Without an answer there is nothing better to say.
+	for _, l := range r.Locations {
+		if !l.Serving {
+			return fmt.Sprintf("%s: %s", l.Name, l.Reason)
+		}
+	}
+	return said
+}
+
+// Pauses between two attempts: at what the cluster does, and at whether a process listens.
+const (
+	untilPause  = 200 * time.Millisecond
+	listenPause = 50 * time.Millisecond
+)
+
+// askTimeout bounds one question whether a process listens: one that is paused answers never.
+const askTimeout = 5 * time.Second
+
+func wait(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+// ended returns an error if a process that Start started has ended.
+func (o Options) ended() error {
+	names := []string{DoorName}
+	for _, n := range o.nodeNames() {
+		names = append(names, n.name())
+	}
+	for _, name := range names {
+		if p, running, err := o.find(name); err != nil || !running && p.pid != 0 {
+			return errors.Join(fmt.Errorf("%s ended: %s", name, o.lastWords(name)), err)
+		}
+	}
+	return nil
+}
+
+// await waits until a process listens on its admin port.
+func (o Options) await(ctx context.Context, name, addr string) error {
+	for {
+		err := ask(ctx, addr, "/healthz")
+		if err == nil {
 			return nil
 		}
 		if _, running, err := o.find(name); err != nil || !running {
 			return errors.Join(fmt.Errorf("%s ended: %s", name, o.lastWords(name)), err)
 		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%s: %w; see %s", name, last, filepath.Join(o.folder(name), logFile))
-		case <-time.After(50 * time.Millisecond):
+		if o.Note != nil {
+			o.Note(name + " does not listen yet")
+		}
+		if ctxErr := wait(ctx, listenPause); ctxErr != nil {
+			return fmt.Errorf("%s: %w; see %s", name, err, filepath.Join(o.folder(name), logFile))
 		}
 	}
 }
 
 func ask(ctx context.Context, addr, page string) error {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+page, nil)
 	if err != nil {
 		return err

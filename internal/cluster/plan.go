@@ -42,6 +42,8 @@ type Options struct {
 	Via func(from, to, address string) string
 	// Configure may change what a node is told; nil changes nothing.
 	Configure func(c *config.Node)
+	// Note is told what is waited for, again and again while that lasts. May be nil.
+	Note func(what string)
 }
 
 // DoorName is the front door's name; nodes are named as in wire.NodeName.

@@ -45,12 +45,13 @@ type blobTest struct {
 func startBlobTest(t *testing.T) *blobTest {
 	t.Helper()
 	base := freeBase(t)
-	c, err := Start(ClusterOptions{
+	c, err := Open(ClusterOptions{
 		Dir: t.TempDir(), Host: "127.0.0.1", PortBase: base, Tick: testTick,
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	require.NoError(t, c.Start(t.Context()))
 	key, err := base64.StdEncoding.DecodeString(blobTestKey)
 	require.NoError(t, err)
 	require.NoError(t, c.EnsureAccount(t.Context(), North, blobTestAccount, key, key))

@@ -149,7 +149,7 @@ func TestCarrierDeletedWhileStopped(t *testing.T) {
 		put(t, c, "northacct", fmt.Sprintf("k%d", i), "x")
 	}
 	require.NoError(t, os.RemoveAll(filepath.Join(c.o.Dir, string(South), "nats")))
-	require.NoError(t, c.startLocation(South))
+	require.NoError(t, c.startLocation(t.Context(), South))
 	for i := range n {
 		eventually(t, "what was written meanwhile arrives", func() bool {
 			return read(t, c, "northacct", "-secondary", fmt.Sprintf("k%d", i)) == "x"

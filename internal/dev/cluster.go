@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -16,7 +17,6 @@ import (
 	"antipode/api"
 	"antipode/api/admin"
 	"antipode/api/protocol"
-	wire "antipode/client/admin"
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/internal/front"
@@ -90,6 +90,16 @@ type Cluster struct {
 	outside  *front.Front // front door and admin ports
 	forwards []*api.Forwarder
 
+	// life ends with Close, and with it starts that are under way.
+	life   context.Context //nolint:containedctx // Ends the goroutines of begin at Close.
+	end    context.CancelFunc
+	starts sync.WaitGroup
+	// beginMu is held while a start is added to starts and while life ends, so that none is
+	// added afterwards.
+	beginMu sync.Mutex
+	// step is what the creation of an account waits for; nil for nothing.
+	step atomic.Pointer[string]
+
 	mu     sync.Mutex
 	fronts map[geo.Location]*front.Front // of the locations that run
 }
@@ -97,9 +107,9 @@ type Cluster struct {
 // order is the order in which locations are listed and started.
 func order() []geo.Location { return []geo.Location{North, South} }
 
-// Start opens the data folders, listens, and runs everything. Accounts are made
-// apart: see EnsureAccount.
-func Start(o ClusterOptions) (_ *Cluster, err error) {
+// Open listens on the front door and the admin ports. Start must follow to run the
+// locations, and Close.
+func Open(o ClusterOptions) (_ *Cluster, err error) {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
@@ -111,6 +121,7 @@ func Start(o ClusterOptions) (_ *Cluster, err error) {
 		locations: map[geo.Location]*location.Location{}, ports: map[geo.Location]Ports{}, fronts: map[geo.Location]*front.Front{},
 		door: Ports{o.Host, o.PortBase}, registry: metrics.NewRegistry(),
 	}
+	c.life, c.end = context.WithCancel(context.Background())
 	c.started = c.clock.Now()
 	var seed [32]byte
 	if _, err := rand.Read(seed[:]); err != nil {
@@ -136,15 +147,19 @@ func Start(o ClusterOptions) (_ *Cluster, err error) {
 	if c.token, err = admin.OpenTokenFile(filepath.Join(o.Dir, admin.TokenFileName)); err != nil {
 		return nil, err
 	}
-	if err := c.openOutside(); err != nil {
-		return nil, err
-	}
+	return c, c.openOutside()
+}
+
+// Start opens the data folders and runs the locations. It takes as long as that takes: ctx
+// ends it after the step under way. Accounts are made apart: see EnsureAccount. After an
+// error Close ends what runs.
+func (c *Cluster) Start(ctx context.Context) error {
 	for _, name := range order() {
-		if err := c.startLocation(name); err != nil {
-			return nil, err
+		if err := c.startLocation(ctx, name); err != nil {
+			return err
 		}
 	}
-	return c, nil
+	return nil
 }
 
 func (c *Cluster) location(i int, name geo.Location, seed uint64) *location.Location {
@@ -242,8 +257,40 @@ func (c *Cluster) adminHandler(l geo.Location) http.Handler {
 	})
 }
 
+// beginWait is how long an operator who starts a location waits to hear that it cannot
+// start. A start that takes longer goes on.
+const beginWait = 5 * time.Second
+
+// begin starts a location, for as long as the cluster is open. It returns when the
+// location runs or has failed to start, or after beginWait.
+func (c *Cluster) begin(ctx context.Context, name geo.Location) error {
+	ctx, cancel := context.WithTimeout(ctx, beginWait)
+	defer cancel()
+	done := make(chan error, 1)
+	c.beginMu.Lock()
+	if c.life.Err() != nil {
+		c.beginMu.Unlock()
+		return location.ErrStopped
+	}
+	c.starts.Go(func() {
+		err := c.startLocation(c.life, name)
+		if err != nil {
+			c.o.Logger.Error("a location did not start", "location", name, "error", err)
+		}
+		done <- err
+	})
+	c.beginMu.Unlock()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+	case <-c.life.Done():
+	}
+	return nil
+}
+
 // startLocation starts a location and its front end.
-func (c *Cluster) startLocation(name geo.Location) error {
+func (c *Cluster) startLocation(ctx context.Context, name geo.Location) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.fronts[name] != nil {
@@ -254,7 +301,7 @@ func (c *Cluster) startLocation(name geo.Location) error {
 	if err != nil {
 		return err
 	}
-	if err := l.Start(); err != nil {
+	if err := l.Start(ctx); err != nil {
 		return errors.Join(err, f.Close())
 	}
 	c.fronts[name] = f
@@ -276,9 +323,13 @@ func (c *Cluster) stopLocation(name geo.Location) error {
 // Close drains and stops everything. A restart on the same folder is safe.
 func (c *Cluster) Close() error {
 	var errs []error
+	c.beginMu.Lock()
+	c.end()
+	c.beginMu.Unlock()
 	if c.outside != nil {
 		errs = append(errs, c.outside.Close())
 	}
+	c.starts.Wait()
 	var running []geo.Location
 	c.mu.Lock()
 	for _, l := range order() {
@@ -299,41 +350,4 @@ func (c *Cluster) Close() error {
 	}
 	c.shared.Close()
 	return errors.Join(errs...)
-}
-
-// EnsureAccount makes an account whose primary is l unless it is there.
-func (c *Cluster) EnsureAccount(ctx context.Context, l geo.Location, name geo.Account, key1, key2 []byte) error {
-	loc := c.locations[l]
-	if loc == nil {
-		return fmt.Errorf("unknown location %q: want %s or %s", l, North, South)
-	}
-	if _, err := loc.Directory.Account(ctx, name); err == nil {
-		return nil
-	}
-	_, err := loc.Directory.Create(ctx, name, key1, key2)
-	return err
-}
-
-// WaitLive waits until the statistics of an account are live for every service.
-func (c *Cluster) WaitLive(ctx context.Context, name geo.Account) error {
-	for {
-		a, err := doorDirectory{c}.Account(ctx, name)
-		live := err == nil
-		for _, s := range geo.Services {
-			live = live && c.locations[a.Secondary].ReplicationNow(a, s).Known()
-		}
-		if live {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("account %s is not live yet: %w", name, errors.Join(ctx.Err(), err))
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
-}
-
-// AccountInfo describes an account and where it is reached.
-func (c *Cluster) AccountInfo(ctx context.Context, name geo.Account) (wire.AccountInfo, error) {
-	return control{c}.Account(ctx, name)
 }

@@ -79,8 +79,7 @@ func (k control) info(a *catalog.Account) wire.AccountInfo {
 func (k control) Ready(ctx context.Context) []wire.LocationReadiness {
 	var out []wire.LocationReadiness
 	for _, name := range order() {
-		reason := k.c.locations[name].NotReady(ctx)
-		out = append(out, wire.LocationReadiness{Name: name, Ready: reason == "", Reason: reason})
+		out = append(out, k.c.locations[name].Readiness(ctx))
 	}
 	return out
 }
@@ -158,11 +157,11 @@ func (k control) stampOf(l geo.Location, id geo.NodeID) (*node.Stamp, error) {
 }
 
 // StartLocation implements admin.Cluster.
-func (k control) StartLocation(_ context.Context, l geo.Location) error {
+func (k control) StartLocation(ctx context.Context, l geo.Location) error {
 	if k.c.locations[l] == nil {
 		return fmt.Errorf("there is no location %s", l)
 	}
-	return k.c.startLocation(l)
+	return k.c.begin(ctx, l)
 }
 
 // StopLocation implements admin.Cluster.

@@ -42,15 +42,18 @@ func startWith(t *testing.T, o ClusterOptions) *Cluster {
 	t.Helper()
 	o.Dir, o.Host, o.PortBase, o.Tick = t.TempDir(), "127.0.0.1", freeBase(t), testTick
 	o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
-	c, err := Start(o)
+	c, err := Open(o)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	require.NoError(t, c.Start(t.Context()))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	require.NoError(t, c.EnsureAccount(ctx, North, "northacct", key64, key64))
 	require.NoError(t, c.EnsureAccount(ctx, South, "southacct", key64, key64))
-	require.NoError(t, c.WaitLive(ctx, "northacct"))
-	require.NoError(t, c.WaitLive(ctx, "southacct"))
+	_, err = c.WaitLive(ctx, "northacct")
+	require.NoError(t, err)
+	_, err = c.WaitLive(ctx, "southacct")
+	require.NoError(t, err)
 	return c
 }
 
@@ -251,7 +254,7 @@ func TestPrimaryLocationStopped(t *testing.T) {
 	require.Equal(t, http.StatusServiceUnavailable, a.status)
 	require.Contains(t, a.body, string(North))
 	require.NotEmpty(t, a.header.Get("Retry-After"))
-	require.NoError(t, c.startLocation(North))
+	require.NoError(t, c.startLocation(t.Context(), North))
 	eventually(t, "the primary serves again", func() bool {
 		a, err := try(c.door, "northacct", http.MethodGet, entityPath("northacct", "", "k39"), "")
 		return err == nil && a.status == http.StatusOK

@@ -68,7 +68,7 @@ func TestForkedStreamIsUnavailable(t *testing.T) {
 	before := applied(c)
 
 	require.NoError(t, c.stopLocation(South))
-	require.NoError(t, c.startLocation(South))
+	require.NoError(t, c.startLocation(t.Context(), South))
 	eventually(t, "the other services are live", func() bool {
 		a, err := c.locations[South].Directory.Account(t.Context(), "northacct")
 		return err == nil && c.locations[South].ReplicationNow(a, geo.Blob).Status == stats.Live

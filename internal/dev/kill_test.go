@@ -46,13 +46,15 @@ func TestChildServer(t *testing.T) {
 	}
 	base, err := strconv.Atoi(os.Getenv(childPort))
 	require.NoError(t, err)
-	c, err := Start(ClusterOptions{
+	c, err := Open(ClusterOptions{
 		Dir: dir, Host: "127.0.0.1", PortBase: base, Tick: testTick,
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 	require.NoError(t, err)
+	require.NoError(t, c.Start(t.Context()))
 	require.NoError(t, c.EnsureAccount(t.Context(), North, "northacct", key64, key64))
-	require.NoError(t, c.WaitLive(t.Context(), "northacct"))
+	_, err = c.WaitLive(t.Context(), "northacct")
+	require.NoError(t, err)
 	fmt.Println("ready")
 	select {} // Until killed.
 }

@@ -87,7 +87,7 @@ func (s *carrierSite) InProcessConn() (net.Conn, error) {
 }
 
 func (s *carrierSite) start(i int) {
-	srv, err := natsstream.OpenServer(s.options[i])
+	srv, err := natsstream.OpenServer(s.t.Context(), s.options[i])
 	require.NoError(s.t, err)
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -198,13 +198,15 @@ func TestStarved(t *testing.T) {
 // startAtPace runs a cluster with the ticks of production, and waits until it is whole.
 func startAtPace(t *testing.T, logger *slog.Logger, adjust func(*location.Options)) *Cluster {
 	t.Helper()
-	c, err := Start(ClusterOptions{Dir: t.TempDir(), Host: "127.0.0.1", PortBase: freeBase(t), Logger: logger, adjust: adjust})
+	c, err := Open(ClusterOptions{Dir: t.TempDir(), Host: "127.0.0.1", PortBase: freeBase(t), Logger: logger, adjust: adjust})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	require.NoError(t, c.Start(t.Context()))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	require.NoError(t, c.EnsureAccount(ctx, North, "northacct", key64, key64))
-	require.NoError(t, c.WaitLive(ctx, "northacct"))
+	_, err = c.WaitLive(ctx, "northacct")
+	require.NoError(t, err)
 	require.Eventually(t, c.inSync, time.Minute, 10*time.Millisecond)
 	return c
 }

@@ -146,8 +146,8 @@ func startTimeline(t *testing.T) *timeline {
 	o.WrapPublisher = nil
 	tl.south = location.New(o)
 	join(l, tl.north, tl.south, direct)
-	require.NoError(t, tl.south.Start())
-	require.NoError(t, tl.north.Start())
+	require.NoError(t, tl.south.Start(t.Context()))
+	require.NoError(t, tl.north.Start(t.Context()))
 	t.Cleanup(func() {
 		require.NoError(t, tl.north.Stop())
 		require.NoError(t, tl.south.Stop())

@@ -1,6 +1,7 @@
 package location
 
 import (
+	"context"
 	"errors"
 	"net"
 
@@ -25,11 +26,11 @@ type carrier struct {
 	peerConn *natsstream.Conn // to the carrier of the other location
 }
 
-func (l *Location) openCarrier() (*carrier, error) {
+func (l *Location) openCarrier(ctx context.Context) (*carrier, error) {
 	c := &carrier{near: l.o.Carrier.Near}
 	if o := l.o.Carrier.Server; o != nil {
 		var err error
-		if c.server, err = natsstream.OpenServer(*o); err != nil {
+		if c.server, err = natsstream.OpenServer(ctx, *o); err != nil {
 			return nil, err
 		}
 		c.near.Server = c.server

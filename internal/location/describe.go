@@ -1,8 +1,6 @@
 package location
 
 import (
-	"context"
-	"fmt"
 	"time"
 
 	wire "antipode/client/admin"
@@ -28,11 +26,8 @@ func Ranges() []geo.RangeID {
 // Describe describes the location as this process sees it: nodes and leaders elsewhere are
 // absent. Alarms are left to the caller.
 func (l *Location) Describe() (wire.Location, error) {
-	out := wire.Location{Name: l.o.Name, State: wire.Stopped, Role: "primary and secondary, by account"}
+	out := wire.Location{Name: l.o.Name, State: l.state(), Role: "primary and secondary, by account"}
 	stamp := l.Stamp()
-	if stamp != nil {
-		out.State = wire.Running
-	}
 	for _, id := range l.o.Local {
 		n := wire.Node{Name: wire.NodeName(l.o.Name, id), State: wire.Stopped}
 		if stamp != nil && stamp.Node(id) != nil {
@@ -59,6 +54,17 @@ func (l *Location) Describe() (wire.Location, error) {
 		out.Ranges = append(out.Ranges, r)
 	}
 	return out, nil
+}
+
+// state is that of the location as far as it runs in this process.
+func (l *Location) state() wire.State {
+	switch {
+	case l.Stamp() != nil:
+		return wire.Running
+	case l.starting.Load() != nil:
+		return wire.Starting
+	}
+	return wire.Stopped
 }
 
 func describeNode(stamp *node.Stamp, n *node.Node, out wire.Node) (wire.Node, error) {
@@ -162,38 +168,6 @@ func (l *Location) AccountStatus(a *catalog.Account, now time.Time) wire.Account
 		out.Services = append(out.Services, s)
 	}
 	return out
-}
-
-// NotReady says why the location cannot serve, "" where it can: it is ready when every
-// range has a leader and every account's statistics here are live.
-func (l *Location) NotReady(ctx context.Context) string {
-	stamp := l.Stamp()
-	if stamp == nil {
-		return "the location is stopped; start it with: antipodectl location start " + string(l.o.Name)
-	}
-	for _, svc := range Services() {
-		if _, known := stamp.LeaderNode(geo.FirstRange(svc)); !known {
-			return "the " + svc.String() + " range has no leader yet"
-		}
-	}
-	list, err := l.Directory.Accounts(ctx)
-	if err != nil {
-		return "the catalog does not answer: " + err.Error()
-	}
-	if !l.Whole() {
-		return "" // Another process may be the one that knows how far the accounts are.
-	}
-	if len(list) == 0 {
-		return "no account is made yet"
-	}
-	for _, a := range list {
-		for _, svc := range geo.Services {
-			if a.Secondary == l.o.Name && !l.ReplicationNow(a, svc).Known() {
-				return fmt.Sprintf("Last Sync Time of %s (%s) is not known yet", a.Name, svc)
-			}
-		}
-	}
-	return ""
 }
 
 // RangeSamples are the ranges that are led in this process, for metrics.

@@ -128,6 +128,10 @@ type Location struct {
 	// waits there with a lock held, asks for it: it has none of its own.
 	carrier atomic.Pointer[carrier]
 
+	// starting is what Start does at this moment, nil while it does not run. startFailed is
+	// why the last one failed, nil once one succeeded.
+	starting, startFailed atomic.Pointer[string]
+
 	mu  sync.Mutex // held by Start, Stop and Disconnect; guards the field below
 	pub *natsstream.Publisher
 
@@ -241,28 +245,46 @@ func (l *Location) Go(f func(ctx context.Context)) {
 	}
 }
 
-// Start opens and runs the location. Its data folders are made if missing.
-func (l *Location) Start() error {
+// Start opens and runs the location. Its data folders are made if missing. It takes as
+// long as it takes to read them: ctx ends it after the step under way. NotReady says which
+// that is.
+func (l *Location) Start(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.carrier.Load() != nil {
 		return fmt.Errorf("location %s runs already", l.o.Name)
 	}
-	c, err := l.openCarrier()
+	defer l.starting.Store(nil)
+	err := l.start(ctx)
+	if err == nil {
+		l.startFailed.Store(nil)
+		return nil
+	}
+	why := err.Error()
+	l.startFailed.Store(&why)
+	if l.carrier.Load() != nil {
+		err = errors.Join(err, l.stop())
+	}
+	return err
+}
+
+func (l *Location) start(ctx context.Context) error {
+	l.does("its carrier starts")
+	c, err := l.openCarrier(ctx)
 	if err != nil {
 		return fmt.Errorf("start the carrier of %s: %w", l.o.Name, err)
 	}
 	l.carrier.Store(c)
-	if err = l.connect(c); err == nil {
-		err = l.startStamp()
+	if err := l.connect(c); err != nil {
+		return err
 	}
-	if err != nil {
-		return errors.Join(err, l.stop())
-	}
-	return nil
+	return l.startStamp(ctx)
 }
 
-func (l *Location) startStamp() error {
+// does notes what Start does now.
+func (l *Location) does(what string) { l.starting.Store(&what) }
+
+func (l *Location) startStamp(ctx context.Context) error {
 	s := node.NewStamp(node.Options{
 		Location: l.o.Name, Peers: l.o.Nodes, Sites: l.o.Sites, Dir: filepath.Join(l.o.Dir, string(l.o.Name)), Engine: l.o.Engine, Clock: l.o.Clock,
 		Transport: l.o.Transport(), Seed: l.o.Seed, Parity: l.o.Parity, Tick: l.o.Tick, Logger: l.o.Logger,
@@ -276,7 +298,12 @@ func (l *Location) startStamp() error {
 	s.OnStart(l.ship)
 	s.OnStop(l.unship)
 	for _, id := range l.o.Local {
-		if err := s.Start(id); err != nil {
+		l.does("node " + node.Name(l.o.Name, id) + " opens its stores and replays its log")
+		err := ctx.Err()
+		if err == nil {
+			err = s.Start(id)
+		}
+		if err != nil {
 			return errors.Join(err, s.Close())
 		}
 	}

@@ -40,7 +40,7 @@ func Keys(a *catalog.Account) wire.Keys {
 }
 
 // CreateAccount makes an account whose primary is this location: see
-// failover.Directory.Create. The process must be the one with the catalog's leader.
+// failover.Directory.Create and Ensure. The process must be the one with the catalog's leader.
 func (l *Location) CreateAccount(ctx context.Context, n wire.NewAccount) (*catalog.Account, error) {
 	key1, err := base64.StdEncoding.DecodeString(n.Key1)
 	if err != nil {
@@ -49,6 +49,9 @@ func (l *Location) CreateAccount(ctx context.Context, n wire.NewAccount) (*catal
 	key2, err := base64.StdEncoding.DecodeString(n.Key2)
 	if err != nil {
 		return nil, storageerr.InvalidInput.Saying("key2 is not base64")
+	}
+	if n.Ensure {
+		return l.Directory.Ensure(ctx, n.Name, key1, key2, nil)
 	}
 	return l.Directory.Create(ctx, n.Name, key1, key2)
 }

@@ -113,11 +113,10 @@ func (k control) Events() []wire.Event {
 	return out
 }
 
-// Ready implements admin.Cluster: the node is ready when it runs and knows the leaders of
-// all ranges.
+// Ready implements admin.Cluster: the node is ready when it runs and all ranges take the
+// writes that it hands to their leaders.
 func (k control) Ready(ctx context.Context) []wire.LocationReadiness {
-	reason := k.n.location.NotReady(ctx)
-	return []wire.LocationReadiness{{Name: k.n.o.Config.Location, Ready: reason == "", Reason: reason}}
+	return []wire.LocationReadiness{k.n.location.Readiness(ctx)}
 }
 
 // info is an account and where this node serves it.

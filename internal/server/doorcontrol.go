@@ -103,19 +103,62 @@ func (k doorControl) Events() []wire.Event {
 	return out
 }
 
-// Ready implements admin.Cluster: a location is ready when each of its ranges has a leader
-// and the statistics of each account there are live.
+// Ready implements admin.Cluster: a location serves when one of its nodes says so, and is
+// ready when also the statistics of each account there are live.
 func (k doorControl) Ready(ctx context.Context) []wire.LocationReadiness {
 	s, err := k.Status(ctx)
-	var out []wire.LocationReadiness
-	for _, l := range s.Locations {
-		reason := ""
-		if err != nil {
-			reason = err.Error()
-		} else {
-			reason = notReady(l, s.Accounts)
+	out := make([]wire.LocationReadiness, len(s.Locations))
+	var asked sync.WaitGroup
+	for i, l := range s.Locations {
+		asked.Go(func() {
+			out[i] = serving(k.d.readiness(ctx, l.Name))
+			out[i].Name, out[i].State = l.Name, l.State
+			if out[i].Serving && err == nil {
+				out[i].Reason = notReady(l, s.Accounts)
+			} else if out[i].Serving {
+				out[i].Reason = err.Error()
+			}
+			out[i].Ready = out[i].Reason == ""
+		})
+	}
+	asked.Wait()
+	return out
+}
+
+// readiness is what the nodes of a location say of themselves; those that do not answer say
+// nothing.
+func (d *Door) readiness(ctx context.Context, l geo.Location) []wire.LocationReadiness {
+	ctx, cancel := context.WithTimeout(ctx, 2*peerWait)
+	defer cancel()
+	answers := make([][]wire.LocationReadiness, len(d.nodes[l]))
+	var asked sync.WaitGroup
+	for i, n := range d.nodes[l] {
+		if n.admin == nil {
+			continue
 		}
-		out = append(out, wire.LocationReadiness{Name: l.Name, Ready: reason == "", Reason: reason})
+		asked.Go(func() {
+			if r, err := n.admin.Readiness(ctx); err == nil {
+				answers[i] = r.Locations
+			}
+		})
+	}
+	asked.Wait()
+	return slices.Concat(answers...)
+}
+
+// serving makes of what the nodes of a location say what holds for the location: any node
+// that serves serves for all. Of the reasons the one of a node that runs is told first.
+func serving(nodes []wire.LocationReadiness) wire.LocationReadiness {
+	out := wire.LocationReadiness{Reason: errNoNode.Message}
+	for _, state := range []wire.State{wire.Stopped, wire.Starting, wire.Running} {
+		for _, n := range nodes {
+			if n.Serving {
+				return wire.LocationReadiness{Serving: true}
+			}
+			if n.State == state {
+				out.Reason = n.Reason
+			}
+		}
 	}
 	return out
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -72,19 +74,28 @@ type Node struct {
 	api       *api.Server
 	admin     *front.Front
 
-	mu sync.Mutex
-	// front is nil while the node is stopped. Guarded by mu.
-	front *front.Front
+	// life ends with Close, and with it starts that are under way.
+	life   context.Context //nolint:containedctx // Ends the goroutines of begin at Close.
+	end    context.CancelFunc
+	starts sync.WaitGroup
+	// beginMu is held while a start is added to starts and while life ends, so that none is
+	// added afterwards.
+	beginMu sync.Mutex
+
+	mu sync.Mutex // held by start and stop
+	// front is nil while the node is stopped or starts. Changed under mu.
+	front atomic.Pointer[front.Front]
 }
 
-// StartNode opens the data folder, listens, and runs the node. The caller holds the data
-// folder's lock.
-func StartNode(o NodeOptions) (_ *Node, err error) {
+// OpenNode listens on the ports of the node and its operators. Start must follow to run the
+// node, and Close. The caller holds the data folder's lock.
+func OpenNode(o NodeOptions) (_ *Node, err error) {
 	c := o.Config
 	n := &Node{
 		o: o, id: c.ID, started: o.Clock.Now(), peers: map[geo.NodeID]config.Peer{}, link: link.New(),
 		shared: engine.NewShared(cacheBytes, filesMax), registry: metrics.NewRegistry(),
 	}
+	n.life, n.end = context.WithCancel(context.Background())
 	for _, p := range c.Peers {
 		n.peers[p.ID] = p
 	}
@@ -120,10 +131,33 @@ func StartNode(o NodeOptions) (_ *Node, err error) {
 	}
 	handler := admin.Handler(control{n}, n.registry, adminOptions(c.Listen.Admin, c.Admin, token, o.Logger))
 	listener := front.Listener{Addr: c.Listen.Admin, Handler: handler, What: "admin", Limit: admin.Limit}
-	if n.admin, err = front.Open([]front.Listener{listener}, portsOf, o.Logger); err != nil {
-		return nil, err
+	n.admin, err = front.Open([]front.Listener{listener}, portsOf, o.Logger)
+	return n, err
+}
+
+// Start opens the data folder and runs the node. It takes as long as that takes: ctx ends
+// it after the step under way.
+func (n *Node) Start(ctx context.Context) error { return n.start(ctx, order{}) }
+
+// Waiting says what the node waits for before it serves, "" where it does: its own stores,
+// then the other nodes of its location.
+func (n *Node) Waiting(ctx context.Context) string { return n.location.Readiness(ctx).Reason }
+
+// servingPoll is the time between two looks whether the node serves.
+const servingPoll = 200 * time.Millisecond
+
+// AwaitServing waits until the node serves; an error where ctx ended first.
+func (n *Node) AwaitServing(ctx context.Context) error {
+	poll := time.NewTicker(servingPoll)
+	defer poll.Stop()
+	for n.Waiting(ctx) != "" {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-poll.C:
+		}
 	}
-	return n, n.start()
+	return nil
 }
 
 func (n *Node) openTransport(seed uint64) error {
@@ -172,12 +206,16 @@ func (n *Node) listens() addresses {
 	return addresses{l.Blob, l.Queue, l.Table}
 }
 
-// start starts the node and its front end; an error where it runs.
-func (n *Node) start() error {
+// start starts the node and its front end; an error where it runs, unless the order is
+// lenient.
+func (n *Node) start(ctx context.Context, o order) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	c := n.o.Config
-	if n.front != nil {
+	if n.running() {
+		if o.Lenient {
+			return nil
+		}
 		return fmt.Errorf("node %s runs already", c.Name)
 	}
 	ls := append(front.Services(n.listens().of, c.Name, n.api.Handler), n.hopListener())
@@ -185,10 +223,42 @@ func (n *Node) start() error {
 	if err != nil {
 		return err
 	}
-	if err := n.location.Start(); err != nil {
+	if err := n.location.Start(ctx); err != nil {
 		return errors.Join(err, f.Close())
 	}
-	n.front = f
+	n.front.Store(f)
+	return nil
+}
+
+// beginWait is how long an operator who starts a node waits to hear that it cannot start. A
+// start that takes longer goes on.
+const beginWait = 5 * time.Second
+
+// begin starts the node as ordered, for as long as the process lives. It returns when the
+// node runs or has failed to start, or after beginWait.
+func (n *Node) begin(ctx context.Context, o order) error {
+	ctx, cancel := context.WithTimeout(ctx, beginWait)
+	defer cancel()
+	done := make(chan error, 1)
+	n.beginMu.Lock()
+	if n.life.Err() != nil {
+		n.beginMu.Unlock()
+		return location.ErrStopped
+	}
+	n.starts.Go(func() {
+		err := n.start(n.life, o)
+		if err != nil {
+			n.o.Logger.Error("the node did not start", "node", n.o.Config.Name, "error", err)
+		}
+		done <- err
+	})
+	n.beginMu.Unlock()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+	case <-n.life.Done():
+	}
 	return nil
 }
 
@@ -196,25 +266,24 @@ func (n *Node) start() error {
 func (n *Node) stop() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.front == nil {
+	f := n.front.Swap(nil)
+	if f == nil {
 		return fmt.Errorf("node %s is stopped", n.o.Config.Name)
 	}
-	err := errors.Join(n.front.Close(), n.location.Stop())
-	n.front = nil
-	return err
+	return errors.Join(f.Close(), n.location.Stop())
 }
 
 // running reports whether the node is started.
-func (n *Node) running() bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.front != nil
-}
+func (n *Node) running() bool { return n.front.Load() != nil }
 
 // Close drains requests and ends the process's part in everything. A restart on the same
 // folder is safe.
 func (n *Node) Close() error {
 	var errs []error
+	n.beginMu.Lock()
+	n.end()
+	n.beginMu.Unlock()
+	n.starts.Wait()
 	if n.running() {
 		errs = append(errs, n.stop())
 	}

@@ -33,8 +33,8 @@ type order struct {
 	Link *wire.Link `json:"link,omitempty"`
 }
 
-// obey carries out an order at this process.
-func (n *Node) obey(o order) error {
+// obey carries out an order at this process. A start may go on after it returned: see begin.
+func (n *Node) obey(ctx context.Context, o order) error {
 	if o.Link != nil {
 		location.SetLink(n.link, *o.Link)
 		return nil
@@ -43,7 +43,7 @@ func (n *Node) obey(o order) error {
 		return nil
 	}
 	if o.Start {
-		return n.start()
+		return n.begin(ctx, o)
 	}
 	return n.stop()
 }
@@ -54,7 +54,7 @@ func (n *Node) order(ctx context.Context, l geo.Location, id geo.NodeID, o order
 		return fmt.Errorf("there is no node %s", wire.NodeName(l, id))
 	}
 	if id == n.id {
-		return n.obey(o)
+		return n.obey(ctx, o)
 	}
 	body, err := json.Marshal(o)
 	if err != nil {
@@ -123,12 +123,12 @@ func (n *Node) serveOperators() {
 	n.transport.HandleProcess(methodEvents, func(context.Context, []byte) ([]byte, error) {
 		return json.Marshal(n.location.Events())
 	})
-	n.transport.HandleProcess(methodOrder, func(_ context.Context, body []byte) ([]byte, error) {
+	n.transport.HandleProcess(methodOrder, func(ctx context.Context, body []byte) ([]byte, error) {
 		var o order
 		if err := json.Unmarshal(body, &o); err != nil {
 			return nil, fmt.Errorf("malformed order: %w", err)
 		}
-		return nil, n.obey(o)
+		return nil, n.obey(ctx, o)
 	})
 	n.transport.HandleProcess(methodCreate, func(ctx context.Context, body []byte) ([]byte, error) {
 		var a wire.NewAccount

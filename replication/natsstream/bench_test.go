@@ -14,7 +14,7 @@ import (
 // newBench is a server, a connection, a publisher and the consumer, as one process
 // of `antipode dev` has them.
 func newBench(b *testing.B) (stream.Publisher, stream.Consumer) {
-	srv, err := OpenServer(ServerOptions{Dir: b.TempDir()})
+	srv, err := OpenServer(b.Context(), ServerOptions{Dir: b.TempDir()})
 	require.NoError(b, err)
 	conn, err := Connect(ConnOptions{Server: srv})
 	require.NoError(b, err)

@@ -87,7 +87,7 @@ func freeAddress(t *testing.T) string {
 }
 
 func (c *cluster) start(i int) {
-	srv, err := OpenServer(c.options[i])
+	srv, err := OpenServer(c.t.Context(), c.options[i])
 	require.NoError(c.t, err)
 	c.servers[i] = srv
 }

@@ -236,5 +236,13 @@ func (c *Conn) whileUp(ctx context.Context) (context.Context, context.CancelFunc
 	return linked, func() { cancel(nil); <-ended }, nil
 }
 
+// payloadMax is the largest payload that the server takes; known is false until a server
+// was reached. The order matters: a connection that comes up between the two reads must
+// not pass for a server that takes nothing.
+func (c *Conn) payloadMax() (bytes int64, known bool) {
+	known = c.connected()
+	return c.nc.MaxPayload(), known
+}
+
 // connected reports whether the connection is up.
 func (c *Conn) connected() bool { return c.nc.IsConnected() }

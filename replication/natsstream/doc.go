@@ -17,7 +17,7 @@
 //
 // In each node of the receiving location, with the stream in the servers of three:
 //
-//	srv, err := natsstream.OpenServer(natsstream.ServerOptions{
+//	srv, err := natsstream.OpenServer(ctx, natsstream.ServerOptions{
 //		Dir: data + "/nats", Name: "west-1", Listen: ":10222", TLS: publishers,
 //		Cluster: &natsstream.ClusterOptions{Name: "west", Listen: ":10200", Routes: others, TLS: nodes},
 //	})

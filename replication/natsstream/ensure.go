@@ -148,7 +148,7 @@ func Ensure(ctx context.Context, c *Conn, o Options) (time.Time, error) {
 // ensure is Ensure with options that are complete. It returns the stream as it was
 // found or made.
 func ensure(ctx context.Context, c *Conn, o Options) (*jetstream.StreamInfo, error) {
-	if got := c.nc.MaxPayload(); c.connected() && got < int64(o.Bounds.PayloadMax) {
+	if got, known := c.payloadMax(); known && got < int64(o.Bounds.PayloadMax) {
 		return nil, fmt.Errorf("natsstream: the server takes payloads of %d bytes, %d are needed", got, o.Bounds.PayloadMax)
 	}
 	pause := retryFirst

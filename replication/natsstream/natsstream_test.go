@@ -63,7 +63,7 @@ func (s *site) InProcessConn() (net.Conn, error) {
 }
 
 func (s *site) start() {
-	srv, err := OpenServer(ServerOptions{Dir: s.dir, Bounds: s.o.Bounds, Log: s.o.Log})
+	srv, err := OpenServer(s.t.Context(), ServerOptions{Dir: s.dir, Bounds: s.o.Bounds, Log: s.o.Log})
 	require.NoError(s.t, err)
 	s.mu.Lock()
 	defer s.mu.Unlock()

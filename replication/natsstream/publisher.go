@@ -67,7 +67,7 @@ func OpenPublisher(c *Conn, o Options) (*Publisher, error) {
 		return nil, err
 	}
 	o = o.withDefaults()
-	if got := c.nc.MaxPayload(); c.connected() && got < int64(o.Bounds.PayloadMax) {
+	if got, known := c.payloadMax(); known && got < int64(o.Bounds.PayloadMax) {
 		return nil, fmt.Errorf("natsstream: the server takes payloads of %d bytes, %d are needed", got, o.Bounds.PayloadMax)
 	}
 	p := &Publisher{

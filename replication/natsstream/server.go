@@ -1,6 +1,7 @@
 package natsstream
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -47,9 +48,8 @@ type ServerOptions struct {
 	// TLS, when set, is what the port serves. It decides who may connect: ClientAuth
 	// and ClientCAs, or VerifyConnection. Connections in process are not asked.
 	TLS *tls.Config
-	// StartWait and StopWait bound Open and Close. Zero means 20 s each. Reading
-	// a large store back at Open takes time.
-	StartWait, StopWait time.Duration
+	// StopWait bounds Close. Zero means 20 s.
+	StopWait time.Duration
 	// Log takes the server's errors, and its warnings and notices as debug. Nil drops
 	// them.
 	Log *slog.Logger
@@ -79,9 +79,6 @@ func (o ServerOptions) withDefaults() ServerOptions {
 	}
 	if o.StoreBytesMax == 0 {
 		o.StoreBytesMax = 4 << 30
-	}
-	if o.StartWait == 0 {
-		o.StartWait = 20 * time.Second
 	}
 	if o.StopWait == 0 {
 		o.StopWait = 20 * time.Second
@@ -189,10 +186,16 @@ type Server struct {
 	closeErr  error
 }
 
+// startPoll is the time between two looks whether a server that starts was stopped or failed.
+const startPoll = 100 * time.Millisecond
+
 // OpenServer starts a server on the store in o.Dir, made if it is missing, and
 // returns when it takes connections. One of a cluster may take them before it has
 // found the others: streams are there when more than half of the servers are.
-func OpenServer(o ServerOptions) (*Server, error) {
+//
+// Reading a large store back takes time, and a busy machine takes more: only ctx bounds
+// the wait. An error is one that the server reports itself, such as a busy port.
+func OpenServer(ctx context.Context, o ServerOptions) (*Server, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
@@ -206,12 +209,31 @@ func OpenServer(o ServerOptions) (*Server, error) {
 		return nil, fmt.Errorf("natsstream: make server: %w", err)
 	}
 	s := &Server{o: o, srv: srv}
-	srv.SetLoggerV2(serverLog{o.Log}, false, false, false)
+	log := &serverLog{log: o.Log}
+	srv.SetLoggerV2(log, false, false, false)
 	srv.Start()
-	if !srv.ReadyForConnections(o.StartWait) || !srv.JetStreamEnabled() {
-		return nil, errors.Join(fmt.Errorf("natsstream: server on %s is not ready after %v", o.Dir, o.StartWait), s.Close())
+	if err := s.awaitReady(ctx, log); err != nil {
+		return nil, errors.Join(fmt.Errorf("natsstream: server on %s: %w", o.Dir, err), s.Close())
 	}
 	return s, nil
+}
+
+func (s *Server) awaitReady(ctx context.Context, log *serverLog) error {
+	for {
+		ready := s.srv.ReadyForConnections(startPoll)
+		if fatal := log.fatal.Load(); fatal != nil {
+			return errors.New(*fatal)
+		}
+		if ready && !s.srv.JetStreamEnabled() {
+			return errors.New("JetStream is not enabled")
+		}
+		if ready {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
 }
 
 // InProcessConn opens a connection within the process. It makes Server a Dialer.

@@ -3,6 +3,7 @@ package natsstream
 import (
 	"context"
 	"errors"
+	"net"
 	"testing"
 	"time"
 
@@ -167,7 +168,7 @@ func TestPayloadCheckedAtStart(t *testing.T) {
 // before it did.
 func TestOverPort(t *testing.T) {
 	dir := t.TempDir()
-	srv, err := OpenServer(ServerOptions{Dir: dir, Listen: "127.0.0.1:0", Token: "secret"})
+	srv, err := OpenServer(t.Context(), ServerOptions{Dir: dir, Listen: "127.0.0.1:0", Token: "secret"})
 	require.NoError(t, err)
 	url := srv.URL()
 	require.NotEmpty(t, url)
@@ -184,7 +185,7 @@ func TestOverPort(t *testing.T) {
 	_, err = q.Poll(1)
 	require.ErrorIs(t, err, stream.ErrUnavailable)
 
-	srv, err = OpenServer(ServerOptions{Dir: dir, Listen: url[len("nats://"):], Token: "secret"})
+	srv, err = OpenServer(t.Context(), ServerOptions{Dir: dir, Listen: url[len("nats://"):], Token: "secret"})
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return publish(p, []byte("late")) == nil }, patience, 10*time.Millisecond)
 	receive(t, q, func(m stream.Message) bool { return string(m.Data) == "late" })
@@ -234,4 +235,16 @@ func TestSilenceLeavesOutPauses(t *testing.T) {
 	}
 	require.Greater(t, looks, 11)
 	require.Less(t, looks, 24, "a process that is slow throughout finds a dead server too")
+}
+
+// What keeps a server from starting is told at once and by its cause, and no wait for a
+// server goes on after its context has ended: checked with a port that is in use.
+func TestServerCannotStart(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, l.Close()) }()
+	o := ServerOptions{Dir: t.TempDir(), Listen: l.Addr().String()}
+	_, err = OpenServer(t.Context(), o)
+	require.ErrorContains(t, err, "address already in use")
+	require.ErrorContains(t, err, l.Addr().String())
 }

@@ -105,7 +105,7 @@ func Start(ctx context.Context, o Options) (_ *Rig, err error) {
 		}
 	}
 	account := wire.NewAccount{Name: rest.DevAccount, Location: North, Key1: rest.DevKey, Key2: rest.DevKey}
-	if err := cluster.EnsureAccount(ctx, r.opts, account); err != nil {
+	if _, err := cluster.EnsureAccount(ctx, r.opts, account); err != nil {
 		return nil, errors.Join(err, r.Check())
 	}
 	return r, r.Ready(ctx)

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"encoding/base64"
+	"fmt"
+	"strings"
+
+	wire "antipode/client/admin"
+	"antipode/geo"
+)
+
+// The well-known development account (spec/auth.md 4), so that
+// UseDevelopmentStorage=true works.
+const (
+	devAccount = "devstoreaccount1"
+	devKey     = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+)
+
+// accountsEnv is the environment's form of --accounts.
+const accountsEnv = "ANTIPODE_ACCOUNTS"
+
+// accountsUsage describes --accounts.
+const accountsUsage = "accounts as name:key1[:key2], separated by commas, keys in base64; without key2 key1 is both (also " +
+	accountsEnv + "); default the development account"
+
+// account is one of --accounts. Where one key was given, it is both.
+type account struct {
+	name       geo.Account
+	key1, key2 []byte
+}
+
+// parseAccounts reads name:key1[:key2],...; empty means the development account. No error
+// repeats a key: errors end up in logs.
+func parseAccounts(text string) ([]account, error) {
+	if text == "" {
+		text = devAccount + ":" + devKey
+	}
+	var out []account
+	for i, part := range strings.Split(text, ",") {
+		fields := strings.Split(strings.TrimSpace(part), ":")
+		name := geo.Account(fields[0])
+		switch {
+		case !name.Valid():
+			return nil, fmt.Errorf("--accounts: number %d is not name:key1[:key2] with a name of 3 to 24 lower-case letters and digits", i+1)
+		case len(fields) < 2 || len(fields) > 3:
+			return nil, fmt.Errorf("--accounts: %s is not name:key1[:key2] with one or two keys", name)
+		}
+		a := account{name: name}
+		for k, to := range []*[]byte{&a.key1, &a.key2} {
+			if k+1 >= len(fields) {
+				a.key2 = a.key1
+				break
+			}
+			key, err := base64.StdEncoding.DecodeString(fields[k+1])
+			if err != nil || len(key) == 0 {
+				return nil, fmt.Errorf("--accounts: key%d of %s is not base64", k+1, name)
+			}
+			*to = key
+		}
+		for _, other := range out {
+			if other.name == name {
+				return nil, fmt.Errorf("--accounts: %s is there twice", name)
+			}
+		}
+		out = append(out, a)
+	}
+	return out, nil
+}
+
+// public reports whether the account's key is the well-known one.
+func (a account) public() bool { return base64.StdEncoding.EncodeToString(a.key1) == devKey }
+
+// connectionString is what is printed of the account: without its key, unless everybody
+// knows that.
+func (a account) connectionString(info wire.AccountInfo) string {
+	if a.public() {
+		return wire.ConnectionString(info, wire.Keys{Name: a.name, Key1: devKey})
+	}
+	return wire.ConnectionString(info, wire.Keys{Name: a.name, Key1: "<key1>"}) +
+		fmt.Sprintf("\n  with the key that was given; antipodectl account show %s prints it whole", a.name)
+}
