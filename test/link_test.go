@@ -139,11 +139,35 @@ func TestStopPrimaryLocation(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		again.stop(t)
 	}
-	_, err = p.Admin().StartLocation(ctx, north)
+	started(ctx, t, p)
+	a, err = p.Client(0, false).Insert(ctx, "crash", rest.Entity{"PartitionKey": "p", "RowKey": "r"})
 	require.NoError(t, err)
+	require.True(t, a.OK(), "the location was said to serve: %v", a)
 	require.NoError(t, l.Settle(ctx))
 	require.NoError(t, l.Final(ctx))
 	watch.stop(t)
+}
+
+// started starts the north and returns when it is said to serve.
+func started(ctx context.Context, t *testing.T, p *devproc.Process) {
+	t.Helper()
+	changed, err := p.Admin().StartLocation(ctx, north)
+	require.NoError(t, err)
+	if changed.State == admin.Running {
+		require.Empty(t, changed.Waiting)
+		return
+	}
+	require.Equal(t, admin.Starting, changed.State)
+	eventually(t, arriveWait, "the north serves", func(ctx context.Context) error {
+		r, err := p.Admin().Readiness(ctx)
+		if err != nil {
+			return err
+		}
+		if !r.Locations[0].Serving {
+			return fmt.Errorf("%+v", r)
+		}
+		return nil
+	})
 }
 
 // At rest Last Sync Time moves on by closed records alone, and as a metric it is

@@ -37,7 +37,8 @@ type Cluster interface {
 	CreateAccount(ctx context.Context, a wire.NewAccount) (wire.AccountInfo, error)
 
 	// StartNode and StopNode control one node. Starting what runs and stopping what
-	// is stopped, or does not exist, are errors that change nothing.
+	// is stopped, or does not exist, are errors that change nothing. A start that takes
+	// long goes on after its method has returned nil: Ready says how far it is.
 	StartNode(ctx context.Context, l geo.Location, id geo.NodeID) error
 	StopNode(ctx context.Context, l geo.Location, id geo.NodeID) error
 	// StartLocation and StopLocation control all nodes and the front end of a

@@ -4,12 +4,16 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
 	wire "antipode/client/admin"
 	"antipode/geo"
 )
+
+// servingPoll is the time between two looks whether a location serves that was started.
+const servingPoll = 100 * time.Millisecond
 
 func (p *port) startNode(c echo.Context) error {
 	return p.setNode(c, "start", wire.Running, p.c.StartNode)
@@ -35,11 +39,50 @@ func (p *port) setNode(
 	if err := set(c.Request().Context(), l, id); err != nil {
 		return failed(verb, what, err)
 	}
-	return p.changed(c, name, s)
+	done := wire.Changed{Name: name, State: s}
+	if s == wire.Running {
+		_, done.Waiting = p.serving(c.Request().Context(), l)
+	}
+	return p.changed(c, done)
 }
 
 func (p *port) startLocation(c echo.Context) error {
 	return p.setLocation(c, "start", wire.Running, p.c.StartLocation)
+}
+
+// awaitServing waits a while for a location to serve and returns what it still waits for
+// then; "" where it serves.
+func (p *port) awaitServing(ctx context.Context, l geo.Location) string {
+	enough := time.NewTimer(p.o.ServingWait)
+	defer enough.Stop()
+	poll := time.NewTicker(servingPoll)
+	defer poll.Stop()
+	for {
+		serves, waiting := p.serving(ctx, l)
+		if serves {
+			return ""
+		}
+		select {
+		case <-poll.C:
+		case <-enough.C:
+			return waiting
+		case <-ctx.Done():
+			return waiting
+		}
+	}
+}
+
+// serving reports whether a location serves, and what it waits for if not.
+func (p *port) serving(ctx context.Context, l geo.Location) (serves bool, waiting string) {
+	for _, r := range p.c.Ready(ctx) {
+		if r.Name == l && r.Serving {
+			return true, ""
+		}
+		if r.Name == l {
+			return false, r.Reason
+		}
+	}
+	return false, "nothing is known of " + string(l)
 }
 
 func (p *port) stopLocation(c echo.Context) error {
@@ -57,12 +100,18 @@ func (p *port) setLocation(
 	if err := set(c.Request().Context(), l); err != nil {
 		return failed(verb, what, err)
 	}
-	return p.changed(c, string(l), s)
+	done := wire.Changed{Name: string(l), State: s}
+	if s == wire.Running {
+		if done.Waiting = p.awaitServing(c.Request().Context(), l); done.Waiting != "" {
+			done.State = wire.Starting
+		}
+	}
+	return p.changed(c, done)
 }
 
-func (p *port) changed(c echo.Context, name string, s wire.State) error {
-	p.o.Log.Info("changed by an operator", "name", name, "state", string(s))
-	return answer(c, http.StatusOK, wire.Changed{Name: name, State: s})
+func (p *port) changed(c echo.Context, done wire.Changed) error {
+	p.o.Log.Info("changed by an operator", "name", done.Name, "state", string(done.State), "waiting", done.Waiting)
+	return answer(c, http.StatusOK, done)
 }
 
 func (p *port) cutLink(c echo.Context) error {

@@ -35,9 +35,10 @@ const (
 	headerTimeout = 5 * time.Second
 	requestRead   = 10 * time.Second
 	idleTimeout   = 2 * time.Minute
-	// readTimeout and controlTimeout are the zero values of Options.
+	// readTimeout, controlTimeout and servingWait are the zero values of Options.
 	readTimeout    = 10 * time.Second
 	controlTimeout = time.Minute
+	servingWait    = 5 * time.Second
 	// writeTimeout leaves an operation that used up controlTimeout time to say so.
 	writeTimeout = 80 * time.Second
 )
@@ -61,6 +62,10 @@ type Options struct {
 	// Limit's time limit for an answer is 80s. Too short, and a start that
 	// replays a long log is reported as unknown.
 	ControlTimeout time.Duration
+	// ServingWait is how long the answer to the start of a location waits until that
+	// serves; then it says what is waited for. Zero means 5s. Too short, and a caller asks
+	// more often.
+	ServingWait time.Duration
 	// Log gets internal errors and every operation that changed something. Nil
 	// discards them.
 	Log *slog.Logger
@@ -72,6 +77,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.ControlTimeout <= 0 {
 		o.ControlTimeout = controlTimeout
+	}
+	if o.ServingWait <= 0 {
+		o.ServingWait = servingWait
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)

@@ -22,8 +22,8 @@ func (t *tool) nodeCommand() *cobra.Command {
 	c.AddCommand(
 		t.switchCommand("stop NODE", "NODE", "Stop a node; its ranges go on with two replicas",
 			"  antipodectl node stop northcentralus-2", t.stopNode),
-		t.switchCommand("start NODE", "NODE", "Start a stopped or failed node",
-			"  antipodectl node start northcentralus-2", t.startNode),
+		t.startCommand(t.switchCommand("start NODE", "NODE", "Start a stopped or failed node",
+			"  antipodectl node start northcentralus-2", nil), t.startNode),
 	)
 	return c
 }
@@ -46,8 +46,8 @@ func (t *tool) locationCommand() *cobra.Command {
 	c.AddCommand(
 		t.switchCommand("stop LOCATION", "LOCATION", "Stop a location; the other one goes on serving reads",
 			"  antipodectl location stop northcentralus", t.stopLocation),
-		t.switchCommand("start LOCATION", "LOCATION", "Start a stopped location",
-			"  antipodectl location start northcentralus", t.startLocation),
+		t.startCommand(t.switchCommand("start LOCATION", "LOCATION", "Start a stopped location and wait until it serves",
+			"  antipodectl location start northcentralus\n  antipodectl location start northcentralus --wait 5m", nil), t.startLocation),
 	)
 	return c
 }
@@ -60,7 +60,7 @@ func (t *tool) startLocation(ctx context.Context, name string) (admin.Changed, e
 	return t.client.StartLocation(ctx, geo.Location(name))
 }
 
-// switchCommand starts or stops the thing its one argument names.
+// switchCommand stops the thing its one argument names.
 func (t *tool) switchCommand(
 	use, arg, short, example string, act func(context.Context, string) (admin.Changed, error),
 ) *cobra.Command {
@@ -72,9 +72,19 @@ func (t *tool) switchCommand(
 			if err != nil {
 				return err
 			}
-			return t.print(c, func(w io.Writer) { _, _ = fmt.Fprintf(w, "%s is %s\n", c.Name, c.State) })
+			return t.printChanged(c)
 		}),
 	}
+}
+
+func (t *tool) printChanged(c admin.Changed) error {
+	return t.print(c, func(w io.Writer) {
+		_, _ = fmt.Fprintf(w, "%s is %s", c.Name, c.State)
+		if c.Waiting != "" {
+			_, _ = fmt.Fprintf(w, "; its location does not serve yet: %s", c.Waiting)
+		}
+		_, _ = fmt.Fprintln(w)
+	})
 }
 
 func (t *tool) linkCommand() *cobra.Command {

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"antipode/client/admin"
+	"antipode/internal/clock"
 )
 
 const (
@@ -34,6 +35,8 @@ type tool struct {
 	errOut io.Writer
 	// after is time.After, for tests.
 	after func(time.Duration) <-chan time.Time
+	// mono is the time that passes, for tests.
+	mono func() time.Duration
 
 	adminURL  string
 	tokenFile string
@@ -54,7 +57,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, out, er
 }
 
 func newTool(getenv func(string) string, out, errOut io.Writer) *tool {
-	return &tool{getenv: getenv, out: out, errOut: errOut, after: time.After}
+	return &tool{getenv: getenv, out: out, errOut: errOut, after: time.After, mono: clock.System{}.Mono}
 }
 
 func (t *tool) run(ctx context.Context, args []string) int {
