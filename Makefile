@@ -16,7 +16,7 @@ FIGURES ?=
 FIGURES_DIR ?= .
 
 .DEFAULT_GOAL := help
-.PHONY: help run cluster cluster-stop build test check unit race lint fmt e2e sim sim-bugs stress faults bench figures proto clean
+.PHONY: help run cluster cluster-stop build test check unit race lint fmt e2e starved sim sim-bugs stress faults bench figures proto clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -52,6 +52,9 @@ e2e: build ## end-to-end tests against the real binary
 
 faults: ## node processes killed, paused, cut off and slowed under load: DURATION=2m, ROUNDS=5, SEED=0
 	go test -count=1 -timeout 6h ./test/faults -v -args -duration=$(DURATION) -rounds=$(ROUNDS) -seed=$(SEED)
+
+starved: ## antipode dev starts on a starved machine, ROUNDS=10 on new folders and as many on used ones
+	go test -count=1 -timeout 6h ./test/starved -v -args -rounds=$(ROUNDS) -nice=19
 
 race: ## the race detector on every package but the end-to-end tests
 	go test -race -short $$(go list ./... | grep -v '^antipode/test')
