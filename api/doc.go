@@ -13,4 +13,5 @@
 // nothing (invariant 7); nothing is written through `-secondary` (invariant 4); a
 // request makes one hop to another location and one to a leader at most, byte for byte;
 // no request is sent again that may have had an effect, or whose body was touched (R1).
+// Whether it has one is declared with its operation, not told from its HTTP method.
 package api

@@ -85,8 +85,9 @@ func (x *exchange) throughDoor() error {
 	target := &x.req.Target
 	who := role{target.Account, target.Secondary}
 	learn := func(h http.Header) { x.door.learn(who, h) }
-	ask := hop{mark: doorAskHeader, refusal: notHereHeader, edge: true, answered: learn}
-	hand := hop{mark: doorHeader, edge: true, answered: learn}
+	hand := hop{mark: doorHeader, edge: true, answered: learn, reads: x.reads(), lost: new(int)}
+	ask := hand
+	ask.mark, ask.refusal = doorAskHeader, notHereHeader
 	var tried, reached []geo.Location
 	for {
 		l, known, any := x.door.next(who, tried)

@@ -85,12 +85,13 @@ func (f *Forwarder) Close() {
 }
 
 // Forward answers the request with what the location's front end answers. A request
-// that was forwarded to this location already is not sent on.
-func (f *Forwarder) Forward(w http.ResponseWriter, r *http.Request, to geo.Location, s geo.Service) error {
+// that was forwarded to this location already is not sent on. reads says that the request
+// has no effect: when its answer is lost it is sent to another front end once.
+func (f *Forwarder) Forward(w http.ResponseWriter, r *http.Request, to geo.Location, s geo.Service, reads bool) error {
 	if r.Header.Get(hopHeader) != "" {
 		return unreachable(to)
 	}
-	err := f.toLocation(w, r, to, s, hop{mark: hopHeader})
+	err := f.toLocation(w, r, to, s, hop{mark: hopHeader, reads: reads, lost: new(int)})
 	if errors.Is(err, errUnreachable) {
 		return unreachable(to)
 	}

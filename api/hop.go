@@ -51,6 +51,12 @@ type hop struct {
 	refusal string
 	// edge says that the next receiver of the answer is no front end of ours.
 	edge bool
+	// reads says that the request has no effect (operation.Reads): it may be sent again
+	// when its answer was lost. Nothing else may, whatever its method is.
+	reads bool
+	// lost counts the answers to the request that were lost, over all its hops. A read is
+	// sent again after the first one only: the request itself may be what ends its server.
+	lost *int
 	// answered, if set, is told of the headers of every answer.
 	answered func(h http.Header)
 }
@@ -58,7 +64,8 @@ type hop struct {
 // Outcomes of a hop under which the request had no effect, and its body is still to be
 // read: it may be handed to another front end.
 var (
-	// errUnreachable: the other front end was not reached, or a read brought no answer.
+	// errUnreachable: the other front end was not reached, or the first answer to a read
+	// was lost.
 	errUnreachable = errors.New("front end not reached")
 	// errRefused: it answered that somebody else is to serve the request.
 	errRefused = errors.New("front end refused to serve")
@@ -76,7 +83,7 @@ func (f *Forwarder) hand(w http.ResponseWriter, r *http.Request, addr string, h 
 	to := parseAddress(addr)
 	resp, err := f.via(to).RoundTrip(f.outgoing(ctx, r, to, h, body))
 	if err != nil {
-		return lost(r, body, err)
+		return h.failed(r, body, p, err)
 	}
 	defer func() { _ = resp.Body.Close() }() // Read to its end or given up.
 	if h.answered != nil {
@@ -92,14 +99,20 @@ func (f *Forwarder) hand(w http.ResponseWriter, r *http.Request, addr string, h 
 	return nil
 }
 
-// lost says what to make of a request that brought no answer.
-func lost(r *http.Request, body *handedBody, err error) error {
+// failed says what to make of a request that brought no answer. One that was given up
+// because the other end did nothing is not asked again: the next one would do the same
+// work for nobody.
+func (h hop) failed(r *http.Request, body *handedBody, p *patience, err error) error {
 	var netErr *net.OpError
-	again := errors.As(err, &netErr) && netErr.Op == "dial" || isRead(r.Method)
+	unsent := errors.As(err, &netErr) && netErr.Op == "dial"
+	again := unsent || h.reads && !p.over.Load() && *h.lost == 0
 	switch {
 	case r.Context().Err() != nil:
 		err = r.Context().Err()
 	case again && body.withdraw():
+		if !unsent {
+			*h.lost++
+		}
 		return errUnreachable
 	default:
 		err = storageerr.OperationTimedOut // The request may have arrived.
@@ -107,8 +120,6 @@ func lost(r *http.Request, body *handedBody, err error) error {
 	protocol.StopSender(r)
 	return err
 }
-
-func isRead(method string) bool { return method == http.MethodGet || method == http.MethodHead }
 
 // relay writes the answer to the client. One that breaks off is broken off visibly.
 func (f *Forwarder) relay(w http.ResponseWriter, r *http.Request, resp *http.Response, h hop, p *patience) {
@@ -171,7 +182,11 @@ func (f *Forwarder) outgoing(ctx context.Context, r *http.Request, to destinatio
 			delete(out.Header, name)
 		}
 	}
-	if r.ContentLength == 0 {
+	switch {
+	case r.ContentLength != 0:
+	case !h.reads && (r.Method == http.MethodGet || r.Method == http.MethodHead):
+		out.Body = unrepeatable{}
+	default:
 		out.Body = http.NoBody
 	}
 	if _, sent := out.Header["User-Agent"]; !sent {
@@ -198,6 +213,17 @@ func (f *Forwarder) outgoing(ctx context.Context, r *http.Request, to destinatio
 	}
 	return out
 }
+
+// unrepeatable is an empty body. net/http takes a GET without a body for one that it may
+// send again by itself when a kept connection breaks; a GET with a body that it cannot
+// rewind it does not. It finds this one empty before it writes the header.
+type unrepeatable struct{}
+
+// Read implements io.Reader.
+func (unrepeatable) Read([]byte) (int, error) { return 0, io.EOF }
+
+// Close implements io.Closer.
+func (unrepeatable) Close() error { return nil }
 
 // handedBody is a request's body on its way to one front end. It is taken with the first
 // read, or withdrawn before: then no read reaches the body any more.
@@ -254,9 +280,20 @@ const patienceMax = requestMax + 5*time.Second
 
 // patience ends a hop whose other end does nothing. It is paused while the client is
 // waited for.
-type patience struct{ timer *time.Timer }
+type patience struct {
+	timer *time.Timer
+	// over says that the hop was ended.
+	over atomic.Bool
+}
 
-func startPatience(end func()) *patience { return &patience{time.AfterFunc(patienceMax, end)} }
+func startPatience(end func()) *patience {
+	p := &patience{}
+	p.timer = time.AfterFunc(patienceMax, func() {
+		p.over.Store(true)
+		end()
+	})
+	return p
+}
 
 func (p *patience) pause()  { p.timer.Stop() }
 func (p *patience) resume() { p.timer.Reset(patienceMax) }

@@ -76,13 +76,14 @@ func (x *exchange) lead() (elsewhere bool, err error) {
 	}
 	ctx, cancel := context.WithTimeout(x.r.Context(), leaderWaitMax)
 	defer cancel()
+	h := hop{mark: leaderHopHeader, refusal: notLeaderHeader, reads: x.reads(), lost: new(int)}
 	for ; !here; addr, here = x.o.Leader(id, x.service) {
 		if addr == "" && x.o.Leaderless != nil && x.o.Leaderless(id) {
 			x.op = opNoLeader
 			return true, errNoLeader
 		}
 		if addr != "" {
-			err := x.o.Forward.hand(x.w, x.r, addr, hop{mark: leaderHopHeader, refusal: notLeaderHeader})
+			err := x.o.Forward.hand(x.w, x.r, addr, h)
 			if !errors.Is(err, errUnreachable) && !errors.Is(err, errRefused) {
 				x.op = opForwarded
 				return true, err

@@ -15,6 +15,7 @@ import (
 	"antipode/api/auth"
 	"antipode/api/blobs"
 	"antipode/api/odata"
+	"antipode/api/operation"
 	"antipode/api/protocol"
 	"antipode/api/queues"
 	"antipode/api/tables"
@@ -260,13 +261,13 @@ func (x *exchange) answer() error {
 		}
 		x.op = opForwarded
 		protocol.WatchSender(x.w, x.r)
-		return x.o.Forward.Forward(x.w, x.r, want, x.service)
+		return x.o.Forward.Forward(x.w, x.r, want, x.service, x.reads())
 	}
 	keys := auth.Keys{Key1: account.Key1, Key2: account.Key2}
 	if err := x.verifier.Verify(x.r, target, &x.req.Query, x.req.Version, keys); err != nil {
 		return err
 	}
-	if target.Secondary && isWrite(x.r.Method) && !x.isTableBatch() {
+	if target.Secondary && x.changes() {
 		x.op = "WriteOnSecondary"
 		return storageerr.WriteOnSecondary
 	}
@@ -329,15 +330,34 @@ func (x *exchange) deadline() (ctx context.Context, cancel context.CancelFunc, e
 	return ctx, cancel, err
 }
 
-// isWrite reports whether a method changes something. OPTIONS does not.
-func isWrite(method string) bool {
-	return method != http.MethodGet && method != http.MethodHead && method != http.MethodOptions
+// operation names what the request asks for, before it is dispatched.
+func (x *exchange) operation() string {
+	if x.r.Method == http.MethodOptions {
+		return "Preflight"
+	}
+	if name, own := accounts.Classify(x.req); own {
+		return name
+	}
+	switch x.service {
+	case geo.Table:
+		return tables.Classify(x.req)
+	case geo.Blob:
+		return blobs.Classify(x.req)
+	}
+	return queues.Classify(x.req)
 }
 
-// isTableBatch reports whether the request is a batch, which may hold a query: the
-// table service refuses those that write.
-func (x *exchange) isTableBatch() bool {
-	return x.service == geo.Table && x.r.Method == http.MethodPost && tables.IsBatch(x.req.Resource)
+// reads reports whether the request may be sent any number of times.
+func (x *exchange) reads() bool { return operation.EffectOf(x.operation()) == operation.Reads }
+
+// changes reports whether the request is to be refused on `-secondary`. What is no
+// operation is refused by its service either way: then the verb only chooses the error.
+func (x *exchange) changes() bool {
+	name := x.operation()
+	if name == operation.Unknown {
+		return x.r.Method != http.MethodGet && x.r.Method != http.MethodHead
+	}
+	return operation.EffectOf(name) == operation.Writes
 }
 
 // dispatch hands the request to its service.

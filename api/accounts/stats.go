@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"antipode/api/operation"
 	"antipode/api/protocol"
 	"antipode/geo"
 	"antipode/services/catalog"
@@ -47,8 +48,29 @@ func serviceCall(r *protocol.Request) (comp, restype string, own bool) {
 	return comp, restype, restype == "service" || (comp == "stats" || comp == "properties") && restype != "account"
 }
 
+// Classify names the operation that Serve would run, or operation.Unknown where it would
+// refuse the request; own is false for any request that is not one of the service.
+func Classify(r *protocol.Request) (name string, own bool) {
+	comp, restype, own := serviceCall(r)
+	method, service := r.HTTP.Method, serviceName(r.Service)
+	switch {
+	case !own:
+		return "", false
+	case restype != "service":
+	case comp == "stats" && method == http.MethodGet:
+		return "Get" + service + "ServiceStats", true
+	case comp == "properties" && method == http.MethodGet:
+		return "Get" + service + "ServiceProperties", true
+	case comp == "properties" && method == http.MethodPut:
+		return "Set" + service + "ServiceProperties", true
+	case comp == "userdelegationkey" && method == http.MethodPost && r.Service != geo.Table:
+		return "GetUserDelegationKey", true
+	}
+	return operation.Unknown, true
+}
+
 // Serve answers a call of the service; handled is false for any other request.
-func (h *Handler) Serve(w http.ResponseWriter, r *protocol.Request) (operation string, handled bool, err error) {
+func (h *Handler) Serve(w http.ResponseWriter, r *protocol.Request) (name string, handled bool, err error) {
 	comp, restype, own := serviceCall(r)
 	switch {
 	case !own:

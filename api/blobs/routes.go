@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 
+	"antipode/api/operation"
 	"antipode/api/protocol"
 	"antipode/geo"
 	"antipode/services/blobs"
@@ -36,7 +37,7 @@ const (
 )
 
 // operationUnknown names what is no operation.
-const operationUnknown = "Unknown"
+const operationUnknown = operation.Unknown
 
 // Values of restype.
 const (

@@ -179,7 +179,11 @@ func allowed(k odata.ResourceKind) string {
 
 func (c *call) routeComp(comp string) (string, func() error) {
 	if comp == "acl" && c.res.Kind == odata.KindEntities {
-		return "TableACL", func() error { return storageerr.NotImplemented }
+		operation := "SetTableACL"
+		if c.r.HTTP.Method == http.MethodGet {
+			operation = "GetTableACL"
+		}
+		return operation, func() error { return storageerr.NotImplemented }
 	}
 	return "Unknown", func() error {
 		return storageerr.InvalidQueryParameter.With("QueryParameterName", "comp", "QueryParameterValue", comp)

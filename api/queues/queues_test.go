@@ -1,0 +1,57 @@
+package queues
+
+import (
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"antipode/api/operation"
+	"antipode/api/protocol"
+)
+
+// The operation index of spec/queue.md 5, and what fits none of it. A GET of messages
+// writes unless it peeks.
+func TestClassify(t *testing.T) {
+	for request, want := range map[string]struct {
+		name   string
+		effect operation.Effect
+	}{
+		"GET /?comp=list":                          {"ListQueues", operation.Reads},
+		"PUT /q":                                   {"CreateQueue", operation.Writes},
+		"DELETE /q":                                {"DeleteQueue", operation.Writes},
+		"GET /q":                                   {"Unknown", operation.Writes},
+		"HEAD /q?comp=metadata":                    {"GetQueueMetadata", operation.Reads},
+		"PUT /q?comp=metadata":                     {"SetQueueMetadata", operation.Writes},
+		"GET /q?comp=acl":                          {"GetQueueACL", operation.Reads},
+		"PUT /q?COMP=ACL":                          {"SetQueueACL", operation.Writes},
+		"POST /q?comp=acl":                         {"Unknown", operation.Writes},
+		"GET /q?comp=other":                        {"Unknown", operation.Writes},
+		"POST /q/messages":                         {"PutMessage", operation.Writes},
+		"GET /q/messages":                          {"GetMessages", operation.Writes},
+		"GET /q/messages/":                         {"GetMessages", operation.Writes},
+		"GET /q/Messages?peekonly=false":           {"GetMessages", operation.Writes},
+		"GET /q/messages?peekonly":                 {"GetMessages", operation.Writes},
+		"GET /q/messages?PeekOnly=True":            {"PeekMessages", operation.Reads},
+		"GET /q/messages?peekonly=0&peekonly=true": {"GetMessages", operation.Writes},
+		"HEAD /q/messages?peekonly=true":           {"Unknown", operation.Writes},
+		"DELETE /q/messages":                       {"ClearMessages", operation.Writes},
+		"DELETE /q/messages/id":                    {"DeleteMessage", operation.Writes},
+		"PUT /q/messages/id":                       {"UpdateMessage", operation.Writes},
+		"GET /q/messages/id":                       {"Unknown", operation.Writes},
+		"GET /q/mess%61ges":                        {"Unknown", operation.Writes},
+		"PATCH /q/messages":                        {"Unknown", operation.Writes},
+	} {
+		method, target, _ := strings.Cut(request, " ")
+		path, rawQuery, _ := strings.Cut(target, "?")
+		query, err := protocol.ParseQuery(rawQuery)
+		require.NoError(t, err)
+		r := &protocol.Request{HTTP: httptest.NewRequest(method, "/", nil), Query: query}
+		r.Resource = path
+		name := Classify(r)
+		require.Equal(t, want.name, name, request)
+		require.True(t, operation.Declared(name), request)
+		require.Equal(t, want.effect, operation.EffectOf(name), request)
+	}
+}
