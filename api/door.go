@@ -6,7 +6,6 @@ import (
 	"slices"
 	"sync"
 
-	"antipode/api/protocol"
 	"antipode/geo"
 	"antipode/services/storageerr"
 )
@@ -77,11 +76,6 @@ func (x *exchange) throughDoor() error {
 	if x.r.Header.Get(doorHeader) != "" || x.r.Header.Get(doorAskHeader) != "" {
 		return errDoors
 	}
-	if x.r.ContentLength != 0 {
-		x.body = &countedBody{ReadCloser: x.r.Body}
-		x.r.Body = x.body
-	}
-	protocol.WatchSender(x.w, x.r)
 	target := &x.req.Target
 	who := role{target.Account, target.Secondary}
 	learn := func(h http.Header) { x.door.learn(who, h) }

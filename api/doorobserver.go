@@ -3,8 +3,6 @@ package api
 import (
 	"context"
 	"errors"
-	"io"
-	"sync/atomic"
 	"time"
 
 	"antipode/geo"
@@ -60,19 +58,6 @@ func (x *exchange) forward(l geo.Location, h hop) error {
 	err := x.o.Forward.toLocation(x.w, x.r, l, x.service, h)
 	outcome = outcomeOf(err)
 	return err
-}
-
-// countedBody counts what is read of a request's body.
-type countedBody struct {
-	io.ReadCloser
-	bytes atomic.Int64
-}
-
-// Read implements io.Reader.
-func (b *countedBody) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	b.bytes.Add(int64(n))
-	return n, err
 }
 
 // unobserved is a DoorObserver that drops everything.

@@ -133,10 +133,9 @@ func (f *Forwarder) relay(w http.ResponseWriter, r *http.Request, resp *http.Res
 	if header["Content-Type"] == nil {
 		header["Content-Type"] = nil // Else net/http guesses one.
 	}
-	early := resp.Close && r.ContentLength != 0 // Perhaps before the end of the body, which may never come.
-	if early {
-		header["Connection"] = []string{"close"}
-	}
+	// Where the other end asks for no more it may be before the end of the body, which may
+	// never come.
+	early := resp.Close && !protocol.StopSender(r)
 	w.WriteHeader(resp.StatusCode)
 	buf := f.buffers.Get().(*[]byte)
 	defer f.buffers.Put(buf)

@@ -116,14 +116,14 @@ type exchange struct {
 	service geo.Service
 	req     *protocol.Request
 	op      string
-	// body is the request's at a front door; nil where it has none.
-	body *countedBody
 }
 
 func (s *Server) serve(w *echo.Response, r *http.Request, service geo.Service, peer bool) {
 	start := s.o.Clock.Now()
 	addr, scheme := s.client(r, peer)
 	x := &exchange{Server: s, w: w, r: r, service: service, op: "Unknown", req: &protocol.Request{HTTP: r, ClientAddr: addr, Scheme: scheme, ID: s.o.IDs.Next()}}
+	protocol.WatchSender(w, r)
+	w.Before(func() { protocol.BeforeAnswer(w, r) })
 	defer x.recover(start)
 	if err := x.answer(); err != nil && !w.Committed {
 		x.fail(err)
@@ -135,15 +135,14 @@ func (x *exchange) observe(start time.Time) {
 	took := x.o.Clock.Now().Sub(start)
 	switch {
 	case x.o.Location == "":
-		in := int64(0)
-		if x.body != nil {
-			in = x.body.bytes.Load()
-		}
-		x.o.Door.Answered(x.service, x.w.Status, took, in, x.w.Size)
+		x.o.Door.Answered(x.service, x.w.Status, took, protocol.Received(x.r), x.w.Size)
 	case x.op != opForwarded:
 		x.o.Observe(x.service, x.op, x.w.Status, took)
 	}
 }
+
+// uselessBodyMax is the longest body of an operation that takes none, in bytes.
+const uselessBodyMax = 64 << 10
 
 // opForwarded marks a request that another front end answered, and counted.
 const opForwarded = "Forwarded"
@@ -183,10 +182,6 @@ func (x *exchange) fail(err error) {
 	}
 	if x.o.Location == "" {
 		x.o.Door.Failed(x.service, code)
-	}
-	// A body that nobody read cannot be followed by the next request.
-	if x.r.ContentLength != 0 {
-		x.w.Header().Set("Connection", "close")
 	}
 	protocol.WriteError(x.w, x.r, x.errorFormat(), x.req.ID, x.o.Clock.Now(), err)
 	protocol.Linger(x.w, x.r)
@@ -260,7 +255,6 @@ func (x *exchange) answer() error {
 			return unreachable(want)
 		}
 		x.op = opForwarded
-		protocol.WatchSender(x.w, x.r)
 		return x.o.Forward.Forward(x.w, x.r, want, x.service, x.reads())
 	}
 	keys := auth.Keys{Key1: account.Key1, Key2: account.Key2}
@@ -275,7 +269,7 @@ func (x *exchange) answer() error {
 		return badTimeout
 	}
 	x.r = x.r.WithContext(ctx)
-	protocol.WatchSender(x.w, x.r)
+	protocol.WatchSender(x.w, x.r) // Until the request's time is over.
 	x.req.HTTP = x.r
 	if elsewhere, err := x.lead(); elsewhere {
 		return err
@@ -365,6 +359,12 @@ func (x *exchange) dispatch() error {
 	if x.r.Method == http.MethodOptions {
 		x.op = "Preflight"
 		return storageerr.NotImplemented
+	}
+	if name := x.operation(); x.r.ContentLength != 0 && name != operation.Unknown && !operation.TakesBody(name) {
+		x.op = name
+		if err := protocol.TakeBody(x.r, uselessBodyMax); err != nil {
+			return err
+		}
 	}
 	if op, handled, err := x.o.Accounts.Serve(x.w, x.req); handled {
 		x.op = op

@@ -51,7 +51,7 @@ func (a *answers) reserve(n int64) bool {
 }
 
 // room is what the answers of the call's account may hold.
-func (c *call) room() protocol.Room { return c.answers.InFlight }
+func (c *call) room() protocol.Room { return c.answers.Of(c.r.Account.Name) }
 
 // hold takes n bytes without a wait, until drop is called; ok is false where there are none.
 func (c *call) hold(n int64) (drop func(), ok bool) {

@@ -57,11 +57,7 @@ func (c *call) putBlock() error {
 			return err
 		}
 	}
-	held, err := c.admit(length)
-	if err != nil {
-		return err
-	}
-	defer c.inFlight.Release(held)
+	defer func() { c.bodyHold.Release() }()
 	w.Block.Length = uint32(length) // At most blobs.BlockBytesMax.
 	if w.Block.Inline, w.Block.Chunks, err = c.takeBody(sums); err != nil {
 		return err

@@ -25,11 +25,8 @@ func (c *call) putBlockList() error {
 	if err != nil {
 		return err
 	}
-	held, err := c.admit(c.r.HTTP.ContentLength)
-	if err != nil {
-		return err
-	}
-	defer c.inFlight.Release(held)
+	c.bodyHold = c.inFlight.Hold(c.r)
+	defer c.bodyHold.Release()
 	body := &listBody{c: c, sums: sums}
 	w.Blocks, err = parseBlockList(body)
 	switch {
@@ -121,10 +118,22 @@ type listBody struct {
 	c      *call
 	sums   *digests
 	failed error
+	// length is what was read, charged what the request's hold was charged for.
+	length, charged int64
 }
 
+// listStep is what is charged of a block list at a time, in bytes.
+const listStep = 64 << 10
+
 func (b *listBody) Read(p []byte) (int, error) {
+	if p = p[:min(len(p), listStep)]; b.length+int64(len(p)) > b.charged {
+		if b.failed = b.c.bodyHold.Grow(b.c.ctx, listStep); b.failed != nil {
+			return 0, b.failed
+		}
+		b.charged += listStep
+	}
 	n, err := b.c.r.HTTP.Body.Read(p)
+	b.length += int64(n)
 	b.sums.write(p[:n])
 	if err != nil && !errors.Is(err, io.EOF) {
 		b.failed = b.c.broken(err)

@@ -8,8 +8,8 @@
 //
 // # The way of an upload
 //
-// Bytes in flight are admitted by a weighted semaphore before the body is read. A
-// body up to blobs.InlineBytesMax is read whole and travels in the change. A longer
+// Memory is charged as it is filled (protocol.InFlight), so a body that does not come holds
+// none. A body up to blobs.InlineBytesMax is read whole and travels in the change. A longer
 // one passes through buffers of a chunk, four at once: filled from the socket, hashed,
 // and put on every node that is up while the next is filled. The command that names the
 // chunks is proposed when all are durable. An upload that fails before leaves chunks that no row

@@ -255,7 +255,7 @@ func (c *call) send(b *source, s span, setHeaders func()) error {
 	}
 	out := io.Writer(c.w)
 	if s.end-s.off > readBytes {
-		out = protocol.PatientWriter{W: c.w}
+		out = &protocol.PatientWriter{W: c.w}
 	}
 	err := c.eachPart(b, s, func(p []byte) error {
 		begin()

@@ -55,9 +55,8 @@ type Options struct {
 	// means what the protocol allows: up to 5000 and 4000 MiB. An upload is put chunk
 	// by chunk, so a larger one costs time, not memory.
 	BodyBytesMax int64
-	// InFlightBytesMax bounds the bodies that are taken at once, in bytes: each counts
-	// as its Content-Length, at most 4 MiB, since no more of it is ever held. Zero means
-	// 64 MiB. The rest wait, unread.
+	// InFlightBytesMax bounds the bodies that are in memory at once, in bytes, and half of
+	// it those of one account. Zero means 64 MiB. The rest wait, unread.
 	InFlightBytesMax int64
 	// AnswersBytesMax bounds the documents and buffers of answers that are held at once, in
 	// bytes. Zero means 64 MiB. Near it listings end after fewer items.
@@ -117,8 +116,8 @@ type Handler struct {
 func NewHandler(o Options) *Handler {
 	o = o.withDefaults()
 	return &Handler{
-		o: o, inFlight: protocol.NewInFlight(o.InFlightBytesMax),
-		// What admit lets in is never more than these: no upload waits for a buffer.
+		o: o, inFlight: protocol.NewInFlightOf(o.InFlightBytesMax, blockListBytesMax),
+		// What inFlight lets in is never more than these: no upload waits for a buffer.
 		putBufs: extent.NewBuffers(blobs.ChunkBytesMax, int(max(1, o.InFlightBytesMax/blobs.ChunkBytesMax))),
 		getBufs: sync.Pool{New: func() any { b := make([]byte, readBytes); return &b }},
 		answers: newAnswers(o.AnswersBytesMax),
@@ -137,6 +136,8 @@ type call struct {
 	ctx context.Context //nolint:containedctx // The request's own; a call lives no longer.
 	res resource
 	put atomic.Int64 // bytes in chunks so far
+	// bodyHold is what a body that is not cut into chunks holds; nil where there is none.
+	bodyHold *protocol.Hold
 }
 
 // Serve answers one request and returns the name of its operation for metrics.

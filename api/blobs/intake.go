@@ -9,19 +9,14 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"antipode/api/protocol"
 	"antipode/services/blobs"
 	"antipode/services/storageerr"
 	"antipode/stamp/extent"
 )
 
-// admitBytesMax is what one body counts for at most: an upload holds so much of it at
-// once, on its way to the nodes.
-const admitBytesMax = 4 * blobs.ChunkBytesMax
-
-// admit waits until the bytes of a body may be in flight; Release what it returns.
-func (c *call) admit(length int64) (held int64, err error) {
-	return c.inFlight.Admit(c.ctx, min(length, admitBytesMax))
-}
+// putsMax is how many chunks of one upload are on their way to the nodes at once.
+const putsMax = 4
 
 // takeBody reads the body and sums it: inline, or into chunks that are durable when it
 // returns (R3). On error nothing names what it left.
@@ -31,31 +26,51 @@ func (c *call) takeBody(sums *digests) (inline []byte, chunks []extent.Ref, err 
 		return nil, nil, nil
 	}
 	if length <= blobs.InlineBytesMax {
-		inline = make([]byte, length) // Not pooled: the command may outlive the wait for it.
-		return inline, nil, c.fill(inline, sums)
+		inline, err = c.takeWhole(length, sums)
+		return inline, nil, err
 	}
 	chunks, err = c.takeChunks(length, sums)
 	return nil, chunks, err
 }
 
+// takeWhole reads a short body, which stays charged until the request ends. It is not
+// pooled: the command may outlive the wait for it.
+func (c *call) takeWhole(length int64, sums *digests) ([]byte, error) {
+	c.bodyHold = c.inFlight.Hold(c.r)
+	if err := c.bodyHold.Take(c.ctx, length); err != nil {
+		return nil, err
+	}
+	body := make([]byte, length)
+	return body, c.fill(body, sums)
+}
+
 // takeChunks puts the body chunk by chunk: while some are on their way to the disks the
-// next is read. What it holds at once is what admit counted.
+// next is read. Each is charged from when its first byte came to when it is put.
 func (c *call) takeChunks(length int64, sums *digests) ([]extent.Ref, error) {
 	chunks := make([]extent.Ref, (length+blobs.ChunkBytesMax-1)/blobs.ChunkBytesMax)
 	puts, ctx := errgroup.WithContext(c.ctx)
-	puts.SetLimit(admitBytesMax / blobs.ChunkBytesMax)
+	puts.SetLimit(putsMax)
 	var broken, late error
 	for i := range chunks {
 		n := min(length-int64(i)*blobs.ChunkBytesMax, blobs.ChunkBytesMax)
+		var first [1]byte
+		if broken = c.fill(first[:], sums); broken != nil {
+			break
+		}
+		hold := c.inFlight.Hold(c.r)
 		var buf []byte
-		if buf, late = c.putBufs.Get(ctx, int(n)); late != nil {
+		if buf, late = c.buffer(ctx, hold, n); late != nil {
+			hold.Release()
 			break // A put failed, or the request's time is over.
 		}
-		if broken = c.fill(buf, sums); broken != nil {
+		buf[0] = first[0]
+		if broken = c.fill(buf[1:], sums); broken != nil {
 			c.putBufs.Put(buf)
+			hold.Release()
 			break
 		}
 		puts.Go(func() error {
+			defer hold.Release()
 			defer c.putBufs.Put(buf)
 			c.put.Add(n) // Whatever becomes of it, some of it may be in a file.
 			var err error
@@ -75,6 +90,14 @@ func (c *call) takeChunks(length int64, sums *digests) ([]extent.Ref, error) {
 	return chunks, nil
 }
 
+// buffer waits for the memory of a chunk.
+func (c *call) buffer(ctx context.Context, hold *protocol.Hold, n int64) ([]byte, error) {
+	if err := hold.Take(ctx, n); err != nil {
+		return nil, err
+	}
+	return c.putBufs.Get(ctx, int(n))
+}
+
 // fill reads the next bytes of the body.
 func (c *call) fill(p []byte, sums *digests) error {
 	_, err := io.ReadFull(c.r.HTTP.Body, p)
@@ -90,6 +113,9 @@ func (c *call) broken(err error) error {
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(c.ctx.Err(), context.DeadlineExceeded):
 		return storageerr.OperationTimedOut
+	}
+	if _, known := storageerr.Of(err); known {
+		return err // Memory is short and the sender slow.
 	}
 	return storageerr.InvalidInput // The client broke off: fewer bytes than it said.
 }

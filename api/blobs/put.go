@@ -29,11 +29,7 @@ func (c *call) putBlob() error {
 			return err
 		}
 	}
-	held, err := c.admit(length)
-	if err != nil {
-		return err
-	}
-	defer c.inFlight.Release(held)
+	defer func() { c.bodyHold.Release() }()
 	w.Blob.Length = uint64(length)
 	if w.Blob.Inline, w.Blob.Chunks, err = c.takeBody(sums); err != nil {
 		return err

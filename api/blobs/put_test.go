@@ -192,12 +192,12 @@ func TestPutChunkFails(t *testing.T) {
 	r.requireBlob("/cont/b", []byte("old"))
 }
 
-// Bytes in flight are bounded before a body is read: of many uploads no more run than
-// fit, one larger than the bound runs alone, and one whose time ends while it waits
-// changed nothing.
+// Bytes in flight are bounded before a chunk is read: of many uploads no more chunks are
+// put than fit, one larger than the bound runs all the same, and one whose time ends while
+// it waits changed nothing.
 func TestInFlight(t *testing.T) {
 	const body = 2 << 20
-	r := newRig(t, func(o *Options) { o.InFlightBytesMax = 2 * body })
+	r := newRig(t, func(o *Options) { o.InFlightBytesMax = 4 * body }) // Half of it for an account.
 	gate := make(chan struct{})
 	var running, most atomic.Int64
 	r.payload.onPut = func() error {

@@ -50,7 +50,7 @@ func TestStalledDiskStopsReading(t *testing.T) {
 		body, inFlight, uploads = 2 << 20, 4 << 20, 16
 		readAhead               = 8 << 10
 	)
-	r := newRig(t, func(o *Options) { o.InFlightBytesMax = inFlight })
+	r := newRig(t, func(o *Options) { o.InFlightBytesMax = 2 * inFlight }) // Half of it for an account.
 	gate := make(chan struct{})
 	var waiting atomic.Int64
 	r.payload.onPut = func() error {

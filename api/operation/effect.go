@@ -29,6 +29,23 @@ func Declared(name string) bool {
 	return ok
 }
 
+// TakesBody reports whether an operation has a use for a request body. No other operation
+// is begun before the body that came with it is read and dropped.
+func TakesBody(name string) bool { return bodies[name] }
+
+// bodies are the operations that take one.
+//
+//nolint:gochecknoglobals // A table, never written.
+var bodies = map[string]bool{
+	"SetBlobServiceProperties": true, "SetQueueServiceProperties": true, "SetTableServiceProperties": true,
+	"GetUserDelegationKey": true,
+	"CreateTable":          true, "SetTableACL": true, "InsertEntity": true, "UpdateEntity": true, "MergeEntity": true,
+	"EntityGroupTransaction": true,
+	"SetQueueACL":            true, "PutMessage": true, "UpdateMessage": true,
+	"BlobBatch": true, "SetContainerACL": true, "PutBlob": true, "SetBlobTags": true, "PutBlock": true, "PutBlockList": true,
+	"PutPage": true, "AppendBlock": true, "QueryBlobContents": true,
+}
+
 // effects has every operation of spec/blob.md 4, spec/queue.md 5, spec/table.md 9 and
 // spec/service.md, built or not.
 //

@@ -2,40 +2,386 @@ package protocol
 
 import (
 	"context"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
 
-	"golang.org/x/sync/semaphore"
-
+	"antipode/geo"
 	"antipode/services/storageerr"
 )
 
-// InFlight bounds the bytes of request bodies, or of answers, that a service holds at
-// once: a body is not read before it is admitted. Methods may be called concurrently.
+// InFlight bounds the memory that requests hold at once: what came of their bodies, or the
+// pages of their answers. Methods may be called concurrently.
+//
+// A Hold is charged step by step, as the memory is needed: a body that was announced and
+// never comes costs nothing. One account holds half of the bound at most, so the others
+// find the rest.
+//
+// Progress. A hold that asks once (Take) ends as fast as its sender sends, or is ended
+// (WatchSender, the time of its request): it may use the whole bound. Holds that grow in
+// steps could keep a part each and wait for more for ever. So they leave a reserve, within
+// the account's share as within the whole, and none counts for more than the reserve. The
+// oldest hold of an account that waits becomes the account's first, and the oldest such
+// hold the first of all; each stays so until it has all it asked for, or is released. While
+// there is a first, nobody else uses the reserve: the account's is its first's, the one of
+// the whole is that of the first of all. The hold that is first of both gets all it may
+// ask for once those that ask once have ended. Nothing waits the other way round: a hold
+// becomes first of all only while it is its account's first.
+//
+// Slow senders. While a hold waits, the sender that brings the least, below
+// pressedBytesPerSecond, is broken off with 503: memory that is short goes to who fills it
+// soon.
 type InFlight struct {
-	max int64
-	sem *semaphore.Weighted
+	max, share, reserve int64
+
+	mu       sync.Mutex
+	held     int64                         // of all holds
+	first    *Hold                         // may use the reserve; nil where nothing waits
+	accounts map[geo.Account]*accountShare // those that hold or await something
+	sending  map[*Hold]struct{}            // holds whose sender is watched
+	waiting  []*waiter                     // by the age of their holds
+	begun    uint64                        // numbers holds by age
 }
 
-// NewInFlight returns a bound of bytesMax bytes.
-func NewInFlight(bytesMax int64) *InFlight {
-	return &InFlight{bytesMax, semaphore.NewWeighted(bytesMax)}
+// accountShare is what one account holds. Guarded by InFlight.mu.
+type accountShare struct {
+	held  int64
+	holds int // that refer to it
+	first *Hold
 }
 
-// Admit waits until n more bytes may be held, first come first served, and returns
-// what to Release: n, or the whole bound for what is larger than it. ServerBusy where
-// ctx ends before: nothing happened.
-func (f *InFlight) Admit(ctx context.Context, n int64) (held int64, err error) {
-	held = min(n, f.max)
-	if f.sem.Acquire(ctx, held) != nil {
-		return 0, storageerr.ServerBusy
+type waiter struct {
+	hold    *Hold
+	n       int64
+	granted chan struct{}
+}
+
+const (
+	// pressedBytesPerSecond is what a sender must bring while others wait for memory.
+	pressedBytesPerSecond = 256 << 10
+	// pressEvery is how often a hold that waits looks for a slow sender.
+	pressEvery = 100 * time.Millisecond
+)
+
+// NewInFlight returns a bound of bytesMax bytes. A hold that grows counts for a quarter of
+// it at most.
+func NewInFlight(bytesMax int64) *InFlight { return NewInFlightOf(bytesMax, bytesMax/4) }
+
+// NewInFlightOf returns a bound of bytesMax bytes for holds that grow to holdMax at most:
+// the reserve.
+func NewInFlightOf(bytesMax, holdMax int64) *InFlight {
+	share := max(1, bytesMax/2)
+	return &InFlight{
+		max: bytesMax, share: share, reserve: max(1, min(holdMax, share)),
+		accounts: map[geo.Account]*accountShare{}, sending: map[*Hold]struct{}{},
 	}
-	return held, nil
+}
+
+// Hold is what one request holds. Its methods may be called concurrently, but for Release.
+type Hold struct {
+	f       *InFlight
+	account geo.Account
+	sender  *watchedBody
+	number  uint64
+	// The rest is guarded by f.mu.
+	share *accountShare // nil once released
+	held  int64
+	once  bool // asks once
+}
+
+// Hold begins with nothing held. Release must follow. r is the request whose body fills
+// the memory; the hold counts for its account.
+func (f *InFlight) Hold(r *Request) *Hold {
+	account := geo.Account("")
+	if r.Account != nil {
+		account = r.Account.Name
+	}
+	h := f.begin(account)
+	if h.sender = watchedSender(r.HTTP); h.sender != nil {
+		f.mu.Lock()
+		f.sending[h] = struct{}{}
+		f.mu.Unlock()
+	}
+	return h
+}
+
+func (f *InFlight) begin(account geo.Account) *Hold {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	share := f.accounts[account]
+	if share == nil {
+		share = &accountShare{}
+		f.accounts[account] = share
+	}
+	share.holds++
+	f.begun++
+	return &Hold{f: f, account: account, number: f.begun, share: share}
+}
+
+// Grow waits until n more bytes may be held. ServerBusy where ctx ends before: nothing
+// more is held.
+func (h *Hold) Grow(ctx context.Context, n int64) error { return h.ask(ctx, n, false) }
+
+// Take is Grow of a hold that asks for nothing else, before or after.
+func (h *Hold) Take(ctx context.Context, n int64) error { return h.ask(ctx, n, true) }
+
+func (h *Hold) ask(ctx context.Context, n int64, once bool) error {
+	f := h.f
+	f.mu.Lock()
+	h.once = once
+	n = h.counted(n)
+	if f.fits(h, n) {
+		f.take(h, n)
+		f.mu.Unlock()
+		return nil
+	}
+	w := &waiter{h, n, make(chan struct{})}
+	at, _ := slices.BinarySearchFunc(f.waiting, h.number, func(w *waiter, number uint64) int {
+		if w.hold.number <= number {
+			return -1
+		}
+		return 1
+	})
+	f.waiting = slices.Insert(f.waiting, at, w)
+	f.grant()
+	f.mu.Unlock()
+	return w.wait(ctx)
+}
+
+// counted is how much n more bytes count for.
+func (h *Hold) counted(n int64) int64 {
+	most := h.f.reserve
+	if h.once {
+		if most = h.f.max; h.account != "" {
+			most = h.f.share
+		}
+	}
+	return max(0, min(n, most-h.held))
+}
+
+// fits reports whether h may hold n more bytes.
+func (f *InFlight) fits(h *Hold, n int64) bool {
+	all, own := f.max, f.share
+	if f.first != h && (f.first != nil || !h.once) {
+		all -= f.reserve
+	}
+	if first := h.share.first; first != h && (first != nil || !h.once) {
+		own -= f.reserve
+	}
+	return n == 0 || f.held+n <= all && (h.account == "" || h.share.held+n <= own)
+}
+
+func (f *InFlight) take(h *Hold, n int64) {
+	h.held += n
+	h.share.held += n
+	f.held += n
+	if h.once {
+		f.leaveFirst(h)
+	}
+}
+
+// grant gives memory to those that wait, the oldest first, and says who is first.
+func (f *InFlight) grant() {
+	for more := true; more; {
+		f.nameFirst()
+		before := len(f.waiting)
+		f.waiting = slices.DeleteFunc(f.waiting, func(w *waiter) bool {
+			if !f.fits(w.hold, w.n) {
+				return false
+			}
+			f.take(w.hold, w.n)
+			close(w.granted)
+			return true
+		})
+		more = len(f.waiting) < before
+	}
+}
+
+func (f *InFlight) nameFirst() {
+	for _, w := range f.waiting {
+		if w.hold.share.first == nil {
+			w.hold.share.first = w.hold
+		}
+		if f.first == nil && w.hold.share.first == w.hold {
+			f.first = w.hold
+		}
+	}
+}
+
+// wait waits for the memory.
+func (w *waiter) wait(ctx context.Context) error {
+	press := time.NewTicker(pressEvery)
+	defer press.Stop()
+	for {
+		select {
+		case <-w.granted:
+			return nil
+		default:
+		}
+		w.hold.f.breakSlowest(w.hold)
+		select {
+		case <-w.granted:
+			return nil
+		case <-press.C:
+		case <-ctx.Done():
+			if w.leave() {
+				return storageerr.ServerBusy
+			}
+			return nil
+		}
+	}
+}
+
+// leave reports whether the waiter left empty-handed: it may have been granted meanwhile.
+func (w *waiter) leave() bool {
+	f := w.hold.f
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	at := slices.Index(f.waiting, w)
+	if at >= 0 {
+		f.waiting = slices.Delete(f.waiting, at, at+1)
+	}
+	return at >= 0
+}
+
+// breakSlowest breaks off the slowest sender of those whose memory h could use.
+func (f *InFlight) breakSlowest(h *Hold) {
+	if slowest := f.slowest(h); slowest != nil {
+		slowest.sender.breakOff()
+	}
+}
+
+// slowest returns the hold with the slowest sender, which is not looked at again; nil where
+// none is slow.
+func (f *InFlight) slowest(h *Hold) *Hold {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	own := h.account != "" && f.share-h.share.held < f.max-f.held // Its account's would help first.
+	var slowest *Hold
+	least := float64(pressedBytesPerSecond)
+	for other := range f.sending {
+		if other == h || other.held == 0 || own && other.share != h.share {
+			continue
+		}
+		if rate := other.sender.rate(); rate < least {
+			slowest, least = other, rate
+		}
+	}
+	delete(f.sending, slowest)
+	return slowest
+}
+
+// Release gives everything back. It may be called again, and for a nil Hold.
+func (h *Hold) Release() {
+	if h == nil {
+		return
+	}
+	f := h.f
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if h.share == nil {
+		return
+	}
+	h.share.held -= h.held
+	f.held -= h.held
+	delete(f.sending, h)
+	f.leaveFirst(h)
+	f.dropShare(h.account, h.share)
+	h.share = nil
+	f.grant()
+}
+
+// leaveFirst lets another hold be first.
+func (f *InFlight) leaveFirst(h *Hold) {
+	if h.share.first == h {
+		h.share.first = nil
+	}
+	if f.first == h {
+		f.first = nil
+	}
+}
+
+// Share is an account's part of an InFlight, for who needs to know how much it holds
+// before it begins: a page of an answer.
+type Share struct {
+	f       *InFlight
+	account geo.Account
+}
+
+// Of returns an account's share. The one of "" is bounded by the whole only.
+func (f *InFlight) Of(account geo.Account) Share { return Share{f, account} }
+
+// Admit waits until n bytes may be held, the oldest first, and returns what to Release: n,
+// or the account's share for what is larger. ServerBusy where ctx ends before: nothing
+// happened.
+func (s Share) Admit(ctx context.Context, n int64) (held int64, err error) {
+	h := s.f.begin(s.account)
+	err = h.Take(ctx, n)
+	return s.keep(h), err
 }
 
 // TryAdmit is Admit that does not wait; ok is false where it would.
-func (f *InFlight) TryAdmit(n int64) (held int64, ok bool) {
-	held = min(n, f.max)
-	return held, f.sem.TryAcquire(held)
+func (s Share) TryAdmit(n int64) (held int64, ok bool) {
+	h := s.f.begin(s.account)
+	s.f.mu.Lock()
+	h.once = true
+	n = h.counted(n)
+	if ok = s.f.fits(h, n); ok {
+		s.f.take(h, n)
+	}
+	s.f.mu.Unlock()
+	return s.keep(h), ok
+}
+
+// keep ends a hold and leaves what it holds to the share.
+func (s Share) keep(h *Hold) (held int64) {
+	s.f.mu.Lock()
+	defer s.f.mu.Unlock()
+	held = h.held
+	s.f.leaveFirst(h)
+	s.f.dropShare(h.account, h.share)
+	s.f.grant()
+	return held
+}
+
+// dropShare forgets an account that holds nothing, as one of its holds ends.
+func (f *InFlight) dropShare(account geo.Account, share *accountShare) {
+	if share.holds--; share.holds == 0 && share.held == 0 {
+		delete(f.accounts, account)
+	}
 }
 
 // Release gives back what Admit returned.
-func (f *InFlight) Release(held int64) { f.sem.Release(held) }
+func (s Share) Release(held int64) {
+	if held == 0 {
+		return
+	}
+	f := s.f
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	share := f.accounts[s.account]
+	share.held -= held
+	f.held -= held
+	if share.holds == 0 && share.held == 0 {
+		delete(f.accounts, s.account)
+	}
+	f.grant()
+}
+
+// Admit is Share.Admit for no account in particular.
+func (f *InFlight) Admit(ctx context.Context, n int64) (held int64, err error) {
+	return f.Of("").Admit(ctx, n)
+}
+
+// TryAdmit is Share.TryAdmit for no account in particular.
+func (f *InFlight) TryAdmit(n int64) (held int64, ok bool) { return f.Of("").TryAdmit(n) }
+
+// Release gives back what Admit returned.
+func (f *InFlight) Release(held int64) { f.Of("").Release(held) }
+
+// watchedSender returns the body that WatchSender put on a request; nil where there is none.
+func watchedSender(r *http.Request) *watchedBody {
+	watched, _ := r.Body.(*watchedBody)
+	return watched
+}

@@ -3,22 +3,35 @@ package protocol
 import (
 	"errors"
 	"io"
+	"math"
 	"net/http"
 	"os"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"antipode/internal/clock"
+	"antipode/services/storageerr"
 )
 
 // What a client that sends or takes slowly may hold, beside the time of its request.
 // The service's own limits are not published.
 const (
-	// SenderStallMax is how long a body may bring no byte.
+	// SenderStallMax is how long a body may bring no byte, and how far it may fall behind
+	// senderBytesPerSecond.
 	SenderStallMax = 30 * time.Second
-	// ReceiverStallMax is how long a part of a long answer may wait to be taken.
+	// senderBytesPerSecond is what a sender must bring.
+	senderBytesPerSecond = 16 << 10
+	// rateOver is over how much time of waiting a sender's rate is taken.
+	rateOver = time.Second
+	// ReceiverStallMax is how long a part of a long answer may wait to be taken, and how far
+	// an answer may fall behind receiverBytesPerSecond.
 	ReceiverStallMax = 2 * time.Minute
+	// receiverBytesPerSecond is what a receiver must take of an answer that is held whole.
+	receiverBytesPerSecond = 16 << 10
+	// answerStallMax is how long an answer of a few bytes may wait to be taken.
+	answerStallMax = 30 * time.Second
 	// AnswerMax is how long a request may take to the end of its answer, unless it says
 	// otherwise: the WriteTimeout of a front end.
 	AnswerMax = 10 * time.Minute
@@ -27,25 +40,53 @@ const (
 	lingerBytesMax = 16 << 20
 )
 
-// WatchSender bounds every read of r's body by SenderStallMax and by the end of r's
-// context. What was too slow is os.ErrDeadlineExceeded to who reads.
+// errPressed ends a slow sender while others wait for the memory it holds.
+var errPressed = storageerr.ServerBusy.Saying("The request was sent too slowly for a server that is short of memory. Please retry your request.")
+
+// WatchSender bounds the time that r's body may take, beside r's context: it brings
+// senderBytesPerSecond, and may fall SenderStallMax behind. Only the time in which a byte
+// is waited for counts. What was too slow is os.ErrDeadlineExceeded to who reads. For a
+// request that is watched already it takes over the context's deadline.
 func WatchSender(w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength == 0 {
 		return
 	}
 	end, bounded := r.Context().Deadline()
-	r.Body = &watchedBody{body: r.Body, control: http.NewResponseController(w), end: end, bounded: bounded}
+	if b := watchedSender(r); b != nil {
+		b.mu.Lock()
+		b.end, b.bounded = end, bounded
+		b.mu.Unlock()
+		return
+	}
+	r.Body = &watchedBody{
+		body: r.Body, control: http.NewResponseController(w), end: end, bounded: bounded,
+		allowance: SenderStallMax, lastRate: math.Inf(1),
+	}
 }
 
 type watchedBody struct {
-	control *http.ResponseController
+	control  *http.ResponseController
+	received atomic.Int64
+	stopped  atomic.Bool
+	pressed  atomic.Bool // stopped by breakOff
+
+	mu      sync.Mutex // held while the body is read
+	body    io.Reader
 	end     time.Time
 	bounded bool
-	stopped atomic.Bool
+	read    bool // to its end
 
-	mu   sync.Mutex // held while the body is read
-	body io.Reader
-	read bool // to its end
+	pace sync.Mutex // guards what follows
+	// allowance is how long the next byte may be waited for: SenderStallMax, less what was
+	// waited for earlier bytes beyond the time they may take.
+	allowance time.Duration
+	// since is when the read under way began; zero where there is none.
+	since time.Time
+	// waited and brought are of the interval that will be the next lastRate, in bytes per
+	// second; none was taken before the first is over.
+	waited   time.Duration
+	brought  int64
+	lastRate float64
 }
 
 // Read implements io.Reader. Sockets live in the machine's time.
@@ -53,24 +94,74 @@ func (b *watchedBody) Read(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.stopped.Load() {
-		return 0, os.ErrDeadlineExceeded
+		return 0, b.stopError()
 	}
-	deadline := clock.System{}.Now().Add(SenderStallMax)
+	deadline := b.begin()
 	if b.bounded && b.end.Before(deadline) {
 		deadline = b.end
 	}
 	_ = b.control.SetReadDeadline(deadline) // A connection without one is a test's.
 	if b.stopped.Load() {
-		return 0, os.ErrDeadlineExceeded // Stopped since: its deadline was overwritten.
+		return 0, b.stopError() // Stopped since: its deadline was overwritten.
 	}
 	n, err := b.body.Read(p)
-	if errors.Is(err, io.EOF) {
+	b.received.Add(int64(n))
+	b.took(n)
+	switch {
+	case errors.Is(err, io.EOF):
 		// What net/http reads behind the body, to notice a client that has gone, is no
 		// part of it. After any other error the deadline stays: nothing more is awaited.
 		b.read = true
 		_ = b.control.SetReadDeadline(time.Time{})
+	case err != nil && b.stopped.Load():
+		err = b.stopError()
 	}
 	return n, err
+}
+
+func (b *watchedBody) stopError() error {
+	if b.pressed.Load() {
+		return errPressed
+	}
+	return os.ErrDeadlineExceeded
+}
+
+// begin notes that a read begins, and returns when it must have brought a byte.
+func (b *watchedBody) begin() time.Time {
+	b.pace.Lock()
+	defer b.pace.Unlock()
+	b.since = clock.System{}.Now()
+	return b.since.Add(b.allowance)
+}
+
+// took notes what a read brought.
+func (b *watchedBody) took(n int) {
+	b.pace.Lock()
+	defer b.pace.Unlock()
+	waited := clock.System{}.Now().Sub(b.since)
+	b.since = time.Time{}
+	b.allowance = min(SenderStallMax, b.allowance-waited+time.Duration(n)*time.Second/senderBytesPerSecond)
+	b.waited += waited
+	b.brought += int64(n)
+	if b.waited >= rateOver {
+		b.lastRate = float64(b.brought) / b.waited.Seconds()
+		b.waited, b.brought = 0, 0
+	}
+}
+
+// rate is what the sender brought lately, in bytes per second of waiting for it; infinite
+// where it was not waited for long enough to tell.
+func (b *watchedBody) rate() float64 {
+	b.pace.Lock()
+	defer b.pace.Unlock()
+	waited := b.waited
+	if !b.since.IsZero() {
+		waited += clock.System{}.Now().Sub(b.since)
+	}
+	if waited < rateOver {
+		return b.lastRate
+	}
+	return float64(b.brought) / waited.Seconds()
 }
 
 // Close does nothing: net/http closes the body of its own, which reads on, once the
@@ -92,32 +183,101 @@ func (b *watchedBody) stop() (read bool) {
 	return b.read
 }
 
+// breakOff lets the reader fail with errPressed, now or at its next read.
+func (b *watchedBody) breakOff() {
+	b.pressed.Store(true)
+	b.stop()
+}
+
 // StopSender ends all reads of r's body, which WatchSender watches: a transport may go
 // on reading what it forwards after the answer came, and the connection may be another
-// request's by then.
-func StopSender(r *http.Request) {
-	if watched, ok := r.Body.(*watchedBody); ok {
-		watched.stop()
+// request's by then. read says that the body came to its end.
+func StopSender(r *http.Request) (read bool) {
+	if watched := watchedSender(r); watched != nil {
+		return watched.stop()
 	}
+	return r.ContentLength == 0
+}
+
+// Received is how many bytes of r's body were read, which WatchSender watches.
+func Received(r *http.Request) int64 {
+	if watched := watchedSender(r); watched != nil {
+		return watched.received.Load()
+	}
+	return 0
+}
+
+// TakeBody reads the body of a request to its end and drops it, at most bytesMax bytes: an
+// operation that has no use for a body is not begun before it came, or it would be done
+// while its answer waits for a sender. The connection can then serve the next request, and
+// net/http notices when the client leaves.
+func TakeBody(r *http.Request, bytesMax int64) error {
+	if r.ContentLength == 0 {
+		return nil
+	}
+	tooLarge := storageerr.RequestBodyTooLarge.With("MaxLimit", strconv.FormatInt(bytesMax, 10))
+	if r.ContentLength > bytesMax {
+		return tooLarge
+	}
+	n, err := io.Copy(io.Discard, io.LimitReader(r.Body, bytesMax+1))
+	switch {
+	case n > bytesMax:
+		return tooLarge
+	case err == nil:
+		return nil
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return storageerr.OperationTimedOut
+	}
+	return storageerr.InvalidInput // The client broke off: fewer bytes than it said.
+}
+
+// BeforeAnswer prepares the connection for an answer whose header is about to be written.
+// net/http reads on in a body that was not read to its end before it writes the header,
+// however long that takes, unless the connection ends with this answer: so it does. What
+// is still read after the answer is bounded by lingerMax. The client has time to take the
+// answer by its length.
+func BeforeAnswer(w http.ResponseWriter, r *http.Request) {
+	if r.ContentLength != 0 && !bodyRead(r) {
+		w.Header()["Connection"] = []string{"close"}
+		_ = http.NewResponseController(w).SetReadDeadline(clock.System{}.Now().Add(lingerMax)) // As above.
+	}
+	within := ReceiverStallMax
+	length, err := strconv.ParseInt(w.Header().Get("Content-Length"), 10, 64)
+	if err == nil && (r.Method == http.MethodHead || length >= 0) {
+		within = answerStallMax
+		if r.Method != http.MethodHead {
+			within += time.Duration(min(length/receiverBytesPerSecond, int64(AnswerMax/time.Second))) * time.Second
+		}
+	}
+	AnswerWithin(w, within)
+}
+
+// bodyRead reports whether r's body came to its end. One that is being read has not.
+func bodyRead(r *http.Request) bool {
+	b := watchedSender(r)
+	if b == nil || !b.mu.TryLock() {
+		return false
+	}
+	defer b.mu.Unlock()
+	return b.read
 }
 
 // Linger takes what the client of a request that was answered early still sends: one
 // that sends all of its body before it reads would otherwise see a reset and no answer.
-// It ends the answer. w must have announced that it closes the connection.
+// It ends the answer. The request is watched (WatchSender), and w must have announced that
+// it closes the connection, which BeforeAnswer does.
 func Linger(w http.ResponseWriter, r *http.Request) {
-	body := io.Reader(r.Body)
-	if watched, ok := body.(*watchedBody); ok {
-		if watched.stop() {
-			return
-		}
-		body = watched.body
+	watched := watchedSender(r)
+	if watched == nil || watched.stop() {
+		return
 	}
-	if r.ContentLength == 0 || r.Header.Get("Expect") != "" {
+	if r.Header.Get("Expect") != "" {
 		return // Nothing comes.
 	}
 	control := http.NewResponseController(w)
 	if control.Flush() == nil && control.SetReadDeadline(clock.System{}.Now().Add(lingerMax)) == nil {
-		_, _ = io.CopyN(io.Discard, body, lingerBytesMax) // It ends as it will.
+		n, _ := io.CopyN(io.Discard, watched.body, lingerBytesMax) // It ends as it will.
+		watched.received.Add(n)
 	}
 }
 
@@ -127,12 +287,20 @@ func AnswerWithin(w http.ResponseWriter, d time.Duration) {
 	_ = http.NewResponseController(w).SetWriteDeadline(clock.System{}.Now().Add(d)) // As above.
 }
 
-// PatientWriter writes a long answer: each part may take ReceiverStallMax, and all of
-// them as long as they take.
-type PatientWriter struct{ W http.ResponseWriter }
+// PatientWriter writes a long answer: all of it may take as long as it takes at
+// receiverBytesPerSecond, and the client may fall ReceiverStallMax behind.
+type PatientWriter struct {
+	W http.ResponseWriter
+	// behind is how much of ReceiverStallMax was used up.
+	behind time.Duration
+}
 
 // Write implements io.Writer.
-func (p PatientWriter) Write(part []byte) (int, error) {
-	AnswerWithin(p.W, ReceiverStallMax)
-	return p.W.Write(part)
+func (p *PatientWriter) Write(part []byte) (int, error) {
+	begun := clock.System{}.Now()
+	_ = http.NewResponseController(p.W).SetWriteDeadline(begun.Add(ReceiverStallMax - p.behind)) // As above.
+	n, err := p.W.Write(part)
+	took := clock.System{}.Now().Sub(begun)
+	p.behind = max(0, p.behind+took-time.Duration(n)*time.Second/receiverBytesPerSecond)
+	return n, err
 }

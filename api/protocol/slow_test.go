@@ -78,8 +78,9 @@ func TestPatientWriter(t *testing.T) {
 	rec := httptest.NewRecorder()
 	d := &deadlines{ResponseWriter: rec}
 	start := time.Now()
+	out := &PatientWriter{W: d}
 	for range 3 {
-		_, err := PatientWriter{W: d}.Write([]byte("part"))
+		_, err := out.Write([]byte("part"))
 		require.NoError(t, err)
 	}
 	require.Len(t, d.write, 3)

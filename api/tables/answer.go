@@ -49,7 +49,7 @@ func (c *call) answer() *odata.Answer {
 // request's filter holds. It waits for room, so a request that has a document already
 // closes that one first.
 func (c *call) newDocument(n int, filter string) (*protocol.Document, error) {
-	doc, err := c.windows.Document(c.ctx, c.Answers, n, (c.documents.copies-1)*n+filterHeldPerByte*len(filter))
+	doc, err := c.windows.Document(c.ctx, c.Answers.Of(c.r.Account.Name), n, (c.documents.copies-1)*n+filterHeldPerByte*len(filter))
 	if err == nil {
 		c.documents.open = append(c.documents.open, doc)
 	}

@@ -59,7 +59,11 @@ func (c *call) batch() error {
 	if err != nil {
 		return err
 	}
-	in, err := odata.NewBatchReader(&boundedBody{body: c.r.HTTP.Body, left: bodyMax, sum: sum}, c.r.Header("Content-Type"))
+	body, err := c.open(sum)
+	if err != nil {
+		return err
+	}
+	in, err := odata.NewBatchReader(body, c.r.Header("Content-Type"))
 	if err != nil {
 		return err
 	}

@@ -1,12 +1,15 @@
 package tables
 
 import (
+	"context"
 	"errors"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 
 	"antipode/api/odata"
+	"antipode/api/protocol"
 	"antipode/services/storageerr"
 )
 
@@ -19,20 +22,31 @@ const InFlightBytesMax = 64 << 20
 // heldPerByte: a body is held as it was sent, decoded, and as the change on its way.
 const heldPerByte = 3
 
-// admit waits until the request's body may be held; Release what it returns. A body
-// of unstated length counts as the largest.
-func (c *call) admit() (held int64, err error) {
+// bodyStep is what is first charged, and read, of a body, in bytes; then twice as much.
+const bodyStep = 8 << 10
+
+// NewInFlight returns a bound of bodies held at once, in bytes.
+func NewInFlight(bytesMax int64) *protocol.InFlight {
+	return protocol.NewInFlightOf(bytesMax, heldPerByte*bodyMax)
+}
+
+// open returns the request's body, at most bodyMax of it, each part charged before it is
+// read.
+func (c *call) open(sum *bodyMD5) (*boundedBody, error) {
 	length := c.r.HTTP.ContentLength
 	if length > bodyMax {
-		return 0, bodyTooLarge()
+		return nil, bodyTooLarge()
 	}
 	if length < 0 {
 		length = bodyMax
 	}
-	return c.InFlight.Admit(c.ctx, heldPerByte*length)
+	if c.hold == nil {
+		c.hold = c.InFlight.Hold(c.r)
+	}
+	return &boundedBody{body: c.r.HTTP.Body, left: bodyMax, sum: sum, ctx: c.ctx, hold: c.hold, length: int(length)}, nil
 }
 
-// body reads the whole request body, at most bodyMax. It was admitted.
+// body reads the whole request body, at most bodyMax.
 func (c *call) body() ([]byte, error) {
 	if err := odata.CheckContentType(string(c.r.Version), c.r.Header("Content-Type")); err != nil {
 		return nil, err
@@ -41,8 +55,11 @@ func (c *call) body() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &boundedBody{body: c.r.HTTP.Body, left: bodyMax, sum: sum}
-	buf := make([]byte, 0, max(c.r.HTTP.ContentLength, 512))
+	r, err := c.open(sum)
+	if err != nil {
+		return nil, err
+	}
+	buf := make([]byte, 0, min(r.length, bodyStep))
 	for {
 		n, err := r.Read(buf[len(buf):cap(buf)])
 		buf = buf[:len(buf)+n]
@@ -52,7 +69,8 @@ func (c *call) body() ([]byte, error) {
 		case err != nil:
 			return nil, err
 		case len(buf) == cap(buf):
-			buf = append(buf, 0)[:len(buf)]
+			more := min(len(buf), r.length-len(buf)) // Twice as much, or all that may come.
+			buf = slices.Grow(buf, max(more, 1))
 		}
 	}
 }
@@ -62,10 +80,32 @@ type boundedBody struct {
 	body io.Reader
 	left int
 	sum  *bodyMD5
+
+	ctx     context.Context //nolint:containedctx // The request's own, which the body ends with.
+	hold    *protocol.Hold
+	charged int // bytes of the body that hold was charged for
+	length  int // the most that can come
+}
+
+// charge waits until the body may have n bytes in memory.
+func (b *boundedBody) charge(n int) error {
+	n = min(n, b.length)
+	if n <= b.charged {
+		return nil
+	}
+	n = min(max(n, 2*b.charged, bodyStep), b.length)
+	if err := b.hold.Grow(b.ctx, heldPerByte*int64(n-b.charged)); err != nil {
+		return err
+	}
+	b.charged = n
+	return nil
 }
 
 // Read implements io.Reader.
 func (b *boundedBody) Read(p []byte) (int, error) {
+	if err := b.charge(bodyMax - b.left + len(p)); err != nil {
+		return 0, err
+	}
 	n, err := b.body.Read(p)
 	b.sum.write(p[:n])
 	b.left -= n
@@ -75,6 +115,9 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return n, storageerr.OperationTimedOut
 	case err != nil && !errors.Is(err, io.EOF):
+		if _, known := storageerr.Of(err); known {
+			return n, err // Memory is short and the sender slow.
+		}
 		return n, storageerr.InvalidInput // The client broke off: fewer bytes than it said.
 	}
 	return n, err

@@ -70,6 +70,8 @@ type call struct {
 	// documents are closed when the request was answered. A batch's query has those of the
 	// batch.
 	documents *documents
+	// hold is what the request's body holds; nil before it is opened.
+	hold *protocol.Hold
 }
 
 // RangeOf is the range whose leader serves a request: of tables as such the catalog,
@@ -111,11 +113,7 @@ func (h *Handler) Serve(w http.ResponseWriter, r *protocol.Request) (operation s
 		}
 		c.w.Header()["Content-Type"] = []string{c.level.ContentType()} // Of an error, too.
 	}
-	held, err := c.admit()
-	if err != nil {
-		return operation, err
-	}
-	defer c.InFlight.Release(held)
+	defer func() { c.hold.Release() }()
 	return operation, run()
 }
 
