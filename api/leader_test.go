@@ -98,6 +98,7 @@ func TestAnyNodeServes(t *testing.T) {
 func TestNoLeader(t *testing.T) {
 	for target, within := range map[string]time.Duration{
 		insert: 5 * time.Second, insert + "?timeout=2": 2 * time.Second, insert + "?timeout=10000000000": 5 * time.Second,
+		insert + "?timeout=99999999999999999999": 5 * time.Second,
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFront(t, api.Options{Location: "north", Leader: ledNowhere})

@@ -210,6 +210,8 @@ func (x *exchange) errorFormat() protocol.BodyFormat {
 const (
 	requestMax  = 30 * time.Second
 	putPerMiB   = 10 * time.Minute
+	// uploadBytesMax is the longest body of any operation.
+	uploadBytesMax = 5000 << 20
 	downloadMax = 24 * time.Hour
 )
 
@@ -299,7 +301,8 @@ func (x *exchange) limit() time.Duration {
 	case x.service != geo.Blob:
 		return requestMax
 	case x.r.Method == http.MethodPut && x.r.ContentLength > 0:
-		return max(requestMax, time.Duration(x.r.ContentLength)*(putPerMiB>>20))
+		// Clipped before it is a Duration: a header may announce any length.
+		return max(requestMax, time.Duration(min(x.r.ContentLength, uploadBytesMax))*(putPerMiB>>20))
 	case x.r.Method == http.MethodGet:
 		return downloadMax
 	}
@@ -311,9 +314,9 @@ func (x *exchange) limit() time.Duration {
 func (x *exchange) deadline() (ctx context.Context, cancel context.CancelFunc, err error) {
 	limit := x.limit()
 	if text := x.req.Query.Get("timeout"); text != "" {
-		n, bad := strconv.Atoi(text)
+		n, bad := strconv.Atoi(text) // What is out of its range is the nearest number.
 		switch {
-		case bad != nil || n <= 0:
+		case bad != nil && !errors.Is(bad, strconv.ErrRange) || n <= 0:
 			err = storageerr.InvalidQueryParameter.With("QueryParameterName", "timeout", "QueryParameterValue", text,
 				"Reason", "The value is a number of seconds above zero.")
 		case n <= int(limit/time.Second): // Before it is a Duration, which holds 292 years.

@@ -4,8 +4,8 @@
 // generators.
 //
 // Invariant: a request passes only if an HMAC with a key of the addressed account
-// covers it. Clients are known to write the signed string in several ways, and
-// each way is tried; none of them leaves out a part of the request that has an
+// covers it. Clients are known to write the signed string in several ways, which are
+// tried as far as eight signatures go; none of them leaves out a part of the request that has an
 // effect. Where one leaves out parameters with an empty value, [Verifier.Verify]
 // removes these from the query it was given, so they have none. Where two
 // different requests would sign to the same string, both are refused.

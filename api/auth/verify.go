@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"net/http"
 	"strings"
@@ -18,9 +19,12 @@ import (
 const DateWindow = 15 * time.Minute
 
 // variantTextMax is the longest string to sign, in bytes, for which more than the
-// first candidate is tried. Metadata and URL are shorter together; the bound keeps
-// strangers from buying a hundred hashes of a huge header with one request.
+// first candidate is tried. Metadata and URL are shorter together.
 const variantTextMax = 32 << 10
+
+// hashesMax bounds the signatures that are computed for one request, over all candidates
+// and both keys: a stranger pays nothing for them.
+const hashesMax = 8
 
 const (
 	headerAuthorization = "Authorization"
@@ -30,6 +34,14 @@ const (
 // Keys are the two keys of an account, decoded. Both are valid at all times; an
 // empty one verifies nothing.
 type Keys struct{ Key1, Key2 []byte }
+
+// count is how many keys there are to try, one at least.
+func (k Keys) count() int {
+	if len(k.Key1) == 0 || len(k.Key2) == 0 || bytes.Equal(k.Key1, k.Key2) {
+		return 1
+	}
+	return 2
+}
 
 // Verifier checks signatures. Its fields are set before first use and it is not
 // copied afterwards; Verify may be called concurrently.
@@ -172,6 +184,7 @@ func (v *Verifier) match(m *message, signature string, keys Keys) (variant, erro
 		return 0, failed("A query parameter cannot be signed: a colon or a line feed in its name, or a line feed in its value.")
 	}
 	if decodeSignature(&mac, s.signature) {
+		s.hashes = 0
 		if s.signed(&mac, keys) {
 			return 0, nil
 		}
@@ -194,10 +207,10 @@ func (v *Verifier) matchOther(s *scratch, m *message, mac *[sha256.Size]byte, ke
 	if ambiguous(m.query) {
 		possible &^= fullLayout
 	}
-	// Steps through the subsets of possible in ascending order.
-	for way := -possible & possible; way != 0; way = (way - possible) & possible {
-		if way&(quotesEncoded|quotesRaw) == quotesEncoded|quotesRaw {
-			continue
+	each := keys.count()
+	for _, way := range possible.candidates(hashesMax/each - 1) {
+		if s.hashes+each > hashesMax {
+			return 0, false
 		}
 		s.text = s.append(s.text[:0], m, way)
 		if s.signed(mac, keys) {
@@ -207,17 +220,52 @@ func (v *Verifier) matchOther(s *scratch, m *message, mac *[sha256.Size]byte, ke
 	return 0, false
 }
 
+// candidates returns up to n combinations of the ways that are possible, but the first
+// candidate, which is none of them: all combinations where they are that few. Else clients
+// are taken to differ in everything that they can differ in, or in one thing.
+func (possible variant) candidates(n int) []variant {
+	var all []variant
+	legal := func(way variant) bool { return way&(quotesEncoded|quotesRaw) != quotesEncoded|quotesRaw }
+	// Steps through the subsets of possible in ascending order.
+	for way := -possible & possible; way != 0 && len(all) <= n; way = (way - possible) & possible {
+		if legal(way) {
+			all = append(all, way)
+		}
+	}
+	if len(all) <= n {
+		return all
+	}
+	few := []variant{possible &^ quotesRaw}
+	if !legal(possible) {
+		few = append(few, possible&^quotesEncoded)
+	}
+	for _, way := range [...]variant{
+		fullLayout, noSuffix, byteSorted, noEmptyParams, quotesEncoded, quotesRaw, spacesCollapsed, noZeroLength, swappedEncoding,
+	} {
+		if possible&way != 0 {
+			few = append(few, way)
+		}
+	}
+	return few[:min(n, len(few))]
+}
+
 // variants returns the ways that would change this request's string. A way may be
 // possible and change nothing together with another; then it is tried in vain.
 func (v *Verifier) variants(s *scratch, m *message) variant {
 	var possible variant
 	if !m.table {
 		possible |= v.headerVariants(s, m)
-	} else if strings.Contains(m.path, "'") || strings.Contains(m.path, "%27") {
-		possible |= quotesEncoded | quotesRaw
+	} else {
+		if strings.Contains(m.path, "'") {
+			possible |= quotesEncoded
+		}
+		if strings.Contains(m.path, "%27") {
+			possible |= quotesRaw
+		}
 	}
+	full := m.layout == layoutFull || possible&fullLayout != 0
 	for _, p := range m.query {
-		if p.Value == "" {
+		if p.Value == "" && (full || p.Name == "comp") { // The other layouts sign no other one.
 			possible |= noEmptyParams
 		}
 	}
@@ -240,7 +288,7 @@ func (v *Verifier) headerVariants(s *scratch, m *message) (possible variant) {
 			}
 		}
 	}
-	if m.version < protocol.Version20150221 && joined(m.header, "Content-Length") == "0" {
+	if (m.layout == layoutFull || m.unversioned) && m.version < protocol.Version20150221 && joined(m.header, "Content-Length") == "0" {
 		possible |= noZeroLength
 	}
 	if v.AcceptSwappedEncoding && joined(m.header, "Content-Encoding") != joined(m.header, "Content-Language") {
