@@ -187,7 +187,9 @@ func TestRefusedBeforeItsBody(t *testing.T) {
 	rig := newBodyRig(t)
 	for name, f := range rig.fronts() {
 		for _, headers := range [][]string{
-			{"Content-Length", "5000000"}, {"Content-Length", "1000"}, {"Transfer-Encoding", "chunked"},
+			{"Content-Length", "5000000"},
+			{"Content-Length", "1000"},
+			{"Transfer-Encoding", "chunked"},
 			{"Content-Length", "1000", "Expect", "100-continue"},
 		} {
 			w := dialWire(t, f.url)
@@ -227,5 +229,36 @@ func TestAnnouncedBodiesHoldNothing(t *testing.T) {
 		require.NoError(t, err)
 		status, code, _ := w.answer(t, http.MethodPost)
 		require.Equal(t, http.StatusCreated, status, code)
+	}
+}
+
+// The context of a request ends when its client leaves, on the other side of a front door
+// and of a hop to the leader too, with a body and without: what it asked for is not worked
+// on for nobody.
+func TestLeavingClientEndsRequest(t *testing.T) {
+	for name, body := range map[string]string{"none": "", "of an operation that takes none": "no use", "batch": "--b--\r\n"} {
+		begun, ended := make(chan struct{}), make(chan struct{})
+		leader := stub(t, func(_ http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			close(begun)
+			<-r.Context().Done()
+			close(ended)
+		})
+		follower := startFront(t, api.Options{Location: "north", Leader: ledBy(leader)})
+		door := startFront(t, api.Options{
+			Locations: []geo.Location{"north"},
+			Forward:   api.NewForwarder("door", func(geo.Location, geo.Service) []string { return []string{host(follower.url)} }, nil),
+		})
+		w := dialWire(t, door.url)
+		method, target := http.MethodGet, "/acct/things()"
+		if name == "batch" {
+			method, target = http.MethodPost, "/acct/$batch"
+		}
+		w.head(t, method, target, "Content-Length", fmt.Sprint(len(body)))
+		_, err := io.WriteString(w, body)
+		require.NoError(t, err)
+		<-begun
+		require.NoError(t, w.Close())
+		<-ended
 	}
 }

@@ -208,11 +208,11 @@ func (x *exchange) errorFormat() protocol.BodyFormat {
 // blob.md 2.5). A blob's bytes take the time they take: a download is bounded by how
 // slowly the client takes it (protocol.PatientWriter), whatever its length.
 const (
-	requestMax  = 30 * time.Second
-	putPerMiB   = 10 * time.Minute
+	requestMax = 30 * time.Second
+	putPerMiB  = 10 * time.Minute
 	// uploadBytesMax is the longest body of any operation.
 	uploadBytesMax = 5000 << 20
-	downloadMax = 24 * time.Hour
+	downloadMax    = 24 * time.Hour
 )
 
 // answer serves the request, in the order of spec/auth.md 23.

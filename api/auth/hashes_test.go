@@ -22,7 +22,8 @@ func TestWrongSignatureCostsEightHashes(t *testing.T) {
 		for _, service := range []geo.Service{geo.Queue, geo.Table} {
 			for _, headers := range [][]string{
 				{"x-ms-version: 2014-02-14", "Content-Length: 0", "x-ms-meta-a1: v  w", "x-ms-meta-a_1: u"},
-				{"Content-Length: 0", "x-ms-meta-a1: v  w", "x-ms-meta-a_1: u"}, {},
+				{"Content-Length: 0", "x-ms-meta-a1: v  w", "x-ms-meta-a_1: u"},
+				{},
 			} {
 				for _, keys := range []Keys{{Key1: []byte("one"), Key2: []byte("two")}, {Key2: []byte("two")}, {Key1: []byte("one"), Key2: []byte("one")}} {
 					r := read(t, line, hostPathStyle, append(headers, msDate)...)
@@ -49,12 +50,12 @@ func TestWrongSignatureCostsEightHashes(t *testing.T) {
 // Of two ways in which clients may differ each combination is tried with both keys, of
 // three with one; of more, each alone as far as the bound goes, and all together.
 func TestCandidates(t *testing.T) {
-	const five = byteSorted | noEmptyParams | noSuffix | noZeroLength | spacesCollapsed
+	const five variant = byteSorted | noEmptyParams | noSuffix | noZeroLength | spacesCollapsed
 	require.Empty(t, variant(0).candidates(3))
 	require.Equal(t, []variant{byteSorted, noEmptyParams, byteSorted | noEmptyParams}, (byteSorted | noEmptyParams).candidates(3))
 	require.Len(t, (byteSorted | noEmptyParams | noSuffix).candidates(7), 7)
-	require.Equal(t, []variant{five, noSuffix, byteSorted}, variant(five).candidates(3))
-	require.Equal(t, []variant{five, noSuffix, byteSorted, noEmptyParams, spacesCollapsed, noZeroLength}, variant(five).candidates(7))
+	require.Equal(t, []variant{five, noSuffix, byteSorted}, five.candidates(3))
+	require.Equal(t, []variant{five, noSuffix, byteSorted, noEmptyParams, spacesCollapsed, noZeroLength}, five.candidates(7))
 	for possible := range variant(1 << 9) {
 		for _, n := range []int{3, 7} {
 			got := possible.candidates(n)

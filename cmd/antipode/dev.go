@@ -130,8 +130,13 @@ func tuneRuntime() {
 	}
 }
 
+// stopMax is how long the process may take to stop: above the drain of the listeners, of
+// which one location's is followed by the other's.
+const stopMax = time.Minute
+
 // untilSignal returns a context that ends with the first SIGINT or SIGTERM. A second
-// one ends the process at once, which is safe: what was acknowledged is in the logs.
+// one, or stopMax, ends the process at once, which is safe: what was acknowledged is in the
+// logs.
 func untilSignal(out io.Writer) context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
@@ -140,7 +145,11 @@ func untilSignal(out io.Writer) context.Context {
 		<-signals
 		_, _ = fmt.Fprintln(out, "Stopping: draining requests. Once more to exit at once.")
 		cancel()
-		<-signals
+		select {
+		case <-signals:
+		case <-time.After(stopMax):
+			_, _ = fmt.Fprintf(out, "Not stopped after %s: exits.\n", stopMax)
+		}
 		os.Exit(1)
 	}()
 	return ctx

@@ -28,6 +28,9 @@ const (
 	// request while the front end drains. Clients keep such connections in reserve, and
 	// http.Server would wait five seconds for them.
 	silentGrace = 250 * time.Millisecond
+	// endTimeout is how long handlers may go on once the drain is over and their contexts
+	// have ended.
+	endTimeout = 2 * time.Second
 )
 
 // Front is a set of HTTP listeners that start and stop together.
@@ -35,9 +38,16 @@ type Front struct {
 	servers []*http.Server
 	addrs   []net.Addr
 	done    errgroup.Group
+	// drain is drainTimeout, but in tests.
+	drain time.Duration
+	// cancel ends the contexts of all requests.
+	cancel context.CancelFunc
 
 	mu     sync.Mutex
 	silent map[net.Conn]struct{} // connections that never sent a byte
+	// running counts the handlers under way. idle, if set, is closed when there is none.
+	running int
+	idle    chan struct{}
 }
 
 // Listener is one address and what answers there.
@@ -56,11 +66,13 @@ type Listener struct {
 // Open listens on every address before it serves on any, so that a busy port is told
 // at once; ports names where an operator chooses them. Close must follow.
 func Open(ls []Listener, ports string, log *slog.Logger) (*Front, error) {
-	f := &Front{silent: map[net.Conn]struct{}{}}
+	base, cancel := context.WithCancel(context.Background())
+	f := &Front{silent: map[net.Conn]struct{}{}, drain: drainTimeout, cancel: cancel}
 	var open []net.Listener
 	for _, l := range ls {
 		n, err := net.Listen("tcp", l.Addr)
 		if err != nil {
+			cancel()
 			for _, o := range open {
 				err = errors.Join(err, o.Close())
 			}
@@ -73,7 +85,8 @@ func Open(ls []Listener, ports string, log *slog.Logger) (*Front, error) {
 	}
 	for i, l := range ls {
 		s := &http.Server{
-			Handler: l.Handler, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, WriteTimeout: protocol.AnswerMax, MaxHeaderBytes: headerBytesMax,
+			Handler: f.counted(l.Handler), BaseContext: func(net.Listener) context.Context { return base },
+			ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, WriteTimeout: protocol.AnswerMax, MaxHeaderBytes: headerBytesMax,
 			ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug), ConnState: f.connState,
 		}
 		if l.Limit != nil {
@@ -105,12 +118,37 @@ func (f *Front) connState(c net.Conn, state http.ConnState) {
 // Addrs are the addresses listened on, in the order of Open.
 func (f *Front) Addrs() []net.Addr { return f.addrs }
 
-// Close drains the requests under way, for a bounded time, and closes.
+// counted notes which handlers are under way.
+func (f *Front) counted(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		f.mu.Lock()
+		f.running++
+		f.mu.Unlock()
+		defer f.leave()
+		h.ServeHTTP(w, r)
+	})
+}
+
+func (f *Front) leave() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.running--; f.running == 0 && f.idle != nil {
+		close(f.idle)
+		f.idle = nil
+	}
+}
+
+// Close drains the requests under way, for a bounded time, then ends their contexts and
+// connections, and closes. An error says that handlers went on all the same.
 func (f *Front) Close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
-	defer cancel()
+	ctx, stop := context.WithTimeout(context.Background(), f.drain)
+	defer stop()
 	hurry := time.AfterFunc(silentGrace, f.closeSilent)
 	defer hurry.Stop()
+	// An upload or a download ends with its connection; what works without one, with its
+	// context.
+	end := context.AfterFunc(ctx, f.cancel)
+	defer end()
 	var drained errgroup.Group
 	for _, s := range f.servers {
 		drained.Go(func() error {
@@ -120,7 +158,30 @@ func (f *Front) Close() error {
 			return nil
 		})
 	}
-	return errors.Join(drained.Wait(), f.done.Wait())
+	err := errors.Join(drained.Wait(), f.done.Wait())
+	f.cancel()
+	return errors.Join(err, f.ended())
+}
+
+// errRunning: a handler looks neither at its context nor at its connection.
+var errRunning = errors.New("requests go on after the listeners were closed and their contexts ended")
+
+// ended waits for handlers.
+func (f *Front) ended() error {
+	idle := make(chan struct{})
+	f.mu.Lock()
+	if f.running == 0 {
+		close(idle)
+	} else {
+		f.idle = idle
+	}
+	f.mu.Unlock()
+	select {
+	case <-idle:
+		return nil
+	case <-time.After(endTimeout):
+		return errRunning
+	}
 }
 
 func (f *Front) closeSilent() {

@@ -48,3 +48,37 @@ func TestFrontDrains(t *testing.T) {
 	require.Equal(t, "answered", <-answered)
 	require.NoError(t, <-closed)
 }
+
+// A request that runs beyond the drain is ended by its context, or, where it does not look
+// at that, left behind: Close returns either way, and says which.
+func TestCloseEndsRequests(t *testing.T) {
+	for _, looks := range []bool{true, false} {
+		entered, leave, left := make(chan struct{}), make(chan struct{}), make(chan struct{})
+		f, err := Open([]Listener{{"127.0.0.1:0", http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			defer close(left)
+			close(entered)
+			if looks {
+				<-r.Context().Done()
+			} else {
+				<-leave
+			}
+		}), "test"}}, "nothing", slog.New(slog.NewTextHandler(io.Discard, nil)))
+		require.NoError(t, err)
+		f.drain = 50 * time.Millisecond
+		c, err := net.Dial("tcp", f.Addrs()[0].String())
+		require.NoError(t, err)
+		// The body that does not come keeps net/http from noticing that the connection ends.
+		_, err = io.WriteString(c, "PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\n")
+		require.NoError(t, err)
+		<-entered
+		err = f.Close()
+		if looks {
+			require.NoError(t, err)
+		} else {
+			require.ErrorIs(t, err, errRunning)
+		}
+		close(leave)
+		<-left
+		require.NoError(t, c.Close())
+	}
+}

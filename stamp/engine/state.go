@@ -38,8 +38,8 @@ type State struct {
 	// failure is the first error that took the store out of service.
 	failure atomic.Pointer[error]
 
-	mu     sync.RWMutex // guards closed; held for memory work only
-	closed bool
+	mu     sync.RWMutex // held while closed is set and users is added to; for memory work only
+	closed atomic.Bool
 	// users are the calls under way and the open iterators and snapshots, for which
 	// Close waits. Added to under mu while not closed.
 	users sync.WaitGroup
@@ -50,7 +50,7 @@ type State struct {
 func (s *State) enter() error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	if s.closed {
+	if s.closed.Load() {
 		return ErrClosed
 	}
 	s.users.Add(1)
@@ -183,7 +183,7 @@ func (s *State) Scan(lower, upper []byte) (kv.Iterator, error) {
 		s.leave()
 		return nil, err
 	}
-	it.leave = s.leave
+	it.state, it.leave = s, s.leave
 	return it, nil
 }
 
@@ -197,7 +197,7 @@ func (s *State) ScanDurable(lower, upper []byte) (kv.Iterator, error) {
 		s.leave()
 		return nil, err
 	}
-	return &iterator{it: it, leave: s.leave}, nil
+	return &iterator{it: it, state: s, leave: s.leave}, nil
 }
 
 func scan(r pebble.Reader, lower, upper []byte) (*iterator, error) {
@@ -225,7 +225,7 @@ func (s *State) NewSnapshot() *Snapshot {
 
 // Get implements kv.Reader.
 func (s *Snapshot) Get(key []byte) ([]byte, bool, error) {
-	if s.s == nil {
+	if s.s == nil || s.state.closed.Load() {
 		return nil, false, ErrClosed
 	}
 	return get(s.s, key)
@@ -233,13 +233,14 @@ func (s *Snapshot) Get(key []byte) ([]byte, bool, error) {
 
 // Scan implements kv.Reader.
 func (s *Snapshot) Scan(lower, upper []byte) (kv.Iterator, error) {
-	if s.s == nil {
+	if s.s == nil || s.state.closed.Load() {
 		return nil, ErrClosed
 	}
 	it, err := scan(s.s, lower, upper)
 	if err != nil {
 		return nil, err
 	}
+	it.state = s.state
 	return it, nil
 }
 
@@ -254,12 +255,25 @@ func (s *Snapshot) Close() error {
 
 type iterator struct {
 	it      *pebble.Iterator
+	state   *State // nil for an iterator of a log
 	started bool
+	// ended says that the store was closed before the iterator came to its end.
+	ended bool
 	// leave is called once by Close; nil where a snapshot holds the store open.
 	leave func()
 }
 
+// goesOn is false once the store is being closed: Close waits for iterators, and a scan may
+// be long.
+func (i *iterator) goesOn() bool {
+	i.ended = i.ended || i.state != nil && i.state.closed.Load()
+	return !i.ended
+}
+
 func (i *iterator) Next() bool {
+	if !i.goesOn() {
+		return false
+	}
 	if !i.started {
 		i.started = true
 		return i.it.First()
@@ -269,7 +283,7 @@ func (i *iterator) Next() bool {
 
 func (i *iterator) SeekGE(key []byte) bool {
 	i.started = true
-	return i.it.SeekGE(key)
+	return i.goesOn() && i.it.SeekGE(key)
 }
 
 func (i *iterator) Key() []byte   { return i.it.Key() }
@@ -279,7 +293,11 @@ func (i *iterator) Close() error {
 	if i.leave != nil {
 		defer i.leave()
 	}
-	return errors.Join(i.it.Error(), i.it.Close())
+	var ended error
+	if i.ended {
+		ended = ErrClosed
+	}
+	return errors.Join(ended, i.it.Error(), i.it.Close())
 }
 
 // GetDurable reads key from what a crash would leave.
@@ -309,11 +327,11 @@ func (s *State) Flush() error { return s.db.Flush() }
 // AsyncFlush starts a flush; the channel closes when it is done.
 func (s *State) AsyncFlush() (<-chan struct{}, error) { return s.db.AsyncFlush() }
 
-// Close waits for readers and closes the store. What was not flushed is recovered
-// from the log.
+// Close ends scans under way with ErrClosed, waits for readers and closes the store. What
+// was not flushed is recovered from the log.
 func (s *State) Close() error {
 	s.mu.Lock()
-	s.closed = true
+	s.closed.Store(true)
 	s.mu.Unlock()
 	s.users.Wait()
 	return s.db.Close()
