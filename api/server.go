@@ -237,6 +237,10 @@ func (x *exchange) answer() error {
 	x.req.At = x.o.Clock.Now()
 	protocol.SetCommonHeaders(x.w.Header(), x.r, x.service, x.req.Version, x.req.ID, x.req.At)
 	if x.o.Location == "" {
+		// The hop would say for the client that there is no body.
+		if err := checkLength(x.r, x.service); err != nil {
+			return err
+		}
 		return x.throughDoor()
 	}
 	ctx, cancel, badTimeout := x.deadline()
@@ -257,7 +261,14 @@ func (x *exchange) answer() error {
 			return unreachable(want)
 		}
 		x.op = opForwarded
+		if err := checkLength(x.r, x.service); err != nil {
+			return err // As at a front door.
+		}
 		return x.o.Forward.Forward(x.w, x.r, want, x.service, x.reads())
+	}
+	if x.r.Method == http.MethodOptions {
+		x.op = "Preflight"
+		return preflight(x.r.Header)
 	}
 	keys := auth.Keys{Key1: account.Key1, Key2: account.Key2}
 	if err := x.verifier.Verify(x.r, target, &x.req.Query, x.req.Version, keys); err != nil {
@@ -269,6 +280,9 @@ func (x *exchange) answer() error {
 	}
 	if badTimeout != nil {
 		return badTimeout
+	}
+	if err := checkLength(x.r, x.service); err != nil {
+		return err
 	}
 	x.r = x.r.WithContext(ctx)
 	protocol.WatchSender(x.w, x.r) // Until the request's time is over.
@@ -359,10 +373,6 @@ func (x *exchange) changes() bool {
 
 // dispatch hands the request to its service.
 func (x *exchange) dispatch() error {
-	if x.r.Method == http.MethodOptions {
-		x.op = "Preflight"
-		return storageerr.NotImplemented
-	}
 	if name := x.operation(); x.r.ContentLength != 0 && name != operation.Unknown && !operation.TakesBody(name) {
 		x.op = name
 		if err := protocol.TakeBody(x.r, uselessBodyMax); err != nil {

@@ -320,7 +320,7 @@ func TestBadAccountCalls(t *testing.T) {
 			{"GET", "/acct/?restype=service&comp=stats&timeout=0", 400, "InvalidQueryParameterValue"},
 			{"GET", "/acct/?restype=service&comp=stats&timeout=-1", 400, "InvalidQueryParameterValue"},
 			{"GET", "/acct/?restype=service&comp=stats&timeout=soon", 400, "InvalidQueryParameterValue"},
-			{"OPTIONS", "/acct/", 501, "NotImplemented"},
+			{"OPTIONS", "/acct/", 400, "InvalidHeaderValue"},
 		} {
 			r.refused(s, request{c.method, c.target, nil, nil}, c.status, c.code)
 		}

@@ -17,6 +17,8 @@ var (
 	InvalidResourceName    = Row{400, "InvalidResourceName", "The specifed resource name contains invalid characters."}
 	InvalidURI             = Row{400, "InvalidUri", "The requested URI does not represent any resource on the server."}
 	NoHostInformation      = Row{400, "HostInformationNotPresent", "The required host information is not present in the request. You must send a non-empty Host header or include the absolute URI in the request line."}
+	NoCORSHeader           = Row{400, "InvalidHeaderValue", "A required CORS header is not present."}
+	CORSPreflightFailure   = Row{403, "CorsPreflightFailure", "CORS not enabled or no matching rule found for this request."}
 	InvalidHeaderValue     = Row{400, "InvalidHeaderValue", "The value for one of the HTTP headers is not in the correct format."}
 	MissingRequiredHeader  = Row{400, "MissingRequiredHeader", "A required HTTP header was not specified."}
 	UnsupportedHeader      = Row{400, "UnsupportedHeader", "One of the HTTP headers specified in the request is not supported."}
