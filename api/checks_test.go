@@ -54,8 +54,13 @@ func TestLengthRequired(t *testing.T) {
 			method, length string
 			status         int
 		}{
-			{"PUT", "", 411}, {"POST", "", 411}, {"DELETE", "", 204}, {"GET", "", 204},
-			{"PUT", "Content-Length", 204}, {"POST", "Content-Length", 204}, {"POST", "Transfer-Encoding", 204},
+			{"PUT", "", 411},
+			{"POST", "", 411},
+			{"DELETE", "", 204},
+			{"GET", "", 204},
+			{"PUT", "Content-Length", 204},
+			{"POST", "Content-Length", 204},
+			{"POST", "Transfer-Encoding", 204},
 		} {
 			w := dialWire(t, f.url)
 			headers := map[string][]string{"": nil, "Content-Length": {"Content-Length", "0"}, "Transfer-Encoding": {"Transfer-Encoding", "chunked"}}[c.length]

@@ -191,8 +191,12 @@ func (f *front) record(t *testing.T, method, target string, body io.Reader) *htt
 	t.Helper()
 	r := signed(t, method, "http://127.0.0.1"+target, body)
 	r.RequestURI = target
+	return record(f.Handler(geo.Table), r)
+}
+
+func record(h http.Handler, r *http.Request) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
-	f.Handler(geo.Table).ServeHTTP(w, r)
+	h.ServeHTTP(w, r)
 	return w
 }
 

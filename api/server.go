@@ -64,6 +64,9 @@ type Options struct {
 	HopSecret string
 	IDs       *protocol.RequestIDs
 	Observe   Observer
+	// RequestsMax bounds the requests that each service works on at once, and half of it those
+	// of one account; the rest are refused with 503. Zero means 4,096.
+	RequestsMax int
 	// Door takes what a front door did, which Observe is not told. Nil drops it.
 	Door   DoorObserver
 	Logger *slog.Logger
@@ -85,6 +88,9 @@ func NewServer(o Options) *Server {
 	if o.Observe == nil {
 		o.Observe = func(geo.Service, string, int, time.Duration) {}
 	}
+	if o.RequestsMax == 0 {
+		o.RequestsMax = requestsMax
+	}
 	if o.Door == nil {
 		o.Door = unobserved{}
 	}
@@ -97,11 +103,11 @@ func (s *Server) Handler(service geo.Service) http.Handler { return s.handler(se
 
 // handler serves clients, or peers: the deployment's other front ends.
 func (s *Server) handler(service geo.Service, peers bool) http.Handler {
-	e := echo.New()
+	e, g := echo.New(), newGate(s.o.RequestsMax)
 	e.HideBanner, e.HidePort = true, true
 	e.Pre(func(echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
-			s.serve(c.Response(), c.Request(), service, peers)
+			s.serve(c.Response(), c.Request(), service, peers, g)
 			return nil
 		}
 	})
@@ -111,6 +117,7 @@ func (s *Server) handler(service geo.Service, peers bool) http.Handler {
 // exchange is one request under way.
 type exchange struct {
 	*Server
+	gate    *gate
 	w       *echo.Response
 	r       *http.Request
 	service geo.Service
@@ -118,14 +125,14 @@ type exchange struct {
 	op      string
 }
 
-func (s *Server) serve(w *echo.Response, r *http.Request, service geo.Service, peer bool) {
+func (s *Server) serve(w *echo.Response, r *http.Request, service geo.Service, peer bool, g *gate) {
 	start := s.o.Clock.Now()
 	addr, scheme := s.client(r, peer)
-	x := &exchange{Server: s, w: w, r: r, service: service, op: "Unknown", req: &protocol.Request{HTTP: r, ClientAddr: addr, Scheme: scheme, ID: s.o.IDs.Next()}}
+	x := &exchange{Server: s, gate: g, w: w, r: r, service: service, op: "Unknown", req: &protocol.Request{HTTP: r, ClientAddr: addr, Scheme: scheme, ID: s.o.IDs.Next()}}
 	protocol.WatchSender(w, r)
 	w.Before(func() { protocol.BeforeAnswer(w, r) })
 	defer x.recover(start)
-	if err := x.answer(); err != nil && !w.Committed {
+	if err := x.admitted(); err != nil && !w.Committed {
 		x.fail(err)
 	}
 	x.observe(start)
@@ -215,6 +222,16 @@ const (
 	downloadMax    = 24 * time.Hour
 )
 
+// admitted is answer, for as many requests as the listener may work on.
+func (x *exchange) admitted() error {
+	if !x.gate.enter() {
+		x.op = opTooMany
+		return x.early(errTooMany)
+	}
+	defer x.gate.leave()
+	return x.answer()
+}
+
 // answer serves the request, in the order of spec/auth.md 23.
 func (x *exchange) answer() error {
 	if limit := x.limit(); x.r.Method == http.MethodPut && limit > protocol.AnswerMax {
@@ -260,20 +277,32 @@ func (x *exchange) answer() error {
 		if x.refuseDoor() {
 			return unreachable(want)
 		}
-		x.op = opForwarded
 		if err := checkLength(x.r, x.service); err != nil {
 			return err // As at a front door.
 		}
+		x.op = opForwarded
 		return x.o.Forward.Forward(x.w, x.r, want, x.service, x.reads())
 	}
 	if x.r.Method == http.MethodOptions {
 		x.op = "Preflight"
 		return preflight(x.r.Header)
 	}
+	return x.here(ctx, badTimeout)
+}
+
+// here serves a request of an account that this location has, within ctx. badTimeout is
+// what is wrong with its timeout parameter.
+func (x *exchange) here(ctx context.Context, badTimeout error) error {
+	account, target := x.req.Account, x.req.Target
 	keys := auth.Keys{Key1: account.Key1, Key2: account.Key2}
 	if err := x.verifier.Verify(x.r, target, &x.req.Query, x.req.Version, keys); err != nil {
 		return err
 	}
+	if !x.gate.enterAccount(account.Name) {
+		x.op = opTooManyOfAccount
+		return errTooMany
+	}
+	defer x.gate.leaveAccount(account.Name)
 	if target.Secondary && x.changes() {
 		x.op = "WriteOnSecondary"
 		return storageerr.WriteOnSecondary

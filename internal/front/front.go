@@ -84,10 +84,15 @@ func Open(ls []Listener, ports string, log *slog.Logger) (*Front, error) {
 		open = append(open, n)
 	}
 	for i, l := range ls {
+		c := newConns(connsLimit())
 		s := &http.Server{
-			Handler: f.counted(l.Handler), BaseContext: func(net.Listener) context.Context { return base },
+			Handler: f.counted(c.handler(l.Handler)), BaseContext: func(net.Listener) context.Context { return base }, ConnContext: c.context,
 			ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, WriteTimeout: protocol.AnswerMax, MaxHeaderBytes: headerBytesMax,
-			ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug), ConnState: f.connState,
+			ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+			ConnState: func(n net.Conn, state http.ConnState) {
+				f.connState(n, state)
+				c.state(n, state)
+			},
 		}
 		if l.Limit != nil {
 			l.Limit(s)

@@ -1,0 +1,70 @@
+package api
+
+import (
+	"sync"
+
+	"antipode/geo"
+	"antipode/services/storageerr"
+)
+
+// requestsMax is how many requests a service of a front end works on at once, if Options
+// say nothing: each costs some tens of KiB beside what its body and answer hold.
+const requestsMax = 4096
+
+// Operations that count requests which were refused for their number.
+const (
+	opTooMany          = "TooManyRequests"
+	opTooManyOfAccount = "TooManyRequestsOfAccount"
+)
+
+// gate bounds the requests under way at one listener, and half as many of one account: what
+// one account sends must not keep the others out. Its methods may be called concurrently.
+type gate struct {
+	max int
+
+	mu       sync.Mutex
+	running  int
+	accounts map[geo.Account]int // those with requests under way
+}
+
+func newGate(limit int) *gate { return &gate{max: limit, accounts: map[geo.Account]int{}} }
+
+// enter admits a request; leave must follow.
+func (g *gate) enter() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.running >= g.max {
+		return false
+	}
+	g.running++
+	return true
+}
+
+func (g *gate) leave() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.running--
+}
+
+// enterAccount admits a request that was shown to be the account's; leaveAccount must
+// follow. Before that a stranger could use up the account's part.
+func (g *gate) enterAccount(a geo.Account) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.accounts[a] >= max(1, g.max/2) {
+		return false
+	}
+	g.accounts[a]++
+	return true
+}
+
+func (g *gate) leaveAccount(a geo.Account) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.accounts[a]--; g.accounts[a] == 0 {
+		delete(g.accounts, a)
+	}
+}
+
+// errTooMany: nothing happened.
+var errTooMany = storageerr.ServerBusy.Saying("The server works on as many requests as it can. Please retry your request.")
