@@ -3,6 +3,8 @@ package front
 import (
 	"container/list"
 	"context"
+	"crypto/tls"
+	"io"
 	"net"
 	"net/http"
 	"sync"
@@ -54,18 +56,28 @@ func (s *conns) state(c net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew:
 		if surplus := s.add(c); surplus == c {
-			// A few bytes fit into the buffer of a new connection: this does not wait. What
-			// fails ends with the connection.
-			_, _ = c.Write([]byte(busyAnswer))
-			_ = c.Close()
+			closeNow(c, busyAnswer)
 		} else if surplus != nil {
-			_ = surplus.Close()
+			closeNow(surplus, "")
 		}
 	case http.StateClosed, http.StateHijacked:
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.drop(s.open[c])
 	}
+}
+
+// closeNow writes a few words, which fit into the buffer of a new connection, and closes it,
+// without waiting for the other end: one that is encrypted gets no words, since it would be
+// waited for in the handshake. What fails ends with the connection.
+func closeNow(c net.Conn, words string) {
+	if secure, ok := c.(*tls.Conn); ok {
+		c, words = secure.NetConn(), ""
+	}
+	if words != "" {
+		_, _ = io.WriteString(c, words)
+	}
+	_ = c.Close()
 }
 
 // add notes a connection, and returns the one to close; nil where they are few enough.

@@ -54,7 +54,7 @@ func TestFrontDrains(t *testing.T) {
 func TestCloseEndsRequests(t *testing.T) {
 	for _, looks := range []bool{true, false} {
 		entered, leave, left := make(chan struct{}), make(chan struct{}), make(chan struct{})
-		f, err := Open([]Listener{{"127.0.0.1:0", http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		f, err := Open([]Listener{{Addr: "127.0.0.1:0", Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			defer close(left)
 			close(entered)
 			if looks {
@@ -62,7 +62,7 @@ func TestCloseEndsRequests(t *testing.T) {
 			} else {
 				<-leave
 			}
-		}), "test"}}, "nothing", slog.New(slog.NewTextHandler(io.Discard, nil)))
+		}), What: "test"}}, "nothing", slog.New(slog.NewTextHandler(io.Discard, nil)))
 		require.NoError(t, err)
 		f.drain = 50 * time.Millisecond
 		c, err := net.Dial("tcp", f.Addrs()[0].String())
