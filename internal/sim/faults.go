@@ -107,6 +107,9 @@ func (s *Sim) strike() {
 	case 15, 16:
 		s.pause(m)
 	case 26, 27:
+		if led := l.newest(shipped[s.rng.IntN(len(shipped))]); led != nil {
+			m = led // A follower's pass answers nobody.
+		}
 		s.stopPass(m)
 	case 17:
 		s.fillDisk(m)

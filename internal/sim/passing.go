@@ -23,16 +23,19 @@ type passing struct {
 // seamsMax bounds how many seams are passed before a pass stands still.
 const seamsMax = 8
 
-// stopPass makes the node stand still at a seam of the passes to come, for a while. Half of
-// the time its scheduler alone stands still: its peers' messages and its clients' requests
-// still get in.
+// stopPass makes the node stand still at a seam of the passes to come, for a while: half of
+// the time at the first, where a pass has just read the clock. Mostly its scheduler alone
+// stands still: its peers' messages and its clients' requests still get in.
 func (s *Sim) stopPass(m *member) {
 	if m.n == nil || m.paused || m.passing != nil || m.seams > 0 {
 		return
 	}
-	m.seams = 1 + s.rng.IntN(seamsMax)
-	m.stopFor = s.between(50*time.Millisecond, 900*time.Millisecond)
-	m.stopWhole = s.chance(0.5)
+	m.seams = 1
+	if s.chance(0.5) {
+		m.seams += s.rng.IntN(seamsMax)
+	}
+	m.stopFor = s.between(50*time.Millisecond, 1200*time.Millisecond)
+	m.stopWhole = s.chance(0.3)
 }
 
 // pass lets the node work until it has nothing left to do, or died in between, or stands
