@@ -17,6 +17,7 @@ import (
 	"antipode/api"
 	"antipode/api/apitest"
 	"antipode/api/auth"
+	"antipode/api/protocol"
 	"antipode/api/tables"
 	"antipode/geo"
 	"antipode/internal/clock"
@@ -33,6 +34,7 @@ func newBodyRig(t *testing.T) *bodyRig {
 	rig := &bodyRig{}
 	rig.leader = startFront(t, api.Options{Location: "north", Tables: &tables.Handler{
 		Stamp: stamp, Writer: primary.New(stamp), Names: &catalog.Containers{}, InFlight: tables.NewInFlight(tables.InFlightBytesMax),
+		Answers: protocol.NewInFlight(tables.AnswersBytesMax),
 	}})
 	rig.follower = startFront(t, api.Options{Location: "north", Leader: ledBy(rig.leader.url)})
 	rig.door = startFront(t, api.Options{

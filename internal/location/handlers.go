@@ -17,7 +17,7 @@ func (l *Location) Serve(o *api.Options, abandoned func(bytes int64)) {
 	o.Accounts = &accounts.Handler{Stats: l.Replication}
 	o.Tables = &tables.Handler{
 		Stamp: l, Writer: l.Primary, Clock: l.o.Clock, NameRest: l.o.NameRest, Names: names,
-		InFlight: protocol.NewInFlight(tables.InFlightBytesMax), Answers: protocol.NewInFlight(tables.AnswersBytesMax),
+		InFlight: tables.NewInFlight(tables.InFlightBytesMax), Answers: protocol.NewInFlight(tables.AnswersBytesMax),
 	}
 	o.Blobs = blobs.NewHandler(blobs.Options{
 		Stamp: l, Writer: l.Primary, Payload: l, Names: names, NameRest: l.o.NameRest, Logger: l.o.Logger, Abandoned: abandoned,
