@@ -50,8 +50,10 @@ func (a *answers) reserve(n int64) bool {
 	return true
 }
 
-// room is what the answers of the call's account may hold.
-func (c *call) room() protocol.Room { return c.answers.Of(c.r.Account.Name) }
+// room is what the answers of all accounts may hold. It is not divided: half of it is what
+// nobody waits for, and an account that took all of that would leave itself nothing to begin
+// with.
+func (c *call) room() protocol.Room { return c.answers.InFlight }
 
 // hold takes n bytes without a wait, until drop is called; ok is false where there are none.
 func (c *call) hold(n int64) (drop func(), ok bool) {
