@@ -16,7 +16,7 @@ FIGURES ?=
 FIGURES_DIR ?= .
 
 .DEFAULT_GOAL := help
-.PHONY: help run cluster cluster-stop build test check unit race lint fmt e2e starved sim sim-bugs stress faults bench figures proto clean
+.PHONY: help run cluster cluster-stop build test check unit race lint fmt e2e starved sim sim-bugs stress faults hostile bench figures proto clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -55,6 +55,9 @@ faults: ## node processes killed, paused, cut off and slowed under load: DURATIO
 
 starved: ## antipode dev starts on a starved machine, ROUNDS=10 on new folders and as many on used ones
 	go test -count=1 -timeout 6h ./test/starved -v -args -rounds=$(ROUNDS) -nice=19
+
+hostile: ## 200 hostile clients beside an honest one, whose p99 may grow four times: DURATION=2m
+	go test -count=1 -timeout 1h ./test/hostile -v -args -duration=$(DURATION) -ratio=4
 
 race: ## the race detector on every package but the end-to-end tests
 	go test -race -short $$(go list ./... | grep -v '^antipode/test')

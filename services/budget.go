@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"antipode/geo"
 	"antipode/internal/clock"
 )
 
@@ -34,6 +35,12 @@ type Budget struct {
 	until time.Duration // on clock.Mono
 	left  int
 	look  int // what may be spent before the context and the clock are looked at
+
+	// scans shares the processors; nil where nothing is shared.
+	scans   *Scans
+	account geo.Account
+	slice   int  // what may be spent before another scan has its turn
+	holds   bool // a slot of scans
 }
 
 // NewBudget returns the budget of a page that begins now. Of the time that ctx has left
@@ -57,14 +64,41 @@ func NewWorkBudget(ctx context.Context, c clock.Clock, workMax int) *Budget {
 func (b *Budget) Spend(ctx context.Context, work int) (more bool, err error) {
 	b.left -= work
 	b.look -= work
+	b.slice -= work
 	if b.look <= 0 {
 		b.look = scanLookEvery
 		if err := ctx.Err(); err != nil {
 			return false, err
+		}
+		if b.slice <= 0 {
+			if err := b.takeTurn(ctx); err != nil {
+				return false, err
+			}
 		}
 		if b.clock.Mono() >= b.until {
 			b.left = 0
 		}
 	}
 	return b.left > 0, nil
+}
+
+// takeTurn lets the other scans have theirs and waits for the next slot.
+func (b *Budget) takeTurn(ctx context.Context) error {
+	if b.scans == nil {
+		return nil
+	}
+	b.End()
+	if err := b.scans.enter(ctx, b.account); err != nil {
+		return err
+	}
+	b.holds, b.slice = true, scanSliceWork
+	return nil
+}
+
+// End gives back what the page holds of the processors. Calling it again does nothing.
+func (b *Budget) End() {
+	if b.holds {
+		b.holds = false
+		b.scans.leave()
+	}
 }

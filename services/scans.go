@@ -1,0 +1,117 @@
+package services
+
+import (
+	"context"
+	"runtime"
+	"slices"
+	"sync"
+
+	"antipode/geo"
+	"antipode/internal/clock"
+)
+
+// Bounds of what a scan takes of the processors.
+const (
+	// scanFreeWork is what a scan may do at once, in values read or compared: a tenth of
+	// a millisecond. Most pages need no more.
+	scanFreeWork = scanLookEvery
+	// scanSliceWork is after how much work a costly scan lets the next one go on: about
+	// a millisecond.
+	scanSliceWork = 10 * scanLookEvery
+)
+
+// Scans shares the processors among the scans of a process. Costly scans take half of the
+// processors at most, whatever their number, so that point reads and writes find the
+// other half; they take turns in slices of about a millisecond, one account after the
+// other, so that an account with many scans does not delay another one's. Methods may be
+// called concurrently.
+type Scans struct {
+	clock clock.Clock
+	slots int
+
+	// All below is guarded by mu.
+	mu      sync.Mutex
+	running int
+	// waiting are the scans that wait for a slot, those of an account in the order in
+	// which they came; turns are the accounts that have any, in the order of their turns.
+	waiting map[geo.Account][]chan struct{}
+	turns   []geo.Account
+}
+
+// NewScans returns the scans of a process.
+func NewScans(c clock.Clock) *Scans {
+	return &Scans{clock: c, slots: max(1, runtime.NumCPU()/2), waiting: map[geo.Account][]chan struct{}{}}
+}
+
+// Begin returns the budget of a page of an account that begins now. End must follow.
+func (s *Scans) Begin(ctx context.Context, a geo.Account) *Budget {
+	b := NewBudget(ctx, s.clock)
+	b.scans, b.account, b.slice = s, a, scanFreeWork
+	return b
+}
+
+// enter waits for a slot; the error is ctx's.
+func (s *Scans) enter(ctx context.Context, a geo.Account) error {
+	s.mu.Lock()
+	if s.running < s.slots {
+		s.running++
+		s.mu.Unlock()
+		return nil
+	}
+	ready := make(chan struct{})
+	if len(s.waiting[a]) == 0 {
+		s.turns = append(s.turns, a)
+	}
+	s.waiting[a] = append(s.waiting[a], ready)
+	s.mu.Unlock()
+	select {
+	case <-ready:
+		return nil
+	case <-ctx.Done():
+		s.withdraw(a, ready)
+		return ctx.Err()
+	}
+}
+
+// leave hands the slot to the scan whose turn it is.
+func (s *Scans) leave() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.turns) == 0 {
+		s.running--
+		return
+	}
+	a := s.turns[0]
+	s.turns = s.turns[1:]
+	close(s.waiting[a][0])
+	s.keep(a, s.waiting[a][1:])
+	if len(s.waiting[a]) > 0 {
+		s.turns = append(s.turns, a)
+	}
+}
+
+// withdraw takes back a wait that its scan gave up. One that was granted in the same
+// moment gives its slot on.
+func (s *Scans) withdraw(a geo.Account, ready chan struct{}) {
+	s.mu.Lock()
+	i := slices.Index(s.waiting[a], ready)
+	if i >= 0 {
+		s.keep(a, slices.Delete(s.waiting[a], i, i+1))
+		if len(s.waiting[a]) == 0 {
+			s.turns = slices.DeleteFunc(s.turns, func(o geo.Account) bool { return o == a })
+		}
+	}
+	s.mu.Unlock()
+	if i < 0 {
+		s.leave()
+	}
+}
+
+// keep replaces the waiting scans of an account. mu is held.
+func (s *Scans) keep(a geo.Account, waiting []chan struct{}) {
+	if len(waiting) == 0 {
+		delete(s.waiting, a)
+		return
+	}
+	s.waiting[a] = waiting
+}

@@ -1,0 +1,159 @@
+package hostile_test
+
+import (
+	"context"
+	"encoding/base64"
+	"flag"
+	"fmt"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"antipode/geo"
+	"antipode/test/devproc"
+	"antipode/test/hostile"
+	"antipode/test/rest"
+)
+
+var (
+	clients  = flag.Int("clients", 200, "hostile clients")
+	duration = flag.Duration("duration", 10*time.Second, "of the quiet time, and of the attack")
+	ratioMax = flag.Float64("ratio", 0, "fail when the honest client's p99 grows by more than this; 0 reports it")
+)
+
+func TestMain(m *testing.M) { os.Exit(devproc.Main(m)) }
+
+// Bounds of the server under attack, whatever the machine's speed.
+const (
+	growthMax = 256 << 20 // resident memory above that of the quiet time, bytes
+	filesMax  = 600       // open files above those of the quiet time: a connection each, and its hop
+	startWait = 2 * time.Minute
+	stopWait  = 30 * time.Second
+)
+
+// Two hundred hostile clients (slow senders, slow readers, bodies that are announced and
+// never sent, costly filters, wrong signatures) do not stop an honest one: each of its
+// operations succeeds, and the server's memory and connections stay bounded. How its p99
+// compares with that of the quiet time is printed, and judged where -ratio says so.
+func TestHostileClients(t *testing.T) {
+	if testing.Short() {
+		t.Skip("end-to-end tests need more time than -short has")
+	}
+	p := start(t, "honest", "mallory")
+	ctx, cancel := context.WithTimeout(t.Context(), startWait+2**duration+stopWait)
+	defer cancel()
+	honest := &hostile.Honest{Client: clientOf(p, "honest")}
+	crowd := &hostile.Crowd{Client: clientOf(p, "mallory")}
+	require.NoError(t, honest.Prepare(ctx))
+	require.NoError(t, crowd.Prepare(ctx))
+	each := *clients / 10
+	crowd.Announce(2 * each)
+	crowd.AnnounceBlobs(each)
+	crowd.Drip(each)
+	crowd.ReadSlowly(each) // two of each
+	crowd.FilterCostly(2 * each)
+	crowd.SignWrongly(2*each, honest.Client)
+	require.Equal(t, *clients/10*10, crowd.Len())
+
+	_, err := honest.Run(ctx, *duration/4) // Caches and pools are filled.
+	require.NoError(t, err)
+	quiet, err := honest.Run(ctx, *duration)
+	require.NoError(t, err)
+	require.Empty(t, quiet.Failed)
+	before, files := resident(t, p.PID()), openFiles(t, p.PID())
+
+	attacking, end := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() { crowd.Run(attacking); close(ended) }()
+	attacked, err := honest.Run(ctx, *duration)
+	peak, filesPeak := resident(t, p.PID()), openFiles(t, p.PID())
+	end()
+	<-ended
+	require.NoError(t, err)
+
+	ratio := float64(attacked.Quantile(0.99)) / float64(quiet.Quantile(0.99))
+	t.Logf("quiet:    %v\nattacked: %v\np99 %.1f times\nresident %d MiB, then %d MiB; files %d, then %d\n%s",
+		quiet, attacked, ratio, before>>20, peak>>20, files, filesPeak, crowd.Seen())
+	require.Empty(t, attacked.Failed, "the honest client is served")
+	require.LessOrEqual(t, peak-before, int64(growthMax), "memory")
+	require.LessOrEqual(t, filesPeak-files, filesMax, "connections")
+	if *ratioMax > 0 {
+		require.LessOrEqual(t, ratio, *ratioMax, "p99 of the honest client")
+	}
+	stopCtx, cancelStop := context.WithTimeout(t.Context(), stopWait)
+	defer cancelStop()
+	require.NoError(t, p.Stop(stopCtx), "a drain is bounded")
+}
+
+// start runs antipode dev with accounts of the names.
+func start(t *testing.T, names ...string) *devproc.Process {
+	t.Helper()
+	base, err := devproc.FreePortBase()
+	require.NoError(t, err)
+	hc := devproc.NewHTTPClient()
+	t.Cleanup(hc.CloseIdleConnections)
+	var accounts []string
+	for _, name := range names {
+		accounts = append(accounts, name+":"+base64.StdEncoding.EncodeToString(keyOf(name)))
+	}
+	p, err := devproc.Start(devproc.Config{
+		Binary: devproc.Binary(), Dir: t.TempDir(), PortBase: base, HTTP: hc, Args: []string{"--accounts", strings.Join(accounts, ",")},
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("output of antipode dev:\n%s", p.Output())
+		}
+		require.NoError(t, p.Kill9())
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), startWait)
+	defer cancel()
+	require.NoError(t, p.Ready(ctx))
+	for _, name := range names { // Ready may come before the accounts are made.
+		for c := clientOf(p, name); ; {
+			a, err := c.Do(ctx, geo.Table, rest.Request{Method: http.MethodGet, Path: "/Tables", Header: map[string]string{"Accept": "application/json"}})
+			if err == nil && a.OK() {
+				break
+			}
+			require.NoError(t, ctx.Err(), "account %s: %v, %v", name, a, err)
+		}
+	}
+	return p
+}
+
+// keyOf is the key of an account of these tests.
+func keyOf(name string) []byte { return []byte(strings.Repeat(name, 64/len(name)+1))[:64] }
+
+func clientOf(p *devproc.Process, name string) *rest.Client {
+	c := p.Client(0, false)
+	c.Account, c.Key = geo.Account(name), keyOf(name)
+	for i, s := range geo.Services {
+		c.Base[s] = fmt.Sprintf("http://127.0.0.1:%d/%s", p.PortBase+i, name)
+	}
+	return c
+}
+
+// resident is the process's resident memory in bytes.
+func resident(t *testing.T, pid int) int64 {
+	t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	require.NoError(t, err)
+	_, rest, found := strings.Cut(string(status), "VmRSS:")
+	require.True(t, found)
+	kib, err := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
+	require.NoError(t, err)
+	return kib << 10
+}
+
+// openFiles is how many files and sockets the process has open.
+func openFiles(t *testing.T, pid int) int {
+	t.Helper()
+	files, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+	require.NoError(t, err)
+	return len(files)
+}
