@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/geo"
+	"antipode/internal/clock"
 	"antipode/test/devproc"
 	"antipode/test/hostile"
 	"antipode/test/rest"
@@ -65,13 +66,14 @@ func TestHostileClients(t *testing.T) {
 	quiet, err := honest.Run(ctx, *duration)
 	require.NoError(t, err)
 	require.Empty(t, quiet.Failed)
-	before, files := resident(t, p.PID()), openFiles(t, p.PID())
+	before, files := resident(t, p.PID(), "VmRSS"), openFiles(t, p.PID())
+	require.NoError(t, os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", p.PID()), []byte("5"), 0)) // VmHWM begins again.
 
 	attacking, end := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() { crowd.Run(attacking); close(ended) }()
 	attacked, err := honest.Run(ctx, *duration)
-	peak, filesPeak := resident(t, p.PID()), openFiles(t, p.PID())
+	peak, filesPeak := resident(t, p.PID(), "VmHWM"), openFiles(t, p.PID())
 	end()
 	<-ended
 	require.NoError(t, err)
@@ -85,6 +87,7 @@ func TestHostileClients(t *testing.T) {
 	if *ratioMax > 0 {
 		require.LessOrEqual(t, ratio, *ratioMax, "p99 of the honest client")
 	}
+	requireIdle(t, p.PID())
 	stopCtx, cancelStop := context.WithTimeout(t.Context(), stopWait)
 	defer cancelStop()
 	require.NoError(t, p.Stop(stopCtx), "a drain is bounded")
@@ -138,12 +141,47 @@ func clientOf(p *devproc.Process, name string) *rest.Client {
 	return c
 }
 
-// resident is the process's resident memory in bytes.
-func resident(t *testing.T, pid int) int64 {
+// Bounds of the processor time that a server without clients takes. At rest it is 6 % of
+// a processor.
+const (
+	idleWithin = 30 * time.Second
+	idlePart   = 0.5 // of one processor
+)
+
+// requireIdle waits until the server works no more for clients that are gone.
+func requireIdle(t *testing.T, pid int) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		before, began := processorTime(t, pid), clock.System{}.Mono()
+		time.Sleep(time.Second)
+		used := processorTime(t, pid) - before
+		return used.Seconds() < idlePart*((clock.System{}).Mono()-began).Seconds()
+	}, idleWithin, time.Millisecond, "the server goes on working for clients that left")
+}
+
+// processorTime is what the process has used of the processors.
+func processorTime(t *testing.T, pid int) time.Duration {
+	t.Helper()
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	require.NoError(t, err)
+	_, rest, found := strings.Cut(string(stat), ") ") // The name may hold anything.
+	require.True(t, found)
+	fields := strings.Fields(rest)
+	var ticks int64
+	for _, field := range fields[11:13] { // utime and stime, in hundredths of a second.
+		n, err := strconv.ParseInt(field, 10, 64)
+		require.NoError(t, err)
+		ticks += n
+	}
+	return time.Duration(ticks) * 10 * time.Millisecond
+}
+
+// resident is a line of the process's memory in /proc, in bytes.
+func resident(t *testing.T, pid int, field string) int64 {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	require.NoError(t, err)
-	_, rest, found := strings.Cut(string(status), "VmRSS:")
+	_, rest, found := strings.Cut(string(status), field+":")
 	require.True(t, found)
 	kib, err := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
 	require.NoError(t, err)
