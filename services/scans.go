@@ -1,6 +1,7 @@
 package services
 
 import (
+	"cmp"
 	"context"
 	"runtime"
 	"slices"
@@ -26,6 +27,10 @@ const (
 // other, so that an account with many scans does not delay another one's. Methods may be
 // called concurrently.
 type Scans struct {
+	// WorkMax bounds the work of a page, in values read or compared; zero means 20 million.
+	// It is set before the first page.
+	WorkMax int
+
 	clock clock.Clock
 	slots int
 
@@ -43,9 +48,13 @@ func NewScans(c clock.Clock) *Scans {
 	return &Scans{clock: c, slots: max(1, runtime.NumCPU()/2), waiting: map[geo.Account][]chan struct{}{}}
 }
 
-// Begin returns the budget of a page of an account that begins now. End must follow.
+// Begin returns the budget of a page of an account that begins now. End must follow. Nil
+// Scans share nothing.
 func (s *Scans) Begin(ctx context.Context, a geo.Account) *Budget {
-	b := NewBudget(ctx, s.clock)
+	if s == nil {
+		return NewBudget(ctx, clock.System{})
+	}
+	b := NewWorkBudget(ctx, s.clock, cmp.Or(s.WorkMax, scanWorkMax))
 	b.scans, b.account, b.slice = s, a, scanFreeWork
 	return b
 }

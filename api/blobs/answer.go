@@ -11,12 +11,10 @@ import (
 	"antipode/services/storageerr"
 )
 
-// newBudget is the budget of a page, or of another bounded piece of work, that begins now.
+// newBudget is the budget of a page, or of another bounded piece of work, that begins
+// now. The caller ends it.
 func (c *call) newBudget() *services.Budget {
-	if c.scanWork > 0 {
-		return services.NewWorkBudget(c.ctx, c.o.Clock, c.scanWork)
-	}
-	return services.NewBudget(c.ctx, c.o.Clock)
+	return c.o.Scans.Begin(c.ctx, c.r.Account.Name)
 }
 
 // answers is the memory of the answers that the service holds at once, those whose

@@ -14,6 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/api/protocol"
+	"antipode/internal/clock"
+	"antipode/services"
 )
 
 // stuck is the answer of a client that takes no byte until it is released.
@@ -171,7 +173,8 @@ func TestListingsPage(t *testing.T) {
 		}
 	}
 	for _, work := range []int{0, 1, 100, 200} {
-		r.handler.scanWork = work
+		r.handler.o.Scans = services.NewScans(clock.System{})
+		r.handler.o.Scans.WorkMax = work
 		for _, size := range []int{1, 2, 5000} {
 			for prefix, want := range map[string][]string{
 				"": names, "A": {"A/1", "A/2", "Ab"}, "a": {"a/1", "a/2", "aB", "ab"}, "aB": {"aB"}, "AB": {}, "B": {}, "A/": {"A/1", "A/2"},

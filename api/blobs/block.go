@@ -112,7 +112,9 @@ func (c *call) dropDead(n blobs.Name) {
 		drop := &blobs.DropDead{Name: n}
 		snap, err := c.snapshot(geo.FirstRange(geo.Blob))
 		if err == nil {
-			drop.Rows, from, err = blobs.Dead(c.ctx, snap, n, from, c.newBudget())
+			budget := c.newBudget()
+			drop.Rows, from, err = blobs.Dead(c.ctx, snap, n, from, budget)
+			budget.End()
 			err = errors.Join(err, snap.Close())
 		}
 		if err == nil && len(drop.Rows) > 0 {

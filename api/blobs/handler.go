@@ -61,6 +61,8 @@ type Options struct {
 	// AnswersBytesMax bounds the documents and buffers of answers that are held at once, in
 	// bytes. Zero means 64 MiB. Near it listings end after fewer items.
 	AnswersBytesMax int64
+	// Scans shares the processors among the pages of the process. Nil shares nothing.
+	Scans *services.Scans
 	// Clock tells which uncommitted blocks have expired. Nil means the machine's.
 	Clock clock.Clock
 	// Rand draws chunk ids; it is read concurrently. Nil means crypto/rand.
@@ -107,9 +109,6 @@ type Handler struct {
 	putBufs  *extent.Buffers
 	getBufs  sync.Pool // *[]byte of readBytes
 	answers  *answers
-
-	// scanWork bounds the work of a page instead of the usual bound; zero means that one.
-	scanWork int
 }
 
 // NewHandler returns a handler.

@@ -56,9 +56,11 @@ func (c *call) listContainers() error {
 		return err
 	}
 	listing := catalog.Listing{Service: geo.Blob, Account: c.r.Account.Name, Prefix: q.prefix, From: q.from}
-	next, err := catalog.Page(c.ctx, snap, listing, c.newBudget(), func(container *catalog.Container) (bool, error) {
+	budget := c.newBudget()
+	next, err := catalog.Page(c.ctx, snap, listing, budget, func(container *catalog.Container) (bool, error) {
 		return p.take(func(b []byte) []byte { return c.containerElement(b, container, include.has("metadata")) })
 	})
+	budget.End()
 	if err := errors.Join(err, snap.Close()); err != nil {
 		return err
 	}
@@ -95,9 +97,11 @@ func (c *call) listBlobs() error {
 	if err != nil {
 		return err
 	}
-	next, err := blobs.List(c.ctx, snap, l, c.newBudget(), func(item blobs.Item) (bool, error) {
+	budget := c.newBudget()
+	next, err := blobs.List(c.ctx, snap, l, budget, func(item blobs.Item) (bool, error) {
 		return p.take(func(b []byte) []byte { return c.itemElement(b, &item, include.has("metadata")) })
 	})
+	budget.End()
 	if err := errors.Join(err, snap.Close()); err != nil {
 		return err
 	}

@@ -10,7 +10,6 @@ import (
 	"antipode/api/odata"
 	"antipode/api/protocol"
 	"antipode/geo"
-	"antipode/internal/clock"
 	"antipode/services"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
@@ -33,8 +32,8 @@ type Writer interface {
 type Handler struct {
 	Stamp  Stamp
 	Writer Writer
-	// Clock bounds the time of a page. Nil means the machine's.
-	Clock clock.Clock
+	// Scans shares the processors among the pages of the process. Nil shares nothing.
+	Scans *services.Scans
 	// NameRest is how long a table's name rests after a deletion.
 	NameRest time.Duration
 	Names    *catalog.Containers
@@ -43,20 +42,11 @@ type Handler struct {
 	Answers  *protocol.InFlight
 
 	windows protocol.Windows
-	// scanWork bounds the work of a page instead of the usual bound; zero means that one.
-	scanWork int
 }
 
-// newBudget is the budget of a page that begins now.
+// newBudget is the budget of a page that begins now. The caller ends it.
 func (c *call) newBudget() *services.Budget {
-	now := c.Clock
-	if now == nil {
-		now = clock.System{}
-	}
-	if c.scanWork > 0 {
-		return services.NewWorkBudget(c.ctx, now, c.scanWork)
-	}
-	return services.NewBudget(c.ctx, now)
+	return c.Scans.Begin(c.ctx, c.r.Account.Name)
 }
 
 // call is one request on its way.

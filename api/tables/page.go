@@ -107,7 +107,9 @@ func (c *call) scan(answer *odata.Answer, p *page, token odata.Continuation, fil
 			return err
 		}
 		p.budget = c.newBudget()
-		if err := errors.Join(p.fill(c.ctx, snap, answer, lower, upper), snap.Close()); err != nil {
+		err = p.fill(c.ctx, snap, answer, lower, upper)
+		p.budget.End()
+		if err := errors.Join(err, snap.Close()); err != nil {
 			return err
 		}
 	}

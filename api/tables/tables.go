@@ -108,6 +108,7 @@ func (c *call) tablePage(doc *protocol.Document, answer *odata.Answer, page cata
 		return "", err
 	}
 	rows, budget := 0, c.newBudget()
+	defer budget.End()
 	next, err = catalog.Page(c.ctx, snap, page, budget, func(t *catalog.Container) (bool, error) {
 		ok, work := filter.MatchTable(t.Name)
 		if _, err := budget.Spend(c.ctx, work); !ok || err != nil {

@@ -9,6 +9,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"antipode/internal/clock"
+	"antipode/services"
 )
 
 // listTables follows the continuations of Query Tables to their end. It returns the names
@@ -45,7 +48,12 @@ func TestTablePages(t *testing.T) {
 			require.Equal(t, http.StatusCreated, r.do(http.MethodPost, "/acct/Tables", `{"TableName":"`+name+`"}`).status)
 		}
 	}
-	with := func(work int) *rig { return r.with(func(h *Handler) { h.scanWork = work }) }
+	with := func(work int) *rig {
+		return r.with(func(h *Handler) {
+			h.Scans = services.NewScans(clock.System{})
+			h.Scans.WorkMax = work
+		})
+	}
 	for _, work := range []int{0, 1, 100} {
 		r := with(work)
 		for filter, want := range map[string][]string{

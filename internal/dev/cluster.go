@@ -23,6 +23,7 @@ import (
 	"antipode/internal/location"
 	"antipode/metrics"
 	"antipode/replication/link"
+	"antipode/services"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
 	"antipode/stamp/engine"
@@ -75,6 +76,7 @@ type Cluster struct {
 	clock     clock.Clock
 	link      *link.Link
 	shared    *engine.Shared
+	scans     *services.Scans
 	locations map[geo.Location]*location.Location
 	ports     map[geo.Location]Ports
 	door      Ports
@@ -117,7 +119,7 @@ func Open(o ClusterOptions) (_ *Cluster, err error) {
 		o.end = direct
 	}
 	c := &Cluster{
-		o: o, clock: clock.System{}, link: link.New(), shared: engine.NewShared(cacheBytes, filesMax),
+		o: o, clock: clock.System{}, link: link.New(), shared: engine.NewShared(cacheBytes, filesMax), scans: services.NewScans(clock.System{}),
 		locations: map[geo.Location]*location.Location{}, ports: map[geo.Location]Ports{}, fronts: map[geo.Location]*front.Front{},
 		door: Ports{o.Host, o.PortBase}, registry: metrics.NewRegistry(),
 	}
@@ -165,7 +167,7 @@ func (c *Cluster) Start(ctx context.Context) error {
 func (c *Cluster) location(i int, name geo.Location, seed uint64) *location.Location {
 	o := locationOptions(c.o.Dir, name, order()[1-i], geo.Timestamp(i))
 	o.Clock, o.Link, o.Seed, o.Tick, o.Logger = c.clock, c.link, seed, c.o.Tick, c.o.Logger
-	o.NameRest = c.o.NameRest
+	o.NameRest, o.Scans = c.o.NameRest, c.scans
 	o.Carrier.Server.Log, o.Engine = c.o.Logger, engine.Options{Shared: c.shared, Logger: c.o.Logger}
 	o.ScrubPeriod, o.Registerer = c.o.ScrubPeriod, c.registry
 	c.meters.Watch(&o)

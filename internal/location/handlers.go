@@ -16,10 +16,10 @@ func (l *Location) Serve(o *api.Options, abandoned func(bytes int64)) {
 	o.Location, o.Directory = l.o.Name, l.Directory
 	o.Accounts = &accounts.Handler{Stats: l.Replication}
 	o.Tables = &tables.Handler{
-		Stamp: l, Writer: l.Primary, Clock: l.o.Clock, NameRest: l.o.NameRest, Names: names,
+		Stamp: l, Writer: l.Primary, Scans: l.o.Scans, NameRest: l.o.NameRest, Names: names,
 		InFlight: tables.NewInFlight(tables.InFlightBytesMax), Answers: protocol.NewInFlight(tables.AnswersBytesMax),
 	}
 	o.Blobs = blobs.NewHandler(blobs.Options{
-		Stamp: l, Writer: l.Primary, Payload: l, Names: names, NameRest: l.o.NameRest, Logger: l.o.Logger, Abandoned: abandoned,
+		Stamp: l, Writer: l.Primary, Payload: l, Names: names, Scans: l.o.Scans, NameRest: l.o.NameRest, Logger: l.o.Logger, Abandoned: abandoned,
 	})
 }

@@ -22,6 +22,7 @@ import (
 	"antipode/replication/receive"
 	"antipode/replication/ship"
 	"antipode/replication/stream"
+	"antipode/services"
 	"antipode/services/blobs"
 	"antipode/services/storageerr"
 	"antipode/stamp/engine"
@@ -45,6 +46,8 @@ type Options struct {
 	Dir string
 	// ReserveBytes: see node.Options.
 	ReserveBytes uint64
+	// Scans shares the processors among the scans of the process. Nil means its own.
+	Scans *services.Scans
 	// NameRest is how long the name of a deleted table or container cannot be created
 	// again. Zero: at once.
 	NameRest time.Duration
@@ -85,6 +88,9 @@ type Options struct {
 func (o Options) withDefaults() Options {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
+	}
+	if o.Scans == nil {
+		o.Scans = services.NewScans(o.Clock)
 	}
 	if o.OnAlarm == nil {
 		o.OnAlarm = func(string) {}
