@@ -31,7 +31,9 @@ func TestMain(m *testing.M) { os.Exit(devproc.Main(m)) }
 
 // Bounds of the server under attack, whatever the machine's speed.
 const (
-	growthMax = 256 << 20 // resident memory above that of the quiet time, bytes
+	// growthMax is of the resident memory above that of the quiet time, in bytes: the bounds
+	// of bodies and of answers, of tables and of blobs.
+	growthMax = 256 << 20
 	filesMax  = 600       // open files above those of the quiet time: a connection each, and its hop
 	startWait = 2 * time.Minute
 	stopWait  = 30 * time.Second
@@ -45,6 +47,7 @@ func TestHostileClients(t *testing.T) {
 	if testing.Short() {
 		t.Skip("end-to-end tests need more time than -short has")
 	}
+	t.Setenv("GOGC", "100") // Memory that is held, not what awaits a collection, is measured.
 	p := start(t, "honest", "mallory")
 	ctx, cancel := context.WithTimeout(t.Context(), startWait+2**duration+stopWait)
 	defer cancel()
