@@ -34,7 +34,7 @@ const (
 	// growthMax is of the resident memory above that of the quiet time, in bytes: the bounds
 	// of bodies and of answers, of tables and of blobs.
 	growthMax = 256 << 20
-	filesMax  = 600       // open files above those of the quiet time: a connection each, and its hop
+	filesMax  = 600 // open files above those of the quiet time: a connection each, and its hop
 	startWait = 2 * time.Minute
 	stopWait  = 30 * time.Second
 )
