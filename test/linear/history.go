@@ -23,9 +23,10 @@ const (
 	// keys are used of each service at a time, and others after so many operations: the
 	// search for an order grows with the unanswered operations of one key.
 	keys       = 3
-	keysRenews = 600
-	// checkWait bounds that search.
-	checkWait = 2 * time.Minute
+	keysRenews = 150
+	// checkWait bounds that search, and with it the memory that it takes: up to a gigabyte in
+	// some seconds.
+	checkWait = 20 * time.Second
 	// clientsMax is above every client's number.
 	clientsMax = 1000
 	// refusedPause is how long a client waits when nothing happened.
