@@ -66,10 +66,11 @@ type Consumer struct {
 	delivered uint64
 	// lastAck is where the last ack of this attachment went.
 	lastAck string
-	// heard is how far incarnation was heard of, short since when
-	// its end is found below, in monotonic time, zero for not.
-	heard position
-	short time.Duration
+	// heard is how far incarnation was heard of. short is since when its end is found below,
+	// in the running time of the attempts to attach, zero for not.
+	heard    position
+	attempts *clock.Running
+	short    time.Duration
 	// fresh is the number that this attachment delivered last for the first time, or
 	// before that acked; zero while neither is known. probes are the numbers not below
 	// acked that went to messages of our own.
@@ -107,7 +108,7 @@ func OpenConsumer(c *Conn, o Options) (*Consumer, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	q := &Consumer{
-		c: c, o: o.withDefaults(), cancel: cancel, running: clock.NewRunning(o.withDefaults().lookEvery()),
+		c: c, o: o.withDefaults(), cancel: cancel, running: clock.NewRunning(o.withDefaults().lookEvery()), attempts: clock.NewRunning(retryLast),
 		finished: make(chan struct{}),
 		wake:     make(chan struct{}, 1),
 		room:     make(chan struct{}, 1),

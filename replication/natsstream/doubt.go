@@ -98,18 +98,20 @@ func (q *Consumer) probesBetween(from, to uint64) (n uint64) {
 const endGrace = 5 * time.Second
 
 // checkEnd compares the end of the stream with what was heard of it. Once is no proof,
-// nor is a leader's word while it may still be catching up. now is monotonic time.
+// nor is a leader's word while it may still be catching up: while this process stood still,
+// a server in it or beside it did not catch up either. now is monotonic time.
 func (q *Consumer) checkEnd(now time.Duration, made time.Time, last uint64) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	ran := q.attempts.Advance(now)
 	if !made.Equal(q.incarnation) || last >= q.heard.seq {
 		q.short = 0
 		return nil
 	}
 	why := errRolledBack
 	if q.short == 0 {
-		q.short, why = now, errLost
-	} else if q.o.Replicas > 1 && now-q.short < endGrace {
+		q.short, why = ran, errLost
+	} else if q.o.Replicas > 1 && ran-q.short < endGrace {
 		why = errLost
 	} else {
 		q.short = 0

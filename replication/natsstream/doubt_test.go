@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"antipode/internal/clock"
 	"antipode/replication/stream"
 )
 
@@ -57,9 +58,11 @@ func TestCheckDelivered(t *testing.T) {
 	}
 }
 
-// A stream that ends before what was heard of it is rolled back when it says so twice.
+// A stream that ends before what was heard of it is rolled back when it says so twice; one in
+// several servers when it says so for as long as a new leader may take to catch up, in which
+// a pause of this process does not count.
 func TestCheckEnd(t *testing.T) {
-	q := &Consumer{incarnation: time.Unix(1, 0), heard: position{seq: 7}}
+	q := &Consumer{incarnation: time.Unix(1, 0), heard: position{seq: 7}, attempts: clock.NewRunning(retryLast)}
 	end := func(now time.Duration, made int64, last uint64) error {
 		return q.checkEnd(now, time.Unix(made, 0), last)
 	}
@@ -70,9 +73,19 @@ func TestCheckEnd(t *testing.T) {
 	require.ErrorIs(t, end(5, 1, 6), errRolledBack)
 	q.o.Replicas = 3 // A leader that was just elected catches up.
 	require.ErrorIs(t, end(6, 1, 6), errLost)
+	require.ErrorIs(t, end(6+retryLast, 1, 6), errLost)
+	require.ErrorIs(t, end(6+2*retryLast, 1, 6), errLost)
 	require.ErrorIs(t, end(6+endGrace-1, 1, 6), errLost)
 	require.ErrorIs(t, end(6+endGrace, 1, 6), errRolledBack)
-	require.NoError(t, end(7, 2, 0), "another incarnation")
+	require.NoError(t, end(7+endGrace, 2, 0), "another incarnation")
+
+	const paused = 8 + endGrace + time.Hour
+	require.ErrorIs(t, end(8+endGrace, 1, 6), errLost)
+	require.ErrorIs(t, end(paused, 1, 6), errLost, "the process stood still")
+	require.ErrorIs(t, end(paused+endGrace/4, 1, 6), errLost)
+	require.ErrorIs(t, end(paused+2*endGrace/4, 1, 6), errLost)
+	require.ErrorIs(t, end(paused+3*endGrace/4, 1, 6), errLost)
+	require.ErrorIs(t, end(paused+endGrace, 1, 6), errRolledBack)
 }
 
 // Messages that a consumer had acknowledged are gone, their numbers are given anew: the
