@@ -103,6 +103,51 @@ func TestR5PauseInsidePass(t *testing.T) {
 	}
 }
 
+// R5: a refusal waits behind a group that has committed and that one in-sync replica has not
+// acknowledged yet. Its acknowledgement says nothing of who leads now: it was sent before
+// another leader was elected and acknowledged a write, while this one stood still and before
+// it evaluated the refusal. So the answer needs a lease all the same.
+func TestR5RefusalBehindAGroup(t *testing.T) {
+	for seed := range seeds(8) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			s := newStepped(t, seed)
+			old := s.whole()
+			id := old.Leader()
+			slow := id%3 + 1
+			s.net.cut[[2]geo.NodeID{slow, id}] = true
+			before := old.Machine.AppliedState().Index
+			acked := false
+			old.Submit(&increment{}, func(err error) { acked = err == nil })
+			s.until("a commit", func() bool { return s.nodes[slow].Range(testRange).Machine.AppliedState().Index > before })
+			require.False(t, acked)
+			for _, peer := range []geo.NodeID{slow, slow%3 + 1} {
+				s.net.cut[[2]geo.NodeID{peer, id}], s.net.cut[[2]geo.NodeID{id, peer}] = true, true
+			}
+			_, term := old.Replica().Leader()
+			_, last := old.Replica().Match(old.Replica().ID())
+			var answer error
+			s.clocks[id].stop = func() {
+				s.paused[id] = 1 << 62
+				s.acknowledgeElsewhere(old)
+				old.Submit(refusal{}, func(err error) { answer = err })
+				s.paused[id] = 0
+			}
+			_, err := s.nodes[id].Pass()
+			require.NoError(t, err)
+			require.False(t, acked, "it waits for the slow replica")
+			typ, from, to := pb.MsgAppResp, uint64(slow), uint64(id)
+			late := &pb.Message{Type: &typ, From: &from, To: &to, Term: &term, Index: &last}
+			s.nodes[id].Receive([]Envelope{{Range: testRange, From: slow, Message: late}})
+			_, err = s.nodes[id].Pass()
+			require.NoError(t, err)
+			require.True(t, acked)
+			clear(s.net.cut)
+			s.until("an answer", func() bool { return answer != nil })
+			require.ErrorIs(t, answer, ranges.ErrNotLeader)
+		})
+	}
+}
+
 // acknowledgeElsewhere lets the others elect another leader than old and acknowledge an
 // increment there.
 func (s *stepped) acknowledgeElsewhere(old *ranges.Range) {
