@@ -199,3 +199,20 @@ func TestClaims(t *testing.T) {
 	require.Error(t, n.claim(testRange, 5000, 2))
 	require.NoError(t, n.claim(testRange, 40, 3))
 }
+
+// Only the nodes that have a range tell others that they lead it.
+func TestLeadsWhatItHas(t *testing.T) {
+	n := loneNode(t, &lone{peers: map[geo.NodeID]ChunkPeer{}}, nil)
+	const elsewhere = 9
+	n.placement.Ranges = map[geo.RangeID][]geo.NodeID{elsewhere: {2}}
+	hear := func(from geo.NodeID, term uint64) geo.NodeID {
+		t.Helper()
+		typ := msgLeads
+		n.Receive([]Envelope{{Range: elsewhere, From: from, Message: &pb.Message{Type: &typ, Index: &term}}})
+		work(t, n)
+		return n.toldLeader(elsewhere)
+	}
+	require.Zero(t, hear(3, 8), "a node without the range")
+	require.EqualValues(t, 2, hear(2, 7))
+	require.EqualValues(t, 2, hear(3, 9))
+}
