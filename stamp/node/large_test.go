@@ -11,6 +11,7 @@ import (
 	pb "go.etcd.io/raft/v3/raftpb"
 
 	"antipode/geo"
+	"antipode/internal/clock"
 	"antipode/stamp/ranges"
 	"antipode/stamp/replica"
 )
@@ -200,7 +201,9 @@ func TestClaims(t *testing.T) {
 	require.NoError(t, n.claim(testRange, 40, 3))
 }
 
-// Only the nodes that have a range tell others that they lead it.
+// Only the nodes that have a range tell others that they lead it. Of two that do the one of
+// the higher term does, unless it is silent: after a recovery with loss terms begin again
+// with that of the survivor, and who was told of a higher one finds its leader all the same.
 func TestLeadsWhatItHas(t *testing.T) {
 	n := loneNode(t, &lone{peers: map[geo.NodeID]ChunkPeer{}}, nil)
 	const elsewhere = 9
@@ -215,4 +218,13 @@ func TestLeadsWhatItHas(t *testing.T) {
 	require.Zero(t, hear(3, 8), "a node without the range")
 	require.EqualValues(t, 2, hear(2, 7))
 	require.EqualValues(t, 2, hear(3, 9))
+
+	n.placement.Ranges[elsewhere] = []geo.NodeID{2, 3}
+	require.EqualValues(t, 2, hear(3, 6), "it does not know its successor yet")
+	for range n.o.ElectionTicks + 2 {
+		n.o.Clock.(*clock.Manual).Advance(n.o.Tick)
+		work(t, n)
+	}
+	require.Zero(t, n.toldLeader(elsewhere))
+	require.EqualValues(t, 3, hear(3, 5), "the survivor of a recovery")
 }

@@ -54,8 +54,10 @@ func (n *Node) hearLeads(e Envelope) {
 	}
 	n.told.mu.Lock()
 	defer n.told.mu.Unlock()
-	if e.Message.GetIndex() < n.told.leaders[e.Range].term {
-		return // One that has not missed its successor yet.
+	// One that has not missed its successor yet. Where that is silent the term counts nothing: a
+	// range that was re-formed begins with that of the survivor, which may be lower.
+	if last := n.told.leaders[e.Range]; e.Message.GetIndex() < last.term && n.speaks(last) {
+		return
 	}
 	if n.told.leaders == nil {
 		n.told.leaders = map[geo.RangeID]leads{}
@@ -68,9 +70,13 @@ func (n *Node) hearLeads(e Envelope) {
 func (n *Node) toldLeader(id geo.RangeID) geo.NodeID {
 	n.told.mu.Lock()
 	defer n.told.mu.Unlock()
-	l := n.told.leaders[id]
-	if n.running.Time()-l.at > time.Duration(n.o.ElectionTicks)*n.o.Tick {
-		return 0
+	if l := n.told.leaders[id]; n.speaks(l) {
+		return l.node
 	}
-	return l.node
+	return 0
+}
+
+// speaks reports whether a leader spoke within an election timeout.
+func (n *Node) speaks(l leads) bool {
+	return n.running.Time()-l.at <= time.Duration(n.o.ElectionTicks)*n.o.Tick
 }
