@@ -124,9 +124,13 @@ func testLostReplicas(t *testing.T, nodes int) {
 	require.Equal(t, left, got.Survivor.Node)
 	require.Equal(t, replica.FirstID(left), got.Survivor.Replica)
 	write(5)
-	for _, m := range s.whole(testRange, first.Next, first.List[0].ID, first.List[1].ID, first.List[2].ID).List {
+	now := s.whole(testRange, first.Next, first.List[0].ID, first.List[1].ID, first.List[2].ID)
+	for _, m := range now.List {
 		require.Equal(t, got.Recovery, replica.RecoveryOf(m.ID))
 	}
+	from := uint64(now.List[0].ID)
+	_, err := s.by[now.List[1].Node].Node(now.List[1].Node).AcceptSnapshot(now.List[2].Node, SnapshotHeader{Range: testRange, Message: &pb.Message{From: &from}})
+	require.ErrorIs(t, err, errSender, "a snapshot in the name of another's replica")
 	for _, id := range on {
 		// A busy machine may be between two leaders.
 		require.Eventually(t, func() bool {
