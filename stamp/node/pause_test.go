@@ -163,6 +163,24 @@ func (s *stepped) acknowledgeElsewhere(old *ranges.Range) {
 	})
 }
 
+// A leader that is dead is missed as soon as ever by a process that stood still for an hour
+// before: the silence of the predecessor is not counted from a time that the running time
+// has yet to reach.
+func TestDeadLeaderAfterAPause(t *testing.T) {
+	for seed := range seeds(4) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			s := newStepped(t, seed)
+			s.whole()
+			s.clock.Advance(time.Hour)
+			old := s.whole()
+			s.paused[old.Leader()] = 1 << 62
+			died := s.clock.Mono()
+			s.acknowledgeElsewhere(old)
+			require.Less(t, s.clock.Mono()-died, 2*time.Second)
+		})
+	}
+}
+
 // quietly fails if a leader was elected, or a replica left the in-sync set, since the given
 // event.
 func (s *stepped) quietly(from int) {
