@@ -60,7 +60,8 @@ type Client struct {
 }
 
 // New returns a client of the admin port at base, such as http://127.0.0.1:10080.
-// A nil h gets one with a time limit of its own.
+// A nil h gets one with a time limit of its own. Redirects are not followed: an admin port
+// sends none, and another server's would take a challenge, or the token, elsewhere.
 func New(base string, h *http.Client) (*Client, error) {
 	u, err := url.Parse(base)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.RawQuery != "" {
@@ -69,7 +70,9 @@ func New(base string, h *http.Client) (*Client, error) {
 	if h == nil {
 		h = &http.Client{Timeout: callTimeout}
 	}
-	return &Client{base: strings.TrimRight(u.String(), "/"), http: h}, nil
+	own := *h
+	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &Client{base: strings.TrimRight(u.String(), "/"), http: &own}, nil
 }
 
 // URL is the admin port that is called.
@@ -167,29 +170,48 @@ func fetch[T any](ctx context.Context, c *Client, method, path string, in any) (
 }
 
 // call returns the body of a good answer. A server that asks for the token has done
-// nothing, so the call is made once more with it.
+// nothing, so the call is made once more with it. A request body may hold keys, and every
+// route that takes one needs the token: it is sent with the token only, and so not to a
+// server that could not prove that it has the token.
 func (c *Client) call(ctx context.Context, method, path string, in any) ([]byte, error) {
+	token := c.creds.last()
 	var body []byte
 	if in != nil {
 		var err error
 		if body, err = json.Marshal(in); err != nil {
 			return nil, fmt.Errorf("encode the request: %w", err)
 		}
+		if token == "" {
+			if token, err = c.obtain(ctx); err != nil {
+				return nil, refused(fmt.Sprintf("could not send %s %s: this needs the admin token", method, path), err)
+			}
+		}
 	}
-	b, err := c.once(ctx, method, path, body, c.creds.last())
+	b, err := c.once(ctx, method, path, body, token)
 	said := wantsToken(err)
 	if said == nil {
 		return b, err
 	}
-	token, tokenErr := c.obtain(ctx)
-	if tokenErr != nil {
-		return nil, &Error{Status: said.Status, Code: said.Code, Message: said.Message + ": " + tokenErr.Error()}
+	token, err = c.obtain(ctx)
+	if err != nil {
+		return nil, refused(said.Message, err)
 	}
 	b, err = c.once(ctx, method, path, body, token)
 	if said := wantsToken(err); said != nil { // A code of its own: nobody has to try again.
 		return nil, &Error{Status: said.Status, Code: codeTokenRefused, Message: said.Message}
 	}
 	return b, err
+}
+
+// refused is the error of a call that needs the token, where there is none to present. A
+// server that does not answer, or is busy, has refused nothing: that error stands.
+func refused(message string, err error) error {
+	var local noTokenError
+	var said *Error
+	if !errors.As(err, &local) && (!errors.As(err, &said) || said.Status >= http.StatusInternalServerError) {
+		return err
+	}
+	return &Error{Status: http.StatusUnauthorized, Code: CodeToken, Message: message + ": " + err.Error()}
 }
 
 // wantsToken returns what a server said that asks for the token, or for another one; nil
@@ -205,7 +227,7 @@ func wantsToken(err error) *Error {
 // once sends one request and returns the body of a good answer.
 func (c *Client) once(ctx context.Context, method, path string, in []byte, token Token) ([]byte, error) {
 	status, b, err := c.send(ctx, method, path, in, token)
-	if err == nil && status >= http.StatusBadRequest {
+	if err == nil && status >= http.StatusMultipleChoices {
 		err = c.refusal(status, path, b)
 	}
 	if err != nil {

@@ -40,6 +40,7 @@ func serve(t *testing.T, status int, body string) (c *Client, called func() stri
 // it. Checked by a server that writes down what came.
 func TestClientRequests(t *testing.T) {
 	c, called := serve(t, http.StatusOK, "{}")
+	c.UseToken(NewToken)
 	ctx := context.Background()
 	for _, tc := range []struct {
 		want string

@@ -21,6 +21,9 @@ const CodeToken = "TokenRequired"
 // codeTokenRefused is the code of a call whose token was refused.
 const codeTokenRefused = "TokenRefused"
 
+// noTokenError says why there is no token to present; it will be so next time, too.
+type noTokenError struct{ error }
+
 // credentials hold the token of one client.
 type credentials struct {
 	// given returns the token that the user of the client chose; nil where there is none
@@ -51,7 +54,9 @@ func (c *Client) UseToken(given func() (Token, error)) { c.creds.given = given }
 // obtain returns a token to present instead of the one that was refused, or none.
 func (c *Client) obtain(ctx context.Context) (t Token, err error) {
 	if c.creds.given != nil {
-		t, err = c.creds.given()
+		if t, err = c.creds.given(); err != nil {
+			err = noTokenError{err}
+		}
 	} else {
 		t, err = c.discover(ctx)
 	}
@@ -87,19 +92,19 @@ func (c *Client) discover(ctx context.Context) (Token, error) {
 		return "", err
 	}
 	if !server.Addr().Unmap().IsLoopback() {
-		return "", fmt.Errorf("%s is not on this machine: copy its token file and name the copy", c.base)
+		return "", noTokenError{fmt.Errorf("%s is not on this machine: copy its token file and name the copy", c.base)}
 	}
 	var f TokenFile
 	if err := json.Unmarshal(b, &f); err != nil || !filepath.IsAbs(f.Path) {
-		return "", fmt.Errorf("%s names no token file", c.base)
+		return "", noTokenError{fmt.Errorf("%s names no token file", c.base)}
 	}
 	t, err := ReadTokenFile(f.Path)
 	if err != nil {
-		return "", fmt.Errorf("%w; run as the user of the server, or name a copy", err)
+		return "", noTokenError{fmt.Errorf("%w; run as the user of the server, or name a copy", err)}
 	}
 	if !hmac.Equal([]byte(t.Prove(challenge, server)), []byte(f.Proof)) {
-		return "", fmt.Errorf("the server at %s does not have the token in %s, so it is not shown to it: "+
-			"if the port is mapped, name the file; else find out who listens there", c.base, f.Path)
+		return "", noTokenError{fmt.Errorf("the server at %s does not have the token in %s, so it is not shown to it: "+
+			"if the port is mapped, name the file; else find out who listens there", c.base, f.Path)}
 	}
 	return t, nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -139,6 +140,77 @@ func TestLyingServer(t *testing.T) {
 			require.Empty(t, s.presented)
 		})
 	}
+}
+
+// TestRedirectedDiscovery: whoever took the port of a stopped server does not get the token
+// by sending the question for it on to a server that has it, such as another port of the
+// same deployment.
+func TestRedirectedDiscovery(t *testing.T) {
+	token, err := NewToken()
+	require.NoError(t, err)
+	path := writeToken(t, token)
+	honest := newTokenServer(t, token)
+	honest.discover = func(c []byte, at netip.AddrPort) TokenFile { return TokenFile{path, token.Prove(c, at)} }
+	var presented []string
+	liar := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		presented = append(presented, r.Header.Values("Authorization")...)
+		if r.URL.Path == "/v1/token-file" {
+			http.Redirect(w, r, honest.URL+r.RequestURI, http.StatusTemporaryRedirect)
+			return
+		}
+		w.WriteHeader(http.StatusUnauthorized)
+		_ = json.NewEncoder(w).Encode(ErrorDocument{Error{Code: CodeToken, Message: "could not do it: this needs the admin token"}})
+	}))
+	defer liar.Close()
+	c, err := New(liar.URL, nil)
+	require.NoError(t, err)
+	_, err = c.HealLink(context.Background())
+	require.Error(t, err)
+	require.Empty(t, presented)
+	require.Empty(t, honest.presented)
+}
+
+// TestBodyNeedsProof: the keys in a request's body are not sent to a server that does not
+// prove that it has the token.
+func TestBodyNeedsProof(t *testing.T) {
+	token, err := NewToken()
+	require.NoError(t, err)
+	path := writeToken(t, token)
+	var bodies []string
+	liar := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if b, err := io.ReadAll(r.Body); err == nil && len(b) > 0 {
+			bodies = append(bodies, string(b))
+		}
+		_ = json.NewEncoder(w).Encode(TokenFile{Path: path, Proof: strings.Repeat("0", 64)})
+	}))
+	defer liar.Close()
+	c, err := New(liar.URL, nil)
+	require.NoError(t, err)
+	_, err = c.CreateAccount(context.Background(), NewAccount{Name: "pictures", Key1: "c2VjcmV0"})
+	var said *Error
+	require.ErrorAs(t, err, &said)
+	require.Equal(t, http.StatusUnauthorized, said.Status)
+	require.Empty(t, bodies)
+}
+
+// TestBusyDiscovery: a server that is too busy to name its token file has refused nothing,
+// so who tries again may go on.
+func TestBusyDiscovery(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		code, status := CodeToken, http.StatusUnauthorized
+		if r.URL.Path == "/v1/token-file" {
+			code, status = "ServerBusy", http.StatusServiceUnavailable
+		}
+		w.WriteHeader(status)
+		_ = json.NewEncoder(w).Encode(ErrorDocument{Error{Code: code, Message: "could not do it"}})
+	}))
+	defer srv.Close()
+	c, err := New(srv.URL, nil)
+	require.NoError(t, err)
+	_, err = c.HealLink(context.Background())
+	var said *Error
+	require.ErrorAs(t, err, &said)
+	require.Equal(t, http.StatusServiceUnavailable, said.Status)
 }
 
 // TestUseToken: a token that the user names is presented, to a server anywhere; a wrong one

@@ -89,10 +89,12 @@ func port(t *testing.T) *httptest.Server {
 	return srv
 }
 
-// ctl runs a command line with url in the environment.
+// ctl runs a command line with url and a token in the environment.
 func ctl(url string, args ...string) (code int, out, errOut string) {
 	var o, e bytes.Buffer
-	env := func(name string) string { return map[string]string{adminEnv: url}[name] }
+	env := func(name string) string {
+		return map[string]string{adminEnv: url, tokenEnv: "antipode-admin-" + strings.Repeat("0", 64)}[name]
+	}
 	code = run(context.Background(), args, env, &o, &e)
 	return code, o.String(), e.String()
 }

@@ -10,18 +10,27 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
+	"antipode/api/admin"
 	wire "antipode/client/admin"
 	"antipode/internal/dev"
 )
 
 // door is an admin port of a front door that gives one answer after the other to what is
-// asked of a path, the last one for ever, and refuses the rest.
+// asked of a path, the last one for ever, proves that it has a token, and refuses the rest.
 func door(t *testing.T, path string, answers ...http.HandlerFunc) Options {
 	t.Helper()
+	token, err := admin.OpenTokenFile(filepath.Join(t.TempDir(), admin.TokenFileName))
+	require.NoError(t, err)
+	port := admin.Handler(nil, prometheus.NewRegistry(), admin.Options{TokenFile: token})
 	asked := 0
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/v1/token-file" {
+			port.ServeHTTP(w, r)
+			return
+		}
 		if r.URL.Path != path {
 			fails(http.StatusNotFound, r.URL.Path)(w, r)
 			return
