@@ -73,7 +73,7 @@ func (o Options) authority() (*identity.Authority, []byte, error) {
 		if pair, err = identity.NewAuthority(stamp, clock.System{}.Now(), caValid); err != nil {
 			return nil, nil, err
 		}
-		err = write(dir, map[string][]byte{caCert: pair.Cert, caKey: pair.Key})
+		err = write(dir, file{caCert, pair.Cert}, file{caKey, pair.Key})
 	}
 	if err != nil {
 		return nil, nil, err
@@ -82,7 +82,7 @@ func (o Options) authority() (*identity.Authority, []byte, error) {
 	return a, pair.Cert, err
 }
 
-// certify makes the certificate of a process unless it is there.
+// certify makes the certificate of a process unless it is there: its key is written last.
 func (o Options) certify(a *identity.Authority, ca []byte, name string, id identity.Identity) error {
 	dir := o.folder(name)
 	if _, err := os.Stat(filepath.Join(dir, nodeKey)); err == nil {
@@ -94,16 +94,27 @@ func (o Options) certify(a *identity.Authority, ca []byte, name string, id ident
 	if err != nil {
 		return err
 	}
-	return write(dir, map[string][]byte{caCert: ca, nodeCert: pair.Cert, nodeKey: pair.Key})
+	return write(dir, file{caCert, ca}, file{nodeCert, pair.Cert}, file{nodeKey, pair.Key})
 }
 
-// write writes private files into a folder, made if missing.
-func write(dir string, files map[string][]byte) error {
+// file is a file's name and its contents.
+type file struct {
+	name string
+	data []byte
+}
+
+// write writes private files into a folder, made if missing, in the order given. Each is
+// there whole or not at all, whenever the process ends.
+func write(dir string, files ...file) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	for name, data := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+	for _, f := range files {
+		path := filepath.Join(dir, f.name)
+		if err := os.WriteFile(path+".new", f.data, 0o600); err != nil {
+			return err
+		}
+		if err := os.Rename(path+".new", path); err != nil {
 			return err
 		}
 	}
