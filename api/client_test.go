@@ -161,7 +161,9 @@ func TestClientIsKnownOverHops(t *testing.T) {
 	require.Error(t, err)
 	open := httptest.NewServer(leader.HopHandler())
 	t.Cleanup(open.Close)
-	require.Equal(t, http.StatusForbidden, send(t, signed(t, http.MethodGet, open.URL+statsTarget, nil, lies...)).status)
+	refused := send(t, signed(t, http.MethodGet, open.URL+statsTarget, nil, lies...))
+	require.Equal(t, http.StatusForbidden, refused.status)
+	require.Contains(t, refused.body, "this listener is for front ends")
 }
 
 // Front ends of one process prove themselves by its secret, which no client sees or guesses.

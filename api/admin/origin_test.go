@@ -14,7 +14,8 @@ import (
 var routes = []string{
 	"GET /metrics", "GET /healthz", "HEAD /readyz", "GET /v1/status", "GET /v1/events", "GET /v1/accounts", "GET /v1/accounts/devstoreaccount1",
 	"GET /v1/accounts/devstoreaccount1/keys", "GET /v1/token-file?challenge=00", "POST /v1/accounts", "POST /v1/nodes/northcentralus-1/stop",
-	"POST /v1/locations/northcentralus/stop", "POST /v1/link/heal", "GET /v1/nothing", "OPTIONS /v1/link/heal",
+	"POST /v1/nodes/northcentralus-1/start", "POST /v1/locations/northcentralus/stop", "POST /v1/locations/northcentralus/start",
+	"POST /v1/locations/northcentralus/ranges/4/recover", "POST /v1/link/cut", "POST /v1/link/delay", "POST /v1/link/heal", "GET /v1/nothing", "OPTIONS /v1/link/heal",
 }
 
 // each runs f for a request of every route.

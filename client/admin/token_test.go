@@ -170,6 +170,32 @@ func TestRedirectedDiscovery(t *testing.T) {
 	require.Empty(t, honest.presented)
 }
 
+// elsewhere is a connection to another machine.
+type elsewhere struct{ net.Conn }
+
+func (elsewhere) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 10080} }
+
+// TestDiscoveryElsewhere: a server on another machine is not believed what file has the
+// token, though it proves that it has what is in a file of that name here.
+func TestDiscoveryElsewhere(t *testing.T) {
+	token, err := NewToken()
+	require.NoError(t, err)
+	path := writeToken(t, token)
+	s := newTokenServer(t, token)
+	s.discover = func(c []byte, _ netip.AddrPort) TokenFile {
+		return TokenFile{path, token.Prove(c, netip.MustParseAddrPort("192.0.2.1:10080"))}
+	}
+	transport := &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+		return elsewhere{conn}, err
+	}}
+	c, err := New(s.URL, &http.Client{Transport: transport})
+	require.NoError(t, err)
+	_, err = c.HealLink(context.Background())
+	require.ErrorContains(t, err, "is not on this machine")
+	require.Empty(t, s.presented)
+}
+
 // TestBodyNeedsProof: the keys in a request's body are not sent to a server that does not
 // prove that it has the token.
 func TestBodyNeedsProof(t *testing.T) {
