@@ -18,6 +18,7 @@ import (
 	wire "antipode/client/admin"
 	"antipode/geo"
 	"antipode/internal/clock"
+	"antipode/internal/config"
 	"antipode/internal/dev"
 	"antipode/internal/progress"
 )
@@ -90,6 +91,11 @@ func runDev(out io.Writer, f devFlags) error {
 	zones, err := parseZones(f.zones)
 	if err != nil {
 		return err
+	}
+	for _, host := range f.hosts {
+		if !config.ValidHost(host) {
+			return fmt.Errorf("--admin-host %q: want a name or an address, without a port", host)
+		}
 	}
 	tuneRuntime()
 	warnOpenHost(os.Stderr, f.host, list)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"io"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -39,5 +40,14 @@ func TestParseZones(t *testing.T) {
 	for _, bad := range []string{"", "127.0.0.1", "*.example", "http://storage.example", "storage.example:80"} {
 		_, err := parseZones([]string{bad})
 		require.ErrorContains(t, err, "--zone", bad)
+	}
+}
+
+// TestAdminHost: --admin-host takes what a Host header can name; anything else would be
+// refused for ever without a word.
+func TestAdminHost(t *testing.T) {
+	for _, bad := range []string{"http://ops.example", "ops.example:10080", "*.example"} {
+		err := runDev(io.Discard, devFlags{portBase: 25300, logLevel: "warn", hosts: []string{bad}, data: t.TempDir(), host: "127.0.0.1"})
+		require.ErrorContains(t, err, "--admin-host", bad)
 	}
 }

@@ -74,11 +74,16 @@ func (w *walker) tls(t TLS) {
 	}
 }
 
+// ValidHost reports whether host is a name or an address, without a port.
+func ValidHost(host string) bool {
+	_, err := geo.ParseZone(host) // Any DNS name has that form.
+	return err == nil || net.ParseIP(host) != nil
+}
+
 // admin checks who uses an admin port.
 func (w *walker) admin(a Admin) {
 	for i, host := range a.Hosts {
-		_, err := geo.ParseZone(host) // Any DNS name has that form.
-		if err != nil && net.ParseIP(host) == nil {
+		if !ValidHost(host) {
 			w.bad(fmt.Sprintf("admin.hosts[%d]", i), "write a name or an address, without a port")
 		}
 	}
