@@ -29,6 +29,8 @@ type credentials struct {
 	// given returns the token that the user of the client chose; nil where there is none
 	// and the server is asked for the file.
 	given func() (Token, error)
+	// prove says that a server on this machine must prove that it has the given token.
+	prove bool
 
 	mu sync.Mutex
 	// token is the last one obtained. Guarded by mu.
@@ -51,16 +53,25 @@ func (c *credentials) keep(t Token) {
 // It is called before the first call.
 func (c *Client) UseToken(given func() (Token, error)) { c.creds.given = given }
 
+// UseSharedToken is UseToken for a token that the server has, too: one on this machine must
+// prove that before it is shown the token. It is for servers that call each other, without
+// anybody who could ask who listens there.
+func (c *Client) UseSharedToken(given func() (Token, error)) {
+	c.creds.given, c.creds.prove = given, true
+}
+
 // obtain returns a token to present instead of the one that was refused, or none.
 func (c *Client) obtain(ctx context.Context) (t Token, err error) {
 	if c.creds.given != nil {
 		if t, err = c.creds.given(); err != nil {
 			err = noTokenError{err}
+		} else if c.creds.prove {
+			t, err = c.proven(ctx, t)
 		}
 	} else {
 		t, err = c.discover(ctx)
 	}
-	if err == nil {
+	if err == nil && !c.creds.prove { // Else the next call may come when another process listens.
 		c.creds.keep(t)
 	}
 	return t, err
@@ -77,34 +88,74 @@ func (c *Client) obtain(ctx context.Context) (t Token, err error) {
 //
 // That the file may be read at all is for its mode to say: 600 admits the server's user.
 func (c *Client) discover(ctx context.Context) (Token, error) {
-	challenge := make([]byte, ChallengeBytes)
-	if _, err := rand.Read(challenge); err != nil {
-		return "", err
-	}
-	var server netip.AddrPort
-	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) {
-		if a, ok := i.Conn.RemoteAddr().(*net.TCPAddr); ok {
-			server = a.AddrPort()
-		}
-	}})
-	b, err := c.once(traced, http.MethodGet, "/v1/token-file?challenge="+hex.EncodeToString(challenge), nil, "")
+	q, err := c.question(ctx)
 	if err != nil {
 		return "", err
 	}
-	if !server.Addr().Unmap().IsLoopback() {
+	if !q.local() {
 		return "", noTokenError{fmt.Errorf("%s is not on this machine: copy its token file and name the copy", c.base)}
 	}
-	var f TokenFile
-	if err := json.Unmarshal(b, &f); err != nil || !filepath.IsAbs(f.Path) {
+	if !filepath.IsAbs(q.answer.Path) {
 		return "", noTokenError{fmt.Errorf("%s names no token file", c.base)}
 	}
-	t, err := ReadTokenFile(f.Path)
+	t, err := ReadTokenFile(q.answer.Path)
 	if err != nil {
 		return "", noTokenError{fmt.Errorf("%w; run as the user of the server, or name a copy", err)}
 	}
-	if !hmac.Equal([]byte(t.Prove(challenge, server)), []byte(f.Proof)) {
+	if !q.proves(t) {
 		return "", noTokenError{fmt.Errorf("the server at %s does not have the token in %s, so it is not shown to it: "+
-			"if the port is mapped, name the file; else find out who listens there", c.base, f.Path)}
+			"if the port is mapped, name the file; else find out who listens there", c.base, q.answer.Path)}
 	}
 	return t, nil
+}
+
+// proven returns the given token if the server may see it: one on this machine must prove
+// that it has the same token, since any user may listen on the port of a server that is
+// stopped. One elsewhere cannot prove it, as ports may be mapped on the way.
+func (c *Client) proven(ctx context.Context, t Token) (Token, error) {
+	q, err := c.question(ctx)
+	if err != nil {
+		return "", err
+	}
+	if q.local() && !q.proves(t) {
+		return "", noTokenError{fmt.Errorf("the server at %s does not have the same token, so it is not shown to it: "+
+			"find out who listens there, or give both the same token file", c.base)}
+	}
+	return t, nil
+}
+
+// question is what a server answered to a challenge.
+type question struct {
+	challenge []byte
+	server    netip.AddrPort // that the client is connected to
+	answer    TokenFile
+}
+
+func (q question) local() bool { return q.server.Addr().Unmap().IsLoopback() }
+
+// proves reports whether the server has the token.
+func (q question) proves(t Token) bool {
+	return hmac.Equal([]byte(t.Prove(q.challenge, q.server)), []byte(q.answer.Proof))
+}
+
+// question asks the server to prove that it has its token. An answer of another form
+// proves nothing.
+func (c *Client) question(ctx context.Context) (question, error) {
+	q := question{challenge: make([]byte, ChallengeBytes)}
+	if _, err := rand.Read(q.challenge); err != nil {
+		return q, err
+	}
+	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) {
+		if a, ok := i.Conn.RemoteAddr().(*net.TCPAddr); ok {
+			q.server = a.AddrPort()
+		}
+	}})
+	b, err := c.once(traced, http.MethodGet, "/v1/token-file?challenge="+hex.EncodeToString(q.challenge), nil, "")
+	if err != nil {
+		return q, err
+	}
+	if json.Unmarshal(b, &q.answer) != nil {
+		q.answer = TokenFile{}
+	}
+	return q, nil
 }

@@ -264,6 +264,41 @@ func TestUseToken(t *testing.T) {
 	require.Equal(t, codeTokenRefused, said.Code)
 }
 
+// TestSharedToken: a server that shares its token with another one shows it only to one that
+// proves that it has it, at every call: another process may have taken the port meanwhile.
+func TestSharedToken(t *testing.T) {
+	token, err := NewToken()
+	require.NoError(t, err)
+	s := newTokenServer(t, token)
+	proof := func(t Token) func([]byte, netip.AddrPort) TokenFile {
+		return func(c []byte, server netip.AddrPort) TokenFile { return TokenFile{Proof: t.Prove(c, server)} }
+	}
+	s.discover = proof(token)
+	c, err := New(s.URL, s.Client())
+	require.NoError(t, err)
+	c.UseSharedToken(func() (Token, error) { return token, nil })
+	_, err = c.HealLink(context.Background())
+	require.NoError(t, err)
+	require.NotEmpty(t, s.presented)
+
+	other, err := NewToken()
+	require.NoError(t, err)
+	s.presented, s.discover = nil, proof(other)
+	for _, call := range []func() error{
+		func() error { _, err := c.HealLink(context.Background()); return err },
+		func() error {
+			_, err := c.CreateAccount(context.Background(), NewAccount{Name: "pictures", Key1: "c2VjcmV0"})
+			return err
+		},
+	} {
+		var said *Error
+		require.ErrorAs(t, call(), &said)
+		require.Equal(t, CodeToken, said.Code)
+		require.ErrorContains(t, said, "does not have the same token")
+	}
+	require.Empty(t, s.presented)
+}
+
 // TestParseToken: a token has one form, and does not print.
 func TestParseToken(t *testing.T) {
 	token, err := NewToken()

@@ -73,7 +73,7 @@ func OpenDoor(o DoorOptions) (_ *Door, err error) {
 				if dn.admin, err = wire.New("http://"+n.Admin, d.http); err != nil {
 					return nil, fmt.Errorf("admin port of %s: %w", dn.name, err)
 				}
-				dn.admin.UseToken(func() (wire.Token, error) { return token.Token(), nil })
+				dn.admin.UseSharedToken(func() (wire.Token, error) { return token.Token(), nil })
 			}
 			d.nodes[l.Name] = append(d.nodes[l.Name], dn)
 		}
