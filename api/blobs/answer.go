@@ -2,19 +2,30 @@ package blobs
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strconv"
 	"sync/atomic"
 
 	"antipode/api/protocol"
+	"antipode/geo"
 	"antipode/services"
 	"antipode/services/storageerr"
+	"antipode/stamp/kv"
 )
 
-// newBudget is the budget of a page, or of another bounded piece of work, that begins
-// now. The caller ends it.
-func (c *call) newBudget() *services.Budget {
-	return c.o.Scans.Begin(c.ctx, c.r.Account.Name)
+// scan reads from a snapshot of a range, within the budget of a page that begins now. Both
+// end when read returns or panics: the slot that the budget may hold is the process's, and
+// the store's Close waits for the snapshot.
+func scan[T any](c *call, r geo.RangeID, read func(kv.Reader, *services.Budget) (T, error)) (out T, err error) {
+	snap, err := c.snapshot(r)
+	if err != nil {
+		return out, err
+	}
+	defer func() { err = errors.Join(err, snap.Close()) }()
+	budget := c.o.Scans.Begin(c.ctx, c.r.Account.Name)
+	defer budget.End()
+	return read(snap, budget)
 }
 
 // answers is the memory of the answers that the service holds at once, those whose

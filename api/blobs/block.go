@@ -1,14 +1,15 @@
 package blobs
 
 import (
-	"errors"
 	"net/http"
 	"strings"
 
 	"antipode/api/protocol"
 	"antipode/geo"
+	"antipode/services"
 	"antipode/services/blobs"
 	"antipode/services/storageerr"
+	"antipode/stamp/kv"
 	"antipode/stamp/ranges"
 )
 
@@ -110,13 +111,11 @@ func decodeBlockID(text string) (id string, ok bool) {
 func (c *call) dropDead(n blobs.Name) {
 	for from := []byte(nil); ; {
 		drop := &blobs.DropDead{Name: n}
-		snap, err := c.snapshot(geo.FirstRange(geo.Blob))
-		if err == nil {
-			budget := c.newBudget()
-			drop.Rows, from, err = blobs.Dead(c.ctx, snap, n, from, budget)
-			budget.End()
-			err = errors.Join(err, snap.Close())
-		}
+		var err error
+		from, err = scan(c, geo.FirstRange(geo.Blob), func(r kv.Reader, budget *services.Budget) (next []byte, err error) {
+			drop.Rows, next, err = blobs.Dead(c.ctx, r, n, from, budget)
+			return next, err
+		})
 		if err == nil && len(drop.Rows) > 0 {
 			err = c.o.Writer.Write(c.ctx, drop)
 		}

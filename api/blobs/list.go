@@ -1,14 +1,15 @@
 package blobs
 
 import (
-	"errors"
 	"unicode/utf8"
 
 	"antipode/api/protocol"
 	"antipode/geo"
+	"antipode/services"
 	"antipode/services/blobs"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
+	"antipode/stamp/kv"
 )
 
 // Items of include and the versions they came with. Those that name what this server
@@ -51,17 +52,13 @@ func (c *call) listContainers() error {
 		return err
 	}
 	defer p.close()
-	snap, err := c.snapshot(geo.FirstRange(geo.Catalog))
-	if err != nil {
-		return err
-	}
 	listing := catalog.Listing{Service: geo.Blob, Account: c.r.Account.Name, Prefix: q.prefix, From: q.from}
-	budget := c.newBudget()
-	next, err := catalog.Page(c.ctx, snap, listing, budget, func(container *catalog.Container) (bool, error) {
-		return p.take(func(b []byte) []byte { return c.containerElement(b, container, include.has("metadata")) })
+	next, err := scan(c, geo.FirstRange(geo.Catalog), func(r kv.Reader, budget *services.Budget) (string, error) {
+		return catalog.Page(c.ctx, r, listing, budget, func(container *catalog.Container) (bool, error) {
+			return p.take(func(b []byte) []byte { return c.containerElement(b, container, include.has("metadata")) })
+		})
 	})
-	budget.End()
-	if err := errors.Join(err, snap.Close()); err != nil {
+	if err != nil {
 		return err
 	}
 	p.answer("</Containers>", next)
@@ -93,16 +90,12 @@ func (c *call) listBlobs() error {
 		return err
 	}
 	defer p.close()
-	snap, err := c.snapshot(geo.FirstRange(geo.Blob))
-	if err != nil {
-		return err
-	}
-	budget := c.newBudget()
-	next, err := blobs.List(c.ctx, snap, l, budget, func(item blobs.Item) (bool, error) {
-		return p.take(func(b []byte) []byte { return c.itemElement(b, &item, include.has("metadata")) })
+	next, err := scan(c, geo.FirstRange(geo.Blob), func(r kv.Reader, budget *services.Budget) (string, error) {
+		return blobs.List(c.ctx, r, l, budget, func(item blobs.Item) (bool, error) {
+			return p.take(func(b []byte) []byte { return c.itemElement(b, &item, include.has("metadata")) })
+		})
 	})
-	budget.End()
-	if err := errors.Join(err, snap.Close()); err != nil {
+	if err != nil {
 		return err
 	}
 	p.answer("</Blobs>", next)

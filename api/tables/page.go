@@ -102,18 +102,24 @@ func (c *call) scan(answer *odata.Answer, p *page, token odata.Continuation, fil
 		if err != nil {
 			return err
 		}
-		snap, err := c.snapshot(c.ctx, geo.Table)
-		if err != nil {
-			return err
-		}
-		p.budget = c.newBudget()
-		err = p.fill(c.ctx, snap, answer, lower, upper)
-		p.budget.End()
-		if err := errors.Join(err, snap.Close()); err != nil {
+		if err := c.fillPage(p, answer, lower, upper); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// fillPage fills p from a snapshot of now. The snapshot and the budget end after a panic,
+// too: the slot that a budget may hold is the process's.
+func (c *call) fillPage(p *page, answer *odata.Answer, lower, upper []byte) (err error) {
+	snap, err := c.snapshot(c.ctx, geo.Table)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, snap.Close()) }()
+	p.budget = c.newBudget()
+	defer p.budget.End()
+	return p.fill(c.ctx, snap, answer, lower, upper)
 }
 
 // snapshot is a range's state of one moment, which the caller closes. Only taking it is
