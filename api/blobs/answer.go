@@ -35,19 +35,23 @@ func scan[T any](c *call, r geo.RangeID, read func(kv.Reader, *services.Budget) 
 // one window of a block list. The other half is for what makes answers long or fast, and
 // nobody waits for it: a page that finds none ends where it is, with a marker, and a
 // download goes on in smaller parts. So clients that take nothing make the answers of the
-// others short before one has to wait. The obvious design, to send a listing in windows
+// others short before one has to wait. One account has half of what answers begin with at
+// most, so that those of the others begin. The obvious design, to send a listing in windows
 // while it is read, bounds less: it keeps a snapshot of the store open for as long as the
 // client likes, or answers one page from several states, and an error behind the first
 // window can only break the answer off.
 type answers struct {
 	*protocol.InFlight
+	// begins is the half that answers begin with. It is part of InFlight, where it therefore
+	// never waits.
+	begins  *protocol.InFlight
 	windows protocol.Windows
 	moreMax int64
 	more    atomic.Int64 // of moreMax, held
 }
 
 func newAnswers(bytesMax int64) *answers {
-	return &answers{InFlight: protocol.NewInFlight(bytesMax), moreMax: bytesMax / 2}
+	return &answers{InFlight: protocol.NewInFlight(bytesMax), begins: protocol.NewInFlight(bytesMax - bytesMax/2), moreMax: bytesMax / 2}
 }
 
 // reserve takes n bytes of what nobody waits for.
@@ -61,7 +65,7 @@ func (a *answers) reserve(n int64) bool {
 
 // room is what the answers of all accounts may hold. It is not divided: half of it is what
 // nobody waits for, and an account that took all of that would leave itself nothing to begin
-// with.
+// with. The other half is: see begin.
 func (c *call) room() protocol.Room { return c.answers.InFlight }
 
 // hold takes n bytes without a wait, until drop is called; ok is false where there are none.
@@ -80,20 +84,20 @@ func (c *call) hold(n int64) (drop func(), ok bool) {
 	}, true
 }
 
-// begin waits for the memory that an answer needs to begin; it is held until end is
-// called.
-func (c *call) begin(n int64) (end func(), err error) {
-	ctx, cancel := context.WithTimeout(c.ctx, lookupMax)
-	defer cancel()
-	held, err := c.room().Admit(ctx, n)
-	return func() { c.room().Release(held) }, err
+// begin waits until an answer may begin with n bytes of its account's share, until end is
+// called. They are to be taken from room.
+func (c *call) begin(ctx context.Context, n int64) (end func(), err error) {
+	share := c.answers.begins.Of(c.r.Account.Name)
+	held, err := share.Admit(ctx, n)
+	return func() { share.Release(held) }, err
 }
 
 // page is the document of one page of a listing. Close it.
 type page struct {
 	*call
 	doc      *protocol.Document
-	more     int64 // held of answers.more
+	end      func() // of begin
+	more     int64  // held of answers.more
 	items    int
 	itemsMax int
 	scratch  []byte
@@ -112,11 +116,16 @@ const (
 func (c *call) newPage(itemsMax int, head []byte) (*page, error) {
 	ctx, cancel := context.WithTimeout(c.ctx, lookupMax)
 	defer cancel()
-	doc, err := c.answers.windows.Document(ctx, c.room(), protocol.WindowBytes, 0)
+	end, err := c.begin(ctx, protocol.WindowBytes)
 	if err != nil {
 		return nil, err
 	}
-	p := &page{call: c, doc: doc, itemsMax: itemsMax}
+	doc, err := c.answers.windows.Document(ctx, c.room(), protocol.WindowBytes, 0)
+	if err != nil {
+		end()
+		return nil, err
+	}
+	p := &page{call: c, doc: doc, end: end, itemsMax: itemsMax}
 	if !p.append(head) {
 		p.close()
 		return nil, storageerr.ServerBusy
@@ -173,6 +182,7 @@ func (p *page) answer(ends string, next string) {
 
 func (p *page) close() {
 	p.doc.Close()
+	p.end()
 	p.answers.more.Add(-p.more)
 	p.more = 0
 }

@@ -53,7 +53,7 @@ func (r *rig) serveDirectly(ctx context.Context, w http.ResponseWriter, path str
 
 // Clients that take no byte of their answers hold a bounded memory, whatever their number:
 // first they make the pages of the others short, which still page to the end, and then
-// others wait, until their time is over.
+// others of their account wait, until their time is over.
 func TestAnswersAreBounded(t *testing.T) {
 	const windows = 16
 	r := newRig(t, func(o *Options) { o.AnswersBytesMax = windows * protocol.WindowBytes })
@@ -74,7 +74,7 @@ func TestAnswersAreBounded(t *testing.T) {
 		})
 	}
 	long, short := 0, 0
-	for held := int64(0); held < windows; {
+	for long+short < windows/4 { // An account's share of what answers begin with.
 		w := newStuck(release)
 		serve(w, path)
 		if <-w.began > protocol.WindowBytes {
@@ -82,7 +82,7 @@ func TestAnswersAreBounded(t *testing.T) {
 		} else {
 			short++
 		}
-		held = int64(long+short) + r.handler.answers.more.Load()/protocol.WindowBytes
+		held := int64(long+short) + r.handler.answers.more.Load()/protocol.WindowBytes
 		require.LessOrEqual(t, held, int64(windows), "answers hold more than they may")
 		if short == 1 {
 			// Others are served meanwhile, page by page.
@@ -98,9 +98,14 @@ func TestAnswersAreBounded(t *testing.T) {
 		}
 	}
 	require.Equal(t, 1, long)
-	require.Equal(t, windows/2-1, short, "one window each")
+	require.Equal(t, windows/4-1, short, "one window each")
 	r.requireCode(r.get(path+"&limit=30ms"), http.StatusServiceUnavailable, "ServerBusy")
 	r.requireCode(r.get("/?comp=list&limit=30ms"), http.StatusServiceUnavailable, "ServerBusy")
+	r.requireCode(r.get("/cont/0000?comp=blocklist&limit=30ms"), http.StatusServiceUnavailable, "ServerBusy")
+	others := r.handler.answers.begins.Of("another")
+	held, ok := others.TryAdmit(protocol.WindowBytes)
+	require.True(t, ok, "clients of one account keep the answers of another from beginning")
+	others.Release(held)
 	close(release)
 	wg.Wait()
 	require.Zero(t, r.handler.answers.more.Load())

@@ -1,6 +1,7 @@
 package blobs
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/xml"
 	"errors"
@@ -261,11 +262,18 @@ func (c *call) blockList() error {
 	if l.name, err = c.name(); err != nil {
 		return err
 	}
-	end, err := c.begin(windowHeldBytes)
+	ctx, cancel := context.WithTimeout(c.ctx, lookupMax)
+	defer cancel()
+	end, err := c.begin(ctx, windowHeldBytes)
 	if err != nil {
 		return err
 	}
 	defer end()
+	held, err := c.room().Admit(ctx, windowHeldBytes)
+	if err != nil {
+		return err
+	}
+	defer c.room().Release(held)
 	doc := make([]byte, 0, windowHeldBytes)
 	for l.state != done {
 		begins := l.state == atStart
