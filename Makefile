@@ -48,7 +48,8 @@ stress: ## 1000 simulated runs, by hand; what they came to goes into docs/runs
 	$(MAKE) sim RUNS=1000
 
 e2e: build ## end-to-end tests against the real binary
-	go test -count=1 -timeout 12m ./test/...
+	go test -count=1 -timeout 12m $$(go list ./test/... | grep -v -e /hostile -e /starved)
+	go test -count=1 -timeout 12m -p 1 ./test/hostile ./test/starved # Alone: they starve whatever runs beside them.
 
 faults: ## node processes killed, paused, cut off and slowed under load: DURATION=2m, ROUNDS=5, SEED=0
 	go test -count=1 -timeout 6h ./test/faults -v -args -duration=$(DURATION) -rounds=$(ROUNDS) -seed=$(SEED)

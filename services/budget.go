@@ -82,14 +82,18 @@ func (b *Budget) Spend(ctx context.Context, work int) (more bool, err error) {
 	return b.left > 0, nil
 }
 
-// takeTurn lets the other scans have theirs and waits for the next slot.
+// takeTurn lets the other scans have theirs and waits for the next slot, until the page's
+// time is over: then the page ends with what it has.
 func (b *Budget) takeTurn(ctx context.Context) error {
 	if b.scans == nil {
 		return nil
 	}
 	b.End()
-	if err := b.scans.enter(ctx, b.account); err != nil {
-		return err
+	turn, cancel := context.WithTimeout(ctx, b.until-b.clock.Mono())
+	defer cancel()
+	if b.scans.enter(turn, b.account) != nil {
+		b.left = 0
+		return ctx.Err()
 	}
 	b.holds, b.slice = true, scanSliceWork
 	return nil

@@ -94,6 +94,25 @@ func TestScansAreSliced(t *testing.T) {
 	})
 }
 
+// A page whose time is over while it waits for its turn ends with what it has.
+func TestScansWaitWithinBudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTestScans()
+		first := s.Begin(t.Context(), "one")
+		_, err := first.Spend(t.Context(), scanFreeWork)
+		require.NoError(t, err)
+		began := time.Now()
+		second := s.Begin(t.Context(), "two")
+		more, err := second.Spend(t.Context(), scanFreeWork)
+		require.NoError(t, err)
+		require.False(t, more)
+		require.Equal(t, scanTimeMax, time.Since(began))
+		second.End()
+		first.End()
+		require.Zero(t, s.running)
+	})
+}
+
 // A scan whose client leaves while it waits is no longer waited for, and takes no slot.
 func TestScansWithdraw(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

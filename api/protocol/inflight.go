@@ -19,7 +19,8 @@ import (
 // find the rest.
 //
 // Progress. A hold that asks once (Take) ends as fast as its sender sends, or is ended
-// (WatchSender, the time of its request): it may use the whole bound. Holds that grow in
+// (WatchSender, the time of its request): it may use the whole bound, but what is larger than
+// the rest beside the reserve may wait for as long as others come. Holds that grow in
 // steps could keep a part each and wait for more for ever. So they leave a reserve, within
 // the account's share as within the whole, and none counts for more than the reserve. The
 // oldest hold of an account that waits becomes the account's first, and the oldest such
@@ -60,8 +61,10 @@ type waiter struct {
 const (
 	// pressedBytesPerSecond is what a sender must bring while others wait for memory.
 	pressedBytesPerSecond = 256 << 10
-	// pressEvery is how often a hold that waits looks for a slow sender.
+	// pressEvery is how often a hold that waits looks for a slow sender, where no more than
+	// pressCrowd wait. Each look walks over all senders, so in a crowd each looks less often.
 	pressEvery = 100 * time.Millisecond
+	pressCrowd = 64
 )
 
 // NewInFlight returns a bound of bytesMax bytes. A hold that grows counts for a quarter of
@@ -145,8 +148,9 @@ func (h *Hold) ask(ctx context.Context, n int64, once bool) error {
 	})
 	f.waiting = slices.Insert(f.waiting, at, w)
 	f.grant()
+	crowd := len(f.waiting)
 	f.mu.Unlock()
-	return w.wait(ctx)
+	return w.wait(ctx, crowd)
 }
 
 // counted is how much n more bytes count for.
@@ -210,8 +214,8 @@ func (f *InFlight) nameFirst() {
 }
 
 // wait waits for the memory.
-func (w *waiter) wait(ctx context.Context) error {
-	press := time.NewTicker(pressEvery)
+func (w *waiter) wait(ctx context.Context, crowd int) error {
+	press := time.NewTicker(pressEvery * time.Duration(1+crowd/pressCrowd))
 	defer press.Stop()
 	for {
 		select {

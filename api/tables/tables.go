@@ -107,9 +107,10 @@ func (c *call) tablePage(doc *protocol.Document, answer *odata.Answer, page cata
 	if err != nil {
 		return "", err
 	}
+	defer func() { err = errors.Join(err, snap.Close()) }()
 	rows, budget := 0, c.newBudget()
 	defer budget.End()
-	next, err = catalog.Page(c.ctx, snap, page, budget, func(t *catalog.Container) (bool, error) {
+	return catalog.Page(c.ctx, snap, page, budget, func(t *catalog.Container) (bool, error) {
 		ok, work := filter.MatchTable(t.Name)
 		if _, err := budget.Spend(c.ctx, work); !ok || err != nil {
 			return true, err
@@ -121,7 +122,6 @@ func (c *call) tablePage(doc *protocol.Document, answer *odata.Answer, page cata
 		rows++
 		return true, nil
 	})
-	return next, errors.Join(err, snap.Close())
 }
 
 // neverBuilt are the OData options that this service never had (spec/table.md 1.5): to
