@@ -108,40 +108,62 @@ func TestHoldGivesUp(t *testing.T) {
 type dripping struct {
 	http.ResponseWriter
 	period time.Duration
+	// moved has an element after the deadline was set.
+	moved chan struct{}
 
 	mu  sync.Mutex
 	end time.Time // Guarded by mu.
 }
 
+func newDripping(period time.Duration) *dripping {
+	return &dripping{ResponseWriter: httptest.NewRecorder(), period: period, moved: make(chan struct{}, 1)}
+}
+
 func (d *dripping) SetReadDeadline(t time.Time) error {
 	d.mu.Lock()
-	defer d.mu.Unlock()
 	d.end = t
+	d.mu.Unlock()
+	select {
+	case d.moved <- struct{}{}:
+	default:
+	}
 	return nil
 }
 
-func (d *dripping) late() bool {
+// untilDeadline is how long is left, and a time beyond each test where there is no deadline.
+func (d *dripping) untilDeadline() time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return !d.end.IsZero() && !time.Now().Before(d.end)
+	if d.end.IsZero() {
+		return 24 * time.Hour
+	}
+	return time.Until(d.end)
 }
 
+// Read implements io.Reader. Like a connection's it ends when a deadline is set that has
+// passed: who sets it may hold what the clock of a test waits for.
 func (d *dripping) Read(p []byte) (int, error) {
-	for range 100 {
-		time.Sleep(d.period / 100)
-		if d.late() {
+	drop := time.After(d.period)
+	for {
+		left := d.untilDeadline()
+		if left <= 0 {
 			return 0, os.ErrDeadlineExceeded
 		}
+		select {
+		case <-drop:
+			p[0] = 'x'
+			return 1, nil
+		case <-time.After(left):
+		case <-d.moved:
+		}
 	}
-	p[0] = 'x'
-	return 1, nil
 }
 
 // A sender that drips a byte just before it would be given up is given up all the same,
 // since it brings less than it must; one that is fast enough and pauses is not.
 func TestMinimumRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &dripping{ResponseWriter: httptest.NewRecorder(), period: 29 * time.Second}
+		d := newDripping(29 * time.Second)
 		r := httptest.NewRequest(http.MethodPut, "/x", d)
 		r.ContentLength = 1 << 30
 		WatchSender(d, r)
@@ -167,7 +189,7 @@ func TestMinimumRate(t *testing.T) {
 func TestSlowSenderGivesWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := NewInFlight(8)
-		d := &dripping{ResponseWriter: httptest.NewRecorder(), period: 100 * time.Millisecond}
+		d := newDripping(100 * time.Millisecond)
 		slow := request("a")
 		slow.HTTP = httptest.NewRequest(http.MethodPut, "/x", d)
 		slow.HTTP.ContentLength = 1 << 30
