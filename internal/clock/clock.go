@@ -3,6 +3,7 @@
 package clock
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -41,6 +42,18 @@ func (System) Mono() time.Duration {
 		panic("clock: CLOCK_BOOTTIME is unreadable: " + err.Error())
 	}
 	return time.Duration(ts.Nano())
+}
+
+// Wait waits for d of the machine's time; an error where ctx ends first.
+func Wait(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
 }
 
 // Manual is a Clock moved by hand. The zero value is not ready; use NewManual.

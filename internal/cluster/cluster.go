@@ -12,6 +12,7 @@ import (
 	"time"
 
 	wire "antipode/client/admin"
+	"antipode/internal/clock"
 )
 
 // Start starts the processes that do not run and returns when all of them answer, however
@@ -117,7 +118,7 @@ func (o Options) until(ctx context.Context, waiting func(error) string, f func()
 		if o.Note != nil {
 			o.Note(waiting(err))
 		}
-		if ctxErr := wait(ctx, untilPause); ctxErr != nil {
+		if ctxErr := clock.Wait(ctx, untilPause); ctxErr != nil {
 			return fmt.Errorf("%w: %w", ctxErr, err)
 		}
 	}
@@ -144,17 +145,6 @@ const (
 
 // askTimeout bounds one question whether a process listens: one that is paused answers never.
 const askTimeout = 5 * time.Second
-
-func wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
-}
 
 // ended returns an error if a process that Start started has ended.
 func (o Options) ended() error {
@@ -183,7 +173,7 @@ func (o Options) await(ctx context.Context, name, addr string) error {
 		if o.Note != nil {
 			o.Note(name + " does not listen yet")
 		}
-		if ctxErr := wait(ctx, listenPause); ctxErr != nil {
+		if ctxErr := clock.Wait(ctx, listenPause); ctxErr != nil {
 			return fmt.Errorf("%s: %w; see %s", name, err, filepath.Join(o.folder(name), logFile))
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	wire "antipode/client/admin"
 	"antipode/geo"
+	"antipode/internal/clock"
 )
 
 // retryPause is the time between two attempts at a step that failed in passing, and
@@ -28,7 +29,7 @@ func (c *Cluster) EnsureAccount(ctx context.Context, l geo.Location, name geo.Ac
 	_, err := loc.Directory.Ensure(ctx, name, key1, key2, func(ctx context.Context, step string, err error) error {
 		step = fmt.Sprintf("%s (%v)", step, err)
 		c.step.Store(&step)
-		return pause(ctx, retryPause)
+		return clock.Wait(ctx, retryPause)
 	})
 	return err
 }
@@ -45,21 +46,9 @@ func (c *Cluster) WaitLive(ctx context.Context, name geo.Account) (wire.AccountI
 		if live {
 			return control{c}.info(a), nil
 		}
-		if err := pause(ctx, livePoll); err != nil {
+		if err := clock.Wait(ctx, livePoll); err != nil {
 			return wire.AccountInfo{}, fmt.Errorf("account %s is not live yet: %w", name, err)
 		}
-	}
-}
-
-// pause waits; an error where ctx ended first.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
 	}
 }
 

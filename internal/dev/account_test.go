@@ -9,6 +9,7 @@ import (
 
 	"antipode/failover"
 	"antipode/geo"
+	"antipode/internal/clock"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
 )
@@ -43,7 +44,7 @@ func TestEnsureAccountWaits(t *testing.T) {
 
 	gone, end := context.WithCancel(t.Context())
 	end()
-	require.ErrorIs(t, pause(gone, time.Hour), context.Canceled)
+	require.ErrorIs(t, clock.Wait(gone, time.Hour), context.Canceled)
 }
 
 // halfway is a peer at which a creation of an account stops: it reserves, and then the caller
