@@ -119,7 +119,7 @@ func (c *Client) proven(ctx context.Context, t Token) (Token, error) {
 	}
 	if q.local() && !q.proves(t) {
 		return "", noTokenError{fmt.Errorf("the server at %s does not have the same token, so it is not shown to it: "+
-			"find out who listens there, or give both the same token file", c.base)}
+			"find out who listens there, or give both the same token file (a port that is mapped cannot prove it)", c.base)}
 	}
 	return t, nil
 }

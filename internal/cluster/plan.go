@@ -38,7 +38,8 @@ type Options struct {
 	// Binary is antipode itself.
 	Binary string
 	// Via is where one process of the cluster reaches an address of another, by their
-	// names; nil is the address itself. Tests break what is between them.
+	// names; nil is the address itself. Tests break what is between them. Admin ports
+	// are reached directly.
 	Via func(from, to, address string) string
 	// Configure may change what a node is told; nil changes nothing.
 	Configure func(c *config.Node)
@@ -138,9 +139,10 @@ func (o Options) plan() []member {
 			n := node{l, i}
 			p := o.ports(n)
 			out = append(out, member{n.name(), "node", o.nodeConfig(n)})
-			via := func(address string) string { return o.via(DoorName, n.name(), address) }
+			// A node proves that it has the admin token for the address it is reached at, so
+			// its admin port is reached directly.
 			at.Nodes = append(at.Nodes, config.DoorNode{
-				ID: n.id(), Hop: via(o.at(n, offsetHop)), Admin: via(p.Admin()),
+				ID: n.id(), Hop: o.via(DoorName, n.name(), o.at(n, offsetHop)), Admin: p.Admin(),
 			})
 		}
 		door.Locations = append(door.Locations, at)
