@@ -36,13 +36,13 @@ cluster-stop: ## stop them; their data stays
 test: unit sim sim-bugs e2e ## everything that must hold, but lint and race detector
 
 unit: ## tests of all packages
-	go test $$(go list ./... | grep -v -e '^antipode/test' -e '^antipode/internal/sim$$')
+	go test $$(go list ./... | grep -v -e '^antipode/test' -e '^antipode/sim$$')
 
 sim: ## both locations under faults and virtual time, RUNS=100 seeds; SEED=7 replays one
-	go test -count=1 -timeout 30m ./internal/sim -v -args -runs=$(RUNS) -seed=$(SEED)
+	go test -count=1 -timeout 30m ./sim -v -args -runs=$(RUNS) -seed=$(SEED)
 
 sim-bugs: ## the simulator catches each planted bug
-	go test -count=1 -tags plantedbugs ./internal/sim -v -run TestPlanted
+	go test -count=1 -tags plantedbugs ./sim -v -run TestPlanted
 
 stress: ## 1000 simulated runs, by hand; what they came to goes into docs/runs
 	$(MAKE) sim RUNS=1000

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"antipode/geo"
-	"antipode/internal/invariants"
+	"antipode/internal/plantedbugs"
 	"antipode/services"
 	"antipode/services/storageerr"
 	"antipode/stamp/change"
@@ -59,7 +59,7 @@ func (c *command) Evaluate(tx *ranges.Tx) error {
 	if err != nil {
 		return err
 	}
-	if invariants.Planted(invariants.SplitTransaction) && len(effect.Ops) > 2 {
+	if plantedbugs.Planted(plantedbugs.SplitTransaction) && len(effect.Ops) > 2 {
 		first := change.Record{CommitTime: at, Partition: p.Append(nil), Ops: effect.Ops[:1]}
 		if err := tx.Change(p, first); err != nil {
 			return err

@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"antipode/geo"
-	"antipode/internal/invariants"
+	"antipode/internal/plantedbugs"
 	"antipode/replication/receive"
 	"antipode/services/catalog"
 	"antipode/stamp/change"
@@ -162,7 +162,7 @@ func (c *apply) one(tx *ranges.Tx, r *receive.Record, st geo.Stream) (receive.Ou
 	switch {
 	case r.Record.Seq <= at.Seq:
 		return receive.Duplicate, nil
-	case invariants.Planted(invariants.ApplyOutOfOrder):
+	case plantedbugs.Planted(plantedbugs.ApplyOutOfOrder):
 		// The planted bug: whatever is above the cursor is applied.
 	case r.Record.Seq > at.Seq+1:
 		return receive.Gap, nil
@@ -178,7 +178,7 @@ func (c *apply) one(tx *ranges.Tx, r *receive.Record, st geo.Stream) (receive.Ou
 	}
 	if whole {
 		for _, ref := range r.Record.Chunks {
-			if !tx.HasChunk(ref) && !invariants.Planted(invariants.ApplyWithoutPayload) {
+			if !tx.HasChunk(ref) && !plantedbugs.Planted(plantedbugs.ApplyWithoutPayload) {
 				return receive.Wait, nil
 			}
 		}

@@ -16,7 +16,7 @@ import (
 
 	"antipode/client/admin"
 	"antipode/geo"
-	"antipode/internal/cluster"
+	"antipode/server/cluster"
 	"antipode/test/devproc"
 	"antipode/test/load"
 	"antipode/test/rest"

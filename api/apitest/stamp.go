@@ -21,11 +21,11 @@ import (
 	"antipode/internal/clock"
 	"antipode/services/blobs"
 	"antipode/stamp/change"
-	"antipode/stamp/engine"
 	"antipode/stamp/keys"
 	"antipode/stamp/kv"
 	"antipode/stamp/node"
 	"antipode/stamp/ranges"
+	"antipode/stamp/state"
 )
 
 // Quiet is a logger that drops everything.
@@ -37,7 +37,7 @@ func NewStamp(t testing.TB, fs vfs.FS, account geo.Account, services ...geo.Serv
 	t.Helper()
 	s := node.NewStamp(node.Options{
 		Location: "north", Peers: []geo.NodeID{1, 2, 3}, Dir: "data", Clock: clock.System{}, Transport: node.NewMemory(),
-		Tick: 20 * time.Millisecond, Seed: 1, Engine: engine.Options{FS: fs, LogSegmentBytes: 1 << 20, Logger: Quiet()}, Logger: Quiet(),
+		Tick: 20 * time.Millisecond, Seed: 1, Engine: state.Options{FS: fs, LogSegmentBytes: 1 << 20, Logger: Quiet()}, Logger: Quiet(),
 		RowChunks: blobs.RowChunks,
 	})
 	for _, id := range s.Nodes() {

@@ -15,9 +15,9 @@ import (
 
 	wire "antipode/client/admin"
 	"antipode/internal/clock"
-	"antipode/internal/cluster"
-	"antipode/internal/dev"
-	"antipode/internal/progress"
+	"antipode/server/cluster"
+	"antipode/server/dev"
+	"antipode/server/progress"
 )
 
 type clusterFlags struct {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"antipode/internal/config"
+	"antipode/server/config"
 )
 
 func configCommand() *cobra.Command {

@@ -18,9 +18,9 @@ import (
 	wire "antipode/client/admin"
 	"antipode/geo"
 	"antipode/internal/clock"
-	"antipode/internal/config"
-	"antipode/internal/dev"
-	"antipode/internal/progress"
+	"antipode/server/config"
+	"antipode/server/dev"
+	"antipode/server/progress"
 )
 
 // procsPerCPU is how many goroutines may run per processor: one that waits for a sync

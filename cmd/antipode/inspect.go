@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"antipode/geo"
-	"antipode/internal/inspect"
+	"antipode/inspect"
 )
 
 // inspectFlags are those of all reports.

@@ -11,9 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"antipode/internal/clock"
-	"antipode/internal/config"
-	"antipode/internal/progress"
-	"antipode/internal/server"
+	"antipode/server"
+	"antipode/server/config"
+	"antipode/server/progress"
 )
 
 // processFlags are those of commands that run one process from a file.

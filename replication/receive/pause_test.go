@@ -6,16 +6,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"antipode/replication/stream"
+	"antipode/replication/bus"
 )
 
 // away is a carrier that can be away.
 type away struct {
-	stream.Consumer
+	bus.Consumer
 	err error
 }
 
-func (a *away) Poll(limit int) ([]stream.Message, error) {
+func (a *away) Poll(limit int) ([]bus.Message, error) {
 	if a.err != nil {
 		return nil, a.err
 	}
@@ -47,7 +47,7 @@ func TestPauseIsNobodysSilence(t *testing.T) {
 
 	pause()
 	require.Empty(t, w.alarms, "the source could not be heard")
-	carrier.err = stream.ErrUnavailable
+	carrier.err = bus.ErrUnavailable
 	runFor(time.Second)
 	pause()
 	require.Empty(t, w.alarms, "the servers could not be asked")

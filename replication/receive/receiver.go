@@ -8,7 +8,7 @@ import (
 
 	"antipode/geo"
 	"antipode/internal/clock"
-	"antipode/replication/stream"
+	"antipode/replication/bus"
 	"antipode/stamp/change"
 	"antipode/stamp/ranges"
 )
@@ -29,7 +29,7 @@ type Options struct {
 	// Origin is the location the stream comes from.
 	Origin   geo.Location
 	Ranges   []geo.RangeID
-	Consumer stream.Consumer
+	Consumer bus.Consumer
 	Source   Source
 	Applier  Applier
 	Clock    clock.Clock
@@ -114,7 +114,7 @@ type Receiver struct {
 
 // pending is a fetched message.
 type pending struct {
-	msg  stream.Message
+	msg  bus.Message
 	open int // records and closed record not yet dealt with
 }
 
@@ -273,7 +273,7 @@ func (r *Receiver) unanswered(err error, ran time.Duration) {
 }
 
 // accept takes one message apart.
-func (r *Receiver) accept(m stream.Message, ran time.Duration) {
+func (r *Receiver) accept(m bus.Message, ran time.Duration) {
 	if !m.Incarnation.Equal(r.incarnation) {
 		if !r.incarnation.IsZero() {
 			r.o.Alarm(AlarmIncarnation)

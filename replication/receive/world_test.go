@@ -12,8 +12,8 @@ import (
 
 	"antipode/geo"
 	"antipode/internal/clock"
-	"antipode/replication/memstream"
-	"antipode/replication/stream"
+	"antipode/replication/bus"
+	"antipode/replication/bus/membus"
 	"antipode/stamp/change"
 	"antipode/stamp/extent"
 	"antipode/stamp/ranges"
@@ -33,11 +33,11 @@ type world struct {
 	t       *testing.T
 	rng     *rand.Rand
 	clk     *clock.Manual
-	carrier *memstream.Carrier
-	pub     *memstream.Publisher
+	carrier *membus.Carrier
+	pub     *membus.Publisher
 	// durable is the carrier's one durable consumer: each message goes to one of those
 	// that poll it, and an acknowledgement of any of them covers those of all.
-	durable stream.Consumer
+	durable bus.Consumer
 	waiting []func()
 	alarms  map[string]int
 
@@ -60,7 +60,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 		heads: map[geo.Stream]geo.Head{}, outbox: map[geo.Stream]map[geo.Seq][]byte{},
 		cursors: map[geo.Stream]geo.Head{}, applied: map[geo.Stream][]geo.Seq{}, closedH: map[geo.Stream]geo.Seq{},
 	}
-	w.carrier = memstream.New(w.clk, stream.Bounds{AckWait: 5 * time.Second})
+	w.carrier = membus.New(w.clk, bus.Bounds{AckWait: 5 * time.Second})
 	w.pub, w.durable = w.carrier.OpenPublisher(), w.carrier.OpenConsumer()
 	return w
 }

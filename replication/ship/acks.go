@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"antipode/geo"
-	"antipode/internal/invariants"
+	"antipode/internal/plantedbugs"
 	"antipode/stamp/change"
 	"antipode/stamp/ranges"
 )
@@ -128,7 +128,7 @@ func (trimCommand) Reclaims() {}
 func (c trimCommand) Evaluate(tx *ranges.Tx) error {
 	for _, t := range c {
 		upTo := t.Head.Seq
-		if invariants.Planted(invariants.TrimUnacknowledged) {
+		if plantedbugs.Planted(plantedbugs.TrimUnacknowledged) {
 			upTo += 5
 		}
 		tx.Trim(t.Stream, upTo)

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"antipode/geo"
-	"antipode/replication/stream"
+	"antipode/replication/bus"
 	"antipode/stamp/change"
 )
 
@@ -126,7 +126,7 @@ func (s *Shipper) publish(f *change.Frame) bool {
 	}
 	s.mu.Lock()
 	s.flying--
-	s.blocked = errors.Is(err, stream.ErrFull)
+	s.blocked = errors.Is(err, bus.ErrFull)
 	s.failed = s.failed || !s.blocked
 	s.mu.Unlock()
 	return false

@@ -8,7 +8,7 @@ import (
 
 	"antipode/geo"
 	"antipode/internal/clock"
-	"antipode/replication/stream"
+	"antipode/replication/bus"
 	"antipode/stamp/change"
 	"antipode/stamp/extent"
 	"antipode/stamp/ranges"
@@ -25,7 +25,7 @@ type Options struct {
 	Location geo.Location
 	Range    *ranges.Range
 	// Publisher leads to the stream of the other location.
-	Publisher stream.Publisher
+	Publisher bus.Publisher
 	Pusher    PayloadPusher
 	Clock     clock.Clock
 	// Linger is how long a frame that is not full waits for more records while

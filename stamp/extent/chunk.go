@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"hash/crc32"
 
-	"antipode/internal/invariants"
+	"antipode/internal/plantedbugs"
 )
 
 // ChunkBytesMax is the greatest payload of one chunk, in bytes.
@@ -106,7 +106,7 @@ func sumChunk(ref Ref, data []byte, sliceBytes int) (Chunk, error) {
 		c.sums = append(c.sums, sum.add(rest[:n]))
 		rest = rest[n:]
 	}
-	if sum.total != ref.CRC && !invariants.Planted(invariants.PutUnverified) {
+	if sum.total != ref.CRC && !plantedbugs.Planted(plantedbugs.PutUnverified) {
 		return Chunk{}, fmt.Errorf("%w: %s: data has crc %08x", ErrMismatch, ref, sum.total)
 	}
 	return c, nil

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io"
 
-	"antipode/internal/invariants"
+	"antipode/internal/plantedbugs"
 )
 
 // runBytesMax is the payload that one read call takes from a file at most.
@@ -168,7 +168,7 @@ func (r sliceRun) check(p, sums []byte, sum *summer) (good int64, err error) {
 	for len(p) > 0 {
 		n := min(int(r.sliceBytes), len(p))
 		number := sum.number
-		if sum.add(p[:n]) != binary.LittleEndian.Uint32(sums) && !invariants.Planted(invariants.ReadUnverified) {
+		if sum.add(p[:n]) != binary.LittleEndian.Uint32(sums) && !plantedbugs.Planted(plantedbugs.ReadUnverified) {
 			return good, fmt.Errorf("%w: %s in %s at %d: slice %d fails its CRC",
 				ErrCorrupt, r.id, r.file.path, r.offset, number)
 		}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"antipode/internal/invariants"
+	"antipode/internal/plantedbugs"
 )
 
 // scrubRound is how far a round of Scrub has come.
@@ -56,7 +56,7 @@ func (s *Store) Scrub(ctx context.Context) (Ref, error) {
 
 func (s *Store) scrub(en entry, buf *[]byte) error {
 	b, err := s.fromDisk(en, buf)
-	if err == nil && !invariants.Planted(invariants.ScrubBlind) {
+	if err == nil && !plantedbugs.Planted(plantedbugs.ScrubBlind) {
 		err = sliceRun{en}.checkAll(b)
 	}
 	if err != nil {

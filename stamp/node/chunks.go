@@ -8,7 +8,7 @@ import (
 	pb "go.etcd.io/raft/v3/raftpb"
 
 	"antipode/geo"
-	"antipode/internal/invariants"
+	"antipode/internal/plantedbugs"
 	"antipode/stamp/change"
 	"antipode/stamp/extent"
 	"antipode/stamp/kv"
@@ -111,7 +111,7 @@ func (n *Node) payloadHere(e Envelope) bool {
 			}
 		}
 	}
-	return here || invariants.Planted(invariants.MatchWithoutPayload)
+	return here || plantedbugs.Planted(plantedbugs.MatchWithoutPayload)
 }
 
 // fetchesMax bounds the chunks that are fetched at once for entries that wait.

@@ -15,9 +15,9 @@ import (
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/stamp/change"
-	"antipode/stamp/engine"
 	"antipode/stamp/extent"
 	"antipode/stamp/keys"
+	"antipode/stamp/state"
 )
 
 // lone is the transport of a node whose peers are written down: which of them can be
@@ -64,7 +64,7 @@ func loneNode(t *testing.T, transport *lone, start func(func())) *Node {
 	t.Helper()
 	manual := clock.NewManual(time.Unix(1_700_000_000, 0))
 	n, err := Open(Options{
-		Location: "here", ID: 1, Peers: []geo.NodeID{1, 2, 3}, Dir: "n", Engine: engine.Options{FS: vfs.NewMem()},
+		Location: "here", ID: 1, Peers: []geo.NodeID{1, 2, 3}, Dir: "n", Engine: state.Options{FS: vfs.NewMem()},
 		Clock: manual, Transport: transport, Go: start, Logger: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(t, err)

@@ -10,9 +10,9 @@ import (
 
 	"antipode/geo"
 	"antipode/stamp/change"
-	"antipode/stamp/engine"
 	"antipode/stamp/extent"
 	"antipode/stamp/ranges"
+	"antipode/stamp/state"
 )
 
 // Chunks are dropped that nothing names any more, or never did: their upload failed, or
@@ -84,7 +84,7 @@ type collectRound struct {
 // rangeSpan is keys of a range.
 type rangeSpan struct {
 	id geo.RangeID
-	engine.Span
+	state.Span
 }
 
 func (u *upkeep) collectStep(context.Context) time.Duration {
@@ -114,7 +114,7 @@ func (u *upkeep) collectStep(context.Context) time.Duration {
 	}
 	if err != nil {
 		round.under = false
-		if errors.Is(err, engine.ErrLogCorrupt) {
+		if errors.Is(err, state.ErrLogCorrupt) {
 			n.condemn("log", err)
 		}
 		n.o.Logger.Error("cannot tell which chunks are named; none is dropped before a walk over all names succeeds", "error", err)

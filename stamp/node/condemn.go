@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"antipode/stamp/engine"
+	"antipode/stamp/state"
 )
 
 // A store that fails takes the node out of service; Stamp opens it anew after a while.
@@ -56,7 +56,7 @@ func (n *Node) checkStores() error {
 		return err
 	}
 	switch err := n.state.Failed(); {
-	case errors.Is(err, engine.ErrDamaged):
+	case errors.Is(err, state.ErrDamaged):
 		n.condemn("state", err)
 	case err != nil:
 		return fmt.Errorf("state store: %w", err)
@@ -79,7 +79,7 @@ func (n *Node) markCondemned() error {
 	defer n.mu.Unlock()
 	var errs []error
 	for store, reason := range n.condemned {
-		errs = append(errs, engine.MarkDamaged(n.o.Engine.FS, n.o.Engine.FS.PathJoin(n.o.Dir, store), reason))
+		errs = append(errs, state.MarkDamaged(n.o.Engine.FS, n.o.Engine.FS.PathJoin(n.o.Dir, store), reason))
 	}
 	return errors.Join(errs...)
 }

@@ -6,9 +6,9 @@ import (
 	pb "go.etcd.io/raft/v3/raftpb"
 
 	"antipode/geo"
-	"antipode/internal/invariants"
-	"antipode/stamp/engine"
+	"antipode/internal/plantedbugs"
 	"antipode/stamp/replica"
+	"antipode/stamp/state"
 )
 
 // A node that finds a range empty cannot know whether the stamp is new or its own data
@@ -92,7 +92,7 @@ func (n *Node) hear(e Envelope) error {
 		if d.phase != joining || m.GetIndex() != d.nonce {
 			return nil
 		}
-		if m.GetReject() && !invariants.Planted(invariants.EmptyUnderOldID) {
+		if m.GetReject() && !plantedbugs.Planted(plantedbugs.EmptyUnderOldID) {
 			n.byID[id].Replica().Lose(fmt.Errorf("%w: node %d knows range %d, which is empty here", replica.ErrLost, from, id))
 			return nil
 		}
@@ -122,7 +122,7 @@ func (n *Node) join(id geo.RangeID) error {
 }
 
 // setFirstHardState makes the hard state durable that a replica begins with.
-func (n *Node) setFirstHardState(log engine.RangeLog) error {
+func (n *Node) setFirstHardState(log state.RangeLog) error {
 	batch := n.log.NewBatch()
 	if err := log.SetHardState(batch, hardState(replica.FirstTerm, 0, 0)); err != nil {
 		return err

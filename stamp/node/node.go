@@ -14,10 +14,10 @@ import (
 
 	"antipode/geo"
 	"antipode/internal/clock"
-	"antipode/stamp/engine"
 	"antipode/stamp/extent"
 	"antipode/stamp/ranges"
 	"antipode/stamp/replica"
+	"antipode/stamp/state"
 )
 
 // inboxMax and inboxBytesMax bound the messages that wait for the scheduler. Raft sends
@@ -31,14 +31,14 @@ const (
 // one goroutine, make it work.
 type Node struct {
 	o       Options
-	log     engine.Log
-	state   *engine.State
+	log     state.Log
+	state   *state.Store
 	extents *extent.Store
 	ranges  []*ranges.Range
 	// placement says which nodes have which ranges; has are those of this one.
 	placement ranges.Placement
 	has       []geo.RangeID
-	logs      map[geo.RangeID]engine.RangeLog
+	logs      map[geo.RangeID]state.RangeLog
 	byID      map[geo.RangeID]*ranges.Range
 
 	wake chan struct{}
@@ -114,7 +114,7 @@ func Open(o Options) (_ *Node, err error) {
 		o.Engine.FS = vfs.Default
 	}
 	n := &Node{
-		o: o, wake: make(chan struct{}, 1), running: clock.NewRunning(o.Tick), byID: map[geo.RangeID]*ranges.Range{}, logs: map[geo.RangeID]engine.RangeLog{},
+		o: o, wake: make(chan struct{}, 1), running: clock.NewRunning(o.Tick), byID: map[geo.RangeID]*ranges.Range{}, logs: map[geo.RangeID]state.RangeLog{},
 		durable: map[geo.RangeID]map[geo.NodeID]uint64{}, held: map[geo.RangeID][]Envelope{},
 		flushed: map[geo.RangeID]uint64{}, incoming: map[geo.RangeID]*Incoming{}, fetching: map[extent.ChunkID]bool{},
 		identities: map[geo.RangeID]*identity{}, reported: map[geo.RangeID]map[geo.NodeID]geo.ReplicaID{},
@@ -259,7 +259,7 @@ func (n *Node) fail(err error) {
 	}
 	n.mu.Unlock()
 	n.cancel()
-	if reason := n.state.Failed(); errors.Is(reason, engine.ErrDamaged) {
+	if reason := n.state.Failed(); errors.Is(reason, state.ErrDamaged) {
 		// It goes on no more, so nothing is lost by not opening it again.
 		n.condemn("state", reason)
 		if err := n.markCondemned(); err != nil {

@@ -10,10 +10,10 @@ import (
 	"go.etcd.io/raft/v3"
 
 	"antipode/geo"
-	"antipode/stamp/engine"
 	"antipode/stamp/extent"
 	"antipode/stamp/ranges"
 	"antipode/stamp/replica"
+	"antipode/stamp/state"
 )
 
 // stampRanges are those that a stamp has.
@@ -31,7 +31,7 @@ func (n *Node) openLogs() error {
 	fs := n.o.Engine.FS
 	dir := fs.PathJoin(n.o.Dir, "log")
 	err := n.tryLogs(dir)
-	if !engine.Damaged(err) {
+	if !state.Damaged(err) {
 		return err
 	}
 	if n.log != nil {
@@ -62,21 +62,21 @@ func (n *Node) setAside(dir string, why error) error {
 // beginning, if it still has that; else the replica is lost.
 func (n *Node) openState() (err error) {
 	dir := n.o.Engine.FS.PathJoin(n.o.Dir, "state")
-	n.state, err = engine.OpenState(dir, n.o.Engine)
-	if !engine.Damaged(err) {
+	n.state, err = state.Open(dir, n.o.Engine)
+	if !state.Damaged(err) {
 		return err
 	}
 	if err := n.setAside(dir, err); err != nil {
 		return err
 	}
-	n.state, err = engine.OpenState(dir, n.o.Engine)
+	n.state, err = state.Open(dir, n.o.Engine)
 	return err
 }
 
 func (n *Node) tryLogs(dir string) (err error) {
 	o := n.o.Engine
 	o.Rand = n.newSource()
-	if err := engine.CheckDamaged(o.FS, dir); err != nil {
+	if err := state.CheckDamaged(o.FS, dir); err != nil {
 		return err
 	}
 	if n.log, err = n.o.OpenLog(dir, o); err != nil {
@@ -95,7 +95,7 @@ func (n *Node) tryLogs(dir string) (err error) {
 // state store, which opened: it is then set aside as well.
 func (n *Node) openRanges() error {
 	err := n.tryRanges()
-	if !pebble.IsCorruptionError(err) && !errors.Is(err, engine.ErrDamaged) {
+	if !pebble.IsCorruptionError(err) && !errors.Is(err, state.ErrDamaged) {
 		return err
 	}
 	err = errors.Join(err, n.state.Close())
@@ -105,7 +105,7 @@ func (n *Node) openRanges() error {
 	if err := n.setAside(dir, err); err != nil {
 		return err
 	}
-	if n.state, err = engine.OpenState(dir, n.o.Engine); err != nil {
+	if n.state, err = state.Open(dir, n.o.Engine); err != nil {
 		n.state = nil
 		return err
 	}

@@ -8,10 +8,10 @@ import (
 
 	"antipode/geo"
 	"antipode/internal/clock"
-	"antipode/stamp/engine"
 	"antipode/stamp/extent"
 	"antipode/stamp/ranges"
 	"antipode/stamp/seglog"
+	"antipode/stamp/state"
 )
 
 // Options configures a node.
@@ -25,9 +25,9 @@ type Options struct {
 	Sites []ranges.Site
 	// Dir is the data folder: log, state and extents below it.
 	Dir    string
-	Engine engine.Options
+	Engine state.Options
 	// OpenLog opens the node's log. Nil means seglog.Open, the segment log.
-	OpenLog   func(dir string, o engine.Options) (engine.Log, error)
+	OpenLog   func(dir string, o state.Options) (state.Log, error)
 	Clock     clock.Clock
 	Transport Transport
 	// Seed feeds the node's randomness: election spread, incarnations of extents and

@@ -12,9 +12,9 @@ import (
 
 	"antipode/geo"
 	"antipode/internal/clock"
-	"antipode/stamp/engine"
 	"antipode/stamp/extent"
 	"antipode/stamp/kv"
+	"antipode/stamp/state"
 )
 
 // stalled is a transport of which some nodes take chunks for ever.
@@ -50,7 +50,7 @@ func TestPutChunkAcrossProcesses(t *testing.T) {
 	for id := geo.NodeID(1); id <= 3; id++ {
 		by[id] = NewStamp(Options{
 			Location: "north", Peers: []geo.NodeID{1, 2, 3}, Dir: "data", Clock: clock.System{}, Transport: net,
-			Engine: engine.Options{FS: vfs.NewMem()}, Tick: 10 * time.Millisecond, InSyncTimeout: 50 * time.Millisecond,
+			Engine: state.Options{FS: vfs.NewMem()}, Tick: 10 * time.Millisecond, InSyncTimeout: 50 * time.Millisecond,
 			Seed: uint64(id), Logger: slog.New(slog.DiscardHandler),
 		})
 		require.NoError(t, by[id].Start(id))

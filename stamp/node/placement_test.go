@@ -17,10 +17,10 @@ import (
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/stamp/change"
-	"antipode/stamp/engine"
 	"antipode/stamp/extent"
 	"antipode/stamp/keys"
 	"antipode/stamp/ranges"
+	"antipode/stamp/state"
 )
 
 // wide is a stamp of more than three nodes, each a process of its own.
@@ -85,7 +85,7 @@ func (s *wide) start(id geo.NodeID) error {
 	}
 	o := Options{
 		Location: "north", Peers: peers, Sites: sites, Dir: "data", Clock: clock.System{}, Transport: s.net,
-		Engine: engine.Options{FS: s.disks[id]}, Tick: 10 * time.Millisecond, InSyncTimeout: 100 * time.Millisecond, Seed: uint64(id),
+		Engine: state.Options{FS: s.disks[id]}, Tick: 10 * time.Millisecond, InSyncTimeout: 100 * time.Millisecond, Seed: uint64(id),
 		RowChunks: chunkRow, Logger: slog.New(slog.DiscardHandler),
 		Commands: ranges.Commands{
 			"row":  func(b []byte) (ranges.Portable, error) { return row(binary.LittleEndian.Uint32(b)), nil },

@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"antipode/stamp/engine"
 	"antipode/stamp/extent"
+	"antipode/stamp/state"
 )
 
 // A scrub round reads, in this order: every chunk, every table of the state store, every
@@ -38,7 +38,7 @@ type scrubRound struct {
 	chunks bool
 	stores []scrubStore
 	store  int
-	files  []engine.File
+	files  []state.File
 	listed bool
 	// applied is the sum of the applied indexes at the last step.
 	applied uint64
@@ -48,7 +48,7 @@ type scrubRound struct {
 // scrubStore is a store of files, in the folder dir of the node.
 type scrubStore struct {
 	dir   string
-	files engine.Verifier
+	files state.Verifier
 	bytes *atomic.Uint64
 }
 
@@ -129,9 +129,9 @@ func (u *upkeep) scrubChunk(ctx context.Context) time.Duration {
 	return u.scrubRest(uint64(ref.Length))
 }
 
-func (u *upkeep) scrubFile(s scrubStore, f engine.File) {
+func (u *upkeep) scrubFile(s scrubStore, f state.File) {
 	switch err := s.files.Verify(f); {
-	case errors.Is(err, engine.ErrDamaged), errors.Is(err, engine.ErrLogCorrupt):
+	case errors.Is(err, state.ErrDamaged), errors.Is(err, state.ErrLogCorrupt):
 		u.n.condemn(s.dir, err)
 	case err != nil:
 		u.n.o.Logger.Warn("cannot scrub a file", "file", f.Path, "error", err)

@@ -14,9 +14,9 @@ import (
 	pb "go.etcd.io/raft/v3/raftpb"
 
 	"antipode/geo"
-	"antipode/stamp/engine"
 	"antipode/stamp/ranges"
 	"antipode/stamp/replica"
+	"antipode/stamp/state"
 )
 
 // The staged files of a range's snapshot lie in a folder of its own, snap/r<range>. It
@@ -219,7 +219,7 @@ func (n *Node) settleArrived(arrived []*Incoming) error {
 
 // recoverSnapshot ends what a crash left of a snapshot of the range. lost says that its
 // log forgot what it knew when the snapshot was ingested (R4).
-func (n *Node) recoverSnapshot(id geo.RangeID, rlog engine.RangeLog) (lost, err error) {
+func (n *Node) recoverSnapshot(id geo.RangeID, rlog state.RangeLog) (lost, err error) {
 	fs := n.o.Engine.FS
 	b, err := readSmall(fs, fs.PathJoin(n.stagedDir(id), noteName))
 	if err != nil {

@@ -10,10 +10,10 @@ import (
 	pb "go.etcd.io/raft/v3/raftpb"
 
 	"antipode/geo"
-	"antipode/stamp/engine"
 	"antipode/stamp/extent"
 	"antipode/stamp/ranges"
 	"antipode/stamp/replica"
+	"antipode/stamp/state"
 )
 
 // incomingMax bounds the range snapshots that a node receives at once.
@@ -35,7 +35,7 @@ type Incoming struct {
 	msg  *pb.Message
 	dir  string
 
-	staging *engine.Staging
+	staging *state.Staging
 	next    uint32
 	whole   bool
 	// chunks is the file of the payload chunks that the rows name: they may be millions.

@@ -11,12 +11,12 @@ import (
 	pb "go.etcd.io/raft/v3/raftpb"
 
 	"antipode/geo"
-	"antipode/internal/invariants"
-	"antipode/stamp/engine"
+	"antipode/internal/plantedbugs"
 	"antipode/stamp/keys"
 	"antipode/stamp/kv"
 	"antipode/stamp/ranges"
 	"antipode/stamp/replica"
+	"antipode/stamp/state"
 )
 
 // Of the range snapshots that a node sends.
@@ -50,8 +50,8 @@ type sent struct {
 
 // source reads a range from one view of the state store, piece by piece.
 type source struct {
-	snap   *engine.Snapshot
-	spans  []engine.Span
+	snap   *state.Snapshot
+	spans  []state.Span
 	it     kv.Iterator
 	row    bool // it stands at a row not yet in a piece
 	number uint32
@@ -122,7 +122,7 @@ func (s *source) advance() (err error) {
 			s.spans = s.spans[1:]
 		}
 		if s.row = s.it.Next(); s.row {
-			if invariants.Planted(invariants.SnapshotWithoutCursor) && bytes.HasPrefix(s.it.Key(), keys.Cursors(s.header.Range)) {
+			if plantedbugs.Planted(plantedbugs.SnapshotWithoutCursor) && bytes.HasPrefix(s.it.Key(), keys.Cursors(s.header.Range)) {
 				continue
 			}
 			return nil

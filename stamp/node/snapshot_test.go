@@ -21,10 +21,10 @@ import (
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/stamp/change"
-	"antipode/stamp/engine"
 	"antipode/stamp/extent"
 	"antipode/stamp/kv"
 	"antipode/stamp/ranges"
+	"antipode/stamp/state"
 )
 
 // snapStamp is a stamp whose logs are so short that a node that was away needs a
@@ -45,7 +45,7 @@ func newSnapStamp(t *testing.T, transport Transport, change func(*Options)) *sna
 		Location: "north", Peers: []geo.NodeID{1, 2, 3}, Dir: "data", Clock: clock.System{}, Transport: transport,
 		Tick: 10 * time.Millisecond, ElectionTicks: 30, Seed: 1, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		InSyncTimeout: 100 * time.Millisecond, LogBytesMax: logBytes, RowChunks: chunkRow, FlushEntries: 50,
-		Engine: engine.Options{LogSegmentBytes: 256 << 10}, // A file system in memory keeps what a crash would undo.
+		Engine: state.Options{LogSegmentBytes: 256 << 10}, // A file system in memory keeps what a crash would undo.
 	}
 	if change != nil {
 		change(&o)
@@ -163,7 +163,7 @@ func (s *snapStamp) same() {
 			snap := n.state.NewSnapshot()
 			applied, err := ranges.AppliedIn(snap, testRange)
 			rows, rowsErr := rowsIn(snap, testRange)
-			if err = errors.Join(err, rowsErr, snap.Close()); engine.Damaged(err) || errors.Is(err, engine.ErrClosed) {
+			if err = errors.Join(err, rowsErr, snap.Close()); state.Damaged(err) || errors.Is(err, state.ErrClosed) {
 				return false // The node has noticed, and rebuilds it.
 			}
 			require.NoError(s.t, err)
@@ -462,7 +462,7 @@ func TestSnapshotEquivalence(t *testing.T) {
 	pairs := rapid.SliceOf(rapid.Custom(func(rt *rapid.T) pair {
 		return pair{row.Draw(rt, "key"), rapid.SampledFrom([]int{0, 1, 100, 5000, pieceBytesMax/2 + 1, pieceBytesMax + 1}).Draw(rt, "size")}
 	}))
-	put := func(rt *rapid.T, s *engine.State, seed byte, all []pair) {
+	put := func(rt *rapid.T, s *state.Store, seed byte, all []pair) {
 		b := s.NewBatch()
 		for _, p := range all {
 			require.NoError(rt, b.Set(p.key, []byte(strings.Repeat(string('a'+seed), p.size))))
@@ -473,8 +473,8 @@ func TestSnapshotEquivalence(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		theirs, later, ours := pairs.Draw(rt, "theirs"), pairs.Draw(rt, "later"), pairs.Draw(rt, "ours")
 		fs := vfs.NewMem()
-		open := func(dir string) *engine.State {
-			s, err := engine.OpenState(dir, engine.Options{FS: fs})
+		open := func(dir string) *state.Store {
+			s, err := state.Open(dir, state.Options{FS: fs})
 			require.NoError(rt, err)
 			return s
 		}

@@ -18,10 +18,10 @@ import (
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/stamp/change"
-	"antipode/stamp/engine"
 	"antipode/stamp/keys"
 	"antipode/stamp/ranges"
 	"antipode/stamp/seglog"
+	"antipode/stamp/state"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -62,7 +62,7 @@ func testStamp(t *testing.T, fs func(geo.NodeID) vfs.FS) *Stamp {
 	t.Helper()
 	s := NewStamp(Options{
 		Location: "north", Peers: []geo.NodeID{1, 2, 3}, Dir: "data", Clock: clock.System{}, Transport: NewMemory(),
-		Engine: engine.Options{LogSegmentBytes: 1 << 20},
+		Engine: state.Options{LogSegmentBytes: 1 << 20},
 		Tick:   10 * time.Millisecond, Seed: 1, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 	for _, id := range s.Nodes() {
@@ -99,7 +99,7 @@ func TestAcknowledgedWriteSurvivesOnEveryReplica(t *testing.T) {
 func requireInLog(t *testing.T, fs vfs.FS, id geo.NodeID, cmd *put) {
 	t.Helper()
 	dir := "data/" + Name("north", id)
-	log, err := seglog.Open(dir+"/log", engine.Options{FS: fs, ReadOnly: true})
+	log, err := seglog.Open(dir+"/log", state.Options{FS: fs, ReadOnly: true})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, log.Close()) }()
 	rl, err := log.Range(testRange, []uint64{1, 2, 3})

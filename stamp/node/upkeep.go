@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"antipode/stamp/engine"
 	"antipode/stamp/extent"
+	"antipode/stamp/state"
 )
 
 // Upkeep is what a node does for its stores beside serving, in steps of a few MiB, one at
@@ -64,7 +64,7 @@ func newUpkeep(n *Node) *upkeep {
 	if !n.o.Stepped { // Which tables there are depends on the state store's own goroutines.
 		u.scrub.stores = append(u.scrub.stores, scrubStore{dir: "state", files: n.state, bytes: &u.counts.scrubbedState})
 	}
-	if log, ok := n.log.(engine.Verifier); ok {
+	if log, ok := n.log.(state.Verifier); ok {
 		u.scrub.stores = append(u.scrub.stores, scrubStore{dir: "log", files: log, bytes: &u.counts.scrubbedLog})
 	}
 	begin := n.o.Clock.Mono() + min(upkeepDelay, n.o.ScrubPeriod, n.o.CollectGrace)

@@ -4,10 +4,10 @@ import (
 	"fmt"
 
 	"antipode/geo"
-	"antipode/internal/invariants"
+	"antipode/internal/plantedbugs"
 	"antipode/stamp/change"
-	"antipode/stamp/engine"
 	"antipode/stamp/keys"
+	"antipode/stamp/state"
 )
 
 // fits checks what R1 asks for before any part takes effect: the entry was
@@ -35,7 +35,7 @@ func (m *Machine) fits(g *change.Group, term uint64) (bool, error) {
 			}
 		}
 		if h.Seq != at.Seq+1 || h.Prev != at.Hash {
-			fits = invariants.Planted(invariants.ApplyOutOfOrder)
+			fits = plantedbugs.Planted(plantedbugs.ApplyOutOfOrder)
 		}
 		heads[h.Stream] = geo.Head{Seq: h.Seq, Hash: change.HashOf(body)}
 		return nil
@@ -50,7 +50,7 @@ func (m *Machine) cursor(s geo.Stream) change.Cursor {
 	return change.Cursor{}
 }
 
-func (m *Machine) applyPart(batch *engine.Batch, kind change.PartKind, body []byte) error {
+func (m *Machine) applyPart(batch *state.Batch, kind change.PartKind, body []byte) error {
 	switch kind {
 	case change.PartChange:
 		return m.applyChange(batch, body)
@@ -75,7 +75,7 @@ func (m *Machine) applyPart(batch *engine.Batch, kind change.PartKind, body []by
 	return fmt.Errorf("%w: part kind %d", change.ErrVersion, kind)
 }
 
-func (m *Machine) setOps(batch *engine.Batch, r *change.Record) error {
+func (m *Machine) setOps(batch *state.Batch, r *change.Record) error {
 	m.changed = true
 	key := append(make([]byte, 0, len(r.Partition)+64), r.Partition...)
 	for _, op := range r.Ops {
@@ -93,7 +93,7 @@ func (m *Machine) setOps(batch *engine.Batch, r *change.Record) error {
 	return nil
 }
 
-func (m *Machine) applyChange(batch *engine.Batch, body []byte) error {
+func (m *Machine) applyChange(batch *state.Batch, body []byte) error {
 	r, err := change.ParseRecord(body)
 	if err != nil {
 		return err
@@ -116,7 +116,7 @@ func (m *Machine) applyChange(batch *engine.Batch, body []byte) error {
 	return batch.Set(keys.Outbox(m.id, s, r.Seq), body)
 }
 
-func (m *Machine) applyClosed(batch *engine.Batch, body []byte) error {
+func (m *Machine) applyClosed(batch *state.Batch, body []byte) error {
 	t, err := change.ParseClosedTime(body)
 	if err != nil {
 		return err
@@ -129,7 +129,7 @@ func (m *Machine) applyClosed(batch *engine.Batch, body []byte) error {
 
 // applyTrim deletes the acknowledged records of a stream. Each outbox key was set
 // once, so a SingleDelete annihilates it.
-func (m *Machine) applyTrim(batch *engine.Batch, body []byte) error {
+func (m *Machine) applyTrim(batch *state.Batch, body []byte) error {
 	s, upTo, err := change.ParseTrim(body)
 	if err != nil {
 		return err

@@ -9,11 +9,11 @@ import (
 	pb "go.etcd.io/raft/v3/raftpb"
 
 	"antipode/geo"
-	"antipode/internal/invariants"
+	"antipode/internal/plantedbugs"
 	"antipode/stamp/change"
-	"antipode/stamp/engine"
 	"antipode/stamp/keys"
 	"antipode/stamp/replica"
+	"antipode/stamp/state"
 )
 
 // Source names a range of the other location.
@@ -26,7 +26,7 @@ type Source struct {
 // node's scheduler alone; the other methods may be called concurrently with it.
 type Machine struct {
 	id    geo.RangeID
-	state *engine.State
+	state *state.Store
 	// nodes are those that the range began on.
 	nodes []geo.NodeID
 
@@ -97,7 +97,7 @@ type Shipped struct {
 
 // OpenMachine loads the state of a range that began with one replica on each of nodes.
 // observer is called from Apply.
-func OpenMachine(id geo.RangeID, state *engine.State, observer func(Applied), nodes ...geo.NodeID) (*Machine, error) {
+func OpenMachine(id geo.RangeID, state *state.Store, observer func(Applied), nodes ...geo.NodeID) (*Machine, error) {
 	m := &Machine{
 		id: id, state: state, observer: observer, nodes: nodes,
 		gates: map[geo.Account]change.Gate{}, heads: map[geo.Stream]geo.Head{}, trimmed: map[geo.Stream]geo.Seq{},
@@ -221,7 +221,7 @@ func (m *Machine) Apply(entries []*pb.Entry) error {
 	for _, r := range results {
 		m.observer(r)
 	}
-	if invariants.Planted(invariants.CursorOutsideBatch) {
+	if plantedbugs.Planted(plantedbugs.CursorOutsideBatch) {
 		late := m.state.NewBatch()
 		return errors.Join(m.setCursors(late), m.state.Commit(late), late.Close())
 	}
@@ -229,7 +229,7 @@ func (m *Machine) Apply(entries []*pb.Entry) error {
 }
 
 // commit commits the batch of an Apply and moves the version with its data.
-func (m *Machine) commit(batch *engine.Batch) error {
+func (m *Machine) commit(batch *state.Batch) error {
 	if !m.changed {
 		return m.state.Commit(batch)
 	}
@@ -244,14 +244,14 @@ func (m *Machine) commit(batch *engine.Batch) error {
 
 // setMoved writes, once for all entries, how far the state and its streams are: in the
 // batch of the data they count (DESIGN 2.6).
-func (m *Machine) setMoved(batch *engine.Batch) error {
+func (m *Machine) setMoved(batch *state.Batch) error {
 	for s := range m.movedHeads {
 		if err := batch.Set(keys.Head(m.id, s), change.AppendHead(nil, m.heads[s])); err != nil {
 			return err
 		}
 	}
 	clear(m.movedHeads)
-	if !invariants.Planted(invariants.CursorOutsideBatch) {
+	if !plantedbugs.Planted(plantedbugs.CursorOutsideBatch) {
 		if err := m.setCursors(batch); err != nil {
 			return err
 		}
@@ -259,7 +259,7 @@ func (m *Machine) setMoved(batch *engine.Batch) error {
 	return batch.Set(keys.Applied(m.id), change.AppendApplied(nil, m.applied))
 }
 
-func (m *Machine) setCursors(batch *engine.Batch) error {
+func (m *Machine) setCursors(batch *state.Batch) error {
 	for s := range m.movedCursors {
 		if err := batch.Set(keys.Cursor(m.id, s), change.AppendCursor(nil, m.cursors[s])); err != nil {
 			return err
@@ -269,7 +269,7 @@ func (m *Machine) setCursors(batch *engine.Batch) error {
 	return nil
 }
 
-func (m *Machine) applyEntry(batch *engine.Batch, e *pb.Entry) error {
+func (m *Machine) applyEntry(batch *state.Batch, e *pb.Entry) error {
 	if e.GetType() == pb.EntryConfChangeV2 {
 		return m.applyMembers(batch, e)
 	}

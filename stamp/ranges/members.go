@@ -6,10 +6,10 @@ import (
 	pb "go.etcd.io/raft/v3/raftpb"
 
 	"antipode/geo"
-	"antipode/stamp/engine"
 	"antipode/stamp/keys"
 	"antipode/stamp/kv"
 	"antipode/stamp/replica"
+	"antipode/stamp/state"
 )
 
 // MembersIn returns which replicas a view of a state store says that a range has: one
@@ -31,7 +31,7 @@ func (m *Machine) Members() replica.Members {
 
 // applyMembers takes a change of the configuration into the state, so that a snapshot
 // carries it.
-func (m *Machine) applyMembers(batch *engine.Batch, e *pb.Entry) error {
+func (m *Machine) applyMembers(batch *state.Batch, e *pb.Entry) error {
 	members, err := m.members.Apply(e)
 	if err != nil {
 		return err

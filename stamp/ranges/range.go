@@ -8,12 +8,12 @@ import (
 
 	"antipode/geo"
 	"antipode/internal/clock"
-	"antipode/internal/invariants"
+	"antipode/internal/plantedbugs"
 	"antipode/stamp/change"
-	"antipode/stamp/engine"
 	"antipode/stamp/extent"
 	"antipode/stamp/kv"
 	"antipode/stamp/replica"
+	"antipode/stamp/state"
 )
 
 // ErrNotLeader: this replica does not lead, or not yet (R1). Nothing happened; ask
@@ -52,7 +52,7 @@ type Options struct {
 	// CloseInterval is after how long without a closed record the range commits
 	// one (R12). Zero turns time-driven closed records off.
 	CloseInterval time.Duration
-	State         *engine.State
+	State         *state.Store
 	// Nodes are those that the range began on.
 	Nodes []geo.NodeID
 	// Wake is called from any goroutine when there is work for the scheduler.
@@ -315,7 +315,7 @@ func (r *Range) take(term uint64, now time.Duration) {
 	r.last = 0
 	before := r.overlay
 	r.resetOverlay()
-	if invariants.Planted(invariants.OverlayOutlivesTerm) {
+	if plantedbugs.Planted(plantedbugs.OverlayOutlivesTerm) {
 		r.overlay = before
 	}
 	r.lastClosed = now

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"antipode/geo"
-	"antipode/internal/invariants"
+	"antipode/internal/plantedbugs"
 	"antipode/stamp/kv"
 )
 
@@ -42,7 +42,7 @@ func (r *Range) renewLease(now time.Duration) {
 // What happens between the call and the answer does no harm. The time at which the pass
 // began proves nothing: see answerUnderLease.
 func (r *Range) leaseClock(passBegan time.Duration) time.Duration {
-	if invariants.Planted(invariants.LeaseOfPassBegin) {
+	if plantedbugs.Planted(plantedbugs.LeaseOfPassBegin) {
 		return passBegan
 	}
 	return r.o.Clock.Mono()
@@ -98,7 +98,7 @@ func (r *Range) held(until int64) bool {
 	if left < r.o.LeaseLength/leaseRenewBelow && !r.renew.Swap(true) {
 		r.o.Wake()
 	}
-	return invariants.Planted(invariants.VoidLease) || left > 0 && r.leaseUntil.Load() >= until && r.leading.Load()
+	return plantedbugs.Planted(plantedbugs.VoidLease) || left > 0 && r.leaseUntil.Load() >= until && r.leading.Load()
 }
 
 // Confirm calls done with nil once this replica is known to lead and its applied

@@ -2,15 +2,15 @@ package ranges
 
 import (
 	"antipode/geo"
-	"antipode/internal/invariants"
+	"antipode/internal/plantedbugs"
 	"antipode/stamp/change"
-	"antipode/stamp/engine"
 	"antipode/stamp/keys"
+	"antipode/stamp/state"
 )
 
 // applyReceived applies a record of the other location with its cursor in the same
 // batch (DESIGN 2.6: exactly once), or the cursor alone (R14).
-func (m *Machine) applyReceived(batch *engine.Batch, body []byte, whole bool) error {
+func (m *Machine) applyReceived(batch *state.Batch, body []byte, whole bool) error {
 	r, err := change.ParseRecord(body)
 	if err != nil {
 		return err
@@ -49,7 +49,7 @@ func (m *Machine) reach(s geo.Stream, c *change.Cursor) {
 
 // applyReceivedClosed takes a closed record: the evaluation made sure that it joins
 // on to the committed one (T0) or is full (R12).
-func (m *Machine) applyReceivedClosed(batch *engine.Batch, body []byte) error {
+func (m *Machine) applyReceivedClosed(batch *state.Batch, body []byte) error {
 	c, err := change.ParseClosed(body)
 	if err != nil {
 		return err
@@ -133,7 +133,7 @@ func (m *Machine) SyncTimes(src Source, a geo.Account) (SyncTimes, bool) {
 	}
 	out := SyncTimes{Closed: t, Least: t}
 	for s := range m.behind {
-		if invariants.Planted(invariants.SkipStream) && s.Lane%4 == 0 {
+		if plantedbugs.Planted(plantedbugs.SkipStream) && s.Lane%4 == 0 {
 			continue
 		}
 		if s.Account == a && src.feeds(s) {

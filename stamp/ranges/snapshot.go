@@ -5,18 +5,18 @@ import (
 
 	"antipode/geo"
 	"antipode/stamp/change"
-	"antipode/stamp/engine"
 	"antipode/stamp/extent"
 	"antipode/stamp/keys"
 	"antipode/stamp/kv"
+	"antipode/stamp/state"
 )
 
 // Spans are the keys of a range in a state store, ascending: what belongs to the range
 // (applied state, gates, heads, outbox, cursors, closed times), then what clients
 // stored. Together with the log above the applied index they are the whole replica.
-func Spans(id geo.RangeID) []engine.Span {
+func Spans(id geo.RangeID) []state.Span {
 	local, data := keys.RangeLocal(id), keys.AppendService(nil, geo.Service(id))
-	return []engine.Span{{Lower: local, Upper: keys.PrefixEnd(local)}, {Lower: data, Upper: keys.PrefixEnd(data)}}
+	return []state.Span{{Lower: local, Upper: keys.PrefixEnd(local)}, {Lower: data, Upper: keys.PrefixEnd(data)}}
 }
 
 // AppliedIn returns the applied state that a view of a state store holds of a range,

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"antipode/geo"
-	"antipode/internal/invariants"
+	"antipode/internal/plantedbugs"
 	"antipode/stamp/change"
 	"antipode/stamp/extent"
 	"antipode/stamp/keys"
@@ -85,7 +85,7 @@ func (tx *Tx) Gate(a geo.Account) change.Gate {
 func (tx *Tx) Timestamp(floor geo.Timestamp) geo.Timestamp {
 	r := tx.r
 	t := max(geo.TimestampOf(tx.now), r.last+1, r.Machine.AppliedState().Last+1, floor+1)
-	if invariants.Planted(invariants.WallClock) {
+	if plantedbugs.Planted(plantedbugs.WallClock) {
 		t = geo.TimestampOf(tx.now)
 	}
 	if t&1 != r.o.Parity {
@@ -172,7 +172,7 @@ func (tx *Tx) Cursor(s geo.Stream) geo.Head {
 func (tx *Tx) Received(encoded []byte, rec *change.Record, whole bool) error {
 	s := rec.Stream()
 	at := tx.Cursor(s)
-	if (rec.Seq != at.Seq+1 || rec.Prev != at.Hash) && !invariants.Planted(invariants.ApplyOutOfOrder) {
+	if (rec.Seq != at.Seq+1 || rec.Prev != at.Hash) && !plantedbugs.Planted(plantedbugs.ApplyOutOfOrder) {
 		return fmt.Errorf("ranges: record %s #%d does not follow cursor #%d", s, rec.Seq, at.Seq)
 	}
 	if whole {

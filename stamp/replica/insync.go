@@ -9,7 +9,7 @@ import (
 	"go.etcd.io/raft/v3/tracker"
 
 	"antipode/geo"
-	"antipode/internal/invariants"
+	"antipode/internal/plantedbugs"
 )
 
 // inSync is the leader's view of which replicas must hold an entry before it is
@@ -168,7 +168,7 @@ func (s *inSync) index() uint64 {
 	}
 	least := ^uint64(0)
 	for _, p := range s.peers {
-		if invariants.Planted(invariants.AckAtQuorum) && p.match < s.quorum() {
+		if plantedbugs.Planted(plantedbugs.AckAtQuorum) && p.match < s.quorum() {
 			continue
 		}
 		if !p.out {

@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"time"
 
-	"antipode/internal/invariants"
+	"antipode/internal/plantedbugs"
 )
 
 // lease lets a leader answer reads without a round of its own (R5). It runs from
@@ -25,7 +25,7 @@ type lease struct {
 // first tick after our heartbeat may come at once, ours may be late by one, and clocks
 // drift.
 func (r *Replica) leaseLength() time.Duration {
-	if invariants.Planted(invariants.LongLease) {
+	if plantedbugs.Planted(plantedbugs.LongLease) {
 		return 10 * time.Duration(r.o.ElectionTicks) * r.o.Tick
 	}
 	return time.Duration(r.o.ElectionTicks-3) * r.o.Tick

@@ -4,8 +4,8 @@ import (
 	"go.etcd.io/raft/v3"
 	pb "go.etcd.io/raft/v3/raftpb"
 
-	"antipode/internal/invariants"
-	"antipode/stamp/engine"
+	"antipode/internal/plantedbugs"
+	"antipode/stamp/state"
 )
 
 // Pass collects what the replicas of a node have to do in one scheduler pass, so
@@ -74,7 +74,7 @@ func (r *Replica) Collect(p *Pass) {
 
 // Append writes what was collected with one commit, synced where an answer depends
 // on it, and hands out the answers: to peers through the pass, to Raft at once.
-func (p *Pass) Append(log engine.Log) error {
+func (p *Pass) Append(log state.Log) error {
 	if len(p.appends) == 0 {
 		return nil
 	}
@@ -85,7 +85,7 @@ func (p *Pass) Append(log engine.Log) error {
 			return err
 		}
 		sync = sync || !raft.IsEmptySnap(w.m.GetSnapshot()) || len(w.m.GetResponses()) > 0 &&
-			(len(w.m.GetEntries()) > 0 || !invariants.Planted(invariants.VoteBeforeSync))
+			(len(w.m.GetEntries()) > 0 || !plantedbugs.Planted(plantedbugs.VoteBeforeSync))
 	}
 	if err := batch.Commit(sync); err != nil {
 		return err
@@ -103,7 +103,7 @@ func (p *Pass) Append(log engine.Log) error {
 	return nil
 }
 
-func (r *Replica) stage(batch engine.LogBatch, m *pb.Message) error {
+func (r *Replica) stage(batch state.LogBatch, m *pb.Message) error {
 	if s := m.GetSnapshot(); !raft.IsEmptySnap(s) {
 		if err := r.install(batch, s); err != nil {
 			return err

@@ -13,8 +13,8 @@ import (
 
 	"antipode/geo"
 	"antipode/internal/clock"
-	"antipode/internal/invariants"
-	"antipode/stamp/engine"
+	"antipode/internal/plantedbugs"
+	"antipode/stamp/state"
 )
 
 // StateMachine is what committed entries are applied to.
@@ -34,7 +34,7 @@ type Options struct {
 	Node  geo.NodeID
 	// ID is the replica's own: see Member.
 	ID  geo.ReplicaID
-	Log engine.RangeLog
+	Log state.RangeLog
 	// Applied is where Machine stands.
 	Applied uint64
 	Machine StateMachine
@@ -164,7 +164,7 @@ func Open(o Options, now time.Duration) (*Replica, error) {
 		MaxUncommittedEntriesSize: 64 << 20,
 		MaxInflightMsgs:           64,
 		MaxInflightBytes:          16 << 20,
-		CheckQuorum:               !invariants.Planted(invariants.LongLease),
+		CheckQuorum:               !plantedbugs.Planted(plantedbugs.LongLease),
 		PreVote:                   true,
 		DisableProposalForwarding: true,
 		Logger:                    raftLogger{o.Logger.With("range", o.Range)},
@@ -290,7 +290,7 @@ func (r *Replica) ReadIndex(now time.Duration) {
 	r.lease.pendingSince = now
 	r.lease.begun++
 	sent := binary.LittleEndian.AppendUint64(nil, uint64(now))
-	if invariants.Planted(invariants.LeaseWithoutQuorum) {
+	if plantedbugs.Planted(plantedbugs.LeaseWithoutQuorum) {
 		r.confirm(sent)
 	}
 	r.rn.ReadIndex(sent)

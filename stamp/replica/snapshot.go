@@ -8,7 +8,7 @@ import (
 	pb "go.etcd.io/raft/v3/raftpb"
 
 	"antipode/geo"
-	"antipode/stamp/engine"
+	"antipode/stamp/state"
 )
 
 // Snapshots is what a replica asks of its node where its log no longer reaches back far
@@ -36,7 +36,7 @@ type Snapshots interface {
 // is synced with the commit index that let it be applied, and a crash between the two
 // leaves a commit index below, at which Raft would panic. What was applied was committed.
 type storage struct {
-	engine.RangeLog
+	state.RangeLog
 	applied   uint64
 	conf      *pb.ConfState // as of applied
 	snapshots Snapshots
@@ -63,7 +63,7 @@ func (s storage) Snapshot() (*pb.Snapshot, error) {
 // install carries out the snapshot that Raft accepted: first the state, durably, then
 // the log, in the batch of the pass. What a crash leaves in between is a state ahead of
 // its log, which the node tells from a log that lost its end by its own note (R4).
-func (r *Replica) install(batch engine.LogBatch, s *pb.Snapshot) error {
+func (r *Replica) install(batch state.LogBatch, s *pb.Snapshot) error {
 	if err := r.o.Snapshots.Install(s); err != nil {
 		return fmt.Errorf("install snapshot of range %d: %w", r.o.Range, err)
 	}

@@ -7,20 +7,20 @@ import (
 	"github.com/stretchr/testify/require"
 	pb "go.etcd.io/raft/v3/raftpb"
 
-	"antipode/stamp/engine"
-	"antipode/stamp/engine/logtest"
+	"antipode/stamp/state"
+	"antipode/stamp/state/logtest"
 )
 
 // appender appends batches of entries whose memory it uses again, and trims behind.
 type appender struct {
-	l       engine.Log
-	g       engine.RangeLog
+	l       state.Log
+	g       state.RangeLog
 	next    uint64
 	ring    [][]*pb.Entry
 	trimmed uint64
 }
 
-func newAppender(t require.TestingT, l engine.Log, count, size int) *appender {
+func newAppender(t require.TestingT, l state.Log, count, size int) *appender {
 	a := &appender{l: l, g: logtest.Range(t, l, 4), next: 1}
 	for range 1 + 8<<20/(count*size) { // More than the tail holds.
 		a.ring = append(a.ring, logtest.Entries(1, 1, count, size))
@@ -51,7 +51,7 @@ func (a *appender) append(sync bool) error {
 // Appending allocates next to nothing: a batch of 64 entries less than two times, all
 // that grows included.
 func TestAppendAllocates(t *testing.T) {
-	l, err := Open(testDir, engine.Options{FS: vfs.NewMem(), LogSegmentBytes: 4 << 20})
+	l, err := Open(testDir, state.Options{FS: vfs.NewMem(), LogSegmentBytes: 4 << 20})
 	require.NoError(t, err)
 	a := newAppender(t, l, 64, 256)
 	for range 2000 {
@@ -72,10 +72,10 @@ func BenchmarkCommit(b *testing.B) {
 	for _, size := range []int{128, 1 << 10} {
 		for _, log := range []struct {
 			name string
-			open func(string, engine.Options) (engine.Log, error)
-		}{{"pebble", engine.OpenLog}, {"segments", Open}} {
+			open func(string, state.Options) (state.Log, error)
+		}{{"pebble", state.OpenLog}, {"segments", Open}} {
 			b.Run(log.name+"/"+map[int]string{128: "64x128", 1 << 10: "64x1024"}[size], func(b *testing.B) {
-				l, err := log.open(b.TempDir(), engine.Options{})
+				l, err := log.open(b.TempDir(), state.Options{})
 				require.NoError(b, err)
 				a := newAppender(b, l, 64, size)
 				b.ReportAllocs()

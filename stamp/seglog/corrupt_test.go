@@ -10,8 +10,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
-	"antipode/stamp/engine"
-	"antipode/stamp/engine/logtest"
+	"antipode/stamp/state"
+	"antipode/stamp/state/logtest"
 )
 
 // disk is the files of a log, to be damaged and put back.
@@ -87,7 +87,7 @@ func TestFlipAnywhere(t *testing.T) {
 		try := func(what string, d disk) {
 			l, err := open(d.fs(t), rng.Uint64())
 			if err != nil {
-				require.ErrorIs(t, err, engine.ErrLogCorrupt, what)
+				require.ErrorIs(t, err, state.ErrLogCorrupt, what)
 				refused++
 				return
 			}
@@ -131,7 +131,7 @@ func TestDamageWhileOpen(t *testing.T) {
 	l := mustOpen(t, mem)
 	g := logtest.Range(t, l, 4)
 	big := logtest.Entries(1, 1, 30, 200<<10) // More than stays in memory.
-	logtest.Commit(t, l, true, func(b engine.LogBatch) error { return g.Append(b, big) })
+	logtest.Commit(t, l, true, func(b state.LogBatch) error { return g.Append(b, big) })
 	s := *l.ranges[4].slot(1)
 	f := l.segments[s.segment].file
 	var one [1]byte
@@ -139,7 +139,7 @@ func TestDamageWhileOpen(t *testing.T) {
 	_, err := f.WriteAt([]byte{one[0] ^ 1}, int64(s.offset)+1000)
 	require.NoError(t, err)
 	_, err = g.Entries(1, 3, 1<<30)
-	require.ErrorIs(t, err, engine.ErrLogCorrupt)
+	require.ErrorIs(t, err, state.ErrLogCorrupt)
 	got, err := g.Entries(2, 4, 1<<30)
 	require.NoError(t, err)
 	require.Len(t, got, 2)
@@ -155,7 +155,7 @@ func TestDamageWhileOpen(t *testing.T) {
 			break
 		}
 	}
-	require.ErrorIs(t, err, engine.ErrLogCorrupt)
+	require.ErrorIs(t, err, state.ErrLogCorrupt)
 	require.ErrorIs(t, err, ErrFailed)
 	require.NoError(t, l.Close())
 }
@@ -184,7 +184,7 @@ func TestTornTail(t *testing.T) {
 	for cut := int64(0); cut <= end; cut += pageBytes {
 		l, err := open(d.damaged(name, func(b []byte) { clear(b[cut:]) }).fs(t), 1)
 		if err != nil {
-			require.ErrorIs(t, err, engine.ErrLogCorrupt)
+			require.ErrorIs(t, err, state.ErrLogCorrupt)
 			continue
 		}
 		got, err := logState(l)
@@ -198,7 +198,7 @@ func TestTornTail(t *testing.T) {
 		// The same with what follows left in place: the marks behind the damage tell.
 		l, err = open(d.damaged(name, func(b []byte) { clear(b[cut:min(cut+pageBytes, end)]) }).fs(t), 1)
 		if cut < mark {
-			require.ErrorIs(t, err, engine.ErrLogCorrupt, "page lost at %d, mark at %d", cut, mark)
+			require.ErrorIs(t, err, state.ErrLogCorrupt, "page lost at %d, mark at %d", cut, mark)
 			continue
 		}
 		require.NoError(t, err)
@@ -232,7 +232,7 @@ func TestMissingSegment(t *testing.T) {
 		} {
 			l, err := open(d.fs(t), 1)
 			if err != nil {
-				require.ErrorIs(t, err, engine.ErrLogCorrupt, what)
+				require.ErrorIs(t, err, state.ErrLogCorrupt, what)
 				refused++
 				continue
 			}
@@ -283,7 +283,7 @@ func TestLeftovers(t *testing.T) {
 			}
 		}).fs(t), 1)
 		if err != nil {
-			require.ErrorIs(t, err, engine.ErrLogCorrupt)
+			require.ErrorIs(t, err, state.ErrLogCorrupt)
 			continue
 		}
 		got, err := logState(l)

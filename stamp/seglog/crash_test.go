@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/geo"
-	"antipode/stamp/engine"
-	"antipode/stamp/engine/logtest"
+	"antipode/stamp/state"
+	"antipode/stamp/state/logtest"
 )
 
 // A crash before any write, sync, creation, rename or removal loses nothing that was
@@ -245,7 +245,7 @@ func TestLaggard(t *testing.T) {
 // A synced commit of one batch is one write and one sync; an unsynced one is none.
 func TestOneWriteOneSync(t *testing.T) {
 	ops := map[string]int{}
-	l, err := Open(testDir, engine.Options{FS: &hookFS{FS: vfs.NewMem(), before: func(op, _ string) error {
+	l, err := Open(testDir, state.Options{FS: &hookFS{FS: vfs.NewMem(), before: func(op, _ string) error {
 		ops[op]++
 		return nil
 	}}})
@@ -253,8 +253,8 @@ func TestOneWriteOneSync(t *testing.T) {
 	g := logtest.Range(t, l, 4)
 	clear(ops)
 	for i := range uint64(10) {
-		logtest.Commit(t, l, true, func(b engine.LogBatch) error { return g.Append(b, logtest.Entries(1+i*64, 1, 64, 1024)) })
-		logtest.Commit(t, l, false, func(b engine.LogBatch) error { return g.SetHardState(b, hardState(1, 1, i*64)) })
+		logtest.Commit(t, l, true, func(b state.LogBatch) error { return g.Append(b, logtest.Entries(1+i*64, 1, 64, 1024)) })
+		logtest.Commit(t, l, false, func(b state.LogBatch) error { return g.SetHardState(b, hardState(1, 1, i*64)) })
 	}
 	require.Equal(t, map[string]int{"write": 10, "sync": 10}, ops)
 	require.NoError(t, l.Close())
@@ -274,7 +274,7 @@ func TestTrimFreesAfterSync(t *testing.T) {
 	}})
 	g := logtest.Range(t, l, 4)
 	for i := range uint64(3) {
-		logtest.Commit(t, l, true, func(b engine.LogBatch) error { return g.Append(b, logtest.Entries(1+20*i, 1, 20, 2000)) })
+		logtest.Commit(t, l, true, func(b state.LogBatch) error { return g.Append(b, logtest.Entries(1+20*i, 1, 20, 2000)) })
 	}
 	require.Empty(t, l.spares)
 	require.Len(t, l.chain, 3)
@@ -312,8 +312,8 @@ func TestCopyNeverAppends(t *testing.T) {
 		mem := vfs.NewMem()
 		l := mustOpen(t, mem)
 		g := logtest.Range(t, l, 4)
-		logtest.Commit(t, l, true, func(b engine.LogBatch) error { return g.Append(b, logtest.Entries(1, 1, 2, 100)) })
-		logtest.Commit(t, l, true, func(b engine.LogBatch) error { return g.Trim(b, 1) })
+		logtest.Commit(t, l, true, func(b state.LogBatch) error { return g.Append(b, logtest.Entries(1, 1, 2, 100)) })
+		logtest.Commit(t, l, true, func(b state.LogBatch) error { return g.Trim(b, 1) })
 		e := logtest.Entries(s.index, uint64(s.term), 1, 100)[0]
 		l.stageEntry(l.ranges[4], recordCopy, s.index, slot{size: uint32(entryBytes + len(e.Data)), term: s.term}, 0, e.Data)
 		require.NoError(t, l.write())
@@ -323,7 +323,7 @@ func TestCopyNeverAppends(t *testing.T) {
 			require.NoError(t, err, what)
 			require.NoError(t, again.Close())
 		} else {
-			require.ErrorIs(t, err, engine.ErrLogCorrupt, what)
+			require.ErrorIs(t, err, state.ErrLogCorrupt, what)
 		}
 		require.NoError(t, l.Close())
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"antipode/stamp/engine"
+	"antipode/stamp/state"
 )
 
 // What is written past the page cache is read back through it, while the segments are
@@ -21,7 +21,7 @@ func TestDirectWrites(t *testing.T) {
 	dir, rng := t.TempDir(), rand.New(rand.NewPCG(1, 2))
 	requireDirect(t, dir)
 	open := func() *Log {
-		l, err := Open(dir, engine.Options{LogSegmentBytes: testSegment})
+		l, err := Open(dir, state.Options{LogSegmentBytes: testSegment})
 		require.NoError(t, err)
 		return l.(*Log)
 	}
@@ -70,7 +70,7 @@ func TestDirectRefused(t *testing.T) {
 	if !osDirect {
 		t.Skip("no direct writes on this system")
 	}
-	opened, err := Open(t.TempDir(), engine.Options{LogSegmentBytes: testSegment})
+	opened, err := Open(t.TempDir(), state.Options{LogSegmentBytes: testSegment})
 	require.NoError(t, err)
 	l := opened.(*Log)
 	if !l.direct {

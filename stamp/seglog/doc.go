@@ -1,5 +1,5 @@
 // Package seglog is a node's log of all its ranges in append-only segment files:
-// engine.Log with one write and one fdatasync for each synced commit.
+// state.Log with one write and one fdatasync for each synced commit.
 //
 // Invariant: what a synced Commit returned for is on disk and is found by every later
 // Open, whole and unchanged, or Open refuses the log (R4). What was not synced is
@@ -8,7 +8,7 @@
 //
 // # Use
 //
-//	l, err := seglog.Open(dir, engine.Options{})
+//	l, err := seglog.Open(dir, state.Options{})
 //	g, err := l.Range(id, voters)
 //	b := l.NewBatch()
 //	err = g.Append(b, entries)

@@ -14,8 +14,8 @@ import (
 	pb "go.etcd.io/raft/v3/raftpb"
 	"pgregory.net/rapid"
 
-	"antipode/stamp/engine"
-	"antipode/stamp/engine/logtest"
+	"antipode/stamp/state"
+	"antipode/stamp/state/logtest"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the golden files where they are missing")
@@ -25,7 +25,7 @@ const goldenPath = "testdata/v1.golden"
 // goldenSegment makes the segment that docs/format/log.md walks through.
 func goldenSegment(t *testing.T) []byte {
 	mem := vfs.NewMem()
-	l, err := Open(testDir, engine.Options{FS: mem, LogSegmentBytes: 5 * pageBytes, Rand: bytes.NewReader([]byte{1, 2, 3, 4, 5, 6, 7, 8, 9})})
+	l, err := Open(testDir, state.Options{FS: mem, LogSegmentBytes: 5 * pageBytes, Rand: bytes.NewReader([]byte{1, 2, 3, 4, 5, 6, 7, 8, 9})})
 	require.NoError(t, err)
 	b := l.NewBatch()
 	g := logtest.Range(t, l, 4)

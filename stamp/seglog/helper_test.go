@@ -12,8 +12,8 @@ import (
 	"go.uber.org/goleak"
 
 	"antipode/geo"
-	"antipode/stamp/engine"
-	"antipode/stamp/engine/logtest"
+	"antipode/stamp/state"
+	"antipode/stamp/state/logtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -25,7 +25,7 @@ const testSegment = 64 << 10
 
 // open opens a log with small segments and incarnations from seed.
 func open(fs vfs.FS, seed uint64) (*Log, error) {
-	l, err := Open(testDir, engine.Options{FS: fs, LogSegmentBytes: testSegment, Rand: byteSource(seed)})
+	l, err := Open(testDir, state.Options{FS: fs, LogSegmentBytes: testSegment, Rand: byteSource(seed)})
 	if err != nil {
 		return nil, err
 	}
@@ -51,8 +51,8 @@ func byteSource(seed uint64) io.Reader {
 func TestConformance(t *testing.T) {
 	for name, bytes := range map[string]int64{"small": testSegment, "large": 256 << 10} {
 		t.Run(name, func(t *testing.T) {
-			logtest.Run(t, func(t require.TestingT, fs vfs.FS) engine.Log {
-				l, err := Open(testDir, engine.Options{FS: fs, LogSegmentBytes: bytes})
+			logtest.Run(t, func(t require.TestingT, fs vfs.FS) state.Log {
+				l, err := Open(testDir, state.Options{FS: fs, LogSegmentBytes: bytes})
 				require.NoError(t, err)
 				return l
 			})

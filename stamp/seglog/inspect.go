@@ -9,7 +9,7 @@ import (
 	pb "go.etcd.io/raft/v3/raftpb"
 
 	"antipode/geo"
-	"antipode/stamp/engine"
+	"antipode/stamp/state"
 )
 
 // Use says what a segment is to the log.
@@ -91,7 +91,7 @@ const (
 // Records that were replaced or trimmed later are among them; Open with ReadOnly says what
 // counts, where nothing is damaged.
 func Inspect(fs vfs.FS, dir string, segment func(Segment) error, record func(Record) error) (err error) {
-	l := newLog(dir, engine.Options{FS: fs, ReadOnly: true})
+	l := newLog(dir, state.Options{FS: fs, ReadOnly: true})
 	defer func() { err = errors.Join(err, l.Close()) }()
 	numbers, err := l.openSegments()
 	if err != nil {

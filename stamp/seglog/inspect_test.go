@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/geo"
-	"antipode/stamp/engine"
+	"antipode/stamp/state"
 )
 
 type inspected struct {
@@ -55,7 +55,7 @@ func TestInspectShowsTheLog(t *testing.T) {
 		seen := inspectAll(t, fs)
 		require.False(t, seen.damaged())
 		require.Equal(t, d, readDisk(t, fs))
-		l, err := Open(testDir, engine.Options{FS: fs, ReadOnly: true})
+		l, err := Open(testDir, state.Options{FS: fs, ReadOnly: true})
 		require.NoError(t, err)
 		for _, id := range testRanges() {
 			g, err := l.Range(id, nil)
@@ -89,7 +89,7 @@ func TestInspectDamage(t *testing.T) {
 			}
 			fs := d.damaged(name, func(b []byte) { b[at] ^= bit }).fs(t)
 			seen := inspectAll(t, fs)
-			l, err := Open(testDir, engine.Options{FS: fs, ReadOnly: true})
+			l, err := Open(testDir, state.Options{FS: fs, ReadOnly: true})
 			if err == nil {
 				require.NoError(t, l.Close())
 				continue

@@ -10,7 +10,7 @@ import (
 	pb "go.etcd.io/raft/v3/raftpb"
 
 	"antipode/geo"
-	"antipode/stamp/engine"
+	"antipode/stamp/state"
 )
 
 // ErrFailed: a write or fsync failed, or the log was found damaged; nothing is written
@@ -27,7 +27,7 @@ const (
 	unsyncedBytesMax = 256 << 10
 )
 
-// Log is the segment log of one node. It implements engine.Log. Everything but reads
+// Log is the segment log of one node. It implements state.Log. Everything but reads
 // through a range's raft.Storage is done by one goroutine at a time.
 type Log struct {
 	fs           vfs.FS
@@ -77,15 +77,15 @@ type placed struct {
 	term  uint32
 }
 
-// batch implements engine.LogBatch. There is one of a log: what is staged is in order
+// batch implements state.LogBatch. There is one of a log: what is staged is in order
 // anyway.
 type batch struct{ l *Log }
 
-// NewBatch implements engine.Log.
-func (l *Log) NewBatch() engine.LogBatch { return &l.batch }
+// NewBatch implements state.Log.
+func (l *Log) NewBatch() state.LogBatch { return &l.batch }
 
-// Range implements engine.Log. A second call for a range returns the same log.
-func (l *Log) Range(r geo.RangeID, voters []uint64) (engine.RangeLog, error) {
+// Range implements state.Log. A second call for a range returns the same log.
+func (l *Log) Range(r geo.RangeID, voters []uint64) (state.RangeLog, error) {
 	g := l.rangeLog(r)
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -158,7 +158,7 @@ func (l *Log) readRecord(sd *seed, b []byte, id geo.RangeID, index uint64, s slo
 	r, ok := parseRecord(sd, b, seg.inc, int64(s.offset))
 	if !ok || r.size != len(b) || r.id != id || r.kind != recordEntry && r.kind != recordCopy ||
 		r.n[0] != index || r.n[1] != uint64(s.term) {
-		return record{}, fmt.Errorf("%w: index %d of range %d, at %d of %s", engine.ErrLogCorrupt, index, id, s.offset, seg.path)
+		return record{}, fmt.Errorf("%w: index %d of range %d, at %d of %s", state.ErrLogCorrupt, index, id, s.offset, seg.path)
 	}
 	return r, nil
 }
@@ -175,7 +175,7 @@ func readFull(r io.ReaderAt, p []byte, off int64) error {
 	return err
 }
 
-// Close implements engine.Log: what was committed without sync is written too, and
+// Close implements state.Log: what was committed without sync is written too, and
 // the log ends with a mark, so that after it any damage is told from a torn tail. A
 // second Close does nothing.
 func (l *Log) Close() error {

@@ -11,7 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"antipode/geo"
-	"antipode/stamp/engine"
+	"antipode/stamp/state"
 )
 
 const folderMode os.FileMode = 0o755
@@ -21,10 +21,10 @@ const folderMode os.FileMode = 0o755
 // LogSegmentBytes, Rand and ReadOnly of the options. With ReadOnly nothing is changed,
 // and the log must exist; what is found may then not be durable.
 //
-// engine.ErrLogCorrupt: the log misses, or holds altered, what was durable: the replicas
+// state.ErrLogCorrupt: the log misses, or holds altered, what was durable: the replicas
 // of this node are lost (R4). ErrVersion: it was written in another format. On any error
 // the segments are left as they are.
-func Open(dir string, o engine.Options) (engine.Log, error) {
+func Open(dir string, o state.Options) (state.Log, error) {
 	l := newLog(dir, o)
 	err := l.load()
 	if err != nil {
@@ -34,7 +34,7 @@ func Open(dir string, o engine.Options) (engine.Log, error) {
 	return l, nil
 }
 
-func newLog(dir string, o engine.Options) *Log {
+func newLog(dir string, o state.Options) *Log {
 	l := &Log{
 		fs: o.FS, dir: dir, segmentBytes: pages(o.LogSegmentBytes), rand: o.Rand, readOnly: o.ReadOnly,
 		segments: map[uint32]*segment{}, ranges: map[geo.RangeID]*rangeLog{}, nextNumber: 1,
@@ -169,7 +169,7 @@ func (l *Log) findEnd(numbers []uint64) (*tail, error) {
 }
 
 func corrupt(s *segment, at int64, format string, args ...any) error {
-	return fmt.Errorf("%w: %s at %d: %s", engine.ErrLogCorrupt, s.path, at, fmt.Sprintf(format, args...))
+	return fmt.Errorf("%w: %s at %d: %s", state.ErrLogCorrupt, s.path, at, fmt.Sprintf(format, args...))
 }
 
 // findChain follows the headers down from the end of the log to the oldest segment

@@ -9,7 +9,7 @@ import (
 	pb "go.etcd.io/raft/v3/raftpb"
 
 	"antipode/geo"
-	"antipode/stamp/engine"
+	"antipode/stamp/state"
 )
 
 // tailBytesMax bounds the newest entries that a range keeps in memory, so that
@@ -38,7 +38,7 @@ type rangeState struct {
 	last                     uint64
 }
 
-// rangeLog is one range's part of a Log. It implements engine.RangeLog.
+// rangeLog is one range's part of a Log. It implements state.RangeLog.
 type rangeLog struct {
 	l  *Log
 	id geo.RangeID
@@ -70,8 +70,8 @@ func (g *rangeLog) slot(index uint64) *slot { return g.slots.at(int(index - g.tr
 // tailFirst is the index of the oldest entry in memory. The caller holds mu.
 func (g *rangeLog) tailFirst() uint64 { return g.last + 1 - uint64(g.tail.len()) }
 
-// Append implements engine.RangeLog.
-func (g *rangeLog) Append(_ engine.LogBatch, entries []*pb.Entry) error {
+// Append implements state.RangeLog.
+func (g *rangeLog) Append(_ state.LogBatch, entries []*pb.Entry) error {
 	if len(entries) == 0 {
 		return nil
 	}
@@ -117,8 +117,8 @@ func (g *rangeLog) cutBack(first uint64) {
 // bytes is what the entry counts for in Bytes.
 func (s slot) bytes() int { return int(s.size) - entryBytes + entryOverhead }
 
-// SetHardState implements engine.RangeLog.
-func (g *rangeLog) SetHardState(_ engine.LogBatch, hs *pb.HardState) error {
+// SetHardState implements state.RangeLog.
+func (g *rangeLog) SetHardState(_ state.LogBatch, hs *pb.HardState) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.term, g.vote, g.commit = hs.GetTerm(), hs.GetVote(), hs.GetCommit()
@@ -126,8 +126,8 @@ func (g *rangeLog) SetHardState(_ engine.LogBatch, hs *pb.HardState) error {
 	return nil
 }
 
-// Trim implements engine.RangeLog.
-func (g *rangeLog) Trim(_ engine.LogBatch, index uint64) error {
+// Trim implements state.RangeLog.
+func (g *rangeLog) Trim(_ state.LogBatch, index uint64) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if index <= g.truncated {
@@ -157,8 +157,8 @@ func (g *rangeLog) cutFront(index, term uint64) {
 	g.truncated, g.truncatedTerm = index, term
 }
 
-// Reset implements engine.RangeLog.
-func (g *rangeLog) Reset(_ engine.LogBatch, index, term uint64) error {
+// Reset implements state.RangeLog.
+func (g *rangeLog) Reset(_ state.LogBatch, index, term uint64) error {
 	if term > math.MaxUint32 {
 		return fmt.Errorf("seglog: reset to index %d of term %d", index, term)
 	}
@@ -202,7 +202,7 @@ func (g *rangeLog) settle() {
 	}
 }
 
-// UpTo implements engine.RangeLog.
+// UpTo implements state.RangeLog.
 func (g *rangeLog) UpTo(index uint64) (entries, bytes uint64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -213,7 +213,7 @@ func (g *rangeLog) UpTo(index uint64) (entries, bytes uint64) {
 	return entries, g.bytes / (g.last - g.truncated) * entries
 }
 
-// Bytes implements engine.RangeLog.
+// Bytes implements state.RangeLog.
 func (g *rangeLog) Bytes() uint64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()

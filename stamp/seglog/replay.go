@@ -3,7 +3,7 @@ package seglog
 import (
 	"fmt"
 
-	"antipode/stamp/engine"
+	"antipode/stamp/state"
 )
 
 // build reads the chain and what is unproven behind it, and begins a new segment
@@ -140,7 +140,7 @@ func eachRecord(payload []byte, f func(r record, pos int)) error {
 	for pos := 0; pos < len(payload); {
 		r, ok := decodeRecord(payload[pos:])
 		if !ok {
-			return engine.ErrLogCorrupt
+			return state.ErrLogCorrupt
 		}
 		f(r, pos)
 		pos += r.size
@@ -157,7 +157,7 @@ func (l *Log) checkFilled() error {
 	for id, g := range l.ranges {
 		for i := range g.slots.len() {
 			if g.slots.at(i).segment == 0 {
-				return fmt.Errorf("%w: index %d of range %d is in no segment", engine.ErrLogCorrupt, g.truncated+1+uint64(i), id)
+				return fmt.Errorf("%w: index %d of range %d is in no segment", state.ErrLogCorrupt, g.truncated+1+uint64(i), id)
 			}
 		}
 	}
@@ -165,7 +165,7 @@ func (l *Log) checkFilled() error {
 }
 
 // replay builds the ranges from the records, in order. A record that does not fit what
-// is before it is engine.ErrLogCorrupt: the writer never writes one.
+// is before it is state.ErrLogCorrupt: the writer never writes one.
 type replay struct {
 	l *Log
 	// based: the states of the first segment were read.
@@ -209,7 +209,7 @@ func (r *replay) allStates(count int) error {
 		}
 	}
 	if count != 0 {
-		return fmt.Errorf("%w: the states of %d ranges are missing", engine.ErrLogCorrupt, -count)
+		return fmt.Errorf("%w: the states of %d ranges are missing", state.ErrLogCorrupt, -count)
 	}
 	return nil
 }
@@ -235,7 +235,7 @@ func (r *replay) record(rec record, at slot) error {
 	}
 	if !ok {
 		return fmt.Errorf("%w: record kind %d %v does not fit range %d, which is at %+v",
-			engine.ErrLogCorrupt, rec.kind, rec.n, rec.id, g.rangeState)
+			state.ErrLogCorrupt, rec.kind, rec.n, rec.id, g.rangeState)
 	}
 	return nil
 }

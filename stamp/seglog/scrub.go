@@ -4,26 +4,26 @@ import (
 	"errors"
 	"fmt"
 
-	"antipode/stamp/engine"
+	"antipode/stamp/state"
 )
 
-// Files implements engine.Verifier: the segments in use, of which something is durable.
-func (l *Log) Files() ([]engine.File, error) {
+// Files implements state.Verifier: the segments in use, of which something is durable.
+func (l *Log) Files() ([]state.File, error) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
-	var out []engine.File
+	var out []state.File
 	for _, s := range l.chain {
 		if s.synced > 0 {
-			out = append(out, engine.File{Path: s.path, Bytes: uint64(s.size)})
+			out = append(out, state.File{Path: s.path, Bytes: uint64(s.size)})
 		}
 	}
 	return out, nil
 }
 
-// Verify implements engine.Verifier: it reads a segment from the disk and checks it as
+// Verify implements state.Verifier: it reads a segment from the disk and checks it as
 // Open would, up to where it is durable. The log goes on meanwhile; it takes memory of the
 // size of the segment.
-func (l *Log) Verify(f engine.File) error {
+func (l *Log) Verify(f state.File) error {
 	s, end, used := l.inUse(f.Path)
 	if !used {
 		return nil
@@ -51,13 +51,13 @@ func (l *Log) inUse(path string) (s segment, end int64, ok bool) {
 
 func (l *Log) verify(s segment, end int64) (err error) {
 	if s.file, err = l.fs.Open(s.path); err != nil {
-		return fmt.Errorf("%w: %w", engine.ErrLogCorrupt, err)
+		return fmt.Errorf("%w: %w", state.ErrLogCorrupt, err)
 	}
 	defer func() { err = errors.Join(err, s.file.Close()) }()
-	engine.Forget(s.file)
+	state.Forget(s.file)
 	sc, err := scan(&s)
 	if err != nil {
-		return fmt.Errorf("%w: %w", engine.ErrLogCorrupt, err) // What cannot be read is as lost.
+		return fmt.Errorf("%w: %w", state.ErrLogCorrupt, err) // What cannot be read is as lost.
 	}
 	if _, ok := sc.proven(end); !ok || sc.header.inc != s.inc {
 		return corrupt(&s, sc.end, "not intact up to %d, where it was durable", end)

@@ -9,8 +9,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
-	"antipode/stamp/engine"
-	"antipode/stamp/engine/logtest"
+	"antipode/stamp/state"
+	"antipode/stamp/state/logtest"
 )
 
 func verifyAll(l *Log) error {
@@ -47,7 +47,7 @@ func TestVerifyFindsFlips(t *testing.T) {
 			at, bit := rng.IntN(len(b)), byte(1)<<rng.IntN(8)
 			b[at] ^= bit
 			if err := l.Verify(f); err != nil {
-				require.ErrorIs(t, err, engine.ErrLogCorrupt)
+				require.ErrorIs(t, err, state.ErrLogCorrupt)
 				found++
 			} else {
 				other, err := open(readDisk(t, mem).fs(t), rng.Uint64())
@@ -64,7 +64,7 @@ func TestVerifyFindsFlips(t *testing.T) {
 	}
 	require.NotZero(t, found)
 	require.NotZero(t, harmless)
-	require.NoError(t, l.Verify(engine.File{Path: testDir + "/99999999.seg"}), "not in use")
+	require.NoError(t, l.Verify(state.File{Path: testDir + "/99999999.seg"}), "not in use")
 }
 
 // Verifying beside commits, which fill, recycle and remove segments, calls nothing damaged.

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Commit implements engine.LogBatch. With sync it is one write and one fdatasync, at
+// Commit implements state.LogBatch. With sync it is one write and one fdatasync, at
 // a change of segments some more. Without, what was staged waits in memory for the
 // next synced commit, or until there is much of it. After an error the log is out of
 // service, and every later Commit returns that error.

@@ -20,11 +20,11 @@ import (
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/stamp/change"
-	"antipode/stamp/engine"
 	"antipode/stamp/extent"
 	"antipode/stamp/keys"
 	"antipode/stamp/node"
 	"antipode/stamp/ranges"
+	"antipode/stamp/state"
 )
 
 const testRange = geo.RangeID(geo.Table)
@@ -63,7 +63,7 @@ func (s *stamps) start(id geo.NodeID) {
 	s.up[id] = tr
 	s.mu.Unlock()
 	o := node.Options{
-		Location: "north", Peers: slices.Sorted(maps.Keys(s.addresses)), Dir: "data", Engine: engine.Options{FS: s.disks[id]},
+		Location: "north", Peers: slices.Sorted(maps.Keys(s.addresses)), Dir: "data", Engine: state.Options{FS: s.disks[id]},
 		Clock: clock.System{}, Transport: tr, Seed: uint64(id), Tick: 20 * time.Millisecond, InSyncTimeout: 200 * time.Millisecond,
 		Commands: commands(), Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}

@@ -14,7 +14,7 @@ import (
 
 	wire "antipode/client/admin"
 	"antipode/geo"
-	"antipode/internal/config"
+	"antipode/server/config"
 	"antipode/services/storageerr"
 	"antipode/test/faults/rig"
 	"antipode/test/load"

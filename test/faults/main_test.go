@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"antipode/internal/config"
+	"antipode/server/config"
 	"antipode/test/devproc"
 	"antipode/test/faults/rig"
 )

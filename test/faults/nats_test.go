@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/geo"
-	"antipode/internal/config"
-	"antipode/replication/natsstream"
+	"antipode/replication/bus/natsbus"
+	"antipode/server/config"
 	"antipode/test/devproc"
 	"antipode/test/faults/rig"
 	"antipode/test/rest"
@@ -107,7 +107,7 @@ func (o *outsideNATS) stream(from geo.Location) (leader int, last uint64, known 
 		require.NoError(o.t, err)
 		for _, a := range z.AccountDetails {
 			for _, d := range a.Streams {
-				if d.Name == natsstream.StreamName(from) && (d.Cluster == nil || d.Cluster.Leader == o.options[i].ServerName) {
+				if d.Name == natsbus.StreamName(from) && (d.Cluster == nil || d.Cluster.Leader == o.options[i].ServerName) {
 					return i, d.State.LastSeq, true
 				}
 			}

@@ -12,9 +12,9 @@ import (
 
 	wire "antipode/client/admin"
 	"antipode/geo"
-	"antipode/internal/cluster"
-	"antipode/internal/config"
-	"antipode/internal/dev"
+	"antipode/server/cluster"
+	"antipode/server/config"
+	"antipode/server/dev"
 	"antipode/test/devproc"
 	"antipode/test/faults/proxy"
 	"antipode/test/rest"

@@ -1,0 +1,175 @@
+package directory
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"antipode/geo"
+	"antipode/services/catalog"
+	"antipode/services/storageerr"
+	"antipode/stamp/change"
+	"antipode/stamp/kv"
+	"antipode/stamp/ranges"
+)
+
+// Stamp is the stamp of this location.
+type Stamp interface {
+	Location() geo.Location
+	Submit(ctx context.Context, r geo.RangeID, cmd ranges.Command) error
+	Read(ctx context.Context, r geo.RangeID, f func(ranges.State) error) error
+}
+
+// Peer is the directory of the other location, reached over the link.
+type Peer interface {
+	// Reserve commits the account as one whose secondary is there, its gates
+	// included. It is answered again for the same account.
+	Reserve(ctx context.Context, a catalog.Account) error
+}
+
+// Directory knows the accounts of one location. Methods may be called concurrently.
+type Directory struct {
+	stamp Stamp
+	peer  Peer
+	other geo.Location
+	cache catalog.Cache[catalog.Account]
+}
+
+// NewDirectory returns the directory of a stamp. SetPeer must follow.
+func NewDirectory(s Stamp, other geo.Location) *Directory {
+	return &Directory{stamp: s, other: other}
+}
+
+// SetPeer tells the directory of its peer.
+func (d *Directory) SetPeer(p Peer) { d.peer = p }
+
+// Account reads an account, as of now at this location. AccountNotFound where there
+// is none or it is not complete. The result is shared and not to be changed.
+func (d *Directory) Account(ctx context.Context, name geo.Account) (*catalog.Account, error) {
+	var out *catalog.Account
+	err := d.stamp.Read(ctx, geo.FirstRange(geo.Catalog), func(s ranges.State) (err error) {
+		out, err = d.cache.Get(s, catalog.AccountPartition(name).Append(make([]byte, 0, 64)), catalog.ParseAccount)
+		if err == nil && (out == nil || !out.Active) {
+			err = storageerr.AccountNotFound
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// Accounts lists the complete accounts of this location by name. The lease covers only
+// that the snapshot is taken (R5): the walk may take as long as ctx lets it.
+func (d *Directory) Accounts(ctx context.Context) ([]*catalog.Account, error) {
+	var snap snapshot
+	err := d.stamp.Read(ctx, geo.FirstRange(geo.Catalog), func(s ranges.State) error {
+		old := snap
+		snap = s.Snapshot()
+		if old != nil { // The lease had run out: this is a later moment.
+			return old.Close()
+		}
+		return nil
+	})
+	var out []*catalog.Account
+	if err == nil {
+		out, err = catalog.Accounts(ctx, snap)
+	}
+	if snap != nil {
+		err = errors.Join(err, snap.Close())
+	}
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(out, func(a *catalog.Account) bool { return !a.Active }), nil
+}
+
+// snapshot is what ranges.State.Snapshot returns.
+type snapshot interface {
+	kv.Reader
+	Close() error
+}
+
+// Reserve implements Peer at this end.
+func (d *Directory) Reserve(ctx context.Context, a catalog.Account) error {
+	if err := d.stamp.Submit(ctx, geo.FirstRange(geo.Catalog), &putAccount{want: a, reserve: true}); err != nil {
+		return err
+	}
+	return setGates(ctx, d.stamp, a.Name, change.Gate{Epoch: a.GeoEpoch(), Role: change.RoleSecondary, Open: true}, once)
+}
+
+// putAccount stores an account that is not complete yet. It has no gate, so the
+// change has no number and is not shipped.
+type putAccount struct {
+	want catalog.Account
+	// given are the keys that the caller named; the others of want were drawn.
+	given   keyPair
+	reserve bool
+	stored  catalog.Account
+}
+
+// Evaluate implements ranges.Command.
+func (c *putAccount) Evaluate(tx *ranges.Tx) error {
+	old, err := catalog.GetAccount(tx, c.want.Name)
+	switch {
+	case err == nil && (old.Primary != c.want.Primary || old.Active && !c.reserve):
+		return storageerr.AccountAlreadyExists
+	case err == nil:
+		return c.resume(tx, old)
+	case !errors.Is(err, storageerr.AccountNotFound):
+		return err
+	}
+	at := tx.Timestamp(0)
+	c.stored = c.want
+	if c.stored.Created == 0 {
+		c.stored.Created = at
+	}
+	return stage(tx, &c.stored, at)
+}
+
+// resume goes on with a creation that stopped half way. It keeps the keys that creation
+// stored, except those that are given now: nobody could use the account yet. A reservation
+// changes nothing: the record arrives there when the account is complete.
+func (c *putAccount) resume(tx *ranges.Tx, old *catalog.Account) error {
+	c.stored = *old
+	c.stored.Key1, c.stored.Key2 = c.given.over(old)
+	if c.reserve || c.given.missing(old) == "" {
+		c.stored = *old
+		return nil
+	}
+	return stage(tx, &c.stored, tx.Timestamp(old.Created))
+}
+
+// activate marks an account complete, in a change that travels to the other location.
+type activate struct {
+	name   geo.Account
+	given  keyPair
+	stored catalog.Account
+}
+
+// Evaluate implements ranges.Command.
+func (c *activate) Evaluate(tx *ranges.Tx) error {
+	a, err := catalog.GetAccount(tx, c.name)
+	if err != nil {
+		return err
+	}
+	if err := c.given.check(a); err != nil {
+		return err // Another creation of the name came in between, with keys of its own.
+	}
+	c.stored = *a
+	if a.Active {
+		return nil
+	}
+	c.stored.Active = true
+	return stage(tx, &c.stored, tx.Timestamp(a.Created))
+}
+
+func stage(tx *ranges.Tx, a *catalog.Account, at geo.Timestamp) error {
+	v, err := a.Encode()
+	if err != nil {
+		return err
+	}
+	p := catalog.AccountPartition(a.Name)
+	return tx.Change(p, change.Record{CommitTime: at, Partition: p.Append(nil), Ops: []change.Op{{Value: v}}})
+}

@@ -1,0 +1,91 @@
+package directory
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"antipode/geo"
+	"antipode/replication/link"
+	"antipode/services/catalog"
+	"antipode/services/storageerr"
+)
+
+// methodReserve travels: never rename it.
+const methodReserve = "failover.Reserve"
+
+// reserveAnswer says how a reservation ended, beyond errors of the call itself.
+type reserveAnswer struct {
+	// Status, Code and Message are the protocol's error; no code is success.
+	Status  int    `json:"status,omitempty"`
+	Code    string `json:"code,omitempty"`
+	Message string `json:"message,omitempty"`
+}
+
+// remotePeer is the directory of the other location over calls.
+type remotePeer struct{ c link.Caller }
+
+// NewRemotePeer returns the directory of the paired location, which ServePeer answers
+// there.
+func NewRemotePeer(c link.Caller) Peer { return remotePeer{c} }
+
+// Reserve implements Peer. The body is the account as the catalog stores it.
+func (p remotePeer) Reserve(ctx context.Context, a catalog.Account) error {
+	body, err := a.Encode()
+	if err != nil {
+		return err
+	}
+	b, err := p.c.Call(ctx, methodReserve, body)
+	if err != nil {
+		return fmt.Errorf("%s: %w", methodReserve, err)
+	}
+	var out reserveAnswer
+	if err := json.Unmarshal(b, &out); err != nil {
+		return fmt.Errorf("%s: malformed answer: %w", methodReserve, err)
+	}
+	if out.Code != "" {
+		return storageerr.Row{Status: out.Status, Code: out.Code, Message: out.Message}
+	}
+	return nil
+}
+
+// ServePeer answers remote peers for the directory d, on the node that leads the
+// catalog. Another sends them there by the error of elsewhere, which is nil where that
+// node is this one, or not known; it is nil itself where there is no other node.
+func ServePeer(h link.Handlers, l *link.Link, d *Directory, elsewhere link.Elsewhere) {
+	h.Handle(methodReserve, func(ctx context.Context, body []byte) ([]byte, error) {
+		if cut, _ := l.State(); cut {
+			return nil, link.ErrCut
+		}
+		if elsewhere != nil {
+			if err := elsewhere(geo.FirstRange(geo.Catalog)); err != nil {
+				return nil, err
+			}
+		}
+		a, err := parseReserve(body, d.stamp.Location(), d.other)
+		if err != nil {
+			return nil, err
+		}
+		var out reserveAnswer
+		if err := d.Reserve(ctx, *a); err != nil {
+			row, ours := storageerr.Of(err)
+			if !ours {
+				return nil, err
+			}
+			out = reserveAnswer{row.Status, row.Code, row.Message}
+		}
+		return json.Marshal(out)
+	})
+}
+
+// parseReserve takes an account that the location other may reserve here.
+func parseReserve(body []byte, here, other geo.Location) (*catalog.Account, error) {
+	a, err := catalog.ParseAccount(body)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", methodReserve, err)
+	}
+	if !a.Name.Valid() || a.Epoch == 0 || a.Active || a.Primary != other || a.Secondary != here {
+		return nil, fmt.Errorf("%s: account %q of %s is not one that %s may reserve here", methodReserve, a.Name, a.Primary, other)
+	}
+	return a, nil
+}

@@ -1,3 +1,0 @@
-// Package front runs the HTTP listeners of a process: the front end of a location or of
-// one node, the front door, admin ports. They start together and drain together.
-package front

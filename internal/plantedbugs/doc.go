@@ -1,0 +1,110 @@
+// Package plantedbugs holds the planted bugs: known ways to break the promises, which
+// the simulator must catch. They exist only in builds with the tag plantedbugs; in
+// every other build Planted is the constant false and the compiler removes the bug.
+//
+// Invariant: no build without the tag can run a planted bug.
+package plantedbugs
+
+// Bug is one planted bug.
+type Bug int32
+
+// The planted bugs.
+const (
+	// SkipStream leaves some streams out of the minimum that Last Sync Time is (R13).
+	SkipStream Bug = iota + 1
+	// ApplyOutOfOrder applies a received record before the one it follows (R11).
+	ApplyOutOfOrder
+	// AckAtQuorum acknowledges a write that not all in-sync replicas hold (invariant 1).
+	AckAtQuorum
+	// CursorOutsideBatch stores a cursor apart from the data it counts (DESIGN 2.6).
+	CursorOutsideBatch
+	// SplitTransaction commits what an entity group transaction does as two records
+	// (invariant 2).
+	SplitTransaction
+	// MatchWithoutPayload persists and acknowledges an entry at a follower that does not
+	// hold the chunks it names (R3).
+	MatchWithoutPayload
+	// ApplyWithoutPayload applies a received record before its chunks are there (R3).
+	ApplyWithoutPayload
+	// LongLease answers reads under a lease that outlives the reign, on a leader that
+	// does not notice its end (R5).
+	LongLease
+	// VoteBeforeSync sends a vote that a crash makes the voter forget (R4).
+	VoteBeforeSync
+	// VoidLease answers reads although the lease they began under has ended (R5).
+	VoidLease
+	// WallClock gives commit times by the wall clock alone (R6).
+	WallClock
+	// SnapshotWithoutCursor leaves the cursors out of a range snapshot.
+	SnapshotWithoutCursor
+	// SnapshotOverOldRows leaves rows in place that a range snapshot does not hold.
+	SnapshotOverOldRows
+	// TrimUnacknowledged deletes from the outbox what the other location does not have (R14).
+	TrimUnacknowledged
+	// EmptyUnderOldID lets a replica whose disk is gone go on under its id (R4).
+	EmptyUnderOldID
+	// ReadUnverified returns payload that fails its CRC, to readers and to peers that
+	// repair with it (invariant 5).
+	ReadUnverified
+	// PutUnverified stores payload that does not fit its reference, such as a peer sends
+	// for a repair whose own copy is damaged (invariant 5).
+	PutUnverified
+	// ScrubBlind passes over damaged copies (invariant 5).
+	ScrubBlind
+	// LeaseWithoutQuorum renews a lease as if a quorum had answered (R5).
+	LeaseWithoutQuorum
+	// OverlayOutlivesTerm evaluates on what groups of an earlier reign would have left (R1).
+	OverlayOutlivesTerm
+	// LeaseOfPassBegin compares a lease with the time at which the scheduler's pass began,
+	// not with that of the answer (R5).
+	LeaseOfPassBegin
+)
+
+// String is the bug's name in reports.
+func (b Bug) String() string {
+	switch b {
+	case SkipStream:
+		return "skip-stream"
+	case ApplyOutOfOrder:
+		return "apply-out-of-order"
+	case AckAtQuorum:
+		return "ack-at-quorum"
+	case CursorOutsideBatch:
+		return "cursor-outside-batch"
+	case SplitTransaction:
+		return "split-transaction"
+	case MatchWithoutPayload:
+		return "match-without-payload"
+	case ApplyWithoutPayload:
+		return "apply-without-payload"
+	case LongLease:
+		return "long-lease"
+	case VoteBeforeSync:
+		return "vote-before-sync"
+	case VoidLease:
+		return "void-lease"
+	case WallClock:
+		return "wall-clock"
+	case SnapshotWithoutCursor:
+		return "snapshot-without-cursor"
+	case SnapshotOverOldRows:
+		return "snapshot-over-old-rows"
+	case TrimUnacknowledged:
+		return "trim-unacknowledged"
+	case EmptyUnderOldID:
+		return "empty-under-old-id"
+	case ReadUnverified:
+		return "read-unverified"
+	case PutUnverified:
+		return "put-unverified"
+	case ScrubBlind:
+		return "scrub-blind"
+	case LeaseWithoutQuorum:
+		return "lease-without-quorum"
+	case OverlayOutlivesTerm:
+		return "overlay-outlives-term"
+	case LeaseOfPassBegin:
+		return "lease-of-pass-begin"
+	}
+	return "none"
+}

@@ -1,0 +1,118 @@
+// Package bus is the small interface between the two ends of the geo stream
+// and whatever carries it. The carrier lives in the receiving location and is a
+// cache that may lie (R15): it may lose, double, reorder, refuse, or be deleted
+// and made again. Correctness rests on the record numbers inside the frames,
+// never on the carrier; the carrier only has to be fast.
+//
+// Two implementations, membus and natsbus, pass the suite in bustest.
+package bus
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// Errors a carrier reports. All are passing: the caller tries again later.
+var (
+	// ErrFull: the carrier holds as much as it may and refuses new messages
+	// (discard-new), or the publisher's window is used up.
+	ErrFull = errors.New("stream: full")
+	// ErrUnavailable: the carrier cannot be reached or does not answer in time.
+	// A publish that ended so may or may not have been stored.
+	ErrUnavailable = errors.New("stream: unavailable")
+	// ErrTooLarge: the payload is over MaxPayload. It will never fit.
+	ErrTooLarge = errors.New("stream: payload over the carrier's maximum")
+	// ErrClosed: the publisher or consumer was closed.
+	ErrClosed = errors.New("stream: closed")
+)
+
+// Publisher sends messages to the stream. Methods may be called concurrently;
+// the order of Publish calls is the order in which messages are stored unless
+// one of them fails.
+type Publisher interface {
+	// Publish hands data to the carrier and returns without waiting for it.
+	// done is called exactly once, from any goroutine, with nil once the carrier
+	// says that the message is stored, or with one of the errors above. It may
+	// Publish again; it must not block for long nor call Close. When Publish itself
+	// returns an error (ErrFull for the window, ErrTooLarge, ErrClosed), done is not
+	// called. The carrier owns data until done is called.
+	Publish(subject string, data []byte, done func(error)) error
+	// MaxPayload is the largest data Publish takes, in bytes.
+	MaxPayload() int
+	// Close releases what the publisher holds; open publishes end with ErrClosed.
+	Close() error
+}
+
+// Message is one stored frame as the consumer gets it.
+type Message struct {
+	// Subject is what the publisher gave.
+	Subject string
+	// Data is the payload. The consumer owns it.
+	Data []byte
+	// Seq is the carrier's own sequence number within Incarnation: for
+	// acknowledging and for alarms, never for order of records.
+	Seq uint64
+	// Redelivered says that the carrier delivered this message before. False is no
+	// promise that it did not: a carrier may forget.
+	Redelivered bool
+	// Incarnation is when the carrier's stream was made. A new value means
+	// that the stream was deleted and made again (R15, a named alarm).
+	Incarnation time.Time
+}
+
+// Consumer takes messages from the stream, all subjects of it. One goroutine uses
+// a Consumer at a time.
+type Consumer interface {
+	// Poll returns up to limit messages that are at hand, without waiting. An
+	// empty result is not an error. While the carrier is away and nothing is at
+	// hand it returns ErrUnavailable.
+	Poll(limit int) ([]Message, error)
+	// Wait blocks until Poll may return something, ctx ends, or the carrier
+	// fails; it may return early. A carrier that stays away is reported once, with
+	// ErrUnavailable, and then blocks until it is back, so that a caller may loop.
+	Wait(ctx context.Context) error
+	// Ack acknowledges the message and all before it (AckAll). What is not
+	// acknowledged within the carrier's ack wait is delivered again. A message of a
+	// former incarnation is gone from the carrier: its Ack does nothing. An ack may
+	// be lost, and need not be repeated before the message comes again.
+	Ack(m Message) error
+	// Close releases what the consumer holds. Unacknowledged messages are
+	// delivered again to the next consumer.
+	Close() error
+}
+
+// Bounds of a carrier, shared so that both implementations refuse alike.
+type Bounds struct {
+	// BytesMax bounds what the carrier stores. Zero means 1 GiB.
+	BytesMax int64
+	// WindowMax bounds publishes in flight per Publisher (R15). Zero means 64.
+	WindowMax int
+	// AckPendingMax bounds delivered and unacknowledged messages. Zero means 1024.
+	AckPendingMax int
+	// AckWait is how long a delivered message may stay unacknowledged before it
+	// is delivered again. Zero means 30 s.
+	AckWait time.Duration
+	// PayloadMax bounds one message in bytes. Zero means 8 MiB.
+	PayloadMax int
+}
+
+// WithDefaults returns b with the zero fields filled in.
+func (b Bounds) WithDefaults() Bounds {
+	if b.BytesMax == 0 {
+		b.BytesMax = 1 << 30
+	}
+	if b.WindowMax == 0 {
+		b.WindowMax = 64
+	}
+	if b.AckPendingMax == 0 {
+		b.AckPendingMax = 1024
+	}
+	if b.AckWait == 0 {
+		b.AckWait = 30 * time.Second
+	}
+	if b.PayloadMax == 0 {
+		b.PayloadMax = 8 << 20
+	}
+	return b
+}

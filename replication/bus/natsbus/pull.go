@@ -1,0 +1,187 @@
+package natsbus
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"antipode/internal/clock"
+)
+
+// The pull of JetStream, as the NATS design note ADR-13 describes it and
+// jetstream/pull.go of the library does it. The library's own Fetch and Messages
+// are not used: both end their subscription some time after they return, so that
+// what the server had still to say to a closed consumer is lost to the next one
+// until the ack wait is over; and Messages does not notice a missing consumer
+// before two heartbeats are missed.
+
+// Limits of one pull.
+const (
+	// pullMessagesMax bounds the messages fetched ahead of Poll.
+	pullMessagesMax = 64
+	// pullBytesMax bounds their bytes, unless one message is larger.
+	pullBytesMax = 4 << 20
+	// pullOverhead is more than the server adds to a payload when it holds a
+	// message against the bytes of a pull. A pull below one message stalls.
+	pullOverhead = 64 << 10
+	// heartbeatSlack is what a heartbeat may be late, on top of a missed one.
+	heartbeatSlack = time.Second
+	// looksPerSilence is how often within SilenceMax the server's silence is looked at.
+	looksPerSilence = 12
+)
+
+// pullRequest is the body of a request for messages.
+type pullRequest struct {
+	Batch     int           `json:"batch"`
+	MaxBytes  int           `json:"max_bytes"`
+	Expires   time.Duration `json:"expires"`
+	Heartbeat time.Duration `json:"idle_heartbeat"`
+}
+
+// lookEvery is how often the silence of the server is looked at.
+func (o Options) lookEvery() time.Duration { return o.SilenceMax / looksPerSilence }
+
+// errLost is why a consumer must be attached again: it, its stream or the server
+// behind it is gone.
+var errLost = errors.New("natsbus: consumer lost")
+
+// puller fetches from a durable consumer over one subscription.
+type puller struct {
+	nc   *nats.Conn
+	sub  *nats.Subscription
+	msgs chan *nats.Msg
+	// subject is where requests go. Each pull has an answer subject of its own, made
+	// of inbox and count, so that a late word on one is not taken for the next.
+	subject, inbox string
+	count          uint64
+	// expires ends a pull, heartbeat is how often the server says that it is still
+	// there.
+	expires, heartbeat time.Duration
+	silence            *silence
+	// look is when the silence is looked at.
+	look *time.Ticker
+	// bytesMax bounds one pull, in bytes.
+	bytesMax int
+}
+
+func newPuller(nc *nats.Conn, o Options, running *clock.Running) (*puller, error) {
+	p := &puller{
+		nc: nc,
+		// One pull at a time is open; the rest is room for what the server says.
+		msgs:     make(chan *nats.Msg, pullMessagesMax+16),
+		subject:  fmt.Sprintf("$JS.API.CONSUMER.MSG.NEXT.%s.%s", StreamName(o.Source), consumerName),
+		bytesMax: max(pullBytesMax, o.Bounds.PayloadMax+pullOverhead),
+		expires:  o.SilenceMax,
+		// The server wants two within the life of a pull at least.
+		heartbeat: o.SilenceMax / 3,
+	}
+	p.inbox = nc.NewInbox()
+	var err error
+	if p.sub, err = nc.ChanSubscribe(p.inbox+".*", p.msgs); err != nil {
+		return nil, fmt.Errorf("natsbus: subscribe: %w", err)
+	}
+	p.silence = newSilence(2*p.heartbeat+heartbeatSlack, running)
+	p.look = time.NewTicker(o.lookEvery())
+	return p, nil
+}
+
+// silence is how long the server has said nothing, in the running time of the goroutine that
+// listens: what the server said while this process stood still waits in the connection. It
+// has no clock of its own.
+type silence struct {
+	// max is how long a server that is there says nothing at most.
+	max     time.Duration
+	running *clock.Running
+	// heardAt is the running time of the first look after the server was heard; said that it
+	// was heard since the last look.
+	heardAt time.Duration
+	said    bool
+}
+
+func newSilence(longest time.Duration, running *clock.Running) *silence {
+	return &silence{max: longest, running: running}
+}
+
+// heard notes that the server said something, or begins to be listened to.
+func (s *silence) heard() { s.said = true }
+
+// overdue looks at the silence and reports whether it is longer than it may be. now is
+// monotonic time.
+func (s *silence) overdue(now time.Duration) bool {
+	ran := s.running.Advance(now)
+	if s.said {
+		s.heardAt, s.said = ran, false
+	}
+	return ran-s.heardAt >= s.max
+}
+
+// close ends the subscription. The server drops an open pull with it, and does so
+// before it reads anything that is sent later on the same connection.
+func (p *puller) close() {
+	p.look.Stop()
+	// It fails only on a connection that took the subscription with it.
+	_ = p.sub.Unsubscribe()
+}
+
+// pull asks for up to n messages and hands each to take, until it has n, the
+// server ends the pull, or ctx ends. It returns how many it handed on.
+func (p *puller) pull(ctx context.Context, n int, take func(*nats.Msg) error) (took int, err error) {
+	body, err := json.Marshal(pullRequest{Batch: n, MaxBytes: p.bytesMax, Expires: p.expires, Heartbeat: p.heartbeat})
+	if err != nil {
+		return 0, fmt.Errorf("natsbus: pull request: %w", err)
+	}
+	p.count++
+	reply := fmt.Sprintf("%s.%d", p.inbox, p.count)
+	if err := p.nc.PublishRequest(p.subject, reply, body); err != nil {
+		return 0, fmt.Errorf("natsbus: pull: %w", err)
+	}
+	p.silence.heard()
+	for took < n {
+		select {
+		case m := <-p.msgs:
+			p.silence.heard()
+			if m.Header.Get("Status") == "" {
+				if err := take(m); err != nil {
+					return took, err
+				}
+				took++
+				continue
+			}
+			if over, err := status(m); m.Subject == reply && (over || err != nil) {
+				return took, err
+			}
+		case <-p.look.C:
+			// What came meanwhile is taken first: of two that are ready select takes any.
+			if p.silence.overdue(clock.System{}.Mono()) && len(p.msgs) == 0 {
+				return took, fmt.Errorf("%w: no heartbeat for %v", errLost, p.silence.max)
+			}
+		case <-ctx.Done():
+			return took, context.Cause(ctx)
+		}
+	}
+	return took, nil
+}
+
+// status reads what the server says instead of a message: over ends the pull, an
+// error the attachment. Stored messages carry no Status header, as no publisher
+// of ours sets one.
+func status(m *nats.Msg) (over bool, err error) {
+	code := m.Header.Get("Status")
+	what := m.Header.Get("Description")
+	switch code {
+	case "100": // a heartbeat
+		return false, nil
+	case "404", "408": // nothing there; the pull expired
+		return true, nil
+	case "409":
+		// The bytes of the pull are used up. Every other 409 is about the consumer.
+		if what == "Batch Completed" || what == "Message Size Exceeds MaxBytes" {
+			return true, nil
+		}
+	}
+	return true, fmt.Errorf("%w: %s %s", errLost, code, what)
+}

@@ -1,0 +1,203 @@
+package cluster
+
+import (
+	"fmt"
+	"net"
+	"path/filepath"
+	"strconv"
+
+	"antipode/api/admin"
+	"antipode/geo"
+	"antipode/server/config"
+	"antipode/server/dev"
+)
+
+// stamp is the name of all nodes' stamp: both locations have one authority.
+const stamp = "cluster"
+
+// nodes is how many nodes a location has.
+const nodes = 3
+
+// Offsets from a node's first port; its front end and admin port are as in antipode dev.
+const (
+	nodeStep   = 100
+	offsetNode = 10
+	offsetNATS = 20
+	offsetPub  = 22
+	offsetHop  = 30
+)
+
+// Options says where a cluster is.
+type Options struct {
+	// Dir is the folder of everything: certificates, configurations, logs, data.
+	Dir string
+	// PortBase is the front door's first port. Location i, from 0, has those from
+	// PortBase + 1000*(i+1) on: node 1 the same as in antipode dev, nodes 2 and 3 those
+	// 100 and 200 above.
+	PortBase int
+	// Binary is antipode itself.
+	Binary string
+	// Via is where one process of the cluster reaches an address of another, by their
+	// names; nil is the address itself. Tests break what is between them. Admin ports
+	// are reached directly.
+	Via func(from, to, address string) string
+	// Configure may change what a node is told; nil changes nothing.
+	Configure func(c *config.Node)
+	// Note is told what is waited for, again and again while that lasts. May be nil.
+	Note func(what string)
+}
+
+// DoorName is the front door's name; nodes are named as in wire.NodeName.
+const DoorName = "frontdoor"
+
+func (o Options) via(from, to, address string) string {
+	if o.Via == nil {
+		return address
+	}
+	return o.Via(from, to, address)
+}
+
+// host is where everything listens.
+const host = "127.0.0.1"
+
+// member is a process of the cluster.
+type member struct {
+	name string
+	// command and what it is told.
+	command string
+	config  any
+}
+
+// Command is how a process of the cluster is run.
+type Command struct {
+	Name string
+	Args []string
+}
+
+// Prepare writes what the processes are told and returns how they are run, for who runs
+// them otherwise than Start.
+func (o Options) Prepare() ([]Command, error) {
+	var out []Command
+	members := o.plan()
+	for _, m := range members {
+		out = append(out, Command{m.name, o.args(m)})
+	}
+	return out, o.prepare(members)
+}
+
+// locations in the order of antipode dev.
+func locations() []geo.Location { return []geo.Location{dev.North, dev.South} }
+
+// node is one of a location, both counted from 0.
+type node struct{ location, number int }
+
+func (o Options) ports(n node) dev.Ports {
+	p := dev.Ports{Host: host, Base: o.PortBase}.At(n.location)
+	p.Base += n.number * nodeStep
+	return p
+}
+
+func (o Options) at(n node, offset int) string {
+	return net.JoinHostPort(host, strconv.Itoa(o.ports(n).Base+offset))
+}
+
+func (n node) id() geo.NodeID { return geo.NodeID(n.number + 1) }
+
+func (n node) name() string { return fmt.Sprintf("%s-%d", locations()[n.location], n.id()) }
+
+// PortBaseMax is the greatest port base: that of antipode dev, and the further nodes.
+const PortBaseMax = dev.PortBaseMax - (nodes-1)*nodeStep
+
+// Door is the front door's ports.
+func (o Options) Door() dev.Ports { return dev.Ports{Host: host, Base: o.PortBase} }
+
+// NodePorts are the ports of a node, location and node counted from 0.
+func (o Options) NodePorts(location, number int) dev.Ports { return o.ports(node{location, number}) }
+
+// Ports lists every port that something of the cluster listens on.
+func (o Options) Ports() []string {
+	services := func(p dev.Ports) []string {
+		return []string{p.Of(geo.Blob), p.Of(geo.Queue), p.Of(geo.Table), p.Admin()}
+	}
+	out := services(o.Door())
+	for _, n := range o.nodeNames() {
+		out = append(out, services(o.ports(n))...)
+		out = append(out, o.at(n, offsetNode), o.at(n, offsetNATS), o.at(n, offsetPub), o.at(n, offsetHop))
+	}
+	return out
+}
+
+// plan lists the processes, the door last.
+func (o Options) plan() []member {
+	var out []member
+	door := config.Door{Listen: config.DoorListen{
+		Blob: o.Door().Of(geo.Blob), Queue: o.Door().Of(geo.Queue), Table: o.Door().Of(geo.Table), Admin: o.Door().Admin(),
+	}, Admin: o.admin(), TLS: o.tls(DoorName)}
+	for l, name := range locations() {
+		at := config.DoorLocation{Name: name}
+		for i := range nodes {
+			n := node{l, i}
+			p := o.ports(n)
+			out = append(out, member{n.name(), "node", o.nodeConfig(n)})
+			// A node proves that it has the admin token for the address it is reached at, so
+			// its admin port is reached directly.
+			at.Nodes = append(at.Nodes, config.DoorNode{
+				ID: n.id(), Hop: o.via(DoorName, n.name(), o.at(n, offsetHop)), Admin: p.Admin(),
+			})
+		}
+		door.Locations = append(door.Locations, at)
+	}
+	return append(out, member{DoorName, "frontdoor", door})
+}
+
+func (o Options) nodeConfig(n node) config.Node {
+	p := o.ports(n)
+	dir := o.folder(n.name())
+	c := config.Node{
+		Stamp: stamp, ID: n.id(), Name: n.name(), Location: locations()[n.location],
+		FaultDomain: domain("f", n.number), UpgradeDomain: domain("u", n.number), Data: filepath.Join(dir, "data"),
+		Listen: config.Listen{Node: o.at(n, offsetNode), Blob: p.Of(geo.Blob), Queue: p.Of(geo.Queue), Table: p.Of(geo.Table), Hop: o.at(n, offsetHop), Admin: p.Admin()},
+		Admin:  o.admin(),
+		TLS:    o.tls(n.name()),
+		NATS:   config.NATS{Mode: config.Cluster, Client: o.at(n, offsetPub), Listen: o.at(n, offsetNATS)},
+		Pair:   config.Pair{Location: locations()[1-n.location]},
+	}
+	for i := range nodes {
+		far := node{1 - n.location, i}
+		via := func(address string) string { return o.via(n.name(), far.name(), address) }
+		c.Pair.Nodes = append(c.Pair.Nodes, via(o.at(far, offsetNode)))
+		c.Pair.NATS = append(c.Pair.NATS, via(o.at(far, offsetPub)))
+		c.Pair.Hops = append(c.Pair.Hops, via(o.at(far, offsetHop)))
+		if i == n.number {
+			continue
+		}
+		near := node{n.location, i}
+		via = func(address string) string { return o.via(n.name(), near.name(), address) }
+		c.NATS.Routes = append(c.NATS.Routes, via(o.at(near, offsetNATS)))
+		c.Peers = append(c.Peers, config.Peer{
+			ID: near.id(), Name: near.name(), Address: via(o.at(near, offsetNode)),
+			Hop:         via(o.at(near, offsetHop)),
+			FaultDomain: domain("f", i), UpgradeDomain: domain("u", i),
+		})
+	}
+	if o.Configure != nil {
+		o.Configure(&c)
+	}
+	return c
+}
+
+// tls names the certificate of a process.
+func (o Options) tls(name string) config.TLS {
+	dir := o.folder(name)
+	return config.TLS{CA: filepath.Join(dir, caCert), Cert: filepath.Join(dir, nodeCert), Key: filepath.Join(dir, nodeKey)}
+}
+
+// admin gives all processes one token.
+func (o Options) admin() config.Admin {
+	return config.Admin{TokenFile: filepath.Join(o.Dir, admin.TokenFileName)}
+}
+
+func domain(kind string, number int) string { return kind + strconv.Itoa(number+1) }
+
+// folder is that of a process.
+func (o Options) folder(name string) string { return filepath.Join(o.Dir, name) }

@@ -1,0 +1,94 @@
+package cluster
+
+import (
+	"crypto/tls"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"antipode/geo"
+	"antipode/server/config"
+	"antipode/server/dev"
+)
+
+// What a cluster tells its processes is what `antipode config check` passes without a
+// warning, domains included; no two listen on one address; certificates are made once.
+func TestPlan(t *testing.T) {
+	o := Options{Dir: t.TempDir(), PortBase: 15000}
+	members := o.plan()
+	require.Len(t, members, 7)
+	require.NoError(t, o.prepare(members))
+	taken := map[string]string{}
+	for _, m := range members[:6] {
+		c, problems, err := config.Load(filepath.Join(o.folder(m.name), configFile))
+		require.NoError(t, err)
+		require.Empty(t, problems, "%s", m.name)
+		for _, address := range []string{c.Listen.Node, c.Listen.Blob, c.Listen.Queue, c.Listen.Table, c.Listen.Admin, c.NATS.Client, c.NATS.Listen} {
+			require.Empty(t, taken[address], "%s listens there, too", m.name)
+			taken[address] = m.name
+		}
+	}
+	d, problems, err := config.LoadDoor(filepath.Join(o.folder("frontdoor"), configFile))
+	require.NoError(t, err)
+	require.Empty(t, problems)
+	require.Equal(t, "127.0.0.1:15002", d.Listen.Table)
+	require.Equal(t, "127.0.0.1:17280", d.Locations[1].Nodes[2].Admin)
+	require.Equal(t, dev.Ports{Host: host, Base: 16000}.Of(geo.Blob), o.NodePorts(0, 0).Of(geo.Blob), "node 1 has its location's ports")
+
+	key := filepath.Join(o.folder("northcentralus-1"), nodeKey)
+	before, err := os.ReadFile(key)
+	require.NoError(t, err)
+	require.NoError(t, o.prepare(members))
+	after, err := os.ReadFile(key)
+	require.NoError(t, err)
+	require.Equal(t, before, after)
+}
+
+// A start that ends between two files of a certificate is made good by the next one: a key,
+// by which a certificate is taken to be there, is never without the files that belong to it.
+func TestInterruptedCertificate(t *testing.T) {
+	for range 10 { // Files used to be written in any order.
+		for _, cut := range []string{caCert, nodeCert} {
+			o := Options{Dir: t.TempDir(), PortBase: 15000}
+			dir := o.folder("northcentralus-1")
+			inTheWay := filepath.Join(dir, cut)
+			require.NoError(t, os.MkdirAll(inTheWay, 0o755))
+			require.Error(t, o.prepare(o.plan()))
+			require.NoFileExists(t, filepath.Join(dir, nodeKey))
+			require.NoError(t, os.Remove(inTheWay))
+			require.NoError(t, o.prepare(o.plan()))
+			_, err := tls.LoadX509KeyPair(filepath.Join(dir, nodeCert), filepath.Join(dir, nodeKey))
+			require.NoError(t, err)
+		}
+	}
+}
+
+// A process is taken for ours by its number and the moment it started, so that another one
+// that has the number by now is not ended.
+func TestOnlyOwnProcesses(t *testing.T) {
+	o := Options{Dir: t.TempDir()}
+	require.NoError(t, os.MkdirAll(o.folder("n"), 0o755))
+	note := func(text string) {
+		require.NoError(t, os.WriteFile(filepath.Join(o.folder("n"), pidFile), []byte(text), 0o600))
+	}
+	_, running, err := o.find("n")
+	require.NoError(t, err)
+	require.False(t, running)
+
+	started, err := startOf(os.Getpid())
+	require.NoError(t, err)
+	self := strconv.Itoa(os.Getpid())
+	note(self + " " + started + "\n")
+	pid, err := o.PID("n")
+	require.NoError(t, err)
+	require.Equal(t, os.Getpid(), pid)
+
+	note(self + " " + started + "1\n") // The number is the same, the process another.
+	require.NoError(t, o.end(t.Context(), "n"), "this test is not ended")
+	note("nonsense")
+	_, err = o.PID("n")
+	require.ErrorContains(t, err, "remove it when none runs")
+}

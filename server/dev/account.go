@@ -1,0 +1,71 @@
+package dev
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	wire "antipode/client/admin"
+	"antipode/geo"
+	"antipode/internal/clock"
+)
+
+// retryPause is the time between two attempts at a step that failed in passing, and
+// between two looks whether the statistics of an account are live.
+const (
+	retryPause = 200 * time.Millisecond
+	livePoll   = 20 * time.Millisecond
+)
+
+// EnsureAccount makes an account whose primary is l unless it is there, at either location;
+// see directory.Directory.Ensure. It waits for ranges that are busy or have no leader, for as
+// long as ctx lives, and goes on where a creation stopped half way.
+func (c *Cluster) EnsureAccount(ctx context.Context, l geo.Location, name geo.Account, key1, key2 []byte) error {
+	loc := c.locations[l]
+	if loc == nil {
+		return fmt.Errorf("unknown location %q: want %s or %s", l, North, South)
+	}
+	defer c.step.Store(nil)
+	_, err := loc.Directory.Ensure(ctx, name, key1, key2, func(ctx context.Context, step string, err error) error {
+		step = fmt.Sprintf("%s (%v)", step, err)
+		c.step.Store(&step)
+		return clock.Wait(ctx, retryPause)
+	})
+	return err
+}
+
+// WaitLive waits until the statistics of an account are live for every service, and says
+// where the account is reached.
+func (c *Cluster) WaitLive(ctx context.Context, name geo.Account) (wire.AccountInfo, error) {
+	for {
+		a, err := doorDirectory{c}.Account(ctx, name)
+		live := err == nil
+		for _, s := range geo.Services {
+			live = live && c.locations[a.Secondary].ReplicationNow(a, s).Known()
+		}
+		if live {
+			return control{c}.info(a), nil
+		}
+		if err := clock.Wait(ctx, livePoll); err != nil {
+			return wire.AccountInfo{}, fmt.Errorf("account %s is not live yet: %w", name, err)
+		}
+	}
+}
+
+// Waiting says what the cluster waits for before it is ready, "" where it is.
+func (c *Cluster) Waiting(ctx context.Context) string {
+	reason := ""
+	for _, name := range order() {
+		r := c.locations[name].Readiness(ctx)
+		if !r.Serving { // What follows waits for it too.
+			return string(name) + ": " + r.Reason
+		}
+		if reason == "" && !r.Ready {
+			reason = string(name) + ": " + r.Reason
+		}
+	}
+	if step := c.step.Load(); step != nil {
+		return *step
+	}
+	return reason
+}

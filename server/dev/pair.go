@@ -1,0 +1,80 @@
+package dev
+
+import (
+	"context"
+	"net"
+	"path/filepath"
+
+	"antipode/geo"
+	"antipode/replication/bus"
+	"antipode/replication/bus/natsbus"
+	"antipode/replication/link"
+	"antipode/server/location"
+	"antipode/services/catalog"
+	"antipode/stamp/node"
+)
+
+// nodesPerLocation is how many nodes a stamp has: three replicas of everything.
+const nodesPerLocation = 3
+
+// streamBytes bounds the stream in a location's carrier.
+const streamBytes = 1 << 30
+
+// locationOptions are those of a location all of whose nodes run in this process.
+func locationOptions(dir string, name, other geo.Location, parity geo.Timestamp) location.Options {
+	nodes := make([]geo.NodeID, nodesPerLocation)
+	for i := range nodes {
+		nodes[i] = geo.NodeID(i + 1)
+	}
+	bounds := bus.Bounds{BytesMax: streamBytes}
+	return location.Options{
+		Name: name, Other: other, Parity: parity, Nodes: nodes, Local: nodes, Dir: dir,
+		Transport: func() node.Transport { return node.NewMemory() },
+		Carrier: location.Carrier{Server: &natsbus.ServerOptions{
+			Dir: filepath.Join(dir, string(name), "nats"), Name: string(name), Bounds: bounds,
+		}},
+		Bounds: bounds,
+	}
+}
+
+// direct is a location as the other one asks it in the same process, without encoding.
+func direct(l *location.Location) link.End { return link.NewEnd(l, l.Shipper, nil) }
+
+// join tells two locations of each other, before they start. end is how each is asked.
+func join(l *link.Link, a, b *location.Location, end func(*location.Location) link.End) {
+	far := func(near, far *location.Location) location.Far {
+		e := end(far)
+		return location.Far{
+			Directory: linkedDirectory{l, far}, Source: link.NewSource(l, e), Pusher: link.NewPusher(l, near, e),
+			Carrier: natsbus.ConnOptions{Server: linkedCarrier{l, far}},
+		}
+	}
+	a.SetFar(far(a, b))
+	b.SetFar(far(b, a))
+}
+
+// linkedDirectory is the directory of the other location, over the link.
+type linkedDirectory struct {
+	l   *link.Link
+	far *location.Location
+}
+
+// Reserve implements directory.Peer.
+func (d linkedDirectory) Reserve(ctx context.Context, a catalog.Account) error {
+	return d.l.Do(ctx, func(ctx context.Context) error { return d.far.Directory.Reserve(ctx, a) })
+}
+
+// linkedCarrier reaches the carrier of the other location over the link.
+type linkedCarrier struct {
+	l   *link.Link
+	far *location.Location
+}
+
+// InProcessConn implements natsbus.Dialer.
+func (c linkedCarrier) InProcessConn() (net.Conn, error) {
+	conn, err := c.far.InProcessConn()
+	if err != nil {
+		return nil, err
+	}
+	return c.l.Over(conn)
+}

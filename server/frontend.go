@@ -1,0 +1,87 @@
+package server
+
+import (
+	"context"
+	"net"
+	"time"
+
+	"antipode/api"
+	"antipode/geo"
+	"antipode/server/listen"
+)
+
+// newAPI builds the node's front end.
+func (n *Node) newAPI() *api.Server {
+	c := n.o.Config
+	o := api.Options{Zones: c.Zones, Clock: n.o.Clock, IDs: n.ids, Logger: n.o.Logger, Leader: n.leader, Leaderless: n.leaderless}
+	n.location.Serve(&o, func(bytes int64) { n.meters.Abandoned.Add(c.Location, bytes) })
+	o.Observe = func(s geo.Service, op string, status int, took time.Duration) {
+		n.meters.Requests.Observe(c.Location, s, op, status, took)
+	}
+	n.forward = api.NewForwarder(c.Name, n.endpoints, n.dial).WithTLS(n.keyring.HopClientConfig(c.Location, c.Pair.Location))
+	o.Forward = n.forward
+	return api.NewServer(o)
+}
+
+// endpoints are the front ends of the other location.
+func (n *Node) endpoints(l geo.Location, s geo.Service) []string {
+	p := n.o.Config.Pair
+	if l != p.Location {
+		return nil
+	}
+	if len(p.Hops) > 0 {
+		var out []string
+		for _, address := range p.Hops {
+			out = append(out, api.HopAddress(address, s))
+		}
+		return out
+	}
+	switch s {
+	case geo.Blob:
+		return p.Endpoints.Blob
+	case geo.Queue:
+		return p.Endpoints.Queue
+	default:
+		return p.Endpoints.Table
+	}
+}
+
+// dial reaches the other nodes of the location directly, and what is beyond over the link.
+func (n *Node) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	for _, p := range n.peers {
+		if addr == p.Hop {
+			var d net.Dialer
+			return d.DialContext(ctx, network, addr)
+		}
+	}
+	return n.link.Dial(ctx, network, addr)
+}
+
+// leaderless implements api.Options.Leaderless.
+func (n *Node) leaderless(r geo.RangeID) bool {
+	stamp := n.location.Stamp()
+	return stamp != nil && stamp.Leaderless(r)
+}
+
+// leader implements api.Leader.
+func (n *Node) leader(r geo.RangeID, s geo.Service) (addr string, here bool) {
+	stamp := n.location.Stamp()
+	if stamp == nil {
+		return "", false
+	}
+	id, known := stamp.LeaderNode(r)
+	if !known {
+		return "", false
+	}
+	return api.HopAddress(n.peers[id].Hop, s), id == n.id
+}
+
+// hopListener is where the deployment's other front ends hand requests to this node.
+func (n *Node) hopListener() listen.Listener {
+	c := n.o.Config
+	isPeer := func(id geo.NodeID) bool {
+		_, is := n.peers[id]
+		return is
+	}
+	return listen.Listener{Addr: c.Listen.Hop, Handler: n.api.HopHandler(), TLS: n.keyring.HopServerConfig(isPeer, c.Pair.Location), What: c.Name + " hops"}
+}

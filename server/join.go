@@ -1,0 +1,134 @@
+package server
+
+import (
+	"context"
+	"maps"
+	"path/filepath"
+
+	"antipode/directory"
+	"antipode/geo"
+	"antipode/primary"
+	"antipode/replication/bus"
+	"antipode/replication/bus/natsbus"
+	"antipode/replication/link"
+	"antipode/secondary"
+	"antipode/server/config"
+	"antipode/server/location"
+	"antipode/stamp/node"
+	"antipode/stamp/ranges"
+	"antipode/stamp/state"
+	"antipode/stamp/transport"
+)
+
+// carrierReplicas is how many servers of the location's own cluster hold the stream.
+const carrierReplicas = 3
+
+// locationOptions are those of a location of which one node runs here.
+func (n *Node) locationOptions(seed uint64) location.Options {
+	c := n.o.Config
+	commands := ranges.Commands{}
+	catalog := func() *ranges.Range { return n.location.Replica(geo.FirstRange(geo.Catalog)) }
+	for _, from := range []ranges.Commands{primary.Commands(), directory.Commands(), secondary.Commands(catalog)} {
+		maps.Copy(commands, from)
+	}
+	o := location.Options{
+		Name: c.Location, Other: c.Pair.Location, Parity: parity(c.Location, c.Pair.Location), Nodes: n.nodes(), Local: []geo.NodeID{n.id}, Sites: n.sites(),
+		Dir: c.Data, ReserveBytes: c.ReserveBytes, NameRest: c.NameRest.Duration(), Clock: n.o.Clock, Engine: state.Options{Shared: n.shared, Logger: n.o.Logger}, Seed: seed, Tick: n.o.Tick,
+		Transport: func() node.Transport { return n.transport }, Commands: commands,
+		Link: n.link, Carrier: n.carrier(), Bounds: bus.Bounds{BytesMax: streamBytes}, Logger: n.o.Logger,
+	}
+	switch {
+	case c.NATS.Mode == config.Outside:
+		o.Replicas = int(c.NATS.Replicas)
+	case c.NATS.Mode == config.Cluster && len(n.peers)+1 >= carrierReplicas:
+		o.Replicas = carrierReplicas
+	}
+	o.Registerer = n.registry
+	n.meters.Watch(&o)
+	return o
+}
+
+// parity is the lowest tick bit of a location's timestamps: another one at the other end of
+// the pair (R6), which comes to the same by the names.
+func parity(here, other geo.Location) geo.Timestamp {
+	if here < other {
+		return 0
+	}
+	return 1
+}
+
+// carrier is where the stream lives that comes in.
+func (n *Node) carrier() location.Carrier {
+	c := n.o.Config
+	if c.NATS.Mode == config.Outside {
+		return location.Carrier{Near: natsbus.ConnOptions{URLs: c.NATS.URLs, Credentials: c.NATS.Credentials}}
+	}
+	isPeer := func(id geo.NodeID) bool { return id == n.id || n.peers[id].ID != 0 }
+	server := &natsbus.ServerOptions{
+		Dir: filepath.Join(c.Data, string(c.Location), "nats"), Name: c.Name, Listen: c.NATS.Client, Bounds: bus.Bounds{BytesMax: streamBytes},
+		TLS: n.keyring.ServerConfig(isPeer, c.Pair.Location), Log: n.o.Logger,
+	}
+	if c.NATS.Mode == config.Cluster {
+		routes := n.keyring.ServerConfig(isPeer, "")
+		routes.InsecureSkipVerify = true // VerifyConnection checks who it is, at both ends.
+		server.Cluster = &natsbus.ClusterOptions{
+			Name: string(c.Location), Listen: c.NATS.Listen, Routes: c.NATS.Routes, TLS: routes,
+		}
+	}
+	return location.Carrier{Server: server}
+}
+
+// farCarrier is where the stream goes.
+func (n *Node) farCarrier() natsbus.ConnOptions {
+	p := n.o.Config.Pair
+	if p.OutsideNATS() {
+		return natsbus.ConnOptions{URLs: p.NATS, Credentials: p.Credentials}
+	}
+	o := natsbus.ConnOptions{TLS: n.keyring.PairConfig(p.Location)}
+	for _, address := range p.NATS {
+		o.URLs = append(o.URLs, "tls://"+address)
+	}
+	return o
+}
+
+// pairCaller calls whichever node of the paired location can answer.
+type pairCaller struct{ t *transport.Transport }
+
+// Call implements link.Caller.
+func (c pairCaller) Call(ctx context.Context, method string, body []byte) ([]byte, error) {
+	return c.t.CallPair(ctx, method, body)
+}
+
+// pairHandlers takes what answers the paired location.
+type pairHandlers struct{ t *transport.Transport }
+
+// Handle implements link.Handlers.
+func (h pairHandlers) Handle(method string, f func(ctx context.Context, body []byte) ([]byte, error)) {
+	h.t.HandlePair(method, f)
+}
+
+// join tells the location how it reaches the other one, and answers that one's calls.
+func (n *Node) join() {
+	caller := pairCaller{n.transport}
+	far := link.NewRemote(caller)
+	n.location.SetFar(location.Far{
+		Directory: directory.NewRemotePeer(n.link.Caller(caller)), Source: link.NewSource(n.link, far),
+		Pusher: link.NewPusher(n.link, n.location, far), Carrier: n.farCarrier(),
+	})
+	handlers := pairHandlers{n.transport}
+	link.Serve(handlers, n.link, link.NewEnd(n.location, n.location.Shipper, n.elsewhere))
+	directory.ServePeer(handlers, n.link, n.location.Directory, n.elsewhere)
+}
+
+// elsewhere sends a caller of the other location to the node that leads a range; nil where
+// it is this one, or nobody knows.
+func (n *Node) elsewhere(r geo.RangeID) error {
+	stamp := n.location.Stamp()
+	if stamp == nil {
+		return transport.Elsewhere(0)
+	}
+	if id, ok := stamp.LeaderNode(r); ok && id != n.id {
+		return transport.Elsewhere(id)
+	}
+	return nil
+}

@@ -1,0 +1,343 @@
+package location
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"antipode/directory"
+	"antipode/geo"
+	"antipode/internal/clock"
+	"antipode/primary"
+	"antipode/replication/bus"
+	"antipode/replication/bus/natsbus"
+	"antipode/replication/link"
+	"antipode/replication/receive"
+	"antipode/replication/ship"
+	"antipode/services"
+	"antipode/services/blobs"
+	"antipode/services/storageerr"
+	"antipode/stamp/extent"
+	"antipode/stamp/node"
+	"antipode/stamp/ranges"
+	"antipode/stamp/state"
+)
+
+// closeInterval is after how long an idle range commits a closed record (R12).
+const closeInterval = 250 * time.Millisecond
+
+// Options configures a Location.
+type Options struct {
+	Name, Other geo.Location
+	Parity      geo.Timestamp
+	// Nodes are all nodes of the stamp; Local those that run in this process.
+	Nodes, Local []geo.NodeID
+	// Sites: see node.Options.
+	Sites []ranges.Site
+	// Dir is the folder of all locations; this one uses Dir/Name.
+	Dir string
+	// ReserveBytes: see node.Options.
+	ReserveBytes uint64
+	// Scans shares the processors among the scans of the process. Nil means its own.
+	Scans *services.Scans
+	// NameRest is how long the name of a deleted table or container cannot be created
+	// again. Zero: at once.
+	NameRest time.Duration
+	Clock    clock.Clock
+	Engine   state.Options
+	// Transport returns what joins the nodes, at each start.
+	Transport func() node.Transport
+	// Commands are those that other processes hand to a leader here. Nil means none.
+	Commands ranges.Commands
+	Link     *link.Link
+	// Carrier is what carries the stream that comes in.
+	Carrier Carrier
+	Seed    uint64
+	// Tick of the nodes; zero means 100 ms. Tests shorten it.
+	Tick time.Duration
+	// ScrubPeriod: see node.Options. Registerer takes the nodes' own metrics; may be nil.
+	ScrubPeriod time.Duration
+	Registerer  prometheus.Registerer
+	// Bounds of the stream in this location's carrier.
+	Bounds bus.Bounds
+	// Replicas is how many servers of the carrier hold the stream. Zero means 1.
+	Replicas int
+	Logger   *slog.Logger
+	OnCommit func(geo.RangeID, time.Duration)
+	// OnAlarm takes named alarms.
+	OnAlarm func(reason string)
+	// OnEvent is told of the kind of each event, beside the event log. May be nil.
+	OnEvent func(kind node.EventKind)
+	// CloseInterval is after how long an idle range commits a closed record (R12).
+	// Nil means 250 ms for every range.
+	CloseInterval func(geo.RangeID) time.Duration
+	// WrapPublisher and WrapSource let tests drive the replication by hand. Nil
+	// changes nothing.
+	WrapPublisher func(bus.Publisher) bus.Publisher
+	WrapSource    func(receive.Source) receive.Source
+}
+
+func (o Options) withDefaults() Options {
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	if o.Scans == nil {
+		o.Scans = services.NewScans(o.Clock)
+	}
+	if o.OnAlarm == nil {
+		o.OnAlarm = func(string) {}
+	}
+	if o.OnEvent == nil {
+		o.OnEvent = func(node.EventKind) {}
+	}
+	if o.CloseInterval == nil {
+		o.CloseInterval = func(geo.RangeID) time.Duration { return closeInterval }
+	}
+	if o.WrapPublisher == nil {
+		o.WrapPublisher = func(p bus.Publisher) bus.Publisher { return p }
+	}
+	if o.WrapSource == nil {
+		o.WrapSource = func(s receive.Source) receive.Source { return s }
+	}
+	return o
+}
+
+// Far is the other location as this one reaches it, over the link.
+type Far struct {
+	Directory directory.Peer
+	Source    receive.Source
+	Pusher    ship.PayloadPusher
+	// Carrier is where the stream goes that this location sends.
+	Carrier natsbus.ConnOptions
+}
+
+// Location is one location: its stamp while it runs, and what serves on top of it.
+// Methods may be called concurrently.
+type Location struct {
+	o Options
+
+	Directory *directory.Directory
+	Primary   *primary.Primary
+
+	far   Far
+	stamp atomic.Pointer[node.Stamp]
+
+	// carrier is nil while the location is stopped. The other location, and with it whoever
+	// waits there with a lock held, asks for it: it has none of its own.
+	carrier atomic.Pointer[carrier]
+
+	// starting is what Start does at this moment, nil while it does not run. startFailed is
+	// why the last one failed, nil once one succeeded.
+	starting, startFailed atomic.Pointer[string]
+
+	mu  sync.Mutex // held by Start, Stop and Disconnect; guards the field below
+	pub *natsbus.Publisher
+
+	events    events
+	receiving receiving
+	shipMu    sync.Mutex
+	shippers  map[geo.NodeID]map[geo.RangeID]*shipping
+}
+
+// New returns a location that is not started. SetFar must follow.
+func New(o Options) *Location {
+	o = o.withDefaults()
+	l := &Location{o: o, shippers: map[geo.NodeID]map[geo.RangeID]*shipping{}}
+	l.receiving.l = l
+	l.events.location, l.events.clock = o.Name, o.Clock
+	l.Directory = directory.NewDirectory(l, o.Other)
+	l.Primary = primary.New(l)
+	return l
+}
+
+// SetFar tells the location of the other one, before it starts.
+func (l *Location) SetFar(f Far) {
+	l.far = f
+	l.Directory.SetPeer(f.Directory)
+}
+
+// ErrStopped: the location does not run.
+var ErrStopped = storageerr.ServerBusy.Saying("The location is stopped. Please retry your request.")
+
+// Location implements directory.Stamp and link.Stamp.
+func (l *Location) Location() geo.Location { return l.o.Name }
+
+// Stamp returns the stamp while the location runs, else nil.
+func (l *Location) Stamp() *node.Stamp { return l.stamp.Load() }
+
+// Submit implements primary.Stamp.
+func (l *Location) Submit(ctx context.Context, r geo.RangeID, cmd ranges.Command) error {
+	if s := l.stamp.Load(); s != nil {
+		return s.Submit(ctx, r, cmd)
+	}
+	return ErrStopped
+}
+
+// Read runs a query on the leader of a range, or as of now on a replica here.
+func (l *Location) Read(ctx context.Context, r geo.RangeID, f func(ranges.State) error) error {
+	if s := l.stamp.Load(); s != nil {
+		return s.Read(ctx, r, f)
+	}
+	return ErrStopped
+}
+
+// Leader returns a range as its leader holds it, nil while none of this process leads.
+func (l *Location) Leader(r geo.RangeID) *ranges.Range {
+	if s := l.stamp.Load(); s != nil {
+		return s.Leader(r)
+	}
+	return nil
+}
+
+// LeaderNode implements secondary.Stamp.
+func (l *Location) LeaderNode(r geo.RangeID) (geo.NodeID, bool) {
+	if s := l.stamp.Load(); s != nil {
+		return s.LeaderNode(r)
+	}
+	return 0, false
+}
+
+// Replica implements secondary.Stamp.
+func (l *Location) Replica(r geo.RangeID) *ranges.Range {
+	if s := l.stamp.Load(); s != nil {
+		return s.Replica(r)
+	}
+	return nil
+}
+
+// Received implements secondary.Stamp.
+func (l *Location) Received(r geo.RangeID, src ranges.Source) (ranges.Received, bool) {
+	if s := l.stamp.Load(); s != nil {
+		return s.Received(r, src)
+	}
+	return nil, false
+}
+
+// PutChunk makes a chunk durable on the nodes that are up.
+func (l *Location) PutChunk(ctx context.Context, ref extent.Ref, data []byte) error {
+	if s := l.stamp.Load(); s != nil {
+		return s.PutChunk(ctx, ref, data)
+	}
+	return ErrStopped
+}
+
+// ReadChunk reads from any node that holds the chunk intact.
+func (l *Location) ReadChunk(ref extent.Ref, off int64, p []byte) (int, error) {
+	if s := l.stamp.Load(); s != nil {
+		return s.ReadChunk(ref, off, p)
+	}
+	return 0, ErrStopped
+}
+
+// HasChunk reports whether a chunk is durable where records that name it are
+// committed.
+func (l *Location) HasChunk(ref extent.Ref) bool {
+	s := l.stamp.Load()
+	return s != nil && s.HasChunk(ref)
+}
+
+// Go runs f on a goroutine of the stamp; not at all where the location is stopped.
+func (l *Location) Go(f func(ctx context.Context)) {
+	if s := l.stamp.Load(); s != nil {
+		s.Go(f)
+	}
+}
+
+// Start opens and runs the location. Its data folders are made if missing. It takes as
+// long as it takes to read them: ctx ends it after the step under way. NotReady says which
+// that is.
+func (l *Location) Start(ctx context.Context) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.carrier.Load() != nil {
+		return fmt.Errorf("location %s runs already", l.o.Name)
+	}
+	defer l.starting.Store(nil)
+	err := l.start(ctx)
+	if err == nil {
+		l.startFailed.Store(nil)
+		return nil
+	}
+	why := err.Error()
+	l.startFailed.Store(&why)
+	if l.carrier.Load() != nil {
+		err = errors.Join(err, l.stop())
+	}
+	return err
+}
+
+func (l *Location) start(ctx context.Context) error {
+	l.does("its carrier starts")
+	c, err := l.openCarrier(ctx)
+	if err != nil {
+		return fmt.Errorf("start the carrier of %s: %w", l.o.Name, err)
+	}
+	l.carrier.Store(c)
+	if err := l.connect(c); err != nil {
+		return err
+	}
+	return l.startStamp(ctx)
+}
+
+// does notes what Start does now.
+func (l *Location) does(what string) { l.starting.Store(&what) }
+
+func (l *Location) startStamp(ctx context.Context) error {
+	s := node.NewStamp(node.Options{
+		Location: l.o.Name, Peers: l.o.Nodes, Sites: l.o.Sites, Dir: filepath.Join(l.o.Dir, string(l.o.Name)), Engine: l.o.Engine, Clock: l.o.Clock,
+		Transport: l.o.Transport(), Seed: l.o.Seed, Parity: l.o.Parity, Tick: l.o.Tick, Logger: l.o.Logger,
+		ScrubPeriod: l.o.ScrubPeriod, Registerer: l.o.Registerer, ReserveBytes: l.o.ReserveBytes,
+		CloseInterval: l.o.CloseInterval, OnCommit: l.o.OnCommit, RowChunks: blobs.RowChunks, Commands: l.o.Commands,
+		OnEvent: func(e node.Event) {
+			l.events.add(e)
+			l.o.OnEvent(e.Kind)
+		},
+	})
+	s.OnStart(l.ship)
+	s.OnStop(l.unship)
+	for _, id := range l.o.Local {
+		l.does("node " + node.Name(l.o.Name, id) + " opens its stores and replays its log")
+		err := ctx.Err()
+		if err == nil {
+			err = s.Start(id)
+		}
+		if err != nil {
+			return errors.Join(err, s.Close())
+		}
+	}
+	l.stamp.Store(s)
+	l.receiving.start()
+	return nil
+}
+
+// Whole reports whether all nodes of the stamp run in this process.
+func (l *Location) Whole() bool { return slices.Equal(l.o.Nodes, l.o.Local) }
+
+// Stop drains and ends the location: what is committed stays on disk, and its
+// restart replays nothing.
+func (l *Location) Stop() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.carrier.Load() == nil {
+		return fmt.Errorf("location %s is stopped", l.o.Name)
+	}
+	return l.stop()
+}
+
+func (l *Location) stop() error {
+	var errs []error
+	l.receiving.stop()
+	if s := l.stamp.Swap(nil); s != nil {
+		errs = append(errs, s.Close())
+	}
+	errs = append(errs, l.disconnect(), l.carrier.Swap(nil).close())
+	return errors.Join(errs...)
+}

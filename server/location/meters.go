@@ -1,0 +1,65 @@
+package location
+
+import (
+	"errors"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"antipode/geo"
+	"antipode/metrics"
+	"antipode/replication/bus/natsbus"
+	"antipode/replication/receive"
+	"antipode/stamp/node"
+)
+
+// Meters are the instruments of a process.
+type Meters struct {
+	Requests *metrics.Requests
+	Commits  *metrics.Commits
+	Alarms   *metrics.Alarms
+	Events   *metrics.Events
+	// Abandoned counts payload of failed uploads.
+	Abandoned *metrics.Abandoned
+}
+
+// Source is what the gauges are read from at each scrape.
+type Source interface {
+	metrics.Source
+	// Replicas are the voters of the ranges that have a leader in the process.
+	Replicas() []metrics.ReplicaSample
+}
+
+// NewMeters registers the instruments, and the gauges that are read from src. Counters of
+// the locations that the process runs begin at zero.
+func NewMeters(reg prometheus.Registerer, src Source, locations ...geo.Location) (*Meters, error) {
+	var m Meters
+	var errs [7]error
+	m.Requests, errs[0] = metrics.NewRequests(reg)
+	m.Commits, errs[1] = metrics.NewCommits(reg)
+	m.Alarms, errs[2] = metrics.NewAlarms(reg)
+	errs[3] = metrics.RegisterGauges(reg, src)
+	m.Abandoned, errs[4] = metrics.NewAbandoned(reg)
+	m.Events, errs[5] = metrics.NewEvents(reg)
+	errs[6] = metrics.RegisterReplicas(reg, src.Replicas)
+	for _, l := range locations {
+		m.Abandoned.Add(l, 0)
+		for _, kind := range node.EventKinds() {
+			m.Events.Add(l, string(kind), 0)
+		}
+		for _, reason := range []string{
+			receive.AlarmGap, receive.AlarmFork, receive.AlarmChecksum, receive.AlarmEpoch, receive.AlarmIncarnation, receive.AlarmSilence,
+			receive.AlarmUnavailable, natsbus.AlarmRolledBack, natsbus.AlarmDamaged, natsbus.AlarmForgot, natsbus.AlarmServers,
+		} {
+			m.Alarms.Add(l, reason, 0)
+		}
+	}
+	return &m, errors.Join(errs[:]...)
+}
+
+// Watch makes a location tell its commits, alarms and events.
+func (m *Meters) Watch(o *Options) {
+	o.OnCommit = func(r geo.RangeID, took time.Duration) { m.Commits.Observe(o.Name, geo.Service(r), took) }
+	o.OnAlarm = func(reason string) { m.Alarms.Add(o.Name, reason, 1) }
+	o.OnEvent = func(kind node.EventKind) { m.Events.Add(o.Name, string(kind), 1) }
+}

@@ -1,0 +1,302 @@
+package server
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"antipode/api"
+	"antipode/api/admin"
+	"antipode/api/protocol"
+	"antipode/geo"
+	"antipode/internal/clock"
+	"antipode/internal/identity"
+	"antipode/metrics"
+	"antipode/replication/link"
+	"antipode/server/config"
+	"antipode/server/listen"
+	"antipode/server/location"
+	"antipode/stamp/ranges"
+	"antipode/stamp/state"
+	"antipode/stamp/transport"
+)
+
+// Caches and bounds of a node that is a process of its own. Pebble takes the memtables out
+// of the cache's bytes: up to 80 MiB while they flush.
+const (
+	cacheBytes  = 256 << 20
+	filesMax    = 2048
+	streamBytes = 1 << 30
+)
+
+// portsOf is where an operator chooses the ports of a process.
+const portsOf = "the section listen of its configuration"
+
+// NodeOptions configures a Node.
+type NodeOptions struct {
+	Config config.Node
+	// Warnings are those of the configuration, shown in the status.
+	Warnings []string
+	Clock    clock.Clock
+	Logger   *slog.Logger
+	// Tick of the node; zero means 100 ms. Tests shorten it.
+	Tick time.Duration
+}
+
+// Node is a node that runs in this process, with its front end and its admin port. Methods
+// may be called concurrently.
+type Node struct {
+	o       NodeOptions
+	id      geo.NodeID
+	started time.Time
+	// peers are the other nodes of the stamp by number.
+	peers map[geo.NodeID]config.Peer
+
+	keyring   *identity.Keyring
+	link      *link.Link
+	transport *transport.Transport
+	shared    *state.Shared
+	location  *location.Location
+	registry  *prometheus.Registry
+	meters    *location.Meters
+	ids       *protocol.RequestIDs
+	forward   *api.Forwarder
+	api       *api.Server
+	admin     *listen.Front
+
+	// life ends with Close, and with it starts that are under way.
+	life   context.Context //nolint:containedctx // Ends the goroutines of begin at Close.
+	end    context.CancelFunc
+	starts sync.WaitGroup
+	// beginMu is held while a start is added to starts and while life ends, so that none is
+	// added afterwards.
+	beginMu sync.Mutex
+
+	mu sync.Mutex // held by start and stop
+	// front is nil while the node is stopped or starts. Changed under mu.
+	front atomic.Pointer[listen.Front]
+}
+
+// OpenNode listens on the ports of the node and its operators. Start must follow to run the
+// node, and Close. The caller holds the data folder's lock.
+func OpenNode(o NodeOptions) (_ *Node, err error) {
+	c := o.Config
+	n := &Node{
+		o: o, id: c.ID, started: o.Clock.Now(), peers: map[geo.NodeID]config.Peer{}, link: link.New(),
+		shared: state.NewShared(cacheBytes, filesMax), registry: metrics.NewRegistry(),
+	}
+	n.life, n.end = context.WithCancel(context.Background())
+	for _, p := range c.Peers {
+		n.peers[p.ID] = p
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, n.Close())
+		}
+	}()
+	var seed [40]byte
+	if _, err := rand.Read(seed[:]); err != nil {
+		return nil, err
+	}
+	n.ids = protocol.NewRequestIDs([32]byte(seed[:32]))
+	if n.meters, err = location.NewMeters(n.registry, samples{n}, c.Location); err != nil {
+		return nil, err
+	}
+	self := identity.Identity{Stamp: c.Stamp, Location: c.Location, Node: c.ID}
+	files := identity.Files{CA: c.TLS.CA, Cert: c.TLS.Cert, Key: c.TLS.Key}
+	if n.keyring, err = identity.OpenKeyring(self, files, o.Clock, o.Logger); err != nil {
+		return nil, fmt.Errorf("certificates of the section tls: %w", err)
+	}
+	random := binary.LittleEndian.Uint64(seed[32:])
+	if err := n.openTransport(random); err != nil {
+		return nil, err
+	}
+	n.location = location.New(n.locationOptions(random))
+	n.join()
+	n.serveOperators()
+	n.api = n.newAPI()
+	token, err := admin.OpenTokenFile(c.Admin.TokenFile)
+	if err != nil {
+		return nil, err
+	}
+	handler := admin.Handler(control{n}, n.registry, adminOptions(c.Listen.Admin, c.Admin, token, o.Logger))
+	listener := listen.Listener{Addr: c.Listen.Admin, Handler: handler, What: "admin", Limit: admin.Limit}
+	n.admin, err = listen.Open([]listen.Listener{listener}, portsOf, o.Logger)
+	return n, err
+}
+
+// Start opens the data folder and runs the node. It takes as long as that takes: ctx ends
+// it after the step under way.
+func (n *Node) Start(ctx context.Context) error { return n.start(ctx, order{}) }
+
+// Waiting says what the node waits for before it serves, "" where it does: its own stores,
+// then the other nodes of its location.
+func (n *Node) Waiting(ctx context.Context) string { return n.location.Readiness(ctx).Reason }
+
+// servingPoll is the time between two looks whether the node serves.
+const servingPoll = 200 * time.Millisecond
+
+// AwaitServing waits until the node serves; an error where ctx ended first.
+func (n *Node) AwaitServing(ctx context.Context) error {
+	poll := time.NewTicker(servingPoll)
+	defer poll.Stop()
+	for n.Waiting(ctx) != "" {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-poll.C:
+		}
+	}
+	return nil
+}
+
+func (n *Node) openTransport(seed uint64) error {
+	c := n.o.Config
+	listener, err := net.Listen("tcp", c.Listen.Node)
+	if err != nil {
+		return fmt.Errorf("cannot listen on %s (listen.node): %w; stop what uses the port, or choose another", c.Listen.Node, err)
+	}
+	addresses := map[geo.NodeID]string{}
+	for id, p := range n.peers {
+		addresses[id] = p.Address
+	}
+	n.transport, err = transport.Open(transport.Options{
+		Self: c.ID, Keyring: n.keyring, Listener: listener, Peers: addresses, Clock: n.o.Clock, Seed: seed, Registerer: n.registry, Logger: n.o.Logger,
+		Pair: transport.Pair{Location: c.Pair.Location, Addresses: c.Pair.Nodes},
+	})
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	return nil
+}
+
+// nodes are the numbers of all nodes of the stamp.
+func (n *Node) nodes() []geo.NodeID {
+	all := []geo.NodeID{n.id}
+	for id := range n.peers {
+		all = append(all, id)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// sites are the domains of all nodes of the stamp.
+func (n *Node) sites() []ranges.Site {
+	c := n.o.Config
+	all := []ranges.Site{{Node: c.ID, Fault: c.FaultDomain, Upgrade: c.UpgradeDomain}}
+	for _, p := range c.Peers {
+		all = append(all, ranges.Site{Node: p.ID, Fault: p.FaultDomain, Upgrade: p.UpgradeDomain})
+	}
+	return all
+}
+
+// listens is the node's own front end.
+func (n *Node) listens() addresses {
+	l := n.o.Config.Listen
+	return addresses{l.Blob, l.Queue, l.Table}
+}
+
+// start starts the node and its front end; an error where it runs, unless the order is
+// lenient.
+func (n *Node) start(ctx context.Context, o order) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	c := n.o.Config
+	if n.running() {
+		if o.Lenient {
+			return nil
+		}
+		return fmt.Errorf("node %s runs already", c.Name)
+	}
+	ls := append(listen.Services(n.listens().of, c.Name, n.api.Handler), n.hopListener())
+	f, err := listen.Open(ls, portsOf, n.o.Logger)
+	if err != nil {
+		return err
+	}
+	if err := n.location.Start(ctx); err != nil {
+		return errors.Join(err, f.Close())
+	}
+	n.front.Store(f)
+	return nil
+}
+
+// beginWait is how long an operator who starts a node waits to hear that it cannot start. A
+// start that takes longer goes on.
+const beginWait = 5 * time.Second
+
+// begin starts the node as ordered, for as long as the process lives. It returns when the
+// node runs or has failed to start, or after beginWait.
+func (n *Node) begin(ctx context.Context, o order) error {
+	ctx, cancel := context.WithTimeout(ctx, beginWait)
+	defer cancel()
+	done := make(chan error, 1)
+	n.beginMu.Lock()
+	if n.life.Err() != nil {
+		n.beginMu.Unlock()
+		return location.ErrStopped
+	}
+	n.starts.Go(func() {
+		err := n.start(n.life, o)
+		if err != nil {
+			n.o.Logger.Error("the node did not start", "node", n.o.Config.Name, "error", err)
+		}
+		done <- err
+	})
+	n.beginMu.Unlock()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+	case <-n.life.Done():
+	}
+	return nil
+}
+
+// stop drains and stops the front end, then the node; an error where it is stopped.
+func (n *Node) stop() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	f := n.front.Swap(nil)
+	if f == nil {
+		return fmt.Errorf("node %s is stopped", n.o.Config.Name)
+	}
+	return errors.Join(f.Close(), n.location.Stop())
+}
+
+// running reports whether the node is started.
+func (n *Node) running() bool { return n.front.Load() != nil }
+
+// Close drains requests and ends the process's part in everything. A restart on the same
+// folder is safe.
+func (n *Node) Close() error {
+	var errs []error
+	n.beginMu.Lock()
+	n.end()
+	n.beginMu.Unlock()
+	n.starts.Wait()
+	if n.running() {
+		errs = append(errs, n.stop())
+	}
+	if n.admin != nil {
+		errs = append(errs, n.admin.Close())
+	}
+	n.link.Close()
+	if n.transport != nil {
+		errs = append(errs, n.transport.Close())
+	}
+	if n.forward != nil {
+		n.forward.Close()
+	}
+	n.shared.Close()
+	return errors.Join(errs...)
+}

@@ -1,0 +1,409 @@
+package sim
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"antipode/geo"
+	"antipode/stamp/extent"
+	"antipode/stamp/node"
+	"antipode/stamp/seglog"
+	"antipode/stamp/state"
+)
+
+// damageKind is what a disk loses.
+type damageKind int
+
+const (
+	logGone damageKind = iota
+	logFlipped
+	stateGone
+	stateFlipped
+	diskGone
+	// logRotten: while the node runs.
+	logRotten
+	damageKinds
+)
+
+// damage makes a node's disk lose, mostly while it is down, what was durable: one node at a
+// time, and only while the others hold all that was acknowledged. The node has to find
+// out, and to come back under another id (R4).
+func (s *Sim) damage(m *member) {
+	l := m.l
+	if m.n == nil || m.killed != nil || l.untrusted() != "" || !l.holdsAcked() ||
+		slices.ContainsFunc(l.members, func(m *member) bool { return m.damaged }) {
+		return
+	}
+	what := damageKind(s.rng.IntN(int(damageKinds)))
+	if what == logRotten {
+		s.rotLog(m)
+		return
+	}
+	m.damaged = true
+	if what == logGone || what == diskGone {
+		for _, id := range m.has(everyRange[:]) {
+			m.forgot[id] = m.n.Range(id).Replica().ID()
+		}
+	}
+	m.die(m.crashed())
+	clear(m.owes)
+	var err error
+	switch what {
+	case logGone:
+		s.counts.LogDamaged++
+		s.event("%s node %d: log gone", l.name, m.id)
+		err = m.fs.RemoveAll(logDir)
+	case logFlipped:
+		s.counts.LogDamaged++
+		_, err = m.flipLog()
+	case stateGone:
+		s.counts.StateDamaged++
+		s.event("%s node %d: state gone", l.name, m.id)
+		err = m.fs.RemoveAll(stateDir)
+	case stateFlipped:
+		s.counts.StateDamaged++
+		s.event("%s node %d: bits of the state flipped", l.name, m.id)
+		err = m.flipState()
+	case diskGone:
+		s.counts.NodeEmptied++
+		s.event("%s node %d: disk gone", l.name, m.id)
+		m.owesChunks = nil
+		clear(m.rotten)
+		err = m.fs.RemoveAll(dataDir)
+	}
+	if err != nil {
+		s.fail(fmt.Errorf("%w: damage: %w", ErrStore, err))
+	}
+}
+
+// rotLog flips a bit of the log of a node that goes on, below what it knows to be durable.
+// The node finds out by its scrub, by a read, or when it starts again.
+func (s *Sim) rotLog(m *member) {
+	for range 10 {
+		undo, err := m.flipLog()
+		if err != nil {
+			s.fail(fmt.Errorf("%w: damage: %w", ErrStore, err))
+			return
+		}
+		if m.logCorrupt() {
+			s.counts.LogRotten++
+			m.damaged, m.logRotten = true, true
+			clear(m.owes)
+			return
+		}
+		s.event("%s node %d: flipped back: nothing reads it", m.l.name, m.id)
+		if err := undo(); err != nil {
+			s.fail(fmt.Errorf("%w: damage: %w", ErrStore, err))
+			return
+		}
+	}
+}
+
+// logCorrupt reports whether who opens the node's log now finds it damaged.
+func (m *member) logCorrupt() bool {
+	log, err := seglog.Open(logDir, m.lookOptions())
+	if err == nil {
+		err = log.Close()
+	}
+	return errors.Is(err, state.ErrLogCorrupt)
+}
+
+// untrusted says which replica is lost, away or not whole yet, empty where each range has a
+// leader with all its voters in sync.
+func (l *location) untrusted() string {
+	for _, id := range everyRange {
+		lead := l.newest(id)
+		if lead == nil {
+			return fmt.Sprintf("r%d has no leader", id)
+		}
+		rep := lead.n.Range(id).Replica()
+		if n := rep.InSync(); n < len(l.placement.Of(id)) {
+			return fmt.Sprintf("r%d: %d replicas in sync: %s", id, n, l.positions(id))
+		}
+		for _, m := range l.holders(id) {
+			member, ok := rep.Members().On(m.id)
+			switch {
+			case !ok || member.Learner:
+				return fmt.Sprintf("r%d: no voter on node %d", id, m.id)
+			case m.n == nil:
+				return fmt.Sprintf("node %d is down", m.id)
+			case m.n.Range(id).Replica().Lost() != nil || m.n.Range(id).Replica().ID() != member.ID:
+				return fmt.Sprintf("r%d: replica %d is not on node %d", id, member.ID, m.id)
+			}
+		}
+	}
+	return ""
+}
+
+// positions says for the report of a broken promise where each replica of a range is.
+func (l *location) positions(id geo.RangeID) string {
+	var b strings.Builder
+	for _, m := range l.holders(id) {
+		if m.n != nil {
+			rep := m.n.Range(id).Replica()
+			_, term := rep.Leader()
+			fmt.Fprintf(&b, "[node %d, replica %d, term %d, at #%d] ", m.id, rep.ID(), term, m.applied[id])
+		}
+	}
+	return b.String()
+}
+
+// holdsAcked reports whether every replica has applied every write that was acknowledged.
+func (l *location) holdsAcked() bool {
+	for _, o := range l.s.ops {
+		if o.l != l || o.outcome != acked {
+			continue
+		}
+		for _, m := range l.holders(o.rangeID) {
+			if m.applied[o.rangeID] < o.index {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// forgive ends the excuse of a node that is rebuilt.
+func (l *location) forgive() {
+	for _, m := range l.members {
+		if m.damaged && l.untrusted() == "" && l.holdsAcked() && (!m.logRotten || !m.logCorrupt()) {
+			m.damaged, m.logRotten = false, false
+			l.s.event("%s node %d is whole again", l.name, m.id)
+		}
+	}
+}
+
+// onEvent counts the steps of replicas' lives.
+func (m *member) onEvent(e node.Event) {
+	s := m.l.s
+	s.event("%s node %d: r%d %s: replica %d on node %d", m.l.name, m.id, e.Range, e.Kind, e.Replica, e.Node)
+	switch e.Kind {
+	case node.ChunksRepaired:
+		s.counts.Repaired++
+	case node.StoreDamaged:
+		s.counts.StoreCondemned++
+	case node.ReplicaLost:
+		s.counts.ReplicaLost++
+	case node.ReplicaRebuilding:
+		s.counts.Rebuilding++
+		m.applied[e.Range] = 0
+	case node.ReplicaPromoted:
+		s.counts.Promoted++
+		if n := geo.NodeID(e.Replica); n <= geo.NodeID(len(m.l.members)) && n != e.Node {
+			s.counts.PromotedForeign++
+		}
+	}
+}
+
+// findSnapshots finds ranges whose state was replaced by a snapshot, and checks it.
+func (m *member) findSnapshots() {
+	for _, id := range m.has(everyRange[:]) {
+		index := m.n.Range(id).Machine.AppliedState().Index
+		if index <= m.applied[id] {
+			continue
+		}
+		s := m.l.s
+		s.counts.Snapshot++
+		s.event("%s node %d r%d: snapshot in place of #%d to #%d", m.l.name, m.id, id, m.applied[id], index)
+		m.applied[id] = index
+		m.fed = m.fed || id == geo.FirstRange(geo.Blob)
+		m.l.history[id].checkMember(m)
+		m.lookAt(id)
+	}
+}
+
+// flipLog flips a bit of the log, where it is not zeros. undo flips it back.
+func (m *member) flipLog() (undo func() error, err error) {
+	undo = func() error { return nil }
+	s := m.l.s
+	names, err := m.fs.List(logDir)
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(names)
+	for range 1000 {
+		path := logDir + "/" + names[s.rng.IntN(len(names))]
+		b, err := readFile(m.fs, path)
+		if err != nil || len(b) == 0 {
+			return undo, err
+		}
+		at := s.rng.IntN(len(b))
+		if b[at] == 0 {
+			continue
+		}
+		s.event("%s node %d: bit of %s flipped at %d", m.l.name, m.id, path, at)
+		undo = func() error { return flip(m.fs, path, at, b[at]^1) }
+		return undo, flip(m.fs, path, at, b[at])
+	}
+	return undo, nil
+}
+
+// flipState flips a bit of every table of the state store: which there are depends on
+// how far Pebble was in the background.
+func (m *member) flipState() error {
+	names, err := m.fs.List(stateDir)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		path := stateDir + "/" + name
+		if !strings.HasSuffix(name, ".sst") {
+			continue
+		}
+		b, err := readFile(m.fs, path)
+		if err != nil {
+			return err
+		}
+		if err := flip(m.fs, path, len(b)/3, b[len(b)/3]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rotMax is how many chunks of a node are damaged at one moment, at most.
+const rotMax = 6
+
+// rot flips bits of some chunks, on a node that goes on or stands still. Whoever reads one
+// there must find out; if nobody does the scrub must.
+func (s *Sim) rot(m *member) {
+	if m.n == nil || m.killed != nil {
+		return
+	}
+	refs := m.n.Extents().Refs()
+	if s.chance(0.7) {
+		refs = s.newestChunks()
+	}
+	s.rng.Shuffle(len(refs), func(i, j int) { refs[i], refs[j] = refs[j], refs[i] })
+	for _, ref := range refs[:min(len(refs), 1+s.rng.IntN(rotMax))] {
+		s.rotChunk(m, ref)
+	}
+}
+
+// newestChunks are those of the newest writes: most others belong to what was overwritten
+// since, and are read by nobody.
+func (s *Sim) newestChunks() []extent.Ref {
+	var refs []extent.Ref
+	for i := len(s.ops) - 1; i >= 0 && len(refs) < 4*rotMax; i-- {
+		if s.ops[i].index > 0 {
+			refs = append(refs, s.ops[i].payload.refs...)
+		}
+	}
+	return refs
+}
+
+// rotChunk flips a bit of the payload of a chunk, where the other nodes hold it intact.
+func (s *Sim) rotChunk(m *member, ref extent.Ref) {
+	data := make([]byte, ref.Length)
+	for _, other := range m.l.holders(geo.FirstRange(geo.Blob)) {
+		if other.n == nil || other.killed != nil || !other.intact(ref, data) {
+			return
+		}
+	}
+	path, at, err := find(m.fs, extentsDir, data)
+	if err != nil {
+		s.fail(fmt.Errorf("%w: damage: %w", ErrStore, err))
+	}
+	if path == "" {
+		return
+	}
+	s.counts.ChunkDamaged++
+	s.event("%s node %d: bit of chunk %s flipped", m.l.name, m.id, ref.ID)
+	m.rotten[ref.ID] = ref
+	i := s.rng.IntN(len(data))
+	if err := flip(m.fs, path, at+i, data[i]); err != nil {
+		s.fail(fmt.Errorf("%w: damage: %w", ErrStore, err))
+	}
+}
+
+// unrepaired says which damaged chunk of the node is not repaired although a peer has it intact,
+// empty for none. It looks at the disk: by a read the node would learn of the damage, and
+// to find it is the scrub's.
+func (m *member) unrepaired() string {
+	if len(m.rotten) == 0 {
+		return ""
+	}
+	store, err := m.crashedExtents()
+	if err != nil {
+		return err.Error()
+	}
+	why := ""
+	for id, ref := range m.rotten {
+		_, err := store.Read(ref, 0, make([]byte, ref.Length))
+		if err == nil || errors.Is(err, extent.ErrNotFound) {
+			delete(m.rotten, id)
+			continue
+		}
+		for _, other := range m.l.members {
+			if other != m && other.n.Extents().Durable(id) && !other.isRotten(ref) {
+				why = max(why, fmt.Sprintf("chunk %s: %v", id, err))
+			}
+		}
+	}
+	if err := store.Close(); err != nil {
+		return err.Error()
+	}
+	return why
+}
+
+// intact reads a chunk of the node into data, and reports whether it is whole.
+func (m *member) intact(ref extent.Ref, data []byte) bool {
+	_, err := m.n.ReadChunk(ref, 0, data)
+	return err == nil
+}
+
+// isRotten reports whether the node's copy of a chunk was damaged and is not repaired.
+func (m *member) isRotten(ref extent.Ref) bool {
+	if _, ok := m.rotten[ref.ID]; !ok {
+		return false
+	}
+	if m.n != nil && m.intact(ref, make([]byte, ref.Length)) {
+		delete(m.rotten, ref.ID)
+		return false
+	}
+	return true
+}
+
+// find finds where bytes lie in the files of a folder; path is empty for nowhere, and for
+// more than one place: a store that was opened after a crash may hold a chunk twice.
+func find(fs *vfs.MemFS, dir string, data []byte) (path string, at int, err error) {
+	names, err := fs.List(dir)
+	if err != nil {
+		return "", 0, err
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		b, err := readFile(fs, dir+"/"+name)
+		if err != nil {
+			return "", 0, err
+		}
+		switch n := bytes.Count(b, data); {
+		case n > 1 || n == 1 && path != "":
+			return "", 0, nil
+		case n == 1:
+			path, at = dir+"/"+name, bytes.Index(b, data)
+		}
+	}
+	return path, at, nil
+}
+
+// flip flips the lowest bit of a byte that is was, durably.
+func flip(fs *vfs.MemFS, path string, at int, was byte) error {
+	f, err := fs.OpenReadWrite(path, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt([]byte{was ^ 1}, int64(at))
+	if err == nil {
+		err = f.Sync()
+	}
+	if closeErr := f.Close(); err == nil {
+		err = closeErr
+	}
+	return err
+}

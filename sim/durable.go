@@ -1,0 +1,159 @@
+package sim
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"antipode/geo"
+	"antipode/stamp/extent"
+	"antipode/stamp/seglog"
+	"antipode/stamp/state"
+)
+
+// ackChecked is the share of acknowledgements at whose moment the disks are crashed
+// and read: that costs more than the write. All others are looked for on the disks
+// with which the nodes start again.
+const ackChecked = 0.15
+
+// checkAck holds an acknowledged write against invariant 1: it took effect, and the
+// log of every in-sync replica, two at least, holds it, and the chunk store its payload,
+// after a crash that loses all that was not synced, at the moment of the answer.
+func (s *Sim) checkAck(o *op) {
+	if o.index == 0 {
+		s.fail(fmt.Errorf("%w: write %d", ErrAckLost, o.id))
+		return
+	}
+	inSync := o.m.n.Range(o.rangeID).Replica().InSyncNodes()
+	if len(inSync) < 2 {
+		s.fail(fmt.Errorf("%w: write %d: %d replicas in sync", ErrNotDurable, o.id, len(inSync)))
+		return
+	}
+	now := s.chance(ackChecked)
+	if now {
+		s.counts.AckChecked++
+	}
+	for _, id := range inSync {
+		m := o.l.member(id)
+		if m.damaged {
+			continue // Its disk lost what it had persisted, and the leader has yet to hear of it.
+		}
+		if m.n != nil {
+			m.checkChunks(fmt.Sprintf("the acknowledged write %d", o.id), o.payload.refs)
+		}
+		m.owes[o.rangeID] = max(m.owes[o.rangeID], o.index)
+		m.owesChunks = append(m.owesChunks, o.payload.refs...)
+		if now {
+			m.checkDurable(o.rangeID, o.index)
+			m.checkChunksDurable(o.payload.refs)
+		}
+	}
+}
+
+// checkOwed: the disk that the node starts on holds every write that was
+// acknowledged while the node was in sync, and its payload.
+func (m *member) checkOwed() {
+	for _, id := range shipped {
+		if m.owes[id] > 0 {
+			m.checkDurable(id, m.owes[id])
+		}
+	}
+	m.checkChunksDurable(m.owesChunks)
+}
+
+func (m *member) checkDurable(id geo.RangeID, index uint64) {
+	if err := m.durable(id, index); err != nil {
+		m.l.s.fail(fmt.Errorf("%w: %s-%d r%d: %w", ErrNotDurable, m.l.name, m.id, id, err))
+	}
+}
+
+func (m *member) checkChunksDurable(refs []extent.Ref) {
+	if len(refs) == 0 {
+		return
+	}
+	if err := m.holdsChunks(refs); err != nil {
+		m.l.s.fail(fmt.Errorf("%w: %s-%d: payload: %w", ErrNotDurable, m.l.name, m.id, err))
+	}
+}
+
+// holdsChunks reports as an error that a crash now would cost the node one of the
+// chunks, or a byte of it.
+func (m *member) holdsChunks(refs []extent.Ref) error {
+	store, err := m.crashedExtents()
+	if err != nil {
+		return err
+	}
+	for _, ref := range refs {
+		if m.isRotten(ref) {
+			continue
+		}
+		if _, err = store.Read(ref, 0, make([]byte, ref.Length)); err != nil {
+			break
+		}
+	}
+	return errors.Join(err, store.Close())
+}
+
+// crashedExtents are the node's chunks as a crash now would leave them, to be read.
+func (m *member) crashedExtents() (*extent.Store, error) {
+	return extent.OpenReadOnly(m.synced(), extentsDir, extent.Options{})
+}
+
+// durable reports as an error that a crash now would leave the node's log without
+// an index of a range.
+func (m *member) durable(id geo.RangeID, index uint64) error {
+	return m.inCrashedLog(id, func(log state.RangeLog) error { return m.holds(log, id, index) })
+}
+
+// votedFor reports as an error that a crash now would make the node forget a vote.
+func (m *member) votedFor(id geo.RangeID, term, candidate uint64) error {
+	return m.inCrashedLog(id, func(log state.RangeLog) error {
+		hard, _, err := log.InitialState()
+		if err == nil && (hard.GetTerm() < term || hard.GetTerm() == term && hard.GetVote() != candidate) {
+			err = fmt.Errorf("voted for %d in term %d, the disk says %d in %d", candidate, term, hard.GetVote(), hard.GetTerm())
+		}
+		return err
+	})
+}
+
+// inCrashedLog looks at the log of a range as a crash now would leave it.
+func (m *member) inCrashedLog(id geo.RangeID, look func(state.RangeLog) error) error {
+	log, err := seglog.Open(dataDir+"/log", m.lookOptions())
+	if err != nil {
+		return err
+	}
+	rl, err := log.Range(id, []uint64{1, 2, 3})
+	if err == nil {
+		err = look(rl)
+	}
+	return errors.Join(err, log.Close())
+}
+
+// lookOptions open a crashed copy of the node's disk without changing it.
+func (m *member) lookOptions() state.Options {
+	o := m.engineOptions(m.synced())
+	o.ReadOnly = true
+	return o
+}
+
+func (m *member) holds(log state.RangeLog, id geo.RangeID, index uint64) error {
+	last, err := log.LastIndex()
+	if err != nil {
+		return err
+	}
+	first, err := log.FirstIndex()
+	if err != nil {
+		return err
+	}
+	if index < first {
+		return nil // Its effect is in the state: the log is trimmed below that alone.
+	}
+	if last < index {
+		return fmt.Errorf("the log ends at index %d, want %d", last, index)
+	}
+	entries, err := log.Entries(index, index+1, 1)
+	if err == nil && !bytes.Equal(entries[0].Data, m.l.history[id].log[index-1].data) {
+		err = fmt.Errorf("index %d holds another entry", index)
+	}
+	return err
+}

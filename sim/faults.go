@@ -1,0 +1,324 @@
+package sim
+
+import (
+	"time"
+
+	"antipode/geo"
+	"antipode/replication/bus/membus"
+)
+
+// rates are how likely faults are, drawn anew for each seed: some runs have a bad
+// network, some a bad stream, some crash much.
+type rates struct {
+	netLose, netDelay, netDouble float64
+	netDelayMax                  time.Duration
+	// chunkLose is per chunk and node, in a location; pushLose per chunk pushed over the
+	// link; killChunk per chunk that a node takes.
+	chunkLose, pushLose, killChunk float64
+	// chunkLie is per chunk that a node asks of another.
+	chunkLie float64
+	// kill is per batch of messages a node sends, killIO per write and fsync of its log and
+	// extents, snapLose per step of a range snapshot.
+	kill, killIO, snapLose float64
+	// flush is per applied entry: the store of a node may flush at any moment
+	// between two commits.
+	flush float64
+	// pause is the mean time between two faults of nodes, link and stream.
+	pause time.Duration
+}
+
+// killAfterFlush is how likely a node dies with a flush: its state is then as far
+// ahead of its log as it can be.
+const killAfterFlush = 0.1
+
+func (s *Sim) drawRates() rates {
+	return rates{
+		netLose: s.rng.Float64() * 0.03, netDelay: s.rng.Float64() * 0.05, netDouble: s.rng.Float64() * 0.05,
+		chunkLose: s.rng.Float64() * 0.15, pushLose: s.rng.Float64() * 0.3, killChunk: s.rng.Float64() * 0.005,
+		chunkLie:    s.rng.Float64() * 0.1,
+		netDelayMax: s.between(5*time.Millisecond, 80*time.Millisecond),
+		kill:        s.rng.Float64() * 0.0008, killIO: s.rng.Float64() * 0.0004, snapLose: s.rng.Float64() * 0.05, flush: 0.002 + s.rng.Float64()*0.01,
+		pause: s.between(60*time.Millisecond, 500*time.Millisecond),
+	}
+}
+
+func (s *Sim) drawStreamRates() membus.Rates {
+	return membus.Rates{
+		Lose: s.rng.Float64() * 0.15, Double: s.rng.Float64() * 0.15, Swap: s.rng.Float64() * 0.2,
+		Delay: s.rng.Float64() * 0.1, Release: 0.05 + s.rng.Float64()*0.2, Refuse: s.rng.Float64() * 0.02,
+	}
+}
+
+// startFaults lets faults strike from now on.
+func (s *Sim) startFaults() {
+	s.faulty = true
+	s.rates = s.drawRates()
+	for _, l := range s.locations {
+		l.carrier.SetFaults(s.rng, s.drawStreamRates())
+	}
+	s.nextFault()
+}
+
+func (s *Sim) nextFault() {
+	s.after(s.between(0, 2*s.rates.pause), func() {
+		if s.faulty {
+			s.strike()
+			s.nextFault()
+		}
+	})
+}
+
+// strike draws one fault and when it ends.
+func (s *Sim) strike() {
+	l := s.locations[s.rng.IntN(len(s.locations))]
+	m := l.members[s.rng.IntN(len(l.members))]
+	if led := l.newest(shipped[s.rng.IntN(len(shipped))]); led != nil && s.chance(0.5) {
+		m = led // Leaders are where it hurts.
+	}
+	switch s.rng.IntN(28) {
+	case 0, 1, 2:
+		s.isolate(m)
+	case 24, 25:
+		s.slowDown(m)
+		if s.chance(0.5) {
+			s.isolate(m) // What it counts in ticks takes long: it may not notice.
+		}
+	case 3:
+		m.stop()
+	case 4, 5:
+		m.crash()
+	case 6:
+		s.powerCut(l)
+	case 7:
+		s.cutLink()
+	case 8:
+		s.stallLink()
+	case 9:
+		s.event("%s stream wiped", l.name)
+		l.carrier.Wipe()
+	case 10:
+		if m.n != nil {
+			m.flush()
+		}
+	case 11, 12:
+		s.stepClock(m)
+	case 13, 14:
+		s.cutWay(m)
+	case 15, 16:
+		s.pause(m)
+	case 26, 27:
+		if led := l.newest(shipped[s.rng.IntN(len(shipped))]); led != nil {
+			m = led // A follower's pass answers nobody.
+		}
+		s.stopPass(m)
+	case 17:
+		s.fillDisk(m)
+	case 18:
+		if m.n != nil && l.up() == len(l.members) {
+			m.failSync = [...]string{logDir, extentsDir}[s.rng.IntN(2)]
+		}
+	case 19, 20:
+		s.rot(m)
+	default:
+		s.damage(m)
+	}
+}
+
+// stop ends a node in good order, with or without a flush.
+func (m *member) stop() {
+	if m.n == nil {
+		return
+	}
+	s := m.l.s
+	s.counts.Stopped++
+	s.event("%s node %d stopped", m.l.name, m.id)
+	if s.chance(0.5) {
+		m.flush()
+	}
+	m.die(m.fs)
+}
+
+// crash ends a node as a power failure does.
+func (m *member) crash() {
+	if m.n == nil {
+		return
+	}
+	m.l.s.counts.Crashed++
+	m.l.s.event("%s node %d crashed", m.l.name, m.id)
+	m.die(m.crashed())
+}
+
+// flush makes the node's applied state durable.
+func (m *member) flush() {
+	if err := m.n.Flush(); err != nil {
+		m.l.s.fail(err)
+	}
+}
+
+// isolate cuts a node off from its peers for a while.
+func (s *Sim) isolate(m *member) {
+	if m.n == nil || m.l.net.isolated[m.id] {
+		return
+	}
+	s.counts.Isolated++
+	s.event("%s node %d isolated", m.l.name, m.id)
+	m.l.net.isolated[m.id] = true
+	s.after(s.between(50*time.Millisecond, 900*time.Millisecond), func() { delete(m.l.net.isolated, m.id) })
+}
+
+// slowDown lets a node get to work only now and then for a while, as one does that
+// starves for processor or whose disk is slow: its ticks come late, its clock does not.
+func (s *Sim) slowDown(m *member) {
+	if m.n == nil || m.slow > 0 {
+		return
+	}
+	s.counts.Slowed++
+	m.slow = s.between(tick, 6*tick)
+	s.event("%s node %d slow, by %d ms", m.l.name, m.id, m.slow.Milliseconds())
+	life := m.life
+	s.after(s.between(200*time.Millisecond, 1500*time.Millisecond), func() {
+		if m.life == life {
+			m.slow, m.restUntil = 0, 0
+		}
+	})
+}
+
+// cutWay lets nothing through one way between a node and a peer for a while.
+func (s *Sim) cutWay(m *member) {
+	w := way{m.id, m.id%geo.NodeID(len(m.l.members)) + 1}
+	if s.chance(0.5) {
+		w.from, w.to = w.to, w.from
+	}
+	s.counts.WayCut++
+	s.event("%s %d>%d cut", m.l.name, w.from, w.to)
+	m.l.net.cut[w] = true
+	s.after(s.between(50*time.Millisecond, 900*time.Millisecond), func() { delete(m.l.net.cut, w) })
+}
+
+// pause lets a node stand still for a while, as SIGSTOP does. What is sent to it waits.
+func (s *Sim) pause(m *member) {
+	if m.n == nil || m.paused {
+		return
+	}
+	s.counts.Paused++
+	s.event("%s node %d paused", m.l.name, m.id)
+	m.paused = true
+	life := m.life
+	s.after(s.between(50*time.Millisecond, 900*time.Millisecond), func() {
+		if m.life == life {
+			m.goOn()
+		}
+	})
+}
+
+// stepClock sets a node's wall clock, mostly a little, at times as far as an operator
+// or a broken time server does.
+func (s *Sim) stepClock(m *member) {
+	limit := skewMax
+	if s.chance(0.3) {
+		limit = stepMax
+		s.counts.ClockJumped++
+	}
+	s.counts.ClockStepped++
+	m.clock.off = s.between(-limit, limit)
+}
+
+// fillDisk leaves a node without room for a while.
+func (s *Sim) fillDisk(m *member) {
+	if m.full {
+		return
+	}
+	s.counts.DiskFull++
+	s.event("%s node %d: disk full", m.l.name, m.id)
+	m.full = true
+	s.after(s.between(200*time.Millisecond, time.Second), func() { m.full = false })
+}
+
+// restart starts a node again after a while.
+func (s *Sim) restart(m *member) {
+	life := m.life
+	s.after(s.between(5*time.Millisecond, 600*time.Millisecond), func() {
+		if m.life == life && m.n == nil {
+			m.open()
+		}
+	})
+}
+
+// powerCut takes all nodes of a location at one moment, and its receiver with them.
+func (s *Sim) powerCut(l *location) {
+	s.counts.PowerCut++
+	s.event("%s power cut", l.name)
+	for _, m := range l.members {
+		if m.n != nil {
+			m.die(m.crashed())
+		}
+	}
+	l.receive()
+}
+
+// cutLink lets nothing through between the locations for a while.
+func (s *Sim) cutLink() {
+	if s.linkCut {
+		return
+	}
+	s.counts.LinkCut++
+	s.setLink(true)
+	s.after(s.between(100*time.Millisecond, 1200*time.Millisecond), func() { s.setLink(false) })
+}
+
+func (s *Sim) setLink(cut bool) {
+	if cut != s.linkCut {
+		s.event("link cut %t", cut)
+	}
+	s.linkCut = cut
+	for _, l := range s.locations {
+		l.carrier.Cut(cut, false)
+	}
+}
+
+// stallLink makes everything over the link slow for a while.
+func (s *Sim) stallLink() {
+	s.counts.LinkStalled++
+	s.stalled = true
+	s.after(s.between(100*time.Millisecond, time.Second), func() { s.stalled = false })
+}
+
+// heal ends all faults: nodes start, the network is honest, the stream loses nothing.
+func (s *Sim) heal() {
+	if s.err != nil {
+		return
+	}
+	s.event("heal")
+	s.faulty, s.stalled = false, false
+	s.rates = rates{}
+	s.setLink(false)
+	for _, l := range s.locations {
+		clear(l.net.isolated)
+		clear(l.net.cut)
+		s.takeStreamCounts(l.carrier.Counts())
+		l.carrier.SetFaults(nil, membus.Rates{})
+		l.carrier.Release(-1)
+		for _, m := range l.members {
+			m.full, m.failSync, m.slow, m.restUntil, m.seams = false, "", 0, 0, 0
+			m.clock.off = s.between(-skewMax, skewMax)
+			m.goOn()
+			if m.n == nil {
+				m.open()
+			}
+		}
+		for id, h := range l.history {
+			l.healed[id] = h.m.last
+		}
+	}
+}
+
+// takeStreamCounts adds what a carrier did. A delayed message that was released
+// came after later ones, as a swapped one does.
+func (s *Sim) takeStreamCounts(c membus.Counts) {
+	s.counts.StreamLost += c.Lost
+	s.counts.StreamDoubled += c.Doubled
+	s.counts.StreamReordered += c.Swapped + c.Released
+	s.counts.StreamDelayed += c.Delayed
+	s.counts.StreamRefused += c.Refused
+	s.counts.StreamWiped += c.Wiped
+}

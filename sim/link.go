@@ -1,0 +1,163 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"antipode/geo"
+	"antipode/replication/bus"
+	"antipode/replication/receive"
+	"antipode/replication/ship"
+	"antipode/stamp/change"
+	"antipode/stamp/extent"
+)
+
+// errLink: the link is cut, or the far range has no leader.
+var errLink = errors.New("sim: the other location cannot be reached")
+
+// link is the way from a location to the other: receive.Source and
+// ship.PayloadPusher over the event queue, cut with the link.
+type link struct {
+	s   *Sim
+	far *location
+}
+
+// call runs f at the far end after a delay, and gives its answer after another. A
+// cut at either moment ends it.
+func call[T any](l link, done func(T, error), f func() (T, error)) {
+	s := l.s
+	s.after(s.linkDelay(), func() {
+		var out T
+		if s.linkCut {
+			done(out, errLink)
+			return
+		}
+		out, err := f()
+		s.after(s.linkDelay(), func() {
+			if s.linkCut {
+				var none T
+				done(none, errLink)
+				return
+			}
+			done(out, err)
+		})
+	})
+}
+
+// Records implements receive.Source.
+func (l link) Records(st geo.Stream, from geo.Seq, bytesMax int, done func([][]byte, error)) {
+	l.s.counts.Pull++
+	l.s.event("%s pull %s from %d", l.far.name, st, from)
+	call(l, done, func() ([][]byte, error) {
+		if r := l.far.Leader(st.Range); r != nil {
+			return r.Machine.Outbox(st, from, bytesMax)
+		}
+		return nil, errLink
+	})
+}
+
+// Closed implements receive.Source.
+func (l link) Closed(id geo.RangeID, done func(*change.Closed, error)) {
+	l.s.counts.FullPull++
+	l.s.event("%s pull closed r%d", l.far.name, id)
+	call(l, done, func() (*change.Closed, error) {
+		if r := l.far.Leader(id); r != nil {
+			return ship.FullClosed(l.far.name, r), nil
+		}
+		return nil, errLink
+	})
+}
+
+// Acknowledge implements receive.Source.
+func (l link) Acknowledge(id geo.RangeID, cursors map[geo.Stream]geo.Head, done func(error)) {
+	call(l, func(_ struct{}, err error) { done(err) }, func() (struct{}, error) {
+		sh := l.far.shipper(id)
+		if sh == nil {
+			return struct{}{}, errLink
+		}
+		list := make([]ship.StreamCursor, 0, len(cursors))
+		for st, h := range cursors {
+			list = append(list, ship.StreamCursor{Stream: st, Head: h})
+		}
+		// It keeps a maximum of each stream: the order of the list is nothing.
+		forked, err := sh.Acknowledge(list)
+		l.far.wake()
+		if len(forked) > 0 {
+			err = &receive.ForkError{Streams: forked}
+		}
+		return struct{}{}, err
+	})
+}
+
+// Chunk implements receive.Source.
+func (l link) Chunk(ref extent.Ref, done func([]byte, error)) {
+	answer := func(data []byte, err error) {
+		if err == nil {
+			l.s.counts.ChunkPulled++
+			l.s.event("%s pulled chunk %s", l.far.far.name, ref.ID)
+		}
+		done(data, err)
+	}
+	call(l, answer, func() ([]byte, error) { return l.far.readChunk(ref) })
+}
+
+// Push implements ship.PayloadPusher: one chunk after the other.
+func (l link) Push(refs []extent.Ref, done func(error)) {
+	if len(refs) == 0 {
+		done(nil)
+		return
+	}
+	answer := func(_ struct{}, err error) {
+		if err != nil {
+			l.s.counts.PushLost++
+			l.s.event("%s push of chunk %s lost", l.far.far.name, refs[0].ID)
+			done(err)
+			return
+		}
+		l.s.counts.ChunkPushed++
+		l.Push(refs[1:], done)
+	}
+	call(l, answer, func() (struct{}, error) {
+		if l.s.chance(l.s.rates.pushLose) {
+			return struct{}{}, errChunkLost
+		}
+		data, err := l.far.far.readChunk(refs[0])
+		if err == nil {
+			err = l.far.PutChunk(context.Background(), refs[0], data)
+		}
+		return struct{}{}, err
+	})
+}
+
+// linkedPublisher passes publishes through the link to the carrier at the far end,
+// where each is decided after the link's delay.
+type linkedPublisher struct {
+	bus.Publisher
+	s *Sim
+	// far is the location whose carrier it is.
+	far *location
+}
+
+// Publish implements bus.Publisher.
+func (p linkedPublisher) Publish(subject string, data []byte, done func(error)) error {
+	if p.s.linkCut {
+		return bus.ErrUnavailable
+	}
+	if err := p.Publisher.Publish(subject, data, done); err != nil {
+		return err
+	}
+	p.s.after(p.s.linkDelay(), func() {
+		p.far.carrier.Step()
+		p.far.receiving.dirty = true
+	})
+	return nil
+}
+
+// linkDelay is how long one way over the link takes.
+func (s *Sim) linkDelay() time.Duration {
+	if s.stalled {
+		return s.between(20*time.Millisecond, 300*time.Millisecond)
+	}
+	return s.between(time.Millisecond, 8*time.Millisecond)
+}

@@ -1,0 +1,63 @@
+//go:build plantedbugs
+
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"antipode/internal/plantedbugs"
+)
+
+// plantedSeeds is within how many seeds each planted bug must be caught.
+const plantedSeeds = 100
+
+// Each planted bug is caught, by the check that holds the promise it breaks: proof
+// that the checks can fail, and that the faults reach what they are meant to reach.
+func TestPlantedBugsAreCaught(t *testing.T) {
+	for _, c := range []struct {
+		bug plantedbugs.Bug
+		by  error
+	}{
+		{plantedbugs.SkipStream, ErrMissing},
+		{plantedbugs.ApplyOutOfOrder, ErrReceivedOrder},
+		{plantedbugs.AckAtQuorum, ErrNotDurable},
+		{plantedbugs.CursorOutsideBatch, ErrReplicaState},
+		{plantedbugs.SplitTransaction, ErrMixed},
+		{plantedbugs.MatchWithoutPayload, ErrPayload},
+		{plantedbugs.ApplyWithoutPayload, ErrPayload},
+		{plantedbugs.LongLease, ErrStaleRead},
+		{plantedbugs.VoteBeforeSync, ErrVote},
+		{plantedbugs.VoidLease, ErrStaleRead},
+		{plantedbugs.WallClock, ErrCommitTime},
+		{plantedbugs.SnapshotWithoutCursor, ErrReplicaState},
+		{plantedbugs.SnapshotOverOldRows, ErrReplicaState},
+		{plantedbugs.TrimUnacknowledged, ErrDrain},
+		{plantedbugs.EmptyUnderOldID, ErrForgot},
+		{plantedbugs.ReadUnverified, ErrContent},
+		{plantedbugs.PutUnverified, ErrContent},
+		{plantedbugs.ScrubBlind, ErrRotten},
+		{plantedbugs.LeaseWithoutQuorum, ErrStaleRead},
+		{plantedbugs.OverlayOutlivesTerm, ErrStale},
+		{plantedbugs.LeaseOfPassBegin, ErrStaleRead},
+	} {
+		t.Run(c.bug.String(), func(t *testing.T) {
+			plantedbugs.Plant(c.bug)
+			defer plantedbugs.Plant(0)
+			caught := Result{}
+			play(plantedSeeds, func(res Result) bool {
+				caught = res
+				return !errors.Is(res.Err, c.by) // It may break other promises on the way.
+			})
+			first, _, _ := strings.Cut(fmt.Sprint(caught.Err), "\n")
+			fmt.Printf("planted %s: caught by seed %d of %d: %s\n", c.bug, caught.Seed, plantedSeeds, first)
+			require.ErrorIs(t, caught.Err, c.by)
+		})
+	}
+	res := Run(Options{Seed: 1})
+	require.NoError(t, res.Err, "nothing planted")
+}

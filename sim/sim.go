@@ -1,0 +1,269 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"antipode/geo"
+	"antipode/internal/clock"
+	"antipode/stamp/ranges"
+	"antipode/stamp/state"
+)
+
+// The two locations.
+const (
+	north = geo.Location("north")
+	south = geo.Location("south")
+)
+
+// One seed in largeEvery has stamps of more than three nodes, in which a range other than the
+// catalog is on three of them. Such a run takes about a third longer.
+const largeEvery = 4
+
+// stampNodes is how many nodes the stamps of the two locations have. It draws nothing: what
+// else happens under a seed does not depend on it.
+func stampNodes(seed uint64) [2]int {
+	if seed%largeEvery != 0 {
+		return [...]int{ranges.Replicas, ranges.Replicas}
+	}
+	large := [...][2]int{{7, 4}, {5, 4}, {3, 7}, {4, 5}, {6, 3}, {5, 5}}
+	return large[seed/largeEvery%uint64(len(large))]
+}
+
+// Lengths of a run, in virtual time.
+const (
+	faultPhase = 5 * time.Second
+	// bootMax, drainMax: a location that takes longer to elect, or a backlog that
+	// takes longer to drain after all faults ended, is stuck.
+	bootMax = 10 * time.Second
+	// bootSettle: two candidates may win one after the other at the start, and a reign
+	// that ends leaves its first command unknown.
+	bootSettle = time.Second
+	drainMax   = 20 * time.Second
+	// rotPause lies between two looks for damaged copies on the disks.
+	rotPause = 50 * time.Millisecond
+	// skewMax bounds how far a node's wall clock is off, in either direction; stepMax
+	// where it was set wrong.
+	skewMax = 300 * time.Millisecond
+	stepMax = 5 * time.Minute
+)
+
+// Options configures a run.
+type Options struct {
+	Seed uint64
+	// Tee takes every line of the event log as it is written. May be nil.
+	Tee func(line string)
+}
+
+// Result is what a run came to.
+type Result struct {
+	Seed uint64
+	// Hash is of the whole event log, Events its length in lines.
+	Hash   uint64
+	Events int
+	Counts Counts
+	// Err is the promise that was broken, nil for a clean run; Tail are then the
+	// newest lines of the event log.
+	Err  error
+	Tail []string
+}
+
+// String is the run on one line.
+func (r Result) String() string {
+	verdict := "ok"
+	if r.Err != nil {
+		first, _, _ := strings.Cut(r.Err.Error(), "\n") // Behind it stands a stack.
+		verdict = "BROKEN: " + first
+	}
+	return fmt.Sprintf("seed=%d hash=%016x events=%d %s %s", r.Seed, r.Hash, r.Events, r.Counts, verdict)
+}
+
+// Sim is one run. It is used by one goroutine.
+type Sim struct {
+	rng    *rand.Rand
+	clock  *clock.Manual
+	now    time.Duration // of clock.Mono
+	log    *eventLog
+	timers timers
+	rates  rates
+	counts Counts
+	shared *state.Shared
+
+	locations [2]*location
+	accounts  []*account
+	ops       []*op
+	// inSyncTimeout of the nodes. With a short one a new leader acknowledges while the
+	// one before it may still think that it leads.
+	inSyncTimeout time.Duration
+	// batchBytesMax bounds what a receiver commits in one group. With a small one
+	// neighbouring records of a frame are applied apart.
+	batchBytesMax int
+	// logBytesMax and flushEntries of the nodes. With small ones who was away is fed by a
+	// range snapshot.
+	logBytesMax, flushEntries uint64
+	// task is the one that runs, nil for none.
+	task    *task
+	linkCut bool
+	// stalled says that calls and publishes over the link take long.
+	stalled bool
+	// rotSeen is what the last look at the disks for damaged copies found, at rotCheckedAt.
+	rotSeen      string
+	rotCheckedAt time.Duration
+	// faulty says that faults may strike; before and after, the network is honest.
+	faulty bool
+	// workEnd is when the clients stop.
+	workEnd time.Duration
+	err     error
+}
+
+// Run plays one seed to its end.
+func Run(o Options) Result {
+	s := &Sim{
+		rng:   rand.New(rand.NewPCG(o.Seed, 0x616e7469706f6465)),
+		clock: clock.NewManual(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)),
+		log:   newEventLog(o.Tee), shared: state.NewShared(16<<20, 4096),
+	}
+	if s.played(o.Seed) {
+		for _, l := range s.locations {
+			l.close()
+		}
+		s.shared.Close()
+	}
+	res := Result{Seed: o.Seed, Hash: s.log.h.Sum64(), Events: s.log.count, Counts: s.counts, Err: s.err}
+	if s.err != nil {
+		res.Tail = s.log.lines()
+	}
+	return res
+}
+
+// played runs to the end and reports whether the nodes can still be closed: after a
+// panic of one of them locks may be held.
+func (s *Sim) played(seed uint64) (whole bool) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.fail(fmt.Errorf("%w: %v\n%s", ErrPanic, p, debug.Stack()))
+		}
+	}()
+	s.run(stampNodes(seed))
+	return true
+}
+
+func (s *Sim) run(nodes [2]int) {
+	s.batchBytesMax = [...]int{1, 1 << 10, 1 << 20}[s.rng.IntN(3)]
+	s.logBytesMax = [...]uint64{6 << 10, 24 << 10, 1 << 30}[s.rng.IntN(3)]
+	s.flushEntries = [...]uint64{60, 20_000}[s.rng.IntN(2)]
+	s.locations[0], s.locations[1] = newLocation(s, north, 0, nodes[0]), newLocation(s, south, 1, nodes[1])
+	pair(s.locations[0], s.locations[1])
+	s.inSyncTimeout = s.between(40*time.Millisecond, 300*time.Millisecond)
+	s.boot()
+	if s.err != nil {
+		return
+	}
+	s.workEnd = s.now + faultPhase
+	s.startWorkload()
+	s.startChecks()
+	s.startFaults()
+	s.runFor(faultPhase)
+	s.heal()
+	s.drain()
+	s.checkEnd()
+}
+
+// boot starts all nodes and makes the accounts, over an honest network.
+func (s *Sim) boot() {
+	for _, l := range s.locations {
+		for _, m := range l.members {
+			m.open()
+		}
+	}
+	s.runFor(bootSettle)
+	ctx := context.Background()
+	for _, a := range accountPlan {
+		made := newAccount(a.name, s.locations[a.home])
+		if _, err := made.home.directory.Create(ctx, a.name, []byte("key1"), []byte("key2")); err != nil {
+			s.fail(fmt.Errorf("%w: account %s: %w", ErrDrain, a.name, err))
+			return
+		}
+		s.accounts = append(s.accounts, made)
+		for _, svc := range used {
+			if err := s.await(made.home, s.newContainer(made, svc)); err != nil {
+				s.fail(fmt.Errorf("%w: first container of %s: %w", ErrDrain, a.name, err))
+				return
+			}
+		}
+	}
+}
+
+// fail keeps the first broken promise; the run ends with it.
+func (s *Sim) fail(err error) {
+	if s.err == nil {
+		s.err = err
+		first, _, _ := strings.Cut(err.Error(), "\n") // A stack differs from run to run.
+		s.event("BROKEN %s", first)
+	}
+}
+
+// runFor steps for d of virtual time.
+func (s *Sim) runFor(d time.Duration) {
+	for end := s.now + d; s.now < end && s.err == nil; {
+		s.step(end)
+	}
+}
+
+// runUntil steps until done, at most for d.
+func (s *Sim) runUntil(d time.Duration, done func() bool) bool {
+	for end := s.now + d; s.now < end && s.err == nil; {
+		if done() {
+			return true
+		}
+		s.step(end)
+	}
+	return s.err == nil && done()
+}
+
+// step moves the clock to what happens next, at most to end, and lets everybody
+// work until nobody has anything left to do at that moment.
+func (s *Sim) step(end time.Duration) {
+	next := end
+	if len(s.timers.heap) > 0 {
+		next = min(next, s.timers.heap[0].at)
+	}
+	for _, l := range s.locations {
+		next = min(next, l.next())
+	}
+	if next > s.now {
+		s.clock.Advance(next - s.now)
+		s.now = next
+	}
+	s.fire()
+	for busy := true; busy && s.err == nil; {
+		busy = false
+		for _, l := range s.locations {
+			busy = l.work() || busy
+		}
+	}
+}
+
+// await runs a command on the leader of its range to its answer: for the boot.
+func (s *Sim) await(l *location, o *op) error {
+	return l.Submit(context.Background(), o.rangeID, o.cmd)
+}
+
+// errStuck: a command of the boot had no answer.
+var errStuck = errors.New("sim: no answer")
+
+// chance draws one event of the given rate.
+func (s *Sim) chance(rate float64) bool { return rate > 0 && s.rng.Float64() < rate }
+
+// between draws a duration, lo included and hi not.
+func (s *Sim) between(lo, hi time.Duration) time.Duration {
+	if hi <= lo {
+		return lo
+	}
+	return lo + time.Duration(s.rng.Int64N(int64(hi-lo)))
+}

@@ -1,8 +1,0 @@
-//go:build !linux
-
-package engine
-
-import "github.com/cockroachdb/pebble/v2/vfs"
-
-// Forget does nothing here: what is read may come from the kernel's cache.
-func Forget(vfs.File) {}

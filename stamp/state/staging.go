@@ -1,0 +1,163 @@
+package state
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2/objstorage/objstorageprovider"
+	"github.com/cockroachdb/pebble/v2/sstable"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"antipode/internal/plantedbugs"
+)
+
+// Span is the keys in [Lower, Upper).
+type Span struct{ Lower, Upper []byte }
+
+// ErrNotStaged: a row is out of order or outside the spans it was to replace.
+var ErrNotStaged = errors.New("state: row does not fit the staged spans")
+
+// stagedTableBytes is about how long a staged table becomes.
+const stagedTableBytes = 32 << 20
+
+// Staging writes, beside the state store, the tables that replace whole spans of it.
+// Each table begins with a tombstone over the piece of the span that it stands for, so
+// that tables alone, ingested together, remove what was there and bring what is new.
+// An excise would do the first too, but take the old rows from open snapshots. It is
+// used by one goroutine.
+type Staging struct {
+	fs    vfs.FS
+	dir   string
+	opts  sstable.WriterOptions
+	bytes uint64 // of one table
+	spans []Span // those not yet finished, in order
+
+	// w is the table under way, nil where there is none. lower is where it begins.
+	w     *sstable.Writer
+	lower []byte
+	last  []byte
+	paths []string
+	total uint64
+}
+
+// NewStaging begins to write the tables into dir, which exists and is empty. The spans
+// are ascending and disjoint.
+func (s *Store) NewStaging(dir string, spans []Span) (*Staging, error) {
+	if err := s.enter(); err != nil {
+		return nil, err
+	}
+	defer s.leave()
+	return &Staging{
+		fs: s.fs, dir: dir, opts: s.tableOptions(), bytes: stagedTableBytes, spans: spans, lower: spans[0].Lower,
+	}, nil
+}
+
+// Add adds a row; rows are added in ascending order. Key and value are copied.
+func (g *Staging) Add(key, value []byte) error {
+	for len(g.spans) > 0 && bytes.Compare(key, g.spans[0].Upper) >= 0 {
+		if err := g.finishSpan(); err != nil {
+			return err
+		}
+	}
+	if len(g.spans) == 0 || bytes.Compare(key, g.spans[0].Lower) < 0 || g.last != nil && bytes.Compare(key, g.last) <= 0 {
+		return fmt.Errorf("%w: key %x", ErrNotStaged, key)
+	}
+	if g.w != nil && g.w.Raw().EstimatedSize() >= g.bytes {
+		if err := g.finishTable(key); err != nil {
+			return err
+		}
+		g.lower = append([]byte(nil), key...)
+	}
+	if err := g.begin(); err != nil {
+		return err
+	}
+	g.last = append(g.last[:0], key...)
+	g.total += uint64(len(key) + len(value))
+	return g.w.Set(key, value)
+}
+
+// Bytes is how many bytes of keys and values were added.
+func (g *Staging) Bytes() uint64 { return g.total }
+
+// begin opens a table where none is under way.
+func (g *Staging) begin() error {
+	if g.w != nil {
+		return nil
+	}
+	path := g.fs.PathJoin(g.dir, fmt.Sprintf("%06d.sst", len(g.paths)))
+	f, err := g.fs.Create(path, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return fmt.Errorf("stage table: %w", err)
+	}
+	g.paths = append(g.paths, path)
+	g.w = sstable.NewWriter(objstorageprovider.NewFileWritable(f), g.opts)
+	return nil
+}
+
+// finishTable syncs the table under way; it stands for everything from lower to upper.
+func (g *Staging) finishTable(upper []byte) error {
+	if err := g.begin(); err != nil {
+		return err
+	}
+	w := g.w
+	g.w = nil
+	var err error
+	if !plantedbugs.Planted(plantedbugs.SnapshotOverOldRows) {
+		err = w.DeleteRange(g.lower, upper)
+	}
+	if err := errors.Join(err, w.Close()); err != nil {
+		return fmt.Errorf("stage table: %w", err)
+	}
+	return nil
+}
+
+func (g *Staging) finishSpan() error {
+	if err := g.finishTable(g.spans[0].Upper); err != nil {
+		return err
+	}
+	if g.spans = g.spans[1:]; len(g.spans) > 0 {
+		g.lower = g.spans[0].Lower
+	}
+	return nil
+}
+
+// Finish completes the tables; they are durable when it returns.
+func (g *Staging) Finish() error {
+	for len(g.spans) > 0 {
+		if err := g.finishSpan(); err != nil {
+			return err
+		}
+	}
+	d, err := g.fs.OpenDir(g.dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// Close ends a staging that was not finished. It removes no file.
+func (g *Staging) Close() error {
+	if g.w == nil {
+		return nil
+	}
+	w := g.w
+	g.w = nil
+	return w.Close()
+}
+
+// Ingest replaces the spans of a finished staging, in one step that is durable when it
+// returns: a crash leaves the old rows or the new ones. It waits for a flush of what
+// the memtable holds of the spans. Its files are moved into the store. After an error
+// the store must not be used.
+func (s *Store) Ingest(g *Staging) error {
+	if err := s.enter(); err != nil {
+		return err
+	}
+	defer s.leave()
+	if err := s.db.Ingest(context.Background(), g.paths); err != nil {
+		return fmt.Errorf("ingest %d staged tables: %w", len(g.paths), err)
+	}
+	return nil
+}
