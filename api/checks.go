@@ -8,7 +8,7 @@ import (
 )
 
 // preflight answers an OPTIONS request, which never needs a signature and looks at no
-// resource (spec/blob.md 20.1). No account has rules yet, so none matches.
+// resource (protocol/blob.md 20.1). No account has rules yet, so none matches.
 func preflight(h http.Header) error {
 	if h.Get("Origin") == "" || h.Get("Access-Control-Request-Method") == "" {
 		return storageerr.NoCORSHeader
@@ -17,8 +17,8 @@ func preflight(h http.Header) error {
 }
 
 // checkLength refuses a PUT or a POST that says nothing about its body: one of blobs must
-// say how long it is, the others may send it in chunks (spec/blob.md 2.4, spec/queue.md 3,
-// spec/table.md 8).
+// say how long it is, the others may send it in chunks (protocol/blob.md 2.4, protocol/queue.md 3,
+// protocol/table.md 8).
 func checkLength(r *http.Request, s geo.Service) error {
 	put := r.Method == http.MethodPut
 	if !put && r.Method != http.MethodPost || r.ContentLength > 0 || r.Header.Get("Content-Length") != "" {

@@ -79,7 +79,7 @@ func TestLengthRequired(t *testing.T) {
 }
 
 // An error is written as the answer would have been, before the request is authenticated
-// as well: by version and Accept (spec/table.md 2.4, 8.1).
+// as well: by version and Accept (protocol/table.md 2.4, 8.1).
 func TestErrorFormat(t *testing.T) {
 	f := newFront(t, api.Options{Location: "north"})
 	const json, atom, comp, xml = `{"odata.error"`, "<error xmlns=", "<m:error", "<Error>"

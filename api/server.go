@@ -211,7 +211,7 @@ func (x *exchange) errorFormat() protocol.BodyFormat {
 	return protocol.BodyTableJSON
 }
 
-// Bounds of a request that names no timeout, and of the timeout (spec/table.md 3,
+// Bounds of a request that names no timeout, and of the timeout (protocol/table.md 3,
 // blob.md 2.5). A blob's bytes take the time they take: a download is bounded by how
 // slowly the client takes it (protocol.PatientWriter), whatever its length.
 const (
@@ -232,7 +232,7 @@ func (x *exchange) admitted() error {
 	return x.answer()
 }
 
-// answer serves the request, in the order of spec/auth.md 23.
+// answer serves the request, in the order of protocol/auth.md 23.
 func (x *exchange) answer() error {
 	if limit := x.limit(); x.r.Method == http.MethodPut && limit > protocol.AnswerMax {
 		protocol.AnswerWithin(x.w, limit+requestMax)
@@ -329,7 +329,7 @@ func (x *exchange) early(err error) error {
 }
 
 // account finds the addressed account. Which error an unknown one gets depends on
-// the service (spec/table.md 14.1, spec/auth.md 23).
+// the service (protocol/table.md 14.1, protocol/auth.md 23).
 func (x *exchange) account(ctx context.Context) (*catalog.Account, error) {
 	a, err := x.o.Directory.Account(ctx, x.req.Target.Account)
 	if errors.Is(err, storageerr.AccountNotFound) && x.service == geo.Table {

@@ -121,7 +121,7 @@ func (s *signer) append(b []byte, c *call, now time.Time) []byte {
 	return append(b, c.body...)
 }
 
-// tableText is the SharedKeyLite string of the table service (spec/auth.md 11).
+// tableText is the SharedKeyLite string of the table service (protocol/auth.md 11).
 func (s *signer) tableText(b []byte, c *call) []byte {
 	b = append(b, s.date...)
 	b = append(b, "\n/"...)
@@ -130,7 +130,7 @@ func (s *signer) tableText(b []byte, c *call) []byte {
 	return append(b, c.path...)
 }
 
-// blobText is the SharedKey string of the blob service (spec/auth.md 5 to 8).
+// blobText is the SharedKey string of the blob service (protocol/auth.md 5 to 8).
 func (s *signer) blobText(b []byte, c *call) []byte {
 	b = append(b, c.method...)
 	b = append(b, "\n\n\n"...)

@@ -14,7 +14,7 @@ import (
 	"antipode/stamp/ranges"
 )
 
-// keyLen is the length of an account key in bytes (spec/auth.md 4).
+// keyLen is the length of an account key in bytes (protocol/auth.md 4).
 const keyLen = 64
 
 // Again decides whether a step that failed in passing (see Passing) is tried again: nil

@@ -335,6 +335,9 @@ func TestDocumentsNameWhatExists(t *testing.T) {
 	}
 	require.Greater(t, len(documents), 10)
 	for _, file := range documents {
+		if path.Dir(filepath.ToSlash(file)) == "protocol" && path.Base(file) != "README.md" {
+			continue // Their code spans are the protocol's words.
+		}
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
 		body := fence.ReplaceAllStringFunc(string(text), func(string) string { return "\n" })

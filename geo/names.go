@@ -15,7 +15,7 @@ type Account string
 // SecondarySuffix marks the read-only endpoint of an account in host and path.
 const SecondarySuffix = "-secondary"
 
-// Valid reports whether a is a legal account name (spec/blob.md 1.1).
+// Valid reports whether a is a legal account name (protocol/blob.md 1.1).
 func (a Account) Valid() bool {
 	if len(a) < 3 || len(a) > 24 {
 		return false

@@ -11,7 +11,7 @@ import (
 // Bounds of one page of a scan.
 const (
 	// scanTimeMax is how long one page may take: the service's own bound of a query
-	// (spec/table.md 12).
+	// (protocol/table.md 12).
 	scanTimeMax = 5 * time.Second
 	// scanWorkMax bounds the work of one page, in values read or compared: a second or
 	// two of one processor.

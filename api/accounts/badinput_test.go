@@ -142,7 +142,7 @@ func (r *rig) refused(s geo.Service, q request, status int, code string) string 
 	require.Len(r.t, resp.Header.Get("x-ms-request-id"), 36)
 	if q.method != http.MethodHead {
 		require.Contains(r.t, body, code)
-		if !strings.Contains(body, `standalone="yes"`) { // Errors of the Atom era do not print it (spec/table.md 8.1).
+		if !strings.Contains(body, `standalone="yes"`) { // Errors of the Atom era do not print it (protocol/table.md 8.1).
 			require.Contains(r.t, body, resp.Header.Get("x-ms-request-id"))
 		}
 	}
@@ -163,7 +163,7 @@ func set(pairs ...string) func(http.Header) {
 }
 
 // A version that is listed serves itself, a later date is served as the last, and the
-// answer names the one that was used (spec/table.md 2.1, spec/blob.md 3.1). Everything
+// answer names the one that was used (protocol/table.md 2.1, protocol/blob.md 3.1). Everything
 // else is 400 in every service, and none at all in blobs.
 func TestBadVersions(t *testing.T) {
 	r := newRig(t)
@@ -190,7 +190,7 @@ func TestBadVersions(t *testing.T) {
 }
 
 // Errors of tables before a request is authorized, or its version known, have the form
-// that version and Accept ask for (spec/table.md 2.1, 8.1).
+// that version and Accept ask for (protocol/table.md 2.1, 8.1).
 func TestFormOfEarlyErrors(t *testing.T) {
 	r := newRig(t)
 	const atom, json = `<?xml version="1.0" encoding="utf-8" standalone="yes"?><error `, `{"odata.error":`
@@ -219,7 +219,7 @@ func TestFormOfEarlyErrors(t *testing.T) {
 	}
 }
 
-// Dates (spec/auth.md 3): 15 minutes of either side, and x-ms-date before Date.
+// Dates (protocol/auth.md 3): 15 minutes of either side, and x-ms-date before Date.
 func TestBadDates(t *testing.T) {
 	r := newRig(t)
 	at := func(d time.Duration) string { return protocol.FormatHTTPTime(r.clock.Now().Add(d)) }
@@ -247,7 +247,7 @@ func TestBadDates(t *testing.T) {
 	}
 }
 
-// Credentials (spec/auth.md 2, 12, 21 to 23): each wrong in its own way.
+// Credentials (protocol/auth.md 2, 12, 21 to 23): each wrong in its own way.
 func TestBadCredentials(t *testing.T) {
 	r := newRig(t)
 	wrong := base64.StdEncoding.EncodeToString(make([]byte, 32))
@@ -283,7 +283,7 @@ func TestBadCredentials(t *testing.T) {
 	}
 }
 
-// What the headers decide is answered before the body is asked for (spec/table.md 3,
+// What the headers decide is answered before the body is asked for (protocol/table.md 3,
 // A.85).
 func TestRefusedWithoutContinue(t *testing.T) {
 	r := newRig(t)
@@ -294,8 +294,8 @@ func TestRefusedWithoutContinue(t *testing.T) {
 	}
 }
 
-// Account-level calls and parameters that every service reads alike (spec/service.md 3,
-// spec/table.md 1.5, 9.4, spec/blob.md 1.2, 2.5).
+// Account-level calls and parameters that every service reads alike (protocol/service.md 3,
+// protocol/table.md 1.5, 9.4, protocol/blob.md 1.2, 2.5).
 func TestBadAccountCalls(t *testing.T) {
 	r := newRig(t)
 	for _, s := range []geo.Service{geo.Table, geo.Blob, geo.Queue} {

@@ -22,7 +22,7 @@ type Stats func(ctx context.Context, a *catalog.Account, s geo.Service) (stats.R
 type Handler struct {
 	Stats Stats
 	// OmitEmptyLastSyncTime leaves the element out where there is no value, for a
-	// client that cannot parse an empty one (spec/service.md 3).
+	// client that cannot parse an empty one (protocol/service.md 3).
 	OmitEmptyLastSyncTime bool
 }
 
@@ -115,7 +115,7 @@ func serviceName(s geo.Service) string {
 	return strings.ToUpper(name[:1]) + name[1:]
 }
 
-// stats answers Get Service Stats, at the secondary endpoint only (spec/service.md 3).
+// stats answers Get Service Stats, at the secondary endpoint only (protocol/service.md 3).
 func (h *Handler) stats(w http.ResponseWriter, r *protocol.Request) error {
 	if r.HTTP.Method != http.MethodGet {
 		return notAllowed(w, r.Service, "GET")
@@ -135,7 +135,7 @@ func (h *Handler) stats(w http.ResponseWriter, r *protocol.Request) error {
 	return nil
 }
 
-// body is the document of spec/service.md 3. The time is cut to whole seconds, never
+// body is the document of protocol/service.md 3. The time is cut to whole seconds, never
 // rounded up: a later value would promise too much.
 func (h *Handler) body(rep stats.Replication) string {
 	last := ""

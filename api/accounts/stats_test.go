@@ -11,8 +11,8 @@ import (
 	"antipode/geo"
 )
 
-// Get Service Stats answers with the headers and the document of spec/blob.md 2.2 and S4 and of
-// spec/service.md 3, no more and no fewer, at the secondary endpoint alone and from
+// Get Service Stats answers with the headers and the document of protocol/blob.md 2.2 and S4 and of
+// protocol/service.md 3, no more and no fewer, at the secondary endpoint alone and from
 // 2013-08-15 on.
 func TestStatsAnswers(t *testing.T) {
 	r := newRig(t)

@@ -25,7 +25,7 @@ const (
 )
 
 // variant is a set of the ways in which clients are known to differ from the
-// first candidate (spec/auth.md 12). Zero is the first candidate.
+// first candidate (protocol/auth.md 12). Zero is the first candidate.
 type variant uint16
 
 const (
@@ -186,7 +186,7 @@ func (c *canonicalizer) collect(h http.Header, v variant) {
 	slices.SortFunc(c.headers, func(a, b signedHeader) int { return order(a.name, b.name) })
 }
 
-// appendHeaders appends the canonicalized headers (spec/auth.md 7).
+// appendHeaders appends the canonicalized headers (protocol/auth.md 7).
 func (c *canonicalizer) appendHeaders(b []byte, h http.Header, v variant) []byte {
 	c.collect(h, v)
 	for _, s := range c.headers {
@@ -233,7 +233,7 @@ func appendPath(b []byte, m *message, v variant) []byte {
 
 // appendResource appends the canonicalized resource of the full layout: account,
 // path, and every parameter in the order of names, the values of a repeated name
-// in their own order (spec/auth.md 8).
+// in their own order (protocol/auth.md 8).
 func (c *canonicalizer) appendResource(b []byte, m *message, v variant) []byte {
 	b = appendPath(b, m, v)
 	c.params = append(c.params[:0], m.query...)

@@ -1,6 +1,6 @@
 // Package auth proves that a request was signed with a key of the account it
 // addresses: SharedKey and SharedKeyLite of the blob, queue and table services
-// (spec/auth.md 1 to 12), and the signing side of the same for tests and load
+// (protocol/auth.md 1 to 12), and the signing side of the same for tests and load
 // generators.
 //
 // Invariant: a request passes only if an HMAC with a key of the addressed account

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Header names are sorted in one of two orders (spec/auth.md 7). They differ only
+// Header names are sorted in one of two orders (protocol/auth.md 7). They differ only
 // for metadata names, and a server cannot know which one its client uses.
 
 // byteOrder compares names, which may be in any case, as lower-case bytes.

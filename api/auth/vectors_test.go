@@ -39,7 +39,7 @@ func testKey(t testing.TB) []byte {
 	return key
 }
 
-// vector is one row of spec/auth.md 25.
+// vector is one row of protocol/auth.md 25.
 type vector struct {
 	name    string
 	service geo.Service

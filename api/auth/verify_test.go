@@ -60,7 +60,7 @@ func wantFailed(t *testing.T, err error, detail string) {
 	}
 }
 
-// Any change of what a vector signed is refused (spec/auth.md 25, negative tests).
+// Any change of what a vector signed is refused (protocol/auth.md 25, negative tests).
 func TestTampered(t *testing.T) {
 	tests := []struct {
 		name   string

@@ -105,7 +105,7 @@ type page struct {
 
 const (
 	// pageBytesMax is where a page ends although items are left: metadata may be 8 KiB
-	// each. A page may be shorter than maxresults (spec/blob.md 7.2).
+	// each. A page may be shorter than maxresults (protocol/blob.md 7.2).
 	pageBytesMax = 4 << 20
 	// tailBytesMax bounds what follows the items: the marker of a name of 1024 UTF-16
 	// units, and the ends of the elements.

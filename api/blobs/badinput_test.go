@@ -286,7 +286,7 @@ func TestRefusals(t *testing.T) {
 	require.Equal(t, []string{"b", "long", "s"}, r.list(listPath+"&include=uncommittedblobs").names(), "a refused block stays")
 }
 
-// detailsOf are the elements beside the message of an error (spec/blob.md 2.4).
+// detailsOf are the elements beside the message of an error (protocol/blob.md 2.4).
 func detailsOf(code string) []string {
 	switch code {
 	case "InvalidHeaderValue":
@@ -353,7 +353,7 @@ func TestBrokenBodies(t *testing.T) {
 	require.NotEqual(t, before, r.state(), "what changes something shows")
 }
 
-// A range that is none is as if it were not there (spec/blob.md 8.1), in x-ms-range even
+// A range that is none is as if it were not there (protocol/blob.md 8.1), in x-ms-range even
 // where Range is good; one that ends before it begins, and several, are none.
 func TestIgnoredRanges(t *testing.T) {
 	r := newRig(t, nil)
@@ -384,7 +384,7 @@ func TestRepeatedHeaders(t *testing.T) {
 	}
 }
 
-// Metadata of one name in two cases is refused (spec/blob.md 19.2). Before 2009-09-19 a
+// Metadata of one name in two cases is refused (protocol/blob.md 19.2). Before 2009-09-19 a
 // name need not be an identifier, and is listed as what no element can be called.
 func TestMetadataNames(t *testing.T) {
 	r := newRig(t, nil)

@@ -13,7 +13,7 @@ import (
 	"antipode/stamp/ranges"
 )
 
-// putBlock is Put Block (spec/blob.md B10). It takes no conditions: those that are
+// putBlock is Put Block (protocol/blob.md B10). It takes no conditions: those that are
 // sent are ignored (16.1).
 func (c *call) putBlock() error {
 	h := c.r.HTTP.Header
@@ -86,7 +86,7 @@ func (c *call) answerEncrypted() {
 }
 
 // blockID reads the blockid parameter. A plus sign that a client left raw came as a
-// space (spec/blob.md 1.4).
+// space (protocol/blob.md 1.4).
 func (c *call) blockID() (string, error) {
 	text, sent := c.r.Query.Lookup("blockid")
 	if !sent || text == "" {
@@ -99,7 +99,7 @@ func (c *call) blockID() (string, error) {
 	return id, nil
 }
 
-// decodeBlockID reads an id of 1 to 64 bytes (spec/blob.md 10.2).
+// decodeBlockID reads an id of 1 to 64 bytes (protocol/blob.md 10.2).
 func decodeBlockID(text string) (id string, ok bool) {
 	b, ok := protocol.DecodeBase64(text)
 	return string(b), ok && len(b) > 0 && len(b) <= blobs.BlockIDMax

@@ -20,7 +20,7 @@ import (
 // ids in the longest elements are 6 MB.
 const blockListBytesMax = 8 << 20
 
-// putBlockList is Put Block List (spec/blob.md B12).
+// putBlockList is Put Block List (protocol/blob.md B12).
 func (c *call) putBlockList() error {
 	w, sums, err := c.parsePutBlockList()
 	if err != nil {
@@ -236,7 +236,7 @@ const (
 	windowHeldBytes = 2 * windowDocBytes
 )
 
-// blockList is Get Block List (spec/blob.md 10.5).
+// blockList is Get Block List (protocol/blob.md 10.5).
 func (c *call) blockList() error {
 	l := &blockLister{}
 	switch kind := c.r.Query.Get("blocklisttype"); lower(kind) {

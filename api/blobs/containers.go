@@ -10,7 +10,7 @@ import (
 	"antipode/services/storageerr"
 )
 
-// createContainer is Create Container (spec/blob.md C1).
+// createContainer is Create Container (protocol/blob.md C1).
 func (c *call) createContainer() error {
 	h := c.r.HTTP.Header
 	if err := requireLength(c.r.HTTP); err != nil {
@@ -47,7 +47,7 @@ func (c *call) createContainer() error {
 	return nil
 }
 
-// containerProperties is Get Container Properties (spec/blob.md C2), GET and HEAD.
+// containerProperties is Get Container Properties (protocol/blob.md C2), GET and HEAD.
 func (c *call) containerProperties() error {
 	if err := c.describeContainer(); err != nil {
 		return err
@@ -63,7 +63,7 @@ func (c *call) containerProperties() error {
 	return nil
 }
 
-// containerMetadata is Get Container Metadata (spec/blob.md C3), GET and HEAD.
+// containerMetadata is Get Container Metadata (protocol/blob.md C3), GET and HEAD.
 func (c *call) containerMetadata() error {
 	if err := c.describeContainer(); err != nil {
 		return err
@@ -85,7 +85,7 @@ func (c *call) describeContainer() error {
 	return nil
 }
 
-// setContainerMetadata is Set Container Metadata (spec/blob.md C4). Of the conditions
+// setContainerMetadata is Set Container Metadata (protocol/blob.md C4). Of the conditions
 // it takes If-Modified-Since alone (16.1).
 func (c *call) setContainerMetadata() error {
 	h := c.r.HTTP.Header
@@ -135,7 +135,7 @@ func (c *call) unleased() (*catalog.Container, error) {
 	return container, err
 }
 
-// deleteContainer is Delete Container (spec/blob.md C7): answered after the blob
+// deleteContainer is Delete Container (protocol/blob.md C7): answered after the blob
 // range committed that the generation takes no more changes (R8).
 func (c *call) deleteContainer() error {
 	if err := noConditions(c.r.HTTP.Header, "If-Match", "If-None-Match"); err != nil {

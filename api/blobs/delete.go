@@ -19,7 +19,7 @@ func (c *call) unbuiltVersions() error {
 	return nil
 }
 
-// deleteBlob is Delete Blob (spec/blob.md B26).
+// deleteBlob is Delete Blob (protocol/blob.md B26).
 func (c *call) deleteBlob() error {
 	h := c.r.HTTP.Header
 	if err := c.unbuiltVersions(); err != nil {

@@ -8,7 +8,7 @@ import (
 	"antipode/services/storageerr"
 )
 
-// blobMetadata is Get Blob Metadata (spec/blob.md B3), GET and HEAD.
+// blobMetadata is Get Blob Metadata (protocol/blob.md B3), GET and HEAD.
 func (c *call) blobMetadata() error {
 	b, err := c.lookup(nil)
 	if err != nil {
@@ -21,7 +21,7 @@ func (c *call) blobMetadata() error {
 	return nil
 }
 
-// setBlobMetadata is Set Blob Metadata (spec/blob.md B4).
+// setBlobMetadata is Set Blob Metadata (protocol/blob.md B4).
 func (c *call) setBlobMetadata() error {
 	conditions, leaseSent, err := c.parseDescribe()
 	if err != nil {
@@ -46,7 +46,7 @@ func (c *call) setBlobMetadata() error {
 	return nil
 }
 
-// setBlobProperties is Set Blob Properties (spec/blob.md B5) of a block blob: all six
+// setBlobProperties is Set Blob Properties (protocol/blob.md B5) of a block blob: all six
 // properties together, those that were not sent cleared.
 func (c *call) setBlobProperties() error {
 	conditions, leaseSent, err := c.parseDescribe()
@@ -101,7 +101,7 @@ func (c *call) parseDescribe() (conditions blobs.Conditions, leaseSent bool, err
 }
 
 // parseBlobProperties reads the content properties where the x-ms-blob- form alone
-// counts (spec/blob.md 19.1). What was not sent is empty, the content type too.
+// counts (protocol/blob.md 19.1). What was not sent is empty, the content type too.
 func parseBlobProperties(h http.Header) blobs.Properties {
 	p := blobs.Properties{
 		ContentType: h.Get("X-Ms-Blob-Content-Type"), ContentEncoding: h.Get("X-Ms-Blob-Content-Encoding"),
@@ -112,7 +112,7 @@ func parseBlobProperties(h http.Header) blobs.Properties {
 }
 
 // parseStoredMD5 reads an x-ms-blob-content-md5 that is stored unchecked, whatever its
-// length (spec/blob.md 18.3); nil where none was sent. Text that is not Base64 is
+// length (protocol/blob.md 18.3); nil where none was sent. Text that is not Base64 is
 // refused: clients decode the value with every read of the blob, and would fail.
 func parseStoredMD5(h http.Header) ([]byte, error) {
 	sum, ok := protocol.DecodeBase64(h.Get(headerBlobContentMD5))

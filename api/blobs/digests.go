@@ -22,7 +22,7 @@ const (
 // only where it is compared or answered: MD5 costs a hundred times as much as the CRC.
 type digests struct {
 	sum     hash.Hash // MD5; nil where it is not computed
-	crc     uint64    // CRC-64/NVME (spec/blob.md 18.1)
+	crc     uint64    // CRC-64/NVME (protocol/blob.md 18.1)
 	withCRC bool
 	// wantMD5 and wantCRC are the values sent, in Base64; empty for none.
 	wantMD5, wantCRC string
@@ -30,7 +30,7 @@ type digests struct {
 
 // parsePutDigests reads the hash headers of Put Blob, whose answer and whose blob always
 // have the MD5. Of the two headers that may hold it x-ms-blob-content-md5 counts
-// (spec/blob.md 18.3); Content-MD5 is then not compared.
+// (protocol/blob.md 18.3); Content-MD5 is then not compared.
 func (c *call) parsePutDigests() (*digests, error) {
 	d, err := c.parseDigests(headerBlobContentMD5, headerContentMD5)
 	if err != nil {
@@ -44,7 +44,7 @@ func (c *call) parsePutDigests() (*digests, error) {
 // parseBlockDigests reads the hash headers of a Put Block, or with both false of a Put
 // Block List. From 2019-02-02 on the answer has the MD5 where the request had it, and the
 // CRC otherwise; with both it has the two where the request had an MD5 and its version is
-// 2026-10-06 or later (spec/blob.md 18.2).
+// 2026-10-06 or later (protocol/blob.md 18.2).
 func (c *call) parseBlockDigests(both bool) (*digests, error) {
 	d, err := c.parseDigests(headerContentMD5)
 	switch {

@@ -101,7 +101,7 @@ func (c *call) read(b *source, first func(get kv.Getter, b *source) error) error
 	return errors.Join(err, snap.Close())
 }
 
-// blobProperties is Get Blob Properties (spec/blob.md B2).
+// blobProperties is Get Blob Properties (protocol/blob.md B2).
 func (c *call) blobProperties() error {
 	b, err := c.lookup(nil)
 	if err != nil {
@@ -116,7 +116,7 @@ func (c *call) blobProperties() error {
 	return nil
 }
 
-// getBlob is Get Blob (spec/blob.md B1).
+// getBlob is Get Blob (protocol/blob.md B1).
 func (c *call) getBlob() error {
 	b, err := c.lookup(func(get kv.Getter, b *source) error {
 		s, err := parseSpan(c.r.HTTP.Header, c.r.Version, b.Length)

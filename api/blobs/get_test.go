@@ -16,7 +16,7 @@ import (
 	"antipode/stamp/extent"
 )
 
-// Which bytes a Range header asks for, by table (spec/blob.md 8.1).
+// Which bytes a Range header asks for, by table (protocol/blob.md 8.1).
 func TestParseSpan(t *testing.T) {
 	whole := span{0, 100, false}
 	for text, want := range map[string]span{

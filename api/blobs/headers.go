@@ -79,7 +79,7 @@ func setTag(h http.Header, modified geo.Timestamp) {
 }
 
 // parseProperties reads the content properties of Put Blob: the x-ms-blob- form, else
-// the plain header (spec/blob.md 19.1).
+// the plain header (protocol/blob.md 19.1).
 func parseProperties(h http.Header) blobs.Properties {
 	either := func(name string) string {
 		if v := h.Values("X-Ms-Blob-" + name); len(v) > 0 {

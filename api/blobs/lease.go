@@ -16,7 +16,7 @@ const (
 )
 
 // parseLeaseSent reports whether a request names a lease. It is InvalidHeaderValue for
-// what no lease is called (spec/blob.md 17.1).
+// what no lease is called (protocol/blob.md 17.1).
 func parseLeaseSent(h http.Header) (bool, error) {
 	id := h.Get(headerLeaseID)
 	if id != "" && !isGUID(id) {
@@ -25,7 +25,7 @@ func parseLeaseSent(h http.Header) (bool, error) {
 	return id != "", nil
 }
 
-// setLease says that there is no lease, to versions that are told of leases (spec/blob.md
+// setLease says that there is no lease, to versions that are told of leases (protocol/blob.md
 // 17.2).
 func setLease(h http.Header, v protocol.Version) {
 	if v >= protocol.Version20120212 {

@@ -29,7 +29,7 @@ var (
 	}
 )
 
-// listContainers is List Containers (spec/blob.md S1). One request reads one snapshot
+// listContainers is List Containers (protocol/blob.md S1). One request reads one snapshot
 // of the catalog.
 func (c *call) listContainers() error {
 	q, err := c.parsePage()
@@ -65,7 +65,7 @@ func (c *call) listContainers() error {
 	return nil
 }
 
-// listBlobs is List Blobs (spec/blob.md 7). One request reads one snapshot.
+// listBlobs is List Blobs (protocol/blob.md 7). One request reads one snapshot.
 func (c *call) listBlobs() error {
 	q, err := c.parsePage()
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 )
 
 // xmlStart begins every XML body. The real service writes a byte order mark, which
-// spec/blob.md 2.4 says to leave out.
+// protocol/blob.md 2.4 says to leave out.
 const xmlStart = `<?xml version="1.0" encoding="utf-8"?>`
 
 // element appends <name>text</name>.
@@ -32,7 +32,7 @@ func (c *call) asked(b []byte, elements ...string) []byte {
 }
 
 // nameElement appends a blob's name. Since 2021-02-12 one that XML cannot carry is
-// percent-encoded and says so (spec/blob.md 7.6); older clients get U+FFFD for what is
+// percent-encoded and says so (protocol/blob.md 7.6); older clients get U+FFFD for what is
 // forbidden.
 func nameElement(b []byte, name string, v protocol.Version) []byte {
 	if v < version20210212 || !strings.ContainsAny(name, "\ufffe\uffff") {
@@ -43,7 +43,7 @@ func nameElement(b []byte, name string, v protocol.Version) []byte {
 	return append(b, "</Name>"...)
 }
 
-// containerElement appends one container of List Containers (spec/blob.md S1).
+// containerElement appends one container of List Containers (protocol/blob.md S1).
 func (c *call) containerElement(b []byte, container *catalog.Container, metadata bool) []byte {
 	v := c.r.Version
 	b = append(b, "<Container>"...)
@@ -71,7 +71,7 @@ func (c *call) containerElement(b []byte, container *catalog.Container, metadata
 	return append(b, "</Container>"...)
 }
 
-// itemElement appends one entry of List Blobs (spec/blob.md 7.3 to 7.5).
+// itemElement appends one entry of List Blobs (protocol/blob.md 7.3 to 7.5).
 func (c *call) itemElement(b []byte, item *blobs.Item, metadata bool) []byte {
 	if item.IsPrefix {
 		b = append(b, "<BlobPrefix>"...)
@@ -98,7 +98,7 @@ func (c *call) itemElement(b []byte, item *blobs.Item, metadata bool) []byte {
 	return append(b, "</Blob>"...)
 }
 
-// propertyElements appends what List Blobs says of a committed blob (spec/blob.md 7.4).
+// propertyElements appends what List Blobs says of a committed blob (protocol/blob.md 7.4).
 func (c *call) propertyElements(b []byte, blob *blobs.Blob) []byte {
 	v, p := c.r.Version, &blob.Properties
 	if v >= version20171109 {

@@ -12,7 +12,7 @@ import (
 
 const (
 	metaPrefix = "X-Ms-Meta-"
-	// metaBytesMax bounds all names and values of metadata (spec/blob.md 19.2).
+	// metaBytesMax bounds all names and values of metadata (protocol/blob.md 19.2).
 	metaBytesMax = 8 << 10
 )
 
@@ -87,7 +87,7 @@ func setMetadata(h http.Header, list []pair) {
 }
 
 // metadataElement appends metadata to a listing: an element each, called by its name.
-// No element may be called by what a version before 2009-09-19 let pass (spec/blob.md
+// No element may be called by what a version before 2009-09-19 let pass (protocol/blob.md
 // S1).
 func metadataElement(b []byte, list []pair) []byte {
 	b = append(b, "<Metadata>"...)

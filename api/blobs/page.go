@@ -12,7 +12,7 @@ import (
 	"antipode/services/storageerr"
 )
 
-// pageItemsMax is the default and the cap of maxresults (spec/blob.md S1, 7.1).
+// pageItemsMax is the default and the cap of maxresults (protocol/blob.md S1, 7.1).
 const pageItemsMax = 5000
 
 // pageQuery is what the two listings ask for in the same words.
@@ -57,7 +57,7 @@ func (c *call) parsePage() (pageQuery, error) {
 const markerVersion = 1
 
 // newMarker is the marker of the page that begins at name; empty for none. It is
-// opaque to clients (spec/blob.md 7.1), and text that a URL and XML carry as it is.
+// opaque to clients (protocol/blob.md 7.1), and text that a URL and XML carry as it is.
 func newMarker(name string) string {
 	if name == "" {
 		return ""

@@ -11,7 +11,7 @@ import (
 	"antipode/stamp/ranges"
 )
 
-// putBlob is Put Blob of a block blob (spec/blob.md B8).
+// putBlob is Put Blob of a block blob (protocol/blob.md B8).
 func (c *call) putBlob() error {
 	w, sums, err := c.parsePut()
 	if err != nil {
@@ -103,7 +103,7 @@ func (c *call) parsePut() (*blobs.PutBlob, *digests, error) {
 }
 
 // bodyBytes is the longest body of an operation, in MiB, by version: from 2019-12-12,
-// from 2016-05-31, earlier (spec/blob.md 23).
+// from 2016-05-31, earlier (protocol/blob.md 23).
 type bodyBytes [3]int64
 
 //nolint:gochecknoglobals // Tables, never written.

@@ -139,7 +139,7 @@ func TestHashes(t *testing.T) {
 // The CRC is that of the table that the protocol names, over parts of any lengths, and a
 // hash that nobody compares or is answered is not computed.
 func TestDigests(t *testing.T) {
-	table := crc64.MakeTable(0x9a6c9329ac4bc9b5) // spec/blob.md 18.1
+	table := crc64.MakeTable(0x9a6c9329ac4bc9b5) // protocol/blob.md 18.1
 	rapid.Check(t, func(t *rapid.T) {
 		d := digests{withCRC: true}
 		want := uint64(0)

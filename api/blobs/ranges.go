@@ -19,7 +19,7 @@ type span struct {
 // hashBytesMax is the longest range whose hash is computed.
 const hashBytesMax = 4 << 20
 
-// parseSpan reads the range of a Get Blob (spec/blob.md 8.1). What is not one range
+// parseSpan reads the range of a Get Blob (protocol/blob.md 8.1). What is not one range
 // of the form bytes=a-b or bytes=a- is as if it were not there. InvalidRange where the
 // range begins at the end of the blob or behind it.
 func parseSpan(h http.Header, v protocol.Version, length uint64) (span, error) {
@@ -81,7 +81,7 @@ const (
 	headerRangeCRC64 = "X-Ms-Range-Get-Content-Crc64"
 )
 
-// parseRangeHash reads what hash of the span is asked for (spec/blob.md 18.3).
+// parseRangeHash reads what hash of the span is asked for (protocol/blob.md 18.3).
 func parseRangeHash(h http.Header, s span) (rangeHash, error) {
 	var asked rangeHash
 	var err error

@@ -48,7 +48,7 @@ const (
 // compBatch is the comp of Blob Batch.
 const compBatch = "batch"
 
-// The operation index of spec/blob.md 4. The service calls of the account are
+// The operation index of protocol/blob.md 4. The service calls of the account are
 // package accounts'.
 //
 //nolint:gochecknoglobals // Tables, never written.
@@ -145,7 +145,7 @@ func (c *call) run(operation string) error {
 	return storageerr.NotImplemented
 }
 
-// resource is what a path names (spec/blob.md 1.2).
+// resource is what a path names (protocol/blob.md 1.2).
 type resource struct {
 	// container is empty for the account, blob for a container.
 	container, blob string

@@ -115,7 +115,7 @@ func (a *answerTables) want(version string, tokens []string, expand func(string)
 }
 
 // The status and the headers of every answer that is built are those of the tables of
-// spec/blob.md, in each version: no other header, none missing.
+// protocol/blob.md, in each version: no other header, none missing.
 func TestAnswersMatchTheTables(t *testing.T) {
 	r := newRig(t, nil)
 	tables := readAnswerTables(t)

@@ -37,7 +37,7 @@ type BatchRequest struct {
 	Body []byte
 }
 
-// BatchReader reads the requests of a $batch body (spec/table.md 13.2), one after the
+// BatchReader reads the requests of a $batch body (protocol/table.md 13.2), one after the
 // other: it holds one request and one line, never the whole. Boundaries decide where a
 // body ends, Content-Length does not. What is no batch at all is InvalidInput; errors
 // of the source are returned as they are.

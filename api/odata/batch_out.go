@@ -9,7 +9,7 @@ import (
 // stand as written here, in the order given.
 type Field struct{ Name, Value string }
 
-// BatchAnswer writes the multipart answer to a batch, byte for byte as spec/table.md
+// BatchAnswer writes the multipart answer to a batch, byte for byte as protocol/table.md
 // 13.5 has it: no preamble, CRLF, and boundaries that a client finds by their prefixes.
 type BatchAnswer struct {
 	buf []byte

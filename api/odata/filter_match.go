@@ -45,7 +45,7 @@ func (f *Filter) Matcher() *Matcher {
 }
 
 // Match tells whether the filter lets the entity through, by the rules of
-// spec/table.md 11.3, and what finding that out cost, in the unit of services.Budget. An
+// protocol/table.md 11.3, and what finding that out cost, in the unit of services.Budget. An
 // error means props is not a well-formed list.
 func (m *Matcher) Match(pk, rk string, ts geo.Timestamp, props []byte) (ok bool, work int, err error) {
 	if m.filter == nil {

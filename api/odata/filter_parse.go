@@ -19,7 +19,7 @@ const (
 )
 
 // ParseFilter reads the decoded value of a $filter. An empty one is nil, which lets
-// everything through. The errors are those of spec/table.md 11.2.
+// everything through. The errors are those of protocol/table.md 11.2.
 func ParseFilter(text string) (*Filter, error) {
 	if len(text) > filterBytesMax || !utf8.ValidString(text) {
 		return nil, storageerr.InvalidInput

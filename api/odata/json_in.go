@@ -56,7 +56,7 @@ type annotation struct {
 	typ  entity.Type
 }
 
-// DecodeEntity reads a JSON entity by the rules of spec/table.md 5.1 and 5.2 into the
+// DecodeEntity reads a JSON entity by the rules of protocol/table.md 5.1 and 5.2 into the
 // stored form. Every limit of a single property and their number is checked; the size
 // of the whole is entity.CheckSize's, who knows the keys and the result of a Merge.
 // The result does not share memory with body.

@@ -12,7 +12,7 @@ import (
 // Level is how much metadata a JSON document carries.
 type Level byte
 
-// The levels of spec/table.md 6.1.
+// The levels of protocol/table.md 6.1.
 const (
 	NoMetadata Level = iota
 	MinimalMetadata

@@ -11,7 +11,7 @@ import (
 // ResourceKind is what a path of the Table service names.
 type ResourceKind byte
 
-// The resources of spec/table.md 9.1.
+// The resources of protocol/table.md 9.1.
 const (
 	KindRoot     ResourceKind = iota // the service: properties and stats
 	KindTables                       // Tables, Tables()

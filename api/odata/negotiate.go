@@ -6,7 +6,7 @@ import (
 	"antipode/services/storageerr"
 )
 
-// Versions at which the payload formats change (spec/table.md 2.4). Versions are dates
+// Versions at which the payload formats change (protocol/table.md 2.4). Versions are dates
 // and compare as text; the 2008 preview has none and is the empty string.
 const (
 	jsonSince = "2013-08-15"
@@ -78,7 +78,7 @@ func Negotiate(version, accept, format string) (Level, error) {
 }
 
 // AtomErrors reports whether an error is answered in the Atom era's XML, and not in JSON
-// (spec/table.md 2.1, 2.4, 8.1): the format that the answer would have had. known is false
+// (protocol/table.md 2.1, 2.4, 8.1): the format that the answer would have had. known is false
 // where the request's version is none: then Accept alone decides. accept is the header,
 // format the decoded $format.
 func AtomErrors(version string, known bool, accept, format string) bool {

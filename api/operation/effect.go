@@ -46,8 +46,8 @@ var bodies = map[string]bool{
 	"PutPage": true, "AppendBlock": true, "QueryBlobContents": true,
 }
 
-// effects has every operation of spec/blob.md 4, spec/queue.md 5, spec/table.md 9 and
-// spec/service.md, built or not.
+// effects has every operation of protocol/blob.md 4, protocol/queue.md 5, protocol/table.md 9 and
+// protocol/service.md, built or not.
 //
 //nolint:gochecknoglobals // A table, never written.
 var effects = map[string]Effect{

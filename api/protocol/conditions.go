@@ -44,7 +44,7 @@ type instant struct {
 	unix int64
 }
 
-// ParseReadConditions reads the conditions of a GET or HEAD (spec/blob.md 16.3).
+// ParseReadConditions reads the conditions of a GET or HEAD (protocol/blob.md 16.3).
 // Ill-formed dates, and tags of If-None-Match, are 400 InvalidHeaderValue; an If-Match
 // that is no tag of this service is one that does not hold. If-None-Match: * is 400
 // UnsatisfiableCondition since 2016-05-31, and mixes that versions before
@@ -288,7 +288,7 @@ func (m TableMatch) Holds(ts geo.Timestamp) bool {
 	return !m.Sent || m.Any || (m.Timestamp == ts && ts != 0)
 }
 
-// ParseTableMatch reads the conditions of a table request (spec/table.md 10.2).
+// ParseTableMatch reads the conditions of a table request (protocol/table.md 10.2).
 // If-Match takes one weak tag or *; a strong or bare tag, a list or an empty value
 // is 400 InvalidInput. So is If-None-Match on PUT or DELETE, or beside If-Match.
 // Time conditions are ignored.
@@ -316,7 +316,7 @@ func ParseTableMatch(method string, h http.Header) (TableMatch, error) {
 }
 
 // TableNoneMatch reports whether the If-None-Match of a read names the entity's version,
-// or any: 304 (spec/table.md 9.6). Tags compare weakly and in any percent-encoding, as
+// or any: 304 (protocol/table.md 9.6). Tags compare weakly and in any percent-encoding, as
 // those of If-Match do (10.1). A value that is no tag names nothing.
 func TableNoneMatch(h http.Header, ts geo.Timestamp) bool {
 	list, err := parseNoneMatch(h)

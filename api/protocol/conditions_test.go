@@ -35,7 +35,7 @@ func conditionHeader(pairs ...string) http.Header {
 	return h
 }
 
-// Reads: IM and IUS and (INM or IMS), with the errors of spec/blob.md 16.4.
+// Reads: IM and IUS and (INM or IMS), with the errors of protocol/blob.md 16.4.
 func TestReadConditions(t *testing.T) {
 	bare := strings.Trim(blobTag, `"`)
 	tests := []struct {
@@ -186,7 +186,7 @@ func TestWriteConditions(t *testing.T) {
 }
 
 // Table If-Match takes one weak tag or *, compared after percent-decoding
-// (spec/table.md 10.2).
+// (protocol/table.md 10.2).
 func TestTableMatch(t *testing.T) {
 	ts := blobModified
 	tag := TableETag(ts)

@@ -35,7 +35,7 @@ func ParseHTTPTime(s string) (t time.Time, ok bool) {
 }
 
 // AppendISO appends ts as the table service prints times: UTC with up to seven
-// fraction digits, trailing zeros removed (spec/table.md 4.7).
+// fraction digits, trailing zeros removed (protocol/table.md 4.7).
 func AppendISO(b []byte, ts geo.Timestamp) []byte {
 	b = appendSeconds(b, ts, ":")
 	return append(appendFraction(b, ts, true), 'Z')

@@ -12,7 +12,7 @@ import (
 )
 
 // BodyFormat is the shape of an error body. Which one a table request gets
-// follows the format its answer would have had (spec/table.md 2.4 and 8.1).
+// follows the format its answer would have had (protocol/table.md 2.4 and 8.1).
 type BodyFormat uint8
 
 // The formats.

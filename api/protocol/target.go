@@ -30,7 +30,7 @@ type Target struct {
 	// RawQuery is the query as sent, without the question mark.
 	RawQuery string
 	// Base is the service root as addressed, with trailing slash: {base} of
-	// spec/table.md 0. In path style it ends in the account segment.
+	// protocol/table.md 0. In path style it ends in the account segment.
 	Base string
 }
 

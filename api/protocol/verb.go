@@ -6,8 +6,8 @@ import (
 	"antipode/services/storageerr"
 )
 
-// CheckVerb refuses a method that no resource of the protocol has (spec/blob.md 22.1,
-// spec/table.md 17). One that is known and does not fit its resource is another fault:
+// CheckVerb refuses a method that no resource of the protocol has (protocol/blob.md 22.1,
+// protocol/table.md 17). One that is known and does not fit its resource is another fault:
 // 405.
 func CheckVerb(method string) error {
 	switch method {

@@ -38,7 +38,7 @@ const (
 )
 
 // versions is the one list of published dates, oldest first: the union of
-// spec/table.md 2.2, spec/blob.md 3.2 and spec/queue.md 3. Dates that change
+// protocol/table.md 2.2, protocol/blob.md 3.2 and protocol/queue.md 3. Dates that change
 // nothing are in it too, so that no client's constant is locked out.
 //
 //nolint:gochecknoglobals // a table, never written
@@ -74,7 +74,7 @@ func Effective(header string) (Version, error) {
 
 // ServiceVersion is Effective with the service's rule for a request that sends no
 // version, or an empty one. Authorized says that the request carries an
-// Authorization header: then blobs demand a version (spec/blob.md 3.1). Tables
+// Authorization header: then blobs demand a version (protocol/blob.md 3.1). Tables
 // answer as the 2008 preview, everything else as 2009-09-19.
 func ServiceVersion(s geo.Service, header string, authorized bool) (Version, error) {
 	switch {

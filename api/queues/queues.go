@@ -18,7 +18,7 @@ func Serve(_ http.ResponseWriter, r *protocol.Request) (name string, err error) 
 	return Classify(r), storageerr.NotImplemented
 }
 
-// Classify names the operation that a request asks for (spec/queue.md 5), or
+// Classify names the operation that a request asks for (protocol/queue.md 5), or
 // operation.Unknown. The calls of the service itself are package accounts'.
 func Classify(r *protocol.Request) string {
 	method, comp := r.HTTP.Method, strings.ToLower(r.Query.Get("comp"))

@@ -11,7 +11,7 @@ import (
 	"antipode/api/protocol"
 )
 
-// The operation index of spec/queue.md 5, and what fits none of it. A GET of messages
+// The operation index of protocol/queue.md 5, and what fits none of it. A GET of messages
 // writes unless it peeks.
 func TestClassify(t *testing.T) {
 	for request, want := range map[string]struct {

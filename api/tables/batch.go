@@ -17,7 +17,7 @@ func IsBatch(resource string) bool {
 	return err == nil && r.Kind == odata.KindBatch
 }
 
-// batch is one POST $batch under way (spec/table.md 13): the writes of one change set,
+// batch is one POST $batch under way (protocol/table.md 13): the writes of one change set,
 // or one query.
 type batch struct {
 	*call
@@ -200,7 +200,7 @@ func (c *call) decodeBatch(w *tables.Write, r *odata.BatchRequest) error {
 }
 
 // takeQuery takes the query of a batch, which must be certain to find one entity at
-// most: a key, or a filter that names both (spec/table.md 13.1).
+// most: a key, or a filter that names both (protocol/table.md 13.1).
 func (b *batch) takeQuery(r *odata.BatchRequest, inner *call, query protocol.Query) error {
 	switch inner.res.Kind {
 	case odata.KindEntity:

@@ -10,7 +10,7 @@ import (
 	"antipode/services/tables"
 )
 
-// Values of DataServiceVersion in a batch (spec/table.md 13.5): with a document or an
+// Values of DataServiceVersion in a batch (protocol/table.md 13.5): with a document or an
 // insert, and without.
 const (
 	dataVersion3 = "3.0;"
@@ -88,7 +88,7 @@ func (b *batch) answerWrite(a *odata.BatchAnswer, w *tables.Write, op operation)
 	return nil
 }
 
-// answerFailure answers a batch's failed operation, by its index (spec/table.md 13.6).
+// answerFailure answers a batch's failed operation, by its index (protocol/table.md 13.6).
 func (b *batch) answerFailure(a *odata.BatchAnswer, f *failure) {
 	e := *f.err
 	e.Message = strconv.Itoa(f.index) + ":" + e.Message

@@ -13,7 +13,7 @@ import (
 	"antipode/services/storageerr"
 )
 
-// bodyMax is the largest request body in bytes (spec/table.md 4.6).
+// bodyMax is the largest request body in bytes (protocol/table.md 4.6).
 const bodyMax = 4 << 20
 
 // InFlightBytesMax is the usual bound of bodies held at once, in bytes.

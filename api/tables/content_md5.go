@@ -9,7 +9,7 @@ import (
 	"antipode/services/storageerr"
 )
 
-// bodyMD5 checks a body against the Content-MD5 of its request (spec/table.md 3). Nil
+// bodyMD5 checks a body against the Content-MD5 of its request (protocol/table.md 3). Nil
 // where none was sent.
 type bodyMD5 struct {
 	want string

@@ -13,7 +13,7 @@ import (
 	"antipode/stamp/ranges"
 )
 
-// insert is Insert Entity (spec/table.md 9.5).
+// insert is Insert Entity (protocol/table.md 9.5).
 func (c *call) insert() error {
 	body, err := c.body()
 	if err != nil {
@@ -58,7 +58,7 @@ func (c *call) appendWritten(b []byte, w *tables.Write) ([]byte, error) {
 	return c.answer().AppendEntity(b, w.PK, w.RK, w.Timestamp, w.Props)
 }
 
-// update is Update, Merge and the upserts: verb is PUT or MERGE (spec/table.md 9.7).
+// update is Update, Merge and the upserts: verb is PUT or MERGE (protocol/table.md 9.7).
 func (c *call) update(verb string) error {
 	w, err := c.conditional(verb, c.r.HTTP.Header, false)
 	if err != nil {
@@ -79,7 +79,7 @@ func (c *call) update(verb string) error {
 	return nil
 }
 
-// deleteEntity is Delete Entity (spec/table.md 9.8).
+// deleteEntity is Delete Entity (protocol/table.md 9.8).
 func (c *call) deleteEntity() error {
 	w, err := c.conditional(http.MethodDelete, c.r.HTTP.Header, false)
 	if err != nil {
@@ -93,7 +93,7 @@ func (c *call) deleteEntity() error {
 }
 
 // conditional makes the write that a verb on an entity is: by its If-Match an update or
-// an upsert (spec/table.md 9.7, 9.8). Where there must be an If-Match and is none, an
+// an upsert (protocol/table.md 9.7, 9.8). Where there must be an If-Match and is none, an
 // operation of a batch means any entity; a request is refused.
 func (c *call) conditional(verb string, h http.Header, inBatch bool) (*tables.Write, error) {
 	match, err := protocol.ParseTableMatch(verb, h)
@@ -137,7 +137,7 @@ func (c *call) checkURLKeys() error {
 	return errors.Join(entity.ValidateURLKey(c.res.PK), entity.ValidateURLKey(c.res.RK))
 }
 
-// getEntity is the point GET (spec/table.md 9.6).
+// getEntity is the point GET (protocol/table.md 9.6).
 func (c *call) getEntity() error {
 	answer := c.answer()
 	if text, sent := c.r.Query.Lookup("$select"); sent {

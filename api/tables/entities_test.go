@@ -61,7 +61,7 @@ func (r *rig) outcome(a answer) string {
 	return fmt.Sprint(a.status, " ", code, " ", message)
 }
 
-// Every limit of the data model (spec/table.md 4 and 5.2, A.10 to A.23) at the limit and
+// Every limit of the data model (protocol/table.md 4 and 5.2, A.10 to A.23) at the limit and
 // beyond it: beyond it is the protocol's error, the same by Insert, by upsert and in a
 // batch, and nothing is stored.
 func TestLimits(t *testing.T) {

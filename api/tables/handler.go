@@ -207,7 +207,7 @@ func (c *call) table() (*catalog.Container, error) {
 }
 
 // odataHeaders are on every OData answer but those to early failures: of what is wrong by
-// itself, and of a table that does not exist (spec/table.md 3).
+// itself, and of a table that does not exist (protocol/table.md 3).
 func (c *call) odataHeaders() {
 	c.w.Header()["Cache-Control"] = noCache
 }

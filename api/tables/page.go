@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// pageBytesMax is where a page of entities ends (spec/table.md 12).
+	// pageBytesMax is where a page of entities ends (protocol/table.md 12).
 	pageBytesMax = 4 << 20
 	// rowWork is what a row costs before its values are looked at, seekWork what skipping
 	// to a row costs, in the unit of services.Budget.
@@ -48,7 +48,7 @@ type page struct {
 	need int
 }
 
-// queryEntities is Query Entities as a bounded scan (spec/table.md 11, 12).
+// queryEntities is Query Entities as a bounded scan (protocol/table.md 11, 12).
 func (c *call) queryEntities() error {
 	top, err := c.top()
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"antipode/services/storageerr"
 )
 
-// createTable is Create Table (spec/table.md 9.2).
+// createTable is Create Table (protocol/table.md 9.2).
 func (c *call) createTable() error {
 	body, err := c.body()
 	if err != nil {
@@ -124,13 +124,13 @@ func (c *call) tablePage(doc *protocol.Document, answer *odata.Answer, page cata
 	})
 }
 
-// neverBuilt are the OData options that this service never had (spec/table.md 1.5): to
+// neverBuilt are the OData options that this service never had (protocol/table.md 1.5): to
 // ignore one would answer another question than was asked.
 func neverBuilt() []string {
 	return []string{"$orderby", "$skip", "$skiptoken", "$expand", "$inlinecount", "$apply"}
 }
 
-// top is $top, or the row cap (spec/table.md 12), of a query that asks for nothing
+// top is $top, or the row cap (protocol/table.md 12), of a query that asks for nothing
 // unbuilt.
 func (c *call) top() (int, error) {
 	for _, name := range neverBuilt() {

@@ -11,7 +11,7 @@ import (
 const methodMerge = "MERGE"
 
 // verbOf is the verb of a request, or of an operation in a batch: its method, or what
-// X-HTTP-Method on a POST says in its place (spec/table.md 9.9). It counts for every
+// X-HTTP-Method on a POST says in its place (protocol/table.md 9.9). It counts for every
 // resource: a POST that stands for another verb must never insert.
 func verbOf(method string, h http.Header) (string, error) {
 	if err := protocol.CheckVerb(method); err != nil {

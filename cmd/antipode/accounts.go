@@ -9,7 +9,7 @@ import (
 	"antipode/geo"
 )
 
-// The well-known development account (spec/auth.md 4), so that
+// The well-known development account (protocol/auth.md 4), so that
 // UseDevelopmentStorage=true works.
 const (
 	devAccount = "devstoreaccount1"

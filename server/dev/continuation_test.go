@@ -11,7 +11,7 @@ import (
 )
 
 // Pages of a query go on where the last one ended, for entities and for tables, and
-// the last one carries no continuation (spec/table.md 12).
+// the last one carries no continuation (protocol/table.md 12).
 func TestContinuation(t *testing.T) {
 	c := startFaulty(t)
 	createTable(t, c, "northacct")

@@ -56,7 +56,7 @@ func TestDoorWithoutQuorum(t *testing.T) {
 	require.Equal(t, South, a.Secondary)
 }
 
-// Options that the service never had are refused, not ignored (spec/table.md 1.5).
+// Options that the service never had are refused, not ignored (protocol/table.md 1.5).
 func TestUnbuiltQueryOptions(t *testing.T) {
 	c := startFaulty(t)
 	createTable(t, c, "northacct")

@@ -17,7 +17,7 @@ import (
 // What is wrong with a table request before the table service sees it, at both
 // endpoints of the account: version, date, signature, timeout, statistics at the wrong
 // endpoint. Each gets the protocol's status and code, and the entity is as it was
-// (spec/table.md 2.1, 3, 14.1, A.74, A.78, A.83; invariant 7).
+// (protocol/table.md 2.1, 3, 14.1, A.74, A.78, A.83; invariant 7).
 func TestTableRequestsRefused(t *testing.T) {
 	c := startFaulty(t)
 	createTable(t, c, "northacct")

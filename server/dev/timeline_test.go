@@ -212,7 +212,7 @@ func (tl *timeline) reads(p keys.Partition, want string) {
 	require.Equal(tl.t, want, got)
 }
 
-// The worked timeline of spec/service.md 4, step by step, on a controlled wall clock,
+// The worked timeline of protocol/service.md 4, step by step, on a controlled wall clock,
 // the replication of each transaction driven by hand (R13, invariant 3). The data
 // range has no time-driven closed records; the catalog's go on.
 func TestLastSyncTimeTimeline(t *testing.T) {

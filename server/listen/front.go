@@ -17,8 +17,8 @@ import (
 	"antipode/geo"
 )
 
-// Limits of a front end's listener (spec/blob.md 23: URLs of about 8 KiB; keys of a
-// table make longer ones, spec/table.md 1.4).
+// Limits of a front end's listener (protocol/blob.md 23: URLs of about 8 KiB; keys of a
+// table make longer ones, protocol/table.md 1.4).
 const (
 	headerBytesMax = 64 << 10
 	headerTimeout  = 10 * time.Second

@@ -24,7 +24,7 @@ type Blob struct {
 	// Length of the payload, in bytes.
 	Length uint64
 	// MD5 is the Content-MD5 on record, nil for none: that of the payload, or whatever a
-	// client stored in its place, of any length (spec/blob.md 18.3).
+	// client stored in its place, of any length (protocol/blob.md 18.3).
 	MD5        []byte
 	Tier       Tier
 	Properties Properties
@@ -57,7 +57,7 @@ const (
 	TierCold    Tier = 3
 )
 
-// Properties are the content properties (spec/blob.md 19.1): opaque, empty for none.
+// Properties are the content properties (protocol/blob.md 19.1): opaque, empty for none.
 type Properties struct {
 	ContentType        string
 	ContentEncoding    string

@@ -11,7 +11,7 @@ import (
 	"antipode/stamp/kv"
 )
 
-// Limits of blocks (spec/blob.md 10.2, 23).
+// Limits of blocks (protocol/blob.md 10.2, 23).
 const (
 	// BlockIDMax is the longest block id, decoded, in bytes.
 	BlockIDMax = 64
@@ -181,7 +181,7 @@ func cutSegments(entries []entry) (rows [][]byte, lengths []uint64) {
 }
 
 // GetStaging reads what there is of uncommitted blocks. live is false where there is
-// nothing, or where it expired before now (spec/blob.md 10.2); there then is false or
+// nothing, or where it expired before now (protocol/blob.md 10.2); there then is false or
 // true.
 func GetStaging(get kv.Getter, n Name, now geo.Timestamp) (s Staging, live, there bool, err error) {
 	v, ok, err := get.Get(n.keyOf([]byte{rowStaging}))

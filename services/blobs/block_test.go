@@ -144,7 +144,7 @@ func sweep(t *testing.T, r *scanned, at geo.Timestamp, budget int) {
 	}
 }
 
-// model is a blob as spec/blob.md 10 tells of it, in maps.
+// model is a blob as protocol/blob.md 10 tells of it, in maps.
 type model struct {
 	exists    bool
 	content   string

@@ -29,7 +29,7 @@ type Named struct {
 	ID string
 }
 
-// PutBlockList is Put Block List (spec/blob.md B12): the blob becomes the named blocks,
+// PutBlockList is Put Block List (protocol/blob.md B12): the blob becomes the named blocks,
 // in order. Its change names rows of blocks, never chunks: those came with the blocks,
 // earlier in the same partition.
 type PutBlockList struct {

@@ -13,7 +13,7 @@ import (
 	"antipode/stamp/kv"
 )
 
-// Listing is one page of List Blobs (spec/blob.md 7).
+// Listing is one page of List Blobs (protocol/blob.md 7).
 type Listing struct {
 	Account    geo.Account
 	Container  string

@@ -95,7 +95,7 @@ func listAll(t require.TestingT, r *scanned, l *Listing, size int, budget ...int
 	}
 }
 
-// twin lists as the words of spec/blob.md 7.2 say, over all names.
+// twin lists as the words of protocol/blob.md 7.2 say, over all names.
 func twin(names []string, prefix, delimiter string) []string {
 	slices.SortFunc(names, func(a, b string) int { return slices.Compare(utf16.Encode([]rune(a)), utf16.Encode([]rune(b))) })
 	var out []string

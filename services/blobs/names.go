@@ -7,7 +7,7 @@ import (
 	"antipode/services/storageerr"
 )
 
-// Limits of names (spec/blob.md 1.3).
+// Limits of names (protocol/blob.md 1.3).
 const (
 	containerNameMin = 3
 	containerNameMax = 63

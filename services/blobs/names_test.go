@@ -9,7 +9,7 @@ import (
 	"antipode/services/storageerr"
 )
 
-// Container names: the rules of spec/blob.md 1.3, by table.
+// Container names: the rules of protocol/blob.md 1.3, by table.
 func TestValidateContainer(t *testing.T) {
 	for _, name := range []string{"abc", "a-b", "0a9", strings.Repeat("x", 63)} {
 		require.NoError(t, ValidateContainer(name), name)

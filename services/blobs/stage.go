@@ -9,7 +9,7 @@ import (
 	"antipode/stamp/kv"
 )
 
-// PutBlock is Put Block (spec/blob.md B10): it keeps a block for a later Put Block
+// PutBlock is Put Block (protocol/blob.md B10): it keeps a block for a later Put Block
 // List. Readers of the blob see nothing of it. Whoever submits it has made the chunks
 // durable (R3).
 type PutBlock struct {

@@ -16,7 +16,7 @@ type Conditions interface {
 	Write(creates, exists bool, modified geo.Timestamp) error
 }
 
-// PutBlob is Put Blob: it makes or replaces a whole block blob (spec/blob.md B8).
+// PutBlob is Put Blob: it makes or replaces a whole block blob (protocol/blob.md B8).
 // Whoever submits it has made the chunks durable (R3).
 type PutBlob struct {
 	Name Name
@@ -85,7 +85,7 @@ func endBlocks(ops []change.Op, get kv.Getter, n Name, old *BlockList) ([]change
 	return discard(ops, old, there), nil
 }
 
-// DeleteBlob is Delete Blob (spec/blob.md B26): nothing of the blob is left.
+// DeleteBlob is Delete Blob (protocol/blob.md B26): nothing of the blob is left.
 type DeleteBlob struct {
 	Name Name
 	// Conditions may be nil.
@@ -130,7 +130,7 @@ func (w *DeleteBlob) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effect,
 	return services.Effect{Ops: ops}, err
 }
 
-// SetMetadata is Set Blob Metadata (spec/blob.md B4): it replaces all of it.
+// SetMetadata is Set Blob Metadata (protocol/blob.md B4): it replaces all of it.
 type SetMetadata struct {
 	Name Name
 	// Conditions may be nil.
@@ -156,7 +156,7 @@ func (w *SetMetadata) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effect
 	return rewriteRow(get, w.Name, w.Conditions, w.LeaseSent, at, func(b *Blob) { b.Metadata = w.Metadata })
 }
 
-// SetProperties is Set Blob Properties of a block blob (spec/blob.md B5): the content
+// SetProperties is Set Blob Properties of a block blob (protocol/blob.md B5): the content
 // properties and the MD5 are replaced together.
 type SetProperties struct {
 	Name Name
@@ -205,7 +205,7 @@ func rewriteRow(get kv.Getter, n Name, c Conditions, leaseSent bool, at geo.Time
 	return services.Effect{Ops: []change.Op{{Row: row(), Value: value}}}, nil
 }
 
-// permit tests conditions, then the lease: the order of spec/blob.md 2.6.
+// permit tests conditions, then the lease: the order of protocol/blob.md 2.6.
 func permit(c Conditions, leaseSent, creates, exists bool, modified geo.Timestamp) error {
 	if c != nil {
 		if err := c.Write(creates, exists, modified); err != nil {

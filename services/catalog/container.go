@@ -53,7 +53,7 @@ func ContainerPartition(s geo.Service, a geo.Account, name string) keys.Partitio
 }
 
 // keyName is a name as keys and continuations hold it: tables are addressed and ordered
-// without case (spec/table.md 1.3), everything else as it is.
+// without case (protocol/table.md 1.3), everything else as it is.
 func keyName(s geo.Service, name string) string {
 	if s == geo.Table {
 		return keys.TableContainer(name)
@@ -94,7 +94,7 @@ func containerErrors(s geo.Service) errorsOf {
 }
 
 // Create makes a container. It rests for NameRest after a deletion of the name
-// (spec/table.md 9.2, spec/blob.md C7).
+// (protocol/table.md 9.2, protocol/blob.md C7).
 type Create struct {
 	Service      geo.Service
 	Account      geo.Account
@@ -164,7 +164,7 @@ func (d *Delete) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effect, err
 	return old.effect()
 }
 
-// SetMetadata replaces the metadata of a container (spec/blob.md C4). Its generation
+// SetMetadata replaces the metadata of a container (protocol/blob.md C4). Its generation
 // stays: what is in it is not touched.
 type SetMetadata struct {
 	Service geo.Service

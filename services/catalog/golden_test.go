@@ -76,7 +76,7 @@ func TestUnknownVersion(t *testing.T) {
 }
 
 // The keys of one service's containers stand together, and names of tables match
-// without case (spec/table.md 1.3).
+// without case (protocol/table.md 1.3).
 func TestContainerPartition(t *testing.T) {
 	require.Equal(t, ContainerPartition(geo.Table, "pictures", "Customers"), ContainerPartition(geo.Table, "pictures", "CUSTOMERS"))
 	require.NotEqual(t, ContainerPartition(geo.Table, "pictures", "photos"), ContainerPartition(geo.Blob, "pictures", "photos"))

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// BatchMax is how many writes one Batch takes (spec/table.md 13.1).
+	// BatchMax is how many writes one Batch takes (protocol/table.md 13.1).
 	BatchMax = 100
 	// effectBytesMax bounds the rows that one Batch may write, in bytes. A merge of a
 	// few bytes writes the whole row, so a body within its limit can have an effect
@@ -23,7 +23,7 @@ const (
 )
 
 // Batch is an entity group transaction: writes of entities of one partition, of which
-// all have their effect at one commit time, or none has any (spec/table.md 13). Make
+// all have their effect at one commit time, or none has any (protocol/table.md 13). Make
 // it with Add.
 type Batch struct {
 	writes []*Write

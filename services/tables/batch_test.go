@@ -64,7 +64,7 @@ func write(op Op, rk string, props []byte) *Write {
 
 // What a batch does is what its writes would do one after the other at its one commit
 // time; where one of them would fail, it fails with that one's error and index, and has
-// no effect (spec/table.md 13.1, 13.6).
+// no effect (protocol/table.md 13.1, 13.6).
 func TestBatchTwin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		before := state{}

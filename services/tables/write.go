@@ -12,7 +12,7 @@ import (
 	"antipode/stamp/kv"
 )
 
-// Op is a write operation on one entity (spec/table.md 9).
+// Op is a write operation on one entity (protocol/table.md 9).
 type Op int
 
 // The operations. Update and Merge need the entity to exist.
@@ -89,7 +89,7 @@ func (w *Write) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effect, erro
 	return services.Effect{Ops: []change.Op{{Row: row, Value: appendValue(nil, at, props)}}}, nil
 }
 
-// check tests existence and ETag (spec/table.md 9.5, 9.7, 9.8).
+// check tests existence and ETag (protocol/table.md 9.5, 9.7, 9.8).
 func (w *Write) check(stored []byte, exists bool) error {
 	switch w.Op {
 	case InsertOrReplace, InsertOrMerge:

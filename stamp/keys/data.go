@@ -91,5 +91,5 @@ func ParsePartition(key []byte) (p Partition, row []byte, err error) {
 }
 
 // TableContainer is the form in which a table name enters keys: names compare
-// without case (spec/table.md 4.2).
+// without case (protocol/table.md 4.2).
 func TableContainer(name string) string { return strings.ToLower(name) }

@@ -164,7 +164,7 @@ func TestGoldenIsRead(t *testing.T) {
 }
 
 // A table is found by its name in any case, the partition key only in its own
-// (spec/table.md 4.2; examples).
+// (protocol/table.md 4.2; examples).
 func TestTableContainer(t *testing.T) {
 	require.Equal(t, TableContainer("people"), TableContainer("PeoPLE"))
 	a := Partition{Service: geo.Table, Account: "acct", Container: TableContainer("PEOPLE"), Object: "Smith"}

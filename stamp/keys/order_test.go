@@ -124,7 +124,7 @@ func drawStream(t *rapid.T) (geo.RangeID, geo.Stream, tuple) {
 
 // The byte order of two keys of one shape is the order of their tuples, strings as
 // UTF-16 code units, and neither is a prefix of the other unless they are equal
-// (spec/table.md 4.5; property over every shape).
+// (protocol/table.md 4.5; property over every shape).
 func TestOrder(t *testing.T) {
 	for name, draw := range shapes {
 		t.Run(name, func(t *testing.T) {

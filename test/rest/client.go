@@ -18,7 +18,7 @@ import (
 	"antipode/internal/clock"
 )
 
-// The account that every emulator knows, and its key (spec/auth.md 4).
+// The account that every emulator knows, and its key (protocol/auth.md 4).
 const (
 	DevAccount = geo.Account("devstoreaccount1")
 	DevKey     = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="

@@ -10,5 +10,5 @@
 // Write with a Builder, walk with a Reader, which gives views into the list and
 // allocates nothing, and join with Merge. The layout is docs/format/entity.md, frozen
 // by testdata/entity.golden. Text is measured and ordered in UTF-16 code units, as
-// the protocol does (spec/table.md 4.5, 4.6).
+// the protocol does (protocol/table.md 4.5, 4.6).
 package entity

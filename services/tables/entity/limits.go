@@ -8,7 +8,7 @@ import (
 	"antipode/services/storageerr"
 )
 
-// Limits of spec/table.md 4.2 to 4.6. Units are UTF-16 code units.
+// Limits of protocol/table.md 4.2 to 4.6. Units are UTF-16 code units.
 const (
 	PropertiesMax  = 252
 	NameUnitsMax   = 255

@@ -8,7 +8,7 @@ import (
 
 // Merge returns a new list: the properties of old, with those that patch names given
 // patch's type and value in place, then those that only patch has. Nothing is removed
-// (spec/table.md 9.7). Each list must hold unique names. The limit on the number of
+// (protocol/table.md 9.7). Each list must hold unique names. The limit on the number of
 // properties is checked here, the one on size is CheckSize's.
 func Merge(old, patch []byte) ([]byte, error) {
 	b := Build(make([]byte, 0, len(old)+len(patch)))
@@ -58,7 +58,7 @@ func locate(list, name []byte) (p Property, at int, err error) {
 	}
 }
 
-// Size is the published size of an entity in bytes (spec/table.md 4.6). A malformed
+// Size is the published size of an entity in bytes (protocol/table.md 4.6). A malformed
 // list has the greatest size there is, so that it passes no limit.
 func Size(pk, rk string, list []byte) int {
 	n := 4 + 2*(UTF16Len(pk)+UTF16Len(rk))

@@ -5,7 +5,7 @@ import "fmt"
 // Type is the EDM type of a property value.
 type Type byte
 
-// The eight types (spec/table.md 5.1). Durable: never renumber.
+// The eight types (protocol/table.md 5.1). Durable: never renumber.
 const (
 	String   Type = 1
 	Int32    Type = 2
