@@ -20,7 +20,7 @@ import (
 
 // foreign are the first words of dotted names that are not ours: packages of others, and
 // what documents write in the same form.
-var foreign = []string{"azblob", "azcore", "http", "os", "pebble", "raft", "runtime", "slog", "sync", "tls", "vfs"}
+var foreign = []string{"azblob", "azcore", "http", "os", "pebble", "prometheus", "raft", "runtime", "slog", "sync", "tls", "vfs"}
 
 // notOurs are whole code spans in the form of a symbol or file that name something else:
 // files of a deployment, modules, examples.
@@ -28,6 +28,8 @@ var notOurs = []string{
 	"package.Type.Method", "node.yaml", "frontdoor.yaml", "ca.crt", "ca.key", "ca/ca.key", "node.crt", "node.key", "next.new", "go.mod", "nats.go",
 	"NNNNNN.ext", "NNNNNN.sst", "NNNNNNNN.seg",
 	"g.Pred", // A value in a planted bug.
+	// Not built yet, but drawn in DESIGN.md.
+	"replication/site", "services/lease", "internal/{clock,identity,plantedbugs,crc}",
 }
 
 // tree is what the Go files of the repository declare.
@@ -323,21 +325,28 @@ var (
 	inline = regexp.MustCompile("`([^`]+)`")
 )
 
+// documents returns the documents, except the protocol references: their words are the protocol's.
+func documents(t *testing.T) []string {
+	t.Helper()
+	var out []string
+	for _, pattern := range []string{"../*.md", "*.md", "*/*.md"} {
+		found, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		for _, file := range found {
+			if dir, base := filepath.Split(file); filepath.Clean(dir) != "protocol" || base == "README.md" {
+				out = append(out, file)
+			}
+		}
+	}
+	require.Greater(t, len(out), 10)
+	return out
+}
+
 // Every package.Symbol, test and file that the documents name in code spans exists: who
 // follows one finds it. Renaming a symbol fails here until the documents follow.
 func TestDocumentsNameWhatExists(t *testing.T) {
 	tr := readTree(t, "..")
-	var documents []string
-	for _, pattern := range []string{"../*.md", "*.md", "*/*.md"} {
-		found, err := filepath.Glob(pattern)
-		require.NoError(t, err)
-		documents = append(documents, found...)
-	}
-	require.Greater(t, len(documents), 10)
-	for _, file := range documents {
-		if path.Dir(filepath.ToSlash(file)) == "protocol" && path.Base(file) != "README.md" {
-			continue // Their code spans are the protocol's words.
-		}
+	for _, file := range documents(t) {
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
 		body := fence.ReplaceAllStringFunc(string(text), func(string) string { return "\n" })

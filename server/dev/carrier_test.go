@@ -64,7 +64,7 @@ func (s countedSource) Records(st geo.Stream, from geo.Seq, bytesMax int, done f
 
 // The carrier's stream deleted under load loses, doubles and reorders nothing, raises
 // the named alarm, and has no more sent again than was not acknowledged: the backlog
-// and what was in flight (R15; Done-when 7).
+// and what was in flight (R15).
 func TestStreamDeletedUnderLoad(t *testing.T) {
 	var sent sentRecords
 	c := startAdjusted(t, sent.adjust)
@@ -136,7 +136,7 @@ func deleteStream(t *testing.T, l *location.Location, source geo.Location) {
 }
 
 // The carrier's folder wiped while its location is stopped: all that it held is
-// pulled, and the next message raises the named alarm (R15; Done-when 7).
+// pulled, and the next message raises the named alarm (R15).
 func TestCarrierDeletedWhileStopped(t *testing.T) {
 	c := startFaulty(t)
 	createTable(t, c, "northacct")

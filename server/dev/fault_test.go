@@ -182,7 +182,7 @@ func TestAccountsInBothDirections(t *testing.T) {
 }
 
 // With the link cut the secondary keeps the old value and Last Sync Time stands still;
-// healed, both move on (Done-when 4 and 5). The backlog grows meanwhile and drains.
+// healed, both move on. The backlog grows meanwhile and drains.
 func TestLinkCutHoldsLastSyncTime(t *testing.T) {
 	c := startFaulty(t)
 	createTable(t, c, "northacct")
@@ -228,8 +228,7 @@ func drained(t *testing.T, c *Cluster) {
 }
 
 // With the north location stopped, everything at or below Last Sync Time is read in
-// the south, the front door says 503 for the primary, and a restart serves again
-// (Done-when 4).
+// the south, the front door says 503 for the primary, and a restart serves again.
 func TestPrimaryLocationStopped(t *testing.T) {
 	c := startFaulty(t)
 	createTable(t, c, "northacct")
@@ -261,7 +260,7 @@ func TestPrimaryLocationStopped(t *testing.T) {
 	})
 }
 
-// At rest Last Sync Time moves, and lags by less than half a second (Done-when 5).
+// At rest Last Sync Time moves, and lags by less than half a second.
 func TestLastSyncTimeMovesAtRest(t *testing.T) {
 	c := startFaulty(t)
 	var was geo.Timestamp

@@ -84,7 +84,7 @@ func startChild(t *testing.T, dir string, base int) *exec.Cmd {
 	return cmd
 }
 
-// Three replicas in fact (invariant 1, Done-when 3): after 1,000 acknowledged writes
+// Three replicas in fact (invariant 1): after 1,000 acknowledged writes
 // and kill -9, each of the three folders, opened alone and read-only, holds every one.
 func TestKilledProcessLeavesThreeReplicas(t *testing.T) {
 	dir, base := t.TempDir(), freeBase(t)

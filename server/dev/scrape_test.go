@@ -15,7 +15,7 @@ import (
 	"antipode/stamp/ranges"
 )
 
-// The scrape says what happened (Done-when 9): a stopped node leaves two in sync; a
+// The scrape says what happened: a stopped node leaves two in sync; a
 // cut link makes backlog and age grow, and they add up; requests equal the client's
 // count.
 func TestScrapeTellsTheWorld(t *testing.T) {

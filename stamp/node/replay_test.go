@@ -14,7 +14,7 @@ import (
 )
 
 // A restart replays only what the last flush does not hold, and that is under 5 % of
-// the log after 100,000 writes, a flush and 100 writes (issue 2, Done-when 6). How many
+// the log after 100,000 writes, a flush and 100 writes. How many
 // entries the writes became is up to the machine: the share is asked of a long log only.
 func TestRestartReplaysLittle(t *testing.T) {
 	fss := map[geo.NodeID]vfs.FS{1: vfs.NewMem(), 2: vfs.NewMem(), 3: vfs.NewMem()}

@@ -130,7 +130,7 @@ func TestFoundIsRewritten(t *testing.T) {
 
 // A failed write, sync, creation, rename or folder sync takes the log out of service:
 // that Commit and every later one fails, nothing more is written, not even by Close,
-// and what was acknowledged before is there after a crash (style section 5; table over
+// and what was acknowledged before is there after a crash (table over
 // the operations).
 func TestFailures(t *testing.T) {
 	for _, op := range []string{"write", "sync", "create", "rename"} {
@@ -185,7 +185,7 @@ func TestFailures(t *testing.T) {
 
 // A range that is never trimmed does not keep the segments in which others came and
 // went: its entries are copied forward, and stay as they are over reopenings. One that
-// is idle keeps its hard state and trimmed index (issue 4).
+// is idle keeps its hard state and trimmed index.
 func TestLaggard(t *testing.T) {
 	mem := vfs.NewMem()
 	l := mustOpen(t, mem)

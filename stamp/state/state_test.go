@@ -203,7 +203,7 @@ func TestReadOnly(t *testing.T) {
 
 // history is a made-up log: entry i sets the applied index, some rows and one outbox
 // record, and deletes the outbox record of entry i-outboxLag. It is the same at every
-// replay, as apply is (STYLE section 6).
+// replay, as apply is.
 type history struct{ seed uint64 }
 
 const (

@@ -17,7 +17,7 @@ import (
 // ErrNoPorts means that no port base had all its ports free.
 var ErrNoPorts = errors.New("no free port base")
 
-// Offsets of the ports from the port base (issue 2). NorthPorts and SouthPorts
+// Offsets of the ports from the port base. NorthPorts and SouthPorts
 // are the first and the second location's own.
 const (
 	AdminOffset = 80
