@@ -11,8 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"antipode/internal/clock"
-	"antipode/server"
 	"antipode/server/config"
+	"antipode/server/gateway"
+	"antipode/server/node"
 	"antipode/server/progress"
 )
 
@@ -78,7 +79,7 @@ func runNode(out io.Writer, f processFlags) error {
 		return err
 	}
 	ctx := untilSignal(out)
-	n, err := server.OpenNode(server.NodeOptions{Config: c, Warnings: c.DomainWarnings(), Clock: clock.System{}, Logger: log})
+	n, err := node.Open(node.Options{Config: c, Warnings: c.DomainWarnings(), Clock: clock.System{}, Logger: log})
 	if err != nil {
 		return errors.Join(err, folder.Close())
 	}
@@ -125,7 +126,7 @@ func runFrontDoor(out io.Writer, f processFlags) error {
 		return err
 	}
 	ctx := untilSignal(out)
-	d, err := server.OpenDoor(server.DoorOptions{Config: c, Clock: clock.System{}, Logger: log})
+	d, err := gateway.Open(gateway.Options{Config: c, Clock: clock.System{}, Logger: log})
 	if err != nil {
 		return err
 	}

@@ -52,6 +52,12 @@ type DoorNode struct {
 	Admin string `yaml:"admin"`
 }
 
+// Services are the addresses of the door's front end.
+func (l DoorListen) Services() Services { return Services{l.Blob, l.Queue, l.Table} }
+
+// Services are the addresses of the node's front end.
+func (n DoorNode) Services() Services { return Services{n.Blob, n.Queue, n.Table} }
+
 // LoadDoor reads the file of a front door: see Load.
 func LoadDoor(path string) (Door, Problems, error) { return load[Door](path) }
 

@@ -61,6 +61,24 @@ type Listen struct {
 	Admin string `yaml:"admin"`
 }
 
+// Services are the addresses of the front end.
+func (l Listen) Services() Services { return Services{l.Blob, l.Queue, l.Table} }
+
+// Services are the addresses of a front end, host:port, by service.
+type Services struct{ Blob, Queue, Table string }
+
+// Of returns the address of one service.
+func (a Services) Of(s geo.Service) string {
+	switch s {
+	case geo.Blob:
+		return a.Blob
+	case geo.Queue:
+		return a.Queue
+	default:
+		return a.Table
+	}
+}
+
 // Admin says by whom an admin port is used.
 type Admin struct {
 	// Hosts are names and addresses by which it is addressed, besides the host of

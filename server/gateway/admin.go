@@ -1,4 +1,4 @@
-package server
+package gateway
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"time"
 
 	wire "antipode/client/admin"
 	"antipode/geo"
@@ -15,22 +16,25 @@ import (
 	"antipode/services/storageerr"
 )
 
-// doorControl implements admin.Cluster for a door: it asks the admin ports of the nodes.
-type doorControl struct{ d *Door }
+// control implements admin.Cluster for a door: it asks the admin ports of the nodes.
+type control struct{ d *Gateway }
 
 // errNoNode: no node of a location answers on its admin port.
 var errNoNode = &wire.Error{Status: http.StatusServiceUnavailable, Code: "NoNodeAnswers", Message: "no node of the location answers on its admin port"}
 
+// nodeWait bounds the answer of a node's admin port, which itself bounds what it asks of the others.
+const nodeWait = 4 * time.Second
+
 // first asks the nodes of a location one after the other until one answers; nodes that
 // cannot be reached are passed over.
-func first[T any](ctx context.Context, d *Door, l geo.Location, f func(context.Context, *wire.Client) (T, error)) (T, error) {
+func first[T any](ctx context.Context, d *Gateway, l geo.Location, f func(context.Context, *wire.Client) (T, error)) (T, error) {
 	err := error(errNoNode)
 	var none T
 	for _, n := range d.nodes[l] {
 		if n.admin == nil {
 			continue
 		}
-		ctx, cancel := context.WithTimeout(ctx, 2*peerWait)
+		ctx, cancel := context.WithTimeout(ctx, nodeWait)
 		out, askErr := f(ctx, n.admin)
 		cancel()
 		if askErr == nil {
@@ -47,7 +51,7 @@ func first[T any](ctx context.Context, d *Door, l geo.Location, f func(context.C
 
 // Status implements admin.Cluster: each location as the first of its nodes that answers
 // shows it.
-func (k doorControl) Status(ctx context.Context) (wire.Status, error) {
+func (k control) Status(ctx context.Context) (wire.Status, error) {
 	now := k.d.o.Clock.Now()
 	out := wire.Status{
 		Process: wire.Process{PID: os.Getpid(), StartedAt: wire.Time{Time: k.d.started}, UptimeSeconds: now.Sub(k.d.started).Seconds()},
@@ -78,7 +82,7 @@ func (k doorControl) Status(ctx context.Context) (wire.Status, error) {
 }
 
 // location is what is known of one; of nodes that nobody can ask that they are unreachable.
-func (k doorControl) location(ctx context.Context, l geo.Location) wire.Status {
+func (k control) location(ctx context.Context, l geo.Location) wire.Status {
 	s, err := first(ctx, k.d, l, func(ctx context.Context, c *wire.Client) (wire.Status, error) { return c.Status(ctx) })
 	if err == nil {
 		return s
@@ -91,7 +95,7 @@ func (k doorControl) location(ctx context.Context, l geo.Location) wire.Status {
 }
 
 // Events implements admin.Cluster.
-func (k doorControl) Events() []wire.Event {
+func (k control) Events() []wire.Event {
 	var out []wire.Event
 	for _, l := range k.d.locations() {
 		list, err := first(context.Background(), k.d, l, func(ctx context.Context, c *wire.Client) ([]wire.Event, error) { return c.Events(ctx) })
@@ -105,7 +109,7 @@ func (k doorControl) Events() []wire.Event {
 
 // Ready implements admin.Cluster: a location serves when one of its nodes says so, and is
 // ready when also the statistics of each account there are live.
-func (k doorControl) Ready(ctx context.Context) []wire.LocationReadiness {
+func (k control) Ready(ctx context.Context) []wire.LocationReadiness {
 	s, err := k.Status(ctx)
 	out := make([]wire.LocationReadiness, len(s.Locations))
 	var asked sync.WaitGroup
@@ -127,8 +131,8 @@ func (k doorControl) Ready(ctx context.Context) []wire.LocationReadiness {
 
 // readiness is what the nodes of a location say of themselves; those that do not answer say
 // nothing.
-func (d *Door) readiness(ctx context.Context, l geo.Location) []wire.LocationReadiness {
-	ctx, cancel := context.WithTimeout(ctx, 2*peerWait)
+func (d *Gateway) readiness(ctx context.Context, l geo.Location) []wire.LocationReadiness {
+	ctx, cancel := context.WithTimeout(ctx, nodeWait)
 	defer cancel()
 	answers := make([][]wire.LocationReadiness, len(d.nodes[l]))
 	var asked sync.WaitGroup
@@ -189,7 +193,7 @@ func notReady(l wire.Location, accounts []wire.AccountStatus) string {
 }
 
 // known asks one location after the other; AccountNotFound only where none has it.
-func known[T any](ctx context.Context, d *Door, f func(context.Context, *wire.Client) (T, error)) (T, error) {
+func known[T any](ctx context.Context, d *Gateway, f func(context.Context, *wire.Client) (T, error)) (T, error) {
 	var none T
 	err := error(errNoNode)
 	for _, l := range d.locations() {
@@ -206,14 +210,14 @@ func known[T any](ctx context.Context, d *Door, f func(context.Context, *wire.Cl
 }
 
 // info shows an account where the door serves it.
-func (k doorControl) info(a wire.AccountInfo) wire.AccountInfo {
-	a.Endpoints = location.Endpoints(a.Name, k.d.listens().of)
+func (k control) info(a wire.AccountInfo) wire.AccountInfo {
+	a.Endpoints = location.Endpoints(a.Name, k.d.o.Config.Listen.Services().Of)
 	return a
 }
 
 // Accounts implements admin.Cluster: those that any location knows; a new one takes a moment
 // to be known at both.
-func (k doorControl) Accounts(ctx context.Context) ([]wire.AccountInfo, error) {
+func (k control) Accounts(ctx context.Context) ([]wire.AccountInfo, error) {
 	var out []wire.AccountInfo
 	var errs []error
 	for _, l := range k.d.locations() {
@@ -232,7 +236,7 @@ func (k doorControl) Accounts(ctx context.Context) ([]wire.AccountInfo, error) {
 }
 
 // Account implements admin.Cluster.
-func (k doorControl) Account(ctx context.Context, name geo.Account) (wire.AccountInfo, error) {
+func (k control) Account(ctx context.Context, name geo.Account) (wire.AccountInfo, error) {
 	a, err := known(ctx, k.d, func(ctx context.Context, c *wire.Client) (wire.AccountInfo, error) { return c.Account(ctx, name) })
 	if err != nil {
 		return wire.AccountInfo{}, err
@@ -241,12 +245,12 @@ func (k doorControl) Account(ctx context.Context, name geo.Account) (wire.Accoun
 }
 
 // Keys implements admin.Cluster.
-func (k doorControl) Keys(ctx context.Context, name geo.Account) (wire.Keys, error) {
+func (k control) Keys(ctx context.Context, name geo.Account) (wire.Keys, error) {
 	return known(ctx, k.d, func(ctx context.Context, c *wire.Client) (wire.Keys, error) { return c.Keys(ctx, name) })
 }
 
 // CreateAccount implements admin.Cluster.
-func (k doorControl) CreateAccount(ctx context.Context, a wire.NewAccount) (wire.AccountInfo, error) {
+func (k control) CreateAccount(ctx context.Context, a wire.NewAccount) (wire.AccountInfo, error) {
 	if len(k.d.nodes[a.Location]) == 0 {
 		return wire.AccountInfo{}, storageerr.InvalidInput.Saying(
 			fmt.Sprintf("unknown location %q: this door stands before %v", a.Location, k.d.locations()))
@@ -268,20 +272,20 @@ func (k doorControl) CreateAccount(ctx context.Context, a wire.NewAccount) (wire
 }
 
 // node finds a node and its admin port.
-func (k doorControl) node(l geo.Location, id geo.NodeID) (doorNode, error) {
+func (k control) node(l geo.Location, id geo.NodeID) (member, error) {
 	for _, n := range k.d.nodes[l] {
-		if n.id == id {
+		if n.ID == id {
 			if n.admin == nil {
 				return n, fmt.Errorf("the door's configuration does not say where the admin port of %s is", n.name)
 			}
 			return n, nil
 		}
 	}
-	return doorNode{}, fmt.Errorf("there is no node %s", wire.NodeName(l, id))
+	return member{}, fmt.Errorf("there is no node %s", wire.NodeName(l, id))
 }
 
 // StartNode implements admin.Cluster.
-func (k doorControl) StartNode(ctx context.Context, l geo.Location, id geo.NodeID) error {
+func (k control) StartNode(ctx context.Context, l geo.Location, id geo.NodeID) error {
 	n, err := k.node(l, id)
 	if err == nil {
 		_, err = n.admin.StartNode(ctx, n.name)
@@ -290,7 +294,7 @@ func (k doorControl) StartNode(ctx context.Context, l geo.Location, id geo.NodeI
 }
 
 // StopNode implements admin.Cluster.
-func (k doorControl) StopNode(ctx context.Context, l geo.Location, id geo.NodeID) error {
+func (k control) StopNode(ctx context.Context, l geo.Location, id geo.NodeID) error {
 	n, err := k.node(l, id)
 	if err == nil {
 		_, err = n.admin.StopNode(ctx, n.name)
@@ -299,7 +303,7 @@ func (k doorControl) StopNode(ctx context.Context, l geo.Location, id geo.NodeID
 }
 
 // StartLocation implements admin.Cluster.
-func (k doorControl) StartLocation(ctx context.Context, l geo.Location) error {
+func (k control) StartLocation(ctx context.Context, l geo.Location) error {
 	return k.tell(ctx, l, func(ctx context.Context, c *wire.Client) error {
 		_, err := c.StartLocation(ctx, l)
 		return err
@@ -307,7 +311,7 @@ func (k doorControl) StartLocation(ctx context.Context, l geo.Location) error {
 }
 
 // StopLocation implements admin.Cluster.
-func (k doorControl) StopLocation(ctx context.Context, l geo.Location) error {
+func (k control) StopLocation(ctx context.Context, l geo.Location) error {
 	return k.tell(ctx, l, func(ctx context.Context, c *wire.Client) error {
 		_, err := c.StopLocation(ctx, l)
 		return err
@@ -315,7 +319,7 @@ func (k doorControl) StopLocation(ctx context.Context, l geo.Location) error {
 }
 
 // RecoverRange implements admin.Cluster.
-func (k doorControl) RecoverRange(ctx context.Context, l geo.Location, id geo.RangeID, untrusted bool) (out wire.RangeRecovered, err error) {
+func (k control) RecoverRange(ctx context.Context, l geo.Location, id geo.RangeID, untrusted bool) (out wire.RangeRecovered, err error) {
 	err = k.tell(ctx, l, func(ctx context.Context, c *wire.Client) (err error) {
 		out, err = c.RecoverRange(ctx, l, id, wire.RecoverRange{AcceptLoss: true, Untrusted: untrusted})
 		return err
@@ -325,7 +329,7 @@ func (k doorControl) RecoverRange(ctx context.Context, l geo.Location, id geo.Ra
 
 // tell asks the first node of a location that can be reached to do something; it tells the
 // others.
-func (k doorControl) tell(ctx context.Context, l geo.Location, f func(context.Context, *wire.Client) error) error {
+func (k control) tell(ctx context.Context, l geo.Location, f func(context.Context, *wire.Client) error) error {
 	if len(k.d.nodes[l]) == 0 {
 		return fmt.Errorf("there is no location %s", l)
 	}
@@ -342,7 +346,7 @@ func (k doorControl) tell(ctx context.Context, l geo.Location, f func(context.Co
 }
 
 // SetLink implements admin.Cluster: at both ends.
-func (k doorControl) SetLink(ctx context.Context, to wire.Link) error {
+func (k control) SetLink(ctx context.Context, to wire.Link) error {
 	var errs []error
 	for _, l := range k.d.locations() {
 		errs = append(errs, k.tell(ctx, l, func(ctx context.Context, c *wire.Client) (err error) {

@@ -1,4 +1,4 @@
-package server
+package node
 
 import (
 	"testing"
@@ -60,37 +60,4 @@ func TestMerge(t *testing.T) {
 	got = merge([]view{{Location: asked.Location, Accounts: []wire.AccountStatus{account("a"), account("b")}}, one})
 	require.Len(t, got.Accounts[0].Services, 1)
 	require.Empty(t, got.Accounts[1].Services)
-}
-
-// A location of a door is ready when each range has a leader and the statistics of each
-// account that has its secondary there are known (table).
-func TestNotReady(t *testing.T) {
-	lag := 1.0
-	l := wire.Location{Name: "south", State: wire.Running, Ranges: []wire.Range{{Service: "blob", LeaderView: &wire.LeaderView{}}}}
-	live := wire.AccountStatus{
-		Account:  wire.Account{Name: "a", Primary: "north", Secondary: "south"},
-		Services: []wire.ServiceStatus{{Service: "blob", LagSeconds: &lag}},
-	}
-	unknown := live
-	unknown.Services = []wire.ServiceStatus{{Service: "blob"}}
-	silent := live
-	silent.Services = nil
-	leaderless := l
-	leaderless.Ranges = []wire.Range{{Service: "blob"}}
-	stopped := l
-	stopped.State = wire.Unreachable
-	for _, c := range []struct {
-		l        wire.Location
-		accounts []wire.AccountStatus
-		why      string
-	}{
-		{l, []wire.AccountStatus{live}, ""},
-		{l, nil, "no account is made yet"},
-		{l, []wire.AccountStatus{live, unknown}, "Last Sync Time of a (blob) is not known yet"},
-		{l, []wire.AccountStatus{silent}, "Last Sync Time of a is not known yet"},
-		{leaderless, []wire.AccountStatus{live}, "the blob range has no leader yet"},
-		{stopped, []wire.AccountStatus{live}, "no node of the location runs and answers; see antipodectl status"},
-	} {
-		require.Equal(t, c.why, notReady(c.l, c.accounts))
-	}
 }

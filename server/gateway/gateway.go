@@ -1,4 +1,4 @@
-package server
+package gateway
 
 import (
 	"crypto/rand"
@@ -20,31 +20,31 @@ import (
 	"antipode/server/listen"
 )
 
-// DoorOptions configures a Door.
-type DoorOptions struct {
+// Options configures a Gateway.
+type Options struct {
 	Config config.Door
 	Clock  clock.Clock
 	Logger *slog.Logger
 }
 
-// Door is the front door: it hands each request to a node of the location that has the
+// Gateway is the front door: it hands each request to a node of the location that has the
 // account, and an operator's orders to the nodes they are for. It keeps no state.
-type Door struct {
-	o       DoorOptions
+type Gateway struct {
+	o       Options
 	started time.Time
-	nodes   map[geo.Location][]doorNode
+	nodes   map[geo.Location][]member
 	http    *http.Client
 	forward *api.Forwarder
 	front   *listen.Front
 }
 
-// doorNode is a node as the door reaches it.
-type doorNode struct {
-	id   geo.NodeID
+// portsOf is where an operator chooses the ports of the process.
+const portsOf = "the section listen of its configuration"
+
+// member is a node as the gateway reaches it.
+type member struct {
+	config.DoorNode
 	name string
-	addresses
-	// hop is used, and addresses not, by a door with a certificate.
-	hop string
 	// admin is nil where the configuration does not say where its admin port is.
 	admin *wire.Client
 }
@@ -52,9 +52,9 @@ type doorNode struct {
 // callWait bounds an operator's order to one node; nodes bound it themselves below that.
 const callWait = 70 * time.Second
 
-// OpenDoor listens and serves.
-func OpenDoor(o DoorOptions) (_ *Door, err error) {
-	d := &Door{o: o, started: o.Clock.Now(), nodes: map[geo.Location][]doorNode{}, http: &http.Client{Timeout: callWait}}
+// Open listens and serves.
+func Open(o Options) (_ *Gateway, err error) {
+	d := &Gateway{o: o, started: o.Clock.Now(), nodes: map[geo.Location][]member{}, http: &http.Client{Timeout: callWait}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, d.Close())
@@ -68,7 +68,7 @@ func OpenDoor(o DoorOptions) (_ *Door, err error) {
 	}
 	for _, l := range o.Config.Locations {
 		for _, n := range l.Nodes {
-			dn := doorNode{id: n.ID, name: wire.NodeName(l.Name, n.ID), addresses: addresses{n.Blob, n.Queue, n.Table}, hop: n.Hop}
+			dn := member{DoorNode: n, name: wire.NodeName(l.Name, n.ID)}
 			if n.Admin != "" {
 				if dn.admin, err = wire.New("http://"+n.Admin, d.http); err != nil {
 					return nil, fmt.Errorf("admin port of %s: %w", dn.name, err)
@@ -98,22 +98,17 @@ func OpenDoor(o DoorOptions) (_ *Door, err error) {
 	s := api.NewServer(api.Options{
 		Locations: d.locations(), Zones: o.Config.Zones, Clock: o.Clock, IDs: protocol.NewRequestIDs(seed), Forward: d.forward, Door: observer, Logger: o.Logger,
 	})
-	ls := listen.Services(d.listens().of, "front door", s.Handler)
+	ls := listen.Services(d.o.Config.Listen.Services().Of, "front door", s.Handler)
 	ls = append(ls, listen.Listener{
 		Addr: o.Config.Listen.Admin, What: "admin", Limit: admin.Limit,
-		Handler: admin.Handler(doorControl{d}, registry, adminOptions(o.Config.Listen.Admin, o.Config.Admin, token, o.Logger)),
+		Handler: admin.Handler(control{d}, registry, admin.Options{TokenFile: token, Listen: o.Config.Listen.Admin, Hosts: o.Config.Admin.Hosts, Log: o.Logger}),
 	})
 	d.front, err = listen.Open(ls, portsOf, o.Logger)
 	return d, err
 }
 
-func (d *Door) listens() addresses {
-	l := d.o.Config.Listen
-	return addresses{l.Blob, l.Queue, l.Table}
-}
-
 // locations are the door's, in the order of its configuration.
-func (d *Door) locations() []geo.Location {
+func (d *Gateway) locations() []geo.Location {
 	var out []geo.Location
 	for _, l := range d.o.Config.Locations {
 		out = append(out, l.Name)
@@ -121,20 +116,20 @@ func (d *Door) locations() []geo.Location {
 	return out
 }
 
-func (d *Door) endpoints(l geo.Location, s geo.Service) []string {
+func (d *Gateway) endpoints(l geo.Location, s geo.Service) []string {
 	var out []string
 	for _, n := range d.nodes[l] {
 		if d.o.Config.TLS != (config.TLS{}) {
-			out = append(out, api.HopAddress(n.hop, s))
+			out = append(out, api.HopAddress(n.Hop, s))
 		} else {
-			out = append(out, n.of(s))
+			out = append(out, n.Services().Of(s))
 		}
 	}
 	return out
 }
 
 // Close drains requests and closes.
-func (d *Door) Close() error {
+func (d *Gateway) Close() error {
 	var err error
 	if d.front != nil {
 		err = d.front.Close()

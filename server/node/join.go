@@ -1,4 +1,4 @@
-package server
+package node
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 	"antipode/secondary"
 	"antipode/server/config"
 	"antipode/server/location"
-	"antipode/stamp/node"
+	stampnode "antipode/stamp/node"
 	"antipode/stamp/ranges"
 	"antipode/stamp/state"
 	"antipode/stamp/transport"
@@ -34,7 +34,7 @@ func (n *Node) locationOptions(seed uint64) location.Options {
 	o := location.Options{
 		Name: c.Location, Other: c.Pair.Location, Parity: parity(c.Location, c.Pair.Location), Nodes: n.nodes(), Local: []geo.NodeID{n.id}, Sites: n.sites(),
 		Dir: c.Data, ReserveBytes: c.ReserveBytes, NameRest: c.NameRest.Duration(), Clock: n.o.Clock, Engine: state.Options{Shared: n.shared, Logger: n.o.Logger}, Seed: seed, Tick: n.o.Tick,
-		Transport: func() node.Transport { return n.transport }, Commands: commands,
+		Transport: func() stampnode.Transport { return n.transport }, Commands: commands,
 		Link: n.link, Carrier: n.carrier(), Bounds: bus.Bounds{BytesMax: streamBytes}, Logger: n.o.Logger,
 	}
 	switch {

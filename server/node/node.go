@@ -1,4 +1,4 @@
-package server
+package node
 
 import (
 	"context"
@@ -42,8 +42,8 @@ const (
 // portsOf is where an operator chooses the ports of a process.
 const portsOf = "the section listen of its configuration"
 
-// NodeOptions configures a Node.
-type NodeOptions struct {
+// Options configures a Node.
+type Options struct {
 	Config config.Node
 	// Warnings are those of the configuration, shown in the status.
 	Warnings []string
@@ -56,7 +56,7 @@ type NodeOptions struct {
 // Node is a node that runs in this process, with its front end and its admin port. Methods
 // may be called concurrently.
 type Node struct {
-	o       NodeOptions
+	o       Options
 	id      geo.NodeID
 	started time.Time
 	// peers are the other nodes of the stamp by number.
@@ -87,9 +87,9 @@ type Node struct {
 	front atomic.Pointer[listen.Front]
 }
 
-// OpenNode listens on the ports of the node and its operators. Start must follow to run the
+// Open listens on the ports of the node and its operators. Start must follow to run the
 // node, and Close. The caller holds the data folder's lock.
-func OpenNode(o NodeOptions) (_ *Node, err error) {
+func Open(o Options) (_ *Node, err error) {
 	c := o.Config
 	n := &Node{
 		o: o, id: c.ID, started: o.Clock.Now(), peers: map[geo.NodeID]config.Peer{}, link: link.New(),
@@ -129,7 +129,7 @@ func OpenNode(o NodeOptions) (_ *Node, err error) {
 	if err != nil {
 		return nil, err
 	}
-	handler := admin.Handler(control{n}, n.registry, adminOptions(c.Listen.Admin, c.Admin, token, o.Logger))
+	handler := admin.Handler(control{n}, n.registry, admin.Options{TokenFile: token, Listen: c.Listen.Admin, Hosts: c.Admin.Hosts, Log: o.Logger})
 	listener := listen.Listener{Addr: c.Listen.Admin, Handler: handler, What: "admin", Limit: admin.Limit}
 	n.admin, err = listen.Open([]listen.Listener{listener}, portsOf, o.Logger)
 	return n, err
@@ -200,12 +200,6 @@ func (n *Node) sites() []ranges.Site {
 	return all
 }
 
-// listens is the node's own front end.
-func (n *Node) listens() addresses {
-	l := n.o.Config.Listen
-	return addresses{l.Blob, l.Queue, l.Table}
-}
-
 // start starts the node and its front end; an error where it runs, unless the order is
 // lenient.
 func (n *Node) start(ctx context.Context, o order) error {
@@ -218,7 +212,7 @@ func (n *Node) start(ctx context.Context, o order) error {
 		}
 		return fmt.Errorf("node %s runs already", c.Name)
 	}
-	ls := append(listen.Services(n.listens().of, c.Name, n.api.Handler), n.hopListener())
+	ls := append(listen.Services(n.o.Config.Listen.Services().Of, c.Name, n.api.Handler), n.hopListener())
 	f, err := listen.Open(ls, portsOf, n.o.Logger)
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package server
+package node
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 	"antipode/geo"
 	"antipode/server/location"
 	"antipode/services/storageerr"
-	"antipode/stamp/node"
+	stampnode "antipode/stamp/node"
 )
 
 // What the processes of a location ask of each other for an operator. The names travel:
@@ -98,7 +98,7 @@ func (n *Node) createElsewhere(ctx context.Context, a wire.NewAccount) error {
 		return err
 	}
 	body, err = n.transport.CallProcess(ctx, id, methodCreate, body)
-	if errors.Is(err, node.ErrUnreachable) {
+	if errors.Is(err, stampnode.ErrUnreachable) {
 		return storageerr.ServerBusy
 	}
 	var out createAnswer

@@ -1,4 +1,4 @@
-package server
+package node
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 	"antipode/server/location"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
-	"antipode/stamp/node"
+	stampnode "antipode/stamp/node"
 )
 
 // Bounds of what an operator's question may wait for.
@@ -122,7 +122,7 @@ func (k control) Ready(ctx context.Context) []wire.LocationReadiness {
 // info is an account and where this node serves it.
 func (k control) info(a *catalog.Account) wire.AccountInfo {
 	return location.AccountInfo(a, func(s geo.Service) string {
-		host, port, err := net.SplitHostPort(k.n.listens().of(s))
+		host, port, err := net.SplitHostPort(k.n.o.Config.Listen.Services().Of(s))
 		if ip := net.ParseIP(host); err == nil && (host == "" || ip != nil && ip.IsUnspecified()) {
 			if name, err := os.Hostname(); err == nil {
 				host = name
@@ -212,7 +212,7 @@ func (k control) RecoverRange(ctx context.Context, l geo.Location, id geo.RangeI
 // can be reached.
 func (k control) SetLink(ctx context.Context, l wire.Link) error {
 	err := k.n.orderAll(ctx, k.n.o.Config.Location, order{Link: &l})
-	if errors.Is(err, node.ErrUnreachable) {
+	if errors.Is(err, stampnode.ErrUnreachable) {
 		return nil // It comes back with a link that is whole: for tests alone.
 	}
 	return err
