@@ -133,8 +133,8 @@ func (l *loader) putRows(ctx context.Context, number int, source *rand.ChaCha8) 
 
 func (l *loader) putBlob(ctx context.Context, number int, source *rand.ChaCha8) error {
 	put := &blobrows.PutBlob{
-		Name: blobrows.Name{Account: commitAccount, Container: "c", Blob: fmt.Sprintf("b%06d", number)},
-		Blob: blobrows.Blob{Length: blobBytes},
+		Command: blobrows.Command{Name: blobrows.Name{Account: commitAccount, Container: "c", Blob: fmt.Sprintf("b%06d", number)}},
+		Blob:    blobrows.Blob{Length: blobBytes},
 	}
 	data := make([]byte, extent.ChunkBytesMax)
 	for rest := blobBytes; rest > 0; rest -= extent.ChunkBytesMax {

@@ -72,7 +72,7 @@ func stopped(t *testing.T, n int) *vfs.MemFS {
 		require.NoError(t, s.PutChunk(t.Context(), ref, data))
 		name := blobs.Name{Account: account, Container: "box", Generation: g, Blob: fmt.Sprintf("b%03d", i)}
 		require.NoError(t, s.Submit(t.Context(), geo.FirstRange(geo.Blob), put{
-			w: &blobs.PutBlob{Name: name, Blob: blobs.Blob{Length: uint64(len(data)), Chunks: []extent.Ref{ref}}}, chunks: []extent.Ref{ref},
+			w: &blobs.PutBlob{Command: blobs.Command{Name: name}, Blob: blobs.Blob{Length: uint64(len(data)), Chunks: []extent.Ref{ref}}}, chunks: []extent.Ref{ref},
 		}))
 	}
 	require.NoError(t, s.Submit(t.Context(), geo.FirstRange(geo.Table), receiveClosed{change.Closed{

@@ -45,21 +45,21 @@ func (s *Sim) writeBlob(a *account, done func()) {
 	case 6, 7:
 		s.putBlockList(a, n, done)
 	case 8:
-		s.submitBlob(s.newOp(a, &blobs.SetMetadata{Name: n, Metadata: []blobs.Pair{{Name: "op", Value: strconv.Itoa(len(s.ops))}}}), done)
+		s.submitBlob(s.newOp(a, &blobs.SetMetadata{Command: blobs.Command{Name: n}, Metadata: []blobs.Pair{{Name: "op", Value: strconv.Itoa(len(s.ops))}}}), done)
 	default:
-		s.submitBlob(s.newOp(a, &blobs.DeleteBlob{Name: n, Uncommitted: s.chance(0.5)}), done)
+		s.submitBlob(s.newOp(a, &blobs.DeleteBlob{Command: blobs.Command{Name: n}, Uncommitted: s.chance(0.5)}), done)
 	}
 }
 
 func (s *Sim) putBlob(a *account, n blobs.Name, done func()) {
-	w := &blobs.PutBlob{Name: n}
+	w := &blobs.PutBlob{Command: blobs.Command{Name: n}}
 	p := s.drawPayload()
 	w.Blob.Length, w.Blob.Inline, w.Blob.Chunks = uint64(len(p.bytes)), p.inline(), p.refs
 	s.upload(s.newOp(a, w), p, done)
 }
 
 func (s *Sim) putBlock(a *account, n blobs.Name, done func()) {
-	w := &blobs.PutBlock{Name: n, ID: strconv.Itoa(s.rng.IntN(blockIDs))}
+	w := &blobs.PutBlock{Command: blobs.Command{Name: n}, ID: strconv.Itoa(s.rng.IntN(blockIDs))}
 	p := s.drawPayload()
 	w.Block = blobs.Block{Length: uint32(len(p.bytes)), Inline: p.inline(), Chunks: p.refs}
 	s.upload(s.newOp(a, w), p, done)
@@ -126,7 +126,7 @@ func (s *Sim) upload(o *op, p payload, done func()) {
 // putBlockList commits blocks that are there, as far as the client knows. The blocks
 // are looked up on a snapshot before, or by the evaluation: then others may come between.
 func (s *Sim) putBlockList(a *account, n blobs.Name, done func()) {
-	w := &blobs.PutBlockList{Name: n, Blocks: s.drawList(a, n)}
+	w := &blobs.PutBlockList{Command: blobs.Command{Name: n}, Blocks: s.drawList(a, n)}
 	o := s.newOp(a, w)
 	if s.chance(0.5) {
 		s.submitBlob(o, done)
@@ -199,7 +199,7 @@ func (s *Sim) submitBlob(o *op, done func()) {
 				leave()
 				return
 			}
-			s.submit(s.newOp(o.account, &blobs.DropDead{Name: n, Rows: rows}), leave)
+			s.submit(s.newOp(o.account, &blobs.DropDead{Command: blobs.Command{Name: n}, Rows: rows}), leave)
 		})
 	})
 }

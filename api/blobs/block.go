@@ -66,11 +66,8 @@ func (c *call) putBlock() error {
 	if err := sums.check(); err != nil {
 		return err
 	}
-	if err := c.o.Writer.Write(c.ctx, w); err != nil {
+	if err := c.commit(w, &w.Command); err != nil {
 		return err
-	}
-	if w.Left {
-		c.dropDead(w.Name)
 	}
 	c.answerHashes(sums)
 	c.answerEncrypted()
@@ -105,12 +102,23 @@ func decodeBlockID(text string) (id string, ok bool) {
 	return string(b), ok && len(b) > 0 && len(b) <= blobs.BlockIDMax
 }
 
+// commit submits a command on a blob, and drops what it left dead.
+func (c *call) commit(w services.Write, of *blobs.Command) error {
+	if err := c.o.Writer.Write(c.ctx, w); err != nil {
+		return err
+	}
+	if of.Left {
+		c.dropDead(of.Name)
+	}
+	return nil
+}
+
 // dropDead deletes rows of blocks that a write has left dead: after it, and before its
 // answer, so that a client that goes on writing does not outrun it. What it cannot
 // delete stays unread until the next write of the blob that leaves some.
 func (c *call) dropDead(n blobs.Name) {
 	for from := []byte(nil); ; {
-		drop := &blobs.DropDead{Name: n}
+		drop := &blobs.DropDead{Command: blobs.Command{Name: n}}
 		var err error
 		from, err = scan(c, geo.FirstRange(geo.Blob), func(r kv.Reader, budget *services.Budget) (next []byte, err error) {
 			drop.Rows, next, err = blobs.Dead(c.ctx, r, n, from, budget)

@@ -322,7 +322,7 @@ func (o *overtaking) Write(ctx context.Context, w services.Write) error {
 		o.lists++
 		if o.left > 0 {
 			o.left--
-			block := &blobs.PutBlock{Name: list.Name, ID: "0000", Block: blobs.Block{Length: 3, Inline: []byte("new")}}
+			block := &blobs.PutBlock{Command: blobs.Command{Name: list.Name}, ID: "0000", Block: blobs.Block{Length: 3, Inline: []byte("new")}}
 			if err := o.Writer.Write(ctx, block); err != nil {
 				return err
 			}

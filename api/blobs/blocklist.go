@@ -45,9 +45,6 @@ func (c *call) putBlockList() error {
 	if err := c.commitBlocks(w); err != nil {
 		return err
 	}
-	if w.Left {
-		c.dropDead(w.Name)
-	}
 	setTag(c.w.Header(), w.Modified)
 	c.answerHashes(sums)
 	c.answerEncrypted()
@@ -69,7 +66,7 @@ func (c *call) commitBlocks(w *blobs.PutBlockList) error {
 		if err := errors.Join(w.Prepare(c.ctx, snap, c.now()), snap.Close()); err != nil {
 			return err
 		}
-		if err := c.o.Writer.Write(c.ctx, w); !errors.Is(err, blobs.ErrOvertaken) {
+		if err := c.commit(w, &w.Command); !errors.Is(err, blobs.ErrOvertaken) {
 			return err
 		}
 	}
@@ -87,10 +84,7 @@ func (c *call) parsePutBlockList() (*blobs.PutBlockList, *digests, error) {
 	}
 	w := &blobs.PutBlockList{}
 	var err error
-	if w.LeaseSent, err = parseLeaseSent(h); err != nil {
-		return nil, nil, err
-	}
-	if w.Conditions, err = parseNewBlob(h, c.r.Version, &w.Blob); err != nil {
+	if w.Guard, err = parseNewBlob(h, c.r.Version, &w.Blob); err != nil {
 		return nil, nil, err
 	}
 	w.Blob.Properties = parseBlobProperties(h)

@@ -3,7 +3,6 @@ package blobs
 import (
 	"net/http"
 
-	"antipode/api/protocol"
 	"antipode/geo"
 	"antipode/services/blobs"
 	"antipode/services/catalog"
@@ -35,9 +34,7 @@ func (c *call) createContainer() error {
 	}
 	create := &catalog.Create{
 		Service: geo.Blob, Account: c.r.Account.Name, Name: c.res.container, Epoch: c.r.Account.Epoch, NameRest: c.o.NameRest,
-	}
-	for _, m := range metadata {
-		create.Metadata = append(create.Metadata, catalog.Pair(m))
+		Metadata: metadata,
 	}
 	if err := c.o.Writer.Write(c.ctx, create); err != nil {
 		return err
@@ -74,14 +71,19 @@ func (c *call) containerMetadata() error {
 
 // describeContainer writes the tag and the metadata of the container.
 func (c *call) describeContainer() error {
-	container, err := c.unleased()
+	leaseSent, err := parseLeaseSent(c.r.HTTP.Header)
 	if err != nil {
 		return err
 	}
-	setTag(c.w.Header(), container.Modified)
-	for _, m := range container.Metadata {
-		setMetadata(c.w.Header(), []pair{pair(m)})
+	container, err := c.container()
+	if err != nil {
+		return err
 	}
+	if leaseSent {
+		return storageerr.LeaseNotPresentOnContainer
+	}
+	setTag(c.w.Header(), container.Modified)
+	setMetadata(c.w.Header(), container.Metadata)
 	return nil
 }
 
@@ -95,7 +97,7 @@ func (c *call) setContainerMetadata() error {
 	if err := noConditions(h, "If-Match", "If-None-Match", "If-Unmodified-Since"); err != nil {
 		return err
 	}
-	conditions, err := protocol.ParseWriteConditions(h)
+	guard, err := parseGuard(h)
 	if err != nil {
 		return err
 	}
@@ -103,15 +105,9 @@ func (c *call) setContainerMetadata() error {
 	if err != nil {
 		return err
 	}
-	if _, err := c.unleased(); err != nil {
-		return err
-	}
 	set := &blobs.SetContainerMetadata{
-		SetMetadata: catalog.SetMetadata{Service: geo.Blob, Account: c.r.Account.Name, Name: c.res.container},
-		Conditions:  conditions,
-	}
-	for _, m := range metadata {
-		set.Metadata = append(set.Metadata, catalog.Pair(m))
+		SetMetadata: catalog.SetMetadata{Service: geo.Blob, Account: c.r.Account.Name, Name: c.res.container, Metadata: metadata},
+		Guard:       guard,
 	}
 	if err := c.o.Writer.Write(c.ctx, set); err != nil {
 		return err
@@ -121,36 +117,19 @@ func (c *call) setContainerMetadata() error {
 	return nil
 }
 
-// unleased resolves the container for a request that may name a lease. No container
-// has one yet.
-func (c *call) unleased() (*catalog.Container, error) {
-	leaseSent, err := parseLeaseSent(c.r.HTTP.Header)
-	if err != nil {
-		return nil, err
-	}
-	container, err := c.container()
-	if err == nil && leaseSent {
-		err = storageerr.LeaseNotPresentOnContainer
-	}
-	return container, err
-}
-
 // deleteContainer is Delete Container (protocol/blob.md C7): answered after the blob
 // range committed that the generation takes no more changes (R8).
 func (c *call) deleteContainer() error {
 	if err := noConditions(c.r.HTTP.Header, "If-Match", "If-None-Match"); err != nil {
 		return err
 	}
-	conditions, err := protocol.ParseWriteConditions(c.r.HTTP.Header)
+	guard, err := parseGuard(c.r.HTTP.Header)
 	if err != nil {
 		return err
 	}
-	if _, err := c.unleased(); err != nil {
-		return err
-	}
 	del := &blobs.DeleteContainer{
-		Delete:     catalog.Delete{Service: geo.Blob, Account: c.r.Account.Name, Name: c.res.container},
-		Conditions: conditions,
+		Delete: catalog.Delete{Service: geo.Blob, Account: c.r.Account.Name, Name: c.res.container},
+		Guard:  guard,
 	}
 	if err := c.o.Writer.Write(c.ctx, del); err != nil {
 		return err

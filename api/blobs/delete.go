@@ -35,25 +35,16 @@ func (c *call) deleteBlob() error {
 	default:
 		return badHeader("X-Ms-Delete-Snapshots", snapshots)
 	}
-	leaseSent, err := parseLeaseSent(h)
-	if err != nil {
+	del := &blobs.DeleteBlob{Uncommitted: c.r.Version >= protocol.Version20130815}
+	var err error
+	if del.Guard, err = parseGuard(h); err != nil {
 		return err
 	}
-	conditions, err := protocol.ParseWriteConditions(h)
-	if err != nil {
+	if del.Name, err = c.name(); err != nil {
 		return err
 	}
-	name, err := c.name()
-	if err != nil {
+	if err := c.commit(del, &del.Command); err != nil {
 		return err
-	}
-	del := &blobs.DeleteBlob{Name: name, Conditions: conditions, LeaseSent: leaseSent}
-	del.Uncommitted = c.r.Version >= protocol.Version20130815
-	if err := c.o.Writer.Write(c.ctx, del); err != nil {
-		return err
-	}
-	if del.Left {
-		c.dropDead(name)
 	}
 	if c.r.Version >= protocol.Version20170729 {
 		c.w.Header()["X-Ms-Delete-Type-Permanent"] = []string{"true"}

@@ -23,25 +23,22 @@ func (c *call) blobMetadata() error {
 
 // setBlobMetadata is Set Blob Metadata (protocol/blob.md B4).
 func (c *call) setBlobMetadata() error {
-	conditions, leaseSent, err := c.parseDescribe()
-	if err != nil {
+	set := &blobs.SetMetadata{}
+	var err error
+	if set.Guard, err = c.parseDescribe(); err != nil {
 		return err
 	}
-	set := &blobs.SetMetadata{Conditions: conditions, LeaseSent: leaseSent}
 	if set.Metadata, err = parseMetadata(c.r.HTTP.Header, c.r.Version); err != nil {
 		return err
 	}
 	if set.Name, err = c.name(); err != nil {
 		return err
 	}
-	if err := c.o.Writer.Write(c.ctx, set); err != nil {
+	if err := c.commit(set, &set.Command); err != nil {
 		return err
 	}
-	h := c.w.Header()
-	setTag(h, set.Modified)
-	if c.r.Version >= protocol.Version20151211 {
-		h["X-Ms-Request-Server-Encrypted"] = []string{"false"}
-	}
+	setTag(c.w.Header(), set.Modified)
+	c.answerEncrypted()
 	c.answerEmpty(http.StatusOK)
 	return nil
 }
@@ -49,8 +46,9 @@ func (c *call) setBlobMetadata() error {
 // setBlobProperties is Set Blob Properties (protocol/blob.md B5) of a block blob: all six
 // properties together, those that were not sent cleared.
 func (c *call) setBlobProperties() error {
-	conditions, leaseSent, err := c.parseDescribe()
-	if err != nil {
+	set := &blobs.SetProperties{}
+	var err error
+	if set.Guard, err = c.parseDescribe(); err != nil {
 		return err
 	}
 	h := c.r.HTTP.Header
@@ -59,16 +57,14 @@ func (c *call) setBlobProperties() error {
 			return badHeader(name, v) // Of page blobs.
 		}
 	}
-	set := &blobs.SetProperties{
-		Conditions: conditions, LeaseSent: leaseSent, Properties: parseBlobProperties(h),
-	}
+	set.Properties = parseBlobProperties(h)
 	if set.MD5, err = parseStoredMD5(h); err != nil {
 		return err
 	}
 	if set.Name, err = c.name(); err != nil {
 		return err
 	}
-	if err := c.o.Writer.Write(c.ctx, set); err != nil {
+	if err := c.commit(set, &set.Command); err != nil {
 		return err
 	}
 	setTag(c.w.Header(), set.Modified)
@@ -76,28 +72,20 @@ func (c *call) setBlobProperties() error {
 	return nil
 }
 
-// parseDescribe reads what both writes have in common: the conditions, nil where there
-// are none, and whether a lease is named.
-func (c *call) parseDescribe() (conditions blobs.Conditions, leaseSent bool, err error) {
+// parseDescribe reads what both writes have in common: the guard.
+func (c *call) parseDescribe() (blobs.Guard, error) {
 	if err := requireLength(c.r.HTTP); err != nil {
-		return nil, false, err
+		return blobs.Guard{}, err
 	}
 	for _, name := range [...]string{"snapshot", "versionid"} {
 		if v, sent := c.r.Query.Lookup(name); sent {
-			return nil, false, badParameter(name, v, "A snapshot or version cannot be written.")
+			return blobs.Guard{}, badParameter(name, v, "A snapshot or version cannot be written.")
 		}
 	}
 	if err := refuse(c.r.HTTP.Header, unbuiltOnWrite); err != nil {
-		return nil, false, err
+		return blobs.Guard{}, err
 	}
-	if leaseSent, err = parseLeaseSent(c.r.HTTP.Header); err != nil {
-		return nil, false, err
-	}
-	sent, err := protocol.ParseWriteConditions(c.r.HTTP.Header)
-	if err != nil || sent.IsZero() {
-		return nil, leaseSent, err
-	}
-	return sent, leaseSent, nil
+	return parseGuard(c.r.HTTP.Header)
 }
 
 // parseBlobProperties reads the content properties where the x-ms-blob- form alone

@@ -145,18 +145,15 @@ func tierName(t blobs.Tier) (name string, inferred bool) {
 	return "Hot", t == blobs.TierDefault
 }
 
-// parseNewBlob reads what Put Blob and Put Block List say in the same headers: tier and
-// metadata into b, and the conditions, nil for none.
-func parseNewBlob(h http.Header, v protocol.Version, b *blobs.Blob) (blobs.Conditions, error) {
-	conditions, err := protocol.ParseWriteConditions(h)
-	if err != nil {
-		return nil, err
+// parseNewBlob reads what Put Blob and Put Block List have in the same headers: the guard,
+// and into b the tier and the metadata.
+func parseNewBlob(h http.Header, v protocol.Version, b *blobs.Blob) (g blobs.Guard, err error) {
+	if g, err = parseGuard(h); err != nil {
+		return g, err
 	}
 	if b.Tier, err = parseTier(h.Get("X-Ms-Access-Tier")); err != nil {
-		return nil, err
+		return g, err
 	}
-	if b.Metadata, err = parseMetadata(h, v); err != nil || conditions.IsZero() {
-		return nil, err
-	}
-	return conditions, nil
+	b.Metadata, err = parseMetadata(h, v)
+	return g, err
 }

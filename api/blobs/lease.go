@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"antipode/api/protocol"
+	"antipode/services/blobs"
 )
 
 const headerLeaseID = "X-Ms-Lease-Id"
@@ -23,6 +24,18 @@ func parseLeaseSent(h http.Header) (bool, error) {
 		return false, badHeader(headerLeaseID, id)
 	}
 	return id != "", nil
+}
+
+// parseGuard reads what a write requires of its blob or container.
+func parseGuard(h http.Header) (g blobs.Guard, err error) {
+	if g.LeaseSent, err = parseLeaseSent(h); err != nil {
+		return g, err
+	}
+	sent, err := protocol.ParseWriteConditions(h)
+	if err == nil && !sent.IsZero() {
+		g.Conditions = sent
+	}
+	return g, err
 }
 
 // setLease says that there is no lease, to versions that are told of leases (protocol/blob.md

@@ -62,11 +62,7 @@ func (c *call) containerElement(b []byte, container *catalog.Container, metadata
 	}
 	b = append(b, "</Properties>"...)
 	if metadata {
-		list := make([]pair, 0, len(container.Metadata))
-		for _, m := range container.Metadata {
-			list = append(list, pair(m))
-		}
-		b = metadataElement(b, list)
+		b = metadataElement(b, container.Metadata)
 	}
 	return append(b, "</Container>"...)
 }

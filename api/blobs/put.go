@@ -40,11 +40,8 @@ func (c *call) putBlob() error {
 	if sums.wantMD5 != "" || c.r.Version >= protocol.Version20120212 {
 		w.Blob.MD5 = sums.md5()
 	}
-	if err := c.o.Writer.Write(c.ctx, w); err != nil {
+	if err := c.commit(w, &w.Command); err != nil {
 		return err
-	}
-	if w.Left {
-		c.dropDead(w.Name)
 	}
 	h := c.w.Header()
 	setTag(h, w.Modified)
@@ -52,9 +49,7 @@ func (c *call) putBlob() error {
 	if sums.withCRC && c.r.Version >= version20240804 {
 		h["X-Ms-Content-Crc64"] = []string{encodeCRC64(sums.crc)}
 	}
-	if c.r.Version >= protocol.Version20151211 {
-		h["X-Ms-Request-Server-Encrypted"] = []string{"false"}
-	}
+	c.answerEncrypted()
 	c.answerEmpty(http.StatusCreated)
 	return nil
 }
@@ -85,10 +80,7 @@ func (c *call) parsePut() (*blobs.PutBlob, *digests, error) {
 	}
 	w := &blobs.PutBlob{}
 	var err error
-	if w.LeaseSent, err = parseLeaseSent(h); err != nil {
-		return nil, nil, err
-	}
-	if w.Conditions, err = parseNewBlob(h, c.r.Version, &w.Blob); err != nil {
+	if w.Guard, err = parseNewBlob(h, c.r.Version, &w.Blob); err != nil {
 		return nil, nil, err
 	}
 	w.Blob.Properties = parseProperties(h)

@@ -293,5 +293,5 @@ func stageBlock(ctx context.Context, l *location.Location, name blobs.Name, id s
 }
 
 func putBlock(ctx context.Context, l *location.Location, name blobs.Name, id string, body []byte) error {
-	return l.Primary.Write(ctx, &blobs.PutBlock{Name: name, ID: id, Block: blobs.Block{Length: uint32(len(body)), Inline: body}})
+	return l.Primary.Write(ctx, &blobs.PutBlock{Command: blobs.Command{Name: name}, ID: id, Block: blobs.Block{Length: uint32(len(body)), Inline: body}})
 }

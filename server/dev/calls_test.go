@@ -110,9 +110,9 @@ func TestReplicationOverCalls(t *testing.T) {
 		put(t, c, "northacct", fmt.Sprintf("k%d", i), "x")
 		data := blobContent(100<<10, byte(i))
 		last = &blobs.PutBlob{
-			Name: blobs.Name{
+			Command: blobs.Command{Name: blobs.Name{
 				Account: "northacct", Container: "cont", Generation: cont.Created.Generation(), Blob: fmt.Sprintf("b%d", i),
-			},
+			}},
 			Blob: blobs.Blob{Length: uint64(len(data)), Chunks: []extent.Ref{extent.NewRef(extent.ChunkID{byte(i)}, data)}},
 		}
 		require.NoError(t, north.PutChunk(t.Context(), last.Blob.Chunks[0], data))

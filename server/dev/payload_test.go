@@ -26,7 +26,9 @@ func TestLeaderWithoutPayloadRefuses(t *testing.T) {
 	require.NoError(t, north.Primary.Write(t.Context(), create))
 	data := []byte("payload")
 	put := &blobs.PutBlob{
-		Name: blobs.Name{Account: "northacct", Container: "cont", Generation: create.Created.Generation(), Blob: "b"},
+		Command: blobs.Command{
+			Name: blobs.Name{Account: "northacct", Container: "cont", Generation: create.Created.Generation(), Blob: "b"},
+		},
 		Blob: blobs.Blob{Length: uint64(len(data)), Chunks: []extent.Ref{extent.NewRef(extent.ChunkID{1}, data)}},
 	}
 	require.ErrorIs(t, north.Primary.Write(t.Context(), put), kv.ErrBusy)

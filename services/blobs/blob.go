@@ -2,6 +2,7 @@ package blobs
 
 import (
 	"antipode/geo"
+	"antipode/services/catalog"
 	"antipode/stamp/extent"
 	"antipode/stamp/keys"
 )
@@ -67,7 +68,7 @@ type Properties struct {
 }
 
 // Pair is one name and value of metadata.
-type Pair struct{ Name, Value string }
+type Pair = catalog.Pair
 
 // Name names a blob: a generation of a container, and the name in it.
 type Name struct {

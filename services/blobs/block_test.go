@@ -100,11 +100,11 @@ func FuzzParseBlockRows(f *testing.F) {
 }
 
 func stage(id, content string) *PutBlock {
-	return &PutBlock{Name: testName("a"), ID: id, Block: Block{Length: uint32(len(content)), Inline: []byte(content)}}
+	return &PutBlock{Command: Command{Name: testName("a")}, ID: id, Block: Block{Length: uint32(len(content)), Inline: []byte(content)}}
 }
 
 func named(which Which, ids ...string) *PutBlockList {
-	w := &PutBlockList{Name: testName("a")}
+	w := &PutBlockList{Command: Command{Name: testName("a")}}
 	for _, id := range ids {
 		w.Blocks = append(w.Blocks, Named{which, id})
 	}
@@ -135,7 +135,7 @@ func sweep(t *testing.T, r *scanned, at geo.Timestamp, budget int) {
 	for from := []byte(nil); ; {
 		rows, next, err := Dead(t.Context(), r, testName("a"), from, work(budget))
 		require.NoError(t, err)
-		require.NoError(t, r.commit(t, &DropDead{Name: testName("a"), Rows: rows}, at))
+		require.NoError(t, r.commit(t, &DropDead{Command: Command{Name: testName("a")}, Rows: rows}, at))
 		if next == nil {
 			return
 		}
@@ -196,7 +196,7 @@ func TestBlocksModel(t *testing.T) {
 				m.staged[i] = body
 				left = left || w.Left
 			case 4, 5, 6:
-				w := &PutBlockList{Name: testName("a")}
+				w := &PutBlockList{Command: Command{Name: testName("a")}}
 				which := map[string]Which{}
 				for _, i := range rapid.SliceOfN(id, 0, 5).Draw(rt, "ids") {
 					if which[i] == 0 {
@@ -228,7 +228,7 @@ func TestBlocksModel(t *testing.T) {
 				left = left || w.Left
 				m = model{exists: true, content: "whole", blocks: map[string]string{}, staged: map[string]string{}}
 			case 8:
-				w := &DeleteBlob{Name: testName("a"), Uncommitted: true}
+				w := &DeleteBlob{Command: Command{Name: testName("a")}, Uncommitted: true}
 				err := r.commit(t, w, at)
 				left = left || w.Left
 				require.Equal(rt, m.exists || len(m.staged) > 0, err == nil)
@@ -383,7 +383,7 @@ func TestBlockLimits(t *testing.T) {
 	require.True(t, live)
 	week += 2
 	require.ErrorIs(t, r.commit(t, named(Latest, "aa"), week), storageerr.InvalidBlockList)
-	require.ErrorIs(t, r.commit(t, &DeleteBlob{Name: testName("a"), Uncommitted: true}, week), storageerr.BlobNotFound)
+	require.ErrorIs(t, r.commit(t, &DeleteBlob{Command: Command{Name: testName("a")}, Uncommitted: true}, week), storageerr.BlobNotFound)
 	fresh := stage("longer", "1")
 	require.NoError(t, r.commit(t, fresh, week))
 	require.True(t, fresh.Left)
@@ -398,8 +398,8 @@ func TestUncommittedBlob(t *testing.T) {
 	require.NoError(t, r.commit(t, stage("aa", "1"), 10))
 	_, err := GetBlob(r, testName("a"))
 	require.ErrorIs(t, err, storageerr.BlobNotFound)
-	require.ErrorIs(t, r.commit(t, &DeleteBlob{Name: testName("a")}, 12), storageerr.BlobNotFound)
-	require.ErrorIs(t, r.commit(t, &SetMetadata{Name: testName("a")}, 12), storageerr.BlobNotFound)
+	require.ErrorIs(t, r.commit(t, &DeleteBlob{Command: Command{Name: testName("a")}}, 12), storageerr.BlobNotFound)
+	require.ErrorIs(t, r.commit(t, &SetMetadata{Command: Command{Name: testName("a")}}, 12), storageerr.BlobNotFound)
 	l := listing()
 	require.Empty(t, listAll(t, r, l, 10))
 	l.Uncommitted = true
@@ -414,8 +414,8 @@ func TestUncommittedBlob(t *testing.T) {
 	require.NoError(t, r.commit(t, w, 14))
 	require.False(t, w.Left)
 	require.Equal(t, geo.Timestamp(14), w.Modified)
-	require.ErrorIs(t, r.commit(t, &DropDead{Name: testName("a"), Rows: [][]byte{listRow(14, 0)}}, 16), ErrMalformed)
-	require.NoError(t, r.commit(t, &DeleteBlob{Name: testName("a")}, 16))
+	require.ErrorIs(t, r.commit(t, &DropDead{Command: Command{Name: testName("a")}, Rows: [][]byte{listRow(14, 0)}}, 16), ErrMalformed)
+	require.NoError(t, r.commit(t, &DeleteBlob{Command: Command{Name: testName("a")}}, 16))
 	sweep(t, r, 18, 1<<20)
 	require.Empty(t, r.state)
 }
@@ -491,8 +491,8 @@ func TestLongestBodies(t *testing.T) {
 		}
 		return out
 	}
-	whole := &PutBlob{Name: testName("a"), Blob: Blob{Length: 5000 << 20, Chunks: refs(5000)}}
-	block := &PutBlock{Name: testName("a"), ID: "i", Block: Block{Length: BlockBytesMax, Chunks: refs(4000)}}
+	whole := &PutBlob{Command: Command{Name: testName("a")}, Blob: Blob{Length: 5000 << 20, Chunks: refs(5000)}}
+	block := &PutBlock{Command: Command{Name: testName("a")}, ID: "i", Block: Block{Length: BlockBytesMax, Chunks: refs(4000)}}
 	for _, w := range []services.Write{whole, block} {
 		e, err := w.Evaluate(state{}, 10)
 		require.NoError(t, err)

@@ -8,7 +8,6 @@ import (
 	"antipode/services"
 	"antipode/services/storageerr"
 	"antipode/stamp/change"
-	"antipode/stamp/keys"
 	"antipode/stamp/kv"
 )
 
@@ -33,20 +32,11 @@ type Named struct {
 // in order. Its change names rows of blocks, never chunks: those came with the blocks,
 // earlier in the same partition.
 type PutBlockList struct {
-	Name Name
-	// Conditions may be nil.
-	Conditions Conditions
-	// LeaseSent says that the request named a lease. No blob has one yet.
-	LeaseSent bool
+	Command
 	// Blocks are at most CommittedMax.
 	Blocks []Named
 	// Blob is what is stored beside the payload: as PutBlob.Blob.
 	Blob Blob
-
-	// Modified is a result.
-	Modified geo.Timestamp
-	// Left is a result: rows are dead now, see Dead.
-	Left bool
 
 	// prepared is set before the command is submitted, and only read after.
 	prepared *plan
@@ -71,12 +61,6 @@ type plan struct {
 	left bool
 }
 
-// Partition implements services.Write.
-func (w *PutBlockList) Partition() keys.Partition { return w.Name.Partition() }
-
-// Gone implements services.Write.
-func (w *PutBlockList) Gone() error { return storageerr.ContainerNotFound }
-
 // Prepare finds the blocks on a snapshot, so that Evaluate, which holds up the whole
 // range, has little left to do for a list of 50,000. What it refuses Evaluate would.
 // Conditions are for Evaluate alone.
@@ -96,11 +80,8 @@ func (w *PutBlockList) Prepare(ctx context.Context, get kv.Getter, now geo.Times
 
 // Evaluate implements services.Write.
 func (w *PutBlockList) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effect, error) {
-	old, exists, err := lookup(get, w.Name)
+	old, err := w.replaced(get)
 	if err != nil {
-		return services.Effect{}, err
-	}
-	if err := permit(w.Conditions, w.LeaseSent, true, exists, old.Modified); err != nil {
 		return services.Effect{}, err
 	}
 	s, live, there, err := GetStaging(get, w.Name, at)

@@ -4,47 +4,43 @@ import (
 	"antipode/geo"
 	"antipode/services"
 	"antipode/services/catalog"
+	"antipode/services/storageerr"
 	"antipode/stamp/kv"
 )
 
-// DeleteContainer is catalog.Delete of a blob container under conditions.
+// DeleteContainer is catalog.Delete of a blob container under a guard.
 type DeleteContainer struct {
 	catalog.Delete
-	// Conditions may be nil.
-	Conditions Conditions
+	Guard
 }
 
 // Evaluate implements services.Write.
 func (d *DeleteContainer) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effect, error) {
-	if err := containerMeets(get, d.Conditions, d.Service, d.Account, d.Name); err != nil {
+	if err := d.checkContainer(get, d.Service, d.Account, d.Name); err != nil {
 		return services.Effect{}, err
 	}
 	return d.Delete.Evaluate(get, at)
 }
 
-// SetContainerMetadata is catalog.SetMetadata of a blob container under conditions.
+// SetContainerMetadata is catalog.SetMetadata of a blob container under a guard.
 type SetContainerMetadata struct {
 	catalog.SetMetadata
-	// Conditions may be nil.
-	Conditions Conditions
+	Guard
 }
 
 // Evaluate implements services.Write.
 func (w *SetContainerMetadata) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effect, error) {
-	if err := containerMeets(get, w.Conditions, w.Service, w.Account, w.Name); err != nil {
+	if err := w.checkContainer(get, w.Service, w.Account, w.Name); err != nil {
 		return services.Effect{}, err
 	}
 	return w.SetMetadata.Evaluate(get, at)
 }
 
-// containerMeets tests the conditions of a write on a container that must exist.
-func containerMeets(get kv.Getter, conditions Conditions, s geo.Service, a geo.Account, name string) error {
-	if conditions == nil {
-		return nil
-	}
+// checkContainer tests the guard on a container that must exist.
+func (g *Guard) checkContainer(get kv.Getter, s geo.Service, a geo.Account, name string) error {
 	c, err := catalog.GetContainer(get, s, a, name)
 	if err != nil {
 		return err
 	}
-	return conditions.Write(false, true, c.Modified)
+	return g.check(false, true, c.Modified, storageerr.LeaseNotPresentOnContainer)
 }

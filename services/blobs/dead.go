@@ -9,7 +9,6 @@ import (
 
 	"antipode/geo"
 	"antipode/services"
-	"antipode/services/storageerr"
 	"antipode/stamp/change"
 	"antipode/stamp/keys"
 	"antipode/stamp/kv"
@@ -107,15 +106,10 @@ func parseRowID(row []byte) (kind byte, id geo.Timestamp, err error) {
 
 // DropDead deletes rows that Dead returned. It changes nothing that can be read.
 type DropDead struct {
-	Name Name
+	// Command has the name alone.
+	Command
 	Rows [][]byte
 }
-
-// Partition implements services.Write.
-func (w *DropDead) Partition() keys.Partition { return w.Name.Partition() }
-
-// Gone implements services.Write.
-func (w *DropDead) Gone() error { return storageerr.ContainerNotFound }
 
 // Evaluate implements services.Write. It refuses rows that are plainly alive.
 func (w *DropDead) Evaluate(get kv.Getter, _ geo.Timestamp) (services.Effect, error) {

@@ -25,7 +25,7 @@ func example() Blob {
 		Modified: 0x1122334455667788, Created: 0x1122334455667788, Length: 5,
 		MD5:        append(append([]byte{0xa0}, make([]byte, 14)...), 0xaf),
 		Properties: Properties{ContentType: "text/plain"},
-		Metadata:   []Pair{{"k", "v"}},
+		Metadata:   []Pair{{Name: "k", Value: "v"}},
 		Inline:     []byte("hello"),
 	}
 }
@@ -35,7 +35,7 @@ func goldenBlobs() []Blob {
 	full := example()
 	full.Tier, full.MD5 = TierCold, nil
 	full.Properties = Properties{"a/b", "gzip", "de", "attachment", "no-cache"}
-	full.Metadata = []Pair{{"one", "1"}, {"two", ""}}
+	full.Metadata = []Pair{{Name: "one", Value: "1"}, {Name: "two"}}
 	chunked := Blob{
 		Modified: 4, Created: 3, Length: 1<<20 + 1, MD5: append([]byte{1}, make([]byte, 15)...), Tier: TierHot,
 		Properties: Properties{ContentType: "application/octet-stream"},
@@ -93,7 +93,7 @@ func drawBlob(t *rapid.T) Blob {
 		b.MD5 = rapid.SliceOfN(rapid.Byte(), 1, 20).Draw(t, "md5")
 	}
 	for i := range rapid.IntRange(0, 5).Draw(t, "pairs") {
-		b.Metadata = append(b.Metadata, Pair{fmt.Sprintf("n%d", i), text.Draw(t, "value")})
+		b.Metadata = append(b.Metadata, Pair{Name: fmt.Sprintf("n%d", i), Value: text.Draw(t, "value")})
 	}
 	if rapid.Bool().Draw(t, "in blocks") {
 		b.List = &BlockList{ID: geo.Timestamp(rapid.Uint64().Draw(t, "list"))}

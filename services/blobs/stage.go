@@ -5,7 +5,6 @@ import (
 	"antipode/services"
 	"antipode/services/storageerr"
 	"antipode/stamp/change"
-	"antipode/stamp/keys"
 	"antipode/stamp/kv"
 )
 
@@ -13,23 +12,13 @@ import (
 // List. Readers of the blob see nothing of it. Whoever submits it has made the chunks
 // durable (R3).
 type PutBlock struct {
-	Name Name
-	// LeaseSent says that the request named a lease. No blob has one yet.
-	LeaseSent bool
+	// Command has no Conditions: the operation takes none.
+	Command
 	// ID is decoded, 1 to BlockIDMax bytes.
 	ID string
 	// Block is not used again once the command is submitted.
 	Block Block
-
-	// Left is a result: rows are dead now, see Dead.
-	Left bool
 }
-
-// Partition implements services.Write.
-func (w *PutBlock) Partition() keys.Partition { return w.Name.Partition() }
-
-// Gone implements services.Write.
-func (w *PutBlock) Gone() error { return storageerr.ContainerNotFound }
 
 // Admit tests what can be told without the block, on the state that get shows: a
 // front end refuses a large body before it takes it. Evaluate tests again.
@@ -40,7 +29,7 @@ func (w *PutBlock) Admit(get kv.Getter, now geo.Timestamp) error {
 
 // admit returns the session with the block counted.
 func (w *PutBlock) admit(get kv.Getter, at geo.Timestamp) (s Staging, left bool, err error) {
-	if err := permit(nil, w.LeaseSent, true, false, 0); err != nil {
+	if err := w.check(true, false, 0); err != nil {
 		return s, false, err
 	}
 	s, live, there, err := GetStaging(get, w.Name, at)

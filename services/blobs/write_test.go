@@ -45,7 +45,7 @@ func testName(blob string) Name {
 }
 
 func put(blob, content string) *PutBlob {
-	return &PutBlob{Name: testName(blob), Blob: Blob{Length: uint64(len(content)), Inline: []byte(content)}}
+	return &PutBlob{Command: Command{Name: testName(blob)}, Blob: Blob{Length: uint64(len(content)), Inline: []byte(content)}}
 }
 
 // The life of a blob: made, read, replaced as a whole, deleted. Times are those of
@@ -56,13 +56,13 @@ func TestPutReplaceDelete(t *testing.T) {
 	require.ErrorIs(t, err, storageerr.BlobNotFound)
 
 	first := put("a", "one")
-	first.Blob.Metadata = []Pair{{"k", "v"}}
+	first.Blob.Metadata = []Pair{{Name: "k", Value: "v"}}
 	first.Blob.Tier = TierCool
 	require.NoError(t, s.commit(t, first, 10))
 	require.Equal(t, geo.Timestamp(10), first.Modified)
 	got, err := GetBlob(s, testName("a"))
 	require.NoError(t, err)
-	require.Equal(t, Blob{Modified: 10, Created: 10, Length: 3, Tier: TierCool, Metadata: []Pair{{"k", "v"}}, Inline: []byte("one")}, got)
+	require.Equal(t, Blob{Modified: 10, Created: 10, Length: 3, Tier: TierCool, Metadata: []Pair{{Name: "k", Value: "v"}}, Inline: []byte("one")}, got)
 
 	require.NoError(t, s.commit(t, put("a", "second"), 20))
 	got, err = GetBlob(s, testName("a"))
@@ -71,16 +71,16 @@ func TestPutReplaceDelete(t *testing.T) {
 
 	_, err = GetBlob(s, testName("b"))
 	require.ErrorIs(t, err, storageerr.BlobNotFound)
-	require.NoError(t, s.commit(t, &DeleteBlob{Name: testName("a")}, 30))
+	require.NoError(t, s.commit(t, &DeleteBlob{Command: Command{Name: testName("a")}}, 30))
 	require.Empty(t, s)
-	require.ErrorIs(t, s.commit(t, &DeleteBlob{Name: testName("a")}, 40), storageerr.BlobNotFound)
+	require.ErrorIs(t, s.commit(t, &DeleteBlob{Command: Command{Name: testName("a")}}, 40), storageerr.BlobNotFound)
 	require.ErrorIs(t, put("a", "").Gone(), storageerr.ContainerNotFound)
 }
 
 // The chunks that a row names are named by its change (R3, R9).
 func TestPutNamesItsChunks(t *testing.T) {
 	refs := []extent.Ref{{ID: extent.ChunkID{1}, Length: 9, CRC: 3}}
-	w := &PutBlob{Name: testName("a"), Blob: Blob{Length: 9, Chunks: refs}}
+	w := &PutBlob{Command: Command{Name: testName("a")}, Blob: Blob{Length: 9, Chunks: refs}}
 	e, err := w.Evaluate(state{}, 10)
 	require.NoError(t, err)
 	require.Equal(t, refs, e.Chunks)
@@ -118,13 +118,13 @@ func TestConditions(t *testing.T) {
 	require.ErrorIs(t, w.Admit(s), storageerr.ConditionNotMet)
 	require.ErrorIs(t, s.commit(t, w, 20), storageerr.ConditionNotMet)
 	require.Equal(t, asked{true, true, 10, c.answer}, *c)
-	require.ErrorIs(t, s.commit(t, &DeleteBlob{Name: testName("a"), Conditions: c}, 20), storageerr.ConditionNotMet)
+	require.ErrorIs(t, s.commit(t, &DeleteBlob{Command: Command{Name: testName("a"), Guard: Guard{Conditions: c}}}, 20), storageerr.ConditionNotMet)
 	require.Equal(t, asked{false, true, 10, c.answer}, *c)
-	require.ErrorIs(t, s.commit(t, &DeleteBlob{Name: testName("b"), Conditions: c}, 20), storageerr.BlobNotFound)
+	require.ErrorIs(t, s.commit(t, &DeleteBlob{Command: Command{Name: testName("b"), Guard: Guard{Conditions: c}}}, 20), storageerr.BlobNotFound)
 
 	c.answer = nil
 	require.ErrorIs(t, s.commit(t, w, 20), storageerr.LeaseNotPresentOnBlob)
-	require.ErrorIs(t, s.commit(t, &DeleteBlob{Name: testName("a"), LeaseSent: true}, 20), storageerr.LeaseNotPresentOnBlob)
+	require.ErrorIs(t, s.commit(t, &DeleteBlob{Command: Command{Name: testName("a"), Guard: Guard{LeaseSent: true}}}, 20), storageerr.LeaseNotPresentOnBlob)
 	got, err := GetBlob(s, testName("a"))
 	require.NoError(t, err)
 	require.Equal(t, "x", string(got.Inline))
@@ -135,7 +135,7 @@ func TestDeleteContainer(t *testing.T) {
 	s := state{}
 	require.NoError(t, s.commit(t, &catalog.Create{Service: geo.Blob, Account: "acct", Name: "c-1", Epoch: 1}, 10))
 	c := &asked{answer: storageerr.ConditionNotMet}
-	d := &DeleteContainer{Delete: catalog.Delete{Service: geo.Blob, Account: "acct", Name: "c-1"}, Conditions: c}
+	d := &DeleteContainer{Delete: catalog.Delete{Service: geo.Blob, Account: "acct", Name: "c-1"}, Guard: Guard{Conditions: c}}
 	require.ErrorIs(t, s.commit(t, d, 20), storageerr.ConditionNotMet)
 	require.Equal(t, asked{false, true, 10, c.answer}, *c)
 	c.answer = nil

@@ -1,0 +1,68 @@
+package blobs
+
+import (
+	"antipode/geo"
+	"antipode/services/storageerr"
+	"antipode/stamp/keys"
+	"antipode/stamp/kv"
+)
+
+// Conditions are the conditional headers of a write. They are tested at evaluation,
+// while nothing else writes the blob, so that test and write are one step. creates says
+// that the operation makes the blob when it is missing; modified counts if it exists.
+type Conditions interface {
+	Write(creates, exists bool, modified geo.Timestamp) error
+}
+
+// Guard is what a request requires of a blob or a container before it is written.
+type Guard struct {
+	// Conditions may be nil.
+	Conditions Conditions
+	// LeaseSent says that the request named a lease. Nothing has one yet.
+	LeaseSent bool
+}
+
+// check tests conditions, then the lease: the order of protocol/blob.md 2.6 for blobs and
+// containers. unleased is the error where a lease is named and there is none.
+func (g *Guard) check(creates, exists bool, modified geo.Timestamp, unleased storageerr.Row) error {
+	if g.Conditions != nil {
+		if err := g.Conditions.Write(creates, exists, modified); err != nil {
+			return err
+		}
+	}
+	if g.LeaseSent {
+		return unleased
+	}
+	return nil
+}
+
+// Command is what the write commands on one blob have in common.
+type Command struct {
+	Name Name
+	Guard
+
+	// Modified is a result: the commit time, where the command changes the blob's ETag.
+	Modified geo.Timestamp
+	// Left is a result: rows are dead now, see Dead.
+	Left bool
+}
+
+// Partition implements services.Write.
+func (c *Command) Partition() keys.Partition { return c.Name.Partition() }
+
+// Gone implements services.Write.
+func (c *Command) Gone() error { return storageerr.ContainerNotFound }
+
+// check tests the guard on the blob: modified counts if it exists.
+func (c *Command) check(creates, exists bool, modified geo.Timestamp) error {
+	return c.Guard.check(creates, exists, modified, storageerr.LeaseNotPresentOnBlob)
+}
+
+// replaced reads the blob that a command makes or replaces, under its guard.
+func (c *Command) replaced(get kv.Getter) (old Blob, err error) {
+	old, exists, err := lookup(get, c.Name)
+	if err != nil {
+		return old, err
+	}
+	return old, c.check(true, exists, old.Modified)
+}
