@@ -11,6 +11,7 @@ import (
 	"antipode/replication/bus"
 	"antipode/stamp/change"
 	"antipode/stamp/extent"
+	"antipode/stamp/outbox"
 	"antipode/stamp/ranges"
 )
 
@@ -86,12 +87,12 @@ type Shipper struct {
 	fullNext bool
 	target   map[geo.Stream]geo.Head
 	targetT  geo.Timestamp
-	queue    []ranges.Shipped
+	queue    []outbox.Record
 	queued   int
 	since    time.Duration // when the oldest record entered the queue
 	upTo     geo.Timestamp // commit or closed time of the newest event taken
 	changed  map[geo.Stream]struct{}
-	held     map[geo.Stream][]ranges.Shipped
+	held     map[geo.Stream][]outbox.Record
 	retryAt  time.Duration
 	trimAt   time.Duration
 	trimming bool
@@ -100,7 +101,7 @@ type Shipper struct {
 // New returns a shipper. It does nothing until stepped.
 func New(o Options) *Shipper {
 	s := &Shipper{o: o.withDefaults(), wake: make(chan struct{}, 1), acked: map[geo.Stream]geo.Head{}, forked: map[geo.Stream]struct{}{}}
-	s.o.Range.OnApplied(s.Wake)
+	s.o.Range.Feed().OnPush(s.Wake)
 	return s
 }
 
@@ -144,7 +145,7 @@ func (s *Shipper) Step(now time.Duration) time.Duration {
 		s.leading = false
 		return idle
 	}
-	applied, lost := s.o.Range.TakeApplied()
+	added, lost := s.o.Range.Feed().Take()
 	if !s.leading {
 		s.begin(now)
 		lost = true
@@ -165,7 +166,7 @@ func (s *Shipper) Step(now time.Duration) time.Duration {
 		// What was just taken is in the outbox too, behind what is not sent yet.
 		s.startCatchUp()
 	} else {
-		s.take(applied, now)
+		s.take(added, now)
 	}
 	s.release(now)
 	if now < s.retryAt {
@@ -181,7 +182,7 @@ func (s *Shipper) Step(now time.Duration) time.Duration {
 // sent again, and the first closed record is full.
 func (s *Shipper) begin(now time.Duration) {
 	s.leading = true
-	s.held = map[geo.Stream][]ranges.Shipped{}
+	s.held = map[geo.Stream][]outbox.Record{}
 	s.changed = map[geo.Stream]struct{}{}
 	s.closedT, s.upTo = 0, 0
 	s.trimAt = now + s.o.TrimEvery
@@ -210,8 +211,8 @@ func (s *Shipper) startCatchUp() {
 }
 
 // take queues what the leader applied, in commit order.
-func (s *Shipper) take(applied []ranges.Applied, now time.Duration) {
-	for _, a := range applied {
+func (s *Shipper) take(added []outbox.Added, now time.Duration) {
+	for _, a := range added {
 		for _, r := range a.Records {
 			s.upTo = max(s.upTo, r.CommitTime)
 			s.changed[r.Stream] = struct{}{}
@@ -225,7 +226,7 @@ func (s *Shipper) take(applied []ranges.Applied, now time.Duration) {
 
 // enqueue puts a record into the frame queue, or holds its stream back while the
 // payload it names is on its way. Other streams go on.
-func (s *Shipper) enqueue(r ranges.Shipped, now time.Duration) {
+func (s *Shipper) enqueue(r outbox.Record, now time.Duration) {
 	if r.Seq <= s.sent[r.Stream] {
 		return
 	}
@@ -240,7 +241,7 @@ func (s *Shipper) enqueue(r ranges.Shipped, now time.Duration) {
 	s.put(r, now)
 }
 
-func (s *Shipper) put(r ranges.Shipped, now time.Duration) {
+func (s *Shipper) put(r outbox.Record, now time.Duration) {
 	if len(s.queue) == 0 {
 		s.since = now
 	}
@@ -250,7 +251,7 @@ func (s *Shipper) put(r ranges.Shipped, now time.Duration) {
 }
 
 // push sends a record's payload ahead.
-func (s *Shipper) push(r ranges.Shipped) {
+func (s *Shipper) push(r outbox.Record) {
 	rec, err := change.ParseRecord(r.Bytes)
 	if err != nil {
 		s.o.Logger.Error("record in memory does not parse", "stream", r.Stream, "seq", r.Seq, "error", err)

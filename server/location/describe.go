@@ -8,6 +8,7 @@ import (
 	"antipode/metrics"
 	"antipode/services/catalog"
 	"antipode/stamp/node"
+	"antipode/stamp/outbox"
 	"antipode/stamp/ranges"
 )
 
@@ -125,7 +126,7 @@ func (l *Location) standings(v ranges.View) []wire.Standing {
 }
 
 // age is that of the oldest record in a backlog.
-func (l *Location) age(b ranges.Backlog) time.Duration {
+func (l *Location) age(b outbox.Backlog) time.Duration {
 	if b.Oldest == 0 {
 		return 0
 	}

@@ -29,7 +29,7 @@ func (m *Machine) fits(g *change.Group, term uint64) (bool, error) {
 		}
 		at, seen := heads[h.Stream]
 		if !seen {
-			at = m.heads[h.Stream]
+			at = m.outbox.Head(h.Stream)
 			if kind != change.PartChange {
 				at = m.cursor(h.Stream).Applied
 			}
@@ -70,7 +70,11 @@ func (m *Machine) applyPart(batch *state.Batch, kind change.PartKind, body []byt
 	case change.PartGeneration:
 		return batch.Set(body, change.AppendHead(nil, geo.Head{}))
 	case change.PartTrim:
-		return m.applyTrim(batch, body)
+		s, upTo, err := change.ParseTrim(body)
+		if err != nil {
+			return err
+		}
+		return m.outbox.ApplyTrim(batch, s, upTo)
 	}
 	return fmt.Errorf("%w: part kind %d", change.ErrVersion, kind)
 }
@@ -105,15 +109,9 @@ func (m *Machine) applyChange(batch *state.Batch, body []byte) error {
 	if r.Seq == 0 {
 		return nil
 	}
-	s := r.Stream()
-	head := geo.Head{Seq: r.Seq, Hash: change.HashOf(body)}
-	m.heads[s] = head
-	m.movedHeads[s] = struct{}{}
-	m.queued(s, len(body))
-	m.out.Records = append(m.out.Records, Shipped{
-		Stream: s, Seq: r.Seq, Hash: head.Hash, CommitTime: r.CommitTime, Bytes: body, Chunks: len(r.Chunks) > 0,
-	})
-	return batch.Set(keys.Outbox(m.id, s, r.Seq), body)
+	rec, err := m.outbox.ApplyRecord(batch, &r, body)
+	m.out.Records = append(m.out.Records, rec)
+	return err
 }
 
 func (m *Machine) applyClosed(batch *state.Batch, body []byte) error {
@@ -121,30 +119,7 @@ func (m *Machine) applyClosed(batch *state.Batch, body []byte) error {
 	if err != nil {
 		return err
 	}
-	m.closed = max(m.closed, t)
 	m.applied.Last = max(m.applied.Last, t)
 	m.out.Closed = t
-	return batch.Set(keys.Closed(m.id), change.AppendHead(nil, geo.Head{Seq: geo.Seq(m.closed)}))
-}
-
-// applyTrim deletes the acknowledged records of a stream. Each outbox key was set
-// once, so a SingleDelete annihilates it.
-func (m *Machine) applyTrim(batch *state.Batch, body []byte) error {
-	s, upTo, err := change.ParseTrim(body)
-	if err != nil {
-		return err
-	}
-	upTo = min(upTo, m.heads[s].Seq)
-	from := m.trimmed[s]
-	if upTo <= from {
-		return nil
-	}
-	for n := from + 1; n <= upTo; n++ {
-		m.unqueued(s)
-		if err := batch.SingleDelete(keys.Outbox(m.id, s, n)); err != nil {
-			return err
-		}
-	}
-	m.trimmed[s] = upTo
-	return batch.Set(keys.Trimmed(m.id, s), change.AppendHead(nil, geo.Head{Seq: upTo}))
+	return m.outbox.ApplyClosed(batch, t)
 }

@@ -12,6 +12,7 @@ import (
 	"antipode/internal/plantedbugs"
 	"antipode/stamp/change"
 	"antipode/stamp/keys"
+	"antipode/stamp/outbox"
 	"antipode/stamp/replica"
 	"antipode/stamp/state"
 )
@@ -40,16 +41,9 @@ type Machine struct {
 	mu      sync.RWMutex
 	applied change.AppliedState
 	members replica.Members
-	closed  geo.Timestamp
 	gates   map[geo.Account]change.Gate
-	// heads, trimmed: the streams this range is the source of.
-	heads   map[geo.Stream]geo.Head
-	trimmed map[geo.Stream]geo.Seq
-	// outbox counts what is numbered and not yet acknowledged, and sizes holds the
-	// bytes of each such record by stream, oldest first: a trim reads no record again.
-	outboxRecords int64
-	outboxBytes   int64
-	sizes         map[geo.Stream][]uint32
+	// outbox holds the streams that this range is the source of.
+	outbox *outbox.Outbox
 	// cursors, received: the streams this range receives.
 	cursors  map[geo.Stream]*change.Cursor
 	received map[Source]geo.Timestamp
@@ -62,11 +56,9 @@ type Machine struct {
 	// observer is told of every group after it was applied.
 	observer func(Applied)
 	// out is what the entry under way did so far, and changed says that the Apply under
-	// way changes data. movedHeads and movedCursors are the
-	// streams whose row the Apply under way has to write.
+	// way changes data. movedCursors are the streams whose cursor it has to write.
 	out          Applied
 	changed      bool
-	movedHeads   map[geo.Stream]struct{}
 	movedCursors map[geo.Stream]struct{}
 }
 
@@ -76,23 +68,10 @@ type Applied struct {
 	Group change.GroupID
 	// Effective is false for a no-op: term or predecessor did not fit (R1).
 	Effective bool
-	// Records are the encoded records this range is the source of, in commit order.
-	Records []Shipped
-	// Closed is the range's own closed time, zero where the entry has none.
-	Closed geo.Timestamp
-	// Entry is the group as it was committed, empty where there is none.
+	// Added is what the group added to the outbox.
+	outbox.Added
+	// Entry is the group as it was committed, empty for an entry that holds none.
 	Entry []byte
-}
-
-// Shipped is one record for the other location.
-type Shipped struct {
-	Stream     geo.Stream
-	Seq        geo.Seq
-	Hash       geo.Hash
-	CommitTime geo.Timestamp
-	Bytes      []byte
-	// Chunks says that the record names payload chunks.
-	Chunks bool
 }
 
 // OpenMachine loads the state of a range that began with one replica on each of nodes.
@@ -100,9 +79,9 @@ type Shipped struct {
 func OpenMachine(id geo.RangeID, state *state.Store, observer func(Applied), nodes ...geo.NodeID) (*Machine, error) {
 	m := &Machine{
 		id: id, state: state, observer: observer, nodes: nodes,
-		gates: map[geo.Account]change.Gate{}, heads: map[geo.Stream]geo.Head{}, trimmed: map[geo.Stream]geo.Seq{},
+		gates:   map[geo.Account]change.Gate{},
 		cursors: map[geo.Stream]*change.Cursor{}, received: map[Source]geo.Timestamp{}, behind: map[geo.Stream]struct{}{},
-		sizes: map[geo.Stream][]uint32{}, movedHeads: map[geo.Stream]struct{}{}, movedCursors: map[geo.Stream]struct{}{},
+		movedCursors: map[geo.Stream]struct{}{},
 	}
 	if err := m.load(); err != nil {
 		return nil, fmt.Errorf("load state of range %d: %w", id, err)
@@ -118,27 +97,12 @@ func (m *Machine) load() (err error) {
 	if m.members, err = MembersIn(m.state, m.id, m.nodes); err != nil {
 		return err
 	}
-	if v, ok, err := m.state.Get(keys.Closed(m.id)); err != nil {
+	if m.outbox, err = outbox.Open(m.id, m.state); err != nil {
 		return err
-	} else if ok {
-		h, err := change.ParseHead(v)
-		if err != nil {
-			return err
-		}
-		m.closed = geo.Timestamp(h.Seq)
 	}
 	return errors.Join(
-		m.each(keys.Gates(m.id), m.loadGate),
-		m.eachStream(keys.Heads(m.id), func(s geo.Stream, v []byte) (err error) {
-			m.heads[s], err = change.ParseHead(v)
-			return err
-		}),
-		m.eachStream(keys.Trims(m.id), func(s geo.Stream, v []byte) error {
-			h, err := change.ParseHead(v)
-			m.trimmed[s] = h.Seq
-			return err
-		}),
-		m.eachStream(keys.Cursors(m.id), func(s geo.Stream, v []byte) error {
+		keys.Each(m.state, keys.Gates(m.id), m.loadGate),
+		keys.EachStream(m.state, keys.Cursors(m.id), func(s geo.Stream, v []byte) error {
 			c, err := change.ParseCursor(v)
 			m.cursors[s] = &c
 			if len(c.Pairs) > 0 {
@@ -146,35 +110,8 @@ func (m *Machine) load() (err error) {
 			}
 			return err
 		}),
-		m.each(keys.ReceivedAll(m.id), m.loadReceived),
-		m.eachStream(keys.OutboxAll(m.id), func(s geo.Stream, v []byte) error {
-			m.queued(s, len(v))
-			return nil
-		}),
+		keys.Each(m.state, keys.ReceivedAll(m.id), m.loadReceived),
 	)
-}
-
-func (m *Machine) each(prefix []byte, f func(key, value []byte) error) error {
-	it, err := m.state.Scan(prefix, keys.PrefixEnd(prefix))
-	if err != nil {
-		return err
-	}
-	for it.Next() {
-		if err := f(it.Key(), it.Value()); err != nil {
-			return errors.Join(err, it.Close())
-		}
-	}
-	return it.Close()
-}
-
-func (m *Machine) eachStream(prefix []byte, f func(s geo.Stream, value []byte) error) error {
-	return m.each(prefix, func(key, value []byte) error {
-		s, _, err := keys.ParseStreamKey(key)
-		if err != nil {
-			return err
-		}
-		return f(s, value)
-	})
 }
 
 func (m *Machine) loadGate(key, value []byte) error {
@@ -245,12 +182,9 @@ func (m *Machine) commit(batch *state.Batch) error {
 // setMoved writes, once for all entries, how far the state and its streams are: in the
 // batch of the data they count (DESIGN 2.6).
 func (m *Machine) setMoved(batch *state.Batch) error {
-	for s := range m.movedHeads {
-		if err := batch.Set(keys.Head(m.id, s), change.AppendHead(nil, m.heads[s])); err != nil {
-			return err
-		}
+	if err := m.outbox.Finish(batch); err != nil {
+		return err
 	}
-	clear(m.movedHeads)
 	if !plantedbugs.Planted(plantedbugs.CursorOutsideBatch) {
 		if err := m.setCursors(batch); err != nil {
 			return err

@@ -12,6 +12,7 @@ import (
 	"antipode/stamp/change"
 	"antipode/stamp/extent"
 	"antipode/stamp/kv"
+	"antipode/stamp/outbox"
 	"antipode/stamp/replica"
 	"antipode/stamp/state"
 )
@@ -113,7 +114,7 @@ type Range struct {
 	lastClosed time.Duration
 	viewAt     time.Duration
 
-	ship tap
+	feed outbox.Feed
 }
 
 type waiter struct {
@@ -162,6 +163,9 @@ func (r *Range) Attach(rep *replica.Replica) {
 		r.leaderless.Store(int64(r.o.Running.Time() + joinMax))
 	}
 }
+
+// Feed carries what this replica applied while it led to the range's shipper.
+func (r *Range) Feed() *outbox.Feed { return &r.feed }
 
 // ID is the range's id.
 func (r *Range) ID() geo.RangeID { return r.o.Range }
@@ -276,38 +280,6 @@ func (r *Range) Work(now time.Duration) {
 	r.evaluate(now)
 }
 
-// View is what the scheduler knows of its replica, for status: at most viewEvery old.
-type View struct {
-	// InSync are the in-sync nodes as this leader sees them; empty elsewhere.
-	InSync []geo.NodeID
-	// Standings are all voters as this leader counts them; empty elsewhere.
-	Standings []replica.Standing
-	// Replayed of Logged entries were applied again since the start.
-	Replayed, Logged uint64
-	// Lost says why the replica takes no part any more.
-	Lost error
-}
-
-const viewEvery = 100 * time.Millisecond
-
-func (r *Range) look(now time.Duration) {
-	if r.view.Load() != nil && now-r.viewAt < viewEvery {
-		return
-	}
-	r.viewAt = now
-	v := &View{InSync: r.replica.InSyncNodes(), Standings: r.replica.Standings(), Lost: r.replica.Lost()}
-	v.Replayed, v.Logged = r.replica.Replay()
-	r.view.Store(v)
-}
-
-// View returns the newest view; empty before the first pass.
-func (r *Range) View() View {
-	if v := r.view.Load(); v != nil {
-		return *v
-	}
-	return View{}
-}
-
 // take begins a reign as leader: the overlay starts from the applied state (R1).
 func (r *Range) take(term uint64, now time.Duration) {
 	r.abandon()
@@ -319,7 +291,7 @@ func (r *Range) take(term uint64, now time.Duration) {
 		r.overlay = before
 	}
 	r.lastClosed = now
-	r.ship.reset()
+	r.feed.Reset()
 	r.leading.Store(true)
 }
 
@@ -339,7 +311,7 @@ func (r *Range) abandon() {
 	for _, w := range queue {
 		w.done(ErrNotLeader)
 	}
-	r.ship.reset()
+	r.feed.Reset()
 }
 
 // observe is called after each applied entry.
@@ -363,7 +335,7 @@ func (r *Range) observe(a Applied) {
 		r.acking = append(r.acking, g)
 	}
 	if a.Effective && r.leading.Load() && (len(a.Records) > 0 || a.Closed != 0) {
-		r.ship.push(a)
+		r.feed.Push(a.Added)
 	}
 }
 

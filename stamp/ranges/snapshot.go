@@ -46,9 +46,7 @@ func (m *Machine) Replace(replace func() error) error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.applied, m.members, m.closed, m.gates = fresh.applied, fresh.members, fresh.closed, fresh.gates
-	m.heads, m.trimmed = fresh.heads, fresh.trimmed
-	m.outboxRecords, m.outboxBytes, m.sizes = fresh.outboxRecords, fresh.outboxBytes, fresh.sizes
+	m.applied, m.members, m.gates, m.outbox = fresh.applied, fresh.members, fresh.gates, fresh.outbox
 	m.cursors, m.received, m.behind = fresh.cursors, fresh.received, fresh.behind
 	m.version.Store(m.applied.Index)
 	return nil

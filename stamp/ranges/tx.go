@@ -154,9 +154,7 @@ func (tx *Tx) head(s geo.Stream) geo.Head {
 	if h, ok := tx.r.heads[s]; ok {
 		return h
 	}
-	tx.r.Machine.mu.RLock()
-	defer tx.r.Machine.mu.RUnlock()
-	return tx.r.Machine.heads[s]
+	return tx.r.Machine.Head(s)
 }
 
 // Cursor is how far a received stream is applied, groups in flight included.
