@@ -5,7 +5,7 @@
 // request to the location that has its account.
 //
 // A node gives its Server all of Options. Its Forwarder's endpoints are the front ends
-// of the paired location, several of them, and its Leader answers from what node.Stamp
+// of the paired location, several of them, and its Leader answers from what stamp.Stamp
 // and the peers' addresses say. A front door gives Locations, Clock, IDs and a Forwarder
 // whose endpoints are the front ends of every location's nodes; it needs no data.
 //

@@ -12,6 +12,7 @@ import (
 	"antipode/stamp/change"
 	"antipode/stamp/keys"
 	"antipode/stamp/kv"
+	"antipode/stamp"
 	"antipode/stamp/node"
 	"antipode/stamp/ranges"
 )
@@ -20,7 +21,7 @@ import (
 const replicas = 3
 
 // nodes are the nodes of a stamp, whose stamps say on which of them a range is led.
-type nodes struct{ stamps []*node.Stamp }
+type nodes struct{ stamps []*stamp.Stamp }
 
 const commitAccount geo.Account = "bench"
 
@@ -45,8 +46,8 @@ func openStamp(ctx context.Context, _ Options, dir string) (committer, error) {
 
 // startStamp starts all nodes in this process.
 func startStamp(o node.Options) (*nodes, error) {
-	s := node.NewStamp(o)
-	n := &nodes{[]*node.Stamp{s}}
+	s := stamp.New(o)
+	n := &nodes{[]*stamp.Stamp{s}}
 	for _, id := range s.Nodes() {
 		if err := s.Start(id); err != nil {
 			return nil, errors.Join(err, n.Close())

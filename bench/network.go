@@ -14,6 +14,7 @@ import (
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/internal/identity"
+	"antipode/stamp"
 	"antipode/stamp/node"
 	"antipode/stamp/transport"
 )
@@ -36,7 +37,7 @@ func openNetwork(ctx context.Context, _ Options, dir string) (committer, error) 
 
 func startNetwork(ctx context.Context, dir string) (_ *network, err error) {
 	n := &network{
-		nodes: nodes{make([]*node.Stamp, replicas)}, transports: make([]*transport.Transport, replicas),
+		nodes: nodes{make([]*stamp.Stamp, replicas)}, transports: make([]*transport.Transport, replicas),
 		dir: dir, addresses: map[geo.NodeID]string{},
 	}
 	if n.ca, err = identity.NewAuthority("bench", clock.System{}.Now(), time.Hour); err != nil {
@@ -81,7 +82,7 @@ func (n *network) open(id geo.NodeID, l net.Listener) error {
 		return err
 	}
 	n.transports[id-1] = t
-	n.stamps[id-1] = node.NewStamp(nodeOptions(n.dir, t))
+	n.stamps[id-1] = stamp.New(nodeOptions(n.dir, t))
 	return n.stamps[id-1].Start(id)
 }
 

@@ -365,7 +365,7 @@ func TestDocumentsNameWhatExists(t *testing.T) {
 func TestCheck(t *testing.T) {
 	tr := readTree(t, "..")
 	for _, span := range []string{
-		"protocol.ParseTarget", "api/protocol.ParseTarget", "api.exchange.throughDoor", "node.Stamp.Submit", "Machine.fits", "TestCheck", "TestCheck/sub",
+		"protocol.ParseTarget", "api/protocol.ParseTarget", "api.exchange.throughDoor", "stamp.Stamp.Submit", "Machine.fits", "TestCheck", "TestCheck/sub",
 		"go test ./docs -run 'TestDocuments'", "api/server.go", "server.go", "server/dev/*_test.go", "services/{catalog,tables}", "listen.admin",
 		"http.Server", "kill -9", "make run ARGS=\"--port-base 20000\"", "protocol.ParseTarget(r, s)", "x-ms-version", "$filter",
 	} {

@@ -14,7 +14,7 @@ import (
 
 // Stamp is where commands are committed and chunks are kept.
 type Stamp interface {
-	// Submit commits a command in a range: see node.Stamp.
+	// Submit commits a command in a range: see stamp.Stamp.
 	Submit(ctx context.Context, r geo.RangeID, cmd ranges.Command) error
 }
 

@@ -62,7 +62,7 @@ func (l *location) HasChunk(ref extent.Ref) bool {
 	return m != nil && m.n.Extents().Durable(ref.ID)
 }
 
-// readChunk reads a chunk from the first node that has it, as node.Stamp does.
+// readChunk reads a chunk from the first node that has it, as stamp.Stamp does.
 func (l *location) readChunk(ref extent.Ref) ([]byte, error) {
 	data, err := make([]byte, ref.Length), errLink
 	for _, m := range l.members {

@@ -26,7 +26,7 @@ import (
 	"antipode/primary"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
-	"antipode/stamp/node"
+	"antipode/stamp"
 	"antipode/stats"
 )
 
@@ -36,7 +36,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // signed. Of account acct it is the primary, of mirror the secondary.
 type rig struct {
 	t      *testing.T
-	stamp  *node.Stamp
+	stamp  *stamp.Stamp
 	clock  *clock.Manual
 	urls   map[geo.Service]string
 	client *http.Client

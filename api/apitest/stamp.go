@@ -20,6 +20,7 @@ import (
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/services/blobs"
+	"antipode/stamp"
 	"antipode/stamp/change"
 	"antipode/stamp/keys"
 	"antipode/stamp/kv"
@@ -33,9 +34,9 @@ func Quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)
 
 // NewStamp starts the stamp "north" of three nodes on fs, in which the account may be
 // written in the ranges of the services. It ends with the test.
-func NewStamp(t testing.TB, fs vfs.FS, account geo.Account, services ...geo.Service) *node.Stamp {
+func NewStamp(t testing.TB, fs vfs.FS, account geo.Account, services ...geo.Service) *stamp.Stamp {
 	t.Helper()
-	s := node.NewStamp(node.Options{
+	s := stamp.New(node.Options{
 		Location: "north", Peers: []geo.NodeID{1, 2, 3}, Dir: "data", Clock: clock.System{}, Transport: node.NewMemory(),
 		Tick: 20 * time.Millisecond, Seed: 1, Engine: state.Options{FS: fs, LogSegmentBytes: 1 << 20, Logger: Quiet()}, Logger: Quiet(),
 		RowChunks: blobs.RowChunks,
@@ -75,7 +76,7 @@ type State struct {
 }
 
 // States returns the state of the first range of each service.
-func States(t testing.TB, s *node.Stamp, services ...geo.Service) map[geo.Service]State {
+func States(t testing.TB, s *stamp.Stamp, services ...geo.Service) map[geo.Service]State {
 	t.Helper()
 	out := map[geo.Service]State{}
 	for _, service := range services {

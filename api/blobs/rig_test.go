@@ -27,8 +27,8 @@ import (
 	"antipode/primary"
 	"antipode/services/blobs"
 	"antipode/services/catalog"
+	"antipode/stamp"
 	"antipode/stamp/extent"
-	"antipode/stamp/node"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -38,7 +38,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type rig struct {
 	t       testing.TB
 	fs      *vfs.MemFS
-	stamp   *node.Stamp
+	stamp   *stamp.Stamp
 	payload *payload
 	handler *Handler
 	url     string
@@ -50,7 +50,7 @@ type rig struct {
 
 // payload is the stamp's chunks with faults.
 type payload struct {
-	*node.Stamp
+	*stamp.Stamp
 	puts atomic.Int64
 	// onPut and onRead run before a call; an error of theirs is its result.
 	onPut  func() error

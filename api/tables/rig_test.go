@@ -18,7 +18,7 @@ import (
 	"antipode/geo"
 	"antipode/primary"
 	"antipode/services/catalog"
-	"antipode/stamp/node"
+	"antipode/stamp"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -28,7 +28,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // table tbl.
 type rig struct {
 	t      *testing.T
-	stamp  *node.Stamp
+	stamp  *stamp.Stamp
 	url    string
 	client *http.Client
 }

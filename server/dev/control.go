@@ -10,7 +10,7 @@ import (
 	"antipode/server/location"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
-	"antipode/stamp/node"
+	"antipode/stamp"
 )
 
 // control implements admin.Cluster.
@@ -144,7 +144,7 @@ func (k control) StopNode(_ context.Context, l geo.Location, id geo.NodeID) erro
 	return stamp.Stop(id, true)
 }
 
-func (k control) stampOf(l geo.Location, id geo.NodeID) (*node.Stamp, error) {
+func (k control) stampOf(l geo.Location, id geo.NodeID) (*stamp.Stamp, error) {
 	loc := k.c.locations[l]
 	if loc == nil || id < 1 || id > nodesPerLocation {
 		return nil, fmt.Errorf("there is no node %s", wire.NodeName(l, id))

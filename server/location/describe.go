@@ -7,6 +7,7 @@ import (
 	"antipode/geo"
 	"antipode/metrics"
 	"antipode/services/catalog"
+	"antipode/stamp"
 	"antipode/stamp/node"
 	"antipode/stamp/outbox"
 	"antipode/stamp/ranges"
@@ -68,7 +69,7 @@ func (l *Location) state() wire.State {
 	return wire.Stopped
 }
 
-func describeNode(stamp *node.Stamp, n *node.Node, out wire.Node) (wire.Node, error) {
+func describeNode(stamp *stamp.Stamp, n *node.Node, out wire.Node) (wire.Node, error) {
 	out.State = wire.Running
 	if n.Failed() != nil {
 		out.State = wire.Failed
@@ -99,7 +100,7 @@ func describeNode(stamp *node.Stamp, n *node.Node, out wire.Node) (wire.Node, er
 	return out, nil
 }
 
-func (l *Location) leaderView(stamp *node.Stamp, id geo.RangeID) (*wire.LeaderView, error) {
+func (l *Location) leaderView(stamp *stamp.Stamp, id geo.RangeID) (*wire.LeaderView, error) {
 	r := stamp.Leader(id)
 	if r == nil {
 		return nil, nil //nolint:nilnil // A range without a leader has no such view.

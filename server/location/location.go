@@ -25,6 +25,7 @@ import (
 	"antipode/services"
 	"antipode/services/blobs"
 	"antipode/services/storageerr"
+	"antipode/stamp"
 	"antipode/stamp/extent"
 	"antipode/stamp/node"
 	"antipode/stamp/ranges"
@@ -128,7 +129,7 @@ type Location struct {
 	Primary   *primary.Primary
 
 	far   Far
-	stamp atomic.Pointer[node.Stamp]
+	stamp atomic.Pointer[stamp.Stamp]
 
 	// carrier is nil while the location is stopped. The other location, and with it whoever
 	// waits there with a lock held, asks for it: it has none of its own.
@@ -171,7 +172,7 @@ var ErrStopped = storageerr.ServerBusy.Saying("The location is stopped. Please r
 func (l *Location) Location() geo.Location { return l.o.Name }
 
 // Stamp returns the stamp while the location runs, else nil.
-func (l *Location) Stamp() *node.Stamp { return l.stamp.Load() }
+func (l *Location) Stamp() *stamp.Stamp { return l.stamp.Load() }
 
 // Submit implements primary.Stamp.
 func (l *Location) Submit(ctx context.Context, r geo.RangeID, cmd ranges.Command) error {
@@ -291,7 +292,7 @@ func (l *Location) start(ctx context.Context) error {
 func (l *Location) does(what string) { l.starting.Store(&what) }
 
 func (l *Location) startStamp(ctx context.Context) error {
-	s := node.NewStamp(node.Options{
+	s := stamp.New(node.Options{
 		Location: l.o.Name, Peers: l.o.Nodes, Sites: l.o.Sites, Dir: filepath.Join(l.o.Dir, string(l.o.Name)), Engine: l.o.Engine, Clock: l.o.Clock,
 		Transport: l.o.Transport(), Seed: l.o.Seed, Parity: l.o.Parity, Tick: l.o.Tick, Logger: l.o.Logger,
 		ScrubPeriod: l.o.ScrubPeriod, Registerer: l.o.Registerer, ReserveBytes: l.o.ReserveBytes,

@@ -9,7 +9,7 @@ import (
 	wire "antipode/client/admin"
 	"antipode/directory"
 	"antipode/geo"
-	"antipode/stamp/node"
+	"antipode/stamp"
 )
 
 // writableWait bounds how long a range may take to show that it takes writes, so that who
@@ -44,7 +44,7 @@ func (l *Location) notServing(ctx context.Context) string {
 }
 
 // notWritable names a range without a leader, or that takes no writes; "" where there is none.
-func (l *Location) notWritable(ctx context.Context, stamp *node.Stamp) string {
+func (l *Location) notWritable(ctx context.Context, stamp *stamp.Stamp) string {
 	for _, svc := range Services() {
 		if _, known := stamp.LeaderNode(geo.FirstRange(svc)); !known {
 			return "the " + svc.String() + " range has no leader yet"

@@ -9,11 +9,12 @@ import (
 
 	wire "antipode/client/admin"
 	"antipode/geo"
+	"antipode/stamp"
 	"antipode/stamp/node"
 )
 
 // RecoverRange re-forms a range of this location that has no quorum of trusted replicas:
-// see node.Stamp.Recover. The operator has accepted the loss.
+// see stamp.Stamp.Recover. The operator has accepted the loss.
 func (l *Location) RecoverRange(ctx context.Context, id geo.RangeID, untrusted bool) (wire.RangeRecovered, error) {
 	refused := func(status int, code string, err error) error {
 		return &wire.Error{Status: status, Code: code, Message: fmt.Sprintf("could not recover range %d of %s: %v", id, l.o.Name, err)}
@@ -21,13 +22,13 @@ func (l *Location) RecoverRange(ctx context.Context, id geo.RangeID, untrusted b
 	if !slices.Contains(Ranges(), id) {
 		return wire.RangeRecovered{}, refused(http.StatusNotFound, "RangeNotFound", errors.New("there is no such range: antipodectl status shows them"))
 	}
-	stamp := l.Stamp()
-	if stamp == nil {
+	s := l.Stamp()
+	if s == nil {
 		return wire.RangeRecovered{}, ErrStopped
 	}
-	r, err := stamp.Recover(ctx, id, untrusted)
+	r, err := s.Recover(ctx, id, untrusted)
 	switch {
-	case errors.Is(err, node.ErrQuorum):
+	case errors.Is(err, stamp.ErrQuorum):
 		err = refused(http.StatusConflict, "QuorumPresent", err)
 	case errors.Is(err, node.ErrNoSurvivor):
 		err = refused(http.StatusConflict, "NoSurvivor", err)

@@ -1,4 +1,4 @@
-package node
+package node_test
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"antipode/geo"
 	"antipode/stamp/change"
 	"antipode/stamp/extent"
+	. "antipode/stamp/node"
 	"antipode/stamp/ranges"
 )
 
@@ -104,7 +105,7 @@ func TestCollectDropsOrphansOnly(t *testing.T) {
 	for _, id := range s.Nodes() {
 		s.rounds(id, 2)
 		require.True(t, intact(s.Node(id), named))
-		require.Zero(t, s.Node(id).upkeep.counts.missing.Load())
+		require.Zero(t, s.Node(id).UpkeepWork().Missing())
 	}
 }
 
@@ -171,7 +172,7 @@ func TestCollectBesideUploads(t *testing.T) {
 		at := s.Leader(testRange).Machine.AppliedState().Index
 		require.Eventually(t, func() bool { return n.Range(testRange).Machine.AppliedState().Index >= at }, electionWait, time.Millisecond)
 		require.True(t, intact(n, committed), "node %d", id)
-		require.Zero(t, n.upkeep.counts.missing.Load(), "node %d", id)
+		require.Zero(t, n.UpkeepWork().Missing(), "node %d", id)
 	}
 }
 
@@ -185,37 +186,37 @@ func TestChangeBetweenWalkAndSweep(t *testing.T) {
 	data := []byte("put long ago")
 	ref := extent.NewRef(extent.ChunkID{7}, data)
 	require.NoError(t, s.PutChunk(ctx, ref, data))
-	each := func(f func(u *upkeep)) {
+	each := func(f func(u *UpkeepOf)) {
 		for _, id := range s.Nodes() {
-			f(s.Node(id).upkeep)
+			f(s.Node(id).UpkeepWork())
 		}
 	}
-	round := func(u *upkeep) {
-		require.Eventually(t, func() bool { _, ok := u.n.mayCollect(); return ok }, electionWait, time.Millisecond)
-		for u.collectStep(ctx); u.collect.under; {
-			u.collectStep(ctx)
+	round := func(u *UpkeepOf) {
+		require.Eventually(t, func() bool { return u.N().MayCollect() }, electionWait, time.Millisecond)
+		for u.CollectStep(ctx); u.Collecting(); {
+			u.CollectStep(ctx)
 		}
 	}
 	each(round)
-	each(func(u *upkeep) {
-		for u.collectStep(ctx); len(u.collect.logs) > 0; {
-			u.collectStep(ctx)
+	each(func(u *UpkeepOf) {
+		for u.CollectStep(ctx); u.WalksLogs(); {
+			u.CollectStep(ctx)
 		}
 	})
 	s.submit(putChunk{1, ref})
 	at := s.Leader(testRange).Machine.AppliedState().Index
-	each(func(u *upkeep) {
-		require.Eventually(t, func() bool { return u.n.Range(testRange).Machine.AppliedState().Index >= at }, electionWait, time.Millisecond)
-		for u.collect.under {
-			u.collectStep(ctx)
+	each(func(u *UpkeepOf) {
+		require.Eventually(t, func() bool { return u.N().Range(testRange).Machine.AppliedState().Index >= at }, electionWait, time.Millisecond)
+		for u.Collecting() {
+			u.CollectStep(ctx)
 		}
-		require.Equal(t, 1, held(u.n, []extent.Ref{ref}), "node %d", u.n.ID())
+		require.Equal(t, 1, held(u.N(), []extent.Ref{ref}), "node %d", u.N().ID())
 	})
 	other := extent.NewRef(extent.ChunkID{8}, data)
 	require.NoError(t, s.PutChunk(ctx, other, data))
 	each(round)
 	each(round)
-	each(func(u *upkeep) {
-		require.Equal(t, 1, held(u.n, []extent.Ref{ref, other}), "node %d: one is named", u.n.ID())
+	each(func(u *UpkeepOf) {
+		require.Equal(t, 1, held(u.N(), []extent.Ref{ref, other}), "node %d: one is named", u.N().ID())
 	})
 }

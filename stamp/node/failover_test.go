@@ -1,4 +1,4 @@
-package node
+package node_test
 
 import (
 	"errors"
@@ -9,7 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/geo"
+	"antipode/stamp"
 	"antipode/stamp/kv"
+	. "antipode/stamp/node"
 	"antipode/stamp/ranges"
 )
 
@@ -53,29 +55,28 @@ func TestLeaderless(t *testing.T) {
 			s := newStepped(t, seed)
 			s.until("a leader", func() bool { return s.leading() != nil })
 			alone := geo.NodeID(1 + seed%3)
-			stamp := NewStamp(Options{Location: "north", Peers: []geo.NodeID{1, 2, 3}, Clock: s.clock, Transport: s.net})
-			stamp.nodes[alone] = &running{n: s.nodes[alone]}
-			s.until("word of it", func() bool { _, known := stamp.LeaderNode(testRange); return known })
-			require.False(t, stamp.Leaderless(testRange))
+			over := stamp.Over(Options{Location: "north", Peers: []geo.NodeID{1, 2, 3}, Clock: s.clock, Transport: s.net}, s.nodes[alone])
+			s.until("word of it", func() bool { _, known := over.LeaderNode(testRange); return known })
+			require.False(t, over.Leaderless(testRange))
 			for id := range s.nodes {
 				if id != alone {
 					s.paused[id] = 1 << 62
 					delete(s.net.nodes, id)
 				}
 			}
-			s.until("no leader", func() bool { _, known := stamp.LeaderNode(testRange); return !known })
-			require.False(t, stamp.Leaderless(testRange), "an election may be under way")
-			s.clock.Advance(electionMax)
-			s.until("no hope", func() bool { return stamp.Leaderless(testRange) })
-			require.ErrorIs(t, stamp.Read(t.Context(), testRange, nil), kv.ErrBusy)
-			require.ErrorIs(t, stamp.Submit(t.Context(), testRange, &increment{}), kv.ErrBusy)
+			s.until("no leader", func() bool { _, known := over.LeaderNode(testRange); return !known })
+			require.False(t, over.Leaderless(testRange), "an election may be under way")
+			s.clock.Advance(2 * time.Second)
+			s.until("no hope", func() bool { return over.Leaderless(testRange) })
+			require.ErrorIs(t, over.Read(t.Context(), testRange, nil), kv.ErrBusy)
+			require.ErrorIs(t, over.Submit(t.Context(), testRange, &increment{}), kv.ErrBusy)
 			for id, n := range s.nodes {
 				if id != alone {
 					s.net.nodes[id], s.paused[id] = n, 0
 				}
 			}
-			s.until("a leader again", func() bool { _, known := stamp.LeaderNode(testRange); return known })
-			require.False(t, stamp.Leaderless(testRange))
+			s.until("a leader again", func() bool { _, known := over.LeaderNode(testRange); return known })
+			require.False(t, over.Leaderless(testRange))
 		})
 	}
 }

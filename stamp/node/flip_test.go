@@ -1,6 +1,6 @@
 //go:build !race
 
-package node
+package node_test
 
 import (
 	"fmt"
@@ -17,6 +17,7 @@ import (
 
 	"antipode/geo"
 	"antipode/stamp/extent"
+	. "antipode/stamp/node"
 )
 
 // flipRounds is how often TestFlipAnywhere flips a bit.
@@ -60,13 +61,13 @@ func TestScrubRepairsChunks(t *testing.T) {
 				require.NoError(t, err)
 				require.Equal(t, ref, extent.NewRef(ref.ID, buf[:k]))
 			}
-			rounds := n.upkeep.counts.scrubRounds.Load()
+			rounds := n.UpkeepWork().Rounds()
 			require.Eventually(t, func() bool {
-				return n.upkeep.counts.scrubRounds.Load() > rounds+2 && n.Extents().Stats().Damaged == 0 && seen.has(ChunksRepaired, 0)
+				return n.UpkeepWork().Rounds() > rounds+2 && n.Extents().Stats().Damaged == 0 && seen.has(ChunksRepaired, 0)
 			}, electionWait, time.Millisecond)
 			require.Same(t, n, s.Node(id), "damaged chunks cost no restart: %v", seen.list)
 			require.True(t, intact(n, refs), "%v", seen.list)
-			require.NotZero(t, n.upkeep.counts.repaired.Load())
+			require.NotZero(t, n.UpkeepWork().Repaired())
 		})
 	}
 }
@@ -117,7 +118,7 @@ func TestRepairRefusesCorruptPeer(t *testing.T) {
 	require.Eventually(t, func() bool { return transport.lied.Load() > 4 }, electionWait, time.Millisecond)
 	_, err = n.ReadChunk(refs[2], 0, make([]byte, refs[2].Length))
 	require.ErrorIs(t, err, extent.ErrCorrupt)
-	require.Zero(t, n.upkeep.counts.repaired.Load())
+	require.Zero(t, n.UpkeepWork().Repaired())
 	transport.lie.Store(false)
 	require.Eventually(t, func() bool { return intact(n, refs) }, electionWait, time.Millisecond)
 }
@@ -145,7 +146,7 @@ func TestScrubFindsDamagedLog(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 3))
 			testDamagedStore(t, "log", func(s *snapStamp, id geo.NodeID) {
-				files, err := s.Node(id).upkeep.scrub.stores[1].files.Files()
+				files, err := s.Node(id).UpkeepWork().LogFiles()
 				require.NoError(t, err)
 				require.NotEmpty(t, files)
 				for _, f := range files { // In each the header, or the frame behind it.

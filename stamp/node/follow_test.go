@@ -1,4 +1,4 @@
-package node
+package node_test
 
 import (
 	"context"
@@ -16,7 +16,9 @@ import (
 
 	"antipode/geo"
 	"antipode/internal/clock"
+	"antipode/stamp"
 	"antipode/stamp/change"
+	. "antipode/stamp/node"
 	"antipode/stamp/ranges"
 	"antipode/stamp/state"
 )
@@ -310,9 +312,9 @@ func TestR5WhoMayNotFollow(t *testing.T) {
 // what any process had acknowledged before; without a leader it ends as busy, in time.
 func TestReadAnywhere(t *testing.T) {
 	net := NewMemory()
-	by := map[geo.NodeID]*Stamp{}
+	by := map[geo.NodeID]*stamp.Stamp{}
 	for id := geo.NodeID(1); id <= 3; id++ {
-		by[id] = NewStamp(Options{
+		by[id] = stamp.New(Options{
 			Location: "north", Peers: []geo.NodeID{1, 2, 3}, Dir: "data", Clock: clock.System{}, Transport: net,
 			Engine: state.Options{FS: vfs.NewMem()}, Tick: 10 * time.Millisecond, Seed: uint64(id),
 			Commands: ranges.Commands{"increment": func([]byte) (ranges.Portable, error) { return &portableIncrement{}, nil }},
@@ -325,7 +327,9 @@ func TestReadAnywhere(t *testing.T) {
 	require.Eventually(t, func() bool {
 		for _, s := range by {
 			if r := s.Leader(testRange); r != nil {
-				return submitHere(t.Context(), r, setGate{gate}) == nil
+				done := make(chan error, 1)
+				r.Submit(setGate{gate}, func(err error) { done <- err })
+				return <-done == nil
 			}
 		}
 		return false

@@ -1,4 +1,4 @@
-package node
+package node_test
 
 import (
 	"testing"
@@ -7,6 +7,7 @@ import (
 	pb "go.etcd.io/raft/v3/raftpb"
 
 	"antipode/geo"
+	. "antipode/stamp/node"
 )
 
 // Invariant 8: what waits for the scheduler is bounded in messages and in bytes; a message
@@ -17,17 +18,17 @@ func TestInboxIsBounded(t *testing.T) {
 		typ, from, to := pb.MsgApp, uint64(2), uint64(1)
 		return []Envelope{{Range: 99, Message: &pb.Message{Type: &typ, From: &from, To: &to, Entries: []*pb.Entry{{Data: make([]byte, length)}}}}}
 	}
-	n.Receive(message(inboxBytesMax + 1))
+	n.Receive(message(InboxBytesMax + 1))
 	n.Receive(message(0))
-	require.Len(t, n.inbox, 1)
+	require.Len(t, n.Inbox(), 1)
 	work(t, n)
 	for range 100 {
 		n.Receive(message(1 << 20))
 	}
-	require.Len(t, n.inbox, 63)
+	require.Len(t, n.Inbox(), 63)
 	work(t, n)
-	for range inboxMax + 1 {
+	for range InboxMax + 1 {
 		n.Receive(message(0))
 	}
-	require.Len(t, n.inbox, inboxMax)
+	require.Len(t, n.Inbox(), InboxMax)
 }

@@ -1,4 +1,4 @@
-package node
+package node_test
 
 import (
 	"fmt"
@@ -12,6 +12,8 @@ import (
 
 	"antipode/geo"
 	"antipode/internal/clock"
+	"antipode/stamp"
+	. "antipode/stamp/node"
 	"antipode/stamp/ranges"
 	"antipode/stamp/replica"
 )
@@ -41,7 +43,7 @@ func (s *wide) logFrom(id geo.RangeID) uint64 {
 	s.t.Helper()
 	least := uint64(math.MaxUint64)
 	for n, stamp := range s.by {
-		if log := stamp.Node(n).logs[id]; log != nil {
+		if log := stamp.Node(n).Log(id); log != nil {
 			first, err := log.FirstIndex()
 			require.NoError(s.t, err)
 			least = min(least, first)
@@ -119,7 +121,7 @@ func testLostReplicas(t *testing.T, nodes int) {
 
 	s.wipe(lost)
 	s.wipe(third)
-	var got Recovered
+	var got stamp.Recovered
 	require.Eventually(t, func() bool {
 		var err error
 		got, err = s.by[left%geo.NodeID(nodes)+1].Recover(t.Context(), testRange, false)
@@ -134,7 +136,7 @@ func testLostReplicas(t *testing.T, nodes int) {
 	}
 	from := uint64(now.List[0].ID)
 	_, err := s.by[now.List[1].Node].Node(now.List[1].Node).AcceptSnapshot(now.List[2].Node, SnapshotHeader{Range: testRange, Message: &pb.Message{From: &from}})
-	require.ErrorIs(t, err, errSender, "a snapshot in the name of another's replica")
+	require.ErrorIs(t, err, ErrSender, "a snapshot in the name of another's replica")
 	for _, id := range on {
 		// A busy machine may be between two leaders.
 		require.Eventually(t, func() bool {
@@ -173,7 +175,7 @@ func TestNobodySpeaksForAnothersReplica(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := loneNode(t, &lone{peers: map[geo.NodeID]ChunkPeer{}}, nil)
-			err := n.claimed(testRange, members, c.replica, c.by)
+			err := Claimed(n, testRange, members, c.replica, c.by)
 			require.Equal(t, c.ok, err == nil, "%v", err)
 		})
 	}
@@ -201,12 +203,12 @@ func TestClaims(t *testing.T) {
 	require.False(t, vote(2, 3))
 	require.True(t, vote(40, 3))
 	require.False(t, vote(40, 2))
-	for id := range geo.ReplicaID(10 * claimsMax) {
-		_ = n.claim(testRange, 100+id, 2)
+	for id := range geo.ReplicaID(10 * ClaimsMax) {
+		_ = Claim(n, testRange, 100+id, 2)
 	}
-	require.Len(t, n.claims[testRange], claimsMax)
-	require.Error(t, n.claim(testRange, 5000, 2))
-	require.NoError(t, n.claim(testRange, 40, 3))
+	require.Len(t, n.Claims()[testRange], ClaimsMax)
+	require.Error(t, Claim(n, testRange, 5000, 2))
+	require.NoError(t, Claim(n, testRange, 40, 3))
 }
 
 // Only the nodes that have a range tell others that they lead it. Of two that do the one of
@@ -215,24 +217,24 @@ func TestClaims(t *testing.T) {
 func TestLeadsWhatItHas(t *testing.T) {
 	n := loneNode(t, &lone{peers: map[geo.NodeID]ChunkPeer{}}, nil)
 	const elsewhere = 9
-	n.placement.Ranges = map[geo.RangeID][]geo.NodeID{elsewhere: {2}}
+	n.Placement().Ranges = map[geo.RangeID][]geo.NodeID{elsewhere: {2}}
 	hear := func(from geo.NodeID, term uint64) geo.NodeID {
 		t.Helper()
-		typ := msgLeads
+		typ := MsgLeads
 		n.Receive([]Envelope{{Range: elsewhere, From: from, Message: &pb.Message{Type: &typ, Index: &term}}})
 		work(t, n)
-		return n.toldLeader(elsewhere)
+		return n.LeaderHint(elsewhere)
 	}
 	require.Zero(t, hear(3, 8), "a node without the range")
 	require.EqualValues(t, 2, hear(2, 7))
 	require.EqualValues(t, 2, hear(3, 9))
 
-	n.placement.Ranges[elsewhere] = []geo.NodeID{2, 3}
+	n.Placement().Ranges[elsewhere] = []geo.NodeID{2, 3}
 	require.EqualValues(t, 2, hear(3, 6), "it does not know its successor yet")
-	for range n.o.ElectionTicks + 2 {
-		n.o.Clock.(*clock.Manual).Advance(n.o.Tick)
+	for range n.Opts().ElectionTicks + 2 {
+		n.Opts().Clock.(*clock.Manual).Advance(n.Opts().Tick)
 		work(t, n)
 	}
-	require.Zero(t, n.toldLeader(elsewhere))
+	require.Zero(t, n.LeaderHint(elsewhere))
 	require.EqualValues(t, 3, hear(3, 5), "the survivor of a recovery")
 }

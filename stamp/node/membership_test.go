@@ -1,4 +1,4 @@
-package node
+package node_test
 
 import (
 	"bytes"
@@ -16,6 +16,7 @@ import (
 
 	"antipode/geo"
 	"antipode/stamp/kv"
+	. "antipode/stamp/node"
 	"antipode/stamp/ranges"
 	"antipode/stamp/replica"
 )
@@ -31,7 +32,7 @@ type witness struct {
 func (w *witness) Send(from, to geo.NodeID, batch []Envelope) {
 	w.mu.Lock()
 	for _, e := range batch {
-		if m := e.Message; e.Range == testRange && m.GetType() < msgDurable && w.silent[replica.From(m)] {
+		if m := e.Message; e.Range == testRange && m.GetType() < MsgDurable && w.silent[replica.From(m)] {
 			w.spoke = append(w.spoke, fmt.Sprintf("%s of replica %d", m.GetType(), m.GetFrom()))
 		}
 	}
@@ -155,12 +156,12 @@ func TestLostReplicaIsRebuilt(t *testing.T) {
 func TestFollowerDoesNotTellWhichIDWasGiven(t *testing.T) {
 	transport := &lone{peers: map[geo.NodeID]ChunkPeer{}}
 	n := loneNode(t, transport, func(f func()) { f() })
-	typ, from, none, nonce := msgLost, uint64(2), uint64(0), uint64(7)
+	typ, from, none, nonce := MsgLost, uint64(2), uint64(0), uint64(7)
 	n.Receive([]Envelope{{Range: testRange, From: 2, Message: &pb.Message{Type: &typ, From: &from, Index: &none, LogTerm: &nonce}}})
 	work(t, n)
 	require.NotZero(t, n.Range(testRange).Machine.Members().Next, "it has something to tell")
 	for _, e := range transport.sent {
-		require.NotEqual(t, msgGiven, e.Message.GetType())
+		require.NotEqual(t, MsgGiven, e.Message.GetType())
 	}
 }
 
@@ -265,13 +266,12 @@ func TestCrashWhileRebuilding(t *testing.T) {
 		o.ID, o.Dir, o.Engine.FS, o.Transport = id, "data/"+Name("north", id), clones[i], w
 		n, err := Open(o)
 		require.NoError(t, err)
-		d := n.identities[testRange]
 		if rep := n.Range(testRange).Replica(); rep.ID() == replica.FirstID(id) {
 			require.Error(t, rep.Lost(), "crash %d", i)
 		} else {
 			require.EqualValues(t, 4, rep.ID())
 			require.NoError(t, rep.Lost(), "crash %d", i)
-			require.Equal(t, member, d.phase)
+			require.Equal(t, "member", n.Identity(testRange).Phase)
 		}
 		require.NoError(t, n.Close(false))
 	}

@@ -1,4 +1,4 @@
-package node
+package node_test
 
 import (
 	"testing"
@@ -6,6 +6,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
+
+	. "antipode/stamp/node"
 )
 
 // Every node has its series beside one registry, takes them back when it stops, and can

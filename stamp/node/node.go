@@ -109,7 +109,7 @@ type Node struct {
 
 // Open opens the node's stores and replicas.
 func Open(o Options) (_ *Node, err error) {
-	o = o.withDefaults()
+	o = o.WithDefaults()
 	if o.Engine.FS == nil {
 		o.Engine.FS = vfs.Default
 	}
@@ -199,6 +199,12 @@ func (n *Node) takesSnapshots() bool {
 	_, ok := n.o.Transport.(SnapshotTransport)
 	return ok && n.o.RowChunks != nil
 }
+
+// Name is a node's name for people: location-number.
+func Name(l geo.Location, id geo.NodeID) string { return fmt.Sprintf("%s-%d", l, id) }
+
+// Placed returns the nodes that a range was made on.
+func (n *Node) Placed(id geo.RangeID) []geo.NodeID { return n.placement.Of(id) }
 
 // ID is the node's id within its stamp.
 func (n *Node) ID() geo.NodeID { return n.o.ID }

@@ -94,7 +94,8 @@ type Options struct {
 	Logger  *slog.Logger
 }
 
-func (o Options) withDefaults() Options {
+// WithDefaults returns a copy in which every zero field has its default.
+func (o Options) WithDefaults() Options {
 	if o.Tick == 0 {
 		o.Tick = 100 * time.Millisecond
 	}

@@ -1,4 +1,4 @@
-package node
+package node_test
 
 import (
 	"errors"
@@ -11,6 +11,8 @@ import (
 
 	"antipode/geo"
 	"antipode/internal/clock"
+	"antipode/stamp"
+	. "antipode/stamp/node"
 	"antipode/stamp/ranges"
 )
 
@@ -201,13 +203,13 @@ func (s *stepped) whole() *ranges.Range {
 	s.until("leaders", func() bool {
 		led := 0
 		for _, n := range s.nodes {
-			for _, r := range n.ranges {
-				if r.Leading() && r.InSync() == 3 && n.led[r.ID()] {
+			for _, r := range n.Ranges() {
+				if r.Leading() && r.InSync() == 3 && n.Led()[r.ID()] {
 					led++
 				}
 			}
 		}
-		return led == len(s.nodes[1].ranges)
+		return led == len(s.nodes[1].Ranges())
 	})
 	return lead
 }
@@ -290,23 +292,23 @@ func TestPauseKeepsToldLeaders(t *testing.T) {
 	s := newStepped(t, 1)
 	s.whole()
 	n := s.nodes[1]
-	n.hearLeads(leadsMessage(3))
-	require.Equal(t, geo.NodeID(3), n.toldLeader(99))
+	HearLeads(n, leadsMessage(3))
+	require.Equal(t, geo.NodeID(3), n.LeaderHint(99))
 	s.clock.Advance(time.Hour)
 	_, err := n.Pass()
 	require.NoError(t, err)
-	require.Equal(t, geo.NodeID(3), n.toldLeader(99), "it could not hear otherwise")
+	require.Equal(t, geo.NodeID(3), n.LeaderHint(99), "it could not hear otherwise")
 	for range 12 {
 		s.clock.Advance(10 * time.Millisecond)
 		_, err := n.Pass()
 		require.NoError(t, err)
 	}
-	require.Zero(t, n.toldLeader(99), "it ran, and nobody spoke for an election timeout")
+	require.Zero(t, n.LeaderHint(99), "it ran, and nobody spoke for an election timeout")
 }
 
 // leadsMessage is word that node leads range 99, which is not here.
 func leadsMessage(node uint64) Envelope {
-	typ, term := msgLeads, uint64(1)
+	typ, term := MsgLeads, uint64(1)
 	return Envelope{Range: 99, From: geo.NodeID(node), Message: &pb.Message{Type: &typ, From: &node, Index: &term}}
 }
 
@@ -314,17 +316,16 @@ func leadsMessage(node uint64) Envelope {
 func TestPauseIsNotLeaderless(t *testing.T) {
 	s := newStepped(t, 2)
 	s.whole()
-	stamp := NewStamp(Options{Location: "north", Peers: []geo.NodeID{1, 2, 3}, Clock: s.clock, Transport: s.net})
-	stamp.nodes[1] = &running{n: s.nodes[1]}
+	over := stamp.Over(Options{Location: "north", Peers: []geo.NodeID{1, 2, 3}, Clock: s.clock, Transport: s.net}, s.nodes[1])
 	for _, id := range []geo.NodeID{2, 3} {
 		s.paused[id] = 1 << 62
 		delete(s.net.nodes, id)
 	}
-	s.until("no leader", func() bool { _, known := stamp.LeaderNode(testRange); return !known })
+	s.until("no leader", func() bool { _, known := over.LeaderNode(testRange); return !known })
 	s.clock.Advance(time.Hour)
 	s.step()
-	require.False(t, stamp.Leaderless(testRange))
-	s.until("no hope", func() bool { return stamp.Leaderless(testRange) })
+	require.False(t, over.Leaderless(testRange))
+	s.until("no hope", func() bool { return over.Leaderless(testRange) })
 }
 
 // The suspend-counting clock costs a system call each time: a pass reads it once, whatever

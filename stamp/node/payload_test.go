@@ -1,4 +1,4 @@
-package node
+package node_test
 
 import (
 	"context"
@@ -12,8 +12,10 @@ import (
 
 	"antipode/geo"
 	"antipode/internal/clock"
+	"antipode/stamp"
 	"antipode/stamp/extent"
 	"antipode/stamp/kv"
+	. "antipode/stamp/node"
 	"antipode/stamp/state"
 )
 
@@ -46,9 +48,9 @@ func (stalledPeer) ReadChunk(extent.Ref, int64, []byte) (int, error) {
 // of nobody; without a second copy the put is refused, or ends with its context.
 func TestPutChunkAcrossProcesses(t *testing.T) {
 	net := &stalled{Memory: NewMemory()}
-	by := map[geo.NodeID]*Stamp{}
+	by := map[geo.NodeID]*stamp.Stamp{}
 	for id := geo.NodeID(1); id <= 3; id++ {
-		by[id] = NewStamp(Options{
+		by[id] = stamp.New(Options{
 			Location: "north", Peers: []geo.NodeID{1, 2, 3}, Dir: "data", Clock: clock.System{}, Transport: net,
 			Engine: state.Options{FS: vfs.NewMem()}, Tick: 10 * time.Millisecond, InSyncTimeout: 50 * time.Millisecond,
 			Seed: uint64(id), Logger: slog.New(slog.DiscardHandler),

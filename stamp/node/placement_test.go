@@ -1,10 +1,9 @@
-package node
+package node_test
 
 import (
 	"bytes"
 	"context"
 	"encoding/binary"
-	"encoding/hex"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -16,9 +15,11 @@ import (
 
 	"antipode/geo"
 	"antipode/internal/clock"
+	"antipode/stamp"
 	"antipode/stamp/change"
 	"antipode/stamp/extent"
 	"antipode/stamp/keys"
+	. "antipode/stamp/node"
 	"antipode/stamp/ranges"
 	"antipode/stamp/state"
 )
@@ -28,7 +29,7 @@ type wide struct {
 	t     *testing.T
 	net   *Memory
 	disks map[geo.NodeID]vfs.FS
-	by    map[geo.NodeID]*Stamp
+	by    map[geo.NodeID]*stamp.Stamp
 	// sites of all nodes, but where a node's own configuration has others.
 	sites []ranges.Site
 	own   map[geo.NodeID][]ranges.Site
@@ -49,7 +50,7 @@ func sitesOf(domains ...string) (list []ranges.Site) {
 }
 
 func newWide(t *testing.T) *wide {
-	s := &wide{t: t, net: NewMemory(), disks: map[geo.NodeID]vfs.FS{}, by: map[geo.NodeID]*Stamp{}, sites: fiveSites(), own: map[geo.NodeID][]ranges.Site{}}
+	s := &wide{t: t, net: NewMemory(), disks: map[geo.NodeID]vfs.FS{}, by: map[geo.NodeID]*stamp.Stamp{}, sites: fiveSites(), own: map[geo.NodeID][]ranges.Site{}}
 	t.Cleanup(func() {
 		for id := range s.by {
 			s.end(id)
@@ -95,7 +96,7 @@ func (s *wide) start(id geo.NodeID) error {
 	if s.tune != nil {
 		s.tune(&o)
 	}
-	stamp := NewStamp(o)
+	stamp := stamp.New(o)
 	if err := stamp.Start(id); err != nil {
 		return err
 	}
@@ -190,7 +191,7 @@ func (s *wide) leader(id geo.RangeID) (lead *ranges.Range) {
 func (s *wide) inSync(total int) {
 	s.t.Helper()
 	require.Eventually(s.t, func() bool {
-		for _, id := range stampRanges() {
+		for _, id := range StampRanges() {
 			if !slices.ContainsFunc(s.nodes(), func(n geo.NodeID) bool {
 				if s.by[n] == nil || s.by[n].Leader(id) == nil {
 					return false
@@ -208,7 +209,7 @@ func (s *wide) inSync(total int) {
 // where it has no replica.
 func (s *wide) rows(n geo.NodeID, id geo.RangeID) ([]string, change.AppliedState) {
 	node := s.by[n].Node(n)
-	snap := node.state.NewSnapshot()
+	snap := node.State().NewSnapshot()
 	defer func() { require.NoError(s.t, snap.Close()) }()
 	at, err := ranges.AppliedIn(snap, id)
 	require.NoError(s.t, err)
@@ -222,13 +223,13 @@ func (s *wide) rows(n geo.NodeID, id geo.RangeID) ([]string, change.AppliedState
 func TestFiveNodes(t *testing.T) {
 	s := newWide(t)
 	s.startAll()
-	for _, id := range stampRanges() {
+	for _, id := range StampRanges() {
 		s.submit(1, id, wideGate{})
 	}
 	next := row(0)
 	writeAll := func() {
 		for at := range s.by {
-			for _, id := range stampRanges() {
+			for _, id := range StampRanges() {
 				s.submit(at, id, next)
 				s.read(at, id, next)
 			}
@@ -246,7 +247,7 @@ func TestFiveNodes(t *testing.T) {
 		refs = append(refs, ref)
 	}
 	load := map[geo.NodeID]int{}
-	for _, id := range stampRanges() {
+	for _, id := range StampRanges() {
 		on := s.by[1].Placed(id)
 		if id == geo.FirstRange(geo.Catalog) {
 			require.Equal(t, s.nodes(), on)
@@ -270,7 +271,7 @@ func TestFiveNodes(t *testing.T) {
 				at, load[n] = append(at, s.sites[n-1]), load[n]+1
 			}
 			for _, ref := range refs {
-				if id == chunkRange() {
+				if id == geo.FirstRange(geo.Blob) {
 					require.Equal(t, has, s.by[n].Node(n).Extents().Durable(ref.ID), "node %d", n)
 					_, err := s.by[n].ReadChunk(ref, 0, make([]byte, len(data)))
 					require.NoError(t, err)
@@ -287,7 +288,7 @@ func TestFiveNodes(t *testing.T) {
 		require.NoError(t, s.start(victim))
 		s.inSync(5)
 	}
-	for _, id := range stampRanges() {
+	for _, id := range StampRanges() {
 		on := s.by[1].Placed(id)
 		require.Eventually(t, func() bool {
 			want, at := s.rows(on[0], id)
@@ -313,12 +314,12 @@ func TestPlacementIsKept(t *testing.T) {
 	s := newWide(t)
 	s.startAll()
 	s.submit(1, testRange, wideGate{})
-	want := s.by[1].Node(1).placement
+	want := s.by[1].Node(1).Placement()
 	s.end(1)
 	renamed := sitesOf("x", "x", "y", "y", "z", "z", "z", "z", "z", "z", "", "")
 	s.own[1] = renamed
 	require.NoError(t, s.start(1))
-	require.Equal(t, want, s.by[1].Node(1).placement)
+	require.Equal(t, want, s.by[1].Node(1).Placement())
 	s.inSync(5)
 	s.submit(1, testRange, row(1))
 
@@ -329,17 +330,17 @@ func TestPlacementIsKept(t *testing.T) {
 	for _, id := range []geo.NodeID{6, lost} {
 		s.own[id] = renamed
 		require.NoError(t, s.start(id))
-		require.NotEqual(t, want, s.by[id].Node(id).placement)
+		require.NotEqual(t, want, s.by[id].Node(id).Placement())
 	}
 	s.submit(5, testRange, row(2))
 	for _, id := range []geo.NodeID{6, lost} {
 		n := s.by[id].Node(id)
 		require.Eventually(t, func() bool {
 			told := 0
-			require.NoError(t, n.onScheduler(t.Context(), func() (error, error) {
-				told = len(n.differ)
-				for r, d := range n.identities {
-					require.Equal(t, joining, d.phase, "range %d of node %d", r, id)
+			require.NoError(t, WorkOf(n, t.Context(), func() (error, error) {
+				told = len(n.Differ())
+				for _, r := range n.Has() {
+					require.Equal(t, "joining", n.Identity(r).Phase, "range %d of node %d", r, id)
 				}
 				return nil, nil
 			}))
@@ -352,7 +353,7 @@ func TestPlacementIsKept(t *testing.T) {
 	s.own[lost] = nil
 	require.NoError(t, s.start(lost))
 	s.inSync(5)
-	require.Equal(t, want, s.by[lost].Node(lost).placement)
+	require.Equal(t, want, s.by[lost].Node(lost).Placement())
 
 	s.end(lost)
 	s.own[lost] = s.sites[:4]
@@ -367,11 +368,11 @@ func TestNodesAgreeOnPlacement(t *testing.T) {
 	s := newWide(t)
 	s.own[5] = sitesOf("f1", "u1", "f1", "u1", "f1", "u1", "f2", "u2", "f3", "u3")
 	s.startAll()
-	require.NotEqual(t, s.by[1].Node(1).placement, s.by[5].Node(5).placement)
+	require.NotEqual(t, s.by[1].Node(1).Placement(), s.by[5].Node(5).Placement())
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
 	require.Error(t, s.by[1].Submit(ctx, geo.FirstRange(geo.Catalog), wideGate{}))
-	for _, id := range s.by[5].Node(5).has {
+	for _, id := range s.by[5].Node(5).Has() {
 		require.Zero(t, s.by[5].Node(5).Range(id).Leader(), "range %d", id)
 	}
 	s.end(5)
@@ -389,7 +390,7 @@ func TestFolderWithoutPlacement(t *testing.T) {
 	s.submit(1, testRange, wideGate{})
 	for _, id := range s.nodes() {
 		s.end(id)
-		require.NoError(t, s.disks[id].Remove("data/"+Name("north", id)+"/"+placementFile))
+		require.NoError(t, s.disks[id].Remove("data/"+Name("north", id)+"/"+PlacementFile))
 	}
 	s.startAll()
 	s.submit(2, testRange, row(1))
@@ -398,47 +399,5 @@ func TestFolderWithoutPlacement(t *testing.T) {
 	s.own[1] = fiveSites()
 	require.NoError(t, s.start(1))
 	s.inSync(3)
-	require.Equal(t, ranges.Everywhere([]geo.NodeID{1, 2, 3}), s.by[1].Node(1).placement)
-}
-
-// The file stays what docs/format/placement.md shows; any other bytes are refused: a node
-// must not guess who its peers are.
-func TestPlacementFile(t *testing.T) {
-	p := ranges.Placement{Nodes: []geo.NodeID{1, 2, 3, 9}, Ranges: map[geo.RangeID][]geo.NodeID{2: {1, 2, 9}}}
-	b := encodePlacement(p)
-	require.Equal(t, "01"+"0400"+"0100000000000000"+"0200000000000000"+"0300000000000000"+"0900000000000000"+
-		"0100"+"02000000"+"0100000000000000"+"0200000000000000"+"0900000000000000"+"38a71b5a", hex.EncodeToString(b))
-	got, err := parsePlacement(b)
-	require.NoError(t, err)
-	require.Equal(t, p, got)
-	for i := range b {
-		_, err := parsePlacement(b[:i])
-		require.ErrorIs(t, err, ErrPlacement)
-		flipped := bytes.Clone(b)
-		flipped[i] ^= 4
-		_, err = parsePlacement(flipped)
-		require.ErrorIs(t, err, ErrPlacement)
-	}
-	file := twice(b)
-	for _, at := range []int{0, 1, len(b) - 1, len(b), secondCopy, len(file) - 1} {
-		file[at] ^= 4
-		got, err := parseTwice(file, parsePlacement)
-		require.NoError(t, err, "one copy is damaged at %d", at)
-		require.Equal(t, p, got)
-		file[at] ^= 4
-	}
-	file[3], file[secondCopy+3] = 0xff, 0xff
-	_, err = parseTwice(file, parsePlacement)
-	require.ErrorIs(t, err, ErrPlacement)
-}
-
-// Any bytes begin with a placement that is written as it was read, or are refused.
-func FuzzParsePlacement(f *testing.F) {
-	f.Add(encodePlacement(ranges.Everywhere([]geo.NodeID{1, 2, 3})))
-	f.Add(encodePlacement(ranges.Place(fiveSites(), stampRanges())))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		if p, err := parsePlacement(b); err == nil {
-			require.True(t, bytes.HasPrefix(b, encodePlacement(p)))
-		}
-	})
+	require.Equal(t, ranges.Everywhere([]geo.NodeID{1, 2, 3}), *s.by[1].Node(1).Placement())
 }

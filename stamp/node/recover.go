@@ -27,13 +27,8 @@ import (
 // applyBytes is about how much of the log is applied at once.
 const applyBytes = 4 << 20
 
-// Refusals of a recovery. Nothing changed.
-var (
-	// ErrQuorum: a quorum of trusted replicas is there.
-	ErrQuorum = errors.New("nothing to recover")
-	// ErrNoSurvivor: no replica is there that the range could be re-formed from.
-	ErrNoSurvivor = errors.New("no survivor")
-)
+// ErrNoSurvivor: no replica is there that the range could be re-formed from. Nothing changed.
+var ErrNoSurvivor = errors.New("no survivor")
 
 // Survey is what a node says of its replica of a range to who may have to re-form it.
 type Survey struct {
@@ -49,8 +44,8 @@ type Survey struct {
 	Members             replica.Members
 }
 
-// behind orders survivors: by recovery, then as Raft's elections do.
-func (s Survey) behind(o Survey) bool {
+// Behind orders survivors: by recovery, then as Raft's elections do.
+func (s Survey) Behind(o Survey) bool {
 	a := [...]uint64{uint64(s.Members.Recovery()), s.Term, s.Index}
 	b := [...]uint64{uint64(o.Members.Recovery()), o.Term, o.Index}
 	for i := range a {
@@ -97,7 +92,24 @@ func (n *Node) onScheduler(ctx context.Context, f func() (refusal, failure error
 	}
 }
 
-// survey describes the replica of a range. Scheduler only.
+// Survey describes the replica here of a range. It may be called from any goroutine.
+func (n *Node) Survey(ctx context.Context, id geo.RangeID) (s Survey, err error) {
+	err = n.onScheduler(ctx, func() (refusal, failure error) {
+		s, failure = n.survey(id)
+		return nil, failure
+	})
+	return s, err
+}
+
+// Reform re-forms a range from the replica here, which must still stand where the survey
+// from says; recovery as is later than all that are known. It may be called from any
+// goroutine. An error other than ctx's means that nothing changed, or that the node is out
+// of service.
+func (n *Node) Reform(ctx context.Context, id geo.RangeID, from Survey, as replica.Recovery) error {
+	return n.onScheduler(ctx, func() (refusal, failure error) { return n.reform(id, from, as) })
+}
+
+// survey is Survey on the scheduler.
 func (n *Node) survey(id geo.RangeID) (s Survey, err error) {
 	d, r, log := n.identities[id], n.byID[id], n.logs[id]
 	rep, applied := r.Replica(), r.Machine.AppliedState()
@@ -131,8 +143,7 @@ func (n *Node) survey(id geo.RangeID) (s Survey, err error) {
 	return s, err
 }
 
-// reform re-forms a range from the replica here, as of the survey from; recovery is later
-// than all that are known. Scheduler only.
+// reform is Reform on the scheduler.
 func (n *Node) reform(id geo.RangeID, from Survey, as replica.Recovery) (refusal, failure error) {
 	now, err := n.survey(id)
 	if err != nil {
@@ -141,7 +152,7 @@ func (n *Node) reform(id geo.RangeID, from Survey, as replica.Recovery) (refusal
 	switch {
 	case !n.takesSnapshots():
 		return fmt.Errorf("node %d sends no range snapshots, so the range would stay with one replica", n.o.ID), nil
-	case now.Leads || now.Replica != from.Replica || now.Trusted != from.Trusted || now.behind(from) || as <= n.recovery(id):
+	case now.Leads || now.Replica != from.Replica || now.Trusted != from.Trusted || now.Behind(from) || as <= n.recovery(id):
 		return fmt.Errorf("the replica on node %d changed meanwhile: try again", n.o.ID), nil
 	}
 	n.mu.Lock()

@@ -1,4 +1,4 @@
-package node
+package node_test
 
 import (
 	"context"
@@ -10,7 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/geo"
+	"antipode/stamp"
 	"antipode/stamp/kv"
+	. "antipode/stamp/node"
 	"antipode/stamp/ranges"
 	"antipode/stamp/replica"
 )
@@ -33,7 +35,7 @@ func (s *snapStamp) requireRows(from, to int, value string) {
 }
 
 // recover re-forms testRange as soon as a former leader has stepped down.
-func (s *snapStamp) recover(untrusted bool) (out Recovered) {
+func (s *snapStamp) recover(untrusted bool) (out stamp.Recovered) {
 	s.t.Helper()
 	require.Eventually(s.t, func() (ok bool) {
 		var err error
@@ -115,7 +117,7 @@ func TestSupersededReplicasAreFenced(t *testing.T) {
 	require.Empty(t, w.spoke)
 	for _, id := range s.Nodes() {
 		require.Equal(t, id != left, seen.has(ReplicaLost, replica.FirstID(id)), "node %d", id)
-		require.Equal(t, r.Recovery, s.Node(id).recovery(testRange))
+		require.Equal(t, r.Recovery, RecoveryIn(s.Node(id), testRange))
 	}
 }
 
@@ -161,7 +163,7 @@ func TestRecoverRefuses(t *testing.T) {
 	s.write(0, 40, "a")
 	s.dropLog(5)
 	_, err := s.Recover(context.Background(), testRange, false)
-	require.ErrorIs(t, err, ErrQuorum)
+	require.ErrorIs(t, err, stamp.ErrQuorum)
 	for _, id := range s.Nodes() {
 		require.NoError(t, s.Stop(id, true))
 	}
@@ -170,7 +172,7 @@ func TestRecoverRefuses(t *testing.T) {
 	s.start(1)
 	s.start(2)
 	_, err = s.Recover(context.Background(), testRange, true)
-	require.ErrorIs(t, err, ErrQuorum)
+	require.ErrorIs(t, err, stamp.ErrQuorum)
 
 	for _, id := range []geo.NodeID{1, 2} {
 		require.NoError(t, s.Stop(id, true))
@@ -189,45 +191,6 @@ func TestRecoverRefuses(t *testing.T) {
 	s.same()
 	s.requireRows(0, 40, "a")
 	s.write(40, 50, "b")
-}
-
-// Which replica a range is re-formed from.
-func TestSurvivor(t *testing.T) {
-	first := replica.FirstMembers([]geo.NodeID{1, 2, 3})
-	once, err := replica.Recovery(0).Next(1)
-	require.NoError(t, err)
-	of := func(n geo.NodeID, trusted bool, term, index uint64) Survey {
-		return Survey{Node: n, Replica: replica.FirstID(n), Trusted: trusted, Term: term, Index: index, Members: first}
-	}
-	reformed := func(n geo.NodeID, trusted bool, index uint64) Survey {
-		return Survey{Node: n, Replica: once.None() + geo.ReplicaID(n), Trusted: trusted, Term: 2, Index: index, Members: once.Members()}
-	}
-	gone := Survey{Node: 2, Replica: once.None(), Term: 9, Index: 90, Members: first}
-	for name, c := range map[string]struct {
-		all       []Survey
-		untrusted bool
-		want      geo.NodeID
-		err       error
-	}{
-		"the only one":                           {all: []Survey{of(3, true, 5, 10)}, want: 3},
-		"two of three are a quorum":              {all: []Survey{of(1, true, 5, 10), of(3, true, 5, 10)}, err: ErrQuorum, untrusted: true},
-		"a lost one is none of it":               {all: []Survey{of(1, true, 5, 10), of(2, false, 7, 99)}, want: 1, untrusted: true},
-		"lost ones only":                         {all: []Survey{of(1, false, 5, 10), of(2, false, 4, 99)}, err: ErrNoSurvivor},
-		"the lost one of the highest term":       {all: []Survey{of(1, false, 5, 10), of(2, false, 4, 99)}, want: 1, untrusted: true},
-		"the lost one of the highest index":      {all: []Survey{of(1, false, 5, 10), of(2, false, 5, 99)}, want: 2, untrusted: true},
-		"an empty one is none":                   {all: []Survey{of(1, false, 0, 0)}, err: ErrNoSurvivor, untrusted: true},
-		"a leader that lost the others":          {all: []Survey{{Node: 1, Replica: 1, Trusted: true, Leads: true, Term: 5, Index: 10, Members: first}}, err: ErrQuorum},
-		"nobody":                                 {err: ErrNoSurvivor, untrusted: true},
-		"a survivor of before is a quorum":       {all: []Survey{reformed(1, true, 20), of(2, true, 5, 30), of(3, true, 5, 30)}, err: ErrQuorum},
-		"superseded ones are not trusted":        {all: []Survey{gone, of(3, true, 5, 30)}, err: ErrNoSurvivor},
-		"data of the later recovery comes first": {all: []Survey{reformed(1, false, 20), gone, of(3, true, 5, 30)}, want: 1, untrusted: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			got, err := survivor(c.all, c.untrusted)
-			require.ErrorIs(t, err, c.err)
-			require.Equal(t, c.want, got.Node)
-		})
-	}
 }
 
 // A crash at any sync of a recovery leaves the old replica, whole, or one from which the
@@ -264,8 +227,8 @@ func TestCrashWhileRecovering(t *testing.T) {
 		require.NoError(t, err)
 		m := n.Range(testRange).Machine
 		require.NoError(t, n.Range(testRange).Replica().Lost(), "crash %d", i)
-		require.Equal(t, member, n.identities[testRange].phase)
-		if n.recovery(testRange) == 0 {
+		require.Equal(t, "member", n.Identity(testRange).Phase)
+		if RecoveryIn(n, testRange) == 0 {
 			old++
 			require.Zero(t, newer, "crash %d", i)
 			require.Zero(t, m.Members().Recovery())
@@ -301,12 +264,11 @@ func TestRecoveryOfNothing(t *testing.T) {
 	require.NoError(t, err)
 	s.start(1)
 	n := s.Node(1)
-	require.NoError(t, n.onScheduler(context.Background(), func() (refusal, failure error) {
-		return nil, n.become(testRange, recovering, once.None()+1)
+	require.NoError(t, WorkOf(n, context.Background(), func() (refusal, failure error) {
+		return nil, n.BeginRecovery(testRange, once.None()+1)
 	}))
 	require.NoError(t, s.Stop(1, false))
 	require.NoError(t, s.fss[1].RemoveAll("data/north-1/state"))
 	require.NoError(t, s.fss[1].RemoveAll("data/north-1/log"))
-	s.o.Engine.FS = s.fss[1]
 	require.ErrorIs(t, s.Start(1), ErrNoSurvivor)
 }

@@ -1,4 +1,4 @@
-package node
+package node_test
 
 import (
 	"context"
@@ -45,7 +45,7 @@ func TestRestartReplaysLittle(t *testing.T) {
 	flushed := make(map[geo.NodeID]uint64)
 	for _, id := range s.Nodes() {
 		flushed[id] = s.Node(id).Range(testRange).Machine.AppliedState().Index
-		require.NoError(t, s.Node(id).state.Flush())
+		require.NoError(t, s.Node(id).State().Flush())
 	}
 	write(100)
 	logged := s.Leader(testRange).Machine.AppliedState().Index
@@ -53,7 +53,6 @@ func TestRestartReplaysLittle(t *testing.T) {
 		require.NoError(t, s.Stop(id, false))
 	}
 	for _, id := range s.Nodes() {
-		s.o.Engine.FS = fss[id]
 		require.NoError(t, s.Start(id))
 	}
 	require.Eventually(t, func() bool { return s.Leader(testRange) != nil }, electionWait, electionWait/1000)

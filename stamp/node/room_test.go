@@ -1,4 +1,4 @@
-package node
+package node_test
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"antipode/geo"
 	"antipode/stamp/extent"
 	"antipode/stamp/kv"
+	. "antipode/stamp/node"
 	"antipode/stamp/ranges"
 )
 
@@ -36,12 +37,12 @@ func TestDiskNearlyFull(t *testing.T) {
 	set := func(bytes uint64) {
 		left.Store(bytes)
 		for _, id := range s.Nodes() {
-			s.Node(id).checkRoom()
+			CheckRoom(s.Node(id))
 		}
 	}
 	data := []byte("payload")
 	ref := extent.NewRef(extent.ChunkID{1}, data)
-	set(reserveBytes - 1)
+	set(ReserveBytes - 1)
 	require.ErrorIs(t, s.Submit(ctx, testRange, &put{p: partition(3), value: "refused"}), kv.ErrBusy)
 	require.ErrorIs(t, s.PutChunk(ctx, ref, data), kv.ErrBusy)
 	require.NoError(t, s.Submit(ctx, testRange, reclaim{}))
@@ -54,9 +55,9 @@ func TestDiskNearlyFull(t *testing.T) {
 		return err
 	}))
 
-	set(reserveBytes + roomMore - 1)
+	set(ReserveBytes + RoomMore - 1)
 	require.ErrorIs(t, s.Submit(ctx, testRange, &put{p: partition(2), value: "x"}), kv.ErrBusy, "a little room is not room")
-	set(reserveBytes + roomMore)
+	set(ReserveBytes + RoomMore)
 	require.NoError(t, s.Submit(ctx, testRange, &put{p: partition(2), value: "x"}))
 	require.NoError(t, s.PutChunk(ctx, ref, data))
 }

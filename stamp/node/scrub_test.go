@@ -1,4 +1,4 @@
-package node
+package node_test
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 
 	"antipode/geo"
 	"antipode/stamp/extent"
+	. "antipode/stamp/node"
 )
 
 // eager makes upkeep go round all the time.
@@ -86,10 +87,10 @@ func TestMissingChunksOutlastWalks(t *testing.T) {
 	n := loneNode(t, transport, func(f func()) { f() })
 	data := []byte("payload")
 	ref := extent.NewRef(extent.ChunkID{1}, data)
-	n.upkeep.missing = []extent.Ref{ref}
-	n.upkeep.beginCollect()
+	n.UpkeepWork().SetMissing([]extent.Ref{ref})
+	n.UpkeepWork().BeginCollect()
 	transport.peers[2] = oneChunk(data)
-	n.upkeep.repairStep(t.Context())
+	n.UpkeepWork().RepairStep(t.Context())
 	require.True(t, intact(n, []extent.Ref{ref}))
 }
 
@@ -110,13 +111,13 @@ func TestDamagedStoreWaitsForOthers(t *testing.T) {
 	require.Eventually(t, func() bool {
 		s.write(60, 61, "b")
 		silent := false
-		err := n.onScheduler(t.Context(), func() (refusal, failure error) {
-			silent = n.ticks > n.heardAt[other]+2*retellTicks
+		err := WorkOf(n, t.Context(), func() (refusal, failure error) {
+			silent = n.Silent(other)
 			return nil, nil
 		})
 		return err == nil && silent
 	}, electionWait, 10*time.Millisecond)
-	n.condemn("state", errors.New("a test says so"))
+	Condemn(n, "state", errors.New("a test says so"))
 	at := s.Leader(testRange).Machine.AppliedState().Index
 	s.write(61, 80, "c")
 	require.Greater(t, s.Leader(testRange).Machine.AppliedState().Index, at)

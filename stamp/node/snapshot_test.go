@@ -1,4 +1,4 @@
-package node
+package node_test
 
 import (
 	"context"
@@ -20,9 +20,11 @@ import (
 
 	"antipode/geo"
 	"antipode/internal/clock"
+	"antipode/stamp"
 	"antipode/stamp/change"
 	"antipode/stamp/extent"
 	"antipode/stamp/kv"
+	. "antipode/stamp/node"
 	"antipode/stamp/ranges"
 	"antipode/stamp/state"
 )
@@ -30,9 +32,11 @@ import (
 // snapStamp is a stamp whose logs are so short that a node that was away needs a
 // snapshot. A test may change what a node is opened with before it starts it.
 type snapStamp struct {
-	*Stamp
+	*stamp.Stamp
 	t   *testing.T
 	fss map[geo.NodeID]vfs.FS
+	// o are the options that the nodes share.
+	o Options
 }
 
 // logBytes is the log budget of a snapStamp.
@@ -50,7 +54,8 @@ func newSnapStamp(t *testing.T, transport Transport, change func(*Options)) *sna
 	if change != nil {
 		change(&o)
 	}
-	s.Stamp = NewStamp(o)
+	s.o = o
+	s.Stamp = stamp.New(o, func(o *Options) { o.Engine.FS = s.fss[o.ID] })
 	for _, id := range s.Nodes() {
 		s.fss[id] = vfs.NewCrashableMem()
 		s.start(id)
@@ -65,7 +70,6 @@ var openGate = change.Gate{Epoch: geo.Epoch{Number: 1, Location: "north"}, Role:
 
 func (s *snapStamp) start(id geo.NodeID) {
 	s.t.Helper()
-	s.o.Engine.FS = s.fss[id]
 	require.NoError(s.t, s.Start(id))
 }
 
@@ -135,7 +139,7 @@ func (s *snapStamp) dropLog(index uint64) {
 	require.Eventually(s.t, func() bool {
 		for _, id := range s.Nodes() {
 			if n := s.Node(id); n != nil {
-				if first, err := n.logs[testRange].FirstIndex(); err != nil || first <= index {
+				if first, err := n.Log(testRange).FirstIndex(); err != nil || first <= index {
 					return false
 				}
 			}
@@ -160,7 +164,7 @@ func (s *snapStamp) same() {
 			if n == nil {
 				return false // It restarts.
 			}
-			snap := n.state.NewSnapshot()
+			snap := n.State().NewSnapshot()
 			applied, err := ranges.AppliedIn(snap, testRange)
 			rows, rowsErr := rowsIn(snap, testRange)
 			if err = errors.Join(err, rowsErr, snap.Close()); state.Damaged(err) || errors.Is(err, state.ErrClosed) {
@@ -284,7 +288,7 @@ func TestLaggardReturnsBySnapshot(t *testing.T) {
 	s.dropLog(at)
 	for _, id := range s.Nodes() {
 		if n := s.Node(id); n != nil {
-			require.Less(t, n.LogBytes(testRange), uint64(pinFactor*logBytes), "node %d", id)
+			require.Less(t, n.LogBytes(testRange), uint64(PinFactor*logBytes), "node %d", id)
 		}
 	}
 	var load sync.WaitGroup
@@ -301,7 +305,7 @@ func TestLaggardReturnsBySnapshot(t *testing.T) {
 	ended.Store(true)
 	load.Wait()
 	s.same()
-	first, err := s.Node(away).logs[testRange].FirstIndex()
+	first, err := s.Node(away).Log(testRange).FirstIndex()
 	require.NoError(t, err)
 	require.Greater(t, first, at, "it came by the log")
 	requireNothingStaged(t, s, away)
@@ -460,7 +464,7 @@ func TestSnapshotEquivalence(t *testing.T) {
 		size int
 	}
 	pairs := rapid.SliceOf(rapid.Custom(func(rt *rapid.T) pair {
-		return pair{row.Draw(rt, "key"), rapid.SampledFrom([]int{0, 1, 100, 5000, pieceBytesMax/2 + 1, pieceBytesMax + 1}).Draw(rt, "size")}
+		return pair{row.Draw(rt, "key"), rapid.SampledFrom([]int{0, 1, 100, 5000, PieceBytesMax/2 + 1, PieceBytesMax + 1}).Draw(rt, "size")}
 	}))
 	put := func(rt *rapid.T, s *state.Store, seed byte, all []pair) {
 		b := s.NewBatch()
@@ -485,20 +489,20 @@ func TestSnapshotEquivalence(t *testing.T) {
 		want := rowsOf(rt, from, testRange)
 		outside := rowsOf(rt, to, geo.FirstRange(geo.Blob))
 
-		src := &source{snap: from.NewSnapshot(), spans: ranges.Spans(testRange)}
+		src := NewSource(from, testRange)
 		put(rt, from, 2, later)
 		require.NoError(rt, fs.MkdirAll("staged", 0o755))
 		g, err := to.NewStaging("staged", ranges.Spans(testRange))
 		require.NoError(rt, err)
 		for last, next := false, uint32(0); !last; next++ {
-			p, err := src.next()
+			p, err := src.Next()
 			require.NoError(rt, err)
-			require.NoError(rt, p.check(next))
-			require.Less(rt, len(p.Rows), 2*pieceBytesMax)
-			require.NoError(rt, eachRow(p.Rows, g.Add))
+			require.NoError(rt, p.Check(next))
+			require.Less(rt, len(p.Rows), 2*PieceBytesMax)
+			require.NoError(rt, EachRow(p.Rows, g.Add))
 			last = p.Last
 		}
-		require.NoError(rt, src.close())
+		require.NoError(rt, src.Close())
 		require.NoError(rt, g.Finish())
 		require.NoError(rt, to.Ingest(g))
 		require.Equal(rt, want, rowsOf(rt, to, testRange))
@@ -559,7 +563,7 @@ func openCrashed(t *testing.T, s *snapStamp, id geo.NodeID, fs vfs.FS) uint64 {
 	defer func() { require.NoError(t, n.Close(false)) }()
 	r := n.Range(testRange)
 	require.NoError(t, r.Replica().Lost())
-	list, err := fs.List(n.snapDir())
+	list, err := fs.List(SnapDir(n))
 	require.NoError(t, err)
 	require.Empty(t, list)
 	_, err = n.Pass()

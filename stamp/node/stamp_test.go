@@ -1,4 +1,4 @@
-package node
+package node_test
 
 import (
 	"context"
@@ -17,8 +17,10 @@ import (
 
 	"antipode/geo"
 	"antipode/internal/clock"
+	"antipode/stamp"
 	"antipode/stamp/change"
 	"antipode/stamp/keys"
+	. "antipode/stamp/node"
 	"antipode/stamp/ranges"
 	"antipode/stamp/seglog"
 	"antipode/stamp/state"
@@ -58,15 +60,14 @@ func partition(i int) keys.Partition {
 }
 
 // testStamp returns a started stamp of three nodes on one file system per node.
-func testStamp(t *testing.T, fs func(geo.NodeID) vfs.FS) *Stamp {
+func testStamp(t *testing.T, fs func(geo.NodeID) vfs.FS) *stamp.Stamp {
 	t.Helper()
-	s := NewStamp(Options{
+	s := stamp.New(Options{
 		Location: "north", Peers: []geo.NodeID{1, 2, 3}, Dir: "data", Clock: clock.System{}, Transport: NewMemory(),
 		Engine: state.Options{LogSegmentBytes: 1 << 20},
 		Tick:   10 * time.Millisecond, Seed: 1, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
-	})
+	}, func(o *Options) { o.Engine.FS = fs(o.ID) })
 	for _, id := range s.Nodes() {
-		s.o.Engine.FS = fs(id)
 		require.NoError(t, s.Start(id))
 	}
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
@@ -134,7 +135,6 @@ func requireInLog(t *testing.T, fs vfs.FS, id geo.NodeID, cmd *put) {
 func TestStampServesThroughNodeStop(t *testing.T) {
 	fss := map[geo.NodeID]vfs.FS{1: vfs.NewMem(), 2: vfs.NewMem(), 3: vfs.NewMem()}
 	s := testStamp(t, func(id geo.NodeID) vfs.FS { return fss[id] })
-	s.o.InSyncTimeout = 50 * time.Millisecond
 	write := func(from, to int) {
 		var wg sync.WaitGroup
 		var mu sync.Mutex
@@ -167,7 +167,6 @@ func TestStampServesThroughNodeStop(t *testing.T) {
 	require.NoError(t, s.Stop(follower, false))
 	write(300, 400)
 	require.Equal(t, 2, s.Leader(testRange).InSync())
-	s.o.Engine.FS = fss[follower]
 	require.NoError(t, s.Start(follower))
 	require.Eventually(t, func() bool {
 		r := s.Leader(testRange)

@@ -1,4 +1,4 @@
-package node
+package node_test
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 
 	"antipode/geo"
 	"antipode/stamp/extent"
+	. "antipode/stamp/node"
 )
 
 // brittleFS fails syncs of files whose path holds a text, as often as told.
@@ -123,10 +124,7 @@ func TestStopWhileDown(t *testing.T) {
 	for range 20 {
 		id := geo.NodeID(1 + rng.IntN(3))
 		n := s.Node(id)
-		n.mu.Lock()
-		n.failed = errors.New("a test says so")
-		n.mu.Unlock()
-		n.Wake()
+		n.FailWith(errors.New("a test says so"))
 		time.Sleep(time.Duration(rng.IntN(8)) * time.Millisecond)
 		require.NoError(t, s.Stop(id, false))
 		require.Nil(t, s.Node(id))

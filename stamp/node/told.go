@@ -65,9 +65,9 @@ func (n *Node) hearLeads(e Envelope) {
 	n.told.leaders[e.Range] = leads{e.From, e.Message.GetIndex(), n.running.Time()}
 }
 
-// toldLeader returns the leader of a range that is not here, 0 where none spoke for an
+// LeaderHint returns the leader of a range that is not here, 0 where none spoke for an
 // election timeout of the time that the node ran.
-func (n *Node) toldLeader(id geo.RangeID) geo.NodeID {
+func (n *Node) LeaderHint(id geo.RangeID) geo.NodeID {
 	n.told.mu.Lock()
 	defer n.told.mu.Unlock()
 	if l := n.told.leaders[id]; n.speaks(l) {

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/geo"
+	"antipode/stamp"
 	"antipode/stamp/node"
 	"antipode/stamp/ranges"
 )
@@ -34,7 +35,7 @@ func TestRecoverOverTheNetwork(t *testing.T) {
 		}
 	}
 	asked := left%3 + 1
-	var got node.Recovered
+	var got stamp.Recovered
 	require.Eventually(t, func() bool {
 		var err error
 		got, err = s.by[asked].Recover(t.Context(), testRange, false)

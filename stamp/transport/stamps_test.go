@@ -19,6 +19,7 @@ import (
 
 	"antipode/geo"
 	"antipode/internal/clock"
+	"antipode/stamp"
 	"antipode/stamp/change"
 	"antipode/stamp/extent"
 	"antipode/stamp/keys"
@@ -29,19 +30,19 @@ import (
 
 const testRange = geo.RangeID(geo.Table)
 
-// stamps is a location of some processes in one: each has a node.Stamp in which one node
+// stamps is a location of some processes in one: each has a stamp.Stamp in which one node
 // runs, over gRPC.
 type stamps struct {
 	*loopback
 	disks map[geo.NodeID]vfs.FS
-	by    map[geo.NodeID]*node.Stamp
+	by    map[geo.NodeID]*stamp.Stamp
 	adapt func(*node.Options)
 }
 
 func newStamps(t *testing.T, adapt func(*node.Options)) *stamps { return newStampsOf(t, 3, adapt) }
 
 func newStampsOf(t *testing.T, nodes geo.NodeID, adapt func(*node.Options)) *stamps {
-	s := &stamps{loopback: newLoopbackOf(t, nodes), disks: map[geo.NodeID]vfs.FS{}, by: map[geo.NodeID]*node.Stamp{}, adapt: adapt}
+	s := &stamps{loopback: newLoopbackOf(t, nodes), disks: map[geo.NodeID]vfs.FS{}, by: map[geo.NodeID]*stamp.Stamp{}, adapt: adapt}
 	for id := geo.NodeID(1); id <= nodes; id++ {
 		s.disks[id] = vfs.NewMem()
 		s.start(id)
@@ -70,7 +71,7 @@ func (s *stamps) start(id geo.NodeID) {
 	if s.adapt != nil {
 		s.adapt(&o)
 	}
-	s.by[id] = node.NewStamp(o)
+	s.by[id] = stamp.New(o)
 	require.NoError(s.t, s.by[id].Start(id))
 }
 

@@ -1,4 +1,4 @@
-package node
+package stamp
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"antipode/geo"
+	"antipode/stamp/node"
 	"antipode/stamp/ranges"
 	"antipode/stamp/replica"
 )
@@ -17,7 +18,9 @@ import (
 // them in antipode dev and one in a node process, and the others over the transport.
 // Methods may be called concurrently.
 type Stamp struct {
-	o Options
+	o node.Options
+	// each changes the options of a node before it is opened.
+	each []func(o *node.Options)
 
 	mu sync.RWMutex
 	// nodes are those that run; down those that failed and are to be opened anew, or stay
@@ -25,7 +28,7 @@ type Stamp struct {
 	nodes, down map[geo.NodeID]*running
 	// onStart is told of every node that started, to hook its ranges up; onStop
 	// before it stops.
-	onStart, onStop []func(*Node)
+	onStart, onStop []func(*node.Node)
 
 	// progress is nil once the stamp is closed: see Received.
 	progressMu sync.Mutex
@@ -38,8 +41,8 @@ type Stamp struct {
 }
 
 type running struct {
-	n      *Node // Guarded by Stamp.mu while it is not its supervisor that reads it.
-	o      Options
+	n      *node.Node // Guarded by Stamp.mu while it is not its supervisor that reads it.
+	o      node.Options
 	cancel context.CancelFunc
 	done   chan struct{}
 	// failed is why it is down. Guarded by Stamp.mu.
@@ -50,9 +53,10 @@ type running struct {
 	closed bool
 }
 
-// NewStamp returns a stamp of o.Peers without starting a node. o.ID and o.Dir are
-// ignored: node i lives in dir(i).
-func NewStamp(o Options) *Stamp {
+// New returns a stamp of o.Peers without starting a node. o.ID and o.Dir are
+// ignored: a node has its own folder in o.Dir, named Name. each changes the options of a node
+// before it is opened: for what the nodes of one process do not share, such as a test's disks.
+func New(o node.Options, each ...func(o *node.Options)) *Stamp {
 	if o.InSyncTimeout == 0 {
 		o.InSyncTimeout = replica.InSyncTimeout
 	}
@@ -60,7 +64,17 @@ func NewStamp(o Options) *Stamp {
 		o.Logger = slog.Default()
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	return &Stamp{o: o, nodes: map[geo.NodeID]*running{}, down: map[geo.NodeID]*running{}, progress: map[progressRequest]*keptProgress{}, ctx: ctx, cancel: cancel}
+	return &Stamp{o: o, each: each, nodes: map[geo.NodeID]*running{}, down: map[geo.NodeID]*running{}, progress: map[progressRequest]*keptProgress{}, ctx: ctx, cancel: cancel}
+}
+
+// Over returns a stamp over nodes that somebody else opened, and steps: Start and Stop are
+// not for them.
+func Over(o node.Options, nodes ...*node.Node) *Stamp {
+	s := New(o)
+	for _, n := range nodes {
+		s.nodes[n.ID()] = &running{n: n}
+	}
+	return s
 }
 
 // Go runs f on a goroutine that Close ends and waits for.
@@ -75,33 +89,33 @@ func (s *Stamp) Go(f func(ctx context.Context)) {
 // Location is where the stamp is.
 func (s *Stamp) Location() geo.Location { return s.o.Location }
 
-// Name is a node's name for people: location-number.
-func Name(l geo.Location, id geo.NodeID) string { return fmt.Sprintf("%s-%d", l, id) }
-
 // OnStart sets what is called with each node before it starts to run.
-func (s *Stamp) OnStart(f func(*Node)) { s.onStart = append(s.onStart, f) }
+func (s *Stamp) OnStart(f func(*node.Node)) { s.onStart = append(s.onStart, f) }
 
 // OnStop sets what is called with each node before it stops.
-func (s *Stamp) OnStop(f func(*Node)) { s.onStop = append(s.onStop, f) }
+func (s *Stamp) OnStop(f func(*node.Node)) { s.onStop = append(s.onStop, f) }
 
 // Start opens a node and runs it; an error where it runs already.
 func (s *Stamp) Start(id geo.NodeID) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if d := s.down[id]; s.nodes[id] != nil || d != nil && !d.gaveUp {
-		return fmt.Errorf("node %s runs already", Name(s.o.Location, id))
+		return fmt.Errorf("node %s runs already", node.Name(s.o.Location, id))
 	}
 	o := s.o
 	o.ID = id
 	o.Seed += uint64(id)
-	o.Dir = filepath.Join(s.o.Dir, Name(s.o.Location, id))
-	n, err := Open(o)
+	o.Dir = filepath.Join(s.o.Dir, node.Name(s.o.Location, id))
+	for _, f := range s.each {
+		f(&o)
+	}
+	n, err := node.Open(o)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	delete(s.down, id)
-	r := &running{n: n, o: o.withDefaults(), cancel: cancel, done: make(chan struct{})}
+	r := &running{n: n, o: o.WithDefaults(), cancel: cancel, done: make(chan struct{})}
 	s.serve(id, r)
 	go func() {
 		defer close(r.done)
@@ -112,7 +126,7 @@ func (s *Stamp) Start(id geo.NodeID) error {
 
 // serve lets a node that was opened take part. The caller holds mu.
 func (s *Stamp) serve(id geo.NodeID, r *running) {
-	if calls, ok := s.o.Transport.(CallTransport); ok {
+	if calls, ok := s.o.Transport.(node.CallTransport); ok {
 		for method, f := range s.answers(id) {
 			calls.Handle(id, method, f)
 		}
@@ -134,7 +148,7 @@ func (s *Stamp) Stop(id geo.NodeID, flush bool) error {
 	delete(s.down, id)
 	s.mu.Unlock()
 	if r == nil {
-		return fmt.Errorf("node %s does not run", Name(s.o.Location, id))
+		return fmt.Errorf("node %s does not run", node.Name(s.o.Location, id))
 	}
 	if serves {
 		for _, f := range s.onStop {
@@ -166,7 +180,7 @@ func (s *Stamp) Close() error {
 }
 
 // Node returns a node that runs here, nil where it is stopped or elsewhere.
-func (s *Stamp) Node(id geo.NodeID) *Node {
+func (s *Stamp) Node(id geo.NodeID) *node.Node {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if r := s.nodes[id]; r != nil {
@@ -184,7 +198,7 @@ func (s *Stamp) Placed(id geo.RangeID) []geo.NodeID {
 	defer s.mu.RUnlock()
 	for _, in := range []map[geo.NodeID]*running{s.nodes, s.down} {
 		for _, r := range in {
-			return r.n.placement.Of(id)
+			return r.n.Placed(id)
 		}
 	}
 	return s.o.Peers
@@ -217,7 +231,7 @@ func (s *Stamp) LeaderNode(id geo.RangeID) (leader geo.NodeID, ok bool) {
 			continue
 		}
 		if r.n.Range(id) == nil {
-			if l := r.n.toldLeader(id); leader == 0 {
+			if l := r.n.LeaderHint(id); leader == 0 {
 				leader = l
 			}
 			continue

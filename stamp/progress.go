@@ -1,4 +1,4 @@
-package node
+package stamp
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"antipode/geo"
+	"antipode/stamp/node"
 	"antipode/stamp/ranges"
 )
 
@@ -116,7 +117,7 @@ func (s *Stamp) askProgress(ctx context.Context, id geo.RangeID, src ranges.Sour
 		limited, cancel := context.WithTimeout(ctx, progressTimeout)
 		defer cancel()
 		p, err = ask[ranges.Progress](limited, s, to, progressMethod, progressRequest{id, src})
-		if errors.Is(err, ErrUnreachable) {
+		if errors.Is(err, node.ErrUnreachable) {
 			return ranges.ErrNotLeader
 		}
 		return err
@@ -125,8 +126,8 @@ func (s *Stamp) askProgress(ctx context.Context, id geo.RangeID, src ranges.Sour
 }
 
 // tellProgress answers progressMethod at a node.
-func (s *Stamp) tellProgress(id geo.NodeID) CallHandler {
-	return answering(s, id, func(ctx context.Context, n *Node, q progressRequest) (p ranges.Progress, err error) {
+func (s *Stamp) tellProgress(id geo.NodeID) node.CallHandler {
+	return answering(s, id, func(ctx context.Context, n *node.Node, q progressRequest) (p ranges.Progress, err error) {
 		r := n.Range(q.Range)
 		if r == nil {
 			return p, ranges.ErrNotLeader

@@ -1,4 +1,4 @@
-package node
+package stamp
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 
 	"antipode/geo"
 	"antipode/stamp/kv"
+	"antipode/stamp/node"
 	"antipode/stamp/ranges"
 )
 
@@ -17,7 +18,7 @@ const (
 	// leaderWait is how long a request waits at most.
 	leaderWait = 5 * time.Second
 	// electionMax is how long a range without a leader is taken to be about to elect one.
-	// It is two election timeouts, unless Options have other ones: enough for one more
+	// It is two election timeouts, unless node.Options has other ones: enough for one more
 	// round after split votes. Requests that come later are not held up.
 	electionMax = 2 * time.Second
 )
@@ -36,7 +37,7 @@ const submitMethod = "stamp.submit"
 // got, never is (R2). Where another node leads, a ranges.Portable is handed to it; any
 // other command waits for a leader here.
 func (s *Stamp) Submit(ctx context.Context, id geo.RangeID, cmd ranges.Command) error {
-	calls, _ := s.o.Transport.(CallTransport)
+	calls, _ := s.o.Transport.(node.CallTransport)
 	portable, _ := cmd.(ranges.Portable)
 	return s.withLeader(ctx, id, func() error {
 		if r := s.Leader(id); r != nil {
@@ -62,7 +63,7 @@ func submitHere(ctx context.Context, r *ranges.Range, cmd ranges.Command) error 
 
 // hand gives a command to the node that leads; ranges.ErrNotLeader where that is not
 // known, or not reachable, or does not lead: nothing happened.
-func (s *Stamp) hand(ctx context.Context, calls CallTransport, id geo.RangeID, cmd ranges.Portable) error {
+func (s *Stamp) hand(ctx context.Context, calls node.CallTransport, id geo.RangeID, cmd ranges.Portable) error {
 	to, ok := s.LeaderNode(id)
 	if !ok || s.Node(to) != nil { // One that runs here leads, or is about to.
 		return ranges.ErrNotLeader
@@ -70,7 +71,7 @@ func (s *Stamp) hand(ctx context.Context, calls CallTransport, id geo.RangeID, c
 	ctx, cancel := context.WithTimeout(ctx, handTimeout)
 	defer cancel()
 	result, err := calls.Call(ctx, s.self(), to, submitMethod, appendCommand(nil, id, cmd))
-	if errors.Is(err, ErrUnreachable) {
+	if errors.Is(err, node.ErrUnreachable) {
 		return ranges.ErrNotLeader
 	}
 	if err != nil {
@@ -134,7 +135,7 @@ func (s *Stamp) Leaderless(id geo.RangeID) bool {
 }
 
 // submitted answers submitMethod at a node.
-func (s *Stamp) submitted(id geo.NodeID) CallHandler {
+func (s *Stamp) submitted(id geo.NodeID) node.CallHandler {
 	return func(ctx context.Context, body []byte) ([]byte, error) {
 		rid, kind, body, err := parseCommand(body)
 		if err != nil {

@@ -1,19 +1,24 @@
-package node
+package stamp
 
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"antipode/geo"
+	"antipode/stamp/node"
 	"antipode/stamp/replica"
 )
 
+// ErrQuorum: a range has a quorum of trusted replicas, so there is nothing to recover.
+var ErrQuorum = errors.New("nothing to recover")
+
 // Calls between the nodes of a stamp for a recovery; JSON both ways.
 const (
-	// surveyMethod asks a node for its Survey of a range.
+	// surveyMethod asks a node for its node.Survey of a range.
 	surveyMethod = "stamp.survey"
 	// reformMethod makes a node re-form a range.
 	reformMethod = "stamp.reform"
@@ -27,14 +32,14 @@ type surveyRequest struct{ Range geo.RangeID }
 
 type reformRequest struct {
 	Range geo.RangeID
-	From  Survey
+	From  node.Survey
 	As    replica.Recovery
 }
 
 // Recovered tells an operator what a recovery did.
 type Recovered struct {
 	// Survivor is the replica that the range was re-formed from.
-	Survivor Survey
+	Survivor node.Survey
 	Recovery replica.Recovery
 	// Replica is the id it has now.
 	Replica geo.ReplicaID
@@ -50,7 +55,7 @@ type Recovered struct {
 // Recover re-forms a range that has no quorum of trusted replicas from the best one that
 // answers: of the latest recovery, then of the highest term and index in its log. With
 // untrusted also from one that lost something it had fsynced, where no trusted one is left.
-// What only the others held is lost. ErrQuorum and ErrNoSurvivor: nothing changed. An error
+// What only the others held is lost. ErrQuorum and node.ErrNoSurvivor: nothing changed. An error
 // from a survivor on another node may leave it unknown: run it again.
 func (s *Stamp) Recover(ctx context.Context, id geo.RangeID, untrusted bool) (Recovered, error) {
 	surveys, silent, err := s.surveys(ctx, id)
@@ -81,10 +86,10 @@ func (s *Stamp) Recover(ctx context.Context, id geo.RangeID, untrusted bool) (Re
 }
 
 // surveys asks every node of a range for its replica.
-func (s *Stamp) surveys(ctx context.Context, id geo.RangeID) (answered []Survey, silent []geo.NodeID, err error) {
+func (s *Stamp) surveys(ctx context.Context, id geo.RangeID) (answered []node.Survey, silent []geo.NodeID, err error) {
 	for _, n := range s.Placed(id) {
 		within, cancel := context.WithTimeout(ctx, surveyTimeout)
-		v, err := ask[Survey](within, s, n, surveyMethod, surveyRequest{id})
+		v, err := ask[node.Survey](within, s, n, surveyMethod, surveyRequest{id})
 		cancel()
 		if ctx.Err() != nil {
 			return nil, nil, ctx.Err()
@@ -101,12 +106,12 @@ func (s *Stamp) surveys(ctx context.Context, id geo.RangeID) (answered []Survey,
 
 // survivor chooses which replica to re-form a range from. It refuses while the trusted ones
 // among those that answered are a quorum of a configuration that one of them knows.
-func survivor(all []Survey, untrusted bool) (Survey, error) {
+func survivor(all []node.Survey, untrusted bool) (node.Survey, error) {
 	last := replica.Recovery(0)
 	for _, v := range all {
 		last = max(last, replica.RecoveryOf(v.Replica))
 	}
-	trusted := map[geo.ReplicaID]Survey{}
+	trusted := map[geo.ReplicaID]node.Survey{}
 	for _, v := range all {
 		if v.Trusted && replica.RecoveryOf(v.Replica) == last {
 			trusted[v.Replica] = v
@@ -114,7 +119,7 @@ func survivor(all []Survey, untrusted bool) (Survey, error) {
 	}
 	for _, v := range trusted {
 		if v.Leads {
-			return Survey{}, fmt.Errorf("%w: node %d leads the range; if it has lost the others it steps down within a second: try again", ErrQuorum, v.Node)
+			return node.Survey{}, fmt.Errorf("%w: node %d leads the range; if it has lost the others it steps down within a second: try again", ErrQuorum, v.Node)
 		}
 		voters := v.Members.Voters()
 		var there []geo.NodeID
@@ -124,11 +129,11 @@ func survivor(all []Survey, untrusted bool) (Survey, error) {
 			}
 		}
 		if len(there) > len(voters)/2 {
-			return Survey{}, fmt.Errorf("%w: nodes %v hold trusted replicas, a quorum of %d: the range answers by itself when they reach each other",
+			return node.Survey{}, fmt.Errorf("%w: nodes %v hold trusted replicas, a quorum of %d: the range answers by itself when they reach each other",
 				ErrQuorum, there, len(voters))
 		}
 	}
-	from := slices.DeleteFunc(slices.Clone(all), func(v Survey) bool {
+	from := slices.DeleteFunc(slices.Clone(all), func(v node.Survey) bool {
 		_, ok := trusted[v.Replica]
 		return v.Index == 0 || !ok && (len(trusted) > 0 || !untrusted)
 	})
@@ -137,13 +142,13 @@ func survivor(all []Survey, untrusted bool) (Survey, error) {
 		if !untrusted && len(all) > 0 {
 			why = "no node that answers holds a trusted replica; --untrusted takes one that lost fsynced data"
 		}
-		return Survey{}, fmt.Errorf("%w: %s", ErrNoSurvivor, why)
+		return node.Survey{}, fmt.Errorf("%w: %s", node.ErrNoSurvivor, why)
 	}
-	return slices.MaxFunc(from, func(a, b Survey) int {
+	return slices.MaxFunc(from, func(a, b node.Survey) int {
 		switch {
-		case a.behind(b):
+		case a.Behind(b):
 			return -1
-		case b.behind(a):
+		case b.Behind(a):
 			return 1
 		}
 		return cmp.Compare(b.Node, a.Node)
@@ -151,25 +156,21 @@ func survivor(all []Survey, untrusted bool) (Survey, error) {
 }
 
 // tellSurvey answers surveyMethod at a node.
-func (s *Stamp) tellSurvey(id geo.NodeID) CallHandler {
-	return answering(s, id, func(ctx context.Context, n *Node, q surveyRequest) (v Survey, err error) {
+func (s *Stamp) tellSurvey(id geo.NodeID) node.CallHandler {
+	return answering(s, id, func(ctx context.Context, n *node.Node, q surveyRequest) (node.Survey, error) {
 		if n.Range(q.Range) == nil {
-			return v, ErrUnreachable
+			return node.Survey{}, node.ErrUnreachable
 		}
-		err = n.onScheduler(ctx, func() (refusal, failure error) {
-			v, failure = n.survey(q.Range)
-			return nil, failure
-		})
-		return v, err
+		return n.Survey(ctx, q.Range)
 	})
 }
 
 // takeReform answers reformMethod at a node.
-func (s *Stamp) takeReform(id geo.NodeID) CallHandler {
-	return answering(s, id, func(ctx context.Context, n *Node, q reformRequest) (struct{}, error) {
+func (s *Stamp) takeReform(id geo.NodeID) node.CallHandler {
+	return answering(s, id, func(ctx context.Context, n *node.Node, q reformRequest) (struct{}, error) {
 		if n.Range(q.Range) == nil {
-			return struct{}{}, ErrUnreachable
+			return struct{}{}, node.ErrUnreachable
 		}
-		return struct{}{}, n.onScheduler(ctx, func() (refusal, failure error) { return n.reform(q.Range, q.From, q.As) })
+		return struct{}{}, n.Reform(ctx, q.Range, q.From, q.As)
 	})
 }

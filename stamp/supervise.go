@@ -1,4 +1,4 @@
-package node
+package stamp
 
 import (
 	"context"
@@ -6,11 +6,12 @@ import (
 	"time"
 
 	"antipode/geo"
+	"antipode/stamp/node"
 )
 
 // A node that failed is closed and opened anew in its process, which is how a store comes
 // back that must not be retried: what a restart may believe is in condemn.go. Each failure
-// in a row doubles the wait of Options.RestartAfter; after restartsMax of them, none of
+// in a row doubles the wait of node.Options.RestartAfter; after restartsMax of them, none of
 // which the node outlived by steadyAfter, it stays out of service until somebody starts it.
 const (
 	restartsMax = 6
@@ -39,7 +40,7 @@ func (s *Stamp) supervise(ctx context.Context, id geo.NodeID, r *running) {
 				s.mu.Lock()
 				r.gaveUp = true
 				s.mu.Unlock()
-				s.event(Event{Kind: NodeOutOfService, Node: id, Reason: failed.Error()})
+				s.event(node.Event{Kind: node.NodeOutOfService, Node: id, Reason: failed.Error()})
 				s.o.Logger.Error("node failed again and again: it stays out of service until it is started; look at its disk",
 					"location", s.o.Location, "node", id, "failures", failures, "error", failed)
 				return
@@ -58,7 +59,7 @@ func (s *Stamp) supervise(ctx context.Context, id geo.NodeID, r *running) {
 			}
 			reopened = true
 		}
-		s.event(Event{Kind: NodeRestarted, Node: id, Reason: fmt.Sprintf("after: %v", failed)})
+		s.event(node.Event{Kind: node.NodeRestarted, Node: id, Reason: fmt.Sprintf("after: %v", failed)})
 	}
 }
 
@@ -78,7 +79,7 @@ func (s *Stamp) takeDown(id geo.NodeID, r *running, failed error) bool {
 // reopen opens a node in place of one that was closed and lets it serve.
 func (s *Stamp) reopen(id geo.NodeID, r *running) error {
 	r.o.Seed += 1 << 32 // No life draws what another drew.
-	n, err := Open(r.o)
+	n, err := node.Open(r.o)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil {
@@ -104,7 +105,7 @@ func (s *Stamp) Down(id geo.NodeID) error {
 	return nil
 }
 
-func (s *Stamp) event(e Event) {
+func (s *Stamp) event(e node.Event) {
 	s.o.Logger.Warn("event", "location", s.o.Location, "kind", e.Kind, "of_node", e.Node, "reason", e.Reason)
 	if s.o.OnEvent != nil {
 		s.o.OnEvent(e)

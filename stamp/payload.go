@@ -1,4 +1,4 @@
-package node
+package stamp
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"antipode/geo"
 	"antipode/stamp/extent"
 	"antipode/stamp/kv"
+	"antipode/stamp/node"
 )
 
 // PutChunk makes a chunk durable on every node of the blobs that is reachable, two at
@@ -68,14 +69,14 @@ func (s *Stamp) chunkPuts(chunk extent.Chunk, ref extent.Ref, data []byte) ([]fu
 	self := s.self()
 	for _, id := range s.Placed(chunkRange()) {
 		if n := s.Node(id); n != nil {
-			if n.full.Load() {
+			if n.DiskFull() {
 				return nil, kv.ErrBusy
 			}
 			puts = append(puts, func(ctx context.Context) error {
-				if err := n.extents.PutChunk(chunk); err != nil {
-					return fmt.Errorf("node %s: %w", Name(s.o.Location, id), err)
+				if err := n.Extents().PutChunk(chunk); err != nil {
+					return fmt.Errorf("node %s: %w", node.Name(s.o.Location, id), err)
 				}
-				return n.extents.Sync(ctx)
+				return n.Extents().Sync(ctx)
 			})
 		} else if peer := s.o.Transport.Peer(self, id); peer != nil {
 			puts = append(puts, func(ctx context.Context) error {
@@ -107,9 +108,9 @@ func (s *Stamp) HasChunk(ref extent.Ref) bool {
 		return false
 	}
 	if n := s.Node(lead); n != nil {
-		return n.extents.Durable(ref.ID)
+		return n.Extents().Durable(ref.ID)
 	}
-	calls, ok := s.o.Transport.(CallTransport)
+	calls, ok := s.o.Transport.(node.CallTransport)
 	if !ok {
 		return false
 	}
@@ -120,17 +121,17 @@ func (s *Stamp) HasChunk(ref extent.Ref) bool {
 }
 
 // hasChunk answers hasChunkMethod at a node.
-func (s *Stamp) hasChunk(id geo.NodeID) CallHandler {
+func (s *Stamp) hasChunk(id geo.NodeID) node.CallHandler {
 	return func(_ context.Context, body []byte) ([]byte, error) {
 		n := s.Node(id)
 		if n == nil {
-			return nil, ErrUnreachable
+			return nil, node.ErrUnreachable
 		}
 		var chunk extent.ChunkID
 		if copy(chunk[:], body) != len(body) || len(body) != len(chunk) {
 			return nil, fmt.Errorf("id of a chunk has %d bytes", len(body))
 		}
-		if n.extents.Durable(chunk) {
+		if n.Extents().Durable(chunk) {
 			return []byte{1}, nil
 		}
 		return []byte{0}, nil

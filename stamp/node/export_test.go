@@ -1,0 +1,108 @@
+package node
+
+import (
+	"context"
+
+	"antipode/geo"
+	"antipode/stamp/extent"
+	"antipode/stamp/ranges"
+	"antipode/stamp/state"
+)
+
+// What the tests in node_test see of a node beside its exported methods.
+
+const (
+	InboxBytesMax = inboxBytesMax
+	InboxMax      = inboxMax
+	ClaimsMax     = claimsMax
+	PinFactor     = pinFactor
+	PieceBytesMax = pieceBytesMax
+	ReserveBytes  = reserveBytes
+	RoomMore      = roomMore
+	PlacementFile = placementFile
+
+	MsgHello     = msgHello
+	MsgHelloResp = msgHelloResp
+	MsgDurable   = msgDurable
+	MsgLost      = msgLost
+	MsgGiven     = msgGiven
+	MsgLeads     = msgLeads
+)
+
+var (
+	ErrSender   = errSender
+	StampRanges = stampRanges
+	EachRow     = eachRow
+	WorkOf      = (*Node).onScheduler
+	CheckRoom   = (*Node).checkRoom
+	Refetch     = (*Node).refetch
+	Claim       = (*Node).claim
+	Claimed     = (*Node).claimed
+	HearLeads   = (*Node).hearLeads
+	RecoveryIn  = (*Node).recovery
+	Condemn     = (*Node).condemn
+	SnapDir     = (*Node).snapDir
+)
+
+// Upkeep, see upkeep.
+type (
+	UpkeepOf = upkeep
+	Source   = source
+)
+
+func (n *Node) Inbox() []Envelope                                    { return n.inbox }
+func (n *Node) Log(id geo.RangeID) state.RangeLog                    { return n.logs[id] }
+func (n *Node) State() *state.Store                                  { return n.state }
+func (n *Node) Placement() *ranges.Placement                         { return &n.placement }
+func (n *Node) Has() []geo.RangeID                                   { return n.has }
+func (n *Node) Opts() Options                                        { return n.o }
+func (n *Node) Differ() map[geo.NodeID]bool                          { return n.differ }
+func (n *Node) Led() map[geo.RangeID]bool                            { return n.led }
+func (n *Node) Ranges() []*ranges.Range                              { return n.ranges }
+func (n *Node) Claims() map[geo.RangeID]map[geo.ReplicaID]geo.NodeID { return n.claims }
+func (n *Node) UpkeepWork() *upkeep                                  { return n.upkeep }
+
+// Identity is the phase in which a replica here is, and its id.
+func (n *Node) Identity(id geo.RangeID) ReplicaIdentity {
+	return ReplicaIdentity{n.identities[id].phase.String(), n.identities[id].replica}
+}
+
+// BeginRecovery writes that the replica is being re-formed under a later recovery.
+func (n *Node) BeginRecovery(id geo.RangeID, as geo.ReplicaID) error {
+	return n.become(id, recovering, as)
+}
+
+// Silent reports whether a peer was not heard for so long that stores stay.
+func (n *Node) Silent(p geo.NodeID) bool { return n.ticks > n.heardAt[p]+2*retellTicks }
+
+// FailWith takes the node out of service at its next pass.
+func (n *Node) FailWith(err error) {
+	n.mu.Lock()
+	n.failed = err
+	n.mu.Unlock()
+	n.Wake()
+}
+
+// NewSource reads a range from a state store as a snapshot does.
+func NewSource(s *state.Store, id geo.RangeID) *source {
+	return &source{snap: s.NewSnapshot(), spans: ranges.Spans(id)}
+}
+
+func (s *source) Next() (Piece, error)   { return s.next() }
+func (s *source) Close() error           { return s.close() }
+func (p *Piece) Check(next uint32) error { return p.check(next) }
+
+// The upkeep, step by step.
+
+func (n *Node) MayCollect() bool                  { _, ok := n.mayCollect(); return ok }
+func (u *upkeep) N() *Node                        { return u.n }
+func (u *upkeep) CollectStep(ctx context.Context) { u.collectStep(ctx) }
+func (u *upkeep) RepairStep(ctx context.Context)  { u.repairStep(ctx) }
+func (u *upkeep) BeginCollect()                   { u.beginCollect() }
+func (u *upkeep) Collecting() bool                { return u.collect.under }
+func (u *upkeep) WalksLogs() bool                 { return len(u.collect.logs) > 0 }
+func (u *upkeep) Missing() uint64                 { return u.counts.missing.Load() }
+func (u *upkeep) SetMissing(refs []extent.Ref)    { u.missing = refs }
+func (u *upkeep) Repaired() uint64                { return u.counts.repaired.Load() }
+func (u *upkeep) Rounds() uint64                  { return u.counts.scrubRounds.Load() }
+func (u *upkeep) LogFiles() ([]state.File, error) { return u.scrub.stores[1].files.Files() }

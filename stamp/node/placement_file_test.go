@@ -1,0 +1,54 @@
+package node
+
+import (
+	"bytes"
+	"encoding/hex"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"antipode/geo"
+	"antipode/stamp/ranges"
+)
+
+// The file stays what docs/format/placement.md shows; any other bytes are refused: a node
+// must not guess who its peers are.
+func TestPlacementFile(t *testing.T) {
+	p := ranges.Placement{Nodes: []geo.NodeID{1, 2, 3, 9}, Ranges: map[geo.RangeID][]geo.NodeID{2: {1, 2, 9}}}
+	b := encodePlacement(p)
+	require.Equal(t, "01"+"0400"+"0100000000000000"+"0200000000000000"+"0300000000000000"+"0900000000000000"+
+		"0100"+"02000000"+"0100000000000000"+"0200000000000000"+"0900000000000000"+"38a71b5a", hex.EncodeToString(b))
+	got, err := parsePlacement(b)
+	require.NoError(t, err)
+	require.Equal(t, p, got)
+	for i := range b {
+		_, err := parsePlacement(b[:i])
+		require.ErrorIs(t, err, ErrPlacement)
+		flipped := bytes.Clone(b)
+		flipped[i] ^= 4
+		_, err = parsePlacement(flipped)
+		require.ErrorIs(t, err, ErrPlacement)
+	}
+	file := twice(b)
+	for _, at := range []int{0, 1, len(b) - 1, len(b), secondCopy, len(file) - 1} {
+		file[at] ^= 4
+		got, err := parseTwice(file, parsePlacement)
+		require.NoError(t, err, "one copy is damaged at %d", at)
+		require.Equal(t, p, got)
+		file[at] ^= 4
+	}
+	file[3], file[secondCopy+3] = 0xff, 0xff
+	_, err = parseTwice(file, parsePlacement)
+	require.ErrorIs(t, err, ErrPlacement)
+}
+
+// Any bytes begin with a placement that is written as it was read, or are refused.
+func FuzzParsePlacement(f *testing.F) {
+	f.Add(encodePlacement(ranges.Everywhere([]geo.NodeID{1, 2, 3})))
+	f.Add(encodePlacement(ranges.Place([]ranges.Site{{Node: 1}, {Node: 2}, {Node: 3}, {Node: 4}, {Node: 5}}, stampRanges())))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if p, err := parsePlacement(b); err == nil {
+			require.True(t, bytes.HasPrefix(b, encodePlacement(p)))
+		}
+	})
+}
