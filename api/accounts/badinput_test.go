@@ -21,6 +21,7 @@ import (
 	"antipode/api/blobs"
 	"antipode/api/protocol"
 	"antipode/api/tables"
+	"antipode/api/wire"
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/primary"
@@ -222,7 +223,7 @@ func TestFormOfEarlyErrors(t *testing.T) {
 // Dates (protocol/auth.md 3): 15 minutes of either side, and x-ms-date before Date.
 func TestBadDates(t *testing.T) {
 	r := newRig(t)
-	at := func(d time.Duration) string { return protocol.FormatHTTPTime(r.clock.Now().Add(d)) }
+	at := func(d time.Duration) string { return wire.FormatHTTPTime(r.clock.Now().Add(d)) }
 	for _, s := range services {
 		for date, detail := range map[string]string{
 			at(-15*time.Minute - time.Second):        "Request date header too old: &apos;" + at(-15*time.Minute-time.Second) + "&apos;",
@@ -289,7 +290,7 @@ func TestRefusedWithoutContinue(t *testing.T) {
 	r := newRig(t)
 	for s, target := range map[geo.Service]string{geo.Table: "POST /acct/tbl", geo.Blob: "PUT /acct/cont/b"} {
 		got := apitest.Raw(t, r.urls[s], target+" HTTP/1.1\r\nHost: 127.0.0.1\r\nx-ms-version: 2021-12-02\r\nAuthorization: SharedKey acct:AAAA\r\n"+
-			"x-ms-date: "+protocol.FormatHTTPTime(r.clock.Now())+"\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n", true)
+			"x-ms-date: "+wire.FormatHTTPTime(r.clock.Now())+"\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n", true)
 		require.True(t, strings.HasPrefix(got, "HTTP/1.1 403 "), got)
 	}
 }

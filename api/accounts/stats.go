@@ -8,6 +8,7 @@ import (
 
 	"antipode/api/operation"
 	"antipode/api/protocol"
+	"antipode/api/wire"
 	"antipode/geo"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
@@ -76,7 +77,7 @@ func (h *Handler) Serve(w http.ResponseWriter, r *protocol.Request) (name string
 	case !own:
 		return "", false, nil
 	case restype != "service":
-		return "", true, badParameter("restype", restype, "The call is one of the service: restype=service.")
+		return "", true, wire.BadParameter("restype", restype, "The call is one of the service: restype=service.")
 	}
 	if err := protocol.CheckVerb(r.HTTP.Method); err != nil {
 		return "", true, err
@@ -94,11 +95,7 @@ func (h *Handler) Serve(w http.ResponseWriter, r *protocol.Request) (name string
 	case comp == "userdelegationkey" && r.Service != geo.Table:
 		return "GetUserDelegationKey", true, storageerr.NotImplemented
 	}
-	return "", true, badParameter("comp", comp, "The value is not one of the service's.")
-}
-
-func badParameter(name, value, reason string) error {
-	return storageerr.InvalidQueryParameter.With("QueryParameterName", name, "QueryParameterValue", value, "Reason", reason)
+	return "", true, wire.BadParameter("comp", comp, "The value is not one of the service's.")
 }
 
 // notAllowed is the answer to a verb that does not fit, in the words of the service.
@@ -121,7 +118,7 @@ func (h *Handler) stats(w http.ResponseWriter, r *protocol.Request) error {
 		return notAllowed(w, r.Service, "GET")
 	}
 	if !r.Secondary || r.Version < protocol.Version20130815 {
-		return badParameter("comp", "stats", "Statistics are served at the secondary endpoint, from version 2013-08-15 on.")
+		return wire.BadParameter("comp", "stats", "Statistics are served at the secondary endpoint, from version 2013-08-15 on.")
 	}
 	rep, err := h.Stats(r.HTTP.Context(), r.Account, r.Service)
 	if err != nil {
@@ -141,7 +138,7 @@ func (h *Handler) body(rep stats.Replication) string {
 	last := ""
 	switch {
 	case rep.Known():
-		last = "<LastSyncTime>" + protocol.FormatHTTPTime(rep.LastSync.Time()) + "</LastSyncTime>"
+		last = "<LastSyncTime>" + wire.FormatHTTPTime(rep.LastSync.Time()) + "</LastSyncTime>"
 	case !h.OmitEmptyLastSyncTime:
 		last = "<LastSyncTime></LastSyncTime>"
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"antipode/api/protocol"
+	"antipode/api/wire"
 	"antipode/geo"
 )
 
@@ -69,7 +70,7 @@ func FuzzVerify(f *testing.F) {
 		if other == nil {
 			t.Fatal("another key verifies")
 		}
-		if _, ok := protocol.ParseHTTPTime(requestDate(r.Header)); !ok {
+		if _, ok := wire.ParseHTTPTime(requestDate(r.Header)); !ok {
 			return
 		}
 		if _, perr := parseAuthorization(r.Header.Get("Authorization")); perr != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"antipode/api/protocol"
+	"antipode/api/wire"
 	"antipode/geo"
 )
 
@@ -33,7 +34,7 @@ func sign(r *http.Request, s geo.Service, account geo.Account, key []byte, now t
 		return err
 	}
 	if r.Header[headerDate] == nil {
-		r.Header[headerDate] = []string{protocol.FormatHTTPTime(now)}
+		r.Header[headerDate] = []string{wire.FormatHTTPTime(now)}
 	}
 	t := protocol.Target{Service: s, Account: account, RawPath: r.URL.EscapedPath()}
 	if t.RawPath == "" {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"antipode/api/protocol"
+	"antipode/api/wire"
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/services/storageerr"
@@ -135,7 +136,7 @@ func failed(detail string) error {
 
 func (v *Verifier) checkDate(h http.Header) error {
 	text := requestDate(h)
-	date, ok := protocol.ParseHTTPTime(text)
+	date, ok := wire.ParseHTTPTime(text)
 	if !ok {
 		return failed("Request date header not specified")
 	}

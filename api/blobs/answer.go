@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"antipode/api/protocol"
+	"antipode/api/wire"
 	"antipode/geo"
 	"antipode/services"
 	"antipode/services/storageerr"
@@ -171,7 +172,7 @@ func (p *page) append(text []byte) bool {
 // answer ends the page and sends it. next is the name at which the next one begins.
 func (p *page) answer(ends string, next string) {
 	p.doc.Append(func(dst []byte) []byte {
-		return append(element(append(dst, ends...), "NextMarker", newMarker(next)), "</EnumerationResults>"...)
+		return append(wire.AppendElement(append(dst, ends...), "NextMarker", wire.NewMarker(next)), "</EnumerationResults>"...)
 	})
 	h := p.w.Header()
 	h["Content-Type"] = []string{"application/xml"}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"antipode/api/protocol"
+	"antipode/api/wire"
 	"antipode/geo"
 	"antipode/services"
 	"antipode/services/blobs"
@@ -91,14 +92,14 @@ func (c *call) blockID() (string, error) {
 	}
 	id, ok := decodeBlockID(strings.ReplaceAll(text, " ", "+"))
 	if !ok {
-		return "", badParameter("blockid", text, "The value is not the Base64 form of 1 to 64 bytes.")
+		return "", wire.BadParameter("blockid", text, "The value is not the Base64 form of 1 to 64 bytes.")
 	}
 	return id, nil
 }
 
 // decodeBlockID reads an id of 1 to 64 bytes (protocol/blob.md 10.2).
 func decodeBlockID(text string) (id string, ok bool) {
-	b, ok := protocol.DecodeBase64(text)
+	b, ok := wire.DecodeBase64(text)
 	return string(b), ok && len(b) > 0 && len(b) <= blobs.BlockIDMax
 }
 

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"antipode/api/wire"
 	"antipode/geo"
 	"antipode/services/blobs"
 	"antipode/services/storageerr"
@@ -241,7 +242,7 @@ func (c *call) blockList() error {
 	case "all":
 		l.committed, l.pending = true, true
 	default:
-		return badParameter("blocklisttype", kind, "The value is committed, uncommitted or all.")
+		return wire.BadParameter("blocklisttype", kind, "The value is committed, uncommitted or all.")
 	}
 	if err := c.unbuiltVersions(); err != nil {
 		return err
@@ -322,7 +323,7 @@ func (l *blockLister) step(doc []byte, r kv.Reader, now geo.Timestamp) (_ []byte
 		if err := l.start(r, now); err != nil {
 			return nil, err
 		}
-		doc = append(doc, xmlStart+"<BlockList>"...)
+		doc = append(doc, wire.XMLStart+"<BlockList>"...)
 		if l.state = beforePending; l.committed {
 			l.state = inCommitted
 			doc = append(doc, "<CommittedBlocks>"...)
@@ -379,8 +380,8 @@ func (l *blockLister) start(r kv.Reader, now geo.Timestamp) (err error) {
 func appendBlocks(doc []byte, infos []blobs.BlockInfo) []byte {
 	for _, i := range infos {
 		doc = append(doc, "<Block>"...)
-		doc = element(doc, "Name", base64.StdEncoding.EncodeToString([]byte(i.ID)))
-		doc = element(doc, "Size", strconv.FormatUint(i.Size, 10))
+		doc = wire.AppendElement(doc, "Name", base64.StdEncoding.EncodeToString([]byte(i.ID)))
+		doc = wire.AppendElement(doc, "Size", strconv.FormatUint(i.Size, 10))
 		doc = append(doc, "</Block>"...)
 	}
 	return doc

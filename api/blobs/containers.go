@@ -3,6 +3,8 @@ package blobs
 import (
 	"net/http"
 
+	"antipode/api/protocol"
+	"antipode/api/wire"
 	"antipode/geo"
 	"antipode/services/blobs"
 	"antipode/services/catalog"
@@ -28,7 +30,7 @@ func (c *call) createContainer() error {
 	default:
 		return badHeader("X-Ms-Blob-Public-Access", access)
 	}
-	metadata, err := parseMetadata(h, c.r.Version)
+	metadata, err := wire.ParseMetadata(h, c.r.Version >= protocol.Version20090919)
 	if err != nil {
 		return err
 	}
@@ -83,7 +85,7 @@ func (c *call) describeContainer() error {
 		return storageerr.LeaseNotPresentOnContainer
 	}
 	setTag(c.w.Header(), container.Modified)
-	setMetadata(c.w.Header(), container.Metadata)
+	wire.SetMetadata(c.w.Header(), container.Metadata)
 	return nil
 }
 
@@ -101,7 +103,7 @@ func (c *call) setContainerMetadata() error {
 	if err != nil {
 		return err
 	}
-	metadata, err := parseMetadata(h, c.r.Version)
+	metadata, err := wire.ParseMetadata(h, c.r.Version >= protocol.Version20090919)
 	if err != nil {
 		return err
 	}

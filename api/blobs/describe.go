@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"antipode/api/protocol"
+	"antipode/api/wire"
 	"antipode/services/blobs"
 	"antipode/services/storageerr"
 )
@@ -16,7 +17,7 @@ func (c *call) blobMetadata() error {
 	}
 	h := c.w.Header()
 	setTag(h, b.Modified)
-	setMetadata(h, b.Metadata)
+	wire.SetMetadata(h, b.Metadata)
 	c.answerEmpty(http.StatusOK)
 	return nil
 }
@@ -28,7 +29,7 @@ func (c *call) setBlobMetadata() error {
 	if set.Guard, err = c.parseDescribe(); err != nil {
 		return err
 	}
-	if set.Metadata, err = parseMetadata(c.r.HTTP.Header, c.r.Version); err != nil {
+	if set.Metadata, err = wire.ParseMetadata(c.r.HTTP.Header, c.r.Version >= protocol.Version20090919); err != nil {
 		return err
 	}
 	if set.Name, err = c.name(); err != nil {
@@ -79,7 +80,7 @@ func (c *call) parseDescribe() (blobs.Guard, error) {
 	}
 	for _, name := range [...]string{"snapshot", "versionid"} {
 		if v, sent := c.r.Query.Lookup(name); sent {
-			return blobs.Guard{}, badParameter(name, v, "A snapshot or version cannot be written.")
+			return blobs.Guard{}, wire.BadParameter(name, v, "A snapshot or version cannot be written.")
 		}
 	}
 	if err := refuse(c.r.HTTP.Header, unbuiltOnWrite); err != nil {
@@ -103,7 +104,7 @@ func parseBlobProperties(h http.Header) blobs.Properties {
 // length (protocol/blob.md 18.3); nil where none was sent. Text that is not Base64 is
 // refused: clients decode the value with every read of the blob, and would fail.
 func parseStoredMD5(h http.Header) ([]byte, error) {
-	sum, ok := protocol.DecodeBase64(h.Get(headerBlobContentMD5))
+	sum, ok := wire.DecodeBase64(h.Get(headerBlobContentMD5))
 	if !ok {
 		return nil, storageerr.InvalidMD5
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/minio/crc64nvme"
 
 	"antipode/api/protocol"
+	"antipode/api/wire"
 	"antipode/services/storageerr"
 )
 
@@ -93,7 +94,7 @@ func (c *call) parseDigests(md5Headers ...string) (*digests, error) {
 
 // isBase64 reports whether text is the one Base64 form of size bytes.
 func isBase64(text string, size int) bool {
-	b, ok := protocol.DecodeBase64(text)
+	b, ok := wire.DecodeBase64(text)
 	return ok && len(b) == size
 }
 

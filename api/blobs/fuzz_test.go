@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/api/protocol"
+	"antipode/api/wire"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
 )
@@ -50,39 +51,6 @@ func FuzzParseSpan(f *testing.F) {
 			require.Equal(t, rangeHash{md5: true}, asked)
 			require.LessOrEqual(t, s.end-s.off, uint64(hashBytesMax))
 		}
-	})
-}
-
-// Any headers give metadata of at most 8 KiB in the order of its names, or a row of the
-// protocol; what is answered is read as the same again.
-func FuzzParseMetadata(f *testing.F) {
-	f.Add("a", "1", "_b", " 2", "2019-02-02")
-	f.Add("a-b", "v", "", "", "2009-07-17")
-	f.Add("A", "v", "a", "\xff", "2009-09-19")
-	f.Fuzz(func(t *testing.T, name1, value1, name2, value2, version string) {
-		h := http.Header{}
-		h.Add("x-ms-meta-"+name1, value1)
-		h.Add("x-ms-meta-"+name2, value2)
-		list, err := parseMetadata(h, protocol.Version(version))
-		if err != nil {
-			requireRow(t, err)
-			return
-		}
-		size := 0
-		sent, again := http.Header{}, http.Header{}
-		for i, m := range list {
-			size += len(m.Name) + len(m.Value)
-			require.True(t, i == 0 || list[i-1].Name < m.Name)
-		}
-		require.LessOrEqual(t, size, metaBytesMax)
-		setMetadata(sent, list)
-		for name, values := range sent {
-			again[http.CanonicalHeaderKey(name)] = values
-		}
-		twice, err := parseMetadata(again, protocol.Version(version))
-		require.NoError(t, err)
-		require.Equal(t, list, twice)
-		require.NotContains(t, string(metadataElement(nil, list)), "\xff")
 	})
 }
 
@@ -145,13 +113,13 @@ func FuzzParsePage(f *testing.F) {
 			return
 		}
 		c := &call{r: &protocol.Request{Query: query, Version: protocol.Version(version)}, res: resource{container: "cont"}}
-		q, err := c.parsePage()
+		q, err := c.page()
 		if err != nil {
 			requireRow(t, err)
 			return
 		}
-		require.Positive(t, q.items)
-		require.LessOrEqual(t, q.items, pageItemsMax)
+		require.Positive(t, q.Items)
+		require.LessOrEqual(t, q.Items, wire.PageItemsMax)
 		include, err := c.parseInclude(includeOfBlobs)
 		if err != nil {
 			requireRow(t, err)

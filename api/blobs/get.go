@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"antipode/api/protocol"
+	"antipode/api/wire"
 	"antipode/geo"
 	"antipode/services/blobs"
 	"antipode/services/storageerr"
@@ -195,7 +196,7 @@ func (c *call) setHeaders(b *blobs.Blob, acceptRanges, tier bool) http.Header {
 	h, v := c.w.Header(), c.r.Version
 	setTag(h, b.Modified)
 	setProperties(h, &b.Properties, v)
-	setMetadata(h, b.Metadata)
+	wire.SetMetadata(h, b.Metadata)
 	h["X-Ms-Blob-Type"] = []string{"BlockBlob"}
 	setLease(h, v)
 	if acceptRanges {
@@ -205,7 +206,7 @@ func (c *call) setHeaders(b *blobs.Blob, acceptRanges, tier bool) http.Header {
 		h["X-Ms-Server-Encrypted"] = []string{"false"}
 	}
 	if v >= version20171109 {
-		h["X-Ms-Creation-Time"] = []string{protocol.FormatHTTPTime(b.Created.Time())}
+		h["X-Ms-Creation-Time"] = []string{wire.FormatHTTPTime(b.Created.Time())}
 	}
 	if tier {
 		name, inferred := tierName(b.Tier)

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"antipode/api/protocol"
+	"antipode/api/wire"
 	"antipode/geo"
 	"antipode/services/blobs"
 	"antipode/services/storageerr"
@@ -50,9 +51,8 @@ func refuse(h http.Header, names []string) error {
 	return nil
 }
 
-func badHeader(name, value string) error {
-	return storageerr.InvalidHeaderValue.With("HeaderName", lower(name), "HeaderValue", value)
-}
+// badHeader is wire.BadHeader of a header in canonical form: errors have it in lower case.
+func badHeader(name, value string) error { return wire.BadHeader(lower(name), value) }
 
 // requireLength refuses a PUT that does not say how long its body is.
 func requireLength(r *http.Request) error {
@@ -74,8 +74,8 @@ func noConditions(h http.Header, names ...string) error {
 
 // setTag writes ETag and Last-Modified.
 func setTag(h http.Header, modified geo.Timestamp) {
-	h["ETag"] = []string{protocol.BlobETag(modified)}
-	h["Last-Modified"] = []string{protocol.FormatHTTPTime(modified.Time())}
+	h["ETag"] = []string{wire.BlobETag(modified)}
+	h["Last-Modified"] = []string{wire.FormatHTTPTime(modified.Time())}
 }
 
 // parseProperties reads the content properties of Put Blob: the x-ms-blob- form, else
@@ -154,6 +154,6 @@ func parseNewBlob(h http.Header, v protocol.Version, b *blobs.Blob) (g blobs.Gua
 	if b.Tier, err = parseTier(h.Get("X-Ms-Access-Tier")); err != nil {
 		return g, err
 	}
-	b.Metadata, err = parseMetadata(h, v)
+	b.Metadata, err = wire.ParseMetadata(h, v >= protocol.Version20090919)
 	return g, err
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"antipode/api/protocol"
+	"antipode/api/wire"
 	"antipode/services/blobs"
 )
 
@@ -52,7 +53,7 @@ func leaseElements(b []byte, v protocol.Version) []byte {
 	if v < protocol.Version20120212 {
 		return b
 	}
-	return element(element(b, "LeaseStatus", leaseStatus), "LeaseState", leaseState)
+	return wire.AppendElement(wire.AppendElement(b, "LeaseStatus", leaseStatus), "LeaseState", leaseState)
 }
 
 // isGUID reports whether text is a GUID in a usual form: 32 hexadecimal digits, or

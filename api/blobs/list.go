@@ -4,6 +4,7 @@ import (
 	"unicode/utf8"
 
 	"antipode/api/protocol"
+	"antipode/api/wire"
 	"antipode/geo"
 	"antipode/services"
 	"antipode/services/blobs"
@@ -32,7 +33,7 @@ var (
 // listContainers is List Containers (protocol/blob.md S1). One request reads one snapshot
 // of the catalog.
 func (c *call) listContainers() error {
-	q, err := c.parsePage()
+	q, err := c.page()
 	if err != nil {
 		return err
 	}
@@ -40,19 +41,19 @@ func (c *call) listContainers() error {
 	if err != nil {
 		return err
 	}
-	head := append([]byte(nil), xmlStart...)
+	head := append([]byte(nil), wire.XMLStart...)
 	if c.r.Version < protocol.Version20130815 {
-		head = protocol.AppendXML(append(head, `<EnumerationResults AccountName="`...), c.r.Base)
+		head = wire.AppendXML(append(head, `<EnumerationResults AccountName="`...), c.r.Base)
 	} else {
-		head = protocol.AppendXML(append(head, `<EnumerationResults ServiceEndpoint="`...), c.r.Base)
+		head = wire.AppendXML(append(head, `<EnumerationResults ServiceEndpoint="`...), c.r.Base)
 	}
 	head = c.asked(append(head, `">`...), "Prefix", "Marker", "MaxResults")
-	p, err := c.newPage(q.items, append(head, "<Containers>"...))
+	p, err := c.newPage(q.Items, append(head, "<Containers>"...))
 	if err != nil {
 		return err
 	}
 	defer p.close()
-	listing := catalog.Listing{Service: geo.Blob, Account: c.r.Account.Name, Prefix: q.prefix, From: q.from}
+	listing := catalog.Listing{Service: geo.Blob, Account: c.r.Account.Name, Prefix: q.Prefix, From: q.From}
 	next, err := scan(c, geo.FirstRange(geo.Catalog), func(r kv.Reader, budget *services.Budget) (string, error) {
 		return catalog.Page(c.ctx, r, listing, budget, func(container *catalog.Container) (bool, error) {
 			return p.take(func(b []byte) []byte { return c.containerElement(b, container, include.has("metadata")) })
@@ -67,7 +68,7 @@ func (c *call) listContainers() error {
 
 // listBlobs is List Blobs (protocol/blob.md 7). One request reads one snapshot.
 func (c *call) listBlobs() error {
-	q, err := c.parsePage()
+	q, err := c.page()
 	if err != nil {
 		return err
 	}
@@ -85,7 +86,7 @@ func (c *call) listBlobs() error {
 	}
 	l.Generation = container.Generation()
 	l.Uncommitted, l.Now = include.has("uncommittedblobs"), c.now()
-	p, err := c.newPage(q.items, c.listHead(append([]byte(nil), xmlStart...)))
+	p, err := c.newPage(q.Items, c.listHead(append([]byte(nil), wire.XMLStart...)))
 	if err != nil {
 		return err
 	}
@@ -105,38 +106,44 @@ func (c *call) listBlobs() error {
 // listHead appends a listing's start, which changed with 2013-08-15.
 func (c *call) listHead(doc []byte) []byte {
 	if c.r.Version < protocol.Version20130815 {
-		doc = protocol.AppendXML(append(doc, `<EnumerationResults ContainerName="`...), c.r.Base+c.res.container)
+		doc = wire.AppendXML(append(doc, `<EnumerationResults ContainerName="`...), c.r.Base+c.res.container)
 	} else {
-		doc = protocol.AppendXML(append(doc, `<EnumerationResults ServiceEndpoint="`...), c.r.Base)
-		doc = protocol.AppendXML(append(doc, `" ContainerName="`...), c.res.container)
+		doc = wire.AppendXML(append(doc, `<EnumerationResults ServiceEndpoint="`...), c.r.Base)
+		doc = wire.AppendXML(append(doc, `" ContainerName="`...), c.res.container)
 	}
 	doc = append(doc, `">`...)
 	doc = c.asked(doc, "Prefix", "Marker", "MaxResults", "Delimiter")
 	return append(doc, "<Blobs>"...)
 }
 
+// page reads what the two listings ask for in the same words.
+func (c *call) page() (wire.Page, error) {
+	q := c.r.Query
+	return wire.ParsePage(q.Get("prefix"), q.Get("marker"), q.Get("maxresults"))
+}
+
 // parseListing reads the parameters that List Blobs has alone. What would need a
 // hierarchical account is refused.
-func (c *call) parseListing(q *pageQuery, include includes) (*blobs.Listing, error) {
+func (c *call) parseListing(q *wire.Page, include includes) (*blobs.Listing, error) {
 	l := &blobs.Listing{
-		Account: c.r.Account.Name, Container: c.res.container, Prefix: q.prefix, From: q.from,
+		Account: c.r.Account.Name, Container: c.res.container, Prefix: q.Prefix, From: q.From,
 		Delimiter: c.r.Query.Get("delimiter"),
 	}
 	if !utf8.ValidString(l.Delimiter) {
-		return nil, badParameter("delimiter", l.Delimiter, "The value is not UTF-8.")
+		return nil, wire.BadParameter("delimiter", l.Delimiter, "The value is not UTF-8.")
 	}
 	if l.Delimiter != "" && include.has("snapshots") {
-		return nil, badParameter("include", "snapshots", "Snapshots cannot be listed with a delimiter.")
+		return nil, wire.BadParameter("include", "snapshots", "Snapshots cannot be listed with a delimiter.")
 	}
 	if v := c.r.Query.Get("showonly"); v != "" {
-		return nil, badParameter("showonly", v, "The account has no hierarchical namespace.")
+		return nil, wire.BadParameter("showonly", v, "The account has no hierarchical namespace.")
 	}
 	if c.r.Query.Get("endbefore") != "" {
 		return nil, storageerr.NotImplemented // Of Arrow listings alone.
 	}
 	from := c.r.Query.Get("startfrom")
 	if !utf8.ValidString(from) {
-		return nil, badParameter("startFrom", from, "The value is not UTF-8.")
+		return nil, wire.BadParameter("startFrom", from, "The value is not UTF-8.")
 	}
 	if c.r.Version >= version20260206 && l.From == "" {
 		l.From = from // A marker is behind it.

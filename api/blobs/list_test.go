@@ -226,15 +226,3 @@ func TestListRefusals(t *testing.T) {
 	r.requireCode(r.get("/none?restype=container&comp=list"), http.StatusNotFound, "ContainerNotFound")
 	r.requireCode(r.do(http.MethodPut, listPath, nil), http.StatusMethodNotAllowed, "UnsupportedHttpVerb")
 }
-
-// What a marker says is what it was made of; other text is refused or reads as UTF-8.
-func FuzzMarker(f *testing.F) {
-	f.Add("AWE")
-	f.Add("A\rX0")
-	f.Add(newMarker("a/\uffff"))
-	f.Fuzz(func(t *testing.T, text string) {
-		if name, ok := parseMarker(text); ok {
-			require.Equal(t, text, newMarker(name))
-		}
-	})
-}

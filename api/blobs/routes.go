@@ -6,6 +6,7 @@ import (
 
 	"antipode/api/operation"
 	"antipode/api/protocol"
+	"antipode/api/wire"
 	"antipode/geo"
 	"antipode/services/blobs"
 	"antipode/services/storageerr"
@@ -163,8 +164,8 @@ func parseResource(raw, restype string) (resource, error) {
 	first, rest, cut := strings.Cut(raw[1:], "/")
 	var r resource
 	var ok1, ok2 bool
-	r.container, ok1 = protocol.UnescapePath(first)
-	r.blob, ok2 = protocol.UnescapePath(rest)
+	r.container, ok1 = wire.UnescapePath(first)
+	r.blob, ok2 = wire.UnescapePath(rest)
 	if !ok1 || !ok2 || r.container == "" {
 		return r, storageerr.InvalidURI
 	}
@@ -220,21 +221,17 @@ func (r *resource) operation(method, restype, comp string) (string, error) {
 	case r.blob != "" && restype == "":
 		table = blobRoutes
 	default:
-		return operationUnknown, badParameter("restype", restype, "The value does not fit the resource.")
+		return operationUnknown, wire.BadParameter("restype", restype, "The value does not fit the resource.")
 	}
 	verbs, known := table[comp]
 	if !known {
-		return operationUnknown, badParameter("comp", comp, "The value is not one of the resource's.")
+		return operationUnknown, wire.BadParameter("comp", comp, "The value is not one of the resource's.")
 	}
 	operation, fits := verbs[method]
 	if !fits {
 		return operationUnknown, storageerr.UnsupportedHTTPVerb
 	}
 	return operation, nil
-}
-
-func badParameter(name, value, reason string) error {
-	return storageerr.InvalidQueryParameter.With("QueryParameterName", name, "QueryParameterValue", value, "Reason", reason)
 }
 
 func lower(s string) string { return strings.ToLower(s) }

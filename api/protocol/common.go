@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"antipode/api/wire"
 	"antipode/geo"
 )
 
@@ -65,7 +66,7 @@ func (g *RequestIDs) Next() string {
 func SetCommonHeaders(h http.Header, r *http.Request, s geo.Service, v Version, requestID string, now time.Time) {
 	// One array backs all the one-value slices; their capacity of one keeps a
 	// later Add from writing into a neighbour.
-	values := [...]string{requestID, FormatHTTPTime(now), serverName(s), string(v), ""}
+	values := [...]string{requestID, wire.FormatHTTPTime(now), serverName(s), string(v), ""}
 	h[headerRequestID] = values[0:1:1]
 	h["Date"] = values[1:2:2]
 	h["Server"] = values[2:3:3]

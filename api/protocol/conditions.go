@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 
+	"antipode/api/wire"
 	"antipode/geo"
 	"antipode/services/storageerr"
 )
@@ -187,9 +188,9 @@ func parseInstant(h http.Header, name string) (instant, error) {
 	if len(values) == 0 {
 		return instant{}, nil
 	}
-	t, ok := ParseHTTPTime(values[0])
+	t, ok := wire.ParseHTTPTime(values[0])
 	if !ok || len(values) > 1 {
-		return instant{}, badHeader(name, values)
+		return instant{}, wire.BadHeader(name, values...)
 	}
 	return instant{sent: true, unix: t.Unix()}, nil
 }
@@ -236,7 +237,7 @@ func parseNoneMatch(h http.Header) (tagList, error) {
 			var ok bool
 			tag, rest, more, ok = cutTag(rest, true)
 			if !ok {
-				return tagList{}, badHeader(headerIfNoneMatch, values)
+				return tagList{}, wire.BadHeader(headerIfNoneMatch, values...)
 			}
 			l.tags = append(l.tags, tag)
 		}
@@ -265,10 +266,6 @@ func cutTag(list string, weakEqual bool) (tag, rest string, more, ok bool) {
 	tag, rest, more = strings.Cut(list, ",")
 	tag = strings.TrimRight(tag, " \t")
 	return tag, rest, more, tag != "" && !strings.ContainsAny(tag, "\"* \t")
-}
-
-func badHeader(name string, values []string) error {
-	return storageerr.InvalidHeaderValue.With("HeaderName", name, "HeaderValue", strings.Join(values, ","))
 }
 
 // TableMatch is the If-Match header of a table request, as plain data.
@@ -311,7 +308,7 @@ func ParseTableMatch(method string, h http.Header) (TableMatch, error) {
 			"' specified in one of the request headers is not valid. " +
 			"Please make sure only one etag value is specified and is valid.")
 	}
-	ts, _ := ParseTableETag(value)
+	ts, _ := wire.ParseTableETag(value)
 	return TableMatch{Sent: true, Timestamp: ts}, nil
 }
 
@@ -324,9 +321,16 @@ func TableNoneMatch(h http.Header, ts geo.Timestamp) bool {
 		return err == nil
 	}
 	for _, tag := range list.tags {
-		if got, ours := ParseTableETag(`W/"` + tag + `"`); ours && got == ts {
+		if got, ours := wire.ParseTableETag(`W/"` + tag + `"`); ours && got == ts {
 			return true
 		}
 	}
 	return false
+}
+
+// sameBlobTag reports whether tag, without quotes, is the tag of ts.
+func sameBlobTag(tag string, ts geo.Timestamp) bool {
+	var buf [24]byte
+	b := wire.AppendBlobETag(buf[:0], ts)
+	return string(b[1:len(b)-1]) == tag
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"antipode/api/wire"
 	"antipode/geo"
 	"antipode/services/storageerr"
 )
@@ -14,7 +15,7 @@ import (
 // The blob of these tests was last written half a second after noon.
 var (
 	blobModified = geo.TimestampOf(time.Date(2026, 1, 2, 12, 0, 0, 500_000_000, time.UTC))
-	blobTag      = BlobETag(blobModified)
+	blobTag      = wire.BlobETag(blobModified)
 )
 
 const (
@@ -189,7 +190,7 @@ func TestWriteConditions(t *testing.T) {
 // (protocol/table.md 10.2).
 func TestTableMatch(t *testing.T) {
 	ts := blobModified
-	tag := TableETag(ts)
+	tag := wire.TableETag(ts)
 	tests := []struct {
 		method, ifMatch, ifNoneMatch string // "-" for none
 		bad                          bool
@@ -245,7 +246,7 @@ func TestTableMatch(t *testing.T) {
 // The If-None-Match of a table's read: any form in which a client may hold the tag, and
 // none of another entity's.
 func TestTableNoneMatch(t *testing.T) {
-	ts, ok := ParseTableETag(`W/"datetime'2008-10-01T15%3A27%3A34.4838174Z'"`)
+	ts, ok := wire.ParseTableETag(`W/"datetime'2008-10-01T15%3A27%3A34.4838174Z'"`)
 	if !ok {
 		t.Fatal("not a tag")
 	}

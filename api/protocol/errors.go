@@ -7,6 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"antipode/api/wire"
 	"antipode/geo"
 	"antipode/services/storageerr"
 )
@@ -94,7 +95,7 @@ func AppendTableError(b []byte, kind BodyFormat, requestID string, now time.Time
 }
 
 func appendErrorBody(b []byte, kind BodyFormat, requestID string, now time.Time, e *storageerr.Error) []byte {
-	escape := AppendXML
+	escape := wire.AppendXML
 	var codeEnd, end string
 	switch kind {
 	case BodyTableJSON:
@@ -119,56 +120,16 @@ func appendErrorBody(b []byte, kind BodyFormat, requestID string, now time.Time,
 		b = escape(b, requestID)
 		b = escape(b, "\nTime:")
 		ts := geo.TimestampOf(now)
-		b = append(appendFraction(appendSeconds(b, ts, ":"), ts, false), 'Z')
+		b = wire.AppendISOPadded(b, ts)
 	}
 	b = append(b, end...)
 	if kind != BodyXML {
 		return b
 	}
 	for _, d := range e.Details {
-		b = append(append(append(b, '<'), d.Name...), '>')
-		b = AppendXML(b, d.Value)
-		b = append(append(append(b, "</"...), d.Name...), '>')
+		b = wire.AppendElement(b, d.Name, d.Value)
 	}
 	return append(b, "</Error>"...)
-}
-
-// AppendXML appends s as XML text, or as the inside of an attribute in double quotes. Line feeds stay as they are, which
-// encoding/xml would escape; what XML cannot carry becomes U+FFFD.
-func AppendXML(b []byte, s string) []byte {
-	if isPlainXML(s) {
-		return append(b, s...)
-	}
-	for _, c := range s {
-		switch {
-		case c == '&':
-			b = append(b, "&amp;"...)
-		case c == '<':
-			b = append(b, "&lt;"...)
-		case c == '>':
-			b = append(b, "&gt;"...)
-		case c == '"':
-			b = append(b, "&quot;"...)
-		case c == '\r':
-			b = append(b, "&#xD;"...)
-		case c < ' ' && c != '\n' && c != '\t', c == 0xfffe, c == 0xffff:
-			b = append(b, "\uFFFD"...)
-		default:
-			b = utf8.AppendRune(b, c)
-		}
-	}
-	return b
-}
-
-// isPlainXML reports whether s is ASCII that XML carries as it is, which most of a
-// listing is.
-func isPlainXML(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; c < ' ' || c >= utf8.RuneSelf || c == '&' || c == '<' || c == '>' || c == '"' {
-			return false
-		}
-	}
-	return true
 }
 
 // appendJSON appends s as the inside of a JSON string.

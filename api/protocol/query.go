@@ -3,7 +3,7 @@ package protocol
 import (
 	"strings"
 
-	"antipode/services/storageerr"
+	"antipode/api/wire"
 )
 
 // queryParametersMax bounds the parameters of one request. No operation knows a
@@ -39,16 +39,16 @@ func ParseQuery(raw string) (Query, error) {
 			continue
 		}
 		if len(q) == queryParametersMax {
-			return nil, badParameter(pair, "", "Too many query parameters.")
+			return nil, wire.BadParameter(pair, "", "Too many query parameters.")
 		}
 		rawName, rawValue, _ := strings.Cut(pair, "=")
-		name, ok := unescapeQuery(rawName)
+		name, ok := wire.UnescapeQuery(rawName)
 		if !ok {
-			return nil, badParameter(rawName, rawValue, "Invalid percent-encoding.")
+			return nil, wire.BadParameter(rawName, rawValue, "Invalid percent-encoding.")
 		}
-		value, ok := unescapeQuery(rawValue)
+		value, ok := wire.UnescapeQuery(rawValue)
 		if !ok {
-			return nil, badParameter(name, rawValue, "Invalid percent-encoding.")
+			return nil, wire.BadParameter(name, rawValue, "Invalid percent-encoding.")
 		}
 		q = append(q, Param{Name: lowerASCII(name), Value: value})
 	}
@@ -86,82 +86,4 @@ func (q Query) WithoutEmpty() Query {
 		}
 	}
 	return kept
-}
-
-func badParameter(name, value, reason string) error {
-	return storageerr.InvalidQueryParameter.With(
-		"QueryParameterName", name, "QueryParameterValue", value, "Reason", reason)
-}
-
-// unescapeQuery decodes one name or value of a query, where + is a space.
-func unescapeQuery(s string) (string, bool) {
-	i := strings.IndexAny(s, "%+")
-	if i < 0 {
-		return s, true
-	}
-	b := make([]byte, i, len(s))
-	copy(b, s)
-	for ; i < len(s); i++ {
-		switch s[i] {
-		case '+':
-			b = append(b, ' ')
-		case '%':
-			c, ok := hexPair(s, i+1)
-			if !ok {
-				return "", false
-			}
-			b = append(b, c)
-			i += 2
-		default:
-			b = append(b, s[i])
-		}
-	}
-	return string(b), true
-}
-
-// UnescapePath percent-decodes a part of a path, where + is a plus sign. The
-// caller cuts the raw path first: a decoded slash is data. ok is false for bad
-// percent-encoding; whether the bytes are UTF-8 is not looked at.
-func UnescapePath(s string) (decoded string, ok bool) {
-	i := strings.IndexByte(s, '%')
-	if i < 0 {
-		return s, true
-	}
-	b := make([]byte, i, len(s))
-	copy(b, s)
-	for ; i < len(s); i++ {
-		if s[i] != '%' {
-			b = append(b, s[i])
-			continue
-		}
-		c, ok := hexPair(s, i+1)
-		if !ok {
-			return "", false
-		}
-		b = append(b, c)
-		i += 2
-	}
-	return string(b), true
-}
-
-// hexPair reads the two hexadecimal digits of s at i.
-func hexPair(s string, i int) (byte, bool) {
-	if i+1 >= len(s) {
-		return 0, false
-	}
-	high, ok1 := hexDigit(s[i])
-	low, ok2 := hexDigit(s[i+1])
-	return high<<4 | low, ok1 && ok2
-}
-
-func hexDigit(c byte) (byte, bool) {
-	switch {
-	case '0' <= c && c <= '9':
-		return c - '0', true
-	case 'a' <= c && c <= 'f':
-		return c - 'a' + 10, true
-	case 'A' <= c && c <= 'F':
-		return c - 'A' + 10, true
-	}
-	return 0, false
 }

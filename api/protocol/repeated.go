@@ -3,6 +3,8 @@ package protocol
 import (
 	"net/http"
 	"strings"
+
+	"antipode/api/wire"
 )
 
 // CheckRepeated refuses a request that sends one of the protocol's headers, or a hash
@@ -24,5 +26,5 @@ func CheckRepeated(h http.Header) error {
 	if first == "" {
 		return nil
 	}
-	return badHeader(strings.ToLower(first), h[first])
+	return wire.BadHeader(strings.ToLower(first), h[first]...)
 }

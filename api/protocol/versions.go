@@ -3,6 +3,7 @@ package protocol
 import (
 	"slices"
 
+	"antipode/api/wire"
 	"antipode/geo"
 	"antipode/services/storageerr"
 )
@@ -66,10 +67,10 @@ func Effective(header string) (Version, error) {
 	switch {
 	case found:
 		return versions[i], nil
-	case i == len(versions) && isDate(header):
+	case i == len(versions) && wire.IsDate(header):
 		return Newest, nil
 	}
-	return "", storageerr.InvalidHeaderValue.With("HeaderName", "x-ms-version", "HeaderValue", header)
+	return "", wire.BadHeader("x-ms-version", header)
 }
 
 // ServiceVersion is Effective with the service's rule for a request that sends no
@@ -86,41 +87,4 @@ func ServiceVersion(s geo.Service, header string, authorized bool) (Version, err
 		return "", storageerr.MissingRequiredHeader.With("HeaderName", "x-ms-version")
 	}
 	return Version20090919, nil
-}
-
-// isDate reports whether s is a date of the calendar in the form YYYY-MM-DD.
-func isDate(s string) bool {
-	if len(s) != len("2006-01-02") || s[4] != '-' || s[7] != '-' {
-		return false
-	}
-	year, ok1 := digits(s[:4])
-	month, ok2 := digits(s[5:7])
-	day, ok3 := digits(s[8:])
-	return ok1 && ok2 && ok3 && month >= 1 && month <= 12 && day >= 1 && day <= daysIn(year, month)
-}
-
-// digits reads s as a decimal number of ASCII digits and nothing else.
-func digits(s string) (n int, ok bool) {
-	for i := range len(s) {
-		c := s[i] - '0'
-		if c > 9 {
-			return 0, false
-		}
-		n = n*10 + int(c)
-	}
-	return n, len(s) > 0
-}
-
-// daysIn returns the length of a month of the Gregorian calendar; month is 1 to 12.
-func daysIn(year, month int) int {
-	switch month {
-	case 2:
-		if year%4 == 0 && (year%100 != 0 || year%400 == 0) {
-			return 29
-		}
-		return 28
-	case 4, 6, 9, 11:
-		return 30
-	}
-	return 31
 }

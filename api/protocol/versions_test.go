@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"antipode/api/wire"
 	"antipode/geo"
 	"antipode/services/storageerr"
 )
@@ -17,7 +18,7 @@ func TestEffective(t *testing.T) {
 		t.Error("the list is not strictly ordered")
 	}
 	for _, v := range versions {
-		if !isDate(string(v)) {
+		if !wire.IsDate(string(v)) {
 			t.Errorf("%q is no date", v)
 		}
 		if got, err := Effective(string(v)); got != v || err != nil {

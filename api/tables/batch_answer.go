@@ -6,6 +6,7 @@ import (
 
 	"antipode/api/odata"
 	"antipode/api/protocol"
+	"antipode/api/wire"
 	"antipode/services/storageerr"
 	"antipode/services/tables"
 )
@@ -157,7 +158,7 @@ func preferred(fields []odata.Field, op operation) []odata.Field {
 }
 
 func etagField(w *tables.Write) odata.Field {
-	return odata.Field{Name: "ETag", Value: protocol.TableETag(w.Timestamp)}
+	return odata.Field{Name: "ETag", Value: wire.TableETag(w.Timestamp)}
 }
 
 // recorder keeps an answer that becomes a part of another. A query's document is

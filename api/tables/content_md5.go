@@ -5,7 +5,7 @@ import (
 	"encoding/base64"
 	"hash"
 
-	"antipode/api/protocol"
+	"antipode/api/wire"
 	"antipode/services/storageerr"
 )
 
@@ -21,7 +21,7 @@ func newBodyMD5(header string) (*bodyMD5, error) {
 	if header == "" {
 		return nil, nil
 	}
-	if b, ok := protocol.DecodeBase64(header); !ok || len(b) != md5.Size {
+	if b, ok := wire.DecodeBase64(header); !ok || len(b) != md5.Size {
 		return nil, storageerr.InvalidMD5
 	}
 	return &bodyMD5{want: header, sum: md5.New()}, nil

@@ -6,6 +6,7 @@ import (
 
 	"antipode/api/odata"
 	"antipode/api/protocol"
+	"antipode/api/wire"
 	"antipode/geo"
 	"antipode/services/storageerr"
 	"antipode/services/tables"
@@ -26,7 +27,7 @@ func (c *call) insert() error {
 	if err := c.commit(w); err != nil {
 		return err
 	}
-	c.w.Header()["ETag"] = []string{protocol.TableETag(w.Timestamp)}
+	c.w.Header()["ETag"] = []string{wire.TableETag(w.Timestamp)}
 	return c.created(c.location(w), func(b []byte) ([]byte, error) { return c.appendWritten(b, w) })
 }
 
@@ -74,7 +75,7 @@ func (c *call) update(verb string) error {
 	if err := c.commit(w); err != nil {
 		return err
 	}
-	c.w.Header()["ETag"] = []string{protocol.TableETag(w.Timestamp)}
+	c.w.Header()["ETag"] = []string{wire.TableETag(w.Timestamp)}
 	c.noContent()
 	return nil
 }
@@ -160,7 +161,7 @@ func (c *call) getEntity() error {
 	if err != nil {
 		return err
 	}
-	tag := []string{protocol.TableETag(e.Timestamp)}
+	tag := []string{wire.TableETag(e.Timestamp)}
 	if protocol.TableNoneMatch(c.r.HTTP.Header, e.Timestamp) {
 		c.w.Header()["ETag"] = tag
 		return storageerr.NotModified

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"antipode/api/protocol"
+	"antipode/api/wire"
 	"antipode/services/storageerr"
 )
 
@@ -143,7 +143,7 @@ func (s *Store) writeBlob(w http.ResponseWriter, r *http.Request, path, comp str
 	}
 	c := write{path: path}
 	if r.Method != http.MethodDelete {
-		c.v = &value{blob: body, metadata: map[string]string{}, etag: protocol.BlobETag(s.tick())}
+		c.v = &value{blob: body, metadata: map[string]string{}, etag: wire.BlobETag(s.tick())}
 		for name, values := range r.Header {
 			if name, found := strings.CutPrefix(name, "X-Ms-Meta-"); found {
 				c.v.metadata[strings.ToLower(name)] = values[0]

@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"antipode/api/protocol"
+	"antipode/api/wire"
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/services/storageerr"
@@ -217,7 +217,7 @@ func (s *Store) stats(w http.ResponseWriter) {
 		t = t.Add(-s.Delay)
 	}
 	_, _ = fmt.Fprintf(w, "<StorageServiceStats><GeoReplication><Status>live</Status><LastSyncTime>%s</LastSyncTime></GeoReplication></StorageServiceStats>",
-		protocol.FormatHTTPTime(t.Truncate(time.Second)))
+		wire.FormatHTTPTime(t.Truncate(time.Second)))
 }
 
 // at returns what a location holds.

@@ -17,7 +17,7 @@ import (
 	"strconv"
 	"strings"
 
-	"antipode/api/protocol"
+	"antipode/api/wire"
 	"antipode/services/storageerr"
 )
 
@@ -92,7 +92,7 @@ func (s *Store) writeEntity(w http.ResponseWriter, r *http.Request, path string,
 func (s *Store) entityWrite(r *http.Request, path string, body []byte) (write, storageerr.Row) {
 	c := write{path: path}
 	if r.Method != http.MethodDelete {
-		c.v = &value{entity: map[string]any{}, etag: protocol.TableETag(s.last)}
+		c.v = &value{entity: map[string]any{}, etag: wire.TableETag(s.last)}
 		if old := s.primary[path]; r.Method == "MERGE" && old != nil {
 			c.v.entity = maps.Clone(old.entity)
 		}

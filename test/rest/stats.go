@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"time"
 
-	"antipode/api/protocol"
+	"antipode/api/wire"
 	"antipode/geo"
 )
 
@@ -38,7 +38,7 @@ func (c *Client) Stats(ctx context.Context, s geo.Service) (Stats, error) {
 	}
 	out := Stats{Status: doc.Geo.Status}
 	if doc.Geo.LastSyncTime != "" {
-		t, ok := protocol.ParseHTTPTime(doc.Geo.LastSyncTime)
+		t, ok := wire.ParseHTTPTime(doc.Geo.LastSyncTime)
 		if !ok {
 			return Stats{}, fmt.Errorf("service stats: LastSyncTime %q is no RFC 1123 time", doc.Geo.LastSyncTime)
 		}

@@ -8,7 +8,7 @@ import (
 	"net/url"
 	"strings"
 
-	"antipode/api/protocol"
+	"antipode/api/wire"
 	"antipode/geo"
 )
 
@@ -81,7 +81,7 @@ func (c *Client) GetEntity(ctx context.Context, table, pk, rk string) (Entity, A
 // it out, a blob's counts its ticks.
 func (a Answer) CommitTime() (geo.Timestamp, bool) {
 	tag := a.Header.Get("ETag")
-	if ts, ok := protocol.ParseTableETag(tag); ok {
+	if ts, ok := wire.ParseTableETag(tag); ok {
 		return ts, true
 	}
 	return parseBlobETag(tag)

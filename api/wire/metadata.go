@@ -1,12 +1,11 @@
-package blobs
+package wire
 
 import (
 	"net/http"
 	"slices"
 	"strings"
 
-	"antipode/api/protocol"
-	"antipode/services/blobs"
+	"antipode/services/catalog"
 	"antipode/services/storageerr"
 )
 
@@ -16,14 +15,12 @@ const (
 	metaBytesMax = 8 << 10
 )
 
-// pair is one name and value of metadata.
-type pair = blobs.Pair
-
-// parseMetadata reads the x-ms-meta headers, in the order of their names. Since
-// 2009-09-19 a name is a C# identifier; before, whatever the name of a header may be.
-// See the package comment for their case.
-func parseMetadata(h http.Header, v protocol.Version) ([]pair, error) {
-	var out []pair
+// ParseMetadata reads the x-ms-meta headers, in the order of their names. Identifiers
+// requires names to be C# identifiers, which they are since 2009-09-19; before, a name
+// is whatever the name of a header may be. Names come out in lower case, since net/http
+// does not keep theirs.
+func ParseMetadata(h http.Header, identifiers bool) ([]catalog.Pair, error) {
+	var out []catalog.Pair
 	size := 0
 	empty, invalid := false, false
 	for key, values := range h {
@@ -36,12 +33,12 @@ func parseMetadata(h http.Header, v protocol.Version) ([]pair, error) {
 			continue
 		}
 		// Two values are two names that differed in case.
-		if len(values) != 1 || v >= protocol.Version20090919 && !isIdentifier(name) || !isPrintable(values[0]) {
+		if len(values) != 1 || identifiers && !isIdentifier(name) || !isPrintable(values[0]) {
 			invalid = true
 			continue
 		}
 		size += len(name) + len(values[0])
-		out = append(out, pair{Name: lower(name), Value: values[0]})
+		out = append(out, catalog.Pair{Name: strings.ToLower(name), Value: values[0]})
 	}
 	switch { // After the loop, since a map's order is chance.
 	case empty:
@@ -51,7 +48,7 @@ func parseMetadata(h http.Header, v protocol.Version) ([]pair, error) {
 	case size > metaBytesMax:
 		return nil, storageerr.MetadataTooLarge
 	}
-	slices.SortFunc(out, func(a, b pair) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(out, func(a, b catalog.Pair) int { return strings.Compare(a.Name, b.Name) })
 	return out, nil
 }
 
@@ -78,24 +75,24 @@ func isPrintable(s string) bool {
 	return true
 }
 
-// setMetadata writes metadata. The keys go to the map as they are stored: Set would
+// SetMetadata writes metadata. The keys go to the map as they are stored: Set would
 // change their case.
-func setMetadata(h http.Header, list []pair) {
+func SetMetadata(h http.Header, list []catalog.Pair) {
 	for _, m := range list {
 		h["x-ms-meta-"+m.Name] = []string{m.Value}
 	}
 }
 
-// metadataElement appends metadata to a listing: an element each, called by its name.
+// AppendMetadata appends metadata to a listing: an element each, called by its name.
 // No element may be called by what a version before 2009-09-19 let pass (protocol/blob.md
 // S1).
-func metadataElement(b []byte, list []pair) []byte {
+func AppendMetadata(b []byte, list []catalog.Pair) []byte {
 	b = append(b, "<Metadata>"...)
 	for _, m := range list {
 		if isIdentifier(m.Name) {
-			b = element(b, m.Name, m.Value)
+			b = AppendElement(b, m.Name, m.Value)
 		} else {
-			b = element(b, "x-ms-invalid-name", m.Name)
+			b = AppendElement(b, "x-ms-invalid-name", m.Name)
 		}
 	}
 	return append(b, "</Metadata>"...)

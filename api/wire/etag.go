@@ -1,4 +1,4 @@
-package protocol
+package wire
 
 import (
 	"strings"
@@ -63,11 +63,4 @@ func AppendBlobETag(b []byte, ts geo.Timestamp) []byte {
 func BlobETag(ts geo.Timestamp) string {
 	var b [24]byte
 	return string(AppendBlobETag(b[:0], ts))
-}
-
-// sameBlobTag reports whether tag, without quotes, is the tag of ts.
-func sameBlobTag(tag string, ts geo.Timestamp) bool {
-	var buf [24]byte
-	b := AppendBlobETag(buf[:0], ts)
-	return string(b[1:len(b)-1]) == tag
 }

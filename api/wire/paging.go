@@ -1,0 +1,72 @@
+package wire
+
+import (
+	"encoding/base64"
+	"errors"
+	"strconv"
+	"unicode/utf8"
+
+	"antipode/services/storageerr"
+)
+
+// PageItemsMax is the default and the cap of maxresults (protocol/blob.md S1, 7.1).
+const PageItemsMax = 5000
+
+// Page is the part of a listing that a request asks for.
+type Page struct {
+	Prefix string
+	// From is the first name that may be listed; empty for all.
+	From  string
+	Items int
+}
+
+// ParsePage reads the values of prefix, marker and maxresults; an empty one is absent.
+func ParsePage(prefix, marker, maxResults string) (Page, error) {
+	q := Page{Prefix: prefix, Items: PageItemsMax}
+	if !utf8.ValidString(prefix) {
+		return q, BadParameter("prefix", prefix, "The value is not UTF-8.")
+	}
+	if marker != "" {
+		name, ok := ParseMarker(marker)
+		if !ok {
+			return q, BadParameter("marker", marker, "The value is none that this service gave.")
+		}
+		q.From = name
+	}
+	if maxResults == "" {
+		return q, nil
+	}
+	n, err := strconv.ParseInt(maxResults, 10, 64) // Out of its range it is the nearest number.
+	if errors.Is(err, strconv.ErrSyntax) {
+		return q, BadParameter("maxresults", maxResults, "The value is not a number.")
+	}
+	if n <= 0 {
+		return q, storageerr.OutOfRangeQueryParam.With("QueryParameterName", "maxresults", "QueryParameterValue", maxResults,
+			"MinimumAllowed", "1", "MaximumAllowed", strconv.Itoa(PageItemsMax))
+	}
+	q.Items = int(min(n, PageItemsMax))
+	return q, nil
+}
+
+// markerVersion is the first byte of a marker. It is not durable: a client may keep a
+// marker for as long as it lists.
+const markerVersion = 1
+
+// NewMarker is the marker of the page that begins at name; empty for none. It is
+// opaque to clients (protocol/blob.md 7.1), and text that a URL and XML carry as it is.
+func NewMarker(name string) string {
+	if name == "" {
+		return ""
+	}
+	return base64.RawURLEncoding.EncodeToString(append([]byte{markerVersion}, name...))
+}
+
+// ParseMarker is the inverse of NewMarker; ok is false for any other text.
+func ParseMarker(text string) (name string, ok bool) {
+	b, err := base64.RawURLEncoding.Strict().DecodeString(text)
+	if err != nil || len(b) < 2 || b[0] != markerVersion || !utf8.Valid(b[1:]) {
+		return "", false
+	}
+	name = string(b[1:])
+	return name, NewMarker(name) == text // Base64 skips line ends.
+}
