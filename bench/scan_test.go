@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"antipode/api/odata"
+	apitables "antipode/api/tables"
 )
 
 // An answer to a transaction is taken only with all of its parts, and one that refuses
@@ -25,7 +25,7 @@ func TestBatchOutcome(t *testing.T) {
 		{0, 204, "", "0 parts"},
 		{1, 409, `{"odata.error":{"code":"EntityAlreadyExists"}}`, "409 EntityAlreadyExists"},
 	} {
-		a := odata.NewBatchAnswer("1")
+		a := apitables.NewBatchAnswer("1")
 		a.OpenSet()
 		for range tt.parts {
 			a.Part(tt.status, "", nil, []byte(tt.body))

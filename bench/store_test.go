@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"antipode/api/odata"
+	apitables "antipode/api/tables"
+	"antipode/api/wire"
 	"antipode/geo"
 	"antipode/services/tables"
 	"antipode/test/fake"
@@ -68,10 +70,10 @@ func (s *store) commit(w http.ResponseWriter, r *http.Request) {
 	t.torn = s.Lies.Tear && len(s.sets)%5 == 0
 	s.sets = append(s.sets, t)
 	s.mu.Unlock()
-	a := odata.NewBatchAnswer("1")
+	a := apitables.NewBatchAnswer("1")
 	a.OpenSet()
 	for range writes {
-		a.Part(http.StatusNoContent, "", []odata.Field{{Name: "DataServiceVersion", Value: "3.0;"}}, nil)
+		a.Part(http.StatusNoContent, "", []apitables.Field{{Name: "DataServiceVersion", Value: "3.0;"}}, nil)
 	}
 	a.CloseSet()
 	w.Header().Set("Content-Type", a.ContentType())
@@ -81,7 +83,7 @@ func (s *store) commit(w http.ResponseWriter, r *http.Request) {
 
 // readBatch reads one change set of inserts.
 func readBatch(r *http.Request) ([]*tables.Write, error) {
-	in, err := odata.NewBatchReader(r.Body, r.Header.Get("Content-Type"))
+	in, err := wire.NewBatchReader(r.Body, r.Header.Get("Content-Type"))
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +98,7 @@ func readBatch(r *http.Request) ([]*tables.Write, error) {
 		case part.ChangeSet != 1 || part.Method != http.MethodPost:
 			return nil, fmt.Errorf("%s %s in change set %d", part.Method, part.URI, part.ChangeSet)
 		}
-		path, _ := odata.CutBatchURI(part.URI, "devstoreaccount1", true)
+		path, _ := wire.CutBatchURI(part.URI, "devstoreaccount1", true)
 		entity, err := odata.DecodeEntity(part.Body, odata.Insert)
 		if err != nil {
 			return nil, err

@@ -110,33 +110,6 @@ func FuzzEDM(f *testing.F) {
 	})
 }
 
-// The URI of a request in a batch is cut without losing or adding a byte of its path,
-// and any boundary is one that a line can hold.
-func FuzzBatchHead(f *testing.F) {
-	f.Add("http://host/acct/T(PartitionKey='a b', RowKey='c')?$format=json", "multipart/mixed; boundary=b", true)
-	f.Add("T()", `multipart/mixed; charset=x; boundary="(b)"`, false)
-	f.Add("??", "", false)
-	f.Add("https:///x", "multipart/mixed;boundary= ", true)
-	f.Fuzz(func(t *testing.T, uri, contentType string, pathStyle bool) {
-		path, query := CutBatchURI(uri, "acct", pathStyle)
-		require.LessOrEqual(t, len(path)+len(query), len(uri))
-		if !strings.ContainsAny(uri, " \t") {
-			whole, end := path, strings.TrimSuffix(uri, "?")
-			if query != "" {
-				whole, end = path+"?"+query, uri
-			}
-			require.True(t, strings.HasSuffix(end, whole), "%q of %q", whole, uri)
-		}
-		if _, err := ParsePath(path); err != nil {
-			requireStatus(t, err, http.StatusBadRequest)
-		}
-		if boundary, ok := multipartBoundary(contentType); ok {
-			require.LessOrEqual(t, len(boundary), boundaryMax)
-			require.Equal(t, boundary, strings.TrimSpace(boundary))
-		}
-	})
-}
-
 // Any tokens say where to go on, or are InvalidInput; tokens of what they say say the
 // same.
 func FuzzParseContinuation(f *testing.F) {

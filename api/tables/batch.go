@@ -7,6 +7,7 @@ import (
 
 	"antipode/api/odata"
 	"antipode/api/protocol"
+	"antipode/api/wire"
 	"antipode/services/storageerr"
 	"antipode/services/tables"
 )
@@ -63,7 +64,7 @@ func (c *call) batch() error {
 	if err != nil {
 		return err
 	}
-	in, err := odata.NewBatchReader(body, c.r.Header("Content-Type"))
+	in, err := wire.NewBatchReader(body, c.r.Header("Content-Type"))
 	if err != nil {
 		return err
 	}
@@ -87,7 +88,7 @@ func (c *call) batch() error {
 }
 
 // read takes all requests of the batch. An error is one of the batch as a whole.
-func (b *batch) read(in *odata.BatchReader) error {
+func (b *batch) read(in *wire.BatchReader) error {
 	for ; ; b.requests++ {
 		r, err := in.Next()
 		if errors.Is(err, io.EOF) {
@@ -119,12 +120,12 @@ func (b *batch) read(in *odata.BatchReader) error {
 }
 
 // take decodes one request. Its error is that of the operation.
-func (b *batch) take(r *odata.BatchRequest, op *operation) error {
+func (b *batch) take(r *wire.BatchRequest, op *operation) error {
 	if r.ChangeSet == 0 && (b.requests > 0 || r.Method != http.MethodGet) || b.query != nil {
 		return storageerr.InvalidInput // Either one change set or one query.
 	}
 	inner := *b.call
-	path, rawQuery := odata.CutBatchURI(r.URI, string(b.r.Account.Name), b.r.PathStyle)
+	path, rawQuery := wire.CutBatchURI(r.URI, string(b.r.Account.Name), b.r.PathStyle)
 	query, err := protocol.ParseQuery(rawQuery)
 	if err != nil {
 		return err
@@ -170,7 +171,7 @@ func (b *batch) take(r *odata.BatchRequest, op *operation) error {
 }
 
 // batchWrite makes the write of an operation of a change set.
-func (c *call) batchWrite(r *odata.BatchRequest, verb string) (*tables.Write, error) {
+func (c *call) batchWrite(r *wire.BatchRequest, verb string) (*tables.Write, error) {
 	switch {
 	case c.res.Kind == odata.KindEntities && verb == http.MethodPost:
 		w := &tables.Write{Op: tables.Insert}
@@ -192,7 +193,7 @@ func (c *call) batchWrite(r *odata.BatchRequest, verb string) (*tables.Write, er
 	return w, c.decodeBatch(w, r)
 }
 
-func (c *call) decodeBatch(w *tables.Write, r *odata.BatchRequest) error {
+func (c *call) decodeBatch(w *tables.Write, r *wire.BatchRequest) error {
 	if err := odata.CheckContentType(string(c.r.Version), r.Header.Get("Content-Type")); err != nil {
 		return err
 	}
@@ -201,7 +202,7 @@ func (c *call) decodeBatch(w *tables.Write, r *odata.BatchRequest) error {
 
 // takeQuery takes the query of a batch, which must be certain to find one entity at
 // most: a key, or a filter that names both (protocol/table.md 13.1).
-func (b *batch) takeQuery(r *odata.BatchRequest, inner *call, query protocol.Query) error {
+func (b *batch) takeQuery(r *wire.BatchRequest, inner *call, query protocol.Query) error {
 	switch inner.res.Kind {
 	case odata.KindEntity:
 	case odata.KindEntities:

@@ -21,7 +21,7 @@ const (
 // answerWrites answers a batch of writes, or a failed one: each operation in its order,
 // or the failure alone. A change set beyond the first is answered by one refusal.
 func (b *batch) answerWrites() error {
-	a := odata.NewBatchAnswer(b.r.ID)
+	a := NewBatchAnswer(b.r.ID)
 	switch f := b.failed; {
 	case f == nil:
 		a.OpenSet()
@@ -48,7 +48,7 @@ func (b *batch) answerWrites() error {
 }
 
 // send sends the whole answer, which is 202 whatever its parts say.
-func (b *batch) send(a *odata.BatchAnswer) {
+func (b *batch) send(a *BatchAnswer) {
 	body := a.Close()
 	h := b.w.Header()
 	h["Content-Type"] = []string{a.ContentType()}
@@ -59,21 +59,21 @@ func (b *batch) send(a *odata.BatchAnswer) {
 }
 
 // answerWrite answers one write that was committed.
-func (b *batch) answerWrite(a *odata.BatchAnswer, w *tables.Write, op operation) error {
+func (b *batch) answerWrite(a *BatchAnswer, w *tables.Write, op operation) error {
 	fields := b.innerHeaders()
 	if w.Op != tables.Insert {
-		fields = append(fields, odata.Field{Name: "DataServiceVersion", Value: dataVersion1})
+		fields = append(fields, Field{Name: "DataServiceVersion", Value: dataVersion1})
 		if w.Op != tables.Delete {
 			fields = append(fields, etagField(w))
 		}
 		a.Part(http.StatusNoContent, op.contentID, fields, nil)
 		return nil
 	}
-	fields = append(preferred(fields, op), odata.Field{Name: "DataServiceVersion", Value: dataVersion3})
+	fields = append(preferred(fields, op), Field{Name: "DataServiceVersion", Value: dataVersion3})
 	location := b.location(w)
 	if op.prefer == preferNoContent {
-		fields = append(fields, odata.Field{Name: "Location", Value: location},
-			odata.Field{Name: "DataServiceId", Value: location}, etagField(w))
+		fields = append(fields, Field{Name: "Location", Value: location},
+			Field{Name: "DataServiceId", Value: location}, etagField(w))
 		a.Part(http.StatusNoContent, op.contentID, fields, nil)
 		return nil
 	}
@@ -83,30 +83,30 @@ func (b *batch) answerWrite(a *odata.BatchAnswer, w *tables.Write, op operation)
 	if err != nil {
 		return err
 	}
-	fields = append(fields, odata.Field{Name: "Content-Type", Value: op.level.ContentType()},
-		odata.Field{Name: "Location", Value: location}, etagField(w))
+	fields = append(fields, Field{Name: "Content-Type", Value: op.level.ContentType()},
+		Field{Name: "Location", Value: location}, etagField(w))
 	a.Part(http.StatusCreated, op.contentID, fields, doc)
 	return nil
 }
 
 // answerFailure answers a batch's failed operation, by its index (protocol/table.md 13.6).
-func (b *batch) answerFailure(a *odata.BatchAnswer, f *failure) {
+func (b *batch) answerFailure(a *BatchAnswer, f *failure) {
 	e := *f.err
 	e.Message = strconv.Itoa(f.index) + ":" + e.Message
 	b.answerError(a, f.operation, &e)
 }
 
-func (b *batch) answerError(a *odata.BatchAnswer, op operation, e *storageerr.Error) {
+func (b *batch) answerError(a *BatchAnswer, op operation, e *storageerr.Error) {
 	version, contentType, kind := dataVersion3, op.level.ContentType(), protocol.BodyTableJSON
 	if op.atom {
 		version, contentType, kind = dataVersion1, "application/xml", protocol.BodyTableAtom
 	}
-	fields := append(preferred(b.innerHeaders(), op), odata.Field{Name: "DataServiceVersion", Value: version})
+	fields := append(preferred(b.innerHeaders(), op), Field{Name: "DataServiceVersion", Value: version})
 	if e.Status == http.StatusNotModified {
 		a.Part(e.Status, op.contentID, fields, nil)
 		return
 	}
-	fields = append(fields, odata.Field{Name: "Content-Type", Value: contentType})
+	fields = append(fields, Field{Name: "Content-Type", Value: contentType})
 	a.Part(e.Status, op.contentID, fields, protocol.AppendTableError(nil, kind, b.r.ID, b.r.At, e))
 }
 
@@ -119,7 +119,7 @@ func (b *batch) answerQuery() error {
 	if b.query.res.Kind == odata.KindEntities {
 		run = b.query.queryEntities
 	}
-	a := odata.NewBatchAnswer(b.r.ID)
+	a := NewBatchAnswer(b.r.ID)
 	if err := run(); err != nil {
 		e, own := operationError(err)
 		if !own {
@@ -129,13 +129,13 @@ func (b *batch) answerQuery() error {
 		b.send(a)
 		return nil
 	}
-	fields := []odata.Field{
+	fields := []Field{
 		{Name: "DataServiceVersion", Value: dataVersion3},
 		{Name: "Content-Type", Value: b.query.level.ContentType()},
 	}
 	fields = append(fields, b.innerHeaders()...)
 	if tag := part.first("ETag"); tag != "" {
-		fields = append(fields, odata.Field{Name: "ETag", Value: tag})
+		fields = append(fields, Field{Name: "ETag", Value: tag})
 	}
 	a.Part(part.status, b.queryAs.contentID, fields, part.body)
 	b.send(a)
@@ -143,22 +143,22 @@ func (b *batch) answerQuery() error {
 }
 
 // innerHeaders open every part; a query has them later.
-func (b *batch) innerHeaders() (fields []odata.Field) {
+func (b *batch) innerHeaders() (fields []Field) {
 	if b.sniffs() {
-		fields = append(fields, odata.Field{Name: "X-Content-Type-Options", Value: noSniff[0]})
+		fields = append(fields, Field{Name: "X-Content-Type-Options", Value: noSniff[0]})
 	}
-	return append(fields, odata.Field{Name: "Cache-Control", Value: noCache[0]})
+	return append(fields, Field{Name: "Cache-Control", Value: noCache[0]})
 }
 
-func preferred(fields []odata.Field, op operation) []odata.Field {
+func preferred(fields []Field, op operation) []Field {
 	if op.prefer == "" {
 		return fields
 	}
-	return append(fields, odata.Field{Name: "Preference-Applied", Value: op.prefer})
+	return append(fields, Field{Name: "Preference-Applied", Value: op.prefer})
 }
 
-func etagField(w *tables.Write) odata.Field {
-	return odata.Field{Name: "ETag", Value: wire.TableETag(w.Timestamp)}
+func etagField(w *tables.Write) Field {
+	return Field{Name: "ETag", Value: wire.TableETag(w.Timestamp)}
 }
 
 // recorder keeps an answer that becomes a part of another. A query's document is

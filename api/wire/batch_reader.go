@@ -1,4 +1,4 @@
-package odata
+package wire
 
 import (
 	"bufio"
@@ -11,8 +11,8 @@ import (
 	"antipode/services/storageerr"
 )
 
-// Limits of the frame of a batch. Bodies have none of their own: the caller bounds the
-// whole.
+// Limits of the frame of a batch. Bodies have none of their own, nor has the number of
+// requests: the caller bounds both.
 const (
 	// batchLineMax bounds a header or request line in bytes. Two keys of 512
 	// characters, all percent-encoded, make about 10 KiB.
@@ -23,9 +23,11 @@ const (
 	boundaryMax = 200
 )
 
-// BatchRequest is one request of a batch.
+// BatchRequest is one request of a batch. The caller treats it as a request of its own:
+// it verifies and dispatches each.
 type BatchRequest struct {
-	// ChangeSet counts the change sets from 1; zero is a request outside of them.
+	// ChangeSet counts the change sets from 1; zero is a request outside of them. A batch
+	// of blobs has none.
 	ChangeSet int
 	Method    string
 	// URI is as sent: see CutBatchURI.
@@ -37,18 +39,18 @@ type BatchRequest struct {
 	Body []byte
 }
 
-// BatchReader reads the requests of a $batch body (protocol/table.md 13.2), one after the
-// other: it holds one request and one line, never the whole. Boundaries decide where a
-// body ends, Content-Length does not. What is no batch at all is InvalidInput; errors
-// of the source are returned as they are.
+// BatchReader reads the requests of the body of a batch, of tables (protocol/table.md 13.2)
+// or blobs (protocol/blob.md S8), one after the other: it holds one request and one line,
+// never the whole. Boundaries decide where a body ends, Content-Length does not. A body that
+// is not a batch is InvalidInput; errors of the source are returned as they are.
 type BatchReader struct {
 	in *bufio.Reader
 	// outer is the boundary of the batch; inner that of the change set under way,
 	// empty outside of one.
 	outer, inner string
 
-	// line is the line at hand with its end; of a longer line than batchLineMax, a
-	// piece. mark says what it is.
+	// line is the current line with its end, or a part of a line longer than batchLineMax.
+	// mark says what it is.
 	line []byte
 	mark mark
 	// within says that line continues a longer one, and cut that line has no end: the
@@ -348,8 +350,8 @@ func (b *BatchReader) text() (string, bool) {
 	return text, !b.within && !b.cut
 }
 
-// CutBatchURI cuts the URI of a request in a batch into the path after the account, for
-// ParsePath, and the raw query. Scheme and host are not looked at, since behind a proxy
+// CutBatchURI cuts the URI of a request in a batch into the path after the account and the
+// raw query. Scheme and host are not looked at, since behind a proxy
 // they differ; the account is the outer request's, and in path style its segment is
 // dropped. Blanks outside of quotes are dropped too: samples have them after a comma.
 func CutBatchURI(uri, account string, pathStyle bool) (path, query string) {
@@ -380,7 +382,7 @@ func withoutBlanks(uri string) string {
 		switch c := uri[i]; {
 		case c == '\'', strings.HasPrefix(uri[i:], "%27"):
 			quoted = !quoted
-		case isBlank(c) && !quoted:
+		case (c == ' ' || c == '\t') && !quoted:
 			continue
 		}
 		b = append(b, uri[i])

@@ -1,4 +1,4 @@
-package odata
+package tables
 
 import (
 	"net/http"
