@@ -20,6 +20,9 @@ const checkPause = 15 * time.Millisecond
 // startChecks begins the checks that look from outside, as clients do.
 func (s *Sim) startChecks() {
 	s.after(s.between(0, 2*checkPause), func() {
+		if s.rewritten {
+			return
+		}
 		for _, l := range s.locations {
 			l.forgive()
 		}
@@ -72,12 +75,7 @@ func (l *location) underLease(id geo.RangeID, f func(*member, *ranges.Range)) {
 // the service's range, against invariant 3 and R13.
 func (s *Sim) checkSync(a *account, svc geo.Service, m *member, catalog *ranges.Range) {
 	l, own := a.home.far, m.n.Range(geo.FirstRange(svc))
-	got := stats.Of(a.home.name, a.name, svc, func(src ranges.Source, name geo.Account) (ranges.SyncTimes, bool) {
-		if src.Range == catalog.ID() {
-			return catalog.State().SyncTimes(src, name)
-		}
-		return own.State().SyncTimes(src, name)
-	})
+	got := replication(a, svc, own, catalog)
 	if !got.Known() {
 		return
 	}
@@ -106,6 +104,20 @@ func (s *Sim) checkSync(a *account, svc geo.Service, m *member, catalog *ranges.
 			seen.checked[st] = max(seen.checked[st], want)
 		}
 	}
+}
+
+// replication is what Get Service Stats answers at the secondary of an account, from the range
+// that holds the service there and from the catalog.
+func replication(a *account, svc geo.Service, own, catalog *ranges.Range) stats.Replication {
+	return stats.Of(a.home.name, a.name, svc, func(src ranges.Source, name geo.Account) (ranges.SyncTimes, bool) {
+		if a.home.far.receiving.Forked(src.Range, name) {
+			return ranges.SyncTimes{}, false // R16.
+		}
+		if src.Range == catalog.ID() {
+			return catalog.State().SyncTimes(src, name)
+		}
+		return own.State().SyncTimes(src, name)
+	})
 }
 
 // checkReceived: the payload of records at or below Last Sync Time is here, but of

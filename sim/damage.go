@@ -44,6 +44,12 @@ func (s *Sim) damage(m *member) {
 		s.rotLog(m)
 		return
 	}
+	m.loseDisk(what)
+}
+
+// loseDisk ends the node and makes its disk lose what was durable.
+func (m *member) loseDisk(what damageKind) {
+	s, l := m.l.s, m.l
 	m.damaged = true
 	if what == logGone || what == diskGone {
 		for _, id := range m.has(everyRange[:]) {

@@ -36,6 +36,9 @@
 //	res := sim.Run(sim.Options{Seed: 7})
 //	fmt.Println(res) // seed, event hash, what fired and what it caused
 //
+// TestScenarios plays stories in the same world, without chance: testdata holds a script and
+// what everyone sees after each of its steps.
+//
 // Limits: no account is moved; chunks are short, and none is collected; the state is
 // damaged only while its node is down, and its fsyncs do not fail; no range is recovered with
 // a loss; the scrub leaves out the tables of the state, which its own goroutines write; time stands still

@@ -13,8 +13,9 @@ type rates struct {
 	netLose, netDelay, netDouble float64
 	netDelayMax                  time.Duration
 	// chunkLose is per chunk and node, in a location; pushLose per chunk pushed over the
-	// link; killChunk per chunk that a node takes.
-	chunkLose, pushLose, killChunk float64
+	// link; killChunk per chunk that a node takes. pullLose is per chunk pulled over the link; a
+	// seed loses none of those.
+	chunkLose, pushLose, killChunk, pullLose float64
 	// chunkLie is per chunk that a node asks of another.
 	chunkLie float64
 	// kill is per batch of messages a node sends, killIO per write and fsync of its log and
@@ -300,7 +301,7 @@ func (s *Sim) heal() {
 		l.carrier.Release(-1)
 		for _, m := range l.members {
 			m.full, m.failSync, m.slow, m.restUntil, m.seams = false, "", 0, 0, 0
-			m.clock.off = s.between(-skewMax, skewMax)
+			m.clock.off = s.between(-s.skewMax, s.skewMax)
 			m.goOn()
 			if m.n == nil {
 				m.open()

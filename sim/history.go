@@ -59,6 +59,10 @@ func newHistory(l *location, svc geo.Service) *history {
 // onApplied holds one applied entry of a replica against the history.
 func (m *member) onApplied(id geo.RangeID, a ranges.Applied) {
 	h := m.l.history[id]
+	if h.s.rewritten {
+		m.applied[id] = a.Index
+		return
+	}
 	if a.Index != m.applied[id]+1 || a.Index > uint64(len(h.log))+1 {
 		h.fail(ErrDiverged, "node %d applied index %d after %d, the log ends at %d", m.id, a.Index, m.applied[id], len(h.log))
 		return
@@ -248,8 +252,8 @@ func hashRows(rows map[string]string) uint64 {
 // checkMember: the state of a replica is that of its applied index, cursors and
 // outbox included (DESIGN 2.6, invariant 6).
 func (h *history) checkMember(m *member) {
-	if m.n.Range(h.id).Replica().Lost() != nil {
-		return // It answers nobody.
+	if m.n.Range(h.id).Replica().Lost() != nil || h.s.rewritten {
+		return // A lost replica answers nobody.
 	}
 	machine := m.n.Range(h.id).Machine
 	index := machine.AppliedState().Index

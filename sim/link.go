@@ -99,7 +99,12 @@ func (l link) Chunk(ref extent.Ref, done func([]byte, error)) {
 		}
 		done(data, err)
 	}
-	call(l, answer, func() ([]byte, error) { return l.far.readChunk(ref) })
+	call(l, answer, func() ([]byte, error) {
+		if l.s.chance(l.s.rates.pullLose) {
+			return nil, errChunkLost
+		}
+		return l.far.readChunk(ref)
+	})
 }
 
 // Push implements ship.PayloadPusher: one chunk after the other.
@@ -159,5 +164,5 @@ func (s *Sim) linkDelay() time.Duration {
 	if s.stalled {
 		return s.between(20*time.Millisecond, 300*time.Millisecond)
 	}
-	return s.between(time.Millisecond, 8*time.Millisecond)
+	return s.lag + s.between(time.Millisecond, 8*time.Millisecond)
 }

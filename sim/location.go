@@ -121,7 +121,9 @@ func (l *location) alarm(reason string) {
 	case receive.AlarmGap:
 		l.s.counts.Gap++
 	case receive.AlarmFork, receive.AlarmChecksum, receive.AlarmEpoch:
-		l.s.fail(ErrAlarm)
+		if !l.s.rewritten {
+			l.s.fail(ErrAlarm)
+		}
 	}
 }
 

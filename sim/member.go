@@ -145,7 +145,7 @@ func (m *member) open() {
 	m.checkOwed()
 	m.life++
 	life := m.life
-	m.clock.off = s.between(-skewMax, skewMax)
+	m.clock.off = s.between(-s.skewMax, s.skewMax)
 	n, err := node.Open(node.Options{
 		Location: m.l.name, ID: m.id, Peers: m.l.placement.Nodes, Dir: dataDir, Engine: m.engineOptions(&disk{m.fs, m, life}),
 		Clock: m.clock, Transport: m.l.net, Seed: s.rng.Uint64(), Parity: m.l.parity, Tick: tick, ElectionTicks: electionTicks,

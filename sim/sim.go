@@ -109,8 +109,15 @@ type Sim struct {
 	// task is the one that runs, nil for none.
 	task    *task
 	linkCut bool
-	// stalled says that calls and publishes over the link take long.
+	// stalled means that calls and publishes over the link take long; lag is added to each of
+	// them, zero in a run of a seed.
 	stalled bool
+	lag     time.Duration
+	// skewMax bounds how far the wall clock of a node is off when the node starts.
+	skewMax time.Duration
+	// rewritten means that a location was set back to an earlier state on purpose: what was
+	// committed there no longer tells what its replicas must hold.
+	rewritten bool
 	// rotSeen is what the last look at the disks for damaged copies found, at rotCheckedAt.
 	rotSeen      string
 	rotCheckedAt time.Duration
@@ -123,22 +130,33 @@ type Sim struct {
 
 // Run plays one seed to its end.
 func Run(o Options) Result {
-	s := &Sim{
-		rng:   rand.New(rand.NewPCG(o.Seed, 0x616e7469706f6465)),
-		clock: clock.NewManual(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)),
-		log:   newEventLog(o.Tee), shared: state.NewShared(16<<20, 4096),
-	}
+	s := newSim(o)
+	s.skewMax = skewMax
 	if s.played(o.Seed) {
-		for _, l := range s.locations {
-			l.close()
-		}
-		s.shared.Close()
+		s.close()
 	}
 	res := Result{Seed: o.Seed, Hash: s.log.h.Sum64(), Events: s.log.count, Counts: s.counts, Err: s.err}
 	if s.err != nil {
 		res.Tail = s.log.lines()
 	}
 	return res
+}
+
+// newSim returns a run that has no locations yet.
+func newSim(o Options) *Sim {
+	return &Sim{
+		rng:   rand.New(rand.NewPCG(o.Seed, 0x616e7469706f6465)),
+		clock: clock.NewManual(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)),
+		log:   newEventLog(o.Tee), shared: state.NewShared(16<<20, 4096),
+	}
+}
+
+// close ends all nodes.
+func (s *Sim) close() {
+	for _, l := range s.locations {
+		l.close()
+	}
+	s.shared.Close()
 }
 
 // played runs to the end and reports whether the nodes can still be closed: after a
@@ -157,8 +175,7 @@ func (s *Sim) run(nodes [2]int) {
 	s.batchBytesMax = [...]int{1, 1 << 10, 1 << 20}[s.rng.IntN(3)]
 	s.logBytesMax = [...]uint64{6 << 10, 24 << 10, 1 << 30}[s.rng.IntN(3)]
 	s.flushEntries = [...]uint64{60, 20_000}[s.rng.IntN(2)]
-	s.locations[0], s.locations[1] = newLocation(s, north, 0, nodes[0]), newLocation(s, south, 1, nodes[1])
-	pair(s.locations[0], s.locations[1])
+	s.build(nodes)
 	s.inSyncTimeout = s.between(40*time.Millisecond, 300*time.Millisecond)
 	s.boot()
 	if s.err != nil {
@@ -172,6 +189,12 @@ func (s *Sim) run(nodes [2]int) {
 	s.heal()
 	s.drain()
 	s.checkEnd()
+}
+
+// build makes the two locations.
+func (s *Sim) build(nodes [2]int) {
+	s.locations[0], s.locations[1] = newLocation(s, north, 0, nodes[0]), newLocation(s, south, 1, nodes[1])
+	pair(s.locations[0], s.locations[1])
 }
 
 // boot starts all nodes and makes the accounts, over an honest network.

@@ -114,6 +114,8 @@ type op struct {
 	life    int
 	answers int
 	outcome outcome
+	// answer is the error of the last answer.
+	answer error
 	// index is where it took effect, zero while it did not.
 	index uint64
 	// partition is the key of what it changed, known once it took effect.
@@ -193,19 +195,25 @@ func (s *Sim) working() bool { return s.now < s.workEnd && s.err == nil }
 // client has its answer or lost patience.
 func (s *Sim) submit(o *op, done func()) {
 	leave := s.patiently(done)
-	o.m = o.l.leader(o.rangeID)
-	if o.m == nil {
+	m := o.l.leader(o.rangeID)
+	if m == nil {
 		s.notSubmitted(o)
 		leave()
 		return
 	}
+	s.submitTo(m, o, leave)
+}
+
+// submitTo gives a write to a node that says it leads its range.
+func (s *Sim) submitTo(m *member, o *op, done func()) {
+	o.m = m
 	o.life = o.m.life
 	if o.numbered != nil {
 		o.floor = s.newestAcked(o.write.Partition())
 	}
 	o.m.n.Range(o.rangeID).Submit(o.cmd, func(err error) {
 		s.answered(o, err)
-		leave()
+		done()
 	})
 	o.m.dirty = true
 }
@@ -234,6 +242,7 @@ func (s *Sim) notSubmitted(o *op) {
 // answered takes the answer of a write.
 func (s *Sim) answered(o *op, err error) {
 	o.answers++
+	o.answer = err
 	if o.answers > 1 {
 		s.fail(fmt.Errorf("%w: write %d", ErrAnswer, o.id))
 	}

@@ -23,6 +23,8 @@ type numbered struct {
 	// of the partition it was evaluated on, -1 for none.
 	refusal error
 	saw     int
+	// at is the commit time that the last evaluation was given.
+	at geo.Timestamp
 }
 
 // lastRow stands between the rows of production code, which never reads it: behind
@@ -36,7 +38,7 @@ func (w *numbered) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effect, e
 		return services.Effect{}, err
 	}
 	effect, err := w.Write.Evaluate(get, at)
-	w.refusal, w.saw = err, prev
+	w.refusal, w.saw, w.at = err, prev, at
 	if err != nil {
 		return services.Effect{}, err
 	}
