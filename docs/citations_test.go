@@ -18,9 +18,6 @@ import (
 // foreignFiles are files of other projects that comments name.
 var foreignFiles = []string{"jetstream/pull.go", "jetstream_errors_generated.go", "publisher.go", "rpc.proto"}
 
-// notYet are documents that still cite issues.
-var notYet = []string{"docs/TRACK_RECORD.md"}
-
 // section matches one section number, as citations and headings write it: 4.2, B12, A.74.
 const section = `(?:[A-Z]\.?)?\d+(?:\.\d+)*`
 
@@ -170,7 +167,7 @@ func TestCitationsResolve(t *testing.T) {
 	for _, file := range ref.tree.files {
 		at := filepath.FromSlash("../" + file)
 		switch ext := path.Ext(file); {
-		case file == "docs/citations_test.go" || slices.Contains(notYet, file) || isFolder(t, at):
+		case file == "docs/citations_test.go" || isFolder(t, at):
 		case ext == ".go":
 			for _, c := range comments(t, at) {
 				for _, wrong := range append(ref.check(c), ref.checkFiles(c)...) {
