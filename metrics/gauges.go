@@ -20,6 +20,8 @@ type Source interface {
 	// LastSyncTimes has one entry for each (receiving location, account, service),
 	// exactly as the service's stats compute it.
 	LastSyncTimes() []SyncSample
+	// Replicas has one entry for each voter of a range that has a leader now.
+	Replicas() []ReplicaSample
 }
 
 // RangeSample is a range as its leader knows it.
@@ -52,7 +54,7 @@ type gauges struct {
 
 // RegisterGauges registers the gauges, read from src at each scrape.
 func RegisterGauges(reg prometheus.Registerer, src Source) error {
-	return register(reg, newGauges(src))
+	return register(reg, newGauges(src), newReplicas(src))
 }
 
 func newGauges(src Source) *gauges {

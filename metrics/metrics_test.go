@@ -34,6 +34,9 @@ type world struct {
 func (w *world) Ranges() []RangeSample       { return w.ranges }
 func (w *world) SyncTimes() []SyncSample     { return w.sync }
 func (w *world) LastSyncTimes() []SyncSample { return w.last }
+func (w *world) Replicas() []ReplicaSample {
+	return []ReplicaSample{{north, 4, 1, true}, {north, 4, 2, false}}
+}
 
 func instant(t *testing.T, s string) geo.Timestamp {
 	t.Helper()
@@ -84,9 +87,6 @@ func full(t *testing.T) (*prometheus.Registry, *world) {
 	require.NoError(t, err)
 	events.Add(north, "left-in-sync", 1)
 	events.Add(south, "left-in-sync", 0)
-	require.NoError(t, RegisterReplicas(reg, func() []ReplicaSample {
-		return []ReplicaSample{{north, 4, 1, true}, {north, 4, 2, false}}
-	}))
 	door, err := NewDoor(reg, []geo.Location{north}, []string{"answered", "refused"})
 	require.NoError(t, err)
 	door.Answered(geo.Blob, 201, 2*time.Millisecond, 1000, 10)

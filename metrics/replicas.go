@@ -34,17 +34,16 @@ type ReplicaSample struct {
 	InSync   bool
 }
 
-// replicas reads samples at scrape time.
+// replicas reads the replicas of a Source at scrape time.
 type replicas struct {
-	samples func() []ReplicaSample
-	inSync  *prometheus.Desc
+	src    Source
+	inSync *prometheus.Desc
 }
 
-// RegisterReplicas registers antipode_replica_in_sync, read from samples at each scrape.
-func RegisterReplicas(reg prometheus.Registerer, samples func() []ReplicaSample) error {
-	return register(reg, replicas{samples, prometheus.NewDesc(nameReplicaInSync,
+func newReplicas(src Source) replicas {
+	return replicas{src, prometheus.NewDesc(nameReplicaInSync,
 		"1 where the range's leader counts the replica on the node in sync, 0 where not; absent without a leader.",
-		[]string{labelLocation, labelRange, labelNode}, nil)})
+		[]string{labelLocation, labelRange, labelNode}, nil)}
 }
 
 // Describe implements prometheus.Collector.
@@ -52,7 +51,7 @@ func (r replicas) Describe(ch chan<- *prometheus.Desc) { ch <- r.inSync }
 
 // Collect implements prometheus.Collector.
 func (r replicas) Collect(ch chan<- prometheus.Metric) {
-	for _, s := range r.samples() {
+	for _, s := range r.src.Replicas() {
 		v := 0.0
 		if s.InSync {
 			v = 1

@@ -69,7 +69,7 @@ func (f *fake) calls() []string {
 
 func (f *fake) Status(context.Context) (wire.Status, error) { return fullStatus(), f.fail }
 
-func (f *fake) Events() []wire.Event {
+func (f *fake) Events(context.Context) []wire.Event {
 	return []wire.Event{
 		{Number: 1, Time: instant("2026-11-20T10:00:00.1Z"), Location: north, Kind: "leader-elected", Node: "northcentralus-1", Range: 4, Replica: 1},
 		{

@@ -224,7 +224,7 @@ func (p *port) status(c echo.Context) error {
 // events answers GET /v1/events.
 func (p *port) events(c echo.Context) error {
 	doc := wire.EventList{Events: []wire.Event{}}
-	for _, e := range p.c.Events() {
+	for _, e := range p.c.Events(c.Request().Context()) {
 		if p.shows(e.Location) {
 			doc.Events = append(doc.Events, e)
 		}

@@ -38,13 +38,13 @@ func (c *Cluster) EnsureAccount(ctx context.Context, l geo.Location, name geo.Ac
 // where the account is reached.
 func (c *Cluster) WaitLive(ctx context.Context, name geo.Account) (wire.AccountInfo, error) {
 	for {
-		a, err := doorDirectory{c}.Account(ctx, name)
+		a, err := c.set.Account(ctx, name)
 		live := err == nil
 		for _, s := range geo.Services {
 			live = live && c.locations[a.Secondary].ReplicationNow(a, s).Known()
 		}
 		if live {
-			return control{c}.info(a), nil
+			return c.admin.Account(ctx, name)
 		}
 		if err := clock.Wait(ctx, livePoll); err != nil {
 			return wire.AccountInfo{}, fmt.Errorf("account %s is not live yet: %w", name, err)

@@ -18,7 +18,7 @@ import (
 // and makes the account when they are back: checked with two nodes of three stopped.
 func TestEnsureAccountWaits(t *testing.T) {
 	c := startFaulty(t)
-	stamp := c.locations[North].Stamp()
+	stamp := runningStamp(c.locations[North])
 	require.Empty(t, c.Waiting(t.Context()))
 	require.NoError(t, stamp.Stop(2, true))
 	require.NoError(t, stamp.Stop(3, true))

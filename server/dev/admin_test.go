@@ -30,7 +30,7 @@ func TestAdminPortsAreClosed(t *testing.T) {
 		return a
 	}
 	const keys = "/v1/accounts/northacct/keys"
-	for _, p := range []Ports{c.door, c.ports[North], c.ports[South]} {
+	for _, p := range []Ports{c.gateway, c.ports[North], c.ports[South]} {
 		evil := "evil.example" + strings.TrimPrefix(p.Admin(), "127.0.0.1")
 		require.Equal(t, http.StatusForbidden, ask(p, http.MethodGet, keys, evil).status)
 		require.Equal(t, http.StatusForbidden, ask(p, http.MethodPost, "/v1/link/heal", evil, "Origin", "http://"+evil).status)

@@ -26,7 +26,7 @@ func sdkTable(t *testing.T, c *Cluster, suffix string) *aztables.Client {
 	t.Helper()
 	cred, err := aztables.NewSharedKeyCredential("northacct", base64.StdEncoding.EncodeToString(key64))
 	require.NoError(t, err)
-	svc, err := aztables.NewServiceClientWithSharedKey("http://"+c.door.Of(geo.Table)+"/northacct"+suffix, cred, &aztables.ClientOptions{
+	svc, err := aztables.NewServiceClientWithSharedKey("http://"+c.gateway.Of(geo.Table)+"/northacct"+suffix, cred, &aztables.ClientOptions{
 		ClientOptions: azcore.ClientOptions{Transport: http.DefaultClient, Retry: policy.RetryOptions{MaxRetries: -1}},
 	})
 	require.NoError(t, err)
@@ -141,7 +141,7 @@ func TestTransactionsAreAtomic(t *testing.T) {
 		return err
 	}
 	require.NoError(t, flip(0))
-	eventually(t, "the first pair arrives", func() bool { return len(pair(t.Context(), c.door, "-secondary")) == 2 })
+	eventually(t, "the first pair arrives", func() bool { return len(pair(t.Context(), c.gateway, "-secondary")) == 2 })
 
 	const flips = 200
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -151,7 +151,7 @@ func TestTransactionsAreAtomic(t *testing.T) {
 	for i, suffix := range []string{"", "-secondary"} {
 		g.Go(func() error {
 			for was, reads := -1, 0; was < flips && ctx.Err() == nil; reads++ {
-				p := pair(ctx, c.door, suffix)
+				p := pair(ctx, c.gateway, suffix)
 				if len(p) != 2 || p[0] != p[1] || p[0] < was {
 					cancel()
 					return fmt.Errorf("read %d at %q: %v after %d", reads, suffix, p, was)
@@ -226,7 +226,7 @@ func TestBatchAcrossLocations(t *testing.T) {
 		"Accept: application/json;odata=nometadata\r\n\r\n--b--\r\n"
 	write := "--b\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n--c\r\nContent-Type: application/http\r\n\r\n" +
 		"DELETE http://h/northacct-secondary/tbl(PartitionKey='large', RowKey='7') HTTP/1.1\r\n\r\n\r\n--c--\r\n--b--\r\n"
-	for name, p := range map[string]Ports{"door": c.door, "north": c.ports[North], "south": c.ports[South]} {
+	for name, p := range map[string]Ports{"door": c.gateway, "north": c.ports[North], "south": c.ports[South]} {
 		a := call(t, p, "northacct", http.MethodPost, "/northacct-secondary/$batch", query, "Content-Type", "multipart/mixed; boundary=b")
 		require.Equal(t, http.StatusAccepted, a.status, "%s: %s", name, a.body)
 		require.Contains(t, a.body, "\r\n\r\n"+`{"RowKey":"7"}`+"\r\n--batchresponse_", name)

@@ -253,10 +253,10 @@ func (b *blobTest) requireOnEveryNode(t *testing.T, where geo.Location, body []b
 		return err
 	}))
 	require.Len(t, stored.Chunks, 4)
-	for _, id := range l.Stamp().Nodes() {
+	for _, id := range runningStamp(l).Nodes() {
 		rest := body
 		for _, ref := range stored.Chunks {
-			n := l.Stamp().Node(id)
+			n := runningStamp(l).Node(id)
 			require.True(t, n.Extents().Durable(ref.ID), "%s node %d", where, id)
 			p := make([]byte, ref.Length)
 			_, err := n.ReadChunk(ref, 0, p)

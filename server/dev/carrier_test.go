@@ -76,7 +76,7 @@ func TestStreamDeletedUnderLoad(t *testing.T) {
 	for w := range last {
 		wg.Go(func() {
 			for i := 1; ctx.Err() == nil; i++ {
-				a, err := try(c.door, "northacct", http.MethodPut, entityPath("northacct", "", fmt.Sprintf("w%d", w)), fmt.Sprintf(`{"v":"%d"}`, i))
+				a, err := try(c.gateway, "northacct", http.MethodPut, entityPath("northacct", "", fmt.Sprintf("w%d", w)), fmt.Sprintf(`{"v":"%d"}`, i))
 				if err != nil || a.status != http.StatusNoContent {
 					t.Errorf("write: %v %s", err, a.body)
 					return
@@ -143,13 +143,13 @@ func TestCarrierDeletedWhileStopped(t *testing.T) {
 	put(t, c, "northacct", "before", "x")
 	eventually(t, "a value arrives", func() bool { return read(t, c, "northacct", "-secondary", "before") == "x" })
 
-	require.NoError(t, c.stopLocation(South))
+	require.NoError(t, c.servers[South].Stop())
 	const n = 100
 	for i := range n {
 		put(t, c, "northacct", fmt.Sprintf("k%d", i), "x")
 	}
 	require.NoError(t, os.RemoveAll(filepath.Join(c.o.Dir, string(South), "nats")))
-	require.NoError(t, c.startLocation(t.Context(), South))
+	require.NoError(t, c.servers[South].Start(t.Context()))
 	for i := range n {
 		eventually(t, "what was written meanwhile arrives", func() bool {
 			return read(t, c, "northacct", "-secondary", fmt.Sprintf("k%d", i)) == "x"

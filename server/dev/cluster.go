@@ -4,28 +4,25 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"path/filepath"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"antipode/api"
-	"antipode/api/admin"
+	apiadmin "antipode/api/admin"
 	"antipode/api/protocol"
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/metrics"
 	"antipode/replication/link"
+	"antipode/server/admin"
 	"antipode/server/listen"
 	"antipode/server/location"
 	"antipode/services"
-	"antipode/services/catalog"
-	"antipode/services/storageerr"
 	"antipode/stamp/state"
 )
 
@@ -79,9 +76,8 @@ type Cluster struct {
 	scans     *services.Scans
 	locations map[geo.Location]*location.Location
 	ports     map[geo.Location]Ports
-	door      Ports
-	started   time.Time
-	token     admin.TokenFile
+	gateway   Ports
+	token     apiadmin.TokenFile
 	hopSecret string // see api.Options.HopSecret
 
 	registry *prometheus.Registry
@@ -92,18 +88,13 @@ type Cluster struct {
 	outside  *listen.Front // front door and admin ports
 	forwards []*api.Forwarder
 
-	// life ends with Close, and with it starts that are under way.
-	life   context.Context //nolint:containedctx // Ends the goroutines of begin at Close.
-	end    context.CancelFunc
-	starts sync.WaitGroup
-	// beginMu is held while a start is added to starts and while life ends, so that none is
-	// added afterwards.
-	beginMu sync.Mutex
 	// step is what the creation of an account waits for; nil for nothing.
 	step atomic.Pointer[string]
 
-	mu     sync.Mutex
-	fronts map[geo.Location]*listen.Front // of the locations that run
+	// servers start and stop the locations; set has them in the order of order.
+	servers map[geo.Location]*location.Server
+	set     location.Set
+	admin   *admin.Backend
 }
 
 // order is the order in which locations are listed and started.
@@ -120,33 +111,35 @@ func Open(o ClusterOptions) (_ *Cluster, err error) {
 	}
 	c := &Cluster{
 		o: o, clock: clock.System{}, link: link.New(), shared: state.NewShared(cacheBytes, filesMax), scans: services.NewScans(clock.System{}),
-		locations: map[geo.Location]*location.Location{}, ports: map[geo.Location]Ports{}, fronts: map[geo.Location]*listen.Front{},
-		door: Ports{o.Host, o.PortBase}, registry: metrics.NewRegistry(),
+		locations: map[geo.Location]*location.Location{}, ports: map[geo.Location]Ports{}, servers: map[geo.Location]*location.Server{},
+		gateway: Ports{o.Host, o.PortBase}, registry: metrics.NewRegistry(),
 	}
-	c.life, c.end = context.WithCancel(context.Background())
-	c.started = c.clock.Now()
 	var seed [32]byte
 	if _, err := rand.Read(seed[:]); err != nil {
 		return nil, err
 	}
 	c.ids, c.hopSecret = protocol.NewRequestIDs(seed), rand.Text()
-	if c.meters, err = location.NewMeters(c.registry, samples{c}, order()...); err != nil {
+	if c.meters, err = location.NewMeters(c.registry, order()...); err != nil {
 		return nil, err
 	}
 	if c.passed, err = metrics.NewDoor(c.registry, order(), api.DoorOutcomes()); err != nil {
 		return nil, err
 	}
 	for i, name := range order() {
-		c.ports[name] = c.door.At(i)
-		c.locations[name] = c.location(i, name, uint64(seed[i])<<8|uint64(seed[i+8]))
+		c.ports[name] = c.gateway.At(i)
+		c.addLocation(name, c.location(i, name, uint64(seed[i])<<8|uint64(seed[i+8])))
 	}
+	if err := c.set.RegisterGauges(c.registry); err != nil {
+		return nil, err
+	}
+	c.admin = c.backend()
 	join(c.link, c.locations[North], c.locations[South], o.end)
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, c.Close())
 		}
 	}()
-	if c.token, err = admin.OpenTokenFile(filepath.Join(o.Dir, admin.TokenFileName)); err != nil {
+	if c.token, err = apiadmin.OpenTokenFile(filepath.Join(o.Dir, apiadmin.TokenFileName)); err != nil {
 		return nil, err
 	}
 	return c, c.openOutside()
@@ -157,7 +150,7 @@ func Open(o ClusterOptions) (_ *Cluster, err error) {
 // error Close ends what runs.
 func (c *Cluster) Start(ctx context.Context) error {
 	for _, name := range order() {
-		if err := c.startLocation(ctx, name); err != nil {
+		if err := c.servers[name].Start(ctx); err != nil {
 			return err
 		}
 	}
@@ -177,19 +170,37 @@ func (c *Cluster) location(i int, name geo.Location, seed uint64) *location.Loca
 	return location.New(o)
 }
 
+// addLocation adds a location and what starts and stops it.
+func (c *Cluster) addLocation(name geo.Location, l *location.Location) {
+	c.locations[name], c.set = l, append(c.set, l)
+	front := c.server(name)
+	c.servers[name] = location.NewServer(location.ServerOptions{
+		Location: l, Ports: portsOf, Logger: c.o.Logger,
+		Listeners: func() []listen.Listener {
+			return listen.Services(c.ports[name].Of, string(name), front.Handler)
+		},
+	})
+}
+
+// backend is what stands behind the admin ports.
+func (c *Cluster) backend() *admin.Backend {
+	o := admin.Options{Clock: c.clock, Endpoints: c.gateway.Of}
+	for _, l := range c.set {
+		o.Locations = append(o.Locations, &admin.Local{
+			Location: l, Server: c.servers[l.Location()], Set: c.set, Clock: c.clock, Alarms: c.meters.Alarms,
+		})
+	}
+	return admin.New(o)
+}
+
 // server builds the front end of a location, or the front door where name is empty.
 func (c *Cluster) server(name geo.Location) *api.Server {
 	o := api.Options{Locations: order(), Zones: c.o.Zones, HopSecret: c.hopSecret, Clock: c.clock, IDs: c.ids, Door: c.passed, Logger: c.o.Logger}
 	from := "door"
 	if name != "" {
 		l := c.locations[name]
-		l.Serve(&o, func(bytes int64) { c.meters.Abandoned.Add(name, bytes) })
+		l.Serve(&o, c.meters)
 		from = string(name)
-	}
-	o.Observe = func(s geo.Service, op string, status int, took time.Duration) {
-		if name != "" {
-			c.meters.Requests.Observe(name, s, op, status, took)
-		}
 	}
 	var dial api.Dial // The door stands beside the locations.
 	if name != "" {
@@ -204,147 +215,44 @@ func (c *Cluster) endpoint(l geo.Location, s geo.Service) []string {
 	return []string{c.ports[l].Of(s)}
 }
 
-// accounts asks all locations that run at once: one without a quorum is slow to
-// say so, and the other's answer is as good.
-type doorDirectory struct{ c *Cluster }
-
-// Account implements api.Directory.
-func (d doorDirectory) Account(ctx context.Context, name geo.Account) (*catalog.Account, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	type answer struct {
-		account *catalog.Account
-		err     error
-	}
-	answers := make(chan answer, len(d.c.locations))
-	asked := 0
-	for _, l := range order() {
-		if loc := d.c.locations[l]; loc.Stamp() != nil {
-			asked++
-			go func() {
-				a, err := loc.Directory.Account(ctx, name)
-				answers <- answer{a, err}
-			}()
-		}
-	}
-	err := error(location.ErrStopped)
-	for range asked {
-		a := <-answers
-		if a.err == nil {
-			return a.account, nil
-		}
-		if !errors.Is(err, storageerr.AccountNotFound) {
-			err = a.err
-		}
-	}
-	return nil, err
-}
-
 // openOutside listens on the front door and the admin ports, which stay up while
 // locations stop.
 func (c *Cluster) openOutside() (err error) {
-	door := c.server("")
-	ls := listen.Services(c.door.Of, "front door", door.Handler)
-	ls = append(ls, listen.Listener{Addr: c.door.Admin(), Handler: c.adminHandler(""), What: "admin", Limit: admin.Limit})
+	ls := listen.Services(c.gateway.Of, "gateway", c.server("").Handler)
+	ls = append(ls, listen.Listener{Addr: c.gateway.Admin(), Handler: c.adminHandler(""), What: "admin", Limit: apiadmin.Limit})
 	for _, l := range order() {
-		ls = append(ls, listen.Listener{Addr: c.ports[l].Admin(), Handler: c.adminHandler(l), What: "admin of " + string(l), Limit: admin.Limit})
+		ls = append(ls, listen.Listener{Addr: c.ports[l].Admin(), Handler: c.adminHandler(l), What: "admin of " + string(l), Limit: apiadmin.Limit})
 	}
 	c.outside, err = listen.Open(ls, portsOf, c.o.Logger)
 	return err
 }
 
 func (c *Cluster) adminHandler(l geo.Location) http.Handler {
-	return admin.Handler(control{c}, c.registry, admin.Options{
-		Location: l, TokenFile: c.token, Listen: c.door.Admin(), Hosts: c.o.AdminHosts, Log: c.o.Logger,
+	return apiadmin.Handler(c.admin, c.registry, apiadmin.Options{
+		Location: l, TokenFile: c.token, Listen: c.gateway.Admin(), Hosts: c.o.AdminHosts, Log: c.o.Logger,
 	})
-}
-
-// beginWait is how long an operator who starts a location waits to hear that it cannot
-// start. A start that takes longer goes on.
-const beginWait = 5 * time.Second
-
-// begin starts a location, for as long as the cluster is open. It returns when the
-// location runs or has failed to start, or after beginWait.
-func (c *Cluster) begin(ctx context.Context, name geo.Location) error {
-	ctx, cancel := context.WithTimeout(ctx, beginWait)
-	defer cancel()
-	done := make(chan error, 1)
-	c.beginMu.Lock()
-	if c.life.Err() != nil {
-		c.beginMu.Unlock()
-		return location.ErrStopped
-	}
-	c.starts.Go(func() {
-		err := c.startLocation(c.life, name)
-		if err != nil {
-			c.o.Logger.Error("a location did not start", "location", name, "error", err)
-		}
-		done <- err
-	})
-	c.beginMu.Unlock()
-	select {
-	case err := <-done:
-		return err
-	case <-ctx.Done():
-	case <-c.life.Done():
-	}
-	return nil
-}
-
-// startLocation starts a location and its front end.
-func (c *Cluster) startLocation(ctx context.Context, name geo.Location) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.fronts[name] != nil {
-		return fmt.Errorf("location %s runs already", name)
-	}
-	l := c.locations[name]
-	f, err := listen.Open(listen.Services(c.ports[name].Of, string(name), c.server(name).Handler), portsOf, c.o.Logger)
-	if err != nil {
-		return err
-	}
-	if err := l.Start(ctx); err != nil {
-		return errors.Join(err, f.Close())
-	}
-	c.fronts[name] = f
-	return nil
-}
-
-// stopLocation drains and stops a location's front end, then the location.
-func (c *Cluster) stopLocation(name geo.Location) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	f := c.fronts[name]
-	if f == nil {
-		return fmt.Errorf("location %s is stopped", name)
-	}
-	delete(c.fronts, name)
-	return errors.Join(f.Close(), c.locations[name].Stop())
 }
 
 // Close drains and stops everything. A restart on the same folder is safe.
 func (c *Cluster) Close() error {
 	var errs []error
-	c.beginMu.Lock()
-	c.end()
-	c.beginMu.Unlock()
+	for _, server := range c.servers {
+		server.End()
+	}
 	if c.outside != nil {
 		errs = append(errs, c.outside.Close())
 	}
-	c.starts.Wait()
 	var running []geo.Location
-	c.mu.Lock()
 	for _, l := range order() {
-		if c.fronts[l] != nil {
+		if server := c.servers[l]; server != nil && server.Running() {
 			running = append(running, l)
 		}
 	}
-	c.mu.Unlock()
 	for _, l := range running {
 		errs = append(errs, c.locations[l].Disconnect())
 	}
 	for _, l := range running {
-		errs = append(errs, c.stopLocation(l))
+		errs = append(errs, c.servers[l].Stop())
 	}
 	c.link.Close()
 	for _, f := range c.forwards {

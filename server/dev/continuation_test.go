@@ -19,19 +19,19 @@ func TestContinuation(t *testing.T) {
 	for i := range rows {
 		for _, pk := range []string{"query", "query-not"} {
 			target := fmt.Sprintf("/northacct/tbl(PartitionKey='%s',RowKey='%03d')", pk, i)
-			a := call(t, c.door, "northacct", http.MethodPut, target, `{"v":"1"}`)
+			a := call(t, c.gateway, "northacct", http.MethodPut, target, `{"v":"1"}`)
 			require.Equal(t, http.StatusNoContent, a.status, a.body)
 		}
 	}
 	for i := range 6 {
-		a := call(t, c.door, "northacct", http.MethodPost, "/northacct/Tables", fmt.Sprintf(`{"TableName":"other%d"}`, i))
+		a := call(t, c.gateway, "northacct", http.MethodPost, "/northacct/Tables", fmt.Sprintf(`{"TableName":"other%d"}`, i))
 		require.Equal(t, http.StatusCreated, a.status, a.body)
 	}
 
 	var keys []string
 	walk := func(target string, next []string, each func(map[string]string)) (pages int) {
 		for more := ""; ; {
-			a := call(t, c.door, "northacct", http.MethodGet, target+more, "")
+			a := call(t, c.gateway, "northacct", http.MethodGet, target+more, "")
 			require.Equal(t, http.StatusOK, a.status, a.body)
 			var doc struct{ Value []map[string]string }
 			require.NoError(t, json.Unmarshal([]byte(a.body), &doc))
@@ -61,7 +61,7 @@ func TestContinuation(t *testing.T) {
 
 	// A name does not rest here: a table that was deleted can be created again at once.
 	for range 2 {
-		a := call(t, c.door, "northacct", http.MethodDelete, "/northacct/Tables('tbl')", "")
+		a := call(t, c.gateway, "northacct", http.MethodDelete, "/northacct/Tables('tbl')", "")
 		require.Equal(t, http.StatusNoContent, a.status, a.body)
 		createTable(t, c, "northacct")
 	}

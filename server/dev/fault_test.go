@@ -18,6 +18,7 @@ import (
 	"antipode/api/auth"
 	"antipode/geo"
 	"antipode/server/location"
+	"antipode/stamp"
 	"antipode/stats"
 )
 
@@ -55,6 +56,15 @@ func startWith(t *testing.T, o ClusterOptions) *Cluster {
 	_, err = c.WaitLive(ctx, "southacct")
 	require.NoError(t, err)
 	return c
+}
+
+// runningStamp returns the stamp of a location that runs.
+func runningStamp(l *location.Location) *stamp.Stamp {
+	s, err := l.Stamp()
+	if err != nil {
+		panic(err)
+	}
+	return s
 }
 
 // freeBase finds a port base whose ports are free now.
@@ -125,7 +135,7 @@ func roundTrip(r *http.Request) (answer, error) {
 
 func put(t *testing.T, c *Cluster, account geo.Account, key, value string) {
 	t.Helper()
-	a := call(t, c.door, account, http.MethodPut, entityPath(account, "", key), fmt.Sprintf(`{"v":%q}`, value))
+	a := call(t, c.gateway, account, http.MethodPut, entityPath(account, "", key), fmt.Sprintf(`{"v":%q}`, value))
 	require.Equal(t, http.StatusNoContent, a.status, a.body)
 }
 
@@ -136,7 +146,7 @@ func entityPath(account geo.Account, suffix, key string) string {
 // read returns the value of a key through an endpoint, "" where it is not there.
 func read(t *testing.T, c *Cluster, account geo.Account, suffix, key string) string {
 	t.Helper()
-	a := call(t, c.door, account, http.MethodGet, entityPath(account, suffix, key), "")
+	a := call(t, c.gateway, account, http.MethodGet, entityPath(account, suffix, key), "")
 	if a.status == http.StatusNotFound {
 		return ""
 	}
@@ -148,7 +158,7 @@ func read(t *testing.T, c *Cluster, account geo.Account, suffix, key string) str
 
 func createTable(t *testing.T, c *Cluster, account geo.Account) {
 	t.Helper()
-	a := call(t, c.door, account, http.MethodPost, "/"+string(account)+"/Tables", `{"TableName":"tbl"}`)
+	a := call(t, c.gateway, account, http.MethodPost, "/"+string(account)+"/Tables", `{"TableName":"tbl"}`)
 	require.Equal(t, http.StatusCreated, a.status, a.body)
 }
 
@@ -174,7 +184,7 @@ func TestAccountsInBothDirections(t *testing.T) {
 		createTable(t, c, account)
 		put(t, c, account, "k", "of "+string(account))
 		eventually(t, "the value arrives", func() bool { return read(t, c, account, "-secondary", "k") == "of "+string(account) })
-		a := call(t, c.door, account, http.MethodPut, entityPath(account, "-secondary", "k"), `{"v":"no"}`)
+		a := call(t, c.gateway, account, http.MethodPut, entityPath(account, "-secondary", "k"), `{"v":"no"}`)
 		require.Equal(t, http.StatusForbidden, a.status)
 		require.Equal(t, "InsufficientAccountPermissions", a.header.Get("x-ms-error-code"))
 		require.Equal(t, "of "+string(account), read(t, c, account, "", "k"))
@@ -241,7 +251,7 @@ func TestPrimaryLocationStopped(t *testing.T) {
 	eventually(t, "Last Sync Time passes the first half", func() bool {
 		return tableStats(c, South, "northacct").LastSync.Time().After(times["k19"])
 	})
-	require.NoError(t, c.stopLocation(North))
+	require.NoError(t, c.servers[North].Stop())
 	at := tableStats(c, South, "northacct")
 	require.True(t, at.Known())
 	for key, acked := range times {
@@ -249,13 +259,13 @@ func TestPrimaryLocationStopped(t *testing.T) {
 			require.Equal(t, "x", read(t, c, "northacct", "-secondary", key), "%s is at or below Last Sync Time", key)
 		}
 	}
-	a := call(t, c.door, "northacct", http.MethodGet, entityPath("northacct", "", "k0"), "")
+	a := call(t, c.gateway, "northacct", http.MethodGet, entityPath("northacct", "", "k0"), "")
 	require.Equal(t, http.StatusServiceUnavailable, a.status)
 	require.Contains(t, a.body, string(North))
 	require.NotEmpty(t, a.header.Get("Retry-After"))
-	require.NoError(t, c.startLocation(t.Context(), North))
+	require.NoError(t, c.servers[North].Start(t.Context()))
 	eventually(t, "the primary serves again", func() bool {
-		a, err := try(c.door, "northacct", http.MethodGet, entityPath("northacct", "", "k39"), "")
+		a, err := try(c.gateway, "northacct", http.MethodGet, entityPath("northacct", "", "k39"), "")
 		return err == nil && a.status == http.StatusOK
 	})
 }

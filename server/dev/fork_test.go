@@ -67,8 +67,8 @@ func TestForkedStreamIsUnavailable(t *testing.T) {
 	put(t, c, "northacct", "k", "after")
 	before := applied(c)
 
-	require.NoError(t, c.stopLocation(South))
-	require.NoError(t, c.startLocation(t.Context(), South))
+	require.NoError(t, c.servers[South].Stop())
+	require.NoError(t, c.servers[South].Start(t.Context()))
 	eventually(t, "the other services are live", func() bool {
 		a, err := c.locations[South].Directory.Account(t.Context(), "northacct")
 		return err == nil && c.locations[South].ReplicationNow(a, geo.Blob).Status == stats.Live

@@ -143,7 +143,7 @@ func startLiar(t *testing.T, servers int) *liar {
 func (l *liar) write(ctx context.Context, w int) {
 	for i := 1; ctx.Err() == nil; i++ {
 		// Not with ctx: a write that was sent is counted.
-		a, err := try(l.c.door, "northacct", http.MethodPut, entityPath("northacct", "", fmt.Sprintf("w%d", w)), fmt.Sprintf(`{"v":"%d"}`, i))
+		a, err := try(l.c.gateway, "northacct", http.MethodPut, entityPath("northacct", "", fmt.Sprintf("w%d", w)), fmt.Sprintf(`{"v":"%d"}`, i))
 		if err != nil || a.status != http.StatusNoContent {
 			l.t.Errorf("write: %v %s", err, a.body)
 			return
@@ -157,7 +157,7 @@ func (l *liar) write(ctx context.Context, w int) {
 func (l *liar) watch(ctx context.Context) {
 	var seen [len(l.last)]int
 	for w := 0; ctx.Err() == nil; w = (w + 1) % len(l.last) {
-		a, err := try(l.c.door, "northacct", http.MethodGet, entityPath("northacct", "-secondary", fmt.Sprintf("w%d", w)), "")
+		a, err := try(l.c.gateway, "northacct", http.MethodGet, entityPath("northacct", "-secondary", fmt.Sprintf("w%d", w)), "")
 		if err != nil || a.status != http.StatusOK {
 			continue // The secondary may have no quorum now.
 		}
@@ -200,7 +200,7 @@ func (l *liar) same() {
 		require.Equal(l.t, strconv.Itoa(n), read(l.t, l.c, "northacct", "-secondary", fmt.Sprintf("w%d", w)))
 	}
 	all := func(suffix string) string {
-		a := call(l.t, l.c.door, "northacct", http.MethodGet, "/northacct"+suffix+"/tbl()", "", "Accept", "application/json;odata=minimalmetadata")
+		a := call(l.t, l.c.gateway, "northacct", http.MethodGet, "/northacct"+suffix+"/tbl()", "", "Accept", "application/json;odata=minimalmetadata")
 		require.Equal(l.t, http.StatusOK, a.status, a.body)
 		_, rows, _ := strings.Cut(a.body, `"value":`)
 		return rows
@@ -232,7 +232,7 @@ func (l *liar) alarmed(reasons ...string) {
 
 // hold makes the stream hold what north sends, as south has no quorum, until release.
 func (l *liar) hold() (release func()) {
-	stamp := l.c.locations[South].Stamp()
+	stamp := runningStamp(l.c.locations[South])
 	require.NoError(l.t, stamp.Stop(2, true))
 	require.NoError(l.t, stamp.Stop(3, true))
 	from := committed(l.c)

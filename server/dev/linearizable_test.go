@@ -30,7 +30,7 @@ func TestLinearizable(t *testing.T) {
 	c := startFaulty(t)
 	door := &rest.Client{HTTP: &http.Client{}, Base: map[geo.Service]string{}, Account: "northacct", Key: key64, Clock: clock.System{}}
 	for _, s := range geo.Services {
-		door.Base[s] = fmt.Sprintf("http://%s/%s", c.door.Of(s), door.Account)
+		door.Base[s] = fmt.Sprintf("http://%s/%s", c.gateway.Of(s), door.Account)
 	}
 	require.NoError(t, linear.Setup(t.Context(), door))
 
@@ -63,7 +63,7 @@ func TestLinearizable(t *testing.T) {
 // stopLeaders stops the node that leads the table range or the blob range, and starts it
 // again.
 func stopLeaders(t *testing.T, c *Cluster, stops int, stop chan struct{}, stopped *atomic.Int32) {
-	stamp := c.locations[North].Stamp()
+	stamp := runningStamp(c.locations[North])
 	for i := range stops {
 		service := []geo.Service{geo.Table, geo.Blob}[i%2]
 		leader := geo.NodeID(0)

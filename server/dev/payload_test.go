@@ -48,12 +48,12 @@ func TestDoorWithoutQuorum(t *testing.T) {
 	put(t, c, "northacct", "k", "v")
 	eventually(t, "the value arrives", func() bool { return read(t, c, "northacct", "-secondary", "k") == "v" })
 	for id := geo.NodeID(1); id < nodesPerLocation; id++ {
-		require.NoError(t, control{c}.StopNode(t.Context(), North, id))
+		require.NoError(t, c.admin.StopNode(t.Context(), North, id))
 	}
 	// The north says that it has no leader after 5 s.
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
 	defer cancel()
-	a, err := doorDirectory{c}.Account(ctx, "northacct")
+	a, err := c.set.Account(ctx, "northacct")
 	require.NoError(t, err)
 	require.Equal(t, South, a.Secondary)
 }
@@ -64,7 +64,7 @@ func TestUnbuiltQueryOptions(t *testing.T) {
 	createTable(t, c, "northacct")
 	for _, option := range []string{"$orderby=v", "$skip=1", "$expand=x"} {
 		for _, target := range []string{"/northacct/tbl()?", "/northacct/Tables?"} {
-			a := call(t, c.door, "northacct", http.MethodGet, target+option, "")
+			a := call(t, c.gateway, "northacct", http.MethodGet, target+option, "")
 			require.Equal(t, http.StatusNotImplemented, a.status, target+option)
 		}
 	}

@@ -21,19 +21,19 @@ import (
 // recovered. All ranges of the location come back, with three replicas.
 func TestRecoverRange(t *testing.T) {
 	c := startFaulty(t)
-	k := control{c}
+	k := c.admin
 	createTable(t, c, "northacct")
 	put(t, c, "northacct", "k", "kept")
 	table, left := geo.FirstRange(geo.Table), geo.NodeID(0)
 	for id := geo.NodeID(1); id <= nodesPerLocation; id++ {
-		if !c.locations[North].Stamp().Node(id).Range(table).Leading() {
+		if !runningStamp(c.locations[North]).Node(id).Range(table).Leading() {
 			left = id
 		}
 	}
 	drained(t, c)
 	require.NoError(t, k.StopNode(t.Context(), North, left))
 	eventually(t, "a write that the survivor misses", func() bool {
-		a, err := try(c.door, "northacct", http.MethodPut, entityPath("northacct", "", "k"), `{"v":"lost"}`)
+		a, err := try(c.gateway, "northacct", http.MethodPut, entityPath("northacct", "", "k"), `{"v":"lost"}`)
 		return err == nil && a.status == http.StatusNoContent
 	})
 	eventually(t, "it is in the south", func() bool { return read(t, c, "northacct", "-secondary", "k") == "lost" })
@@ -56,7 +56,7 @@ func TestRecoverRange(t *testing.T) {
 		require.True(t, r.Trusted)
 	}
 	eventually(t, "the survivor serves reads", func() bool {
-		a, err := try(c.door, "northacct", http.MethodGet, entityPath("northacct", "", "k"), "")
+		a, err := try(c.gateway, "northacct", http.MethodGet, entityPath("northacct", "", "k"), "")
 		return err == nil && a.status == http.StatusOK && strings.Contains(a.body, "kept")
 	})
 	for id := geo.NodeID(1); id <= nodesPerLocation; id++ {
@@ -71,7 +71,7 @@ func TestRecoverRange(t *testing.T) {
 		})
 	}
 	eventually(t, "writes work", func() bool {
-		a, err := try(c.door, "northacct", http.MethodPut, entityPath("northacct", "", "k"), `{"v":"after"}`)
+		a, err := try(c.gateway, "northacct", http.MethodPut, entityPath("northacct", "", "k"), `{"v":"after"}`)
 		return err == nil && a.status == http.StatusNoContent
 	})
 	require.Equal(t, "after", read(t, c, "northacct", "", "k"))

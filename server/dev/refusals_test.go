@@ -55,7 +55,7 @@ func TestTableRequestsRefused(t *testing.T) {
 				case http.MethodPost:
 					target, body, contentType = "/northacct"+suffix+"/$batch", batch, "multipart/mixed; boundary=b"
 				}
-				r, err := http.NewRequest(method, "http://"+c.door.Of(geo.Table)+target+tc.query, strings.NewReader(body))
+				r, err := http.NewRequest(method, "http://"+c.gateway.Of(geo.Table)+target+tc.query, strings.NewReader(body))
 				require.NoError(t, err)
 				r.Header.Set("x-ms-version", "2019-02-02")
 				r.Header.Set("Content-Type", contentType)
@@ -73,7 +73,7 @@ func TestTableRequestsRefused(t *testing.T) {
 			}
 		}
 	}
-	a := call(t, c.door, "northacct", http.MethodGet, "/northacct/?restype=service&comp=stats", "")
+	a := call(t, c.gateway, "northacct", http.MethodGet, "/northacct/?restype=service&comp=stats", "")
 	require.Equal(t, "400 InvalidQueryParameterValue", fmt.Sprint(a.status, " ", a.header.Get("x-ms-error-code")))
 	require.Equal(t, "kept", read(t, c, "northacct", "", "k"))
 	require.Equal(t, "kept", read(t, c, "northacct", "-secondary", "k"))

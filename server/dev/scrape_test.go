@@ -23,11 +23,11 @@ func TestScrapeTellsTheWorld(t *testing.T) {
 	createTable(t, c, "northacct")
 	stopped := geo.NodeID(0)
 	for id := geo.NodeID(1); id <= nodesPerLocation; id++ {
-		if !c.locations[North].Stamp().Node(id).Range(geo.FirstRange(geo.Table)).Leading() {
+		if !runningStamp(c.locations[North]).Node(id).Range(geo.FirstRange(geo.Table)).Leading() {
 			stopped = id
 		}
 	}
-	require.NoError(t, control{c}.StopNode(t.Context(), North, stopped))
+	require.NoError(t, c.admin.StopNode(t.Context(), North, stopped))
 	drained(t, c)
 	c.link.Cut()
 	const n = 30
@@ -54,7 +54,7 @@ func TestScrapeTellsTheWorld(t *testing.T) {
 	// Committed = applied there + in flight + waiting: nothing is between the counts.
 	require.InDelta(t, float64(committed(c)), float64(applied(c))+got["antipode_stream_backlog_records"+table], 0)
 	require.InDelta(t, n, got[`antipode_requests_total{location="northcentralus",operation="UpdateEntity",service="table",status="204"}`], 0)
-	require.NoError(t, control{c}.StartNode(t.Context(), North, stopped))
+	require.NoError(t, c.admin.StartNode(t.Context(), North, stopped))
 	eventually(t, "three in sync", func() bool { return scrape()["antipode_in_sync_replicas"+table] == 3 })
 	requireStanding(t, c, stopped, true)
 	got = scrape()
@@ -73,7 +73,7 @@ func requireStanding(t *testing.T, c *Cluster, id geo.NodeID, in bool) {
 	if in {
 		kind = node.ReturnedInSync
 	}
-	list := control{c}.Events()
+	list := c.admin.Events(t.Context())
 	i := slices.IndexFunc(list, func(e wire.Event) bool { return e.Node == name && e.Range == 4 && e.Kind == string(kind) })
 	require.GreaterOrEqual(t, i, 0, "no event %s of %s in %v", kind, name, list)
 	eventually(t, "the status says so", func() bool { // It is up to a moment old.

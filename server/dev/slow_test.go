@@ -22,7 +22,7 @@ func TestStalledSenders(t *testing.T) {
 	c := startFaulty(t)
 	createTable(t, c, "northacct")
 	put(t, c, "northacct", "k", "kept")
-	for _, door := range []Ports{c.door, c.ports[North]} {
+	for _, door := range []Ports{c.gateway, c.ports[North]} {
 		for method, target := range map[string]string{
 			http.MethodPut:  entityPath("northacct", "", "k"),
 			http.MethodPost: "/northacct/$batch",

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"antipode/api"
 	"antipode/api/admin"
 	"antipode/api/protocol"
@@ -16,23 +18,22 @@ import (
 	"antipode/internal/clock"
 	"antipode/internal/identity"
 	"antipode/metrics"
+	serveradmin "antipode/server/admin"
 	"antipode/server/config"
 	"antipode/server/listen"
 )
 
-// Options configures a Gateway.
+// Options configures a Gateway. All fields are required.
 type Options struct {
 	Config config.Door
 	Clock  clock.Clock
 	Logger *slog.Logger
 }
 
-// Gateway is the front door: it hands each request to a node of the location that has the
-// account, and an operator's orders to the nodes they are for. It keeps no state.
+// Gateway forwards each request to a node of the location that has the account, and
+// operations to the nodes they are for. It keeps no state.
 type Gateway struct {
 	o       Options
-	started time.Time
-	nodes   map[geo.Location][]member
 	http    *http.Client
 	forward *api.Forwarder
 	front   *listen.Front
@@ -41,102 +42,124 @@ type Gateway struct {
 // portsOf is where an operator chooses the ports of the process.
 const portsOf = "the section listen of its configuration"
 
-// member is a node as the gateway reaches it.
-type member struct {
-	config.DoorNode
-	name string
-	// admin is nil where the configuration does not say where its admin port is.
-	admin *wire.Client
-}
-
-// callWait bounds an operator's order to one node; nodes bound it themselves below that.
+// callWait bounds a call to the admin port of a node, which bounds its work below that.
 const callWait = 70 * time.Second
 
 // Open listens and serves.
 func Open(o Options) (_ *Gateway, err error) {
-	d := &Gateway{o: o, started: o.Clock.Now(), nodes: map[geo.Location][]member{}, http: &http.Client{Timeout: callWait}}
+	g := &Gateway{o: o, http: &http.Client{Timeout: callWait}}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, d.Close())
+			err = errors.Join(err, g.Close())
 		}
 	}()
+	c := o.Config
 	var token admin.TokenFile
-	if file := o.Config.Admin.TokenFile; file != "" {
-		if token, err = admin.OpenTokenFile(file); err != nil {
+	if c.Admin.TokenFile != "" {
+		if token, err = admin.OpenTokenFile(c.Admin.TokenFile); err != nil {
 			return nil, err
 		}
 	}
-	for _, l := range o.Config.Locations {
-		for _, n := range l.Nodes {
-			dn := member{DoorNode: n, name: wire.NodeName(l.Name, n.ID)}
-			if n.Admin != "" {
-				if dn.admin, err = wire.New("http://"+n.Admin, d.http); err != nil {
-					return nil, fmt.Errorf("admin port of %s: %w", dn.name, err)
-				}
-				dn.admin.UseSharedToken(func() (wire.Token, error) { return token.Token(), nil })
-			}
-			d.nodes[l.Name] = append(d.nodes[l.Name], dn)
-		}
+	backend, err := g.backend(token)
+	if err != nil {
+		return nil, err
 	}
+	registry := metrics.NewRegistry()
+	server, err := g.server(registry)
+	if err != nil {
+		return nil, err
+	}
+	ls := listen.Services(c.Listen.Services().Of, "front door", server.Handler)
+	ls = append(ls, listen.Listener{
+		Addr: c.Listen.Admin, What: "admin", Limit: admin.Limit,
+		Handler: admin.Handler(backend, registry, admin.Options{TokenFile: token, Listen: c.Listen.Admin, Hosts: c.Admin.Hosts, Log: o.Logger}),
+	})
+	g.front, err = listen.Open(ls, portsOf, o.Logger)
+	return g, err
+}
+
+// backend is what stands behind the admin port: all locations, through the admin ports of
+// their nodes.
+func (g *Gateway) backend(token admin.TokenFile) (*serveradmin.Backend, error) {
+	o := serveradmin.Options{Clock: g.o.Clock, Endpoints: g.o.Config.Listen.Services().Of}
+	for _, l := range g.o.Config.Locations {
+		r := &serveradmin.Remote{Location: l.Name, Logger: g.o.Logger}
+		for _, n := range l.Nodes {
+			member := serveradmin.Node{ID: n.ID}
+			if n.Admin != "" {
+				var err error
+				if member.Admin, err = wire.New("http://"+n.Admin, g.http); err != nil {
+					return nil, fmt.Errorf("admin port of %s: %w", wire.NodeName(l.Name, n.ID), err)
+				}
+				member.Admin.UseSharedToken(func() (wire.Token, error) { return token.Token(), nil })
+			}
+			r.Nodes = append(r.Nodes, member)
+		}
+		o.Locations = append(o.Locations, r)
+	}
+	return serveradmin.New(o), nil
+}
+
+// server is what answers clients.
+func (g *Gateway) server(registry *prometheus.Registry) (*api.Server, error) {
 	var seed [32]byte
 	if _, err := rand.Read(seed[:]); err != nil {
 		return nil, err
 	}
-	d.forward = api.NewForwarder("door", d.endpoints, nil)
-	if files := o.Config.TLS; files != (config.TLS{}) {
-		keyring, err := identity.OpenDoorKeyring(identity.Files{CA: files.CA, Cert: files.Cert, Key: files.Key}, o.Clock, o.Logger)
+	g.forward = api.NewForwarder("door", g.endpoints, nil)
+	if files := g.o.Config.TLS; files != (config.TLS{}) {
+		keyring, err := identity.OpenDoorKeyring(identity.Files{CA: files.CA, Cert: files.Cert, Key: files.Key}, g.o.Clock, g.o.Logger)
 		if err != nil {
 			return nil, fmt.Errorf("certificates of the section tls: %w", err)
 		}
-		d.forward.WithTLS(keyring.HopClientConfig(d.locations()...))
+		g.forward.WithTLS(keyring.HopClientConfig(g.locations()...))
 	}
-	registry := metrics.NewRegistry()
-	observer, err := metrics.NewDoor(registry, d.locations(), api.DoorOutcomes())
+	observer, err := metrics.NewDoor(registry, g.locations(), api.DoorOutcomes())
 	if err != nil {
 		return nil, err
 	}
-	s := api.NewServer(api.Options{
-		Locations: d.locations(), Zones: o.Config.Zones, Clock: o.Clock, IDs: protocol.NewRequestIDs(seed), Forward: d.forward, Door: observer, Logger: o.Logger,
-	})
-	ls := listen.Services(d.o.Config.Listen.Services().Of, "front door", s.Handler)
-	ls = append(ls, listen.Listener{
-		Addr: o.Config.Listen.Admin, What: "admin", Limit: admin.Limit,
-		Handler: admin.Handler(control{d}, registry, admin.Options{TokenFile: token, Listen: o.Config.Listen.Admin, Hosts: o.Config.Admin.Hosts, Log: o.Logger}),
-	})
-	d.front, err = listen.Open(ls, portsOf, o.Logger)
-	return d, err
+	return api.NewServer(api.Options{
+		Locations: g.locations(), Zones: g.o.Config.Zones, Clock: g.o.Clock, IDs: protocol.NewRequestIDs(seed), Forward: g.forward, Door: observer, Logger: g.o.Logger,
+	}), nil
 }
 
-// locations are the door's, in the order of its configuration.
-func (d *Gateway) locations() []geo.Location {
+// locations are those of the configuration, in its order.
+func (g *Gateway) locations() []geo.Location {
 	var out []geo.Location
-	for _, l := range d.o.Config.Locations {
+	for _, l := range g.o.Config.Locations {
 		out = append(out, l.Name)
 	}
 	return out
 }
 
-func (d *Gateway) endpoints(l geo.Location, s geo.Service) []string {
+// endpoints are the front ends of a location: the hop listeners of its nodes if the gateway
+// has a certificate.
+func (g *Gateway) endpoints(name geo.Location, s geo.Service) []string {
 	var out []string
-	for _, n := range d.nodes[l] {
-		if d.o.Config.TLS != (config.TLS{}) {
-			out = append(out, api.HopAddress(n.Hop, s))
-		} else {
-			out = append(out, n.Services().Of(s))
+	for _, l := range g.o.Config.Locations {
+		if l.Name != name {
+			continue
+		}
+		for _, n := range l.Nodes {
+			if g.o.Config.TLS != (config.TLS{}) {
+				out = append(out, api.HopAddress(n.Hop, s))
+			} else {
+				out = append(out, n.Services().Of(s))
+			}
 		}
 	}
 	return out
 }
 
 // Close drains requests and closes.
-func (d *Gateway) Close() error {
+func (g *Gateway) Close() error {
 	var err error
-	if d.front != nil {
-		err = d.front.Close()
+	if g.front != nil {
+		err = g.front.Close()
 	}
-	if d.forward != nil {
-		d.forward.Close()
+	if g.forward != nil {
+		g.forward.Close()
 	}
-	d.http.CloseIdleConnections()
+	g.http.CloseIdleConnections()
 	return err
 }

@@ -5,7 +5,6 @@ import (
 
 	wire "antipode/client/admin"
 	"antipode/geo"
-	"antipode/metrics"
 	"antipode/services/catalog"
 	"antipode/stamp"
 	"antipode/stamp/node"
@@ -29,23 +28,25 @@ func Ranges() []geo.RangeID {
 // absent. Alarms are left to the caller.
 func (l *Location) Describe() (wire.Location, error) {
 	out := wire.Location{Name: l.o.Name, State: l.state(), Role: "primary and secondary, by account"}
-	stamp := l.Stamp()
+	stamp, stopped := l.Stamp()
 	for _, id := range l.o.Local {
 		n := wire.Node{Name: wire.NodeName(l.o.Name, id), State: wire.Stopped}
-		if stamp != nil && stamp.Node(id) != nil {
+		switch {
+		case stopped != nil:
+		case stamp.Node(id) != nil:
 			var err error
 			if n, err = describeNode(stamp, stamp.Node(id), n); err != nil {
 				return out, err
 			}
 			out.Warnings = stamp.Node(id).PlacementWarnings()
-		} else if stamp != nil && stamp.Down(id) != nil {
+		case stamp.Down(id) != nil:
 			n.State = wire.Failed
 		}
 		out.Nodes = append(out.Nodes, n)
 	}
 	for _, svc := range Services() {
 		r := wire.Range{Range: geo.FirstRange(svc), Service: svc.String(), ConfiguredReplicas: len(l.o.Nodes)}
-		if stamp != nil {
+		if stopped == nil {
 			r.ConfiguredReplicas = len(stamp.Placed(r.Range))
 			view, err := l.leaderView(stamp, geo.FirstRange(svc))
 			if err != nil {
@@ -60,10 +61,10 @@ func (l *Location) Describe() (wire.Location, error) {
 
 // state is that of the location as far as it runs in this process.
 func (l *Location) state() wire.State {
-	switch {
-	case l.Stamp() != nil:
+	if _, stopped := l.Stamp(); stopped == nil {
 		return wire.Running
-	case l.starting.Load() != nil:
+	}
+	if l.starting.Load() != nil {
 		return wire.Starting
 	}
 	return wire.Stopped
@@ -141,22 +142,6 @@ func DescribeAccount(a *catalog.Account) wire.Account {
 	}
 }
 
-// AccountInfo describes an account whose services are reached at the front end with the
-// given addresses.
-func AccountInfo(a *catalog.Account, addr func(geo.Service) string) wire.AccountInfo {
-	return wire.AccountInfo{Account: DescribeAccount(a), Endpoints: Endpoints(a.Name, addr)}
-}
-
-// Endpoints are the base URLs of an account at the front end with the given addresses.
-func Endpoints(name geo.Account, addr func(geo.Service) string) []wire.Endpoint {
-	var out []wire.Endpoint
-	for _, svc := range geo.Services {
-		base := "http://" + addr(svc) + "/" + string(name)
-		out = append(out, wire.Endpoint{Service: svc.String(), Primary: base, Secondary: base + geo.SecondarySuffix})
-	}
-	return out
-}
-
 // AccountStatus says how far the secondary of an account is. l is that secondary.
 func (l *Location) AccountStatus(a *catalog.Account, now time.Time) wire.AccountStatus {
 	out := wire.AccountStatus{Account: DescribeAccount(a)}
@@ -168,68 +153,6 @@ func (l *Location) AccountStatus(a *catalog.Account, now time.Time) wire.Account
 			s.LastSyncTime, s.LagSeconds = wire.Time{Time: rep.LastSync.Time()}, &lag
 		}
 		out.Services = append(out.Services, s)
-	}
-	return out
-}
-
-// RangeSamples are the ranges that are led in this process, for metrics.
-func (l *Location) RangeSamples() []metrics.RangeSample {
-	var out []metrics.RangeSample
-	for _, svc := range Services() {
-		r := l.Leader(geo.FirstRange(svc))
-		if r == nil {
-			continue
-		}
-		b, err := r.Machine.Backlog()
-		if err != nil {
-			l.o.Logger.Error("cannot read the backlog", "location", l.o.Name, "service", svc, "error", err)
-			continue
-		}
-		out = append(out, metrics.RangeSample{
-			Location: l.o.Name, Service: svc, InSyncReplicas: r.InSync(),
-			BacklogRecords: b.Records, BacklogBytes: b.Bytes, BacklogAge: l.age(b),
-		})
-	}
-	return out
-}
-
-// ReplicaSamples are the voters of the ranges that are led in this process.
-func (l *Location) ReplicaSamples() []metrics.ReplicaSample {
-	var out []metrics.ReplicaSample
-	for _, id := range Ranges() {
-		if r := l.Leader(id); r != nil {
-			for _, s := range r.View().Standings {
-				out = append(out, metrics.ReplicaSample{Location: l.o.Name, Range: id, Node: s.Node, InSync: s.InSync})
-			}
-		}
-	}
-	return out
-}
-
-// SyncSamples are the least sync times of an account's streams, by range led in this
-// process. l is the account's secondary.
-func (l *Location) SyncSamples(a *catalog.Account) []metrics.SyncSample {
-	var out []metrics.SyncSample
-	for _, svc := range Services() {
-		r := l.Leader(geo.FirstRange(svc))
-		if r == nil {
-			continue
-		}
-		if t, ok := r.Machine.SyncTimes(ranges.Source{Origin: a.Primary, Range: geo.FirstRange(svc)}, a.Name); ok {
-			out = append(out, metrics.SyncSample{Location: l.o.Name, Account: a.Name, Service: svc, Time: t.Least})
-		}
-	}
-	return out
-}
-
-// LastSyncSamples are the Last Sync Times of an account that are known here. l is the
-// account's secondary.
-func (l *Location) LastSyncSamples(a *catalog.Account) []metrics.SyncSample {
-	var out []metrics.SyncSample
-	for _, svc := range geo.Services {
-		if rep := l.ReplicationNow(a, svc); rep.Known() {
-			out = append(out, metrics.SyncSample{Location: l.o.Name, Account: a.Name, Service: svc, Time: rep.LastSync})
-		}
 	}
 	return out
 }

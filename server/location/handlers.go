@@ -1,17 +1,20 @@
 package location
 
 import (
+	"time"
+
 	"antipode/api"
 	"antipode/api/accounts"
 	"antipode/api/blobs"
 	"antipode/api/protocol"
 	"antipode/api/tables"
+	"antipode/geo"
 	"antipode/services/catalog"
 )
 
-// Serve fills in what a front end of the location needs to serve its data. abandoned takes
-// the bytes that failed uploads left behind.
-func (l *Location) Serve(o *api.Options, abandoned func(bytes int64)) {
+// Serve fills in what a front end of the location needs to serve its data, and what it
+// reports to the instruments of the process.
+func (l *Location) Serve(o *api.Options, m *Meters) {
 	names := &catalog.Containers{}
 	o.Location, o.Directory = l.o.Name, l.Directory
 	o.Accounts = &accounts.Handler{Stats: l.Replication}
@@ -20,6 +23,10 @@ func (l *Location) Serve(o *api.Options, abandoned func(bytes int64)) {
 		InFlight: tables.NewInFlight(tables.InFlightBytesMax), Answers: protocol.NewInFlight(tables.AnswersBytesMax),
 	}
 	o.Blobs = blobs.NewHandler(blobs.Options{
-		Stamp: l, Writer: l.Primary, Payload: l, Names: names, Scans: l.o.Scans, NameRest: l.o.NameRest, Logger: l.o.Logger, Abandoned: abandoned,
+		Stamp: l, Writer: l.Primary, Payload: l, Names: names, Scans: l.o.Scans, NameRest: l.o.NameRest, Logger: l.o.Logger,
+		Abandoned: func(bytes int64) { m.Abandoned.Add(l.o.Name, bytes) },
 	})
+	o.Observe = func(s geo.Service, op string, status int, took time.Duration) {
+		m.Requests.Observe(l.o.Name, s, op, status, took)
+	}
 }

@@ -171,85 +171,57 @@ var ErrStopped = storageerr.ServerBusy.Saying("The location is stopped. Please r
 // Location implements directory.Stamp and link.Stamp.
 func (l *Location) Location() geo.Location { return l.o.Name }
 
-// Stamp returns the stamp while the location runs, else nil.
-func (l *Location) Stamp() *stamp.Stamp { return l.stamp.Load() }
+// Stamp returns the stamp while the location runs, else ErrStopped.
+func (l *Location) Stamp() (*stamp.Stamp, error) {
+	if s := l.stamp.Load(); s != nil {
+		return s, nil
+	}
+	return nil, ErrStopped
+}
 
-// Submit implements primary.Stamp.
+// Submit implements primary.Stamp and directory.Stamp.
 func (l *Location) Submit(ctx context.Context, r geo.RangeID, cmd ranges.Command) error {
-	if s := l.stamp.Load(); s != nil {
-		return s.Submit(ctx, r, cmd)
+	s, err := l.Stamp()
+	if err != nil {
+		return err
 	}
-	return ErrStopped
+	return s.Submit(ctx, r, cmd)
 }
 
-// Read runs a query on the leader of a range, or as of now on a replica here.
+// Read implements directory.Stamp.
 func (l *Location) Read(ctx context.Context, r geo.RangeID, f func(ranges.State) error) error {
-	if s := l.stamp.Load(); s != nil {
-		return s.Read(ctx, r, f)
+	s, err := l.Stamp()
+	if err != nil {
+		return err
 	}
-	return ErrStopped
+	return s.Read(ctx, r, f)
 }
 
-// Leader returns a range as its leader holds it, nil while none of this process leads.
-func (l *Location) Leader(r geo.RangeID) *ranges.Range {
-	if s := l.stamp.Load(); s != nil {
-		return s.Leader(r)
-	}
-	return nil
-}
-
-// LeaderNode implements secondary.Stamp.
-func (l *Location) LeaderNode(r geo.RangeID) (geo.NodeID, bool) {
-	if s := l.stamp.Load(); s != nil {
-		return s.LeaderNode(r)
-	}
-	return 0, false
-}
-
-// Replica implements secondary.Stamp.
-func (l *Location) Replica(r geo.RangeID) *ranges.Range {
-	if s := l.stamp.Load(); s != nil {
-		return s.Replica(r)
-	}
-	return nil
-}
-
-// Received implements secondary.Stamp.
-func (l *Location) Received(r geo.RangeID, src ranges.Source) (ranges.Received, bool) {
-	if s := l.stamp.Load(); s != nil {
-		return s.Received(r, src)
-	}
-	return nil, false
-}
-
-// PutChunk makes a chunk durable on the nodes that are up.
+// PutChunk implements link.Stamp.
 func (l *Location) PutChunk(ctx context.Context, ref extent.Ref, data []byte) error {
-	if s := l.stamp.Load(); s != nil {
-		return s.PutChunk(ctx, ref, data)
+	s, err := l.Stamp()
+	if err != nil {
+		return err
 	}
-	return ErrStopped
+	return s.PutChunk(ctx, ref, data)
 }
 
-// ReadChunk reads from any node that holds the chunk intact.
+// ReadChunk implements link.Stamp.
 func (l *Location) ReadChunk(ref extent.Ref, off int64, p []byte) (int, error) {
-	if s := l.stamp.Load(); s != nil {
-		return s.ReadChunk(ref, off, p)
+	s, err := l.Stamp()
+	if err != nil {
+		return 0, err
 	}
-	return 0, ErrStopped
+	return s.ReadChunk(ref, off, p)
 }
 
-// HasChunk reports whether a chunk is durable where records that name it are
-// committed.
-func (l *Location) HasChunk(ref extent.Ref) bool {
-	s := l.stamp.Load()
-	return s != nil && s.HasChunk(ref)
-}
-
-// Go runs f on a goroutine of the stamp; not at all where the location is stopped.
-func (l *Location) Go(f func(ctx context.Context)) {
-	if s := l.stamp.Load(); s != nil {
-		s.Go(f)
+// Leader implements link.Stamp: nil while no node of this process leads the range.
+func (l *Location) Leader(r geo.RangeID) *ranges.Range {
+	s, err := l.Stamp()
+	if err != nil {
+		return nil
 	}
+	return s.Leader(r)
 }
 
 // Start opens and runs the location. Its data folders are made if missing. It takes as
@@ -259,7 +231,7 @@ func (l *Location) Start(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.carrier.Load() != nil {
-		return fmt.Errorf("location %s runs already", l.o.Name)
+		return fmt.Errorf("%s %w", l.Subject(), ErrRuns)
 	}
 	defer l.starting.Store(nil)
 	err := l.start(ctx)
@@ -315,7 +287,7 @@ func (l *Location) startStamp(ctx context.Context) error {
 		}
 	}
 	l.stamp.Store(s)
-	l.receiving.start()
+	l.receiving.start(s)
 	return nil
 }
 

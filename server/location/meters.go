@@ -23,25 +23,16 @@ type Meters struct {
 	Abandoned *metrics.Abandoned
 }
 
-// Source is what the gauges are read from at each scrape.
-type Source interface {
-	metrics.Source
-	// Replicas are the voters of the ranges that have a leader in the process.
-	Replicas() []metrics.ReplicaSample
-}
-
-// NewMeters registers the instruments, and the gauges that are read from src. Counters of
-// the locations that the process runs begin at zero.
-func NewMeters(reg prometheus.Registerer, src Source, locations ...geo.Location) (*Meters, error) {
+// NewMeters registers the instruments. Counters of the locations that the process runs begin
+// at zero.
+func NewMeters(reg prometheus.Registerer, locations ...geo.Location) (*Meters, error) {
 	var m Meters
-	var errs [7]error
+	var errs [5]error
 	m.Requests, errs[0] = metrics.NewRequests(reg)
 	m.Commits, errs[1] = metrics.NewCommits(reg)
 	m.Alarms, errs[2] = metrics.NewAlarms(reg)
-	errs[3] = metrics.RegisterGauges(reg, src)
-	m.Abandoned, errs[4] = metrics.NewAbandoned(reg)
-	m.Events, errs[5] = metrics.NewEvents(reg)
-	errs[6] = metrics.RegisterReplicas(reg, src.Replicas)
+	m.Abandoned, errs[3] = metrics.NewAbandoned(reg)
+	m.Events, errs[4] = metrics.NewEvents(reg)
 	for _, l := range locations {
 		m.Abandoned.Add(l, 0)
 		for _, kind := range node.EventKinds() {
@@ -57,7 +48,12 @@ func NewMeters(reg prometheus.Registerer, src Source, locations ...geo.Location)
 	return &m, errors.Join(errs[:]...)
 }
 
-// Watch makes a location tell its commits, alarms and events.
+// RegisterGauges registers the gauges of the locations of a process.
+func (s Set) RegisterGauges(reg prometheus.Registerer) error {
+	return metrics.RegisterGauges(reg, samples{s})
+}
+
+// Watch makes a location report its commits, alarms and events.
 func (m *Meters) Watch(o *Options) {
 	o.OnCommit = func(r geo.RangeID, took time.Duration) { m.Commits.Observe(o.Name, geo.Service(r), took) }
 	o.OnAlarm = func(reason string) { m.Alarms.Add(o.Name, reason, 1) }

@@ -3,16 +3,19 @@ package location
 import (
 	"context"
 	"encoding/base64"
+	"fmt"
+	"slices"
 
 	wire "antipode/client/admin"
-	"antipode/replication/link"
+	"antipode/geo"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
+	"antipode/stamp"
 )
 
-// DescribeLink describes what an operator made of the link.
-func DescribeLink(l *link.Link) wire.Link {
-	switch cut, delay := l.State(); {
+// Link describes what operators made of the link, at this end.
+func (l *Location) Link() wire.Link {
+	switch cut, delay := l.o.Link.State(); {
 	case cut:
 		return wire.Link{State: wire.LinkCut}
 	case delay > 0:
@@ -21,16 +24,46 @@ func DescribeLink(l *link.Link) wire.Link {
 	return wire.Link{State: wire.LinkUp}
 }
 
-// SetLink cuts, delays or heals the link.
-func SetLink(l *link.Link, to wire.Link) {
+// SetLink cuts, delays or heals the link at this end.
+func (l *Location) SetLink(to wire.Link) {
 	switch to.State {
 	case wire.LinkCut:
-		l.Cut()
+		l.o.Link.Cut()
 	case wire.LinkDelayed:
-		l.Delay(to.Delay())
+		l.o.Link.Delay(to.Delay())
 	default:
-		l.Heal()
+		l.o.Link.Heal()
 	}
+}
+
+// StartNode starts a node of this process that was stopped or has failed.
+func (l *Location) StartNode(id geo.NodeID) error {
+	s, err := l.stampOf(id)
+	if err != nil {
+		return err
+	}
+	return s.Start(id)
+}
+
+// StopNode stops a node of this process.
+func (l *Location) StopNode(id geo.NodeID) error {
+	s, err := l.stampOf(id)
+	if err != nil {
+		return err
+	}
+	return s.Stop(id, true)
+}
+
+// stampOf returns the stamp of a node that belongs to this process.
+func (l *Location) stampOf(id geo.NodeID) (*stamp.Stamp, error) {
+	if !slices.Contains(l.o.Local, id) {
+		return nil, fmt.Errorf("there is no node %s", wire.NodeName(l.o.Name, id))
+	}
+	s, err := l.Stamp()
+	if err != nil {
+		return nil, fmt.Errorf("%s is stopped; start it first", l.Subject())
+	}
+	return s, nil
 }
 
 // Keys are the keys of an account.

@@ -30,8 +30,8 @@ func (l *Location) Readiness(ctx context.Context) wire.LocationReadiness {
 // notServing says why the location cannot serve, "" where it can: every range has a
 // leader and takes writes.
 func (l *Location) notServing(ctx context.Context) string {
-	stamp := l.Stamp()
-	if stamp == nil {
+	stamp, err := l.Stamp()
+	if err != nil {
 		return l.notRunning()
 	}
 	why := l.notWritable(ctx, stamp)
@@ -73,8 +73,7 @@ func (l *Location) notRunning() string {
 	}
 	what, again := "the location", "antipodectl location start "+string(l.o.Name)
 	if !l.Whole() {
-		name := wire.NodeName(l.o.Name, l.o.Local[0])
-		what, again = "node "+name, "antipodectl node start "+name
+		what, again = l.Subject(), "antipodectl node start "+wire.NodeName(l.o.Name, l.o.Local[0])
 	}
 	if why := l.startFailed.Load(); why != nil {
 		return what + " failed to start (" + *why + "); start it with: " + again
@@ -82,8 +81,15 @@ func (l *Location) notRunning() string {
 	return what + " is stopped; start it with: " + again
 }
 
-// notLive says why the statistics of an account are not live here, "" where all are. A
-// location without an account has nothing to say of any.
+// Subject names for people what this process runs of the location.
+func (l *Location) Subject() string {
+	if l.Whole() {
+		return "location " + string(l.o.Name)
+	}
+	return "node " + wire.NodeName(l.o.Name, l.o.Local[0])
+}
+
+// notLive is NotLive for the accounts that this location knows.
 func (l *Location) notLive(ctx context.Context) string {
 	list, err := l.Directory.Accounts(ctx)
 	if err != nil {
@@ -92,18 +98,31 @@ func (l *Location) notLive(ctx context.Context) string {
 	if !l.Whole() {
 		return "" // Another process may be the one that knows how far the accounts are.
 	}
-	if len(list) == 0 {
-		return noAccount
-	}
+	var accounts []wire.AccountStatus
 	for _, a := range list {
-		for _, svc := range geo.Services {
-			if a.Secondary == l.o.Name && !l.ReplicationNow(a, svc).Known() {
-				return fmt.Sprintf("Last Sync Time of %s (%s) is not known yet", a.Name, svc)
+		accounts = append(accounts, l.AccountStatus(a, l.o.Clock.Now()))
+	}
+	return NotLive(l.o.Name, accounts)
+}
+
+// NotLive says why the statistics of an account are not live at a location, "" if all are. A
+// location without an account is not ready: it has nothing to serve.
+func NotLive(l geo.Location, accounts []wire.AccountStatus) string {
+	if len(accounts) == 0 {
+		return "no account is made yet"
+	}
+	for _, a := range accounts {
+		if a.Secondary != l {
+			continue
+		}
+		if len(a.Services) == 0 {
+			return fmt.Sprintf("Last Sync Time of %s is not known yet", a.Name)
+		}
+		for _, s := range a.Services {
+			if s.LagSeconds == nil {
+				return fmt.Sprintf("Last Sync Time of %s (%s) is not known yet", a.Name, s.Service)
 			}
 		}
 	}
 	return ""
 }
-
-// noAccount is the reason of a location that serves but has nobody to serve.
-const noAccount = "no account is made yet"

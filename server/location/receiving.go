@@ -10,6 +10,7 @@ import (
 	"antipode/replication/bus/natsbus"
 	"antipode/replication/receive"
 	"antipode/secondary"
+	"antipode/stamp"
 )
 
 const (
@@ -28,14 +29,16 @@ type receiving struct {
 	l        *Location
 	receiver atomic.Pointer[receive.Receiver]
 
+	// stamp is the one that runs between start and stop.
+	stamp  *stamp.Stamp
 	cancel context.CancelFunc // guarded by Location.mu
 	wg     sync.WaitGroup
 }
 
 // start begins to receive whenever it is this process's turn, until stop.
-func (r *receiving) start() {
+func (r *receiving) start(s *stamp.Stamp) {
 	ctx, cancel := context.WithCancel(context.Background())
-	r.cancel = cancel
+	r.stamp, r.cancel = s, cancel
 	conn := r.l.carrier.Load().conn
 	r.wg.Go(func() {
 		for ctx.Err() == nil {
@@ -57,7 +60,7 @@ func (r *receiving) stop() {
 
 // mine reports whether this process is the one that receives.
 func (r *receiving) mine() bool {
-	return r.l.Whole() || r.l.Leader(geo.FirstRange(geo.Catalog)) != nil
+	return r.l.Whole() || r.stamp.Leader(geo.FirstRange(geo.Catalog)) != nil
 }
 
 // awaitTurn waits until it is this process's turn; false when ctx ended first.
@@ -93,7 +96,7 @@ func (r *receiving) run(ctx context.Context, conn *natsbus.Conn) {
 	}
 	receiver := receive.New(receive.Options{
 		Origin: l.o.Other, Ranges: Ranges(), Consumer: consumer, Source: l.o.WrapSource(l.far.Source),
-		Applier: secondary.NewApplier(l), Clock: l.o.Clock, SilenceAfter: silenceAfter, Logger: l.o.Logger, Alarm: l.o.OnAlarm,
+		Applier: secondary.NewApplier(r.stamp), Clock: l.o.Clock, SilenceAfter: silenceAfter, Logger: l.o.Logger, Alarm: l.o.OnAlarm,
 		Incarnation: l.knownIncarnation(), OnIncarnation: l.rememberIncarnation,
 	})
 	r.receiver.Store(receiver)

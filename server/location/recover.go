@@ -22,9 +22,9 @@ func (l *Location) RecoverRange(ctx context.Context, id geo.RangeID, untrusted b
 	if !slices.Contains(Ranges(), id) {
 		return wire.RangeRecovered{}, refused(http.StatusNotFound, "RangeNotFound", errors.New("there is no such range: antipodectl status shows them"))
 	}
-	s := l.Stamp()
-	if s == nil {
-		return wire.RangeRecovered{}, ErrStopped
+	s, err := l.Stamp()
+	if err != nil {
+		return wire.RangeRecovered{}, err
 	}
 	r, err := s.Recover(ctx, id, untrusted)
 	switch {

@@ -13,9 +13,9 @@ import (
 // Replication computes the replication state of a service of an account, as this
 // location, the account's secondary, holds it.
 func (l *Location) Replication(ctx context.Context, a *catalog.Account, s geo.Service) (stats.Replication, error) {
-	stamp := l.Stamp()
-	if stamp == nil {
-		return stats.Replication{}, ErrStopped
+	stamp, err := l.Stamp()
+	if err != nil {
+		return stats.Replication{}, err
 	}
 	// Each range under its lease: an isolated leader of before would show an older time than
 	// the one shown last (R13).
@@ -32,7 +32,11 @@ func (l *Location) Replication(ctx context.Context, a *catalog.Account, s geo.Se
 // for metrics and status. Where no range leads here, it is a little behind.
 func (l *Location) ReplicationNow(a *catalog.Account, s geo.Service) stats.Replication {
 	return l.unforked(a, s, func(src ranges.Source, name geo.Account) (ranges.SyncTimes, bool) {
-		r, ok := l.Received(src.Range, src)
+		stamp, err := l.Stamp()
+		if err != nil {
+			return ranges.SyncTimes{}, false
+		}
+		r, ok := stamp.Received(src.Range, src)
 		if !ok {
 			return ranges.SyncTimes{}, false
 		}

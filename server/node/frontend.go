@@ -3,7 +3,6 @@ package node
 import (
 	"context"
 	"net"
-	"time"
 
 	"antipode/api"
 	"antipode/geo"
@@ -14,10 +13,7 @@ import (
 func (n *Node) newAPI() *api.Server {
 	c := n.o.Config
 	o := api.Options{Zones: c.Zones, Clock: n.o.Clock, IDs: n.ids, Logger: n.o.Logger, Leader: n.leader, Leaderless: n.leaderless}
-	n.location.Serve(&o, func(bytes int64) { n.meters.Abandoned.Add(c.Location, bytes) })
-	o.Observe = func(s geo.Service, op string, status int, took time.Duration) {
-		n.meters.Requests.Observe(c.Location, s, op, status, took)
-	}
+	n.location.Serve(&o, n.meters)
 	n.forward = api.NewForwarder(c.Name, n.endpoints, n.dial).WithTLS(n.keyring.HopClientConfig(c.Location, c.Pair.Location))
 	o.Forward = n.forward
 	return api.NewServer(o)
@@ -59,14 +55,14 @@ func (n *Node) dial(ctx context.Context, network, addr string) (net.Conn, error)
 
 // leaderless implements api.Options.Leaderless.
 func (n *Node) leaderless(r geo.RangeID) bool {
-	stamp := n.location.Stamp()
-	return stamp != nil && stamp.Leaderless(r)
+	stamp, err := n.location.Stamp()
+	return err == nil && stamp.Leaderless(r)
 }
 
 // leader implements api.Leader.
 func (n *Node) leader(r geo.RangeID, s geo.Service) (addr string, here bool) {
-	stamp := n.location.Stamp()
-	if stamp == nil {
+	stamp, err := n.location.Stamp()
+	if err != nil {
 		return "", false
 	}
 	id, known := stamp.LeaderNode(r)

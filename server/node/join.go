@@ -27,7 +27,13 @@ const carrierReplicas = 3
 func (n *Node) locationOptions(seed uint64) location.Options {
 	c := n.o.Config
 	commands := ranges.Commands{}
-	catalog := func() *ranges.Range { return n.location.Replica(geo.FirstRange(geo.Catalog)) }
+	catalog := func() *ranges.Range {
+		stamp, err := n.location.Stamp()
+		if err != nil {
+			return nil
+		}
+		return stamp.Replica(geo.FirstRange(geo.Catalog))
+	}
 	for _, from := range []ranges.Commands{primary.Commands(), directory.Commands(), secondary.Commands(catalog)} {
 		maps.Copy(commands, from)
 	}
@@ -123,8 +129,8 @@ func (n *Node) join() {
 // elsewhere sends a caller of the other location to the node that leads a range; nil where
 // it is this one, or nobody knows.
 func (n *Node) elsewhere(r geo.RangeID) error {
-	stamp := n.location.Stamp()
-	if stamp == nil {
+	stamp, err := n.location.Stamp()
+	if err != nil {
 		return transport.Elsewhere(0)
 	}
 	if id, ok := stamp.LeaderNode(r); ok && id != n.id {

@@ -9,8 +9,6 @@ import (
 	"log/slog"
 	"net"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -56,9 +54,8 @@ type Options struct {
 // Node is a node that runs in this process, with its front end and its admin port. Methods
 // may be called concurrently.
 type Node struct {
-	o       Options
-	id      geo.NodeID
-	started time.Time
+	o  Options
+	id geo.NodeID
 	// peers are the other nodes of the stamp by number.
 	peers map[geo.NodeID]config.Peer
 
@@ -74,17 +71,8 @@ type Node struct {
 	api       *api.Server
 	admin     *listen.Front
 
-	// life ends with Close, and with it starts that are under way.
-	life   context.Context //nolint:containedctx // Ends the goroutines of begin at Close.
-	end    context.CancelFunc
-	starts sync.WaitGroup
-	// beginMu is held while a start is added to starts and while life ends, so that none is
-	// added afterwards.
-	beginMu sync.Mutex
-
-	mu sync.Mutex // held by start and stop
-	// front is nil while the node is stopped or starts. Changed under mu.
-	front atomic.Pointer[listen.Front]
+	server  *location.Server
+	members *members
 }
 
 // Open listens on the ports of the node and its operators. Start must follow to run the
@@ -92,10 +80,9 @@ type Node struct {
 func Open(o Options) (_ *Node, err error) {
 	c := o.Config
 	n := &Node{
-		o: o, id: c.ID, started: o.Clock.Now(), peers: map[geo.NodeID]config.Peer{}, link: link.New(),
+		o: o, id: c.ID, peers: map[geo.NodeID]config.Peer{}, link: link.New(),
 		shared: state.NewShared(cacheBytes, filesMax), registry: metrics.NewRegistry(),
 	}
-	n.life, n.end = context.WithCancel(context.Background())
 	for _, p := range c.Peers {
 		n.peers[p.ID] = p
 	}
@@ -109,7 +96,7 @@ func Open(o Options) (_ *Node, err error) {
 		return nil, err
 	}
 	n.ids = protocol.NewRequestIDs([32]byte(seed[:32]))
-	if n.meters, err = location.NewMeters(n.registry, samples{n}, c.Location); err != nil {
+	if n.meters, err = location.NewMeters(n.registry, c.Location); err != nil {
 		return nil, err
 	}
 	self := identity.Identity{Stamp: c.Stamp, Location: c.Location, Node: c.ID}
@@ -122,14 +109,20 @@ func Open(o Options) (_ *Node, err error) {
 		return nil, err
 	}
 	n.location = location.New(n.locationOptions(random))
+	if err := (location.Set{n.location}).RegisterGauges(n.registry); err != nil {
+		return nil, err
+	}
 	n.join()
-	n.serveOperators()
 	n.api = n.newAPI()
+	n.server = location.NewServer(location.ServerOptions{
+		Location: n.location, Listeners: n.listeners, Ports: portsOf, Logger: o.Logger,
+	})
+	n.members = n.newMembers()
 	token, err := admin.OpenTokenFile(c.Admin.TokenFile)
 	if err != nil {
 		return nil, err
 	}
-	handler := admin.Handler(control{n}, n.registry, admin.Options{TokenFile: token, Listen: c.Listen.Admin, Hosts: c.Admin.Hosts, Log: o.Logger})
+	handler := admin.Handler(n.backend(), n.registry, admin.Options{TokenFile: token, Listen: c.Listen.Admin, Hosts: c.Admin.Hosts, Log: o.Logger})
 	listener := listen.Listener{Addr: c.Listen.Admin, Handler: handler, What: "admin", Limit: admin.Limit}
 	n.admin, err = listen.Open([]listen.Listener{listener}, portsOf, o.Logger)
 	return n, err
@@ -137,7 +130,7 @@ func Open(o Options) (_ *Node, err error) {
 
 // Start opens the data folder and runs the node. It takes as long as that takes: ctx ends
 // it after the step under way.
-func (n *Node) Start(ctx context.Context) error { return n.start(ctx, order{}) }
+func (n *Node) Start(ctx context.Context) error { return n.server.Start(ctx) }
 
 // Waiting says what the node waits for before it serves, "" where it does: its own stores,
 // then the other nodes of its location.
@@ -200,86 +193,21 @@ func (n *Node) sites() []ranges.Site {
 	return all
 }
 
-// start starts the node and its front end; an error where it runs, unless the order is
-// lenient.
-func (n *Node) start(ctx context.Context, o order) error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
+// listeners are those of the node's front end.
+func (n *Node) listeners() []listen.Listener {
 	c := n.o.Config
-	if n.running() {
-		if o.Lenient {
-			return nil
-		}
-		return fmt.Errorf("node %s runs already", c.Name)
-	}
-	ls := append(listen.Services(n.o.Config.Listen.Services().Of, c.Name, n.api.Handler), n.hopListener())
-	f, err := listen.Open(ls, portsOf, n.o.Logger)
-	if err != nil {
-		return err
-	}
-	if err := n.location.Start(ctx); err != nil {
-		return errors.Join(err, f.Close())
-	}
-	n.front.Store(f)
-	return nil
+	return append(listen.Services(c.Listen.Services().Of, c.Name, n.api.Handler), n.hopListener())
 }
-
-// beginWait is how long an operator who starts a node waits to hear that it cannot start. A
-// start that takes longer goes on.
-const beginWait = 5 * time.Second
-
-// begin starts the node as ordered, for as long as the process lives. It returns when the
-// node runs or has failed to start, or after beginWait.
-func (n *Node) begin(ctx context.Context, o order) error {
-	ctx, cancel := context.WithTimeout(ctx, beginWait)
-	defer cancel()
-	done := make(chan error, 1)
-	n.beginMu.Lock()
-	if n.life.Err() != nil {
-		n.beginMu.Unlock()
-		return location.ErrStopped
-	}
-	n.starts.Go(func() {
-		err := n.start(n.life, o)
-		if err != nil {
-			n.o.Logger.Error("the node did not start", "node", n.o.Config.Name, "error", err)
-		}
-		done <- err
-	})
-	n.beginMu.Unlock()
-	select {
-	case err := <-done:
-		return err
-	case <-ctx.Done():
-	case <-n.life.Done():
-	}
-	return nil
-}
-
-// stop drains and stops the front end, then the node; an error where it is stopped.
-func (n *Node) stop() error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	f := n.front.Swap(nil)
-	if f == nil {
-		return fmt.Errorf("node %s is stopped", n.o.Config.Name)
-	}
-	return errors.Join(f.Close(), n.location.Stop())
-}
-
-// running reports whether the node is started.
-func (n *Node) running() bool { return n.front.Load() != nil }
 
 // Close drains requests and ends the process's part in everything. A restart on the same
 // folder is safe.
 func (n *Node) Close() error {
 	var errs []error
-	n.beginMu.Lock()
-	n.end()
-	n.beginMu.Unlock()
-	n.starts.Wait()
-	if n.running() {
-		errs = append(errs, n.stop())
+	if n.server != nil {
+		n.server.End()
+		if n.server.Running() {
+			errs = append(errs, n.server.Stop())
+		}
 	}
 	if n.admin != nil {
 		errs = append(errs, n.admin.Close())

@@ -1,4 +1,4 @@
-package node
+package admin
 
 import (
 	"testing"
@@ -26,14 +26,14 @@ func TestMerge(t *testing.T) {
 	account := func(name geo.Account, services ...wire.ServiceStatus) wire.AccountStatus {
 		return wire.AccountStatus{Account: wire.Account{Name: name}, Services: services}
 	}
-	asked := view{
+	asked := Status{
 		Location: wire.Location{
 			Name: "north", State: wire.Stopped, Nodes: []wire.Node{{Name: "north-2", State: wire.Stopped}},
 			Ranges: []wire.Range{{Range: 1}, {Range: 4}}, Alarms: map[string]uint64{"gap": 1},
 		},
 		Link: wire.Link{State: wire.LinkUp},
 	}
-	one := view{
+	one := Status{
 		Location: wire.Location{
 			State: wire.Running, Nodes: []wire.Node{node(1)}, Alarms: map[string]uint64{"gap": 2, "fork": 1}, Warnings: []string{"w"},
 			Ranges: []wire.Range{{Range: 1, LeaderView: leads(1, 2)}, {Range: 4}},
@@ -41,9 +41,9 @@ func TestMerge(t *testing.T) {
 		Accounts: []wire.AccountStatus{account("a", wire.ServiceStatus{Service: "table"}), account("b")},
 		Link:     wire.Link{State: wire.LinkCut},
 	}
-	silent := view{Link: wire.Link{State: wire.LinkUp}, Location: wire.Location{Nodes: []wire.Node{{Name: "north-3", State: wire.Unreachable}}}}
+	silent := Status{Link: wire.Link{State: wire.LinkUp}, Location: wire.Location{Nodes: []wire.Node{{Name: "north-3", State: wire.Unreachable}}}}
 
-	got := merge([]view{asked, one, silent})
+	got := Merge([]Status{asked, one, silent})
 	require.Equal(t, wire.Running, got.Location.State, "one of its nodes runs")
 	require.Equal(t, wire.LinkCut, got.Link.State)
 	require.Equal(t, []string{"w"}, got.Location.Warnings)
@@ -57,7 +57,7 @@ func TestMerge(t *testing.T) {
 	require.Len(t, got.Accounts, 2)
 
 	// The views come the other way round: an account's services are those of who knows.
-	got = merge([]view{{Location: asked.Location, Accounts: []wire.AccountStatus{account("a"), account("b")}}, one})
+	got = Merge([]Status{{Location: asked.Location, Accounts: []wire.AccountStatus{account("a"), account("b")}}, one})
 	require.Len(t, got.Accounts[0].Services, 1)
 	require.Empty(t, got.Accounts[1].Services)
 }

@@ -1,0 +1,278 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	apiadmin "antipode/api/admin"
+	wire "antipode/client/admin"
+	"antipode/geo"
+	"antipode/internal/clock"
+	"antipode/server/location"
+	"antipode/services/storageerr"
+)
+
+// Location is a location as the process reaches it. Methods may be called concurrently and
+// end when their context does.
+type Location interface {
+	Name() geo.Location
+	// Status describes the location, its end of the link, and the accounts it knows.
+	Status(ctx context.Context) (Status, error)
+	// Events returns the event log; what cannot be reached is missing.
+	Events(ctx context.Context) []wire.Event
+	// Readiness says how far the location is. With Serving set, and neither Ready nor a
+	// Reason, whether the location is ready is for the accounts of all locations to say.
+	Readiness(ctx context.Context) wire.LocationReadiness
+
+	// Accounts, Account and Keys read the location's catalog.
+	Accounts(ctx context.Context) ([]wire.Account, error)
+	Account(ctx context.Context, name geo.Account) (wire.Account, error)
+	Keys(ctx context.Context, name geo.Account) (wire.Keys, error)
+	// CreateAccount makes an account whose primary is this location.
+	CreateAccount(ctx context.Context, a wire.NewAccount) (wire.Account, error)
+
+	// The operations are those of api/admin.Cluster.
+	StartNode(ctx context.Context, id geo.NodeID) error
+	StopNode(ctx context.Context, id geo.NodeID) error
+	Start(ctx context.Context) error
+	Stop(ctx context.Context) error
+	RecoverRange(ctx context.Context, id geo.RangeID, untrusted bool) (wire.RangeRecovered, error)
+	SetLink(ctx context.Context, l wire.Link) error
+}
+
+// Options configures a Backend. All fields are required.
+type Options struct {
+	Clock clock.Clock
+	// Locations are listed in this order.
+	Locations []Location
+	// Endpoints is where the process serves accounts, host:port by service.
+	Endpoints func(geo.Service) string
+}
+
+// Backend implements api/admin.Cluster. Methods may be called concurrently.
+type Backend struct {
+	o       Options
+	started time.Time
+}
+
+var _ apiadmin.Cluster = (*Backend)(nil)
+
+// New returns the backend of a process that starts now.
+func New(o Options) *Backend { return &Backend{o: o, started: o.Clock.Now()} }
+
+// find returns a location.
+func (b *Backend) find(name geo.Location) (Location, error) {
+	var names []geo.Location
+	for _, l := range b.o.Locations {
+		if l.Name() == name {
+			return l, nil
+		}
+		names = append(names, l.Name())
+	}
+	return nil, fmt.Errorf("there is no location %q here: this process serves %v", name, names)
+}
+
+// answer is what a location returned.
+type answer[T any] struct {
+	value T
+	err   error
+}
+
+func answerOf[T any](v T, err error) answer[T] { return answer[T]{v, err} }
+
+// each asks all locations at once and returns the answers in their order.
+func each[T any](b *Backend, ask func(Location) T) []T {
+	out := make([]T, len(b.o.Locations))
+	var asked sync.WaitGroup
+	for i, l := range b.o.Locations {
+		asked.Go(func() { out[i] = ask(l) })
+	}
+	asked.Wait()
+	return out
+}
+
+// Status implements api/admin.Cluster.
+func (b *Backend) Status(ctx context.Context) (wire.Status, error) {
+	out := wire.Status{
+		Process: wire.Process{
+			PID: os.Getpid(), StartedAt: wire.Time{Time: b.started}, UptimeSeconds: b.o.Clock.Now().Sub(b.started).Seconds(),
+		},
+		Link: wire.Link{State: wire.LinkUp},
+	}
+	for _, a := range each(b, func(l Location) answer[Status] { return answerOf(l.Status(ctx)) }) {
+		if a.err != nil {
+			return out, a.err
+		}
+		out.Locations = append(out.Locations, a.value.Location)
+		out.Link = mergeLinks(out.Link, a.value.Link)
+		out.Accounts = mergeAccounts(out.Accounts, a.value.Accounts)
+	}
+	return out, nil
+}
+
+// Events implements api/admin.Cluster.
+func (b *Backend) Events(ctx context.Context) []wire.Event {
+	return slices.Concat(each(b, func(l Location) []wire.Event { return l.Events(ctx) })...)
+}
+
+// Ready implements api/admin.Cluster.
+func (b *Backend) Ready(ctx context.Context) []wire.LocationReadiness {
+	out := each(b, func(l Location) wire.LocationReadiness { return l.Readiness(ctx) })
+	undecided := func(r wire.LocationReadiness) bool { return r.Serving && !r.Ready && r.Reason == "" }
+	if !slices.ContainsFunc(out, undecided) {
+		return out
+	}
+	s, err := b.Status(ctx)
+	for i := range out {
+		r := &out[i]
+		switch {
+		case !undecided(*r):
+			continue
+		case err != nil:
+			r.Reason = err.Error()
+		default:
+			r.Reason = notReady(s.Locations[i], s.Accounts)
+		}
+		r.Ready = r.Reason == ""
+	}
+	return out
+}
+
+// notReady says why a location that serves is not ready; "" if it is.
+func notReady(l wire.Location, accounts []wire.AccountStatus) string {
+	if l.State != wire.Running {
+		return "no node of the location runs and answers; see antipodectl status"
+	}
+	for _, r := range l.Ranges {
+		if r.LeaderView == nil {
+			return "the " + r.Service + " range has no leader yet"
+		}
+	}
+	return location.NotLive(l.Name, accounts)
+}
+
+// info adds the endpoints of the process to an account.
+func (b *Backend) info(a wire.Account) wire.AccountInfo {
+	out := wire.AccountInfo{Account: a}
+	for _, s := range geo.Services {
+		base := "http://" + b.o.Endpoints(s) + "/" + string(a.Name)
+		out.Endpoints = append(out.Endpoints, wire.Endpoint{Service: s.String(), Primary: base, Secondary: base + geo.SecondarySuffix})
+	}
+	return out
+}
+
+// Accounts implements api/admin.Cluster. It lists the accounts that any location knows: a new
+// account is known at one location first.
+func (b *Backend) Accounts(ctx context.Context) ([]wire.AccountInfo, error) {
+	var out []wire.AccountInfo
+	var errs []error
+	for _, a := range each(b, func(l Location) answer[[]wire.Account] { return answerOf(l.Accounts(ctx)) }) {
+		errs = append(errs, a.err)
+		for _, account := range a.value {
+			if !slices.ContainsFunc(out, func(o wire.AccountInfo) bool { return o.Name == account.Name }) {
+				out = append(out, b.info(account))
+			}
+		}
+	}
+	if len(out) == 0 {
+		return nil, errors.Join(errs...)
+	}
+	return out, nil
+}
+
+// Account implements api/admin.Cluster.
+func (b *Backend) Account(ctx context.Context, name geo.Account) (wire.AccountInfo, error) {
+	a, err := known(b, func(l Location) (wire.Account, error) { return l.Account(ctx, name) })
+	if err != nil {
+		return wire.AccountInfo{}, err
+	}
+	return b.info(a), nil
+}
+
+// Keys implements api/admin.Cluster.
+func (b *Backend) Keys(ctx context.Context, name geo.Account) (wire.Keys, error) {
+	return known(b, func(l Location) (wire.Keys, error) { return l.Keys(ctx, name) })
+}
+
+// known asks one location after the other until one knows the account. A location that
+// answers AccountNotFound outweighs locations that do not answer.
+func known[T any](b *Backend, ask func(Location) (T, error)) (T, error) {
+	var none T
+	var err error
+	for _, l := range b.o.Locations {
+		v, askErr := ask(l)
+		if askErr == nil {
+			return v, nil
+		}
+		if !notFound(err) {
+			err = askErr
+		}
+	}
+	return none, err
+}
+
+func notFound(err error) bool {
+	var said *wire.Error
+	return errors.Is(err, storageerr.AccountNotFound) || errors.As(err, &said) && said.Code == storageerr.AccountNotFound.Code
+}
+
+// CreateAccount implements api/admin.Cluster.
+func (b *Backend) CreateAccount(ctx context.Context, n wire.NewAccount) (wire.AccountInfo, error) {
+	l, err := b.find(n.Location)
+	if err != nil {
+		return wire.AccountInfo{}, storageerr.InvalidInput.Saying(err.Error())
+	}
+	a, err := l.CreateAccount(ctx, n)
+	if err != nil {
+		return wire.AccountInfo{}, err
+	}
+	return b.info(a), nil
+}
+
+// StartNode implements api/admin.Cluster.
+func (b *Backend) StartNode(ctx context.Context, l geo.Location, id geo.NodeID) error {
+	return b.at(l, func(l Location) error { return l.StartNode(ctx, id) })
+}
+
+// StopNode implements api/admin.Cluster.
+func (b *Backend) StopNode(ctx context.Context, l geo.Location, id geo.NodeID) error {
+	return b.at(l, func(l Location) error { return l.StopNode(ctx, id) })
+}
+
+// StartLocation implements api/admin.Cluster.
+func (b *Backend) StartLocation(ctx context.Context, l geo.Location) error {
+	return b.at(l, func(l Location) error { return l.Start(ctx) })
+}
+
+// StopLocation implements api/admin.Cluster.
+func (b *Backend) StopLocation(ctx context.Context, l geo.Location) error {
+	return b.at(l, func(l Location) error { return l.Stop(ctx) })
+}
+
+// RecoverRange implements api/admin.Cluster.
+func (b *Backend) RecoverRange(ctx context.Context, l geo.Location, id geo.RangeID, untrusted bool) (out wire.RangeRecovered, err error) {
+	err = b.at(l, func(l Location) (err error) {
+		out, err = l.RecoverRange(ctx, id, untrusted)
+		return err
+	})
+	return out, err
+}
+
+// at runs an operation on a location.
+func (b *Backend) at(name geo.Location, operate func(Location) error) error {
+	l, err := b.find(name)
+	if err != nil {
+		return err
+	}
+	return operate(l)
+}
+
+// SetLink implements api/admin.Cluster. The link has an end at each location.
+func (b *Backend) SetLink(ctx context.Context, to wire.Link) error {
+	return errors.Join(each(b, func(l Location) error { return l.SetLink(ctx, to) })...)
+}

@@ -1,0 +1,126 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	wire "antipode/client/admin"
+	"antipode/geo"
+	"antipode/internal/clock"
+	"antipode/metrics"
+	"antipode/server/location"
+	"antipode/services/catalog"
+)
+
+// catalogWait bounds how long a status waits for the list of accounts.
+const catalogWait = time.Second
+
+// Local implements Location for a location that this process runs, whole or in part. Its
+// operations are those on what runs here.
+type Local struct {
+	Location *location.Location
+	Server   *location.Server
+	// Set is whose catalogs are read: all locations of the process.
+	Set    location.Set
+	Clock  clock.Clock
+	Alarms *metrics.Alarms
+	// Warnings are shown in every status.
+	Warnings []string
+}
+
+// Name implements Location.
+func (l *Local) Name() geo.Location { return l.Location.Location() }
+
+// Status implements Location.
+func (l *Local) Status(ctx context.Context) (Status, error) {
+	d, err := l.Location.Describe()
+	if err != nil {
+		return Status{}, err
+	}
+	d.Alarms, d.Warnings = l.Alarms.Counts(d.Name), slices.Concat(l.Warnings, d.Warnings)
+	s := Status{Location: d, Link: l.Location.Link()}
+	ctx, cancel := context.WithTimeout(ctx, catalogWait)
+	defer cancel()
+	list, err := l.Set.Accounts(ctx)
+	if err != nil && l.Server.Running() {
+		s.Location.Warnings = append(s.Location.Warnings, fmt.Sprintf("the catalog does not answer at %s: accounts may be missing here", l.Location.Subject()))
+	}
+	for _, a := range list {
+		status := wire.AccountStatus{Account: location.DescribeAccount(a)}
+		if a.Secondary == d.Name && (l.Location.Whole() || l.Location.Receives()) {
+			status = l.Location.AccountStatus(a, l.Clock.Now())
+		}
+		s.Accounts = append(s.Accounts, status)
+	}
+	return s, nil
+}
+
+// Events implements Location.
+func (l *Local) Events(context.Context) []wire.Event { return l.Location.Events() }
+
+// Readiness implements Location.
+func (l *Local) Readiness(ctx context.Context) wire.LocationReadiness {
+	return l.Location.Readiness(ctx)
+}
+
+// Accounts implements Location.
+func (l *Local) Accounts(ctx context.Context) ([]wire.Account, error) {
+	list, err := l.Set.Accounts(ctx)
+	var out []wire.Account
+	for _, a := range list {
+		out = append(out, location.DescribeAccount(a))
+	}
+	return out, err
+}
+
+// Account implements Location.
+func (l *Local) Account(ctx context.Context, name geo.Account) (wire.Account, error) {
+	return describe(l.Set.Account(ctx, name))
+}
+
+func describe(a *catalog.Account, err error) (wire.Account, error) {
+	if err != nil {
+		return wire.Account{}, err
+	}
+	return location.DescribeAccount(a), nil
+}
+
+// Keys implements Location.
+func (l *Local) Keys(ctx context.Context, name geo.Account) (wire.Keys, error) {
+	a, err := l.Set.Account(ctx, name)
+	if err != nil {
+		return wire.Keys{}, err
+	}
+	return location.Keys(a), nil
+}
+
+// CreateAccount implements Location. The catalog's leader must be in this process.
+func (l *Local) CreateAccount(ctx context.Context, n wire.NewAccount) (wire.Account, error) {
+	return describe(l.Location.CreateAccount(ctx, n))
+}
+
+// StartNode implements Location.
+func (l *Local) StartNode(_ context.Context, id geo.NodeID) error { return l.Location.StartNode(id) }
+
+// StopNode implements Location.
+func (l *Local) StopNode(_ context.Context, id geo.NodeID) error { return l.Location.StopNode(id) }
+
+// Start implements Location.
+func (l *Local) Start(ctx context.Context) error { return l.Server.Begin(ctx) }
+
+// Stop implements Location.
+func (l *Local) Stop(context.Context) error { return l.Server.Stop() }
+
+// RecoverRange implements Location. The best survivor may be on any node that the stamp
+// reaches.
+func (l *Local) RecoverRange(ctx context.Context, id geo.RangeID, untrusted bool) (wire.RangeRecovered, error) {
+	return l.Location.RecoverRange(ctx, id, untrusted)
+}
+
+// SetLink implements Location.
+func (l *Local) SetLink(_ context.Context, to wire.Link) error {
+	l.Location.SetLink(to)
+	return nil
+}

@@ -1,0 +1,102 @@
+package admin
+
+import (
+	"slices"
+
+	wire "antipode/client/admin"
+	"antipode/geo"
+)
+
+// Status is what a process, or all processes of a location, know of the location and the
+// accounts. Processes of one location send it to each other as JSON: never rename a field.
+type Status struct {
+	// Location has the nodes of the process alone, and a leader's view of each range that is
+	// led there.
+	Location wire.Location `json:"location"`
+	Link     wire.Link     `json:"link"`
+	// Accounts have their services where the process can compute them.
+	Accounts []wire.AccountStatus `json:"accounts"`
+}
+
+// Merge makes one status of a location out of those of its processes. The first is that of
+// the process that was asked.
+func Merge(processes []Status) Status {
+	out := processes[0]
+	out.Location.Alarms = map[string]uint64{}
+	for i, s := range processes {
+		for reason, n := range s.Location.Alarms {
+			out.Location.Alarms[reason] += n
+		}
+		if i == 0 {
+			continue
+		}
+		out.Location.Nodes = append(out.Location.Nodes, s.Location.Nodes...)
+		if s.Location.State == wire.Running {
+			out.Location.State = wire.Running
+		}
+		for k, r := range s.Location.Ranges {
+			if r.LeaderView != nil && k < len(out.Location.Ranges) {
+				out.Location.Ranges[k].LeaderView = r.LeaderView
+			}
+		}
+		for _, w := range s.Location.Warnings {
+			if !slices.Contains(out.Location.Warnings, w) {
+				out.Location.Warnings = append(out.Location.Warnings, w)
+			}
+		}
+		out.Accounts = mergeAccounts(out.Accounts, s.Accounts)
+		out.Link = mergeLinks(out.Link, s.Link)
+	}
+	slices.SortFunc(out.Location.Nodes, func(a, b wire.Node) int { return compareNodes(a.Name, b.Name) })
+	out.markInSync()
+	return out
+}
+
+// mergeAccounts adds accounts to a list. The services of an account are those of the status
+// that has them: only the process that receives can compute them.
+func mergeAccounts(to, more []wire.AccountStatus) []wire.AccountStatus {
+	for _, a := range more {
+		at := slices.IndexFunc(to, func(o wire.AccountStatus) bool { return o.Name == a.Name })
+		if at < 0 {
+			to = append(to, a)
+		} else if len(a.Services) > 0 {
+			to[at].Services = a.Services
+		}
+	}
+	return to
+}
+
+// mergeLinks returns the state of the link seen from two ends: an end that is cut or delayed
+// shows through.
+func mergeLinks(a, b wire.Link) wire.Link {
+	if b.State == wire.LinkCut || b.State == wire.LinkDelayed {
+		return b
+	}
+	return a
+}
+
+// compareNodes orders node names by number.
+func compareNodes(a, b string) int {
+	_, x, _ := wire.ParseNodeName(a) // Ours, so they parse.
+	_, y, _ := wire.ParseNodeName(b)
+	return int(x) - int(y)
+}
+
+// markInSync sets for each replica whether its leader, which may be in another process,
+// counts it in sync.
+func (s *Status) markInSync() {
+	in := map[geo.RangeID]map[string]bool{}
+	for _, r := range s.Location.Ranges {
+		in[r.Range] = map[string]bool{}
+		if r.LeaderView != nil {
+			for _, v := range r.Standings {
+				in[r.Range][v.Node] = v.InSync
+			}
+		}
+	}
+	for _, n := range s.Location.Nodes {
+		for k := range n.Replicas {
+			n.Replicas[k].InSync = in[n.Replicas[k].Range][n.Name]
+		}
+	}
+}

@@ -1,0 +1,244 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	wire "antipode/client/admin"
+	"antipode/geo"
+)
+
+// nodeWait bounds a read from a node's admin port. The node bounds what it asks of its peers
+// below that.
+const nodeWait = 4 * time.Second
+
+// Remote implements Location over the admin ports of the location's nodes. Any node answers
+// for the whole location.
+type Remote struct {
+	Location geo.Location
+	// Nodes are asked in this order.
+	Nodes  []Node
+	Logger *slog.Logger
+}
+
+// Node is a node of a Remote.
+type Node struct {
+	ID geo.NodeID
+	// Admin is nil if the address of its admin port is not known.
+	Admin *wire.Client
+}
+
+// errNoNode: no node of a location answers on its admin port.
+var errNoNode = &wire.Error{Status: http.StatusServiceUnavailable, Code: "NoNodeAnswers", Message: "no node of the location answers on its admin port"}
+
+// Name implements Location.
+func (r *Remote) Name() geo.Location { return r.Location }
+
+func (r *Remote) nodeName(n Node) string { return wire.NodeName(r.Location, n.ID) }
+
+// read asks the nodes one after the other until one answers. A refusal is an answer.
+func read[T any](ctx context.Context, r *Remote, ask func(context.Context, *wire.Client) (T, error)) (T, error) {
+	err := error(errNoNode)
+	var none T
+	for _, n := range r.Nodes {
+		if n.Admin == nil {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(ctx, nodeWait)
+		out, askErr := ask(ctx, n.Admin)
+		cancel()
+		if askErr == nil {
+			return out, nil
+		}
+		var said *wire.Error
+		if errors.As(askErr, &said) && said.Status < http.StatusInternalServerError {
+			return none, askErr
+		}
+		err = askErr
+	}
+	return none, err
+}
+
+// operate has the first node that can be reached carry out an operation. A node that was
+// reached may have begun, so that no other is asked after it.
+func operate[T any](ctx context.Context, r *Remote, ask func(context.Context, *wire.Client) (T, error)) (out T, err error) {
+	err = errNoNode
+	for _, n := range r.Nodes {
+		if n.Admin == nil {
+			continue
+		}
+		if out, err = ask(ctx, n.Admin); !errors.Is(err, wire.ErrUnreachable) {
+			break
+		}
+	}
+	return out, err
+}
+
+// Status implements Location: the status of the first node that answers. If none does, all
+// nodes are unreachable.
+func (r *Remote) Status(ctx context.Context) (Status, error) {
+	s, err := read(ctx, r, func(ctx context.Context, c *wire.Client) (wire.Status, error) { return c.Status(ctx) })
+	if err == nil && len(s.Locations) == 1 {
+		return Status{s.Locations[0], s.Link, s.Accounts}, nil
+	}
+	if err == nil {
+		err = fmt.Errorf("a node showed %d locations", len(s.Locations))
+	}
+	out := wire.Location{Name: r.Location, State: wire.Unreachable, Warnings: []string{err.Error()}}
+	for _, n := range r.Nodes {
+		out.Nodes = append(out.Nodes, wire.Node{Name: r.nodeName(n), State: wire.Unreachable})
+	}
+	return Status{Location: out}, nil
+}
+
+// Events implements Location.
+func (r *Remote) Events(ctx context.Context) []wire.Event {
+	list, err := read(ctx, r, func(ctx context.Context, c *wire.Client) ([]wire.Event, error) { return c.Events(ctx) })
+	if err != nil {
+		r.Logger.Warn("events are missing: no node answers", "location", r.Location, "error", err)
+	}
+	return list
+}
+
+// Readiness implements Location. It asks all nodes at once; those that do not answer are left
+// out.
+func (r *Remote) Readiness(ctx context.Context) wire.LocationReadiness {
+	ctx, cancel := context.WithTimeout(ctx, nodeWait)
+	defer cancel()
+	answers := make([][]wire.LocationReadiness, len(r.Nodes))
+	var asked sync.WaitGroup
+	for i, n := range r.Nodes {
+		if n.Admin == nil {
+			continue
+		}
+		asked.Go(func() {
+			if ready, err := n.Admin.Readiness(ctx); err == nil {
+				answers[i] = ready.Locations
+			}
+		})
+	}
+	asked.Wait()
+	out := serving(slices.Concat(answers...))
+	out.Name = r.Location
+	return out
+}
+
+// serving is the readiness of a location by that of its nodes: the location serves if any
+// node says so. Of several reasons that of a running node is given.
+func serving(nodes []wire.LocationReadiness) wire.LocationReadiness {
+	out := wire.LocationReadiness{State: wire.Unreachable, Reason: errNoNode.Message}
+	for _, state := range []wire.State{wire.Stopped, wire.Starting, wire.Running} {
+		for _, n := range nodes {
+			if n.Serving {
+				return wire.LocationReadiness{State: wire.Running, Serving: true}
+			}
+			if n.State == state {
+				out.State, out.Reason = state, n.Reason
+			}
+		}
+	}
+	return out
+}
+
+// Accounts implements Location.
+func (r *Remote) Accounts(ctx context.Context) ([]wire.Account, error) {
+	list, err := read(ctx, r, func(ctx context.Context, c *wire.Client) ([]wire.AccountInfo, error) { return c.Accounts(ctx) })
+	var out []wire.Account
+	for _, a := range list {
+		out = append(out, a.Account)
+	}
+	return out, err
+}
+
+// Account implements Location.
+func (r *Remote) Account(ctx context.Context, name geo.Account) (wire.Account, error) {
+	a, err := read(ctx, r, func(ctx context.Context, c *wire.Client) (wire.AccountInfo, error) { return c.Account(ctx, name) })
+	return a.Account, err
+}
+
+// Keys implements Location.
+func (r *Remote) Keys(ctx context.Context, name geo.Account) (wire.Keys, error) {
+	return read(ctx, r, func(ctx context.Context, c *wire.Client) (wire.Keys, error) { return c.Keys(ctx, name) })
+}
+
+// CreateAccount implements Location.
+func (r *Remote) CreateAccount(ctx context.Context, n wire.NewAccount) (wire.Account, error) {
+	a, err := operate(ctx, r, func(ctx context.Context, c *wire.Client) (wire.AccountInfo, error) { return c.CreateAccount(ctx, n) })
+	return a.Account, err
+}
+
+// node finds a node and its admin port.
+func (r *Remote) node(id geo.NodeID) (Node, error) {
+	for _, n := range r.Nodes {
+		switch {
+		case n.ID != id:
+		case n.Admin == nil:
+			return n, fmt.Errorf("the configuration does not say where the admin port of %s is", r.nodeName(n))
+		default:
+			return n, nil
+		}
+	}
+	return Node{}, fmt.Errorf("there is no node %s", wire.NodeName(r.Location, id))
+}
+
+// StartNode implements Location.
+func (r *Remote) StartNode(ctx context.Context, id geo.NodeID) error {
+	n, err := r.node(id)
+	if err == nil {
+		_, err = n.Admin.StartNode(ctx, r.nodeName(n))
+	}
+	return err
+}
+
+// StopNode implements Location.
+func (r *Remote) StopNode(ctx context.Context, id geo.NodeID) error {
+	n, err := r.node(id)
+	if err == nil {
+		_, err = n.Admin.StopNode(ctx, r.nodeName(n))
+	}
+	return err
+}
+
+// Start implements Location.
+func (r *Remote) Start(ctx context.Context) error {
+	_, err := operate(ctx, r, func(ctx context.Context, c *wire.Client) (wire.Changed, error) {
+		return c.StartLocation(ctx, r.Location)
+	})
+	return err
+}
+
+// Stop implements Location.
+func (r *Remote) Stop(ctx context.Context) error {
+	_, err := operate(ctx, r, func(ctx context.Context, c *wire.Client) (wire.Changed, error) {
+		return c.StopLocation(ctx, r.Location)
+	})
+	return err
+}
+
+// RecoverRange implements Location.
+func (r *Remote) RecoverRange(ctx context.Context, id geo.RangeID, untrusted bool) (wire.RangeRecovered, error) {
+	return operate(ctx, r, func(ctx context.Context, c *wire.Client) (wire.RangeRecovered, error) {
+		return c.RecoverRange(ctx, r.Location, id, wire.RecoverRange{AcceptLoss: true, Untrusted: untrusted})
+	})
+}
+
+// SetLink implements Location: at this location's end.
+func (r *Remote) SetLink(ctx context.Context, to wire.Link) error {
+	_, err := operate(ctx, r, func(ctx context.Context, c *wire.Client) (wire.Link, error) {
+		switch to.State {
+		case wire.LinkCut:
+			return c.CutLink(ctx)
+		case wire.LinkDelayed:
+			return c.DelayLink(ctx, to.Delay())
+		default:
+			return c.HealLink(ctx)
+		}
+	})
+	return err
+}

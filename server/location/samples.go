@@ -1,0 +1,102 @@
+package location
+
+import (
+	"context"
+	"time"
+
+	"antipode/geo"
+	"antipode/metrics"
+	"antipode/services/catalog"
+	"antipode/stamp/ranges"
+)
+
+// samples implements metrics.Source for the locations of a process. Everything is read at
+// the scrape; ranges led by other processes are left to those.
+type samples struct{ set Set }
+
+// leaders calls f for each range of the set that has its leader in this process.
+func (s samples) leaders(f func(*Location, geo.Service, *ranges.Range)) {
+	for _, l := range s.set {
+		for _, svc := range Services() {
+			if r := l.Leader(geo.FirstRange(svc)); r != nil {
+				f(l, svc, r)
+			}
+		}
+	}
+}
+
+// Ranges implements metrics.Source.
+func (s samples) Ranges() []metrics.RangeSample {
+	var out []metrics.RangeSample
+	s.leaders(func(l *Location, svc geo.Service, r *ranges.Range) {
+		b, err := r.Machine.Backlog()
+		if err != nil {
+			l.o.Logger.Error("cannot read the backlog", "location", l.o.Name, "service", svc, "error", err)
+			return
+		}
+		out = append(out, metrics.RangeSample{
+			Location: l.o.Name, Service: svc, InSyncReplicas: r.InSync(),
+			BacklogRecords: b.Records, BacklogBytes: b.Bytes, BacklogAge: l.age(b),
+		})
+	})
+	return out
+}
+
+// Replicas implements metrics.Source.
+func (s samples) Replicas() []metrics.ReplicaSample {
+	var out []metrics.ReplicaSample
+	s.leaders(func(l *Location, svc geo.Service, r *ranges.Range) {
+		for _, replica := range r.View().Standings {
+			out = append(out, metrics.ReplicaSample{Location: l.o.Name, Range: geo.FirstRange(svc), Node: replica.Node, InSync: replica.InSync})
+		}
+	})
+	return out
+}
+
+// scrapeWait bounds how long a scrape waits for the catalog.
+const scrapeWait = 2 * time.Second
+
+// secondaries calls f for each account whose secondary location is in the set.
+func (s samples) secondaries(f func(*Location, *catalog.Account)) {
+	ctx, cancel := context.WithTimeout(context.Background(), scrapeWait)
+	defer cancel()
+	accounts, err := s.set.Accounts(ctx)
+	if err != nil {
+		return // Unknown series are absent, never guessed.
+	}
+	for _, a := range accounts {
+		if l := s.set.Find(a.Secondary); l != nil {
+			f(l, a)
+		}
+	}
+}
+
+// SyncTimes implements metrics.Source.
+func (s samples) SyncTimes() []metrics.SyncSample {
+	var out []metrics.SyncSample
+	s.secondaries(func(l *Location, a *catalog.Account) {
+		for _, svc := range Services() {
+			r := l.Leader(geo.FirstRange(svc))
+			if r == nil {
+				continue
+			}
+			if t, ok := r.Machine.SyncTimes(ranges.Source{Origin: a.Primary, Range: geo.FirstRange(svc)}, a.Name); ok {
+				out = append(out, metrics.SyncSample{Location: l.o.Name, Account: a.Name, Service: svc, Time: t.Least})
+			}
+		}
+	})
+	return out
+}
+
+// LastSyncTimes implements metrics.Source.
+func (s samples) LastSyncTimes() []metrics.SyncSample {
+	var out []metrics.SyncSample
+	s.secondaries(func(l *Location, a *catalog.Account) {
+		for _, svc := range geo.Services {
+			if r := l.ReplicationNow(a, svc); r.Known() {
+				out = append(out, metrics.SyncSample{Location: l.o.Name, Account: a.Name, Service: svc, Time: r.LastSync})
+			}
+		}
+	})
+	return out
+}

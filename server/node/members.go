@@ -1,0 +1,263 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	wire "antipode/client/admin"
+	"antipode/geo"
+	"antipode/server/admin"
+	"antipode/server/location"
+	"antipode/services/storageerr"
+	stampnode "antipode/stamp/node"
+	"antipode/stamp/transport"
+)
+
+// Calls between the processes of a location for operators. The names are on the wire: never
+// rename one.
+const (
+	methodView   = "admin.view"
+	methodEvents = "admin.events"
+	methodOrder  = "admin.order"
+	methodCreate = "admin.createAccount"
+)
+
+// peerWait bounds a read from another process: a paused process never answers.
+const peerWait = 2 * time.Second
+
+// members implements admin.Location for the location of this node. What it shows is what all
+// processes of the location report. An operation on another node is a call to its process.
+type members struct {
+	*admin.Local
+	self geo.NodeID
+	// nodes are all nodes of the location, self included, in order.
+	nodes []geo.NodeID
+	calls *transport.Transport
+}
+
+// operation is an operator's call to the process of a node.
+type operation struct {
+	Start bool `json:"start,omitempty"`
+	Stop  bool `json:"stop,omitempty"`
+	// Lenient makes it no error if the node is already as asked for.
+	Lenient bool `json:"lenient,omitempty"`
+	// Link is the new state of this end of the link.
+	Link *wire.Link `json:"link,omitempty"`
+}
+
+// run carries out an operation on this process. A start may go on after run has returned: see
+// location.Server.Begin.
+func (m *members) run(ctx context.Context, o operation) error {
+	if o.Link != nil {
+		return m.Local.SetLink(ctx, *o.Link)
+	}
+	if o.Lenient && o.Start == m.Server.Running() {
+		return nil
+	}
+	if !o.Start {
+		return m.Server.Stop()
+	}
+	err := m.Server.Begin(ctx)
+	if o.Lenient && errors.Is(err, location.ErrRuns) {
+		return nil // It was started meanwhile.
+	}
+	return err
+}
+
+// runAt has the process of a node carry out an operation.
+func (m *members) runAt(ctx context.Context, id geo.NodeID, o operation) error {
+	if id == m.self {
+		return m.run(ctx, o)
+	}
+	if !slices.Contains(m.nodes, id) {
+		return fmt.Errorf("there is no node %s", wire.NodeName(m.Name(), id))
+	}
+	body, err := json.Marshal(o)
+	if err != nil {
+		return err
+	}
+	_, err = m.calls.CallProcess(ctx, id, methodOrder, body)
+	return err
+}
+
+// runAtAll has all processes of the location carry out an operation, at once.
+func (m *members) runAtAll(ctx context.Context, o operation) error {
+	errs := make([]error, len(m.nodes))
+	var given sync.WaitGroup
+	for i, id := range m.nodes {
+		given.Go(func() { errs[i] = m.runAt(ctx, id, o) })
+	}
+	given.Wait()
+	return errors.Join(errs...)
+}
+
+// askPeers asks the other processes of the location, all at once, for a T as JSON. silent
+// replaces the answer of a process that gives none.
+func askPeers[T any](ctx context.Context, m *members, method string, silent func(geo.NodeID) T) []T {
+	ctx, cancel := context.WithTimeout(ctx, peerWait)
+	defer cancel()
+	var answers []*T
+	var asked sync.WaitGroup
+	for _, id := range m.nodes {
+		if id == m.self {
+			continue
+		}
+		answer := new(T)
+		answers = append(answers, answer)
+		asked.Go(func() {
+			body, err := m.calls.CallProcess(ctx, id, method, nil)
+			if err == nil {
+				err = json.Unmarshal(body, answer)
+			}
+			if err != nil {
+				*answer = silent(id)
+			}
+		})
+	}
+	asked.Wait()
+	out := make([]T, 0, len(answers))
+	for _, a := range answers {
+		out = append(out, *a)
+	}
+	return out
+}
+
+// Status implements admin.Location. A process that does not answer is shown as unreachable.
+func (m *members) Status(ctx context.Context) (admin.Status, error) {
+	own, err := m.Local.Status(ctx)
+	if err != nil {
+		return own, err
+	}
+	peers := askPeers(ctx, m, methodView, func(id geo.NodeID) (s admin.Status) {
+		s.Location.Nodes = []wire.Node{{Name: wire.NodeName(m.Name(), id), State: wire.Unreachable}}
+		return s
+	})
+	return admin.Merge(append([]admin.Status{own}, peers...)), nil
+}
+
+// Events implements admin.Location.
+func (m *members) Events(ctx context.Context) []wire.Event {
+	out := m.Local.Events(ctx)
+	for _, list := range askPeers(ctx, m, methodEvents, func(geo.NodeID) []wire.Event { return nil }) {
+		out = append(out, list...)
+	}
+	return out
+}
+
+// CreateAccount implements admin.Location. The node with the catalog's leader makes the account.
+func (m *members) CreateAccount(ctx context.Context, a wire.NewAccount) (wire.Account, error) {
+	if m.Location.Leader(geo.FirstRange(geo.Catalog)) != nil {
+		return m.Local.CreateAccount(ctx, a)
+	}
+	if err := m.createElsewhere(ctx, a); err != nil {
+		return wire.Account{}, err
+	}
+	return m.Account(ctx, a.Name)
+}
+
+// createAnswer is how the creation of an account ended.
+type createAnswer struct {
+	// Status, Code and Message are the protocol's error. Code is empty after a success.
+	Status  int    `json:"status,omitempty"`
+	Code    string `json:"code,omitempty"`
+	Message string `json:"message,omitempty"`
+}
+
+// createElsewhere has the node with the catalog's leader make an account.
+func (m *members) createElsewhere(ctx context.Context, a wire.NewAccount) error {
+	stamp, err := m.Location.Stamp()
+	if err != nil {
+		return storageerr.ServerBusy
+	}
+	id, known := stamp.LeaderNode(geo.FirstRange(geo.Catalog))
+	if !known || id == m.self {
+		return storageerr.ServerBusy
+	}
+	body, err := json.Marshal(a)
+	if err != nil {
+		return err
+	}
+	body, err = m.calls.CallProcess(ctx, id, methodCreate, body)
+	if errors.Is(err, stampnode.ErrUnreachable) {
+		return storageerr.ServerBusy
+	}
+	var out createAnswer
+	if err == nil {
+		err = json.Unmarshal(body, &out)
+	}
+	if err == nil && out.Code != "" {
+		err = storageerr.Row{Status: out.Status, Code: out.Code, Message: out.Message}
+	}
+	return err
+}
+
+// StartNode implements admin.Location.
+func (m *members) StartNode(ctx context.Context, id geo.NodeID) error {
+	return m.runAt(ctx, id, operation{Start: true})
+}
+
+// StopNode implements admin.Location.
+func (m *members) StopNode(ctx context.Context, id geo.NodeID) error {
+	return m.runAt(ctx, id, operation{Stop: true})
+}
+
+// Start implements admin.Location.
+func (m *members) Start(ctx context.Context) error {
+	return m.runAtAll(ctx, operation{Start: true, Lenient: true})
+}
+
+// Stop implements admin.Location.
+func (m *members) Stop(ctx context.Context) error {
+	return m.runAtAll(ctx, operation{Stop: true, Lenient: true})
+}
+
+// SetLink implements admin.Location: at this location's end, in all processes that can be
+// reached.
+func (m *members) SetLink(ctx context.Context, l wire.Link) error {
+	err := m.runAtAll(ctx, operation{Link: &l})
+	if errors.Is(err, stampnode.ErrUnreachable) {
+		return nil // A process comes back with a link that is up. Links are cut in tests only.
+	}
+	return err
+}
+
+// serve answers the calls of the location's other processes.
+func (m *members) serve() {
+	m.calls.HandleProcess(methodView, func(ctx context.Context, _ []byte) ([]byte, error) {
+		s, err := m.Local.Status(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return json.Marshal(s)
+	})
+	m.calls.HandleProcess(methodEvents, func(ctx context.Context, _ []byte) ([]byte, error) {
+		return json.Marshal(m.Local.Events(ctx))
+	})
+	m.calls.HandleProcess(methodOrder, func(ctx context.Context, body []byte) ([]byte, error) {
+		var o operation
+		if err := json.Unmarshal(body, &o); err != nil {
+			return nil, fmt.Errorf("malformed operation: %w", err)
+		}
+		return nil, m.run(ctx, o)
+	})
+	m.calls.HandleProcess(methodCreate, func(ctx context.Context, body []byte) ([]byte, error) {
+		var a wire.NewAccount
+		if err := json.Unmarshal(body, &a); err != nil {
+			return nil, fmt.Errorf("malformed account: %w", err)
+		}
+		var out createAnswer
+		if _, err := m.Local.CreateAccount(ctx, a); err != nil {
+			row, ours := storageerr.Of(err)
+			if !ours {
+				return nil, err
+			}
+			out = createAnswer{row.Status, row.Code, row.Message}
+		}
+		return json.Marshal(out)
+	})
+}
