@@ -264,7 +264,7 @@ func (m *member) upkeep() bool {
 	if s.now < m.upkeepAt {
 		return false
 	}
-	rest := m.n.UpkeepStep(context.Background())
+	rest := m.n.ScrubStep(context.Background())
 	if rest > 0 {
 		m.upkeepAt = s.now + max(rest, upkeepPause)
 	}

@@ -10,10 +10,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/geo"
+	"antipode/internal/clock"
 	"antipode/stamp/change"
 	"antipode/stamp/extent"
+	"antipode/stamp/kv"
 	. "antipode/stamp/node"
 	"antipode/stamp/ranges"
+	"antipode/stamp/scrub"
 )
 
 // collectAll makes upkeep collect all the time.
@@ -105,7 +108,7 @@ func TestCollectDropsOrphansOnly(t *testing.T) {
 	for _, id := range s.Nodes() {
 		s.rounds(id, 2)
 		require.True(t, intact(s.Node(id), named))
-		require.Zero(t, s.Node(id).UpkeepWork().Missing())
+		require.Zero(t, s.Node(id).Scrubber().Stats().Missing)
 	}
 }
 
@@ -172,7 +175,7 @@ func TestCollectBesideUploads(t *testing.T) {
 		at := s.Leader(testRange).Machine.AppliedState().Index
 		require.Eventually(t, func() bool { return n.Range(testRange).Machine.AppliedState().Index >= at }, electionWait, time.Millisecond)
 		require.True(t, intact(n, committed), "node %d", id)
-		require.Zero(t, n.UpkeepWork().Missing(), "node %d", id)
+		require.Zero(t, n.Scrubber().Stats().Missing, "node %d", id)
 	}
 }
 
@@ -186,37 +189,84 @@ func TestChangeBetweenWalkAndSweep(t *testing.T) {
 	data := []byte("put long ago")
 	ref := extent.NewRef(extent.ChunkID{7}, data)
 	require.NoError(t, s.PutChunk(ctx, ref, data))
-	each := func(f func(u *UpkeepOf)) {
-		for _, id := range s.Nodes() {
-			f(s.Node(id).UpkeepWork())
+	var walks []*walk
+	for _, id := range s.Nodes() {
+		walks = append(walks, newWalk(t, s.Node(id)))
+	}
+	each := func(f func(w *walk)) {
+		for _, w := range walks {
+			f(w)
 		}
 	}
-	round := func(u *UpkeepOf) {
-		require.Eventually(t, func() bool { return u.N().MayCollect() }, electionWait, time.Millisecond)
-		for u.CollectStep(ctx); u.Collecting(); {
-			u.CollectStep(ctx)
-		}
-	}
-	each(round)
-	each(func(u *UpkeepOf) {
-		for u.CollectStep(ctx); u.WalksLogs(); {
-			u.CollectStep(ctx)
-		}
-	})
+	each((*walk).round)
+	each(func(w *walk) { w.until(func() bool { return w.rows }) })
 	s.submit(putChunk{1, ref})
 	at := s.Leader(testRange).Machine.AppliedState().Index
-	each(func(u *UpkeepOf) {
-		require.Eventually(t, func() bool { return u.N().Range(testRange).Machine.AppliedState().Index >= at }, electionWait, time.Millisecond)
-		for u.Collecting() {
-			u.CollectStep(ctx)
-		}
-		require.Equal(t, 1, held(u.N(), []extent.Ref{ref}), "node %d", u.N().ID())
+	each(func(w *walk) {
+		require.Eventually(t, func() bool { return w.n.Range(testRange).Machine.AppliedState().Index >= at }, electionWait, time.Millisecond)
+		w.until(func() bool { return w.swept })
+		require.Equal(t, 1, held(w.n, []extent.Ref{ref}), "node %d", w.n.ID())
 	})
 	other := extent.NewRef(extent.ChunkID{8}, data)
 	require.NoError(t, s.PutChunk(ctx, other, data))
-	each(round)
-	each(round)
-	each(func(u *UpkeepOf) {
-		require.Equal(t, 1, held(u.N(), []extent.Ref{ref, other}), "node %d: one is named", u.N().ID())
+	each((*walk).round)
+	each((*walk).round)
+	each(func(w *walk) {
+		require.Equal(t, 1, held(w.n, []extent.Ref{ref, other}), "node %d: one is named", w.n.ID())
 	})
+}
+
+// walk is the collector of a node, stepped by hand beside the node's own, which begins later.
+type walk struct {
+	t *testing.T
+	n *Node
+	*extent.Store
+	scrubber *scrub.Scrubber
+	clock    *clock.Manual
+	names    scrub.Node
+	// rows: the walk is behind the logs. swept: it ended.
+	rows, swept bool
+}
+
+func newWalk(t *testing.T, n *Node) *walk {
+	w := &walk{t: t, n: n, Store: n.Extents(), clock: clock.NewManual(time.Unix(0, 0))}
+	o := n.ScrubOptions()
+	o.Chunks, o.Rows, o.Clock, o.Stores, w.names = w, w, w.clock, nil, o.Node
+	var err error
+	w.scrubber, err = scrub.New(o)
+	require.NoError(t, err)
+	return w
+}
+
+// ScanDurable implements scrub.Rows.
+func (w *walk) ScanDurable(lower, upper []byte) (kv.Iterator, error) {
+	w.rows = true
+	return w.n.State().ScanDurable(lower, upper)
+}
+
+// BeginRound implements scrub.Chunks.
+func (w *walk) BeginRound() {
+	w.rows, w.swept = false, false
+	w.Store.BeginRound()
+}
+
+// Sweep implements scrub.Chunks.
+func (w *walk) Sweep(limit int) (int, int64, error) {
+	chunks, bytes, err := w.Store.Sweep(limit)
+	w.swept = chunks == 0
+	return chunks, bytes, err
+}
+
+func (w *walk) until(reached func() bool) {
+	w.t.Helper()
+	require.Eventually(w.t, func() bool { _, ok := w.names.NamesComplete(); return ok }, electionWait, time.Millisecond)
+	for !reached() {
+		w.clock.Advance(w.scrubber.Step(w.t.Context()))
+	}
+}
+
+// round is a whole one.
+func (w *walk) round() {
+	w.until(func() bool { return !w.swept })
+	w.until(func() bool { return w.swept })
 }

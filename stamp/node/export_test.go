@@ -1,11 +1,9 @@
 package node
 
 import (
-	"context"
-
 	"antipode/geo"
-	"antipode/stamp/extent"
 	"antipode/stamp/ranges"
+	"antipode/stamp/scrub"
 	"antipode/stamp/state"
 )
 
@@ -44,11 +42,7 @@ var (
 	SnapDir     = (*Node).snapDir
 )
 
-// Upkeep, see upkeep.
-type (
-	UpkeepOf = upkeep
-	Source   = source
-)
+type Source = source
 
 func (n *Node) Inbox() []Envelope                                    { return n.inbox }
 func (n *Node) Log(id geo.RangeID) state.RangeLog                    { return n.logs[id] }
@@ -60,7 +54,8 @@ func (n *Node) Differ() map[geo.NodeID]bool                          { return n.
 func (n *Node) Led() map[geo.RangeID]bool                            { return n.led }
 func (n *Node) Ranges() []*ranges.Range                              { return n.ranges }
 func (n *Node) Claims() map[geo.RangeID]map[geo.ReplicaID]geo.NodeID { return n.claims }
-func (n *Node) UpkeepWork() *upkeep                                  { return n.upkeep }
+func (n *Node) Scrubber() *scrub.Scrubber                            { return n.scrubber }
+func (n *Node) ScrubOptions() scrub.Options                          { return n.scrubOptions() }
 
 // Identity is the phase in which a replica here is, and its id.
 func (n *Node) Identity(id geo.RangeID) ReplicaIdentity {
@@ -91,18 +86,3 @@ func NewSource(s *state.Store, id geo.RangeID) *source {
 func (s *source) Next() (Piece, error)   { return s.next() }
 func (s *source) Close() error           { return s.close() }
 func (p *Piece) Check(next uint32) error { return p.check(next) }
-
-// The upkeep, step by step.
-
-func (n *Node) MayCollect() bool                  { _, ok := n.mayCollect(); return ok }
-func (u *upkeep) N() *Node                        { return u.n }
-func (u *upkeep) CollectStep(ctx context.Context) { u.collectStep(ctx) }
-func (u *upkeep) RepairStep(ctx context.Context)  { u.repairStep(ctx) }
-func (u *upkeep) BeginCollect()                   { u.beginCollect() }
-func (u *upkeep) Collecting() bool                { return u.collect.under }
-func (u *upkeep) WalksLogs() bool                 { return len(u.collect.logs) > 0 }
-func (u *upkeep) Missing() uint64                 { return u.counts.missing.Load() }
-func (u *upkeep) SetMissing(refs []extent.Ref)    { u.missing = refs }
-func (u *upkeep) Repaired() uint64                { return u.counts.repaired.Load() }
-func (u *upkeep) Rounds() uint64                  { return u.counts.scrubRounds.Load() }
-func (u *upkeep) LogFiles() ([]state.File, error) { return u.scrub.stores[1].files.Files() }

@@ -61,13 +61,13 @@ func TestScrubRepairsChunks(t *testing.T) {
 				require.NoError(t, err)
 				require.Equal(t, ref, extent.NewRef(ref.ID, buf[:k]))
 			}
-			rounds := n.UpkeepWork().Rounds()
+			rounds := n.Scrubber().Stats().Cycles
 			require.Eventually(t, func() bool {
-				return n.UpkeepWork().Rounds() > rounds+2 && n.Extents().Stats().Damaged == 0 && seen.has(ChunksRepaired, 0)
+				return n.Scrubber().Stats().Cycles > rounds+2 && n.Extents().Stats().Damaged == 0 && seen.has(ChunksRepaired, 0)
 			}, electionWait, time.Millisecond)
 			require.Same(t, n, s.Node(id), "damaged chunks cost no restart: %v", seen.list)
 			require.True(t, intact(n, refs), "%v", seen.list)
-			require.NotZero(t, n.UpkeepWork().Repaired())
+			require.NotZero(t, n.Scrubber().Stats().Repaired)
 		})
 	}
 }
@@ -118,7 +118,7 @@ func TestRepairRefusesCorruptPeer(t *testing.T) {
 	require.Eventually(t, func() bool { return transport.lied.Load() > 4 }, electionWait, time.Millisecond)
 	_, err = n.ReadChunk(refs[2], 0, make([]byte, refs[2].Length))
 	require.ErrorIs(t, err, extent.ErrCorrupt)
-	require.Zero(t, n.UpkeepWork().Repaired())
+	require.Zero(t, n.Scrubber().Stats().Repaired)
 	transport.lie.Store(false)
 	require.Eventually(t, func() bool { return intact(n, refs) }, electionWait, time.Millisecond)
 }
@@ -146,7 +146,7 @@ func TestScrubFindsDamagedLog(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 3))
 			testDamagedStore(t, "log", func(s *snapStamp, id geo.NodeID) {
-				files, err := s.Node(id).UpkeepWork().LogFiles()
+				files, err := s.Node(id).ScrubOptions().Stores[1].Files.Files()
 				require.NoError(t, err)
 				require.NotEmpty(t, files)
 				for _, f := range files { // In each the header, or the frame behind it.

@@ -17,6 +17,7 @@ import (
 	"antipode/stamp/extent"
 	"antipode/stamp/ranges"
 	"antipode/stamp/replica"
+	"antipode/stamp/scrub"
 	"antipode/stamp/state"
 )
 
@@ -97,8 +98,8 @@ type Node struct {
 	// heardAt is the tick at which a peer last told a durable index.
 	heardAt map[geo.NodeID]uint64
 
-	upkeep  *upkeep
-	metrics *metrics
+	scrubber *scrub.Scrubber
+	metrics  *metrics
 
 	// ctx ends the node's own goroutines and the snapshots that others send it;
 	// background counts both.
@@ -127,6 +128,7 @@ func Open(o Options) (_ *Node, err error) {
 	defer func() {
 		if err != nil {
 			n.cancel()
+			n.scrubber.Close()
 			err = errors.Join(fmt.Errorf("open node %s-%d: %w", o.Location, o.ID, err), n.closeStores())
 		}
 	}()
@@ -151,7 +153,9 @@ func Open(o Options) (_ *Node, err error) {
 	if err := n.openRanges(); err != nil {
 		return nil, err
 	}
-	n.upkeep = newUpkeep(n)
+	if n.scrubber, err = scrub.New(n.scrubOptions()); err != nil {
+		return nil, err
+	}
 	if n.metrics, err = newMetrics(n); err != nil {
 		return nil, err
 	}
@@ -289,6 +293,7 @@ func (n *Node) Flush() error { return n.state.Flush() }
 // nothing.
 func (n *Node) Close(flush bool) error {
 	n.o.Transport.Attach(n.o.ID, nil)
+	n.scrubber.Close()
 	n.metrics.unregister()
 	n.mu.Lock()
 	n.closed = true

@@ -67,12 +67,12 @@ type Options struct {
 	// checked. Zero means 7 days; a short one costs reads of the disk.
 	ScrubPeriod time.Duration
 	// CollectGrace is for how long at least a chunk that nothing names is kept: see
-	// collect.go. Zero means 24 hours. An upload may not take longer.
+	// scrub.Options. Zero means 24 hours. An upload may not take longer.
 	CollectGrace time.Duration
 	// RestartAfter is how long a Stamp waits before it opens a node anew that failed, the
 	// first time; each failure in a row doubles it. Zero means 1 s.
 	RestartAfter time.Duration
-	// Registerer receives the metrics of the node's upkeep; Close takes them back. Nil
+	// Registerer receives the metrics of the node; Close takes them back. Nil
 	// means none.
 	Registerer prometheus.Registerer
 	// OnCommit takes commit latencies by range. May be nil.
@@ -119,12 +119,6 @@ func (o Options) WithDefaults() Options {
 	}
 	if o.RestartAfter == 0 {
 		o.RestartAfter = time.Second
-	}
-	if o.ScrubPeriod == 0 {
-		o.ScrubPeriod = scrubPeriodDefault
-	}
-	if o.CollectGrace == 0 {
-		o.CollectGrace = collectGraceDefault
 	}
 	if o.Go == nil {
 		o.Go = func(f func()) { go f() }

@@ -10,9 +10,13 @@ import (
 	"antipode/stamp/replica"
 )
 
-// Run works until ctx ends or the node fails; its upkeep until Close.
+// Run works until ctx ends or the node fails; its scrubber until Close.
 func (n *Node) Run(ctx context.Context) error {
-	n.start(func() { n.Upkeep(ctx) })
+	n.start(func() {
+		ctx, cancel := joinContext(ctx, n.ctx)
+		defer cancel()
+		n.scrubber.Run(ctx)
+	})
 	timer := time.NewTimer(n.o.Tick)
 	defer timer.Stop()
 	armed := time.Duration(0) // the tick for which the timer is set

@@ -81,19 +81,6 @@ func TestMissingChunksAreCopied(t *testing.T) {
 	require.Eventually(t, func() bool { return intact(s.Node(id), refs) }, electionWait, time.Millisecond)
 }
 
-// What a walk found missing waits for its repair when the next walk begins.
-func TestMissingChunksOutlastWalks(t *testing.T) {
-	transport := &lone{peers: map[geo.NodeID]ChunkPeer{}}
-	n := loneNode(t, transport, func(f func()) { f() })
-	data := []byte("payload")
-	ref := extent.NewRef(extent.ChunkID{1}, data)
-	n.UpkeepWork().SetMissing([]extent.Ref{ref})
-	n.UpkeepWork().BeginCollect()
-	transport.peers[2] = oneChunk(data)
-	n.UpkeepWork().RepairStep(t.Context())
-	require.True(t, intact(n, []extent.Ref{ref}))
-}
-
 // A damaged store stays in service while another replica is away: setting it aside would
 // cost the range its quorum. It goes when the others are whole again.
 func TestDamagedStoreWaitsForOthers(t *testing.T) {

@@ -1,4 +1,4 @@
-package node
+package scrub
 
 import (
 	"context"
@@ -11,7 +11,6 @@ import (
 	"antipode/geo"
 	"antipode/stamp/change"
 	"antipode/stamp/extent"
-	"antipode/stamp/ranges"
 	"antipode/stamp/state"
 )
 
@@ -21,18 +20,18 @@ import (
 //  1. every entry of the untrimmed logs, those that this node no longer needs too,
 //  2. then every row of the durable state: clients' rows, and the outboxes,
 //
-// and then sweeps what two rounds, CollectGrace apart, found unnamed and untouched.
+// and then sweeps what two rounds, Options.Grace apart, found unnamed and untouched.
 //
 // Why nothing is dropped that is named, or about to be:
 //
 //   - Log before state: an entry that is trimmed while the log is read was durable in the
 //     state before, which is read later. Durable state, not the newest: a row that is
 //     deleted in memory alone comes back by a crash, until the log is applied again.
-//   - A name that comes into being behind the walk's back: whoever proposes, appends or
+//   - A name that appears behind the walk: code that proposes, appends or
 //     applies a change that names a chunk has asked whether it is here (extent.Durable):
 //     the leader at evaluation, a follower before it steps the entry, the receiver of a
 //     range snapshot for each row, the applier of the other location's records. The
-//     question pins the chunk for this round and the next: CollectGrace at least, in which
+//     question pins the chunk for this round and the next: Options.Grace at least, in which
 //     the entry reaches the log, or does not.
 //   - The sweep takes the store's lock for a slice of the chunks at a time, and others work
 //     between the slices. But each chunk is judged and dropped under one hold of that lock
@@ -41,12 +40,12 @@ import (
 //     fetched again. A chunk that was put behind the sweep's back has the round of now; one
 //     that Compact moved has the round of the copy that it replaced.
 //   - Uploads and geo pushes: a Put pins likewise. An upload that takes longer than
-//     CollectGrace from a chunk to the change that names it is refused (503) and changes
+//     Options.Grace from a chunk to the change that names it is refused (503) and changes
 //     nothing. A push whose record comes later than that finds the chunk gone; the
 //     receiver then fetches it from the source, whose outbox names it all the while.
 //   - Rows that are read while the walk is elsewhere do not matter: rows never move from
 //     one key to another without a change that names their chunks.
-//   - A read of a blob that is deleted meanwhile goes on for CollectGrace at least; then
+//   - A read of a blob that is deleted meanwhile goes on for Options.Grace at least; then
 //     it ends early, for ids are never given twice. A single read of a chunk always ends
 //     well: its file stays open.
 //
@@ -55,7 +54,7 @@ import (
 //
 // Each named chunk that is not here is noted, and copied from a peer.
 
-// Of the pace of a round: 10 MiB of rows a second, 860 GiB in a CollectGrace. A faster
+// Of the pace of a round: 10 MiB of rows a second, 860 GiB in a Options.Grace. A faster
 // one takes the processors from the clients of a young store for nothing.
 const (
 	collectRows   = 4096
@@ -67,13 +66,14 @@ const (
 	compactRest   = time.Minute
 )
 
-// collectRound is how far a round has come.
-type collectRound struct {
-	under     bool
-	began     time.Duration
-	unsettled uint64
-	// logs and spans are yet to be walked, the first one from next, or from key, on.
-	logs  []geo.RangeID
+// collection is how far a round has come.
+type collection struct {
+	active bool
+	began  time.Duration
+	// version is of Node.NamesComplete when the round began.
+	version uint64
+	// logs and spans are still to be walked, the first of them from next, or key, on.
+	logs  []Range
 	next  uint64
 	spans []rangeSpan
 	key   []byte
@@ -87,66 +87,58 @@ type rangeSpan struct {
 	state.Span
 }
 
-func (u *upkeep) collectStep(context.Context) time.Duration {
-	round, n := &u.collect, u.n
-	unsettled, ok := n.mayCollect()
-	if !ok || round.under && unsettled != round.unsettled {
-		round.under = false
-		return min(collectAgain, n.o.CollectGrace)
+func (s *Scrubber) collectStep(context.Context) time.Duration {
+	round := &s.collect
+	version, ok := s.o.Node.NamesComplete()
+	if !ok || s.o.RowChunks == nil || round.active && version != round.version {
+		round.active = false
+		return min(collectAgain, s.o.Grace)
 	}
-	if !round.under {
-		u.beginCollect()
-		round.unsettled = unsettled
+	if !round.active {
+		s.beginCollect()
+		round.version = version
 	}
 	if round.sweeping {
-		return u.sweepStep()
+		return s.sweepStep()
 	}
 	var err error
 	rest := time.Duration(0)
 	switch {
 	case len(round.logs) > 0:
-		rest, err = u.markLog()
+		rest, err = s.markLog()
 	case len(round.spans) > 0:
-		rest, err = u.markRows()
+		rest, err = s.markRows()
 	default:
-		n.extents.EndRound()
+		s.o.Chunks.EndRound()
 		round.sweeping = true
 	}
 	if err != nil {
-		round.under = false
+		round.active = false
 		if errors.Is(err, state.ErrLogCorrupt) {
-			n.condemn("log", err)
+			s.o.Node.Quarantine("log", err)
 		}
-		n.o.Logger.Error("cannot tell which chunks are named; none is dropped before a walk over all names succeeds", "error", err)
+		s.o.Logger.Error("cannot tell which chunks are named; none is dropped before a walk over all names succeeds", "error", err)
 		return collectAgain
 	}
 	return rest
 }
 
-// mayCollect reports whether all names that this node has to know are here. Between two
-// answers of yes they were here all the time if unsettled is the same.
-func (n *Node) mayCollect() (unsettled uint64, ok bool) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.unsettled, n.o.RowChunks != nil && n.settled && len(n.incoming) == 0
-}
-
-func (u *upkeep) beginCollect() {
-	round := &u.collect
-	*round = collectRound{under: true, began: u.n.o.Clock.Mono()}
-	for _, r := range u.n.ranges {
-		round.logs = append(round.logs, r.ID())
-		for _, span := range ranges.Spans(r.ID()) {
-			round.spans = append(round.spans, rangeSpan{r.ID(), span})
+func (s *Scrubber) beginCollect() {
+	round := &s.collect
+	*round = collection{active: true, began: s.o.Clock.Mono()}
+	for _, r := range s.o.Ranges {
+		round.logs = append(round.logs, r)
+		for _, span := range r.Spans {
+			round.spans = append(round.spans, rangeSpan{r.ID, span})
 		}
 	}
-	u.n.extents.BeginRound()
+	s.o.Chunks.BeginRound()
 }
 
 // markLog marks what some entries of a log name.
-func (u *upkeep) markLog() (rest time.Duration, err error) {
-	round := &u.collect
-	log := u.n.logs[round.logs[0]]
+func (s *Scrubber) markLog() (rest time.Duration, err error) {
+	round := &s.collect
+	log := round.logs[0].Log
 	first, err := log.FirstIndex()
 	if err != nil {
 		return 0, err
@@ -165,7 +157,7 @@ func (u *upkeep) markLog() (rest time.Duration, err error) {
 		return collectRest, nil // Trimmed, or cut back by a new leader, since: look again.
 	}
 	if err != nil {
-		return 0, fmt.Errorf("read log of range %d: %w", round.logs[0], err)
+		return 0, fmt.Errorf("read log of range %d: %w", round.logs[0].ID, err)
 	}
 	for _, e := range entries {
 		if !change.NamesChunks(e.Data) {
@@ -173,23 +165,23 @@ func (u *upkeep) markLog() (rest time.Duration, err error) {
 		}
 		refs, err := change.GroupChunks(e.Data)
 		if err != nil {
-			return 0, fmt.Errorf("entry %d of range %d: %w", e.GetIndex(), round.logs[0], err)
+			return 0, fmt.Errorf("entry %d of range %d: %w", e.GetIndex(), round.logs[0].ID, err)
 		}
-		u.mark(refs)
+		s.mark(refs)
 	}
 	round.next += uint64(len(entries))
 	return collectRest, nil
 }
 
 // markRows marks what some rows of the durable state name.
-func (u *upkeep) markRows() (rest time.Duration, err error) {
-	round := &u.collect
+func (s *Scrubber) markRows() (rest time.Duration, err error) {
+	round := &s.collect
 	span := round.spans[0]
 	lower := span.Lower
 	if round.key != nil {
 		lower = round.key
 	}
-	it, err := u.n.state.ScanDurable(lower, span.Upper)
+	it, err := s.o.Rows.ScanDurable(lower, span.Upper)
 	if err != nil {
 		return 0, err
 	}
@@ -202,11 +194,11 @@ func (u *upkeep) markRows() (rest time.Duration, err error) {
 		}
 		rows++
 		bytes += len(it.Key()) + len(it.Value())
-		refs, err := u.n.rowChunks(span.id, it.Key(), it.Value())
+		refs, err := s.o.RowChunks(span.id, it.Key(), it.Value())
 		if err != nil {
 			return 0, errors.Join(fmt.Errorf("row %x of range %d: %w", it.Key(), span.id, err), it.Close())
 		}
-		u.mark(refs)
+		s.mark(refs)
 	}
 	if err := it.Close(); err != nil {
 		return 0, err
@@ -218,42 +210,33 @@ func (u *upkeep) markRows() (rest time.Duration, err error) {
 	return collectRest, nil
 }
 
-// rowChunks returns the payload chunks that a row of a range names.
-func (n *Node) rowChunks(id geo.RangeID, key, value []byte) ([]extent.Ref, error) {
-	refs, local, err := ranges.OutboxChunks(id, key, value)
-	if err == nil && !local {
-		return n.o.RowChunks(key, value)
-	}
-	return refs, err
-}
-
 // mark marks chunks as named, and notes those that are not here.
-func (u *upkeep) mark(refs []extent.Ref) {
+func (s *Scrubber) mark(refs []extent.Ref) {
 	for _, ref := range refs {
-		if !u.n.extents.Mark(ref) && len(u.missing) < missingMax {
-			u.missing = append(u.missing, ref)
-			u.counts.missing.Add(1)
+		if !s.o.Chunks.Mark(ref) && len(s.missing) < missingMax {
+			s.missing = append(s.missing, ref)
+			s.counts.missing.Add(1)
 		}
 	}
 }
 
-func (u *upkeep) sweepStep() time.Duration {
-	chunks, bytes, err := u.n.extents.Sweep(collectSweeps)
-	u.counts.collectedChunks.Add(uint64(chunks))
-	u.counts.collectedBytes.Add(uint64(bytes))
+func (s *Scrubber) sweepStep() time.Duration {
+	chunks, bytes, err := s.o.Chunks.Sweep(collectSweeps)
+	s.counts.collectedChunks.Add(uint64(chunks))
+	s.counts.collectedBytes.Add(uint64(bytes))
 	if err == nil && chunks > 0 {
 		return collectRest
 	}
-	u.collect.under = false
-	return max(0, u.collect.began+u.n.o.CollectGrace-u.n.o.Clock.Mono())
+	s.collect.active = false
+	return max(0, s.collect.began+s.o.Grace-s.o.Clock.Mono())
 }
 
 // compactStep empties some of an extent that holds mostly garbage.
-func (u *upkeep) compactStep(ctx context.Context) time.Duration {
-	copied, err := u.n.extents.Compact(ctx)
+func (s *Scrubber) compactStep(ctx context.Context) time.Duration {
+	copied, err := s.o.Chunks.Compact(ctx)
 	if err != nil || copied == 0 {
-		return compactRest // A failed store is noticed by the scheduler.
+		return compactRest // The scheduler notices a failed store.
 	}
-	u.counts.compactedBytes.Add(uint64(copied))
+	s.counts.compactedBytes.Add(uint64(copied))
 	return time.Duration(float64(copied) / compactRate * float64(time.Second))
 }

@@ -1,0 +1,47 @@
+package scrub
+
+import (
+	"errors"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// register makes and registers the metrics.
+func (s *Scrubber) register() error {
+	if s.o.Registerer == nil {
+		return nil
+	}
+	c := &s.counts
+	for store, v := range map[string]*atomic.Uint64{"extents": &c.scrubbedExtents, "state": &c.scrubbedState, "log": &c.scrubbedLog} {
+		s.count("antipode_scrub_bytes_total", "Bytes that the scrub read and checked.", v, prometheus.Labels{"store": store})
+	}
+	s.count("antipode_scrub_chunks_total", "Payload chunks that the scrub read and checked.", &c.scrubbedChunks, nil)
+	s.count("antipode_scrub_rounds_total", "Rounds of the scrub over everything on the disk.", &c.scrubRounds, nil)
+	s.count("antipode_repaired_chunks_total", "Damaged or missing payload chunks copied from another node.", &c.repaired, nil)
+	s.count("antipode_missing_chunks_total", "Payload chunks that were named here and not held.", &c.missing, nil)
+	s.count("antipode_collected_chunks_total", "Payload chunks dropped because nothing named them.", &c.collectedChunks, nil)
+	s.count("antipode_collected_bytes_total", "Bytes of the payload chunks dropped because nothing named them.", &c.collectedBytes, nil)
+	s.count("antipode_compacted_bytes_total", "Bytes of payload chunks copied out of extents that hold mostly garbage.", &c.compactedBytes, nil)
+	s.metrics = append(s.metrics,
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "antipode_corrupt_chunks_total", Help: "Payload chunks whose copy here was found damaged.",
+		}, func() float64 { return float64(s.o.Chunks.Stats().Corrupted) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "antipode_damaged_chunks", Help: "Payload chunks whose copy here is damaged and not repaired yet.",
+		}, func() float64 { return float64(s.o.Chunks.Stats().Damaged) }),
+	)
+	for i, c := range s.metrics {
+		if err := s.o.Registerer.Register(c); err != nil {
+			s.metrics = s.metrics[:i]
+			s.Close()
+			return errors.Join(errors.New("register the metrics of the scrub"), err)
+		}
+	}
+	return nil
+}
+
+func (s *Scrubber) count(name, help string, v *atomic.Uint64, labels prometheus.Labels) {
+	s.metrics = append(s.metrics, prometheus.NewCounterFunc(
+		prometheus.CounterOpts{Name: name, Help: help, ConstLabels: labels}, func() float64 { return float64(v.Load()) }))
+}

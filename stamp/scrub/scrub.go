@@ -1,0 +1,214 @@
+package scrub
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	pb "go.etcd.io/raft/v3/raftpb"
+
+	"antipode/geo"
+	"antipode/internal/clock"
+	"antipode/stamp/extent"
+	"antipode/stamp/kv"
+	"antipode/stamp/state"
+)
+
+const (
+	periodDefault = 7 * 24 * time.Hour
+	graceDefault  = 24 * time.Hour
+	// beginDelay is how long after the start the first steps begin, at the latest.
+	beginDelay = 10 * time.Second
+	// damagePoll is how often the repair looks for chunks that reads found damaged.
+	damagePoll = time.Second
+)
+
+// Node is what a Scrubber asks of its node. Methods are called from the goroutine of Step.
+type Node interface {
+	// Applied is the sum of the applied indexes of the node's ranges. While it does not
+	// change, nobody writes.
+	Applied() uint64
+	// NamesComplete reports whether the logs and rows of this node hold every name of a
+	// chunk that they should: no replica here is lost, joining, or being fed by a snapshot.
+	// Names were complete all the time between two calls that returned the same version.
+	NamesComplete() (version uint64, ok bool)
+	// Copy puts an intact copy of a chunk here, read from a peer. It is durable after the
+	// next Chunks.Sync.
+	Copy(ref extent.Ref) error
+	// Quarantine takes a store out of use that is damaged as a whole.
+	Quarantine(store string, reason error)
+	// Repaired reports chunks that were copied from peers and are durable.
+	Repaired(chunks, bytes int)
+}
+
+// Chunks is the node's chunk store: see extent.Store.
+type Chunks interface {
+	Scrub(ctx context.Context) (extent.Ref, error)
+	Damaged(limit int) []extent.Ref
+	Durable(id extent.ChunkID) bool
+	Sync(ctx context.Context) error
+	BeginRound()
+	Mark(ref extent.Ref) bool
+	EndRound()
+	Sweep(limit int) (chunks int, bytes int64, err error)
+	Compact(ctx context.Context) (int64, error)
+	Stats() extent.Stats
+}
+
+// Rows reads the durable rows of the state store: see state.Store.
+type Rows interface {
+	ScanDurable(lower, upper []byte) (kv.Iterator, error)
+}
+
+// Log reads the entries of a range: see state.RangeLog.
+type Log interface {
+	FirstIndex() (uint64, error)
+	LastIndex() (uint64, error)
+	Entries(lo, hi, maxSize uint64) ([]*pb.Entry, error)
+}
+
+// Range is where the names of chunks of one range are.
+type Range struct {
+	ID    geo.RangeID
+	Log   Log
+	Spans []state.Span
+}
+
+// Store is a store whose files are checked: the state store or the log.
+type Store struct {
+	// Name is its folder in the node's folder.
+	Name  string
+	Files state.Verifier
+}
+
+// Options configures a Scrubber. Node, Chunks, Rows and Clock are required.
+type Options struct {
+	Node   Node
+	Chunks Chunks
+	Rows   Rows
+	Ranges []Range
+	// Stores are checked in this order, after the chunks.
+	Stores []Store
+	// RowChunks returns the chunks that a row of a range names. Nil turns the collection of
+	// chunks off.
+	RowChunks func(id geo.RangeID, key, value []byte) ([]extent.Ref, error)
+	Clock     clock.Clock
+	// Period is within which time everything on the disk is read and checked. Zero means 7
+	// days; a short one costs reads of the disk.
+	Period time.Duration
+	// Grace is for how long at least a chunk that nothing names is kept. Zero means 24 hours.
+	// An upload may not take longer.
+	Grace time.Duration
+	// CopyBytesPerSecond bounds the repair. It must not be zero.
+	CopyBytesPerSecond int
+	// Registerer receives the metrics until Close. Nil means none.
+	Registerer prometheus.Registerer
+	Logger     *slog.Logger
+}
+
+// Scrubber is the work on the stores of one node, and what it counted.
+type Scrubber struct {
+	o     Options
+	tasks []*task
+
+	cycle   cycle
+	collect collection
+	// missing are chunks that the state names and that were not here when a walk over the
+	// names came by, each until the repair tried it; at most missingMax, the next walk finds
+	// the others. A new walk keeps what is waiting: walks may follow faster than repairs.
+	missing []extent.Ref
+
+	counts  counts
+	metrics []prometheus.Collector
+}
+
+// task is one kind of work. step does a little and returns how long to rest.
+type task struct {
+	due  time.Duration
+	step func(ctx context.Context) time.Duration
+}
+
+// counts are for metrics. They count from the node's start.
+type counts struct {
+	scrubbedExtents, scrubbedState, scrubbedLog atomic.Uint64 // bytes
+	scrubbedChunks, scrubRounds                 atomic.Uint64
+	repaired, missing                           atomic.Uint64
+	collectedChunks, collectedBytes             atomic.Uint64
+	compactedBytes                              atomic.Uint64
+}
+
+// New returns a Scrubber that has done nothing yet, and registers its metrics.
+func New(o Options) (*Scrubber, error) {
+	if o.Period == 0 {
+		o.Period = periodDefault
+	}
+	if o.Grace == 0 {
+		o.Grace = graceDefault
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	s := &Scrubber{o: o}
+	begin := o.Clock.Mono() + min(beginDelay, o.Period, o.Grace)
+	for _, step := range []func(context.Context) time.Duration{s.repairStep, s.scrubStep, s.collectStep, s.compactStep} {
+		s.tasks = append(s.tasks, &task{due: begin, step: step})
+	}
+	return s, s.register()
+}
+
+// Run works until ctx ends.
+func (s *Scrubber) Run(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		timer.Reset(s.Step(ctx))
+	}
+}
+
+// Step does the step that is most overdue, if one is due, and returns how long nothing is
+// due after it. It is called by one goroutine at a time.
+func (s *Scrubber) Step(ctx context.Context) time.Duration {
+	first := s.tasks[0]
+	for _, t := range s.tasks {
+		if t.due < first.due {
+			first = t
+		}
+	}
+	if now := s.o.Clock.Mono(); first.due > now {
+		return first.due - now
+	}
+	rest := first.step(ctx)
+	first.due = s.o.Clock.Mono() + rest
+	return 0
+}
+
+// Stats counts since New.
+type Stats struct {
+	// Cycles of the scrub over everything on the disk that ended.
+	Cycles uint64
+	// Missing chunks were named and not here; Repaired ones were copied from a peer.
+	Missing, Repaired uint64
+}
+
+// Stats may be called from any goroutine.
+func (s *Scrubber) Stats() Stats {
+	return Stats{s.counts.scrubRounds.Load(), s.counts.missing.Load(), s.counts.repaired.Load()}
+}
+
+// Close takes the metrics back, so that the node can be opened again beside the same
+// registry. Run must have returned.
+func (s *Scrubber) Close() {
+	if s == nil || s.o.Registerer == nil {
+		return
+	}
+	for _, c := range s.metrics {
+		s.o.Registerer.Unregister(c)
+	}
+}
