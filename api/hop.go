@@ -75,8 +75,10 @@ var (
 // ways. Errors: errUnreachable and errRefused; else nothing may be sent again (R1), and
 // the error is what to answer: OperationTimedOut where a write may have had an effect.
 func (f *Forwarder) hand(w http.ResponseWriter, r *http.Request, addr string, h hop) error {
-	ctx, cancel := context.WithCancel(r.Context())
+	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
 	defer cancel()
+	detach := context.AfterFunc(r.Context(), cancel)
+	defer detach()
 	p := startPatience(cancel)
 	defer p.pause()
 	body := &handedBody{body: r.Body, patience: p}
@@ -95,7 +97,14 @@ func (f *Forwarder) hand(w http.ResponseWriter, r *http.Request, addr string, h 
 	}
 	defer protocol.StopSender(r)
 	body.answered.Store(true)
-	f.relay(w, r, resp, h, p)
+	// Where the other end asks for no more it may be before the end of the body, which may
+	// never come.
+	early := false
+	if resp.Close {
+		detach() // Stopping the sender may cancel r's context; the answer is relayed all the same.
+		early = !protocol.StopSender(r)
+	}
+	f.relay(w, r, resp, h, p, early)
 	return nil
 }
 
@@ -121,8 +130,9 @@ func (h hop) failed(r *http.Request, body *handedBody, p *patience, err error) e
 	return err
 }
 
-// relay writes the answer to the client. One that breaks off is broken off visibly.
-func (f *Forwarder) relay(w http.ResponseWriter, r *http.Request, resp *http.Response, h hop, p *patience) {
+// relay writes the answer to the client. One that breaks off is broken off visibly. early
+// says that it came before the end of the request's body.
+func (f *Forwarder) relay(w http.ResponseWriter, r *http.Request, resp *http.Response, h hop, p *patience, early bool) {
 	header := w.Header()
 	clear(header)
 	for name, values := range resp.Header {
@@ -133,9 +143,6 @@ func (f *Forwarder) relay(w http.ResponseWriter, r *http.Request, resp *http.Res
 	if header["Content-Type"] == nil {
 		header["Content-Type"] = nil // Else net/http guesses one.
 	}
-	// Where the other end asks for no more it may be before the end of the body, which may
-	// never come.
-	early := resp.Close && !protocol.StopSender(r)
 	w.WriteHeader(resp.StatusCode)
 	buf := f.buffers.Get().(*[]byte)
 	defer f.buffers.Put(buf)

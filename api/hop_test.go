@@ -3,6 +3,7 @@ package api_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -236,4 +237,46 @@ func TestHopToLocationOnce(t *testing.T) {
 	a := send(t, signed(t, http.MethodGet, f.url+insert, nil))
 	require.Equal(t, http.StatusServiceUnavailable, a.status)
 	require.Contains(t, a.body, "north")
+}
+
+// An answer that comes before the request is read arrives whole, also where stopping the
+// sender cancels the request: net/http watches the connection from the end of the body on.
+func TestEarlyAnswerArrivesWhole(t *testing.T) {
+	end := &heldEnd{reached: make(chan struct{})}
+	leader := stub(t, func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		require.NoError(t, err)
+		_, _ = io.WriteString(conn, "HTTP/1.1 100 Continue\r\n\r\n")
+		<-end.reached
+		_, _ = io.WriteString(conn, "HTTP/1.1 403 Forbidden\r\nConnection: close\r\nContent-Length: 10\r\n\r\nfirst")
+		<-end.cancelled
+		_, _ = io.WriteString(conn, " half")
+		_ = conn.Close()
+	})
+	f := newFront(t, api.Options{Location: "north", Leader: ledBy(leader)})
+	served := stub(t, func(w http.ResponseWriter, r *http.Request) {
+		end.ReadCloser, end.cancelled = r.Body, r.Context().Done()
+		r.Body = end
+		f.Handler(geo.Table).ServeHTTP(w, r)
+	})
+	a := send(t, signed(t, http.MethodPost, served+insert, strings.NewReader("{}")))
+	require.Equal(t, http.StatusForbidden, a.status)
+	require.Equal(t, "first half", a.body)
+}
+
+// heldEnd is a body whose read that reaches the end returns when the request is cancelled.
+type heldEnd struct {
+	io.ReadCloser
+	reached   chan struct{}
+	cancelled <-chan struct{}
+}
+
+// Read implements io.Reader.
+func (b *heldEnd) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if errors.Is(err, io.EOF) {
+		close(b.reached)
+		<-b.cancelled
+	}
+	return n, err
 }

@@ -75,6 +75,10 @@ type watchedBody struct {
 	end     time.Time
 	bounded bool
 	read    bool // to its end
+	// interrupted says that stop cut a read off. net/http begins to watch the connection
+	// within the read that reaches the end of the body; if stop's deadline fails that, the
+	// context of the connection ends, and with it every later request of the connection.
+	interrupted bool
 
 	pace sync.Mutex // guards what follows
 	// allowance is how long the next byte may be waited for: SenderStallMax, less what was
@@ -169,12 +173,14 @@ func (b *watchedBody) rate() float64 {
 func (*watchedBody) Close() error { return nil }
 
 // stop ends a read under way and refuses those to come. read says that the body came
-// to its end.
+// to its end. Where it interrupted a read the request's context may be cancelled, and the
+// connection takes no other request.
 func (b *watchedBody) stop() (read bool) {
 	b.stopped.Store(true)
 	if !b.mu.TryLock() {
 		_ = b.control.SetReadDeadline(time.Unix(1, 0))
 		b.mu.Lock()
+		b.interrupted = true
 		if b.read {
 			_ = b.control.SetReadDeadline(time.Time{})
 		}
@@ -191,7 +197,8 @@ func (b *watchedBody) breakOff() {
 
 // StopSender ends all reads of r's body, which WatchSender watches: a transport may go
 // on reading what it forwards after the answer came, and the connection may be another
-// request's by then. read says that the body came to its end.
+// request's by then. read says that the body came to its end. r's context may be cancelled
+// by it.
 func StopSender(r *http.Request) (read bool) {
 	if watched := watchedSender(r); watched != nil {
 		return watched.stop()
@@ -237,7 +244,7 @@ func TakeBody(r *http.Request, bytesMax int64) error {
 // is still read after the answer is bounded by lingerMax. The client has time to take the
 // answer by its length.
 func BeforeAnswer(w http.ResponseWriter, r *http.Request) {
-	if r.ContentLength != 0 && !bodyRead(r) {
+	if r.ContentLength != 0 && !reusable(r) {
 		w.Header()["Connection"] = []string{"close"}
 		_ = http.NewResponseController(w).SetReadDeadline(clock.System{}.Now().Add(lingerMax)) // As above.
 	}
@@ -252,14 +259,15 @@ func BeforeAnswer(w http.ResponseWriter, r *http.Request) {
 	AnswerWithin(w, within)
 }
 
-// bodyRead reports whether r's body came to its end. One that is being read has not.
-func bodyRead(r *http.Request) bool {
+// reusable reports whether r's connection can take another request: the body came to its
+// end, and no read was interrupted. One that is being read has not come to its end.
+func reusable(r *http.Request) bool {
 	b := watchedSender(r)
 	if b == nil || !b.mu.TryLock() {
 		return false
 	}
 	defer b.mu.Unlock()
-	return b.read
+	return b.read && !b.interrupted
 }
 
 // Linger takes what the client of a request that was answered early still sends: one

@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -134,4 +135,46 @@ func TestLinger(t *testing.T) {
 	require.Equal(t, http.StatusRequestEntityTooLarge, resp.StatusCode)
 	require.NoError(t, resp.Body.Close())
 	require.NoError(t, conn.Close())
+}
+
+// A read that is interrupted as it reaches the end of the body makes net/http cancel the
+// connection's context: such a connection takes no other request, which would fail.
+func TestInterruptedReadEndsTheConnection(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			w.WriteHeader(http.StatusNoContent)
+			return
+		}
+		end := &heldEnd{ReadCloser: r.Body, reached: make(chan struct{}), cancelled: r.Context().Done()}
+		r.Body = end
+		WatchSender(w, r)
+		go func() { _, _ = io.ReadAll(r.Body) }()
+		<-end.reached
+		StopSender(r)
+		BeforeAnswer(w, r)
+		w.WriteHeader(http.StatusForbidden)
+	}))
+	defer s.Close()
+	resp, err := s.Client().Post(s.URL, "text/plain", strings.NewReader("body"))
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	require.Equal(t, http.StatusForbidden, resp.StatusCode)
+	require.True(t, resp.Close)
+}
+
+// heldEnd is a body whose read that reaches the end returns when the request is cancelled.
+type heldEnd struct {
+	io.ReadCloser
+	reached   chan struct{}
+	cancelled <-chan struct{}
+}
+
+// Read implements io.Reader.
+func (b *heldEnd) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if errors.Is(err, io.EOF) {
+		close(b.reached)
+		<-b.cancelled
+	}
+	return n, err
 }
