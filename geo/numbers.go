@@ -90,6 +90,9 @@ func (s Stream) Compare(o Stream) int {
 	return cmp.Or(cmp.Compare(s.Account, o.Account), s.Epoch.Compare(o.Epoch), cmp.Compare(s.Range, o.Range), cmp.Compare(s.Lane, o.Lane))
 }
 
+// Source names the range that numbers the records of the stream.
+func (s Stream) Source() SourceRange { return SourceRange{s.Epoch.Location, s.Range} }
+
 func (s Stream) String() string {
 	return fmt.Sprintf("%s/%s/r%d/l%d", s.Account, s.Epoch, s.Range, s.Lane)
 }
@@ -98,4 +101,14 @@ func (s Stream) String() string {
 type Head struct {
 	Seq  Seq
 	Hash Hash
+}
+
+// Precedes reports whether the record that has this number, and carries prev as the hash of
+// the record before it, follows the head (R11).
+func (h Head) Precedes(n Seq, prev Hash) bool { return n == h.Seq+1 && prev == h.Hash }
+
+// SourceRange names a range of the other location, from which streams come to a range here.
+type SourceRange struct {
+	Origin Location
+	Range  RangeID
 }

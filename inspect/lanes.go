@@ -8,9 +8,10 @@ import (
 
 	"antipode/geo"
 	"antipode/stamp/change"
+	"antipode/stamp/cursor"
 	"antipode/stamp/keys"
-	"antipode/stamp/ranges"
 	"antipode/stamp/state"
+	"antipode/stats"
 )
 
 // Lane is one stream as the node's folder has it: its source side where From is the outbox
@@ -65,7 +66,7 @@ func (l Lane) Text() string {
 type lanes struct {
 	byStream map[geo.Stream]*Lane
 	sync     map[geo.Stream]change.Cursor
-	closed   map[ranges.Source]geo.Timestamp
+	closed   map[geo.SourceRange]geo.Timestamp
 }
 
 // Lanes reports the streams of each account: head, acknowledged number and outbox of those
@@ -93,7 +94,7 @@ func Lanes(n Node, o Options, emit Emit) (damaged int, err error) {
 }
 
 func (r *report) lanesOf(store *state.Store, id geo.RangeID, account geo.Account) error {
-	all := lanes{map[geo.Stream]*Lane{}, map[geo.Stream]change.Cursor{}, map[ranges.Source]geo.Timestamp{}}
+	all := lanes{map[geo.Stream]*Lane{}, map[geo.Stream]change.Cursor{}, map[geo.SourceRange]geo.Timestamp{}}
 	for _, prefix := range [][]byte{keys.Heads(id), keys.Trims(id), keys.OutboxAll(id), keys.Cursors(id), keys.ReceivedAll(id)} {
 		err := r.scan(store, prefix, keys.PrefixEnd(prefix), func(key, value []byte) error {
 			err := all.take(id, key, value)
@@ -171,23 +172,20 @@ func (a *lanes) take(id geo.RangeID, key, value []byte) error {
 		if err != nil {
 			return err
 		}
-		a.closed[ranges.Source{Origin: c.Origin, Range: c.Range}] = c.T
+		a.closed[geo.SourceRange{Origin: c.Origin, Range: c.Range}] = c.T
 	}
 	return nil
 }
 
-// setSyncTimes: that of a stream at its head is the closed time of its source range, that
-// of one behind is in its cursor (R13).
+// setSyncTimes fills in what follows from cursors and closed times together.
 func (a *lanes) setSyncTimes() {
 	for s, c := range a.sync {
-		t, ok := a.closed[ranges.Source{Origin: s.Epoch.Location, Range: s.Range}]
+		t, ok := a.closed[s.Source()]
 		if !ok {
 			continue
 		}
 		l := a.byStream[s]
-		l.Closed, l.SyncTime = t.String(), t.String()
-		if n := len(c.Pairs); n > 0 {
-			l.SyncTime, l.Missing = c.Sync.String(), uint64(c.Pairs[n-1].Head)
-		}
+		at := cursor.ProgressOf(s, &c)
+		l.Closed, l.SyncTime, l.Missing = t.String(), stats.SyncTime(t, at).String(), uint64(at.Behind)
 	}
 }

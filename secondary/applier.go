@@ -9,6 +9,7 @@ import (
 	"antipode/replication/receive"
 	"antipode/services/catalog"
 	"antipode/stamp/change"
+	"antipode/stamp/cursor"
 	"antipode/stamp/extent"
 	"antipode/stamp/keys"
 	"antipode/stamp/kv"
@@ -24,9 +25,9 @@ type Stamp interface {
 	LeaderNode(r geo.RangeID) (id geo.NodeID, ok bool)
 	// Replica returns a replica of this process, which may be behind; nil for none.
 	Replica(r geo.RangeID) *ranges.Range
-	// Received returns what is known here of the streams that a range receives, wherever that
-	// is; ok is false while that is nothing.
-	Received(r geo.RangeID, src ranges.Source) (known ranges.Received, ok bool)
+	// ProgressNow returns what is known here of the streams that a range receives, wherever
+	// it leads; ok is false while nothing is known. It may be behind what is committed.
+	ProgressNow(r geo.RangeID, src geo.SourceRange, a geo.Account) (p cursor.Progress, ok bool)
 	// Submit commits a command in a range, wherever that leads.
 	Submit(ctx context.Context, r geo.RangeID, cmd ranges.Command) error
 	// PutChunk makes a chunk durable on the nodes that are up.
@@ -48,7 +49,7 @@ var errNoLeader = errors.New("secondary: the local range has no leader")
 
 // local is the range here that holds what a source range holds. There is one range
 // per service in both locations so far, so records need no routing (R14).
-func local(src ranges.Source) geo.RangeID { return src.Range }
+func local(src geo.SourceRange) geo.RangeID { return src.Range }
 
 // Apply implements receive.Applier.
 func (a *Applier) Apply(b *receive.Batch, done func(error)) {
@@ -68,25 +69,11 @@ func (a *Applier) Apply(b *receive.Batch, done func(error)) {
 	a.stamp.Go(func(ctx context.Context) { done(a.stamp.Submit(ctx, id, cmd)) })
 }
 
-// Cursors implements receive.Applier. What is known here may be behind: it is a lower bound,
-// of what is committed. So nothing leaves the source's outbox too early, and what is given
-// again is a duplicate.
-func (a *Applier) Cursors(src ranges.Source) (map[geo.Stream]geo.Head, bool) {
-	r, ok := a.stamp.Received(local(src), src)
-	if !ok {
-		return nil, false
-	}
-	return r.Cursors(src), true
-}
-
-// Behind implements receive.Applier, as of what is known here: a stream may have reached its
-// head meanwhile, and a pull of it then brings duplicates.
-func (a *Applier) Behind(src ranges.Source) map[geo.Stream]geo.Seq {
-	r, ok := a.stamp.Received(local(src), src)
-	if !ok {
-		return nil
-	}
-	return r.BehindOf(src)
+// Progress implements receive.Applier. It may be behind, and is a lower bound of what is
+// committed: nothing leaves the source's outbox too early, and records that are pulled or
+// given again are duplicates.
+func (a *Applier) Progress(src geo.SourceRange) (cursor.Progress, bool) {
+	return a.stamp.ProgressNow(local(src), src, cursor.EveryAccount)
 }
 
 // PutPayload implements receive.Applier.
@@ -233,7 +220,7 @@ func (c *apply) close(tx *ranges.Tx, closed *change.Closed) bool {
 	if known && closed.T <= at {
 		return true
 	}
-	if !closed.Full && (!known || closed.T0 > at) {
+	if !cursor.Joins(closed, at, known) {
 		return false
 	}
 	tx.TakeClosed(closed)

@@ -93,7 +93,7 @@ func parseBatch(b []byte) (*receive.Batch, error) {
 	if !ok || id > 1<<32-1 || count > uint64(len(b)) {
 		return nil, errApply
 	}
-	out := &receive.Batch{Source: ranges.Source{Origin: geo.Location(origin), Range: geo.RangeID(id)}}
+	out := &receive.Batch{Source: geo.SourceRange{Origin: geo.Location(origin), Range: geo.RangeID(id)}}
 	for range count {
 		v, ok := field()
 		if !ok {

@@ -9,13 +9,12 @@ import (
 	"antipode/replication/receive"
 	"antipode/stamp/change"
 	"antipode/stamp/keys"
-	"antipode/stamp/ranges"
 )
 
 // batch is one of two records, and a closed record where closed.
 func batch(t testing.TB, closed bool) *receive.Batch {
 	t.Helper()
-	src := ranges.Source{Origin: "north", Range: geo.FirstRange(geo.Table)}
+	src := geo.SourceRange{Origin: "north", Range: geo.FirstRange(geo.Table)}
 	b := &receive.Batch{Source: src}
 	for seq := geo.Seq(1); seq <= 2; seq++ {
 		p := keys.Partition{Service: geo.Table, Account: "acct", Container: "t", Object: "p"}

@@ -109,15 +109,17 @@ func (s *Sim) checkSync(a *account, svc geo.Service, m *member, catalog *ranges.
 // replication is what Get Service Stats answers at the secondary of an account, from the range
 // that holds the service there and from the catalog.
 func replication(a *account, svc geo.Service, own, catalog *ranges.Range) stats.Replication {
-	return stats.Of(a.home.name, a.name, svc, func(src ranges.Source, name geo.Account) (ranges.SyncTimes, bool) {
-		if a.home.far.receiving.Forked(src.Range, name) {
-			return ranges.SyncTimes{}, false // R16.
-		}
+	var inputs []stats.Input
+	for _, src := range stats.Sources(a.home.name, svc) {
+		from := own
 		if src.Range == catalog.ID() {
-			return catalog.State().SyncTimes(src, name)
+			from = catalog
 		}
-		return own.State().SyncTimes(src, name)
-	})
+		inputs = append(inputs, stats.Input{
+			Progress: from.Machine.Progress(src, a.name), Forked: a.home.far.receiving.Forked(src.Range, a.name),
+		})
+	}
+	return stats.Of(a.home.name, a.name, svc, inputs...)
 }
 
 // checkReceived: the payload of records at or below Last Sync Time is here, but of

@@ -10,6 +10,7 @@ import (
 
 	"antipode/geo"
 	"antipode/stamp/change"
+	"antipode/stamp/cursor"
 	"antipode/stamp/keys"
 	"antipode/stamp/kv"
 	"antipode/stamp/ranges"
@@ -275,7 +276,7 @@ func (h *history) checkMember(m *member) {
 		}
 	}
 	for _, differs := range []string{
-		diff("cursor", want.cursors, machine.Cursors(ranges.Source{Origin: h.l.far.name, Range: h.id})),
+		diff("cursor", want.cursors, machine.Progress(geo.SourceRange{Origin: h.l.far.name, Range: h.id}, cursor.EveryAccount).Cursors()),
 		diff("head", want.heads, first(machine.Heads())),
 		diff("row", want.rows(), h.rows(m)),
 		h.outbox(m, want),

@@ -13,6 +13,7 @@ import (
 	"antipode/replication/receive"
 	"antipode/replication/ship"
 	"antipode/secondary"
+	"antipode/stamp/cursor"
 	"antipode/stamp/ranges"
 )
 
@@ -219,12 +220,12 @@ func (l *location) LeaderNode(geo.RangeID) (geo.NodeID, bool) { return 0, false 
 // Replica implements secondary.Stamp.
 func (l *location) Replica(id geo.RangeID) *ranges.Range { return l.Leader(id) }
 
-// Received implements secondary.Stamp.
-func (l *location) Received(id geo.RangeID, _ ranges.Source) (ranges.Received, bool) {
+// ProgressNow implements secondary.Stamp.
+func (l *location) ProgressNow(id geo.RangeID, src geo.SourceRange, a geo.Account) (cursor.Progress, bool) {
 	if r := l.Leader(id); r != nil {
-		return r.Machine, true
+		return r.Machine.Progress(src, a), true
 	}
-	return nil, false
+	return cursor.Progress{}, false
 }
 
 func (l *location) leader(id geo.RangeID) *member {

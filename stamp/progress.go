@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"antipode/geo"
+	"antipode/stamp/cursor"
 	"antipode/stamp/node"
 	"antipode/stamp/ranges"
 )
@@ -14,13 +15,13 @@ import (
 // their cursors and sync times from its replicas. Of a range that is not here it asks the
 // leader.
 
-// progressMethod asks the leader of a range for its ranges.Progress; JSON both ways.
+// progressMethod asks the leader of a range for its cursor.Progress of every account; JSON both ways.
 const progressMethod = "stamp.progress"
 
 // progressRequest is what is asked.
 type progressRequest struct {
 	Range  geo.RangeID
-	Source ranges.Source
+	Source geo.SourceRange
 }
 
 const (
@@ -35,7 +36,7 @@ type keptProgress struct {
 	asking bool
 	known  bool
 	at     time.Duration
-	ranges.Progress
+	cursor.Progress
 }
 
 // holds reports whether one of the nodes that run here has the range.
@@ -50,22 +51,23 @@ func (s *Stamp) holds(id geo.RangeID) bool {
 	return false
 }
 
-// Received returns what is known here, without waiting, of the streams that a range
-// receives from a source; ok is false while that is nothing. It may be behind what is
-// committed, never ahead. Where no node that runs here has the range it is up to
-// progressEvery and an answer's way older, and asked for again.
-func (s *Stamp) Received(id geo.RangeID, src ranges.Source) (r ranges.Received, ok bool) {
+// ProgressNow returns, without waiting, how far a range is known here to have applied the
+// streams of a source range; ok is false while nothing is known. It may be behind what is
+// committed, never ahead. If no node that runs here has the range, it is older by up to
+// progressEvery and the time of an answer, has the streams of every account, and is asked
+// for again.
+func (s *Stamp) ProgressNow(id geo.RangeID, src geo.SourceRange, a geo.Account) (p cursor.Progress, ok bool) {
 	if s.holds(id) {
 		if r := s.Replica(id); r != nil {
-			return r.Machine, true
+			return r.Machine.Progress(src, a), true
 		}
-		return nil, false
+		return cursor.Progress{}, false
 	}
 	q := progressRequest{id, src}
 	s.progressMu.Lock()
 	defer s.progressMu.Unlock()
 	if s.progress == nil {
-		return nil, false
+		return cursor.Progress{}, false
 	}
 	kept := s.progress[q]
 	if kept == nil {
@@ -87,28 +89,23 @@ func (s *Stamp) Received(id geo.RangeID, src ranges.Source) (r ranges.Received, 
 	return kept.Progress, kept.known
 }
 
-// SyncTimes returns the sync times of an account's streams from a source, with all in them
-// that was acknowledged before; ok is false where they are not known. kv.ErrBusy where there
-// is no leader for a while.
-func (s *Stamp) SyncTimes(ctx context.Context, id geo.RangeID, src ranges.Source, a geo.Account) (t ranges.SyncTimes, ok bool, err error) {
-	if s.holds(id) {
-		err = s.Read(ctx, id, func(st ranges.State) error {
-			t, ok = st.SyncTimes(src, a)
-			return nil
-		})
-		return t, ok, err
+// Progress returns how far a range has applied the streams of a source range: at least
+// those of the account, with all that was acknowledged before the call. It fails with
+// kv.ErrBusy after a while without a leader.
+func (s *Stamp) Progress(ctx context.Context, id geo.RangeID, src geo.SourceRange, a geo.Account) (p cursor.Progress, err error) {
+	if !s.holds(id) {
+		return s.askProgress(ctx, id, src)
 	}
-	p, err := s.askProgress(ctx, id, src)
-	if err != nil {
-		return t, false, err
-	}
-	t, ok = p.SyncTimes(src, a)
-	return t, ok, nil
+	err = s.Read(ctx, id, func(st ranges.State) error {
+		p = st.Progress(src, a)
+		return nil
+	})
+	return p, err
 }
 
 // askProgress asks the leader of a range that is not here how far it is with the streams
 // of a source, with all in it that was acknowledged before.
-func (s *Stamp) askProgress(ctx context.Context, id geo.RangeID, src ranges.Source) (p ranges.Progress, err error) {
+func (s *Stamp) askProgress(ctx context.Context, id geo.RangeID, src geo.SourceRange) (p cursor.Progress, err error) {
 	err = s.withLeader(ctx, id, func() (err error) {
 		to, ok := s.LeaderNode(id)
 		if !ok {
@@ -116,7 +113,7 @@ func (s *Stamp) askProgress(ctx context.Context, id geo.RangeID, src ranges.Sour
 		}
 		limited, cancel := context.WithTimeout(ctx, progressTimeout)
 		defer cancel()
-		p, err = ask[ranges.Progress](limited, s, to, progressMethod, progressRequest{id, src})
+		p, err = ask[cursor.Progress](limited, s, to, progressMethod, progressRequest{id, src})
 		if errors.Is(err, node.ErrUnreachable) {
 			return ranges.ErrNotLeader
 		}
@@ -127,13 +124,13 @@ func (s *Stamp) askProgress(ctx context.Context, id geo.RangeID, src ranges.Sour
 
 // tellProgress answers progressMethod at a node.
 func (s *Stamp) tellProgress(id geo.NodeID) node.CallHandler {
-	return answering(s, id, func(ctx context.Context, n *node.Node, q progressRequest) (p ranges.Progress, err error) {
+	return answering(s, id, func(ctx context.Context, n *node.Node, q progressRequest) (p cursor.Progress, err error) {
 		r := n.Range(q.Range)
 		if r == nil {
 			return p, ranges.ErrNotLeader
 		}
 		err = r.Read(ctx, func(st ranges.State) error {
-			p = st.Progress(q.Source)
+			p = st.Progress(q.Source, cursor.EveryAccount)
 			return nil
 		})
 		return p, err

@@ -2,7 +2,8 @@ package stats
 
 import (
 	"antipode/geo"
-	"antipode/stamp/ranges"
+	"antipode/internal/plantedbugs"
+	"antipode/stamp/cursor"
 )
 
 // Status is the replication status of an account's service, in the words of the
@@ -16,27 +17,42 @@ const (
 	Unavailable Status = "unavailable"
 )
 
-// Replication is what Get Service Stats says about one service of an account.
+// Replication is what Get Service Stats answers about one service of an account.
 type Replication struct {
 	Status Status
-	// LastSync is the minimum sync time; ok is false where it is absent.
+	// LastSync is the minimum sync time; it has no meaning unless Known.
 	LastSync geo.Timestamp
 	// Behind counts streams that are not at their heads.
 	Behind int
 }
 
-// SyncTimes gives the committed sync times of one source range, as the leader of the
-// local range that receives it holds them; ok is false while unknown, and where a
-// stream of the account has forked: no time can be promised for it (R16).
-type SyncTimes func(src ranges.Source, a geo.Account) (ranges.SyncTimes, bool)
+// Known reports whether LastSync is a value.
+func (r Replication) Known() bool { return r.Status == Live }
 
-// Of computes the replication state of a service of an account whose primary is
-// origin: the minimum over all streams of all source ranges that overlap the
-// account's span of the service, and of its catalog streams (R13).
-func Of(origin geo.Location, a geo.Account, s geo.Service, sync SyncTimes) Replication {
+// Sources are the source ranges that decide about a service of an account whose primary is
+// origin: all that overlap the account's span of the service, and the catalog's (R13).
+func Sources(origin geo.Location, s geo.Service) []geo.SourceRange {
+	return []geo.SourceRange{
+		{Origin: origin, Range: geo.FirstRange(s)},
+		{Origin: origin, Range: geo.FirstRange(geo.Catalog)},
+	}
+}
+
+// Input is what the account's secondary knows of one source range.
+type Input struct {
+	cursor.Progress
+	// Forked reports that a stream of the account has forked there, or that nothing here
+	// could tell: no time can be promised (R16).
+	Forked bool
+}
+
+// Of computes the replication state of a service of an account whose primary is origin:
+// the minimum sync time over the account's streams of all Sources. Without a closed time
+// from each of them, or after a fork, there is none.
+func Of(origin geo.Location, a geo.Account, s geo.Service, inputs ...Input) Replication {
 	out := Replication{Status: Live, LastSync: ^geo.Timestamp(0)}
-	for _, r := range []geo.RangeID{geo.FirstRange(s), geo.FirstRange(geo.Catalog)} {
-		t, ok := sync(ranges.Source{Origin: origin, Range: r}, a)
+	for _, src := range Sources(origin, s) {
+		t, ok := inputOf(src, inputs).syncTimes(a)
 		if !ok {
 			return Replication{Status: Unavailable}
 		}
@@ -46,5 +62,55 @@ func Of(origin geo.Location, a geo.Account, s geo.Service, sync SyncTimes) Repli
 	return out
 }
 
-// Known reports whether LastSync is a value.
-func (r Replication) Known() bool { return r.Status == Live }
+// inputOf finds the input from a source range; the zero value for none.
+func inputOf(src geo.SourceRange, inputs []Input) Input {
+	for _, in := range inputs {
+		if in.Source == src {
+			return in
+		}
+	}
+	return Input{}
+}
+
+func (in Input) syncTimes(a geo.Account) (SyncTimes, bool) {
+	if in.Forked {
+		return SyncTimes{}, false
+	}
+	return SyncTimesOf(in.Progress, a)
+}
+
+// SyncTimes are the sync times of an account's streams from one source range.
+type SyncTimes struct {
+	// Least is the least of them: the closed time when all streams are at their heads.
+	Least geo.Timestamp
+	// Behind counts the streams that are not at their heads.
+	Behind int
+}
+
+// SyncTimesOf computes the sync times of an account; ok is false before the first closed
+// record of the source range.
+func SyncTimesOf(p cursor.Progress, a geo.Account) (out SyncTimes, ok bool) {
+	if p.Closed == 0 {
+		return SyncTimes{}, false
+	}
+	out.Least = p.Closed
+	for _, s := range p.Streams {
+		if s.Stream.Account != a || plantedbugs.Planted(plantedbugs.SkipStream) && s.Stream.Lane%4 == 0 {
+			continue
+		}
+		out.Least = min(out.Least, SyncTime(p.Closed, s))
+		if s.Behind > 0 {
+			out.Behind++
+		}
+	}
+	return out, true
+}
+
+// SyncTime is the sync time of one stream of a source range that is closed up to closed:
+// the greatest closed time whose head the stream has applied (R13).
+func SyncTime(closed geo.Timestamp, s cursor.StreamProgress) geo.Timestamp {
+	if s.Behind > 0 {
+		return s.Sync
+	}
+	return closed
+}

@@ -5,8 +5,8 @@ import (
 
 	"antipode/geo"
 	"antipode/stamp/change"
+	"antipode/stamp/cursor"
 	"antipode/stamp/extent"
-	"antipode/stamp/ranges"
 )
 
 // Outcome is what became of one received record.
@@ -39,7 +39,7 @@ type Record struct {
 // Batch is what is committed here in one group: records of one source range in
 // order, then a closed record.
 type Batch struct {
-	Source  ranges.Source
+	Source  geo.SourceRange
 	Records []*Record
 	Closed  *change.Closed
 	// ClosedTaken is false after Apply where the closed record did not join on to
@@ -53,11 +53,9 @@ type Applier interface {
 	// called once, from any goroutine: nil when what was applied is on every in-sync
 	// replica, else nothing can be said of the outcomes and the batch is given again.
 	Apply(b *Batch, done func(error))
-	// Cursors returns how far the streams of a source range are applied; ok is
-	// false while the local range has no leader.
-	Cursors(src ranges.Source) (cursors map[geo.Stream]geo.Head, ok bool)
-	// Behind returns the streams of a source range below a closed head, with it.
-	Behind(src ranges.Source) map[geo.Stream]geo.Seq
+	// Progress returns how far the streams of a source range are applied; ok is false while
+	// the local range has no leader.
+	Progress(src geo.SourceRange) (p cursor.Progress, ok bool)
 	// PutPayload makes chunks durable on the local replicas ahead of a record.
 	PutPayload(ref extent.Ref, data []byte, done func(error))
 	// HasPayload reports whether a chunk is durable here.

@@ -35,11 +35,11 @@ func (p *pull) step(rr *rangeReceiver, st geo.Stream, now time.Duration) {
 	if p.flying || p.forked || now < p.retryAt || rr.committing || len(rr.pulledItems) > 0 {
 		return
 	}
-	cursors, ok := rr.r.o.Applier.Cursors(rr.src)
+	progress, ok := rr.r.o.Applier.Progress(rr.src)
 	if !ok {
 		return
 	}
-	at := cursors[st].Seq
+	at := progress.Applied(st).Seq
 	if at >= p.dropped {
 		delete(rr.pulls, st)
 		return

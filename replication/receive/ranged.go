@@ -8,7 +8,6 @@ import (
 
 	"antipode/geo"
 	"antipode/stamp/change"
-	"antipode/stamp/ranges"
 )
 
 // rangeReceiver brings the streams of one source range into this location: one
@@ -19,7 +18,7 @@ import (
 //	any ──another record under a number──> forked (stands until an operator decides)
 type rangeReceiver struct {
 	r   *Receiver
-	src ranges.Source
+	src geo.SourceRange
 
 	frames     []item // waiting, in the order of the carrier
 	bytes      int    // of the records that wait or are being committed
@@ -203,7 +202,8 @@ func (rr *rangeReceiver) checkBehind(now, ran time.Duration) {
 		return
 	}
 	rr.checkAt = now + checkEvery
-	behind := rr.r.o.Applier.Behind(rr.src)
+	p, _ := rr.r.o.Applier.Progress(rr.src)
+	behind := p.Behind()
 	for st := range rr.behind {
 		if _, still := behind[st]; !still {
 			delete(rr.behind, st)
@@ -247,10 +247,11 @@ func (rr *rangeReceiver) tellSource(now time.Duration) {
 	if !rr.toAck || rr.ackFlying || now < rr.ackAt {
 		return
 	}
-	cursors, ok := rr.r.o.Applier.Cursors(rr.src)
+	p, ok := rr.r.o.Applier.Progress(rr.src)
 	if !ok {
 		return
 	}
+	cursors := p.Cursors()
 	rr.toAck, rr.ackFlying = false, true
 	rr.ackAt = now + rr.r.o.AckEvery
 	rr.r.o.Source.Acknowledge(rr.src.Range, cursors, func(err error) {

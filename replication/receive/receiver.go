@@ -10,7 +10,6 @@ import (
 	"antipode/internal/clock"
 	"antipode/replication/bus"
 	"antipode/stamp/change"
-	"antipode/stamp/ranges"
 )
 
 // Alarm reasons of the receiving side.
@@ -126,7 +125,7 @@ func New(o Options) *Receiver {
 	}
 	for _, id := range o.Ranges {
 		rr := &rangeReceiver{
-			r: r, src: ranges.Source{Origin: o.Origin, Range: id}, pulls: map[geo.Stream]*pull{}, behind: map[geo.Stream]time.Duration{},
+			r: r, src: geo.SourceRange{Origin: o.Origin, Range: id}, pulls: map[geo.Stream]*pull{}, behind: map[geo.Stream]time.Duration{},
 			toAck: true, // The source compares heads at start (R16).
 		}
 		r.ranges[id] = rr

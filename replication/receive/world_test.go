@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -15,8 +17,8 @@ import (
 	"antipode/replication/bus"
 	"antipode/replication/bus/membus"
 	"antipode/stamp/change"
+	"antipode/stamp/cursor"
 	"antipode/stamp/extent"
-	"antipode/stamp/ranges"
 )
 
 const (
@@ -213,24 +215,18 @@ func (w *world) Apply(b *Batch, done func(error)) {
 	})
 }
 
-// Cursors implements Applier.
-func (w *world) Cursors(ranges.Source) (map[geo.Stream]geo.Head, bool) {
-	out := map[geo.Stream]geo.Head{}
+// Progress implements Applier.
+func (w *world) Progress(src geo.SourceRange) (cursor.Progress, bool) {
+	streams := map[geo.Stream]cursor.StreamProgress{}
 	for st, h := range w.cursors {
-		out[st] = h
+		streams[st] = cursor.StreamProgress{Stream: st, Applied: h}
 	}
-	return out, true
-}
-
-// Behind implements Applier.
-func (w *world) Behind(ranges.Source) map[geo.Stream]geo.Seq {
-	out := map[geo.Stream]geo.Seq{}
 	for st, n := range w.closedH {
-		if w.cursors[st].Seq < n {
-			out[st] = n
+		if at := w.cursors[st]; at.Seq < n {
+			streams[st] = cursor.StreamProgress{Stream: st, Applied: at, Behind: n}
 		}
 	}
-	return out
+	return cursor.Progress{Source: src, Streams: slices.Collect(maps.Values(streams))}, true
 }
 
 // PutPayload implements Applier.

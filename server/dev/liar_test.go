@@ -25,7 +25,7 @@ import (
 	"antipode/replication/bus/natsbus"
 	"antipode/replication/receive"
 	"antipode/server/location"
-	"antipode/stamp/ranges"
+	"antipode/stamp/cursor"
 )
 
 // carrierSite is a carrier of three servers or one, each of which can be stopped and
@@ -194,7 +194,7 @@ func (l *liar) same() {
 			return false
 		}
 		heads, _ := n.Machine.Heads()
-		return maps.Equal(heads, s.Machine.Cursors(ranges.Source{Origin: North, Range: r}))
+		return maps.Equal(heads, s.Machine.Progress(geo.SourceRange{Origin: North, Range: r}, cursor.EveryAccount).Cursors())
 	})
 	for w, n := range l.last {
 		require.Equal(l.t, strconv.Itoa(n), read(l.t, l.c, "northacct", "-secondary", fmt.Sprintf("w%d", w)))

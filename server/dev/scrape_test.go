@@ -11,8 +11,8 @@ import (
 
 	wire "antipode/client/admin"
 	"antipode/geo"
+	"antipode/stamp/cursor"
 	"antipode/stamp/node"
-	"antipode/stamp/ranges"
 )
 
 // The scrape says what happened: a stopped node leaves two in sync; a
@@ -102,7 +102,7 @@ func committed(c *Cluster) (n geo.Seq) {
 
 func applied(c *Cluster) (n geo.Seq) {
 	r := geo.FirstRange(geo.Table)
-	for _, h := range c.locations[South].Leader(r).Machine.Cursors(ranges.Source{Origin: North, Range: r}) {
+	for _, h := range c.locations[South].Leader(r).Machine.Progress(geo.SourceRange{Origin: North, Range: r}, cursor.EveryAccount).Cursors() {
 		n += h.Seq
 	}
 	return n

@@ -2,11 +2,10 @@ package location
 
 import (
 	"context"
-	"errors"
 
 	"antipode/geo"
 	"antipode/services/catalog"
-	"antipode/stamp/ranges"
+	"antipode/stamp/cursor"
 	"antipode/stats"
 )
 
@@ -19,39 +18,38 @@ func (l *Location) Replication(ctx context.Context, a *catalog.Account, s geo.Se
 	}
 	// Each range under its lease: an isolated leader of before would show an older time than
 	// the one shown last (R13).
-	var failed error
-	out := l.unforked(a, s, func(src ranges.Source, name geo.Account) (ranges.SyncTimes, bool) {
-		t, ok, err := stamp.SyncTimes(ctx, src.Range, src, name)
-		failed = errors.Join(failed, err)
-		return t, ok
-	})
-	return out, failed
+	var inputs []stats.Input
+	for _, src := range stats.Sources(a.Primary, s) {
+		p, err := stamp.Progress(ctx, src.Range, src, a.Name)
+		if err != nil {
+			return stats.Replication{}, err
+		}
+		inputs = append(inputs, l.input(p, a.Name))
+	}
+	return stats.Of(a.Primary, a.Name, s, inputs...), nil
 }
 
 // ReplicationNow is Replication without waiting for a lease, by what this process knows:
 // for metrics and status. Where no range leads here, it is a little behind.
 func (l *Location) ReplicationNow(a *catalog.Account, s geo.Service) stats.Replication {
-	return l.unforked(a, s, func(src ranges.Source, name geo.Account) (ranges.SyncTimes, bool) {
-		stamp, err := l.Stamp()
-		if err != nil {
-			return ranges.SyncTimes{}, false
+	stamp, err := l.Stamp()
+	if err != nil {
+		return stats.Replication{Status: stats.Unavailable}
+	}
+	var inputs []stats.Input
+	for _, src := range stats.Sources(a.Primary, s) {
+		if p, ok := stamp.ProgressNow(src.Range, src, a.Name); ok {
+			inputs = append(inputs, l.input(p, a.Name))
 		}
-		r, ok := stamp.Received(src.Range, src)
-		if !ok {
-			return ranges.SyncTimes{}, false
-		}
-		return r.SyncTimes(src, name)
-	})
+	}
+	return stats.Of(a.Primary, a.Name, s, inputs...)
 }
 
-// unforked is stats.Of where no stream of the account has forked; where one has, or
-// nobody receives who could tell, there is no time to promise (R16).
-func (l *Location) unforked(a *catalog.Account, s geo.Service, sync stats.SyncTimes) stats.Replication {
-	return stats.Of(a.Primary, a.Name, s, func(src ranges.Source, name geo.Account) (ranges.SyncTimes, bool) {
-		t, ok := sync(src, name)
-		known, forked := l.Forked(src.Range, name) // After the read: of a fork that was found meanwhile too.
-		return t, ok && known && !forked
-	})
+// input adds to a progress whether a stream has forked, as known after it was read: a fork
+// that was found meanwhile counts too.
+func (l *Location) input(p cursor.Progress, a geo.Account) stats.Input {
+	known, forked := l.Forked(p.Source.Range, a)
+	return stats.Input{Progress: p, Forked: forked || !known}
 }
 
 // Forked reports whether a stream of an account in a source range has forked (R16); known

@@ -8,6 +8,7 @@ import (
 	"antipode/metrics"
 	"antipode/services/catalog"
 	"antipode/stamp/ranges"
+	"antipode/stats"
 )
 
 // samples implements metrics.Source for the locations of a process. Everything is read at
@@ -80,7 +81,8 @@ func (s samples) SyncTimes() []metrics.SyncSample {
 			if r == nil {
 				continue
 			}
-			if t, ok := r.Machine.SyncTimes(ranges.Source{Origin: a.Primary, Range: geo.FirstRange(svc)}, a.Name); ok {
+			src := geo.SourceRange{Origin: a.Primary, Range: geo.FirstRange(svc)}
+			if t, ok := stats.SyncTimesOf(r.Machine.Progress(src, a.Name), a.Name); ok {
 				out = append(out, metrics.SyncSample{Location: l.o.Name, Account: a.Name, Service: svc, Time: t.Least})
 			}
 		}

@@ -22,6 +22,7 @@ import (
 	"antipode/internal/clock"
 	"antipode/stamp"
 	"antipode/stamp/change"
+	"antipode/stamp/cursor"
 	"antipode/stamp/extent"
 	"antipode/stamp/kv"
 	. "antipode/stamp/node"
@@ -312,7 +313,7 @@ func TestLaggardReturnsBySnapshot(t *testing.T) {
 
 	old := s.Leader(testRange).Machine
 	heads, _ := old.Heads()
-	cursors, trimmed := old.BehindOf(ranges.Source{Origin: "south", Range: testRange}), map[geo.Stream]geo.Seq{}
+	cursors, trimmed := old.Progress(geo.SourceRange{Origin: "south", Range: testRange}, cursor.EveryAccount).Behind(), map[geo.Stream]geo.Seq{}
 	for st := range heads {
 		trimmed[st] = old.Trimmed(st)
 	}
@@ -321,7 +322,7 @@ func TestLaggardReturnsBySnapshot(t *testing.T) {
 	m := s.Node(away).Range(testRange).Machine
 	now, _ := m.Heads()
 	require.Equal(t, heads, now)
-	require.Equal(t, cursors, m.BehindOf(ranges.Source{Origin: "south", Range: testRange}))
+	require.Equal(t, cursors, m.Progress(geo.SourceRange{Origin: "south", Range: testRange}, cursor.EveryAccount).Behind())
 	for st, h := range heads {
 		require.Equal(t, trimmed[st], m.Trimmed(st))
 		records, err := m.Outbox(st, trimmed[st]+1, 1<<30)

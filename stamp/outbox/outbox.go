@@ -90,7 +90,7 @@ func Open(id geo.RangeID, from kv.Reader) (*Outbox, error) {
 // returns it as the feed carries it. The result aliases encoded.
 func (o *Outbox) ApplyRecord(w Writer, r *change.Record, encoded []byte) (Record, error) {
 	s := r.Stream()
-	if head := o.heads[s]; r.Seq != head.Seq+1 || r.Prev != head.Hash {
+	if head := o.heads[s]; !head.Precedes(r.Seq, r.Prev) {
 		return Record{}, fmt.Errorf("%w: %s: want #%d, got #%d", ErrGap, s, head.Seq+1, r.Seq)
 	}
 	head := geo.Head{Seq: r.Seq, Hash: change.HashOf(encoded)}

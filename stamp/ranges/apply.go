@@ -31,23 +31,16 @@ func (m *Machine) fits(g *change.Group, term uint64) (bool, error) {
 		if !seen {
 			at = m.outbox.Head(h.Stream)
 			if kind != change.PartChange {
-				at = m.cursor(h.Stream).Applied
+				at = m.received.Applied(h.Stream)
 			}
 		}
-		if h.Seq != at.Seq+1 || h.Prev != at.Hash {
+		if !at.Precedes(h.Seq, h.Prev) {
 			fits = plantedbugs.Planted(plantedbugs.ApplyOutOfOrder)
 		}
 		heads[h.Stream] = geo.Head{Seq: h.Seq, Hash: change.HashOf(body)}
 		return nil
 	})
 	return fits, err
-}
-
-func (m *Machine) cursor(s geo.Stream) change.Cursor {
-	if c := m.cursors[s]; c != nil {
-		return *c
-	}
-	return change.Cursor{}
 }
 
 func (m *Machine) applyPart(batch *state.Batch, kind change.PartKind, body []byte) error {
@@ -122,4 +115,30 @@ func (m *Machine) applyClosed(batch *state.Batch, body []byte) error {
 	m.applied.Last = max(m.applied.Last, t)
 	m.out.Closed = t
 	return m.outbox.ApplyClosed(batch, t)
+}
+
+// applyReceived applies a record of the other location with its cursor in the same
+// batch (DESIGN 2.6: exactly once), or the cursor alone (R14).
+func (m *Machine) applyReceived(batch *state.Batch, body []byte, whole bool) error {
+	r, err := change.ParseRecord(body)
+	if err != nil {
+		return err
+	}
+	if whole {
+		if err := m.setOps(batch, &r); err != nil {
+			return err
+		}
+	}
+	// A promotion must not mint below what was applied here (R20).
+	m.applied.Last = max(m.applied.Last, r.CommitTime)
+	return m.received.ApplyRecord(&r, body)
+}
+
+func (m *Machine) applyReceivedClosed(batch *state.Batch, body []byte) error {
+	c, err := change.ParseClosed(body)
+	if err != nil {
+		return err
+	}
+	m.applied.Last = max(m.applied.Last, c.T)
+	return m.received.ApplyClosed(batch, &c)
 }

@@ -11,17 +11,12 @@ import (
 	"antipode/geo"
 	"antipode/internal/plantedbugs"
 	"antipode/stamp/change"
+	"antipode/stamp/cursor"
 	"antipode/stamp/keys"
 	"antipode/stamp/outbox"
 	"antipode/stamp/replica"
 	"antipode/stamp/state"
 )
-
-// Source names a range of the other location.
-type Source struct {
-	Origin geo.Location
-	Range  geo.RangeID
-}
 
 // Machine is the applied state of one replica of a range. Apply is called by the
 // node's scheduler alone; the other methods may be called concurrently with it.
@@ -44,11 +39,8 @@ type Machine struct {
 	gates   map[geo.Account]change.Gate
 	// outbox holds the streams that this range is the source of.
 	outbox *outbox.Outbox
-	// cursors, received: the streams this range receives.
-	cursors  map[geo.Stream]*change.Cursor
-	received map[Source]geo.Timestamp
-	// behind are the streams whose cursor is below a closed head.
-	behind map[geo.Stream]struct{}
+	// received holds the streams that this range receives.
+	received *cursor.Received
 
 	// Counts since the start, for tests and metrics.
 	noops uint64
@@ -56,10 +48,9 @@ type Machine struct {
 	// observer is told of every group after it was applied.
 	observer func(Applied)
 	// out is what the entry under way did so far, and changed says that the Apply under
-	// way changes data. movedCursors are the streams whose cursor it has to write.
-	out          Applied
-	changed      bool
-	movedCursors map[geo.Stream]struct{}
+	// way changes data.
+	out     Applied
+	changed bool
 }
 
 // Applied is what one entry did.
@@ -77,12 +68,7 @@ type Applied struct {
 // OpenMachine loads the state of a range that began with one replica on each of nodes.
 // observer is called from Apply.
 func OpenMachine(id geo.RangeID, state *state.Store, observer func(Applied), nodes ...geo.NodeID) (*Machine, error) {
-	m := &Machine{
-		id: id, state: state, observer: observer, nodes: nodes,
-		gates:   map[geo.Account]change.Gate{},
-		cursors: map[geo.Stream]*change.Cursor{}, received: map[Source]geo.Timestamp{}, behind: map[geo.Stream]struct{}{},
-		movedCursors: map[geo.Stream]struct{}{},
-	}
+	m := &Machine{id: id, state: state, observer: observer, nodes: nodes, gates: map[geo.Account]change.Gate{}}
 	if err := m.load(); err != nil {
 		return nil, fmt.Errorf("load state of range %d: %w", id, err)
 	}
@@ -100,18 +86,10 @@ func (m *Machine) load() (err error) {
 	if m.outbox, err = outbox.Open(m.id, m.state); err != nil {
 		return err
 	}
-	return errors.Join(
-		keys.Each(m.state, keys.Gates(m.id), m.loadGate),
-		keys.EachStream(m.state, keys.Cursors(m.id), func(s geo.Stream, v []byte) error {
-			c, err := change.ParseCursor(v)
-			m.cursors[s] = &c
-			if len(c.Pairs) > 0 {
-				m.behind[s] = struct{}{}
-			}
-			return err
-		}),
-		keys.Each(m.state, keys.ReceivedAll(m.id), m.loadReceived),
-	)
+	if m.received, err = cursor.Open(m.id, m.state); err != nil {
+		return err
+	}
+	return keys.Each(m.state, keys.Gates(m.id), m.loadGate)
 }
 
 func (m *Machine) loadGate(key, value []byte) error {
@@ -121,15 +99,6 @@ func (m *Machine) loadGate(key, value []byte) error {
 	}
 	m.gates[a], err = change.ParseGate(value)
 	return err
-}
-
-func (m *Machine) loadReceived(_, value []byte) error {
-	c, err := change.ParseClosed(value)
-	if err != nil {
-		return err
-	}
-	m.received[Source{c.Origin, c.Range}] = c.T
-	return nil
 }
 
 // Apply implements replica.StateMachine. One batch takes all entries, the applied
@@ -160,7 +129,7 @@ func (m *Machine) Apply(entries []*pb.Entry) error {
 	}
 	if plantedbugs.Planted(plantedbugs.CursorOutsideBatch) {
 		late := m.state.NewBatch()
-		return errors.Join(m.setCursors(late), m.state.Commit(late), late.Close())
+		return errors.Join(m.received.Finish(late), m.state.Commit(late), late.Close())
 	}
 	return nil
 }
@@ -186,21 +155,11 @@ func (m *Machine) setMoved(batch *state.Batch) error {
 		return err
 	}
 	if !plantedbugs.Planted(plantedbugs.CursorOutsideBatch) {
-		if err := m.setCursors(batch); err != nil {
+		if err := m.received.Finish(batch); err != nil {
 			return err
 		}
 	}
 	return batch.Set(keys.Applied(m.id), change.AppendApplied(nil, m.applied))
-}
-
-func (m *Machine) setCursors(batch *state.Batch) error {
-	for s := range m.movedCursors {
-		if err := batch.Set(keys.Cursor(m.id, s), change.AppendCursor(nil, m.cursors[s])); err != nil {
-			return err
-		}
-	}
-	clear(m.movedCursors)
-	return nil
 }
 
 func (m *Machine) applyEntry(batch *state.Batch, e *pb.Entry) error {

@@ -5,6 +5,7 @@ import (
 
 	"antipode/geo"
 	"antipode/stamp/change"
+	"antipode/stamp/cursor"
 	"antipode/stamp/keys"
 	"antipode/stamp/outbox"
 )
@@ -44,6 +45,28 @@ func (m *Machine) Trimmed(s geo.Stream) geo.Seq {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	return m.outbox.Trimmed(s)
+}
+
+// Cursor returns how far a received stream is applied here.
+func (m *Machine) Cursor(s geo.Stream) geo.Head {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.received.Applied(s)
+}
+
+// ReceivedClosed returns the closed time committed for a source range.
+func (m *Machine) ReceivedClosed(src geo.SourceRange) (geo.Timestamp, bool) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.received.Closed(src)
+}
+
+// Progress copies how far this replica has applied the streams of a source range: those of
+// an account, or of cursor.EveryAccount.
+func (m *Machine) Progress(src geo.SourceRange, a geo.Account) cursor.Progress {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.received.Progress(src, a)
 }
 
 // Gate returns the gate of an account; an absent one is closed.

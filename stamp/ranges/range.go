@@ -107,7 +107,7 @@ type Range struct {
 	overlay    map[string]overlayValue
 	heads      map[geo.Stream]geo.Head
 	cursors    map[geo.Stream]geo.Head
-	received   map[Source]geo.Timestamp
+	received   map[geo.SourceRange]geo.Timestamp
 	gates      map[geo.Account]change.Gate
 	open       map[string]struct{} // see Tx.GenerationClosed
 	last       geo.Timestamp
@@ -177,7 +177,7 @@ func (r *Range) resetOverlay() {
 	r.overlay = map[string]overlayValue{}
 	r.heads = map[geo.Stream]geo.Head{}
 	r.cursors = map[geo.Stream]geo.Head{}
-	r.received = map[Source]geo.Timestamp{}
+	r.received = map[geo.SourceRange]geo.Timestamp{}
 	r.gates = map[geo.Account]change.Gate{}
 	r.open = map[string]struct{}{}
 	r.pred = r.Machine.AppliedState().Group

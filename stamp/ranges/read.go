@@ -6,6 +6,7 @@ import (
 
 	"antipode/geo"
 	"antipode/internal/plantedbugs"
+	"antipode/stamp/cursor"
 	"antipode/stamp/kv"
 )
 
@@ -160,14 +161,10 @@ func (s State) Get(key []byte) ([]byte, bool, error) { return s.r.o.State.Get(ke
 // Version implements kv.Versioned.
 func (s State) Version() uint64 { return s.r.Machine.version.Load() }
 
-// SyncTimes returns the sync times of an account's streams from a source range: see
-// Machine.SyncTimes.
-func (s State) SyncTimes(src Source, a geo.Account) (SyncTimes, bool) {
-	return s.r.Machine.SyncTimes(src, a)
+// Progress returns how far the streams of a source range are: see Machine.Progress.
+func (s State) Progress(src geo.SourceRange, a geo.Account) cursor.Progress {
+	return s.r.Machine.Progress(src, a)
 }
-
-// Progress returns how far the streams of a source are: see Machine.Progress.
-func (s State) Progress(src Source) Progress { return s.r.Machine.Progress(src) }
 
 // Snapshot returns a view of one moment. Close it.
 func (s State) Snapshot() interface {

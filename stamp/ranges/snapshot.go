@@ -47,7 +47,7 @@ func (m *Machine) Replace(replace func() error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.applied, m.members, m.gates, m.outbox = fresh.applied, fresh.members, fresh.gates, fresh.outbox
-	m.cursors, m.received, m.behind = fresh.cursors, fresh.received, fresh.behind
+	m.received = fresh.received
 	m.version.Store(m.applied.Index)
 	return nil
 }

@@ -170,7 +170,7 @@ func (tx *Tx) Cursor(s geo.Stream) geo.Head {
 func (tx *Tx) Received(encoded []byte, rec *change.Record, whole bool) error {
 	s := rec.Stream()
 	at := tx.Cursor(s)
-	if (rec.Seq != at.Seq+1 || rec.Prev != at.Hash) && !plantedbugs.Planted(plantedbugs.ApplyOutOfOrder) {
+	if !at.Precedes(rec.Seq, rec.Prev) && !plantedbugs.Planted(plantedbugs.ApplyOutOfOrder) {
 		return fmt.Errorf("ranges: record %s #%d does not follow cursor #%d", s, rec.Seq, at.Seq)
 	}
 	if whole {
@@ -185,16 +185,16 @@ func (tx *Tx) Received(encoded []byte, rec *change.Record, whole bool) error {
 
 // ReceivedClosed returns the closed time committed for a source range, groups in
 // flight included.
-func (tx *Tx) ReceivedClosed(src Source) (geo.Timestamp, bool) {
+func (tx *Tx) ReceivedClosed(src geo.SourceRange) (geo.Timestamp, bool) {
 	if t, ok := tx.r.received[src]; ok {
 		return t, true
 	}
-	return tx.r.Machine.Received(src)
+	return tx.r.Machine.ReceivedClosed(src)
 }
 
 // TakeClosed stages a closed record of the other location.
 func (tx *Tx) TakeClosed(c *change.Closed) {
-	src := Source{c.Origin, c.Range}
+	src := geo.SourceRange{Origin: c.Origin, Range: c.Range}
 	tx.b.ReceivedClosed(c)
 	tx.r.last = max(tx.r.last, c.T)
 	save(tx, tx.r.received, src)

@@ -2,6 +2,7 @@ package transport
 
 import (
 	"bytes"
+	"maps"
 	"testing"
 	"time"
 
@@ -41,21 +42,22 @@ func TestNodesWithoutReplica(t *testing.T) {
 	s := newStampsOf(t, 5, func(o *node.Options) { o.RowChunks = chunkRow })
 	s.submit(1, portableGate{})
 	s.submit(1, received{})
-	src := ranges.Source{Origin: "south", Range: testRange}
-	want := ranges.SyncTimes{Closed: 1000, Behind: 1}
+	src := geo.SourceRange{Origin: "south", Range: testRange}
+	closed := received{}.closed()
+	behind := map[geo.Stream]geo.Seq{closed.Stream(closed.Heads[0]): 7}
 	row := 0
 	everywhere := func() {
 		t.Helper()
 		for id, stamp := range s.by {
 			s.submit(id, &portable{put: put{row}})
 			row++
-			got, ok, err := stamp.SyncTimes(t.Context(), testRange, src, "acct")
+			got, err := stamp.Progress(t.Context(), testRange, src, "acct")
 			require.NoError(t, err)
-			require.True(t, ok)
-			require.Equal(t, want, got)
+			require.Equal(t, geo.Timestamp(1000), got.Closed)
+			require.Equal(t, behind, got.Behind())
 			require.Eventually(t, func() bool {
-				r, ok := stamp.Received(testRange, src)
-				return ok && r.BehindOf(src)[received{}.closed().Stream(received{}.closed().Heads[0])] == 7
+				p, ok := stamp.ProgressNow(testRange, src, "acct")
+				return ok && maps.Equal(behind, p.Behind())
 			}, testWait, time.Millisecond)
 			data := bytes.Repeat([]byte{byte(row)}, 100_000)
 			ref := extent.NewRef(extent.ChunkID{byte(row)}, data)
