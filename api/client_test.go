@@ -70,7 +70,7 @@ func keyrings(t *testing.T) map[string]*identity.Keyring {
 	require.NoError(t, err)
 	out := map[string]*identity.Keyring{}
 	for name, id := range map[string]identity.Identity{
-		"south-1": {Location: "south", Node: 1}, "south-2": {Location: "south", Node: 2}, "north-1": {Location: "north", Node: 1}, "door": {Door: "east"},
+		"south-1": {Location: "south", Node: 1}, "south-2": {Location: "south", Node: 2}, "north-1": {Location: "north", Node: 1}, "door": {Gateway: "east"},
 	} {
 		pair, err := authority.NewNode(identity.NodeOptions{Identity: id, Valid: time.Minute}, now)
 		require.NoError(t, err)

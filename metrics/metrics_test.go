@@ -87,11 +87,11 @@ func full(t *testing.T) (*prometheus.Registry, *world) {
 	require.NoError(t, err)
 	events.Add(north, "left-in-sync", 1)
 	events.Add(south, "left-in-sync", 0)
-	door, err := NewDoor(reg, []geo.Location{north}, []string{"answered", "refused"})
+	gateway, err := NewGateway(reg, []geo.Location{north}, []string{"answered", "refused"})
 	require.NoError(t, err)
-	door.Answered(geo.Blob, 201, 2*time.Millisecond, 1000, 10)
-	door.Failed(geo.Blob, "ServerBusy")
-	door.Forwarded(north, "answered")
+	gateway.Answered(geo.Blob, 201, 2*time.Millisecond, 1000, 10)
+	gateway.Failed(geo.Blob, "ServerBusy")
+	gateway.Forwarded(north, "answered")
 	return reg, w
 }
 
@@ -200,9 +200,9 @@ func TestWithoutRegistry(t *testing.T) {
 	(*Requests)(nil).Observe(north, geo.Blob, "GetBlob", 200, time.Second)
 	(*Commits)(nil).Observe(north, geo.Blob, time.Second)
 	(*Alarms)(nil).Add(north, "gap", 1)
-	(*Door)(nil).Answered(geo.Blob, 200, time.Second, 1, 1)
-	(*Door)(nil).Failed(geo.Blob, "ServerBusy")
-	(*Door)(nil).Forwarded(north, "answered")
+	(*Gateway)(nil).Answered(geo.Blob, 200, time.Second, 1, 1)
+	(*Gateway)(nil).Failed(geo.Blob, "ServerBusy")
+	(*Gateway)(nil).Forwarded(north, "answered")
 	require.Empty(t, (*Alarms)(nil).Counts(north))
 }
 

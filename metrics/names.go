@@ -9,24 +9,24 @@ import (
 
 // The names. They are part of what operators build on: add, never rename.
 const (
-	nameRequests       = "antipode_requests_total"
-	nameRequestSeconds = "antipode_request_seconds"
-	nameCommitSeconds  = "antipode_commit_seconds"
-	nameInSync         = "antipode_in_sync_replicas"
-	nameBacklogRecords = "antipode_stream_backlog_records"
-	nameBacklogBytes   = "antipode_stream_backlog_bytes"
-	nameBacklogAge     = "antipode_stream_backlog_age_seconds"
-	nameSyncTime       = "antipode_sync_time_seconds"
-	nameLastSyncTime   = "antipode_last_sync_time_seconds"
-	nameAlarms         = "antipode_stream_alarms_total"
-	nameAbandoned      = "antipode_abandoned_payload_bytes_total"
-	nameReplicaInSync  = "antipode_replica_in_sync"
-	nameEvents         = "antipode_events_total"
-	nameDoorRequests   = "antipode_door_requests_total"
-	nameDoorSeconds    = "antipode_door_request_seconds"
-	nameDoorBytes      = "antipode_door_bytes_total"
-	nameDoorErrors     = "antipode_door_errors_total"
-	nameDoorForwards   = "antipode_door_forwards_total"
+	nameRequests        = "antipode_requests_total"
+	nameRequestSeconds  = "antipode_request_seconds"
+	nameCommitSeconds   = "antipode_commit_seconds"
+	nameInSync          = "antipode_in_sync_replicas"
+	nameBacklogRecords  = "antipode_stream_backlog_records"
+	nameBacklogBytes    = "antipode_stream_backlog_bytes"
+	nameBacklogAge      = "antipode_stream_backlog_age_seconds"
+	nameSyncTime        = "antipode_sync_time_seconds"
+	nameLastSyncTime    = "antipode_last_sync_time_seconds"
+	nameAlarms          = "antipode_stream_alarms_total"
+	nameAbandoned       = "antipode_abandoned_payload_bytes_total"
+	nameReplicaInSync   = "antipode_replica_in_sync"
+	nameEvents          = "antipode_events_total"
+	nameGatewayRequests = "antipode_gateway_requests_total"
+	nameGatewaySeconds  = "antipode_gateway_request_seconds"
+	nameGatewayBytes    = "antipode_gateway_bytes_total"
+	nameGatewayErrors   = "antipode_gateway_errors_total"
+	nameGatewayForwards = "antipode_gateway_forwards_total"
 )
 
 // The labels.
@@ -52,7 +52,7 @@ func Names() []string {
 		nameRequests, nameRequestSeconds, nameCommitSeconds, nameInSync,
 		nameBacklogRecords, nameBacklogBytes, nameBacklogAge,
 		nameSyncTime, nameLastSyncTime, nameAlarms, nameAbandoned, nameReplicaInSync, nameEvents,
-		nameDoorRequests, nameDoorSeconds, nameDoorBytes, nameDoorErrors, nameDoorForwards,
+		nameGatewayRequests, nameGatewaySeconds, nameGatewayBytes, nameGatewayErrors, nameGatewayForwards,
 	}
 }
 

@@ -43,7 +43,7 @@ func certCommand() *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(certCACommand(), certNodeCommand(), certDoorCommand())
+	cmd.AddCommand(certCACommand(), certNodeCommand(), certGatewayCommand())
 	return cmd
 }
 
@@ -112,27 +112,27 @@ func certNodeCommand() *cobra.Command {
 	return cmd
 }
 
-func certDoorCommand() *cobra.Command {
+func certGatewayCommand() *cobra.Command {
 	var ca, out, name string
 	var days int
 	cmd := &cobra.Command{
-		Use:   "door",
-		Short: "Make the certificate of a front door: " + nodeCertFile + ", " + nodeKeyFile + " and a copy of " + caCertFile,
-		Long: "Makes key and certificate of a front door and puts the authority's certificate beside them: all that the\n" +
-			"section tls of its frontdoor.yaml names. Nodes believe who has it what address a request came from.",
-		Example: `  antipode cert door --ca ca --name east-1 --out door-east-1`,
+		Use:   "gateway",
+		Short: "Make the certificate of a gateway: " + nodeCertFile + ", " + nodeKeyFile + " and a copy of " + caCertFile,
+		Long: "Makes key and certificate of a gateway and puts the authority's certificate beside them: all that the\n" +
+			"section tls of its gateway.yaml names. Nodes believe who has it what address a request came from.",
+		Example: `  antipode cert gateway --ca ca --name east-1 --out gateway-east-1`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o := identity.NodeOptions{Identity: identity.Identity{Door: name}, Valid: daysOf(days)}
+			o := identity.NodeOptions{Identity: identity.Identity{Gateway: name}, Valid: daysOf(days)}
 			if name == "" {
 				return errors.New("--name: want " + identity.LabelWords)
 			}
-			return certify(cmd.OutOrStdout(), ca, out, o, "frontdoor.yaml")
+			return certify(cmd.OutOrStdout(), ca, out, o, "gateway.yaml")
 		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&ca, "ca", "", "folder that `antipode cert ca` wrote")
-	flags.StringVar(&name, "name", "", "name of the front door")
+	flags.StringVar(&name, "name", "", "name of the gateway")
 	flags.StringVar(&out, "out", "", "folder to write to; made if missing")
 	flags.IntVar(&days, "days", nodeDays, "lifetime in days")
 	for _, name := range []string{"ca", "name", "out"} {

@@ -96,29 +96,29 @@ func TestCertRefuses(t *testing.T) {
 	require.Contains(t, said, "antipode cert node --ca ca")
 }
 
-// The certificate of a front door opens as that, and not as a node's.
-func TestCertDoor(t *testing.T) {
+// The certificate of a gateway opens as that, and not as a node's.
+func TestCertGateway(t *testing.T) {
 	dir := t.TempDir()
-	ca, out := filepath.Join(dir, "ca"), filepath.Join(dir, "door")
+	ca, out := filepath.Join(dir, "ca"), filepath.Join(dir, "gateway")
 	_, err := run(certCommand(), "ca", "--out", ca, "--name", "prod")
 	require.NoError(t, err)
-	said, err := run(certCommand(), "door", "--ca", ca, "--name", "east-1", "--out", out)
+	said, err := run(certCommand(), "gateway", "--ca", ca, "--name", "east-1", "--out", out)
 	require.NoError(t, err)
-	require.Contains(t, said, "antipode://prod/door/east-1, 365 days")
+	require.Contains(t, said, "antipode://prod/gateway/east-1, 365 days")
 	files := identity.Files{CA: filepath.Join(out, caCertFile), Cert: filepath.Join(out, nodeCertFile), Key: filepath.Join(out, nodeKeyFile)}
 	log := slog.New(slog.DiscardHandler)
-	k, err := identity.OpenDoorKeyring(files, clock.System{}, log)
+	k, err := identity.OpenGatewayKeyring(files, clock.System{}, log)
 	require.NoError(t, err)
-	require.Equal(t, identity.Identity{Stamp: "prod", Door: "east-1"}, k.Self())
+	require.Equal(t, identity.Identity{Stamp: "prod", Gateway: "east-1"}, k.Self())
 	_, err = identity.OpenKeyring(identity.Identity{Stamp: "prod", Location: "north", Node: 1}, files, clock.System{}, log)
 	require.ErrorIs(t, err, identity.ErrRefused)
 	_, err = run(certCommand(), "node", "--ca", ca, "--location", "north", "--node", "1", "--host", "h", "--out", filepath.Join(dir, "n"))
 	require.NoError(t, err)
 	node := identity.Files{CA: filepath.Join(dir, "n", caCertFile), Cert: filepath.Join(dir, "n", nodeCertFile), Key: filepath.Join(dir, "n", nodeKeyFile)}
-	_, err = identity.OpenDoorKeyring(node, clock.System{}, log)
-	require.ErrorContains(t, err, "not of a front door")
+	_, err = identity.OpenGatewayKeyring(node, clock.System{}, log)
+	require.ErrorContains(t, err, "not of a gateway")
 	for _, name := range []string{"", "East", "a/b"} {
-		_, err = run(certCommand(), "door", "--ca", ca, "--name", name, "--out", filepath.Join(dir, "bad"))
+		_, err = run(certCommand(), "gateway", "--ca", ca, "--name", name, "--out", filepath.Join(dir, "bad"))
 		require.Error(t, err, name)
 	}
 	_, err = os.Stat(filepath.Join(dir, "bad"))

@@ -39,7 +39,7 @@ func clusterCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cluster",
 		Short: "Run a whole deployment of node processes on this machine",
-		Long: "Two locations of three node processes each, and the front door, on loopback, with the ports of `antipode dev`.\n" +
+		Long: "Two locations of three node processes each, and the gateway, on loopback, with the ports of `antipode dev`.\n" +
 			"Certificates, configurations, logs and data are in folders below --dir.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -52,7 +52,7 @@ func clusterCommand() *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return startCluster(cmd.OutOrStdout(), f) },
 	}
-	start.Flags().IntVar(&f.portBase, "port-base", 10000, "first port of the front door; locations at N+1000 and N+2000, their nodes 100 apart")
+	start.Flags().IntVar(&f.portBase, "port-base", 10000, "first port of the gateway; locations at N+1000 and N+2000, their nodes 100 apart")
 	start.Flags().StringVar(&f.accounts, "accounts", os.Getenv(accountsEnv), accountsUsage)
 	stop := &cobra.Command{
 		Use:     "stop",

@@ -105,23 +105,23 @@ func runNode(out io.Writer, f processFlags) error {
 	return errors.Join(err, n.Close(), folder.Close())
 }
 
-func frontDoorCommand() *cobra.Command {
+func gatewayCommand() *cobra.Command {
 	var f processFlags
 	cmd := &cobra.Command{
-		Use:   "frontdoor",
-		Short: "Run the front door of all locations",
+		Use:   "gateway",
+		Short: "Run the gateway of all locations",
 		Long: "Hands each request to a node of the location that has the account, and an operator's orders to the nodes\n" +
 			"they are for. It keeps nothing: run as many as you like.",
-		Example: `  antipode frontdoor --config /etc/antipode/frontdoor.yaml`,
+		Example: `  antipode gateway --config /etc/antipode/gateway.yaml`,
 		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return runFrontDoor(cmd.OutOrStdout(), f) },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return runGateway(cmd.OutOrStdout(), f) },
 	}
-	f.register(cmd, "frontdoor.yaml")
+	f.register(cmd, "gateway.yaml")
 	return cmd
 }
 
-func runFrontDoor(out io.Writer, f processFlags) error {
-	c, log, err := begin(f, config.LoadDoor)
+func runGateway(out io.Writer, f processFlags) error {
+	c, log, err := begin(f, config.LoadGateway)
 	if err != nil {
 		return err
 	}
@@ -130,7 +130,7 @@ func runFrontDoor(out io.Writer, f processFlags) error {
 	if err != nil {
 		return err
 	}
-	if _, err = fmt.Fprintf(out, "The front door is open; admin port %s.\n", c.Listen.Admin); err == nil {
+	if _, err = fmt.Fprintf(out, "The gateway is open; admin port %s.\n", c.Listen.Admin); err == nil {
 		<-ctx.Done()
 	}
 	return errors.Join(err, d.Close())

@@ -67,7 +67,7 @@ func (a *Authority) Stamp() string { return a.stamp }
 
 // NodeOptions says for whom a certificate is.
 type NodeOptions struct {
-	// Identity of the node or front door; its Stamp is the authority's.
+	// Identity of the node or gateway; its Stamp is the authority's.
 	Identity Identity
 	// Hosts are the names and IP addresses it is reached by. Peers know it by its
 	// identity; these are for other tools that look at the certificate.
@@ -76,15 +76,15 @@ type NodeOptions struct {
 	Valid time.Duration
 }
 
-// NewNode makes key and certificate of a node or a front door, for both ends of a connection.
+// NewNode makes key and certificate of a node or a gateway, for both ends of a connection.
 func (a *Authority) NewNode(o NodeOptions, now time.Time) (Pair, error) {
 	o.Identity.Stamp = a.stamp
 	if err := o.Identity.Validate(); err != nil {
 		return Pair{}, err
 	}
 	name := fmt.Sprintf("Antipode node %s-%d", o.Identity.Location, o.Identity.Node)
-	if o.Identity.Door != "" {
-		name = "Antipode front door " + o.Identity.Door
+	if o.Identity.Gateway != "" {
+		name = "Antipode gateway " + o.Identity.Gateway
 	}
 	template, err := newTemplate(name, now, o.Valid)
 	if err != nil {

@@ -11,27 +11,27 @@ import (
 	"antipode/geo"
 )
 
-// Identity is the name of a node or of a front door. In a certificate it is the one URI of
-// the scheme antipode: antipode://<stamp>/<location>/node/<id>, antipode://<stamp>/door/<name>.
+// Identity is the name of a node or of a gateway. In a certificate it is the one URI of
+// the scheme antipode: antipode://<stamp>/<location>/node/<id>, antipode://<stamp>/gateway/<name>.
 type Identity struct {
 	// Stamp is the name given to the authority: stamps of one name trust each other.
 	Stamp    string
 	Location geo.Location
 	Node     geo.NodeID
-	// Door is the name of a front door, which has neither location nor number; empty for a
+	// Gateway is the name of a gateway, which has neither location nor number; empty for a
 	// node.
-	Door string
+	Gateway string
 }
 
 const scheme = "antipode"
 
-// ErrName says that a certificate or text names no node and no front door.
-var ErrName = errors.New("no name of a node or a front door")
+// ErrName says that a certificate or text names no node and no gateway.
+var ErrName = errors.New("no name of a node or a gateway")
 
 // URL is the identity as it stands in a certificate.
 func (i Identity) URL() *url.URL {
-	if i.Door != "" {
-		return &url.URL{Scheme: scheme, Host: i.Stamp, Path: "/door/" + i.Door}
+	if i.Gateway != "" {
+		return &url.URL{Scheme: scheme, Host: i.Stamp, Path: "/gateway/" + i.Gateway}
 	}
 	return &url.URL{Scheme: scheme, Host: i.Stamp, Path: fmt.Sprintf("/%s/node/%d", i.Location, i.Node)}
 }
@@ -44,9 +44,9 @@ func (i Identity) Validate() error {
 	switch {
 	case !ValidLabel(i.Stamp):
 		return fmt.Errorf("stamp name %q: want %s", i.Stamp, LabelWords)
-	case i.Door != "":
-		if !ValidLabel(i.Door) || i.Location != "" || i.Node != 0 {
-			return fmt.Errorf("front door %q: want %s, and neither location nor number", i.Door, LabelWords)
+	case i.Gateway != "":
+		if !ValidLabel(i.Gateway) || i.Location != "" || i.Node != 0 {
+			return fmt.Errorf("gateway %q: want %s, and neither location nor number", i.Gateway, LabelWords)
 		}
 	case !ValidLabel(string(i.Location)):
 		return fmt.Errorf("location %q: want %s", i.Location, LabelWords)
@@ -78,9 +78,9 @@ func ValidLabel(s string) bool {
 func Parse(text string) (Identity, error) {
 	rest, ok := strings.CutPrefix(text, scheme+"://")
 	parts := strings.Split(rest, "/")
-	if ok && len(parts) == 3 && parts[1] == "door" {
-		id := Identity{Stamp: parts[0], Door: parts[2]}
-		if id.Door == "" || id.Validate() != nil {
+	if ok && len(parts) == 3 && parts[1] == "gateway" {
+		id := Identity{Stamp: parts[0], Gateway: parts[2]}
+		if id.Gateway == "" || id.Validate() != nil {
 			return Identity{}, fmt.Errorf("%w: %q", ErrName, text)
 		}
 		return id, nil

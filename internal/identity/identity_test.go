@@ -17,7 +17,7 @@ var testNow = time.Date(2030, 5, 1, 12, 0, 0, 0, time.UTC)
 // A name has one spelling: what parses prints the same, and everything else is refused
 // (table).
 func TestParse(t *testing.T) {
-	for _, text := range []string{"antipode://prod/north/node/1", "antipode://a/b-2/node/18446744073709551615", "antipode://prod/door/east-1", "antipode://prod/door/node/1"} {
+	for _, text := range []string{"antipode://prod/north/node/1", "antipode://a/b-2/node/18446744073709551615", "antipode://prod/gateway/east-1", "antipode://prod/gateway/node/1"} {
 		id, err := Parse(text)
 		require.NoError(t, err, text)
 		require.Equal(t, text, id.String())
@@ -25,7 +25,7 @@ func TestParse(t *testing.T) {
 	for _, text := range []string{
 		"", "antipode://", "antipode://prod/north/node/0", "antipode://prod/north/node/01", "antipode://prod/north/node/+1",
 		"antipode://prod/north/node/1/", "antipode://prod//node/1", "antipode://Prod/north/node/1", "antipode://prod/no%72th/node/1",
-		"antipode://prod/door/", "antipode://prod/door", "antipode://prod/door/East", "antipode://prod/door/a/b", "antipode:///door/a", "antipode://prod/door/a?x",
+		"antipode://prod/gateway/", "antipode://prod/gateway", "antipode://prod/gateway/East", "antipode://prod/gateway/a/b", "antipode:///gateway/a", "antipode://prod/gateway/a?x",
 		"antipode://prod/north/admin/1", "https://prod/north/node/1", "antipode://-prod/north/node/1", "antipode://prod/north/node/1?x",
 	} {
 		_, err := Parse(text)

@@ -69,9 +69,9 @@ func OpenKeyring(self Identity, files Files, c clock.Clock, logger *slog.Logger)
 	return k, nil
 }
 
-// OpenDoorKeyring reads the files of a front door: see OpenKeyring. Its name is that of its
+// OpenGatewayKeyring reads the files of a gateway: see OpenKeyring. Its name is that of its
 // certificate.
-func OpenDoorKeyring(files Files, c clock.Clock, logger *slog.Logger) (*Keyring, error) {
+func OpenGatewayKeyring(files Files, c clock.Clock, logger *slog.Logger) (*Keyring, error) {
 	pair, err := tls.LoadX509KeyPair(files.Cert, files.Key)
 	if err != nil {
 		return nil, fmt.Errorf("%s and %s: %w", files.Cert, files.Key, err)
@@ -80,13 +80,13 @@ func OpenDoorKeyring(files Files, c clock.Clock, logger *slog.Logger) (*Keyring,
 	if err != nil {
 		return nil, fmt.Errorf("own certificate %s: %w", files.Cert, err)
 	}
-	if self.Door == "" {
-		return nil, fmt.Errorf("own certificate %s: %w: it is that of %s, not of a front door", files.Cert, ErrRefused, self)
+	if self.Gateway == "" {
+		return nil, fmt.Errorf("own certificate %s: %w: it is that of %s, not of a gateway", files.Cert, ErrRefused, self)
 	}
 	return OpenKeyring(self, files, c, logger)
 }
 
-// Self is the identity of the node or front door.
+// Self is the identity of the node or gateway.
 func (k *Keyring) Self() Identity { return k.self }
 
 func (k *Keyring) stat() (seen [3]version, err error) {
@@ -151,10 +151,10 @@ func (k *Keyring) ServerConfig(allowed func(geo.NodeID) bool, paired geo.Locatio
 }
 
 // HopServerConfig accepts the front ends of the deployment: whom ServerConfig does, and the
-// front doors of the stamp.
+// gateways of the stamp.
 func (k *Keyring) HopServerConfig(allowed func(geo.NodeID) bool, paired geo.Location) *tls.Config {
 	return k.serverConfig(func(id Identity) error {
-		if id.Door != "" {
+		if id.Gateway != "" {
 			return nil
 		}
 		return k.isPeer(id, allowed, paired)
@@ -204,7 +204,7 @@ func (k *Keyring) PairConfig(paired geo.Location) *tls.Config {
 // HopClientConfig connects to any node of the given locations.
 func (k *Keyring) HopClientConfig(locations ...geo.Location) *tls.Config {
 	return k.clientConfig(func(id Identity) error {
-		if id.Door != "" || !slices.Contains(locations, id.Location) {
+		if id.Gateway != "" || !slices.Contains(locations, id.Location) {
 			return fmt.Errorf("a node of %v is expected", locations)
 		}
 		return nil
@@ -258,8 +258,8 @@ func (k *Keyring) isSelf(id Identity) error {
 	if err := isAt(id, k.self.Location); err != nil {
 		return err
 	}
-	if id.Door != k.self.Door {
-		return fmt.Errorf("it is that of the front door %q, this is %q", id.Door, k.self.Door)
+	if id.Gateway != k.self.Gateway {
+		return fmt.Errorf("it is that of the gateway %q, this is %q", id.Gateway, k.self.Gateway)
 	}
 	if id.Node != k.self.Node {
 		return fmt.Errorf("it is that of node %d, this is node %d", id.Node, k.self.Node)

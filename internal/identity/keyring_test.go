@@ -50,7 +50,7 @@ func (s *stampOf) open(id Identity) (*Keyring, Files) {
 	s.t.Helper()
 	files := testFiles(s.t)
 	s.write(files, id, 100*time.Hour)
-	k, err := OpenKeyring(Identity{Location: id.Location, Node: id.Node, Door: id.Door}, files, s.clock, slog.New(slog.DiscardHandler))
+	k, err := OpenKeyring(Identity{Location: id.Location, Node: id.Node, Gateway: id.Gateway}, files, s.clock, slog.New(slog.DiscardHandler))
 	require.NoError(s.t, err)
 	return k, files
 }
@@ -120,12 +120,12 @@ func TestWhoIsLetIn(t *testing.T) {
 	clientErr, serverErr = shake(t, n1.PairConfig("south"), south.ServerConfig(func(geo.NodeID) bool { return false }, "north"))
 	require.NoError(t, errors.Join(clientErr, serverErr), "of the paired location")
 
-	// Front doors hand requests to nodes, and are nobody else's peer.
-	door, _ := s.open(Identity{Door: "east"})
-	foreignDoor, _ := other.open(Identity{Door: "east"})
+	// Gateways hand requests to nodes, and are nobody else's peer.
+	gateway, _ := s.open(Identity{Gateway: "east"})
+	foreignGateway, _ := other.open(Identity{Gateway: "east"})
 	none := func(geo.NodeID) bool { return false }
 	for name, hop := range map[string][2]*tls.Config{
-		"a door":             {door.HopClientConfig("west", "north"), n1.HopServerConfig(none, "")},
+		"a gateway":          {gateway.HopClientConfig("west", "north"), n1.HopServerConfig(none, "")},
 		"a peer":             {n2.HopClientConfig("north", "south"), n1.HopServerConfig(peers, "south")},
 		"the other location": {south.HopClientConfig("south", "north"), n1.HopServerConfig(none, "south")},
 	} {
@@ -137,15 +137,15 @@ func TestWhoIsLetIn(t *testing.T) {
 		byClient       bool
 		says           string
 	}{
-		"no peer":                    {n2.HopClientConfig("north"), n1.HopServerConfig(none, "south"), false, "node 2 is no peer"},
-		"a location that is no pair": {south.HopClientConfig("north"), n1.HopServerConfig(peers, "west"), false, `location "south"`},
-		"no certificate":             {&tls.Config{InsecureSkipVerify: true}, n1.HopServerConfig(peers, "south"), false, "didn't provide a certificate"},
-		"a door of another stamp":    {foreignDoor.HopClientConfig("north"), n1.HopServerConfig(peers, ""), true, "unknown authority"},
-		"a node elsewhere":           {door.HopClientConfig("west"), n1.HopServerConfig(none, ""), true, "a node of [west] is expected"},
-		"a door in place of a node":  {n1.HopClientConfig("north", ""), door.HopServerConfig(peers, "north"), true, "a node of"},
-		"a door among nodes":         {door.ClientConfig(1), n1.ServerConfig(func(geo.NodeID) bool { return true }, ""), true, `location "north"`},
-		"a door that does not look": {func() *tls.Config {
-			careless := door.ClientConfig(1)
+		"no peer":                      {n2.HopClientConfig("north"), n1.HopServerConfig(none, "south"), false, "node 2 is no peer"},
+		"a location that is no pair":   {south.HopClientConfig("north"), n1.HopServerConfig(peers, "west"), false, `location "south"`},
+		"no certificate":               {&tls.Config{InsecureSkipVerify: true}, n1.HopServerConfig(peers, "south"), false, "didn't provide a certificate"},
+		"a gateway of another stamp":   {foreignGateway.HopClientConfig("north"), n1.HopServerConfig(peers, ""), true, "unknown authority"},
+		"a node elsewhere":             {gateway.HopClientConfig("west"), n1.HopServerConfig(none, ""), true, "a node of [west] is expected"},
+		"a gateway in place of a node": {n1.HopClientConfig("north", ""), gateway.HopServerConfig(peers, "north"), true, "a node of"},
+		"a gateway among nodes":        {gateway.ClientConfig(1), n1.ServerConfig(func(geo.NodeID) bool { return true }, ""), true, `location "north"`},
+		"a gateway that does not look": {func() *tls.Config {
+			careless := gateway.ClientConfig(1)
 			careless.VerifyConnection = nil
 			return careless
 		}(), n1.ServerConfig(func(geo.NodeID) bool { return true }, "south"), false, `location ""`},

@@ -33,7 +33,7 @@ func TestServing(t *testing.T) {
 	}
 }
 
-// A location of a door is ready when each range has a leader and the statistics of each
+// A location of a gateway is ready when each range has a leader and the statistics of each
 // account that has its secondary there are known (table).
 func TestNotReady(t *testing.T) {
 	lag := 1.0

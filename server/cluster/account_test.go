@@ -18,9 +18,9 @@ import (
 	"antipode/server/dev"
 )
 
-// door is an admin port of a front door that gives one answer after the other to what is
+// gateway is an admin port of a gateway that gives one answer after the other to what is
 // asked of a path, the last one for ever, proves that it has a token, and refuses the rest.
-func door(t *testing.T, path string, answers ...http.HandlerFunc) Options {
+func gateway(t *testing.T, path string, answers ...http.HandlerFunc) Options {
 	t.Helper()
 	token, err := admin.OpenTokenFile(filepath.Join(t.TempDir(), admin.TokenFileName))
 	require.NoError(t, err)
@@ -67,7 +67,7 @@ func TestEnsureAccount(t *testing.T) {
 		}
 		says(http.StatusCreated, made)(w, r)
 	}
-	o := door(t, "/v1/accounts", fails(http.StatusServiceUnavailable, "too few replicas"), fails(http.StatusInternalServerError, "it may still happen"), created)
+	o := gateway(t, "/v1/accounts", fails(http.StatusServiceUnavailable, "too few replicas"), fails(http.StatusInternalServerError, "it may still happen"), created)
 	var noted []string
 	o.Note = func(what string) { noted = append(noted, what) }
 	got, err := EnsureAccount(t.Context(), o, want)
@@ -75,11 +75,11 @@ func TestEnsureAccount(t *testing.T) {
 	require.Equal(t, made, got)
 	require.Equal(t, []string{"account photos: too few replicas", "account photos: it may still happen"}, noted)
 
-	o = door(t, "/v1/accounts", fails(http.StatusConflict, "account photos does not take the given key1"))
+	o = gateway(t, "/v1/accounts", fails(http.StatusConflict, "account photos does not take the given key1"))
 	_, err = EnsureAccount(t.Context(), o, want)
 	require.EqualError(t, err, "account photos does not take the given key1")
 
-	o = door(t, "/v1/accounts", fails(http.StatusServiceUnavailable, "too few replicas"))
+	o = gateway(t, "/v1/accounts", fails(http.StatusServiceUnavailable, "too few replicas"))
 	dead := filepath.Join(o.Dir, "northcentralus-2")
 	require.NoError(t, os.MkdirAll(dead, 0o755))
 	require.NoError(t, os.WriteFile(filepath.Join(dead, pidFile), []byte("1 0\n"), 0o600))
@@ -91,11 +91,11 @@ func TestEnsureAccount(t *testing.T) {
 // What a start says that it waits for is the location that does not serve, where that is
 // known.
 func TestInTheWay(t *testing.T) {
-	o := door(t, "/readyz", says(http.StatusServiceUnavailable, wire.Readiness{Locations: []wire.LocationReadiness{
+	o := gateway(t, "/readyz", says(http.StatusServiceUnavailable, wire.Readiness{Locations: []wire.LocationReadiness{
 		{Name: dev.North, Serving: true}, {Name: dev.South, Reason: "the blob range has no leader yet"},
 	}}))
 	require.Equal(t, "southcentralus: the blob range has no leader yet", o.inTheWay(t.Context(), "busy"))
-	o = door(t, "/readyz", fails(http.StatusBadGateway, "not yet"))
+	o = gateway(t, "/readyz", fails(http.StatusBadGateway, "not yet"))
 	require.Equal(t, "busy", o.inTheWay(t.Context(), "busy"))
 }
 
@@ -108,7 +108,7 @@ func TestAwaitReady(t *testing.T) {
 		}
 		return wire.Readiness{Ready: ready, Locations: []wire.LocationReadiness{{Name: dev.North, Ready: true, Serving: true}, l}}
 	}
-	o := door(t, "/readyz", fails(http.StatusBadGateway, "not yet"), says(http.StatusServiceUnavailable, readiness(false)), says(http.StatusOK, readiness(true)))
+	o := gateway(t, "/readyz", fails(http.StatusBadGateway, "not yet"), says(http.StatusServiceUnavailable, readiness(false)), says(http.StatusOK, readiness(true)))
 	var noted []string
 	o.Note = func(what string) { noted = append(noted, what) }
 	require.NoError(t, AwaitReady(t.Context(), o))

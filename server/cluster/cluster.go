@@ -38,7 +38,7 @@ func Start(ctx context.Context, o Options) error {
 			return err
 		}
 	}
-	return o.await(ctx, DoorName, o.Door().Admin())
+	return o.await(ctx, GatewayName, o.Gateway().Admin())
 }
 
 func (o Options) nodeNames() []node {
@@ -51,9 +51,9 @@ func (o Options) nodeNames() []node {
 	return out
 }
 
-// Admin is a client of the front door's admin port.
+// Admin is a client of the gateway's admin port.
 func (o Options) Admin() *wire.Client {
-	c, err := wire.New("http://"+o.Door().Admin(), nil)
+	c, err := wire.New("http://"+o.Gateway().Admin(), nil)
 	if err != nil {
 		panic("cluster: " + err.Error()) // An address of our own making.
 	}
@@ -97,7 +97,7 @@ func AwaitReady(ctx context.Context, o Options) error {
 			}
 		}
 		if !r.Ready {
-			return errors.New("the front door knows no location")
+			return errors.New("the gateway knows no location")
 		}
 		return nil
 	})
@@ -148,7 +148,7 @@ const askTimeout = 5 * time.Second
 
 // ended returns an error if a process that Start started has ended.
 func (o Options) ended() error {
-	names := []string{DoorName}
+	names := []string{GatewayName}
 	for _, n := range o.nodeNames() {
 		names = append(names, n.name())
 	}
@@ -209,12 +209,12 @@ func (o Options) lastWords(name string) string {
 	return strings.TrimSpace(string(text[max(0, len(text)-tail):]))
 }
 
-// Stop ends all processes of the cluster in a folder, the door first, and returns when they
+// Stop ends all processes of the cluster in a folder, the gateway first, and returns when they
 // are gone. What was acknowledged is kept.
 func Stop(ctx context.Context, o Options) error {
 	members := o.plan()
-	door := members[len(members)-1]
-	errs := []error{o.end(ctx, door.name)}
+	gateway := members[len(members)-1]
+	errs := []error{o.end(ctx, gateway.name)}
 	results := make([]error, len(members)-1)
 	var ended sync.WaitGroup
 	for i, m := range members[:len(members)-1] {

@@ -45,7 +45,7 @@ func (o Options) prepare(members []member) error {
 			}
 		}
 	}
-	if err := o.certify(authority, ca, DoorName, identity.Identity{Door: DoorName}); err != nil {
+	if err := o.certify(authority, ca, GatewayName, identity.Identity{Gateway: GatewayName}); err != nil {
 		return err
 	}
 	for _, m := range members {

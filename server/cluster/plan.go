@@ -31,7 +31,7 @@ const (
 type Options struct {
 	// Dir is the folder of everything: certificates, configurations, logs, data.
 	Dir string
-	// PortBase is the front door's first port. Location i, from 0, has those from
+	// PortBase is the gateway's first port. Location i, from 0, has those from
 	// PortBase + 1000*(i+1) on: node 1 the same as in antipode dev, nodes 2 and 3 those
 	// 100 and 200 above.
 	PortBase int
@@ -47,8 +47,8 @@ type Options struct {
 	Note func(what string)
 }
 
-// DoorName is the front door's name; nodes are named as in wire.NodeName.
-const DoorName = "frontdoor"
+// GatewayName is the gateway's name; nodes are named as in wire.NodeName.
+const GatewayName = "gateway"
 
 func (o Options) via(from, to, address string) string {
 	if o.Via == nil {
@@ -108,8 +108,8 @@ func (n node) name() string { return fmt.Sprintf("%s-%d", locations()[n.location
 // PortBaseMax is the greatest port base: that of antipode dev, and the further nodes.
 const PortBaseMax = dev.PortBaseMax - (nodes-1)*nodeStep
 
-// Door is the front door's ports.
-func (o Options) Door() dev.Ports { return dev.Ports{Host: host, Base: o.PortBase} }
+// Gateway is the gateway's ports.
+func (o Options) Gateway() dev.Ports { return dev.Ports{Host: host, Base: o.PortBase} }
 
 // NodePorts are the ports of a node, location and node counted from 0.
 func (o Options) NodePorts(location, number int) dev.Ports { return o.ports(node{location, number}) }
@@ -119,7 +119,7 @@ func (o Options) Ports() []string {
 	services := func(p dev.Ports) []string {
 		return []string{p.Of(geo.Blob), p.Of(geo.Queue), p.Of(geo.Table), p.Admin()}
 	}
-	out := services(o.Door())
+	out := services(o.Gateway())
 	for _, n := range o.nodeNames() {
 		out = append(out, services(o.ports(n))...)
 		out = append(out, o.at(n, offsetNode), o.at(n, offsetNATS), o.at(n, offsetPub), o.at(n, offsetHop))
@@ -127,27 +127,27 @@ func (o Options) Ports() []string {
 	return out
 }
 
-// plan lists the processes, the door last.
+// plan lists the processes, the gateway last.
 func (o Options) plan() []member {
 	var out []member
-	door := config.Door{Listen: config.DoorListen{
-		Blob: o.Door().Of(geo.Blob), Queue: o.Door().Of(geo.Queue), Table: o.Door().Of(geo.Table), Admin: o.Door().Admin(),
-	}, Admin: o.admin(), TLS: o.tls(DoorName)}
+	gateway := config.Gateway{Listen: config.GatewayListen{
+		Blob: o.Gateway().Of(geo.Blob), Queue: o.Gateway().Of(geo.Queue), Table: o.Gateway().Of(geo.Table), Admin: o.Gateway().Admin(),
+	}, Admin: o.admin(), TLS: o.tls(GatewayName)}
 	for l, name := range locations() {
-		at := config.DoorLocation{Name: name}
+		at := config.GatewayLocation{Name: name}
 		for i := range nodes {
 			n := node{l, i}
 			p := o.ports(n)
 			out = append(out, member{n.name(), "node", o.nodeConfig(n)})
 			// A node proves that it has the admin token for the address it is reached at, so
 			// its admin port is reached directly.
-			at.Nodes = append(at.Nodes, config.DoorNode{
-				ID: n.id(), Hop: o.via(DoorName, n.name(), o.at(n, offsetHop)), Admin: p.Admin(),
+			at.Nodes = append(at.Nodes, config.GatewayNode{
+				ID: n.id(), Hop: o.via(GatewayName, n.name(), o.at(n, offsetHop)), Admin: p.Admin(),
 			})
 		}
-		door.Locations = append(door.Locations, at)
+		gateway.Locations = append(gateway.Locations, at)
 	}
-	return append(out, member{DoorName, "frontdoor", door})
+	return append(out, member{GatewayName, "gateway", gateway})
 }
 
 func (o Options) nodeConfig(n node) config.Node {

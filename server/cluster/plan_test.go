@@ -31,7 +31,7 @@ func TestPlan(t *testing.T) {
 			taken[address] = m.name
 		}
 	}
-	d, problems, err := config.LoadDoor(filepath.Join(o.folder("frontdoor"), configFile))
+	d, problems, err := config.LoadGateway(filepath.Join(o.folder("gateway"), configFile))
 	require.NoError(t, err)
 	require.Empty(t, problems)
 	require.Equal(t, "127.0.0.1:15002", d.Listen.Table)

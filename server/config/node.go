@@ -35,7 +35,7 @@ type Node struct {
 	Listen   Listen   `yaml:"listen"`
 	Admin    Admin    `yaml:"admin"`
 	// Zones are the DNS zones under which accounts have host names of their own,
-	// ACCOUNT.SERVICE.ZONE; the same at all nodes of both locations and at front doors.
+	// ACCOUNT.SERVICE.ZONE; the same at all nodes of both locations and at gateways.
 	// Default localhost.
 	Zones []geo.Zone `yaml:"zones"`
 	// Peers are the other nodes of the stamp.
@@ -54,7 +54,7 @@ type Listen struct {
 	Blob  string `yaml:"blob"`
 	Queue string `yaml:"queue"`
 	Table string `yaml:"table"`
-	// Hop is the front end for requests that other nodes and front doors hand to this one,
+	// Hop is the front end for requests that other nodes and gateways hand to this one,
 	// over TLS. Default ":10110".
 	Hop string `yaml:"hop"`
 	// Admin is the admin port. Default "127.0.0.1:10080".
@@ -85,7 +85,7 @@ type Admin struct {
 	// listen.admin, the address that a connection comes to, and those of this machine.
 	Hosts []string `yaml:"hosts"`
 	// TokenFile has the token for keys and changes. A node's, if missing, is made; default
-	// the file admin-token in its data folder. A front door has no default.
+	// the file admin-token in its data folder. A gateway has no default.
 	TokenFile string `yaml:"token_file"`
 }
 

@@ -226,7 +226,7 @@ func TestBatchAcrossLocations(t *testing.T) {
 		"Accept: application/json;odata=nometadata\r\n\r\n--b--\r\n"
 	write := "--b\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n--c\r\nContent-Type: application/http\r\n\r\n" +
 		"DELETE http://h/northacct-secondary/tbl(PartitionKey='large', RowKey='7') HTTP/1.1\r\n\r\n\r\n--c--\r\n--b--\r\n"
-	for name, p := range map[string]Ports{"door": c.gateway, "north": c.ports[North], "south": c.ports[South]} {
+	for name, p := range map[string]Ports{"gateway": c.gateway, "north": c.ports[North], "south": c.ports[South]} {
 		a := call(t, p, "northacct", http.MethodPost, "/northacct-secondary/$batch", query, "Content-Type", "multipart/mixed; boundary=b")
 		require.Equal(t, http.StatusAccepted, a.status, "%s: %s", name, a.body)
 		require.Contains(t, a.body, "\r\n\r\n"+`{"RowKey":"7"}`+"\r\n--batchresponse_", name)

@@ -35,8 +35,8 @@ const (
 	blobTestWait = 30 * time.Second
 )
 
-// blobTest is a cluster with an account, and clients of its two endpoints at the front
-// door.
+// blobTest is a cluster with an account, and clients of its two endpoints at the gateway
+// .
 type blobTest struct {
 	*Cluster
 	first, second *azblob.Client

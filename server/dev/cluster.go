@@ -66,7 +66,7 @@ type ClusterOptions struct {
 	end func(*location.Location) link.End
 }
 
-// Cluster is two locations in one process, with their front ends, the front door
+// Cluster is two locations in one process, with their front ends, the gateway
 // and the admin ports. Methods may be called concurrently.
 type Cluster struct {
 	o         ClusterOptions
@@ -82,10 +82,10 @@ type Cluster struct {
 
 	registry *prometheus.Registry
 	meters   *location.Meters
-	passed   *metrics.Door // what the front door handed on
+	passed   *metrics.Gateway // what the gateway handed on
 
 	ids      *protocol.RequestIDs
-	outside  *listen.Front // front door and admin ports
+	outside  *listen.Front // gateway and admin ports
 	forwards []*api.Forwarder
 
 	// step is what the creation of an account waits for; nil for nothing.
@@ -100,7 +100,7 @@ type Cluster struct {
 // order is the order in which locations are listed and started.
 func order() []geo.Location { return []geo.Location{North, South} }
 
-// Open listens on the front door and the admin ports. Start must follow to run the
+// Open listens on the gateway and the admin ports. Start must follow to run the
 // locations, and Close.
 func Open(o ClusterOptions) (_ *Cluster, err error) {
 	if o.Logger == nil {
@@ -122,7 +122,7 @@ func Open(o ClusterOptions) (_ *Cluster, err error) {
 	if c.meters, err = location.NewMeters(c.registry, order()...); err != nil {
 		return nil, err
 	}
-	if c.passed, err = metrics.NewDoor(c.registry, order(), api.DoorOutcomes()); err != nil {
+	if c.passed, err = metrics.NewGateway(c.registry, order(), api.DoorOutcomes()); err != nil {
 		return nil, err
 	}
 	for i, name := range order() {
@@ -193,16 +193,16 @@ func (c *Cluster) backend() *admin.Backend {
 	return admin.New(o)
 }
 
-// server builds the front end of a location, or the front door where name is empty.
+// server builds the front end of a location, or the gateway where name is empty.
 func (c *Cluster) server(name geo.Location) *api.Server {
 	o := api.Options{Locations: order(), Zones: c.o.Zones, HopSecret: c.hopSecret, Clock: c.clock, IDs: c.ids, Door: c.passed, Logger: c.o.Logger}
-	from := "door"
+	from := "gateway"
 	if name != "" {
 		l := c.locations[name]
 		l.Serve(&o, c.meters)
 		from = string(name)
 	}
-	var dial api.Dial // The door stands beside the locations.
+	var dial api.Dial // The gateway stands beside the locations.
 	if name != "" {
 		dial = c.link.Dial // What goes from one location to the other passes the link.
 	}
@@ -215,7 +215,7 @@ func (c *Cluster) endpoint(l geo.Location, s geo.Service) []string {
 	return []string{c.ports[l].Of(s)}
 }
 
-// openOutside listens on the front door and the admin ports, which stay up while
+// openOutside listens on the gateway and the admin ports, which stay up while
 // locations stop.
 func (c *Cluster) openOutside() (err error) {
 	ls := listen.Services(c.gateway.Of, "gateway", c.server("").Handler)

@@ -238,7 +238,7 @@ func drained(t *testing.T, c *Cluster) {
 }
 
 // With the north location stopped, everything at or below Last Sync Time is read in
-// the south, the front door says 503 for the primary, and a restart serves again.
+// the south, the gateway says 503 for the primary, and a restart serves again.
 func TestPrimaryLocationStopped(t *testing.T) {
 	c := startFaulty(t)
 	createTable(t, c, "northacct")

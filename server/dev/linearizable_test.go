@@ -28,11 +28,11 @@ func TestLinearizable(t *testing.T) {
 		ops, stops = 40, 2
 	}
 	c := startFaulty(t)
-	door := &rest.Client{HTTP: &http.Client{}, Base: map[geo.Service]string{}, Account: "northacct", Key: key64, Clock: clock.System{}}
+	gateway := &rest.Client{HTTP: &http.Client{}, Base: map[geo.Service]string{}, Account: "northacct", Key: key64, Clock: clock.System{}}
 	for _, s := range geo.Services {
-		door.Base[s] = fmt.Sprintf("http://%s/%s", c.gateway.Of(s), door.Account)
+		gateway.Base[s] = fmt.Sprintf("http://%s/%s", c.gateway.Of(s), gateway.Account)
 	}
-	require.NoError(t, linear.Setup(t.Context(), door))
+	require.NoError(t, linear.Setup(t.Context(), gateway))
 
 	h := linear.New(clock.System{})
 	var stopped atomic.Int32
@@ -43,7 +43,7 @@ func TestLinearizable(t *testing.T) {
 	for id := range clients {
 		rng := rand.New(rand.NewPCG(uint64(id), 1))
 		wg.Go(func() {
-			errs[id] = h.Client(t.Context(), id, rng, []*rest.Client{door}, func(done int) bool {
+			errs[id] = h.Client(t.Context(), id, rng, []*rest.Client{gateway}, func(done int) bool {
 				return done < ops || stopped.Load() < stops
 			})
 		})

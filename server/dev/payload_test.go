@@ -41,8 +41,8 @@ func TestLeaderWithoutPayloadRefuses(t *testing.T) {
 	require.NoError(t, north.Primary.Write(t.Context(), put))
 }
 
-// Where a location has no quorum, the front door asks the other one and does not wait.
-func TestDoorWithoutQuorum(t *testing.T) {
+// Where a location has no quorum, the gateway asks the other one and does not wait.
+func TestGatewayWithoutQuorum(t *testing.T) {
 	c := startFaulty(t)
 	createTable(t, c, "northacct")
 	put(t, c, "northacct", "k", "v")

@@ -7,7 +7,7 @@ import (
 	"antipode/geo"
 )
 
-// Offsets from the port base: the front door, then one block for each location.
+// Offsets from the port base: the gateway, then one block for each location.
 const (
 	offsetBlob   = 0
 	offsetQueue  = 1

@@ -17,23 +17,23 @@ import (
 )
 
 // A sender that stops in the middle of a body is answered when its request's time is
-// over, through the front door as well, and changed nothing; the connection is closed.
+// over, through the gateway as well, and changed nothing; the connection is closed.
 func TestStalledSenders(t *testing.T) {
 	c := startFaulty(t)
 	createTable(t, c, "northacct")
 	put(t, c, "northacct", "k", "kept")
-	for _, door := range []Ports{c.gateway, c.ports[North]} {
+	for _, gateway := range []Ports{c.gateway, c.ports[North]} {
 		for method, target := range map[string]string{
 			http.MethodPut:  entityPath("northacct", "", "k"),
 			http.MethodPost: "/northacct/$batch",
 		} {
-			conn, err := net.Dial("tcp", door.Of(geo.Table))
+			conn, err := net.Dial("tcp", gateway.Of(geo.Table))
 			require.NoError(t, err)
 			contentType := "application/json"
 			if method == http.MethodPost {
 				contentType = "multipart/mixed; boundary=b"
 			}
-			r, err := http.NewRequest(method, "http://"+door.Of(geo.Table)+target+"?timeout=1", strings.NewReader(strings.Repeat("x", 1000)))
+			r, err := http.NewRequest(method, "http://"+gateway.Of(geo.Table)+target+"?timeout=1", strings.NewReader(strings.Repeat("x", 1000)))
 			require.NoError(t, err)
 			r.Header.Set("x-ms-version", "2019-02-02")
 			r.Header.Set("Content-Type", contentType)

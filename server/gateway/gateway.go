@@ -25,7 +25,7 @@ import (
 
 // Options configures a Gateway. All fields are required.
 type Options struct {
-	Config config.Door
+	Config config.Gateway
 	Clock  clock.Clock
 	Logger *slog.Logger
 }
@@ -69,7 +69,7 @@ func Open(o Options) (_ *Gateway, err error) {
 	if err != nil {
 		return nil, err
 	}
-	ls := listen.Services(c.Listen.Services().Of, "front door", server.Handler)
+	ls := listen.Services(c.Listen.Services().Of, "gateway", server.Handler)
 	ls = append(ls, listen.Listener{
 		Addr: c.Listen.Admin, What: "admin", Limit: admin.Limit,
 		Handler: admin.Handler(backend, registry, admin.Options{TokenFile: token, Listen: c.Listen.Admin, Hosts: c.Admin.Hosts, Log: o.Logger}),
@@ -106,15 +106,15 @@ func (g *Gateway) server(registry *prometheus.Registry) (*api.Server, error) {
 	if _, err := rand.Read(seed[:]); err != nil {
 		return nil, err
 	}
-	g.forward = api.NewForwarder("door", g.endpoints, nil)
+	g.forward = api.NewForwarder("gateway", g.endpoints, nil)
 	if files := g.o.Config.TLS; files != (config.TLS{}) {
-		keyring, err := identity.OpenDoorKeyring(identity.Files{CA: files.CA, Cert: files.Cert, Key: files.Key}, g.o.Clock, g.o.Logger)
+		keyring, err := identity.OpenGatewayKeyring(identity.Files{CA: files.CA, Cert: files.Cert, Key: files.Key}, g.o.Clock, g.o.Logger)
 		if err != nil {
 			return nil, fmt.Errorf("certificates of the section tls: %w", err)
 		}
 		g.forward.WithTLS(keyring.HopClientConfig(g.locations()...))
 	}
-	observer, err := metrics.NewDoor(registry, g.locations(), api.DoorOutcomes())
+	observer, err := metrics.NewGateway(registry, g.locations(), api.DoorOutcomes())
 	if err != nil {
 		return nil, err
 	}

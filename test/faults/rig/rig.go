@@ -21,7 +21,7 @@ import (
 )
 
 // Door is the name of the front door; a node's is location-number.
-const Door = cluster.DoorName
+const Door = cluster.GatewayName
 
 // The locations; the dev account has its primary in the first.
 const (
@@ -131,7 +131,7 @@ func (r *Rig) Ready(ctx context.Context) error {
 }
 
 func (r *Rig) ready(ctx context.Context) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.opts.Door().Admin()+"/readyz", nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.opts.Gateway().Admin()+"/readyz", nil)
 	if err != nil {
 		return err
 	}
@@ -385,7 +385,7 @@ func (r *Rig) Client(name string, secondary bool) *rest.Client {
 
 func (r *Rig) ports(name string) dev.Ports {
 	if name == Door {
-		return r.opts.Door()
+		return r.opts.Gateway()
 	}
 	l, id, err := wire.ParseNodeName(name)
 	if err != nil {
