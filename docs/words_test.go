@@ -68,7 +68,8 @@ var honest = map[string]string{
 	`(in|at the) front( of)?|the front of|front \*?element`:          "a place in a sequence",
 	`by hand|(on the )?other hand|(first|second|left|right)[- ]hand`: "English",
 	`lies? (in|at|on|outside|inside|within|below|above|between|ahead|there|beside|behind|off|where)|from where (it|they) lies?`: "a place",
-	`at hand`: "English",
+	`of (its|their|our|his) own [a-z]+`: "with a noun behind it",
+	`at hand`:                           "English",
 	`storage engines?|search engines?|the sql engine`: "the field's term",
 }
 
