@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 )
@@ -340,6 +341,26 @@ func documents(t *testing.T) []string {
 	}
 	require.Greater(t, len(out), 10)
 	return out
+}
+
+// lineMax is how many characters a line of a document may have.
+const lineMax = 120
+
+// Lines of documents are short enough to read and to compare. The protocol references are
+// excepted: their tables are the reference's, and tests read them line by line.
+func TestLinesAreShort(t *testing.T) {
+	for _, file := range documents(t) {
+		if file == "../ARCHITECTURE.md" || file == "../README.md" {
+			continue
+		}
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for i, line := range strings.Split(string(text), "\n") {
+			if n := utf8.RuneCountInString(line); n > lineMax {
+				t.Errorf("%s:%d has %d characters, %d are allowed: %.60s", file, i+1, n, lineMax, line)
+			}
+		}
+	}
 }
 
 // Every package.Symbol, test and file that the documents name in code spans exists: who
