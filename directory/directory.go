@@ -15,8 +15,8 @@ import (
 
 // Stamp is the stamp of this location.
 type Stamp interface {
+	ranges.Submitter
 	Location() geo.Location
-	Submit(ctx context.Context, r geo.RangeID, cmd ranges.Command) error
 	Read(ctx context.Context, r geo.RangeID, f func(ranges.State) error) error
 }
 

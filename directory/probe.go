@@ -10,7 +10,7 @@ import (
 // Writable returns nil when a range takes writes: it has a leader that holds its lease and
 // has a second replica in sync. A disk that is full is not looked at: it ends by itself,
 // and reads go on. It changes nothing.
-func Writable(ctx context.Context, s Stamp, r geo.RangeID) error {
+func Writable(ctx context.Context, s ranges.Submitter, r geo.RangeID) error {
 	return s.Submit(ctx, r, probe{})
 }
 

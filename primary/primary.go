@@ -12,17 +12,11 @@ import (
 	"antipode/stamp/ranges"
 )
 
-// Stamp is where commands are committed and chunks are kept.
-type Stamp interface {
-	// Submit commits a command in a range: see stamp.Stamp.
-	Submit(ctx context.Context, r geo.RangeID, cmd ranges.Command) error
-}
-
 // Primary is the write role of one location. Methods may be called concurrently.
-type Primary struct{ stamp Stamp }
+type Primary struct{ stamp ranges.Submitter }
 
 // New returns the write role over a stamp.
-func New(s Stamp) *Primary { return &Primary{stamp: s} }
+func New(s ranges.Submitter) *Primary { return &Primary{stamp: s} }
 
 // ErrGateClosed: the account may not be written here now.
 var ErrGateClosed = storageerr.ServerBusy.Saying("The account does not take writes at this location now. Please retry your request.")

@@ -18,6 +18,7 @@ import (
 
 // Stamp is the stamp of this location.
 type Stamp interface {
+	ranges.Submitter
 	// Leader returns the range as its leader holds it, nil while it leads in no node of
 	// this process.
 	Leader(r geo.RangeID) *ranges.Range
@@ -28,8 +29,6 @@ type Stamp interface {
 	// ProgressNow returns what is known here of the streams that a range receives, wherever
 	// it leads; ok is false while nothing is known. It may be behind what is committed.
 	ProgressNow(r geo.RangeID, src geo.SourceRange, a geo.Account) (p cursor.Progress, ok bool)
-	// Submit commits a command in a range, wherever that leads.
-	Submit(ctx context.Context, r geo.RangeID, cmd ranges.Command) error
 	// PutChunk makes a chunk durable on the nodes that are up.
 	PutChunk(ctx context.Context, ref extent.Ref, data []byte) error
 	// HasChunk reports whether the chunk is durable on the leader of a range.

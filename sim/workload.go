@@ -128,7 +128,7 @@ type intake struct{ cmd ranges.Command }
 
 var errTaken = errors.New("sim: command taken")
 
-// Submit implements primary.Stamp.
+// Submit implements ranges.Submitter.
 func (i *intake) Submit(_ context.Context, _ geo.RangeID, cmd ranges.Command) error {
 	i.cmd = cmd
 	return errTaken

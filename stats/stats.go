@@ -41,8 +41,8 @@ func Sources(origin geo.Location, s geo.Service) []geo.SourceRange {
 // Input is what the account's secondary knows of one source range.
 type Input struct {
 	cursor.Progress
-	// Forked reports that a stream of the account has forked there, or that nothing here
-	// could tell: no time can be promised (R16).
+	// Forked reports that a stream of the account has forked there, or that this is not
+	// known: no time can be promised (R16).
 	Forked bool
 }
 

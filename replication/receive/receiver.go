@@ -90,7 +90,7 @@ func setDefault[T comparable](v *T, to T) {
 // while the process stood still nothing could be heard.
 type Receiver struct {
 	o       Options
-	wake    chan struct{}
+	loop    *clock.Loop
 	running *clock.Running
 
 	mu sync.Mutex
@@ -120,7 +120,7 @@ type pending struct {
 // New returns a receiver. It does nothing until stepped.
 func New(o Options) *Receiver {
 	r := &Receiver{
-		o: o.withDefaults(), wake: make(chan struct{}, 1), running: clock.NewRunning(checkEvery), ranges: map[geo.RangeID]*rangeReceiver{}, incarnation: o.Incarnation,
+		o: o.withDefaults(), loop: clock.NewLoop(o.Wake), running: clock.NewRunning(checkEvery), ranges: map[geo.RangeID]*rangeReceiver{}, incarnation: o.Incarnation,
 		forked: map[geo.Stream]struct{}{},
 	}
 	for _, id := range o.Ranges {
@@ -148,15 +148,7 @@ func (r *Receiver) Forked(id geo.RangeID, a geo.Account) bool {
 }
 
 // Wake asks for a step soon.
-func (r *Receiver) Wake() {
-	select {
-	case r.wake <- struct{}{}:
-	default:
-	}
-	if r.o.Wake != nil {
-		r.o.Wake()
-	}
-}
+func (r *Receiver) Wake() { r.loop.Wake() }
 
 // post queues what a callback has to say for the next Step.
 func (r *Receiver) post(f func(now time.Duration)) {
@@ -178,18 +170,8 @@ func (r *Receiver) Run(ctx context.Context) error {
 	}()
 	defer wg.Wait()
 	defer cancel()
-	timer := time.NewTimer(time.Hour)
-	defer timer.Stop()
-	for {
-		timer.Reset(r.Step(r.o.Clock.Mono()))
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-r.wake:
-		case <-arrived:
-		case <-timer.C:
-		}
-	}
+	r.loop.Run(ctx, r.o.Clock, arrived, r.Step)
+	return nil
 }
 
 // watch tells the step loop of arrivals, one at a time.

@@ -67,7 +67,7 @@ func (o Options) withDefaults() Options {
 // called from one goroutine at a time; Acknowledge from any.
 type Shipper struct {
 	o    Options
-	wake chan struct{}
+	loop *clock.Loop
 
 	mu sync.Mutex
 	// acked is how far the other location has each stream on its replicas.
@@ -100,35 +100,18 @@ type Shipper struct {
 
 // New returns a shipper. It does nothing until stepped.
 func New(o Options) *Shipper {
-	s := &Shipper{o: o.withDefaults(), wake: make(chan struct{}, 1), acked: map[geo.Stream]geo.Head{}, forked: map[geo.Stream]struct{}{}}
+	s := &Shipper{o: o.withDefaults(), loop: clock.NewLoop(o.Wake), acked: map[geo.Stream]geo.Head{}, forked: map[geo.Stream]struct{}{}}
 	s.o.Range.Feed().OnPush(s.Wake)
 	return s
 }
 
 // Wake asks for a step soon.
-func (s *Shipper) Wake() {
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
-	if s.o.Wake != nil {
-		s.o.Wake()
-	}
-}
+func (s *Shipper) Wake() { s.loop.Wake() }
 
 // Run steps until ctx ends.
 func (s *Shipper) Run(ctx context.Context) error {
-	timer := time.NewTimer(time.Hour)
-	defer timer.Stop()
-	for {
-		timer.Reset(s.Step(s.o.Clock.Mono()))
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-s.wake:
-		case <-timer.C:
-		}
-	}
+	s.loop.Run(ctx, s.o.Clock, nil, s.Step)
+	return nil
 }
 
 // idle is how long Step lets the caller sleep when nothing is due. The range wakes it

@@ -179,7 +179,7 @@ func (l *Location) Stamp() (*stamp.Stamp, error) {
 	return nil, ErrStopped
 }
 
-// Submit implements primary.Stamp and directory.Stamp.
+// Submit implements ranges.Submitter.
 func (l *Location) Submit(ctx context.Context, r geo.RangeID, cmd ranges.Command) error {
 	s, err := l.Stamp()
 	if err != nil {

@@ -1,6 +1,7 @@
 package ranges
 
 import (
+	"context"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -38,6 +39,13 @@ const (
 // once everything the command could have seen is committed (R5).
 type Command interface {
 	Evaluate(tx *Tx) error
+}
+
+// Submitter commits commands in the ranges of a stamp, wherever those lead.
+type Submitter interface {
+	// Submit waits until the effect is on every in-sync replica. Errors: the command's, under
+	// which nothing changed; kv.ErrBusy, nothing happened; kv.ErrUnknown, it may have.
+	Submit(ctx context.Context, r geo.RangeID, cmd Command) error
 }
 
 // Options configures a Range.
