@@ -10,7 +10,7 @@ import (
 	"antipode/geo"
 	"antipode/services/blobs"
 	"antipode/stamp/extent"
-	"antipode/stamp/node"
+	"antipode/stamp/snapshot"
 )
 
 // rowChunks returns the chunks that a row names: see node.Options.RowChunks.
@@ -24,18 +24,18 @@ func rowChunks(key, value []byte) ([]extent.Ref, error) {
 // errTransfer: a range snapshot broke off on its way.
 var errTransfer = errors.New("sim: the transfer of a range snapshot broke off")
 
-// transfer is a range snapshot on its way between two nodes: a node.SnapshotStream. Each
+// transfer is a range snapshot on its way between two nodes: a snapshot.Stream. Each
 // step takes time, in which either node may die, stand still or be cut off.
 type transfer struct {
 	net      *network
 	task     *task
 	from, to geo.NodeID
-	in       *node.Incoming
+	in       *snapshot.Incoming
 	broken   bool
 }
 
 // Snapshot implements node.SnapshotTransport.
-func (t *network) Snapshot(from, to geo.NodeID, h node.SnapshotHeader) (node.SnapshotStream, error) {
+func (t *network) Snapshot(from, to geo.NodeID, h snapshot.Header) (snapshot.Stream, error) {
 	tr := &transfer{net: t, task: t.l.s.task, from: from, to: to}
 	if err := tr.cross(); err != nil {
 		return nil, err
@@ -72,15 +72,15 @@ func (tr *transfer) cross() error {
 	return nil
 }
 
-// Send implements node.SnapshotStream.
-func (tr *transfer) Send(ctx context.Context, p node.Piece) error {
+// Send implements snapshot.Stream.
+func (tr *transfer) Send(ctx context.Context, p snapshot.Fragment) error {
 	if err := tr.cross(); err != nil {
 		return err
 	}
 	return tr.in.Send(ctx, p)
 }
 
-// Finish implements node.SnapshotStream: see node.Incoming.Finish.
+// Finish implements snapshot.Stream: see snapshot.Incoming.Finish.
 func (tr *transfer) Finish(ctx context.Context) error {
 	if err := tr.cross(); err != nil {
 		return err
@@ -101,7 +101,7 @@ func (tr *transfer) Finish(ctx context.Context) error {
 	}
 }
 
-// Close implements node.SnapshotStream.
+// Close implements snapshot.Stream.
 func (tr *transfer) Close() {
 	tr.in.Close()
 	tr.net.transfers = slices.DeleteFunc(tr.net.transfers, func(other *transfer) bool { return other == tr })

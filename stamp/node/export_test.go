@@ -14,7 +14,6 @@ const (
 	InboxMax      = inboxMax
 	ClaimsMax     = claimsMax
 	PinFactor     = pinFactor
-	PieceBytesMax = pieceBytesMax
 	ReserveBytes  = reserveBytes
 	RoomMore      = roomMore
 	PlacementFile = placementFile
@@ -30,7 +29,6 @@ const (
 var (
 	ErrSender   = errSender
 	StampRanges = stampRanges
-	EachRow     = eachRow
 	WorkOf      = (*Node).onScheduler
 	CheckRoom   = (*Node).checkRoom
 	Refetch     = (*Node).refetch
@@ -39,10 +37,7 @@ var (
 	HearLeads   = (*Node).hearLeads
 	RecoveryIn  = (*Node).recovery
 	Condemn     = (*Node).condemn
-	SnapDir     = (*Node).snapDir
 )
-
-type Source = source
 
 func (n *Node) Inbox() []Envelope                                    { return n.inbox }
 func (n *Node) Log(id geo.RangeID) state.RangeLog                    { return n.logs[id] }
@@ -77,12 +72,3 @@ func (n *Node) FailWith(err error) {
 	n.mu.Unlock()
 	n.Wake()
 }
-
-// NewSource reads a range from a state store as a snapshot does.
-func NewSource(s *state.Store, id geo.RangeID) *source {
-	return &source{snap: s.NewSnapshot(), spans: ranges.Spans(id)}
-}
-
-func (s *source) Next() (Piece, error)   { return s.next() }
-func (s *source) Close() error           { return s.close() }
-func (p *Piece) Check(next uint32) error { return p.check(next) }

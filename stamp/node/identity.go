@@ -7,6 +7,7 @@ import (
 	"hash/crc32"
 
 	"antipode/geo"
+	"antipode/stamp/durable"
 )
 
 // What a node knows of itself, beside log and state, is which replica of a range it
@@ -48,31 +49,12 @@ type identity struct {
 	peers map[geo.NodeID]uint64
 }
 
+var castagnoli = crc32.MakeTable(crc32.Castagnoli) //nolint:gochecknoglobals // A table, never written.
+
 const (
 	identityVersion = 1
 	identityHead    = 1 + 1 + 8 + 8 + 1
 )
-
-// secondCopy is where a small file has what it holds a second time, in other blocks of the
-// medium than the first: one that is damaged costs nothing.
-const secondCopy = 8 << 10
-
-// twice is what such a file holds.
-func twice(one []byte) []byte {
-	b := make([]byte, secondCopy, secondCopy+len(one))
-	copy(b, one)
-	return append(b, one...)
-}
-
-// parseTwice reads such a file by the first copy that parse takes. One of a single copy is
-// read as well: files were written so once.
-func parseTwice[T any](b []byte, parse func([]byte) (T, error)) (T, error) {
-	v, err := parse(b)
-	if err != nil && len(b) > secondCopy {
-		return parse(b[secondCopy:])
-	}
-	return v, err
-}
 
 // ErrIdentity: both copies in an identity file are damaged. The node must not guess.
 var ErrIdentity = errors.New("node: identity file of a replica is malformed")
@@ -92,7 +74,7 @@ func (d *identity) encode(order []geo.NodeID) []byte {
 }
 
 // file is what an identity's file holds.
-func (d *identity) file(order []geo.NodeID) []byte { return twice(d.encode(order)) }
+func (d *identity) file(order []geo.NodeID) []byte { return durable.Twice(d.encode(order)) }
 
 func parseIdentity(b []byte) (*identity, error) {
 	if len(b) < identityHead || b[0] != identityVersion {
@@ -120,11 +102,11 @@ func (n *Node) identityDir() string { return n.o.Engine.FS.PathJoin(n.o.Dir, "re
 // loadIdentity reads the identity of a range, nil where there is none.
 func (n *Node) loadIdentity(id geo.RangeID) (*identity, error) {
 	fs := n.o.Engine.FS
-	b, err := readSmall(fs, fs.PathJoin(n.identityDir(), fmt.Sprintf("r%d", id)))
+	b, err := durable.Read(fs, fs.PathJoin(n.identityDir(), fmt.Sprintf("r%d", id)))
 	if err != nil || b == nil {
 		return nil, err
 	}
-	d, err := parseTwice(b, parseIdentity)
+	d, err := durable.ParseTwice(b, parseIdentity)
 	if err != nil {
 		return nil, fmt.Errorf("range %d: %w: move %s away and start again, the node is then rebuilt from its peers", id, err, n.o.Dir)
 	}
@@ -145,5 +127,5 @@ func (n *Node) become(id geo.RangeID, p phase, as geo.ReplicaID) error {
 
 // saveIdentity replaces the identity of a range, durably, in one step.
 func (n *Node) saveIdentity(id geo.RangeID, d *identity) error {
-	return replaceDurable(n.o.Engine.FS, n.identityDir(), fmt.Sprintf("r%d", id), d.file(n.o.Peers))
+	return durable.Replace(n.o.Engine.FS, n.identityDir(), fmt.Sprintf("r%d", id), d.file(n.o.Peers))
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"antipode/geo"
+	"antipode/stamp/durable"
 )
 
 // ReplicaIdentity is what a node's folder says of a replica that it holds:
@@ -20,11 +21,11 @@ type ReplicaIdentity struct {
 // ReadIdentity reads the identity of a range's replica in the folder of a node that does
 // not run; ok is false where there is none. ErrIdentity: both of its copies are damaged.
 func ReadIdentity(fs vfs.FS, dir string, id geo.RangeID) (i ReplicaIdentity, ok bool, err error) {
-	b, err := readSmall(fs, fs.PathJoin(dir, "replicas", fmt.Sprintf("r%d", id)))
+	b, err := durable.Read(fs, fs.PathJoin(dir, "replicas", fmt.Sprintf("r%d", id)))
 	if err != nil || b == nil {
 		return i, false, err
 	}
-	d, err := parseTwice(b, parseIdentity)
+	d, err := durable.ParseTwice(b, parseIdentity)
 	if err != nil {
 		return i, true, err
 	}

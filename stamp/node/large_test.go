@@ -16,6 +16,7 @@ import (
 	. "antipode/stamp/node"
 	"antipode/stamp/ranges"
 	"antipode/stamp/replica"
+	"antipode/stamp/snapshot"
 )
 
 // whole waits until a range has three voters, all in sync, none of them of before.
@@ -135,7 +136,7 @@ func testLostReplicas(t *testing.T, nodes int) {
 		require.Equal(t, got.Recovery, replica.RecoveryOf(m.ID))
 	}
 	from := uint64(now.List[0].ID)
-	_, err := s.by[now.List[1].Node].Node(now.List[1].Node).AcceptSnapshot(now.List[2].Node, SnapshotHeader{Range: testRange, Message: &pb.Message{From: &from}})
+	_, err := s.by[now.List[1].Node].Node(now.List[1].Node).AcceptSnapshot(now.List[2].Node, snapshot.Header{Range: testRange, Message: &pb.Message{From: &from}})
 	require.ErrorIs(t, err, ErrSender, "a snapshot in the name of another's replica")
 	for _, id := range on {
 		// A busy machine may be between two leaders.

@@ -190,18 +190,11 @@ func fromLeader(m *pb.Message) bool {
 // rebuild drops what this node holds of a range and begins anew under another id. It
 // is durable before, and again after: a crash in between begins it again.
 func (n *Node) rebuild(id geo.RangeID, as geo.ReplicaID) error {
-	n.mu.Lock()
-	if n.incoming[id] != nil { // For the old id, and about to end.
-		n.mu.Unlock()
+	release, ok := n.snapshots.Reserve(id)
+	if !ok { // One is received for the old id, and is about to end.
 		return nil
 	}
-	n.incoming[id] = &Incoming{} // The folder of staged files is taken.
-	n.mu.Unlock()
-	defer func() {
-		n.mu.Lock()
-		delete(n.incoming, id)
-		n.mu.Unlock()
-	}()
+	defer release()
 	n.event(Event{Kind: ReplicaRebuilding, Range: id, Node: n.o.ID, Replica: as})
 	if err := n.become(id, rebuilding, as); err != nil {
 		return err
@@ -214,24 +207,7 @@ func (n *Node) rebuild(id geo.RangeID, as geo.ReplicaID) error {
 
 // wipe removes the data of a replica whose id was never used, and makes it a member.
 func (n *Node) wipe(id geo.RangeID) error {
-	fs := n.o.Engine.FS
-	if err := fs.RemoveAll(n.stagedDir(id)); err != nil {
-		return err
-	}
-	if err := mkdirDurable(fs, n.stagedDir(id)); err != nil {
-		return err
-	}
-	empty, err := n.state.NewStaging(n.stagedDir(id), ranges.Spans(id))
-	if err != nil {
-		return err
-	}
-	if err := empty.Finish(); err != nil {
-		return err
-	}
-	if err := n.byID[id].Machine.Replace(func() error { return n.state.Ingest(empty) }); err != nil {
-		return err
-	}
-	if err := n.removeStaged(id); err != nil {
+	if err := n.snapshots.Empty(id); err != nil {
 		return err
 	}
 	batch := n.log.NewBatch()

@@ -14,10 +14,12 @@ import (
 
 	"antipode/geo"
 	"antipode/internal/clock"
+	"antipode/stamp/durable"
 	"antipode/stamp/extent"
 	"antipode/stamp/ranges"
 	"antipode/stamp/replica"
 	"antipode/stamp/scrub"
+	"antipode/stamp/snapshot"
 	"antipode/stamp/state"
 )
 
@@ -53,13 +55,8 @@ type Node struct {
 	// inboxBytes is about what inbox holds.
 	inboxBytes int64
 	closed     bool
-	// incoming are the range snapshots being received; arrived those that the scheduler
-	// has to install; sent are outgoing ones that ended.
-	incoming map[geo.RangeID]*Incoming
-	arrived  []*Incoming
-	sent     []sent
-	orders   []order     // see onScheduler
-	full     atomic.Bool // see checkRoom
+	orders     []order     // see onScheduler
+	full       atomic.Bool // see checkRoom
 	// fetching are the chunks that are fetched for entries that wait; true says that it
 	// failed.
 	fetching map[extent.ChunkID]bool
@@ -92,14 +89,12 @@ type Node struct {
 	led        map[geo.RangeID]bool // as of the last look: see noteLeader
 	// differ are the nodes with another placement, told to the operator.
 	differ map[geo.NodeID]bool
-	// outgoing by range; installing are those that this pass hands to Raft.
-	outgoing   map[geo.RangeID]*outgoing
-	installing map[geo.RangeID]*Incoming
 	// heardAt is the tick at which a peer last told a durable index.
 	heardAt map[geo.NodeID]uint64
 
-	scrubber *scrub.Scrubber
-	metrics  *metrics
+	snapshots *snapshot.Manager
+	scrubber  *scrub.Scrubber
+	metrics   *metrics
 
 	// ctx ends the node's own goroutines and the snapshots that others send it;
 	// background counts both.
@@ -117,11 +112,11 @@ func Open(o Options) (_ *Node, err error) {
 	n := &Node{
 		o: o, wake: make(chan struct{}, 1), running: clock.NewRunning(o.Tick), byID: map[geo.RangeID]*ranges.Range{}, logs: map[geo.RangeID]state.RangeLog{},
 		durable: map[geo.RangeID]map[geo.NodeID]uint64{}, held: map[geo.RangeID][]Envelope{},
-		flushed: map[geo.RangeID]uint64{}, incoming: map[geo.RangeID]*Incoming{}, fetching: map[extent.ChunkID]bool{},
+		flushed: map[geo.RangeID]uint64{}, fetching: map[extent.ChunkID]bool{},
 		identities: map[geo.RangeID]*identity{}, reported: map[geo.RangeID]map[geo.NodeID]geo.ReplicaID{},
 		claims: map[geo.RangeID]map[geo.ReplicaID]geo.NodeID{}, refused: map[refusedSender]bool{}, seen: map[geo.RangeID]replica.Members{}, led: map[geo.RangeID]bool{},
 		condemned: map[string]error{}, heardAt: map[geo.NodeID]uint64{}, differ: map[geo.NodeID]bool{},
-		outgoing: map[geo.RangeID]*outgoing{}, installing: map[geo.RangeID]*Incoming{}, rng: rand.New(rand.NewPCG(o.Seed, uint64(o.ID))),
+		rng: rand.New(rand.NewPCG(o.Seed, uint64(o.ID))),
 	}
 	n.running.Advance(o.Clock.Mono())
 	n.ctx, n.cancel = context.WithCancel(context.Background())
@@ -134,7 +129,7 @@ func Open(o Options) (_ *Node, err error) {
 	}()
 	fs := o.Engine.FS
 	for _, sub := range []string{"log", "state", "extents", "snap", "replicas"} {
-		if err := mkdirDurable(fs, fs.PathJoin(o.Dir, sub)); err != nil {
+		if err := durable.MkdirAll(fs, fs.PathJoin(o.Dir, sub)); err != nil {
 			return nil, err
 		}
 	}
@@ -150,6 +145,7 @@ func Open(o Options) (_ *Node, err error) {
 	if err := n.openLogs(); err != nil {
 		return nil, err
 	}
+	n.snapshots = newSnapshots(n)
 	if err := n.openRanges(); err != nil {
 		return nil, err
 	}
@@ -161,26 +157,6 @@ func Open(o Options) (_ *Node, err error) {
 	}
 	o.Transport.Attach(o.ID, n)
 	return n, nil
-}
-
-// mkdirDurable makes dir and its parents, and syncs the parents: a folder whose
-// entry is lost in a crash takes every fsynced file in it along.
-func mkdirDurable(fs vfs.FS, dir string) error {
-	if err := fs.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	for parent := fs.PathDir(dir); ; parent = fs.PathDir(parent) {
-		f, err := fs.OpenDir(parent)
-		if err != nil {
-			return err
-		}
-		if err := errors.Join(f.Sync(), f.Close()); err != nil {
-			return fmt.Errorf("sync folder %s: %w", parent, err)
-		}
-		if parent == fs.PathDir(parent) {
-			return nil
-		}
-	}
 }
 
 // newSource returns random bytes for one user: the scheduler, the log and the extents
@@ -299,6 +275,7 @@ func (n *Node) Close(flush bool) error {
 	n.closed = true
 	n.mu.Unlock()
 	n.cancel()
+	n.snapshots.Close()
 	n.background.Wait()
 	for _, r := range n.ranges {
 		r.Stop()

@@ -10,6 +10,7 @@ import (
 	"go.etcd.io/raft/v3"
 
 	"antipode/geo"
+	"antipode/stamp/durable"
 	"antipode/stamp/extent"
 	"antipode/stamp/ranges"
 	"antipode/stamp/replica"
@@ -55,7 +56,7 @@ func (n *Node) setAside(dir string, why error) error {
 	if err := fs.Rename(dir, aside); err != nil {
 		return err
 	}
-	return mkdirDurable(fs, dir)
+	return durable.MkdirAll(fs, dir)
 }
 
 // openState opens the state store. Without it the log is applied again from its
@@ -109,6 +110,7 @@ func (n *Node) openRanges() error {
 		n.state = nil
 		return err
 	}
+	n.snapshots = newSnapshots(n)
 	return n.tryRanges()
 }
 
@@ -123,7 +125,7 @@ func (n *Node) tryRanges() error {
 }
 
 func (n *Node) openRange(id geo.RangeID) error {
-	lost, err := n.recoverSnapshot(id, n.logs[id])
+	lost, err := n.snapshots.Recover(id, n.logs[id])
 	if err != nil {
 		return err
 	}
@@ -220,13 +222,9 @@ func (n *Node) reopen(id geo.RangeID, gone error) error {
 	case d.phase == member && raft.IsEmptyHardState(hs):
 		gone = fmt.Errorf("%w: its hard state is gone", replica.ErrLost)
 	}
-	var snaps replica.Snapshots
-	if n.takesSnapshots() {
-		snaps = snapshots{n, id}
-	}
 	applied := r.Machine.AppliedState().Index
 	rep, err := replica.Open(replica.Options{
-		Snapshots: snaps, Lost: gone, Range: id, Node: n.o.ID, ID: d.replica, Log: n.logs[id], Applied: applied, Machine: r.Machine,
+		Snapshots: n.snapshots.ForRange(id), Lost: gone, Range: id, Node: n.o.ID, ID: d.replica, Log: n.logs[id], Applied: applied, Machine: r.Machine,
 		Tick: n.o.Tick, ElectionTicks: n.o.ElectionTicks, InSyncTimeout: n.o.InSyncTimeout,
 		Running:   n.running,
 		Reachable: func(of geo.NodeID) bool { return of == n.o.ID || n.o.Transport.Peer(n.o.ID, of) != nil },

@@ -13,8 +13,9 @@ import (
 // Run works until ctx ends or the node fails; its scrubber until Close.
 func (n *Node) Run(ctx context.Context) error {
 	n.start(func() {
-		ctx, cancel := joinContext(ctx, n.ctx)
+		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
+		defer context.AfterFunc(n.ctx, cancel)()
 		n.scrubber.Run(ctx)
 	})
 	timer := time.NewTimer(n.o.Tick)
@@ -62,10 +63,11 @@ func (n *Node) Pass() (busy bool, err error) {
 
 func (n *Node) doPass() (busy bool, err error) {
 	n.mu.Lock()
-	inbox, arrived, ended, orders := n.inbox, n.arrived, n.sent, n.orders
-	n.inbox, n.inboxBytes, n.arrived, n.sent, n.orders = nil, 0, nil, nil, nil
+	inbox, orders := n.inbox, n.orders
+	n.inbox, n.inboxBytes, n.orders = nil, 0, nil
 	err = n.failed
 	n.mu.Unlock()
+	n.snapshots.BeginPass()
 	// After the inbox was taken: no tick that follows a heartbeat is counted from before it
 	// came, however long the process stands still in this pass (R5).
 	now := n.o.Clock.Mono()
@@ -81,8 +83,8 @@ func (n *Node) doPass() (busy bool, err error) {
 		n.fail(err)
 		return false, err
 	}
-	n.settleSent(ended, now)
-	n.stepArrived(arrived, now)
+	n.snapshots.FinishSends(now)
+	n.snapshots.StepArrived(now)
 	ticked := now >= n.nextTick
 	if ticked {
 		// Never to catch up: a lease counts on ticks being no shorter than Tick.
@@ -97,7 +99,7 @@ func (n *Node) doPass() (busy bool, err error) {
 		r.Work(now)
 	}
 	busy, err = n.ready()
-	err = errors.Join(err, n.settleArrived(arrived), n.keepLost())
+	err = errors.Join(err, n.snapshots.FinishArrived(), n.keepLost())
 	if err == nil && ticked {
 		err = n.maintain()
 	}
@@ -138,7 +140,7 @@ func (n *Node) flushSends(p *replica.Pass) {
 	}
 	for i, m := range p.Sends {
 		if m.GetType() == pb.MsgSnap {
-			n.startSnapshot(p.From[i].Range(), m)
+			n.snapshots.Send(p.From[i].Range(), m)
 		}
 	}
 	for _, peer := range n.o.Peers {

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"antipode/geo"
+	"antipode/stamp/durable"
 	"antipode/stamp/ranges"
 )
 
@@ -95,7 +96,7 @@ func parseNodes(b []byte) (list []geo.NodeID, ok bool) {
 // here has taken part in anything. It comes before any store is opened.
 func (n *Node) openPlacement() error {
 	fs := n.o.Engine.FS
-	b, err := readSmall(fs, fs.PathJoin(n.o.Dir, placementFile))
+	b, err := durable.Read(fs, fs.PathJoin(n.o.Dir, placementFile))
 	if err != nil {
 		return err
 	}
@@ -106,15 +107,15 @@ func (n *Node) openPlacement() error {
 	switch {
 	case b == nil && holds:
 		// From before there were placements.
-		b = twice(encodePlacement(ranges.Everywhere(n.o.Peers)))
+		b = durable.Twice(encodePlacement(ranges.Everywhere(n.o.Peers)))
 	case b == nil || !n.tookPart():
-		b = twice(encodePlacement(ranges.Place(n.sites(n.o.Peers), stampRanges())))
+		b = durable.Twice(encodePlacement(ranges.Place(n.sites(n.o.Peers), stampRanges())))
 	}
-	if n.placement, err = parseTwice(b, parsePlacement); err != nil {
+	if n.placement, err = durable.ParseTwice(b, parsePlacement); err != nil {
 		return fmt.Errorf("%w: the file is damaged, twice: copy %s from another node of the stamp into %s", err, placementFile, n.o.Dir)
 	}
 	// Also what was read: it may be in the page cache only, as in identify, or damaged in part.
-	if err := replaceDurable(fs, n.o.Dir, placementFile, twice(encodePlacement(n.placement))); err != nil {
+	if err := durable.Replace(fs, n.o.Dir, placementFile, durable.Twice(encodePlacement(n.placement))); err != nil {
 		return err
 	}
 	if err := n.checkPlacement(); err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/geo"
+	"antipode/stamp/durable"
 	"antipode/stamp/ranges"
 )
 
@@ -29,16 +30,16 @@ func TestPlacementFile(t *testing.T) {
 		_, err = parsePlacement(flipped)
 		require.ErrorIs(t, err, ErrPlacement)
 	}
-	file := twice(b)
-	for _, at := range []int{0, 1, len(b) - 1, len(b), secondCopy, len(file) - 1} {
+	file := durable.Twice(b)
+	for _, at := range []int{0, 1, len(b) - 1, len(b), durable.SecondCopy, len(file) - 1} {
 		file[at] ^= 4
-		got, err := parseTwice(file, parsePlacement)
+		got, err := durable.ParseTwice(file, parsePlacement)
 		require.NoError(t, err, "one copy is damaged at %d", at)
 		require.Equal(t, p, got)
 		file[at] ^= 4
 	}
-	file[3], file[secondCopy+3] = 0xff, 0xff
-	_, err = parseTwice(file, parsePlacement)
+	file[3], file[durable.SecondCopy+3] = 0xff, 0xff
+	_, err = durable.ParseTwice(file, parsePlacement)
 	require.ErrorIs(t, err, ErrPlacement)
 }
 

@@ -155,18 +155,11 @@ func (n *Node) reform(id geo.RangeID, from Survey, as replica.Recovery) (refusal
 	case now.Leads || now.Replica != from.Replica || now.Trusted != from.Trusted || now.Behind(from) || as <= n.recovery(id):
 		return fmt.Errorf("the replica on node %d changed meanwhile: try again", n.o.ID), nil
 	}
-	n.mu.Lock()
-	if n.incoming[id] != nil {
-		n.mu.Unlock()
+	release, ok := n.snapshots.Reserve(id)
+	if !ok {
 		return fmt.Errorf("node %d receives a snapshot of the range: try again", n.o.ID), nil
 	}
-	n.incoming[id] = &Incoming{} // The folder of staged files is taken.
-	n.mu.Unlock()
-	defer func() {
-		n.mu.Lock()
-		delete(n.incoming, id)
-		n.mu.Unlock()
-	}()
+	defer release()
 	if err := n.become(id, recovering, as.Members().List[0].ID); err != nil {
 		return nil, err
 	}
@@ -181,7 +174,7 @@ func (n *Node) reform(id geo.RangeID, from Survey, as replica.Recovery) (refusal
 func (n *Node) finishRecovery(id geo.RangeID) error {
 	d, log, m := n.identities[id], n.logs[id], n.byID[id].Machine
 	as := replica.RecoveryOf(d.replica)
-	if err := n.removeStaged(id); err != nil {
+	if err := n.snapshots.RemoveStaged(id); err != nil {
 		return err
 	}
 	if m.Members().Recovery() != as {

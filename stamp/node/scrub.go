@@ -61,7 +61,7 @@ func (s scrubbed) Applied() (sum uint64) {
 func (s scrubbed) NamesComplete() (version uint64, ok bool) {
 	s.n.mu.Lock()
 	defer s.n.mu.Unlock()
-	return s.n.unsettled, s.n.settled && len(s.n.incoming) == 0
+	return s.n.unsettled, s.n.settled && !s.n.snapshots.Receiving()
 }
 
 // Copy implements scrub.Node.

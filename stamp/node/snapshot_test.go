@@ -16,7 +16,6 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 
 	"antipode/geo"
 	"antipode/internal/clock"
@@ -27,6 +26,7 @@ import (
 	"antipode/stamp/kv"
 	. "antipode/stamp/node"
 	"antipode/stamp/ranges"
+	"antipode/stamp/snapshot"
 	"antipode/stamp/state"
 )
 
@@ -408,7 +408,7 @@ func TestInterruptedSnapshot(t *testing.T) {
 	requireNothingStaged(t, s, away)
 }
 
-// cutting is a transport that ends the first streams: before their first piece, after
+// cutting is a transport that ends the first streams: before their first fragment, after
 // it, damaged, or before their end.
 type cutting struct {
 	*Memory
@@ -417,7 +417,7 @@ type cutting struct {
 
 var errCut = errors.New("cut")
 
-func (t *cutting) Snapshot(from, to geo.NodeID, h SnapshotHeader) (SnapshotStream, error) {
+func (t *cutting) Snapshot(from, to geo.NodeID, h snapshot.Header) (snapshot.Stream, error) {
 	s, err := t.Memory.Snapshot(from, to, h)
 	if err != nil {
 		return nil, err
@@ -426,11 +426,11 @@ func (t *cutting) Snapshot(from, to geo.NodeID, h SnapshotHeader) (SnapshotStrea
 }
 
 type cutStream struct {
-	SnapshotStream
+	snapshot.Stream
 	how int64
 }
 
-func (s *cutStream) Send(ctx context.Context, p Piece) error {
+func (s *cutStream) Send(ctx context.Context, p snapshot.Fragment) error {
 	switch s.how {
 	case 3:
 		return errCut
@@ -438,77 +438,14 @@ func (s *cutStream) Send(ctx context.Context, p Piece) error {
 		p.Rows = append([]byte(nil), p.Rows...)
 		p.Rows[len(p.Rows)/2] ^= 1
 	}
-	return s.SnapshotStream.Send(ctx, p)
+	return s.Stream.Send(ctx, p)
 }
 
 func (s *cutStream) Finish(ctx context.Context) error {
 	if s.how == 1 {
 		return errCut
 	}
-	return s.SnapshotStream.Finish(ctx)
-}
-
-// Whatever the two stores held, pieces carry a range over whole: the receiver's spans
-// equal the sender's at that moment, byte by byte, also if the sender changes meanwhile,
-// and nothing else changes there.
-func TestSnapshotEquivalence(t *testing.T) {
-	spans := ranges.Spans(testRange)
-	row := rapid.Custom(func(rt *rapid.T) []byte {
-		prefix := spans[rapid.IntRange(0, 1).Draw(rt, "span")].Lower
-		if rapid.IntRange(0, 9).Draw(rt, "elsewhere") == 0 {
-			prefix = ranges.Spans(geo.FirstRange(geo.Blob))[0].Lower
-		}
-		return append(append([]byte(nil), prefix...), rapid.SliceOfN(rapid.Byte(), 0, 8).Draw(rt, "rest")...)
-	})
-	type pair struct {
-		key  []byte
-		size int
-	}
-	pairs := rapid.SliceOf(rapid.Custom(func(rt *rapid.T) pair {
-		return pair{row.Draw(rt, "key"), rapid.SampledFrom([]int{0, 1, 100, 5000, PieceBytesMax/2 + 1, PieceBytesMax + 1}).Draw(rt, "size")}
-	}))
-	put := func(rt *rapid.T, s *state.Store, seed byte, all []pair) {
-		b := s.NewBatch()
-		for _, p := range all {
-			require.NoError(rt, b.Set(p.key, []byte(strings.Repeat(string('a'+seed), p.size))))
-		}
-		require.NoError(rt, s.Commit(b))
-		require.NoError(rt, b.Close())
-	}
-	rapid.Check(t, func(rt *rapid.T) {
-		theirs, later, ours := pairs.Draw(rt, "theirs"), pairs.Draw(rt, "later"), pairs.Draw(rt, "ours")
-		fs := vfs.NewMem()
-		open := func(dir string) *state.Store {
-			s, err := state.Open(dir, state.Options{FS: fs})
-			require.NoError(rt, err)
-			return s
-		}
-		from, to := open("from"), open("to")
-		defer func() { require.NoError(rt, errors.Join(from.Close(), to.Close())) }()
-		put(rt, from, 0, theirs)
-		put(rt, to, 1, ours)
-		want := rowsOf(rt, from, testRange)
-		outside := rowsOf(rt, to, geo.FirstRange(geo.Blob))
-
-		src := NewSource(from, testRange)
-		put(rt, from, 2, later)
-		require.NoError(rt, fs.MkdirAll("staged", 0o755))
-		g, err := to.NewStaging("staged", ranges.Spans(testRange))
-		require.NoError(rt, err)
-		for last, next := false, uint32(0); !last; next++ {
-			p, err := src.Next()
-			require.NoError(rt, err)
-			require.NoError(rt, p.Check(next))
-			require.Less(rt, len(p.Rows), 2*PieceBytesMax)
-			require.NoError(rt, EachRow(p.Rows, g.Add))
-			last = p.Last
-		}
-		require.NoError(rt, src.Close())
-		require.NoError(rt, g.Finish())
-		require.NoError(rt, to.Ingest(g))
-		require.Equal(rt, want, rowsOf(rt, to, testRange))
-		require.Equal(rt, outside, rowsOf(rt, to, geo.FirstRange(geo.Blob)))
-	})
+	return s.Stream.Finish(ctx)
 }
 
 // A crash at any sync of a node that installs a snapshot leaves the old replica or the
@@ -564,7 +501,7 @@ func openCrashed(t *testing.T, s *snapStamp, id geo.NodeID, fs vfs.FS) uint64 {
 	defer func() { require.NoError(t, n.Close(false)) }()
 	r := n.Range(testRange)
 	require.NoError(t, r.Replica().Lost())
-	list, err := fs.List(SnapDir(n))
+	list, err := fs.List("data/" + Name("north", id) + "/snap")
 	require.NoError(t, err)
 	require.Empty(t, list)
 	_, err = n.Pass()

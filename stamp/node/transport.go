@@ -8,6 +8,7 @@ import (
 
 	"antipode/geo"
 	"antipode/stamp/extent"
+	"antipode/stamp/snapshot"
 )
 
 // Envelope is one message between nodes of a stamp: one of Raft, or one of our own types.
@@ -55,9 +56,9 @@ type Member interface {
 // not, nodes send none and keep their logs for the slowest peer.
 type SnapshotTransport interface {
 	Transport
-	// Snapshot opens a stream of pieces from a node to another. An error means that the
+	// Snapshot opens a stream of fragments from a node to another. An error means that the
 	// other is not reachable or takes none now.
-	Snapshot(from, to geo.NodeID, h SnapshotHeader) (SnapshotStream, error)
+	Snapshot(from, to geo.NodeID, h snapshot.Header) (snapshot.Stream, error)
 }
 
 // SnapshotMember is a Member that takes range snapshots.
@@ -65,21 +66,7 @@ type SnapshotMember interface {
 	Member
 	// TakeSnapshot begins to receive one. What it returns is used by one goroutine, and
 	// closed.
-	TakeSnapshot(from geo.NodeID, h SnapshotHeader) (SnapshotStream, error)
-}
-
-// SnapshotStream is the sender's end of a range snapshot. It is used by one goroutine.
-type SnapshotStream interface {
-	// Send hands over the next piece. It blocks while as many pieces as the transport
-	// holds in flight, a few, are not acknowledged: the receiver acknowledges a piece when
-	// it is written. An error ends the stream.
-	Send(ctx context.Context, p Piece) error
-	// Finish waits until the receiver has fetched the payload and installed the
-	// snapshot, durably. That may take long.
-	Finish(ctx context.Context) error
-	// Close ends the stream. Without a Finish that returned nil the receiver drops what
-	// it has, unless it was about to install it.
-	Close()
+	TakeSnapshot(from geo.NodeID, h snapshot.Header) (snapshot.Stream, error)
 }
 
 // ChunkPeer is where a node puts and gets payload chunks of a peer.
@@ -134,9 +121,9 @@ func (t *Memory) Send(from, to geo.NodeID, batch []Envelope) {
 	m.Receive(batch)
 }
 
-// Snapshot implements SnapshotTransport: pieces go straight to the receiver, one in
+// Snapshot implements SnapshotTransport: fragments go straight to the receiver, one in
 // flight.
-func (t *Memory) Snapshot(from, to geo.NodeID, h SnapshotHeader) (SnapshotStream, error) {
+func (t *Memory) Snapshot(from, to geo.NodeID, h snapshot.Header) (snapshot.Stream, error) {
 	t.mu.RLock()
 	m, takes := t.nodes[to].(SnapshotMember)
 	t.mu.RUnlock()

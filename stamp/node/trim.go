@@ -29,8 +29,8 @@ func (n *Node) trimTo(id geo.RangeID, least, own uint64) (index uint64, over boo
 	}
 	log := n.logs[id]
 	limit := own
-	if o := n.outgoing[id]; o != nil && (o.active || n.o.Clock.Mono() < o.pinned) && log.Bytes() <= pinFactor*n.o.LogBytesMax {
-		limit = max(least, min(own, o.pin))
+	if pin, ok := n.snapshots.Pin(id, n.o.Clock.Mono()); ok && log.Bytes() <= pinFactor*n.o.LogBytesMax {
+		limit = max(least, min(own, pin))
 	}
 	// A quarter more than it must, so that not every tick writes a tombstone.
 	excess := log.Bytes() - n.o.LogBytesMax/4*3

@@ -13,6 +13,7 @@ import (
 
 	"antipode/geo"
 	"antipode/stamp/node"
+	"antipode/stamp/snapshot"
 	"antipode/stamp/transport/wire"
 )
 
@@ -21,7 +22,7 @@ import (
 const piecesInFlight = 4
 
 // Snapshot implements node.SnapshotTransport.
-func (t *Transport) Snapshot(_, to geo.NodeID, h node.SnapshotHeader) (node.SnapshotStream, error) {
+func (t *Transport) Snapshot(_, to geo.NodeID, h snapshot.Header) (snapshot.Stream, error) {
 	p := t.peers[to]
 	if p == nil || !p.queue.stats().Connected {
 		return nil, node.ErrUnreachable
@@ -47,7 +48,7 @@ func (t *Transport) Snapshot(_, to geo.NodeID, h node.SnapshotHeader) (node.Snap
 	return s, nil
 }
 
-// snapshotStream is node.SnapshotStream to a peer.
+// snapshotStream is snapshot.Stream to a peer.
 type snapshotStream struct {
 	stream grpc.BidiStreamingClient[wire.SnapshotPart, wire.SnapshotProgress]
 	cancel context.CancelFunc
@@ -82,8 +83,8 @@ func (s *snapshotStream) hear() error {
 	return err
 }
 
-// Send implements node.SnapshotStream.
-func (s *snapshotStream) Send(ctx context.Context, p node.Piece) error {
+// Send implements snapshot.Stream.
+func (s *snapshotStream) Send(ctx context.Context, p snapshot.Fragment) error {
 	defer context.AfterFunc(ctx, s.cancel)()
 	for s.sent-s.written >= piecesInFlight {
 		if err := s.hear(); err != nil {
@@ -96,7 +97,7 @@ func (s *snapshotStream) Send(ctx context.Context, p node.Piece) error {
 	}))
 }
 
-// Finish implements node.SnapshotStream.
+// Finish implements snapshot.Stream.
 func (s *snapshotStream) Finish(ctx context.Context) error {
 	defer context.AfterFunc(ctx, s.cancel)()
 	err := s.stream.CloseSend()
@@ -109,7 +110,7 @@ func (s *snapshotStream) Finish(ctx context.Context) error {
 	return fromStatus(err)
 }
 
-// Close implements node.SnapshotStream.
+// Close implements snapshot.Stream.
 func (s *snapshotStream) Close() { s.cancel() }
 
 // Snapshot implements wire.StampServer.
@@ -149,7 +150,7 @@ func (s *service) takeSnapshot(
 	if err := proto.Unmarshal(first.GetHeader().GetMessage(), m); err != nil {
 		return fmt.Errorf("%w: header of a range snapshot: %w", ErrFrame, err)
 	}
-	h := node.SnapshotHeader{Range: geo.RangeID(first.GetHeader().GetRange()), Message: m}
+	h := snapshot.Header{Range: geo.RangeID(first.GetHeader().GetRange()), Message: m}
 	if m.GetType() != pb.MsgSnap {
 		return fmt.Errorf("%w: header of a range snapshot", ErrFrame)
 	}
@@ -173,7 +174,7 @@ func (s *service) takeSnapshot(
 		if p == nil {
 			return fmt.Errorf("%w: part of a range snapshot without a piece", ErrFrame)
 		}
-		piece := node.Piece{Number: p.GetNumber(), Last: p.GetLast(), Rows: p.GetRows(), CRC: p.GetCrc()}
+		piece := snapshot.Fragment{Number: p.GetNumber(), Last: p.GetLast(), Rows: p.GetRows(), CRC: p.GetCrc()}
 		if err := in.Send(stream.Context(), piece); err != nil {
 			return err
 		}

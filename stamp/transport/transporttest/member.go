@@ -13,6 +13,7 @@ import (
 	"antipode/geo"
 	"antipode/stamp/extent"
 	"antipode/stamp/node"
+	"antipode/stamp/snapshot"
 )
 
 // Member is a node as far as a transport sees it: it keeps what it receives, and its
@@ -22,7 +23,7 @@ type Member struct {
 	// Of range snapshots: Refuse answers the header, FailPiece a piece, FailFinish the
 	// end; each piece waits for a Write, unless it is nil. Set before they are used.
 	Refuse, FailFinish error
-	FailPiece          func(node.Piece) error
+	FailPiece          func(snapshot.Fragment) error
 	Write              chan struct{}
 
 	mu        sync.Mutex
@@ -77,7 +78,7 @@ func Message(from, to geo.NodeID, index uint64, data []byte) node.Envelope {
 }
 
 // TakeSnapshot implements node.SnapshotMember.
-func (m *Member) TakeSnapshot(from geo.NodeID, h node.SnapshotHeader) (node.SnapshotStream, error) {
+func (m *Member) TakeSnapshot(from geo.NodeID, h snapshot.Header) (snapshot.Stream, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.Refuse != nil {
@@ -102,15 +103,15 @@ func (m *Member) Snapshots() []Snapshot {
 // Snapshot is a range snapshot as a Member received it.
 type Snapshot struct {
 	From             geo.NodeID
-	Header           node.SnapshotHeader
-	Pieces           []node.Piece
+	Header           snapshot.Header
+	Pieces           []snapshot.Fragment
 	Finished, Closed bool
 
 	m *Member
 }
 
-// Send implements node.SnapshotStream.
-func (s *Snapshot) Send(ctx context.Context, p node.Piece) error {
+// Send implements snapshot.Stream.
+func (s *Snapshot) Send(ctx context.Context, p snapshot.Fragment) error {
 	s.m.mu.Lock()
 	write, fail := s.m.Write, s.m.FailPiece
 	s.m.mu.Unlock()
@@ -130,7 +131,7 @@ func (s *Snapshot) Send(ctx context.Context, p node.Piece) error {
 	return nil
 }
 
-// Finish implements node.SnapshotStream.
+// Finish implements snapshot.Stream.
 func (s *Snapshot) Finish(context.Context) error {
 	s.m.mu.Lock()
 	defer s.m.mu.Unlock()
@@ -138,7 +139,7 @@ func (s *Snapshot) Finish(context.Context) error {
 	return s.m.FailFinish
 }
 
-// Close implements node.SnapshotStream.
+// Close implements snapshot.Stream.
 func (s *Snapshot) Close() {
 	s.m.mu.Lock()
 	defer s.m.mu.Unlock()

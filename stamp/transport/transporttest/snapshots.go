@@ -12,24 +12,25 @@ import (
 
 	"antipode/geo"
 	"antipode/stamp/node"
+	"antipode/stamp/snapshot"
 )
 
 // header is that of a range snapshot from node 1 to node 2.
-func header() node.SnapshotHeader {
+func header() snapshot.Header {
 	typ, from, to, term, index := pb.MsgSnap, uint64(1), uint64(2), uint64(7), uint64(1<<33)
-	return node.SnapshotHeader{Range: geo.FirstRange(geo.Blob), Message: &pb.Message{
+	return snapshot.Header{Range: geo.FirstRange(geo.Blob), Message: &pb.Message{
 		Type: &typ, From: &from, To: &to, Term: &term,
 		Snapshot: &pb.Snapshot{Metadata: &pb.SnapshotMetadata{Index: &index, Term: &term, ConfState: &pb.ConfState{Voters: []uint64{1, 2, 3}}}},
 	}}
 }
 
-func piece(i, length int, last bool) node.Piece {
+func piece(i, length int, last bool) snapshot.Fragment {
 	_, rows := chunk(uint64(i), length)
-	return node.Piece{Number: uint32(i), Last: last, Rows: rows, CRC: uint32(i) * 7}
+	return snapshot.Fragment{Number: uint32(i), Last: last, Rows: rows, CRC: uint32(i) * 7}
 }
 
 // open opens a range snapshot from node 1 to node 2.
-func (s *stamp) open() node.SnapshotStream {
+func (s *stamp) open() snapshot.Stream {
 	s.t.Helper()
 	stream, err := s.At(1).Snapshot(1, 2, header())
 	require.NoError(s.t, err)
@@ -53,7 +54,7 @@ func testSnapshots(t *testing.T, s *stamp) {
 	ctx := t.Context()
 	stream := s.open()
 	defer stream.Close()
-	var sent []node.Piece
+	var sent []snapshot.Fragment
 	for i, length := range []int{0, 1, 1 << 20, 5 << 20, 300, 300, 300, 300, 300, 300, 17 << 20, 4} {
 		sent = append(sent, piece(i, length, i == 11))
 		require.NoError(t, stream.Send(ctx, sent[i]))
@@ -84,7 +85,7 @@ func testSnapshotEnds(t *testing.T, s *stamp) {
 	require.ErrorContains(t, err, "not now")
 	m.Refuse = nil
 
-	m.FailPiece = func(p node.Piece) error {
+	m.FailPiece = func(p snapshot.Fragment) error {
 		if p.Number == 2 {
 			return errors.New("damaged")
 		}

@@ -1,4 +1,4 @@
-package node
+package snapshot
 
 import (
 	"encoding/binary"
@@ -11,52 +11,52 @@ import (
 	"antipode/geo"
 )
 
-// SnapshotHeader opens a stream of pieces.
-type SnapshotHeader struct {
+// Header opens a stream of fragments.
+type Header struct {
 	Range geo.RangeID
 	// Message is the leader's MsgSnap. Its snapshot holds no data; the metadata are of
 	// the state that the pieces hold.
 	Message *pb.Message
 }
 
-// Piece is one part of a range snapshot.
-type Piece struct {
-	// Number counts the pieces of a stream from 0.
+// Fragment is one part of a range snapshot.
+type Fragment struct {
+	// Number counts the fragments of a stream from 0.
 	Number uint32
-	// Last says that no piece follows.
+	// Last: no fragment follows.
 	Last bool
-	// Rows are the next rows of the range's spans, ascending: pieceBytesMax together,
+	// Rows are the next rows of the range's spans, ascending: fragmentBytesMax together,
 	// or one row that is longer. docs/format/snapshot.md.
 	Rows []byte
 	// CRC is the CRC32C of all above.
 	CRC uint32
 }
 
-// pieceBytesMax bounds the rows of a piece, so that a few of them in flight are little
+// fragmentBytesMax bounds the rows of a fragment, so that a few of them in flight are little
 // memory.
-const pieceBytesMax = 1 << 20
+const fragmentBytesMax = 1 << 20
 
-// ErrPiece: a piece of a snapshot is damaged, or not the one that follows.
-var ErrPiece = errors.New("node: piece of a range snapshot does not fit")
+// ErrFragment: a fragment of a snapshot is damaged, or not the next one.
+var ErrFragment = errors.New("snapshot: a fragment does not fit")
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli) //nolint:gochecknoglobals // A table, never written.
 
-func (p *Piece) sum() uint32 {
+func (f *Fragment) sum() uint32 {
 	var head [5]byte
-	binary.LittleEndian.PutUint32(head[:], p.Number)
-	if p.Last {
+	binary.LittleEndian.PutUint32(head[:], f.Number)
+	if f.Last {
 		head[4] = 1
 	}
-	return crc32.Update(crc32.Checksum(head[:], castagnoli), castagnoli, p.Rows)
+	return crc32.Update(crc32.Checksum(head[:], castagnoli), castagnoli, f.Rows)
 }
 
-// check refuses a piece that is not whole or not number next.
-func (p *Piece) check(next uint32) error {
-	if p.Number != next {
-		return fmt.Errorf("%w: number %d where %d belongs", ErrPiece, p.Number, next)
+// check refuses a fragment that is not whole or not number next.
+func (f *Fragment) check(next uint32) error {
+	if f.Number != next {
+		return fmt.Errorf("%w: number %d, want %d", ErrFragment, f.Number, next)
 	}
-	if p.CRC != p.sum() {
-		return fmt.Errorf("%w: number %d does not fit its CRC32C", ErrPiece, p.Number)
+	if f.CRC != f.sum() {
+		return fmt.Errorf("%w: number %d does not fit its CRC32C", ErrFragment, f.Number)
 	}
 	return nil
 }
@@ -68,14 +68,14 @@ func appendRow(dst, key, value []byte) []byte {
 	return append(dst, value...)
 }
 
-// eachRow calls f with every row of a piece.
+// eachRow calls f with every row of a fragment.
 func eachRow(rows []byte, f func(key, value []byte) error) error {
 	for len(rows) > 0 {
 		var field [2][]byte
 		for i := range field {
 			n, size := binary.Uvarint(rows)
 			if size <= 0 || n > uint64(len(rows)-size) {
-				return fmt.Errorf("%w: a row ends early", ErrPiece)
+				return fmt.Errorf("%w: a row ends early", ErrFragment)
 			}
 			field[i], rows = rows[size:size+int(n)], rows[size+int(n):]
 		}

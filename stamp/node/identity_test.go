@@ -1,0 +1,49 @@
+package node
+
+import (
+	"bytes"
+	"encoding/hex"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"antipode/geo"
+	"antipode/stamp/durable"
+)
+
+// An identity stays what docs/format/identity.md shows; any other bytes are refused: a
+// node must not guess who it is (R4).
+func TestIdentity(t *testing.T) {
+	d := identity{phase: member, replica: 4, nonce: 7, peers: map[geo.NodeID]uint64{1: 5, 2: 6}}
+	b := d.encode([]geo.NodeID{1, 2, 3})
+	require.Equal(t, "0102040000000000000007000000000000000201000000000000000500000000000000"+
+		"02000000000000000600000000000000"+"9bbc489d", hex.EncodeToString(b))
+	got, err := parseIdentity(b)
+	require.NoError(t, err)
+	require.Equal(t, &d, got)
+	for i := range b {
+		_, err := parseIdentity(b[:i])
+		require.ErrorIs(t, err, ErrIdentity)
+		flipped := bytes.Clone(b)
+		flipped[i] ^= 4
+		_, err = parseIdentity(flipped)
+		require.ErrorIs(t, err, ErrIdentity)
+	}
+
+	file := d.file([]geo.NodeID{1, 2, 3})
+	require.Equal(t, b, file[:len(b)])
+	require.Equal(t, b, file[durable.SecondCopy:])
+	for _, at := range []int{0, 1, len(b) - 1, len(b), durable.SecondCopy, len(file) - 1} {
+		file[at] ^= 4
+		got, err := durable.ParseTwice(file, parseIdentity)
+		require.NoError(t, err, "one copy is damaged at %d", at)
+		require.Equal(t, &d, got)
+		file[at] ^= 4
+	}
+	file[3], file[durable.SecondCopy+3] = 0xff, 0xff
+	_, err = durable.ParseTwice(file, parseIdentity)
+	require.ErrorIs(t, err, ErrIdentity)
+	got, err = durable.ParseTwice(b, parseIdentity)
+	require.NoError(t, err, "a file from before there was a second copy")
+	require.Equal(t, &d, got)
+}

@@ -1,0 +1,94 @@
+package node
+
+import (
+	"context"
+
+	"antipode/geo"
+	"antipode/stamp/extent"
+	"antipode/stamp/ranges"
+	"antipode/stamp/replica"
+	"antipode/stamp/snapshot"
+	"antipode/stamp/state"
+)
+
+// newSnapshots returns what sends and receives the range snapshots of a node whose stores are
+// open.
+func newSnapshots(n *Node) *snapshot.Manager {
+	o := snapshot.Options{
+		Node: snapshotted{n}, FS: n.o.Engine.FS, Dir: n.o.Engine.FS.PathJoin(n.o.Dir, "snap"), State: n.state, Log: n.log,
+		Chunks: n.extents, Clock: n.o.Clock, Go: n.o.Go, Logger: n.o.Logger,
+	}
+	if n.takesSnapshots() {
+		o.RowChunks = n.rowChunks
+	}
+	return snapshot.NewManager(n.ctx, o)
+}
+
+// TakeSnapshot implements SnapshotMember.
+func (n *Node) TakeSnapshot(from geo.NodeID, h snapshot.Header) (snapshot.Stream, error) {
+	in, err := n.AcceptSnapshot(from, h)
+	if err != nil {
+		return nil, err
+	}
+	return in, nil
+}
+
+// AcceptSnapshot is TakeSnapshot for a caller that waits for the installation in steps. It may
+// be called from any goroutine.
+func (n *Node) AcceptSnapshot(from geo.NodeID, h snapshot.Header) (*snapshot.Incoming, error) {
+	return n.snapshots.Accept(from, h)
+}
+
+// snapshotted implements snapshot.Node.
+type snapshotted struct{ n *Node }
+
+// Range implements snapshot.Node.
+func (s snapshotted) Range(id geo.RangeID) *ranges.Range { return s.n.byID[id] }
+
+// Log implements snapshot.Node.
+func (s snapshotted) Log(id geo.RangeID) state.RangeLog { return s.n.logs[id] }
+
+// Placed implements snapshot.Node.
+func (s snapshotted) Placed(id geo.RangeID) []geo.NodeID { return s.n.placement.Of(id) }
+
+// NodeOf implements snapshot.Node.
+func (s snapshotted) NodeOf(id geo.RangeID, r geo.ReplicaID) geo.NodeID { return s.n.nodeOf(id, r) }
+
+// IsMember implements snapshot.Node.
+func (s snapshotted) IsMember(id geo.RangeID, r geo.ReplicaID) bool {
+	return s.n.byID[id].Replica().ID() == r && s.n.identities[id].phase == member
+}
+
+// Accepts implements snapshot.Node.
+func (s snapshotted) Accepts(from geo.NodeID, h snapshot.Header) error {
+	if s.n.full.Load() || s.n.Failed() != nil {
+		return snapshot.ErrBusy
+	}
+	return s.n.claimed(h.Range, s.n.byID[h.Range].Machine.Members(), replica.From(h.Message), from)
+}
+
+// Open implements snapshot.Node.
+func (s snapshotted) Open(to geo.NodeID, h snapshot.Header) (snapshot.Stream, error) {
+	return s.n.o.Transport.(SnapshotTransport).Snapshot(s.n.o.ID, to, h)
+}
+
+// Fetch implements snapshot.Node.
+func (s snapshotted) Fetch(ctx context.Context, ref extent.Ref, first geo.NodeID) error {
+	return s.n.fetchPaced(ctx, ref, first)
+}
+
+// Replaced implements snapshot.Node.
+func (s snapshotted) Replaced(id geo.RangeID, durable uint64) { s.n.flushed[id] = durable }
+
+// Installed implements snapshot.Node.
+func (s snapshotted) Installed(id geo.RangeID) {
+	s.n.event(Event{Kind: SnapshotInstalled, Range: id, Node: s.n.o.ID, Replica: s.n.byID[id].Replica().ID()})
+}
+
+// Sent implements snapshot.Node.
+func (s snapshotted) Sent(id geo.RangeID, to geo.ReplicaID) {
+	s.n.event(Event{Kind: SnapshotSent, Range: id, Node: s.n.nodeOf(id, to), Replica: to})
+}
+
+// Wake implements snapshot.Node.
+func (s snapshotted) Wake() { s.n.Wake() }

@@ -1,0 +1,18 @@
+// Package snapshot carries a range from one node to another as a copy of its rows, for a
+// replica that the log of its leader no longer reaches back to.
+//
+// Invariants: a replica that was fed by a snapshot counts for nothing before it holds the
+// payload that its state names (R3); a crash at any moment leaves the old replica or the new
+// one, whole, and never one that lost what it acknowledged (R4; install.go has the states).
+//
+//	the leader                                 the peer
+//	Offer      what a snapshot would hold
+//	Send       a view of the state, as
+//	           fragments of rows         ───>  Accept, Incoming.Send   staged as they come
+//	                                           Incoming.Finish         payload fetched
+//	                                           StepArrived, Install    in one scheduler pass
+//	FinishSends  Raft goes on        <───      FinishArrived           acknowledged
+//
+// A Manager does both sides for all ranges of a node, which it knows through the interface
+// Node.
+package snapshot

@@ -1,0 +1,251 @@
+package snapshot
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	pb "go.etcd.io/raft/v3/raftpb"
+
+	"antipode/geo"
+	"antipode/stamp/durable"
+	"antipode/stamp/extent"
+	"antipode/stamp/ranges"
+	"antipode/stamp/state"
+)
+
+// incomingMax bounds the range snapshots that a node receives at once.
+const incomingMax = 2
+
+// Refusals of a range snapshot. Nothing changed here; the leader may try again.
+var (
+	ErrBusy     = errors.New("node takes no range snapshot now")
+	ErrUnneeded = errors.New("range snapshot not needed any more")
+)
+
+// Incoming is a range snapshot on its way into this node. Fragments are written to staged
+// tables as they come, so that memory holds one of them. The state changes only at
+// Finish. Its methods are called from one goroutine; Close ends it in any case.
+type Incoming struct {
+	m    *Manager
+	id   geo.RangeID
+	from geo.NodeID
+	msg  *pb.Message
+	dir  string
+
+	staging *state.Staging
+	next    uint32
+	whole   bool
+	// chunks is the file of the payload chunks that the rows name: they may be millions.
+	chunks  vfs.File
+	chunksW *bufio.Writer
+
+	// staged: the scheduler owns the staged files. Guarded by Manager.mu.
+	staged bool
+	// accepted: Raft took the snapshot. installed: it is in place. Both scheduler only.
+	accepted, installed bool
+	done                chan error
+}
+
+// Accept begins to receive a range snapshot. It may be called from any goroutine.
+func (m *Manager) Accept(from geo.NodeID, h Header) (*Incoming, error) {
+	r := m.o.Node.Range(h.Range)
+	if r == nil || m.o.RowChunks == nil {
+		return nil, ErrBusy
+	}
+	if err := m.o.Node.Accepts(from, h); err != nil {
+		return nil, err
+	}
+	if r.Machine.AppliedState().Index >= h.Message.GetSnapshot().GetMetadata().GetIndex() {
+		return nil, ErrUnneeded
+	}
+	in := &Incoming{m: m, id: h.Range, from: from, msg: h.Message, dir: m.StagedDir(h.Range), done: make(chan error, 1)}
+	m.mu.Lock()
+	if _, taken := m.incoming[h.Range]; taken || m.closed || m.ctx.Err() != nil || len(m.incoming) >= incomingMax {
+		m.mu.Unlock()
+		return nil, ErrBusy
+	}
+	m.incoming[h.Range] = in
+	m.background.Add(1)
+	m.mu.Unlock()
+	if err := in.open(); err != nil {
+		in.Close()
+		return nil, fmt.Errorf("stage range snapshot: %w", err)
+	}
+	return in, nil
+}
+
+func (in *Incoming) open() (err error) {
+	fs := in.m.o.FS
+	if err := fs.RemoveAll(in.dir); err != nil {
+		return err
+	}
+	if err := durable.MkdirAll(fs, in.dir); err != nil {
+		return err
+	}
+	if in.staging, err = in.m.o.State.NewStaging(in.dir, ranges.Spans(in.id)); err != nil {
+		return err
+	}
+	if in.chunks, err = fs.Create(in.chunksPath(), vfs.WriteCategoryUnspecified); err != nil {
+		return err
+	}
+	in.chunksW = bufio.NewWriter(in.chunks)
+	return nil
+}
+
+func (in *Incoming) chunksPath() string { return in.m.o.FS.PathJoin(in.dir, "chunks") }
+
+// Send takes the next fragment and returns when it is written: that is its
+// acknowledgement. After an error the snapshot is of no use: Close it.
+func (in *Incoming) Send(_ context.Context, f Fragment) error {
+	if err := in.m.ctx.Err(); err != nil {
+		return err
+	}
+	if in.whole {
+		return fmt.Errorf("%w: number %d follows the last", ErrFragment, f.Number)
+	}
+	if err := f.check(in.next); err != nil {
+		return err
+	}
+	in.next++
+	in.whole = f.Last
+	return eachRow(f.Rows, func(key, value []byte) error {
+		if err := in.name(key, value); err != nil {
+			return err
+		}
+		return in.staging.Add(key, value)
+	})
+}
+
+// name records the chunks that a row names and that are not here.
+func (in *Incoming) name(key, value []byte) error {
+	refs, err := in.m.o.RowChunks(in.id, key, value)
+	if err != nil {
+		return err
+	}
+	for _, ref := range refs {
+		if in.m.o.Chunks.Durable(ref.ID) {
+			continue
+		}
+		if err := writeRef(in.chunksW, ref); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Finish fetches the payload that the snapshot names, then lets it replace the replica's
+// state, and returns when that is durable. ErrUnneeded where the log has caught up
+// by itself.
+func (in *Incoming) Finish(ctx context.Context) error {
+	if err := in.Stage(ctx); err != nil {
+		return err
+	}
+	select {
+	case err := <-in.done: // In the next pass: not for the sender's context to cut short.
+		return err
+	case <-in.m.ctx.Done():
+		return in.m.ctx.Err()
+	}
+}
+
+// Stage is the first part of Finish: it fetches the payload and passes the snapshot to the
+// scheduler. Installed returns what becomes of it.
+func (in *Incoming) Stage(ctx context.Context) error {
+	if !in.whole {
+		return fmt.Errorf("%w: ended before the last", ErrFragment)
+	}
+	if err := errors.Join(in.staging.Finish(), in.chunksW.Flush()); err != nil {
+		return err
+	}
+	ctx, cancel := joinContext(ctx, in.m.ctx)
+	defer cancel()
+	if err := in.fetchPayload(ctx); err != nil {
+		return err
+	}
+	// The ingest waits for a flush of what the memtable holds of the range; better here
+	// than on the scheduler.
+	flushed, err := in.m.o.State.AsyncFlush()
+	if err != nil {
+		return err
+	}
+	select {
+	case <-flushed:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	in.m.mu.Lock()
+	in.staged = true
+	in.m.arrived = append(in.m.arrived, in)
+	in.m.mu.Unlock()
+	in.m.o.Node.Wake()
+	return nil
+}
+
+// Installed receives the result of a staged snapshot, once; nothing if the node ends
+// before.
+func (in *Incoming) Installed() <-chan error { return in.done }
+
+// joinContext returns a context that ends with either.
+func joinContext(a, b context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(a)
+	stop := context.AfterFunc(b, cancel)
+	return ctx, func() {
+		stop()
+		cancel()
+	}
+}
+
+// fetchPayload makes every chunk that the staged rows name durable here (R3).
+func (in *Incoming) fetchPayload(ctx context.Context) error {
+	f, err := in.m.o.FS.Open(in.chunksPath())
+	if err != nil {
+		return err
+	}
+	err = eachRef(bufio.NewReader(f), func(ref extent.Ref) error {
+		return in.m.o.Node.Fetch(ctx, ref, in.from)
+	})
+	if err == nil {
+		err = in.m.o.Chunks.Sync(ctx)
+	}
+	return errors.Join(err, f.Close())
+}
+
+// Close ends the transfer and removes what was staged, unless the scheduler owns it. It
+// may be called again.
+func (in *Incoming) Close() {
+	m := in.m
+	m.mu.Lock()
+	if m.incoming[in.id] != in {
+		m.mu.Unlock()
+		return
+	}
+	staged := in.staged
+	for i, a := range m.arrived {
+		if a == in { // The scheduler has not seen it.
+			m.arrived = append(m.arrived[:i:i], m.arrived[i+1:]...)
+			staged = false
+			break
+		}
+	}
+	m.mu.Unlock()
+	var errs []error
+	if in.staging != nil {
+		errs = append(errs, in.staging.Close())
+	}
+	if in.chunks != nil {
+		errs = append(errs, in.chunks.Close())
+	}
+	if !staged {
+		errs = append(errs, m.RemoveStaged(in.id))
+	}
+	if err := errors.Join(errs...); err != nil {
+		m.o.Logger.Warn("staged snapshot not removed; the next start does", "range", in.id, "error", err)
+	}
+	m.mu.Lock()
+	delete(m.incoming, in.id)
+	m.mu.Unlock()
+	m.background.Done()
+}

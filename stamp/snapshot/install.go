@@ -1,0 +1,240 @@
+package snapshot
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"time"
+
+	"go.etcd.io/raft/v3"
+	pb "go.etcd.io/raft/v3/raftpb"
+
+	"antipode/geo"
+	"antipode/stamp/durable"
+	"antipode/stamp/ranges"
+	"antipode/stamp/replica"
+	"antipode/stamp/state"
+)
+
+// The staged files of a range's snapshot lie in a folder of its own, snap/r<range>. It
+// goes through these states; each step is durable before the next:
+//
+//	staged     tables, no note                    a crash here: removed at open
+//	noted      the note install is written        removed at open, unless ingested
+//	ingested   state at the note's index          at open the log is reset, then removed
+//	reset      the log begins behind that index   removed at open
+//	gone       nothing is acknowledged before
+//
+// So a state ahead of its log without a note is a log that lost its end (R4), and with
+// one it is not: nothing was acknowledged on top.
+
+// note says what is about to be ingested.
+type note struct {
+	id geo.RangeID
+	// index and term are of the last entry that the snapshot holds.
+	index, term uint64
+	// hardTerm and vote are in the log. A log that has forgotten them is lost.
+	hardTerm, vote uint64
+}
+
+const (
+	noteName    = "install"
+	noteVersion = 1
+	noteLen     = 1 + 4 + 4*8 + 4
+)
+
+func (n *note) encode() []byte {
+	b := append(make([]byte, 0, noteLen), noteVersion)
+	b = binary.LittleEndian.AppendUint32(b, uint32(n.id))
+	for _, v := range [...]uint64{n.index, n.term, n.hardTerm, n.vote} {
+		b = binary.LittleEndian.AppendUint64(b, v)
+	}
+	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
+}
+
+// parseNote decodes a note; ok is false for bytes that are none, such as one that was
+// being written.
+func parseNote(b []byte) (m note, ok bool) {
+	if len(b) != noteLen || b[0] != noteVersion ||
+		crc32.Checksum(b[:noteLen-4], castagnoli) != binary.LittleEndian.Uint32(b[noteLen-4:]) {
+		return m, false
+	}
+	m.id = geo.RangeID(binary.LittleEndian.Uint32(b[1:]))
+	for i, v := range [...]*uint64{&m.index, &m.term, &m.hardTerm, &m.vote} {
+		*v = binary.LittleEndian.Uint64(b[5+8*i:])
+	}
+	return m, true
+}
+
+// RemoveStaged removes what is staged of a range, durably.
+func (m *Manager) RemoveStaged(id geo.RangeID) error {
+	if err := m.o.FS.RemoveAll(m.StagedDir(id)); err != nil {
+		return err
+	}
+	return durable.SyncDir(m.o.FS, m.o.Dir)
+}
+
+// Empty replaces the state of a range by none, durably. The folder of its staged files must
+// be free: see Reserve.
+func (m *Manager) Empty(id geo.RangeID) error {
+	dir := m.StagedDir(id)
+	if err := m.o.FS.RemoveAll(dir); err != nil {
+		return err
+	}
+	if err := durable.MkdirAll(m.o.FS, dir); err != nil {
+		return err
+	}
+	empty, err := m.o.State.NewStaging(dir, ranges.Spans(id))
+	if err != nil {
+		return err
+	}
+	if err := empty.Finish(); err != nil {
+		return err
+	}
+	if err := m.o.Node.Range(id).Machine.Replace(func() error { return m.o.State.Ingest(empty) }); err != nil {
+		return err
+	}
+	return m.RemoveStaged(id)
+}
+
+// ForRange returns what a replica of a range asks for; nil if the node neither sends nor
+// takes snapshots.
+func (m *Manager) ForRange(id geo.RangeID) replica.Snapshots {
+	if m.o.RowChunks == nil {
+		return nil
+	}
+	return rangeSnapshots{m, id}
+}
+
+// rangeSnapshots implements replica.Snapshots for one range.
+type rangeSnapshots struct {
+	m  *Manager
+	id geo.RangeID
+}
+
+// Offer implements replica.Snapshots.
+func (s rangeSnapshots) Offer() (*pb.Snapshot, error) { return s.m.offer(s.id) }
+
+// Install implements replica.Snapshots.
+func (s rangeSnapshots) Install(snap *pb.Snapshot) error {
+	m, meta := s.m, snap.GetMetadata()
+	in := m.installing[s.id]
+	if in == nil || in.msg.GetSnapshot().GetMetadata().GetIndex() != meta.GetIndex() {
+		return fmt.Errorf("snapshot at index %d is not staged", meta.GetIndex())
+	}
+	in.accepted = true
+	hs, _, err := m.o.Node.Log(s.id).InitialState()
+	if err != nil {
+		return err
+	}
+	what := note{s.id, meta.GetIndex(), meta.GetTerm(), hs.GetTerm(), hs.GetVote()}
+	if err := durable.Write(m.o.FS, in.dir, noteName, what.encode()); err != nil {
+		return err
+	}
+	machine := m.o.Node.Range(s.id).Machine
+	if err := machine.Replace(func() error { return m.o.State.Ingest(in.staging) }); err != nil {
+		return err
+	}
+	at, err := machine.DurableIndex()
+	if err != nil {
+		return err
+	}
+	if a := machine.AppliedState(); at != meta.GetIndex() || a.Index != at || a.Term != meta.GetTerm() {
+		return fmt.Errorf("ingested state is at index %d of term %d, durable at %d, want %d of %d",
+			a.Index, a.Term, at, meta.GetIndex(), meta.GetTerm())
+	}
+	m.o.Node.Replaced(s.id, at)
+	return nil
+}
+
+// Installed implements replica.Snapshots.
+func (s rangeSnapshots) Installed() error {
+	in := s.m.installing[s.id]
+	in.installed = true
+	s.m.o.Logger.Info("range snapshot installed", "range", s.id, "from", in.from,
+		"index", in.msg.GetSnapshot().GetMetadata().GetIndex(), "bytes", in.staging.Bytes())
+	return s.m.RemoveStaged(s.id)
+}
+
+// StepArrived passes the snapshots to Raft whose state and payload are here. They hold what
+// was committed, under every leader: the present one may stand as their sender, so that a
+// transfer outlives the term in which it began.
+func (m *Manager) StepArrived(now time.Duration) {
+	for _, in := range m.pass.arrived {
+		rep := m.o.Node.Range(in.id).Replica()
+		if !m.o.Node.IsMember(in.id, replica.To(in.msg)) {
+			continue // For a replica that is lost by now.
+		}
+		if node, term := rep.Leader(); node != 0 && term > in.msg.GetTerm() {
+			lead, _ := rep.Members().On(node)
+			from := uint64(lead.ID)
+			in.msg.From, in.msg.Term = &from, &term
+		}
+		m.installing[in.id] = in
+		rep.Step(in.msg, now)
+	}
+}
+
+// FinishArrived answers the senders after the pass that took their snapshots.
+func (m *Manager) FinishArrived() error {
+	var errs []error
+	for _, in := range m.pass.arrived {
+		delete(m.installing, in.id)
+		switch {
+		case in.installed:
+			m.o.Node.Installed(in.id)
+			in.done <- nil
+		case in.accepted: // The pass failed in between: the next start decides.
+			in.done <- ErrUnneeded
+		default:
+			errs = append(errs, m.RemoveStaged(in.id))
+			in.done <- ErrUnneeded
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Recover finishes or removes what a crash left of a snapshot of a range. It comes before
+// Node.Range has the range. lost is not nil if its log forgot what it knew when the snapshot
+// was ingested (R4).
+func (m *Manager) Recover(id geo.RangeID, rlog state.RangeLog) (lost, err error) {
+	fs := m.o.FS
+	b, err := durable.Read(fs, fs.PathJoin(m.StagedDir(id), noteName))
+	if err != nil {
+		return nil, err
+	}
+	what, ok := parseNote(b)
+	if !ok || what.id != id {
+		return nil, m.RemoveStaged(id)
+	}
+	applied, err := ranges.AppliedIn(m.o.State, id)
+	if err != nil {
+		return nil, err
+	}
+	if applied.Index != what.index || applied.Term != what.term {
+		return nil, m.RemoveStaged(id) // Not ingested: the old replica, whole.
+	}
+	hs, _, err := rlog.InitialState()
+	if err != nil {
+		return nil, err
+	}
+	if hs.GetTerm() < what.hardTerm || hs.GetTerm() == what.hardTerm && hs.GetVote() != what.vote {
+		return fmt.Errorf("%w: term %d, vote %d; had term %d, vote %d",
+			replica.ErrLost, hs.GetTerm(), hs.GetVote(), what.hardTerm, what.vote), nil
+	}
+	switch term, err := rlog.Term(what.index); {
+	case err != nil && !errors.Is(err, raft.ErrCompacted) && !errors.Is(err, raft.ErrUnavailable):
+		return nil, err
+	case err != nil || term != what.term:
+		batch := m.o.Log.NewBatch()
+		if err := rlog.Reset(batch, what.index, what.term); err != nil {
+			return nil, err
+		}
+		if err := batch.Commit(true); err != nil {
+			return nil, err
+		}
+		m.o.Logger.Info("range snapshot completed after a crash", "range", id, "index", what.index)
+	}
+	return nil, m.RemoveStaged(id)
+}

@@ -1,0 +1,185 @@
+package snapshot
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"antipode/geo"
+	"antipode/internal/clock"
+	"antipode/stamp/extent"
+	"antipode/stamp/ranges"
+	"antipode/stamp/state"
+)
+
+// Stream is the sender's end of a range snapshot. It is used by one goroutine.
+type Stream interface {
+	// Send transfers the next fragment. It blocks while as many fragments as the transport
+	// holds in flight, a few, are not acknowledged: the receiver acknowledges a fragment when
+	// it is written. An error ends the stream.
+	Send(ctx context.Context, f Fragment) error
+	// Finish waits until the receiver has fetched the payload and installed the snapshot,
+	// durably. That may take long.
+	Finish(ctx context.Context) error
+	// Close ends the stream. Without a Finish that returned nil the receiver drops what it
+	// has, unless it was about to install it.
+	Close()
+}
+
+// Node is what a Manager asks of its node. Methods marked so are called by any goroutine.
+type Node interface {
+	// Range returns a range that is here, nil for any other. Any goroutine.
+	Range(id geo.RangeID) *ranges.Range
+	// Log returns the log of a range that is here. Any goroutine.
+	Log(id geo.RangeID) state.RangeLog
+	// Placed returns the nodes of a range. Any goroutine.
+	Placed(id geo.RangeID) []geo.NodeID
+	// NodeOf returns the node of a replica; 0 for none.
+	NodeOf(id geo.RangeID, r geo.ReplicaID) geo.NodeID
+	// IsMember reports whether the replica of a range here is r, and takes part.
+	IsMember(id geo.RangeID, r geo.ReplicaID) bool
+	// Accepts returns why no snapshot may be received that a node sends for a replica of the
+	// range there; nil if it may. Any goroutine.
+	Accepts(from geo.NodeID, h Header) error
+	// Open opens a stream to another node. Any goroutine.
+	Open(to geo.NodeID, h Header) (Stream, error)
+	// Fetch puts a payload chunk here, at the speed for such transfers, read from a peer,
+	// first before the others. It is durable after the next Chunks.Sync. Any goroutine.
+	Fetch(ctx context.Context, ref extent.Ref, first geo.NodeID) error
+	// Replaced: the state of a range was replaced and is durable at an index.
+	Replaced(id geo.RangeID, durable uint64)
+	// Installed and Sent report a snapshot that was installed here, or at a peer.
+	Installed(id geo.RangeID)
+	Sent(id geo.RangeID, to geo.ReplicaID)
+	// Wake makes the scheduler do a pass soon. Any goroutine.
+	Wake()
+}
+
+// Chunks is the node's chunk store: see extent.Store.
+type Chunks interface {
+	Durable(id extent.ChunkID) bool
+	Sync(ctx context.Context) error
+}
+
+// Options configures a Manager. All fields are required.
+type Options struct {
+	Node Node
+	// FS and Dir: snapshots on their way in are staged in folders of Dir.
+	FS     vfs.FS
+	Dir    string
+	State  *state.Store
+	Log    state.Log
+	Chunks Chunks
+	// RowChunks returns the payload chunks that a row of a range names. Nil means that the
+	// node neither sends nor takes snapshots.
+	RowChunks func(id geo.RangeID, key, value []byte) ([]extent.Ref, error)
+	Clock     clock.Clock
+	// Go starts f apart from the caller.
+	Go     func(f func())
+	Logger *slog.Logger
+}
+
+// Manager sends and receives the range snapshots of a node. Methods are called from the
+// node's scheduler unless they say otherwise.
+type Manager struct {
+	o Options
+	// ctx ends transfers; background counts them.
+	ctx        context.Context //nolint:containedctx // The node's: it ends at its Close or failure.
+	background sync.WaitGroup
+
+	mu     sync.Mutex
+	closed bool
+	// incoming are the snapshots being received; a nil one is a reserved folder. arrived are
+	// those that the scheduler has to install; ended are outgoing ones that ended.
+	incoming map[geo.RangeID]*Incoming
+	arrived  []*Incoming
+	ended    []sent
+
+	// Scheduler only. taken and settled are arrived and ended as of this pass; installing are
+	// those of taken that Raft has; outgoing is the last one of each range.
+	pass struct {
+		arrived []*Incoming
+		ended   []sent
+	}
+	installing map[geo.RangeID]*Incoming
+	outgoing   map[geo.RangeID]*outgoing
+}
+
+// NewManager returns a Manager without transfers. It works until ctx ends.
+func NewManager(ctx context.Context, o Options) *Manager {
+	return &Manager{
+		o: o, ctx: ctx, incoming: map[geo.RangeID]*Incoming{}, installing: map[geo.RangeID]*Incoming{}, outgoing: map[geo.RangeID]*outgoing{},
+	}
+}
+
+// Close waits until all transfers have ended, which they do after ctx has. It may be called
+// again, and for a nil Manager.
+func (m *Manager) Close() {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	m.closed = true
+	m.mu.Unlock()
+	m.background.Wait()
+}
+
+// Receiving reports whether a snapshot of any range is being received. It may be called from
+// any goroutine.
+func (m *Manager) Receiving() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.incoming) > 0
+}
+
+// Reserve keeps snapshots of a range away until release, for work on its folder of staged
+// files; ok is false while one is being received.
+func (m *Manager) Reserve(id geo.RangeID) (release func(), ok bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if _, taken := m.incoming[id]; taken {
+		return nil, false
+	}
+	m.incoming[id] = nil
+	return func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		delete(m.incoming, id)
+	}, true
+}
+
+// BeginPass takes what ended since the last pass.
+func (m *Manager) BeginPass() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.pass.arrived, m.pass.ended = m.arrived, m.ended
+	m.arrived, m.ended = nil, nil
+}
+
+// StagedDir is the folder of the staged files of a range.
+func (m *Manager) StagedDir(id geo.RangeID) string {
+	return m.o.FS.PathJoin(m.o.Dir, fmt.Sprintf("r%d", id))
+}
+
+// start runs f apart from the scheduler.
+func (m *Manager) start(f func()) {
+	m.background.Add(1)
+	m.o.Go(func() {
+		defer m.background.Done()
+		f()
+	})
+}
+
+// Pin returns up to which index the log of a range must stay, for a peer that is being fed by
+// a snapshot, or was until a moment ago; ok is false if there is none.
+func (m *Manager) Pin(id geo.RangeID, now time.Duration) (index uint64, ok bool) {
+	o := m.outgoing[id]
+	if o == nil || !o.active && now >= o.pinned {
+		return 0, false
+	}
+	return o.pin, true
+}
