@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"antipode/api/operation"
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/services/storageerr"
@@ -71,7 +72,7 @@ func NewForwarder(from string, endpoints func(geo.Location, geo.Service) []strin
 			MaxIdleConnsPerHost: idlePerHost,
 			IdleConnTimeout:     30 * time.Second,
 			// What ends the wait for a 100 is patience, not a body that was not asked for.
-			ExpectContinueTimeout: downloadMax,
+			ExpectContinueTimeout: operation.DownloadMax,
 		},
 	}
 }

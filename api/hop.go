@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"antipode/api/operation"
 	"antipode/api/protocol"
 	"antipode/services/storageerr"
 )
@@ -282,7 +283,7 @@ func (b *handedBody) withdraw() bool { return b.state.CompareAndSwap(bodyUnread,
 // patienceMax is how long a front end that has all it needs may do nothing before a hop
 // is given up: one that was paused, or whose machine is gone, says nothing for ever. It
 // is above the time within which a request without a body is answered.
-const patienceMax = requestMax + 5*time.Second
+const patienceMax = operation.RequestMax + 5*time.Second
 
 // patience ends a hop whose other end does nothing. It is paused while the client is
 // waited for.

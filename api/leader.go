@@ -3,12 +3,8 @@ package api
 import (
 	"context"
 	"errors"
-	"net/http"
 	"time"
 
-	"antipode/api/accounts"
-	"antipode/api/blobs"
-	"antipode/api/tables"
 	"antipode/geo"
 	"antipode/services/storageerr"
 )
@@ -35,24 +31,6 @@ const opNoLeader = "NoLeader"
 // errNoLeader: nothing happened.
 var errNoLeader = storageerr.ServerBusy.Saying("No server can be reached that serves this part of the account now. Please retry your request.")
 
-// rangeOf is the range whose leader serves the request; zero where any node does, as it
-// needs no range.
-func (x *exchange) rangeOf() geo.RangeID {
-	if x.r.Method == http.MethodOptions {
-		return 0
-	}
-	if id, own := accounts.RangeOf(x.req); own {
-		return id
-	}
-	switch x.service {
-	case geo.Table:
-		return tables.RangeOf(x.req)
-	case geo.Blob:
-		return blobs.RangeOf(x.req)
-	}
-	return 0
-}
-
 // lead hands the request to the leader of its range, unless that is here: elsewhere is
 // then false. A request makes one such hop at most; a node that got it for a range that
 // it does not lead says so, and the one that sent it asks again, until its time is over.
@@ -61,7 +39,7 @@ func (x *exchange) lead() (elsewhere bool, err error) {
 	if x.o.Leader == nil {
 		return false, nil
 	}
-	id := x.rangeOf()
+	id := x.asked.Range(x.service)
 	if id == 0 {
 		return false, nil
 	}

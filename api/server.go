@@ -122,13 +122,16 @@ type exchange struct {
 	r       *http.Request
 	service geo.Service
 	req     *protocol.Request
-	op      string
+	// asked is the operation that the request asks for, once its target was read.
+	asked operation.Match
+	// op is what the request is counted as.
+	op string
 }
 
 func (s *Server) serve(w *echo.Response, r *http.Request, service geo.Service, peer bool, g *gate) {
 	start := s.o.Clock.Now()
 	addr, scheme := s.client(r, peer)
-	x := &exchange{Server: s, gate: g, w: w, r: r, service: service, op: "Unknown", req: &protocol.Request{HTTP: r, ClientAddr: addr, Scheme: scheme, ID: s.o.IDs.Next()}}
+	x := &exchange{Server: s, gate: g, w: w, r: r, service: service, op: operation.Unknown, req: &protocol.Request{HTTP: r, ClientAddr: addr, Scheme: scheme, ID: s.o.IDs.Next()}}
 	protocol.WatchSender(w, r)
 	w.Before(func() { protocol.BeforeAnswer(w, r) })
 	defer x.recover(start)
@@ -147,9 +150,6 @@ func (x *exchange) observe(start time.Time) {
 		x.o.Observe(x.service, x.op, x.w.Status, took)
 	}
 }
-
-// uselessBodyMax is the longest body of an operation that takes none, in bytes.
-const uselessBodyMax = 64 << 10
 
 // opForwarded marks a request that another front end answered, and counted.
 const opForwarded = "Forwarded"
@@ -211,17 +211,6 @@ func (x *exchange) errorFormat() protocol.BodyFormat {
 	return protocol.BodyTableJSON
 }
 
-// Bounds of a request that names no timeout, and of the timeout (protocol/table.md 3,
-// blob.md 2.5). A blob's bytes take the time they take: a download is bounded by how
-// slowly the client takes it (protocol.PatientWriter), whatever its length.
-const (
-	requestMax = 30 * time.Second
-	putPerMiB  = 10 * time.Minute
-	// uploadBytesMax is the longest body of any operation.
-	uploadBytesMax = 5000 << 20
-	downloadMax    = 24 * time.Hour
-)
-
 // admitted is answer, for as many requests as the listener may work on.
 func (x *exchange) admitted() error {
 	if !x.gate.enter() {
@@ -234,9 +223,6 @@ func (x *exchange) admitted() error {
 
 // answer serves the request, in the order of protocol/auth.md 23.
 func (x *exchange) answer() error {
-	if limit := x.limit(); x.r.Method == http.MethodPut && limit > protocol.AnswerMax {
-		protocol.AnswerWithin(x.w, limit+requestMax)
-	}
 	target, err := protocol.ParseTarget(x.service, x.req.Scheme, x.r.Host, x.r.RequestURI, x.o.Zones...)
 	if err != nil {
 		return x.early(err)
@@ -253,6 +239,10 @@ func (x *exchange) answer() error {
 	}
 	x.req.At = x.o.Clock.Now()
 	protocol.SetCommonHeaders(x.w.Header(), x.r, x.service, x.req.Version, x.req.ID, x.req.At)
+	x.asked = x.lookup()
+	if limit := x.limit(); x.asked.Time == operation.Upload && limit > protocol.AnswerMax {
+		protocol.AnswerWithin(x.w, limit+operation.RequestMax)
+	}
 	if x.o.Location == "" {
 		// The hop would say for the client that there is no body.
 		if err := checkLength(x.r, x.service); err != nil {
@@ -339,18 +329,7 @@ func (x *exchange) account(ctx context.Context) (*catalog.Account, error) {
 }
 
 // limit is how long the request may take.
-func (x *exchange) limit() time.Duration {
-	switch {
-	case x.service != geo.Blob:
-		return requestMax
-	case x.r.Method == http.MethodPut && x.r.ContentLength > 0:
-		// Clipped before it is a Duration: a header may announce any length.
-		return max(requestMax, time.Duration(min(x.r.ContentLength, uploadBytesMax))*(putPerMiB>>20))
-	case x.r.Method == http.MethodGet:
-		return downloadMax
-	}
-	return requestMax
-}
+func (x *exchange) limit() time.Duration { return x.asked.TimeMax(x.r.ContentLength) }
 
 // deadline bounds the request by its timeout parameter, at most limit; by limit beside an
 // error.
@@ -370,47 +349,45 @@ func (x *exchange) deadline() (ctx context.Context, cancel context.CancelFunc, e
 	return ctx, cancel, err
 }
 
-// operation names what the request asks for, before it is dispatched.
-func (x *exchange) operation() string {
-	if x.r.Method == http.MethodOptions {
-		return "Preflight"
+// lookup finds what the request asks for.
+func (x *exchange) lookup() operation.Match {
+	if m, is := operation.IsPreflight(x.r.Method); is {
+		return m
 	}
-	if name, own := accounts.Classify(x.req); own {
-		return name
+	if m, own := accounts.Lookup(x.req); own {
+		return m
 	}
 	switch x.service {
 	case geo.Table:
-		return tables.Classify(x.req)
+		return tables.Lookup(x.req)
 	case geo.Blob:
-		return blobs.Classify(x.req)
+		return blobs.Lookup(x.req)
 	}
-	return queues.Classify(x.req)
+	return queues.Lookup(x.req)
 }
 
 // reads reports whether the request may be sent any number of times.
-func (x *exchange) reads() bool { return operation.EffectOf(x.operation()) == operation.Reads }
+func (x *exchange) reads() bool { return x.asked.Effect == operation.Reads }
 
 // changes reports whether the request is to be refused on `-secondary`. What is no
 // operation is refused by its service either way: then the verb only chooses the error.
 func (x *exchange) changes() bool {
-	name := x.operation()
-	if name == operation.Unknown {
+	if x.asked.Name == operation.Unknown {
 		return x.r.Method != http.MethodGet && x.r.Method != http.MethodHead
 	}
-	return operation.EffectOf(name) == operation.Writes
+	return x.asked.Secondary == operation.No
 }
 
 // dispatch hands the request to its service.
 func (x *exchange) dispatch() error {
-	if name := x.operation(); x.r.ContentLength != 0 && name != operation.Unknown && !operation.TakesBody(name) {
-		x.op = name
-		if err := protocol.TakeBody(x.r, uselessBodyMax); err != nil {
+	x.op = x.asked.Name
+	if x.asked.Body.Kind == operation.None && x.asked.Name != operation.Unknown {
+		if err := protocol.TakeBody(x.r, operation.UselessBodyMax); err != nil {
 			return err
 		}
 	}
-	if op, handled, err := x.o.Accounts.Serve(x.w, x.req); handled {
-		x.op = op
-		return err
+	if x.asked.Resource == operation.Service {
+		return x.o.Accounts.Serve(x.w, x.req, x.asked)
 	}
 	var err error
 	switch x.service {
@@ -419,7 +396,7 @@ func (x *exchange) dispatch() error {
 	case geo.Blob:
 		x.op, err = x.o.Blobs.Serve(x.w, x.req)
 	default:
-		x.op, err = queues.Serve(x.w, x.req)
+		err = queues.Serve(x.w, x.req)
 	}
 	return err
 }

@@ -9,6 +9,7 @@ import (
 
 	"antipode/api/operation"
 	"antipode/api/protocol"
+	"antipode/geo"
 )
 
 // Every operation that a request can be routed to declares its effect.
@@ -16,7 +17,7 @@ func TestRoutesDeclareTheirEffect(t *testing.T) {
 	for _, table := range []routes{accountRoutes, containerRoutes, blobRoutes, informationRoutes} {
 		for _, verbs := range table {
 			for _, name := range verbs {
-				require.True(t, operation.Declared(name), name)
+				require.Equal(t, name, operation.Named(geo.Blob, name).Name)
 			}
 		}
 	}
@@ -29,10 +30,11 @@ func TestRoutesDeclareTheirEffect(t *testing.T) {
 	} {
 		hr := httptest.NewRequest(request[0], "/", nil)
 		r := &protocol.Request{HTTP: hr}
+		r.Service = geo.Blob
 		r.Resource = request[1]
 		if len(r.Resource) > 3 && r.Resource[2] == '?' {
 			r.Resource, r.Query = "/c", protocol.Query{{Name: "restype", Value: "container"}}
 		}
-		require.Equal(t, want, Classify(r), request)
+		require.Equal(t, want, Lookup(r).Name, request)
 	}
 }

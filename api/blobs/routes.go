@@ -5,9 +5,7 @@ import (
 	"strings"
 
 	"antipode/api/operation"
-	"antipode/api/protocol"
 	"antipode/api/wire"
-	"antipode/geo"
 	"antipode/services/blobs"
 	"antipode/services/storageerr"
 )
@@ -178,20 +176,6 @@ func parseResource(raw, restype string) (resource, error) {
 	}
 	r.system = blobs.SystemContainer(r.container)
 	return r, nil
-}
-
-// RangeOf is the range whose leader serves a request: of containers as such the catalog,
-// which also knows what to tell the range of a container that is deleted; of blobs and
-// their listing the blob range. Zero where the path is refused, by any node.
-func RangeOf(r *protocol.Request) geo.RangeID {
-	res, err := parseResource(r.Resource, lower(r.Query.Get("restype")))
-	switch {
-	case err != nil:
-		return 0
-	case res.blob != "", res.container != "" && lower(r.Query.Get("comp")) == "list":
-		return geo.FirstRange(geo.Blob)
-	}
-	return geo.FirstRange(geo.Catalog)
 }
 
 // validate tests the names, and puts the blob's in the form it is stored in.

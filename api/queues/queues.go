@@ -1,6 +1,6 @@
 // Package queues is the front end of the queue service. Its range exists and is
-// shipped; its calls are not built yet and say so. Which operation a request asks for is
-// known, since front ends ask before they hand it on.
+// shipped; its calls are not built yet and answer 501. The operation that a request asks
+// for is known all the same, since routing depends on it.
 package queues
 
 import (
@@ -12,73 +12,24 @@ import (
 	"antipode/services/storageerr"
 )
 
-// Serve answers a queue call with 501 in the service's body format, and returns the name
-// of its operation for metrics.
-func Serve(_ http.ResponseWriter, r *protocol.Request) (name string, err error) {
-	return Classify(r), storageerr.NotImplemented
-}
+// Serve answers a queue call with 501 in the service's body format.
+func Serve(http.ResponseWriter, *protocol.Request) error { return storageerr.NotImplemented }
 
-// Classify names the operation that a request asks for (protocol/queue.md 5), or
-// operation.Unknown. The calls of the service itself are package accounts'.
-func Classify(r *protocol.Request) string {
-	method, comp := r.HTTP.Method, strings.ToLower(r.Query.Get("comp"))
+// Lookup finds the operation that a request asks for (protocol/queue.md 5). The calls of the
+// service itself are package accounts'.
+func Lookup(r *protocol.Request) operation.Match {
 	queue, rest, _ := strings.Cut(strings.TrimPrefix(r.Resource, "/"), "/")
-	messages, id, one := strings.Cut(rest, "/")
+	messages, id, _ := strings.Cut(rest, "/")
+	on := operation.Messages
 	switch {
 	case queue == "":
-		return named(comp == "list" && method == http.MethodGet, "ListQueues")
+		on = operation.QueueAccount
 	case rest == "":
-		return ofQueue(method, comp)
+		on = operation.Queue
 	case !strings.EqualFold(messages, "messages"):
-		return operation.Unknown
-	case one && id != "":
-		switch method {
-		case http.MethodPut:
-			return "UpdateMessage"
-		case http.MethodDelete:
-			return "DeleteMessage"
-		}
-		return operation.Unknown
+		return operation.Nothing()
+	case id != "":
+		on = operation.Message
 	}
-	switch method {
-	case http.MethodGet:
-		if strings.EqualFold(r.Query.Get("peekonly"), "true") {
-			return "PeekMessages"
-		}
-		return "GetMessages"
-	case http.MethodPost:
-		return "PutMessage"
-	case http.MethodDelete:
-		return "ClearMessages"
-	}
-	return operation.Unknown
-}
-
-// ofQueue names the operation on a queue as such.
-func ofQueue(method, comp string) string {
-	reads := method == http.MethodGet || method == http.MethodHead
-	writes := method == http.MethodPut
-	switch {
-	case comp == "" && method == http.MethodDelete:
-		return "DeleteQueue"
-	case comp == "":
-		return named(writes, "CreateQueue")
-	case comp == "metadata" && reads:
-		return "GetQueueMetadata"
-	case comp == "metadata":
-		return named(writes, "SetQueueMetadata")
-	case comp == "acl" && reads:
-		return "GetQueueACL"
-	case comp == "acl":
-		return named(writes, "SetQueueACL")
-	}
-	return operation.Unknown
-}
-
-// named returns name where the request fits the operation.
-func named(fits bool, name string) string {
-	if fits {
-		return name
-	}
-	return operation.Unknown
+	return operation.Find(r, on, r.HTTP.Method)
 }

@@ -9,11 +9,12 @@ import (
 
 	"antipode/api/operation"
 	"antipode/api/protocol"
+	"antipode/geo"
 )
 
 // The operation index of protocol/queue.md 5, and what fits none of it. A GET of messages
 // writes unless it peeks.
-func TestClassify(t *testing.T) {
+func TestLookup(t *testing.T) {
 	for request, want := range map[string]struct {
 		name   string
 		effect operation.Effect
@@ -48,10 +49,9 @@ func TestClassify(t *testing.T) {
 		query, err := protocol.ParseQuery(rawQuery)
 		require.NoError(t, err)
 		r := &protocol.Request{HTTP: httptest.NewRequest(method, "/", nil), Query: query}
-		r.Resource = path
-		name := Classify(r)
-		require.Equal(t, want.name, name, request)
-		require.True(t, operation.Declared(name), request)
-		require.Equal(t, want.effect, operation.EffectOf(name), request)
+		r.Service, r.Resource = geo.Queue, path
+		m := Lookup(r)
+		require.Equal(t, want.name, m.Name, request)
+		require.Equal(t, want.effect, m.Effect, request)
 	}
 }

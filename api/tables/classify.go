@@ -6,17 +6,29 @@ import (
 	"antipode/api/protocol"
 )
 
-// Classify names the operation that Serve would run for a request, or operation.Unknown
-// where it would refuse it.
-func Classify(r *protocol.Request) string {
-	c := &call{r: r}
-	var err error
-	if c.res, err = odata.ParsePath(r.Resource); err != nil {
-		return operations.Unknown
+// Lookup finds the operation that a request asks for (protocol/table.md 9.1). The calls of
+// the service itself are package accounts'.
+func Lookup(r *protocol.Request) operations.Match {
+	res, err := odata.ParsePath(r.Resource)
+	if err != nil {
+		return operations.Nothing()
 	}
-	name, run := c.route()
-	if run == nil {
-		return operations.Unknown // Named for metrics; the verb does not fit.
+	verb, err := verbOf(r.HTTP.Method, r.HTTP.Header)
+	if err != nil {
+		return operations.Nothing()
 	}
-	return name
+	on := operations.NoResource
+	switch res.Kind {
+	case odata.KindTables:
+		on = operations.Tables
+	case odata.KindTable:
+		on = operations.Table
+	case odata.KindEntities:
+		on = operations.Entities
+	case odata.KindEntity:
+		on = operations.Entity
+	case odata.KindBatch:
+		on = operations.Batch
+	}
+	return operations.Find(r, on, verb)
 }

@@ -64,16 +64,6 @@ type call struct {
 	hold *protocol.Hold
 }
 
-// RangeOf is the range whose leader serves a request: of tables as such the catalog,
-// which also knows what to tell the range of a table that is deleted; of entities and
-// batches the table range.
-func RangeOf(r *protocol.Request) geo.RangeID {
-	if odata.NamesTables(r.Resource) {
-		return geo.FirstRange(geo.Catalog)
-	}
-	return geo.FirstRange(geo.Table)
-}
-
 // Serve answers one request and returns the name of its operation for metrics.
 func (h *Handler) Serve(w http.ResponseWriter, r *protocol.Request) (operation string, err error) {
 	c := &call{Handler: h, w: w, r: r, ctx: r.HTTP.Context(), documents: &documents{copies: 1}}

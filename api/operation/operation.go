@@ -1,0 +1,251 @@
+package operation
+
+import (
+	"time"
+
+	"antipode/api/protocol"
+	"antipode/geo"
+)
+
+// Operation is a row of the table.
+type Operation struct {
+	// Name is the operation's name in metrics and logs.
+	Name string
+	// Built reports whether the service serves it. The others answer 501.
+	Built bool
+
+	// On, Verbs, Restype and Comp select the row. Restype and Comp are in lower case.
+	On      Resource
+	Verbs   Verbs
+	Restype string
+	Comp    string
+	// With is what a request must have besides. Of several rows that fit, the first is
+	// taken.
+	With []Field
+	// Since is the first version that has the operation; empty for all.
+	Since protocol.Version
+
+	Effect    Effect
+	Secondary Secondary
+	// Leads is the range whose leader serves the operation; Anyone is its zero value.
+	Leads Leads
+	// SAS has the permissions that suffice.
+	SAS SAS
+	// Public is the access level of a container from which on anonymous requests may do it.
+	Public Public
+
+	Time  Time
+	Body  Body
+	Takes Takes
+}
+
+// Resource is the kind of thing that a path names.
+type Resource uint8
+
+// The resources. Service is the root of an account for the calls that all services have;
+// the others are named by a path of one service.
+const (
+	NoResource Resource = iota
+	Service
+	BlobAccount
+	Container
+	Blob
+	QueueAccount
+	Queue
+	Messages
+	Message
+	Tables
+	Table
+	Entities
+	Entity
+	Batch
+)
+
+// Field is a header or a query parameter that selects a row.
+type Field struct {
+	// Header or Query is its name.
+	Header, Query string
+	// Value is what it must be, without case. Empty means any value.
+	Value string
+}
+
+// Effect is what serving an operation may change. The zero value is the careful one.
+type Effect uint8
+
+// The effects.
+const (
+	// Writes: it may change what is stored. It is sent at most once.
+	Writes Effect = iota
+	// Reads: serving it any number of times changes nothing.
+	Reads
+	// ByContent: the body decides. It is sent at most once.
+	ByContent
+)
+
+// Secondary is whether an operation is served through `-secondary`. The zero value is the
+// careful one.
+type Secondary uint8
+
+// The values.
+const (
+	No Secondary = iota
+	Yes
+	// Only: it is not served through the primary's name.
+	Only
+)
+
+// Leads is the range whose leader serves an operation.
+type Leads uint8
+
+// The values.
+const (
+	// Anyone: the operation needs no range, or is not built.
+	Anyone Leads = iota
+	// Catalog serves accounts, containers, tables and queues as such.
+	Catalog
+	// OfService serves what is stored in them.
+	OfService
+)
+
+// SAS has what a shared access signature must permit. An empty text permits nothing.
+type SAS struct {
+	// Type is the resource type of an account signature: s, c or o.
+	Type string
+	// Account and Service are the letters of either kind of signature; one suffices. An
+	// update of an entity without If-Match needs a beside u.
+	Account, Service string
+}
+
+// Public is an access level of a container.
+type Public uint8
+
+// The levels.
+const (
+	Never Public = iota
+	// OfContainer: the level container permits it.
+	OfContainer
+	// OfBlob: the levels blob and container permit it.
+	OfBlob
+)
+
+// Time is how long a request may take.
+type Time uint8
+
+// The values.
+const (
+	// Brief is RequestMax.
+	Brief Time = iota
+	// Upload grows with the length of the body, by uploadPerMiB.
+	Upload
+	// Download is DownloadMax. A download takes the time it takes: it is bounded by how
+	// slowly the client takes it (protocol.PatientWriter). A page may also wait for memory.
+	Download
+)
+
+const (
+	// RequestMax bounds a request that names no timeout, and the timeout
+	// (protocol/table.md 3, protocol/blob.md 2.5).
+	RequestMax = 30 * time.Second
+	// DownloadMax is the longest time of any request that is no upload.
+	DownloadMax = 24 * time.Hour
+	// uploadPerMiB is the time of an upload for each MiB of its body.
+	uploadPerMiB = 10 * time.Minute
+)
+
+// BodyKind is the kind of an operation's body.
+type BodyKind uint8
+
+// The kinds.
+const (
+	// None: the operation has no use for a body. One that is sent is read to its end and
+	// dropped before the operation begins, at most UselessBodyMax of it.
+	None BodyKind = iota
+	// XML is a document that is held whole.
+	XML
+	// JSON is an entity or a table, held whole.
+	JSON
+	// Multipart is a batch of requests, read one after the other.
+	Multipart
+	// Stream is payload, taken piece by piece.
+	Stream
+)
+
+// UselessBodyMax is the longest body of an operation that takes none, in bytes.
+const UselessBodyMax = 64 << 10
+
+// Body is what an operation takes as its body.
+type Body struct {
+	Kind BodyKind
+	// Limits bound its length, the newest version first; the last one has no version.
+	Limits []BodyLimit
+}
+
+// BodyLimit is the longest body of a request of version Since or later.
+type BodyLimit struct {
+	Since protocol.Version
+	Bytes int64
+}
+
+// Takes are the groups of headers that an operation takes.
+type Takes uint16
+
+// The groups.
+const (
+	IfMatch Takes = 1 << iota
+	IfNoneMatch
+	IfModifiedSince
+	IfUnmodifiedSince
+	// IfTags is x-ms-if-tags.
+	IfTags
+	// Lease is x-ms-lease-id. LeaseNeeded also refuses a request without it while there is
+	// a lease.
+	Lease
+	LeaseNeeded
+	Metadata
+	Properties
+	// Integrity is a hash of the body.
+	Integrity
+	// Sequence is a condition on a page blob's sequence number.
+	Sequence
+	// AppendPosition is a condition on the length of an append blob.
+	AppendPosition
+	// Source is the conditions on the source of a copy.
+	Source
+
+	// Conditions are all four of HTTP.
+	Conditions = IfMatch | IfNoneMatch | IfModifiedSince | IfUnmodifiedSince
+)
+
+// leader returns the range whose leader serves the operation; zero where any node does.
+func (o *Operation) leader(s geo.Service) geo.RangeID {
+	switch {
+	case !o.Built || o.Leads == Anyone:
+		return 0
+	case o.Leads == Catalog:
+		return geo.FirstRange(geo.Catalog)
+	}
+	return geo.FirstRange(s)
+}
+
+// BodyMax is the longest body that a request of version v may have, in bytes; zero where
+// the operation takes none.
+func (o *Operation) BodyMax(v protocol.Version) int64 {
+	for _, limit := range o.Body.Limits {
+		if v >= limit.Since {
+			return limit.Bytes
+		}
+	}
+	return 0
+}
+
+// TimeMax is how long a request may take whose body has length bytes; negative if unknown.
+func (o *Operation) TimeMax(length int64) time.Duration {
+	switch {
+	case o.Time == Download:
+		return DownloadMax
+	case o.Time == Upload && length > 0:
+		// Clipped before it is a Duration: a header may announce any length.
+		return max(RequestMax, time.Duration(min(length, o.BodyMax(protocol.Newest)))*(uploadPerMiB>>20))
+	}
+	return RequestMax
+}
