@@ -14,7 +14,6 @@ import (
 	"antipode/api/accounts"
 	"antipode/api/auth"
 	"antipode/api/blobs"
-	"antipode/api/odata"
 	"antipode/api/operation"
 	"antipode/api/protocol"
 	"antipode/api/queues"
@@ -205,7 +204,7 @@ func (x *exchange) errorFormat() protocol.BodyFormat {
 	}
 	h := x.r.Header
 	version, err := protocol.ServiceVersion(geo.Table, h.Get(protocol.HeaderVersion), h.Get("Authorization") != "")
-	if odata.AtomErrors(string(version), err == nil, h.Get("Accept"), x.req.Query.Get("$format")) {
+	if tables.AtomErrors(version, err == nil, h.Get("Accept"), x.req.Query.Get("$format")) {
 		return protocol.BodyTableAtom
 	}
 	return protocol.BodyTableJSON

@@ -9,10 +9,10 @@ import (
 	"antipode/geo"
 	"antipode/internal/clock"
 	blobrows "antipode/services/blobs"
+	"antipode/stamp"
 	"antipode/stamp/change"
 	"antipode/stamp/keys"
 	"antipode/stamp/kv"
-	"antipode/stamp"
 	"antipode/stamp/node"
 	"antipode/stamp/ranges"
 )

@@ -12,8 +12,10 @@ import (
 	"sync"
 	"time"
 
-	"antipode/api/odata"
 	apitables "antipode/api/tables"
+	"antipode/api/tables/filter"
+	"antipode/api/tables/json"
+	"antipode/api/tables/odata"
 	"antipode/api/wire"
 	"antipode/geo"
 	"antipode/services/tables"
@@ -99,7 +101,7 @@ func readBatch(r *http.Request) ([]*tables.Write, error) {
 			return nil, fmt.Errorf("%s %s in change set %d", part.Method, part.URI, part.ChangeSet)
 		}
 		path, _ := wire.CutBatchURI(part.URI, "devstoreaccount1", true)
-		entity, err := odata.DecodeEntity(part.Body, odata.Insert)
+		entity, err := json.NoMetadata.DecodeEntity(part.Body, odata.Insert)
 		if err != nil {
 			return nil, err
 		}
@@ -110,12 +112,12 @@ func readBatch(r *http.Request) ([]*tables.Write, error) {
 }
 
 func (s *store) query(w http.ResponseWriter, text string, secondary bool) {
-	filter, err := odata.ParseFilter(text)
+	wanted, err := filter.Parse(text)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	keys, _ := filter.Bounds()
+	keys, _ := wanted.Bounds()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var found []*tables.Write
@@ -130,15 +132,17 @@ func (s *store) query(w http.ResponseWriter, text string, secondary bool) {
 		}
 	}
 	slices.SortFunc(found, func(a, b *tables.Write) int { return strings.Compare(a.RK, b.RK) })
-	answer := odata.Answer{}
-	doc := answer.AppendFeedStart(nil)
+	set := &odata.Set{}
+	doc := json.NoMetadata.AppendFeedStart(nil, set)
 	for i, e := range found {
-		if doc, err = answer.AppendFeedEntity(doc, i == 0, e.PK, e.RK, geo.TimestampOf(s.Clock.Now()), e.Props); err != nil {
+		if doc, err = json.NoMetadata.AppendFeedEntity(doc, set, i == 0, tables.Entity{
+			PK: e.PK, RK: e.RK, Timestamp: geo.TimestampOf(s.Clock.Now()), Props: e.Props,
+		}); err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
 	}
-	_, _ = w.Write(answer.AppendEnd(doc))
+	_, _ = w.Write(json.NoMetadata.AppendFeedEnd(doc))
 }
 
 // list has the number of the next name for a marker.

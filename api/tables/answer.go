@@ -4,8 +4,8 @@ import (
 	"net/http"
 	"strconv"
 
-	"antipode/api/odata"
 	"antipode/api/protocol"
+	"antipode/api/tables/odata"
 )
 
 // AnswersBytesMax is the usual bound of documents held at once, in bytes.
@@ -41,8 +41,10 @@ func (c *call) answersDocument(operation string) bool {
 	return true
 }
 
-func (c *call) answer() *odata.Answer {
-	return &odata.Answer{Level: c.level, Base: c.r.Base, Account: string(c.r.Account.Name), Table: c.res.Table}
+// show says what the documents of the answer show: entities of a table, or odata.Tables.
+func (c *call) show(table string) *odata.Set {
+	c.set = odata.Set{Base: c.r.Base, Account: string(c.r.Account.Name), Table: table}
+	return &c.set
 }
 
 // newDocument begins a document whose first window has n bytes, and counts what the
@@ -58,21 +60,21 @@ func (c *call) newDocument(n int, filter string) (*protocol.Document, error) {
 
 // writeDocument sends a document.
 func (c *call) writeDocument(doc *protocol.Document) {
-	c.jsonHeaders(doc.Len())
+	c.documentHeaders(doc.Len())
 	c.w.WriteHeader(http.StatusOK)
 	doc.WriteTo(c.w)
 }
 
-// writeJSON sends a document that is bounded by the request's own size.
-func (c *call) writeJSON(status int, body []byte) {
-	c.jsonHeaders(len(body))
+// writeBody sends a document that is bounded by the request's own size.
+func (c *call) writeBody(status int, body []byte) {
+	c.documentHeaders(len(body))
 	c.w.WriteHeader(status)
 	_, _ = c.w.Write(body) // The client is gone when this fails.
 }
 
-func (c *call) jsonHeaders(length int) {
+func (c *call) documentHeaders(length int) {
 	h := c.w.Header()
-	h["Content-Type"] = []string{c.level.ContentType()}
+	h["Content-Type"] = []string{c.codec.ContentType()}
 	h["Content-Length"] = []string{strconv.Itoa(length)}
 	c.odataHeaders()
 }

@@ -5,8 +5,10 @@ import (
 	"io"
 	"net/http"
 
-	"antipode/api/odata"
 	"antipode/api/protocol"
+	"antipode/api/tables/filter"
+	"antipode/api/tables/json"
+	"antipode/api/tables/odata"
 	"antipode/api/wire"
 	"antipode/services/storageerr"
 	"antipode/services/tables"
@@ -36,7 +38,7 @@ type batch struct {
 type operation struct {
 	contentID string
 	prefer    string
-	level     odata.Level
+	codec     codec
 	// atom says that an error of the operation is answered in Atom's XML.
 	atom bool
 }
@@ -105,7 +107,7 @@ func (b *batch) read(in *wire.BatchReader) error {
 		case r.ChangeSet > 1 || b.failed != nil:
 			continue // Of several change sets the first is processed.
 		}
-		op := operation{contentID: r.ContentID, level: odata.MinimalMetadata, atom: b.r.Version < protocol.Version20130815}
+		op := operation{contentID: r.ContentID, codec: json.MinimalMetadata, atom: b.r.Version < protocol.Version20130815}
 		if err := b.take(r, &op); err != nil {
 			e, own := operationError(err)
 			if !own {
@@ -133,7 +135,7 @@ func (b *batch) take(r *wire.BatchRequest, op *operation) error {
 	if inner.res, err = odata.ParsePath(path); err != nil {
 		return err
 	}
-	op.atom = odata.AtomErrors(string(b.r.Version), true, r.Header.Get("Accept"), query.Get("$format"))
+	op.atom = AtomErrors(b.r.Version, true, r.Header.Get("Accept"), query.Get("$format"))
 	verb, err := verbOf(r.Method, r.Header)
 	if err != nil {
 		return err
@@ -146,10 +148,10 @@ func (b *batch) take(r *wire.BatchRequest, op *operation) error {
 		}
 	}
 	if verb == http.MethodGet || insert && op.prefer != preferNoContent { // Nothing else answers a document.
-		if inner.level, err = odata.Negotiate(string(b.r.Version), r.Header.Get("Accept"), query.Get("$format")); err != nil {
+		if inner.codec, err = negotiate(b.r.Version, r.Header.Get("Accept"), query.Get("$format")); err != nil {
 			return err
 		}
-		op.level = inner.level
+		op.codec = inner.codec
 	}
 	if query.Has("comp") {
 		return storageerr.InvalidInput
@@ -194,10 +196,11 @@ func (c *call) batchWrite(r *wire.BatchRequest, verb string) (*tables.Write, err
 }
 
 func (c *call) decodeBatch(w *tables.Write, r *wire.BatchRequest) error {
-	if err := odata.CheckContentType(string(c.r.Version), r.Header.Get("Content-Type")); err != nil {
+	form, err := bodyCodec(c.r.Version, r.Header.Get("Content-Type"))
+	if err != nil {
 		return err
 	}
-	return decode(w, r.Body)
+	return decode(form, w, r.Body)
 }
 
 // takeQuery takes the query of a batch, which must be certain to find one entity at
@@ -206,11 +209,11 @@ func (b *batch) takeQuery(r *wire.BatchRequest, inner *call, query protocol.Quer
 	switch inner.res.Kind {
 	case odata.KindEntity:
 	case odata.KindEntities:
-		filter, err := odata.ParseFilter(query.Get("$filter"))
+		wanted, err := filter.Parse(query.Get("$filter"))
 		if err != nil {
 			return err
 		}
-		keys, _ := filter.Bounds()
+		keys, _ := wanted.Bounds()
 		_, onePartition := keys.PK.Key()
 		if _, oneRow := keys.RK.Key(); !onePartition || !oneRow {
 			return storageerr.InvalidInput

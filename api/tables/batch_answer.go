@@ -4,8 +4,9 @@ import (
 	"net/http"
 	"strconv"
 
-	"antipode/api/odata"
 	"antipode/api/protocol"
+	"antipode/api/tables/json"
+	"antipode/api/tables/odata"
 	"antipode/api/wire"
 	"antipode/services/storageerr"
 	"antipode/services/tables"
@@ -40,7 +41,7 @@ func (b *batch) answerWrites() error {
 	}
 	if b.sets > 1 {
 		a.OpenSet()
-		b.answerError(a, operation{level: odata.MinimalMetadata, atom: b.r.Version < protocol.Version20130815}, &storageerr.Error{Row: storageerr.InvalidInput})
+		b.answerError(a, operation{codec: json.MinimalMetadata, atom: b.r.Version < protocol.Version20130815}, &storageerr.Error{Row: storageerr.InvalidInput})
 		a.CloseSet()
 	}
 	b.send(a)
@@ -77,13 +78,11 @@ func (b *batch) answerWrite(a *BatchAnswer, w *tables.Write, op operation) error
 		a.Part(http.StatusNoContent, op.contentID, fields, nil)
 		return nil
 	}
-	inner := *b.call
-	inner.level, inner.res.Table = op.level, w.Table
-	doc, err := inner.appendWritten(nil, w)
+	doc, err := b.appendWritten(nil, op.codec, w)
 	if err != nil {
 		return err
 	}
-	fields = append(fields, Field{Name: "Content-Type", Value: op.level.ContentType()},
+	fields = append(fields, Field{Name: "Content-Type", Value: op.codec.ContentType()},
 		Field{Name: "Location", Value: location}, etagField(w))
 	a.Part(http.StatusCreated, op.contentID, fields, doc)
 	return nil
@@ -97,7 +96,7 @@ func (b *batch) answerFailure(a *BatchAnswer, f *failure) {
 }
 
 func (b *batch) answerError(a *BatchAnswer, op operation, e *storageerr.Error) {
-	version, contentType, kind := dataVersion3, op.level.ContentType(), protocol.BodyTableJSON
+	version, contentType, kind := dataVersion3, op.codec.ContentType(), protocol.BodyTableJSON
 	if op.atom {
 		version, contentType, kind = dataVersion1, "application/xml", protocol.BodyTableAtom
 	}
@@ -131,7 +130,7 @@ func (b *batch) answerQuery() error {
 	}
 	fields := []Field{
 		{Name: "DataServiceVersion", Value: dataVersion3},
-		{Name: "Content-Type", Value: b.query.level.ContentType()},
+		{Name: "Content-Type", Value: b.query.codec.ContentType()},
 	}
 	fields = append(fields, b.innerHeaders()...)
 	if tag := part.first("ETag"); tag != "" {

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 
-	"antipode/api/odata"
 	"antipode/api/protocol"
 	"antipode/services/storageerr"
 )
@@ -46,18 +45,19 @@ func (c *call) open(sum *bodyMD5) (*boundedBody, error) {
 	return &boundedBody{body: c.r.HTTP.Body, left: bodyMax, sum: sum, ctx: c.ctx, hold: c.hold, length: int(length)}, nil
 }
 
-// body reads the whole request body, at most bodyMax.
-func (c *call) body() ([]byte, error) {
-	if err := odata.CheckContentType(string(c.r.Version), c.r.Header("Content-Type")); err != nil {
-		return nil, err
+// body reads the whole request body, at most bodyMax, and says what it is encoded with.
+func (c *call) body() ([]byte, codec, error) {
+	form, err := bodyCodec(c.r.Version, c.r.Header("Content-Type"))
+	if err != nil {
+		return nil, nil, err
 	}
 	sum, err := newBodyMD5(c.r.Header("Content-MD5"))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	r, err := c.open(sum)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	buf := make([]byte, 0, min(r.length, bodyStep))
 	for {
@@ -65,9 +65,9 @@ func (c *call) body() ([]byte, error) {
 		buf = buf[:len(buf)+n]
 		switch {
 		case errors.Is(err, io.EOF):
-			return buf, sum.check()
+			return buf, form, sum.check()
 		case err != nil:
-			return nil, err
+			return nil, nil, err
 		case len(buf) == cap(buf):
 			more := min(len(buf), r.length-len(buf)) // Twice as much, or all that may come.
 			buf = slices.Grow(buf, max(more, 1))

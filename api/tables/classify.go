@@ -1,9 +1,9 @@
 package tables
 
 import (
-	"antipode/api/odata"
 	operations "antipode/api/operation"
 	"antipode/api/protocol"
+	"antipode/api/tables/odata"
 )
 
 // Lookup finds the operation that a request asks for (protocol/table.md 9.1). The calls of

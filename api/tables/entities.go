@@ -4,8 +4,8 @@ import (
 	"errors"
 	"net/http"
 
-	"antipode/api/odata"
 	"antipode/api/protocol"
+	"antipode/api/tables/odata"
 	"antipode/api/wire"
 	"antipode/geo"
 	"antipode/services/storageerr"
@@ -16,29 +16,29 @@ import (
 
 // insert is Insert Entity (protocol/table.md 9.5).
 func (c *call) insert() error {
-	body, err := c.body()
+	body, form, err := c.body()
 	if err != nil {
 		return err
 	}
 	w := &tables.Write{Op: tables.Insert}
-	if err := decode(w, body); err != nil {
+	if err := decode(form, w, body); err != nil {
 		return err
 	}
 	if err := c.commit(w); err != nil {
 		return err
 	}
 	c.w.Header()["ETag"] = []string{wire.TableETag(w.Timestamp)}
-	return c.created(c.location(w), func(b []byte) ([]byte, error) { return c.appendWritten(b, w) })
+	return c.created(c.location(w), func(b []byte) ([]byte, error) { return c.appendWritten(b, c.codec, w) })
 }
 
 // decode reads the body of every write but Delete into w, whose keys are known unless it
 // is an Insert.
-func decode(w *tables.Write, body []byte) error {
+func decode(form codec, w *tables.Write, body []byte) error {
 	mode := odata.Update
 	if w.Op == tables.Insert {
 		mode = odata.Insert
 	}
-	in, err := odata.DecodeEntity(body, mode)
+	in, err := form.DecodeEntity(body, mode)
 	if err != nil {
 		return err
 	}
@@ -55,8 +55,8 @@ func (c *call) location(w *tables.Write) string {
 }
 
 // appendWritten appends the document of an inserted entity.
-func (c *call) appendWritten(b []byte, w *tables.Write) ([]byte, error) {
-	return c.answer().AppendEntity(b, w.PK, w.RK, w.Timestamp, w.Props)
+func (c *call) appendWritten(b []byte, form codec, w *tables.Write) ([]byte, error) {
+	return form.AppendEntity(b, c.show(w.Table), tables.Entity{PK: w.PK, RK: w.RK, Timestamp: w.Timestamp, Props: w.Props})
 }
 
 // update is Update, Merge and the upserts: verb is PUT or MERGE (protocol/table.md 9.7).
@@ -65,11 +65,11 @@ func (c *call) update(verb string) error {
 	if err != nil {
 		return err
 	}
-	body, err := c.body()
+	body, form, err := c.body()
 	if err != nil {
 		return err
 	}
-	if err := decode(w, body); err != nil {
+	if err := decode(form, w, body); err != nil {
 		return err
 	}
 	if err := c.commit(w); err != nil {
@@ -140,10 +140,10 @@ func (c *call) checkURLKeys() error {
 
 // getEntity is the point GET (protocol/table.md 9.6).
 func (c *call) getEntity() error {
-	answer := c.answer()
+	set := c.show(c.res.Table)
 	if text, sent := c.r.Query.Lookup("$select"); sent {
 		var err error
-		if answer.Select, err = odata.ParseSelect(text); err != nil {
+		if set.Select, err = odata.ParseSelect(text); err != nil {
 			return err
 		}
 	}
@@ -166,13 +166,13 @@ func (c *call) getEntity() error {
 		c.w.Header()["ETag"] = tag
 		return storageerr.NotModified
 	}
-	answer.Table = t.Name
-	doc, err := c.newDocument(answer.EntityBound(e.PK, e.RK, e.Props), "")
+	set.Table = t.Name
+	doc, err := c.newDocument(c.codec.EntityBound(set, e), "")
 	if err != nil {
 		return err
 	}
 	doc.Append(func(b []byte) []byte {
-		b, err = answer.AppendEntity(b, e.PK, e.RK, e.Timestamp, e.Props)
+		b, err = c.codec.AppendEntity(b, set, e)
 		return b
 	})
 	if err != nil {

@@ -7,8 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"antipode/api/odata"
 	"antipode/api/protocol"
+	"antipode/api/tables/json"
+	"antipode/api/tables/odata"
 	"antipode/geo"
 	"antipode/services"
 	"antipode/services/catalog"
@@ -52,11 +53,14 @@ func (c *call) newBudget() *services.Budget {
 // call is one request on its way.
 type call struct {
 	*Handler
-	w     http.ResponseWriter
-	r     *protocol.Request
-	ctx   context.Context //nolint:containedctx // The request's own; a call lives no longer.
-	res   odata.Resource
-	level odata.Level
+	w   http.ResponseWriter
+	r   *protocol.Request
+	ctx context.Context //nolint:containedctx // The request's own; a call lives no longer.
+	res odata.Resource
+	// codec is that of the answer.
+	codec codec
+	// set is what its documents show.
+	set odata.Set
 	// documents are closed when the request was answered. A batch's query has those of the
 	// batch.
 	documents *documents
@@ -87,11 +91,11 @@ func (h *Handler) Serve(w http.ResponseWriter, r *protocol.Request) (operation s
 			c.w.Header()["Preference-Applied"] = []string{prefer}
 		}
 	}
-	if c.level = odata.MinimalMetadata; c.answersDocument(operation) {
-		if c.level, err = odata.Negotiate(string(r.Version), r.Header("Accept"), r.Query.Get("$format")); err != nil {
+	if c.codec = json.MinimalMetadata; c.answersDocument(operation) {
+		if c.codec, err = negotiate(r.Version, r.Header("Accept"), r.Query.Get("$format")); err != nil {
 			return operation, err
 		}
-		c.w.Header()["Content-Type"] = []string{c.level.ContentType()} // Of an error, too.
+		c.w.Header()["Content-Type"] = []string{c.codec.ContentType()} // Of an error, too.
 	}
 	defer func() { c.hold.Release() }()
 	return operation, run()
@@ -247,6 +251,6 @@ func (c *call) created(location string, body func([]byte) ([]byte, error)) error
 	if err != nil {
 		return err
 	}
-	c.writeJSON(http.StatusCreated, doc)
+	c.writeBody(http.StatusCreated, doc)
 	return nil
 }

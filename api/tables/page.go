@@ -4,8 +4,9 @@ import (
 	"context"
 	"errors"
 
-	"antipode/api/odata"
 	"antipode/api/protocol"
+	"antipode/api/tables/filter"
+	"antipode/api/tables/odata"
 	"antipode/geo"
 	"antipode/services"
 	"antipode/services/tables"
@@ -34,8 +35,10 @@ type page struct {
 	table      string
 	generation keys.Generation
 
-	matcher *odata.Matcher // of what the bounds leave to test
-	bounds  odata.KeyRange
+	codec   codec
+	set     *odata.Set
+	matcher *filter.Matcher // of what the bounds leave to test
+	bounds  filter.KeyRange
 	top     int
 	budget  *services.Budget
 	doc     *protocol.Document
@@ -54,14 +57,14 @@ func (c *call) queryEntities() error {
 	if err != nil {
 		return err
 	}
-	answer := c.answer()
+	set := c.show(c.res.Table)
 	text := c.r.Query.Get("$filter")
-	filter, err := odata.ParseFilter(text)
+	wanted, err := filter.Parse(text)
 	if err != nil {
 		return err
 	}
 	if text, sent := c.r.Query.Lookup("$select"); sent {
-		if answer.Select, err = odata.ParseSelect(text); err != nil {
+		if set.Select, err = odata.ParseSelect(text); err != nil {
 			return err
 		}
 	}
@@ -73,11 +76,11 @@ func (c *call) queryEntities() error {
 	if err != nil {
 		return err
 	}
-	answer.Table = t.Name
-	p := &page{top: top, account: c.r.Account.Name, table: c.res.Table, generation: t.Generation()}
-	bounds, residual := filter.Bounds()
+	set.Table = t.Name
+	p := &page{codec: c.codec, set: set, top: top, account: c.r.Account.Name, table: c.res.Table, generation: t.Generation()}
+	bounds, residual := wanted.Bounds()
 	p.bounds, p.matcher = bounds, residual.Matcher()
-	if err := c.scan(answer, p, token, text); err != nil {
+	if err := c.scan(p, token, text); err != nil {
 		return err
 	}
 	if p.next != nil {
@@ -92,17 +95,17 @@ func (c *call) queryEntities() error {
 // scan fills p from one snapshot of the table's range. Where the first row does not fit
 // into what the answers of all requests may take, it waits for room, holding none and no
 // snapshot, and begins again.
-func (c *call) scan(answer *odata.Answer, p *page, token odata.Continuation, filter string) (err error) {
+func (c *call) scan(p *page, token odata.Continuation, filter string) (err error) {
 	lower, upper := p.span(token)
 	for first := true; first || p.need > 0; first = false {
 		if !first {
 			p.doc.Close()
 		}
-		p.doc, err = c.newDocument(max(protocol.WindowBytes, p.need+answer.FeedStartMax()), filter)
+		p.doc, err = c.newDocument(max(protocol.WindowBytes, p.need+p.codec.FeedStartMax(p.set)), filter)
 		if err != nil {
 			return err
 		}
-		if err := c.fillPage(p, answer, lower, upper); err != nil {
+		if err := c.fillPage(p, lower, upper); err != nil {
 			return err
 		}
 	}
@@ -111,7 +114,7 @@ func (c *call) scan(answer *odata.Answer, p *page, token odata.Continuation, fil
 
 // fillPage fills p from a snapshot of now. The snapshot and the budget end after a panic,
 // too: the slot that a budget may hold is the process's.
-func (c *call) fillPage(p *page, answer *odata.Answer, lower, upper []byte) (err error) {
+func (c *call) fillPage(p *page, lower, upper []byte) (err error) {
 	snap, err := c.snapshot(c.ctx, geo.Table)
 	if err != nil {
 		return err
@@ -119,7 +122,7 @@ func (c *call) fillPage(p *page, answer *odata.Answer, lower, upper []byte) (err
 	defer func() { err = errors.Join(err, snap.Close()) }()
 	p.budget = c.newBudget()
 	defer p.budget.End()
-	return p.fill(c.ctx, snap, answer, lower, upper)
+	return p.fill(c.ctx, snap, lower, upper)
 }
 
 // snapshot is a range's state of one moment, which the caller closes. Only taking it is
@@ -172,9 +175,9 @@ func (p *page) behind(e tables.Entity) []byte {
 }
 
 // fill takes rows until the page is full.
-func (p *page) fill(ctx context.Context, r kv.Reader, answer *odata.Answer, lower, upper []byte) error {
+func (p *page) fill(ctx context.Context, r kv.Reader, lower, upper []byte) error {
 	p.rows, p.next, p.spent, p.need = 0, nil, false, 0
-	p.doc.Append(answer.AppendFeedStart)
+	p.doc.Append(func(b []byte) []byte { return p.codec.AppendFeedStart(b, p.set) })
 	var err error
 	if !p.bounds.Empty() && p.top > 0 {
 		err = tables.Scan(r, lower, upper, func(e tables.Entity) ([]byte, bool, error) {
@@ -183,14 +186,14 @@ func (p *page) fill(ctx context.Context, r kv.Reader, answer *odata.Answer, lowe
 				return nil, false, nil
 			}
 			if p.bounds.Contains(e.PK, e.RK) {
-				more, err := p.add(ctx, answer, e)
+				more, err := p.add(ctx, e)
 				return nil, more, err
 			}
 			err := p.spend(ctx, seekWork)
 			return p.behind(e), true, err
 		})
 	}
-	p.doc.Append(answer.AppendEnd)
+	p.doc.Append(p.codec.AppendFeedEnd)
 	return err
 }
 
@@ -205,22 +208,22 @@ func (p *page) stop(e tables.Entity) { p.next = &tables.Entity{PK: e.PK, RK: e.R
 
 // add takes one row within the bounds into the page, and reports whether there is room for
 // more.
-func (p *page) add(ctx context.Context, answer *odata.Answer, e tables.Entity) (more bool, err error) {
-	ok, work, err := p.matcher.Match(e.PK, e.RK, e.Timestamp, e.Props)
+func (p *page) add(ctx context.Context, e tables.Entity) (more bool, err error) {
+	ok, work, err := p.matcher.Match(e)
 	if err != nil {
 		return false, err
 	}
 	if !ok {
 		return true, p.spend(ctx, rowWork+work+services.BytesWork(len(e.Props)))
 	}
-	if p.rows == p.top || p.doc.Len() >= pageBytesMax || !p.room(answer, e) {
+	if p.rows == p.top || p.doc.Len() >= pageBytesMax || !p.room(e) {
 		if p.need == 0 {
 			p.stop(e)
 		}
 		return false, nil
 	}
 	p.doc.Append(func(b []byte) []byte {
-		b, err = answer.AppendFeedEntity(b, p.rows == 0, e.PK, e.RK, e.Timestamp, e.Props)
+		b, err = p.codec.AppendFeedEntity(b, p.set, p.rows == 0, e)
 		return b
 	})
 	if err != nil {
@@ -233,12 +236,12 @@ func (p *page) add(ctx context.Context, answer *odata.Answer, e tables.Entity) (
 
 // room makes room for a row. The first one of a page must be waited for where there is
 // none.
-func (p *page) room(answer *odata.Answer, e tables.Entity) bool {
-	n := answer.EntityMax(e.PK, e.RK, e.Props)
+func (p *page) room(e tables.Entity) bool {
+	n := p.codec.EntityMax(p.set, e)
 	if p.doc.Fits(n) {
 		return true
 	}
-	n = answer.EntityBound(e.PK, e.RK, e.Props)
+	n = p.codec.EntityBound(p.set, e)
 	if p.doc.Grow(n) {
 		return true
 	}

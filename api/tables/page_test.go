@@ -12,8 +12,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"antipode/api/odata"
 	"antipode/api/protocol"
+	"antipode/api/tables/filter"
+	"antipode/api/tables/odata"
 	"antipode/internal/clock"
 	"antipode/services"
 	"antipode/services/tables"
@@ -46,27 +47,27 @@ func TestCostlyFilter(t *testing.T) {
 	}
 	c := alike(t, g, 1500, b.Bytes())
 	terms := strings.Repeat("zz eq 1 or ", 5000)
-	filter, err := odata.ParseFilter("PartitionKey eq 'f' and (" + terms + "zz eq 2)")
+	wanted, err := filter.Parse("PartitionKey eq 'f' and (" + terms + "zz eq 2)")
 	require.NoError(t, err)
-	_, work, err := filter.Matcher().Match("f", "000000", 9, b.Bytes())
+	_, work, err := wanted.Matcher().Match(tables.Entity{PK: "f", RK: "000000", Timestamp: 9, Props: b.Bytes()})
 	require.NoError(t, err)
 	require.Less(t, work, 6000, "the properties and the comparisons once each")
 
-	p := newPage(t, filter, g, 1000)
+	p := newPage(t, wanted, g, 1000)
 	lower, upper := p.span(odata.Continuation{})
 	p.budget = services.NewWorkBudget(t.Context(), clock.System{}, 100*work)
-	require.NoError(t, p.fill(t.Context(), c, &odata.Answer{}, lower, upper))
+	require.NoError(t, p.fill(t.Context(), c, lower, upper))
 	require.NotNil(t, p.next)
 	require.LessOrEqual(t, c.reads, 101)
 	require.Equal(t, fmt.Sprintf("%06d", c.reads-1), p.next.RK, "the row behind those looked at")
 	require.Equal(t, `{"value":[]}`, string(documentOf(p.doc)))
 
 	ctx, leave := context.WithCancel(t.Context())
-	p = newPage(t, filter, g, 1000)
+	p = newPage(t, wanted, g, 1000)
 	p.budget = services.NewBudget(ctx, clock.System{})
 	leave()
 	c.reads = 0
-	require.ErrorIs(t, p.fill(ctx, c, &odata.Answer{}, lower, upper), context.Canceled)
+	require.ErrorIs(t, p.fill(ctx, c, lower, upper), context.Canceled)
 	require.Less(t, c.reads, 10)
 }
 
@@ -79,12 +80,12 @@ func TestSkippingIsWork(t *testing.T) {
 	for i := range 1000 {
 		c.keys = append(c.keys, string(tables.Bound("acct", "tbl", g, fmt.Sprintf("%06d", i), "r")))
 	}
-	filter, err := odata.ParseFilter("RowKey eq 'none'")
+	wanted, err := filter.Parse("RowKey eq 'none'")
 	require.NoError(t, err)
-	p := newPage(t, filter, g, 1000)
+	p := newPage(t, wanted, g, 1000)
 	p.budget = services.NewWorkBudget(t.Context(), clock.System{}, 100*seekWork)
 	lower, upper := p.span(odata.Continuation{})
-	require.NoError(t, p.fill(t.Context(), c, &odata.Answer{}, lower, upper))
+	require.NoError(t, p.fill(t.Context(), c, lower, upper))
 	require.NotNil(t, p.next)
 	require.Less(t, c.reads, 300)
 }

@@ -16,8 +16,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"antipode/api/odata"
 	"antipode/api/protocol"
+	"antipode/api/tables/filter"
+	jsonform "antipode/api/tables/json"
+	"antipode/api/tables/odata"
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/services"
@@ -75,10 +77,10 @@ func (i *countedIterator) Value() []byte { return i.c.value }
 func (i *countedIterator) Close() error { return nil }
 
 // newPage is a page with all the room and work that there is.
-func newPage(t require.TestingT, filter *odata.Filter, g keys.Generation, top int) *page {
-	p := &page{account: "acct", table: "tbl", generation: g, top: top, doc: newDocument(t)}
-	var residual *odata.Filter
-	p.bounds, residual = filter.Bounds()
+func newPage(t require.TestingT, wanted *filter.Filter, g keys.Generation, top int) *page {
+	p := &page{codec: jsonform.NoMetadata, set: &odata.Set{Table: "tbl"}, account: "acct", table: "tbl", generation: g, top: top, doc: newDocument(t)}
+	var residual *filter.Filter
+	p.bounds, residual = wanted.Bounds()
 	p.matcher, p.budget = residual.Matcher(), services.NewBudget(context.Background(), clock.System{})
 	return p
 }
@@ -140,12 +142,12 @@ func TestKeyFilterReadsItsRange(t *testing.T) {
 		{"PartitionKey eq 5", 1000, 0, 0},
 		{"", 1000, 1000, 0},
 	} {
-		filter, err := odata.ParseFilter(tc.filter)
+		wanted, err := filter.Parse(tc.filter)
 		require.NoError(t, err)
-		p := newPage(t, filter, g, tc.top)
+		p := newPage(t, wanted, g, tc.top)
 		lower, upper := p.span(odata.Continuation{})
 		c.reads = 0
-		require.NoError(t, p.fill(t.Context(), c, &odata.Answer{Table: "tbl"}, lower, upper))
+		require.NoError(t, p.fill(t.Context(), c, lower, upper))
 		require.Equal(t, tc.rows, p.rows, tc.filter)
 		require.LessOrEqual(t, c.reads, tc.rows+2+2*tc.partitions, tc.filter)
 	}
@@ -176,22 +178,22 @@ func TestScanTwin(t *testing.T) {
 			op := rapid.SampledFrom([]string{"eq", "ge", "gt", "le", "lt", "ne"}).Draw(t, "op")
 			terms = append(terms, name+" "+op+" '"+draw("literal")+"'")
 		}
-		filter, err := odata.ParseFilter(strings.Join(terms, rapid.SampledFrom([]string{" and ", " and ", " or "}).Draw(t, "join")))
+		wanted, err := filter.Parse(strings.Join(terms, rapid.SampledFrom([]string{" and ", " and ", " or "}).Draw(t, "join")))
 		require.NoError(t, err)
 		want, got := []string{}, []string{}
 		for _, k := range c.keys {
 			row := rows[k]
-			if ok, _, err := filter.Matcher().Match(row[0], row[1], 9, props.Bytes()); err == nil && ok {
+			if ok, _, err := wanted.Matcher().Match(tables.Entity{PK: row[0], RK: row[1], Timestamp: 9, Props: props.Bytes()}); err == nil && ok {
 				want = append(want, row[0]+"/"+row[1])
 			}
 		}
-		p := newPage(t, filter, g, rapid.IntRange(1, 5).Draw(t, "top"))
+		p := newPage(t, wanted, g, rapid.IntRange(1, 5).Draw(t, "top"))
 		work := rapid.SampledFrom([]int{1, rowWork + 5, 1 << 20}).Draw(t, "work")
 		token := odata.Continuation{}
 		for more := true; more; more = p.next != nil {
 			lower, upper := p.span(token)
 			p.budget = services.NewWorkBudget(context.Background(), clock.System{}, work)
-			require.NoError(t, p.fill(context.Background(), c, &odata.Answer{Table: "tbl"}, lower, upper))
+			require.NoError(t, p.fill(context.Background(), c, lower, upper))
 			var doc struct {
 				Value []struct{ PartitionKey, RowKey string }
 			}

@@ -12,8 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"antipode/api/odata"
 	"antipode/api/protocol"
+	"antipode/api/tables/odata"
 	"antipode/geo"
 )
 

@@ -4,8 +4,9 @@ import (
 	"errors"
 	"net/http"
 
-	"antipode/api/odata"
 	"antipode/api/protocol"
+	"antipode/api/tables/filter"
+	"antipode/api/tables/odata"
 	"antipode/geo"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
@@ -13,11 +14,11 @@ import (
 
 // createTable is Create Table (protocol/table.md 9.2).
 func (c *call) createTable() error {
-	body, err := c.body()
+	body, form, err := c.body()
 	if err != nil {
 		return err
 	}
-	name, err := odata.DecodeTableName(body)
+	name, err := form.DecodeTableName(body)
 	if err != nil {
 		return err
 	}
@@ -29,7 +30,7 @@ func (c *call) createTable() error {
 		return err
 	}
 	location := c.r.Base + string(odata.AppendTablePath(nil, name))
-	return c.created(location, func(b []byte) ([]byte, error) { return c.answer().AppendTable(b, name), nil })
+	return c.created(location, func(b []byte) ([]byte, error) { return c.codec.AppendTable(b, c.show(odata.Tables), name), nil })
 }
 
 // getTable is GET Tables('T').
@@ -42,7 +43,7 @@ func (c *call) getTable() error {
 	if err != nil {
 		return err
 	}
-	c.writeJSON(http.StatusOK, c.answer().AppendTable(nil, t.Name))
+	c.writeBody(http.StatusOK, c.codec.AppendTable(nil, c.show(odata.Tables), t.Name))
 	return nil
 }
 
@@ -69,40 +70,40 @@ func (c *call) queryTables() error {
 		return err
 	}
 	text := c.r.Query.Get("$filter")
-	filter, err := odata.ParseFilter(text)
+	wanted, err := filter.Parse(text)
 	if err != nil {
 		return err
 	}
-	names := filter.TableBounds()
+	names := wanted.TableBounds()
 	page := catalog.Listing{Service: geo.Table, Account: c.r.Account.Name, Low: names.Low, High: names.High, Bounded: names.Bounded}
 	if token := c.r.Query.Get("nexttablename"); token != "" {
 		if page.From, err = odata.DecodeToken(token); err != nil {
 			return err
 		}
 	}
-	answer := c.answer()
-	doc, err := c.newDocument(max(protocol.WindowBytes, 2*answer.FeedStartMax()), text)
+	set := c.show(odata.Tables)
+	doc, err := c.newDocument(max(protocol.WindowBytes, 2*c.codec.FeedStartMax(set)), text)
 	if err != nil {
 		return err
 	}
-	doc.Append(answer.AppendTablesStart)
+	doc.Append(func(b []byte) []byte { return c.codec.AppendFeedStart(b, set) })
 	next := ""
 	if top > 0 {
-		if next, err = c.tablePage(doc, answer, page, filter, top); err != nil {
+		if next, err = c.tablePage(doc, set, page, wanted, top); err != nil {
 			return err
 		}
 	}
 	if next != "" {
 		c.w.Header()["X-Ms-Continuation-Nexttablename"] = []string{odata.EncodeToken(next)}
 	}
-	doc.Append(answer.AppendEnd)
+	doc.Append(c.codec.AppendFeedEnd)
 	c.writeDocument(doc)
 	return nil
 }
 
 // tablePage appends the tables of a page from one snapshot of the catalog. The first one
 // always fits: a document's first window holds it.
-func (c *call) tablePage(doc *protocol.Document, answer *odata.Answer, page catalog.Listing, filter *odata.Filter, top int) (next string, err error) {
+func (c *call) tablePage(doc *protocol.Document, set *odata.Set, page catalog.Listing, wanted *filter.Filter, top int) (next string, err error) {
 	snap, err := c.snapshot(c.ctx, geo.Catalog)
 	if err != nil {
 		return "", err
@@ -111,14 +112,14 @@ func (c *call) tablePage(doc *protocol.Document, answer *odata.Answer, page cata
 	rows, budget := 0, c.newBudget()
 	defer budget.End()
 	return catalog.Page(c.ctx, snap, page, budget, func(t *catalog.Container) (bool, error) {
-		ok, work := filter.MatchTable(t.Name)
+		ok, work := wanted.MatchTable(t.Name)
 		if _, err := budget.Spend(c.ctx, work); !ok || err != nil {
 			return true, err
 		}
-		if rows == top || !doc.Grow(answer.TableMax(t.Name)) && rows > 0 {
+		if rows == top || !doc.Grow(c.codec.TableMax(set, t.Name)) && rows > 0 {
 			return false, nil
 		}
-		doc.Append(func(b []byte) []byte { return answer.AppendTablesEntry(b, rows == 0, t.Name) })
+		doc.Append(func(b []byte) []byte { return c.codec.AppendFeedTable(b, set, rows == 0, t.Name) })
 		rows++
 		return true, nil
 	})

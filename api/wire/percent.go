@@ -59,12 +59,13 @@ func hexPair(s string, i int) (byte, bool) {
 	if i+1 >= len(s) {
 		return 0, false
 	}
-	high, ok1 := hexDigit(s[i])
-	low, ok2 := hexDigit(s[i+1])
+	high, ok1 := HexDigit(s[i])
+	low, ok2 := HexDigit(s[i+1])
 	return high<<4 | low, ok1 && ok2
 }
 
-func hexDigit(c byte) (byte, bool) {
+// HexDigit is the value of a hexadecimal digit of either case.
+func HexDigit(c byte) (byte, bool) {
 	switch {
 	case '0' <= c && c <= '9':
 		return c - '0', true

@@ -1,4 +1,4 @@
-package odata
+package filter
 
 import "antipode/services/tables/entity"
 

@@ -1,9 +1,10 @@
-package odata
+package edm
 
 import (
 	"math"
 	"strconv"
 
+	"antipode/api/wire"
 	"antipode/services/storageerr"
 	"antipode/services/tables/entity"
 )
@@ -74,10 +75,10 @@ func cutNumber(s []byte, i, n int) (v int, ok bool) {
 	return v, true
 }
 
-// parseDateTime reads ISO 8601: a date, then at will a time with up to 7 digits of
+// ParseDateTime reads ISO 8601: a date, then at will a time with up to 7 digits of
 // fraction that count, then at will Z or an offset; no zone is UTC. The result is in
 // ticks and may lie outside what a property can hold, even below zero by an offset.
-func parseDateTime(s []byte) (ticks int64, ok bool) {
+func ParseDateTime(s []byte) (ticks int64, ok bool) {
 	year, ok1 := cutNumber(s, 0, 4)
 	month, ok2 := cutNumber(s, 5, 2)
 	day, ok3 := cutNumber(s, 8, 2)
@@ -140,9 +141,9 @@ func parseClock(s []byte) (ticks int64, used int, ok bool) {
 	return ticks, i, i > 9
 }
 
-// appendDateTime appends ticks as 2020-01-01T01:02:00.12Z, without the fraction when
+// AppendDateTime appends ticks as 2020-01-01T01:02:00.12Z, without the fraction when
 // it is zero. colon is what stands between the parts of the time.
-func appendDateTime(dst []byte, ticks int64, colon string) []byte {
+func AppendDateTime(dst []byte, ticks int64, colon string) []byte {
 	year, month, day := dateOf(ticks / ticksPerDay)
 	rest := ticks % ticksPerDay
 	dst = appendPadded(dst, year, 4)
@@ -169,9 +170,9 @@ func appendPadded(dst []byte, v, width int) []byte {
 	return append(dst, b[:width]...)
 }
 
-// dateTimeOutOfRange is the row for a DateTime that a property cannot hold; it prints
+// DateTimeOutOfRange is the row for a DateTime that a property cannot hold; it prints
 // the value the way the service does.
-func dateTimeOutOfRange(name []byte, ticks int64) error {
+func DateTimeOutOfRange(name []byte, ticks int64) error {
 	ticks = min(max(ticks, 0), entity.TicksMax)
 	year, month, day := dateOf(ticks / ticksPerDay)
 	rest := ticks % ticksPerDay
@@ -189,8 +190,8 @@ func dateTimeOutOfRange(name []byte, ticks int64) error {
 // guidDash reports whether a dash stands at place i of the text of a Guid.
 func guidDash(i int) bool { return i == 8 || i == 13 || i == 18 || i == 23 }
 
-// parseGUID reads 8-4-4-4-12 hexadecimal digits of either case.
-func parseGUID(s []byte) (g [16]byte, ok bool) {
+// ParseGUID reads 8-4-4-4-12 hexadecimal digits of either case.
+func ParseGUID(s []byte) (g [16]byte, ok bool) {
 	if len(s) != 36 {
 		return g, false
 	}
@@ -202,8 +203,8 @@ func parseGUID(s []byte) (g [16]byte, ok bool) {
 			}
 			continue
 		}
-		high, ok1 := hexDigit(s[i])
-		low, ok2 := hexDigit(s[i+1])
+		high, ok1 := wire.HexDigit(s[i])
+		low, ok2 := wire.HexDigit(s[i+1])
 		if !ok1 || !ok2 {
 			return g, false
 		}
@@ -214,7 +215,8 @@ func parseGUID(s []byte) (g [16]byte, ok bool) {
 	return g, true
 }
 
-func appendGUID(dst []byte, g [16]byte) []byte {
+// AppendGUID appends a Guid with digits in lower case.
+func AppendGUID(dst []byte, g [16]byte) []byte {
 	const digits = "0123456789abcdef"
 	for i, c := range g {
 		if i == 4 || i == 6 || i == 8 || i == 10 {
@@ -225,9 +227,9 @@ func appendGUID(dst []byte, g [16]byte) []byte {
 	return dst
 }
 
-// appendDouble appends a finite v in the shortest form that reads back equal and
+// AppendDouble appends a finite v in the shortest form that reads back equal and
 // shows a point or an exponent: 1.0, 3.14, 1E+20.
-func appendDouble(dst []byte, v float64) []byte {
+func AppendDouble(dst []byte, v float64) []byte {
 	if a := math.Abs(v); a != 0 && (a < 1e-4 || a >= 1e15) {
 		return strconv.AppendFloat(dst, v, 'E', -1, 64)
 	}
@@ -241,8 +243,8 @@ func appendDouble(dst []byte, v float64) []byte {
 	return append(dst, ".0"...)
 }
 
-// notFinite returns the word for NaN and the infinities, and "" for a number.
-func notFinite(v float64) string {
+// NotFinite returns the word for NaN and the infinities, and "" for a number.
+func NotFinite(v float64) string {
 	switch {
 	case math.IsNaN(v):
 		return "NaN"
@@ -254,9 +256,9 @@ func notFinite(v float64) string {
 	return ""
 }
 
-// parseDouble reads a decimal number, NaN or an infinity. Beyond the range fails: above
+// ParseDouble reads a decimal number, NaN or an infinity. Beyond the range fails: above
 // the greatest, and what is not zero but below the least denormal.
-func parseDouble(s []byte) (float64, bool) {
+func ParseDouble(s []byte) (float64, bool) {
 	switch string(s) {
 	case "NaN":
 		return math.NaN(), true
@@ -288,8 +290,8 @@ func isZero(s []byte) bool {
 	return true
 }
 
-// parseInteger reads an optional minus and digits that fit in bits.
-func parseInteger(s []byte, bits int) (int64, bool) {
+// ParseInteger reads an optional minus and digits that fit in bits.
+func ParseInteger(s []byte, bits int) (int64, bool) {
 	if len(s) == 0 || s[0] == '+' {
 		return 0, false
 	}

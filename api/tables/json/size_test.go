@@ -1,4 +1,4 @@
-package odata
+package json
 
 import (
 	"strings"
@@ -7,6 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"antipode/api/tables/odata"
+	"antipode/services/tables"
 	"antipode/services/tables/entity"
 )
 
@@ -39,27 +41,28 @@ func TestSizesAreUpperBounds(t *testing.T) {
 			}
 			require.NoError(t, err)
 		}
-		a := Answer{
-			Level:   rapid.SampledFrom([]Level{NoMetadata, MinimalMetadata, FullMetadata}).Draw(t, "level"),
+		level := rapid.SampledFrom([]Level{NoMetadata, MinimalMetadata, FullMetadata}).Draw(t, "level")
+		set := &odata.Set{
 			Base:    "http://" + rapid.String().Draw(t, "host") + "/",
 			Account: "acct", Table: rapid.StringMatching(`[A-Za-z]{3,63}`).Draw(t, "table"),
 		}
 		if rapid.Bool().Draw(t, "selected") {
 			var err error
-			a.Select, err = ParseSelect(strings.Join(rapid.SliceOfN(rapid.String(), 0, 20).Draw(t, "select"), ","))
+			set.Select, err = odata.ParseSelect(strings.Join(rapid.SliceOfN(rapid.String(), 0, 20).Draw(t, "select"), ","))
 			require.NoError(t, err)
 		}
-		pk, rk := rapid.String().Draw(t, "pk"), texts.Draw(t, "rk")
-		single, err := a.AppendEntity(nil, pk, rk, stamp, b.Bytes())
+		e := tables.Entity{
+			PK: rapid.String().Draw(t, "pk"), RK: texts.Draw(t, "rk"), Timestamp: stamp, Props: b.Bytes(),
+		}
+		single, err := level.AppendEntity(nil, set, e)
 		require.NoError(t, err)
-		row, err := a.AppendFeedEntity(nil, false, pk, rk, stamp, b.Bytes())
+		row, err := level.AppendFeedEntity(nil, set, false, e)
 		require.NoError(t, err)
-		bound := a.EntityBound(pk, rk, b.Bytes())
+		bound := level.EntityBound(set, e)
 		require.LessOrEqual(t, len(single), bound)
 		require.LessOrEqual(t, len(row), bound)
-		require.LessOrEqual(t, bound, a.EntityMax(pk, rk, b.Bytes()))
-		require.LessOrEqual(t, len(a.AppendFeedStart(nil)), a.FeedStartMax())
-		require.LessOrEqual(t, len(a.AppendTablesStart(nil)), a.FeedStartMax())
-		require.LessOrEqual(t, len(a.AppendTablesEntry(nil, false, a.Table)), a.TableMax(a.Table))
+		require.LessOrEqual(t, bound, level.EntityMax(set, e))
+		require.LessOrEqual(t, len(level.AppendFeedStart(nil, set)), level.FeedStartMax(set))
+		require.LessOrEqual(t, len(level.AppendFeedTable(nil, set, false, set.Table)), level.TableMax(set, set.Table))
 	})
 }

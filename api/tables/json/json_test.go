@@ -1,4 +1,4 @@
-package odata
+package json
 
 import (
 	"bytes"
@@ -8,12 +8,13 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"pgregory.net/rapid"
 
+	"antipode/api/tables/odata"
 	"antipode/geo"
 	"antipode/services/storageerr"
+	"antipode/services/tables"
 	"antipode/services/tables/entity"
 )
 
@@ -22,13 +23,13 @@ const stamp geo.Timestamp = 16498779375125240
 
 // show decodes a body and prints the custom properties at nometadata, each with the
 // first letters of its type.
-func show(body string, mode Mode) (string, error) {
-	in, err := DecodeEntity([]byte(body), mode)
+func show(body string, mode odata.Mode) (string, error) {
+	in, err := NoMetadata.DecodeEntity([]byte(body), mode)
 	if err != nil {
 		return "", err
 	}
 	var out []byte
-	a := Answer{Level: NoMetadata}
+	a := encoder{level: NoMetadata}
 	r := entity.Read(in.Props)
 	for p, ok := r.Next(); ok; p, ok = r.Next() {
 		out = append(append(out, p.Type.String()[4:]...), ' ')
@@ -82,7 +83,7 @@ func TestDecodeEntity(t *testing.T) {
 		{`{"ꀕ":"ꀕ"}`, `String "ꀕ":"ꀕ"`},
 		{`{"PartitionKey":"other","RowKey":null,"a":1}`, `Int32 "a":1`}, // A.38
 	} {
-		got, err := show(tc.body, Update)
+		got, err := show(tc.body, odata.Update)
 		if err != nil || got != tc.want {
 			t.Errorf("%s\n got %s, %v\nwant %s", tc.body, got, err, tc.want)
 		}
@@ -178,7 +179,7 @@ func TestDecodeEntityErrors(t *testing.T) {
 		{`{"` + strings.Repeat("n", 256) + `":1}`, storageerr.PropertyNameTooLong}, // A.15
 		{`{"a":"` + strings.Repeat("x", 32769) + `"}`, storageerr.PropertyValueTooLarge},
 	} {
-		if got, err := show(tc.body, Update); !errors.Is(err, tc.want) {
+		if got, err := show(tc.body, odata.Update); !errors.Is(err, tc.want) {
 			t.Errorf("%.90s\n got %s, %v\nwant %v", tc.body, got, err, tc.want)
 		}
 	}
@@ -198,12 +199,12 @@ func TestDecodeEntityKeys(t *testing.T) {
 		{`{"PartitionKey":"p","RowKey":"a\u0085b"}`, "", "", storageerr.OutOfRangeInput.Saying("The 'RowKey' parameter of value 'a\u0085b' is out of range.")},
 		{`{"PartitionKey":"` + strings.Repeat("x", 513) + `","RowKey":""}`, "", "", storageerr.PropertyValueTooLarge},
 	} {
-		in, err := DecodeEntity([]byte(tc.body), Insert)
+		in, err := NoMetadata.DecodeEntity([]byte(tc.body), odata.Insert)
 		if in.PK != tc.pk || in.RK != tc.rk || !errors.Is(err, tc.want) {
 			t.Errorf("%.60s: %q %q %v", tc.body, in.PK, in.RK, err)
 		}
 	}
-	in, err := DecodeEntity([]byte(`{"PartitionKey":"a/b"}`), Update)
+	in, err := NoMetadata.DecodeEntity([]byte(`{"PartitionKey":"a/b"}`), odata.Update)
 	if err != nil || in.PK != "a/b" || !in.HasPK || in.HasRK {
 		t.Errorf("update: %+v %v", in, err)
 	}
@@ -222,7 +223,7 @@ func TestDecodeEntityMany(t *testing.T) {
 		}
 		return b.String() + `}`
 	}
-	in, err := DecodeEntity([]byte(body(252)), Insert)
+	in, err := NoMetadata.DecodeEntity([]byte(body(252)), odata.Insert)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,12 +231,12 @@ func TestDecodeEntityMany(t *testing.T) {
 		t.Errorf("p251 is %v", p)
 	}
 	for _, n := range []int{253, 600} {
-		if _, err := DecodeEntity([]byte(body(n)), Insert); !errors.Is(err, storageerr.TooManyProperties) {
+		if _, err := NoMetadata.DecodeEntity([]byte(body(n)), odata.Insert); !errors.Is(err, storageerr.TooManyProperties) {
 			t.Errorf("%d properties: %v", n, err)
 		}
 	}
 	twice := strings.Replace(body(30), `"p17":`, `"p3":`, 1)
-	if _, err := DecodeEntity([]byte(twice), Insert); !errors.Is(err, storageerr.DuplicateProperties) {
+	if _, err := NoMetadata.DecodeEntity([]byte(twice), odata.Insert); !errors.Is(err, storageerr.DuplicateProperties) {
 		t.Errorf("duplicate among many: %v", err)
 	}
 }
@@ -254,7 +255,7 @@ func TestDecodeTableName(t *testing.T) {
 		{`{"TableName":"ab"}`, "ab", storageerr.NameLengthOutOfRange},
 		{`{"TableName":"tables"}`, "tables", storageerr.InvalidInput},
 	} {
-		name, err := DecodeTableName([]byte(tc.body))
+		name, err := NoMetadata.DecodeTableName([]byte(tc.body))
 		if !errors.Is(err, tc.want) || err == nil && name != tc.name {
 			t.Errorf("%s: %q %v", tc.body, name, err)
 		}
@@ -268,7 +269,7 @@ const everyType = `{"PartitionKey":"p'","RowKey":"r \"q\"","Rating":9,"Big@odata
 
 // The documents of 6.2 at each level.
 func TestAnswer(t *testing.T) {
-	in, err := DecodeEntity([]byte(everyType), Insert)
+	in, err := NoMetadata.DecodeEntity([]byte(everyType), odata.Insert)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -292,23 +293,22 @@ func TestAnswer(t *testing.T) {
 		MinimalMetadata: {element + etag + keys + time + typed, feed + `{` + etag + keys + time + typed + `,{` + etag + keys + time + typed + `]}`},
 		FullMetadata:    {element + full, feed + `{` + full + `,{` + full + `]}`},
 	} {
-		a := Answer{Level: level, Base: "http://h/acct/", Account: "acct", Table: "Blogs"}
-		got, err := a.AppendEntity(nil, in.PK, in.RK, stamp, in.Props)
+		set := &odata.Set{Base: "http://h/acct/", Account: "acct", Table: "Blogs"}
+		got, err := level.AppendEntity(nil, set, tables.Entity{PK: in.PK, RK: in.RK, Timestamp: stamp, Props: in.Props})
 		if err != nil || string(got) != want[0] || !json.Valid(got) {
 			t.Errorf("%s entity, %v:\n got %s\nwant %s", level, err, got, want[0])
 		}
-		got = a.AppendFeedStart(nil)
+		got = level.AppendFeedStart(nil, set)
 		for i := range 2 {
-			if got, err = a.AppendFeedEntity(got, i == 0, in.PK, in.RK, stamp, in.Props); err != nil {
+			if got, err = level.AppendFeedEntity(got, set, i == 0, tables.Entity{PK: in.PK, RK: in.RK, Timestamp: stamp, Props: in.Props}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if got = a.AppendEnd(got); string(got) != want[1] || !json.Valid(got) {
+		if got = level.AppendFeedEnd(got); string(got) != want[1] || !json.Valid(got) {
 			t.Errorf("%s feed:\n got %s\nwant %s", level, got, want[1])
 		}
 	}
-	a := Answer{}
-	if _, err := a.AppendEntity(nil, "", "", 0, []byte{1, 1}); !errors.Is(err, entity.ErrMalformed) {
+	if _, err := MinimalMetadata.AppendEntity(nil, &odata.Set{}, tables.Entity{Props: []byte{1, 1}}); !errors.Is(err, entity.ErrMalformed) {
 		t.Errorf("malformed list: %v", err)
 	}
 }
@@ -326,15 +326,15 @@ func TestAnswerTables(t *testing.T) {
 			`{"odata.metadata":"http://h/$metadata#Tables","value":[{` + full + `"TableName":"T"},{` + full + `"TableName":"T"}]}`,
 		},
 	} {
-		a := Answer{Level: level, Base: "http://h/", Account: "acct"}
-		if got := a.AppendTable(nil, "T"); string(got) != want[0] {
+		set := &odata.Set{Base: "http://h/", Account: "acct", Table: odata.Tables}
+		if got := level.AppendTable(nil, set, "T"); string(got) != want[0] {
 			t.Errorf("%s: %s", level, got)
 		}
-		list := a.AppendEnd(a.AppendTablesEntry(a.AppendTablesEntry(a.AppendTablesStart(nil), true, "T"), false, "T"))
+		list := level.AppendFeedEnd(level.AppendFeedTable(level.AppendFeedTable(level.AppendFeedStart(nil, set), set, true, "T"), set, false, "T"))
 		if string(list) != want[1] {
 			t.Errorf("%s: %s", level, list)
 		}
-		if empty := a.AppendEnd(a.AppendTablesStart(nil)); !json.Valid(empty) {
+		if empty := level.AppendFeedEnd(level.AppendFeedStart(nil, set)); !json.Valid(empty) {
 			t.Errorf("empty list: %s", empty)
 		}
 	}
@@ -342,7 +342,7 @@ func TestAnswerTables(t *testing.T) {
 
 // A.52 and the rules of 11.4.
 func TestAnswerSelect(t *testing.T) {
-	in, err := DecodeEntity([]byte(`{"PartitionKey":"p","RowKey":"r","a":1,"b":2,"L@odata.type":"Edm.Int64","L":"3"}`), Insert)
+	in, err := NoMetadata.DecodeEntity([]byte(`{"PartitionKey":"p","RowKey":"r","a":1,"b":2,"L@odata.type":"Edm.Int64","L":"3"}`), odata.Insert)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -360,81 +360,15 @@ func TestAnswerSelect(t *testing.T) {
 		{`q"`, `q\"`, etag + `"q\"":null}`},
 		{many, many, etag + `"b":2,"L@odata.type":"Edm.Int64","L":"3","x":null,"n0":null,"n1":null,"n2":null,"n3":null,"n4":null,"n5":null,"n6":null,"n7":null,"n8":null}`},
 	} {
-		s, err := ParseSelect(tc.text)
+		s, err := odata.ParseSelect(tc.text)
 		if err != nil {
 			t.Fatal(err)
 		}
-		a := Answer{Level: MinimalMetadata, Base: "http://h/", Account: "acct", Table: "T", Select: s}
-		got, err := a.AppendFeedEntity(a.AppendFeedStart(nil), true, "p", "r", stamp, in.Props)
+		set := &odata.Set{Base: "http://h/", Account: "acct", Table: "T", Select: s}
+		got, err := MinimalMetadata.AppendFeedEntity(MinimalMetadata.AppendFeedStart(nil, set), set, true, tables.Entity{PK: "p", RK: "r", Timestamp: stamp, Props: in.Props})
 		want := `{"odata.metadata":"http://h/$metadata#T&$select=` + tc.metadata + `","value":[{` + tc.row
 		if err != nil || string(got) != want {
 			t.Errorf("%q: %v\n got %s\nwant %s", tc.text, err, got, want)
-		}
-	}
-	for text, ok := range map[string]bool{strings.Repeat("a,", 251) + "a": true, strings.Repeat("a,", 252) + "a": false, "\xff": false} {
-		if _, err := ParseSelect(text); ok != (err == nil) {
-			t.Errorf("%.20q: %v", text, err)
-		}
-	}
-}
-
-// A.53.
-func TestParseTop(t *testing.T) {
-	for text, want := range map[string]int{"0": 0, "1": 1, "1000": 1000, "007": 7, "-1": -1, "1001": -1, "x": -1, "": -1, "+5": -1, "99999999999999999999": -1} {
-		n, err := ParseTop(text)
-		if errors.Is(err, storageerr.InvalidInput) != (want < 0) || err == nil && n != want {
-			t.Errorf("%q: %d %v", text, n, err)
-		}
-	}
-}
-
-// Output form of Double (5.1, 5.2), and every one reads back equal.
-func TestDouble(t *testing.T) {
-	for v, want := range map[float64]string{
-		1: "1.0", 3.14: "3.14", 1e20: "1E+20", 1e15: "1E+15", 123456789012345: "123456789012345.0",
-		0.0001: "0.0001", 0.00001: "1E-05", -2.5e-7: "-2.5E-07", 0: "0.0", math.Copysign(0, -1): "-0.0", 5e-324: "5E-324", math.MaxFloat64: "1.7976931348623157E+308",
-	} {
-		if got := string(appendDouble(nil, v)); got != want {
-			t.Errorf("%v prints %s, want %s", v, got, want)
-		}
-	}
-	rapid.Check(t, func(t *rapid.T) {
-		v := rapid.Float64().Draw(t, "v")
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return
-		}
-		text := appendDouble(nil, v)
-		back, ok := parseDouble(text)
-		if !ok || math.Float64bits(back) != math.Float64bits(v) || !json.Valid(text) || !bytes.ContainsAny(text, ".E") {
-			t.Fatalf("%v prints %s, reads %v", v, text, back)
-		}
-	})
-}
-
-// Calendar and texts agree with package time over the whole range.
-func TestDateTimeTwin(t *testing.T) {
-	const year1 = 62135596800
-	rapid.Check(t, func(t *rapid.T) {
-		ticks := rapid.Int64Range(0, entity.TicksMax).Draw(t, "ticks")
-		want := time.Unix(ticks/ticksPerSecond-year1, ticks%ticksPerSecond*100).UTC().Format("2006-01-02T15:04:05.9999999Z")
-		text := appendDateTime(nil, ticks, ":")
-		if string(text) != want {
-			t.Fatalf("%d prints %s, want %s", ticks, text, want)
-		}
-		if back, ok := parseDateTime(text); !ok || back != ticks {
-			t.Fatalf("%s reads %d, %v", text, back, ok)
-		}
-	})
-	if entity.TicksMin != daysOf(1601, 1, 1)*ticksPerDay || entity.TicksMax != daysOf(10000, 1, 1)*ticksPerDay-1 {
-		t.Error("bounds of DateTime are off")
-	}
-	for text, want := range map[string]string{
-		"2020-02-29": "2020-02-29T00:00:00Z", "2020-01-01T05:06": "2020-01-01T05:06:00Z",
-		"2020-01-01T00:00-00:30": "2020-01-01T00:30:00Z", "2008-10-01T15:27:34.4838174Z": "2008-10-01T15:27:34.4838174Z",
-	} {
-		ticks, ok := parseDateTime([]byte(text))
-		if got := string(appendDateTime(nil, ticks, ":")); !ok || got != want {
-			t.Errorf("%s reads as %s, %v", text, got, ok)
 		}
 	}
 }
@@ -453,12 +387,12 @@ func TestReadBack(t *testing.T) {
 		}
 		key := rapid.StringMatching(`[a-z'"+ é😀]{0,5}`).Draw(t, "key")
 		for _, level := range []Level{MinimalMetadata, FullMetadata} {
-			a := Answer{Level: level, Base: "http://h/", Account: "acct", Table: "T"}
-			text, err := a.AppendEntity(nil, key, "r", stamp, b.Bytes())
+			set := &odata.Set{Base: "http://h/", Account: "acct", Table: "T"}
+			text, err := level.AppendEntity(nil, set, tables.Entity{PK: key, RK: "r", Timestamp: stamp, Props: b.Bytes()})
 			if err != nil || !json.Valid(text) {
 				t.Fatalf("%s %v", text, err)
 			}
-			in, err := DecodeEntity(text, Insert)
+			in, err := NoMetadata.DecodeEntity(text, odata.Insert)
 			if err != nil || in.PK != key || !bytes.Equal(in.Props, b.Bytes()) {
 				t.Fatalf("%s reads %x, %v; want %x", text, in.Props, err, b.Bytes())
 			}
@@ -471,7 +405,7 @@ func FuzzDecodeEntity(f *testing.F) {
 	f.Add([]byte(everyType))
 	f.Add([]byte(`{"a":"\ud83d\ude00","a@odata.type":"Edm.String","Timestamp":[{"x":1}]}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		in, err := DecodeEntity(body, Insert)
+		in, err := NoMetadata.DecodeEntity(body, odata.Insert)
 		if err != nil {
 			if _, ok := storageerr.Of(err); !ok {
 				t.Fatalf("not a row: %v", err)
@@ -484,12 +418,12 @@ func FuzzDecodeEntity(f *testing.F) {
 		if err := entity.Validate(in.PK, in.RK, in.Props); err != nil && !errors.Is(err, storageerr.EntityTooLarge) {
 			t.Fatal(err)
 		}
-		a := Answer{Level: FullMetadata, Base: "http://h/", Table: "T"}
-		text, err := a.AppendEntity(nil, in.PK, in.RK, stamp, in.Props)
+		set := &odata.Set{Base: "http://h/", Table: "T"}
+		text, err := FullMetadata.AppendEntity(nil, set, tables.Entity{PK: in.PK, RK: in.RK, Timestamp: stamp, Props: in.Props})
 		if err != nil || !json.Valid(text) {
 			t.Fatalf("%s: %v", text, err)
 		}
-		again, err := DecodeEntity(text, Insert)
+		again, err := NoMetadata.DecodeEntity(text, odata.Insert)
 		if err != nil || again.PK != in.PK || again.RK != in.RK || !bytes.Equal(again.Props, in.Props) {
 			t.Fatalf("%s reads back %x, %v", text, again.Props, err)
 		}
@@ -513,22 +447,22 @@ func BenchmarkDecodeEntity(b *testing.B) {
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := DecodeEntity(body, Insert); err != nil {
+		if _, err := NoMetadata.DecodeEntity(body, odata.Insert); err != nil {
 			b.Fatal(err)
 		}
 	}
 }
 
 func BenchmarkAppendEntity(b *testing.B) {
-	in, err := DecodeEntity(oneKiB(), Insert)
+	in, err := NoMetadata.DecodeEntity(oneKiB(), odata.Insert)
 	if err != nil {
 		b.Fatal(err)
 	}
-	a := Answer{Level: MinimalMetadata, Base: "http://127.0.0.1:10002/devstoreaccount1/", Account: "devstoreaccount1", Table: "Blogs"}
+	set := &odata.Set{Base: "http://127.0.0.1:10002/devstoreaccount1/", Account: "devstoreaccount1", Table: "Blogs"}
 	var dst []byte
 	b.ReportAllocs()
 	for b.Loop() {
-		if dst, err = a.AppendEntity(dst[:0], in.PK, in.RK, stamp, in.Props); err != nil {
+		if dst, err = MinimalMetadata.AppendEntity(dst[:0], set, tables.Entity{PK: in.PK, RK: in.RK, Timestamp: stamp, Props: in.Props}); err != nil {
 			b.Fatal(err)
 		}
 	}

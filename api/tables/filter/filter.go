@@ -1,4 +1,4 @@
-package odata
+package filter
 
 import (
 	"math"
@@ -15,6 +15,9 @@ type Filter struct {
 	// places finds a name's slot.
 	places map[string]int
 }
+
+// fewNames is up to where names are compared one by one.
+const fewNames = 8
 
 type nodeKind byte
 

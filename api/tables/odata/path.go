@@ -4,6 +4,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"antipode/api/wire"
 	"antipode/services/storageerr"
 	"antipode/services/tables/entity"
 )
@@ -36,8 +37,8 @@ type Resource struct {
 // RowKey='b')". Nothing is cleaned or merged; a plus is a plus. One slash, as sent, may
 // stand at the end.
 func ParsePath(raw string) (Resource, error) {
-	text, ok := decodePercent(cutSlashes(raw))
-	if !ok {
+	text, ok := wire.UnescapePath(cutSlashes(raw))
+	if !ok || !utf8.ValidString(text) {
 		return Resource{}, storageerr.QuerySyntax
 	}
 	name, predicate, has := strings.Cut(text, "(")
@@ -50,7 +51,7 @@ func ParsePath(raw string) (Resource, error) {
 		return Resource{}, storageerr.QuerySyntax
 	case !resourceName(name):
 		return Resource{}, storageerr.InvalidResourceName
-	case strings.EqualFold(name, "Tables"):
+	case strings.EqualFold(name, Tables):
 		return parseTables(predicate, has)
 	}
 	return parseEntities(name, predicate, has)
@@ -72,7 +73,7 @@ func NamesTables(raw string) bool {
 		r, err := ParsePath(raw)
 		return err == nil && (r.Kind == KindTables || r.Kind == KindTable)
 	}
-	return strings.EqualFold(name, "Tables")
+	return strings.EqualFold(name, Tables)
 }
 
 // resourceName reports whether name has the characters of a table name; a $ opens the
@@ -173,31 +174,6 @@ func (p *predicateParser) quoted() (string, bool) {
 		return strings.ReplaceAll(inner, "''", "'"), true
 	}
 	return "", false
-}
-
-// decodePercent undoes percent-encoding; the result must be UTF-8.
-func decodePercent(raw string) (string, bool) {
-	if strings.IndexByte(raw, '%') < 0 {
-		return raw, utf8.ValidString(raw)
-	}
-	b := make([]byte, 0, len(raw))
-	for i := 0; i < len(raw); i++ {
-		if raw[i] != '%' {
-			b = append(b, raw[i])
-			continue
-		}
-		if i+2 >= len(raw) {
-			return "", false
-		}
-		high, ok1 := hexDigit(raw[i+1])
-		low, ok2 := hexDigit(raw[i+2])
-		if !ok1 || !ok2 {
-			return "", false
-		}
-		b = append(b, high<<4|low)
-		i += 2
-	}
-	return string(b), utf8.Valid(b)
 }
 
 // AppendEntityPath appends T(PartitionKey='p',RowKey='r') as it stands in Location,

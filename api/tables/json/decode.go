@@ -1,4 +1,4 @@
-package odata
+package json
 
 import (
 	"bytes"
@@ -6,29 +6,11 @@ import (
 	"encoding/binary"
 	"math"
 
+	"antipode/api/tables/edm"
+	"antipode/api/tables/odata"
 	"antipode/services/storageerr"
 	"antipode/services/tables/entity"
 )
-
-// Mode says what the keys in a body mean.
-type Mode byte
-
-const (
-	// Insert needs both keys in the body, and they must be legal.
-	Insert Mode = iota
-	// Update takes the keys from the URL: those in the body may be missing, null or
-	// different, are not checked beyond being strings, and should not be used.
-	Update
-)
-
-// Incoming is an entity as a request body gives it.
-type Incoming struct {
-	PK, RK       string
-	HasPK, HasRK bool
-	// Props is the property list in the form of package entity. Nulls are left out:
-	// on Insert and replace they are not stored, on Merge they change nothing.
-	Props []byte
-}
 
 const (
 	// membersMax bounds the members of a body, annotations and nulls included; 252
@@ -60,32 +42,32 @@ type annotation struct {
 // stored form. Every limit of a single property and their number is checked; the size
 // of the whole is entity.CheckSize's, who knows the keys and the result of a Merge.
 // The result does not share memory with body.
-func DecodeEntity(body []byte, mode Mode) (Incoming, error) {
+func (l Level) DecodeEntity(body []byte, mode odata.Mode) (odata.Incoming, error) {
 	var few [fewMembers + 4]member
 	members, err := readMembers(few[:0], body)
 	if err != nil {
-		return Incoming{}, err
+		return odata.Incoming{}, err
 	}
 	in, err := build(members, len(body))
 	if err != nil {
-		return Incoming{}, err
+		return odata.Incoming{}, err
 	}
-	if mode == Insert {
+	if mode == odata.Insert {
 		if !in.HasPK || !in.HasRK {
-			return Incoming{}, storageerr.PropertiesNeedValue
+			return odata.Incoming{}, storageerr.PropertiesNeedValue
 		}
 		if err := entity.ValidateKey(entity.PartitionKey, in.PK); err != nil {
-			return Incoming{}, err
+			return odata.Incoming{}, err
 		}
 		if err := entity.ValidateKey(entity.RowKey, in.RK); err != nil {
-			return Incoming{}, err
+			return odata.Incoming{}, err
 		}
 	}
 	return in, nil
 }
 
 // DecodeTableName reads the body of Create Table and returns a legal table name.
-func DecodeTableName(body []byte) (string, error) {
+func (l Level) DecodeTableName(body []byte) (string, error) {
 	members, err := readMembers(nil, body)
 	if err != nil {
 		return "", err
@@ -250,7 +232,7 @@ func find(members []member, name []byte) int {
 }
 
 // build writes the members down in their stored form.
-func build(members []member, sizeHint int) (in Incoming, err error) {
+func build(members []member, sizeHint int) (in odata.Incoming, err error) {
 	b := entity.Build(make([]byte, 0, sizeHint))
 	for i := range members {
 		m := &members[i]
@@ -263,7 +245,7 @@ func build(members []member, sizeHint int) (in Incoming, err error) {
 			err = addMember(&b, m)
 		}
 		if err != nil {
-			return Incoming{}, err
+			return odata.Incoming{}, err
 		}
 	}
 	in.Props = b.Bytes()
@@ -319,7 +301,7 @@ func plainType(v value) entity.Type {
 	case kindString:
 		return entity.String
 	case kindInteger:
-		if _, ok := parseInteger(v.raw, 32); ok {
+		if _, ok := edm.ParseInteger(v.raw, 32); ok {
 			return entity.Int32
 		}
 	}
@@ -361,19 +343,19 @@ func addText(b *entity.Builder, m *member, typ entity.Type, text []byte) error {
 	p := entity.Property{Name: m.name, Type: typ}
 	switch typ {
 	case entity.GUID:
-		g, ok := parseGUID(text)
+		g, ok := edm.ParseGUID(text)
 		if !ok {
 			return storageerr.InvalidInput
 		}
 		p.Value = g[:]
 		return b.Add(p)
 	case entity.DateTime:
-		ticks, ok := parseDateTime(text)
+		ticks, ok := edm.ParseDateTime(text)
 		if !ok {
 			return storageerr.InvalidInput
 		}
 		if ticks < entity.TicksMin || ticks > entity.TicksMax {
-			return dateTimeOutOfRange(m.name, ticks)
+			return edm.DateTimeOutOfRange(m.name, ticks)
 		}
 		var w [8]byte
 		binary.LittleEndian.PutUint64(w[:], uint64(ticks))
@@ -404,15 +386,15 @@ func addNumber(b *entity.Builder, m *member, typ entity.Type, text []byte) error
 	switch typ {
 	case entity.Double:
 		var v float64
-		v, ok = parseDouble(text)
+		v, ok = edm.ParseDouble(text)
 		binary.LittleEndian.PutUint64(w[:], math.Float64bits(v))
 	case entity.Int64:
 		var v int64
-		v, ok = parseInteger(text, 64)
+		v, ok = edm.ParseInteger(text, 64)
 		binary.LittleEndian.PutUint64(w[:], uint64(v))
 	case entity.Int32:
 		var v int64
-		v, ok = parseInteger(text, 32)
+		v, ok = edm.ParseInteger(text, 32)
 		binary.LittleEndian.PutUint32(w[:], uint32(v))
 		p.Value = w[:4]
 	}

@@ -1,15 +1,18 @@
-package odata
+package json
 
 import (
 	"encoding/base64"
 	"strconv"
 	"strings"
 
+	"antipode/api/tables/edm"
+	"antipode/api/tables/odata"
 	"antipode/geo"
+	"antipode/services/tables"
 	"antipode/services/tables/entity"
 )
 
-// Level is how much metadata a JSON document carries.
+// Level is how much metadata a JSON document has. Each is a codec of package tables.
 type Level byte
 
 // The levels of protocol/table.md 6.1.
@@ -35,90 +38,72 @@ func (l Level) ContentType() string {
 	return "application/json;odata=" + l.String() + ";streaming=true;charset=utf-8"
 }
 
-// Answer is what the documents of one answer have in common. Its methods append one
-// line of JSON, no blanks, no byte order mark, and do not change it.
-//
-// A feed is AppendFeedStart, AppendFeedEntity for each row, AppendEnd; a list of
-// tables is AppendTablesStart, AppendTablesEntry for each, AppendEnd. Parts of one document
-// may be appended to different buffers: first is said, not looked for.
-type Answer struct {
-	Level Level
-	// Base is the service root as the client addressed it, with its last slash.
-	Base string
-	// Account is the account's name, which types are named after.
-	Account string
-	// Table is the name as stored. Unused in documents about tables.
-	Table string
-	// Select limits what an entity shows; nil shows everything.
-	Select *Selection
+// encoder writes one document at a level. Documents are one line, without blanks and
+// without a byte order mark.
+type encoder struct {
+	level Level
+	*odata.Set
 }
 
-// AppendEntity appends the document of a single entity. An error means props is not a
-// well-formed list; what was appended by then must not be sent.
-func (a *Answer) AppendEntity(dst []byte, pk, rk string, ts geo.Timestamp, props []byte) ([]byte, error) {
+// AppendEntity appends the document of a single entity. An error means that its Props are
+// not a well-formed list; what was appended by then must not be sent.
+func (l Level) AppendEntity(dst []byte, set *odata.Set, e tables.Entity) ([]byte, error) {
+	a := encoder{l, set}
 	dst = append(dst, '{')
-	if a.Level != NoMetadata {
-		dst = a.appendMetadata(dst, a.Table)
+	if l != NoMetadata {
+		dst = a.appendMetadata(dst, set.Table)
 		dst = append(dst, `/@Element",`...)
 	}
-	return a.appendMembers(dst, pk, rk, ts, props)
+	return a.appendMembers(dst, e)
 }
 
-// AppendFeedStart opens a feed of entities.
-func (a *Answer) AppendFeedStart(dst []byte) []byte {
+// AppendFeedStart opens a feed: of the entities of set.Table, or of tables where that is
+// odata.Tables.
+func (l Level) AppendFeedStart(dst []byte, set *odata.Set) []byte {
 	dst = append(dst, '{')
-	if a.Level != NoMetadata {
-		dst = a.appendMetadata(dst, a.Table)
-		if a.Select != nil {
+	if l != NoMetadata {
+		dst = encoder{l, set}.appendMetadata(dst, set.Table)
+		if set.Select != nil {
 			dst = append(dst, "&$select="...)
-			dst = appendEscaped(dst, strings.ReplaceAll(a.Select.text, " ", "%20"))
+			dst = appendEscaped(dst, strings.ReplaceAll(set.Select.Text, " ", "%20"))
 		}
 		dst = append(dst, `",`...)
 	}
 	return append(dst, `"value":[`...)
 }
 
-// AppendFeedEntity appends one row of a feed.
-func (a *Answer) AppendFeedEntity(dst []byte, first bool, pk, rk string, ts geo.Timestamp, props []byte) ([]byte, error) {
-	return a.appendMembers(appendOpen(dst, first), pk, rk, ts, props)
+// AppendFeedEntity appends one row of a feed of entities.
+func (l Level) AppendFeedEntity(dst []byte, set *odata.Set, first bool, e tables.Entity) ([]byte, error) {
+	return encoder{l, set}.appendMembers(appendOpen(dst, first), e)
 }
 
-// AppendEnd closes a feed or a list of tables.
-func (a *Answer) AppendEnd(dst []byte) []byte { return append(dst, "]}"...) }
+// AppendFeedTable appends one row of a feed of tables.
+func (l Level) AppendFeedTable(dst []byte, set *odata.Set, first bool, name string) []byte {
+	return encoder{l, set}.appendTableMembers(appendOpen(dst, first), name)
+}
+
+// AppendFeedEnd closes a feed.
+func (l Level) AppendFeedEnd(dst []byte) []byte { return append(dst, "]}"...) }
 
 // AppendTable appends the document of a single table.
-func (a *Answer) AppendTable(dst []byte, name string) []byte {
+func (l Level) AppendTable(dst []byte, set *odata.Set, name string) []byte {
+	a := encoder{l, set}
 	dst = append(dst, '{')
-	if a.Level != NoMetadata {
-		dst = a.appendMetadata(dst, "Tables")
+	if l != NoMetadata {
+		dst = a.appendMetadata(dst, odata.Tables)
 		dst = append(dst, `/@Element",`...)
 	}
 	return a.appendTableMembers(dst, name)
 }
 
-// AppendTablesStart opens a list of tables.
-func (a *Answer) AppendTablesStart(dst []byte) []byte {
-	dst = append(dst, '{')
-	if a.Level != NoMetadata {
-		dst = a.appendMetadata(dst, "Tables")
-		dst = append(dst, `",`...)
-	}
-	return append(dst, `"value":[`...)
-}
-
-// AppendTablesEntry appends one table of a list.
-func (a *Answer) AppendTablesEntry(dst []byte, first bool, name string) []byte {
-	return a.appendTableMembers(appendOpen(dst, first), name)
-}
-
-func (a *Answer) appendTableMembers(dst []byte, name string) []byte {
-	if a.Level == FullMetadata {
-		dst = a.appendType(dst, "Tables")
+func (a encoder) appendTableMembers(dst []byte, name string) []byte {
+	if a.level == FullMetadata {
+		dst = a.appendType(dst, odata.Tables)
 		dst = append(dst, `"odata.id":"`...)
 		dst = appendEscaped(dst, a.Base)
-		dst = AppendTablePath(dst, name)
+		dst = odata.AppendTablePath(dst, name)
 		dst = append(dst, `","odata.editLink":"`...)
-		dst = AppendTablePath(dst, name)
+		dst = odata.AppendTablePath(dst, name)
 		dst = append(dst, `",`...)
 	}
 	dst = append(dst, `"TableName":`...)
@@ -133,14 +118,14 @@ func appendOpen(dst []byte, first bool) []byte {
 }
 
 // appendMetadata appends odata.metadata up to the name of the set.
-func (a *Answer) appendMetadata(dst []byte, set string) []byte {
+func (a encoder) appendMetadata(dst []byte, set string) []byte {
 	dst = append(dst, `"odata.metadata":"`...)
 	dst = appendEscaped(dst, a.Base)
 	dst = append(dst, "$metadata#"...)
 	return appendEscaped(dst, set)
 }
 
-func (a *Answer) appendType(dst []byte, set string) []byte {
+func (a encoder) appendType(dst []byte, set string) []byte {
 	dst = append(dst, `"odata.type":"`...)
 	dst = appendEscaped(dst, a.Account)
 	dst = append(dst, '.')
@@ -149,73 +134,73 @@ func (a *Answer) appendType(dst []byte, set string) []byte {
 }
 
 // appendMembers appends what follows odata.metadata, and the closing brace.
-func (a *Answer) appendMembers(dst []byte, pk, rk string, ts geo.Timestamp, props []byte) ([]byte, error) {
-	if a.Level == FullMetadata {
+func (a encoder) appendMembers(dst []byte, e tables.Entity) ([]byte, error) {
+	if a.level == FullMetadata {
 		dst = a.appendType(dst, a.Table)
 		dst = append(dst, `"odata.id":"`...)
 		dst = appendEscaped(dst, a.Base)
-		dst = AppendEntityPath(dst, a.Table, pk, rk)
+		dst = odata.AppendEntityPath(dst, a.Table, e.PK, e.RK)
 		dst = append(dst, `",`...)
 	}
-	if a.Level != NoMetadata {
+	if a.level != NoMetadata {
 		dst = append(dst, `"odata.etag":"W/\"datetime'`...)
-		dst = appendDateTime(dst, int64(ts.Ticks()), "%3A")
+		dst = edm.AppendDateTime(dst, int64(e.Timestamp.Ticks()), "%3A")
 		dst = append(dst, `'\"",`...)
 	}
-	if a.Level == FullMetadata {
+	if a.level == FullMetadata {
 		dst = append(dst, `"odata.editLink":"`...)
-		dst = AppendEntityPath(dst, a.Table, pk, rk)
+		dst = odata.AppendEntityPath(dst, a.Table, e.PK, e.RK)
 		dst = append(dst, `",`...)
 	}
-	if a.Select != nil && !a.Select.all {
-		return a.appendSelected(dst, pk, rk, ts, props)
+	if a.Select != nil && !a.Select.All {
+		return a.appendSelected(dst, e)
 	}
-	dst = appendQuoted(append(dst, `"PartitionKey":`...), pk)
-	dst = appendQuoted(append(dst, `,"RowKey":`...), rk)
-	dst = a.appendTimestamp(append(dst, ','), ts)
-	r := entity.Read(props)
+	dst = appendQuoted(append(dst, `"PartitionKey":`...), e.PK)
+	dst = appendQuoted(append(dst, `,"RowKey":`...), e.RK)
+	dst = a.appendTimestamp(append(dst, ','), e.Timestamp)
+	r := entity.Read(e.Props)
 	for p, ok := r.Next(); ok; p, ok = r.Next() {
 		dst = a.appendProperty(append(dst, ','), p)
 	}
 	return append(dst, '}'), r.Err()
 }
 
-func (a *Answer) appendTimestamp(dst []byte, ts geo.Timestamp) []byte {
-	if a.Level == FullMetadata {
+func (a encoder) appendTimestamp(dst []byte, ts geo.Timestamp) []byte {
+	if a.level == FullMetadata {
 		dst = append(dst, `"Timestamp@odata.type":"Edm.DateTime",`...)
 	}
 	dst = append(dst, `"Timestamp":"`...)
-	dst = appendDateTime(dst, int64(ts.Ticks()), ":")
+	dst = edm.AppendDateTime(dst, int64(ts.Ticks()), ":")
 	return append(dst, '"')
 }
 
 // appendSelected writes the keys, the timestamp and the stored properties that are
 // named, in stored order, then null for each name that the entity does not have.
-func (a *Answer) appendSelected(dst []byte, pk, rk string, ts geo.Timestamp, props []byte) ([]byte, error) {
+func (a encoder) appendSelected(dst []byte, e tables.Entity) ([]byte, error) {
 	s := a.Select
-	var seen [selectMax]bool
-	if i := s.index(entity.PartitionKey); i >= 0 {
+	var seen [odata.SelectMax]bool
+	if i := s.Index(entity.PartitionKey); i >= 0 {
 		seen[i] = true
-		dst = appendQuoted(append(dst, `"PartitionKey":`...), pk)
+		dst = appendQuoted(append(dst, `"PartitionKey":`...), e.PK)
 		dst = append(dst, ',')
 	}
-	if i := s.index(entity.RowKey); i >= 0 {
+	if i := s.Index(entity.RowKey); i >= 0 {
 		seen[i] = true
-		dst = appendQuoted(append(dst, `"RowKey":`...), rk)
+		dst = appendQuoted(append(dst, `"RowKey":`...), e.RK)
 		dst = append(dst, ',')
 	}
-	if i := s.index(entity.Timestamp); i >= 0 {
+	if i := s.Index(entity.Timestamp); i >= 0 {
 		seen[i] = true
-		dst = append(a.appendTimestamp(dst, ts), ',')
+		dst = append(a.appendTimestamp(dst, e.Timestamp), ',')
 	}
-	r := entity.Read(props)
+	r := entity.Read(e.Props)
 	for p, ok := r.Next(); ok; p, ok = r.Next() {
-		if i := s.indexBytes(p.Name); i >= 0 {
+		if i := s.IndexBytes(p.Name); i >= 0 {
 			seen[i] = true
 			dst = append(a.appendProperty(dst, p), ',')
 		}
 	}
-	for i, name := range s.names {
+	for i, name := range s.Names {
 		if !seen[i] {
 			dst = append(appendQuoted(dst, name), ":null,"...)
 		}
@@ -226,12 +211,12 @@ func (a *Answer) appendSelected(dst []byte, pk, rk string, ts geo.Timestamp, pro
 }
 
 // appendProperty appends the annotation where the level asks for one, name and value.
-func (a *Answer) appendProperty(dst []byte, p entity.Property) []byte {
+func (a encoder) appendProperty(dst []byte, p entity.Property) []byte {
 	var word string
 	if p.Type == entity.Double {
-		word = notFinite(p.Double())
+		word = edm.NotFinite(p.Double())
 	}
-	if a.Level != NoMetadata {
+	if a.level != NoMetadata {
 		switch p.Type {
 		case entity.String, entity.Int32, entity.Boolean:
 		case entity.Double:
@@ -255,7 +240,7 @@ func (a *Answer) appendProperty(dst []byte, p entity.Property) []byte {
 		return append(dst, "false"...)
 	case entity.Double:
 		if word == "" {
-			return appendDouble(dst, p.Double())
+			return edm.AppendDouble(dst, p.Double())
 		}
 		return appendQuoted(dst, word)
 	}
@@ -264,9 +249,9 @@ func (a *Answer) appendProperty(dst []byte, p entity.Property) []byte {
 	case entity.Int64:
 		dst = strconv.AppendInt(dst, p.Int64(), 10)
 	case entity.DateTime:
-		dst = appendDateTime(dst, p.DateTime(), ":")
+		dst = edm.AppendDateTime(dst, p.DateTime(), ":")
 	case entity.GUID:
-		dst = appendGUID(dst, p.GUID())
+		dst = edm.AppendGUID(dst, p.GUID())
 	case entity.Binary:
 		dst = base64.StdEncoding.AppendEncode(dst, p.Value)
 	}

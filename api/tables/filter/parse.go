@@ -1,4 +1,4 @@
-package odata
+package filter
 
 import (
 	"math"
@@ -18,9 +18,9 @@ const (
 	filterDepthMax = 256
 )
 
-// ParseFilter reads the decoded value of a $filter. An empty one is nil, which lets
+// Parse reads the decoded value of a $filter. An empty one is nil, which lets
 // everything through. The errors are those of protocol/table.md 11.2.
-func ParseFilter(text string) (*Filter, error) {
+func Parse(text string) (*Filter, error) {
 	if len(text) > filterBytesMax || !utf8.ValidString(text) {
 		return nil, storageerr.InvalidInput
 	}

@@ -1,4 +1,4 @@
-package odata
+package filter
 
 import (
 	"fmt"
@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"antipode/services/tables"
 	"antipode/services/tables/entity"
 )
 
@@ -78,7 +79,7 @@ func TestMatcherTwin(t *testing.T) {
 				require.NoError(t, err)
 			}
 			pk, rk := drawKey(t, "pk"), drawKey(t, "rk")
-			got, work, err := m.Match(pk, rk, stamp, b.Bytes())
+			got, work, err := m.Match(tables.Entity{PK: pk, RK: rk, Timestamp: stamp, Props: b.Bytes()})
 			require.NoError(t, err)
 			require.Positive(t, work)
 			require.Equal(t, naive(root, pk, rk, b.Bytes()), got, text(root))
@@ -109,11 +110,11 @@ func TestMatchWork(t *testing.T) {
 		"long strings": "property000 eq '" + strings.Repeat("v", filterBytesMax-20) + "'",
 		"nots":         costly(strings.Repeat("not ", 200) + "a or "),
 	} {
-		f, err := ParseFilter(filter)
+		f, err := Parse(filter)
 		require.NoError(t, err, name)
 		m := f.Matcher()
 		for range 3 {
-			_, work, err := m.Match("p", "r", stamp, props)
+			_, work, err := m.Match(tables.Entity{PK: "p", RK: "r", Timestamp: stamp, Props: props})
 			require.NoError(t, err)
 			require.Greater(t, work, 0, name)
 			require.Less(t, work, filterBytesMax/4+entity.PropertiesMax+1000, name)
@@ -123,9 +124,9 @@ func TestMatchWork(t *testing.T) {
 	for i := 0; b.Len() < filterBytesMax-30; i++ {
 		fmt.Fprintf(&b, "n%d or ", i)
 	}
-	f, err := ParseFilter(b.String() + "a")
+	f, err := Parse(b.String() + "a")
 	require.NoError(t, err)
-	_, work, err := f.Matcher().Match("p", "r", stamp, props)
+	_, work, err := f.Matcher().Match(tables.Entity{PK: "p", RK: "r", Timestamp: stamp, Props: props})
 	require.NoError(t, err)
 	require.Less(t, work, filterBytesMax/4)
 }
@@ -142,14 +143,14 @@ func BenchmarkCostliestRow(b *testing.B) {
 		"bare": costly("a or "), "compared": costly("zz eq 1 or "), "names": names.String() + "a",
 		"strings": costly("property000 eq '" + strings.Repeat("v", 64) + "w' or "),
 	} {
-		f, err := ParseFilter(filter)
+		f, err := Parse(filter)
 		require.NoError(b, err)
 		m := f.Matcher()
 		b.Run(name, func(b *testing.B) {
 			start := time.Now()
 			work := 0
 			for b.Loop() {
-				_, n, err := m.Match("p", "r", stamp, props)
+				_, n, err := m.Match(tables.Entity{PK: "p", RK: "r", Timestamp: stamp, Props: props})
 				require.NoError(b, err)
 				work += n
 			}

@@ -10,17 +10,20 @@ import (
 const (
 	// TopMax is the largest $top, and how many rows an answer has without one.
 	TopMax = 1000
-	// selectMax bounds the names of a $select.
-	selectMax = 252
+	// SelectMax bounds the names of a $select.
+	SelectMax = 252
 	// fewNames is up to where selected names are compared one by one.
 	fewNames = 8
 )
 
 // Selection is a parsed $select.
 type Selection struct {
-	text  string
-	all   bool
-	names []string
+	// Text is the value as it came.
+	Text string
+	// All says that every property is shown.
+	All bool
+	// Names are the properties named, each once.
+	Names []string
 	// places finds a name's index where there are many; nil for few.
 	places map[string]int
 }
@@ -29,41 +32,42 @@ type Selection struct {
 // between and spaces at will. Blank or * is everything. Doubles and empty parts are
 // dropped.
 func ParseSelect(text string) (*Selection, error) {
-	s := &Selection{text: text}
+	s := &Selection{Text: text}
 	if !utf8.ValidString(text) {
 		return nil, storageerr.InvalidInput
 	}
-	if strings.Count(text, ",") >= selectMax {
+	if strings.Count(text, ",") >= SelectMax {
 		return nil, storageerr.InvalidInput
 	}
 	for name := range strings.SplitSeq(text, ",") {
 		switch name = strings.TrimSpace(name); {
 		case name == "*":
-			s.all = true
-		case name != "" && s.index(name) < 0:
-			s.names = append(s.names, name)
+			s.All = true
+		case name != "" && s.Index(name) < 0:
+			s.Names = append(s.Names, name)
 			if s.places != nil {
-				s.places[name] = len(s.names) - 1
-			} else if len(s.names) > fewNames {
+				s.places[name] = len(s.Names) - 1
+			} else if len(s.Names) > fewNames {
 				s.places = make(map[string]int)
-				for i, n := range s.names {
+				for i, n := range s.Names {
 					s.places[n] = i
 				}
 			}
 		}
 	}
-	s.all = s.all || len(s.names) == 0
+	s.All = s.All || len(s.Names) == 0
 	return s, nil
 }
 
-func (s *Selection) index(name string) int {
+// Index is the place of a name in Names, or -1.
+func (s *Selection) Index(name string) int {
 	if s.places != nil {
 		if i, ok := s.places[name]; ok {
 			return i
 		}
 		return -1
 	}
-	for i, n := range s.names {
+	for i, n := range s.Names {
 		if n == name {
 			return i
 		}
@@ -71,15 +75,15 @@ func (s *Selection) index(name string) int {
 	return -1
 }
 
-// indexBytes is index without making a string.
-func (s *Selection) indexBytes(name []byte) int {
+// IndexBytes is Index without making a string.
+func (s *Selection) IndexBytes(name []byte) int {
 	if s.places != nil {
 		if i, ok := s.places[string(name)]; ok {
 			return i
 		}
 		return -1
 	}
-	for i, n := range s.names {
+	for i, n := range s.Names {
 		if n == string(name) {
 			return i
 		}

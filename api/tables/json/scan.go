@@ -1,9 +1,11 @@
-package odata
+package json
 
 import (
 	"encoding/binary"
 	"math/bits"
 	"unicode/utf8"
+
+	"antipode/api/wire"
 )
 
 // kind is the kind of a JSON value.
@@ -175,23 +177,13 @@ func unit(b []byte) (rune, bool) {
 	}
 	var r rune
 	for _, c := range b[2:6] {
-		d, ok := hexDigit(c)
+		d, ok := wire.HexDigit(c)
 		if !ok {
 			return 0, false
 		}
 		r = r<<4 | rune(d)
 	}
 	return r, true
-}
-
-func hexDigit(c byte) (byte, bool) {
-	switch {
-	case c >= '0' && c <= '9':
-		return c - '0', true
-	case c|0x20 >= 'a' && c|0x20 <= 'f':
-		return c | 0x20 - 'a' + 10, true
-	}
-	return 0, false
 }
 
 // appendText appends the text that raw stands for.

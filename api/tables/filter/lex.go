@@ -1,4 +1,4 @@
-package odata
+package filter
 
 import (
 	"strconv"
@@ -6,6 +6,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"antipode/api/tables/edm"
+	"antipode/api/wire"
 	"antipode/services/storageerr"
 	"antipode/services/tables/entity"
 )
@@ -127,10 +129,10 @@ func lexQuoted(text string, t token, prefix string) (token, error) {
 		t.lit = literal{typ: entity.String, text: inner}
 	case "datetime":
 		t.lit.typ = entity.DateTime
-		t.lit.num, ok = parseDateTime([]byte(inner))
+		t.lit.num, ok = edm.ParseDateTime([]byte(inner))
 	case "guid":
 		var g [16]byte
-		g, ok = parseGUID([]byte(inner))
+		g, ok = edm.ParseGUID([]byte(inner))
 		t.lit = literal{typ: entity.GUID, text: string(g[:])}
 	case "X", "x", "binary":
 		t.lit.typ = entity.Binary
@@ -150,8 +152,8 @@ func parseHex(s string) (string, bool) {
 	}
 	b := make([]byte, 0, len(s)/2)
 	for i := 0; i < len(s); i += 2 {
-		high, ok1 := hexDigit(s[i])
-		low, ok2 := hexDigit(s[i+1])
+		high, ok1 := wire.HexDigit(s[i])
+		low, ok2 := wire.HexDigit(s[i+1])
 		if !ok1 || !ok2 {
 			return "", false
 		}
@@ -216,14 +218,14 @@ func finishNumber(text string, t token, end int, digits string, typ entity.Type)
 	}
 	t.kind, t.end, t.text = tokenLiteral, end, text[t.start:end]
 	if typ == entity.Double {
-		v, ok := parseDouble([]byte(digits))
+		v, ok := edm.ParseDouble([]byte(digits))
 		if !ok {
 			return t, storageerr.InvalidInput
 		}
 		t.lit = doubleLiteral(v)
 		return t, nil
 	}
-	v, ok := parseInteger([]byte(digits), 64)
+	v, ok := edm.ParseInteger([]byte(digits), 64)
 	if !ok {
 		return t, storageerr.InvalidInput
 	}

@@ -1,4 +1,4 @@
-package odata
+package filter
 
 import (
 	"encoding/hex"
@@ -12,22 +12,30 @@ import (
 
 	"pgregory.net/rapid"
 
+	"antipode/api/tables/edm"
+	"antipode/api/tables/json"
+	"antipode/api/tables/odata"
+	"antipode/geo"
 	"antipode/services/storageerr"
+	"antipode/services/tables"
 	"antipode/services/tables/entity"
 )
+
+// stamp is 2022-04-13T19:25:37.512524Z.
+const stamp geo.Timestamp = 16498779375125240
 
 // matches parses text and applies it to the entity of body.
 func matches(t *testing.T, text, body string) bool {
 	t.Helper()
-	f, err := ParseFilter(text)
+	f, err := Parse(text)
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
-	in, err := DecodeEntity([]byte(body), Update)
+	in, err := json.MinimalMetadata.DecodeEntity([]byte(body), odata.Update)
 	if err != nil {
 		t.Fatalf("%s: %v", body, err)
 	}
-	ok, _, err := f.Matcher().Match(in.PK, in.RK, stamp, in.Props)
+	ok, _, err := f.Matcher().Match(tables.Entity{PK: in.PK, RK: in.RK, Timestamp: stamp, Props: in.Props})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,11 +149,11 @@ func TestMatch(t *testing.T) {
 			t.Errorf("%s: %v", pk, got)
 		}
 	}
-	f, err := ParseFilter("a eq 1")
+	f, err := Parse("a eq 1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := f.Matcher().Match("", "", 0, []byte{1, 1}); !errors.Is(err, entity.ErrMalformed) {
+	if _, _, err := f.Matcher().Match(tables.Entity{Props: []byte{1, 1}}); !errors.Is(err, entity.ErrMalformed) {
 		t.Errorf("malformed list: %v", err)
 	}
 }
@@ -175,7 +183,7 @@ func TestParseFilterErrors(t *testing.T) {
 		"5": in, "'x'": in, "null": in, "a eq 1 and 5": in, "not 5": in, "a eq 1 or (null)": in,
 		"a eq '\xff'": in, deep: in, strings.Repeat("not ", 300) + "a": in, strings.Repeat("a or ", 20000) + "a": in,
 	} {
-		f, err := ParseFilter(text)
+		f, err := Parse(text)
 		var row storageerr.Row
 		if !errors.As(err, &row) || row != want {
 			t.Errorf("%.40q: %v, %v; want %v", text, f, err, want)
@@ -186,7 +194,7 @@ func TestParseFilterErrors(t *testing.T) {
 		strings.Repeat("not(", 100) + "a" + strings.Repeat(")", 100),
 		"a" + strings.Repeat(" and a eq 'x'", 1000),
 	} {
-		if _, err := ParseFilter(text); err != nil {
+		if _, err := Parse(text); err != nil {
 			t.Errorf("%.20q: %v", text, err)
 		}
 	}
@@ -205,7 +213,7 @@ func TestMatchTable(t *testing.T) {
 		{"TableName eq 'alpha' or TableName eq 'blogs'", []string{"Alpha", "Blogs"}},
 		{"true", []string{"Alpha", "beta", "Blogs"}},
 	} {
-		f, err := ParseFilter(tc.filter)
+		f, err := Parse(tc.filter)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -248,7 +256,7 @@ func TestBounds(t *testing.T) {
 		{"PartitionKey eq ''", KeyRange{only(""), open}, false},
 		{"false", KeyRange{noKeys(), noKeys()}, true},
 	} {
-		f, err := ParseFilter(tc.filter)
+		f, err := Parse(tc.filter)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -332,8 +340,8 @@ func TestPlanTwin(t *testing.T) {
 		startPK, startRK := keys.Start()
 		endPK, endRK, bounded := keys.End()
 		for _, r := range rows {
-			want, _, _ := f.Matcher().Match(r[0], r[1], stamp, b.Bytes())
-			left, _, _ := residual.Matcher().Match(r[0], r[1], stamp, b.Bytes())
+			want, _, _ := f.Matcher().Match(tables.Entity{PK: r[0], RK: r[1], Timestamp: stamp, Props: b.Bytes()})
+			left, _, _ := residual.Matcher().Match(tables.Entity{PK: r[0], RK: r[1], Timestamp: stamp, Props: b.Bytes()})
 			scanned := order(r, [2]string{startPK, startRK}) >= 0 && (!bounded || order(r, [2]string{endPK, endRK}) < 0)
 			if got := scanned && left; got != want && !keys.Empty() || keys.Empty() && want {
 				t.Fatalf("%s on %q: scanned %v, residual %v, want %v; bounds %+v", text(f.root), r, scanned, left, want, keys)
@@ -377,9 +385,9 @@ func literalText(l literal) string {
 	case entity.Boolean:
 		return strconv.FormatBool(l.num != 0)
 	case entity.DateTime:
-		return "datetime'" + string(appendDateTime(nil, l.num, ":")) + "'"
+		return "datetime'" + string(edm.AppendDateTime(nil, l.num, ":")) + "'"
 	case entity.GUID:
-		return "guid'" + string(appendGUID(nil, [16]byte([]byte(l.text)))) + "'"
+		return "guid'" + string(edm.AppendGUID(nil, [16]byte([]byte(l.text)))) + "'"
 	case entity.Binary:
 		return "X'" + hex.EncodeToString([]byte(l.text)) + "'"
 	}
@@ -391,7 +399,7 @@ func literalText(l literal) string {
 	case math.IsInf(v, -1):
 		return "-INF"
 	default:
-		return string(appendDouble(nil, v))
+		return string(edm.AppendDouble(nil, v))
 	}
 }
 
@@ -400,12 +408,17 @@ func TestFilterRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := drawNode(t, 4)
 		filterOf(n)
-		f, err := ParseFilter(text(n))
+		f, err := Parse(text(n))
 		if err != nil || !reflect.DeepEqual(f.root, n) {
 			t.Fatalf("%s parses to %s, %v", text(n), text(f.root), err)
 		}
 	})
 }
+
+// everyType has one property of every type, and the odd values of Double.
+const everyType = `{"PartitionKey":"p'","RowKey":"r \"q\"","Rating":9,"Big@odata.type":"Edm.Int64","Big":"9007199254740993",` +
+	`"Text":"a\tb","D":1.0,"N@odata.type":"Edm.Double","N":"NaN","T":true,"W@odata.type":"Edm.DateTime","W":"2020-01-01T01:02:00Z",` +
+	`"G@odata.type":"Edm.Guid","G":"c9da6455-213d-42c9-9a79-3e9149a57833","B@odata.type":"Edm.Binary","B":"AAH/"}`
 
 // Any text gives a filter or a row; a filter prints to one that parses the same, and it
 // can be applied and bounded.
@@ -416,31 +429,31 @@ func FuzzParseFilter(f *testing.F) {
 	} {
 		f.Add(seed)
 	}
-	in, err := DecodeEntity([]byte(everyType), Insert)
+	in, err := json.MinimalMetadata.DecodeEntity([]byte(everyType), odata.Insert)
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		parsed, err := ParseFilter(s)
+		parsed, err := Parse(s)
 		if err != nil {
 			if _, ok := storageerr.Of(err); !ok {
 				t.Fatalf("not a row: %v", err)
 			}
 			return
 		}
-		want, _, err := parsed.Matcher().Match(in.PK, in.RK, stamp, in.Props)
+		want, _, err := parsed.Matcher().Match(tables.Entity{PK: in.PK, RK: in.RK, Timestamp: stamp, Props: in.Props})
 		if err != nil {
 			t.Fatal(err)
 		}
 		keys, residual := parsed.Bounds()
-		left, _, _ := residual.Matcher().Match(in.PK, in.RK, stamp, in.Props)
+		left, _, _ := residual.Matcher().Match(tables.Entity{PK: in.PK, RK: in.RK, Timestamp: stamp, Props: in.Props})
 		if got := keys.Contains(in.PK, in.RK) && left; got != want && !keys.Empty() || keys.Empty() && want {
 			t.Fatalf("%q: %v by bounds, %v by match", s, got, want)
 		}
 		if parsed == nil || len(s) > 2000 || strings.Contains(s, "datetime'0001") || strings.Contains(s, "datetime'9999") {
 			return // An offset may lead to a year that has no text.
 		}
-		again, err := ParseFilter(text(parsed.root))
+		again, err := Parse(text(parsed.root))
 		if err != nil && strings.Count(text(parsed.root), "(") < filterDepthMax || err == nil && text(again.root) != text(parsed.root) {
 			t.Fatalf("%q prints as %q: %v", s, text(parsed.root), err)
 		}

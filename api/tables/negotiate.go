@@ -1,16 +1,17 @@
-package odata
+package tables
 
 import (
 	"strings"
 
+	"antipode/api/protocol"
+	"antipode/api/tables/json"
 	"antipode/services/storageerr"
 )
 
-// Versions at which the payload formats change (protocol/table.md 2.4). Versions are dates
-// and compare as text; the 2008 preview has none and is the empty string.
+// Versions at which the payload formats change (protocol/table.md 2.4).
 const (
-	jsonSince = "2013-08-15"
-	atomUntil = "2015-12-11"
+	jsonSince = protocol.Version20130815
+	atomUntil = protocol.Version20151211
 )
 
 // offer is what one media type asks for.
@@ -25,10 +26,10 @@ const (
 	offerAny
 )
 
-// Negotiate chooses the level of the answer from the effective version, the Accept
+// negotiate chooses the codec of the answer from the effective version, the Accept
 // header and the decoded $format, which wins when it is not empty. Atom is not served
 // yet: where it is the only choice the error is AtomNotSupported.
-func Negotiate(version, accept, format string) (Level, error) {
+func negotiate(version protocol.Version, accept, format string) (codec, error) {
 	text := accept
 	if format != "" {
 		text = format
@@ -39,9 +40,9 @@ func Negotiate(version, accept, format string) (Level, error) {
 	if version < jsonSince {
 		first, _, _ := strings.Cut(text, ",")
 		if _, what := parseMedia(first); what == offerJSON || what == offerVerbose {
-			return 0, storageerr.JSONNotSupported
+			return nil, storageerr.JSONNotSupported
 		}
-		return 0, storageerr.AtomNotSupported
+		return nil, storageerr.AtomNotSupported
 	}
 	var xml, atom, verbose, anything bool
 	for part := range strings.SplitSeq(text, ",") {
@@ -60,28 +61,28 @@ func Negotiate(version, accept, format string) (Level, error) {
 		}
 		// Of a list the first supported type is taken; Atom was one until atomUntil.
 		if version < atomUntil && (atom || xml || anything) {
-			return 0, storageerr.AtomNotSupported
+			return nil, storageerr.AtomNotSupported
 		}
 		if anything {
-			return MinimalMetadata, nil
+			return json.MinimalMetadata, nil
 		}
 	}
 	switch {
 	case atom:
-		return 0, storageerr.AtomNotSupported
+		return nil, storageerr.AtomNotSupported
 	case xml:
-		return MinimalMetadata, nil
+		return json.MinimalMetadata, nil
 	case verbose:
-		return 0, storageerr.JSONVerboseNotSupport
+		return nil, storageerr.JSONVerboseNotSupport
 	}
-	return 0, storageerr.MediaTypeNotSupported
+	return nil, storageerr.MediaTypeNotSupported
 }
 
 // AtomErrors reports whether an error is answered in the Atom era's XML, and not in JSON
 // (protocol/table.md 2.1, 2.4, 8.1): the format that the answer would have had. known is false
 // where the request's version is none: then Accept alone decides. accept is the header,
 // format the decoded $format.
-func AtomErrors(version string, known bool, accept, format string) bool {
+func AtomErrors(version protocol.Version, known bool, accept, format string) bool {
 	if known && (version < jsonSince || version >= atomUntil) {
 		return version < jsonSince
 	}
@@ -100,30 +101,30 @@ func AtomErrors(version string, known bool, accept, format string) bool {
 	return known // While there were both, Atom was what a client got that did not choose.
 }
 
-// CheckContentType refuses the body of a request that is not JSON of the kind the
+// bodyCodec chooses the codec of a request's body, which must be JSON of the kind that the
 // version takes. A body without a type is taken for JSON.
-func CheckContentType(version, contentType string) error {
-	_, what := parseMedia(contentType)
+func bodyCodec(version protocol.Version, contentType string) (codec, error) {
+	level, what := parseMedia(contentType)
 	if strings.TrimSpace(contentType) == "" {
 		what = offerJSON
 	}
 	switch what {
 	case offerJSON:
 		if version < jsonSince {
-			return storageerr.JSONNotSupported
+			return nil, storageerr.JSONNotSupported
 		}
-		return nil
+		return level, nil
 	case offerVerbose:
-		return storageerr.JSONVerboseNotSupport
+		return nil, storageerr.JSONVerboseNotSupport
 	case offerAtom, offerXML:
-		return storageerr.AtomNotSupported
+		return nil, storageerr.AtomNotSupported
 	}
-	return storageerr.MediaTypeNotSupported
+	return nil, storageerr.MediaTypeNotSupported
 }
 
 // parseMedia reads one media type with its parameters. q and all but odata are
 // ignored.
-func parseMedia(text string) (Level, offer) {
+func parseMedia(text string) (json.Level, offer) {
 	name, params, _ := strings.Cut(text, ";")
 	switch strings.ToLower(strings.TrimSpace(name)) {
 	case "application/json", "json":
@@ -133,12 +134,12 @@ func parseMedia(text string) (Level, offer) {
 	case "application/xml", "text/xml":
 		return 0, offerXML
 	case "*/*", "application/*":
-		return MinimalMetadata, offerAny
+		return json.MinimalMetadata, offerAny
 	}
 	return 0, offerNone
 }
 
-func parseODataParam(params string) (Level, offer) {
+func parseODataParam(params string) (json.Level, offer) {
 	for param := range strings.SplitSeq(params, ";") {
 		key, val, _ := strings.Cut(param, "=")
 		if !strings.EqualFold(strings.TrimSpace(key), "odata") {
@@ -146,15 +147,15 @@ func parseODataParam(params string) (Level, offer) {
 		}
 		switch strings.ToLower(strings.Trim(val, " \t\"")) {
 		case "nometadata":
-			return NoMetadata, offerJSON
+			return json.NoMetadata, offerJSON
 		case "minimalmetadata":
-			return MinimalMetadata, offerJSON
+			return json.MinimalMetadata, offerJSON
 		case "fullmetadata":
-			return FullMetadata, offerJSON
+			return json.FullMetadata, offerJSON
 		case "verbose":
 			return 0, offerVerbose
 		}
 		return 0, offerNone
 	}
-	return MinimalMetadata, offerJSON
+	return json.MinimalMetadata, offerJSON
 }

@@ -1,11 +1,11 @@
-package odata
+package filter
 
 import (
 	"math"
 	"strings"
 
-	"antipode/geo"
 	"antipode/services"
+	"antipode/services/tables"
 	"antipode/services/tables/entity"
 )
 
@@ -46,8 +46,8 @@ func (f *Filter) Matcher() *Matcher {
 
 // Match tells whether the filter lets the entity through, by the rules of
 // protocol/table.md 11.3, and what finding that out cost, in the unit of services.Budget. An
-// error means props is not a well-formed list.
-func (m *Matcher) Match(pk, rk string, ts geo.Timestamp, props []byte) (ok bool, work int, err error) {
+// error means that its Props are not a well-formed list.
+func (m *Matcher) Match(e tables.Entity) (ok bool, work int, err error) {
 	if m.filter == nil {
 		return true, 0, nil
 	}
@@ -55,7 +55,7 @@ func (m *Matcher) Match(pk, rk string, ts geo.Timestamp, props []byte) (ok bool,
 		m.at[p.slot] = 0
 	}
 	m.found, m.looked, m.work, m.err = m.found[:0], false, 0, nil
-	m.pk, m.rk, m.ticks, m.props = pk, rk, int64(ts.Ticks()), props
+	m.pk, m.rk, m.ticks, m.props = e.PK, e.RK, int64(e.Timestamp.Ticks()), e.Props
 	ok = m.match(m.filter.root)
 	return ok, m.work, m.err
 }

@@ -1,0 +1,36 @@
+package odata
+
+// Mode says what the keys in a body mean.
+type Mode byte
+
+const (
+	// Insert needs both keys in the body, and they must be legal.
+	Insert Mode = iota
+	// Update takes the keys from the URL: those in the body may be missing, null or
+	// different, are not checked beyond being strings, and should not be used.
+	Update
+)
+
+// Incoming is an entity as a request body gives it.
+type Incoming struct {
+	PK, RK       string
+	HasPK, HasRK bool
+	// Props is the property list in the form of package entity. Nulls are left out:
+	// on Insert and replace they are not stored, on Merge they change nothing.
+	Props []byte
+}
+
+// Tables is the name of the set of an account's tables.
+const Tables = "Tables"
+
+// Set is what the documents of one answer show: a set of entities, or of tables.
+type Set struct {
+	// Base is the service root as the client addressed it, with its last slash.
+	Base string
+	// Account is the account's name, which types are named after.
+	Account string
+	// Table is the name as stored, or Tables.
+	Table string
+	// Select limits what an entity shows; nil shows everything.
+	Select *Selection
+}
