@@ -8,11 +8,11 @@ import (
 	wire "antipode/client/admin"
 )
 
-// A location serves when one of its nodes does, whatever became of the others; else the
-// reason is that of a node that can know it (table).
+// A location serves if one of its nodes does. Otherwise the reason is taken from a running node
+// first (table).
 func TestServing(t *testing.T) {
 	stopped := wire.LocationReadiness{State: wire.Stopped, Reason: "node north-1 is stopped"}
-	starting := wire.LocationReadiness{State: wire.Starting, Reason: "its carrier starts"}
+	starting := wire.LocationReadiness{State: wire.Starting, Reason: "its bus starts"}
 	waits := wire.LocationReadiness{State: wire.Running, Reason: "the blob range has no leader yet"}
 	serves := wire.LocationReadiness{State: wire.Running, Serving: true, Ready: true}
 	for _, c := range []struct {
@@ -33,7 +33,7 @@ func TestServing(t *testing.T) {
 	}
 }
 
-// A location of a gateway is ready when each range has a leader and the statistics of each
+// A location behind a gateway is ready when each range has a leader and the statistics of each
 // account that has its secondary there are known (table).
 func TestNotReady(t *testing.T) {
 	lag := 1.0

@@ -10,16 +10,16 @@ import (
 	"antipode/internal/clock"
 )
 
-// retryPause is the time between two attempts at a step that failed in passing, and
-// between two looks whether the statistics of an account are live.
+// Pauses between two attempts at a step that may succeed later, and between two checks whether
+// the statistics of an account are live.
 const (
 	retryPause = 200 * time.Millisecond
 	livePoll   = 20 * time.Millisecond
 )
 
-// EnsureAccount makes an account whose primary is l unless it is there, at either location;
-// see directory.Directory.Ensure. It waits for ranges that are busy or have no leader, for as
-// long as ctx lives, and goes on where a creation stopped half way.
+// EnsureAccount makes an account whose primary is l, unless either location has it: see
+// directory.Directory.Ensure. It waits for ranges that are busy or have no leader until ctx
+// ends, and finishes a creation that stopped half way.
 func (c *Cluster) EnsureAccount(ctx context.Context, l geo.Location, name geo.Account, key1, key2 []byte) error {
 	loc := c.locations[l]
 	if loc == nil {
@@ -34,8 +34,8 @@ func (c *Cluster) EnsureAccount(ctx context.Context, l geo.Location, name geo.Ac
 	return err
 }
 
-// WaitLive waits until the statistics of an account are live for every service, and says
-// where the account is reached.
+// WaitLive waits until the statistics of an account are live for every service, and returns the
+// account with its endpoints.
 func (c *Cluster) WaitLive(ctx context.Context, name geo.Account) (wire.AccountInfo, error) {
 	for {
 		a, err := c.set.Account(ctx, name)
@@ -52,12 +52,12 @@ func (c *Cluster) WaitLive(ctx context.Context, name geo.Account) (wire.AccountI
 	}
 }
 
-// Waiting says what the cluster waits for before it is ready, "" where it is.
+// Waiting returns what the cluster waits for before it is ready, "" once it is.
 func (c *Cluster) Waiting(ctx context.Context) string {
 	reason := ""
 	for _, name := range order() {
 		r := c.locations[name].Readiness(ctx)
-		if !r.Serving { // What follows waits for it too.
+		if !r.Serving { // Everything else waits for this.
 			return string(name) + ": " + r.Reason
 		}
 		if reason == "" && !r.Ready {

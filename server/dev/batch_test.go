@@ -168,8 +168,8 @@ func TestTransactionsAreAtomic(t *testing.T) {
 		require.NoError(t, flip(n))
 	}
 	require.NoError(t, g.Wait())
-	require.Greater(t, seen[0], flips/10, "the reader at the primary saw too few pairs to tell")
-	require.Greater(t, seen[1], flips/10, "the reader at the secondary saw too few pairs to tell")
+	require.Greater(t, seen[0], flips/10, "the reader at the primary saw too few pairs")
+	require.Greater(t, seen[1], flips/10, "the reader at the secondary saw too few pairs")
 }
 
 // pair reads both rows in one query; nil where that fails.

@@ -82,7 +82,7 @@ func (p forgetful) Publish(subject string, data []byte, done func(error)) error 
 }
 
 // Two locations that ask each other by encoded calls, of whose answers one in four is
-// lost, replicate as they do directly: frames that the carrier lost are pulled, payload
+// lost, replicate as they do directly: frames that the bus lost are pulled, payload
 // comes along, outboxes are emptied, and nothing forks.
 func TestReplicationOverCalls(t *testing.T) {
 	w := map[geo.Location]*callWire{North: newCallWire(4), South: newCallWire(4)}

@@ -26,16 +26,16 @@ import (
 	"antipode/stamp/state"
 )
 
-// Names of the two locations that a Cluster runs.
+// Names of the two locations.
 const (
 	North geo.Location = "northcentralus"
 	South geo.Location = "southcentralus"
 )
 
-// Caches and bounds of a laptop. Pebble takes the memtables of all stores out of the
-// cache's bytes: 6 nodes with 16 MiB of state each, four times that at most while they
-// flush, so that 192 to 480 MiB are left for blocks. A cache no larger than the memtables
-// holds no block at all, and every read decompresses an index.
+// Caches and bounds that fit a laptop. Pebble takes the memtables of all stores out of the
+// cache's bytes: 16 MiB for each of 6 nodes, at most four times that while they flush. 192 to
+// 480 MiB are left for blocks. A cache no larger than the memtables would hold no block, and
+// every read would decompress an index.
 const (
 	cacheBytes = 576 << 20
 	filesMax   = 4096
@@ -49,9 +49,9 @@ type ClusterOptions struct {
 	Dir      string
 	Host     string
 	PortBase int
-	// Zones are those under which accounts have host names of their own.
+	// Zones are the DNS zones under which accounts have host names.
 	Zones []geo.Zone
-	// AdminHosts are further names and addresses of the admin ports: see admin.Options.
+	// AdminHosts are further names and addresses of the admin ports: see Options of api/admin.
 	AdminHosts []string
 	Logger     *slog.Logger
 	// Tick of the nodes; zero means 100 ms. Tests shorten it.
@@ -60,14 +60,14 @@ type ClusterOptions struct {
 	ScrubPeriod time.Duration
 	// NameRest: see location.Options. Zero means none.
 	NameRest time.Duration
-	// adjust lets tests look into a location. Nil changes nothing.
+	// adjust lets tests change the options of a location. Nil changes nothing.
 	adjust func(*location.Options)
-	// end lets tests say how a location is asked by the other. Nil means directly.
+	// end lets tests choose how a location is called by the other. Nil means direct.
 	end func(*location.Location) link.End
 }
 
-// Cluster is two locations in one process, with their front ends, the gateway
-// and the admin ports. Methods may be called concurrently.
+// Cluster is two locations in one process, with their front ends, a gateway and the admin
+// ports. Methods may be called concurrently.
 type Cluster struct {
 	o         ClusterOptions
 	clock     clock.Clock
@@ -80,18 +80,19 @@ type Cluster struct {
 	token     apiadmin.TokenFile
 	hopSecret string // see api.Options.HopSecret
 
-	registry *prometheus.Registry
-	meters   *location.Meters
-	passed   *metrics.Gateway // what the gateway handed on
+	registry  *prometheus.Registry
+	meters    *location.Meters
+	forwarded *metrics.Gateway
 
-	ids      *protocol.RequestIDs
-	outside  *listen.Front // gateway and admin ports
+	ids *protocol.RequestIDs
+	// outside are the listeners that stay open while locations stop: gateway, admin ports.
+	outside  *listen.Server
 	forwards []*api.Forwarder
 
-	// step is what the creation of an account waits for; nil for nothing.
+	// step is what the creation of an account waits for, or nil.
 	step atomic.Pointer[string]
 
-	// servers start and stop the locations; set has them in the order of order.
+	// servers start and stop the locations. set has the locations in the order of order.
 	servers map[geo.Location]*location.Server
 	set     location.Set
 	admin   *admin.Backend
@@ -100,8 +101,7 @@ type Cluster struct {
 // order is the order in which locations are listed and started.
 func order() []geo.Location { return []geo.Location{North, South} }
 
-// Open listens on the gateway and the admin ports. Start must follow to run the
-// locations, and Close.
+// Open listens on the ports of the gateway and the admin ports. Start must follow, and Close.
 func Open(o ClusterOptions) (_ *Cluster, err error) {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
@@ -122,7 +122,7 @@ func Open(o ClusterOptions) (_ *Cluster, err error) {
 	if c.meters, err = location.NewMeters(c.registry, order()...); err != nil {
 		return nil, err
 	}
-	if c.passed, err = metrics.NewGateway(c.registry, order(), api.DoorOutcomes()); err != nil {
+	if c.forwarded, err = metrics.NewGateway(c.registry, order(), api.DoorOutcomes()); err != nil {
 		return nil, err
 	}
 	for i, name := range order() {
@@ -145,9 +145,9 @@ func Open(o ClusterOptions) (_ *Cluster, err error) {
 	return c, c.openOutside()
 }
 
-// Start opens the data folders and runs the locations. It takes as long as that takes: ctx
-// ends it after the step under way. Accounts are made apart: see EnsureAccount. After an
-// error Close ends what runs.
+// Start opens the stores and runs the locations. Reading large stores takes long: ctx ends Start
+// after the current step. After an error, Close stops what runs. Accounts are created by
+// EnsureAccount.
 func (c *Cluster) Start(ctx context.Context) error {
 	for _, name := range order() {
 		if err := c.servers[name].Start(ctx); err != nil {
@@ -161,7 +161,7 @@ func (c *Cluster) location(i int, name geo.Location, seed uint64) *location.Loca
 	o := locationOptions(c.o.Dir, name, order()[1-i], geo.Timestamp(i))
 	o.Clock, o.Link, o.Seed, o.Tick, o.Logger = c.clock, c.link, seed, c.o.Tick, c.o.Logger
 	o.NameRest, o.Scans = c.o.NameRest, c.scans
-	o.Carrier.Server.Log, o.Engine = c.o.Logger, state.Options{Shared: c.shared, Logger: c.o.Logger}
+	o.Bus.Server.Log, o.State = c.o.Logger, state.Options{Shared: c.shared, Logger: c.o.Logger}
 	o.ScrubPeriod, o.Registerer = c.o.ScrubPeriod, c.registry
 	c.meters.Watch(&o)
 	if c.o.adjust != nil {
@@ -193,18 +193,18 @@ func (c *Cluster) backend() *admin.Backend {
 	return admin.New(o)
 }
 
-// server builds the front end of a location, or the gateway where name is empty.
+// server builds the front end of a location, or the gateway if name is empty.
 func (c *Cluster) server(name geo.Location) *api.Server {
-	o := api.Options{Locations: order(), Zones: c.o.Zones, HopSecret: c.hopSecret, Clock: c.clock, IDs: c.ids, Door: c.passed, Logger: c.o.Logger}
+	o := api.Options{Locations: order(), Zones: c.o.Zones, HopSecret: c.hopSecret, Clock: c.clock, IDs: c.ids, Door: c.forwarded, Logger: c.o.Logger}
 	from := "gateway"
 	if name != "" {
 		l := c.locations[name]
 		l.Serve(&o, c.meters)
 		from = string(name)
 	}
-	var dial api.Dial // The gateway stands beside the locations.
+	var dial api.Dial // The gateway reaches both locations directly.
 	if name != "" {
-		dial = c.link.Dial // What goes from one location to the other passes the link.
+		dial = c.link.Dial // Requests from one location to the other pass the link.
 	}
 	o.Forward = api.NewForwarder(from, c.endpoint, dial).WithSecret(c.hopSecret)
 	c.forwards = append(c.forwards, o.Forward)
@@ -215,8 +215,7 @@ func (c *Cluster) endpoint(l geo.Location, s geo.Service) []string {
 	return []string{c.ports[l].Of(s)}
 }
 
-// openOutside listens on the gateway and the admin ports, which stay up while
-// locations stop.
+// openOutside opens the listeners that stay open while locations stop.
 func (c *Cluster) openOutside() (err error) {
 	ls := listen.Services(c.gateway.Of, "gateway", c.server("").Handler)
 	ls = append(ls, listen.Listener{Addr: c.gateway.Admin(), Handler: c.adminHandler(""), What: "admin", Limit: apiadmin.Limit})
@@ -233,7 +232,7 @@ func (c *Cluster) adminHandler(l geo.Location) http.Handler {
 	})
 }
 
-// Close drains and stops everything. A restart on the same folder is safe.
+// Close drains and stops everything.
 func (c *Cluster) Close() error {
 	var errs []error
 	for _, server := range c.servers {

@@ -1,6 +1,6 @@
-// Package dev assembles locations from their rooms: stamp, roles, shipping,
-// receiving, statistics and front ends. It is what `antipode dev` runs, and what
-// tests of whole locations use.
+// Package dev runs two whole locations and a gateway in one process: `antipode dev`, and tests
+// of whole locations.
 //
-// Invariant: two locations share nothing but a link.Link.
+// Invariant: the two locations reach each other through one link.Link only. Besides it they
+// share caches, the metrics registry and the queue of scans.
 package dev

@@ -14,13 +14,13 @@ import (
 	"antipode/stamp/node"
 )
 
-// nodesPerLocation is how many nodes a stamp has: three replicas of everything.
+// nodesPerLocation is how many nodes a stamp has. Each holds a replica of every range.
 const nodesPerLocation = 3
 
-// streamBytes bounds the stream in a location's carrier.
+// streamBytes bounds the stream into a location.
 const streamBytes = 1 << 30
 
-// locationOptions are those of a location all of whose nodes run in this process.
+// locationOptions configures a location whose nodes all run in this process.
 func locationOptions(dir string, name, other geo.Location, parity geo.Timestamp) location.Options {
 	nodes := make([]geo.NodeID, nodesPerLocation)
 	for i := range nodes {
@@ -30,23 +30,23 @@ func locationOptions(dir string, name, other geo.Location, parity geo.Timestamp)
 	return location.Options{
 		Name: name, Other: other, Parity: parity, Nodes: nodes, Local: nodes, Dir: dir,
 		Transport: func() node.Transport { return node.NewMemory() },
-		Carrier: location.Carrier{Server: &natsbus.ServerOptions{
+		Bus: location.Bus{Server: &natsbus.ServerOptions{
 			Dir: filepath.Join(dir, string(name), "nats"), Name: string(name), Bounds: bounds,
 		}},
 		Bounds: bounds,
 	}
 }
 
-// direct is a location as the other one asks it in the same process, without encoding.
+// direct is how a location is called by the other one in the same process, without encoding.
 func direct(l *location.Location) link.End { return link.NewEnd(l, l.Shipper, nil) }
 
-// join tells two locations of each other, before they start. end is how each is asked.
+// join connects two locations before they start. end is how each is called.
 func join(l *link.Link, a, b *location.Location, end func(*location.Location) link.End) {
 	far := func(near, far *location.Location) location.Far {
 		e := end(far)
 		return location.Far{
 			Directory: linkedDirectory{l, far}, Source: link.NewSource(l, e), Pusher: link.NewPusher(l, near, e),
-			Carrier: natsbus.ConnOptions{Server: linkedCarrier{l, far}},
+			Bus: natsbus.ConnOptions{Server: linkedBus{l, far}},
 		}
 	}
 	a.SetFar(far(a, b))
@@ -64,17 +64,17 @@ func (d linkedDirectory) Reserve(ctx context.Context, a catalog.Account) error {
 	return d.l.Do(ctx, func(ctx context.Context) error { return d.far.Directory.Reserve(ctx, a) })
 }
 
-// linkedCarrier reaches the carrier of the other location over the link.
-type linkedCarrier struct {
+// linkedBus reaches the bus of the other location over the link.
+type linkedBus struct {
 	l   *link.Link
 	far *location.Location
 }
 
 // InProcessConn implements natsbus.Dialer.
-func (c linkedCarrier) InProcessConn() (net.Conn, error) {
-	conn, err := c.far.InProcessConn()
+func (b linkedBus) InProcessConn() (net.Conn, error) {
+	conn, err := b.far.InProcessConn()
 	if err != nil {
 		return nil, err
 	}
-	return c.l.Over(conn)
+	return b.l.Over(conn)
 }

@@ -50,7 +50,7 @@ func TestGatewayWithoutQuorum(t *testing.T) {
 	for id := geo.NodeID(1); id < nodesPerLocation; id++ {
 		require.NoError(t, c.admin.StopNode(t.Context(), North, id))
 	}
-	// The north says that it has no leader after 5 s.
+	// The north reports after 5 s only that it has no leader.
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
 	defer cancel()
 	a, err := c.set.Account(ctx, "northacct")

@@ -7,7 +7,7 @@ import (
 	"antipode/geo"
 )
 
-// Offsets from the port base: the gateway, then one block for each location.
+// Offsets from the port base. The gateway has the first block of ports, each location one more.
 const (
 	offsetBlob   = 0
 	offsetQueue  = 1
@@ -22,18 +22,18 @@ type Ports struct {
 	Base int
 }
 
-// Of is where a service is served.
+// Of returns the address of a service.
 func (p Ports) Of(s geo.Service) string {
 	offset := map[geo.Service]int{geo.Blob: offsetBlob, geo.Queue: offsetQueue, geo.Table: offsetTable}[s]
 	return p.addr(offset)
 }
 
-// Admin is the admin port.
+// Admin returns the address of the admin port.
 func (p Ports) Admin() string { return p.addr(offsetAdmin) }
 
 func (p Ports) addr(offset int) string { return net.JoinHostPort(p.Host, strconv.Itoa(p.Base+offset)) }
 
-// At are the ports of a location, the first being number 0.
+// At returns the ports of a location, counted from 0.
 func (p Ports) At(location int) Ports { return Ports{p.Host, p.Base + (location+1)*locationStep} }
 
 // PortBaseMax is the greatest port base: the second location's admin port must fit.

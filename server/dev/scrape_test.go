@@ -15,10 +15,9 @@ import (
 	"antipode/stamp/node"
 )
 
-// The scrape says what happened: a stopped node leaves two in sync; a
-// cut link makes backlog and age grow, and they add up; requests equal the client's
-// count.
-func TestScrapeTellsTheWorld(t *testing.T) {
+// The scrape shows what happened: two replicas in sync while a node is stopped, backlog and age
+// that grow while the link is cut and that add up, and as many requests as the client sent.
+func TestScrapeShowsTheState(t *testing.T) {
 	c := startFaulty(t)
 	createTable(t, c, "northacct")
 	stopped := geo.NodeID(0)

@@ -138,10 +138,10 @@ func standStill(t *testing.T, d time.Duration) {
 	require.NoError(t, exec.CommandContext(t.Context(), "sh", "-c", script).Run())
 }
 
-// A process that starves judges nobody: on one processor, which spinning neighbours share
-// and which it does not get at all for seconds, and a disk whose fsyncs are slow, an idle
-// cluster changes no leader and no in-sync set, raises no alarm and gives up no connection.
-// ANTIPODE_STARVED=5m watches for longer.
+// A starved process draws no conclusions about others. With one processor, shared with spinning
+// goroutines and taken away for seconds, and a disk with slow fsyncs, an idle cluster changes
+// no leader and no in-sync set, raises no alarm and drops no connection. ANTIPODE_STARVED=5m
+// watches for longer.
 func TestStarved(t *testing.T) {
 	watch := starvedFor
 	if s := os.Getenv(starvedVariable); s != "" {
@@ -155,7 +155,7 @@ func TestStarved(t *testing.T) {
 	disk := slowDisk{vfs.Default, rand.New(rand.NewPCG(1, 1)), &sync.Mutex{}}
 	warned := &warnings{Handler: slog.DiscardHandler}
 	c := startAtPace(t, slog.New(warned), func(o *location.Options) {
-		o.Engine.FS = disk
+		o.State.FS = disk
 		alarm := o.OnAlarm
 		o.OnAlarm = func(reason string) {
 			alarms.Add(1)
@@ -174,7 +174,7 @@ func TestStarved(t *testing.T) {
 			}
 		})
 	}
-	settled, lines := c.newestEvents(), len(warned.since(0))
+	before, lines := c.newestEvents(), len(warned.since(0))
 	for end := time.Now().Add(watch); time.Now().Before(end); {
 		<-time.After(runsFor)
 		standStill(t, stillFor)
@@ -182,7 +182,7 @@ func TestStarved(t *testing.T) {
 	<-time.After(runsFor)
 	for name, l := range c.locations {
 		for _, e := range l.Events() {
-			if e.Number > settled[name] {
+			if e.Number > before[name] {
 				require.NotContains(t, []node.EventKind{node.LeaderElected, node.LeftInSync}, node.EventKind(e.Kind), "%+v", e)
 			}
 		}
@@ -211,7 +211,8 @@ func startAtPace(t *testing.T, logger *slog.Logger, adjust func(*location.Option
 	return c
 }
 
-// inSync reports whether every range has a leader that was told of, with all in sync.
+// inSync reports whether every range has a leader, with an event of its election, and all
+// replicas in sync.
 func (c *Cluster) inSync() bool {
 	for _, l := range c.locations {
 		elected := map[geo.RangeID]bool{}

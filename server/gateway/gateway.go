@@ -36,7 +36,7 @@ type Gateway struct {
 	o       Options
 	http    *http.Client
 	forward *api.Forwarder
-	front   *listen.Front
+	server  *listen.Server
 }
 
 // portsOf is where an operator chooses the ports of the process.
@@ -65,21 +65,21 @@ func Open(o Options) (_ *Gateway, err error) {
 		return nil, err
 	}
 	registry := metrics.NewRegistry()
-	server, err := g.server(registry)
+	front, err := g.frontEnd(registry)
 	if err != nil {
 		return nil, err
 	}
-	ls := listen.Services(c.Listen.Services().Of, "gateway", server.Handler)
+	ls := listen.Services(c.Listen.Services().Of, "gateway", front.Handler)
 	ls = append(ls, listen.Listener{
 		Addr: c.Listen.Admin, What: "admin", Limit: admin.Limit,
 		Handler: admin.Handler(backend, registry, admin.Options{TokenFile: token, Listen: c.Listen.Admin, Hosts: c.Admin.Hosts, Log: o.Logger}),
 	})
-	g.front, err = listen.Open(ls, portsOf, o.Logger)
+	g.server, err = listen.Open(ls, portsOf, o.Logger)
 	return g, err
 }
 
-// backend is what stands behind the admin port: all locations, through the admin ports of
-// their nodes.
+// backend builds the backend of the admin port: all locations, through the admin ports of their
+// nodes.
 func (g *Gateway) backend(token admin.TokenFile) (*serveradmin.Backend, error) {
 	o := serveradmin.Options{Clock: g.o.Clock, Endpoints: g.o.Config.Listen.Services().Of}
 	for _, l := range g.o.Config.Locations {
@@ -100,8 +100,8 @@ func (g *Gateway) backend(token admin.TokenFile) (*serveradmin.Backend, error) {
 	return serveradmin.New(o), nil
 }
 
-// server is what answers clients.
-func (g *Gateway) server(registry *prometheus.Registry) (*api.Server, error) {
+// frontEnd builds what answers clients.
+func (g *Gateway) frontEnd(registry *prometheus.Registry) (*api.Server, error) {
 	var seed [32]byte
 	if _, err := rand.Read(seed[:]); err != nil {
 		return nil, err
@@ -123,7 +123,7 @@ func (g *Gateway) server(registry *prometheus.Registry) (*api.Server, error) {
 	}), nil
 }
 
-// locations are those of the configuration, in its order.
+// locations returns the locations in the order of the configuration.
 func (g *Gateway) locations() []geo.Location {
 	var out []geo.Location
 	for _, l := range g.o.Config.Locations {
@@ -132,8 +132,8 @@ func (g *Gateway) locations() []geo.Location {
 	return out
 }
 
-// endpoints are the front ends of a location: the hop listeners of its nodes if the gateway
-// has a certificate.
+// endpoints returns the addresses of a service's front ends in a location: the hop listeners of
+// its nodes if the gateway has a certificate.
 func (g *Gateway) endpoints(name geo.Location, s geo.Service) []string {
 	var out []string
 	for _, l := range g.o.Config.Locations {
@@ -151,11 +151,11 @@ func (g *Gateway) endpoints(name geo.Location, s geo.Service) []string {
 	return out
 }
 
-// Close drains requests and closes.
+// Close drains requests and closes the ports.
 func (g *Gateway) Close() error {
 	var err error
-	if g.front != nil {
-		err = g.front.Close()
+	if g.server != nil {
+		err = g.server.Close()
 	}
 	if g.forward != nil {
 		g.forward.Close()

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Bounds of the connections of one listener. Every one costs a file descriptor, of which
-// the stores and the other listeners of the process need their own.
+// Bounds of the connections of one listener. Each costs a file descriptor, which the stores
+// and the other listeners of the process need, too.
 const (
 	connsMax     = 8192
 	connsMin     = 64
@@ -29,29 +29,29 @@ func connsLimit() int {
 	return int(max(connsMin, min(files.Cur/connsDivisor, connsMax)))
 }
 
-// conns bounds the connections of one listener. When there are too many the one that has
-// waited longest for a request is closed, so that connections that do nothing keep nobody
-// out. Where all are at work the new one gets a 503.
+// conns bounds the connections of one listener. Above the bound it closes the connection that
+// has waited longest for a request, so that idle connections keep no client out. If all have a
+// request running, the new connection gets a 503.
 type conns struct {
 	max int
 
 	mu      sync.Mutex
 	open    map[net.Conn]*conn
-	waiting list.List // of *conn: those without a request under way, the longest first
+	waiting list.List // *conn without a running request, the one that waited longest first
 }
 
 type conn struct {
 	net.Conn
-	at *list.Element // in waiting; nil while a request is under way
+	at *list.Element // its place in waiting; nil while a request runs
 }
 
 func newConns(limit int) *conns { return &conns{max: limit, open: map[net.Conn]*conn{}} }
 
-// busyAnswer is what a connection beyond the bound gets.
+// busyAnswer is sent on a connection above the bound.
 const busyAnswer = "HTTP/1.1 503 The server is busy.\r\nRetry-After: 1\r\nx-ms-error-code: ServerBusy\r\n" +
 	"Content-Length: 0\r\nConnection: close\r\n\r\n"
 
-// state takes a change of a connection, as http.Server tells it.
+// state is an http.Server.ConnState callback.
 func (s *conns) state(c net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew:
@@ -67,9 +67,9 @@ func (s *conns) state(c net.Conn, state http.ConnState) {
 	}
 }
 
-// closeNow writes a few words, which fit into the buffer of a new connection, and closes it,
-// without waiting for the other end: one that is encrypted gets no words, since it would be
-// waited for in the handshake. What fails ends with the connection.
+// closeNow writes words, which fit into the buffer of a new connection, and closes the
+// connection without waiting for the other end. A TLS connection gets no words, because
+// writing them would wait for the handshake. Errors are ignored: the connection ends anyway.
 func closeNow(c net.Conn, words string) {
 	if secure, ok := c.(*tls.Conn); ok {
 		c, words = secure.NetConn(), ""
@@ -80,7 +80,7 @@ func closeNow(c net.Conn, words string) {
 	_ = c.Close()
 }
 
-// add notes a connection, and returns the one to close; nil where they are few enough.
+// add registers a connection and returns the connection to close, or nil within the bound.
 func (s *conns) add(c net.Conn) (surplus net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,31 +112,31 @@ func (s *conns) drop(c *conn) {
 
 type connKey struct{}
 
-// context names the connection to the handlers of its requests.
+// context is an http.Server.ConnContext callback: handler finds the connection by it.
 func (s *conns) context(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, c)
 }
 
-// handler notes which connections have a request under way.
+// handler keeps track of the connections that have a running request.
 func (s *conns) handler(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c, _ := r.Context().Value(connKey{}).(net.Conn)
-		s.works(c, true)
-		defer s.works(c, false)
+		s.setRunning(c, true)
+		defer s.setRunning(c, false)
 		h.ServeHTTP(w, r)
 	})
 }
 
-func (s *conns) works(c net.Conn, works bool) {
+func (s *conns) setRunning(c net.Conn, running bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	known := s.open[c]
 	switch {
 	case known == nil: // Closed a moment ago.
-	case works && known.at != nil:
+	case running && known.at != nil:
 		s.waiting.Remove(known.at)
 		known.at = nil
-	case !works && known.at == nil:
+	case !running && known.at == nil:
 		known.at = s.waiting.PushBack(known)
 	}
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Beyond its bound a listener closes the connection that has waited longest for a request,
-// whether it never sent one or was answered; one that is at work is not closed. Where all
-// are at work a new one gets a 503.
+// Above its bound a listener closes the connection that has waited longest for a request,
+// whether it never sent one or was answered. A connection with a running request is not closed.
+// If all have one, a new connection gets a 503.
 func TestConnectionsAreBounded(t *testing.T) {
 	entered, leave := make(chan struct{}), make(chan struct{})
 	c := newConns(3)

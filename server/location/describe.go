@@ -12,7 +12,7 @@ import (
 	"antipode/stamp/ranges"
 )
 
-// Services are those that a location has a range of: the catalog's and the clients'.
+// Services are the services that have a range in each location, the catalog first.
 func Services() []geo.Service { return []geo.Service{geo.Catalog, geo.Blob, geo.Queue, geo.Table} }
 
 // Ranges are the ranges of a location.
@@ -24,8 +24,8 @@ func Ranges() []geo.RangeID {
 	return out
 }
 
-// Describe describes the location as this process sees it: nodes and leaders elsewhere are
-// absent. Alarms are left to the caller.
+// Describe describes what this process knows of the location: nodes and leaders in other
+// processes are absent. It leaves Alarms empty.
 func (l *Location) Describe() (wire.Location, error) {
 	out := wire.Location{Name: l.o.Name, State: l.state(), Role: "primary and secondary, by account"}
 	stamp, stopped := l.Stamp()
@@ -59,7 +59,7 @@ func (l *Location) Describe() (wire.Location, error) {
 	return out, nil
 }
 
-// state is that of the location as far as it runs in this process.
+// state is the state of what this process runs of the location.
 func (l *Location) state() wire.State {
 	if _, stopped := l.Stamp(); stopped == nil {
 		return wire.Running
@@ -80,7 +80,7 @@ func describeNode(stamp *stamp.Stamp, n *node.Node, out wire.Node) (wire.Node, e
 		id := geo.FirstRange(svc)
 		r := n.Range(id)
 		if r == nil {
-			continue // It is on other nodes.
+			continue // Its replicas are on other nodes.
 		}
 		durable, err := r.Machine.DurableIndex()
 		if err != nil {
@@ -104,7 +104,7 @@ func describeNode(stamp *stamp.Stamp, n *node.Node, out wire.Node) (wire.Node, e
 func (l *Location) leaderView(stamp *stamp.Stamp, id geo.RangeID) (*wire.LeaderView, error) {
 	r := stamp.Leader(id)
 	if r == nil {
-		return nil, nil //nolint:nilnil // A range without a leader has no such view.
+		return nil, nil //nolint:nilnil // A range without a leader has no leader's view.
 	}
 	b, err := r.Machine.Backlog()
 	if err != nil {
@@ -116,7 +116,7 @@ func (l *Location) leaderView(stamp *stamp.Stamp, id geo.RangeID) (*wire.LeaderV
 	}, nil
 }
 
-// standings are those of a leader's view, in wall time.
+// standings returns the standings of a leader's view, in wall time.
 func (l *Location) standings(v ranges.View) []wire.Standing {
 	out := make([]wire.Standing, 0, len(v.Standings))
 	now, mono := l.o.Clock.Now(), l.o.Clock.Mono()
@@ -127,7 +127,7 @@ func (l *Location) standings(v ranges.View) []wire.Standing {
 	return out
 }
 
-// age is that of the oldest record in a backlog.
+// age is the age of the oldest record in a backlog, zero if it is empty.
 func (l *Location) age(b outbox.Backlog) time.Duration {
 	if b.Oldest == 0 {
 		return 0
@@ -142,7 +142,7 @@ func DescribeAccount(a *catalog.Account) wire.Account {
 	}
 }
 
-// AccountStatus says how far the secondary of an account is. l is that secondary.
+// AccountStatus describes the replication of an account whose secondary is this location.
 func (l *Location) AccountStatus(a *catalog.Account, now time.Time) wire.AccountStatus {
 	out := wire.AccountStatus{Account: DescribeAccount(a)}
 	for _, svc := range geo.Services {

@@ -1,6 +1,8 @@
-// Package location puts one location together as one process sees it: the stamp, of which
-// all nodes or one run here, the roles, shipping, receiving, statistics, and the handlers of
-// its front end. `antipode dev` runs two in one process, `antipode node` one node of one.
+// Package location assembles the part of one location that runs in this process: the stamp
+// with all nodes or one, the two roles, shipping, receiving, statistics, and the handlers of
+// the front end. `antipode dev` runs two locations in one process, `antipode node` one node
+// of a location. Set is the locations of a process, Server starts and stops one with its front
+// end.
 //
-// Invariant: a location meets the other one through Options.Link and Far alone.
+// Invariant: a location reaches the other one through Options.Link and Far alone.
 package location

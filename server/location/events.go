@@ -10,18 +10,17 @@ import (
 	"antipode/stamp/node"
 )
 
-// eventsMax is how many events a location keeps: some days of a quiet one, and a bound
-// for one that flaps.
+// eventsMax is how many events a location keeps: some days of quiet operation.
 const eventsMax = 1024
 
-// events is the event log of a location's nodes in this process, in memory: the newest
-// eventsMax. Its methods may be called concurrently.
+// events is the event log of a location's nodes in this process: the newest eventsMax, in
+// memory. Its methods may be called concurrently.
 type events struct {
 	location geo.Location
 	clock    clock.Clock
 
 	mu   sync.Mutex
-	last uint64 // number of the newest one
+	last uint64 // number of the newest event
 	ring []wire.Event
 }
 

@@ -10,8 +10,8 @@ import (
 	"antipode/stamp/node"
 )
 
-// The event log gives the newest events first and keeps no more than it says, whatever
-// flaps; numbers show what was pushed out.
+// The event log returns the newest events first and keeps at most eventsMax; their numbers show
+// how many were dropped.
 func TestEventLogIsBounded(t *testing.T) {
 	l := &Location{events: events{location: "north", clock: clock.System{}}}
 	require.Empty(t, l.Events())

@@ -8,17 +8,16 @@ import (
 	"time"
 )
 
-// incarnationFile, in a location's folder, names the incarnation of the stream it
-// takes: when it was made. So a carrier that was wiped while the process was stopped
-// is told from one that was not (R15). It guards an alarm and no data: it is neither
-// synced nor missed, and whatever it says, lost records are pulled.
+// incarnationFile, in a location's folder, holds the creation time of the incoming stream. It
+// shows whether the bus was wiped while the process was stopped (R15). It serves an alarm only:
+// it is not synced, it may be missing, and lost records are pulled whatever it holds.
 const incarnationFile = "stream-incarnation"
 
 func (l *Location) incarnationPath() string {
 	return filepath.Join(l.o.Dir, string(l.o.Name), incarnationFile)
 }
 
-// knownIncarnation is what rememberIncarnation last stored, zero for nothing.
+// knownIncarnation returns what rememberIncarnation last stored, or zero.
 func (l *Location) knownIncarnation() time.Time {
 	b, err := os.ReadFile(l.incarnationPath())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -26,7 +25,7 @@ func (l *Location) knownIncarnation() time.Time {
 	}
 	t, parseErr := time.Parse(time.RFC3339Nano, string(b))
 	if err = errors.Join(err, parseErr); err != nil {
-		l.o.Logger.Warn("cannot read which stream was known; a wiped carrier goes unnoticed until the next one",
+		l.o.Logger.Warn("cannot read which stream was known; a wiped bus goes unnoticed this time",
 			"file", l.incarnationPath(), "error", err)
 		return time.Time{}
 	}

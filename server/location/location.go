@@ -39,43 +39,44 @@ const closeInterval = 250 * time.Millisecond
 type Options struct {
 	Name, Other geo.Location
 	Parity      geo.Timestamp
-	// Nodes are all nodes of the stamp; Local those that run in this process.
+	// Nodes are all nodes of the stamp; Local are those that run in this process.
 	Nodes, Local []geo.NodeID
 	// Sites: see node.Options.
 	Sites []ranges.Site
-	// Dir is the folder of all locations; this one uses Dir/Name.
+	// Dir is the data folder. The location uses Dir/Name.
 	Dir string
 	// ReserveBytes: see node.Options.
 	ReserveBytes uint64
-	// Scans shares the processors among the scans of the process. Nil means its own.
+	// Scans shares the processors among the scans of the process. Nil means a new one.
 	Scans *services.Scans
 	// NameRest is how long the name of a deleted table or container cannot be created
-	// again. Zero: at once.
+	// again. Zero means no time.
 	NameRest time.Duration
 	Clock    clock.Clock
-	Engine   state.Options
-	// Transport returns what joins the nodes, at each start.
+	State    state.Options
+	// Transport returns the transport between the nodes, at each start.
 	Transport func() node.Transport
-	// Commands are those that other processes hand to a leader here. Nil means none.
+	// Commands are the kinds of commands that other processes submit to a leader here. Nil
+	// means none.
 	Commands ranges.Commands
 	Link     *link.Link
-	// Carrier is what carries the stream that comes in.
-	Carrier Carrier
-	Seed    uint64
+	// Bus is where the incoming stream is.
+	Bus  Bus
+	Seed uint64
 	// Tick of the nodes; zero means 100 ms. Tests shorten it.
 	Tick time.Duration
-	// ScrubPeriod: see node.Options. Registerer takes the nodes' own metrics; may be nil.
+	// ScrubPeriod: see node.Options. Registerer registers the nodes' metrics; may be nil.
 	ScrubPeriod time.Duration
 	Registerer  prometheus.Registerer
-	// Bounds of the stream in this location's carrier.
+	// Bounds limit the incoming stream.
 	Bounds bus.Bounds
-	// Replicas is how many servers of the carrier hold the stream. Zero means 1.
+	// Replicas is how many servers of the bus store the stream. Zero means 1.
 	Replicas int
 	Logger   *slog.Logger
 	OnCommit func(geo.RangeID, time.Duration)
-	// OnAlarm takes named alarms.
+	// OnAlarm is called for each alarm, with its reason. Nil drops alarms.
 	OnAlarm func(reason string)
-	// OnEvent is told of the kind of each event, beside the event log. May be nil.
+	// OnEvent is called with the kind of each event of the event log. May be nil.
 	OnEvent func(kind node.EventKind)
 	// CloseInterval is after how long an idle range commits a closed record (R12).
 	// Nil means 250 ms for every range.
@@ -111,16 +112,16 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Far is the other location as this one reaches it, over the link.
+// Far is how this location reaches the other one, over the link.
 type Far struct {
 	Directory directory.Peer
 	Source    receive.Source
 	Pusher    ship.PayloadPusher
-	// Carrier is where the stream goes that this location sends.
-	Carrier natsbus.ConnOptions
+	// Bus is where this location publishes its stream.
+	Bus natsbus.ConnOptions
 }
 
-// Location is one location: its stamp while it runs, and what serves on top of it.
+// Location is one location: its stamp while it runs, and what serves on top of the stamp.
 // Methods may be called concurrently.
 type Location struct {
 	o Options
@@ -131,12 +132,12 @@ type Location struct {
 	far   Far
 	stamp atomic.Pointer[stamp.Stamp]
 
-	// carrier is nil while the location is stopped. The other location, and with it whoever
-	// waits there with a lock held, asks for it: it has none of its own.
-	carrier atomic.Pointer[carrier]
+	// bus is nil while the location is stopped. It is not guarded by mu, because the other
+	// location asks for it, possibly with a lock held.
+	bus atomic.Pointer[openBus]
 
-	// starting is what Start does at this moment, nil while it does not run. startFailed is
-	// why the last one failed, nil once one succeeded.
+	// starting is the current step of Start, nil while Start does not run. startFailed is the
+	// error of the last Start, nil after a success.
 	starting, startFailed atomic.Pointer[string]
 
 	mu  sync.Mutex // held by Start, Stop and Disconnect; guards the field below
@@ -159,13 +160,13 @@ func New(o Options) *Location {
 	return l
 }
 
-// SetFar tells the location of the other one, before it starts.
+// SetFar sets how the other location is reached. It is called before Start.
 func (l *Location) SetFar(f Far) {
 	l.far = f
 	l.Directory.SetPeer(f.Directory)
 }
 
-// ErrStopped: the location does not run.
+// ErrStopped means that the location does not run.
 var ErrStopped = storageerr.ServerBusy.Saying("The location is stopped. Please retry your request.")
 
 // Location implements directory.Stamp and link.Stamp.
@@ -224,13 +225,12 @@ func (l *Location) Leader(r geo.RangeID) *ranges.Range {
 	return s.Leader(r)
 }
 
-// Start opens and runs the location. Its data folders are made if missing. It takes as
-// long as it takes to read them: ctx ends it after the step under way. NotReady says which
-// that is.
+// Start opens and runs the location. Missing data folders are made. Reading large stores takes
+// long: ctx ends Start after the current step, which Readiness shows.
 func (l *Location) Start(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.carrier.Load() != nil {
+	if l.bus.Load() != nil {
 		return fmt.Errorf("%s %w", l.Subject(), ErrRuns)
 	}
 	defer l.starting.Store(nil)
@@ -241,31 +241,31 @@ func (l *Location) Start(ctx context.Context) error {
 	}
 	why := err.Error()
 	l.startFailed.Store(&why)
-	if l.carrier.Load() != nil {
+	if l.bus.Load() != nil {
 		err = errors.Join(err, l.stop())
 	}
 	return err
 }
 
 func (l *Location) start(ctx context.Context) error {
-	l.does("its carrier starts")
-	c, err := l.openCarrier(ctx)
+	l.step("its bus starts")
+	b, err := l.startBus(ctx)
 	if err != nil {
-		return fmt.Errorf("start the carrier of %s: %w", l.o.Name, err)
+		return fmt.Errorf("start the bus of %s: %w", l.o.Name, err)
 	}
-	l.carrier.Store(c)
-	if err := l.connect(c); err != nil {
+	l.bus.Store(b)
+	if err := l.connect(b); err != nil {
 		return err
 	}
 	return l.startStamp(ctx)
 }
 
-// does notes what Start does now.
-func (l *Location) does(what string) { l.starting.Store(&what) }
+// step records the current step of Start.
+func (l *Location) step(what string) { l.starting.Store(&what) }
 
 func (l *Location) startStamp(ctx context.Context) error {
 	s := stamp.New(node.Options{
-		Location: l.o.Name, Peers: l.o.Nodes, Sites: l.o.Sites, Dir: filepath.Join(l.o.Dir, string(l.o.Name)), Engine: l.o.Engine, Clock: l.o.Clock,
+		Location: l.o.Name, Peers: l.o.Nodes, Sites: l.o.Sites, Dir: filepath.Join(l.o.Dir, string(l.o.Name)), Engine: l.o.State, Clock: l.o.Clock,
 		Transport: l.o.Transport(), Seed: l.o.Seed, Parity: l.o.Parity, Tick: l.o.Tick, Logger: l.o.Logger,
 		ScrubPeriod: l.o.ScrubPeriod, Registerer: l.o.Registerer, ReserveBytes: l.o.ReserveBytes,
 		CloseInterval: l.o.CloseInterval, OnCommit: l.o.OnCommit, RowChunks: blobs.RowChunks, Commands: l.o.Commands,
@@ -277,7 +277,7 @@ func (l *Location) startStamp(ctx context.Context) error {
 	s.OnStart(l.ship)
 	s.OnStop(l.unship)
 	for _, id := range l.o.Local {
-		l.does("node " + node.Name(l.o.Name, id) + " opens its stores and replays its log")
+		l.step("node " + node.Name(l.o.Name, id) + " opens its stores and replays its log")
 		err := ctx.Err()
 		if err == nil {
 			err = s.Start(id)
@@ -291,15 +291,14 @@ func (l *Location) startStamp(ctx context.Context) error {
 	return nil
 }
 
-// Whole reports whether all nodes of the stamp run in this process.
+// Whole reports whether this process runs all nodes of the stamp.
 func (l *Location) Whole() bool { return slices.Equal(l.o.Nodes, l.o.Local) }
 
-// Stop drains and ends the location: what is committed stays on disk, and its
-// restart replays nothing.
+// Stop drains and ends the location. Stores are flushed, so that a restart replays nothing.
 func (l *Location) Stop() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.carrier.Load() == nil {
+	if l.bus.Load() == nil {
 		return fmt.Errorf("location %s is stopped", l.o.Name)
 	}
 	return l.stop()
@@ -311,6 +310,6 @@ func (l *Location) stop() error {
 	if s := l.stamp.Swap(nil); s != nil {
 		errs = append(errs, s.Close())
 	}
-	errs = append(errs, l.disconnect(), l.carrier.Swap(nil).close())
+	errs = append(errs, l.disconnect(), l.bus.Swap(nil).close())
 	return errors.Join(errs...)
 }

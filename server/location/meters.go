@@ -23,8 +23,7 @@ type Meters struct {
 	Abandoned *metrics.Abandoned
 }
 
-// NewMeters registers the instruments. Counters of the locations that the process runs begin
-// at zero.
+// NewMeters registers the instruments. Counters of the given locations begin at zero.
 func NewMeters(reg prometheus.Registerer, locations ...geo.Location) (*Meters, error) {
 	var m Meters
 	var errs [5]error

@@ -66,14 +66,14 @@ func (l *Location) stampOf(id geo.NodeID) (*stamp.Stamp, error) {
 	return s, nil
 }
 
-// Keys are the keys of an account.
+// Keys returns the keys of an account.
 func Keys(a *catalog.Account) wire.Keys {
 	encode := base64.StdEncoding.EncodeToString
 	return wire.Keys{Name: a.Name, Key1: encode(a.Key1), Key2: encode(a.Key2)}
 }
 
 // CreateAccount makes an account whose primary is this location: see
-// directory.Directory.Create and Ensure. The process must be the one with the catalog's leader.
+// directory.Directory.Create and Ensure. The catalog's leader must be in this process.
 func (l *Location) CreateAccount(ctx context.Context, n wire.NewAccount) (*catalog.Account, error) {
 	key1, err := base64.StdEncoding.DecodeString(n.Key1)
 	if err != nil {

@@ -12,11 +12,11 @@ import (
 	"antipode/stamp"
 )
 
-// writableWait bounds how long a range may take to show that it takes writes, so that who
-// asks for readiness hears of those that do not in good time.
+// writableWait bounds the check whether ranges take writes, so that Readiness reports a range
+// that does not in time.
 const writableWait = 2 * time.Second
 
-// Readiness says how far the location is.
+// Readiness reports whether the location serves and is ready, or what it waits for.
 func (l *Location) Readiness(ctx context.Context) wire.LocationReadiness {
 	out := wire.LocationReadiness{Name: l.o.Name, State: l.state(), Reason: l.notServing(ctx)}
 	if out.Reason == "" {
@@ -27,7 +27,7 @@ func (l *Location) Readiness(ctx context.Context) wire.LocationReadiness {
 	return out
 }
 
-// notServing says why the location cannot serve, "" where it can: every range has a
+// notServing returns why the location does not serve, or "": it serves when every range has a
 // leader and takes writes.
 func (l *Location) notServing(ctx context.Context) string {
 	stamp, err := l.Stamp()
@@ -43,7 +43,7 @@ func (l *Location) notServing(ctx context.Context) string {
 	return why
 }
 
-// notWritable names a range without a leader, or that takes no writes; "" where there is none.
+// notWritable names a range that has no leader or takes no writes; "" if every range does.
 func (l *Location) notWritable(ctx context.Context, stamp *stamp.Stamp) string {
 	for _, svc := range Services() {
 		if _, known := stamp.LeaderNode(geo.FirstRange(svc)); !known {
@@ -66,7 +66,7 @@ func (l *Location) notWritable(ctx context.Context, stamp *stamp.Stamp) string {
 	return ""
 }
 
-// notRunning says why there is no stamp.
+// notRunning returns why the location does not run.
 func (l *Location) notRunning() string {
 	if doing := l.starting.Load(); doing != nil {
 		return *doing
@@ -96,7 +96,7 @@ func (l *Location) notLive(ctx context.Context) string {
 		return "the catalog does not answer: " + err.Error()
 	}
 	if !l.Whole() {
-		return "" // Another process may be the one that knows how far the accounts are.
+		return "" // Another process may receive, and know the sync times.
 	}
 	var accounts []wire.AccountStatus
 	for _, a := range list {
@@ -105,8 +105,8 @@ func (l *Location) notLive(ctx context.Context) string {
 	return NotLive(l.o.Name, accounts)
 }
 
-// NotLive says why the statistics of an account are not live at a location, "" if all are. A
-// location without an account is not ready: it has nothing to serve.
+// NotLive returns why the statistics of an account are not live at its secondary l, or "" if all
+// are live. Without any account there is nothing to be live.
 func NotLive(l geo.Location, accounts []wire.AccountStatus) string {
 	if len(accounts) == 0 {
 		return "no account is made yet"

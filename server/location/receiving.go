@@ -14,42 +14,41 @@ import (
 )
 
 const (
-	// silenceAfter is how long a source range may say nothing before an alarm.
+	// silenceAfter is how long a source range may send nothing before an alarm.
 	silenceAfter = 5 * time.Second
-	// leadPoll is how often a process that runs some of the nodes looks whether one of them
-	// leads the catalog, and so receives.
+	// leadPoll is how often a process that runs some of the nodes checks whether one of them
+	// leads the catalog.
 	leadPoll = 50 * time.Millisecond
 )
 
-// receiving is the location's part in the stream that comes in. One process of a location
-// receives, the one with the catalog's leader: it goes on from the cursors, which are
-// durable with the data, so that two of them for a moment, or none, lose and double nothing
-// (R14).
+// receiving runs the receiver of the incoming stream. In a location of several processes, the
+// process with the catalog's leader receives. The receiver resumes from the cursors, which are
+// durable with the data (R14), so two receivers at once, or none, lose and repeat nothing.
 type receiving struct {
 	l        *Location
 	receiver atomic.Pointer[receive.Receiver]
 
-	// stamp is the one that runs between start and stop.
+	// stamp is set between start and stop.
 	stamp  *stamp.Stamp
 	cancel context.CancelFunc // guarded by Location.mu
 	wg     sync.WaitGroup
 }
 
-// start begins to receive whenever it is this process's turn, until stop.
+// start receives whenever this process should, until stop.
 func (r *receiving) start(s *stamp.Stamp) {
 	ctx, cancel := context.WithCancel(context.Background())
 	r.stamp, r.cancel = s, cancel
-	conn := r.l.carrier.Load().conn
+	conn := r.l.bus.Load().conn
 	r.wg.Go(func() {
 		for ctx.Err() == nil {
-			if r.awaitTurn(ctx) {
+			if r.poll(ctx, r.mine) {
 				r.run(ctx, conn)
 			}
 		}
 	})
 }
 
-// stop ends what start began and waits for it.
+// stop ends the goroutine of start and waits for it.
 func (r *receiving) stop() {
 	if r.cancel != nil {
 		r.cancel()
@@ -58,16 +57,12 @@ func (r *receiving) stop() {
 	}
 }
 
-// mine reports whether this process is the one that receives.
+// mine reports whether this process should receive.
 func (r *receiving) mine() bool {
 	return r.l.Whole() || r.stamp.Leader(geo.FirstRange(geo.Catalog)) != nil
 }
 
-// awaitTurn waits until it is this process's turn; false when ctx ended first.
-func (r *receiving) awaitTurn(ctx context.Context) bool {
-	return r.poll(ctx, r.mine)
-}
-
+// poll waits until a condition holds; false if ctx ended first.
 func (r *receiving) poll(ctx context.Context, until func() bool) bool {
 	ticker := time.NewTicker(leadPoll)
 	defer ticker.Stop()
@@ -81,7 +76,7 @@ func (r *receiving) poll(ctx context.Context, until func() bool) bool {
 	return ctx.Err() == nil
 }
 
-// run receives until ctx ends or another process's turn has come.
+// run receives until ctx ends or another process should receive.
 func (r *receiving) run(ctx context.Context, conn *natsbus.Conn) {
 	l := r.l
 	ctx, cancel := context.WithCancel(ctx)
@@ -90,7 +85,7 @@ func (r *receiving) run(ctx context.Context, conn *natsbus.Conn) {
 		Source: l.o.Other, Replicas: l.o.Replicas, Bounds: l.o.Bounds, Alarm: l.o.OnAlarm, Log: l.o.Logger,
 	})
 	if err != nil {
-		l.o.Logger.Error("cannot take the stream of the other location; trying again", "origin", l.o.Other, "error", err)
+		l.o.Logger.Error("cannot open the stream of the other location; trying again", "origin", l.o.Other, "error", err)
 		_ = r.poll(ctx, func() bool { return !r.mine() })
 		return
 	}

@@ -13,7 +13,7 @@ import (
 	"antipode/stamp/node"
 )
 
-// RecoverRange re-forms a range of this location that has no quorum of trusted replicas:
+// RecoverRange re-forms a range that has no quorum of trusted replicas:
 // see stamp.Stamp.Recover. The operator has accepted the loss.
 func (l *Location) RecoverRange(ctx context.Context, id geo.RangeID, untrusted bool) (wire.RangeRecovered, error) {
 	refused := func(status int, code string, err error) error {

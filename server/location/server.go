@@ -36,8 +36,8 @@ type Server struct {
 	beginMu sync.Mutex
 
 	mu sync.Mutex // held by Start and Stop
-	// front is nil while the location is stopped or starts. Changed under mu.
-	front atomic.Pointer[listen.Front]
+	// listeners is nil while the location is stopped or starts. Changed under mu.
+	listeners atomic.Pointer[listen.Server]
 }
 
 // NewServer returns a server that is not started. End must follow, and Stop while it runs.
@@ -48,7 +48,7 @@ func NewServer(o ServerOptions) *Server {
 }
 
 // Running reports whether the location and its front end are started.
-func (s *Server) Running() bool { return s.front.Load() != nil }
+func (s *Server) Running() bool { return s.listeners.Load() != nil }
 
 // ErrRuns: there is nothing to start.
 var ErrRuns = errors.New("runs already")
@@ -69,7 +69,7 @@ func (s *Server) Start(ctx context.Context) error {
 	if err := l.Start(ctx); err != nil {
 		return errors.Join(err, f.Close())
 	}
-	s.front.Store(f)
+	s.listeners.Store(f)
 	return nil
 }
 
@@ -108,7 +108,7 @@ func (s *Server) Begin(ctx context.Context) error {
 func (s *Server) Stop() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	f := s.front.Swap(nil)
+	f := s.listeners.Swap(nil)
 	if f == nil {
 		return fmt.Errorf("%s is stopped", s.o.Location.Subject())
 	}

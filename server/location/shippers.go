@@ -22,7 +22,7 @@ func (l *Location) ship(n *node.Node) {
 	set := map[geo.RangeID]*shipping{}
 	for _, id := range Ranges() {
 		if n.Range(id) == nil {
-			continue // It is on other nodes.
+			continue // Its replicas are on other nodes.
 		}
 		sh := ship.New(ship.Options{
 			Location: l.o.Name, Range: n.Range(id), Publisher: l.o.WrapPublisher(l.o.Link.Publisher(l.pub)),
@@ -53,14 +53,14 @@ func (l *Location) unship(n *node.Node) {
 	}
 }
 
-// Shipper finds the shipper of a range at the node that leads it, nil where no node of
-// this process does.
+// Shipper returns the shipper of a range at its leader, or nil if no node of this process leads
+// the range.
 func (l *Location) Shipper(id geo.RangeID) *ship.Shipper {
 	r := l.Leader(id)
 	if r == nil {
 		return nil
 	}
-	// The stamp is not asked under shipMu: it calls ship while it holds a lock of its own.
+	// Leader is called before shipMu is taken: the stamp calls ship with its lock held.
 	l.shipMu.Lock()
 	defer l.shipMu.Unlock()
 	for _, set := range l.shippers {

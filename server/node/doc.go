@@ -1,5 +1,5 @@
-// Package node runs one node of a location as a process of its own, with its front end and
-// its admin port: `antipode node`.
+// Package node is the process of one node (`antipode node`): the node itself, its front end
+// and its admin port.
 //
 // Invariant: a node runs under the number and the data folder of its configuration and no
 // other. An operation on another node of the location is a call to that node's process.

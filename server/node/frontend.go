@@ -19,7 +19,7 @@ func (n *Node) newAPI() *api.Server {
 	return api.NewServer(o)
 }
 
-// endpoints are the front ends of the other location.
+// endpoints returns the addresses of a service's front ends in the other location.
 func (n *Node) endpoints(l geo.Location, s geo.Service) []string {
 	p := n.o.Config.Pair
 	if l != p.Location {
@@ -42,7 +42,7 @@ func (n *Node) endpoints(l geo.Location, s geo.Service) []string {
 	}
 }
 
-// dial reaches the other nodes of the location directly, and what is beyond over the link.
+// dial connects to nodes of this location directly, and to the other location over the link.
 func (n *Node) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	for _, p := range n.peers {
 		if addr == p.Hop {
@@ -72,7 +72,7 @@ func (n *Node) leader(r geo.RangeID, s geo.Service) (addr string, here bool) {
 	return api.HopAddress(n.peers[id].Hop, s), id == n.id
 }
 
-// hopListener is where the deployment's other front ends hand requests to this node.
+// hopListener takes the requests that other front ends of the deployment forward to this node.
 func (n *Node) hopListener() listen.Listener {
 	c := n.o.Config
 	isPeer := func(id geo.NodeID) bool {

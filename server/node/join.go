@@ -20,10 +20,10 @@ import (
 	"antipode/stamp/transport"
 )
 
-// carrierReplicas is how many servers of the location's own cluster hold the stream.
-const carrierReplicas = 3
+// busReplicas is how many servers of the location's NATS cluster store the stream.
+const busReplicas = 3
 
-// locationOptions are those of a location of which one node runs here.
+// locationOptions configures a location of which this process runs one node.
 func (n *Node) locationOptions(seed uint64) location.Options {
 	c := n.o.Config
 	commands := ranges.Commands{}
@@ -39,23 +39,23 @@ func (n *Node) locationOptions(seed uint64) location.Options {
 	}
 	o := location.Options{
 		Name: c.Location, Other: c.Pair.Location, Parity: parity(c.Location, c.Pair.Location), Nodes: n.nodes(), Local: []geo.NodeID{n.id}, Sites: n.sites(),
-		Dir: c.Data, ReserveBytes: c.ReserveBytes, NameRest: c.NameRest.Duration(), Clock: n.o.Clock, Engine: state.Options{Shared: n.shared, Logger: n.o.Logger}, Seed: seed, Tick: n.o.Tick,
+		Dir: c.Data, ReserveBytes: c.ReserveBytes, NameRest: c.NameRest.Duration(), Clock: n.o.Clock, State: state.Options{Shared: n.shared, Logger: n.o.Logger}, Seed: seed, Tick: n.o.Tick,
 		Transport: func() stampnode.Transport { return n.transport }, Commands: commands,
-		Link: n.link, Carrier: n.carrier(), Bounds: bus.Bounds{BytesMax: streamBytes}, Logger: n.o.Logger,
+		Link: n.link, Bus: n.bus(), Bounds: bus.Bounds{BytesMax: streamBytes}, Logger: n.o.Logger,
 	}
 	switch {
 	case c.NATS.Mode == config.Outside:
 		o.Replicas = int(c.NATS.Replicas)
-	case c.NATS.Mode == config.Cluster && len(n.peers)+1 >= carrierReplicas:
-		o.Replicas = carrierReplicas
+	case c.NATS.Mode == config.Cluster && len(n.peers)+1 >= busReplicas:
+		o.Replicas = busReplicas
 	}
 	o.Registerer = n.registry
 	n.meters.Watch(&o)
 	return o
 }
 
-// parity is the lowest tick bit of a location's timestamps: another one at the other end of
-// the pair (R6), which comes to the same by the names.
+// parity is the lowest tick bit of a location's timestamps. Both locations derive it from the
+// two names, so that it differs between them (R6).
 func parity(here, other geo.Location) geo.Timestamp {
 	if here < other {
 		return 0
@@ -63,11 +63,11 @@ func parity(here, other geo.Location) geo.Timestamp {
 	return 1
 }
 
-// carrier is where the stream lives that comes in.
-func (n *Node) carrier() location.Carrier {
+// bus is where the incoming stream is.
+func (n *Node) bus() location.Bus {
 	c := n.o.Config
 	if c.NATS.Mode == config.Outside {
-		return location.Carrier{Near: natsbus.ConnOptions{URLs: c.NATS.URLs, Credentials: c.NATS.Credentials}}
+		return location.Bus{Near: natsbus.ConnOptions{URLs: c.NATS.URLs, Credentials: c.NATS.Credentials}}
 	}
 	isPeer := func(id geo.NodeID) bool { return id == n.id || n.peers[id].ID != 0 }
 	server := &natsbus.ServerOptions{
@@ -76,16 +76,16 @@ func (n *Node) carrier() location.Carrier {
 	}
 	if c.NATS.Mode == config.Cluster {
 		routes := n.keyring.ServerConfig(isPeer, "")
-		routes.InsecureSkipVerify = true // VerifyConnection checks who it is, at both ends.
+		routes.InsecureSkipVerify = true // VerifyConnection checks the identity, at both ends.
 		server.Cluster = &natsbus.ClusterOptions{
 			Name: string(c.Location), Listen: c.NATS.Listen, Routes: c.NATS.Routes, TLS: routes,
 		}
 	}
-	return location.Carrier{Server: server}
+	return location.Bus{Server: server}
 }
 
-// farCarrier is where the stream goes.
-func (n *Node) farCarrier() natsbus.ConnOptions {
+// farBus is where the outgoing stream is published.
+func (n *Node) farBus() natsbus.ConnOptions {
 	p := n.o.Config.Pair
 	if p.OutsideNATS() {
 		return natsbus.ConnOptions{URLs: p.NATS, Credentials: p.Credentials}
@@ -97,7 +97,7 @@ func (n *Node) farCarrier() natsbus.ConnOptions {
 	return o
 }
 
-// pairCaller calls whichever node of the paired location can answer.
+// pairCaller calls any node of the paired location that can answer.
 type pairCaller struct{ t *transport.Transport }
 
 // Call implements link.Caller.
@@ -105,7 +105,7 @@ func (c pairCaller) Call(ctx context.Context, method string, body []byte) ([]byt
 	return c.t.CallPair(ctx, method, body)
 }
 
-// pairHandlers takes what answers the paired location.
+// pairHandlers registers handlers of calls from the paired location.
 type pairHandlers struct{ t *transport.Transport }
 
 // Handle implements link.Handlers.
@@ -113,21 +113,21 @@ func (h pairHandlers) Handle(method string, f func(ctx context.Context, body []b
 	h.t.HandlePair(method, f)
 }
 
-// join tells the location how it reaches the other one, and answers that one's calls.
+// join connects the location with the other one: how to reach it, and handlers of its calls.
 func (n *Node) join() {
 	caller := pairCaller{n.transport}
 	far := link.NewRemote(caller)
 	n.location.SetFar(location.Far{
 		Directory: directory.NewRemotePeer(n.link.Caller(caller)), Source: link.NewSource(n.link, far),
-		Pusher: link.NewPusher(n.link, n.location, far), Carrier: n.farCarrier(),
+		Pusher: link.NewPusher(n.link, n.location, far), Bus: n.farBus(),
 	})
 	handlers := pairHandlers{n.transport}
 	link.Serve(handlers, n.link, link.NewEnd(n.location, n.location.Shipper, n.elsewhere))
 	directory.ServePeer(handlers, n.link, n.location.Directory, n.elsewhere)
 }
 
-// elsewhere sends a caller of the other location to the node that leads a range; nil where
-// it is this one, or nobody knows.
+// elsewhere returns the error that redirects a caller of the other location to the node that
+// leads a range; nil if that is this node or is not known.
 func (n *Node) elsewhere(r geo.RangeID) error {
 	stamp, err := n.location.Stamp()
 	if err != nil {

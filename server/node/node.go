@@ -29,21 +29,21 @@ import (
 	"antipode/stamp/transport"
 )
 
-// Caches and bounds of a node that is a process of its own. Pebble takes the memtables out
-// of the cache's bytes: up to 80 MiB while they flush.
+// Caches and bounds of a node process. Pebble takes the memtables out of the cache's bytes:
+// up to 80 MiB while they flush.
 const (
 	cacheBytes  = 256 << 20
 	filesMax    = 2048
 	streamBytes = 1 << 30
 )
 
-// portsOf is where an operator chooses the ports of a process.
+// portsOf is where an operator chooses the ports of the process.
 const portsOf = "the section listen of its configuration"
 
 // Options configures a Node.
 type Options struct {
 	Config config.Node
-	// Warnings are those of the configuration, shown in the status.
+	// Warnings of the configuration are shown in the status.
 	Warnings []string
 	Clock    clock.Clock
 	Logger   *slog.Logger
@@ -51,8 +51,8 @@ type Options struct {
 	Tick time.Duration
 }
 
-// Node is a node that runs in this process, with its front end and its admin port. Methods
-// may be called concurrently.
+// Node is a node that runs in this process, with its front end and its admin port. Methods may
+// be called concurrently.
 type Node struct {
 	o  Options
 	id geo.NodeID
@@ -69,14 +69,14 @@ type Node struct {
 	ids       *protocol.RequestIDs
 	forward   *api.Forwarder
 	api       *api.Server
-	admin     *listen.Front
+	admin     *listen.Server
 
 	server  *location.Server
 	members *members
 }
 
-// Open listens on the ports of the node and its operators. Start must follow to run the
-// node, and Close. The caller holds the data folder's lock.
+// Open listens on the node's ports for peers and operators. Start must follow, and Close. The
+// caller holds the lock of the data folder.
 func Open(o Options) (_ *Node, err error) {
 	c := o.Config
 	n := &Node{
@@ -128,18 +128,18 @@ func Open(o Options) (_ *Node, err error) {
 	return n, err
 }
 
-// Start opens the data folder and runs the node. It takes as long as that takes: ctx ends
-// it after the step under way.
+// Start opens the stores and runs the node. Reading large stores takes long: ctx ends Start
+// after the current step.
 func (n *Node) Start(ctx context.Context) error { return n.server.Start(ctx) }
 
-// Waiting says what the node waits for before it serves, "" where it does: its own stores,
+// Waiting returns what the node waits for before it serves, "" once it serves: its own stores,
 // then the other nodes of its location.
 func (n *Node) Waiting(ctx context.Context) string { return n.location.Readiness(ctx).Reason }
 
-// servingPoll is the time between two looks whether the node serves.
+// servingPoll is the time between two checks whether the node serves.
 const servingPoll = 200 * time.Millisecond
 
-// AwaitServing waits until the node serves; an error where ctx ended first.
+// AwaitServing waits until the node serves. It fails if ctx ends first.
 func (n *Node) AwaitServing(ctx context.Context) error {
 	poll := time.NewTicker(servingPoll)
 	defer poll.Stop()
@@ -173,7 +173,7 @@ func (n *Node) openTransport(seed uint64) error {
 	return nil
 }
 
-// nodes are the numbers of all nodes of the stamp.
+// nodes returns the numbers of all nodes of the stamp, in order.
 func (n *Node) nodes() []geo.NodeID {
 	all := []geo.NodeID{n.id}
 	for id := range n.peers {
@@ -183,7 +183,7 @@ func (n *Node) nodes() []geo.NodeID {
 	return all
 }
 
-// sites are the domains of all nodes of the stamp.
+// sites returns the domains of all nodes of the stamp.
 func (n *Node) sites() []ranges.Site {
 	c := n.o.Config
 	all := []ranges.Site{{Node: c.ID, Fault: c.FaultDomain, Upgrade: c.UpgradeDomain}}
@@ -193,14 +193,13 @@ func (n *Node) sites() []ranges.Site {
 	return all
 }
 
-// listeners are those of the node's front end.
+// listeners returns the listeners of the node's front end.
 func (n *Node) listeners() []listen.Listener {
 	c := n.o.Config
 	return append(listen.Services(c.Listen.Services().Of, c.Name, n.api.Handler), n.hopListener())
 }
 
-// Close drains requests and ends the process's part in everything. A restart on the same
-// folder is safe.
+// Close drains requests, stops the node and closes its ports.
 func (n *Node) Close() error {
 	var errs []error
 	if n.server != nil {

@@ -1,5 +1,5 @@
-// Package progress tells people what a long operation waits for, every few seconds, so that
-// a slow machine does not look like a program that hangs.
+// Package progress reports to people, every few seconds, what a long operation waits for, so
+// that a slow machine does not look like a program that hangs.
 package progress
 
 import (
@@ -13,8 +13,8 @@ import (
 // interval is the time between two reports.
 const interval = 5 * time.Second
 
-// Report says every five seconds, until ctx ends, what waiting returns and how long the
-// operation has lasted; nothing where that is empty.
+// Report calls say every interval until ctx ends, with what waiting returns and how long the
+// operation has lasted. It does not call say if waiting returns "".
 func Report(ctx context.Context, c clock.Clock, waiting func(context.Context) string, say func(what string, lasted time.Duration)) {
 	began := c.Mono()
 	ticker := time.NewTicker(interval)
@@ -31,7 +31,7 @@ func Report(ctx context.Context, c clock.Clock, waiting func(context.Context) st
 	}
 }
 
-// During reports while f runs, and returns what f does.
+// During runs Report while f runs, and returns the result of f.
 func During(ctx context.Context, c clock.Clock, waiting func(context.Context) string, say func(what string, lasted time.Duration), f func() error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
@@ -46,7 +46,7 @@ func During(ctx context.Context, c clock.Clock, waiting func(context.Context) st
 	return f()
 }
 
-// Line is a report on one line.
+// Line formats a report as one line.
 func Line(what string, lasted time.Duration) string {
 	return fmt.Sprintf("waiting: %s (%ds)", what, int(lasted.Seconds()))
 }

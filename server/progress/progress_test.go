@@ -26,7 +26,7 @@ func (b bubble) Mono() time.Duration { return time.Since(b.began) }
 func TestDuring(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := bubble{began: time.Now()}
-		what := []string{"the carrier", "", "the queue range"}
+		what := []string{"the bus", "", "the queue range"}
 		asked := 0
 		var said []string
 		failed := errors.New("failed")
@@ -39,7 +39,7 @@ func TestDuring(t *testing.T) {
 		})
 		require.ErrorIs(t, err, failed)
 		require.Equal(t, []string{
-			"waiting: the carrier (5s)", "waiting: the queue range (15s)", "waiting: the queue range (20s)",
+			"waiting: the bus (5s)", "waiting: the queue range (15s)", "waiting: the queue range (20s)",
 		}, said)
 		time.Sleep(time.Minute)
 		require.Len(t, said, 3)

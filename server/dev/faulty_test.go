@@ -28,9 +28,9 @@ import (
 	"antipode/stamp/cursor"
 )
 
-// carrierSite is a carrier of three servers or one, each of which can be stopped and
-// started again while the locations run.
-type carrierSite struct {
+// busServers are the one or three servers of a bus. Each can be stopped and started again while the
+// locations run.
+type busServers struct {
 	t       *testing.T
 	options []natsbus.ServerOptions
 
@@ -38,9 +38,9 @@ type carrierSite struct {
 	servers []*natsbus.Server
 }
 
-// newCarrierSite runs one server, or three that are joined over loopback.
-func newCarrierSite(t *testing.T, servers int) *carrierSite {
-	s := &carrierSite{t: t, options: make([]natsbus.ServerOptions, servers), servers: make([]*natsbus.Server, servers)}
+// newBusServers runs one server, or a cluster of three over loopback.
+func newBusServers(t *testing.T, servers int) *busServers {
+	s := &busServers{t: t, options: make([]natsbus.ServerOptions, servers), servers: make([]*natsbus.Server, servers)}
 	routes := make([]string, servers)
 	for i := range routes {
 		routes[i] = net.JoinHostPort("127.0.0.1", strconv.Itoa(freePort(t)))
@@ -75,7 +75,7 @@ func freePort(t *testing.T) int {
 }
 
 // InProcessConn implements natsbus.Dialer: any server that runs.
-func (s *carrierSite) InProcessConn() (net.Conn, error) {
+func (s *busServers) InProcessConn() (net.Conn, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, srv := range s.servers {
@@ -86,7 +86,7 @@ func (s *carrierSite) InProcessConn() (net.Conn, error) {
 	return nil, net.ErrClosed
 }
 
-func (s *carrierSite) start(i int) {
+func (s *busServers) start(i int) {
 	srv, err := natsbus.OpenServer(s.t.Context(), s.options[i])
 	require.NoError(s.t, err)
 	s.mu.Lock()
@@ -94,7 +94,7 @@ func (s *carrierSite) start(i int) {
 	s.servers[i] = srv
 }
 
-func (s *carrierSite) stop(i int) {
+func (s *busServers) stop(i int) {
 	s.mu.Lock()
 	srv := s.servers[i]
 	s.servers[i] = nil
@@ -105,29 +105,29 @@ func (s *carrierSite) stop(i int) {
 }
 
 // adjust is for ClusterOptions: what north sends goes through s.
-func (s *carrierSite) adjust(o *location.Options) {
+func (s *busServers) adjust(o *location.Options) {
 	if o.Name == South {
-		o.Carrier = location.Carrier{Near: natsbus.ConnOptions{Server: s}}
+		o.Bus = location.Bus{Near: natsbus.ConnOptions{Server: s}}
 		o.Replicas = len(s.options)
 	}
 }
 
-// liar is a cluster under load whose stream into south is about to lie.
-type liar struct {
-	*carrierSite
+// faultyBus is a cluster under load and the bus into south, which a test makes faulty.
+type faultyBus struct {
+	*busServers
 	c *Cluster
 	// last has the number that each writer had acknowledged, once the load has stopped.
 	last [8]int
 	end  func()
 }
 
-// startLiar puts a cluster under load: writers count up in a key each, and readers see
-// that no key ever goes back at the secondary.
-func startLiar(t *testing.T, servers int) *liar {
-	site := newCarrierSite(t, servers)
+// startFaultyBus puts a cluster under load: each writer counts up in one key, and readers check
+// that no key goes back at the secondary.
+func startFaultyBus(t *testing.T, servers int) *faultyBus {
+	site := newBusServers(t, servers)
 	c := startAdjusted(t, site.adjust)
 	createTable(t, c, "northacct")
-	l := &liar{carrierSite: site, c: c}
+	l := &faultyBus{busServers: site, c: c}
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	for w := range l.last {
@@ -140,7 +140,7 @@ func startLiar(t *testing.T, servers int) *liar {
 	return l
 }
 
-func (l *liar) write(ctx context.Context, w int) {
+func (l *faultyBus) write(ctx context.Context, w int) {
 	for i := 1; ctx.Err() == nil; i++ {
 		// Not with ctx: a write that was sent is counted.
 		a, err := try(l.c.gateway, "northacct", http.MethodPut, entityPath("northacct", "", fmt.Sprintf("w%d", w)), fmt.Sprintf(`{"v":"%d"}`, i))
@@ -154,7 +154,7 @@ func (l *liar) write(ctx context.Context, w int) {
 
 // watch reads at the secondary until ctx ends: a doubled or reordered change would take
 // a key back to what it was.
-func (l *liar) watch(ctx context.Context) {
+func (l *faultyBus) watch(ctx context.Context) {
 	var seen [len(l.last)]int
 	for w := 0; ctx.Err() == nil; w = (w + 1) % len(l.last) {
 		a, err := try(l.c.gateway, "northacct", http.MethodGet, entityPath("northacct", "-secondary", fmt.Sprintf("w%d", w)), "")
@@ -172,7 +172,7 @@ func (l *liar) watch(ctx context.Context) {
 }
 
 // flows waits until what is committed from now on arrives, and says how long it took.
-func (l *liar) flows() time.Duration {
+func (l *faultyBus) flows() time.Duration {
 	l.t.Helper()
 	began := time.Now()
 	eventually(l.t, "records flow", func() bool {
@@ -184,7 +184,7 @@ func (l *liar) flows() time.Duration {
 // same ends the load and requires that both locations hold the same: the last value of
 // each writer, the whole table byte for byte, and in each stream the same number of
 // records, chained by hash (nothing lost, doubled or reordered).
-func (l *liar) same() {
+func (l *faultyBus) same() {
 	l.t.Helper()
 	l.end()
 	r := geo.FirstRange(geo.Table)
@@ -218,7 +218,7 @@ func raised(c *Cluster, l geo.Location) map[string]uint64 {
 }
 
 // alarmed requires that one of the reasons, if there are any, is counted at a location.
-func (l *liar) alarmed(reasons ...string) {
+func (l *faultyBus) alarmed(reasons ...string) {
 	l.t.Helper()
 	if len(reasons) == 0 {
 		return
@@ -231,7 +231,7 @@ func (l *liar) alarmed(reasons ...string) {
 }
 
 // hold makes the stream hold what north sends, as south has no quorum, until release.
-func (l *liar) hold() (release func()) {
+func (l *faultyBus) hold() (release func()) {
 	stamp := runningStamp(l.c.locations[South])
 	require.NoError(l.t, stamp.Stop(2, true))
 	require.NoError(l.t, stamp.Stop(3, true))
@@ -243,32 +243,32 @@ func (l *liar) hold() (release func()) {
 	}
 }
 
-// R15: what is done to the store while its server is stopped, or to the stream while it
-// runs, loses, doubles and reorders nothing; records flow again at once; and the alarm
-// says what happened. Where a bit stands decides which of several does.
-func TestStreamLies(t *testing.T) {
+// R15: damage to the store while its server is stopped, or to the stream while it runs, loses,
+// repeats and reorders nothing. Records flow again at once, and an alarm names the damage; which
+// one depends on where the flipped bit is.
+func TestFaultyStream(t *testing.T) {
 	if testing.Short() {
 		t.Skip("many clusters under load")
 	}
 	damaged := []string{natsbus.AlarmDamaged, natsbus.AlarmRolledBack, natsbus.AlarmForgot, receive.AlarmChecksum}
 	for _, tt := range []struct {
 		name   string
-		lie    func(*liar)
-		alarms []string // one of them at least; none where nothing can be lost
+		damage func(*faultyBus)
+		alarms []string // at least one of them is raised; none if nothing can be lost
 	}{
-		{"wiped", (*liar).wipe, []string{receive.AlarmIncarnation}},
-		{"put back to an older copy", (*liar).rollBack, []string{natsbus.AlarmRolledBack}},
-		{"stream deleted", func(l *liar) { deleteStream(l.t, l.c.locations[South], North) }, []string{receive.AlarmIncarnation}},
-		{"consumer deleted", (*liar).deleteConsumer, []string{receive.AlarmIncarnation}},
-		{"bits of messages", func(l *liar) { l.damage("*.blk") }, damaged},
-		{"bits of messages and their index", func(l *liar) { l.damage("*.blk", "index.db") }, damaged},
-		{"bits of its description", func(l *liar) { l.damage("meta.*") }, []string{receive.AlarmIncarnation}},
-		{"bits of what was acknowledged", func(l *liar) { l.damage("o.dat") }, nil},
-		{"bits of every file", func(l *liar) { l.damage("*") }, []string{receive.AlarmIncarnation}},
+		{"wiped", (*faultyBus).wipe, []string{receive.AlarmIncarnation}},
+		{"put back to an older copy", (*faultyBus).rollBack, []string{natsbus.AlarmRolledBack}},
+		{"stream deleted", func(l *faultyBus) { deleteStream(l.t, l.c.locations[South], North) }, []string{receive.AlarmIncarnation}},
+		{"consumer deleted", (*faultyBus).deleteConsumer, []string{receive.AlarmIncarnation}},
+		{"bits of messages", func(l *faultyBus) { l.damage("*.blk") }, damaged},
+		{"bits of messages and their index", func(l *faultyBus) { l.damage("*.blk", "index.db") }, damaged},
+		{"bits of its description", func(l *faultyBus) { l.damage("meta.*") }, []string{receive.AlarmIncarnation}},
+		{"bits of what was acknowledged", func(l *faultyBus) { l.damage("o.dat") }, nil},
+		{"bits of every file", func(l *faultyBus) { l.damage("*") }, []string{receive.AlarmIncarnation}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			l := startLiar(t, 1)
-			tt.lie(l)
+			l := startFaultyBus(t, 1)
+			tt.damage(l)
 			t.Logf("flows after %v", l.flows())
 			l.same()
 			l.alarmed(tt.alarms...)
@@ -276,13 +276,13 @@ func TestStreamLies(t *testing.T) {
 	}
 }
 
-func (l *liar) wipe() {
+func (l *faultyBus) wipe() {
 	l.stop(0)
 	require.NoError(l.t, os.RemoveAll(l.options[0].Dir))
 	l.start(0)
 }
 
-func (l *liar) rollBack() {
+func (l *faultyBus) rollBack() {
 	l.stop(0)
 	older := l.t.TempDir()
 	require.NoError(l.t, os.CopyFS(older, os.DirFS(l.options[0].Dir)))
@@ -294,7 +294,7 @@ func (l *liar) rollBack() {
 	l.start(0)
 }
 
-func (l *liar) deleteConsumer() {
+func (l *faultyBus) deleteConsumer() {
 	nc, err := nats.Connect("", nats.InProcessServer(l))
 	require.NoError(l.t, err)
 	defer nc.Close()
@@ -304,7 +304,7 @@ func (l *liar) deleteConsumer() {
 }
 
 // damage flips bits in files of a store that holds messages.
-func (l *liar) damage(files ...string) {
+func (l *faultyBus) damage(files ...string) {
 	release := l.hold()
 	l.stop(0)
 	l.flipBits(files)
@@ -312,14 +312,14 @@ func (l *liar) damage(files ...string) {
 	release()
 }
 
-// R15: of three servers one is killed after the other, then two at once: records flow
-// without one, and again when two are back. Nothing is lost; each raises its alarm.
+// R15: the servers of three are killed one after the other, then two at once. Records flow
+// without one server, and again when two are back. Nothing is lost; each raises its alarm.
 func TestStreamServersKilled(t *testing.T) {
 	if testing.Short() {
 		t.Skip("elections of JetStream take seconds")
 	}
 	t.Run("one after the other", func(t *testing.T) {
-		l := startLiar(t, 3)
+		l := startFaultyBus(t, 3)
 		for i := range 2 {
 			l.whole()
 			l.stop(i)
@@ -330,7 +330,7 @@ func TestStreamServersKilled(t *testing.T) {
 		l.same()
 	})
 	t.Run("two at once", func(t *testing.T) {
-		l := startLiar(t, 3)
+		l := startFaultyBus(t, 3)
 		l.stop(0)
 		l.stop(2)
 		eventually(t, "the alarm is counted", func() bool { return l.c.meters.Alarms.Counts(South)[receive.AlarmUnavailable] > 0 })
@@ -342,7 +342,7 @@ func TestStreamServersKilled(t *testing.T) {
 }
 
 // whole waits until all servers hold the stream and its consumer.
-func (l *liar) whole() {
+func (l *faultyBus) whole() {
 	nc, err := nats.Connect("", nats.InProcessServer(l))
 	require.NoError(l.t, err)
 	defer nc.Close()
@@ -366,7 +366,7 @@ func (l *liar) whole() {
 
 // flipBits flips one bit of each file of the store whose name fits, behind the middle:
 // what is before it may be acknowledged.
-func (l *liar) flipBits(patterns []string) {
+func (l *faultyBus) flipBits(patterns []string) {
 	flipped := 0
 	require.NoError(l.t, filepath.WalkDir(l.options[0].Dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !slices.ContainsFunc(patterns, func(p string) bool { ok, _ := filepath.Match(p, d.Name()); return ok }) {

@@ -13,7 +13,7 @@ import (
 
 // A connection that a client opened and never used does not hold up the drain, and a
 // request under way is answered before the front end closes.
-func TestFrontDrains(t *testing.T) {
+func TestServerDrains(t *testing.T) {
 	entered, leave := make(chan struct{}), make(chan struct{})
 	f, err := Open([]Listener{{Addr: "127.0.0.1:0", Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		close(entered)
@@ -49,8 +49,8 @@ func TestFrontDrains(t *testing.T) {
 	require.NoError(t, <-closed)
 }
 
-// A request that runs beyond the drain is ended by its context, or, where it does not look
-// at that, left behind: Close returns either way, and says which.
+// A request that runs beyond the drain is ended by its context. A handler that ignores its
+// context is left behind, and Close returns errRunning.
 func TestCloseEndsRequests(t *testing.T) {
 	for _, looks := range []bool{true, false} {
 		entered, leave, left := make(chan struct{}), make(chan struct{}), make(chan struct{})

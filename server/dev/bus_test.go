@@ -62,9 +62,9 @@ func (s countedSource) Records(st geo.Stream, from geo.Seq, bytesMax int, done f
 	})
 }
 
-// The carrier's stream deleted under load loses, doubles and reorders nothing, raises
-// the named alarm, and has no more sent again than was not acknowledged: the backlog
-// and what was in flight (R15).
+// A stream deleted under load loses, repeats and reorders nothing, raises its alarm, and causes
+// only records that were not acknowledged to be sent again: the backlog and those in flight
+// (R15).
 func TestStreamDeletedUnderLoad(t *testing.T) {
 	var sent sentRecords
 	c := startAdjusted(t, sent.adjust)
@@ -122,7 +122,7 @@ func TestStreamDeletedUnderLoad(t *testing.T) {
 	require.LessOrEqual(t, again, mayResend)
 }
 
-// deleteStream deletes the stream from source in the carrier of l.
+// deleteStream deletes the stream from source in the bus of l.
 func deleteStream(t *testing.T, l *location.Location, source geo.Location) {
 	t.Helper()
 	nc, err := nats.Connect("", nats.InProcessServer(l))
@@ -135,9 +135,9 @@ func deleteStream(t *testing.T, l *location.Location, source geo.Location) {
 	})
 }
 
-// The carrier's folder wiped while its location is stopped: all that it held is
-// pulled, and the next message raises the named alarm (R15).
-func TestCarrierDeletedWhileStopped(t *testing.T) {
+// The folder of the bus is wiped while its location is stopped: the records in it are pulled, and
+// the next message raises the alarm (R15).
+func TestBusWipedWhileStopped(t *testing.T) {
 	c := startFaulty(t)
 	createTable(t, c, "northacct")
 	put(t, c, "northacct", "before", "x")

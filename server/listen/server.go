@@ -1,0 +1,214 @@
+package listen
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"antipode/api/protocol"
+	"antipode/geo"
+)
+
+// Limits of a front end's listener (protocol/blob.md 23: URLs of about 8 KiB; keys of a
+// table make longer ones, protocol/table.md 1.4).
+const (
+	headerBytesMax = 64 << 10
+	headerTimeout  = 10 * time.Second
+	idleTimeout    = 2 * time.Minute
+	drainTimeout   = 10 * time.Second
+	// silentGrace is how long, in a drain, a connection that never sent a byte may still
+	// begin a request. Clients keep such connections in reserve, and http.Server would wait
+	// five seconds for them.
+	silentGrace = 250 * time.Millisecond
+	// endTimeout is how long handlers may run after the drain, when their contexts have
+	// ended.
+	endTimeout = 2 * time.Second
+)
+
+// Server is a set of HTTP listeners that start and stop together.
+type Server struct {
+	servers []*http.Server
+	addrs   []net.Addr
+	done    errgroup.Group
+	// drain is drainTimeout; tests shorten it.
+	drain time.Duration
+	// cancel ends the contexts of all requests.
+	cancel context.CancelFunc
+
+	mu     sync.Mutex
+	silent map[net.Conn]struct{} // connections that never sent a byte
+	// running counts the handlers that run. idle, if set, is closed when running is zero.
+	running int
+	idle    chan struct{}
+}
+
+// Listener is one address and its handler.
+type Listener struct {
+	// Addr is host:port.
+	Addr    string
+	Handler http.Handler
+	// TLS configures the connections; nil means plain HTTP.
+	TLS *tls.Config
+	// Limit changes the server's limits. Nil leaves those of a front end.
+	Limit func(*http.Server)
+	// What names the listener in errors.
+	What string
+}
+
+// Open listens on every address before it serves on any, so that a busy port fails the whole
+// start. ports names where an operator chooses the ports. Close must follow.
+func Open(ls []Listener, ports string, log *slog.Logger) (*Server, error) {
+	var open []net.Listener
+	for _, l := range ls {
+		n, err := net.Listen("tcp", l.Addr)
+		if err != nil {
+			for _, o := range open {
+				err = errors.Join(err, o.Close())
+			}
+			return nil, fmt.Errorf("cannot listen on %s (%s): %w; stop what uses the port, or choose others with %s", l.Addr, l.What, err, ports)
+		}
+		if l.TLS != nil {
+			n = tls.NewListener(n, l.TLS)
+		}
+		open = append(open, n)
+	}
+	base, cancel := context.WithCancel(context.Background())
+	s := &Server{silent: map[net.Conn]struct{}{}, drain: drainTimeout, cancel: cancel}
+	for i, l := range ls {
+		s.serve(open[i], s.httpServer(base, l, log))
+	}
+	return s, nil
+}
+
+// httpServer configures the server of one listener. base is the context of its requests.
+func (s *Server) httpServer(base context.Context, l Listener, log *slog.Logger) *http.Server {
+	c := newConns(connsLimit())
+	h := &http.Server{
+		Handler: s.counted(c.handler(l.Handler)), BaseContext: func(net.Listener) context.Context { return base }, ConnContext: c.context,
+		ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, WriteTimeout: protocol.AnswerMax, MaxHeaderBytes: headerBytesMax,
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		ConnState: func(n net.Conn, state http.ConnState) {
+			s.connState(n, state)
+			c.state(n, state)
+		},
+	}
+	if l.Limit != nil {
+		l.Limit(h)
+	}
+	return h
+}
+
+func (s *Server) serve(n net.Listener, h *http.Server) {
+	s.servers, s.addrs = append(s.servers, h), append(s.addrs, n.Addr())
+	s.done.Go(func() error {
+		if err := h.Serve(n); !errors.Is(err, http.ErrServerClosed) {
+			return err
+		}
+		return nil
+	})
+}
+
+// connState keeps track of the connections that never sent a byte.
+func (s *Server) connState(c net.Conn, state http.ConnState) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if state == http.StateNew {
+		s.silent[c] = struct{}{}
+	} else {
+		delete(s.silent, c)
+	}
+}
+
+// Addrs are the addresses listened on, in the order of Open.
+func (s *Server) Addrs() []net.Addr { return s.addrs }
+
+// counted counts the handlers that run.
+func (s *Server) counted(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		s.running++
+		s.mu.Unlock()
+		defer s.leave()
+		h.ServeHTTP(w, r)
+	})
+}
+
+func (s *Server) leave() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.running--; s.running == 0 && s.idle != nil {
+		close(s.idle)
+		s.idle = nil
+	}
+}
+
+// Close drains the running requests for a bounded time, ends the contexts and connections of
+// those that are left, and closes the listeners. It returns errRunning if handlers do not end
+// even then.
+func (s *Server) Close() error {
+	ctx, stop := context.WithTimeout(context.Background(), s.drain)
+	defer stop()
+	hurry := time.AfterFunc(silentGrace, s.closeSilent)
+	defer hurry.Stop()
+	// Uploads and downloads end with their connection, other work with its context.
+	end := context.AfterFunc(ctx, s.cancel)
+	defer end()
+	var drained errgroup.Group
+	for _, h := range s.servers {
+		drained.Go(func() error {
+			if h.Shutdown(ctx) != nil {
+				return h.Close() // The time is over.
+			}
+			return nil
+		})
+	}
+	err := errors.Join(drained.Wait(), s.done.Wait())
+	s.cancel()
+	return errors.Join(err, s.ended())
+}
+
+// errRunning: a handler watches neither its context nor its connection.
+var errRunning = errors.New("requests go on after the listeners were closed and their contexts ended")
+
+// ended waits for the handlers.
+func (s *Server) ended() error {
+	idle := make(chan struct{})
+	s.mu.Lock()
+	if s.running == 0 {
+		close(idle)
+	} else {
+		s.idle = idle
+	}
+	s.mu.Unlock()
+	select {
+	case <-idle:
+		return nil
+	case <-time.After(endTimeout):
+		return errRunning
+	}
+}
+
+func (s *Server) closeSilent() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.silent {
+		_ = c.Close() // It may be closed already.
+	}
+}
+
+// Services lists the listeners of a front end: one for each service.
+func Services(addr func(geo.Service) string, what string, handler func(geo.Service) http.Handler) []Listener {
+	var ls []Listener
+	for _, s := range geo.Services {
+		ls = append(ls, Listener{Addr: addr(s), Handler: handler(s), What: what + " " + s.String()})
+	}
+	return ls
+}

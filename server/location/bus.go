@@ -1,0 +1,97 @@
+package location
+
+import (
+	"context"
+	"errors"
+	"net"
+
+	"antipode/replication/bus/natsbus"
+)
+
+// Bus is where the stream into a location is stored.
+type Bus struct {
+	// Server is run with the location. Nil means that the bus runs elsewhere.
+	Server *natsbus.ServerOptions
+	// Near is how the bus is reached. It is ignored with a Server, which is reached within
+	// the process.
+	Near natsbus.ConnOptions
+}
+
+// openBus is the server of an open Bus and the connections of the location.
+type openBus struct {
+	server   *natsbus.Server
+	near     natsbus.ConnOptions
+	conn     *natsbus.Conn // to the bus here
+	peerConn *natsbus.Conn // to the bus of the other location
+}
+
+func (l *Location) startBus(ctx context.Context) (*openBus, error) {
+	b := &openBus{near: l.o.Bus.Near}
+	if o := l.o.Bus.Server; o != nil {
+		var err error
+		if b.server, err = natsbus.OpenServer(ctx, *o); err != nil {
+			return nil, err
+		}
+		b.near.Server = b.server
+	}
+	return b, nil
+}
+
+func (b *openBus) close() error {
+	if b.server == nil {
+		return nil
+	}
+	return b.server.Close()
+}
+
+// InProcessConn implements natsbus.Dialer for a bus that runs in this process.
+func (l *Location) InProcessConn() (net.Conn, error) {
+	b := l.bus.Load()
+	if b == nil || b.near.Server == nil {
+		return nil, ErrStopped
+	}
+	return b.near.Server.InProcessConn()
+}
+
+// connect connects to both buses and opens the publisher into the other location.
+func (l *Location) connect(b *openBus) (err error) {
+	named := func(o natsbus.ConnOptions) natsbus.ConnOptions {
+		o.Name, o.Log = string(l.o.Name), l.o.Logger
+		return o
+	}
+	if b.conn, err = natsbus.Connect(named(b.near)); err != nil {
+		return err
+	}
+	if b.peerConn, err = natsbus.Connect(named(l.far.Bus)); err != nil {
+		return err
+	}
+	l.pub, err = natsbus.OpenPublisher(b.peerConn, natsbus.Options{Source: l.o.Name, Bounds: l.o.Bounds, Alarm: l.o.OnAlarm, Log: l.o.Logger})
+	return err
+}
+
+// Disconnect ends the location's part in both streams: it receives and ships no more records
+// until the next Start. A process that ends disconnects both locations before it stops either,
+// or each would raise alarms about the other's bus.
+func (l *Location) Disconnect() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.receiving.stop()
+	return l.disconnect()
+}
+
+func (l *Location) disconnect() error {
+	var errs []error
+	if l.pub != nil {
+		errs = append(errs, l.pub.Close())
+		l.pub = nil
+	}
+	if open := l.bus.Load(); open != nil {
+		for _, c := range []**natsbus.Conn{&open.peerConn, &open.conn} {
+			if *c != nil {
+				errs = append(errs, (*c).Close())
+				*c = nil
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
