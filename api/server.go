@@ -388,14 +388,11 @@ func (x *exchange) dispatch() error {
 	if x.asked.Resource == operation.Service {
 		return x.o.Accounts.Serve(x.w, x.req, x.asked)
 	}
-	var err error
 	switch x.service {
 	case geo.Table:
-		x.op, err = x.o.Tables.Serve(x.w, x.req)
+		return x.o.Tables.Serve(x.w, x.req, x.asked)
 	case geo.Blob:
-		x.op, err = x.o.Blobs.Serve(x.w, x.req)
-	default:
-		err = queues.Serve(x.w, x.req)
+		return x.o.Blobs.Serve(x.w, x.req, x.asked)
 	}
-	return err
+	return queues.Serve(x.w, x.req)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/api/protocol"
+	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/services"
 )
@@ -45,10 +46,10 @@ func (r *rig) serveDirectly(ctx context.Context, w http.ResponseWriter, path str
 	resource, raw, _ := strings.Cut(path, "?")
 	query, err := protocol.ParseQuery(raw)
 	require.NoError(r.t, err)
-	_, err = r.handler.Serve(w, &protocol.Request{
-		HTTP: hr, Target: protocol.Target{Resource: resource, Base: "http://x/acct/"}, Query: query, Version: testVersion, Account: &r.account,
-	})
-	return err
+	q := &protocol.Request{
+		HTTP: hr, Target: protocol.Target{Service: geo.Blob, Resource: resource, Base: "http://x/acct/"}, Query: query, Version: testVersion, Account: &r.account,
+	}
+	return r.handler.Serve(w, q, Lookup(q))
 }
 
 // Clients that take no byte of their answers hold a bounded memory, whatever their number:

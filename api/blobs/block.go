@@ -32,9 +32,6 @@ func (c *call) putBlock() error {
 	if err := refuse(h, unbuiltOnWrite); err != nil {
 		return err
 	}
-	if h.Get("X-Ms-Copy-Source") != "" {
-		return storageerr.NotImplemented
-	}
 	sums, err := c.parseBlockDigests(true)
 	if err != nil {
 		return err
@@ -46,7 +43,7 @@ func (c *call) putBlock() error {
 	if length == 0 {
 		return badHeader("Content-Length", "0")
 	}
-	if err := c.boundBody(putBlockBytes); err != nil {
+	if err := c.boundBody(); err != nil {
 		return err
 	}
 	if w.Name, err = c.name(); err != nil {

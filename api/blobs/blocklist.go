@@ -17,10 +17,6 @@ import (
 	"antipode/stamp/kv"
 )
 
-// blockListBytesMax bounds the body of Put Block List, in bytes: 50,000 of the longest
-// ids in the longest elements are 6 MB.
-const blockListBytesMax = 8 << 20
-
 // putBlockList is Put Block List (protocol/blob.md B12).
 func (c *call) putBlockList() error {
 	w, sums, err := c.parsePutBlockList()
@@ -102,10 +98,7 @@ func (c *call) parsePutBlockList() (*blobs.PutBlockList, *digests, error) {
 	if err := requireLength(c.r.HTTP); err != nil {
 		return nil, nil, err
 	}
-	if c.r.HTTP.ContentLength > blockListBytesMax {
-		return nil, nil, storageerr.RequestBodyTooLarge.With("MaxLimit", strconv.Itoa(blockListBytesMax))
-	}
-	return w, sums, nil
+	return w, sums, c.boundBody()
 }
 
 // listBody is the body of a Put Block List: hashed on its way, and with the answer to

@@ -17,7 +17,7 @@ func (c *call) createContainer() error {
 	if err := requireLength(c.r.HTTP); err != nil {
 		return err
 	}
-	if err := noConditions(h, "If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since"); err != nil {
+	if err := c.refuseConditions(); err != nil {
 		return err
 	}
 	if err := refuse(h, []string{"X-Ms-Default-Encryption-Scope", "X-Ms-Deny-Encryption-Scope-Override"}); err != nil {
@@ -96,7 +96,7 @@ func (c *call) setContainerMetadata() error {
 	if err := requireLength(c.r.HTTP); err != nil {
 		return err
 	}
-	if err := noConditions(h, "If-Match", "If-None-Match", "If-Unmodified-Since"); err != nil {
+	if err := c.refuseConditions(); err != nil {
 		return err
 	}
 	guard, err := parseGuard(h)
@@ -122,7 +122,7 @@ func (c *call) setContainerMetadata() error {
 // deleteContainer is Delete Container (protocol/blob.md C7): answered after the blob
 // range committed that the generation takes no more changes (R8).
 func (c *call) deleteContainer() error {
-	if err := noConditions(c.r.HTTP.Header, "If-Match", "If-None-Match"); err != nil {
+	if err := c.refuseConditions(); err != nil {
 		return err
 	}
 	guard, err := parseGuard(c.r.HTTP.Header)

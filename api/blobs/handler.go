@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"antipode/api/operation"
 	"antipode/api/protocol"
 	"antipode/geo"
 	"antipode/internal/clock"
@@ -115,7 +116,7 @@ type Handler struct {
 func NewHandler(o Options) *Handler {
 	o = o.withDefaults()
 	return &Handler{
-		o: o, inFlight: protocol.NewInFlightOf(o.InFlightBytesMax, blockListBytesMax),
+		o: o, inFlight: protocol.NewInFlightOf(o.InFlightBytesMax, operation.Named(geo.Blob, "PutBlockList").BodyMax(protocol.Newest)),
 		// What inFlight lets in is never more than these: no upload waits for a buffer.
 		putBufs: extent.NewBuffers(blobs.ChunkBytesMax, int(max(1, o.InFlightBytesMax/blobs.ChunkBytesMax))),
 		getBufs: sync.Pool{New: func() any { b := make([]byte, readBytes); return &b }},
@@ -133,37 +134,32 @@ type call struct {
 	w   http.ResponseWriter
 	r   *protocol.Request
 	ctx context.Context //nolint:containedctx // The request's own; a call lives no longer.
-	res resource
-	put atomic.Int64 // bytes in chunks so far
+	// asked is the operation that the request asks for.
+	asked operation.Match
+	res   resource
+	put   atomic.Int64 // bytes in chunks so far
 	// bodyHold is what a body that is not cut into chunks holds; nil where there is none.
 	bodyHold *protocol.Hold
 }
 
-// Serve answers one request and returns the name of its operation for metrics.
-func (h *Handler) Serve(w http.ResponseWriter, r *protocol.Request) (operation string, err error) {
-	c := &call{Handler: h, w: w, r: r, ctx: r.HTTP.Context()}
+// Serve answers a request for the operation that Lookup found.
+func (h *Handler) Serve(w http.ResponseWriter, r *protocol.Request, m operation.Match) error {
+	c := &call{Handler: h, w: w, r: r, ctx: r.HTTP.Context(), asked: m}
 	if err := protocol.CheckVerb(r.HTTP.Method); err != nil {
-		return operationUnknown, err
+		return err
 	}
 	if err := protocol.CheckRepeated(r.HTTP.Header); err != nil {
-		return operationUnknown, err
+		return err
 	}
-	restype := lower(r.Query.Get("restype"))
-	if c.res, err = parseResource(r.Resource, restype); err != nil {
-		return operationUnknown, err
+	var err error
+	if c.res, err = parseResource(r.Resource, lower(r.Query.Get("restype"))); err != nil {
+		return err
 	}
-	operation, err = c.res.operation(r.HTTP.Method, restype, lower(r.Query.Get("comp")))
-	if err != nil {
-		return operation, err
-	}
-	if err := c.res.validate(); err != nil {
-		return operation, err
-	}
-	err = c.run(operation)
+	err = c.run()
 	if put := c.put.Load(); err != nil && put > 0 && !errors.Is(err, kv.ErrUnknown) {
 		c.o.Abandoned(put)
 	}
-	return operation, err
+	return err
 }
 
 // ask runs a query on the leader of a range, within lookupMax: see Stamp.Read.

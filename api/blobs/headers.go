@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 
+	"antipode/api/operation"
 	"antipode/api/protocol"
 	"antipode/api/wire"
 	"antipode/geo"
@@ -62,10 +63,18 @@ func requireLength(r *http.Request) error {
 	return nil
 }
 
-// noConditions refuses conditional headers where the operation takes none of them.
-func noConditions(h http.Header, names ...string) error {
-	for _, name := range names {
-		if h.Get(name) != "" {
+// refuseConditions refuses the conditional headers that the operation does not take.
+func (c *call) refuseConditions() error {
+	for _, header := range [...]struct {
+		name  string
+		group operation.Takes
+	}{
+		{"If-Match", operation.IfMatch},
+		{"If-None-Match", operation.IfNoneMatch},
+		{"If-Modified-Since", operation.IfModifiedSince},
+		{"If-Unmodified-Since", operation.IfUnmodifiedSince},
+	} {
+		if c.asked.Takes&header.group == 0 && c.r.HTTP.Header.Get(header.name) != "" {
 			return storageerr.ConditionsNotSupported
 		}
 	}

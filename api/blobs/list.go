@@ -47,7 +47,7 @@ func (c *call) listContainers() error {
 	} else {
 		head = wire.AppendXML(append(head, `<EnumerationResults ServiceEndpoint="`...), c.r.Base)
 	}
-	head = c.asked(append(head, `">`...), "Prefix", "Marker", "MaxResults")
+	head = c.sentElements(append(head, `">`...), "Prefix", "Marker", "MaxResults")
 	p, err := c.newPage(q.Items, append(head, "<Containers>"...))
 	if err != nil {
 		return err
@@ -112,7 +112,7 @@ func (c *call) listHead(doc []byte) []byte {
 		doc = wire.AppendXML(append(doc, `" ContainerName="`...), c.res.container)
 	}
 	doc = append(doc, `">`...)
-	doc = c.asked(doc, "Prefix", "Marker", "MaxResults", "Delimiter")
+	doc = c.sentElements(doc, "Prefix", "Marker", "MaxResults", "Delimiter")
 	return append(doc, "<Blobs>"...)
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/api/protocol"
+	"antipode/geo"
 )
 
 // BenchmarkListPage is the server's own cost of a page of 1,000 blobs.
@@ -22,10 +23,10 @@ func BenchmarkListPage(b *testing.B) {
 	require.NoError(b, err)
 	for b.Loop() {
 		w := httptest.NewRecorder()
-		_, err := r.handler.Serve(w, &protocol.Request{
-			HTTP: req, Target: protocol.Target{Resource: "/cont", Base: "http://x/acct/"}, Query: query, Version: testVersion, Account: &r.account,
-		})
-		require.NoError(b, err)
+		q := &protocol.Request{
+			HTTP: req, Target: protocol.Target{Service: geo.Blob, Resource: "/cont", Base: "http://x/acct/"}, Query: query, Version: testVersion, Account: &r.account,
+		}
+		require.NoError(b, r.handler.Serve(w, q, Lookup(q)))
 		b.SetBytes(int64(w.Body.Len()))
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"antipode/services/catalog"
 )
 
-// asked appends the parameters of a listing that the request sent, empty ones too.
-func (c *call) asked(b []byte, elements ...string) []byte {
+// sentElements appends the parameters of a listing that the request sent, empty ones too.
+func (c *call) sentElements(b []byte, elements ...string) []byte {
 	for _, name := range elements {
 		if value, sent := c.r.Query.Lookup(lower(name)); sent {
 			b = wire.AppendElement(b, name, value)

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"antipode/api/operation"
 	"antipode/api/protocol"
 	"antipode/geo"
 	"antipode/services/blobs"
@@ -57,9 +58,6 @@ func (c *call) putBlob() error {
 // parsePut reads everything but the body.
 func (c *call) parsePut() (*blobs.PutBlob, *digests, error) {
 	h := c.r.HTTP.Header
-	if h.Get("X-Ms-Copy-Source") != "" {
-		return nil, nil, storageerr.NotImplemented
-	}
 	switch kind := h.Get("X-Ms-Blob-Type"); kind {
 	case "BlockBlob":
 	case "PageBlob", "AppendBlob":
@@ -91,30 +89,13 @@ func (c *call) parsePut() (*blobs.PutBlob, *digests, error) {
 	if err := requireLength(c.r.HTTP); err != nil {
 		return nil, nil, err
 	}
-	return w, sums, c.boundBody(putBlobBytes)
+	return w, sums, c.boundBody()
 }
 
-// bodyBytes is the longest body of an operation, in MiB, by version: from 2019-12-12,
-// from 2016-05-31, earlier (protocol/blob.md 23).
-type bodyBytes [3]int64
-
-//nolint:gochecknoglobals // Tables, never written.
-var (
-	putBlobBytes  = bodyBytes{5000, 256, 64}
-	putBlockBytes = bodyBytes{4000, 100, 4}
-)
-
 // boundBody refuses a body that is longer than the operation takes.
-func (c *call) boundBody(b bodyBytes) error {
-	limit := b[2]
-	switch {
-	case c.r.Version >= protocol.Version20191212:
-		limit = b[0]
-	case c.r.Version >= protocol.Version20160531:
-		limit = b[1]
-	}
-	limit <<= 20
-	if c.o.BodyBytesMax > 0 {
+func (c *call) boundBody() error {
+	limit := c.asked.BodyMax(c.r.Version)
+	if c.o.BodyBytesMax > 0 && c.asked.Body.Kind == operation.Stream {
 		limit = min(limit, c.o.BodyBytesMax)
 	}
 	if c.r.HTTP.ContentLength > limit {

@@ -14,7 +14,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"antipode/api/operation"
 	"antipode/api/protocol"
+	"antipode/geo"
 )
 
 // Bodies of every kind come back as they went in, with the same ETag and hashes from
@@ -266,8 +268,11 @@ func TestConditionsAreAtomic(t *testing.T) {
 func TestDefaults(t *testing.T) {
 	o := Options{}.withDefaults()
 	require.Zero(t, o.BodyBytesMax)
-	require.Equal(t, bodyBytes{5000, 256, 64}, putBlobBytes)
-	require.Equal(t, bodyBytes{4000, 100, 4}, putBlockBytes)
+	for name, want := range map[string][3]int64{"PutBlob": {5000, 256, 64}, "PutBlock": {4000, 100, 4}, "PutBlockList": {8, 8, 8}} {
+		for i, v := range []protocol.Version{protocol.Version20191212, protocol.Version20160531, protocol.Version20150221} {
+			require.Equal(t, want[i]<<20, operation.Named(geo.Blob, name).BodyMax(v), "%s of %s", name, v)
+		}
+	}
 	require.Equal(t, int64(64<<20), o.InFlightBytesMax)
 	require.Less(t, protocol.Version("2021-12-02"), version20240804)
 }

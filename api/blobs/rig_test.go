@@ -140,7 +140,7 @@ func (r *rig) serve(h *Handler) http.Handler {
 		protocol.WatchSender(w, hr)
 		req.HTTP = hr
 		began := &beganWriter{ResponseWriter: w}
-		if _, err := h.Serve(began, req); err != nil && !began.began {
+		if err := h.Serve(began, req, Lookup(req)); err != nil && !began.began {
 			if hr.ContentLength != 0 {
 				w.Header().Set("Connection", "close")
 			}

@@ -28,19 +28,6 @@ func (d *documents) close() {
 	}
 }
 
-// answersDocument reports whether the success of an operation is a document, whose format
-// the client then chooses. What has no body is not negotiated, and each operation of a batch
-// has a format of its own.
-func (c *call) answersDocument(operation string) bool {
-	switch operation {
-	case "UpdateEntity", "MergeEntity", "DeleteEntity", "DeleteTable", "EntityGroupTransaction":
-		return false
-	case "InsertEntity", "CreateTable":
-		return c.preference(c.r.Header("Prefer")) != preferNoContent
-	}
-	return true
-}
-
 // show says what the documents of the answer show: entities of a table, or odata.Tables.
 func (c *call) show(table string) *odata.Set {
 	c.set = odata.Set{Base: c.r.Base, Account: string(c.r.Account.Name), Table: table}

@@ -28,14 +28,14 @@ type batch struct {
 	requests, sets int
 	writes         tables.Batch
 	// operations say how the writes are answered, in the same order.
-	operations []operation
+	operations []opAnswer
 	query      *call
-	queryAs    operation
+	queryAs    opAnswer
 	failed     *failure
 }
 
-// operation is what the answer of one write needs beside the write.
-type operation struct {
+// opAnswer is what the answer of one write needs beside the write.
+type opAnswer struct {
 	contentID string
 	prefer    string
 	codec     codec
@@ -45,7 +45,7 @@ type operation struct {
 
 // failure is the first error of an operation: the answer then holds nothing else.
 type failure struct {
-	operation
+	opAnswer
 	index int
 	err   *storageerr.Error
 	// query says that the failed operation was no part of a change set.
@@ -55,7 +55,7 @@ type failure struct {
 // batch reads the whole request before anything is written: a batch that breaks off, or
 // of which a later part is none, has no effect.
 func (c *call) batch() error {
-	if c.r.Version < protocol.Version20090414 {
+	if c.r.Version < c.asked.Since {
 		return storageerr.InvalidInput
 	}
 	sum, err := newBodyMD5(c.r.Header("Content-MD5"))
@@ -107,13 +107,13 @@ func (b *batch) read(in *wire.BatchReader) error {
 		case r.ChangeSet > 1 || b.failed != nil:
 			continue // Of several change sets the first is processed.
 		}
-		op := operation{contentID: r.ContentID, codec: json.MinimalMetadata, atom: b.r.Version < protocol.Version20130815}
+		op := opAnswer{contentID: r.ContentID, codec: json.MinimalMetadata, atom: b.r.Version < protocol.Version20130815}
 		if err := b.take(r, &op); err != nil {
 			e, own := operationError(err)
 			if !own {
 				return err
 			}
-			b.failed = &failure{operation: op, index: b.requests, err: e, query: r.ChangeSet == 0 && len(b.operations) == 0}
+			b.failed = &failure{opAnswer: op, index: b.requests, err: e, query: r.ChangeSet == 0 && len(b.operations) == 0}
 			if errors.Is(err, storageerr.BatchTooLong) {
 				b.failed.index = tables.BatchMax - 1
 			}
@@ -122,7 +122,7 @@ func (b *batch) read(in *wire.BatchReader) error {
 }
 
 // take decodes one request. Its error is that of the operation.
-func (b *batch) take(r *wire.BatchRequest, op *operation) error {
+func (b *batch) take(r *wire.BatchRequest, op *opAnswer) error {
 	if r.ChangeSet == 0 && (b.requests > 0 || r.Method != http.MethodGet) || b.query != nil {
 		return storageerr.InvalidInput // Either one change set or one query.
 	}
@@ -252,7 +252,7 @@ func (b *batch) commit() error {
 	if !own {
 		return err
 	}
-	b.failed = &failure{operation: b.operations[of.Index], index: of.Index, err: e}
+	b.failed = &failure{opAnswer: b.operations[of.Index], index: of.Index, err: e}
 	return nil
 }
 

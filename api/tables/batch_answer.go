@@ -41,7 +41,7 @@ func (b *batch) answerWrites() error {
 	}
 	if b.sets > 1 {
 		a.OpenSet()
-		b.answerError(a, operation{codec: json.MinimalMetadata, atom: b.r.Version < protocol.Version20130815}, &storageerr.Error{Row: storageerr.InvalidInput})
+		b.answerError(a, opAnswer{codec: json.MinimalMetadata, atom: b.r.Version < protocol.Version20130815}, &storageerr.Error{Row: storageerr.InvalidInput})
 		a.CloseSet()
 	}
 	b.send(a)
@@ -60,7 +60,7 @@ func (b *batch) send(a *BatchAnswer) {
 }
 
 // answerWrite answers one write that was committed.
-func (b *batch) answerWrite(a *BatchAnswer, w *tables.Write, op operation) error {
+func (b *batch) answerWrite(a *BatchAnswer, w *tables.Write, op opAnswer) error {
 	fields := b.innerHeaders()
 	if w.Op != tables.Insert {
 		fields = append(fields, Field{Name: "DataServiceVersion", Value: dataVersion1})
@@ -92,10 +92,10 @@ func (b *batch) answerWrite(a *BatchAnswer, w *tables.Write, op operation) error
 func (b *batch) answerFailure(a *BatchAnswer, f *failure) {
 	e := *f.err
 	e.Message = strconv.Itoa(f.index) + ":" + e.Message
-	b.answerError(a, f.operation, &e)
+	b.answerError(a, f.opAnswer, &e)
 }
 
-func (b *batch) answerError(a *BatchAnswer, op operation, e *storageerr.Error) {
+func (b *batch) answerError(a *BatchAnswer, op opAnswer, e *storageerr.Error) {
 	version, contentType, kind := dataVersion3, op.codec.ContentType(), protocol.BodyTableJSON
 	if op.atom {
 		version, contentType, kind = dataVersion1, "application/xml", protocol.BodyTableAtom
@@ -124,7 +124,7 @@ func (b *batch) answerQuery() error {
 		if !own {
 			return err
 		}
-		b.answerFailure(a, &failure{operation: b.queryAs, err: e})
+		b.answerFailure(a, &failure{opAnswer: b.queryAs, err: e})
 		b.send(a)
 		return nil
 	}
@@ -149,7 +149,7 @@ func (b *batch) innerHeaders() (fields []Field) {
 	return append(fields, Field{Name: "Cache-Control", Value: noCache[0]})
 }
 
-func preferred(fields []Field, op operation) []Field {
+func preferred(fields []Field, op opAnswer) []Field {
 	if op.prefer == "" {
 		return fields
 	}

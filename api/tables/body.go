@@ -8,12 +8,11 @@ import (
 	"slices"
 	"strconv"
 
+	"antipode/api/operation"
 	"antipode/api/protocol"
+	"antipode/geo"
 	"antipode/services/storageerr"
 )
-
-// bodyMax is the largest request body in bytes (protocol/table.md 4.6).
-const bodyMax = 4 << 20
 
 // InFlightBytesMax is the usual bound of bodies held at once, in bytes.
 const InFlightBytesMax = 64 << 20
@@ -26,26 +25,26 @@ const bodyStep = 8 << 10
 
 // NewInFlight returns a bound of bodies held at once, in bytes.
 func NewInFlight(bytesMax int64) *protocol.InFlight {
-	return protocol.NewInFlightOf(bytesMax, heldPerByte*bodyMax)
+	return protocol.NewInFlightOf(bytesMax, heldPerByte*operation.Named(geo.Table, "EntityGroupTransaction").BodyMax(protocol.Newest))
 }
 
-// open returns the request's body, at most bodyMax of it, each part charged before it is
-// read.
+// open returns the request's body, at most as much of it as the operation takes, each part
+// charged before it is read.
 func (c *call) open(sum *bodyMD5) (*boundedBody, error) {
-	length := c.r.HTTP.ContentLength
-	if length > bodyMax {
-		return nil, bodyTooLarge()
+	length, limit := c.r.HTTP.ContentLength, c.asked.BodyMax(c.r.Version)
+	if length > limit {
+		return nil, bodyTooLarge(limit)
 	}
 	if length < 0 {
-		length = bodyMax
+		length = limit
 	}
 	if c.hold == nil {
 		c.hold = c.InFlight.Hold(c.r)
 	}
-	return &boundedBody{body: c.r.HTTP.Body, left: bodyMax, sum: sum, ctx: c.ctx, hold: c.hold, length: int(length)}, nil
+	return &boundedBody{body: c.r.HTTP.Body, limit: int(limit), sum: sum, ctx: c.ctx, hold: c.hold, length: int(length)}, nil
 }
 
-// body reads the whole request body, at most bodyMax, and says what it is encoded with.
+// body reads the whole request body and says what it is encoded with.
 func (c *call) body() ([]byte, codec, error) {
 	form, err := bodyCodec(c.r.Version, c.r.Header("Content-Type"))
 	if err != nil {
@@ -75,11 +74,13 @@ func (c *call) body() ([]byte, codec, error) {
 	}
 }
 
-// boundedBody is a request body that says so when it is too large, or breaks off.
+// boundedBody is a request body whose reads fail with a row of storageerr when it is too
+// large or breaks off.
 type boundedBody struct {
 	body io.Reader
-	left int
-	sum  *bodyMD5
+	// limit is the longest body, read what was read of it, in bytes.
+	limit, read int
+	sum         *bodyMD5
 
 	ctx     context.Context //nolint:containedctx // The request's own, which the body ends with.
 	hold    *protocol.Hold
@@ -103,15 +104,15 @@ func (b *boundedBody) charge(n int) error {
 
 // Read implements io.Reader.
 func (b *boundedBody) Read(p []byte) (int, error) {
-	if err := b.charge(bodyMax - b.left + len(p)); err != nil {
+	if err := b.charge(b.read + len(p)); err != nil {
 		return 0, err
 	}
 	n, err := b.body.Read(p)
 	b.sum.write(p[:n])
-	b.left -= n
+	b.read += n
 	switch {
-	case b.left < 0:
-		return 0, bodyTooLarge()
+	case b.read > b.limit:
+		return 0, bodyTooLarge(int64(b.limit))
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return n, storageerr.OperationTimedOut
 	case err != nil && !errors.Is(err, io.EOF):
@@ -123,6 +124,6 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func bodyTooLarge() error {
-	return storageerr.RequestBodyTooLarge.With("MaxLimit", strconv.Itoa(bodyMax))
+func bodyTooLarge(limit int64) error {
+	return storageerr.RequestBodyTooLarge.With("MaxLimit", strconv.FormatInt(limit, 10))
 }

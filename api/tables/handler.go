@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"strings"
 	"time"
 
+	"antipode/api/operation"
 	"antipode/api/protocol"
 	"antipode/api/tables/json"
 	"antipode/api/tables/odata"
@@ -56,7 +56,9 @@ type call struct {
 	w   http.ResponseWriter
 	r   *protocol.Request
 	ctx context.Context //nolint:containedctx // The request's own; a call lives no longer.
-	res odata.Resource
+	// asked is the operation that the request asks for.
+	asked operation.Match
+	res   odata.Resource
 	// codec is that of the answer.
 	codec codec
 	// set is what its documents show.
@@ -68,122 +70,39 @@ type call struct {
 	hold *protocol.Hold
 }
 
-// Serve answers one request and returns the name of its operation for metrics.
-func (h *Handler) Serve(w http.ResponseWriter, r *protocol.Request) (operation string, err error) {
-	c := &call{Handler: h, w: w, r: r, ctx: r.HTTP.Context(), documents: &documents{copies: 1}}
+// Serve answers a request for the operation that Lookup found.
+func (h *Handler) Serve(w http.ResponseWriter, r *protocol.Request, m operation.Match) error {
+	c := &call{Handler: h, w: w, r: r, ctx: r.HTTP.Context(), asked: m, documents: &documents{copies: 1}}
 	defer c.documents.close()
 	if c.sniffs() {
 		w.Header()["X-Content-Type-Options"] = noSniff
 	}
 	if err := protocol.CheckRepeated(r.HTTP.Header); err != nil {
-		return "Unknown", err
+		return err
 	}
+	var err error
 	if c.res, err = odata.ParsePath(r.Resource); err != nil {
-		return "Unknown", err
+		return err
 	}
-	operation, run := c.route()
-	if run == nil {
-		c.w.Header()["Allow"] = []string{allowed(c.res.Kind)}
-		return operation, storageerr.TableMethodNotAllowed
+	if _, err := verbOf(r.HTTP.Method, r.HTTP.Header); err != nil {
+		return err
 	}
-	if operation == "InsertEntity" || operation == "CreateTable" { // Errors say it, too.
-		if prefer := c.preference(c.r.Header("Prefer")); prefer != "" {
-			c.w.Header()["Preference-Applied"] = []string{prefer}
-		}
+	handle, built := handlers[m.Name]
+	if !built {
+		return c.unfit()
 	}
-	if c.codec = json.MinimalMetadata; c.answersDocument(operation) {
+	prefer := c.preference(c.r.Header("Prefer"))
+	if handle.answers == unlessPreferred && prefer != "" { // Errors have it, too.
+		c.w.Header()["Preference-Applied"] = []string{prefer}
+	}
+	if c.codec = json.MinimalMetadata; handle.answers == always || handle.answers == unlessPreferred && prefer != preferNoContent {
 		if c.codec, err = negotiate(r.Version, r.Header("Accept"), r.Query.Get("$format")); err != nil {
-			return operation, err
+			return err
 		}
 		c.w.Header()["Content-Type"] = []string{c.codec.ContentType()} // Of an error, too.
 	}
 	defer func() { c.hold.Release() }()
-	return operation, run()
-}
-
-// route names the operation and what runs it; nil where the verb does not fit.
-func (c *call) route() (operation string, run func() error) {
-	if comp := c.r.Query.Get("comp"); comp != "" {
-		return c.routeComp(strings.ToLower(comp))
-	}
-	method, err := verbOf(c.r.HTTP.Method, c.r.HTTP.Header)
-	if err != nil {
-		return "Unknown", func() error { return err }
-	}
-	switch c.res.Kind {
-	case odata.KindTables:
-		switch method {
-		case http.MethodGet:
-			return "QueryTables", c.queryTables
-		case http.MethodPost:
-			return "CreateTable", c.createTable
-		}
-		return "QueryTables", nil
-	case odata.KindTable:
-		switch method {
-		case http.MethodGet:
-			return "QueryTable", c.getTable
-		case http.MethodDelete:
-			return "DeleteTable", c.deleteTable
-		}
-		return "QueryTable", nil
-	case odata.KindEntities:
-		switch method {
-		case http.MethodGet:
-			return "QueryEntities", c.queryEntities
-		case http.MethodPost:
-			return "InsertEntity", c.insert
-		}
-		return "QueryEntities", nil
-	case odata.KindEntity:
-		return c.routeEntity(method)
-	case odata.KindBatch:
-		if method == http.MethodPost {
-			return "EntityGroupTransaction", c.batch
-		}
-		return "EntityGroupTransaction", nil
-	}
-	return "Unknown", func() error { return storageerr.InvalidURI }
-}
-
-// allowed lists the verbs of a resource, for the answer to any other.
-func allowed(k odata.ResourceKind) string {
-	switch k {
-	case odata.KindTable:
-		return "GET, DELETE"
-	case odata.KindEntity:
-		return "GET, PUT, MERGE, PATCH, DELETE"
-	case odata.KindBatch:
-		return "POST"
-	}
-	return "GET, POST"
-}
-
-func (c *call) routeComp(comp string) (string, func() error) {
-	if comp == "acl" && c.res.Kind == odata.KindEntities {
-		operation := "SetTableACL"
-		if c.r.HTTP.Method == http.MethodGet {
-			operation = "GetTableACL"
-		}
-		return operation, func() error { return storageerr.NotImplemented }
-	}
-	return "Unknown", func() error {
-		return storageerr.InvalidQueryParameter.With("QueryParameterName", "comp", "QueryParameterValue", comp)
-	}
-}
-
-func (c *call) routeEntity(method string) (string, func() error) {
-	switch method {
-	case http.MethodGet:
-		return "QueryEntity", c.getEntity
-	case http.MethodPut:
-		return "UpdateEntity", func() error { return c.update(http.MethodPut) }
-	case methodMerge:
-		return "MergeEntity", func() error { return c.update(methodMerge) }
-	case http.MethodDelete:
-		return "DeleteEntity", c.deleteEntity
-	}
-	return "QueryEntity", nil
+	return handle.run(c)
 }
 
 // table resolves the table to its generation.

@@ -72,7 +72,7 @@ func serve(h *Handler) http.Handler {
 		}
 		protocol.SetCommonHeaders(w.Header(), hr, geo.Table, req.Version, req.ID, req.At)
 		if err == nil {
-			_, err = h.Serve(w, req)
+			err = h.Serve(w, req, Lookup(req))
 		}
 		if err != nil {
 			if hr.ContentLength != 0 {

@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/api/protocol"
-	"antipode/api/tables/odata"
 	"antipode/geo"
 )
 
@@ -75,11 +74,7 @@ func operationOf(t *testing.T, sent *http.Request) string {
 	require.NoError(t, err)
 	req.Query, err = protocol.ParseQuery(req.RawQuery)
 	require.NoError(t, err)
-	c := &call{r: req}
-	c.res, err = odata.ParsePath(req.Resource)
-	require.NoError(t, err)
-	name, _ := c.route()
-	return name
+	return Lookup(req).Name
 }
 
 // sendLine sends a request as testdata/answers.txt writes it.

@@ -7,14 +7,33 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	operations "antipode/api/operation"
+	"antipode/api/operation"
 	"antipode/api/protocol"
 	"antipode/geo"
 )
 
-// Every operation that a request can be routed to declares its effect; a POST that stands
-// for another verb writes.
-func TestRoutesDeclareTheirEffect(t *testing.T) {
+// bodyMax is the longest body of the table service, in bytes (protocol/table.md 4.6).
+const bodyMax = 4 << 20
+
+// Every row of the table that is built has a handler, and every handler a row. The calls of
+// the service itself are package accounts'.
+func TestHandlersAreTheBuiltRows(t *testing.T) {
+	built := map[string]bool{}
+	for _, o := range operation.Of(geo.Table) {
+		if !o.Built || o.On == operation.Service {
+			continue
+		}
+		built[o.Name] = true
+		require.NotNil(t, handlers[o.Name].run, o.Name)
+		if o.Body.Kind != operation.None {
+			require.EqualValues(t, bodyMax, o.BodyMax(protocol.Newest), o.Name)
+		}
+	}
+	require.Len(t, handlers, len(built))
+}
+
+// A POST that stands for another verb writes, whatever it is sent to.
+func TestLookup(t *testing.T) {
 	for _, resource := range []string{"", "/Tables", "/Tables('t')", "/t", "/t()", "/t(PartitionKey='p',RowKey='r')", "/$batch", "/t(", "/%zz"} {
 		for _, method := range []string{"GET", "HEAD", "PUT", "POST", "DELETE", "PATCH", "MERGE", "OPTIONS", "TRACE", "get"} {
 			for _, instead := range []string{"", "MERGE", "GET", "DELETE"} {
@@ -28,7 +47,7 @@ func TestRoutesDeclareTheirEffect(t *testing.T) {
 					r.Resource = resource
 					r.Service = geo.Table
 					name := Lookup(r).Name
-					if Lookup(r).Effect == operations.Reads {
+					if Lookup(r).Effect == operation.Reads {
 						require.Contains(t, []string{"GET", "HEAD"}, method, "%s %s", name, resource)
 						require.True(t, instead == "" || query != nil)
 					}

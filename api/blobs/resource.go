@@ -1,0 +1,89 @@
+package blobs
+
+import (
+	"strings"
+
+	"antipode/api/operation"
+	"antipode/api/protocol"
+	"antipode/api/wire"
+	"antipode/services/blobs"
+	"antipode/services/storageerr"
+)
+
+// Values of restype.
+const (
+	restypeContainer = "container"
+	restypeAccount   = "account"
+)
+
+// resource is what a path names (protocol/blob.md 1.2).
+type resource struct {
+	// container is empty for the account, blob for a container.
+	container, blob string
+	// system says that the container is one of the protocol's own.
+	system bool
+}
+
+// parseResource reads the raw path after the account. It is cut at the first raw
+// slash after the container, then decoded: a slash in a blob name is the same name
+// raw and encoded.
+func parseResource(raw, restype string) (resource, error) {
+	if raw == "" || raw == "/" {
+		return resource{}, nil
+	}
+	first, rest, cut := strings.Cut(raw[1:], "/")
+	var r resource
+	var ok1, ok2 bool
+	r.container, ok1 = wire.UnescapePath(first)
+	r.blob, ok2 = wire.UnescapePath(rest)
+	if !ok1 || !ok2 || r.container == "" {
+		return r, storageerr.InvalidURI
+	}
+	switch {
+	case rest != "" || restype == restypeContainer || restype == restypeAccount:
+	case cut:
+		return r, storageerr.InvalidURI // A container without a blob name.
+	default:
+		r.container, r.blob = "$root", r.container
+	}
+	r.system = blobs.SystemContainer(r.container)
+	return r, nil
+}
+
+// validate tests the names, and puts the blob's in the form it is stored in.
+func (r *resource) validate() (err error) {
+	if r.container != "" && !r.system {
+		if err := blobs.ValidateContainer(r.container); err != nil {
+			return err
+		}
+	}
+	if r.blob != "" {
+		r.blob, err = blobs.ParseBlobName(r.blob)
+	}
+	return err
+}
+
+// Lookup finds the operation that a request asks for (protocol/blob.md 4). The calls of
+// the service itself are package accounts'.
+func Lookup(r *protocol.Request) operation.Match {
+	restype := lower(r.Query.Get("restype"))
+	res, err := parseResource(r.Resource, restype)
+	if err != nil {
+		return operation.Nothing()
+	}
+	return operation.Find(r, res.kind(restype), r.HTTP.Method)
+}
+
+// kind is what the resource is in the table of operations. Information of the account is
+// asked for by the path of anything in it.
+func (r *resource) kind(restype string) operation.Resource {
+	switch {
+	case r.container == "" || restype == restypeAccount:
+		return operation.BlobAccount
+	case r.blob == "":
+		return operation.Container
+	}
+	return operation.Blob
+}
+
+func lower(s string) string { return strings.ToLower(s) }
