@@ -23,14 +23,14 @@ const accountsEnv = "ANTIPODE_ACCOUNTS"
 const accountsUsage = "accounts as name:key1[:key2], separated by commas, keys in base64; without key2 key1 is both (also " +
 	accountsEnv + "); default the development account"
 
-// account is one of --accounts. Where one key was given, it is both.
+// account is one of --accounts. A single given key is both keys.
 type account struct {
 	name       geo.Account
 	key1, key2 []byte
 }
 
-// parseAccounts reads name:key1[:key2],...; empty means the development account. No error
-// repeats a key: errors end up in logs.
+// parseAccounts reads name:key1[:key2],...; empty means the development account. Errors repeat no
+// key, because errors are logged.
 func parseAccounts(text string) ([]account, error) {
 	if text == "" {
 		text = devAccount + ":" + devKey
@@ -70,8 +70,7 @@ func parseAccounts(text string) ([]account, error) {
 // public reports whether the account's key is the well-known one.
 func (a account) public() bool { return base64.StdEncoding.EncodeToString(a.key1) == devKey }
 
-// connectionString is what is printed of the account: without its key, unless everybody
-// knows that.
+// connectionString is the connection string to print: without the key, unless the key is public.
 func (a account) connectionString(info wire.AccountInfo) string {
 	if a.public() {
 		return wire.ConnectionString(info, wire.Keys{Name: a.name, Key1: devKey})

@@ -25,8 +25,8 @@ const (
 	nodeKeyFile  = "node.key"
 )
 
-// Lifetimes unless told otherwise, in days. A node's certificate is renewed without a
-// restart; the authority's means new certificates for all.
+// Default lifetimes in days. A node's certificate is renewed without a restart; a new authority
+// means new certificates for all nodes.
 const (
 	caDays   = 3650
 	nodeDays = 365
@@ -35,16 +35,13 @@ const (
 func certCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cert",
-		Short: "Make the certificates by which the nodes of a stamp know each other",
-		Long: "Nodes of a stamp talk over TLS to those alone that hold a certificate of the stamp's own authority.\n" +
+		Short: "Make the certificates by which the nodes of a stamp identify each other",
+		Long: "Nodes of a stamp talk over TLS, and only to holders of a certificate of the stamp's authority.\n" +
 			"Make the authority once, keep its key away from the nodes, and make a certificate for each node.",
 		Example: `  antipode cert ca --out ca --name prod
   antipode cert node --ca ca --location north --node 1 --host node1.example,10.0.0.1 --out north-1`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(certCACommand(), certNodeCommand(), certGatewayCommand())
-	return cmd
+	return group(cmd, certCACommand(), certNodeCommand(), certGatewayCommand())
 }
 
 func certCACommand() *cobra.Command {
@@ -65,14 +62,14 @@ func certCACommand() *cobra.Command {
 			if err := writeNew(out, files); err != nil {
 				return err
 			}
-			return say(cmd.OutOrStdout(), out, files, "Keep "+caKeyFile+" where no node is: who has it can be every node.")
+			return say(cmd.OutOrStdout(), out, files, "Keep "+caKeyFile+" away from the nodes: with it anyone can make a certificate of any node.")
 		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&out, "out", "", "folder to write to; made if missing")
 	flags.StringVar(&name, "name", "antipode", "name of the stamp, as in the field stamp of node.yaml")
 	flags.IntVar(&days, "days", caDays, "lifetime in days")
-	_ = cmd.MarkFlagRequired("out") // Fails for a flag that does not exist.
+	required(cmd, "out")
 	return cmd
 }
 
@@ -106,9 +103,7 @@ func certNodeCommand() *cobra.Command {
 	flags.StringSliceVar(&hosts, "host", nil, "names and IP addresses of the node, with commas between")
 	flags.StringVar(&out, "out", "", "folder to write to; made if missing")
 	flags.IntVar(&days, "days", nodeDays, "lifetime in days")
-	for _, name := range []string{"ca", "location", "node", "host", "out"} {
-		_ = cmd.MarkFlagRequired(name) // Fails for a flag that does not exist.
-	}
+	required(cmd, "ca", "location", "node", "host", "out")
 	return cmd
 }
 
@@ -119,7 +114,7 @@ func certGatewayCommand() *cobra.Command {
 		Use:   "gateway",
 		Short: "Make the certificate of a gateway: " + nodeCertFile + ", " + nodeKeyFile + " and a copy of " + caCertFile,
 		Long: "Makes key and certificate of a gateway and puts the authority's certificate beside them: all that the\n" +
-			"section tls of its gateway.yaml names. Nodes believe who has it what address a request came from.",
+			"section tls of its gateway.yaml names. Nodes take the address of a client from its holder.",
 		Example: `  antipode cert gateway --ca ca --name east-1 --out gateway-east-1`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -135,14 +130,12 @@ func certGatewayCommand() *cobra.Command {
 	flags.StringVar(&name, "name", "", "name of the gateway")
 	flags.StringVar(&out, "out", "", "folder to write to; made if missing")
 	flags.IntVar(&days, "days", nodeDays, "lifetime in days")
-	for _, name := range []string{"ca", "name", "out"} {
-		_ = cmd.MarkFlagRequired(name) // Fails for a flag that does not exist.
-	}
+	required(cmd, "ca", "name", "out")
 	return cmd
 }
 
-// certify writes the certificate that o describes, signed by the authority in a folder, for
-// the section tls of a file.
+// certify writes the certificate that o describes, signed by the authority in the folder ca, for
+// the section tls of a configuration file.
 func certify(w io.Writer, ca, out string, o identity.NodeOptions, file string) error {
 	authority, caCert, err := readAuthority(ca)
 	if err != nil {
@@ -163,7 +156,7 @@ func certify(w io.Writer, ca, out string, o identity.NodeOptions, file string) e
 
 func daysOf(days int) time.Duration { return time.Duration(days) * 24 * time.Hour }
 
-// checkHosts refuses what is neither a name nor an address.
+// checkHosts refuses hosts that are neither a name nor an address.
 func checkHosts(hosts []string) error {
 	for _, h := range hosts {
 		if net.ParseIP(h) == nil && (h == "" || strings.ContainsAny(h, ":/ @*")) {
@@ -186,15 +179,14 @@ func readAuthority(dir string) (*identity.Authority, []byte, error) {
 	return authority, cert, nil
 }
 
-// newFile is a file to be written where none is.
+// newFile is a file to write. It must not exist.
 type newFile struct {
 	name string
 	data []byte
 	mode os.FileMode
 }
 
-// writeNew writes all files, or none where one exists: a key that is overwritten is
-// lost for good.
+// writeNew writes all files, or none if one of them exists: an overwritten key is lost for good.
 func writeNew(dir string, files []newFile) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("--out %s: %w", dir, err)

@@ -39,10 +39,8 @@ func clusterCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cluster",
 		Short: "Run a whole deployment of node processes on this machine",
-		Long: "Two locations of three node processes each, and the gateway, on loopback, with the ports of `antipode dev`.\n" +
+		Long: "Two locations of three node processes each, and a gateway, on loopback, with the ports of `antipode dev`.\n" +
 			"Certificates, configurations, logs and data are in folders below --dir.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	start := &cobra.Command{
 		Use:   "start",
@@ -66,8 +64,7 @@ func clusterCommand() *cobra.Command {
 	for _, c := range []*cobra.Command{start, stop} {
 		c.Flags().StringVar(&f.dir, "dir", "./antipode-cluster", "folder of everything")
 	}
-	cmd.AddCommand(start, stop)
-	return cmd
+	return group(cmd, start, stop)
 }
 
 func startCluster(out io.Writer, f clusterFlags) error {
@@ -84,10 +81,10 @@ func startCluster(out io.Writer, f clusterFlags) error {
 	if _, err := fmt.Fprintf(out, "Starting %s and %s in %s.\n", dev.North, dev.South, f.dir); err != nil {
 		return err
 	}
-	var noted atomic.Pointer[string]
-	o.Note = func(what string) { noted.Store(&what) }
+	var waits atomic.Pointer[string]
+	o.OnWait = func(what string) { waits.Store(&what) }
 	waiting := func(context.Context) string {
-		if what := noted.Load(); what != nil {
+		if what := waits.Load(); what != nil {
 			return *what
 		}
 		return "the processes start"
@@ -99,8 +96,8 @@ func startCluster(out io.Writer, f clusterFlags) error {
 	return err
 }
 
-// prepareCluster starts the processes, makes the accounts, waits until their statistics are
-// live, and says how to go on.
+// prepareCluster starts the processes, makes the accounts, waits until their statistics are live,
+// and prints how to use them.
 func prepareCluster(ctx context.Context, out io.Writer, o cluster.Options, f clusterFlags, list []account) error {
 	if err := cluster.Start(ctx, o); err != nil {
 		return err

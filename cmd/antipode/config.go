@@ -12,17 +12,11 @@ import (
 )
 
 func configCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "config",
-		Short: "Look at the configuration of a node",
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	var output string
+	output := formText
 	check := &cobra.Command{
 		Use:   "check FILE",
-		Short: "Say what is wrong with a node.yaml",
-		Long: "Reads a node.yaml and says what is wrong with it: line, field, value, and what to write instead.\n" +
+		Short: "List the problems of a node.yaml",
+		Long: "Reads a node.yaml and lists its problems: line, field, value, and what to write instead.\n" +
 			"Exits with 1 if a node would refuse the file. Warnings alone leave it at 0.",
 		Example: `  antipode config check /etc/antipode/node.yaml
   antipode config check --output json node.yaml`,
@@ -31,9 +25,8 @@ func configCommand() *cobra.Command {
 			return checkConfig(cmd.OutOrStdout(), args[0], output)
 		},
 	}
-	check.Flags().StringVarP(&output, "output", "o", "text", "text or json")
-	cmd.AddCommand(check)
-	return cmd
+	check.Flags().VarP(&output, "output", "o", "text or json")
+	return group(&cobra.Command{Use: "config", Short: "Check the configuration of a node"}, check)
 }
 
 // checked is what `config check --output json` prints.
@@ -43,17 +36,14 @@ type checked struct {
 	Problems config.Problems `json:"problems"`
 }
 
-func checkConfig(out io.Writer, file, output string) error {
-	if output != "text" && output != "json" {
-		return fmt.Errorf("--output %s: want text or json", output)
-	}
+func checkConfig(out io.Writer, file string, output form) error {
 	_, problems, err := config.Load(file)
 	var refused config.Problems
 	if err != nil && !errors.As(err, &refused) {
 		return err
 	}
 	count := problems.Errors()
-	if output == "json" {
+	if output == formJSON {
 		e := json.NewEncoder(out)
 		e.SetIndent("", "  ")
 		e.SetEscapeHTML(false)

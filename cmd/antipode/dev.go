@@ -23,13 +23,12 @@ import (
 	"antipode/server/progress"
 )
 
-// procsPerCPU is how many goroutines may run per processor: one that waits for a sync
-// of its log keeps its slot until the runtime takes it away, and six nodes sync.
+// procsPerCPU is how many goroutines may run per processor: a goroutine that waits for an fsync
+// keeps its slot until the runtime takes it away, and six nodes fsync.
 const procsPerCPU = 3
 
-// gcPercent lets the heap grow further between collections than Go's default: the
-// live heap is small beside what requests allocate, so memory is cheap here and
-// collections are not.
+// gcPercent lets the heap grow further between collections than Go's default. The live heap is
+// small compared with what requests allocate, so collections cost more than memory.
 const gcPercent = 400
 
 type devFlags struct {
@@ -39,7 +38,7 @@ type devFlags struct {
 	zones    []string
 	hosts    []string
 	accounts string
-	logLevel string
+	logLevel logLevel
 	quiet    bool
 	scrub    time.Duration
 	nameRest time.Duration
@@ -57,15 +56,15 @@ func devCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return runDev(cmd.OutOrStdout(), f) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.data, "data", "./antipode-data", "folder of everything that is kept")
+	flags.StringVar(&f.data, "data", "./antipode-data", "data folder")
 	flags.StringVar(&f.host, "host", "127.0.0.1", "address to listen on")
 	flags.IntVar(&f.portBase, "port-base", 10000, "first port: blob N, queue N+1, table N+2, admin N+80; locations at N+1000 and N+2000")
-	flags.StringSliceVar(&f.zones, "zone", []string{string(geo.LocalZone)}, "DNS zones under which accounts have host names, ACCOUNT.SERVICE.ZONE; elsewhere the account stands in the path")
-	flags.StringSliceVar(&f.hosts, "admin-host", nil, "further names by which the admin ports are addressed; others are refused")
+	flags.StringSliceVar(&f.zones, "zone", []string{string(geo.LocalZone)}, "DNS zones under which accounts have host names, ACCOUNT.SERVICE.ZONE; under other names the account is in the path")
+	flags.StringSliceVar(&f.hosts, "admin-host", nil, "further names by which the admin ports may be addressed; requests to other names are refused")
 	flags.StringVar(&f.accounts, "accounts", os.Getenv(accountsEnv), accountsUsage)
-	flags.StringVar(&f.logLevel, "log-level", "warn", "debug, info, warn or error")
-	flags.DurationVar(&f.scrub, "scrub-period", 0, "within which time everything on the disks is read and checked; default 168h")
-	flags.DurationVar(&f.nameRest, "name-rest", 0, "how long the name of a deleted table or container cannot be created again; the real service has 40s")
+	f.logLevel.register(cmd)
+	flags.DurationVar(&f.scrub, "scrub-period", 0, "time within which all data on the disks is read and checked once; default 168h")
+	flags.DurationVar(&f.nameRest, "name-rest", 0, "how long the name of a deleted table or container cannot be created again; 40s in the public service")
 	flags.BoolVar(&f.quiet, "quiet", false, "print nothing but errors")
 	return cmd
 }
@@ -75,10 +74,7 @@ func runDev(out io.Writer, f devFlags) error {
 	if err != nil {
 		return err
 	}
-	log, err := logger(f.logLevel)
-	if err != nil {
-		return err
-	}
+	log := f.logLevel.logger()
 	if f.portBase < 1 || f.portBase > dev.PortBaseMax {
 		return fmt.Errorf("--port-base %d: want 1 to %d, so that the second location's ports fit", f.portBase, dev.PortBaseMax)
 	}
@@ -121,12 +117,12 @@ func runDev(out io.Writer, f devFlags) error {
 	return errors.Join(err, c.Close(), folder.Close())
 }
 
-// sayTo writes reports of a start on lines of their own.
+// sayTo writes each report of a start on a line.
 func sayTo(out io.Writer) func(what string, lasted time.Duration) {
 	return func(what string, lasted time.Duration) { _, _ = fmt.Fprintln(out, progress.Line(what, lasted)) }
 }
 
-// tuneRuntime sets what the environment does not.
+// tuneRuntime sets the runtime's parameters that the environment does not set.
 func tuneRuntime() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
@@ -136,13 +132,12 @@ func tuneRuntime() {
 	}
 }
 
-// stopMax is how long the process may take to stop: above the drain of the listeners, of
-// which one location's is followed by the other's.
+// stopMax is how long the process may take to stop. It is above the drains of both locations'
+// listeners, which follow each other.
 const stopMax = time.Minute
 
-// untilSignal returns a context that ends with the first SIGINT or SIGTERM. A second
-// one, or stopMax, ends the process at once, which is safe: what was acknowledged is in the
-// logs.
+// untilSignal returns a context that ends with the first SIGINT or SIGTERM. A second signal, or
+// stopMax, ends the process at once, which is safe: acknowledged writes are in the logs.
 func untilSignal(out io.Writer) context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
@@ -161,9 +156,8 @@ func untilSignal(out io.Writer) context.Context {
 	return ctx
 }
 
-// prepare runs the locations, makes the accounts, waits until their statistics are live,
-// and says how to go on. However long that takes, only ctx and errors that no waiting mends
-// end it.
+// prepare runs the locations, makes the accounts, waits until their statistics are live, and
+// prints how to use them. It fails only if ctx ends or with errors that waiting does not help.
 func prepare(ctx context.Context, out io.Writer, c *dev.Cluster, f devFlags, list []account) error {
 	if err := c.Start(ctx); err != nil {
 		return err
@@ -210,8 +204,8 @@ func parseZones(texts []string) ([]geo.Zone, error) {
 	return out, nil
 }
 
-// warnOpenHost warns of what everybody who reaches this machine can do: see the admin
-// ports, whatever the keys, and use accounts whose key is public.
+// warnOpenHost warns if everyone who reaches this machine can use the admin ports, and the
+// accounts whose key is public.
 func warnOpenHost(w io.Writer, host string, list []account) {
 	ip := net.ParseIP(host)
 	if host == "localhost" || ip != nil && ip.IsLoopback() {

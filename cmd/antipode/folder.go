@@ -36,9 +36,9 @@ func openFolder(dir string) (*folder, error) {
 	return f, nil
 }
 
-// openStopped locks the data folder that dir is, or is in, so that no process begins to
-// use it while somebody looks. It changes nothing there. A folder without a lock, such as
-// a copy, needs none.
+// openStopped locks the data folder that dir is or is in, so that no process starts on it
+// meanwhile. It changes nothing there. A folder without a lock file, such as a copy, is not
+// locked.
 func openStopped(dir string) (*folder, error) {
 	path, err := filepath.Abs(dir)
 	if err != nil {
@@ -80,7 +80,7 @@ func checkFormat(dir string) error {
 	return nil
 }
 
-// writeDurable writes a small file so that a crash leaves it whole or absent.
+// writeDurable writes a small file so that a crash leaves it complete or absent.
 func writeDurable(path, text string) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
 	if err != nil {

@@ -16,11 +16,12 @@ import (
 	"antipode/inspect"
 )
 
-// inspectFlags are those of all reports.
+// inspectFlags are the flags of all reports.
 type inspectFlags struct {
-	data, node, output string
-	rangeID            uint32
-	o                  inspect.Options
+	data, node string
+	output     form
+	rangeID    uint32
+	o          inspect.Options
 }
 
 func inspectCommand() *cobra.Command {
@@ -34,15 +35,13 @@ func inspectCommand() *cobra.Command {
   antipode inspect state --data ./antipode-data/northcentralus/northcentralus-1 --summary
   antipode inspect extents --data ./antipode-data --node northcentralus-2 --verify
   antipode inspect lanes --data ./antipode-data --node southcentralus-1 --output json`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	var f inspectFlags
+	f := inspectFlags{output: formText}
 	flags := cmd.PersistentFlags()
 	flags.StringVar(&f.data, "data", "./antipode-data", "data folder, or that of one node in it")
 	flags.StringVar(&f.node, "node", "", "which node, where the folder holds several, such as northcentralus-1")
 	flags.Uint32Var(&f.rangeID, "range", 0, "show this range alone: 1 catalog, 2 blob, 3 queue, 4 table")
-	flags.StringVarP(&f.output, "output", "o", "text", "text, or json: one document a line")
+	flags.VarP(&f.output, "output", "o", "text, or json: one document a line")
 	flags.BoolVar(&f.o.Summary, "summary", false, "leave out single records, rows and chunks")
 
 	log := f.report("log", "Show segments, entries, hard states and marks of the log",
@@ -67,8 +66,7 @@ func inspectCommand() *cobra.Command {
 			return inspect.Lanes(n, o, e)
 		})
 	lanes.Flags().Var(accountFlag{&f.o.Account}, "account", "show the streams of this account alone")
-	cmd.AddCommand(log, state, extents, lanes)
-	return cmd
+	return group(cmd, log, state, extents, lanes)
 }
 
 type accountFlag struct{ a *geo.Account }
@@ -87,9 +85,6 @@ func (f *inspectFlags) report(use, short, example string, r reportFunc) *cobra.C
 }
 
 func (f *inspectFlags) run(ctx context.Context, out io.Writer, r reportFunc) error {
-	if f.output != "text" && f.output != "json" {
-		return fmt.Errorf("--output %s: want text or json", f.output)
-	}
 	if ctx == nil {
 		ctx = context.Background()
 	}
@@ -104,7 +99,7 @@ func (f *inspectFlags) run(ctx context.Context, out io.Writer, r reportFunc) err
 	f.o.Range = geo.RangeID(f.rangeID)
 	w := bufio.NewWriter(out)
 	damaged, err := r(ctx, n, f.o, func(row inspect.Row) error {
-		if f.output == "text" {
+		if f.output == formText {
 			_, err := fmt.Fprintln(w, row.Text())
 			return err
 		}
@@ -119,7 +114,7 @@ func (f *inspectFlags) run(ctx context.Context, out io.Writer, r reportFunc) err
 	return nil
 }
 
-// choose finds the node that is meant.
+// choose finds the node that the flags name.
 func (f *inspectFlags) choose() (inspect.Node, error) {
 	nodes, err := inspect.Nodes(vfs.Default, f.data)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Command antipode is the server: `antipode node` runs one node of a location, `antipode
-// gateway` the gateway before all of them, `antipode dev` two locations in one process.
+// Command antipode is the server: `antipode node` runs one node of a location, `antipode gateway`
+// a gateway to all locations, `antipode dev` two locations and a gateway in one process.
 package main
 
 import (

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 
@@ -33,22 +34,18 @@ It returns when both locations serve the account; a name is unique across them.`
 		Example: `  antipodectl account create pictures --location northcentralus
   antipodectl account create backwards --location southcentralus --key1 "$(head -c 64 /dev/urandom | base64 -w 0)"`,
 		Args: exactly("NAME"),
-		RunE: operation(func(cmd *cobra.Command, args []string) error {
-			if location == "" {
-				return usageError{fmt.Errorf("%s needs --location LOCATION, which becomes the primary", cmd.CommandPath())}
-			}
-			in.Name, in.Location = geo.Account(args[0]), geo.Location(location)
-			a, err := t.client.CreateAccount(cmd.Context(), in)
-			if err != nil {
-				return err
-			}
-			return t.print(a, func(w io.Writer) {
-				_, _ = fmt.Fprintf(w, "created account %s: %s, primary %s, secondary %s\n",
-					a.Name, a.Redundancy, a.Primary, orDash(string(a.Secondary)))
-				_, _ = fmt.Fprintf(w, "its connection string: antipodectl account show %s\n", a.Name)
-			})
-		}),
 	}
+	c.RunE = answer(t, func(ctx context.Context, args []string) (admin.AccountInfo, error) {
+		if location == "" {
+			return admin.AccountInfo{}, usageError{fmt.Errorf("%s needs --location LOCATION, which becomes the primary", c.CommandPath())}
+		}
+		in.Name, in.Location = geo.Account(args[0]), geo.Location(location)
+		return t.client.CreateAccount(ctx, in)
+	}, func(w io.Writer, a admin.AccountInfo) {
+		_, _ = fmt.Fprintf(w, "created account %s: %s, primary %s, secondary %s\n",
+			a.Name, a.Redundancy, a.Primary, orDash(string(a.Secondary)))
+		_, _ = fmt.Fprintf(w, "its connection string: antipodectl account show %s\n", a.Name)
+	})
 	c.Flags().StringVar(&location, "location", "", "`LOCATION` that becomes the primary")
 	c.Flags().StringVar(&in.Key1, "key1", "", "first `KEY`, in base64")
 	c.Flags().StringVar(&in.Key2, "key2", "", "second `KEY`, in base64")
@@ -61,20 +58,17 @@ func (t *tool) accountList() *cobra.Command {
 		Short:   "List the accounts",
 		Example: `  antipodectl account list`,
 		Args:    exactly(),
-		RunE: operation(func(cmd *cobra.Command, _ []string) error {
-			all, err := t.client.Accounts(cmd.Context())
-			if err != nil {
-				return err
+		RunE: answer(t, func(ctx context.Context, _ []string) (admin.AccountList, error) {
+			all, err := t.client.Accounts(ctx)
+			return admin.AccountList{Accounts: all}, err
+		}, func(w io.Writer, l admin.AccountList) {
+			rows := [][]string{{"ACCOUNT", "REDUNDANCY", "PRIMARY", "SECONDARY", "EPOCH"}}
+			for _, a := range l.Accounts {
+				rows = append(rows, []string{
+					string(a.Name), a.Redundancy, string(a.Primary), orDash(string(a.Secondary)), a.Epoch.String(),
+				})
 			}
-			return t.print(admin.AccountList{Accounts: all}, func(w io.Writer) {
-				rows := [][]string{{"ACCOUNT", "REDUNDANCY", "PRIMARY", "SECONDARY", "EPOCH"}}
-				for _, a := range all {
-					rows = append(rows, []string{
-						string(a.Name), a.Redundancy, string(a.Primary), orDash(string(a.Secondary)), a.Epoch.String(),
-					})
-				}
-				table(w, rows)
-			})
+			table(w, rows)
 		}),
 	}
 }
@@ -94,18 +88,14 @@ official SDKs and tools take. The string holds the first key: treat it as a secr
 		Example: `  antipodectl account show devstoreaccount1
   export AZURE_STORAGE_CONNECTION_STRING="$(antipodectl account show devstoreaccount1 -o json | jq -r .connection_string)"`,
 		Args: exactly("NAME"),
-		RunE: operation(func(cmd *cobra.Command, args []string) error {
-			a, err := t.client.Account(cmd.Context(), geo.Account(args[0]))
+		RunE: answer(t, func(ctx context.Context, args []string) (shown, error) {
+			a, err := t.client.Account(ctx, geo.Account(args[0]))
 			if err != nil {
-				return err
+				return shown{}, err
 			}
-			k, err := t.client.Keys(cmd.Context(), a.Name)
-			if err != nil {
-				return err
-			}
-			doc := shown{a, admin.ConnectionString(a, k)}
-			return t.print(doc, func(w io.Writer) { writeAccount(w, doc) })
-		}),
+			k, err := t.client.Keys(ctx, a.Name)
+			return shown{a, admin.ConnectionString(a, k)}, err
+		}, writeAccount),
 	}
 }
 
@@ -130,17 +120,13 @@ func (t *tool) accountKeys() *cobra.Command {
 	return &cobra.Command{
 		Use:     "keys NAME",
 		Short:   "Print an account's keys",
-		Long:    `keys prints both keys of an account, in base64. Whoever holds one may do anything with it.`,
+		Long:    `keys prints both keys of an account, in base64. Each of them gives full access to the account.`,
 		Example: `  antipodectl account keys devstoreaccount1`,
 		Args:    exactly("NAME"),
-		RunE: operation(func(cmd *cobra.Command, args []string) error {
-			k, err := t.client.Keys(cmd.Context(), geo.Account(args[0]))
-			if err != nil {
-				return err
-			}
-			return t.print(k, func(w io.Writer) {
-				table(w, [][]string{{"key1", k.Key1}, {"key2", k.Key2}})
-			})
+		RunE: answer(t, func(ctx context.Context, args []string) (admin.Keys, error) {
+			return t.client.Keys(ctx, geo.Account(args[0]))
+		}, func(w io.Writer, k admin.Keys) {
+			table(w, [][]string{{"key1", k.Key1}, {"key2", k.Key2}})
 		}),
 	}
 }

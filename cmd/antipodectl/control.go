@@ -60,31 +60,23 @@ func (t *tool) startLocation(ctx context.Context, name string) (admin.Changed, e
 	return t.client.StartLocation(ctx, geo.Location(name))
 }
 
-// switchCommand stops the thing its one argument names.
+// switchCommand acts on the node or location that its one argument names.
 func (t *tool) switchCommand(
 	use, arg, short, example string, act func(context.Context, string) (admin.Changed, error),
 ) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: short, Example: example,
 		Args: exactly(arg),
-		RunE: operation(func(cmd *cobra.Command, args []string) error {
-			c, err := act(cmd.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			return t.printChanged(c)
-		}),
+		RunE: answer(t, func(ctx context.Context, args []string) (admin.Changed, error) { return act(ctx, args[0]) }, writeChanged),
 	}
 }
 
-func (t *tool) printChanged(c admin.Changed) error {
-	return t.print(c, func(w io.Writer) {
-		_, _ = fmt.Fprintf(w, "%s is %s", c.Name, c.State)
-		if c.Waiting != "" {
-			_, _ = fmt.Fprintf(w, "; its location does not serve yet: %s", c.Waiting)
-		}
-		_, _ = fmt.Fprintln(w)
-	})
+func writeChanged(w io.Writer, c admin.Changed) {
+	_, _ = fmt.Fprintf(w, "%s is %s", c.Name, c.State)
+	if c.Waiting != "" {
+		_, _ = fmt.Fprintf(w, "; its location does not serve yet: %s", c.Waiting)
+	}
+	_, _ = fmt.Fprintln(w)
 }
 
 func (t *tool) linkCommand() *cobra.Command {
@@ -100,38 +92,29 @@ func (t *tool) linkCommand() *cobra.Command {
 			Use: "cut", Short: "Let nothing pass between the locations",
 			Example: `  antipodectl link cut`,
 			Args:    exactly(),
-			RunE: operation(func(cmd *cobra.Command, _ []string) error {
-				return t.printLink(t.client.CutLink(cmd.Context()))
-			}),
+			RunE:    answer(t, func(ctx context.Context, _ []string) (admin.Link, error) { return t.client.CutLink(ctx) }, writeLink),
 		},
 		&cobra.Command{
 			Use: "heal", Short: "End a cut or a delay",
 			Example: `  antipodectl link heal`,
 			Args:    exactly(),
-			RunE: operation(func(cmd *cobra.Command, _ []string) error {
-				return t.printLink(t.client.HealLink(cmd.Context()))
-			}),
+			RunE:    answer(t, func(ctx context.Context, _ []string) (admin.Link, error) { return t.client.HealLink(ctx) }, writeLink),
 		},
 		&cobra.Command{
 			Use: "delay DURATION", Short: "Hold back all that passes between the locations; ends a cut",
 			Example: `  antipodectl link delay 5s
   antipodectl link delay 250ms`,
 			Args: exactly("DURATION"),
-			RunE: operation(func(cmd *cobra.Command, args []string) error {
+			RunE: answer(t, func(ctx context.Context, args []string) (admin.Link, error) {
 				d, err := time.ParseDuration(args[0])
 				if err != nil || d <= 0 {
-					return usageError{fmt.Errorf("%q is no delay: give one such as 5s or 250ms", args[0])}
+					return admin.Link{}, usageError{fmt.Errorf("%q is no delay: give one such as 5s or 250ms", args[0])}
 				}
-				return t.printLink(t.client.DelayLink(cmd.Context(), d))
-			}),
+				return t.client.DelayLink(ctx, d)
+			}, writeLink),
 		},
 	)
 	return c
 }
 
-func (t *tool) printLink(l admin.Link, err error) error {
-	if err != nil {
-		return err
-	}
-	return t.print(l, func(w io.Writer) { _, _ = fmt.Fprintf(w, "link is %s\n", link(l)) })
-}
+func writeLink(w io.Writer, l admin.Link) { _, _ = fmt.Fprintf(w, "link is %s\n", link(l)) }

@@ -14,7 +14,7 @@ import (
 	"antipode/geo"
 )
 
-// eventsInterval is the time between two looks of --watch.
+// eventsInterval is the time between two requests of --watch.
 const eventsInterval = time.Second
 
 func (t *tool) eventsCommand() *cobra.Command {
@@ -40,7 +40,7 @@ the newest of each location in memory; docs/admin.md lists the kinds.`,
 			return t.print(admin.EventList{Events: list}, func(w io.Writer) { writeEvents(w, list) })
 		}),
 	}
-	c.Flags().BoolVarP(&watch, "watch", "w", false, "go on with new events until interrupted; with json one document a look")
+	c.Flags().BoolVarP(&watch, "watch", "w", false, "go on with new events until interrupted; with json one document at a time")
 	return c
 }
 
@@ -81,7 +81,7 @@ func (t *tool) watchEvents(ctx context.Context) error {
 	}
 }
 
-// writeEvents writes events for people, newest last: where a terminal shows it.
+// writeEvents writes events for people, newest last, where a terminal shows it.
 func writeEvents(w io.Writer, list []admin.Event) {
 	for _, e := range slices.Backward(list) {
 		of := "-"

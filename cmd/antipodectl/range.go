@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -40,20 +41,16 @@ It is refused while a quorum of trusted replicas answers: then nothing is to rec
   antipodectl range recover northcentralus 4 --accept-loss
   antipodectl range recover northcentralus 4 --accept-loss --untrusted --output json`,
 		Args: exactly("LOCATION", "RANGE"),
-		RunE: operation(func(cmd *cobra.Command, args []string) error {
+		RunE: answer(t, func(ctx context.Context, args []string) (r admin.RangeRecovered, err error) {
 			id, err := strconv.ParseUint(args[1], 10, 32)
 			if err != nil || id == 0 {
-				return usageError{fmt.Errorf("%q is no range: give its number, antipodectl status shows it", args[1])}
+				return r, usageError{fmt.Errorf("%q is no range: give its number, antipodectl status shows it", args[1])}
 			}
 			if !in.AcceptLoss {
-				return usageError{errors.New("what only the lost replicas held is given up: say that you agree with --accept-loss")}
+				return r, usageError{errors.New("what only the lost replicas held is given up: agree with --accept-loss")}
 			}
-			r, err := t.client.RecoverRange(cmd.Context(), geo.Location(args[0]), geo.RangeID(id), in)
-			if err != nil {
-				return err
-			}
-			return t.print(r, func(w io.Writer) { writeRecovered(w, r) })
-		}),
+			return t.client.RecoverRange(ctx, geo.Location(args[0]), geo.RangeID(id), in)
+		}, writeRecovered),
 	}
 	c.Flags().BoolVar(&in.AcceptLoss, "accept-loss", false, "agree that what only the lost replicas held is lost")
 	c.Flags().BoolVar(&in.Untrusted, "untrusted", false, "take a replica that lost fsynced data, where no trusted one is left")

@@ -33,9 +33,9 @@ type tool struct {
 	getenv func(string) string
 	out    io.Writer
 	errOut io.Writer
-	// after is time.After, for tests.
+	// after is time.After; tests replace it.
 	after func(time.Duration) <-chan time.Time
-	// mono is the time that passes, for tests.
+	// mono is the monotonic clock; tests replace it.
 	mono func() time.Duration
 
 	adminURL  string
@@ -44,14 +44,13 @@ type tool struct {
 	client    *admin.Client
 }
 
-// usageError is a command line that cannot be carried out. Cobra's own errors are
-// usage errors too.
+// usageError is an error in the command line. Cobra's errors are usage errors, too.
 type usageError struct{ error }
 
-// failure is an operation that was tried.
+// failure is the error of an operation that was tried.
 type failure struct{ error }
 
-// run carries out one command line and returns the exit code.
+// run runs one command line and returns the exit code.
 func run(ctx context.Context, args []string, getenv func(string) string, out, errOut io.Writer) int {
 	return newTool(getenv, out, errOut).run(ctx, args)
 }
@@ -78,7 +77,7 @@ func (t *tool) run(ctx context.Context, args []string) int {
 	return exitUsage
 }
 
-// complain writes one line.
+// complain writes an error on one line.
 func (t *tool) complain(err error) {
 	_, _ = fmt.Fprintln(t.errOut, "antipodectl: "+t.explain(err))
 }
@@ -156,8 +155,8 @@ func (t *tool) prepare() error {
 	return t.chooseToken()
 }
 
-// chooseToken tells the client of a token that the user names; otherwise it finds the
-// server's own.
+// chooseToken gives the client a token that the user names. Without one the client finds the token
+// file of a server on this machine.
 func (t *tool) chooseToken() error {
 	file := t.tokenFile
 	if file == "" {
@@ -177,8 +176,8 @@ func (t *tool) chooseToken() error {
 	return nil
 }
 
-// group makes a command that only holds others: alone it prints its help, with a
-// word it does not know it is a usage error.
+// group makes a command that only holds others. Called alone it prints its help; an unknown word
+// is a usage error.
 func group(c *cobra.Command) *cobra.Command {
 	c.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) > 0 {
@@ -190,8 +189,7 @@ func group(c *cobra.Command) *cobra.Command {
 	return c
 }
 
-// operation marks what a command's work returns as a failure, unless it says
-// itself that the command line was wrong.
+// operation marks the error of a command's work as a failure, unless it is a usageError.
 func operation(f func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		err := f(cmd, args)
@@ -201,6 +199,17 @@ func operation(f func(*cobra.Command, []string) error) func(*cobra.Command, []st
 		}
 		return failure{err}
 	}
+}
+
+// answer runs a command that makes one call and prints the document it returns.
+func answer[T any](t *tool, call func(ctx context.Context, args []string) (T, error), text func(io.Writer, T)) func(*cobra.Command, []string) error {
+	return operation(func(cmd *cobra.Command, args []string) error {
+		doc, err := call(cmd.Context(), args)
+		if err != nil {
+			return err
+		}
+		return t.print(doc, func(w io.Writer) { text(w, doc) })
+	})
 }
 
 // exactly takes the named arguments, no more and no fewer.
@@ -216,7 +225,7 @@ func exactly(names ...string) cobra.PositionalArgs {
 	}
 }
 
-// print writes doc as JSON, or what text writes.
+// print writes doc as JSON, or as text does.
 func (t *tool) print(doc any, text func(io.Writer)) error {
 	if t.output == "json" {
 		b, err := json.MarshalIndent(doc, "", "  ")

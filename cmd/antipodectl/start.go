@@ -14,8 +14,8 @@ import (
 const (
 	// startWait is the zero value of --wait: elections take seconds, a long log more.
 	startWait = time.Minute
-	// servingPoll is the time between two questions whether a location serves, reportEvery
-	// that between two lines which say what it waits for.
+	// servingPoll is the time between two checks whether a location serves, reportEvery the
+	// time between two lines that report what it waits for.
 	servingPoll = 500 * time.Millisecond
 	reportEvery = 5 * time.Second
 )
@@ -25,26 +25,23 @@ func (t *tool) startCommand(c *cobra.Command, act func(context.Context, string) 
 	wait := c.Flags().Duration("wait", startWait, "how `LONG` to wait until the location serves; 0 asks once")
 	c.Long = c.Short + `.
 
-It returns when every range of the location has a leader and takes writes, and says on
-stderr every few seconds what it waits for. After --wait the start goes on all the same:
-a location that does not serve by then ends the command with 1 and what is waited for.`
-	c.RunE = operation(func(cmd *cobra.Command, args []string) error {
-		done, err := act(cmd.Context(), args[0])
+It returns when every range of the location has a leader and takes writes. Meanwhile it
+prints to stderr every few seconds what it waits for. If the location does not serve after
+--wait, the command fails with what it waits for, and the start goes on.`
+	c.RunE = answer(t, func(ctx context.Context, args []string) (admin.Changed, error) {
+		done, err := act(ctx, args[0])
 		if err == nil && done.Waiting != "" {
-			done, err = t.awaitServing(cmd.Context(), done, *wait)
+			done, err = t.awaitServing(ctx, done, *wait)
 		}
-		if err != nil {
-			return err
+		if err == nil && done.State == admin.Starting {
+			err = fmt.Errorf("%s does not serve yet and goes on starting: %s; see antipodectl status", done.Name, done.Waiting)
 		}
-		if done.State == admin.Starting {
-			return fmt.Errorf("%s does not serve yet and goes on starting: %s; see antipodectl status", done.Name, done.Waiting)
-		}
-		return t.printChanged(done)
-	})
+		return done, err
+	}, writeChanged)
 	return c
 }
 
-// awaitServing asks until the location of what was started serves, for at most limit.
+// awaitServing asks until the location that done belongs to serves, for at most limit.
 func (t *tool) awaitServing(ctx context.Context, done admin.Changed, limit time.Duration) (admin.Changed, error) {
 	l := geo.Location(done.Name)
 	if done.State != admin.Starting {
@@ -76,7 +73,7 @@ func (t *tool) awaitServing(ctx context.Context, done admin.Changed, limit time.
 	return done, ctx.Err()
 }
 
-// serves asks once whether a location serves, and what it waits for if that is known.
+// serves asks once whether a location serves, and if not, what it waits for.
 func (t *tool) serves(ctx context.Context, l geo.Location, limit time.Duration) (serves bool, waiting string) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

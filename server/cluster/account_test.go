@@ -18,8 +18,8 @@ import (
 	"antipode/server/dev"
 )
 
-// gateway is an admin port of a gateway that gives one answer after the other to what is
-// asked of a path, the last one for ever, proves that it has a token, and refuses the rest.
+// gateway is the admin port of a gateway. It answers requests of one path in turn, repeating the
+// last answer, proves that it has a token, and refuses other requests.
 func gateway(t *testing.T, path string, answers ...http.HandlerFunc) Options {
 	t.Helper()
 	token, err := admin.OpenTokenFile(filepath.Join(t.TempDir(), admin.TokenFileName))
@@ -54,8 +54,8 @@ func fails(status int, message string) http.HandlerFunc {
 	return says(status, wire.ErrorDocument{Error: wire.Error{Code: "Code", Message: message}})
 }
 
-// A start asks for its accounts until they are made: it notes what is in the way, takes an
-// account that is there, and ends with the first refusal and when a process has ended.
+// A start asks for its accounts until they are made. It reports what it waits for, accepts an
+// account that exists, and fails at the first refusal and when a process has exited.
 func TestEnsureAccount(t *testing.T) {
 	want := wire.NewAccount{Name: "photos", Location: dev.North, Key1: "a2V5"}
 	made := wire.AccountInfo{Account: wire.Account{Name: "photos"}}
@@ -68,12 +68,12 @@ func TestEnsureAccount(t *testing.T) {
 		says(http.StatusCreated, made)(w, r)
 	}
 	o := gateway(t, "/v1/accounts", fails(http.StatusServiceUnavailable, "too few replicas"), fails(http.StatusInternalServerError, "it may still happen"), created)
-	var noted []string
-	o.Note = func(what string) { noted = append(noted, what) }
+	var reported []string
+	o.OnWait = func(what string) { reported = append(reported, what) }
 	got, err := EnsureAccount(t.Context(), o, want)
 	require.NoError(t, err)
 	require.Equal(t, made, got)
-	require.Equal(t, []string{"account photos: too few replicas", "account photos: it may still happen"}, noted)
+	require.Equal(t, []string{"account photos: too few replicas", "account photos: it may still happen"}, reported)
 
 	o = gateway(t, "/v1/accounts", fails(http.StatusConflict, "account photos does not take the given key1"))
 	_, err = EnsureAccount(t.Context(), o, want)
@@ -88,18 +88,17 @@ func TestEnsureAccount(t *testing.T) {
 	require.ErrorContains(t, err, "northcentralus-2 ended: its last words")
 }
 
-// What a start says that it waits for is the location that does not serve, where that is
-// known.
-func TestInTheWay(t *testing.T) {
+// A start reports that it waits for the location that does not serve, if that is known.
+func TestWaitsFor(t *testing.T) {
 	o := gateway(t, "/readyz", says(http.StatusServiceUnavailable, wire.Readiness{Locations: []wire.LocationReadiness{
 		{Name: dev.North, Serving: true}, {Name: dev.South, Reason: "the blob range has no leader yet"},
 	}}))
-	require.Equal(t, "southcentralus: the blob range has no leader yet", o.inTheWay(t.Context(), "busy"))
+	require.Equal(t, "southcentralus: the blob range has no leader yet", o.waitsFor(t.Context(), "busy"))
 	o = gateway(t, "/readyz", fails(http.StatusBadGateway, "not yet"))
-	require.Equal(t, "busy", o.inTheWay(t.Context(), "busy"))
+	require.Equal(t, "busy", o.waitsFor(t.Context(), "busy"))
 }
 
-// A start waits until both locations are ready, and notes why one is not.
+// A start waits until both locations are ready, and reports why one is not.
 func TestAwaitReady(t *testing.T) {
 	readiness := func(ready bool) wire.Readiness {
 		l := wire.LocationReadiness{Name: dev.South, Ready: ready, Serving: true}
@@ -109,8 +108,8 @@ func TestAwaitReady(t *testing.T) {
 		return wire.Readiness{Ready: ready, Locations: []wire.LocationReadiness{{Name: dev.North, Ready: true, Serving: true}, l}}
 	}
 	o := gateway(t, "/readyz", fails(http.StatusBadGateway, "not yet"), says(http.StatusServiceUnavailable, readiness(false)), says(http.StatusOK, readiness(true)))
-	var noted []string
-	o.Note = func(what string) { noted = append(noted, what) }
+	var reported []string
+	o.OnWait = func(what string) { reported = append(reported, what) }
 	require.NoError(t, AwaitReady(t.Context(), o))
-	require.Equal(t, []string{"not yet", "southcentralus: Last Sync Time of photos (blob) is not known yet"}, noted)
+	require.Equal(t, []string{"not yet", "southcentralus: Last Sync Time of photos (blob) is not known yet"}, reported)
 }

@@ -15,9 +15,8 @@ import (
 	"antipode/internal/clock"
 )
 
-// Start starts the processes that do not run and returns when all of them answer, however
-// long that takes: only ctx and a process that ends by itself end it. Data that is there is
-// served again.
+// Start starts the processes that do not run and returns when all answer. It fails only if ctx
+// ends or a process exits. Existing data is served again.
 func Start(ctx context.Context, o Options) error {
 	dir, err := filepath.Abs(o.Dir)
 	if err != nil {
@@ -55,17 +54,18 @@ func (o Options) nodeNames() []node {
 func (o Options) Admin() *wire.Client {
 	c, err := wire.New("http://"+o.Gateway().Admin(), nil)
 	if err != nil {
-		panic("cluster: " + err.Error()) // An address of our own making.
+		panic("cluster: " + err.Error()) // The address is made by this package.
 	}
 	return c
 }
 
-// EnsureAccount makes an account unless it is there with the same keys, and says where it is
-// reached. A new stamp can make one when all its nodes have met: it waits for that, and for
-// whatever else answers later, until ctx ends or a process does. Only a refusal is an error.
+// EnsureAccount makes an account, unless it exists with the same keys, and returns it with its
+// endpoints. A new stamp can make accounts once all its nodes have been up together.
+// EnsureAccount tries again until the account is made, ctx ends, a process exits, or a node
+// refuses the account.
 func EnsureAccount(ctx context.Context, o Options, a wire.NewAccount) (made wire.AccountInfo, err error) {
 	a.Ensure = true
-	waiting := func(err error) string { return o.inTheWay(ctx, fmt.Sprintf("account %s: %v", a.Name, err)) }
+	waiting := func(err error) string { return o.waitsFor(ctx, fmt.Sprintf("account %s: %v", a.Name, err)) }
 	err = o.until(ctx, waiting, func() (err error) {
 		made, err = o.Admin().CreateAccount(ctx, a)
 		var said *wire.Error
@@ -77,14 +77,14 @@ func EnsureAccount(ctx context.Context, o Options, a wire.NewAccount) (made wire
 	return made, err
 }
 
-// refusal is an error that no waiting mends.
+// refusal is an error that waiting does not help.
 type refusal struct{ error }
 
-// Unwrap returns what was refused.
+// Unwrap returns the refusal's cause.
 func (r refusal) Unwrap() error { return r.error }
 
-// AwaitReady returns when both locations serve and the statistics of every account are
-// live.
+// AwaitReady waits until both locations are ready: they serve, and the statistics of all accounts
+// are live.
 func AwaitReady(ctx context.Context, o Options) error {
 	return o.until(ctx, error.Error, func() error {
 		r, err := o.Admin().Readiness(ctx)
@@ -103,8 +103,8 @@ func AwaitReady(ctx context.Context, o Options) error {
 	})
 }
 
-// until tries until f succeeds or is refused, a process that Start started has ended, or
-// ctx ends. In between Note is told what waiting makes of what f said.
+// until calls f until it succeeds or returns a refusal, a process exits, or ctx ends. After each
+// failed attempt it calls OnWait with what waiting returns for the error.
 func (o Options) until(ctx context.Context, waiting func(error) string, f func() error) error {
 	for {
 		err := f()
@@ -115,8 +115,8 @@ func (o Options) until(ctx context.Context, waiting func(error) string, f func()
 		if ended := o.ended(); ended != nil {
 			return ended
 		}
-		if o.Note != nil {
-			o.Note(waiting(err))
+		if o.OnWait != nil {
+			o.OnWait(waiting(err))
 		}
 		if ctxErr := clock.Wait(ctx, untilPause); ctxErr != nil {
 			return fmt.Errorf("%w: %w", ctxErr, err)
@@ -124,29 +124,29 @@ func (o Options) until(ctx context.Context, waiting func(error) string, f func()
 	}
 }
 
-// inTheWay says which location does not serve and why, or else what was said.
-func (o Options) inTheWay(ctx context.Context, said string) string {
+// waitsFor returns which location does not serve and why, or other if all serve or none answers.
+func (o Options) waitsFor(ctx context.Context, other string) string {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	r, _ := o.Admin().Readiness(ctx) // Without an answer there is nothing better to say.
+	r, _ := o.Admin().Readiness(ctx) // Without an answer no location is listed.
 	for _, l := range r.Locations {
 		if !l.Serving {
 			return fmt.Sprintf("%s: %s", l.Name, l.Reason)
 		}
 	}
-	return said
+	return other
 }
 
-// Pauses between two attempts: at what the cluster does, and at whether a process listens.
+// Pauses between two attempts of until, and between two checks whether a process listens.
 const (
 	untilPause  = 200 * time.Millisecond
 	listenPause = 50 * time.Millisecond
 )
 
-// askTimeout bounds one question whether a process listens: one that is paused answers never.
+// askTimeout bounds one check whether a process listens: a paused process never answers.
 const askTimeout = 5 * time.Second
 
-// ended returns an error if a process that Start started has ended.
+// ended returns an error if a process that Start started has exited.
 func (o Options) ended() error {
 	names := []string{GatewayName}
 	for _, n := range o.nodeNames() {
@@ -154,7 +154,7 @@ func (o Options) ended() error {
 	}
 	for _, name := range names {
 		if p, running, err := o.find(name); err != nil || !running && p.pid != 0 {
-			return errors.Join(fmt.Errorf("%s ended: %s", name, o.lastWords(name)), err)
+			return errors.Join(fmt.Errorf("%s ended: %s", name, o.lastLines(name)), err)
 		}
 	}
 	return nil
@@ -168,10 +168,10 @@ func (o Options) await(ctx context.Context, name, addr string) error {
 			return nil
 		}
 		if _, running, err := o.find(name); err != nil || !running {
-			return errors.Join(fmt.Errorf("%s ended: %s", name, o.lastWords(name)), err)
+			return errors.Join(fmt.Errorf("%s ended: %s", name, o.lastLines(name)), err)
 		}
-		if o.Note != nil {
-			o.Note(name + " does not listen yet")
+		if o.OnWait != nil {
+			o.OnWait(name + " does not listen yet")
 		}
 		if ctxErr := clock.Wait(ctx, listenPause); ctxErr != nil {
 			return fmt.Errorf("%s: %w; see %s", name, err, filepath.Join(o.folder(name), logFile))
@@ -199,8 +199,8 @@ func ask(ctx context.Context, addr, page string) error {
 	return nil
 }
 
-// lastWords is the end of a member's log.
-func (o Options) lastWords(name string) string {
+// lastLines returns the end of a process's log.
+func (o Options) lastLines(name string) string {
 	const tail = 2 << 10
 	text, err := os.ReadFile(filepath.Join(o.folder(name), logFile))
 	if err != nil {
@@ -210,7 +210,7 @@ func (o Options) lastWords(name string) string {
 }
 
 // Stop ends all processes of the cluster in a folder, the gateway first, and returns when they
-// are gone. What was acknowledged is kept.
+// have exited. Acknowledged writes are kept.
 func Stop(ctx context.Context, o Options) error {
 	members := o.plan()
 	gateway := members[len(members)-1]
@@ -235,7 +235,8 @@ func (o Options) end(ctx context.Context, name string) error {
 	return os.Remove(filepath.Join(o.folder(name), pidFile))
 }
 
-// PID is the process of a member, such as northcentralus-1; 0 where it does not run.
+// PID returns the number of a process by its name, such as northcentralus-1; 0 if it does not
+// run.
 func (o Options) PID(name string) (int, error) {
 	p, running, err := o.find(name)
 	if !running {

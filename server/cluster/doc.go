@@ -1,7 +1,6 @@
-// Package cluster runs a whole deployment on one machine, for people who want to see one and
-// for tests: two locations of three node processes each, and the gateway, all on loopback
-// with data folders of their own.
+// Package cluster runs a whole deployment on one machine, for demonstrations and tests: two
+// locations of three node processes each, and a gateway, on loopback, each with its data folder.
 //
-// Invariant: it ends only processes that it started: a process is known by its number and the
-// moment it started.
+// Invariant: it ends only processes that it started. It identifies a process by its number and
+// its start time.
 package cluster

@@ -25,13 +25,13 @@ const (
 	pidFile      = "pid"
 )
 
-// Lifetimes of what is made for a machine of one's own.
+// Lifetimes of certificates.
 const (
 	caValid   = 10 * 365 * 24 * time.Hour
 	nodeValid = 5 * 365 * 24 * time.Hour
 )
 
-// prepare writes what the processes are told. Certificates that are there stay.
+// prepare writes the configurations, and the certificates that are missing.
 func (o Options) prepare(members []member) error {
 	authority, ca, err := o.authority()
 	if err != nil {
@@ -63,7 +63,7 @@ func (o Options) prepare(members []member) error {
 	return nil
 }
 
-// authority opens the cluster's own authority, made if missing.
+// authority opens the cluster's authority, which is made if missing.
 func (o Options) authority() (*identity.Authority, []byte, error) {
 	dir := o.folder(authorityDir)
 	cert, err := os.ReadFile(filepath.Join(dir, caCert))
@@ -82,7 +82,8 @@ func (o Options) authority() (*identity.Authority, []byte, error) {
 	return a, pair.Cert, err
 }
 
-// certify makes the certificate of a process unless it is there: its key is written last.
+// certify makes the certificate of a process unless it exists, which its key shows: the key is
+// written last.
 func (o Options) certify(a *identity.Authority, ca []byte, name string, id identity.Identity) error {
 	dir := o.folder(name)
 	if _, err := os.Stat(filepath.Join(dir, nodeKey)); err == nil {
@@ -103,8 +104,8 @@ type file struct {
 	data []byte
 }
 
-// write writes private files into a folder, made if missing, in the order given. Each is
-// there whole or not at all, whenever the process ends.
+// write writes private files into a folder, made if missing, in the given order. If the process
+// ends meanwhile, each file is either complete or missing.
 func write(dir string, files ...file) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 	"antipode/server/dev"
 )
 
-// stamp is the name of all nodes' stamp: both locations have one authority.
+// stamp is the stamp name in all certificates: both locations have one authority.
 const stamp = "cluster"
 
 // nodes is how many nodes a location has.
@@ -29,25 +29,25 @@ const (
 
 // Options says where a cluster is.
 type Options struct {
-	// Dir is the folder of everything: certificates, configurations, logs, data.
+	// Dir is the folder of certificates, configurations, logs and data.
 	Dir string
-	// PortBase is the gateway's first port. Location i, from 0, has those from
-	// PortBase + 1000*(i+1) on: node 1 the same as in antipode dev, nodes 2 and 3 those
-	// 100 and 200 above.
+	// PortBase is the gateway's first port. Location i, from 0, has ports from
+	// PortBase + 1000*(i+1) on: node 1 has those of the location in antipode dev, nodes 2
+	// and 3 have those 100 and 200 above.
 	PortBase int
-	// Binary is antipode itself.
+	// Binary is the path of antipode.
 	Binary string
-	// Via is where one process of the cluster reaches an address of another, by their
-	// names; nil is the address itself. Tests break what is between them. Admin ports
-	// are reached directly.
+	// Via returns where the process from reaches an address of the process to; nil means the
+	// address itself. Tests place proxies between processes. Admin ports are always reached
+	// directly.
 	Via func(from, to, address string) string
-	// Configure may change what a node is told; nil changes nothing.
+	// Configure changes the configuration of a node. Nil changes nothing.
 	Configure func(c *config.Node)
-	// Note is told what is waited for, again and again while that lasts. May be nil.
-	Note func(what string)
+	// OnWait is called with what a start waits for, after each failed attempt. May be nil.
+	OnWait func(what string)
 }
 
-// GatewayName is the gateway's name; nodes are named as in wire.NodeName.
+// GatewayName is the name of the gateway's process. Nodes are named by wire.NodeName.
 const GatewayName = "gateway"
 
 func (o Options) via(from, to, address string) string {
@@ -62,20 +62,19 @@ const host = "127.0.0.1"
 
 // member is a process of the cluster.
 type member struct {
-	name string
-	// command and what it is told.
-	command string
-	config  any
+	name    string
+	command string // of antipode
+	config  any    // contents of its configuration file
 }
 
-// Command is how a process of the cluster is run.
+// Command is the command line of a process of the cluster.
 type Command struct {
 	Name string
 	Args []string
 }
 
-// Prepare writes what the processes are told and returns how they are run, for who runs
-// them otherwise than Start.
+// Prepare writes certificates and configurations and returns the command lines, for callers that
+// do not use Start.
 func (o Options) Prepare() ([]Command, error) {
 	var out []Command
 	members := o.plan()
@@ -88,7 +87,7 @@ func (o Options) Prepare() ([]Command, error) {
 // locations in the order of antipode dev.
 func locations() []geo.Location { return []geo.Location{dev.North, dev.South} }
 
-// node is one of a location, both counted from 0.
+// node is a node of a location, both counted from 0.
 type node struct{ location, number int }
 
 func (o Options) ports(n node) dev.Ports {
@@ -105,16 +104,16 @@ func (n node) id() geo.NodeID { return geo.NodeID(n.number + 1) }
 
 func (n node) name() string { return fmt.Sprintf("%s-%d", locations()[n.location], n.id()) }
 
-// PortBaseMax is the greatest port base: that of antipode dev, and the further nodes.
+// PortBaseMax is the greatest port base: below that of antipode dev by the ports of two nodes.
 const PortBaseMax = dev.PortBaseMax - (nodes-1)*nodeStep
 
-// Gateway is the gateway's ports.
+// Gateway returns the ports of the gateway.
 func (o Options) Gateway() dev.Ports { return dev.Ports{Host: host, Base: o.PortBase} }
 
-// NodePorts are the ports of a node, location and node counted from 0.
+// NodePorts returns the ports of a node, location and node counted from 0.
 func (o Options) NodePorts(location, number int) dev.Ports { return o.ports(node{location, number}) }
 
-// Ports lists every port that something of the cluster listens on.
+// Ports lists every address that a process of the cluster listens on.
 func (o Options) Ports() []string {
 	services := func(p dev.Ports) []string {
 		return []string{p.Of(geo.Blob), p.Of(geo.Queue), p.Of(geo.Table), p.Admin()}
@@ -139,8 +138,8 @@ func (o Options) plan() []member {
 			n := node{l, i}
 			p := o.ports(n)
 			out = append(out, member{n.name(), "node", o.nodeConfig(n)})
-			// A node proves that it has the admin token for the address it is reached at, so
-			// its admin port is reached directly.
+			// A node's proof that it has the admin token names the address it is reached at, so
+			// a proxy before the admin port would break it.
 			at.Nodes = append(at.Nodes, config.GatewayNode{
 				ID: n.id(), Hop: o.via(GatewayName, n.name(), o.at(n, offsetHop)), Admin: p.Admin(),
 			})
@@ -186,18 +185,18 @@ func (o Options) nodeConfig(n node) config.Node {
 	return c
 }
 
-// tls names the certificate of a process.
+// tls returns the certificate files of a process.
 func (o Options) tls(name string) config.TLS {
 	dir := o.folder(name)
 	return config.TLS{CA: filepath.Join(dir, caCert), Cert: filepath.Join(dir, nodeCert), Key: filepath.Join(dir, nodeKey)}
 }
 
-// admin gives all processes one token.
+// admin is the section admin of all processes, which share one token.
 func (o Options) admin() config.Admin {
 	return config.Admin{TokenFile: filepath.Join(o.Dir, admin.TokenFileName)}
 }
 
 func domain(kind string, number int) string { return kind + strconv.Itoa(number+1) }
 
-// folder is that of a process.
+// folder is the folder of a process.
 func (o Options) folder(name string) string { return filepath.Join(o.Dir, name) }

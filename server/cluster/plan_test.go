@@ -14,8 +14,8 @@ import (
 	"antipode/server/dev"
 )
 
-// What a cluster tells its processes is what `antipode config check` passes without a
-// warning, domains included; no two listen on one address; certificates are made once.
+// The configurations pass `antipode config check` without a warning, no two processes listen on
+// one address, and certificates are made once.
 func TestPlan(t *testing.T) {
 	o := Options{Dir: t.TempDir(), PortBase: 15000}
 	members := o.plan()
@@ -47,18 +47,18 @@ func TestPlan(t *testing.T) {
 	require.Equal(t, before, after)
 }
 
-// A start that ends between two files of a certificate is made good by the next one: a key,
-// by which a certificate is taken to be there, is never without the files that belong to it.
+// The next start repairs one that ended between two files of a certificate: the key, which shows
+// that a certificate exists, is never there without the other files.
 func TestInterruptedCertificate(t *testing.T) {
 	for range 10 { // Files used to be written in any order.
 		for _, cut := range []string{caCert, nodeCert} {
 			o := Options{Dir: t.TempDir(), PortBase: 15000}
 			dir := o.folder("northcentralus-1")
-			inTheWay := filepath.Join(dir, cut)
-			require.NoError(t, os.MkdirAll(inTheWay, 0o755))
+			obstacle := filepath.Join(dir, cut)
+			require.NoError(t, os.MkdirAll(obstacle, 0o755))
 			require.Error(t, o.prepare(o.plan()))
 			require.NoFileExists(t, filepath.Join(dir, nodeKey))
-			require.NoError(t, os.Remove(inTheWay))
+			require.NoError(t, os.Remove(obstacle))
 			require.NoError(t, o.prepare(o.plan()))
 			_, err := tls.LoadX509KeyPair(filepath.Join(dir, nodeCert), filepath.Join(dir, nodeKey))
 			require.NoError(t, err)
@@ -66,12 +66,12 @@ func TestInterruptedCertificate(t *testing.T) {
 	}
 }
 
-// A process is taken for ours by its number and the moment it started, so that another one
-// that has the number by now is not ended.
+// A process is identified by its number and its start time, so that another process that has
+// the number by now is not ended.
 func TestOnlyOwnProcesses(t *testing.T) {
 	o := Options{Dir: t.TempDir()}
 	require.NoError(t, os.MkdirAll(o.folder("n"), 0o755))
-	note := func(text string) {
+	record := func(text string) {
 		require.NoError(t, os.WriteFile(filepath.Join(o.folder("n"), pidFile), []byte(text), 0o600))
 	}
 	_, running, err := o.find("n")
@@ -81,14 +81,14 @@ func TestOnlyOwnProcesses(t *testing.T) {
 	started, err := startOf(os.Getpid())
 	require.NoError(t, err)
 	self := strconv.Itoa(os.Getpid())
-	note(self + " " + started + "\n")
+	record(self + " " + started + "\n")
 	pid, err := o.PID("n")
 	require.NoError(t, err)
 	require.Equal(t, os.Getpid(), pid)
 
-	note(self + " " + started + "1\n") // The number is the same, the process another.
+	record(self + " " + started + "1\n") // The number is the same, the process another.
 	require.NoError(t, o.end(t.Context(), "n"), "this test is not ended")
-	note("nonsense")
+	record("nonsense")
 	_, err = o.PID("n")
 	require.ErrorContains(t, err, "remove it when none runs")
 }

@@ -16,14 +16,14 @@ import (
 // stopWait is how long a process may take to drain and stop before it is killed.
 const stopWait = 30 * time.Second
 
-// process is one that was started: its number, and when it started in the kernel's own
-// count. A number alone may be another process's by now.
+// process identifies a started process: its number and its start time as the kernel counts it.
+// The number alone may belong to another process by now.
 type process struct {
 	pid     int
 	started string
 }
 
-// launch starts a member unless it runs, and writes down which process it is.
+// launch starts a process unless it runs, and records which process it is.
 func (o Options) launch(m member) error {
 	if _, running, err := o.find(m.name); err != nil || running {
 		return err
@@ -35,7 +35,7 @@ func (o Options) launch(m member) error {
 	}
 	cmd := exec.Command(o.Binary, o.args(m)...)
 	cmd.Stdout, cmd.Stderr = out, out
-	// Ctrl-C in the terminal is not for it.
+	// Ctrl-C in the terminal must not reach it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	err = errors.Join(cmd.Start(), out.Close())
 	if err != nil {
@@ -51,12 +51,12 @@ func (o Options) launch(m member) error {
 	return cmd.Process.Release()
 }
 
-// args is the command line of a member.
+// args is the command line of a process.
 func (o Options) args(m member) []string {
 	return []string{m.command, "--config", filepath.Join(o.folder(m.name), configFile)}
 }
 
-// find returns the process of a member, and whether it runs.
+// find returns the process that was started under a name, and whether it runs.
 func (o Options) find(name string) (p process, running bool, err error) {
 	text, err := os.ReadFile(filepath.Join(o.folder(name), pidFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -66,25 +66,24 @@ func (o Options) find(name string) (p process, running bool, err error) {
 		return p, false, err
 	}
 	if _, err := fmt.Sscan(string(text), &p.pid, &p.started); err != nil {
-		return p, false, fmt.Errorf("%s says nothing of a process: %w; remove it when none runs", filepath.Join(o.folder(name), pidFile), err)
+		return p, false, fmt.Errorf("%s does not name a process: %w; remove it when none runs", filepath.Join(o.folder(name), pidFile), err)
 	}
 	return p, p.runs(), nil
 }
 
-// runs reports whether the process is there and is the one that was started. One that is
-// dead and not waited for runs no more.
+// runs reports whether the process that was started still runs. A zombie does not.
 func (p process) runs() bool {
 	started, err := startOf(p.pid)
 	return err == nil && started == p.started
 }
 
-// startOf returns when a process started, in clock ticks since the machine did.
+// startOf returns the start time of a process, in clock ticks since boot.
 func startOf(pid int) (string, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return "", err
 	}
-	_, rest, ok := strings.Cut(string(text), ") ") // The name before it may hold anything.
+	_, rest, ok := strings.Cut(string(text), ") ") // The name before it may contain anything.
 	fields := strings.Fields(rest)
 	const state, start = 0, 19
 	if !ok || len(fields) <= start || fields[state] == "Z" {
@@ -93,7 +92,7 @@ func startOf(pid int) (string, error) {
 	return fields[start], nil
 }
 
-// end stops a process: SIGTERM, and after a time SIGKILL.
+// end stops a process: SIGTERM, and SIGKILL after stopWait.
 func (p process) end(ctx context.Context) error {
 	if !p.runs() {
 		return nil
@@ -115,7 +114,7 @@ func (p process) end(ctx context.Context) error {
 	return fmt.Errorf("process %d did not stop within %s and was killed", p.pid, stopWait)
 }
 
-// gone waits until the process is gone; false when ctx ended first.
+// gone waits until the process has exited; false if ctx ended first.
 func (p process) gone(ctx context.Context) bool {
 	for p.runs() {
 		select {

@@ -12,7 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write testdata anew")
+var rewrite = flag.Bool("rewrite", false, "rewrite testdata")
 
 // Every example of the documents is good, with the warnings and the values, defaults
 // included, that stand in testdata (golden).

@@ -10,22 +10,23 @@ import (
 // Gateway is the contents of gateway.yaml.
 type Gateway struct {
 	Listen GatewayListen `yaml:"listen"`
-	// Admin.TokenFile has the token of the nodes' admin ports, which the gateway both asks for
-	// and presents to them. Empty: it shows no keys and changes nothing.
+	// Admin.TokenFile has the token that the gateway's admin port asks for, and that the gateway
+	// presents to the nodes' admin ports. Empty: the port shows no keys and changes nothing.
 	Admin Admin `yaml:"admin"`
 	// Zones are those of the nodes: see Node.
 	Zones []geo.Zone `yaml:"zones"`
-	// TLS has the gateway's certificate: see `antipode cert gateway`. With it requests go to the
-	// nodes' listen.hop, which believe it who the client is; without, to the plain front ends.
+	// TLS has the gateway's certificate: see `antipode cert gateway`. With a certificate,
+	// requests go to the nodes' listen.hop, which take the client's address from the gateway;
+	// without, to the plain front ends.
 	TLS TLS `yaml:"tls"`
-	// Locations are what the gateway stands before, in the order in which they are asked for
-	// an account that is not known yet.
+	// Locations are served by the gateway. They are asked in this order for an account that is
+	// not known yet.
 	Locations []GatewayLocation `yaml:"locations"`
 }
 
 // GatewayListen has the addresses a gateway listens on, host:port.
 type GatewayListen struct {
-	// Blob, Queue and Table are the gateway. Defaults ":10000", ":10001", ":10002".
+	// Blob, Queue and Table are for clients. Defaults ":10000", ":10001", ":10002".
 	Blob  string `yaml:"blob"`
 	Queue string `yaml:"queue"`
 	Table string `yaml:"table"`
@@ -42,13 +43,13 @@ type GatewayLocation struct {
 // GatewayNode is a node as the gateway reaches it, host:port.
 type GatewayNode struct {
 	ID geo.NodeID `yaml:"node"`
-	// Hop is its listen.hop, which a gateway with a certificate uses.
+	// Hop is its listen.hop, used by a gateway with a certificate.
 	Hop string `yaml:"hop"`
-	// Blob, Queue and Table are its front end, which a gateway without one uses.
+	// Blob, Queue and Table are its front end, used by a gateway without a certificate.
 	Blob  string `yaml:"blob"`
 	Queue string `yaml:"queue"`
 	Table string `yaml:"table"`
-	// Admin is its admin port. Where it is empty the gateway cannot show or control the node.
+	// Admin is its admin port. If empty, the gateway cannot show or control the node.
 	Admin string `yaml:"admin"`
 }
 
@@ -90,7 +91,7 @@ func (g Gateway) validate(w *walker) {
 	}
 	g.validateTLS(w)
 	if len(g.Locations) == 0 {
-		w.bad("locations", "is missing: write the locations that the gateway stands before")
+		w.bad("locations", "is missing: write the locations that the gateway serves")
 	}
 	names := map[geo.Location]bool{}
 	for i, l := range g.Locations {

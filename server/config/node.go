@@ -20,23 +20,22 @@ type Node struct {
 	// Name for people, in logs and metrics. Default LOCATION-ID.
 	Name     string       `yaml:"name"`
 	Location geo.Location `yaml:"location"`
-	// FaultDomain is what fails together with this node, such as a rack;
-	// UpgradeDomain what is upgraded together with it.
+	// FaultDomain names what fails together, such as a rack; UpgradeDomain what is upgraded
+	// together.
 	FaultDomain   string `yaml:"fault_domain"`
 	UpgradeDomain string `yaml:"upgrade_domain"`
-	// Data is the folder of everything that is kept.
+	// Data is the data folder.
 	Data string `yaml:"data"`
-	// ReserveBytes of the disk of Data stay free: with less a node takes no writes, until
-	// there are 512 MiB more. Default 512 MiB.
+	// ReserveBytes of the disk of Data stay free. With less the node takes no writes, until
+	// 512 MiB more are free. Default 512 MiB.
 	ReserveBytes uint64 `yaml:"reserve_bytes"`
 	// NameRest is how long the name of a deleted table or container cannot be created
-	// again. Default 40s, as the service has it.
+	// again. Default 40s, as in the public service.
 	NameRest Duration `yaml:"name_rest"`
 	Listen   Listen   `yaml:"listen"`
 	Admin    Admin    `yaml:"admin"`
-	// Zones are the DNS zones under which accounts have host names of their own,
-	// ACCOUNT.SERVICE.ZONE; the same at all nodes of both locations and at gateways.
-	// Default localhost.
+	// Zones are the DNS zones under which accounts have host names, ACCOUNT.SERVICE.ZONE.
+	// All nodes of both locations and all gateways need the same zones. Default localhost.
 	Zones []geo.Zone `yaml:"zones"`
 	// Peers are the other nodes of the stamp.
 	Peers []Peer `yaml:"peers"`
@@ -45,7 +44,7 @@ type Node struct {
 	NATS  NATS   `yaml:"nats"`
 }
 
-// Listen has the addresses this node listens on, host:port; an empty host is every
+// Listen has the addresses that this node listens on, host:port. An empty host means every
 // address of the machine.
 type Listen struct {
 	// Node is for peers, over TLS. Default ":10100".
@@ -54,7 +53,7 @@ type Listen struct {
 	Blob  string `yaml:"blob"`
 	Queue string `yaml:"queue"`
 	Table string `yaml:"table"`
-	// Hop is the front end for requests that other nodes and gateways hand to this one,
+	// Hop is the front end for requests that other nodes and gateways forward to this node,
 	// over TLS. Default ":10110".
 	Hop string `yaml:"hop"`
 	// Admin is the admin port. Default "127.0.0.1:10080".
@@ -79,13 +78,13 @@ func (a Services) Of(s geo.Service) string {
 	}
 }
 
-// Admin says by whom an admin port is used.
+// Admin configures who may use an admin port.
 type Admin struct {
-	// Hosts are names and addresses by which it is addressed, besides the host of
+	// Hosts are names and addresses by which the port may be addressed, besides the host of
 	// listen.admin, the address that a connection comes to, and those of this machine.
 	Hosts []string `yaml:"hosts"`
-	// TokenFile has the token for keys and changes. A node's, if missing, is made; default
-	// the file admin-token in its data folder. A gateway has no default.
+	// TokenFile has the token for keys and changes. A node makes the file if it is missing;
+	// its default is admin-token in the data folder. A gateway has no default.
 	TokenFile string `yaml:"token_file"`
 }
 
@@ -96,41 +95,41 @@ type Peer struct {
 	Name string `yaml:"name"`
 	// Address is its listen.node as this node reaches it, host:port.
 	Address string `yaml:"address"`
-	// Hop is its listen.hop as this node reaches it, host:port, for requests that it leads.
-	// Default: the host of Address, and the port that this node itself listens on.
+	// Hop is its listen.hop as this node reaches it, host:port, for requests to ranges that the
+	// peer leads. Default: the host of Address with the port of this node's listen.hop.
 	Hop           string `yaml:"hop"`
 	FaultDomain   string `yaml:"fault_domain"`
 	UpgradeDomain string `yaml:"upgrade_domain"`
 }
 
-// Pair is the location that this one is paired with. It is needed: accounts without a
-// secondary (LRS) are not served yet.
+// Pair is the location that this one is paired with. It is required: accounts without a secondary
+// (LRS) are not served yet.
 type Pair struct {
 	Location geo.Location `yaml:"location"`
-	// Hops are the listen.hop of its nodes, host:port, for requests that belong there. The
-	// location sees who sent them.
+	// Hops are the listen.hop of its nodes, host:port, for requests that it serves. It sees the
+	// addresses of their clients.
 	Hops []string `yaml:"hops"`
-	// Endpoints are its front end where Hops is empty: a location reached by them sees this
-	// node in place of the client.
+	// Endpoints are its front end, used if Hops is empty. The location then sees the address of
+	// this node in place of the client's.
 	Endpoints Endpoints `yaml:"endpoints"`
-	// Nodes are the node addresses there, host:port, for payload and pulls.
+	// Nodes are the listen.node of its nodes, host:port, for payload and pulls.
 	Nodes []string `yaml:"nodes"`
-	// NATS is the carrier there, to which this location publishes: the nats.client of
-	// its nodes, host:port, reached over TLS with this node's certificate; or, where
-	// that location's is an outside one, its URLs, nats:// or tls://.
+	// NATS is the bus there, to which this location publishes: the nats.client of its nodes,
+	// host:port, reached over TLS with this node's certificate, or the URLs of an outside
+	// NATS cluster, nats:// or tls://.
 	NATS []string `yaml:"nats"`
-	// Credentials is a NATS credentials file for an outside carrier. May be empty.
+	// Credentials is a NATS credentials file for an outside cluster. May be empty.
 	Credentials string `yaml:"nats_credentials"`
 }
 
-// OutsideNATS reports whether NATS has URLs of an outside carrier: then Credentials
-// are presented and no certificate of ours.
+// OutsideNATS reports whether NATS has URLs of an outside cluster. Such a cluster is shown
+// Credentials, and not this node's certificate.
 func (p Pair) OutsideNATS() bool {
 	return len(p.NATS) > 0 && strings.Contains(p.NATS[0], "://")
 }
 
-// Endpoints are URLs without a path, http or https: one of something that stands before
-// the location's nodes, or each node's own, which are tried in this order.
+// Endpoints are URLs without a path, http or https: of a load balancer, or of the nodes, which
+// are tried in this order.
 type Endpoints struct {
 	Blob  []string `yaml:"blob"`
 	Queue []string `yaml:"queue"`
@@ -144,7 +143,7 @@ type TLS struct {
 	Key  string `yaml:"key"`
 }
 
-// NATSMode says where the stream between locations lives.
+// NATSMode is where the incoming stream is stored.
 type NATSMode string
 
 // The modes.
@@ -153,45 +152,45 @@ const (
 	Embedded NATSMode = "embedded"
 	// Cluster: a server in this process, joined with those of the stamp's other nodes.
 	Cluster NATSMode = "cluster"
-	// Outside: a NATS cluster that somebody else runs.
+	// Outside: a NATS cluster that is operated separately.
 	Outside NATSMode = "outside"
 )
 
-// NATS is the carrier of the stream that comes into this location. In package
-// natsbus Client is ServerOptions.Listen, Listen and Routes are those of
-// ServerOptions.Cluster, URLs and Credentials those of ConnOptions. The server's name
-// is Node.Name, the cluster's is Node.Location; Options.Replicas is 3 in mode cluster
-// where the stamp has three nodes or more, and NATS.Replicas in mode outside.
+// NATS is the bus that stores the incoming stream. In package natsbus, Client is
+// ServerOptions.Listen, Listen and Routes are fields of ServerOptions.Cluster, URLs and
+// Credentials are fields of ConnOptions. The server's name is Node.Name, the cluster's is
+// Node.Location. Options.Replicas is 3 in mode cluster with at least three nodes, and
+// NATS.Replicas in mode outside.
 type NATS struct {
 	// Mode. Default Embedded for a stamp of one node, else Cluster.
 	Mode NATSMode `yaml:"mode"`
-	// Client is for the other location's publishers, over TLS, host:port. Not with
-	// mode outside; default ":10222".
+	// Client is for the other location's publishers, over TLS, host:port. Not with mode outside.
+	// Default ":10222".
 	Client string `yaml:"client"`
-	// Listen is for the cluster's routes, host:port. Mode cluster alone; default ":10200".
+	// Listen is for the cluster's routes, host:port. Mode cluster only. Default ":10200".
 	Listen string `yaml:"listen"`
-	// Routes are the same addresses of the other nodes. Mode cluster alone.
+	// Routes are the nats.listen of the other nodes. Mode cluster only.
 	Routes []string `yaml:"routes"`
-	// URLs of the outside cluster, nats:// or tls://. Mode outside alone.
+	// URLs of the outside cluster, nats:// or tls://. Mode outside only.
 	URLs []string `yaml:"urls"`
-	// Credentials is a NATS credentials file. Mode outside alone; may be empty.
+	// Credentials is a NATS credentials file. Mode outside only. May be empty.
 	Credentials string `yaml:"credentials"`
-	// Replicas is how many servers of the outside cluster hold the stream: 1, 3 or 5. Mode
-	// outside alone; default 3 where URLs has three or more, else 1.
+	// Replicas is how many servers of the outside cluster store the stream: 1, 3 or 5. Mode
+	// outside only. Default 3 with at least three URLs, else 1.
 	Replicas uint64 `yaml:"replicas"`
 }
 
 // Duration is a span of time in Go's form, such as 40s or 1m30s.
 type Duration string
 
-// Duration returns the span of a Duration that was validated.
+// Duration returns the span. The Duration was validated.
 func (d Duration) Duration() time.Duration {
 	span, _ := time.ParseDuration(string(d))
 	return span
 }
 
-// hostOf returns the host of one address with the port of another; "" where either is
-// none, which validation reports at its place.
+// hostOf returns the host of one address with the port of another, or "" if either is not an
+// address, which validation reports elsewhere.
 func hostOf(address, port string) string {
 	host, _, err := net.SplitHostPort(address)
 	_, number, portErr := net.SplitHostPort(port)
@@ -201,8 +200,8 @@ func hostOf(address, port string) string {
 	return net.JoinHostPort(host, number)
 }
 
-// defaultZones returns zones in their one spelling; what is none stays, and is reported by
-// validation.
+// defaultZones returns zones in canonical spelling. Invalid zones stay as they are and are
+// reported by validation.
 func defaultZones(zones []geo.Zone) []geo.Zone {
 	if len(zones) == 0 {
 		return []geo.Zone{geo.LocalZone}

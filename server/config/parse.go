@@ -17,8 +17,8 @@ import (
 // BytesMax bounds a file.
 const BytesMax = 1 << 20
 
-// Load reads the file of a node: see Parse. An error that is no Problems says that it
-// could not be read at all.
+// Load reads the file of a node: see Parse. It returns an error other than Problems if the file
+// could not be read.
 func Load(path string) (Node, Problems, error) { return load[Node](path) }
 
 func load[T file[T]](path string) (none T, _ Problems, _ error) {
@@ -33,12 +33,12 @@ func load[T file[T]](path string) (none T, _ Problems, _ error) {
 	return parse[T](data)
 }
 
-// Parse reads the text of a node.yaml, fills defaults and checks it. Its problems are
-// returned in the order of the file; if one is no mere warning they are the error, too,
-// and the Node must not be used.
+// Parse reads the text of a node.yaml, fills in defaults and validates. It returns the problems in
+// the order of the file. If one of them is an error, they are also the error returned, and the
+// Node must not be used.
 func Parse(data []byte) (Node, Problems, error) { return parse[Node](data) }
 
-// file is what a file can hold.
+// file is the contents of a configuration file.
 type file[T any] interface {
 	withDefaults() T
 	validate(w *walker)
@@ -63,11 +63,11 @@ func parse[T file[T]](data []byte) (T, Problems, error) {
 	return n, w.problems, nil
 }
 
-// walker takes a YAML tree apart into a struct. yaml's own decoder stops at the first
-// unknown field, names Go types, and forgets the lines that Validate needs.
+// walker decodes a YAML tree into a struct. The decoder of package yaml stops at the first
+// unknown field, names Go types in errors, and drops the line numbers.
 type walker struct {
 	problems Problems
-	// lines and values by field, as it is written: peers[1].address.
+	// lines and values by field path, such as peers[1].address.
 	lines  map[string]int
 	values map[string]string
 }
@@ -76,7 +76,7 @@ func (w *walker) add(field string, line int, value, message string) {
 	w.problems = append(w.problems, Problem{Severity: Error, Field: field, Line: line, Value: value, Message: message})
 }
 
-// document returns the mapping that is the one document of data, or nil.
+// document returns the root of the only document in data, or nil.
 func (w *walker) document(data []byte) *yaml.Node {
 	d := yaml.NewDecoder(bytes.NewReader(data))
 	var doc, more yaml.Node
@@ -96,7 +96,7 @@ func (w *walker) document(data []byte) *yaml.Node {
 	return doc.Content[0]
 }
 
-// lineOf finds the line in yaml's own words, zero if there is none.
+// lineOf finds the line number in an error of package yaml, zero without one.
 func lineOf(err error) int {
 	_, rest, ok := strings.Cut(err.Error(), "line ")
 	if !ok {
@@ -116,7 +116,7 @@ func (w *walker) walk(n *yaml.Node, v reflect.Value, path string) {
 	case n.Kind == yaml.AliasNode || n.Anchor != "":
 		w.add(path, n.Line, n.Value, "anchors and aliases are not read: write the value itself")
 	case n.Kind == yaml.ScalarNode && n.Tag == "!!null":
-		// As if it were not there.
+		// The same as a missing field.
 	case v.Kind() == reflect.Struct:
 		w.mapping(n, v, path)
 	case v.Kind() == reflect.Slice:

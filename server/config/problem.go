@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Severity tells what must be corrected from what should be known.
+// Severity distinguishes errors, which must be corrected, from warnings.
 type Severity string
 
 // The severities.
@@ -14,16 +14,16 @@ const (
 	Warning Severity = "warning"
 )
 
-// Problem is one thing that is wrong with a file.
+// Problem is one error or warning about a file.
 type Problem struct {
 	Severity Severity `json:"severity"`
-	// Field as it is written in the file, peers[1].address; empty for the whole file.
+	// Field is the path of the field, such as peers[1].address; empty for the whole file.
 	Field string `json:"field,omitempty"`
-	// Line counts from 1; zero if what is wrong is that a field is not there.
+	// Line counts from 1; zero for a missing field.
 	Line int `json:"line,omitempty"`
-	// Value as the file has it.
+	// Value as written in the file.
 	Value string `json:"value,omitempty"`
-	// Message says what is wrong and what to write instead.
+	// Message is what is wrong and what to write instead.
 	Message string `json:"message"`
 }
 
@@ -45,8 +45,7 @@ func (p Problem) String() string {
 	return b.String() + p.Message
 }
 
-// Problems is all that is wrong with a file. It is an error whose text has a line for
-// each.
+// Problems are all problems of a file. As an error its text has one line for each.
 type Problems []Problem
 
 // Error implements error.
@@ -58,7 +57,7 @@ func (p Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Errors is how many of them are no mere warnings.
+// Errors counts the problems that are errors.
 func (p Problems) Errors() int {
 	n := 0
 	for _, one := range p {

@@ -13,7 +13,7 @@ import (
 	"antipode/internal/identity"
 )
 
-// bad reports a field, with its line and value if the file has it.
+// bad reports an error in a field, with line and value if the file has the field.
 func (w *walker) bad(field, message string) {
 	w.add(field, w.lines[field], w.values[field], message)
 }
@@ -23,7 +23,7 @@ func (w *walker) warn(field, message string) {
 	w.problems[len(w.problems)-1].Severity = Warning
 }
 
-// need reports a field that is empty, and whether it was not.
+// need reports an empty field. It returns whether the field has a value.
 func (w *walker) need(field, value, what string) bool {
 	if strings.TrimSpace(value) == "" {
 		w.bad(field, "is missing: write "+what)
@@ -32,7 +32,7 @@ func (w *walker) need(field, value, what string) bool {
 	return true
 }
 
-// address checks host:port; dialled says that somebody connects to it, which needs a
+// address checks host:port. dialled means that others connect to the address, so that it needs a
 // host.
 func (w *walker) address(field, value string, dialled bool) {
 	what := "host:port, such as 10.0.0.1:10100"
@@ -56,7 +56,7 @@ func (w *walker) address(field, value string, dialled bool) {
 	}
 }
 
-// zones checks the zones of accounts' host names.
+// zones checks the DNS zones of accounts.
 func (w *walker) zones(zones []geo.Zone) {
 	for i, z := range zones {
 		if _, err := geo.ParseZone(string(z)); err != nil {
@@ -65,7 +65,7 @@ func (w *walker) zones(zones []geo.Zone) {
 	}
 }
 
-// tls checks the files of a certificate.
+// tls checks the paths of a certificate's files.
 func (w *walker) tls(t TLS) {
 	for _, f := range []struct{ field, value string }{{"tls.ca", t.CA}, {"tls.cert", t.Cert}, {"tls.key", t.Key}} {
 		if w.need(f.field, f.value, "the path of the file that `antipode cert` made") && !filepath.IsAbs(f.value) {
@@ -74,26 +74,26 @@ func (w *walker) tls(t TLS) {
 	}
 }
 
-// ValidHost reports whether host is a name or an address, without a port.
+// ValidHost reports whether host is a DNS name or an IP address, without a port.
 func ValidHost(host string) bool {
-	_, err := geo.ParseZone(host) // Any DNS name has that form.
+	_, err := geo.ParseZone(host) // A zone has the form of any DNS name.
 	return err == nil || net.ParseIP(host) != nil
 }
 
-// admin checks who uses an admin port.
+// admin checks the section admin.
 func (w *walker) admin(a Admin) {
 	for i, host := range a.Hosts {
 		if !ValidHost(host) {
 			w.bad(fmt.Sprintf("admin.hosts[%d]", i), "write a name or an address, without a port")
 		}
 	}
-	// The default of a data folder that is wrong is reported there.
+	// If the default is wrong, the data folder is, which is reported there.
 	if w.lines["admin.token_file"] > 0 && a.TokenFile != "" && !filepath.IsAbs(a.TokenFile) {
 		w.bad("admin.token_file", "write the whole path, from /")
 	}
 }
 
-// validate reports every field that cannot be. n has its defaults.
+// validate reports all invalid fields. n has its defaults.
 func (n Node) validate(w *walker) {
 	if !identity.ValidLabel(n.Stamp) {
 		w.bad("stamp", "write "+identity.LabelWords+", the name given to `antipode cert ca --name`")
@@ -147,7 +147,7 @@ func (n Node) validateListen(w *walker) {
 	}
 	if host, _, err := net.SplitHostPort(n.Listen.Admin); err == nil {
 		if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-			w.warn("listen.admin", "whoever reaches the admin port sees status and metrics, and its token travels unencrypted; "+
+			w.warn("listen.admin", "everyone who reaches the admin port sees status and metrics, and its token travels unencrypted; "+
 				"write 127.0.0.1:10080 unless the network keeps others out")
 		}
 	}
@@ -172,7 +172,7 @@ func (n Node) validatePeers(w *walker) {
 			w.bad(at+"address", "is the address of "+first+", too: each node has its own")
 		}
 		addresses[p.Address] = fmt.Sprintf("peers[%d]", i)
-		if w.lines[at+"hop"] > 0 { // What was not written is wrong elsewhere.
+		if w.lines[at+"hop"] > 0 { // A wrong default comes from a field that is reported itself.
 			w.address(at+"hop", p.Hop, true)
 		}
 	}
@@ -187,14 +187,15 @@ func (n Node) validatePeers(w *walker) {
 // replicas is how many nodes hold each write.
 const replicas = 3
 
-// validateDomains warns when three replicas cannot stand in three domains.
+// validateDomains warns if three replicas cannot be placed in three domains.
 func (n Node) validateDomains(w *walker) {
 	for _, d := range n.narrowDomains() {
 		w.warn(d.field, d.message)
 	}
 }
 
-// DomainWarnings say which domains are too few for three replicas, for who runs the node.
+// DomainWarnings returns, for operators, the kinds of domains that are too few for three
+// replicas.
 func (n Node) DomainWarnings() []string {
 	var out []string
 	for _, d := range n.narrowDomains() {
@@ -203,7 +204,7 @@ func (n Node) DomainWarnings() []string {
 	return out
 }
 
-// narrow is a kind of domains of which the stamp has too few.
+// narrow is a kind of domain of which the stamp has too few.
 type narrow struct{ field, message string }
 
 func (n Node) narrowDomains() []narrow {
@@ -221,7 +222,7 @@ func (n Node) narrowDomains() []narrow {
 		}
 		if len(domains) < replicas {
 			out = append(out, narrow{field, fmt.Sprintf("the stamp's nodes are in %d %s domains, and three replicas need %d: %s; "+
-				"give the nodes %s domains of their own", len(domains), what, replicas, happens, what)})
+				"give each node another %s domain", len(domains), what, replicas, happens, what)})
 		}
 	}
 	check("fault_domain", "fault", "one fault can take two copies of a write", func(p Peer) string { return p.FaultDomain })
@@ -250,7 +251,7 @@ func (n Node) validatePair(w *walker) {
 	case len(p.Hops) == 0 && !endpoints:
 		w.bad("pair.hops", "is missing: "+want)
 	case len(p.Hops) == 0:
-		w.warn("pair.endpoints", "whoever stands there sees this node in place of the client; unless it is not to be changed, "+want+" as pair.hops")
+		w.warn("pair.endpoints", "the other location sees this node in place of the client; unless that is intended, "+want+" as pair.hops")
 		w.endpoints("pair.endpoints.blob", e.Blob)
 		w.endpoints("pair.endpoints.queue", e.Queue)
 		w.endpoints("pair.endpoints.table", e.Table)
@@ -266,7 +267,7 @@ func (n Node) validatePair(w *walker) {
 	p.validateNATS(w)
 }
 
-// validateNATS checks the other location's carrier: addresses of its nodes, or URLs.
+// validateNATS checks the other location's bus: addresses of its nodes, or URLs.
 func (p Pair) validateNATS(w *walker) {
 	if len(p.NATS) == 0 {
 		w.bad("pair.nats", "is missing: write the nats.client addresses of the other location's nodes, such as [10.1.0.1:10222], "+

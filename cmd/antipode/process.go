@@ -1,0 +1,35 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+
+	"github.com/spf13/cobra"
+
+	"antipode/server/config"
+)
+
+// processFlags are the flags of commands that run one process from a configuration file.
+type processFlags struct {
+	config   string
+	logLevel logLevel
+}
+
+func (f *processFlags) register(cmd *cobra.Command, file string) {
+	cmd.Flags().StringVar(&f.config, "config", "", "path of "+file)
+	f.logLevel.register(cmd)
+	required(cmd, "config")
+}
+
+// load reads the configuration of a process, and logs its warnings.
+func load[T any](f *processFlags, read func(path string) (T, config.Problems, error)) (T, *slog.Logger, error) {
+	log := f.logLevel.logger()
+	c, problems, err := read(f.config)
+	if err != nil {
+		return c, nil, fmt.Errorf("%s: %w", f.config, err)
+	}
+	for _, p := range problems {
+		log.Warn("configuration", "file", f.config, "problem", p.String())
+	}
+	return c, log, nil
+}
