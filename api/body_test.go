@@ -18,6 +18,7 @@ import (
 	"antipode/api/apitest"
 	"antipode/api/auth"
 	"antipode/api/protocol"
+	"antipode/api/routing"
 	"antipode/api/tables"
 	"antipode/geo"
 	"antipode/internal/clock"
@@ -26,8 +27,8 @@ import (
 )
 
 // bodyRig is the table service of a location behind three front ends: the node that leads,
-// one that does not, and a front door. It has table things.
-type bodyRig struct{ leader, follower, door *front }
+// one that does not, and a gateway. It has table things.
+type bodyRig struct{ leader, follower, gateway *front }
 
 func newBodyRig(t *testing.T) *bodyRig {
 	stamp := apitest.NewStamp(t, vfs.NewCrashableMem(), "acct", geo.Catalog, geo.Table)
@@ -37,9 +38,9 @@ func newBodyRig(t *testing.T) *bodyRig {
 		Answers: protocol.NewInFlight(tables.AnswersBytesMax),
 	}})
 	rig.follower = startFront(t, api.Options{Location: "north", Leader: ledBy(rig.leader.url)})
-	rig.door = startFront(t, api.Options{
+	rig.gateway = startFront(t, api.Options{
 		Locations: []geo.Location{"north"},
-		Forward:   api.NewForwarder("door", func(geo.Location, geo.Service) []string { return []string{host(rig.follower.url)} }, nil),
+		Forward:   routing.NewForwarder("gateway", func(geo.Location, geo.Service) []string { return []string{host(rig.follower.url)} }, nil),
 	})
 	a := send(t, signed(t, http.MethodPost, rig.leader.url+"/acct/Tables", strings.NewReader(`{"TableName":"things"}`), "Accept", "application/json"))
 	require.Equal(t, http.StatusCreated, a.status, a.body)
@@ -47,7 +48,7 @@ func newBodyRig(t *testing.T) *bodyRig {
 }
 
 func (rig *bodyRig) fronts() map[string]*front {
-	return map[string]*front{"leader": rig.leader, "follower": rig.follower, "door": rig.door}
+	return map[string]*front{"leader": rig.leader, "follower": rig.follower, "gateway": rig.gateway}
 }
 
 // wire is a connection on which requests are written byte for byte.
@@ -102,7 +103,7 @@ const entityOf = "/acct/things(PartitionKey='p',RowKey='%s')"
 
 // A body that was announced and does not come ends with the request's time: the request is
 // answered and has no effect, whether its operation takes a body or not, and whether its
-// length is known, at the leader, through another node and through a front door.
+// length is known, at the leader, through another node and through a gateway.
 func TestAnnouncedBodyIsAnswered(t *testing.T) {
 	rig := newBodyRig(t)
 	for name, f := range rig.fronts() {
@@ -234,7 +235,7 @@ func TestAnnouncedBodiesHoldNothing(t *testing.T) {
 	}
 }
 
-// The context of a request ends when its client leaves, on the other side of a front door
+// The context of a request ends when its client leaves, on the other side of a gateway
 // and of a hop to the leader too, with a body and without: what it asked for is not worked
 // on for nobody.
 func TestLeavingClientEndsRequest(t *testing.T) {
@@ -247,11 +248,11 @@ func TestLeavingClientEndsRequest(t *testing.T) {
 			close(ended)
 		})
 		follower := startFront(t, api.Options{Location: "north", Leader: ledBy(leader)})
-		door := startFront(t, api.Options{
+		gateway := startFront(t, api.Options{
 			Locations: []geo.Location{"north"},
-			Forward:   api.NewForwarder("door", func(geo.Location, geo.Service) []string { return []string{host(follower.url)} }, nil),
+			Forward:   routing.NewForwarder("gateway", func(geo.Location, geo.Service) []string { return []string{host(follower.url)} }, nil),
 		})
-		w := dialWire(t, door.url)
+		w := dialWire(t, gateway.url)
 		method, target := http.MethodGet, "/acct/things()"
 		if name == "batch" {
 			method, target = http.MethodPost, "/acct/$batch"

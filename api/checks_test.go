@@ -12,6 +12,7 @@ import (
 
 	"antipode/api"
 	"antipode/api/blobs"
+	"antipode/api/routing"
 	"antipode/geo"
 )
 
@@ -40,14 +41,14 @@ func TestPreflight(t *testing.T) {
 	}
 }
 
-// A PUT or a POST without a word on its body is 411, at the location and at a door; with a
+// A PUT or a POST without a word on its body is 411, at the location and at a gateway; with a
 // length of zero, or in chunks where that may be, it is not.
 func TestLengthRequired(t *testing.T) {
-	for _, door := range []bool{false, true} {
+	for _, gateway := range []bool{false, true} {
 		echoed := stub(t, func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusNoContent) })
 		o := api.Options{Location: "north", Leader: ledBy(echoed), Blobs: &blobs.Handler{}}
-		if door {
-			o = api.Options{Locations: []geo.Location{"north"}, Forward: api.NewForwarder("door", func(geo.Location, geo.Service) []string { return []string{host(echoed)} }, nil)}
+		if gateway {
+			o = api.Options{Locations: []geo.Location{"north"}, Forward: routing.NewForwarder("gateway", func(geo.Location, geo.Service) []string { return []string{host(echoed)} }, nil)}
 		}
 		f := startFront(t, o)
 		for _, c := range []struct {
@@ -70,7 +71,7 @@ func TestLengthRequired(t *testing.T) {
 				require.NoError(t, err)
 			}
 			status, code, _ := w.answer(t, c.method)
-			require.Equal(t, c.status, status, "%s %s at a door: %v", c.method, c.length, door)
+			require.Equal(t, c.status, status, "%s %s at a gateway: %v", c.method, c.length, gateway)
 			if status == http.StatusLengthRequired {
 				require.Equal(t, "MissingContentLengthHeader", code)
 			}

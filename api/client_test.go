@@ -21,6 +21,7 @@ import (
 	"antipode/api"
 	"antipode/api/accounts"
 	"antipode/api/protocol"
+	"antipode/api/routing"
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/internal/identity"
@@ -60,7 +61,7 @@ func (w *witness) saw(t *testing.T) (client, scheme string) {
 	return found[0][1], found[0][2]
 }
 
-// keyrings of the nodes 1 and 2 of south, node 1 of north, and a front door.
+// keyrings of the nodes 1 and 2 of south, node 1 of north, and a gateway.
 func keyrings(t *testing.T) map[string]*identity.Keyring {
 	t.Helper()
 	now := clock.System{}.Now()
@@ -70,7 +71,7 @@ func keyrings(t *testing.T) map[string]*identity.Keyring {
 	require.NoError(t, err)
 	out := map[string]*identity.Keyring{}
 	for name, id := range map[string]identity.Identity{
-		"south-1": {Location: "south", Node: 1}, "south-2": {Location: "south", Node: 2}, "north-1": {Location: "north", Node: 1}, "door": {Gateway: "east"},
+		"south-1": {Location: "south", Node: 1}, "south-2": {Location: "south", Node: 2}, "north-1": {Location: "north", Node: 1}, "gateway": {Gateway: "east"},
 	} {
 		pair, err := authority.NewNode(identity.NodeOptions{Identity: id, Valid: time.Minute}, now)
 		require.NoError(t, err)
@@ -123,7 +124,7 @@ func (w *witness) ask(t *testing.T, url string) {
 
 // Whatever way a request goes, the front end that serves it knows the client's own address
 // and scheme, and nothing that the client says of itself: directly; by a leader hop; from the
-// other location; through a front door; and through all three, over TLS with certificates of
+// other location; through a gateway; and through all three, over TLS with certificates of
 // the deployment.
 func TestClientIsKnownOverHops(t *testing.T) {
 	keys := keyrings(t)
@@ -132,7 +133,7 @@ func TestClientIsKnownOverHops(t *testing.T) {
 	leaderHop := listenTLS(t, leader.HopHandler(), keys["south-1"].HopServerConfig(anyNode, "north"))
 
 	south := func(geo.RangeID, geo.Service) (string, bool) {
-		return api.HopAddress(host(leaderHop.URL), geo.Table), false
+		return routing.HopAddress(host(leaderHop.URL), geo.Table), false
 	}
 	follower := newFront(t, api.Options{
 		Location: "south", Leader: south, Forward: forwarder("south-2").WithTLS(keys["south-2"].HopClientConfig("south")),
@@ -142,10 +143,10 @@ func TestClientIsKnownOverHops(t *testing.T) {
 		Location: "north", Forward: forwarder("north-1", followerHop.URL).WithTLS(keys["north-1"].HopClientConfig("south")),
 	})
 	northHop := listenTLS(t, north.HopHandler(), keys["north-1"].HopServerConfig(anyNode, "south"))
-	door := newFront(t, api.Options{
-		Locations: []geo.Location{"north"}, Forward: forwarder("door", northHop.URL).WithTLS(keys["door"].HopClientConfig("north", "south")),
+	gateway := newFront(t, api.Options{
+		Locations: []geo.Location{"north"}, Forward: forwarder("gateway", northHop.URL).WithTLS(keys["gateway"].HopClientConfig("north", "south")),
 	})
-	for _, s := range []*api.Server{leader.Server, follower.Server, north.Server, door.Server} {
+	for _, s := range []*api.Server{leader.Server, follower.Server, north.Server, gateway.Server} {
 		plain := httptest.NewServer(s.Handler(geo.Table))
 		t.Cleanup(plain.Close)
 		secure := httptest.NewTLSServer(s.Handler(geo.Table))
@@ -174,13 +175,13 @@ func TestClientIsKnownInOneProcess(t *testing.T) {
 	t.Cleanup(southURL.Close)
 	north := startFront(t, api.Options{
 		Location: "north", HopSecret: secret,
-		Forward: api.NewForwarder("north", at(southURL.URL), nil).WithSecret(secret),
+		Forward: routing.NewForwarder("north", at(southURL.URL), nil).WithSecret(secret),
 	})
-	door := startFront(t, api.Options{
+	gateway := startFront(t, api.Options{
 		Locations: []geo.Location{"north"}, HopSecret: secret,
-		Forward: api.NewForwarder("door", at(north.url), nil).WithSecret(secret),
+		Forward: routing.NewForwarder("gateway", at(north.url), nil).WithSecret(secret),
 	})
-	for _, url := range []string{southURL.URL, north.url, door.url} {
+	for _, url := range []string{southURL.URL, north.url, gateway.url} {
 		south.ask(t, url)
 	}
 }
@@ -195,7 +196,7 @@ func TestPlainHopIsNotBelieved(t *testing.T) {
 		sent = r.Header.Clone()
 		h.ServeHTTP(w, r)
 	})
-	north := startFront(t, api.Options{Location: "north", Forward: api.NewForwarder("north", at(southURL), nil)})
+	north := startFront(t, api.Options{Location: "north", Forward: routing.NewForwarder("north", at(southURL), nil)})
 	local := ""
 	r := signed(t, http.MethodGet, north.url+statsTarget, nil, lies...)
 	send(t, r.WithContext(gotConn(r.Context(), &local)))

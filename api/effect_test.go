@@ -17,6 +17,7 @@ import (
 
 	"antipode/api"
 	"antipode/api/auth"
+	"antipode/api/routing"
 	"antipode/geo"
 	"antipode/internal/clock"
 )
@@ -83,7 +84,7 @@ func ask(t *testing.T, h http.Handler, s geo.Service, method, target string) *ht
 
 // A GET that writes is sent once: when its answer is lost, neither the hop, nor the next
 // front end of the location, nor net/http on a kept connection sends it again (R1). A read
-// is asked again. Both hold in front of a location, and at the door.
+// is asked again. Both hold in front of a location, and at the gateway.
 func TestGetThatWritesIsSentOnce(t *testing.T) {
 	for _, c := range []struct {
 		service geo.Service
@@ -97,13 +98,13 @@ func TestGetThatWritesIsSentOnce(t *testing.T) {
 		{geo.Table, "/acct/things()", true},
 		{geo.Blob, "/acct/c/b", true},
 	} {
-		for _, door := range []bool{false, true} {
+		for _, gateway := range []bool{false, true} {
 			first, second := newForgetful(t), newForgetful(t)
 			o := api.Options{
 				Location: "south",
-				Forward:  api.NewForwarder("test", func(geo.Location, geo.Service) []string { return []string{first.addr, second.addr} }, nil),
+				Forward:  routing.NewForwarder("test", func(geo.Location, geo.Service) []string { return []string{first.addr, second.addr} }, nil),
 			}
-			if door {
+			if gateway {
 				o.Location, o.Locations = "", []geo.Location{"north"}
 			}
 			h := newFront(t, o).Handler(c.service)
@@ -124,7 +125,7 @@ func TestGetThatWritesIsSentOnce(t *testing.T) {
 // A read that a front end did not answer in time is not asked of the next one, which would
 // do the same work for nobody.
 func TestTimedOutReadIsAskedOnce(t *testing.T) {
-	for _, door := range []bool{false, true} {
+	for _, gateway := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			var asked atomic.Int32
 			dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -133,9 +134,9 @@ func TestTimedOutReadIsAskedOnce(t *testing.T) {
 			}
 			o := api.Options{
 				Location: "south",
-				Forward:  api.NewForwarder("test", func(geo.Location, geo.Service) []string { return []string{"a:1", "b:1"} }, dial),
+				Forward:  routing.NewForwarder("test", func(geo.Location, geo.Service) []string { return []string{"a:1", "b:1"} }, dial),
 			}
-			if door {
+			if gateway {
 				o.Location, o.Locations = "", []geo.Location{"north", "west"}
 			}
 			start := time.Now()

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/api"
+	"antipode/api/routing"
 	"antipode/geo"
 )
 
@@ -136,7 +137,7 @@ func TestHopStreams(t *testing.T) {
 }
 
 // pipeTo is a dial to a server that reads all that comes, and answers answer and no more.
-func pipeTo(answer string) api.Dial {
+func pipeTo(answer string) routing.Dial {
 	return func(context.Context, string, string) (net.Conn, error) {
 		near, far := net.Pipe()
 		go func() {
@@ -164,7 +165,7 @@ func TestPausedLeader(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFront(t, api.Options{
 				Location: "north", Leader: ledBy("http://paused:1"),
-				Forward: api.NewForwarder("test", func(geo.Location, geo.Service) []string { return []string{"paused:1"} }, pipeTo(c.answer)),
+				Forward: routing.NewForwarder("test", func(geo.Location, geo.Service) []string { return []string{"paused:1"} }, pipeTo(c.answer)),
 			})
 			start := time.Now()
 			if c.answer == "" {
@@ -194,7 +195,7 @@ func TestSeveralEndpoints(t *testing.T) {
 		}
 		f := newFront(t, api.Options{
 			Location: "south",
-			Forward:  api.NewForwarder("test", func(geo.Location, geo.Service) []string { return []string{"a:1", "b:1", "c:1"} }, dial),
+			Forward:  routing.NewForwarder("test", func(geo.Location, geo.Service) []string { return []string{"a:1", "b:1", "c:1"} }, dial),
 		})
 		get := func() (int, []string) {
 			dialled = nil
@@ -232,7 +233,7 @@ func TestHopToLocationOnce(t *testing.T) {
 	var f *front
 	f = startFront(t, api.Options{
 		Location: "south",
-		Forward:  api.NewForwarder("test", func(geo.Location, geo.Service) []string { return []string{host(f.url)} }, nil),
+		Forward:  routing.NewForwarder("test", func(geo.Location, geo.Service) []string { return []string{host(f.url)} }, nil),
 	})
 	a := send(t, signed(t, http.MethodGet, f.url+insert, nil))
 	require.Equal(t, http.StatusServiceUnavailable, a.status)

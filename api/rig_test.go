@@ -21,6 +21,7 @@ import (
 	"antipode/api/apitest"
 	"antipode/api/auth"
 	"antipode/api/protocol"
+	"antipode/api/routing"
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/services/catalog"
@@ -52,7 +53,7 @@ func (d directory) Account(_ context.Context, name geo.Account) (*catalog.Accoun
 type front struct {
 	*api.Server
 	url     string
-	forward *api.Forwarder
+	forward *routing.Forwarder
 
 	mu     sync.Mutex
 	counts map[string]int // by operation and status
@@ -100,7 +101,7 @@ func newFront(t *testing.T, o api.Options) *front {
 		o.Directory = directory{"acct": "north"}
 	}
 	if o.Forward == nil {
-		o.Forward = api.NewForwarder("test", func(geo.Location, geo.Service) []string { return nil }, nil)
+		o.Forward = routing.NewForwarder("test", func(geo.Location, geo.Service) []string { return nil }, nil)
 	}
 	o.IDs, o.Logger, o.Observe = protocol.NewRequestIDs([32]byte{}), apitest.Quiet(), f.observe
 	o.Accounts = &accounts.Handler{Stats: func(context.Context, *catalog.Account, geo.Service) (stats.Replication, error) {
@@ -135,7 +136,7 @@ func stub(t *testing.T, h http.HandlerFunc) string {
 }
 
 // ledBy says that all ranges are led at one address.
-func ledBy(url string) api.Leader {
+func ledBy(url string) routing.Leader {
 	return func(geo.RangeID, geo.Service) (string, bool) { return host(url), false }
 }
 
@@ -206,11 +207,11 @@ func at(url string) func(geo.Location, geo.Service) []string {
 }
 
 // forwarder reaches every location at hop listeners.
-func forwarder(from string, urls ...string) *api.Forwarder {
-	return api.NewForwarder(from, func(_ geo.Location, s geo.Service) []string {
+func forwarder(from string, urls ...string) *routing.Forwarder {
+	return routing.NewForwarder(from, func(_ geo.Location, s geo.Service) []string {
 		var out []string
 		for _, u := range urls {
-			out = append(out, api.HopAddress(host(u), s))
+			out = append(out, routing.HopAddress(host(u), s))
 		}
 		return out
 	}, nil)

@@ -383,14 +383,14 @@ func TestDocumentsNameWhatExists(t *testing.T) {
 func TestCheck(t *testing.T) {
 	tr := readTree(t, "..")
 	for _, span := range []string{
-		"protocol.ParseTarget", "api/protocol.ParseTarget", "api.exchange.throughDoor", "stamp.Stamp.Submit", "Machine.fits", "TestCheck", "TestCheck/sub",
+		"protocol.ParseTarget", "api/protocol.ParseTarget", "api.exchange.dispatch", "stamp.Stamp.Submit", "Machine.fits", "TestCheck", "TestCheck/sub",
 		"go test ./docs -run 'TestDocuments'", "api/server.go", "server.go", "server/dev/*_test.go", "services/{catalog,tables}", "listen.admin",
 		"http.Server", "kill -9", "make run ARGS=\"--port-base 20000\"", "protocol.ParseTarget(r, s)", "x-ms-version", "$filter",
 	} {
 		require.Empty(t, tr.check(span), span)
 	}
 	for _, span := range []string{
-		"protocol.Nothing", "api/blobs.ParseTarget", "api.Server.throughDoor", "nopackage.Symbol", "Machine.nothing", "TestNothingOfTheKind", "go test ./docs -run TestNothing",
+		"protocol.Nothing", "api/blobs.ParseTarget", "api.Server.dispatch", "nopackage.Symbol", "Machine.nothing", "TestNothingOfTheKind", "go test ./docs -run TestNothing",
 		"api/nothing.go", "nothing_test.go", "internal/nothing", "services/{catalog,nothing}", "listen.nothing",
 	} {
 		require.NotEmpty(t, tr.check(span), span)

@@ -9,7 +9,7 @@ import (
 	"antipode/geo"
 )
 
-// Gateway counts what a gateway did; it is an api.DoorObserver.
+// Gateway counts what a gateway did; it is an routing.GatewayObserver.
 type Gateway struct {
 	requests, bytes, errors, forwards *prometheus.CounterVec
 	seconds                           *prometheus.HistogramVec

@@ -15,6 +15,7 @@ import (
 	"antipode/api"
 	apiadmin "antipode/api/admin"
 	"antipode/api/protocol"
+	"antipode/api/routing"
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/metrics"
@@ -87,7 +88,7 @@ type Cluster struct {
 	ids *protocol.RequestIDs
 	// outside are the listeners that stay open while locations stop: gateway, admin ports.
 	outside  *listen.Server
-	forwards []*api.Forwarder
+	forwards []*routing.Forwarder
 
 	// step is what the creation of an account waits for, or nil.
 	step atomic.Pointer[string]
@@ -122,7 +123,7 @@ func Open(o ClusterOptions) (_ *Cluster, err error) {
 	if c.meters, err = location.NewMeters(c.registry, order()...); err != nil {
 		return nil, err
 	}
-	if c.forwarded, err = metrics.NewGateway(c.registry, order(), api.DoorOutcomes()); err != nil {
+	if c.forwarded, err = metrics.NewGateway(c.registry, order(), routing.GatewayOutcomes()); err != nil {
 		return nil, err
 	}
 	for i, name := range order() {
@@ -195,18 +196,18 @@ func (c *Cluster) backend() *admin.Backend {
 
 // server builds the front end of a location, or the gateway if name is empty.
 func (c *Cluster) server(name geo.Location) *api.Server {
-	o := api.Options{Locations: order(), Zones: c.o.Zones, HopSecret: c.hopSecret, Clock: c.clock, IDs: c.ids, Door: c.forwarded, Logger: c.o.Logger}
+	o := api.Options{Locations: order(), Zones: c.o.Zones, HopSecret: c.hopSecret, Clock: c.clock, IDs: c.ids, Gateway: c.forwarded, Logger: c.o.Logger}
 	from := "gateway"
 	if name != "" {
 		l := c.locations[name]
 		l.Serve(&o, c.meters)
 		from = string(name)
 	}
-	var dial api.Dial // The gateway reaches both locations directly.
+	var dial routing.Dial // The gateway reaches both locations directly.
 	if name != "" {
 		dial = c.link.Dial // Requests from one location to the other pass the link.
 	}
-	o.Forward = api.NewForwarder(from, c.endpoint, dial).WithSecret(c.hopSecret)
+	o.Forward = routing.NewForwarder(from, c.endpoint, dial).WithSecret(c.hopSecret)
 	c.forwards = append(c.forwards, o.Forward)
 	return api.NewServer(o)
 }

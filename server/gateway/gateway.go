@@ -13,6 +13,7 @@ import (
 	"antipode/api"
 	"antipode/api/admin"
 	"antipode/api/protocol"
+	"antipode/api/routing"
 	wire "antipode/client/admin"
 	"antipode/geo"
 	"antipode/internal/clock"
@@ -35,7 +36,7 @@ type Options struct {
 type Gateway struct {
 	o       Options
 	http    *http.Client
-	forward *api.Forwarder
+	forward *routing.Forwarder
 	server  *listen.Server
 }
 
@@ -106,7 +107,7 @@ func (g *Gateway) frontEnd(registry *prometheus.Registry) (*api.Server, error) {
 	if _, err := rand.Read(seed[:]); err != nil {
 		return nil, err
 	}
-	g.forward = api.NewForwarder("gateway", g.endpoints, nil)
+	g.forward = routing.NewForwarder("gateway", g.endpoints, nil)
 	if files := g.o.Config.TLS; files != (config.TLS{}) {
 		keyring, err := identity.OpenGatewayKeyring(identity.Files{CA: files.CA, Cert: files.Cert, Key: files.Key}, g.o.Clock, g.o.Logger)
 		if err != nil {
@@ -114,12 +115,12 @@ func (g *Gateway) frontEnd(registry *prometheus.Registry) (*api.Server, error) {
 		}
 		g.forward.WithTLS(keyring.HopClientConfig(g.locations()...))
 	}
-	observer, err := metrics.NewGateway(registry, g.locations(), api.DoorOutcomes())
+	observer, err := metrics.NewGateway(registry, g.locations(), routing.GatewayOutcomes())
 	if err != nil {
 		return nil, err
 	}
 	return api.NewServer(api.Options{
-		Locations: g.locations(), Zones: g.o.Config.Zones, Clock: g.o.Clock, IDs: protocol.NewRequestIDs(seed), Forward: g.forward, Door: observer, Logger: g.o.Logger,
+		Locations: g.locations(), Zones: g.o.Config.Zones, Clock: g.o.Clock, IDs: protocol.NewRequestIDs(seed), Forward: g.forward, Gateway: observer, Logger: g.o.Logger,
 	}), nil
 }
 
@@ -142,7 +143,7 @@ func (g *Gateway) endpoints(name geo.Location, s geo.Service) []string {
 		}
 		for _, n := range l.Nodes {
 			if g.o.Config.TLS != (config.TLS{}) {
-				out = append(out, api.HopAddress(n.Hop, s))
+				out = append(out, routing.HopAddress(n.Hop, s))
 			} else {
 				out = append(out, n.Services().Of(s))
 			}

@@ -5,6 +5,7 @@ import (
 	"net"
 
 	"antipode/api"
+	"antipode/api/routing"
 	"antipode/geo"
 	"antipode/server/listen"
 )
@@ -14,7 +15,7 @@ func (n *Node) newAPI() *api.Server {
 	c := n.o.Config
 	o := api.Options{Zones: c.Zones, Clock: n.o.Clock, IDs: n.ids, Logger: n.o.Logger, Leader: n.leader, Leaderless: n.leaderless}
 	n.location.Serve(&o, n.meters)
-	n.forward = api.NewForwarder(c.Name, n.endpoints, n.dial).WithTLS(n.keyring.HopClientConfig(c.Location, c.Pair.Location))
+	n.forward = routing.NewForwarder(c.Name, n.endpoints, n.dial).WithTLS(n.keyring.HopClientConfig(c.Location, c.Pair.Location))
 	o.Forward = n.forward
 	return api.NewServer(o)
 }
@@ -28,7 +29,7 @@ func (n *Node) endpoints(l geo.Location, s geo.Service) []string {
 	if len(p.Hops) > 0 {
 		var out []string
 		for _, address := range p.Hops {
-			out = append(out, api.HopAddress(address, s))
+			out = append(out, routing.HopAddress(address, s))
 		}
 		return out
 	}
@@ -59,7 +60,7 @@ func (n *Node) leaderless(r geo.RangeID) bool {
 	return err == nil && stamp.Leaderless(r)
 }
 
-// leader implements api.Leader.
+// leader implements routing.Leader.
 func (n *Node) leader(r geo.RangeID, s geo.Service) (addr string, here bool) {
 	stamp, err := n.location.Stamp()
 	if err != nil {
@@ -69,7 +70,7 @@ func (n *Node) leader(r geo.RangeID, s geo.Service) (addr string, here bool) {
 	if !known {
 		return "", false
 	}
-	return api.HopAddress(n.peers[id].Hop, s), id == n.id
+	return routing.HopAddress(n.peers[id].Hop, s), id == n.id
 }
 
 // hopListener takes the requests that other front ends of the deployment forward to this node.

@@ -16,6 +16,7 @@ import (
 	"antipode/api"
 	"antipode/api/admin"
 	"antipode/api/protocol"
+	"antipode/api/routing"
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/internal/identity"
@@ -67,7 +68,7 @@ type Node struct {
 	registry  *prometheus.Registry
 	meters    *location.Meters
 	ids       *protocol.RequestIDs
-	forward   *api.Forwarder
+	forward   *routing.Forwarder
 	api       *api.Server
 	admin     *listen.Server
 

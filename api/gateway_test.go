@@ -12,22 +12,23 @@ import (
 	"golang.org/x/sys/unix"
 
 	"antipode/api"
+	"antipode/api/routing"
 	"antipode/geo"
 )
 
-// doorRig is a front door before two locations of one node each, whose first front end
+// gatewayRig is a gateway before two locations of one node each, whose first front end
 // is a dead one.
-type doorRig struct {
-	door, north, south *front
+type gatewayRig struct {
+	gateway, north, south *front
 	// knows is what each location has in its catalog.
 	knows map[geo.Location]directory
 	// arrivals are how many requests came to the node of each location.
 	arrivals map[geo.Location]*atomic.Int32
-	// endpoints are the front ends as the door and the locations know them; deaf are those
-	// that the door alone cannot reach.
+	// endpoints are the front ends as the gateway and the locations know them; deaf are those
+	// that the gateway alone cannot reach.
 	endpoints map[geo.Location][]string
 	deaf      map[geo.Location]bool
-	seen      *doorCounts
+	seen      *gatewayCounts
 }
 
 // echo answers a request with its body: what leads all ranges of both locations.
@@ -53,19 +54,19 @@ func deadEnd(t *testing.T) string {
 	return fmt.Sprintf("127.0.0.1:%d", at.(*unix.SockaddrInet4).Port)
 }
 
-func newDoorRig(t *testing.T) *doorRig {
+func newGatewayRig(t *testing.T) *gatewayRig {
 	t.Helper()
 	dead := deadEnd(t)
-	rig := &doorRig{
+	rig := &gatewayRig{
 		knows: map[geo.Location]directory{}, arrivals: map[geo.Location]*atomic.Int32{}, endpoints: map[geo.Location][]string{}, deaf: map[geo.Location]bool{},
-		seen: &doorCounts{counts: map[string]int64{}},
+		seen: &gatewayCounts{counts: map[string]int64{}},
 	}
 	leader := stub(t, echo)
 	location := func(l geo.Location) *front {
 		rig.knows[l] = directory{"acct": "north", "mirror": "south"}
 		f := newFront(t, api.Options{
 			Location: l, Directory: rig.knows[l], Leader: ledBy(leader),
-			Forward: api.NewForwarder(string(l), func(to geo.Location, _ geo.Service) []string { return rig.endpoints[to] }, nil),
+			Forward: routing.NewForwarder(string(l), func(to geo.Location, _ geo.Service) []string { return rig.endpoints[to] }, nil),
 		})
 		arrivals := &atomic.Int32{}
 		rig.arrivals[l] = arrivals
@@ -78,9 +79,9 @@ func newDoorRig(t *testing.T) *doorRig {
 		return f
 	}
 	rig.north, rig.south = location("north"), location("south")
-	rig.door = startFront(t, api.Options{
-		Door: rig.seen, Locations: []geo.Location{"north", "south"},
-		Forward: api.NewForwarder("door", func(to geo.Location, _ geo.Service) []string {
+	rig.gateway = startFront(t, api.Options{
+		Gateway: rig.seen, Locations: []geo.Location{"north", "south"},
+		Forward: routing.NewForwarder("gateway", func(to geo.Location, _ geo.Service) []string {
 			if rig.deaf[to] {
 				return []string{dead}
 			}
@@ -90,20 +91,20 @@ func newDoorRig(t *testing.T) *doorRig {
 	return rig
 }
 
-// post sends a body through the door; it comes back where it was taken whole.
-func (rig *doorRig) post(t *testing.T, account string) answer {
+// post sends a body through the gateway; it comes back where it was taken whole.
+func (rig *gatewayRig) post(t *testing.T, account string) answer {
 	t.Helper()
-	return send(t, signed(t, http.MethodPost, rig.door.url+"/"+account+"/things", strings.NewReader("the body")))
+	return send(t, signed(t, http.MethodPost, rig.gateway.url+"/"+account+"/things", strings.NewReader("the body")))
 }
 
-func (rig *doorRig) takeArrivals() string {
+func (rig *gatewayRig) takeArrivals() string {
 	return fmt.Sprintf("north %d, south %d", rig.arrivals["north"].Swap(0), rig.arrivals["south"].Swap(0))
 }
 
-// A door that knows no account finds the location of each, and remembers it; a front end
+// A gateway that knows no account finds the location of each, and remembers it; a front end
 // that is dead is no obstacle. Nothing of ours is in the answer.
-func TestDoor(t *testing.T) {
-	rig := newDoorRig(t)
+func TestGateway(t *testing.T) {
+	rig := newGatewayRig(t)
 	for _, step := range []struct{ account, arrivals string }{
 		{"acct", "north 1, south 0"},
 		{"acct-secondary", "north 1, south 1"}, // North says who has it.
@@ -112,9 +113,9 @@ func TestDoor(t *testing.T) {
 		{"mirror", "north 0, south 1"},
 		{"acct", "north 1, south 0"},
 	} {
-		r := signed(t, http.MethodGet, rig.door.url+"/"+step.account+"/things", nil)
+		r := signed(t, http.MethodGet, rig.gateway.url+"/"+step.account+"/things", nil)
 		if !strings.HasSuffix(step.account, "-secondary") {
-			r = signed(t, http.MethodPost, rig.door.url+"/"+step.account+"/things", strings.NewReader("the body"))
+			r = signed(t, http.MethodPost, rig.gateway.url+"/"+step.account+"/things", strings.NewReader("the body"))
 		}
 		a := send(t, r)
 		require.Equal(t, http.StatusOK, a.status, a.body)
@@ -131,8 +132,8 @@ func TestDoor(t *testing.T) {
 
 // An account that no location knows gets the protocol's answer; one that was created a
 // moment ago, and is known at its primary alone, is found.
-func TestDoorUnknownAccount(t *testing.T) {
-	rig := newDoorRig(t)
+func TestGatewayUnknownAccount(t *testing.T) {
+	rig := newGatewayRig(t)
 	a := rig.post(t, "nobody")
 	require.Equal(t, "AuthenticationFailed", a.code, a.body)
 	delete(rig.knows["north"], "mirror")
@@ -142,15 +143,15 @@ func TestDoorUnknownAccount(t *testing.T) {
 
 // With one location down the other's accounts and `-secondary` go on; what is the lost
 // location's gets 503 that names it.
-func TestDoorLocationDown(t *testing.T) {
+func TestGatewayLocationDown(t *testing.T) {
 	for _, learned := range []bool{false, true} {
-		rig := newDoorRig(t)
+		rig := newGatewayRig(t)
 		if learned {
 			require.Equal(t, http.StatusOK, rig.post(t, "acct").status)
 		}
 		rig.endpoints["north"] = rig.endpoints["north"][:1]
 		require.Equal(t, "the body", rig.post(t, "mirror").body)
-		require.Equal(t, http.StatusOK, send(t, signed(t, http.MethodGet, rig.door.url+"/acct-secondary/things", nil)).status)
+		require.Equal(t, http.StatusOK, send(t, signed(t, http.MethodGet, rig.gateway.url+"/acct-secondary/things", nil)).status)
 		a := rig.post(t, "acct")
 		require.Equal(t, http.StatusServiceUnavailable, a.status, a.body)
 		require.Contains(t, a.body, "location north")
@@ -162,19 +163,19 @@ func TestDoorLocationDown(t *testing.T) {
 	}
 }
 
-// A location that the door cannot reach and the other location can is served through it.
-func TestDoorThroughOtherLocation(t *testing.T) {
-	rig := newDoorRig(t)
+// A location that the gateway cannot reach and the other location can is served through it.
+func TestGatewayThroughOtherLocation(t *testing.T) {
+	rig := newGatewayRig(t)
 	rig.deaf["north"] = true
 	require.Equal(t, "the body", rig.post(t, "acct").body)
 	require.Equal(t, "north 1, south 2", rig.takeArrivals(), "south was asked, then forwarded")
 }
 
-// A door that is configured as a node of a location says so, and does not go round.
-func TestDoorAsksItself(t *testing.T) {
-	rig := newDoorRig(t)
-	rig.endpoints["north"], rig.endpoints["south"] = []string{rig.door.url}, nil
+// A gateway that is configured as a node of a location says so, and does not go round.
+func TestGatewayAsksItself(t *testing.T) {
+	rig := newGatewayRig(t)
+	rig.endpoints["north"], rig.endpoints["south"] = []string{rig.gateway.url}, nil
 	a := rig.post(t, "acct")
 	require.Equal(t, http.StatusServiceUnavailable, a.status, a.body)
-	require.Contains(t, a.body, "front door was asked by a front door")
+	require.Contains(t, a.body, "gateway was asked by a gateway")
 }

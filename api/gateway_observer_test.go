@@ -17,16 +17,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/api"
+	"antipode/api/routing"
 	"antipode/geo"
 )
 
-// doorCounts is an api.DoorObserver that counts.
-type doorCounts struct {
+// gatewayCounts is a routing.GatewayObserver that counts.
+type gatewayCounts struct {
 	mu     sync.Mutex
 	counts map[string]int64 // guarded by mu
 }
 
-func (d *doorCounts) add(n int64, what ...any) {
+func (d *gatewayCounts) add(n int64, what ...any) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if n != 0 {
@@ -34,22 +35,22 @@ func (d *doorCounts) add(n int64, what ...any) {
 	}
 }
 
-// Answered implements api.DoorObserver.
-func (d *doorCounts) Answered(s geo.Service, status int, _ time.Duration, in, out int64) {
+// Answered implements routing.GatewayObserver.
+func (d *gatewayCounts) Answered(s geo.Service, status int, _ time.Duration, in, out int64) {
 	d.add(in, "in")
 	d.add(out, "out")
 	d.add(1, s, status)
 }
 
-// Failed implements api.DoorObserver.
-func (d *doorCounts) Failed(_ geo.Service, code string) { d.add(1, code) }
+// Failed implements routing.GatewayObserver.
+func (d *gatewayCounts) Failed(_ geo.Service, code string) { d.add(1, code) }
 
-// Forwarded implements api.DoorObserver.
-func (d *doorCounts) Forwarded(to geo.Location, outcome string) { d.add(1, to, outcome) }
+// Forwarded implements routing.GatewayObserver.
+func (d *gatewayCounts) Forwarded(to geo.Location, outcome string) { d.add(1, to, outcome) }
 
 // requireBecame waits until what was counted since the last call is this, the status of one
 // request among it: that is counted last, when its answer is out.
-func (d *doorCounts) requireBecame(t *testing.T, want map[string]int64) {
+func (d *gatewayCounts) requireBecame(t *testing.T, want map[string]int64) {
 	t.Helper()
 	var got map[string]int64
 	require.Eventually(t, func() bool {
@@ -64,10 +65,10 @@ func (d *doorCounts) requireBecame(t *testing.T, want map[string]int64) {
 	clear(d.counts)
 }
 
-// What a door counts is what happened: each attempt by its outcome, each answer by its
+// What a gateway counts is what happened: each attempt by its outcome, each answer by its
 // status, the bytes of both bodies, and the errors that no location made.
-func TestDoorObserved(t *testing.T) {
-	rig := newDoorRig(t)
+func TestGatewayObserved(t *testing.T) {
+	rig := newGatewayRig(t)
 	require.Equal(t, http.StatusOK, rig.post(t, "acct").status)
 	rig.seen.requireBecame(t, map[string]int64{"north answered": 1, "table 200": 1, "in": 8, "out": 8})
 	require.Equal(t, http.StatusOK, rig.post(t, "mirror").status)
@@ -83,7 +84,7 @@ func TestDoorObserved(t *testing.T) {
 	rig.seen.requireBecame(t, map[string]int64{
 		"north unreachable": 1, "south unreachable": 1, "ServerBusy": 1, "table 503": 1, "in": 8, "out": int64(len(a.body)),
 	})
-	r := signed(t, http.MethodGet, rig.door.url+"/acct/things", nil)
+	r := signed(t, http.MethodGet, rig.gateway.url+"/acct/things", nil)
 	r.Header.Set("x-ms-version", "of old")
 	a = send(t, r)
 	require.Equal(t, http.StatusBadRequest, a.status)
@@ -91,9 +92,9 @@ func TestDoorObserved(t *testing.T) {
 }
 
 // An answer that breaks off on its way, and one that never comes, are counted as such.
-func TestDoorObservesBrokenAnswers(t *testing.T) {
+func TestGatewayObservesBrokenAnswers(t *testing.T) {
 	const half = 64 << 10 // More than a buffer holds back.
-	seen := &doorCounts{counts: map[string]int64{}}
+	seen := &gatewayCounts{counts: map[string]int64{}}
 	breaking := stub(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPost {
 			_, _ = io.Copy(io.Discard, r.Body)
@@ -104,14 +105,14 @@ func TestDoorObservesBrokenAnswers(t *testing.T) {
 		_ = http.NewResponseController(w).Flush()
 		breakOff()
 	})
-	door := startFront(t, api.Options{
-		Door: seen, Locations: []geo.Location{"north"},
-		Forward: api.NewForwarder("door", func(geo.Location, geo.Service) []string { return []string{host(breaking)} }, nil),
+	gateway := startFront(t, api.Options{
+		Gateway: seen, Locations: []geo.Location{"north"},
+		Forward: routing.NewForwarder("gateway", func(geo.Location, geo.Service) []string { return []string{host(breaking)} }, nil),
 	})
-	conn, err := net.Dial("tcp", host(door.url))
+	conn, err := net.Dial("tcp", host(gateway.url))
 	require.NoError(t, err)
 	defer func() { require.NoError(t, conn.Close()) }()
-	require.NoError(t, signed(t, http.MethodGet, door.url+"/acct/things", nil).Write(conn))
+	require.NoError(t, signed(t, http.MethodGet, gateway.url+"/acct/things", nil).Write(conn))
 	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	require.NoError(t, err)
 	_, err = io.ReadAll(resp.Body)
@@ -119,7 +120,7 @@ func TestDoorObservesBrokenAnswers(t *testing.T) {
 	require.NoError(t, resp.Body.Close())
 	seen.requireBecame(t, map[string]int64{"north broken": 1, "table 200": 1, "out": half})
 
-	a := send(t, signed(t, http.MethodPost, door.url+"/acct/things", strings.NewReader("the body")))
+	a := send(t, signed(t, http.MethodPost, gateway.url+"/acct/things", strings.NewReader("the body")))
 	require.Equal(t, "OperationTimedOut", a.code)
 	seen.requireBecame(t, map[string]int64{"north unknown": 1, "OperationTimedOut": 1, "table 500": 1, "in": 8, "out": int64(len(a.body))})
 }

@@ -1,4 +1,4 @@
-package api
+package routing
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 
 // Bounds of reaching a front end.
 const (
-	// unreachableAfter is within what a request for a location that does not answer is
+	// unreachableAfter is how soon a request for a location that does not answer is
 	// refused (DESIGN 2.1); dialMax bounds one connection, so that a second front end
 	// of the location is tried in that time.
 	unreachableAfter = 2 * time.Second
@@ -53,8 +53,8 @@ type Forwarder struct {
 type Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 
 // NewForwarder returns a forwarder. endpoints gives the front ends of a location for a
-// service, host:port, http(s)://host:port or those of HopAddress, in the order in which they are tried; none
-// where the location is unknown. A nil dial is the machine's own.
+// service, host:port, http(s)://host:port or those of HopAddress, in the order in which they are
+// tried; none if the location is unknown. A nil dial is the machine's own.
 func NewForwarder(from string, endpoints func(geo.Location, geo.Service) []string, dial Dial) *Forwarder {
 	if dial == nil {
 		dial = new(net.Dialer).DialContext
@@ -85,26 +85,26 @@ func (f *Forwarder) Close() {
 	}
 }
 
-// Forward answers the request with what the location's front end answers. A request
-// that was forwarded to this location already is not sent on. reads says that the request
-// has no effect: when its answer is lost it is sent to another front end once.
-func (f *Forwarder) Forward(w http.ResponseWriter, r *http.Request, to geo.Location, s geo.Service, reads bool) error {
-	if r.Header.Get(hopHeader) != "" {
-		return unreachable(to)
+// Forward answers the request with the answer of one of the location's front ends. A
+// request that was forwarded to this location already is not forwarded again. When the
+// answer to a read is lost, the read is sent to another front end once.
+func (f *Forwarder) Forward(q Request, to geo.Location) error {
+	if q.R.Header.Get(hopHeader) != "" {
+		return Unreachable(to)
 	}
-	err := f.toLocation(w, r, to, s, hop{mark: hopHeader, reads: reads, lost: new(int)})
+	err := f.toLocation(q, to, hop{mark: hopHeader, lost: new(int)})
 	if errors.Is(err, errUnreachable) {
-		return unreachable(to)
+		return Unreachable(to)
 	}
 	return err
 }
 
-// toLocation hands the request to one of a location's front ends. Errors: those of
-// hand; errUnreachable where none of them was reached in unreachableAfter.
-func (f *Forwarder) toLocation(w http.ResponseWriter, r *http.Request, to geo.Location, s geo.Service, h hop) error {
+// toLocation sends the request to one of a location's front ends. Errors: those of send;
+// errUnreachable if none of them was reached in unreachableAfter.
+func (f *Forwarder) toLocation(q Request, to geo.Location, h hop) error {
 	begun := clock.System{}.Now() // Sockets live in the machine's time.
-	for _, addr := range f.order(f.endpoints(to, s)) {
-		err := f.hand(w, r, addr, h)
+	for _, addr := range f.order(f.endpoints(to, q.Service)) {
+		err := f.send(q, addr, h)
 		reached := !errors.Is(err, errUnreachable)
 		f.remember(addr, reached)
 		if reached {
@@ -150,7 +150,7 @@ func (f *Forwarder) remember(addr string, reached bool) {
 	}
 }
 
-// unreachable names the place that a late client is to be patient for.
-func unreachable(l geo.Location) error {
+// Unreachable is the answer to a client that is late: it names the location to wait for.
+func Unreachable(l geo.Location) error {
 	return storageerr.ServerBusy.Saying("The account is served by location " + string(l) + ", which cannot be reached now. Please retry your request.")
 }

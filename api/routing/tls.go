@@ -1,4 +1,4 @@
-package api
+package routing
 
 import (
 	"context"
@@ -46,7 +46,7 @@ func (f *Forwarder) WithTLS(config *tls.Config) *Forwarder {
 }
 
 // WithSecret makes the forwarder present the secret that front ends of the same process take
-// as a proof (Options.HopSecret). It is called before the first use.
+// as a proof (api.Options.HopSecret). It is called before the first use.
 func (f *Forwarder) WithSecret(secret string) *Forwarder {
 	f.secret = secret
 	return f
@@ -71,7 +71,7 @@ func parseAddress(addr string) destination {
 	return destination{scheme: "https", host: host, service: service}
 }
 
-// url is what of the destination a request's URL has.
+// url has the parts of a request's URL that the destination decides.
 func (d destination) url() *url.URL { return &url.URL{Scheme: d.scheme, Host: d.host} }
 
 // via returns the transport for a destination.
@@ -82,7 +82,7 @@ func (f *Forwarder) via(d destination) *http.Transport {
 	return f.transport
 }
 
-// introduce tells the next front end who the client is, if it has reason to believe it.
+// introduce sends the client's address and scheme to a front end that believes them.
 func (f *Forwarder) introduce(h http.Header, d destination) {
 	h.Del(secretHeader)
 	h.Del(serviceHeader)

@@ -1,4 +1,4 @@
-package api
+package routing
 
 import (
 	"context"
@@ -8,21 +8,21 @@ import (
 	"antipode/geo"
 )
 
-// DoorObserver takes what a front door did, for metrics. Its methods may be called
+// GatewayObserver takes what a gateway did, for metrics. Its methods may be called
 // concurrently.
-type DoorObserver interface {
+type GatewayObserver interface {
 	// Answered takes a request that was answered, one whose answer broke off included, and
 	// how many bytes of its body came in and of the answer's went out.
 	Answered(s geo.Service, status int, took time.Duration, in, out int64)
-	// Failed takes a request that the door answered itself, with an error's code: no
-	// location's answer was to be had, or the request was none.
+	// Failed takes a request that the gateway answered itself, with an error's code: it got
+	// no answer of a location, or the request was malformed.
 	Failed(s geo.Service, code string)
-	// Forwarded takes an attempt to hand a request to a location, and how it ended: one of
-	// DoorOutcomes.
+	// Forwarded takes an attempt to pass a request to a location, and how it ended: one of
+	// GatewayOutcomes.
 	Forwarded(to geo.Location, outcome string)
 }
 
-// How an attempt to hand a request to a location ends.
+// How an attempt to pass a request to a location ends.
 const (
 	outcomeAnswered    = "answered"    // its answer is the client's
 	outcomeRefused     = "refused"     // it does not have the account, or cannot tell now
@@ -32,8 +32,8 @@ const (
 	outcomeBroken      = "broken"      // the answer broke off, at either end
 )
 
-// DoorOutcomes are all outcomes that a DoorObserver is told.
-func DoorOutcomes() []string {
+// GatewayOutcomes are all outcomes that a GatewayObserver gets.
+func GatewayOutcomes() []string {
 	return []string{outcomeAnswered, outcomeRefused, outcomeUnreachable, outcomeUnknown, outcomeGone, outcomeBroken}
 }
 
@@ -51,16 +51,14 @@ func outcomeOf(err error) string {
 	return outcomeUnknown
 }
 
-// forward is Forwarder.toLocation, observed.
-func (x *exchange) forward(l geo.Location, h hop) error {
-	outcome := outcomeBroken // toLocation panics with http.ErrAbortHandler then.
-	defer func() { x.o.Door.Forwarded(l, outcome) }()
-	err := x.o.Forward.toLocation(x.w, x.r, l, x.service, h)
-	outcome = outcomeOf(err)
-	return err
+// Observed returns o, or a GatewayObserver that drops everything if o is nil.
+func Observed(o GatewayObserver) GatewayObserver {
+	if o == nil {
+		return unobserved{}
+	}
+	return o
 }
 
-// unobserved is a DoorObserver that drops everything.
 type unobserved struct{}
 
 func (unobserved) Answered(geo.Service, int, time.Duration, int64, int64) {}

@@ -1,0 +1,291 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"runtime/debug"
+	"strconv"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"antipode/api/auth"
+	"antipode/api/operation"
+	"antipode/api/protocol"
+	"antipode/api/routing"
+	"antipode/api/tables"
+	"antipode/geo"
+	"antipode/services/catalog"
+	"antipode/services/storageerr"
+)
+
+// exchange is one request under way.
+type exchange struct {
+	*Server
+	gate    *gate
+	w       *echo.Response
+	r       *http.Request
+	service geo.Service
+	req     *protocol.Request
+	// asked is the operation that the request asks for, once its target was read.
+	asked operation.Match
+	// op is what the request is counted as.
+	op string
+}
+
+func (s *Server) serve(w *echo.Response, r *http.Request, service geo.Service, peer bool, g *gate) {
+	start := s.o.Clock.Now()
+	addr, scheme := routing.Client(r, peer, s.o.HopSecret)
+	x := &exchange{
+		Server: s, gate: g, w: w, r: r, service: service, op: operation.Unknown,
+		req: &protocol.Request{HTTP: r, ClientAddr: addr, Scheme: scheme, ID: s.o.IDs.Next()},
+	}
+	protocol.WatchSender(w, r)
+	w.Before(func() { protocol.BeforeAnswer(w, r) })
+	defer x.recover(start)
+	if err := x.admitted(); err != nil && !w.Committed {
+		x.fail(err)
+	}
+	x.observe(start)
+}
+
+func (x *exchange) observe(start time.Time) {
+	took := x.o.Clock.Now().Sub(start)
+	switch {
+	case x.o.Location == "":
+		x.o.Gateway.Answered(x.service, x.w.Status, took, protocol.Received(x.r), x.w.Size)
+	case x.op != opForwarded:
+		x.o.Observe(x.service, x.op, x.w.Status, took)
+	}
+}
+
+// What requests are counted as besides the names of operations.
+const (
+	// opForwarded marks a request that another front end answered, and counted.
+	opForwarded = "Forwarded"
+	// opNoLeader counts requests for which no node was found.
+	opNoLeader = "NoLeader"
+	// opWriteOnSecondary counts writes that `-secondary` refused.
+	opWriteOnSecondary = "WriteOnSecondary"
+)
+
+// recover turns a panic into an answer, or breaks off the one that has begun.
+func (x *exchange) recover(start time.Time) {
+	p := recover()
+	if p == nil {
+		return
+	}
+	if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+		if x.o.Location == "" {
+			x.observe(start)
+		}
+		panic(p) // net/http's own way to break off an answer.
+	}
+	x.o.Logger.With(logged(x.req)...).Error("request failed: a bug in the server", "operation", x.op, "panic", p, "stack", string(debug.Stack()))
+	if !x.w.Committed {
+		x.fail(storageerr.InternalError)
+		x.observe(start)
+		return
+	}
+	x.observe(start)
+	panic(http.ErrAbortHandler) // Half an answer must not look like a whole one.
+}
+
+// fail writes err as the service's error body.
+func (x *exchange) fail(err error) {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		err = storageerr.OperationTimedOut
+	}
+	code := storageerr.InternalError.Code
+	if known, ours := storageerr.Of(err); ours {
+		code = known.Code
+	} else {
+		x.o.Logger.With(logged(x.req)...).Error("request failed", "operation", x.op, "error", err)
+	}
+	if x.o.Location == "" {
+		x.o.Gateway.Failed(x.service, code)
+	}
+	protocol.WriteError(x.w, x.r, x.errorFormat(), x.req.ID, x.o.Clock.Now(), err)
+	protocol.Linger(x.w, x.r)
+}
+
+// errorFormat is the shape of an error's body, also of one before the version is known or
+// the request authorized.
+func (x *exchange) errorFormat() protocol.BodyFormat {
+	switch {
+	case x.service != geo.Table:
+		return protocol.BodyXML
+	case x.req.Query.Has("comp"):
+		return protocol.BodyTableXML
+	}
+	h := x.r.Header
+	version, err := protocol.ServiceVersion(geo.Table, h.Get(protocol.HeaderVersion), h.Get("Authorization") != "")
+	if tables.AtomErrors(version, err == nil, h.Get("Accept"), x.req.Query.Get("$format")) {
+		return protocol.BodyTableAtom
+	}
+	return protocol.BodyTableJSON
+}
+
+// admitted is answer, for as many requests as the listener may work on.
+func (x *exchange) admitted() error {
+	if !x.gate.enter() {
+		x.op = opTooMany
+		return x.early(errTooMany)
+	}
+	defer x.gate.leave()
+	return x.answer()
+}
+
+// answer serves the request, in the order of protocol/auth.md 23.
+func (x *exchange) answer() error {
+	target, err := protocol.ParseTarget(x.service, x.req.Scheme, x.r.Host, x.r.RequestURI, x.o.Zones...)
+	if err != nil {
+		return x.early(err)
+	}
+	x.req.Target = target
+	x.service = target.Service
+	if x.req.Query, err = protocol.ParseQuery(target.RawQuery); err != nil {
+		return x.early(err)
+	}
+	authorized := x.r.Header.Get("Authorization") != ""
+	x.req.Version, err = protocol.ServiceVersion(target.Service, x.r.Header.Get(protocol.HeaderVersion), authorized)
+	if err != nil {
+		return x.early(err)
+	}
+	x.req.At = x.o.Clock.Now()
+	protocol.SetCommonHeaders(x.w.Header(), x.r, x.service, x.req.Version, x.req.ID, x.req.At)
+	x.asked = x.lookup()
+	if limit := x.limit(); x.asked.Time == operation.Upload && limit > protocol.AnswerMax {
+		protocol.AnswerWithin(x.w, limit+operation.RequestMax)
+	}
+	if x.o.Location == "" {
+		// On the hop a missing length would read as no body.
+		if err := checkLength(x.r, x.service); err != nil {
+			return err
+		}
+		x.op = opForwarded
+		return x.gateway.Pass(x.routed(), target.Account, target.Secondary)
+	}
+	ctx, cancel, badTimeout := x.deadline()
+	defer cancel()
+	account, err := x.account(ctx)
+	if err != nil {
+		x.notHere()
+		return err
+	}
+	x.req.Account = account
+	want := account.Primary
+	if target.Secondary {
+		want = account.Secondary
+	}
+	routing.ServedBy(x.routed(), want)
+	if want != x.o.Location {
+		if x.notHere() {
+			return routing.Unreachable(want)
+		}
+		if err := checkLength(x.r, x.service); err != nil {
+			return err // As at a gateway.
+		}
+		x.op = opForwarded
+		return x.o.Forward.Forward(x.routed(), want)
+	}
+	if x.r.Method == http.MethodOptions {
+		x.op = x.asked.Name
+		return preflight(x.r.Header)
+	}
+	return x.here(ctx, badTimeout)
+}
+
+// here serves a request of an account that this location has, within ctx. badTimeout is
+// the error of its timeout parameter.
+func (x *exchange) here(ctx context.Context, badTimeout error) error {
+	account, target := x.req.Account, x.req.Target
+	keys := auth.Keys{Key1: account.Key1, Key2: account.Key2}
+	if err := x.verifier.Verify(x.r, target, &x.req.Query, x.req.Version, keys); err != nil {
+		return err
+	}
+	if !x.gate.enterAccount(account.Name) {
+		x.op = opTooManyOfAccount
+		return errTooMany
+	}
+	defer x.gate.leaveAccount(account.Name)
+	if target.Secondary && x.changes() {
+		x.op = opWriteOnSecondary
+		return storageerr.WriteOnSecondary
+	}
+	if badTimeout != nil {
+		return badTimeout
+	}
+	if err := checkLength(x.r, x.service); err != nil {
+		return err
+	}
+	x.r = x.r.WithContext(ctx)
+	protocol.WatchSender(x.w, x.r) // Until the request's time is over.
+	x.req.HTTP = x.r
+	switch place, err := x.leaders.Pass(x.routed(), x.asked.Range(x.service)); place {
+	case routing.Elsewhere:
+		x.op = opForwarded
+		return err
+	case routing.Nowhere:
+		x.op = opNoLeader
+		return err
+	}
+	return x.dispatch()
+}
+
+// routed is the request as package routing sees it.
+func (x *exchange) routed() routing.Request {
+	return routing.Request{W: x.w, R: x.r, Service: x.service, Reads: x.asked.Effect == operation.Reads}
+}
+
+// notHere reports whether a gateway asked for an account that is not served here.
+func (x *exchange) notHere() bool {
+	if !routing.NotHere(x.routed(), x.o.Location) {
+		return false
+	}
+	x.op = opForwarded // Counted by the front end that serves it.
+	return true
+}
+
+// early sets the headers of an answer before the version is known.
+func (x *exchange) early(err error) error {
+	protocol.SetCommonHeaders(x.w.Header(), x.r, x.service, "", x.req.ID, x.o.Clock.Now())
+	return err
+}
+
+// account finds the addressed account. Which error an unknown one gets depends on
+// the service (protocol/table.md 14.1, protocol/auth.md 23).
+func (x *exchange) account(ctx context.Context) (*catalog.Account, error) {
+	a, err := x.o.Directory.Account(ctx, x.req.Target.Account)
+	if errors.Is(err, storageerr.AccountNotFound) && x.service == geo.Table {
+		return nil, storageerr.AuthenticationFailed.With("AuthenticationErrorDetail", "The account does not exist.")
+	}
+	return a, err
+}
+
+// limit is how long the request may take.
+func (x *exchange) limit() time.Duration { return x.asked.TimeMax(x.r.ContentLength) }
+
+// deadline bounds the request by its timeout parameter, at most limit; by limit beside an
+// error.
+func (x *exchange) deadline() (ctx context.Context, cancel context.CancelFunc, err error) {
+	limit := x.limit()
+	if text := x.req.Query.Get("timeout"); text != "" {
+		n, bad := strconv.Atoi(text) // What is out of its range is the nearest number.
+		switch {
+		case bad != nil && !errors.Is(bad, strconv.ErrRange) || n <= 0:
+			err = storageerr.InvalidQueryParameter.With("QueryParameterName", "timeout", "QueryParameterValue", text,
+				"Reason", "The value is a number of seconds above zero.")
+		case n <= int(limit/time.Second): // Before it is a Duration, which holds 292 years.
+			limit = time.Duration(n) * time.Second
+		}
+	}
+	ctx, cancel = context.WithTimeout(x.r.Context(), limit)
+	return ctx, cancel, err
+}
+
+// logged are the attributes of the request in a log.
+func logged(r *protocol.Request) []any {
+	return []any{"request_id", r.ID, "client", r.ClientAddr.String(), "scheme", r.Scheme}
+}

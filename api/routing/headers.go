@@ -1,0 +1,27 @@
+package routing
+
+// Headers by which front ends tell each other how a request came, and what became of
+// it. A client that sends one gains nothing: every front end authorizes for itself.
+const (
+	// hopHeader marks a request that came from another location: it is not sent to
+	// another one again (DESIGN 2.1).
+	hopHeader = "X-Antipode-Hop"
+	// leaderHopHeader marks a request that another node of the location sent to this one as
+	// the leader: it is not sent to another node again.
+	leaderHopHeader = "X-Antipode-Leader-Hop"
+	// gatewayHeader marks a request of a gateway, which learns from the answer who served
+	// it. gatewayAskHeader does, too, and asks to serve the request only if the account is
+	// here.
+	gatewayHeader    = "X-Antipode-Gateway"
+	gatewayAskHeader = "X-Antipode-Gateway-Ask"
+
+	// notLeaderHeader marks the answer to a leader hop by a node that does not lead.
+	// Nothing happened, and no byte of the body was read.
+	notLeaderHeader = "X-Antipode-Not-Leader"
+	// notHereHeader marks the answer to a gateway that asked in vain: the account is
+	// elsewhere, not known, or not known now. Nothing happened, as above.
+	notHereHeader = "X-Antipode-Not-Here"
+	// servedByHeader names the location that has the account in the role asked for, to a
+	// gateway.
+	servedByHeader = "X-Antipode-Served-By"
+)
