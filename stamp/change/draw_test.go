@@ -2,11 +2,11 @@ package change
 
 import (
 	"encoding/binary"
-	"hash/crc32"
 
 	"pgregory.net/rapid"
 
 	"antipode/geo"
+	"antipode/internal/crc"
 	"antipode/stamp/extent"
 )
 
@@ -168,5 +168,5 @@ func drawParts(t *rapid.T, b *Builder) (parts []part, chunks []extent.Ref) {
 // sealed puts the right CRC32C behind body, so that a test reaches what stands
 // behind the check of the checksum.
 func sealed(body []byte) []byte {
-	return binary.LittleEndian.AppendUint32(append([]byte(nil), body...), crc32.Checksum(body, castagnoli))
+	return binary.LittleEndian.AppendUint32(append([]byte(nil), body...), crc.Of(body))
 }

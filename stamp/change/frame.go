@@ -2,9 +2,9 @@ package change
 
 import (
 	"encoding/binary"
-	"hash/crc32"
 
 	"antipode/geo"
+	"antipode/internal/crc"
 )
 
 // FrameBytesMax is where a frame is cut (R12). A single larger record travels alone.
@@ -38,7 +38,7 @@ func AppendFrame(dst []byte, f *Frame) []byte {
 	if f.Closed != nil {
 		dst = AppendClosed(dst, f.Closed)
 	}
-	return binary.LittleEndian.AppendUint32(dst, crc32.Checksum(dst[start:], castagnoli))
+	return binary.LittleEndian.AppendUint32(dst, crc.Of(dst[start:]))
 }
 
 // ParseFrame decodes a frame that fills b. The records are cut, not parsed: each
@@ -49,7 +49,7 @@ func ParseFrame(b []byte) (Frame, error) {
 		return f, ErrMalformed
 	}
 	body := b[:len(b)-crcLen]
-	if crc32.Checksum(body, castagnoli) != binary.LittleEndian.Uint32(b[len(b)-crcLen:]) {
+	if crc.Of(body) != binary.LittleEndian.Uint32(b[len(b)-crcLen:]) {
 		return f, ErrChecksum
 	}
 	rd := reader{b: body}

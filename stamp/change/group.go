@@ -2,9 +2,9 @@ package change
 
 import (
 	"encoding/binary"
-	"hash/crc32"
 
 	"antipode/geo"
+	"antipode/internal/crc"
 	"antipode/stamp/extent"
 )
 
@@ -165,7 +165,7 @@ func (b *Builder) Finish(id, pred GroupID) []byte {
 	binary.LittleEndian.PutUint64(buf[16:], id.Number)
 	binary.LittleEndian.PutUint64(buf[24:], pred.Term)
 	binary.LittleEndian.PutUint64(buf[32:], pred.Number)
-	buf = binary.LittleEndian.AppendUint32(buf, crc32.Checksum(buf, castagnoli))
+	buf = binary.LittleEndian.AppendUint32(buf, crc.Of(buf))
 	b.buf, b.count, b.chunks = nil, 0, false
 	return buf
 }
@@ -180,7 +180,7 @@ func ParseGroup(b []byte) (Group, error) {
 		return g, ErrVersion
 	}
 	body := b[:len(b)-crcLen]
-	if crc32.Checksum(body, castagnoli) != binary.LittleEndian.Uint32(b[len(b)-crcLen:]) {
+	if crc.Of(body) != binary.LittleEndian.Uint32(b[len(b)-crcLen:]) {
 		return g, ErrChecksum
 	}
 	if b[1]&^flagChunks != 0 || b[2] != 0 || b[3] != 0 {

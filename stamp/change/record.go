@@ -4,11 +4,11 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 
 	"github.com/cespare/xxhash/v2"
 
 	"antipode/geo"
+	"antipode/internal/crc"
 	"antipode/stamp/extent"
 )
 
@@ -28,9 +28,6 @@ const formatVersion = 1
 // RecordBytesMax bounds one record. A 4 MiB entity group transaction fits with
 // its keys.
 const RecordBytesMax = 6 << 20
-
-// castagnoli is the table of CRC32C, the checksum of every format here.
-var castagnoli = crc32.MakeTable(crc32.Castagnoli) //nolint:gochecknoglobals // A table, never written.
 
 // Op sets or deletes one key of the record's partition.
 type Op struct {
@@ -117,7 +114,7 @@ func AppendRecord(dst []byte, r *Record) ([]byte, error) {
 		return dst[:start], fmt.Errorf("%w: record of %d bytes, at most %d", ErrMalformed, n, RecordBytesMax)
 	}
 	binary.LittleEndian.PutUint32(dst[start+recLength:], uint32(n))
-	return binary.LittleEndian.AppendUint32(dst, crc32.Checksum(dst[start:], castagnoli)), nil
+	return binary.LittleEndian.AppendUint32(dst, crc.Of(dst[start:])), nil
 }
 
 func appendOp(dst []byte, op Op) []byte {
@@ -181,7 +178,7 @@ func ParseRecord(b []byte) (Record, error) {
 		return r, ErrMalformed
 	}
 	body := b[:n-crcLen]
-	if crc32.Checksum(body, castagnoli) != binary.LittleEndian.Uint32(b[n-crcLen:]) {
+	if crc.Of(body) != binary.LittleEndian.Uint32(b[n-crcLen:]) {
 		return r, ErrChecksum
 	}
 	r.Lane = geo.Lane(b[recLane])

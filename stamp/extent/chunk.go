@@ -4,8 +4,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash/crc32"
 
+	"antipode/internal/crc"
 	"antipode/internal/plantedbugs"
 )
 
@@ -61,7 +61,7 @@ type Ref struct {
 
 // NewRef returns the Ref of data under id.
 func NewRef(id ChunkID, data []byte) Ref {
-	return Ref{ID: id, Length: uint32(len(data)), CRC: crc32.Checksum(data, castagnoli)}
+	return Ref{ID: id, Length: uint32(len(data)), CRC: crc.Of(data)}
 }
 
 // String returns id, length and CRC for errors and logs.

@@ -3,10 +3,9 @@ package extent
 import (
 	"encoding/binary"
 	"hash/crc32"
-)
 
-// castagnoli is the table of CRC32C, which the processor computes by itself.
-var castagnoli = crc32.MakeTable(crc32.Castagnoli) //nolint:gochecknoglobals // a table, never changed
+	"antipode/internal/crc"
+)
 
 // A payload has a CRC of its own and one for each slice. Both come from one pass over
 // the bytes: the CRC of two strings in a row follows from their CRCs and the second
@@ -64,10 +63,10 @@ func (s *summer) add(slice []byte) uint32 {
 	if s.shiftOf != len(slice) {
 		s.shift, s.shiftOf = crcShift(uint32(len(slice))), len(slice)
 	}
-	plain := crc32.Checksum(slice, castagnoli)
+	plain := crc.Of(slice)
 	s.total = crcJoin(s.total, plain, s.shift)
 	copy(s.name[:], s.id[:])
 	binary.LittleEndian.PutUint32(s.name[len(s.id):], s.number)
 	s.number++
-	return crcJoin(crc32.Checksum(s.name[:], castagnoli), plain, s.shift)
+	return crcJoin(crc.Of(s.name[:]), plain, s.shift)
 }

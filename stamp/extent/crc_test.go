@@ -3,10 +3,11 @@ package extent
 import (
 	"bytes"
 	"encoding/binary"
-	"hash/crc32"
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"antipode/internal/crc"
 )
 
 // The CRCs that are derived equal those computed over the bytes: of each slice behind
@@ -20,12 +21,12 @@ func TestSummer(t *testing.T) {
 			slice := rest[:min(size, len(rest))]
 			rest = rest[len(slice):]
 			named := append(bytes.Clone(s.id[:]), binary.LittleEndian.AppendUint32(nil, number)...)
-			want := crc32.Checksum(append(named, slice...), castagnoli)
+			want := crc.Of(append(named, slice...))
 			if got := s.add(slice); got != want {
 				t.Fatalf("slice %d: %08x, want %08x", number, got, want)
 			}
 		}
-		if want := crc32.Checksum(data, castagnoli); s.total != want {
+		if want := crc.Of(data); s.total != want {
 			t.Fatalf("payload: %08x, want %08x", s.total, want)
 		}
 	})

@@ -3,8 +3,9 @@ package extent
 import (
 	"encoding/binary"
 	"fmt"
-	"hash/crc32"
 	"slices"
+
+	"antipode/internal/crc"
 )
 
 // The bytes of an extent file, as docs/format/extent.md describes them. Records stand
@@ -174,11 +175,11 @@ func decodeRecord(b []byte, at int64) (r record, ok bool) {
 }
 
 func sealRecord(b []byte) {
-	binary.LittleEndian.PutUint32(b[atCRC:], crc32.Checksum(b[:atCRC], castagnoli))
+	binary.LittleEndian.PutUint32(b[atCRC:], crc.Of(b[:atCRC]))
 }
 
 func recordSealed(b []byte) bool {
-	return binary.LittleEndian.Uint32(b[atCRC:]) == crc32.Checksum(b[:atCRC], castagnoli)
+	return binary.LittleEndian.Uint32(b[atCRC:]) == crc.Of(b[:atCRC])
 }
 
 // encode lays out the chunk for its place: the head in b, behind it in b what follows

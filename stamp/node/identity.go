@@ -4,9 +4,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 
 	"antipode/geo"
+	"antipode/internal/crc"
 	"antipode/stamp/durable"
 )
 
@@ -49,8 +49,6 @@ type identity struct {
 	peers map[geo.NodeID]uint64
 }
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli) //nolint:gochecknoglobals // A table, never written.
-
 const (
 	identityVersion = 1
 	identityHead    = 1 + 1 + 8 + 8 + 1
@@ -70,7 +68,7 @@ func (d *identity) encode(order []geo.NodeID) []byte {
 			b = binary.LittleEndian.AppendUint64(b, nonce)
 		}
 	}
-	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
+	return binary.LittleEndian.AppendUint32(b, crc.Of(b))
 }
 
 // file is what an identity's file holds.
@@ -81,7 +79,7 @@ func parseIdentity(b []byte) (*identity, error) {
 		return nil, ErrIdentity
 	}
 	n := identityHead + 16*int(b[identityHead-1])
-	if len(b) < n+4 || crc32.Checksum(b[:n], castagnoli) != binary.LittleEndian.Uint32(b[n:]) {
+	if len(b) < n+4 || crc.Of(b[:n]) != binary.LittleEndian.Uint32(b[n:]) {
 		return nil, ErrIdentity
 	}
 	d := &identity{

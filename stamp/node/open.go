@@ -14,6 +14,7 @@ import (
 	"antipode/stamp/extent"
 	"antipode/stamp/ranges"
 	"antipode/stamp/replica"
+	"antipode/stamp/seglog"
 	"antipode/stamp/state"
 )
 
@@ -80,7 +81,7 @@ func (n *Node) tryLogs(dir string) (err error) {
 	if err := state.CheckDamaged(o.FS, dir); err != nil {
 		return err
 	}
-	if n.log, err = n.o.OpenLog(dir, o); err != nil {
+	if n.log, err = seglog.Open(dir, o); err != nil {
 		n.log = nil
 		return err
 	}

@@ -10,7 +10,6 @@ import (
 	"antipode/internal/clock"
 	"antipode/stamp/extent"
 	"antipode/stamp/ranges"
-	"antipode/stamp/seglog"
 	"antipode/stamp/state"
 )
 
@@ -24,10 +23,8 @@ type Options struct {
 	// depends on them: see ranges.Place.
 	Sites []ranges.Site
 	// Dir is the data folder: log, state and extents below it.
-	Dir    string
-	Engine state.Options
-	// OpenLog opens the node's log. Nil means seglog.Open, the segment log.
-	OpenLog   func(dir string, o state.Options) (state.Log, error)
+	Dir       string
+	Engine    state.Options
 	Clock     clock.Clock
 	Transport Transport
 	// Seed feeds the node's randomness: election spread, incarnations of extents and
@@ -101,9 +98,6 @@ func (o Options) WithDefaults() Options {
 	}
 	if o.ElectionTicks == 0 {
 		o.ElectionTicks = 10
-	}
-	if o.OpenLog == nil {
-		o.OpenLog = seglog.Open
 	}
 	if o.ReserveBytes == 0 {
 		o.ReserveBytes = reserveBytes

@@ -4,11 +4,11 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"maps"
 	"slices"
 
 	"antipode/geo"
+	"antipode/internal/crc"
 	"antipode/stamp/durable"
 	"antipode/stamp/ranges"
 )
@@ -41,7 +41,7 @@ func encodePlacement(p ranges.Placement) []byte {
 			b = binary.LittleEndian.AppendUint64(b, uint64(n))
 		}
 	}
-	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
+	return binary.LittleEndian.AppendUint32(b, crc.Of(b))
 }
 
 // parsePlacement decodes what b begins with.
@@ -59,7 +59,7 @@ func parsePlacement(b []byte) (ranges.Placement, error) {
 	}
 	nodes, rest := nodes[:at-3], b[at+2:]
 	at += 2 + placed*int(le.Uint16(b[at:]))
-	if len(b) < at+4 || crc32.Checksum(b[:at], castagnoli) != le.Uint32(b[at:]) {
+	if len(b) < at+4 || crc.Of(b[:at]) != le.Uint32(b[at:]) {
 		return p, ErrPlacement
 	}
 	rest = rest[:len(rest)-(len(b)-at)]

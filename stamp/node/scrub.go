@@ -9,7 +9,6 @@ import (
 	"antipode/stamp/extent"
 	"antipode/stamp/ranges"
 	"antipode/stamp/scrub"
-	"antipode/stamp/state"
 )
 
 // scrubOptions are those of the Scrubber of a node whose stores and ranges are open.
@@ -27,9 +26,7 @@ func (n *Node) scrubOptions() scrub.Options {
 	if !n.o.Stepped { // Which tables there are depends on the state store's own goroutines.
 		o.Stores = append(o.Stores, scrub.Store{Name: "state", Files: n.state})
 	}
-	if log, ok := n.log.(state.Verifier); ok {
-		o.Stores = append(o.Stores, scrub.Store{Name: "log", Files: log})
-	}
+	o.Stores = append(o.Stores, scrub.Store{Name: "log", Files: n.log})
 	return o
 }
 

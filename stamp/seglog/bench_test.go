@@ -1,14 +1,15 @@
 package seglog
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 	pb "go.etcd.io/raft/v3/raftpb"
 
+	"antipode/stamp/seglog/logtest"
 	"antipode/stamp/state"
-	"antipode/stamp/state/logtest"
 )
 
 // appender appends batches of entries whose memory it uses again, and trims behind.
@@ -66,27 +67,21 @@ func TestAppendAllocates(t *testing.T) {
 	require.NoError(t, l.Close())
 }
 
-// BenchmarkCommit compares the two logs on the machine's disk: batches of 64 entries,
-// each with one sync.
+// BenchmarkCommit appends batches of 64 entries on the machine's disk, each with one sync.
 func BenchmarkCommit(b *testing.B) {
 	for _, size := range []int{128, 1 << 10} {
-		for _, log := range []struct {
-			name string
-			open func(string, state.Options) (state.Log, error)
-		}{{"pebble", state.OpenLog}, {"segments", Open}} {
-			b.Run(log.name+"/"+map[int]string{128: "64x128", 1 << 10: "64x1024"}[size], func(b *testing.B) {
-				l, err := log.open(b.TempDir(), state.Options{})
-				require.NoError(b, err)
-				a := newAppender(b, l, 64, size)
-				b.ReportAllocs()
-				b.SetBytes(int64(64 * size))
-				for b.Loop() {
-					if err := a.append(true); err != nil {
-						b.Fatal(err)
-					}
+		b.Run(fmt.Sprintf("64x%d", size), func(b *testing.B) {
+			l, err := Open(b.TempDir(), state.Options{})
+			require.NoError(b, err)
+			a := newAppender(b, l, 64, size)
+			b.ReportAllocs()
+			b.SetBytes(int64(64 * size))
+			for b.Loop() {
+				if err := a.append(true); err != nil {
+					b.Fatal(err)
 				}
-				require.NoError(b, l.Close())
-			})
-		}
+			}
+			require.NoError(b, l.Close())
+		})
 	}
 }

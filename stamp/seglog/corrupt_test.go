@@ -10,8 +10,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
+	"antipode/stamp/seglog/logtest"
 	"antipode/stamp/state"
-	"antipode/stamp/state/logtest"
 )
 
 // disk is the files of a log, to be damaged and put back.

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/geo"
+	"antipode/stamp/seglog/logtest"
 	"antipode/stamp/state"
-	"antipode/stamp/state/logtest"
 )
 
 // A crash before any write, sync, creation, rename or removal loses nothing that was

@@ -23,7 +23,7 @@ func TestDirectWrites(t *testing.T) {
 	open := func() *Log {
 		l, err := Open(dir, state.Options{LogSegmentBytes: testSegment})
 		require.NoError(t, err)
-		return l.(*Log)
+		return l
 	}
 	s := newStory(t, open(), rng)
 	for i := range 300 {
@@ -70,9 +70,8 @@ func TestDirectRefused(t *testing.T) {
 	if !osDirect {
 		t.Skip("no direct writes on this system")
 	}
-	opened, err := Open(t.TempDir(), state.Options{LogSegmentBytes: testSegment})
+	l, err := Open(t.TempDir(), state.Options{LogSegmentBytes: testSegment})
 	require.NoError(t, err)
-	l := opened.(*Log)
 	if !l.direct {
 		t.Skip("the file system has no direct writes")
 	}

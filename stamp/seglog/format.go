@@ -4,9 +4,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 
 	"antipode/geo"
+	"antipode/internal/crc"
 )
 
 // The bytes of a segment, as docs/format/log.md describes them. A segment is a page
@@ -46,8 +46,6 @@ const (
 
 // ErrVersion: the log was written in a format that this program does not know.
 var ErrVersion = errors.New("seglog: another format version")
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli) //nolint:gochecknoglobals // A table, never written.
 
 // incarnation tells two uses of one file apart. Every frame and record has it under
 // its CRC.
@@ -222,7 +220,7 @@ type seed [16]byte
 func (s *seed) crc(inc incarnation, at int64, rec []byte) uint32 {
 	copy(s[:], inc[:])
 	binary.LittleEndian.PutUint64(s[8:], uint64(at))
-	return crc32.Update(crc32.Checksum(s[:], castagnoli), castagnoli, rec[4:])
+	return crc.Join(crc.Of(s[:]), rec[4:])
 }
 
 // recordLength is the length of the record that b begins with; 0 if it has none that
@@ -308,9 +306,9 @@ func parseFrame(s *seed, b []byte, number uint64, inc incarnation, at int64) (f 
 func pages(n int64) int64 { return (n + pageBytes - 1) / pageBytes * pageBytes }
 
 func sealHeader(b []byte) {
-	binary.LittleEndian.PutUint32(b[atCRC:], crc32.Checksum(b[:atCRC], castagnoli))
+	binary.LittleEndian.PutUint32(b[atCRC:], crc.Of(b[:atCRC]))
 }
 
 func headerSealed(b []byte) bool {
-	return binary.LittleEndian.Uint32(b[atCRC:]) == crc32.Checksum(b[:atCRC], castagnoli)
+	return binary.LittleEndian.Uint32(b[atCRC:]) == crc.Of(b[:atCRC])
 }

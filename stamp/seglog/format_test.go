@@ -14,8 +14,8 @@ import (
 	pb "go.etcd.io/raft/v3/raftpb"
 	"pgregory.net/rapid"
 
+	"antipode/stamp/seglog/logtest"
 	"antipode/stamp/state"
-	"antipode/stamp/state/logtest"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the golden files where they are missing")
@@ -36,7 +36,7 @@ func goldenSegment(t *testing.T) []byte {
 	require.NoError(t, g.SetHardState(b, hardState(8, 2, 3)))
 	require.NoError(t, g.Trim(b, 1))
 	require.NoError(t, b.Commit(true))
-	require.NoError(t, l.(*Log).mark())
+	require.NoError(t, l.mark())
 	return readDisk(t, mem)[segmentName(1)]
 }
 

@@ -12,8 +12,8 @@ import (
 	"go.uber.org/goleak"
 
 	"antipode/geo"
+	"antipode/stamp/seglog/logtest"
 	"antipode/stamp/state"
-	"antipode/stamp/state/logtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -25,11 +25,7 @@ const testSegment = 64 << 10
 
 // open opens a log with small segments and incarnations from seed.
 func open(fs vfs.FS, seed uint64) (*Log, error) {
-	l, err := Open(testDir, state.Options{FS: fs, LogSegmentBytes: testSegment, Rand: byteSource(seed)})
-	if err != nil {
-		return nil, err
-	}
-	return l.(*Log), nil
+	return Open(testDir, state.Options{FS: fs, LogSegmentBytes: testSegment, Rand: byteSource(seed)})
 }
 
 func mustOpen(t require.TestingT, fs vfs.FS) *Log {

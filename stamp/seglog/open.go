@@ -24,7 +24,7 @@ const folderMode os.FileMode = 0o755
 // state.ErrLogCorrupt: the log misses, or holds altered, what was durable: the replicas
 // of this node are lost (R4). ErrVersion: it was written in another format. On any error
 // the segments are left as they are.
-func Open(dir string, o state.Options) (state.Log, error) {
+func Open(dir string, o state.Options) (*Log, error) {
 	l := newLog(dir, o)
 	err := l.load()
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
+	"antipode/stamp/seglog/logtest"
 	"antipode/stamp/state"
-	"antipode/stamp/state/logtest"
 )
 
 func verifyAll(l *Log) error {

@@ -4,11 +4,11 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 
 	pb "go.etcd.io/raft/v3/raftpb"
 
 	"antipode/geo"
+	"antipode/internal/crc"
 )
 
 // Header opens a stream of fragments.
@@ -39,15 +39,13 @@ const fragmentBytesMax = 1 << 20
 // ErrFragment: a fragment of a snapshot is damaged, or not the next one.
 var ErrFragment = errors.New("snapshot: a fragment does not fit")
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli) //nolint:gochecknoglobals // A table, never written.
-
 func (f *Fragment) sum() uint32 {
 	var head [5]byte
 	binary.LittleEndian.PutUint32(head[:], f.Number)
 	if f.Last {
 		head[4] = 1
 	}
-	return crc32.Update(crc32.Checksum(head[:], castagnoli), castagnoli, f.Rows)
+	return crc.Join(crc.Of(head[:]), f.Rows)
 }
 
 // check refuses a fragment that is not whole or not number next.

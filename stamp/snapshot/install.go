@@ -4,13 +4,13 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"time"
 
 	"go.etcd.io/raft/v3"
 	pb "go.etcd.io/raft/v3/raftpb"
 
 	"antipode/geo"
+	"antipode/internal/crc"
 	"antipode/stamp/durable"
 	"antipode/stamp/ranges"
 	"antipode/stamp/replica"
@@ -50,14 +50,14 @@ func (n *note) encode() []byte {
 	for _, v := range [...]uint64{n.index, n.term, n.hardTerm, n.vote} {
 		b = binary.LittleEndian.AppendUint64(b, v)
 	}
-	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
+	return binary.LittleEndian.AppendUint32(b, crc.Of(b))
 }
 
 // parseNote decodes a note; ok is false for bytes that are none, such as one that was
 // being written.
 func parseNote(b []byte) (m note, ok bool) {
 	if len(b) != noteLen || b[0] != noteVersion ||
-		crc32.Checksum(b[:noteLen-4], castagnoli) != binary.LittleEndian.Uint32(b[noteLen-4:]) {
+		crc.Of(b[:noteLen-4]) != binary.LittleEndian.Uint32(b[noteLen-4:]) {
 		return m, false
 	}
 	m.id = geo.RangeID(binary.LittleEndian.Uint32(b[1:]))

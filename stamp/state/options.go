@@ -35,10 +35,6 @@ type Options struct {
 	// StateMemTableBytes is the size of the state store's memtable, which is taken out
 	// of the cache's bytes. Zero means 16 MiB; a small one makes more flushes, a large one a longer replay.
 	StateMemTableBytes uint64
-	// LogMemTableBytes is the same for the Pebble log. Zero means 24 MiB: more than is
-	// logged between two flushes of the state, so that most entries are trimmed before
-	// they would be written into tables.
-	LogMemTableBytes uint64
 	// LogSegmentBytes is the size of a segment of the segment log, rounded up to pages.
 	// Zero means 8 MiB. Each change costs a synced rename, and the first of a node some
 	// zeros, so small ones cost more; large ones free their space late and hold the
@@ -60,16 +56,13 @@ func (o Options) withDefaults() Options {
 	if o.StateMemTableBytes == 0 {
 		o.StateMemTableBytes = 16 << 20
 	}
-	if o.LogMemTableBytes == 0 {
-		o.LogMemTableBytes = 24 << 20
-	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
 	return o
 }
 
-// pebbleOptions are common to log and state.
+// pebbleOptions are those of the state store.
 func (o Options) pebbleOptions() *pebble.Options {
 	p := &pebble.Options{
 		FS:                          o.FS,

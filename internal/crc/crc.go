@@ -1,0 +1,13 @@
+// Package crc is CRC32C (Castagnoli), the checksum of every durable format and of every
+// frame. The processor computes it.
+package crc
+
+import "hash/crc32"
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli) //nolint:gochecknoglobals // A table, never written.
+
+// Of returns the checksum of b.
+func Of(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }
+
+// Join returns the checksum of what has the checksum sum, followed by b.
+func Join(sum uint32, b []byte) uint32 { return crc32.Update(sum, castagnoli, b) }
