@@ -86,29 +86,29 @@ func (a *Applier) HasPayload(ref extent.Ref) bool { return a.stamp.HasChunk(ref)
 // apply is the command that commits a batch of received records.
 type apply struct {
 	b *receive.Batch
-	// catalog is what a replica of the catalog at the evaluating node has applied. It may
-	// lag behind what is committed, without harm (R14): a generation that is not there yet
-	// waits; one that a later one replaced, or that is deleted, stays so; and what is applied
-	// to one whose deletion is not seen yet is seen by nobody, since readers find their
-	// generation in the catalog, no other can have its number, and "generation closed" is
-	// looked up in the range itself.
+	// catalog is the state that a replica of the catalog at the evaluating node has applied.
+	// It may lag behind without harm (R14). A generation that it does not hold yet waits. One
+	// that was replaced or deleted stays so. Records applied to one whose deletion is not seen
+	// yet reach no reader: readers find their generation in the catalog, no other generation
+	// can have its number, and "generation closed" is looked up in the range itself.
 	catalog kv.Getter
-	// seen is what the evaluation under way found of the generation of the record
-	// before: the records of a batch are mostly of few containers.
-	seen verdict
+	// last is the disposition of the record before: the records of a batch are mostly of few
+	// containers.
+	last disposition
 }
 
-// verdict is what becomes of the records of one generation.
-type verdict struct {
+// disposition is how the records of one generation are applied: whole, with the cursor
+// alone, or not yet.
+type disposition struct {
 	account     geo.Account
 	container   string
 	generation  keys.Generation
 	whole, wait bool
 }
 
-// Evaluate implements ranges.Command. It sets the outcomes anew each time.
+// Evaluate implements ranges.Command. It sets all outcomes, since it may run again.
 func (c *apply) Evaluate(tx *ranges.Tx) error {
-	c.seen = verdict{}
+	c.last = disposition{}
 	stopped := map[geo.Stream]receive.Outcome{}
 	for _, r := range c.b.Records {
 		st := r.Record.Stream()
@@ -120,7 +120,7 @@ func (c *apply) Evaluate(tx *ranges.Tx) error {
 			continue
 		}
 		var err error
-		if r.Outcome, err = c.one(tx, r, st); err != nil {
+		if r.Outcome, err = c.classifyRecord(tx, r, st); err != nil {
 			return err
 		}
 		switch r.Outcome {
@@ -135,8 +135,8 @@ func (c *apply) Evaluate(tx *ranges.Tx) error {
 	return nil
 }
 
-// one decides about one record.
-func (c *apply) one(tx *ranges.Tx, r *receive.Record, st geo.Stream) (receive.Outcome, error) {
+// classifyRecord returns the outcome of a record, and stages it if it is applied.
+func (c *apply) classifyRecord(tx *ranges.Tx, r *receive.Record, st geo.Stream) (receive.Outcome, error) {
 	gate := tx.Gate(st.Account)
 	switch cmp := st.Epoch.Compare(gate.Epoch); {
 	case cmp > 0 || !gate.Open:
@@ -152,60 +152,57 @@ func (c *apply) one(tx *ranges.Tx, r *receive.Record, st geo.Stream) (receive.Ou
 		// The planted bug: whatever is above the cursor is applied.
 	case r.Record.Seq > at.Seq+1:
 		return receive.Gap, nil
-	case r.Record.Prev != at.Hash:
+	case !at.Precedes(r.Record.Seq, r.Record.Prev):
 		return receive.Fork, nil
 	}
-	whole, wait, err := c.generation(tx, &r.Record)
+	how, err := c.disposition(tx, &r.Record)
 	if err != nil {
 		return 0, err
 	}
-	if wait {
+	if how.wait {
 		return receive.Wait, nil
 	}
-	if whole {
+	if how.whole {
 		for _, ref := range r.Record.Chunks {
 			if !tx.HasChunk(ref) && !plantedbugs.Planted(plantedbugs.ApplyWithoutPayload) {
 				return receive.Wait, nil
 			}
 		}
 	}
-	return receive.Applied, tx.Received(r.Bytes, &r.Record, whole)
+	return receive.Applied, tx.Received(r.Bytes, &r.Record, how.whole)
 }
 
-// generation looks the record's generation up in this location's catalog: there it
-// is applied; deleted since, only the cursor moves; not yet there, it waits (R14).
-func (c *apply) generation(tx *ranges.Tx, r *change.Record) (whole, wait bool, err error) {
+// disposition looks the record's generation up in this location's catalog. A record of a
+// generation that the catalog holds is applied. For one that it deleted or replaced only the
+// cursor moves. One that it does not hold yet waits (R14).
+func (c *apply) disposition(tx *ranges.Tx, r *change.Record) (disposition, error) {
 	if r.Service == geo.Catalog {
-		return true, false, nil
+		return disposition{whole: true}, nil
 	}
 	p, _, err := keys.ParsePartition(r.Partition)
 	if err != nil {
-		return false, false, err
+		return disposition{}, err
 	}
-	if v := &c.seen; v.account == p.Account && v.container == p.Container && v.generation == p.Generation {
-		return v.whole, v.wait, nil
+	if d := c.last; d.account == p.Account && d.container == p.Container && d.generation == p.Generation {
+		return d, nil
 	}
-	v := verdict{account: p.Account, container: p.Container, generation: p.Generation}
-	if v.whole, v.wait, err = c.judge(tx, p); err != nil {
-		return false, false, err
-	}
-	c.seen = v
-	return v.whole, v.wait, nil
-}
-
-func (c *apply) judge(tx *ranges.Tx, p keys.Partition) (whole, wait bool, err error) {
+	d := disposition{account: p.Account, container: p.Container, generation: p.Generation}
 	found, err := catalog.Lookup(c.catalog, p.Service, p.Account, p.Container)
-	if err != nil {
-		return false, false, err
-	}
 	switch {
+	case err != nil:
+		return disposition{}, err
 	case found == nil || less(found.Generation(), p.Generation):
-		return false, true, nil
+		d.wait = true
 	case less(p.Generation, found.Generation()) || found.Deleted != 0:
-		return false, false, nil
+	default:
+		closed, err := tx.GenerationClosed(keys.ClosedGeneration(tx.Range(), p.Service, p.Account, p.Container, p.Generation))
+		if err != nil {
+			return disposition{}, err
+		}
+		d.whole = !closed
 	}
-	closed, err := tx.GenerationClosed(keys.ClosedGeneration(tx.Range(), p.Service, p.Account, p.Container, p.Generation))
-	return !closed, false, err
+	c.last = d
+	return d, nil
 }
 
 func less(a, b keys.Generation) bool {

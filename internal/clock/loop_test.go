@@ -33,7 +33,7 @@ func TestLoop(t *testing.T) {
 		after(1, "at once")
 		time.Sleep(time.Second - 1)
 		after(1, "not yet")
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		after(2, "by time")
 		l.Wake()
 		after(3, "by a wake")

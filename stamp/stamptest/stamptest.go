@@ -1,0 +1,94 @@
+// Package stamptest gives tests of the floors above a stamp of three nodes in memory, and
+// the commands that set up its state.
+package stamptest
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+
+	"antipode/geo"
+	"antipode/internal/clock"
+	"antipode/stamp"
+	"antipode/stamp/change"
+	"antipode/stamp/keys"
+	"antipode/stamp/kv"
+	"antipode/stamp/node"
+	"antipode/stamp/ranges"
+	"antipode/stamp/state"
+)
+
+// New starts the stamp of a location and waits until the first ranges of the services lead.
+// It closes no range by time, and ends with the test.
+func New(t testing.TB, l geo.Location, services ...geo.Service) *stamp.Stamp {
+	t.Helper()
+	quiet := slog.New(slog.DiscardHandler)
+	s := stamp.New(node.Options{
+		Location: l, Peers: []geo.NodeID{1, 2, 3}, Dir: "data", Clock: clock.System{}, Transport: node.NewMemory(),
+		Tick: 20 * time.Millisecond, ElectionTicks: 25, InSyncTimeout: time.Minute, Seed: 1,
+		Engine: state.Options{FS: vfs.NewMem(), LogSegmentBytes: 1 << 20, Logger: quiet}, Logger: quiet,
+	})
+	for _, id := range s.Nodes() {
+		require.NoError(t, s.Start(id))
+	}
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	for _, service := range services {
+		Submit(t, s, geo.FirstRange(service), nothing{})
+	}
+	return s
+}
+
+// Submit commits a command whose effect is the same when it is done twice.
+func Submit(t testing.TB, s ranges.Submitter, r geo.RangeID, cmd ranges.Command) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	err := s.Submit(ctx, r, cmd)
+	for errors.Is(err, kv.ErrUnknown) || errors.Is(err, kv.ErrBusy) { // On a busy machine the first leader may be deposed.
+		err = s.Submit(ctx, r, cmd)
+	}
+	require.NoError(t, err)
+}
+
+type nothing struct{}
+
+func (nothing) Evaluate(*ranges.Tx) error { return nil }
+
+// Gate sets the gate of an account in a range.
+type Gate struct {
+	Account geo.Account
+	Gate    change.Gate
+}
+
+// Evaluate implements ranges.Command.
+func (g Gate) Evaluate(tx *ranges.Tx) error {
+	tx.SetGate(g.Account, g.Gate)
+	return nil
+}
+
+// Change changes a partition under the account's gate, as package primary does after its
+// checks.
+type Change struct {
+	Partition keys.Partition
+	Record    change.Record
+}
+
+// Evaluate implements ranges.Command.
+func (c Change) Evaluate(tx *ranges.Tx) error {
+	c.Record.CommitTime, c.Record.Partition = tx.Timestamp(0), c.Partition.Append(nil)
+	return tx.Change(c.Partition, c.Record)
+}
+
+// Closed commits a closed time.
+type Closed struct{}
+
+// Evaluate implements ranges.Command.
+func (Closed) Evaluate(tx *ranges.Tx) error {
+	tx.Closed()
+	return nil
+}
