@@ -98,7 +98,6 @@ var pending = map[string][]string{
 	"replication": {"anew", "carrier", "hand", "hear", "judge", "liar", "note", "of its own", "reign", "says that", "settle", "tell", "where there is none", "whoever"},
 	"secondary":   {"anew", "hand", "judge", "verdict"},
 	"server":      {"anew", "carrier", "door", "engine", "front", "hand", "hear", "judge", "liar", "note", "obey", "of its own", "order", "says that", "settle", "tell", "where there is none", "whoever"},
-	"services":    {"anew", "hand", "of its own", "piece", "reign", "says that", "tell", "where there is none", "whoever"},
 	"sim":         {"anew", "carrier", "condemn", "engine", "hand", "hear", "liar", "note", "of its own", "piece", "reign", "rot", "says that", "settle", "strike", "tell", "verdict", "where there is none", "whoever"},
 	"stamp":       {"anew", "condemn", "engine", "front", "hand", "hear", "judge", "liar", "note", "obey", "of its own", "piece", "reign", "says that", "settle", "supersede", "tap", "tell", "tend", "where there is none", "whoever"},
 	"test":        {"anew", "carrier", "door", "front", "hand", "hear", "judge", "liar", "note", "of its own", "piece", "says that", "settle", "tell", "whoever"},

@@ -82,7 +82,7 @@ func (s *Scans) enter(ctx context.Context, a geo.Account) error {
 	}
 }
 
-// leave hands the slot to the scan whose turn it is.
+// leave gives the slot to the scan whose turn it is.
 func (s *Scans) leave() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

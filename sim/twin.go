@@ -131,11 +131,11 @@ func readBlob(m *member, get partitionRows, n blobs.Name) (*blobContent, error) 
 	}
 	out := &blobContent{}
 	for at := uint64(0); at < b.Length; at = uint64(len(out.bytes)) {
-		w, err := blobs.Pieces(get, n, &b, at, b.Length)
+		w, err := blobs.WindowAt(get, n, &b, at, b.Length)
 		if err != nil {
 			return nil, err
 		}
-		for _, piece := range w.Pieces {
+		for _, piece := range w.Parts {
 			data := piece.Inline
 			if data == nil {
 				data = make([]byte, piece.Chunk.Length)

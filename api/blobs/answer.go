@@ -69,7 +69,7 @@ func (a *answers) reserve(n int64) bool {
 // with. The other half is: see begin.
 func (c *call) room() protocol.Room { return c.answers.InFlight }
 
-// hold takes n bytes without a wait, until drop is called; ok is false where there are none.
+// hold takes n bytes without a wait, until drop is called; ok is false if there is no room.
 func (c *call) hold(n int64) (drop func(), ok bool) {
 	if !c.answers.reserve(n) {
 		return nil, false

@@ -345,7 +345,7 @@ func TestBrokenBodies(t *testing.T) {
 		require.Equal(t, abandoned+1<<20, r.abandoned.Load(), "it is counted")
 	}
 	require.Contains(t, line(list+"Content-Length: 100\r\n\r\n<BlockList>"+repeat(" ", 50), true), "400")
-	// A body longer than its length is cut: the hash of the whole tells.
+	// A body longer than its length is cut: the hash of the whole shows it.
 	require.Contains(t, line(head+"Content-MD5: "+md5Of([]byte("new body"))+"\r\nContent-Length: 3\r\n\r\nnew body", false), "400")
 	r.requireBlob("/cont/b", []byte("old"))
 	require.Contains(t, apitest.Raw(t, r.url, head+"Expect: 100-continue\r\nContent-Length: 3\r\n\r\nnew", false), "100")

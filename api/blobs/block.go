@@ -73,7 +73,7 @@ func (c *call) putBlock() error {
 	return nil
 }
 
-// answerEncrypted says that nothing is encrypted at rest.
+// answerEncrypted writes the header about encryption: nothing is encrypted at rest.
 func (c *call) answerEncrypted() {
 	if c.r.Version >= protocol.Version20151211 {
 		c.w.Header()["X-Ms-Request-Server-Encrypted"] = []string{"false"}

@@ -331,7 +331,7 @@ func (o *overtaking) Write(ctx context.Context, w services.Write) error {
 	return o.Writer.Write(ctx, w)
 }
 
-// A long list that another Put Block overtakes is prepared anew and then holds the
+// A long list that another Put Block overtakes is prepared again and then holds the
 // newer block; one that is overtaken every time is refused as busy, and changed
 // nothing.
 func TestOvertaken(t *testing.T) {

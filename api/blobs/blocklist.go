@@ -49,7 +49,7 @@ func (c *call) putBlockList() error {
 	return nil
 }
 
-// commitTries is how often a long list is prepared anew that others overtook.
+// commitTries is how often a long list is prepared that other writes overtake.
 const commitTries = 5
 
 // commitBlocks prepares and commits a list. Nothing happened where it is overtaken by
@@ -354,7 +354,7 @@ func (l *blockLister) step(doc []byte, r kv.Reader, now geo.Timestamp) (_ []byte
 	return doc, nil
 }
 
-// start finds what there is of the blob.
+// start reads the blob and its staging.
 func (l *blockLister) start(r kv.Reader, now geo.Timestamp) (err error) {
 	if l.staging, l.live, _, err = blobs.GetStaging(r, l.name, now); err != nil {
 		return err

@@ -55,7 +55,7 @@ func TestDescribeBlob(t *testing.T) {
 }
 
 // What Set Blob Properties leaves out is cleared, the content type too, and a reader is
-// not told a type that was guessed; an MD5 is stored unchecked, of any length, by it and
+// not sent a type that was guessed; an MD5 is stored unchecked, of any length, by it and
 // by Put Block List (protocol/blob.md B5, 18.3).
 func TestUncheckedProperties(t *testing.T) {
 	r := newRig(t, nil)

@@ -124,7 +124,7 @@ func (c *call) getBlob() error {
 		if err != nil || s.off == s.end {
 			return nil // Answered below, after the conditions.
 		}
-		b.first, err = blobs.Pieces(get, b.name, b.Blob, s.off, s.end)
+		b.first, err = blobs.WindowAt(get, b.name, b.Blob, s.off, s.end)
 		return err
 	})
 	if err != nil {
@@ -277,7 +277,7 @@ func (c *call) send(b *source, s span, setHeaders func()) error {
 	return err
 }
 
-// eachPart hands the bytes of a span to f, in order. A part is valid during the call.
+// eachPart calls f with the bytes of a span, in order. A part is valid during the call.
 // Of a payload in blocks one window of rows is held at a time. BlobOverwritten where
 // the rest is gone since the blob was replaced.
 func (c *call) eachPart(b *source, s span, f func(p []byte) error) error {
@@ -290,8 +290,8 @@ func (c *call) eachPart(b *source, s span, f func(p []byte) error) error {
 			}
 		}
 		at := win.Start
-		for i := range win.Pieces {
-			p := &win.Pieces[i]
+		for i := range win.Parts {
+			p := &win.Parts[i]
 			from, to := max(off, at)-at, min(at+p.Len(), s.end)-at
 			if p.Inline != nil {
 				if err := f(p.Inline[from:to]); err != nil {
@@ -310,13 +310,13 @@ func (c *call) eachPart(b *source, s span, f func(p []byte) error) error {
 // window reads the window at off.
 func (c *call) window(b *source, off, end uint64) (win blobs.Window, err error) {
 	if b.List == nil {
-		return blobs.Pieces(nil, b.name, b.Blob, off, end) // It is all in the row.
+		return blobs.WindowAt(nil, b.name, b.Blob, off, end) // It is all in the row.
 	}
 	snap, err := c.snapshot(geo.FirstRange(geo.Blob))
 	if err != nil {
 		return win, err
 	}
-	win, err = blobs.Pieces(snap, b.name, b.Blob, off, end)
+	win, err = blobs.WindowAt(snap, b.name, b.Blob, off, end)
 	err = errors.Join(err, snap.Close())
 	if errors.Is(err, blobs.ErrReplaced) {
 		err = storageerr.BlobOverwritten
@@ -324,7 +324,7 @@ func (c *call) window(b *source, off, end uint64) (win blobs.Window, err error) 
 	return win, err
 }
 
-// eachOfChunk hands bytes [off, end) of a chunk to f, through buf.
+// eachOfChunk calls f with bytes [off, end) of a chunk, through buf.
 func (c *call) eachOfChunk(ref extent.Ref, off, end uint64, buf []byte, f func(p []byte) error) error {
 	for off < end {
 		part := buf[:min(end-off, uint64(len(buf)))]

@@ -64,14 +64,14 @@ type Options struct {
 	AnswersBytesMax int64
 	// Scans shares the processors among the pages of the process. Nil shares nothing.
 	Scans *services.Scans
-	// Clock tells which uncommitted blocks have expired. Nil means the machine's.
+	// Clock decides which uncommitted blocks have expired. Nil means the machine's.
 	Clock clock.Clock
 	// Rand draws chunk ids; it is read concurrently. Nil means crypto/rand.
 	Rand io.Reader
-	// Abandoned is told of the bytes in chunks of every upload that failed: nothing
+	// Abandoned is called with the bytes in chunks of every upload that failed: nothing
 	// names them. What may still be committed does not count. Nil ignores it.
 	Abandoned func(bytes int64)
-	// Logger takes failures of payload that no answer can tell. Nil means
+	// Logger takes failures of payload that no answer can show. Nil means
 	// slog.Default.
 	Logger *slog.Logger
 }
@@ -138,7 +138,7 @@ type call struct {
 	asked operation.Match
 	res   resource
 	put   atomic.Int64 // bytes in chunks so far
-	// bodyHold is what a body that is not cut into chunks holds; nil where there is none.
+	// bodyHold is what a body that is not cut into chunks holds; nil without such a body.
 	bodyHold *protocol.Hold
 }
 
@@ -218,7 +218,7 @@ func (c *call) snapshot(r geo.RangeID) (view, error) {
 	return v, err
 }
 
-// now is the time by which uncommitted blocks are told to have expired.
+// now is the time by which uncommitted blocks expire.
 func (c *call) now() geo.Timestamp { return geo.TimestampOf(c.o.Clock.Now()) }
 
 // answerEmpty ends an answer that has no body.

@@ -11,7 +11,7 @@ import (
 
 const headerLeaseID = "X-Ms-Lease-Id"
 
-// What is said of a lease where there is none.
+// What answers show of a lease: nothing has one yet.
 const (
 	leaseStatus = "unlocked"
 	leaseState  = "available"
@@ -39,8 +39,7 @@ func parseGuard(h http.Header) (g blobs.Guard, err error) {
 	return g, err
 }
 
-// setLease says that there is no lease, to versions that are told of leases (protocol/blob.md
-// 17.2).
+// setLease writes the lease headers, which newer versions have (protocol/blob.md 17.2).
 func setLease(h http.Header, v protocol.Version) {
 	if v >= protocol.Version20120212 {
 		h["X-Ms-Lease-Status"] = []string{leaseStatus}

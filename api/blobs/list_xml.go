@@ -22,7 +22,7 @@ func (c *call) sentElements(b []byte, elements ...string) []byte {
 }
 
 // nameElement appends a blob's name. Since 2021-02-12 one that XML cannot carry is
-// percent-encoded and says so (protocol/blob.md 7.6); older clients get U+FFFD for what is
+// percent-encoded and marked as such (protocol/blob.md 7.6); older clients get U+FFFD for what is
 // forbidden.
 func nameElement(b []byte, name string, v protocol.Version) []byte {
 	if v < version20210212 || !strings.ContainsAny(name, "\ufffe\uffff") {

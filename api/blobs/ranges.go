@@ -12,7 +12,7 @@ import (
 // span is the bytes [off, end) of a blob that are answered.
 type span struct {
 	off, end uint64
-	// ranged says that the request asked for a range, so that the answer is a 206.
+	// ranged: the request asked for a range, so the answer is a 206.
 	ranged bool
 }
 

@@ -20,7 +20,7 @@ const (
 type resource struct {
 	// container is empty for the account, blob for a container.
 	container, blob string
-	// system says that the container is one of the protocol's own.
+	// system: the container is one that the protocol keeps for itself.
 	system bool
 }
 

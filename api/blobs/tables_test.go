@@ -27,7 +27,7 @@ type answerCase struct {
 	body    string
 	status  string
 	headers []string
-	// elements says that headers are the elements under Properties of the first entry.
+	// elements maps headers to the elements under Properties of the first entry.
 	elements bool
 }
 

@@ -39,7 +39,7 @@ type opAnswer struct {
 	contentID string
 	prefer    string
 	codec     codec
-	// atom says that an error of the operation is answered in Atom's XML.
+	// atom: an error of the operation is answered in Atom's XML.
 	atom bool
 }
 
@@ -48,7 +48,7 @@ type failure struct {
 	opAnswer
 	index int
 	err   *storageerr.Error
-	// query says that the failed operation was no part of a change set.
+	// query: the failed operation was not in a change set.
 	query bool
 }
 

@@ -188,8 +188,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// A Merge obeys the limits of an entity by its result (4.3, A.14), and leaves what is
-// stored when it does not.
+// The result of a Merge is within the limits of an entity (4.3, A.14), and leaves what is
+// stored when it would not be.
 func TestMergeLimits(t *testing.T) {
 	r := newRig(t)
 	body := `{"PartitionKey":"p","RowKey":"many"` + ints(0, 252) + "}"

@@ -27,7 +27,7 @@ const (
 
 // page is a page of a query under way.
 //
-// Invariant: paging ends. A page takes or passes over one row at least, and its
+// Invariant: paging ends. A page takes or skips one row at least, and its
 // continuation is the first row that it did neither with: it stops for its budget or for
 // want of room only behind a row.
 type page struct {
@@ -45,7 +45,7 @@ type page struct {
 
 	rows int
 	next *tables.Entity
-	// spent says that the budget ended with the last row.
+	// spent: the budget ended with the last row.
 	spent bool
 	// need is set where the first row did not fit: the bytes to wait for.
 	need int
@@ -234,8 +234,8 @@ func (p *page) add(ctx context.Context, e tables.Entity) (more bool, err error) 
 	return true, p.spend(ctx, rowWork+work+list.Len()+services.BytesWork(2*len(e.Props)))
 }
 
-// room makes room for a row. The first one of a page must be waited for where there is
-// none.
+// room makes room for a row. The first row of a page must be waited for if there is
+// no room.
 func (p *page) room(e tables.Entity) bool {
 	n := p.codec.EntityMax(p.set, e)
 	if p.doc.Fits(n) {

@@ -20,7 +20,7 @@ type Blob struct {
 	// Modified is the commit time of the write, which ETag and Last-Modified show.
 	Modified geo.Timestamp
 	// Created is x-ms-creation-time: the commit time of the Put that made this
-	// content. An overwrite begins anew.
+	// content. An overwrite sets it again.
 	Created geo.Timestamp
 	// Length of the payload, in bytes.
 	Length uint64
@@ -89,7 +89,7 @@ func (n Name) Partition() keys.Partition {
 // listing finds out from the first row of a partition what there is.
 const (
 	rowBlob    byte = 1 // the blob itself; the whole row key
-	rowStaging byte = 2 // what there is of uncommitted blocks; the whole row key
+	rowStaging byte = 2 // the session of uncommitted blocks; the whole row key
 	rowBlock   byte = 3 // session, block id: one block
 	rowList    byte = 4 // list id, number: a part of a committed block list
 )

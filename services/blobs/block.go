@@ -35,8 +35,8 @@ const (
 	entryHeaderLen = 12
 )
 
-// Staging is what there is of uncommitted blocks of a blob. They belong to a session:
-// it begins with the first Put Block and ends when they are committed or discarded.
+// Staging describes the uncommitted blocks of a blob. They belong to a session, which
+// begins with the first Put Block and ends when they are committed or discarded.
 // Rows of a session that has ended are named by the committed list, or are dead:
 // nothing will ever read them. So ending a session is one small change, whatever the
 // number of blocks, and dead rows are dropped behind it (see Dead).
@@ -180,9 +180,8 @@ func cutSegments(entries []entry) (rows [][]byte, lengths []uint64) {
 	return rows, lengths
 }
 
-// GetStaging reads what there is of uncommitted blocks. live is false where there is
-// nothing, or where it expired before now (protocol/blob.md 10.2); there then is false or
-// true.
+// GetStaging reads the staging row of a blob. there reports whether the blob has one; live
+// also that its blocks have not expired at now (protocol/blob.md 10.2).
 func GetStaging(get kv.Getter, n Name, now geo.Timestamp) (s Staging, live, there bool, err error) {
 	v, ok, err := get.Get(n.keyOf([]byte{rowStaging}))
 	if err != nil || !ok {
@@ -199,7 +198,7 @@ func GetStaging(get kv.Getter, n Name, now geo.Timestamp) (s Staging, live, ther
 
 func (s *Staging) expired(now geo.Timestamp) bool { return now.Time().Sub(s.Last.Time()) > stagedFor }
 
-// getBlock reads a block; ok is false where there is none.
+// getBlock reads a block; ok is false if there is no such block.
 func getBlock(get kv.Getter, n Name, session geo.Timestamp, id string) (b Block, ok bool, err error) {
 	v, ok, err := get.Get(n.keyOf(blockRow(session, id)))
 	if err != nil || !ok {

@@ -117,12 +117,12 @@ func text(t require.TestingT, r *scanned) string {
 	require.NoError(t, err)
 	var out []byte
 	for off := uint64(0); off < b.Length; {
-		w, err := Pieces(r, testName("a"), &b, off, b.Length)
+		w, err := WindowAt(r, testName("a"), &b, off, b.Length)
 		require.NoError(t, err)
 		require.Equal(t, off, w.Start)
 		require.Greater(t, w.End, off)
-		for i := range w.Pieces {
-			out = append(out, w.Pieces[i].Inline...)
+		for i := range w.Parts {
+			out = append(out, w.Parts[i].Inline...)
 		}
 		off = w.End
 	}
@@ -144,7 +144,7 @@ func sweep(t *testing.T, r *scanned, at geo.Timestamp, budget int) {
 	}
 }
 
-// model is a blob as protocol/blob.md 10 tells of it, in maps.
+// model is a blob as protocol/blob.md 10 describes it, in maps.
 type model struct {
 	exists    bool
 	content   string
@@ -185,7 +185,7 @@ func TestBlocksModel(t *testing.T) {
 		m := model{blocks: map[string]string{}, staged: map[string]string{}}
 		id := rapid.SampledFrom([]string{"i1", "i2", "i3", "i4"})
 		at := geo.Timestamp(100)
-		left := false // Some write said that rows are dead.
+		left := false // Some write left dead rows.
 		for range rapid.IntRange(1, 40).Draw(rt, "steps") {
 			at += 2
 			switch rapid.IntRange(0, 9).Draw(rt, "step") {
@@ -421,9 +421,9 @@ func TestUncommittedBlob(t *testing.T) {
 }
 
 // Windows begin at any offset, end at their bounds, and put together are the payload,
-// whether it is inline, in chunks or in blocks of both; what was replaced and dropped
-// is said to be.
-func TestPieces(t *testing.T) {
+// whether it is inline, in chunks or in blocks of both; the payload of a
+// blob that was replaced, and of dropped rows, is ErrReplaced.
+func TestWindowAt(t *testing.T) {
 	r := &scanned{state: state{}}
 	var want []extent.Ref
 	w := named(Latest)
@@ -450,11 +450,11 @@ func TestPieces(t *testing.T) {
 	for _, off := range []uint64{0, 1, 9, 10, 5000, b.Length - 1} {
 		got, next := []extent.Ref(nil), off
 		for next < b.Length {
-			win, err := Pieces(r, testName("a"), &b, next, b.Length)
+			win, err := WindowAt(r, testName("a"), &b, next, b.Length)
 			require.NoError(t, err)
 			require.LessOrEqual(t, win.Start, next)
-			require.LessOrEqual(t, len(win.Pieces), windowPiecesMax)
-			for _, p := range win.Pieces {
+			require.LessOrEqual(t, len(win.Parts), windowPartsMax)
+			for _, p := range win.Parts {
 				got = append(got, p.Chunk)
 			}
 			next = win.End
@@ -466,18 +466,18 @@ func TestPieces(t *testing.T) {
 		}
 		require.Equal(t, want[skip:], got, "from %d", off)
 	}
-	one, err := Pieces(r, testName("a"), &b, 10, 11)
+	one, err := WindowAt(r, testName("a"), &b, 10, 11)
 	require.NoError(t, err)
-	require.Len(t, one.Pieces, 1)
+	require.Len(t, one.Parts, 1)
 
 	require.NoError(t, r.commit(t, put("a", "new"), at+4))
 	sweep(t, r, at+6, 1<<20)
-	_, err = Pieces(r, testName("a"), &b, 0, b.Length)
+	_, err = WindowAt(r, testName("a"), &b, 0, b.Length)
 	require.ErrorIs(t, err, ErrReplaced)
 	plain := Blob{Length: 21, Chunks: want[1:3]}
-	win, err := Pieces(r, testName("a"), &plain, 12, 21)
+	win, err := WindowAt(r, testName("a"), &plain, 12, 21)
 	require.NoError(t, err)
-	require.Equal(t, Window{Start: 10, End: 21, Pieces: []Piece{{Chunk: want[2]}}}, win)
+	require.Equal(t, Window{Start: 10, End: 21, Parts: []Part{{Chunk: want[2]}}}, win)
 	require.True(t, bytes.Equal([]byte("new"), []byte(text(t, r))))
 }
 

@@ -8,8 +8,8 @@ import (
 )
 
 // Conditions are the conditional headers of a write. They are tested at evaluation,
-// while nothing else writes the blob, so that test and write are one step. creates says
-// that the operation makes the blob when it is missing; modified counts if it exists.
+// while nothing else writes the blob, so that test and write are one step. creates: the
+// operation makes the blob when it is missing. modified counts if it exists.
 type Conditions interface {
 	Write(creates, exists bool, modified geo.Timestamp) error
 }
@@ -18,7 +18,7 @@ type Conditions interface {
 type Guard struct {
 	// Conditions may be nil.
 	Conditions Conditions
-	// LeaseSent says that the request named a lease. Nothing has one yet.
+	// LeaseSent: the request named a lease. Nothing has one yet.
 	LeaseSent bool
 }
 

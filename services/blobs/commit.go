@@ -43,8 +43,8 @@ type PutBlockList struct {
 }
 
 // ErrOvertaken: another write of the blob came between Prepare and Evaluate, and the
-// list, or the one before it, is too long to be looked up anew while the range waits. Nothing happened;
-// prepare again.
+// list, or the one before it, is too long to be looked up again while the range waits. Nothing happened;
+// prepare it again.
 var ErrOvertaken = errors.New("blobs: the block list was overtaken by another write of the blob")
 
 // replanMax is the longest list that Evaluate looks up itself, or looks blocks up in.
@@ -57,7 +57,7 @@ type plan struct {
 	// rows and lengths are those of the new list.
 	rows    [][]byte
 	lengths []uint64
-	// left says that some block of the session or of the old list is not named.
+	// left: some block of the session or of the old list is not named.
 	left bool
 }
 

@@ -34,11 +34,11 @@ type Listing struct {
 type Item struct {
 	// Name of the blob, or a name up to and including the delimiter.
 	Name string
-	// IsPrefix says that the item stands for all names that begin with Name.
+	// IsPrefix: the item stands for all names that begin with Name.
 	IsPrefix bool
 	// Blob is what is said of a blob; its payload is not read.
 	Blob Blob
-	// IsUncommitted says that there are only uncommitted blocks: Blob is empty.
+	// IsUncommitted: there are only uncommitted blocks, and Blob is empty.
 	IsUncommitted bool
 }
 
@@ -100,7 +100,7 @@ func (l *Listing) walk(ctx context.Context, it kv.Iterator, budget *services.Bud
 		if visible {
 			if collapsed, found := l.collapse(p.Object); found {
 				item = Item{Name: collapsed, IsPrefix: true}
-				partition = l.span(collapsed) // All names behind it are passed over.
+				partition = l.span(collapsed) // All names behind it are skipped.
 			}
 			taken, err := take(item)
 			if err != nil {
@@ -119,8 +119,8 @@ func (l *Listing) walk(ctx context.Context, it kv.Iterator, budget *services.Bud
 	return "", nil
 }
 
-// read tells from the first row of a blob what there is of it, whether that is listed, and
-// the work that it was.
+// read decodes the first row of a blob into item. It returns whether the blob is listed,
+// and the work that was done.
 func (l *Listing) read(it kv.Iterator, row []byte, item *Item) (visible bool, work int, err error) {
 	if len(row) != 1 {
 		return false, nameWork, nil // Dead rows alone.

@@ -7,7 +7,7 @@ import (
 	"antipode/stamp/kv"
 )
 
-// GetBlob reads a blob; BlobNotFound where there is none.
+// GetBlob reads a blob; BlobNotFound if it does not exist.
 func GetBlob(get kv.Getter, n Name) (Blob, error) {
 	b, exists, err := lookup(get, n)
 	if err == nil && !exists {

@@ -234,7 +234,7 @@ func (r *reader) count(size int) int {
 	return int(n)
 }
 
-// md5 reads the MD5 that the flags of a row announce, into memory of its own.
+// md5 reads the MD5 that the flags of a row announce, into new memory.
 func (r *reader) md5(flags byte) []byte {
 	n := 0
 	switch flags & (flagMD5 | flagAnyMD5) {
@@ -281,7 +281,7 @@ func (r *reader) text() string { return string(r.take(r.count(1))) }
 func (r *reader) refs() []extent.Ref {
 	n := r.count(refLen)
 	if n == 0 {
-		r.failed = true // A row without chunks does not say that it has some.
+		r.failed = true // A row without chunks lacks the flag.
 		return nil
 	}
 	refs := make([]extent.Ref, n)

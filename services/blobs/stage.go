@@ -9,8 +9,8 @@ import (
 )
 
 // PutBlock is Put Block (protocol/blob.md B10): it keeps a block for a later Put Block
-// List. Readers of the blob see nothing of it. Whoever submits it has made the chunks
-// durable (R3).
+// List. Readers of the blob see nothing of it. Its chunks are durable before it is
+// submitted (R3).
 type PutBlock struct {
 	// Command has no Conditions: the operation takes none.
 	Command
@@ -20,8 +20,8 @@ type PutBlock struct {
 	Block Block
 }
 
-// Admit tests what can be told without the block, on the state that get shows: a
-// front end refuses a large body before it takes it. Evaluate tests again.
+// Admit tests what does not depend on the block, on the state that get shows, so that a
+// large body can be refused before it is read. Evaluate tests again.
 func (w *PutBlock) Admit(get kv.Getter, now geo.Timestamp) error {
 	_, _, err := w.admit(get, now)
 	return err

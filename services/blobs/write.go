@@ -9,7 +9,7 @@ import (
 )
 
 // PutBlob is Put Blob: it makes or replaces a whole block blob (protocol/blob.md B8).
-// Whoever submits it has made the chunks durable (R3).
+// Its chunks are durable before it is submitted (R3).
 type PutBlob struct {
 	Command
 	// Blob is what is stored. Modified and Created are set at evaluation, and
@@ -18,8 +18,8 @@ type PutBlob struct {
 	Blob Blob
 }
 
-// Admit tests the conditions on the state that get shows, without a write: a front
-// end refuses a large body before it takes it. Evaluate tests again.
+// Admit tests the guard on the state that get shows, without a write, so that a large
+// body can be refused before it is read. Evaluate tests again.
 func (w *PutBlob) Admit(get kv.Getter) error {
 	_, err := w.replaced(get)
 	return err
@@ -57,8 +57,8 @@ func endBlocks(ops []change.Op, get kv.Getter, n Name, old *BlockList) ([]change
 // DeleteBlob is Delete Blob (protocol/blob.md B26): nothing of the blob is left.
 type DeleteBlob struct {
 	Command
-	// Uncommitted says that a blob of which there are only uncommitted blocks may be
-	// deleted too (versions from 2013-08-15 on).
+	// Uncommitted: a blob that has only uncommitted blocks may be deleted too (versions
+	// from 2013-08-15 on).
 	Uncommitted bool
 }
 

@@ -36,7 +36,7 @@ type Account struct {
 // formatVersion is the "v" of every catalog value.
 const formatVersion = 1
 
-// GeoEpoch is the account's present reign.
+// GeoEpoch is the account's present epoch.
 func (a *Account) GeoEpoch() geo.Epoch { return geo.Epoch{Number: a.Epoch, Location: a.Primary} }
 
 // AccountPartition is where the catalog keeps an account.

@@ -27,7 +27,7 @@ type decoded[T any] struct {
 	row     *T
 }
 
-// Get returns the row of a key as parse decodes it, nil where there is none.
+// Get returns the row of a key as parse decodes it, nil if there is no row.
 func (c *Cache[T]) Get(s kv.Versioned, key []byte, parse func([]byte) (*T, error)) (*T, error) {
 	version := s.Version()
 	c.mu.RLock()

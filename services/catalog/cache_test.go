@@ -31,7 +31,7 @@ func parse(b []byte) (*string, error) {
 	return &s, nil
 }
 
-// A row is read from the state again unless the version says that nothing changed;
+// A row is read from the state again unless the version shows that nothing changed;
 // what an apply under way (version 0) or one in the middle of the read may have changed
 // is not kept as current.
 func TestCacheNeverReturnsAnOlderRow(t *testing.T) {

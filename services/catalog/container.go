@@ -195,7 +195,7 @@ func (w *SetMetadata) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effect
 	return c.effect()
 }
 
-// GetContainer reads a living container; the service's "not found" row where there
+// GetContainer reads a living container; the service's "not found" row if there
 // is none.
 func GetContainer(get kv.Getter, s geo.Service, a geo.Account, name string) (*Container, error) {
 	c, err := Lookup(get, s, a, name)

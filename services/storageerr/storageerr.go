@@ -50,7 +50,7 @@ func (r Row) Saying(message string) Row {
 }
 
 // Of finds the protocol error in err's chain, or the row that stands for what a range
-// said in its place. ok is false where there is none: such an error is ours and answers
+// said in its place. ok is false if there is no such row: the error is ours and answers
 // InternalError.
 func Of(err error) (e *Error, ok bool) {
 	if errors.As(err, &e) {

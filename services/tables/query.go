@@ -15,7 +15,7 @@ type Entity struct {
 	Props []byte
 }
 
-// Get reads one entity; ResourceNotFound where there is none.
+// Get reads one entity; ResourceNotFound if it does not exist.
 func Get(get kv.Getter, a geo.Account, table string, g keys.Generation, pk, rk string) (Entity, error) {
 	key := keys.AppendString(Partition(a, table, g, pk).Append(make([]byte, 0, 128)), rk)
 	v, ok, err := get.Get(key)

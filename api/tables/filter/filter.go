@@ -78,7 +78,7 @@ func (op comparison) mirrored() comparison {
 	return op
 }
 
-// holds tells whether the operator is true for the result of a three-way comparison.
+// holds reports whether the operator is true for the result of a three-way comparison.
 func (op comparison) holds(order int) bool {
 	switch op {
 	case opEq:

@@ -24,7 +24,7 @@ type Matcher struct {
 	pk, rk string
 	ticks  int64
 	props  []byte
-	// looked says that props of this row was walked.
+	// looked: props of this row was walked.
 	looked bool
 	work   int
 	err    error
@@ -44,7 +44,7 @@ func (f *Filter) Matcher() *Matcher {
 	return m
 }
 
-// Match tells whether the filter lets the entity through, by the rules of
+// Match reports whether the filter lets the entity through, by the rules of
 // protocol/table.md 11.3, and what finding that out cost, in the unit of services.Budget. An
 // error means that its Props are not a well-formed list.
 func (m *Matcher) Match(e tables.Entity) (ok bool, work int, err error) {
@@ -156,7 +156,7 @@ func (f *Filter) slotOf(name []byte) int {
 }
 
 // compareStored compares a stored value with a literal, which is widened to the stored
-// type where the table of 11.3 says so. Types that do not compare give false for every
+// type as in the table of 11.3. Types that do not compare give false for every
 // operator.
 func compareStored(p entity.Property, op comparison, lit literal) bool {
 	switch p.Type {
@@ -220,7 +220,7 @@ func compareBytes(a []byte, b string) int {
 	return len(a) - len(b)
 }
 
-// MatchTable tells whether the filter lets a table through, and what that cost: only
+// MatchTable reports whether the filter lets a table through, and what that cost: only
 // TableName exists, and it compares without case.
 func (f *Filter) MatchTable(name string) (ok bool, work int) {
 	if f == nil {

@@ -56,9 +56,9 @@ type filterParser struct {
 	// names and places become Filter's.
 	names  []string
 	places map[string]int
-	// unserved says that the filter holds what is known and not served: functions,
-	// arithmetic, comparisons of two properties. It is parsed all the same, since what
-	// cannot be parsed has an error of its own.
+	// unserved: the filter has constructs that are known and not served: functions,
+	// arithmetic, comparisons of two properties. They are parsed all the same, since a
+	// syntax error has another code.
 	unserved bool
 }
 

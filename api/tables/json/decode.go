@@ -88,8 +88,8 @@ func (l Level) DecodeTableName(body []byte) (string, error) {
 	return "", storageerr.InvalidInput
 }
 
-// decoder reads the one object of a body. The members it finds are handed from
-// method to method and not kept in it, so that they may stand on the stack.
+// decoder reads the one object of a body. The members it finds are passed from
+// method to method and not kept in it, so that they can stay on the stack.
 type decoder struct {
 	scan  scanner
 	count int

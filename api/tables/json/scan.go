@@ -25,7 +25,7 @@ const (
 // value is one JSON value as it stands in the body.
 type value struct {
 	kind kind
-	// escaped says that raw, the text between the quotes, holds escapes.
+	// escaped: raw, the text between the quotes, has escapes.
 	escaped bool
 	raw     []byte
 }

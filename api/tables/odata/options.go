@@ -20,7 +20,7 @@ const (
 type Selection struct {
 	// Text is the value as it came.
 	Text string
-	// All says that every property is shown.
+	// All: every property is shown.
 	All bool
 	// Names are the properties named, each once.
 	Names []string

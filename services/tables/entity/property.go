@@ -83,7 +83,7 @@ func Read(list []byte) Reader {
 // Len is the number of properties not yet read.
 func (r *Reader) Len() int { return r.left }
 
-// Err tells why Next stopped: nil at the end of a well-formed list, else an error that
+// Err returns why Next stopped: nil at the end of a well-formed list, else an error that
 // wraps ErrMalformed.
 func (r *Reader) Err() error { return r.err }
 

@@ -13,39 +13,39 @@ import (
 // written or deleted after its row was read.
 var ErrReplaced = errors.New("blobs: the blob was replaced while it was read")
 
-// Bounds of one window of pieces.
+// Bounds of one window.
 const (
-	windowPiecesMax = 256
-	windowBytesMax  = 64 << 10 // of payload inline
+	windowPartsMax = 256
+	windowBytesMax = 64 << 10 // of payload inline
 )
 
-// Piece is a run of a blob's payload: Inline, or a whole chunk where that is nil.
-type Piece struct {
+// Part is a part of a blob's payload: Inline, or the whole Chunk if that is nil.
+type Part struct {
 	Inline []byte
 	Chunk  extent.Ref
 }
 
 // Len is the number of payload bytes.
-func (p *Piece) Len() uint64 {
+func (p *Part) Len() uint64 {
 	if p.Inline != nil {
 		return uint64(len(p.Inline))
 	}
 	return uint64(p.Chunk.Length)
 }
 
-// Window is a bounded run of pieces.
+// Window is a bounded run of parts.
 type Window struct {
-	// Start is where in the blob the first piece begins; End is behind the last.
+	// Start is where in the blob the first part begins; End is behind the last.
 	Start, End uint64
-	Pieces     []Piece
+	Parts      []Part
 	inline     int
 }
 
-// Pieces returns the pieces of a blob from the one that holds offset off on, until end
+// WindowAt returns the parts of a blob from the one that holds offset off, until end
 // or the bound of a window is reached; off < end <= b.Length. What a blob's row led to
 // does not change while it is there, so windows read one after the other are of one
 // state of the blob; ErrReplaced where it is there no more.
-func Pieces(get kv.Getter, n Name, b *Blob, off, end uint64) (Window, error) {
+func WindowAt(get kv.Getter, n Name, b *Blob, off, end uint64) (Window, error) {
 	if b.List == nil {
 		var w Window
 		w.add(Block{Inline: b.Inline, Chunks: b.Chunks}, 0, off, end)
@@ -87,12 +87,12 @@ func Pieces(get kv.Getter, n Name, b *Blob, off, end uint64) (Window, error) {
 	return w, nil
 }
 
-func (w *Window) full() bool { return len(w.Pieces) >= windowPiecesMax || w.inline >= windowBytesMax }
+func (w *Window) full() bool { return len(w.Parts) >= windowPartsMax || w.inline >= windowBytesMax }
 
 // add appends what a block that begins at has of [off, end).
 func (w *Window) add(b Block, at, off, end uint64) {
 	if len(b.Chunks) == 0 {
-		w.put(at, Piece{Inline: b.Inline})
+		w.put(at, Part{Inline: b.Inline})
 		w.inline += len(b.Inline)
 		return
 	}
@@ -101,21 +101,21 @@ func (w *Window) add(b Block, at, off, end uint64) {
 			return
 		}
 		if at+uint64(ref.Length) > off {
-			w.put(at, Piece{Chunk: ref})
+			w.put(at, Part{Chunk: ref})
 		}
 		at += uint64(ref.Length)
 	}
 }
 
-func (w *Window) put(at uint64, p Piece) {
-	if len(w.Pieces) == 0 {
+func (w *Window) put(at uint64, p Part) {
+	if len(w.Parts) == 0 {
 		w.Start, w.End = at, at
 	}
-	w.Pieces = append(w.Pieces, p)
+	w.Parts = append(w.Parts, p)
 	w.End += p.Len()
 }
 
-// BlockInfo is one block as Get Block List tells of it.
+// BlockInfo is one block as Get Block List shows it.
 type BlockInfo struct {
 	// ID is decoded.
 	ID   string
