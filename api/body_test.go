@@ -28,17 +28,17 @@ import (
 
 // bodyRig is the table service of a location behind three front ends: the node that leads,
 // one that does not, and a gateway. It has table things.
-type bodyRig struct{ leader, follower, gateway *front }
+type bodyRig struct{ leader, follower, gateway *frontEnd }
 
 func newBodyRig(t *testing.T) *bodyRig {
 	stamp := apitest.NewStamp(t, vfs.NewCrashableMem(), "acct", geo.Catalog, geo.Table)
 	rig := &bodyRig{}
-	rig.leader = startFront(t, api.Options{Location: "north", Tables: &tables.Handler{
+	rig.leader = startFrontEnd(t, api.Options{Location: "north", Tables: &tables.Handler{
 		Stamp: stamp, Writer: primary.New(stamp), Names: &catalog.Containers{}, InFlight: tables.NewInFlight(tables.InFlightBytesMax),
 		Answers: protocol.NewInFlight(tables.AnswersBytesMax),
 	}})
-	rig.follower = startFront(t, api.Options{Location: "north", Leader: ledBy(rig.leader.url)})
-	rig.gateway = startFront(t, api.Options{
+	rig.follower = startFrontEnd(t, api.Options{Location: "north", Leader: ledBy(rig.leader.url)})
+	rig.gateway = startFrontEnd(t, api.Options{
 		Locations: []geo.Location{"north"},
 		Forward:   routing.NewForwarder("gateway", func(geo.Location, geo.Service) []string { return []string{host(rig.follower.url)} }, nil),
 	})
@@ -47,8 +47,8 @@ func newBodyRig(t *testing.T) *bodyRig {
 	return rig
 }
 
-func (rig *bodyRig) fronts() map[string]*front {
-	return map[string]*front{"leader": rig.leader, "follower": rig.follower, "gateway": rig.gateway}
+func (rig *bodyRig) frontEnds() map[string]*frontEnd {
+	return map[string]*frontEnd{"leader": rig.leader, "follower": rig.follower, "gateway": rig.gateway}
 }
 
 // wire is a connection on which requests are written byte for byte.
@@ -89,7 +89,7 @@ func (w *wire) head(t *testing.T, method, target string, headers ...string) {
 	require.NoError(t, err)
 }
 
-// answer reads an answer. closes says that the connection ends with it.
+// answer reads an answer. closes reports that the connection ends with it.
 func (w *wire) answer(t *testing.T, method string) (status int, code string, closes bool) {
 	t.Helper()
 	resp, err := http.ReadResponse(w.in, &http.Request{Method: method})
@@ -106,7 +106,7 @@ const entityOf = "/acct/things(PartitionKey='p',RowKey='%s')"
 // length is known, at the leader, through another node and through a gateway.
 func TestAnnouncedBodyIsAnswered(t *testing.T) {
 	rig := newBodyRig(t)
-	for name, f := range rig.fronts() {
+	for name, f := range rig.frontEnds() {
 		row := fmt.Sprintf(entityOf, name)
 		a := send(t, signed(t, http.MethodPut, rig.leader.url+row, strings.NewReader(`{"x":1}`)))
 		require.Equal(t, http.StatusNoContent, a.status, a.body)
@@ -135,7 +135,7 @@ func TestAnnouncedBodyIsAnswered(t *testing.T) {
 // do not, of known and unknown length, with and without Expect.
 func TestConnectionIsKept(t *testing.T) {
 	rig := newBodyRig(t)
-	for name, f := range rig.fronts() {
+	for name, f := range rig.frontEnds() {
 		w := dialWire(t, f.url)
 		row := fmt.Sprintf(entityOf, name)
 		for _, step := range []struct {
@@ -188,7 +188,7 @@ func TestConnectionIsKept(t *testing.T) {
 // connection ends: nobody knows how much of the body will come.
 func TestRefusedBeforeItsBody(t *testing.T) {
 	rig := newBodyRig(t)
-	for name, f := range rig.fronts() {
+	for name, f := range rig.frontEnds() {
 		for _, headers := range [][]string{
 			{"Content-Length", "5000000"},
 			{"Content-Length", "1000"},
@@ -247,8 +247,8 @@ func TestLeavingClientEndsRequest(t *testing.T) {
 			<-r.Context().Done()
 			close(ended)
 		})
-		follower := startFront(t, api.Options{Location: "north", Leader: ledBy(leader)})
-		gateway := startFront(t, api.Options{
+		follower := startFrontEnd(t, api.Options{Location: "north", Leader: ledBy(leader)})
+		gateway := startFrontEnd(t, api.Options{
 			Locations: []geo.Location{"north"},
 			Forward:   routing.NewForwarder("gateway", func(geo.Location, geo.Service) []string { return []string{host(follower.url)} }, nil),
 		})

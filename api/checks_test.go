@@ -19,7 +19,7 @@ import (
 // OPTIONS needs no signature, on either endpoint: what a browser asks is answered by the
 // service's rules, of which there are none.
 func TestPreflight(t *testing.T) {
-	f := newFront(t, api.Options{Location: "north"})
+	f := newFrontEnd(t, api.Options{Location: "north"})
 	for _, s := range []geo.Service{geo.Blob, geo.Queue, geo.Table} {
 		for headers, want := range map[string]string{
 			"": "400 InvalidHeaderValue", "Origin": "400 InvalidHeaderValue", "Access-Control-Request-Method": "400 InvalidHeaderValue",
@@ -50,7 +50,7 @@ func TestLengthRequired(t *testing.T) {
 		if gateway {
 			o = api.Options{Locations: []geo.Location{"north"}, Forward: routing.NewForwarder("gateway", func(geo.Location, geo.Service) []string { return []string{host(echoed)} }, nil)}
 		}
-		f := startFront(t, o)
+		f := startFrontEnd(t, o)
 		for _, c := range []struct {
 			method, length string
 			status         int
@@ -82,7 +82,7 @@ func TestLengthRequired(t *testing.T) {
 // An error is written as the answer would have been, before the request is authenticated
 // as well: by version and Accept (protocol/table.md 2.4, 8.1).
 func TestErrorFormat(t *testing.T) {
-	f := newFront(t, api.Options{Location: "north"})
+	f := newFrontEnd(t, api.Options{Location: "north"})
 	const json, atom, comp, xml = `{"odata.error"`, "<error xmlns=", "<m:error", "<Error>"
 	for _, c := range []struct {
 		service         geo.Service

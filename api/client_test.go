@@ -30,7 +30,7 @@ import (
 )
 
 // witness is a front end of south whose every statistics request fails and is logged, and so
-// tells who it takes for the client.
+// shows who it takes for the client.
 type witness struct {
 	*api.Server
 	logged lockedBuffer
@@ -135,15 +135,15 @@ func TestClientIsKnownOverHops(t *testing.T) {
 	south := func(geo.RangeID, geo.Service) (string, bool) {
 		return routing.HopAddress(host(leaderHop.URL), geo.Table), false
 	}
-	follower := newFront(t, api.Options{
+	follower := newFrontEnd(t, api.Options{
 		Location: "south", Leader: south, Forward: forwarder("south-2").WithTLS(keys["south-2"].HopClientConfig("south")),
 	})
 	followerHop := listenTLS(t, follower.HopHandler(), keys["south-2"].HopServerConfig(anyNode, "north"))
-	north := newFront(t, api.Options{
+	north := newFrontEnd(t, api.Options{
 		Location: "north", Forward: forwarder("north-1", followerHop.URL).WithTLS(keys["north-1"].HopClientConfig("south")),
 	})
 	northHop := listenTLS(t, north.HopHandler(), keys["north-1"].HopServerConfig(anyNode, "south"))
-	gateway := newFront(t, api.Options{
+	gateway := newFrontEnd(t, api.Options{
 		Locations: []geo.Location{"north"}, Forward: forwarder("gateway", northHop.URL).WithTLS(keys["gateway"].HopClientConfig("north", "south")),
 	})
 	for _, s := range []*api.Server{leader.Server, follower.Server, north.Server, gateway.Server} {
@@ -173,11 +173,11 @@ func TestClientIsKnownInOneProcess(t *testing.T) {
 	south := newWitness(t, api.Options{HopSecret: secret})
 	southURL := httptest.NewServer(south.Handler(geo.Table))
 	t.Cleanup(southURL.Close)
-	north := startFront(t, api.Options{
+	north := startFrontEnd(t, api.Options{
 		Location: "north", HopSecret: secret,
 		Forward: routing.NewForwarder("north", at(southURL.URL), nil).WithSecret(secret),
 	})
-	gateway := startFront(t, api.Options{
+	gateway := startFrontEnd(t, api.Options{
 		Locations: []geo.Location{"north"}, HopSecret: secret,
 		Forward: routing.NewForwarder("gateway", at(north.url), nil).WithSecret(secret),
 	})
@@ -196,7 +196,7 @@ func TestPlainHopIsNotBelieved(t *testing.T) {
 		sent = r.Header.Clone()
 		h.ServeHTTP(w, r)
 	})
-	north := startFront(t, api.Options{Location: "north", Forward: routing.NewForwarder("north", at(southURL), nil)})
+	north := startFrontEnd(t, api.Options{Location: "north", Forward: routing.NewForwarder("north", at(southURL), nil)})
 	local := ""
 	r := signed(t, http.MethodGet, north.url+statsTarget, nil, lies...)
 	send(t, r.WithContext(gotConn(r.Context(), &local)))
@@ -221,7 +221,7 @@ func TestHopToStrangerIsNotSent(t *testing.T) {
 		others["south-1"].HopServerConfig(anyNode, "north"))
 	south := newWitness(t, api.Options{})
 	real := listenTLS(t, south.HopHandler(), keys["south-2"].HopServerConfig(anyNode, "north"))
-	north := newFront(t, api.Options{
+	north := newFrontEnd(t, api.Options{
 		Location: "north", Forward: forwarder("north-1", impostor.URL, real.URL).WithTLS(keys["north-1"].HopClientConfig("south")),
 	}).listen(t)
 	// A write, which is not sent again where it may have arrived.

@@ -107,7 +107,7 @@ func TestGetThatWritesIsSentOnce(t *testing.T) {
 			if gateway {
 				o.Location, o.Locations = "", []geo.Location{"north"}
 			}
-			h := newFront(t, o).Handler(c.service)
+			h := newFrontEnd(t, o).Handler(c.service)
 			require.Equal(t, http.StatusNoContent, ask(t, h, c.service, http.MethodGet, "/acct/warm").Code, "a connection is kept")
 			w := ask(t, h, c.service, http.MethodGet, c.target)
 			require.Equal(t, http.StatusInternalServerError, w.Code, c.target)
@@ -140,7 +140,7 @@ func TestTimedOutReadIsAskedOnce(t *testing.T) {
 				o.Location, o.Locations = "", []geo.Location{"north", "west"}
 			}
 			start := time.Now()
-			w := ask(t, newFront(t, o).Handler(geo.Table), geo.Table, http.MethodGet, "/acct/things()")
+			w := ask(t, newFrontEnd(t, o).Handler(geo.Table), geo.Table, http.MethodGet, "/acct/things()")
 			require.Equal(t, "OperationTimedOut", w.Header().Get("x-ms-error-code"))
 			require.Equal(t, 35*time.Second, time.Since(start))
 			require.EqualValues(t, 1, asked.Load())
@@ -151,7 +151,7 @@ func TestTimedOutReadIsAskedOnce(t *testing.T) {
 // What `-secondary` refuses follows from the operation: a GET that writes is refused, a
 // POST that reads is not.
 func TestSecondaryRefusesByOperation(t *testing.T) {
-	f := newFront(t, api.Options{Location: "south", Leader: ledHere})
+	f := newFrontEnd(t, api.Options{Location: "south", Leader: ledHere})
 	for request, want := range map[string]string{
 		"GET /acct-secondary/q/messages":               "InsufficientAccountPermissions",
 		"PUT /acct-secondary/q":                        "InsufficientAccountPermissions",

@@ -94,17 +94,12 @@ func (x *exchange) recover(start time.Time) {
 
 // fail writes err as the service's error body.
 func (x *exchange) fail(err error) {
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		err = storageerr.OperationTimedOut
-	}
-	code := storageerr.InternalError.Code
-	if known, ours := storageerr.Of(err); ours {
-		code = known.Code
-	} else {
+	e, ours := protocol.ErrorOf(err)
+	if !ours {
 		x.o.Logger.With(logged(x.req)...).Error("request failed", "operation", x.op, "error", err)
 	}
 	if x.o.Location == "" {
-		x.o.Gateway.Failed(x.service, code)
+		x.o.Gateway.Failed(x.service, e.Code)
 	}
 	protocol.WriteError(x.w, x.r, x.errorFormat(), x.req.ID, x.o.Clock.Now(), err)
 	protocol.Linger(x.w, x.r)

@@ -19,7 +19,7 @@ func TestRequestsAreBounded(t *testing.T) {
 		<-leave
 		w.WriteHeader(http.StatusNoContent)
 	})
-	f := newFront(t, api.Options{
+	f := newFrontEnd(t, api.Options{
 		Location: "north", Leader: ledBy(leader), RequestsMax: 4, Directory: directory{"acct": "north", "other": "north", "third": "north"},
 	})
 	h := f.Handler(geo.Table)

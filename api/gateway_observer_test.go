@@ -105,7 +105,7 @@ func TestGatewayObservesBrokenAnswers(t *testing.T) {
 		_ = http.NewResponseController(w).Flush()
 		breakOff()
 	})
-	gateway := startFront(t, api.Options{
+	gateway := startFrontEnd(t, api.Options{
 		Gateway: seen, Locations: []geo.Location{"north"},
 		Forward: routing.NewForwarder("gateway", func(geo.Location, geo.Service) []string { return []string{host(breaking)} }, nil),
 	})

@@ -19,7 +19,7 @@ import (
 // gatewayRig is a gateway before two locations of one node each, whose first front end
 // is a dead one.
 type gatewayRig struct {
-	gateway, north, south *front
+	gateway, north, south *frontEnd
 	// knows is what each location has in its catalog.
 	knows map[geo.Location]directory
 	// arrivals are how many requests came to the node of each location.
@@ -62,9 +62,9 @@ func newGatewayRig(t *testing.T) *gatewayRig {
 		seen: &gatewayCounts{counts: map[string]int64{}},
 	}
 	leader := stub(t, echo)
-	location := func(l geo.Location) *front {
+	location := func(l geo.Location) *frontEnd {
 		rig.knows[l] = directory{"acct": "north", "mirror": "south"}
-		f := newFront(t, api.Options{
+		f := newFrontEnd(t, api.Options{
 			Location: l, Directory: rig.knows[l], Leader: ledBy(leader),
 			Forward: routing.NewForwarder(string(l), func(to geo.Location, _ geo.Service) []string { return rig.endpoints[to] }, nil),
 		})
@@ -79,7 +79,7 @@ func newGatewayRig(t *testing.T) *gatewayRig {
 		return f
 	}
 	rig.north, rig.south = location("north"), location("south")
-	rig.gateway = startFront(t, api.Options{
+	rig.gateway = startFrontEnd(t, api.Options{
 		Gateway: rig.seen, Locations: []geo.Location{"north", "south"},
 		Forward: routing.NewForwarder("gateway", func(to geo.Location, _ geo.Service) []string {
 			if rig.deaf[to] {

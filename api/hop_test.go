@@ -37,7 +37,7 @@ func TestLostAnswers(t *testing.T) {
 		arrived.Add(1)
 		breakOff()
 	})
-	f := startFront(t, api.Options{Location: "north", Leader: ledBy(leader)})
+	f := startFrontEnd(t, api.Options{Location: "north", Leader: ledBy(leader)})
 	for _, body := range []string{"", "{}"} {
 		for _, header := range []string{"X-Nothing", "Idempotency-Key", "X-Idempotency-Key"} {
 			require.Equal(t, http.StatusOK, send(t, signed(t, http.MethodGet, f.url+insert, nil)).status, "a connection is kept")
@@ -55,7 +55,7 @@ func TestLostRead(t *testing.T) {
 	first := stub(t, func(http.ResponseWriter, *http.Request) { breakOff() })
 	second := stub(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "read") })
 	var asked atomic.Int32
-	f := startFront(t, api.Options{Location: "north", Leader: func(geo.RangeID, geo.Service) (string, bool) {
+	f := startFrontEnd(t, api.Options{Location: "north", Leader: func(geo.RangeID, geo.Service) (string, bool) {
 		if asked.Add(1) == 1 {
 			return host(first), false
 		}
@@ -73,7 +73,7 @@ func TestHopAddsNoContentType(t *testing.T) {
 		w.Header()["Content-Type"] = nil
 		_, _ = io.WriteString(w, "<html>")
 	})
-	f := startFront(t, api.Options{Location: "north", Leader: ledBy(leader)})
+	f := startFrontEnd(t, api.Options{Location: "north", Leader: ledBy(leader)})
 	r := signed(t, http.MethodGet, f.url+insert, nil)
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
@@ -103,7 +103,7 @@ func TestHopStreams(t *testing.T) {
 			<-passed
 		}
 	})
-	f := startFront(t, api.Options{Location: "north", Leader: ledBy(leader)})
+	f := startFrontEnd(t, api.Options{Location: "north", Leader: ledBy(leader)})
 	out, in := io.Pipe()
 	go func() {
 		buf := make([]byte, part)
@@ -163,7 +163,7 @@ func TestPausedLeader(t *testing.T) {
 		"stops in its answer": {"/acct-secondary/things", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf", 35 * time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			f := newFront(t, api.Options{
+			f := newFrontEnd(t, api.Options{
 				Location: "north", Leader: ledBy("http://paused:1"),
 				Forward: routing.NewForwarder("test", func(geo.Location, geo.Service) []string { return []string{"paused:1"} }, pipeTo(c.answer)),
 			})
@@ -193,7 +193,7 @@ func TestSeveralEndpoints(t *testing.T) {
 			<-ctx.Done() // A machine that is gone does not even refuse.
 			return nil, &net.OpError{Op: "dial", Err: ctx.Err()}
 		}
-		f := newFront(t, api.Options{
+		f := newFrontEnd(t, api.Options{
 			Location: "south",
 			Forward:  routing.NewForwarder("test", func(geo.Location, geo.Service) []string { return []string{"a:1", "b:1", "c:1"} }, dial),
 		})
@@ -230,8 +230,8 @@ func TestSeveralEndpoints(t *testing.T) {
 
 // A second hop to another location is not made.
 func TestHopToLocationOnce(t *testing.T) {
-	var f *front
-	f = startFront(t, api.Options{
+	var f *frontEnd
+	f = startFrontEnd(t, api.Options{
 		Location: "south",
 		Forward:  routing.NewForwarder("test", func(geo.Location, geo.Service) []string { return []string{host(f.url)} }, nil),
 	})
@@ -254,7 +254,7 @@ func TestEarlyAnswerArrivesWhole(t *testing.T) {
 		_, _ = io.WriteString(conn, " half")
 		_ = conn.Close()
 	})
-	f := newFront(t, api.Options{Location: "north", Leader: ledBy(leader)})
+	f := newFrontEnd(t, api.Options{Location: "north", Leader: ledBy(leader)})
 	served := stub(t, func(w http.ResponseWriter, r *http.Request) {
 		end.ReadCloser, end.cancelled = r.Body, r.Context().Done()
 		r.Body = end

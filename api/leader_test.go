@@ -27,10 +27,10 @@ import (
 // is served where it came in.
 func TestAnyNodeServes(t *testing.T) {
 	stamp := apitest.NewStamp(t, vfs.NewCrashableMem(), "acct", geo.Catalog, geo.Table)
-	var nodes [3]*front
+	var nodes [3]*frontEnd
 	leads := map[geo.RangeID]int{geo.FirstRange(geo.Catalog): 1, geo.FirstRange(geo.Table): 2}
 	for i := range nodes {
-		nodes[i] = startFront(t, api.Options{
+		nodes[i] = startFrontEnd(t, api.Options{
 			Location: "north",
 			Leader: func(r geo.RangeID, _ geo.Service) (string, bool) {
 				return host(nodes[leads[r]].url), leads[r] == i
@@ -102,7 +102,7 @@ func TestNoLeader(t *testing.T) {
 		insert + "?timeout=99999999999999999999": 5 * time.Second,
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			f := newFront(t, api.Options{Location: "north", Leader: ledNowhere})
+			f := newFrontEnd(t, api.Options{Location: "north", Leader: ledNowhere})
 			start, body := time.Now(), strings.NewReader("untouched")
 			w := f.record(t, http.MethodPost, target, body)
 			require.Equal(t, http.StatusServiceUnavailable, w.Code)
@@ -119,7 +119,7 @@ func TestNoLeader(t *testing.T) {
 func TestLeaderless(t *testing.T) {
 	for leaderless, waits := range map[bool]time.Duration{true: 0, false: 5 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
-			f := newFront(t, api.Options{
+			f := newFrontEnd(t, api.Options{
 				Location: "north", Leader: ledNowhere, Leaderless: func(geo.RangeID) bool { return leaderless },
 			})
 			start := time.Now()
@@ -136,7 +136,7 @@ func TestLeaderless(t *testing.T) {
 // A request is refused by who does not lead, without a word of its body being read, and
 // sent to who does as soon as that is known; so it is after a node that cannot be reached.
 func TestAskedAgain(t *testing.T) {
-	other := startFront(t, api.Options{Location: "north", Leader: ledNowhere})
+	other := startFrontEnd(t, api.Options{Location: "north", Leader: ledNowhere})
 	var got atomic.Pointer[string]
 	leader := stub(t, func(w http.ResponseWriter, r *http.Request) {
 		b, err := io.ReadAll(r.Body)
@@ -147,7 +147,7 @@ func TestAskedAgain(t *testing.T) {
 	})
 	believed := []string{other.url, "http://" + deadEnd(t), "http://", other.url, leader}
 	var asked atomic.Int32
-	f := startFront(t, api.Options{Location: "north", Leader: func(geo.RangeID, geo.Service) (string, bool) {
+	f := startFrontEnd(t, api.Options{Location: "north", Leader: func(geo.RangeID, geo.Service) (string, bool) {
 		return host(believed[asked.Add(1)-1]), false
 	}})
 	a := send(t, signed(t, http.MethodPost, f.url+insert, strings.NewReader("the body")))
@@ -161,7 +161,7 @@ func TestAskedAgain(t *testing.T) {
 // Here after all: a request that waited is served by the node itself once it leads.
 func TestLeadsMeanwhile(t *testing.T) {
 	var asked atomic.Int32
-	f := startFront(t, api.Options{Location: "south", Leader: func(geo.RangeID, geo.Service) (string, bool) {
+	f := startFrontEnd(t, api.Options{Location: "south", Leader: func(geo.RangeID, geo.Service) (string, bool) {
 		return "", asked.Add(1) > 3
 	}})
 	require.Equal(t, http.StatusOK, send(t, signed(t, http.MethodGet, f.url+statsTarget, nil)).status)
@@ -169,12 +169,12 @@ func TestLeadsMeanwhile(t *testing.T) {
 }
 
 // Two nodes that take each other for the leader do not pass a request round: each hop is
-// the last, and the client hears 503 after 5 s.
+// the last, and the client gets 503 after 5 s.
 func TestLeaderLoop(t *testing.T) {
-	var nodes [2]*front
+	var nodes [2]*frontEnd
 	var hops atomic.Int32
 	for i := range nodes {
-		nodes[i] = startFront(t, api.Options{Location: "north", Leader: func(geo.RangeID, geo.Service) (string, bool) {
+		nodes[i] = startFrontEnd(t, api.Options{Location: "north", Leader: func(geo.RangeID, geo.Service) (string, bool) {
 			if i == 1 {
 				hops.Add(1)
 			}
@@ -191,7 +191,7 @@ func TestLeaderLoop(t *testing.T) {
 
 // The header of a hop gives no rights: the leader verifies the signature itself.
 func TestHopIsNotTrusted(t *testing.T) {
-	f := startFront(t, api.Options{Location: "south", Leader: ledHere})
+	f := startFrontEnd(t, api.Options{Location: "south", Leader: ledHere})
 	r, err := http.NewRequest(http.MethodGet, f.url+statsTarget, nil)
 	require.NoError(t, err)
 	r.Header.Set("X-Antipode-Leader-Hop", "north-1")

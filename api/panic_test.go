@@ -45,7 +45,7 @@ func (b *lockedBuffer) String() string {
 // A panic is answered 500, and logged once with the place where it happened.
 func TestPanicIsLoggedWithItsStack(t *testing.T) {
 	var logged lockedBuffer
-	f := &front{Server: api.NewServer(api.Options{
+	f := &frontEnd{Server: api.NewServer(api.Options{
 		Location: "south", Directory: buggyDirectory{}, Clock: clock.System{}, IDs: protocol.NewRequestIDs([32]byte{}),
 		Logger: slog.New(slog.NewTextHandler(&logged, nil)),
 	})}

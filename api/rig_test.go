@@ -49,8 +49,8 @@ func (d directory) Account(_ context.Context, name geo.Account) (*catalog.Accoun
 	return a, nil
 }
 
-// front is a front end under test and what it counted.
-type front struct {
+// frontEnd is a front end under test and what it counted.
+type frontEnd struct {
 	*api.Server
 	url     string
 	forward *routing.Forwarder
@@ -59,7 +59,7 @@ type front struct {
 	counts map[string]int // by operation and status
 }
 
-func (f *front) observe(_ geo.Service, op string, status int, _ time.Duration) {
+func (f *frontEnd) observe(_ geo.Service, op string, status int, _ time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.counts[fmt.Sprint(op, " ", status)]++
@@ -67,7 +67,7 @@ func (f *front) observe(_ geo.Service, op string, status int, _ time.Duration) {
 
 // requireCounted waits until what was counted since the last call is one request of an
 // operation and a status, or nothing: a request is counted when its answer is out.
-func (f *front) requireCounted(t *testing.T, want ...string) {
+func (f *frontEnd) requireCounted(t *testing.T, want ...string) {
 	t.Helper()
 	counted := map[string]int{}
 	for _, w := range want {
@@ -90,10 +90,10 @@ func (f *front) requireCounted(t *testing.T, want ...string) {
 // host is the address of a server.
 func host(url string) string { return strings.TrimPrefix(url, "http://") }
 
-// newFront makes a front end with options where o has none, which is not listening.
-func newFront(t *testing.T, o api.Options) *front {
+// newFrontEnd makes a front end with options where o has none, which is not listening.
+func newFrontEnd(t *testing.T, o api.Options) *frontEnd {
 	t.Helper()
-	f := &front{counts: map[string]int{}}
+	f := &frontEnd{counts: map[string]int{}}
 	if o.Clock == nil {
 		o.Clock = clock.System{}
 	}
@@ -113,7 +113,7 @@ func newFront(t *testing.T, o api.Options) *front {
 }
 
 // listen serves the table service on a port.
-func (f *front) listen(t *testing.T) *front {
+func (f *frontEnd) listen(t *testing.T) *frontEnd {
 	t.Helper()
 	s := httptest.NewServer(f.Handler(geo.Table))
 	t.Cleanup(s.Close)
@@ -121,10 +121,10 @@ func (f *front) listen(t *testing.T) *front {
 	return f
 }
 
-// startFront is newFront, listening.
-func startFront(t *testing.T, o api.Options) *front {
+// startFrontEnd is newFrontEnd, listening.
+func startFrontEnd(t *testing.T, o api.Options) *frontEnd {
 	t.Helper()
-	return newFront(t, o).listen(t)
+	return newFrontEnd(t, o).listen(t)
 }
 
 // stub is a server of any behaviour.
@@ -135,7 +135,7 @@ func stub(t *testing.T, h http.HandlerFunc) string {
 	return s.URL
 }
 
-// ledBy says that all ranges are led at one address.
+// ledBy sets that all ranges are led at one address.
 func ledBy(url string) routing.Leader {
 	return func(geo.RangeID, geo.Service) (string, bool) { return host(url), false }
 }
@@ -175,7 +175,7 @@ type answer struct {
 	body   string
 }
 
-// send sends a request on a connection of its own.
+// send sends a request on a new connection.
 func send(t *testing.T, r *http.Request) answer {
 	t.Helper()
 	transport := &http.Transport{DisableKeepAlives: true, ExpectContinueTimeout: time.Minute}
@@ -188,7 +188,7 @@ func send(t *testing.T, r *http.Request) answer {
 }
 
 // record lets a front end answer a request without a socket.
-func (f *front) record(t *testing.T, method, target string, body io.Reader) *httptest.ResponseRecorder {
+func (f *frontEnd) record(t *testing.T, method, target string, body io.Reader) *httptest.ResponseRecorder {
 	t.Helper()
 	r := signed(t, method, "http://127.0.0.1"+target, body)
 	r.RequestURI = target
@@ -201,7 +201,7 @@ func record(h http.Handler, r *http.Request) *httptest.ResponseRecorder {
 	return w
 }
 
-// at says that every location is served at one address.
+// at sets that every location is served at one address.
 func at(url string) func(geo.Location, geo.Service) []string {
 	return func(geo.Location, geo.Service) []string { return []string{host(url)} }
 }
@@ -217,7 +217,7 @@ func forwarder(from string, urls ...string) *routing.Forwarder {
 	}, nil)
 }
 
-// gotConn notes the local address of the connection that a request is sent on.
+// gotConn records the local address of the connection that a request is sent on.
 func gotConn(ctx context.Context, local *string) context.Context {
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) { *local = i.Conn.LocalAddr().String() }})
 }

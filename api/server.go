@@ -36,7 +36,7 @@ type Options struct {
 	// Locations are those that a gateway sends requests to. It needs them, Clock, IDs and
 	// Forward, and no Directory or handler.
 	Locations []geo.Location
-	// Zones are those under which accounts are addressed by host names of their own
+	// Zones are those under which each account has a host name
 	// (protocol.ParseTarget). A gateway and the locations behind it have the same.
 	Zones     []geo.Zone
 	Directory Directory
@@ -51,7 +51,7 @@ type Options struct {
 	Leader     routing.Leader
 	Leaderless func(geo.RangeID) bool
 	// HopSecret proves that a request comes from a front end of this process, whose
-	// Forwarder has it (WithSecret). Empty if front ends are processes of their own.
+	// Forwarder has it (WithSecret). Empty if front ends are separate processes.
 	HopSecret string
 	IDs       *protocol.RequestIDs
 	Observe   Observer

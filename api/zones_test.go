@@ -12,10 +12,10 @@ import (
 
 // A request signed for the account in its path is served as that, whatever foreign name it
 // is sent to: the signature covers the same bytes as one for an account in the name, so
-// only the configured zones tell the two apart.
+// only the configured zones distinguish the two.
 func TestForeignHostIsPathStyle(t *testing.T) {
 	const zone = "storage.example"
-	south := startFront(t, api.Options{Location: "south", Zones: []geo.Zone{zone, geo.LocalZone}})
+	south := startFrontEnd(t, api.Options{Location: "south", Zones: []geo.Zone{zone, geo.LocalZone}})
 	ask := func(host string) answer {
 		r := signed(t, http.MethodGet, south.url+statsTarget, nil)
 		r.Host = host

@@ -1,5 +1,5 @@
 // Package apitest is what the tests of the front ends share: a stamp in memory, and its
-// state as one value, so that a test can say that a request changed nothing.
+// state as one value, so that a test can show that a request changed nothing.
 package apitest
 
 import (
@@ -110,7 +110,7 @@ func digest(at ranges.State, service geo.Service) (string, error) {
 }
 
 // Raw sends bytes on a connection of its own to a server's URL, and returns all that
-// comes back. With closeWrite it says that no more will come: an upload that breaks off.
+// comes back. With closeWrite it announces that no more will come: an upload that breaks off.
 func Raw(t testing.TB, url, request string, closeWrite bool) string {
 	t.Helper()
 	c, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))

@@ -61,10 +61,10 @@ type message struct {
 	version protocol.Version
 	layout  layout
 	table   bool
-	// suffixed says that the path begins with {account}-secondary because it names
+	// suffixed reports that the path begins with {account}-secondary because it names
 	// the account. In host style the same text would be a container's name.
 	suffixed bool
-	// unversioned says that SharedKey was used without x-ms-version, on blobs or
+	// unversioned reports that SharedKey was used without x-ms-version, on blobs or
 	// queues. By the rules that is the old string, yet parts of a blob batch, which
 	// inherit their version, are signed with the new one.
 	unversioned bool
@@ -155,7 +155,7 @@ func appendFullFields(b []byte, m *message, v variant) []byte {
 
 func appendField(b []byte, value string) []byte { return append(append(b, value...), '\n') }
 
-// plainDate is the Date field where x-ms-date has a line of its own.
+// plainDate is the Date field where x-ms-date has a separate line.
 func plainDate(h http.Header) string {
 	if _, sent := h[headerDate]; sent {
 		return ""

@@ -16,7 +16,7 @@ type scratch struct {
 	text      []byte
 	signature []byte
 	// macs holds the HMAC states of the two keys used last with this memory.
-	// Resetting one costs a third of making it anew, and allocates nothing.
+	// Resetting one costs a third of making another, and allocates nothing.
 	macs [2]macState
 	// want is a computed MAC; here because a hash.Hash makes its result escape.
 	want [sha256.Size]byte

@@ -12,7 +12,7 @@ import (
 )
 
 // What Sign signs arrives at a real HTTP server as a request that Verify accepts,
-// for every service and scheme, also where Go's client adds headers of its own.
+// for every service and scheme, also where Go's client adds its headers.
 func TestSignOverTheWire(t *testing.T) {
 	key := testKey(t)
 	v := &Verifier{Clock: clock.NewManual(testNow), FutureSkew: DateWindow}

@@ -47,7 +47,7 @@ func (k Keys) count() int {
 // Verifier checks signatures. Its fields are set before first use and it is not
 // copied afterwards; Verify may be called concurrently.
 type Verifier struct {
-	// Clock judges the date of requests.
+	// Clock checks the date of requests.
 	Clock clock.Clock
 	// FutureSkew is how far ahead of Clock a date may be; DateWindow in a server.
 	// Zero accepts any: a signature made for next year can then be used until then.

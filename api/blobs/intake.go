@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"golang.org/x/sync/errgroup"
 
@@ -108,16 +107,12 @@ func (c *call) fill(p []byte, sums *digests) error {
 	return c.broken(err)
 }
 
-// broken is the answer where a body could not be read to its end.
+// broken is the error of a body that could not be read to its end.
 func (c *call) broken(err error) error {
-	switch {
-	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(c.ctx.Err(), context.DeadlineExceeded):
+	if errors.Is(c.ctx.Err(), context.DeadlineExceeded) {
 		return storageerr.OperationTimedOut
 	}
-	if _, known := storageerr.Of(err); known {
-		return err // Memory is short and the sender slow.
-	}
-	return storageerr.InvalidInput // The client broke off: fewer bytes than it said.
+	return protocol.BodyError(err)
 }
 
 // putChunk makes one chunk durable under a new id.

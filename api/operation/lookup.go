@@ -76,7 +76,7 @@ func Of(s geo.Service) []Operation {
 	return nil
 }
 
-// Named returns the row of a service's operation; that of Unknown where there is none.
+// Named returns the row of a service's operation; that of Unknown if it has none.
 func Named(s geo.Service, name string) *Operation {
 	rows := Of(s)
 	if i := slices.IndexFunc(rows, func(o Operation) bool { return o.Name == name }); i >= 0 {

@@ -166,7 +166,7 @@ const (
 	JSON
 	// Multipart is a batch of requests, read one after the other.
 	Multipart
-	// Stream is payload, taken piece by piece.
+	// Stream is payload, taken part by part.
 	Stream
 )
 

@@ -95,7 +95,7 @@ func (c Conditions) Read(modified geo.Timestamp) error {
 	return nil
 }
 
-// Write evaluates the conditions of a write. Creates says that the operation
+// Write evaluates the conditions of a write. Creates reports that the operation
 // makes the blob when it is missing (Put Blob, Put Blob From URL, Put Block List,
 // Copy): for those If-None-Match: * on an existing blob is 409 BlobAlreadyExists.
 // Every other unmet condition is 412 ConditionNotMet. Modified is not looked at
@@ -245,7 +245,7 @@ func parseNoneMatch(h http.Header) (tagList, error) {
 	return l, nil
 }
 
-// cutTag cuts the first tag of a list and the comma after it; more says that
+// cutTag cuts the first tag of a list and the comma after it; more reports that
 // there was one.
 func cutTag(list string, weakEqual bool) (tag, rest string, more, ok bool) {
 	list = strings.TrimLeft(list, " \t")
@@ -270,7 +270,7 @@ func cutTag(list string, weakEqual bool) (tag, rest string, more, ok bool) {
 
 // TableMatch is the If-Match header of a table request, as plain data.
 type TableMatch struct {
-	// Sent says that there was a header; without one the write is an upsert or
+	// Sent reports that there was a header; without one the write is an upsert or
 	// unconditional, as its operation rules.
 	Sent bool
 	// Any is the value *: unconditional, but the entity must exist.

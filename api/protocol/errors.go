@@ -1,7 +1,10 @@
 package protocol
 
 import (
+	"context"
+	"errors"
 	"net/http"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -40,20 +43,41 @@ const (
 	metadataSpace   = "http://schemas.microsoft.com/ado/2007/08/dataservices/metadata"
 )
 
+// ErrorOf is the one rule by which an error becomes a row of the protocol: that of its
+// chain, or OperationTimedOut if the time of the request is over or its client has left.
+// ours is false if there is none, and the row is InternalError: the error is logged.
+func ErrorOf(err error) (e *storageerr.Error, ours bool) {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return &storageerr.Error{Row: storageerr.OperationTimedOut}, true
+	}
+	if e, ours = storageerr.Of(err); ours {
+		return e, true
+	}
+	return &storageerr.Error{Row: storageerr.InternalError}, false
+}
+
+// BodyError is the error of a request whose body could not be read to its end, from the
+// error of its reader. A known one is that of a slow sender while memory is short.
+func BodyError(err error) error {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return storageerr.OperationTimedOut
+	}
+	if _, known := storageerr.Of(err); known {
+		return err
+	}
+	return storageerr.InvalidInput // The client broke off: fewer bytes than it announced.
+}
+
 // WriteError answers a request with an error and ends the answer. The error
-// decides the status, x-ms-error-code and body; one without a storageerr row in
-// its chain answers 500 InternalError and shows nothing of its text, so the
-// caller logs it. Now is printed in the body.
+// decides the status, x-ms-error-code and body by ErrorOf; one that is not ours shows
+// nothing of its text. Now is printed in the body.
 //
 // Headers that describe a body the handler meant to send are removed; ETag and
 // Last-Modified stay for a 304. HEAD and 304 have no body. ServerBusy gets
 // Retry-After: 1 and 401 gets Challenge unless the caller has set others; a
 // caller's JSON Content-Type is kept, for its metadata level.
 func WriteError(w http.ResponseWriter, r *http.Request, kind BodyFormat, requestID string, now time.Time, err error) {
-	e, ok := storageerr.Of(err)
-	if !ok {
-		e = &storageerr.Error{Row: storageerr.InternalError}
-	}
+	e, _ := ErrorOf(err)
 	h := w.Header()
 	contentType := h.Get("Content-Type")
 	for _, name := range [...]string{
@@ -84,12 +108,12 @@ func WriteError(w http.ResponseWriter, r *http.Request, kind BodyFormat, request
 	h["Content-Type"] = []string{contentType}
 	h["Content-Length"] = []string{strconv.Itoa(len(body))}
 	w.WriteHeader(e.Status)
-	// The client is gone when this fails, and there is nobody left to tell.
+	// The client is gone when this fails, and nobody is left to answer.
 	_, _ = w.Write(body)
 }
 
-// AppendTableError appends the body of a table error that does not stand in an answer of
-// its own: an operation's of a batch.
+// AppendTableError appends the body of a table error that does not stand in a separate
+// answer: that of an operation of a batch.
 func AppendTableError(b []byte, kind BodyFormat, requestID string, now time.Time, e *storageerr.Error) []byte {
 	return appendErrorBody(b, kind, requestID, now, e)
 }

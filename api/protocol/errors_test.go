@@ -69,7 +69,7 @@ func TestWriteErrorBodies(t *testing.T) {
 	}
 }
 
-// Some answers have no body, some have headers of their own.
+// Some answers have no body, some have special headers.
 func TestWriteErrorHeaders(t *testing.T) {
 	write := func(method string, err error, set ...string) *httptest.ResponseRecorder {
 		w := httptest.NewRecorder()

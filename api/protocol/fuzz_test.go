@@ -60,7 +60,7 @@ func FuzzParseTarget(f *testing.F) {
 	})
 }
 
-// The query parser agrees with net/url piece by piece, but for the semicolon.
+// The query parser agrees with net/url part by part, but for the semicolon.
 func FuzzParseQuery(f *testing.F) {
 	for _, s := range []string{"a=b&c", "$filter=x+eq+%27%2B%27", "%zz", "&&=", "A=1&a=2", "a=%", "odata=a;b", "%4"} {
 		f.Add(s)
@@ -69,11 +69,11 @@ func FuzzParseQuery(f *testing.F) {
 		got, err := ParseQuery(raw)
 		var want []Param
 		bad := false
-		for piece := range strings.SplitSeq(raw, "&") {
-			if piece == "" {
+		for part := range strings.SplitSeq(raw, "&") {
+			if part == "" {
 				continue
 			}
-			rawName, rawValue, _ := strings.Cut(piece, "=")
+			rawName, rawValue, _ := strings.Cut(part, "=")
 			name, err1 := url.QueryUnescape(rawName)
 			value, err2 := url.QueryUnescape(rawValue)
 			bad = bad || err1 != nil || err2 != nil

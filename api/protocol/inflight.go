@@ -237,7 +237,7 @@ func (w *waiter) wait(ctx context.Context, crowd int) error {
 	}
 }
 
-// leave reports whether the waiter left empty-handed: it may have been granted meanwhile.
+// leave reports whether the waiter left without memory: it may have been granted meanwhile.
 func (w *waiter) leave() bool {
 	f := w.hold.f
 	f.mu.Lock()
@@ -384,7 +384,7 @@ func (f *InFlight) TryAdmit(n int64) (held int64, ok bool) { return f.Of("").Try
 // Release gives back what Admit returned.
 func (f *InFlight) Release(held int64) { f.Of("").Release(held) }
 
-// watchedSender returns the body that WatchSender put on a request; nil where there is none.
+// watchedSender returns the body that WatchSender put on a request; nil if it put none.
 func watchedSender(r *http.Request) *watchedBody {
 	watched, _ := r.Body.(*watchedBody)
 	return watched

@@ -33,7 +33,7 @@ func TestParseQuery(t *testing.T) {
 	}
 }
 
-// Lookups tell an absent parameter from an empty one and give the first value.
+// Lookups distinguish an absent parameter from an empty one and give the first value.
 func TestQueryLookup(t *testing.T) {
 	q, err := ParseQuery("acl&a=1&a=2&b=")
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 // CheckRepeated refuses a request that sends one of the protocol's headers, or a hash
 // of its body, more than once. Signatures join the values with commas (protocol/auth.md 7),
 // and no such header takes a list: to act on one of them would be a choice that the
-// client did not make. Metadata has rules of its own, and an x-ms-client-request-id
+// client did not make. Metadata has other rules, and an x-ms-client-request-id
 // that came twice is just not echoed.
 func CheckRepeated(h http.Header) error {
 	first := ""

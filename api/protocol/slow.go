@@ -75,7 +75,7 @@ type watchedBody struct {
 	end     time.Time
 	bounded bool
 	read    bool // to its end
-	// interrupted says that stop cut a read off. net/http begins to watch the connection
+	// interrupted reports that stop cut a read off. net/http begins to watch the connection
 	// within the read that reaches the end of the body; if stop's deadline fails that, the
 	// context of the connection ends, and with it every later request of the connection.
 	interrupted bool
@@ -84,7 +84,7 @@ type watchedBody struct {
 	// allowance is how long the next byte may be waited for: SenderStallMax, less what was
 	// waited for earlier bytes beyond the time they may take.
 	allowance time.Duration
-	// since is when the read under way began; zero where there is none.
+	// since is when the read under way began; zero if none is.
 	since time.Time
 	// waited and brought are of the interval that will be the next lastRate, in bytes per
 	// second; none was taken before the first is over.
@@ -130,7 +130,7 @@ func (b *watchedBody) stopError() error {
 	return os.ErrDeadlineExceeded
 }
 
-// begin notes that a read begins, and returns when it must have brought a byte.
+// begin records that a read begins, and returns when it must have brought a byte.
 func (b *watchedBody) begin() time.Time {
 	b.pace.Lock()
 	defer b.pace.Unlock()
@@ -138,7 +138,7 @@ func (b *watchedBody) begin() time.Time {
 	return b.since.Add(b.allowance)
 }
 
-// took notes what a read brought.
+// took records what a read brought.
 func (b *watchedBody) took(n int) {
 	b.pace.Lock()
 	defer b.pace.Unlock()
@@ -154,7 +154,7 @@ func (b *watchedBody) took(n int) {
 }
 
 // rate is what the sender brought lately, in bytes per second of waiting for it; infinite
-// where it was not waited for long enough to tell.
+// where it was not waited for long enough to know.
 func (b *watchedBody) rate() float64 {
 	b.pace.Lock()
 	defer b.pace.Unlock()
@@ -168,11 +168,11 @@ func (b *watchedBody) rate() float64 {
 	return float64(b.brought) / waited.Seconds()
 }
 
-// Close does nothing: net/http closes the body of its own, which reads on, once the
+// Close does nothing: net/http closes its body, which reads on, once the
 // answer is out.
 func (*watchedBody) Close() error { return nil }
 
-// stop ends a read under way and refuses those to come. read says that the body came
+// stop ends a read under way and refuses those to come. read reports that the body came
 // to its end. Where it interrupted a read the request's context may be cancelled, and the
 // connection takes no other request.
 func (b *watchedBody) stop() (read bool) {
@@ -197,7 +197,7 @@ func (b *watchedBody) breakOff() {
 
 // StopSender ends all reads of r's body, which WatchSender watches: a transport may go
 // on reading what it forwards after the answer came, and the connection may be another
-// request's by then. read says that the body came to its end. r's context may be cancelled
+// request's by then. read reports that the body came to its end. r's context may be cancelled
 // by it.
 func StopSender(r *http.Request) (read bool) {
 	if watched := watchedSender(r); watched != nil {
@@ -232,10 +232,8 @@ func TakeBody(r *http.Request, bytesMax int64) error {
 		return tooLarge
 	case err == nil:
 		return nil
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return storageerr.OperationTimedOut
 	}
-	return storageerr.InvalidInput // The client broke off: fewer bytes than it said.
+	return BodyError(err)
 }
 
 // BeforeAnswer prepares the connection for an answer whose header is about to be written.

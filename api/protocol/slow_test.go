@@ -44,7 +44,7 @@ func TestWatchSender(t *testing.T) {
 	require.Equal(t, http.NoBody, empty.Body, "nothing to watch")
 }
 
-// A sender that is too slow is told from one that broke off.
+// A sender that is too slow is distinguished from one that broke off.
 func TestSlowSender(t *testing.T) {
 	var got error
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -17,9 +17,9 @@ type Target struct {
 	// Account is the addressed account without the -secondary suffix. It may be
 	// no legal name: see geo.Account.Valid.
 	Account geo.Account
-	// Secondary says that the account was addressed with the -secondary suffix.
+	// Secondary reports that the account was addressed with the -secondary suffix.
 	Secondary bool
-	// PathStyle says that the account is the first segment of the path.
+	// PathStyle reports that the account is the first segment of the path.
 	PathStyle bool
 	// RawPath is the whole path as sent, account segment included; "/" for an
 	// empty one. Signatures cover it.

@@ -16,7 +16,7 @@ const HeaderVersion = "X-Ms-Version"
 // The zero value is [Preview].
 type Version string
 
-// The versions at which the wire changed in a way this server tells apart.
+// The versions at which the wire changed in a way this server distinguishes.
 const (
 	// Preview is the table service of 2008, whose clients sent no version.
 	Preview         Version = ""
@@ -74,7 +74,7 @@ func Effective(header string) (Version, error) {
 }
 
 // ServiceVersion is Effective with the service's rule for a request that sends no
-// version, or an empty one. Authorized says that the request carries an
+// version, or an empty one. Authorized reports that the request carries an
 // Authorization header: then blobs demand a version (protocol/blob.md 3.1). Tables
 // answer as the 2008 preview, everything else as 2009-09-19.
 func ServiceVersion(s geo.Service, header string, authorized bool) (Version, error) {

@@ -1,7 +1,7 @@
 package routing
 
-// Headers by which front ends tell each other how a request came, and what became of
-// it. A client that sends one gains nothing: every front end authorizes for itself.
+// Headers by which front ends inform each other how a request came, and what became
+// of it. A client that sends one gains nothing: every front end authorizes for itself.
 const (
 	// hopHeader marks a request that came from another location: it is not sent to
 	// another one again (DESIGN 2.1).

@@ -17,7 +17,7 @@ const relayBytes = 32 << 10
 
 // hop is one way of sending a request to another front end.
 type hop struct {
-	// mark is the header that tells the receiver how the request came.
+	// mark is the header that shows the receiver how the request came.
 	mark string
 	// refusal is the header of an answer by which the other front end leaves the
 	// request to another. Empty: every answer is final. With it a body is sent when the
@@ -105,7 +105,7 @@ func (h hop) failed(q Request, body *forwardedBody, p *patience, err error) erro
 }
 
 // relay writes the answer to the client. One that breaks off is broken off visibly. early
-// says that it came before the end of the request's body.
+// reports that it came before the end of the request's body.
 func (f *Forwarder) relay(w http.ResponseWriter, r *http.Request, resp *http.Response, h hop, p *patience, early bool) {
 	header := w.Header()
 	clear(header)

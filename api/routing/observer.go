@@ -25,7 +25,7 @@ type GatewayObserver interface {
 // How an attempt to pass a request to a location ends.
 const (
 	outcomeAnswered    = "answered"    // its answer is the client's
-	outcomeRefused     = "refused"     // it does not have the account, or cannot tell now
+	outcomeRefused     = "refused"     // it does not have the account, or does not know now
 	outcomeUnreachable = "unreachable" // none of its front ends was reached; nothing happened
 	outcomeUnknown     = "unknown"     // no answer; what was asked may have happened
 	outcomeGone        = "client_gone" // the client left before there was an answer

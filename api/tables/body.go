@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"os"
 	"slices"
 	"strconv"
 
@@ -113,13 +112,8 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	switch {
 	case b.read > b.limit:
 		return 0, bodyTooLarge(int64(b.limit))
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return n, storageerr.OperationTimedOut
 	case err != nil && !errors.Is(err, io.EOF):
-		if _, known := storageerr.Of(err); known {
-			return n, err // Memory is short and the sender slow.
-		}
-		return n, storageerr.InvalidInput // The client broke off: fewer bytes than it said.
+		return n, protocol.BodyError(err)
 	}
 	return n, err
 }

@@ -11,7 +11,7 @@ import (
 	"antipode/services/storageerr"
 )
 
-// Limits of the frame of a batch. Bodies have none of their own, nor has the number of
+// Limits of the frame of a batch. Bodies have none, nor has the number of
 // requests: the caller bounds both.
 const (
 	// batchLineMax bounds a header or request line in bytes. Two keys of 512
@@ -23,7 +23,7 @@ const (
 	boundaryMax = 200
 )
 
-// BatchRequest is one request of a batch. The caller treats it as a request of its own:
+// BatchRequest is one request of a batch. The caller treats it as a separate request:
 // it verifies and dispatches each.
 type BatchRequest struct {
 	// ChangeSet counts the change sets from 1; zero is a request outside of them. A batch
@@ -53,7 +53,7 @@ type BatchReader struct {
 	// mark says what it is.
 	line []byte
 	mark mark
-	// within says that line continues a longer one, and cut that line has no end: the
+	// within reports that line continues a longer one, and cut that line has no end: the
 	// next one continues it.
 	within, cut bool
 
