@@ -2,7 +2,7 @@
 // in one goroutine: the
 // production types (node.Node, ship.Shipper, receive.Receiver, secondary.Applier,
 // the commands of primary, stats.Of) over a clock moved by hand, a seeded generator,
-// file systems in memory that keep what was synced, membus as the carrier, and a
+// file systems in memory that keep what was synced, membus as the bus, and a
 // network between nodes and a link between locations that lie.
 //
 // Invariant: the same seed gives the same event log, and so the same hash. Nothing

@@ -55,7 +55,7 @@ func (s *Sim) startFaults() {
 	s.faulty = true
 	s.rates = s.drawRates()
 	for _, l := range s.locations {
-		l.carrier.SetFaults(s.rng, s.drawStreamRates())
+		l.bus.SetFaults(s.rng, s.drawStreamRates())
 	}
 	s.nextFault()
 }
@@ -96,7 +96,7 @@ func (s *Sim) strike() {
 		s.stallLink()
 	case 9:
 		s.event("%s stream wiped", l.name)
-		l.carrier.Wipe()
+		l.bus.Wipe()
 	case 10:
 		if m.n != nil {
 			m.flush()
@@ -273,7 +273,7 @@ func (s *Sim) setLink(cut bool) {
 	}
 	s.linkCut = cut
 	for _, l := range s.locations {
-		l.carrier.Cut(cut, false)
+		l.bus.Cut(cut, false)
 	}
 }
 
@@ -296,9 +296,9 @@ func (s *Sim) heal() {
 	for _, l := range s.locations {
 		clear(l.net.isolated)
 		clear(l.net.cut)
-		s.takeStreamCounts(l.carrier.Counts())
-		l.carrier.SetFaults(nil, membus.Rates{})
-		l.carrier.Release(-1)
+		s.takeStreamCounts(l.bus.Counts())
+		l.bus.SetFaults(nil, membus.Rates{})
+		l.bus.Release(-1)
 		for _, m := range l.members {
 			m.full, m.failSync, m.slow, m.restUntil, m.seams = false, "", 0, 0, 0
 			m.clock.off = s.between(-s.skewMax, s.skewMax)
@@ -313,7 +313,7 @@ func (s *Sim) heal() {
 	}
 }
 
-// takeStreamCounts adds what a carrier did. A delayed message that was released
+// takeStreamCounts adds what a bus did. A delayed message that was released
 // came after later ones, as a swapped one does.
 func (s *Sim) takeStreamCounts(c membus.Counts) {
 	s.counts.StreamLost += c.Lost

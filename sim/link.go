@@ -135,12 +135,12 @@ func (l link) Push(refs []extent.Ref, done func(error)) {
 	})
 }
 
-// linkedPublisher passes publishes through the link to the carrier at the far end,
+// linkedPublisher passes publishes through the link to the bus at the far end,
 // where each is decided after the link's delay.
 type linkedPublisher struct {
 	bus.Publisher
 	s *Sim
-	// far is the location whose carrier it is.
+	// far is the location whose bus it is.
 	far *location
 }
 
@@ -153,7 +153,7 @@ func (p linkedPublisher) Publish(subject string, data []byte, done func(error)) 
 		return err
 	}
 	p.s.after(p.s.linkDelay(), func() {
-		p.far.carrier.Step()
+		p.far.bus.Step()
 		p.far.receiving.dirty = true
 	})
 	return nil

@@ -36,10 +36,10 @@ type location struct {
 	// placement says which members have which ranges.
 	placement ranges.Placement
 
-	// carrier is the stream that arrives here, from the other location.
-	carrier   *membus.Carrier
+	// bus is the stream that arrives here, from the other location.
+	bus       *membus.Bus
 	receiving receiving
-	publisher bus.Publisher // to the other location's carrier
+	publisher bus.Publisher // to the other location's bus
 
 	directory *directory.Directory
 	primary   *primary.Primary
@@ -61,12 +61,12 @@ type receiving struct {
 	dirty bool
 }
 
-// ackWait is short, so that the carrier delivers again within a run.
+// ackWait is short, so that the bus delivers again within a run.
 const ackWait = 500 * time.Millisecond
 
 func newLocation(s *Sim, name geo.Location, parity geo.Timestamp, nodes int) *location {
 	l := &location{
-		s: s, name: name, parity: parity, carrier: membus.New(s.clock, bus.Bounds{AckWait: ackWait}),
+		s: s, name: name, parity: parity, bus: membus.New(s.clock, bus.Bounds{AckWait: ackWait}),
 		history: map[geo.RangeID]*history{}, leaders: map[geo.RangeID]geo.NodeID{}, lowSync: map[geo.RangeID]bool{}, intake: &intake{},
 		healed: map[geo.RangeID]geo.Timestamp{},
 	}
@@ -98,7 +98,7 @@ func pair(a, b *location) {
 		for _, svc := range []geo.Service{geo.Catalog, geo.Blob, geo.Queue, geo.Table} {
 			l.history[geo.FirstRange(svc)] = newHistory(l, svc)
 		}
-		l.publisher = linkedPublisher{l.far.carrier.OpenPublisher(), l.s, l.far}
+		l.publisher = linkedPublisher{l.far.bus.OpenPublisher(), l.s, l.far}
 		l.directory = directory.NewDirectory(l, l.far.name)
 		l.receive()
 	}
@@ -109,7 +109,7 @@ func pair(a, b *location) {
 // receive starts the receiver, in place of one that died with the location.
 func (l *location) receive() {
 	l.receiving = receiving{dirty: true, Receiver: receive.New(receive.Options{
-		Origin: l.far.name, Ranges: shipped[:], Consumer: l.carrier.OpenConsumer(), Source: link{l.s, l.far},
+		Origin: l.far.name, Ranges: shipped[:], Consumer: l.bus.OpenConsumer(), Source: link{l.s, l.far},
 		Applier: watchedApplier{secondary.NewApplier(l), l}, Clock: l.s.clock, Logger: quiet, Alarm: l.alarm,
 		Wake: func() { l.receiving.dirty = true }, BatchBytesMax: l.s.batchBytesMax,
 	})}

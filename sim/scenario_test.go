@@ -198,7 +198,7 @@ func (c *scenario) setLag(d *datadriven.TestData) string {
 func (c *scenario) gap(d *datadriven.TestData) string {
 	frames := 1
 	d.MaybeScanArgs(c.t, "frames", &frames)
-	c.far.carrier.LoseIf(func(m bus.Message) bool {
+	c.far.bus.LoseIf(func(m bus.Message) bool {
 		f, err := change.ParseFrame(m.Data)
 		if err != nil || len(f.Records) == 0 || frames == 0 {
 			return false
@@ -216,7 +216,7 @@ func (c *scenario) lose(*datadriven.TestData) string {
 
 func (c *scenario) wipe(d *datadriven.TestData) string {
 	if d.HasArg("bus") {
-		c.far.carrier.Wipe()
+		c.far.bus.Wipe()
 		return ""
 	}
 	for _, m := range c.nodes(d) {
@@ -315,7 +315,7 @@ func (c *scenario) healAll(*datadriven.TestData) string {
 	}
 	c.heal()
 	c.lag = distance
-	c.far.carrier.LoseIf(nil)
+	c.far.bus.LoseIf(nil)
 	return ""
 }
 

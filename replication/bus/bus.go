@@ -1,8 +1,8 @@
 // Package bus is the small interface between the two ends of the geo stream
-// and whatever carries it. The carrier lives in the receiving location and is a
+// and whatever carries it. The bus lives in the receiving location and is a
 // cache that may lie (R15): it may lose, double, reorder, refuse, or be deleted
 // and made again. Correctness rests on the record numbers inside the frames,
-// never on the carrier; the carrier only has to be fast.
+// never on the bus; the bus only has to be fast.
 //
 // Two implementations, membus and natsbus, pass the suite in bustest.
 package bus
@@ -13,16 +13,16 @@ import (
 	"time"
 )
 
-// Errors a carrier reports. All are passing: the caller tries again later.
+// Errors a bus reports. All are passing: the caller tries again later.
 var (
-	// ErrFull: the carrier holds as much as it may and refuses new messages
+	// ErrFull: the bus holds as much as it may and refuses new messages
 	// (discard-new), or the publisher's window is used up.
 	ErrFull = errors.New("stream: full")
-	// ErrUnavailable: the carrier cannot be reached or does not answer in time.
+	// ErrUnavailable: the bus cannot be reached or does not answer in time.
 	// A publish that ended so may or may not have been stored.
 	ErrUnavailable = errors.New("stream: unavailable")
 	// ErrTooLarge: the payload is over MaxPayload. It will never fit.
-	ErrTooLarge = errors.New("stream: payload over the carrier's maximum")
+	ErrTooLarge = errors.New("stream: payload over the bus's maximum")
 	// ErrClosed: the publisher or consumer was closed.
 	ErrClosed = errors.New("stream: closed")
 )
@@ -31,12 +31,12 @@ var (
 // the order of Publish calls is the order in which messages are stored unless
 // one of them fails.
 type Publisher interface {
-	// Publish hands data to the carrier and returns without waiting for it.
-	// done is called exactly once, from any goroutine, with nil once the carrier
+	// Publish hands data to the bus and returns without waiting for it.
+	// done is called exactly once, from any goroutine, with nil once the bus
 	// says that the message is stored, or with one of the errors above. It may
 	// Publish again; it must not block for long nor call Close. When Publish itself
 	// returns an error (ErrFull for the window, ErrTooLarge, ErrClosed), done is not
-	// called. The carrier owns data until done is called.
+	// called. The bus owns data until done is called.
 	Publish(subject string, data []byte, done func(error)) error
 	// MaxPayload is the largest data Publish takes, in bytes.
 	MaxPayload() int
@@ -50,13 +50,13 @@ type Message struct {
 	Subject string
 	// Data is the payload. The consumer owns it.
 	Data []byte
-	// Seq is the carrier's own sequence number within Incarnation: for
+	// Seq is the bus's own sequence number within Incarnation: for
 	// acknowledging and for alarms, never for order of records.
 	Seq uint64
-	// Redelivered says that the carrier delivered this message before. False is no
-	// promise that it did not: a carrier may forget.
+	// Redelivered says that the bus delivered this message before. False is no
+	// promise that it did not: a bus may forget.
 	Redelivered bool
-	// Incarnation is when the carrier's stream was made. A new value means
+	// Incarnation is when the bus's stream was made. A new value means
 	// that the stream was deleted and made again (R15, a named alarm).
 	Incarnation time.Time
 }
@@ -65,16 +65,16 @@ type Message struct {
 // a Consumer at a time.
 type Consumer interface {
 	// Poll returns up to limit messages that are at hand, without waiting. An
-	// empty result is not an error. While the carrier is away and nothing is at
+	// empty result is not an error. While the bus is away and nothing is at
 	// hand it returns ErrUnavailable.
 	Poll(limit int) ([]Message, error)
-	// Wait blocks until Poll may return something, ctx ends, or the carrier
-	// fails; it may return early. A carrier that stays away is reported once, with
+	// Wait blocks until Poll may return something, ctx ends, or the bus
+	// fails; it may return early. A bus that stays away is reported once, with
 	// ErrUnavailable, and then blocks until it is back, so that a caller may loop.
 	Wait(ctx context.Context) error
 	// Ack acknowledges the message and all before it (AckAll). What is not
-	// acknowledged within the carrier's ack wait is delivered again. A message of a
-	// former incarnation is gone from the carrier: its Ack does nothing. An ack may
+	// acknowledged within the bus's ack wait is delivered again. A message of a
+	// former incarnation is gone from the bus: its Ack does nothing. An ack may
 	// be lost, and need not be repeated before the message comes again.
 	Ack(m Message) error
 	// Close releases what the consumer holds. Unacknowledged messages are
@@ -82,9 +82,9 @@ type Consumer interface {
 	Close() error
 }
 
-// Bounds of a carrier, shared so that both implementations refuse alike.
+// Bounds of a bus, shared so that both implementations refuse alike.
 type Bounds struct {
-	// BytesMax bounds what the carrier stores. Zero means 1 GiB.
+	// BytesMax bounds what the bus stores. Zero means 1 GiB.
 	BytesMax int64
 	// WindowMax bounds publishes in flight per Publisher (R15). Zero means 64.
 	WindowMax int

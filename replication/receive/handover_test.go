@@ -16,7 +16,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // Receivers that follow each other, and overlap, on one durable consumer bring each
 // record to the range once and in order, whatever they fetched and left, whatever the
 // other's AckAll acknowledged for them, and whichever answers are lost; and in the end
-// everything is there, promised, and forgotten by the source and by the carrier (R14,
+// everything is there, promised, and forgotten by the source and by the bus (R14,
 // R15).
 func TestHandover(t *testing.T) {
 	for seed := range uint64(20) {
@@ -93,7 +93,7 @@ func TestRunEndsWithAnswersUnderway(t *testing.T) {
 		for len(w.waiting) > 0 {
 			w.settle()
 		}
-		require.Positive(t, w.carrier.Stored(), "nothing was acknowledged that nobody heard of")
+		require.Positive(t, w.bus.Stored(), "nothing was acknowledged that nobody heard of")
 		w.drain([]*Receiver{w.receiver()})
 		w.requireOnce()
 	})

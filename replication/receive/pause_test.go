@@ -9,7 +9,7 @@ import (
 	"antipode/replication/bus"
 )
 
-// away is a carrier that can be away.
+// away is a bus that can be away.
 type away struct {
 	bus.Consumer
 	err error
@@ -27,8 +27,8 @@ func (a *away) Poll(limit int) ([]bus.Message, error) {
 // no alarm is raised and nothing is pulled; after as long a silence while it ran they are.
 func TestPauseIsNobodysSilence(t *testing.T) {
 	w := newWorld(t, 1)
-	carrier := &away{Consumer: w.durable}
-	w.durable = carrier
+	servers := &away{Consumer: w.durable}
+	w.durable = servers
 	r := w.receiver()
 	r.o.SilenceAfter = 5 * time.Second
 	runFor := func(d time.Duration) {
@@ -47,14 +47,14 @@ func TestPauseIsNobodysSilence(t *testing.T) {
 
 	pause()
 	require.Empty(t, w.alarms, "the source could not be heard")
-	carrier.err = bus.ErrUnavailable
+	servers.err = bus.ErrUnavailable
 	runFor(time.Second)
 	pause()
 	require.Empty(t, w.alarms, "the servers could not be asked")
 	runFor(5 * time.Second)
 	require.Equal(t, map[string]int{AlarmSilence: 1, AlarmUnavailable: 1}, w.alarms)
 
-	carrier.err = nil
+	servers.err = nil
 	clear(w.alarms)
 	for st, h := range w.heads {
 		w.closedH[st] = h.Seq + 1

@@ -20,7 +20,7 @@ type rangeReceiver struct {
 	r   *Receiver
 	src geo.SourceRange
 
-	frames     []item // waiting, in the order of the carrier
+	frames     []item // waiting, in the order of the bus
 	bytes      int    // of the records that wait or are being committed
 	committing bool
 	retryAt    time.Duration

@@ -101,7 +101,7 @@ type Receiver struct {
 
 	ranges map[geo.RangeID]*rangeReceiver
 	order  []*rangeReceiver
-	// unacked are the messages not yet acknowledged to the carrier, oldest first.
+	// unacked are the messages not yet acknowledged to the bus, oldest first.
 	unacked     []*pending
 	incarnation time.Time
 	// failing is whether the stream did not answer when asked last, and since when, in
@@ -158,7 +158,7 @@ func (r *Receiver) post(f func(now time.Duration)) {
 	r.Wake()
 }
 
-// Run steps until ctx ends. A goroutine of its own waits for the carrier.
+// Run steps until ctx ends. A goroutine of its own waits for the bus.
 func (r *Receiver) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	arrived := make(chan struct{})
@@ -214,7 +214,7 @@ func (r *Receiver) Step(now time.Duration) time.Duration {
 // a range may go over PendingBytesMax.
 const pollMax = 8
 
-// fetch takes frames from the carrier while there is room.
+// fetch takes frames from the bus while there is room.
 func (r *Receiver) fetch(ran time.Duration) {
 	for {
 		for _, rr := range r.order {
@@ -296,7 +296,7 @@ func (r *Receiver) accept(m bus.Message, ran time.Duration) {
 	}
 }
 
-// acknowledge tells the carrier of the longest prefix of messages that is done.
+// acknowledge tells the bus of the longest prefix of messages that is done.
 func (r *Receiver) acknowledge() {
 	n := 0
 	for n < len(r.unacked) && r.unacked[n].open == 0 {

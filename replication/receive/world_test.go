@@ -29,15 +29,15 @@ const (
 var errLost = errors.New("the answer was lost")
 
 // world is a source range and the range that receives it, both as simple as they can
-// be, with a carrier between them: what receivers of one origin share. It is used from
+// be, with a bus between them: what receivers of one origin share. It is used from
 // one goroutine; what takes time is put off by later.
 type world struct {
-	t       *testing.T
-	rng     *rand.Rand
-	clk     *clock.Manual
-	carrier *membus.Carrier
-	pub     *membus.Publisher
-	// durable is the carrier's one durable consumer: each message goes to one of those
+	t   *testing.T
+	rng *rand.Rand
+	clk *clock.Manual
+	bus *membus.Bus
+	pub *membus.Publisher
+	// durable is the bus's one durable consumer: each message goes to one of those
 	// that poll it, and an acknowledgement of any of them covers those of all.
 	durable bus.Consumer
 	waiting []func()
@@ -62,16 +62,16 @@ func newWorld(t *testing.T, seed uint64) *world {
 		heads: map[geo.Stream]geo.Head{}, outbox: map[geo.Stream]map[geo.Seq][]byte{},
 		cursors: map[geo.Stream]geo.Head{}, applied: map[geo.Stream][]geo.Seq{}, closedH: map[geo.Stream]geo.Seq{},
 	}
-	w.carrier = membus.New(w.clk, bus.Bounds{AckWait: 5 * time.Second})
-	w.pub, w.durable = w.carrier.OpenPublisher(), w.carrier.OpenConsumer()
+	w.bus = membus.New(w.clk, bus.Bounds{AckWait: 5 * time.Second})
+	w.pub, w.durable = w.bus.OpenPublisher(), w.bus.OpenConsumer()
 	return w
 }
 
-// receiver returns one more receiver of the carrier's durable consumer.
+// receiver returns one more receiver of the bus's durable consumer.
 func (w *world) receiver() *Receiver {
 	return New(Options{
 		Origin: testOrigin, Ranges: []geo.RangeID{testRange}, Consumer: w.durable, Source: w, Applier: w, Clock: w.clk,
-		Incarnation: w.carrier.Incarnation(), Logger: slog.New(slog.DiscardHandler), Alarm: func(reason string) { w.alarms[reason]++ },
+		Incarnation: w.bus.Incarnation(), Logger: slog.New(slog.DiscardHandler), Alarm: func(reason string) { w.alarms[reason]++ },
 	})
 }
 
@@ -113,7 +113,7 @@ func (w *world) write() {
 	w.closedT = w.now
 	f.Closed.T, f.Closed.Heads = w.now, w.closedHeads(changed)
 	require.NoError(w.t, w.pub.Publish("geo", change.AppendFrame(nil, &f), func(error) {}))
-	w.carrier.Deliver()
+	w.bus.Deliver()
 }
 
 func (w *world) closedHeads(of map[geo.Stream]bool) []change.StreamHead {
@@ -238,15 +238,15 @@ func (w *world) PutPayload(extent.Ref, []byte, func(error)) {
 func (w *world) HasPayload(extent.Ref) bool { return true }
 
 // whole says what is missing until everything that was committed at the source has
-// arrived, is promised, and is forgotten by the source and by the carrier; "" then.
+// arrived, is promised, and is forgotten by the source and by the bus; "" then.
 func (w *world) whole() string {
 	for st, h := range w.heads {
 		if w.cursors[st] != h || len(w.outbox[st]) > 0 {
 			return fmt.Sprintf("%s at %d of %d, %d in the outbox", st, w.cursors[st].Seq, h.Seq, len(w.outbox[st]))
 		}
 	}
-	if w.taken != w.now || w.carrier.Stored() > 0 {
-		return fmt.Sprintf("closed %d of %d, %d messages in the carrier", w.taken, w.now, w.carrier.Stored())
+	if w.taken != w.now || w.bus.Stored() > 0 {
+		return fmt.Sprintf("closed %d of %d, %d messages in the bus", w.taken, w.now, w.bus.Stored())
 	}
 	return ""
 }

@@ -75,7 +75,7 @@ type Shipper struct {
 	forked  map[geo.Stream]struct{} // found under a lease, since the start
 	flying  int
 	failed  bool
-	blocked bool         // the carrier was full: a publish that ends makes room
+	blocked bool         // the bus was full: a publish that ends makes room
 	pushed  []geo.Stream // held-back streams whose payload has arrived
 	badPush []geo.Stream
 
@@ -118,7 +118,7 @@ func (s *Shipper) Run(ctx context.Context) error {
 // when it begins to lead and when it applied something.
 const idle = time.Second
 
-// blockedPause is how long Step waits at most for a full carrier; a publish that
+// blockedPause is how long Step waits at most for a full bus; a publish that
 // ends wakes it before.
 const blockedPause = 20 * time.Millisecond
 

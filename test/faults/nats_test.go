@@ -140,7 +140,7 @@ func TestOutsideNATS(t *testing.T) {
 	for _, l := range []geo.Location{rig.North, rig.South} {
 		for _, name := range rig.NodesOf(l) {
 			_, err := os.Stat(filepath.Join(r.Dir(), name, "data", string(l), "nats"))
-			require.ErrorIs(t, err, os.ErrNotExist, "%s has a carrier of its own", name)
+			require.ErrorIs(t, err, os.ErrNotExist, "%s has a bus of its own", name)
 		}
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*readyWait)
@@ -196,7 +196,7 @@ func TestOutsideNATS(t *testing.T) {
 	south.stop()
 	a, err := door.Insert(ctx, table, rest.Entity{"PartitionKey": "p", "RowKey": "meanwhile"})
 	require.NoError(t, err)
-	require.True(t, a.OK(), "writes do not wait for the carrier: %v", a)
+	require.True(t, a.OK(), "writes do not wait for the bus: %v", a)
 	south.start()
 	awaitSecondary(ctx, t, secondary, "meanwhile")
 	arrives("after")

@@ -1,12 +1,11 @@
-// Package bustest is the conformance suite of stream.Publisher and
-// stream.Consumer. Every carrier runs it:
+// Package bustest is the conformance suite of bus.Publisher and bus.Consumer. Every
+// bus runs it:
 //
 //	func TestConformance(t *testing.T) {
-//		bustest.Run(t, func(t *testing.T, b stream.Bounds) bustest.Carrier { ... })
+//		bustest.Run(t, func(t *testing.T, b bus.Bounds) bustest.Bus { ... })
 //	}
 //
-// Invariant: the suite asks for what R15 lets the rest of the system rely on and
-// for nothing more. Order, redelivery and refusal are checked on a carrier that
-// is healthy; what a carrier may do when it lies is not, as correctness never
-// rests on it.
+// Invariant: the suite requires what the rest of the system relies on by R15, and
+// nothing more. Order, redelivery and refusal are checked on a healthy bus. What a bus
+// does under faults is not checked, since correctness never depends on it.
 package bustest

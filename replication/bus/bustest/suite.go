@@ -12,12 +12,12 @@ import (
 	"antipode/replication/bus"
 )
 
-// Run checks the carriers that open makes, one fresh carrier per promise.
-func Run(t *testing.T, open func(t *testing.T, bounds bus.Bounds) Carrier) {
+// Run checks the buses that open makes, one fresh bus per promise.
+func Run(t *testing.T, open func(t *testing.T, bounds bus.Bounds) Bus) {
 	for _, tt := range []struct {
 		name   string
 		bounds bus.Bounds
-		check  func(*testing.T, Carrier)
+		check  func(*testing.T, Bus)
 	}{
 		{"order", bus.Bounds{}, order},
 		{"poll does not wait", bus.Bounds{}, pollDoesNotWait},
@@ -43,7 +43,7 @@ func Run(t *testing.T, open func(t *testing.T, bounds bus.Bounds) Carrier) {
 
 // Messages come out in the order of the Publish calls, over all subjects, with
 // what was put in, and are numbered upward within one incarnation.
-func order(t *testing.T, c Carrier) {
+func order(t *testing.T, c Bus) {
 	p, q := c.Publisher(t), c.Consumer(t)
 	defer closeAll(t, p, q)
 	const n = 300
@@ -64,7 +64,7 @@ func order(t *testing.T, c Carrier) {
 }
 
 // Poll of an empty stream answers at once, with nothing.
-func pollDoesNotWait(t *testing.T, c Carrier) {
+func pollDoesNotWait(t *testing.T, c Bus) {
 	q := c.Consumer(t)
 	defer closeAll(t, q)
 	for range 100 {
@@ -82,7 +82,7 @@ func pollDoesNotWait(t *testing.T, c Carrier) {
 }
 
 // Wait ends with its context, and when a message comes.
-func waitEnds(t *testing.T, c Carrier) {
+func waitEnds(t *testing.T, c Bus) {
 	p, q := c.Publisher(t), c.Consumer(t)
 	defer closeAll(t, p, q)
 	requireQuiet(t, c, q)
@@ -98,7 +98,7 @@ func waitEnds(t *testing.T, c Carrier) {
 
 // What a closed consumer left unacknowledged goes to the next one, in order,
 // before what it had not seen.
-func redeliveryAfterClose(t *testing.T, c Carrier) {
+func redeliveryAfterClose(t *testing.T, c Bus) {
 	p, q := c.Publisher(t), c.Consumer(t)
 	defer closeAll(t, p)
 	putAll(t, c, p, 0, 20)
@@ -115,7 +115,7 @@ func redeliveryAfterClose(t *testing.T, c Carrier) {
 
 // What is not acknowledged within the ack wait comes again, marked so, and what
 // is acknowledged does not.
-func redeliveryAfterAckWait(t *testing.T, c Carrier) {
+func redeliveryAfterAckWait(t *testing.T, c Bus) {
 	p, q := c.Publisher(t), c.Consumer(t)
 	defer closeAll(t, p, q)
 	putAll(t, c, p, 0, 3)
@@ -134,7 +134,7 @@ func redeliveryAfterAckWait(t *testing.T, c Carrier) {
 }
 
 // One Ack acknowledges all before it.
-func ackAll(t *testing.T, c Carrier) {
+func ackAll(t *testing.T, c Bus) {
 	p, q := c.Publisher(t), c.Consumer(t)
 	defer closeAll(t, p)
 	putAll(t, c, p, 0, 10)
@@ -151,7 +151,7 @@ func ackAll(t *testing.T, c Carrier) {
 }
 
 // What is acknowledged is not delivered to a later consumer.
-func acknowledgedIsGone(t *testing.T, c Carrier) {
+func acknowledgedIsGone(t *testing.T, c Bus) {
 	p, q := c.Publisher(t), c.Consumer(t)
 	defer closeAll(t, p)
 	putAll(t, c, p, 0, 10)
@@ -167,7 +167,7 @@ func acknowledgedIsGone(t *testing.T, c Carrier) {
 }
 
 // No more than AckPendingMax messages are out, and an Ack lets the next ones come.
-func pendingBound(t *testing.T, c Carrier) {
+func pendingBound(t *testing.T, c Bus) {
 	p, q := c.Publisher(t), c.Consumer(t)
 	defer closeAll(t, p, q)
 	putAll(t, c, p, 0, 10)
@@ -183,9 +183,9 @@ func pendingBound(t *testing.T, c Carrier) {
 	}
 }
 
-// A full carrier refuses with ErrFull, keeps what it has, and takes messages again
+// A full bus refuses with ErrFull, keeps what it has, and takes messages again
 // once some are acknowledged.
-func fullAndAgain(t *testing.T, c Carrier) {
+func fullAndAgain(t *testing.T, c Bus) {
 	p, q := c.Publisher(t), c.Consumer(t)
 	defer closeAll(t, p, q)
 	frame := bytes.Repeat([]byte("x"), 64<<10)
@@ -213,7 +213,7 @@ func fullAndAgain(t *testing.T, c Carrier) {
 }
 
 // A payload over the maximum is refused by Publish and harms nothing.
-func tooLarge(t *testing.T, c Carrier) {
+func tooLarge(t *testing.T, c Bus) {
 	p, q := c.Publisher(t), c.Consumer(t)
 	defer closeAll(t, p, q)
 	require.Equal(t, 64<<10, p.MaxPayload())
@@ -224,7 +224,7 @@ func tooLarge(t *testing.T, c Carrier) {
 }
 
 // The largest payload of the default bounds goes through.
-func largest(t *testing.T, c Carrier) {
+func largest(t *testing.T, c Bus) {
 	p, q := c.Publisher(t), c.Consumer(t)
 	defer closeAll(t, p, q)
 	data := bytes.Repeat([]byte("0123456789abcdef"), p.MaxPayload()/16)
@@ -235,11 +235,11 @@ func largest(t *testing.T, c Carrier) {
 }
 
 // Publishes in flight are bounded by WindowMax per publisher; a done makes room.
-func window(t *testing.T, c Carrier) {
+func window(t *testing.T, c Bus) {
 	p, q := c.Publisher(t), c.Consumer(t)
 	defer closeAll(t, p, q)
 	// gate keeps every done from returning, so that the window stays used up
-	// with a carrier that has a life of its own.
+	// with a bus that has a life of its own.
 	gate := make(chan struct{})
 	var o outcomes
 	refused := 0
@@ -261,7 +261,7 @@ func window(t *testing.T, c Carrier) {
 
 // A stream that was deleted and made again goes on under a new, later incarnation,
 // for the publisher and the consumer that were open all along.
-func recreated(t *testing.T, c Carrier) {
+func recreated(t *testing.T, c Bus) {
 	p, q := c.Publisher(t), c.Consumer(t)
 	defer closeAll(t, p, q)
 	persist(t, c, p, Subject(0), body(0))
@@ -280,7 +280,7 @@ func recreated(t *testing.T, c Carrier) {
 
 // A stream deleted with publishes in flight and messages unacknowledged goes on:
 // every publish ends once, and later messages arrive under the new incarnation.
-func recreatedUnderLoad(t *testing.T, c Carrier) {
+func recreatedUnderLoad(t *testing.T, c Bus) {
 	p, q := c.Publisher(t), c.Consumer(t)
 	defer closeAll(t, p, q)
 	persist(t, c, p, Subject(0), body(0))
@@ -314,7 +314,7 @@ func recreatedUnderLoad(t *testing.T, c Carrier) {
 
 // An Ack for a message of a former incarnation touches nothing in the new one,
 // although its number is higher.
-func oldAckAfterRecreation(t *testing.T, c Carrier) {
+func oldAckAfterRecreation(t *testing.T, c Bus) {
 	p, q := c.Publisher(t), c.Consumer(t)
 	defer closeAll(t, p)
 	putAll(t, c, p, 0, 20)
@@ -333,7 +333,7 @@ func oldAckAfterRecreation(t *testing.T, c Carrier) {
 
 // Close ends every open publish, once, with ErrClosed unless it had been stored;
 // afterwards Publish refuses, and Close again is nothing.
-func closeEndsPublishes(t *testing.T, c Carrier) {
+func closeEndsPublishes(t *testing.T, c Bus) {
 	p := c.Publisher(t)
 	var o outcomes
 	for range 50 {
@@ -356,7 +356,7 @@ func closeEndsPublishes(t *testing.T, c Carrier) {
 }
 
 // A closed consumer answers ErrClosed to everything but Close.
-func closedConsumer(t *testing.T, c Carrier) {
+func closedConsumer(t *testing.T, c Bus) {
 	p, q := c.Publisher(t), c.Consumer(t)
 	defer closeAll(t, p)
 	putAll(t, c, p, 0, 1)

@@ -6,9 +6,9 @@ import (
 	"antipode/replication/bus"
 )
 
-// Consumer is the bus.Consumer of a Carrier.
+// Consumer is the bus.Consumer of a Bus.
 type Consumer struct {
-	c *Carrier
+	c *Bus
 	// wake holds a token when something changed since Wait last looked.
 	wake chan struct{}
 	// closed is guarded by c.mu.
@@ -21,7 +21,7 @@ var _ bus.Consumer = (*Consumer)(nil)
 
 // OpenConsumer returns the stream's consumer. One that is still open is closed,
 // as the durable consumer has one user at a time.
-func (c *Carrier) OpenConsumer() *Consumer {
+func (c *Bus) OpenConsumer() *Consumer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.consumer != nil {
@@ -67,7 +67,7 @@ func (q *Consumer) Poll(limit int) ([]bus.Message, error) {
 	return out, nil
 }
 
-// Wait blocks until Poll may return something or ctx ends. The carrier has no
+// Wait blocks until Poll may return something or ctx ends. The bus has no
 // timer: a message whose ack wait ended is noticed with the next event. A cut is
 // reported once.
 func (q *Consumer) Wait(ctx context.Context) error {

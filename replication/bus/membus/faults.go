@@ -22,7 +22,7 @@ type Rates struct {
 	Release float64
 	// Refuse: the publish ends with bus.ErrFull.
 	Refuse float64
-	// Cut: publishers and consumer lose the carrier, until healed.
+	// Cut: publishers and consumer lose the bus, until healed.
 	Cut float64
 	// Heal: a cut ends.
 	Heal float64
@@ -40,7 +40,7 @@ type Counts struct {
 
 // Predicate picks messages for a fault by hand. It sees the message as the
 // publisher gave it: Subject and Data are set, Seq and Redelivered are not. It
-// is called with the carrier locked and must not call back.
+// is called with the bus locked and must not call back.
 type Predicate func(bus.Message) bool
 
 // chance draws one fault. A rate of zero draws nothing, so that turning one fault
@@ -50,44 +50,44 @@ func chance(rng *rand.Rand, rate float64) bool {
 }
 
 // SetFaults makes every following Step draw its faults from rng. A nil rng stops
-// it. The generator is used under the carrier's lock only, and belongs to the
-// carrier until another is set.
-func (c *Carrier) SetFaults(rng *rand.Rand, rates Rates) {
+// it. The generator is used under the bus's lock only, and belongs to the
+// bus until another is set.
+func (c *Bus) SetFaults(rng *rand.Rand, rates Rates) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.rng, c.rates = rng, rates
 }
 
 // LoseIf loses every message that pick accepts, until set to nil.
-func (c *Carrier) LoseIf(pick Predicate) { c.set(&c.loseIf, pick) }
+func (c *Bus) LoseIf(pick Predicate) { c.set(&c.loseIf, pick) }
 
 // DoubleIf doubles every message that pick accepts, until set to nil.
-func (c *Carrier) DoubleIf(pick Predicate) { c.set(&c.doubleIf, pick) }
+func (c *Bus) DoubleIf(pick Predicate) { c.set(&c.doubleIf, pick) }
 
 // HoldIf delays every message that pick accepts, until set to nil: its publisher
 // hears that it is stored, and the consumer gets it after a Release, behind
 // whatever was stored in the meantime. Setting nil releases nothing.
-func (c *Carrier) HoldIf(pick Predicate) { c.set(&c.holdIf, pick) }
+func (c *Bus) HoldIf(pick Predicate) { c.set(&c.holdIf, pick) }
 
 // RefuseIf ends the publish of every message that pick accepts with
 // bus.ErrFull, until set to nil.
-func (c *Carrier) RefuseIf(pick Predicate) { c.set(&c.refuseIf, pick) }
+func (c *Bus) RefuseIf(pick Predicate) { c.set(&c.refuseIf, pick) }
 
-func (c *Carrier) set(field *Predicate, pick Predicate) {
+func (c *Bus) set(field *Predicate, pick Predicate) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	*field = pick
 }
 
 // SwapNext makes the next Step that has two queued messages take the second first.
-func (c *Carrier) SwapNext() {
+func (c *Bus) SwapNext() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.swapNext = true
 }
 
 // Held returns how many messages are delayed.
-func (c *Carrier) Held() int {
+func (c *Bus) Held() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.held)
@@ -95,7 +95,7 @@ func (c *Carrier) Held() int {
 
 // Release stores up to n delayed messages, the oldest first, and returns how many
 // it stored. A negative n means all. It works through a cut.
-func (c *Carrier) Release(n int) int {
+func (c *Bus) Release(n int) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if n < 0 || n > len(c.held) {
@@ -107,10 +107,10 @@ func (c *Carrier) Release(n int) int {
 	return n
 }
 
-// Cut takes the carrier away from the publishers, the consumer, or both, or gives
+// Cut takes the bus away from the publishers, the consumer, or both, or gives
 // it back. While cut off, a publish ends with bus.ErrUnavailable and Poll and
 // Ack return it.
-func (c *Carrier) Cut(publishers, consumer bool) {
+func (c *Bus) Cut(publishers, consumer bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.cut(publishers, consumer)
@@ -118,14 +118,14 @@ func (c *Carrier) Cut(publishers, consumer bool) {
 
 // Wipe deletes the stream with all it holds and makes it again, under a new
 // incarnation. Queued publishes meet the new stream; delayed messages stay so.
-func (c *Carrier) Wipe() {
+func (c *Bus) Wipe() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.wipe()
 }
 
 // Counts returns how often each fault fired.
-func (c *Carrier) Counts() Counts {
+func (c *Bus) Counts() Counts {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.counts
@@ -133,7 +133,7 @@ func (c *Carrier) Counts() Counts {
 
 // releaseOne stores the oldest delayed message. The caller holds mu and has
 // checked that there is one.
-func (c *Carrier) releaseOne() {
+func (c *Bus) releaseOne() {
 	m := c.held[0]
 	c.held[0] = nil
 	c.held = c.held[1:]
@@ -143,7 +143,7 @@ func (c *Carrier) releaseOne() {
 }
 
 // cut changes what is cut off and counts the change. The caller holds mu.
-func (c *Carrier) cut(publishers, consumer bool) {
+func (c *Bus) cut(publishers, consumer bool) {
 	was, is := c.cutPublishers || c.cutConsumer, publishers || consumer
 	if is && (publishers && !c.cutPublishers || consumer && !c.cutConsumer) {
 		c.counts.Cut++
@@ -156,7 +156,7 @@ func (c *Carrier) cut(publishers, consumer bool) {
 }
 
 // wipe is Wipe with mu held.
-func (c *Carrier) wipe() {
+func (c *Bus) wipe() {
 	c.stored, c.storedBytes, c.pending, c.seq = nil, 0, 0, 0
 	next := c.clk.Now()
 	if !next.After(c.incarnation) {

@@ -19,7 +19,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 type suite struct {
 	clk *clock.Manual
-	c   *Carrier
+	c   *Bus
 }
 
 func (s suite) Publisher(*testing.T) bus.Publisher { return s.c.OpenPublisher() }
@@ -30,19 +30,19 @@ func (s suite) Pass(d time.Duration)               { s.clk.Advance(d) }
 
 var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// The in-memory carrier keeps the promises of every carrier.
+// The in-memory bus keeps the promises of every bus.
 func TestConformance(t *testing.T) {
-	bustest.Run(t, func(_ *testing.T, b bus.Bounds) bustest.Carrier {
+	bustest.Run(t, func(_ *testing.T, b bus.Bounds) bustest.Bus {
 		clk := clock.NewManual(start)
 		return suite{clk, New(clk, b)}
 	})
 }
 
-// rig is a carrier with one publisher and the consumer, and what they saw.
+// rig is a bus with one publisher and the consumer, and what they saw.
 type rig struct {
 	t    *testing.T
 	clk  *clock.Manual
-	c    *Carrier
+	c    *Bus
 	p    *Publisher
 	q    *Consumer
 	told []string
@@ -78,7 +78,7 @@ func named(name string) Predicate {
 	return func(m bus.Message) bool { return string(m.Data) == name }
 }
 
-// Each fault by hand does what it says, tells the publisher what a lying carrier
+// Each fault by hand does what it says, tells the publisher what a lying bus
 // would, and is counted.
 func TestFaultsByHand(t *testing.T) {
 	for _, tt := range []struct {
@@ -196,7 +196,7 @@ func TestPublishFromDone(t *testing.T) {
 	require.Equal(t, []string{"a", "b"}, r.seen())
 }
 
-// play drives a carrier with every fault on and returns a hash of all that the
+// play drives a bus with every fault on and returns a hash of all that the
 // publisher and the consumer saw.
 func play(t *testing.T, seed uint64) (uint64, Counts) {
 	r := newRig(t, bus.Bounds{BytesMax: 4 << 10, AckWait: time.Second, AckPendingMax: 32})

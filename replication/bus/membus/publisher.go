@@ -6,10 +6,10 @@ import (
 	"antipode/replication/bus"
 )
 
-// Publisher is a bus.Publisher of a Carrier. Every done is called inside a Step
+// Publisher is a bus.Publisher of a Bus. Every done is called inside a Step
 // or inside Close.
 type Publisher struct {
-	c *Carrier
+	c *Bus
 	// inFlight counts publishes that no Step has decided. Guarded by c.mu.
 	inFlight int
 	// closed is guarded by c.mu.
@@ -19,7 +19,7 @@ type Publisher struct {
 var _ bus.Publisher = (*Publisher)(nil)
 
 // OpenPublisher returns a new publisher. Any number may be open.
-func (c *Carrier) OpenPublisher() *Publisher { return &Publisher{c: c} }
+func (c *Bus) OpenPublisher() *Publisher { return &Publisher{c: c} }
 
 // Publish queues the message for a later Step.
 func (p *Publisher) Publish(subject string, data []byte, done func(error)) error {

@@ -58,7 +58,7 @@ type Consumer struct {
 	// open are the messages of incarnation that the attachment delivered and
 	// nobody acknowledged, by number.
 	open []delivery
-	// acked is the highest number acknowledged in incarnation. The carrier may not
+	// acked is the highest number acknowledged in incarnation. The bus may not
 	// have heard of it: what comes again at or below is acknowledged again here.
 	acked uint64
 	// delivered is the durable consumer's own count of deliveries, which starts

@@ -1,19 +1,18 @@
-// Package natsbus carries a geo stream on NATS JetStream, which stands in the
-// receiving location (R15): a server embedded in the process, or an outside
-// cluster by URL.
+// Package natsbus is the bus on NATS JetStream, in the receiving location (R15): a
+// server embedded in the process, or an outside cluster by URL.
 //
-// Invariant: the carrier may lose everything at any moment, and says so. A stream
-// or durable consumer that was deleted is made again by the open Consumer, and
-// every message of the new one carries a later Incarnation. An ack given for one
+// Invariant: JetStream may lose everything at any moment, and the loss is reported. The
+// open Consumer creates a deleted stream or durable consumer again, and every message
+// of the new one carries a later Incarnation. An ack given for one
 // incarnation never touches another.
 //
 // There is one JetStream stream per source location, GEO_<source>, with the
 // subjects geo.<source>.>, and one durable consumer on it. Retention is by
 // interest: a message is gone once the consumer acknowledged it. A store that is
 // full discards new messages. The stream takes none before its consumer exists.
-// A server that goes on running but stores nothing more (its files were deleted,
-// its disk was full once) is found out by a Consumer that got nothing for a while,
-// which then makes the stream again.
+// A server may keep running but store nothing (its files were deleted, its disk was
+// full once). A Consumer that got nothing for a while detects this and creates the stream
+// again.
 //
 // In each node of the receiving location, with the stream in the servers of three:
 //
@@ -37,7 +36,7 @@
 // elections of JetStream take up to 9 s where its server was killed, and milliseconds
 // where it was closed.
 //
-// Goroutines: a Publisher owns two (one hands messages to the connection, one
+// Goroutines: a Publisher owns two (one passes messages to the connection, one
 // calls done), a Consumer two (one fetches ahead, one ends that fetch when the
 // connection is lost). Their Close waits for them.
 package natsbus

@@ -31,7 +31,7 @@ func (l *serverLog) Errorf(format string, v ...any) {
 	l.write(level, format, v)
 }
 
-// Fatalf does not end the process: an embedded server that fails is a carrier
+// Fatalf does not end the process: an embedded server that fails is a bus
 // that is unavailable.
 func (l *serverLog) Fatalf(format string, v ...any) {
 	text := fmt.Sprintf(format, v...)

@@ -16,7 +16,7 @@ import (
 	"antipode/replication/bus/bustest"
 )
 
-// sender publishes the numbers 1, 2, ... in the background, each until the carrier
+// sender publishes the numbers 1, 2, ... in the background, each until the bus
 // says that it is stored, as ship does with its outbox.
 type sender struct {
 	p    bus.Publisher

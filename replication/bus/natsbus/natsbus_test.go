@@ -20,7 +20,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // patience bounds every wait for the server; it is reached only by a failure.
 const patience = time.Minute
 
-// site is the carrier of one location: a server that can be stopped, wiped and
+// site is the bus of one location: a server that can be stopped, wiped and
 // started again, and a connection that outlives it.
 type site struct {
 	t    *testing.T
@@ -99,7 +99,7 @@ func (s *site) Recreate(t *testing.T) {
 func (s *site) Step()              {}
 func (s *site) Pass(time.Duration) {}
 
-// The JetStream carrier keeps the promises of every carrier.
+// The JetStream bus keeps the promises of every bus.
 func TestConformance(t *testing.T) {
-	bustest.Run(t, func(t *testing.T, b bus.Bounds) bustest.Carrier { return newSite(t, b) })
+	bustest.Run(t, func(t *testing.T, b bus.Bounds) bustest.Bus { return newSite(t, b) })
 }

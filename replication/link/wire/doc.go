@@ -1,3 +1,3 @@
-// Package wire is what two locations say to each other in calls, generated from
+// Package wire has the messages of the calls between two locations, generated from
 // link.proto by `make proto`.
 package wire

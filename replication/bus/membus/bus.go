@@ -9,10 +9,10 @@ import (
 	"antipode/replication/bus"
 )
 
-// Carrier is one stream of one source location and its durable consumer, which
+// Bus is one stream of one source location and its durable consumer, which
 // exists from the start: what is published before a consumer is opened waits for
 // it. All methods may be called concurrently.
-type Carrier struct {
+type Bus struct {
 	clk    clock.Clock
 	bounds bus.Bounds
 
@@ -60,19 +60,19 @@ type message struct {
 func (m *message) size() int64 { return int64(len(m.msg.Subject) + len(m.msg.Data)) }
 
 // New makes an empty stream whose incarnation is the clock's wall time now.
-func New(clk clock.Clock, bounds bus.Bounds) *Carrier {
-	return &Carrier{clk: clk, bounds: bounds.WithDefaults(), incarnation: clk.Now()}
+func New(clk clock.Clock, bounds bus.Bounds) *Bus {
+	return &Bus{clk: clk, bounds: bounds.WithDefaults(), incarnation: clk.Now()}
 }
 
 // Incarnation returns when the stream was made or last wiped.
-func (c *Carrier) Incarnation() time.Time {
+func (c *Bus) Incarnation() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.incarnation
 }
 
 // Queued returns how many publishes wait for a Step.
-func (c *Carrier) Queued() int {
+func (c *Bus) Queued() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.queue)
@@ -80,7 +80,7 @@ func (c *Carrier) Queued() int {
 
 // Stored returns how many messages the stream holds, delivered ones that are not
 // acknowledged included.
-func (c *Carrier) Stored() int {
+func (c *Bus) Stored() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.stored)
@@ -88,7 +88,7 @@ func (c *Carrier) Stored() int {
 
 // Deliver steps until every publish that was queued when it was called has been
 // decided, and returns how many Steps it took.
-func (c *Carrier) Deliver() int {
+func (c *Bus) Deliver() int {
 	n := c.Queued()
 	for i := range n {
 		if !c.Step() {
@@ -101,7 +101,7 @@ func (c *Carrier) Deliver() int {
 // Step draws the faults and decides the fate of one queued publish, the oldest
 // unless a swap fires, calling its done before it returns. It reports whether
 // there was one. Cuts, heals, wipes and releases are drawn even if there was none.
-func (c *Carrier) Step() bool {
+func (c *Bus) Step() bool {
 	c.mu.Lock()
 	c.ambient()
 	m := c.next()
@@ -117,7 +117,7 @@ func (c *Carrier) Step() bool {
 }
 
 // ambient draws the faults that are not about one message. The caller holds mu.
-func (c *Carrier) ambient() {
+func (c *Bus) ambient() {
 	if c.cutPublishers || c.cutConsumer {
 		if chance(c.rng, c.rates.Heal) {
 			c.cut(false, false)
@@ -134,7 +134,7 @@ func (c *Carrier) ambient() {
 }
 
 // next takes the publish to decide from the queue. The caller holds mu.
-func (c *Carrier) next() *message {
+func (c *Bus) next() *message {
 	swap := chance(c.rng, c.rates.Swap) || c.swapNext
 	if len(c.queue) == 0 {
 		return nil
@@ -152,7 +152,7 @@ func (c *Carrier) next() *message {
 
 // decide does with m what the faults say and returns what its publisher hears.
 // The caller holds mu.
-func (c *Carrier) decide(m *message) error {
+func (c *Bus) decide(m *message) error {
 	lose := chance(c.rng, c.rates.Lose) || picked(c.loseIf, m)
 	double := chance(c.rng, c.rates.Double) || picked(c.doubleIf, m)
 	hold := chance(c.rng, c.rates.Delay) || picked(c.holdIf, m)
@@ -194,7 +194,7 @@ func (c *Carrier) decide(m *message) error {
 func picked(pick Predicate, m *message) bool { return pick != nil && pick(m.msg) }
 
 // store appends m to the stream under the next number. The caller holds mu.
-func (c *Carrier) store(m *message) {
+func (c *Bus) store(m *message) {
 	c.seq++
 	m.msg.Seq, m.msg.Incarnation = c.seq, c.incarnation
 	c.stored = append(c.stored, m)
@@ -203,7 +203,7 @@ func (c *Carrier) store(m *message) {
 }
 
 // wake lets the consumer's Wait look again. The caller holds mu.
-func (c *Carrier) wake() {
+func (c *Bus) wake() {
 	if c.consumer == nil {
 		return
 	}

@@ -19,10 +19,10 @@ const Source = "suite"
 // Subject returns the subject of the suite's range n.
 func Subject(n int) string { return fmt.Sprintf("geo.%s.table.%d", Source, n) }
 
-// Carrier is one empty stream of Source under test, its durable consumer already
-// made. What it opens is closed by the suite; the carrier itself is closed by a
+// Bus is one empty stream of Source under test, its durable consumer already
+// made. What it opens is closed by the suite; the bus itself is closed by a
 // cleanup of the function that made it.
-type Carrier interface {
+type Bus interface {
 	// Publisher opens a new publisher.
 	Publisher(t *testing.T) bus.Publisher
 	// Consumer opens the stream's one consumer. The suite closes it before it
@@ -31,9 +31,9 @@ type Carrier interface {
 	// Recreate deletes the stream with all it holds, from outside. It need not be
 	// there again when Recreate returns; an open consumer sees to that.
 	Recreate(t *testing.T)
-	// Step gives a carrier without a life of its own the chance to work.
+	// Step gives a bus without a life of its own the chance to work.
 	Step()
-	// Pass lets d go by on the carrier's clock. A carrier on the machine's clock
+	// Pass lets d go by on the bus's clock. A bus on the machine's clock
 	// does nothing, as the suite waits for what must follow.
 	Pass(d time.Duration)
 }
@@ -41,7 +41,7 @@ type Carrier interface {
 // patience bounds every wait of the suite; it is reached only by a failure.
 const patience = 20 * time.Second
 
-// glance is how long one wait for the carrier may last before the suite steps it.
+// glance is how long one wait for the bus may last before the suite steps it.
 const glance = 20 * time.Millisecond
 
 // outcomes collects what the done functions of one test were told.
@@ -95,7 +95,7 @@ func (o *outcomes) requireOnce(t *testing.T) {
 }
 
 // until steps c until ok, and fails when that takes too long.
-func until(t *testing.T, c Carrier, what string, ok func() bool) {
+func until(t *testing.T, c Bus, what string, ok func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -113,7 +113,7 @@ func until(t *testing.T, c Carrier, what string, ok func() bool) {
 }
 
 // put publishes data and returns what its done was told.
-func put(t *testing.T, c Carrier, p bus.Publisher, subject string, data []byte) error {
+func put(t *testing.T, c Bus, p bus.Publisher, subject string, data []byte) error {
 	t.Helper()
 	var o outcomes
 	n, done := o.add()
@@ -125,7 +125,7 @@ func put(t *testing.T, c Carrier, p bus.Publisher, subject string, data []byte) 
 
 // putAll publishes numbered messages in order, keeping to the window, and requires
 // that each is stored.
-func putAll(t *testing.T, c Carrier, p bus.Publisher, from, to int) {
+func putAll(t *testing.T, c Bus, p bus.Publisher, from, to int) {
 	t.Helper()
 	var o outcomes
 	for i := from; i < to; i++ {
@@ -145,9 +145,9 @@ func putAll(t *testing.T, c Carrier, p bus.Publisher, from, to int) {
 	}
 }
 
-// persist publishes data until the carrier says that it is stored, however often
-// it is unavailable in between. The carrier may then hold it more than once.
-func persist(t *testing.T, c Carrier, p bus.Publisher, subject string, data []byte) {
+// persist publishes data until the bus says that it is stored, however often
+// it is unavailable in between. The bus may then hold it more than once.
+func persist(t *testing.T, c Bus, p bus.Publisher, subject string, data []byte) {
 	t.Helper()
 	until(t, c, "a publish to go through again", func() bool {
 		var o outcomes
@@ -166,9 +166,9 @@ func persist(t *testing.T, c Carrier, p bus.Publisher, subject string, data []by
 	})
 }
 
-// poll returns what is at hand, waiting a glance for it. A carrier that is away
+// poll returns what is at hand, waiting a glance for it. A bus that is away
 // for the moment has nothing at hand.
-func poll(t *testing.T, c Carrier, q bus.Consumer, limit int) []bus.Message {
+func poll(t *testing.T, c Bus, q bus.Consumer, limit int) []bus.Message {
 	t.Helper()
 	c.Step()
 	got, err := q.Poll(limit)
@@ -190,7 +190,7 @@ func poll(t *testing.T, c Carrier, q bus.Consumer, limit int) []bus.Message {
 }
 
 // take polls until it has n messages.
-func take(t *testing.T, c Carrier, q bus.Consumer, n int) []bus.Message {
+func take(t *testing.T, c Bus, q bus.Consumer, n int) []bus.Message {
 	t.Helper()
 	var got []bus.Message
 	until(t, c, fmt.Sprintf("%d messages", n), func() bool {
@@ -202,7 +202,7 @@ func take(t *testing.T, c Carrier, q bus.Consumer, n int) []bus.Message {
 
 // requireQuiet fails if a message arrives within a few glances. It can only miss
 // a failure, never invent one.
-func requireQuiet(t *testing.T, c Carrier, q bus.Consumer) {
+func requireQuiet(t *testing.T, c Bus, q bus.Consumer) {
 	t.Helper()
 	for range 5 {
 		require.Empty(t, poll(t, c, q, 1))
