@@ -1,17 +1,17 @@
 // Command bench is the load generator: it measures a running server, or the disk
-// under it, and says whether the measurement counts.
+// under it, and reports whether the measurement is valid.
 //
 //	go run ./bench --workload insert --concurrency 64 --duration 30s
 //	go run ./bench --workload get --partitions 1
 //	go run ./bench --workload batch --concurrency 16
 //	GOMEMLIMIT=2GiB go run ./bench --server bin/antipode --stop-location southcentralus \
-//	    --workload blob-put-4m --warmup 0s --bytes 10GiB    # a server of its own, and its memory
+//	    --workload blob-put-4m --warmup 0s --bytes 10GiB    # starts a server, and measures its memory
 //	go run ./bench --server bin/antipode --workload scrub-cost --scrub-period 10m
 //	go run ./bench --workload fdatasync --dir ./antipode-data
 //	go run ./bench --workload recover-node --bytes 2GiB     # no server: three nodes, one of which loses its folder
 //	go run ./bench --workload restart                       # kill -9, the longest tail of the log that defaults allow
 //	go run ./bench --workload restart --bytes 1GiB          # a tail of that length, the state not flushed
-//	go run ./bench --workload commit-network --concurrency 64   # no server: three nodes of its own
+//	go run ./bench --workload commit-network --concurrency 64   # no server: three nodes in this process
 //
 // Requests are bytes written by hand to kept-alive connections and answers are
 // read by a minimal reader: Go's http.Client costs more processor time than the
@@ -19,7 +19,7 @@
 // names is not decoded: it is scanned for what must come next, and none of it may be
 // missing, changed, out of order or one too many.
 //
-// Invariant: a figure is printed only with what it is worth. Every value written
+// Invariant: a figure is printed only with its validity. Every value written
 // is known from its key; a sample is read back at the end, at the primary and at
 // -secondary, and a run is void if a value is missing, or if the backlog to the
 // other location grew through its second half: such a rate would not last.

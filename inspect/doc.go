@@ -1,9 +1,9 @@
-// Package inspect shows what the folder of a stopped node holds: its log, its state, its
+// Package inspect shows the content of a stopped node's folder: its log, its state, its
 // extents and its streams, row by row, decoded. It uses the decoders of the packages that
-// own the formats and has none of its own.
+// own the formats.
 //
-// Promises: nothing is changed on disk, since all access goes through a file system that
-// refuses to write; damage is shown where it is and never ends the report of what is
-// intact; memory is bounded by one log segment, the index of the extents, and the number
-// of streams, not by what is stored.
+// Invariants: nothing is changed on disk, since all access goes through a file system that
+// refuses to write. Damage is shown where it is, and never ends the report of the intact
+// rest. Memory is bounded by one log segment, the index of the extents, and the number
+// of streams, not by the size of the folder.
 package inspect

@@ -1,9 +1,9 @@
-// Package services and the packages below it say what an account, a table, a blob
-// is: pure commands and queries over stamp/kv, payloads as chunk references. They
-// know no HTTP, no Raft and no clock: the time of a write is given to it.
+// Package services and the packages below it define what an account, a table, a blob is:
+// pure commands and queries over stamp/kv, with payloads as chunk references. They know no
+// HTTP and no Raft, and read no clock: the time of a write is an argument.
 //
-// Invariant: a command's effect depends on the state it reads and the time it is
-// given, on nothing else, so it may be evaluated again.
+// Invariant: a command's effect depends only on the state that it reads and the time that
+// it is given, so it may be evaluated again.
 package services
 
 import (

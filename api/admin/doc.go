@@ -1,13 +1,14 @@
 // Package admin serves the admin ports: metrics, health, the status document, the
-// accounts, and the controls with which a developer breaks things on purpose.
+// accounts, and the controls with which a developer causes faults on purpose.
 // client/admin has its documents and its only client; docs/admin.md describes it.
 //
-// Invariant: a port scoped to a location shows and touches that location alone,
-// and every answer is either the document asked for or one error that says what
-// happened, to what, and what to do. No web page of another site gets an answer
-// (hosts), and keys and changes need the token of the port's file (TokenFile).
+// Invariant: a port scoped to a location shows and changes that location only, and
+// every answer is either the requested document or one error: what happened, to what,
+// and what to do. No web page of another site gets an answer (hosts), and keys and
+// changes need the token of the port's file (TokenFile).
 //
-// Use: Handler makes the http.Handler of one port from a Cluster and a registry;
-// Limit gives its server the limits that a port needs. Status and metrics are shown to
-// whoever reaches a port, unencrypted: it belongs on a loopback or a management network.
+// Handler makes the http.Handler of one port from a Cluster and a registry; Limit
+// gives its server the limits that a port needs. Status and metrics are shown, without
+// encryption, to everyone who reaches a port: it belongs on a loopback or a management
+// network.
 package admin

@@ -1,5 +1,5 @@
 // Package replica is one range's copy on one node: a member of its Raft group,
-// stepped by the node's scheduler. It has no goroutine, clock or file of its own.
+// stepped by the node's scheduler. It starts no goroutine and opens no clock or file.
 //
 // Invariants: a write is acknowledged at an index only when every in-sync replica
 // has persisted it, two at least (InSync, R2); a replica that finds that it lost

@@ -2,9 +2,9 @@
 // client beside them: [Crowd] runs the hostile ones, [Honest] measures what the honest
 // one sees.
 //
-// The hostile clients own an account of their own and its key; some of them have only
-// the name of the honest client's account. Each of them goes on until it is stopped and
-// connects again as soon as the server cuts it off.
+// The hostile clients have a separate account and its key; some of them know only the
+// name of the honest client's account. Each of them runs until it is stopped and connects
+// again as soon as the server cuts it off.
 //
 // Invariant: a hostile client never waits for an honest one, and no load leaves this
 // machine.

@@ -7,6 +7,6 @@
 // small and of 4 MiB, and their metadata; blobs in blocks, edited by new lists and
 // resumed after a crash; and writes whose condition cannot hold.
 //
-// Invariant: a key has one client, and every outcome of every write is told to
-// the oracle before the client's next one.
+// Invariant: a key has one client, and the oracle records every outcome of every write
+// before the client's next one.
 package load

@@ -1,6 +1,6 @@
 // Package oracle remembers, outside the server, what the server promised: for
 // each key the value of the last acknowledged write and the values that writes
-// with lost answers may have left, and it judges every read against them.
+// with lost answers may have left, and it checks every read against them.
 //
 // Invariant: a read is found good only if some outcome of the unanswered writes,
 // together with every acknowledged one, explains it. So a complaint is always a

@@ -3,6 +3,6 @@
 // status and code, and the bytes of a secondary read.
 //
 // Invariant: a call returns an error only when no answer arrived, and
-// [NeverSent] tells the ones that cannot have reached a server. Nothing is tried
-// twice, so one call is at most one write.
+// [NeverSent] identifies the ones that cannot have reached a server. Nothing is
+// tried twice, so one call is at most one write.
 package rest

@@ -4,8 +4,8 @@
 // and in the header of the stored value.
 //
 // Invariant: a list has one form. What a Reader accepts a Builder writes back to the
-// same bytes, and what a Builder or Merge wrote passes Validate but for two things
-// that only the whole entity shows: a name given twice, and the size with its keys.
+// same bytes, and what a Builder or Merge wrote passes Validate except for two
+// errors that only the whole entity shows: a name given twice, and the size with its keys.
 //
 // Write with a Builder, walk with a Reader, which gives views into the list and
 // allocates nothing, and join with Merge. The layout is docs/format/entity.md, frozen

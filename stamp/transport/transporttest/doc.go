@@ -1,3 +1,3 @@
-// Package transporttest is the conformance suite of node.Transport: what every way
-// between the nodes of a stamp must do, in memory or over a network.
+// Package transporttest is the conformance suite of node.Transport, in memory or over a
+// network.
 package transporttest

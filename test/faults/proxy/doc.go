@@ -1,6 +1,8 @@
 // Package proxy carries TCP connections over loopback between the processes of a test, and
-// breaks them on order: it refuses them, holds back what one side sends, or delays it.
+// causes faults on request: it refuses connections, holds back the bytes of one
+// side, or delays them.
 //
-// Invariant: what arrives is a beginning of what was sent, in order. Bytes that are held
-// back arrive when the link is whole again, as they do from a kernel that repeats them.
+// Invariant: the bytes that arrive are a prefix of those that were sent, in order. Bytes
+// that are held back arrive when the link is whole again, as they do from a kernel that
+// repeats them.
 package proxy
