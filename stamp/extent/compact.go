@@ -84,6 +84,7 @@ func (s *Store) copyForward(ctx context.Context) (copied int64, err error) {
 		}
 		to, ok, err := s.copyChunk(from)
 		if err != nil {
+			s.discardCopies(moves)
 			return 0, err
 		}
 		if ok {
@@ -93,19 +94,38 @@ func (s *Store) copyForward(ctx context.Context) (copied int64, err error) {
 	}
 	if err := s.Sync(ctx); err != nil {
 		s.compacting = compaction{} // What was copied is garbage now; it is copied again.
+		s.discardCopies(moves)
 		return 0, err
 	}
 	for some := range slices.Chunk(moves, holdMoves/4) { // A move is some steps.
 		s.mu.Lock()
 		for _, m := range some {
 			s.move(m)
+			m.to.file.incoming--
 		}
 		s.mu.Unlock()
 	}
-	if err := s.reap(victim); err != nil {
-		return 0, s.fail(err)
+	drop := []*file{victim}
+	for _, m := range moves {
+		if m.to.file != drop[len(drop)-1] {
+			drop = append(drop, m.to.file) // Its chunks may have been deleted meanwhile.
+		}
+	}
+	for _, e := range drop {
+		if err := s.reap(e); err != nil {
+			return 0, s.fail(err)
+		}
 	}
 	return copied, nil
+}
+
+// discardCopies gives up copies that will not count.
+func (s *Store) discardCopies(moves []move) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, m := range moves {
+		m.to.file.incoming--
+	}
 }
 
 // nextMovable returns the next chunk that can be copied out of the victim. It may be gone by
@@ -136,7 +156,13 @@ func (s *Store) copyChunk(en entry) (to entry, ok bool, err error) {
 	a.turn.Lock()
 	defer a.turn.Unlock()
 	to, err = s.append(a, ch)
-	return to, err == nil, err
+	if err != nil {
+		return entry{}, false, err
+	}
+	s.mu.Lock()
+	to.file.incoming++ // Before the next append, which may seal the file.
+	s.mu.Unlock()
+	return to, true, nil
 }
 
 // move lets a copy that is durable count, if the chunk is still where it was copied from.

@@ -1,11 +1,14 @@
 package extent
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -49,12 +52,14 @@ func (c *crashRun) step() {
 		_, err = c.s.Scrub(context.Background())
 		require.True(c.t, err == nil || errors.Is(err, io.EOF), "%v", err)
 	default:
-		for ref, k := range c.chunks {
-			require.NoError(c.t, c.s.Delete(ref.ID))
-			delete(c.chunks, ref)
-			c.dead[ref] = k.data
-			break
+		refs := slices.SortedFunc(maps.Keys(c.chunks), func(a, b Ref) int { return bytes.Compare(a.ID[:], b.ID[:]) })
+		if len(refs) == 0 {
+			return
 		}
+		ref := refs[c.rng.IntN(len(refs))]
+		require.NoError(c.t, c.s.Delete(ref.ID))
+		c.dead[ref] = c.chunks[ref].data
+		delete(c.chunks, ref)
 	}
 }
 
@@ -96,7 +101,7 @@ func (c *crashRun) check() {
 // file system, and what Open shows is durable: it survives the next crash too,
 // though that one loses all that is not synced (R3).
 func TestSyncedChunksSurviveCrashes(t *testing.T) {
-	seeds := uint64(60)
+	seeds := uint64(300)
 	if testing.Short() {
 		seeds = 10
 	}

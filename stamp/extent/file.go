@@ -38,6 +38,9 @@ type file struct {
 	// keep: parts of the file are lost and unnamed, so it is not dropped: what was in
 	// it may yet be wanted by whoever repairs.
 	keep bool
+	// incoming counts copies of Compact that are here and not in the index yet: the file is not
+	// dropped before they are.
+	incoming int
 	// lost are the bytes in which nothing could be recognized at open.
 	lost int64
 	// blank: nothing but the header is in the file, for this incarnation.
@@ -73,7 +76,7 @@ func parseFileName(name string) (number uint64, ok bool) {
 // must expect that anyhow, so nothing is synced.
 func (s *Store) reap(e *file) error {
 	s.mu.Lock()
-	if !e.sealed || e.cells.live() > 0 || e.keep || e.gone || s.failed != nil {
+	if !e.sealed || e.cells.live() > 0 || e.incoming > 0 || e.keep || e.gone || s.failed != nil {
 		s.mu.Unlock()
 		return nil
 	}
