@@ -133,7 +133,7 @@ type call struct {
 	*Handler
 	w   http.ResponseWriter
 	r   *protocol.Request
-	ctx context.Context //nolint:containedctx // The request's own; a call lives no longer.
+	ctx context.Context // The request's own; a call lives no longer.
 	// asked is the operation that the request asks for.
 	asked operation.Match
 	res   resource

@@ -81,7 +81,7 @@ type boundedBody struct {
 	limit, read int
 	sum         *bodyMD5
 
-	ctx     context.Context //nolint:containedctx // The request's own, which the body ends with.
+	ctx     context.Context // The request's own, which the body ends with.
 	hold    *protocol.Hold
 	charged int // bytes of the body that hold was charged for
 	length  int // the most that can come

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -65,4 +66,20 @@ func TestCacheNeverReturnsAnOlderRow(t *testing.T) {
 	delete(s.value, "k")
 	s.version = 11
 	require.Empty(t, get())
+}
+
+// A cache keeps at most cacheMax rows, and serves a row that it forgot.
+func TestCacheIsBounded(t *testing.T) {
+	s := &rows{version: 7, value: map[string]string{}}
+	var c Cache[string]
+	for i := range cacheMax + 1 {
+		key := strconv.Itoa(i)
+		s.value[key] = key
+		_, err := c.Get(s, []byte(key), parse)
+		require.NoError(t, err)
+		require.LessOrEqual(t, len(c.seen), cacheMax)
+	}
+	row, err := c.Get(s, []byte("0"), parse)
+	require.NoError(t, err)
+	require.Equal(t, "0", *row)
 }

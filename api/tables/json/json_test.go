@@ -241,6 +241,34 @@ func TestDecodeEntityMany(t *testing.T) {
 	}
 }
 
+// A body has at most membersMax members, and a value that is skipped at most nestedMax
+// levels.
+func TestDecodeEntityIsBounded(t *testing.T) {
+	members := func(n int) []byte {
+		var b strings.Builder
+		for i := range n {
+			b.WriteString(`,"n` + strconv.Itoa(i) + `":null`)
+		}
+		return []byte("{" + b.String()[1:] + "}")
+	}
+	nested := func(n int) []byte {
+		return []byte(`{"Timestamp":` + strings.Repeat("[", n) + strings.Repeat("]", n) + "}")
+	}
+	for name, tc := range map[string]struct {
+		body []byte
+		want error
+	}{
+		"most members": {members(membersMax), nil},
+		"too many":     {members(membersMax + 1), storageerr.TooManyProperties},
+		"deepest":      {nested(nestedMax), nil},
+		"too deep":     {nested(nestedMax + 1), storageerr.InvalidInput},
+	} {
+		if _, err := NoMetadata.DecodeEntity(tc.body, odata.Update); !errors.Is(err, tc.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestDecodeTableName(t *testing.T) {
 	for _, tc := range []struct {
 		body, name string

@@ -75,3 +75,14 @@ func FuzzDecodeToken(f *testing.F) {
 		}
 	})
 }
+
+// A token of tokenBytesMax bytes is read, a longer one is not decoded.
+func TestTokenIsBounded(t *testing.T) {
+	longest := strings.Repeat("k", (tokenBytesMax-len("1!8184!"))/4*3)
+	if key, err := DecodeToken(EncodeToken(longest)); err != nil || key != longest {
+		t.Errorf("%d bytes: %v", len(longest), err)
+	}
+	if _, err := DecodeToken(EncodeToken(longest + "kkk")); !errors.Is(err, storageerr.InvalidInput) {
+		t.Errorf("longer: %v", err)
+	}
+}
