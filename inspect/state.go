@@ -10,7 +10,7 @@ import (
 	"slices"
 
 	"antipode/geo"
-	"antipode/stamp/node"
+	"antipode/stamp/membership"
 	"antipode/stamp/ranges"
 	"antipode/stamp/seglog"
 	"antipode/stamp/state"
@@ -115,13 +115,15 @@ func (r *report) rangeState(n Node, store *state.Store, row *StateRange) error {
 	if a, err := ranges.AppliedIn(store, row.Range); err == nil {
 		row.Applied = a.Index
 	}
-	i, _, err := node.ReadIdentity(n.fs, n.Dir, row.Range)
+	i, err := membership.Load(n.fs, n.Dir, row.Range)
 	if err != nil {
 		if err := r.damage(Damage{Store: "replicas", File: fmt.Sprintf("r%d", row.Range), Detail: err.Error()}); err != nil {
 			return err
 		}
 	}
-	row.Replica, row.Phase = i.Replica, i.Phase
+	if i != nil {
+		row.Replica, row.Phase = i.Replica, i.Phase.String()
+	}
 	log, err := seglog.Open(n.fs.PathJoin(n.Dir, "log"), state.Options{FS: n.fs, ReadOnly: true})
 	if err != nil {
 		return nil //nolint:nilerr // Log tells what is wrong with the log.

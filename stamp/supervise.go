@@ -9,8 +9,8 @@ import (
 	"antipode/stamp/node"
 )
 
-// A node that failed is closed and opened anew in its process, which is how a store comes
-// back that must not be retried: what a restart may believe is in condemn.go. Each failure
+// A node that failed is closed and opened again in its process, since nothing is retried on a
+// store that failed: what a restart may believe is in node/quarantine.go. Each failure
 // in a row doubles the wait of node.Options.RestartAfter; after restartsMax of them, none of
 // which the node outlived by steadyAfter, it stays out of service until somebody starts it.
 const (

@@ -2,166 +2,89 @@ package node
 
 import (
 	"context"
-	"errors"
+	"slices"
 	"time"
 
 	pb "go.etcd.io/raft/v3/raftpb"
 
-	"antipode/geo"
-	"antipode/internal/plantedbugs"
-	"antipode/stamp/change"
 	"antipode/stamp/extent"
 	"antipode/stamp/kv"
-	"antipode/stamp/replica"
+	"antipode/stamp/membership"
 )
 
 // step hands the inbox to the replicas. A MsgApp whose entries name chunks this
 // node does not hold durably waits with all MsgApps behind it until they are
 // fetched; heartbeats and votes pass (R3). So Match, quorum and electability imply
 // the payload.
-func (n *Node) step(inbox []Envelope, now time.Duration) error {
-	for _, e := range inbox {
-		if !n.takes(e) {
-			continue
-		}
-		if n.byID[e.Range] == nil {
-			n.hearLeads(e)
-			continue
-		}
-		if e.Message.GetType() >= msgDurable {
-			if err := n.hear(e); err != nil {
+func (n *Node) step(messages []Envelope, now time.Duration) error {
+	for _, e := range messages {
+		r, hint := n.byID[e.Range], membership.LeaderHint{}
+		switch {
+		case r == nil:
+			var ok bool
+			if hint, ok = e.Report.(membership.LeaderHint); ok && slices.Contains(n.placement.Of(e.Range), e.From) {
+				n.hints.Observe(e.Range, e.From, hint.Term, n.running.Time())
+			}
+		case e.Report != nil:
+			if err := n.receiveReport(r, e); err != nil {
 				return err
 			}
-			continue
-		}
-		if ok, err := n.fence(e.Range, replica.RecoveryOf(replica.From(e.Message)), e.From); err != nil {
-			return err
-		} else if !ok {
-			continue
-		}
-		if ok, err := n.addressed(e); err != nil {
-			return err
-		} else if !ok {
-			continue
-		}
-		r := n.byID[e.Range]
-		if e.Message.GetType() == pb.MsgSnap {
-			continue // One without its rows: they travel as a stream.
-		}
-		if e.Message.GetType() == pb.MsgApp {
-			n.dropOutdated(e)
-			// In this order: what waits for another one fetches meanwhile.
-			if here := n.payloadHere(e); !here || len(n.held[e.Range]) > 0 {
-				n.hold(e)
-				continue
+		case e.Message.GetType() <= pb.MsgForgetLeader: // Else of a version that knows others.
+			if err := n.stepRaft(r, e, now); err != nil {
+				return err
 			}
 		}
-		r.Replica().Step(e.Message, now)
 	}
-	for id, held := range n.held {
+	for _, r := range n.ranges {
 		i := 0
-		for i < len(held) && n.payloadHere(held[i]) {
-			n.byID[id].Replica().Step(held[i].Message, now)
+		for i < len(r.held) && n.payload.here(r.held[i]) {
+			r.Replica().Step(r.held[i].Message, now)
 			i++
 		}
-		for _, next := range held[min(i+1, len(held)):min(i+fetchesMax, len(held))] {
-			n.payloadHere(next)
+		for _, next := range r.held[min(i+1, len(r.held)):min(i+fetchesMax, len(r.held))] {
+			n.payload.here(next)
 		}
-		if n.held[id] = held[i:]; len(n.held[id]) == 0 {
-			delete(n.held, id)
+		r.held = r.held[i:]
+	}
+	return nil
+}
+
+// stepRaft hands one of Raft's messages to the replica.
+func (n *Node) stepRaft(r *hosted, e Envelope, now time.Duration) error {
+	if ok, err := n.admit(r, e); err != nil || !ok {
+		return err
+	}
+	switch e.Message.GetType() {
+	case pb.MsgSnap:
+		return nil // One without its rows: they travel as a stream.
+	case pb.MsgApp:
+		r.dropOutdated(e)
+		// In this order: what waits for another one fetches meanwhile.
+		if here := n.payload.here(e); !here || len(r.held) > 0 {
+			r.hold(e)
+			return nil
 		}
 	}
+	r.Replica().Step(e.Message, now)
 	return nil
 }
 
 // dropOutdated drops what waits from a leader before e's. Raft refuses it by now, and
 // its sender, who alone was asked for the payload, may be gone for good: what is behind
 // it would wait for ever. The new leader sends again what is missing.
-func (n *Node) dropOutdated(e Envelope) {
-	if held := n.held[e.Range]; len(held) > 0 && held[0].Message.GetTerm() < e.Message.GetTerm() {
-		delete(n.held, e.Range)
+func (r *hosted) dropOutdated(e Envelope) {
+	if len(r.held) > 0 && r.held[0].Message.GetTerm() < e.Message.GetTerm() {
+		r.held = nil
 	}
 }
 
 // heldMax bounds the MsgApps that wait for payload; Raft sends again.
 const heldMax = 256
 
-func (n *Node) hold(e Envelope) {
-	if len(n.held[e.Range]) < heldMax {
-		n.held[e.Range] = append(n.held[e.Range], e)
+func (r *hosted) hold(e Envelope) {
+	if len(r.held) < heldMax {
+		r.held = append(r.held, e)
 	}
-}
-
-// payloadHere reports whether every chunk that the message's entries name is
-// durable here, and starts to fetch those that are not.
-func (n *Node) payloadHere(e Envelope) bool {
-	here := true
-	for _, entry := range e.Message.GetEntries() {
-		if !change.NamesChunks(entry.Data) {
-			continue
-		}
-		refs, err := change.GroupChunks(entry.Data)
-		if err != nil {
-			continue // Apply will refuse it.
-		}
-		for _, ref := range refs {
-			if !n.extents.Durable(ref.ID) {
-				here = false
-				n.fetch(ref, e.From)
-			}
-		}
-	}
-	return here || plantedbugs.Planted(plantedbugs.MatchWithoutPayload)
-}
-
-// fetchesMax bounds the chunks that are fetched at once for entries that wait.
-const fetchesMax = 8
-
-// fetch begins to copy a chunk from a peer, unless that is under way. The scheduler goes
-// on: over a network a fetch may take long. One that failed is tried again after a tick.
-func (n *Node) fetch(ref extent.Ref, from geo.NodeID) {
-	n.mu.Lock()
-	_, begun := n.fetching[ref.ID]
-	if begun || len(n.fetching) >= fetchesMax || n.closed {
-		n.mu.Unlock()
-		return
-	}
-	n.fetching[ref.ID] = false
-	n.mu.Unlock()
-	n.start(func() {
-		err := n.copyFromAny(ref, from)
-		if err == nil {
-			err = n.extents.Sync(n.ctx)
-		}
-		n.mu.Lock()
-		if err == nil {
-			delete(n.fetching, ref.ID)
-		} else {
-			n.fetching[ref.ID] = true
-		}
-		if errors.Is(err, extent.ErrFailed) {
-			n.noStore = err
-		}
-		n.mu.Unlock()
-		if err == nil {
-			n.Wake()
-		} else if n.ctx.Err() == nil && !errors.Is(err, ErrUnreachable) {
-			n.o.Logger.Warn("cannot fetch a chunk; entries that name it wait", "chunk", ref.ID, "peer", from, "error", err)
-		}
-	})
-}
-
-// refetch lets the fetches that failed begin again, once a tick. After one that the store
-// here failed the node is out of service too.
-func (n *Node) refetch() error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for id, failed := range n.fetching {
-		if failed {
-			delete(n.fetching, id)
-		}
-	}
-	return n.noStore
 }
 
 // PutChunk implements ChunkPeer.

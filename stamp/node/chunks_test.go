@@ -17,6 +17,7 @@ import (
 	"antipode/stamp/change"
 	"antipode/stamp/extent"
 	"antipode/stamp/keys"
+	"antipode/stamp/membership"
 	. "antipode/stamp/node"
 	"antipode/stamp/state"
 )
@@ -33,9 +34,8 @@ type lone struct {
 func (t *lone) Send(_, to geo.NodeID, batch []Envelope) {
 	t.sent = append(t.sent, batch...)
 	for _, e := range batch {
-		if e.Message.GetType() == MsgHello {
-			typ, from, nonce := MsgHelloResp, uint64(to), uint64(100+to)
-			t.n.Receive([]Envelope{{Range: e.Range, From: to, Message: &pb.Message{Type: &typ, From: &from, Index: e.Message.Index, LogTerm: &nonce}}})
+		if hello, ok := e.Report.(membership.Hello); ok {
+			t.n.Receive([]Envelope{{Range: e.Range, From: to, Report: membership.HelloAnswer{Asked: hello.Nonce, Nonce: uint64(100 + to)}}})
 		}
 	}
 }
@@ -70,7 +70,7 @@ func loneNode(t *testing.T, transport *lone, start func(func())) *Node {
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, n.Close(false)) })
-	for n.Identity(geo.FirstRange(geo.Blob)).Phase != "member" {
+	for n.Identity(geo.FirstRange(geo.Blob)).Phase != membership.Member {
 		manual.Advance(time.Second)
 		work(t, n)
 	}
@@ -112,7 +112,7 @@ func TestHeldEntriesOfALeaderThatIsGone(t *testing.T) {
 	appendFrom(t, n, 2, 2, 1, ref)
 	require.False(t, transport.took(2, 1), "without its payload")
 	transport.peers[3] = oneChunk(data)
-	require.NoError(t, Refetch(n))
+	require.NoError(t, n.RetryFetches())
 	appendFrom(t, n, 3, 3, 1, ref)
 	require.True(t, n.Extents().Durable(ref.ID), "fetched from the new leader")
 	require.True(t, transport.took(3, 1), "the new leader's entry")
@@ -165,7 +165,7 @@ func TestFetchDoesNotStopTheNode(t *testing.T) {
 	require.False(t, transport.took(2, 3), "before the first one")
 	peer[refs[0].ID] <- nil
 	require.Eventually(t, func() bool {
-		require.NoError(t, Refetch(n))
+		require.NoError(t, n.RetryFetches())
 		work(t, n)
 		select {
 		case peer[refs[0].ID] <- []byte{0}:

@@ -2,7 +2,7 @@ package node
 
 import (
 	"antipode/geo"
-	"antipode/stamp/ranges"
+	"antipode/stamp/membership"
 )
 
 // Event is one step in the life of a replica, a range or a node, for an event log.
@@ -23,18 +23,18 @@ type EventKind string
 
 // The kinds.
 const (
-	// Told by the replica's own node.
-	ReplicaLost       EventKind = "replica-lost"
-	ReplicaRebuilding EventKind = "replica-rebuilding"
+	// Reported by the node of the replica.
+	ReplicaLost                 = EventKind(membership.ReplicaLost)
+	ReplicaRebuilding           = EventKind(membership.ReplicaRebuilding)
 	SnapshotInstalled EventKind = "snapshot-installed"
 	RangeRecovered    EventKind = "range-recovered"
-	// Told by the leader.
-	ReplicaRemoved  EventKind = "replica-removed"
-	ReplicaAdded    EventKind = "replica-added"
-	ReplicaPromoted EventKind = "replica-promoted"
+	// Reported by the leader.
+	ReplicaRemoved            = EventKind(membership.ReplicaRemoved)
+	ReplicaAdded              = EventKind(membership.ReplicaAdded)
+	ReplicaPromoted           = EventKind(membership.ReplicaPromoted)
 	LeftInSync      EventKind = "left-in-sync"
 	ReturnedInSync  EventKind = "returned-in-sync"
-	LeaderElected   EventKind = "leader-elected"
+	LeaderElected             = EventKind(membership.LeaderElected)
 	SnapshotSent    EventKind = "snapshot-sent"
 	// Of a node.
 	DiskFull    EventKind = "disk-full"
@@ -43,7 +43,7 @@ const (
 	// StoreDamaged: bytes of the state store or the log are not what was written.
 	StoreDamaged   EventKind = "store-damaged"
 	ChunksRepaired EventKind = "chunks-repaired"
-	// NodeRestarted: opened anew in its process, after StoreFailed; NodeOutOfService: not
+	// NodeRestarted: opened again in its process, after StoreFailed; NodeOutOfService: not
 	// any more, after too many failures.
 	NodeRestarted    EventKind = "node-restarted"
 	NodeOutOfService EventKind = "node-out-of-service"
@@ -65,21 +65,12 @@ func (n *Node) event(e Event) {
 	}
 }
 
-// noteInSync tells of a replica that left or returned to the in-sync set of a range that
-// is led here.
-func (n *Node) noteInSync(id geo.RangeID, of geo.NodeID, in bool) {
+// reportInSync reports a replica that left or returned to the in-sync set of a range that is
+// led here.
+func (n *Node) reportInSync(id geo.RangeID, of geo.NodeID, in bool) {
 	e := Event{Kind: LeftInSync, Range: id, Node: of, Reason: "it did not answer in time; writes go on with the others"}
 	if in {
 		e.Kind, e.Reason = ReturnedInSync, "it caught up"
 	}
 	n.event(e)
-}
-
-// noteLeader tells that this node began to lead a range since the last look.
-func (n *Node) noteLeader(r *ranges.Range) {
-	id, leads := r.ID(), r.Leading()
-	if leads && !n.led[id] {
-		n.event(Event{Kind: LeaderElected, Range: id, Node: n.o.ID, Replica: r.Replica().ID()})
-	}
-	n.led[id] = leads
 }

@@ -2,6 +2,7 @@ package node
 
 import (
 	"antipode/geo"
+	"antipode/stamp/membership"
 	"antipode/stamp/ranges"
 	"antipode/stamp/scrub"
 	"antipode/stamp/state"
@@ -12,63 +13,52 @@ import (
 const (
 	InboxBytesMax = inboxBytesMax
 	InboxMax      = inboxMax
-	ClaimsMax     = claimsMax
 	PinFactor     = pinFactor
 	ReserveBytes  = reserveBytes
 	RoomMore      = roomMore
 	PlacementFile = placementFile
-
-	MsgHello     = msgHello
-	MsgHelloResp = msgHelloResp
-	MsgDurable   = msgDurable
-	MsgLost      = msgLost
-	MsgGiven     = msgGiven
-	MsgLeads     = msgLeads
 )
 
 var (
-	ErrSender   = errSender
 	StampRanges = stampRanges
 	WorkOf      = (*Node).onScheduler
 	CheckRoom   = (*Node).checkRoom
-	Refetch     = (*Node).refetch
-	Claim       = (*Node).claim
-	Claimed     = (*Node).claimed
-	HearLeads   = (*Node).hearLeads
-	RecoveryIn  = (*Node).recovery
-	Condemn     = (*Node).condemn
 )
 
-func (n *Node) Inbox() []Envelope                                    { return n.inbox }
-func (n *Node) Log(id geo.RangeID) state.RangeLog                    { return n.logs[id] }
-func (n *Node) State() *state.Store                                  { return n.state }
-func (n *Node) Placement() *ranges.Placement                         { return &n.placement }
-func (n *Node) Has() []geo.RangeID                                   { return n.has }
-func (n *Node) Opts() Options                                        { return n.o }
-func (n *Node) Differ() map[geo.NodeID]bool                          { return n.differ }
-func (n *Node) Led() map[geo.RangeID]bool                            { return n.led }
-func (n *Node) Ranges() []*ranges.Range                              { return n.ranges }
-func (n *Node) Claims() map[geo.RangeID]map[geo.ReplicaID]geo.NodeID { return n.claims }
-func (n *Node) Scrubber() *scrub.Scrubber                            { return n.scrubber }
-func (n *Node) ScrubOptions() scrub.Options                          { return n.scrubOptions() }
+func (n *Node) Inbox() []Envelope                           { return n.inbox.messages }
+func (n *Node) Log(id geo.RangeID) state.RangeLog           { return n.logs[id] }
+func (n *Node) State() *state.Store                         { return n.state }
+func (n *Node) Placement() *ranges.Placement                { return &n.placement.Placement }
+func (n *Node) Has() []geo.RangeID                          { return n.placement.has }
+func (n *Node) Opts() Options                               { return n.o }
+func (n *Node) Differing() map[geo.NodeID]bool              { return n.placement.differing }
+func (n *Node) Scrubber() *scrub.Scrubber                   { return n.scrubber }
+func (n *Node) ScrubOptions() scrub.Options                 { return n.scrubOptions() }
+func (n *Node) RetryFetches() error                         { return n.payload.retry() }
+func (n *Node) Quarantine(store string, reason error)       { n.quarantineStore(store, reason) }
+func (n *Node) Identity(id geo.RangeID) membership.Identity { return n.byID[id].membership.Identity() }
 
-// Identity is the phase in which a replica here is, and its id.
-func (n *Node) Identity(id geo.RangeID) ReplicaIdentity {
-	return ReplicaIdentity{n.identities[id].phase.String(), n.identities[id].replica}
+func (n *Node) Ranges() (out []*ranges.Range) {
+	for _, r := range n.ranges {
+		out = append(out, r.Range)
+	}
+	return out
 }
 
 // BeginRecovery writes that the replica is being re-formed under a later recovery.
 func (n *Node) BeginRecovery(id geo.RangeID, as geo.ReplicaID) error {
-	return n.become(id, recovering, as)
+	d := n.byID[id].membership.Identity()
+	d.Phase, d.Replica = membership.Recovering, as
+	return membership.Save(n.o.Engine.FS, n.o.Dir, id, &d, n.o.Peers)
 }
 
-// Silent reports whether a peer was not heard for so long that stores stay.
-func (n *Node) Silent(p geo.NodeID) bool { return n.ticks > n.heardAt[p]+2*retellTicks }
+// Silent reports whether a peer was not active for so long that damaged stores stay.
+func (n *Node) Silent(p geo.NodeID) bool {
+	return n.sched.ticks > n.sched.activeAt[p]+2*repeatTicks
+}
 
 // FailWith takes the node out of service at its next pass.
 func (n *Node) FailWith(err error) {
-	n.mu.Lock()
-	n.failed = err
-	n.mu.Unlock()
+	n.inbox.fail(err)
 	n.Wake()
 }

@@ -4,22 +4,117 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"antipode/geo"
+	"antipode/internal/plantedbugs"
+	"antipode/stamp/change"
 	"antipode/stamp/extent"
 )
 
+// payload copies chunks that this node needs from its peers.
+type payload struct {
+	n *Node
+
+	mu sync.Mutex
+	// fetching are the chunks that are fetched for entries that wait; true: the fetch failed.
+	fetching map[extent.ChunkID]bool
+	// failed is why a fetched chunk could not be written here.
+	failed error
+	closed bool
+}
+
+// close lets no fetch begin any more.
+func (p *payload) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+}
+
+// here reports whether every chunk that the message's entries name is
+// durable here, and starts to fetch those that are not.
+func (p *payload) here(e Envelope) bool {
+	here := true
+	for _, entry := range e.Message.GetEntries() {
+		if !change.NamesChunks(entry.Data) {
+			continue
+		}
+		refs, err := change.GroupChunks(entry.Data)
+		if err != nil {
+			continue // Apply will refuse it.
+		}
+		for _, ref := range refs {
+			if !p.n.extents.Durable(ref.ID) {
+				here = false
+				p.fetch(ref, e.From)
+			}
+		}
+	}
+	return here || plantedbugs.Planted(plantedbugs.MatchWithoutPayload)
+}
+
+// fetchesMax bounds the chunks that are fetched at once for entries that wait.
+const fetchesMax = 8
+
+// fetch begins to copy a chunk from a peer, unless that is under way. The scheduler goes
+// on: over a network a fetch may take long. One that failed is tried again after a tick.
+func (p *payload) fetch(ref extent.Ref, from geo.NodeID) {
+	p.mu.Lock()
+	_, begun := p.fetching[ref.ID]
+	if begun || len(p.fetching) >= fetchesMax || p.closed {
+		p.mu.Unlock()
+		return
+	}
+	p.fetching[ref.ID] = false
+	p.mu.Unlock()
+	n := p.n
+	n.start(func() {
+		err := p.copyFromAny(ref, from)
+		if err == nil {
+			err = n.extents.Sync(n.ctx)
+		}
+		p.mu.Lock()
+		if err == nil {
+			delete(p.fetching, ref.ID)
+		} else {
+			p.fetching[ref.ID] = true
+		}
+		if errors.Is(err, extent.ErrFailed) {
+			p.failed = err
+		}
+		p.mu.Unlock()
+		if err == nil {
+			n.Wake()
+		} else if n.ctx.Err() == nil && !errors.Is(err, ErrUnreachable) {
+			n.o.Logger.Warn("cannot fetch a chunk; entries that name it wait", "chunk", ref.ID, "peer", from, "error", err)
+		}
+	})
+}
+
+// retry lets the fetches that failed begin again, once a tick. After one that the store
+// here failed the node is out of service too.
+func (p *payload) retry() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for id, failed := range p.fetching {
+		if failed {
+			delete(p.fetching, id)
+		}
+	}
+	return p.failed
+}
+
 // fetchPaced copies a chunk that this node does not hold from a peer, first before the
 // others, at FetchBytesPerSecond. It is not durable before the next Sync.
-func (n *Node) fetchPaced(ctx context.Context, ref extent.Ref, first geo.NodeID) error {
-	if n.extents.Durable(ref.ID) {
+func (p *payload) fetchPaced(ctx context.Context, ref extent.Ref, first geo.NodeID) error {
+	if p.n.extents.Durable(ref.ID) {
 		return nil
 	}
-	if err := n.copyFromAny(ref, first); err != nil {
+	if err := p.copyFromAny(ref, first); err != nil {
 		return err
 	}
-	pace := time.NewTimer(time.Duration(float64(ref.Length) / float64(n.o.FetchBytesPerSecond) * float64(time.Second)))
+	pace := time.NewTimer(time.Duration(float64(ref.Length) / float64(p.n.o.FetchBytesPerSecond) * float64(time.Second)))
 	defer pace.Stop()
 	select {
 	case <-pace.C:
@@ -31,17 +126,17 @@ func (n *Node) fetchPaced(ctx context.Context, ref extent.Ref, first geo.NodeID)
 
 // copyFromAny puts an intact copy of a chunk here, from the first peer that has one; first,
 // unless it is 0, is asked before the others. It is not durable before the next Sync.
-func (n *Node) copyFromAny(ref extent.Ref, first geo.NodeID) error {
-	peers := n.o.Peers
+func (p *payload) copyFromAny(ref extent.Ref, first geo.NodeID) error {
+	peers := p.n.o.Peers
 	if first != 0 {
 		peers = append([]geo.NodeID{first}, peers...)
 	}
 	var failed error
-	for i, p := range peers {
-		if p == n.o.ID || p == first && i > 0 {
+	for i, from := range peers {
+		if from == p.n.o.ID || from == first && i > 0 {
 			continue
 		}
-		err := n.copyChunk(ref, p)
+		err := p.copyChunk(ref, from)
 		if err == nil {
 			return nil
 		}
@@ -51,8 +146,8 @@ func (n *Node) copyFromAny(ref extent.Ref, first geo.NodeID) error {
 }
 
 // copyChunk reads a chunk from a peer and puts it here, if it is what ref says.
-func (n *Node) copyChunk(ref extent.Ref, from geo.NodeID) error {
-	peer := n.o.Transport.Peer(n.o.ID, from)
+func (p *payload) copyChunk(ref extent.Ref, from geo.NodeID) error {
+	peer := p.n.o.Transport.Peer(p.n.o.ID, from)
 	if peer == nil {
 		return ErrUnreachable
 	}
@@ -60,5 +155,5 @@ func (n *Node) copyChunk(ref extent.Ref, from geo.NodeID) error {
 	if _, err := peer.ReadChunk(ref, 0, data); err != nil {
 		return fmt.Errorf("read from node %d: %w", from, err)
 	}
-	return n.extents.Put(ref, data)
+	return p.n.extents.Put(ref, data)
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
-	pb "go.etcd.io/raft/v3/raftpb"
 	"google.golang.org/protobuf/proto"
 
 	"antipode/geo"
@@ -44,7 +43,7 @@ func (t *rough) Peer(_, to geo.NodeID) ChunkPeer {
 func (t *rough) Send(from, to geo.NodeID, batch []Envelope) {
 	for _, e := range batch {
 		for range 1 + t.rng.IntN(20)/19 {
-			e := Envelope{Range: e.Range, From: from, Message: proto.Clone(e.Message).(*pb.Message)}
+			e := Envelope{Range: e.Range, From: from, Report: e.Report, Message: proto.CloneOf(e.Message)}
 			t.way = append(t.way, func() {
 				if !t.cut[[2]geo.NodeID{from, to}] && (t.calm || t.rng.IntN(50) > 0) && t.nodes[to] != nil {
 					t.nodes[to].Receive([]Envelope{e})

@@ -11,8 +11,8 @@ import (
 	pb "go.etcd.io/raft/v3/raftpb"
 
 	"antipode/geo"
-	"antipode/internal/clock"
 	"antipode/stamp"
+	"antipode/stamp/membership"
 	. "antipode/stamp/node"
 	"antipode/stamp/ranges"
 	"antipode/stamp/replica"
@@ -137,7 +137,7 @@ func testLostReplicas(t *testing.T, nodes int) {
 	}
 	from := uint64(now.List[0].ID)
 	_, err := s.by[now.List[1].Node].Node(now.List[1].Node).AcceptSnapshot(now.List[2].Node, snapshot.Header{Range: testRange, Message: &pb.Message{From: &from}})
-	require.ErrorIs(t, err, ErrSender, "a snapshot in the name of another's replica")
+	require.ErrorIs(t, err, membership.ErrSender, "a snapshot in the name of another's replica")
 	for _, id := range on {
 		// A busy machine may be between two leaders.
 		require.Eventually(t, func() bool {
@@ -175,15 +175,14 @@ func TestNobodySpeaksForAnothersReplica(t *testing.T) {
 		"one of a number, by a node that has none": {replica: 5, by: 5},
 	} {
 		t.Run(name, func(t *testing.T) {
-			n := loneNode(t, &lone{peers: map[geo.NodeID]ChunkPeer{}}, nil)
-			err := Claimed(n, testRange, members, c.replica, c.by)
+			err := membership.CheckSender(members, []geo.NodeID{1, 2, 3}, c.replica, c.by)
 			require.Equal(t, c.ok, err == nil, "%v", err)
 		})
 	}
 }
 
 // A Raft message in the name of a replica of another node is dropped, and a claim to a new
-// id is the first node's; what nodes claim is bounded.
+// id is the first node's.
 func TestClaims(t *testing.T) {
 	transport := &lone{peers: map[geo.NodeID]ChunkPeer{}}
 	n := loneNode(t, transport, nil)
@@ -204,38 +203,20 @@ func TestClaims(t *testing.T) {
 	require.False(t, vote(2, 3))
 	require.True(t, vote(40, 3))
 	require.False(t, vote(40, 2))
-	for id := range geo.ReplicaID(10 * ClaimsMax) {
-		_ = Claim(n, testRange, 100+id, 2)
-	}
-	require.Len(t, n.Claims()[testRange], ClaimsMax)
-	require.Error(t, Claim(n, testRange, 5000, 2))
-	require.NoError(t, Claim(n, testRange, 40, 3))
 }
 
-// Only the nodes that have a range tell others that they lead it. Of two that do the one of
-// the higher term does, unless it is silent: after a recovery with loss terms begin again
-// with that of the survivor, and who was told of a higher one finds its leader all the same.
-func TestLeadsWhatItHas(t *testing.T) {
+// A hint of a node that has a range counts, and of no other.
+func TestLeaderHintsOfNodesWithTheRange(t *testing.T) {
 	n := loneNode(t, &lone{peers: map[geo.NodeID]ChunkPeer{}}, nil)
 	const elsewhere = 9
 	n.Placement().Ranges = map[geo.RangeID][]geo.NodeID{elsewhere: {2}}
-	hear := func(from geo.NodeID, term uint64) geo.NodeID {
+	hint := func(from geo.NodeID, term uint64) geo.NodeID {
 		t.Helper()
-		typ := MsgLeads
-		n.Receive([]Envelope{{Range: elsewhere, From: from, Message: &pb.Message{Type: &typ, Index: &term}}})
+		n.Receive([]Envelope{{Range: elsewhere, From: from, Report: membership.LeaderHint{Term: term}}})
 		work(t, n)
 		return n.LeaderHint(elsewhere)
 	}
-	require.Zero(t, hear(3, 8), "a node without the range")
-	require.EqualValues(t, 2, hear(2, 7))
-	require.EqualValues(t, 2, hear(3, 9))
-
-	n.Placement().Ranges[elsewhere] = []geo.NodeID{2, 3}
-	require.EqualValues(t, 2, hear(3, 6), "it does not know its successor yet")
-	for range n.Opts().ElectionTicks + 2 {
-		n.Opts().Clock.(*clock.Manual).Advance(n.Opts().Tick)
-		work(t, n)
-	}
-	require.Zero(t, n.LeaderHint(elsewhere))
-	require.EqualValues(t, 3, hear(3, 5), "the survivor of a recovery")
+	require.Zero(t, hint(3, 8))
+	require.EqualValues(t, 2, hint(2, 7))
+	require.EqualValues(t, 2, hint(3, 9))
 }

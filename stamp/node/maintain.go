@@ -3,9 +3,7 @@ package node
 import (
 	"fmt"
 
-	pb "go.etcd.io/raft/v3/raftpb"
-
-	"antipode/geo"
+	"antipode/stamp/membership"
 )
 
 // The log is trimmed below every configured replica's durable applied index, stopped or
@@ -20,27 +18,29 @@ const (
 	trimBytesMin   = 2 << 20
 )
 
-// retellTicks is after how many ticks a node tells its durable indexes again, for
-// peers that restarted.
-const retellTicks = 50
+// repeatTicks is after how many ticks a node reports its durable indexes again, for peers that
+// restarted.
+const repeatTicks = 50
 
-// maintain runs once a tick: flush the state when the replay grows long, learn and
-// tell durable indexes, trim the log.
+// maintain runs once a tick: it looks after the membership of the ranges, flushes the state
+// when the replay grows long, reports durable indexes, and trims the log.
 func (n *Node) maintain() error {
-	n.ticks++
-	if err := n.refetch(); err != nil {
+	n.sched.ticks++
+	if err := n.payload.retry(); err != nil {
 		return err
 	}
-	if err := n.hello(); err != nil {
+	if err := n.join(); err != nil {
 		return err
 	}
-	n.tendMembers()
-	n.tellLeads()
-	n.settle()
+	if err := n.manageMembers(); err != nil {
+		return err
+	}
+	n.reportLeads()
+	n.checkWhole()
 	if err := n.checkStores(); err != nil {
 		return err
 	}
-	if n.ticks%roomTicks == 1 {
+	if n.sched.ticks%roomTicks == 1 {
 		n.checkRoom()
 	}
 	if err := n.flushState(); err != nil {
@@ -54,22 +54,19 @@ func (n *Node) maintain() error {
 			return err
 		}
 		id := r.ID()
-		n.mu.Lock()
-		known := n.durable[id]
-		changed := own != known[n.o.ID] || n.ticks%retellTicks == 0
-		known[n.o.ID] = own
+		changed := own != r.durable[n.o.ID] || n.sched.ticks%repeatTicks == 0
+		r.durable[n.o.ID] = own
 		least := own
 		for _, p := range n.placement.Of(id) {
-			least = min(least, known[p])
+			least = min(least, r.durable[p])
+			if changed && p != n.o.ID {
+				n.report(p, id, membership.DurableIndex{Index: own})
+			}
 		}
-		n.mu.Unlock()
-		if changed {
-			n.tellDurable(id, own)
-		}
-		least, over := n.trimTo(id, least, own)
-		entries, bytes := n.logs[id].UpTo(least)
+		least, over := n.trimTo(r, least, own)
+		entries, bytes := r.log.UpTo(least)
 		if entries >= trimEntriesMin || bytes >= trimBytesMin || over && entries > 0 {
-			if err := n.logs[id].Trim(batch, least); err != nil {
+			if err := r.log.Trim(batch, least); err != nil {
 				return err
 			}
 			trimmed = true
@@ -116,57 +113,29 @@ func (n *Node) DiskFull() bool { return n.full.Load() }
 
 // flushState starts a flush when enough was applied since the last one.
 func (n *Node) flushState() error {
-	if n.flushing != nil {
+	if n.sched.flushing != nil {
 		select {
-		case <-n.flushing:
-			n.flushing = nil
+		case <-n.sched.flushing:
+			n.sched.flushing = nil
 		default:
 			return nil
 		}
 	}
 	due := false
 	for _, r := range n.ranges {
-		since := r.Machine.AppliedState().Index - n.flushed[r.ID()]
-		due = due || since >= n.o.FlushEntries || since > 0 && n.overBudget(r.ID())
+		since := r.Machine.AppliedState().Index - r.flushed
+		due = due || since >= n.o.FlushEntries || since > 0 && n.overBudget(r)
 	}
 	if !due {
 		return nil
 	}
 	for _, r := range n.ranges {
-		n.flushed[r.ID()] = r.Machine.AppliedState().Index
+		r.flushed = r.Machine.AppliedState().Index
 	}
 	var err error
-	n.flushing, err = n.state.AsyncFlush()
+	n.sched.flushing, err = n.state.AsyncFlush()
 	if err == nil && n.o.Stepped {
-		<-n.flushing
+		<-n.sched.flushing
 	}
 	return err
-}
-
-// tellDurable tells the peers this node's durable applied index of a range, in a
-// message that Raft never sees.
-func (n *Node) tellDurable(id geo.RangeID, index uint64) {
-	for _, p := range n.placement.Of(id) {
-		if p != n.o.ID {
-			n.o.Transport.Send(n.o.ID, p, []Envelope{{Range: id, Message: durableMessage(n.o.ID, index)}})
-		}
-	}
-}
-
-func durableMessage(from geo.NodeID, index uint64) *pb.Message {
-	typ, id := msgDurable, uint64(from)
-	return &pb.Message{Type: &typ, From: &id, Index: &index}
-}
-
-// msgDurable is a message type of ours, outside Raft's numbers.
-const msgDurable = pb.MessageType(1000)
-
-// hearDurable takes a peer's durable applied index.
-func (n *Node) hearDurable(id geo.RangeID, from geo.NodeID, index uint64) {
-	n.heardAt[from] = n.ticks
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if known := n.durable[id]; known != nil {
-		known[from] = max(known[from], index)
-	}
 }

@@ -1,224 +1,252 @@
 package node
 
 import (
+	"fmt"
+
+	"go.etcd.io/raft/v3"
 	pb "go.etcd.io/raft/v3/raftpb"
 
 	"antipode/geo"
-	"antipode/stamp/ranges"
+	"antipode/stamp/membership"
 	"antipode/stamp/replica"
+	"antipode/stamp/state"
 )
 
-// How a lost replica comes back (R4), each step an event:
-//
-//	its node      says that it is lost, to all peers, again and again
-//	the leader    removes its id                          replica-removed
-//	the leader    adds a learner on the node, a new id    replica-added
-//	its node      hears the new id, drops the old data    replica-rebuilding
-//	the leader    feeds it, by log or by snapshot
-//	the leader    promotes it when it has caught up       replica-promoted
-//
-// The new id must be one that the node never took part under. A node whose folder is gone
-// does not know which it did: it may have been rebuilt before, and its newest id is still a
-// member, to which the leader speaks. So it is deaf until the leader has told it, in a round
-// that confirms that it leads, which id was given last: those above are new.
-//
-// Removal and the rest are committed by a quorum of the trusted replicas. Without one
-// nothing moves, and the range answers 503 until an operator re-forms it: recover.go.
+// changeTicks is how many ticks lie between two proposals of a configuration.
+const changeTicks = 10
 
-// Of the changes of a configuration.
-const (
-	// changeTicks is how many ticks lie between two proposals.
-	changeTicks = 10
-	// caughtUp is how many entries a learner may miss when it is promoted.
-	caughtUp = 64
-)
-
-// tendMembers reports this node's lost replicas and moves on what it leads, once a tick.
-func (n *Node) tendMembers() {
-	for _, r := range n.ranges {
-		rep, id := r.Replica(), r.ID()
-		if rep.Lost() != nil {
-			if n.ticks%changeTicks == 0 && n.takesSnapshots() {
-				for _, p := range n.placement.Of(id) {
-					if p != n.o.ID {
-						n.reportLost(p, id)
-					}
-				}
-			}
+// carryOut does what the membership of a range asks for, in order. deliver reports whether the
+// message of the event passes. After an error the node is out of service.
+func (n *Node) carryOut(r *hosted, e membership.Event) (deliver bool, err error) {
+	for _, effect := range r.membership.Step(e) {
+		if _, ok := effect.(membership.Deliver); ok {
+			deliver = true
 			continue
 		}
-		if lead, _ := rep.Leader(); lead == 0 && n.identities[id].phase == member {
-			n.askRecovery(id)
-		}
-		n.noteLeader(r)
-		n.noteMembers(r, rep.Members())
-		if n.ticks%changeTicks == 0 && n.takesSnapshots() && r.Leading() && commits(rep) {
-			if err := n.changeMembers(id, rep); err != nil {
-				n.o.Logger.Warn("cannot change the replicas of a range now", "range", id, "error", err)
-			}
-		}
-	}
-}
-
-// commits reports whether a change of the configuration has whom it needs: two in sync, or
-// the survivor of a recovery, which is a quorum by itself.
-func commits(rep *replica.Replica) bool {
-	return rep.InSync() >= 2 || len(rep.Members().Voters()) == 1
-}
-
-// keepLost makes it durable that a replica is lost, in the pass that found it: what gave
-// it away may not show again after a restart.
-func (n *Node) keepLost() error {
-	for _, r := range n.ranges {
-		id, reason := r.ID(), r.Replica().Lost()
-		d := n.identities[id]
-		if reason == nil || d.phase == lost || d.phase == forgotten {
-			continue
-		}
-		p, as := lost, d.replica
-		if d.phase == joining { // The range is there, and this folder is new.
-			p = forgotten
-		}
-		if err := n.become(id, p, as); err != nil {
-			return err
-		}
-		n.event(Event{Kind: ReplicaLost, Range: id, Node: n.o.ID, Replica: as, Reason: reason.Error()})
-	}
-	return nil
-}
-
-// reportLost tells a node that the replica here is lost, and under which id.
-func (n *Node) reportLost(to geo.NodeID, id geo.RangeID) {
-	if d := n.identities[id]; d.phase == forgotten {
-		n.tell(to, id, msgLost, 0, d.nonce, false)
-	} else {
-		n.tell(to, id, msgLost, uint64(d.replica), 0, false)
-	}
-}
-
-// tellGiven tells a node whose folder is new which replica id was given last, if this node
-// leads and once it knows that it still does: a leader of before could name one that is too
-// low.
-func (n *Node) tellGiven(id geo.RangeID, to geo.NodeID, nonce uint64) {
-	r := n.byID[id]
-	r.Confirm(func(err error) {
-		if err == nil {
-			n.tell(to, id, msgGiven, uint64(r.Machine.Members().Next-1), nonce, false)
-		}
-	})
-}
-
-// hearGiven ends that this node does not know which ids it took part under: up to that one,
-// it may have been each.
-func (n *Node) hearGiven(id geo.RangeID, m *pb.Message) error {
-	d, last := n.identities[id], geo.ReplicaID(m.GetIndex())
-	if d.phase != forgotten || m.GetLogTerm() != d.nonce {
-		return nil
-	}
-	n.event(Event{Kind: ReplicaLost, Range: id, Node: n.o.ID, Replica: last, Reason: "its folder is a new one; a leader told which id was the last"})
-	return n.become(id, lost, last)
-}
-
-// coversLoss reports whether a report, which names the last id that a node may have taken
-// part under, is about a replica there.
-func coversLoss(reported, id geo.ReplicaID) bool {
-	return id <= reported && replica.RecoveryOf(id) == replica.RecoveryOf(reported)
-}
-
-// changeMembers proposes the next change that the range needs, if any. Raft takes one at
-// a time and drops the others; they are proposed again.
-func (n *Node) changeMembers(id geo.RangeID, rep *replica.Replica) error {
-	members := rep.Members()
-	for _, p := range n.placement.Of(id) {
-		m, ok := members.On(p)
-		switch {
-		case !ok:
-			return rep.AddLearner(p)
-		case p != n.o.ID && coversLoss(n.reported[id][p], m.ID):
-			return rep.Remove(m.ID)
-		case m.Learner:
-			if match, last := rep.Match(m.ID); match+caughtUp >= last && match > 0 {
-				return rep.Promote(m.ID)
-			}
-		}
-	}
-	return nil
-}
-
-// noteMembers tells as events what changed in the configuration since the last look, at
-// the leader.
-func (n *Node) noteMembers(r *ranges.Range, now replica.Members) {
-	id := r.ID()
-	was, seen := n.seen[id]
-	n.seen[id] = now
-	if !seen || !r.Leading() {
-		return
-	}
-	for _, m := range was.List {
-		if _, still := now.Of(m.ID); !still {
-			n.event(Event{Kind: ReplicaRemoved, Range: id, Node: m.Node, Replica: m.ID})
-		}
-	}
-	for _, m := range now.List {
-		old, had := was.Of(m.ID)
-		switch {
-		case !had:
-			n.event(Event{Kind: ReplicaAdded, Range: id, Node: m.Node, Replica: m.ID})
-		case old.Learner && !m.Learner:
-			n.event(Event{Kind: ReplicaPromoted, Range: id, Node: m.Node, Replica: m.ID})
-		}
-	}
-}
-
-// addressed reports whether a Raft message is for the replica that this node holds. One
-// for a later id, while the one here is lost, is the group's word that the old id is no
-// member any more: the node then begins anew under that id.
-func (n *Node) addressed(e Envelope) (bool, error) {
-	to := replica.To(e.Message)
-	if d := n.identities[e.Range]; to > d.replica && d.phase == lost && fromLeader(e.Message) {
-		if err := n.rebuild(e.Range, to); err != nil {
+		if err := n.carryOutOne(r, effect); err != nil {
 			return false, err
 		}
 	}
-	return to == n.byID[e.Range].Replica().ID() && n.identities[e.Range].phase == member, nil
+	return deliver, nil
 }
 
-func fromLeader(m *pb.Message) bool {
-	return m.GetType() == pb.MsgApp || m.GetType() == pb.MsgHeartbeat
-}
-
-// rebuild drops what this node holds of a range and begins anew under another id. It
-// is durable before, and again after: a crash in between begins it again.
-func (n *Node) rebuild(id geo.RangeID, as geo.ReplicaID) error {
-	release, ok := n.snapshots.Reserve(id)
-	if !ok { // One is received for the old id, and is about to end.
-		return nil
+func (n *Node) carryOutOne(r *hosted, effect membership.Effect) error {
+	id, rep := r.ID(), r.Replica()
+	var change error
+	switch e := effect.(type) {
+	case membership.Send:
+		n.report(e.To, id, e.Message)
+	case membership.SaveIdentity:
+		return membership.Save(n.o.Engine.FS, n.o.Dir, id, &e.Identity, n.o.Peers)
+	case membership.Reopen:
+		return n.reopen(r, e.Lost)
+	case membership.Lose:
+		rep.Lose(e.Reason)
+	case membership.Wipe:
+		return n.wipe(r)
+	case membership.StartLog:
+		return n.setFirstHardState(r.log)
+	case membership.ReformState:
+		return n.reformState(r, e.As)
+	case membership.ReportReformed:
+		n.reportReformed(r)
+	case membership.DropHeld:
+		r.held = nil
+	case membership.Refused:
+		n.o.Logger.Warn("messages of a node dropped; logged once", "range", id, "of_node", e.From, "why", e.Why)
+	case membership.PlacementDiffers:
+		n.placement.differs(n, e.Node)
+	case membership.ConfirmLeadership:
+		r.Confirm(func(err error) {
+			if err == nil {
+				last := r.Machine.Members().Next - 1
+				_, _ = n.carryOut(r, membership.LeadershipConfirmed{To: e.To, Nonce: e.Nonce, Last: last}) // It only sends.
+			}
+		})
+	case membership.AddLearner:
+		change = rep.AddLearner(e.Node)
+	case membership.RemoveReplica:
+		change = rep.Remove(e.Replica)
+	case membership.Promote:
+		change = rep.Promote(e.Replica)
+	case membership.Report:
+		n.event(Event{Kind: EventKind(e.Kind), Range: id, Node: e.Node, Replica: e.Replica, Reason: e.Reason})
+	default:
+		panic(fmt.Sprintf("node: no effect %T", effect))
 	}
-	defer release()
-	n.event(Event{Kind: ReplicaRebuilding, Range: id, Node: n.o.ID, Replica: as})
-	if err := n.become(id, rebuilding, as); err != nil {
+	if change != nil {
+		n.o.Logger.Warn("cannot change the replicas of a range now", "range", id, "error", change)
+	}
+	return nil
+}
+
+// report sends a message of our own to a node.
+func (n *Node) report(to geo.NodeID, id geo.RangeID, m membership.Message) {
+	n.o.Transport.Send(n.o.ID, to, []Envelope{{Range: id, Report: m}})
+}
+
+// receiveReport takes such a message about a range that is here.
+func (n *Node) receiveReport(r *hosted, e Envelope) error {
+	deliver, err := n.carryOut(r, membership.Received{From: e.From, Message: e.Report})
+	if index, ok := e.Report.(membership.DurableIndex); ok && deliver {
+		n.sched.activeAt[e.From] = n.sched.ticks
+		r.durable[e.From] = max(r.durable[e.From], index.Index)
+	}
+	return err
+}
+
+// admit reports whether one of Raft's messages is for the replica here, from a node that may
+// send it.
+func (n *Node) admit(r *hosted, e Envelope) (bool, error) {
+	head := membership.RaftMessage{
+		From: e.From, Sender: replica.From(e.Message), Receiver: replica.To(e.Message), Members: r.Replica().Members(),
+		FromLeader: e.Message.GetType() == pb.MsgApp || e.Message.GetType() == pb.MsgHeartbeat,
+	}
+	if head.FromLeader && head.Receiver > r.membership.Identity().Replica { // It may be rebuilt under that id.
+		if release, ok := n.snapshots.Reserve(e.Range); ok {
+			defer release()
+			head.CanRebuild = true
+		}
+	}
+	return n.carryOut(r, head)
+}
+
+// join goes on with the replicas that join, once a tick.
+func (n *Node) join() error {
+	for _, r := range n.ranges {
+		if _, err := n.carryOut(r, membership.Join{Lost: r.Replica().Lost() != nil}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// manageMembers lets each range report, and change its configuration, once a tick.
+func (n *Node) manageMembers() error {
+	due := n.sched.ticks%changeTicks == 0
+	for _, r := range n.ranges {
+		rep := r.Replica()
+		e := membership.Manage{Lost: rep.Lost() != nil, Due: due}
+		if !e.Lost {
+			lead, _ := rep.Leader()
+			e.HasLeader, e.Leads, e.Replica, e.Members, e.InSync = lead != 0, r.Leading(), rep.ID(), rep.Members(), rep.InSync()
+			for _, m := range e.Members.List {
+				if m.Learner && due && e.Leads {
+					match, last := rep.Match(m.ID)
+					e.Learners = append(e.Learners, membership.Progress{Replica: m.ID, Match: match, Last: last})
+				}
+			}
+		}
+		if _, err := n.carryOut(r, e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keepLost makes it durable which replicas are lost, in the pass that found it.
+func (n *Node) keepLost() error {
+	for _, r := range n.ranges {
+		reason := r.Replica().Lost()
+		if p := r.membership.Identity().Phase; reason == nil || p == membership.Lost || p == membership.Forgotten {
+			continue
+		}
+		if _, err := n.carryOut(r, membership.ReplicaFailed{Reason: reason}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reportLeads sends leader hints of the ranges that are led here to the nodes without a
+// replica of them, once a tick.
+func (n *Node) reportLeads() {
+	for _, r := range n.ranges {
+		on := n.placement.Of(r.ID())
+		if len(on) == len(n.placement.Nodes) || !r.Leading() {
+			continue
+		}
+		_, term := r.Replica().Leader()
+		next := 0
+		for _, p := range n.placement.Nodes { // Both ascend.
+			if next < len(on) && on[next] == p {
+				next++
+				continue
+			}
+			n.report(p, r.ID(), membership.LeaderHint{Term: term})
+		}
+	}
+}
+
+// LeaderHint returns the leader of a range that is not here, 0 if none reported itself for an
+// election timeout of the time that the node ran. It may be called from any goroutine.
+func (n *Node) LeaderHint(id geo.RangeID) geo.NodeID { return n.hints.Leader(id, n.running.Time()) }
+
+// identify returns which replica of a range this node holds.
+func (n *Node) identify(r *hosted) (*membership.Identity, error) {
+	fs, id := n.o.Engine.FS, r.ID()
+	d, err := membership.Load(fs, n.o.Dir, id)
+	if err != nil {
+		return nil, fmt.Errorf("range %d: %w: move %s away and start again, the node is then rebuilt from its peers", id, err, n.o.Dir)
+	}
+	if d == nil {
+		// The clock makes a folder that was lost and made again another one.
+		nonce := n.rng.Uint64() ^ uint64(n.o.Clock.Now().UnixNano())
+		hs, _, err := r.log.InitialState()
+		if err != nil {
+			return nil, err
+		}
+		last, err := r.log.LastIndex()
+		if err != nil {
+			return nil, err
+		}
+		tookPart := last > 0 || hs.GetVote() != 0 || hs.GetTerm() > replica.FirstTerm || r.Machine.AppliedState().Index > 0
+		d = membership.NewIdentity(n.o.ID, nonce, tookPart, r.Machine.Members())
+	}
+	// Also what was read: it may be in the page cache only, since an fsync of an earlier life
+	// failed, and what is done next must not outlive it (R4).
+	return d, membership.Save(fs, n.o.Dir, id, d, n.o.Peers)
+}
+
+// openMembership opens the replica of a range: it finds out which one it is, and finishes what
+// a crash interrupted. lost says that its stores cannot be trusted.
+func (n *Node) openMembership(r *hosted, lost error) error {
+	d, err := n.identify(r)
+	if err != nil {
 		return err
 	}
-	if err := n.wipe(id); err != nil {
+	r.membership = membership.New(membership.Options{
+		Node: n.o.ID, Range: r.ID(), Nodes: n.placement.Of(r.ID()), Placement: n.placement.sum(), Rebuilds: n.takesSnapshots(),
+	}, *d)
+	hs, _, err := r.log.InitialState()
+	if err != nil {
 		return err
 	}
-	return n.reopen(id, nil)
+	_, err = n.carryOut(r, membership.Opened{Lost: lost, HardState: !raft.IsEmptyHardState(hs)})
+	return err
 }
 
-// wipe removes the data of a replica whose id was never used, and makes it a member.
-func (n *Node) wipe(id geo.RangeID) error {
-	if err := n.snapshots.Empty(id); err != nil {
+// wipe removes the rows and the log of a range.
+func (n *Node) wipe(r *hosted) error {
+	if err := n.snapshots.Empty(r.ID()); err != nil {
 		return err
 	}
 	batch := n.log.NewBatch()
-	if err := n.logs[id].Reset(batch, 0, 0); err != nil {
+	if err := r.log.Reset(batch, 0, 0); err != nil {
 		return err
 	}
-	if err := batch.Commit(true); err != nil {
+	return batch.Commit(true)
+}
+
+// setFirstHardState makes the hard state durable that a replica begins with.
+func (n *Node) setFirstHardState(log state.RangeLog) error {
+	batch := n.log.NewBatch()
+	if err := log.SetHardState(batch, hardState(replica.FirstTerm, 0, 0)); err != nil {
 		return err
 	}
-	if err := n.setFirstHardState(n.logs[id]); err != nil {
-		return err
-	}
-	return n.become(id, member, n.identities[id].replica)
+	return batch.Commit(true)
+}
+
+func hardState(term, vote, commit uint64) *pb.HardState {
+	return &pb.HardState{Term: &term, Vote: &vote, Commit: &commit}
 }

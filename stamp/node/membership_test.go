@@ -12,10 +12,10 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
-	pb "go.etcd.io/raft/v3/raftpb"
 
 	"antipode/geo"
 	"antipode/stamp/kv"
+	"antipode/stamp/membership"
 	. "antipode/stamp/node"
 	"antipode/stamp/ranges"
 	"antipode/stamp/replica"
@@ -32,7 +32,7 @@ type witness struct {
 func (w *witness) Send(from, to geo.NodeID, batch []Envelope) {
 	w.mu.Lock()
 	for _, e := range batch {
-		if m := e.Message; e.Range == testRange && m.GetType() < MsgDurable && w.silent[replica.From(m)] {
+		if m := e.Message; e.Range == testRange && m != nil && w.silent[replica.From(m)] {
 			w.spoke = append(w.spoke, fmt.Sprintf("%s of replica %d", m.GetType(), m.GetFrom()))
 		}
 	}
@@ -151,17 +151,17 @@ func TestLostReplicaIsRebuilt(t *testing.T) {
 	}
 }
 
-// R4: a node whose folder is new is told by a leader alone which replica id was given last.
+// R4: only a leader reports to a node whose folder is new which replica id was given last.
 // One that follows may be behind, and name an id that the node took part under.
-func TestFollowerDoesNotTellWhichIDWasGiven(t *testing.T) {
+func TestFollowerDoesNotReportLastID(t *testing.T) {
 	transport := &lone{peers: map[geo.NodeID]ChunkPeer{}}
 	n := loneNode(t, transport, func(f func()) { f() })
-	typ, from, none, nonce := MsgLost, uint64(2), uint64(0), uint64(7)
-	n.Receive([]Envelope{{Range: testRange, From: 2, Message: &pb.Message{Type: &typ, From: &from, Index: &none, LogTerm: &nonce}}})
+	n.Receive([]Envelope{{Range: testRange, From: 2, Report: membership.LossReport{Nonce: 7}}})
 	work(t, n)
 	require.NotZero(t, n.Range(testRange).Machine.Members().Next, "it has something to tell")
 	for _, e := range transport.sent {
-		require.NotEqual(t, MsgGiven, e.Message.GetType())
+		_, reported := e.Report.(membership.LastID)
+		require.False(t, reported)
 	}
 }
 
@@ -271,7 +271,7 @@ func TestCrashWhileRebuilding(t *testing.T) {
 		} else {
 			require.EqualValues(t, 4, rep.ID())
 			require.NoError(t, rep.Lost(), "crash %d", i)
-			require.Equal(t, "member", n.Identity(testRange).Phase)
+			require.Equal(t, membership.Member, n.Identity(testRange).Phase)
 		}
 		require.NoError(t, n.Close(false))
 	}

@@ -13,19 +13,20 @@ type metrics struct {
 	collectors []prometheus.Collector
 }
 
-// registerer takes what is of this node, under its labels; nil where there is none.
-func (n *Node) registerer() prometheus.Registerer {
-	if n.o.Registerer == nil {
+// registerer takes the instruments of a node, under the labels location and node; nil without
+// a registry.
+func (o Options) registerer() prometheus.Registerer {
+	if o.Registerer == nil {
 		return nil
 	}
-	labels := prometheus.Labels{"location": string(n.o.Location), "node": strconv.Itoa(int(n.o.ID))}
-	return prometheus.WrapRegistererWith(labels, n.o.Registerer)
+	labels := prometheus.Labels{"location": string(o.Location), "node": strconv.Itoa(int(o.ID))}
+	return prometheus.WrapRegistererWith(labels, o.Registerer)
 }
 
 // newMetrics registers the node's instruments under the labels location and node; nil where
 // registerer is.
 func newMetrics(n *Node) (*metrics, error) {
-	m := &metrics{registerer: n.registerer()}
+	m := &metrics{registerer: n.o.registerer()}
 	if m.registerer == nil {
 		return nil, nil //nolint:nilnil // No metrics is a state of its own.
 	}

@@ -16,6 +16,7 @@ import (
 	"antipode/internal/clock"
 	"antipode/stamp/durable"
 	"antipode/stamp/extent"
+	"antipode/stamp/membership"
 	"antipode/stamp/ranges"
 	"antipode/stamp/replica"
 	"antipode/stamp/scrub"
@@ -23,84 +24,68 @@ import (
 	"antipode/stamp/state"
 )
 
-// inboxMax and inboxBytesMax bound the messages that wait for the scheduler. Raft sends
-// again what is dropped beyond them.
-const (
-	inboxMax      = 8192
-	inboxBytesMax = 64 << 20
-)
-
 // Node is one member of a stamp. Open starts nothing; Run, or calls of Pass from
 // one goroutine, make it work.
 type Node struct {
-	o       Options
-	log     state.Log
-	state   *state.Store
-	extents *extent.Store
-	ranges  []*ranges.Range
-	// placement says which nodes have which ranges; has are those of this one.
-	placement ranges.Placement
-	has       []geo.RangeID
-	logs      map[geo.RangeID]state.RangeLog
-	byID      map[geo.RangeID]*ranges.Range
-
-	wake chan struct{}
-	told told
+	o         Options
+	stores    // of this node
+	placement placement
+	// ranges are those that are here, in order of their ids.
+	ranges []*hosted
+	byID   map[geo.RangeID]*hosted
+	hints  membership.Hints
 	// running is the running time of the scheduler, which advances it in each pass.
 	running *clock.Running
+	rng     *rand.Rand // scheduler only
 
-	mu     sync.Mutex
-	inbox  []Envelope
-	failed error
-	// inboxBytes is about what inbox holds.
-	inboxBytes int64
-	closed     bool
-	orders     []order     // see onScheduler
+	inbox      inbox
+	snapshots  *snapshot.Manager
+	payload    payload
+	scrubber   *scrub.Scrubber
+	quarantine quarantine
+	metrics    *metrics
 	full       atomic.Bool // see checkRoom
-	// fetching are the chunks that are fetched for entries that wait; true says that it
-	// failed.
-	fetching map[extent.ChunkID]bool
-	// noStore is why a fetch could not be written here.
-	noStore error
-	// durable[r][n] is the durable applied index of range r on node n.
-	durable map[geo.RangeID]map[geo.NodeID]uint64
-	// condemned are the damaged stores, by folder: see condemn. settled: see settle;
-	// unsettled counts the ticks in which it was not.
-	condemned map[string]error
-	settled   bool
-	unsettled uint64
 
-	// scheduler only
-	nextTick time.Duration
-	ticks    uint64
-	pass     replica.Pass
-	held     map[geo.RangeID][]Envelope
-	flushing <-chan struct{}
-	flushed  map[geo.RangeID]uint64
-	rng      *rand.Rand
-	// identities of the replicas here; reported are the lost replicas that peers told of;
-	// claims are the nodes that spoke for replicas which the configuration here does not
-	// name yet (see senders.go); seen are the newest members.
-	identities map[geo.RangeID]*identity
-	reported   map[geo.RangeID]map[geo.NodeID]geo.ReplicaID
-	claims     map[geo.RangeID]map[geo.ReplicaID]geo.NodeID
-	refused    map[refusedSender]bool // see refuse
-	seen       map[geo.RangeID]replica.Members
-	led        map[geo.RangeID]bool // as of the last look: see noteLeader
-	// differ are the nodes with another placement, told to the operator.
-	differ map[geo.NodeID]bool
-	// heardAt is the tick at which a peer last told a durable index.
-	heardAt map[geo.NodeID]uint64
-
-	snapshots *snapshot.Manager
-	scrubber  *scrub.Scrubber
-	metrics   *metrics
+	sched scheduler
 
 	// ctx ends the node's own goroutines and the snapshots that others send it;
 	// background counts both.
 	ctx        context.Context //nolint:containedctx // Ends at Close.
 	cancel     context.CancelFunc
 	background sync.WaitGroup
+}
+
+// stores are what a node keeps on its disk.
+type stores struct {
+	log     state.Log
+	state   *state.Store
+	extents *extent.Store
+	logs    map[geo.RangeID]state.RangeLog
+}
+
+// hosted is a range that is here. The fields below it are the scheduler's.
+type hosted struct {
+	*ranges.Range
+	log        state.RangeLog
+	membership *membership.Machine
+	// held are the MsgApps that wait for payload: see step.
+	held []Envelope
+	// durable are the durable applied indexes of the nodes of the range; flushed is up to
+	// where a flush of the state was begun here.
+	durable map[geo.NodeID]uint64
+	flushed uint64
+	// committed is up to where the log before a recovery knew entries to be committed.
+	committed uint64
+}
+
+// scheduler is what a node remembers from pass to pass.
+type scheduler struct {
+	nextTick time.Duration
+	ticks    uint64
+	pass     replica.Pass
+	flushing <-chan struct{}
+	// activeAt is the tick at which a peer last reported a durable index.
+	activeAt map[geo.NodeID]uint64
 }
 
 // Open opens the node's stores and replicas.
@@ -110,16 +95,15 @@ func Open(o Options) (_ *Node, err error) {
 		o.Engine.FS = vfs.Default
 	}
 	n := &Node{
-		o: o, wake: make(chan struct{}, 1), running: clock.NewRunning(o.Tick), byID: map[geo.RangeID]*ranges.Range{}, logs: map[geo.RangeID]state.RangeLog{},
-		durable: map[geo.RangeID]map[geo.NodeID]uint64{}, held: map[geo.RangeID][]Envelope{},
-		flushed: map[geo.RangeID]uint64{}, fetching: map[extent.ChunkID]bool{},
-		identities: map[geo.RangeID]*identity{}, reported: map[geo.RangeID]map[geo.NodeID]geo.ReplicaID{},
-		claims: map[geo.RangeID]map[geo.ReplicaID]geo.NodeID{}, refused: map[refusedSender]bool{}, seen: map[geo.RangeID]replica.Members{}, led: map[geo.RangeID]bool{},
-		condemned: map[string]error{}, heardAt: map[geo.NodeID]uint64{}, differ: map[geo.NodeID]bool{},
-		rng: rand.New(rand.NewPCG(o.Seed, uint64(o.ID))),
+		o: o, running: clock.NewRunning(o.Tick), byID: map[geo.RangeID]*hosted{}, rng: rand.New(rand.NewPCG(o.Seed, uint64(o.ID))),
+		inbox: inbox{wake: make(chan struct{}, 1)},
 	}
+	n.hints.Timeout = time.Duration(o.ElectionTicks) * o.Tick
+	n.logs, n.sched.activeAt = map[geo.RangeID]state.RangeLog{}, map[geo.NodeID]uint64{}
 	n.running.Advance(o.Clock.Mono())
 	n.ctx, n.cancel = context.WithCancel(context.Background())
+	n.payload = payload{n: n, fetching: map[extent.ChunkID]bool{}}
+	n.quarantine.reasons = map[string]error{}
 	defer func() {
 		if err != nil {
 			n.cancel()
@@ -139,7 +123,7 @@ func Open(o Options) (_ *Node, err error) {
 	if err := n.openState(); err != nil {
 		return nil, err
 	}
-	if n.extents, err = extent.Open(fs, fs.PathJoin(o.Dir, "extents"), extent.Options{Rand: n.newSource(), Registerer: n.registerer()}); err != nil {
+	if n.extents, err = extent.Open(fs, fs.PathJoin(o.Dir, "extents"), extent.Options{Rand: n.newSource(), Registerer: n.o.registerer()}); err != nil {
 		return nil, err
 	}
 	if err := n.openLogs(); err != nil {
@@ -190,7 +174,12 @@ func (n *Node) Placed(id geo.RangeID) []geo.NodeID { return n.placement.Of(id) }
 func (n *Node) ID() geo.NodeID { return n.o.ID }
 
 // Range returns one of the node's ranges, nil where it has none of that id.
-func (n *Node) Range(id geo.RangeID) *ranges.Range { return n.byID[id] }
+func (n *Node) Range(id geo.RangeID) *ranges.Range {
+	if r := n.byID[id]; r != nil {
+		return r.Range
+	}
+	return nil
+}
 
 // Extents is the node's chunk store.
 func (n *Node) Extents() *extent.Store { return n.extents }
@@ -199,35 +188,13 @@ func (n *Node) Extents() *extent.Store { return n.extents }
 func (n *Node) LogBytes(id geo.RangeID) uint64 { return n.logs[id].Bytes() }
 
 // Failed returns why the node is out of service, nil while it serves.
-func (n *Node) Failed() error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.failed
-}
+func (n *Node) Failed() error { return n.inbox.failure() }
 
 // Wake makes the scheduler do a pass soon. It may be called from any goroutine.
-func (n *Node) Wake() {
-	select {
-	case n.wake <- struct{}{}:
-	default:
-	}
-}
+func (n *Node) Wake() { n.inbox.awake() }
 
 // Receive takes messages of peers. It may be called from any goroutine.
-func (n *Node) Receive(batch []Envelope) {
-	n.mu.Lock()
-	for _, e := range batch {
-		size := e.Bytes()
-		// A message above the bound passes alone.
-		if len(n.inbox) >= inboxMax || n.inboxBytes > 0 && n.inboxBytes+size > inboxBytesMax {
-			break
-		}
-		n.inbox = append(n.inbox, e)
-		n.inboxBytes += size
-	}
-	n.mu.Unlock()
-	n.Wake()
-}
+func (n *Node) Receive(batch []Envelope) { n.inbox.put(batch) }
 
 // start runs f apart from the scheduler; Close waits for it.
 func (n *Node) start(f func()) {
@@ -238,17 +205,14 @@ func (n *Node) start(f func()) {
 	})
 }
 
+// fail takes the node out of service.
 func (n *Node) fail(err error) {
-	n.mu.Lock()
-	if n.failed == nil {
-		n.failed = err
-	}
-	n.mu.Unlock()
+	n.inbox.fail(err)
 	n.cancel()
 	if reason := n.state.Failed(); errors.Is(reason, state.ErrDamaged) {
-		// It goes on no more, so nothing is lost by not opening it again.
-		n.condemn("state", reason)
-		if err := n.markCondemned(); err != nil {
+		// The node stops, so nothing is lost by not opening the store again.
+		n.quarantineStore("state", reason)
+		if err := n.quarantine.mark(n.o.Engine.FS, n.o.Dir); err != nil {
 			n.o.Logger.Error("cannot mark the store as damaged; the next start finds it again", "error", err)
 		}
 	}
@@ -271,9 +235,7 @@ func (n *Node) Close(flush bool) error {
 	n.o.Transport.Attach(n.o.ID, nil)
 	n.scrubber.Close()
 	n.metrics.unregister()
-	n.mu.Lock()
-	n.closed = true
-	n.mu.Unlock()
+	n.payload.close()
 	n.cancel()
 	n.snapshots.Close()
 	n.background.Wait()
@@ -287,16 +249,16 @@ func (n *Node) Close(flush bool) error {
 	return errors.Join(err, n.closeStores())
 }
 
-func (n *Node) closeStores() error {
+func (s *stores) closeStores() error {
 	var errs []error
-	if n.extents != nil {
-		errs = append(errs, n.extents.Close())
+	if s.extents != nil {
+		errs = append(errs, s.extents.Close())
 	}
-	if n.state != nil {
-		errs = append(errs, n.state.Close())
+	if s.state != nil {
+		errs = append(errs, s.state.Close())
 	}
-	if n.log != nil {
-		errs = append(errs, n.log.Close())
+	if s.log != nil {
+		errs = append(errs, s.log.Close())
 	}
 	return errors.Join(errs...)
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
-	"go.etcd.io/raft/v3"
 
 	"antipode/geo"
 	"antipode/stamp/durable"
@@ -85,7 +84,7 @@ func (n *Node) tryLogs(dir string) (err error) {
 		n.log = nil
 		return err
 	}
-	for _, id := range n.has {
+	for _, id := range n.placement.has {
 		if n.logs[id], err = n.log.Range(id, nil); err != nil {
 			return err
 		}
@@ -117,7 +116,7 @@ func (n *Node) openRanges() error {
 
 func (n *Node) tryRanges() error {
 	n.ranges = nil
-	for _, id := range n.has {
+	for _, id := range n.placement.has {
 		if err := n.openRange(id); err != nil {
 			return err
 		}
@@ -153,93 +152,28 @@ func (n *Node) openRange(id geo.RangeID) error {
 	if err != nil {
 		return err
 	}
-	n.ranges = append(n.ranges, r)
-	n.byID[id] = r
-	n.durable[id] = map[geo.NodeID]uint64{}
-	n.reported[id], n.claims[id] = map[geo.NodeID]geo.ReplicaID{}, map[geo.ReplicaID]geo.NodeID{}
-	if n.identities[id], err = n.identify(id); err != nil {
-		return err
-	}
-	if n.identities[id].phase == rebuilding {
-		if err := n.wipe(id); err != nil {
-			return err
-		}
-		lost = nil
-	}
-	if n.identities[id].phase == recovering {
-		if err := n.finishRecovery(id); err != nil {
-			return err
-		}
-		lost = nil
-	}
-	return n.reopen(id, lost)
+	h := &hosted{Range: r, log: n.logs[id], durable: map[geo.NodeID]uint64{}}
+	n.ranges = append(n.ranges, h)
+	n.byID[id] = h
+	return n.openMembership(h, lost)
 }
 
-// identify finds out which replica of a range this node holds.
-func (n *Node) identify(id geo.RangeID) (*identity, error) {
-	d, err := n.loadIdentity(id)
-	if err != nil {
-		return nil, err
-	}
-	if d != nil {
-		// Written anew: what was read may be in the page cache only, since an fsync of an
-		// earlier life failed, and what is done next must not outlive it (R4).
-		return d, n.saveIdentity(id, d)
-	}
-	// The clock makes a folder that was lost and made anew another one.
-	nonce := n.rng.Uint64() ^ uint64(n.o.Clock.Now().UnixNano())
-	d = &identity{phase: joining, replica: replica.FirstID(n.o.ID), nonce: nonce, peers: map[geo.NodeID]uint64{}}
-	hs, _, err := n.logs[id].InitialState()
-	if err != nil {
-		return nil, err
-	}
-	m := n.byID[id].Machine
-	last, err := n.logs[id].LastIndex()
-	if err != nil {
-		return nil, err
-	}
-	if last > 0 || hs.GetVote() != 0 || hs.GetTerm() > replica.FirstTerm || m.AppliedState().Index > 0 {
-		// A folder from before there were identities, or one that lost just this file.
-		d.phase = member
-		if own, ok := m.Members().On(n.o.ID); ok {
-			d.replica = own.ID
-		}
-	}
-	return d, n.saveIdentity(id, d)
-}
-
-// reopen builds the replica over what the stores hold of the range. lost says that it
-// cannot be trusted whatever they hold.
-func (n *Node) reopen(id geo.RangeID, gone error) error {
-	d, r := n.identities[id], n.byID[id]
-	hs, _, err := n.logs[id].InitialState()
-	if err != nil {
-		return err
-	}
-	switch {
-	case gone != nil:
-	case d.phase == lost, d.phase == forgotten:
-		gone = fmt.Errorf("%w: found in an earlier life", replica.ErrLost)
-	case d.phase == member && raft.IsEmptyHardState(hs):
-		gone = fmt.Errorf("%w: its hard state is gone", replica.ErrLost)
-	}
-	applied := r.Machine.AppliedState().Index
+// reopen builds the replica over what the stores hold of the range. lost is why it cannot be
+// trusted whatever they hold.
+func (n *Node) reopen(r *hosted, lost error) error {
+	id, applied := r.ID(), r.Machine.AppliedState().Index
 	rep, err := replica.Open(replica.Options{
-		Snapshots: n.snapshots.ForRange(id), Lost: gone, Range: id, Node: n.o.ID, ID: d.replica, Log: n.logs[id], Applied: applied, Machine: r.Machine,
-		Tick: n.o.Tick, ElectionTicks: n.o.ElectionTicks, InSyncTimeout: n.o.InSyncTimeout,
+		Snapshots: n.snapshots.ForRange(id), Lost: lost, Range: id, Node: n.o.ID, ID: r.membership.Identity().Replica, Log: r.log,
+		Applied: applied, Machine: r.Machine, Tick: n.o.Tick, ElectionTicks: n.o.ElectionTicks, InSyncTimeout: n.o.InSyncTimeout,
 		Running:   n.running,
 		Reachable: func(of geo.NodeID) bool { return of == n.o.ID || n.o.Transport.Peer(n.o.ID, of) != nil },
-		OnInSync:  func(of geo.NodeID, in bool) { n.noteInSync(id, of, in) },
+		OnInSync:  func(of geo.NodeID, in bool) { n.reportInSync(id, of, in) },
 		Rand:      rand.New(rand.NewPCG(n.rng.Uint64(), uint64(id))), Logger: n.o.Logger,
 	}, n.o.Clock.Mono())
 	if err != nil {
 		return err
 	}
 	r.Attach(rep)
-	n.mu.Lock()
-	n.durable[id][n.o.ID] = applied
-	n.mu.Unlock()
-	n.flushed[id] = applied
-	delete(n.held, id)
+	r.durable[n.o.ID], r.flushed, r.held = applied, applied, nil
 	return nil
 }

@@ -7,6 +7,8 @@ import (
 
 	pb "go.etcd.io/raft/v3/raftpb"
 
+	"antipode/geo"
+	"antipode/stamp/membership"
 	"antipode/stamp/replica"
 )
 
@@ -32,14 +34,14 @@ func (n *Node) Run(ctx context.Context) error {
 			}
 			continue
 		}
-		if armed != n.nextTick {
-			armed = n.nextTick
+		if armed != n.sched.nextTick {
+			armed = n.sched.nextTick
 			timer.Reset(max(armed-n.o.Clock.Mono(), time.Millisecond))
 		}
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-n.wake:
+		case <-n.inbox.wake:
 		case <-timer.C:
 			armed = 0 // It may have come a little early.
 		}
@@ -62,11 +64,7 @@ func (n *Node) Pass() (busy bool, err error) {
 }
 
 func (n *Node) doPass() (busy bool, err error) {
-	n.mu.Lock()
-	inbox, orders := n.inbox, n.orders
-	n.inbox, n.inboxBytes, n.orders = nil, 0, nil
-	err = n.failed
-	n.mu.Unlock()
+	messages, work, err := n.inbox.take()
 	n.snapshots.BeginPass()
 	// After the inbox was taken: no tick that follows a heartbeat is counted from before it
 	// came, however long the process stands still in this pass (R5).
@@ -75,22 +73,24 @@ func (n *Node) doPass() (busy bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if err := obey(orders); err != nil {
-		n.fail(err)
-		return false, err
+	for _, f := range work {
+		if err := f(); err != nil {
+			n.fail(err)
+			return false, err
+		}
 	}
-	if err := n.step(inbox, now); err != nil {
+	if err := n.step(messages, now); err != nil {
 		n.fail(err)
 		return false, err
 	}
 	n.snapshots.FinishSends(now)
 	n.snapshots.StepArrived(now)
-	ticked := now >= n.nextTick
+	ticked := now >= n.sched.nextTick
 	if ticked {
 		// Never to catch up: a lease counts on ticks being no shorter than Tick.
-		n.nextTick = now + n.o.Tick
+		n.sched.nextTick = now + n.o.Tick
 		for _, r := range n.ranges {
-			if n.identities[r.ID()].phase == member {
+			if r.membership.Identity().Phase == membership.Member {
 				r.Replica().Tick(now)
 			}
 		}
@@ -112,7 +112,7 @@ func (n *Node) doPass() (busy bool, err error) {
 // ready collects what all replicas have ready, sends, applies, writes the log once,
 // and sends what waited for it.
 func (n *Node) ready() (busy bool, err error) {
-	p := &n.pass
+	p := &n.sched.pass
 	p.Reset()
 	for _, r := range n.ranges {
 		if r.Replica().HasReady() {
@@ -133,7 +133,12 @@ func (n *Node) ready() (busy bool, err error) {
 	return true, nil
 }
 
-// flushSends hands the collected messages to the transport, one batch per peer.
+// nodeOf returns the node of a replica; 0 for none.
+func (n *Node) nodeOf(id geo.RangeID, r geo.ReplicaID) geo.NodeID {
+	return n.byID[id].membership.NodeOf(n.byID[id].Replica().Members(), r)
+}
+
+// flushSends passes the collected messages to the transport, one batch per peer.
 func (n *Node) flushSends(p *replica.Pass) {
 	if len(p.Sends) == 0 {
 		return

@@ -3,6 +3,7 @@ package node_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/stamp"
+	"antipode/stamp/membership"
 	. "antipode/stamp/node"
 	"antipode/stamp/ranges"
 )
@@ -204,7 +206,7 @@ func (s *stepped) whole() *ranges.Range {
 		led := 0
 		for _, n := range s.nodes {
 			for _, r := range n.Ranges() {
-				if r.Leading() && r.InSync() == 3 && n.Led()[r.ID()] {
+				if r.Leading() && r.InSync() == 3 && s.elected(r) {
 					led++
 				}
 			}
@@ -287,15 +289,17 @@ func TestPauseOfOneJudgesNobody(t *testing.T) {
 	}
 }
 
-// A node that is told who leads, and one that knows no leader, count the time that they ran.
-func TestPauseKeepsToldLeaders(t *testing.T) {
+// A leader hint holds for an election timeout of the time that the node ran.
+func TestPauseKeepsLeaderHints(t *testing.T) {
 	s := newStepped(t, 1)
 	s.whole()
 	n := s.nodes[1]
-	HearLeads(n, leadsMessage(3))
+	n.Receive([]Envelope{{Range: 99, From: 3, Report: membership.LeaderHint{Term: 1}}})
+	_, err := n.Pass()
+	require.NoError(t, err)
 	require.Equal(t, geo.NodeID(3), n.LeaderHint(99))
 	s.clock.Advance(time.Hour)
-	_, err := n.Pass()
+	_, err = n.Pass()
 	require.NoError(t, err)
 	require.Equal(t, geo.NodeID(3), n.LeaderHint(99), "it could not hear otherwise")
 	for range 12 {
@@ -306,10 +310,11 @@ func TestPauseKeepsToldLeaders(t *testing.T) {
 	require.Zero(t, n.LeaderHint(99), "it ran, and nobody spoke for an election timeout")
 }
 
-// leadsMessage is word that node leads range 99, which is not here.
-func leadsMessage(node uint64) Envelope {
-	typ, term := MsgLeads, uint64(1)
-	return Envelope{Range: 99, From: geo.NodeID(node), Message: &pb.Message{Type: &typ, From: &node, Index: &term}}
+// elected reports whether the election of the leader of a range was reported.
+func (s *stepped) elected(r *ranges.Range) bool {
+	return slices.ContainsFunc(s.events, func(e Event) bool {
+		return e.Kind == LeaderElected && e.Range == r.ID() && e.Node == r.Leader()
+	})
 }
 
 // A pause right after a leader was lost does not make a range leaderless at once.

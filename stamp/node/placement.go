@@ -10,6 +10,7 @@ import (
 	"antipode/geo"
 	"antipode/internal/crc"
 	"antipode/stamp/durable"
+	"antipode/stamp/membership"
 	"antipode/stamp/ranges"
 )
 
@@ -27,6 +28,15 @@ const (
 	placementFile    = "placement"
 	placementVersion = 1
 )
+
+// placement is where the ranges of the stamp are, as this node has it written down.
+type placement struct {
+	ranges.Placement
+	// has are the ranges of this node.
+	has []geo.RangeID
+	// differing are the nodes with another placement that the operator was told of.
+	differing map[geo.NodeID]bool
+}
 
 // encodePlacement is what the file has twice: docs/format/placement.md.
 func encodePlacement(p ranges.Placement) []byte {
@@ -111,20 +121,20 @@ func (n *Node) openPlacement() error {
 	case b == nil || !n.tookPart():
 		b = durable.Twice(encodePlacement(ranges.Place(n.sites(n.o.Peers), stampRanges())))
 	}
-	if n.placement, err = durable.ParseTwice(b, parsePlacement); err != nil {
+	if n.placement.Placement, err = durable.ParseTwice(b, parsePlacement); err != nil {
 		return fmt.Errorf("%w: the file is damaged, twice: copy %s from another node of the stamp into %s", err, placementFile, n.o.Dir)
 	}
 	// Also what was read: it may be in the page cache only, as in identify, or damaged in part.
-	if err := durable.Replace(fs, n.o.Dir, placementFile, durable.Twice(encodePlacement(n.placement))); err != nil {
+	if err := durable.Replace(fs, n.o.Dir, placementFile, durable.Twice(encodePlacement(n.placement.Placement))); err != nil {
 		return err
 	}
 	if err := n.checkPlacement(); err != nil {
 		return err
 	}
-	n.has = nil
+	n.placement.has = nil
 	for _, id := range stampRanges() {
 		if slices.Contains(n.placement.Of(id), n.o.ID) {
-			n.has = append(n.has, id)
+			n.placement.has = append(n.placement.has, id)
 		}
 	}
 	return nil
@@ -145,7 +155,7 @@ func (n *Node) holdsAnything() (bool, error) {
 // tookPart reports whether a replica here is, or was, more than joining.
 func (n *Node) tookPart() bool {
 	for _, id := range stampRanges() {
-		if d, err := n.loadIdentity(id); err != nil || d != nil && d.phase != joining {
+		if d, err := membership.Load(n.o.Engine.FS, n.o.Dir, id); err != nil || d != nil && d.Phase != membership.Joining {
 			return true
 		}
 	}
@@ -204,31 +214,23 @@ func (n *Node) PlacementWarnings() []string {
 	return out
 }
 
-// placementSum is the checksum of the placement as it travels; never zero, which is what
-// a node says that knows of no placements.
-func (n *Node) placementSum() uint64 {
-	b := encodePlacement(n.placement)
+// sum is the checksum of the placement as it travels; never zero, which a node sends that has
+// no placement.
+func (p *placement) sum() uint64 {
+	b := encodePlacement(p.Placement)
 	return 1<<32 | uint64(binary.LittleEndian.Uint32(b[len(b)-4:]))
 }
 
-// samePlacement reports whether a node that asks about a range has the placement that
-// this one has, and tells both operators if not.
-func (n *Node) samePlacement(from geo.NodeID, id geo.RangeID, theirs uint64) bool {
-	if theirs == 0 || theirs == n.placementSum() {
-		return true
-	}
-	n.tell(from, id, msgPlaced, n.placementSum(), 0, false)
-	n.otherPlacement(from)
-	return false
-}
-
-// otherPlacement tells the operator, once in a life for each peer.
-func (n *Node) otherPlacement(of geo.NodeID) {
-	if n.differ[of] {
+// differs reports to the operator, once in a life for each node, that it has another placement.
+func (p *placement) differs(n *Node, from geo.NodeID) {
+	if p.differing[from] {
 		return
 	}
-	n.differ[of] = true
+	if p.differing == nil {
+		p.differing = map[geo.NodeID]bool{}
+	}
+	p.differing[from] = true
 	n.o.Logger.Error("another node has decided otherwise which nodes have which ranges: one that is new takes no part until both agree; "+
 		"its configuration must list the nodes and domains that the stamp was made with, or copy the file from a node that has data",
-		"of_node", of, "file", n.o.Engine.FS.PathJoin(n.o.Dir, placementFile))
+		"of_node", from, "file", n.o.Engine.FS.PathJoin(n.o.Dir, placementFile))
 }

@@ -19,6 +19,7 @@ import (
 	"antipode/stamp/change"
 	"antipode/stamp/extent"
 	"antipode/stamp/keys"
+	"antipode/stamp/membership"
 	. "antipode/stamp/node"
 	"antipode/stamp/ranges"
 	"antipode/stamp/state"
@@ -264,9 +265,9 @@ func TestFiveNodes(t *testing.T) {
 			rows, _ := s.rows(n, id)
 			require.Equal(t, has, len(rows) > 0, "node %d, range %d", n, id)
 			require.Equal(t, has, s.by[n].Node(n).Range(id) != nil)
-			_, known, err := ReadIdentity(s.disks[n], "data/"+Name("north", n), id)
+			d, err := membership.Load(s.disks[n], "data/"+Name("north", n), id)
 			require.NoError(t, err)
-			require.Equal(t, has, known)
+			require.Equal(t, has, d != nil)
 			if has {
 				at, load[n] = append(at, s.sites[n-1]), load[n]+1
 			}
@@ -338,9 +339,9 @@ func TestPlacementIsKept(t *testing.T) {
 		require.Eventually(t, func() bool {
 			told := 0
 			require.NoError(t, WorkOf(n, t.Context(), func() (error, error) {
-				told = len(n.Differ())
+				told = len(n.Differing())
 				for _, r := range n.Has() {
-					require.Equal(t, "joining", n.Identity(r).Phase, "range %d of node %d", r, id)
+					require.Equal(t, membership.Joining, n.Identity(r).Phase, "range %d of node %d", r, id)
 				}
 				return nil, nil
 			}))

@@ -6,7 +6,10 @@ import (
 	"fmt"
 
 	"antipode/geo"
+	"antipode/stamp/membership"
+	"antipode/stamp/ranges"
 	"antipode/stamp/replica"
+	"antipode/stamp/state"
 )
 
 // How an operator gets a range back that has no quorum of trusted replicas (R4): the node
@@ -56,42 +59,6 @@ func (s Survey) Behind(o Survey) bool {
 	return false
 }
 
-// order is work for the scheduler from another goroutine.
-type order func() error
-
-// obey does what was ordered. An error takes the node out of service.
-func obey(orders []order) error {
-	for _, o := range orders {
-		if err := o(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// onScheduler runs f on the scheduler and returns its refusal. Its second error takes the
-// node out of service. It may be called from any goroutine; when ctx ends first, f may
-// still run.
-func (n *Node) onScheduler(ctx context.Context, f func() (refusal, failure error)) error {
-	done := make(chan error, 1)
-	n.mu.Lock()
-	n.orders = append(n.orders, func() error {
-		refusal, failure := f()
-		done <- errors.Join(refusal, failure)
-		return failure
-	})
-	n.mu.Unlock()
-	n.Wake()
-	select {
-	case err := <-done:
-		return err
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-n.ctx.Done():
-		return ErrUnreachable
-	}
-}
-
 // Survey describes the replica here of a range. It may be called from any goroutine.
 func (n *Node) Survey(ctx context.Context, id geo.RangeID) (s Survey, err error) {
 	err = n.onScheduler(ctx, func() (refusal, failure error) {
@@ -111,14 +78,14 @@ func (n *Node) Reform(ctx context.Context, id geo.RangeID, from Survey, as repli
 
 // survey is Survey on the scheduler.
 func (n *Node) survey(id geo.RangeID) (s Survey, err error) {
-	d, r, log := n.identities[id], n.byID[id], n.logs[id]
-	rep, applied := r.Replica(), r.Machine.AppliedState()
+	r := n.byID[id]
+	d, log, rep, applied := r.membership.Identity(), r.log, r.Replica(), r.Machine.AppliedState()
 	s = Survey{
-		Node: n.o.ID, Replica: d.replica, Trusted: d.phase == member && rep.Lost() == nil, Leads: rep.IsLeader(),
+		Node: n.o.ID, Replica: d.Replica, Trusted: d.Phase == membership.Member && rep.Lost() == nil, Leads: rep.IsLeader(),
 		Term: applied.Term, Index: applied.Index, Commit: applied.Index, Members: r.Machine.Members(),
 	}
 	if !s.Trusted {
-		s.Why = d.phase.String()
+		s.Why = d.Phase.String()
 		if rep.Lost() != nil {
 			s.Why = rep.Lost().Error()
 		}
@@ -152,7 +119,7 @@ func (n *Node) reform(id geo.RangeID, from Survey, as replica.Recovery) (refusal
 	switch {
 	case !n.takesSnapshots():
 		return fmt.Errorf("node %d sends no range snapshots, so the range would stay with one replica", n.o.ID), nil
-	case now.Leads || now.Replica != from.Replica || now.Trusted != from.Trusted || now.Behind(from) || as <= n.recovery(id):
+	case now.Leads || now.Replica != from.Replica || now.Trusted != from.Trusted || now.Behind(from) || as <= n.byID[id].membership.Recovery():
 		return fmt.Errorf("the replica on node %d changed meanwhile: try again", n.o.ID), nil
 	}
 	release, ok := n.snapshots.Reserve(id)
@@ -160,25 +127,18 @@ func (n *Node) reform(id geo.RangeID, from Survey, as replica.Recovery) (refusal
 		return fmt.Errorf("node %d receives a snapshot of the range: try again", n.o.ID), nil
 	}
 	defer release()
-	if err := n.become(id, recovering, as.Members().List[0].ID); err != nil {
-		return nil, err
-	}
-	if err := n.finishRecovery(id); err != nil {
-		return nil, err
-	}
-	n.forgetPeers(id)
-	return nil, n.reopen(id, nil)
+	_, err = n.carryOut(n.byID[id], membership.Reform{As: as})
+	return nil, err
 }
 
-// finishRecovery does what is left of a recovery after its commit point.
-func (n *Node) finishRecovery(id geo.RangeID) error {
-	d, log, m := n.identities[id], n.logs[id], n.byID[id].Machine
-	as := replica.RecoveryOf(d.replica)
+// reformState does what is left of a recovery after its commit point: see the states above.
+func (n *Node) reformState(r *hosted, as replica.Recovery) error {
+	id, log, m := r.ID(), r.log, r.Machine
 	if err := n.snapshots.RemoveStaged(id); err != nil {
 		return err
 	}
 	if m.Members().Recovery() != as {
-		if err := n.applyAll(id); err != nil {
+		if err := applyAll(log, m); err != nil {
 			return fmt.Errorf("recovery of range %d: %w", id, err)
 		}
 		if m.AppliedState().Index == 0 {
@@ -197,6 +157,7 @@ func (n *Node) finishRecovery(id geo.RangeID) error {
 		return err
 	}
 	applied := m.AppliedState()
+	r.committed = hs.GetCommit()
 	term := max(hs.GetTerm(), applied.Term, replica.FirstTerm)
 	batch := n.log.NewBatch()
 	if err := log.Reset(batch, applied.Index, applied.Term); err != nil {
@@ -205,24 +166,23 @@ func (n *Node) finishRecovery(id geo.RangeID) error {
 	if err := log.SetHardState(batch, hardState(term, 0, applied.Index)); err != nil {
 		return err
 	}
-	if err := batch.Commit(true); err != nil {
-		return err
-	}
-	if err := n.become(id, member, d.replica); err != nil {
-		return err
-	}
-	n.o.Logger.Warn("range re-formed from the replica on this node alone, as an operator ordered; what others had above is lost",
-		"range", id, "replica", d.replica, "recovery", as, "kept_index", applied.Index, "kept_term", applied.Term, "known_committed", hs.GetCommit())
-	n.event(Event{Kind: RangeRecovered, Range: id, Node: n.o.ID, Replica: d.replica, Reason: fmt.Sprintf(
-		"%s: kept up to index %d of term %d, of which %d were known to be committed; what others had above is lost",
-		as, applied.Index, applied.Term, min(applied.Index, hs.GetCommit()))})
-	return nil
+	return batch.Commit(true)
 }
 
-// applyAll applies every entry of the log that follows the state. It does nothing where
-// the log does not reach back to it, as one of a replica that is not trusted may not.
-func (n *Node) applyAll(id geo.RangeID) error {
-	log, m := n.logs[id], n.byID[id].Machine
+// reportReformed reports what a recovery kept.
+func (n *Node) reportReformed(r *hosted) {
+	d, applied := r.membership.Identity(), r.Machine.AppliedState()
+	as := replica.RecoveryOf(d.Replica)
+	n.o.Logger.Warn("range re-formed from the replica on this node alone, as an operator requested; what others had above is lost",
+		"range", r.ID(), "replica", d.Replica, "recovery", as, "kept_index", applied.Index, "kept_term", applied.Term, "known_committed", r.committed)
+	n.event(Event{Kind: RangeRecovered, Range: r.ID(), Node: n.o.ID, Replica: d.Replica, Reason: fmt.Sprintf(
+		"%s: kept up to index %d of term %d, of which %d were known to be committed; what others had above is lost",
+		as, applied.Index, applied.Term, min(applied.Index, r.committed))})
+}
+
+// applyAll applies every entry of the log that follows the state. It does nothing if the log
+// does not reach back to it, as that of a replica that is not trusted may not.
+func applyAll(log state.RangeLog, m *ranges.Machine) error {
 	first, err := log.FirstIndex()
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"antipode/geo"
 	"antipode/stamp"
 	"antipode/stamp/kv"
+	"antipode/stamp/membership"
 	. "antipode/stamp/node"
 	"antipode/stamp/ranges"
 	"antipode/stamp/replica"
@@ -117,7 +118,7 @@ func TestSupersededReplicasAreFenced(t *testing.T) {
 	require.Empty(t, w.spoke)
 	for _, id := range s.Nodes() {
 		require.Equal(t, id != left, seen.has(ReplicaLost, replica.FirstID(id)), "node %d", id)
-		require.Equal(t, r.Recovery, RecoveryIn(s.Node(id), testRange))
+		require.Equal(t, r.Recovery, s.Node(id).Identity(testRange).Recovery())
 	}
 }
 
@@ -137,7 +138,7 @@ func TestSupersededReplicaDoesNotVote(t *testing.T) {
 	r := s.recover(false)
 	w.silence(replica.FirstID(heard))
 	s.start(heard)
-	superseded := func(id geo.NodeID) func() bool {
+	retired := func(id geo.NodeID) func() bool {
 		return func() bool { return s.Node(id).Range(testRange).View().Lost != nil }
 	}
 	// Without the survivor nobody rebuilds it.
@@ -146,8 +147,8 @@ func TestSupersededReplicaDoesNotVote(t *testing.T) {
 	require.NoError(t, s.Stop(heard, false))
 	s.start(heard)
 	s.start(deaf)
-	require.Eventually(t, superseded(deaf), electionWait, time.Millisecond)
-	require.ErrorIs(t, s.Node(deaf).Range(testRange).View().Lost, replica.ErrSuperseded)
+	require.Eventually(t, retired(deaf), electionWait, time.Millisecond)
+	require.ErrorIs(t, s.Node(deaf).Range(testRange).View().Lost, replica.ErrRetired)
 	require.Zero(t, s.leader())
 	require.Empty(t, w.spoke)
 	s.start(left)
@@ -227,8 +228,8 @@ func TestCrashWhileRecovering(t *testing.T) {
 		require.NoError(t, err)
 		m := n.Range(testRange).Machine
 		require.NoError(t, n.Range(testRange).Replica().Lost(), "crash %d", i)
-		require.Equal(t, "member", n.Identity(testRange).Phase)
-		if RecoveryIn(n, testRange) == 0 {
+		require.Equal(t, membership.Member, n.Identity(testRange).Phase)
+		if n.Identity(testRange).Recovery() == 0 {
 			old++
 			require.Zero(t, newer, "crash %d", i)
 			require.Zero(t, m.Members().Recovery())

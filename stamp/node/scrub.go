@@ -15,13 +15,13 @@ import (
 func (n *Node) scrubOptions() scrub.Options {
 	o := scrub.Options{
 		Node: scrubbed{n}, Chunks: n.extents, Rows: n.state, Clock: n.o.Clock, Period: n.o.ScrubPeriod, Grace: n.o.CollectGrace,
-		CopyBytesPerSecond: n.o.FetchBytesPerSecond, Registerer: n.registerer(), Logger: n.o.Logger,
+		CopyBytesPerSecond: n.o.FetchBytesPerSecond, Registerer: n.o.registerer(), Logger: n.o.Logger,
 	}
 	if n.o.RowChunks != nil {
 		o.RowChunks = n.rowChunks
 	}
 	for _, r := range n.ranges {
-		o.Ranges = append(o.Ranges, scrub.Range{ID: r.ID(), Log: n.logs[r.ID()], Spans: ranges.Spans(r.ID())})
+		o.Ranges = append(o.Ranges, scrub.Range{ID: r.ID(), Log: r.log, Spans: ranges.Spans(r.ID())})
 	}
 	if !n.o.Stepped { // Which tables there are depends on the state store's own goroutines.
 		o.Stores = append(o.Stores, scrub.Store{Name: "state", Files: n.state})
@@ -56,16 +56,17 @@ func (s scrubbed) Applied() (sum uint64) {
 
 // NamesComplete implements scrub.Node.
 func (s scrubbed) NamesComplete() (version uint64, ok bool) {
-	s.n.mu.Lock()
-	defer s.n.mu.Unlock()
-	return s.n.unsettled, s.n.settled && !s.n.snapshots.Receiving()
+	q := &s.n.quarantine
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.gaps, q.whole && !s.n.snapshots.Receiving()
 }
 
 // Copy implements scrub.Node.
-func (s scrubbed) Copy(ref extent.Ref) error { return s.n.copyFromAny(ref, 0) }
+func (s scrubbed) Copy(ref extent.Ref) error { return s.n.payload.copyFromAny(ref, 0) }
 
 // Quarantine implements scrub.Node.
-func (s scrubbed) Quarantine(store string, reason error) { s.n.condemn(store, reason) }
+func (s scrubbed) Quarantine(store string, reason error) { s.n.quarantineStore(store, reason) }
 
 // Repaired implements scrub.Node.
 func (s scrubbed) Repaired(chunks, bytes int) {

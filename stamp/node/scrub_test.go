@@ -104,7 +104,7 @@ func TestDamagedStoreWaitsForOthers(t *testing.T) {
 		})
 		return err == nil && silent
 	}, electionWait, 10*time.Millisecond)
-	Condemn(n, "state", errors.New("a test says so"))
+	n.Quarantine("state", errors.New("a test says so"))
 	at := s.Leader(testRange).Machine.AppliedState().Index
 	s.write(61, 80, "c")
 	require.Greater(t, s.Leader(testRange).Machine.AppliedState().Index, at)

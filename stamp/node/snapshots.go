@@ -5,6 +5,7 @@ import (
 
 	"antipode/geo"
 	"antipode/stamp/extent"
+	"antipode/stamp/membership"
 	"antipode/stamp/ranges"
 	"antipode/stamp/replica"
 	"antipode/stamp/snapshot"
@@ -43,7 +44,7 @@ func (n *Node) AcceptSnapshot(from geo.NodeID, h snapshot.Header) (*snapshot.Inc
 type snapshotted struct{ n *Node }
 
 // Range implements snapshot.Node.
-func (s snapshotted) Range(id geo.RangeID) *ranges.Range { return s.n.byID[id] }
+func (s snapshotted) Range(id geo.RangeID) *ranges.Range { return s.n.Range(id) }
 
 // Log implements snapshot.Node.
 func (s snapshotted) Log(id geo.RangeID) state.RangeLog { return s.n.logs[id] }
@@ -56,7 +57,7 @@ func (s snapshotted) NodeOf(id geo.RangeID, r geo.ReplicaID) geo.NodeID { return
 
 // IsMember implements snapshot.Node.
 func (s snapshotted) IsMember(id geo.RangeID, r geo.ReplicaID) bool {
-	return s.n.byID[id].Replica().ID() == r && s.n.identities[id].phase == member
+	return s.n.byID[id].Replica().ID() == r && s.n.byID[id].membership.Identity().Phase == membership.Member
 }
 
 // Accepts implements snapshot.Node.
@@ -64,7 +65,7 @@ func (s snapshotted) Accepts(from geo.NodeID, h snapshot.Header) error {
 	if s.n.full.Load() || s.n.Failed() != nil {
 		return snapshot.ErrBusy
 	}
-	return s.n.claimed(h.Range, s.n.byID[h.Range].Machine.Members(), replica.From(h.Message), from)
+	return membership.CheckSender(s.n.byID[h.Range].Machine.Members(), s.n.placement.Of(h.Range), replica.From(h.Message), from)
 }
 
 // Open implements snapshot.Node.
@@ -74,11 +75,11 @@ func (s snapshotted) Open(to geo.NodeID, h snapshot.Header) (snapshot.Stream, er
 
 // Fetch implements snapshot.Node.
 func (s snapshotted) Fetch(ctx context.Context, ref extent.Ref, first geo.NodeID) error {
-	return s.n.fetchPaced(ctx, ref, first)
+	return s.n.payload.fetchPaced(ctx, ref, first)
 }
 
 // Replaced implements snapshot.Node.
-func (s snapshotted) Replaced(id geo.RangeID, durable uint64) { s.n.flushed[id] = durable }
+func (s snapshotted) Replaced(id geo.RangeID, durable uint64) { s.n.byID[id].flushed = durable }
 
 // Installed implements snapshot.Node.
 func (s snapshotted) Installed(id geo.RangeID) {

@@ -8,13 +8,18 @@ import (
 
 	"antipode/geo"
 	"antipode/stamp/extent"
+	"antipode/stamp/membership"
 	"antipode/stamp/snapshot"
 )
 
-// Envelope is one message between nodes of a stamp: one of Raft, or one of our own types.
+// Envelope is one message between nodes of a stamp: a report of its sender, or one of Raft's
+// messages.
 type Envelope struct {
 	Range geo.RangeID
-	// Message names replicas as its sender and receiver, not nodes.
+	// Report is nil in an envelope of a message of Raft.
+	Report membership.Message
+	// Message is Raft's, nil in an envelope of a report. It names replicas as its sender and
+	// receiver, not nodes.
 	Message *pb.Message
 	// From is the node that sent it. The receiver's transport sets it from what it knows of
 	// the connection, whatever the sender wrote.

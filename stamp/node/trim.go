@@ -1,10 +1,6 @@
 package node
 
-import (
-	"sort"
-
-	"antipode/geo"
-)
+import "sort"
 
 // pinFactor is how many times LogBytesMax a log may take while a peer is fed by a
 // snapshot: what follows the snapshot must be there when the peer has it. Beyond, the peer
@@ -13,23 +9,23 @@ const pinFactor = 4
 
 // overBudget reports whether the log of a range is longer than what it may keep for a
 // peer that is behind.
-func (n *Node) overBudget(id geo.RangeID) bool {
-	return n.takesSnapshots() && n.logs[id].Bytes() > n.o.LogBytesMax
+func (n *Node) overBudget(r *hosted) bool {
+	return n.takesSnapshots() && r.log.Bytes() > n.o.LogBytesMax
 }
 
 // trimTo is up to which index the log of a range is trimmed: least, which no replica
 // needs any more, or beyond it what exceeds the budget. It is never above own, the index
 // from which this node recovers. over says that it is the budget that asks.
-func (n *Node) trimTo(id geo.RangeID, least, own uint64) (index uint64, over bool) {
-	if !n.overBudget(id) {
+func (n *Node) trimTo(r *hosted, least, own uint64) (index uint64, over bool) {
+	if !n.overBudget(r) {
 		return least, false
 	}
 	if least >= own {
 		return own, true
 	}
-	log := n.logs[id]
+	log := r.log
 	limit := own
-	if pin, ok := n.snapshots.Pin(id, n.o.Clock.Mono()); ok && log.Bytes() <= pinFactor*n.o.LogBytesMax {
+	if pin, ok := n.snapshots.Pin(r.ID(), n.o.Clock.Mono()); ok && log.Bytes() <= pinFactor*n.o.LogBytesMax {
 		limit = max(least, min(own, pin))
 	}
 	// A quarter more than it must, so that not every tick writes a tombstone.

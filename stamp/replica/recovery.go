@@ -17,7 +17,7 @@ import (
 //	                recoveries so far   node that survived    replicas since then
 //
 // The node is a part of it so that two operators who re-form a range in two places at once
-// make two recoveries, of which one supersedes the other.
+// make two recoveries, of which the later one wins.
 type Recovery uint64
 
 const (
@@ -26,8 +26,8 @@ const (
 	survivorMax  = 1<<survivorBits - 1
 )
 
-// ErrSuperseded: the range was re-formed without this replica, which missed it.
-var ErrSuperseded = errors.New("replica was superseded: its range was re-formed by an operator")
+// ErrRetired: the range was re-formed without this replica, which missed it.
+var ErrRetired = errors.New("replica was retired: its range was re-formed by an operator")
 
 // ErrSurvivor: a node whose number does not fit a recovery.
 var ErrSurvivor = fmt.Errorf("replica: only nodes 1 to %d can be the survivor of a recovery", survivorMax)

@@ -177,6 +177,9 @@ func parseEnvelope(b []byte) (node.Envelope, error) {
 	if e.Message == nil {
 		return e, fmt.Errorf("%w: envelope without a message", ErrFrame)
 	}
+	if e.Report = reportFromWire(e.Message); e.Report != nil {
+		e.Message = nil
+	}
 	return e, nil
 }
 

@@ -173,6 +173,11 @@ func (p *peerLink) pump(ctx context.Context, stream grpc.ClientStream) {
 			if len(b.envelopes) == 0 {
 				break
 			}
+			for i, e := range b.envelopes {
+				if e.Report != nil {
+					b.envelopes[i] = node.Envelope{Range: e.Range, Message: reportOnWire(p.t.o.Self, e.Report)}
+				}
+			}
 			if p.tooLong(b.envelopes) {
 				continue
 			}

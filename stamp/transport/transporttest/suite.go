@@ -16,6 +16,7 @@ import (
 
 	"antipode/geo"
 	"antipode/stamp/extent"
+	"antipode/stamp/membership"
 	"antipode/stamp/node"
 )
 
@@ -107,7 +108,6 @@ func (s *stamp) waitReceived(id geo.NodeID, n int) []node.Envelope {
 // node that sent them, whichever replicas they name.
 func testMessages(t *testing.T, s *stamp) {
 	vote, heartbeat := pb.MsgVote, pb.MsgHeartbeat
-	durable := pb.MessageType(1000) // The node's own kind, which Raft does not know.
 	one, three, term, index, commit := uint64(1), uint64(3), uint64(7), uint64(1<<40), uint64(99)
 	hint, reject := uint64(5), true
 	sent := []node.Envelope{
@@ -115,7 +115,15 @@ func testMessages(t *testing.T, s *stamp) {
 		Message(2, 9, 2, []byte("data of replica 2 on node 1")),
 		{Range: 1, Message: &pb.Message{Type: &vote, From: &one, To: &three, Term: &term, Index: &index, LogTerm: &term, Context: []byte("campaign")}},
 		{Range: 1 << 31, Message: &pb.Message{Type: &heartbeat, From: &one, To: &three, Commit: &commit, Reject: &reject, RejectHint: &hint}},
-		{Range: 4, Message: &pb.Message{Type: &durable, From: &one, Index: &index}},
+		{Range: 4, Report: membership.DurableIndex{Index: index}},
+		{Range: 5, Report: membership.Hello{Nonce: index, Placement: 7}},
+		{Range: 5, Report: membership.HelloAnswer{Asked: index, Nonce: 8, Known: true}},
+		{Range: 5, Report: membership.OtherPlacement{Placement: 9}},
+		{Range: 5, Report: membership.LossReport{Replica: 10}},
+		{Range: 5, Report: membership.LossReport{Nonce: 11}},
+		{Range: 5, Report: membership.LastID{Nonce: 12, Replica: 13}},
+		{Range: 5, Report: membership.RecoveryReport{Recovery: 1<<10 | 2}},
+		{Range: 5, Report: membership.LeaderHint{Term: 14}},
 		{Range: 4, Message: &pb.Message{From: &one}},
 	}
 	s.At(1).Send(1, 3, sent)
@@ -124,7 +132,8 @@ func testMessages(t *testing.T, s *stamp) {
 	for i := range sent {
 		require.Equal(t, sent[i].Range, got[i].Range)
 		require.EqualValues(t, 1, got[i].From)
-		require.True(t, proto.Equal(sent[i].Message, got[i].Message), "message %d: %v", i, got[i].Message)
+		require.Equal(t, sent[i].Report, got[i].Report)
+		require.True(t, sent[i].Report != nil || proto.Equal(sent[i].Message, got[i].Message), "message %d: %v", i, got[i].Message)
 	}
 	require.Empty(t, s.members[2].Received())
 }

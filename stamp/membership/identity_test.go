@@ -1,4 +1,4 @@
-package node
+package membership
 
 import (
 	"bytes"
@@ -14,7 +14,7 @@ import (
 // An identity stays what docs/format/identity.md shows; any other bytes are refused: a
 // node must not guess who it is (R4).
 func TestIdentity(t *testing.T) {
-	d := identity{phase: member, replica: 4, nonce: 7, peers: map[geo.NodeID]uint64{1: 5, 2: 6}}
+	d := Identity{Phase: Member, Replica: 4, Nonce: 7, Peers: map[geo.NodeID]uint64{1: 5, 2: 6}}
 	b := d.encode([]geo.NodeID{1, 2, 3})
 	require.Equal(t, "0102040000000000000007000000000000000201000000000000000500000000000000"+
 		"02000000000000000600000000000000"+"9bbc489d", hex.EncodeToString(b))
@@ -30,7 +30,7 @@ func TestIdentity(t *testing.T) {
 		require.ErrorIs(t, err, ErrIdentity)
 	}
 
-	file := d.file([]geo.NodeID{1, 2, 3})
+	file := durable.Twice(d.encode([]geo.NodeID{1, 2, 3}))
 	require.Equal(t, b, file[:len(b)])
 	require.Equal(t, b, file[durable.SecondCopy:])
 	for _, at := range []int{0, 1, len(b) - 1, len(b), durable.SecondCopy, len(file) - 1} {

@@ -3,7 +3,13 @@ package node
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"sync"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"antipode/geo"
 	"antipode/stamp/state"
 )
 
@@ -34,91 +40,101 @@ import (
 // while the others look whole; until then the store goes on, and what is damaged in it
 // answers errors, for every block is checked when it is read.
 
-// condemn says that the store in a folder of the node is damaged. It may be called from
-// any goroutine.
-func (n *Node) condemn(store string, reason error) {
-	n.mu.Lock()
-	_, known := n.condemned[store]
-	if !known {
-		n.condemned[store] = reason
+// quarantine is what is known of the node's stores.
+type quarantine struct {
+	mu sync.Mutex
+	// reasons are why stores are damaged, by folder.
+	reasons map[string]error
+	// whole: all replicas here are voters that hold their data; gaps counts the ticks in which
+	// they were not.
+	whole bool
+	gaps  uint64
+}
+
+// add records that a store is damaged; false if that was known.
+func (q *quarantine) add(store string, reason error) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if _, known := q.reasons[store]; known {
+		return false
 	}
-	n.mu.Unlock()
-	if !known {
+	q.reasons[store] = reason
+	return true
+}
+
+// damage is why any store is damaged; nil if none is.
+func (q *quarantine) damage() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return errors.Join(slices.Collect(maps.Values(q.reasons))...)
+}
+
+// mark makes it durable which stores are damaged: the next open sets them aside.
+func (q *quarantine) mark(fs vfs.FS, dir string) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	var errs []error
+	for store, reason := range q.reasons {
+		errs = append(errs, state.MarkDamaged(fs, fs.PathJoin(dir, store), reason))
+	}
+	return errors.Join(errs...)
+}
+
+// quarantineStore records that the store in a folder of the node is damaged. It may be called
+// from any goroutine.
+func (n *Node) quarantineStore(store string, reason error) {
+	if n.quarantine.add(store, reason) {
 		n.event(Event{Kind: StoreDamaged, Node: n.o.ID, Reason: store + ": " + reason.Error()})
 		n.Wake()
 	}
 }
 
 // checkStores returns why the node cannot go on, once a tick: a store that failed, or one
-// that is damaged and may go.
+// that is damaged and may be set aside.
 func (n *Node) checkStores() error {
 	if err := n.extents.Failed(); err != nil {
 		return err
 	}
 	switch err := n.state.Failed(); {
 	case errors.Is(err, state.ErrDamaged):
-		n.condemn("state", err)
+		n.quarantineStore("state", err)
 	case err != nil:
 		return fmt.Errorf("state store: %w", err)
 	}
-	n.mu.Lock()
-	var reasons []error
-	for _, reason := range n.condemned {
-		reasons = append(reasons, reason)
-	}
-	n.mu.Unlock()
-	if len(reasons) == 0 || !n.othersWhole() {
+	damage := n.quarantine.damage()
+	if damage == nil || !n.othersWhole() {
 		return nil
 	}
-	return errors.Join(errors.Join(reasons...), n.markCondemned())
+	return errors.Join(damage, n.quarantine.mark(n.o.Engine.FS, n.o.Dir))
 }
 
-// markCondemned makes it durable which stores are damaged: the next open sets them aside.
-func (n *Node) markCondemned() error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	var errs []error
-	for store, reason := range n.condemned {
-		errs = append(errs, state.MarkDamaged(n.o.Engine.FS, n.o.Engine.FS.PathJoin(n.o.Dir, store), reason))
-	}
-	return errors.Join(errs...)
-}
-
-// othersWhole reports whether the other replicas of every range here are voters that
-// nobody called lost, on nodes that were heard lately. It is not the in-sync set, which
-// the leader alone knows. Two nodes that find damage in the same moment may both leave;
-// the folders that they set aside are then what `range recover` has.
+// othersWhole reports whether the other replicas of every range here are voters that no node
+// reported lost, on nodes that were active lately. It is not the in-sync set, which only the
+// leader knows. Two nodes that find damage in the same moment may both leave; the folders that
+// they set aside are then what `range recover` has.
 func (n *Node) othersWhole() bool {
 	if !n.takesSnapshots() {
-		return false // Nobody could feed this replica again.
+		return false // No node could feed this replica again.
 	}
+	active := func(p geo.NodeID) bool { return n.sched.ticks <= n.sched.activeAt[p]+2*repeatTicks }
 	for _, r := range n.ranges {
-		members := r.Replica().Members()
-		for _, p := range n.placement.Of(r.ID()) {
-			if p == n.o.ID {
-				continue
-			}
-			m, ok := members.On(p)
-			if !ok || m.Learner || n.reported[r.ID()][p] == m.ID || n.ticks > n.heardAt[p]+2*retellTicks {
-				return false
-			}
+		if !r.membership.OthersWhole(r.Replica().Members(), active) {
+			return false
 		}
 	}
 	return true
 }
 
-// settle notes, once a tick, whether all replicas here are voters that hold their data.
-func (n *Node) settle() {
-	settled := true
+// checkWhole looks, once a tick, whether all replicas here are voters that hold their data.
+func (n *Node) checkWhole() {
+	whole := true
 	for _, r := range n.ranges {
-		d, rep := n.identities[r.ID()], r.Replica()
-		own, ok := rep.Members().On(n.o.ID)
-		settled = settled && d.phase == member && rep.Lost() == nil && ok && own.ID == d.replica && !own.Learner
+		whole = whole && r.membership.Whole(r.Replica().Members(), r.Replica().Lost())
 	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.settled = settled
-	if !settled {
-		n.unsettled++
+	n.quarantine.mu.Lock()
+	defer n.quarantine.mu.Unlock()
+	n.quarantine.whole = whole
+	if !whole {
+		n.quarantine.gaps++
 	}
 }

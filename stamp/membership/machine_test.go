@@ -1,0 +1,205 @@
+package membership
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"antipode/geo"
+	"antipode/stamp/replica"
+)
+
+var three = []geo.NodeID{1, 2, 3}
+
+// machine is that of node 1 of three, whose replica is in a phase.
+func machine(p Phase, id geo.ReplicaID) *Machine {
+	d := NewIdentity(1, 7, false, replica.Members{})
+	d.Phase, d.Replica = p, id
+	return New(Options{Node: 1, Range: 4, Nodes: three, Placement: 5, Rebuilds: true}, *d)
+}
+
+func saved(p Phase, id geo.ReplicaID) SaveIdentity {
+	return SaveIdentity{Identity{Phase: p, Replica: id, Nonce: 7, Peers: map[geo.NodeID]uint64{}}}
+}
+
+// once is the recovery of the range from node 2.
+func once(t *testing.T) replica.Recovery {
+	r, err := replica.Recovery(0).Next(2)
+	require.NoError(t, err)
+	return r
+}
+
+// Each transition of the diagram in the package text, and what a restart in it continues.
+func TestTransitions(t *testing.T) {
+	lost := errors.New("the log ends early")
+	later := once(t)
+	rebuild := []Effect{Wipe{}, StartLog{}, saved(Member, 4), Reopen{}}
+	fromLeader := RaftMessage{From: 2, Sender: 2, Receiver: 4, FromLeader: true, Members: replica.FirstMembers(three), CanRebuild: true}
+	retired := RaftMessage{From: 2, Sender: later.None() + 1, Receiver: later.None() + 2, Members: replica.FirstMembers(three)}
+	for name, c := range map[string]struct {
+		m    *Machine
+		e    Event
+		want []Effect
+		to   Phase
+		id   geo.ReplicaID
+	}{
+		"it joins when all have answered": {
+			m: func() *Machine { m := machine(Joining, 1); m.id.Peers = map[geo.NodeID]uint64{2: 8, 3: 9}; return m }(), e: Join{},
+			want: []Effect{StartLog{}, SaveIdentity{Identity{Member, 1, 7, map[geo.NodeID]uint64{2: 8, 3: 9}}}, Reopen{}}, to: Member, id: 1,
+		},
+		"it asks until then": {
+			m: machine(Joining, 1), e: Join{}, want: []Effect{Send{2, Hello{7, 5}}, Send{3, Hello{7, 5}}}, to: Joining, id: 1,
+		},
+		"a new folder of a range that exists forgot its id": {
+			m: machine(Joining, 1), e: ReplicaFailed{lost}, to: Forgotten, id: 1,
+			want: []Effect{saved(Forgotten, 1), Report{ReplicaLost, 1, 1, lost.Error()}},
+		},
+		"a member that lost something": {
+			m: machine(Member, 1), e: ReplicaFailed{lost}, to: Lost, id: 1,
+			want: []Effect{saved(Lost, 1), Report{ReplicaLost, 1, 1, lost.Error()}},
+		},
+		"it asks for its last id": {
+			m: machine(Forgotten, 1), e: Manage{Lost: true, Due: true}, to: Forgotten, id: 1,
+			want: []Effect{Send{2, LossReport{Nonce: 7}}, Send{3, LossReport{Nonce: 7}}},
+		},
+		"it learns its last id": {
+			m: machine(Forgotten, 1), e: Received{2, LastID{Nonce: 7, Replica: 3}}, to: Lost, id: 3,
+			want: []Effect{Report{ReplicaLost, 1, 3, "its folder is a new one; the leader reported the last id given"}, saved(Lost, 3)},
+		},
+		"another folder's answer is none": {
+			m: machine(Forgotten, 1), e: Received{2, LastID{Nonce: 6, Replica: 3}}, to: Forgotten, id: 1,
+		},
+		"it is rebuilt under a new id": {
+			m: machine(Lost, 3), e: fromLeader, to: Member, id: 4,
+			want: append(append([]Effect{Report{Kind: ReplicaRebuilding, Node: 1, Replica: 4}, saved(Rebuilding, 4)}, rebuild...), Deliver{}),
+		},
+		"a forgotten one is not": {m: machine(Forgotten, 1), e: fromLeader, to: Forgotten, id: 1},
+		"nor one without an id above its last one": {
+			m: machine(Lost, 4), e: fromLeader, to: Lost, id: 4,
+		},
+		"a restart goes on to rebuild": {m: machine(Rebuilding, 4), e: Opened{HardState: true, Lost: lost}, want: rebuild, to: Member, id: 4},
+		"a restart remembers a loss": {
+			m: machine(Lost, 3), e: Opened{HardState: true}, to: Lost, id: 3, want: nil,
+		},
+		"a later recovery retires it": {
+			m: machine(Member, 1), e: retired, to: Lost, id: later.None(),
+			want: nil,
+		},
+		"an operator re-forms the range from it": {
+			m: machine(Lost, 1), e: Reform{later}, to: Member, id: later.None() + 1,
+			want: []Effect{saved(Recovering, later.None()+1), ReformState{later}, saved(Member, later.None()+1), ReportReformed{}, DropHeld{}, Reopen{}},
+		},
+		"a restart goes on to re-form": {
+			m: machine(Recovering, later.None()+1), e: Opened{}, to: Member, id: later.None() + 1,
+			want: []Effect{ReformState{later}, saved(Member, later.None()+1), ReportReformed{}, DropHeld{}, Reopen{}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := c.m.Step(c.e)
+			if c.want != nil {
+				require.Equal(t, c.want, got)
+			}
+			require.Equal(t, c.to, c.m.Identity().Phase)
+			require.Equal(t, c.id, c.m.Identity().Replica)
+		})
+	}
+}
+
+// A restart of a member without its hard state, and of a lost replica, opens one that cannot be
+// trusted.
+func TestRestartOfALostReplica(t *testing.T) {
+	for _, m := range []*Machine{machine(Lost, 1), machine(Forgotten, 1), machine(Member, 1)} {
+		out := m.Step(Opened{})
+		require.Len(t, out, 1)
+		require.ErrorIs(t, out[0].(Reopen).Lost, replica.ErrLost)
+	}
+	require.Equal(t, []Effect{Reopen{}}, machine(Member, 1).Step(Opened{HardState: true}))
+}
+
+// The fence of a recovery: a message of an earlier one is dropped and answered, one of a later
+// one retires the replica before anything else.
+func TestFence(t *testing.T) {
+	later := once(t)
+	m := machine(Member, later.None()+2)
+	old := RaftMessage{From: 3, Sender: 3, Receiver: later.None() + 2, Members: later.Members()}
+	require.Equal(t, []Effect{Send{3, RecoveryReport{later}}}, m.Step(old))
+
+	m = machine(Member, 1)
+	out := m.Step(Received{2, RecoveryReport{later}})
+	require.Equal(t, saved(Lost, later.None()), out[0])
+	require.ErrorIs(t, out[1].(Lose).Reason, replica.ErrRetired)
+	require.Empty(t, m.Step(RaftMessage{From: 3, Sender: later.None() + 3, Receiver: 1, Members: replica.FirstMembers(three)}), "its old id is not delivered to")
+}
+
+// The leader makes one change at a time, and only those that its quorum can commit.
+func TestNextChange(t *testing.T) {
+	members := func(list ...replica.Member) replica.Members { return replica.Members{Next: 9, List: list} }
+	voters := members(replica.Member{ID: 1, Node: 1}, replica.Member{ID: 2, Node: 2}, replica.Member{ID: 3, Node: 3})
+	learner := members(replica.Member{ID: 1, Node: 1}, replica.Member{ID: 2, Node: 2}, replica.Member{ID: 4, Node: 3, Learner: true})
+	for name, c := range map[string]struct {
+		e        Manage
+		reported geo.ReplicaID // of node 3
+		want     Effect
+	}{
+		"all are there":                          {e: Manage{Members: voters, InSync: 3}},
+		"a lost one is removed":                  {e: Manage{Members: voters, InSync: 2}, reported: 3, want: RemoveReplica{3}},
+		"an earlier loss is not of the new one":  {e: Manage{Members: learner, InSync: 2}, reported: 3},
+		"a removed one is added as a learner":    {e: Manage{Members: members(voters.List[:2]...), InSync: 2}, reported: 3, want: AddLearner{3}},
+		"a learner that caught up is promoted":   {e: Manage{Members: learner, InSync: 2, Learners: []Progress{{4, 950, 1000}}}, want: Promote{4}},
+		"one that is behind is not":              {e: Manage{Members: learner, InSync: 2, Learners: []Progress{{4, 900, 1000}}}},
+		"nor one that has nothing":               {e: Manage{Members: learner, InSync: 2, Learners: []Progress{{4, 0, 10}}}},
+		"alone of three it changes nothing":      {e: Manage{Members: voters, InSync: 1}, reported: 3},
+		"the survivor of a recovery adds others": {e: Manage{Members: members(voters.List[0]), InSync: 1}, want: AddLearner{2}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := machine(Member, 1)
+			m.led = true
+			if c.reported != 0 {
+				require.Empty(t, m.Step(Received{3, LossReport{Replica: c.reported}}))
+			}
+			c.e.Due, c.e.Leads, c.e.HasLeader, c.e.Replica = true, true, true, 1
+			var want []Effect
+			if c.want != nil {
+				want = []Effect{c.want}
+			}
+			require.Equal(t, want, m.Step(c.e))
+			c.e.Leads = false
+			require.Empty(t, m.Step(c.e), "a follower proposes nothing")
+		})
+	}
+}
+
+// A node sends in the name of its own replicas alone, what nodes claim is bounded, and a refusal
+// is reported once.
+func TestClaimsAreBounded(t *testing.T) {
+	m := machine(Member, 1)
+	members := replica.FirstMembers(three)
+	send := func(by geo.NodeID, r geo.ReplicaID) []Effect {
+		return m.Step(RaftMessage{From: by, Sender: r, Receiver: 1, Members: members})
+	}
+	require.Equal(t, []Effect{Deliver{}}, send(2, 2))
+	require.IsType(t, Refused{}, send(3, 2)[0])
+	require.Empty(t, send(3, 2))
+	for r := range geo.ReplicaID(10 * claimsMax) {
+		send(2, 100+r)
+	}
+	require.Len(t, m.claims, claimsMax)
+	require.EqualValues(t, 2, m.NodeOf(members, 100))
+	require.Empty(t, send(3, 100))
+	require.Empty(t, send(2, 5000))
+}
+
+// Of two nodes that report to lead a range the one of the higher term does, unless it is silent:
+// after a recovery with loss terms begin again with that of the survivor.
+func TestHints(t *testing.T) {
+	h := Hints{Timeout: time.Second}
+	h.Observe(9, 2, 7, 0)
+	require.EqualValues(t, 2, h.Leader(9, time.Second))
+	h.Observe(9, 3, 6, time.Second)
+	require.EqualValues(t, 2, h.Leader(9, time.Second), "it does not know its successor yet")
+	require.Zero(t, h.Leader(9, 2*time.Second))
+	h.Observe(9, 3, 5, 2*time.Second)
+	require.EqualValues(t, 3, h.Leader(9, 2*time.Second), "the survivor of a recovery")
+}

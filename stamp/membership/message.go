@@ -1,0 +1,76 @@
+package membership
+
+import (
+	"antipode/geo"
+	"antipode/stamp/replica"
+)
+
+// Message is what the nodes of a stamp report to each other about a range, beside Raft's
+// messages. It is between nodes, not replicas. It may be lost, doubled and reordered: every
+// message is sent again, or is the answer to one that is.
+type Message interface{ isMessage() }
+
+// Hello asks a node whether it knows the range. A node sends it until it has an answer, while
+// it joins.
+type Hello struct {
+	// Nonce is the sender's.
+	Nonce uint64
+	// Placement is the checksum of the sender's placement; 0 from a version without one.
+	Placement uint64
+}
+
+// HelloAnswer answers Hello.
+type HelloAnswer struct {
+	// Asked is the nonce of the Hello, Nonce that of the sender.
+	Asked, Nonce uint64
+	// Known: the sender knows the range, and did not join together with the node that asked.
+	Known bool
+}
+
+// OtherPlacement answers Hello from a node that has another placement.
+type OtherPlacement struct {
+	// Placement is the checksum of the sender's placement.
+	Placement uint64
+}
+
+// LossReport is sent by a node whose replica is lost, until the leader has removed it.
+type LossReport struct {
+	// Replica is the last id that the sender may have taken part under; 0 if it cannot know.
+	Replica geo.ReplicaID
+	// Nonce is the sender's if Replica is 0.
+	Nonce uint64
+}
+
+// LastID answers a LossReport without an id.
+type LastID struct {
+	// Nonce is that of the report.
+	Nonce uint64
+	// Replica is the id that was given last.
+	Replica geo.ReplicaID
+}
+
+// RecoveryReport is the recovery that the sender's replica belongs to. It is sent to a node
+// whose message was of an earlier one, and to all by a node without a leader.
+type RecoveryReport struct {
+	Recovery replica.Recovery
+}
+
+// DurableIndex is the applied index up to which the sender's state is durable. The log of the
+// range is trimmed below the least one.
+type DurableIndex struct {
+	Index uint64
+}
+
+// LeaderHint is sent by the leader of the range to the nodes without a replica of it.
+type LeaderHint struct {
+	Term uint64
+}
+
+func (Hello) isMessage()          {}
+func (HelloAnswer) isMessage()    {}
+func (OtherPlacement) isMessage() {}
+func (LossReport) isMessage()     {}
+func (LastID) isMessage()         {}
+func (RecoveryReport) isMessage() {}
+func (DurableIndex) isMessage()   {}
+func (LeaderHint) isMessage()     {}

@@ -1,0 +1,89 @@
+package transport
+
+import (
+	"fmt"
+
+	pb "go.etcd.io/raft/v3/raftpb"
+
+	"antipode/geo"
+	"antipode/stamp/membership"
+	"antipode/stamp/replica"
+)
+
+// On the wire a message of package membership has the form of one of Raft's, of a type outside
+// Raft's numbers: that is what nodes of earlier versions read. From is the number of the
+// sender's node.
+//
+//	type                    Index             LogTerm     Reject
+//	1000 DurableIndex       Index
+//	1001 Hello              Nonce             Placement
+//	1002 HelloAnswer        Asked             Nonce       Known
+//	1003 LossReport         Replica           Nonce
+//	1004 RecoveryReport     an id of it
+//	1005 OtherPlacement     Placement
+//	1006 LeaderHint         Term
+//	1007 LastID             Replica           Nonce
+const (
+	typeDurableIndex   = pb.MessageType(1000)
+	typeHello          = pb.MessageType(1001)
+	typeHelloAnswer    = pb.MessageType(1002)
+	typeLossReport     = pb.MessageType(1003)
+	typeRecoveryReport = pb.MessageType(1004)
+	typeOtherPlacement = pb.MessageType(1005)
+	typeLeaderHint     = pb.MessageType(1006)
+	typeLastID         = pb.MessageType(1007)
+)
+
+// reportOnWire returns the form that a report of node from has on the wire.
+func reportOnWire(from geo.NodeID, report membership.Message) *pb.Message {
+	var typ pb.MessageType
+	var index, logTerm uint64
+	var reject bool
+	switch r := report.(type) {
+	case membership.DurableIndex:
+		typ, sender := typeDurableIndex, uint64(from)
+		return &pb.Message{Type: &typ, From: &sender, Index: &r.Index}
+	case membership.Hello:
+		typ, index, logTerm = typeHello, r.Nonce, r.Placement
+	case membership.HelloAnswer:
+		typ, index, logTerm, reject = typeHelloAnswer, r.Asked, r.Nonce, r.Known
+	case membership.LossReport:
+		typ, index, logTerm = typeLossReport, uint64(r.Replica), r.Nonce
+	case membership.RecoveryReport:
+		typ, index = typeRecoveryReport, uint64(r.Recovery.None())
+	case membership.OtherPlacement:
+		typ, index = typeOtherPlacement, r.Placement
+	case membership.LeaderHint:
+		typ, index = typeLeaderHint, r.Term
+	case membership.LastID:
+		typ, index, logTerm = typeLastID, uint64(r.Replica), r.Nonce
+	default:
+		panic(fmt.Sprintf("transport: no wire form of %T", report))
+	}
+	sender := uint64(from)
+	return &pb.Message{Type: &typ, From: &sender, Index: &index, LogTerm: &logTerm, Reject: &reject}
+}
+
+// reportFromWire returns the report that a message is; nil for one of Raft's, or of a type
+// that this version does not know.
+func reportFromWire(m *pb.Message) membership.Message {
+	switch m.GetType() {
+	case typeDurableIndex:
+		return membership.DurableIndex{Index: m.GetIndex()}
+	case typeHello:
+		return membership.Hello{Nonce: m.GetIndex(), Placement: m.GetLogTerm()}
+	case typeHelloAnswer:
+		return membership.HelloAnswer{Asked: m.GetIndex(), Nonce: m.GetLogTerm(), Known: m.GetReject()}
+	case typeLossReport:
+		return membership.LossReport{Replica: geo.ReplicaID(m.GetIndex()), Nonce: m.GetLogTerm()}
+	case typeRecoveryReport:
+		return membership.RecoveryReport{Recovery: replica.RecoveryOf(geo.ReplicaID(m.GetIndex()))}
+	case typeOtherPlacement:
+		return membership.OtherPlacement{Placement: m.GetIndex()}
+	case typeLeaderHint:
+		return membership.LeaderHint{Term: m.GetIndex()}
+	case typeLastID:
+		return membership.LastID{Replica: geo.ReplicaID(m.GetIndex()), Nonce: m.GetLogTerm()}
+	}
+	return nil
+}
