@@ -1,0 +1,323 @@
+package api_test
+
+import (
+	"encoding/base64"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+
+	"antipode/api"
+	"antipode/api/apitest"
+	"antipode/api/auth"
+	"antipode/api/blobs"
+	"antipode/api/protocol"
+	"antipode/api/tables"
+	"antipode/geo"
+	"antipode/internal/clock"
+	"antipode/primary"
+	"antipode/services/catalog"
+)
+
+// errorRow is a row of storageerr's table.
+type errorRow struct {
+	status  int
+	code    string
+	message string
+}
+
+// errorRows reads the table of error codes from its source, since Go cannot list variables.
+func errorRows(t *testing.T) map[string]errorRow {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), "../services/storageerr/table.go", nil, 0)
+	require.NoError(t, err)
+	rows := map[string]errorRow{}
+	ast.Inspect(file, func(n ast.Node) bool {
+		spec, is := n.(*ast.ValueSpec)
+		if !is {
+			return true
+		}
+		fields := spec.Values[0].(*ast.CompositeLit).Elts
+		value := func(i int) string { return fields[i].(*ast.BasicLit).Value }
+		status, err := strconv.Atoi(value(0))
+		require.NoError(t, err)
+		code, err := strconv.Unquote(value(1))
+		require.NoError(t, err)
+		message, err := strconv.Unquote(value(2))
+		require.NoError(t, err)
+		rows[spec.Names[0].Name] = errorRow{status, code, message}
+		return false
+	})
+	require.Greater(t, len(rows), 80)
+	return rows
+}
+
+// coded is a request and its headers, as name, value pairs. A header with the value "-" is
+// removed; Authorization is set after the request was signed.
+type coded struct {
+	service geo.Service
+	request string
+	body    string
+	headers []string
+}
+
+func table(request, body string, headers ...string) coded {
+	return coded{geo.Table, request, body, headers}
+}
+
+func blob(request, body string, headers ...string) coded {
+	return coded{geo.Blob, request, body, headers}
+}
+
+const (
+	entityTo  = "/acct/tbl(PartitionKey='p',RowKey='r')"
+	batchType = "multipart/mixed; boundary=b"
+)
+
+// change is a batch of one change set, whose operations are these entities.
+func change(keys ...string) string {
+	out := "--b\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n"
+	for _, key := range keys {
+		p, r, _ := strings.Cut(key, "/")
+		out += "--c\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\nPOST http://127.0.0.1/acct/tbl HTTP/1.1\r\nContent-Type: application/json\r\nAccept: application/json\r\n\r\n" +
+			fmt.Sprintf(`{"PartitionKey":"%s","RowKey":"%s"}`, p, r) + "\r\n"
+	}
+	return out + "--c--\r\n--b--\r\n"
+}
+
+func manyKeys(n int) (keys []string) {
+	for i := range n {
+		keys = append(keys, fmt.Sprint("p/", i))
+	}
+	return keys
+}
+
+// codeRequests has a request for each row. The rows of a batch stand in its answer.
+func codeRequests() map[string]coded {
+	entity := func(properties string) coded {
+		return table("POST /acct/tbl", `{"PartitionKey":"p","RowKey":"new"`+properties+`}`)
+	}
+	many := ""
+	for i := range 300 {
+		many += fmt.Sprintf(`,"n%d":1`, i)
+	}
+	big := ""
+	for i := range 20 {
+		big += fmt.Sprintf(`,"b%d":"%s"`, i, strings.Repeat("x", 32<<10))
+	}
+	list := func(inner string) string {
+		return `<?xml version="1.0" encoding="utf-8"?><BlockList>` + inner + `</BlockList>`
+	}
+	const blockBlob = "BlockBlob"
+	batch := func(body string) coded { return table("POST /acct/$batch", body, "Content-Type", batchType) }
+	return map[string]coded{
+		"AccountNotFound":       blob("GET /nobody/c/b", ""),
+		"AuthenticationFailed":  blob("GET /acct/cont/b", "", "Authorization", "SharedKey acct:"+base64.StdEncoding.EncodeToString(make([]byte, 32))),
+		"InvalidAuthentication": blob("GET /acct/cont/b", "", "Authorization", "x"),
+		"NoAuthentication":      blob("GET /acct/cont/b", "", "Authorization", "-"),
+		"BearerRefused":         blob("GET /acct/cont/b", "", "Authorization", "Bearer x"),
+		"WriteOnSecondary":      blob("PUT /mirror-secondary/cont/b", "x", "x-ms-blob-type", blockBlob),
+
+		"InvalidInput":           table("POST /acct/tbl", "{"),
+		"OutOfRangeInput":        table("GET /acct/tbl(PartitionKey='%01',RowKey='r')", ""),
+		"NameLengthOutOfRange":   blob("PUT /acct/c?restype=container", ""),
+		"InvalidResourceName":    blob("PUT /acct/UPPER?restype=container", ""),
+		"InvalidURI":             blob("GET /acct/cont/", ""),
+		"NoCORSHeader":           blob("OPTIONS /acct/cont/b", ""),
+		"CORSPreflightFailure":   blob("OPTIONS /acct/cont/b", "", "Origin", "http://x", "Access-Control-Request-Method", "GET"),
+		"InvalidHeaderValue":     blob("PUT /acct/cont/b", "x", "x-ms-blob-type", "Blob"),
+		"MissingRequiredHeader":  blob("PUT /acct/cont/b", "x"),
+		"UnsupportedHeader":      blob("PUT /acct/cont/b", "x", "x-ms-blob-type", blockBlob, "x-ms-tags", "a=b"),
+		"InvalidQueryParameter":  blob("GET /acct/cont/b?comp=none", ""),
+		"MissingQueryParameter":  blob("PUT /acct/cont/b?comp=block", "x"),
+		"InvalidXMLDocument":     blob("PUT /acct/cont/b?comp=blocklist", "<"),
+		"OutOfRangeQueryParam":   blob("GET /acct/?comp=list&maxresults=0", ""),
+		"MissingContentLength":   blob("PUT /acct/cont/b", "chunked", "x-ms-blob-type", blockBlob),
+		"RequestBodyTooLarge":    blob("DELETE /acct/cont/b", strings.Repeat("x", 65<<10)),
+		"InvalidHTTPVerb":        blob("BREW /acct/cont/b", ""),
+		"UnsupportedHTTPVerb":    blob("POST /acct/cont/b", ""),
+		"NotImplemented":         blob("GET /acct/cont/b?comp=tags", ""),
+		"ConditionNotMet":        blob("PUT /acct/cont/there", "x", "x-ms-blob-type", blockBlob, "If-Match", `"0x1"`),
+		"NotModified":            blob("GET /acct/cont/there", "", "If-Modified-Since", "Fri, 01 Jan 2100 00:00:00 GMT"),
+		"MultipleConditions":     blob("PUT /acct/cont/b", "x", "x-ms-blob-type", blockBlob, "If-Match", `"a"`, "If-Modified-Since", "Fri, 01 Jan 2100 00:00:00 GMT"),
+		"UnsatisfiableCondition": blob("GET /acct/cont/there", "", "If-None-Match", "*"),
+		"InvalidMD5":             blob("PUT /acct/cont/b", "x", "x-ms-blob-type", blockBlob, "Content-MD5", "x"),
+		"MD5Mismatch":            blob("PUT /acct/cont/b", "x", "x-ms-blob-type", blockBlob, "Content-MD5", "1B2M2Y8AsgTpgAmY7PhCfg=="),
+		"CRC64Mismatch":          blob("PUT /acct/cont/b", "x", "x-ms-blob-type", blockBlob, "x-ms-content-crc64", "AAAAAAAAAAA="),
+		"BothCRC64AndMD5":        blob("PUT /acct/cont/b", "x", "x-ms-blob-type", blockBlob, "x-ms-content-crc64", "AAAAAAAAAAA=", "Content-MD5", "1B2M2Y8AsgTpgAmY7PhCfg=="),
+		"InvalidMetadata":        blob("PUT /acct/cont/b", "x", "x-ms-blob-type", blockBlob, "x-ms-meta-a-b", "x"),
+		"EmptyMetadataKey":       blob("PUT /acct/cont/b", "x", "x-ms-blob-type", blockBlob, "x-ms-meta-", "x"),
+		"MetadataTooLarge":       blob("PUT /acct/cont/b", "x", "x-ms-blob-type", blockBlob, "x-ms-meta-a", strings.Repeat("x", 9<<10)),
+
+		"TableAlreadyExists":    table("POST /acct/Tables", `{"TableName":"tbl"}`),
+		"TableBeingDeleted":     table("POST /acct/Tables", `{"TableName":"gone"}`),
+		"TableNotFound":         table("POST /acct/none", `{"PartitionKey":"p","RowKey":"r"}`),
+		"ResourceNotFound":      table("GET /acct/tbl(PartitionKey='p',RowKey='none')", ""),
+		"EntityAlreadyExists":   table("POST /acct/tbl", `{"PartitionKey":"p","RowKey":"r"}`),
+		"UpdateConditionNotMet": table("PUT "+entityTo, "{}", "If-Match", `W/"datetime'2020-01-01T00%3A00%3A00Z'"`),
+		"PropertiesNeedValue":   table("POST /acct/tbl", `{"PartitionKey":"p"}`),
+		"TooManyProperties":     entity(many),
+		"PropertyNameInvalid":   entity(`,"a b":1`),
+		"PropertyNameTooLong":   entity(`,"` + strings.Repeat("n", 256) + `":1`),
+		"PropertyValueTooLarge": entity(`,"s":"` + strings.Repeat("x", 33<<10) + `"`),
+		"EntityTooLarge":        entity(big),
+		"DuplicateProperties":   entity(`,"a":1,"a":2`),
+		"QuerySyntax":           table("GET /acct/tbl(x)", ""),
+		"TableMethodNotAllowed": table("DELETE /acct/tbl", ""),
+		"AtomNotSupported":      table("GET /acct/tbl", "", "Accept", "application/atom+xml"),
+		"JSONVerboseNotSupport": table("GET /acct/tbl", "", "Accept", "application/json;odata=verbose"),
+		"JSONNotSupported":      table("GET /acct/tbl", "", "x-ms-version", "2012-02-12", "Accept", "application/json"),
+		"MediaTypeNotSupported": table("GET /acct/tbl", "", "Accept", "image/png"),
+		"BatchTooLong":          batch(change(manyKeys(101)...)),
+		"BatchPartitionsDiffer": batch(change("p/1", "q/1")),
+		"BatchRowTwice":         batch(change("p/1", "p/1")),
+		"XMethodNotUsingPost":   table("GET /acct/tbl", "", "X-HTTP-Method", "MERGE"),
+		"XMethodIncorrectValue": table("POST /acct/tbl", "{}", "X-HTTP-Method", "GET"),
+		"XMethodIncorrectCount": table("POST /acct/tbl", "{}", "X-HTTP-Method", "MERGE", "X-HTTP-Method", "MERGE"),
+
+		"ContainerAlreadyExists":     blob("PUT /acct/cont?restype=container", ""),
+		"ContainerNotFound":          blob("GET /acct/none/b", ""),
+		"ContainerBeingDeleted":      blob("PUT /acct/gone?restype=container", ""),
+		"BlobAlreadyExists":          blob("PUT /acct/cont/there", "x", "x-ms-blob-type", blockBlob, "If-None-Match", "*"),
+		"BlobNotFound":               blob("GET /acct/cont/none", ""),
+		"InvalidRange":               blob("GET /acct/cont/there", "", "x-ms-range", "bytes=9-"),
+		"InvalidBlobOrBlock":         blob("PUT /acct/cont/blocks?comp=block&blockid=AAAA", "x"),
+		"InvalidBlockList":           blob("PUT /acct/cont/there?comp=blocklist", list("<Latest>AAAA</Latest>")),
+		"BlockListTooLong":           blob("PUT /acct/cont/there?comp=blocklist", list(strings.Repeat("<Latest>AA==</Latest>", 50001))),
+		"LeaseNotPresentOnBlob":      blob("GET /acct/cont/there", "", "x-ms-lease-id", "00000000-0000-4000-8000-000000000001"),
+		"LeaseNotPresentOnContainer": blob("GET /acct/cont?restype=container", "", "x-ms-lease-id", "00000000-0000-4000-8000-000000000001"),
+		"PublicAccessNotPermitted":   blob("PUT /acct/public?restype=container", "", "x-ms-blob-public-access", "blob"),
+		"ConditionsNotSupported":     blob("DELETE /acct/cont?restype=container", "", "If-Match", "*"),
+	}
+}
+
+// unreached are the rows that no request of a client gets by itself, with the reason.
+var unreached = map[string]string{
+	"ReadsDisabled":          "every account is read through -secondary: redundancy cannot be changed yet",
+	"AccountAlreadyExists":   "an answer of the admin port: TestClusterErrors",
+	"NoHostInformation":      "HTTP/1.0 without Host alone, since net/http refuses HTTP/1.1: TestParseTarget",
+	"InternalError":          "a bug: TestPanicIsLoggedWithItsStack",
+	"OperationTimedOut":      "a range or a client that stalls: TestAnnouncedBodyIsAnswered",
+	"ServerBusy":             "a range without a leader: TestNoLeader",
+	"BlobOverwritten":        "another write between two reads of one download: services/blobs",
+	"BlockCountExceedsLimit": "100,000 staged blocks: services/blobs",
+	"BatchEffectTooLarge":    "100 merges into entities of 1 MB: services/tables",
+}
+
+// codesRig is a location with account acct, the secondary of mirror.
+func codesRig(t *testing.T) map[geo.Service]string {
+	t.Helper()
+	stamp := apitest.NewStamp(t, vfs.NewCrashableMem(), "acct", geo.Catalog, geo.Table, geo.Blob)
+	names, writer := &catalog.Containers{}, primary.New(stamp)
+	f := newFrontEnd(t, api.Options{
+		Location: "north", Directory: directory{"acct": "north", "mirror": "south"},
+		Tables: &tables.Handler{
+			Stamp: stamp, Writer: writer, NameRest: time.Hour, Names: names,
+			InFlight: protocol.NewInFlight(tables.InFlightBytesMax), Answers: protocol.NewInFlight(tables.AnswersBytesMax),
+		},
+		Blobs: blobs.NewHandler(blobs.Options{
+			Stamp: stamp, Writer: writer, Payload: stamp, Names: names, NameRest: time.Hour, Logger: apitest.Quiet(),
+		}),
+	})
+	urls := map[geo.Service]string{}
+	for _, s := range []geo.Service{geo.Table, geo.Blob} {
+		l := httptest.NewServer(f.Handler(s))
+		t.Cleanup(l.Close)
+		urls[s] = l.URL
+	}
+	for _, c := range []coded{
+		table("POST /acct/Tables", `{"TableName":"tbl"}`), table("POST /acct/tbl", `{"PartitionKey":"p","RowKey":"r"}`),
+		table("POST /acct/Tables", `{"TableName":"gone"}`), table("DELETE /acct/Tables('gone')", ""),
+		blob("PUT /acct/cont?restype=container", ""), blob("PUT /acct/gone?restype=container", ""), blob("DELETE /acct/gone?restype=container", ""),
+		blob("PUT /acct/cont/there", "x", "x-ms-blob-type", "BlockBlob"), blob("PUT /acct/cont/blocks?comp=block&blockid=AA==", "x"),
+	} {
+		a := c.send(t, urls)
+		require.Less(t, a.status, 300, "%s: %s", c.request, a.body)
+	}
+	return urls
+}
+
+func (c coded) send(t *testing.T, urls map[geo.Service]string) answer {
+	t.Helper()
+	method, target, _ := strings.Cut(c.request, " ")
+	var body io.Reader = strings.NewReader(c.body)
+	if c.body == "chunked" {
+		body = io.MultiReader(body) // Of unknown length.
+	}
+	r, err := http.NewRequestWithContext(t.Context(), method, urls[c.service]+target, body)
+	require.NoError(t, err)
+	r.Header.Set("x-ms-version", "2021-12-02")
+	if c.service == geo.Table {
+		r.Header.Set("Accept", "application/json")
+		r.Header.Set("Content-Type", "application/json")
+		if method == http.MethodDelete {
+			r.Header.Set("If-Match", "*")
+		}
+	}
+	authorization := ""
+	for i := 0; i+1 < len(c.headers); i += 2 {
+		name, value := c.headers[i], c.headers[i+1]
+		switch name {
+		case "Authorization":
+			authorization = value
+		case "X-HTTP-Method":
+			r.Header.Add(name, value)
+		default:
+			r.Header.Set(name, value)
+		}
+	}
+	account, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	name, _ := geo.SplitSecondary(account)
+	require.NoError(t, auth.Sign(r, c.service, name, key, clock.System{}.Now()))
+	switch authorization {
+	case "":
+	case "-":
+		r.Header.Del("Authorization")
+	default:
+		r.Header.Set("Authorization", authorization)
+	}
+	return send(t, r)
+}
+
+// Every error of the table reaches a client: by the request that stands beside it, with its
+// status, code and message, or the reason why no request does is written down.
+func TestEveryCodeIsReached(t *testing.T) {
+	rows, requests := errorRows(t), codeRequests()
+	for name := range requests {
+		require.Contains(t, rows, name)
+		require.NotContains(t, unreached, name)
+	}
+	for name := range unreached {
+		require.Contains(t, rows, name)
+	}
+	urls := codesRig(t)
+	for name, row := range rows {
+		c, has := requests[name]
+		if !has {
+			require.NotEmpty(t, unreached[name], "%s has no request", name)
+			continue
+		}
+		a := c.send(t, urls)
+		if strings.HasPrefix(name, "Batch") { // In the answer of the batch.
+			if a.status != http.StatusAccepted || !strings.Contains(a.body, row.code) || !strings.Contains(a.body, fmt.Sprint("HTTP/1.1 ", row.status)) {
+				t.Errorf("%s: %d %s", name, a.status, a.body)
+			}
+			continue
+		}
+		if a.status != row.status || a.code != row.code {
+			t.Errorf("%s: %d %s: %s", name, a.status, a.code, a.body)
+		} else if a.body != "" && name != "AuthenticationFailed" && !strings.Contains(strings.ReplaceAll(a.body, "&#39;", "'"), row.message) {
+			t.Errorf("%s: %s", name, a.body)
+		}
+	}
+}
