@@ -22,8 +22,8 @@ type Seq uint64
 // before it; the first carries zero.
 type Hash uint64
 
-// Epoch is one reign of a primary: a number and the location that minted it.
-// The higher one wins; equal numbers are told apart by location (R19).
+// Epoch is one term of a primary location: a number and the location that minted it.
+// The higher one wins; equal numbers differ in location (R19).
 type Epoch struct {
 	Number   uint64
 	Location Location
@@ -46,8 +46,8 @@ func (e Epoch) Compare(o Epoch) int {
 func (e Epoch) String() string { return fmt.Sprintf("%d@%s", e.Number, e.Location) }
 
 // Timestamp is a commit time: 100 ns ticks since the Unix epoch, UTC. Within a
-// range it strictly increases; its lowest bit tells the two locations of a pair
-// apart (R6), so no two commits of a pair ever share one.
+// range it strictly increases; its lowest bit differs between the two locations of a
+// pair (R6), so no two commits of a pair ever share one.
 type Timestamp uint64
 
 // TicksPerSecond is the resolution of a Timestamp.

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// Zone is a DNS zone under which accounts have host names of their own,
+// Zone is a DNS zone under which accounts have their host names,
 // {account}.{service}.{zone}: lower case, without a dot at the end.
 type Zone string
 
 // LocalZone is the zone that every machine resolves to itself (RFC 6761).
 const LocalZone Zone = "localhost"
 
-// ErrZone says that a text is no DNS zone.
+// ErrZone reports a text that is no DNS zone.
 var ErrZone = errors.New("want a DNS name such as storage.example: labels of letters, digits and hyphens, the last one not a number")
 
 // ParseZone reads a zone as people write it: in any case, perhaps with a dot at the end.

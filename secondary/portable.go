@@ -33,8 +33,8 @@ func Commands(catalog func() *ranges.Range) ranges.Commands {
 	}}
 }
 
-// noCatalog is that of a node without a usable replica of it. Where another node
-// evaluates, that has its own.
+// noCatalog stands for the catalog at a node without a usable replica of it. The node that
+// evaluates uses another.
 type noCatalog struct{}
 
 // Get implements kv.Getter.

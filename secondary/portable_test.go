@@ -35,7 +35,7 @@ func batch(t testing.TB, closed bool) *receive.Batch {
 	return b
 }
 
-// A batch that is handed to the leader's node is the same there, and its outcomes are the
+// A batch that is passed to the leader's node is the same there, and its outcomes are the
 // same here; outcomes that do not fit the batch are refused and change nothing.
 func TestBatchTravels(t *testing.T) {
 	for _, closed := range []bool{false, true} {

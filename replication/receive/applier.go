@@ -62,7 +62,7 @@ type Applier interface {
 	HasPayload(ref extent.Ref) bool
 }
 
-// ForkError says that streams here do not fit those of the source (R16). The other
+// ForkError reports streams here that do not fit those of the source (R16). The other
 // cursors of the same call were taken.
 type ForkError struct{ Streams []geo.Stream }
 

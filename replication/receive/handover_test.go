@@ -33,7 +33,7 @@ func TestHandover(t *testing.T) {
 				case n == 0 && len(running) < 3:
 					running = append(running, w.receiver())
 				case n == 1 && len(running) > 1:
-					running = running[1:] // It stops with what it has in hand, and what it asked for comes too late.
+					running = running[1:] // It stops with what it holds, and what it asked for comes too late.
 					handovers++
 				case n == 2 && len(running) == 1:
 					running[0] = w.receiver() // None in between.
@@ -47,7 +47,7 @@ func TestHandover(t *testing.T) {
 						r.Step(w.clk.Mono())
 					}
 				}
-				w.settle()
+				w.deliverSome()
 			}
 			require.Positive(t, overlaps)
 			require.Positive(t, handovers)
@@ -68,7 +68,7 @@ func (w *world) drain(running []*Receiver) {
 		for _, r := range running {
 			r.Step(w.clk.Mono())
 		}
-		w.settle()
+		w.deliverSome()
 	}
 	w.t.Fatal("never whole: ", w.whole())
 }
@@ -91,9 +91,9 @@ func TestRunEndsWithAnswersUnderway(t *testing.T) {
 		cancel()
 		<-ended
 		for len(w.waiting) > 0 {
-			w.settle()
+			w.deliverSome()
 		}
-		require.Positive(t, w.bus.Stored(), "nothing was acknowledged that nobody heard of")
+		require.Positive(t, w.bus.Stored(), "nothing was acknowledged that is not known here")
 		w.drain([]*Receiver{w.receiver()})
 		w.requireOnce()
 	})

@@ -23,7 +23,7 @@ func (a *away) Poll(limit int) ([]bus.Message, error) {
 }
 
 // The silence of a source, the absence of the stream's servers and a stream behind its
-// closed head are counted while this process runs: after a pause of its own, however long,
+// closed head are counted while this process runs: after a pause, however long,
 // no alarm is raised and nothing is pulled; after as long a silence while it ran they are.
 func TestPauseIsNobodysSilence(t *testing.T) {
 	w := newWorld(t, 1)
@@ -34,7 +34,7 @@ func TestPauseIsNobodysSilence(t *testing.T) {
 	runFor := func(d time.Duration) {
 		for end := w.clk.Mono() + d; w.clk.Mono() < end; w.clk.Advance(50 * time.Millisecond) {
 			r.Step(w.clk.Mono())
-			w.settle()
+			w.deliverSome()
 		}
 	}
 	pause := func() {
@@ -46,7 +46,7 @@ func TestPauseIsNobodysSilence(t *testing.T) {
 	require.Empty(t, w.alarms)
 
 	pause()
-	require.Empty(t, w.alarms, "the source could not be heard")
+	require.Empty(t, w.alarms, "the source could not be reached")
 	servers.err = bus.ErrUnavailable
 	runFor(time.Second)
 	pause()

@@ -21,7 +21,7 @@ type pull struct {
 // pullBytesMax bounds one answer of the source.
 const pullBytesMax = 256 << 10
 
-func (rr *rangeReceiver) handToPull(st geo.Stream, seq geo.Seq) {
+func (rr *rangeReceiver) leaveToPull(st geo.Stream, seq geo.Seq) {
 	p := rr.pulls[st]
 	if p == nil {
 		p = &pull{}
@@ -72,7 +72,7 @@ func (p *pull) arrived(rr *rangeReceiver, records [][]byte, err error, now time.
 		rr.pulledItems = append(rr.pulledItems, item{rec: &Record{Bytes: b, Record: rec}})
 	}
 	p.retryAt = now + pullPause
-	rr.heard = rr.r.running.Time()
+	rr.contact = rr.r.running.Time()
 }
 
 // pullPause keeps a record that has to wait (for its generation, for a gate) from

@@ -33,10 +33,10 @@ type rangeReceiver struct {
 	fullFlying  bool
 	pulledItems []item
 
-	heard, silent time.Duration // running time
-	toAck         bool
-	ackAt         time.Duration
-	ackFlying     bool
+	contact, silent time.Duration // running time
+	toAck           bool
+	ackAt           time.Duration
+	ackFlying       bool
 }
 
 // item is a record or a closed record on its way to a commit.
@@ -65,7 +65,7 @@ func (rr *rangeReceiver) step(now, ran time.Duration) time.Duration {
 	for _, st := range slices.SortedFunc(maps.Keys(rr.pulls), geo.Stream.Compare) {
 		rr.pulls[st].step(rr, st, now)
 	}
-	rr.tellSource(now)
+	rr.acknowledgeSource(now)
 	rr.checkSilence(ran)
 	next := checkEvery
 	if rr.toAck {
@@ -147,7 +147,7 @@ func (rr *rangeReceiver) committed(b *Batch, items []item, err error, now time.D
 	}
 	for _, it := range items {
 		if it.rec != nil {
-			rr.settle(it.rec)
+			rr.resolve(it.rec)
 		}
 		if it.rec != nil && it.from != nil {
 			rr.bytes -= len(it.rec.Bytes)
@@ -161,18 +161,18 @@ func (rr *rangeReceiver) committed(b *Batch, items []item, err error, now time.D
 	rr.commit()
 }
 
-// settle looks at what became of a record. A record that cannot be applied now is
+// resolve acts on the outcome of a record. A record that cannot be applied now is
 // not kept in memory: its stream goes to the pull.
-func (rr *rangeReceiver) settle(rec *Record) {
+func (rr *rangeReceiver) resolve(rec *Record) {
 	st := rec.Record.Stream()
 	switch rec.Outcome {
 	case Gap:
 		if rr.pulls[st] == nil {
 			rr.r.o.Alarm(AlarmGap)
 		}
-		rr.handToPull(st, rec.Record.Seq)
+		rr.leaveToPull(st, rec.Record.Seq)
 	case Wait:
-		rr.handToPull(st, rec.Record.Seq)
+		rr.leaveToPull(st, rec.Record.Seq)
 	case Fork:
 		rr.fork(st, rec.Record.Seq)
 	case Refused:
@@ -183,7 +183,7 @@ func (rr *rangeReceiver) settle(rec *Record) {
 
 // fork stops a stream: an operator has to pick a side (R16).
 func (rr *rangeReceiver) fork(st geo.Stream, seq geo.Seq) {
-	rr.handToPull(st, seq)
+	rr.leaveToPull(st, seq)
 	if rr.pulls[st].forked {
 		return
 	}
@@ -195,7 +195,7 @@ func (rr *rangeReceiver) fork(st geo.Stream, seq geo.Seq) {
 	rr.r.o.Logger.Error("streams forked; an operator has to pick a side", "stream", st, "seq", seq)
 }
 
-// checkBehind hands streams to the pull that have stood below a closed head for
+// checkBehind leaves streams to the pull that have stood below a closed head for
 // longer than the grace: the end of the stream was lost.
 func (rr *rangeReceiver) checkBehind(now, ran time.Duration) {
 	if now < rr.checkAt {
@@ -217,7 +217,7 @@ func (rr *rangeReceiver) checkBehind(now, ran time.Duration) {
 			rr.behind[st] = ran
 		case ran-since > rr.r.o.BehindGrace && rr.pulls[st] == nil:
 			rr.r.o.Alarm(AlarmGap)
-			rr.handToPull(st, head)
+			rr.leaveToPull(st, head)
 		}
 	}
 }
@@ -236,14 +236,14 @@ func (rr *rangeReceiver) pullFull(now time.Duration) {
 				return
 			}
 			rr.needFull = false
-			rr.heard = rr.r.running.Time()
+			rr.contact = rr.r.running.Time()
 			rr.pulledItems = append(rr.pulledItems, item{closed: c})
 		})
 	})
 }
 
-// tellSource acknowledges what is committed here (R14).
-func (rr *rangeReceiver) tellSource(now time.Duration) {
+// acknowledgeSource acknowledges what is committed here (R14).
+func (rr *rangeReceiver) acknowledgeSource(now time.Duration) {
 	if !rr.toAck || rr.ackFlying || now < rr.ackAt {
 		return
 	}
@@ -275,13 +275,13 @@ func (rr *rangeReceiver) tellSource(now time.Duration) {
 // checkSilence raises an alarm, once, when a range says nothing for too long.
 func (rr *rangeReceiver) checkSilence(ran time.Duration) {
 	limit := rr.r.o.SilenceAfter
-	if limit == 0 || rr.heard == 0 || ran-rr.heard < limit {
+	if limit == 0 || rr.contact == 0 || ran-rr.contact < limit {
 		rr.silent = 0
 		return
 	}
 	if rr.silent == 0 {
 		rr.silent = ran
 		rr.r.o.Alarm(AlarmSilence)
-		rr.r.o.Logger.Warn("nothing heard of a range; Last Sync Time stands still", "origin", rr.src.Origin, "range", rr.src.Range)
+		rr.r.o.Logger.Warn("no contact with a range; Last Sync Time stands still", "origin", rr.src.Origin, "range", rr.src.Range)
 	}
 }

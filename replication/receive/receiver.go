@@ -19,7 +19,7 @@ const (
 	AlarmChecksum    = "bad_crc"     // a frame or record does not fit its CRC32C
 	AlarmEpoch       = "epoch"       // a record of a lower epoch or another origin was refused
 	AlarmIncarnation = "incarnation" // the stream was deleted and made again
-	AlarmSilence     = "silence"     // nothing was heard of a range for longer than it may be silent
+	AlarmSilence     = "silence"     // no contact with a range for longer than it may be silent
 	AlarmUnavailable = "unavailable" // the stream did not answer for as long
 )
 
@@ -42,12 +42,12 @@ type Options struct {
 	BehindGrace time.Duration
 	// RetryAfter is the pause after a failed pull, push or commit. Zero means 200 ms.
 	RetryAfter time.Duration
-	// AckEvery is how often the source is told of cursors. Zero means 20 ms.
+	// AckEvery is how often cursors are sent to the source. Zero means 20 ms.
 	AckEvery time.Duration
-	// Incarnation is the stream's as OnIncarnation last told it, perhaps before a
+	// Incarnation is the stream's as OnIncarnation last got it, perhaps before a
 	// restart. Zero means that none was known.
 	Incarnation time.Time
-	// OnIncarnation is told of the stream's incarnation when it is not the known one.
+	// OnIncarnation gets the stream's incarnation when it is not the known one.
 	// May be nil.
 	OnIncarnation func(time.Time)
 	// SilenceAfter is how long a range may say nothing, or the stream not answer, while this
@@ -87,7 +87,7 @@ func setDefault[T comparable](v *T, to T) {
 // time.
 //
 // The silence of the stream and of the source is measured in running time, here called ran:
-// while the process stood still nothing could be heard.
+// while the process stood still there could be no contact.
 type Receiver struct {
 	o       Options
 	loop    *clock.Loop
@@ -158,7 +158,7 @@ func (r *Receiver) post(f func(now time.Duration)) {
 	r.Wake()
 }
 
-// Run steps until ctx ends. A goroutine of its own waits for the bus.
+// Run steps until ctx ends. A second goroutine waits for the bus.
 func (r *Receiver) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	arrived := make(chan struct{})
@@ -174,7 +174,7 @@ func (r *Receiver) Run(ctx context.Context) error {
 	return nil
 }
 
-// watch tells the step loop of arrivals, one at a time.
+// watch wakes the step loop for arrivals, one at a time.
 func (r *Receiver) watch(ctx context.Context, arrived chan<- struct{}) {
 	for ctx.Err() == nil {
 		if err := r.o.Consumer.Wait(ctx); err != nil {
@@ -278,7 +278,7 @@ func (r *Receiver) accept(m bus.Message, ran time.Duration) {
 		r.o.Logger.Error("frame of a foreign origin or range refused", "origin", f.Origin, "range", f.Range)
 		return
 	}
-	rr.heard = ran
+	rr.contact = ran
 	for _, b := range f.Records {
 		rec, err := change.ParseRecord(b)
 		if err != nil {
@@ -296,7 +296,7 @@ func (r *Receiver) accept(m bus.Message, ran time.Duration) {
 	}
 }
 
-// acknowledge tells the bus of the longest prefix of messages that is done.
+// acknowledge confirms to the bus the longest prefix of messages that is done.
 func (r *Receiver) acknowledge() {
 	n := 0
 	for n < len(r.unacked) && r.unacked[n].open == 0 {

@@ -78,8 +78,8 @@ func (w *world) receiver() *Receiver {
 // later puts f off for some steps of the world.
 func (w *world) later(f func()) { w.waiting = append(w.waiting, f) }
 
-// settle runs some of what was put off, in any order.
-func (w *world) settle() {
+// deliverSome runs some of what was put off, in any order.
+func (w *world) deliverSome() {
 	for range w.rng.IntN(3) {
 		if n := len(w.waiting); n > 0 {
 			i := w.rng.IntN(n)

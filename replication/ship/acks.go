@@ -24,40 +24,40 @@ type StreamCursor struct {
 	Head   geo.Head
 }
 
-// errUnsettled: a cursor does not fit our stream, and whether it forked is not known yet.
-var errUnsettled = errors.New("ship: a cursor does not fit; it is judged under a lease")
+// errUnresolved: a cursor does not fit our stream, and it is not known yet whether that forked.
+var errUnresolved = errors.New("ship: a cursor does not fit; it is compared again under a lease")
 
 // Acknowledge takes cursors of the other location. Only this lets records leave
 // the outbox (R14). A cursor that does not fit our stream is a fork: the stream's
-// outbox stays as it is, for an operator to judge (R16). The forked streams are
+// outbox stays as it is, for an operator to decide (R16). The forked streams are
 // returned. A leader that was deposed and has not noticed is behind the other location
-// without a fork, so each is judged under a lease first: until then the answer is an
-// error, and the caller tells the cursors again.
+// without a fork, so each is compared again under a lease first: until then the answer
+// is an error, and the caller sends the cursors again.
 func (s *Shipper) Acknowledge(cursors []StreamCursor) (forked []geo.Stream, err error) {
 	odd := s.takeAcks(cursors)
 	s.mu.Lock()
-	var unsettled []StreamCursor
+	var unresolved []StreamCursor
 	for _, c := range odd {
 		if _, known := s.forked[c.Stream]; known {
 			forked = append(forked, c.Stream)
 		} else {
-			unsettled = append(unsettled, c)
+			unresolved = append(unresolved, c)
 		}
 	}
 	s.mu.Unlock()
-	if len(unsettled) == 0 {
+	if len(unresolved) == 0 {
 		return forked, nil
 	}
 	s.o.Range.Confirm(func(err error) {
 		if err == nil {
-			s.settle(unsettled)
+			s.resolve(unresolved)
 		}
 	})
-	return nil, errUnsettled
+	return nil, errUnresolved
 }
 
-// settle finds the forks among cursors that did not fit, as the leader that we are.
-func (s *Shipper) settle(cursors []StreamCursor) {
+// resolve finds the forks among cursors that did not fit, as the leader that we are.
+func (s *Shipper) resolve(cursors []StreamCursor) {
 	heads, _ := s.o.Range.Machine.Heads()
 	for _, c := range s.takeAcks(cursors) {
 		s.mu.Lock()

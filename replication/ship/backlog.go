@@ -67,7 +67,7 @@ func (m *merge) add(st geo.Stream, from, to geo.Seq) {
 // readAhead is how many bytes of each stream are read at a time.
 const readAhead = 64 << 10
 
-// load makes the next record of c known; false where there is none.
+// load reads the next record of c; it returns false after the last one.
 func (m *merge) load(c *cursor) (bool, error) {
 	if len(c.ahead) > 0 {
 		return true, nil

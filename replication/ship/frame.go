@@ -104,7 +104,7 @@ func sortHeads(heads []change.StreamHead) {
 	})
 }
 
-// publish hands a frame to the bus.
+// publish gives a frame to the bus.
 func (s *Shipper) publish(f *change.Frame) bool {
 	data := change.AppendFrame(nil, f)
 	s.mu.Lock()

@@ -40,7 +40,7 @@ type Options struct {
 	Logger    *slog.Logger
 	// Alarm counts a named alarm.
 	Alarm func(reason string)
-	// Wake is told, from any goroutine, that Step has work.
+	// Wake is called, from any goroutine, when Step has work.
 	Wake func()
 }
 

@@ -33,7 +33,7 @@ func (c *Closed) Stream(h StreamHead) geo.Stream {
 	return geo.Stream{Account: h.Account, Epoch: h.Epoch, Range: c.Range, Lane: h.Lane}
 }
 
-// AppendClosed appends the encoded closed record. It has no checksum of its own:
+// AppendClosed appends the encoded closed record. It carries no checksum:
 // frame and group carry one over it.
 func AppendClosed(dst []byte, c *Closed) []byte {
 	flags := byte(0)

@@ -223,7 +223,7 @@ func ParseClosedTime(b []byte) (geo.Timestamp, error) {
 	return geo.Timestamp(binary.LittleEndian.Uint64(b)), nil
 }
 
-// flagChunks in a group's header says that some record in it names chunks.
+// flagChunks in a group's header: some record in it names chunks.
 const flagChunks = 1
 
 // NamesChunks reports, from the header alone, whether a group's records name

@@ -31,7 +31,7 @@ const RecordBytesMax = 6 << 20
 
 // Op sets or deletes one key of the record's partition.
 type Op struct {
-	// Delete says that the key is deleted; Value is empty then.
+	// Delete deletes the key; Value is empty then.
 	Delete bool
 	// Row is the key within the partition.
 	Row []byte
@@ -41,7 +41,7 @@ type Op struct {
 
 // Record is the committed effect of one command on one partition.
 type Record struct {
-	// Epoch is the reign it was committed under; its location is the origin.
+	// Epoch is the epoch it was committed under; its location is the origin.
 	Epoch   geo.Epoch
 	Range   geo.RangeID
 	Lane    geo.Lane
@@ -230,7 +230,7 @@ func parseRecordTail(r *Record, rd reader) error {
 	return nil
 }
 
-// Header is what can be told of a record without decoding its ops.
+// Header is the part of a record that is known without decoding its ops.
 type Header struct {
 	Stream     geo.Stream
 	Seq        geo.Seq

@@ -178,7 +178,7 @@ func TestParseGroupRefuses(t *testing.T) {
 	require.False(t, NamesChunks(nil))
 }
 
-// What has no checksum of its own is held to its limits too: lanes, roles, versions and
+// What carries no checksum is held to its limits too: lanes, roles, versions and
 // the number of pairs (R13; table).
 func TestSmallRefuses(t *testing.T) {
 	closed := goldenBytes(t, "closed", "delta")

@@ -126,7 +126,7 @@ func TestRollback(t *testing.T) {
 }
 
 // A closed record, gate, trim, cursor, head and applied state come back as they went
-// in. They have no checksum of their own, so a flipped bit may give another value, but
+// in. They carry no checksum, so a flipped bit may give another value, but
 // never a panic, and never one that would be written in another form (property).
 func TestSmallRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

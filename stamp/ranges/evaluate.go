@@ -124,7 +124,7 @@ func (r *Range) propose(batch []*waiter, now time.Duration) {
 	r.number++
 	if err := r.replica.Propose(tx.b.Finish(g.id, r.pred)); err != nil {
 		// Not appended, so it will never commit: its commands are evaluated again
-		// when the log takes entries again, or fail with the end of this reign.
+		// when the log takes entries again, or fail when this replica ceases to lead.
 		tx.undoGroup()
 		r.requeue(g.waiters)
 		return

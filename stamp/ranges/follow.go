@@ -48,7 +48,7 @@ func (r *Range) ReadFollowing(ctx context.Context, f func(s State) error) error 
 			return ErrNotLeader
 		}
 		err := f(State{r})
-		// A replica that was found lost meanwhile begins anew with an empty state.
+		// A replica that was found lost meanwhile begins again with an empty state.
 		if r.Machine.replaced.Load() == replaced {
 			return err
 		}

@@ -45,9 +45,9 @@ type Machine struct {
 	// Counts since the start, for tests and metrics.
 	noops uint64
 
-	// observer is told of every group after it was applied.
+	// observer gets every group after it was applied.
 	observer func(Applied)
-	// out is what the entry under way did so far, and changed says that the Apply under
+	// out is what the entry under way did so far, and changed reports that the Apply under
 	// way changes data.
 	out     Applied
 	changed bool

@@ -12,7 +12,7 @@ import (
 	"antipode/stamp/state"
 )
 
-// MembersIn returns which replicas a view of a state store says that a range has: one
+// MembersIn returns the replicas of a range that a view of a state store holds: one
 // on each of nodes until that changes.
 func MembersIn(g kv.Getter, id geo.RangeID, nodes []geo.NodeID) (replica.Members, error) {
 	v, ok, err := g.Get(keys.Members(id))

@@ -68,7 +68,7 @@ func TestPlace(t *testing.T) {
 // Where domains leave the choice, no node has more than one range more than another.
 func TestPlaceBalances(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		apart := rapid.Bool().Draw(t, "each in domains of its own")
+		apart := rapid.Bool().Draw(t, "no domain shared")
 		var sites []Site
 		for n := range rapid.IntRange(3, 12).Draw(t, "nodes") {
 			s := Site{Node: geo.NodeID(n + 1)}

@@ -1,12 +1,12 @@
 package ranges
 
-// Portable is a Command that a node which does not lead the range hands to the node that
+// Portable is a Command that a node that does not lead the range passes to the node that
 // does: it travels as bytes, and what its evaluation found comes back as bytes. The
 // caller's value is never evaluated then.
 type Portable interface {
 	Command
-	// Kind is the key into Commands at the leader's node. Nodes of two versions hand each
-	// other commands: a kind keeps its meaning.
+	// Kind is the key into Commands at the leader's node. Nodes of two versions exchange
+	// commands: a kind keeps its meaning.
 	Kind() string
 	// Encode is the command.
 	Encode() []byte

@@ -35,7 +35,7 @@ const (
 // Command is one write, already decoded and authorized. Evaluate reads through tx
 // and stages its effect there; it must not keep tx. It runs on the scheduler of the
 // leader, may run again on another state when a group dies, and so must set its
-// results anew each time. An error undoes what the command staged; it is answered
+// results on every run. An error undoes what the command staged; it is answered
 // once everything the command could have seen is committed (R5).
 type Command interface {
 	Evaluate(tx *Tx) error
@@ -75,7 +75,7 @@ type Options struct {
 	HasChunk func(extent.Ref) bool
 	// OnCommit takes how long a command waited for its commit. May be nil.
 	OnCommit func(time.Duration)
-	// OnApplied is told of every entry, on every replica, after it was applied; from
+	// OnApplied gets every entry, on every replica, after it was applied; from
 	// the scheduler. May be nil.
 	OnApplied func(Applied)
 }
@@ -129,7 +129,7 @@ type waiter struct {
 	cmd  Command
 	done func(error)
 	at   time.Time // for OnCommit
-	// err is the result of the last evaluation; unchanged says that it staged
+	// err is the result of the last evaluation; unchanged reports that it staged
 	// nothing, so the answer also needs a lease (R5).
 	err       error
 	unchanged bool
@@ -197,8 +197,8 @@ func (r *Range) Leading() bool { return r.leading.Load() }
 // Leader is the node that leads, as far as this replica knows; 0 for none.
 func (r *Range) Leader() geo.NodeID { return geo.NodeID(r.leader.Load()) }
 
-// noteLeader takes which node leads, 0 for none known.
-func (r *Range) noteLeader(id geo.NodeID) {
+// recordLeader records which node leads, 0 for none known.
+func (r *Range) recordLeader(id geo.NodeID) {
 	r.leader.Store(uint64(id))
 	if id != 0 {
 		r.leaderless.Store(0)
@@ -208,8 +208,8 @@ func (r *Range) noteLeader(id geo.NodeID) {
 }
 
 // Leaderless returns for how long this replica has known no leader, in the running time of
-// its node: while the process stood still it could not hear of one. It is negative for one
-// that was opened, has heard of none yet, and is still given time to join. ok is false while
+// its node: while the process stood still it could not learn of one. It is negative for one
+// that was opened, has learned of none yet, and is still given time to join. ok is false while
 // it knows one; that may be a former leader that is not missed yet.
 func (r *Range) Leaderless() (lasts time.Duration, ok bool) {
 	since := time.Duration(r.leaderless.Load())
@@ -264,7 +264,7 @@ func (r *Range) Stop() {
 func (r *Range) Work(now time.Duration) {
 	r.look(now)
 	id, term := r.replica.Leader()
-	r.noteLeader(id)
+	r.recordLeader(id)
 	may := r.replica.MayEvaluate()
 	if may && (!r.leading.Load() || term != r.term) {
 		r.take(term, now)
@@ -288,7 +288,7 @@ func (r *Range) Work(now time.Duration) {
 	r.evaluate(now)
 }
 
-// take begins a reign as leader: the overlay starts from the applied state (R1).
+// take begins to lead in a term: the overlay starts from the applied state (R1).
 func (r *Range) take(term uint64, now time.Duration) {
 	r.abandon()
 	r.term, r.number = term, 0
@@ -303,7 +303,7 @@ func (r *Range) take(term uint64, now time.Duration) {
 	r.leading.Store(true)
 }
 
-// abandon ends a reign. Queued commands were never proposed: nothing happened.
+// abandon ends a term as leader. Queued commands were never proposed: nothing happened.
 // Groups in flight, and those not yet on every in-sync replica, may have.
 func (r *Range) abandon() {
 	for _, g := range append(r.inflight, r.acking...) {

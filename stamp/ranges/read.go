@@ -37,11 +37,11 @@ func (r *Range) renewLease(now time.Duration) {
 	}
 }
 
-// leaseClock is the time to compare a lease with. Whoever answers under a lease calls it
-// after the state that the answer rests on was read, and after the question was taken: a
-// lease that holds then proves that until then no other leader had committed anything (R5).
-// What happens between the call and the answer does no harm. The time at which the pass
-// began proves nothing: see answerUnderLease.
+// leaseClock is the time to compare a lease with. It is called after the question was taken
+// and after the state that the answer rests on was read: a lease that holds then proves that
+// until then no other leader had committed anything (R5). What happens between the call and
+// the answer does no harm. The time at which the pass began proves nothing: see
+// answerUnderLease.
 func (r *Range) leaseClock(passBegan time.Duration) time.Duration {
 	if plantedbugs.Planted(plantedbugs.LeaseOfPassBegin) {
 		return passBegan
@@ -145,7 +145,7 @@ func (r *Range) Read(ctx context.Context, f func(s State) error) error {
 			return ErrNotLeader
 		}
 		err := f(State{r})
-		// It may be deposed since, found lost, and begun anew with an empty state.
+		// It may be deposed since, found lost, and begun again with an empty state.
 		if r.Machine.replaced.Load() == replaced {
 			return err
 		}

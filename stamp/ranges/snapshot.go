@@ -30,7 +30,7 @@ func AppliedIn(g kv.Getter, id geo.RangeID) (change.AppliedState, error) {
 }
 
 // Replace runs replace, which puts another state of the range into the store, and then
-// takes that for its own. A concurrent reader may see the old streams over the new rows,
+// loads that. A concurrent reader may see the old streams over the new rows,
 // and an old state after a new one; no replica that is replaced leads, and a reader of a
 // follower looks at replaced. After an error it is out of service. It is called by
 // the node's scheduler.

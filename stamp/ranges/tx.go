@@ -26,7 +26,7 @@ type Tx struct {
 	mark      change.Mark
 	savedMark int
 	keysMark  int
-	// shipped says that the group holds a numbered change, whose frame will carry a
+	// shipped reports that the group holds a numbered change, whose frame will carry a
 	// closed record.
 	shipped bool
 }
@@ -102,7 +102,7 @@ func (tx *Tx) Change(p keys.Partition, rec change.Record) error {
 	for _, ref := range rec.Chunks {
 		if !tx.HasChunk(ref) {
 			// This node was away when the payload came. What a leader proposes it holds
-			// itself (R3); the client tries again, and the payload comes anew.
+			// itself (R3); the client tries again and sends the payload again.
 			return kv.ErrBusy
 		}
 	}
@@ -215,8 +215,8 @@ func (tx *Tx) SetGate(a geo.Account, g change.Gate) {
 func (tx *Tx) Trim(s geo.Stream, upTo geo.Seq) { tx.b.Trim(s, upTo) }
 
 // GenerationClosed reports whether the generation of a key of keys.ClosedGeneration
-// takes no more changes (R8). What a reign once found open it remembers: every write
-// asks, and the answer changes here alone.
+// takes no more changes (R8). A leader remembers which are open: every write asks,
+// and the answer changes here alone.
 func (tx *Tx) GenerationClosed(key []byte) (bool, error) {
 	if _, open := tx.r.open[string(key)]; open {
 		return false, nil
