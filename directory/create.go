@@ -17,16 +17,16 @@ import (
 // keyLen is the length of an account key in bytes (protocol/auth.md 4).
 const keyLen = 64
 
-// Again decides whether a step that failed in passing (see Passing) is tried again: nil
-// tries it again, an error ends the creation. step names it for people.
+// Again decides whether a step that failed with a Passing error is tried again: nil tries again,
+// an error ends the creation. step names the step for people.
 type Again func(ctx context.Context, step string, err error) error
 
-// once is the Again of a caller that tries everything once.
+// once is an Again that never tries again.
 func once(_ context.Context, _ string, err error) error { return err }
 
-// Passing reports whether err is one that the same step may not meet again: too few
-// replicas, or the other location, answer. The outcome may be unknown, since all steps of
-// a creation are idempotent.
+// Passing reports whether a step that failed with err may succeed later: too few replicas, or not
+// the other location, answer. The outcome may be unknown; all steps of a creation are
+// idempotent.
 func Passing(err error) bool {
 	if row, ours := storageerr.Of(err); ours {
 		return row.Code == storageerr.ServerBusy.Code || row.Code == storageerr.OperationTimedOut.Code
@@ -34,7 +34,7 @@ func Passing(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ranges.ErrNotLeader)
 }
 
-// try runs a step until it succeeds, fails for good, or again gives up.
+// try runs a step until it succeeds, fails with another error than Passing, or again gives up.
 func try(ctx context.Context, again Again, step string, f func() error) error {
 	for {
 		err := f()
@@ -47,18 +47,17 @@ func try(ctx context.Context, again Again, step string, f func() error) error {
 	}
 }
 
-// Create makes an RA-GRS account whose primary is this location. Absent keys are
-// drawn. Errors: AccountAlreadyExists; ServerBusy where the other location cannot
-// reserve the name, and a second call then goes on from there: with the keys of the
-// first, except those that it is given itself.
+// Create makes an RA-GRS account whose primary is this location. Missing keys are random. Errors:
+// AccountAlreadyExists; ServerBusy if the other location cannot reserve the name. A second call
+// continues from there, with the keys of the first call except those given to the second.
 func (d *Directory) Create(ctx context.Context, name geo.Account, key1, key2 []byte) (*catalog.Account, error) {
 	return d.create(ctx, name, keyPair{key1, key2}, once)
 }
 
-// Ensure makes an account as Create does, or finds it, whichever location is its primary.
-// The keys given work: AccountAlreadyExists where the account has others, and the message
-// names which. Steps that fail in passing are left to again, each by itself, so that what
-// is done stays done; nil tries each once.
+// Ensure returns the account if either location has it, and makes it as Create does otherwise. It
+// returns AccountAlreadyExists, naming the keys, if the account does not have the given keys.
+// again decides about each step that fails with a Passing error, so that finished steps are not
+// repeated; nil tries each step once.
 func (d *Directory) Ensure(ctx context.Context, name geo.Account, key1, key2 []byte, again Again) (*catalog.Account, error) {
 	if again == nil {
 		again = once
@@ -110,7 +109,7 @@ func (d *Directory) create(ctx context.Context, name geo.Account, given keyPair,
 	return &done.stored, nil
 }
 
-// reserve has the other location reserve an account.
+// reserve reserves an account at the other location.
 func (d *Directory) reserve(ctx context.Context, a catalog.Account) error {
 	err := d.peer.Reserve(ctx, a)
 	if _, ours := storageerr.Of(err); ours || err == nil {
@@ -119,10 +118,10 @@ func (d *Directory) reserve(ctx context.Context, a catalog.Account) error {
 	return storageerr.ServerBusy.Saying(fmt.Sprintf("account %s cannot be reserved at %s (%v); try again", a.Name, d.other, err))
 }
 
-// keyPair are the keys that a caller names; an empty one is left to the account.
+// keyPair are the keys that a caller chose. An empty key means any.
 type keyPair [2][]byte
 
-// drawn is the pair with random keys in place of empty ones.
+// drawn returns the pair with random keys in place of empty ones.
 func (k keyPair) drawn() (keyPair, error) {
 	for i := range k {
 		if len(k[i]) == 0 {
@@ -135,7 +134,7 @@ func (k keyPair) drawn() (keyPair, error) {
 	return k, nil
 }
 
-// over is the pair with the keys of an account in place of empty ones.
+// over returns the pair with the keys of an account in place of empty ones.
 func (k keyPair) over(a *catalog.Account) (key1, key2 []byte) {
 	for i, stored := range [][]byte{a.Key1, a.Key2} {
 		if len(k[i]) == 0 {
@@ -145,8 +144,7 @@ func (k keyPair) over(a *catalog.Account) (key1, key2 []byte) {
 	return k[0], k[1]
 }
 
-// missing names the keys of the pair that an account does not take; empty where it takes
-// all of them.
+// missing names the keys of the pair that an account does not accept; "" if it accepts both.
 func (k keyPair) missing(a *catalog.Account) string {
 	taken := func(key []byte) bool {
 		return len(key) == 0 || bytes.Equal(key, a.Key1) || bytes.Equal(key, a.Key2)
@@ -162,7 +160,7 @@ func (k keyPair) missing(a *catalog.Account) string {
 	return "key1 and key2"
 }
 
-// check returns an error that names the keys of the pair that an account does not take.
+// check returns an error that names the keys of the pair that an account does not accept.
 func (k keyPair) check(a *catalog.Account) error {
 	missing := k.missing(a)
 	if missing == "" {

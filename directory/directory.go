@@ -22,8 +22,8 @@ type Stamp interface {
 
 // Peer is the directory of the other location, reached over the link.
 type Peer interface {
-	// Reserve commits the account as one whose secondary is there, its gates
-	// included. It is answered again for the same account.
+	// Reserve commits the account and its gates at the peer, which is its secondary. A
+	// second call for the same account succeeds, too.
 	Reserve(ctx context.Context, a catalog.Account) error
 }
 
@@ -40,11 +40,11 @@ func NewDirectory(s Stamp, other geo.Location) *Directory {
 	return &Directory{stamp: s, other: other}
 }
 
-// SetPeer tells the directory of its peer.
+// SetPeer sets the directory of the other location.
 func (d *Directory) SetPeer(p Peer) { d.peer = p }
 
-// Account reads an account, as of now at this location. AccountNotFound where there
-// is none or it is not complete. The result is shared and not to be changed.
+// Account reads an account from this location's catalog. It returns AccountNotFound if the account
+// does not exist or is not complete. The result is shared and must not be changed.
 func (d *Directory) Account(ctx context.Context, name geo.Account) (*catalog.Account, error) {
 	var out *catalog.Account
 	err := d.stamp.Read(ctx, geo.FirstRange(geo.Catalog), func(s ranges.State) (err error) {
@@ -60,14 +60,14 @@ func (d *Directory) Account(ctx context.Context, name geo.Account) (*catalog.Acc
 	return out, nil
 }
 
-// Accounts lists the complete accounts of this location by name. The lease covers only
-// that the snapshot is taken (R5): the walk may take as long as ctx lets it.
+// Accounts lists the complete accounts of this location by name. Only the snapshot is taken under
+// the lease (R5); the walk may take until ctx ends.
 func (d *Directory) Accounts(ctx context.Context) ([]*catalog.Account, error) {
 	var snap snapshot
 	err := d.stamp.Read(ctx, geo.FirstRange(geo.Catalog), func(s ranges.State) error {
 		old := snap
 		snap = s.Snapshot()
-		if old != nil { // The lease had run out: this is a later moment.
+		if old != nil { // The lease had ended: this snapshot is a later one.
 			return old.Close()
 		}
 		return nil
@@ -91,7 +91,7 @@ type snapshot interface {
 	Close() error
 }
 
-// Reserve implements Peer at this end.
+// Reserve implements Peer at the secondary location.
 func (d *Directory) Reserve(ctx context.Context, a catalog.Account) error {
 	if err := d.stamp.Submit(ctx, geo.FirstRange(geo.Catalog), &putAccount{want: a, reserve: true}); err != nil {
 		return err
@@ -99,11 +99,11 @@ func (d *Directory) Reserve(ctx context.Context, a catalog.Account) error {
 	return setGates(ctx, d.stamp, a.Name, change.Gate{Epoch: a.GeoEpoch(), Role: change.RoleSecondary, Open: true}, once)
 }
 
-// putAccount stores an account that is not complete yet. It has no gate, so the
-// change has no number and is not shipped.
+// putAccount stores an account that is not complete yet. The account has no gate, so the change
+// has no number and is not shipped.
 type putAccount struct {
 	want catalog.Account
-	// given are the keys that the caller named; the others of want were drawn.
+	// given are the keys that the caller chose; the other keys of want are random.
 	given   keyPair
 	reserve bool
 	stored  catalog.Account
@@ -128,9 +128,9 @@ func (c *putAccount) Evaluate(tx *ranges.Tx) error {
 	return stage(tx, &c.stored, at)
 }
 
-// resume goes on with a creation that stopped half way. It keeps the keys that creation
-// stored, except those that are given now: nobody could use the account yet. A reservation
-// changes nothing: the record arrives there when the account is complete.
+// resume continues a creation that stopped half way. It keeps the stored keys except those that
+// are given now: the account could not be used yet. A reservation changes nothing, because the
+// record arrives there when the account is complete.
 func (c *putAccount) resume(tx *ranges.Tx, old *catalog.Account) error {
 	c.stored = *old
 	c.stored.Key1, c.stored.Key2 = c.given.over(old)
@@ -141,7 +141,7 @@ func (c *putAccount) resume(tx *ranges.Tx, old *catalog.Account) error {
 	return stage(tx, &c.stored, tx.Timestamp(old.Created))
 }
 
-// activate marks an account complete, in a change that travels to the other location.
+// activate marks an account complete, in a change that is shipped to the other location.
 type activate struct {
 	name   geo.Account
 	given  keyPair
@@ -155,7 +155,7 @@ func (c *activate) Evaluate(tx *ranges.Tx) error {
 		return err
 	}
 	if err := c.given.check(a); err != nil {
-		return err // Another creation of the name came in between, with keys of its own.
+		return err // Another creation of the name came in between, with other keys.
 	}
 	c.stored = *a
 	if a.Active {

@@ -37,10 +37,10 @@ func (c setGate) Evaluate(tx *ranges.Tx) error {
 	return nil
 }
 
-// kindSetGate is setGate's kind.
-const kindSetGate = "failover.setGate"
+// kindSetGate is the kind of setGate. It is on the wire: never rename it.
+const kindSetGate = "directory.setGate"
 
-// Commands are those of this package that a node takes from others.
+// Commands are the commands of this package that nodes submit to each other.
 func Commands() ranges.Commands {
 	return ranges.Commands{
 		kindSetGate: func(body []byte) (ranges.Portable, error) { return parseSetGate(body) },
@@ -58,7 +58,7 @@ func (c setGate) Encode() []byte {
 	return change.AppendGate(append(b, c.account...), c.gate)
 }
 
-var errSetGate = errors.New("failover: malformed command")
+var errSetGate = errors.New("directory: malformed command")
 
 func parseSetGate(b []byte) (setGate, error) {
 	length, n := binary.Uvarint(b)

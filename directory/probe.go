@@ -7,24 +7,24 @@ import (
 	"antipode/stamp/ranges"
 )
 
-// Writable returns nil when a range takes writes: it has a leader that holds its lease and
-// has a second replica in sync. A disk that is full is not looked at: it ends by itself,
-// and reads go on. It changes nothing.
+// Writable returns nil if a range takes writes: its leader holds its lease and has a second
+// replica in sync. A full disk does not count: reads go on, and the condition ends by itself.
+// Writable changes nothing.
 func Writable(ctx context.Context, s ranges.Submitter, r geo.RangeID) error {
 	return s.Submit(ctx, r, probe{})
 }
 
-// probe is a command without an effect: it is refused where any write is.
+// probe is a command without an effect. It is refused whenever a write is.
 type probe struct{}
 
 // Evaluate implements ranges.Command.
 func (probe) Evaluate(*ranges.Tx) error { return nil }
 
-// Reclaims implements ranges.Reclaimer: it takes no room.
+// Reclaims implements ranges.Reclaimer: a probe takes no room on the disk.
 func (probe) Reclaims() {}
 
-// kindProbe is probe's kind.
-const kindProbe = "failover.probe"
+// kindProbe is the kind of probe. It is on the wire: never rename it.
+const kindProbe = "directory.probe"
 
 // Kind implements ranges.Portable.
 func (probe) Kind() string { return kindProbe }

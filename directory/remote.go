@@ -11,22 +11,21 @@ import (
 	"antipode/services/storageerr"
 )
 
-// methodReserve travels: never rename it.
-const methodReserve = "failover.Reserve"
+// methodReserve is on the wire: never rename it.
+const methodReserve = "directory.Reserve"
 
-// reserveAnswer says how a reservation ended, beyond errors of the call itself.
+// reserveAnswer is the outcome of a reservation. Errors of the call are apart.
 type reserveAnswer struct {
-	// Status, Code and Message are the protocol's error; no code is success.
+	// Status, Code and Message are the protocol's error. Code is empty after a success.
 	Status  int    `json:"status,omitempty"`
 	Code    string `json:"code,omitempty"`
 	Message string `json:"message,omitempty"`
 }
 
-// remotePeer is the directory of the other location over calls.
+// remotePeer calls the directory of the other location.
 type remotePeer struct{ c link.Caller }
 
-// NewRemotePeer returns the directory of the paired location, which ServePeer answers
-// there.
+// NewRemotePeer returns the directory of the paired location, where ServePeer answers.
 func NewRemotePeer(c link.Caller) Peer { return remotePeer{c} }
 
 // Reserve implements Peer. The body is the account as the catalog stores it.
@@ -49,9 +48,8 @@ func (p remotePeer) Reserve(ctx context.Context, a catalog.Account) error {
 	return nil
 }
 
-// ServePeer answers remote peers for the directory d, on the node that leads the
-// catalog. Another sends them there by the error of elsewhere, which is nil where that
-// node is this one, or not known; it is nil itself where there is no other node.
+// ServePeer answers remote peers for the directory d, on the node that leads the catalog. Other
+// nodes redirect callers there with the error that elsewhere returns. elsewhere may be nil.
 func ServePeer(h link.Handlers, l *link.Link, d *Directory, elsewhere link.Elsewhere) {
 	h.Handle(methodReserve, func(ctx context.Context, body []byte) ([]byte, error) {
 		if cut, _ := l.State(); cut {
@@ -78,7 +76,7 @@ func ServePeer(h link.Handlers, l *link.Link, d *Directory, elsewhere link.Elsew
 	})
 }
 
-// parseReserve takes an account that the location other may reserve here.
+// parseReserve parses an account that the location other may reserve here.
 func parseReserve(body []byte, here, other geo.Location) (*catalog.Account, error) {
 	a, err := catalog.ParseAccount(body)
 	if err != nil {

@@ -9,8 +9,7 @@ import (
 	"antipode/geo"
 )
 
-// Alarms counts stream alarms, for the scrape and for the status document: one
-// count, so that the two agree.
+// Alarms counts stream alarms for both the scrape and the status document, so that the two agree.
 type Alarms struct {
 	desc *prometheus.Desc
 
@@ -29,9 +28,8 @@ func NewAlarms(reg prometheus.Registerer) (*Alarms, error) {
 	return a, register(reg, alarmCollector{a})
 }
 
-// Add counts n alarms raised by a location. With n zero it makes the series, so
-// that the first alarm is seen as a rise; do it for every known reason at start.
-// The reason is a name out of the caller's own table.
+// Add counts n alarms raised by a location. Zero creates the series, so that the first alarm shows
+// as an increase; call it for every known reason at start. Reasons come from a fixed set.
 func (a *Alarms) Add(l geo.Location, reason string, n uint64) {
 	if a == nil {
 		return
@@ -66,7 +64,7 @@ func (c alarmCollector) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// metrics is apart from Collect so that the lock is not held while a scrape waits.
+// metrics builds the metrics first, so that the lock is not held while a scrape waits.
 func (c alarmCollector) metrics() []prometheus.Metric {
 	c.a.mu.Lock()
 	defer c.a.mu.Unlock()

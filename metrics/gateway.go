@@ -9,7 +9,7 @@ import (
 	"antipode/geo"
 )
 
-// Gateway counts what a gateway did; it is an routing.GatewayObserver.
+// Gateway counts the requests of a gateway.
 type Gateway struct {
 	requests, bytes, errors, forwards *prometheus.CounterVec
 	seconds                           *prometheus.HistogramVec
@@ -21,8 +21,8 @@ const (
 	directionOut = "out"
 )
 
-// NewGateway registers antipode_gateway_*. The forwards to each location begin at zero, by each
-// of the outcomes.
+// NewGateway registers antipode_gateway_*. The forwards to each location begin at zero, for each
+// outcome.
 func NewGateway(reg prometheus.Registerer, locations []geo.Location, outcomes []string) (*Gateway, error) {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
@@ -33,8 +33,8 @@ func NewGateway(reg prometheus.Registerer, locations []geo.Location, outcomes []
 			Name: nameGatewaySeconds, Help: "Time from a request's header to the end of its answer at the gateway.", Buckets: secondsBuckets(),
 		}, []string{labelService}),
 		bytes:    counter(nameGatewayBytes, "Bytes of bodies that came in from clients of the gateway, and that went out to them.", labelService, labelDirection),
-		errors:   counter(nameGatewayErrors, "Requests the gateway answered with an error of its own, by code.", labelService, labelCode),
-		forwards: counter(nameGatewayForwards, "Attempts to hand a request to a location, by how they ended.", labelTo, labelOutcome),
+		errors:   counter(nameGatewayErrors, "Requests the gateway answered with an error that no location sent, by code.", labelService, labelCode),
+		forwards: counter(nameGatewayForwards, "Attempts to forward a request to a location, by outcome.", labelTo, labelOutcome),
 	}
 	for _, l := range locations {
 		for _, outcome := range outcomes {
@@ -44,7 +44,7 @@ func NewGateway(reg prometheus.Registerer, locations []geo.Location, outcomes []
 	return g, register(reg, g.requests, g.seconds, g.bytes, g.errors, g.forwards)
 }
 
-// Answered counts a request that was answered and the bytes of its body and of the answer's.
+// Answered counts an answered request, and the bytes of both bodies.
 func (g *Gateway) Answered(s geo.Service, status int, took time.Duration, in, out int64) {
 	if g == nil {
 		return
@@ -55,15 +55,15 @@ func (g *Gateway) Answered(s geo.Service, status int, took time.Duration, in, ou
 	g.bytes.WithLabelValues(s.String(), directionOut).Add(float64(out))
 }
 
-// Failed counts a request that the gateway answered itself. The code is one of the protocol's.
+// Failed counts a request that the gateway answered itself, with a code of the protocol.
 func (g *Gateway) Failed(s geo.Service, code string) {
 	if g != nil {
 		g.errors.WithLabelValues(s.String(), code).Inc()
 	}
 }
 
-// Forwarded counts an attempt to hand a request to a location. Both are names out of the
-// caller's own tables.
+// Forwarded counts an attempt to forward a request. Both arguments come from fixed sets, never
+// from a client: each new value is a new series.
 func (g *Gateway) Forwarded(to geo.Location, outcome string) {
 	if g != nil {
 		g.forwards.WithLabelValues(string(to), outcome).Inc()

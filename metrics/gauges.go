@@ -8,8 +8,8 @@ import (
 	"antipode/geo"
 )
 
-// Source is what the gauges are read from at each scrape. Its methods may be
-// called concurrently and answer from memory: a scrape waits for them.
+// Source is where the gauges are read from at each scrape. Its methods may be called concurrently
+// and answer from memory, because a scrape waits for them.
 type Source interface {
 	// Ranges has one entry for each range that has a leader now.
 	Ranges() []RangeSample
@@ -18,7 +18,7 @@ type Source interface {
 	// included.
 	SyncTimes() []SyncSample
 	// LastSyncTimes has one entry for each (receiving location, account, service),
-	// exactly as the service's stats compute it.
+	// the same value as in Get Service Stats.
 	LastSyncTimes() []SyncSample
 	// Replicas has one entry for each voter of a range that has a leader now.
 	Replicas() []ReplicaSample
@@ -29,14 +29,14 @@ type RangeSample struct {
 	Location       geo.Location
 	Service        geo.Service
 	InSyncReplicas int
-	// The backlog is what the other location has not acknowledged; zero too where
-	// no account of the range is geo-redundant.
+	// The backlog is what the other location has not acknowledged. It is also zero if no
+	// account of the range is geo-redundant.
 	BacklogRecords, BacklogBytes int64
-	// BacklogAge is that of the oldest record, zero where there is none.
+	// BacklogAge is the age of the oldest record, zero without a record.
 	BacklogAge time.Duration
 }
 
-// SyncSample is how far a receiver is.
+// SyncSample is a sync time of an account's service at its secondary.
 type SyncSample struct {
 	Location geo.Location
 	Account  geo.Account
@@ -106,8 +106,8 @@ func (g *gauges) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// foldRanges makes one sample of all ranges of a service in a location: the worst
-// in-sync count and age, the sum of the backlogs.
+// foldRanges merges the samples of all ranges of a service in a location: the least in-sync count,
+// the greatest age, the sum of the backlogs.
 func foldRanges(in []RangeSample) []RangeSample {
 	type key struct {
 		l geo.Location
@@ -132,8 +132,8 @@ func foldRanges(in []RangeSample) []RangeSample {
 	return out
 }
 
-// foldSync takes the least time of all samples of one location, account and
-// service, and leaves out those where any is unknown.
+// foldSync merges the samples of one location, account and service into their least time. If any
+// of them is unknown, it leaves the service out.
 func foldSync(in []SyncSample) []SyncSample {
 	least := map[SyncSample]geo.Timestamp{}
 	for _, s := range in {
@@ -154,8 +154,8 @@ func foldSync(in []SyncSample) []SyncSample {
 	return out
 }
 
-// unixSeconds rounds down to milliseconds: a float64 cannot hold the ticks of our
-// time, and a value rounded up would promise what is not there.
+// unixSeconds rounds down to milliseconds: a float64 cannot hold 100 ns ticks, and a time rounded
+// up would promise changes that are not there.
 func unixSeconds(t geo.Timestamp) float64 {
 	return float64(t/(geo.TicksPerSecond/1000)) / 1000
 }

@@ -7,9 +7,8 @@ import (
 	"antipode/geo"
 )
 
-// ForLocation returns a Gatherer of the series of g whose location label is l.
-// Series of the process, which have none, are left out: the port of the process has
-// them.
+// ForLocation returns a Gatherer of the series of g whose location label is l. Series without that
+// label belong to the process and are left out.
 func ForLocation(g prometheus.Gatherer, l geo.Location) prometheus.Gatherer {
 	return prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
 		all, err := g.Gather()

@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 )
 
-// The names. They are part of what operators build on: add, never rename.
+// The names. Dashboards and alerts use them: add, never rename.
 const (
 	nameRequests        = "antipode_requests_total"
 	nameRequestSeconds  = "antipode_request_seconds"

@@ -6,8 +6,7 @@ import (
 	"antipode/geo"
 )
 
-// Abandoned counts payload that was put for uploads which then failed: chunks that no
-// row names.
+// Abandoned counts the payload of uploads that failed after it was stored: chunks that no row names.
 type Abandoned struct{ bytes *prometheus.CounterVec }
 
 // NewAbandoned registers antipode_abandoned_payload_bytes_total.
@@ -19,7 +18,7 @@ func NewAbandoned(reg prometheus.Registerer) (*Abandoned, error) {
 	return a, register(reg, a.bytes)
 }
 
-// Add counts bytes; with zero it makes the series.
+// Add counts bytes. Zero creates the series.
 func (a *Abandoned) Add(l geo.Location, bytes int64) {
 	if a != nil {
 		a.bytes.WithLabelValues(string(l)).Add(float64(bytes))

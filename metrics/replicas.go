@@ -19,14 +19,14 @@ func NewEvents(reg prometheus.Registerer) (*Events, error) {
 	return e, register(reg, e.total)
 }
 
-// Add counts n events. With n zero it makes the series; do it for every known kind at start.
+// Add counts n events. Zero creates the series; call it for every known kind at start.
 func (e *Events) Add(l geo.Location, kind string, n uint64) {
 	if e != nil {
 		e.total.WithLabelValues(string(l), kind).Add(float64(n))
 	}
 }
 
-// ReplicaSample is a voter of a range as the range's leader counts it.
+// ReplicaSample is a voter of a range as the range's leader sees it.
 type ReplicaSample struct {
 	Location geo.Location
 	Range    geo.RangeID

@@ -9,11 +9,10 @@ import (
 	"antipode/geo"
 )
 
-// secondsBuckets reach from 250 us, below one fdatasync, to 16 s, above the time
-// limit of a request.
+// secondsBuckets range from 250 us, below one fdatasync, to 16 s, above the time limit of a request.
 func secondsBuckets() []float64 { return prometheus.ExponentialBuckets(0.00025, 2, 17) }
 
-// Requests counts what the front ends answered.
+// Requests counts the answers of the front ends.
 type Requests struct {
 	total   *prometheus.CounterVec
 	seconds *prometheus.HistogramVec
@@ -35,9 +34,8 @@ func NewRequests(reg prometheus.Registerer) (*Requests, error) {
 	return r, register(reg, r.total, r.seconds)
 }
 
-// Observe counts one answer. A request that was forwarded is counted where it was
-// served, once. The operation is a name out of the caller's own table, never what
-// a client sent: every new one is a series for ever.
+// Observe counts one answer. A forwarded request is counted once, where it was served. The
+// operation comes from a fixed set, never from a client: each new value is a new series.
 func (r *Requests) Observe(l geo.Location, s geo.Service, operation string, status int, took time.Duration) {
 	if r == nil {
 		return
@@ -46,7 +44,7 @@ func (r *Requests) Observe(l geo.Location, s geo.Service, operation string, stat
 	r.seconds.WithLabelValues(string(l), s.String(), operation).Observe(took.Seconds())
 }
 
-// Commits times the commits of the primary role.
+// Commits measures the commits of the primary role.
 type Commits struct{ seconds *prometheus.HistogramVec }
 
 // NewCommits registers antipode_commit_seconds.

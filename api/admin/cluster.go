@@ -17,8 +17,8 @@ type Cluster interface {
 	// Status describes the whole process. The handler cuts it to the port's
 	// location, adds Version, sums Alarms, sorts, and replaces nil slices.
 	Status(ctx context.Context) (wire.Status, error)
-	// Ready has one entry for each location of the process, with a reason where it
-	// cannot serve. A location stopped by an operator is not ready.
+	// Ready has one entry for each location of the process, with a reason if it is not ready.
+	// A location stopped by an operator is not ready.
 	Ready(ctx context.Context) []wire.LocationReadiness
 
 	// Events returns the event logs of the process's locations; the handler cuts them to
@@ -27,7 +27,7 @@ type Cluster interface {
 
 	// Accounts lists all accounts the process knows.
 	Accounts(ctx context.Context) ([]wire.AccountInfo, error)
-	// Account returns one; storageerr.AccountNotFound where there is none.
+	// Account returns one; storageerr.AccountNotFound if it does not exist.
 	Account(ctx context.Context, name geo.Account) (wire.AccountInfo, error)
 	// Keys returns its keys in base64; storageerr.AccountNotFound.
 	Keys(ctx context.Context, name geo.Account) (wire.Keys, error)
@@ -36,9 +36,9 @@ type Cluster interface {
 	// location was not. storageerr.AccountAlreadyExists, storageerr.ServerBusy.
 	CreateAccount(ctx context.Context, a wire.NewAccount) (wire.AccountInfo, error)
 
-	// StartNode and StopNode control one node. Starting what runs and stopping what
-	// is stopped, or does not exist, are errors that change nothing. A start that takes
-	// long goes on after its method has returned nil: Ready says how far it is.
+	// StartNode and StopNode control one node. Starting a running node and stopping a stopped
+	// or unknown node are errors that change nothing. A long start goes on after its method
+	// has returned nil: Ready shows how far it is.
 	StartNode(ctx context.Context, l geo.Location, id geo.NodeID) error
 	StopNode(ctx context.Context, l geo.Location, id geo.NodeID) error
 	// StartLocation and StopLocation control all nodes and the front end of a

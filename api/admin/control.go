@@ -12,7 +12,7 @@ import (
 	"antipode/geo"
 )
 
-// servingPoll is the time between two looks whether a location serves that was started.
+// servingPoll is the time between two checks whether a started location serves.
 const servingPoll = 100 * time.Millisecond
 
 func (p *port) startNode(c echo.Context) error {
@@ -50,8 +50,8 @@ func (p *port) startLocation(c echo.Context) error {
 	return p.setLocation(c, "start", wire.Running, p.c.StartLocation)
 }
 
-// awaitServing waits a while for a location to serve and returns what it still waits for
-// then; "" where it serves.
+// awaitServing waits up to ServingWait for a location to serve. It returns what the location waits
+// for then, "" if it serves.
 func (p *port) awaitServing(ctx context.Context, l geo.Location) string {
 	enough := time.NewTimer(p.o.ServingWait)
 	defer enough.Stop()
@@ -72,7 +72,7 @@ func (p *port) awaitServing(ctx context.Context, l geo.Location) string {
 	}
 }
 
-// serving reports whether a location serves, and what it waits for if not.
+// serving reports whether a location serves, and if not, what it waits for.
 func (p *port) serving(ctx context.Context, l geo.Location) (serves bool, waiting string) {
 	for _, r := range p.c.Ready(ctx) {
 		if r.Name == l && r.Serving {
@@ -82,7 +82,7 @@ func (p *port) serving(ctx context.Context, l geo.Location) (serves bool, waitin
 			return false, r.Reason
 		}
 	}
-	return false, "nothing is known of " + string(l)
+	return false, "this port does not know " + string(l)
 }
 
 func (p *port) stopLocation(c echo.Context) error {

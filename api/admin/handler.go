@@ -21,13 +21,13 @@ import (
 	"antipode/metrics"
 )
 
-// The limits of a port; docs/admin.md tells operators of them.
+// The limits of a port. docs/admin.md documents them.
 const (
 	// bodyBytesMax bounds a request body.
 	bodyBytesMax = 64 << 10
 	// headerBytesMax bounds the request line and headers.
 	headerBytesMax = 32 << 10
-	// scrapesMax bounds the scrapes at work at once; more get 503.
+	// scrapesMax bounds concurrent scrapes; more get 503.
 	scrapesMax = 4
 	// delayMax bounds a delay of the link.
 	delayMax = time.Hour
@@ -50,9 +50,9 @@ type Options struct {
 	Location geo.Location
 	// TokenFile has the token for keys and changes. The zero value refuses both.
 	TokenFile TokenFile
-	// Listen is the address that the port listens on, host:port, and Hosts are further
-	// names and addresses by which it may be addressed: see hosts. Loopback addresses,
-	// localhost, and the address that a connection came to are always taken.
+	// Listen is the address that the port listens on, host:port. Hosts are further names and
+	// addresses by which it may be addressed: see hosts. Loopback addresses, localhost, and
+	// the address that a connection came to are always accepted.
 	Listen string
 	Hosts  []string
 	// ReadTimeout bounds reads and scrapes. Zero means 10s. Too short, and a busy
@@ -62,9 +62,9 @@ type Options struct {
 	// Limit's time limit for an answer is 80s. Too short, and a start that
 	// replays a long log is reported as unknown.
 	ControlTimeout time.Duration
-	// ServingWait is how long the answer to the start of a location waits until that
-	// serves; then it says what is waited for. Zero means 5s. Too short, and a caller asks
-	// more often.
+	// ServingWait is how long the answer to the start of a location waits until the location
+	// serves; after that the answer has what it waits for. Zero means 5s. Too short, and
+	// callers ask more often.
 	ServingWait time.Duration
 	// Log gets internal errors and every operation that changed something. Nil
 	// discards them.
@@ -145,8 +145,8 @@ func Handler(c Cluster, reg prometheus.Gatherer, o Options) http.Handler {
 	return e
 }
 
-// recovered keeps a panic from the user and the connection, and logs it once, with its
-// stack. net/http, which would log it else, does so below the level that is kept.
+// recovered answers a panic with an error and logs it once, with its stack. Otherwise net/http would
+// close the connection and log the panic below the level that is kept.
 func (p *port) recovered(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) (err error) {
 		defer func() {
@@ -165,8 +165,8 @@ func (p *port) recovered(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// limits refuses what guard does, and bounds the body and the time of every request. A change that has begun runs to its end though its
-// caller goes away: half a stop helps nobody.
+// limits applies guard, and bounds body and time of every request. A change runs to its end even if
+// its caller goes away: half a stop is useless.
 func (p *port) limits(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := c.Request()
@@ -243,7 +243,7 @@ func (p *port) ready(c echo.Context) error {
 		}
 	}
 	if len(doc.Locations) == 0 {
-		doc.Ready = false // Nobody vouched for anything.
+		doc.Ready = false // Nothing is known to be ready.
 	}
 	if !doc.Ready {
 		return answer(c, http.StatusServiceUnavailable, doc)
@@ -254,7 +254,7 @@ func (p *port) ready(c echo.Context) error {
 // shows reports whether the port's scope holds a location.
 func (p *port) shows(l geo.Location) bool { return p.o.Location == "" || p.o.Location == l }
 
-// scrapeLog hands promhttp's errors to slog.
+// scrapeLog logs promhttp's errors.
 type scrapeLog struct{ log *slog.Logger }
 
 func (l scrapeLog) Println(v ...any) {

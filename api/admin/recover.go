@@ -28,7 +28,7 @@ func (p *port) recoverRange(c echo.Context) error {
 		return err
 	}
 	if !in.AcceptLoss {
-		return invalid(verb, what, "what only the lost replicas held is given up: say so with accept_loss")
+		return invalid(verb, what, "what only the lost replicas held is given up: agree with accept_loss")
 	}
 	out, err := p.c.RecoverRange(c.Request().Context(), l, geo.RangeID(id), in.Untrusted)
 	if err != nil {

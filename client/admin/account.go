@@ -6,7 +6,7 @@ import (
 	"antipode/geo"
 )
 
-// Epoch is a reign of an account's primary.
+// Epoch is a period during which an account has one primary.
 type Epoch struct {
 	Number   uint64       `json:"number"`
 	Location geo.Location `json:"location"`
@@ -18,7 +18,7 @@ func EpochOf(e geo.Epoch) Epoch { return Epoch(e) }
 // String is the form of logs: number@location.
 func (e Epoch) String() string { return geo.Epoch(e).String() }
 
-// Account is what every document says of an account.
+// Account is the part of an account that every document has.
 type Account struct {
 	Name geo.Account `json:"name"`
 	// Redundancy is "LRS", "GRS" or "RA-GRS".
@@ -29,8 +29,8 @@ type Account struct {
 	Epoch     Epoch        `json:"epoch"`
 }
 
-// AccountInfo is an account and where its services are reached: the answer of
-// GET /v1/accounts/{name} and of a creation. It holds no key.
+// AccountInfo is an account and its endpoints: the answer of GET /v1/accounts/{name} and of a
+// creation. It holds no key.
 type AccountInfo struct {
 	Account
 	Endpoints []Endpoint `json:"endpoints"`
@@ -51,7 +51,7 @@ type AccountList struct {
 }
 
 // Keys are an account's two keys, in base64: the answer of GET
-// /v1/accounts/{name}/keys. Whoever holds one may do anything with the account.
+// /v1/accounts/{name}/keys. Each of them gives full access to the account.
 type Keys struct {
 	Name geo.Account `json:"name"`
 	Key1 string      `json:"key1"`
@@ -66,13 +66,12 @@ type NewAccount struct {
 	// Key1 and Key2 are base64; an empty one is made by the server.
 	Key1 string `json:"key1,omitempty"`
 	Key2 string `json:"key2,omitempty"`
-	// Ensure takes an account that is there, at either location, for made if it takes the
-	// keys given.
+	// Ensure makes it a success if the account exists, at either location, with the given keys.
 	Ensure bool `json:"ensure,omitempty"`
 }
 
-// ConnectionString is what the official SDKs and tools take, with the first key
-// and all endpoints. The scheme is that of the first endpoint.
+// ConnectionString is the connection string for the official SDKs and tools, with the first key
+// and all endpoints. Its scheme is the one of the first endpoint.
 func ConnectionString(a AccountInfo, k Keys) string {
 	scheme := "http"
 	if len(a.Endpoints) > 0 && strings.HasPrefix(a.Endpoints[0].Primary, "https:") {

@@ -60,8 +60,8 @@ type Client struct {
 }
 
 // New returns a client of the admin port at base, such as http://127.0.0.1:10080.
-// A nil h gets one with a time limit of its own. Redirects are not followed: an admin port
-// sends none, and another server's would take a challenge, or the token, elsewhere.
+// A nil h means a client with a time limit. Redirects are not followed: an admin port sends none,
+// and a redirect of another server would send a challenge, or the token, elsewhere.
 func New(base string, h *http.Client) (*Client, error) {
 	u, err := url.Parse(base)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.RawQuery != "" {
@@ -88,8 +88,8 @@ func (c *Client) Status(ctx context.Context) (Status, error) {
 	return fetch[Status](ctx, c, http.MethodGet, "/v1/status", nil)
 }
 
-// Readiness says how far the locations that the port shows are: it asks /readyz, which
-// answers 503 with the same document while one of them is not ready.
+// Readiness returns the readiness of the locations that the port shows. /readyz answers 503 with
+// the same document while one of them is not ready.
 func (c *Client) Readiness(ctx context.Context) (Readiness, error) {
 	var out Readiness
 	status, b, err := c.send(ctx, http.MethodGet, "/readyz", nil, "")
@@ -169,10 +169,10 @@ func fetch[T any](ctx context.Context, c *Client, method, path string, in any) (
 	return out, nil
 }
 
-// call returns the body of a good answer. A server that asks for the token has done
-// nothing, so the call is made once more with it. A request body may hold keys, and every
-// route that takes one needs the token: it is sent with the token only, and so not to a
-// server that could not prove that it has the token.
+// call returns the body of a successful answer. A server that asks for the token has done nothing,
+// so call repeats the request with the token. A request body may hold keys, and every route with
+// a body needs the token: bodies are sent only together with the token, and so only to a server
+// that proved to have it.
 func (c *Client) call(ctx context.Context, method, path string, in any) ([]byte, error) {
 	token := c.creds.last()
 	var body []byte
@@ -197,14 +197,14 @@ func (c *Client) call(ctx context.Context, method, path string, in any) ([]byte,
 		return nil, refused(said.Message, err)
 	}
 	b, err = c.once(ctx, method, path, body, token)
-	if said := wantsToken(err); said != nil { // A code of its own: nobody has to try again.
+	if said := wantsToken(err); said != nil { // Another code, because trying again is useless.
 		return nil, &Error{Status: said.Status, Code: codeTokenRefused, Message: said.Message}
 	}
 	return b, err
 }
 
-// refused is the error of a call that needs the token, where there is none to present. A
-// server that does not answer, or is busy, has refused nothing: that error stands.
+// refused is the error of a call that needs the token if there is no token to present. The error
+// of a server that does not answer or is busy is returned as it is: nothing was refused.
 func refused(message string, err error) error {
 	var local noTokenError
 	var said *Error
@@ -214,8 +214,7 @@ func refused(message string, err error) error {
 	return &Error{Status: http.StatusUnauthorized, Code: CodeToken, Message: message + ": " + err.Error()}
 }
 
-// wantsToken returns what a server said that asks for the token, or for another one; nil
-// where it said something else.
+// wantsToken returns the error of a server that asks for the token or for another one, else nil.
 func wantsToken(err error) *Error {
 	var said *Error
 	if errors.As(err, &said) && said.Status == http.StatusUnauthorized && said.Code == CodeToken {
@@ -224,7 +223,7 @@ func wantsToken(err error) *Error {
 	return nil
 }
 
-// once sends one request and returns the body of a good answer.
+// once sends one request and returns the body of a successful answer.
 func (c *Client) once(ctx context.Context, method, path string, in []byte, token Token) ([]byte, error) {
 	status, b, err := c.send(ctx, method, path, in, token)
 	if err == nil && status >= http.StatusMultipleChoices {
@@ -268,7 +267,7 @@ func (c *Client) send(ctx context.Context, method, path string, in []byte, token
 	return res.StatusCode, b, nil
 }
 
-// transportError tells a server that was never reached from an answer that was lost.
+// transportError distinguishes a server that was not reached from an answer that was lost.
 func (c *Client) transportError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -283,7 +282,7 @@ func (c *Client) transportError(ctx context.Context, err error) error {
 	return fmt.Errorf("%s gave no answer, the outcome is unknown: look at the status, then try again (%w)", c.base, err)
 }
 
-// refusal reads an error document; anything else is not our server's.
+// refusal returns the error of an error document. Any other document is not from an admin port.
 func (c *Client) refusal(status int, path string, b []byte) error {
 	var d ErrorDocument
 	if json.Unmarshal(b, &d) == nil && d.Error.Message != "" {
@@ -296,7 +295,7 @@ func (c *Client) refusal(status int, path string, b []byte) error {
 	}
 }
 
-// unreached reports whether err came up before a byte of the request was sent.
+// unreached reports whether err occurred before any byte of the request was sent.
 func unreached(err error) bool {
 	var op *net.OpError
 	var dns *net.DNSError

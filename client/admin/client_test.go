@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// serve answers every call with status and body, and tells what was called.
+// serve answers every call with status and body, and reports what was called.
 func serve(t *testing.T, status int, body string) (c *Client, called func() string) {
 	t.Helper()
 	var last string
@@ -70,7 +70,7 @@ func TestClientRequests(t *testing.T) {
 }
 
 // TestClientErrors: a refusal, a port that is no admin port and a dead server are
-// told apart, each in one line.
+// distinguished, each in one line.
 func TestClientErrors(t *testing.T) {
 	ctx := context.Background()
 	t.Run("refused", func(t *testing.T) {

@@ -21,15 +21,15 @@ const CodeToken = "TokenRequired"
 // codeTokenRefused is the code of a call whose token was refused.
 const codeTokenRefused = "TokenRefused"
 
-// noTokenError says why there is no token to present; it will be so next time, too.
+// noTokenError is why there is no token to present. It is permanent.
 type noTokenError struct{ error }
 
 // credentials hold the token of one client.
 type credentials struct {
-	// given returns the token that the user of the client chose; nil where there is none
-	// and the server is asked for the file.
+	// given returns the token that the user of the client chose. If nil, the server is asked
+	// for its token file.
 	given func() (Token, error)
-	// prove says that a server on this machine must prove that it has the given token.
+	// prove means that a server on this machine must prove that it has the given token.
 	prove bool
 
 	mu sync.Mutex
@@ -49,18 +49,18 @@ func (c *credentials) keep(t Token) {
 	c.token = t
 }
 
-// UseToken makes the client present what given returns, whenever a call needs a token.
-// It is called before the first call.
+// UseToken makes the client present what given returns when a call needs a token. UseToken is called
+// before the first call.
 func (c *Client) UseToken(given func() (Token, error)) { c.creds.given = given }
 
-// UseSharedToken is UseToken for a token that the server has, too: one on this machine must
-// prove that before it is shown the token. It is for servers that call each other, without
-// anybody who could ask who listens there.
+// UseSharedToken is UseToken for a token that the server has, too. A server on this machine must
+// prove that it has the token before it is shown it. It is for servers that call each other, without
+// a person who could check who listens there.
 func (c *Client) UseSharedToken(given func() (Token, error)) {
 	c.creds.given, c.creds.prove = given, true
 }
 
-// obtain returns a token to present instead of the one that was refused, or none.
+// obtain returns a token to present instead of none or of the one that was refused.
 func (c *Client) obtain(ctx context.Context) (t Token, err error) {
 	if c.creds.given != nil {
 		if t, err = c.creds.given(); err != nil {
@@ -71,7 +71,7 @@ func (c *Client) obtain(ctx context.Context) (t Token, err error) {
 	} else {
 		t, err = c.discover(ctx)
 	}
-	if err == nil && !c.creds.prove { // Else the next call may come when another process listens.
+	if err == nil && !c.creds.prove { // With prove, another process may listen at the next call.
 		c.creds.keep(t)
 	}
 	return t, err

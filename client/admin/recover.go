@@ -17,7 +17,7 @@ type RecoverRange struct {
 	Untrusted bool `json:"untrusted,omitempty"`
 }
 
-// RangeRecovered tells from what a range was re-formed.
+// RangeRecovered is the result of re-forming a range.
 type RangeRecovered struct {
 	Location geo.Location `json:"location"`
 	Range    geo.RangeID  `json:"range"`
@@ -32,8 +32,8 @@ type RangeRecovered struct {
 	KeptIndex      uint64 `json:"kept_index"`
 	KeptTerm       uint64 `json:"kept_term"`
 	KnownCommitted uint64 `json:"known_committed"`
-	// LostIndex is the highest index that a replica that was not chosen knew of; absent
-	// where none that answered knew of more than was kept.
+	// LostIndex is the highest index known to a replica that was not chosen; absent if it is not
+	// above KeptIndex.
 	LostIndex uint64 `json:"lost_index,omitempty"`
 	// SilentNodes did not answer: they must stay dead, or be able to reach the survivor.
 	SilentNodes []string `json:"silent_nodes"`

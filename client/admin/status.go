@@ -16,10 +16,9 @@ const StatusVersion = 1
 // State says whether something runs.
 type State string
 
-// The states. Only a location is starting: it runs when its stores are open, and serves
-// when its ranges have leaders. Only a node can have failed: it took itself out of service, and a
-// stop and a start bring it back. Only a node that is a process of its own can be
-// unreachable: whether it runs is not known.
+// The states. Starting is for locations: a location runs when its stores are open, and serves when
+// its ranges have leaders. Failed is for nodes that took themselves out of service; a stop and a
+// start bring them back. Unreachable is for processes that do not answer: they may run.
 const (
 	Running     State = "running"
 	Starting    State = "starting"
@@ -83,24 +82,23 @@ func (l Link) Delay() time.Duration { return time.Duration(l.DelaySeconds * floa
 type Location struct {
 	Name  geo.Location `json:"name"`
 	State State        `json:"state"`
-	// Role is for people: "primary of 1 account", say. Programs read Accounts.
+	// Role is for people, such as "primary of 1 account". Programs read Accounts.
 	Role   string  `json:"role"`
 	Nodes  []Node  `json:"nodes"`
 	Ranges []Range `json:"ranges"`
 	// Alarms counts the stream alarms this location raised, by reason.
 	Alarms map[string]uint64 `json:"alarms"`
 	// Warnings are sentences for people: what a single fault could take, and what the
-	// document lacks. Absent where there are none.
+	// document lacks. Absent without warnings.
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// Node is one node. One that does not run has no Replicas: what it holds is on its
-// disk and nobody has looked.
+// Node is one node. A node that does not run has no Replicas, because its stores are not read.
 type Node struct {
 	Name  string `json:"name"`
 	State State  `json:"state"`
-	// DiskFull: the node runs and takes no writes for want of room on its disk; reads go
-	// on. Absent where it is not so, or not known.
+	// DiskFull: the node runs but takes no writes, because its disk is full; reads go on. Absent
+	// if not so or not known.
 	DiskFull bool      `json:"disk_full,omitempty"`
 	Replicas []Replica `json:"replicas"`
 }
@@ -139,18 +137,18 @@ type LeaderView struct {
 	InSyncReplicas int    `json:"in_sync_replicas"`
 	// Standings are all voters as the leader counts them.
 	Standings []Standing `json:"standings"`
-	// The backlog is what the other location has not acknowledged. Its age is that
-	// of the oldest record, zero where there is none.
+	// The backlog is what the other location has not acknowledged. Its age is the age of the
+	// oldest record, zero without a record.
 	BacklogRecords    int64   `json:"backlog_records"`
 	BacklogBytes      int64   `json:"backlog_bytes"`
 	BacklogAgeSeconds float64 `json:"backlog_age_seconds"`
 }
 
-// Standing is how a range's leader counts one of its replicas.
+// Standing is whether a range's leader counts a replica in sync.
 type Standing struct {
 	Node   string `json:"node"`
 	InSync bool   `json:"in_sync"`
-	// Since is when it began to count it so; at the earliest when it began to lead.
+	// Since is when that began; at the earliest when the leader began to lead.
 	Since Time `json:"since"`
 }
 

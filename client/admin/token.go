@@ -15,8 +15,8 @@ import (
 	"syscall"
 )
 
-// Token is the secret of an admin port: whoever presents it may read keys and change
-// things. It is sent as "Authorization: Bearer" and kept in a file that its server makes.
+// Token is the secret of an admin port: with it a caller may read keys and change things. It is sent
+// as "Authorization: Bearer" and kept in a file that the server makes.
 type Token string
 
 const (
@@ -28,7 +28,7 @@ const (
 	ChallengeBytes = 32
 )
 
-// ErrNoToken means that a text or a file holds no token.
+// ErrNoToken means that a text or a file is not a token.
 var ErrNoToken = errors.New("no admin token")
 
 // NewToken makes a token.

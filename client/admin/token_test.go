@@ -86,7 +86,7 @@ func TestDiscover(t *testing.T) {
 	require.Equal(t, 1, asked)
 	require.Len(t, s.presented, 2)
 
-	// A server that was started anew with another token is asked once more.
+	// A server that was started again with another token is asked once more.
 	token, err = NewToken()
 	require.NoError(t, err)
 	s.token = token
@@ -96,10 +96,10 @@ func TestDiscover(t *testing.T) {
 	require.Equal(t, 2, asked)
 }
 
-// TestLyingServer: whoever listens on the port while the real server is stopped can name
+// TestFalseServer: a process that listens on the port while the real server is stopped can name
 // any file of the user, and gets nothing of what is in it: neither a token that he does not
 // have already, nor any other secret, nor through the real server on another port.
-func TestLyingServer(t *testing.T) {
+func TestFalseServer(t *testing.T) {
 	token, err := NewToken()
 	require.NoError(t, err)
 	path := writeToken(t, token)
@@ -109,7 +109,7 @@ func TestLyingServer(t *testing.T) {
 	require.NoError(t, os.WriteFile(other, []byte("-----BEGIN PRIVATE KEY-----"), 0o600))
 	open := writeToken(t, token)
 	require.NoError(t, os.Chmod(open, 0o644))
-	for name, lie := range map[string]func(challenge []byte, at netip.AddrPort) TokenFile{
+	for name, answer := range map[string]func(challenge []byte, at netip.AddrPort) TokenFile{
 		"no proof":  func([]byte, netip.AddrPort) TokenFile { return TokenFile{Path: path} },
 		"made up":   func([]byte, netip.AddrPort) TokenFile { return TokenFile{path, strings.Repeat("0", 64)} },
 		"own token": func(c []byte, at netip.AddrPort) TokenFile { return TokenFile{path, Token("x").Prove(c, at)} },
@@ -130,7 +130,7 @@ func TestLyingServer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newTokenServer(t, token)
-			s.discover = lie
+			s.discover = answer
 			err := s.heal(t, s.URL)
 			var said *Error
 			require.ErrorAs(t, err, &said)
@@ -142,7 +142,7 @@ func TestLyingServer(t *testing.T) {
 	}
 }
 
-// TestRedirectedDiscovery: whoever took the port of a stopped server does not get the token
+// TestRedirectedDiscovery: a process that took the port of a stopped server does not get the token
 // by sending the question for it on to a server that has it, such as another port of the
 // same deployment.
 func TestRedirectedDiscovery(t *testing.T) {
@@ -152,7 +152,7 @@ func TestRedirectedDiscovery(t *testing.T) {
 	honest := newTokenServer(t, token)
 	honest.discover = func(c []byte, at netip.AddrPort) TokenFile { return TokenFile{path, token.Prove(c, at)} }
 	var presented []string
-	liar := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	impostor := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		presented = append(presented, r.Header.Values("Authorization")...)
 		if r.URL.Path == "/v1/token-file" {
 			http.Redirect(w, r, honest.URL+r.RequestURI, http.StatusTemporaryRedirect)
@@ -161,8 +161,8 @@ func TestRedirectedDiscovery(t *testing.T) {
 		w.WriteHeader(http.StatusUnauthorized)
 		_ = json.NewEncoder(w).Encode(ErrorDocument{Error{Code: CodeToken, Message: "could not do it: this needs the admin token"}})
 	}))
-	defer liar.Close()
-	c, err := New(liar.URL, nil)
+	defer impostor.Close()
+	c, err := New(impostor.URL, nil)
 	require.NoError(t, err)
 	_, err = c.HealLink(context.Background())
 	require.Error(t, err)
@@ -203,14 +203,14 @@ func TestBodyNeedsProof(t *testing.T) {
 	require.NoError(t, err)
 	path := writeToken(t, token)
 	var bodies []string
-	liar := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	impostor := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if b, err := io.ReadAll(r.Body); err == nil && len(b) > 0 {
 			bodies = append(bodies, string(b))
 		}
 		_ = json.NewEncoder(w).Encode(TokenFile{Path: path, Proof: strings.Repeat("0", 64)})
 	}))
-	defer liar.Close()
-	c, err := New(liar.URL, nil)
+	defer impostor.Close()
+	c, err := New(impostor.URL, nil)
 	require.NoError(t, err)
 	_, err = c.CreateAccount(context.Background(), NewAccount{Name: "pictures", Key1: "c2VjcmV0"})
 	var said *Error
@@ -240,7 +240,7 @@ func TestBusyDiscovery(t *testing.T) {
 }
 
 // TestUseToken: a token that the user names is presented, to a server anywhere; a wrong one
-// is refused under a code of its own, since another attempt is in vain.
+// is refused under another code, since another attempt is in vain.
 func TestUseToken(t *testing.T) {
 	token, err := NewToken()
 	require.NoError(t, err)

@@ -157,8 +157,8 @@ func TestStatusJSON(t *testing.T) {
 	require.Empty(t, errOut)
 }
 
-// TestUsage: a wrong command line is told in one line, exits 2, and nothing is
-// sent: the server fails the test when it is called.
+// TestUsage: a wrong command line prints one line, exits 2, and sends
+// nothing: the server fails the test when it is called.
 func TestUsage(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		t.Errorf("called: %s %s", r.Method, r.URL)

@@ -15,10 +15,9 @@ import (
 	"antipode/client/admin"
 )
 
-// The start of a location returns when it serves, says every five seconds what it waits for,
-// and gives up after --wait with what is missing; that of a node says that the node runs.
-// Checked against a port that serves after a number of questions, on a clock that each pause
-// moves.
+// The start of a location returns when the location serves, prints every five seconds what it
+// waits for, and fails after --wait with what is missing. The start of a node prints that the node
+// runs. The test port serves after a number of requests, and each pause moves the clock.
 func TestStartWaits(t *testing.T) {
 	const reason = "the queue range has no leader yet"
 	for _, c := range []struct {

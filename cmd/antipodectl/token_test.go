@@ -15,8 +15,8 @@ import (
 )
 
 // TestWhichToken: --token-file wins over its variable, which wins over the token in the
-// environment; the rest is for the server to name. One that is refused is told in one line
-// that names the flag.
+// environment; without any of them the server names the file. A refused token
+// gives one line that names the flag.
 func TestWhichToken(t *testing.T) {
 	var tokens []admin.Token
 	var files []string

@@ -1,5 +1,5 @@
-// Package clock is the one place that reads the machine's clocks. Everything
-// else takes a Clock, so that tests and the simulator own time.
+// Package clock is the only reader of the machine's clocks. All other packages take a Clock, so that
+// tests and the simulator control time.
 package clock
 
 import (
@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Clock tells time in two ways. Both methods may be called concurrently.
+// Clock reads time in two ways. Both methods may be called concurrently.
 type Clock interface {
 	// Now is the wall clock. It may step in either direction.
 	Now() time.Time
@@ -25,17 +25,16 @@ type System struct{}
 // Now returns the machine's wall clock.
 func (System) Now() time.Time { return time.Now() }
 
-// Mono returns CLOCK_BOOTTIME, which goes on counting through suspend. It is a system call
-// of about a microsecond, twenty times what time.Now costs, so callers read it once per
-// scheduler pass and once per answer under a lease, and take Now for what is only shown.
+// Mono returns CLOCK_BOOTTIME, which counts through suspend. It is a system call of about a
+// microsecond, twenty times the cost of time.Now. So callers read it once per scheduler pass and
+// once per answer under a lease, and use Now for times that are only shown.
 //
-// It is not replaced by the runtime's clock plus an offset that is measured now and then.
-// That clock is CLOCK_MONOTONIC, which stands still in suspend: between a resume and the next
-// measurement, however soon that is due, it would show a lease as held that ended hours ago.
-// The wall clock, which time.Now reads along, would give most suspends away: it jumps against
-// the monotonic one. But it jumps likewise when it is set, and one that is set back by as much
-// as the suspend was long hides it; R5 must not hang on how clocks are set. Go's runtime does
-// not offer CLOCK_BOOTTIME without a system call.
+// The obvious replacement, the runtime's clock plus an offset that is measured now and then, would
+// break R5. That clock is CLOCK_MONOTONIC, which stands still in suspend: between a resume and the
+// next measurement a lease that ended hours ago would look held. Comparing with the wall clock
+// would show most suspends, but the wall clock also jumps when it is set, and a clock set back by
+// the length of the suspend hides it. Go's runtime does not offer CLOCK_BOOTTIME without a system
+// call.
 func (System) Mono() time.Duration {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
@@ -44,7 +43,7 @@ func (System) Mono() time.Duration {
 	return time.Duration(ts.Nano())
 }
 
-// Wait waits for d of the machine's time; an error where ctx ends first.
+// Wait waits for d of the machine's time. It returns an error if ctx ends first.
 func Wait(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -56,14 +55,14 @@ func Wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Manual is a Clock moved by hand. The zero value is not ready; use NewManual.
+// Manual is a Clock that tests move. Use NewManual.
 type Manual struct {
 	mu   sync.Mutex
 	now  time.Time
 	mono time.Duration
 }
 
-// NewManual returns a clock that stands at now until moved.
+// NewManual returns a clock that shows now until it is moved.
 func NewManual(now time.Time) *Manual { return &Manual{now: now} }
 
 // Now returns the wall time last set.
@@ -88,7 +87,7 @@ func (m *Manual) Advance(d time.Duration) {
 	m.mono += d
 }
 
-// Step moves the wall clock alone, by d of either sign, as a clock correction does.
+// Step moves only the wall clock, by d of either sign, as a clock correction does.
 func (m *Manual) Step(d time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -5,21 +5,20 @@ import (
 	"time"
 )
 
-// Running is the time during which a loop could hear others: monotonic time without the
-// pauses of the process, or of the loop itself. Whoever judges another by its silence
-// measures the silence in it, because a peer cannot be heard by a process that does not run:
-// its messages wait in the socket.
+// Running is the time during which a loop could receive messages: monotonic time without the
+// pauses of the process or of the loop. Timeouts for silent peers are measured in it, because a
+// process that does not run receives nothing: the messages wait in its sockets.
 //
-// The loop calls Advance each time it comes round, at least once per interval when it is not
-// held up. Of a longer gap one interval counts. Of a gap longer than two intervals nothing
-// counts, so that the loop comes round once more, with what waited in the sockets read,
-// before anybody is judged; but at most once per interval of running time, so that a loop
-// that is late every time still judges, at least at half the pace of its rounds.
+// The loop calls Advance in each round, at least once per interval unless it is delayed. Of a
+// longer gap one interval counts. Of a gap longer than two intervals nothing counts, so that the
+// loop runs one more round, and reads what waited in the sockets, before a timeout ends. This
+// happens at most once per interval of running time, so that timeouts end, at half the pace or
+// faster, even if every round is late.
 //
-// Nothing that safety rests on may use it: a lease runs on Clock.Mono (R5). A promise may
-// last longer by it, never shorter, since it is never ahead of the monotonic time.
+// Safety must not depend on it: leases use Clock.Mono (R5). It is never ahead of the monotonic
+// time, so a promise measured in it may last longer, never shorter.
 //
-// Advance is called by one goroutine at a time, Time by any.
+// One goroutine at a time may call Advance. Time may be called concurrently.
 type Running struct {
 	interval time.Duration
 	time     atomic.Int64
@@ -30,11 +29,11 @@ type Running struct {
 	last, forgiven time.Duration
 }
 
-// NewRunning returns the running time of a loop that comes round at least once per interval.
+// NewRunning returns the running time of a loop with at least one round per interval.
 func NewRunning(interval time.Duration) *Running { return &Running{interval: interval} }
 
-// Advance takes the monotonic time of this round and returns the running time, which begins
-// with the monotonic time of the first round.
+// Advance is called with the monotonic time of a round and returns the running time. The running
+// time of the first round is its monotonic time.
 func (r *Running) Advance(now time.Duration) time.Duration {
 	ran := r.Time()
 	gap := now - r.last
@@ -52,5 +51,5 @@ func (r *Running) Advance(now time.Duration) time.Duration {
 	return ran
 }
 
-// Time is the running time of the newest round; zero before the first.
+// Time is the running time of the last round, zero before the first.
 func (r *Running) Time() time.Duration { return time.Duration(r.time.Load()) }

@@ -22,8 +22,7 @@ const backdate = 5 * time.Minute
 // Pair is a certificate and its private key, both PEM.
 type Pair struct{ Cert, Key []byte }
 
-// NewAuthority makes the authority of a stamp, ECDSA P-256, valid from now for the
-// given time.
+// NewAuthority makes the authority of a stamp, ECDSA P-256, valid from now for the given time.
 func NewAuthority(stamp string, now time.Time, valid time.Duration) (Pair, error) {
 	if !ValidLabel(stamp) {
 		return Pair{}, fmt.Errorf("stamp name %q: want %s", stamp, LabelWords)
@@ -49,7 +48,7 @@ type Authority struct {
 	key   *ecdsa.PrivateKey
 }
 
-// OpenAuthority takes what NewAuthority made.
+// OpenAuthority opens an authority that NewAuthority made.
 func OpenAuthority(p Pair) (*Authority, error) {
 	pair, err := tls.X509KeyPair(p.Cert, p.Key)
 	if err != nil {
@@ -65,14 +64,14 @@ func OpenAuthority(p Pair) (*Authority, error) {
 // Stamp is the name of the stamp.
 func (a *Authority) Stamp() string { return a.stamp }
 
-// NodeOptions says for whom a certificate is.
+// NodeOptions describes a certificate to make.
 type NodeOptions struct {
 	// Identity of the node or gateway; its Stamp is the authority's.
 	Identity Identity
-	// Hosts are the names and IP addresses it is reached by. Peers know it by its
-	// identity; these are for other tools that look at the certificate.
+	// Hosts are the names and IP addresses of the process. Peers check its identity instead;
+	// hosts are for other tools.
 	Hosts []string
-	// Valid is how long the certificate holds. It must not outlive the authority.
+	// Valid is the lifetime of the certificate, which must end before the authority's.
 	Valid time.Duration
 }
 
@@ -125,7 +124,7 @@ func newTemplate(name string, now time.Time, valid time.Duration) (*x509.Certifi
 	}, nil
 }
 
-// sign makes the certificate of template's owner, who has key.
+// sign makes a certificate from a template for the holder of key.
 func sign(template, parent *x509.Certificate, key, parentKey *ecdsa.PrivateKey) (Pair, error) {
 	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), parentKey)
 	if err != nil {

@@ -11,24 +11,23 @@ import (
 	"antipode/geo"
 )
 
-// Identity is the name of a node or of a gateway. In a certificate it is the one URI of
-// the scheme antipode: antipode://<stamp>/<location>/node/<id>, antipode://<stamp>/gateway/<name>.
+// Identity is the name of a node or a gateway. A certificate has it as its only URI of the scheme
+// antipode: antipode://<stamp>/<location>/node/<id> or antipode://<stamp>/gateway/<name>.
 type Identity struct {
-	// Stamp is the name given to the authority: stamps of one name trust each other.
+	// Stamp is the name of the authority. Stamps of one name trust each other.
 	Stamp    string
 	Location geo.Location
 	Node     geo.NodeID
-	// Gateway is the name of a gateway, which has neither location nor number; empty for a
-	// node.
+	// Gateway is the name of a gateway, which has neither location nor number. Empty for a node.
 	Gateway string
 }
 
 const scheme = "antipode"
 
-// ErrName says that a certificate or text names no node and no gateway.
+// ErrName means that a certificate or text names neither a node nor a gateway.
 var ErrName = errors.New("no name of a node or a gateway")
 
-// URL is the identity as it stands in a certificate.
+// URL is the identity as written in a certificate.
 func (i Identity) URL() *url.URL {
 	if i.Gateway != "" {
 		return &url.URL{Scheme: scheme, Host: i.Stamp, Path: "/gateway/" + i.Gateway}
@@ -38,8 +37,7 @@ func (i Identity) URL() *url.URL {
 
 func (i Identity) String() string { return i.URL().String() }
 
-// Validate refuses what cannot stand in a URL unescaped, so that one name has one
-// spelling.
+// Validate refuses names that a URL would escape, so that each name has one spelling.
 func (i Identity) Validate() error {
 	switch {
 	case !ValidLabel(i.Stamp):

@@ -51,7 +51,7 @@ func leaf(t *testing.T, p Pair) *x509.Certificate {
 	return cert
 }
 
-// An authority signs nodes of its own stamp, within its own lifetime, and its name
+// An authority signs nodes of its stamp, within its lifetime, and its name
 // survives its files; the node's certificate holds hosts, addresses and one identity.
 func TestAuthority(t *testing.T) {
 	pair, err := NewAuthority("prod", testNow, 10*time.Hour)

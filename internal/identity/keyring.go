@@ -23,13 +23,13 @@ type Files struct {
 	Cert, Key string
 }
 
-// ErrRefused says that a certificate is not that of the expected node.
+// ErrRefused means that a certificate names another process than expected.
 var ErrRefused = errors.New("refused")
 
-// Keyring holds a node's certificate and those it trusts, and follows the files: a
-// handshake after a file changed uses the new contents; connections that stand are
-// not touched. While new contents do not fit (half written, of another node) the last
-// good ones are used and the log says why. Methods may be called concurrently.
+// Keyring holds a node's certificate and the authorities it trusts. A handshake after a file has
+// changed uses the new contents; open connections are not affected. While the new contents cannot
+// be used (half written, of another node) the previous ones are, and the log has the reason.
+// Methods may be called concurrently.
 type Keyring struct {
 	self   Identity
 	files  Files
@@ -40,11 +40,11 @@ type Keyring struct {
 	seen  [3]version
 	cert  *tls.Certificate
 	roots *x509.CertPool
-	// bad is why the files as they are now are not used.
+	// bad is why the current contents of the files are not used.
 	bad error
 }
 
-// version tells one state of a file from another.
+// version identifies the contents of a file.
 type version struct {
 	mod  time.Time
 	size int64
@@ -69,8 +69,8 @@ func OpenKeyring(self Identity, files Files, c clock.Clock, logger *slog.Logger)
 	return k, nil
 }
 
-// OpenGatewayKeyring reads the files of a gateway: see OpenKeyring. Its name is that of its
-// certificate.
+// OpenGatewayKeyring reads the files of a gateway: see OpenKeyring. The gateway's name is that in
+// the certificate.
 func OpenGatewayKeyring(files Files, c clock.Clock, logger *slog.Logger) (*Keyring, error) {
 	pair, err := tls.LoadX509KeyPair(files.Cert, files.Key)
 	if err != nil {
@@ -116,7 +116,7 @@ func (k *Keyring) read() (*tls.Certificate, *x509.CertPool, error) {
 	return &cert, roots, nil
 }
 
-// current returns what the files hold, read anew when one changed.
+// current returns the contents of the files, which it reads again after a change.
 func (k *Keyring) current() (*tls.Certificate, *x509.CertPool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -134,24 +134,23 @@ func (k *Keyring) current() (*tls.Certificate, *x509.CertPool) {
 	}
 	if err == nil {
 		k.cert, k.roots = cert, roots
-		k.logger.Info("certificate read anew", "valid_until", cert.Leaf.NotAfter)
+		k.logger.Info("certificate read again", "valid_until", cert.Leaf.NotAfter)
 	} else if k.bad == nil || k.bad.Error() != err.Error() {
 		k.logger.Error("certificate files changed and cannot be used; the ones from before stay in use", "error", err)
 	}
-	// A bad version is read once, too: the next handshake need not try it again.
+	// Unusable contents are read only once, too.
 	k.seen, k.bad = seen, err
 	return k.cert, k.roots
 }
 
-// ServerConfig accepts the nodes of this stamp and location for whom allowed is true,
-// and all nodes of the paired location, if any: what those may ask for is for the server
-// to say.
+// ServerConfig accepts the nodes of this stamp and location for which allowed is true, and all
+// nodes of the paired location, if any. The server decides what each may call.
 func (k *Keyring) ServerConfig(allowed func(geo.NodeID) bool, paired geo.Location) *tls.Config {
 	return k.serverConfig(func(id Identity) error { return k.isPeer(id, allowed, paired) })
 }
 
-// HopServerConfig accepts the front ends of the deployment: whom ServerConfig does, and the
-// gateways of the stamp.
+// HopServerConfig accepts the front ends of the deployment: the nodes that ServerConfig accepts,
+// and the gateways of the stamp.
 func (k *Keyring) HopServerConfig(allowed func(geo.NodeID) bool, paired geo.Location) *tls.Config {
 	return k.serverConfig(func(id Identity) error {
 		if id.Gateway != "" {
@@ -177,7 +176,7 @@ func (k *Keyring) isPeer(id Identity, allowed func(geo.NodeID) bool, paired geo.
 func (k *Keyring) serverConfig(check func(Identity) error) *tls.Config {
 	config := k.config()
 	config.ClientAuth = tls.RequireAnyClientCert
-	// Each handshake is judged by the files as they are now: no resumption.
+	// Each handshake is checked against the current files: no resumption.
 	config.SessionTicketsDisabled = true
 	config.VerifyConnection = k.verifyPeer(check)
 	return config
@@ -253,7 +252,7 @@ func (k *Keyring) verifyPeer(check func(Identity) error) func(tls.ConnectionStat
 	}
 }
 
-// isSelf refuses what names another node than this one.
+// isSelf refuses a certificate of another process.
 func (k *Keyring) isSelf(id Identity) error {
 	if err := isAt(id, k.self.Location); err != nil {
 		return err
@@ -267,8 +266,7 @@ func (k *Keyring) isSelf(id Identity) error {
 	return nil
 }
 
-// verify checks signature, time, stamp and, by check, the rest of the name of a
-// certificate.
+// verify checks signature, time and stamp of a certificate, and the rest of its name by check.
 func (k *Keyring) verify(cert *x509.Certificate, roots *x509.CertPool, check func(Identity) error) (Identity, error) {
 	_, err := cert.Verify(x509.VerifyOptions{
 		Roots: roots, CurrentTime: k.clock.Now(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny},

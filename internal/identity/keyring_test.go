@@ -78,8 +78,8 @@ func shake(t *testing.T, client, server *tls.Config) (clientErr, serverErr error
 	return clientErr, <-done
 }
 
-// Two nodes of one stamp and location meet; any other pair is refused, by the end that
-// can tell: another authority, stamp name, location or node, an expired certificate, a
+// Two nodes of one stamp and location meet; any other pair is refused by the end that
+// can check it: another authority, stamp name, location or node, an expired certificate, a
 // node that is no peer, no certificate, an older TLS (table).
 func TestWhoIsLetIn(t *testing.T) {
 	s, other := newStamp(t, "prod"), newStamp(t, "prod")
@@ -120,7 +120,7 @@ func TestWhoIsLetIn(t *testing.T) {
 	clientErr, serverErr = shake(t, n1.PairConfig("south"), south.ServerConfig(func(geo.NodeID) bool { return false }, "north"))
 	require.NoError(t, errors.Join(clientErr, serverErr), "of the paired location")
 
-	// Gateways hand requests to nodes, and are nobody else's peer.
+	// Gateways forward requests to nodes, and are no peers of anything else.
 	gateway, _ := s.open(Identity{Gateway: "east"})
 	foreignGateway, _ := other.open(Identity{Gateway: "east"})
 	none := func(geo.NodeID) bool { return false }

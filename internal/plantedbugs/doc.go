@@ -26,7 +26,7 @@ const (
 	MatchWithoutPayload
 	// ApplyWithoutPayload applies a received record before its chunks are there (R3).
 	ApplyWithoutPayload
-	// LongLease answers reads under a lease that outlives the reign, on a leader that
+	// LongLease answers reads under a lease that outlives the term, on a leader that
 	// does not notice its end (R5).
 	LongLease
 	// VoteBeforeSync sends a vote that a crash makes the voter forget (R4).
@@ -53,7 +53,7 @@ const (
 	ScrubBlind
 	// LeaseWithoutQuorum renews a lease as if a quorum had answered (R5).
 	LeaseWithoutQuorum
-	// OverlayOutlivesTerm evaluates on what groups of an earlier reign would have left (R1).
+	// OverlayOutlivesTerm evaluates on what groups of an earlier term would have left (R1).
 	OverlayOutlivesTerm
 	// LeaseOfPassBegin compares a lease with the time at which the scheduler's pass began,
 	// not with that of the answer (R5).

@@ -174,11 +174,11 @@ func (c *Cluster) location(i int, name geo.Location, seed uint64) *location.Loca
 // addLocation adds a location and what starts and stops it.
 func (c *Cluster) addLocation(name geo.Location, l *location.Location) {
 	c.locations[name], c.set = l, append(c.set, l)
-	front := c.server(name)
+	server := c.server(name)
 	c.servers[name] = location.NewServer(location.ServerOptions{
 		Location: l, Ports: portsOf, Logger: c.o.Logger,
 		Listeners: func() []listen.Listener {
-			return listen.Services(c.ports[name].Of, string(name), front.Handler)
+			return listen.Services(c.ports[name].Of, string(name), server.Handler)
 		},
 	})
 }

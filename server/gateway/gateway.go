@@ -66,11 +66,11 @@ func Open(o Options) (_ *Gateway, err error) {
 		return nil, err
 	}
 	registry := metrics.NewRegistry()
-	front, err := g.frontEnd(registry)
+	clients, err := g.frontEnd(registry)
 	if err != nil {
 		return nil, err
 	}
-	ls := listen.Services(c.Listen.Services().Of, "gateway", front.Handler)
+	ls := listen.Services(c.Listen.Services().Of, "gateway", clients.Handler)
 	ls = append(ls, listen.Listener{
 		Addr: c.Listen.Admin, What: "admin", Limit: admin.Limit,
 		Handler: admin.Handler(backend, registry, admin.Options{TokenFile: token, Listen: c.Listen.Admin, Hosts: c.Admin.Hosts, Log: o.Logger}),

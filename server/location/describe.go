@@ -104,7 +104,7 @@ func describeNode(stamp *stamp.Stamp, n *node.Node, out wire.Node) (wire.Node, e
 func (l *Location) leaderView(stamp *stamp.Stamp, id geo.RangeID) (*wire.LeaderView, error) {
 	r := stamp.Leader(id)
 	if r == nil {
-		return nil, nil //nolint:nilnil // A range without a leader has no leader's view.
+		return nil, nil // A range without a leader has no leader's view.
 	}
 	b, err := r.Machine.Backlog()
 	if err != nil {

@@ -28,7 +28,7 @@ type Server struct {
 	o ServerOptions
 
 	// life ends with End; it is the context of starts that operators began.
-	life   context.Context //nolint:containedctx // It ends the goroutines of Begin at End.
+	life   context.Context
 	end    context.CancelFunc
 	starts sync.WaitGroup
 	// beginMu is held while a start is added to starts and while life ends, so that none is
