@@ -97,8 +97,12 @@ func TestAccountsOfOnesOwn(t *testing.T) {
 	p := startDev(t, "--accounts", string(rest.DevAccount)+":"+rest.DevKey+",photos:"+key1+":"+key2)
 	ctx, cancel := context.WithTimeout(t.Context(), stopWait)
 	defer cancel()
-	keys, err := p.Admin().Keys(ctx, "photos")
-	require.NoError(t, err)
+	var keys admin.Keys
+	// The process is ready before it has made all accounts of its command line.
+	eventually(t, readyWait, "photos is made", func(ctx context.Context) (err error) {
+		keys, err = p.Admin().Keys(ctx, "photos")
+		return err
+	})
 	require.Equal(t, admin.Keys{Name: "photos", Key1: key1, Key2: key2}, keys)
 	require.NoError(t, p.Stop(ctx))
 
