@@ -132,8 +132,8 @@ func root(s geo.Service) string {
 	return "/acct/?comp=list"
 }
 
-// refused sends a request to a service and requires a refusal that is told the way the
-// service tells it, and that changed nothing.
+// refused sends a request to a service and requires a refusal in the form
+// of the service that changed nothing.
 func (r *rig) refused(s geo.Service, q request, status int, code string) string {
 	r.t.Helper()
 	before := apitest.States(r.t, r.stamp, geo.Catalog, geo.Table, geo.Blob)
