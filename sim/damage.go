@@ -10,7 +10,6 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"antipode/geo"
-	"antipode/stamp/extent"
 	"antipode/stamp/node"
 	"antipode/stamp/seglog"
 	"antipode/stamp/state"
@@ -270,109 +269,6 @@ func (m *member) flipState() error {
 		}
 	}
 	return nil
-}
-
-// rotMax is how many chunks of a node are damaged at one moment, at most.
-const rotMax = 6
-
-// rot flips bits of some chunks, on a node that goes on or stands still. Whoever reads one
-// there must find out; if nobody does the scrub must.
-func (s *Sim) rot(m *member) {
-	if m.n == nil || m.killed != nil {
-		return
-	}
-	refs := m.n.Extents().Refs()
-	if s.chance(0.7) {
-		refs = s.newestChunks()
-	}
-	s.rng.Shuffle(len(refs), func(i, j int) { refs[i], refs[j] = refs[j], refs[i] })
-	for _, ref := range refs[:min(len(refs), 1+s.rng.IntN(rotMax))] {
-		s.rotChunk(m, ref)
-	}
-}
-
-// newestChunks are those of the newest writes: most others belong to what was overwritten
-// since, and are read by nobody.
-func (s *Sim) newestChunks() []extent.Ref {
-	var refs []extent.Ref
-	for i := len(s.ops) - 1; i >= 0 && len(refs) < 4*rotMax; i-- {
-		if s.ops[i].index > 0 {
-			refs = append(refs, s.ops[i].payload.refs...)
-		}
-	}
-	return refs
-}
-
-// rotChunk flips a bit of the payload of a chunk, where the other nodes hold it intact.
-func (s *Sim) rotChunk(m *member, ref extent.Ref) {
-	data := make([]byte, ref.Length)
-	for _, other := range m.l.holders(geo.FirstRange(geo.Blob)) {
-		if other.n == nil || other.killed != nil || !other.intact(ref, data) {
-			return
-		}
-	}
-	path, at, err := find(m.fs, extentsDir, data)
-	if err != nil {
-		s.fail(fmt.Errorf("%w: damage: %w", ErrStore, err))
-	}
-	if path == "" {
-		return
-	}
-	s.counts.ChunkDamaged++
-	s.event("%s node %d: bit of chunk %s flipped", m.l.name, m.id, ref.ID)
-	m.rotten[ref.ID] = ref
-	i := s.rng.IntN(len(data))
-	if err := flip(m.fs, path, at+i, data[i]); err != nil {
-		s.fail(fmt.Errorf("%w: damage: %w", ErrStore, err))
-	}
-}
-
-// unrepaired says which damaged chunk of the node is not repaired although a peer has it intact,
-// empty for none. It looks at the disk: by a read the node would learn of the damage, and
-// to find it is the scrub's.
-func (m *member) unrepaired() string {
-	if len(m.rotten) == 0 {
-		return ""
-	}
-	store, err := m.crashedExtents()
-	if err != nil {
-		return err.Error()
-	}
-	why := ""
-	for id, ref := range m.rotten {
-		_, err := store.Read(ref, 0, make([]byte, ref.Length))
-		if err == nil || errors.Is(err, extent.ErrNotFound) {
-			delete(m.rotten, id)
-			continue
-		}
-		for _, other := range m.l.members {
-			if other != m && other.n.Extents().Durable(id) && !other.isRotten(ref) {
-				why = max(why, fmt.Sprintf("chunk %s: %v", id, err))
-			}
-		}
-	}
-	if err := store.Close(); err != nil {
-		return err.Error()
-	}
-	return why
-}
-
-// intact reads a chunk of the node into data, and reports whether it is whole.
-func (m *member) intact(ref extent.Ref, data []byte) bool {
-	_, err := m.n.ReadChunk(ref, 0, data)
-	return err == nil
-}
-
-// isRotten reports whether the node's copy of a chunk was damaged and is not repaired.
-func (m *member) isRotten(ref extent.Ref) bool {
-	if _, ok := m.rotten[ref.ID]; !ok {
-		return false
-	}
-	if m.n != nil && m.intact(ref, make([]byte, ref.Length)) {
-		delete(m.rotten, ref.ID)
-		return false
-	}
-	return true
 }
 
 // find finds where bytes lie in the files of a folder; path is empty for nowhere, and for
