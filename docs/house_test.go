@@ -1,0 +1,171 @@
+package docs_test
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// floors are the folders of DESIGN section 8 with their floors: of two names the longer one that
+// fits a package counts. A package imports lower floors, and its own where the table of the house
+// says so: that is what depguard holds.
+var floors = map[string]int{
+	"geo": 0, "internal": 0, "client": 0,
+	"stamp": 1, "services": 2, "replication": 2, "stats": 2,
+	"primary": 3, "secondary": 3, "directory": 3,
+	"metrics": 4, "api": 5, "server": 6, "inspect": 7, "sim": 7, "bench": 7, "cmd": 7, "test": 7, "docs": 7,
+}
+
+// stampOrder is the order within floor 1, lowest first: each imports only what stands before it.
+var stampOrder = []string{
+	"kv", "keys", "extent", "durable", "change", "cursor", "outbox", "state", "seglog", "replica", "ranges", "membership", "snapshot",
+	"scrub", "node", "transport", ".",
+}
+
+// serverOrder is that within floor 6.
+var serverOrder = []string{"progress", "config", "listen", "location", "admin", "gateway", "node", "dev", "cluster", "."}
+
+// source is a Go file that is not a test.
+type source struct {
+	path    string
+	lines   int
+	imports []string
+}
+
+// sources are the files of the module, without tests and what only tests use.
+func sources(t *testing.T) (all []source) {
+	t.Helper()
+	require.NoError(t, filepath.WalkDir("..", func(file string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (strings.HasPrefix(d.Name(), ".") && file != ".." || d.Name() == "node_modules" || d.Name() == "bin") {
+			return filepath.SkipDir
+		}
+		if d.IsDir() || !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") {
+			return nil
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel("..", file)
+		if err != nil || strings.HasSuffix(file, ".pb.go") { // Generated.
+			return err
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, text, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		s := source{path: filepath.ToSlash(name), lines: strings.Count(string(text), "\n")}
+		for _, i := range parsed.Imports {
+			p, err := strconv.Unquote(i.Path.Value)
+			if err != nil {
+				return err
+			}
+			if own, ok := strings.CutPrefix(p, "antipode/"); ok {
+				s.imports = append(s.imports, own)
+			}
+		}
+		all = append(all, s)
+		return nil
+	}))
+	return all
+}
+
+// forTests reports whether only tests import a package.
+func forTests(pkg string) bool {
+	return strings.HasSuffix(pkg, "test") || strings.HasPrefix(pkg, "test/")
+}
+
+// roomOf is the first element of a package's path.
+func roomOf(pkg string) string {
+	top, _, _ := strings.Cut(pkg, "/")
+	return top
+}
+
+// No import goes to a higher floor, folders do not import each other in a circle, and within stamp
+// and server each package imports only what stands below it.
+func TestImportsPointDownward(t *testing.T) {
+	arrows := map[string][]string{}
+	for _, s := range sources(t) {
+		pkg := path.Dir(s.path)
+		if forTests(pkg) {
+			continue
+		}
+		floor, known := floors[roomOf(pkg)]
+		require.True(t, known, "%s is on no floor: give its folder one", s.path)
+		for _, to := range s.imports {
+			require.LessOrEqual(t, floors[roomOf(to)], floor, "%s imports %s, which is above it", s.path, to)
+			if from, to := roomOf(pkg), roomOf(to); from != to && !slices.Contains(arrows[from], to) {
+				arrows[from] = append(arrows[from], to)
+			}
+			inOrder(t, s.path, pkg, to, "stamp", stampOrder)
+			inOrder(t, s.path, pkg, to, "server", serverOrder)
+		}
+	}
+	for from := range arrows {
+		require.NotContains(t, reached(arrows, from), from, "folders import each other in a circle")
+	}
+}
+
+// inOrder checks an import within a folder.
+func inOrder(t *testing.T, file, pkg, to, within string, order []string) {
+	t.Helper()
+	if roomOf(pkg) != within || roomOf(to) != within || pkg == to {
+		return
+	}
+	place := func(p string) int {
+		name := "."
+		if _, rest, ok := strings.Cut(p, "/"); ok {
+			name = roomOf(rest)
+		}
+		at := slices.Index(order, name)
+		require.GreaterOrEqual(t, at, 0, "%s: package %s has no place in the order of %s", file, p, within)
+		return at
+	}
+	require.LessOrEqual(t, place(to), place(pkg), "%s imports %s, which is above it", file, to)
+}
+
+// reached are the folders that one leads to.
+func reached(arrows map[string][]string, from string) (found []string) {
+	next := slices.Clone(arrows[from])
+	for len(next) > 0 {
+		f := next[0]
+		next = next[1:]
+		if !slices.Contains(found, f) {
+			found = append(found, f)
+			next = append(next, arrows[f]...)
+		}
+	}
+	return found
+}
+
+// linesMax bounds a file that is not a test and not generated.
+const linesMax = 400
+
+// tooLong are the files above linesMax that wait to be split.
+var tooLong = map[string]bool{
+	"api/tables/json/decode.go": true,
+	"test/faults/rig/rig.go":    true,
+}
+
+// A file has one subject, and so a length that one reads at once.
+func TestFilesAreShort(t *testing.T) {
+	for _, s := range sources(t) {
+		if tooLong[s.path] {
+			require.Greater(t, s.lines, linesMax, "%s is short now: take it off the list", s.path)
+			continue
+		}
+		require.LessOrEqual(t, s.lines, linesMax, s.path)
+	}
+}
