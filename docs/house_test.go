@@ -155,7 +155,6 @@ const linesMax = 400
 
 // tooLong are the files above linesMax that wait to be split.
 var tooLong = map[string]bool{
-	"api/tables/json/decode.go": true,
 	"test/faults/rig/rig.go":    true,
 }
 
