@@ -155,7 +155,7 @@ const linesMax = 400
 
 // tooLong are the files above linesMax that wait to be split.
 var tooLong = map[string]bool{
-	"test/faults/rig/rig.go":    true,
+	"test/faults/rig/rig.go": true,
 }
 
 // A file has one subject, and so a length that one reads at once.
