@@ -13,6 +13,7 @@ import (
 	"antipode/stamp/change"
 	"antipode/stamp/keys"
 	"antipode/stamp/kv"
+	"antipode/stamp/memtransport"
 	"antipode/stamp/node"
 	"antipode/stamp/ranges"
 )
@@ -37,7 +38,7 @@ func nodeOptions(dir string, t node.Transport) node.Options {
 }
 
 func openStamp(ctx context.Context, _ Options, dir string) (committer, error) {
-	n, err := startStamp(nodeOptions(dir, node.NewMemory()))
+	n, err := startStamp(nodeOptions(dir, memtransport.New()))
 	if err != nil {
 		return nil, err
 	}

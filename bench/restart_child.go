@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"antipode/geo"
-	"antipode/stamp/node"
+	"antipode/stamp/memtransport"
 	"antipode/stamp/ranges"
 )
 
@@ -66,7 +66,7 @@ func runChild(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	c := &restartChild{out: json.NewEncoder(out)}
-	o := nodeOptions(filepath.Join(args[1], "stamp"), node.NewMemory())
+	o := nodeOptions(filepath.Join(args[1], "stamp"), memtransport.New())
 	o.OnApplied = func(_ geo.RangeID, a ranges.Applied) { c.applied.Add(int64(len(a.Entry))) }
 	if bytes > 0 {
 		o.FlushEntries, o.LogBytesMax = math.MaxUint64, uint64(8*bytes)

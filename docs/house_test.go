@@ -28,7 +28,7 @@ var floors = map[string]int{
 // stampOrder is the order within floor 1, lowest first: each imports only what stands before it.
 var stampOrder = []string{
 	"kv", "keys", "extent", "durable", "change", "cursor", "outbox", "state", "seglog", "replica", "ranges", "membership", "snapshot",
-	"scrub", "node", "transport", ".",
+	"scrub", "node", "memtransport", "transport", ".",
 }
 
 // serverOrder is that within floor 6.
@@ -167,4 +167,18 @@ func TestFilesAreShort(t *testing.T) {
 		}
 		require.LessOrEqual(t, s.lines, linesMax, s.path)
 	}
+}
+
+// nodeLinesMax bounds the files of stamp/node together: what decides is in packages that it drives.
+const nodeLinesMax = 2500
+
+// The package of a node grows only by what carries out, not by what decides.
+func TestNodeIsSmall(t *testing.T) {
+	lines := 0
+	for _, s := range sources(t) {
+		if path.Dir(s.path) == "stamp/node" {
+			lines += s.lines
+		}
+	}
+	require.Less(t, lines, nodeLinesMax)
 }

@@ -24,6 +24,7 @@ import (
 	"antipode/stamp/change"
 	"antipode/stamp/keys"
 	"antipode/stamp/kv"
+	"antipode/stamp/memtransport"
 	"antipode/stamp/node"
 	"antipode/stamp/ranges"
 	"antipode/stamp/state"
@@ -37,7 +38,7 @@ func Quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)
 func NewStamp(t testing.TB, fs vfs.FS, account geo.Account, services ...geo.Service) *stamp.Stamp {
 	t.Helper()
 	s := stamp.New(node.Options{
-		Location: "north", Peers: []geo.NodeID{1, 2, 3}, Dir: "data", Clock: clock.System{}, Transport: node.NewMemory(),
+		Location: "north", Peers: []geo.NodeID{1, 2, 3}, Dir: "data", Clock: clock.System{}, Transport: memtransport.New(),
 		Tick: 20 * time.Millisecond, Seed: 1, Engine: state.Options{FS: fs, LogSegmentBytes: 1 << 20, Logger: Quiet()}, Logger: Quiet(),
 		RowChunks: blobs.RowChunks,
 	})

@@ -10,6 +10,7 @@ import (
 
 	"antipode/geo"
 	"antipode/internal/clock"
+	"antipode/stamp/memtransport"
 	"antipode/stamp/node"
 )
 
@@ -22,7 +23,7 @@ func TestInspect(t *testing.T) {
 	for _, id := range []geo.NodeID{1, 2} {
 		n, err := node.Open(node.Options{
 			Location: "north", ID: id, Peers: []geo.NodeID{1, 2, 3}, Dir: filepath.Join(dir, "north", node.Name("north", id)),
-			Clock: clock.System{}, Transport: node.NewMemory(),
+			Clock: clock.System{}, Transport: memtransport.New(),
 		})
 		require.NoError(t, err)
 		require.NoError(t, n.Close(true))

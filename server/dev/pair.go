@@ -11,6 +11,7 @@ import (
 	"antipode/replication/link"
 	"antipode/server/location"
 	"antipode/services/catalog"
+	"antipode/stamp/memtransport"
 	"antipode/stamp/node"
 )
 
@@ -29,7 +30,7 @@ func locationOptions(dir string, name, other geo.Location, parity geo.Timestamp)
 	bounds := bus.Bounds{BytesMax: streamBytes}
 	return location.Options{
 		Name: name, Other: other, Parity: parity, Nodes: nodes, Local: nodes, Dir: dir,
-		Transport: func() node.Transport { return node.NewMemory() },
+		Transport: func() node.Transport { return memtransport.New() },
 		Bus: location.Bus{Server: &natsbus.ServerOptions{
 			Dir: filepath.Join(dir, string(name), "nats"), Name: string(name), Bounds: bounds,
 		}},

@@ -3,7 +3,6 @@ package node
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"antipode/geo"
 )
@@ -31,47 +30,4 @@ type CallTransport interface {
 	// Handle sets what answers a method at a node, from when it is attached; nil takes it
 	// away.
 	Handle(id geo.NodeID, method string, f CallHandler)
-}
-
-// checkCall refuses what is too long to travel.
-func checkCall(what string, body []byte) error {
-	if len(body) > CallBytesMax {
-		return fmt.Errorf("%s has %d bytes, at most %d can travel", what, len(body), CallBytesMax)
-	}
-	return nil
-}
-
-// Handle implements CallTransport.
-func (t *Memory) Handle(id geo.NodeID, method string, f CallHandler) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if f == nil {
-		delete(t.handlers[id], method)
-		return
-	}
-	if t.handlers[id] == nil {
-		t.handlers[id] = map[string]CallHandler{}
-	}
-	t.handlers[id][method] = f
-}
-
-// Call implements CallTransport: the handler runs on the caller's goroutine.
-func (t *Memory) Call(ctx context.Context, _, to geo.NodeID, method string, body []byte) ([]byte, error) {
-	if err := checkCall("request of "+method, body); err != nil {
-		return nil, err
-	}
-	t.mu.RLock()
-	f := t.handlers[to][method]
-	if t.nodes[to] == nil {
-		f = nil
-	}
-	t.mu.RUnlock()
-	if f == nil || ctx.Err() != nil {
-		return nil, fmt.Errorf("node %d: %s: %w", to, method, ErrUnreachable)
-	}
-	answer, err := f(ctx, body)
-	if err != nil {
-		return nil, err
-	}
-	return answer, checkCall("answer of "+method, answer)
 }

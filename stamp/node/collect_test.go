@@ -14,6 +14,7 @@ import (
 	"antipode/stamp/change"
 	"antipode/stamp/extent"
 	"antipode/stamp/kv"
+	"antipode/stamp/memtransport"
 	. "antipode/stamp/node"
 	"antipode/stamp/ranges"
 	"antipode/stamp/scrub"
@@ -84,7 +85,7 @@ func (s *snapStamp) rounds(id geo.NodeID, times int) {
 // over restarts, and so do those that only the outbox names, until the other location has
 // acknowledged them.
 func TestCollectDropsOrphansOnly(t *testing.T) {
-	s := newSnapStamp(t, NewMemory(), collectAll)
+	s := newSnapStamp(t, memtransport.New(), collectAll)
 	named := s.putChunks(0, 10)
 	gone := s.putChunks(10, 20)
 	for i := 10; i < 20; i++ {
@@ -115,7 +116,7 @@ func TestCollectDropsOrphansOnly(t *testing.T) {
 // R9: a chunk that only the log names stays, however long it takes until the state that
 // names it is durable: here it never is, and a crash brings the log back.
 func TestCollectKeepsWhatTheLogNames(t *testing.T) {
-	s := newSnapStamp(t, NewMemory(), func(o *Options) {
+	s := newSnapStamp(t, memtransport.New(), func(o *Options) {
 		collectAll(o)
 		o.FlushEntries = 1 << 30
 		o.LogBytesMax = 1 << 30
@@ -134,7 +135,7 @@ func TestCollectKeepsWhatTheLogNames(t *testing.T) {
 // committed with its payload on all nodes, or refused; what was committed stays readable,
 // and no row is ever without its chunk.
 func TestCollectBesideUploads(t *testing.T) {
-	s := newSnapStamp(t, NewMemory(), func(o *Options) {
+	s := newSnapStamp(t, memtransport.New(), func(o *Options) {
 		collectAll(o)
 		o.CollectGrace = 2 * time.Millisecond
 	})
@@ -184,7 +185,7 @@ func TestCollectBesideUploads(t *testing.T) {
 // is here has pinned it. Each node's collector is stepped by hand, the chunk is put long
 // before.
 func TestChangeBetweenWalkAndSweep(t *testing.T) {
-	s := newSnapStamp(t, NewMemory(), func(o *Options) { o.FlushEntries = 1 << 30 }) // Upkeep itself begins later.
+	s := newSnapStamp(t, memtransport.New(), func(o *Options) { o.FlushEntries = 1 << 30 }) // Upkeep itself begins later.
 	ctx := context.Background()
 	data := []byte("put long ago")
 	ref := extent.NewRef(extent.ChunkID{7}, data)

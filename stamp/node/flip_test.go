@@ -17,6 +17,7 @@ import (
 
 	"antipode/geo"
 	"antipode/stamp/extent"
+	"antipode/stamp/memtransport"
 	. "antipode/stamp/node"
 )
 
@@ -43,7 +44,7 @@ func TestScrubRepairsChunks(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 1))
 			var seen events
-			s := newSnapStamp(t, NewMemory(), func(o *Options) {
+			s := newSnapStamp(t, memtransport.New(), func(o *Options) {
 				eager(o)
 				o.OnEvent = seen.takeAll
 			})
@@ -74,13 +75,13 @@ func TestScrubRepairsChunks(t *testing.T) {
 
 // liar is a transport whose peers give other bytes than they hold, while told so.
 type liar struct {
-	*Memory
+	*memtransport.Transport
 	lie  atomic.Bool
 	lied atomic.Int64
 }
 
 func (l *liar) Peer(from, to geo.NodeID) ChunkPeer {
-	if p := l.Memory.Peer(from, to); p != nil {
+	if p := l.Transport.Peer(from, to); p != nil {
 		return lyingPeer{p, l}
 	}
 	return nil
@@ -104,7 +105,7 @@ func (p lyingPeer) ReadChunk(ref extent.Ref, off int64, b []byte) (int, error) {
 // From peers whose copies are damaged nothing is taken, and the read of the damaged chunk
 // goes on to fail; from an intact one it is.
 func TestRepairRefusesCorruptPeer(t *testing.T) {
-	transport := &liar{Memory: NewMemory()}
+	transport := &liar{Transport: memtransport.New()}
 	s := newSnapStamp(t, transport, eager)
 	refs := s.putChunks(0, 5)
 	n := s.Node(s.follower())
@@ -170,7 +171,7 @@ func TestFlipAnywhere(t *testing.T) {
 			if s != nil {
 				require.NoError(t, s.Close())
 			}
-			s = newSnapStamp(t, NewMemory(), eager)
+			s = newSnapStamp(t, memtransport.New(), eager)
 			s.write(0, 60, "a")
 			refs = s.putChunks(100, 110)
 		}
@@ -232,7 +233,7 @@ func kindOf(path string) string {
 
 func testDamagedStore(t *testing.T, store string, damage func(s *snapStamp, id geo.NodeID)) {
 	var seen events
-	s := newSnapStamp(t, NewMemory(), func(o *Options) {
+	s := newSnapStamp(t, memtransport.New(), func(o *Options) {
 		eager(o)
 		o.OnEvent = seen.takeAll
 	})

@@ -17,6 +17,7 @@ import (
 	"antipode/internal/clock"
 	"antipode/stamp"
 	"antipode/stamp/change"
+	"antipode/stamp/memtransport"
 	. "antipode/stamp/node"
 	"antipode/stamp/ranges"
 	"antipode/stamp/state"
@@ -310,7 +311,7 @@ func TestR5WhoMayNotFollow(t *testing.T) {
 // A stamp of three processes, one node each: a read at a process that does not lead sees
 // what any process had acknowledged before; without a leader it ends as busy, in time.
 func TestReadAnywhere(t *testing.T) {
-	net := NewMemory()
+	net := memtransport.New()
 	by := map[geo.NodeID]*stamp.Stamp{}
 	for id := geo.NodeID(1); id <= 3; id++ {
 		by[id] = stamp.New(Options{

@@ -16,6 +16,7 @@ import (
 	"antipode/geo"
 	"antipode/stamp/kv"
 	"antipode/stamp/membership"
+	"antipode/stamp/memtransport"
 	. "antipode/stamp/node"
 	"antipode/stamp/ranges"
 	"antipode/stamp/replica"
@@ -23,7 +24,7 @@ import (
 
 // witness is a transport that fails the test when a replica speaks in Raft that must not.
 type witness struct {
-	*Memory
+	*memtransport.Transport
 	mu     sync.Mutex
 	silent map[geo.ReplicaID]bool
 	spoke  []string
@@ -37,7 +38,7 @@ func (w *witness) Send(from, to geo.NodeID, batch []Envelope) {
 		}
 	}
 	w.mu.Unlock()
-	w.Memory.Send(from, to, batch)
+	w.Transport.Send(from, to, batch)
 }
 
 func (w *witness) silence(id geo.ReplicaID) {
@@ -113,7 +114,7 @@ func TestLostReplicaIsRebuilt(t *testing.T) {
 		{"log damaged", func(t *testing.T, fs vfs.FS, dir string) { damage(t, fs, dir+"/log", "0") }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := &witness{Memory: NewMemory(), silent: map[geo.ReplicaID]bool{}}
+			w := &witness{Transport: memtransport.New(), silent: map[geo.ReplicaID]bool{}}
 			var seen events
 			s := newSnapStamp(t, w, func(o *Options) { o.OnEvent = seen.take })
 			s.write(0, 60, "a") // Beyond the log budget: the logs begin above index 1.
@@ -195,7 +196,7 @@ func damage(t *testing.T, fs vfs.FS, dir, name string) {
 // Without a quorum of trusted replicas nothing is rebuilt and nobody leads: requests
 // get the busy answer. When a trusted one returns, both come back.
 func TestNoQuorumOfTrustedReplicas(t *testing.T) {
-	s := newSnapStamp(t, NewMemory(), nil)
+	s := newSnapStamp(t, memtransport.New(), nil)
 	s.write(0, 40, "a")
 	s.dropLog(5)
 	kept := s.follower()
@@ -219,7 +220,7 @@ func TestNoQuorumOfTrustedReplicas(t *testing.T) {
 // Nodes of a new stamp wait for each other: two empty ones of three elect nobody, since
 // the third may hold what was acknowledged.
 func TestNewStampWaitsForAllNodes(t *testing.T) {
-	memory := NewMemory()
+	memory := memtransport.New()
 	s := newSnapStamp(t, memory, nil)
 	require.NoError(t, s.Stop(3, true))
 	for _, id := range []geo.NodeID{1, 2} {
@@ -241,7 +242,7 @@ func TestNewStampWaitsForAllNodes(t *testing.T) {
 // A crash at any sync while a replica is rebuilt leaves one that is lost under its old id
 // or whole under the new one: it never votes under the old one, and comes back.
 func TestCrashWhileRebuilding(t *testing.T) {
-	w := &witness{Memory: NewMemory(), silent: map[geo.ReplicaID]bool{}}
+	w := &witness{Transport: memtransport.New(), silent: map[geo.ReplicaID]bool{}}
 	s := newSnapStamp(t, w, nil)
 	s.write(0, 40, "a")
 	s.dropLog(5)

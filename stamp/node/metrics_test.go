@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 
+	"antipode/stamp/memtransport"
 	. "antipode/stamp/node"
 )
 
@@ -14,7 +15,7 @@ import (
 // be opened again.
 func TestMetrics(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
-	s := newSnapStamp(t, NewMemory(), func(o *Options) { o.Registerer = reg })
+	s := newSnapStamp(t, memtransport.New(), func(o *Options) { o.Registerer = reg })
 	count := func() int {
 		n, err := testutil.GatherAndCount(reg, "antipode_scrub_bytes_total", "antipode_disk_full", "antipode_extent_freed_bytes_total")
 		require.NoError(t, err)

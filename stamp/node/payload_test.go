@@ -15,13 +15,14 @@ import (
 	"antipode/stamp"
 	"antipode/stamp/extent"
 	"antipode/stamp/kv"
+	"antipode/stamp/memtransport"
 	. "antipode/stamp/node"
 	"antipode/stamp/state"
 )
 
 // stalled is a transport of which some nodes take chunks for ever.
 type stalled struct {
-	*Memory
+	*memtransport.Transport
 	nodes [4]atomic.Bool
 }
 
@@ -29,7 +30,7 @@ func (s *stalled) Peer(from, to geo.NodeID) ChunkPeer {
 	if s.nodes[to].Load() {
 		return stalledPeer{}
 	}
-	return s.Memory.Peer(from, to)
+	return s.Transport.Peer(from, to)
 }
 
 type stalledPeer struct{}
@@ -47,7 +48,7 @@ func (stalledPeer) ReadChunk(extent.Ref, int64, []byte) (int, error) {
 // reachable, two at least, and is read from wherever it is. A node that stalls ends the put
 // of nobody; without a second copy the put is refused, or ends with its context.
 func TestPutChunkAcrossProcesses(t *testing.T) {
-	net := &stalled{Memory: NewMemory()}
+	net := &stalled{Transport: memtransport.New()}
 	by := map[geo.NodeID]*stamp.Stamp{}
 	for id := geo.NodeID(1); id <= 3; id++ {
 		by[id] = stamp.New(Options{

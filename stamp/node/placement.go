@@ -2,13 +2,11 @@ package node
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 
 	"antipode/geo"
-	"antipode/internal/crc"
 	"antipode/stamp/durable"
 	"antipode/stamp/membership"
 	"antipode/stamp/ranges"
@@ -22,12 +20,9 @@ import (
 // does not answer, and so neither takes part. Everybody is asked about the catalog, which is on all nodes.
 
 // ErrPlacement: the file placement is damaged, or the configuration does not fit it.
-var ErrPlacement = errors.New("node: cannot tell which nodes have which ranges")
+var ErrPlacement = membership.ErrPlacement
 
-const (
-	placementFile    = "placement"
-	placementVersion = 1
-)
+const placementFile = "placement"
 
 // placement is where the ranges of the stamp are, as this node has it written down.
 type placement struct {
@@ -36,70 +31,6 @@ type placement struct {
 	has []geo.RangeID
 	// differing are the nodes with another placement that the operator was told of.
 	differing map[geo.NodeID]bool
-}
-
-// encodePlacement is what the file has twice: docs/format/placement.md.
-func encodePlacement(p ranges.Placement) []byte {
-	b := binary.LittleEndian.AppendUint16([]byte{placementVersion}, uint16(len(p.Nodes)))
-	for _, n := range p.Nodes {
-		b = binary.LittleEndian.AppendUint64(b, uint64(n))
-	}
-	b = binary.LittleEndian.AppendUint16(b, uint16(len(p.Ranges)))
-	for _, id := range slices.Sorted(maps.Keys(p.Ranges)) {
-		b = binary.LittleEndian.AppendUint32(b, uint32(id))
-		for _, n := range p.Ranges[id] {
-			b = binary.LittleEndian.AppendUint64(b, uint64(n))
-		}
-	}
-	return binary.LittleEndian.AppendUint32(b, crc.Of(b))
-}
-
-// parsePlacement decodes what b begins with.
-func parsePlacement(b []byte) (ranges.Placement, error) {
-	const node, placed = 8, 4 + 8*ranges.Replicas
-	p := ranges.Everywhere(nil)
-	le, at := binary.LittleEndian, 3
-	if len(b) < at || b[0] != placementVersion {
-		return p, ErrPlacement
-	}
-	nodes := b[at:]
-	at += node * int(le.Uint16(b[1:]))
-	if len(b) < at+2 {
-		return p, ErrPlacement
-	}
-	nodes, rest := nodes[:at-3], b[at+2:]
-	at += 2 + placed*int(le.Uint16(b[at:]))
-	if len(b) < at+4 || crc.Of(b[:at]) != le.Uint32(b[at:]) {
-		return p, ErrPlacement
-	}
-	rest = rest[:len(rest)-(len(b)-at)]
-	var ok bool
-	if p.Nodes, ok = parseNodes(nodes); !ok {
-		return p, ErrPlacement
-	}
-	last := geo.RangeID(0)
-	for ; len(rest) > 0; rest = rest[placed:] {
-		id := geo.RangeID(le.Uint32(rest))
-		on, ok := parseNodes(rest[4:placed])
-		if !ok || id <= last {
-			return p, ErrPlacement
-		}
-		p.Ranges[id], last = on, id
-	}
-	return p, nil
-}
-
-// parseNodes decodes ascending nodes that fill b.
-func parseNodes(b []byte) (list []geo.NodeID, ok bool) {
-	last := geo.NodeID(0)
-	for ; len(b) > 0; b = b[8:] {
-		n := geo.NodeID(binary.LittleEndian.Uint64(b))
-		if n <= last {
-			return nil, false
-		}
-		list, last = append(list, n), n
-	}
-	return list, true
 }
 
 // openPlacement reads which nodes have which ranges, or decides it: anew, while no replica
@@ -117,15 +48,15 @@ func (n *Node) openPlacement() error {
 	switch {
 	case b == nil && holds:
 		// From before there were placements.
-		b = durable.Twice(encodePlacement(ranges.Everywhere(n.o.Peers)))
+		b = durable.Twice(membership.EncodePlacement(ranges.Everywhere(n.o.Peers)))
 	case b == nil || !n.tookPart():
-		b = durable.Twice(encodePlacement(ranges.Place(n.sites(n.o.Peers), stampRanges())))
+		b = durable.Twice(membership.EncodePlacement(ranges.Place(n.sites(n.o.Peers), stampRanges())))
 	}
-	if n.placement.Placement, err = durable.ParseTwice(b, parsePlacement); err != nil {
+	if n.placement.Placement, err = durable.ParseTwice(b, membership.ParsePlacement); err != nil {
 		return fmt.Errorf("%w: the file is damaged, twice: copy %s from another node of the stamp into %s", err, placementFile, n.o.Dir)
 	}
 	// Also what was read: it may be in the page cache only, as in identify, or damaged in part.
-	if err := durable.Replace(fs, n.o.Dir, placementFile, durable.Twice(encodePlacement(n.placement.Placement))); err != nil {
+	if err := durable.Replace(fs, n.o.Dir, placementFile, durable.Twice(membership.EncodePlacement(n.placement.Placement))); err != nil {
 		return err
 	}
 	if err := n.checkPlacement(); err != nil {
@@ -217,7 +148,7 @@ func (n *Node) PlacementWarnings() []string {
 // sum is the checksum of the placement as it travels; never zero, which a node sends that has
 // no placement.
 func (p *placement) sum() uint64 {
-	b := encodePlacement(p.Placement)
+	b := membership.EncodePlacement(p.Placement)
 	return 1<<32 | uint64(binary.LittleEndian.Uint32(b[len(b)-4:]))
 }
 

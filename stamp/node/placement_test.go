@@ -20,6 +20,7 @@ import (
 	"antipode/stamp/extent"
 	"antipode/stamp/keys"
 	"antipode/stamp/membership"
+	"antipode/stamp/memtransport"
 	. "antipode/stamp/node"
 	"antipode/stamp/ranges"
 	"antipode/stamp/state"
@@ -28,7 +29,7 @@ import (
 // wide is a stamp of more than three nodes, each a process of its own.
 type wide struct {
 	t     *testing.T
-	net   *Memory
+	net   *memtransport.Transport
 	disks map[geo.NodeID]vfs.FS
 	by    map[geo.NodeID]*stamp.Stamp
 	// sites of all nodes, but where a node's own configuration has others.
@@ -51,7 +52,7 @@ func sitesOf(domains ...string) (list []ranges.Site) {
 }
 
 func newWide(t *testing.T) *wide {
-	s := &wide{t: t, net: NewMemory(), disks: map[geo.NodeID]vfs.FS{}, by: map[geo.NodeID]*stamp.Stamp{}, sites: fiveSites(), own: map[geo.NodeID][]ranges.Site{}}
+	s := &wide{t: t, net: memtransport.New(), disks: map[geo.NodeID]vfs.FS{}, by: map[geo.NodeID]*stamp.Stamp{}, sites: fiveSites(), own: map[geo.NodeID][]ranges.Site{}}
 	t.Cleanup(func() {
 		for id := range s.by {
 			s.end(id)

@@ -13,6 +13,7 @@ import (
 	"antipode/stamp"
 	"antipode/stamp/kv"
 	"antipode/stamp/membership"
+	"antipode/stamp/memtransport"
 	. "antipode/stamp/node"
 	"antipode/stamp/ranges"
 	"antipode/stamp/replica"
@@ -50,7 +51,7 @@ func (s *snapStamp) recover(untrusted bool) (out stamp.Recovered) {
 // third. It has every write that was acknowledged, serves reads alone, refuses writes
 // until two are in sync, and gets its other replicas back by itself.
 func TestRecover(t *testing.T) {
-	w := &witness{Memory: NewMemory(), silent: map[geo.ReplicaID]bool{}}
+	w := &witness{Transport: memtransport.New(), silent: map[geo.ReplicaID]bool{}}
 	var seen events
 	s := newSnapStamp(t, w, func(o *Options) { o.OnEvent, o.InSyncTimeout = seen.take, time.Hour })
 	s.write(0, 40, "a")
@@ -92,7 +93,7 @@ func TestRecover(t *testing.T) {
 // They are a quorum of the old configuration, and still neither votes or leads: each hears
 // of the recovery first, gives up its data, and is rebuilt.
 func TestSupersededReplicasAreFenced(t *testing.T) {
-	w := &witness{Memory: NewMemory(), silent: map[geo.ReplicaID]bool{}}
+	w := &witness{Transport: memtransport.New(), silent: map[geo.ReplicaID]bool{}}
 	var seen events
 	s := newSnapStamp(t, w, func(o *Options) {
 		o.OnEvent = seen.take
@@ -126,7 +127,7 @@ func TestSupersededReplicasAreFenced(t *testing.T) {
 // not: it grants no vote to another one of the old configuration, after a restart either.
 // The other one learns of the recovery from it.
 func TestSupersededReplicaDoesNotVote(t *testing.T) {
-	w := &witness{Memory: NewMemory(), silent: map[geo.ReplicaID]bool{}}
+	w := &witness{Transport: memtransport.New(), silent: map[geo.ReplicaID]bool{}}
 	s := newSnapStamp(t, w, patient)
 	s.write(0, 10, "a")
 	left := s.follower()
@@ -160,7 +161,7 @@ func TestSupersededReplicaDoesNotVote(t *testing.T) {
 // While a quorum of trusted replicas is there nothing is recovered, whether it leads or
 // not; and a replica that lost what it had fsynced is taken only when that is said.
 func TestRecoverRefuses(t *testing.T) {
-	s := newSnapStamp(t, NewMemory(), patient)
+	s := newSnapStamp(t, memtransport.New(), patient)
 	s.write(0, 40, "a")
 	s.dropLog(5)
 	_, err := s.Recover(context.Background(), testRange, false)
@@ -198,7 +199,7 @@ func TestRecoverRefuses(t *testing.T) {
 // recovery goes on to its end, with every entry of the log. The log holds changes of the
 // old configuration, above the durable state.
 func TestCrashWhileRecovering(t *testing.T) {
-	s := newSnapStamp(t, NewMemory(), func(o *Options) { o.LogBytesMax, o.FlushEntries = 0, 0 })
+	s := newSnapStamp(t, memtransport.New(), func(o *Options) { o.LogBytesMax, o.FlushEntries = 0, 0 })
 	s.write(0, 10, "a")
 	id := s.follower()
 	require.NoError(t, s.Stop(id, false))
@@ -223,7 +224,7 @@ func TestCrashWhileRecovering(t *testing.T) {
 	old, newer := 0, 0
 	for i, clone := range clones {
 		o := s.o
-		o.ID, o.Dir, o.Engine.FS, o.Transport = left, "data/"+Name("north", left), clone, NewMemory()
+		o.ID, o.Dir, o.Engine.FS, o.Transport = left, "data/"+Name("north", left), clone, memtransport.New()
 		n, err := Open(o)
 		require.NoError(t, err)
 		m := n.Range(testRange).Machine
@@ -255,7 +256,7 @@ func TestCrashWhileRecovering(t *testing.T) {
 // The rest of a recovery waits for what it needs: a survivor whose state and log went
 // between the commit point and the end of it does not start as an empty range.
 func TestRecoveryOfNothing(t *testing.T) {
-	s := newSnapStamp(t, NewMemory(), patient)
+	s := newSnapStamp(t, memtransport.New(), patient)
 	s.write(0, 40, "a")
 	s.dropLog(5)
 	for _, id := range s.Nodes() {

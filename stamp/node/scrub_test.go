@@ -13,6 +13,7 @@ import (
 
 	"antipode/geo"
 	"antipode/stamp/extent"
+	"antipode/stamp/memtransport"
 	. "antipode/stamp/node"
 )
 
@@ -67,7 +68,7 @@ func (s *snapStamp) files(id geo.NodeID, store, suffix string) (paths []string) 
 // A chunk that is gone from a node without a trace, since its extent is, is missed by the
 // walk over the names and copied from a peer.
 func TestMissingChunksAreCopied(t *testing.T) {
-	s := newSnapStamp(t, NewMemory(), func(o *Options) {
+	s := newSnapStamp(t, memtransport.New(), func(o *Options) {
 		eager(o)
 		o.CollectGrace = 30 * time.Millisecond
 	})
@@ -85,7 +86,7 @@ func TestMissingChunksAreCopied(t *testing.T) {
 // cost the range its quorum. It goes when the others are whole again.
 func TestDamagedStoreWaitsForOthers(t *testing.T) {
 	var seen events
-	s := newSnapStamp(t, NewMemory(), func(o *Options) {
+	s := newSnapStamp(t, memtransport.New(), func(o *Options) {
 		eager(o)
 		o.OnEvent = seen.takeAll
 	})

@@ -24,6 +24,7 @@ import (
 	"antipode/stamp/cursor"
 	"antipode/stamp/extent"
 	"antipode/stamp/kv"
+	"antipode/stamp/memtransport"
 	. "antipode/stamp/node"
 	"antipode/stamp/ranges"
 	"antipode/stamp/snapshot"
@@ -277,7 +278,7 @@ func (c receivedClosed) Evaluate(tx *ranges.Tx) error {
 // not grow beyond the budget on the others meanwhile. As a leader it goes on where the old
 // one was: heads, cursors, outbox and gates are there, and it ships.
 func TestLaggardReturnsBySnapshot(t *testing.T) {
-	s := newSnapStamp(t, NewMemory(), nil)
+	s := newSnapStamp(t, memtransport.New(), nil)
 	s.write(0, 20, "a")
 	away := s.follower()
 	require.NoError(t, s.Stop(away, false))
@@ -347,7 +348,7 @@ func requireNothingStaged(t *testing.T, s *snapStamp, id geo.NodeID) {
 // state names: while no peer gives it, its applied index stays where it was and the leader
 // does not count it in; with the payload it comes back.
 func TestSnapshotWaitsForPayload(t *testing.T) {
-	transport := &stingy{Memory: NewMemory()}
+	transport := &stingy{Transport: memtransport.New()}
 	s := newSnapStamp(t, transport, nil)
 	away := s.follower()
 	s.write(0, 5, "a")
@@ -377,7 +378,7 @@ func TestSnapshotWaitsForPayload(t *testing.T) {
 
 // stingy is a transport whose peers give no chunks while told so.
 type stingy struct {
-	*Memory
+	*memtransport.Transport
 	refuse  atomic.Bool
 	refused atomic.Int64
 }
@@ -387,13 +388,13 @@ func (t *stingy) Peer(from, to geo.NodeID) ChunkPeer {
 		t.refused.Add(1)
 		return nil
 	}
-	return t.Memory.Peer(from, to)
+	return t.Transport.Peer(from, to)
 }
 
 // A transfer that is cut anywhere begins anew and ends well; nothing of the cut ones is
 // left.
 func TestInterruptedSnapshot(t *testing.T) {
-	transport := &cutting{Memory: NewMemory()}
+	transport := &cutting{Transport: memtransport.New()}
 	s := newSnapStamp(t, transport, nil)
 	away := s.follower()
 	require.NoError(t, s.Stop(away, true))
@@ -411,14 +412,14 @@ func TestInterruptedSnapshot(t *testing.T) {
 // cutting is a transport that ends the first streams: before their first fragment, after
 // it, damaged, or before their end.
 type cutting struct {
-	*Memory
+	*memtransport.Transport
 	cuts atomic.Int64
 }
 
 var errCut = errors.New("cut")
 
 func (t *cutting) Snapshot(from, to geo.NodeID, h snapshot.Header) (snapshot.Stream, error) {
-	s, err := t.Memory.Snapshot(from, to, h)
+	s, err := t.Transport.Snapshot(from, to, h)
 	if err != nil {
 		return nil, err
 	}
@@ -451,7 +452,7 @@ func (s *cutStream) Finish(ctx context.Context) error {
 // A crash at any sync of a node that installs a snapshot leaves the old replica or the
 // new one: it opens, is not lost, has no leftovers, and catches up to the leader's bytes.
 func TestCrashWhileInstalling(t *testing.T) {
-	s := newSnapStamp(t, NewMemory(), nil)
+	s := newSnapStamp(t, memtransport.New(), nil)
 	s.write(0, 20, "a")
 	away := s.follower()
 	require.NoError(t, s.Stop(away, false))
@@ -495,7 +496,7 @@ func TestCrashWhileInstalling(t *testing.T) {
 func openCrashed(t *testing.T, s *snapStamp, id geo.NodeID, fs vfs.FS) uint64 {
 	t.Helper()
 	o := s.o
-	o.ID, o.Dir, o.Engine.FS, o.Transport = id, "data/"+Name("north", id), fs, NewMemory()
+	o.ID, o.Dir, o.Engine.FS, o.Transport = id, "data/"+Name("north", id), fs, memtransport.New()
 	n, err := Open(o)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, n.Close(false)) }()

@@ -20,6 +20,7 @@ import (
 	"antipode/stamp"
 	"antipode/stamp/change"
 	"antipode/stamp/keys"
+	"antipode/stamp/memtransport"
 	. "antipode/stamp/node"
 	"antipode/stamp/ranges"
 	"antipode/stamp/seglog"
@@ -63,7 +64,7 @@ func partition(i int) keys.Partition {
 func testStamp(t *testing.T, fs func(geo.NodeID) vfs.FS) *stamp.Stamp {
 	t.Helper()
 	s := stamp.New(Options{
-		Location: "north", Peers: []geo.NodeID{1, 2, 3}, Dir: "data", Clock: clock.System{}, Transport: NewMemory(),
+		Location: "north", Peers: []geo.NodeID{1, 2, 3}, Dir: "data", Clock: clock.System{}, Transport: memtransport.New(),
 		Engine: state.Options{LogSegmentBytes: 1 << 20},
 		Tick:   10 * time.Millisecond, Seed: 1, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}, func(o *Options) { o.Engine.FS = fs(o.ID) })

@@ -16,6 +16,7 @@ import (
 
 	"antipode/geo"
 	"antipode/stamp/extent"
+	"antipode/stamp/memtransport"
 	. "antipode/stamp/node"
 )
 
@@ -46,7 +47,7 @@ func TestFailedSync(t *testing.T) {
 	for _, where := range []string{"/log/", "/state/0", "/extents/"} {
 		t.Run(strings.Trim(where, "/0"), func(t *testing.T) {
 			var seen events
-			s := newSnapStamp(t, NewMemory(), func(o *Options) {
+			s := newSnapStamp(t, memtransport.New(), func(o *Options) {
 				eager(o)
 				o.OnEvent = seen.takeAll
 			})
@@ -89,7 +90,7 @@ func TestFailedSync(t *testing.T) {
 // serves again when somebody starts it on a disk that works.
 func TestNodeStaysOutOfService(t *testing.T) {
 	var seen events
-	s := newSnapStamp(t, NewMemory(), func(o *Options) {
+	s := newSnapStamp(t, memtransport.New(), func(o *Options) {
 		eager(o)
 		o.RestartAfter = time.Millisecond
 		o.OnEvent = seen.takeAll
@@ -119,7 +120,7 @@ func TestNodeStaysOutOfService(t *testing.T) {
 // Stopping a node that is down, or is being opened anew, waits for that and leaves
 // nothing open.
 func TestStopWhileDown(t *testing.T) {
-	s := newSnapStamp(t, NewMemory(), func(o *Options) { o.RestartAfter = time.Millisecond })
+	s := newSnapStamp(t, memtransport.New(), func(o *Options) { o.RestartAfter = time.Millisecond })
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 20 {
 		id := geo.NodeID(1 + rng.IntN(3))

@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"sync"
 
 	pb "go.etcd.io/raft/v3/raftpb"
 
@@ -86,64 +85,4 @@ type ChunkPeer interface {
 	SyncChunks(ctx context.Context) error
 	// ReadChunk fills p from offset off, as io.ReaderAt does.
 	ReadChunk(ref extent.Ref, off int64, p []byte) (int, error)
-}
-
-// Memory is the Transport between nodes of one process.
-type Memory struct {
-	mu    sync.RWMutex
-	nodes map[geo.NodeID]Member
-	// handlers by node and method: see Handle.
-	handlers map[geo.NodeID]map[string]CallHandler
-}
-
-// NewMemory returns an empty transport.
-func NewMemory() *Memory {
-	return &Memory{nodes: map[geo.NodeID]Member{}, handlers: map[geo.NodeID]map[string]CallHandler{}}
-}
-
-// Attach implements Transport.
-func (t *Memory) Attach(id geo.NodeID, m Member) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if m == nil {
-		delete(t.nodes, id)
-		return
-	}
-	t.nodes[id] = m
-}
-
-// Send implements Transport.
-func (t *Memory) Send(from, to geo.NodeID, batch []Envelope) {
-	t.mu.RLock()
-	m := t.nodes[to]
-	t.mu.RUnlock()
-	if m == nil {
-		return
-	}
-	for i := range batch {
-		batch[i].From = from
-	}
-	m.Receive(batch)
-}
-
-// Snapshot implements SnapshotTransport: fragments go straight to the receiver, one in
-// flight.
-func (t *Memory) Snapshot(from, to geo.NodeID, h snapshot.Header) (snapshot.Stream, error) {
-	t.mu.RLock()
-	m, takes := t.nodes[to].(SnapshotMember)
-	t.mu.RUnlock()
-	if !takes {
-		return nil, ErrUnreachable
-	}
-	return m.TakeSnapshot(from, h)
-}
-
-// Peer implements Transport.
-func (t *Memory) Peer(_, to geo.NodeID) ChunkPeer {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	if m := t.nodes[to]; m != nil {
-		return m
-	}
-	return nil
 }

@@ -18,6 +18,7 @@ import (
 	"antipode/stamp/change"
 	"antipode/stamp/keys"
 	"antipode/stamp/kv"
+	"antipode/stamp/memtransport"
 	"antipode/stamp/node"
 	"antipode/stamp/ranges"
 	"antipode/stamp/state"
@@ -29,7 +30,7 @@ func New(t testing.TB, l geo.Location, services ...geo.Service) *stamp.Stamp {
 	t.Helper()
 	quiet := slog.New(slog.DiscardHandler)
 	s := stamp.New(node.Options{
-		Location: l, Peers: []geo.NodeID{1, 2, 3}, Dir: "data", Clock: clock.System{}, Transport: node.NewMemory(),
+		Location: l, Peers: []geo.NodeID{1, 2, 3}, Dir: "data", Clock: clock.System{}, Transport: memtransport.New(),
 		Tick: 20 * time.Millisecond, ElectionTicks: 25, InSyncTimeout: time.Minute, Seed: 1,
 		Engine: state.Options{FS: vfs.NewMem(), LogSegmentBytes: 1 << 20, Logger: quiet}, Logger: quiet,
 	})

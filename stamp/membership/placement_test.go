@@ -1,4 +1,4 @@
-package node
+package membership
 
 import (
 	"bytes"
@@ -16,40 +16,40 @@ import (
 // must not guess who its peers are.
 func TestPlacementFile(t *testing.T) {
 	p := ranges.Placement{Nodes: []geo.NodeID{1, 2, 3, 9}, Ranges: map[geo.RangeID][]geo.NodeID{2: {1, 2, 9}}}
-	b := encodePlacement(p)
+	b := EncodePlacement(p)
 	require.Equal(t, "01"+"0400"+"0100000000000000"+"0200000000000000"+"0300000000000000"+"0900000000000000"+
 		"0100"+"02000000"+"0100000000000000"+"0200000000000000"+"0900000000000000"+"38a71b5a", hex.EncodeToString(b))
-	got, err := parsePlacement(b)
+	got, err := ParsePlacement(b)
 	require.NoError(t, err)
 	require.Equal(t, p, got)
 	for i := range b {
-		_, err := parsePlacement(b[:i])
+		_, err := ParsePlacement(b[:i])
 		require.ErrorIs(t, err, ErrPlacement)
 		flipped := bytes.Clone(b)
 		flipped[i] ^= 4
-		_, err = parsePlacement(flipped)
+		_, err = ParsePlacement(flipped)
 		require.ErrorIs(t, err, ErrPlacement)
 	}
 	file := durable.Twice(b)
 	for _, at := range []int{0, 1, len(b) - 1, len(b), durable.SecondCopy, len(file) - 1} {
 		file[at] ^= 4
-		got, err := durable.ParseTwice(file, parsePlacement)
+		got, err := durable.ParseTwice(file, ParsePlacement)
 		require.NoError(t, err, "one copy is damaged at %d", at)
 		require.Equal(t, p, got)
 		file[at] ^= 4
 	}
 	file[3], file[durable.SecondCopy+3] = 0xff, 0xff
-	_, err = durable.ParseTwice(file, parsePlacement)
+	_, err = durable.ParseTwice(file, ParsePlacement)
 	require.ErrorIs(t, err, ErrPlacement)
 }
 
 // Any bytes begin with a placement that is written as it was read, or are refused.
 func FuzzParsePlacement(f *testing.F) {
-	f.Add(encodePlacement(ranges.Everywhere([]geo.NodeID{1, 2, 3})))
-	f.Add(encodePlacement(ranges.Place([]ranges.Site{{Node: 1}, {Node: 2}, {Node: 3}, {Node: 4}, {Node: 5}}, stampRanges())))
+	f.Add(EncodePlacement(ranges.Everywhere([]geo.NodeID{1, 2, 3})))
+	f.Add(EncodePlacement(ranges.Place([]ranges.Site{{Node: 1}, {Node: 2}, {Node: 3}, {Node: 4}, {Node: 5}}, []geo.RangeID{1, 2, 3, 4})))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if p, err := parsePlacement(b); err == nil {
-			require.True(t, bytes.HasPrefix(b, encodePlacement(p)))
+		if p, err := ParsePlacement(b); err == nil {
+			require.True(t, bytes.HasPrefix(b, EncodePlacement(p)))
 		}
 	})
 }

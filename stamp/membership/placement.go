@@ -1,0 +1,81 @@
+package membership
+
+import (
+	"encoding/binary"
+	"errors"
+	"maps"
+	"slices"
+
+	"antipode/geo"
+	"antipode/internal/crc"
+	"antipode/stamp/ranges"
+)
+
+// ErrPlacement: the file placement is damaged, or the configuration does not fit it.
+var ErrPlacement = errors.New("cannot tell which nodes have which ranges")
+
+const placementVersion = 1
+
+// EncodePlacement is what the file has twice: docs/format/placement.md.
+func EncodePlacement(p ranges.Placement) []byte {
+	b := binary.LittleEndian.AppendUint16([]byte{placementVersion}, uint16(len(p.Nodes)))
+	for _, n := range p.Nodes {
+		b = binary.LittleEndian.AppendUint64(b, uint64(n))
+	}
+	b = binary.LittleEndian.AppendUint16(b, uint16(len(p.Ranges)))
+	for _, id := range slices.Sorted(maps.Keys(p.Ranges)) {
+		b = binary.LittleEndian.AppendUint32(b, uint32(id))
+		for _, n := range p.Ranges[id] {
+			b = binary.LittleEndian.AppendUint64(b, uint64(n))
+		}
+	}
+	return binary.LittleEndian.AppendUint32(b, crc.Of(b))
+}
+
+// ParsePlacement decodes what b begins with.
+func ParsePlacement(b []byte) (ranges.Placement, error) {
+	const node, placed = 8, 4 + 8*ranges.Replicas
+	p := ranges.Everywhere(nil)
+	le, at := binary.LittleEndian, 3
+	if len(b) < at || b[0] != placementVersion {
+		return p, ErrPlacement
+	}
+	nodes := b[at:]
+	at += node * int(le.Uint16(b[1:]))
+	if len(b) < at+2 {
+		return p, ErrPlacement
+	}
+	nodes, rest := nodes[:at-3], b[at+2:]
+	at += 2 + placed*int(le.Uint16(b[at:]))
+	if len(b) < at+4 || crc.Of(b[:at]) != le.Uint32(b[at:]) {
+		return p, ErrPlacement
+	}
+	rest = rest[:len(rest)-(len(b)-at)]
+	var ok bool
+	if p.Nodes, ok = parseNodes(nodes); !ok {
+		return p, ErrPlacement
+	}
+	last := geo.RangeID(0)
+	for ; len(rest) > 0; rest = rest[placed:] {
+		id := geo.RangeID(le.Uint32(rest))
+		on, ok := parseNodes(rest[4:placed])
+		if !ok || id <= last {
+			return p, ErrPlacement
+		}
+		p.Ranges[id], last = on, id
+	}
+	return p, nil
+}
+
+// parseNodes decodes ascending nodes that fill b.
+func parseNodes(b []byte) (list []geo.NodeID, ok bool) {
+	last := geo.NodeID(0)
+	for ; len(b) > 0; b = b[8:] {
+		n := geo.NodeID(binary.LittleEndian.Uint64(b))
+		if n <= last {
+			return nil, false
+		}
+		list, last = append(list, n), n
+	}
+	return list, true
+}
