@@ -2,6 +2,7 @@ package clock
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,21 +15,22 @@ import (
 func TestLoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		var woken, steps int
+		var woken int
+		var steps atomic.Int32 // A step by time is ordered behind nothing that the test did.
 		l := NewLoop(func() { woken++ })
 		arrived := make(chan struct{})
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
 			l.Run(ctx, System{}, arrived, func(time.Duration) time.Duration {
-				steps++
+				steps.Add(1)
 				return time.Second
 			})
 		}()
-		after := func(want int, what string) {
+		after := func(want int32, what string) {
 			t.Helper()
 			synctest.Wait()
-			require.Equal(t, want, steps, what)
+			require.Equal(t, want, steps.Load(), what)
 		}
 		after(1, "at once")
 		time.Sleep(time.Second - 1)
