@@ -396,3 +396,14 @@ func TestMetadataNames(t *testing.T) {
 	require.Equal(t, "v<", r.get("/cont/b").header.Get("x-ms-meta-a-b"))
 	require.Contains(t, string(r.get(listPath+"&include=metadata").body), "<Metadata><x-ms-invalid-name>a-b</x-ms-invalid-name></Metadata>")
 }
+
+// An account that is addressed as a container is told that its restype is wrong, whatever
+// the comp.
+func TestAccountAsContainer(t *testing.T) {
+	r := newRig(t, nil)
+	for _, path := range []string{"/?restype=container", "/?restype=container&comp=list", "/?comp=metadata&restype=Container"} {
+		a := r.do(http.MethodGet, path, nil)
+		r.requireCode(a, http.StatusBadRequest, "InvalidQueryParameterValue")
+		require.Contains(t, string(a.body), "<QueryParameterName>restype</QueryParameterName><QueryParameterValue>container<", path)
+	}
+}

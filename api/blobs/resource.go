@@ -71,7 +71,11 @@ func Lookup(r *protocol.Request) operation.Match {
 	if err != nil {
 		return operation.Nothing()
 	}
-	return operation.Find(r, res.kind(restype), r.HTTP.Method)
+	m := operation.Find(r, res.kind(restype), r.HTTP.Method)
+	if m.Fault == operation.BadComp && m.Resource == operation.BlobAccount && restype == restypeContainer {
+		m.Fault = operation.BadRestype // There only a batch may say it: nothing is wrong with the comp.
+	}
+	return m
 }
 
 // kind is what the resource is in the table of operations. Information of the account is
