@@ -34,7 +34,9 @@ type Stamp struct {
 	progressMu sync.Mutex
 	progress   map[progressRequest]*keptProgress
 
-	// background are goroutines of Go.
+	// background are goroutines of Go. goMu is held while one is added and while ctx ends, so
+	// that none is added afterwards.
+	goMu       sync.Mutex
 	background sync.WaitGroup
 	ctx        context.Context //nolint:containedctx // Ends the goroutines of Go at Close.
 	cancel     context.CancelFunc
@@ -77,8 +79,13 @@ func Over(o node.Options, nodes ...*node.Node) *Stamp {
 	return s
 }
 
-// Go runs f on a goroutine that Close ends and waits for.
+// Go runs f on a goroutine that Close ends and waits for; not at all once the stamp is closed.
 func (s *Stamp) Go(f func(ctx context.Context)) {
+	s.goMu.Lock()
+	defer s.goMu.Unlock()
+	if s.ctx.Err() != nil {
+		return // An answer from elsewhere came late, and Close may be waiting already.
+	}
 	s.background.Add(1)
 	go func() {
 		defer s.background.Done()
@@ -165,7 +172,9 @@ func (s *Stamp) Stop(id geo.NodeID, flush bool) error {
 
 // Close stops all nodes.
 func (s *Stamp) Close() error {
+	s.goMu.Lock()
 	s.cancel()
+	s.goMu.Unlock()
 	s.progressMu.Lock()
 	s.progress = nil
 	s.progressMu.Unlock()
