@@ -1,6 +1,7 @@
 package node
 
 import (
+	"errors"
 	"fmt"
 
 	"go.etcd.io/raft/v3"
@@ -186,10 +187,12 @@ func (n *Node) LeaderHint(id geo.RangeID) geo.NodeID { return n.hints.Leader(id,
 func (n *Node) identify(r *hosted) (*membership.Identity, error) {
 	fs, id := n.o.Engine.FS, r.ID()
 	d, err := membership.Load(fs, n.o.Dir, id)
-	if err != nil {
+	switch {
+	case errors.Is(err, membership.ErrIdentity):
 		return nil, fmt.Errorf("range %d: %w: move %s away and start again, the node is then rebuilt from its peers", id, err, n.o.Dir)
-	}
-	if d == nil {
+	case err != nil:
+		return nil, err // The file may be whole: nothing is moved away for it.
+	case d == nil:
 		// The clock makes a folder that was lost and made again another one.
 		nonce := n.rng.Uint64() ^ uint64(n.o.Clock.Now().UnixNano())
 		hs, _, err := r.log.InitialState()
