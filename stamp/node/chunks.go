@@ -44,7 +44,9 @@ func (n *Node) step(messages []Envelope, now time.Duration) error {
 		for _, next := range r.held[min(i+1, len(r.held)):min(i+fetchesMax, len(r.held))] {
 			n.payload.here(next)
 		}
-		r.held = r.held[i:]
+		if r.held = r.held[i:]; len(r.held) == 0 {
+			r.held = nil // Frees the messages that were before it.
+		}
 	}
 	return nil
 }

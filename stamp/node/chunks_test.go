@@ -176,6 +176,7 @@ func TestFetchDoesNotStopTheNode(t *testing.T) {
 	}, electionWait, time.Millisecond)
 	durable(0)
 	require.Eventually(t, func() bool { work(t, n); return transport.took(2, 3) }, electionWait, time.Millisecond)
+	require.Nil(t, n.Held(geo.FirstRange(geo.Blob)), "an empty slice would keep them in memory")
 }
 
 // groupNaming is an entry whose one change names a chunk.

@@ -52,6 +52,9 @@ func (n *Node) BeginRecovery(id geo.RangeID, as geo.ReplicaID) error {
 	return membership.Save(n.o.Engine.FS, n.o.Dir, id, &d, n.o.Peers)
 }
 
+// Held are the messages of a range that wait for payload; nil if none does.
+func (n *Node) Held(id geo.RangeID) []Envelope { return n.byID[id].held }
+
 // Silent reports whether a peer was not active for so long that damaged stores stay.
 func (n *Node) Silent(p geo.NodeID) bool {
 	return n.sched.ticks > n.sched.activeAt[p]+2*repeatTicks
