@@ -13,10 +13,11 @@ SEED ?= 0
 DURATION ?= 2m
 ROUNDS ?= 5
 FIGURES ?=
+FUZZTIME ?= 10s
 FIGURES_DIR ?= .
 
 .DEFAULT_GOAL := help
-.PHONY: help run cluster cluster-stop build test check unit race lint fmt e2e starved sim sim-bugs stress faults hostile bench figures proto clean
+.PHONY: help run cluster cluster-stop build test check unit race fuzz lint fmt e2e starved sim sim-bugs stress faults hostile bench figures proto clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -62,6 +63,10 @@ hostile: ## 200 hostile clients beside an honest one, whose p99 may grow four ti
 
 race: ## the race detector on every package but the end-to-end tests
 	go test -race -short $$(go list ./... | grep -v '^antipode/test')
+
+fuzz: ## every fuzz target for FUZZTIME=10s, one after the other
+	@set -e; grep -rn --include='*_test.go' -oE '^func Fuzz[A-Za-z0-9_]*' . | sed -E 's/:[0-9]+:func /:/' | sort | while IFS=: read -r file name; do \
+		go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "./$$(dirname $$file)" < /dev/null; done
 
 lint: $(LINT) ## formatting and lint, the house rules included
 	$(LINT) run ./...
