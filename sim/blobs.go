@@ -66,7 +66,7 @@ func (s *Sim) putBlock(a *account, n blobs.Name, done func()) {
 }
 
 // payload is what the next operation brings: bytes that say which operation it was,
-// in chunks or, where there are none, inline.
+// in chunks or, without any, inline.
 type payload struct {
 	bytes []byte
 	refs  []extent.Ref

@@ -143,7 +143,7 @@ func (s *Sim) drain() {
 	if s.err != nil {
 		return
 	}
-	// The slowest clock of a leader tells the times.
+	// The slowest clock of a leader gives the times.
 	target := geo.TimestampOf(s.clock.Now().Add(-skewMax))
 	var why string
 	if s.runUntil(drainMax, func() bool {
@@ -152,8 +152,8 @@ func (s *Sim) drain() {
 	}) || s.err != nil {
 		return
 	}
-	if why == s.rotSeen {
-		s.fail(fmt.Errorf("%w: %s", ErrRotten, why))
+	if why == s.corruptionSeen {
+		s.fail(fmt.Errorf("%w: %s", ErrUnrepaired, why))
 		return
 	}
 	s.fail(fmt.Errorf("%w: %s", ErrDrain, why))
@@ -192,21 +192,21 @@ func (s *Sim) undrained(target geo.Timestamp) string {
 // unrepaired says which damaged copy is still there, empty for none. It looks now and then: to
 // look at the disk costs more than all else.
 func (s *Sim) unrepaired() string {
-	if s.now < s.rotCheckedAt+rotPause {
-		return s.rotSeen
+	if s.now < s.corruptionCheckedAt+corruptionPause {
+		return s.corruptionSeen
 	}
-	s.rotCheckedAt, s.rotSeen = s.now, ""
+	s.corruptionCheckedAt, s.corruptionSeen = s.now, ""
 	for _, l := range s.locations {
 		for _, m := range l.members {
-			if m.logRotten && m.logCorrupt() {
-				s.rotSeen = fmt.Sprintf("%s-%d: a bit of the log is flipped", l.name, m.id)
+			if m.logCorrupted && m.logCorrupt() {
+				s.corruptionSeen = fmt.Sprintf("%s-%d: a bit of the log is flipped", l.name, m.id)
 			}
 			if why := m.unrepaired(); why != "" {
-				s.rotSeen = fmt.Sprintf("%s-%d: %s", l.name, m.id, why)
+				s.corruptionSeen = fmt.Sprintf("%s-%d: %s", l.name, m.id, why)
 			}
 		}
 	}
-	return s.rotSeen
+	return s.corruptionSeen
 }
 
 // checkEnd compares everything with everything once nothing moves any more.

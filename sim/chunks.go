@@ -105,8 +105,8 @@ func (p chunkPeer) ReadChunk(ref extent.Ref, off int64, data []byte) (int, error
 	if err != nil {
 		return n, err
 	}
-	if s.chance(s.rates.chunkLie) {
-		s.counts.ChunkLied++
+	if s.chance(s.rates.chunkWrong) {
+		s.counts.ChunkWrong++
 		s.event("%s node %d was sent another chunk than %s from %d", p.l.name, p.by, ref.ID, p.ID())
 		data[s.rng.IntN(n)] ^= 1
 		return n, nil
@@ -117,7 +117,7 @@ func (p chunkPeer) ReadChunk(ref extent.Ref, off int64, data []byte) (int, error
 }
 
 // checkPayload: every chunk that an entry names is durable on the node that leads
-// with it or has applied it (R3). At the other location this says that no record is
+// with it or has applied it (R3). At the other location this ensures that no record is
 // applied before its payload is there.
 func (m *member) checkPayload(what string, entry []byte) {
 	if !change.NamesChunks(entry) {
@@ -134,7 +134,7 @@ func (m *member) checkPayload(what string, entry []byte) {
 func (m *member) checkChunks(what string, refs []extent.Ref) {
 	for _, ref := range refs {
 		m.l.s.counts.ChunkChecked++
-		if !m.n.Extents().Durable(ref.ID) && !m.isRotten(ref) {
+		if !m.n.Extents().Durable(ref.ID) && !m.isCorrupted(ref) {
 			m.l.s.fail(fmt.Errorf("%w: %s-%d: %s names chunk %s", ErrPayload, m.l.name, m.id, what, ref.ID))
 			return
 		}

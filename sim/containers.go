@@ -22,7 +22,7 @@ type container struct {
 	generation keys.Generation
 	// deletion and closing are the writes that delete it (R8), -1 while there are none.
 	deletion, closing int
-	// deleted says that its deletion took effect in the catalog, closed that its
+	// deleted means that its deletion took effect in the catalog, closed that its
 	// range committed that it takes no more changes.
 	deleted, closed bool
 }
@@ -36,7 +36,7 @@ func (c *container) partition(object string) keys.Partition {
 
 // drawContainer draws where to write or read. The newest one is in the hurry that
 // makes a record come before its container; a deleted one is written to by clients
-// that have not heard.
+// that have not learned of it.
 func (s *Sim) drawContainer(a *account, svc geo.Service) *container {
 	all := a.containers[svc]
 	if s.chance(0.5) {
@@ -45,7 +45,7 @@ func (s *Sim) drawContainer(a *account, svc geo.Service) *container {
 	return all[len(all)-1]
 }
 
-// newContainer makes a container whose name tells its operation.
+// newContainer makes a container whose name holds its operation.
 func (s *Sim) newContainer(a *account, svc geo.Service) *op {
 	return s.newOp(a, &catalog.Create{Service: svc, Account: a.name, Name: fmt.Sprintf("c%d", len(s.ops)), Epoch: 1})
 }
@@ -73,7 +73,7 @@ func (s *Sim) deleteContainer(a *account, svc geo.Service, done func()) {
 	})
 }
 
-// container finds a container by its generation, nil where there is none.
+// container finds a container by its generation, nil if it is not known.
 func (s *Sim) container(p keys.Partition) *container {
 	for _, c := range s.account(p.Account).containers[p.Service] {
 		if c.generation == p.Generation {
@@ -95,7 +95,7 @@ func parseContainerName(object string) (svc geo.Service, id int, ok bool) {
 	return svc, id, err == nil
 }
 
-// tookContainer notes that a creation or a deletion took effect.
+// tookContainer records that a creation or a deletion took effect.
 func (h *history) tookContainer(svc geo.Service, id int, p keys.Partition, r *change.Record, index uint64) {
 	stored, err := catalog.ParseContainer(r.Ops[0].Value)
 	if err != nil {
@@ -115,7 +115,7 @@ func (h *history) tookContainer(svc geo.Service, id int, p keys.Partition, r *ch
 	})
 }
 
-// tookClosing notes that a generation takes no more changes from here on.
+// tookClosing records that a generation takes no more changes from here on.
 func (h *history) tookClosing(key []byte, index uint64) {
 	for _, a := range h.s.accounts {
 		for _, c := range a.containers[h.svc] {

@@ -8,12 +8,12 @@ import (
 	"antipode/stamp/extent"
 )
 
-// rotMax is how many chunks of a node are damaged at one moment, at most.
-const rotMax = 6
+// corruptMax is how many chunks of a node are damaged at one moment, at most.
+const corruptMax = 6
 
-// rot flips bits of some chunks, on a node that goes on or stands still. Whoever reads one
+// corruptChunks flips bits of some chunks, on a node that goes on or stands still. A reader of one
 // there must find out; if nobody does the scrub must.
-func (s *Sim) rot(m *member) {
+func (s *Sim) corruptChunks(m *member) {
 	if m.n == nil || m.killed != nil {
 		return
 	}
@@ -22,8 +22,8 @@ func (s *Sim) rot(m *member) {
 		refs = s.newestChunks()
 	}
 	s.rng.Shuffle(len(refs), func(i, j int) { refs[i], refs[j] = refs[j], refs[i] })
-	for _, ref := range refs[:min(len(refs), 1+s.rng.IntN(rotMax))] {
-		s.rotChunk(m, ref)
+	for _, ref := range refs[:min(len(refs), 1+s.rng.IntN(corruptMax))] {
+		s.corruptChunk(m, ref)
 	}
 }
 
@@ -31,7 +31,7 @@ func (s *Sim) rot(m *member) {
 // since, and are read by nobody.
 func (s *Sim) newestChunks() []extent.Ref {
 	var refs []extent.Ref
-	for i := len(s.ops) - 1; i >= 0 && len(refs) < 4*rotMax; i-- {
+	for i := len(s.ops) - 1; i >= 0 && len(refs) < 4*corruptMax; i-- {
 		if s.ops[i].index > 0 {
 			refs = append(refs, s.ops[i].payload.refs...)
 		}
@@ -39,8 +39,8 @@ func (s *Sim) newestChunks() []extent.Ref {
 	return refs
 }
 
-// rotChunk flips a bit of the payload of a chunk, where the other nodes hold it intact.
-func (s *Sim) rotChunk(m *member, ref extent.Ref) {
+// corruptChunk flips a bit of the payload of a chunk, where the other nodes hold it intact.
+func (s *Sim) corruptChunk(m *member, ref extent.Ref) {
 	data := make([]byte, ref.Length)
 	for _, other := range m.l.holders(geo.FirstRange(geo.Blob)) {
 		if other.n == nil || other.killed != nil || !other.intact(ref, data) {
@@ -56,7 +56,7 @@ func (s *Sim) rotChunk(m *member, ref extent.Ref) {
 	}
 	s.counts.ChunkDamaged++
 	s.event("%s node %d: bit of chunk %s flipped", m.l.name, m.id, ref.ID)
-	m.rotten[ref.ID] = ref
+	m.corrupted[ref.ID] = ref
 	i := s.rng.IntN(len(data))
 	if err := flip(m.fs, path, at+i, data[i]); err != nil {
 		s.fail(fmt.Errorf("%w: damage: %w", ErrStore, err))
@@ -67,7 +67,7 @@ func (s *Sim) rotChunk(m *member, ref extent.Ref) {
 // empty for none. It looks at the disk: by a read the node would learn of the damage, and
 // to find it is the scrub's.
 func (m *member) unrepaired() string {
-	if len(m.rotten) == 0 {
+	if len(m.corrupted) == 0 {
 		return ""
 	}
 	store, err := m.crashedExtents()
@@ -75,14 +75,14 @@ func (m *member) unrepaired() string {
 		return err.Error()
 	}
 	why := ""
-	for id, ref := range m.rotten {
+	for id, ref := range m.corrupted {
 		_, err := store.Read(ref, 0, make([]byte, ref.Length))
 		if err == nil || errors.Is(err, extent.ErrNotFound) {
-			delete(m.rotten, id)
+			delete(m.corrupted, id)
 			continue
 		}
 		for _, other := range m.l.members {
-			if other != m && other.n.Extents().Durable(id) && !other.isRotten(ref) {
+			if other != m && other.n.Extents().Durable(id) && !other.isCorrupted(ref) {
 				why = max(why, fmt.Sprintf("chunk %s: %v", id, err))
 			}
 		}
@@ -99,13 +99,13 @@ func (m *member) intact(ref extent.Ref, data []byte) bool {
 	return err == nil
 }
 
-// isRotten reports whether the node's copy of a chunk was damaged and is not repaired.
-func (m *member) isRotten(ref extent.Ref) bool {
-	if _, ok := m.rotten[ref.ID]; !ok {
+// isCorrupted reports whether the node's copy of a chunk was damaged and is not repaired.
+func (m *member) isCorrupted(ref extent.Ref) bool {
+	if _, ok := m.corrupted[ref.ID]; !ok {
 		return false
 	}
 	if m.n != nil && m.intact(ref, make([]byte, ref.Length)) {
-		delete(m.rotten, ref.ID)
+		delete(m.corrupted, ref.ID)
 		return false
 	}
 	return true

@@ -22,7 +22,7 @@ type Counts struct {
 	WayCut, Paused, PassStopped, Slowed, ClockJumped, Torn, SyncFailed, DiskFull uint64
 	// Disks that lost or altered what was durable: of the log, of the state, everything;
 	// logs of running nodes, and chunks, of which a bit was flipped.
-	LogDamaged, LogRotten, StateDamaged, NodeEmptied, ChunkDamaged uint64
+	LogDamaged, LogCorrupted, StateDamaged, NodeEmptied, ChunkDamaged uint64
 	// The link between the locations, and the stream that crosses it.
 	LinkCut, LinkStalled                                                                  uint64
 	StreamLost, StreamDoubled, StreamReordered, StreamDelayed, StreamRefused, StreamWiped uint64
@@ -32,18 +32,18 @@ type Counts struct {
 	// and of full closed records, changes of a range's leader, replicas that left the
 	// in-sync set, and answers of commands: done, refused, unknown.
 	Gap, Dedup, Wait, Skipped, Pull, FullPull, LeaderChange, OutOfSync, Acked, Refused, Unknown uint64
-	// Range snapshots installed, and broken off on their way; replicas found lost, begun anew
+	// Range snapshots installed, and broken off on their way; replicas found lost, begun again
 	// under another id, and promoted, some of them under an id that is the number of another
 	// node; nodes that took no writes for want of room.
 	Snapshot, SnapshotBroken, ReplicaLost, Rebuilding, Promoted, PromotedForeign, ReadOnly uint64
 	// Reads of a damaged chunk that another node served; rounds of repair that copied chunks from
 	// a peer; stores that a node found damaged while it ran.
-	ReadElsewhere, Repaired, StoreCondemned uint64
+	ReadElsewhere, Repaired, StoreQuarantined uint64
 	// Chunks that did not reach a node, or a node that fetched them from its leader; and
 	// pushes over the link that failed. Chunks that a follower fetched, that the other
 	// location was pushed ahead of a record, and that it fetched itself.
-	// Peers lied that sent other bytes than they hold.
-	ChunkLost, FetchLost, PushLost, ChunkLied, ChunkFetched, ChunkPushed, ChunkPulled uint64
+	// ChunkWrong: peers sent other bytes than they hold.
+	ChunkLost, FetchLost, PushLost, ChunkWrong, ChunkFetched, ChunkPushed, ChunkPulled uint64
 	// Acknowledged entity group transactions, and writes of blobs; blocks that a list
 	// took from the list before it.
 	Transaction, BlobInline, BlobChunked, Block, BlockList, BlobDeleted, DeadDropped, BlockReused uint64

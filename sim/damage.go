@@ -24,8 +24,8 @@ const (
 	stateGone
 	stateFlipped
 	diskGone
-	// logRotten: while the node runs.
-	logRotten
+	// logCorrupted: while the node runs.
+	logCorrupted
 	damageKinds
 )
 
@@ -39,8 +39,8 @@ func (s *Sim) damage(m *member) {
 		return
 	}
 	what := damageKind(s.rng.IntN(int(damageKinds)))
-	if what == logRotten {
-		s.rotLog(m)
+	if what == logCorrupted {
+		s.corruptLog(m)
 		return
 	}
 	m.loseDisk(what)
@@ -78,7 +78,7 @@ func (m *member) loseDisk(what damageKind) {
 		s.counts.NodeEmptied++
 		s.event("%s node %d: disk gone", l.name, m.id)
 		m.owesChunks = nil
-		clear(m.rotten)
+		clear(m.corrupted)
 		err = m.fs.RemoveAll(dataDir)
 	}
 	if err != nil {
@@ -86,9 +86,9 @@ func (m *member) loseDisk(what damageKind) {
 	}
 }
 
-// rotLog flips a bit of the log of a node that goes on, below what it knows to be durable.
+// corruptLog flips a bit of the log of a node that goes on, below what it knows to be durable.
 // The node finds out by its scrub, by a read, or when it starts again.
-func (s *Sim) rotLog(m *member) {
+func (s *Sim) corruptLog(m *member) {
 	for range 10 {
 		undo, err := m.flipLog()
 		if err != nil {
@@ -96,8 +96,8 @@ func (s *Sim) rotLog(m *member) {
 			return
 		}
 		if m.logCorrupt() {
-			s.counts.LogRotten++
-			m.damaged, m.logRotten = true, true
+			s.counts.LogCorrupted++
+			m.damaged, m.logCorrupted = true, true
 			clear(m.owes)
 			return
 		}
@@ -176,8 +176,8 @@ func (l *location) holdsAcked() bool {
 // forgive ends the excuse of a node that is rebuilt.
 func (l *location) forgive() {
 	for _, m := range l.members {
-		if m.damaged && l.untrusted() == "" && l.holdsAcked() && (!m.logRotten || !m.logCorrupt()) {
-			m.damaged, m.logRotten = false, false
+		if m.damaged && l.untrusted() == "" && l.holdsAcked() && (!m.logCorrupted || !m.logCorrupt()) {
+			m.damaged, m.logCorrupted = false, false
 			l.s.event("%s node %d is whole again", l.name, m.id)
 		}
 	}
@@ -191,7 +191,7 @@ func (m *member) onEvent(e node.Event) {
 	case node.ChunksRepaired:
 		s.counts.Repaired++
 	case node.StoreDamaged:
-		s.counts.StoreCondemned++
+		s.counts.StoreQuarantined++
 	case node.ReplicaLost:
 		s.counts.ReplicaLost++
 	case node.ReplicaRebuilding:

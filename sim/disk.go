@@ -111,7 +111,7 @@ func (f *diskFile) SyncData() error {
 	return f.File.SyncData()
 }
 
-// runs says that the node of this life runs: while it opens its disk is well.
+// runs reports whether the node of this life runs: while it opens its disk is well.
 func (d *disk) runs() bool { return d.m.n != nil && d.m.life == d.life && d.m.killed == nil }
 
 // maybeKill draws whether the node dies before a write, or before a sync.
@@ -140,7 +140,7 @@ func (m *member) synced() *vfs.MemFS { return m.fs.CrashClone(vfs.CrashCloneCfg{
 const blockBytes = 4096
 
 // crashed is the disk after a crash: what was synced, and of the rest some blocks. Those of
-// each file are drawn from a source of its own: the state store's depend on how far Pebble
+// each file are drawn from a separate source: the state store's depend on how far Pebble
 // is in the background.
 func (m *member) crashed() *vfs.MemFS {
 	s := m.l.s

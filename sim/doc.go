@@ -3,13 +3,13 @@
 // production types (node.Node, ship.Shipper, receive.Receiver, secondary.Applier,
 // the commands of primary, stats.Of) over a clock moved by hand, a seeded generator,
 // file systems in memory that keep what was synced, membus as the bus, and a
-// network between nodes and a link between locations that lie.
+// network between nodes and a link between locations that break their promises.
 //
 // Invariant: the same seed gives the same event log, and so the same hash. Nothing
 // observable depends on wall time, on the order of a map or on a goroutine: what a node does
 // beside its scheduler, such as sending a range snapshot, runs as a task that the run
 // goes on with when it likes; flushes of the state are waited for; a crash tears files of
-// the state store, which Pebble writes in the background, from a source of their own; and
+// the state store, which Pebble writes in the background, from a separate source; and
 // what a restarted replica applies again is checked but not logged.
 //
 // The workload is writes of single entities, entity group transactions, blobs put whole

@@ -39,7 +39,7 @@ func (s *Sim) checkAck(o *op) {
 	for _, id := range inSync {
 		m := o.l.member(id)
 		if m.damaged {
-			continue // Its disk lost what it had persisted, and the leader has yet to hear of it.
+			continue // Its disk lost what it had persisted, and the leader has yet to learn of it.
 		}
 		if m.n != nil {
 			m.checkChunks(fmt.Sprintf("the acknowledged write %d", o.id), o.payload.refs)
@@ -87,7 +87,7 @@ func (m *member) holdsChunks(refs []extent.Ref) error {
 		return err
 	}
 	for _, ref := range refs {
-		if m.isRotten(ref) {
+		if m.isCorrupted(ref) {
 			continue
 		}
 		if _, err = store.Read(ref, 0, make([]byte, ref.Length)); err != nil {
@@ -134,7 +134,7 @@ func (m *member) inCrashedLog(id geo.RangeID, look func(state.RangeLog) error) e
 
 // lookOptions open a crashed copy of the node's disk without changing it.
 func (m *member) lookOptions() state.Options {
-	o := m.engineOptions(m.synced())
+	o := m.storeOptions(m.synced())
 	o.ReadOnly = true
 	return o
 }

@@ -25,9 +25,9 @@ var (
 	ErrPayload = errors.New("sim: a change whose payload is not on the replica")
 	// ErrContent: the content of a blob is not what its writes made it.
 	ErrContent = errors.New("sim: a blob is not what was written")
-	// ErrRotten: after healing a damaged copy was not repaired, although a peer holds the
+	// ErrUnrepaired: after healing a damaged copy was not repaired, although a peer holds the
 	// chunk intact (invariant 5).
-	ErrRotten = errors.New("sim: a damaged copy was not found and repaired")
+	ErrUnrepaired = errors.New("sim: a damaged copy was not found and repaired")
 	// ErrVote: a crash would make a replica forget a vote that it sent (R4).
 	ErrVote = errors.New("sim: a vote was sent before it was durable")
 	// ErrForgot: a replica took part under its id although its disk was gone (R4).

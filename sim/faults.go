@@ -7,7 +7,7 @@ import (
 	"antipode/replication/bus/membus"
 )
 
-// rates are how likely faults are, drawn anew for each seed: some runs have a bad
+// rates are how likely faults are, drawn for each seed: some runs have a bad
 // network, some a bad stream, some crash much.
 type rates struct {
 	netLose, netDelay, netDouble float64
@@ -16,8 +16,8 @@ type rates struct {
 	// link; killChunk per chunk that a node takes. pullLose is per chunk pulled over the link; a
 	// seed loses none of those.
 	chunkLose, pushLose, killChunk, pullLose float64
-	// chunkLie is per chunk that a node asks of another.
-	chunkLie float64
+	// chunkWrong is per chunk that a node asks of another.
+	chunkWrong float64
 	// kill is per batch of messages a node sends, killIO per write and fsync of its log and
 	// extents, snapLose per step of a range snapshot.
 	kill, killIO, snapLose float64
@@ -36,7 +36,7 @@ func (s *Sim) drawRates() rates {
 	return rates{
 		netLose: s.rng.Float64() * 0.03, netDelay: s.rng.Float64() * 0.05, netDouble: s.rng.Float64() * 0.05,
 		chunkLose: s.rng.Float64() * 0.15, pushLose: s.rng.Float64() * 0.3, killChunk: s.rng.Float64() * 0.005,
-		chunkLie:    s.rng.Float64() * 0.1,
+		chunkWrong:  s.rng.Float64() * 0.1,
 		netDelayMax: s.between(5*time.Millisecond, 80*time.Millisecond),
 		kill:        s.rng.Float64() * 0.0008, killIO: s.rng.Float64() * 0.0004, snapLose: s.rng.Float64() * 0.05, flush: 0.002 + s.rng.Float64()*0.01,
 		pause: s.between(60*time.Millisecond, 500*time.Millisecond),
@@ -50,7 +50,7 @@ func (s *Sim) drawStreamRates() membus.Rates {
 	}
 }
 
-// startFaults lets faults strike from now on.
+// startFaults lets faults occur from now on.
 func (s *Sim) startFaults() {
 	s.faulty = true
 	s.rates = s.drawRates()
@@ -63,14 +63,14 @@ func (s *Sim) startFaults() {
 func (s *Sim) nextFault() {
 	s.after(s.between(0, 2*s.rates.pause), func() {
 		if s.faulty {
-			s.strike()
+			s.causeFault()
 			s.nextFault()
 		}
 	})
 }
 
-// strike draws one fault and when it ends.
-func (s *Sim) strike() {
+// causeFault draws one fault and when it ends.
+func (s *Sim) causeFault() {
 	l := s.locations[s.rng.IntN(len(s.locations))]
 	m := l.members[s.rng.IntN(len(l.members))]
 	if led := l.newest(shipped[s.rng.IntN(len(shipped))]); led != nil && s.chance(0.5) {
@@ -119,7 +119,7 @@ func (s *Sim) strike() {
 			m.failSync = [...]string{logDir, extentsDir}[s.rng.IntN(2)]
 		}
 	case 19, 20:
-		s.rot(m)
+		s.corruptChunks(m)
 	default:
 		s.damage(m)
 	}

@@ -46,7 +46,7 @@ type location struct {
 	intake    *intake
 
 	history map[geo.RangeID]*history
-	// leaders are the leaders of before, to count changes; lowSync says that a
+	// leaders are the leaders of before, to count changes; lowSync means that a
 	// leader saw fewer than three replicas in sync.
 	leaders map[geo.RangeID]geo.NodeID
 	lowSync map[geo.RangeID]bool
@@ -91,7 +91,7 @@ func (l *location) holders(id geo.RangeID) []*member {
 	return out
 }
 
-// pair tells the locations of each other.
+// pair gives each location the other as its peer.
 func pair(a, b *location) {
 	a.far, b.far = b, a
 	for _, l := range []*location{a, b} {
@@ -158,7 +158,7 @@ func (l *location) work() bool {
 	return busy
 }
 
-// wake lets all nodes do a pass: something was handed to one of them.
+// wake lets all nodes do a pass: something was submitted to one of them.
 func (l *location) wake() {
 	for _, m := range l.members {
 		m.dirty = true
@@ -214,7 +214,7 @@ func (l *location) Leader(id geo.RangeID) *ranges.Range {
 }
 
 // LeaderNode implements secondary.Stamp: all nodes are in this process, so that Leader
-// tells.
+// suffices.
 func (l *location) LeaderNode(geo.RangeID) (geo.NodeID, bool) { return 0, false }
 
 // Replica implements secondary.Stamp.

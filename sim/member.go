@@ -41,7 +41,7 @@ type member struct {
 	id geo.NodeID
 	fs *vfs.MemFS
 	n  *node.Node
-	// life counts starts: what an earlier life still says is not heard.
+	// life counts starts: what an earlier life still says is dropped.
 	life  int
 	clock *skewed
 	// shippers are those of the node's ranges.
@@ -58,7 +58,7 @@ type member struct {
 	// applied is the last index each range applied in this life.
 	applied map[geo.RangeID]uint64
 	// paused: it stands still. full: its disk has no room. failSync is the folder whose next
-	// fsync fails, failed says that one did.
+	// fsync fails, failed means that one did.
 	paused, full, failed bool
 	failSync             string
 	// asked is what was asked of it while it stood still.
@@ -71,16 +71,16 @@ type member struct {
 	stopWhole bool
 	// tasks are what it does beside its scheduler.
 	tasks []*task
-	// fed says that it was given blobs by a snapshot: it holds the payload that the state
+	// fed means that it was given blobs by a snapshot: it holds the payload that the state
 	// names, not all that records named.
 	fed bool
-	// rotten are the chunks of which a bit was flipped here.
-	rotten map[extent.ChunkID]extent.Ref
+	// corrupted are the chunks of which a bit was flipped here.
+	corrupted map[extent.ChunkID]extent.Ref
 	// forgot are the replicas of which hard state and log are gone, by range.
 	forgot map[geo.RangeID]geo.ReplicaID
-	// damaged says that it lost what it had promised to keep, and is not rebuilt yet.
-	// logRotten says that a bit of its log was flipped while it ran.
-	damaged, logRotten bool
+	// damaged means that it lost what it had promised to keep, and is not rebuilt yet.
+	// logCorrupted means that a bit of its log was flipped while it ran.
+	damaged, logCorrupted bool
 	// owes is the greatest index of each range that was acknowledged while this node
 	// was in sync.
 	owes map[geo.RangeID]uint64
@@ -119,7 +119,7 @@ func (c *skewed) Mono() time.Duration {
 func newMember(l *location, id geo.NodeID) *member {
 	m := &member{
 		l: l, id: id, fs: vfs.NewCrashableMem(), owes: map[geo.RangeID]uint64{},
-		rotten: map[extent.ChunkID]extent.Ref{}, forgot: map[geo.RangeID]geo.ReplicaID{},
+		corrupted: map[extent.ChunkID]extent.Ref{}, forgot: map[geo.RangeID]geo.ReplicaID{},
 	}
 	m.clock = &skewed{Manual: l.s.clock, m: m}
 	return m
@@ -129,8 +129,8 @@ func newMember(l *location, id geo.NodeID) *member {
 // lags behind is copied forward, and files are recycled.
 const logSegmentBytes = 128 << 10
 
-// engineOptions are those of the node and of who looks at its disk.
-func (m *member) engineOptions(fs vfs.FS) state.Options {
+// storeOptions are those of the node and of who looks at its disk.
+func (m *member) storeOptions(fs vfs.FS) state.Options {
 	return state.Options{
 		FS: fs, Shared: m.l.s.shared, StateMemTableBytes: 4 << 20, LogSegmentBytes: logSegmentBytes, Logger: quiet,
 	}
@@ -147,7 +147,7 @@ func (m *member) open() {
 	life := m.life
 	m.clock.off = s.between(-s.skewMax, s.skewMax)
 	n, err := node.Open(node.Options{
-		Location: m.l.name, ID: m.id, Peers: m.l.placement.Nodes, Dir: dataDir, Engine: m.engineOptions(&disk{m.fs, m, life}),
+		Location: m.l.name, ID: m.id, Peers: m.l.placement.Nodes, Dir: dataDir, Engine: m.storeOptions(&disk{m.fs, m, life}),
 		Clock: m.clock, Transport: m.l.net, Seed: s.rng.Uint64(), Parity: m.l.parity, Tick: tick, ElectionTicks: electionTicks,
 		InSyncTimeout: s.inSyncTimeout, Logger: quiet, CloseInterval: closeIntervalOf,
 		ScrubPeriod: scrubPeriod, FlushEntries: s.flushEntries, LogBytesMax: s.logBytesMax, RowChunks: rowChunks, FetchBytesPerSecond: 1 << 40,
@@ -192,7 +192,7 @@ func closeIntervalOf(id geo.RangeID) time.Duration {
 	return 0
 }
 
-// leads reports whether the node is up and says that it leads a range.
+// leads reports whether the node is up and itself holds that it leads a range.
 func (m *member) leads(id geo.RangeID) bool {
 	return m.n != nil && m.killed == nil && m.n.Range(id) != nil && m.n.Range(id).Leading()
 }
@@ -252,7 +252,7 @@ func (m *member) workOnce() bool {
 		if sh := m.shippers[id]; sh != nil && (sh.dirty || s.now >= sh.at) {
 			sh.dirty = false
 			sh.at = s.now + max(sh.Step(s.now), time.Millisecond)
-			m.dirty, busy = true, true // It may have handed the range a trim.
+			m.dirty, busy = true, true // It may have given the range a trim.
 		}
 	}
 	return busy
@@ -285,9 +285,9 @@ func (m *member) passes(p *passing) {
 			m.die(m.killed)
 			return
 		case m.failed:
-			m.die(m.crashed()) // It is out of service, and whoever runs it starts it again.
+			m.die(m.crashed()) // It is out of service, and is started again.
 			return
-		case err != nil && m.logRotten:
+		case err != nil && m.logCorrupted:
 			m.l.s.event("%s node %d: out of service", m.l.name, m.id)
 			m.die(m.crashed())
 			return
@@ -304,7 +304,7 @@ func (m *member) passes(p *passing) {
 	}
 }
 
-// still says that it gets nothing done: it is paused, or its scheduler stands still.
+// still reports whether it gets nothing done: it is paused, or its scheduler stands still.
 func (m *member) still() bool { return m.paused || m.passing != nil && m.passing.still }
 
 // goOn ends a pause.

@@ -14,7 +14,7 @@ import (
 )
 
 // network carries messages and range snapshots between the nodes of one location, each
-// batch after a latency of its own; it loses, doubles, delays and so reorders them. It
+// batch after a latency drawn for it; it loses, doubles, delays and so reorders them. It
 // implements node.SnapshotTransport.
 type network struct {
 	l *location
@@ -47,7 +47,7 @@ func (t *network) carries(from, to geo.NodeID) bool {
 	return !t.isolated[from] && !t.isolated[to] && !t.cut[way{from, to}]
 }
 
-// reach reports whether a node can ask another and hear the answer.
+// reach reports whether a node can ask another and receive the answer.
 func (t *network) reach(from, to geo.NodeID) bool { return t.carries(from, to) && t.carries(to, from) }
 
 // Attach implements node.Transport. Who is attached follows from the members.
@@ -130,7 +130,7 @@ func (m *member) checkSent(e node.Envelope) {
 	for _, entry := range e.Message.GetEntries() {
 		m.checkPayload("what it sent", entry.GetData())
 	}
-	if e.Message.GetType() == pb.MsgVoteResp && !e.Message.GetReject() && !m.logRotten {
+	if e.Message.GetType() == pb.MsgVoteResp && !e.Message.GetReject() && !m.logCorrupted {
 		m.l.s.counts.VoteChecked++
 		if err := m.votedFor(e.Range, e.Message.GetTerm(), e.Message.GetTo()); err != nil {
 			m.l.s.fail(fmt.Errorf("%w: %s-%d r%d: %w", ErrVote, m.l.name, m.id, e.Range, err))
@@ -147,7 +147,7 @@ func (t *network) way(from, to geo.NodeID) *traffic {
 	return w
 }
 
-// carry delivers a batch after d, to whoever is up then.
+// carry delivers a batch after d, to the life that is up then.
 func (t *network) carry(from, to geo.NodeID, batch []node.Envelope, d time.Duration) {
 	s := t.l.s
 	w := t.way(from, to)

@@ -10,12 +10,12 @@ import (
 //
 //	armed ──next pass──> running ──seam drawn──> still ──goOn──> running ──end of the pass
 //
-// The seams are where a pass holds no lock: right after it read a clock, and where it hands
+// The seams are where a pass holds no lock: right after it read a clock, and where it passes
 // messages to the network.
 type passing struct {
 	next  func() (struct{}, bool)
 	yield func(struct{}) bool
-	// still says that it stands at a seam; abandoned that its node is gone, so that what it
+	// still means that it stands at a seam; abandoned that its node is gone, so that what it
 	// does until its end has no effect.
 	still, abandoned bool
 }

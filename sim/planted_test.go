@@ -40,7 +40,7 @@ func TestPlantedBugsAreCaught(t *testing.T) {
 		{plantedbugs.EmptyUnderOldID, ErrForgot},
 		{plantedbugs.ReadUnverified, ErrContent},
 		{plantedbugs.PutUnverified, ErrContent},
-		{plantedbugs.ScrubBlind, ErrRotten},
+		{plantedbugs.ScrubBlind, ErrUnrepaired},
 		{plantedbugs.LeaseWithoutQuorum, ErrStaleRead},
 		{plantedbugs.OverlayOutlivesTerm, ErrStale},
 		{plantedbugs.LeaseOfPassBegin, ErrStaleRead},

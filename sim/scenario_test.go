@@ -28,7 +28,7 @@ import (
 //	open [service=blob]              start both locations; the account keeps entities, or blobs in two chunks each
 //	write a=1 b=1                    write keys one after the other, each acknowledged before the next
 //	read location=north node=2       read all keys at this node, which answers while it holds a lease; a paused one
-//	                                 answers as it does when it goes on and has heard nothing yet
+//	                                 answers as it does when it goes on and has received nothing yet
 //	run 300ms                        let time pass
 //	drain                            let time pass until south has everything and every replica is in sync; then compare all
 //	cut link                         nothing passes between the locations
@@ -122,7 +122,7 @@ func (c *scenario) open(d *datadriven.TestData) string {
 	c.account = c.accounts[0]
 	c.home, c.far = c.account.home, c.account.home.far
 	c.startChecks()
-	c.runFor(bootSettle)
+	c.runFor(bootTime)
 	return ""
 }
 
@@ -267,8 +267,8 @@ func (c *scenario) corrupt(d *datadriven.TestData) string {
 	var key string
 	d.ScanArgs(c.t, "key", &key)
 	for _, m := range c.nodes(d) {
-		c.rotChunk(m, c.newestOf(key).payload.refs[0])
-		require.NotEmpty(c.t, m.rotten, "no bit was flipped")
+		c.corruptChunk(m, c.newestOf(key).payload.refs[0])
+		require.NotEmpty(c.t, m.corrupted, "no bit was flipped")
 	}
 	return ""
 }

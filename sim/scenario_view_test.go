@@ -22,7 +22,7 @@ import (
 	"antipode/stats"
 )
 
-// write writes keys one after the other and tells what each client was answered.
+// write writes keys one after the other and prints what each client was answered.
 func (c *scenario) write(d *datadriven.TestData) string {
 	var answers []string
 	for _, arg := range d.CmdArgs {

@@ -41,12 +41,12 @@ const (
 	// bootMax, drainMax: a location that takes longer to elect, or a backlog that
 	// takes longer to drain after all faults ended, is stuck.
 	bootMax = 10 * time.Second
-	// bootSettle: two candidates may win one after the other at the start, and a reign
+	// bootTime: two candidates may win one after the other at the start, and a term
 	// that ends leaves its first command unknown.
-	bootSettle = time.Second
-	drainMax   = 20 * time.Second
-	// rotPause lies between two looks for damaged copies on the disks.
-	rotPause = 50 * time.Millisecond
+	bootTime = time.Second
+	drainMax = 20 * time.Second
+	// corruptionPause lies between two looks for damaged copies on the disks.
+	corruptionPause = 50 * time.Millisecond
 	// skewMax bounds how far a node's wall clock is off, in either direction; stepMax
 	// where it was set wrong.
 	skewMax = 300 * time.Millisecond
@@ -75,12 +75,12 @@ type Result struct {
 
 // String is the run on one line.
 func (r Result) String() string {
-	verdict := "ok"
+	outcome := "ok"
 	if r.Err != nil {
 		first, _, _ := strings.Cut(r.Err.Error(), "\n") // Behind it stands a stack.
-		verdict = "BROKEN: " + first
+		outcome = "BROKEN: " + first
 	}
-	return fmt.Sprintf("seed=%d hash=%016x events=%d %s %s", r.Seed, r.Hash, r.Events, r.Counts, verdict)
+	return fmt.Sprintf("seed=%d hash=%016x events=%d %s %s", r.Seed, r.Hash, r.Events, r.Counts, outcome)
 }
 
 // Sim is one run. It is used by one goroutine.
@@ -116,12 +116,12 @@ type Sim struct {
 	// skewMax bounds how far the wall clock of a node is off when the node starts.
 	skewMax time.Duration
 	// rewritten means that a location was set back to an earlier state on purpose: what was
-	// committed there no longer tells what its replicas must hold.
+	// committed there no longer shows what its replicas must hold.
 	rewritten bool
-	// rotSeen is what the last look at the disks for damaged copies found, at rotCheckedAt.
-	rotSeen      string
-	rotCheckedAt time.Duration
-	// faulty says that faults may strike; before and after, the network is honest.
+	// corruptionSeen is what the last look at the disks for damaged copies found, at corruptionCheckedAt.
+	corruptionSeen      string
+	corruptionCheckedAt time.Duration
+	// faulty means that faults may occur; before and after, the network is honest.
 	faulty bool
 	// workEnd is when the clients stop.
 	workEnd time.Duration
@@ -204,7 +204,7 @@ func (s *Sim) boot() {
 			m.open()
 		}
 	}
-	s.runFor(bootSettle)
+	s.runFor(bootTime)
 	ctx := context.Background()
 	for _, a := range accountPlan {
 		made := newAccount(a.name, s.locations[a.home])

@@ -17,7 +17,7 @@ type task struct {
 	m     *member
 	next  func() (struct{}, bool)
 	yield func(struct{}) bool
-	// gone says that its node died: every pause ends at once.
+	// gone means that its node died: every pause ends at once.
 	gone, ended bool
 }
 

@@ -16,7 +16,7 @@ import (
 // none, and equal to the byte, in every state that anybody may see.
 var groupKeys = [...]string{"a", "b", "c"} //nolint:gochecknoglobals // A table.
 
-// groupsOf is how many groups a table has, each in a partition of its own.
+// groupsOf is how many groups a table has, each in another partition.
 const groupsOf = 3
 
 // groupPrefix begins the partition keys of groups.

@@ -135,11 +135,11 @@ func readBlob(m *member, get partitionRows, n blobs.Name) (*blobContent, error) 
 		if err != nil {
 			return nil, err
 		}
-		for _, piece := range w.Parts {
-			data := piece.Inline
+		for _, part := range w.Parts {
+			data := part.Inline
 			if data == nil {
-				data = make([]byte, piece.Chunk.Length)
-				if err := m.readPiece(piece.Chunk, data); err != nil {
+				data = make([]byte, part.Chunk.Length)
+				if err := m.readPart(part.Chunk, data); err != nil {
 					return nil, err
 				}
 			}
@@ -152,10 +152,10 @@ func readBlob(m *member, get partitionRows, n blobs.Name) (*blobContent, error) 
 	return out, nil
 }
 
-// readPiece reads a chunk from the replica; where its copy is damaged, from the others.
-func (m *member) readPiece(ref extent.Ref, data []byte) error {
+// readPart reads a chunk from the replica; where its copy is damaged, from the others.
+func (m *member) readPart(ref extent.Ref, data []byte) error {
 	_, err := m.n.ReadChunk(ref, 0, data)
-	if err == nil || !m.isRotten(ref) {
+	if err == nil || !m.isCorrupted(ref) {
 		return err
 	}
 	m.l.s.counts.ReadElsewhere++

@@ -46,7 +46,7 @@ type account struct {
 type synced struct {
 	// lastSync is the greatest that the other location showed.
 	lastSync geo.Timestamp
-	// asking says that a question for it is open, asked since when.
+	// asking means that a question for it is open, asked since when.
 	asking bool
 	asked  time.Duration
 	// checked is up to where the payload of each stream was looked for there.
@@ -137,7 +137,7 @@ func (i *intake) Submit(_ context.Context, _ geo.RangeID, cmd ranges.Command) er
 func (s *Sim) newOp(a *account, w services.Write) *op {
 	given := w
 	var n *numbered
-	if w.Partition().Service != geo.Catalog { // There the name tells the operation.
+	if w.Partition().Service != geo.Catalog { // There the name holds the operation.
 		n = &numbered{Write: w, id: len(s.ops)}
 		given = n
 	}
@@ -188,7 +188,7 @@ func (s *Sim) client(a *account) {
 	})
 }
 
-// working says that clients still begin operations.
+// working reports whether clients still begin operations.
 func (s *Sim) working() bool { return s.now < s.workEnd && s.err == nil }
 
 // submit gives a write to a leader of its range; done is called once, when the
@@ -232,7 +232,7 @@ func (s *Sim) patiently(done func()) (leave func()) {
 	return leave
 }
 
-// notSubmitted notes that a write was refused on its way to the range.
+// notSubmitted records that a write was refused on its way to the range.
 func (s *Sim) notSubmitted(o *op) {
 	o.answers++
 	o.outcome = refused
@@ -315,7 +315,7 @@ func (s *Sim) countAcked(w services.Write) {
 	}
 }
 
-// took notes that the write named by a record took effect.
+// took records that the write named by a record took effect.
 func (h *history) took(r *change.Record, index uint64) {
 	p, _, err := keys.ParsePartition(r.Partition)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 )
 
 // numbered makes a write say which one it is: lastRow of its partition names the write
-// that changed it last, and the one before that. So a record tells its write, and a
+// that changed it last, and the one before that. So a record names its write, and a
 // state of a partition how far it is, whatever the write.
 type numbered struct {
 	services.Write
