@@ -176,17 +176,17 @@ func TestRun(t *testing.T) {
 	for name, kind := range workloads() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			out, err := runFake(t, fake.Lies{}, name)
+			out, err := runFake(t, fake.Faults{}, name)
 			require.NoError(t, err, out)
 			require.Contains(t, out, "errors    none")
 			require.NotContains(t, out, "read back 0")
 			require.Equal(t, kind.items > 0, strings.Contains(out, "items     "), out)
 			if !kind.reads && !kind.blob {
-				_, err = runFake(t, fake.Lies{SkipAtSecondary: 3}, name)
+				_, err = runFake(t, fake.Faults{SkipAtSecondary: 3}, name)
 				require.ErrorIs(t, err, errVoid)
 			}
 			if name == workloadBatch {
-				_, err = runFake(t, fake.Lies{Tear: true}, name)
+				_, err = runFake(t, fake.Faults{Tear: true}, name)
 				require.ErrorIs(t, err, errVoid)
 				require.ErrorContains(t, err, "99 entities of 100")
 			}
@@ -194,9 +194,9 @@ func TestRun(t *testing.T) {
 	}
 }
 
-func runFake(t *testing.T, lies fake.Lies, name string) (string, error) {
+func runFake(t *testing.T, faults fake.Faults, name string) (string, error) {
 	t.Helper()
-	server := httptest.NewServer(&store{Store: fake.New(lies, 50*time.Millisecond)})
+	server := httptest.NewServer(&store{Store: fake.New(faults, 50*time.Millisecond)})
 	defer server.Close()
 	var out strings.Builder
 	// Longer than an operation takes under the race detector on a busy machine.
@@ -207,7 +207,7 @@ func runFake(t *testing.T, lies fake.Lies, name string) (string, error) {
 	o := options(t, "--workload", name, "--endpoint", server.URL+"/devstoreaccount1", "--admin", "",
 		"--concurrency", "4", "--duration", duration, "--warmup", "50ms", "--rows", rows, "--read-back", "40")
 	o.arriveWait = time.Minute
-	if lies != (fake.Lies{}) {
+	if faults != (fake.Faults{}) {
 		o.arriveWait = 2 * time.Second // What is skipped never arrives.
 	}
 	err := measure(t.Context(), o, clock.System{}, &out)

@@ -46,7 +46,7 @@ func (p pebbles) Close() error {
 	return errors.Join(errs...)
 }
 
-// quietPebble drops what Pebble has to tell but its errors.
+// quietPebble drops what Pebble logs but its errors.
 type quietPebble struct{}
 
 func (quietPebble) Infof(string, ...any) {}

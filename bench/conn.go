@@ -39,7 +39,7 @@ type conn struct {
 }
 
 // do writes the bytes of one request and reads the answer. After an error the
-// connection is closed, and the next call dials anew.
+// connection is closed, and the next call dials again.
 func (c *conn) do(ctx context.Context, request []byte, now time.Time) (answer, error) {
 	if c.net == nil {
 		d := net.Dialer{Timeout: 5 * time.Second}

@@ -14,7 +14,7 @@ const (
 	preferNothing = "Prefer: return-no-content\r\n"
 )
 
-// entities are objects that are each written and read by a request of their own.
+// entities are objects that are each written and read by one request.
 type entities struct {
 	name       string
 	partitions int

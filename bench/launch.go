@@ -72,7 +72,7 @@ func (l *launched) aim(o Options) Options {
 	return o
 }
 
-// measureOwn makes one run of requests against a server of its own.
+// measureOwn makes one run of requests against a separate server.
 func measureOwn(ctx context.Context, o Options, clk clock.Clock, out io.Writer) error {
 	return inFolder(o, func(dir string) (err error) {
 		l, err := launch(ctx, o, dir)

@@ -20,7 +20,7 @@ func serverOptions(t *testing.T, args ...string) Options {
 	return options(t, append([]string{"--server", devproc.Binary(), "--dir", t.TempDir()}, args...)...)
 }
 
-// A run with a server of its own loads it with as many bytes as it is told, reads them back,
+// A run with a server of its own loads it with as many bytes as configured, reads them back,
 // says how much memory that took, and leaves nothing behind.
 func TestMeasureOwn(t *testing.T) {
 	t.Parallel()

@@ -60,7 +60,7 @@ func (l *list) next() *call {
 
 // check reports whether a page holds the names that it must, in order, and no other
 // one, and has a marker unless it is the last. After a page that does not, the
-// listing begins anew.
+// listing begins again.
 func (l *list) check(body []byte) error {
 	page := l.page
 	marker, err := l.checkNames(body)

@@ -31,11 +31,11 @@ type Options struct {
 	// arriveWait bounds how long -secondary may take to show the last write. Zero
 	// means two minutes.
 	arriveWait time.Duration
-	// durationGiven says that a Duration of zero is not the default.
+	// durationGiven means that a Duration of zero is not the default.
 	durationGiven bool
 }
 
-// How long a run takes unless told: with a number of bytes it is a limit.
+// How long a run takes by default: with a number of bytes it is a limit.
 const (
 	durationDefault = 30 * time.Second
 	bytesDuration   = 10 * time.Minute

@@ -28,7 +28,7 @@ func TestByteSize(t *testing.T) {
 // A run with a number of bytes ends when they are moved, long before its time, and its
 // rate is over the time it took; one whose time ends first is void.
 func TestBytesEndARun(t *testing.T) {
-	server := httptest.NewServer(&store{Store: fake.New(fake.Lies{}, 0)})
+	server := httptest.NewServer(&store{Store: fake.New(fake.Faults{}, 0)})
 	defer server.Close()
 	args := []string{
 		"--workload", workloadInsert, "--endpoint", server.URL + "/devstoreaccount1", "--admin", "",

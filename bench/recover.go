@@ -30,7 +30,7 @@ import (
 const workloadRecover = "recover-node"
 
 const (
-	// recoverBytes is how much is loaded unless told.
+	// recoverBytes is how much is loaded by default.
 	recoverBytes = 2 << 30
 	// rowsPerChange and blobBytes shape the load.
 	rowsPerChange = 100

@@ -17,7 +17,7 @@ import (
 	"antipode/internal/clock"
 )
 
-// workloadRestart writes to three nodes in a process of its own, kills that with SIGKILL
+// workloadRestart writes to three nodes in a child process, kills that with SIGKILL
 // while its log is long, starts it again, and measures how long that takes to serve. Under
 // default options the tail of the log is bounded by the flushes of the state: it kills when
 // the tail is as long as it gets. With --bytes it turns the flushes off, by a memtable that

@@ -12,7 +12,7 @@ import (
 	"antipode/internal/clock"
 )
 
-// A process that is killed with a tail as long as it was told comes back, applies that
+// A process that is killed with a tail as long as configured comes back, applies that
 // again and serves; and one with default options is killed once its tail is as long as it
 // gets.
 func TestMeasureRestart(t *testing.T) {

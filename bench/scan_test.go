@@ -52,7 +52,7 @@ func feed(b *batches, o object, n int) []string {
 }
 
 // Of the entities that a query must find none may be missing, another one, changed,
-// out of order or one too many; that there is none at all is told from the rest.
+// out of order or one too many; that there is none at all is reported apart from the rest.
 func TestCheckFeed(t *testing.T) {
 	o := options(t, "--workload", workloadQuery)
 	b := newBatches(o, "bench1", scanBatches)
@@ -86,7 +86,7 @@ func TestCheckFeed(t *testing.T) {
 	}
 }
 
-// A listing is followed by its markers page after page and begins anew behind the
+// A listing is followed by its markers page after page and begins again behind the
 // last; of a page's names none may be missing, another one or one too many.
 func TestList(t *testing.T) {
 	var names []string
@@ -115,7 +115,7 @@ func TestList(t *testing.T) {
 	}
 	require.NoError(t, l.check(listing(names, 0)))
 	require.Error(t, l.check(append(listing(names, 1000), "<Name>x</Name>"...)), "one more on the last page")
-	require.NotContains(t, l.next().query, "marker", "after a wrong page the listing begins anew")
+	require.NotContains(t, l.next().query, "marker", "after a wrong page the listing begins again")
 	require.NoError(t, l.check(listing(names, 0)))
 	names = append(names, "q")
 	require.Error(t, l.check(listing(names, 1000)), "a marker on the last page")

@@ -17,13 +17,13 @@ import (
 )
 
 // workloadScrub measures what the scrub costs those who ask: the p99 of gets and of inserts
-// at --concurrency, of an antipode dev of its own that holds --bytes of blobs, without the
-// scrub and with it reading all the time. The server is started anew for each run; a pair is
+// at --concurrency, of a separate antipode dev that holds --bytes of blobs, without the
+// scrub and with it reading all the time. The server is started again for each run; a pair is
 // one of each, and every other pair begins with the scrub.
 const workloadScrub = "scrub-cost"
 
 const (
-	// scrubBytes is how much the server holds unless told, and scrubDuration how long each
+	// scrubBytes is how much the server holds by default, and scrubDuration how long each
 	// run measures.
 	scrubBytes    = 1 << 30
 	scrubDuration = 6 * time.Second

@@ -36,7 +36,7 @@ type store struct {
 type transaction struct {
 	writes  []*tables.Write
 	arrives time.Time
-	// skipped says that it never arrives at the secondary, and torn that its last
+	// skipped means that it never arrives at the secondary, and torn that its last
 	// entity does not.
 	skipped, torn bool
 }
@@ -68,8 +68,8 @@ func (s *store) commit(w http.ResponseWriter, r *http.Request) {
 	}
 	s.mu.Lock()
 	t := transaction{writes: writes, arrives: s.Clock.Now().Add(s.Delay)}
-	t.skipped = s.Lies.SkipAtSecondary > 0 && len(s.sets)%s.Lies.SkipAtSecondary == 0
-	t.torn = s.Lies.Tear && len(s.sets)%5 == 0
+	t.skipped = s.Faults.SkipAtSecondary > 0 && len(s.sets)%s.Faults.SkipAtSecondary == 0
+	t.torn = s.Faults.Tear && len(s.sets)%5 == 0
 	s.sets = append(s.sets, t)
 	s.mu.Unlock()
 	a := apitables.NewBatchAnswer("1")

@@ -61,7 +61,7 @@ type workload struct {
 // kind is a row of the table of workloads.
 type kind struct {
 	blob bool
-	// reads says that the timed operation reads what was written first.
+	// reads means that the timed operation reads what was written first.
 	reads bool
 	// size is the bytes of a blob.
 	size int
@@ -83,7 +83,7 @@ func workloads() map[string]kind {
 	}
 }
 
-// wholeRuns are the workloads that are no requests to a server: each is a run of its own.
+// wholeRuns are the workloads that are no requests to a server: each is a separate run.
 func wholeRuns() map[string]func(ctx context.Context, o Options, clk clock.Clock, out io.Writer) error {
 	runs := map[string]func(ctx context.Context, o Options, clk clock.Clock, out io.Writer) error{
 		workloadFdatasync: probeSync, workloadRecover: measureRecovery, workloadRestart: measureRestart, workloadScrub: measureScrub,

@@ -33,7 +33,7 @@ func (r StateRow) Text() string {
 	return fmt.Sprintf("r%d  %-10s  %s  %s", r.Range, r.Kind, orDash(r.Key), r.Value)
 }
 
-// describeRow decodes a row. An error says that it does not decode; Kind and Key are then
+// describeRow decodes a row. An error means that it does not decode; Kind and Key are then
 // as far as they were understood.
 func describeRow(key, value []byte) (r StateRow, err error) {
 	r = StateRow{Type: "row", Kind: "unknown", Key: fmt.Sprintf("%x", key), Bytes: len(key) + len(value)}

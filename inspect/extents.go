@@ -40,7 +40,7 @@ type Chunk struct {
 	CRC    string `json:"crc32c"`
 	Extent uint64 `json:"extent"`
 	Offset int64  `json:"offset"`
-	// State is sound, damaged, or unproven: whole, but nothing says that it was fsynced.
+	// State is sound, damaged, or unproven: whole, but nothing shows that it was fsynced.
 	State string `json:"state"`
 }
 
@@ -90,7 +90,7 @@ func Extents(ctx context.Context, n Node, o Options, emit Emit) (damaged int, er
 	return r.damaged, nil
 }
 
-// chunks tells of the damaged chunks of an extent, or of all.
+// chunks lists the damaged chunks of an extent, or of all.
 func (r *report) chunks(store *extent.Store, file uint64, name string, all bool) error {
 	for _, p := range store.Places(file) {
 		row := Chunk{
@@ -122,7 +122,7 @@ func (r *report) chunks(store *extent.Store, file uint64, name string, all bool)
 	return nil
 }
 
-// verify reads every chunk; what is damaged is noted in the store.
+// verify reads every chunk; what is damaged is recorded in the store.
 func verify(ctx context.Context, store *extent.Store) error {
 	for {
 		_, err := store.Scrub(ctx)

@@ -56,7 +56,7 @@ func nodesBelow(fs vfs.FS, dir string, depth int) (out []Node) {
 	return out
 }
 
-// readOnly is a file system that refuses every change. Its locks lock nothing: whoever
+// readOnly is a file system that refuses every change. Its locks lock nothing: the code that
 // opens a folder with it has made sure that nobody else uses it.
 type readOnly struct{ vfs.FS }
 

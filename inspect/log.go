@@ -51,7 +51,7 @@ type LogRecord struct {
 	Last    uint64 `json:"last,omitempty"`
 	Segment uint64 `json:"segment"`
 	Offset  int64  `json:"offset"`
-	// Durable says that an fsync is known to have covered it.
+	// Durable means that an fsync is known to have covered it.
 	Durable bool `json:"durable"`
 	Bytes   int  `json:"bytes,omitempty"`
 	// Group is what an entry changes, Members what it changes of the configuration. An

@@ -126,7 +126,7 @@ func (r *report) rangeState(n Node, store *state.Store, row *StateRange) error {
 	}
 	log, err := seglog.Open(n.fs.PathJoin(n.Dir, "log"), state.Options{FS: n.fs, ReadOnly: true})
 	if err != nil {
-		return nil //nolint:nilerr // Log tells what is wrong with the log.
+		return nil //nolint:nilerr // Log reports what is wrong with the log.
 	}
 	if l, err := logRange(log, row.Range); err == nil {
 		row.Committed, row.LogLast = l.Commit, l.Last

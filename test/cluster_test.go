@@ -28,7 +28,7 @@ const (
 	// gapMax is far above the three seconds without writes that a lost node may cost: the
 	// gap is reported, and only what hangs fails.
 	gapMax = 20 * time.Second
-	// tryWait bounds one write of these tests: one that was handed to a process that was
+	// tryWait bounds one write of these tests: one that was sent to a process that was
 	// paused a moment later hangs with it, as its outcome is not known.
 	tryWait = 2 * time.Second
 )
@@ -114,7 +114,7 @@ func (d *deployment) at(location, number int, secondary bool) *rest.Client {
 	return rest.NewPathStyle(d.hc, d.NodePorts(location, number).Base, secondary)
 }
 
-func (d *deployment) door(secondary bool) *rest.Client {
+func (d *deployment) gateway(secondary bool) *rest.Client {
 	return rest.NewPathStyle(d.hc, d.PortBase, secondary)
 }
 
@@ -220,7 +220,7 @@ func (d *deployment) gaps(c *rest.Client, row string) (halt func() (longest time
 	}
 }
 
-// Six node processes and the front door: any node's front end serves any request, with the
+// Six node processes and the gateway: any node's front end serves any request, with the
 // official clients too. Under load one node of each location is killed: every acknowledged
 // write is there, and the time without one is reported. With two of a location dead writes
 // are refused with 503; when they are back, nothing is lost. A leader that was paused while
@@ -229,7 +229,7 @@ func TestCluster(t *testing.T) {
 	d := startCluster(t)
 	ctx, cancel := contextFor(t, 4*clusterWait)
 	defer cancel()
-	require.NoError(t, d.door(false).CreateTable(ctx, "cluster"))
+	require.NoError(t, d.gateway(false).CreateTable(ctx, "cluster"))
 	d.everywhere()
 	sdk := func(location, number int) *devproc.Process {
 		return &devproc.Process{Config: devproc.Config{PortBase: d.NodePorts(location, number).Base, HTTP: d.hc}}
@@ -237,13 +237,13 @@ func TestCluster(t *testing.T) {
 	t.Run("aztables", func(t *testing.T) { testTables(t, sdk(1, 1), pathStyle) })
 	t.Run("azblob", func(t *testing.T) { testBlobs(t, sdk(0, 2), pathStyle) })
 
-	l := load.New(d.door(false), d.door(true), load.Options{Seed: 1, Clients: 8, EntitiesEach: 8, BigClients: 1, BigWritesMax: 4})
+	l := load.New(d.gateway(false), d.gateway(true), load.Options{Seed: 1, Clients: 8, EntitiesEach: 8, BigClients: 1, BigWritesMax: 4})
 	require.NoError(t, l.Setup(ctx))
 	watch := watching(ctx, l, l.Secondary)
 	d.killOneOfEach(ctx, l)
 	d.killTwo(ctx, l)
 	d.pauseLeader(ctx)
-	require.NoError(t, l.Settle(ctx), "at the primary")
+	require.NoError(t, l.Resolve(ctx), "at the primary")
 	require.NoError(t, l.Final(ctx), "at -secondary")
 	watch.stop(t)
 	t.Logf("in all: %v", l.Done())
@@ -299,13 +299,13 @@ func (d *deployment) during(ctx context.Context, l *load.Load, f func()) {
 func (d *deployment) killOneOfEach(ctx context.Context, l *load.Load) {
 	n, s := d.leader(0, geo.Table), d.leader(1, geo.Catalog)
 	d.during(ctx, l, func() {
-		halt := d.gaps(d.door(false), "gap")
+		halt := d.gaps(d.gateway(false), "gap")
 		d.signal(0, n, syscall.SIGKILL)
 		d.signal(1, s, syscall.SIGKILL)
-		d.acknowledged(d.door(false), "after", 1)
+		d.acknowledged(d.gateway(false), "after", 1)
 		d.acknowledged(d.at(0, (n+1)%3, false), "after", 2)
 		for i := range 20 {
-			d.acknowledged(d.door(false), "after", 3+i)
+			d.acknowledged(d.gateway(false), "after", 3+i)
 		}
 		longest, writes := halt()
 		d.t.Logf("one node of each location killed, the leader of the table range among them: %v without an acknowledged write, %d writes", longest, writes)
@@ -332,7 +332,7 @@ func (d *deployment) killTwo(ctx context.Context, l *load.Load) {
 // has taken it, and reads at the old one as soon as it goes on.
 func (d *deployment) pauseLeader(ctx context.Context) {
 	t := d.t
-	d.acknowledged(d.door(false), "paused", 1)
+	d.acknowledged(d.gateway(false), "paused", 1)
 	lead := d.leader(0, geo.Table)
 	d.signal(0, lead, syscall.SIGSTOP)
 	resumed := false

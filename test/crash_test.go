@@ -56,7 +56,7 @@ func TestCrash(t *testing.T) {
 		began := time.Now()
 		p = launch(t, p.Config)
 		ready := time.Since(began)
-		require.NoError(t, l.Settle(ctx), "round %d, at the primary", round)
+		require.NoError(t, l.Resolve(ctx), "round %d, at the primary", round)
 		require.NoError(t, l.Final(ctx), "round %d, at -secondary", round)
 		_, reads := watch.sampler.Counts()
 		t.Logf("round %d: %d writes acknowledged, ready after %v, %d keys, %d demands of last sync time",

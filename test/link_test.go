@@ -130,7 +130,7 @@ func TestStopPrimaryLocation(t *testing.T) {
 	require.NotEmpty(t, a.Header.Get("Retry-After"))
 	require.Less(t, time.Since(began), 2500*time.Millisecond)
 
-	// The front door and the south's own front end serve the same; a fresh sampler
+	// The gateway and the south's own front end serve the same; a fresh sampler
 	// demands everything below the value once more, now that the north is gone.
 	for _, ports := range []int{0, devproc.SouthPorts} {
 		secondary := p.Client(ports, true)
@@ -143,7 +143,7 @@ func TestStopPrimaryLocation(t *testing.T) {
 	a, err = p.Client(0, false).Insert(ctx, "crash", rest.Entity{"PartitionKey": "p", "RowKey": "r"})
 	require.NoError(t, err)
 	require.True(t, a.OK(), "the location was said to serve: %v", a)
-	require.NoError(t, l.Settle(ctx))
+	require.NoError(t, l.Resolve(ctx))
 	require.NoError(t, l.Final(ctx))
 	watch.stop(t)
 }

@@ -31,7 +31,7 @@ func TestUploadMemory(t *testing.T) {
 	require.NoError(t, err)
 	block := content(blockLength)
 	before := resident(t, p.PID(), "VmRSS")
-	require.NoError(t, os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", p.PID()), []byte("5"), 0)) // Peak starts anew.
+	require.NoError(t, os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", p.PID()), []byte("5"), 0)) // Peak starts again.
 
 	g, ctx := errgroup.WithContext(ctx)
 	for i := range 2 {

@@ -24,8 +24,7 @@ const (
 	pathStyle style = "path"
 )
 
-// endpoint is the address of a service of the dev account on the process's front
-// door.
+// endpoint is the address of a service of the dev account on the process's gateway.
 func endpoint(p *devproc.Process, st style, s geo.Service, secondary bool) string {
 	label := string(rest.DevAccount)
 	if secondary {

@@ -99,7 +99,7 @@ func requireUnchanged(ctx context.Context, t *testing.T, c *rest.Client, inserte
 }
 
 // testCredentials sends wrong credentials to both endpoints. On -secondary the
-// signature is judged before the write: a stranger learns nothing.
+// signature is checked before the write: a stranger learns nothing.
 func testCredentials(t *testing.T, p *devproc.Process) {
 	ctx, cancel := contextFor(t, time.Minute)
 	defer cancel()

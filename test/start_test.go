@@ -77,7 +77,7 @@ func TestStopWhileStarting(t *testing.T) {
 		"dev", "--data", filepath.Join(dir, "data"), "--port-base", strconv.Itoa(base))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, server.Kill9()) })
-	eventually(t, readyWait, "it says that it starts", func(context.Context) error {
+	eventually(t, readyWait, "it reports that it starts", func(context.Context) error {
 		if text := server.Output(); !strings.Contains(text, "Starting ") {
 			return fmt.Errorf("it said %q", text)
 		}

@@ -26,7 +26,7 @@ const (
 )
 
 // Port bases are tried between these, so that all ports lie below those that the
-// kernel hands out by itself (from 32768 on).
+// kernel assigns by itself (from 32768 on).
 const (
 	baseMin    = 10500
 	baseMax    = 30000

@@ -95,7 +95,7 @@ func (p *Process) Admin() *admin.Client {
 	return c
 }
 
-// Client returns a path-style client of the dev account at the front door (0) or
+// Client returns a path-style client of the dev account at the gateway (0) or
 // at a location's own front end (NorthPorts, SouthPorts).
 func (p *Process) Client(ports int, secondary bool) *rest.Client {
 	return rest.NewPathStyle(p.HTTP, p.PortBase+ports, secondary)

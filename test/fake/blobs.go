@@ -49,7 +49,7 @@ func (s *Store) readBlobs(w http.ResponseWriter, path string, q url.Values, seco
 	}
 	_, _ = w.Write(v.blob)
 	for _, b := range uncommitted {
-		if s.Lies.ShowUncommitted {
+		if s.Faults.ShowUncommitted {
 			_, _ = w.Write(b.body)
 		}
 	}
@@ -71,7 +71,7 @@ func writeBlockLists(w http.ResponseWriter, committed, uncommitted []block) {
 // next one.
 func (s *Store) list(w http.ResponseWriter, container string, q url.Values, secondary bool) {
 	m := s.at(secondary)
-	if s.Lies.ListDeleted {
+	if s.Faults.ListDeleted {
 		m = maps.Clone(s.deleted)
 		maps.Copy(m, s.at(secondary))
 	}
@@ -93,7 +93,7 @@ func (s *Store) list(w http.ResponseWriter, container string, q url.Values, seco
 			entry = prefix + head + delimiter
 		}
 		blobs++
-		if n := s.Lies.ListMisses; entry == last || entry < q.Get("marker") || !folder && n > 0 && blobs%n == 0 {
+		if n := s.Faults.ListMisses; entry == last || entry < q.Get("marker") || !folder && n > 0 && blobs%n == 0 {
 			continue
 		}
 		if entries == top {
@@ -129,7 +129,7 @@ func (s *Store) writeBlob(w http.ResponseWriter, r *http.Request, path, comp str
 	old := s.primary[path]
 	match := r.Header.Get("If-Match")
 	switch {
-	case s.Lies.IgnoreConditions:
+	case s.Faults.IgnoreConditions:
 	case old != nil && r.Header.Get("If-None-Match") == "*":
 		fail(w, storageerr.BlobAlreadyExists)
 		return

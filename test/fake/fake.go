@@ -1,7 +1,7 @@
 // Package fake is a storage service of a few hundred lines: two maps and a delay
-// between them, with the calls of package load and no other. It exists so that the checks of packages oracle and load are
-// themselves checked: a sound fake must pass, and a fake with any one of the
-// lies in [Lies] must be caught.
+// between them, with the calls of package load and no other. It exists so that the checks of
+// packages oracle and load are themselves checked: a sound fake must pass, and a fake with any one of the
+// broken promises in [Faults] must be caught.
 package fake
 
 import (
@@ -19,8 +19,8 @@ import (
 	"antipode/services/storageerr"
 )
 
-// Lies are the promises a Store breaks. The zero value breaks none.
-type Lies struct {
+// Faults are the promises a Store breaks. The zero value breaks none.
+type Faults struct {
 	// LoseOnCrash forgets the last acknowledged writes when Crash is called.
 	LoseOnCrash bool
 	// SyncTimeIsNow answers the present as Last Sync Time.
@@ -29,7 +29,7 @@ type Lies struct {
 	SkipAtSecondary int
 	// Tear applies half of some merges at the secondary.
 	Tear bool
-	// OtherTag gives the secondary's values tags of their own.
+	// OtherTag gives the secondary's values tags other than the primary's.
 	OtherTag bool
 	// SplitTransactions applies only a part of some transactions at the secondary.
 	SplitTransactions bool
@@ -70,16 +70,16 @@ type change struct {
 // Store is one account's tables and blobs at both locations, as an http.Handler.
 // The path's first segment names the endpoint, as in path style.
 type Store struct {
-	Lies  Lies
-	Delay time.Duration // from a commit to its arrival at the secondary
-	Clock clock.Clock
+	Faults Faults
+	Delay  time.Duration // from a commit to its arrival at the secondary
+	Clock  clock.Clock
 
 	mu                 sync.Mutex
 	primary, secondary map[string]*value
 	// uncommitted holds the blocks of blobs that are in no list yet. They are at the
 	// primary alone.
 	uncommitted map[string][]block
-	// deleted holds blobs that were there once, for the lie about them.
+	// deleted holds blobs that were there once, for listings that still show them.
 	deleted map[string]*value
 	// log is every committed change; shipped of them are at the secondary.
 	log     []change
@@ -89,9 +89,9 @@ type Store struct {
 }
 
 // New returns an empty store.
-func New(lies Lies, delay time.Duration) *Store {
+func New(faults Faults, delay time.Duration) *Store {
 	return &Store{
-		Lies: lies, Delay: delay, Clock: clock.System{},
+		Faults: faults, Delay: delay, Clock: clock.System{},
 		primary: map[string]*value{}, secondary: map[string]*value{},
 		uncommitted: map[string][]block{}, deleted: map[string]*value{},
 	}
@@ -102,10 +102,10 @@ func (s *Store) Crash() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.down = true
-	if s.Lies.DropUncommitted {
+	if s.Faults.DropUncommitted {
 		clear(s.uncommitted)
 	}
-	if n := len(s.log); s.Lies.LoseOnCrash && n > 0 {
+	if n := len(s.log); s.Faults.LoseOnCrash && n > 0 {
 		s.log = s.log[:max(s.shipped, n-20)]
 		s.primary = map[string]*value{}
 		for _, c := range s.log {
@@ -153,13 +153,13 @@ func (s *Store) ship() {
 	until := geo.TimestampOf(s.Clock.Now().Add(-s.Delay))
 	for ; s.shipped < len(s.log) && s.log[s.shipped].at <= until; s.shipped++ {
 		writes := s.log[s.shipped].writes
-		if n := s.Lies.SkipAtSecondary; n > 0 && s.shipped%n == n-1 {
+		if n := s.Faults.SkipAtSecondary; n > 0 && s.shipped%n == n-1 {
 			continue
 		}
-		if s.Lies.SplitTransactions && s.shipped%3 == 0 && len(writes) > 1 {
+		if s.Faults.SplitTransactions && s.shipped%3 == 0 && len(writes) > 1 {
 			writes = writes[:len(writes)/2]
 		}
-		if s.Lies.Tear && s.shipped%5 == 0 {
+		if s.Faults.Tear && s.shipped%5 == 0 {
 			writes = s.torn(writes)
 		}
 		set(s.secondary, writes)
@@ -213,7 +213,7 @@ func (s *Store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (s *Store) stats(w http.ResponseWriter) {
 	t := s.Clock.Now()
-	if !s.Lies.SyncTimeIsNow {
+	if !s.Faults.SyncTimeIsNow {
 		t = t.Add(-s.Delay)
 	}
 	_, _ = fmt.Fprintf(w, "<StorageServiceStats><GeoReplication><Status>live</Status><LastSyncTime>%s</LastSyncTime></GeoReplication></StorageServiceStats>",
@@ -230,7 +230,7 @@ func (s *Store) at(secondary bool) map[string]*value {
 
 // tag is the tag of a value as a location gives it.
 func (s *Store) tag(v *value, secondary bool) string {
-	if secondary && s.Lies.OtherTag {
+	if secondary && s.Faults.OtherTag {
 		return strings.Replace(v.etag, "0", "1", 1)
 	}
 	return v.etag

@@ -108,7 +108,7 @@ func (s *Store) entityWrite(r *http.Request, path string, body []byte) (write, s
 		return c, storageerr.EntityAlreadyExists
 	case old == nil && (match != "" || r.Method == http.MethodDelete):
 		return c, storageerr.ResourceNotFound
-	case match != "" && match != "*" && match != old.etag && !s.Lies.IgnoreConditions:
+	case match != "" && match != "*" && match != old.etag && !s.Faults.IgnoreConditions:
 		return c, storageerr.UpdateConditionNotMet
 	}
 	return c, storageerr.Row{}

@@ -21,9 +21,9 @@ import (
 	"antipode/test/rest"
 )
 
-// Of the disk that the test shares with the whole machine: what the nodes are told to leave
-// free is this much less than there is, and the file that fills it leaves them this much
-// less than that.
+// Of the disk that the test shares with the whole machine: what the nodes are configured to
+// leave free is this much less than there is, and the file that fills it leaves them this
+// much less than that.
 const (
 	diskAbove = 3 << 30
 	diskBelow = 1 << 30
@@ -50,11 +50,11 @@ func TestFullDisk(t *testing.T) {
 			c.ReserveBytes = reserve
 		}
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), settleWait+2*readyWait)
+	ctx, cancel := context.WithTimeout(t.Context(), resolveWait+2*readyWait)
 	defer cancel()
-	door := r.Client(rig.Door, false)
-	setup(ctx, t, door)
-	l := load.New(door, r.Client(rig.Door, true), load.Options{Clients: 8, EntitiesEach: 8, BigClients: 1, BigWritesMax: 2, Seed: *seed})
+	gateway := r.Client(rig.Gateway, false)
+	setup(ctx, t, gateway)
+	l := load.New(gateway, r.Client(rig.Gateway, true), load.Options{Clients: 8, EntitiesEach: 8, BigClients: 1, BigWritesMax: 2, Seed: *seed})
 	require.NoError(t, l.Setup(ctx))
 	running, halt := context.WithCancel(ctx)
 	defer halt()
@@ -62,7 +62,7 @@ func TestFullDisk(t *testing.T) {
 	go func() { loaded <- l.Run(running) }()
 
 	write := func() rest.Answer {
-		a, err := door.Replace(ctx, table, "", rest.Entity{"PartitionKey": "p", "RowKey": "r", "V": "kept"})
+		a, err := gateway.Replace(ctx, table, "", rest.Entity{"PartitionKey": "p", "RowKey": "r", "V": "kept"})
 		require.NoError(t, err)
 		return a
 	}
@@ -78,10 +78,10 @@ func TestFullDisk(t *testing.T) {
 		pause(ctx, poll)
 	}
 	t.Logf("writes refused %v after the disk was full", time.Since(began).Round(time.Millisecond))
-	a, err := door.PutBlob(ctx, container, "big", make([]byte, 1<<20))
+	a, err := gateway.PutBlob(ctx, container, "big", make([]byte, 1<<20))
 	require.NoError(t, err)
 	require.Equal(t, http.StatusServiceUnavailable, a.Status, "%v", a)
-	e, a, err := door.GetEntity(ctx, table, "p", "r")
+	e, a, err := gateway.GetEntity(ctx, table, "p", "r")
 	require.NoError(t, err)
 	require.True(t, a.OK(), "%v", a)
 	require.Equal(t, "kept", e["V"])
@@ -100,15 +100,15 @@ func TestFullDisk(t *testing.T) {
 	require.NoError(t, <-loaded)
 	requireEvents(ctx, t, r, "disk-has-room")
 	requireDiskFull(ctx, t, r, false)
-	require.NoError(t, l.Settle(ctx), "at the primary")
+	require.NoError(t, l.Resolve(ctx), "at the primary")
 	require.NoError(t, l.Final(ctx), "at -secondary")
 }
 
-// requireDiskFull requires that the status of the primary location, asked at the front door,
+// requireDiskFull requires that the status of the primary location, asked at the gateway,
 // says of each of its nodes whether its disk is full, and of the other location's that it is not.
 func requireDiskFull(ctx context.Context, t *testing.T, r *rig.Rig, full bool) {
 	t.Helper()
-	status, err := r.Admin(rig.Door).Status(ctx)
+	status, err := r.Admin(rig.Gateway).Status(ctx)
 	require.NoError(t, err)
 	for _, l := range status.Locations {
 		require.Len(t, l.Nodes, rig.Nodes)
@@ -118,7 +118,7 @@ func requireDiskFull(ctx context.Context, t *testing.T, r *rig.Rig, full bool) {
 	}
 }
 
-// requireEvents requires that each node of the primary location tells of an event.
+// requireEvents requires that each node of the primary location reports an event.
 func requireEvents(ctx context.Context, t *testing.T, r *rig.Rig, kind string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(ctx, readyWait)
@@ -126,13 +126,13 @@ func requireEvents(ctx context.Context, t *testing.T, r *rig.Rig, kind string) {
 	for i, name := range rig.NodesOf(rig.North) {
 		for {
 			events, err := r.Admin(name).Events(ctx)
-			told := slices.ContainsFunc(events, func(e wire.Event) bool {
+			reported := slices.ContainsFunc(events, func(e wire.Event) bool {
 				return e.Kind == kind && e.Node == wire.NodeName(rig.North, geo.NodeID(i+1))
 			})
-			if err == nil && told {
+			if err == nil && reported {
 				break
 			}
-			require.NoError(t, ctx.Err(), "%s tells of no %s: %v, %v", name, kind, events, err)
+			require.NoError(t, ctx.Err(), "%s reports no %s: %v, %v", name, kind, events, err)
 			pause(ctx, poll)
 		}
 	}

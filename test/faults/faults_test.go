@@ -13,24 +13,24 @@ import (
 )
 
 const (
-	// settleWait bounds all reads after the faults, at both locations.
-	settleWait = 4 * time.Minute
+	// resolveWait bounds all reads after the faults, at both locations.
+	resolveWait = 4 * time.Minute
 	// lateWait is longer than anything that was under way when the last fault ended takes
-	// to be done or dropped: what has no answer by then is settled by a read.
+	// to be done or dropped: what has no answer by then is resolved by a read.
 	lateWait = 5 * time.Second
 )
 
 // Nodes of both locations killed, paused, cut off, deaf, mute and slow, the link between the
-// locations cut and slow, the front door killed, at random and several at a time under
+// locations cut and slow, the gateway killed, at random and several at a time under
 // clients of inserts, merges, deletes, transactions, blobs and blocks: an oracle outside
 // the processes finds every acknowledged value at the primary and then at -secondary; at no
 // moment does an answer contradict one before it, or the statistics' Last Sync Time claim
 // what cannot be read there; and no process ends by itself.
 func TestFaults(t *testing.T) {
 	r := start(t)
-	ctx, cancel := context.WithTimeout(t.Context(), *duration+settleWait)
+	ctx, cancel := context.WithTimeout(t.Context(), *duration+resolveWait)
 	defer cancel()
-	l := load.New(r.Client(rig.Door, false), r.Client(rig.Door, true), load.Options{
+	l := load.New(r.Client(rig.Gateway, false), r.Client(rig.Gateway, true), load.Options{
 		Clients: 16, EntitiesEach: 12, BigClients: 2, BigWritesMax: 4 + int(*duration/(5*time.Second)), Seed: *seed,
 	})
 	require.NoError(t, l.Setup(ctx))
@@ -59,7 +59,7 @@ func TestFaults(t *testing.T) {
 	ready(ctx, t, r)
 	t.Logf("healthy %v after the last fault", time.Since(healed).Round(time.Millisecond))
 	pause(ctx, lateWait-time.Since(healed))
-	require.NoError(t, l.Settle(ctx), "at the primary")
+	require.NoError(t, l.Resolve(ctx), "at the primary")
 	require.NoError(t, l.Final(ctx), "at -secondary")
 	unwatch()
 	require.NoError(t, <-watched)

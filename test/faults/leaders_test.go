@@ -26,7 +26,7 @@ const (
 	probeWait  = 15 * time.Second
 	// probesMax bounds those under way.
 	probesMax = 256
-	// aloneFor is how long a resumed leader still hears from nobody.
+	// aloneFor is how long a resumed leader still receives from nobody.
 	aloneFor = 500 * time.Millisecond
 	// outageMax is what the time without writes must stay below on any machine, however
 	// busy; what it is at rest is measured, not tested.
@@ -107,8 +107,8 @@ func firstWrite(ctx context.Context, n *number, began time.Time, write func(cont
 func TestLeaderKilled(t *testing.T) {
 	r := startLong(t)
 	ctx := t.Context()
-	door := r.Client(rig.Door, false)
-	setup(ctx, t, door)
+	gateway := r.Client(rig.Gateway, false)
+	setup(ctx, t, gateway)
 	var n number
 	var all []time.Duration
 	for round := range *rounds * 3 {
@@ -117,7 +117,7 @@ func TestLeaderKilled(t *testing.T) {
 		leader, err := r.Leader(find, rig.North, service)
 		require.NoError(t, err)
 		var affected []geo.Service
-		for s := range probes(door) {
+		for s := range probes(gateway) {
 			if name, err := r.Leader(find, rig.North, s); err == nil && name == leader {
 				affected = append(affected, s)
 			}
@@ -129,7 +129,7 @@ func TestLeaderKilled(t *testing.T) {
 		errs := make([]error, len(affected))
 		var probed sync.WaitGroup
 		for i, s := range affected {
-			probed.Go(func() { outages[i], errs[i] = firstWrite(ctx, &n, began, probes(door)[s]) })
+			probed.Go(func() { outages[i], errs[i] = firstWrite(ctx, &n, began, probes(gateway)[s]) })
 		}
 		probed.Wait()
 		for _, err := range errs {
@@ -150,13 +150,13 @@ func TestLeaderKilled(t *testing.T) {
 func TestTwoNodesKilled(t *testing.T) {
 	r := startLong(t)
 	ctx := t.Context()
-	door, secondary := r.Client(rig.Door, false), r.Client(rig.Door, true)
-	setup(ctx, t, door)
+	gateway, secondary := r.Client(rig.Gateway, false), r.Client(rig.Gateway, true)
+	setup(ctx, t, gateway)
 	rng := random(1)
 	for round := range *rounds {
 		acked := map[int]string{}
 		for i := range 20 {
-			a, err := door.Replace(ctx, table, "", rest.Entity{"PartitionKey": fmt.Sprint(i), "RowKey": "r", "V": fmt.Sprint(round)})
+			a, err := gateway.Replace(ctx, table, "", rest.Entity{"PartitionKey": fmt.Sprint(i), "RowKey": "r", "V": fmt.Sprint(round)})
 			require.NoError(t, err)
 			require.True(t, a.OK(), "%v", a)
 			acked[i] = a.Header.Get("ETag")
@@ -165,14 +165,14 @@ func TestTwoNodesKilled(t *testing.T) {
 		gone := rig.Others([]string{left}, rig.NodesOf(rig.North))
 		undo, err := killed(r, gone...)
 		require.NoError(t, err)
-		requireBusy(t, gone, door, r.Client(left, false))
+		requireBusy(t, gone, gateway, r.Client(left, false))
 		_, a, err := secondary.GetEntity(ctx, table, "0", "r")
 		require.NoError(t, err)
 		require.True(t, a.OK() || a.Status == http.StatusNotFound, "%v", a)
 		require.NoError(t, undo())
 		ready(ctx, t, r)
 		for i, tag := range acked {
-			e, a, err := door.GetEntity(ctx, table, fmt.Sprint(i), "r")
+			e, a, err := gateway.GetEntity(ctx, table, fmt.Sprint(i), "r")
 			require.NoError(t, err)
 			require.True(t, a.OK(), "%v", a)
 			require.Equal(t, tag, a.Header.Get("ETag"))
@@ -204,20 +204,20 @@ func requireBusy(t *testing.T, gone []string, endpoints ...*rest.Client) {
 }
 
 // A leader that is paused while another takes over answers nothing old when it goes on, though
-// it hears from nobody: the reads that waited in its sockets and those that come at once are
+// it receives nothing: the reads that waited in its sockets and those that come at once are
 // answered as busy, or by the newer value when the links are whole again (R5).
 func TestPausedLeader(t *testing.T) {
 	r := start(t)
 	ctx := t.Context()
-	door := r.Client(rig.Door, false)
-	setup(ctx, t, door)
+	gateway := r.Client(rig.Gateway, false)
+	setup(ctx, t, gateway)
 	write := func(c *rest.Client, v string) rest.Answer {
 		a, err := c.Replace(ctx, table, "", rest.Entity{"PartitionKey": "p", "RowKey": "r", "V": v})
 		require.NoError(t, err)
 		return a
 	}
 	for round := range max(1, *rounds) {
-		require.True(t, write(door, fmt.Sprint("before ", round)).OK())
+		require.True(t, write(gateway, fmt.Sprint("before ", round)).OK())
 		find, cancel := context.WithTimeout(ctx, readyWait)
 		leader := leadsAlone(find, t, r)
 		// It serves reads under its lease until the moment it stops.

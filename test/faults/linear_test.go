@@ -39,7 +39,7 @@ func onLeader(name string, do func(r *rig.Rig, leader string) (func() error, err
 
 // Entities and blobs are linearizable at the primary while the node that leads their range
 // is killed, paused, cut off, deaf or mute, requests under way at every node and at the
-// front door: reads and failed conditions included (R1, R5). What has no answer is kept
+// gateway: reads and failed conditions included (R1, R5). What has no answer is kept
 // open.
 func TestLinearizable(t *testing.T) {
 	// answersMin are waited for when the faults are over, if there were fewer.
@@ -47,9 +47,9 @@ func TestLinearizable(t *testing.T) {
 	r := start(t)
 	ctx, cancel := context.WithTimeout(t.Context(), *duration+readyWait)
 	defer cancel()
-	door := r.Client(rig.Door, false)
-	require.NoError(t, linear.Setup(ctx, door))
-	endpoints := []*rest.Client{door}
+	gateway := r.Client(rig.Gateway, false)
+	require.NoError(t, linear.Setup(ctx, gateway))
+	endpoints := []*rest.Client{gateway}
 	for _, name := range rig.NodesOf(rig.North) {
 		endpoints = append(endpoints, r.Client(name, false))
 	}
@@ -65,8 +65,8 @@ func TestLinearizable(t *testing.T) {
 			return func() error { return r.Resume(leader) }, r.Pause(leader)
 		}),
 		apart("silent links of a leader", proxy.Fault{HoldForth: true, HoldBack: true}),
-		apart("a leader that is not heard", proxy.Fault{HoldForth: true}),
-		apart("a leader that does not hear", proxy.Fault{HoldBack: true}),
+		apart("a leader whose messages are held", proxy.Fault{HoldForth: true}),
+		apart("a leader that receives nothing", proxy.Fault{HoldBack: true}),
 	})
 	// Long enough for another leader to be elected, and to take writes.
 	p.shortest, p.longest = 2*time.Second, 5*time.Second

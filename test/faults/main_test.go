@@ -35,7 +35,7 @@ func TestMain(m *testing.M) { os.Exit(devproc.Main(m)) }
 // start runs a deployment until the test ends; no process may end by itself.
 func start(t *testing.T) *rig.Rig { return startWith(t, nil) }
 
-// startWith is start with nodes that are told something of their own.
+// startWith is start with nodes whose options configure changes.
 func startWith(t *testing.T, configure func(c *config.Node)) *rig.Rig {
 	t.Helper()
 	if testing.Short() {

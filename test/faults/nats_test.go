@@ -116,7 +116,7 @@ func (o *outsideNATS) stream(from geo.Location) (leader int, last uint64, known 
 	return 0, 0, false
 }
 
-// Nodes whose streams live in NATS servers of somebody else's run none of their own: writes
+// Nodes whose streams live in NATS servers of somebody else's run none themselves: writes
 // travel through those, and Last Sync Time goes forward. The south's are a cluster of three:
 // without the one that leads the stream it carries on; after a restart of all of them what was
 // written meanwhile arrives, and the stream carries again.
@@ -140,17 +140,17 @@ func TestOutsideNATS(t *testing.T) {
 	for _, l := range []geo.Location{rig.North, rig.South} {
 		for _, name := range rig.NodesOf(l) {
 			_, err := os.Stat(filepath.Join(r.Dir(), name, "data", string(l), "nats"))
-			require.ErrorIs(t, err, os.ErrNotExist, "%s has a bus of its own", name)
+			require.ErrorIs(t, err, os.ErrNotExist, "%s runs a NATS server", name)
 		}
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*readyWait)
 	defer cancel()
-	door, secondary := r.Client(rig.Door, false), r.Client(rig.Door, true)
-	setup(ctx, t, door)
+	gateway, secondary := r.Client(rig.Gateway, false), r.Client(rig.Gateway, true)
+	setup(ctx, t, gateway)
 	south := servers[rig.South]
 	arrives := func(key string) {
 		t.Helper()
-		a, err := door.Insert(ctx, table, rest.Entity{"PartitionKey": "p", "RowKey": key})
+		a, err := gateway.Insert(ctx, table, rest.Entity{"PartitionKey": "p", "RowKey": key})
 		require.NoError(t, err)
 		require.True(t, a.OK(), "%v", a)
 		awaitSecondary(ctx, t, secondary, key)
@@ -194,7 +194,7 @@ func TestOutsideNATS(t *testing.T) {
 	carries()
 
 	south.stop()
-	a, err := door.Insert(ctx, table, rest.Entity{"PartitionKey": "p", "RowKey": "meanwhile"})
+	a, err := gateway.Insert(ctx, table, rest.Entity{"PartitionKey": "p", "RowKey": "meanwhile"})
 	require.NoError(t, err)
 	require.True(t, a.OK(), "writes do not wait for the bus: %v", a)
 	south.start()

@@ -130,13 +130,13 @@ func within(l geo.Location) []fault {
 		}},
 		apart("refused links of a node", proxy.Fault{Refuse: true}),
 		apart("silent links of a node", proxy.Fault{HoldForth: true, HoldBack: true}),
-		apart("a node that is not heard", proxy.Fault{HoldForth: true}),
-		apart("a node that does not hear", proxy.Fault{HoldBack: true}),
+		apart("a node whose messages are held", proxy.Fault{HoldForth: true}),
+		apart("a node that receives nothing", proxy.Fault{HoldBack: true}),
 		apart("slow links of a node", proxy.Fault{Delay: 100 * time.Millisecond}),
 	}
 }
 
-// between are the faults between the locations, and those of the front door.
+// between are the faults between the locations, and those of the gateway.
 func between() []fault {
 	apart := func(what string, f proxy.Fault) fault {
 		return fault{what + " between the locations", func(r *rig.Rig, _ *rand.Rand) (func() error, error) {
@@ -148,9 +148,9 @@ func between() []fault {
 		apart("silent links", proxy.Fault{HoldForth: true, HoldBack: true}),
 		apart("links silent one way", proxy.Fault{HoldForth: true}),
 		apart("slow links", proxy.Fault{Delay: 50 * time.Millisecond}),
-		{"kill -9 of the front door", func(r *rig.Rig, _ *rand.Rand) (func() error, error) { return killed(r, rig.Door) }},
-		{"silent links of the front door to a node", func(r *rig.Rig, rng *rand.Rand) (func() error, error) {
-			return cut(r, proxy.Fault{HoldForth: true, HoldBack: true}, []string{rig.Door}, []string{one(rng, rig.North)})
+		{"kill -9 of the gateway", func(r *rig.Rig, _ *rand.Rand) (func() error, error) { return killed(r, rig.Gateway) }},
+		{"silent links of the gateway to a node", func(r *rig.Rig, rng *rand.Rand) (func() error, error) {
+			return cut(r, proxy.Fault{HoldForth: true, HoldBack: true}, []string{rig.Gateway}, []string{one(rng, rig.North)})
 		}},
 	}
 }

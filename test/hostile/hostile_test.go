@@ -43,7 +43,7 @@ const (
 // Two hundred hostile clients (slow senders, slow readers, bodies that are announced and
 // never sent, costly filters, wrong signatures) do not stop an honest one: each of its
 // operations succeeds, and the server's memory and connections stay bounded. How its p99
-// compares with that of the quiet time is printed, and judged where -ratio says so.
+// compares with that of the quiet time is printed, and checked where -ratio says so.
 func TestHostileClients(t *testing.T) {
 	if testing.Short() {
 		t.Skip("end-to-end tests need more time than -short has")

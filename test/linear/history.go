@@ -16,7 +16,7 @@ import (
 	"antipode/test/rest"
 )
 
-// ErrNotLinearizable says that no order of the operations explains what clients saw.
+// ErrNotLinearizable means that no order of the operations explains what clients saw.
 var ErrNotLinearizable = errors.New("history is not linearizable")
 
 const (
@@ -100,7 +100,7 @@ func (h *History) Client(ctx context.Context, id int, rng *rand.Rand, endpoints 
 	return nil
 }
 
-// do sends one operation and notes it.
+// do sends one operation and records it.
 func (h *History) do(ctx context.Context, client int, c *rest.Client, op Op) (out Result, happened bool, err error) {
 	call := h.clock.Now().Sub(h.start).Nanoseconds()
 	out, happened, err = send(ctx, c, op)

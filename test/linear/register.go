@@ -32,7 +32,7 @@ type Op struct {
 
 // Result is what the client knows of it.
 type Result struct {
-	// Unknown is set where no answer told.
+	// Unknown is set if no answer came.
 	Unknown bool
 	// Done is set where a write took place.
 	Done bool

@@ -11,13 +11,13 @@ import (
 
 // The ways in which blocks break a promise.
 var (
-	// errUncommitted says that a reader sees blocks that no list has committed.
+	// errUncommitted means that a reader sees blocks that no list has committed.
 	errUncommitted = fmt.Errorf("%w: uncommitted block shows", ErrContradiction)
-	// errBlockLost says that an acknowledged block cannot be committed.
+	// errBlockLost means that an acknowledged block cannot be committed.
 	errBlockLost = fmt.Errorf("%w: block", oracle.ErrLost)
 )
 
-// block is one block of a blob: its first, which every list brings anew, or one of
+// block is one block of a blob: its first, which every list brings again, or one of
 // the body, which a list that is a merge takes over from the list before.
 type block struct {
 	v     oracle.Version

@@ -53,7 +53,7 @@ func (op operation) String() string {
 		op.key, op.v, [...]string{"insert", "merge", "resume", "remove"}[op.verb], op.match, op.doomed, op.before)
 }
 
-// errUntouched says that what would have changed the value was never sent.
+// errUntouched means that what would have changed the value was never sent.
 var errUntouched = errors.New("not sent")
 
 func (c *client) run(ctx context.Context) error {
@@ -112,7 +112,7 @@ func (c *client) step(ctx context.Context, key string, s oracle.State, etag stri
 	return c.write(ctx, c.begin(key, s, etag))
 }
 
-// begin chooses a write of key and tells the oracle of it.
+// begin chooses a write of key and registers it with the oracle.
 func (c *client) begin(key string, s oracle.State, etag string) operation {
 	op := operation{key: key, before: s, match: "*"}
 	if c.rng.IntN(2) == 0 && etag != "" {
@@ -140,7 +140,7 @@ func (c *client) begin(key string, s oracle.State, etag string) operation {
 	return op
 }
 
-// write sends one write and tells the oracle how it went.
+// write sends one write and reports its outcome to the oracle.
 func (c *client) write(ctx context.Context, op operation) (took bool, err error) {
 	a, err := c.send(ctx, op)
 	switch {

@@ -1,5 +1,5 @@
 // Package load drives a store with clients that write, and checks what the store
-// promised them: [Load.Run] writes under kills and lists all the while, [Load.Settle]
+// promised them: [Load.Run] writes under kills and lists all the while, [Load.Resolve]
 // and [Load.Final] read and list everything at the primary and at the secondary, and
 // a [Sampler] looks all the time for a Last Sync Time that claims too much.
 //

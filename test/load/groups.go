@@ -87,7 +87,7 @@ func readGroup(ctx context.Context, c *rest.Client, key string) (oracle.Read, er
 	return groupRead(key, page.Entities)
 }
 
-// groupRead judges the entities of a group that one query found.
+// groupRead checks the entities of a group that one query found.
 func groupRead(key string, rows []rest.Entity) (oracle.Read, error) {
 	var r oracle.Read
 	for i, e := range rows {

@@ -13,7 +13,7 @@ import (
 	"antipode/test/rest"
 )
 
-// errListing says that a listing does not show what it must, or shows what it must
+// errListing means that a listing does not show what it must, or shows what it must
 // not.
 var errListing = errors.New("listing is wrong")
 
@@ -74,7 +74,7 @@ func (l *lister) run(ctx context.Context) error {
 func (l *lister) step(ctx context.Context) error {
 	all := listings()
 	s := all[l.rng.IntN(len(all))]
-	c, floor := l.Primary, l.Oracle.Settled
+	c, floor := l.Primary, l.Oracle.Resolved
 	if l.rng.IntN(2) == 0 {
 		stats, err := l.Secondary.Stats(ctx, s.service())
 		if err != nil {
@@ -99,7 +99,7 @@ func (l *lister) step(ctx context.Context) error {
 // checkListings makes every listing while nobody writes.
 func (l *Load) checkListings(ctx context.Context, c *rest.Client) error {
 	for _, s := range listings() {
-		err := answered(ctx, func() error { return l.checkListing(ctx, c, s, l.Oracle.Settled) })
+		err := answered(ctx, func() error { return l.checkListing(ctx, c, s, l.Oracle.Resolved) })
 		if err != nil {
 			return err
 		}

@@ -30,7 +30,7 @@ const (
 	answerWait = 40 * time.Second
 )
 
-// ErrContradiction says that a write was answered as if an acknowledged write
+// ErrContradiction means that a write was answered as if an acknowledged write
 // before it had not happened, or with a status that it cannot have.
 var ErrContradiction = errors.New("answer contradicts an acknowledged write")
 
@@ -68,7 +68,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Load writes at Primary and tells Oracle. Its methods may follow each other in
+// Load writes at Primary and reports to Oracle. Its methods may follow each other in
 // any order, with restarts of the server in between.
 type Load struct {
 	Primary, Secondary *rest.Client

@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// process serves a fake store at an address of its own from each start to the next kill.
+// process serves a fake store at one address from each start to the next kill.
 type process struct {
 	store   *fake.Store
 	server  *httptest.Server
@@ -42,9 +42,9 @@ func (p *process) kill() {
 }
 
 // startFake serves a fake store and returns a load on it.
-func startFake(t *testing.T, lies fake.Lies, delay time.Duration) (*process, *Load) {
+func startFake(t *testing.T, faults fake.Faults, delay time.Duration) (*process, *Load) {
 	t.Helper()
-	p := &process{store: fake.New(lies, delay)}
+	p := &process{store: fake.New(faults, delay)}
 	p.start()
 	var dialer net.Dialer
 	hc := &http.Client{Transport: &http.Transport{
@@ -62,14 +62,14 @@ func startFake(t *testing.T, lies fake.Lies, delay time.Duration) (*process, *Lo
 }
 
 // shipDelay is how long the fake takes to the secondary: longer than the second by which
-// a printed Last Sync Time may be late, so that one which lies does so at any moment.
+// a printed Last Sync Time may be late, so that a wrong one is wrong at any moment.
 const shipDelay = 1200 * time.Millisecond
 
 // play runs two rounds of writing, crash and reading back, with the sampler beside
 // them, and returns what was complained of first.
-func play(t *testing.T, lies fake.Lies) (samples, reads int, complaint error) {
+func play(t *testing.T, faults fake.Faults) (samples, reads int, complaint error) {
 	t.Helper()
-	p, l := startFake(t, lies, shipDelay)
+	p, l := startFake(t, faults, shipDelay)
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
 	require.NoError(t, l.Setup(ctx))
@@ -105,7 +105,7 @@ func playRound(ctx context.Context, p *process, l *Load) error {
 		return err
 	}
 	p.start()
-	if err := l.Settle(ctx); err != nil {
+	if err := l.Resolve(ctx); err != nil {
 		return err
 	}
 	return l.Final(ctx)
@@ -114,33 +114,33 @@ func playRound(ctx context.Context, p *process, l *Load) error {
 // A sound store passes the whole check, and the check looked at something.
 func TestSoundStore(t *testing.T) {
 	t.Parallel()
-	samples, reads, complaint := play(t, fake.Lies{})
+	samples, reads, complaint := play(t, fake.Faults{})
 	require.NoError(t, complaint)
 	require.Positive(t, samples)
 	require.Greater(t, reads, 100)
 }
 
-// Each planted lie is found, and under its own name.
-func TestLies(t *testing.T) {
+// Each planted fault is found, and under its own name.
+func TestFaults(t *testing.T) {
 	for name, tt := range map[string]struct {
-		lies fake.Lies
-		want error
+		faults fake.Faults
+		want   error
 	}{
-		"acknowledged writes lost by a crash": {fake.Lies{LoseOnCrash: true}, oracle.ErrLost},
-		"last sync time is now()":             {fake.Lies{SyncTimeIsNow: true}, oracle.ErrBehind},
-		"a change skipped at the secondary":   {fake.Lies{SkipAtSecondary: 50}, oracle.ErrBehind},
-		"a merge applied by half":             {fake.Lies{Tear: true}, errTorn},
-		"other ETag at the secondary":         {fake.Lies{OtherTag: true}, oracle.ErrTag},
-		"a transaction applied in part":       {fake.Lies{SplitTransactions: true}, errSplit},
-		"an uncommitted block shows":          {fake.Lies{ShowUncommitted: true}, errUncommitted},
-		"uncommitted blocks lost by a crash":  {fake.Lies{DropUncommitted: true}, errBlockLost},
-		"a blob missing from listings":        {fake.Lies{ListMisses: 9}, errListing},
-		"a deleted blob in listings":          {fake.Lies{ListDeleted: true}, errListing},
-		"a condition ignored":                 {fake.Lies{IgnoreConditions: true}, ErrContradiction},
+		"acknowledged writes lost by a crash": {fake.Faults{LoseOnCrash: true}, oracle.ErrLost},
+		"last sync time is now()":             {fake.Faults{SyncTimeIsNow: true}, oracle.ErrBehind},
+		"a change skipped at the secondary":   {fake.Faults{SkipAtSecondary: 50}, oracle.ErrBehind},
+		"a merge applied by half":             {fake.Faults{Tear: true}, errTorn},
+		"other ETag at the secondary":         {fake.Faults{OtherTag: true}, oracle.ErrTag},
+		"a transaction applied in part":       {fake.Faults{SplitTransactions: true}, errSplit},
+		"an uncommitted block shows":          {fake.Faults{ShowUncommitted: true}, errUncommitted},
+		"uncommitted blocks lost by a crash":  {fake.Faults{DropUncommitted: true}, errBlockLost},
+		"a blob missing from listings":        {fake.Faults{ListMisses: 9}, errListing},
+		"a deleted blob in listings":          {fake.Faults{ListDeleted: true}, errListing},
+		"a condition ignored":                 {fake.Faults{IgnoreConditions: true}, ErrContradiction},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, _, complaint := play(t, tt.lies)
+			_, _, complaint := play(t, tt.faults)
 			require.ErrorIs(t, complaint, tt.want)
 		})
 	}

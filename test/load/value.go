@@ -24,10 +24,10 @@ const partitions = 8
 // isPut says of the key of a blob that it is put whole.
 func isPut(key string) bool { return key[0] == kindSmall || key[0] == kindBig }
 
-// inBlocks says that a key is of a blob uploaded in blocks.
+// inBlocks reports whether a key is of a blob uploaded in blocks.
 func inBlocks(key string) bool { return key[0] == kindBlocks || key[0] == kindBigBlocks }
 
-// isBig says that a write of the key may be of megabytes.
+// isBig reports whether a write of the key may be of megabytes.
 func isBig(key string) bool { return key[0] == kindBig || key[0] == kindBigBlocks }
 
 // serviceOf is the service that a key is written to.
@@ -40,8 +40,8 @@ func serviceOf(key string) geo.Service {
 
 // The ways in which what is read is not a value at all.
 var (
-	// errTorn says that a value is not one that any single write wrote.
+	// errTorn means that a value is not one that any single write wrote.
 	errTorn = errors.New("value is not whole")
-	// errSplit says that the entities of a group are not those of one transaction.
+	// errSplit means that the entities of a group are not those of one transaction.
 	errSplit = errors.New("transaction is split")
 )

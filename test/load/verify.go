@@ -21,7 +21,7 @@ const (
 	pollInterval  = 100 * time.Millisecond
 )
 
-// errNoAnswer says that a read was not answered with a value or a plain "not
+// errNoAnswer means that a read was not answered with a value or a plain "not
 // there"; it says nothing about the value.
 var errNoAnswer = errors.New("read not answered")
 
@@ -29,7 +29,7 @@ func isNoAnswer(err error) bool { return errors.Is(err, errNoAnswer) }
 
 func isUntouched(err error) bool { return errors.Is(err, errUntouched) }
 
-// notThere says that a read was answered by a plain "not there".
+// notThere reports whether a read was answered by a plain "not there".
 func notThere(a rest.Answer, err error) bool { return err == nil && a.Status == http.StatusNotFound }
 
 // unanswered is errNoAnswer unless a read was answered with a value.
@@ -65,12 +65,12 @@ func answered(ctx context.Context, read func() error) error {
 	}
 }
 
-// Settle reads every key at the primary while nobody writes, and settles the
+// Resolve reads every key at the primary while nobody writes, and resolves the
 // writes whose answers were lost; then it makes every listing, and looks for the blocks
 // of uploads that were left. The error joins the first complaints.
-func (l *Load) Settle(ctx context.Context) error {
+func (l *Load) Resolve(ctx context.Context) error {
 	err := l.forAll(ctx, l.Primary, func(key string, r oracle.Read) error {
-		return l.Oracle.Settle(key, r, geo.TimestampOf(l.Clock.Now()))
+		return l.Oracle.Resolve(key, r, geo.TimestampOf(l.Clock.Now()))
 	})
 	return errors.Join(err, l.checkListings(ctx, l.Primary), l.checkAllStaged(ctx))
 }
@@ -103,8 +103,8 @@ func WaitLastSyncTime(ctx context.Context, secondary *rest.Client, s geo.Service
 	}
 }
 
-// forAll reads every key through c and judges it.
-func (l *Load) forAll(ctx context.Context, c *rest.Client, judge func(string, oracle.Read) error) error {
+// forAll reads every key through c and checks it.
+func (l *Load) forAll(ctx context.Context, c *rest.Client, check func(string, oracle.Read) error) error {
 	var mu sync.Mutex
 	var complaints []error
 	var g errgroup.Group
@@ -114,7 +114,7 @@ func (l *Load) forAll(ctx context.Context, c *rest.Client, judge func(string, or
 			err := answered(ctx, func() error {
 				r, err := read(ctx, c, key)
 				if err == nil {
-					err = judge(key, r)
+					err = check(key, r)
 				}
 				return err
 			})

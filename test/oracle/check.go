@@ -6,19 +6,19 @@ import (
 	"antipode/geo"
 )
 
-// Settle judges a read at the primary made while nobody writes the key. It must
+// Resolve checks a read at the primary made while nobody writes the key. It must
 // be the last acknowledged value, or one that a write with a lost answer left;
 // which one is then known for good. now bounds the commit time of a lost write
 // whose value carries none.
-func (o *Oracle) Settle(key string, r Read, now geo.Timestamp) error {
+func (o *Oracle) Resolve(key string, r Read, now geo.Timestamp) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	h := o.keys[key]
 	if h == nil {
 		return fmt.Errorf("%w: %s: %v, never written", ErrInvented, key, r.State)
 	}
-	settled := h.at(h.settled)
-	if n := Version(len(h.writes)); n > h.settled && h.at(n).fate != refused {
+	resolved := h.at(h.resolved)
+	if n := Version(len(h.writes)); n > h.resolved && h.at(n).fate != refused {
 		open := h.at(n)
 		if r.State == open.state {
 			at := r.At
@@ -30,23 +30,23 @@ func (o *Oracle) Settle(key string, r Read, now geo.Timestamp) error {
 		}
 		h.writes[n-1].fate = refused
 	}
-	if r.State != settled.state {
-		return h.complain(key, r, "the last acknowledged write left "+settled.state.String())
+	if r.State != resolved.state {
+		return h.complain(key, r, "the last acknowledged write left "+resolved.state.String())
 	}
-	return checkTag(key, settled, r)
+	return checkTag(key, resolved, r)
 }
 
-// Final judges a read that must show exactly the settled value: at the secondary,
+// Final checks a read that must show exactly the resolved value: at the secondary,
 // once it has everything, or at the primary before the next write is sent.
 func (o *Oracle) Final(key string, r Read) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	h := o.keys[key]
-	settled := h.at(h.settled)
-	if r.State != settled.state {
-		return h.complain(key, r, "the last acknowledged write left "+settled.state.String())
+	resolved := h.at(h.resolved)
+	if r.State != resolved.state {
+		return h.complain(key, r, "the last acknowledged write left "+resolved.state.String())
 	}
-	return checkTag(key, settled, r)
+	return checkTag(key, resolved, r)
 }
 
 // complain names what is wrong with a read that does not show what it should.
@@ -57,7 +57,7 @@ func (h *history) complain(key string, r Read, want string) error {
 		kind = ErrInvented
 	}
 	return fmt.Errorf("%w: %s: found %v %s, %s (at %v, %d writes)",
-		kind, key, r.State, r.ETag, want, h.at(h.settled).at, len(h.writes))
+		kind, key, r.State, r.ETag, want, h.at(h.resolved).at, len(h.writes))
 }
 
 // Floor returns the version that a secondary with the given sync time must show
@@ -69,7 +69,7 @@ func (o *Oracle) Floor(key string, sync geo.Timestamp) Version {
 	if h == nil {
 		return 0
 	}
-	for v := h.settled; v > 0; v-- {
+	for v := h.resolved; v > 0; v-- {
 		if w := h.at(v); w.fate == applied && w.at <= sync {
 			return v
 		}
@@ -77,9 +77,9 @@ func (o *Oracle) Floor(key string, sync geo.Timestamp) Version {
 	return 0
 }
 
-// AtLeast judges a read made when version floor was promised to show: it must show
+// AtLeast checks a read made when version floor was promised to show: it must show
 // the floor or a later version that may have been applied. A Last Sync Time promises
-// its Floor at the secondary, an acknowledgement promises what is settled at the
+// its Floor at the secondary, an acknowledgement promises what is resolved at the
 // primary.
 func (o *Oracle) AtLeast(key string, floor Version, r Read) error {
 	o.mu.Lock()

@@ -7,6 +7,6 @@
 // broken promise of the server, never bad luck of the test.
 //
 // It stays exact because a key has one writer, and because a key with an
-// unanswered write takes no other until [Oracle.Settle] has read, after a
+// unanswered write takes no other until [Oracle.Resolve] has read, after a
 // restart, which way that write went.
 package oracle

@@ -10,14 +10,14 @@ import (
 
 // The ways in which a read breaks a promise.
 var (
-	// ErrLost says that an acknowledged write is gone.
+	// ErrLost means that an acknowledged write is gone.
 	ErrLost = errors.New("acknowledged write lost")
-	// ErrInvented says that a read shows what no write can have left.
+	// ErrInvented means that a read shows what no write can have left.
 	ErrInvented = errors.New("read shows a value that was never written, or was refused")
-	// ErrBehind says that a read at the secondary is older than its Last Sync Time,
+	// ErrBehind means that a read at the secondary is older than its Last Sync Time,
 	// or a listing at the primary older than an acknowledgement.
 	ErrBehind = errors.New("read is older than what was promised to show")
-	// ErrTag says that a value came back under another ETag than it was
+	// ErrTag means that a value came back under another ETag than it was
 	// acknowledged with.
 	ErrTag = errors.New("same value, other ETag")
 )
@@ -74,11 +74,11 @@ type write struct {
 // history is the writes of one key; writes[v-1] is version v.
 type history struct {
 	writes []write
-	// settled is the last applied version, 0 for a key never written.
-	settled Version
+	// resolved is the last applied version, 0 for a key never written.
+	resolved Version
 }
 
-// Oracle judges reads. Its methods may be called concurrently; the writes of one
+// Oracle checks reads. Its methods may be called concurrently; the writes of one
 // key must come from one caller.
 type Oracle struct {
 	mu sync.Mutex
@@ -93,7 +93,7 @@ type Oracle struct {
 // New returns an oracle that expects an empty store.
 func New() *Oracle { return &Oracle{keys: map[string]*history{}} }
 
-// Current returns the settled state of a key and the tag it was acknowledged
+// Current returns the resolved state of a key and the tag it was acknowledged
 // with. ok is false while a write of it is unanswered: leave the key alone.
 func (o *Oracle) Current(key string) (s State, etag string, ok bool) {
 	o.mu.Lock()
@@ -105,7 +105,7 @@ func (o *Oracle) Current(key string) (s State, etag string, ok bool) {
 	if n := len(h.writes); n > 0 && (h.writes[n-1].fate == pending || h.writes[n-1].fate == lost) {
 		return State{}, "", false
 	}
-	w := h.at(h.settled)
+	w := h.at(h.resolved)
 	return w.state, w.etag, true
 }
 
@@ -148,7 +148,7 @@ func (o *Oracle) begin(key string, next func(Version, State) State) Version {
 		o.order = append(o.order, key)
 	}
 	v := Version(len(h.writes) + 1)
-	h.writes = append(h.writes, write{state: next(v, h.at(h.settled).state)})
+	h.writes = append(h.writes, write{state: next(v, h.at(h.resolved).state)})
 	return v
 }
 
@@ -164,7 +164,7 @@ func (o *Oracle) Acked(key string, v Version, etag string, at geo.Timestamp) {
 func (o *Oracle) apply(h *history, v Version, etag string, at geo.Timestamp) {
 	w := &h.writes[v-1]
 	w.fate, w.etag, w.at = applied, etag, at
-	h.settled = v
+	h.resolved = v
 	o.acked++
 	o.newest = max(o.newest, at)
 }
@@ -181,12 +181,12 @@ func (o *Oracle) end(key string, v Version, f fate) {
 	o.keys[key].writes[v-1].fate = f
 }
 
-// Settled returns the last version of a key known to be applied, 0 for none.
-func (o *Oracle) Settled(key string) Version {
+// Resolved returns the last version of a key known to be applied, 0 for none.
+func (o *Oracle) Resolved(key string) Version {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if h := o.keys[key]; h != nil {
-		return h.settled
+		return h.resolved
 	}
 	return 0
 }

@@ -23,7 +23,7 @@ func present(last, base Version) Read {
 // The oracle finds a primary read good exactly when acknowledged writes and some
 // outcome of the unanswered one explain it: each row plays a short history and
 // names the reads that pass and the complaint about those that do not.
-func TestSettle(t *testing.T) {
+func TestResolve(t *testing.T) {
 	tests := []struct {
 		name  string
 		write func(o *Oracle)
@@ -83,13 +83,13 @@ func TestSettle(t *testing.T) {
 			for _, r := range tt.good {
 				o := New()
 				tt.write(o)
-				require.NoError(t, o.Settle("k", r, 99), "%v", r)
-				require.NoError(t, o.Final("k", r), "a settled outcome stays: %v", r)
+				require.NoError(t, o.Resolve("k", r, 99), "%v", r)
+				require.NoError(t, o.Final("k", r), "a resolved outcome stays: %v", r)
 			}
 			for r, want := range tt.bad {
 				o := New()
 				tt.write(o)
-				require.ErrorIs(t, o.Settle("k", r, 99), want, "%v", r)
+				require.ErrorIs(t, o.Resolve("k", r, 99), want, "%v", r)
 			}
 		})
 	}
@@ -97,15 +97,15 @@ func TestSettle(t *testing.T) {
 
 // What a restart has shown to be gone must not come back: a lost write that a
 // read after the restart did not find is refused from then on.
-func TestSettleIsFinal(t *testing.T) {
+func TestResolveIsFinal(t *testing.T) {
 	o := New()
 	acked(o, o.Insert("k"), 10)
 	o.Lost("k", o.Merge("k"))
 	_, _, ok := o.Current("k")
 	require.False(t, ok, "a key with an unanswered write takes no other")
 
-	require.NoError(t, o.Settle("k", present(1, 1), 99))
-	require.ErrorIs(t, o.Settle("k", present(2, 1), 99), ErrInvented)
+	require.NoError(t, o.Resolve("k", present(1, 1), 99))
+	require.ErrorIs(t, o.Resolve("k", present(2, 1), 99), ErrInvented)
 	require.ErrorIs(t, o.AtLeast("k", 0, present(2, 1)), ErrInvented)
 	s, etag, ok := o.Current("k")
 	require.True(t, ok)
@@ -114,7 +114,7 @@ func TestSettleIsFinal(t *testing.T) {
 }
 
 // At a sync time the secondary must show the last write committed at or before
-// it, or a later one; a value that a newer one at or below it replaced is a lie.
+// it, or a later one; a value that a newer one at or below it replaced is wrong.
 func TestAtLeast(t *testing.T) {
 	o := New()
 	acked(o, o.Insert("k"), 10)

@@ -52,7 +52,7 @@ func TestStartStarved(t *testing.T) {
 	}
 }
 
-// start runs the server on the folder data until it says that it runs, kills it, and
+// start runs the server on the folder data until it prints that it runs, kills it, and
 // returns how long that took and how often it said what it waits for.
 func start(t *testing.T, data, output string) (took time.Duration, waits int) {
 	t.Helper()

@@ -20,10 +20,10 @@ type Fault struct {
 }
 
 const (
-	// pieceBytes and piecesMax bound what is on its way in one direction of a connection.
-	pieceBytes = 32 << 10
-	piecesMax  = 64
-	dialWait   = 5 * time.Second
+	// segmentBytes and segmentsMax bound what is on its way in one direction of a connection.
+	segmentBytes = 32 << 10
+	segmentsMax  = 64
+	dialWait     = 5 * time.Second
 )
 
 // Link carries the connections made to Addr to one target. Methods may be called
@@ -71,7 +71,7 @@ func (l *Link) Set(f Fault) error {
 	return l.listen()
 }
 
-// SetAbsent says that the target has ended, or that it listens again: who connects to it
+// SetAbsent records whether the target has ended or listens again: who connects to it
 // meanwhile is refused, as it would be without the link.
 func (l *Link) SetAbsent(absent bool) error {
 	l.mu.Lock()
@@ -192,8 +192,8 @@ func (l *Link) carry(near net.Conn) {
 	pumps.Wait()
 }
 
-// piece is bytes on their way, and when they came in.
-type piece struct {
+// segment is bytes on their way, and when they came in.
+type segment struct {
 	data []byte
 	at   time.Time
 }
@@ -201,16 +201,16 @@ type piece struct {
 // pump carries one direction. An error of either side ends the connection; the end of what
 // one side sends is passed on.
 func (l *Link) pump(to, from net.Conn, ended <-chan struct{}, end func(), held func(Fault) bool) {
-	way := make(chan piece, piecesMax)
+	way := make(chan segment, segmentsMax)
 	var reader sync.WaitGroup
 	reader.Go(func() {
 		defer close(way)
 		for {
-			buf := make([]byte, pieceBytes)
+			buf := make([]byte, segmentBytes)
 			n, err := from.Read(buf)
 			if n > 0 {
 				select {
-				case way <- piece{buf[:n], time.Now()}:
+				case way <- segment{buf[:n], time.Now()}:
 				case <-ended:
 					return
 				}

@@ -60,7 +60,7 @@ func say(t *testing.T, c net.Conn, text string) {
 	require.NoError(t, err)
 }
 
-func hear(t *testing.T, c net.Conn, want string) {
+func expect(t *testing.T, c net.Conn, want string) {
 	t.Helper()
 	got := make([]byte, len(want))
 	_, err := io.ReadFull(c, got)
@@ -68,7 +68,7 @@ func hear(t *testing.T, c net.Conn, want string) {
 	require.Equal(t, want, string(got))
 }
 
-func hearNothing(t *testing.T, c net.Conn) {
+func expectNothing(t *testing.T, c net.Conn) {
 	t.Helper()
 	require.NoError(t, c.SetReadDeadline(time.Now().Add(shortly)))
 	n, err := c.Read(make([]byte, 1))
@@ -95,18 +95,18 @@ func refused(t *testing.T, l *Link) {
 
 // What is held back in either direction arrives, whole and in order, when the link is whole
 // again; a refusing link, and one whose target is absent, ends what stands and refuses what
-// is new; a whole one takes anew.
+// is new; a whole one takes new ones.
 func TestFaults(t *testing.T) {
 	l, c := open(t)
 	say(t, c, "one")
-	hear(t, c, "one")
+	expect(t, c, "one")
 	for _, f := range []Fault{{HoldForth: true}, {HoldBack: true}} {
 		require.NoError(t, l.Set(f))
 		say(t, c, "two")
-		hearNothing(t, c)
+		expectNothing(t, c)
 		say(t, c, "three")
 		require.NoError(t, l.Set(Fault{}))
-		hear(t, c, "twothree")
+		expect(t, c, "twothree")
 	}
 	require.NoError(t, l.Set(Fault{Refuse: true}))
 	ends(t, c)
@@ -118,7 +118,7 @@ func TestFaults(t *testing.T) {
 	again, err := net.Dial("tcp", l.Addr())
 	require.NoError(t, err)
 	say(t, again, "four")
-	hear(t, again, "four")
+	expect(t, again, "four")
 	require.NoError(t, again.Close())
 }
 
@@ -129,7 +129,7 @@ func TestDelay(t *testing.T) {
 	require.NoError(t, l.Set(Fault{Delay: delay}))
 	began := time.Now()
 	say(t, c, "slow")
-	hear(t, c, "slow")
+	expect(t, c, "slow")
 	require.GreaterOrEqual(t, time.Since(began), 2*delay)
 }
 

@@ -20,8 +20,8 @@ import (
 	"antipode/test/rest"
 )
 
-// Door is the name of the front door; a node's is location-number.
-const Door = cluster.GatewayName
+// Gateway is the name of the gateway; a node's is location-number.
+const Gateway = cluster.GatewayName
 
 // The locations; the dev account has its primary in the first.
 const (
@@ -38,7 +38,7 @@ const (
 	listenPoll = 10 * time.Millisecond
 )
 
-// ErrDied says that a process ended though nobody ended it.
+// ErrDied means that a process ended though nobody ended it.
 var ErrDied = errors.New("a process ended by itself")
 
 // Rig is a running deployment. Methods may be called concurrently; those that start and end
@@ -64,7 +64,7 @@ type Rig struct {
 type Options struct {
 	// Binary is the server, and Dir a new folder for all that is kept.
 	Binary, Dir string
-	// Configure may change what a node is told; nil changes nothing.
+	// Configure may change the options of a node; nil changes nothing.
 	Configure func(c *config.Node)
 }
 
@@ -143,7 +143,7 @@ func (r *Rig) ready(ctx context.Context) error {
 		return err
 	}
 	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("the front door's readyz answers %s", resp.Status)
+		return fmt.Errorf("the gateway's readyz answers %s", resp.Status)
 	}
 	for _, l := range []geo.Location{North, South} {
 		views, err := r.Views(ctx, l)
@@ -172,7 +172,7 @@ func NodesOf(l geo.Location) []string {
 }
 
 // All lists all processes.
-func All() []string { return append(append(NodesOf(North), NodesOf(South)...), Door) }
+func All() []string { return append(append(NodesOf(North), NodesOf(South)...), Gateway) }
 
 // Launch starts a process on what its data folder holds. Who connects to it is refused
 // until it listens.
@@ -316,7 +316,7 @@ func (r *Rig) Break(f proxy.Fault, from string, to ...string) error {
 	return errors.Join(errs...)
 }
 
-// Cut makes all connections between two sets of processes faulty, whoever makes them. A
+// Cut makes all connections between two sets of processes faulty, either side dialling. A
 // fault's directions are those from a to b.
 func (r *Rig) Cut(f proxy.Fault, a, b []string) error {
 	back := f
@@ -384,7 +384,7 @@ func (r *Rig) Client(name string, secondary bool) *rest.Client {
 }
 
 func (r *Rig) ports(name string) dev.Ports {
-	if name == Door {
+	if name == Gateway {
 		return r.opts.Gateway()
 	}
 	l, id, err := wire.ParseNodeName(name)
