@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -16,7 +17,8 @@ import (
 )
 
 // Start starts the processes that do not run and returns when all answer. It fails only if ctx
-// ends or a process exits. Existing data is served again.
+// ends or a process exits. Existing data is served again. A cluster of an earlier version that
+// still runs is refused: its nodes would not accept this version's gateway.
 func Start(ctx context.Context, o Options) error {
 	dir, err := filepath.Abs(o.Dir)
 	if err != nil {
@@ -26,6 +28,15 @@ func Start(ctx context.Context, o Options) error {
 	members := o.plan()
 	if err := o.prepare(members); err != nil {
 		return err
+	}
+	retired, err := o.retired(members)
+	if err != nil {
+		return err
+	}
+	for _, name := range retired {
+		if _, running, err := o.find(name); err != nil || running {
+			return errors.Join(fmt.Errorf("%s of an earlier version runs in %s: stop the cluster first with antipode cluster stop", name, o.Dir), err)
+		}
 	}
 	for _, m := range members {
 		if err := o.launch(m); err != nil {
@@ -210,11 +221,15 @@ func (o Options) lastLines(name string) string {
 }
 
 // Stop ends all processes of the cluster in a folder, the gateway first, and returns when they
-// have exited. Acknowledged writes are kept.
+// have exited. Processes that an earlier version started are stopped too. Acknowledged writes are kept.
 func Stop(ctx context.Context, o Options) error {
 	members := o.plan()
 	gateway := members[len(members)-1]
-	errs := []error{o.end(ctx, gateway.name)}
+	retired, err := o.retired(members)
+	errs := []error{err, o.end(ctx, gateway.name)}
+	for _, name := range retired {
+		errs = append(errs, o.end(ctx, name))
+	}
 	results := make([]error, len(members)-1)
 	var ended sync.WaitGroup
 	for i, m := range members[:len(members)-1] {
@@ -222,6 +237,19 @@ func Stop(ctx context.Context, o Options) error {
 	}
 	ended.Wait()
 	return errors.Join(append(errs, results...)...)
+}
+
+// retired lists the folders with a process that an earlier version started under a name that no
+// member has now.
+func (o Options) retired(members []member) (names []string, err error) {
+	files, err := filepath.Glob(filepath.Join(o.Dir, "*", pidFile))
+	for _, f := range files {
+		name := filepath.Base(filepath.Dir(f))
+		if !slices.ContainsFunc(members, func(m member) bool { return m.name == name }) {
+			names = append(names, name)
+		}
+	}
+	return names, err
 }
 
 func (o Options) end(ctx context.Context, name string) error {

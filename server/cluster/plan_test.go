@@ -2,7 +2,9 @@ package cluster
 
 import (
 	"crypto/tls"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"testing"
@@ -64,6 +66,21 @@ func TestInterruptedCertificate(t *testing.T) {
 			require.NoError(t, err)
 		}
 	}
+}
+
+// A process that an earlier version started under another name refuses a start, which would take
+// its port, and is ended by a stop.
+func TestRetired(t *testing.T) {
+	o := Options{Dir: t.TempDir(), PortBase: 15000}
+	cmd := exec.Command("sleep", "60")
+	require.NoError(t, cmd.Start())
+	started, err := startOf(cmd.Process.Pid)
+	require.NoError(t, err)
+	require.NoError(t, write(o.folder("former"), file{pidFile, fmt.Appendf(nil, "%d %s\n", cmd.Process.Pid, started)}))
+	require.ErrorContains(t, Start(t.Context(), o), "former of an earlier version runs")
+	require.NoError(t, Stop(t.Context(), o))
+	require.NoFileExists(t, filepath.Join(o.folder("former"), pidFile))
+	require.Error(t, cmd.Wait(), "it was ended by a signal")
 }
 
 // A process is identified by its number and its start time, so that another process that has
