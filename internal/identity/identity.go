@@ -72,11 +72,12 @@ func ValidLabel(s string) bool {
 	return true
 }
 
-// Parse is the inverse of String. The error wraps ErrName.
+// Parse is the inverse of String. It also accepts formerGateway in the place of "gateway". The
+// error wraps ErrName.
 func Parse(text string) (Identity, error) {
 	rest, ok := strings.CutPrefix(text, scheme+"://")
 	parts := strings.Split(rest, "/")
-	if ok && len(parts) == 3 && parts[1] == "gateway" {
+	if ok && len(parts) == 3 && (parts[1] == "gateway" || parts[1] == formerGateway) {
 		id := Identity{Stamp: parts[0], Gateway: parts[2]}
 		if id.Gateway == "" || id.Validate() != nil {
 			return Identity{}, fmt.Errorf("%w: %q", ErrName, text)
