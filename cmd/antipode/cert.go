@@ -97,7 +97,7 @@ func certNodeCommand() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&ca, "ca", "", "folder that `antipode cert ca` wrote")
+	flags.StringVar(&ca, "ca", "", "`folder` that antipode cert ca wrote")
 	flags.StringVar(&location, "location", "", "location of the node")
 	flags.Uint64Var(&number, "node", 0, "number of the node within its stamp, from 1")
 	flags.StringSliceVar(&hosts, "host", nil, "names and IP addresses of the node, with commas between")
@@ -126,7 +126,7 @@ func certGatewayCommand() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&ca, "ca", "", "folder that `antipode cert ca` wrote")
+	flags.StringVar(&ca, "ca", "", "`folder` that antipode cert ca wrote")
 	flags.StringVar(&name, "name", "", "name of the gateway")
 	flags.StringVar(&out, "out", "", "folder to write to; made if missing")
 	flags.IntVar(&days, "days", nodeDays, "lifetime in days")

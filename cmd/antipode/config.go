@@ -13,20 +13,35 @@ import (
 
 func configCommand() *cobra.Command {
 	output := formText
+	gateway := false
 	check := &cobra.Command{
 		Use:   "check FILE",
-		Short: "List the problems of a node.yaml",
-		Long: "Reads a node.yaml and lists its problems: line, field, value, and what to write instead.\n" +
-			"Exits with 1 if a node would refuse the file. Warnings alone leave it at 0.",
+		Short: "List the problems of a node.yaml or gateway.yaml",
+		Long: "Reads a node.yaml, or with --gateway a gateway.yaml, and lists its problems: line, field, value, and what\n" +
+			"to write instead. Exits with 1 if a node or gateway would refuse the file. Warnings alone leave it at 0.",
 		Example: `  antipode config check /etc/antipode/node.yaml
+  antipode config check --gateway /etc/antipode/gateway.yaml
   antipode config check --output json node.yaml`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return checkConfig(cmd.OutOrStdout(), args[0], output)
+			load := problemsOf(config.Load)
+			if gateway {
+				load = problemsOf(config.LoadGateway)
+			}
+			return checkConfig(cmd.OutOrStdout(), load, args[0], output)
 		},
 	}
 	check.Flags().VarP(&output, "output", "o", "text or json")
-	return group(&cobra.Command{Use: "config", Short: "Check the configuration of a node"}, check)
+	check.Flags().BoolVar(&gateway, "gateway", false, "the file is a gateway.yaml")
+	return group(&cobra.Command{Use: "config", Short: "Check the configuration of a node or a gateway"}, check)
+}
+
+// problemsOf returns a loader of a configuration file as one that returns its problems only.
+func problemsOf[T any](load func(string) (T, config.Problems, error)) func(string) (config.Problems, error) {
+	return func(file string) (config.Problems, error) {
+		_, problems, err := load(file)
+		return problems, err
+	}
 }
 
 // checked is what `config check --output json` prints.
@@ -36,8 +51,8 @@ type checked struct {
 	Problems config.Problems `json:"problems"`
 }
 
-func checkConfig(out io.Writer, file string, output form) error {
-	_, problems, err := config.Load(file)
+func checkConfig(out io.Writer, load func(string) (config.Problems, error), file string, output form) error {
+	problems, err := load(file)
 	var refused config.Problems
 	if err != nil && !errors.As(err, &refused) {
 		return err

@@ -15,6 +15,9 @@ func TestConfigCheck(t *testing.T) {
 	said, err := run(configCommand(), "check", "../../docs/node/north-1.yaml")
 	require.NoError(t, err)
 	require.Contains(t, said, "good, with 0 warnings")
+	said, err = run(configCommand(), "check", "--gateway", "../../docs/gateway/gateway.yaml")
+	require.NoError(t, err)
+	require.Contains(t, said, "good, with 0 warnings")
 
 	file := filepath.Join(t.TempDir(), "node.yaml")
 	require.NoError(t, os.WriteFile(file, []byte("node: 1\nlocation: North\nport: 1\n"), 0o600))

@@ -15,7 +15,7 @@ import (
 func gatewayCommand() *cobra.Command {
 	var f processFlags
 	cmd := &cobra.Command{
-		Use:   "gateway",
+		Use: "gateway", SuggestFor: formerGatewayCommands(),
 		Short: "Run a gateway to all locations",
 		Long: "Forwards each request to a node of the location that has the account, and operations to the nodes they\n" +
 			"are for. It keeps no state: run as many as you like.",
