@@ -371,7 +371,11 @@ func text(n *node) string {
 	case nodeLiteral:
 		return literalText(n.lit)
 	}
-	return n.name + " " + []string{"eq", "ne", "gt", "ge", "lt", "le"}[n.op] + " " + literalText(n.lit)
+	operators := []string{"eq", "ne", "gt", "ge", "lt", "le"}
+	if n.name == "not" { // A property only on the right: on the left it would negate.
+		return literalText(n.lit) + " " + operators[n.op.mirrored()] + " " + n.name
+	}
+	return n.name + " " + operators[n.op] + " " + literalText(n.lit)
 }
 
 func literalText(l literal) string {
