@@ -40,7 +40,7 @@ func (a *appender) room(n int64) []byte {
 	return a.buf
 }
 
-// append writes one chunk at the end of the active file and returns where it lies,
+// append writes one chunk at the end of the active file and returns its place,
 // without listing it. The caller holds a.turn.
 func (s *Store) append(a *appender, c Chunk) (entry, error) {
 	n := chunkBytes(c.ref.Length, c.sliceBytes, a.unit)

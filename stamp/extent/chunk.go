@@ -13,19 +13,19 @@ import (
 const ChunkBytesMax = 4 << 20
 
 var (
-	// ErrNotFound says that no chunk of that id is held: never put, deleted, or
+	// ErrNotFound means that no chunk of that id is held: never put, deleted, or
 	// torn by a crash before a Sync covered it.
 	ErrNotFound = errors.New("chunk not found")
-	// ErrCorrupt says that the copy held here is damaged. The chunk must be fetched
+	// ErrCorrupt means that the copy held here is damaged. The chunk must be fetched
 	// from a peer and put again, which repairs it.
 	ErrCorrupt = errors.New("chunk is corrupt")
-	// ErrMismatch says that a Ref does not fit: data of another length or CRC, or
+	// ErrMismatch means that a Ref does not fit: data of another length or CRC, or
 	// another chunk held under the same id. The caller has mixed something up.
 	ErrMismatch = errors.New("chunk does not match its ref")
-	// ErrFailed says that a write or an fsync failed and the store is out of service
+	// ErrFailed means that a write or an fsync failed and the store is out of service
 	// for writing until it is opened again. It wraps the first failure.
 	ErrFailed = errors.New("extent store is out of service")
-	// ErrFormat says that an extent file is of a format this version cannot read.
+	// ErrFormat means that an extent file is of a format this version cannot read.
 	ErrFormat = errors.New("unknown extent format")
 	// ErrReadOnly refuses a change to a store opened by OpenReadOnly.
 	ErrReadOnly = errors.New("extent store is read-only")

@@ -9,10 +9,10 @@ package extent
 //	s.Sweep(limit)   // until it drops none
 //
 // Sweep drops what was neither marked nor touched in the last two rounds. A touch is a
-// Put, also of a chunk that is held, and each question Durable: whoever puts a chunk, or
-// is told that it is here, may name it from then on, where no walk over the names sees it
+// Put, also of a chunk that is held, and each question Durable: a caller that puts a chunk,
+// or learns that it is here, may name it from then on, where no walk over the names sees it
 // yet. So who names a chunk has as long as lies between the beginnings of two rounds to
-// make the name one that Mark is told of. A round without an end counts for nothing: two
+// make the name one that Mark is called with. A round without an end counts for nothing: two
 // whole ones must follow it.
 //
 // The marks are in the index, which holds every chunk anyhow: there is no second set of
@@ -29,7 +29,7 @@ func (s *Store) BeginRound() {
 	s.round++
 }
 
-// Mark says that a chunk is named, and reports whether it is held, whole as far as is
+// Mark records that a chunk is named, and reports whether it is held, whole as far as is
 // known.
 func (s *Store) Mark(ref Ref) bool {
 	s.mu.Lock()
@@ -42,7 +42,7 @@ func (s *Store) Mark(ref Ref) bool {
 	return c.state == sound && c.ref() == ref
 }
 
-// EndRound says that everything that names a chunk was marked since BeginRound.
+// EndRound declares that everything that names a chunk was marked since BeginRound.
 func (s *Store) EndRound() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -53,10 +53,10 @@ func (s *Store) EndRound() {
 
 // Sweep drops chunks that were unnamed in the last two rounds, at most limit, and returns
 // how many, and their payload in bytes; none where one of the rounds had no end. It goes on
-// from where the last one was: none also says that the sweep of this round is done. Other
-// calls come in between: what is put, marked or asked for while it goes on stays, as a chunk
-// is judged when it is dropped. One that Compact moves meanwhile may be left to the next
-// round. Errors are those of Delete.
+// from where the last one was: none also means that the sweep of this round is done. Other
+// calls come in between: what is put, marked or asked for while it goes on stays, as a
+// chunk is examined when it is dropped. One that Compact moves meanwhile may be left to the
+// next round. Errors are those of Delete.
 func (s *Store) Sweep(limit int) (chunks int, bytes int64, err error) {
 	unnamed := make([]Ref, 0, min(limit, holdMoves))
 	for end := false; !end && chunks < limit; {
@@ -76,7 +76,7 @@ func (s *Store) Sweep(limit int) (chunks int, bytes int64, err error) {
 }
 
 // nextUnnamed appends to refs some of the chunks that Sweep may drop, up to limit, under one
-// hold of mu; end says that no more follow.
+// hold of mu; end reports that no more follow.
 func (s *Store) nextUnnamed(refs []Ref, limit int) (_ []Ref, end bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -42,7 +42,7 @@ func TestSweepDropsWhatTwoRoundsLeftUnnamed(t *testing.T) {
 	require.Equal(t, []Ref{named}, s.Refs())
 }
 
-// R9: whoever was told that a chunk is here may name it. Each touch pins it for its round
+// R9: a caller that learned that a chunk is here may name it. Each touch pins it for its round
 // and the next.
 func TestSweepLeavesWhatWasAskedFor(t *testing.T) {
 	for _, c := range []struct {

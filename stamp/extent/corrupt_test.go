@@ -87,9 +87,9 @@ func testFlipAnywhere(t *testing.T, fresh func() threeChunks) {
 	require.Greater(t, corrupt, 100)
 }
 
-// A flipped slice spoils its chunk also for the stream, which hands out only what
-// was checked before it; from then on the chunk is not durable, Put repairs it, and
-// the repair outlives restarts though the old copy is still in its extent.
+// A flipped slice spoils its chunk also for the stream, which returns only what was checked
+// before it; from then on the chunk is not durable, Put repairs it, and the repair outlives
+// restarts though the old copy is still in its extent.
 func TestCorruptChunkIsRepairedByPut(t *testing.T) { eachLayout(t, testCorruptChunkIsRepairedByPut) }
 
 func testCorruptChunkIsRepairedByPut(t *testing.T, fresh func() threeChunks) {
@@ -188,7 +188,7 @@ func testChunkLostWithoutName(t *testing.T, fresh func() threeChunks) {
 	require.Contains(t, dump(t, c.fs), "000001.ext")
 }
 
-// A file of a newer format is refused, not judged.
+// A file of a newer format is refused, not scanned.
 func TestNewerFormat(t *testing.T) {
 	c := newThreeChunks(t, layouts["small"])
 	b, err := c.fs.UnsafeGetFileDataBuffer(c.path)
@@ -208,7 +208,7 @@ func TestPayloadImitatesRecords(t *testing.T) {
 	image := []byte(dump(t, c.fs)["000001.ext"])
 	fs := vfs.NewMem()
 	s := open(t, fs, Options{SliceBytes: 32 << 10})
-	// In the first chunk the image lies where its records say that they stand.
+	// In the first chunk the image lies where its records place themselves.
 	from := pageBytes + headBytes(uint32(len(image)), 32<<10, recordBytes)
 	var refs []Ref
 	for shift := range int64(5) {

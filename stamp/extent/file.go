@@ -36,7 +36,7 @@ type file struct {
 	// sealed: no chunk will be appended.
 	sealed bool
 	// keep: parts of the file are lost and unnamed, so it is not dropped: what was in
-	// it may yet be wanted by whoever repairs.
+	// it may yet be wanted by a repair.
 	keep bool
 	// incoming counts copies of Compact that are here and not in the index yet: the file is not
 	// dropped before they are.

@@ -37,7 +37,7 @@ const (
 	atCRC         = 60
 )
 
-// incarnation tells two lives of one file apart. Every record repeats it under its CRC,
+// incarnation distinguishes two lives of one file. Every record repeats it under its CRC,
 // so that a payload which imitates a record, or what the file held before it was
 // recycled, is not taken for one. The first half is the low half of the number that the
 // file is given with it, which is above all numbers in the folder and so above those

@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write the golden files anew")
+var rewrite = flag.Bool("rewrite", false, "write the golden files again")
 
 const goldenDir = "testdata/v2"
 
@@ -67,7 +67,7 @@ func TestGolden(t *testing.T) {
 	require.NoError(t, r.Close())
 }
 
-// Version 1, which no release wrote, is refused and not judged.
+// Version 1, which no release wrote, is refused and not scanned.
 func TestVersionOneIsRefused(t *testing.T) {
 	_, err := OpenReadOnly(vfs.Default, "testdata/v1", Options{})
 	require.ErrorIs(t, err, ErrFormat)

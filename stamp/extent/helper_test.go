@@ -80,7 +80,7 @@ func place(t testing.TB, s *Store, ref Ref) (string, int64) {
 	return e.path, c.offset
 }
 
-// flip turns one bit of a file, as a medium does that nobody told.
+// flip turns one bit of a file, as a medium does by itself.
 func flip(t testing.TB, fs *vfs.MemFS, path string, off int64) {
 	t.Helper()
 	b, err := fs.UnsafeGetFileDataBuffer(path)

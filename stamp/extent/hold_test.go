@@ -123,9 +123,9 @@ func compactAll(t *testing.T, s *Store) (total int64) {
 	}
 }
 
-// R9 while a sweep goes on, which others come in between: whoever was told that a chunk is
-// here, or put it again, finds it here when the sweep is done, although nothing named it for
-// two rounds; and the rest is gone.
+// R9 while a sweep goes on, which others come in between: a caller that learned that a
+// chunk is here, or put it again, finds it here when the sweep is done, although nothing
+// named it for two rounds; and the rest is gone.
 func TestSweepBesideTouches(t *testing.T) {
 	s, refs := manyChunks(t, 4*holdSteps)
 	for range 2 {
@@ -188,10 +188,10 @@ func TestSweepBesideTouches(t *testing.T) {
 	require.Equal(t, pinned, held)
 }
 
-// A chunk that a sweep found unnamed is judged again when it is dropped: it stays if somebody
-// asked for it in between, or if another round has begun, of which the names are not all
-// marked.
-func TestSweepJudgesWhenItDrops(t *testing.T) {
+// A chunk that a sweep found unnamed is examined again when it is dropped: it stays if
+// somebody asked for it in between, or if another round has begun, of which the names are
+// not all marked.
+func TestSweepExaminesWhenItDrops(t *testing.T) {
 	for name, between := range map[string]func(s *Store, ref Ref){
 		"asked for":           func(s *Store, ref Ref) { require.True(t, s.Durable(ref.ID)) },
 		"marked":              func(s *Store, ref Ref) { require.True(t, s.Mark(ref)) },

@@ -7,19 +7,19 @@ import (
 )
 
 // The index says what is held, and where. A store may hold tens of millions of chunks, and
-// whoever puts, reads or asks for one waits for mu: no hold of it takes longer for their
-// number. It is bounded in steps, of which each is a cell or a file visited, or an id looked
-// up in, entered into or taken out of the map:
+// each Put, Read or question for one waits for mu: no hold of it takes longer for their
+// number. It is bounded in steps, of which each is a cell or a file visited, or an id
+// looked up in, entered into or taken out of the map:
 //
 //	Put, Read, Durable, Mark, Delete    a few steps
 //	Sweep, Scrub, Compact, Refs, Files  holdSteps at most, or holdMoves of the map; then they
 //	                                    release mu, and go on from where they were
-//	Stats                               none: what it tells is counted as it changes
+//	Stats                               none: its counts are kept as they change
 //
 // So each file has the cells of its chunks in the order in which they were listed, and a walk
 // over all is one over the files in order of number and over their cells. A cursor stays
 // valid whatever happens meanwhile: a cell never moves, one that is dead stays until its
-// file is dropped, and a chunk that is listed anew gets a new cell. A walk therefore sees
+// file is dropped, and a chunk that is listed again gets a new cell. A walk therefore sees
 // each chunk that keeps its cell all the time, and once.
 //
 // What a walk gathers is allocated before mu is taken: who allocates may have to begin a
@@ -68,9 +68,9 @@ const (
 	// sound: written by this process, or durable by what the file's records say.
 	sound state = iota
 	// unproven: found intact where no record vouches for it, so it may be in the page cache
-	// only. It can be read; Put writes it anew.
+	// only. It can be read; Put writes it again.
 	unproven
-	// damaged: bytes of it are lost. Reads answer ErrCorrupt; Put writes it anew.
+	// damaged: bytes of it are lost. Reads answer ErrCorrupt; Put writes it again.
 	damaged
 	// dead: not in the index any more.
 	dead
@@ -86,7 +86,7 @@ type cell struct {
 	sliceBytes uint32
 	unit       uint32
 	// round is the round of collection in which somebody last named the chunk, put it or
-	// was told that it is here: see collect.go.
+	// learned that it is here: see collect.go.
 	round uint32
 	state state
 }
@@ -207,14 +207,14 @@ func (s *Store) removeFile(e *file) {
 	s.fileBytes -= e.size
 }
 
-// setSize notes how far a file is written. The caller holds mu.
+// setSize records how far a file is written. The caller holds mu.
 func (s *Store) setSize(e *file, size int64) {
 	s.fileBytes += size - e.size
 	e.size = size
 }
 
-// position is where in order the first file is whose number is number at least; ok says that
-// it is that one. The caller holds mu.
+// position is where in order the first file is whose number is number at least; ok reports
+// that it is that one. The caller holds mu.
 func (s *Store) position(number uint64) (i int, ok bool) {
 	return slices.BinarySearchFunc(s.order, number, func(e *file, n uint64) int { return cmp.Compare(e.number, n) })
 }
@@ -225,7 +225,7 @@ type cursor struct{ file, slot uint64 }
 
 // visit calls f with the chunks from a cursor on, of the files that want says, nil for all,
 // and moves the cursor behind them. It ends after holdSteps steps, or when f returns
-// false; end says that there are no more. The caller holds mu.
+// false; end reports that there are no more. The caller holds mu.
 func (s *Store) visit(at *cursor, want func(*file) bool, f func(*file, *cell) bool) (end bool) {
 	i, _ := s.position(at.file)
 	for ; s.mu.steps < holdSteps; s.mu.steps++ {

@@ -43,7 +43,7 @@ type Place struct {
 	Damaged, Unproven bool
 }
 
-// Places returns where the chunks of one extent lie, in order of offset.
+// Places returns the places of the chunks of one extent, in order of offset.
 func (s *Store) Places(number uint64) []Place {
 	var out []Place
 	some := make([]Place, 0, holdSteps)

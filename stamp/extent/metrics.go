@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics are what a store tells a registry. A nil *metrics tells nothing.
+// metrics are what a store reports to a registry. A nil *metrics reports nothing.
 type metrics struct {
 	registerer  prometheus.Registerer
 	collectors  []prometheus.Collector

@@ -15,8 +15,8 @@ const folderMode os.FileMode = 0o755
 // Open opens the store in dir, which it makes if need be (its parent must exist and
 // be durable). All that is found intact is durable when it returns. Damage is no
 // error here: it is ErrCorrupt for the chunk it hit, and counted by Stats. An error
-// means that the folder could not be read or written, or holds a newer format; what
-// cannot be read cannot be judged, so nothing was removed.
+// means that the folder could not be read or written, or holds a newer format; what cannot
+// be read cannot be classified, so nothing was removed.
 func Open(fs vfs.FS, dir string, opts Options) (*Store, error) {
 	if err := opts.Validate(); err != nil {
 		return nil, err

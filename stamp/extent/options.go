@@ -23,7 +23,7 @@ const (
 // Options configures a Store. The zero value is valid.
 type Options struct {
 	// ExtentBytesMax is the size in bytes at which an extent is sealed. A chunk that
-	// is larger gets an extent of its own. Zero means 256 MiB. Small extents free
+	// is larger gets an extent to itself. Zero means 256 MiB. Small extents free
 	// space sooner and cost a file descriptor and two fsyncs each.
 	ExtentBytesMax int64
 	// SliceBytes is the payload covered by one CRC, in bytes, 512 to 65536. Zero

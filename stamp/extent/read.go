@@ -52,7 +52,7 @@ func (s *Store) Read(ref Ref, off int64, p []byte) (int, error) {
 	return n, nil
 }
 
-// each hands the checked bytes [off, end) of a chunk to fn, part by part. A part is
+// each passes the checked bytes [off, end) of a chunk to fn, part by part. A part is
 // valid during the call only.
 func (s *Store) each(ref Ref, off, end int64, fn func(part []byte) error) error {
 	run, scratch, err := s.beginRead(ref, off)
@@ -123,7 +123,7 @@ func (s *Store) acquire(ref Ref) (entry, error) {
 	return entry{e, *c}, nil
 }
 
-// setDamaged notes that the copy described by en is no good, unless another has
+// setDamaged records that the copy described by en is no good, unless another has
 // taken its place.
 func (s *Store) setDamaged(en entry) {
 	s.mu.Lock()

@@ -48,7 +48,7 @@ func TestRecycle(t *testing.T) {
 			require.Zero(t, s.Stats().Spares)
 			files := dump(t, fs)
 			require.NotContains(t, files, "000001.ext")
-			require.Len(t, files["000003.ext"], size, "the file was written anew, not used again")
+			require.Len(t, files["000003.ext"], size, "a new file was written, the old one not used again")
 
 			s = open(t, fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: newRNG(1)}), opts)
 			for ref, data := range held {

@@ -84,7 +84,7 @@ func scan(r io.ReaderAt, size int64) (scanned, error) {
 	return out, nil
 }
 
-// walk steps from record to record; where there is none it tries every multiple of
+// walk steps from record to record; without one it tries every multiple of
 // recordBytes until it finds the next. A trailer met on the way names the chunk
 // that was passed over.
 func (out *scanned) walk(w *window) ([]hole, error) {

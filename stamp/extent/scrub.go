@@ -73,7 +73,7 @@ func (s *Store) fromDisk(en entry, buf *[]byte) ([]byte, error) {
 	}
 	b := (*buf)[:to-from]
 	if s.fs == vfs.Default && osWriters {
-		// The pages at both ends may be longer than the file. A failure to open says that
+		// The pages at both ends may be longer than the file. A failure to open means that
 		// O_DIRECT is refused, or that the file was unlinked meanwhile; then r has it.
 		n, err := readDirect(en.file.path, b, from)
 		if int64(n) >= en.end()-from && (err == nil || errors.Is(err, io.EOF)) {

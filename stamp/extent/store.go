@@ -74,7 +74,7 @@ type Store struct {
 	corrupted uint64
 	// freed counts the bytes of the files dropped since Open.
 	freed uint64
-	// round is the round of collection that was begun last; ended says that every name was
+	// round is the round of collection that was begun last; ended is set when every name was
 	// marked in it, and complete counts such rounds in a row.
 	round, complete uint32
 	ended           bool
@@ -175,7 +175,7 @@ func (s *Store) Failed() error {
 
 // Delete drops a chunk from memory; that nothing names it any more is the caller's
 // to know (R9). Its space is freed when all chunks of its extent are dead and the
-// extent is sealed. Deleting what is not held is no error. An error says that an
+// extent is sealed. Deleting what is not held is no error. An error means that an
 // extent could not be dropped; the chunk is dead all the same, and the store is
 // out of service.
 func (s *Store) Delete(id ChunkID) error {
@@ -226,8 +226,8 @@ func (s *Store) Refs() []Ref {
 	return refs
 }
 
-// Damaged returns some of the chunks that answer ErrCorrupt, at most limit, in order of
-// id, for whoever fetches them from a peer and puts them again.
+// Damaged returns some of the chunks that answer ErrCorrupt, at most limit, in order of id,
+// for a caller that fetches them from a peer and puts them again.
 func (s *Store) Damaged(limit int) []Ref {
 	var refs []Ref
 	s.eachChunk(&cursor{}, hasDamaged, func(_ *file, c *cell) bool {
@@ -317,7 +317,7 @@ func (s *Store) finish() error {
 	}
 	err := s.failed
 	s.mu.Unlock()
-	err = errors.Join(err, s.settle(files))
+	err = errors.Join(err, s.releaseFlushed(files))
 	for _, a := range []*appender{&s.small, &s.paged} {
 		if err == nil && a.active != nil {
 			err = s.seal(a, true)

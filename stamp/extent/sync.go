@@ -8,7 +8,7 @@ import (
 // Sync returns nil when everything whose Put returned before this call is durable.
 // Callers that come while an fdatasync runs wait for the next one and share it; one
 // of them carries it out. If ctx ends first the caller gets ctx's error and knows
-// nothing about its chunks; but whoever carries out the fdatasync sees it through.
+// nothing about its chunks; but the one that carries out the fdatasync sees it through.
 // After the first failed write or fsync every Sync returns that failure.
 func (s *Store) Sync(ctx context.Context) error {
 	if err := s.begin(); err != nil {
@@ -37,7 +37,7 @@ func (s *Store) Sync(ctx context.Context) error {
 		}
 		files := s.flush()
 		s.mu.Unlock()
-		if err := s.settle(files); err != nil {
+		if err := s.releaseFlushed(files); err != nil {
 			_ = s.fail(err) // the loop's end returns it
 		}
 		s.mu.Lock()
@@ -47,8 +47,8 @@ func (s *Store) Sync(ctx context.Context) error {
 }
 
 // flush carries out one fdatasync of every dirty file. The caller holds mu, which
-// is released meanwhile. The files returned carry a use each, which settle gives
-// back; it also does what must follow but nobody has to wait for.
+// is released meanwhile. The files returned carry a use each, which releaseFlushed gives back; it
+// also does what must follow but nobody has to wait for.
 func (s *Store) flush() []*file {
 	done := make(chan struct{})
 	s.syncing = done
@@ -86,11 +86,11 @@ func (s *Store) flush() []*file {
 	return files
 }
 
-// settle gives back the files of a flush and drops those whose last chunks it replaced.
+// releaseFlushed gives back the files of a flush and drops those whose last chunks it replaced.
 // How far a file is durable is written down by the header of its next chunk, or by its
 // seal: a write of its own after each fdatasync would cost as much as a small chunk, and
 // until it reaches the disk a restart only copies more than it had to.
-func (s *Store) settle(files []*file) error {
+func (s *Store) releaseFlushed(files []*file) error {
 	for _, e := range files {
 		s.unref(e)
 	}

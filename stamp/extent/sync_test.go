@@ -193,7 +193,7 @@ func TestFailureTakesOutOfService(t *testing.T) {
 	}
 }
 
-// A failed unlink is told once and takes the store out of service; the chunk is
+// A failed unlink is reported once and takes the store out of service; the chunk is
 // dead all the same.
 func TestFailedUnlink(t *testing.T) {
 	fs, armed := failing(vfs.NewMem(), errorfs.OpRemove)

@@ -73,7 +73,7 @@ func TestTwin(t *testing.T) {
 				for id := range w.held {
 					w.durable[id] = true
 				}
-				w.settle(t, s)
+				w.reopened(t, s)
 			},
 			"crash": func(t *rapid.T) {
 				seed := rapid.Uint64().Draw(t, "seed")
@@ -83,7 +83,7 @@ func TestTwin(t *testing.T) {
 				fs = after
 				s, err = Open(fs, testDir, opts)
 				must(t, err)
-				w.settle(t, s)
+				w.reopened(t, s)
 			},
 			"": func(t *rapid.T) { w.check(t, s) },
 		})
@@ -91,8 +91,8 @@ func TestTwin(t *testing.T) {
 	})
 }
 
-// settle takes over from the reopened store what a restart leaves open.
-func (w *twin) settle(t *rapid.T, s *Store) {
+// reopened takes over from the reopened store what a restart leaves open.
+func (w *twin) reopened(t *rapid.T, s *Store) {
 	there := map[ChunkID]bool{}
 	for _, ref := range s.Refs() {
 		there[ref.ID] = true

@@ -149,8 +149,8 @@ func readDirect(path string, p []byte, off int64) (int, error) {
 	return n, errors.Join(err, f.Close())
 }
 
-// mapBytes returns n bytes outside the heap, from a page on; ok is false where there are
-// none to be had.
+// mapBytes returns n bytes outside the heap, from a page on; ok is false if there are none
+// to be had.
 func mapBytes(n int) (b []byte, ok bool) {
 	b, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 	return b, err == nil

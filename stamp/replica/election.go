@@ -18,7 +18,7 @@ import (
 // synced to disk.
 const turnTicks = 3
 
-// resetElection begins to wait anew. Where no leader is known it is for a drawn time, as
+// resetElection begins to wait again. Where no leader is known it is for a drawn time, as
 // after an election that nobody won.
 func (r *Replica) resetElection() {
 	r.elapsed = 0

@@ -8,8 +8,8 @@ import (
 	"antipode/geo"
 )
 
-// Whoever led, the followers stand in turn, no two at once, and a range begins with another
-// one than the next range.
+// Whichever replica led, the followers stand in turn, no two at once, and a range begins
+// with another one than the next range.
 func TestTurns(t *testing.T) {
 	m := FirstMembers([]geo.NodeID{1, 2, 3})
 	for lead := range geo.ReplicaID(4) {

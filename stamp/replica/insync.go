@@ -15,15 +15,15 @@ import (
 // inSync is the leader's view of which replicas must hold an entry before it is
 // acknowledged: all that answer in time, two at least. Silence is measured in the running
 // time of this process (clock.Running), here called ran: what a replica answered while the
-// process stood still could not be heard. A new leader counts every
+// process stood still could not be received. A new leader counts every
 // replica in and lets those that do not answer fall out; its predecessor, whose silence
-// made it stand, has been silent for as long as it was not heard.
+// made it stand, has been silent for as long as nothing came from it.
 type inSync struct {
 	timeout time.Duration
-	// reachable says that a connection to a node stands; nil for every node.
+	// reachable reports whether a connection to a node stands; nil for every node.
 	reachable func(geo.NodeID) bool
 	log       *slog.Logger
-	// moved is told of every replica that leaves or returns; nil for nobody.
+	// moved is called with every replica that leaves or returns; nil for nobody.
 	moved func(n geo.NodeID, in bool)
 	peers []peer
 }
@@ -41,7 +41,7 @@ type peer struct {
 	// was at the end of the log when last looked at.
 	behind      uint64
 	behindSince time.Duration
-	// silentSince is when it was last heard, before this reign; 0 for not known.
+	// silentSince is when it last sent anything, before this term; 0 for not known.
 	silentSince time.Duration
 }
 
@@ -67,13 +67,13 @@ func (s *inSync) configure(m Members) {
 	}
 }
 
-// reset counts every replica in, as a new leader does. The predecessor was last heard at
+// reset counts every replica in, as a new leader does. The predecessor's last message came at
 // the given running time; its id is 0 for none.
-func (s *inSync) reset(predecessor geo.ReplicaID, heard time.Duration) {
+func (s *inSync) reset(predecessor geo.ReplicaID, lastSeen time.Duration) {
 	for i := range s.peers {
 		s.peers[i] = peer{id: s.peers[i].id, node: s.peers[i].node}
 		if s.peers[i].id == predecessor {
-			s.peers[i].silentSince = heard
+			s.peers[i].silentSince = lastSeen
 		}
 	}
 }
@@ -87,11 +87,11 @@ func (s *inSync) update(rn *raft.RawNode, now, ran time.Duration) {
 			}
 		}
 	})
-	s.judge(now, ran)
+	s.decide(now, ran)
 }
 
-// judge moves peers in or out by what they have persisted.
-func (s *inSync) judge(now, ran time.Duration) {
+// decide moves peers in or out by what they have persisted.
+func (s *inSync) decide(now, ran time.Duration) {
 	var last uint64
 	for _, p := range s.peers {
 		last = max(last, p.match)

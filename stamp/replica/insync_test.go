@@ -28,7 +28,7 @@ func TestInSyncSet(t *testing.T) {
 		for i := range s.peers {
 			s.peers[i].match = match[i]
 		}
-		s.judge(now, now)
+		s.decide(now, now)
 	}
 	step(0, 10, 10, 10)
 	require.Equal(t, 3, s.count())
@@ -54,7 +54,7 @@ func TestInSyncSet(t *testing.T) {
 	step(1100*time.Millisecond, 90, 65, 65)
 	require.Equal(t, 1, s.count())
 	require.Zero(t, s.index(), "never fewer than two")
-	require.Equal(t, []string{"3 false", "3 true", "2 false", "3 false"}, moves, "each step is told once")
+	require.Equal(t, []string{"3 false", "3 true", "2 false", "3 false"}, moves, "each step is reported once")
 	require.Equal(t, now, s.peers[1].since, "since it left")
 }
 
@@ -69,7 +69,7 @@ func TestInSyncPredecessor(t *testing.T) {
 		for i := range s.peers {
 			s.peers[i].match = match[i]
 		}
-		s.judge(now, now)
+		s.decide(now, now)
 	}
 	s.reset(1, 8800*time.Millisecond)
 	step(9700*time.Millisecond, 0, 10, 0)
@@ -103,7 +103,7 @@ func TestInSyncUnreachable(t *testing.T) {
 	s.configure(FirstMembers([]geo.NodeID{1, 2, 3}))
 	step := func(now time.Duration) {
 		s.peers[0].match = 10
-		s.judge(now, now)
+		s.decide(now, now)
 	}
 	away[2] = true
 	step(time.Second)

@@ -7,10 +7,10 @@ import (
 	"antipode/internal/plantedbugs"
 )
 
-// lease lets a leader answer reads without a round of its own (R5). It runs from
-// the send time of a confirmed ReadIndex round: a quorum heard the leader after
-// that and drops votes for one election timeout, so no other leader can have
-// committed before the lease ends.
+// lease lets a leader answer reads without another round (R5). It runs from
+// the send time of a confirmed ReadIndex round: a quorum received from the leader after
+// that and drops votes for one election timeout, so no other leader can have committed
+// before the lease ends.
 type lease struct {
 	term         uint64
 	until        time.Duration

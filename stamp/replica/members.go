@@ -18,7 +18,7 @@ type Member struct {
 	// its own again (R4).
 	ID   geo.ReplicaID
 	Node geo.NodeID
-	// Learner says that it is fed but neither votes nor counts.
+	// Learner means that it is fed but neither votes nor counts.
 	Learner bool
 }
 
@@ -186,7 +186,7 @@ func (r *Replica) Match(id geo.ReplicaID) (match, last uint64) {
 	return status.Progress[uint64(id)].Match, status.Progress[uint64(r.o.ID)].Match
 }
 
-// applyConf tells Raft what an applied entry changed.
+// applyConf passes to Raft what an applied entry changed.
 func (r *Replica) applyConf(entries []*pb.Entry) error {
 	changed := false
 	for _, e := range entries {

@@ -51,14 +51,14 @@ func (r *Replica) Collect(p *Pass) {
 		r.leads = rd.RaftState == raft.StateLeader
 		if r.leads {
 			r.fresh = false
-			r.inSync.reset(r.heardFrom, r.heardAt)
-			r.heardFrom = 0
+			r.inSync.reset(r.seenLeader, r.seenAt)
+			r.seenLeader = 0
 			r.o.Logger.Debug("leads range", "range", r.o.Range, "node", r.o.Node)
 		}
 	}
 	for _, rs := range rd.ReadStates {
 		r.confirm(rs.RequestCtx)
-		r.hearIndex(rs.RequestCtx, rs.Index)
+		r.receiveIndex(rs.RequestCtx, rs.Index)
 	}
 	for _, m := range rd.Messages {
 		switch m.GetTo() {
@@ -73,7 +73,7 @@ func (r *Replica) Collect(p *Pass) {
 }
 
 // Append writes what was collected with one commit, synced where an answer depends
-// on it, and hands out the answers: to peers through the pass, to Raft at once.
+// on it, and sends the answers: to peers through the pass, to Raft at once.
 func (p *Pass) Append(log state.Log) error {
 	if len(p.appends) == 0 {
 		return nil

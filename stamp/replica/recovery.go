@@ -44,7 +44,7 @@ func (r Recovery) Next(n geo.NodeID) (Recovery, error) {
 }
 
 // None is an id of the recovery that no replica has, below all that some have: of a node
-// that heard of the recovery and has no replica in it yet.
+// that knows of the recovery and has no replica in it yet.
 func (r Recovery) None() geo.ReplicaID { return geo.ReplicaID(r) << numberBits }
 
 // String is for operators.

@@ -41,7 +41,7 @@ type Options struct {
 	// Snapshots gives and takes range snapshots. Nil means none: the log must then
 	// reach back to what the last replica needs.
 	Snapshots Snapshots
-	// Lost says that the replica cannot be trusted, whatever its log looks like.
+	// Lost means that the replica cannot be trusted, whatever its log looks like.
 	Lost error
 	// Tick is the length of one tick. Zero means 100 ms.
 	Tick time.Duration
@@ -57,7 +57,7 @@ type Options struct {
 	// Running is the running time of the scheduler, in which the silence of the other
 	// replicas is measured. Nil means monotonic time.
 	Running *clock.Running
-	// OnInSync is told, at the leader, of every replica that leaves the in-sync set or
+	// OnInSync is called, at the leader, with every replica that leaves the in-sync set or
 	// returns to it. May be nil.
 	OnInSync func(n geo.NodeID, in bool)
 	// Rand spreads elections.
@@ -97,13 +97,13 @@ type Replica struct {
 	fresh   bool // never voted and holds no entry: it may stand at once
 	leads   bool // as of the newest Ready
 
-	// elapsed counts ticks since the leader was heard, or since the last election; drawn is
-	// after how many the replica stands that knows of no leader.
+	// elapsed counts ticks since the leader's last message, or since the last election;
+	// drawn is after how many the replica stands that knows of no leader.
 	elapsed, drawn int
-	// heardFrom is the leader that was heard last, and heardAt when, in running time; 0 after
-	// a reign of this replica.
-	heardFrom geo.ReplicaID
-	heardAt   time.Duration
+	// seenLeader is the leader whose message came last, and seenAt when, in running time; 0
+	// after this replica led.
+	seenLeader geo.ReplicaID
+	seenAt     time.Duration
 
 	applied     uint64
 	appliedTerm uint64
@@ -233,7 +233,7 @@ func (r *Replica) Step(m *pb.Message, now time.Duration) {
 	case pb.MsgApp, pb.MsgHeartbeat, pb.MsgSnap:
 		if r.rn.BasicStatus().Lead == m.GetFrom() {
 			r.fresh = false
-			r.elapsed, r.heardFrom, r.heardAt = 0, From(m), r.ran(now)
+			r.elapsed, r.seenLeader, r.seenAt = 0, From(m), r.ran(now)
 		}
 	case pb.MsgVote:
 		if s := r.rn.BasicStatus(); s.GetVote() == m.GetFrom() && s.GetTerm() == m.GetTerm() {
@@ -265,7 +265,7 @@ func (r *Replica) MayEvaluate() bool {
 	return r.rn.BasicStatus().GetTerm() == r.appliedTerm
 }
 
-// Propose hands an entry to Raft. raft.ErrProposalDropped means that it was not
+// Propose submits an entry to Raft. raft.ErrProposalDropped means that it was not
 // appended and never will be.
 func (r *Replica) Propose(data []byte) error {
 	if r.lost != nil {

@@ -9,7 +9,8 @@ import (
 )
 
 // round is a follower's question to the leader which index holds everything that was
-// acknowledged before it (R5). The leader answers after a quorum said that it still leads.
+// acknowledged before it (R5). The leader answers after a quorum confirmed that it still
+// leads.
 type round struct {
 	// context names the round: its replica, when it began, and a draw. An answer to
 	// another one, such as one of an earlier life of this node, is none.
@@ -23,7 +24,7 @@ type round struct {
 // shorter: see ReadIndex.
 const roundLen = 24
 
-// roundTicks is after how many ticks without an answer a round begins anew: question or
+// roundTicks is after how many ticks without an answer a round begins again: question or
 // answer were lost.
 const roundTicks = 3
 
@@ -48,13 +49,13 @@ func (r *Replica) Ask(now time.Duration) {
 }
 
 // Asked returns the leader's answer to the round that Ask began, once it is there. late
-// says that it is not and that question or answer may be lost: ask again.
+// reports that it is not and that question or answer may be lost: ask again.
 func (r *Replica) Asked(now time.Duration) (index uint64, answered, late bool) {
 	return r.round.index, r.round.answered, !r.round.answered && now-r.round.began >= roundTicks*r.o.Tick
 }
 
-// hearIndex takes the leader's answer to a round.
-func (r *Replica) hearIndex(context []byte, index uint64) {
+// receiveIndex takes the leader's answer to a round.
+func (r *Replica) receiveIndex(context []byte, index uint64) {
 	if len(context) == roundLen && slices.Equal(context, r.round.context) {
 		r.round.answered, r.round.index = true, index
 	}

@@ -26,7 +26,7 @@ type Snapshots interface {
 	// Install replaces the state by the staged one and returns when that is durable.
 	// After an error the node is out of service.
 	Install(s *pb.Snapshot) error
-	// Installed says that the log, too, begins behind the snapshot, durably.
+	// Installed means that the log, too, begins behind the snapshot, durably.
 	Installed() error
 }
 
@@ -62,7 +62,7 @@ func (s storage) Snapshot() (*pb.Snapshot, error) {
 
 // install carries out the snapshot that Raft accepted: first the state, durably, then
 // the log, in the batch of the pass. What a crash leaves in between is a state ahead of
-// its log, which the node tells from a log that lost its end by its own note (R4).
+// its log, which the node distinguishes from a log that lost its end by its own record (R4).
 func (r *Replica) install(batch state.LogBatch, s *pb.Snapshot) error {
 	if err := r.o.Snapshots.Install(s); err != nil {
 		return fmt.Errorf("install snapshot of range %d: %w", r.o.Range, err)
@@ -78,7 +78,7 @@ func SnapshotOf(index, term uint64, m Members) *pb.Snapshot {
 	return &pb.Snapshot{Metadata: &pb.SnapshotMetadata{ConfState: m.conf(), Index: &index, Term: &term}}
 }
 
-// ReportSnapshot tells Raft what became of the snapshot for a peer. After a failure it
+// ReportSnapshot reports to Raft what became of the snapshot for a peer. After a failure it
 // asks for another one.
 func (r *Replica) ReportSnapshot(to geo.ReplicaID, ok bool) {
 	if r.lost != nil || !r.IsLeader() {
@@ -92,8 +92,8 @@ func (r *Replica) ReportSnapshot(to geo.ReplicaID, ok bool) {
 }
 
 // Unreadable is what a replica panics with where its log cannot be read: Raft knows no
-// error there but panics itself, without a reason that could be told from a bug. The node
-// goes out of service with Err.
+// error there but panics itself, without a reason that could be distinguished from a bug.
+// The node goes out of service with Err.
 type Unreadable struct{ Err error }
 
 // Entries implements raft.Storage.

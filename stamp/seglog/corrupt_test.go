@@ -195,7 +195,7 @@ func TestTornTail(t *testing.T) {
 		}
 		require.NoError(t, l.Close())
 
-		// The same with what follows left in place: the marks behind the damage tell.
+		// The same with what follows left in place: the marks behind the damage show it.
 		l, err = open(d.damaged(name, func(b []byte) { clear(b[cut:min(cut+pageBytes, end)]) }).fs(t), 1)
 		if cut < mark {
 			require.ErrorIs(t, err, state.ErrLogCorrupt, "page lost at %d, mark at %d", cut, mark)

@@ -20,8 +20,8 @@ func (d *deque[T]) dropBack(n int) {
 	d.items = d.items[:keep]
 }
 
-// dropFront removes the first n items.
-func (d *deque[T]) dropFront(n int) {
+// dropFirst removes the first n items.
+func (d *deque[T]) dropFirst(n int) {
 	clear(d.items[d.head : d.head+n])
 	d.head += n
 	const slack = 64

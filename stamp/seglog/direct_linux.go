@@ -20,7 +20,7 @@ func writeDirect(f *os.File, b []byte, off int64) error {
 	return noDirect(err)
 }
 
-// noDirect tells a refusal from other errors. It may come as late as at the write.
+// noDirect distinguishes a refusal from other errors. It may come as late as at the write.
 func noDirect(err error) error {
 	if errors.Is(err, unix.EINVAL) {
 		return fmt.Errorf("%w: %w", errNoDirect, err)

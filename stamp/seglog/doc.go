@@ -42,8 +42,8 @@
 //   - 16 bytes of memory for each live entry, beside the newest 4 MiB of each range.
 //   - Terms and segment numbers below 2^32; a commit of less than 1 GiB.
 //   - A commit that is the last before a power failure has no mark yet: if the disk
-//     loses it after all, Open takes it for a torn tail. Commit indexes of peers, which
-//     the replica checks, still tell (R4).
+//     loses it after all, Open takes it for a torn tail. Commit indexes of peers,
+//     which the replica checks, still show it (R4).
 //   - After a failed write or fsync the log is out of service for good. A full disk is
 //     such a failure; admission belongs to the caller.
 package seglog

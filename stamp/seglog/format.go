@@ -47,7 +47,7 @@ const (
 // ErrVersion: the log was written in a format that this program does not know.
 var ErrVersion = errors.New("seglog: another format version")
 
-// incarnation tells two uses of one file apart. Every frame and record has it under
+// incarnation distinguishes two uses of one file. Every frame and record has it under
 // its CRC.
 type incarnation [8]byte
 
@@ -171,7 +171,7 @@ const (
 	// recordState is a range's state: term, vote, commit, trimmed index and its term,
 	// last index.
 	recordState recordKind = 5
-	// recordReset: index and term behind which the log begins anew, without an entry.
+	// recordReset: index and term behind which the log begins again, without an entry.
 	recordReset recordKind = 6
 )
 
@@ -213,8 +213,8 @@ func appendRecord(dst []byte, kind recordKind, entryType uint8, id geo.RangeID, 
 	return append(dst, data...)
 }
 
-// seed is the room for what a record's CRC covers before the record itself. It is a
-// field of whoever seals many records, since the checksum makes it escape.
+// seed is the room for what a record's CRC covers before the record itself. It is a field
+// of the type that seals many records, since the checksum makes it escape.
 type seed [16]byte
 
 func (s *seed) crc(inc incarnation, at int64, rec []byte) uint32 {

@@ -23,7 +23,7 @@ const (
 	UseChain Use = "chain"
 	// UseSpare is one that waits to be used again, or was being begun.
 	UseSpare Use = "spare"
-	// UseUnlinked is one below a break: no intact segment says that it is a part of the
+	// UseUnlinked is one below a break: no intact segment shows that it is a part of the
 	// log, or that it is not.
 	UseUnlinked Use = "unlinked"
 )
@@ -161,7 +161,7 @@ func (l *Log) uses(numbers []uint64) (map[uint64]known, error) {
 	return out, nil
 }
 
-// inspect tells what one segment holds.
+// inspect returns what one segment holds.
 func (l *Log) inspect(s *segment, k known, segment func(Segment) error, visit func(Record) error) error {
 	out := Segment{Number: s.number, Path: s.path, Bytes: s.size, Use: k.use}
 	if k.use == UseSpare {

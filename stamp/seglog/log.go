@@ -23,7 +23,7 @@ const (
 	// 32 bits.
 	commitBytesMax = 1 << 30
 	// unsyncedBytesMax is how much of unsynced commits may wait in memory for the
-	// next synced one, with which it costs no write of its own.
+	// next synced one, with which it costs no additional write.
 	unsyncedBytesMax = 256 << 10
 )
 
@@ -176,7 +176,7 @@ func readFull(r io.ReaderAt, p []byte, off int64) error {
 }
 
 // Close implements state.Log: what was committed without sync is written too, and
-// the log ends with a mark, so that after it any damage is told from a torn tail. A
+// the log ends with a mark, so that after it any damage is distinguished from a torn tail. A
 // second Close does nothing.
 func (l *Log) Close() error {
 	if l.closed {

@@ -138,12 +138,12 @@ func (g *rangeLog) Trim(_ state.LogBatch, index uint64) error {
 		return err
 	}
 	g.l.stage(g, recordTrim, index, term)
-	g.cutFront(index, term)
+	g.cutUpTo(index, term)
 	return nil
 }
 
-// cutFront removes the entries up to index, which is above truncated.
-func (g *rangeLog) cutFront(index, term uint64) {
+// cutUpTo removes the entries up to index, which is above truncated.
+func (g *rangeLog) cutUpTo(index, term uint64) {
 	if first := g.tailFirst(); index >= first {
 		g.dropTail(int(index - first + 1))
 	}
@@ -153,7 +153,7 @@ func (g *rangeLog) cutFront(index, term uint64) {
 		g.l.release(s)
 		g.bytes -= uint64(s.bytes())
 	}
-	g.slots.dropFront(n)
+	g.slots.dropFirst(n)
 	g.truncated, g.truncatedTerm = index, term
 }
 
@@ -185,11 +185,11 @@ func (g *rangeLog) dropTail(n int) {
 	for i := range n {
 		g.tailBytes -= len((*g.tail.at(i)).Data) + entryOverhead
 	}
-	g.tail.dropFront(n)
+	g.tail.dropFirst(n)
 }
 
-// settle is called when everything staged was written: it shrinks the tail.
-func (g *rangeLog) settle() {
+// shrinkTail is called when everything staged was written.
+func (g *rangeLog) shrinkTail() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.written, g.touched = g.rangeState, false

@@ -291,6 +291,6 @@ func (r *replay) trim(g *rangeLog, index, term uint64) bool {
 	if s := g.slot(index); s.segment != 0 && uint64(s.term) != term {
 		return false
 	}
-	g.cutFront(index, term)
+	g.cutUpTo(index, term)
 	return true
 }

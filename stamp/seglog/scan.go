@@ -55,7 +55,7 @@ func scan(s *segment) (*scanned, error) {
 		}
 		sc.end = at
 	}
-	// Behind a frame that is not intact there may be another that says that it was.
+	// Behind a frame that is not intact there may be another that shows that it was.
 	for ; at < s.size; at += pageBytes {
 		f, ok := decodeFrameHeader(sc.data[at:], s.number, at)
 		if ok && (!sc.whole || f.inc == sc.header.inc) {

@@ -106,7 +106,7 @@ func (l *Log) place(number, at uint32) {
 	clear(l.staged)
 	l.staged = l.staged[:0]
 	for _, g := range l.touched {
-		g.settle()
+		g.shrinkTail()
 	}
 	clear(l.touched)
 	l.touched = l.touched[:0]

@@ -51,7 +51,7 @@ func dropDamagedOptions(dir string, o *pebble.Options) error {
 		if refused == nil {
 			continue
 		}
-		o.Logger.Errorf("%s is damaged (%s): it is written anew", path, refused)
+		o.Logger.Errorf("%s is damaged (%s): it is written again", path, refused)
 		if err := o.FS.Remove(path); err != nil {
 			return err
 		}

@@ -30,7 +30,7 @@ func (s *Shared) Close() {
 type Options struct {
 	// FS is the file system. Nil means the machine's.
 	FS vfs.FS
-	// Shared caches. Nil gives each store caches of its own.
+	// Shared caches. Nil gives each store separate caches.
 	Shared *Shared
 	// StateMemTableBytes is the size of the state store's memtable, which is taken out
 	// of the cache's bytes. Zero means 16 MiB; a small one makes more flushes, a large one a longer replay.
@@ -86,7 +86,7 @@ func (o Options) pebbleOptions() *pebble.Options {
 
 // pebbleLogger passes on what went wrong and drops Pebble's progress reports: a
 // healthy node is quiet. Pebble tries a failed flush again at once, for ever, so of the
-// errors of a store only the 1st, 2nd, 4th, 8th ... are told.
+// errors of a store only the 1st, 2nd, 4th, 8th ... are logged.
 type pebbleLogger struct {
 	l      *slog.Logger
 	errors atomic.Uint64

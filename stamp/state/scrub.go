@@ -84,7 +84,7 @@ func (s *Store) verify(t File) (err error) {
 	// A footer whose damage passes for another format makes the reader panic.
 	defer func() {
 		if r := recover(); r != nil {
-			// Damage, or a bug: the stack tells which.
+			// Damage, or a bug: the stack shows which.
 			s.opts.Logger.Errorf("check of %s gave up: %v\n%s", t.Path, r, debug.Stack())
 			err = fmt.Errorf("not readable: %v", r)
 		}

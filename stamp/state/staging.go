@@ -23,7 +23,7 @@ var ErrNotStaged = errors.New("state: row does not fit the staged spans")
 const stagedTableBytes = 32 << 20
 
 // Staging writes, beside the state store, the tables that replace whole spans of it.
-// Each table begins with a tombstone over the piece of the span that it stands for, so
+// Each table begins with a tombstone over the part of the span that it stands for, so
 // that tables alone, ingested together, remove what was there and bring what is new.
 // An excise would do the first too, but take the old rows from open snapshots. It is
 // used by one goroutine.
@@ -34,7 +34,7 @@ type Staging struct {
 	bytes uint64 // of one table
 	spans []Span // those not yet finished, in order
 
-	// w is the table under way, nil where there is none. lower is where it begins.
+	// w is the table under way, nil if there is none. lower is where it begins.
 	w     *sstable.Writer
 	lower []byte
 	last  []byte

@@ -45,7 +45,7 @@ type Store struct {
 	users sync.WaitGroup
 }
 
-// enter admits a reader, or says that there is nothing to read any more; leave must
+// enter admits a reader, or reports that there is nothing to read any more; leave must
 // follow.
 func (s *Store) enter() error {
 	s.mu.RLock()
@@ -257,7 +257,7 @@ type iterator struct {
 	it      *pebble.Iterator
 	state   *Store // nil for an iterator of a log
 	started bool
-	// ended says that the store was closed before the iterator came to its end.
+	// ended is set when the store was closed before the iterator came to its end.
 	ended bool
 	// leave is called once by Close; nil where a snapshot holds the store open.
 	leave func()

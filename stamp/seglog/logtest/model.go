@@ -31,7 +31,7 @@ func Entry(index, term uint64, typ pb.EntryType, data []byte) *pb.Entry {
 }
 
 // Entries returns count entries of about size bytes from index first on, each with
-// bytes of its own.
+// different bytes.
 func Entries(first, term uint64, count, size int) []*pb.Entry {
 	var out []*pb.Entry
 	for i := range count {

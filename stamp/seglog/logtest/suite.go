@@ -35,7 +35,7 @@ func Run(t *testing.T, open Open) {
 	}
 }
 
-// Step by step, and again after opening anew: append, hard state, a conflicting suffix
+// Step by step, and again after reopening: append, hard state, a conflicting suffix
 // replaced, trim with the term at the cut kept, one range untouched by the other.
 func steps(t *testing.T, open Open) {
 	fs := vfs.NewMem()
@@ -81,7 +81,7 @@ func steps(t *testing.T, open Open) {
 	require.NoError(t, l.Close())
 }
 
-// A reset behind, at and above where the log ends lets it begin anew there, in one batch
+// A reset behind, at and above where the log ends lets it begin again there, in one batch
 // with what follows, and keeps the hard state; a reset to zero empties the log.
 func reset(t *testing.T, open Open) {
 	for _, index := range []uint64{3, 5, 9, 0} {
