@@ -130,7 +130,7 @@ func TestStatusScope(t *testing.T) {
 	}
 	require.Equal(t, []string{"backwards 0 services", "devstoreaccount1 3 services", "onlysouth 0 services"}, got)
 	require.Len(t, arrange(in, north).Accounts, 2, "an LRS account of the south is none of the north's business")
-	require.Equal(t, fullStatus(), in, "arrange changed what the cluster handed out")
+	require.Equal(t, fullStatus(), in, "arrange changed what the cluster returned")
 }
 
 // TestClientRoundTrip: what the Cluster says is what the client returns, over a

@@ -79,7 +79,7 @@ func TestHosts(t *testing.T) {
 }
 
 // TestCrossOrigin: a page of another origin, another port of this machine included, reads
-// nothing and changes nothing through the browser of whoever looks at it.
+// nothing and changes nothing through the browser of a person who looks at it.
 func TestCrossOrigin(t *testing.T) {
 	headers := func(name string, values ...string) http.Header { return http.Header{name: values} }
 	for _, h := range []http.Header{

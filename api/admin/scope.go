@@ -42,7 +42,7 @@ func arrange(s wire.Status, scope geo.Location) wire.Status {
 			continue
 		}
 		// Last Sync Time is computed where the data is applied. A port of the primary
-		// location says nothing about it rather than what it heard some time ago.
+		// location says nothing about it rather than what it received some time ago.
 		if scope != "" && a.Secondary != scope {
 			a.Services = nil
 		}

@@ -103,7 +103,7 @@ func TestOpenTokenFile(t *testing.T) {
 	require.NotContains(t, err.Error(), "half")
 }
 
-// TestTokenFileRoute: the port tells where its token is, and proves that it has it for the
+// TestTokenFileRoute: the port shows where its token is, and proves that it has it for the
 // address that it was asked at, without showing anything of it.
 func TestTokenFileRoute(t *testing.T) {
 	file, err := OpenTokenFile(filepath.Join(t.TempDir(), TokenFileName))

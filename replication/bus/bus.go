@@ -1,8 +1,8 @@
 // Package bus is the small interface between the two ends of the geo stream
-// and whatever carries it. The bus lives in the receiving location and is a
-// cache that may lie (R15): it may lose, double, reorder, refuse, or be deleted
-// and made again. Correctness rests on the record numbers inside the frames,
-// never on the bus; the bus only has to be fast.
+// and whatever carries it. The bus lives in the receiving location and is a cache that may
+// be wrong (R15): it may lose, double, reorder, refuse, or be deleted and made again.
+// Correctness rests on the record numbers inside the frames, never on the bus; the bus only
+// has to be fast.
 //
 // Two implementations, membus and natsbus, pass the suite in bustest.
 package bus
@@ -31,12 +31,12 @@ var (
 // the order of Publish calls is the order in which messages are stored unless
 // one of them fails.
 type Publisher interface {
-	// Publish hands data to the bus and returns without waiting for it.
-	// done is called exactly once, from any goroutine, with nil once the bus
-	// says that the message is stored, or with one of the errors above. It may
-	// Publish again; it must not block for long nor call Close. When Publish itself
-	// returns an error (ErrFull for the window, ErrTooLarge, ErrClosed), done is not
-	// called. The bus owns data until done is called.
+	// Publish submits data to the bus and returns without waiting for it.
+	// done is called exactly once, from any goroutine, with nil once the bus confirms that
+	// the message is stored, or with one of the errors above. It may Publish again; it must
+	// not block for long nor call Close. When Publish itself returns an error (ErrFull for
+	// the window, ErrTooLarge, ErrClosed), done is not called. The bus owns data until done
+	// is called.
 	Publish(subject string, data []byte, done func(error)) error
 	// MaxPayload is the largest data Publish takes, in bytes.
 	MaxPayload() int
@@ -53,7 +53,7 @@ type Message struct {
 	// Seq is the bus's own sequence number within Incarnation: for
 	// acknowledging and for alarms, never for order of records.
 	Seq uint64
-	// Redelivered says that the bus delivered this message before. False is no
+	// Redelivered means that the bus delivered this message before. False is no
 	// promise that it did not: a bus may forget.
 	Redelivered bool
 	// Incarnation is when the bus's stream was made. A new value means

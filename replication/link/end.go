@@ -19,7 +19,7 @@ type End interface {
 	Records(ctx context.Context, s geo.Stream, from geo.Seq, bytesMax int) ([][]byte, error)
 	// Closed returns the full closed record of a range.
 	Closed(ctx context.Context, r geo.RangeID) (*change.Closed, error)
-	// Acknowledge tells how far the caller has streams of a range on its replicas, and
+	// Acknowledge reports how far the caller has streams of a range on its replicas, and
 	// returns those that forked (R16).
 	Acknowledge(ctx context.Context, r geo.RangeID, cursors []ship.StreamCursor) (forked []geo.Stream, err error)
 	// ReadChunk fills p, of the chunk's length, with the chunk.

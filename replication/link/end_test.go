@@ -217,7 +217,7 @@ func TestRemoteClosed(t *testing.T) {
 	}
 }
 
-// Cursors of any number are told, in calls of a bounded size, and forks come back as a
+// Cursors of any number are reported, in calls of a bounded size, and forks come back as a
 // receiver wants them (R16).
 func TestRemoteAcknowledge(t *testing.T) {
 	near := newMemEnd()
@@ -304,7 +304,7 @@ func TestRemoteChunkBounds(t *testing.T) {
 	require.Equal(t, calls, w.calls)
 }
 
-// A process where a range is not led sends its caller on, or says that it does not lead;
+// A process where a range is not led sends its caller on, or answers that it does not lead;
 // a cut link answers nobody.
 func TestServeElsewhere(t *testing.T) {
 	there := errors.New("node 2 is to be asked")

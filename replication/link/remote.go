@@ -102,7 +102,7 @@ func (r *remoteEnd) Records(ctx context.Context, s geo.Stream, from geo.Seq, byt
 	}
 }
 
-// Closed implements End. Each page is a promise of its own, of one moment; together
+// Closed implements End. Each page is a separate promise, of one moment; together
 // they promise the earliest T: a head of a later moment only asks for more than need be.
 func (r *remoteEnd) Closed(ctx context.Context, id geo.RangeID) (*change.Closed, error) {
 	var whole *change.Closed

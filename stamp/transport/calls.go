@@ -95,11 +95,11 @@ func (t *Transport) ask(
 			last = &wire.CallPart{Data: body}
 		}
 		if err == nil {
-			// gRPC may have handed it over whatever it says from here on.
+			// gRPC may have sent it whatever it says from here on.
 			if err = stream.SendMsg(last); err != nil && !errors.Is(err, io.EOF) {
 				return nil, fmt.Errorf("%w: %w", kv.ErrUnknown, err)
 			}
-			return hear(stream)
+			return await(stream)
 		}
 	}
 	if errors.Is(err, io.EOF) {
@@ -108,8 +108,8 @@ func (t *Transport) ask(
 	return nil, fmt.Errorf("%w: %w", node.ErrUnreachable, err)
 }
 
-// hear waits for the answer.
-func hear(stream callStream) ([]byte, error) {
+// await waits for the answer.
+func await(stream callStream) ([]byte, error) {
 	answer, err := stream.CloseAndRecv()
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", kv.ErrUnknown, err)
@@ -133,7 +133,7 @@ func (s *service) CallPair(stream grpc.ClientStreamingServer[wire.CallPart, wire
 	return answer(stream, s.t.pairCalls)
 }
 
-// refuse says that nobody answers calls here.
+// refuse answers that nobody takes calls here.
 func refuse(stream grpc.ClientStreamingServer[wire.CallPart, wire.CallAnswer]) error {
 	return stream.SendAndClose(&wire.CallAnswer{Error: wire.CallError_NOBODY, Text: "nobody answers such calls here"})
 }
@@ -187,7 +187,7 @@ var callErrors = [...]struct { //nolint:gochecknoglobals // A table, never writt
 	{node.ErrUnreachable, wire.CallError_NOBODY},
 }
 
-// toAnswer is what the caller is told of an error.
+// toAnswer is what the caller gets of an error.
 func toAnswer(err error) *wire.CallAnswer {
 	out := &wire.CallAnswer{Error: wire.CallError_FAILED, Text: err.Error()}
 	for _, e := range callErrors {

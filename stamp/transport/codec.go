@@ -31,7 +31,7 @@ const (
 	partBytes = 256 << 10
 )
 
-// ErrFrame says that a peer sent what is not of this protocol.
+// ErrFrame means that a peer sent what is not of this protocol.
 var ErrFrame = errors.New("malformed frame")
 
 // codec encodes batch and part by hand, into and out of pooled buffers: generated code

@@ -1,5 +1,5 @@
 // Package transport carries Raft messages, payload chunks and calls between the nodes of a
-// stamp that are processes of their own: node.Transport over gRPC and mutual TLS.
+// stamp that are separate processes: node.Transport over gRPC and mutual TLS.
 //
 // Invariant: what a member receives was sent by the node that its envelope names, as the
 // certificate says, to this node, of the same stamp and location (internal/identity): the
@@ -17,7 +17,7 @@
 // peer has answered it, which it does only while a node is attached there, so Peer gives
 // nil for a process that is up without its node.
 //
-// Chunks have a connection of their own: a heartbeat must not wait behind 4 MiB. Calls
+// Chunks have a separate connection: a heartbeat must not wait behind 4 MiB. Calls
 // have one too: those that wait for a commit must not hold up the chunks that it needs.
 //
 // Nodes of the paired location may make calls that were given to HandlePair, and none of

@@ -26,7 +26,7 @@ var chunkErrors = [...]struct { //nolint:gochecknoglobals // A table, never writ
 	{kv.ErrBusy, codes.OutOfRange},
 }
 
-// toStatus is what a peer is told of an error.
+// toStatus is what a peer gets of an error.
 func toStatus(err error) error {
 	if err == nil {
 		return nil

@@ -102,7 +102,7 @@ func (n *loopback) options(id geo.NodeID) Options {
 	listener := n.listeners[id]
 	delete(n.listeners, id)
 	if listener == nil {
-		// Until the old socket is gone, or whoever took the port for a moment.
+		// Until the old socket is gone, or another that took the port for a moment.
 		require.Eventually(n.t, func() bool {
 			var err error
 			listener, err = net.Listen("tcp", n.addresses[id])

@@ -7,8 +7,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics are what a transport tells a registry of its peers, from Open to Close. A nil
-// *metrics tells nothing.
+// metrics are what a transport reports to a registry of its peers, from Open to Close. A
+// nil *metrics reports nothing.
 type metrics struct {
 	registerer prometheus.Registerer
 	peers      peers

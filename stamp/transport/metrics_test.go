@@ -13,10 +13,10 @@ import (
 	"antipode/stamp/transport/transporttest"
 )
 
-// The scrape tells of each peer what is so: one that is reached, what was sent to it and
+// The scrape shows of each peer what is so: one that is reached, what was sent to it and
 // what waits for it while it takes nothing; one that was cut off, and what is dropped then;
 // and that it is back. After Close there are no series.
-func TestScrapeTellsOfPeers(t *testing.T) {
+func TestScrapeShowsPeers(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	n := newLoopback(t)
 	p := newProxy(t, n.addresses[2])

@@ -103,7 +103,7 @@ func TestCallPair(t *testing.T) {
 	require.EqualValues(t, 1, counts(), "it remembers who answered")
 	lead.Store(1)
 	call("1 x")
-	require.EqualValues(t, 2, counts(), "it is told who leads")
+	require.EqualValues(t, 2, counts(), "it gets the leader hint")
 	lead.Store(0)
 	_, err := from.CallPair(ctx, "who", nil)
 	require.ErrorIs(t, err, node.ErrUnreachable, "nobody leads")

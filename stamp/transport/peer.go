@@ -31,7 +31,7 @@ type peerLink struct {
 	t     *Transport
 	id    geo.NodeID
 	queue *queue
-	// messages, chunks and calls are connections of their own: see doc.go.
+	// messages, chunks and calls are separate connections: see doc.go.
 	messages, chunks, calls *grpc.ClientConn
 
 	// run only
@@ -80,18 +80,18 @@ func (p *peerLink) close() error {
 // run keeps a stream to the peer until ctx ends.
 func (p *peerLink) run(ctx context.Context) {
 	logger := p.t.o.Logger.With("peer", p.id, "address", p.t.o.Peers[p.id])
-	pause, told := p.t.o.RetryMin, ""
+	pause, logged := p.t.o.RetryMin, ""
 	for {
 		err := p.attempt(ctx, func() {
 			logger.Info("peer reached")
-			pause, told = p.t.o.RetryMin, ""
+			pause, logged = p.t.o.RetryMin, ""
 		})
 		if ctx.Err() != nil {
 			return
 		}
 		// A peer that stays away for one reason is named once.
-		if text := err.Error(); text != told {
-			told = text
+		if text := err.Error(); text != logged {
+			logged = text
 			logger.Warn("peer not reachable; messages to it are dropped", "error", err)
 		}
 		if errors.Is(err, errTooLate) {
@@ -182,7 +182,7 @@ func (p *peerLink) pump(ctx context.Context, stream grpc.ClientStream) {
 				continue
 			}
 			if err := stream.SendMsg(&b); err != nil {
-				return // Why, the stream's end tells.
+				return // The stream's end shows why.
 			}
 			clear(b.envelopes)
 		}

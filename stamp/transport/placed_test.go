@@ -35,7 +35,7 @@ func (received) Encode() []byte            { return nil }
 func (received) EncodeResult() []byte      { return nil }
 func (received) DecodeResult([]byte) error { return nil }
 
-// Over the network a node without a replica of a range hands commands to its leader,
+// Over the network a node without a replica of a range forwards commands to its leader,
 // puts chunks where the range is and reads them there, and knows what the range has
 // received of the other location as its replicas do. So it goes on when the leader ends.
 func TestNodesWithoutReplica(t *testing.T) {

@@ -95,7 +95,7 @@ func (q *queue) setOpen(open bool) {
 
 // PeerStats is what a transport knows of one peer at one moment.
 type PeerStats struct {
-	// Connected says that a stream to the peer stands.
+	// Connected means that a stream to the peer stands.
 	Connected bool
 	// Queued and QueuedBytes wait to be sent.
 	Queued      int

@@ -22,7 +22,7 @@ import (
 // A stranger at the address of a node is refused when it is called and when it calls, each
 // time with one line that says why, however often it is tried: another authority, another
 // location, another node, a certificate that has ended (table). Where the stranger is the
-// first to refuse, the log says that. Nothing it sends is received.
+// first to refuse, the log shows it. Nothing it sends is received.
 func TestStrangersAreRefused(t *testing.T) {
 	late := clock.NewManual(clock.System{}.Now())
 	const ours, theirs = "connection refused: not a peer", "the other end refuses"
@@ -75,7 +75,7 @@ func TestStrangersAreRefused(t *testing.T) {
 	}
 }
 
-// Whoever comes without a certificate, or without TLS, is refused and named.
+// A caller without a certificate, or without TLS, is refused and named.
 func TestNoCertificate(t *testing.T) {
 	n := newLoopback(t)
 	log := &logBuffer{}

@@ -58,12 +58,12 @@ func (s *service) Messages(stream grpc.ClientStreamingServer[wire.Batch, wire.Em
 	}
 }
 
-// receive hands messages to the member until the stream ends, with from, the node that the
+// receive passes messages to the member until the stream ends, with from, the node that the
 // certificate names, as their sender. Which replicas that node may speak for is the
 // member's to know.
 func (s *service) receive(stream grpc.ServerStream, from geo.NodeID, a *attachment) error {
 	for {
-		var in batch // Anew each time: the member keeps the envelopes.
+		var in batch // A new one each time: the member keeps the envelopes.
 		err := stream.RecvMsg(&in)
 		if errors.Is(err, io.EOF) {
 			return nil

@@ -17,9 +17,9 @@ import (
 	"antipode/stamp/transport/wire"
 )
 
-// piecesInFlight is how many pieces of a range snapshot may wait to be written at the
+// fragmentsInFlight is how many fragments of a range snapshot may wait to be written at the
 // peer.
-const piecesInFlight = 4
+const fragmentsInFlight = 4
 
 // Snapshot implements node.SnapshotTransport.
 func (t *Transport) Snapshot(_, to geo.NodeID, h snapshot.Header) (snapshot.Stream, error) {
@@ -39,7 +39,7 @@ func (t *Transport) Snapshot(_, to geo.NodeID, h snapshot.Header) (snapshot.Stre
 		err = s.send(&wire.SnapshotPart{Header: &wire.SnapshotHeader{Range: uint32(h.Range), Message: message}})
 	}
 	if err == nil {
-		err = s.hear() // That it is taken.
+		err = s.await() // That it is taken.
 	}
 	if err != nil {
 		cancel()
@@ -52,7 +52,7 @@ func (t *Transport) Snapshot(_, to geo.NodeID, h snapshot.Header) (snapshot.Stre
 type snapshotStream struct {
 	stream grpc.BidiStreamingClient[wire.SnapshotPart, wire.SnapshotProgress]
 	cancel context.CancelFunc
-	// sent pieces, of which the peer has written some.
+	// sent fragments, of which the peer has written some.
 	sent, written uint32
 }
 
@@ -60,7 +60,7 @@ type snapshotStream struct {
 func (s *snapshotStream) send(part *wire.SnapshotPart) error {
 	err := s.stream.SendMsg(part)
 	for errors.Is(err, io.EOF) {
-		if err = s.hear(); err == nil {
+		if err = s.await(); err == nil {
 			err = io.EOF // It wrote something before.
 		} else {
 			return err
@@ -71,8 +71,8 @@ func (s *snapshotStream) send(part *wire.SnapshotPart) error {
 
 var errEnded = errors.New("the peer ended the range snapshot early")
 
-// hear waits for progress.
-func (s *snapshotStream) hear() error {
+// await waits for progress.
+func (s *snapshotStream) await() error {
 	progress, err := s.stream.Recv()
 	if errors.Is(err, io.EOF) {
 		return errEnded
@@ -86,8 +86,8 @@ func (s *snapshotStream) hear() error {
 // Send implements snapshot.Stream.
 func (s *snapshotStream) Send(ctx context.Context, p snapshot.Fragment) error {
 	defer context.AfterFunc(ctx, s.cancel)()
-	for s.sent-s.written >= piecesInFlight {
-		if err := s.hear(); err != nil {
+	for s.sent-s.written >= fragmentsInFlight {
+		if err := s.await(); err != nil {
 			return fromStatus(err)
 		}
 	}
@@ -138,7 +138,7 @@ func (s *service) Snapshot(stream grpc.BidiStreamingServer[wire.SnapshotPart, wi
 	}
 }
 
-// takeSnapshot hands a range snapshot to the member, piece by piece.
+// takeSnapshot passes a range snapshot to the member, fragment by fragment.
 func (s *service) takeSnapshot(
 	stream grpc.BidiStreamingServer[wire.SnapshotPart, wire.SnapshotProgress], from geo.NodeID, member node.SnapshotMember,
 ) error {
@@ -172,10 +172,10 @@ func (s *service) takeSnapshot(
 		}
 		p := part.GetPiece()
 		if p == nil {
-			return fmt.Errorf("%w: part of a range snapshot without a piece", ErrFrame)
+			return fmt.Errorf("%w: part of a range snapshot without a fragment", ErrFrame)
 		}
-		piece := snapshot.Fragment{Number: p.GetNumber(), Last: p.GetLast(), Rows: p.GetRows(), CRC: p.GetCrc()}
-		if err := in.Send(stream.Context(), piece); err != nil {
+		fragment := snapshot.Fragment{Number: p.GetNumber(), Last: p.GetLast(), Rows: p.GetRows(), CRC: p.GetCrc()}
+		if err := in.Send(stream.Context(), fragment); err != nil {
 			return err
 		}
 	}

@@ -19,7 +19,7 @@ import (
 	"antipode/stamp/transport/wire"
 )
 
-// Transport is node.Transport for one node that is a process of its own. Methods may
+// Transport is node.Transport for one node that is a separate process. Methods may
 // be called concurrently.
 type Transport struct {
 	o        Options

@@ -44,7 +44,7 @@ const patience = 20 * time.Second
 // glance is how long one wait for the bus may last before the suite steps it.
 const glance = 20 * time.Millisecond
 
-// outcomes collects what the done functions of one test were told.
+// outcomes collects what the done functions of one test were called with.
 type outcomes struct {
 	mu sync.Mutex
 	// calls holds, per publish, every error its done was called with.
@@ -64,7 +64,7 @@ func (o *outcomes) add() (int, func(error)) {
 	}
 }
 
-// of returns what publish n was told so far.
+// of returns what publish n was answered so far.
 func (o *outcomes) of(n int) []error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -112,7 +112,7 @@ func until(t *testing.T, c Bus, what string, ok func() bool) {
 	}
 }
 
-// put publishes data and returns what its done was told.
+// put publishes data and returns what its done was called with.
 func put(t *testing.T, c Bus, p bus.Publisher, subject string, data []byte) error {
 	t.Helper()
 	var o outcomes
@@ -145,7 +145,7 @@ func putAll(t *testing.T, c Bus, p bus.Publisher, from, to int) {
 	}
 }
 
-// persist publishes data until the bus says that it is stored, however often
+// persist publishes data until the bus confirms that it is stored, however often
 // it is unavailable in between. The bus may then hold it more than once.
 func persist(t *testing.T, c Bus, p bus.Publisher, subject string, data []byte) {
 	t.Helper()

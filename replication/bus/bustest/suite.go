@@ -239,7 +239,7 @@ func window(t *testing.T, c Bus) {
 	p, q := c.Publisher(t), c.Consumer(t)
 	defer closeAll(t, p, q)
 	// gate keeps every done from returning, so that the window stays used up
-	// with a bus that has a life of its own.
+	// with a bus that delivers by itself.
 	gate := make(chan struct{})
 	var o outcomes
 	refused := 0

@@ -51,7 +51,7 @@ type message struct {
 	done      func(error)
 	// delivered counts deliveries in all.
 	delivered int
-	// out says that a consumer has it, and deadline, a reading of Clock.Mono, when
+	// out means that a consumer has it, and deadline, a reading of Clock.Mono, when
 	// it is delivered again.
 	out      bool
 	deadline time.Duration
@@ -150,7 +150,7 @@ func (c *Bus) next() *message {
 	return m
 }
 
-// decide does with m what the faults say and returns what its publisher hears.
+// decide does with m what the faults say and returns what its publisher is answered.
 // The caller holds mu.
 func (c *Bus) decide(m *message) error {
 	lose := chance(c.rng, c.rates.Lose) || picked(c.loseIf, m)

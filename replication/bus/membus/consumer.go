@@ -13,7 +13,7 @@ type Consumer struct {
 	wake chan struct{}
 	// closed is guarded by c.mu.
 	closed bool
-	// cutSeen says that Wait has reported the cut that is on. Guarded by c.mu.
+	// cutSeen means that Wait has reported the cut that is on. Guarded by c.mu.
 	cutSeen bool
 }
 

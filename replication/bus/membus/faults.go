@@ -64,9 +64,9 @@ func (c *Bus) LoseIf(pick Predicate) { c.set(&c.loseIf, pick) }
 // DoubleIf doubles every message that pick accepts, until set to nil.
 func (c *Bus) DoubleIf(pick Predicate) { c.set(&c.doubleIf, pick) }
 
-// HoldIf delays every message that pick accepts, until set to nil: its publisher
-// hears that it is stored, and the consumer gets it after a Release, behind
-// whatever was stored in the meantime. Setting nil releases nothing.
+// HoldIf delays every message that pick accepts, until set to nil: its publisher is
+// answered that it is stored, and the consumer gets it after a Release, behind whatever was
+// stored in the meantime. Setting nil releases nothing.
 func (c *Bus) HoldIf(pick Predicate) { c.set(&c.holdIf, pick) }
 
 // RefuseIf ends the publish of every message that pick accepts with

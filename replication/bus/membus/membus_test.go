@@ -40,12 +40,12 @@ func TestConformance(t *testing.T) {
 
 // rig is a bus with one publisher and the consumer, and what they saw.
 type rig struct {
-	t    *testing.T
-	clk  *clock.Manual
-	c    *Bus
-	p    *Publisher
-	q    *Consumer
-	told []string
+	t       *testing.T
+	clk     *clock.Manual
+	c       *Bus
+	p       *Publisher
+	q       *Consumer
+	answers []string
 }
 
 func newRig(t *testing.T, b bus.Bounds) *rig {
@@ -54,11 +54,11 @@ func newRig(t *testing.T, b bus.Bounds) *rig {
 	return &rig{t: t, clk: clk, c: c, p: c.OpenPublisher(), q: c.OpenConsumer()}
 }
 
-// publish queues each name as a message and remembers what its done is told.
+// publish queues each name as a message and remembers what its done is called with.
 func (r *rig) publish(names ...string) {
 	for _, n := range names {
 		require.NoError(r.t, r.p.Publish("geo.x.table.1", []byte(n), func(err error) {
-			r.told = append(r.told, fmt.Sprint(n, "=", err))
+			r.answers = append(r.answers, fmt.Sprint(n, "=", err))
 		}))
 	}
 }
@@ -78,15 +78,15 @@ func named(name string) Predicate {
 	return func(m bus.Message) bool { return string(m.Data) == name }
 }
 
-// Each fault by hand does what it says, tells the publisher what a lying bus
-// would, and is counted.
+// Each fault by hand does what it says, answers the publisher what a faulty bus would, and
+// is counted.
 func TestFaultsByHand(t *testing.T) {
 	for _, tt := range []struct {
-		name   string
-		do     func(*rig)
-		told   []string
-		seen   []string
-		counts Counts
+		name    string
+		do      func(*rig)
+		answers []string
+		seen    []string
+		counts  Counts
 	}{
 		{
 			"lose", func(r *rig) { r.c.LoseIf(named("b")) },
@@ -129,17 +129,17 @@ func TestFaultsByHand(t *testing.T) {
 			r := newRig(t, bus.Bounds{})
 			tt.do(r)
 			r.publish("a", "b", "c")
-			require.Empty(t, r.told, "nothing happens outside a Step")
+			require.Empty(t, r.answers, "nothing happens outside a Step")
 			require.Equal(t, 3, r.c.Deliver())
-			require.Equal(t, tt.told, r.told)
+			require.Equal(t, tt.answers, r.answers)
 			require.Equal(t, tt.seen, r.seen())
 			require.Equal(t, tt.counts, r.c.Counts())
 		})
 	}
 }
 
-// A held message comes after what was stored meanwhile, with a number of its own,
-// so that an ack given meanwhile does not cover it.
+// A held message comes after what was stored meanwhile, with another number, so that an ack
+// given meanwhile does not cover it.
 func TestHoldAndRelease(t *testing.T) {
 	r := newRig(t, bus.Bounds{})
 	r.c.HoldIf(named("a"))

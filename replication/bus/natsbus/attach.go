@@ -101,7 +101,7 @@ func (q *Consumer) attach(ctx context.Context) (*puller, error) {
 		if !q.incarnation.IsZero() {
 			q.o.Log.Warn("stream was made again", "source", q.o.Source, "was", q.incarnation, "is", made)
 		}
-		q.incarnation, q.acked, q.heard, q.probes = made, 0, position{}, nil
+		q.incarnation, q.acked, q.seen, q.probes = made, 0, position{}, nil
 	} else {
 		q.ready = slices.DeleteFunc(q.ready, func(m bus.Message) bool { return m.Incarnation.Equal(made) })
 		q.readyBytes = 0
@@ -134,7 +134,7 @@ func (q *Consumer) awaitRoom(ctx context.Context) (int, error) {
 	}
 }
 
-// setFault tells Poll and Wait that nothing can be fetched.
+// setFault makes Poll and Wait report that nothing can be fetched.
 func (q *Consumer) setFault(err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -30,14 +30,14 @@ type ConnOptions struct {
 	URLs []string
 	// Token is what the server asks for. Empty gives none.
 	Token string
-	// Credentials is the path of a NATS credentials file, read anew for each
-	// connection. Empty gives none.
+	// Credentials is the path of a NATS credentials file, read again for each connection.
+	// Empty gives none.
 	Credentials string
 	// TLS, when set, is used with URLs, whatever their scheme: a server that offers
 	// no TLS is refused. Nil means the system's authorities where the URL or the
 	// server asks for TLS.
 	TLS *tls.Config
-	// Name tells connections apart in the server's logs. Empty means "antipode".
+	// Name distinguishes connections in the server's logs. Empty means "antipode".
 	Name string
 	// RetryWait is the pause, give or take a quarter, after all servers were tried.
 	// Zero means 200 ms. The connection never gives up.
@@ -82,8 +82,8 @@ type Conn struct {
 	// time is lost. Both are replaced when they were used up. Guarded by mu.
 	up, down chan struct{}
 	isUp     bool
-	// refusals counts attempts since the connection was up, why is the reason the log
-	// was told last. Guarded by mu.
+	// refusals counts attempts since the connection was up, why is the reason that was
+	// logged last. Guarded by mu.
 	refusals int
 	why      string
 }
@@ -193,21 +193,21 @@ func (c *Conn) dropped(nc *nats.Conn, err error) {
 	}
 }
 
-// refusalsQuiet is how often an attempt to connect may fail before the log is told: a
+// refusalsQuiet is how often an attempt to connect may fail before it is logged: a
 // location starts before the other one, and a server that restarts is soon back.
 const refusalsQuiet = 20
 
-// refused tells the log why no server can be reached, once for each reason. The
+// refused logs why no server can be reached, once for each reason. The
 // library calls it after each attempt.
 func (c *Conn) refused(_ *nats.Conn, err error) {
 	c.mu.Lock()
 	c.refusals++
-	tell := c.refusals >= refusalsQuiet && c.why != err.Error()
-	if tell {
+	report := c.refusals >= refusalsQuiet && c.why != err.Error()
+	if report {
 		c.why = err.Error()
 	}
 	c.mu.Unlock()
-	if tell {
+	if report {
 		c.log.Warn("cannot connect to the stream's servers; trying again", "err", err)
 	}
 }

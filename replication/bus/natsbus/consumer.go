@@ -58,25 +58,25 @@ type Consumer struct {
 	// open are the messages of incarnation that the attachment delivered and
 	// nobody acknowledged, by number.
 	open []delivery
-	// acked is the highest number acknowledged in incarnation. The bus may not
-	// have heard of it: what comes again at or below is acknowledged again here.
+	// acked is the highest number acknowledged in incarnation. The ack may not have reached
+	// the bus: what comes again at or below is acknowledged again here.
 	acked uint64
-	// delivered is the durable consumer's own count of deliveries, which starts
-	// anew with every attachment and has no holes, as nobody else pulls.
+	// delivered is the durable consumer's own count of deliveries, which starts again with
+	// every attachment and has no holes, as nobody else pulls.
 	delivered uint64
 	// lastAck is where the last ack of this attachment went.
 	lastAck string
-	// heard is how far incarnation was heard of. short is since when its end is found below,
+	// seen is how far incarnation was seen. short is since when its end is found below,
 	// in the running time of the attempts to attach, zero for not.
-	heard    position
+	seen     position
 	attempts *clock.Running
 	short    time.Duration
 	// fresh is the number that this attachment delivered last for the first time, or
 	// before that acked; zero while neither is known. probes are the numbers not below
-	// acked that went to messages of our own.
+	// acked that went to our own messages.
 	fresh  uint64
 	probes []uint64
-	// running is the running time in which the server and the stream are judged; mute is
+	// running is the running time in which the server and the stream are checked; mute is
 	// since when the stream stores no probe, in it, zero for not. Both are of the fetching
 	// goroutine, and of what it waits for.
 	running *clock.Running
@@ -189,7 +189,7 @@ func (q *Consumer) Ack(m bus.Message) error {
 	return err
 }
 
-// acknowledge notes the ack of m and returns where to send it, if anywhere.
+// acknowledge records the ack of m and returns where to send it, if anywhere.
 func (q *Consumer) acknowledge(m bus.Message) (reply string, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -253,7 +253,7 @@ func (q *Consumer) take(m *nats.Msg) error {
 	return err
 }
 
-// keep puts m in ready, or says that it was acknowledged before.
+// keep puts m in ready, or reports that it was acknowledged before.
 func (q *Consumer) keep(m *nats.Msg, meta *nats.MsgMetadata) (acked bool, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"antipode/replication/bus"
 )
 
-// Alarm reasons of a stream that lies. A stream that was deleted and made again shows
+// Alarm reasons of a stream that is wrong. A stream that was deleted and made again shows
 // in the incarnation of its messages.
 const (
 	// AlarmRolledBack: the consumer was brought back to numbers it had been given, or
@@ -34,7 +34,7 @@ const (
 // serversEvery is how often a stream in several servers is asked for them.
 const serversEvery = 2 * time.Second
 
-// position is how far a stream has been heard of, in one incarnation.
+// position is how far a stream has been seen, in one incarnation.
 type position struct {
 	// seq is the highest number delivered.
 	seq uint64
@@ -45,17 +45,17 @@ type position struct {
 // errRolledBack: see AlarmRolledBack.
 var errRolledBack = errors.New("natsbus: stream was put back to an older copy")
 
-// checkDelivered compares a delivered message with what was heard before. A message
+// checkDelivered compares a delivered message with what was seen before. A message
 // delivered again was stored by then; one stored later has no business below. What an
 // attachment delivers for the first time comes without holes, from behind what was
 // acknowledged, as nobody else acknowledges. The caller holds mu.
 func (q *Consumer) checkDelivered(m bus.Message, stored time.Time) error {
-	if m.Seq <= q.heard.seq && stored.After(q.heard.stored) {
+	if m.Seq <= q.seen.seq && stored.After(q.seen.stored) {
 		return fmt.Errorf("%w: number %d was given to a message before", errRolledBack, m.Seq)
 	}
-	q.heard.seq = max(q.heard.seq, m.Seq)
-	if stored.After(q.heard.stored) {
-		q.heard.stored = stored
+	q.seen.seq = max(q.seen.seq, m.Seq)
+	if stored.After(q.seen.stored) {
+		q.seen.stored = stored
 	}
 	if m.Redelivered {
 		return nil
@@ -72,7 +72,7 @@ func (q *Consumer) checkDelivered(m bus.Message, stored time.Time) error {
 // probesMax bounds the probes that are remembered: two days of them.
 const probesMax = 1 << 14
 
-// remember notes the number of a probe, which nobody will be delivered.
+// remember records the number of a probe, which nobody will be delivered.
 func (q *Consumer) remember(probe uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -93,18 +93,18 @@ func (q *Consumer) probesBetween(from, to uint64) (n uint64) {
 	return n
 }
 
-// endGrace is how long servers that just elected a leader may say that the stream ends
+// endGrace is how long servers that just elected a leader may report the end of the stream
 // before what was delivered: the new one may not have got as far as the one before.
 const endGrace = 5 * time.Second
 
-// checkEnd compares the end of the stream with what was heard of it. Once is no proof,
+// checkEnd compares the end of the stream with what was seen of it. Once is no proof,
 // nor is a leader's word while it may still be catching up: while this process stood still,
 // a server in it or beside it did not catch up either. now is monotonic time.
 func (q *Consumer) checkEnd(now time.Duration, made time.Time, last uint64) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	ran := q.attempts.Advance(now)
-	if !made.Equal(q.incarnation) || last >= q.heard.seq {
+	if !made.Equal(q.incarnation) || last >= q.seen.seq {
 		q.short = 0
 		return nil
 	}
@@ -116,7 +116,7 @@ func (q *Consumer) checkEnd(now time.Duration, made time.Time, last uint64) erro
 	} else {
 		q.short = 0
 	}
-	return fmt.Errorf("%w: it ends at %d, and %d was delivered", why, last, q.heard.seq)
+	return fmt.Errorf("%w: it ends at %d, and %d was delivered", why, last, q.seen.seq)
 }
 
 // remakeAfter deletes the stream where err is that of one that was rolled back: the

@@ -13,15 +13,15 @@ import (
 	"antipode/replication/bus"
 )
 
-// Each way in which a delivered message can contradict those before is told from the
+// Each way in which a delivered message can contradict those before is distinguished from the
 // others, and what an honest stream may do raises nothing: deliver again, give a
 // later number to what a slower clock stored, and skip a probe.
 func TestCheckDelivered(t *testing.T) {
 	at := func(s int64) time.Time { return time.Unix(s, 0) }
-	heard := position{7, at(5)}
+	seen := position{7, at(5)}
 	for _, tt := range []struct {
 		name            string
-		heard           position
+		seen            position
 		fresh           uint64
 		probes          []uint64
 		seq             uint64
@@ -31,21 +31,21 @@ func TestCheckDelivered(t *testing.T) {
 		rolled, damaged bool
 	}{
 		{name: "the first", seq: 7, stored: at(1), after: position{7, at(1)}},
-		{name: "the next", heard: heard, fresh: 7, seq: 8, stored: at(6), after: position{8, at(6)}},
-		{name: "the next, by a slower clock", heard: heard, fresh: 7, seq: 8, stored: at(2), after: position{8, at(5)}},
-		{name: "again", heard: heard, fresh: 7, seq: 3, stored: at(2), again: true, after: heard},
-		{name: "the last again", heard: heard, fresh: 7, seq: 7, stored: at(5), again: true, after: heard},
-		{name: "once more from behind the acknowledged", heard: heard, fresh: 3, seq: 4, stored: at(2), after: heard},
-		{name: "behind two probes", heard: heard, fresh: 7, probes: []uint64{5, 8, 9}, seq: 10, stored: at(6), after: position{10, at(6)}},
-		{name: "an old number, stored later", heard: heard, fresh: 6, seq: 7, stored: at(6), after: heard, rolled: true},
-		{name: "one missing", heard: heard, fresh: 7, seq: 9, stored: at(6), after: position{9, at(6)}, damaged: true},
-		{name: "one missing of those heard before", heard: heard, fresh: 3, seq: 5, stored: at(3), after: heard, damaged: true},
-		{name: "one missing beside a probe", heard: heard, fresh: 7, probes: []uint64{8}, seq: 10, stored: at(6), after: position{10, at(6)}, damaged: true},
+		{name: "the next", seen: seen, fresh: 7, seq: 8, stored: at(6), after: position{8, at(6)}},
+		{name: "the next, by a slower clock", seen: seen, fresh: 7, seq: 8, stored: at(2), after: position{8, at(5)}},
+		{name: "again", seen: seen, fresh: 7, seq: 3, stored: at(2), again: true, after: seen},
+		{name: "the last again", seen: seen, fresh: 7, seq: 7, stored: at(5), again: true, after: seen},
+		{name: "once more from behind the acknowledged", seen: seen, fresh: 3, seq: 4, stored: at(2), after: seen},
+		{name: "behind two probes", seen: seen, fresh: 7, probes: []uint64{5, 8, 9}, seq: 10, stored: at(6), after: position{10, at(6)}},
+		{name: "an old number, stored later", seen: seen, fresh: 6, seq: 7, stored: at(6), after: seen, rolled: true},
+		{name: "one missing", seen: seen, fresh: 7, seq: 9, stored: at(6), after: position{9, at(6)}, damaged: true},
+		{name: "one missing of those seen before", seen: seen, fresh: 3, seq: 5, stored: at(3), after: seen, damaged: true},
+		{name: "one missing beside a probe", seen: seen, fresh: 7, probes: []uint64{8}, seq: 10, stored: at(6), after: position{10, at(6)}, damaged: true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			damaged := false
 			o := Options{Alarm: func(reason string) { damaged = reason == AlarmDamaged }}
-			q := &Consumer{o: o.withDefaults(), heard: tt.heard, fresh: tt.fresh, probes: tt.probes}
+			q := &Consumer{o: o.withDefaults(), seen: tt.seen, fresh: tt.fresh, probes: tt.probes}
 			err := q.checkDelivered(bus.Message{Seq: tt.seq, Redelivered: tt.again}, tt.stored)
 			if tt.rolled {
 				require.ErrorIs(t, err, errRolledBack)
@@ -53,16 +53,16 @@ func TestCheckDelivered(t *testing.T) {
 				require.NoError(t, err)
 			}
 			require.Equal(t, tt.damaged, damaged)
-			require.Equal(t, tt.after, q.heard)
+			require.Equal(t, tt.after, q.seen)
 		})
 	}
 }
 
-// A stream that ends before what was heard of it is rolled back when it says so twice; one in
+// A stream that ends before what was seen of it is rolled back when it says so twice; one in
 // several servers when it says so for as long as a new leader may take to catch up, in which
 // a pause of this process does not count.
 func TestCheckEnd(t *testing.T) {
-	q := &Consumer{incarnation: time.Unix(1, 0), heard: position{seq: 7}, attempts: clock.NewRunning(retryLast)}
+	q := &Consumer{incarnation: time.Unix(1, 0), seen: position{seq: 7}, attempts: clock.NewRunning(retryLast)}
 	end := func(now time.Duration, made int64, last uint64) error {
 		return q.checkEnd(now, time.Unix(made, 0), last)
 	}
@@ -88,7 +88,7 @@ func TestCheckEnd(t *testing.T) {
 	require.ErrorIs(t, end(paused+endGrace, 1, 6), errRolledBack)
 }
 
-// Messages that a consumer had acknowledged are gone, their numbers are given anew: the
+// Messages that a consumer had acknowledged are gone, their numbers are given again: the
 // store was put back while the connections stood. Nothing that comes then is taken for
 // what was acknowledged before.
 func TestRolledBack(t *testing.T) {
@@ -158,5 +158,5 @@ func TestForgotConfirmed(t *testing.T) {
 	require.Equal(t, AlarmForgot, <-alarms)
 	require.NoError(t, publish(p, nil))
 	require.NoError(t, p.Close())
-	require.Empty(t, alarms, "one loss is told once")
+	require.Empty(t, alarms, "one loss is reported once")
 }

@@ -34,12 +34,12 @@ type Options struct {
 	// the locations it only makes duplicates.
 	AckTimeout time.Duration
 	// SilenceMax is how long a pull may bring nothing before the consumer checks,
-	// with a small message of its own, that the stream still stores and delivers. A
+	// with a small message, that the stream still stores and delivers. A
 	// server that says nothing for about as long counts as dead. Zero means 3 s. A
 	// short one only makes work: a stream in use is not silent, since a range closes a
 	// timestamp several times a second.
 	SilenceMax time.Duration
-	// Alarm is told the reason when the stream was caught lying: one of those below,
+	// Alarm is called with the reason when the stream was found wrong: one of those below,
 	// from any goroutine. Nil drops it.
 	Alarm func(reason string)
 	// Log takes what the consumer had to make again. Nil drops it.

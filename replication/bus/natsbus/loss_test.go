@@ -16,8 +16,8 @@ import (
 	"antipode/replication/bus/bustest"
 )
 
-// sender publishes the numbers 1, 2, ... in the background, each until the bus
-// says that it is stored, as ship does with its outbox.
+// sender publishes the numbers 1, 2, ... in the background, each until the bus confirms
+// that it is stored, as ship does with its outbox.
 type sender struct {
 	p    bus.Publisher
 	next int
@@ -40,7 +40,7 @@ func (s *sender) run(ctx context.Context) {
 	}
 }
 
-// receive polls until ok says that it has seen enough, acknowledging everything.
+// receive polls until ok reports that it has seen enough, acknowledging everything.
 func receive(t *testing.T, q bus.Consumer, ok func(bus.Message) bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -143,7 +143,7 @@ func empty(t *testing.T, dir string) {
 }
 
 // A server whose files were deleted while it ran stores nothing more and looks
-// healthy. Publishers hear bus.ErrUnavailable, and once the stream was silent
+// healthy. Publishers get bus.ErrUnavailable, and once the stream was silent
 // for a while the consumer makes it again, with the server never restarted.
 func TestFilesDeletedUnderRunningServer(t *testing.T) {
 	s := newSite(t, bus.Bounds{})

@@ -80,7 +80,7 @@ func (q *Consumer) probeOnce(ctx context.Context) error {
 // stream is not made again because this process stood still while it answered. The caller
 // must cancel the context.
 func (q *Consumer) whileRunning(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
-	// The library gives a context without a deadline one of its own.
+	// The library gives a context without a deadline a default one.
 	ctx, cancel := context.WithTimeout(ctx, standStillMax)
 	ended := make(chan struct{})
 	look := time.NewTicker(q.o.lookEvery())

@@ -13,7 +13,7 @@ import (
 )
 
 // Publisher is a bus.Publisher on JetStream. Its done functions are called from
-// one goroutine of its own, one after the other: they may Publish, and must not
+// one goroutine, one after the other: they may Publish, and must not
 // block for long nor call Close.
 type Publisher struct {
 	o  Options
@@ -30,7 +30,7 @@ type Publisher struct {
 	close sync.Once
 
 	mu sync.Mutex
-	// open holds every message without an answer. Whoever takes a message out of it
+	// open holds every message without an answer. The code that takes a message out of it
 	// owes the answer, which makes it exactly one.
 	open map[*nats.Msg]pending
 	// stored is the number that was confirmed last. It falls when the stream forgot
@@ -45,7 +45,7 @@ type Publisher struct {
 // pending is a message without an answer.
 type pending struct {
 	done func(error)
-	// after is the number that was confirmed last when it was handed on, forgot how
+	// after is the number that was confirmed last when it was sent, forgot how
 	// often the stream had lost any by then. Its own number is higher.
 	after  uint64
 	forgot int
@@ -94,7 +94,7 @@ func OpenPublisher(c *Conn, o Options) (*Publisher, error) {
 	return p, nil
 }
 
-// Publish hands the message to the writing goroutine. A subject outside the
+// Publish submits the message to the writing goroutine. A subject outside the
 // stream's is an error of the program and is returned.
 func (p *Publisher) Publish(subject string, data []byte, done func(error)) error {
 	if !strings.HasPrefix(subject, p.o.subjectPrefix()) {
@@ -162,7 +162,7 @@ func (p *Publisher) send() {
 }
 
 // confirmed compares the number that m got with those given before (AlarmForgot).
-// What was in flight at the time tells nothing: confirmations may overtake each other.
+// What was in flight at the time shows nothing: confirmations may overtake each other.
 func (p *Publisher) confirmed(m *nats.Msg, seq uint64) {
 	p.mu.Lock()
 	open, isOpen := p.open[m]

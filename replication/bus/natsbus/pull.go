@@ -54,12 +54,11 @@ type puller struct {
 	nc   *nats.Conn
 	sub  *nats.Subscription
 	msgs chan *nats.Msg
-	// subject is where requests go. Each pull has an answer subject of its own, made
+	// subject is where requests go. Each pull has another answer subject, made
 	// of inbox and count, so that a late word on one is not taken for the next.
 	subject, inbox string
 	count          uint64
-	// expires ends a pull, heartbeat is how often the server says that it is still
-	// there.
+	// expires ends a pull, heartbeat is how often the server reports that it is still there.
 	expires, heartbeat time.Duration
 	silence            *silence
 	// look is when the silence is looked at.
@@ -91,32 +90,32 @@ func newPuller(nc *nats.Conn, o Options, running *clock.Running) (*puller, error
 
 // silence is how long the server has said nothing, in the running time of the goroutine that
 // listens: what the server said while this process stood still waits in the connection. It
-// has no clock of its own.
+// reads no clock.
 type silence struct {
 	// max is how long a server that is there says nothing at most.
 	max     time.Duration
 	running *clock.Running
-	// heardAt is the running time of the first look after the server was heard; said that it
-	// was heard since the last look.
-	heardAt time.Duration
-	said    bool
+	// seenAt is the running time of the first look after the server sent something; sent is
+	// set when it did since the last look.
+	seenAt time.Duration
+	sent   bool
 }
 
 func newSilence(longest time.Duration, running *clock.Running) *silence {
 	return &silence{max: longest, running: running}
 }
 
-// heard notes that the server said something, or begins to be listened to.
-func (s *silence) heard() { s.said = true }
+// received records that the server sent something, or that listening begins.
+func (s *silence) received() { s.sent = true }
 
 // overdue looks at the silence and reports whether it is longer than it may be. now is
 // monotonic time.
 func (s *silence) overdue(now time.Duration) bool {
 	ran := s.running.Advance(now)
-	if s.said {
-		s.heardAt, s.said = ran, false
+	if s.sent {
+		s.seenAt, s.sent = ran, false
 	}
-	return ran-s.heardAt >= s.max
+	return ran-s.seenAt >= s.max
 }
 
 // close ends the subscription. The server drops an open pull with it, and does so
@@ -127,8 +126,8 @@ func (p *puller) close() {
 	_ = p.sub.Unsubscribe()
 }
 
-// pull asks for up to n messages and hands each to take, until it has n, the
-// server ends the pull, or ctx ends. It returns how many it handed on.
+// pull asks for up to n messages and passes each to take, until it has n, the
+// server ends the pull, or ctx ends. It returns how many it passed on.
 func (p *puller) pull(ctx context.Context, n int, take func(*nats.Msg) error) (took int, err error) {
 	body, err := json.Marshal(pullRequest{Batch: n, MaxBytes: p.bytesMax, Expires: p.expires, Heartbeat: p.heartbeat})
 	if err != nil {
@@ -139,11 +138,11 @@ func (p *puller) pull(ctx context.Context, n int, take func(*nats.Msg) error) (t
 	if err := p.nc.PublishRequest(p.subject, reply, body); err != nil {
 		return 0, fmt.Errorf("natsbus: pull: %w", err)
 	}
-	p.silence.heard()
+	p.silence.received()
 	for took < n {
 		select {
 		case m := <-p.msgs:
-			p.silence.heard()
+			p.silence.received()
 			if m.Header.Get("Status") == "" {
 				if err := take(m); err != nil {
 					return took, err

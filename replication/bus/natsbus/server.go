@@ -146,7 +146,7 @@ func (o ServerOptions) serverOptions() (*server.Options, error) {
 	so.Cluster = server.ClusterOpts{
 		Name: o.Cluster.Name, TLSConfig: o.Cluster.TLS, PingInterval: pingInterval, MaxPingsOut: pingsUnanswered,
 		// A server knows its addresses as the location sees them. Publishers are
-		// elsewhere, and are told where to go.
+		// elsewhere, and are configured with addresses.
 		NoAdvertise: true,
 	}
 	if so.Cluster.Host, so.Cluster.Port, err = hostPort(o.Cluster.Listen); err != nil {

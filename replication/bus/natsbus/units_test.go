@@ -221,14 +221,14 @@ func TestSilenceLeavesOutPauses(t *testing.T) {
 		now += after
 		return s.overdue(now)
 	}
-	s.heard()
+	s.received()
 	for range 12 { // The first one counts from here.
 		require.False(t, look(every))
 	}
 	require.False(t, look(time.Hour), "the process stood still: what the server said waits")
 	require.True(t, look(every), "it ran, and the server said nothing")
 
-	s.heard()
+	s.received()
 	looks := 0
 	for !look(3 * every) {
 		looks++
@@ -237,7 +237,7 @@ func TestSilenceLeavesOutPauses(t *testing.T) {
 	require.Less(t, looks, 24, "a process that is slow throughout finds a dead server too")
 }
 
-// What keeps a server from starting is told at once and by its cause, and no wait for a
+// What keeps a server from starting is reported at once and with its cause, and no wait for a
 // server goes on after its context has ended: checked with a port that is in use.
 func TestServerCannotStart(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -30,7 +30,7 @@ const (
 type Stream struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Account string                 `protobuf:"bytes,1,opt,name=account,proto3" json:"account,omitempty"`
-	// epoch and location are the reign.
+	// epoch and location are the stream's epoch.
 	Epoch         uint64 `protobuf:"varint,2,opt,name=epoch,proto3" json:"epoch,omitempty"`
 	Location      string `protobuf:"bytes,3,opt,name=location,proto3" json:"location,omitempty"`
 	Range         uint32 `protobuf:"varint,4,opt,name=range,proto3" json:"range,omitempty"`
@@ -421,7 +421,7 @@ type ClosedAnswer struct {
 	// closed is an encoded full closed record (docs/format/change.md) with the heads of
 	// one page of streams, in the order of streams.
 	Closed []byte `protobuf:"bytes,1,opt,name=closed,proto3" json:"closed,omitempty"`
-	// more says that there are streams behind this page.
+	// more is set when there are streams behind this page.
 	More          bool `protobuf:"varint,2,opt,name=more,proto3" json:"more,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -708,7 +708,7 @@ func (x *PutChunkRequest) GetData() []byte {
 	return nil
 }
 
-// PutChunkAnswer says that the chunk is durable on the callee's replicas.
+// PutChunkAnswer means that the chunk is durable on the callee's replicas.
 type PutChunkAnswer struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields

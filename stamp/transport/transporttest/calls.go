@@ -74,9 +74,9 @@ func testCallErrors(t *testing.T, s *stamp) {
 			require.Equal(t, other == want, errors.Is(err, other), "%v is %v", err, other) //nolint:errorlint // The same value.
 		}
 	}
-	s.At(2).Handle(2, "fail", func(context.Context, []byte) ([]byte, error) { return nil, errors.New("of its own") })
+	s.At(2).Handle(2, "fail", func(context.Context, []byte) ([]byte, error) { return nil, errors.New("of the handler") })
 	_, err := s.call(ctx, 1, 2, "fail", nil)
-	require.ErrorContains(t, err, "of its own")
+	require.ErrorContains(t, err, "of the handler")
 	require.NotErrorIs(t, err, kv.ErrUnknown, "an answer came")
 
 	_, err = s.call(ctx, 1, 2, "nobody", []byte("x"))
@@ -87,7 +87,7 @@ func testCallErrors(t *testing.T, s *stamp) {
 }
 
 // A node that is away cannot have got a call, and so it says. One whose caller gave up, or
-// whose process ended, may have; its handler is told.
+// whose process ended, may have; its handler's context ends.
 func testCallAway(t *testing.T, s *stamp) {
 	entered, left := make(chan struct{}, 1), make(chan struct{}, 1)
 	var ran atomic.Int64

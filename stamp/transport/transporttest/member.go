@@ -20,10 +20,10 @@ import (
 // chunks are in a real store.
 type Member struct {
 	Store *extent.Store
-	// Of range snapshots: Refuse answers the header, FailPiece a piece, FailFinish the
-	// end; each piece waits for a Write, unless it is nil. Set before they are used.
+	// Of range snapshots: Refuse answers the header, FailFragment a fragment, FailFinish
+	// the end; each fragment waits for a Write, unless it is nil. Set before they are used.
 	Refuse, FailFinish error
-	FailPiece          func(snapshot.Fragment) error
+	FailFragment       func(snapshot.Fragment) error
 	Write              chan struct{}
 
 	mu        sync.Mutex
@@ -104,7 +104,7 @@ func (m *Member) Snapshots() []Snapshot {
 type Snapshot struct {
 	From             geo.NodeID
 	Header           snapshot.Header
-	Pieces           []snapshot.Fragment
+	Fragments        []snapshot.Fragment
 	Finished, Closed bool
 
 	m *Member
@@ -113,7 +113,7 @@ type Snapshot struct {
 // Send implements snapshot.Stream.
 func (s *Snapshot) Send(ctx context.Context, p snapshot.Fragment) error {
 	s.m.mu.Lock()
-	write, fail := s.m.Write, s.m.FailPiece
+	write, fail := s.m.Write, s.m.FailFragment
 	s.m.mu.Unlock()
 	if write != nil {
 		select {
@@ -127,7 +127,7 @@ func (s *Snapshot) Send(ctx context.Context, p snapshot.Fragment) error {
 	}
 	s.m.mu.Lock()
 	defer s.m.mu.Unlock()
-	s.Pieces = append(s.Pieces, p)
+	s.Fragments = append(s.Fragments, p)
 	return nil
 }
 

@@ -24,7 +24,7 @@ func header() snapshot.Header {
 	}}
 }
 
-func piece(i, length int, last bool) snapshot.Fragment {
+func fragment(i, length int, last bool) snapshot.Fragment {
 	_, rows := chunk(uint64(i), length)
 	return snapshot.Fragment{Number: uint32(i), Last: last, Rows: rows, CRC: uint32(i) * 7}
 }
@@ -48,7 +48,7 @@ func (s *stamp) waitClosed() (last Snapshot) {
 	return last
 }
 
-// A range snapshot comes over with its header and each piece whole, in order, and is
+// A range snapshot comes over with its header and each fragment whole, in order, and is
 // finished at the receiver before it is at the sender.
 func testSnapshots(t *testing.T, s *stamp) {
 	ctx := t.Context()
@@ -56,7 +56,7 @@ func testSnapshots(t *testing.T, s *stamp) {
 	defer stream.Close()
 	var sent []snapshot.Fragment
 	for i, length := range []int{0, 1, 1 << 20, 5 << 20, 300, 300, 300, 300, 300, 300, 17 << 20, 4} {
-		sent = append(sent, piece(i, length, i == 11))
+		sent = append(sent, fragment(i, length, i == 11))
 		require.NoError(t, stream.Send(ctx, sent[i]))
 	}
 	require.NoError(t, stream.Finish(ctx))
@@ -65,8 +65,8 @@ func testSnapshots(t *testing.T, s *stamp) {
 	require.EqualValues(t, 1, got.From)
 	require.Equal(t, header().Range, got.Header.Range)
 	require.True(t, proto.Equal(header().Message, got.Header.Message))
-	require.Len(t, got.Pieces, len(sent))
-	for i, p := range got.Pieces {
+	require.Len(t, got.Fragments, len(sent))
+	for i, p := range got.Fragments {
 		require.Equal(t, len(sent[i].Rows), len(p.Rows))
 		if len(p.Rows) == 0 {
 			p.Rows, sent[i].Rows = nil, nil
@@ -76,8 +76,8 @@ func testSnapshots(t *testing.T, s *stamp) {
 	stream.Close()
 }
 
-// What the receiver says ends the transfer at the sender, at the header, at a piece or at
-// the end; a sender that goes away, or gives up, ends it at the receiver, unfinished.
+// What the receiver says ends the transfer at the sender, at the header, at a fragment or
+// at the end; a sender that goes away, or gives up, ends it at the receiver, unfinished.
 func testSnapshotEnds(t *testing.T, s *stamp) {
 	ctx, m := t.Context(), s.members[2]
 	m.Refuse = errors.New("not now")
@@ -85,7 +85,7 @@ func testSnapshotEnds(t *testing.T, s *stamp) {
 	require.ErrorContains(t, err, "not now")
 	m.Refuse = nil
 
-	m.FailPiece = func(p snapshot.Fragment) error {
+	m.FailFragment = func(p snapshot.Fragment) error {
 		if p.Number == 2 {
 			return errors.New("damaged")
 		}
@@ -94,22 +94,22 @@ func testSnapshotEnds(t *testing.T, s *stamp) {
 	stream := s.open()
 	for i := 0; err == nil || i == 0; i++ {
 		require.Less(t, i, 100, "it goes on for ever")
-		err = stream.Send(ctx, piece(i, 1000, false))
+		err = stream.Send(ctx, fragment(i, 1000, false))
 	}
 	require.ErrorContains(t, err, "damaged")
 	stream.Close()
-	m.FailPiece = nil
+	m.FailFragment = nil
 
 	m.FailFinish = errors.New("cannot install")
 	stream = s.open()
-	require.NoError(t, stream.Send(ctx, piece(0, 1000, true)))
+	require.NoError(t, stream.Send(ctx, fragment(0, 1000, true)))
 	require.ErrorContains(t, stream.Finish(ctx), "cannot install")
 	stream.Close()
 	s.waitClosed()
 	m.FailFinish = nil
 
 	stream = s.open()
-	require.NoError(t, stream.Send(ctx, piece(0, 1000, false)))
+	require.NoError(t, stream.Send(ctx, fragment(0, 1000, false)))
 	stream.Close()
 	require.False(t, s.waitClosed().Finished, "it was cut")
 
@@ -119,7 +119,7 @@ func testSnapshotEnds(t *testing.T, s *stamp) {
 	require.ErrorIs(t, err, node.ErrUnreachable)
 }
 
-// A receiver that does not write holds the sender back after a few pieces; the sender's
+// A receiver that does not write holds the sender back after a few fragments; the sender's
 // context frees it.
 func testSnapshotFlow(t *testing.T, s *stamp) {
 	const fewMax = 8
@@ -130,10 +130,10 @@ func testSnapshotFlow(t *testing.T, s *stamp) {
 	defer cancel()
 	sent, err := 0, error(nil)
 	for ; err == nil && sent <= fewMax; sent++ {
-		err = stream.Send(ctx, piece(sent, 1000, false))
+		err = stream.Send(ctx, fragment(sent, 1000, false))
 	}
 	require.Error(t, err)
-	require.LessOrEqual(t, sent, fewMax, "pieces in flight")
+	require.LessOrEqual(t, sent, fewMax, "fragments in flight")
 	stream.Close()
 	require.False(t, s.waitClosed().Finished)
 }

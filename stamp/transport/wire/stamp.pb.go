@@ -712,7 +712,7 @@ func (x *SnapshotPiece) GetCrc() uint32 {
 
 type SnapshotProgress struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// written is how many pieces are.
+	// written is how many fragments are.
 	Written       uint32 `protobuf:"varint,1,opt,name=written,proto3" json:"written,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -50,8 +50,8 @@ type StampClient interface {
 	// ReadChunk answers bytes of a chunk in order. Parts before an error are intact.
 	ReadChunk(ctx context.Context, in *ReadRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ChunkPart], error)
 	// Snapshot carries a range snapshot to the callee. The first part is the header; the
-	// callee answers that it takes it, with 0 pieces written, or ends the stream. Each
-	// piece is answered when it is written. The caller's half ends behind the last piece; the
+	// callee answers that it takes it, with 0 fragments written, or ends the stream. Each
+	// fragment is answered when it is written. The caller's half ends behind the last fragment; the
 	// stream ends with OK when the snapshot is installed, durably.
 	Snapshot(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[SnapshotPart, SnapshotProgress], error)
 	// Call asks a node of the same stamp. The first part has method and length; the data
@@ -181,8 +181,8 @@ type StampServer interface {
 	// ReadChunk answers bytes of a chunk in order. Parts before an error are intact.
 	ReadChunk(*ReadRequest, grpc.ServerStreamingServer[ChunkPart]) error
 	// Snapshot carries a range snapshot to the callee. The first part is the header; the
-	// callee answers that it takes it, with 0 pieces written, or ends the stream. Each
-	// piece is answered when it is written. The caller's half ends behind the last piece; the
+	// callee answers that it takes it, with 0 fragments written, or ends the stream. Each
+	// fragment is answered when it is written. The caller's half ends behind the last fragment; the
 	// stream ends with OK when the snapshot is installed, durably.
 	Snapshot(grpc.BidiStreamingServer[SnapshotPart, SnapshotProgress]) error
 	// Call asks a node of the same stamp. The first part has method and length; the data
