@@ -397,7 +397,7 @@ func TestMetadataNames(t *testing.T) {
 	require.Contains(t, string(r.get(listPath+"&include=metadata").body), "<Metadata><x-ms-invalid-name>a-b</x-ms-invalid-name></Metadata>")
 }
 
-// An account that is addressed as a container is told that its restype is wrong, whatever
+// An account that is addressed as a container learns that its restype is wrong, whatever
 // the comp.
 func TestAccountAsContainer(t *testing.T) {
 	r := newRig(t, nil)
