@@ -153,18 +153,9 @@ func reached(arrows map[string][]string, from string) (found []string) {
 // linesMax bounds a file that is not a test and not generated.
 const linesMax = 400
 
-// tooLong are the files above linesMax that wait to be split.
-var tooLong = map[string]bool{
-	"test/faults/rig/rig.go": true,
-}
-
 // A file has one subject, and so a length that one reads at once.
 func TestFilesAreShort(t *testing.T) {
 	for _, s := range sources(t) {
-		if tooLong[s.path] {
-			require.Greater(t, s.lines, linesMax, "%s is short now: take it off the list", s.path)
-			continue
-		}
 		require.LessOrEqual(t, s.lines, linesMax, s.path)
 	}
 }
