@@ -181,3 +181,16 @@ func TestScrubCycle(t *testing.T) {
 type growing struct{ *disk }
 
 func (g growing) Applied() uint64 { g.applied++; return g.applied }
+
+// A chunk that was put since a walk found it missing is not copied from a peer.
+func TestRepairSkipsWhatIsHere(t *testing.T) {
+	d := newDisk()
+	s, _ := run(t, d, Options{Ranges: oneRange(d), Grace: 10 * time.Minute})
+	d.peers = true
+	s.missing = []extent.Ref{d.named}
+	d.held[d.named.ID] = true
+	s.repairStep(t.Context())
+	require.Empty(t, d.calls)
+	require.Empty(t, s.missing)
+	require.Zero(t, s.Stats().Repaired)
+}
