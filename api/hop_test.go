@@ -3,7 +3,6 @@ package api_test
 import (
 	"bufio"
 	"context"
-	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -16,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/api"
+	"antipode/api/apitest"
 	"antipode/api/routing"
 	"antipode/geo"
 )
@@ -243,41 +243,24 @@ func TestHopToLocationOnce(t *testing.T) {
 // An answer that comes before the request is read arrives whole, also where stopping the
 // sender cancels the request: net/http watches the connection from the end of the body on.
 func TestEarlyAnswerArrivesWhole(t *testing.T) {
-	end := &heldEnd{reached: make(chan struct{})}
+	end := &apitest.HeldEnd{Reached: make(chan struct{})}
 	leader := stub(t, func(w http.ResponseWriter, _ *http.Request) {
 		conn, _, err := http.NewResponseController(w).Hijack()
 		require.NoError(t, err)
 		_, _ = io.WriteString(conn, "HTTP/1.1 100 Continue\r\n\r\n")
-		<-end.reached
+		<-end.Reached
 		_, _ = io.WriteString(conn, "HTTP/1.1 403 Forbidden\r\nConnection: close\r\nContent-Length: 10\r\n\r\nfirst")
-		<-end.cancelled
+		<-end.Cancelled
 		_, _ = io.WriteString(conn, " half")
 		_ = conn.Close()
 	})
 	f := newFrontEnd(t, api.Options{Location: "north", Leader: ledBy(leader)})
 	served := stub(t, func(w http.ResponseWriter, r *http.Request) {
-		end.ReadCloser, end.cancelled = r.Body, r.Context().Done()
+		end.ReadCloser, end.Cancelled = r.Body, r.Context().Done()
 		r.Body = end
 		f.Handler(geo.Table).ServeHTTP(w, r)
 	})
 	a := send(t, signed(t, http.MethodPost, served+insert, strings.NewReader("{}")))
 	require.Equal(t, http.StatusForbidden, a.status)
 	require.Equal(t, "first half", a.body)
-}
-
-// heldEnd is a body whose read that reaches the end returns when the request is cancelled.
-type heldEnd struct {
-	io.ReadCloser
-	reached   chan struct{}
-	cancelled <-chan struct{}
-}
-
-// Read implements io.Reader.
-func (b *heldEnd) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	if errors.Is(err, io.EOF) {
-		close(b.reached)
-		<-b.cancelled
-	}
-	return n, err
 }

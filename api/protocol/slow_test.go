@@ -2,7 +2,6 @@ package protocol
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -14,6 +13,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"antipode/api/apitest"
 )
 
 // deadlines is a connection that remembers its deadlines.
@@ -145,11 +146,11 @@ func TestInterruptedReadEndsTheConnection(t *testing.T) {
 			w.WriteHeader(http.StatusNoContent)
 			return
 		}
-		end := &heldEnd{ReadCloser: r.Body, reached: make(chan struct{}), cancelled: r.Context().Done()}
+		end := &apitest.HeldEnd{ReadCloser: r.Body, Reached: make(chan struct{}), Cancelled: r.Context().Done()}
 		r.Body = end
 		WatchSender(w, r)
 		go func() { _, _ = io.ReadAll(r.Body) }()
-		<-end.reached
+		<-end.Reached
 		StopSender(r)
 		BeforeAnswer(w, r)
 		w.WriteHeader(http.StatusForbidden)
@@ -160,21 +161,4 @@ func TestInterruptedReadEndsTheConnection(t *testing.T) {
 	require.NoError(t, resp.Body.Close())
 	require.Equal(t, http.StatusForbidden, resp.StatusCode)
 	require.True(t, resp.Close)
-}
-
-// heldEnd is a body whose read that reaches the end returns when the request is cancelled.
-type heldEnd struct {
-	io.ReadCloser
-	reached   chan struct{}
-	cancelled <-chan struct{}
-}
-
-// Read implements io.Reader.
-func (b *heldEnd) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	if errors.Is(err, io.EOF) {
-		close(b.reached)
-		<-b.cancelled
-	}
-	return n, err
 }
