@@ -70,7 +70,7 @@ func runChild(ctx context.Context, args []string, out io.Writer) error {
 	o.OnApplied = func(_ geo.RangeID, a ranges.Applied) { c.applied.Add(int64(len(a.Entry))) }
 	if bytes > 0 {
 		o.FlushEntries, o.LogBytesMax = math.MaxUint64, uint64(8*bytes)
-		o.Engine.StateMemTableBytes = uint64(min(2*bytes, memTableBytesMax))
+		o.State.StateMemTableBytes = uint64(min(2*bytes, memTableBytesMax))
 	}
 	n, err := startStamp(o)
 	if err != nil {

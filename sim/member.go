@@ -147,7 +147,7 @@ func (m *member) open() {
 	life := m.life
 	m.clock.off = s.between(-s.skewMax, s.skewMax)
 	n, err := node.Open(node.Options{
-		Location: m.l.name, ID: m.id, Peers: m.l.placement.Nodes, Dir: dataDir, Engine: m.storeOptions(&disk{m.fs, m, life}),
+		Location: m.l.name, ID: m.id, Peers: m.l.placement.Nodes, Dir: dataDir, State: m.storeOptions(&disk{m.fs, m, life}),
 		Clock: m.clock, Transport: m.l.net, Seed: s.rng.Uint64(), Parity: m.l.parity, Tick: tick, ElectionTicks: electionTicks,
 		InSyncTimeout: s.inSyncTimeout, Logger: quiet, CloseInterval: closeIntervalOf,
 		ScrubPeriod: scrubPeriod, FlushEntries: s.flushEntries, LogBytesMax: s.logBytesMax, RowChunks: rowChunks, FetchBytesPerSecond: 1 << 40,

@@ -39,7 +39,7 @@ func NewStamp(t testing.TB, fs vfs.FS, account geo.Account, services ...geo.Serv
 	t.Helper()
 	s := stamp.New(node.Options{
 		Location: "north", Peers: []geo.NodeID{1, 2, 3}, Dir: "data", Clock: clock.System{}, Transport: memtransport.New(),
-		Tick: 20 * time.Millisecond, Seed: 1, Engine: state.Options{FS: fs, LogSegmentBytes: 1 << 20, Logger: Quiet()}, Logger: Quiet(),
+		Tick: 20 * time.Millisecond, Seed: 1, State: state.Options{FS: fs, LogSegmentBytes: 1 << 20, Logger: Quiet()}, Logger: Quiet(),
 		RowChunks: blobs.RowChunks,
 	})
 	for _, id := range s.Nodes() {

@@ -265,7 +265,7 @@ func (l *Location) step(what string) { l.starting.Store(&what) }
 
 func (l *Location) startStamp(ctx context.Context) error {
 	s := stamp.New(node.Options{
-		Location: l.o.Name, Peers: l.o.Nodes, Sites: l.o.Sites, Dir: filepath.Join(l.o.Dir, string(l.o.Name)), Engine: l.o.State, Clock: l.o.Clock,
+		Location: l.o.Name, Peers: l.o.Nodes, Sites: l.o.Sites, Dir: filepath.Join(l.o.Dir, string(l.o.Name)), State: l.o.State, Clock: l.o.Clock,
 		Transport: l.o.Transport(), Seed: l.o.Seed, Parity: l.o.Parity, Tick: l.o.Tick, Logger: l.o.Logger,
 		ScrubPeriod: l.o.ScrubPeriod, Registerer: l.o.Registerer, ReserveBytes: l.o.ReserveBytes,
 		CloseInterval: l.o.CloseInterval, OnCommit: l.o.OnCommit, RowChunks: blobs.RowChunks, Commands: l.o.Commands,

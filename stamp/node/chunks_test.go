@@ -65,7 +65,7 @@ func loneNode(t *testing.T, transport *lone, start func(func())) *Node {
 	t.Helper()
 	manual := clock.NewManual(time.Unix(1_700_000_000, 0))
 	n, err := Open(Options{
-		Location: "here", ID: 1, Peers: []geo.NodeID{1, 2, 3}, Dir: "n", Engine: state.Options{FS: vfs.NewMem()},
+		Location: "here", ID: 1, Peers: []geo.NodeID{1, 2, 3}, Dir: "n", State: state.Options{FS: vfs.NewMem()},
 		Clock: manual, Transport: transport, Go: start, Logger: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(t, err)

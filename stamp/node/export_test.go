@@ -49,7 +49,7 @@ func (n *Node) Ranges() (out []*ranges.Range) {
 func (n *Node) BeginRecovery(id geo.RangeID, as geo.ReplicaID) error {
 	d := n.byID[id].membership.Identity()
 	d.Phase, d.Replica = membership.Recovering, as
-	return membership.Save(n.o.Engine.FS, n.o.Dir, id, &d, n.o.Peers)
+	return membership.Save(n.o.State.FS, n.o.Dir, id, &d, n.o.Peers)
 }
 
 // Held are the messages of a range that wait for payload; nil if none does.

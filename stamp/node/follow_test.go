@@ -117,7 +117,7 @@ func newStepped(t *testing.T, seed uint64) *stepped {
 	for id := geo.NodeID(1); id <= 3; id++ {
 		s.clocks[id] = &stopping{Manual: s.clock}
 		n, err := Open(Options{
-			Location: "north", ID: id, Peers: []geo.NodeID{1, 2, 3}, Dir: "data", Engine: state.Options{FS: vfs.NewMem()},
+			Location: "north", ID: id, Peers: []geo.NodeID{1, 2, 3}, Dir: "data", State: state.Options{FS: vfs.NewMem()},
 			Clock: s.clocks[id], Transport: s.net, Seed: seed + uint64(id), Tick: 10 * time.Millisecond, InSyncTimeout: 100 * time.Millisecond, Stepped: true,
 			Logger: slog.New(slog.DiscardHandler), OnEvent: func(e Event) { s.events = append(s.events, e) },
 		})
@@ -316,7 +316,7 @@ func TestReadAnywhere(t *testing.T) {
 	for id := geo.NodeID(1); id <= 3; id++ {
 		by[id] = stamp.New(Options{
 			Location: "north", Peers: []geo.NodeID{1, 2, 3}, Dir: "data", Clock: clock.System{}, Transport: net,
-			Engine: state.Options{FS: vfs.NewMem()}, Tick: 10 * time.Millisecond, Seed: uint64(id),
+			State: state.Options{FS: vfs.NewMem()}, Tick: 10 * time.Millisecond, Seed: uint64(id),
 			Commands: ranges.Commands{"increment": func([]byte) (ranges.Portable, error) { return &portableIncrement{}, nil }},
 			Logger:   slog.New(slog.DiscardHandler),
 		})

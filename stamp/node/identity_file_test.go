@@ -36,7 +36,7 @@ func TestAdviceAboutIdentityFiles(t *testing.T) {
 	fs := vfs.NewMem()
 	open := func(fs vfs.FS) (*Node, error) {
 		return Open(Options{
-			Location: "here", ID: 1, Peers: []geo.NodeID{1, 2, 3}, Dir: "n", Engine: state.Options{FS: fs},
+			Location: "here", ID: 1, Peers: []geo.NodeID{1, 2, 3}, Dir: "n", State: state.Options{FS: fs},
 			Clock:     clock.NewManual(time.Unix(1_700_000_000, 0)),
 			Transport: &lone{peers: map[geo.NodeID]ChunkPeer{}}, Logger: slog.New(slog.DiscardHandler),
 		})

@@ -84,7 +84,7 @@ func testLostReplicas(t *testing.T, nodes int) {
 	s.sites = sitesOf(make([]string, 2*nodes)...)
 	s.tune = func(o *Options) {
 		o.ElectionTicks, o.LogBytesMax, o.FlushEntries, o.OnEvent = 30, 2<<10, 10, seen.take
-		o.Engine.LogSegmentBytes = 256 << 10
+		o.State.LogSegmentBytes = 256 << 10
 	}
 	s.startAll()
 	s.submit(1, testRange, wideGate{})

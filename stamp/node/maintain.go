@@ -89,7 +89,7 @@ const (
 // checkRoom looks at the disk once in a while. A file system that cannot tell is taken
 // to have room.
 func (n *Node) checkRoom() {
-	usage, err := n.o.Engine.FS.GetDiskUsage(n.o.Dir)
+	usage, err := n.o.State.FS.GetDiskUsage(n.o.Dir)
 	if err != nil {
 		return
 	}

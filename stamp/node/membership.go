@@ -38,7 +38,7 @@ func (n *Node) carryOutOne(r *hosted, effect membership.Effect) error {
 	case membership.Send:
 		n.report(e.To, id, e.Message)
 	case membership.SaveIdentity:
-		return membership.Save(n.o.Engine.FS, n.o.Dir, id, &e.Identity, n.o.Peers)
+		return membership.Save(n.o.State.FS, n.o.Dir, id, &e.Identity, n.o.Peers)
 	case membership.Reopen:
 		return n.reopen(r, e.Lost)
 	case membership.Lose:
@@ -185,7 +185,7 @@ func (n *Node) LeaderHint(id geo.RangeID) geo.NodeID { return n.hints.Leader(id,
 
 // identify returns which replica of a range this node holds.
 func (n *Node) identify(r *hosted) (*membership.Identity, error) {
-	fs, id := n.o.Engine.FS, r.ID()
+	fs, id := n.o.State.FS, r.ID()
 	d, err := membership.Load(fs, n.o.Dir, id)
 	switch {
 	case errors.Is(err, membership.ErrIdentity):

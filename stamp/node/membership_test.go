@@ -264,7 +264,7 @@ func TestCrashWhileRebuilding(t *testing.T) {
 	}
 	for i := 0; i < len(clones); i += step {
 		o := s.o
-		o.ID, o.Dir, o.Engine.FS, o.Transport = id, "data/"+Name("north", id), clones[i], w
+		o.ID, o.Dir, o.State.FS, o.Transport = id, "data/"+Name("north", id), clones[i], w
 		n, err := Open(o)
 		require.NoError(t, err)
 		if rep := n.Range(testRange).Replica(); rep.ID() == replica.FirstID(id) {

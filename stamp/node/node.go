@@ -91,8 +91,8 @@ type scheduler struct {
 // Open opens the node's stores and replicas.
 func Open(o Options) (_ *Node, err error) {
 	o = o.WithDefaults()
-	if o.Engine.FS == nil {
-		o.Engine.FS = vfs.Default
+	if o.State.FS == nil {
+		o.State.FS = vfs.Default
 	}
 	n := &Node{
 		o: o, running: clock.NewRunning(o.Tick), byID: map[geo.RangeID]*hosted{}, rng: rand.New(rand.NewPCG(o.Seed, uint64(o.ID))),
@@ -111,7 +111,7 @@ func Open(o Options) (_ *Node, err error) {
 			err = errors.Join(fmt.Errorf("open node %s-%d: %w", o.Location, o.ID, err), n.closeStores())
 		}
 	}()
-	fs := o.Engine.FS
+	fs := o.State.FS
 	for _, sub := range []string{"log", "state", "extents", "snap", "replicas"} {
 		if err := durable.MkdirAll(fs, fs.PathJoin(o.Dir, sub)); err != nil {
 			return nil, err
@@ -212,7 +212,7 @@ func (n *Node) fail(err error) {
 	if reason := n.state.Failed(); errors.Is(reason, state.ErrDamaged) {
 		// The node stops, so nothing is lost by not opening the store again.
 		n.quarantineStore("state", reason)
-		if err := n.quarantine.mark(n.o.Engine.FS, n.o.Dir); err != nil {
+		if err := n.quarantine.mark(n.o.State.FS, n.o.Dir); err != nil {
 			n.o.Logger.Error("cannot mark the store as damaged; the next start finds it again", "error", err)
 		}
 	}

@@ -29,7 +29,7 @@ func stampRanges() []geo.RangeID {
 // openLogs opens the log of every range that is here. A log that is damaged is set aside
 // whole and begun anew: each replica then misses its hard state and is lost (R4).
 func (n *Node) openLogs() error {
-	fs := n.o.Engine.FS
+	fs := n.o.State.FS
 	dir := fs.PathJoin(n.o.Dir, "log")
 	err := n.tryLogs(dir)
 	if !state.Damaged(err) {
@@ -50,7 +50,7 @@ func (n *Node) openLogs() error {
 // setAside gives a store that is damaged another name, for whoever wants to look at it,
 // and makes an empty folder in its place.
 func (n *Node) setAside(dir string, why error) error {
-	fs := n.o.Engine.FS
+	fs := n.o.State.FS
 	aside := fmt.Sprintf("%s.damaged-%d", dir, n.o.Clock.Now().UnixNano())
 	n.o.Logger.Error("store is damaged: set aside; what is lost by that is rebuilt from the peers", "aside", aside, "error", why)
 	if err := fs.Rename(dir, aside); err != nil {
@@ -62,20 +62,20 @@ func (n *Node) setAside(dir string, why error) error {
 // openState opens the state store. Without it the log is applied again from its
 // beginning, if it still has that; else the replica is lost.
 func (n *Node) openState() (err error) {
-	dir := n.o.Engine.FS.PathJoin(n.o.Dir, "state")
-	n.state, err = state.Open(dir, n.o.Engine)
+	dir := n.o.State.FS.PathJoin(n.o.Dir, "state")
+	n.state, err = state.Open(dir, n.o.State)
 	if !state.Damaged(err) {
 		return err
 	}
 	if err := n.setAside(dir, err); err != nil {
 		return err
 	}
-	n.state, err = state.Open(dir, n.o.Engine)
+	n.state, err = state.Open(dir, n.o.State)
 	return err
 }
 
 func (n *Node) tryLogs(dir string) (err error) {
-	o := n.o.Engine
+	o := n.o.State
 	o.Rand = n.newSource()
 	if err := state.CheckDamaged(o.FS, dir); err != nil {
 		return err
@@ -101,12 +101,12 @@ func (n *Node) openRanges() error {
 	}
 	err = errors.Join(err, n.state.Close())
 	n.state = nil
-	fs := n.o.Engine.FS
+	fs := n.o.State.FS
 	dir := fs.PathJoin(n.o.Dir, "state")
 	if err := n.setAside(dir, err); err != nil {
 		return err
 	}
-	if n.state, err = state.Open(dir, n.o.Engine); err != nil {
+	if n.state, err = state.Open(dir, n.o.State); err != nil {
 		n.state = nil
 		return err
 	}

@@ -23,8 +23,9 @@ type Options struct {
 	// depends on them: see ranges.Place.
 	Sites []ranges.Site
 	// Dir is the data folder: log, state and extents below it.
-	Dir       string
-	Engine    state.Options
+	Dir string
+	// State configures the state store and the log; its FS holds all files of the node.
+	State     state.Options
 	Clock     clock.Clock
 	Transport Transport
 	// Seed feeds the node's randomness: election spread, incarnations of extents and

@@ -53,7 +53,7 @@ func TestPutChunkAcrossProcesses(t *testing.T) {
 	for id := geo.NodeID(1); id <= 3; id++ {
 		by[id] = stamp.New(Options{
 			Location: "north", Peers: []geo.NodeID{1, 2, 3}, Dir: "data", Clock: clock.System{}, Transport: net,
-			Engine: state.Options{FS: vfs.NewMem()}, Tick: 10 * time.Millisecond, InSyncTimeout: 50 * time.Millisecond,
+			State: state.Options{FS: vfs.NewMem()}, Tick: 10 * time.Millisecond, InSyncTimeout: 50 * time.Millisecond,
 			Seed: uint64(id), Logger: slog.New(slog.DiscardHandler),
 		})
 		require.NoError(t, by[id].Start(id))

@@ -36,7 +36,7 @@ type placement struct {
 // openPlacement reads which nodes have which ranges, or decides it: anew, while no replica
 // here has taken part in anything. It comes before any store is opened.
 func (n *Node) openPlacement() error {
-	fs := n.o.Engine.FS
+	fs := n.o.State.FS
 	b, err := durable.Read(fs, fs.PathJoin(n.o.Dir, placementFile))
 	if err != nil {
 		return err
@@ -73,7 +73,7 @@ func (n *Node) openPlacement() error {
 
 // holdsAnything reports whether a node has lived in the folder.
 func (n *Node) holdsAnything() (bool, error) {
-	fs := n.o.Engine.FS
+	fs := n.o.State.FS
 	for _, sub := range []string{"log", "state", "replicas"} {
 		list, err := fs.List(fs.PathJoin(n.o.Dir, sub))
 		if err != nil || len(list) > 0 {
@@ -86,7 +86,7 @@ func (n *Node) holdsAnything() (bool, error) {
 // tookPart reports whether a replica here is, or was, more than joining.
 func (n *Node) tookPart() bool {
 	for _, id := range stampRanges() {
-		if d, err := membership.Load(n.o.Engine.FS, n.o.Dir, id); err != nil || d != nil && d.Phase != membership.Joining {
+		if d, err := membership.Load(n.o.State.FS, n.o.Dir, id); err != nil || d != nil && d.Phase != membership.Joining {
 			return true
 		}
 	}
@@ -163,5 +163,5 @@ func (p *placement) differs(n *Node, from geo.NodeID) {
 	p.differing[from] = true
 	n.o.Logger.Error("another node has decided otherwise which nodes have which ranges: one that is new takes no part until both agree; "+
 		"its configuration must list the nodes and domains that the stamp was made with, or copy the file from a node that has data",
-		"of_node", from, "file", n.o.Engine.FS.PathJoin(n.o.Dir, placementFile))
+		"of_node", from, "file", n.o.State.FS.PathJoin(n.o.Dir, placementFile))
 }

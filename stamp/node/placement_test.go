@@ -88,7 +88,7 @@ func (s *wide) start(id geo.NodeID) error {
 	}
 	o := Options{
 		Location: "north", Peers: peers, Sites: sites, Dir: "data", Clock: clock.System{}, Transport: s.net,
-		Engine: state.Options{FS: s.disks[id]}, Tick: 10 * time.Millisecond, InSyncTimeout: 100 * time.Millisecond, Seed: uint64(id),
+		State: state.Options{FS: s.disks[id]}, Tick: 10 * time.Millisecond, InSyncTimeout: 100 * time.Millisecond, Seed: uint64(id),
 		RowChunks: chunkRow, Logger: slog.New(slog.DiscardHandler),
 		Commands: ranges.Commands{
 			"row":  func(b []byte) (ranges.Portable, error) { return row(binary.LittleEndian.Uint32(b)), nil },

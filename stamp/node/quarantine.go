@@ -105,7 +105,7 @@ func (n *Node) checkStores() error {
 	if damage == nil || !n.othersWhole() {
 		return nil
 	}
-	return errors.Join(damage, n.quarantine.mark(n.o.Engine.FS, n.o.Dir))
+	return errors.Join(damage, n.quarantine.mark(n.o.State.FS, n.o.Dir))
 }
 
 // othersWhole reports whether the other replicas of every range here are voters that no node

@@ -224,7 +224,7 @@ func TestCrashWhileRecovering(t *testing.T) {
 	old, newer := 0, 0
 	for i, clone := range clones {
 		o := s.o
-		o.ID, o.Dir, o.Engine.FS, o.Transport = left, "data/"+Name("north", left), clone, memtransport.New()
+		o.ID, o.Dir, o.State.FS, o.Transport = left, "data/"+Name("north", left), clone, memtransport.New()
 		n, err := Open(o)
 		require.NoError(t, err)
 		m := n.Range(testRange).Machine

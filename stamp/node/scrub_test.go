@@ -21,7 +21,7 @@ import (
 func eager(o *Options) {
 	o.ScrubPeriod = 20 * time.Millisecond
 	o.RestartAfter = 10 * time.Millisecond
-	o.Engine.Logger = o.Logger // Pebble says loudly what these tests do to it.
+	o.State.Logger = o.Logger // Pebble says loudly what these tests do to it.
 }
 
 // putChunks puts chunks and rows that name them.

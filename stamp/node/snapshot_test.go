@@ -51,13 +51,13 @@ func newSnapStamp(t *testing.T, transport Transport, change func(*Options)) *sna
 		Location: "north", Peers: []geo.NodeID{1, 2, 3}, Dir: "data", Clock: clock.System{}, Transport: transport,
 		Tick: 10 * time.Millisecond, ElectionTicks: 30, Seed: 1, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		InSyncTimeout: 100 * time.Millisecond, LogBytesMax: logBytes, RowChunks: chunkRow, FlushEntries: 50,
-		Engine: state.Options{LogSegmentBytes: 256 << 10}, // A file system in memory keeps what a crash would undo.
+		State: state.Options{LogSegmentBytes: 256 << 10}, // A file system in memory keeps what a crash would undo.
 	}
 	if change != nil {
 		change(&o)
 	}
 	s.o = o
-	s.Stamp = stamp.New(o, func(o *Options) { o.Engine.FS = s.fss[o.ID] })
+	s.Stamp = stamp.New(o, func(o *Options) { o.State.FS = s.fss[o.ID] })
 	for _, id := range s.Nodes() {
 		s.fss[id] = vfs.NewCrashableMem()
 		s.start(id)
@@ -496,7 +496,7 @@ func TestCrashWhileInstalling(t *testing.T) {
 func openCrashed(t *testing.T, s *snapStamp, id geo.NodeID, fs vfs.FS) uint64 {
 	t.Helper()
 	o := s.o
-	o.ID, o.Dir, o.Engine.FS, o.Transport = id, "data/"+Name("north", id), fs, memtransport.New()
+	o.ID, o.Dir, o.State.FS, o.Transport = id, "data/"+Name("north", id), fs, memtransport.New()
 	n, err := Open(o)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, n.Close(false)) }()

@@ -16,7 +16,7 @@ import (
 // open.
 func newSnapshots(n *Node) *snapshot.Manager {
 	o := snapshot.Options{
-		Node: snapshotted{n}, FS: n.o.Engine.FS, Dir: n.o.Engine.FS.PathJoin(n.o.Dir, "snap"), State: n.state, Log: n.log,
+		Node: snapshotted{n}, FS: n.o.State.FS, Dir: n.o.State.FS.PathJoin(n.o.Dir, "snap"), State: n.state, Log: n.log,
 		Chunks: n.extents, Clock: n.o.Clock, Go: n.o.Go, Logger: n.o.Logger,
 	}
 	if n.takesSnapshots() {

@@ -65,9 +65,9 @@ func testStamp(t *testing.T, fs func(geo.NodeID) vfs.FS) *stamp.Stamp {
 	t.Helper()
 	s := stamp.New(Options{
 		Location: "north", Peers: []geo.NodeID{1, 2, 3}, Dir: "data", Clock: clock.System{}, Transport: memtransport.New(),
-		Engine: state.Options{LogSegmentBytes: 1 << 20},
-		Tick:   10 * time.Millisecond, Seed: 1, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
-	}, func(o *Options) { o.Engine.FS = fs(o.ID) })
+		State: state.Options{LogSegmentBytes: 1 << 20},
+		Tick:  10 * time.Millisecond, Seed: 1, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	}, func(o *Options) { o.State.FS = fs(o.ID) })
 	for _, id := range s.Nodes() {
 		require.NoError(t, s.Start(id))
 	}

@@ -32,7 +32,7 @@ func New(t testing.TB, l geo.Location, services ...geo.Service) *stamp.Stamp {
 	s := stamp.New(node.Options{
 		Location: l, Peers: []geo.NodeID{1, 2, 3}, Dir: "data", Clock: clock.System{}, Transport: memtransport.New(),
 		Tick: 20 * time.Millisecond, ElectionTicks: 25, InSyncTimeout: time.Minute, Seed: 1,
-		Engine: state.Options{FS: vfs.NewMem(), LogSegmentBytes: 1 << 20, Logger: quiet}, Logger: quiet,
+		State: state.Options{FS: vfs.NewMem(), LogSegmentBytes: 1 << 20, Logger: quiet}, Logger: quiet,
 	})
 	for _, id := range s.Nodes() {
 		require.NoError(t, s.Start(id))

@@ -21,7 +21,7 @@ import (
 func TestLostReplicaInStampOfFive(t *testing.T) {
 	s := newStampsOf(t, 5, func(o *node.Options) {
 		o.RowChunks, o.ElectionTicks = chunkRow, 30
-		o.Engine.LogSegmentBytes = 256 << 10
+		o.State.LogSegmentBytes = 256 << 10
 	})
 	s.submit(1, portableGate{})
 	row := 0

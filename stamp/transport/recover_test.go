@@ -19,7 +19,7 @@ import (
 func TestRecoverOverTheNetwork(t *testing.T) {
 	s := newStamps(t, func(o *node.Options) {
 		o.RowChunks, o.ElectionTicks, o.InSyncTimeout = chunkRow, 30, time.Hour
-		o.Engine.LogSegmentBytes = 256 << 10
+		o.State.LogSegmentBytes = 256 << 10
 	})
 	s.submit(1, portableGate{})
 	s.submit(1, &portable{put: put{1}})

@@ -64,7 +64,7 @@ func (s *stamps) start(id geo.NodeID) {
 	s.up[id] = tr
 	s.mu.Unlock()
 	o := node.Options{
-		Location: "north", Peers: slices.Sorted(maps.Keys(s.addresses)), Dir: "data", Engine: state.Options{FS: s.disks[id]},
+		Location: "north", Peers: slices.Sorted(maps.Keys(s.addresses)), Dir: "data", State: state.Options{FS: s.disks[id]},
 		Clock: clock.System{}, Transport: tr, Seed: uint64(id), Tick: 20 * time.Millisecond, InSyncTimeout: 200 * time.Millisecond,
 		Commands: commands(), Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}
@@ -305,7 +305,7 @@ func TestNodesComeBackOverTheNetwork(t *testing.T) {
 	var rebuilt atomic.Int64
 	s := newStamps(t, func(o *node.Options) {
 		o.RowChunks, o.LogBytesMax, o.FlushEntries, o.ElectionTicks = chunkRow, 16<<10, 50, 30
-		o.Engine.LogSegmentBytes = 256 << 10
+		o.State.LogSegmentBytes = 256 << 10
 		o.OnEvent = func(e node.Event) {
 			if e.Kind == node.ReplicaPromoted {
 				rebuilt.Add(1)
