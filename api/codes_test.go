@@ -249,6 +249,11 @@ func codesRig(t *testing.T) map[geo.Service]string {
 
 func (c coded) send(t *testing.T, urls map[geo.Service]string) answer {
 	t.Helper()
+	return send(t, c.signed(t, urls))
+}
+
+func (c coded) signed(t *testing.T, urls map[geo.Service]string) *http.Request {
+	t.Helper()
 	method, target, _ := strings.Cut(c.request, " ")
 	var body io.Reader = strings.NewReader(c.body)
 	if c.body == "chunked" {
@@ -286,7 +291,7 @@ func (c coded) send(t *testing.T, urls map[geo.Service]string) answer {
 	default:
 		r.Header.Set("Authorization", authorization)
 	}
-	return send(t, r)
+	return r
 }
 
 // Every error of the table reaches a client: by the request that stands beside it, with its

@@ -10,7 +10,6 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"antipode/api/auth"
 	"antipode/api/operation"
 	"antipode/api/protocol"
 	"antipode/api/routing"
@@ -32,6 +31,9 @@ type exchange struct {
 	asked operation.Match
 	// op is what the request is counted as.
 	op string
+	// signer is the account whose keys the signature was compared with, refusal the outcome.
+	signer  *catalog.Account
+	refusal error
 }
 
 func (s *Server) serve(w *echo.Response, r *http.Request, service geo.Service, peer bool, g *gate) {
@@ -164,16 +166,11 @@ func (x *exchange) answer() error {
 	}
 	ctx, cancel, badTimeout := x.deadline()
 	defer cancel()
-	account, err := x.account(ctx)
-	if err != nil {
+	if err := x.resolve(ctx); err != nil {
 		x.notHere()
 		return err
 	}
-	x.req.Account = account
-	want := account.Primary
-	if target.Secondary {
-		want = account.Secondary
-	}
+	want := x.location(x.req.Account)
 	routing.ServedBy(x.routed(), want)
 	if want != x.o.Location {
 		if x.notHere() {
@@ -196,8 +193,7 @@ func (x *exchange) answer() error {
 // the error of its timeout parameter.
 func (x *exchange) here(ctx context.Context, badTimeout error) error {
 	account, target := x.req.Account, x.req.Target
-	keys := auth.Keys{Key1: account.Key1, Key2: account.Key2}
-	if err := x.verifier.Verify(x.r, target, &x.req.Query, x.req.Version, keys); err != nil {
+	if err := x.verify(account); err != nil {
 		return err
 	}
 	if !x.gate.enterAccount(account.Name) {
@@ -247,16 +243,6 @@ func (x *exchange) notHere() bool {
 func (x *exchange) early(err error) error {
 	protocol.SetCommonHeaders(x.w.Header(), x.r, x.service, "", x.req.ID, x.o.Clock.Now())
 	return err
-}
-
-// account finds the addressed account. Which error an unknown one gets depends on
-// the service (protocol/table.md 14.1, protocol/auth.md 23).
-func (x *exchange) account(ctx context.Context) (*catalog.Account, error) {
-	a, err := x.o.Directory.Account(ctx, x.req.Target.Account)
-	if errors.Is(err, storageerr.AccountNotFound) && x.service == geo.Table {
-		return nil, storageerr.AuthenticationFailed.With("AuthenticationErrorDetail", "The account does not exist.")
-	}
-	return a, err
 }
 
 // limit is how long the request may take.

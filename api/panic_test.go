@@ -20,7 +20,7 @@ import (
 
 type buggyDirectory struct{}
 
-func (buggyDirectory) Account(context.Context, geo.Account) (*catalog.Account, error) {
+func (buggyDirectory) Resolve(context.Context, geo.Account, geo.Service, func(*catalog.Account) string) (*catalog.Account, *catalog.Found, error) {
 	panic("no directory")
 }
 
@@ -54,6 +54,6 @@ func TestPanicIsLoggedWithItsStack(t *testing.T) {
 	require.Equal(t, http.StatusInternalServerError, a.status)
 	require.NotContains(t, a.body, "goroutine")
 	require.Equal(t, 1, strings.Count(logged.String(), "level=ERROR"), logged.String())
-	require.Contains(t, logged.String(), "buggyDirectory.Account")
+	require.Contains(t, logged.String(), "buggyDirectory.Resolve")
 	require.Contains(t, logged.String(), "no directory")
 }

@@ -36,7 +36,8 @@ var key = []byte("0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcd
 // directory knows accounts by their primary, north or south.
 type directory map[geo.Account]geo.Location
 
-func (d directory) Account(_ context.Context, name geo.Account) (*catalog.Account, error) {
+// Resolve implements api.Directory. It leaves containers to the handlers.
+func (d directory) Resolve(_ context.Context, name geo.Account, _ geo.Service, _ func(*catalog.Account) string) (*catalog.Account, *catalog.Found, error) {
 	a := &catalog.Account{Name: name, Key1: key, Key2: key, Epoch: 1, Primary: d[name]}
 	switch a.Primary {
 	case "north":
@@ -44,9 +45,9 @@ func (d directory) Account(_ context.Context, name geo.Account) (*catalog.Accoun
 	case "south":
 		a.Secondary = "north"
 	default:
-		return nil, storageerr.AccountNotFound
+		return nil, nil, storageerr.AccountNotFound
 	}
-	return a, nil
+	return a, nil, nil
 }
 
 // frontEnd is a front end under test and what it counted.

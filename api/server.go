@@ -21,8 +21,11 @@ import (
 
 // Directory knows the accounts of a location.
 type Directory interface {
-	// Account returns a complete account, or AccountNotFound.
-	Account(ctx context.Context, name geo.Account) (*catalog.Account, error)
+	// Resolve returns a complete account, or AccountNotFound, and the outcome of looking up the
+	// container of the service that container names: one read of the catalog for both. An empty
+	// name looks up none, and found is nil. container may be called more than once.
+	Resolve(ctx context.Context, name geo.Account, s geo.Service, container func(*catalog.Account) string) (
+		a *catalog.Account, found *catalog.Found, err error)
 }
 
 // Observer takes what was answered, for metrics.

@@ -29,10 +29,11 @@ type Peer interface {
 
 // Directory knows the accounts of one location. Methods may be called concurrently.
 type Directory struct {
-	stamp Stamp
-	peer  Peer
-	other geo.Location
-	cache catalog.Cache[catalog.Account]
+	stamp      Stamp
+	peer       Peer
+	other      geo.Location
+	accounts   catalog.Cache[catalog.Account]
+	containers catalog.Containers
 }
 
 // NewDirectory returns the directory of a stamp. SetPeer must follow.
@@ -46,19 +47,47 @@ func (d *Directory) SetPeer(p Peer) { d.peer = p }
 // Account reads an account from this location's catalog. It returns AccountNotFound if the account
 // does not exist or is not complete. The result is shared and must not be changed.
 func (d *Directory) Account(ctx context.Context, name geo.Account) (*catalog.Account, error) {
-	var out *catalog.Account
-	err := d.stamp.Read(ctx, geo.FirstRange(geo.Catalog), func(s ranges.State) (err error) {
-		out, err = d.cache.Get(s, catalog.AccountPartition(name).Append(make([]byte, 0, 64)), catalog.ParseAccount)
-		if err == nil && (out == nil || !out.Active) {
-			err = storageerr.AccountNotFound
+	a, _, err := d.Resolve(ctx, name, 0, func(*catalog.Account) string { return "" })
+	return a, err
+}
+
+// Resolve is Account, and also looks up a container of the service in the same read of the
+// catalog: the one that container returns for the account. If it returns no name, found is nil.
+// container may be called more than once; the last call counts.
+//
+// The two rows need not be of one state: no rule connects them. The container is read second,
+// so it is never older than the account.
+func (d *Directory) Resolve(
+	ctx context.Context, name geo.Account, s geo.Service, container func(*catalog.Account) string,
+) (a *catalog.Account, found *catalog.Found, err error) {
+	err = d.stamp.Read(ctx, geo.FirstRange(geo.Catalog), func(state ranges.State) (err error) {
+		a, err = d.account(state, name)
+		if found = nil; err != nil {
+			return err
 		}
-		return err
+		if name := container(a); name != "" {
+			found = &catalog.Found{}
+			found.Container, found.Err = d.containers.Get(state, s, a.Name, name)
+		}
+		return nil
 	})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return out, nil
+	return a, found, nil
 }
+
+func (d *Directory) account(s ranges.State, name geo.Account) (*catalog.Account, error) {
+	a, err := d.accounts.Get(s, catalog.AccountPartition(name).Append(make([]byte, 0, 64)), catalog.ParseAccount)
+	if err == nil && (a == nil || !a.Active) {
+		err = storageerr.AccountNotFound
+	}
+	return a, err
+}
+
+// Containers returns the cache of containers that Resolve uses, for other readers of this
+// location's catalog.
+func (d *Directory) Containers() *catalog.Containers { return &d.containers }
 
 // Accounts lists the complete accounts of this location by name. Only the snapshot is taken under
 // the lease (R5); the walk may take until ctx ends.

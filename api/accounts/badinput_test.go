@@ -51,14 +51,14 @@ type directory struct{}
 
 var key = []byte("0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef")
 
-func (directory) Account(_ context.Context, name geo.Account) (*catalog.Account, error) {
+func (directory) Resolve(_ context.Context, name geo.Account, _ geo.Service, _ func(*catalog.Account) string) (*catalog.Account, *catalog.Found, error) {
 	switch name {
 	case "acct":
-		return &catalog.Account{Name: name, Key1: key, Key2: key, Epoch: 1, Primary: "north", Secondary: "south"}, nil
+		return &catalog.Account{Name: name, Key1: key, Key2: key, Epoch: 1, Primary: "north", Secondary: "south"}, nil, nil
 	case "mirror":
-		return &catalog.Account{Name: name, Key1: key, Key2: key, Epoch: 1, Primary: "south", Secondary: "north"}, nil
+		return &catalog.Account{Name: name, Key1: key, Key2: key, Epoch: 1, Primary: "south", Secondary: "north"}, nil, nil
 	}
-	return nil, storageerr.AccountNotFound
+	return nil, nil, storageerr.AccountNotFound
 }
 
 func newRig(t *testing.T) *rig {

@@ -171,6 +171,9 @@ func (c *call) ask(r geo.RangeID, f func(ranges.State) error) error {
 
 // container resolves the container to its generation.
 func (c *call) container() (*catalog.Container, error) {
+	if found := c.r.Container; found != nil {
+		return found.Container, found.Err
+	}
 	var out *catalog.Container
 	err := c.ask(geo.FirstRange(geo.Catalog), func(s ranges.State) error {
 		var err error

@@ -44,7 +44,9 @@ type Match struct {
 	*Operation
 	// Resource is what the path names, of a request with a fault too.
 	Resource Resource
-	Fault    Fault
+	// Container is the name of the container or table in the path; empty if it has none.
+	Container string
+	Fault     Fault
 	// Allow has the verbs that would fit, of a BadVerb.
 	Allow Verbs
 	// near is a row that differs in the verb alone; nil if there is none.
@@ -58,6 +60,16 @@ func (m Match) Range(s geo.Service) geo.RangeID {
 		return m.near.leader(s)
 	}
 	return m.leader(s)
+}
+
+// Resolves returns the name of the container that the operation needs as the catalog has it;
+// empty if it needs none. An operation that changes a container does not: it is evaluated
+// in the catalog, on the newest state.
+func (m Match) Resolves() string {
+	if !m.Built || m.Leads == Anyone || m.Leads == Catalog && m.Effect != Reads {
+		return ""
+	}
+	return m.Container
 }
 
 // Nothing is the match of a request whose path names no resource.

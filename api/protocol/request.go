@@ -25,6 +25,9 @@ type Request struct {
 	// At is when the request was taken up; errors print it.
 	At      time.Time
 	Account *catalog.Account
+	// Container is the outcome of looking up the container or table in the path, read together
+	// with Account. Nil if it was not looked up; then the handler reads it when it needs it.
+	Container *catalog.Found
 }
 
 // Header returns a request header's value, "" where it was not sent.

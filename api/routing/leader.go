@@ -39,6 +39,16 @@ type Leaders struct {
 	Forward    *Forwarder
 }
 
+// Here reports whether this node leads a range, as far as it knows at the moment; true for
+// zero, which any node serves.
+func (l Leaders) Here(id geo.RangeID, s geo.Service) bool {
+	if l.Leader == nil || id == 0 {
+		return true
+	}
+	_, here := l.Leader(id, s)
+	return here
+}
+
 // Place is where a request is to be served.
 type Place uint8
 

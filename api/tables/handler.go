@@ -107,15 +107,23 @@ func (h *Handler) Serve(w http.ResponseWriter, r *protocol.Request, m operation.
 
 // table resolves the table to its generation.
 func (c *call) table() (*catalog.Container, error) {
-	var t *catalog.Container
-	err := c.Stamp.Read(c.ctx, geo.FirstRange(geo.Catalog), func(s ranges.State) error {
-		var err error
-		t, err = c.Names.Get(s, geo.Table, c.r.Account.Name, c.res.Table)
-		return err
-	})
+	t, err := c.lookup()
 	if errors.Is(err, storageerr.ResourceNotFound) {
 		err = storageerr.TableNotFound
 	}
+	return t, err
+}
+
+// lookup reads the table's row, unless that came with the request. The table of a batch is
+// in its body, so it never did.
+func (c *call) lookup() (t *catalog.Container, err error) {
+	if found := c.r.Container; found != nil {
+		return found.Container, found.Err
+	}
+	err = c.Stamp.Read(c.ctx, geo.FirstRange(geo.Catalog), func(s ranges.State) error {
+		t, err = c.Names.Get(s, geo.Table, c.r.Account.Name, c.res.Table)
+		return err
+	})
 	return t, err
 }
 

@@ -34,7 +34,9 @@ func Lookup(r *protocol.Request) operation.Match {
 	case odata.KindBatch:
 		on = operation.Batch
 	}
-	return operation.Find(r, on, verb)
+	m := operation.Find(r, on, verb)
+	m.Container = res.Table
+	return m
 }
 
 // handler runs an operation.

@@ -9,13 +9,12 @@ import (
 	"antipode/api/protocol"
 	"antipode/api/tables"
 	"antipode/geo"
-	"antipode/services/catalog"
 )
 
 // Serve fills in what a front end of the location needs to serve its data, and what it
 // reports to the instruments of the process.
 func (l *Location) Serve(o *api.Options, m *Meters) {
-	names := &catalog.Containers{}
+	names := l.Directory.Containers()
 	o.Location, o.Directory = l.o.Name, l.Directory
 	o.Accounts = &accounts.Handler{Stats: l.Replication}
 	o.Tables = &tables.Handler{

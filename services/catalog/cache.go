@@ -64,6 +64,14 @@ func (c *Cache[T]) keep(key string, d decoded[T]) {
 	c.seen[key] = d
 }
 
+// Found is the outcome of looking up a container: either of the two is set.
+type Found struct {
+	// Container is shared and not to be changed.
+	Container *Container
+	// Err is the service's "not found" row, or what the read failed with.
+	Err error
+}
+
 // Containers resolves the names of containers and tables. It may be used
 // concurrently. The zero value is ready.
 type Containers struct{ rows Cache[Container] }

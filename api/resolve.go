@@ -1,0 +1,58 @@
+package api
+
+import (
+	"context"
+	"errors"
+
+	"antipode/api/auth"
+	"antipode/geo"
+	"antipode/services/catalog"
+	"antipode/services/storageerr"
+)
+
+// resolve reads the addressed account and the container that the request needs, in one read of
+// the catalog: on a node that does not lead the catalog each read waits for its leader (R5).
+// Which error an unknown account gets depends on the service (protocol/table.md 14.1,
+// protocol/auth.md 23). The outcome for the container waits in x.req until the handler asks for
+// it, since what is wrong with the request itself is answered before a missing container.
+//
+// The container may be deleted, and made again, before the handler uses it. The range of the
+// service then refuses a write to the generation (R8). A read is answered with the state before
+// the deletion, which happened after the request had arrived.
+func (x *exchange) resolve(ctx context.Context) (err error) {
+	x.req.Account, x.req.Container, err = x.o.Directory.Resolve(ctx, x.req.Target.Account, x.service, x.container)
+	if errors.Is(err, storageerr.AccountNotFound) && x.service == geo.Table {
+		return storageerr.AuthenticationFailed.With("AuthenticationErrorDetail", "The account does not exist.")
+	}
+	return err
+}
+
+// container names the container to read together with the account; empty for none. It is read
+// only where it is used: on the node that serves the request, not on one that forwards it, and
+// only for a request with a right signature, so that not even the time of a refusal depends on
+// it. If this node becomes the leader only while the request waits for one, the handler reads
+// the container.
+func (x *exchange) container(a *catalog.Account) string {
+	name := x.asked.Resolves()
+	if name == "" || x.location(a) != x.o.Location || !x.leaders.Here(x.asked.Range(x.service), x.service) || x.verify(a) != nil {
+		return ""
+	}
+	return name
+}
+
+// location returns the location that serves the request for an account.
+func (x *exchange) location(a *catalog.Account) geo.Location {
+	if x.req.Secondary {
+		return a.Secondary
+	}
+	return a.Primary
+}
+
+// verify compares the signature with the keys of the account, once.
+func (x *exchange) verify(a *catalog.Account) error {
+	if x.signer != a {
+		keys := auth.Keys{Key1: a.Key1, Key2: a.Key2}
+		x.signer, x.refusal = a, x.verifier.Verify(x.r, x.req.Target, &x.req.Query, x.req.Version, keys)
+	}
+	return x.refusal
+}
