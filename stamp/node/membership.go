@@ -56,7 +56,7 @@ func (n *Node) carryOutOne(r *hosted, effect membership.Effect) error {
 	case membership.Refused:
 		n.o.Logger.Warn("messages of a node dropped; logged once", "range", id, "of_node", e.From, "why", e.Why)
 	case membership.PlacementDiffers:
-		n.placement.differs(n, e.Node)
+		n.placement.differs(e.Node)
 	case membership.ConfirmLeadership:
 		r.Confirm(func(err error) {
 			if err == nil {

@@ -98,6 +98,7 @@ func Open(o Options) (_ *Node, err error) {
 		o: o, running: clock.NewRunning(o.Tick), byID: map[geo.RangeID]*hosted{}, rng: rand.New(rand.NewPCG(o.Seed, uint64(o.ID))),
 		inbox: inbox{wake: make(chan struct{}, 1)},
 	}
+	n.placement.o = &n.o
 	n.hints.Timeout = time.Duration(o.ElectionTicks) * o.Tick
 	n.logs, n.sched.activeAt = map[geo.RangeID]state.RangeLog{}, map[geo.NodeID]uint64{}
 	n.running.Advance(o.Clock.Mono())
@@ -117,7 +118,7 @@ func Open(o Options) (_ *Node, err error) {
 			return nil, err
 		}
 	}
-	if err := n.openPlacement(); err != nil {
+	if err := n.placement.open(); err != nil {
 		return nil, err
 	}
 	if err := n.openState(); err != nil {

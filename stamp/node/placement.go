@@ -27,55 +27,56 @@ const placementFile = "placement"
 // placement is where the ranges of the stamp are, as this node has it written down.
 type placement struct {
 	ranges.Placement
+	o *Options // of the node
 	// has are the ranges of this node.
 	has []geo.RangeID
 	// differing are the nodes with another placement that the operator was told of.
 	differing map[geo.NodeID]bool
 }
 
-// openPlacement reads which nodes have which ranges, or decides it: anew, while no replica
+// open reads which nodes have which ranges, or decides it, and decides it again while no replica
 // here has taken part in anything. It comes before any store is opened.
-func (n *Node) openPlacement() error {
-	fs := n.o.State.FS
-	b, err := durable.Read(fs, fs.PathJoin(n.o.Dir, placementFile))
+func (p *placement) open() error {
+	fs := p.o.State.FS
+	b, err := durable.Read(fs, fs.PathJoin(p.o.Dir, placementFile))
 	if err != nil {
 		return err
 	}
-	holds, err := n.holdsAnything()
+	holds, err := p.holdsAnything()
 	if err != nil {
 		return err
 	}
 	switch {
 	case b == nil && holds:
 		// From before there were placements.
-		b = durable.Twice(membership.EncodePlacement(ranges.Everywhere(n.o.Peers)))
-	case b == nil || !n.tookPart():
-		b = durable.Twice(membership.EncodePlacement(ranges.Place(n.sites(n.o.Peers), stampRanges())))
+		b = durable.Twice(membership.EncodePlacement(ranges.Everywhere(p.o.Peers)))
+	case b == nil || !p.tookPart():
+		b = durable.Twice(membership.EncodePlacement(ranges.Place(p.sites(p.o.Peers), stampRanges())))
 	}
-	if n.placement.Placement, err = durable.ParseTwice(b, membership.ParsePlacement); err != nil {
-		return fmt.Errorf("%w: the file is damaged, twice: copy %s from another node of the stamp into %s", err, placementFile, n.o.Dir)
+	if p.Placement, err = durable.ParseTwice(b, membership.ParsePlacement); err != nil {
+		return fmt.Errorf("%w: the file is damaged, twice: copy %s from another node of the stamp into %s", err, placementFile, p.o.Dir)
 	}
 	// Also what was read: it may be in the page cache only, as in identify, or damaged in part.
-	if err := durable.Replace(fs, n.o.Dir, placementFile, durable.Twice(membership.EncodePlacement(n.placement.Placement))); err != nil {
+	if err := durable.Replace(fs, p.o.Dir, placementFile, durable.Twice(membership.EncodePlacement(p.Placement))); err != nil {
 		return err
 	}
-	if err := n.checkPlacement(); err != nil {
+	if err := p.check(); err != nil {
 		return err
 	}
-	n.placement.has = nil
+	p.has = nil
 	for _, id := range stampRanges() {
-		if slices.Contains(n.placement.Of(id), n.o.ID) {
-			n.placement.has = append(n.placement.has, id)
+		if slices.Contains(p.Of(id), p.o.ID) {
+			p.has = append(p.has, id)
 		}
 	}
 	return nil
 }
 
 // holdsAnything reports whether a node has lived in the folder.
-func (n *Node) holdsAnything() (bool, error) {
-	fs := n.o.State.FS
+func (p *placement) holdsAnything() (bool, error) {
+	fs := p.o.State.FS
 	for _, sub := range []string{"log", "state", "replicas"} {
-		list, err := fs.List(fs.PathJoin(n.o.Dir, sub))
+		list, err := fs.List(fs.PathJoin(p.o.Dir, sub))
 		if err != nil || len(list) > 0 {
 			return true, err
 		}
@@ -84,59 +85,61 @@ func (n *Node) holdsAnything() (bool, error) {
 }
 
 // tookPart reports whether a replica here is, or was, more than joining.
-func (n *Node) tookPart() bool {
+func (p *placement) tookPart() bool {
 	for _, id := range stampRanges() {
-		if d, err := membership.Load(n.o.State.FS, n.o.Dir, id); err != nil || d != nil && d.Phase != membership.Joining {
+		if d, err := membership.Load(p.o.State.FS, p.o.Dir, id); err != nil || d != nil && d.Phase != membership.Joining {
 			return true
 		}
 	}
 	return false
 }
 
-// checkPlacement refuses a configuration that contradicts the placement, and warns of what
+// check refuses a configuration that contradicts the placement, and warns of what
 // the operator should know.
-func (n *Node) checkPlacement() error {
-	of := n.placement.Nodes
-	if !slices.Contains(of, n.o.ID) {
+func (p *placement) check() error {
+	of := p.Nodes
+	if !slices.Contains(of, p.o.ID) {
 		return fmt.Errorf("%w: this node is none of those that the stamp was made of, %v: a stamp does not grow yet", ErrPlacement, of)
 	}
-	for _, p := range of {
-		if !slices.Contains(n.o.Peers, p) {
-			return fmt.Errorf("%w: the configuration does not list node %d, which has replicas: list all of %v", ErrPlacement, p, of)
+	for _, id := range of {
+		if !slices.Contains(p.o.Peers, id) {
+			return fmt.Errorf("%w: the configuration does not list node %d, which has replicas: list all of %v", ErrPlacement, id, of)
 		}
 	}
-	for _, p := range n.o.Peers {
-		if !slices.Contains(of, p) {
-			n.o.Logger.Warn("the configuration lists a node that is none of those that the stamp was made of: nothing will be on it, a stamp does not grow yet",
-				"listed", p, "made_of", of)
+	for _, id := range p.o.Peers {
+		if !slices.Contains(of, id) {
+			p.o.Logger.Warn("the configuration lists a node that is none of those that the stamp was made of: nothing will be on it, a stamp does not grow yet",
+				"listed", id, "made_of", of)
 		}
 	}
-	for _, w := range n.PlacementWarnings() {
-		n.o.Logger.Warn(w)
+	for _, w := range p.warnings() {
+		p.o.Logger.Warn(w)
 	}
 	return nil
 }
 
 // sites are nodes with the domains that the configuration gives them.
-func (n *Node) sites(nodes []geo.NodeID) []ranges.Site {
+func (p *placement) sites(nodes []geo.NodeID) []ranges.Site {
 	var out []ranges.Site
-	for _, p := range nodes {
-		site := ranges.Site{Node: p}
-		if i := slices.IndexFunc(n.o.Sites, func(s ranges.Site) bool { return s.Node == p }); i >= 0 {
-			site = n.o.Sites[i]
+	for _, id := range nodes {
+		site := ranges.Site{Node: id}
+		if i := slices.IndexFunc(p.o.Sites, func(s ranges.Site) bool { return s.Node == id }); i >= 0 {
+			site = p.o.Sites[i]
 		}
 		out = append(out, site)
 	}
 	return out
 }
 
-// PlacementWarnings tell of ranges that are placed and whose nodes share a domain, as the
-// configuration has the domains now.
-func (n *Node) PlacementWarnings() []string {
+// PlacementWarnings names the placed ranges whose nodes share a domain, as the configuration
+// has the domains now.
+func (n *Node) PlacementWarnings() []string { return n.placement.warnings() }
+
+func (p *placement) warnings() []string {
 	var out []string
-	for _, id := range slices.Sorted(maps.Keys(n.placement.Ranges)) {
-		on := n.placement.Of(id)
-		fault, upgrade := ranges.Domains(n.sites(on)...)
+	for _, id := range slices.Sorted(maps.Keys(p.Ranges)) {
+		on := p.Of(id)
+		fault, upgrade := ranges.Domains(p.sites(on)...)
 		if fault < len(on) || upgrade < len(on) {
 			out = append(out, fmt.Sprintf("range %d is on nodes %v, in %d fault and %d upgrade domains: one fault, or one step of an upgrade, "+
 				"can take two copies; no three nodes were further apart when the stamp was made", id, on, fault, upgrade))
@@ -153,7 +156,7 @@ func (p *placement) sum() uint64 {
 }
 
 // differs reports to the operator, once in a life for each node, that it has another placement.
-func (p *placement) differs(n *Node, from geo.NodeID) {
+func (p *placement) differs(from geo.NodeID) {
 	if p.differing[from] {
 		return
 	}
@@ -161,7 +164,7 @@ func (p *placement) differs(n *Node, from geo.NodeID) {
 		p.differing = map[geo.NodeID]bool{}
 	}
 	p.differing[from] = true
-	n.o.Logger.Error("another node has decided otherwise which nodes have which ranges: one that is new takes no part until both agree; "+
+	p.o.Logger.Error("another node has decided otherwise which nodes have which ranges: one that is new takes no part until both agree; "+
 		"its configuration must list the nodes and domains that the stamp was made with, or copy the file from a node that has data",
-		"of_node", from, "file", n.o.State.FS.PathJoin(n.o.Dir, placementFile))
+		"of_node", from, "file", p.o.State.FS.PathJoin(p.o.Dir, placementFile))
 }
