@@ -94,13 +94,13 @@ func (n *Node) PutChunk(_ context.Context, ref extent.Ref, data []byte) error {
 	if n.full.Load() {
 		return kv.ErrBusy
 	}
-	return n.extents.Put(ref, data)
+	return n.stores.extents.Put(ref, data)
 }
 
 // SyncChunks implements ChunkPeer.
-func (n *Node) SyncChunks(ctx context.Context) error { return n.extents.Sync(ctx) }
+func (n *Node) SyncChunks(ctx context.Context) error { return n.stores.extents.Sync(ctx) }
 
 // ReadChunk implements ChunkPeer.
 func (n *Node) ReadChunk(ref extent.Ref, off int64, p []byte) (int, error) {
-	return n.extents.Read(ref, off, p)
+	return n.stores.extents.Read(ref, off, p)
 }

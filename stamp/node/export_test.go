@@ -26,8 +26,8 @@ var (
 )
 
 func (n *Node) Inbox() []Envelope                           { return n.inbox.messages }
-func (n *Node) Log(id geo.RangeID) state.RangeLog           { return n.logs[id] }
-func (n *Node) State() *state.Store                         { return n.state }
+func (n *Node) Log(id geo.RangeID) state.RangeLog           { return n.stores.logs[id] }
+func (n *Node) State() *state.Store                         { return n.stores.state }
 func (n *Node) Placement() *ranges.Placement                { return &n.placement.Placement }
 func (n *Node) Has() []geo.RangeID                          { return n.placement.has }
 func (n *Node) Opts() Options                               { return n.o }

@@ -45,7 +45,7 @@ func (p *payload) here(e Envelope) bool {
 			continue // Apply will refuse it.
 		}
 		for _, ref := range refs {
-			if !p.n.extents.Durable(ref.ID) {
+			if !p.n.stores.extents.Durable(ref.ID) {
 				here = false
 				p.fetch(ref, e.From)
 			}
@@ -72,7 +72,7 @@ func (p *payload) fetch(ref extent.Ref, from geo.NodeID) {
 	n.start(func() {
 		err := p.copyFromAny(ref, from)
 		if err == nil {
-			err = n.extents.Sync(n.ctx)
+			err = n.stores.extents.Sync(n.ctx)
 		}
 		p.mu.Lock()
 		if err == nil {
@@ -108,7 +108,7 @@ func (p *payload) retry() error {
 // fetchPaced copies a chunk that this node does not hold from a peer, first before the
 // others, at FetchBytesPerSecond. It is not durable before the next Sync.
 func (p *payload) fetchPaced(ctx context.Context, ref extent.Ref, first geo.NodeID) error {
-	if p.n.extents.Durable(ref.ID) {
+	if p.n.stores.extents.Durable(ref.ID) {
 		return nil
 	}
 	if err := p.copyFromAny(ref, first); err != nil {
@@ -155,5 +155,5 @@ func (p *payload) copyChunk(ref extent.Ref, from geo.NodeID) error {
 	if _, err := peer.ReadChunk(ref, 0, data); err != nil {
 		return fmt.Errorf("read from node %d: %w", from, err)
 	}
-	return p.n.extents.Put(ref, data)
+	return p.n.stores.extents.Put(ref, data)
 }

@@ -46,7 +46,7 @@ func (n *Node) maintain() error {
 	if err := n.flushState(); err != nil {
 		return err
 	}
-	batch := n.log.NewBatch()
+	batch := n.stores.log.NewBatch()
 	trimmed := false
 	for _, r := range n.ranges {
 		own, err := r.Machine.DurableIndex()
@@ -133,7 +133,7 @@ func (n *Node) flushState() error {
 		r.flushed = r.Machine.AppliedState().Index
 	}
 	var err error
-	n.sched.flushing, err = n.state.AsyncFlush()
+	n.sched.flushing, err = n.stores.state.AsyncFlush()
 	if err == nil && n.o.Stepped {
 		<-n.sched.flushing
 	}

@@ -234,7 +234,7 @@ func (n *Node) wipe(r *hosted) error {
 	if err := n.snapshots.Empty(r.ID()); err != nil {
 		return err
 	}
-	batch := n.log.NewBatch()
+	batch := n.stores.log.NewBatch()
 	if err := r.log.Reset(batch, 0, 0); err != nil {
 		return err
 	}
@@ -243,7 +243,7 @@ func (n *Node) wipe(r *hosted) error {
 
 // setFirstHardState makes the hard state durable that a replica begins with.
 func (n *Node) setFirstHardState(log state.RangeLog) error {
-	batch := n.log.NewBatch()
+	batch := n.stores.log.NewBatch()
 	if err := log.SetHardState(batch, hardState(replica.FirstTerm, 0, 0)); err != nil {
 		return err
 	}

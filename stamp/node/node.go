@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -28,7 +27,7 @@ import (
 // one goroutine, make it work.
 type Node struct {
 	o         Options
-	stores    // of this node
+	stores    stores
 	placement placement
 	// ranges are those that are here, in order of their ids.
 	ranges []*hosted
@@ -53,14 +52,6 @@ type Node struct {
 	ctx        context.Context //nolint:containedctx // Ends at Close.
 	cancel     context.CancelFunc
 	background sync.WaitGroup
-}
-
-// stores are what a node keeps on its disk.
-type stores struct {
-	log     state.Log
-	state   *state.Store
-	extents *extent.Store
-	logs    map[geo.RangeID]state.RangeLog
 }
 
 // hosted is a range that is here. The fields below it are the scheduler's.
@@ -99,8 +90,9 @@ func Open(o Options) (_ *Node, err error) {
 		inbox: inbox{wake: make(chan struct{}, 1)},
 	}
 	n.placement.o = &n.o
+	n.stores = stores{o: &n.o, rng: n.rng, logs: map[geo.RangeID]state.RangeLog{}}
 	n.hints.Timeout = time.Duration(o.ElectionTicks) * o.Tick
-	n.logs, n.sched.activeAt = map[geo.RangeID]state.RangeLog{}, map[geo.NodeID]uint64{}
+	n.sched.activeAt = map[geo.NodeID]uint64{}
 	n.running.Advance(o.Clock.Mono())
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	n.payload = payload{n: n, fetching: map[extent.ChunkID]bool{}}
@@ -109,7 +101,7 @@ func Open(o Options) (_ *Node, err error) {
 		if err != nil {
 			n.cancel()
 			n.scrubber.Close()
-			err = errors.Join(fmt.Errorf("open node %s-%d: %w", o.Location, o.ID, err), n.closeStores())
+			err = errors.Join(fmt.Errorf("open node %s-%d: %w", o.Location, o.ID, err), n.stores.close())
 		}
 	}()
 	fs := o.State.FS
@@ -121,13 +113,7 @@ func Open(o Options) (_ *Node, err error) {
 	if err := n.placement.open(); err != nil {
 		return nil, err
 	}
-	if err := n.openState(); err != nil {
-		return nil, err
-	}
-	if n.extents, err = extent.Open(fs, fs.PathJoin(o.Dir, "extents"), extent.Options{Rand: n.newSource(), Registerer: n.o.registerer()}); err != nil {
-		return nil, err
-	}
-	if err := n.openLogs(); err != nil {
+	if err := n.stores.open(n.placement.has); err != nil {
 		return nil, err
 	}
 	n.snapshots = newSnapshots(n)
@@ -142,21 +128,6 @@ func Open(o Options) (_ *Node, err error) {
 	}
 	o.Transport.Attach(o.ID, n)
 	return n, nil
-}
-
-// newSource returns random bytes for one user: the scheduler, the log and the extents
-// draw concurrently.
-func (n *Node) newSource() io.Reader {
-	return randReader{rand.New(rand.NewPCG(n.rng.Uint64(), uint64(n.o.ID)))}
-}
-
-type randReader struct{ r *rand.Rand }
-
-func (r randReader) Read(p []byte) (int, error) {
-	for i := range p {
-		p[i] = byte(r.r.Uint32())
-	}
-	return len(p), nil
 }
 
 // takesSnapshots reports whether the node sends and takes range snapshots.
@@ -183,10 +154,10 @@ func (n *Node) Range(id geo.RangeID) *ranges.Range {
 }
 
 // Extents is the node's chunk store.
-func (n *Node) Extents() *extent.Store { return n.extents }
+func (n *Node) Extents() *extent.Store { return n.stores.extents }
 
 // LogBytes is roughly what the log of a range takes on this node.
-func (n *Node) LogBytes(id geo.RangeID) uint64 { return n.logs[id].Bytes() }
+func (n *Node) LogBytes(id geo.RangeID) uint64 { return n.stores.logs[id].Bytes() }
 
 // Failed returns why the node is out of service, nil while it serves.
 func (n *Node) Failed() error { return n.inbox.failure() }
@@ -210,7 +181,7 @@ func (n *Node) start(f func()) {
 func (n *Node) fail(err error) {
 	n.inbox.fail(err)
 	n.cancel()
-	if reason := n.state.Failed(); errors.Is(reason, state.ErrDamaged) {
+	if reason := n.stores.state.Failed(); errors.Is(reason, state.ErrDamaged) {
 		// The node stops, so nothing is lost by not opening the store again.
 		n.quarantineStore("state", reason)
 		if err := n.quarantine.mark(n.o.State.FS, n.o.Dir); err != nil {
@@ -227,7 +198,7 @@ func (n *Node) fail(err error) {
 
 // Flush makes the applied state durable and waits for it: a crash after it replays
 // only what follows.
-func (n *Node) Flush() error { return n.state.Flush() }
+func (n *Node) Flush() error { return n.stores.state.Flush() }
 
 // Close ends the node's part in the stamp and closes its stores. Run must have
 // returned. With flush the state is made durable first, so that a restart replays
@@ -245,21 +216,7 @@ func (n *Node) Close(flush bool) error {
 	}
 	var err error
 	if flush {
-		err = n.state.Flush()
+		err = n.stores.state.Flush()
 	}
-	return errors.Join(err, n.closeStores())
-}
-
-func (s *stores) closeStores() error {
-	var errs []error
-	if s.extents != nil {
-		errs = append(errs, s.extents.Close())
-	}
-	if s.state != nil {
-		errs = append(errs, s.state.Close())
-	}
-	if s.log != nil {
-		errs = append(errs, s.log.Close())
-	}
-	return errors.Join(errs...)
+	return errors.Join(err, n.stores.close())
 }

@@ -2,18 +2,15 @@ package node
 
 import (
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 
 	"antipode/geo"
-	"antipode/stamp/durable"
 	"antipode/stamp/extent"
 	"antipode/stamp/ranges"
 	"antipode/stamp/replica"
-	"antipode/stamp/seglog"
 	"antipode/stamp/state"
 )
 
@@ -26,72 +23,6 @@ func stampRanges() []geo.RangeID {
 	return out
 }
 
-// openLogs opens the log of every range that is here. A log that is damaged is set aside
-// whole and begun anew: each replica then misses its hard state and is lost (R4).
-func (n *Node) openLogs() error {
-	fs := n.o.State.FS
-	dir := fs.PathJoin(n.o.Dir, "log")
-	err := n.tryLogs(dir)
-	if !state.Damaged(err) {
-		return err
-	}
-	if n.log != nil {
-		if err := n.log.Close(); err != nil {
-			return err
-		}
-		n.log = nil
-	}
-	if err := n.setAside(dir, err); err != nil {
-		return err
-	}
-	return n.tryLogs(dir)
-}
-
-// setAside gives a store that is damaged another name, for whoever wants to look at it,
-// and makes an empty folder in its place.
-func (n *Node) setAside(dir string, why error) error {
-	fs := n.o.State.FS
-	aside := fmt.Sprintf("%s.damaged-%d", dir, n.o.Clock.Now().UnixNano())
-	n.o.Logger.Error("store is damaged: set aside; what is lost by that is rebuilt from the peers", "aside", aside, "error", why)
-	if err := fs.Rename(dir, aside); err != nil {
-		return err
-	}
-	return durable.MkdirAll(fs, dir)
-}
-
-// openState opens the state store. Without it the log is applied again from its
-// beginning, if it still has that; else the replica is lost.
-func (n *Node) openState() (err error) {
-	dir := n.o.State.FS.PathJoin(n.o.Dir, "state")
-	n.state, err = state.Open(dir, n.o.State)
-	if !state.Damaged(err) {
-		return err
-	}
-	if err := n.setAside(dir, err); err != nil {
-		return err
-	}
-	n.state, err = state.Open(dir, n.o.State)
-	return err
-}
-
-func (n *Node) tryLogs(dir string) (err error) {
-	o := n.o.State
-	o.Rand = n.newSource()
-	if err := state.CheckDamaged(o.FS, dir); err != nil {
-		return err
-	}
-	if n.log, err = seglog.Open(dir, o); err != nil {
-		n.log = nil
-		return err
-	}
-	for _, id := range n.placement.has {
-		if n.logs[id], err = n.log.Range(id, nil); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // openRanges opens every range that is here. What they load may be what is damaged in the
 // state store, which opened: it is then set aside as well.
 func (n *Node) openRanges() error {
@@ -99,15 +30,7 @@ func (n *Node) openRanges() error {
 	if !pebble.IsCorruptionError(err) && !errors.Is(err, state.ErrDamaged) {
 		return err
 	}
-	err = errors.Join(err, n.state.Close())
-	n.state = nil
-	fs := n.o.State.FS
-	dir := fs.PathJoin(n.o.Dir, "state")
-	if err := n.setAside(dir, err); err != nil {
-		return err
-	}
-	if n.state, err = state.Open(dir, n.o.State); err != nil {
-		n.state = nil
+	if err := n.stores.replaceState(errors.Join(err, n.stores.state.Close())); err != nil {
 		return err
 	}
 	n.snapshots = newSnapshots(n)
@@ -125,7 +48,7 @@ func (n *Node) tryRanges() error {
 }
 
 func (n *Node) openRange(id geo.RangeID) error {
-	lost, err := n.snapshots.Recover(id, n.logs[id])
+	lost, err := n.snapshots.Recover(id, n.stores.logs[id])
 	if err != nil {
 		return err
 	}
@@ -143,16 +66,16 @@ func (n *Node) openRange(id geo.RangeID) error {
 		interval = n.o.CloseInterval(id)
 	}
 	r, err := ranges.New(ranges.Options{
-		Location: n.o.Location, Range: id, Clock: n.o.Clock, Running: n.running, Parity: n.o.Parity, State: n.state, Nodes: n.placement.Of(id), Wake: n.Wake,
+		Location: n.o.Location, Range: id, Clock: n.o.Clock, Running: n.running, Parity: n.o.Parity, State: n.stores.state, Nodes: n.placement.Of(id), Wake: n.Wake,
 		CloseInterval: interval, LeaseLength: time.Duration(n.o.ElectionTicks-3) * n.o.Tick, OnCommit: onCommit,
 		Full:      n.full.Load,
-		HasChunk:  func(ref extent.Ref) bool { return n.extents.Durable(ref.ID) },
+		HasChunk:  func(ref extent.Ref) bool { return n.stores.extents.Durable(ref.ID) },
 		OnApplied: onApplied,
 	})
 	if err != nil {
 		return err
 	}
-	h := &hosted{Range: r, log: n.logs[id], durable: map[geo.NodeID]uint64{}}
+	h := &hosted{Range: r, log: n.stores.logs[id], durable: map[geo.NodeID]uint64{}}
 	n.ranges = append(n.ranges, h)
 	n.byID[id] = h
 	return n.openMembership(h, lost)

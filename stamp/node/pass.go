@@ -125,7 +125,7 @@ func (n *Node) ready() (busy bool, err error) {
 	}
 	n.flushSends(p)
 	p.Apply(true)
-	if err := p.Append(n.log); err != nil {
+	if err := p.Append(n.stores.log); err != nil {
 		return false, err
 	}
 	n.flushSends(p)

@@ -92,10 +92,10 @@ func (n *Node) quarantineStore(store string, reason error) {
 // checkStores returns why the node cannot go on, once a tick: a store that failed, or one
 // that is damaged and may be set aside.
 func (n *Node) checkStores() error {
-	if err := n.extents.Failed(); err != nil {
+	if err := n.stores.extents.Failed(); err != nil {
 		return err
 	}
-	switch err := n.state.Failed(); {
+	switch err := n.stores.state.Failed(); {
 	case errors.Is(err, state.ErrDamaged):
 		n.quarantineStore("state", err)
 	case err != nil:

@@ -149,7 +149,7 @@ func (n *Node) reformState(r *hosted, as replica.Recovery) error {
 			return err
 		}
 	}
-	if err := n.state.Flush(); err != nil {
+	if err := n.stores.state.Flush(); err != nil {
 		return err
 	}
 	hs, _, err := log.InitialState()
@@ -159,7 +159,7 @@ func (n *Node) reformState(r *hosted, as replica.Recovery) error {
 	applied := m.AppliedState()
 	r.committed = hs.GetCommit()
 	term := max(hs.GetTerm(), applied.Term, replica.FirstTerm)
-	batch := n.log.NewBatch()
+	batch := n.stores.log.NewBatch()
 	if err := log.Reset(batch, applied.Index, applied.Term); err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 // scrubOptions are those of the Scrubber of a node whose stores and ranges are open.
 func (n *Node) scrubOptions() scrub.Options {
 	o := scrub.Options{
-		Node: scrubbed{n}, Chunks: n.extents, Rows: n.state, Clock: n.o.Clock, Period: n.o.ScrubPeriod, Grace: n.o.CollectGrace,
+		Node: scrubbed{n}, Chunks: n.stores.extents, Rows: n.stores.state, Clock: n.o.Clock, Period: n.o.ScrubPeriod, Grace: n.o.CollectGrace,
 		CopyBytesPerSecond: n.o.FetchBytesPerSecond, Registerer: n.o.registerer(), Logger: n.o.Logger,
 	}
 	if n.o.RowChunks != nil {
@@ -24,9 +24,9 @@ func (n *Node) scrubOptions() scrub.Options {
 		o.Ranges = append(o.Ranges, scrub.Range{ID: r.ID(), Log: r.log, Spans: ranges.Spans(r.ID())})
 	}
 	if !n.o.Stepped { // Which tables there are depends on the state store's own goroutines.
-		o.Stores = append(o.Stores, scrub.Store{Name: "state", Files: n.state})
+		o.Stores = append(o.Stores, scrub.Store{Name: "state", Files: n.stores.state})
 	}
-	o.Stores = append(o.Stores, scrub.Store{Name: "log", Files: n.log})
+	o.Stores = append(o.Stores, scrub.Store{Name: "log", Files: n.stores.log})
 	return o
 }
 

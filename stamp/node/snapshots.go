@@ -16,8 +16,8 @@ import (
 // open.
 func newSnapshots(n *Node) *snapshot.Manager {
 	o := snapshot.Options{
-		Node: snapshotted{n}, FS: n.o.State.FS, Dir: n.o.State.FS.PathJoin(n.o.Dir, "snap"), State: n.state, Log: n.log,
-		Chunks: n.extents, Clock: n.o.Clock, Go: n.o.Go, Logger: n.o.Logger,
+		Node: snapshotted{n}, FS: n.o.State.FS, Dir: n.o.State.FS.PathJoin(n.o.Dir, "snap"), State: n.stores.state, Log: n.stores.log,
+		Chunks: n.stores.extents, Clock: n.o.Clock, Go: n.o.Go, Logger: n.o.Logger,
 	}
 	if n.takesSnapshots() {
 		o.RowChunks = n.rowChunks
@@ -47,7 +47,7 @@ type snapshotted struct{ n *Node }
 func (s snapshotted) Range(id geo.RangeID) *ranges.Range { return s.n.Range(id) }
 
 // Log implements snapshot.Node.
-func (s snapshotted) Log(id geo.RangeID) state.RangeLog { return s.n.logs[id] }
+func (s snapshotted) Log(id geo.RangeID) state.RangeLog { return s.n.stores.logs[id] }
 
 // Placed implements snapshot.Node.
 func (s snapshotted) Placed(id geo.RangeID) []geo.NodeID { return s.n.placement.Of(id) }

@@ -1,0 +1,141 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+
+	"antipode/geo"
+	"antipode/stamp/durable"
+	"antipode/stamp/extent"
+	"antipode/stamp/seglog"
+	"antipode/stamp/state"
+)
+
+// stores are what a node keeps on its disk.
+type stores struct {
+	o       *Options   // of the node
+	rng     *rand.Rand // of the node
+	log     state.Log
+	state   *state.Store
+	extents *extent.Store
+	logs    map[geo.RangeID]state.RangeLog
+}
+
+// open opens the state store, the chunks, and the log of every range of has.
+func (s *stores) open(has []geo.RangeID) (err error) {
+	if err := s.openState(); err != nil {
+		return err
+	}
+	fs := s.o.State.FS
+	o := extent.Options{Rand: s.newSource(), Registerer: s.o.registerer()}
+	if s.extents, err = extent.Open(fs, fs.PathJoin(s.o.Dir, "extents"), o); err != nil {
+		return err
+	}
+	return s.openLogs(has)
+}
+
+// openState opens the state store. If it is damaged it is set aside, and an empty one takes its
+// place: the log is then applied again from its beginning, or, if it was trimmed, the replica is
+// lost.
+func (s *stores) openState() (err error) {
+	dir := s.o.State.FS.PathJoin(s.o.Dir, "state")
+	if s.state, err = state.Open(dir, s.o.State); !state.Damaged(err) {
+		return err
+	}
+	return s.replaceState(err)
+}
+
+// replaceState sets the state store aside, which is closed, and opens an empty one.
+func (s *stores) replaceState(why error) (err error) {
+	s.state = nil
+	dir := s.o.State.FS.PathJoin(s.o.Dir, "state")
+	if err := s.setAside(dir, why); err != nil {
+		return err
+	}
+	if s.state, err = state.Open(dir, s.o.State); err != nil {
+		s.state = nil
+	}
+	return err
+}
+
+// openLogs opens the log of every range of has. If the log is damaged it is set aside whole, and
+// an empty one takes its place: each replica then misses its hard state and is lost (R4).
+func (s *stores) openLogs(has []geo.RangeID) error {
+	fs := s.o.State.FS
+	dir := fs.PathJoin(s.o.Dir, "log")
+	err := s.tryLogs(dir, has)
+	if !state.Damaged(err) {
+		return err
+	}
+	if s.log != nil {
+		if err := s.log.Close(); err != nil {
+			return err
+		}
+		s.log = nil
+	}
+	if err := s.setAside(dir, err); err != nil {
+		return err
+	}
+	return s.tryLogs(dir, has)
+}
+
+func (s *stores) tryLogs(dir string, has []geo.RangeID) (err error) {
+	o := s.o.State
+	o.Rand = s.newSource()
+	if err := state.CheckDamaged(o.FS, dir); err != nil {
+		return err
+	}
+	if s.log, err = seglog.Open(dir, o); err != nil {
+		s.log = nil
+		return err
+	}
+	for _, id := range has {
+		if s.logs[id], err = s.log.Range(id, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// setAside renames the folder of a damaged store, so that an operator can examine it, and makes
+// an empty folder in its place.
+func (s *stores) setAside(dir string, why error) error {
+	fs := s.o.State.FS
+	aside := fmt.Sprintf("%s.damaged-%d", dir, s.o.Clock.Now().UnixNano())
+	s.o.Logger.Error("store is damaged: set aside; what is lost by that is rebuilt from the peers", "aside", aside, "error", why)
+	if err := fs.Rename(dir, aside); err != nil {
+		return err
+	}
+	return durable.MkdirAll(fs, dir)
+}
+
+func (s *stores) close() error {
+	var errs []error
+	if s.extents != nil {
+		errs = append(errs, s.extents.Close())
+	}
+	if s.state != nil {
+		errs = append(errs, s.state.Close())
+	}
+	if s.log != nil {
+		errs = append(errs, s.log.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// newSource returns random bytes for one user: the log and the extents draw concurrently with
+// the scheduler.
+func (s *stores) newSource() io.Reader {
+	return randReader{rand.New(rand.NewPCG(s.rng.Uint64(), uint64(s.o.ID)))}
+}
+
+type randReader struct{ r *rand.Rand }
+
+func (r randReader) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = byte(r.r.Uint32())
+	}
+	return len(p), nil
+}
