@@ -26,11 +26,11 @@ func (n *Node) step(messages []Envelope, now time.Duration) error {
 				n.hints.Observe(e.Range, e.From, hint.Term, n.running.Time())
 			}
 		case e.Report != nil:
-			if err := n.receiveReport(r, e); err != nil {
+			if err := r.receiveReport(e); err != nil {
 				return err
 			}
 		case e.Message.GetType() <= pb.MsgForgetLeader: // Else of a version that knows others.
-			if err := n.stepRaft(r, e, now); err != nil {
+			if err := r.stepRaft(e, now); err != nil {
 				return err
 			}
 		}
@@ -49,44 +49,6 @@ func (n *Node) step(messages []Envelope, now time.Duration) error {
 		}
 	}
 	return nil
-}
-
-// stepRaft hands one of Raft's messages to the replica.
-func (n *Node) stepRaft(r *hosted, e Envelope, now time.Duration) error {
-	if ok, err := n.admit(r, e); err != nil || !ok {
-		return err
-	}
-	switch e.Message.GetType() {
-	case pb.MsgSnap:
-		return nil // One without its rows: they travel as a stream.
-	case pb.MsgApp:
-		r.dropOutdated(e)
-		// In this order: what waits for another one fetches meanwhile.
-		if here := n.payload.here(e); !here || len(r.held) > 0 {
-			r.hold(e)
-			return nil
-		}
-	}
-	r.Replica().Step(e.Message, now)
-	return nil
-}
-
-// dropOutdated drops what waits from a leader before e's. Raft refuses it by now, and
-// its sender, who alone was asked for the payload, may be gone for good: what is behind
-// it would wait for ever. The new leader sends again what is missing.
-func (r *hosted) dropOutdated(e Envelope) {
-	if len(r.held) > 0 && r.held[0].Message.GetTerm() < e.Message.GetTerm() {
-		r.held = nil
-	}
-}
-
-// heldMax bounds the MsgApps that wait for payload; Raft sends again.
-const heldMax = 256
-
-func (r *hosted) hold(e Envelope) {
-	if len(r.held) < heldMax {
-		r.held = append(r.held, e)
-	}
 }
 
 // PutChunk implements ChunkPeer.

@@ -64,13 +64,3 @@ func (n *Node) event(e Event) {
 		n.o.OnEvent(e)
 	}
 }
-
-// reportInSync reports a replica that left or returned to the in-sync set of a range that is
-// led here.
-func (n *Node) reportInSync(id geo.RangeID, of geo.NodeID, in bool) {
-	e := Event{Kind: LeftInSync, Range: id, Node: of, Reason: "it did not answer in time; writes go on with the others"}
-	if in {
-		e.Kind, e.Reason = ReturnedInSync, "it caught up"
-	}
-	n.event(e)
-}

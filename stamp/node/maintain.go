@@ -29,13 +29,16 @@ func (n *Node) maintain() error {
 	if err := n.payload.retry(); err != nil {
 		return err
 	}
-	if err := n.join(); err != nil {
+	if err := n.each((*hostedRange).join); err != nil {
 		return err
 	}
-	if err := n.manageMembers(); err != nil {
+	due := n.sched.ticks%changeTicks == 0
+	if err := n.each(func(r *hostedRange) error { return r.manage(due) }); err != nil {
 		return err
 	}
-	n.reportLeads()
+	for _, r := range n.ranges {
+		r.reportLead()
+	}
 	n.checkWhole()
 	if err := n.checkStores(); err != nil {
 		return err
@@ -60,10 +63,10 @@ func (n *Node) maintain() error {
 		for _, p := range n.placement.Of(id) {
 			least = min(least, r.durable[p])
 			if changed && p != n.o.ID {
-				n.report(p, id, membership.DurableIndex{Index: own})
+				r.report(p, membership.DurableIndex{Index: own})
 			}
 		}
-		least, over := n.trimTo(r, least, own)
+		least, over := r.trimTo(least, own)
 		entries, bytes := r.log.UpTo(least)
 		if entries >= trimEntriesMin || bytes >= trimBytesMin || over && entries > 0 {
 			if err := r.log.Trim(batch, least); err != nil {
@@ -124,7 +127,7 @@ func (n *Node) flushState() error {
 	due := false
 	for _, r := range n.ranges {
 		since := r.Machine.AppliedState().Index - r.flushed
-		due = due || since >= n.o.FlushEntries || since > 0 && n.overBudget(r)
+		due = due || since >= n.o.FlushEntries || since > 0 && r.overBudget()
 	}
 	if !due {
 		return nil

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"antipode/geo"
@@ -30,8 +31,8 @@ type Node struct {
 	stores    stores
 	placement placement
 	// ranges are those that are here, in order of their ids.
-	ranges []*hosted
-	byID   map[geo.RangeID]*hosted
+	ranges []*hostedRange
+	byID   map[geo.RangeID]*hostedRange
 	hints  membership.Hints
 	// running is the running time of the scheduler, which advances it in each pass.
 	running *clock.Running
@@ -54,21 +55,6 @@ type Node struct {
 	background sync.WaitGroup
 }
 
-// hosted is a range that is here. The fields below it are the scheduler's.
-type hosted struct {
-	*ranges.Range
-	log        state.RangeLog
-	membership *membership.Machine
-	// held are the MsgApps that wait for payload: see step.
-	held []Envelope
-	// durable are the durable applied indexes of the nodes of the range; flushed is up to
-	// where a flush of the state was begun here.
-	durable map[geo.NodeID]uint64
-	flushed uint64
-	// committed is up to where the log before a recovery knew entries to be committed.
-	committed uint64
-}
-
 // scheduler is what a node remembers from pass to pass.
 type scheduler struct {
 	nextTick time.Duration
@@ -86,7 +72,7 @@ func Open(o Options) (_ *Node, err error) {
 		o.State.FS = vfs.Default
 	}
 	n := &Node{
-		o: o, running: clock.NewRunning(o.Tick), byID: map[geo.RangeID]*hosted{}, rng: rand.New(rand.NewPCG(o.Seed, uint64(o.ID))),
+		o: o, running: clock.NewRunning(o.Tick), byID: map[geo.RangeID]*hostedRange{}, rng: rand.New(rand.NewPCG(o.Seed, uint64(o.ID))),
 		inbox: inbox{wake: make(chan struct{}, 1)},
 	}
 	n.placement.o = &n.o
@@ -130,10 +116,62 @@ func Open(o Options) (_ *Node, err error) {
 	return n, nil
 }
 
-// takesSnapshots reports whether the node sends and takes range snapshots.
-func (n *Node) takesSnapshots() bool {
-	_, ok := n.o.Transport.(SnapshotTransport)
-	return ok && n.o.RowChunks != nil
+// openRanges opens every range that is here. What they load may be what is damaged in the
+// state store, which opened: it is then set aside as well.
+func (n *Node) openRanges() error {
+	err := n.tryRanges()
+	if !pebble.IsCorruptionError(err) && !errors.Is(err, state.ErrDamaged) {
+		return err
+	}
+	if err := n.stores.replaceState(errors.Join(err, n.stores.state.Close())); err != nil {
+		return err
+	}
+	n.snapshots = newSnapshots(n)
+	return n.tryRanges()
+}
+
+func (n *Node) tryRanges() error {
+	n.ranges = nil
+	for _, id := range n.placement.has {
+		if err := n.openRange(id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (n *Node) openRange(id geo.RangeID) error {
+	lost, err := n.snapshots.Recover(id, n.stores.logs[id])
+	if err != nil {
+		return err
+	}
+	onCommit := func(d time.Duration) {
+		if n.o.OnCommit != nil {
+			n.o.OnCommit(id, d)
+		}
+	}
+	var onApplied func(ranges.Applied)
+	if n.o.OnApplied != nil {
+		onApplied = func(a ranges.Applied) { n.o.OnApplied(id, a) }
+	}
+	interval := time.Duration(0)
+	if n.o.CloseInterval != nil {
+		interval = n.o.CloseInterval(id)
+	}
+	r, err := ranges.New(ranges.Options{
+		Location: n.o.Location, Range: id, Clock: n.o.Clock, Running: n.running, Parity: n.o.Parity, State: n.stores.state, Nodes: n.placement.Of(id), Wake: n.Wake,
+		CloseInterval: interval, LeaseLength: time.Duration(n.o.ElectionTicks-3) * n.o.Tick, OnCommit: onCommit,
+		Full:      n.full.Load,
+		HasChunk:  func(ref extent.Ref) bool { return n.stores.extents.Durable(ref.ID) },
+		OnApplied: onApplied,
+	})
+	if err != nil {
+		return err
+	}
+	h := &hostedRange{n: n, Range: r, log: n.stores.logs[id], durable: map[geo.NodeID]uint64{}}
+	n.ranges = append(n.ranges, h)
+	n.byID[id] = h
+	return h.open(lost)
 }
 
 // Name is a node's name for people: location-number.
@@ -161,6 +199,10 @@ func (n *Node) LogBytes(id geo.RangeID) uint64 { return n.stores.logs[id].Bytes(
 
 // Failed returns why the node is out of service, nil while it serves.
 func (n *Node) Failed() error { return n.inbox.failure() }
+
+// LeaderHint returns the leader of a range that is not here, 0 if none reported itself for an
+// election timeout of the time that the node ran. It may be called from any goroutine.
+func (n *Node) LeaderHint(id geo.RangeID) geo.NodeID { return n.hints.Leader(id, n.running.Time()) }
 
 // Wake makes the scheduler do a pass soon. It may be called from any goroutine.
 func (n *Node) Wake() { n.inbox.awake() }

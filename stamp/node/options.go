@@ -124,3 +124,9 @@ func (o Options) WithDefaults() Options {
 	o.Logger = o.Logger.With("location", o.Location, "node", o.ID)
 	return o
 }
+
+// takesSnapshots reports whether the node sends and takes range snapshots.
+func (o *Options) takesSnapshots() bool {
+	_, ok := o.Transport.(SnapshotTransport)
+	return ok && o.RowChunks != nil
+}

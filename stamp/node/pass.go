@@ -7,7 +7,6 @@ import (
 
 	pb "go.etcd.io/raft/v3/raftpb"
 
-	"antipode/geo"
 	"antipode/stamp/membership"
 	"antipode/stamp/replica"
 )
@@ -99,7 +98,7 @@ func (n *Node) doPass() (busy bool, err error) {
 		r.Work(now)
 	}
 	busy, err = n.ready()
-	err = errors.Join(err, n.snapshots.FinishArrived(), n.keepLost())
+	err = errors.Join(err, n.snapshots.FinishArrived(), n.each((*hostedRange).keepLost))
 	if err == nil && ticked {
 		err = n.maintain()
 	}
@@ -133,9 +132,14 @@ func (n *Node) ready() (busy bool, err error) {
 	return true, nil
 }
 
-// nodeOf returns the node of a replica; 0 for none.
-func (n *Node) nodeOf(id geo.RangeID, r geo.ReplicaID) geo.NodeID {
-	return n.byID[id].membership.NodeOf(n.byID[id].Replica().Members(), r)
+// each calls f for every range, until one fails.
+func (n *Node) each(f func(*hostedRange) error) error {
+	for _, r := range n.ranges {
+		if err := f(r); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // flushSends passes the collected messages to the transport, one batch per peer.
@@ -151,7 +155,7 @@ func (n *Node) flushSends(p *replica.Pass) {
 	for _, peer := range n.o.Peers {
 		var batch []Envelope
 		for i, m := range p.Sends {
-			if m.GetType() != pb.MsgSnap && n.nodeOf(p.From[i].Range(), replica.To(m)) == peer {
+			if m.GetType() != pb.MsgSnap && n.byID[p.From[i].Range()].nodeOf(replica.To(m)) == peer {
 				batch = append(batch, Envelope{Range: p.From[i].Range(), Message: m})
 			}
 		}

@@ -34,6 +34,15 @@ type placement struct {
 	differing map[geo.NodeID]bool
 }
 
+// stampRanges are those that a stamp has.
+func stampRanges() []geo.RangeID {
+	var out []geo.RangeID
+	for _, s := range []geo.Service{geo.Catalog, geo.Blob, geo.Queue, geo.Table} {
+		out = append(out, geo.FirstRange(s))
+	}
+	return out
+}
+
 // open reads which nodes have which ranges, or decides it, and decides it again while no replica
 // here has taken part in anything. It comes before any store is opened.
 func (p *placement) open() error {

@@ -113,7 +113,7 @@ func (n *Node) checkStores() error {
 // leader knows. Two nodes that find damage in the same moment may both leave; the folders that
 // they set aside are then what `range recover` has.
 func (n *Node) othersWhole() bool {
-	if !n.takesSnapshots() {
+	if !n.o.takesSnapshots() {
 		return false // No node could feed this replica again.
 	}
 	active := func(p geo.NodeID) bool { return n.sched.ticks <= n.sched.activeAt[p]+2*repeatTicks }

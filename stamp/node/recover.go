@@ -23,7 +23,7 @@ import (
 //	            old one were applied before it
 //	cut         the log begins behind the state, so that every other replica is fed by a
 //	            range snapshot, which carries the configuration; no entry does
-//	member      and so it leads, reads work, and changeMembers makes learners of the others
+//	member      and so it leads, reads work, and its membership makes learners of the others
 //
 // A crash in between goes on at the next start. Writes wait until two are in sync (R2).
 
@@ -62,7 +62,7 @@ func (s Survey) Behind(o Survey) bool {
 // Survey describes the replica here of a range. It may be called from any goroutine.
 func (n *Node) Survey(ctx context.Context, id geo.RangeID) (s Survey, err error) {
 	err = n.onScheduler(ctx, func() (refusal, failure error) {
-		s, failure = n.survey(id)
+		s, failure = n.byID[id].survey()
 		return nil, failure
 	})
 	return s, err
@@ -73,15 +73,14 @@ func (n *Node) Survey(ctx context.Context, id geo.RangeID) (s Survey, err error)
 // goroutine. An error other than ctx's means that nothing changed, or that the node is out
 // of service.
 func (n *Node) Reform(ctx context.Context, id geo.RangeID, from Survey, as replica.Recovery) error {
-	return n.onScheduler(ctx, func() (refusal, failure error) { return n.reform(id, from, as) })
+	return n.onScheduler(ctx, func() (refusal, failure error) { return n.byID[id].reform(from, as) })
 }
 
 // survey is Survey on the scheduler.
-func (n *Node) survey(id geo.RangeID) (s Survey, err error) {
-	r := n.byID[id]
+func (r *hostedRange) survey() (s Survey, err error) {
 	d, log, rep, applied := r.membership.Identity(), r.log, r.Replica(), r.Machine.AppliedState()
 	s = Survey{
-		Node: n.o.ID, Replica: d.Replica, Trusted: d.Phase == membership.Member && rep.Lost() == nil, Leads: rep.IsLeader(),
+		Node: r.n.o.ID, Replica: d.Replica, Trusted: d.Phase == membership.Member && rep.Lost() == nil, Leads: rep.IsLeader(),
 		Term: applied.Term, Index: applied.Index, Commit: applied.Index, Members: r.Machine.Members(),
 	}
 	if !s.Trusted {
@@ -111,29 +110,30 @@ func (n *Node) survey(id geo.RangeID) (s Survey, err error) {
 }
 
 // reform is Reform on the scheduler.
-func (n *Node) reform(id geo.RangeID, from Survey, as replica.Recovery) (refusal, failure error) {
-	now, err := n.survey(id)
+func (r *hostedRange) reform(from Survey, as replica.Recovery) (refusal, failure error) {
+	n := r.n
+	now, err := r.survey()
 	if err != nil {
 		return nil, err
 	}
 	switch {
-	case !n.takesSnapshots():
+	case !n.o.takesSnapshots():
 		return fmt.Errorf("node %d sends no range snapshots, so the range would stay with one replica", n.o.ID), nil
-	case now.Leads || now.Replica != from.Replica || now.Trusted != from.Trusted || now.Behind(from) || as <= n.byID[id].membership.Recovery():
+	case now.Leads || now.Replica != from.Replica || now.Trusted != from.Trusted || now.Behind(from) || as <= r.membership.Recovery():
 		return fmt.Errorf("the replica on node %d changed meanwhile: try again", n.o.ID), nil
 	}
-	release, ok := n.snapshots.Reserve(id)
+	release, ok := n.snapshots.Reserve(r.ID())
 	if !ok {
 		return fmt.Errorf("node %d receives a snapshot of the range: try again", n.o.ID), nil
 	}
 	defer release()
-	_, err = n.carryOut(n.byID[id], membership.Reform{As: as})
+	_, err = r.carryOut(membership.Reform{As: as})
 	return nil, err
 }
 
 // reformState does what is left of a recovery after its commit point: see the states above.
-func (n *Node) reformState(r *hosted, as replica.Recovery) error {
-	id, log, m := r.ID(), r.log, r.Machine
+func (r *hostedRange) reformState(as replica.Recovery) error {
+	n, id, log, m := r.n, r.ID(), r.log, r.Machine
 	if err := n.snapshots.RemoveStaged(id); err != nil {
 		return err
 	}
@@ -170,12 +170,12 @@ func (n *Node) reformState(r *hosted, as replica.Recovery) error {
 }
 
 // reportReformed reports what a recovery kept.
-func (n *Node) reportReformed(r *hosted) {
-	d, applied := r.membership.Identity(), r.Machine.AppliedState()
+func (r *hostedRange) reportReformed() {
+	n, d, applied := r.n, r.membership.Identity(), r.Machine.AppliedState()
 	as := replica.RecoveryOf(d.Replica)
 	n.o.Logger.Warn("range re-formed from the replica on this node alone, as an operator requested; what others had above is lost",
 		"range", r.ID(), "replica", d.Replica, "recovery", as, "kept_index", applied.Index, "kept_term", applied.Term, "known_committed", r.committed)
-	n.event(Event{Kind: RangeRecovered, Range: r.ID(), Node: n.o.ID, Replica: d.Replica, Reason: fmt.Sprintf(
+	n.event(Event{Kind: RangeRecovered, Range: r.ID(), Node: r.n.o.ID, Replica: d.Replica, Reason: fmt.Sprintf(
 		"%s: kept up to index %d of term %d, of which %d were known to be committed; what others had above is lost",
 		as, applied.Index, applied.Term, min(applied.Index, r.committed))})
 }

@@ -19,7 +19,7 @@ func newSnapshots(n *Node) *snapshot.Manager {
 		Node: snapshotted{n}, FS: n.o.State.FS, Dir: n.o.State.FS.PathJoin(n.o.Dir, "snap"), State: n.stores.state, Log: n.stores.log,
 		Chunks: n.stores.extents, Clock: n.o.Clock, Go: n.o.Go, Logger: n.o.Logger,
 	}
-	if n.takesSnapshots() {
+	if n.o.takesSnapshots() {
 		o.RowChunks = n.rowChunks
 	}
 	return snapshot.NewManager(n.ctx, o)
@@ -53,7 +53,9 @@ func (s snapshotted) Log(id geo.RangeID) state.RangeLog { return s.n.stores.logs
 func (s snapshotted) Placed(id geo.RangeID) []geo.NodeID { return s.n.placement.Of(id) }
 
 // NodeOf implements snapshot.Node.
-func (s snapshotted) NodeOf(id geo.RangeID, r geo.ReplicaID) geo.NodeID { return s.n.nodeOf(id, r) }
+func (s snapshotted) NodeOf(id geo.RangeID, r geo.ReplicaID) geo.NodeID {
+	return s.n.byID[id].nodeOf(r)
+}
 
 // IsMember implements snapshot.Node.
 func (s snapshotted) IsMember(id geo.RangeID, r geo.ReplicaID) bool {
@@ -88,7 +90,7 @@ func (s snapshotted) Installed(id geo.RangeID) {
 
 // Sent implements snapshot.Node.
 func (s snapshotted) Sent(id geo.RangeID, to geo.ReplicaID) {
-	s.n.event(Event{Kind: SnapshotSent, Range: id, Node: s.n.nodeOf(id, to), Replica: to})
+	s.n.event(Event{Kind: SnapshotSent, Range: id, Node: s.n.byID[id].nodeOf(to), Replica: to})
 }
 
 // Wake implements snapshot.Node.

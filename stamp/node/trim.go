@@ -9,21 +9,21 @@ const pinFactor = 4
 
 // overBudget reports whether the log of a range is longer than what it may keep for a
 // peer that is behind.
-func (n *Node) overBudget(r *hosted) bool {
-	return n.takesSnapshots() && r.log.Bytes() > n.o.LogBytesMax
+func (r *hostedRange) overBudget() bool {
+	return r.n.o.takesSnapshots() && r.log.Bytes() > r.n.o.LogBytesMax
 }
 
 // trimTo is up to which index the log of a range is trimmed: least, which no replica
 // needs any more, or beyond it what exceeds the budget. It is never above own, the index
 // from which this node recovers. over says that it is the budget that asks.
-func (n *Node) trimTo(r *hosted, least, own uint64) (index uint64, over bool) {
-	if !n.overBudget(r) {
+func (r *hostedRange) trimTo(least, own uint64) (index uint64, over bool) {
+	if !r.overBudget() {
 		return least, false
 	}
 	if least >= own {
 		return own, true
 	}
-	log := r.log
+	n, log := r.n, r.log
 	limit := own
 	if pin, ok := n.snapshots.Pin(r.ID(), n.o.Clock.Mono()); ok && log.Bytes() <= pinFactor*n.o.LogBytesMax {
 		limit = max(least, min(own, pin))

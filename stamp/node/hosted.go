@@ -1,0 +1,178 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"go.etcd.io/raft/v3"
+	pb "go.etcd.io/raft/v3/raftpb"
+
+	"antipode/geo"
+	"antipode/stamp/membership"
+	"antipode/stamp/ranges"
+	"antipode/stamp/replica"
+	"antipode/stamp/state"
+)
+
+// hostedRange is a range that is here. The fields below it are the scheduler's.
+type hostedRange struct {
+	n *Node
+	*ranges.Range
+	log        state.RangeLog
+	membership *membership.Machine
+	// held are the MsgApps that wait for payload: see step.
+	held []Envelope
+	// durable are the durable applied indexes of the nodes of the range; flushed is up to
+	// where a flush of the state was begun here.
+	durable map[geo.NodeID]uint64
+	flushed uint64
+	// committed is up to where the log before a recovery knew entries to be committed.
+	committed uint64
+}
+
+// identify returns which replica of a range this node holds.
+func (r *hostedRange) identify() (*membership.Identity, error) {
+	n, fs, id := r.n, r.n.o.State.FS, r.ID()
+	d, err := membership.Load(fs, n.o.Dir, id)
+	switch {
+	case errors.Is(err, membership.ErrIdentity):
+		return nil, fmt.Errorf("range %d: %w: move %s away and start again, the node is then rebuilt from its peers", id, err, n.o.Dir)
+	case err != nil:
+		return nil, err // The file may be whole: nothing is moved away for it.
+	case d == nil:
+		// The clock makes a folder that was lost and made again another one.
+		nonce := n.rng.Uint64() ^ uint64(n.o.Clock.Now().UnixNano())
+		hs, _, err := r.log.InitialState()
+		if err != nil {
+			return nil, err
+		}
+		last, err := r.log.LastIndex()
+		if err != nil {
+			return nil, err
+		}
+		tookPart := last > 0 || hs.GetVote() != 0 || hs.GetTerm() > replica.FirstTerm || r.Machine.AppliedState().Index > 0
+		d = membership.NewIdentity(n.o.ID, nonce, tookPart, r.Machine.Members())
+	}
+	// Also what was read: it may be in the page cache only, since an fsync of an earlier life
+	// failed, and what is done next must not outlive it (R4).
+	return d, membership.Save(fs, n.o.Dir, id, d, n.o.Peers)
+}
+
+// open opens the replica of a range: it finds out which one it is, and finishes what
+// a crash interrupted. lost says that its stores cannot be trusted.
+func (r *hostedRange) open(lost error) error {
+	n := r.n
+	d, err := r.identify()
+	if err != nil {
+		return err
+	}
+	r.membership = membership.New(membership.Options{
+		Node: n.o.ID, Range: r.ID(), Nodes: n.placement.Of(r.ID()), Placement: n.placement.sum(), Rebuilds: n.o.takesSnapshots(),
+	}, *d)
+	hs, _, err := r.log.InitialState()
+	if err != nil {
+		return err
+	}
+	_, err = r.carryOut(membership.Opened{Lost: lost, HardState: !raft.IsEmptyHardState(hs)})
+	return err
+}
+
+// wipe removes the rows and the log of a range.
+func (r *hostedRange) wipe() error {
+	if err := r.n.snapshots.Empty(r.ID()); err != nil {
+		return err
+	}
+	batch := r.n.stores.log.NewBatch()
+	if err := r.log.Reset(batch, 0, 0); err != nil {
+		return err
+	}
+	return batch.Commit(true)
+}
+
+// setFirstHardState makes the hard state durable that a replica begins with.
+func (r *hostedRange) setFirstHardState() error {
+	batch := r.n.stores.log.NewBatch()
+	if err := r.log.SetHardState(batch, hardState(replica.FirstTerm, 0, 0)); err != nil {
+		return err
+	}
+	return batch.Commit(true)
+}
+
+func hardState(term, vote, commit uint64) *pb.HardState {
+	return &pb.HardState{Term: &term, Vote: &vote, Commit: &commit}
+}
+
+// reopen builds the replica over what the stores hold of the range. lost is why it cannot be
+// trusted whatever they hold.
+func (r *hostedRange) reopen(lost error) error {
+	n, id, applied := r.n, r.ID(), r.Machine.AppliedState().Index
+	rep, err := replica.Open(replica.Options{
+		Snapshots: n.snapshots.ForRange(id), Lost: lost, Range: id, Node: n.o.ID, ID: r.membership.Identity().Replica, Log: r.log,
+		Applied: applied, Machine: r.Machine, Tick: n.o.Tick, ElectionTicks: n.o.ElectionTicks, InSyncTimeout: n.o.InSyncTimeout,
+		Running:   n.running,
+		Reachable: func(of geo.NodeID) bool { return of == n.o.ID || n.o.Transport.Peer(n.o.ID, of) != nil },
+		OnInSync:  r.reportInSync,
+		Rand:      rand.New(rand.NewPCG(n.rng.Uint64(), uint64(id))), Logger: n.o.Logger,
+	}, n.o.Clock.Mono())
+	if err != nil {
+		return err
+	}
+	r.Attach(rep)
+	r.durable[n.o.ID], r.flushed, r.held = applied, applied, nil
+	return nil
+}
+
+// stepRaft hands one of Raft's messages to the replica.
+func (r *hostedRange) stepRaft(e Envelope, now time.Duration) error {
+	if ok, err := r.admit(e); err != nil || !ok {
+		return err
+	}
+	switch e.Message.GetType() {
+	case pb.MsgSnap:
+		return nil // One without its rows: they travel as a stream.
+	case pb.MsgApp:
+		r.dropOutdated(e)
+		// In this order: what waits for another one fetches meanwhile.
+		if here := r.n.payload.here(e); !here || len(r.held) > 0 {
+			r.hold(e)
+			return nil
+		}
+	}
+	r.Replica().Step(e.Message, now)
+	return nil
+}
+
+// dropOutdated drops what waits from a leader before e's. Raft refuses it by now, and
+// its sender, who alone was asked for the payload, may be gone for good: what is behind
+// it would wait for ever. The new leader sends again what is missing.
+func (r *hostedRange) dropOutdated(e Envelope) {
+	if len(r.held) > 0 && r.held[0].Message.GetTerm() < e.Message.GetTerm() {
+		r.held = nil
+	}
+}
+
+// heldMax bounds the MsgApps that wait for payload; Raft sends again.
+const heldMax = 256
+
+func (r *hostedRange) hold(e Envelope) {
+	if len(r.held) < heldMax {
+		r.held = append(r.held, e)
+	}
+}
+
+// nodeOf returns the node of a replica; 0 for none.
+func (r *hostedRange) nodeOf(id geo.ReplicaID) geo.NodeID {
+	return r.membership.NodeOf(r.Replica().Members(), id)
+}
+
+// reportInSync reports a replica that left or returned to the in-sync set of a range that is
+// led here.
+func (r *hostedRange) reportInSync(of geo.NodeID, in bool) {
+	e := Event{Kind: LeftInSync, Range: r.ID(), Node: of, Reason: "it did not answer in time; writes go on with the others"}
+	if in {
+		e.Kind, e.Reason = ReturnedInSync, "it caught up"
+	}
+	r.n.event(e)
+}
