@@ -8,15 +8,15 @@ import (
 	"antipode/stamp/node"
 )
 
-// answers are the calls that a node answers.
+// answers are the handlers of the calls that a node answers, by method.
 func (s *Stamp) answers(id geo.NodeID) map[string]node.CallHandler {
 	return map[string]node.CallHandler{
-		submitMethod: s.submitted(id), hasChunkMethod: s.hasChunk(id), progressMethod: s.tellProgress(id),
-		surveyMethod: s.tellSurvey(id), reformMethod: s.takeReform(id),
+		submitMethod: s.answerSubmit(id), hasChunkMethod: s.answerHasChunk(id), progressMethod: s.answerProgress(id),
+		surveyMethod: s.answerSurvey(id), reformMethod: s.answerReform(id),
 	}
 }
 
-// ask puts a question in JSON to a node, which may run here, and reads its answer.
+// ask calls a method of a node, which may run here, with question and answer in JSON.
 func ask[T any](ctx context.Context, s *Stamp, to geo.NodeID, method string, question any) (out T, err error) {
 	body, err := json.Marshal(question)
 	if err != nil {
@@ -36,7 +36,8 @@ func ask[T any](ctx context.Context, s *Stamp, to geo.NodeID, method string, que
 	return out, json.Unmarshal(answer, &out)
 }
 
-// answering makes a handler of a call in JSON at a node.
+// answering returns a handler at a node that decodes the question from JSON, calls f and
+// encodes its answer.
 func answering[Q, A any](s *Stamp, id geo.NodeID, f func(context.Context, *node.Node, Q) (A, error)) node.CallHandler {
 	return func(ctx context.Context, body []byte) ([]byte, error) {
 		var q Q

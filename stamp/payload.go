@@ -12,11 +12,11 @@ import (
 	"antipode/stamp/node"
 )
 
-// PutChunk makes a chunk durable on every node of the blobs that is reachable, two at
-// least: ahead of the change that names it, so that no replica has to fetch it before it
-// acknowledges (R3). A node that stalls, or fails, holds nothing up once two have it, for longer than
-// InSyncTimeout: a replica there fetches it before it acknowledges, or leaves the in-sync
-// set. data is not kept.
+// PutChunk makes a chunk durable on every reachable node of the blob range, on two at least.
+// It comes before the change that names the chunk, so that no replica has to fetch the chunk
+// before it acknowledges (R3). Once two nodes have the chunk, a node that stalls or fails
+// delays the call by InSyncTimeout at most: the replica there fetches the chunk before it
+// acknowledges, or leaves the in-sync set. data is not kept.
 func (s *Stamp) PutChunk(ctx context.Context, ref extent.Ref, data []byte) error {
 	chunk, err := extent.NewChunk(ref, data) // summed once for all nodes
 	if err != nil {
@@ -59,11 +59,11 @@ func (s *Stamp) PutChunk(ctx context.Context, ref extent.Ref, data []byte) error
 // chunkRange is the range whose changes name chunks.
 func chunkRange() geo.RangeID { return geo.FirstRange(geo.Blob) }
 
-// chunkCopiesMin is on how many nodes a chunk must be before a change may name it.
+// chunkCopiesMin is how many nodes must hold a chunk before a change may name it.
 const chunkCopiesMin = 2
 
-// chunkPuts returns what makes a chunk durable on each node that is reachable, kv.ErrBusy
-// where they are too few or one has no room.
+// chunkPuts returns, for each reachable node, the function that makes a chunk durable there;
+// kv.ErrBusy if the nodes are too few or one has no room.
 func (s *Stamp) chunkPuts(chunk extent.Chunk, ref extent.Ref, data []byte) ([]func(context.Context) error, error) {
 	var puts []func(context.Context) error
 	self := s.self()
@@ -96,12 +96,12 @@ func (s *Stamp) chunkPuts(chunk extent.Chunk, ref extent.Ref, data []byte) ([]fu
 // hasChunkMethod asks a node whether a chunk, given as its id, is durable there.
 const hasChunkMethod = "stamp.hasChunk"
 
-// hasChunkTimeout bounds that question.
+// hasChunkTimeout bounds a call of hasChunkMethod.
 const hasChunkTimeout = time.Second
 
-// HasChunk reports whether the chunk is durable on the node that leads the blob range:
-// there it must be when a change that names it is evaluated. False where that node does
-// not say; the chunk may then be put again.
+// HasChunk reports whether the chunk is durable on the node that leads the blob range, where
+// it must be when a change that names it is evaluated. It is false if that node does not
+// answer; the chunk may then be put again.
 func (s *Stamp) HasChunk(ref extent.Ref) bool {
 	lead, ok := s.LeaderNode(chunkRange())
 	if !ok {
@@ -120,8 +120,8 @@ func (s *Stamp) HasChunk(ref extent.Ref) bool {
 	return err == nil && len(answer) == 1 && answer[0] == 1
 }
 
-// hasChunk answers hasChunkMethod at a node.
-func (s *Stamp) hasChunk(id geo.NodeID) node.CallHandler {
+// answerHasChunk answers hasChunkMethod at a node.
+func (s *Stamp) answerHasChunk(id geo.NodeID) node.CallHandler {
 	return func(_ context.Context, body []byte) ([]byte, error) {
 		n := s.Node(id)
 		if n == nil {
@@ -138,8 +138,8 @@ func (s *Stamp) hasChunk(id geo.NodeID) node.CallHandler {
 	}
 }
 
-// ReadChunk reads from any node that holds the chunk intact, those that run here before
-// others.
+// ReadChunk reads a part of a chunk from a node that holds it intact. Nodes that run here
+// come before others.
 func (s *Stamp) ReadChunk(ref extent.Ref, off int64, p []byte) (int, error) {
 	err := errors.New("no node is up")
 	for _, id := range s.Placed(chunkRange()) {

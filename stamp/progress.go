@@ -11,14 +11,14 @@ import (
 	"antipode/stamp/ranges"
 )
 
-// One node of a stamp takes the stream of the other location, for all ranges, and knows
-// their cursors and sync times from its replicas. Of a range that is not here it asks the
-// leader.
+// One node of a stamp receives the streams of the other location for all ranges. It reads
+// their cursors and sync times from its own replicas, and asks the leader of a range that it
+// has no replica of.
 
 // progressMethod asks the leader of a range for its cursor.Progress of every account; JSON both ways.
 const progressMethod = "stamp.progress"
 
-// progressRequest is what is asked.
+// progressRequest is the question of progressMethod.
 type progressRequest struct {
 	Range  geo.RangeID
 	Source geo.SourceRange
@@ -27,7 +27,7 @@ type progressRequest struct {
 const (
 	// progressEvery is how old a kept progress may be before it is asked for again.
 	progressEvery = 100 * time.Millisecond
-	// progressTimeout bounds that question.
+	// progressTimeout bounds a call of progressMethod.
 	progressTimeout = 2 * time.Second
 )
 
@@ -52,10 +52,10 @@ func (s *Stamp) holds(id geo.RangeID) bool {
 }
 
 // ProgressNow returns, without waiting, how far a range is known here to have applied the
-// streams of a source range; ok is false while nothing is known. It may be behind what is
-// committed, never ahead. If no node that runs here has the range, it is older by up to
-// progressEvery and the time of an answer, has the streams of every account, and is asked
-// for again.
+// streams of a source range; ok is false while nothing is known. The result may be behind
+// what is committed, never ahead. If no node that runs here has the range, the result is the
+// leader's last answer: it is older by up to progressEvery and the time of that call, has the
+// streams of every account, and the call starts a new question when it is due.
 func (s *Stamp) ProgressNow(id geo.RangeID, src geo.SourceRange, a geo.Account) (p cursor.Progress, ok bool) {
 	if s.holds(id) {
 		if r := s.Replica(id); r != nil {
@@ -103,8 +103,8 @@ func (s *Stamp) Progress(ctx context.Context, id geo.RangeID, src geo.SourceRang
 	return p, err
 }
 
-// askProgress asks the leader of a range that is not here how far it is with the streams
-// of a source, with all in it that was acknowledged before.
+// askProgress asks the leader of a range that is not here how far it has applied the streams
+// of a source range. The answer includes all that was acknowledged before the call.
 func (s *Stamp) askProgress(ctx context.Context, id geo.RangeID, src geo.SourceRange) (p cursor.Progress, err error) {
 	err = s.withLeader(ctx, id, func() (err error) {
 		to, ok := s.LeaderNode(id)
@@ -122,8 +122,8 @@ func (s *Stamp) askProgress(ctx context.Context, id geo.RangeID, src geo.SourceR
 	return p, err
 }
 
-// tellProgress answers progressMethod at a node.
-func (s *Stamp) tellProgress(id geo.NodeID) node.CallHandler {
+// answerProgress answers progressMethod at a node.
+func (s *Stamp) answerProgress(id geo.NodeID) node.CallHandler {
 	return answering(s, id, func(ctx context.Context, n *node.Node, q progressRequest) (p cursor.Progress, err error) {
 		r := n.Range(q.Range)
 		if r == nil {

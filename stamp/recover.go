@@ -22,12 +22,11 @@ const (
 	surveyMethod = "stamp.survey"
 	// reformMethod makes a node re-form a range.
 	reformMethod = "stamp.reform"
-	// surveyTimeout bounds how long a node is waited for: one that does not answer counts as
-	// gone.
+	// surveyTimeout bounds a call of surveyMethod. A node that does not answer counts as gone.
 	surveyTimeout = 3 * time.Second
 )
 
-// surveyRequest and reformRequest are what is asked.
+// surveyRequest and reformRequest are the questions of these methods.
 type surveyRequest struct{ Range geo.RangeID }
 
 type reformRequest struct {
@@ -36,27 +35,28 @@ type reformRequest struct {
 	As    replica.Recovery
 }
 
-// Recovered tells an operator what a recovery did.
+// Recovered reports to an operator what a recovery did.
 type Recovered struct {
 	// Survivor is the replica that the range was re-formed from.
 	Survivor node.Survey
 	Recovery replica.Recovery
-	// Replica is the id it has now.
+	// Replica is the new id of the survivor.
 	Replica geo.ReplicaID
 	// Silent are the nodes that did not answer. They must stay dead, or be able to reach
-	// the survivor before they reach each other: a quorum of the old configuration among
-	// them would go on beside it.
+	// the survivor before they reach each other: otherwise a quorum of the old configuration
+	// among them would continue beside the survivor.
 	Silent []geo.NodeID
-	// Ahead is the highest index that an untrusted replica, which was not chosen, knew of;
-	// 0 where none knew of more than was kept.
+	// Ahead is the highest index known to a replica that was not chosen, if that is above the
+	// survivor's last index; otherwise 0.
 	Ahead uint64
 }
 
-// Recover re-forms a range that has no quorum of trusted replicas from the best one that
-// answers: of the latest recovery, then of the highest term and index in its log. With
-// untrusted also from one that lost something it had fsynced, where no trusted one is left.
-// What only the others held is lost. ErrQuorum and node.ErrNoSurvivor: nothing changed. An error
-// from a survivor on another node may leave it unknown: run it again.
+// Recover re-forms a range that has no quorum of trusted replicas. It takes the best replica
+// that answers: the one of the latest recovery, then of the highest term and index in its log.
+// With untrusted it also takes a replica that lost something it had fsynced, if no trusted one
+// is left. What only the other replicas held is lost. After ErrQuorum and node.ErrNoSurvivor
+// nothing changed. After an error of a survivor on another node it is unknown whether the range
+// was re-formed: run Recover again.
 func (s *Stamp) Recover(ctx context.Context, id geo.RangeID, untrusted bool) (Recovered, error) {
 	surveys, silent, err := s.surveys(ctx, id)
 	if err != nil {
@@ -85,7 +85,8 @@ func (s *Stamp) Recover(ctx context.Context, id geo.RangeID, untrusted bool) (Re
 	return out, err
 }
 
-// surveys asks every node of a range for its replica.
+// surveys asks every node of a range for the survey of its replica. silent are the nodes that
+// did not answer.
 func (s *Stamp) surveys(ctx context.Context, id geo.RangeID) (answered []node.Survey, silent []geo.NodeID, err error) {
 	for _, n := range s.Placed(id) {
 		within, cancel := context.WithTimeout(ctx, surveyTimeout)
@@ -95,7 +96,7 @@ func (s *Stamp) surveys(ctx context.Context, id geo.RangeID) (answered []node.Su
 			return nil, nil, ctx.Err()
 		}
 		if err != nil {
-			s.o.Logger.Warn("a node does not tell of its replica: taken to be gone", "range", id, "of_node", n, "error", err)
+			s.o.Logger.Warn("a node does not report its replica: taken to be gone", "range", id, "of_node", n, "error", err)
 			silent = append(silent, n)
 			continue
 		}
@@ -155,8 +156,8 @@ func survivor(all []node.Survey, untrusted bool) (node.Survey, error) {
 	}), nil
 }
 
-// tellSurvey answers surveyMethod at a node.
-func (s *Stamp) tellSurvey(id geo.NodeID) node.CallHandler {
+// answerSurvey answers surveyMethod at a node.
+func (s *Stamp) answerSurvey(id geo.NodeID) node.CallHandler {
 	return answering(s, id, func(ctx context.Context, n *node.Node, q surveyRequest) (node.Survey, error) {
 		if n.Range(q.Range) == nil {
 			return node.Survey{}, node.ErrUnreachable
@@ -165,8 +166,8 @@ func (s *Stamp) tellSurvey(id geo.NodeID) node.CallHandler {
 	})
 }
 
-// takeReform answers reformMethod at a node.
-func (s *Stamp) takeReform(id geo.NodeID) node.CallHandler {
+// answerReform answers reformMethod at a node.
+func (s *Stamp) answerReform(id geo.NodeID) node.CallHandler {
 	return answering(s, id, func(ctx context.Context, n *node.Node, q reformRequest) (struct{}, error) {
 		if n.Range(q.Range) == nil {
 			return struct{}{}, node.ErrUnreachable

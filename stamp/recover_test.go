@@ -38,7 +38,7 @@ func TestSurvivor(t *testing.T) {
 		"a leader that lost the others":          {all: []node.Survey{{Node: 1, Replica: 1, Trusted: true, Leads: true, Term: 5, Index: 10, Members: first}}, err: ErrQuorum},
 		"nobody":                                 {err: node.ErrNoSurvivor, untrusted: true},
 		"a survivor of before is a quorum":       {all: []node.Survey{reformed(1, true, 20), of(2, true, 5, 30), of(3, true, 5, 30)}, err: ErrQuorum},
-		"superseded ones are not trusted":        {all: []node.Survey{gone, of(3, true, 5, 30)}, err: node.ErrNoSurvivor},
+		"retired ones are not trusted":           {all: []node.Survey{gone, of(3, true, 5, 30)}, err: node.ErrNoSurvivor},
 		"data of the later recovery comes first": {all: []node.Survey{reformed(1, false, 20), gone, of(3, true, 5, 30)}, want: 1, untrusted: true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -23,40 +23,43 @@ type Stamp struct {
 	each []func(o *node.Options)
 
 	mu sync.RWMutex
-	// nodes are those that run; down those that failed and are to be opened anew, or stay
-	// out of service.
+	// nodes are those that run. down are those that failed: they are going to be opened again,
+	// or stay out of service.
 	nodes, down map[geo.NodeID]*running
-	// onStart is told of every node that started, to hook its ranges up; onStop
-	// before it stops.
+	// onStart is called with every node before it runs, to connect its ranges; onStop before
+	// it stops.
 	onStart, onStop []func(*node.Node)
 
-	// progress is nil once the stamp is closed: see Received.
+	// progress is nil once the stamp is closed: see ProgressNow. Guarded by progressMu.
 	progressMu sync.Mutex
 	progress   map[progressRequest]*keptProgress
 
-	// background are goroutines of Go. goMu is held while one is added and while ctx ends, so
-	// that none is added afterwards.
+	// background counts the goroutines of Go. goMu is held while one is added and while ctx
+	// ends, so that none is added after that.
 	goMu       sync.Mutex
 	background sync.WaitGroup
 	ctx        context.Context //nolint:containedctx // Ends the goroutines of Go at Close.
 	cancel     context.CancelFunc
 }
 
+// running is a node that was started, with its supervisor.
 type running struct {
-	n      *node.Node // Guarded by Stamp.mu while it is not its supervisor that reads it.
-	o      node.Options
+	// n is guarded by Stamp.mu. The supervisor, which alone replaces it, reads it without.
+	n *node.Node
+	o node.Options
+	// cancel ends the supervisor, which then closes done.
 	cancel context.CancelFunc
 	done   chan struct{}
-	// failed is why it is down. Guarded by Stamp.mu.
+	// failed is why the node is down. Guarded by Stamp.mu.
 	failed error
-	// gaveUp: it is not opened anew any more. Guarded by Stamp.mu.
+	// gaveUp: the supervisor opens the node no more. Guarded by Stamp.mu.
 	gaveUp bool
-	// closed says that n is. Its supervisor's, until done.
+	// closed: n is closed. It belongs to the supervisor until done is closed.
 	closed bool
 }
 
-// New returns a stamp of o.Peers without starting a node. o.ID and o.Dir are
-// ignored: a node has its own folder in o.Dir, named Name. each changes the options of a node
+// New returns a stamp of o.Peers without starting a node. o.ID is ignored; each node has its
+// own folder in o.Dir, named by node.Name. The functions each change the options of a node
 // before it is opened: for what the nodes of one process do not share, such as a test's disks.
 func New(o node.Options, each ...func(o *node.Options)) *Stamp {
 	if o.InSyncTimeout == 0 {
@@ -69,8 +72,8 @@ func New(o node.Options, each ...func(o *node.Options)) *Stamp {
 	return &Stamp{o: o, each: each, nodes: map[geo.NodeID]*running{}, down: map[geo.NodeID]*running{}, progress: map[progressRequest]*keptProgress{}, ctx: ctx, cancel: cancel}
 }
 
-// Over returns a stamp over nodes that somebody else opened, and steps: Start and Stop are
-// not for them.
+// Over returns a stamp of nodes that the caller opened and steps. Start and Stop must not be
+// called for them.
 func Over(o node.Options, nodes ...*node.Node) *Stamp {
 	s := New(o)
 	for _, n := range nodes {
@@ -84,7 +87,7 @@ func (s *Stamp) Go(f func(ctx context.Context)) {
 	s.goMu.Lock()
 	defer s.goMu.Unlock()
 	if s.ctx.Err() != nil {
-		return // An answer from elsewhere came late, and Close may be waiting already.
+		return // The answer of another location may come while Close already waits.
 	}
 	s.background.Add(1)
 	go func() {
@@ -96,13 +99,13 @@ func (s *Stamp) Go(f func(ctx context.Context)) {
 // Location is where the stamp is.
 func (s *Stamp) Location() geo.Location { return s.o.Location }
 
-// OnStart sets what is called with each node before it starts to run.
+// OnStart adds a function that is called with each node before it starts to run.
 func (s *Stamp) OnStart(f func(*node.Node)) { s.onStart = append(s.onStart, f) }
 
-// OnStop sets what is called with each node before it stops.
+// OnStop adds a function that is called with each node before it stops.
 func (s *Stamp) OnStop(f func(*node.Node)) { s.onStop = append(s.onStop, f) }
 
-// Start opens a node and runs it; an error where it runs already.
+// Start opens a node and runs it. It is an error if the node runs already.
 func (s *Stamp) Start(id geo.NodeID) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,7 +134,7 @@ func (s *Stamp) Start(id geo.NodeID) error {
 	return nil
 }
 
-// serve lets a node that was opened take part. The caller holds mu.
+// serve lets an opened node answer calls and take requests. The caller holds mu.
 func (s *Stamp) serve(id geo.NodeID, r *running) {
 	if calls, ok := s.o.Transport.(node.CallTransport); ok {
 		for method, f := range s.answers(id) {
@@ -144,7 +147,7 @@ func (s *Stamp) serve(id geo.NodeID, r *running) {
 	s.nodes[id] = r
 }
 
-// Stop ends a node. With flush its next start replays nothing.
+// Stop ends a node. After a Stop with flush its next start replays nothing.
 func (s *Stamp) Stop(id geo.NodeID, flush bool) error {
 	s.mu.Lock()
 	r, serves := s.nodes[id], true
@@ -188,7 +191,7 @@ func (s *Stamp) Close() error {
 	return errors.Join(errs...)
 }
 
-// Node returns a node that runs here, nil where it is stopped or elsewhere.
+// Node returns a node that runs here; nil if it is stopped or runs elsewhere.
 func (s *Stamp) Node(id geo.NodeID) *node.Node {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -201,7 +204,7 @@ func (s *Stamp) Node(id geo.NodeID) *node.Node {
 // Nodes returns the ids of all configured nodes, wherever they run.
 func (s *Stamp) Nodes() []geo.NodeID { return s.o.Peers }
 
-// Placed returns the nodes that a range was made on.
+// Placed returns the nodes on which a range was created.
 func (s *Stamp) Placed(id geo.RangeID) []geo.NodeID {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -213,8 +216,7 @@ func (s *Stamp) Placed(id geo.RangeID) []geo.NodeID {
 	return s.o.Peers
 }
 
-// Leader returns the range as its leader holds it, nil while none of the nodes that run
-// here leads.
+// Leader returns the leading replica of a range; nil while no node that runs here leads it.
 func (s *Stamp) Leader(id geo.RangeID) *ranges.Range {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -228,9 +230,9 @@ func (s *Stamp) Leader(id geo.RangeID) *ranges.Range {
 	return nil
 }
 
-// LeaderNode returns the node that leads a range, as the nodes that run in this process
-// know it; ok is false while they know of none. It may be a former leader that they have
-// not missed yet.
+// LeaderNode returns the node that leads a range, as far as the nodes that run in this process
+// know; ok is false while they know none. It may be a former leader whose silence they have
+// not noticed yet.
 func (s *Stamp) LeaderNode(id geo.RangeID) (leader geo.NodeID, ok bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -255,9 +257,9 @@ func (s *Stamp) LeaderNode(id geo.RangeID) (leader geo.NodeID, ok bool) {
 	return leader, leader != 0
 }
 
-// Replica returns a replica of a range that runs in this process and is fit to be read,
-// the leader's before others; nil while there is none. What it has applied may be behind
-// the leader, never ahead of what is committed.
+// Replica returns a replica of a range that runs in this process and can be read: the leader
+// if it runs here, otherwise one that knows a leader; nil while there is none. The applied
+// state of the replica may be behind the leader's, never ahead of what is committed.
 func (s *Stamp) Replica(id geo.RangeID) *ranges.Range {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -276,10 +278,10 @@ func (s *Stamp) Replica(id geo.RangeID) *ranges.Range {
 	return found
 }
 
-// Read runs a query on a state in which everything acknowledged before is seen: of the
-// leader where that runs here (see ranges.Range.Read), else of a replica that does, after a
-// round through the leader (R5). kv.ErrBusy where no leader answers for a while, or none is
-// to be expected (see Leaderless).
+// Read runs a query on a state that contains everything acknowledged before the call: the
+// state of the leader if it runs here (see ranges.Range.Read), otherwise the state of a replica
+// that runs here, after a round through the leader (R5). kv.ErrBusy: no leader answered for a
+// while, or none is to be expected (see Leaderless).
 func (s *Stamp) Read(ctx context.Context, id geo.RangeID, f func(ranges.State) error) error {
 	ctx, cancel := context.WithTimeout(ctx, leaderWait)
 	defer cancel()

@@ -13,28 +13,28 @@ import (
 	"antipode/stamp/ranges"
 )
 
-// Of a range that has no leader, or one that does not answer.
+// How long a request waits for a range that has no leader, or whose leader does not answer.
 const (
 	// leaderWait is how long a request waits at most.
 	leaderWait = 5 * time.Second
-	// electionMax is how long a range without a leader is taken to be about to elect one.
-	// It is two election timeouts, unless node.Options has other ones: enough for one more
-	// round after split votes. Requests that come later are not held up.
+	// electionMax is how long after the loss of its leader a range is expected to elect
+	// another one. It is two election timeouts, unless node.Options has other ones: enough for
+	// one more round after split votes. Later requests are refused without a wait.
 	electionMax = 2 * time.Second
 )
 
-// handTimeout bounds how long a command that was handed to another node waits for its
-// result. What stands still that long is a stopped process, or a range that commits
+// forwardTimeout bounds how long a command that was forwarded to another node waits for its
+// result. A leader that takes longer is a stopped process, or leads a range that commits
 // nothing.
-const handTimeout = 10 * time.Second
+const forwardTimeout = 10 * time.Second
 
-// submitMethod hands a command to the node that leads its range.
+// submitMethod forwards a command to the node that leads its range.
 const submitMethod = "stamp.submit"
 
 // Submit runs a command on the leader of a range and waits for its result: nil when
 // its effect is on every in-sync replica. A command that found no leader did nothing
 // and is tried again for a while; one that was proposed, or that another node may have
-// got, never is (R2). Where another node leads, a ranges.Portable is handed to it; any
+// received, never is (R2). If another node leads, a ranges.Portable is forwarded to it; any
 // other command waits for a leader here.
 func (s *Stamp) Submit(ctx context.Context, id geo.RangeID, cmd ranges.Command) error {
 	calls, _ := s.o.Transport.(node.CallTransport)
@@ -46,7 +46,7 @@ func (s *Stamp) Submit(ctx context.Context, id geo.RangeID, cmd ranges.Command) 
 		if portable == nil || calls == nil {
 			return ranges.ErrNotLeader
 		}
-		return s.hand(ctx, calls, id, portable)
+		return s.forward(ctx, calls, id, portable)
 	})
 }
 
@@ -61,14 +61,14 @@ func submitHere(ctx context.Context, r *ranges.Range, cmd ranges.Command) error 
 	}
 }
 
-// hand gives a command to the node that leads; ranges.ErrNotLeader where that is not
-// known, or not reachable, or does not lead: nothing happened.
-func (s *Stamp) hand(ctx context.Context, calls node.CallTransport, id geo.RangeID, cmd ranges.Portable) error {
+// forward sends a command to the node that leads. ranges.ErrNotLeader: that node is not
+// known, not reachable, or does not lead, and nothing happened.
+func (s *Stamp) forward(ctx context.Context, calls node.CallTransport, id geo.RangeID, cmd ranges.Portable) error {
 	to, ok := s.LeaderNode(id)
 	if !ok || s.Node(to) != nil { // One that runs here leads, or is about to.
 		return ranges.ErrNotLeader
 	}
-	ctx, cancel := context.WithTimeout(ctx, handTimeout)
+	ctx, cancel := context.WithTimeout(ctx, forwardTimeout)
 	defer cancel()
 	result, err := calls.Call(ctx, s.self(), to, submitMethod, appendCommand(nil, id, cmd))
 	if errors.Is(err, node.ErrUnreachable) {
@@ -83,7 +83,7 @@ func (s *Stamp) hand(ctx context.Context, calls node.CallTransport, id geo.Range
 	return nil
 }
 
-// self is the node of this process, or one of them, in whose name calls are made.
+// self is a node that runs in this process, which is the sender of its calls; 0 if none runs.
 func (s *Stamp) self() geo.NodeID {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -95,8 +95,8 @@ func (s *Stamp) self() geo.NodeID {
 	return 0
 }
 
-// withLeader calls f until it finds the leader, for leaderWait, or until none is to be
-// expected: kv.ErrBusy then, and nothing happened.
+// withLeader calls f until it returns something else than ranges.ErrNotLeader. After
+// leaderWait, or when no leader is to be expected, it returns kv.ErrBusy: nothing happened.
 func (s *Stamp) withLeader(ctx context.Context, id geo.RangeID, f func() error) error {
 	deadline := s.o.Clock.Mono() + leaderWait
 	for {
@@ -116,8 +116,8 @@ func (s *Stamp) withLeader(ctx context.Context, id geo.RangeID, f func() error) 
 }
 
 // Leaderless reports whether the replicas that run in this process have known no leader of
-// a range for so long that none is to be expected soon: too few nodes are there, or reach
-// each other. Where none runs nothing is known.
+// a range for so long that none is to be expected soon: too few nodes are up, or reach each
+// other. It is false if no replica of the range runs here.
 func (s *Stamp) Leaderless(id geo.RangeID) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -134,8 +134,8 @@ func (s *Stamp) Leaderless(id geo.RangeID) bool {
 	return known
 }
 
-// submitted answers submitMethod at a node.
-func (s *Stamp) submitted(id geo.NodeID) node.CallHandler {
+// answerSubmit answers submitMethod at a node.
+func (s *Stamp) answerSubmit(id geo.NodeID) node.CallHandler {
 	return func(ctx context.Context, body []byte) ([]byte, error) {
 		rid, kind, body, err := parseCommand(body)
 		if err != nil {
@@ -163,8 +163,8 @@ func (s *Stamp) submitted(id geo.NodeID) node.CallHandler {
 // errCommand: bytes that are no command.
 var errCommand = errors.New("node: malformed command")
 
-// A command travels as the range's id and the length of its kind, both varints, its kind,
-// and itself.
+// appendCommand encodes a forwarded command: the range's id and the length of the kind, both
+// varints, then the kind, then the encoded command.
 func appendCommand(dst []byte, id geo.RangeID, cmd ranges.Portable) []byte {
 	kind := cmd.Kind()
 	dst = binary.AppendUvarint(dst, uint64(id))

@@ -10,9 +10,10 @@ import (
 )
 
 // A node that failed is closed and opened again in its process, since nothing is retried on a
-// store that failed: what a restart may believe is in node/quarantine.go. Each failure
-// in a row doubles the wait of node.Options.RestartAfter; after restartsMax of them, none of
-// which the node outlived by steadyAfter, it stays out of service until somebody starts it.
+// store that failed: node/quarantine.go describes what a restart may trust. Each failure in a
+// row doubles the wait, which begins with node.Options.RestartAfter. A node that runs for
+// steadyAfter ends the row; after restartsMax failures in a row the node stays out of service
+// until it is started.
 const (
 	restartsMax = 6
 	steadyAfter = 10 * time.Minute
@@ -33,7 +34,7 @@ func (s *Stamp) supervise(ctx context.Context, id geo.NodeID, r *running) {
 		for _, f := range s.onStop {
 			f(r.n)
 		}
-		_ = r.n.Close(false) // Its stores failed, and it said how.
+		_ = r.n.Close(false) // Its stores failed: the reason is in failed.
 		r.closed = true
 		for reopened := false; !reopened; {
 			if failures == restartsMax {
@@ -63,7 +64,8 @@ func (s *Stamp) supervise(ctx context.Context, id geo.NodeID, r *running) {
 	}
 }
 
-// takeDown moves a failed node out of those that serve; false where Stop has it already.
+// takeDown moves a failed node from s.nodes to s.down. It returns false if Stop already took
+// the node.
 func (s *Stamp) takeDown(id geo.NodeID, r *running, failed error) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -78,7 +80,7 @@ func (s *Stamp) takeDown(id geo.NodeID, r *running, failed error) bool {
 
 // reopen opens a node in place of one that was closed and lets it serve.
 func (s *Stamp) reopen(id geo.NodeID, r *running) error {
-	r.o.Seed += 1 << 32 // No life draws what another drew.
+	r.o.Seed += 1 << 32 // Each life has other random numbers.
 	n, err := node.Open(r.o)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,14 +90,14 @@ func (s *Stamp) reopen(id geo.NodeID, r *running) error {
 		return err
 	}
 	r.n, r.closed = n, false
-	if s.down[id] == r { // Else Stop waits, and closes it.
+	if s.down[id] == r { // Otherwise Stop waits for this goroutine and then closes the node.
 		delete(s.down, id)
 		s.serve(id, r)
 	}
 	return nil
 }
 
-// Down returns why a node is out of service that was not stopped, nil where it is not.
+// Down returns why a node that was not stopped is out of service; nil if it is not.
 func (s *Stamp) Down(id geo.NodeID) error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

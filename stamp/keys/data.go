@@ -14,8 +14,8 @@ const (
 	spaceData  byte = 0x02 // what clients stored; independent of ranges, so a split moves nothing
 )
 
-// Generation tells two lives of one table, container or queue name apart: the
-// epoch and the commit timestamp of its creation (R8). Never a counter.
+// Generation distinguishes two lives of one table, container or queue name: the
+// epoch and the commit timestamp of its creation (R8). It is never a counter.
 type Generation struct {
 	Epoch   uint64
 	Created geo.Timestamp

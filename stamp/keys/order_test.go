@@ -141,7 +141,7 @@ func TestOrder(t *testing.T) {
 }
 
 // A partition's lane is one of 32 and the same for every generation of its container,
-// so that a name made anew keeps its order on one stream (R10; property).
+// so that a name that is created again keeps its order on one stream (R10; property).
 func TestLaneIgnoresGeneration(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawPartition(t)

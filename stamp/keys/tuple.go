@@ -126,8 +126,8 @@ func CutUint64(b []byte) (v uint64, rest []byte, err error) {
 	return binary.BigEndian.Uint64(b), b[8:], nil
 }
 
-// PrefixEnd returns the smallest key above every key that starts with prefix, or
-// nil where there is none.
+// PrefixEnd returns the smallest key above every key that starts with prefix; nil if
+// there is none, since prefix has no byte below 0xff.
 func PrefixEnd(prefix []byte) []byte {
 	end := append([]byte(nil), prefix...)
 	for i := len(end) - 1; i >= 0; i-- {

@@ -6,16 +6,16 @@ package kv
 
 // Getter reads single keys.
 type Getter interface {
-	// Get returns the value of key; ok is false where there is none. The value is
+	// Get returns the value of key; ok is false if the key is absent. The value is
 	// the caller's to keep.
 	Get(key []byte) (value []byte, ok bool, err error)
 }
 
-// Versioned is a Getter of the newest state that says when its data changed.
+// Versioned is a Getter of the newest state whose data has a version.
 type Versioned interface {
 	Getter
 	// Version names the data that Get reads: the same number is the same data, in
-	// every replica. Zero means that it changes at this moment.
+	// every replica. Zero means that the data is being changed at this moment.
 	Version() uint64
 }
 

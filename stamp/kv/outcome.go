@@ -2,8 +2,8 @@ package kv
 
 import "errors"
 
-// What is said of a command or query that has no answer of its own. Whoever serves the
-// protocol turns them into its codes.
+// Outcomes of a command or query that got no answer. The server of the protocol turns them
+// into status codes.
 var (
 	// ErrBusy: nothing happened, and the same may be tried again.
 	ErrBusy = errors.New("busy; nothing happened")

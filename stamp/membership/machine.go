@@ -35,7 +35,7 @@ type Machine struct {
 	// nodes of replicas that the configuration here does not name yet (see senders.go).
 	reported map[geo.NodeID]geo.ReplicaID
 	claims   map[geo.ReplicaID]geo.NodeID
-	// refused are the nodes of which a message was refused and the operator was told.
+	// refused are the nodes of which a message was refused and reported to the operator.
 	refused map[geo.NodeID]bool
 	// members is the configuration as of the last Manage, if there was one; led is whether
 	// this node led then.

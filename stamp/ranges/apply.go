@@ -10,9 +10,9 @@ import (
 	"antipode/stamp/state"
 )
 
-// fits checks what R1 asks for before any part takes effect: the entry was
-// evaluated in the term it was appended in, on top of the last group that took
-// effect, and every number follows the one before it.
+// fits checks what R1 requires before any part of a group takes effect: the group was
+// evaluated in the term of its entry, on top of the last group that took effect, and every
+// record follows the one before it in its stream.
 func (m *Machine) fits(g *change.Group, term uint64) (bool, error) {
 	if g.ID.Term != term || g.Pred != m.applied.Group {
 		return false, nil
@@ -129,7 +129,7 @@ func (m *Machine) applyReceived(batch *state.Batch, body []byte, whole bool) err
 			return err
 		}
 	}
-	// A promotion must not mint below what was applied here (R20).
+	// After a promotion no commit time may be below one that was applied here (R20).
 	m.applied.Last = max(m.applied.Last, r.CommitTime)
 	return m.received.ApplyRecord(&r, body)
 }

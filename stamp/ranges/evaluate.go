@@ -7,9 +7,9 @@ import (
 	"antipode/stamp/kv"
 )
 
-// closeByTime commits a closed record when the range sent none for the interval (R12).
-// All ranges of a stamp look at the same instants, so that at rest one sync of a log
-// holds the closed records of several.
+// closeByTime commits a closed record if the range committed none in this interval (R12).
+// The intervals of all ranges of a stamp end at the same instants, so that at rest one sync
+// of a log holds the closed records of several ranges.
 func (r *Range) closeByTime(now time.Duration) {
 	if r.o.CloseInterval == 0 || now/r.o.CloseInterval == r.lastClosed/r.o.CloseInterval {
 		return
@@ -35,7 +35,8 @@ func (closeNow) Evaluate(tx *Tx) error {
 	return nil
 }
 
-// Reclaims implements Reclaimer: an idle range stays idle, not silent.
+// Reclaims implements Reclaimer: closed records go on while the disk is nearly full, so that
+// an idle range is not taken to be silent.
 func (closeNow) Reclaims() {}
 
 // evaluate takes the waiting commands, evaluates them one after the other on the
@@ -64,20 +65,21 @@ func (r *Range) evaluate(now time.Duration) {
 		before := len(r.inflight)
 		r.propose(batch, now)
 		if len(r.inflight) == before {
-			return // Nothing proposed: no use in going round until something moves.
+			return // Nothing was proposed, and would not be before something changes.
 		}
 	}
 }
 
-// Reclaimer is a command that is taken while the disk is nearly full: it makes room, or
-// takes none to speak of.
+// Reclaimer is a command that is accepted while the disk is nearly full, since it frees room
+// or needs almost none.
 type Reclaimer interface {
 	Command
 	Reclaims()
 }
 
-// refuse answers the commands that need room and returns the others. A log that cannot
-// be written would cost the replica, so writes end before that (R4).
+// refuse answers the commands that need room with kv.ErrBusy and returns the others. Writes
+// are refused before the disk is full, since a log that cannot be written costs the replica
+// (R4).
 func refuse(batch []*waiter) []*waiter {
 	kept := batch[:0]
 	for _, w := range batch {
@@ -136,15 +138,15 @@ func (r *Range) propose(batch []*waiter, now time.Duration) {
 	r.inflight = append(r.inflight, g)
 }
 
-// requeue puts waiters back at the front.
+// requeue puts waiters back at the head of the queue.
 func (r *Range) requeue(ws []*waiter) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.queue = append(ws[:len(ws):len(ws)], r.queue...)
 }
 
-// answerUnchanged answers commands that changed nothing: after the last group they
-// could have seen, and under a lease (R5).
+// answerUnchanged answers the commands of a group that changed nothing. The answer comes after
+// the last group that they could have seen, and under a lease (R5).
 func (r *Range) answerUnchanged(g *group, now time.Duration) {
 	switch {
 	case len(r.inflight) > 0:
@@ -159,10 +161,10 @@ func (r *Range) answerUnchanged(g *group, now time.Duration) {
 }
 
 // answerUnderLease answers commands that changed nothing: at once if the lease holds,
-// else after the next round. They were evaluated before the call, in the pass that began
-// at the given time or in an earlier one. The lease is compared with the time now, not with
-// that of the pass: the process may have stood still in between, for longer than the lease,
-// while another leader acknowledged what the evaluation did not see (R5).
+// otherwise after the next round. They were evaluated before the call, in the pass that began
+// at passBegan or in an earlier one. The lease is compared with the current time, not with
+// passBegan: the process may have stood still since, for longer than the lease, while another
+// leader acknowledged what the evaluation did not see (R5).
 func (r *Range) answerUnderLease(ws []*waiter, passBegan time.Duration) {
 	if len(ws) == 0 {
 		return

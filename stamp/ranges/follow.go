@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// Reads of a follower (R5) wait for a round through the leader, then until the index that
-// it answered is applied here. Those that come meanwhile share the next round:
+// A read of a follower (R5) waits for a round through the leader, and then until the index in
+// the leader's answer is applied here. Reads that come meanwhile share the next round:
 //
 //	follow ──a round begins──> asked ──answered, and that index applied──> done
 //
-// A round that began before a read proves nothing for it: what was acknowledged in between
-// may be above its index.
+// A round that began before a read proves nothing for that read: what was acknowledged in
+// between may be above the index of the answer.
 
 // CatchUp calls done with nil once this replica, which does not lead, has applied
-// everything that was acknowledged before the call; with ErrNotLeader where it cannot
-// find out: there is no leader, or the replica is none that answers.
+// everything that was acknowledged before the call. It calls done with ErrNotLeader if that
+// cannot be found out: no leader is known, or this replica may not serve reads.
 func (r *Range) CatchUp(done func(error)) {
 	r.mu.Lock()
 	if r.stopped {
@@ -31,9 +31,9 @@ func (r *Range) CatchUp(done func(error)) {
 	}
 }
 
-// ReadFollowing calls f with a state of this replica, which does not lead, in which
-// everything acknowledged before the call is seen. f may run again. Errors beside those of
-// f: ErrNotLeader, also where ctx ends before the leader has answered.
+// ReadFollowing calls f with a state of this replica, which does not lead. The state contains
+// everything acknowledged before the call. f may run again. Errors beside those of f:
+// ErrNotLeader, also if ctx ends before the leader has answered.
 func (r *Range) ReadFollowing(ctx context.Context, f func(s State) error) error {
 	for {
 		replaced := r.Machine.replaced.Load()
@@ -55,7 +55,8 @@ func (r *Range) ReadFollowing(ctx context.Context, f func(s State) error) error 
 	}
 }
 
-// serveFollowing moves the reads of a follower on; scheduler only.
+// serveFollowing answers the reads of a follower that are ready, and begins the next round;
+// scheduler only.
 func (r *Range) serveFollowing(now time.Duration) {
 	if !r.replica.MayFollow() {
 		r.endFollowing()
@@ -67,8 +68,8 @@ func (r *Range) serveFollowing(now time.Duration) {
 	if answered && index <= r.replica.Applied() {
 		ready, r.asked = r.asked, nil
 	}
-	// Not before those of the last round are done: under load a later index would again and
-	// again be ahead of what is applied.
+	// A round does not begin before the reads of the last one are done: under load the index
+	// of a newer answer would again and again be above what is applied.
 	ask := len(r.asked) == 0 && len(r.follow) > 0 || len(r.asked) > 0 && late
 	if ask {
 		r.asked, r.follow = append(r.asked, r.follow...), nil

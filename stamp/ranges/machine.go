@@ -47,8 +47,7 @@ type Machine struct {
 
 	// observer gets every group after it was applied.
 	observer func(Applied)
-	// out is what the entry under way did so far, and changed reports that the Apply under
-	// way changes data.
+	// out is what the current entry did so far. changed: the current Apply changes data.
 	out     Applied
 	changed bool
 }
@@ -57,7 +56,7 @@ type Machine struct {
 type Applied struct {
 	Index uint64
 	Group change.GroupID
-	// Effective is false for a no-op: term or predecessor did not fit (R1).
+	// Effective is false for a no-op: its term or predecessor did not fit (R1).
 	Effective bool
 	// Added is what the group added to the outbox.
 	outbox.Added
@@ -148,8 +147,8 @@ func (m *Machine) commit(batch *state.Batch) error {
 	return nil
 }
 
-// setMoved writes, once for all entries, how far the state and its streams are: in the
-// batch of the data they count (DESIGN 2.6).
+// setMoved writes how far the state and its streams are, once for all entries, in the batch
+// that has their data (DESIGN 2.6).
 func (m *Machine) setMoved(batch *state.Batch) error {
 	if err := m.outbox.Finish(batch); err != nil {
 		return err

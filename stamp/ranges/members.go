@@ -12,8 +12,8 @@ import (
 	"antipode/stamp/state"
 )
 
-// MembersIn returns the replicas of a range that a view of a state store holds: one
-// on each of nodes until that changes.
+// MembersIn returns the configuration of a range in a view of a state store. Before its first
+// change that is one replica on each of nodes.
 func MembersIn(g kv.Getter, id geo.RangeID, nodes []geo.NodeID) (replica.Members, error) {
 	v, ok, err := g.Get(keys.Members(id))
 	if err != nil || !ok {
@@ -29,8 +29,8 @@ func (m *Machine) Members() replica.Members {
 	return m.members
 }
 
-// applyMembers takes a change of the configuration into the state, so that a snapshot
-// carries it.
+// applyMembers writes a change of the configuration to the state, so that a snapshot
+// contains it.
 func (m *Machine) applyMembers(batch *state.Batch, e *pb.Entry) error {
 	members, err := m.members.Apply(e)
 	if err != nil {

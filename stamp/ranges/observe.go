@@ -25,8 +25,8 @@ func (m *Machine) Outbox(s geo.Stream, n geo.Seq, bytesMax int) ([][]byte, error
 	return outbox.Read(m.state, m.id, s, n, bytesMax)
 }
 
-// Heads returns the heads of all streams that this range is the source of, and the time
-// that they are the heads as of: no commit at or before it will follow.
+// Heads returns the heads of all streams that this range is the source of, and their time: no
+// commit at or before it will follow.
 func (m *Machine) Heads() (map[geo.Stream]geo.Head, geo.Timestamp) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -83,7 +83,7 @@ func (m *Machine) Gates() map[geo.Account]change.Gate {
 	return maps.Clone(m.gates)
 }
 
-// AppliedState returns where the state stands in its log.
+// AppliedState returns up to which entry the log is applied.
 func (m *Machine) AppliedState() change.AppliedState {
 	m.mu.RLock()
 	defer m.mu.RUnlock()

@@ -7,22 +7,22 @@ import (
 	"antipode/geo"
 )
 
-// Replicas is how many nodes hold a range, where the stamp has as many.
+// Replicas is how many nodes hold a range, if the stamp has so many.
 const Replicas = 3
 
 // Site is a node and what it shares with other nodes of its stamp.
 type Site struct {
 	Node geo.NodeID
-	// Fault is what fails together with the node, such as a rack; Upgrade what is upgraded
-	// together with it. Empty means unknown: it counts as no domain.
+	// Fault is the node's fault domain, such as a rack; Upgrade is its upgrade domain. Empty
+	// means unknown, which counts as no domain.
 	Fault, Upgrade string
 }
 
-// Placement says which nodes the ranges of a stamp were made on. It is decided once, when
-// the stamp is made: a range's first configuration follows from it, so all nodes must have
-// the same one for ever.
+// Placement is on which nodes the ranges of a stamp were created. It is fixed when the stamp
+// is created: the first configuration of a range follows from it, so all nodes must have the
+// same placement for ever.
 type Placement struct {
-	// Nodes are those that the stamp was made of, ascending.
+	// Nodes are those that the stamp was created with, ascending.
 	Nodes []geo.NodeID
 	// Ranges has the nodes of each range that is not on all of them, ascending.
 	Ranges map[geo.RangeID][]geo.NodeID
@@ -36,13 +36,13 @@ func (p Placement) Of(id geo.RangeID) []geo.NodeID {
 	return p.Nodes
 }
 
-// Everywhere is the placement of a stamp all of whose nodes hold every range, as stamps
-// were made before there were placements.
+// Everywhere is the placement with every range on all nodes: the one of stamps that were
+// created before there were placements.
 func Everywhere(nodes []geo.NodeID) Placement {
 	return Placement{Nodes: slices.Sorted(slices.Values(nodes)), Ranges: map[geo.RangeID][]geo.NodeID{}}
 }
 
-// Place decides where the ranges of a new stamp are made. The catalog is on every node, as
+// Place decides the nodes of the ranges of a new stamp. The catalog is on every node, since
 // every node looks names up in it. Each other range is on Replicas nodes, chosen by, in
 // this order,
 //

@@ -1,20 +1,20 @@
 package ranges
 
-// Portable is a Command that a node that does not lead the range passes to the node that
-// does: it travels as bytes, and what its evaluation found comes back as bytes. The
-// caller's value is never evaluated then.
+// Portable is a Command that can be forwarded from a node that does not lead the range to the
+// node that does. The command is sent as bytes, and the result of its evaluation is returned
+// as bytes. The caller's value is then never evaluated.
 type Portable interface {
 	Command
 	// Kind is the key into Commands at the leader's node. Nodes of two versions exchange
 	// commands: a kind keeps its meaning.
 	Kind() string
-	// Encode is the command.
+	// Encode encodes the command.
 	Encode() []byte
-	// EncodeResult is what the caller wants to know, at the leader after Evaluate took
-	// effect there. It may be nil.
+	// EncodeResult encodes what the caller wants to know. It is called at the leader, after
+	// the command took effect. The result may be nil.
 	EncodeResult() []byte
-	// DecodeResult takes that, at the caller. After an error nothing can be said of the
-	// result; the command took effect.
+	// DecodeResult takes at the caller what EncodeResult returned. After an error the result
+	// is unknown, and the command took effect.
 	DecodeResult(b []byte) error
 }
 

@@ -41,7 +41,7 @@ type Command interface {
 	Evaluate(tx *Tx) error
 }
 
-// Submitter commits commands in the ranges of a stamp, wherever those lead.
+// Submitter commits commands in the ranges of a stamp, on whichever node a range is led.
 type Submitter interface {
 	// Submit waits until the effect is on every in-sync replica. Errors: the command's, under
 	// which nothing changed; kv.ErrBusy, nothing happened; kv.ErrUnknown, it may have.
@@ -55,10 +55,10 @@ type Options struct {
 	Clock    clock.Clock
 	// Running is the running time of the node's scheduler.
 	Running *clock.Running
-	// Parity is the lowest bit of every timestamp minted here: 0 in one location
+	// Parity is the lowest bit of every timestamp given here: 0 in one location
 	// of a pair, 1 in the other (R6).
 	Parity geo.Timestamp
-	// CloseInterval is after how long without a closed record the range commits
+	// CloseInterval is how long a range goes without a closed record before it commits
 	// one (R12). Zero turns time-driven closed records off.
 	CloseInterval time.Duration
 	State         *state.Store
@@ -68,8 +68,7 @@ type Options struct {
 	Wake func()
 	// LeaseLength is how long a lease runs from its round's send time.
 	LeaseLength time.Duration
-	// Full reports that this node's disk has no room but for what makes room. Nil
-	// means never.
+	// Full reports that the disk of this node has room only for a Reclaimer. Nil means never.
 	Full func() bool
 	// HasChunk reports whether a chunk is durable on this node (R3).
 	HasChunk func(extent.Ref) bool
@@ -91,16 +90,18 @@ type Range struct {
 	mu    sync.Mutex
 	queue []*waiter
 	reads []pendingRead
-	// follow wait for a follower's next round, asked for the one under way: see follow.go.
+	// follow are the reads that wait for the next round of a follower, asked those that wait
+	// for the current one: see follow.go.
 	follow, asked []pendingRead
 	stopped       bool
 
-	// leading, leaseUntil and leader are what other goroutines see.
+	// leading, leaseUntil and leader are what other goroutines see. renew: a reader asks for a
+	// renewal of the lease.
 	leading    atomic.Bool
 	leaseUntil atomic.Int64
 	renew      atomic.Bool
 	leader     atomic.Uint64
-	// leaderless is since when no leader is known, in running time: see Leaderless.
+	// leaderless is the running time since which no leader is known: see Leaderless.
 	leaderless atomic.Int64
 	inSync     atomic.Int64
 	view       atomic.Pointer[View]
@@ -208,9 +209,9 @@ func (r *Range) recordLeader(id geo.NodeID) {
 }
 
 // Leaderless returns for how long this replica has known no leader, in the running time of
-// its node: while the process stood still it could not learn of one. It is negative for one
-// that was opened, has learned of none yet, and is still given time to join. ok is false while
-// it knows one; that may be a former leader that is not missed yet.
+// its node: while the process stood still it could not learn of a leader. lasts is negative
+// while a replica that was just opened is given time to join. ok is false while the replica
+// knows a leader, which may be a former one whose silence it has not noticed yet.
 func (r *Range) Leaderless() (lasts time.Duration, ok bool) {
 	since := time.Duration(r.leaderless.Load())
 	return r.o.Running.Time() - since, since != 0
@@ -243,8 +244,8 @@ func (r *Range) Submit(cmd Command, done func(error)) {
 	}
 }
 
-// Stop fails everything that waits: what was proposed may have happened; what waits
-// for a lease changed nothing.
+// Stop fails everything that waits. A command that was proposed may have happened; one that
+// waits for a lease changed nothing.
 func (r *Range) Stop() {
 	r.mu.Lock()
 	r.stopped = true
@@ -259,15 +260,15 @@ func (r *Range) Stop() {
 	}
 }
 
-// Work is the range's part of one scheduler pass, before Ready is collected:
-// notice a change of leadership, acknowledge, evaluate and propose.
+// Work is the range's part of one scheduler pass, before Ready is collected: it follows a
+// change of leadership, acknowledges, evaluates and proposes.
 func (r *Range) Work(now time.Duration) {
 	r.look(now)
 	id, term := r.replica.Leader()
 	r.recordLeader(id)
 	may := r.replica.MayEvaluate()
 	if may && (!r.leading.Load() || term != r.term) {
-		r.take(term, now)
+		r.lead(term, now)
 	}
 	if !may && r.leading.Load() {
 		r.leading.Store(false)
@@ -288,8 +289,8 @@ func (r *Range) Work(now time.Duration) {
 	r.evaluate(now)
 }
 
-// take begins to lead in a term: the overlay starts from the applied state (R1).
-func (r *Range) take(term uint64, now time.Duration) {
+// lead begins to lead in a term: the overlay starts from the applied state (R1).
+func (r *Range) lead(term uint64, now time.Duration) {
 	r.abandon()
 	r.term, r.number = term, 0
 	r.last = 0
@@ -347,9 +348,9 @@ func (r *Range) observe(a Applied) {
 	}
 }
 
-// kill drops the overlay after a group that had no effect: it and all groups in
-// flight behind it are no-ops too, since their predecessor never took effect, so
-// their commands are evaluated again (R1).
+// kill drops the overlay after a group that had no effect. All groups in flight behind it are
+// no-ops too, since their predecessor never took effect. The commands of all of them are
+// evaluated again (R1).
 func (r *Range) kill(first *group) {
 	var again []*waiter
 	for _, g := range append([]*group{first}, r.inflight...) {

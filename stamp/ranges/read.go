@@ -10,7 +10,7 @@ import (
 	"antipode/stamp/kv"
 )
 
-// pendingRead waits for a lease, or for a round that began after it.
+// pendingRead is a read that waits for a lease, or for a round that began after the read.
 type pendingRead struct {
 	done func(error)
 	// round is the number of the first round that began after the read, zero while the
@@ -37,11 +37,11 @@ func (r *Range) renewLease(now time.Duration) {
 	}
 }
 
-// leaseClock is the time to compare a lease with. It is called after the question was taken
-// and after the state that the answer rests on was read: a lease that holds then proves that
-// until then no other leader had committed anything (R5). What happens between the call and
-// the answer does no harm. The time at which the pass began proves nothing: see
-// answerUnderLease.
+// leaseClock returns the time to compare a lease with. It is called after the question was
+// taken and after the state was read from which the answer comes: a lease that holds at that
+// time proves that no other leader had committed anything until then (R5). What happens
+// between the call and the answer does no harm. The time at which the pass began proves
+// nothing: see answerUnderLease.
 func (r *Range) leaseClock(passBegan time.Duration) time.Duration {
 	if plantedbugs.Planted(plantedbugs.LeaseOfPassBegin) {
 		return passBegan
@@ -49,8 +49,8 @@ func (r *Range) leaseClock(passBegan time.Duration) time.Duration {
 	return r.o.Clock.Mono()
 }
 
-// serveReads lets the waiting reads go once the lease holds, or a round that began after
-// them was answered; or fails them when this replica does not lead.
+// serveReads completes the waiting reads if the lease holds, or those before a round that was
+// answered. It fails them if this replica does not lead.
 func (r *Range) serveReads(passBegan time.Duration) {
 	leading := r.leading.Load()
 	r.mu.Lock()
@@ -80,8 +80,9 @@ func (r *Range) serveReads(passBegan time.Duration) {
 	}
 }
 
-// serveConfirmed lets those reads go that a round confirmed, and returns the others. The
-// rounds of reads ascend, but of those that no scheduler has seen.
+// serveConfirmed completes the reads that a round confirmed, and returns the others. reads are
+// in the order of their rounds; those that the scheduler has not seen yet, with round 0, are
+// last.
 func (r *Range) serveConfirmed(reads []pendingRead) []pendingRead {
 	_, confirmed := r.replica.Rounds()
 	for len(reads) > 0 && reads[0].round != 0 && reads[0].round <= confirmed {
@@ -91,9 +92,9 @@ func (r *Range) serveConfirmed(reads []pendingRead) []pendingRead {
 	return reads
 }
 
-// held reports whether the lease that ran until a time read before is still held, and
-// asks for a renewal in time. So what happened in between happened under it: a lease
-// that only began meanwhile does not count.
+// held reports whether the lease that ended at until, as read before, is still held: then
+// everything since that read happened under it. A lease that began only since does not count.
+// held also asks for a renewal in time.
 func (r *Range) held(until int64) bool {
 	left := time.Duration(until) - r.o.Clock.Mono()
 	if left < r.o.LeaseLength/leaseRenewBelow && !r.renew.Swap(true) {
@@ -120,11 +121,11 @@ func (r *Range) Confirm(done func(error)) {
 	r.o.Wake()
 }
 
-// Read calls f with the newest state, in which everything acknowledged before the
-// call is seen. Under a lease that holds it is checked after f (R5); else f runs after a round
-// that began after the call, see Confirm. f may run again. For more than one key f takes a
-// snapshot, and what takes long reads it afterwards. Errors beside those of f: ErrNotLeader,
-// also where ctx ends before it is known that this replica leads.
+// Read calls f with the newest state, which contains everything acknowledged before the call.
+// With a lease, f runs at once and the lease is checked after f (R5); otherwise f runs after a
+// round that began after the call, see Confirm. f may run again. To read more than one key f
+// takes a snapshot, and a long read of it comes after Read. Errors beside those of f:
+// ErrNotLeader, also if ctx ends before it is known that this replica leads.
 func (r *Range) Read(ctx context.Context, f func(s State) error) error {
 	for {
 		if until := r.leaseUntil.Load(); until > 0 && r.leading.Load() {
@@ -145,7 +146,7 @@ func (r *Range) Read(ctx context.Context, f func(s State) error) error {
 			return ErrNotLeader
 		}
 		err := f(State{r})
-		// It may be deposed since, found lost, and begun again with an empty state.
+		// The replica may have been deposed since, found lost, and replaced by an empty state.
 		if r.Machine.replaced.Load() == replaced {
 			return err
 		}

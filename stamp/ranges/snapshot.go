@@ -19,8 +19,8 @@ func Spans(id geo.RangeID) []state.Span {
 	return []state.Span{{Lower: local, Upper: keys.PrefixEnd(local)}, {Lower: data, Upper: keys.PrefixEnd(data)}}
 }
 
-// AppliedIn returns the applied state that a view of a state store holds of a range,
-// zero where the range is not there.
+// AppliedIn returns the applied state of a range in a view of a state store; zero if the view
+// does not have the range.
 func AppliedIn(g kv.Getter, id geo.RangeID) (change.AppliedState, error) {
 	v, ok, err := g.Get(keys.Applied(id))
 	if err != nil || !ok {
@@ -29,11 +29,11 @@ func AppliedIn(g kv.Getter, id geo.RangeID) (change.AppliedState, error) {
 	return change.ParseApplied(v)
 }
 
-// Replace runs replace, which puts another state of the range into the store, and then
-// loads that. A concurrent reader may see the old streams over the new rows,
-// and an old state after a new one; no replica that is replaced leads, and a reader of a
-// follower looks at replaced. After an error it is out of service. It is called by
-// the node's scheduler.
+// Replace runs replace, which puts another state of the range into the store, and then loads
+// that state. A concurrent reader may see the old streams over the new rows, and an old state
+// after a new one. That does no harm: a replica that is replaced does not lead, and a reader
+// of a follower compares Machine.replaced. After an error the replica is out of service. The
+// node's scheduler calls it.
 func (m *Machine) Replace(replace func() error) error {
 	m.version.Store(0)
 	m.replaced.Add(1)
@@ -52,9 +52,9 @@ func (m *Machine) Replace(replace func() error) error {
 	return nil
 }
 
-// OutboxChunks returns the payload chunks that a row of a range's span names by being a
-// record of its outbox. local is false for a row that clients stored: what that names its
-// service knows.
+// OutboxChunks returns the payload chunks that a row of a range names if the row is a record of
+// the outbox. local is false for a row that clients stored, whose chunks only its service
+// knows.
 func OutboxChunks(id geo.RangeID, key, value []byte) (refs []extent.Ref, local bool, err error) {
 	switch {
 	case !bytes.HasPrefix(key, keys.RangeLocal(id)):

@@ -20,8 +20,8 @@ type Tx struct {
 	now time.Time
 	b   change.Builder
 
-	// saved undoes what the group staged, newest last; the marks are where the
-	// command under way began.
+	// saved undoes what the group staged, newest last. mark, savedMark and keysMark are where
+	// the current command began.
 	saved     []func()
 	mark      change.Mark
 	savedMark int
@@ -35,10 +35,10 @@ func (tx *Tx) begin() {
 	tx.mark, tx.keysMark, tx.savedMark = tx.b.Mark(), len(tx.g.keys), len(tx.saved)
 }
 
-// unchanged reports whether the command under way staged nothing.
+// unchanged reports whether the current command staged nothing.
 func (tx *Tx) unchanged() bool { return tx.b.Mark() == tx.mark }
 
-// undo takes back what the command staged.
+// undo takes back what the current command staged.
 func (tx *Tx) undo() {
 	tx.b.Rollback(tx.mark)
 	tx.undoTo(tx.savedMark)
@@ -80,8 +80,8 @@ func (tx *Tx) Gate(a geo.Account) change.Gate {
 	return tx.r.Machine.Gate(a)
 }
 
-// Timestamp mints a commit time: above every time of the range and above floor,
-// with this location's lowest bit (R6).
+// Timestamp returns a new commit time: above every time of the range and above floor, and with
+// this location's lowest bit (R6).
 func (tx *Tx) Timestamp(floor geo.Timestamp) geo.Timestamp {
 	r := tx.r
 	t := max(geo.TimestampOf(tx.now), r.last+1, r.Machine.AppliedState().Last+1, floor+1)
@@ -95,14 +95,14 @@ func (tx *Tx) Timestamp(floor geo.Timestamp) geo.Timestamp {
 	return t
 }
 
-// Change stages a change of one partition, under the account's gate: its epoch, and
-// a number when the gate says so (R10). CommitTime, Partition, Ops and Chunks of rec
-// are the caller's; the rest is filled in here.
+// Change stages a change of one partition. The account's gate gives its epoch, and decides
+// whether it has a number (R10). The caller sets CommitTime, Partition, Ops and Chunks of rec;
+// Change fills in the rest.
 func (tx *Tx) Change(p keys.Partition, rec change.Record) error {
 	for _, ref := range rec.Chunks {
 		if !tx.HasChunk(ref) {
-			// This node was away when the payload came. What a leader proposes it holds
-			// itself (R3); the client tries again and sends the payload again.
+			// This node was away when the payload came. A leader must hold the payload of
+			// what it proposes (R3); the client retries and sends the payload again.
 			return kv.ErrBusy
 		}
 	}
@@ -165,8 +165,8 @@ func (tx *Tx) Cursor(s geo.Stream) geo.Head {
 	return tx.r.Machine.Cursor(s)
 }
 
-// Received stages a record of the other location, which must follow the cursor:
-// whole, or the cursor alone (R14).
+// Received stages a record of the other location, which must follow the cursor. Without whole
+// it stages only the move of the cursor (R14).
 func (tx *Tx) Received(encoded []byte, rec *change.Record, whole bool) error {
 	s := rec.Stream()
 	at := tx.Cursor(s)
@@ -177,7 +177,7 @@ func (tx *Tx) Received(encoded []byte, rec *change.Record, whole bool) error {
 		tx.overlayOps(rec)
 	}
 	tx.b.Received(encoded, rec, whole)
-	tx.r.last = max(tx.r.last, rec.CommitTime) // What is minted behind it stands above it in the log (R6).
+	tx.r.last = max(tx.r.last, rec.CommitTime) // Commit times behind it in the log must be above it (R6).
 	save(tx, tx.r.cursors, s)
 	tx.r.cursors[s] = geo.Head{Seq: rec.Seq, Hash: change.HashOf(encoded)}
 	return nil

@@ -13,9 +13,10 @@ type View struct {
 	InSync []geo.NodeID
 	// Standings are all voters as this leader counts them; empty elsewhere.
 	Standings []replica.Standing
-	// Replayed of Logged entries were applied again since the start.
+	// Logged is how many entries the log held at the start. Replayed of them were applied
+	// again since.
 	Replayed, Logged uint64
-	// Lost says why the replica takes no part any more.
+	// Lost is why the replica takes no part any more; nil while it does.
 	Lost error
 }
 

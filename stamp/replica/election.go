@@ -7,23 +7,23 @@ import (
 	"antipode/geo"
 )
 
-// A follower promises its leader to let nobody else lead for ElectionTicks from each word
-// of it on: leases count on that (R5). By the ticks of another node, which come up to one
-// later, the promise has run out one tick after that. Then the followers stand in turn, far
-// enough apart that one that is there and may win leads before the next one stands: two that
-// stand at once split the votes. Raft's own randomized timer is not used, because its
+// With each message of its leader a follower promises to let no other replica lead for
+// ElectionTicks: leases rely on that (R5). The ticks of two nodes may differ by one, so the
+// promises of all followers have ended one tick later. Then the followers stand for election
+// one after the other, far enough apart that one that can win leads before the next one stands:
+// two that stand at once split the votes. Raft's own randomized timer is not used, because its
 // randomness cannot be injected.
 
-// turnTicks is how many ticks lie between two turns: above a round of votes, which are
-// synced to disk.
+// turnTicks is how many ticks after a follower the next one stands: more than a round of
+// votes takes, which are synced to disk.
 const turnTicks = 3
 
-// resetElection begins to wait again. Where no leader is known it is for a drawn time, as
-// after an election that nobody won.
+// resetElection begins to wait again. If no leader is known the wait is drawn at random, as
+// after an election that no replica won.
 func (r *Replica) resetElection() {
 	r.elapsed = 0
 	switch {
-	case r.fresh: // The first election of a stamp need not wait: nobody holds a lease.
+	case r.fresh: // The first election of a stamp need not wait: no replica holds a lease.
 		r.drawn = 1 + r.o.Rand.IntN(r.o.ElectionTicks)
 	case r.rn == nil: // Just started: see quiet.
 		r.drawn = r.promised(0)
@@ -32,8 +32,8 @@ func (r *Replica) resetElection() {
 	}
 }
 
-// promised is after how many ticks without a word of a leader the replica stands; lead is 0
-// for one that it does not know.
+// promised is how many ticks after the last message of leader lead the replica stands; lead is
+// 0 if it does not know the leader.
 func (r *Replica) promised(lead geo.ReplicaID) int {
 	return r.o.ElectionTicks + 1 + turnTicks*r.members.turn(r.o.ID, lead, int(r.o.Range))
 }
@@ -50,8 +50,9 @@ func (r *Replica) stands(now time.Duration) bool {
 	return r.elapsed > r.o.ElectionTicks && r.elapsed >= r.promised(lead)
 }
 
-// turn is which of the voters beside lead id is, from 0. Each range begins with another
-// one, so that the ranges of a node that is gone come to different nodes.
+// turn is the position of id, from 0, in the order in which the voters other than lead stand.
+// The order of each range begins with another voter, rotate, so that the ranges of a node that
+// is gone come to different nodes.
 func (m Members) turn(id, lead geo.ReplicaID, rotate int) int {
 	voters := slices.DeleteFunc(m.Voters(), func(v Member) bool { return v.ID == lead })
 	i := slices.IndexFunc(voters, func(v Member) bool { return v.ID == id })
@@ -61,14 +62,14 @@ func (m Members) turn(id, lead geo.ReplicaID, rotate int) int {
 	return (i + rotate) % len(voters)
 }
 
-// quiet is the time after a restart in which the replica neither votes nor stands:
-// a leader may hold a lease on what it promised before (R5).
+// quiet reports whether the replica restarted so lately that it neither votes nor stands: a
+// leader may hold a lease that relies on what the replica promised before (R5).
 func (r *Replica) quiet(now time.Duration) bool {
 	return !r.fresh && now-r.started < time.Duration(r.o.ElectionTicks)*r.o.Tick
 }
 
 // Tick advances Raft's time by one tick. The scheduler calls it at most once a
-// pass and never to catch up: a lease counts on ticks being no shorter than Tick.
+// pass and never to catch up: a lease relies on ticks that are not shorter than Options.Tick.
 func (r *Replica) Tick(now time.Duration) {
 	if r.lost != nil {
 		return

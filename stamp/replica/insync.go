@@ -15,33 +15,37 @@ import (
 // inSync is the leader's view of which replicas must hold an entry before it is
 // acknowledged: all that answer in time, two at least. Silence is measured in the running
 // time of this process (clock.Running), here called ran: what a replica answered while the
-// process stood still could not be received. A new leader counts every
-// replica in and lets those that do not answer fall out; its predecessor, whose silence
-// made it stand, has been silent for as long as nothing came from it.
+// process stood still could not be received. A new leader counts every replica as in sync and
+// takes out those that do not answer. The silence of its predecessor, because of which it
+// stood for election, counts from the predecessor's last message.
 type inSync struct {
+	// timeout is Options.InSyncTimeout.
 	timeout time.Duration
 	// reachable reports whether a connection to a node stands; nil for every node.
 	reachable func(geo.NodeID) bool
 	log       *slog.Logger
-	// moved is called with every replica that leaves or returns; nil for nobody.
+	// moved is called with every replica that leaves or returns. May be nil.
 	moved func(n geo.NodeID, in bool)
+	// peers are the voters, this leader among them.
 	peers []peer
 }
 
 // peer is one voter as the leader sees it.
 type peer struct {
-	id    geo.ReplicaID
-	node  geo.NodeID
+	id   geo.ReplicaID
+	node geo.NodeID
+	// match is the index up to which it has persisted the log.
 	match uint64
-	out   bool
+	// out: it is not in sync.
+	out bool
 	// since is when it came in or went out, as far as this leader knows, in monotonic time; 0
-	// before it looked. The times below are running times.
+	// before the first decide. The times below are running times.
 	since time.Duration
-	// behind is an index the peer has not reached since behindSince; 0 means that it
-	// was at the end of the log when last looked at.
+	// behind is an index that the peer has not reached since behindSince; 0 means that the
+	// last decide found it at the end of the log.
 	behind      uint64
 	behindSince time.Duration
-	// silentSince is when it last sent anything, before this term; 0 for not known.
+	// silentSince is when it last sent anything before this term; 0 means unknown.
 	silentSince time.Duration
 }
 
@@ -50,7 +54,7 @@ func (s *inSync) init(o Options) {
 	s.log, s.moved = o.Logger.With("range", o.Range), o.OnInSync
 }
 
-// configure takes the voters of a configuration. A new one counts at once: it was
+// configure takes over the voters of a configuration. A new voter is in sync at once: it was
 // promoted because it keeps up.
 func (s *inSync) configure(m Members) {
 	old := s.peers
@@ -67,8 +71,8 @@ func (s *inSync) configure(m Members) {
 	}
 }
 
-// reset counts every replica in, as a new leader does. The predecessor's last message came at
-// the given running time; its id is 0 for none.
+// reset counts every replica as in sync, as a new leader does. The last message of the
+// predecessor came at the running time lastSeen; predecessor is 0 for none.
 func (s *inSync) reset(predecessor geo.ReplicaID, lastSeen time.Duration) {
 	for i := range s.peers {
 		s.peers[i] = peer{id: s.peers[i].id, node: s.peers[i].node}
@@ -78,7 +82,7 @@ func (s *inSync) reset(predecessor geo.ReplicaID, lastSeen time.Duration) {
 	}
 }
 
-// update reads the peers' Match and moves them in or out.
+// update reads the Match of the peers from Raft and moves them in or out.
 func (s *inSync) update(rn *raft.RawNode, now, ran time.Duration) {
 	rn.WithProgress(func(id uint64, _ raft.ProgressType, pr tracker.Progress) {
 		for i := range s.peers {
@@ -102,8 +106,8 @@ func (s *inSync) decide(now, ran time.Duration) {
 			p.since = now
 		}
 		if p.behind != 0 && p.match >= p.behind {
-			// It reached where the log ended a moment ago: under load no replica is ever
-			// seen at the very end.
+			// It reached what was the end of the log a moment ago. Under load no replica is
+			// ever seen at the very end.
 			if p.out && ran-p.behindSince < s.timeout/2 {
 				s.rejoin(p, now)
 			}
@@ -128,8 +132,8 @@ func (s *inSync) decide(now, ran time.Duration) {
 	}
 }
 
-// unreachablePart is which part of the timeout a replica has whose node is not reachable:
-// time for a connection that broke to be made again.
+// unreachablePart divides the timeout for a replica whose node is not reachable: what remains
+// is time to make a broken connection again.
 const unreachablePart = 5
 
 // missed reports whether a replica has been behind for too long.
@@ -160,8 +164,8 @@ func (s *inSync) count() int {
 	return n
 }
 
-// index is the greatest index that every in-sync replica has persisted, zero
-// while there are fewer than two: nothing is acknowledged then.
+// index is the greatest index that every in-sync replica has persisted; zero while there are
+// fewer than two, since nothing is acknowledged then.
 func (s *inSync) index() uint64 {
 	if s.count() < 2 {
 		return 0
@@ -178,8 +182,8 @@ func (s *inSync) index() uint64 {
 	return least
 }
 
-// quorum is what a majority has persisted: enough to commit, not to acknowledge. It
-// is a part of the planted bug.
+// quorum is the index that a majority has persisted: enough to commit, not to acknowledge.
+// Only the planted bug AckAtQuorum uses it.
 func (s *inSync) quorum() uint64 {
 	matches := make([]uint64, 0, len(s.peers))
 	for _, p := range s.peers {
@@ -197,8 +201,8 @@ func (r *Replica) InSync() int {
 	return r.inSync.count()
 }
 
-// AckIndex is the greatest index that may be acknowledged: persisted on every
-// in-sync replica.
+// AckIndex is the greatest index that may be acknowledged: every in-sync replica has persisted
+// it.
 func (r *Replica) AckIndex(now time.Duration) uint64 {
 	if !r.IsLeader() {
 		return 0
@@ -221,16 +225,16 @@ func (r *Replica) InSyncNodes() []geo.NodeID {
 	return out
 }
 
-// Standing is how a leader counts one of its replicas.
+// Standing is whether a leader counts one of its replicas as in sync.
 type Standing struct {
 	Node   geo.NodeID
 	InSync bool
-	// Since is when it began to count it so, in monotonic time: at the earliest when it
-	// began to lead.
+	// Since is when the replica came into the in-sync set or left it, in monotonic time: at the
+	// earliest when the leader began to lead.
 	Since time.Duration
 }
 
-// Standings are those of all voters as this leader sees them; nil elsewhere.
+// Standings are the standings of all voters as this leader sees them; nil elsewhere.
 func (r *Replica) Standings() []Standing {
 	if !r.IsLeader() {
 		return nil

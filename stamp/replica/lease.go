@@ -7,13 +7,15 @@ import (
 	"antipode/internal/plantedbugs"
 )
 
-// lease lets a leader answer reads without another round (R5). It runs from
-// the send time of a confirmed ReadIndex round: a quorum received from the leader after
-// that and drops votes for one election timeout, so no other leader can have committed
-// before the lease ends.
+// lease lets a leader answer reads without another round (R5). It begins at the send time of
+// a confirmed ReadIndex round: after that time a quorum received a message of the leader, and
+// it refuses votes to others for one election timeout. So no other leader can have committed
+// anything before the lease ends.
 type lease struct {
-	term         uint64
-	until        time.Duration
+	// The lease holds in term, until a monotonic time.
+	term  uint64
+	until time.Duration
+	// pending: a round is under way, begun at pendingSince.
 	pending      bool
 	pendingSince time.Duration
 	// begun counts the rounds that this replica began; confirmed is the number of the newest
@@ -47,8 +49,7 @@ func (r *Replica) confirm(rctx []byte) {
 	}
 }
 
-// Lease returns until when reads may be served, in monotonic time; zero for not
-// at all.
+// Lease returns the monotonic time until which reads may be served; zero if none may.
 func (r *Replica) Lease() time.Duration {
 	if !r.MayEvaluate() {
 		return 0
@@ -60,7 +61,7 @@ func (r *Replica) Lease() time.Duration {
 }
 
 // Rounds returns how many ReadIndex rounds this replica has begun, and the number of the
-// newest one that a quorum answered. Who asked before a round began that was answered knows
-// that this replica led after the question, even if the lease has ended since: where a round
-// takes longer than a lease, answers rest on that alone.
+// newest one that a quorum answered. An answered round proves to every question from before it
+// that this replica led after the question, even if the lease has ended since. If rounds take
+// longer than a lease, this is the only proof there is.
 func (r *Replica) Rounds() (begun, confirmed uint64) { return r.lease.begun, r.lease.confirmed }

@@ -14,25 +14,25 @@ import (
 
 // Member is one replica of a range.
 type Member struct {
-	// ID is its Raft id. An id is given once: a replica that was lost never speaks under
-	// its own again (R4).
+	// ID is its Raft id. An id is given once: a replica that was lost never sends under its id
+	// again (R4).
 	ID   geo.ReplicaID
 	Node geo.NodeID
-	// Learner means that it is fed but neither votes nor counts.
+	// Learner: it is fed, but does not vote and is not in the in-sync set.
 	Learner bool
 }
 
 // Members is the configuration of a range, part of its replicated state. The zero
 // value holds no replica.
 type Members struct {
-	// Next is the id that the next replica gets; all below were given.
+	// Next is the id that the next replica gets. All ids below were given.
 	Next geo.ReplicaID
-	// List is in order of the ids.
+	// List is in the order of the ids.
 	List []Member
 }
 
-// FirstMembers is the configuration that a range begins with: a voter on each node, of
-// the node's number.
+// FirstMembers is the configuration that a range begins with: a voter on each node, whose id
+// is the node's number.
 func FirstMembers(nodes []geo.NodeID) Members {
 	m := Members{Next: 1}
 	for _, n := range slices.Sorted(slices.Values(nodes)) {
@@ -45,13 +45,13 @@ func FirstMembers(nodes []geo.NodeID) Members {
 // FirstID is the id of the replica that a node holds of a range that begins there.
 func FirstID(n geo.NodeID) geo.ReplicaID { return geo.ReplicaID(n) }
 
-// From is the replica that a Raft message names as its sender, To the one that it is for.
+// From is the replica that a Raft message names as its sender.
 func From(m *pb.Message) geo.ReplicaID { return geo.ReplicaID(m.GetFrom()) }
 
-// To is the counterpart of From.
+// To is the replica that a Raft message is for.
 func To(m *pb.Message) geo.ReplicaID { return geo.ReplicaID(m.GetTo()) }
 
-// Of returns the replica of an id.
+// Of returns the replica with an id.
 func (m Members) Of(id geo.ReplicaID) (Member, bool) {
 	for _, r := range m.List {
 		if r.ID == id {
@@ -136,9 +136,9 @@ func parseChange(e *pb.Entry) (*pb.ConfChangeV2, error) {
 	return cc, nil
 }
 
-// Apply returns the configuration after a committed entry of type
-// EntryConfChangeV2. A leader proposes a change on the configuration it has applied and
-// Raft takes one at a time, so what does not fit is an error, not a no-op.
+// Apply returns the configuration after a committed entry of type EntryConfChangeV2. A leader
+// proposes a change on the configuration that it has applied, and Raft takes one at a time, so
+// a change that does not fit is an error, not a no-op.
 func (m Members) Apply(e *pb.Entry) (Members, error) {
 	cc, err := parseChange(e)
 	if err != nil {
@@ -177,16 +177,17 @@ func (r *Replica) AddLearner(n geo.NodeID) error {
 	return r.change(pb.ConfChangeAddLearnerNode, r.members.Next, binary.LittleEndian.AppendUint64(nil, uint64(n)))
 }
 
-// Promote proposes that a learner votes and counts.
+// Promote proposes that a learner becomes a voter.
 func (r *Replica) Promote(id geo.ReplicaID) error { return r.change(pb.ConfChangeAddNode, id, nil) }
 
-// Match is what a replica has persisted as this leader knows, and where its own log ends.
+// Match returns the index up to which a replica has persisted the log, as far as this leader
+// knows, and the last index of this leader's log.
 func (r *Replica) Match(id geo.ReplicaID) (match, last uint64) {
 	status := r.rn.Status()
 	return status.Progress[uint64(id)].Match, status.Progress[uint64(r.o.ID)].Match
 }
 
-// applyConf passes to Raft what an applied entry changed.
+// applyConf passes the changes of the configuration among the applied entries to Raft.
 func (r *Replica) applyConf(entries []*pb.Entry) error {
 	changed := false
 	for _, e := range entries {

@@ -5,8 +5,8 @@ import (
 	"log/slog"
 )
 
-// raftLogger passes on Raft's warnings and drops its progress reports: elections and append
-// details are in our own events.
+// raftLogger logs the warnings and errors of Raft and drops the rest, since we report elections
+// and appends in our own events.
 type raftLogger struct{ l *slog.Logger }
 
 func (raftLogger) Debug(...any)          {}

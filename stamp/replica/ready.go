@@ -13,7 +13,7 @@ import (
 type Pass struct {
 	// Sends go out at once: a leader sends before its own fsync.
 	Sends []*pb.Message
-	// sendRange[i] is the replica that Sends[i] is from.
+	// From[i] is the replica that sends Sends[i].
 	From []*Replica
 
 	appends []work
@@ -72,8 +72,8 @@ func (r *Replica) Collect(p *Pass) {
 	}
 }
 
-// Append writes what was collected with one commit, synced where an answer depends
-// on it, and sends the answers: to peers through the pass, to Raft at once.
+// Append writes what was collected with one commit, which is synced if an answer depends on
+// it. Then it sends the answers: to peers through the pass, to Raft at once.
 func (p *Pass) Append(log state.Log) error {
 	if len(p.appends) == 0 {
 		return nil
@@ -135,11 +135,10 @@ func (r *Replica) answer(p *Pass, m *pb.Message) {
 	}
 }
 
-// Apply applies what was committed, to the ranges led here or to those followed here.
-// A leader's come before Append: commands wait for them. A follower's come after it:
-// nobody waits for them, but the leader does for the fsync. A replica whose state
-// machine fails is out of service: its state can no longer be trusted to equal its
-// peers'.
+// Apply applies what was committed, to the ranges led here or to those followed here. The
+// ranges led here are applied before Append, since commands wait for them; those followed here
+// after it, since the leader waits for the fsync and nobody for the apply. A replica whose state
+// machine fails is out of service: its state may differ from that of its peers.
 func (p *Pass) Apply(led bool) {
 	for _, w := range p.applies {
 		entries := w.m.GetEntries()

@@ -11,13 +11,13 @@ import (
 // its trusted replicas was gone (R4). It is part of the id of every replica since then,
 // and so of every Raft message, of the configuration and of the identity files: replicas
 // of two recoveries never take each other for members of one group, and the later one
-// wins. The zero value is the range as it was made.
+// wins. The zero value is a range that was never re-formed.
 //
 //	bits of an id   63 .. 42            41 .. 32              31 .. 0
 //	                recoveries so far   node that survived    replicas since then
 //
-// The node is a part of it so that two operators who re-form a range in two places at once
-// make two recoveries, of which the later one wins.
+// The node is a part of it so that two operators who re-form a range on two nodes at once make
+// two different recoveries, of which the greater one wins.
 type Recovery uint64
 
 const (
@@ -29,7 +29,7 @@ const (
 // ErrRetired: the range was re-formed without this replica, which missed it.
 var ErrRetired = errors.New("replica was retired: its range was re-formed by an operator")
 
-// ErrSurvivor: a node whose number does not fit a recovery.
+// ErrSurvivor: the number of a node does not fit into a Recovery.
 var ErrSurvivor = fmt.Errorf("replica: only nodes 1 to %d can be the survivor of a recovery", survivorMax)
 
 // RecoveryOf is the recovery that a replica belongs to.
@@ -43,8 +43,8 @@ func (r Recovery) Next(n geo.NodeID) (Recovery, error) {
 	return (r>>survivorBits+1)<<survivorBits | Recovery(n), nil
 }
 
-// None is an id of the recovery that no replica has, below all that some have: of a node
-// that knows of the recovery and has no replica in it yet.
+// None is an id of the recovery that no replica has, below the ids of all its replicas. It is
+// the id of a node that knows of the recovery and has no replica in it yet.
 func (r Recovery) None() geo.ReplicaID { return geo.ReplicaID(r) << numberBits }
 
 // String is for operators.
@@ -64,7 +64,7 @@ func (r Recovery) Members() Members {
 // Recovery is the recovery that the configuration belongs to.
 func (m Members) Recovery() Recovery { return RecoveryOf(m.Next) }
 
-// Voters are the replicas that vote and count.
+// Voters are the replicas that are no learners.
 func (m Members) Voters() []Member {
 	var out []Member
 	for _, r := range m.List {

@@ -32,27 +32,27 @@ var ErrLost = errors.New("replica lost fsynced entries; it takes no further part
 type Options struct {
 	Range geo.RangeID
 	Node  geo.NodeID
-	// ID is the replica's own: see Member.
+	// ID is the replica's Raft id: see Member.
 	ID  geo.ReplicaID
 	Log state.RangeLog
-	// Applied is where Machine stands.
+	// Applied is the index of the last entry that Machine has applied.
 	Applied uint64
 	Machine StateMachine
-	// Snapshots gives and takes range snapshots. Nil means none: the log must then
-	// reach back to what the last replica needs.
+	// Snapshots offers and installs range snapshots. Nil means none: the log must then reach
+	// back to what the slowest replica needs.
 	Snapshots Snapshots
 	// Lost means that the replica cannot be trusted, whatever its log looks like.
 	Lost error
 	// Tick is the length of one tick. Zero means 100 ms.
 	Tick time.Duration
-	// ElectionTicks is after how many ticks without a leader a replica stands for
-	// election, at the earliest. Zero means 10.
+	// ElectionTicks is how many ticks a replica is without a leader before it stands for
+	// election, at the least. Zero means 10.
 	ElectionTicks int
-	// InSyncTimeout is how long a replica may stay behind before it leaves the
-	// in-sync set, in running time; a fifth of it where its node is not Reachable. Zero means
-	// 1 s. A short one gives up the third copy lightly.
+	// InSyncTimeout is how long a replica may stay behind before it leaves the in-sync set, in
+	// running time; a fifth of it if its node is not Reachable. Zero means 1 s. With a short
+	// one, a brief delay costs the third copy.
 	InSyncTimeout time.Duration
-	// Reachable reports whether a connection to a node stands. Nil means to every node.
+	// Reachable reports whether there is a connection to a node. Nil means to every node.
 	Reachable func(geo.NodeID) bool
 	// Running is the running time of the scheduler, in which the silence of the other
 	// replicas is measured. Nil means monotonic time.
@@ -66,7 +66,7 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// InSyncTimeout is what Options.InSyncTimeout is where it is zero.
+// InSyncTimeout is the default of Options.InSyncTimeout.
 const InSyncTimeout = time.Second
 
 func (o Options) withDefaults() Options {
@@ -97,17 +97,18 @@ type Replica struct {
 	fresh   bool // never voted and holds no entry: it may stand at once
 	leads   bool // as of the newest Ready
 
-	// elapsed counts ticks since the leader's last message, or since the last election;
-	// drawn is after how many the replica stands that knows of no leader.
+	// elapsed counts ticks since the leader's last message, or since the last election. A
+	// replica that knows no leader stands when elapsed reaches drawn.
 	elapsed, drawn int
-	// seenLeader is the leader whose message came last, and seenAt when, in running time; 0
-	// after this replica led.
+	// seenLeader is the leader whose message came last, and seenAt the running time at which
+	// it came; seenLeader is 0 after this replica led.
 	seenLeader geo.ReplicaID
 	seenAt     time.Duration
 
 	applied     uint64
 	appliedTerm uint64
-	// replayTo is the last index found in the log at start: applies up to it are replay.
+	// replayTo is the last index in the log at the start: entries up to it that are applied
+	// since are replayed. logged is how many entries the log had then.
 	replayTo uint64
 	logged   uint64
 	replayed uint64
@@ -177,7 +178,7 @@ func Open(o Options, now time.Duration) (*Replica, error) {
 	return r, nil
 }
 
-// ran is the running time at which the silence of others is measured.
+// ran is the running time, in which the silence of the other replicas is measured.
 func (r *Replica) ran(now time.Duration) time.Duration {
 	if r.o.Running == nil {
 		return now
@@ -188,8 +189,8 @@ func (r *Replica) ran(now time.Duration) time.Duration {
 // Lose takes the replica out for good: it cannot be trusted any more.
 func (r *Replica) Lose(err error) { r.lose(err) }
 
-// FirstTerm is the term of the hard state that a replica is made with: one without any
-// has lost its log.
+// FirstTerm is the term of the hard state with which a replica is created. A replica without
+// any hard state has lost its log.
 const FirstTerm = 1
 
 func (r *Replica) lose(err error) {
@@ -197,10 +198,10 @@ func (r *Replica) lose(err error) {
 	r.o.Logger.Error("replica lost: it takes no part until it is rebuilt under a new id", "range", r.o.Range, "node", r.o.Node, "replica", r.o.ID, "error", err)
 }
 
-// Range is the range this is a replica of.
+// Range is the range of the replica.
 func (r *Replica) Range() geo.RangeID { return r.o.Range }
 
-// Lost reports why the replica takes no part any more, nil while it does.
+// Lost returns why the replica takes no part any more; nil while it does.
 func (r *Replica) Lost() error { return r.lost }
 
 // Step takes one message of a peer.
@@ -247,7 +248,7 @@ func (r *Replica) IsLeader() bool {
 	return r.lost == nil && r.rn.BasicStatus().RaftState == raft.StateLeader
 }
 
-// Leader returns the leader it knows of, 0 for none, and its own term.
+// Leader returns the leader that this replica knows, 0 for none, and this replica's term.
 func (r *Replica) Leader() (geo.NodeID, uint64) {
 	if r.lost != nil {
 		return 0, 0

@@ -8,12 +8,12 @@ import (
 	"antipode/geo"
 )
 
-// round is a follower's question to the leader which index holds everything that was
-// acknowledged before it (R5). The leader answers after a quorum confirmed that it still
-// leads.
+// round is a question of a follower to the leader: up to which index is everything that was
+// acknowledged before the question (R5)? The leader answers after a quorum confirmed that it
+// still leads.
 type round struct {
-	// context names the round: its replica, when it began, and a draw. An answer to
-	// another one, such as one of an earlier life of this node, is none.
+	// context names the round: the replica, when the round began, and a random number. Answers
+	// to other rounds, such as those of an earlier life of this node, are ignored.
 	context  []byte
 	began    time.Duration
 	answered bool
@@ -24,13 +24,13 @@ type round struct {
 // shorter: see ReadIndex.
 const roundLen = 24
 
-// roundTicks is after how many ticks without an answer a round begins again: question or
-// answer were lost.
+// roundTicks is how many ticks a follower waits for the answer of a round before it begins
+// another one: question or answer were lost.
 const roundTicks = 3
 
-// MayFollow reports whether the replica may serve reads as a follower: it votes, is
-// trusted, and knows a leader. A learner, one that is being rebuilt, and one that knows
-// that it was removed may not.
+// MayFollow reports whether the replica may serve reads as a follower: it is a voter, is
+// trusted, and knows a leader. A learner may not, nor a replica that is being rebuilt or that
+// knows that it was removed.
 func (r *Replica) MayFollow() bool {
 	if r.lost != nil || r.IsLeader() {
 		return false
@@ -48,8 +48,8 @@ func (r *Replica) Ask(now time.Duration) {
 	r.rn.ReadIndex(context)
 }
 
-// Asked returns the leader's answer to the round that Ask began, once it is there. late
-// reports that it is not and that question or answer may be lost: ask again.
+// Asked returns the leader's answer to the round that Ask began, once answered. late: there is
+// no answer after roundTicks, so question or answer may be lost: ask again.
 func (r *Replica) Asked(now time.Duration) (index uint64, answered, late bool) {
 	return r.round.index, r.round.answered, !r.round.answered && now-r.round.began >= roundTicks*r.o.Tick
 }
@@ -61,8 +61,9 @@ func (r *Replica) receiveIndex(context []byte, index uint64) {
 	}
 }
 
-// answersIndex reports whether this replica may answer the question of another: it leads,
-// and that one votes. A removed replica that does not know it asks in vain.
+// answersIndex reports whether this replica may answer the question of another: this one
+// leads, and the other is a voter. A replica that was removed and does not know it gets no
+// answer.
 func (r *Replica) answersIndex(from geo.ReplicaID) bool {
 	asker, ok := r.members.Of(from)
 	return ok && !asker.Learner && r.IsLeader()

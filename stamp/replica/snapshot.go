@@ -11,30 +11,29 @@ import (
 	"antipode/stamp/state"
 )
 
-// Snapshots is what a replica asks of its node where its log no longer reaches back far
-// enough for a peer, and where it is itself such a peer. All calls come from the
-// scheduler.
+// Snapshots is what a replica asks of its node if its log no longer reaches back far enough
+// for a peer, or if it is itself such a peer. All calls come from the scheduler.
 //
-// A peer steps the MsgSnap only when the whole state is staged on its disk and its
-// payload is in its extents: so a Match never stands for a state without payload (R3), and
-// until then the peer keeps its old log, with which it cannot win an election against
-// what was committed since.
+// A peer steps the MsgSnap only when the whole state is staged on its disk and the payload of
+// that state is in its extents. So a Match never stands for a state without payload (R3). Until
+// then the peer keeps its old log, with which it cannot win an election against what was
+// committed since.
 type Snapshots interface {
-	// Offer says what a snapshot taken now would hold; the MsgSnap that follows is for
-	// the node to carry out. raft.ErrSnapshotTemporarilyUnavailable makes Raft ask again.
+	// Offer describes the snapshot that would be taken now. The node carries out the MsgSnap
+	// that follows. raft.ErrSnapshotTemporarilyUnavailable makes Raft ask again.
 	Offer() (*pb.Snapshot, error)
 	// Install replaces the state by the staged one and returns when that is durable.
 	// After an error the node is out of service.
 	Install(s *pb.Snapshot) error
-	// Installed means that the log, too, begins behind the snapshot, durably.
+	// Installed reports that the log, too, begins behind the snapshot, durably.
 	Installed() error
 }
 
 // storage is Raft's view of a replica.
 //
-// Its commit index is at least what was applied: state may be flushed before the log
-// is synced with the commit index that let it be applied, and a crash between the two
-// leaves a commit index below, at which Raft would panic. What was applied was committed.
+// Its commit index is at least the applied index. The state may be flushed before the log is
+// synced with the commit index that allowed the apply, and a crash between the two leaves a
+// lower commit index, at which Raft would panic. What was applied was committed.
 type storage struct {
 	state.RangeLog
 	applied   uint64
@@ -60,9 +59,9 @@ func (s storage) Snapshot() (*pb.Snapshot, error) {
 	return s.snapshots.Offer()
 }
 
-// install carries out the snapshot that Raft accepted: first the state, durably, then
-// the log, in the batch of the pass. What a crash leaves in between is a state ahead of
-// its log, which the node distinguishes from a log that lost its end by its own record (R4).
+// install installs the snapshot that Raft accepted: first the state, durably, then the log, in
+// the batch of the pass. A crash in between leaves a state ahead of its log. The plan of the
+// snapshot, which the node keeps, distinguishes that from a log that lost its end (R4).
 func (r *Replica) install(batch state.LogBatch, s *pb.Snapshot) error {
 	if err := r.o.Snapshots.Install(s); err != nil {
 		return fmt.Errorf("install snapshot of range %d: %w", r.o.Range, err)
@@ -78,7 +77,7 @@ func SnapshotOf(index, term uint64, m Members) *pb.Snapshot {
 	return &pb.Snapshot{Metadata: &pb.SnapshotMetadata{ConfState: m.conf(), Index: &index, Term: &term}}
 }
 
-// ReportSnapshot reports to Raft what became of the snapshot for a peer. After a failure it
+// ReportSnapshot reports to Raft whether a peer installed its snapshot. After a failure Raft
 // asks for another one.
 func (r *Replica) ReportSnapshot(to geo.ReplicaID, ok bool) {
 	if r.lost != nil || !r.IsLeader() {
@@ -91,8 +90,8 @@ func (r *Replica) ReportSnapshot(to geo.ReplicaID, ok bool) {
 	r.rn.ReportSnapshot(uint64(to), status)
 }
 
-// Unreadable is what a replica panics with where its log cannot be read: Raft knows no
-// error there but panics itself, without a reason that could be distinguished from a bug.
+// Unreadable is the value with which a replica panics if its log cannot be read. Raft has no
+// error for that: it would panic too, with a value that could not be distinguished from a bug.
 // The node goes out of service with Err.
 type Unreadable struct{ Err error }
 

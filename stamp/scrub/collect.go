@@ -14,74 +14,82 @@ import (
 	"antipode/stamp/state"
 )
 
-// Chunks are dropped that nothing names any more, or never did: their upload failed, or
-// what named them was deleted or written anew (R9). A round marks what is named here,
+// The collection drops chunks that nothing names any more, or never did: their upload failed,
+// or what named them was deleted or overwritten (R9). A round marks what is named here,
 //
-//  1. every entry of the untrimmed logs, those that this node no longer needs too,
+//  1. every entry of the untrimmed logs, also those that this node no longer needs,
 //  2. then every row of the durable state: clients' rows, and the outboxes,
 //
-// and then sweeps what two rounds, Options.Grace apart, found unnamed and untouched.
+// and then sweeps the chunks that two rounds, Options.Grace apart, found unnamed and untouched.
 //
-// Why nothing is dropped that is named, or about to be:
+// Why no chunk is dropped that is named, or about to be:
 //
-//   - Log before state: an entry that is trimmed while the log is read was durable in the
-//     state before, which is read later. Durable state, not the newest: a row that is
-//     deleted in memory alone comes back by a crash, until the log is applied again.
-//   - A name that appears behind the walk: code that proposes, appends or
-//     applies a change that names a chunk has asked whether it is here (extent.Durable):
-//     the leader at evaluation, a follower before it steps the entry, the receiver of a
-//     range snapshot for each row, the applier of the other location's records. The
-//     question pins the chunk for this round and the next: Options.Grace at least, in which
-//     the entry reaches the log, or does not.
+//   - The log is walked before the state: an entry that is trimmed while the log is read was
+//     already durable in the state, which is read later. The walk reads the durable state, not
+//     the newest: a row whose deletion is only in memory comes back after a crash, until the
+//     log is applied again.
+//   - A name may appear where the walk has already been. Whatever proposes, appends or applies
+//     a change that names a chunk first asks whether the chunk is here (extent.Durable): the
+//     leader at evaluation, a follower before it steps the entry, the receiver of a range
+//     snapshot for each row, the applier of the other location's records. The question pins
+//     the chunk for this round and the next: for Options.Grace at least, within which the entry
+//     reaches the log, or does not.
 //   - The sweep takes the store's lock for a slice of the chunks at a time, and others work
-//     between the slices. But each chunk is judged and dropped under one hold of that lock
-//     (extent.Store.Sweep), so a question, a put or a mark of it comes before, and keeps it,
-//     or after: then the answer is no, and the change is refused, or waits until the chunk is
-//     fetched again. A chunk that was put behind the sweep's back has the round of now; one
-//     that Compact moved has the round of the copy that it replaced.
+//     between the slices. But each chunk is examined and dropped under one hold of that lock
+//     (extent.Store.Sweep). So a question, a put or a mark either comes before, and keeps the
+//     chunk, or comes after: then the answer is no, and the change is refused, or waits until
+//     the chunk is fetched again. A chunk that is put while the sweep runs belongs to the
+//     current round; one that Compact moved belongs to the round of the copy that it replaced.
 //   - Uploads and geo pushes: a Put pins likewise. An upload that takes longer than
 //     Options.Grace from a chunk to the change that names it is refused (503) and changes
-//     nothing. A push whose record comes later than that finds the chunk gone; the
-//     receiver then fetches it from the source, whose outbox names it all the while.
-//   - Rows that are read while the walk is elsewhere do not matter: rows never move from
+//     nothing. If the record of a push comes later than that, the pushed chunk is gone; the
+//     receiver then fetches it from the source, whose outbox still names it.
+//   - Rows that change while the walk is at another key do not matter: rows never move from
 //     one key to another without a change that names their chunks.
-//   - A read of a blob that is deleted meanwhile goes on for Options.Grace at least; then
-//     it ends early, for ids are never given twice. A single read of a chunk always ends
-//     well: its file stays open.
+//   - A read of a blob that is deleted meanwhile can go on for Options.Grace at least. After
+//     that it ends early; it never reads other data, since ids are never given twice. A single
+//     read of a chunk always succeeds: the chunk's file stays open.
 //
-// While a replica here is lost, joins, or is fed by a snapshot, its names are not all
-// here: such a round does not count.
+// While a replica here is lost, joins, or is fed by a snapshot, this node does not have all
+// its names: such a round does not count.
 //
-// Each named chunk that is not here is noted, and copied from a peer.
+// Each named chunk that is not here is recorded as missing, and copied from a peer.
 
-// Of the pace of a round: 10 MiB of rows a second, 860 GiB in a Options.Grace. A faster
-// one takes the processors from the clients of a young store for nothing.
+// The speed of a round is 10 MiB of rows a second, 860 GiB in a Grace of 24 hours. A faster
+// round would take processor time from the clients of a young store without need.
 const (
-	collectRows   = 4096
-	collectBytes  = 1 << 20
-	collectRest   = 100 * time.Millisecond
-	collectAgain  = time.Minute
+	// collectRows and collectBytes bound what one step of the walk reads, and collectRest is
+	// the rest after it.
+	collectRows  = 4096
+	collectBytes = 1 << 20
+	collectRest  = 100 * time.Millisecond
+	// collectAgain is the wait after a round that failed or did not count.
+	collectAgain = time.Minute
+	// collectSweeps bounds the chunks that one step of the sweep drops.
 	collectSweeps = 4096
-	compactRate   = 16 << 20 // bytes per second
-	compactRest   = time.Minute
+	// compactRate is the speed of Compact in bytes per second, and compactRest the wait after
+	// it found nothing to do.
+	compactRate = 16 << 20
+	compactRest = time.Minute
 )
 
 // collection is how far a round has come.
 type collection struct {
 	active bool
 	began  time.Duration
-	// version is of Node.NamesComplete when the round began.
+	// version is what Node.NamesComplete returned when the round began.
 	version uint64
-	// logs and spans are still to be walked, the first of them from next, or key, on.
+	// logs and spans are still to be walked: the first log from index next on, the first span
+	// from key on.
 	logs  []Range
 	next  uint64
 	spans []rangeSpan
 	key   []byte
-	// sweeping: all is marked.
+	// sweeping: everything is marked, and the sweep runs.
 	sweeping bool
 }
 
-// rangeSpan is keys of a range.
+// rangeSpan is a span of the keys of a range.
 type rangeSpan struct {
 	id geo.RangeID
 	state.Span
@@ -117,7 +125,7 @@ func (s *Scrubber) collectStep(context.Context) time.Duration {
 		if errors.Is(err, state.ErrLogCorrupt) {
 			s.o.Node.Quarantine("log", err)
 		}
-		s.o.Logger.Error("cannot tell which chunks are named; none is dropped before a walk over all names succeeds", "error", err)
+		s.o.Logger.Error("cannot find out which chunks are named; none is dropped before a walk over all names succeeds", "error", err)
 		return collectAgain
 	}
 	return rest
@@ -210,7 +218,7 @@ func (s *Scrubber) markRows() (rest time.Duration, err error) {
 	return collectRest, nil
 }
 
-// mark marks chunks as named, and notes those that are not here.
+// mark marks chunks as named, and records as missing those that are not here.
 func (s *Scrubber) mark(refs []extent.Ref) {
 	for _, ref := range refs {
 		if !s.o.Chunks.Mark(ref) && len(s.missing) < missingMax {
@@ -231,7 +239,7 @@ func (s *Scrubber) sweepStep() time.Duration {
 	return max(0, s.collect.began+s.o.Grace-s.o.Clock.Mono())
 }
 
-// compactStep empties some of an extent that holds mostly garbage.
+// compactStep copies some chunks out of an extent that holds mostly garbage.
 func (s *Scrubber) compactStep(ctx context.Context) time.Duration {
 	copied, err := s.o.Chunks.Compact(ctx)
 	if err != nil || copied == 0 {

@@ -18,12 +18,13 @@ import (
 // bytesMax: a store that is too large for that takes longer than the period, and the node
 // logs it.
 //
-// A cycle begins from the start with the process.
+// A restart of the process begins a new cycle.
 const (
 	scrubShare = 0.8
 	idleBytes  = 4 << 20  // per second
 	bytesMax   = 64 << 20 // per second
-	// restLeast: shorter rests are taken together, since timers are not much finer.
+	// restLeast is the shortest rest: shorter ones are added up until they reach it, since
+	// timers are not much finer.
 	restLeast = 10 * time.Millisecond
 )
 
@@ -32,16 +33,19 @@ type cycle struct {
 	began time.Duration
 	// rate is the speed that the period requires, in bytes per second; zero before it began.
 	rate float64
-	// owed is the rest that is due and was not taken yet.
+	// owed is the sum of the rests that are due and not taken yet.
 	owed time.Duration
-	// chunks is set when the chunks are done; then the stores follow, one after the other.
+	// chunks is set when all chunks were read. Then the stores follow, one after the other:
+	// store is the index of the current one, and files are those of it that remain, valid if
+	// listed.
 	chunks bool
 	store  int
 	files  []state.File
 	listed bool
 	// applied is Node.Applied at the last step.
 	applied uint64
-	late    bool
+	// late: the period requires more than bytesMax.
+	late bool
 }
 
 func (s *Scrubber) scrubStep(ctx context.Context) time.Duration {
@@ -131,7 +135,7 @@ func (s *Scrubber) scrubFile(store Store, f state.File) {
 	s.scrubbed(store.Name).Add(f.Bytes)
 }
 
-// scrubRest is how long to rest after so many bytes more.
+// scrubRest returns how long to rest after reading so many bytes more.
 func (s *Scrubber) scrubRest(bytes uint64) time.Duration {
 	applied := s.o.Node.Applied()
 	rate := s.cycle.rate

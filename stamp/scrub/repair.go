@@ -14,9 +14,9 @@ const (
 	missingMax = 4096
 )
 
-// repairStep copies some of the chunks that are damaged or missing here from the peers. A
-// copy counts only if it has the length and the CRC of the reference, so a peer whose own copy
-// is damaged is skipped; and only when it is durable.
+// repairStep copies from the peers some of the chunks that are damaged or missing here. A copy
+// counts only if it has the length and the CRC of the reference, so a peer whose own copy is
+// damaged is skipped; and only once it is durable.
 func (s *Scrubber) repairStep(ctx context.Context) time.Duration {
 	refs := s.o.Chunks.Damaged(repairBatch)
 	if len(refs) == 0 {

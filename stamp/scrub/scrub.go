@@ -32,12 +32,12 @@ type Node interface {
 	Applied() uint64
 	// NamesComplete reports whether the logs and rows of this node hold every name of a
 	// chunk that they should: no replica here is lost, joining, or being fed by a snapshot.
-	// Names were complete all the time between two calls that returned the same version.
+	// If two calls return the same version, names were complete all the time between them.
 	NamesComplete() (version uint64, ok bool)
 	// Copy puts an intact copy of a chunk here, read from a peer. It is durable after the
 	// next Chunks.Sync.
 	Copy(ref extent.Ref) error
-	// Quarantine takes a store out of use that is damaged as a whole.
+	// Quarantine takes a damaged store out of use.
 	Quarantine(store string, reason error)
 	// Repaired reports chunks that were copied from peers and are durable.
 	Repaired(chunks, bytes int)
@@ -95,11 +95,11 @@ type Options struct {
 	// chunks off.
 	RowChunks func(id geo.RangeID, key, value []byte) ([]extent.Ref, error)
 	Clock     clock.Clock
-	// Period is within which time everything on the disk is read and checked. Zero means 7
+	// Period is the time within which everything on the disk is read and checked. Zero means 7
 	// days; a short one costs reads of the disk.
 	Period time.Duration
-	// Grace is for how long at least a chunk that nothing names is kept. Zero means 24 hours.
-	// An upload may not take longer.
+	// Grace is how long a chunk that nothing names is kept at least. Zero means 24 hours. An
+	// upload may not take longer.
 	Grace time.Duration
 	// CopyBytesPerSecond bounds the repair. It must not be zero.
 	CopyBytesPerSecond int
@@ -115,9 +115,9 @@ type Scrubber struct {
 
 	cycle   cycle
 	collect collection
-	// missing are chunks that the state names and that were not here when a walk over the
-	// names came by, each until the repair tried it; at most missingMax, the next walk finds
-	// the others. A new walk keeps what is waiting: walks may follow faster than repairs.
+	// missing are chunks that a walk found named and not here. Each stays until the repair
+	// tries it. There are at most missingMax; the next walk finds the others. A new walk keeps
+	// those that wait, since walks may follow each other faster than repairs.
 	missing []extent.Ref
 
 	counts  counts
@@ -172,8 +172,8 @@ func (s *Scrubber) Run(ctx context.Context) {
 	}
 }
 
-// Step does the step that is most overdue, if one is due, and returns how long nothing is
-// due after it. It is called by one goroutine at a time.
+// Step does the task that is most overdue, if one is due, and returns for how long after that
+// none is due. It is called by one goroutine at a time.
 func (s *Scrubber) Step(ctx context.Context) time.Duration {
 	first := s.tasks[0]
 	for _, t := range s.tasks {
@@ -189,11 +189,12 @@ func (s *Scrubber) Step(ctx context.Context) time.Duration {
 	return 0
 }
 
-// Stats counts since New.
+// Stats are counts since New.
 type Stats struct {
-	// Cycles of the scrub over everything on the disk that ended.
+	// Cycles counts the scrub cycles that ended.
 	Cycles uint64
-	// Missing chunks were named and not here; Repaired ones were copied from a peer.
+	// Missing counts chunks that were named and not here, Repaired those that were copied from
+	// a peer.
 	Missing, Repaired uint64
 }
 
@@ -202,8 +203,8 @@ func (s *Scrubber) Stats() Stats {
 	return Stats{s.counts.scrubRounds.Load(), s.counts.missing.Load(), s.counts.repaired.Load()}
 }
 
-// Close takes the metrics back, so that the node can be opened again beside the same
-// registry. Run must have returned.
+// Close unregisters the metrics, so that the node can be opened again with the same
+// registerer. Run must have returned.
 func (s *Scrubber) Close() {
 	if s == nil || s.o.Registerer == nil {
 		return

@@ -33,7 +33,7 @@ type disk struct {
 	calls    []string
 }
 
-func (d *disk) note(format string, args ...any) {
+func (d *disk) record(format string, args ...any) {
 	d.calls = append(d.calls, fmt.Sprintf(format, args...))
 }
 
@@ -43,9 +43,9 @@ func (d *disk) Scrub(context.Context) (extent.Ref, error)    { return extent.Ref
 func (d *disk) Damaged(int) []extent.Ref                     { return nil }
 func (d *disk) Durable(id extent.ChunkID) bool               { return d.held[id] }
 func (d *disk) Sync(context.Context) error                   { return nil }
-func (d *disk) BeginRound()                                  { d.note("walk begins") }
+func (d *disk) BeginRound()                                  { d.record("walk begins") }
 func (d *disk) Mark(ref extent.Ref) bool                     { return d.held[ref.ID] }
-func (d *disk) EndRound()                                    { d.note("walk ends") }
+func (d *disk) EndRound()                                    { d.record("walk ends") }
 func (d *disk) Sweep(int) (chunks int, bytes int64, e error) { d.swept++; return 0, 0, nil }
 func (d *disk) Compact(context.Context) (int64, error)       { return 0, nil }
 func (d *disk) Stats() extent.Stats                          { return extent.Stats{} }
@@ -54,8 +54,8 @@ func (d *disk) Stats() extent.Stats                          { return extent.Sta
 
 func (d *disk) Applied() uint64                  { return d.applied }
 func (d *disk) NamesComplete() (uint64, bool)    { return d.version, d.complete }
-func (d *disk) Quarantine(store string, _ error) { d.note("quarantine %s", store) }
-func (d *disk) Repaired(chunks, _ int)           { d.note("repaired %d", chunks) }
+func (d *disk) Quarantine(store string, _ error) { d.record("quarantine %s", store) }
+func (d *disk) Repaired(chunks, _ int)           { d.record("repaired %d", chunks) }
 func (d *disk) Copy(ref extent.Ref) error {
 	if !d.peers {
 		return errors.New("no peer has it")
@@ -75,7 +75,7 @@ func (d *disk) Files() ([]state.File, error) {
 }
 
 func (d *disk) Verify(f state.File) error {
-	d.note("check %s", f.Path)
+	d.record("check %s", f.Path)
 	return d.file
 }
 

@@ -13,6 +13,6 @@
 //	                                           StepArrived, Install    in one scheduler pass
 //	FinishSends  Raft goes on        <───      FinishArrived           acknowledged
 //
-// A Manager does both sides for all ranges of a node, which it knows through the interface
+// A Manager is both sides, for all ranges of a node, which it knows through the interface
 // Node.
 package snapshot

@@ -14,8 +14,8 @@ import (
 // Header opens a stream of fragments.
 type Header struct {
 	Range geo.RangeID
-	// Message is the leader's MsgSnap. Its snapshot holds no data; the metadata are of
-	// the state that the pieces hold.
+	// Message is the leader's MsgSnap. Its snapshot holds no data; its metadata describe the
+	// state that the fragments hold.
 	Message *pb.Message
 }
 
@@ -25,15 +25,15 @@ type Fragment struct {
 	Number uint32
 	// Last: no fragment follows.
 	Last bool
-	// Rows are the next rows of the range's spans, ascending: fragmentBytesMax together,
-	// or one row that is longer. docs/format/snapshot.md.
+	// Rows are the next rows of the range's spans, ascending: at most fragmentBytesMax
+	// together, or one row that is longer. docs/format/snapshot.md.
 	Rows []byte
-	// CRC is the CRC32C of all above.
+	// CRC is the CRC32C of all fields above.
 	CRC uint32
 }
 
-// fragmentBytesMax bounds the rows of a fragment, so that a few of them in flight are little
-// memory.
+// fragmentBytesMax bounds the rows of a fragment, so that a few fragments in flight take
+// little memory.
 const fragmentBytesMax = 1 << 20
 
 // ErrFragment: a fragment of a snapshot is damaged, or not the next one.
@@ -48,7 +48,7 @@ func (f *Fragment) sum() uint32 {
 	return crc.Join(crc.Of(head[:]), f.Rows)
 }
 
-// check refuses a fragment that is not whole or not number next.
+// check refuses a fragment that is damaged or whose number is not next.
 func (f *Fragment) check(next uint32) error {
 	if f.Number != next {
 		return fmt.Errorf("%w: number %d, want %d", ErrFragment, f.Number, next)

@@ -8,21 +8,21 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The note stays what docs/format/snapshot.md shows, and any other bytes are no note: cut
+// The plan stays what docs/format/snapshot.md shows, and any other bytes are no plan: cut
 // short, or with one bit flipped.
-func TestNote(t *testing.T) {
-	want := note{id: 4, index: 258, term: 7, hardTerm: 8, vote: 2}
+func TestPlan(t *testing.T) {
+	want := plan{id: 4, index: 258, term: 7, hardTerm: 8, vote: 2}
 	b := want.encode()
 	require.Equal(t, "01040000000201000000000000070000000000000008000000000000000200000000000000b2b99461", hex.EncodeToString(b))
-	got, ok := parseNote(b)
+	got, ok := parsePlan(b)
 	require.True(t, ok)
 	require.Equal(t, want, got)
 	for i := range b {
-		_, ok := parseNote(b[:i])
+		_, ok := parsePlan(b[:i])
 		require.False(t, ok)
 		flipped := bytes.Clone(b)
 		flipped[i] ^= 4
-		_, ok = parseNote(flipped)
+		_, ok = parsePlan(flipped)
 		require.False(t, ok)
 	}
 }

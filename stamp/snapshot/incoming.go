@@ -36,9 +36,11 @@ type Incoming struct {
 	dir  string
 
 	staging *state.Staging
-	next    uint32
-	whole   bool
-	// chunks is the file of the payload chunks that the rows name: they may be millions.
+	// next is the number of the next fragment. whole: the last one is here.
+	next  uint32
+	whole bool
+	// chunks is the file that lists the payload chunks that the rows name and that are not
+	// here: they may be millions.
 	chunks  vfs.File
 	chunksW *bufio.Writer
 
@@ -46,7 +48,8 @@ type Incoming struct {
 	staged bool
 	// accepted: Raft took the snapshot. installed: it is in place. Both scheduler only.
 	accepted, installed bool
-	done                chan error
+	// done receives the result of a staged snapshot, once.
+	done chan error
 }
 
 // Accept begins to receive a range snapshot. It may be called from any goroutine.
@@ -97,8 +100,8 @@ func (in *Incoming) open() (err error) {
 
 func (in *Incoming) chunksPath() string { return in.m.o.FS.PathJoin(in.dir, "chunks") }
 
-// Send takes the next fragment and returns when it is written: that is its
-// acknowledgement. After an error the snapshot is of no use: Close it.
+// Send takes the next fragment and returns when it is written; the return acknowledges the
+// fragment. After an error the snapshot is of no use: Close it.
 func (in *Incoming) Send(_ context.Context, f Fragment) error {
 	if err := in.m.ctx.Err(); err != nil {
 		return err
@@ -136,15 +139,14 @@ func (in *Incoming) name(key, value []byte) error {
 	return nil
 }
 
-// Finish fetches the payload that the snapshot names, then lets it replace the replica's
-// state, and returns when that is durable. ErrUnneeded where the log has caught up
-// by itself.
+// Finish fetches the payload that the snapshot names, then replaces the replica's state by the
+// snapshot, and returns when that is durable. ErrUnneeded: the log has caught up by itself.
 func (in *Incoming) Finish(ctx context.Context) error {
 	if err := in.Stage(ctx); err != nil {
 		return err
 	}
 	select {
-	case err := <-in.done: // In the next pass: not for the sender's context to cut short.
+	case err := <-in.done: // It comes in the next pass, even if the sender's context ends.
 		return err
 	case <-in.m.ctx.Done():
 		return in.m.ctx.Err()
@@ -165,8 +167,8 @@ func (in *Incoming) Stage(ctx context.Context) error {
 	if err := in.fetchPayload(ctx); err != nil {
 		return err
 	}
-	// The ingest waits for a flush of what the memtable holds of the range; better here
-	// than on the scheduler.
+	// The ingest waits for a flush of the range's rows in the memtable. It is better to wait
+	// here than on the scheduler.
 	flushed, err := in.m.o.State.AsyncFlush()
 	if err != nil {
 		return err
@@ -184,8 +186,8 @@ func (in *Incoming) Stage(ctx context.Context) error {
 	return nil
 }
 
-// Installed receives the result of a staged snapshot, once; nothing if the node ends
-// before.
+// Installed receives the result of a staged snapshot, once; nothing if the node ends before
+// there is one.
 func (in *Incoming) Installed() <-chan error { return in.done }
 
 // joinContext returns a context that ends with either.

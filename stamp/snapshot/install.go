@@ -17,35 +17,35 @@ import (
 	"antipode/stamp/state"
 )
 
-// The staged files of a range's snapshot lie in a folder of its own, snap/r<range>. It
-// goes through these states; each step is durable before the next:
+// The staged files of a range's snapshot are in the folder snap/r<range>. The folder goes
+// through these states; each step is durable before the next:
 //
-//	staged     tables, no note                    a crash here: removed at open
-//	noted      the note install is written        removed at open, unless ingested
-//	ingested   state at the note's index          at open the log is reset, then removed
+//	staged     tables, no plan                    a crash here: removed at open
+//	planned    the file install holds the plan    removed at open, unless ingested
+//	ingested   state at the plan's index          at open the log is reset, then removed
 //	reset      the log begins behind that index   removed at open
 //	gone       nothing is acknowledged before
 //
-// So a state ahead of its log without a note is a log that lost its end (R4), and with
-// one it is not: nothing was acknowledged on top.
+// So if a state is ahead of its log and there is no plan, the log lost its end (R4). If there
+// is a plan, it did not: nothing was acknowledged on top of the ingested state.
 
-// note says what is about to be ingested.
-type note struct {
+// plan is what the file install records before a snapshot is ingested.
+type plan struct {
 	id geo.RangeID
-	// index and term are of the last entry that the snapshot holds.
+	// index and term are those of the last entry that the snapshot holds.
 	index, term uint64
-	// hardTerm and vote are in the log. A log that has forgotten them is lost.
+	// hardTerm and vote are those of the hard state in the log. A log without them is lost.
 	hardTerm, vote uint64
 }
 
 const (
-	noteName    = "install"
-	noteVersion = 1
-	noteLen     = 1 + 4 + 4*8 + 4
+	planName    = "install"
+	planVersion = 1
+	planLen     = 1 + 4 + 4*8 + 4
 )
 
-func (n *note) encode() []byte {
-	b := append(make([]byte, 0, noteLen), noteVersion)
+func (n *plan) encode() []byte {
+	b := append(make([]byte, 0, planLen), planVersion)
 	b = binary.LittleEndian.AppendUint32(b, uint32(n.id))
 	for _, v := range [...]uint64{n.index, n.term, n.hardTerm, n.vote} {
 		b = binary.LittleEndian.AppendUint64(b, v)
@@ -53,11 +53,11 @@ func (n *note) encode() []byte {
 	return binary.LittleEndian.AppendUint32(b, crc.Of(b))
 }
 
-// parseNote decodes a note; ok is false for bytes that are none, such as one that was
-// being written.
-func parseNote(b []byte) (m note, ok bool) {
-	if len(b) != noteLen || b[0] != noteVersion ||
-		crc.Of(b[:noteLen-4]) != binary.LittleEndian.Uint32(b[noteLen-4:]) {
+// parsePlan decodes a plan; ok is false for other bytes, such as a plan whose write a crash
+// interrupted.
+func parsePlan(b []byte) (m plan, ok bool) {
+	if len(b) != planLen || b[0] != planVersion ||
+		crc.Of(b[:planLen-4]) != binary.LittleEndian.Uint32(b[planLen-4:]) {
 		return m, false
 	}
 	m.id = geo.RangeID(binary.LittleEndian.Uint32(b[1:]))
@@ -75,8 +75,8 @@ func (m *Manager) RemoveStaged(id geo.RangeID) error {
 	return durable.SyncDir(m.o.FS, m.o.Dir)
 }
 
-// Empty replaces the state of a range by none, durably. The folder of its staged files must
-// be free: see Reserve.
+// Empty removes the state of a range, durably. The folder of its staged files must be free:
+// see Reserve.
 func (m *Manager) Empty(id geo.RangeID) error {
 	dir := m.StagedDir(id)
 	if err := m.o.FS.RemoveAll(dir); err != nil {
@@ -98,8 +98,8 @@ func (m *Manager) Empty(id geo.RangeID) error {
 	return m.RemoveStaged(id)
 }
 
-// ForRange returns what a replica of a range asks for; nil if the node neither sends nor
-// takes snapshots.
+// ForRange returns the replica.Snapshots of a range; nil if the node neither sends nor takes
+// snapshots.
 func (m *Manager) ForRange(id geo.RangeID) replica.Snapshots {
 	if m.o.RowChunks == nil {
 		return nil
@@ -128,8 +128,8 @@ func (s rangeSnapshots) Install(snap *pb.Snapshot) error {
 	if err != nil {
 		return err
 	}
-	what := note{s.id, meta.GetIndex(), meta.GetTerm(), hs.GetTerm(), hs.GetVote()}
-	if err := durable.Write(m.o.FS, in.dir, noteName, what.encode()); err != nil {
+	what := plan{s.id, meta.GetIndex(), meta.GetTerm(), hs.GetTerm(), hs.GetVote()}
+	if err := durable.Write(m.o.FS, in.dir, planName, what.encode()); err != nil {
 		return err
 	}
 	machine := m.o.Node.Range(s.id).Machine
@@ -157,14 +157,14 @@ func (s rangeSnapshots) Installed() error {
 	return s.m.RemoveStaged(s.id)
 }
 
-// StepArrived passes the snapshots to Raft whose state and payload are here. They hold what
-// was committed, under every leader: the present one may stand as their sender, so that a
-// transfer outlives the term in which it began.
+// StepArrived passes the snapshots to Raft whose state and payload are here. They hold
+// committed entries, which every later leader has too. So if the leader has changed, its
+// replica and term replace those of the sender: a transfer outlives the term in which it began.
 func (m *Manager) StepArrived(now time.Duration) {
 	for _, in := range m.pass.arrived {
 		rep := m.o.Node.Range(in.id).Replica()
 		if !m.o.Node.IsMember(in.id, replica.To(in.msg)) {
-			continue // For a replica that is lost by now.
+			continue // It is for a replica that is lost by now.
 		}
 		if node, term := rep.Leader(); node != 0 && term > in.msg.GetTerm() {
 			lead, _ := rep.Members().On(node)
@@ -200,11 +200,11 @@ func (m *Manager) FinishArrived() error {
 // was ingested (R4).
 func (m *Manager) Recover(id geo.RangeID, rlog state.RangeLog) (lost, err error) {
 	fs := m.o.FS
-	b, err := durable.Read(fs, fs.PathJoin(m.StagedDir(id), noteName))
+	b, err := durable.Read(fs, fs.PathJoin(m.StagedDir(id), planName))
 	if err != nil {
 		return nil, err
 	}
-	what, ok := parseNote(b)
+	what, ok := parsePlan(b)
 	if !ok || what.id != id {
 		return nil, m.RemoveStaged(id)
 	}
@@ -213,7 +213,7 @@ func (m *Manager) Recover(id geo.RangeID, rlog state.RangeLog) (lost, err error)
 		return nil, err
 	}
 	if applied.Index != what.index || applied.Term != what.term {
-		return nil, m.RemoveStaged(id) // Not ingested: the old replica, whole.
+		return nil, m.RemoveStaged(id) // It was not ingested: the old replica is whole.
 	}
 	hs, _, err := rlog.InitialState()
 	if err != nil {

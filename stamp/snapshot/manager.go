@@ -18,19 +18,20 @@ import (
 
 // Stream is the sender's end of a range snapshot. It is used by one goroutine.
 type Stream interface {
-	// Send transfers the next fragment. It blocks while as many fragments as the transport
-	// holds in flight, a few, are not acknowledged: the receiver acknowledges a fragment when
-	// it is written. An error ends the stream.
+	// Send transfers the next fragment. The receiver acknowledges a fragment when it is
+	// written; the transport holds a few unacknowledged ones in flight, and Send blocks while
+	// there are no fewer. An error ends the stream.
 	Send(ctx context.Context, f Fragment) error
 	// Finish waits until the receiver has fetched the payload and installed the snapshot,
-	// durably. That may take long.
+	// durably. It may take long.
 	Finish(ctx context.Context) error
 	// Close ends the stream. Without a Finish that returned nil the receiver drops what it
 	// has, unless it was about to install it.
 	Close()
 }
 
-// Node is what a Manager asks of its node. Methods marked so are called by any goroutine.
+// Node is what a Manager asks of its node. Methods are called by the scheduler, or by any
+// goroutine if their comment ends so.
 type Node interface {
 	// Range returns a range that is here, nil for any other. Any goroutine.
 	Range(id geo.RangeID) *ranges.Range
@@ -42,17 +43,19 @@ type Node interface {
 	NodeOf(id geo.RangeID, r geo.ReplicaID) geo.NodeID
 	// IsMember reports whether the replica of a range here is r, and takes part.
 	IsMember(id geo.RangeID, r geo.ReplicaID) bool
-	// Accepts returns why no snapshot may be received that a node sends for a replica of the
-	// range there; nil if it may. Any goroutine.
+	// Accepts returns why a snapshot with this header may not be received from a node; nil if
+	// it may. Any goroutine.
 	Accepts(from geo.NodeID, h Header) error
 	// Open opens a stream to another node. Any goroutine.
 	Open(to geo.NodeID, h Header) (Stream, error)
-	// Fetch puts a payload chunk here, at the speed for such transfers, read from a peer,
-	// first before the others. It is durable after the next Chunks.Sync. Any goroutine.
+	// Fetch reads a payload chunk from a peer, at the speed for such transfers, and puts it
+	// here. It asks the node first before the other peers. The chunk is durable after the next
+	// Chunks.Sync. Any goroutine.
 	Fetch(ctx context.Context, ref extent.Ref, first geo.NodeID) error
-	// Replaced: the state of a range was replaced and is durable at an index.
+	// Replaced reports that the state of a range was replaced and is durable up to an index.
 	Replaced(id geo.RangeID, durable uint64)
-	// Installed and Sent report a snapshot that was installed here, or at a peer.
+	// Installed reports a snapshot that was installed here, Sent one that was installed at a
+	// peer.
 	Installed(id geo.RangeID)
 	Sent(id geo.RangeID, to geo.ReplicaID)
 	// Wake makes the scheduler do a pass soon. Any goroutine.
@@ -68,7 +71,7 @@ type Chunks interface {
 // Options configures a Manager. All fields are required.
 type Options struct {
 	Node Node
-	// FS and Dir: snapshots on their way in are staged in folders of Dir.
+	// Dir is the folder in FS in which incoming snapshots are staged.
 	FS     vfs.FS
 	Dir    string
 	State  *state.Store
@@ -78,7 +81,7 @@ type Options struct {
 	// node neither sends nor takes snapshots.
 	RowChunks func(id geo.RangeID, key, value []byte) ([]extent.Ref, error)
 	Clock     clock.Clock
-	// Go starts f apart from the caller.
+	// Go runs f on a goroutine.
 	Go     func(f func())
 	Logger *slog.Logger
 }
@@ -93,14 +96,14 @@ type Manager struct {
 
 	mu     sync.Mutex
 	closed bool
-	// incoming are the snapshots being received; a nil one is a reserved folder. arrived are
-	// those that the scheduler has to install; ended are outgoing ones that ended.
+	// incoming are the snapshots being received; nil stands for a reserved folder. arrived are
+	// those that the scheduler has to install. ended are outgoing ones that ended. Guarded by mu.
 	incoming map[geo.RangeID]*Incoming
 	arrived  []*Incoming
 	ended    []sent
 
-	// Scheduler only. taken and settled are arrived and ended as of this pass; installing are
-	// those of taken that Raft has; outgoing is the last one of each range.
+	// Below: scheduler only. pass has arrived and ended as of the current pass. installing are
+	// the arrived ones that were passed to Raft. outgoing is the newest one of each range.
 	pass struct {
 		arrived []*Incoming
 		ended   []sent
@@ -136,8 +139,8 @@ func (m *Manager) Receiving() bool {
 	return len(m.incoming) > 0
 }
 
-// Reserve keeps snapshots of a range away until release, for work on its folder of staged
-// files; ok is false while one is being received.
+// Reserve refuses incoming snapshots of a range until release is called, so that the caller
+// can work on the folder of its staged files; ok is false while one is being received.
 func (m *Manager) Reserve(id geo.RangeID) (release func(), ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -152,7 +155,7 @@ func (m *Manager) Reserve(id geo.RangeID) (release func(), ok bool) {
 	}, true
 }
 
-// BeginPass takes what ended since the last pass.
+// BeginPass takes the transfers that arrived or ended since the last pass.
 func (m *Manager) BeginPass() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -165,7 +168,7 @@ func (m *Manager) StagedDir(id geo.RangeID) string {
 	return m.o.FS.PathJoin(m.o.Dir, fmt.Sprintf("r%d", id))
 }
 
-// start runs f apart from the scheduler.
+// start runs f on a goroutine that Close waits for.
 func (m *Manager) start(f func()) {
 	m.background.Add(1)
 	m.o.Go(func() {
@@ -174,8 +177,8 @@ func (m *Manager) start(f func()) {
 	})
 }
 
-// Pin returns up to which index the log of a range must stay, for a peer that is being fed by
-// a snapshot, or was until a moment ago; ok is false if there is none.
+// Pin returns the index behind which the log of a range must stay whole, for a peer that is
+// being fed by a snapshot, or was until a moment ago; ok is false if there is no such peer.
 func (m *Manager) Pin(id geo.RangeID, now time.Duration) (index uint64, ok bool) {
 	o := m.outgoing[id]
 	if o == nil || !o.active && now >= o.pinned {

@@ -12,33 +12,36 @@ import (
 )
 
 const (
-	// outgoingMax bounds those under way: each holds an open view of the state store.
+	// outgoingMax bounds the outgoing snapshots of a node: each holds an open view of the state
+	// store.
 	outgoingMax = 2
-	// againAfter is how long a range waits after one that failed.
+	// againAfter is how long a range waits after a snapshot failed.
 	againAfter = time.Second
-	// pinAfter is how long the log stays whole behind one that was installed, for the
-	// peer to go on from there.
+	// pinAfter is how long the log stays whole behind a snapshot that a peer installed, so
+	// that the peer can continue from there.
 	pinAfter = 2 * time.Second
 )
 
-// outgoing is a snapshot under way to a peer of a range, or the last one there was.
+// outgoing is a snapshot under way to a peer of a range, or the last one that was.
 type outgoing struct {
 	to     geo.ReplicaID
 	active bool
-	// pin is an index above which the log is kept until pinned, within bounds: see Pin.
+	// pin is an index above which the log is kept, within bounds, while active and until
+	// pinned: see Pin.
 	pin    uint64
 	pinned time.Duration
 	// notBefore is when the next one may begin.
 	notBefore time.Duration
 }
 
-// sent is what became of an outgoing snapshot.
+// sent is the result of an outgoing snapshot.
 type sent struct {
 	id  geo.RangeID
 	err error
 }
 
-// offer is replica.Snapshots.Offer: the state is read later, and is then as new or newer.
+// offer is replica.Snapshots.Offer. The state is read later; it is then as new as offered, or
+// newer.
 func (m *Manager) offer(id geo.RangeID) (*pb.Snapshot, error) {
 	active := 0
 	for _, o := range m.outgoing {
@@ -60,7 +63,7 @@ func (m *Manager) offer(id geo.RangeID) (*pb.Snapshot, error) {
 // Send carries out a MsgSnap apart from the scheduler.
 func (m *Manager) Send(id geo.RangeID, msg *pb.Message) {
 	if o := m.outgoing[id]; o != nil && o.active {
-		m.o.Node.Range(id).Replica().ReportSnapshot(replica.To(msg), false) // Two peers were offered the same one.
+		m.o.Node.Range(id).Replica().ReportSnapshot(replica.To(msg), false) // One was offered to two peers.
 		return
 	}
 	m.outgoing[id] = &outgoing{to: replica.To(msg), active: true, pin: msg.GetSnapshot().GetMetadata().GetIndex()}
@@ -95,14 +98,14 @@ func (m *Manager) send(id geo.RangeID, to geo.NodeID, msg *pb.Message) (err erro
 		}
 		last = f.Last
 	}
-	// The peer may take long to fetch the payload: the view of the state ends before.
+	// The peer may take long to fetch the payload: do not keep the view of the state open.
 	if err := src.close(); err != nil {
 		return err
 	}
 	return stream.Finish(m.ctx)
 }
 
-// FinishSends reports to Raft what became of the snapshots that ended before this pass.
+// FinishSends reports to Raft the results of the snapshots that ended before this pass.
 func (m *Manager) FinishSends(now time.Duration) {
 	for _, s := range m.pass.ended {
 		o := m.outgoing[s.id]

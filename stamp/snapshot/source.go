@@ -21,13 +21,13 @@ type source struct {
 	snap   *state.Snapshot
 	spans  []state.Span
 	it     kv.Iterator
-	row    bool // it is at a row that is not in a fragment yet
+	row    bool // the iterator is at a row that is not in a fragment yet
 	number uint32
 	header Header
 }
 
-// openSource opens the newest state of a range, which was made on nodes, as the answer to
-// the MsgSnap m. The applied index in the same view says what it is: it may be newer than m.
+// openSource opens the newest state of a range, which began on nodes, to carry out the MsgSnap
+// m. The state may be newer than m: the header has the applied index of the same view.
 func openSource(store *state.Store, id geo.RangeID, nodes []geo.NodeID, m *pb.Message) (_ *source, err error) {
 	s := &source{snap: store.NewSnapshot(), spans: ranges.Spans(id)}
 	defer func() {
@@ -77,7 +77,7 @@ func (s *source) next() (Fragment, error) {
 	return f, nil
 }
 
-// advance moves to the next row, row tells whether there is one.
+// advance moves to the next row and sets s.row to whether there is one.
 func (s *source) advance() (err error) {
 	for {
 		if s.it == nil {
