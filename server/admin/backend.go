@@ -104,9 +104,9 @@ func (b *Backend) Status(ctx context.Context) (wire.Status, error) {
 		},
 		Link: wire.Link{State: wire.LinkUp},
 	}
-	for _, a := range each(b, func(l Location) answer[Status] { return answerOf(l.Status(ctx)) }) {
+	for i, a := range each(b, func(l Location) answer[Status] { return answerOf(l.Status(ctx)) }) {
 		if a.err != nil {
-			return out, a.err
+			return out, fmt.Errorf("location %s: %w", b.o.Locations[i].Name(), a.err)
 		}
 		out.Locations = append(out.Locations, a.value.Location)
 		out.Link = mergeLinks(out.Link, a.value.Link)
@@ -187,7 +187,7 @@ func (b *Backend) Accounts(ctx context.Context) ([]wire.AccountInfo, error) {
 
 // Account implements api/admin.Cluster.
 func (b *Backend) Account(ctx context.Context, name geo.Account) (wire.AccountInfo, error) {
-	a, err := known(b, func(l Location) (wire.Account, error) { return l.Account(ctx, name) })
+	a, err := known(ctx, b, func(ctx context.Context, l Location) (wire.Account, error) { return l.Account(ctx, name) })
 	if err != nil {
 		return wire.AccountInfo{}, err
 	}
@@ -196,21 +196,30 @@ func (b *Backend) Account(ctx context.Context, name geo.Account) (wire.AccountIn
 
 // Keys implements api/admin.Cluster.
 func (b *Backend) Keys(ctx context.Context, name geo.Account) (wire.Keys, error) {
-	return known(b, func(l Location) (wire.Keys, error) { return l.Keys(ctx, name) })
+	return known(ctx, b, func(ctx context.Context, l Location) (wire.Keys, error) { return l.Keys(ctx, name) })
 }
 
-// known asks one location after the other until one knows the account. A location that
-// answers AccountNotFound outweighs locations that do not answer.
-func known[T any](b *Backend, ask func(Location) (T, error)) (T, error) {
+// known returns the first answer of a location that knows the account. It asks all locations at
+// once, because a location that hangs uses up the whole time of the call. A location that answers
+// AccountNotFound outweighs locations that do not answer.
+func known[T any](ctx context.Context, b *Backend, ask func(context.Context, Location) (T, error)) (T, error) {
+	var asked sync.WaitGroup
+	defer asked.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	answers := make(chan answer[T], len(b.o.Locations))
+	for _, l := range b.o.Locations {
+		asked.Go(func() { answers <- answerOf(ask(ctx, l)) })
+	}
 	var none T
 	var err error
-	for _, l := range b.o.Locations {
-		v, askErr := ask(l)
-		if askErr == nil {
-			return v, nil
+	for range b.o.Locations {
+		a := <-answers
+		if a.err == nil {
+			return a.value, nil
 		}
 		if !notFound(err) {
-			err = askErr
+			err = a.err
 		}
 	}
 	return none, err
@@ -274,5 +283,10 @@ func (b *Backend) at(name geo.Location, operate func(Location) error) error {
 
 // SetLink implements api/admin.Cluster. The link has an end at each location.
 func (b *Backend) SetLink(ctx context.Context, to wire.Link) error {
-	return errors.Join(each(b, func(l Location) error { return l.SetLink(ctx, to) })...)
+	return errors.Join(each(b, func(l Location) error {
+		if err := l.SetLink(ctx, to); err != nil {
+			return fmt.Errorf("location %s: %w", l.Name(), err)
+		}
+		return nil
+	})...)
 }

@@ -20,14 +20,45 @@ const catalogWait = time.Second
 // Local implements Location for a location that this process runs, whole or in part. Its
 // operations are those on what runs here.
 type Local struct {
-	Location *location.Location
-	Server   *location.Server
+	Location part
+	Server   server
 	// Set is whose catalogs are read: all locations of the process.
-	Set    location.Set
+	Set    catalogs
 	Clock  clock.Clock
 	Alarms *metrics.Alarms
 	// Warnings are shown in every status.
 	Warnings []string
+}
+
+// part is what this process runs of a location: see location.Location.
+type part interface {
+	Location() geo.Location
+	Subject() string
+	Describe() (wire.Location, error)
+	Events() []wire.Event
+	Readiness(ctx context.Context) wire.LocationReadiness
+	Whole() bool
+	Receives() bool
+	AccountStatus(a *catalog.Account, now time.Time) wire.AccountStatus
+	CreateAccount(ctx context.Context, n wire.NewAccount) (*catalog.Account, error)
+	StartNode(id geo.NodeID) error
+	StopNode(id geo.NodeID) error
+	RecoverRange(ctx context.Context, id geo.RangeID, untrusted bool) (wire.RangeRecovered, error)
+	Link() wire.Link
+	SetLink(to wire.Link)
+}
+
+// server starts and stops a part with its front end: see location.Server.
+type server interface {
+	Running() bool
+	Begin(ctx context.Context) error
+	Stop() error
+}
+
+// catalogs reads accounts: see location.Set.
+type catalogs interface {
+	Account(ctx context.Context, name geo.Account) (*catalog.Account, error)
+	Accounts(ctx context.Context) ([]*catalog.Account, error)
 }
 
 // Name implements Location.

@@ -31,9 +31,7 @@ func Merge(processes []Status) Status {
 			continue
 		}
 		out.Location.Nodes = append(out.Location.Nodes, s.Location.Nodes...)
-		if s.Location.State == wire.Running {
-			out.Location.State = wire.Running
-		}
+		out.Location.State = furthest(out.Location.State, s.Location.State)
 		for k, r := range s.Location.Ranges {
 			if r.LeaderView != nil && k < len(out.Location.Ranges) {
 				out.Location.Ranges[k].LeaderView = r.LeaderView
@@ -52,6 +50,16 @@ func Merge(processes []Status) Status {
 	return out
 }
 
+// furthest returns the state of a location of which one process is in state a and another in b.
+func furthest(a, b wire.State) wire.State {
+	for _, s := range []wire.State{wire.Running, wire.Starting} {
+		if a == s || b == s {
+			return s
+		}
+	}
+	return a
+}
+
 // mergeAccounts adds accounts to a list. The services of an account are those of the status
 // that has them: only the process that receives can compute them.
 func mergeAccounts(to, more []wire.AccountStatus) []wire.AccountStatus {
@@ -66,10 +74,10 @@ func mergeAccounts(to, more []wire.AccountStatus) []wire.AccountStatus {
 	return to
 }
 
-// mergeLinks returns the state of the link seen from two ends: an end that is cut or delayed
-// shows through.
+// mergeLinks returns the state of the link seen from two ends. Everything passes both ends, so one
+// that is cut outweighs one that is delayed, and of two delays the longer one shows.
 func mergeLinks(a, b wire.Link) wire.Link {
-	if b.State == wire.LinkCut || b.State == wire.LinkDelayed {
+	if a.State != wire.LinkCut && (b.State == wire.LinkCut || b.State == wire.LinkDelayed && b.DelaySeconds > a.DelaySeconds) {
 		return b
 	}
 	return a

@@ -34,61 +34,88 @@ type Node struct {
 	Admin *wire.Client
 }
 
-// errNoNode: no node of a location answers on its admin port.
-var errNoNode = &wire.Error{Status: http.StatusServiceUnavailable, Code: "NoNodeAnswers", Message: "no node of the location answers on its admin port"}
+// noNodeAnswers is the reason of a location that is not ready because no node answers.
+const noNodeAnswers = "no node of the location answers on its admin port"
+
+// noNode is the error if no node of the location answers. last is the error of the node that was
+// asked last, nil if no node's admin port is known.
+func (r *Remote) noNode(last error) error {
+	return silent("no node of location "+string(r.Location)+" answers on its admin port", last)
+}
+
+// silent is the error if nobody answers.
+func silent(message string, cause error) error {
+	if cause != nil {
+		message += fmt.Sprintf(" (%v)", cause)
+	}
+	return &wire.Error{Status: http.StatusServiceUnavailable, Code: "NoNodeAnswers", Message: message}
+}
 
 // Name implements Location.
 func (r *Remote) Name() geo.Location { return r.Location }
 
 func (r *Remote) nodeName(n Node) string { return wire.NodeName(r.Location, n.ID) }
 
-// read asks the nodes one after the other until one answers. A refusal is an answer.
+// read asks the nodes one after the other until one answers. A refusal is an answer; the error of
+// a node that failed is returned only if no other node answers.
 func read[T any](ctx context.Context, r *Remote, ask func(context.Context, *wire.Client) (T, error)) (T, error) {
-	err := error(errNoNode)
 	var none T
+	var failed, last error
 	for _, n := range r.Nodes {
 		if n.Admin == nil {
 			continue
 		}
 		ctx, cancel := context.WithTimeout(ctx, nodeWait)
-		out, askErr := ask(ctx, n.Admin)
+		out, err := ask(ctx, n.Admin)
 		cancel()
-		if askErr == nil {
-			return out, nil
-		}
 		var said *wire.Error
-		if errors.As(askErr, &said) && said.Status < http.StatusInternalServerError {
-			return none, askErr
+		switch {
+		case err == nil:
+			return out, nil
+		case !errors.As(err, &said):
+			last = err
+		case said.Status < http.StatusInternalServerError:
+			return none, err
+		default:
+			failed = err
 		}
-		err = askErr
 	}
-	return none, err
+	if failed != nil {
+		return none, failed
+	}
+	return none, r.noNode(last)
 }
 
 // operate has the first node that can be reached carry out an operation. A node that was
 // reached may have begun, so that no other is asked after it.
-func operate[T any](ctx context.Context, r *Remote, ask func(context.Context, *wire.Client) (T, error)) (out T, err error) {
-	err = errNoNode
+func operate[T any](ctx context.Context, r *Remote, ask func(context.Context, *wire.Client) (T, error)) (T, error) {
+	var none T
+	var last error
 	for _, n := range r.Nodes {
 		if n.Admin == nil {
 			continue
 		}
-		if out, err = ask(ctx, n.Admin); !errors.Is(err, wire.ErrUnreachable) {
-			break
+		out, err := ask(ctx, n.Admin)
+		if !errors.Is(err, wire.ErrUnreachable) {
+			return out, err
 		}
+		last = err
 	}
-	return out, err
+	return none, r.noNode(last)
 }
 
 // Status implements Location: the status of the first node that answers. If none does, all
 // nodes are unreachable.
 func (r *Remote) Status(ctx context.Context) (Status, error) {
 	s, err := read(ctx, r, func(ctx context.Context, c *wire.Client) (wire.Status, error) { return c.Status(ctx) })
-	if err == nil && len(s.Locations) == 1 {
-		return Status{s.Locations[0], s.Link, s.Accounts}, nil
-	}
-	if err == nil {
+	switch {
+	case err != nil:
+	case len(s.Locations) != 1:
 		err = fmt.Errorf("a node showed %d locations", len(s.Locations))
+	case s.Locations[0].Name != r.Location:
+		err = fmt.Errorf("a node showed location %s: the configuration names it as a node of %s", s.Locations[0].Name, r.Location)
+	default:
+		return Status{s.Locations[0], s.Link, s.Accounts}, nil
 	}
 	out := wire.Location{Name: r.Location, State: wire.Unreachable, Warnings: []string{err.Error()}}
 	for _, n := range r.Nodes {
@@ -132,7 +159,7 @@ func (r *Remote) Readiness(ctx context.Context) wire.LocationReadiness {
 // serving is the readiness of a location by that of its nodes: the location serves if any
 // node says so. Of several reasons that of a running node is given.
 func serving(nodes []wire.LocationReadiness) wire.LocationReadiness {
-	out := wire.LocationReadiness{State: wire.Unreachable, Reason: errNoNode.Message}
+	out := wire.LocationReadiness{State: wire.Unreachable, Reason: noNodeAnswers}
 	for _, state := range []wire.State{wire.Stopped, wire.Starting, wire.Running} {
 		for _, n := range nodes {
 			if n.Serving {
@@ -187,22 +214,27 @@ func (r *Remote) node(id geo.NodeID) (Node, error) {
 	return Node{}, fmt.Errorf("there is no node %s", wire.NodeName(r.Location, id))
 }
 
-// StartNode implements Location.
-func (r *Remote) StartNode(ctx context.Context, id geo.NodeID) error {
+// atNode has a node carry out an operation.
+func (r *Remote) atNode(id geo.NodeID, ask func(c *wire.Client, name string) (wire.Changed, error)) error {
 	n, err := r.node(id)
-	if err == nil {
-		_, err = n.Admin.StartNode(ctx, r.nodeName(n))
+	if err != nil {
+		return err
+	}
+	_, err = ask(n.Admin, r.nodeName(n))
+	if errors.Is(err, wire.ErrUnreachable) {
+		return silent("node "+r.nodeName(n)+" does not answer on its admin port", err)
 	}
 	return err
 }
 
+// StartNode implements Location.
+func (r *Remote) StartNode(ctx context.Context, id geo.NodeID) error {
+	return r.atNode(id, func(c *wire.Client, name string) (wire.Changed, error) { return c.StartNode(ctx, name) })
+}
+
 // StopNode implements Location.
 func (r *Remote) StopNode(ctx context.Context, id geo.NodeID) error {
-	n, err := r.node(id)
-	if err == nil {
-		_, err = n.Admin.StopNode(ctx, r.nodeName(n))
-	}
-	return err
+	return r.atNode(id, func(c *wire.Client, name string) (wire.Changed, error) { return c.StopNode(ctx, name) })
 }
 
 // Start implements Location.

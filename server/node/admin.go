@@ -27,9 +27,24 @@ func (n *Node) endpoint(s geo.Service) string {
 }
 
 func (n *Node) newMembers() *members {
-	m := &members{Local: &admin.Local{
-		Location: n.location, Server: n.server, Set: location.Set{n.location}, Clock: n.o.Clock, Alarms: n.meters.Alarms, Warnings: n.o.Warnings,
-	}, self: n.id, nodes: n.nodes(), calls: n.transport}
+	m := &members{
+		Location: &admin.Local{
+			Location: n.location, Server: n.server, Set: location.Set{n.location}, Clock: n.o.Clock, Alarms: n.meters.Alarms, Warnings: n.o.Warnings,
+		},
+		server: n.server, self: n.id, nodes: n.nodes(), calls: n.transport, catalogLeader: n.catalogLeader,
+	}
 	m.serve()
 	return m
+}
+
+// catalogLeader returns the node that leads the catalog. It is not known while this node was
+// elected but does not lead yet.
+func (n *Node) catalogLeader() (id geo.NodeID, known bool) {
+	stamp, err := n.location.Stamp()
+	if err != nil {
+		return 0, false
+	}
+	r := geo.FirstRange(geo.Catalog)
+	id, known = stamp.LeaderNode(r)
+	return id, known && (id != n.id || stamp.Leader(r) != nil)
 }

@@ -15,7 +15,6 @@ import (
 	"antipode/server/location"
 	"antipode/services/storageerr"
 	stampnode "antipode/stamp/node"
-	"antipode/stamp/transport"
 )
 
 // Calls between the processes of a location for operators. The names are on the wire: never
@@ -33,11 +32,28 @@ const peerWait = 2 * time.Second
 // members implements admin.Location for the location of this node. What it shows is what all
 // processes of the location report. An operation on another node is a call to its process.
 type members struct {
-	*admin.Local
-	self geo.NodeID
+	// Location is the part of the location that this process runs.
+	admin.Location
+	server server
+	self   geo.NodeID
 	// nodes are all nodes of the location, self included, in order.
 	nodes []geo.NodeID
-	calls *transport.Transport
+	calls calls
+	// catalogLeader returns the node that leads the catalog, if that is known.
+	catalogLeader func() (id geo.NodeID, known bool)
+}
+
+// server starts and stops what this process runs: see location.Server.
+type server interface {
+	Running() bool
+	Begin(ctx context.Context) error
+	Stop() error
+}
+
+// calls are the calls between the processes of the location: see transport.Transport.
+type calls interface {
+	CallProcess(ctx context.Context, to geo.NodeID, method string, body []byte) ([]byte, error)
+	HandleProcess(method string, f stampnode.CallHandler)
 }
 
 // operation is an operator's call to the process of a node.
@@ -54,15 +70,15 @@ type operation struct {
 // location.Server.Begin.
 func (m *members) run(ctx context.Context, o operation) error {
 	if o.Link != nil {
-		return m.Local.SetLink(ctx, *o.Link)
+		return m.Location.SetLink(ctx, *o.Link)
 	}
-	if o.Lenient && o.Start == m.Server.Running() {
+	if o.Lenient && o.Start == m.server.Running() {
 		return nil
 	}
 	if !o.Start {
-		return m.Server.Stop()
+		return m.server.Stop()
 	}
-	err := m.Server.Begin(ctx)
+	err := m.server.Begin(ctx)
 	if o.Lenient && errors.Is(err, location.ErrRuns) {
 		return nil // It was started meanwhile.
 	}
@@ -90,7 +106,12 @@ func (m *members) runAtAll(ctx context.Context, o operation) error {
 	errs := make([]error, len(m.nodes))
 	var given sync.WaitGroup
 	for i, id := range m.nodes {
-		given.Go(func() { errs[i] = m.runAt(ctx, id, o) })
+		given.Go(func() {
+			errs[i] = m.runAt(ctx, id, o)
+			if o.Link != nil && errors.Is(errs[i], stampnode.ErrUnreachable) {
+				errs[i] = nil // A process comes back with a link that is up. Links are cut in tests only.
+			}
+		})
 	}
 	given.Wait()
 	return errors.Join(errs...)
@@ -129,7 +150,7 @@ func askPeers[T any](ctx context.Context, m *members, method string, silent func
 
 // Status implements admin.Location. A process that does not answer is shown as unreachable.
 func (m *members) Status(ctx context.Context) (admin.Status, error) {
-	own, err := m.Local.Status(ctx)
+	own, err := m.Location.Status(ctx)
 	if err != nil {
 		return own, err
 	}
@@ -142,7 +163,7 @@ func (m *members) Status(ctx context.Context) (admin.Status, error) {
 
 // Events implements admin.Location.
 func (m *members) Events(ctx context.Context) []wire.Event {
-	out := m.Local.Events(ctx)
+	out := m.Location.Events(ctx)
 	for _, list := range askPeers(ctx, m, methodEvents, func(geo.NodeID) []wire.Event { return nil }) {
 		out = append(out, list...)
 	}
@@ -151,13 +172,17 @@ func (m *members) Events(ctx context.Context) []wire.Event {
 
 // CreateAccount implements admin.Location. The node with the catalog's leader makes the account.
 func (m *members) CreateAccount(ctx context.Context, a wire.NewAccount) (wire.Account, error) {
-	if m.Location.Leader(geo.FirstRange(geo.Catalog)) != nil {
-		return m.Local.CreateAccount(ctx, a)
+	switch id, known := m.catalogLeader(); {
+	case !known:
+		return wire.Account{}, storageerr.ServerBusy
+	case id == m.self:
+		return m.Location.CreateAccount(ctx, a)
+	default:
+		if err := m.createAt(ctx, id, a); err != nil {
+			return wire.Account{}, err
+		}
+		return m.Account(ctx, a.Name)
 	}
-	if err := m.createElsewhere(ctx, a); err != nil {
-		return wire.Account{}, err
-	}
-	return m.Account(ctx, a.Name)
 }
 
 // createAnswer is how the creation of an account ended.
@@ -168,16 +193,8 @@ type createAnswer struct {
 	Message string `json:"message,omitempty"`
 }
 
-// createElsewhere has the node with the catalog's leader make an account.
-func (m *members) createElsewhere(ctx context.Context, a wire.NewAccount) error {
-	stamp, err := m.Location.Stamp()
-	if err != nil {
-		return storageerr.ServerBusy
-	}
-	id, known := stamp.LeaderNode(geo.FirstRange(geo.Catalog))
-	if !known || id == m.self {
-		return storageerr.ServerBusy
-	}
+// createAt has another node make an account.
+func (m *members) createAt(ctx context.Context, id geo.NodeID, a wire.NewAccount) error {
 	body, err := json.Marshal(a)
 	if err != nil {
 		return err
@@ -219,24 +236,20 @@ func (m *members) Stop(ctx context.Context) error {
 // SetLink implements admin.Location: at this location's end, in all processes that can be
 // reached.
 func (m *members) SetLink(ctx context.Context, l wire.Link) error {
-	err := m.runAtAll(ctx, operation{Link: &l})
-	if errors.Is(err, stampnode.ErrUnreachable) {
-		return nil // A process comes back with a link that is up. Links are cut in tests only.
-	}
-	return err
+	return m.runAtAll(ctx, operation{Link: &l})
 }
 
 // serve answers the calls of the location's other processes.
 func (m *members) serve() {
 	m.calls.HandleProcess(methodView, func(ctx context.Context, _ []byte) ([]byte, error) {
-		s, err := m.Local.Status(ctx)
+		s, err := m.Location.Status(ctx)
 		if err != nil {
 			return nil, err
 		}
 		return json.Marshal(s)
 	})
 	m.calls.HandleProcess(methodEvents, func(ctx context.Context, _ []byte) ([]byte, error) {
-		return json.Marshal(m.Local.Events(ctx))
+		return json.Marshal(m.Location.Events(ctx))
 	})
 	m.calls.HandleProcess(methodOrder, func(ctx context.Context, body []byte) ([]byte, error) {
 		var o operation
@@ -251,7 +264,7 @@ func (m *members) serve() {
 			return nil, fmt.Errorf("malformed account: %w", err)
 		}
 		var out createAnswer
-		if _, err := m.Local.CreateAccount(ctx, a); err != nil {
+		if _, err := m.Location.CreateAccount(ctx, a); err != nil {
 			row, ours := storageerr.Of(err)
 			if !ours {
 				return nil, err

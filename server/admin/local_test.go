@@ -1,0 +1,150 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	wire "antipode/client/admin"
+	"antipode/geo"
+	"antipode/internal/clock"
+	"antipode/services/catalog"
+	"antipode/services/storageerr"
+)
+
+// fakePart is what a process runs of the location south, with its server and its catalog.
+type fakePart struct {
+	part // Calls that a test does not expect panic.
+
+	whole, receives, running bool
+	accounts                 []*catalog.Account
+	fail                     error
+	hangs                    bool
+	asked                    []string
+	link                     wire.Link
+}
+
+func (p *fakePart) Location() geo.Location { return "south" }
+func (p *fakePart) Subject() string        { return "node south-2" }
+func (p *fakePart) Whole() bool            { return p.whole }
+func (p *fakePart) Receives() bool         { return p.receives }
+func (p *fakePart) Running() bool          { return p.running }
+func (p *fakePart) Link() wire.Link        { return p.link }
+func (p *fakePart) SetLink(to wire.Link)   { p.link = to }
+
+func (p *fakePart) Describe() (wire.Location, error) {
+	return wire.Location{Name: "south", State: wire.Running, Warnings: []string{"two domains"}}, p.fail
+}
+
+func (p *fakePart) AccountStatus(a *catalog.Account, now time.Time) wire.AccountStatus {
+	return wire.AccountStatus{Account: wire.Account{Name: a.Name}, Services: []wire.ServiceStatus{{Service: "table", LastSyncTime: wire.Time{Time: now}}}}
+}
+
+func (p *fakePart) CreateAccount(_ context.Context, n wire.NewAccount) (*catalog.Account, error) {
+	return &catalog.Account{Name: n.Name, Primary: "south"}, p.fail
+}
+
+func (p *fakePart) Begin(context.Context) error { return p.note("begin") }
+func (p *fakePart) Stop() error                 { return p.note("stop") }
+
+func (p *fakePart) StartNode(id geo.NodeID) error { return p.note("start node", id) }
+func (p *fakePart) StopNode(id geo.NodeID) error  { return p.note("stop node", id) }
+
+func (p *fakePart) note(what string, nodes ...geo.NodeID) error {
+	for _, id := range nodes {
+		what += fmt.Sprintf(" %d", id)
+	}
+	p.asked = append(p.asked, what)
+	return p.fail
+}
+
+func (p *fakePart) Accounts(ctx context.Context) ([]*catalog.Account, error) {
+	if p.hangs {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return p.accounts, p.fail
+}
+
+func (p *fakePart) Account(_ context.Context, name geo.Account) (*catalog.Account, error) {
+	for _, a := range p.accounts {
+		if a.Name == name {
+			return a, nil
+		}
+	}
+	return nil, storageerr.AccountNotFound
+}
+
+func (p *fakePart) local() *Local {
+	return &Local{Location: p, Server: p, Set: p, Clock: clock.System{}, Warnings: []string{"one rack"}}
+}
+
+// The status of a part has the statistics of the accounts whose secondary is here, if the part can
+// know them: a whole location always, a node while it receives (table).
+func TestLocalStatistics(t *testing.T) {
+	accounts := []*catalog.Account{{Name: "photos", Primary: "north", Secondary: "south"}, {Name: "mail", Primary: "south", Secondary: "north"}}
+	for _, c := range []struct{ whole, receives, want bool }{{true, false, true}, {false, true, true}, {false, false, false}} {
+		p := &fakePart{whole: c.whole, receives: c.receives, running: true, accounts: accounts, link: wire.Link{State: wire.LinkCut}}
+		s, err := p.local().Status(t.Context())
+		require.NoError(t, err)
+		require.Len(t, s.Accounts, 2)
+		require.Equal(t, c.want, len(s.Accounts[0].Services) > 0, "%+v", c)
+		require.Empty(t, s.Accounts[1].Services, "its secondary is elsewhere")
+		require.Equal(t, wire.LinkCut, s.Link.State)
+		require.Equal(t, []string{"one rack", "two domains"}, s.Location.Warnings)
+	}
+}
+
+// A catalog that does not answer costs the status catalogWait and a warning, which names the part;
+// while the part is stopped that is no news.
+func TestLocalStatusWithoutTheCatalog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const warning = "the catalog does not answer at node south-2: accounts may be missing here"
+		p := &fakePart{hangs: true, running: true}
+		begun := time.Now()
+		s, err := p.local().Status(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, catalogWait, time.Since(begun))
+		require.Contains(t, s.Location.Warnings, warning)
+		p.running = false
+		s, err = p.local().Status(t.Context())
+		require.NoError(t, err)
+		require.NotContains(t, s.Location.Warnings, warning)
+	})
+}
+
+// Operations and their errors are those of the part and its server.
+func TestLocalOperations(t *testing.T) {
+	p := &fakePart{accounts: []*catalog.Account{{Name: "photos", Key1: []byte("one"), Key2: []byte("two")}}}
+	l := p.local()
+	for _, fail := range []error{nil, errors.New("disk on fire")} {
+		p.fail, p.asked = fail, nil
+		require.Equal(t, fail, l.Start(t.Context()))
+		require.Equal(t, fail, l.Stop(t.Context()))
+		require.Equal(t, fail, l.StartNode(t.Context(), 2))
+		require.Equal(t, fail, l.StopNode(t.Context(), 3))
+		require.Equal(t, []string{"begin", "stop", "start node 2", "stop node 3"}, p.asked)
+		a, err := l.CreateAccount(t.Context(), wire.NewAccount{Name: "mail"})
+		require.Equal(t, fail, err)
+		require.Equal(t, fail == nil, a.Name == "mail")
+	}
+	require.NoError(t, l.SetLink(t.Context(), wire.Link{State: wire.LinkCut}))
+	require.Equal(t, wire.LinkCut, p.link.State)
+
+	p.fail = nil
+	k, err := l.Keys(t.Context(), "photos")
+	require.NoError(t, err)
+	require.Equal(t, wire.Keys{Name: "photos", Key1: "b25l", Key2: "dHdv"}, k)
+	_, err = l.Keys(t.Context(), "mail")
+	require.ErrorIs(t, err, storageerr.AccountNotFound)
+	_, err = l.Account(t.Context(), "mail")
+	require.ErrorIs(t, err, storageerr.AccountNotFound)
+	list, err := l.Accounts(t.Context())
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+}
