@@ -119,7 +119,11 @@ func TestMergeLinks(t *testing.T) {
 	up, cut := wire.Link{State: wire.LinkUp}, wire.Link{State: wire.LinkCut}
 	short, long := wire.Link{State: wire.LinkDelayed, DelaySeconds: 1}, wire.Link{State: wire.LinkDelayed, DelaySeconds: 2}
 	for _, c := range []struct{ a, b, want wire.Link }{
-		{up, up, up}, {up, cut, cut}, {up, short, short}, {short, cut, cut}, {short, long, long},
+		{up, up, up},
+		{up, cut, cut},
+		{up, short, short},
+		{short, cut, cut},
+		{short, long, long},
 		{up, wire.Link{}, up}, // A process that does not answer.
 	} {
 		require.Equal(t, c.want, mergeLinks(c.a, c.b))
@@ -132,8 +136,11 @@ func TestMergeLinks(t *testing.T) {
 // A location runs if one of its processes does, and starts if one of them starts (table).
 func TestFurthest(t *testing.T) {
 	for _, c := range []struct{ a, b, want wire.State }{
-		{wire.Stopped, wire.Running, wire.Running}, {wire.Running, wire.Stopped, wire.Running}, {wire.Starting, wire.Running, wire.Running},
-		{wire.Stopped, wire.Starting, wire.Starting}, {wire.Stopped, "", wire.Stopped},
+		{wire.Stopped, wire.Running, wire.Running},
+		{wire.Running, wire.Stopped, wire.Running},
+		{wire.Starting, wire.Running, wire.Running},
+		{wire.Stopped, wire.Starting, wire.Starting},
+		{wire.Stopped, "", wire.Stopped},
 	} {
 		require.Equal(t, c.want, furthest(c.a, c.b))
 	}
