@@ -85,6 +85,7 @@ func (h *Handler) Serve(w http.ResponseWriter, r *protocol.Request, m operation.
 		return err
 	}
 	if _, err := verbOf(r.HTTP.Method, r.HTTP.Header); err != nil {
+		c.typeError()
 		return err
 	}
 	handle, built := handlers[m.Name]

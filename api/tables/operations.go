@@ -75,15 +75,26 @@ var handlers = map[string]handler{
 	"EntityGroupTransaction": {(*call).batch, never},
 }
 
+// typeError gives the error of a request for no operation the type that the client asks for a
+// document (protocol/table.md 8.1). A type that is not served is no error here: resource and
+// verb are checked before the media type (8.2).
+func (c *call) typeError() {
+	if asked, err := negotiate(c.r.Version, c.r.Header("Accept"), c.r.Query.Get("$format")); err == nil {
+		c.w.Header()["Content-Type"] = []string{asked.ContentType()}
+	}
+}
+
 // unfit is the answer to a request that is none of the operations that are built.
 func (c *call) unfit() error {
+	if c.asked.Fault == operation.BadVerb {
+		c.w.Header()["Allow"] = []string{c.asked.Allow.String()}
+		return storageerr.TableMethodNotAllowed
+	}
+	c.typeError()
 	comp := strings.ToLower(c.r.Query.Get("comp"))
 	switch {
 	case c.asked.Fault == operation.NoFault:
 		return storageerr.NotImplemented
-	case c.asked.Fault == operation.BadVerb:
-		c.w.Header()["Allow"] = []string{c.asked.Allow.String()}
-		return storageerr.TableMethodNotAllowed
 	case comp != "":
 		return storageerr.InvalidQueryParameter.With("QueryParameterName", "comp", "QueryParameterValue", comp)
 	}

@@ -56,3 +56,30 @@ func TestLookup(t *testing.T) {
 		}
 	}
 }
+
+// The error of a request that is none of the operations has the metadata level that the client
+// asks of documents. What is wrong with the request goes before a type that is not served.
+func TestErrorOfNoOperationHasTheLevelAskedFor(t *testing.T) {
+	r := newRig(t)
+	const row = "/acct/tbl(PartitionKey='p',RowKey='r')"
+	for _, q := range []struct {
+		method, target, instead string
+		status                  int
+	}{
+		{"TRACE", "/acct/tbl", "", http.StatusBadRequest},
+		{"FOO", "/acct/$batch", "", http.StatusBadRequest},
+		{"POST", "/acct/tbl", "GET", http.StatusBadRequest},
+		{"PUT", row, "MERGE", http.StatusBadRequest},
+		{"GET", "/acct/", "", http.StatusBadRequest},
+		{"GET", "/acct/tbl?comp=acl", "", http.StatusNotImplemented},
+	} {
+		for accept, level := range map[string]string{
+			"application/json;odata=fullmetadata": "fullmetadata", "application/json;odata=nometadata": "nometadata",
+			"application/json": "minimalmetadata", "": "minimalmetadata", "application/json;odata=verbose": "minimalmetadata",
+		} {
+			a := r.do(q.method, q.target, "", "Accept", accept, "X-HTTP-Method", q.instead)
+			require.Equal(t, q.status, a.status, "%s %s: %s", q.method, q.target, a.body)
+			require.Contains(t, a.header.Get("Content-Type"), "odata="+level+";", "%s %s %s", q.method, q.target, accept)
+		}
+	}
+}
