@@ -1,24 +1,18 @@
 package stamp
 
 import (
-	"cmp"
 	"context"
-	"errors"
-	"fmt"
-	"slices"
 	"time"
 
 	"antipode/geo"
+	"antipode/stamp/membership"
 	"antipode/stamp/node"
 	"antipode/stamp/replica"
 )
 
-// ErrQuorum: a range has a quorum of trusted replicas, so there is nothing to recover.
-var ErrQuorum = errors.New("nothing to recover")
-
 // Calls between the nodes of a stamp for a recovery; JSON both ways.
 const (
-	// surveyMethod asks a node for its node.Survey of a range.
+	// surveyMethod asks a node for its membership.Survey of a range.
 	surveyMethod = "stamp.survey"
 	// reformMethod makes a node re-form a range.
 	reformMethod = "stamp.reform"
@@ -31,14 +25,14 @@ type surveyRequest struct{ Range geo.RangeID }
 
 type reformRequest struct {
 	Range geo.RangeID
-	From  node.Survey
+	From  membership.Survey
 	As    replica.Recovery
 }
 
 // Recovered reports to an operator what a recovery did.
 type Recovered struct {
 	// Survivor is the replica that the range was re-formed from.
-	Survivor node.Survey
+	Survivor membership.Survey
 	Recovery replica.Recovery
 	// Replica is the new id of the survivor.
 	Replica geo.ReplicaID
@@ -54,7 +48,7 @@ type Recovered struct {
 // Recover re-forms a range that has no quorum of trusted replicas. It takes the best replica
 // that answers: the one of the latest recovery, then of the highest term and index in its log.
 // With untrusted it also takes a replica that lost something it had fsynced, if no trusted one
-// is left. What only the other replicas held is lost. After ErrQuorum and node.ErrNoSurvivor
+// is left. What only the other replicas held is lost. After membership.ErrQuorum and membership.ErrNoSurvivor
 // nothing changed. After an error of a survivor on another node it is unknown whether the range
 // was re-formed: run Recover again.
 func (s *Stamp) Recover(ctx context.Context, id geo.RangeID, untrusted bool) (Recovered, error) {
@@ -62,35 +56,29 @@ func (s *Stamp) Recover(ctx context.Context, id geo.RangeID, untrusted bool) (Re
 	if err != nil {
 		return Recovered{}, err
 	}
-	best, err := survivor(surveys, untrusted)
+	best, as, err := membership.Survivor(surveys, untrusted)
 	if err != nil {
 		return Recovered{}, err
 	}
-	last := replica.Recovery(0)
-	out := Recovered{Survivor: best, Silent: silent}
+	out := Recovered{Survivor: best, Recovery: as, Replica: as.Members().List[0].ID, Silent: silent}
 	for _, v := range surveys {
-		last = max(last, replica.RecoveryOf(v.Replica))
 		if known := max(v.Index, v.Commit); known > best.Index {
 			out.Ahead = max(out.Ahead, known)
 		}
 	}
-	if out.Recovery, err = last.Next(best.Node); err != nil {
-		return Recovered{}, err
-	}
-	out.Replica = out.Recovery.Members().List[0].ID
 	s.o.Logger.Warn("an operator re-forms a range from one replica, accepting the loss of what the others held", "range", id,
 		"survivor", best.Node, "replica", best.Replica, "trusted", best.Trusted, "index", best.Index, "term", best.Term,
 		"known_committed", best.Commit, "silent_nodes", silent, "ahead", out.Ahead)
-	_, err = ask[struct{}](ctx, s, best.Node, reformMethod, reformRequest{id, best, out.Recovery})
+	_, err = ask[struct{}](ctx, s, best.Node, reformMethod, reformRequest{id, best, as})
 	return out, err
 }
 
 // surveys asks every node of a range for the survey of its replica. silent are the nodes that
 // did not answer.
-func (s *Stamp) surveys(ctx context.Context, id geo.RangeID) (answered []node.Survey, silent []geo.NodeID, err error) {
+func (s *Stamp) surveys(ctx context.Context, id geo.RangeID) (answered []membership.Survey, silent []geo.NodeID, err error) {
 	for _, n := range s.Placed(id) {
 		within, cancel := context.WithTimeout(ctx, surveyTimeout)
-		v, err := ask[node.Survey](within, s, n, surveyMethod, surveyRequest{id})
+		v, err := ask[membership.Survey](within, s, n, surveyMethod, surveyRequest{id})
 		cancel()
 		if ctx.Err() != nil {
 			return nil, nil, ctx.Err()
@@ -105,62 +93,11 @@ func (s *Stamp) surveys(ctx context.Context, id geo.RangeID) (answered []node.Su
 	return answered, silent, nil
 }
 
-// survivor chooses which replica to re-form a range from. It refuses while the trusted ones
-// among those that answered are a quorum of a configuration that one of them knows.
-func survivor(all []node.Survey, untrusted bool) (node.Survey, error) {
-	last := replica.Recovery(0)
-	for _, v := range all {
-		last = max(last, replica.RecoveryOf(v.Replica))
-	}
-	trusted := map[geo.ReplicaID]node.Survey{}
-	for _, v := range all {
-		if v.Trusted && replica.RecoveryOf(v.Replica) == last {
-			trusted[v.Replica] = v
-		}
-	}
-	for _, v := range trusted {
-		if v.Leads {
-			return node.Survey{}, fmt.Errorf("%w: node %d leads the range; if it has lost the others it steps down within a second: try again", ErrQuorum, v.Node)
-		}
-		voters := v.Members.Voters()
-		var there []geo.NodeID
-		for _, m := range voters {
-			if _, ok := trusted[m.ID]; ok {
-				there = append(there, m.Node)
-			}
-		}
-		if len(there) > len(voters)/2 {
-			return node.Survey{}, fmt.Errorf("%w: nodes %v hold trusted replicas, a quorum of %d: the range answers by itself when they reach each other",
-				ErrQuorum, there, len(voters))
-		}
-	}
-	from := slices.DeleteFunc(slices.Clone(all), func(v node.Survey) bool {
-		_, ok := trusted[v.Replica]
-		return v.Index == 0 || !ok && (len(trusted) > 0 || !untrusted)
-	})
-	if len(from) == 0 {
-		why := "no node that answers holds anything of the range"
-		if !untrusted && len(all) > 0 {
-			why = "no node that answers holds a trusted replica; --untrusted takes one that lost fsynced data"
-		}
-		return node.Survey{}, fmt.Errorf("%w: %s", node.ErrNoSurvivor, why)
-	}
-	return slices.MaxFunc(from, func(a, b node.Survey) int {
-		switch {
-		case a.Behind(b):
-			return -1
-		case b.Behind(a):
-			return 1
-		}
-		return cmp.Compare(b.Node, a.Node)
-	}), nil
-}
-
 // answerSurvey answers surveyMethod at a node.
 func (s *Stamp) answerSurvey(id geo.NodeID) node.CallHandler {
-	return answering(s, id, func(ctx context.Context, n *node.Node, q surveyRequest) (node.Survey, error) {
+	return answering(s, id, func(ctx context.Context, n *node.Node, q surveyRequest) (membership.Survey, error) {
 		if n.Range(q.Range) == nil {
-			return node.Survey{}, node.ErrUnreachable
+			return membership.Survey{}, node.ErrUnreachable
 		}
 		return n.Survey(ctx, q.Range)
 	})

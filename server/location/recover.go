@@ -9,8 +9,7 @@ import (
 
 	wire "antipode/client/admin"
 	"antipode/geo"
-	"antipode/stamp"
-	"antipode/stamp/node"
+	"antipode/stamp/membership"
 )
 
 // RecoverRange re-forms a range that has no quorum of trusted replicas:
@@ -28,9 +27,9 @@ func (l *Location) RecoverRange(ctx context.Context, id geo.RangeID, untrusted b
 	}
 	r, err := s.Recover(ctx, id, untrusted)
 	switch {
-	case errors.Is(err, stamp.ErrQuorum):
+	case errors.Is(err, membership.ErrQuorum):
 		err = refused(http.StatusConflict, "QuorumPresent", err)
-	case errors.Is(err, node.ErrNoSurvivor):
+	case errors.Is(err, membership.ErrNoSurvivor):
 		err = refused(http.StatusConflict, "NoSurvivor", err)
 	}
 	if err != nil {

@@ -133,7 +133,7 @@ func (g *group) replicate(l *modelNode) bool {
 			if !r.Learner {
 				at.disk.last = l.disk.last
 			}
-			at.disk.last = min(l.disk.last, at.disk.last+feedMax)
+			at.disk.last, at.disk.lastTerm = min(l.disk.last, at.disk.last+feedMax), l.disk.lastTerm
 			if at.disk.last == l.disk.last {
 				at.disk.members = before
 			}
@@ -169,7 +169,7 @@ func (g *group) elect(n *modelNode) {
 	votes := 1
 	for _, r := range n.disk.members.Voters() {
 		if r.Node != n.node && n.m != nil && g.exchange(n, r, false, func(at *modelNode) bool {
-			if at.disk.term >= n.disk.term || at.disk.last > n.disk.last {
+			if at.disk.term >= n.disk.term || n.survey().Behind(at.survey()) {
 				return false
 			}
 			at.disk.hardState, at.disk.term, at.leads = true, n.disk.term, false
@@ -186,24 +186,14 @@ func (g *group) elect(n *modelNode) {
 	n.leads, n.hasLeader = true, true
 }
 
-// survivor is the replica that an operator re-forms the range from: of the nodes that are up, the
-// best by recovery and log. as is a recovery later than all that are known.
-func (g *group) survivor() (best *modelNode, as replica.Recovery, err error) {
+// surveys are those of the nodes that an operator reaches.
+func (g *group) surveys() (all []Survey) {
 	for _, n := range g.nodes {
-		if n.m == nil {
-			continue
-		}
-		as = max(as, n.m.Recovery())
-		if n.disk.last > 0 && (best == nil || n.disk.members.Recovery() > best.disk.members.Recovery() ||
-			n.disk.members.Recovery() == best.disk.members.Recovery() && n.disk.last > best.disk.last) {
-			best = n
+		if n.m != nil && !n.cut {
+			all = append(all, n.survey())
 		}
 	}
-	if best == nil {
-		return nil, 0, fmt.Errorf("no survivor")
-	}
-	as, err = as.Next(best.node)
-	return best, as, err
+	return all
 }
 
 // state is one line for each node.

@@ -22,10 +22,12 @@ var errQuarantined = fmt.Errorf("%w: its store is in quarantine", replica.ErrLos
 
 // disk is what a node keeps over a restart.
 type disk struct {
-	id         *Identity
-	hardState  bool
-	term, last uint64
-	members    replica.Members
+	id        *Identity
+	hardState bool
+	term      uint64
+	// last and lastTerm are the index and the term of the last entry in the log.
+	last, lastTerm uint64
+	members        replica.Members
 	// proposed is the configuration at the end of the log, if that is not committed.
 	proposed *replica.Members
 	damaged  bool
@@ -138,7 +140,7 @@ func (n *modelNode) carryOut(effect Effect) {
 		n.lost, n.leads = e.Reason, false
 	case Wipe:
 		n.breakPromises()
-		n.disk.hardState, n.disk.term, n.disk.last = false, 0, 0
+		n.disk.hardState, n.disk.term, n.disk.last, n.disk.lastTerm = false, 0, 0, 0
 		n.disk.members, n.disk.proposed = replica.FirstMembers(n.group.placed), nil
 	case StartLog:
 		n.disk.hardState = true
@@ -167,7 +169,20 @@ func (n *modelNode) carryOut(effect Effect) {
 func (n *modelNode) propose(m replica.Members) {
 	if n.disk.proposed == nil {
 		n.disk.proposed = &m
-		n.disk.last++
+		n.append(1)
+	}
+}
+
+// append appends entries to the log of a leader.
+func (n *modelNode) append(entries uint64) {
+	n.disk.last += entries
+	n.disk.lastTerm = n.disk.term
+}
+
+func (n *modelNode) survey() Survey {
+	return Survey{
+		Node: n.node, Replica: n.m.Identity().Replica, Trusted: n.trusted(), Leads: n.leads,
+		Term: n.disk.lastTerm, Index: n.disk.last, Members: n.disk.members,
 	}
 }
 

@@ -31,7 +31,8 @@ func TestScenarios(t *testing.T) {
 //	elect            a node stands for election
 //	write            the leader appends n entries
 //	tick             n ticks of all nodes
-//	reform           an operator re-forms the range from the best survivor
+//	reform           an operator re-forms the range from the survivor of the nodes that are up
+//	                 and not cut off; reform untrusted: also from a lost replica
 func (g *group) run(t *testing.T, d *datadriven.TestData) string {
 	id, count := 0, 1
 	d.MaybeScanArgs(t, "node", &id)
@@ -78,11 +79,11 @@ func (g *group) run(t *testing.T, d *datadriven.TestData) string {
 	case "tick":
 		g.ticks(count)
 	case "reform":
-		best, as, err := g.survivor()
+		best, as, err := Survivor(g.surveys(), d.HasArg("untrusted"))
 		if err != nil {
 			return err.Error()
 		}
-		best.step(Reform{as})
+		g.node(best.Node).step(Reform{as})
 	default:
 		t.Fatalf("unknown command %q", d.Cmd)
 	}
@@ -99,7 +100,7 @@ func (g *group) ticks(n int) {
 func (g *group) write(n uint64) {
 	for _, l := range g.nodes {
 		if l.leads {
-			l.disk.last += n
+			l.append(n)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"antipode/geo"
@@ -30,37 +29,8 @@ import (
 // applyBytes is about how much of the log is applied at once.
 const applyBytes = 4 << 20
 
-// ErrNoSurvivor: no replica is there that the range could be re-formed from. Nothing changed.
-var ErrNoSurvivor = errors.New("no survivor")
-
-// Survey is what a node says of its replica of a range to who may have to re-form it.
-type Survey struct {
-	Node    geo.NodeID
-	Replica geo.ReplicaID
-	// Trusted says that it may vote; else Why tells what is wrong with it.
-	Trusted bool
-	Why     string `json:",omitempty"`
-	Leads   bool
-	// Term and Index are of the last entry that it could keep; Commit is up to where it
-	// knows entries to be committed.
-	Term, Index, Commit uint64
-	Members             replica.Members
-}
-
-// Behind orders survivors: by recovery, then as Raft's elections do.
-func (s Survey) Behind(o Survey) bool {
-	a := [...]uint64{uint64(s.Members.Recovery()), s.Term, s.Index}
-	b := [...]uint64{uint64(o.Members.Recovery()), o.Term, o.Index}
-	for i := range a {
-		if a[i] != b[i] {
-			return a[i] < b[i]
-		}
-	}
-	return false
-}
-
 // Survey describes the replica here of a range. It may be called from any goroutine.
-func (n *Node) Survey(ctx context.Context, id geo.RangeID) (s Survey, err error) {
+func (n *Node) Survey(ctx context.Context, id geo.RangeID) (s membership.Survey, err error) {
 	err = n.onScheduler(ctx, func() (refusal, failure error) {
 		s, failure = n.byID[id].survey()
 		return nil, failure
@@ -72,14 +42,14 @@ func (n *Node) Survey(ctx context.Context, id geo.RangeID) (s Survey, err error)
 // from says; recovery as is later than all that are known. It may be called from any
 // goroutine. An error other than ctx's means that nothing changed, or that the node is out
 // of service.
-func (n *Node) Reform(ctx context.Context, id geo.RangeID, from Survey, as replica.Recovery) error {
+func (n *Node) Reform(ctx context.Context, id geo.RangeID, from membership.Survey, as replica.Recovery) error {
 	return n.onScheduler(ctx, func() (refusal, failure error) { return n.byID[id].reform(from, as) })
 }
 
 // survey is Survey on the scheduler.
-func (r *hostedRange) survey() (s Survey, err error) {
+func (r *hostedRange) survey() (s membership.Survey, err error) {
 	d, log, rep, applied := r.membership.Identity(), r.log, r.Replica(), r.Machine.AppliedState()
-	s = Survey{
+	s = membership.Survey{
 		Node: r.n.o.ID, Replica: d.Replica, Trusted: d.Phase == membership.Member && rep.Lost() == nil, Leads: rep.IsLeader(),
 		Term: applied.Term, Index: applied.Index, Commit: applied.Index, Members: r.Machine.Members(),
 	}
@@ -110,7 +80,7 @@ func (r *hostedRange) survey() (s Survey, err error) {
 }
 
 // reform is Reform on the scheduler.
-func (r *hostedRange) reform(from Survey, as replica.Recovery) (refusal, failure error) {
+func (r *hostedRange) reform(from membership.Survey, as replica.Recovery) (refusal, failure error) {
 	n := r.n
 	now, err := r.survey()
 	if err != nil {
@@ -143,7 +113,7 @@ func (r *hostedRange) reformState(as replica.Recovery) error {
 		}
 		if m.AppliedState().Index == 0 {
 			return fmt.Errorf("recovery of range %d: %w: what it was re-formed from is gone since: move %s away and recover the range from another node",
-				id, ErrNoSurvivor, n.o.Dir)
+				id, membership.ErrNoSurvivor, n.o.Dir)
 		}
 		if err := m.Reform(as.Members()); err != nil {
 			return err

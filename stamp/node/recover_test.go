@@ -165,16 +165,16 @@ func TestRecoverRefuses(t *testing.T) {
 	s.write(0, 40, "a")
 	s.dropLog(5)
 	_, err := s.Recover(context.Background(), testRange, false)
-	require.ErrorIs(t, err, stamp.ErrQuorum)
+	require.ErrorIs(t, err, membership.ErrQuorum)
 	for _, id := range s.Nodes() {
 		require.NoError(t, s.Stop(id, true))
 	}
 	_, err = s.Recover(context.Background(), testRange, false)
-	require.ErrorIs(t, err, ErrNoSurvivor)
+	require.ErrorIs(t, err, membership.ErrNoSurvivor)
 	s.start(1)
 	s.start(2)
 	_, err = s.Recover(context.Background(), testRange, true)
-	require.ErrorIs(t, err, stamp.ErrQuorum)
+	require.ErrorIs(t, err, membership.ErrQuorum)
 
 	for _, id := range []geo.NodeID{1, 2} {
 		require.NoError(t, s.Stop(id, true))
@@ -184,7 +184,7 @@ func TestRecoverRefuses(t *testing.T) {
 	s.start(1)
 	s.start(2)
 	_, err = s.Recover(context.Background(), testRange, false)
-	require.ErrorIs(t, err, ErrNoSurvivor)
+	require.ErrorIs(t, err, membership.ErrNoSurvivor)
 	require.Zero(t, s.leader())
 	r := s.recover(true)
 	require.EqualValues(t, 1, r.Survivor.Node)
@@ -272,5 +272,5 @@ func TestRecoveryOfNothing(t *testing.T) {
 	require.NoError(t, s.Stop(1, false))
 	require.NoError(t, s.fss[1].RemoveAll("data/north-1/state"))
 	require.NoError(t, s.fss[1].RemoveAll("data/north-1/log"))
-	require.ErrorIs(t, s.Start(1), ErrNoSurvivor)
+	require.ErrorIs(t, s.Start(1), membership.ErrNoSurvivor)
 }
