@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"log/slog"
 	"time"
 
@@ -94,27 +95,13 @@ type Options struct {
 
 // WithDefaults returns a copy in which every zero field has its default.
 func (o Options) WithDefaults() Options {
-	if o.Tick == 0 {
-		o.Tick = 100 * time.Millisecond
-	}
-	if o.ElectionTicks == 0 {
-		o.ElectionTicks = 10
-	}
-	if o.ReserveBytes == 0 {
-		o.ReserveBytes = reserveBytes
-	}
-	if o.FlushEntries == 0 {
-		o.FlushEntries = 20_000
-	}
-	if o.LogBytesMax == 0 {
-		o.LogBytesMax = 256 << 20
-	}
-	if o.FetchBytesPerSecond == 0 {
-		o.FetchBytesPerSecond = 64 << 20
-	}
-	if o.RestartAfter == 0 {
-		o.RestartAfter = time.Second
-	}
+	o.Tick = cmp.Or(o.Tick, 100*time.Millisecond)
+	o.ElectionTicks = cmp.Or(o.ElectionTicks, 10)
+	o.ReserveBytes = cmp.Or(o.ReserveBytes, reserveBytes)
+	o.FlushEntries = cmp.Or(o.FlushEntries, 20_000)
+	o.LogBytesMax = cmp.Or(o.LogBytesMax, 256<<20)
+	o.FetchBytesPerSecond = cmp.Or(o.FetchBytesPerSecond, 64<<20)
+	o.RestartAfter = cmp.Or(o.RestartAfter, time.Second)
 	if o.Go == nil {
 		o.Go = func(f func()) { go f() }
 	}
