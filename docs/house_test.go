@@ -1,6 +1,7 @@
 package docs_test
 
 import (
+	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
@@ -172,4 +173,52 @@ func TestNodeIsSmall(t *testing.T) {
 		}
 	}
 	require.Less(t, lines, nodeLinesMax)
+}
+
+// Bounds of node.Node. What a method does for one range belongs to hostedRange, what a pass does to
+// scheduler, and what concerns the disk or the places of ranges to stores and placement.
+const (
+	nodeMethodsMax = 39
+	nodeFieldsMax  = 20
+)
+
+// The type that holds a node together does not collect the work of its parts.
+func TestNodeTypeIsSmall(t *testing.T) {
+	methods, fields := membersOf(t, "../stamp/node", "Node")
+	require.NotZero(t, methods)
+	require.NotZero(t, fields)
+	require.LessOrEqual(t, methods, nodeMethodsMax, "methods of node.Node")
+	require.LessOrEqual(t, fields, nodeFieldsMax, "fields of node.Node")
+}
+
+// membersOf counts the methods and fields that a folder declares for a type, without its tests.
+func membersOf(t *testing.T, dir, name string) (methods, fields int) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	require.NoError(t, err)
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+		require.NoError(t, err)
+		ast.Inspect(parsed, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.FuncDecl:
+				if n.Recv != nil && typeName(n.Recv.List[0].Type) == name {
+					methods++
+				}
+				return false
+			case *ast.TypeSpec:
+				if of, ok := n.Type.(*ast.StructType); ok && n.Name.Name == name {
+					for _, f := range of.Fields.List {
+						fields += max(1, len(f.Names)) // An embedded field has no name.
+					}
+				}
+				return false
+			}
+			return true
+		})
+	}
+	return methods, fields
 }

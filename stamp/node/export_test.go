@@ -1,6 +1,8 @@
 package node
 
 import (
+	"context"
+
 	"antipode/geo"
 	"antipode/stamp/membership"
 	"antipode/stamp/ranges"
@@ -21,11 +23,10 @@ const (
 
 var (
 	StampRanges = stampRanges
-	WorkOf      = (*Node).onScheduler
 	CheckRoom   = (*Node).checkRoom
 )
 
-func (n *Node) Inbox() []Envelope                           { return n.inbox.messages }
+func (n *Node) Inbox() []Envelope                           { return n.scheduler.inbox.messages }
 func (n *Node) Log(id geo.RangeID) state.RangeLog           { return n.stores.logs[id] }
 func (n *Node) State() *state.Store                         { return n.stores.state }
 func (n *Node) Placement() *ranges.Placement                { return &n.placement.Placement }
@@ -37,6 +38,11 @@ func (n *Node) ScrubOptions() scrub.Options                 { return n.scrubOpti
 func (n *Node) RetryFetches() error                         { return n.payload.retry() }
 func (n *Node) Quarantine(store string, reason error)       { n.quarantineStore(store, reason) }
 func (n *Node) Identity(id geo.RangeID) membership.Identity { return n.byID[id].membership.Identity() }
+
+// Work runs f on the scheduler.
+func (n *Node) Work(ctx context.Context, f func() (refusal, failure error)) error {
+	return n.scheduler.do(ctx, f)
+}
 
 func (n *Node) Ranges() (out []*ranges.Range) {
 	for _, r := range n.ranges {
@@ -57,11 +63,11 @@ func (n *Node) Held(id geo.RangeID) []Envelope { return n.byID[id].held }
 
 // Silent reports whether a peer was not active for so long that damaged stores stay.
 func (n *Node) Silent(p geo.NodeID) bool {
-	return n.sched.ticks > n.sched.activeAt[p]+2*repeatTicks
+	return !n.scheduler.active(p)
 }
 
 // FailWith takes the node out of service at its next pass.
 func (n *Node) FailWith(err error) {
-	n.inbox.fail(err)
+	n.scheduler.inbox.fail(err)
 	n.Wake()
 }

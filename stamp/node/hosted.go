@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"time"
 
 	"go.etcd.io/raft/v3"
 	pb "go.etcd.io/raft/v3/raftpb"
@@ -84,17 +83,20 @@ func (r *hostedRange) wipe() error {
 	if err := r.n.snapshots.Empty(r.ID()); err != nil {
 		return err
 	}
-	batch := r.n.stores.log.NewBatch()
-	if err := r.log.Reset(batch, 0, 0); err != nil {
-		return err
-	}
-	return batch.Commit(true)
+	return r.writeLog(func(batch state.LogBatch) error { return r.log.Reset(batch, 0, 0) })
 }
 
 // setFirstHardState makes the hard state durable that a replica begins with.
 func (r *hostedRange) setFirstHardState() error {
+	return r.writeLog(func(batch state.LogBatch) error {
+		return r.log.SetHardState(batch, hardState(replica.FirstTerm, 0, 0))
+	})
+}
+
+// writeLog makes durable what f writes into the log of the range.
+func (r *hostedRange) writeLog(f func(batch state.LogBatch) error) error {
 	batch := r.n.stores.log.NewBatch()
-	if err := r.log.SetHardState(batch, hardState(replica.FirstTerm, 0, 0)); err != nil {
+	if err := f(batch); err != nil {
 		return err
 	}
 	return batch.Commit(true)
@@ -111,7 +113,7 @@ func (r *hostedRange) reopen(lost error) error {
 	rep, err := replica.Open(replica.Options{
 		Snapshots: n.snapshots.ForRange(id), Lost: lost, Range: id, Node: n.o.ID, ID: r.membership.Identity().Replica, Log: r.log,
 		Applied: applied, Machine: r.Machine, Tick: n.o.Tick, ElectionTicks: n.o.ElectionTicks, InSyncTimeout: n.o.InSyncTimeout,
-		Running:   n.running,
+		Running:   n.scheduler.running,
 		Reachable: func(of geo.NodeID) bool { return of == n.o.ID || n.o.Transport.Peer(n.o.ID, of) != nil },
 		OnInSync:  r.reportInSync,
 		Rand:      rand.New(rand.NewPCG(n.rng.Uint64(), uint64(id))), Logger: n.o.Logger,
@@ -122,44 +124,6 @@ func (r *hostedRange) reopen(lost error) error {
 	r.Attach(rep)
 	r.durable[n.o.ID], r.flushed, r.held = applied, applied, nil
 	return nil
-}
-
-// stepRaft hands one of Raft's messages to the replica.
-func (r *hostedRange) stepRaft(e Envelope, now time.Duration) error {
-	if ok, err := r.admit(e); err != nil || !ok {
-		return err
-	}
-	switch e.Message.GetType() {
-	case pb.MsgSnap:
-		return nil // One without its rows: they travel as a stream.
-	case pb.MsgApp:
-		r.dropOutdated(e)
-		// In this order: what waits for another one fetches meanwhile.
-		if here := r.n.payload.here(e); !here || len(r.held) > 0 {
-			r.hold(e)
-			return nil
-		}
-	}
-	r.Replica().Step(e.Message, now)
-	return nil
-}
-
-// dropOutdated drops what waits from a leader before e's. Raft refuses it by now, and
-// its sender, who alone was asked for the payload, may be gone for good: what is behind
-// it would wait for ever. The new leader sends again what is missing.
-func (r *hostedRange) dropOutdated(e Envelope) {
-	if len(r.held) > 0 && r.held[0].Message.GetTerm() < e.Message.GetTerm() {
-		r.held = nil
-	}
-}
-
-// heldMax bounds the MsgApps that wait for payload; Raft sends again.
-const heldMax = 256
-
-func (r *hostedRange) hold(e Envelope) {
-	if len(r.held) < heldMax {
-		r.held = append(r.held, e)
-	}
 }
 
 // nodeOf returns the node of a replica; 0 for none.

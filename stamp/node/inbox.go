@@ -1,10 +1,6 @@
 package node
 
-import (
-	"context"
-	"errors"
-	"sync"
-)
+import "sync"
 
 // inboxMax and inboxBytesMax bound the messages that wait for the scheduler. Raft sends
 // again what is dropped beyond them.
@@ -71,27 +67,4 @@ func (b *inbox) failure() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.failed
-}
-
-// onScheduler runs f on the scheduler and returns its refusal. Its second error takes the
-// node out of service. It may be called from any goroutine; when ctx ends first, f may
-// still run.
-func (n *Node) onScheduler(ctx context.Context, f func() (refusal, failure error)) error {
-	done := make(chan error, 1)
-	n.inbox.mu.Lock()
-	n.inbox.work = append(n.inbox.work, func() error {
-		refusal, failure := f()
-		done <- errors.Join(refusal, failure)
-		return failure
-	})
-	n.inbox.mu.Unlock()
-	n.Wake()
-	select {
-	case err := <-done:
-		return err
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-n.ctx.Done():
-		return ErrUnreachable
-	}
 }

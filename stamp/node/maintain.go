@@ -1,22 +1,6 @@
 package node
 
-import (
-	"fmt"
-
-	"antipode/stamp/membership"
-)
-
-// The log is trimmed below every configured replica's durable applied index, stopped or
-// not, so that a short absence costs no snapshot; and beyond LogBytesMax below this
-// node's own, so that a long one costs no disk: see trimTo.
-
-// A trim removes this many entries or bytes at least: it writes a range tombstone. In
-// bytes it is small beside the log store's memtable, so that most entries are gone
-// before the store would write them a second time, into tables.
-const (
-	trimEntriesMin = 4096
-	trimBytesMin   = 2 << 20
-)
+import "fmt"
 
 // repeatTicks is after how many ticks a node reports its durable indexes again, for peers that
 // restarted.
@@ -24,61 +8,33 @@ const repeatTicks = 50
 
 // maintain runs once a tick: it looks after the membership of the ranges, flushes the state
 // when the replay grows long, reports durable indexes, and trims the log.
-func (n *Node) maintain() error {
-	n.sched.ticks++
+func (s *scheduler) maintain() error {
+	n := s.n
+	s.ticks++
 	if err := n.payload.retry(); err != nil {
 		return err
 	}
-	if err := n.each((*hostedRange).join); err != nil {
+	if err := s.each((*hostedRange).join); err != nil {
 		return err
 	}
-	due := n.sched.ticks%changeTicks == 0
-	if err := n.each(func(r *hostedRange) error { return r.manage(due) }); err != nil {
+	due := s.ticks%changeTicks == 0
+	if err := s.each(func(r *hostedRange) error { return r.manage(due) }); err != nil {
 		return err
 	}
 	for _, r := range n.ranges {
 		r.reportLead()
 	}
-	n.checkWhole()
+	s.checkWhole()
 	if err := n.checkStores(); err != nil {
 		return err
 	}
-	if n.sched.ticks%roomTicks == 1 {
+	if s.ticks%roomTicks == 1 {
 		n.checkRoom()
 	}
-	if err := n.flushState(); err != nil {
+	if err := s.flushState(); err != nil {
 		return err
 	}
-	batch := n.stores.log.NewBatch()
-	trimmed := false
-	for _, r := range n.ranges {
-		own, err := r.Machine.DurableIndex()
-		if err != nil {
-			return err
-		}
-		id := r.ID()
-		changed := own != r.durable[n.o.ID] || n.sched.ticks%repeatTicks == 0
-		r.durable[n.o.ID] = own
-		least := own
-		for _, p := range n.placement.Of(id) {
-			least = min(least, r.durable[p])
-			if changed && p != n.o.ID {
-				r.report(p, membership.DurableIndex{Index: own})
-			}
-		}
-		least, over := r.trimTo(least, own)
-		entries, bytes := r.log.UpTo(least)
-		if entries >= trimEntriesMin || bytes >= trimBytesMin || over && entries > 0 {
-			if err := r.log.Trim(batch, least); err != nil {
-				return err
-			}
-			trimmed = true
-		}
-	}
-	if !trimmed {
-		return nil
-	}
-	return batch.Commit(false)
+	return s.trimLogs()
 }
 
 // Of the disk: below Options.ReserveBytes a node takes no more writes, until there are
@@ -115,11 +71,12 @@ func (n *Node) checkRoom() {
 func (n *Node) DiskFull() bool { return n.full.Load() }
 
 // flushState starts a flush when enough was applied since the last one.
-func (n *Node) flushState() error {
-	if n.sched.flushing != nil {
+func (s *scheduler) flushState() error {
+	n := s.n
+	if s.flushing != nil {
 		select {
-		case <-n.sched.flushing:
-			n.sched.flushing = nil
+		case <-s.flushing:
+			s.flushing = nil
 		default:
 			return nil
 		}
@@ -136,9 +93,9 @@ func (n *Node) flushState() error {
 		r.flushed = r.Machine.AppliedState().Index
 	}
 	var err error
-	n.sched.flushing, err = n.stores.state.AsyncFlush()
+	s.flushing, err = n.stores.state.AsyncFlush()
 	if err == nil && n.o.Stepped {
-		<-n.sched.flushing
+		<-s.flushing
 	}
 	return err
 }

@@ -3,11 +3,8 @@ package node
 import (
 	"fmt"
 
-	pb "go.etcd.io/raft/v3/raftpb"
-
 	"antipode/geo"
 	"antipode/stamp/membership"
-	"antipode/stamp/replica"
 )
 
 // changeTicks is how many ticks lie between two proposals of a configuration.
@@ -87,26 +84,10 @@ func (r *hostedRange) report(to geo.NodeID, m membership.Message) {
 func (r *hostedRange) receiveReport(e Envelope) error {
 	deliver, err := r.carryOut(membership.Received{From: e.From, Message: e.Report})
 	if index, ok := e.Report.(membership.DurableIndex); ok && deliver {
-		r.n.sched.activeAt[e.From] = r.n.sched.ticks
+		r.n.scheduler.activeAt[e.From] = r.n.scheduler.ticks
 		r.durable[e.From] = max(r.durable[e.From], index.Index)
 	}
 	return err
-}
-
-// admit reports whether one of Raft's messages is for the replica here, from a node that may
-// send it.
-func (r *hostedRange) admit(e Envelope) (bool, error) {
-	head := membership.RaftMessage{
-		From: e.From, Sender: replica.From(e.Message), Receiver: replica.To(e.Message), Members: r.Replica().Members(),
-		FromLeader: e.Message.GetType() == pb.MsgApp || e.Message.GetType() == pb.MsgHeartbeat,
-	}
-	if head.FromLeader && head.Receiver > r.membership.Identity().Replica { // It may be rebuilt under that id.
-		if release, ok := r.n.snapshots.Reserve(e.Range); ok {
-			defer release()
-			head.CanRebuild = true
-		}
-	}
-	return r.carryOut(head)
 }
 
 // join continues with a replica that joins, once a tick.

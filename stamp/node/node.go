@@ -18,7 +18,6 @@ import (
 	"antipode/stamp/extent"
 	"antipode/stamp/membership"
 	"antipode/stamp/ranges"
-	"antipode/stamp/replica"
 	"antipode/stamp/scrub"
 	"antipode/stamp/snapshot"
 	"antipode/stamp/state"
@@ -34,19 +33,15 @@ type Node struct {
 	ranges []*hostedRange
 	byID   map[geo.RangeID]*hostedRange
 	hints  membership.Hints
-	// running is the running time of the scheduler, which advances it in each pass.
-	running *clock.Running
-	rng     *rand.Rand // scheduler only
+	rng    *rand.Rand // scheduler only
 
-	inbox      inbox
+	scheduler  scheduler
 	snapshots  *snapshot.Manager
 	payload    payload
 	scrubber   *scrub.Scrubber
 	quarantine quarantine
 	metrics    *metrics
 	full       atomic.Bool // see checkRoom
-
-	sched scheduler
 
 	// ctx ends the node's own goroutines and the snapshots that others send it;
 	// background counts both.
@@ -55,31 +50,20 @@ type Node struct {
 	background sync.WaitGroup
 }
 
-// scheduler is what a node remembers from pass to pass.
-type scheduler struct {
-	nextTick time.Duration
-	ticks    uint64
-	pass     replica.Pass
-	flushing <-chan struct{}
-	// activeAt is the tick at which a peer last reported a durable index.
-	activeAt map[geo.NodeID]uint64
-}
-
 // Open opens the node's stores and replicas.
 func Open(o Options) (_ *Node, err error) {
 	o = o.WithDefaults()
 	if o.State.FS == nil {
 		o.State.FS = vfs.Default
 	}
-	n := &Node{
-		o: o, running: clock.NewRunning(o.Tick), byID: map[geo.RangeID]*hostedRange{}, rng: rand.New(rand.NewPCG(o.Seed, uint64(o.ID))),
-		inbox: inbox{wake: make(chan struct{}, 1)},
-	}
+	n := &Node{o: o, byID: map[geo.RangeID]*hostedRange{}, rng: rand.New(rand.NewPCG(o.Seed, uint64(o.ID)))}
 	n.placement.o = &n.o
 	n.stores = stores{o: &n.o, rng: n.rng, logs: map[geo.RangeID]state.RangeLog{}}
 	n.hints.Timeout = time.Duration(o.ElectionTicks) * o.Tick
-	n.sched.activeAt = map[geo.NodeID]uint64{}
-	n.running.Advance(o.Clock.Mono())
+	n.scheduler = scheduler{
+		n: n, inbox: inbox{wake: make(chan struct{}, 1)}, running: clock.NewRunning(o.Tick), activeAt: map[geo.NodeID]uint64{},
+	}
+	n.scheduler.running.Advance(o.Clock.Mono())
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	n.payload = payload{n: n, fetching: map[extent.ChunkID]bool{}}
 	n.quarantine.reasons = map[string]error{}
@@ -102,14 +86,14 @@ func Open(o Options) (_ *Node, err error) {
 	if err := n.stores.open(n.placement.has); err != nil {
 		return nil, err
 	}
-	n.snapshots = newSnapshots(n)
+	n.snapshots = n.newSnapshots()
 	if err := n.openRanges(); err != nil {
 		return nil, err
 	}
 	if n.scrubber, err = scrub.New(n.scrubOptions()); err != nil {
 		return nil, err
 	}
-	if n.metrics, err = newMetrics(n); err != nil {
+	if n.metrics, err = newMetrics(o.registerer(), &n.full); err != nil {
 		return nil, err
 	}
 	o.Transport.Attach(o.ID, n)
@@ -126,7 +110,7 @@ func (n *Node) openRanges() error {
 	if err := n.stores.replaceState(errors.Join(err, n.stores.state.Close())); err != nil {
 		return err
 	}
-	n.snapshots = newSnapshots(n)
+	n.snapshots = n.newSnapshots()
 	return n.tryRanges()
 }
 
@@ -159,7 +143,7 @@ func (n *Node) openRange(id geo.RangeID) error {
 		interval = n.o.CloseInterval(id)
 	}
 	r, err := ranges.New(ranges.Options{
-		Location: n.o.Location, Range: id, Clock: n.o.Clock, Running: n.running, Parity: n.o.Parity, State: n.stores.state, Nodes: n.placement.Of(id), Wake: n.Wake,
+		Location: n.o.Location, Range: id, Clock: n.o.Clock, Running: n.scheduler.running, Parity: n.o.Parity, State: n.stores.state, Nodes: n.placement.Of(id), Wake: n.Wake,
 		CloseInterval: interval, LeaseLength: time.Duration(n.o.ElectionTicks-3) * n.o.Tick, OnCommit: onCommit,
 		Full:      n.full.Load,
 		HasChunk:  func(ref extent.Ref) bool { return n.stores.extents.Durable(ref.ID) },
@@ -198,17 +182,33 @@ func (n *Node) Extents() *extent.Store { return n.stores.extents }
 func (n *Node) LogBytes(id geo.RangeID) uint64 { return n.stores.logs[id].Bytes() }
 
 // Failed returns why the node is out of service, nil while it serves.
-func (n *Node) Failed() error { return n.inbox.failure() }
+func (n *Node) Failed() error { return n.scheduler.inbox.failure() }
 
 // LeaderHint returns the leader of a range that is not here, 0 if none reported itself for an
 // election timeout of the time that the node ran. It may be called from any goroutine.
-func (n *Node) LeaderHint(id geo.RangeID) geo.NodeID { return n.hints.Leader(id, n.running.Time()) }
+func (n *Node) LeaderHint(id geo.RangeID) geo.NodeID {
+	return n.hints.Leader(id, n.scheduler.running.Time())
+}
 
 // Wake makes the scheduler do a pass soon. It may be called from any goroutine.
-func (n *Node) Wake() { n.inbox.awake() }
+func (n *Node) Wake() { n.scheduler.inbox.awake() }
 
 // Receive takes messages of peers. It may be called from any goroutine.
-func (n *Node) Receive(batch []Envelope) { n.inbox.put(batch) }
+func (n *Node) Receive(batch []Envelope) { n.scheduler.inbox.put(batch) }
+
+// Run works until ctx ends or the node fails; its scrubber until Close.
+func (n *Node) Run(ctx context.Context) error {
+	n.start(func() {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(n.ctx, cancel)()
+		n.scrubber.Run(ctx)
+	})
+	return n.scheduler.run(ctx)
+}
+
+// Pass does one round of work and reports whether there may be more at once.
+func (n *Node) Pass() (busy bool, err error) { return n.scheduler.pass() }
 
 // start runs f apart from the scheduler; Close waits for it.
 func (n *Node) start(f func()) {
@@ -221,7 +221,7 @@ func (n *Node) start(f func()) {
 
 // fail takes the node out of service.
 func (n *Node) fail(err error) {
-	n.inbox.fail(err)
+	n.scheduler.inbox.fail(err)
 	n.cancel()
 	if reason := n.stores.state.Failed(); errors.Is(reason, state.ErrDamaged) {
 		// The node stops, so nothing is lost by not opening the store again.

@@ -339,7 +339,7 @@ func TestPlacementIsKept(t *testing.T) {
 		n := s.by[id].Node(id)
 		require.Eventually(t, func() bool {
 			told := 0
-			require.NoError(t, WorkOf(n, t.Context(), func() (error, error) {
+			require.NoError(t, n.Work(t.Context(), func() (error, error) {
 				told = len(n.Differing())
 				for _, r := range n.Has() {
 					require.Equal(t, membership.Joining, n.Identity(r).Phase, "range %d of node %d", r, id)

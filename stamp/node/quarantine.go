@@ -102,7 +102,7 @@ func (n *Node) checkStores() error {
 		return fmt.Errorf("state store: %w", err)
 	}
 	damage := n.quarantine.damage()
-	if damage == nil || !n.othersWhole() {
+	if damage == nil || !n.scheduler.othersWhole() {
 		return nil
 	}
 	return errors.Join(damage, n.quarantine.mark(n.o.State.FS, n.o.Dir))
@@ -112,29 +112,32 @@ func (n *Node) checkStores() error {
 // reported lost, on nodes that were active lately. It is not the in-sync set, which only the
 // leader knows. Two nodes that find damage in the same moment may both leave; the folders that
 // they set aside are then what `range recover` has.
-func (n *Node) othersWhole() bool {
-	if !n.o.takesSnapshots() {
+func (s *scheduler) othersWhole() bool {
+	if !s.n.o.takesSnapshots() {
 		return false // No node could feed this replica again.
 	}
-	active := func(p geo.NodeID) bool { return n.sched.ticks <= n.sched.activeAt[p]+2*repeatTicks }
-	for _, r := range n.ranges {
-		if !r.membership.OthersWhole(r.Replica().Members(), active) {
+	for _, r := range s.n.ranges {
+		if !r.membership.OthersWhole(r.Replica().Members(), s.active) {
 			return false
 		}
 	}
 	return true
 }
 
+// active reports whether a peer reported a durable index lately.
+func (s *scheduler) active(p geo.NodeID) bool { return s.ticks <= s.activeAt[p]+2*repeatTicks }
+
 // checkWhole looks, once a tick, whether all replicas here are voters that hold their data.
-func (n *Node) checkWhole() {
+func (s *scheduler) checkWhole() {
 	whole := true
-	for _, r := range n.ranges {
+	for _, r := range s.n.ranges {
 		whole = whole && r.membership.Whole(r.Replica().Members(), r.Replica().Lost())
 	}
-	n.quarantine.mu.Lock()
-	defer n.quarantine.mu.Unlock()
-	n.quarantine.whole = whole
+	q := &s.n.quarantine
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.whole = whole
 	if !whole {
-		n.quarantine.gaps++
+		q.gaps++
 	}
 }

@@ -31,7 +31,7 @@ const applyBytes = 4 << 20
 
 // Survey describes the replica here of a range. It may be called from any goroutine.
 func (n *Node) Survey(ctx context.Context, id geo.RangeID) (s membership.Survey, err error) {
-	err = n.onScheduler(ctx, func() (refusal, failure error) {
+	err = n.scheduler.do(ctx, func() (refusal, failure error) {
 		s, failure = n.byID[id].survey()
 		return nil, failure
 	})
@@ -43,7 +43,7 @@ func (n *Node) Survey(ctx context.Context, id geo.RangeID) (s membership.Survey,
 // goroutine. An error other than ctx's means that nothing changed, or that the node is out
 // of service.
 func (n *Node) Reform(ctx context.Context, id geo.RangeID, from membership.Survey, as replica.Recovery) error {
-	return n.onScheduler(ctx, func() (refusal, failure error) { return n.byID[id].reform(from, as) })
+	return n.scheduler.do(ctx, func() (refusal, failure error) { return n.byID[id].reform(from, as) })
 }
 
 // survey is Survey on the scheduler.
@@ -129,14 +129,12 @@ func (r *hostedRange) reformState(as replica.Recovery) error {
 	applied := m.AppliedState()
 	r.committed = hs.GetCommit()
 	term := max(hs.GetTerm(), applied.Term, replica.FirstTerm)
-	batch := n.stores.log.NewBatch()
-	if err := log.Reset(batch, applied.Index, applied.Term); err != nil {
-		return err
-	}
-	if err := log.SetHardState(batch, hardState(term, 0, applied.Index)); err != nil {
-		return err
-	}
-	return batch.Commit(true)
+	return r.writeLog(func(batch state.LogBatch) error {
+		if err := log.Reset(batch, applied.Index, applied.Term); err != nil {
+			return err
+		}
+		return log.SetHardState(batch, hardState(term, 0, applied.Index))
+	})
 }
 
 // reportReformed reports what a recovery kept.

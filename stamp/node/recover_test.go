@@ -266,7 +266,7 @@ func TestRecoveryOfNothing(t *testing.T) {
 	require.NoError(t, err)
 	s.start(1)
 	n := s.Node(1)
-	require.NoError(t, WorkOf(n, context.Background(), func() (refusal, failure error) {
+	require.NoError(t, n.Work(context.Background(), func() (refusal, failure error) {
 		return nil, n.BeginRecovery(testRange, once.None()+1)
 	}))
 	require.NoError(t, s.Stop(1, false))

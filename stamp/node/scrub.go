@@ -43,10 +43,9 @@ func (n *Node) rowChunks(id geo.RangeID, key, value []byte) ([]extent.Ref, error
 	return refs, err
 }
 
-// scrubbed implements scrub.Node.
+// scrubbed implements scrub.Node, where its methods are described.
 type scrubbed struct{ n *Node }
 
-// Applied implements scrub.Node.
 func (s scrubbed) Applied() (sum uint64) {
 	for _, r := range s.n.ranges {
 		sum += r.Machine.AppliedState().Index
@@ -54,7 +53,6 @@ func (s scrubbed) Applied() (sum uint64) {
 	return sum
 }
 
-// NamesComplete implements scrub.Node.
 func (s scrubbed) NamesComplete() (version uint64, ok bool) {
 	q := &s.n.quarantine
 	q.mu.Lock()
@@ -62,13 +60,9 @@ func (s scrubbed) NamesComplete() (version uint64, ok bool) {
 	return q.gaps, q.whole && !s.n.snapshots.Receiving()
 }
 
-// Copy implements scrub.Node.
-func (s scrubbed) Copy(ref extent.Ref) error { return s.n.payload.copyFromAny(ref, 0) }
-
-// Quarantine implements scrub.Node.
+func (s scrubbed) Copy(ref extent.Ref) error             { return s.n.payload.copyFromAny(ref, 0) }
 func (s scrubbed) Quarantine(store string, reason error) { s.n.quarantineStore(store, reason) }
 
-// Repaired implements scrub.Node.
 func (s scrubbed) Repaired(chunks, bytes int) {
 	s.n.event(Event{Kind: ChunksRepaired, Node: s.n.o.ID, Reason: fmt.Sprintf("%d chunks, %d bytes, copied from peers", chunks, bytes)})
 }

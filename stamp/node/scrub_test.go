@@ -99,7 +99,7 @@ func TestDamagedStoreWaitsForOthers(t *testing.T) {
 	require.Eventually(t, func() bool {
 		s.write(60, 61, "b")
 		silent := false
-		err := WorkOf(n, t.Context(), func() (refusal, failure error) {
+		err := n.Work(t.Context(), func() (refusal, failure error) {
 			silent = n.Silent(other)
 			return nil, nil
 		})

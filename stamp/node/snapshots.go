@@ -14,7 +14,7 @@ import (
 
 // newSnapshots returns what sends and receives the range snapshots of a node whose stores are
 // open.
-func newSnapshots(n *Node) *snapshot.Manager {
+func (n *Node) newSnapshots() *snapshot.Manager {
 	o := snapshot.Options{
 		Node: snapshotted{n}, FS: n.o.State.FS, Dir: n.o.State.FS.PathJoin(n.o.Dir, "snap"), State: n.stores.state, Log: n.stores.log,
 		Chunks: n.stores.extents, Clock: n.o.Clock, Go: n.o.Go, Logger: n.o.Logger,
@@ -40,29 +40,21 @@ func (n *Node) AcceptSnapshot(from geo.NodeID, h snapshot.Header) (*snapshot.Inc
 	return n.snapshots.Accept(from, h)
 }
 
-// snapshotted implements snapshot.Node.
+// snapshotted implements snapshot.Node, where its methods are described.
 type snapshotted struct{ n *Node }
 
-// Range implements snapshot.Node.
 func (s snapshotted) Range(id geo.RangeID) *ranges.Range { return s.n.Range(id) }
-
-// Log implements snapshot.Node.
-func (s snapshotted) Log(id geo.RangeID) state.RangeLog { return s.n.stores.logs[id] }
-
-// Placed implements snapshot.Node.
+func (s snapshotted) Log(id geo.RangeID) state.RangeLog  { return s.n.stores.logs[id] }
 func (s snapshotted) Placed(id geo.RangeID) []geo.NodeID { return s.n.placement.Of(id) }
 
-// NodeOf implements snapshot.Node.
 func (s snapshotted) NodeOf(id geo.RangeID, r geo.ReplicaID) geo.NodeID {
 	return s.n.byID[id].nodeOf(r)
 }
 
-// IsMember implements snapshot.Node.
 func (s snapshotted) IsMember(id geo.RangeID, r geo.ReplicaID) bool {
 	return s.n.byID[id].Replica().ID() == r && s.n.byID[id].membership.Identity().Phase == membership.Member
 }
 
-// Accepts implements snapshot.Node.
 func (s snapshotted) Accepts(from geo.NodeID, h snapshot.Header) error {
 	if s.n.full.Load() || s.n.Failed() != nil {
 		return snapshot.ErrBusy
@@ -70,28 +62,22 @@ func (s snapshotted) Accepts(from geo.NodeID, h snapshot.Header) error {
 	return membership.CheckSender(s.n.byID[h.Range].Machine.Members(), s.n.placement.Of(h.Range), replica.From(h.Message), from)
 }
 
-// Open implements snapshot.Node.
 func (s snapshotted) Open(to geo.NodeID, h snapshot.Header) (snapshot.Stream, error) {
 	return s.n.o.Transport.(SnapshotTransport).Snapshot(s.n.o.ID, to, h)
 }
 
-// Fetch implements snapshot.Node.
 func (s snapshotted) Fetch(ctx context.Context, ref extent.Ref, first geo.NodeID) error {
 	return s.n.payload.fetchPaced(ctx, ref, first)
 }
 
-// Replaced implements snapshot.Node.
 func (s snapshotted) Replaced(id geo.RangeID, durable uint64) { s.n.byID[id].flushed = durable }
 
-// Installed implements snapshot.Node.
 func (s snapshotted) Installed(id geo.RangeID) {
 	s.n.event(Event{Kind: SnapshotInstalled, Range: id, Node: s.n.o.ID, Replica: s.n.byID[id].Replica().ID()})
 }
 
-// Sent implements snapshot.Node.
 func (s snapshotted) Sent(id geo.RangeID, to geo.ReplicaID) {
 	s.n.event(Event{Kind: SnapshotSent, Range: id, Node: s.n.byID[id].nodeOf(to), Replica: to})
 }
 
-// Wake implements snapshot.Node.
 func (s snapshotted) Wake() { s.n.Wake() }

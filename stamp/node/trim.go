@@ -1,6 +1,23 @@
 package node
 
-import "sort"
+import (
+	"sort"
+
+	"antipode/stamp/membership"
+	"antipode/stamp/state"
+)
+
+// The log is trimmed below every configured replica's durable applied index, stopped or
+// not, so that a short absence costs no snapshot; and beyond LogBytesMax below this
+// node's own, so that a long one costs no disk: see trimTo.
+
+// A trim removes this many entries or bytes at least: it writes a range tombstone. In
+// bytes it is small beside the log store's memtable, so that most entries are gone
+// before the store would write them a second time, into tables.
+const (
+	trimEntriesMin = 4096
+	trimBytesMin   = 2 << 20
+)
 
 // pinFactor is how many times LogBytesMax a log may take while a peer is fed by a
 // snapshot: what follows the snapshot must be there when the peer has it. Beyond, the peer
@@ -35,4 +52,44 @@ func (r *hostedRange) trimTo(least, own uint64) (index uint64, over bool) {
 		return bytes >= excess
 	}))
 	return index, true
+}
+
+// trimLogs reports the durable indexes of all ranges and trims their logs.
+func (s *scheduler) trimLogs() error {
+	batch := s.n.stores.log.NewBatch()
+	repeat, trimmed := s.ticks%repeatTicks == 0, false
+	err := s.each(func(r *hostedRange) error {
+		trims, err := r.trim(batch, repeat)
+		trimmed = trimmed || trims
+		return err
+	})
+	if err != nil || !trimmed {
+		return err
+	}
+	return batch.Commit(false)
+}
+
+// trim reports the durable index of the range to its other nodes, if it changed or repeat is set,
+// and trims the log through the batch; trimmed reports whether it did.
+func (r *hostedRange) trim(batch state.LogBatch, repeat bool) (trimmed bool, err error) {
+	own, err := r.Machine.DurableIndex()
+	if err != nil {
+		return false, err
+	}
+	here := r.n.o.ID
+	changed := own != r.durable[here] || repeat
+	r.durable[here] = own
+	least := own
+	for _, p := range r.n.placement.Of(r.ID()) {
+		least = min(least, r.durable[p])
+		if changed && p != here {
+			r.report(p, membership.DurableIndex{Index: own})
+		}
+	}
+	least, over := r.trimTo(least, own)
+	entries, bytes := r.log.UpTo(least)
+	if entries < trimEntriesMin && bytes < trimBytesMin && (!over || entries == 0) {
+		return false, nil
+	}
+	return true, r.log.Trim(batch, least)
 }

@@ -11,6 +11,7 @@ import (
 	"antipode/internal/plantedbugs"
 	"antipode/stamp/change"
 	"antipode/stamp/extent"
+	"antipode/stamp/kv"
 )
 
 // payload copies chunks that this node needs from its peers.
@@ -156,4 +157,20 @@ func (p *payload) copyChunk(ref extent.Ref, from geo.NodeID) error {
 		return fmt.Errorf("read from node %d: %w", from, err)
 	}
 	return p.n.stores.extents.Put(ref, data)
+}
+
+// PutChunk implements ChunkPeer.
+func (n *Node) PutChunk(_ context.Context, ref extent.Ref, data []byte) error {
+	if n.full.Load() {
+		return kv.ErrBusy
+	}
+	return n.stores.extents.Put(ref, data)
+}
+
+// SyncChunks implements ChunkPeer.
+func (n *Node) SyncChunks(ctx context.Context) error { return n.stores.extents.Sync(ctx) }
+
+// ReadChunk implements ChunkPeer.
+func (n *Node) ReadChunk(ref extent.Ref, off int64, p []byte) (int, error) {
+	return n.stores.extents.Read(ref, off, p)
 }

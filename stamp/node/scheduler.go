@@ -1,0 +1,205 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	pb "go.etcd.io/raft/v3/raftpb"
+
+	"antipode/geo"
+	"antipode/internal/clock"
+	"antipode/stamp/membership"
+	"antipode/stamp/replica"
+)
+
+// scheduler is the one goroutine that drives all ranges of a node, in passes.
+type scheduler struct {
+	n     *Node
+	inbox inbox
+	// running is the running time, which each pass advances.
+	running  *clock.Running
+	nextTick time.Duration
+	ticks    uint64
+	// collected is what the replicas have ready in a pass.
+	collected replica.Pass
+	// flushing is closed when the last flush of the state has ended; nil if none is under way.
+	flushing <-chan struct{}
+	// activeAt is the tick at which a peer last reported a durable index.
+	activeAt map[geo.NodeID]uint64
+}
+
+// run does passes until ctx ends or the node fails.
+func (s *scheduler) run(ctx context.Context) error {
+	timer := time.NewTimer(s.n.o.Tick)
+	defer timer.Stop()
+	armed := time.Duration(0) // the tick for which the timer is set
+	for {
+		busy, err := s.pass()
+		if err != nil {
+			return err
+		}
+		if busy {
+			if ctx.Err() != nil {
+				return nil
+			}
+			continue
+		}
+		if armed != s.nextTick {
+			armed = s.nextTick
+			timer.Reset(max(armed-s.n.o.Clock.Mono(), time.Millisecond))
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-s.inbox.wake:
+		case <-timer.C:
+			armed = 0 // It may have come a little early.
+		}
+	}
+}
+
+// do runs f on the scheduler and returns its refusal. Its second error takes the
+// node out of service. It may be called from any goroutine; when ctx ends first, f may
+// still run.
+func (s *scheduler) do(ctx context.Context, f func() (refusal, failure error)) error {
+	done := make(chan error, 1)
+	s.inbox.mu.Lock()
+	s.inbox.work = append(s.inbox.work, func() error {
+		refusal, failure := f()
+		done <- errors.Join(refusal, failure)
+		return failure
+	})
+	s.inbox.mu.Unlock()
+	s.inbox.awake()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-s.n.ctx.Done():
+		return ErrUnreachable
+	}
+}
+
+// pass does one round of work and reports whether there may be more at once. A replica that
+// cannot read its store takes the node out of service.
+func (s *scheduler) pass() (busy bool, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			unreadable, ok := r.(replica.Unreadable)
+			if !ok {
+				panic(r)
+			}
+			err = unreadable.Err
+			s.n.fail(err)
+		}
+	}()
+	return s.doPass()
+}
+
+func (s *scheduler) doPass() (busy bool, err error) {
+	n := s.n
+	messages, work, err := s.inbox.take()
+	n.snapshots.BeginPass()
+	// After the inbox was taken: no tick that follows a heartbeat is counted from before it
+	// came, however long the process stands still in this pass (R5).
+	now := n.o.Clock.Mono()
+	s.running.Advance(now)
+	if err != nil {
+		return false, err
+	}
+	for _, f := range work {
+		if err := f(); err != nil {
+			n.fail(err)
+			return false, err
+		}
+	}
+	if err := s.step(messages, now); err != nil {
+		n.fail(err)
+		return false, err
+	}
+	n.snapshots.FinishSends(now)
+	n.snapshots.StepArrived(now)
+	ticked := now >= s.nextTick
+	if ticked {
+		// Never to catch up: a lease counts on ticks being no shorter than Tick.
+		s.nextTick = now + n.o.Tick
+		for _, r := range n.ranges {
+			if r.membership.Identity().Phase == membership.Member {
+				r.Replica().Tick(now)
+			}
+		}
+	}
+	for _, r := range n.ranges {
+		r.Work(now)
+	}
+	busy, err = s.ready()
+	err = errors.Join(err, n.snapshots.FinishArrived(), s.each((*hostedRange).keepLost))
+	if err == nil && ticked {
+		err = s.maintain()
+	}
+	if err != nil {
+		n.fail(err)
+	}
+	return busy, err
+}
+
+// ready collects what all replicas have ready, sends, applies, writes the log once,
+// and sends what waited for it.
+func (s *scheduler) ready() (busy bool, err error) {
+	p := &s.collected
+	p.Reset()
+	for _, r := range s.n.ranges {
+		if r.Replica().HasReady() {
+			busy = true
+			r.Replica().Collect(p)
+		}
+	}
+	if !busy {
+		return false, nil
+	}
+	s.flushSends(p)
+	p.Apply(true)
+	if err := p.Append(s.n.stores.log); err != nil {
+		return false, err
+	}
+	s.flushSends(p)
+	p.Apply(false)
+	return true, nil
+}
+
+// each calls f for every range, until one fails.
+func (s *scheduler) each(f func(*hostedRange) error) error {
+	for _, r := range s.n.ranges {
+		if err := f(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// flushSends passes the collected messages to the transport, one batch per peer.
+func (s *scheduler) flushSends(p *replica.Pass) {
+	n := s.n
+	if len(p.Sends) == 0 {
+		return
+	}
+	for i, m := range p.Sends {
+		if m.GetType() == pb.MsgSnap {
+			n.snapshots.Send(p.From[i].Range(), m)
+		}
+	}
+	for _, peer := range n.o.Peers {
+		var batch []Envelope
+		for i, m := range p.Sends {
+			if m.GetType() != pb.MsgSnap && n.byID[p.From[i].Range()].nodeOf(replica.To(m)) == peer {
+				batch = append(batch, Envelope{Range: p.From[i].Range(), Message: m})
+			}
+		}
+		if len(batch) > 0 {
+			n.o.Transport.Send(n.o.ID, peer, batch)
+		}
+	}
+	p.Sends, p.From = p.Sends[:0], p.From[:0]
+}

@@ -1,0 +1,109 @@
+package node
+
+import (
+	"slices"
+	"time"
+
+	pb "go.etcd.io/raft/v3/raftpb"
+
+	"antipode/stamp/membership"
+	"antipode/stamp/replica"
+)
+
+// step hands the inbox to the replicas. A MsgApp whose entries name chunks this
+// node does not hold durably waits with all MsgApps behind it until they are
+// fetched; heartbeats and votes pass (R3). So Match, quorum and electability imply
+// the payload.
+func (s *scheduler) step(messages []Envelope, now time.Duration) error {
+	n := s.n
+	for _, e := range messages {
+		switch r := n.byID[e.Range]; {
+		case r == nil:
+			hint, ok := e.Report.(membership.LeaderHint)
+			if ok && slices.Contains(n.placement.Of(e.Range), e.From) {
+				n.hints.Observe(e.Range, e.From, hint.Term, s.running.Time())
+			}
+		case e.Report != nil:
+			if err := r.receiveReport(e); err != nil {
+				return err
+			}
+		case e.Message.GetType() <= pb.MsgForgetLeader: // Else of a version that knows others.
+			if err := r.stepRaft(e, now); err != nil {
+				return err
+			}
+		}
+	}
+	for _, r := range n.ranges {
+		r.stepHeld(now)
+	}
+	return nil
+}
+
+// stepHeld steps the held MsgApps whose payload is here, and fetches that of the next ones.
+func (r *hostedRange) stepHeld(now time.Duration) {
+	i := 0
+	for i < len(r.held) && r.n.payload.here(r.held[i]) {
+		r.Replica().Step(r.held[i].Message, now)
+		i++
+	}
+	for _, next := range r.held[min(i+1, len(r.held)):min(i+fetchesMax, len(r.held))] {
+		r.n.payload.here(next)
+	}
+	if r.held = r.held[i:]; len(r.held) == 0 {
+		r.held = nil // Frees the messages that were before it.
+	}
+}
+
+// stepRaft hands one of Raft's messages to the replica.
+func (r *hostedRange) stepRaft(e Envelope, now time.Duration) error {
+	if ok, err := r.admit(e); err != nil || !ok {
+		return err
+	}
+	switch e.Message.GetType() {
+	case pb.MsgSnap:
+		return nil // One without its rows: they travel as a stream.
+	case pb.MsgApp:
+		r.dropOutdated(e)
+		// In this order: what waits for another one fetches meanwhile.
+		if here := r.n.payload.here(e); !here || len(r.held) > 0 {
+			r.hold(e)
+			return nil
+		}
+	}
+	r.Replica().Step(e.Message, now)
+	return nil
+}
+
+// dropOutdated drops what waits from a leader before e's. Raft refuses it by now, and
+// its sender, who alone was asked for the payload, may be gone for good: what is behind
+// it would wait for ever. The new leader sends again what is missing.
+func (r *hostedRange) dropOutdated(e Envelope) {
+	if len(r.held) > 0 && r.held[0].Message.GetTerm() < e.Message.GetTerm() {
+		r.held = nil
+	}
+}
+
+// heldMax bounds the MsgApps that wait for payload; Raft sends again.
+const heldMax = 256
+
+func (r *hostedRange) hold(e Envelope) {
+	if len(r.held) < heldMax {
+		r.held = append(r.held, e)
+	}
+}
+
+// admit reports whether one of Raft's messages is for the replica here, from a node that may
+// send it.
+func (r *hostedRange) admit(e Envelope) (bool, error) {
+	head := membership.RaftMessage{
+		From: e.From, Sender: replica.From(e.Message), Receiver: replica.To(e.Message), Members: r.Replica().Members(),
+		FromLeader: e.Message.GetType() == pb.MsgApp || e.Message.GetType() == pb.MsgHeartbeat,
+	}
+	if head.FromLeader && head.Receiver > r.membership.Identity().Replica { // It may be rebuilt under that id.
+		if release, ok := r.n.snapshots.Reserve(e.Range); ok {
+			defer release()
+			head.CanRebuild = true
+		}
+	}
+	return r.carryOut(head)
+}
