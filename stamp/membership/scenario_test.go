@@ -44,13 +44,7 @@ func (g *group) run(t *testing.T, d *datadriven.TestData) string {
 	g.log.Reset()
 	switch d.Cmd {
 	case "stamp":
-		for _, n := range g.nodes {
-			n.start()
-		}
-		g.ticks(2)
-		g.elect(n)
-		g.write(3)
-		g.ticks(1)
+		g.begin(n)
 		g.log.Reset()
 	case "start":
 		if d.HasArg("empty") {
@@ -87,7 +81,21 @@ func (g *group) run(t *testing.T, d *datadriven.TestData) string {
 	default:
 		t.Fatalf("unknown command %q", d.Cmd)
 	}
+	if strings.Contains(g.log.String(), breaksR4) {
+		t.Errorf("%s: %s", d.Pos, g.log.String()) // -rewrite must not make it the expected output.
+	}
 	return g.log.String() + g.state()
+}
+
+// begin starts all nodes of a new stamp and makes one of them the leader.
+func (g *group) begin(leader *modelNode) {
+	for _, n := range g.nodes {
+		n.start()
+	}
+	g.ticks(2)
+	g.elect(leader)
+	g.write(3)
+	g.ticks(1)
 }
 
 func (g *group) ticks(n int) {
