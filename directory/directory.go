@@ -9,15 +9,14 @@ import (
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
 	"antipode/stamp/change"
-	"antipode/stamp/kv"
 	"antipode/stamp/ranges"
 )
 
 // Stamp is the stamp of this location.
 type Stamp interface {
 	ranges.Submitter
+	ranges.Reader
 	Location() geo.Location
-	Read(ctx context.Context, r geo.RangeID, f func(ranges.State) error) error
 }
 
 // Peer is the directory of the other location, reached over the link.
@@ -92,32 +91,15 @@ func (d *Directory) Containers() *catalog.Containers { return &d.containers }
 // Accounts lists the complete accounts of this location by name. Only the snapshot is taken under
 // the lease (R5); the walk may take until ctx ends.
 func (d *Directory) Accounts(ctx context.Context) ([]*catalog.Account, error) {
-	var snap snapshot
-	err := d.stamp.Read(ctx, geo.FirstRange(geo.Catalog), func(s ranges.State) error {
-		old := snap
-		snap = s.Snapshot()
-		if old != nil { // The lease had ended: this snapshot is a later one.
-			return old.Close()
-		}
-		return nil
-	})
-	var out []*catalog.Account
-	if err == nil {
-		out, err = catalog.Accounts(ctx, snap)
-	}
-	if snap != nil {
-		err = errors.Join(err, snap.Close())
-	}
+	snap, err := ranges.Snapshot(ctx, d.stamp, geo.FirstRange(geo.Catalog))
 	if err != nil {
 		return nil, err
 	}
+	out, err := catalog.Accounts(ctx, snap)
+	if err = errors.Join(err, snap.Close()); err != nil {
+		return nil, err
+	}
 	return slices.DeleteFunc(out, func(a *catalog.Account) bool { return !a.Active }), nil
-}
-
-// snapshot is what ranges.State.Snapshot returns.
-type snapshot interface {
-	kv.Reader
-	Close() error
 }
 
 // Reserve implements Peer at the secondary location.

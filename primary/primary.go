@@ -21,9 +21,7 @@ func New(s ranges.Submitter) *Primary { return &Primary{stamp: s} }
 // ErrGateClosed: the account may not be written here now.
 var ErrGateClosed = storageerr.ServerBusy.Saying("The account does not take writes at this location now. Please retry your request.")
 
-// Write commits a write and waits until it is on every in-sync replica. Errors:
-// the write's own, under which nothing changed; kv.ErrBusy, nothing happened;
-// kv.ErrUnknown, it may have happened.
+// Write implements services.Writer.
 func (p *Primary) Write(ctx context.Context, w services.Write) error {
 	return p.stamp.Submit(ctx, geo.FirstRange(w.Partition().Service), &command{w: w})
 }

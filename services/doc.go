@@ -7,6 +7,8 @@
 package services
 
 import (
+	"context"
+
 	"antipode/geo"
 	"antipode/stamp/change"
 	"antipode/stamp/extent"
@@ -23,6 +25,16 @@ type Write interface {
 	Evaluate(get kv.Getter, at geo.Timestamp) (Effect, error)
 	// Gone is the error where the partition's table, container or queue was deleted.
 	Gone() error
+}
+
+// Writer is the write role of a location.
+type Writer interface {
+	// Write commits a write and waits until it is on every in-sync replica. Errors: the write's
+	// own, under which nothing changed; kv.ErrBusy, nothing happened; kv.ErrUnknown, it may have
+	// happened.
+	Write(ctx context.Context, w Write) error
+	// CloseGeneration commits that a generation of a container takes no more changes (R8).
+	CloseGeneration(ctx context.Context, s geo.Service, a geo.Account, container string, g keys.Generation) error
 }
 
 // Effect is what a write does to its partition.

@@ -311,7 +311,7 @@ func FuzzParseBlockList(f *testing.F) {
 
 // overtaking is a writer that stages a block of the same blob ahead of a block list.
 type overtaking struct {
-	Writer
+	services.Writer
 	// left is how many lists are overtaken from now on.
 	left  int
 	lists int

@@ -19,21 +19,9 @@ import (
 	"antipode/services/blobs"
 	"antipode/services/catalog"
 	"antipode/stamp/extent"
-	"antipode/stamp/keys"
 	"antipode/stamp/kv"
 	"antipode/stamp/ranges"
 )
-
-// Stamp reads this location's ranges.
-type Stamp interface {
-	Read(ctx context.Context, r geo.RangeID, f func(ranges.State) error) error
-}
-
-// Writer is the write role.
-type Writer interface {
-	Write(ctx context.Context, w services.Write) error
-	CloseGeneration(ctx context.Context, s geo.Service, a geo.Account, container string, g keys.Generation) error
-}
 
 // Payload is where this location keeps chunks.
 type Payload interface {
@@ -46,8 +34,8 @@ type Payload interface {
 
 // Options configures a Handler. Stamp, Writer, Payload and Names are required.
 type Options struct {
-	Stamp   Stamp
-	Writer  Writer
+	Stamp   ranges.Reader
+	Writer  services.Writer
 	Payload Payload
 	Names   *catalog.Containers
 	// NameRest is how long a container's name rests after a deletion.
@@ -162,7 +150,7 @@ func (h *Handler) Serve(w http.ResponseWriter, r *protocol.Request, m operation.
 	return err
 }
 
-// ask runs a query on the leader of a range, within lookupMax: see Stamp.Read.
+// ask runs a query on the leader of a range, within lookupMax: see ranges.Reader.
 func (c *call) ask(r geo.RangeID, f func(ranges.State) error) error {
 	ctx, cancel := context.WithTimeout(c.ctx, lookupMax)
 	defer cancel()
@@ -194,31 +182,14 @@ func (c *call) name() (blobs.Name, error) {
 	}, nil
 }
 
-// view is a range's state at one moment. Close it.
-type view interface {
-	kv.Reader
-	Close() error
-}
-
-// snapshot returns the newest state of a range, in which everything acknowledged
-// before the call is seen. Reads that may take longer than a lease go through it: what
-// runs inside Stamp.Read runs again when the lease ended meanwhile, and so for ever.
-func (c *call) snapshot(r geo.RangeID) (view, error) {
+// snapshot returns a state of a range, within lookupMax: see ranges.Snapshot.
+func (c *call) snapshot(r geo.RangeID) (kv.Snapshot, error) {
 	if err := c.ctx.Err(); err != nil {
 		return nil, err // The client is gone, or its time is over.
 	}
-	var v view
-	err := c.ask(r, func(s ranges.State) error {
-		if v != nil {
-			_ = v.Close() // The lease ended: this one may be too old.
-		}
-		v = s.Snapshot()
-		return nil
-	})
-	if err != nil && v != nil {
-		err = errors.Join(err, v.Close())
-	}
-	return v, err
+	ctx, cancel := context.WithTimeout(c.ctx, lookupMax)
+	defer cancel()
+	return ranges.Snapshot(ctx, c.o.Stamp, r)
 }
 
 // now is the time by which uncommitted blocks expire.

@@ -14,25 +14,14 @@ import (
 	"antipode/services"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
-	"antipode/stamp/keys"
 	"antipode/stamp/ranges"
 )
 
-// Stamp reads this location's ranges.
-type Stamp interface {
-	Read(ctx context.Context, r geo.RangeID, f func(ranges.State) error) error
-}
-
-// Writer is the write role.
-type Writer interface {
-	Write(ctx context.Context, w services.Write) error
-	CloseGeneration(ctx context.Context, s geo.Service, a geo.Account, container string, g keys.Generation) error
-}
-
 // Handler answers table calls.
 type Handler struct {
-	Stamp  Stamp
-	Writer Writer
+	// Stamp reads this location's ranges.
+	Stamp  ranges.Reader
+	Writer services.Writer
 	// Scans shares the processors among the pages of the process. Nil shares nothing.
 	Scans *services.Scans
 	// NameRest is how long a table's name rests after a deletion.

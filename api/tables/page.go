@@ -115,7 +115,7 @@ func (c *call) scan(p *page, token odata.Continuation, filter string) (err error
 // fillPage fills p from a snapshot of now. The snapshot and the budget end after a panic,
 // too: the slot that a budget may hold is the process's.
 func (c *call) fillPage(p *page, lower, upper []byte) (err error) {
-	snap, err := c.snapshot(c.ctx, geo.Table)
+	snap, err := ranges.Snapshot(c.ctx, c.Stamp, geo.FirstRange(geo.Table))
 	if err != nil {
 		return err
 	}
@@ -123,31 +123,6 @@ func (c *call) fillPage(p *page, lower, upper []byte) (err error) {
 	p.budget = c.newBudget()
 	defer p.budget.End()
 	return p.fill(c.ctx, snap, lower, upper)
-}
-
-// snapshot is a range's state of one moment, which the caller closes. Only taking it is
-// done under the lease (R5): what is read of it later was true then, and a scan that
-// takes longer than a lease would be begun again for ever.
-func (c *call) snapshot(ctx context.Context, s geo.Service) (snapshot, error) {
-	var snap snapshot
-	err := c.Stamp.Read(ctx, geo.FirstRange(s), func(state ranges.State) error {
-		old := snap
-		snap = state.Snapshot()
-		if old != nil { // The lease had run out: this is a later moment.
-			return old.Close()
-		}
-		return nil
-	})
-	if err != nil && snap != nil {
-		err = errors.Join(err, snap.Close())
-	}
-	return snap, err
-}
-
-// snapshot is what ranges.State.Snapshot returns.
-type snapshot interface {
-	kv.Reader
-	Close() error
 }
 
 // span is the keys to scan: those within the bounds of the filter, from the

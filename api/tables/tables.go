@@ -10,6 +10,7 @@ import (
 	"antipode/geo"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
+	"antipode/stamp/ranges"
 )
 
 // createTable is Create Table (protocol/table.md 9.2).
@@ -104,7 +105,7 @@ func (c *call) queryTables() error {
 // tablePage appends the tables of a page from one snapshot of the catalog. The first one
 // always fits: a document's first window holds it.
 func (c *call) tablePage(doc *protocol.Document, set *odata.Set, page catalog.Listing, wanted *filter.Filter, top int) (next string, err error) {
-	snap, err := c.snapshot(c.ctx, geo.Catalog)
+	snap, err := ranges.Snapshot(c.ctx, c.Stamp, geo.FirstRange(geo.Catalog))
 	if err != nil {
 		return "", err
 	}

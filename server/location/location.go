@@ -189,7 +189,7 @@ func (l *Location) Submit(ctx context.Context, r geo.RangeID, cmd ranges.Command
 	return s.Submit(ctx, r, cmd)
 }
 
-// Read implements directory.Stamp.
+// Read implements ranges.Reader.
 func (l *Location) Read(ctx context.Context, r geo.RangeID, f func(ranges.State) error) error {
 	s, err := l.Stamp()
 	if err != nil {

@@ -26,6 +26,12 @@ type Reader interface {
 	Scan(lower, upper []byte) (Iterator, error)
 }
 
+// Snapshot is a Reader that holds its state until it is closed.
+type Snapshot interface {
+	Reader
+	Close() error
+}
+
 // Iterator walks keys in ascending order.
 type Iterator interface {
 	// Next moves to the next key and reports whether there is one.

@@ -2,6 +2,7 @@ package ranges
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"antipode/geo"
@@ -168,11 +169,32 @@ func (s State) Progress(src geo.SourceRange, a geo.Account) cursor.Progress {
 }
 
 // Snapshot returns a view of one moment. Close it.
-func (s State) Snapshot() interface {
-	kv.Reader
-	Close() error
-} {
-	return s.r.o.State.NewSnapshot()
+func (s State) Snapshot() kv.Snapshot { return s.r.o.State.NewSnapshot() }
+
+// Reader reads the ranges of a stamp, wherever those lead.
+type Reader interface {
+	// Read calls f with a state in which everything acknowledged before the call is seen. f may
+	// run again: see Range.Read. Errors beside those of f: kv.ErrBusy, no leader answered.
+	Read(ctx context.Context, r geo.RangeID, f func(State) error) error
+}
+
+// Snapshot returns a state of a range in which everything acknowledged before the call is seen.
+// Close it. Reads that may take longer than a lease go through it: in Reader.Read they would run
+// again whenever the lease ended meanwhile.
+func Snapshot(ctx context.Context, from Reader, r geo.RangeID) (kv.Snapshot, error) {
+	var snap kv.Snapshot
+	err := from.Read(ctx, r, func(s State) error {
+		old := snap
+		snap = s.Snapshot()
+		if old != nil { // The lease had ended: this snapshot is a later one.
+			return old.Close()
+		}
+		return nil
+	})
+	if err != nil && snap != nil {
+		return nil, errors.Join(err, snap.Close())
+	}
+	return snap, err
 }
 
 // State returns the newest applied state of this replica, without any promise that
