@@ -29,7 +29,7 @@ var notOurs = []string{
 	"package.Type.Method", "node.yaml", "gateway.yaml", "ca.crt", "ca.key", "ca/ca.key", "node.crt", "node.key", "next.new", "go.mod", "nats.go",
 	"NNNNNN.ext", "NNNNNN.sst", "NNNNNNNN.seg",
 	"g.Pred", // A value in a planted bug.
-	// Not built yet, but drawn in DESIGN.md.
+	// Planned: DESIGN.md marks them so.
 	"replication/site", "services/lease",
 }
 
