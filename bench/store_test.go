@@ -85,10 +85,11 @@ func (s *store) commit(w http.ResponseWriter, r *http.Request) {
 
 // readBatch reads one change set of inserts.
 func readBatch(r *http.Request) ([]*tables.Write, error) {
-	in, err := wire.NewBatchReader(r.Body, r.Header.Get("Content-Type"))
+	boundary, err := wire.BatchBoundary(r.Header.Get("Content-Type"))
 	if err != nil {
 		return nil, err
 	}
+	in := wire.NewBatchReader(r.Body, boundary)
 	var b tables.Batch
 	for {
 		part, err := in.Next()

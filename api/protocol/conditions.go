@@ -312,20 +312,28 @@ func ParseTableMatch(method string, h http.Header) (TableMatch, error) {
 	return TableMatch{Sent: true, Timestamp: ts}, nil
 }
 
-// TableNoneMatch reports whether the If-None-Match of a read names the entity's version,
-// or any: 304 (protocol/table.md 9.6). Tags compare weakly and in any percent-encoding, as
-// those of If-Match do (10.1). A value that is no tag names nothing.
-func TableNoneMatch(h http.Header, ts geo.Timestamp) bool {
+// TableNoneMatch is the If-None-Match of a table read, as plain data.
+type TableNoneMatch struct{ list tagList }
+
+// ParseTableNoneMatch reads the header (protocol/table.md 9.6). One that has a value that is
+// no tag names nothing.
+func ParseTableNoneMatch(h http.Header) TableNoneMatch {
 	list, err := parseNoneMatch(h)
-	if err != nil || list.any {
-		return err == nil
+	if err != nil {
+		return TableNoneMatch{}
 	}
-	for _, tag := range list.tags {
+	return TableNoneMatch{list}
+}
+
+// Names reports whether the header names an entity's version, or any: 304. Tags compare weakly
+// and in any percent-encoding, as those of If-Match do (10.1).
+func (m TableNoneMatch) Names(ts geo.Timestamp) bool {
+	for _, tag := range m.list.tags {
 		if got, ours := wire.ParseTableETag(`W/"` + tag + `"`); ours && got == ts {
 			return true
 		}
 	}
-	return false
+	return m.list.any
 }
 
 // sameBlobTag reports whether tag, without quotes, is the tag of ts.

@@ -66,10 +66,11 @@ func (c *call) batch() error {
 	if err != nil {
 		return err
 	}
-	in, err := wire.NewBatchReader(body, c.r.Header("Content-Type"))
+	boundary, err := wire.BatchBoundary(c.r.Header("Content-Type"))
 	if err != nil {
 		return err
 	}
+	in := wire.NewBatchReader(body, boundary)
 	b := &batch{call: c}
 	if err := b.read(in); err != nil {
 		return err

@@ -162,7 +162,7 @@ func (c *call) getEntity() error {
 		return err
 	}
 	tag := []string{wire.TableETag(e.Timestamp)}
-	if protocol.TableNoneMatch(c.r.HTTP.Header, e.Timestamp) {
+	if protocol.ParseTableNoneMatch(c.r.HTTP.Header).Names(e.Timestamp) {
 		c.w.Header()["ETag"] = tag
 		return storageerr.NotModified
 	}

@@ -76,14 +76,19 @@ const (
 	markEnd
 )
 
-// NewBatchReader returns a reader of a body of this Content-Type, which must be
+// BatchBoundary returns the boundary in the Content-Type of a batch, which must be
 // multipart/mixed with a boundary.
-func NewBatchReader(r io.Reader, contentType string) (*BatchReader, error) {
+func BatchBoundary(contentType string) (string, error) {
 	boundary, ok := multipartBoundary(contentType)
 	if !ok || boundary == "" {
-		return nil, storageerr.InvalidInput
+		return "", storageerr.InvalidInput
 	}
-	return &BatchReader{in: bufio.NewReaderSize(r, batchLineMax), outer: boundary}, nil
+	return boundary, nil
+}
+
+// NewBatchReader returns a reader of a body with the boundary that BatchBoundary returned.
+func NewBatchReader(r io.Reader, boundary string) *BatchReader {
+	return &BatchReader{in: bufio.NewReaderSize(r, batchLineMax), outer: boundary}
 }
 
 // multipartBoundary returns the boundary of multipart/mixed: quoted or not, among other

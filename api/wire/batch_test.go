@@ -20,10 +20,11 @@ import (
 
 // readBatch reads a whole body; bodies are copied.
 func readBatch(r io.Reader, contentType string) ([]BatchRequest, error) {
-	b, err := NewBatchReader(r, contentType)
+	boundary, err := BatchBoundary(contentType)
 	if err != nil {
 		return nil, err
 	}
+	b := NewBatchReader(r, boundary)
 	var all []BatchRequest
 	for {
 		r, err := b.Next()
@@ -199,11 +200,11 @@ func TestBatchReaderMemory(t *testing.T) {
 	for range ops {
 		sources = append(sources, strings.NewReader(op))
 	}
-	b, err := NewBatchReader(io.MultiReader(sources...), batchType)
+	boundary, err := BatchBoundary(batchType)
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := 0
+	b, n := NewBatchReader(io.MultiReader(sources...), boundary), 0
 	for ; ; n++ {
 		r, err := b.Next()
 		if errors.Is(err, io.EOF) {
