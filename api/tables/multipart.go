@@ -30,43 +30,50 @@ func (a *BatchAnswer) inner() string { return "changesetresponse_" + a.id }
 
 // OpenSet begins a change set, to which parts belong until CloseSet.
 func (a *BatchAnswer) OpenSet() {
-	a.lines("--"+a.outer(), "Content-Type: multipart/mixed; boundary="+a.inner(), "")
+	a.line("--", a.outer())
+	a.line("Content-Type: multipart/mixed; boundary=", a.inner())
+	a.line()
 	a.set = true
 }
 
 // CloseSet ends the change set.
 func (a *BatchAnswer) CloseSet() {
-	a.lines("--" + a.inner() + "--")
+	a.line("--", a.inner(), "--")
 	a.set = false
 }
 
 // Part appends one answer. contentID is left out when empty.
 func (a *BatchAnswer) Part(status int, contentID string, fields []Field, body []byte) {
-	boundary := a.outer()
 	if a.set {
-		boundary = a.inner()
+		a.line("--", a.inner())
+	} else {
+		a.line("--", a.outer())
 	}
-	a.lines("--"+boundary, "Content-Type: application/http", "Content-Transfer-Encoding: binary", "",
-		"HTTP/1.1 "+strconv.Itoa(status)+" "+http.StatusText(status))
+	a.line("Content-Type: application/http")
+	a.line("Content-Transfer-Encoding: binary")
+	a.line()
+	a.line("HTTP/1.1 ", strconv.Itoa(status), " ", http.StatusText(status))
 	if contentID != "" {
-		a.lines("Content-ID: " + contentID)
+		a.line("Content-ID: ", contentID)
 	}
 	for _, f := range fields {
-		a.lines(f.Name + ": " + f.Value)
+		a.line(f.Name, ": ", f.Value)
 	}
-	a.lines("")
+	a.line()
 	a.buf = append(a.buf, body...)
-	a.lines("")
+	a.line()
 }
 
 // Close ends the answer and returns it.
 func (a *BatchAnswer) Close() []byte {
-	a.lines("--" + a.outer() + "--")
+	a.line("--", a.outer(), "--")
 	return a.buf
 }
 
-func (a *BatchAnswer) lines(lines ...string) {
-	for _, l := range lines {
-		a.buf = append(append(a.buf, l...), "\r\n"...)
+// line appends a line that consists of texts.
+func (a *BatchAnswer) line(texts ...string) {
+	for _, t := range texts {
+		a.buf = append(a.buf, t...)
 	}
+	a.buf = append(a.buf, "\r\n"...)
 }
