@@ -57,7 +57,7 @@ func (c *call) body() ([]byte, codec, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	buf := make([]byte, 0, min(r.length, bodyStep))
+	buf := make([]byte, 0, min(r.length+1, bodyStep)) // One more than comes, to read the end.
 	for {
 		n, err := r.Read(buf[len(buf):cap(buf)])
 		buf = buf[:len(buf)+n]
@@ -67,7 +67,7 @@ func (c *call) body() ([]byte, codec, error) {
 		case err != nil:
 			return nil, nil, err
 		case len(buf) == cap(buf):
-			more := min(len(buf), r.length-len(buf)) // Twice as much, or all that may come.
+			more := min(len(buf), r.length+1-len(buf)) // Twice as much, or all that may come.
 			buf = slices.Grow(buf, max(more, 1))
 		}
 	}
