@@ -110,6 +110,14 @@ func (d *Document) WriteTo(w http.ResponseWriter) {
 	}
 }
 
+// AppendTo appends the document to dst. It holds what it held.
+func (d *Document) AppendTo(dst []byte) []byte {
+	for _, w := range d.full {
+		dst = append(dst, w.b...)
+	}
+	return append(dst, d.current.b...)
+}
+
 // Close gives back what the document still holds. A second call does nothing.
 func (d *Document) Close() {
 	for _, w := range append(d.full, d.current) {

@@ -5,63 +5,117 @@ import (
 	"strconv"
 
 	"antipode/api/protocol"
-	"antipode/api/tables/odata"
 )
 
-// AnswersBytesMax is the usual bound of documents held at once, in bytes.
-const AnswersBytesMax = 64 << 20
+// Values of DataServiceVersion in a batch (protocol/table.md 13.5): with a document or an
+// insert, and without.
+const (
+	dataVersion3 = "3.0;"
+	dataVersion1 = "1.0;"
+)
 
-// filterHeldPerByte is what a parsed filter takes for each byte of its text: a bare
-// property, a space and an operator are a node and the pointer to it.
-const filterHeldPerByte = 32
+// answer is what a request, or a part of a batch, is answered. Beside an error it has the
+// headers that the answer to the error has besides those of every error.
+type answer struct {
+	status  int
+	version protocol.Version
+	// noCache: the answer is no early failure, of what is wrong by itself or of a table that
+	// does not exist (protocol/table.md 3).
+	noCache bool
+	// prefer is the preference that was applied; empty for none.
+	prefer string
+	// dataVersion is the DataServiceVersion of a part; empty for a request.
+	dataVersion string
+	// dataFirst: the part is that of a query, which begins with dataVersion and contentType.
+	dataFirst bool
+	// contentType is that of the document, or of an error's body.
+	contentType string
+	// location is the URI of what was created, etag the tag of an entity.
+	location, etag string
+	// next is where the next page starts; allow has the verbs that would fit.
+	next  []Field
+	allow string
 
-// documents are those that a request holds.
-type documents struct {
-	open []*protocol.Document
-	// copies is how often a document is held: in a batch, as its part and in the answer too.
-	copies int
+	// document or body is the document; a body is bounded by the size of the request.
+	document *protocol.Document
+	body     []byte
 }
 
-func (d *documents) close() {
-	for _, doc := range d.open {
-		doc.Close()
+// fieldsMax is above the number of fields of any answer.
+const fieldsMax = 12
+
+// fields appends the headers of the answer in the order of a part (protocol/table.md 13.5).
+func (a *answer) fields(to []Field) []Field {
+	add := func(name, value string) {
+		if value != "" {
+			to = append(to, Field{Name: name, Value: value})
+		}
+	}
+	if a.dataFirst {
+		add("DataServiceVersion", a.dataVersion)
+		add("Content-Type", a.contentType)
+	}
+	if a.version >= protocol.Version20130815 {
+		add("X-Content-Type-Options", "nosniff")
+	}
+	if a.noCache {
+		add("Cache-Control", "no-cache")
+	}
+	add("Preference-Applied", a.prefer)
+	if !a.dataFirst {
+		add("DataServiceVersion", a.dataVersion)
+		add("Content-Type", a.contentType)
+	}
+	add("Location", a.location)
+	if a.status == http.StatusNoContent {
+		add("DataServiceId", a.location)
+	}
+	add("ETag", a.etag)
+	add("Allow", a.allow)
+	return append(to, a.next...)
+}
+
+// setHeaders sets the headers of a request's answer.
+func (a *answer) setHeaders(h http.Header) {
+	var buf [fieldsMax]Field
+	fields := a.fields(buf[:0])
+	values := make([]string, len(fields)) // Of all fields: one allocation.
+	for i, f := range fields {
+		name := f.Name
+		if name != "ETag" { // It is sent as the protocol spells it.
+			name = http.CanonicalHeaderKey(name)
+		}
+		values[i] = f.Value
+		h[name] = values[i : i+1 : i+1]
 	}
 }
 
-// show says what the documents of the answer show: entities of a table, or odata.Tables.
-func (c *call) show(table string) *odata.Set {
-	c.set = odata.Set{Base: c.r.Base, Account: string(c.r.Account.Name), Table: table}
-	return &c.set
-}
-
-// newDocument begins a document whose first window has n bytes, and counts what the
-// request's filter holds. It waits for room, so a request that has a document already
-// closes that one first.
-func (c *call) newDocument(n int, filter string) (*protocol.Document, error) {
-	doc, err := c.windows.Document(c.ctx, c.Answers.Of(c.r.Account.Name), n, (c.documents.copies-1)*n+filterHeldPerByte*len(filter))
-	if err == nil {
-		c.documents.open = append(c.documents.open, doc)
+// send answers a request.
+func (a *answer) send(w http.ResponseWriter) {
+	h := w.Header()
+	a.setHeaders(h)
+	length := len(a.body)
+	if a.document != nil {
+		length = a.document.Len()
 	}
-	return doc, err
+	if a.contentType != "" {
+		h["Content-Length"] = []string{strconv.Itoa(length)}
+	}
+	w.WriteHeader(a.status)
+	switch {
+	case a.document != nil:
+		a.document.WriteTo(w)
+	case a.body != nil:
+		_, _ = w.Write(a.body) // The client is gone when this fails.
+	}
 }
 
-// writeDocument sends a document.
-func (c *call) writeDocument(doc *protocol.Document) {
-	c.documentHeaders(doc.Len())
-	c.w.WriteHeader(http.StatusOK)
-	doc.WriteTo(c.w)
-}
-
-// writeBody sends a document that is bounded by the request's own size.
-func (c *call) writeBody(status int, body []byte) {
-	c.documentHeaders(len(body))
-	c.w.WriteHeader(status)
-	_, _ = c.w.Write(body) // The client is gone when this fails.
-}
-
-func (c *call) documentHeaders(length int) {
-	h := c.w.Header()
-	h["Content-Type"] = []string{c.codec.ContentType()}
-	h["Content-Length"] = []string{strconv.Itoa(length)}
-	c.odataHeaders()
+// appendTo appends the answer to that of a batch.
+func (a *answer) appendTo(m *BatchAnswer, contentID string) {
+	var buf [fieldsMax]Field
+	body := a.body
+	if a.document != nil {
+		body = a.document.AppendTo(nil)
+	}
+	m.Part(a.status, contentID, a.fields(buf[:0]), body)
 }

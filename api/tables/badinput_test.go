@@ -250,7 +250,7 @@ func TestBadBodies(t *testing.T) {
 		"InvalidMd5 unused bits": "1B2M2Y8AsgTpgAmY7PhCfh==", "Md5Mismatch": md5Of("other"),
 	} {
 		want, _, _ := strings.Cut(name, " ")
-		for how, a := range map[string]answer{
+		for how, a := range map[string]received{
 			"insert":       r.do(http.MethodPost, "/acct/tbl", entity, "Content-MD5", sum),
 			"upsert":       r.do(http.MethodPut, "/acct/"+key("p", "r"), "{}", "Content-MD5", sum),
 			"batch":        r.batch(batch, "Content-MD5", sum),

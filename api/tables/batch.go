@@ -5,20 +5,14 @@ import (
 	"io"
 	"net/http"
 
+	"antipode/api/operation"
 	"antipode/api/protocol"
-	"antipode/api/tables/filter"
-	"antipode/api/tables/json"
 	"antipode/api/tables/odata"
 	"antipode/api/wire"
+	"antipode/geo"
 	"antipode/services/storageerr"
 	"antipode/services/tables"
 )
-
-// IsBatch reports whether a path after the account, as sent, is $batch.
-func IsBatch(resource string) bool {
-	r, err := odata.ParsePath(resource)
-	return err == nil && r.Kind == odata.KindBatch
-}
 
 // batch is one POST $batch under way (protocol/table.md 13): the writes of one change set,
 // or one query.
@@ -27,67 +21,60 @@ type batch struct {
 	// requests counts the requests read, all change sets included, and sets the latter.
 	requests, sets int
 	writes         tables.Batch
-	// operations say how the writes are answered, in the same order.
-	operations []opAnswer
-	query      *call
-	queryAs    opAnswer
-	failed     *failure
+	// inner is the input of the request that is being read.
+	inner input
+	// parts say how the writes are answered, in the same order.
+	parts []part
+	// query is the call of the query, or nil, and queryPart how it is answered.
+	query     *call
+	queryPart part
+	failed    *failure
 }
 
-// opAnswer is what the answer of one write needs beside the write.
-type opAnswer struct {
+// part is what the answer to a request of a batch needs beside its result.
+type part struct {
 	contentID string
 	prefer    string
-	codec     codec
-	// atom: an error of the operation is answered in Atom's XML.
+	// codec writes its document; nil if there is none.
+	codec codec
+	// atom: an error is answered in Atom's XML.
 	atom bool
 }
 
-// failure is the first error of an operation: the answer then holds nothing else.
+// failure is the first error of a request of the batch: the answer then holds nothing else.
 type failure struct {
-	opAnswer
+	part
 	index int
 	err   *storageerr.Error
-	// query: the failed operation was not in a change set.
+	// query: the failed request was not in a change set.
 	query bool
 }
 
-// batch reads the whole request before anything is written: a batch that breaks off, or
+// decodeBatch reads the whole request before anything is written: a batch that breaks off, or
 // of which a later part is none, has no effect.
-func (c *call) batch() error {
-	if c.r.Version < c.asked.Since {
-		return storageerr.InvalidInput
-	}
-	sum, err := newBodyMD5(c.r.Header("Content-MD5"))
+func (c *call) decodeBatch() error {
+	body, err := c.openBody()
 	if err != nil {
 		return err
 	}
-	body, err := c.open(sum)
-	if err != nil {
+	c.batch = &batch{call: c}
+	if err := c.batch.read(wire.NewBatchReader(body, c.in.boundary)); err != nil {
 		return err
 	}
-	boundary, err := wire.BatchBoundary(c.r.Header("Content-Type"))
-	if err != nil {
-		return err
+	return body.sum.check()
+}
+
+// runBatch executes the batch. Its answer is 202 whatever its parts say.
+func (c *call) runBatch() (answer, error) {
+	run := c.batch.runWrites
+	if c.batch.failed == nil && c.batch.query != nil {
+		run = c.batch.runQuery
 	}
-	in := wire.NewBatchReader(body, boundary)
-	b := &batch{call: c}
-	if err := b.read(in); err != nil {
-		return err
+	m := NewBatchAnswer(c.r.ID)
+	if err := run(m); err != nil {
+		return answer{}, err
 	}
-	if err := sum.check(); err != nil {
-		return err
-	}
-	switch {
-	case b.failed != nil:
-	case b.query != nil:
-		return b.answerQuery()
-	default:
-		if err := b.commit(); err != nil {
-			return err
-		}
-	}
-	return b.answerWrites()
+	return answer{status: http.StatusAccepted, contentType: m.ContentType(), body: m.Close()}, nil
 }
 
 // read takes all requests of the batch. An error is one of the batch as a whole.
@@ -108,13 +95,13 @@ func (b *batch) read(in *wire.BatchReader) error {
 		case r.ChangeSet > 1 || b.failed != nil:
 			continue // Of several change sets the first is processed.
 		}
-		op := opAnswer{contentID: r.ContentID, codec: json.MinimalMetadata, atom: b.r.Version < protocol.Version20130815}
-		if err := b.take(r, &op); err != nil {
+		p := part{contentID: r.ContentID, atom: b.atomEra()}
+		if err := b.take(r, &p); err != nil {
 			e, own := operationError(err)
 			if !own {
 				return err
 			}
-			b.failed = &failure{opAnswer: op, index: b.requests, err: e, query: r.ChangeSet == 0 && len(b.operations) == 0}
+			b.failed = &failure{part: p, index: b.requests, err: e, query: r.ChangeSet == 0 && len(b.parts) == 0}
 			if errors.Is(err, storageerr.BatchTooLong) {
 				b.failed.index = tables.BatchMax - 1
 			}
@@ -122,112 +109,91 @@ func (b *batch) read(in *wire.BatchReader) error {
 	}
 }
 
-// take decodes one request. Its error is that of the operation.
-func (b *batch) take(r *wire.BatchRequest, op *opAnswer) error {
+// atomEra reports whether the batch is of a version that had Atom alone.
+func (b *batch) atomEra() bool { return b.r.Version < jsonSince }
+
+// take reads one request as the operation that it is, by the steps of call.serve. Its error is
+// that of the operation.
+func (b *batch) take(r *wire.BatchRequest, p *part) error {
 	if r.ChangeSet == 0 && (b.requests > 0 || r.Method != http.MethodGet) || b.query != nil {
 		return storageerr.InvalidInput // Either one change set or one query.
 	}
-	inner := *b.call
 	path, rawQuery := wire.CutBatchURI(r.URI, string(b.r.Account.Name), b.r.PathStyle)
 	query, err := protocol.ParseQuery(rawQuery)
 	if err != nil {
 		return err
 	}
-	if inner.res, err = odata.ParsePath(path); err != nil {
+	in := &b.inner
+	*in = input{}
+	if in.res, err = odata.ParsePath(path); err != nil {
 		return err
 	}
-	op.atom = AtomErrors(b.r.Version, true, r.Header.Get("Accept"), query.Get("$format"))
-	verb, err := verbOf(r.Method, r.Header)
+	p.atom = AtomErrors(b.r.Version, true, r.Header.Get("Accept"), query.Get("$format"))
+	if in.verb, err = verbOf(r.Method, r.Header); err != nil {
+		return err
+	}
+	from := source{header: r.Header, query: query, batch: &b.in}
+	if err = in.findBatched(query, r.ChangeSet > 0); err != nil {
+		in.typeError(b.r.Version, from)
+	} else {
+		err = in.parse(b.r.Version, from)
+	}
+	p.prefer, p.codec = in.applied(), in.codec // Of an error, too.
 	if err != nil {
 		return err
-	}
-	insert := verb == http.MethodPost
-	if insert {
-		op.prefer = b.preference(r.Header.Get("Prefer"))
-		if r.Header.Get("Prefer") == "" {
-			op.prefer = b.preference(b.r.Header("Prefer"))
-		}
-	}
-	if verb == http.MethodGet || insert && op.prefer != preferNoContent { // Nothing else answers a document.
-		if inner.codec, err = negotiate(b.r.Version, r.Header.Get("Accept"), query.Get("$format")); err != nil {
-			return err
-		}
-		op.codec = inner.codec
-	}
-	if query.Has("comp") {
-		return storageerr.InvalidInput
 	}
 	if r.ChangeSet == 0 {
-		b.queryAs = *op
-		return b.takeQuery(r, &inner, query)
+		if err := in.certain(); err != nil {
+			return err
+		}
+		b.query = &call{Handler: b.Handler, r: b.r, ctx: b.ctx, in: *in, copies: 3}
+		b.queryPart = *p
+		return nil
 	}
-	w, err := inner.batchWrite(r, verb)
+	w, err := in.write(b.r.Account.Name, r.Body)
 	if err != nil {
 		return err
 	}
-	w.Account, w.Table = b.r.Account.Name, inner.res.Table
 	if err := b.writes.Add(w); err != nil {
 		return err
 	}
-	b.operations = append(b.operations, *op)
+	b.parts = append(b.parts, *p)
 	return nil
 }
 
-// batchWrite makes the write of an operation of a change set.
-func (c *call) batchWrite(r *wire.BatchRequest, verb string) (*tables.Write, error) {
-	switch {
-	case c.res.Kind == odata.KindEntities && verb == http.MethodPost:
-		w := &tables.Write{Op: tables.Insert}
-		return w, c.decodeBatch(w, r)
-	case c.res.Kind != odata.KindEntity:
-		return nil, storageerr.InvalidInput
-	}
-	switch verb {
-	case http.MethodPut, methodMerge, http.MethodDelete:
-	case http.MethodGet:
-		return nil, storageerr.InvalidInput
-	default:
-		return nil, storageerr.TableMethodNotAllowed
-	}
-	w, err := c.conditional(verb, r.Header, true)
-	if err != nil || w.Op == tables.Delete {
-		return w, err
-	}
-	return w, c.decodeBatch(w, r)
-}
-
-func (c *call) decodeBatch(w *tables.Write, r *wire.BatchRequest) error {
-	form, err := bodyCodec(c.r.Version, r.Header.Get("Content-Type"))
-	if err != nil {
-		return err
-	}
-	return decode(form, w, r.Body)
-}
-
-// takeQuery takes the query of a batch, which must be certain to find one entity at
-// most: a key, or a filter that names both (protocol/table.md 13.1).
-func (b *batch) takeQuery(r *wire.BatchRequest, inner *call, query protocol.Query) error {
-	switch inner.res.Kind {
-	case odata.KindEntity:
-	case odata.KindEntities:
-		wanted, err := filter.Parse(query.Get("$filter"))
-		if err != nil {
-			return err
-		}
-		keys, _ := wanted.Bounds()
-		_, onePartition := keys.PK.Key()
-		if _, oneRow := keys.RK.Key(); !onePartition || !oneRow {
-			return storageerr.InvalidInput
-		}
-	default:
+// findBatched finds the handler of a part by its path and verb. Few operations may be in a
+// batch (protocol/table.md 13.1, 13.3).
+func (in *input) findBatched(query protocol.Query, set bool) error {
+	if query.Has("comp") {
 		return storageerr.InvalidInput
 	}
-	request := *b.r
-	request.HTTP = b.r.HTTP.WithContext(b.ctx)
-	request.HTTP.Method, request.HTTP.Header = r.Method, r.Header
-	request.Query = query
-	inner.r = &request
-	b.query = inner
+	r := protocol.Request{Target: protocol.Target{Service: geo.Table}, Query: query}
+	m := operation.Find(&r, resourceOf(in.res.Kind), in.verb)
+	in.row, in.handler = m.Operation, handlers[m.Name]
+	want := alone
+	if set {
+		want = inSet
+	}
+	switch {
+	case in.handler != nil && in.handler.batched == want:
+		return nil
+	case m.Fault == operation.BadVerb && in.res.Kind == odata.KindEntity:
+		return storageerr.TableMethodNotAllowed
+	}
+	return storageerr.InvalidInput
+}
+
+// certain refuses a query that may find more than one entity: it must have a key, or a filter
+// that names both (protocol/table.md 13.1).
+func (in *input) certain() error {
+	if in.res.Kind == odata.KindEntity {
+		return nil
+	}
+	keys, _ := in.filter.Bounds()
+	_, onePartition := keys.PK.Key()
+	if _, oneRow := keys.RK.Key(); !onePartition || !oneRow {
+		return storageerr.InvalidInput
+	}
 	return nil
 }
 
@@ -235,7 +201,7 @@ func (b *batch) takeQuery(r *wire.BatchRequest, inner *call, query protocol.Quer
 // failure; an error is one of the whole.
 func (b *batch) commit() error {
 	writes := b.writes.Writes()
-	b.res.Table = writes[0].Table
+	b.in.res.Table = writes[0].Table
 	t, err := b.table()
 	if err == nil {
 		for _, w := range writes {
@@ -253,7 +219,7 @@ func (b *batch) commit() error {
 	if !own {
 		return err
 	}
-	b.failed = &failure{opAnswer: b.operations[of.Index], index: of.Index, err: e}
+	b.failed = &failure{part: b.parts[of.Index], index: of.Index, err: e}
 	return nil
 }
 

@@ -46,14 +46,14 @@ func insert(pk, rk, v string, lines ...string) string {
 
 func key(pk, rk string) string { return fmt.Sprintf("tbl(PartitionKey='%s',RowKey='%s')", pk, rk) }
 
-func (r *rig) batch(body string, headers ...string) answer {
+func (r *rig) batch(body string, headers ...string) received {
 	r.t.Helper()
 	return r.do(http.MethodPost, "/acct/$batch", body, append([]string{"Content-Type", batchType}, headers...)...)
 }
 
 // parts takes a batch answer apart into status and body of each part, and requires its
 // frame to be as 13.5 has it.
-func (r *rig) parts(a answer) (parts []string) {
+func (r *rig) parts(a received) (parts []string) {
 	r.t.Helper()
 	require.Equal(r.t, http.StatusAccepted, a.status, a.body)
 	id, ok := strings.CutPrefix(a.header.Get("Content-Type"), "multipart/mixed; boundary=batchresponse_")
@@ -216,7 +216,7 @@ func TestBatchRefused(t *testing.T) {
 	}
 	// At the secondary a query is answered and nothing else (15).
 	require.Equal(t, []string{"204"}, r.parts(r.batch(good+end)))
-	second := func(body string) answer {
+	second := func(body string) received {
 		return r.do(http.MethodPost, "/acct-secondary/$batch", body, "Content-Type", batchType)
 	}
 	for name, body := range map[string]string{"change set": set(insert("p", "b", "x")) + end, "write": single(insert("p", "b", "x")) + end} {

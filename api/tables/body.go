@@ -27,35 +27,25 @@ func NewInFlight(bytesMax int64) *protocol.InFlight {
 	return protocol.NewInFlightOf(bytesMax, heldPerByte*operation.Named(geo.Table, "EntityGroupTransaction").BodyMax(protocol.Newest))
 }
 
-// open returns the request's body, at most as much of it as the operation takes, each part
+// openBody returns the request's body, at most as much of it as the operation takes, each part
 // charged before it is read.
-func (c *call) open(sum *bodyMD5) (*boundedBody, error) {
-	length, limit := c.r.HTTP.ContentLength, c.asked.BodyMax(c.r.Version)
+func (c *call) openBody() (*boundedBody, error) {
+	length, limit := c.r.HTTP.ContentLength, c.in.row.BodyMax(c.r.Version)
 	if length > limit {
 		return nil, bodyTooLarge(limit)
 	}
 	if length < 0 {
 		length = limit
 	}
-	if c.hold == nil {
-		c.hold = c.InFlight.Hold(c.r)
-	}
-	return &boundedBody{body: c.r.HTTP.Body, limit: int(limit), sum: sum, ctx: c.ctx, hold: c.hold, length: int(length)}, nil
+	c.hold = c.InFlight.Hold(c.r)
+	return &boundedBody{body: c.r.HTTP.Body, limit: int(limit), sum: c.in.md5, ctx: c.ctx, hold: c.hold, length: int(length)}, nil
 }
 
-// body reads the whole request body and says what it is encoded with.
-func (c *call) body() ([]byte, codec, error) {
-	form, err := bodyCodec(c.r.Version, c.r.Header("Content-Type"))
+// readBody reads the whole request body.
+func (c *call) readBody() ([]byte, error) {
+	r, err := c.openBody()
 	if err != nil {
-		return nil, nil, err
-	}
-	sum, err := newBodyMD5(c.r.Header("Content-MD5"))
-	if err != nil {
-		return nil, nil, err
-	}
-	r, err := c.open(sum)
-	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	buf := make([]byte, 0, min(r.length+1, bodyStep)) // One more than comes, to read the end.
 	for {
@@ -63,9 +53,9 @@ func (c *call) body() ([]byte, codec, error) {
 		buf = buf[:len(buf)+n]
 		switch {
 		case errors.Is(err, io.EOF):
-			return buf, form, sum.check()
+			return buf, r.sum.check()
 		case err != nil:
-			return nil, nil, err
+			return nil, err
 		case len(buf) == cap(buf):
 			more := min(len(buf), r.length+1-len(buf)) // Twice as much, or all that may come.
 			buf = slices.Grow(buf, max(more, 1))

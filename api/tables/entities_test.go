@@ -49,7 +49,7 @@ const (
 const bareRefusal = "400 Bad Request"
 
 // outcome is status, code and message of a refusal, and the status of a success.
-func (r *rig) outcome(a answer) string {
+func (r *rig) outcome(a received) string {
 	r.t.Helper()
 	if a.status < 300 {
 		return fmt.Sprint(a.status)
@@ -296,7 +296,7 @@ func TestLevels(t *testing.T) {
 		{"fullmetadata", "/acct/Tables('tbl')", `{"odata.metadata":"` + base + `$metadata#Tables/@Element","odata.type":"acct.Tables","odata.id":"` + base +
 			`Tables('tbl')","odata.editLink":"Tables('tbl')","TableName":"tbl"}`},
 	} {
-		for how, a := range map[string]answer{
+		for how, a := range map[string]received{
 			"Accept":  r.do(http.MethodGet, tc.target, "", "Accept", "application/json; odata="+tc.level),
 			"$format": r.do(http.MethodGet, tc.target+map[bool]string{true: "&", false: "?"}[strings.Contains(tc.target, "?")]+"$format=application/json;odata="+tc.level, "", "Accept", "application/json;odata=fullmetadata"),
 		} {

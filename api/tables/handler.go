@@ -8,12 +8,12 @@ import (
 
 	"antipode/api/operation"
 	"antipode/api/protocol"
-	"antipode/api/tables/json"
 	"antipode/api/tables/odata"
 	"antipode/geo"
 	"antipode/services"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
+	"antipode/services/tables"
 	"antipode/stamp/ranges"
 )
 
@@ -34,65 +34,118 @@ type Handler struct {
 	windows protocol.Windows
 }
 
-// newBudget is the budget of a page that begins now. The caller ends it.
-func (c *call) newBudget() *services.Budget {
-	return c.Scans.Begin(c.ctx, c.r.Account.Name)
-}
-
-// call is one request on its way.
+// call is one request on its way, or the query of a batch.
 type call struct {
 	*Handler
-	w   http.ResponseWriter
 	r   *protocol.Request
 	ctx context.Context // The request's own; a call lives no longer.
-	// asked is the operation that the request asks for.
-	asked operation.Match
-	res   odata.Resource
-	// codec is that of the answer.
-	codec codec
-	// set is what its documents show.
-	set odata.Set
-	// documents are closed when the request was answered. A batch's query has those of the
-	// batch.
-	documents *documents
+	in  input
 	// hold is what the request's body holds; nil before it is opened.
 	hold *protocol.Hold
+
+	// write or batch is the decoded body of an operation that has one.
+	write *tables.Write
+	batch *batch
+	// container is the table whose entities the operation is about.
+	container *catalog.Container
+	// late: a failure from here on is no early one (protocol/table.md 3).
+	late bool
+
+	// set is what the documents of the answer show.
+	set odata.Set
+	// document is that of the answer, or nil.
+	document *protocol.Document
+	// copies is how often a document is held: that of a batch's query as its part and in the
+	// answer too.
+	copies int
 }
 
 // Serve answers a request for the operation that Lookup found.
 func (h *Handler) Serve(w http.ResponseWriter, r *protocol.Request, m operation.Match) error {
-	c := &call{Handler: h, w: w, r: r, ctx: r.HTTP.Context(), asked: m, documents: &documents{copies: 1}}
-	defer c.documents.close()
-	if c.sniffs() {
-		w.Header()["X-Content-Type-Options"] = noSniff
-	}
-	if err := protocol.CheckRepeated(r.HTTP.Header); err != nil {
+	c := &call{Handler: h, r: r, ctx: r.HTTP.Context(), in: input{row: m.Operation}, copies: 1}
+	defer c.close()
+	a, err := c.serve(m)
+	a.version, a.noCache, a.prefer = r.Version, c.late, c.in.applied()
+	if err != nil {
+		a.contentType = c.in.contentType()
+		a.setHeaders(w.Header())
 		return err
 	}
-	var err error
-	if c.res, err = odata.ParsePath(r.Resource); err != nil {
-		return err
+	a.send(w)
+	return nil
+}
+
+// serve takes a request through the steps that all operations have, in the order of checks of
+// protocol/table.md 8.2: path and verb, headers and query, body, table, and the operation.
+func (c *call) serve(m operation.Match) (answer, error) {
+	from := source{header: c.r.HTTP.Header, query: c.r.Query}
+	if a, err := c.find(m, from); err != nil {
+		return a, err
 	}
-	if _, err := verbOf(r.HTTP.Method, r.HTTP.Header); err != nil {
-		c.typeError()
-		return err
+	if err := c.in.parse(c.r.Version, from); err != nil {
+		return answer{}, err
 	}
-	handle, built := handlers[m.Name]
-	if !built {
-		return c.unfit()
+	if err := c.decode(); err != nil {
+		return answer{}, err
 	}
-	prefer := c.preference(c.r.Header("Prefer"))
-	if handle.answers == unlessPreferred && prefer != "" { // Errors have it, too.
-		c.w.Header()["Preference-Applied"] = []string{prefer}
+	return c.execute()
+}
+
+// find finds the handler of the request by its path and verb.
+func (c *call) find(m operation.Match, from source) (a answer, err error) {
+	if err := protocol.CheckRepeated(from.header); err != nil {
+		return a, err
 	}
-	if c.codec = json.MinimalMetadata; handle.answers == always || handle.answers == unlessPreferred && prefer != preferNoContent {
-		if c.codec, err = negotiate(r.Version, r.Header("Accept"), r.Query.Get("$format")); err != nil {
+	if c.in.res, err = odata.ParsePath(c.r.Resource); err != nil {
+		return a, err
+	}
+	if c.in.verb, err = verbOf(c.r.HTTP.Method, from.header); err != nil {
+		c.in.typeError(c.r.Version, from)
+		return a, err
+	}
+	if c.in.handler = handlers[m.Name]; c.in.handler == nil {
+		return c.unfit(m, from)
+	}
+	return a, nil
+}
+
+// decode reads the body of an operation that writes.
+func (c *call) decode() (err error) {
+	var body []byte
+	switch c.in.row.Body.Kind {
+	case operation.Multipart:
+		return c.decodeBatch()
+	case operation.JSON:
+		if body, err = c.readBody(); err != nil {
 			return err
 		}
-		c.w.Header()["Content-Type"] = []string{c.codec.ContentType()} // Of an error, too.
 	}
-	defer func() { c.hold.Release() }()
-	return handle.run(c)
+	if c.in.handler.decode == nil {
+		return nil
+	}
+	return c.in.handler.decode(c, body)
+}
+
+// execute resolves the table of an operation on entities, and runs the operation.
+func (c *call) execute() (a answer, err error) {
+	if on := c.in.row.On; on == operation.Entities || on == operation.Entity {
+		if c.container, err = c.table(); err != nil {
+			return a, err
+		}
+	}
+	c.late = true
+	return c.in.handler.run(c)
+}
+
+// close gives back what the call holds.
+func (c *call) close() {
+	c.hold.Release()
+	if c.document != nil {
+		c.document.Close()
+	}
+	if c.batch != nil && c.batch.query != nil {
+		c.batch.query.close()
+	}
 }
 
 // table resolves the table to its generation.
@@ -111,63 +164,8 @@ func (c *call) lookup() (t *catalog.Container, err error) {
 		return found.Container, found.Err
 	}
 	err = c.Stamp.Read(c.ctx, geo.FirstRange(geo.Catalog), func(s ranges.State) error {
-		t, err = c.Names.Get(s, geo.Table, c.r.Account.Name, c.res.Table)
+		t, err = c.Names.Get(s, geo.Table, c.r.Account.Name, c.in.res.Table)
 		return err
 	})
 	return t, err
-}
-
-// odataHeaders are on every OData answer but those to early failures: of what is wrong by
-// itself, and of a table that does not exist (protocol/table.md 3).
-func (c *call) odataHeaders() {
-	c.w.Header()["Cache-Control"] = noCache
-}
-
-// sniffs reports whether answers forbid to guess their type, from 2013 on.
-func (c *call) sniffs() bool { return c.r.Version >= protocol.Version20130815 }
-
-// Shared header values: net/http only reads them.
-var (
-	noCache = []string{"no-cache"} //nolint:gochecknoglobals // A constant in the form headers take.
-	noSniff = []string{"nosniff"}  //nolint:gochecknoglobals // As above.
-)
-
-// noContent sends a 204.
-func (c *call) noContent() {
-	c.odataHeaders()
-	c.w.WriteHeader(http.StatusNoContent)
-}
-
-// preference is what Prefer asks for, from 2011-08-18 on; empty for anything unknown.
-func (c *call) preference(header string) string {
-	if c.r.Version < protocol.Version20110818 {
-		return ""
-	}
-	switch header {
-	case preferNoContent, preferContent:
-		return header
-	}
-	return ""
-}
-
-const (
-	preferNoContent = "return-no-content"
-	preferContent   = "return-content"
-)
-
-// created answers an insert or a created table: 204 without a body when asked so.
-func (c *call) created(location string, body func([]byte) ([]byte, error)) error {
-	h := c.w.Header()
-	h["Location"] = []string{location}
-	if c.preference(c.r.Header("Prefer")) == preferNoContent {
-		h.Set("DataServiceId", location)
-		c.noContent()
-		return nil
-	}
-	doc, err := body(make([]byte, 0, 1024))
-	if err != nil {
-		return err
-	}
-	c.writeBody(http.StatusCreated, doc)
-	return nil
 }

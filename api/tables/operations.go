@@ -1,7 +1,6 @@
 package tables
 
 import (
-	"net/http"
 	"strings"
 
 	"antipode/api/operation"
@@ -21,31 +20,40 @@ func Lookup(r *protocol.Request) operation.Match {
 	if err != nil {
 		return operation.Nothing()
 	}
-	on := operation.NoResource
-	switch res.Kind {
-	case odata.KindTables:
-		on = operation.Tables
-	case odata.KindTable:
-		on = operation.Table
-	case odata.KindEntities:
-		on = operation.Entities
-	case odata.KindEntity:
-		on = operation.Entity
-	case odata.KindBatch:
-		on = operation.Batch
-	}
-	m := operation.Find(r, on, verb)
+	m := operation.Find(r, resourceOf(res.Kind), verb)
 	m.Container = res.Table
 	return m
 }
 
-// handler runs an operation.
+// resourceOf is the resource of the table of operations that a path of this kind names.
+func resourceOf(kind odata.ResourceKind) operation.Resource {
+	switch kind {
+	case odata.KindTables:
+		return operation.Tables
+	case odata.KindTable:
+		return operation.Table
+	case odata.KindEntities:
+		return operation.Entities
+	case odata.KindEntity:
+		return operation.Entity
+	case odata.KindBatch:
+		return operation.Batch
+	}
+	return operation.NoResource
+}
+
+// handler is how an operation is served.
 type handler struct {
-	run func(*call) error
 	// answers says whether success is a document, whose format the client then chooses.
 	// An answer without a body is not negotiated, and each operation of a batch has a
 	// format that its own headers choose.
 	answers documentRule
+	// options reads the query options; nil if the operation has none.
+	options func(*options, protocol.Query) error
+	// decode takes the body of what is no batch, if there is one; nil if nothing is written.
+	decode  func(c *call, body []byte) error
+	run     func(*call) (answer, error)
+	batched place
 }
 
 // documentRule says when a success is a document.
@@ -58,45 +66,46 @@ const (
 	unlessPreferred
 )
 
+// place is the place that an operation may have in a batch. Most have none.
+type place byte
+
+const (
+	// inSet: in a change set.
+	inSet place = iota + 1
+	// alone: as the only request of the batch.
+	alone
+)
+
 // handlers has the operations that are built, by their names in the table.
 //
 //nolint:gochecknoglobals // A table, never written.
-var handlers = map[string]handler{
-	"QueryTables":            {(*call).queryTables, always},
-	"CreateTable":            {(*call).createTable, unlessPreferred},
-	"QueryTable":             {(*call).getTable, always},
-	"DeleteTable":            {(*call).deleteTable, never},
-	"QueryEntities":          {(*call).queryEntities, always},
-	"InsertEntity":           {(*call).insert, unlessPreferred},
-	"QueryEntity":            {(*call).getEntity, always},
-	"UpdateEntity":           {func(c *call) error { return c.update(http.MethodPut) }, never},
-	"MergeEntity":            {func(c *call) error { return c.update(methodMerge) }, never},
-	"DeleteEntity":           {(*call).deleteEntity, never},
-	"EntityGroupTransaction": {(*call).batch, never},
-}
-
-// typeError gives the error of a request for no operation the type that the client asks for a
-// document (protocol/table.md 8.1). A type that is not served is no error here: resource and
-// verb are checked before the media type (8.2).
-func (c *call) typeError() {
-	if asked, err := negotiate(c.r.Version, c.r.Header("Accept"), c.r.Query.Get("$format")); err == nil {
-		c.w.Header()["Content-Type"] = []string{asked.ContentType()}
-	}
+var handlers = map[string]*handler{
+	"QueryTables":            {answers: always, options: (*options).ofTables, run: (*call).queryTables},
+	"CreateTable":            {answers: unlessPreferred, decode: (*call).decodeName, run: (*call).createTable},
+	"QueryTable":             {answers: always, run: (*call).getTable},
+	"DeleteTable":            {run: (*call).deleteTable},
+	"QueryEntities":          {answers: always, options: (*options).ofEntities, run: (*call).queryEntities, batched: alone},
+	"InsertEntity":           {answers: unlessPreferred, decode: (*call).decodeWrite, run: (*call).writeEntity, batched: inSet},
+	"QueryEntity":            {answers: always, options: (*options).ofEntity, run: (*call).getEntity, batched: alone},
+	"UpdateEntity":           {decode: (*call).decodeWrite, run: (*call).writeEntity, batched: inSet},
+	"MergeEntity":            {decode: (*call).decodeWrite, run: (*call).writeEntity, batched: inSet},
+	"DeleteEntity":           {decode: (*call).decodeWrite, run: (*call).writeEntity, batched: inSet},
+	"EntityGroupTransaction": {run: (*call).runBatch},
 }
 
 // unfit is the answer to a request that is none of the operations that are built.
-func (c *call) unfit() error {
-	if c.asked.Fault == operation.BadVerb {
-		c.w.Header()["Allow"] = []string{c.asked.Allow.String()}
-		return storageerr.TableMethodNotAllowed
+func (c *call) unfit(m operation.Match, from source) (a answer, err error) {
+	if m.Fault == operation.BadVerb {
+		a.allow = m.Allow.String()
+		return a, storageerr.TableMethodNotAllowed
 	}
-	c.typeError()
-	comp := strings.ToLower(c.r.Query.Get("comp"))
+	c.in.typeError(c.r.Version, from)
+	comp := strings.ToLower(from.query.Get("comp"))
 	switch {
-	case c.asked.Fault == operation.NoFault:
-		return storageerr.NotImplemented
+	case m.Fault == operation.NoFault:
+		return a, storageerr.NotImplemented
 	case comp != "":
-		return storageerr.InvalidQueryParameter.With("QueryParameterName", "comp", "QueryParameterValue", comp)
+		return a, storageerr.InvalidQueryParameter.With("QueryParameterName", "comp", "QueryParameterValue", comp)
 	}
-	return storageerr.InvalidURI
+	return a, storageerr.InvalidURI
 }

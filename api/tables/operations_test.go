@@ -24,6 +24,7 @@ func TestHandlersAreTheBuiltRows(t *testing.T) {
 			continue
 		}
 		built[o.Name] = true
+		require.NotNil(t, handlers[o.Name], o.Name)
 		require.NotNil(t, handlers[o.Name].run, o.Name)
 		if o.Body.Kind != operation.None {
 			require.EqualValues(t, bodyMax, o.BodyMax(protocol.Newest), o.Name)

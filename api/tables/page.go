@@ -3,6 +3,7 @@ package tables
 import (
 	"context"
 	"errors"
+	"net/http"
 
 	"antipode/api/protocol"
 	"antipode/api/tables/filter"
@@ -52,56 +53,36 @@ type page struct {
 }
 
 // queryEntities is Query Entities as a bounded scan (protocol/table.md 11, 12).
-func (c *call) queryEntities() error {
-	top, err := c.top()
-	if err != nil {
-		return err
+func (c *call) queryEntities() (a answer, err error) {
+	p := &page{
+		codec: c.in.codec, set: c.show(c.container.Name), top: c.in.top,
+		account: c.r.Account.Name, table: c.in.res.Table, generation: c.container.Generation(),
 	}
-	set := c.show(c.res.Table)
-	text := c.r.Query.Get("$filter")
-	wanted, err := filter.Parse(text)
-	if err != nil {
-		return err
-	}
-	if text, sent := c.r.Query.Lookup("$select"); sent {
-		if set.Select, err = odata.ParseSelect(text); err != nil {
-			return err
-		}
-	}
-	token, err := odata.ParseContinuation(c.r.Query.Get("nextpartitionkey"), c.r.Query.Get("nextrowkey"))
-	if err != nil {
-		return err
-	}
-	t, err := c.table()
-	if err != nil {
-		return err
-	}
-	set.Table = t.Name
-	p := &page{codec: c.codec, set: set, top: top, account: c.r.Account.Name, table: c.res.Table, generation: t.Generation()}
-	bounds, residual := wanted.Bounds()
+	bounds, residual := c.in.filter.Bounds()
 	p.bounds, p.matcher = bounds, residual.Matcher()
-	if err := c.scan(p, token, text); err != nil {
-		return err
+	if err := c.scan(p); err != nil {
+		return a, err
 	}
 	if p.next != nil {
-		h := c.w.Header()
-		h["X-Ms-Continuation-Nextpartitionkey"] = []string{odata.EncodeToken(p.next.PK)}
-		h["X-Ms-Continuation-Nextrowkey"] = []string{odata.EncodeToken(p.next.RK)}
+		a.next = []Field{
+			{Name: "X-Ms-Continuation-Nextpartitionkey", Value: odata.EncodeToken(p.next.PK)},
+			{Name: "X-Ms-Continuation-Nextrowkey", Value: odata.EncodeToken(p.next.RK)},
+		}
 	}
-	c.writeDocument(p.doc)
-	return nil
+	a.status, a.contentType, a.document = http.StatusOK, p.codec.ContentType(), p.doc
+	return a, nil
 }
 
 // scan fills p from one snapshot of the table's range. Where the first row does not fit
 // into what the answers of all requests may take, it waits for room, holding none and no
 // snapshot, and begins again.
-func (c *call) scan(p *page, token odata.Continuation, filter string) (err error) {
-	lower, upper := p.span(token)
+func (c *call) scan(p *page) (err error) {
+	lower, upper := p.span(c.in.next)
 	for first := true; first || p.need > 0; first = false {
 		if !first {
 			p.doc.Close()
 		}
-		p.doc, err = c.newDocument(max(protocol.WindowBytes, p.need+p.codec.FeedStartMax(p.set)), filter)
+		p.doc, err = c.newDocument(max(protocol.WindowBytes, p.need+p.codec.FeedStartMax(p.set)))
 		if err != nil {
 			return err
 		}
@@ -123,6 +104,11 @@ func (c *call) fillPage(p *page, lower, upper []byte) (err error) {
 	p.budget = c.newBudget()
 	defer p.budget.End()
 	return p.fill(c.ctx, snap, lower, upper)
+}
+
+// newBudget is the budget of a page that begins now. The caller ends it.
+func (c *call) newBudget() *services.Budget {
+	return c.Scans.Begin(c.ctx, c.r.Account.Name)
 }
 
 // span is the keys to scan: those within the bounds of the filter, from the

@@ -150,7 +150,7 @@ func TestLargeRowsWaitHoldingNothing(t *testing.T) {
 	require.Equal(t, "204", r.outcome(r.do(http.MethodPut, "/acct/"+key("p", "large"), "{"+strings.Join(props, ",")+"}")))
 	// Room for both first windows, and for one row.
 	small := r.with(func(h *Handler) { h.Answers = protocol.NewInFlight(1<<20 + 512<<10) })
-	answers := make(chan answer, 8)
+	answers := make(chan received, 8)
 	for range cap(answers) {
 		go func() { answers <- small.do(http.MethodGet, "/acct/tbl()", "") }()
 	}

@@ -91,11 +91,10 @@ func newDocument(t require.TestingT) *protocol.Document {
 	return doc
 }
 
-// documentOf writes a document out.
+// documentOf is what was appended to a document. It ends it.
 func documentOf(doc *protocol.Document) []byte {
-	var r recorder
-	doc.WriteTo(&r)
-	return r.body
+	defer doc.Close()
+	return doc.AppendTo(nil)
 }
 
 // Over 100,000 rows in 100 partitions a filter on keys reads what it returns and at most

@@ -84,8 +84,8 @@ func serve(h *Handler) http.Handler {
 	})
 }
 
-// answer is what came back.
-type answer struct {
+// received is what came back.
+type received struct {
 	status  int
 	header  http.Header
 	body    string
@@ -109,7 +109,7 @@ func failureOf(t *testing.T, body string) (code, message string) {
 
 // do sends a request; headers are name, value pairs over the usual ones, and an empty
 // value sends none.
-func (r *rig) do(method, target, body string, headers ...string) answer {
+func (r *rig) do(method, target, body string, headers ...string) received {
 	r.t.Helper()
 	hr, err := http.NewRequest(method, r.url+target, strings.NewReader(body))
 	if err != nil { // What is no URL goes out as it is.
@@ -133,7 +133,7 @@ func (r *rig) do(method, target, body string, headers ...string) answer {
 	b, err := io.ReadAll(resp.Body)
 	require.NoError(r.t, err)
 	require.NoError(r.t, resp.Body.Close())
-	return answer{resp.StatusCode, resp.Header, string(b), hr}
+	return received{resp.StatusCode, resp.Header, string(b), hr}
 }
 
 // rows are the entities of a table as their keys and a property v, in order.

@@ -78,7 +78,7 @@ func operationOf(t *testing.T, sent *http.Request) string {
 }
 
 // sendLine sends a request as testdata/answers.txt writes it.
-func (r *rig) sendLine(request, headers string) answer {
+func (r *rig) sendLine(request, headers string) received {
 	r.t.Helper()
 	var pairs []string
 	if name, value, ok := strings.Cut(headers, ": "); ok {

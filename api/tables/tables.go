@@ -5,7 +5,6 @@ import (
 	"net/http"
 
 	"antipode/api/protocol"
-	"antipode/api/tables/filter"
 	"antipode/api/tables/odata"
 	"antipode/geo"
 	"antipode/services/catalog"
@@ -13,98 +12,88 @@ import (
 	"antipode/stamp/ranges"
 )
 
+// decodeName decodes the table that is to be created.
+func (c *call) decodeName(body []byte) (err error) {
+	c.in.res.Table, err = c.in.body.DecodeTableName(body)
+	return err
+}
+
 // createTable is Create Table (protocol/table.md 9.2).
-func (c *call) createTable() error {
-	body, form, err := c.body()
-	if err != nil {
-		return err
-	}
-	name, err := form.DecodeTableName(body)
-	if err != nil {
-		return err
-	}
+func (c *call) createTable() (a answer, err error) {
+	name := c.in.res.Table
 	create := &catalog.Create{
 		Service: geo.Table, Account: c.r.Account.Name, Name: name, Epoch: c.r.Account.Epoch, NameRest: c.NameRest,
 	}
-	c.odataHeaders()
 	if err := c.Writer.Write(c.ctx, create); err != nil {
-		return err
+		return a, err
 	}
-	location := c.r.Base + string(odata.AppendTablePath(nil, name))
-	return c.created(location, func(b []byte) ([]byte, error) { return c.codec.AppendTable(b, c.show(odata.Tables), name), nil })
+	a.status, a.location = http.StatusNoContent, c.r.Base+string(odata.AppendTablePath(nil, name))
+	if c.in.codec != nil {
+		c.answerTable(&a, http.StatusCreated, name)
+	}
+	return a, nil
 }
 
 // getTable is GET Tables('T').
-func (c *call) getTable() error {
-	c.odataHeaders()
+func (c *call) getTable() (a answer, err error) {
 	t, err := c.table()
 	if errors.Is(err, storageerr.TableNotFound) {
 		err = storageerr.ResourceNotFound
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		c.answerTable(&a, http.StatusOK, t.Name)
 	}
-	c.writeBody(http.StatusOK, c.codec.AppendTable(nil, c.show(odata.Tables), t.Name))
-	return nil
+	return a, err
+}
+
+// answerTable makes a the document of a table.
+func (c *call) answerTable(a *answer, status int, name string) {
+	a.status, a.contentType = status, c.in.codec.ContentType()
+	a.body = c.in.codec.AppendTable(make([]byte, 0, createdBytes), c.show(odata.Tables), name)
 }
 
 // deleteTable is Delete Table: answered after the table's range committed that the
 // generation takes no more changes (R8).
-func (c *call) deleteTable() error {
-	del := &catalog.Delete{Service: geo.Table, Account: c.r.Account.Name, Name: c.res.Table}
-	c.odataHeaders()
+func (c *call) deleteTable() (answer, error) {
+	del := &catalog.Delete{Service: geo.Table, Account: c.r.Account.Name, Name: c.in.res.Table}
 	if err := c.Writer.Write(c.ctx, del); err != nil {
-		return err
+		return answer{}, err
 	}
 	g := del.Deleted.Generation()
-	if err := c.Writer.CloseGeneration(c.ctx, geo.Table, c.r.Account.Name, c.res.Table, g); err != nil {
-		return err
-	}
-	c.noContent()
-	return nil
+	err := c.Writer.CloseGeneration(c.ctx, geo.Table, c.r.Account.Name, c.in.res.Table, g)
+	return answer{status: http.StatusNoContent}, err
 }
 
 // queryTables is Query Tables with $top, $filter and continuation.
-func (c *call) queryTables() error {
-	top, err := c.top()
+func (c *call) queryTables() (a answer, err error) {
+	form, set := c.in.codec, c.show(odata.Tables)
+	doc, err := c.newDocument(max(protocol.WindowBytes, 2*form.FeedStartMax(set)))
 	if err != nil {
-		return err
+		return a, err
 	}
-	text := c.r.Query.Get("$filter")
-	wanted, err := filter.Parse(text)
-	if err != nil {
-		return err
-	}
-	names := wanted.TableBounds()
-	page := catalog.Listing{Service: geo.Table, Account: c.r.Account.Name, Low: names.Low, High: names.High, Bounded: names.Bounded}
-	if token := c.r.Query.Get("nexttablename"); token != "" {
-		if page.From, err = odata.DecodeToken(token); err != nil {
-			return err
+	doc.Append(func(b []byte) []byte { return form.AppendFeedStart(b, set) })
+	if c.in.top > 0 {
+		next, err := c.tablePage(doc, set)
+		if err != nil {
+			return a, err
+		}
+		if next != "" {
+			a.next = []Field{{Name: "X-Ms-Continuation-Nexttablename", Value: odata.EncodeToken(next)}}
 		}
 	}
-	set := c.show(odata.Tables)
-	doc, err := c.newDocument(max(protocol.WindowBytes, 2*c.codec.FeedStartMax(set)), text)
-	if err != nil {
-		return err
-	}
-	doc.Append(func(b []byte) []byte { return c.codec.AppendFeedStart(b, set) })
-	next := ""
-	if top > 0 {
-		if next, err = c.tablePage(doc, set, page, wanted, top); err != nil {
-			return err
-		}
-	}
-	if next != "" {
-		c.w.Header()["X-Ms-Continuation-Nexttablename"] = []string{odata.EncodeToken(next)}
-	}
-	doc.Append(c.codec.AppendFeedEnd)
-	c.writeDocument(doc)
-	return nil
+	doc.Append(form.AppendFeedEnd)
+	a.status, a.contentType, a.document = http.StatusOK, form.ContentType(), doc
+	return a, nil
 }
 
 // tablePage appends the tables of a page from one snapshot of the catalog. The first one
 // always fits: a document's first window holds it.
-func (c *call) tablePage(doc *protocol.Document, set *odata.Set, page catalog.Listing, wanted *filter.Filter, top int) (next string, err error) {
+func (c *call) tablePage(doc *protocol.Document, set *odata.Set) (next string, err error) {
+	form, wanted, names := c.in.codec, c.in.filter, c.in.filter.TableBounds()
+	page := catalog.Listing{
+		Service: geo.Table, Account: c.r.Account.Name, From: c.in.nextTable,
+		Low: names.Low, High: names.High, Bounded: names.Bounded,
+	}
 	snap, err := ranges.Snapshot(c.ctx, c.Stamp, geo.FirstRange(geo.Catalog))
 	if err != nil {
 		return "", err
@@ -117,32 +106,11 @@ func (c *call) tablePage(doc *protocol.Document, set *odata.Set, page catalog.Li
 		if _, err := budget.Spend(c.ctx, work); !ok || err != nil {
 			return true, err
 		}
-		if rows == top || !doc.Grow(c.codec.TableMax(set, t.Name)) && rows > 0 {
+		if rows == c.in.top || !doc.Grow(form.TableMax(set, t.Name)) && rows > 0 {
 			return false, nil
 		}
-		doc.Append(func(b []byte) []byte { return c.codec.AppendFeedTable(b, set, rows == 0, t.Name) })
+		doc.Append(func(b []byte) []byte { return form.AppendFeedTable(b, set, rows == 0, t.Name) })
 		rows++
 		return true, nil
 	})
-}
-
-// neverBuilt are the OData options that this service never had (protocol/table.md 1.5): to
-// ignore one would answer another question than was asked.
-func neverBuilt() []string {
-	return []string{"$orderby", "$skip", "$skiptoken", "$expand", "$inlinecount", "$apply"}
-}
-
-// top is $top, or the row cap (protocol/table.md 12), of a query that asks for nothing
-// unbuilt.
-func (c *call) top() (int, error) {
-	for _, name := range neverBuilt() {
-		if c.r.Query.Has(name) {
-			return 0, storageerr.NotImplemented
-		}
-	}
-	text, sent := c.r.Query.Lookup("$top")
-	if !sent {
-		return odata.TopMax, nil
-	}
-	return odata.ParseTop(text)
 }
