@@ -8,17 +8,17 @@ import (
 // Event is one step in the life of a replica, a range or a node, for an event log.
 type Event struct {
 	Kind EventKind
-	// Range it is about; 0 for a node as a whole.
+	// Range is the range that it is about; 0 for a node as a whole.
 	Range geo.RangeID
 	// Node is the node that the replica is on, or that it happened to.
 	Node geo.NodeID
-	// Replica is the replica's id; 0 where it is about none.
+	// Replica is the replica's id; 0 if it is not about one.
 	Replica geo.ReplicaID
-	// Reason says why, in one line; may be empty.
+	// Reason is the cause in one line; may be empty.
 	Reason string
 }
 
-// EventKind says what happened.
+// EventKind is what happened.
 type EventKind string
 
 // The kinds.
@@ -43,9 +43,9 @@ const (
 	// StoreDamaged: bytes of the state store or the log are not what was written.
 	StoreDamaged   EventKind = "store-damaged"
 	ChunksRepaired EventKind = "chunks-repaired"
-	// NodeRestarted: opened again in its process, after StoreFailed; NodeOutOfService: not
-	// any more, after too many failures.
-	NodeRestarted    EventKind = "node-restarted"
+	// NodeRestarted: the node was opened again in its process, after StoreFailed.
+	NodeRestarted EventKind = "node-restarted"
+	// NodeOutOfService: the node stays closed, after too many failures.
 	NodeOutOfService EventKind = "node-out-of-service"
 )
 

@@ -15,7 +15,8 @@ import (
 	"antipode/stamp/state"
 )
 
-// hostedRange is a range that is here. The fields below it are the scheduler's.
+// hostedRange is a range with a replica on this node: the range itself, and its log, its replica and
+// its membership here. The fields below Range belong to the scheduler.
 type hostedRange struct {
 	n *Node
 	*ranges.Range
@@ -23,11 +24,11 @@ type hostedRange struct {
 	membership *membership.Machine
 	// held are the MsgApps that wait for payload: see step.
 	held []Envelope
-	// durable are the durable applied indexes of the nodes of the range; flushed is up to
-	// where a flush of the state was begun here.
+	// durable has the durable applied index of each node of the range, as it reported it.
 	durable map[geo.NodeID]uint64
+	// flushed is the applied index at which the last flush of the state began here.
 	flushed uint64
-	// committed is up to where the log before a recovery knew entries to be committed.
+	// committed is the commit index of the log before its last recovery.
 	committed uint64
 }
 
@@ -39,9 +40,9 @@ func (r *hostedRange) identify() (*membership.Identity, error) {
 	case errors.Is(err, membership.ErrIdentity):
 		return nil, fmt.Errorf("range %d: %w: move %s away and start again, the node is then rebuilt from its peers", id, err, n.o.Dir)
 	case err != nil:
-		return nil, err // The file may be whole: nothing is moved away for it.
+		return nil, err // The file may be intact, so the error does not ask to move the folder away.
 	case d == nil:
-		// The clock makes a folder that was lost and made again another one.
+		// The clock gives a folder that was lost and created again another nonce.
 		nonce := n.rng.Uint64() ^ uint64(n.o.Clock.Now().UnixNano())
 		hs, _, err := r.log.InitialState()
 		if err != nil {
@@ -54,13 +55,13 @@ func (r *hostedRange) identify() (*membership.Identity, error) {
 		tookPart := last > 0 || hs.GetVote() != 0 || hs.GetTerm() > replica.FirstTerm || r.Machine.AppliedState().Index > 0
 		d = membership.NewIdentity(n.o.ID, nonce, tookPart, r.Machine.Members())
 	}
-	// Also what was read: it may be in the page cache only, since an fsync of an earlier life
-	// failed, and what is done next must not outlive it (R4).
+	// An identity that was read is written again too: it may be in the page cache only, if an fsync
+	// failed before the restart, and nothing may become durable that depends on it before it is (R4).
 	return d, membership.Save(fs, n.o.Dir, id, d, n.o.Peers)
 }
 
-// open opens the replica of a range: it finds out which one it is, and finishes what
-// a crash interrupted. lost says that its stores cannot be trusted.
+// open opens the replica of the range under its identity, and finishes what a crash interrupted. lost
+// is why its stores cannot be trusted, nil if they can.
 func (r *hostedRange) open(lost error) error {
 	n := r.n
 	d, err := r.identify()
@@ -78,7 +79,7 @@ func (r *hostedRange) open(lost error) error {
 	return err
 }
 
-// wipe removes the rows and the log of a range.
+// wipe removes the rows and the log of the range.
 func (r *hostedRange) wipe() error {
 	if err := r.n.snapshots.Empty(r.ID()); err != nil {
 		return err
@@ -86,7 +87,7 @@ func (r *hostedRange) wipe() error {
 	return r.writeLog(func(batch state.LogBatch) error { return r.log.Reset(batch, 0, 0) })
 }
 
-// setFirstHardState makes the hard state durable that a replica begins with.
+// setFirstHardState makes the hard state of a new replica durable.
 func (r *hostedRange) setFirstHardState() error {
 	return r.writeLog(func(batch state.LogBatch) error {
 		return r.log.SetHardState(batch, hardState(replica.FirstTerm, 0, 0))
@@ -106,8 +107,8 @@ func hardState(term, vote, commit uint64) *pb.HardState {
 	return &pb.HardState{Term: &term, Vote: &vote, Commit: &commit}
 }
 
-// reopen builds the replica over what the stores hold of the range. lost is why it cannot be
-// trusted whatever they hold.
+// reopen builds the replica from what the stores hold of the range. lost is why it cannot be trusted
+// whatever they hold, nil if it can.
 func (r *hostedRange) reopen(lost error) error {
 	n, id, applied := r.n, r.ID(), r.Machine.AppliedState().Index
 	rep, err := replica.Open(replica.Options{
@@ -131,8 +132,8 @@ func (r *hostedRange) nodeOf(id geo.ReplicaID) geo.NodeID {
 	return r.membership.NodeOf(r.Replica().Members(), id)
 }
 
-// reportInSync reports a replica that left or returned to the in-sync set of a range that is
-// led here.
+// reportInSync reports that a replica left the in-sync set of the range, which is led here, or returned
+// to it.
 func (r *hostedRange) reportInSync(of geo.NodeID, in bool) {
 	e := Event{Kind: LeftInSync, Range: r.ID(), Node: of, Reason: "it did not answer in time; writes go on with the others"}
 	if in {

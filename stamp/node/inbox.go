@@ -15,7 +15,7 @@ type inbox struct {
 
 	mu       sync.Mutex
 	messages []Envelope
-	// bytes is about what messages hold.
+	// bytes is the sum of Envelope.Bytes over messages.
 	bytes int64
 	// work is run on the scheduler, before the messages.
 	work []func() error
@@ -35,7 +35,7 @@ func (b *inbox) put(batch []Envelope) {
 	b.mu.Lock()
 	for _, e := range batch {
 		size := e.Bytes()
-		// A message above the bound passes alone.
+		// A message above the bound is taken if it is alone.
 		if len(b.messages) >= inboxMax || b.bytes > 0 && b.bytes+size > inboxBytesMax {
 			break
 		}

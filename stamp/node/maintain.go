@@ -6,7 +6,7 @@ import "fmt"
 // restarted.
 const repeatTicks = 50
 
-// maintain runs once a tick: it looks after the membership of the ranges, flushes the state
+// maintain runs once a tick: it manages the membership of the ranges, flushes the state
 // when the replay grows long, reports durable indexes, and trims the log.
 func (s *scheduler) maintain() error {
 	n := s.n
@@ -37,16 +37,16 @@ func (s *scheduler) maintain() error {
 	return s.trimLogs()
 }
 
-// Of the disk: below Options.ReserveBytes a node takes no more writes, until there are
-// roomMore above it. What is left is for flushes, compactions and trims, which make room.
+// With less than Options.ReserveBytes free on its disk a node takes no writes, until roomMore above
+// that are free. The reserve is for flushes, compactions and trims, which make room.
 const (
 	reserveBytes = 512 << 20 // unless Options say otherwise
 	roomMore     = 512 << 20
 	roomTicks    = 10
 )
 
-// checkRoom looks at the disk once in a while. A file system that cannot tell is taken
-// to have room.
+// checkRoom compares the free space of the disk with the reserve, once in roomTicks. A file system that
+// does not report its free space counts as having room.
 func (n *Node) checkRoom() {
 	usage, err := n.o.State.FS.GetDiskUsage(n.o.Dir)
 	if err != nil {
@@ -67,7 +67,7 @@ func (n *Node) checkRoom() {
 	}
 }
 
-// DiskFull reports whether the node takes no writes for want of room on its disk.
+// DiskFull reports whether the node takes no writes because its disk is nearly full.
 func (n *Node) DiskFull() bool { return n.full.Load() }
 
 // flushState starts a flush when enough was applied since the last one.

@@ -10,8 +10,8 @@ import (
 // changeTicks is how many ticks lie between two proposals of a configuration.
 const changeTicks = 10
 
-// carryOut does what the membership of a range asks for, in order. deliver reports whether the
-// message of the event passes. After an error the node is out of service.
+// carryOut passes an event to the membership of the range and carries out the effects, in order. deliver
+// reports whether the message of the event is to be processed. After an error the node is out of service.
 func (r *hostedRange) carryOut(e membership.Event) (deliver bool, err error) {
 	for _, effect := range r.membership.Step(e) {
 		if _, ok := effect.(membership.Deliver); ok {
@@ -55,7 +55,7 @@ func (r *hostedRange) carryOutOne(effect membership.Effect) error {
 		r.Confirm(func(err error) {
 			if err == nil {
 				last := r.Machine.Members().Next - 1
-				_, _ = r.carryOut(membership.LeadershipConfirmed{To: e.To, Nonce: e.Nonce, Last: last}) // It only sends.
+				_, _ = r.carryOut(membership.LeadershipConfirmed{To: e.To, Nonce: e.Nonce, Last: last}) // Its effect is one message.
 			}
 		})
 	case membership.AddLearner:
@@ -96,7 +96,7 @@ func (r *hostedRange) join() error {
 	return err
 }
 
-// manage lets the range report, and change its configuration if due, once a tick.
+// manage reports changes of the membership and, if due, proposes the next one, once a tick.
 func (r *hostedRange) manage(due bool) error {
 	rep := r.Replica()
 	e := membership.Manage{Lost: rep.Lost() != nil, Due: due}

@@ -29,11 +29,12 @@ type Node struct {
 	o         Options
 	stores    stores
 	placement placement
-	// ranges are those that are here, in order of their ids.
+	// ranges are the ranges with a replica here, in order of their ids.
 	ranges []*hostedRange
 	byID   map[geo.RangeID]*hostedRange
-	hints  membership.Hints
-	rng    *rand.Rand // scheduler only
+	// hints are the leaders of the other ranges, as they reported themselves.
+	hints membership.Hints
+	rng   *rand.Rand // Open and scheduler only
 
 	scheduler  scheduler
 	snapshots  *snapshot.Manager
@@ -43,10 +44,10 @@ type Node struct {
 	metrics    *metrics
 	full       atomic.Bool // see checkRoom
 
-	// ctx ends the node's own goroutines and the snapshots that others send it;
-	// background counts both.
-	ctx        context.Context //nolint:containedctx // Ends at Close.
-	cancel     context.CancelFunc
+	// ctx ends what start runs, and the range snapshots on their way.
+	ctx    context.Context //nolint:containedctx // Ends at Close.
+	cancel context.CancelFunc
+	// background counts what start runs.
 	background sync.WaitGroup
 }
 
@@ -100,8 +101,8 @@ func Open(o Options) (_ *Node, err error) {
 	return n, nil
 }
 
-// openRanges opens every range that is here. What they load may be what is damaged in the
-// state store, which opened: it is then set aside as well.
+// openRanges opens every range that is here. A state store that opened may still be damaged in what
+// the ranges load from it: it is then set aside as well.
 func (n *Node) openRanges() error {
 	err := n.tryRanges()
 	if !pebble.IsCorruptionError(err) && !errors.Is(err, state.ErrDamaged) {
@@ -161,13 +162,13 @@ func (n *Node) openRange(id geo.RangeID) error {
 // Name is a node's name for people: location-number.
 func Name(l geo.Location, id geo.NodeID) string { return fmt.Sprintf("%s-%d", l, id) }
 
-// Placed returns the nodes that a range was made on.
+// Placed returns the nodes that a range was created on.
 func (n *Node) Placed(id geo.RangeID) []geo.NodeID { return n.placement.Of(id) }
 
 // ID is the node's id within its stamp.
 func (n *Node) ID() geo.NodeID { return n.o.ID }
 
-// Range returns one of the node's ranges, nil where it has none of that id.
+// Range returns a range with a replica here, nil for any other.
 func (n *Node) Range(id geo.RangeID) *ranges.Range {
 	if r := n.byID[id]; r != nil {
 		return r.Range
@@ -178,14 +179,14 @@ func (n *Node) Range(id geo.RangeID) *ranges.Range {
 // Extents is the node's chunk store.
 func (n *Node) Extents() *extent.Store { return n.stores.extents }
 
-// LogBytes is roughly what the log of a range takes on this node.
+// LogBytes estimates the size of a range's log on this node.
 func (n *Node) LogBytes(id geo.RangeID) uint64 { return n.stores.logs[id].Bytes() }
 
 // Failed returns why the node is out of service, nil while it serves.
 func (n *Node) Failed() error { return n.scheduler.inbox.failure() }
 
-// LeaderHint returns the leader of a range that is not here, 0 if none reported itself for an
-// election timeout of the time that the node ran. It may be called from any goroutine.
+// LeaderHint returns the leader of a range that is not here, 0 if none reported itself within the
+// last election timeout, in running time. It may be called from any goroutine.
 func (n *Node) LeaderHint(id geo.RangeID) geo.NodeID {
 	return n.hints.Leader(id, n.scheduler.running.Time())
 }
@@ -196,7 +197,8 @@ func (n *Node) Wake() { n.scheduler.inbox.awake() }
 // Receive takes messages of peers. It may be called from any goroutine.
 func (n *Node) Receive(batch []Envelope) { n.scheduler.inbox.put(batch) }
 
-// Run works until ctx ends or the node fails; its scrubber until Close.
+// Run does passes until ctx ends or the node fails, and scrubs beside them. The scrubber ends with
+// ctx too, and Close waits for it.
 func (n *Node) Run(ctx context.Context) error {
 	n.start(func() {
 		ctx, cancel := context.WithCancel(ctx)
@@ -207,7 +209,7 @@ func (n *Node) Run(ctx context.Context) error {
 	return n.scheduler.run(ctx)
 }
 
-// Pass does one round of work and reports whether there may be more at once.
+// Pass does one pass of the scheduler and reports whether there may be more work at once.
 func (n *Node) Pass() (busy bool, err error) { return n.scheduler.pass() }
 
 // start runs f apart from the scheduler; Close waits for it.
@@ -224,7 +226,7 @@ func (n *Node) fail(err error) {
 	n.scheduler.inbox.fail(err)
 	n.cancel()
 	if reason := n.stores.state.Failed(); errors.Is(reason, state.ErrDamaged) {
-		// The node stops, so nothing is lost by not opening the store again.
+		// The node stops anyway, so no service is lost by not opening this store again.
 		n.quarantineStore("state", reason)
 		if err := n.quarantine.mark(n.o.State.FS, n.o.Dir); err != nil {
 			n.o.Logger.Error("cannot mark the store as damaged; the next start finds it again", "error", err)

@@ -20,8 +20,8 @@ type Options struct {
 	ID       geo.NodeID
 	// Peers are the ids of all nodes of the stamp, this one included.
 	Peers []geo.NodeID
-	// Sites are the domains of the nodes, where they are known. Only what a new stamp decides
-	// depends on them: see ranges.Place.
+	// Sites are the known domains of the nodes. The placement of a new stamp depends on them, see
+	// ranges.Place, and nothing of an old stamp but PlacementWarnings.
 	Sites []ranges.Site
 	// Dir is the data folder: log, state and extents below it.
 	Dir string
@@ -55,40 +55,37 @@ type Options struct {
 	// FetchBytesPerSecond bounds how fast the payload that a range snapshot names is
 	// fetched from peers. Zero means 64 MiB/s.
 	FetchBytesPerSecond int
-	// ReserveBytes of the disk of Dir stay free: with less the node takes no writes, until
-	// there are 512 MiB more. Zero means 512 MiB; what is left is what the node itself
-	// needs to make room.
+	// ReserveBytes of the disk of Dir stay free: with less the node takes no writes, until 512 MiB
+	// more are free. The reserve is what the node itself needs to make room. Zero means 512 MiB.
 	ReserveBytes uint64
-	// Commands decodes the commands that other nodes hand to this one as the leader of a
+	// Commands decodes the commands that other nodes forward to this one as the leader of a
 	// range. Nil means none.
 	Commands ranges.Commands
-	// ScrubPeriod is within which time every chunk, table and log segment is read and
-	// checked. Zero means 7 days; a short one costs reads of the disk.
+	// ScrubPeriod is the time in which every chunk, table and log segment is read and
+	// checked once. Zero means 7 days; a short one costs reads of the disk.
 	ScrubPeriod time.Duration
-	// CollectGrace is for how long at least a chunk that nothing names is kept: see
-	// scrub.Options. Zero means 24 hours. An upload may not take longer.
+	// CollectGrace is how long a chunk that nothing names is kept at least: see scrub.Options. Zero
+	// means 24 hours. An upload may not take longer.
 	CollectGrace time.Duration
-	// RestartAfter is how long a Stamp waits before it opens a node anew that failed, the
-	// first time; each failure in a row doubles it. Zero means 1 s.
+	// RestartAfter is how long a Stamp waits before it opens a failed node again. Each further failure
+	// in a row doubles it. Zero means 1 s.
 	RestartAfter time.Duration
-	// Registerer receives the metrics of the node; Close takes them back. Nil
-	// means none.
+	// Registerer receives the metrics of the node; Close removes them. Nil means none.
 	Registerer prometheus.Registerer
 	// OnCommit takes commit latencies by range. May be nil.
 	OnCommit func(geo.RangeID, time.Duration)
-	// OnApplied is told of every entry after it was applied here: see
-	// ranges.Options. May be nil.
+	// OnApplied gets every entry after it was applied here: see ranges.Options. May be nil.
 	OnApplied func(geo.RangeID, ranges.Applied)
-	// OnEvent takes the steps of replicas' lives and what befalls stores, from any goroutine
-	// of the node, the scheduler included: it must not block. May be nil.
+	// OnEvent gets the events of the node's replicas and stores, from any goroutine of the node, the
+	// scheduler included: it must not block. May be nil.
 	OnEvent func(Event)
-	// Go starts f apart from the caller, who may be the scheduler: all that a node does
-	// outside of Pass goes through it. Close waits for f to end. Nil means a goroutine.
-	// A simulation runs f itself, when it likes.
+	// Go runs f beside the caller, which may be the scheduler: all work of a node outside of Pass is
+	// started through it. Close waits for f to end. Nil means a goroutine. A simulation runs f
+	// itself, at a time that it chooses.
 	Go func(f func())
-	// Stepped makes a Pass wait for the flush of the state that it starts: what the next
-	// one does then depends on no other goroutine. For the same reason the scrub leaves out
-	// the tables of the state. For a simulation; it stalls the scheduler.
+	// Stepped makes a Pass wait for the flush of the state that it starts, so that the next pass
+	// depends on no other goroutine. For the same reason the scrub leaves out the tables of the
+	// state. It is for simulations: it stalls the scheduler.
 	Stepped bool
 	Logger  *slog.Logger
 }

@@ -19,14 +19,14 @@ type payload struct {
 	n *Node
 
 	mu sync.Mutex
-	// fetching are the chunks that are fetched for entries that wait; true: the fetch failed.
+	// fetching are the chunks that held entries wait for; true means that the fetch failed.
 	fetching map[extent.ChunkID]bool
 	// failed is why a fetched chunk could not be written here.
 	failed error
 	closed bool
 }
 
-// close lets no fetch begin any more.
+// close prevents further fetches.
 func (p *payload) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -55,11 +55,11 @@ func (p *payload) here(e Envelope) bool {
 	return here || plantedbugs.Planted(plantedbugs.MatchWithoutPayload)
 }
 
-// fetchesMax bounds the chunks that are fetched at once for entries that wait.
+// fetchesMax bounds the chunks that are fetched at once for held entries.
 const fetchesMax = 8
 
-// fetch begins to copy a chunk from a peer, unless that is under way. The scheduler goes
-// on: over a network a fetch may take long. One that failed is tried again after a tick.
+// fetch starts to copy a chunk from a peer, unless that is under way. It does not block the scheduler,
+// since a fetch over a network may take long. A failed fetch is repeated after a tick.
 func (p *payload) fetch(ref extent.Ref, from geo.NodeID) {
 	p.mu.Lock()
 	_, begun := p.fetching[ref.ID]
@@ -93,8 +93,8 @@ func (p *payload) fetch(ref extent.Ref, from geo.NodeID) {
 	})
 }
 
-// retry lets the fetches that failed begin again, once a tick. After one that the store
-// here failed the node is out of service too.
+// retry allows failed fetches to start again, once a tick. Its error is why a fetched chunk could not be
+// written here: the node cannot go on.
 func (p *payload) retry() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -106,8 +106,8 @@ func (p *payload) retry() error {
 	return p.failed
 }
 
-// fetchPaced copies a chunk that this node does not hold from a peer, first before the
-// others, at FetchBytesPerSecond. It is not durable before the next Sync.
+// fetchPaced copies a chunk from a peer at FetchBytesPerSecond, unless this node holds it. The peer first
+// is asked before the others. The chunk is not durable before the next Sync.
 func (p *payload) fetchPaced(ctx context.Context, ref extent.Ref, first geo.NodeID) error {
 	if p.n.stores.extents.Durable(ref.ID) {
 		return nil
@@ -125,8 +125,8 @@ func (p *payload) fetchPaced(ctx context.Context, ref extent.Ref, first geo.Node
 	}
 }
 
-// copyFromAny puts an intact copy of a chunk here, from the first peer that has one; first,
-// unless it is 0, is asked before the others. It is not durable before the next Sync.
+// copyFromAny copies a chunk from the first peer that has it intact. The peer first, unless it is 0, is
+// asked before the others. The chunk is not durable before the next Sync.
 func (p *payload) copyFromAny(ref extent.Ref, first geo.NodeID) error {
 	peers := p.n.o.Peers
 	if first != 0 {
@@ -146,7 +146,7 @@ func (p *payload) copyFromAny(ref extent.Ref, first geo.NodeID) error {
 	return fmt.Errorf("chunk %s: no peer has it: %w", ref.ID, failed)
 }
 
-// copyChunk reads a chunk from a peer and puts it here, if it is what ref says.
+// copyChunk reads a chunk from a peer and puts it here, if it matches ref.
 func (p *payload) copyChunk(ref extent.Ref, from geo.NodeID) error {
 	peer := p.n.o.Transport.Peer(p.n.o.ID, from)
 	if peer == nil {

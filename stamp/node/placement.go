@@ -12,29 +12,29 @@ import (
 	"antipode/stamp/ranges"
 )
 
-// Where the ranges of a stamp are is decided by each of its nodes for itself, from its
-// configuration, when it first starts, and written down in a file placement: a range's
-// first members follow from it, so it may not be decided anew once a replica here has
-// joined, whatever the configuration says later. Nodes whose configurations differ could
-// decide otherwise: msgHello carries the checksum of the file, a node that has another one
-// does not answer, and so neither takes part. Everybody is asked about the catalog, which is on all nodes.
+// Each node of a stamp decides for itself where the ranges are. It does so when it first starts, from
+// its configuration, and writes the result to the file placement. The first members of a range follow
+// from it, so it may not be decided again once a replica here has joined, even if the configuration
+// changes. Nodes whose configurations differ may decide differently. So membership.Hello carries the
+// checksum of the file, and a node with another one refuses it: neither of them takes part. The
+// catalog is on all nodes, so its replica compares the file with every node's.
 
 // ErrPlacement: the file placement is damaged, or the configuration does not fit it.
 var ErrPlacement = membership.ErrPlacement
 
 const placementFile = "placement"
 
-// placement is where the ranges of the stamp are, as this node has it written down.
+// placement is where the ranges of the stamp are, as this node decided it.
 type placement struct {
 	ranges.Placement
 	o *Options // of the node
 	// has are the ranges of this node.
 	has []geo.RangeID
-	// differing are the nodes with another placement that the operator was told of.
+	// differing are the nodes with another placement that were reported to the operator.
 	differing map[geo.NodeID]bool
 }
 
-// stampRanges are those that a stamp has.
+// stampRanges returns the ranges of a stamp.
 func stampRanges() []geo.RangeID {
 	var out []geo.RangeID
 	for _, s := range []geo.Service{geo.Catalog, geo.Blob, geo.Queue, geo.Table} {
@@ -43,8 +43,8 @@ func stampRanges() []geo.RangeID {
 	return out
 }
 
-// open reads which nodes have which ranges, or decides it, and decides it again while no replica
-// here has taken part in anything. It comes before any store is opened.
+// open reads which nodes have which ranges. It decides that if there is no file yet, and again as long
+// as no replica here has taken part. It runs before any store is opened.
 func (p *placement) open() error {
 	fs := p.o.State.FS
 	b, err := durable.Read(fs, fs.PathJoin(p.o.Dir, placementFile))
@@ -57,7 +57,7 @@ func (p *placement) open() error {
 	}
 	switch {
 	case b == nil && holds:
-		// From before there were placements.
+		// The folder is older than the file placement.
 		b = durable.Twice(membership.EncodePlacement(ranges.Everywhere(p.o.Peers)))
 	case b == nil || !p.tookPart():
 		b = durable.Twice(membership.EncodePlacement(ranges.Place(p.sites(p.o.Peers), stampRanges())))
@@ -65,7 +65,8 @@ func (p *placement) open() error {
 	if p.Placement, err = durable.ParseTwice(b, membership.ParsePlacement); err != nil {
 		return fmt.Errorf("%w: the file is damaged, twice: copy %s from another node of the stamp into %s", err, placementFile, p.o.Dir)
 	}
-	// Also what was read: it may be in the page cache only, as in identify, or damaged in part.
+	// What was read is written again too: it may be in the page cache only, as in identify, or have one
+	// damaged copy.
 	if err := durable.Replace(fs, p.o.Dir, placementFile, durable.Twice(membership.EncodePlacement(p.Placement))); err != nil {
 		return err
 	}
@@ -81,7 +82,7 @@ func (p *placement) open() error {
 	return nil
 }
 
-// holdsAnything reports whether a node has lived in the folder.
+// holdsAnything reports whether a node has used the folder before.
 func (p *placement) holdsAnything() (bool, error) {
 	fs := p.o.State.FS
 	for _, sub := range []string{"log", "state", "replicas"} {
@@ -93,7 +94,7 @@ func (p *placement) holdsAnything() (bool, error) {
 	return false, nil
 }
 
-// tookPart reports whether a replica here is, or was, more than joining.
+// tookPart reports whether a replica here is past the phase Joining.
 func (p *placement) tookPart() bool {
 	for _, id := range stampRanges() {
 		if d, err := membership.Load(p.o.State.FS, p.o.Dir, id); err != nil || d != nil && d.Phase != membership.Joining {
@@ -127,7 +128,7 @@ func (p *placement) check() error {
 	return nil
 }
 
-// sites are nodes with the domains that the configuration gives them.
+// sites returns nodes with the domains that the configuration gives them.
 func (p *placement) sites(nodes []geo.NodeID) []ranges.Site {
 	var out []ranges.Site
 	for _, id := range nodes {
@@ -157,14 +158,14 @@ func (p *placement) warnings() []string {
 	return out
 }
 
-// sum is the checksum of the placement as it travels; never zero, which a node sends that has
-// no placement.
+// sum is the checksum of the placement in messages. It is never zero, which means no placement.
 func (p *placement) sum() uint64 {
 	b := membership.EncodePlacement(p.Placement)
 	return 1<<32 | uint64(binary.LittleEndian.Uint32(b[len(b)-4:]))
 }
 
-// differs reports to the operator, once in a life for each node, that it has another placement.
+// differs reports to the operator that a node has another placement, once for each node until the next
+// start.
 func (p *placement) differs(from geo.NodeID) {
 	if p.differing[from] {
 		return

@@ -13,45 +13,45 @@ import (
 	"antipode/stamp/state"
 )
 
-// A store that fails takes the node out of service; Stamp opens it anew after a while.
-// What it may believe then (R4), after a write or an fsync that failed:
+// A store that fails takes the node out of service; Stamp opens the node again after a while. What the
+// node may then rely on (R4), after a write or an fsync that failed:
 //
-//   - After a failed fsync the kernel holds pages that it calls clean and that are not on
-//     the disk. They can be read, and another fsync of them proves nothing. So nothing that
-//     is read counts as durable because it is read.
-//   - log: a frame counts if a later record says that an fdatasync behind it succeeded.
-//     seglog.Open writes what it finds above the last such mark into a new segment, and
-//     syncs that. It was promised to nobody: Append answers after the sync.
-//   - extents: the same, chunk by chunk (package extent); what was put and not synced was
-//     never called durable.
+//   - After a failed fsync the kernel holds pages that it marks clean and that are not on the disk.
+//     They can be read, and another fsync of them proves nothing. So what is read does not count
+//     as durable for that reason.
+//   - log: a frame counts as durable if a later record marks a successful fdatasync after it.
+//     seglog.Open writes the frames above the last such mark into a new segment and syncs it. No
+//     answer depended on them yet: Append answers after the sync.
+//   - extents: the same for each chunk (package extent). A chunk that was put and not synced was
+//     never reported durable.
 //   - state: the log above the durable applied index is applied again. Pebble names a table
 //     in its manifest only after its fsync, and begins a new manifest at each open, written
 //     from what it read and synced before the store is used. So the applied index that a
 //     failed sync may have left in the cache is on the disk before a log is trimmed below it.
-//   - identity: written anew at each open, see identify.
+//   - identity: written again at each open, see identify.
 //
-// So a replica keeps its id over a failed fsync: whatever it promised had been synced by a
-// call that returned, and whatever it reads beyond that is written again before it is
-// promised. What does get lost is found as such, and the replica is rebuilt.
+// So a replica keeps its id over a failed fsync: what it promised had been synced by a call that
+// returned, and what it reads beyond that is written again before it is promised. What is lost
+// nevertheless is detected, and the replica is rebuilt.
 //
-// Damage is another matter: the folder is marked, and set aside at the next open. State:
-// the log is applied again from its beginning, or, if it was trimmed, the replica is
-// rebuilt. Log: the replicas are rebuilt. That takes this copy away, so it is done only
-// while the others look whole; until then the store goes on, and what is damaged in it
-// answers errors, for every block is checked when it is read.
+// The folder of a damaged store is marked, and set aside at the next open. After that of the state the
+// log is applied again from its beginning, or, if it was trimmed, the replica is rebuilt. After that of
+// the log the replicas are rebuilt. This removes one copy of the data, so the node does it only while
+// the other replicas look whole. Until then the store stays in use, and reads of its damaged blocks
+// fail: every block is checked when it is read.
 
-// quarantine is what is known of the node's stores.
+// quarantine records which stores of a node are damaged, and whether its replicas are whole.
 type quarantine struct {
 	mu sync.Mutex
 	// reasons are why stores are damaged, by folder.
 	reasons map[string]error
-	// whole: all replicas here are voters that hold their data; gaps counts the ticks in which
-	// they were not.
+	// whole reports whether all replicas here are voters that hold their data.
 	whole bool
-	gaps  uint64
+	// gaps counts the ticks in which whole was false.
+	gaps uint64
 }
 
-// add records that a store is damaged; false if that was known.
+// add records that a store is damaged; it returns false if that was known.
 func (q *quarantine) add(store string, reason error) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -69,7 +69,7 @@ func (q *quarantine) damage() error {
 	return errors.Join(slices.Collect(maps.Values(q.reasons))...)
 }
 
-// mark makes it durable which stores are damaged: the next open sets them aside.
+// mark marks the folders of the damaged stores, durably: the next open sets them aside.
 func (q *quarantine) mark(fs vfs.FS, dir string) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -109,12 +109,12 @@ func (n *Node) checkStores() error {
 }
 
 // othersWhole reports whether the other replicas of every range here are voters that no node
-// reported lost, on nodes that were active lately. It is not the in-sync set, which only the
-// leader knows. Two nodes that find damage in the same moment may both leave; the folders that
-// they set aside are then what `range recover` has.
+// reported lost, on nodes that were active lately. It cannot use the in-sync set, which only the
+// leader knows. Two nodes that find damage at the same moment may both set their stores aside; these
+// folders are then what `range recover` starts from.
 func (s *scheduler) othersWhole() bool {
 	if !s.n.o.takesSnapshots() {
-		return false // No node could feed this replica again.
+		return false // No node could rebuild this replica.
 	}
 	for _, r := range s.n.ranges {
 		if !r.membership.OthersWhole(r.Replica().Members(), s.active) {
@@ -127,7 +127,7 @@ func (s *scheduler) othersWhole() bool {
 // active reports whether a peer reported a durable index lately.
 func (s *scheduler) active(p geo.NodeID) bool { return s.ticks <= s.activeAt[p]+2*repeatTicks }
 
-// checkWhole looks, once a tick, whether all replicas here are voters that hold their data.
+// checkWhole records whether all replicas here are voters that hold their data, once a tick.
 func (s *scheduler) checkWhole() {
 	whole := true
 	for _, r := range s.n.ranges {

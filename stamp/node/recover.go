@@ -11,25 +11,25 @@ import (
 	"antipode/stamp/state"
 )
 
-// How an operator gets a range back that has no quorum of trusted replicas (R4): the node
-// with the best replica that is left re-forms it with itself as the only voter.
+// An operator recovers a range that has no quorum of trusted replicas (R4): the node with the best
+// remaining replica re-forms the range with itself as the only voter.
 //
 //	recovering  the new id and its recovery are in the identity file: the commit point.
-//	            The old id never speaks again
+//	            The old id is never used again
 //	applied     every entry of the log is applied, committed or not: some of those above
 //	            the commit index may have been acknowledged
 //	re-formed   the new configuration is in the state, durably. Entries that changed the
 //	            old one were applied before it
-//	cut         the log begins behind the state, so that every other replica is fed by a
-//	            range snapshot, which carries the configuration; no entry does
+//	cut         the log begins after the state, so that every other replica gets a range
+//	            snapshot: only that carries the configuration, no entry does
 //	member      and so it leads, reads work, and its membership makes learners of the others
 //
-// A crash in between goes on at the next start. Writes wait until two are in sync (R2).
+// After a crash in between the next start continues. Writes wait until two are in sync (R2).
 
 // applyBytes is about how much of the log is applied at once.
 const applyBytes = 4 << 20
 
-// Survey describes the replica here of a range. It may be called from any goroutine.
+// Survey describes the replica of a range on this node. It may be called from any goroutine.
 func (n *Node) Survey(ctx context.Context, id geo.RangeID) (s membership.Survey, err error) {
 	err = n.scheduler.do(ctx, func() (refusal, failure error) {
 		s, failure = n.byID[id].survey()
@@ -38,10 +38,9 @@ func (n *Node) Survey(ctx context.Context, id geo.RangeID) (s membership.Survey,
 	return s, err
 }
 
-// Reform re-forms a range from the replica here, which must still stand where the survey
-// from says; recovery as is later than all that are known. It may be called from any
-// goroutine. An error other than ctx's means that nothing changed, or that the node is out
-// of service.
+// Reform re-forms a range from the replica here, which must not have changed since the survey from. as
+// is a recovery later than all known ones. It may be called from any goroutine. An error other than
+// ctx's means that nothing changed, or that the node is out of service.
 func (n *Node) Reform(ctx context.Context, id geo.RangeID, from membership.Survey, as replica.Recovery) error {
 	return n.scheduler.do(ctx, func() (refusal, failure error) { return n.byID[id].reform(from, as) })
 }
@@ -101,7 +100,7 @@ func (r *hostedRange) reform(from membership.Survey, as replica.Recovery) (refus
 	return nil, err
 }
 
-// reformState does what is left of a recovery after its commit point: see the states above.
+// reformState does the part of a recovery after its commit point, up to the cut: see the states above.
 func (r *hostedRange) reformState(as replica.Recovery) error {
 	n, id, log, m := r.n, r.ID(), r.log, r.Machine
 	if err := n.snapshots.RemoveStaged(id); err != nil {
@@ -148,8 +147,8 @@ func (r *hostedRange) reportReformed() {
 		as, applied.Index, applied.Term, min(applied.Index, r.committed))})
 }
 
-// applyAll applies every entry of the log that follows the state. It does nothing if the log
-// does not reach back to it, as that of a replica that is not trusted may not.
+// applyAll applies every entry of the log that follows the state. It does nothing if the log begins
+// after the next one, as the log of an untrusted replica may.
 func applyAll(log state.RangeLog, m *ranges.Machine) error {
 	first, err := log.FirstIndex()
 	if err != nil {

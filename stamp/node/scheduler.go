@@ -59,9 +59,8 @@ func (s *scheduler) run(ctx context.Context) error {
 	}
 }
 
-// do runs f on the scheduler and returns its refusal. Its second error takes the
-// node out of service. It may be called from any goroutine; when ctx ends first, f may
-// still run.
+// do runs f on the scheduler and returns its errors. A refusal leaves the node in service, a failure
+// takes it out of service. It may be called from any goroutine. If ctx ends first, f may still run.
 func (s *scheduler) do(ctx context.Context, f func() (refusal, failure error)) error {
 	done := make(chan error, 1)
 	s.inbox.mu.Lock()
@@ -82,7 +81,7 @@ func (s *scheduler) do(ctx context.Context, f func() (refusal, failure error)) e
 	}
 }
 
-// pass does one round of work and reports whether there may be more at once. A replica that
+// pass does one pass and reports whether there may be more work at once. A replica that
 // cannot read its store takes the node out of service.
 func (s *scheduler) pass() (busy bool, err error) {
 	defer func() {
@@ -102,8 +101,8 @@ func (s *scheduler) doPass() (busy bool, err error) {
 	n := s.n
 	messages, work, err := s.inbox.take()
 	n.snapshots.BeginPass()
-	// After the inbox was taken: no tick that follows a heartbeat is counted from before it
-	// came, however long the process stands still in this pass (R5).
+	// The clock is read after the inbox was taken. So no tick that follows a heartbeat counts time
+	// from before the heartbeat came, however long the process pauses within this pass (R5).
 	now := n.o.Clock.Mono()
 	s.running.Advance(now)
 	if err != nil {
@@ -123,7 +122,7 @@ func (s *scheduler) doPass() (busy bool, err error) {
 	n.snapshots.StepArrived(now)
 	ticked := now >= s.nextTick
 	if ticked {
-		// Never to catch up: a lease counts on ticks being no shorter than Tick.
+		// Missed ticks are not made up for: a lease relies on ticks being no shorter than Tick.
 		s.nextTick = now + n.o.Tick
 		for _, r := range n.ranges {
 			if r.membership.Identity().Phase == membership.Member {
@@ -145,8 +144,8 @@ func (s *scheduler) doPass() (busy bool, err error) {
 	return busy, err
 }
 
-// ready collects what all replicas have ready, sends, applies, writes the log once,
-// and sends what waited for it.
+// ready collects what all replicas have ready, sends messages, applies entries, writes the log once,
+// and sends the messages that waited for that write.
 func (s *scheduler) ready() (busy bool, err error) {
 	p := &s.collected
 	p.Reset()

@@ -30,8 +30,8 @@ func (n *Node) scrubOptions() scrub.Options {
 	return o
 }
 
-// ScrubStep looks after the stores a little: see scrub.Scrubber.Step. Run does it on a
-// goroutine; a simulation calls it instead.
+// ScrubStep does one step of the scrubber: see scrub.Scrubber.Step. Run calls it on a goroutine; a
+// simulation calls ScrubStep instead.
 func (n *Node) ScrubStep(ctx context.Context) time.Duration { return n.scrubber.Step(ctx) }
 
 // rowChunks returns the payload chunks that a row of a range names.

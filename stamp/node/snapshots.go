@@ -12,8 +12,7 @@ import (
 	"antipode/stamp/state"
 )
 
-// newSnapshots returns what sends and receives the range snapshots of a node whose stores are
-// open.
+// newSnapshots returns the sender and receiver of range snapshots. The stores must be open.
 func (n *Node) newSnapshots() *snapshot.Manager {
 	o := snapshot.Options{
 		Node: snapshotted{n}, FS: n.o.State.FS, Dir: n.o.State.FS.PathJoin(n.o.Dir, "snap"), State: n.stores.state, Log: n.stores.log,

@@ -10,10 +10,9 @@ import (
 	"antipode/stamp/replica"
 )
 
-// step hands the inbox to the replicas. A MsgApp whose entries name chunks this
-// node does not hold durably waits with all MsgApps behind it until they are
-// fetched; heartbeats and votes pass (R3). So Match, quorum and electability imply
-// the payload.
+// step passes the messages of the inbox to the replicas. A MsgApp whose entries name chunks that this
+// node does not hold durably waits, with all MsgApps behind it, until they are fetched. Heartbeats and
+// votes are not held back (R3). So Match, quorum and electability imply the payload.
 func (s *scheduler) step(messages []Envelope, now time.Duration) error {
 	n := s.n
 	for _, e := range messages {
@@ -27,7 +26,7 @@ func (s *scheduler) step(messages []Envelope, now time.Duration) error {
 			if err := r.receiveReport(e); err != nil {
 				return err
 			}
-		case e.Message.GetType() <= pb.MsgForgetLeader: // Else of a version that knows others.
+		case e.Message.GetType() <= pb.MsgForgetLeader: // Higher types are of a later version.
 			if err := r.stepRaft(e, now); err != nil {
 				return err
 			}
@@ -54,17 +53,17 @@ func (r *hostedRange) stepHeld(now time.Duration) {
 	}
 }
 
-// stepRaft hands one of Raft's messages to the replica.
+// stepRaft passes one of Raft's messages to the replica.
 func (r *hostedRange) stepRaft(e Envelope, now time.Duration) error {
 	if ok, err := r.admit(e); err != nil || !ok {
 		return err
 	}
 	switch e.Message.GetType() {
 	case pb.MsgSnap:
-		return nil // One without its rows: they travel as a stream.
+		return nil // Its rows are missing: a snapshot travels as a stream.
 	case pb.MsgApp:
 		r.dropOutdated(e)
-		// In this order: what waits for another one fetches meanwhile.
+		// Called even if other messages are held: their payload and this one's are fetched together.
 		if here := r.n.payload.here(e); !here || len(r.held) > 0 {
 			r.hold(e)
 			return nil
@@ -74,16 +73,16 @@ func (r *hostedRange) stepRaft(e Envelope, now time.Duration) error {
 	return nil
 }
 
-// dropOutdated drops what waits from a leader before e's. Raft refuses it by now, and
-// its sender, who alone was asked for the payload, may be gone for good: what is behind
-// it would wait for ever. The new leader sends again what is missing.
+// dropOutdated drops the held messages of a leader before e's. Raft would refuse them, and their payload
+// may be gone with that leader: what is behind them would wait forever. The new leader sends what is
+// missing again.
 func (r *hostedRange) dropOutdated(e Envelope) {
 	if len(r.held) > 0 && r.held[0].Message.GetTerm() < e.Message.GetTerm() {
 		r.held = nil
 	}
 }
 
-// heldMax bounds the MsgApps that wait for payload; Raft sends again.
+// heldMax bounds the MsgApps of a range that wait for payload. Raft repeats what is dropped beyond it.
 const heldMax = 256
 
 func (r *hostedRange) hold(e Envelope) {
@@ -92,8 +91,8 @@ func (r *hostedRange) hold(e Envelope) {
 	}
 }
 
-// admit reports whether one of Raft's messages is for the replica here, from a node that may
-// send it.
+// admit reports whether one of Raft's messages is for the replica here, and from a node that may send
+// it.
 func (r *hostedRange) admit(e Envelope) (bool, error) {
 	head := membership.RaftMessage{
 		From: e.From, Sender: replica.From(e.Message), Receiver: replica.To(e.Message), Members: r.Replica().Members(),

@@ -16,17 +16,17 @@ import (
 // messages.
 type Envelope struct {
 	Range geo.RangeID
-	// Report is nil in an envelope of a message of Raft.
+	// Report is nil if the envelope holds a message of Raft.
 	Report membership.Message
-	// Message is Raft's, nil in an envelope of a report. It names replicas as its sender and
-	// receiver, not nodes.
+	// Message is Raft's, nil if the envelope holds a report. It names replicas, not nodes, as its
+	// sender and receiver.
 	Message *pb.Message
-	// From is the node that sent it. The receiver's transport sets it from what it knows of
-	// the connection, whatever the sender wrote.
+	// From is the node that sent it. The receiver's transport sets it from the identity of the
+	// connection, whatever the sender wrote.
 	From geo.NodeID
 }
 
-// envelopeOverhead is about what a message and an entry take in memory beside data.
+// envelopeOverhead estimates what a message, or an entry, takes in memory beside its data.
 const envelopeOverhead = 128
 
 // Bytes estimates what an envelope holds in memory, without walking it as proto.Size
@@ -45,7 +45,7 @@ type Transport interface {
 	Send(from, to geo.NodeID, batch []Envelope)
 	// Attach connects a node; nil disconnects it.
 	Attach(id geo.NodeID, m Member)
-	// Peer gives the chunk store of a node, nil while it is not reachable.
+	// Peer returns the chunk store of a node, nil while it is not reachable.
 	Peer(from, to geo.NodeID) ChunkPeer
 }
 
@@ -57,30 +57,28 @@ type Member interface {
 	ChunkPeer
 }
 
-// SnapshotTransport is a Transport that carries range snapshots too. Over one that is
-// not, nodes send none and keep their logs for the slowest peer.
+// SnapshotTransport is a Transport that carries range snapshots too. Over any other one nodes send no
+// snapshots and keep their logs for the slowest peer.
 type SnapshotTransport interface {
 	Transport
-	// Snapshot opens a stream of fragments from a node to another. An error means that the
-	// other is not reachable or takes none now.
+	// Snapshot opens a stream of fragments from a node to another. An error means that the other
+	// node is not reachable or takes no snapshot now.
 	Snapshot(from, to geo.NodeID, h snapshot.Header) (snapshot.Stream, error)
 }
 
 // SnapshotMember is a Member that takes range snapshots.
 type SnapshotMember interface {
 	Member
-	// TakeSnapshot begins to receive one. What it returns is used by one goroutine, and
-	// closed.
+	// TakeSnapshot begins to receive a snapshot. One goroutine uses the stream and closes it.
 	TakeSnapshot(from geo.NodeID, h snapshot.Header) (snapshot.Stream, error)
 }
 
-// ChunkPeer is where a node puts and gets payload chunks of a peer.
-// Its methods may be called concurrently; errors are those of extent.Store, and of
-// the way there.
+// ChunkPeer is the chunk store of a peer. Its methods may be called concurrently. Errors are those of
+// extent.Store and of the transport.
 type ChunkPeer interface {
-	// PutChunk appends a chunk; it is durable after the next SyncChunks. Data that does
-	// not fit ref is refused, kv.ErrBusy says that there is no room. data is not kept. Where
-	// ctx ends before, whether it was put is unknown.
+	// PutChunk appends a chunk, which is durable after the next SyncChunks. Data that does not match
+	// ref is refused; kv.ErrBusy means that there is no room. data is not retained. If ctx ends
+	// first, it is unknown whether the chunk was put.
 	PutChunk(ctx context.Context, ref extent.Ref, data []byte) error
 	// SyncChunks makes durable what was put before.
 	SyncChunks(ctx context.Context) error
@@ -95,7 +93,7 @@ const CallBytesMax = 16 << 20
 // there.
 var ErrUnreachable = errors.New("node: not reachable")
 
-// CallHandler answers a method. The request is its own. kv.ErrBusy, kv.ErrUnknown and
+// CallHandler answers a method. It owns body. kv.ErrBusy, kv.ErrUnknown and
 // ranges.ErrNotLeader keep their identity on the way to the caller; another error arrives
 // as its text.
 type CallHandler = func(ctx context.Context, body []byte) ([]byte, error)
@@ -104,11 +102,11 @@ type CallHandler = func(ctx context.Context, body []byte) ([]byte, error)
 // CallBytesMax each.
 type CallTransport interface {
 	Transport
-	// Call asks a node and waits for its answer, within ctx. Errors: ErrUnreachable, the
-	// node cannot have got it; the handler's own; one that wraps kv.ErrUnknown where the
-	// node may have got it and no answer came.
+	// Call sends a request to a node and waits for its answer, within ctx. Errors: ErrUnreachable,
+	// the node cannot have received it; the handler's error; one that wraps kv.ErrUnknown, the node
+	// may have received it and no answer came.
 	Call(ctx context.Context, from, to geo.NodeID, method string, body []byte) ([]byte, error)
-	// Handle sets what answers a method at a node, from when it is attached; nil takes it
-	// away.
+	// Handle sets the handler of a method at a node; it is called while the node is attached. nil
+	// removes it.
 	Handle(id geo.NodeID, method string, f CallHandler)
 }

@@ -7,13 +7,11 @@ import (
 	"antipode/stamp/state"
 )
 
-// The log is trimmed below every configured replica's durable applied index, stopped or
-// not, so that a short absence costs no snapshot; and beyond LogBytesMax below this
-// node's own, so that a long one costs no disk: see trimTo.
+// A log is trimmed below the least durable applied index of all configured replicas, stopped ones
+// included, so that a short absence costs no snapshot. A log longer than LogBytesMax is trimmed further,
+// below this node's own index, so that a long absence costs no disk: see trimTo.
 
-// A trim removes this many entries or bytes at least: it writes a range tombstone. In
-// bytes it is small beside the log store's memtable, so that most entries are gone
-// before the store would write them a second time, into tables.
+// A trim removes at least this many entries or bytes, since it writes a record itself.
 const (
 	trimEntriesMin = 4096
 	trimBytesMin   = 2 << 20
@@ -30,9 +28,9 @@ func (r *hostedRange) overBudget() bool {
 	return r.n.o.takesSnapshots() && r.log.Bytes() > r.n.o.LogBytesMax
 }
 
-// trimTo is up to which index the log of a range is trimmed: least, which no replica
-// needs any more, or beyond it what exceeds the budget. It is never above own, the index
-// from which this node recovers. over says that it is the budget that asks.
+// trimTo returns the index up to which the log is trimmed: least, below which no replica needs it, or
+// a later one, to keep it within its budget. It is never above own, the index from which this node
+// recovers. over reports whether the log was over its budget.
 func (r *hostedRange) trimTo(least, own uint64) (index uint64, over bool) {
 	if !r.overBudget() {
 		return least, false
@@ -45,7 +43,7 @@ func (r *hostedRange) trimTo(least, own uint64) (index uint64, over bool) {
 	if pin, ok := n.snapshots.Pin(r.ID(), n.o.Clock.Mono()); ok && log.Bytes() <= pinFactor*n.o.LogBytesMax {
 		limit = max(least, min(own, pin))
 	}
-	// A quarter more than it must, so that not every tick writes a tombstone.
+	// A quarter more than necessary, so that not every tick writes a trim.
 	excess := log.Bytes() - n.o.LogBytesMax/4*3
 	index = least + uint64(sort.Search(int(limit-least), func(i int) bool {
 		_, bytes := log.UpTo(least + uint64(i))
