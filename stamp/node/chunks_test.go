@@ -22,15 +22,15 @@ import (
 	"antipode/stamp/state"
 )
 
-// lone is the transport of a node whose peers are written down: which of them can be
-// asked for a chunk, and what was sent to them.
+// lone is the transport of a single node: peers are those that it can fetch chunks from, and sent has
+// what the node sent.
 type lone struct {
 	n     *Node
 	peers map[geo.NodeID]ChunkPeer
 	sent  []Envelope
 }
 
-// Send keeps what was sent; peers say that they are empty too.
+// Send keeps what was sent. All peers answer that they are empty too.
 func (t *lone) Send(_, to geo.NodeID, batch []Envelope) {
 	t.sent = append(t.sent, batch...)
 	for _, e := range batch {
@@ -118,7 +118,7 @@ func TestHeldEntriesOfALeaderThatIsGone(t *testing.T) {
 	require.True(t, transport.took(3, 1), "the new leader's entry")
 }
 
-// gated is a peer that gives each chunk when it is told to.
+// gated is a peer that returns each chunk when the test sends it to the channel.
 type gated map[extent.ChunkID]chan []byte
 
 func (gated) PutChunk(context.Context, extent.Ref, []byte) error { return errors.New("not asked for") }
@@ -133,9 +133,9 @@ func (c gated) ReadChunk(ref extent.Ref, _ int64, p []byte) (int, error) {
 	return copy(p, data), nil
 }
 
-// R3: while a peer is slow to give a chunk the node goes on: heartbeats are answered,
-// other chunks are fetched at the same time; entries are taken in order, each when its
-// payload is durable. A fetch that failed is made again.
+// R3: while a peer is slow to return a chunk the node continues: it answers heartbeats and fetches other
+// chunks at the same time. It takes entries in order, each when its payload is durable. It repeats a
+// failed fetch.
 func TestFetchDoesNotStopTheNode(t *testing.T) {
 	peer := gated{}
 	transport := &lone{peers: map[geo.NodeID]ChunkPeer{2: peer}}

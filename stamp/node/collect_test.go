@@ -68,8 +68,8 @@ func (s *snapStamp) holds(ref extent.Ref) bool {
 	return false
 }
 
-// rounds waits until a node went round all its names a few times more. It tells a round
-// by orphans of its own, each dropped at the end of two.
+// rounds waits until a node has done some more rounds of collection. It puts a chunk that nothing names,
+// which is dropped at the end of the second round.
 func (s *snapStamp) rounds(id geo.NodeID, times int) {
 	s.t.Helper()
 	for range times {
@@ -180,10 +180,9 @@ func TestCollectBesideUploads(t *testing.T) {
 	}
 }
 
-// R3, R9: a chunk that nobody named for two rounds, whose change is proposed after the
-// walk went over the logs and before the sweep, stays on every node: who was told that it
-// is here has pinned it. Each node's collector is stepped by hand, the chunk is put long
-// before.
+// R3, R9: a chunk that nothing named for two rounds, and that a change names which is proposed after the
+// walk over the logs and before the sweep, stays on every node: the node that was asked for it has
+// pinned it. Each node's collector is stepped by hand; the chunk was put long before.
 func TestChangeBetweenWalkAndSweep(t *testing.T) {
 	s := newSnapStamp(t, memtransport.New(), func(o *Options) { o.FlushEntries = 1 << 30 }) // Upkeep itself begins later.
 	ctx := context.Background()
@@ -217,7 +216,7 @@ func TestChangeBetweenWalkAndSweep(t *testing.T) {
 	})
 }
 
-// walk is the collector of a node, stepped by hand beside the node's own, which begins later.
+// walk is a second collector of a node, stepped by hand. The first one begins later.
 type walk struct {
 	t *testing.T
 	n *Node

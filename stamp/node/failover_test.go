@@ -42,7 +42,7 @@ func TestTimeWithoutWrites(t *testing.T) {
 				}
 				return acked
 			})
-			require.Less(t, s.clock.Mono()-began, (electionTicks+8)*tick, "one that waited anew, for votes or for the silent replica, takes longer")
+			require.Less(t, s.clock.Mono()-began, (electionTicks+8)*tick, "a second wait, for votes or for the silent replica, takes longer")
 		})
 	}
 }
@@ -81,8 +81,8 @@ func TestLeaderless(t *testing.T) {
 	}
 }
 
-// A leader that is left alone refuses what comes as busy, also while as many groups as may
-// be are in flight; of those alone it cannot tell (R2).
+// A leader that is left alone answers new commands as busy, also while the most groups are in flight.
+// Only the outcome of those groups is unknown (R2).
 func TestAloneWithGroupsInFlight(t *testing.T) {
 	s := newStepped(t, 1)
 	var lead *ranges.Range

@@ -24,10 +24,10 @@ import (
 // flipRounds is how often TestFlipAnywhere flips a bit.
 const flipRounds = 30
 
-// These tests turn bits of files in memory under the feet of whoever reads them, as a
-// medium does: for the race detector that is a race, and it is right.
+// These tests flip bits of files in memory while others read them, as a failing medium does. The race
+// detector would report that, rightly.
 
-// flip turns one bit of a file, as a medium does that nobody told.
+// flip flips one bit of a file behind the file system's back, as a failing medium does.
 func (s *snapStamp) flip(id geo.NodeID, path string, at func(bytes int) int, rng *rand.Rand) {
 	s.t.Helper()
 	b, err := s.fss[id].(*vfs.MemFS).UnsafeGetFileDataBuffer(path)
@@ -73,54 +73,53 @@ func TestScrubRepairsChunks(t *testing.T) {
 	}
 }
 
-// liar is a transport whose peers give other bytes than they hold, while told so.
-type liar struct {
+// corrupting is a transport whose peers return other bytes than they hold while on is set.
+type corrupting struct {
 	*memtransport.Transport
-	lie  atomic.Bool
-	lied atomic.Int64
+	on    atomic.Bool
+	reads atomic.Int64 // corrupted ones
 }
 
-func (l *liar) Peer(from, to geo.NodeID) ChunkPeer {
-	if p := l.Transport.Peer(from, to); p != nil {
-		return lyingPeer{p, l}
+func (c *corrupting) Peer(from, to geo.NodeID) ChunkPeer {
+	if p := c.Transport.Peer(from, to); p != nil {
+		return corruptPeer{p, c}
 	}
 	return nil
 }
 
-type lyingPeer struct {
+type corruptPeer struct {
 	ChunkPeer
-	l *liar
+	c *corrupting
 }
 
-func (p lyingPeer) ReadChunk(ref extent.Ref, off int64, b []byte) (int, error) {
+func (p corruptPeer) ReadChunk(ref extent.Ref, off int64, b []byte) (int, error) {
 	n, err := p.ChunkPeer.ReadChunk(ref, off, b)
-	if p.l.lie.Load() && n > 0 {
-		p.l.lied.Add(1)
+	if p.c.on.Load() && n > 0 {
+		p.c.reads.Add(1)
 		b[n/2] ^= 1
 	}
 	return n, err
 }
 
-// Invariant 5: a copy that a peer gives is taken only if it is what the reference says.
-// From peers whose copies are damaged nothing is taken, and the read of the damaged chunk
-// goes on to fail; from an intact one it is.
+// Invariant 5: the copy of a peer is taken only if it matches the reference. While all peers return
+// corrupt copies none is taken, and reads of the damaged chunk keep failing. An intact copy repairs it.
 func TestRepairRefusesCorruptPeer(t *testing.T) {
-	transport := &liar{Transport: memtransport.New()}
+	transport := &corrupting{Transport: memtransport.New()}
 	s := newSnapStamp(t, transport, eager)
 	refs := s.putChunks(0, 5)
 	n := s.Node(s.follower())
-	transport.lie.Store(true)
+	transport.on.Store(true)
 	path := s.files(n.ID(), "extents", ".ext")[0]
 	b, err := s.fss[n.ID()].(*vfs.MemFS).UnsafeGetFileDataBuffer(path)
 	require.NoError(t, err)
 	at := strings.Index(string(b), "payload 2 payload 2")
 	require.Positive(t, at)
 	b[at+9] ^= 4
-	require.Eventually(t, func() bool { return transport.lied.Load() > 4 }, electionWait, time.Millisecond)
+	require.Eventually(t, func() bool { return transport.reads.Load() > 4 }, electionWait, time.Millisecond)
 	_, err = n.ReadChunk(refs[2], 0, make([]byte, refs[2].Length))
 	require.ErrorIs(t, err, extent.ErrCorrupt)
 	require.Zero(t, n.Scrubber().Stats().Repaired)
-	transport.lie.Store(false)
+	transport.on.Store(false)
 	require.Eventually(t, func() bool { return intact(n, refs) }, electionWait, time.Millisecond)
 }
 
@@ -221,7 +220,7 @@ func everyFile(t *testing.T, fs vfs.FS, dir string) iter.Seq[string] {
 	}
 }
 
-// kindOf is a path without what tells files of one kind apart.
+// kindOf returns a path without its digits: the same text for all files of a kind.
 func kindOf(path string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '9' {

@@ -30,8 +30,8 @@ func (fs unreadable) Open(name string, opts ...vfs.OpenOption) (vfs.File, error)
 	return fs.FS.Open(name, opts...)
 }
 
-// A node whose identity files are damaged says that its folder may be moved away. One that
-// only cannot read them does not: the data in the folder may be whole.
+// The error of a node whose identity files are damaged advises to move its folder away. That of a node
+// that only cannot read them does not: the data in the folder may be intact.
 func TestAdviceAboutIdentityFiles(t *testing.T) {
 	fs := vfs.NewMem()
 	open := func(fs vfs.FS) (*Node, error) {

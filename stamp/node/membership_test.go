@@ -95,9 +95,9 @@ func (s *snapStamp) replicaOf(id geo.NodeID) geo.ReplicaID {
 	return 0
 }
 
-// R4: a replica that lost what it had fsynced, in whatever way, never speaks again under
-// its id, and comes back by itself under another one, with all data, while writes go on.
-// It happens three times: with a follower, with whoever leads, and with that one again.
+// R4: a replica that lost what it had fsynced, in whatever way, never takes part again
+// under its id, and comes back by itself under another one, with all data, while writes go on.
+// It happens three times: to a follower, to the leader, and to the same node again.
 func TestLostReplicaIsRebuilt(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -135,7 +135,7 @@ func TestLostReplicaIsRebuilt(t *testing.T) {
 				require.Eventually(t, func() bool { return s.replicaOf(id) == next }, 3*electionWait, time.Millisecond)
 				require.True(t, seen.has(ReplicaLost, old))
 				require.True(t, seen.has(ReplicaRebuilding, next))
-				require.Equal(t, rebuilt, seen.times(ReplicaRebuilding, old), "it began anew under the id that it had")
+				require.Equal(t, rebuilt, seen.times(ReplicaRebuilding, old), "a second rebuild under the id that it had")
 				s.same()
 				require.Empty(t, w.spoke)
 				requireNothingStaged(t, s, id)
@@ -159,7 +159,7 @@ func TestFollowerDoesNotReportLastID(t *testing.T) {
 	n := loneNode(t, transport, func(f func()) { f() })
 	n.Receive([]Envelope{{Range: testRange, From: 2, Report: membership.LossReport{Nonce: 7}}})
 	work(t, n)
-	require.NotZero(t, n.Range(testRange).Machine.Members().Next, "it has something to tell")
+	require.NotZero(t, n.Range(testRange).Machine.Members().Next, "it has a last id to report")
 	for _, e := range transport.sent {
 		_, reported := e.Report.(membership.LastID)
 		require.False(t, reported)

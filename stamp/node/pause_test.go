@@ -246,8 +246,8 @@ func TestPauseOfAllIsNobodysSilence(t *testing.T) {
 	}
 }
 
-// Nodes that come to work late every time, three ticks instead of one, judge each other by
-// the time in which they could answer.
+// Nodes whose passes are all late, three ticks apart instead of one, measure the silence of others in
+// the time in which those could answer.
 func TestSlowThroughout(t *testing.T) {
 	for seed := range seeds(6) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -273,9 +273,9 @@ func TestSlowThroughout(t *testing.T) {
 	}
 }
 
-// One node alone stands still: it judges nobody when it goes on, and the others, who ran, go
-// on without it.
-func TestPauseOfOneJudgesNobody(t *testing.T) {
+// One node is paused: it takes no other one for silent when it continues. The others, which ran,
+// continue without it.
+func TestPauseOfOneIsNobodysSilence(t *testing.T) {
 	s := newStepped(t, 3)
 	lead := s.whole()
 	id := lead.Leader()
@@ -285,11 +285,11 @@ func TestPauseOfOneJudgesNobody(t *testing.T) {
 	s.paused[id] = 0
 	s.until("it follows", func() bool { return !lead.Leading() && lead.Leader() != 0 })
 	for _, e := range s.events[from:] {
-		require.NotEqual(t, LeftInSync, e.Kind, "told by the one that stood still: %+v", e)
+		require.NotEqual(t, LeftInSync, e.Kind, "reported by the paused node: %+v", e)
 	}
 }
 
-// A leader hint holds for an election timeout of the time that the node ran.
+// A leader hint holds for an election timeout of running time.
 func TestPauseKeepsLeaderHints(t *testing.T) {
 	s := newStepped(t, 1)
 	s.whole()
@@ -301,7 +301,7 @@ func TestPauseKeepsLeaderHints(t *testing.T) {
 	s.clock.Advance(time.Hour)
 	_, err = n.Pass()
 	require.NoError(t, err)
-	require.Equal(t, geo.NodeID(3), n.LeaderHint(99), "it could not hear otherwise")
+	require.Equal(t, geo.NodeID(3), n.LeaderHint(99), "it could receive no other hint")
 	for range 12 {
 		s.clock.Advance(10 * time.Millisecond)
 		_, err := n.Pass()

@@ -26,7 +26,7 @@ import (
 	"antipode/stamp/state"
 )
 
-// wide is a stamp of more than three nodes, each a process of its own.
+// wide is a stamp of more than three nodes, each in a separate process.
 type wide struct {
 	t     *testing.T
 	net   *memtransport.Transport
@@ -136,7 +136,7 @@ func (wideGate) Encode() []byte            { return nil }
 func (wideGate) EncodeResult() []byte      { return nil }
 func (wideGate) DecodeResult([]byte) error { return nil }
 
-// row is a command that writes a row of its own into any range.
+// row is a command that writes one row, which its number names, into any range.
 type row uint32
 
 func (r row) partition(id geo.RangeID) keys.Partition {
@@ -155,7 +155,7 @@ func (r row) Encode() []byte            { return binary.LittleEndian.AppendUint3
 func (r row) EncodeResult() []byte      { return nil }
 func (r row) DecodeResult([]byte) error { return nil }
 
-// read reads a row where a node says that its range is led.
+// read reads a row at the node that another node takes for the leader of the range.
 func (s *wide) read(at geo.NodeID, id geo.RangeID, r row) {
 	s.t.Helper()
 	var err error
@@ -338,15 +338,15 @@ func TestPlacementIsKept(t *testing.T) {
 	for _, id := range []geo.NodeID{6, lost} {
 		n := s.by[id].Node(id)
 		require.Eventually(t, func() bool {
-			told := 0
+			reported := 0
 			require.NoError(t, n.Work(t.Context(), func() (error, error) {
-				told = len(n.Differing())
+				reported = len(n.Differing())
 				for _, r := range n.Has() {
 					require.Equal(t, membership.Joining, n.Identity(r).Phase, "range %d of node %d", r, id)
 				}
 				return nil, nil
 			}))
-			return told >= 4
+			return reported >= 4
 		}, electionWait, time.Millisecond)
 	}
 	// With the configuration of then it decides again, as then, and is rebuilt.

@@ -19,9 +19,9 @@ import (
 	"antipode/stamp/replica"
 )
 
-// patient makes elections slow beside a message, so that a node that returns hears of a
-// recovery before it may vote, on the slowest machine too; and no replica leaves the
-// in-sync set, so that any of them has what was acknowledged.
+// patient makes elections slow compared with a message, so that a node that returns learns of a recovery
+// before it may vote, even on the slowest machine. No replica leaves the in-sync set, so each of them has
+// what was acknowledged.
 func patient(o *Options) { o.ElectionTicks, o.InSyncTimeout = 100, time.Hour }
 
 // requireRows requires rows from to to of a value, wherever they are served.
@@ -90,9 +90,9 @@ func TestRecover(t *testing.T) {
 }
 
 // Two old replicas, both whole, come back after their range was re-formed without them.
-// They are a quorum of the old configuration, and still neither votes or leads: each hears
-// of the recovery first, gives up its data, and is rebuilt.
-func TestSupersededReplicasAreFenced(t *testing.T) {
+// They are a quorum of the old configuration, and still neither votes or leads: each learns of
+// the recovery first, gives up its data, and is rebuilt.
+func TestRetiredReplicasAreFenced(t *testing.T) {
 	w := &witness{Transport: memtransport.New(), silent: map[geo.ReplicaID]bool{}}
 	var seen events
 	s := newSnapStamp(t, w, func(o *Options) {
@@ -123,33 +123,32 @@ func TestSupersededReplicasAreFenced(t *testing.T) {
 	}
 }
 
-// A replica that has heard of a recovery, and nothing else since, helps nobody who has
-// not: it grants no vote to another one of the old configuration, after a restart either.
-// The other one learns of the recovery from it.
-func TestSupersededReplicaDoesNotVote(t *testing.T) {
+// A replica that has learned of a recovery, and of nothing since, grants no vote to a replica of the old
+// configuration that has not, not even after a restart. The other one learns of the recovery from it.
+func TestRetiredReplicaDoesNotVote(t *testing.T) {
 	w := &witness{Transport: memtransport.New(), silent: map[geo.ReplicaID]bool{}}
 	s := newSnapStamp(t, w, patient)
 	s.write(0, 10, "a")
 	left := s.follower()
-	heard, deaf := left%3+1, (left+1)%3+1
+	knows, other := left%3+1, (left+1)%3+1
 	for _, id := range s.Nodes() {
 		require.NoError(t, s.Stop(id, false))
 	}
 	s.start(left)
 	r := s.recover(false)
-	w.silence(replica.FirstID(heard))
-	s.start(heard)
+	w.silence(replica.FirstID(knows))
+	s.start(knows)
 	retired := func(id geo.NodeID) func() bool {
 		return func() bool { return s.Node(id).Range(testRange).View().Lost != nil }
 	}
 	// Without the survivor nobody rebuilds it.
-	require.Eventually(t, func() bool { return s.Node(heard).Range(testRange).View().Lost != nil || s.replicaOf(heard) != 0 }, electionWait, time.Millisecond)
+	require.Eventually(t, func() bool { return s.Node(knows).Range(testRange).View().Lost != nil || s.replicaOf(knows) != 0 }, electionWait, time.Millisecond)
 	require.NoError(t, s.Stop(left, false))
-	require.NoError(t, s.Stop(heard, false))
-	s.start(heard)
-	s.start(deaf)
-	require.Eventually(t, retired(deaf), electionWait, time.Millisecond)
-	require.ErrorIs(t, s.Node(deaf).Range(testRange).View().Lost, replica.ErrRetired)
+	require.NoError(t, s.Stop(knows, false))
+	s.start(knows)
+	s.start(other)
+	require.Eventually(t, retired(other), electionWait, time.Millisecond)
+	require.ErrorIs(t, s.Node(other).Range(testRange).View().Lost, replica.ErrRetired)
 	require.Zero(t, s.leader())
 	require.Empty(t, w.spoke)
 	s.start(left)

@@ -376,7 +376,7 @@ func TestSnapshotWaitsForPayload(t *testing.T) {
 	}
 }
 
-// stingy is a transport whose peers give no chunks while told so.
+// stingy is a transport whose peers return no chunks while refuse is set.
 type stingy struct {
 	*memtransport.Transport
 	refuse  atomic.Bool
@@ -391,8 +391,7 @@ func (t *stingy) Peer(from, to geo.NodeID) ChunkPeer {
 	return t.Transport.Peer(from, to)
 }
 
-// A transfer that is cut anywhere begins anew and ends well; nothing of the cut ones is
-// left.
+// A transfer that is cut anywhere starts again and succeeds; the cut ones leave nothing behind.
 func TestInterruptedSnapshot(t *testing.T) {
 	transport := &cutting{Transport: memtransport.New()}
 	s := newSnapStamp(t, transport, nil)

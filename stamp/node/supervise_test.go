@@ -20,7 +20,7 @@ import (
 	. "antipode/stamp/node"
 )
 
-// brittleFS fails syncs of files whose path holds a text, as often as told.
+// brittleFS fails the next syncs, as many as fails, of files whose path contains where.
 type brittleFS struct {
 	vfs.FS
 	mem   *vfs.MemFS
@@ -39,10 +39,10 @@ func newBrittleFS(mem *vfs.MemFS, where string) *brittleFS {
 	return b
 }
 
-// R4: after a failed fsync, of whatever store, the node takes no part until its stores are
-// opened anew, by itself. What it then finds in the page cache alone it does not trust: it
-// keeps its replica id, and a crash that loses all that was never synced, right after,
-// takes nothing of what it acknowledged before or since.
+// R4: after a failed fsync of any store the node takes no part until its stores were opened again, which
+// happens by itself. It does not trust what it then finds in the page cache alone. So it keeps its
+// replica id, and a crash right after that, which loses everything that was never synced, loses nothing
+// that it acknowledged before or since.
 func TestFailedSync(t *testing.T) {
 	for _, where := range []string{"/log/", "/state/0", "/extents/"} {
 		t.Run(strings.Trim(where, "/0"), func(t *testing.T) {
@@ -66,7 +66,7 @@ func TestFailedSync(t *testing.T) {
 				require.Less(t, i, 5000, "the failed sync was not noticed")
 				data := fmt.Appendf(nil, "payload %d", i)
 				ref := extent.NewRef(extent.ChunkID{byte(i), byte(i >> 8), 2}, data)
-				_ = s.PutChunk(context.Background(), ref, data) // The client of that one is told.
+				_ = s.PutChunk(context.Background(), ref, data) // Its client gets the error.
 				_ = s.Submit(context.Background(), testRange, &put{p: partition(i), value: strings.Repeat("b", 500)})
 			}
 			require.Eventually(t, func() bool { return seen.has(NodeRestarted, 0) }, electionWait, time.Millisecond)
@@ -117,8 +117,7 @@ func TestNodeStaysOutOfService(t *testing.T) {
 	s.same()
 }
 
-// Stopping a node that is down, or is being opened anew, waits for that and leaves
-// nothing open.
+// Stopping a node that is down, or is being opened again, waits for the opening and leaves nothing open.
 func TestStopWhileDown(t *testing.T) {
 	s := newSnapStamp(t, memtransport.New(), func(o *Options) { o.RestartAfter = time.Millisecond })
 	rng := rand.New(rand.NewPCG(1, 2))
