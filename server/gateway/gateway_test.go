@@ -1,0 +1,325 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+
+	apiadmin "antipode/api/admin"
+	wire "antipode/client/admin"
+	"antipode/geo"
+	"antipode/internal/clock"
+	"antipode/internal/identity"
+	"antipode/server/config"
+)
+
+// node is a node of a location, with its front end, its hop listener and its admin port on one
+// address of loopback.
+type node struct {
+	apiadmin.Cluster // Calls that a test does not expect panic.
+
+	t        *testing.T
+	location geo.Location
+	address  string
+	token    apiadmin.TokenFile
+
+	mu sync.Mutex
+	// requests are the paths of clients' requests, tokens the admin tokens that were presented.
+	requests, tokens []string
+	server           *httptest.Server
+}
+
+// newNode returns a node that is away.
+func newNode(t *testing.T, l geo.Location) *node {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	n := &node{t: t, location: l, address: listener.Addr().String(), token: newToken(t)}
+	require.NoError(t, listener.Close())
+	t.Cleanup(n.away)
+	return n
+}
+
+func newToken(t *testing.T) apiadmin.TokenFile {
+	t.Helper()
+	token, err := apiadmin.OpenTokenFile(filepath.Join(t.TempDir(), "token"))
+	require.NoError(t, err)
+	return token
+}
+
+// serve makes the node take connections, over TLS if k is not nil.
+func (n *node) serve(k *identity.Keyring) {
+	n.t.Helper()
+	listener, err := net.Listen("tcp", n.address)
+	require.NoError(n.t, err)
+	n.server = &httptest.Server{Listener: listener, Config: &http.Server{Handler: n.handler(), ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0)}}
+	if k == nil {
+		n.server.Start()
+		return
+	}
+	n.server.TLS = k.HopServerConfig(func(geo.NodeID) bool { return false }, "")
+	n.server.StartTLS()
+}
+
+// away makes the node refuse connections.
+func (n *node) away() {
+	if n.server != nil {
+		n.server.Close()
+		n.server = nil
+	}
+}
+
+func (n *node) handler() http.Handler {
+	admin := apiadmin.Handler(n, prometheus.NewRegistry(), apiadmin.Options{TokenFile: n.token})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		if r.URL.Path == "/readyz" || len(r.URL.Path) > 3 && r.URL.Path[:4] == "/v1/" {
+			if token := r.Header.Get("Authorization"); token != "" {
+				n.tokens = append(n.tokens, token)
+			}
+			admin.ServeHTTP(w, r)
+			return
+		}
+		n.requests = append(n.requests, r.URL.Path)
+		_, _ = io.WriteString(w, string(n.location))
+	})
+}
+
+func (n *node) Ready(context.Context) []wire.LocationReadiness {
+	return []wire.LocationReadiness{{Name: n.location, State: wire.Running, Reason: "the blob range has no leader yet"}}
+}
+
+func (n *node) Keys(_ context.Context, name geo.Account) (wire.Keys, error) {
+	return wire.Keys{Name: name, Key1: "a2V5MQ=="}, nil
+}
+
+func (n *node) Account(_ context.Context, name geo.Account) (wire.AccountInfo, error) {
+	return wire.AccountInfo{Account: wire.Account{Name: name, Primary: n.location}}, nil
+}
+
+// configured is the configuration of a gateway to the nodes, each in its location.
+func configured(nodes ...*node) config.Gateway {
+	c := config.Gateway{Listen: config.GatewayListen{Blob: "127.0.0.1:0", Queue: "127.0.0.1:0", Table: "127.0.0.1:0", Admin: "127.0.0.1:0"}, Zones: []geo.Zone{geo.LocalZone}}
+	for _, n := range nodes {
+		c.Locations = append(c.Locations, config.GatewayLocation{Name: n.location, Nodes: []config.GatewayNode{
+			{ID: 1, Hop: n.address, Blob: n.address, Queue: n.address, Table: n.address, Admin: n.address},
+		}})
+	}
+	return c
+}
+
+// running is a gateway that listens.
+type running struct {
+	t *testing.T
+	*Gateway
+	client *http.Client
+}
+
+func start(t *testing.T, c config.Gateway) running {
+	t.Helper()
+	g, err := Open(Options{Config: c, Clock: clock.System{}, Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	client := &http.Client{Transport: &http.Transport{}}
+	t.Cleanup(func() {
+		client.CloseIdleConnections()
+		require.NoError(t, g.Close())
+	})
+	return running{t, g, client}
+}
+
+// get sends a request to a listener of the gateway: its services in the order of geo.Services, then
+// the admin port.
+func (r running) get(listener int, path string) (status int, body string) {
+	r.t.Helper()
+	q, err := http.NewRequestWithContext(r.t.Context(), http.MethodGet, "http://"+r.server.Addrs()[listener].String()+path, nil)
+	require.NoError(r.t, err)
+	a, err := r.client.Do(q)
+	require.NoError(r.t, err)
+	text, err := io.ReadAll(a.Body)
+	require.NoError(r.t, err)
+	require.NoError(r.t, a.Body.Close())
+	return a.StatusCode, string(text)
+}
+
+// admin is a client of the gateway's admin port that has a token.
+func (r running) admin(token apiadmin.TokenFile) *wire.Client {
+	r.t.Helper()
+	c, err := wire.New("http://"+r.server.Addrs()[len(geo.Services)].String(), r.client)
+	require.NoError(r.t, err)
+	c.UseToken(func() (wire.Token, error) { return token.Token(), nil })
+	return c
+}
+
+// While all locations are away, clients are asked to try again and the readiness names each location.
+// One that comes back serves at once, at every port, and the readiness has its reason.
+func TestLocationsAway(t *testing.T) {
+	north, south := newNode(t, "north"), newNode(t, "south")
+	g := start(t, configured(north, south))
+	away := wire.LocationReadiness{Name: "north", State: wire.Unreachable, Reason: "no node of the location answers on its admin port"}
+	for range 2 {
+		for i := range geo.Services {
+			status, body := g.get(i, "/photos/x")
+			require.Equal(t, http.StatusServiceUnavailable, status)
+			require.Contains(t, body, "No location can be reached now. Please retry your request.")
+		}
+		ready, err := g.admin(newToken(t)).Readiness(t.Context())
+		require.NoError(t, err)
+		require.False(t, ready.Ready)
+		require.Equal(t, away, ready.Locations[0])
+		require.EqualValues(t, "south", ready.Locations[1].Name)
+
+		south.serve(nil)
+		for i := range geo.Services {
+			status, body := g.get(i, "/photos/x")
+			require.Equal(t, http.StatusOK, status)
+			require.Equal(t, "south", body)
+		}
+		ready, err = g.admin(newToken(t)).Readiness(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, away, ready.Locations[0])
+		require.Equal(t, wire.LocationReadiness{Name: "south", State: wire.Running, Reason: "the blob range has no leader yet"}, ready.Locations[1])
+		south.away()
+	}
+	require.Empty(t, north.requests)
+}
+
+// A service of a location is reached at the nodes of that location alone.
+func TestEndpoints(t *testing.T) {
+	c := config.Gateway{Locations: []config.GatewayLocation{
+		{Name: "north", Nodes: []config.GatewayNode{{ID: 1, Blob: "a:1", Queue: "a:2", Table: "a:3"}, {ID: 2, Blob: "b:1", Queue: "b:2", Table: "b:3"}}},
+		{Name: "south", Nodes: []config.GatewayNode{{ID: 1, Blob: "c:1"}}},
+	}}
+	g := &Gateway{o: Options{Config: c}}
+	require.Equal(t, []geo.Location{"north", "south"}, g.locations())
+	require.Equal(t, []string{"a:2", "b:2"}, g.endpoints("north", geo.Queue))
+	require.Equal(t, []string{"c:1"}, g.endpoints("south", geo.Blob))
+	require.Empty(t, g.endpoints("east", geo.Blob))
+}
+
+// A gateway with a token asks for it and presents it to the nodes that prove to have it; no other
+// process sees it. One without a token shows no keys.
+func TestTokens(t *testing.T) {
+	north := newNode(t, "north")
+	north.serve(nil)
+	c := configured(north)
+	_, err := start(t, c).admin(north.token).Keys(t.Context(), "photos")
+	require.ErrorContains(t, err, "this port has no token")
+	require.Empty(t, north.tokens)
+
+	token := newToken(t)
+	c.Admin.TokenFile = filepath.Join(t.TempDir(), "token")
+	require.NoError(t, os.WriteFile(c.Admin.TokenFile, []byte(token.Token()), 0o600))
+	g := start(t, c)
+	_, err = g.admin(north.token).Keys(t.Context(), "photos")
+	require.ErrorContains(t, err, "another one than this server's")
+	_, err = g.admin(token).Keys(t.Context(), "photos")
+	require.ErrorContains(t, err, "does not have the same token")
+	require.Empty(t, north.tokens, "it is shown to nobody else")
+
+	north.away()
+	north.token = token
+	north.serve(nil)
+	k, err := g.admin(token).Keys(t.Context(), "photos")
+	require.NoError(t, err)
+	require.Equal(t, "a2V5MQ==", k.Key1)
+	require.Equal(t, "Bearer "+string(token.Token()), north.tokens[0])
+}
+
+// A gateway with a certificate forwards to the hop listeners of nodes with a certificate of their
+// location, and sends nothing to others.
+func TestHops(t *testing.T) {
+	ca := newAuthority(t)
+	north := newNode(t, "north")
+	c := configured(north)
+	files := ca.files(identity.Identity{Gateway: "east-1"})
+	c.TLS = config.TLS{CA: files.CA, Cert: files.Cert, Key: files.Key}
+	g := start(t, c)
+
+	for _, other := range []*identity.Keyring{ca.keyring("east", 1), newAuthority(t).keyring("north", 1)} {
+		north.serve(other)
+		status, _ := g.get(0, "/photos/x")
+		require.Equal(t, http.StatusServiceUnavailable, status)
+		require.Empty(t, north.requests)
+		north.away()
+	}
+	north.serve(ca.keyring("north", 1))
+	status, body := g.get(0, "/photos/x")
+	require.Equal(t, http.StatusOK, status)
+	require.Equal(t, "north", body)
+}
+
+// A gateway that cannot start names what is wrong, and leaves nothing open.
+func TestOpenFails(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, taken.Close()) }()
+	node := newAuthority(t).files(identity.Identity{Location: "north", Node: 1})
+	for want, change := range map[string]func(*config.Gateway){
+		fmt.Sprintf("cannot listen on %s (admin)", taken.Addr()): func(c *config.Gateway) { c.Listen.Admin = taken.Addr().String() },
+		"or choose others with the section listen":               func(c *config.Gateway) { c.Listen.Table = taken.Addr().String() },
+		"certificates of the section tls: ":                      func(c *config.Gateway) { c.TLS = config.TLS{CA: node.CA, Cert: node.Cert, Key: node.Key} },
+		"admin port of north-1: ":                                func(c *config.Gateway) { c.Locations[0].Nodes[0].Admin = "%" },
+		"token":                                                  func(c *config.Gateway) { c.Admin.TokenFile = t.TempDir() },
+	} {
+		c := configured(newNode(t, "north"))
+		blob, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		require.NoError(t, blob.Close())
+		c.Listen.Blob = blob.Addr().String()
+		change(&c)
+		_, err = Open(Options{Config: c, Clock: clock.System{}, Logger: slog.New(slog.DiscardHandler)})
+		require.ErrorContains(t, err, want)
+		again, err := net.Listen("tcp", c.Listen.Blob)
+		require.NoError(t, err, "the port is free")
+		require.NoError(t, again.Close())
+	}
+}
+
+// authority makes the certificates of a stamp.
+type authority struct {
+	t *testing.T
+	*identity.Authority
+	cert []byte
+}
+
+func newAuthority(t *testing.T) authority {
+	t.Helper()
+	pair, err := identity.NewAuthority("prod", clock.System{}.Now(), time.Hour)
+	require.NoError(t, err)
+	a, err := identity.OpenAuthority(pair)
+	require.NoError(t, err)
+	return authority{t, a, pair.Cert}
+}
+
+func (a authority) files(id identity.Identity) identity.Files {
+	a.t.Helper()
+	pair, err := a.NewNode(identity.NodeOptions{Identity: id, Valid: time.Minute}, clock.System{}.Now())
+	require.NoError(a.t, err)
+	dir := a.t.TempDir()
+	files := identity.Files{CA: filepath.Join(dir, "ca"), Cert: filepath.Join(dir, "cert"), Key: filepath.Join(dir, "key")}
+	for name, data := range map[string][]byte{files.CA: a.cert, files.Cert: pair.Cert, files.Key: pair.Key} {
+		require.NoError(a.t, os.WriteFile(name, data, 0o600))
+	}
+	return files
+}
+
+func (a authority) keyring(l geo.Location, id geo.NodeID) *identity.Keyring {
+	a.t.Helper()
+	self := identity.Identity{Location: l, Node: id}
+	k, err := identity.OpenKeyring(self, a.files(self), clock.System{}, slog.New(slog.DiscardHandler))
+	require.NoError(a.t, err)
+	return k
+}
