@@ -1,0 +1,270 @@
+package node
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	wire "antipode/client/admin"
+	"antipode/geo"
+	"antipode/internal/clock"
+	"antipode/internal/identity"
+	"antipode/server/config"
+	"antipode/server/listen"
+	"antipode/server/location"
+)
+
+// authority makes the certificates of a stamp.
+type authority struct {
+	t *testing.T
+	*identity.Authority
+	cert []byte
+}
+
+func newAuthority(t *testing.T) authority {
+	t.Helper()
+	pair, err := identity.NewAuthority("prod", clock.System{}.Now(), time.Hour)
+	require.NoError(t, err)
+	a, err := identity.OpenAuthority(pair)
+	require.NoError(t, err)
+	return authority{t, a, pair.Cert}
+}
+
+func (a authority) files(id identity.Identity) config.TLS {
+	a.t.Helper()
+	pair, err := a.NewNode(identity.NodeOptions{Identity: id, Valid: time.Minute}, clock.System{}.Now())
+	require.NoError(a.t, err)
+	dir := a.t.TempDir()
+	files := config.TLS{CA: filepath.Join(dir, "ca"), Cert: filepath.Join(dir, "cert"), Key: filepath.Join(dir, "key")}
+	for name, data := range map[string][]byte{files.CA: a.cert, files.Cert: pair.Cert, files.Key: pair.Key} {
+		require.NoError(a.t, os.WriteFile(name, data, 0o600))
+	}
+	return files
+}
+
+// freePort is an address of loopback that nothing listens on.
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+	return l.Addr().String()
+}
+
+// alone is the configuration of the only node of north, whose pair south is away.
+func alone(t *testing.T, ca authority) config.Node {
+	t.Helper()
+	data := t.TempDir()
+	away := []string{freePort(t)}
+	return config.Node{
+		Stamp: "prod", ID: 1, Name: "north-1", Location: "north", Data: data, NameRest: "0s", Zones: []geo.Zone{geo.LocalZone},
+		Listen: config.Listen{Node: freePort(t), Blob: freePort(t), Queue: freePort(t), Table: freePort(t), Hop: freePort(t), Admin: freePort(t)},
+		Admin:  config.Admin{TokenFile: filepath.Join(data, "admin-token")},
+		Pair:   config.Pair{Location: "south", Hops: away, Nodes: away, NATS: away},
+		TLS:    ca.files(identity.Identity{Location: "north", Node: 1}),
+		NATS:   config.NATS{Mode: config.Embedded, Client: freePort(t)},
+	}
+}
+
+func open(c config.Node) (*Node, error) {
+	return Open(Options{Config: c, Clock: clock.System{}, Logger: slog.New(slog.DiscardHandler), Tick: time.Millisecond})
+}
+
+// ports are the ports that a node listens on: those of the process, and those that open and close
+// with its front end.
+func ports(c config.Node) (process, frontEnd []string) {
+	return []string{c.Listen.Node, c.Listen.Admin}, []string{c.Listen.Blob, c.Listen.Queue, c.Listen.Table, c.Listen.Hop, c.NATS.Client}
+}
+
+// requireFree fails unless nothing listens on the ports.
+func requireFree(t *testing.T, addresses ...string) {
+	t.Helper()
+	for _, address := range addresses {
+		l, err := net.Listen("tcp", address)
+		require.NoError(t, err)
+		require.NoError(t, l.Close())
+	}
+}
+
+// requireTaken fails unless something listens on each port.
+func requireTaken(t *testing.T, addresses ...string) {
+	t.Helper()
+	for _, address := range addresses {
+		c, err := new(net.Dialer).DialContext(t.Context(), "tcp", address)
+		require.NoError(t, err, address)
+		require.NoError(t, c.Close())
+	}
+}
+
+// take listens on an address; free ends that.
+func take(t *testing.T, address string) (free func()) {
+	t.Helper()
+	l, err := net.Listen("tcp", address)
+	require.NoError(t, err)
+	return func() { require.NoError(t, l.Close()) }
+}
+
+// A node that cannot be opened names the field that is wrong, and leaves no port open (table).
+func TestOpenFails(t *testing.T) {
+	ca := newAuthority(t)
+	for _, c := range []struct {
+		change func(c *config.Node) (undo func())
+		want   string
+	}{
+		{func(c *config.Node) func() { return take(t, c.Listen.Node) }, "(listen.node): listen tcp"},
+		{func(c *config.Node) func() { return take(t, c.Listen.Admin) }, "(admin): listen tcp"},
+		{func(c *config.Node) func() {
+			c.TLS = ca.files(identity.Identity{Location: "north", Node: 2})
+			return func() {}
+		}, "certificates of the section tls: own certificate "},
+		{func(c *config.Node) func() {
+			c.TLS.CA = newAuthority(t).files(identity.Identity{Location: "north", Node: 1}).CA
+			return func() {}
+		}, "certificates of the section tls: own certificate "},
+		{func(c *config.Node) func() {
+			c.Admin.TokenFile = t.TempDir()
+			return func() {}
+		}, "token"},
+	} {
+		node := alone(t, ca)
+		undo := c.change(&node)
+		_, err := open(node)
+		require.ErrorContains(t, err, c.want)
+		undo()
+		process, frontEnd := ports(node)
+		requireFree(t, append(process, frontEnd...)...)
+	}
+}
+
+// A front end that finds a port taken does not start the node: Start names the port, the readiness how
+// to start the node again, and the other ports stay free. When the port is free, Start starts it.
+// Close closes every port.
+func TestStartFindsAPortTaken(t *testing.T) {
+	c := alone(t, newAuthority(t))
+	process, frontEnd := ports(c)
+	free := take(t, c.Listen.Hop)
+	n, err := open(c)
+	require.NoError(t, err)
+	require.ErrorContains(t, n.Start(t.Context()), fmt.Sprintf("cannot listen on %s (north-1 hops)", c.Listen.Hop))
+	free()
+	requireFree(t, frontEnd...)
+	require.Equal(t, "the location is stopped; start it with: antipodectl location start north", n.Waiting(t.Context()))
+
+	require.NoError(t, n.Start(t.Context()))
+	requireTaken(t, append(process, frontEnd...)...)
+	require.ErrorIs(t, n.Start(t.Context()), location.ErrRuns)
+	require.NoError(t, n.Close())
+	requireFree(t, append(process, frontEnd...)...)
+}
+
+// A start that fails behind the front end, here at the stores, closes the front end again, and the
+// readiness has the cause.
+func TestStartFailsAtTheStores(t *testing.T) {
+	c := alone(t, newAuthority(t))
+	_, frontEnd := ports(c)
+	require.NoError(t, os.MkdirAll(filepath.Join(c.Data, "north"), 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(c.Data, "north", "north-1"), nil, 0o600))
+	n, err := open(c)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, n.Close()) }()
+	require.Error(t, n.Start(t.Context()))
+	requireFree(t, frontEnd...)
+	require.Contains(t, n.Waiting(t.Context()), "the location failed to start (")
+}
+
+// An operator stops and starts a node through its admin port, which answers all the while and shows
+// why the node does not serve. After Close nothing starts it again.
+func TestOperatorStopsAndStarts(t *testing.T) {
+	c := alone(t, newAuthority(t))
+	process, frontEnd := ports(c)
+	n, err := open(c)
+	require.NoError(t, err)
+	calls := &http.Client{Transport: &http.Transport{}}
+	admin, err := wire.New("http://"+c.Listen.Admin, calls)
+	require.NoError(t, err)
+	reason := func() string {
+		t.Helper()
+		r, err := admin.Readiness(t.Context())
+		require.NoError(t, err)
+		require.False(t, r.Ready)
+		require.Len(t, r.Locations, 1)
+		return r.Locations[0].Reason
+	}
+	require.Contains(t, reason(), "is stopped; start it with: ")
+	require.NoError(t, n.Start(t.Context()))
+	require.NotContains(t, reason(), "is stopped")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, n.AwaitServing(ctx), context.Canceled, "a node alone takes no writes")
+
+	_, err = admin.StopLocation(t.Context(), "north")
+	require.NoError(t, err)
+	requireFree(t, frontEnd...)
+	requireTaken(t, process...)
+	require.Contains(t, reason(), "is stopped; start it with: ")
+	require.NoError(t, n.server.Begin(t.Context()))
+	requireTaken(t, frontEnd...)
+
+	calls.CloseIdleConnections()
+	require.NoError(t, n.Close())
+	requireFree(t, append(process, frontEnd...)...)
+	require.ErrorIs(t, n.server.Begin(t.Context()), location.ErrStopped)
+}
+
+// The ports for nodes and for hops take connections of the deployment alone: not of another stamp's
+// authority, another location, or a node that is no peer. Gateways may come to the hops only (table).
+func TestCertificatesOfCallers(t *testing.T) {
+	ca := newAuthority(t)
+	c := alone(t, ca)
+	c.Peers = []config.Peer{{ID: 2, Address: freePort(t), Hop: freePort(t)}}
+	n, err := open(c)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, n.Close()) }()
+	hops, err := listen.Open([]listen.Listener{n.hopListener()}, portsOf, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, hops.Close()) }()
+	for _, k := range []struct {
+		ca         authority
+		id         identity.Identity
+		node, hops bool
+	}{
+		{ca, identity.Identity{Location: "north", Node: 2}, true, true},
+		{ca, identity.Identity{Location: "south", Node: 7}, true, true},
+		{ca, identity.Identity{Gateway: "east-1"}, false, true},
+		{ca, identity.Identity{Location: "north", Node: 3}, false, false},
+		{ca, identity.Identity{Location: "east", Node: 2}, false, false},
+		{newAuthority(t), identity.Identity{Location: "north", Node: 2}, false, false},
+	} {
+		files := k.ca.files(k.id)
+		pair, err := tls.LoadX509KeyPair(files.Cert, files.Key)
+		require.NoError(t, err)
+		for address, want := range map[string]bool{c.Listen.Node: k.node, c.Listen.Hop: k.hops} {
+			require.Equal(t, want, admits(t, address, pair), "%s at %s", k.id, address)
+		}
+	}
+}
+
+// admits reports whether a listener takes a connection with a certificate. A server that does not
+// sends an alert after the handshake.
+func admits(t *testing.T, address string, pair tls.Certificate) bool {
+	t.Helper()
+	d := tls.Dialer{Config: &tls.Config{Certificates: []tls.Certificate{pair}, InsecureSkipVerify: true, NextProtos: []string{"h2", "http/1.1"}}}
+	conn, err := d.DialContext(t.Context(), "tcp", address)
+	require.NoError(t, err)
+	defer func() { _ = conn.Close() }() // It fails if the server closed the connection.
+	_, _ = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+	_, err = conn.Read(make([]byte, 1))
+	var alert *net.OpError
+	return !errors.As(err, &alert) || alert.Op != "remote error"
+}
