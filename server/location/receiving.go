@@ -39,13 +39,7 @@ func (r *receiving) start(s *stamp.Stamp) {
 	ctx, cancel := context.WithCancel(context.Background())
 	r.stamp, r.cancel = s, cancel
 	conn := r.l.bus.Load().conn
-	r.wg.Go(func() {
-		for ctx.Err() == nil {
-			if r.poll(ctx, r.mine) {
-				r.run(ctx, conn)
-			}
-		}
-	})
+	r.wg.Go(func() { follow(ctx, r.mine, func(ctx context.Context) { r.run(ctx, conn) }) })
 }
 
 // stop ends the goroutine of start and waits for it.
@@ -62,8 +56,21 @@ func (r *receiving) mine() bool {
 	return r.l.Whole() || r.stamp.Leader(geo.FirstRange(geo.Catalog)) != nil
 }
 
+// follow runs f whenever mine holds, until ctx ends. The context of f ends when mine no longer holds;
+// f must not return before.
+func follow(ctx context.Context, mine func() bool, f func(ctx context.Context)) {
+	for poll(ctx, mine) {
+		term, end := context.WithCancel(ctx)
+		var running sync.WaitGroup
+		running.Go(func() { f(term) })
+		poll(ctx, func() bool { return !mine() })
+		end()
+		running.Wait()
+	}
+}
+
 // poll waits until a condition holds; false if ctx ended first.
-func (r *receiving) poll(ctx context.Context, until func() bool) bool {
+func poll(ctx context.Context, until func() bool) bool {
 	ticker := time.NewTicker(leadPoll)
 	defer ticker.Stop()
 	for !until() {
@@ -76,17 +83,15 @@ func (r *receiving) poll(ctx context.Context, until func() bool) bool {
 	return ctx.Err() == nil
 }
 
-// run receives until ctx ends or another process should receive.
+// run receives until ctx ends.
 func (r *receiving) run(ctx context.Context, conn *natsbus.Conn) {
 	l := r.l
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	consumer, err := natsbus.OpenConsumer(conn, natsbus.Options{
 		Source: l.o.Other, Replicas: l.o.Replicas, Bounds: l.o.Bounds, Alarm: l.o.OnAlarm, Log: l.o.Logger,
 	})
 	if err != nil {
-		l.o.Logger.Error("cannot open the stream of the other location; trying again", "origin", l.o.Other, "error", err)
-		_ = r.poll(ctx, func() bool { return !r.mine() })
+		l.o.Logger.Error("cannot open the stream of the other location; nothing is received", "origin", l.o.Other, "error", err)
+		<-ctx.Done() // The options are wrong, so that trying again is useless.
 		return
 	}
 	receiver := receive.New(receive.Options{
@@ -95,14 +100,6 @@ func (r *receiving) run(ctx context.Context, conn *natsbus.Conn) {
 		Incarnation: l.knownIncarnation(), OnIncarnation: l.rememberIncarnation,
 	})
 	r.receiver.Store(receiver)
-	if !l.Whole() {
-		var wg sync.WaitGroup
-		defer wg.Wait()
-		wg.Go(func() {
-			r.poll(ctx, func() bool { return !r.mine() })
-			cancel()
-		})
-	}
 	_ = receiver.Run(ctx) // Run ends with ctx alone.
 	r.receiver.Store(nil)
 	if err := consumer.Close(); err != nil {
