@@ -18,7 +18,7 @@ type Primary struct{ stamp ranges.Submitter }
 // New returns the write role over a stamp.
 func New(s ranges.Submitter) *Primary { return &Primary{stamp: s} }
 
-// ErrGateClosed: the account may not be written here now.
+// ErrGateClosed is returned while the account takes no writes at this location.
 var ErrGateClosed = storageerr.ServerBusy.Saying("The account does not take writes at this location now. Please retry your request.")
 
 // Write implements services.Writer.
@@ -44,8 +44,8 @@ func (c *command) Evaluate(tx *ranges.Tx) error {
 			return c.w.Gone()
 		}
 	}
-	// Above the catalog version used: the generation's creation is the newest that
-	// the command relies on (R6).
+	// The commit time is above the creation of the generation, the newest catalog state that the
+	// command relies on (R6).
 	at := tx.Timestamp(p.Generation.Created)
 	effect, err := c.w.Evaluate(tx, at)
 	if err != nil {
@@ -82,7 +82,7 @@ func (c closeGeneration) Evaluate(tx *ranges.Tx) error {
 // kindCloseGeneration is closeGeneration's kind.
 const kindCloseGeneration = "primary.closeGeneration"
 
-// Commands are those of this package that a node takes from others.
+// Commands are the commands of this package that a node accepts from other nodes.
 func Commands() ranges.Commands {
 	return ranges.Commands{kindCloseGeneration: func(body []byte) (ranges.Portable, error) {
 		return closeGeneration{body}, nil

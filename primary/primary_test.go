@@ -20,9 +20,9 @@ import (
 	"antipode/stamp/stamptest"
 )
 
-// TestWrite runs testdata: writes of an account are evaluated by the stamp north under the
-// account's gate and in a generation of table t; what they may see, change and number is
-// what the gate and the generation allow.
+// TestWrite runs testdata: the stamp north evaluates writes of an account under its gate and in a
+// generation of table t. Gate and generation decide what a write sees, whether it changes
+// anything and whether it is numbered.
 func TestWrite(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		s := stamptest.New(t, "north", geo.Table)
@@ -34,7 +34,7 @@ func TestWrite(t *testing.T) {
 type rig struct {
 	stamp   *stamp.Stamp
 	primary *Primary
-	// last is the commit time of the write before.
+	// last is the commit time of the previous write.
 	last geo.Timestamp
 }
 

@@ -19,15 +19,15 @@ import (
 // Stamp is the stamp of this location.
 type Stamp interface {
 	ranges.Submitter
-	// Leader returns the range as its leader holds it, nil while it leads in no node of
-	// this process.
+	// Leader returns the range at its leader, nil while no node of this process leads it.
 	Leader(r geo.RangeID) *ranges.Range
-	// LeaderNode returns the node that leads, in this process or not.
+	// LeaderNode returns the node that leads the range, in this process or another.
 	LeaderNode(r geo.RangeID) (id geo.NodeID, ok bool)
 	// Replica returns a replica of this process, which may be behind; nil for none.
 	Replica(r geo.RangeID) *ranges.Range
-	// ProgressNow returns what is known here of the streams that a range receives, wherever
-	// it leads; ok is false while nothing is known. It may be behind what is committed.
+	// ProgressNow returns how far the range has applied its streams, as known in this process,
+	// wherever the leader is. It may be behind what is committed; ok is false while nothing is
+	// known.
 	ProgressNow(r geo.RangeID, src geo.SourceRange, a geo.Account) (p cursor.Progress, ok bool)
 	// PutChunk makes a chunk durable on the nodes that are up.
 	PutChunk(ctx context.Context, ref extent.Ref, data []byte) error
@@ -46,8 +46,8 @@ func NewApplier(s Stamp) *Applier { return &Applier{s} }
 // errNoLeader: the local range has no leader now.
 var errNoLeader = errors.New("secondary: the local range has no leader")
 
-// local is the range here that holds what a source range holds. There is one range
-// per service in both locations so far, so records need no routing (R14).
+// local returns the range of this location that stores the data of a source range. There is one
+// range per service in both locations so far, so records need no routing (R14).
 func local(src geo.SourceRange) geo.RangeID { return src.Range }
 
 // Apply implements receive.Applier.
@@ -68,9 +68,8 @@ func (a *Applier) Apply(b *receive.Batch, done func(error)) {
 	a.stamp.Go(func(ctx context.Context) { done(a.stamp.Submit(ctx, id, cmd)) })
 }
 
-// Progress implements receive.Applier. It may be behind, and is a lower bound of what is
-// committed: nothing leaves the source's outbox too early, and records that are pulled or
-// given again are duplicates.
+// Progress implements receive.Applier. The answer may be behind what is committed, never ahead.
+// So nothing leaves the source's outbox too early, and records that arrive again are duplicates.
 func (a *Applier) Progress(src geo.SourceRange) (cursor.Progress, bool) {
 	return a.stamp.ProgressNow(local(src), src, cursor.EveryAccount)
 }
@@ -86,19 +85,19 @@ func (a *Applier) HasPayload(ref extent.Ref) bool { return a.stamp.HasChunk(ref)
 // apply is the command that commits a batch of received records.
 type apply struct {
 	b *receive.Batch
-	// catalog is the state that a replica of the catalog at the evaluating node has applied.
-	// It may lag behind without harm (R14). A generation that it does not hold yet waits. One
-	// that was replaced or deleted stays so. Records applied to one whose deletion is not seen
-	// yet reach no reader: readers find their generation in the catalog, no other generation
-	// can have its number, and "generation closed" is looked up in the range itself.
+	// catalog is the state that a replica of the catalog at the evaluating node has applied. It
+	// may lag behind without harm (R14). Records of a generation that it does not hold yet wait.
+	// A replaced or deleted generation never returns. Records applied to a generation whose
+	// deletion is not seen yet reach no reader: readers find their generation in the catalog, no
+	// other generation can have its number, and whether a generation is closed is looked up in
+	// the range itself.
 	catalog kv.Getter
-	// last is the disposition of the record before: the records of a batch are mostly of few
-	// containers.
+	// last is the disposition of the previous record, since most batches touch few containers.
 	last disposition
 }
 
-// disposition is how the records of one generation are applied: whole, with the cursor
-// alone, or not yet.
+// disposition states how the records of one generation are applied: whole; only the cursor moves;
+// or they wait.
 type disposition struct {
 	account     geo.Account
 	container   string
@@ -173,8 +172,9 @@ func (c *apply) classifyRecord(tx *ranges.Tx, r *receive.Record, st geo.Stream) 
 }
 
 // disposition looks the record's generation up in this location's catalog. A record of a
-// generation that the catalog holds is applied. For one that it deleted or replaced only the
-// cursor moves. One that it does not hold yet waits (R14).
+// generation that the catalog holds is applied. If the catalog deleted or replaced the
+// generation, only the cursor moves. If it does not hold the generation yet, the record waits
+// (R14).
 func (c *apply) disposition(tx *ranges.Tx, r *change.Record) (disposition, error) {
 	if r.Service == geo.Catalog {
 		return disposition{whole: true}, nil
@@ -209,8 +209,8 @@ func less(a, b keys.Generation) bool {
 	return a.Epoch < b.Epoch || a.Epoch == b.Epoch && a.Created < b.Created
 }
 
-// close takes a closed record that joins on to the committed one, and reports false
-// where it does not (R12).
+// close takes a closed record that continues the committed one, and returns false if it does not
+// (R12).
 func (c *apply) close(tx *ranges.Tx, closed *change.Closed) bool {
 	at, known := tx.ReceivedClosed(c.b.Source)
 	if known && closed.T <= at {

@@ -20,9 +20,8 @@ import (
 	"antipode/stamp/stamptest"
 )
 
-// TestApply runs testdata: batches of records of north are applied by the stamp south, and
-// each record's outcome, the cursors and the rows are what its gate, the catalog and the
-// payload allow.
+// TestApply runs testdata: the stamp south applies batches of records of north. Gate, catalog and
+// payload decide the outcome of each record, the cursors and the rows.
 func TestApply(t *testing.T) {
 	datadriven.Walk(t, "testdata/apply", func(t *testing.T, path string) {
 		s := stamptest.New(t, "south", geo.Catalog, geo.Table)
@@ -35,7 +34,7 @@ type rig struct {
 	t       *testing.T
 	stamp   *stamp.Stamp
 	applier *Applier
-	// hashes are those of the records of north, by partition and number.
+	// hashes are the hashes of the records of north, by partition and number.
 	hashes map[string]geo.Hash
 	// seen are the partitions named so far, in order.
 	seen []keys.Partition

@@ -1,5 +1,5 @@
-// Package secondary is the read role: it commits the records of the other location
-// in stream order, and holds the rule that `-secondary` takes reads only.
+// Package secondary is the read role: it commits the records of the other location in stream
+// order, and writes nothing else: `-secondary` takes reads only.
 //
 // Invariants: a stream's records are applied in order, each whole and once, its
 // cursor in the same commit (invariant 2); a record of an epoch that is not the

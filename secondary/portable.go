@@ -11,14 +11,14 @@ import (
 	"antipode/stamp/ranges"
 )
 
-// kindApply is apply's kind.
+// kindApply is the kind of apply.
 const kindApply = "secondary.apply"
 
-// errApply: bytes that are no batch, or no outcomes of one.
+// errApply is returned for bytes that are not an encoded batch, or not the outcomes of one.
 var errApply = errors.New("secondary: malformed batch of received records")
 
-// Commands are those of this package that a node takes from others. catalog returns a
-// replica of the catalog at this node, nil while there is none.
+// Commands are the commands of this package that a node accepts from other nodes. catalog returns
+// a replica of the catalog at this node, nil while it has none.
 func Commands(catalog func() *ranges.Range) ranges.Commands {
 	return ranges.Commands{kindApply: func(body []byte) (ranges.Portable, error) {
 		cat := catalog()
@@ -89,7 +89,7 @@ func parseBatch(b []byte) (*receive.Batch, error) {
 	}
 	origin, ok := field()
 	id, count := number(), number()
-	// A record takes more than a byte: a made-up number allocates nothing.
+	// A record takes more than one byte, so a number that was made up allocates nothing.
 	if !ok || id > 1<<32-1 || count > uint64(len(b)) {
 		return nil, errApply
 	}

@@ -11,7 +11,7 @@ import (
 	"antipode/stamp/keys"
 )
 
-// batch is one of two records, and a closed record where closed.
+// batch returns a batch of two records, and of a closed record if closed is set.
 func batch(t testing.TB, closed bool) *receive.Batch {
 	t.Helper()
 	src := geo.SourceRange{Origin: "north", Range: geo.FirstRange(geo.Table)}
@@ -35,8 +35,8 @@ func batch(t testing.TB, closed bool) *receive.Batch {
 	return b
 }
 
-// A batch that is passed to the leader's node is the same there, and its outcomes are the
-// same here; outcomes that do not fit the batch are refused and change nothing.
+// A batch that is sent to the leader's node arrives unchanged, and so do its outcomes on the way
+// back. Outcomes that do not fit the batch are refused and change nothing.
 func TestBatchTravels(t *testing.T) {
 	for _, closed := range []bool{false, true} {
 		here := &apply{b: batch(t, closed)}

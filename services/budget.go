@@ -16,8 +16,8 @@ const (
 	// scanWorkMax bounds the work of one page, in values read or compared: a second or
 	// two of one processor.
 	scanWorkMax = 20_000_000
-	// scanLookEvery is after how much work the context and the clock are looked at
-	// again: well below a millisecond of work.
+	// scanLookEvery is the work between two looks at the context and the clock: well below a
+	// millisecond.
 	scanLookEvery = 2_000
 )
 
@@ -34,12 +34,12 @@ type Budget struct {
 	clock clock.Clock
 	until time.Duration // on clock.Mono
 	left  int
-	look  int // what may be spent before the context and the clock are looked at
+	look  int // work left until the context and the clock are read again
 
-	// scans shares the processors; nil where nothing is shared.
+	// scans shares the processors; nil if nothing is shared.
 	scans   *Scans
 	account geo.Account
-	slice   int  // what may be spent before another scan has its turn
+	slice   int  // work left until another scan has its turn
 	holds   bool // a slot of scans
 }
 
@@ -50,7 +50,7 @@ func NewBudget(ctx context.Context, c clock.Clock) *Budget {
 	return NewWorkBudget(ctx, c, scanWorkMax)
 }
 
-// NewWorkBudget is NewBudget with a bound of its own on the work.
+// NewWorkBudget is NewBudget with another bound on the work.
 func NewWorkBudget(ctx context.Context, c clock.Clock, workMax int) *Budget {
 	limit := scanTimeMax
 	if end, bounded := ctx.Deadline(); bounded {
@@ -59,8 +59,8 @@ func NewWorkBudget(ctx context.Context, c clock.Clock, workMax int) *Budget {
 	return &Budget{clock: c, until: c.Mono() + limit, left: workMax, look: scanLookEvery}
 }
 
-// Spend takes work from the budget, in values read or compared, and reports whether the
-// page may go on. The error is ctx's once that has ended: the request has no answer.
+// Spend takes work from the budget, in values read or compared, and reports whether the page may
+// go on. Once ctx has ended, the error is that of ctx: the request has no answer.
 func (b *Budget) Spend(ctx context.Context, work int) (more bool, err error) {
 	b.left -= work
 	b.look -= work
@@ -82,8 +82,8 @@ func (b *Budget) Spend(ctx context.Context, work int) (more bool, err error) {
 	return b.left > 0, nil
 }
 
-// takeTurn lets the other scans have theirs and waits for the next slot, until the page's
-// time is over: then the page ends with what it has.
+// takeTurn gives the slot to the next scan and waits for another one, until the page's time is
+// over: then the page ends with the rows that it has.
 func (b *Budget) takeTurn(ctx context.Context) error {
 	if b.scans == nil {
 		return nil
@@ -99,7 +99,7 @@ func (b *Budget) takeTurn(ctx context.Context) error {
 	return nil
 }
 
-// End gives back what the page holds of the processors. Calling it again does nothing.
+// End gives back the slot that the page holds. Calling it again does nothing.
 func (b *Budget) End() {
 	if b.holds {
 		b.holds = false

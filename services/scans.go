@@ -11,13 +11,13 @@ import (
 	"antipode/internal/clock"
 )
 
-// Bounds of what a scan takes of the processors.
+// Bounds on the processor time of a scan.
 const (
-	// scanFreeWork is what a scan may do at once, in values read or compared: a tenth of
-	// a millisecond. Most pages need no more.
+	// scanFreeWork is the work that a scan may do without a slot, in values read or compared: a
+	// tenth of a millisecond. Most pages need no more.
 	scanFreeWork = scanLookEvery
-	// scanSliceWork is after how much work a costly scan lets the next one go on: about
-	// a millisecond.
+	// scanSliceWork is the work after which a costly scan gives its slot to the next one: about a
+	// millisecond.
 	scanSliceWork = 10 * scanLookEvery
 )
 
@@ -48,8 +48,8 @@ func NewScans(c clock.Clock) *Scans {
 	return &Scans{clock: c, slots: max(1, runtime.NumCPU()/2), waiting: map[geo.Account][]chan struct{}{}}
 }
 
-// Begin returns the budget of a page of an account that begins now. End must follow. Nil
-// Scans share nothing.
+// Begin returns the budget of a page of an account that begins now. The caller calls End. With a
+// nil Scans the budget shares nothing.
 func (s *Scans) Begin(ctx context.Context, a geo.Account) *Budget {
 	if s == nil {
 		return NewBudget(ctx, clock.System{})
@@ -59,7 +59,7 @@ func (s *Scans) Begin(ctx context.Context, a geo.Account) *Budget {
 	return b
 }
 
-// enter waits for a slot; the error is ctx's.
+// enter waits for a slot; its error is that of ctx.
 func (s *Scans) enter(ctx context.Context, a geo.Account) error {
 	s.mu.Lock()
 	if s.running < s.slots {
@@ -99,8 +99,8 @@ func (s *Scans) leave() {
 	}
 }
 
-// withdraw takes back a wait that its scan gave up. One that was granted in the same
-// moment gives its slot on.
+// withdraw ends the wait of a scan that gave up. If the slot was granted in the same moment, the
+// next scan gets it.
 func (s *Scans) withdraw(a geo.Account, ready chan struct{}) {
 	s.mu.Lock()
 	i := slices.Index(s.waiting[a], ready)
@@ -116,7 +116,7 @@ func (s *Scans) withdraw(a geo.Account, ready chan struct{}) {
 	}
 }
 
-// keep replaces the waiting scans of an account. mu is held.
+// keep replaces the waiting scans of an account. The caller holds mu.
 func (s *Scans) keep(a geo.Account, waiting []chan struct{}) {
 	if len(waiting) == 0 {
 		delete(s.waiting, a)

@@ -10,7 +10,7 @@ import (
 // public service statistics.
 type Status string
 
-// The states. Bootstrap comes with LRS to GRS.
+// The states. Bootstrap is planned: an account that changes from LRS to GRS has it.
 const (
 	Live        Status = "live"
 	Bootstrap   Status = "bootstrap"
@@ -22,7 +22,7 @@ type Replication struct {
 	Status Status
 	// LastSync is the minimum sync time; it has no meaning unless Known.
 	LastSync geo.Timestamp
-	// Behind counts streams that are not at their heads.
+	// Behind is the number of streams that are not at their heads.
 	Behind int
 }
 
@@ -41,14 +41,14 @@ func Sources(origin geo.Location, s geo.Service) []geo.SourceRange {
 // Input is what the account's secondary knows of one source range.
 type Input struct {
 	cursor.Progress
-	// Forked reports that a stream of the account has forked there, or that this is not
-	// known: no time can be promised (R16).
+	// Forked is true if a stream of the account has forked there, or if this is not known: no
+	// time can be promised then (R16).
 	Forked bool
 }
 
-// Of computes the replication state of a service of an account whose primary is origin:
-// the minimum sync time over the account's streams of all Sources. Without a closed time
-// from each of them, or after a fork, there is none.
+// Of computes the replication state of a service of an account whose primary is origin: the
+// minimum sync time over the account's streams of all Sources. It is absent without a closed time
+// from each of them, and after a fork.
 func Of(origin geo.Location, a geo.Account, s geo.Service, inputs ...Input) Replication {
 	out := Replication{Status: Live, LastSync: ^geo.Timestamp(0)}
 	for _, src := range Sources(origin, s) {
@@ -62,7 +62,7 @@ func Of(origin geo.Location, a geo.Account, s geo.Service, inputs ...Input) Repl
 	return out
 }
 
-// inputOf finds the input from a source range; the zero value for none.
+// inputOf returns the input from a source range, the zero value if there is none.
 func inputOf(src geo.SourceRange, inputs []Input) Input {
 	for _, in := range inputs {
 		if in.Source == src {

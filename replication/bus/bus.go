@@ -1,8 +1,7 @@
-// Package bus is the small interface between the two ends of the geo stream
-// and whatever carries it. The bus lives in the receiving location and is a cache that may
-// be wrong (R15): it may lose, double, reorder, refuse, or be deleted and made again.
-// Correctness rests on the record numbers inside the frames, never on the bus; the bus only
-// has to be fast.
+// Package bus is the interface of the transport between the two ends of the geo stream. The bus
+// lives in the receiving location and is a cache that may be wrong (R15): it may lose, double,
+// reorder, refuse, or be deleted and made again. Correctness rests on the record numbers inside
+// the frames, never on the bus; the bus only has to be fast.
 //
 // Two implementations, membus and natsbus, pass the suite in bustest.
 package bus
@@ -13,7 +12,7 @@ import (
 	"time"
 )
 
-// Errors a bus reports. All are passing: the caller tries again later.
+// Errors of a bus. ErrFull and ErrUnavailable are temporary: the caller tries again later.
 var (
 	// ErrFull: the bus holds as much as it may and refuses new messages
 	// (discard-new), or the publisher's window is used up.
@@ -53,36 +52,35 @@ type Message struct {
 	// Seq is the bus's own sequence number within Incarnation: for
 	// acknowledging and for alarms, never for order of records.
 	Seq uint64
-	// Redelivered means that the bus delivered this message before. False is no
-	// promise that it did not: a bus may forget.
+	// Redelivered means that the bus delivered this message before. False is no proof that it did
+	// not: a bus may forget.
 	Redelivered bool
-	// Incarnation is when the bus's stream was made. A new value means
-	// that the stream was deleted and made again (R15, a named alarm).
+	// Incarnation is when the stream was created. A new value means that the stream was deleted
+	// and created again (R15, alarm incarnation).
 	Incarnation time.Time
 }
 
 // Consumer takes messages from the stream, all subjects of it. One goroutine uses
 // a Consumer at a time.
 type Consumer interface {
-	// Poll returns up to limit messages that are at hand, without waiting. An
-	// empty result is not an error. While the bus is away and nothing is at
-	// hand it returns ErrUnavailable.
+	// Poll returns up to limit messages that have arrived, without waiting. An empty result is
+	// not an error. While the bus is away and no message has arrived it returns ErrUnavailable.
 	Poll(limit int) ([]Message, error)
-	// Wait blocks until Poll may return something, ctx ends, or the bus
-	// fails; it may return early. A bus that stays away is reported once, with
-	// ErrUnavailable, and then blocks until it is back, so that a caller may loop.
+	// Wait blocks until Poll may return something, ctx ends, or the bus fails; it may return
+	// early. If the bus stays away, the first call returns ErrUnavailable and the next one blocks
+	// until the bus is back, so that a caller may loop.
 	Wait(ctx context.Context) error
-	// Ack acknowledges the message and all before it (AckAll). What is not
-	// acknowledged within the bus's ack wait is delivered again. A message of a
-	// former incarnation is gone from the bus: its Ack does nothing. An ack may
-	// be lost, and need not be repeated before the message comes again.
+	// Ack acknowledges the message and all before it (AckAll). What is not acknowledged within
+	// the bus's ack wait is delivered again. A message of a former incarnation is gone from the
+	// bus: its Ack does nothing. An ack may be lost; the caller repeats it when the message is
+	// delivered again.
 	Ack(m Message) error
 	// Close releases what the consumer holds. Unacknowledged messages are
 	// delivered again to the next consumer.
 	Close() error
 }
 
-// Bounds of a bus, shared so that both implementations refuse alike.
+// Bounds of a bus. Both implementations refuse by the same bounds.
 type Bounds struct {
 	// BytesMax bounds what the bus stores. Zero means 1 GiB.
 	BytesMax int64

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// ErrBusy: as many calls as may wait for the other location wait already.
+// ErrBusy is returned when the maximum number of calls waits for the other location.
 var ErrBusy = errors.New("too many calls wait for the other location")
 
 // calls runs calls on goroutines of the link: some at once, some more that wait for
@@ -23,8 +23,8 @@ func newCalls(l *Link, runningMax, openMax int) *calls {
 	return &calls{l: l, running: make(chan struct{}, runningMax), openMax: int64(openMax)}
 }
 
-// start runs f and gives its error to done: from another goroutine, or at once where f
-// does not run.
+// start runs f and passes its error to done: from another goroutine, or at once if f does not
+// run.
 func (c *calls) start(f func(ctx context.Context) error, done func(error)) {
 	if c.open.Add(1) > c.openMax {
 		c.open.Add(-1)

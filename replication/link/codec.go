@@ -10,7 +10,7 @@ import (
 	"antipode/stamp/extent"
 )
 
-// ErrMalformed: the other location sent what is not of this protocol.
+// ErrMalformed is returned for bytes of the other location that do not follow this protocol.
 var ErrMalformed = errors.New("malformed call over the link")
 
 // Methods of Serve. They travel: never rename one.
@@ -28,7 +28,7 @@ func wireStream(s geo.Stream) *wire.Stream {
 	}
 }
 
-// parseStream refuses what the keys of a state store could not hold.
+// parseStream refuses streams that the keys of a state store cannot hold.
 func parseStream(w *wire.Stream) (geo.Stream, error) {
 	if len(w.GetAccount()) == 0 || len(w.GetAccount()) > 255 || len(w.GetLocation()) > 255 || w.GetLane() >= geo.LaneCount {
 		return geo.Stream{}, fmt.Errorf("%w: stream", ErrMalformed)

@@ -11,11 +11,11 @@ import (
 	"antipode/stamp/ranges"
 )
 
-// End is one end of the link: a location, as the other one asks it. All of it may be
-// asked again, with the same effect as once. Methods may be called concurrently.
+// End is one end of the link: a location, as the other one calls it. Every call may be repeated,
+// with the effect of one. Methods may be called concurrently.
 type End interface {
-	// Records returns encoded records of a stream's outbox from a number on, up to
-	// bytesMax or one record; none where the outbox does not hold the first one.
+	// Records returns encoded records of a stream's outbox from a number on, up to bytesMax or
+	// one record; none if the outbox does not hold the first one.
 	Records(ctx context.Context, s geo.Stream, from geo.Seq, bytesMax int) ([][]byte, error)
 	// Closed returns the full closed record of a range.
 	Closed(ctx context.Context, r geo.RangeID) (*change.Closed, error)
@@ -28,22 +28,21 @@ type End interface {
 	PutChunk(ctx context.Context, ref extent.Ref, data []byte) error
 }
 
-// Stamp is a location's stamp, as this process reaches it.
+// Stamp is the stamp of a location, as far as this process reaches it.
 type Stamp interface {
 	Location() geo.Location
-	// Leader returns a range as its leader holds it, nil while none leads it in this process.
+	// Leader returns a range at its leader, nil while no node of this process leads it.
 	Leader(r geo.RangeID) *ranges.Range
 	ReadChunk(ref extent.Ref, off int64, p []byte) (int, error)
 	PutChunk(ctx context.Context, ref extent.Ref, data []byte) error
 }
 
-// Shippers finds the shipper of a range at the node of this process that leads it; nil
-// while none does.
+// Shippers returns the shipper of a range at the node of this process that leads it, nil while
+// none does.
 type Shippers func(r geo.RangeID) *ship.Shipper
 
-// Elsewhere returns the error that sends a caller to the process in which a range is
-// led; nil where that is this one, or nobody knows. It is nil itself where there is no
-// other process.
+// Elsewhere returns the error that sends a caller to the process in which a range is led; nil if
+// that is this process or the leader is unknown. The field is nil if there is no other process.
 type Elsewhere func(r geo.RangeID) error
 
 // stampEnd is an End over a stamp of this process.
@@ -53,7 +52,7 @@ type stampEnd struct {
 	elsewhere Elsewhere
 }
 
-// NewEnd returns the end of the link that a stamp of this process is.
+// NewEnd returns the end of the link over a stamp of this process.
 func NewEnd(s Stamp, shippers Shippers, elsewhere Elsewhere) End {
 	if elsewhere == nil {
 		elsewhere = func(geo.RangeID) error { return nil }
@@ -61,8 +60,8 @@ func NewEnd(s Stamp, shippers Shippers, elsewhere Elsewhere) End {
 	return &stampEnd{s, shippers, elsewhere}
 }
 
-// noLeader is why a range cannot be asked in this process: ranges.ErrNotLeader, where
-// it is not known who can be.
+// noLeader returns why a range cannot be called in this process: ranges.ErrNotLeader if the
+// leader is unknown.
 func (e *stampEnd) noLeader(id geo.RangeID) error {
 	if err := e.elsewhere(id); err != nil {
 		return err

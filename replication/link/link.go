@@ -20,9 +20,9 @@ type Link struct {
 	mu    sync.RWMutex
 	cut   bool
 	delay time.Duration
-	// conns are what is open over the link, closed by a cut.
+	// conns are the connections open over the link. A cut closes them.
 	conns map[net.Conn]struct{}
-	// whole ends with the next cut, and the calls in flight with it.
+	// whole is the context of calls in flight. The next cut ends it.
 	whole context.Context //nolint:containedctx // Spans calls of many callers.
 	sever context.CancelFunc
 
@@ -41,13 +41,13 @@ func New() *Link {
 
 // Close ends all calls in flight and waits for them.
 func (l *Link) Close() {
-	l.mu.Lock() // No Go is between its look and its start.
+	l.mu.Lock() // Wait until no Go is between its check and its start.
 	l.cancel()
 	l.mu.Unlock()
 	l.wg.Wait()
 }
 
-// Cut lets nothing through from now on and breaks what is open.
+// Cut lets nothing through from now on and closes what is open.
 func (l *Link) Cut() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -88,7 +88,8 @@ func (l *Link) State() (cut bool, delay time.Duration) {
 	return l.cut, l.delay
 }
 
-// Pass waits out the delay; ErrCut where the link is cut before or after it, or closed.
+// Pass waits for the delay to end. It returns ErrCut if the link is cut before or after the wait,
+// or closed.
 func (l *Link) Pass(ctx context.Context) error {
 	cut, delay := l.State()
 	if cut || l.ctx.Err() != nil {
@@ -110,9 +111,9 @@ func (l *Link) Pass(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Do makes f a call over the link: it runs after the delay, with a context that ends
-// with a cut, with Close, and after CallTimeout. ErrCut also where the cut came while f
-// ran: what it asked for may have happened, its answer is lost.
+// Do makes f a call over the link: it runs after the delay, with a context that ends with a cut,
+// with Close, and after CallTimeout. It returns ErrCut also if the cut came while f ran: the call
+// may have taken effect, its answer is lost.
 func (l *Link) Do(ctx context.Context, f func(ctx context.Context) error) error {
 	if err := l.Pass(ctx); err != nil {
 		return err
@@ -155,8 +156,8 @@ func (l *Link) Dial(ctx context.Context, network, addr string) (net.Conn, error)
 	return l.Over(c)
 }
 
-// Over makes a connection one that a cut closes; ErrCut, and c closed, where the link
-// is cut.
+// Over returns c as a connection that a cut closes. If the link is cut, it closes c and returns
+// ErrCut.
 func (l *Link) Over(c net.Conn) (net.Conn, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"antipode/stamp/extent"
 )
 
-// What a Pusher has in memory and in flight.
+// Bounds of a Pusher.
 const (
 	pushBytes   = 1 << 20 // of one chunk; a longer one counts as many
 	pushChunks  = 8       // chunks at once, of all pushes
@@ -30,7 +30,7 @@ type Pusher struct {
 	calls *calls
 }
 
-// NewPusher returns the way for payload from near to far, over l.
+// NewPusher returns a Pusher of payload from near to far, over l.
 func NewPusher(l *Link, near ChunkReader, far End) *Pusher {
 	return &Pusher{near: near, far: l.End(far), bufs: extent.NewBuffers(pushBytes, pushChunks), calls: newCalls(l, pushesOpen, pushesOpen)}
 }

@@ -36,16 +36,16 @@ func (c linkedCaller) Call(ctx context.Context, method string, body []byte) ([]b
 // remoteEnd is an End over calls.
 type remoteEnd struct {
 	c Caller
-	// bodies are the bodies of calls with chunks.
+	// bodies is a pool of the bodies of calls with chunks.
 	bodies *extent.Buffers
 }
 
-// NewRemote returns the paired location as an End that Serve answers there.
+// NewRemote returns an End of the paired location, where Serve answers.
 func NewRemote(c Caller) End {
 	return &remoteEnd{c: c, bodies: extent.NewBuffers(pushBytes+chunkHeader, pushChunks)}
 }
 
-// chunkHeader is what a call with a chunk has beside it in bytes, at most.
+// chunkHeader bounds the bytes of a call with a chunk, without the chunk.
 const chunkHeader = 64
 
 // call makes one call and parses its answer.
@@ -102,8 +102,8 @@ func (r *remoteEnd) Records(ctx context.Context, s geo.Stream, from geo.Seq, byt
 	}
 }
 
-// Closed implements End. Each page is a separate promise, of one moment; together
-// they promise the earliest T: a head of a later moment only asks for more than need be.
+// Closed implements End. Each page is the promise of a separate moment; together they promise the
+// earliest T. A head of a later moment only requires more records than necessary.
 func (r *remoteEnd) Closed(ctx context.Context, id geo.RangeID) (*change.Closed, error) {
 	var whole *change.Closed
 	q := &wire.ClosedRequest{Range: uint32(id)}
@@ -133,8 +133,8 @@ func (r *remoteEnd) Closed(ctx context.Context, id geo.RangeID) (*change.Closed,
 	}
 }
 
-// nextPage is the last stream of a page, which has to be behind the one before: a page
-// that leads nowhere would be asked for for ever.
+// nextPage returns the last stream of a page, which must be above that of the previous page:
+// otherwise the same page would be requested for ever.
 func (r *remoteEnd) nextPage(before *wire.Stream, page *change.Closed) (*wire.Stream, error) {
 	last := page.Stream(page.Heads[len(page.Heads)-1])
 	if before != nil {

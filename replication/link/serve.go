@@ -13,8 +13,9 @@ import (
 	"antipode/stamp/change"
 )
 
-// Handlers takes what answers calls of the paired location, up to 4 MiB each way. An
-// error goes back in place of the answer; one of Elsewhere sends the caller on.
+// Handlers registers the functions that answer calls of the paired location, up to 4 MiB each
+// way. An error is sent in place of the answer; an error of Elsewhere sends the caller to another
+// process.
 type Handlers interface {
 	Handle(method string, f func(ctx context.Context, body []byte) ([]byte, error))
 }
@@ -30,8 +31,8 @@ const (
 	headsPerPage = 4096
 )
 
-// Serve answers a Remote of the other location for e. While l is cut nothing that
-// comes in is answered; a delay is the caller's to wait out.
+// Serve answers a Remote of the other location for e. While l is cut no call is answered; the
+// caller waits for the delay.
 func Serve(h Handlers, l *Link, e End) {
 	handle(h, l, methodRecords, func(ctx context.Context, q *wire.RecordsRequest) (*wire.RecordsAnswer, error) {
 		return records(ctx, e, q)

@@ -10,8 +10,8 @@ import (
 	"antipode/stamp/extent"
 )
 
-// What a Source has in flight. An answer with records or a chunk has about 256 KiB to
-// 1 MiB, 6 MiB in the worst case; the others are small or rare.
+// Bounds of a Source. An answer with records or a chunk has about 256 KiB to 1 MiB, 6 MiB in the
+// worst case; the others are small or rare.
 const (
 	bulkRunning  = 16
 	briefRunning = 16
@@ -24,7 +24,7 @@ type Source struct {
 	bulk, brief *calls
 }
 
-// NewSource returns the outbox of the location at the far end, as seen through l.
+// NewSource returns a Source over the outbox of the location at the far end of l.
 func NewSource(l *Link, far End) *Source {
 	return &Source{far: l.End(far), bulk: newCalls(l, bulkRunning, callsOpen), brief: newCalls(l, briefRunning, callsOpen)}
 }

@@ -9,7 +9,7 @@ import (
 	"antipode/stamp/extent"
 )
 
-// Outcome is what became of one received record.
+// Outcome is the result of classifying one received record.
 type Outcome byte
 
 // The outcomes.
@@ -23,7 +23,7 @@ const (
 	// Wait: it cannot be applied yet: epoch above the gate, generation not yet in
 	// the catalog, payload missing.
 	Wait
-	// Fork: another record stands under the number before it (R16).
+	// Fork: the previous number belongs to another record here (R16).
 	Fork
 	// Refused: epoch below the gate, wrong origin, or damaged (R7, R11).
 	Refused
@@ -42,21 +42,21 @@ type Batch struct {
 	Source  geo.SourceRange
 	Records []*Record
 	Closed  *change.Closed
-	// ClosedTaken is false after Apply where the closed record did not join on to
-	// the committed one: the full set has to be pulled (R12).
+	// ClosedTaken is false after Apply if the closed record does not continue the committed one:
+	// the full one has to be pulled (R12).
 	ClosedTaken bool
 }
 
 // Applier commits received records; package secondary implements it.
 type Applier interface {
-	// Apply commits b on the local range's leader and sets the outcomes. done is
-	// called once, from any goroutine: nil when what was applied is on every in-sync
-	// replica, else nothing can be said of the outcomes and the batch is given again.
+	// Apply commits b on the local range's leader and sets the outcomes. done is called once,
+	// from any goroutine: with nil once the applied records are on every in-sync replica. After
+	// an error the outcomes are unknown, and the caller submits the batch again.
 	Apply(b *Batch, done func(error))
 	// Progress returns how far the streams of a source range are applied; ok is false while
 	// the local range has no leader.
 	Progress(src geo.SourceRange) (p cursor.Progress, ok bool)
-	// PutPayload makes chunks durable on the local replicas ahead of a record.
+	// PutPayload makes chunks durable on the local replicas before their record is applied.
 	PutPayload(ref extent.Ref, data []byte, done func(error))
 	// HasPayload reports whether a chunk is durable here.
 	HasPayload(ref extent.Ref) bool

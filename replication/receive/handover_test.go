@@ -13,11 +13,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// Receivers that follow each other, and overlap, on one durable consumer bring each
-// record to the range once and in order, whatever they fetched and left, whatever the
-// other's AckAll acknowledged for them, and whichever answers are lost; and in the end
-// everything is there, promised, and forgotten by the source and by the bus (R14,
-// R15).
+// Receivers that follow each other on one durable consumer, and overlap, apply each record once
+// and in order: whatever they fetched and left, whatever the AckAll of another one acknowledged
+// for them, and whichever answers are lost. In the end every record is applied and covered by a
+// closed record, and neither the outbox nor the bus holds any (R14, R15).
 func TestHandover(t *testing.T) {
 	for seed := range uint64(20) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

@@ -8,10 +8,9 @@ import (
 	"antipode/stamp/extent"
 )
 
-// pull brings one stream forward from the source's outbox.
+// pull applies the missing records of one stream from the source's outbox.
 type pull struct {
-	// dropped is the last number that was seen and dropped: the pull goes on until
-	// it has passed it.
+	// dropped is the last number that was received and dropped. The pull ends above it.
 	dropped geo.Seq
 	flying  bool
 	forked  bool
@@ -52,7 +51,8 @@ func (p *pull) step(rr *rangeReceiver, st geo.Stream, now time.Duration) {
 
 func (p *pull) arrived(rr *rangeReceiver, records [][]byte, err error, now time.Duration) {
 	p.flying = false
-	// Also after a success: what could not be applied yet is not asked for at once.
+	// This holds after a success too: a record that could not be applied yet is not requested
+	// again at once.
 	p.retryAt = now
 	if err != nil || len(records) == 0 {
 		p.retryAt = now + rr.r.o.RetryAfter
@@ -89,7 +89,8 @@ func (p *pull) missingPayload(rr *rangeReceiver, rec *change.Record) []extent.Re
 	return missing
 }
 
-// fetch brings missing chunks here, one after the other, before the record.
+// fetch copies missing chunks to this location, one after the other, before the record is
+// applied.
 func (p *pull) fetch(rr *rangeReceiver, refs []extent.Ref) {
 	p.flying = true
 	end := func(err error) {

@@ -10,8 +10,8 @@ import (
 	"antipode/stamp/change"
 )
 
-// rangeReceiver brings the streams of one source range into this location: one
-// commit at a time, with everything that waits. States of a stream:
+// rangeReceiver applies the streams of one source range at this location: one commit at a time,
+// of everything that waits. States of a stream:
 //
 //	following ──gap, wait, behind a closed head──> pulling
 //	pulling ──pulled past the last number dropped──> following
@@ -46,14 +46,14 @@ type item struct {
 	closed *change.Closed
 }
 
-// done counts the item off its message.
+// done reports the item as handled to its message.
 func (i item) done() {
 	if i.from != nil {
 		i.from.open--
 	}
 }
 
-// checkEvery is how often streams behind their closed heads are looked for.
+// checkEvery is how often a rangeReceiver looks for streams behind their closed heads.
 const checkEvery = 100 * time.Millisecond
 
 func (rr *rangeReceiver) step(now, ran time.Duration) time.Duration {
@@ -74,8 +74,8 @@ func (rr *rangeReceiver) step(now, ran time.Duration) time.Duration {
 	return next
 }
 
-// commit gives the applier everything that waits, up to the batch bound. Pulled
-// records go first: they are what the others wait for.
+// commit submits everything that waits to the applier, up to the bound of a batch. Pulled records
+// go first, since the others wait for them.
 func (rr *rangeReceiver) commit() {
 	if rr.committing || len(rr.frames)+len(rr.pulledItems) == 0 {
 		return
@@ -90,7 +90,8 @@ func (rr *rangeReceiver) commit() {
 			items = append(items, it)
 			if it.closed != nil {
 				if len(*queue) > 0 && (*queue)[len(*queue)-1].closed != nil && !it.closed.Full {
-					// A later closed record of the same chain says more: fold this one in.
+					// A later closed record of the same chain promises more: fold this one into
+					// it.
 					rr.fold(it.closed, *queue)
 					it.done()
 					items = items[:len(items)-1]
@@ -120,7 +121,7 @@ func (rr *rangeReceiver) fold(c *change.Closed, queue []item) {
 			continue
 		}
 		if n.Full || n.T0 > c.T {
-			return // It stands alone, or the chain is broken and it will ask for the full set.
+			return // Nothing follows it, or the chain is broken and the full closed record will be pulled.
 		}
 		have := make(map[geo.Stream]bool, len(n.Heads))
 		for _, h := range n.Heads {
@@ -136,11 +137,11 @@ func (rr *rangeReceiver) fold(c *change.Closed, queue []item) {
 	}
 }
 
-// committed takes the outcomes of a batch.
+// committed handles the outcomes of a batch.
 func (rr *rangeReceiver) committed(b *Batch, items []item, err error, now time.Duration) {
 	rr.committing = false
 	if err != nil {
-		// Whether it took effect is unknown: give it again, duplicates are dropped.
+		// It is unknown whether the batch took effect: submit it again; duplicates are dropped.
 		rr.retryAt = now + rr.r.o.RetryAfter
 		rr.frames = append(items, rr.frames...)
 		return
@@ -161,8 +162,8 @@ func (rr *rangeReceiver) committed(b *Batch, items []item, err error, now time.D
 	rr.commit()
 }
 
-// resolve acts on the outcome of a record. A record that cannot be applied now is
-// not kept in memory: its stream goes to the pull.
+// resolve acts on the outcome of a record. A record that cannot be applied now is not kept in
+// memory: its stream is pulled.
 func (rr *rangeReceiver) resolve(rec *Record) {
 	st := rec.Record.Stream()
 	switch rec.Outcome {
@@ -195,8 +196,8 @@ func (rr *rangeReceiver) fork(st geo.Stream, seq geo.Seq) {
 	rr.r.o.Logger.Error("streams forked; an operator has to pick a side", "stream", st, "seq", seq)
 }
 
-// checkBehind leaves streams to the pull that have stood below a closed head for
-// longer than the grace: the end of the stream was lost.
+// checkBehind starts the pull of streams that were below a closed head for longer than the grace:
+// the end of the stream was lost.
 func (rr *rangeReceiver) checkBehind(now, ran time.Duration) {
 	if now < rr.checkAt {
 		return
@@ -242,7 +243,7 @@ func (rr *rangeReceiver) pullFull(now time.Duration) {
 	})
 }
 
-// acknowledgeSource acknowledges what is committed here (R14).
+// acknowledgeSource sends the cursors of what is committed here to the source (R14).
 func (rr *rangeReceiver) acknowledgeSource(now time.Duration) {
 	if !rr.toAck || rr.ackFlying || now < rr.ackAt {
 		return
@@ -272,7 +273,7 @@ func (rr *rangeReceiver) acknowledgeSource(now time.Duration) {
 	})
 }
 
-// checkSilence raises an alarm, once, when a range says nothing for too long.
+// checkSilence raises an alarm, once, when nothing was received of a range for too long.
 func (rr *rangeReceiver) checkSilence(ran time.Duration) {
 	limit := rr.r.o.SilenceAfter
 	if limit == 0 || rr.contact == 0 || ran-rr.contact < limit {

@@ -20,7 +20,7 @@ const (
 	AlarmEpoch       = "epoch"       // a record of a lower epoch or another origin was refused
 	AlarmIncarnation = "incarnation" // the stream was deleted and made again
 	AlarmSilence     = "silence"     // no contact with a range for longer than it may be silent
-	AlarmUnavailable = "unavailable" // the stream did not answer for as long
+	AlarmUnavailable = "unavailable" // the bus did not answer for as long
 )
 
 // Options configures a Receiver.
@@ -34,8 +34,8 @@ type Options struct {
 	Clock    clock.Clock
 	// BatchBytesMax bounds what is committed in one group. Zero means 1 MiB.
 	BatchBytesMax int
-	// PendingBytesMax bounds the records that wait, per range; a receiver slow as a
-	// whole stops fetching and the stream holds the backlog (R15). Zero means 4 MiB.
+	// PendingBytesMax bounds the records that wait, per range. A receiver that reaches it stops
+	// fetching, and the bus holds the backlog (R15). Zero means 4 MiB.
 	PendingBytesMax int
 	// BehindGrace is how long a stream may stand below a closed head, while this process
 	// runs, before its records are pulled. Zero means 500 ms.
@@ -44,13 +44,13 @@ type Options struct {
 	RetryAfter time.Duration
 	// AckEvery is how often cursors are sent to the source. Zero means 20 ms.
 	AckEvery time.Duration
-	// Incarnation is the stream's as OnIncarnation last got it, perhaps before a
-	// restart. Zero means that none was known.
+	// Incarnation is the value that OnIncarnation got last, perhaps before a restart. Zero means
+	// that none is known.
 	Incarnation time.Time
-	// OnIncarnation gets the stream's incarnation when it is not the known one.
-	// May be nil.
+	// OnIncarnation gets the incarnation of the stream when it differs from the known one. May be
+	// nil.
 	OnIncarnation func(time.Time)
-	// SilenceAfter is how long a range may say nothing, or the stream not answer, while this
+	// SilenceAfter is how long a range may send nothing, or the bus may not answer, while this
 	// process runs. Zero turns these alarms off.
 	SilenceAfter time.Duration
 	Logger       *slog.Logger
@@ -104,8 +104,8 @@ type Receiver struct {
 	// unacked are the messages not yet acknowledged to the bus, oldest first.
 	unacked     []*pending
 	incarnation time.Time
-	// failing is whether the stream did not answer when asked last, and since when, in
-	// running time; unavailable that the alarm was raised for it.
+	// failing is true if the last poll got no answer, since failingSince in running time;
+	// unavailable is true once the alarm was raised for it.
 	failing      bool
 	failingSince time.Duration
 	unavailable  bool
@@ -114,7 +114,7 @@ type Receiver struct {
 // pending is a fetched message.
 type pending struct {
 	msg  bus.Message
-	open int // records and closed record not yet dealt with
+	open int // records and closed record that are not handled yet
 }
 
 // New returns a receiver. It does nothing until stepped.
@@ -150,7 +150,7 @@ func (r *Receiver) Forked(id geo.RangeID, a geo.Account) bool {
 // Wake asks for a step soon.
 func (r *Receiver) Wake() { r.loop.Wake() }
 
-// post queues what a callback has to say for the next Step.
+// post queues the result of a callback for the next Step.
 func (r *Receiver) post(f func(now time.Duration)) {
 	r.mu.Lock()
 	r.events = append(r.events, f)
@@ -191,7 +191,7 @@ func (r *Receiver) watch(ctx context.Context, arrived chan<- struct{}) {
 	}
 }
 
-// Step does what is due and returns after how long to step again at the latest.
+// Step does what is due and returns how long the caller may wait before the next step.
 func (r *Receiver) Step(now time.Duration) time.Duration {
 	ran := r.running.Advance(now)
 	r.mu.Lock()
@@ -237,8 +237,8 @@ func (r *Receiver) fetch(ran time.Duration) {
 	}
 }
 
-// unanswered raises an alarm, once, when the stream does not answer for too long. It
-// does not answer at the start, and for seconds when its servers elect a leader.
+// unanswered raises an alarm, once, when the bus does not answer for too long. Some seconds
+// without an answer are usual at the start and while its servers elect a leader.
 func (r *Receiver) unanswered(err error, ran time.Duration) {
 	if !r.failing {
 		r.failing, r.failingSince = true, ran
@@ -253,7 +253,7 @@ func (r *Receiver) unanswered(err error, ran time.Duration) {
 		"origin", r.o.Origin, "error", err)
 }
 
-// accept takes one message apart.
+// accept splits one message into its records and its closed record.
 func (r *Receiver) accept(m bus.Message, ran time.Duration) {
 	if !m.Incarnation.Equal(r.incarnation) {
 		if !r.incarnation.IsZero() {

@@ -28,9 +28,9 @@ const (
 
 var errLost = errors.New("the answer was lost")
 
-// world is a source range and the range that receives it, both as simple as they can
-// be, with a bus between them: what receivers of one origin share. It is used from
-// one goroutine; what takes time is put off by later.
+// world is what receivers of one origin share: a source range and the range that receives it,
+// both as simple as they can be, with a bus between them. It is used from one goroutine; later
+// postpones what takes time.
 type world struct {
 	t   *testing.T
 	rng *rand.Rand
@@ -75,10 +75,10 @@ func (w *world) receiver() *Receiver {
 	})
 }
 
-// later puts f off for some steps of the world.
+// later runs f some steps of the world from now.
 func (w *world) later(f func()) { w.waiting = append(w.waiting, f) }
 
-// deliverSome runs some of what was put off, in any order.
+// deliverSome runs some of the postponed functions, in any order.
 func (w *world) deliverSome() {
 	for range w.rng.IntN(3) {
 		if n := len(w.waiting); n > 0 {
@@ -150,7 +150,7 @@ func (w *world) Closed(_ geo.RangeID, done func(*change.Closed, error)) {
 	})
 }
 
-// Acknowledge implements Source: what is acknowledged is gone.
+// Acknowledge implements Source: acknowledged records leave the outbox.
 func (w *world) Acknowledge(_ geo.RangeID, cursors map[geo.Stream]geo.Head, done func(error)) {
 	w.later(func() {
 		for st, h := range cursors {
@@ -237,8 +237,8 @@ func (w *world) PutPayload(extent.Ref, []byte, func(error)) {
 // HasPayload implements Applier.
 func (w *world) HasPayload(extent.Ref) bool { return true }
 
-// whole says what is missing until everything that was committed at the source has
-// arrived, is promised, and is forgotten by the source and by the bus; "" then.
+// whole returns what is missing, "" for nothing: every record of the source must be applied and
+// covered by a closed record, and have left the outbox and the bus.
 func (w *world) whole() string {
 	for st, h := range w.heads {
 		if w.cursors[st] != h || len(w.outbox[st]) > 0 {

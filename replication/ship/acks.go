@@ -24,7 +24,8 @@ type StreamCursor struct {
 	Head   geo.Head
 }
 
-// errUnresolved: a cursor does not fit our stream, and it is not known yet whether that forked.
+// errUnresolved is returned while a cursor does not fit our stream and it is unknown whether the
+// stream forked.
 var errUnresolved = errors.New("ship: a cursor does not fit; it is compared again under a lease")
 
 // Acknowledge takes cursors of the other location. Only this lets records leave
@@ -56,7 +57,7 @@ func (s *Shipper) Acknowledge(cursors []StreamCursor) (forked []geo.Stream, err 
 	return nil, errUnresolved
 }
 
-// resolve finds the forks among cursors that did not fit, as the leader that we are.
+// resolve finds the forks among cursors that did not fit, under the lease of this leader.
 func (s *Shipper) resolve(cursors []StreamCursor) {
 	heads, _ := s.o.Range.Machine.Heads()
 	for _, c := range s.takeAcks(cursors) {
@@ -111,7 +112,7 @@ func (s *Shipper) trim(now time.Duration) {
 	}
 	slices.SortFunc(due, func(a, b StreamCursor) int { return a.Stream.Compare(b.Stream) })
 	s.o.Range.Submit(due, func(error) {
-		// Whatever came of it, the next round looks at what is left.
+		// After success or failure the next round handles what is left.
 		s.mu.Lock()
 		s.trimming = false
 		s.mu.Unlock()
@@ -136,8 +137,8 @@ func (c trimCommand) Evaluate(tx *ranges.Tx) error {
 	return nil
 }
 
-// FullClosed is the full closed record of a range as one of its replicas knows it:
-// what it has applied is followed only by later commits.
+// FullClosed returns the full closed record of a range from the state of one of its replicas:
+// only later commits follow what the replica has applied.
 func FullClosed(l geo.Location, r *ranges.Range) *change.Closed {
 	heads, t := r.Machine.Heads()
 	c := &change.Closed{Origin: l, Range: r.ID(), Full: true, T: t}

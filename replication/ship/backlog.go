@@ -8,9 +8,9 @@ import (
 	"antipode/stamp/ranges"
 )
 
-// sendBacklog publishes what is in the outbox between sent and target, and reports
-// whether it got through. Streams are merged by commit time, so that frames keep the
-// order they would have had.
+// sendBacklog publishes what is in the outbox between sent and target, and reports whether all of
+// it was published. Streams are merged by commit time, so that frames keep the order they would
+// have had.
 func (s *Shipper) sendBacklog() bool {
 	m := &merge{machine: s.o.Range.Machine}
 	for st, head := range s.target {
@@ -38,8 +38,8 @@ func (s *Shipper) sendBacklog() bool {
 	s.catchUp = false
 	s.upTo = max(s.upTo, s.targetT)
 	for st, head := range s.target {
-		// Also a stream whose records were all acknowledged before: its head belongs
-		// into the full closed record.
+		// This includes streams whose records were all acknowledged before: their heads belong in
+		// the full closed record.
 		s.sent[st] = max(s.sent[st], head.Seq)
 	}
 	s.target = nil
@@ -67,7 +67,7 @@ func (m *merge) add(st geo.Stream, from, to geo.Seq) {
 // readAhead is how many bytes of each stream are read at a time.
 const readAhead = 64 << 10
 
-// load reads the next record of c; it returns false after the last one.
+// load reads the next record of c and returns false after the last one.
 func (m *merge) load(c *cursor) (bool, error) {
 	if len(c.ahead) > 0 {
 		return true, nil

@@ -27,8 +27,8 @@ func (s *Shipper) sendQueue(now time.Duration) time.Duration {
 	return min(idle, max(s.trimAt-now, s.o.Linger))
 }
 
-// numbered reports whether any account of the range is shipped from here: a range
-// without one has nothing to promise (R12).
+// numbered reports whether any account of the range is shipped from here. A range without such an
+// account sends no closed records (R12).
 func (s *Shipper) numbered() bool {
 	for _, g := range s.o.Range.Machine.Gates() {
 		if g.Numbered && g.Role == change.RolePrimary {
@@ -38,8 +38,8 @@ func (s *Shipper) numbered() bool {
 	return false
 }
 
-// publishFromQueue cuts one frame from the queue. Its closed record is in time
-// only with the last record taken: a frame before that carries none.
+// publishFromQueue publishes one frame from the queue. Only the frame with the last record taken
+// carries a closed record: in an earlier frame it would cover records that follow.
 func (s *Shipper) publishFromQueue() bool {
 	f := change.Frame{Origin: s.o.Location, Range: s.o.Range.ID()}
 	size, n := 0, 0
@@ -66,8 +66,8 @@ func (s *Shipper) publishFromQueue() bool {
 	return true
 }
 
-// closedRecord is the promise as of everything taken from the leader so far, held
-// streams included (R12).
+// closedRecord returns the closed record for everything taken from the leader so far, the records
+// of held streams included (R12).
 func (s *Shipper) closedRecord() *change.Closed {
 	c := &change.Closed{Origin: s.o.Location, Range: s.o.Range.ID(), T0: s.closedT, T: s.upTo}
 	if s.fullNext {
@@ -97,7 +97,7 @@ func (s *Shipper) streamHead(st geo.Stream) change.StreamHead {
 	return change.StreamHead{Account: st.Account, Epoch: st.Epoch, Lane: st.Lane, Seq: seq}
 }
 
-// sortHeads fixes the order, so that equal promises are equal bytes.
+// sortHeads fixes the order, so that equal closed records have equal bytes.
 func sortHeads(heads []change.StreamHead) {
 	slices.SortFunc(heads, func(a, b change.StreamHead) int {
 		return cmp.Or(cmp.Compare(a.Account, b.Account), a.Epoch.Compare(b.Epoch), cmp.Compare(a.Lane, b.Lane))

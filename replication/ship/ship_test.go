@@ -186,8 +186,7 @@ func (r *rig) answer(waiting *[]func(error), fail bool) {
 	*waiting = nil
 }
 
-// acknowledge gives the cursor of a partition's stream, as often as an answer under a lease
-// takes.
+// acknowledge reports the cursor of a partition's stream until it gets an answer under a lease.
 func (r *rig) acknowledge(d *datadriven.TestData) {
 	p := partition(d.CmdArgs[0].Key)
 	var seq uint64

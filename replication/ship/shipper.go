@@ -72,10 +72,10 @@ type Shipper struct {
 	mu sync.Mutex
 	// acked is how far the other location has each stream on its replicas.
 	acked   map[geo.Stream]geo.Head
-	forked  map[geo.Stream]struct{} // found under a lease, since the start
+	forked  map[geo.Stream]struct{} // confirmed under a lease since the start
 	flying  int
 	failed  bool
-	blocked bool         // the bus was full: a publish that ends makes room
+	blocked bool         // the bus was full; the end of a publish makes room
 	pushed  []geo.Stream // held-back streams whose payload has arrived
 	badPush []geo.Stream
 
@@ -118,11 +118,11 @@ func (s *Shipper) Run(ctx context.Context) error {
 // when it begins to lead and when it applied something.
 const idle = time.Second
 
-// blockedPause is how long Step waits at most for a full bus; a publish that
-// ends wakes it before.
+// blockedPause is how long Step waits at most for a full bus; the end of a publish wakes it
+// earlier.
 const blockedPause = 20 * time.Millisecond
 
-// Step does what is due and returns after how long to step again at the latest.
+// Step does what is due and returns how long the caller may wait before the next step.
 func (s *Shipper) Step(now time.Duration) time.Duration {
 	if !s.o.Range.Leading() {
 		s.leading = false
@@ -138,15 +138,15 @@ func (s *Shipper) Step(now time.Duration) time.Duration {
 	s.failed = false
 	s.mu.Unlock()
 	if failed {
-		// What was in flight may be lost, and what is behind it is out of order:
-		// send again from what the other location has.
+		// Publishes in flight may be lost, and later ones out of order: send again everything
+		// above what the other location has.
 		s.retryAt = now + s.o.RetryAfter
 		s.rewind()
 		lost = true
 	}
 	s.trim(now)
 	if lost || s.catchUp {
-		// What was just taken is in the outbox too, behind what is not sent yet.
+		// The records just taken are in the outbox too, behind those that are not sent yet.
 		s.startCatchUp()
 	} else {
 		s.take(added, now)
@@ -185,7 +185,7 @@ func (s *Shipper) rewind() {
 	s.pushed, s.badPush = nil, nil
 }
 
-// startCatchUp makes the next frames come from the outbox, up to the heads of now.
+// startCatchUp takes the next frames from the outbox, up to the present heads.
 func (s *Shipper) startCatchUp() {
 	s.queue, s.queued = nil, 0
 	clear(s.held)
@@ -207,8 +207,8 @@ func (s *Shipper) take(added []outbox.Added, now time.Duration) {
 	}
 }
 
-// enqueue puts a record into the frame queue, or holds its stream back while the
-// payload it names is on its way. Other streams go on.
+// enqueue puts a record into the frame queue, or holds its stream back while the payload it names
+// is on its way. Other streams continue.
 func (s *Shipper) enqueue(r outbox.Record, now time.Duration) {
 	if r.Seq <= s.sent[r.Stream] {
 		return
@@ -253,8 +253,8 @@ func (s *Shipper) push(r outbox.Record) {
 	})
 }
 
-// release lets held-back streams go whose payload arrived. Where a push failed the
-// record goes without it: the receiver fetches the payload itself.
+// release queues the records of held-back streams whose payload has arrived. If a push failed,
+// the record is sent without it, and the receiver fetches the payload itself.
 func (s *Shipper) release(now time.Duration) {
 	s.mu.Lock()
 	ready := append(s.pushed, s.badPush...)

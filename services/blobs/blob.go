@@ -19,8 +19,8 @@ const (
 type Blob struct {
 	// Modified is the commit time of the write, which ETag and Last-Modified show.
 	Modified geo.Timestamp
-	// Created is x-ms-creation-time: the commit time of the Put that made this
-	// content. An overwrite sets it again.
+	// Created is x-ms-creation-time: the commit time of the Put that made this content. An
+	// overwrite sets a new one.
 	Created geo.Timestamp
 	// Length of the payload, in bytes.
 	Length uint64
@@ -38,8 +38,8 @@ type Blob struct {
 	List   *BlockList
 }
 
-// BlockList says where the committed block list of a blob is: in rows of its partition, so
-// that neither a reader nor a change has to hold the whole of it.
+// BlockList names the rows of the blob's partition that hold its committed block list, so that
+// neither a reader nor a change has to hold the whole list.
 type BlockList struct {
 	// ID is the commit time of the Put Block List; no two lists of a blob share it.
 	ID geo.Timestamp
@@ -50,7 +50,7 @@ type BlockList struct {
 // Tier is the access tier that a client gave a blob. The numbers are durable.
 type Tier byte
 
-// The tiers. TierDefault is a blob for which nobody chose one.
+// The tiers. TierDefault is the tier of a blob for which no client chose one.
 const (
 	TierDefault Tier = 0
 	TierHot     Tier = 1
@@ -78,15 +78,15 @@ type Name struct {
 	Blob       string
 }
 
-// Partition is everything that is stored of the blob.
+// Partition holds everything that is stored of the blob.
 func (n Name) Partition() keys.Partition {
 	return keys.Partition{
 		Service: geo.Blob, Account: n.Account, Container: n.Container, Generation: n.Generation, Object: n.Blob,
 	}
 }
 
-// Kinds of rows in a blob's partition: the first byte of the row key. Durable. A
-// listing finds out from the first row of a partition what there is.
+// Kinds of rows in a blob's partition: the first byte of the row key. Durable. A listing decides
+// by the first row of a partition.
 const (
 	rowBlob    byte = 1 // the blob itself; the whole row key
 	rowStaging byte = 2 // the session of uncommitted blocks; the whole row key

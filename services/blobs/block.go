@@ -165,7 +165,8 @@ func parseSegment(v []byte) ([]entry, error) {
 	return out, nil
 }
 
-// cutSegments writes entries as the rows of a list, and what each stands for.
+// cutSegments writes entries as the rows of a list, and returns the payload bytes that each
+// stands for.
 func cutSegments(entries []entry) (rows [][]byte, lengths []uint64) {
 	for len(entries) > 0 {
 		part := entries[:min(len(entries), segmentEntries)]
@@ -208,7 +209,7 @@ func getBlock(get kv.Getter, n Name, session geo.Timestamp, id string) (b Block,
 	return b, true, err
 }
 
-// getSegment reads a row of a list; ErrReplaced where it is gone.
+// getSegment reads a row of a list; ErrReplaced if the row is gone.
 func getSegment(get kv.Getter, n Name, list geo.Timestamp, number int) ([]entry, error) {
 	v, ok, err := get.Get(n.keyOf(listRow(list, number)))
 	switch {

@@ -7,9 +7,9 @@ import (
 	"antipode/stamp/kv"
 )
 
-// Conditions are the conditional headers of a write. They are tested at evaluation,
-// while nothing else writes the blob, so that test and write are one step. creates: the
-// operation makes the blob when it is missing. modified counts if it exists.
+// Conditions are the conditional headers of a write. They are tested at evaluation, while nothing
+// else writes the blob, so that test and write are one step. creates means that the operation
+// creates a missing blob. modified is meaningful if the blob exists.
 type Conditions interface {
 	Write(creates, exists bool, modified geo.Timestamp) error
 }
@@ -23,7 +23,8 @@ type Guard struct {
 }
 
 // check tests conditions, then the lease: the order of protocol/blob.md 2.6 for blobs and
-// containers. unleased is the error where a lease is named and there is none.
+// containers. unleased is the error for a request that names a lease, since nothing is leased
+// yet.
 func (g *Guard) check(creates, exists bool, modified geo.Timestamp, unleased storageerr.Row) error {
 	if g.Conditions != nil {
 		if err := g.Conditions.Write(creates, exists, modified); err != nil {
@@ -36,12 +37,12 @@ func (g *Guard) check(creates, exists bool, modified geo.Timestamp, unleased sto
 	return nil
 }
 
-// Command is what the write commands on one blob have in common.
+// Command holds what the write commands on one blob have in common.
 type Command struct {
 	Name Name
 	Guard
 
-	// Modified is a result: the commit time, where the command changes the blob's ETag.
+	// Modified is a result: the commit time, if the command changes the blob's ETag.
 	Modified geo.Timestamp
 	// Left is a result: rows are dead now, see Dead.
 	Left bool
@@ -53,7 +54,7 @@ func (c *Command) Partition() keys.Partition { return c.Name.Partition() }
 // Gone implements services.Write.
 func (c *Command) Gone() error { return storageerr.ContainerNotFound }
 
-// check tests the guard on the blob: modified counts if it exists.
+// check tests the guard on the blob; modified is meaningful if the blob exists.
 func (c *Command) check(creates, exists bool, modified geo.Timestamp) error {
 	return c.Guard.check(creates, exists, modified, storageerr.LeaseNotPresentOnBlob)
 }

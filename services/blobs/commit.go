@@ -35,35 +35,36 @@ type PutBlockList struct {
 	Command
 	// Blocks are at most CommittedMax.
 	Blocks []Named
-	// Blob is what is stored beside the payload: as PutBlob.Blob.
+	// Blob is what is stored besides the payload, as in PutBlob.Blob.
 	Blob Blob
 
-	// prepared is set before the command is submitted, and only read after.
+	// prepared is set before the command is submitted, and only read afterwards.
 	prepared *plan
 }
 
-// ErrOvertaken: another write of the blob came between Prepare and Evaluate, and the
-// list, or the one before it, is too long to be looked up again while the range waits. Nothing happened;
-// prepare it again.
+// ErrOvertaken: another write of the blob was committed between Prepare and Evaluate, and the
+// list, or the one before it, is too long to be looked up again while the range waits. Nothing
+// happened: call Prepare again.
 var ErrOvertaken = errors.New("blobs: the block list was overtaken by another write of the blob")
 
-// replanMax is the longest list that Evaluate looks up itself, or looks blocks up in.
+// replanMax bounds the lists for which Evaluate repeats the look-up: the new list and the old
+// one.
 const replanMax = 1000
 
-// plan is a list whose blocks were found, and the state that it was found in.
+// plan is a list whose blocks were found, and the state in which they were found.
 type plan struct {
 	staging Staging
 	list    geo.Timestamp
-	// rows and lengths are those of the new list.
+	// rows and lengths describe the rows of the new list.
 	rows    [][]byte
 	lengths []uint64
 	// left: some block of the session or of the old list is not named.
 	left bool
 }
 
-// Prepare finds the blocks on a snapshot, so that Evaluate, which holds up the whole
-// range, has little left to do for a list of 50,000. What it refuses Evaluate would.
-// Conditions are for Evaluate alone.
+// Prepare finds the blocks on a snapshot, so that Evaluate, which holds up the whole range, has
+// little left to do for a list of 50,000. It refuses only what Evaluate would refuse. Evaluate
+// alone tests the conditions.
 func (w *PutBlockList) Prepare(ctx context.Context, get kv.Getter, now geo.Timestamp) error {
 	old, _, err := lookup(get, w.Name)
 	if err != nil {
@@ -90,7 +91,7 @@ func (w *PutBlockList) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effec
 	}
 	p := w.prepared
 	if p == nil || p.staging != s || p.list != old.List.id() {
-		// A block or a list came between, or nobody prepared.
+		// The blob was written since Prepare, or Prepare was not called.
 		if len(w.Blocks) > replanMax {
 			return services.Effect{}, ErrOvertaken
 		}
@@ -124,7 +125,7 @@ func (w *PutBlockList) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effec
 	return services.Effect{Ops: ops}, nil
 }
 
-// plan finds the named blocks. The error is ctx's once that has ended.
+// plan finds the named blocks. Once ctx has ended, the error is that of ctx.
 func (w *PutBlockList) plan(ctx context.Context, f *finder) (*plan, error) {
 	f.found = make(map[string]found, len(w.Blocks))
 	entries := make([]entry, 0, len(w.Blocks))
@@ -146,7 +147,7 @@ func (w *PutBlockList) plan(ctx context.Context, f *finder) (*plan, error) {
 	return p, nil
 }
 
-// finder looks blocks up, each once.
+// finder looks up blocks, each once.
 type finder struct {
 	get     kv.Getter
 	name    Name
@@ -154,7 +155,7 @@ type finder struct {
 	old     *BlockList
 	// rowsMax bounds the rows of the old list that are read; zero means no bound.
 	rowsMax int
-	// committed are the blocks of the old list, read when first asked for.
+	// committed are the blocks of the old list, read at their first use.
 	committed map[string]entry
 	found     map[string]found
 	// staged and reused count the distinct blocks found in the session and in the list.
@@ -169,7 +170,7 @@ type found struct {
 func (f *finder) find(b Named) (entry, error) {
 	if seen, ok := f.found[b.ID]; ok {
 		if seen.which != b.Which {
-			return entry{}, storageerr.InvalidBlockList // Repeats are of one kind.
+			return entry{}, storageerr.InvalidBlockList // A block that is named again must be named as the same kind.
 		}
 		return seen.entry, nil
 	}
@@ -225,8 +226,8 @@ func (f *finder) inList(id string) (entry, bool, error) {
 	return e, ok, nil
 }
 
-// committedCount is how many blocks the old list has; at least one where it was not
-// read but is there.
+// committedCount returns how many blocks the old list has; at least one if the list exists and
+// was not read.
 func (f *finder) committedCount() int {
 	if f.committed == nil && f.old != nil {
 		return 1
@@ -250,7 +251,7 @@ func (l *BlockList) rows() []uint64 {
 	return l.Segments
 }
 
-// discard appends the end of a session, where there is one, and of a committed list.
+// discard appends the end of a session and of a committed list, if they exist.
 func discard(ops []change.Op, old *BlockList, staging bool) []change.Op {
 	if staging {
 		ops = append(ops, change.Op{Delete: true, Row: []byte{rowStaging}})

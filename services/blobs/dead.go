@@ -22,14 +22,14 @@ const (
 	deadWork = 8
 )
 
-// Dead returns rows of a blob that nothing will ever read, at most deadMax, from the row
-// from on; nil is the first. They are blocks of sessions that ended and that the committed
-// list does not name, and rows of other lists. next is where to go on, nil where all rows
-// were looked at: deadMax or the budget may come before.
+// Dead returns rows of a blob that nothing will ever read, at most deadMax, from the row from on;
+// nil is the first. They are blocks of sessions that ended and that the committed list does not
+// name, and rows of other lists. next is where the following call begins, nil if all rows were
+// examined; deadMax or the budget may end the call earlier.
 //
-// What is dead in one state is dead in every later one, since a list can only name blocks
-// of the session under way and of the list before it; so the rows may be dropped at any
-// later time. r is a snapshot.
+// Rows that are dead in one state are dead in every later one, since a list can only name blocks
+// of the open session and of the previous list. So they may be dropped at any later time. r is a
+// snapshot.
 func Dead(ctx context.Context, r kv.Reader, n Name, from []byte, budget *services.Budget) (rows [][]byte, next []byte, err error) {
 	b, _, err := lookup(r, n)
 	if err != nil {
@@ -82,7 +82,7 @@ func namedRows(ctx context.Context, get kv.Getter, n Name, l *BlockList, budget 
 		for _, e := range entries {
 			named[string(blockRow(e.session, e.id))] = struct{}{}
 		}
-		// All of it is needed, whatever is left of the budget: CommittedMax bounds it.
+		// The whole list is needed, whatever budget is left; CommittedMax bounds it.
 		if _, err := budget.Spend(ctx, deadWork*len(entries)); err != nil {
 			return nil, err
 		}
@@ -90,13 +90,13 @@ func namedRows(ctx context.Context, get kv.Getter, n Name, l *BlockList, budget 
 	return named, nil
 }
 
-// liveSession is the session that is under way, expired or not; zero for none.
+// liveSession returns the open session, expired or not; zero for none.
 func liveSession(get kv.Getter, n Name) (geo.Timestamp, error) {
 	s, _, _, err := GetStaging(get, n, 0) // At this time nothing has expired.
 	return s.Session, err
 }
 
-// parseRowID reads what kind of row a key is of, and its session or list.
+// parseRowID returns the kind of row that a key belongs to, and its session or list.
 func parseRowID(row []byte) (kind byte, id geo.Timestamp, err error) {
 	if len(row) < 9 || row[0] != rowBlock && row[0] != rowList {
 		return 0, 0, fmt.Errorf("%w: row %x", ErrMalformed, row)

@@ -9,7 +9,7 @@ import (
 	"antipode/stamp/extent"
 )
 
-// RowInfo says what a row of a blob's partition holds, for people.
+// RowInfo describes a row of a blob's partition, for people.
 type RowInfo struct {
 	// Kind is blob, staging, block or list.
 	Kind string
@@ -20,8 +20,8 @@ type RowInfo struct {
 	Chunks []extent.Ref
 }
 
-// DescribeRow decodes a row by its key within the partition. ErrMalformed where that
-// or the value is none of ours; Kind is set as far as the key was understood.
+// DescribeRow decodes a row by its key within the partition. It returns ErrMalformed if the key
+// or the value was not written by this package; Kind is set if the key was understood.
 func DescribeRow(row, value []byte) (i RowInfo, err error) {
 	if len(row) == 0 {
 		return i, ErrMalformed
@@ -67,7 +67,7 @@ func DescribeRow(row, value []byte) (i RowInfo, err error) {
 	return i, nil
 }
 
-// where says in words where the payload is.
+// where describes where the payload is.
 func (b *Blob) where() string {
 	switch {
 	case len(b.Chunks) > 0:

@@ -36,7 +36,7 @@ type Item struct {
 	Name string
 	// IsPrefix: the item stands for all names that begin with Name.
 	IsPrefix bool
-	// Blob is what is said of a blob; its payload is not read.
+	// Blob describes the blob; its payload is not read.
 	Blob Blob
 	// IsUncommitted: there are only uncommitted blocks, and Blob is empty.
 	IsUncommitted bool
@@ -44,24 +44,23 @@ type Item struct {
 
 // Work of a listing, in the unit of services.Budget.
 const (
-	// nameWork is that of reading what is known of one name, and of answering it, beside
-	// the bytes of it.
+	// nameWork is the work of reading and answering one name, without its bytes.
 	nameWork = 32
-	// seekWork is that of a seek, past the other rows of a blob or past all names behind
-	// a delimiter.
+	// seekWork is the work of a seek past the other rows of a blob, or past all names behind a
+	// delimiter.
 	seekWork = 64
 )
 
-// List offers the entries of a page to take in the order of names, which is that of
-// their UTF-16 code units, until take refuses one, or fails, or the budget is spent; names
-// that are looked at and not listed count. It returns the name at which the next page
-// begins: that which was refused, or the first that was not looked at; "" where the
-// listing is complete. An item and what it holds are take's to keep.
+// List offers the entries of a page to take in the order of names, which is that of their UTF-16
+// code units, until take refuses one, or fails, or the budget is spent; names that are examined
+// and not listed cost work too. It returns the name at which the next page begins: the refused
+// one, or the first that was not examined; "" if the listing is complete. take may keep the item
+// and what it holds.
 //
 // Names behind a delimiter cost one seek for all of them, whatever their number.
 //
-// Invariant: where take does not refuse the first entry, the next page begins above From,
-// so that paging ends: a page looks at one name at least.
+// Invariant: unless take refuses the first entry, the next page begins above From, so that paging
+// ends: a page examines at least one name.
 func List(ctx context.Context, r kv.Reader, l *Listing, budget *services.Budget, take func(Item) (taken bool, err error)) (next string, err error) {
 	lower := l.span(l.Prefix)
 	upper := keys.PrefixEnd(lower)
@@ -139,8 +138,8 @@ func (l *Listing) read(it kv.Iterator, row []byte, item *Item) (visible bool, wo
 	return false, work, ErrMalformed
 }
 
-// leave moves to the first key behind a span that the iterator is in. Most blobs have one
-// row, so the next key is tried before a seek is paid for.
+// leave moves to the first key behind the span that the iterator is in. Most blobs have one row,
+// so it tries the next key before it seeks.
 func leave(it kv.Iterator, span []byte) (ok bool, seeks int) {
 	if !it.Next() {
 		return false, 0

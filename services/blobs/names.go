@@ -21,7 +21,7 @@ func ValidateContainer(name string) error {
 	if len(name) < containerNameMin || len(name) > containerNameMax {
 		return storageerr.NameLengthOutOfRange
 	}
-	dash := true // What stands before the first character, and after the last.
+	dash := true // A name may neither begin nor end with a dash.
 	for i := range len(name) {
 		c := name[i]
 		switch {
@@ -49,7 +49,7 @@ func SystemContainer(name string) bool {
 	return false
 }
 
-// ParseBlobName makes a blob name of its decoded path: a backslash becomes a slash.
+// ParseBlobName returns the blob name of a decoded path: a backslash becomes a slash.
 func ParseBlobName(decoded string) (string, error) {
 	name := strings.ReplaceAll(decoded, `\`, "/")
 	if !utf8.ValidString(name) {

@@ -6,9 +6,9 @@ import (
 	"antipode/stamp/keys"
 )
 
-// RowChunks returns the payload chunks that a row of any service names: a replica that
-// is fed by a range snapshot must have them before it counts (R3). Only the blob itself
-// and a block name some. ErrMalformed, or keys.ErrMalformed, for what is no row.
+// RowChunks returns the payload chunks that a row of any service names: a replica that is fed by
+// a range snapshot must have them before it counts (R3). Only rows of blobs and of blocks name
+// chunks. For bytes that are no row it returns ErrMalformed or keys.ErrMalformed.
 func RowChunks(key, value []byte) ([]extent.Ref, error) {
 	p, row, err := keys.ParsePartition(key)
 	if err != nil || p.Service != geo.Blob || len(row) == 0 {

@@ -94,7 +94,7 @@ func appendList(dst []byte, l *BlockList) []byte {
 	return dst
 }
 
-// check holds what the layout alone does not say.
+// check tests the rules that the layout alone does not enforce.
 func (b *Blob) check() error {
 	if b.Tier > TierCold {
 		return fmt.Errorf("%w: tier %d", ErrMalformed, b.Tier)
@@ -115,7 +115,7 @@ func (b *Blob) check() error {
 	return sameLength(b.Length, length)
 }
 
-// checkPayload holds what is said of bytes inline or in chunks.
+// checkPayload tests the rules of payload inline or in chunks.
 func checkPayload(said uint64, inline []byte, chunks []extent.Ref) error {
 	length := uint64(len(inline))
 	if len(chunks) > 0 && length > 0 {
@@ -168,8 +168,7 @@ func parseRow(v []byte) (Blob, error) {
 	return b, b.check()
 }
 
-// parseHead decodes a row up to its payload, which rd is left at: a listing reads no
-// further.
+// parseHead decodes a row up to its payload and leaves rd there: a listing reads no further.
 func parseHead(v []byte) (b Blob, rd reader, err error) {
 	if len(v) < headerLen || v[0] != rowVersion || v[offType] != typeBlock || v[offFlags]&^(flagMD5|flagChunks|flagBlocks|flagAnyMD5) != 0 {
 		return b, rd, ErrMalformed

@@ -41,10 +41,10 @@ type Window struct {
 	inline     int
 }
 
-// WindowAt returns the parts of a blob from the one that holds offset off, until end
-// or the bound of a window is reached; off < end <= b.Length. What a blob's row led to
-// does not change while it is there, so windows read one after the other are of one
-// state of the blob; ErrReplaced where it is there no more.
+// WindowAt returns the parts of a blob from the one that holds offset off, until end or the bound
+// of a window is reached; off < end <= b.Length. The rows that a blob's row names do not change
+// while they exist, so windows read one after the other show one state of the blob. It returns
+// ErrReplaced once they are gone.
 func WindowAt(get kv.Getter, n Name, b *Blob, off, end uint64) (Window, error) {
 	if b.List == nil {
 		var w Window
@@ -89,7 +89,7 @@ func WindowAt(get kv.Getter, n Name, b *Blob, off, end uint64) (Window, error) {
 
 func (w *Window) full() bool { return len(w.Parts) >= windowPartsMax || w.inline >= windowBytesMax }
 
-// add appends what a block that begins at has of [off, end).
+// add appends the part of a block that lies in [off, end); the block begins at the offset at.
 func (w *Window) add(b Block, at, off, end uint64) {
 	if len(b.Chunks) == 0 {
 		w.put(at, Part{Inline: b.Inline})
@@ -122,8 +122,8 @@ type BlockInfo struct {
 	Size uint64
 }
 
-// CommittedBlocks returns the blocks of one row of the committed list, in order; part
-// counts from zero up to len(b.List.Segments). ErrReplaced where the list is gone.
+// CommittedBlocks returns the blocks of one row of the committed list, in order; part counts from
+// zero up to len(b.List.Segments). ErrReplaced if the list is gone.
 func CommittedBlocks(get kv.Getter, n Name, b *Blob, part int) ([]BlockInfo, error) {
 	entries, err := getSegment(get, n, b.List.ID, part)
 	out := make([]BlockInfo, 0, len(entries))

@@ -12,9 +12,9 @@ import (
 // Its chunks are durable before it is submitted (R3).
 type PutBlob struct {
 	Command
-	// Blob is what is stored. Modified and Created are set at evaluation, and
-	// TierDefault leaves an overwritten blob its tier. The command may still be read
-	// after a wait for it was given up, so nothing in here is used again.
+	// Blob is what is stored. Modified and Created are set at evaluation, and TierDefault leaves
+	// an overwritten blob its tier. The range may still read the command after its caller stopped
+	// waiting, so its memory is not reused.
 	Blob Blob
 }
 

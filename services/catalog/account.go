@@ -15,7 +15,7 @@ import (
 // Redundancy of an account.
 type Redundancy string
 
-// RAGRS is geo-redundant with a readable secondary: all that there is so far.
+// RAGRS is geo-redundant with a readable secondary: the only redundancy so far.
 const RAGRS Redundancy = "RA-GRS"
 
 // Account is the catalog's record of an account. Both locations hold it.
@@ -36,7 +36,7 @@ type Account struct {
 // formatVersion is the "v" of every catalog value.
 const formatVersion = 1
 
-// GeoEpoch is the account's present epoch.
+// GeoEpoch returns the present epoch of the account.
 func (a *Account) GeoEpoch() geo.Epoch { return geo.Epoch{Number: a.Epoch, Location: a.Primary} }
 
 // AccountPartition is where the catalog keeps an account.

@@ -64,11 +64,11 @@ func (c *Cache[T]) keep(key string, d decoded[T]) {
 	c.seen[key] = d
 }
 
-// Found is the outcome of looking up a container: either of the two is set.
+// Found is the outcome of looking up a container: one of its fields is set.
 type Found struct {
 	// Container is shared and not to be changed.
 	Container *Container
-	// Err is the service's "not found" row, or what the read failed with.
+	// Err is the service's "not found" row, or the error of the read.
 	Err error
 }
 

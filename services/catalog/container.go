@@ -23,8 +23,8 @@ type Container struct {
 	Created geo.Timestamp `json:"created"`
 	// Modified is the Last-Modified and ETag of the container.
 	Modified geo.Timestamp `json:"modified"`
-	// Deleted is when it was deleted, zero while it lives. The record stays, so
-	// that the name rests and the other location learns of the deletion.
+	// Deleted is when it was deleted, zero while it lives. The record stays, so that the name
+	// cannot be created again at once and the other location learns of the deletion.
 	Deleted geo.Timestamp `json:"deleted,omitempty"`
 	// Metadata of a blob container, in the case it came in.
 	Metadata []Pair `json:"metadata,omitempty"`
@@ -83,7 +83,7 @@ func (c *Container) effect() (services.Effect, error) {
 	return services.Effect{Ops: []change.Op{{Value: v}}}, err
 }
 
-// errorsOf are the rows of a service's containers.
+// errorsOf returns the error rows for containers of a service.
 type errorsOf struct{ exists, beingDeleted, notFound error }
 
 func containerErrors(s geo.Service) errorsOf {
@@ -93,7 +93,7 @@ func containerErrors(s geo.Service) errorsOf {
 	return errorsOf{storageerr.ContainerAlreadyExists, storageerr.ContainerBeingDeleted, storageerr.ContainerNotFound}
 }
 
-// Create makes a container. It rests for NameRest after a deletion of the name
+// Create makes a container. A deleted name is refused for NameRest after its deletion
 // (protocol/table.md 9.2, protocol/blob.md C7).
 type Create struct {
 	Service      geo.Service
@@ -208,8 +208,7 @@ func GetContainer(get kv.Getter, s geo.Service, a geo.Account, name string) (*Co
 	return c, nil
 }
 
-// Lookup reads a container's record, deleted ones included; nil where the name was
-// never used.
+// Lookup reads the record of a container, deleted ones included; nil if the name was never used.
 func Lookup(get kv.Getter, s geo.Service, a geo.Account, name string) (*Container, error) {
 	v, ok, err := get.Get(ContainerPartition(s, a, name).Append(nil))
 	if err != nil || !ok {

@@ -18,7 +18,7 @@ const (
 	rowWorkBytes = 8
 )
 
-// Listing says which containers of an account a page shows. Names of tables are compared
+// Listing selects the containers of an account that a page shows. Names of tables are compared
 // without case.
 type Listing struct {
 	Service geo.Service
@@ -32,13 +32,13 @@ type Listing struct {
 	From string
 }
 
-// Page walks the living containers of a listing in the order of their keys. It offers each
-// to take until that refuses one, or fails, or the budget is spent. It returns the name
-// at which the next page begins, in the case of its key: the one that was refused, or the
-// first that was not looked at; "" where all were seen. Containers are take's to keep.
+// Page walks the living containers of a listing in the order of their keys. It offers each to
+// take until that refuses one, or fails, or the budget is spent. It returns the name at which the
+// next page begins, in the case of its key: the refused one, or the first that was not examined;
+// "" if all were. take may keep the containers.
 //
-// Invariant: where take does not refuse the first container, next is above From, so that
-// paging ends: a page looks at one row at least.
+// Invariant: unless take refuses the first container, next is above From, so that paging ends: a
+// page examines at least one row.
 func Page(ctx context.Context, r kv.Reader, l Listing, budget *services.Budget, take func(*Container) (taken bool, err error)) (next string, err error) {
 	lower, upper := l.span()
 	if bytes.Compare(lower, upper) >= 0 {
@@ -69,10 +69,10 @@ func Page(ctx context.Context, r kv.Reader, l Listing, budget *services.Budget, 
 	return "", it.Close()
 }
 
-// span is the keys to look at.
+// span returns the span of keys to examine.
 func (l Listing) span() (lower, upper []byte) {
 	account := keys.AppendContainer(nil, geo.Catalog, l.Account, "", keys.Generation{})
-	// at is the first key that a name at or above this one can have.
+	// at returns the first key that a name at or above this one can have.
 	at := func(name string) []byte {
 		b := keys.AppendString(bytes.Clone(account), kindOf(l.Service)+keyName(l.Service, name))
 		return b[:len(b)-2] // Without its end, so that what begins with the name is above it.

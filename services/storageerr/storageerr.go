@@ -42,15 +42,15 @@ func (r Row) With(pairs ...string) *Error {
 	return e
 }
 
-// Saying returns the row with another message, where the protocol's text holds a
-// value of the request.
+// Saying returns the row with another message, for rows whose text contains a value of the
+// request.
 func (r Row) Saying(message string) Row {
 	r.Message = message
 	return r
 }
 
-// Of finds the protocol error in err's chain, or the row that stands for what a range
-// said in its place. ok is false if there is no such row: the error is ours and answers
+// Of finds the protocol error in err's chain, or the row for the error that a range answers in
+// place of a command. ok is false if there is no such row: the error is ours and answers
 // InternalError.
 func Of(err error) (e *Error, ok bool) {
 	if errors.As(err, &e) {

@@ -10,8 +10,8 @@ import (
 	"antipode/stamp/kv"
 )
 
-// What a range says in place of an answer has its code of the protocol, also wrapped;
-// what nobody foresaw has none.
+// Every error that a range answers in place of a command has a code of the protocol, also when it
+// is wrapped; other errors have none.
 func TestOf(t *testing.T) {
 	for err, want := range map[error]Row{
 		BlobNotFound:                                BlobNotFound,

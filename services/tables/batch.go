@@ -14,11 +14,11 @@ import (
 const (
 	// BatchMax is how many writes one Batch takes (protocol/table.md 13.1).
 	BatchMax = 100
-	// effectBytesMax bounds the rows that one Batch may write, in bytes. A merge of a
-	// few bytes writes the whole row, so a body within its limit can have an effect
-	// above that of a change; what is left below it is for partition and header.
+	// effectBytesMax bounds the rows that one Batch may write, in bytes. A merge of a few bytes
+	// writes the whole row, so a body within its limit can have an effect above that of a change;
+	// the rest is for partition and header.
 	effectBytesMax = change.RecordBytesMax - 128<<10
-	// opBytes is more than a change adds to a row and its value.
+	// opBytes exceeds what a change adds to a row and its value.
 	opBytes = 16
 )
 
@@ -30,9 +30,9 @@ type Batch struct {
 	rows   map[string]struct{}
 }
 
-// Add takes w in as the next write. Errors, which leave the batch as it was: too many
-// writes, another table or partition than the first one's, an entity that is in the
-// batch already. The writes of a batch have one Account and Generation.
+// Add takes w in as the next write. It fails for too many writes, for another table or partition
+// than that of the first, and for an entity that is in the batch already. After an error the
+// batch is unchanged. The writes of a batch have one Account and Generation.
 func (b *Batch) Add(w *Write) error {
 	if len(b.writes) == BatchMax {
 		return storageerr.BatchTooLong
@@ -76,9 +76,9 @@ func (b *Batch) Partition() keys.Partition { return b.writes[0].Partition() }
 // Gone implements services.Write.
 func (b *Batch) Gone() error { return &BatchError{Err: b.writes[0].Gone()} }
 
-// Evaluate implements services.Write: the writes in their order, up to the first that
-// fails, whose error is a BatchError. As no two are of one entity, each sees the state
-// before the batch.
+// Evaluate implements services.Write: the writes in their order, up to the first that fails,
+// whose error is a BatchError. No two writes are of one entity, so each sees the state before the
+// batch.
 func (b *Batch) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effect, error) {
 	all := services.Effect{Ops: make([]change.Op, 0, len(b.writes))}
 	size := 0

@@ -62,9 +62,9 @@ func write(op Op, rk string, props []byte) *Write {
 	}
 }
 
-// What a batch does is what its writes would do one after the other at its one commit
-// time; where one of them would fail, it fails with that one's error and index, and has
-// no effect (protocol/table.md 13.1, 13.6).
+// A batch has the effect of its writes one after the other, at its one commit time. If one of
+// them would fail, it fails with the error and the index of that write, and has no effect
+// (protocol/table.md 13.1, 13.6).
 func TestBatchTwin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		before := state{}
@@ -113,7 +113,7 @@ func TestBatchTwin(t *testing.T) {
 	})
 }
 
-// What a batch refuses to take in, and that a refused write leaves no trace.
+// A batch refuses writes that do not belong to it, and a refused write leaves no trace.
 func TestBatchAdd(t *testing.T) {
 	var b Batch
 	require.NoError(t, b.Add(write(Insert, "0", nil)))
@@ -135,8 +135,8 @@ func TestBatchAdd(t *testing.T) {
 	require.ErrorIs(t, b.Gone(), storageerr.TableNotFound)
 }
 
-// Small merges of large entities write them whole. What fits a change is committed, and
-// what does not is refused by the operation that was too much.
+// Small merges of large entities write them whole. A batch that fits a change is committed;
+// another is refused at the operation that exceeds the limit.
 func TestBatchEffect(t *testing.T) {
 	stored := state{}
 	text := string(bytes.Repeat([]byte{'x'}, entity.StringUnitsMax))

@@ -29,10 +29,10 @@ func Get(get kv.Getter, a geo.Account, table string, g keys.Generation, pk, rk s
 	return Entity{PK: pk, RK: rk, Timestamp: ts, Props: props}, err
 }
 
-// Scan walks entities of a table from the keys at or above lower to those below
-// upper, both built by Bound, and calls f for each until it returns false. Where f
-// returns a key, the walk goes on at or above it, which must lie ahead. The entity's
-// byte slices are valid during the call only.
+// Scan walks entities of a table from the keys at or above lower to those below upper, both built
+// by Bound, and calls f for each until it returns false. If f returns a key, the walk continues
+// at or above it; the key must lie ahead. The entity's byte slices are valid during the call
+// only.
 func Scan(r kv.Reader, lower, upper []byte, f func(Entity) (to []byte, more bool, err error)) error {
 	it, err := r.Scan(lower, upper)
 	if err != nil {

@@ -28,10 +28,10 @@ type Bus interface {
 	// Consumer opens the stream's one consumer. The suite closes it before it
 	// opens the next.
 	Consumer(t *testing.T) bus.Consumer
-	// Recreate deletes the stream with all it holds, from outside. It need not be
-	// there again when Recreate returns; an open consumer sees to that.
+	// Recreate deletes the stream with all it holds, from outside. An open consumer creates it
+	// again, perhaps after Recreate has returned.
 	Recreate(t *testing.T)
-	// Step gives a bus without a life of its own the chance to work.
+	// Step lets a bus without goroutines work.
 	Step()
 	// Pass lets d go by on the bus's clock. A bus on the machine's clock
 	// does nothing, as the suite waits for what must follow.
@@ -64,7 +64,7 @@ func (o *outcomes) add() (int, func(error)) {
 	}
 }
 
-// of returns what publish n was answered so far.
+// of returns the answers to publish n so far.
 func (o *outcomes) of(n int) []error {
 	o.mu.Lock()
 	defer o.mu.Unlock()

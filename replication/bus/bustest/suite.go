@@ -331,8 +331,8 @@ func oldAckAfterRecreation(t *testing.T, c Bus) {
 	require.Equal(t, "new", string(take(t, c, q, 1)[0].Data))
 }
 
-// Close ends every open publish, once, with ErrClosed unless it had been stored;
-// afterwards Publish refuses, and Close again is nothing.
+// Close ends every open publish, once, with ErrClosed unless it had been stored; afterwards
+// Publish refuses, and a second Close does nothing.
 func closeEndsPublishes(t *testing.T, c Bus) {
 	p := c.Publisher(t)
 	var o outcomes

@@ -16,10 +16,10 @@ type Bus struct {
 	clk    clock.Clock
 	bounds bus.Bounds
 
-	// mu guards everything below. No done and no caller's code but a Predicate
-	// runs while it is held.
+	// mu guards everything below. No done runs while it is held, and of the caller's code only a
+	// Predicate.
 	mu sync.Mutex
-	// queue holds publishes whose fate no Step has decided, in Publish order.
+	// queue holds the publishes that no Step has decided yet, in Publish order.
 	queue []*message
 	// stored is ordered by seq: what the consumer has not acknowledged.
 	stored      []*message
@@ -51,8 +51,8 @@ type message struct {
 	done      func(error)
 	// delivered counts deliveries in all.
 	delivered int
-	// out means that a consumer has it, and deadline, a reading of Clock.Mono, when
-	// it is delivered again.
+	// out means that a consumer has it. deadline, a reading of Clock.Mono, is when it is
+	// delivered again.
 	out      bool
 	deadline time.Duration
 }
@@ -98,9 +98,9 @@ func (c *Bus) Deliver() int {
 	return n
 }
 
-// Step draws the faults and decides the fate of one queued publish, the oldest
-// unless a swap fires, calling its done before it returns. It reports whether
-// there was one. Cuts, heals, wipes and releases are drawn even if there was none.
+// Step draws the faults and decides one queued publish, the oldest unless a swap fires, calling
+// its done before it returns. It reports whether there was one. Cuts, heals, wipes and releases
+// are drawn even if there was none.
 func (c *Bus) Step() bool {
 	c.mu.Lock()
 	c.ambient()
@@ -116,7 +116,7 @@ func (c *Bus) Step() bool {
 	return true
 }
 
-// ambient draws the faults that are not about one message. The caller holds mu.
+// ambient draws the faults that concern no single message. The caller holds mu.
 func (c *Bus) ambient() {
 	if c.cutPublishers || c.cutConsumer {
 		if chance(c.rng, c.rates.Heal) {
@@ -150,8 +150,8 @@ func (c *Bus) next() *message {
 	return m
 }
 
-// decide does with m what the faults say and returns what its publisher is answered.
-// The caller holds mu.
+// decide handles m as the faults require and returns the answer to its publisher. The caller
+// holds mu.
 func (c *Bus) decide(m *message) error {
 	lose := chance(c.rng, c.rates.Lose) || picked(c.loseIf, m)
 	double := chance(c.rng, c.rates.Double) || picked(c.doubleIf, m)

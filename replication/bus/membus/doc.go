@@ -5,9 +5,9 @@
 // no random source except the seeded one, so the same calls, clock and seed give the
 // same messages in the same order, and every fault that fired has been counted.
 //
-// A Bus is one stream of one source location together with its durable consumer. Publish
-// only queues; Step decides the fate of the oldest queued message (stored, lost, doubled,
-// refused ...) and calls its done, so the caller of Step controls the order:
+// A Bus is one stream of one source location together with its durable consumer. Publish only
+// queues; Step decides the oldest queued message (stored, lost, doubled, refused ...) and calls
+// its done, so the caller of Step controls the order:
 //
 //	b := membus.New(clk, bus.Bounds{})
 //	p, q := b.OpenPublisher(), b.OpenConsumer()

@@ -77,13 +77,13 @@ func forbidden(value string) int {
 	return -1
 }
 
-// outOfRange is the row of a property value outside its range.
+// outOfRange returns the error row for a property value outside its range.
 func outOfRange(name, value string) error {
 	return storageerr.OutOfRangeInput.Saying("The '" + name + "' parameter of value '" + value + "' is out of range.")
 }
 
-// ValidateTableName refuses a name that no table may be created with. Length goes
-// before characters.
+// ValidateTableName refuses a name that no table may be created with. The length is tested before
+// the characters.
 func ValidateTableName(name string) error {
 	if n := UTF16Len(name); n < tableNameMin || n > tableNameMax {
 		return storageerr.NameLengthOutOfRange

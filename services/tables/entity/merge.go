@@ -58,8 +58,8 @@ func locate(list, name []byte) (p Property, at int, err error) {
 	}
 }
 
-// Size is the published size of an entity in bytes (protocol/table.md 4.6). A malformed
-// list has the greatest size there is, so that it passes no limit.
+// Size is the published size of an entity in bytes (protocol/table.md 4.6). A malformed list has
+// the greatest possible size, so that it passes no limit.
 func Size(pk, rk string, list []byte) int {
 	n := 4 + 2*(UTF16Len(pk)+UTF16Len(rk))
 	r := Read(list)
@@ -80,8 +80,8 @@ func Size(pk, rk string, list []byte) int {
 	return n
 }
 
-// CheckSize refuses an entity above SizeMax. It does not look into a list too short to
-// reach that, well-formed or not.
+// CheckSize refuses an entity above SizeMax. It does not read a list that is too short to reach
+// SizeMax, well-formed or not.
 func CheckSize(pk, rk string, list []byte) error {
 	// No value has more bytes by the formula than twice its stored form plus 16.
 	if 2*(len(pk)+len(rk)+len(list))+16*(PropertiesMax+1) <= SizeMax {

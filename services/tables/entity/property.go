@@ -161,8 +161,8 @@ func (r *Reader) fail(what string) bool {
 	return false
 }
 
-// Find returns the property called name. A fault before it is returned; what stands
-// after it is not looked at.
+// Find returns the property called name. A fault before it is returned; the rest of the list is
+// not read.
 func Find(list []byte, name string) (p Property, found bool, err error) {
 	r := Read(list)
 	for p, ok := r.Next(); ok; p, ok = r.Next() {
