@@ -86,12 +86,6 @@ var exceptions = map[string]string{
 	"docs/runs/2026-11-22-stress-1000.md": "the printed counts of one run, as they were",
 }
 
-// pending are the old words that a folder still has. They go as the renames land; a new
-// entry is not a way out.
-var pending = map[string][]string{
-	"stamp": {"anew", "hand", "hear", "judge", "liar", "of its own", "says that", "supersede", "tell", "whoever"},
-}
-
 // compiled pairs an old word with its pattern. A text in lower case that holds none of the
 // stems cannot match, which is much faster to see.
 type compiled struct {
@@ -158,12 +152,10 @@ func speech(t *testing.T, file string) []string {
 	return append(out, path.Base(filepath.ToSlash(file)))
 }
 
-// The old words of the glossary are gone from comments, names, strings and documents, except
-// where pending holds them.
+// The old words of the glossary are gone from comments, names, strings and documents.
 func TestOldWords(t *testing.T) {
 	tr := readTree(t, "..")
 	words, clear := compile()
-	found := map[string]map[string]int{}
 	for _, file := range tr.files {
 		at := filepath.FromSlash("../" + file)
 		ext := path.Ext(file)
@@ -185,37 +177,12 @@ func TestOldWords(t *testing.T) {
 		for _, text := range texts {
 			text = clear.ReplaceAllString(strings.ToLower(text), " ")
 			for _, w := range words {
-				m := w.find(text)
-				if m == "" {
-					continue
-				}
-				folder := topFolder(file)
-				if found[folder] == nil {
-					found[folder] = map[string]int{}
-				}
-				found[folder][w.word]++
-				if !slices.Contains(pending[folder], w.word) {
+				if m := w.find(text); m != "" {
 					t.Errorf("%s: %q (not: %s): %.100s", file, strings.TrimSpace(m), w.word, around(text, m))
 				}
 			}
 		}
 	}
-	for folder, words := range pending {
-		for _, word := range words {
-			if found[folder][word] == 0 {
-				t.Logf("pending: %s has no %q any more", folder, word)
-			}
-		}
-	}
-}
-
-// topFolder is the folder under which pending lists a file; "." is the root.
-func topFolder(file string) string {
-	first, _, more := strings.Cut(file, "/")
-	if !more {
-		return "."
-	}
-	return first
 }
 
 // around returns the text from shortly before a match on.

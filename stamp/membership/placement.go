@@ -12,7 +12,7 @@ import (
 )
 
 // ErrPlacement: the file placement is damaged, or the configuration does not fit it.
-var ErrPlacement = errors.New("cannot tell which nodes have which ranges")
+var ErrPlacement = errors.New("cannot determine which nodes have which ranges")
 
 const placementVersion = 1
 
