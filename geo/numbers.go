@@ -107,6 +107,10 @@ type Head struct {
 // the record before it, follows the head (R11).
 func (h Head) Precedes(n Seq, prev Hash) bool { return n == h.Seq+1 && prev == h.Hash }
 
+// EntryID names one entry of a range's Raft log. Entries of two terms may have had the same
+// index, of which only one was committed.
+type EntryID struct{ Term, Index uint64 }
+
 // SourceRange names a range of the other location, from which streams come to a range here.
 type SourceRange struct {
 	Origin Location

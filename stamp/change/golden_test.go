@@ -124,7 +124,7 @@ var (
 	}
 
 	goldenHead    = geo.Head{Seq: 2, Hash: 0x1122334455667788}
-	goldenApplied = AppliedState{Index: 258, Term: 7, Group: GroupID{7, 12}, Last: 17_000_000_000_000_004}
+	goldenApplied = AppliedState{EntryID: geo.EntryID{Term: 7, Index: 258}, Group: GroupID{7, 12}, Last: 17_000_000_000_000_004}
 )
 
 func goldenRecord(t testing.TB, name string) []byte {

@@ -159,7 +159,7 @@ func TestSmallRoundTrip(t *testing.T) {
 		requireCanonical(t, b, reencodeHead)
 
 		applied := AppliedState{
-			drawNumber(t, "index"), drawNumber(t, "term"),
+			geo.EntryID{Index: drawNumber(t, "index"), Term: drawNumber(t, "term")},
 			GroupID{drawNumber(t, "group term"), drawNumber(t, "group")},
 			geo.Timestamp(drawNumber(t, "last")),
 		}

@@ -185,8 +185,8 @@ func ParseCursor(b []byte) (Cursor, error) {
 
 // AppliedState is where a range's state stands in its log.
 type AppliedState struct {
-	// Index and Term are of the last Raft entry applied.
-	Index, Term uint64
+	// EntryID is the last Raft entry applied.
+	geo.EntryID
 	// Group is the last group that took effect (R1).
 	Group GroupID
 	// Last is the greatest commit or closed time applied (R6).

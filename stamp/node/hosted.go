@@ -84,7 +84,7 @@ func (r *hostedRange) wipe() error {
 	if err := r.n.snapshots.Empty(r.ID()); err != nil {
 		return err
 	}
-	return r.writeLog(func(batch state.LogBatch) error { return r.log.Reset(batch, 0, 0) })
+	return r.writeLog(func(batch state.LogBatch) error { return r.log.Reset(batch, geo.EntryID{}) })
 }
 
 // setFirstHardState makes the hard state of a new replica durable.

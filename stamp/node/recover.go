@@ -129,7 +129,7 @@ func (r *hostedRange) reformState(as replica.Recovery) error {
 	r.committed = hs.GetCommit()
 	term := max(hs.GetTerm(), applied.Term, replica.FirstTerm)
 	return r.writeLog(func(batch state.LogBatch) error {
-		if err := log.Reset(batch, applied.Index, applied.Term); err != nil {
+		if err := log.Reset(batch, applied.EntryID); err != nil {
 			return err
 		}
 		return log.SetHardState(batch, hardState(term, 0, applied.Index))

@@ -66,15 +66,20 @@ func (r *Replica) install(batch state.LogBatch, s *pb.Snapshot) error {
 	if err := r.o.Snapshots.Install(s); err != nil {
 		return fmt.Errorf("install snapshot of range %d: %w", r.o.Range, err)
 	}
-	index, term := s.GetMetadata().GetIndex(), s.GetMetadata().GetTerm()
-	r.applied, r.appliedTerm, r.fresh = index, term, false
+	last := LastOf(s)
+	r.applied, r.appliedTerm, r.fresh = last.Index, last.Term, false
 	r.reconfigure()
-	return r.o.Log.Reset(batch, index, term)
+	return r.o.Log.Reset(batch, last)
 }
 
-// SnapshotOf describes the applied state at index and term, of the given configuration.
-func SnapshotOf(index, term uint64, m Members) *pb.Snapshot {
-	return &pb.Snapshot{Metadata: &pb.SnapshotMetadata{ConfState: m.conf(), Index: &index, Term: &term}}
+// SnapshotOf describes the applied state after entry last, of the given configuration.
+func SnapshotOf(last geo.EntryID, m Members) *pb.Snapshot {
+	return &pb.Snapshot{Metadata: &pb.SnapshotMetadata{ConfState: m.conf(), Index: &last.Index, Term: &last.Term}}
+}
+
+// LastOf is the last entry that a snapshot holds.
+func LastOf(s *pb.Snapshot) geo.EntryID {
+	return geo.EntryID{Term: s.GetMetadata().GetTerm(), Index: s.GetMetadata().GetIndex()}
 }
 
 // ReportSnapshot reports to Raft whether a peer installed its snapshot. After a failure Raft

@@ -138,46 +138,46 @@ func (g *rangeLog) Trim(_ state.LogBatch, index uint64) error {
 		return err
 	}
 	g.l.stage(g, recordTrim, index, term)
-	g.cutUpTo(index, term)
+	g.cutUpTo(geo.EntryID{Term: term, Index: index})
 	return nil
 }
 
-// cutUpTo removes the entries up to index, which is above truncated.
-func (g *rangeLog) cutUpTo(index, term uint64) {
-	if first := g.tailFirst(); index >= first {
-		g.dropTail(int(index - first + 1))
+// cutUpTo removes the entries up to and including to, which is above truncated.
+func (g *rangeLog) cutUpTo(to geo.EntryID) {
+	if first := g.tailFirst(); to.Index >= first {
+		g.dropTail(int(to.Index - first + 1))
 	}
-	n := int(index - g.truncated)
+	n := int(to.Index - g.truncated)
 	for i := range n {
 		s := *g.slots.at(i)
 		g.l.release(s)
 		g.bytes -= uint64(s.bytes())
 	}
 	g.slots.dropFirst(n)
-	g.truncated, g.truncatedTerm = index, term
+	g.truncated, g.truncatedTerm = to.Index, to.Term
 }
 
 // Reset implements state.RangeLog.
-func (g *rangeLog) Reset(_ state.LogBatch, index, term uint64) error {
-	if term > math.MaxUint32 {
-		return fmt.Errorf("seglog: reset to index %d of term %d", index, term)
+func (g *rangeLog) Reset(_ state.LogBatch, last geo.EntryID) error {
+	if last.Term > math.MaxUint32 {
+		return fmt.Errorf("seglog: reset to index %d of term %d", last.Index, last.Term)
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.l.stage(g, recordReset, index, term)
-	g.reset(index, term)
+	g.l.stage(g, recordReset, last.Index, last.Term)
+	g.reset(last)
 	return nil
 }
 
-// reset removes all entries; the log then begins behind index.
-func (g *rangeLog) reset(index, term uint64) {
+// reset removes all entries; the log then begins behind last.
+func (g *rangeLog) reset(last geo.EntryID) {
 	for i := range g.slots.len() {
 		g.l.release(*g.slots.at(i))
 	}
 	g.slots.dropBack(g.slots.len())
 	g.tail.dropBack(g.tail.len())
 	g.tailBytes, g.bytes = 0, 0
-	g.truncated, g.truncatedTerm, g.last = index, term, index
+	g.truncated, g.truncatedTerm, g.last = last.Index, last.Term, last.Index
 }
 
 // dropTail lets the n oldest entries go from memory.

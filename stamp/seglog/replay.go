@@ -3,6 +3,7 @@ package seglog
 import (
 	"fmt"
 
+	"antipode/geo"
 	"antipode/stamp/state"
 )
 
@@ -224,9 +225,9 @@ func (r *replay) record(rec record, at slot) error {
 		g.term, g.vote, g.commit = rec.n[0], rec.n[1], rec.n[2]
 		ok = true
 	case recordTrim:
-		ok = r.trim(g, rec.n[0], rec.n[1])
+		ok = r.trim(g, geo.EntryID{Index: rec.n[0], Term: rec.n[1]})
 	case recordReset:
-		g.reset(rec.n[0], rec.n[1])
+		g.reset(geo.EntryID{Index: rec.n[0], Term: rec.n[1]})
 		ok = true
 	case recordEntry:
 		ok = r.entry(g, rec.n[0], at)
@@ -284,13 +285,13 @@ func (r *replay) copied(g *rangeLog, index uint64, at slot) bool {
 	return true
 }
 
-func (r *replay) trim(g *rangeLog, index, term uint64) bool {
-	if index <= g.truncated || index > g.last {
+func (r *replay) trim(g *rangeLog, to geo.EntryID) bool {
+	if to.Index <= g.truncated || to.Index > g.last {
 		return false
 	}
-	if s := g.slot(index); s.segment != 0 && uint64(s.term) != term {
+	if s := g.slot(to.Index); s.segment != 0 && uint64(s.term) != to.Term {
 		return false
 	}
-	g.cutUpTo(index, term)
+	g.cutUpTo(to)
 	return true
 }

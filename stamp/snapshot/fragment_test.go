@@ -6,12 +6,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"antipode/geo"
 )
 
 // The plan stays what docs/format/snapshot.md shows, and any other bytes are no plan: cut
 // short, or with one bit flipped.
 func TestPlan(t *testing.T) {
-	want := plan{id: 4, index: 258, term: 7, hardTerm: 8, vote: 2}
+	want := plan{id: 4, last: geo.EntryID{Term: 7, Index: 258}, hardTerm: 8, vote: 2}
 	b := want.encode()
 	require.Equal(t, "01040000000201000000000000070000000000000008000000000000000200000000000000b2b99461", hex.EncodeToString(b))
 	got, ok := parsePlan(b)

@@ -32,8 +32,8 @@ import (
 // plan is what the file install records before a snapshot is ingested.
 type plan struct {
 	id geo.RangeID
-	// index and term are those of the last entry that the snapshot holds.
-	index, term uint64
+	// last is the last entry that the snapshot holds.
+	last geo.EntryID
 	// hardTerm and vote are those of the hard state in the log. A log without them is lost.
 	hardTerm, vote uint64
 }
@@ -47,7 +47,7 @@ const (
 func (n *plan) encode() []byte {
 	b := append(make([]byte, 0, planLen), planVersion)
 	b = binary.LittleEndian.AppendUint32(b, uint32(n.id))
-	for _, v := range [...]uint64{n.index, n.term, n.hardTerm, n.vote} {
+	for _, v := range [...]uint64{n.last.Index, n.last.Term, n.hardTerm, n.vote} {
 		b = binary.LittleEndian.AppendUint64(b, v)
 	}
 	return binary.LittleEndian.AppendUint32(b, crc.Of(b))
@@ -61,7 +61,7 @@ func parsePlan(b []byte) (m plan, ok bool) {
 		return m, false
 	}
 	m.id = geo.RangeID(binary.LittleEndian.Uint32(b[1:]))
-	for i, v := range [...]*uint64{&m.index, &m.term, &m.hardTerm, &m.vote} {
+	for i, v := range [...]*uint64{&m.last.Index, &m.last.Term, &m.hardTerm, &m.vote} {
 		*v = binary.LittleEndian.Uint64(b[5+8*i:])
 	}
 	return m, true
@@ -118,17 +118,17 @@ func (s rangeSnapshots) Offer() (*pb.Snapshot, error) { return s.m.offer(s.id) }
 
 // Install implements replica.Snapshots.
 func (s rangeSnapshots) Install(snap *pb.Snapshot) error {
-	m, meta := s.m, snap.GetMetadata()
+	m, last := s.m, replica.LastOf(snap)
 	in := m.installing[s.id]
-	if in == nil || in.msg.GetSnapshot().GetMetadata().GetIndex() != meta.GetIndex() {
-		return fmt.Errorf("snapshot at index %d is not staged", meta.GetIndex())
+	if in == nil || replica.LastOf(in.msg.GetSnapshot()).Index != last.Index {
+		return fmt.Errorf("snapshot at index %d is not staged", last.Index)
 	}
 	in.accepted = true
 	hs, _, err := m.o.Node.Log(s.id).InitialState()
 	if err != nil {
 		return err
 	}
-	what := plan{s.id, meta.GetIndex(), meta.GetTerm(), hs.GetTerm(), hs.GetVote()}
+	what := plan{id: s.id, last: last, hardTerm: hs.GetTerm(), vote: hs.GetVote()}
 	if err := durable.Write(m.o.FS, in.dir, planName, what.encode()); err != nil {
 		return err
 	}
@@ -140,9 +140,9 @@ func (s rangeSnapshots) Install(snap *pb.Snapshot) error {
 	if err != nil {
 		return err
 	}
-	if a := machine.AppliedState(); at != meta.GetIndex() || a.Index != at || a.Term != meta.GetTerm() {
+	if a := machine.AppliedState(); at != last.Index || a.EntryID != last {
 		return fmt.Errorf("ingested state is at index %d of term %d, durable at %d, want %d of %d",
-			a.Index, a.Term, at, meta.GetIndex(), meta.GetTerm())
+			a.Index, a.Term, at, last.Index, last.Term)
 	}
 	m.o.Node.Replaced(s.id, at)
 	return nil
@@ -212,7 +212,7 @@ func (m *Manager) Recover(id geo.RangeID, rlog state.RangeLog) (lost, err error)
 	if err != nil {
 		return nil, err
 	}
-	if applied.Index != what.index || applied.Term != what.term {
+	if applied.EntryID != what.last {
 		return nil, m.RemoveStaged(id) // It was not ingested: the old replica is whole.
 	}
 	hs, _, err := rlog.InitialState()
@@ -223,18 +223,18 @@ func (m *Manager) Recover(id geo.RangeID, rlog state.RangeLog) (lost, err error)
 		return fmt.Errorf("%w: term %d, vote %d; had term %d, vote %d",
 			replica.ErrLost, hs.GetTerm(), hs.GetVote(), what.hardTerm, what.vote), nil
 	}
-	switch term, err := rlog.Term(what.index); {
+	switch term, err := rlog.Term(what.last.Index); {
 	case err != nil && !errors.Is(err, raft.ErrCompacted) && !errors.Is(err, raft.ErrUnavailable):
 		return nil, err
-	case err != nil || term != what.term:
+	case err != nil || term != what.last.Term:
 		batch := m.o.Log.NewBatch()
-		if err := rlog.Reset(batch, what.index, what.term); err != nil {
+		if err := rlog.Reset(batch, what.last); err != nil {
 			return nil, err
 		}
 		if err := batch.Commit(true); err != nil {
 			return nil, err
 		}
-		m.o.Logger.Info("range snapshot completed after a crash", "range", id, "index", what.index)
+		m.o.Logger.Info("range snapshot completed after a crash", "range", id, "index", what.last.Index)
 	}
 	return nil, m.RemoveStaged(id)
 }

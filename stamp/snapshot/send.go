@@ -57,7 +57,7 @@ func (m *Manager) offer(id geo.RangeID) (*pb.Snapshot, error) {
 	if a.Index == 0 {
 		return nil, raft.ErrSnapshotTemporarilyUnavailable
 	}
-	return replica.SnapshotOf(a.Index, a.Term, m.o.Node.Range(id).Machine.Members()), nil
+	return replica.SnapshotOf(a.EntryID, m.o.Node.Range(id).Machine.Members()), nil
 }
 
 // Send carries out a MsgSnap apart from the scheduler.

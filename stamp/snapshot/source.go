@@ -47,7 +47,7 @@ func openSource(store *state.Store, id geo.RangeID, nodes []geo.NodeID, m *pb.Me
 		return nil, err
 	}
 	s.header = Header{Range: id, Message: &pb.Message{
-		Type: m.Type, To: m.To, From: m.From, Term: m.Term, Snapshot: replica.SnapshotOf(applied.Index, applied.Term, members),
+		Type: m.Type, To: m.To, From: m.From, Term: m.Term, Snapshot: replica.SnapshotOf(applied.EntryID, members),
 	}}
 	return s, nil
 }

@@ -43,9 +43,9 @@ type RangeLog interface {
 	SetHardState(b LogBatch, hs *pb.HardState) error
 	// Trim stages the deletion of all entries up to and including index.
 	Trim(b LogBatch, index uint64) error
-	// Reset stages the deletion of all entries: the log then begins behind index, whose
-	// term is term. The hard state stays. It follows a range snapshot.
-	Reset(b LogBatch, index, term uint64) error
+	// Reset stages the deletion of all entries: the log then begins behind last. The hard
+	// state stays. It follows a range snapshot, whose last entry is last.
+	Reset(b LogBatch, last geo.EntryID) error
 	// UpTo is how many entries there are up to and including index, and roughly how
 	// many bytes they take.
 	UpTo(index uint64) (entries, bytes uint64)

@@ -77,9 +77,9 @@ func (m *Model) Trim(index uint64) {
 	m.Entries, m.Truncated = m.Entries[index-m.Truncated:], index
 }
 
-// Reset removes all entries: the log begins behind index.
-func (m *Model) Reset(index, term uint64) {
-	m.Truncated, m.TruncatedTerm, m.Entries = index, term, nil
+// Reset removes all entries: the log begins behind last.
+func (m *Model) Reset(last geo.EntryID) {
+	m.Truncated, m.TruncatedTerm, m.Entries = last.Index, last.Term, nil
 }
 
 // String is all of it, for comparison.
@@ -161,9 +161,9 @@ func Step(rng *rand.Rand, g state.RangeLog, m *Model, b state.LogBatch, size int
 			return g.Append(b, entries)
 		}
 	case 1: // A range snapshot: behind, at or above where the log ends.
-		index, term := m.Truncated+rng.Uint64N(uint64(len(m.Entries)+4)), m.Term(m.Last())+rng.Uint64N(2)
-		m.Reset(index, term)
-		return g.Reset(b, index, term)
+		last := geo.EntryID{Index: m.Truncated + rng.Uint64N(uint64(len(m.Entries)+4)), Term: m.Term(m.Last()) + rng.Uint64N(2)}
+		m.Reset(last)
+		return g.Reset(b, last)
 	case 2, 3:
 		if index := m.Truncated + rng.Uint64N(uint64(len(m.Entries)+1)); index > m.Truncated {
 			m.Trim(index)

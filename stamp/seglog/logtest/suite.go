@@ -97,10 +97,11 @@ func reset(t *testing.T, open Open) {
 			return g.SetHardState(b, &pb.HardState{Term: &term, Vote: &vote, Commit: &commit})
 		})
 		cut := min(index, 1) * 4 // The term at zero is zero.
-		want.Reset(index, cut)
+		last := geo.EntryID{Term: cut, Index: index}
+		want.Reset(last)
 		want.Append(Entries(index+1, 4, 2, 8)...)
 		Commit(t, l, true, func(b state.LogBatch) error {
-			if err := g.Reset(b, index, cut); err != nil {
+			if err := g.Reset(b, last); err != nil {
 				return err
 			}
 			return g.Append(b, Entries(index+1, 4, 2, 8))
