@@ -86,7 +86,7 @@ type RaftMessage struct {
 // LeadershipConfirmed is the answer to ConfirmLeadership: this node led after it.
 type LeadershipConfirmed struct {
 	To    geo.NodeID
-	Nonce uint64
+	Nonce Nonce
 	// Last is the id that was given last.
 	Last geo.ReplicaID
 }
@@ -155,7 +155,7 @@ type PlacementDiffers struct{ Node geo.NodeID }
 // leads. If it does not, nothing follows.
 type ConfirmLeadership struct {
 	To    geo.NodeID
-	Nonce uint64
+	Nonce Nonce
 }
 
 // AddLearner proposes a new replica on a node, which is fed and does not vote.

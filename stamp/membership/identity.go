@@ -45,26 +45,28 @@ func (p Phase) String() string {
 	return fmt.Sprintf("phase-%d", byte(p))
 }
 
+// Nonce names an identity file. It is drawn when the file is made: a node that lost the file
+// draws another one, which its peers do not know.
+type Nonce uint64
+
 // Identity is what a node's folder holds of a replica: docs/format/identity.md.
 type Identity struct {
 	Phase Phase
 	// Replica is its id.
 	Replica geo.ReplicaID
-	// Nonce is drawn when the file is made. A node that lost the file draws another one,
-	// which its peers do not know.
-	Nonce uint64
+	Nonce   Nonce
 	// Peers are the nonces of the nodes that joined together with this one.
-	Peers map[geo.NodeID]uint64
+	Peers map[geo.NodeID]Nonce
 }
 
 // Recovery is the one that the replica belongs to.
 func (d Identity) Recovery() replica.Recovery { return replica.RecoveryOf(d.Replica) }
 
-// NewIdentity is that of a node that has no file. tookPart: the log or the state of the range
-// holds something, in a folder from before there were identities or one that lost just this
-// file; members is the configuration in that state.
-func NewIdentity(node geo.NodeID, nonce uint64, tookPart bool, members replica.Members) *Identity {
-	d := &Identity{Phase: Joining, Replica: replica.FirstID(node), Nonce: nonce, Peers: map[geo.NodeID]uint64{}}
+// NewIdentity is the identity of a node that has no file. tookPart: the log or the state of the
+// range holds something, in a folder from before there were identities or one that lost only
+// this file; members is the configuration in that state.
+func NewIdentity(node geo.NodeID, nonce Nonce, tookPart bool, members replica.Members) *Identity {
+	d := &Identity{Phase: Joining, Replica: replica.FirstID(node), Nonce: nonce, Peers: map[geo.NodeID]Nonce{}}
 	if tookPart {
 		d.Phase = Member
 		if own, ok := members.On(node); ok {
@@ -86,12 +88,12 @@ var ErrIdentity = errors.New("identity file of a replica is malformed")
 func (d Identity) encode(order []geo.NodeID) []byte {
 	b := []byte{identityVersion, byte(d.Phase)}
 	b = binary.LittleEndian.AppendUint64(b, uint64(d.Replica))
-	b = binary.LittleEndian.AppendUint64(b, d.Nonce)
+	b = binary.LittleEndian.AppendUint64(b, uint64(d.Nonce))
 	b = append(b, byte(len(d.Peers)))
 	for _, p := range order {
 		if nonce, ok := d.Peers[p]; ok {
 			b = binary.LittleEndian.AppendUint64(b, uint64(p))
-			b = binary.LittleEndian.AppendUint64(b, nonce)
+			b = binary.LittleEndian.AppendUint64(b, uint64(nonce))
 		}
 	}
 	return binary.LittleEndian.AppendUint32(b, crc.Of(b))
@@ -106,14 +108,14 @@ func parseIdentity(b []byte) (*Identity, error) {
 		return nil, ErrIdentity
 	}
 	d := &Identity{
-		Phase: Phase(b[1]), Replica: geo.ReplicaID(binary.LittleEndian.Uint64(b[2:])), Nonce: binary.LittleEndian.Uint64(b[10:]),
-		Peers: map[geo.NodeID]uint64{},
+		Phase: Phase(b[1]), Replica: geo.ReplicaID(binary.LittleEndian.Uint64(b[2:])), Nonce: Nonce(binary.LittleEndian.Uint64(b[10:])),
+		Peers: map[geo.NodeID]Nonce{},
 	}
 	if d.Phase < Joining || d.Phase > Forgotten {
 		return nil, ErrIdentity
 	}
 	for b = b[identityHead:n]; len(b) > 0; b = b[16:] {
-		d.Peers[geo.NodeID(binary.LittleEndian.Uint64(b))] = binary.LittleEndian.Uint64(b[8:])
+		d.Peers[geo.NodeID(binary.LittleEndian.Uint64(b))] = Nonce(binary.LittleEndian.Uint64(b[8:]))
 	}
 	return d, nil
 }

@@ -14,7 +14,7 @@ import (
 // An identity stays what docs/format/identity.md shows; any other bytes are refused: a
 // node must not guess who it is (R4).
 func TestIdentity(t *testing.T) {
-	d := Identity{Phase: Member, Replica: 4, Nonce: 7, Peers: map[geo.NodeID]uint64{1: 5, 2: 6}}
+	d := Identity{Phase: Member, Replica: 4, Nonce: 7, Peers: map[geo.NodeID]Nonce{1: 5, 2: 6}}
 	b := d.encode([]geo.NodeID{1, 2, 3})
 	require.Equal(t, "0102040000000000000007000000000000000201000000000000000500000000000000"+
 		"02000000000000000600000000000000"+"9bbc489d", hex.EncodeToString(b))

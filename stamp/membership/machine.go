@@ -19,7 +19,7 @@ type Options struct {
 	// Nodes are those of the range, this one among them.
 	Nodes []geo.NodeID
 	// Placement is the checksum of the stamp's placement here.
-	Placement uint64
+	Placement PlacementSum
 	// Rebuilds: the node sends and takes range snapshots, without which no replica can be
 	// rebuilt.
 	Rebuilds bool

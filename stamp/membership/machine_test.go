@@ -21,7 +21,7 @@ func machine(p Phase, id geo.ReplicaID) *Machine {
 }
 
 func saved(p Phase, id geo.ReplicaID) SaveIdentity {
-	return SaveIdentity{Identity{Phase: p, Replica: id, Nonce: 7, Peers: map[geo.NodeID]uint64{}}}
+	return SaveIdentity{Identity{Phase: p, Replica: id, Nonce: 7, Peers: map[geo.NodeID]Nonce{}}}
 }
 
 // once is the recovery of the range from node 2.
@@ -46,8 +46,8 @@ func TestTransitions(t *testing.T) {
 		id   geo.ReplicaID
 	}{
 		"it joins when all have answered": {
-			m: func() *Machine { m := machine(Joining, 1); m.id.Peers = map[geo.NodeID]uint64{2: 8, 3: 9}; return m }(), e: Join{},
-			want: []Effect{StartLog{}, SaveIdentity{Identity{Member, 1, 7, map[geo.NodeID]uint64{2: 8, 3: 9}}}, Reopen{}}, to: Member, id: 1,
+			m: func() *Machine { m := machine(Joining, 1); m.id.Peers = map[geo.NodeID]Nonce{2: 8, 3: 9}; return m }(), e: Join{},
+			want: []Effect{StartLog{}, SaveIdentity{Identity{Member, 1, 7, map[geo.NodeID]Nonce{2: 8, 3: 9}}}, Reopen{}}, to: Member, id: 1,
 		},
 		"it asks until then": {
 			m: machine(Joining, 1), e: Join{}, want: []Effect{Send{2, Hello{7, 5}}, Send{3, Hello{7, 5}}}, to: Joining, id: 1,

@@ -14,23 +14,23 @@ type Message interface{ isMessage() }
 // it joins.
 type Hello struct {
 	// Nonce is the sender's.
-	Nonce uint64
-	// Placement is the checksum of the sender's placement; 0 from a version without one.
-	Placement uint64
+	Nonce Nonce
+	// Placement is the sender's; 0 from a version without placements.
+	Placement PlacementSum
 }
 
 // HelloAnswer answers Hello.
 type HelloAnswer struct {
-	// Asked is the nonce of the Hello, Nonce that of the sender.
-	Asked, Nonce uint64
+	// Asked is the nonce of the Hello, Nonce is the sender's.
+	Asked, Nonce Nonce
 	// Known: the sender knows the range, and did not join together with the node that asked.
 	Known bool
 }
 
 // OtherPlacement answers Hello from a node that has another placement.
 type OtherPlacement struct {
-	// Placement is the checksum of the sender's placement.
-	Placement uint64
+	// Placement is the sender's.
+	Placement PlacementSum
 }
 
 // LossReport is sent by a node whose replica is lost, until the leader has removed it.
@@ -38,13 +38,13 @@ type LossReport struct {
 	// Replica is the last id that the sender may have taken part under; 0 if it cannot know.
 	Replica geo.ReplicaID
 	// Nonce is the sender's if Replica is 0.
-	Nonce uint64
+	Nonce Nonce
 }
 
 // LastID answers a LossReport without an id.
 type LastID struct {
-	// Nonce is that of the report.
-	Nonce uint64
+	// Nonce is the nonce of the report.
+	Nonce Nonce
 	// Replica is the id that was given last.
 	Replica geo.ReplicaID
 }

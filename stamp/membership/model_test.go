@@ -79,7 +79,7 @@ func (n *modelNode) breakPromises() {
 func (n *modelNode) start() {
 	n.lives++
 	if n.disk.id == nil {
-		n.disk.id = NewIdentity(n.node, uint64(n.node)*100+n.lives, false, replica.Members{})
+		n.disk.id = NewIdentity(n.node, Nonce(n.node)*100+Nonce(n.lives), false, replica.Members{})
 	}
 	id := *n.disk.id
 	id.Peers = maps.Clone(id.Peers)

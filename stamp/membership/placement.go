@@ -16,6 +16,16 @@ var ErrPlacement = errors.New("cannot determine which nodes have which ranges")
 
 const placementVersion = 1
 
+// PlacementSum is the checksum of a placement, by which nodes compare theirs. It is never 0,
+// which a node of a version without placements sends.
+type PlacementSum uint64
+
+// SumOf returns the checksum of a placement.
+func SumOf(p ranges.Placement) PlacementSum {
+	b := EncodePlacement(p)
+	return 1<<32 | PlacementSum(binary.LittleEndian.Uint32(b[len(b)-4:]))
+}
+
 // EncodePlacement is what the file has twice: docs/format/placement.md.
 func EncodePlacement(p ranges.Placement) []byte {
 	b := binary.LittleEndian.AppendUint16([]byte{placementVersion}, uint16(len(p.Nodes)))

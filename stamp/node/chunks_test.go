@@ -35,7 +35,7 @@ func (t *lone) Send(_, to geo.NodeID, batch []Envelope) {
 	t.sent = append(t.sent, batch...)
 	for _, e := range batch {
 		if hello, ok := e.Report.(membership.Hello); ok {
-			t.n.Receive([]Envelope{{Range: e.Range, From: to, Report: membership.HelloAnswer{Asked: hello.Nonce, Nonce: uint64(100 + to)}}})
+			t.n.Receive([]Envelope{{Range: e.Range, From: to, Report: membership.HelloAnswer{Asked: hello.Nonce, Nonce: membership.Nonce(100 + to)}}})
 		}
 	}
 }

@@ -53,7 +53,7 @@ func (r *hostedRange) identify() (*membership.Identity, error) {
 			return nil, err
 		}
 		tookPart := last > 0 || hs.GetVote() != 0 || hs.GetTerm() > replica.FirstTerm || r.Machine.AppliedState().Index > 0
-		d = membership.NewIdentity(n.o.ID, nonce, tookPart, r.Machine.Members())
+		d = membership.NewIdentity(n.o.ID, membership.Nonce(nonce), tookPart, r.Machine.Members())
 	}
 	// An identity that was read is written again too: it may be in the page cache only, if an fsync
 	// failed before the restart, and nothing may become durable that depends on it before it is (R4).
@@ -69,7 +69,7 @@ func (r *hostedRange) open(lost error) error {
 		return err
 	}
 	r.membership = membership.New(membership.Options{
-		Node: n.o.ID, Range: r.ID(), Nodes: n.placement.Of(r.ID()), Placement: n.placement.sum(), Rebuilds: n.o.takesSnapshots(),
+		Node: n.o.ID, Range: r.ID(), Nodes: n.placement.Of(r.ID()), Placement: membership.SumOf(n.placement.Placement), Rebuilds: n.o.takesSnapshots(),
 	}, *d)
 	hs, _, err := r.log.InitialState()
 	if err != nil {

@@ -1,7 +1,6 @@
 package node
 
 import (
-	"encoding/binary"
 	"fmt"
 	"maps"
 	"slices"
@@ -156,12 +155,6 @@ func (p *placement) warnings() []string {
 		}
 	}
 	return out
-}
-
-// sum is the checksum of the placement in messages. It is never zero, which means no placement.
-func (p *placement) sum() uint64 {
-	b := membership.EncodePlacement(p.Placement)
-	return 1<<32 | uint64(binary.LittleEndian.Uint32(b[len(b)-4:]))
 }
 
 // differs reports to the operator that a node has another placement, once for each node until the next

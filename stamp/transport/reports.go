@@ -44,19 +44,19 @@ func reportOnWire(from geo.NodeID, report membership.Message) *pb.Message {
 		typ, sender := typeDurableIndex, uint64(from)
 		return &pb.Message{Type: &typ, From: &sender, Index: &r.Index}
 	case membership.Hello:
-		typ, index, logTerm = typeHello, r.Nonce, r.Placement
+		typ, index, logTerm = typeHello, uint64(r.Nonce), uint64(r.Placement)
 	case membership.HelloAnswer:
-		typ, index, logTerm, reject = typeHelloAnswer, r.Asked, r.Nonce, r.Known
+		typ, index, logTerm, reject = typeHelloAnswer, uint64(r.Asked), uint64(r.Nonce), r.Known
 	case membership.LossReport:
-		typ, index, logTerm = typeLossReport, uint64(r.Replica), r.Nonce
+		typ, index, logTerm = typeLossReport, uint64(r.Replica), uint64(r.Nonce)
 	case membership.RecoveryReport:
 		typ, index = typeRecoveryReport, uint64(r.Recovery.None())
 	case membership.OtherPlacement:
-		typ, index = typeOtherPlacement, r.Placement
+		typ, index = typeOtherPlacement, uint64(r.Placement)
 	case membership.LeaderHint:
 		typ, index = typeLeaderHint, r.Term
 	case membership.LastID:
-		typ, index, logTerm = typeLastID, uint64(r.Replica), r.Nonce
+		typ, index, logTerm = typeLastID, uint64(r.Replica), uint64(r.Nonce)
 	default:
 		panic(fmt.Sprintf("transport: no wire form of %T", report))
 	}
@@ -71,19 +71,19 @@ func reportFromWire(m *pb.Message) membership.Message {
 	case typeDurableIndex:
 		return membership.DurableIndex{Index: m.GetIndex()}
 	case typeHello:
-		return membership.Hello{Nonce: m.GetIndex(), Placement: m.GetLogTerm()}
+		return membership.Hello{Nonce: membership.Nonce(m.GetIndex()), Placement: membership.PlacementSum(m.GetLogTerm())}
 	case typeHelloAnswer:
-		return membership.HelloAnswer{Asked: m.GetIndex(), Nonce: m.GetLogTerm(), Known: m.GetReject()}
+		return membership.HelloAnswer{Asked: membership.Nonce(m.GetIndex()), Nonce: membership.Nonce(m.GetLogTerm()), Known: m.GetReject()}
 	case typeLossReport:
-		return membership.LossReport{Replica: geo.ReplicaID(m.GetIndex()), Nonce: m.GetLogTerm()}
+		return membership.LossReport{Replica: geo.ReplicaID(m.GetIndex()), Nonce: membership.Nonce(m.GetLogTerm())}
 	case typeRecoveryReport:
 		return membership.RecoveryReport{Recovery: replica.RecoveryOf(geo.ReplicaID(m.GetIndex()))}
 	case typeOtherPlacement:
-		return membership.OtherPlacement{Placement: m.GetIndex()}
+		return membership.OtherPlacement{Placement: membership.PlacementSum(m.GetIndex())}
 	case typeLeaderHint:
 		return membership.LeaderHint{Term: m.GetIndex()}
 	case typeLastID:
-		return membership.LastID{Replica: geo.ReplicaID(m.GetIndex()), Nonce: m.GetLogTerm()}
+		return membership.LastID{Replica: geo.ReplicaID(m.GetIndex()), Nonce: membership.Nonce(m.GetLogTerm())}
 	}
 	return nil
 }
