@@ -22,10 +22,13 @@ type Seq uint64
 // before it; the first carries zero.
 type Hash uint64
 
+// EpochNumber orders the epochs of an account: every move raises it. Zero is none.
+type EpochNumber uint64
+
 // Epoch is one term of a primary location: a number and the location that minted it.
 // The higher one wins; equal numbers differ in location (R19).
 type Epoch struct {
-	Number   uint64
+	Number   EpochNumber
 	Location Location
 }
 

@@ -18,7 +18,7 @@ func TestLaneCount(t *testing.T) { require.EqualValues(t, 32, LaneCount) }
 func TestEpochOrder(t *testing.T) {
 	epoch := rapid.Custom(func(t *rapid.T) Epoch {
 		return Epoch{
-			Number:   rapid.Uint64Range(0, 3).Draw(t, "number"),
+			Number:   EpochNumber(rapid.Uint64Range(0, 3).Draw(t, "number")),
 			Location: Location(rapid.StringMatching(`[ab]{0,2}`).Draw(t, "location")),
 		}
 	})

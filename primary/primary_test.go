@@ -45,7 +45,7 @@ func (r *rig) run(t *testing.T, d *datadriven.TestData) string {
 		if d.HasArg("secondary") {
 			g.Role = change.RoleSecondary
 		}
-		d.ScanArgs(t, "epoch", &g.Epoch.Number)
+		d.ScanArgs(t, "epoch", (*uint64)(&g.Epoch.Number))
 		g.Epoch.Location = "north"
 		stamptest.Submit(t, r.stamp, geo.FirstRange(geo.Table), stamptest.Gate{Account: "acct", Gate: g})
 		return ""
@@ -86,7 +86,7 @@ func (r *rig) show(w *write) string {
 	}
 	numbers := "no stream"
 	heads, _ := leader.Machine.Heads()
-	newest := uint64(0)
+	newest := geo.EpochNumber(0)
 	for st, h := range heads {
 		if st.Epoch.Number > newest {
 			newest = st.Epoch.Number

@@ -52,7 +52,7 @@ func (r *rig) run(t *testing.T, d *datadriven.TestData) string {
 		if d.HasArg("primary") {
 			g.Role = change.RolePrimary
 		}
-		d.ScanArgs(t, "epoch", &g.Epoch.Number)
+		d.ScanArgs(t, "epoch", (*uint64)(&g.Epoch.Number))
 		origin := "north"
 		d.MaybeScanArgs(t, "origin", &origin)
 		g.Epoch.Location = geo.Location(origin)
@@ -160,7 +160,7 @@ func outcomes() map[receive.Outcome]string {
 	}
 }
 
-func streamOf(p keys.Partition, epoch uint64, origin geo.Location) geo.Stream {
+func streamOf(p keys.Partition, epoch geo.EpochNumber, origin geo.Location) geo.Stream {
 	return geo.Stream{Account: p.Account, Epoch: geo.Epoch{Number: epoch, Location: origin}, Range: geo.FirstRange(geo.Table), Lane: p.Lane()}
 }
 
@@ -192,7 +192,7 @@ func (r *rig) record(object, number string, args map[string]string) *receive.Rec
 	if o, ok := args["origin"]; ok {
 		origin = geo.Location(o)
 	}
-	st := streamOf(p, r.number(args, "epoch", 1), origin)
+	st := streamOf(p, geo.EpochNumber(r.number(args, "epoch", 1)), origin)
 	rec := change.Record{
 		Epoch: st.Epoch, Range: st.Range, Lane: st.Lane, Service: p.Service, Account: p.Account, Seq: geo.Seq(seq),
 		Prev: r.hashes[fmt.Sprint(object, seq-1)], CommitTime: geo.Timestamp(10 * seq), Partition: p.Append(nil),

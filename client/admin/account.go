@@ -8,8 +8,8 @@ import (
 
 // Epoch is a period during which an account has one primary.
 type Epoch struct {
-	Number   uint64       `json:"number"`
-	Location geo.Location `json:"location"`
+	Number   geo.EpochNumber `json:"number"`
+	Location geo.Location    `json:"location"`
 }
 
 // EpochOf converts the vocabulary's epoch.

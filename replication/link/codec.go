@@ -24,7 +24,7 @@ const (
 
 func wireStream(s geo.Stream) *wire.Stream {
 	return &wire.Stream{
-		Account: string(s.Account), Epoch: s.Epoch.Number, Location: string(s.Epoch.Location), Range: uint32(s.Range), Lane: uint32(s.Lane),
+		Account: string(s.Account), Epoch: uint64(s.Epoch.Number), Location: string(s.Epoch.Location), Range: uint32(s.Range), Lane: uint32(s.Lane),
 	}
 }
 
@@ -34,7 +34,7 @@ func parseStream(w *wire.Stream) (geo.Stream, error) {
 		return geo.Stream{}, fmt.Errorf("%w: stream", ErrMalformed)
 	}
 	return geo.Stream{
-		Account: geo.Account(w.GetAccount()), Epoch: geo.Epoch{Number: w.GetEpoch(), Location: geo.Location(w.GetLocation())},
+		Account: geo.Account(w.GetAccount()), Epoch: geo.Epoch{Number: geo.EpochNumber(w.GetEpoch()), Location: geo.Location(w.GetLocation())},
 		Range: geo.RangeID(w.GetRange()), Lane: geo.Lane(w.GetLane()),
 	}, nil
 }

@@ -20,15 +20,15 @@ const RAGRS Redundancy = "RA-GRS"
 
 // Account is the catalog's record of an account. Both locations hold it.
 type Account struct {
-	Version    int           `json:"v"`
-	Name       geo.Account   `json:"name"`
-	Key1       []byte        `json:"key1"`
-	Key2       []byte        `json:"key2"`
-	Redundancy Redundancy    `json:"redundancy"`
-	Primary    geo.Location  `json:"primary"`
-	Secondary  geo.Location  `json:"secondary"`
-	Epoch      uint64        `json:"epoch"`
-	Created    geo.Timestamp `json:"created"`
+	Version    int             `json:"v"`
+	Name       geo.Account     `json:"name"`
+	Key1       []byte          `json:"key1"`
+	Key2       []byte          `json:"key2"`
+	Redundancy Redundancy      `json:"redundancy"`
+	Primary    geo.Location    `json:"primary"`
+	Secondary  geo.Location    `json:"secondary"`
+	Epoch      geo.EpochNumber `json:"epoch"`
+	Created    geo.Timestamp   `json:"created"`
 	// Active is set once the gates of both locations are committed (R7).
 	Active bool `json:"active"`
 }

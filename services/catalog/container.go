@@ -19,8 +19,8 @@ type Container struct {
 	// Name as it was created; the key holds it in lower case.
 	Name string `json:"name"`
 	// Epoch and Created are the generation (R8).
-	Epoch   uint64        `json:"epoch"`
-	Created geo.Timestamp `json:"created"`
+	Epoch   geo.EpochNumber `json:"epoch"`
+	Created geo.Timestamp   `json:"created"`
 	// Modified is the Last-Modified and ETag of the container.
 	Modified geo.Timestamp `json:"modified"`
 	// Deleted is when it was deleted, zero while it lives. The record stays, so that the name
@@ -99,7 +99,7 @@ type Create struct {
 	Service      geo.Service
 	Account      geo.Account
 	Name         string
-	Epoch        uint64
+	Epoch        geo.EpochNumber
 	NameRest     time.Duration
 	Metadata     []Pair
 	PublicAccess string

@@ -48,7 +48,7 @@ func AppendClosed(dst []byte, c *Closed) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(c.Heads)))
 	for _, h := range c.Heads {
 		dst = appendShort(dst, string(h.Account))
-		dst = binary.LittleEndian.AppendUint64(dst, h.Epoch.Number)
+		dst = binary.LittleEndian.AppendUint64(dst, uint64(h.Epoch.Number))
 		dst = appendShort(dst, string(h.Epoch.Location))
 		dst = append(dst, byte(h.Lane))
 		dst = binary.AppendUvarint(dst, uint64(h.Seq))
@@ -85,7 +85,7 @@ func readClosed(rd *reader) Closed {
 	for range count {
 		var h StreamHead
 		h.Account = geo.Account(rd.short())
-		h.Epoch.Number = rd.uint64()
+		h.Epoch.Number = geo.EpochNumber(rd.uint64())
 		h.Epoch.Location = geo.Location(rd.short())
 		h.Lane = geo.Lane(rd.byte())
 		h.Seq = geo.Seq(rd.uvarint())

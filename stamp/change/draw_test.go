@@ -31,7 +31,7 @@ func drawName(t *rapid.T, min int, label string) string {
 }
 
 func drawEpoch(t *rapid.T) geo.Epoch {
-	return geo.Epoch{Number: drawNumber(t, "epoch"), Location: geo.Location(drawName(t, 0, "location"))}
+	return geo.Epoch{Number: geo.EpochNumber(drawNumber(t, "epoch")), Location: geo.Location(drawName(t, 0, "location"))}
 }
 
 func drawLane(t *rapid.T) geo.Lane {

@@ -93,7 +93,7 @@ func AppendRecord(dst []byte, r *Record) ([]byte, error) {
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(r.Seq))
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(r.Prev))
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(r.CommitTime))
-	dst = binary.LittleEndian.AppendUint64(dst, r.Epoch.Number)
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(r.Epoch.Number))
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(r.Range))
 	dst = appendShort(dst, string(r.Epoch.Location))
 	dst = appendShort(dst, string(r.Account))
@@ -186,7 +186,7 @@ func ParseRecord(b []byte) (Record, error) {
 	r.Seq = geo.Seq(binary.LittleEndian.Uint64(b[recSeq:]))
 	r.Prev = geo.Hash(binary.LittleEndian.Uint64(b[recPrev:]))
 	r.CommitTime = geo.Timestamp(binary.LittleEndian.Uint64(b[recTime:]))
-	r.Epoch.Number = binary.LittleEndian.Uint64(b[recEpoch:])
+	r.Epoch.Number = geo.EpochNumber(binary.LittleEndian.Uint64(b[recEpoch:]))
 	r.Range = geo.RangeID(binary.LittleEndian.Uint32(b[recRange:]))
 	if b[1] != 0 || r.Lane >= geo.LaneCount {
 		return r, ErrMalformed
@@ -250,7 +250,7 @@ func ParseHeader(b []byte) (Header, error) {
 	h.Seq = geo.Seq(binary.LittleEndian.Uint64(b[recSeq:]))
 	h.Prev = geo.Hash(binary.LittleEndian.Uint64(b[recPrev:]))
 	h.CommitTime = geo.Timestamp(binary.LittleEndian.Uint64(b[recTime:]))
-	h.Stream.Epoch.Number = binary.LittleEndian.Uint64(b[recEpoch:])
+	h.Stream.Epoch.Number = geo.EpochNumber(binary.LittleEndian.Uint64(b[recEpoch:]))
 	h.Stream.Range = geo.RangeID(binary.LittleEndian.Uint32(b[recRange:]))
 	h.Stream.Epoch.Location = geo.Location(rd.short())
 	h.Stream.Account = geo.Account(rd.short())

@@ -38,7 +38,7 @@ func AppendGate(dst []byte, g Gate) []byte {
 		flags |= 2
 	}
 	dst = append(dst, formatVersion, byte(g.Role), flags)
-	dst = binary.LittleEndian.AppendUint64(dst, g.Epoch.Number)
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(g.Epoch.Number))
 	return appendShort(dst, string(g.Epoch.Location))
 }
 
@@ -62,7 +62,7 @@ func readGate(rd *reader) Gate {
 	g.Role = Role(role)
 	g.Open = flags&1 != 0
 	g.Numbered = flags&2 != 0
-	g.Epoch.Number = rd.uint64()
+	g.Epoch.Number = geo.EpochNumber(rd.uint64())
 	g.Epoch.Location = geo.Location(rd.short())
 	return g
 }
@@ -80,7 +80,7 @@ func ParseGatePart(b []byte) (geo.Account, Gate, error) {
 
 func appendStream(dst []byte, s geo.Stream) []byte {
 	dst = appendShort(dst, string(s.Account))
-	dst = binary.LittleEndian.AppendUint64(dst, s.Epoch.Number)
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(s.Epoch.Number))
 	dst = appendShort(dst, string(s.Epoch.Location))
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(s.Range))
 	return append(dst, byte(s.Lane))
@@ -91,7 +91,7 @@ func ParseTrim(b []byte) (geo.Stream, geo.Seq, error) {
 	rd := reader{b: b}
 	var s geo.Stream
 	s.Account = geo.Account(rd.short())
-	s.Epoch.Number = rd.uint64()
+	s.Epoch.Number = geo.EpochNumber(rd.uint64())
 	s.Epoch.Location = geo.Location(rd.short())
 	s.Range = geo.RangeID(rd.uint32())
 	s.Lane = geo.Lane(rd.byte())

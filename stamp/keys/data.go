@@ -17,7 +17,7 @@ const (
 // Generation distinguishes two lives of one table, container or queue name: the
 // epoch and the commit timestamp of its creation (R8). It is never a counter.
 type Generation struct {
-	Epoch   uint64
+	Epoch   geo.EpochNumber
 	Created geo.Timestamp
 }
 
@@ -56,8 +56,20 @@ func AppendContainer(dst []byte, s geo.Service, a geo.Account, container string,
 	dst = append(dst, spaceData, byte(s))
 	dst = AppendString(dst, string(a))
 	dst = AppendString(dst, container)
-	dst = AppendUint64(dst, g.Epoch)
-	return AppendUint64(dst, uint64(g.Created))
+	return appendGeneration(dst, g)
+}
+
+func appendGeneration(dst []byte, g Generation) []byte {
+	return AppendUint64(AppendUint64(dst, uint64(g.Epoch)), uint64(g.Created))
+}
+
+func cutGeneration(b []byte) (g Generation, rest []byte, err error) {
+	epoch, b, err := CutUint64(b)
+	if err != nil {
+		return g, nil, err
+	}
+	created, rest, err := CutUint64(b)
+	return Generation{geo.EpochNumber(epoch), geo.Timestamp(created)}, rest, err
 }
 
 // AppendService appends the prefix of everything clients stored in a service.
@@ -78,14 +90,9 @@ func ParsePartition(key []byte) (p Partition, row []byte, err error) {
 	if p.Container, rest, err = CutString(rest); err != nil {
 		return p, nil, err
 	}
-	if p.Generation.Epoch, rest, err = CutUint64(rest); err != nil {
+	if p.Generation, rest, err = cutGeneration(rest); err != nil {
 		return p, nil, err
 	}
-	created, rest, err := CutUint64(rest)
-	if err != nil {
-		return p, nil, err
-	}
-	p.Generation.Created = geo.Timestamp(created)
 	p.Object, row, err = CutString(rest)
 	return p, row, err
 }

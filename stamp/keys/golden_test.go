@@ -88,7 +88,7 @@ var goldenPartitions = []Partition{
 	{geo.Queue, "acct", "jobs", Generation{1, 17_000_000_000_000_000}, "\x07"},
 	{geo.Catalog, "acct", "", Generation{}, ""},
 	{geo.Catalog, "acct", "", Generation{}, "table/people"},
-	{geo.Service(255), "zzzzzzzzzzzzzzzzzzzzzzzz", "", Generation{^uint64(0), ^geo.Timestamp(0)}, ""},
+	{geo.Service(255), "zzzzzzzzzzzzzzzzzzzzzzzz", "", Generation{^geo.EpochNumber(0), ^geo.Timestamp(0)}, ""},
 }
 
 var goldenStream = geo.Stream{Account: "acct", Epoch: geo.Epoch{Number: 3, Location: "north"}, Range: 4, Lane: 17}

@@ -61,14 +61,14 @@ var shapes = map[string]func(t *rapid.T) ([]byte, tuple){
 	"partition": func(t *rapid.T) ([]byte, tuple) {
 		p := drawPartition(t)
 		return p.Append(nil), tuple{
-			uint64(p.Service), string(p.Account), p.Container, p.Generation.Epoch, uint64(p.Generation.Created), p.Object,
+			uint64(p.Service), string(p.Account), p.Container, uint64(p.Generation.Epoch), uint64(p.Generation.Created), p.Object,
 		}
 	},
 	"row": func(t *rapid.T) ([]byte, tuple) {
 		p := drawPartition(t)
 		row := text().Draw(t, "row")
 		return AppendString(p.Append(nil), row), tuple{
-			uint64(p.Service), string(p.Account), p.Container, p.Generation.Epoch, uint64(p.Generation.Created), p.Object, row,
+			uint64(p.Service), string(p.Account), p.Container, uint64(p.Generation.Epoch), uint64(p.Generation.Created), p.Object, row,
 		}
 	},
 	"gate": func(t *rapid.T) ([]byte, tuple) {
@@ -90,7 +90,7 @@ var shapes = map[string]func(t *rapid.T) ([]byte, tuple){
 	"generation": func(t *rapid.T) ([]byte, tuple) {
 		r, p := drawRange(t), drawPartition(t)
 		return ClosedGeneration(r, p.Service, p.Account, p.Container, p.Generation), tuple{
-			uint64(r), uint64(p.Service), string(p.Account), p.Container, p.Generation.Epoch, uint64(p.Generation.Created),
+			uint64(r), uint64(p.Service), string(p.Account), p.Container, uint64(p.Generation.Epoch), uint64(p.Generation.Created),
 		}
 	},
 }
@@ -104,7 +104,7 @@ func drawPartition(t *rapid.T) Partition {
 		Service:    rapid.SampledFrom([]geo.Service{1, 2, 3, 4, 255}).Draw(t, "service"),
 		Account:    geo.Account(text().Draw(t, "account")),
 		Container:  text().Draw(t, "container"),
-		Generation: Generation{number().Draw(t, "epoch"), geo.Timestamp(number().Draw(t, "created"))},
+		Generation: Generation{geo.EpochNumber(number().Draw(t, "epoch")), geo.Timestamp(number().Draw(t, "created"))},
 		Object:     text().Draw(t, "object"),
 	}
 }
@@ -113,12 +113,12 @@ func drawStream(t *rapid.T) (geo.RangeID, geo.Stream, tuple) {
 	r := drawRange(t)
 	s := geo.Stream{
 		Account: geo.Account(text().Draw(t, "account")),
-		Epoch:   geo.Epoch{Number: number().Draw(t, "epoch"), Location: geo.Location(text().Draw(t, "location"))},
+		Epoch:   geo.Epoch{Number: geo.EpochNumber(number().Draw(t, "epoch")), Location: geo.Location(text().Draw(t, "location"))},
 		Range:   drawRange(t),
 		Lane:    geo.Lane(rapid.IntRange(0, geo.LaneCount-1).Draw(t, "lane")),
 	}
 	return r, s, tuple{
-		uint64(r), string(s.Account), s.Epoch.Number, string(s.Epoch.Location), uint64(s.Range), uint64(s.Lane),
+		uint64(r), string(s.Account), uint64(s.Epoch.Number), string(s.Epoch.Location), uint64(s.Range), uint64(s.Lane),
 	}
 }
 
@@ -146,7 +146,7 @@ func TestLaneIgnoresGeneration(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawPartition(t)
 		q := p
-		q.Generation = Generation{number().Draw(t, "epoch"), geo.Timestamp(number().Draw(t, "created"))}
+		q.Generation = Generation{geo.EpochNumber(number().Draw(t, "epoch")), geo.Timestamp(number().Draw(t, "created"))}
 		require.Equal(t, p.Lane(), q.Lane())
 		require.Less(t, p.Lane(), geo.Lane(geo.LaneCount))
 	})

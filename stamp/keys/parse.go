@@ -81,7 +81,7 @@ func ParseRangeKey(key []byte) (k RangeKey, err error) {
 		rest, err = k.cutSource(rest)
 	case kindGeneration:
 		k.Kind = KindGeneration
-		rest, err = k.cutGeneration(rest)
+		rest, err = k.cutClosedGeneration(rest)
 	default:
 		return k, ErrMalformed
 	}
@@ -100,7 +100,7 @@ func (k *RangeKey) cutSource(b []byte) (rest []byte, err error) {
 	return b[4:], nil
 }
 
-func (k *RangeKey) cutGeneration(b []byte) (rest []byte, err error) {
+func (k *RangeKey) cutClosedGeneration(b []byte) (rest []byte, err error) {
 	if len(b) == 0 {
 		return nil, ErrMalformed
 	}
@@ -113,10 +113,6 @@ func (k *RangeKey) cutGeneration(b []byte) (rest []byte, err error) {
 	if k.Partition.Container, b, err = CutString(b); err != nil {
 		return nil, err
 	}
-	if k.Partition.Generation.Epoch, b, err = CutUint64(b); err != nil {
-		return nil, err
-	}
-	created, rest, err := CutUint64(b)
-	k.Partition.Generation.Created = geo.Timestamp(created)
+	k.Partition.Generation, rest, err = cutGeneration(b)
 	return rest, err
 }

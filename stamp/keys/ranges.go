@@ -29,7 +29,7 @@ func rangeKey(r geo.RangeID, kind byte) []byte {
 
 func appendStream(b []byte, s geo.Stream) []byte {
 	b = AppendString(b, string(s.Account))
-	b = AppendUint64(b, s.Epoch.Number)
+	b = AppendUint64(b, uint64(s.Epoch.Number))
 	b = AppendString(b, string(s.Epoch.Location))
 	b = binary.BigEndian.AppendUint32(b, uint32(s.Range))
 	return append(b, byte(s.Lane))
@@ -41,9 +41,11 @@ func cutStream(b []byte) (s geo.Stream, rest []byte, err error) {
 		return s, nil, err
 	}
 	s.Account = geo.Account(account)
-	if s.Epoch.Number, b, err = CutUint64(b); err != nil {
+	epoch, b, err := CutUint64(b)
+	if err != nil {
 		return s, nil, err
 	}
+	s.Epoch.Number = geo.EpochNumber(epoch)
 	location, b, err := CutString(b)
 	if err != nil {
 		return s, nil, err
@@ -101,8 +103,7 @@ func ClosedGeneration(r geo.RangeID, s geo.Service, a geo.Account, container str
 	b := append(rangeKey(r, kindGeneration), byte(s))
 	b = AppendString(b, string(a))
 	b = AppendString(b, container)
-	b = AppendUint64(b, g.Epoch)
-	return AppendUint64(b, uint64(g.Created))
+	return appendGeneration(b, g)
 }
 
 // Spans for scanning at open.
