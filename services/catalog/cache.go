@@ -22,7 +22,7 @@ type Cache[T any] struct {
 }
 
 type decoded[T any] struct {
-	version uint64
+	version kv.Version
 	raw     string
 	row     *T
 }

@@ -5,18 +5,20 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"antipode/stamp/kv"
 )
 
 // rows is a state with a version, as a range shows it.
 type rows struct {
-	version uint64
+	version kv.Version
 	value   map[string]string
 	reads   int
 	// during runs within a Get, as a concurrent apply would.
 	during func()
 }
 
-func (r *rows) Version() uint64 { return r.version }
+func (r *rows) Version() kv.Version { return r.version }
 
 func (r *rows) Get(key []byte) ([]byte, bool, error) {
 	r.reads++

@@ -11,12 +11,14 @@ type Getter interface {
 	Get(key []byte) (value []byte, ok bool, err error)
 }
 
-// Versioned is a Getter of the newest state whose data has a version.
+// Version names the data of a state: the same version is the same data, in every replica.
+// Zero means that the data is being changed at this moment.
+type Version uint64
+
+// Versioned is a Getter of the newest state with the version of its data.
 type Versioned interface {
 	Getter
-	// Version names the data that Get reads: the same number is the same data, in
-	// every replica. Zero means that the data is being changed at this moment.
-	Version() uint64
+	Version() Version
 }
 
 // Reader reads a snapshot of a range's state. Close releases it.

@@ -161,7 +161,7 @@ type State struct{ r *Range }
 func (s State) Get(key []byte) ([]byte, bool, error) { return s.r.o.State.Get(key) }
 
 // Version implements kv.Versioned.
-func (s State) Version() uint64 { return s.r.Machine.version.Load() }
+func (s State) Version() kv.Version { return kv.Version(s.r.Machine.version.Load()) }
 
 // Progress returns how far the streams of a source range are: see Machine.Progress.
 func (s State) Progress(src geo.SourceRange, a geo.Account) cursor.Progress {
