@@ -136,7 +136,7 @@ func (s *store) query(w http.ResponseWriter, text string, secondary bool) {
 	set := &odata.Set{}
 	doc := json.NoMetadata.AppendFeedStart(nil, set)
 	for i, e := range found {
-		if doc, err = json.NoMetadata.AppendFeedEntity(doc, set, i == 0, tables.Entity{
+		if doc, err = json.NoMetadata.AppendEntity(doc, set, odata.InFeed(i), tables.Entity{
 			PK: e.PK, RK: e.RK, Timestamp: geo.TimestampOf(s.Clock.Now()), Props: e.Props,
 		}); err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)

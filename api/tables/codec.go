@@ -9,9 +9,8 @@ import (
 // (json.Level); Atom will be another. bodyCodec chooses it by Content-Type, negotiate by
 // Accept and $format.
 //
-// A feed is AppendFeedStart, AppendFeedEntity or AppendFeedTable for each row, and
-// AppendFeedEnd. Its parts may be appended to different buffers, so the caller says which
-// row is the first.
+// A feed is AppendFeedStart, AppendEntity or AppendTable for each row, and AppendFeedEnd. Its
+// parts may be appended to different buffers.
 type codec interface {
 	// ContentType of a document.
 	ContentType() string
@@ -19,15 +18,14 @@ type codec interface {
 	DecodeEntity(body []byte, mode odata.Mode) (odata.Incoming, error)
 	DecodeTableName(body []byte) (string, error)
 
-	AppendEntity(dst []byte, set *odata.Set, e tables.Entity) ([]byte, error)
-	AppendTable(dst []byte, set *odata.Set, name string) []byte
+	AppendEntity(dst []byte, set *odata.Set, at odata.Place, e tables.Entity) ([]byte, error)
+	AppendTable(dst []byte, set *odata.Set, at odata.Place, name string) []byte
 	AppendFeedStart(dst []byte, set *odata.Set) []byte
-	AppendFeedEntity(dst []byte, set *odata.Set, first bool, e tables.Entity) ([]byte, error)
-	AppendFeedTable(dst []byte, set *odata.Set, first bool, name string) []byte
 	AppendFeedEnd(dst []byte) []byte
 
 	// FeedStartMax, TableMax and EntityMax are upper bounds of what is appended, in bytes.
-	// EntityBound is closer than EntityMax and looks at each value.
+	// EntityBound is closer than EntityMax, and costs as much as appending: it looks at each
+	// value.
 	FeedStartMax(set *odata.Set) int
 	TableMax(set *odata.Set, name string) int
 	EntityMax(set *odata.Set, e tables.Entity) int

@@ -84,7 +84,7 @@ func (c *call) written(w *tables.Write, form codec) (a answer, err error) {
 	}
 	a.status, a.contentType = http.StatusCreated, form.ContentType()
 	e := tables.Entity{PK: w.PK, RK: w.RK, Timestamp: w.Timestamp, Props: w.Props}
-	a.body, err = form.AppendEntity(make([]byte, 0, createdBytes), c.show(w.Table), e)
+	a.body, err = form.AppendEntity(make([]byte, 0, createdBytes), c.show(w.Table), odata.Alone, e)
 	return a, err
 }
 
@@ -111,7 +111,7 @@ func (c *call) getEntity() (a answer, err error) {
 		return answer{}, err
 	}
 	a.document.Append(func(b []byte) []byte {
-		b, err = c.in.codec.AppendEntity(b, set, e)
+		b, err = c.in.codec.AppendEntity(b, set, odata.Alone, e)
 		return b
 	})
 	if err != nil {

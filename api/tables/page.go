@@ -184,7 +184,7 @@ func (p *page) add(ctx context.Context, e tables.Entity) (more bool, err error) 
 		return false, nil
 	}
 	p.doc.Append(func(b []byte) []byte {
-		b, err = p.codec.AppendFeedEntity(b, p.set, p.rows == 0, e)
+		b, err = p.codec.AppendEntity(b, p.set, odata.InFeed(p.rows), e)
 		return b
 	})
 	if err != nil {

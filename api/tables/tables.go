@@ -49,7 +49,7 @@ func (c *call) getTable() (a answer, err error) {
 // answerTable makes a the document of a table.
 func (c *call) answerTable(a *answer, status int, name string) {
 	a.status, a.contentType = status, c.in.codec.ContentType()
-	a.body = c.in.codec.AppendTable(make([]byte, 0, createdBytes), c.show(odata.Tables), name)
+	a.body = c.in.codec.AppendTable(make([]byte, 0, createdBytes), c.show(odata.Tables), odata.Alone, name)
 }
 
 // deleteTable is Delete Table: answered after the table's range committed that the
@@ -109,7 +109,7 @@ func (c *call) tablePage(doc *protocol.Document, set *odata.Set) (next string, e
 		if rows == c.in.top || !doc.Grow(form.TableMax(set, t.Name)) && rows > 0 {
 			return false, nil
 		}
-		doc.Append(func(b []byte) []byte { return form.AppendFeedTable(b, set, rows == 0, t.Name) })
+		doc.Append(func(b []byte) []byte { return form.AppendTable(b, set, odata.InFeed(rows), t.Name) })
 		rows++
 		return true, nil
 	})

@@ -45,16 +45,17 @@ type encoder struct {
 	*odata.Set
 }
 
-// AppendEntity appends the document of a single entity. An error means that its Props are
-// not a well-formed list; what was appended by then must not be sent.
-func (l Level) AppendEntity(dst []byte, set *odata.Set, e tables.Entity) ([]byte, error) {
+// AppendEntity appends an entity. An error means that its Props are not a well-formed list;
+// what was appended by then must not be sent.
+func (l Level) AppendEntity(dst []byte, set *odata.Set, at odata.Place, e tables.Entity) ([]byte, error) {
 	a := encoder{l, set}
-	dst = append(dst, '{')
-	if l != NoMetadata {
-		dst = a.appendMetadata(dst, set.Table)
-		dst = append(dst, `/@Element",`...)
-	}
-	return a.appendMembers(dst, e)
+	return a.appendMembers(a.appendOpen(dst, at), e)
+}
+
+// AppendTable appends a table.
+func (l Level) AppendTable(dst []byte, set *odata.Set, at odata.Place, name string) []byte {
+	a := encoder{l, set}
+	return a.appendTableMembers(a.appendOpen(dst, at), name)
 }
 
 // AppendFeedStart opens a feed: of the entities of set.Table, or of tables where that is
@@ -62,7 +63,7 @@ func (l Level) AppendEntity(dst []byte, set *odata.Set, e tables.Entity) ([]byte
 func (l Level) AppendFeedStart(dst []byte, set *odata.Set) []byte {
 	dst = append(dst, '{')
 	if l != NoMetadata {
-		dst = encoder{l, set}.appendMetadata(dst, set.Table)
+		dst = encoder{l, set}.appendMetadata(dst)
 		if set.Select != nil {
 			dst = append(dst, "&$select="...)
 			dst = appendEscaped(dst, strings.ReplaceAll(set.Select.Text, " ", "%20"))
@@ -72,29 +73,8 @@ func (l Level) AppendFeedStart(dst []byte, set *odata.Set) []byte {
 	return append(dst, `"value":[`...)
 }
 
-// AppendFeedEntity appends one row of a feed of entities.
-func (l Level) AppendFeedEntity(dst []byte, set *odata.Set, first bool, e tables.Entity) ([]byte, error) {
-	return encoder{l, set}.appendMembers(appendOpen(dst, first), e)
-}
-
-// AppendFeedTable appends one row of a feed of tables.
-func (l Level) AppendFeedTable(dst []byte, set *odata.Set, first bool, name string) []byte {
-	return encoder{l, set}.appendTableMembers(appendOpen(dst, first), name)
-}
-
 // AppendFeedEnd closes a feed.
 func (l Level) AppendFeedEnd(dst []byte) []byte { return append(dst, "]}"...) }
-
-// AppendTable appends the document of a single table.
-func (l Level) AppendTable(dst []byte, set *odata.Set, name string) []byte {
-	a := encoder{l, set}
-	dst = append(dst, '{')
-	if l != NoMetadata {
-		dst = a.appendMetadata(dst, odata.Tables)
-		dst = append(dst, `/@Element",`...)
-	}
-	return a.appendTableMembers(dst, name)
-}
 
 func (a encoder) appendTableMembers(dst []byte, name string) []byte {
 	if a.level == FullMetadata {
@@ -110,19 +90,25 @@ func (a encoder) appendTableMembers(dst []byte, name string) []byte {
 	return append(appendQuoted(dst, name), '}')
 }
 
-func appendOpen(dst []byte, first bool) []byte {
-	if !first {
+// appendOpen opens the object of a row.
+func (a encoder) appendOpen(dst []byte, at odata.Place) []byte {
+	if at == odata.Later {
 		dst = append(dst, ',')
 	}
-	return append(dst, '{')
+	dst = append(dst, '{')
+	if at == odata.Alone && a.level != NoMetadata {
+		dst = a.appendMetadata(dst)
+		dst = append(dst, `/@Element",`...)
+	}
+	return dst
 }
 
 // appendMetadata appends odata.metadata up to the name of the set.
-func (a encoder) appendMetadata(dst []byte, set string) []byte {
+func (a encoder) appendMetadata(dst []byte) []byte {
 	dst = append(dst, `"odata.metadata":"`...)
 	dst = appendEscaped(dst, a.Base)
 	dst = append(dst, "$metadata#"...)
-	return appendEscaped(dst, set)
+	return appendEscaped(dst, a.Table)
 }
 
 func (a encoder) appendType(dst []byte, set string) []byte {

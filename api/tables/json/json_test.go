@@ -322,13 +322,13 @@ func TestAnswer(t *testing.T) {
 		FullMetadata:    {element + full, feed + `{` + full + `,{` + full + `]}`},
 	} {
 		set := &odata.Set{Base: "http://h/acct/", Account: "acct", Table: "Blogs"}
-		got, err := level.AppendEntity(nil, set, tables.Entity{PK: in.PK, RK: in.RK, Timestamp: stamp, Props: in.Props})
+		got, err := level.AppendEntity(nil, set, odata.Alone, tables.Entity{PK: in.PK, RK: in.RK, Timestamp: stamp, Props: in.Props})
 		if err != nil || string(got) != want[0] || !json.Valid(got) {
 			t.Errorf("%s entity, %v:\n got %s\nwant %s", level, err, got, want[0])
 		}
 		got = level.AppendFeedStart(nil, set)
 		for i := range 2 {
-			if got, err = level.AppendFeedEntity(got, set, i == 0, tables.Entity{PK: in.PK, RK: in.RK, Timestamp: stamp, Props: in.Props}); err != nil {
+			if got, err = level.AppendEntity(got, set, odata.InFeed(i), tables.Entity{PK: in.PK, RK: in.RK, Timestamp: stamp, Props: in.Props}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -336,7 +336,7 @@ func TestAnswer(t *testing.T) {
 			t.Errorf("%s feed:\n got %s\nwant %s", level, got, want[1])
 		}
 	}
-	if _, err := MinimalMetadata.AppendEntity(nil, &odata.Set{}, tables.Entity{Props: []byte{1, 1}}); !errors.Is(err, entity.ErrMalformed) {
+	if _, err := MinimalMetadata.AppendEntity(nil, &odata.Set{}, odata.Alone, tables.Entity{Props: []byte{1, 1}}); !errors.Is(err, entity.ErrMalformed) {
 		t.Errorf("malformed list: %v", err)
 	}
 }
@@ -355,10 +355,10 @@ func TestAnswerTables(t *testing.T) {
 		},
 	} {
 		set := &odata.Set{Base: "http://h/", Account: "acct", Table: odata.Tables}
-		if got := level.AppendTable(nil, set, "T"); string(got) != want[0] {
+		if got := level.AppendTable(nil, set, odata.Alone, "T"); string(got) != want[0] {
 			t.Errorf("%s: %s", level, got)
 		}
-		list := level.AppendFeedEnd(level.AppendFeedTable(level.AppendFeedTable(level.AppendFeedStart(nil, set), set, true, "T"), set, false, "T"))
+		list := level.AppendFeedEnd(level.AppendTable(level.AppendTable(level.AppendFeedStart(nil, set), set, odata.First, "T"), set, odata.Later, "T"))
 		if string(list) != want[1] {
 			t.Errorf("%s: %s", level, list)
 		}
@@ -393,7 +393,7 @@ func TestAnswerSelect(t *testing.T) {
 			t.Fatal(err)
 		}
 		set := &odata.Set{Base: "http://h/", Account: "acct", Table: "T", Select: s}
-		got, err := MinimalMetadata.AppendFeedEntity(MinimalMetadata.AppendFeedStart(nil, set), set, true, tables.Entity{PK: "p", RK: "r", Timestamp: stamp, Props: in.Props})
+		got, err := MinimalMetadata.AppendEntity(MinimalMetadata.AppendFeedStart(nil, set), set, odata.First, tables.Entity{PK: "p", RK: "r", Timestamp: stamp, Props: in.Props})
 		want := `{"odata.metadata":"http://h/$metadata#T&$select=` + tc.metadata + `","value":[{` + tc.row
 		if err != nil || string(got) != want {
 			t.Errorf("%q: %v\n got %s\nwant %s", tc.text, err, got, want)
@@ -416,7 +416,7 @@ func TestReadBack(t *testing.T) {
 		key := rapid.StringMatching(`[a-z'"+ é😀]{0,5}`).Draw(t, "key")
 		for _, level := range []Level{MinimalMetadata, FullMetadata} {
 			set := &odata.Set{Base: "http://h/", Account: "acct", Table: "T"}
-			text, err := level.AppendEntity(nil, set, tables.Entity{PK: key, RK: "r", Timestamp: stamp, Props: b.Bytes()})
+			text, err := level.AppendEntity(nil, set, odata.Alone, tables.Entity{PK: key, RK: "r", Timestamp: stamp, Props: b.Bytes()})
 			if err != nil || !json.Valid(text) {
 				t.Fatalf("%s %v", text, err)
 			}
@@ -447,7 +447,7 @@ func FuzzDecodeEntity(f *testing.F) {
 			t.Fatal(err)
 		}
 		set := &odata.Set{Base: "http://h/", Table: "T"}
-		text, err := FullMetadata.AppendEntity(nil, set, tables.Entity{PK: in.PK, RK: in.RK, Timestamp: stamp, Props: in.Props})
+		text, err := FullMetadata.AppendEntity(nil, set, odata.Alone, tables.Entity{PK: in.PK, RK: in.RK, Timestamp: stamp, Props: in.Props})
 		if err != nil || !json.Valid(text) {
 			t.Fatalf("%s: %v", text, err)
 		}
@@ -490,7 +490,7 @@ func BenchmarkAppendEntity(b *testing.B) {
 	var dst []byte
 	b.ReportAllocs()
 	for b.Loop() {
-		if dst, err = MinimalMetadata.AppendEntity(dst[:0], set, tables.Entity{PK: in.PK, RK: in.RK, Timestamp: stamp, Props: in.Props}); err != nil {
+		if dst, err = MinimalMetadata.AppendEntity(dst[:0], set, odata.Alone, tables.Entity{PK: in.PK, RK: in.RK, Timestamp: stamp, Props: in.Props}); err != nil {
 			b.Fatal(err)
 		}
 	}

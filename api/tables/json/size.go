@@ -27,11 +27,10 @@ func (l Level) FeedStartMax(set *odata.Set) int {
 	return n
 }
 
-// TableMax is above what AppendTable and AppendFeedTable append.
+// TableMax is above what AppendTable appends.
 func (l Level) TableMax(set *odata.Set, name string) int { return frameMax(set, len(name)) }
 
-// EntityMax is above what AppendEntity and AppendFeedEntity append, by the size of Props
-// alone: up to six times as much. EntityBound is closer.
+// EntityMax is above what AppendEntity appends, by the size of Props alone: up to six times as much. EntityBound is closer.
 func (l Level) EntityMax(set *odata.Set, e tables.Entity) int {
 	r := entity.Read(e.Props)
 	return frameMax(set, len(e.PK)+len(e.RK)) + escapedBytes*len(e.Props) + memberBytes*r.Len()

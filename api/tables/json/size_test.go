@@ -54,15 +54,15 @@ func TestSizesAreUpperBounds(t *testing.T) {
 		e := tables.Entity{
 			PK: rapid.String().Draw(t, "pk"), RK: texts.Draw(t, "rk"), Timestamp: stamp, Props: b.Bytes(),
 		}
-		single, err := level.AppendEntity(nil, set, e)
+		single, err := level.AppendEntity(nil, set, odata.Alone, e)
 		require.NoError(t, err)
-		row, err := level.AppendFeedEntity(nil, set, false, e)
+		row, err := level.AppendEntity(nil, set, odata.Later, e)
 		require.NoError(t, err)
 		bound := level.EntityBound(set, e)
 		require.LessOrEqual(t, len(single), bound)
 		require.LessOrEqual(t, len(row), bound)
 		require.LessOrEqual(t, bound, level.EntityMax(set, e))
 		require.LessOrEqual(t, len(level.AppendFeedStart(nil, set)), level.FeedStartMax(set))
-		require.LessOrEqual(t, len(level.AppendFeedTable(nil, set, false, set.Table)), level.TableMax(set, set.Table))
+		require.LessOrEqual(t, len(level.AppendTable(nil, set, odata.Later, set.Table)), level.TableMax(set, set.Table))
 	})
 }

@@ -34,3 +34,23 @@ type Set struct {
 	// Select limits what an entity shows; nil shows everything.
 	Select *Selection
 }
+
+// Place is where a row stands in a document.
+type Place byte
+
+const (
+	// Alone: the row is the whole document.
+	Alone Place = iota
+	// First: the row is the first one of a feed.
+	First
+	// Later: the row follows another one in a feed.
+	Later
+)
+
+// InFeed is the place of the row of a feed with this index.
+func InFeed(index int) Place {
+	if index == 0 {
+		return First
+	}
+	return Later
+}
