@@ -1,11 +1,17 @@
 package tables
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"antipode/geo"
+	"antipode/services"
+	"antipode/services/storageerr"
+	"antipode/stamp/ranges"
 )
 
 // A batch and its parts are checked in the order in which a request is (8.2): path and verb
@@ -38,4 +44,42 @@ func TestPartsAreCheckedAsRequestsAre(t *testing.T) {
 	require.Equal(t, http.StatusBadRequest, a.status)
 	require.Equal(t, "InvalidMd5", a.header.Get("x-ms-error-code"))
 	require.Equal(t, before, r.state())
+}
+
+// busy is a stamp whose range of entities refuses all reads and writes.
+type busy struct {
+	ranges.Reader
+	services.Writer
+}
+
+// Read implements ranges.Reader.
+func (b busy) Read(ctx context.Context, r geo.RangeID, f func(ranges.State) error) error {
+	if r == geo.FirstRange(geo.Table) {
+		return storageerr.ServerBusy
+	}
+	return b.Reader.Read(ctx, r, f)
+}
+
+// Write implements services.Writer.
+func (busy) Write(context.Context, services.Write) error { return storageerr.ServerBusy }
+
+// A failure after the table was found forbids caches, as a success does, whatever was asked
+// for; a missing table is an early failure (3).
+func TestLateFailuresForbidCaches(t *testing.T) {
+	r := newRig(t).with(func(h *Handler) {
+		b := busy{h.Stamp, h.Writer}
+		h.Stamp, h.Writer = b, b
+	})
+	entity := `{"PartitionKey":"p","RowKey":"r"}`
+	for _, a := range []received{
+		r.do(http.MethodGet, "/acct/tbl()", ""), r.do(http.MethodGet, "/acct/"+key("p", "r"), ""),
+		r.do(http.MethodPost, "/acct/tbl", entity), r.do(http.MethodPut, "/acct/"+key("p", "r"), entity),
+		r.batch(set(insert("p", "r", "x")) + end), r.batch(single(op("GET", key("p", "r"), "")) + end),
+	} {
+		require.Equal(t, http.StatusServiceUnavailable, a.status, a.body)
+		require.Equal(t, "no-cache", a.header.Get("Cache-Control"), "%s %s", a.request.Method, a.request.URL)
+	}
+	a := r.do(http.MethodGet, "/acct/nosuch()", "")
+	require.Equal(t, http.StatusNotFound, a.status)
+	require.Empty(t, a.header.Get("Cache-Control"))
 }
