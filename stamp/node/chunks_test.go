@@ -60,7 +60,7 @@ func (c oneChunk) ReadChunk(_ extent.Ref, off int64, p []byte) (int, error) {
 	return copy(p, c[off:]), nil
 }
 
-// loneNode is node 1 of three, a member, whose peers are what transport says.
+// loneNode returns node 1 of three, a member of its ranges, with the peers of transport.
 func loneNode(t *testing.T, transport *lone, start func(func())) *Node {
 	t.Helper()
 	manual := clock.NewManual(time.Unix(1_700_000_000, 0))
@@ -77,7 +77,7 @@ func loneNode(t *testing.T, transport *lone, start func(func())) *Node {
 	return n
 }
 
-// work lets a node do all that it has to.
+// work does passes until the node has nothing more to do.
 func work(t *testing.T, n *Node) {
 	t.Helper()
 	for busy := true; busy; {

@@ -20,7 +20,7 @@ import (
 	"antipode/stamp/scrub"
 )
 
-// collectAll makes upkeep collect all the time.
+// collectAll makes the scrubber collect all the time.
 func collectAll(o *Options) {
 	eager(o)
 	o.CollectGrace = 30 * time.Millisecond
@@ -131,9 +131,8 @@ func TestCollectKeepsWhatTheLogNames(t *testing.T) {
 	}
 }
 
-// R3, R9: uploads that take their time race with a collector that never rests. Each is
-// committed with its payload on all nodes, or refused; what was committed stays readable,
-// and no row is ever without its chunk.
+// R3, R9: slow uploads race with a collector that never pauses. Each upload is committed with its payload
+// on all nodes, or refused. What was committed stays readable, and no row is ever without its chunk.
 func TestCollectBesideUploads(t *testing.T) {
 	s := newSnapStamp(t, memtransport.New(), func(o *Options) {
 		collectAll(o)
@@ -265,7 +264,7 @@ func (w *walk) until(reached func() bool) {
 	}
 }
 
-// round is a whole one.
+// round does a whole round.
 func (w *walk) round() {
 	w.until(func() bool { return !w.swept })
 	w.until(func() bool { return w.swept })

@@ -17,7 +17,7 @@ import (
 
 // When a leader falls silent the first of its followers leads after one election timeout
 // and a tick, no round is lost to split votes, and writes are acknowledged without waiting
-// for the silent one once more; in the clock of the test, whatever the seed.
+// for the silent one again. Times are those of the test's clock, for every seed.
 func TestTimeWithoutWrites(t *testing.T) {
 	const tick, electionTicks = 10 * time.Millisecond, 10
 	for seed := range uint64(20) {
@@ -47,8 +47,8 @@ func TestTimeWithoutWrites(t *testing.T) {
 	}
 }
 
-// A node that is left alone knows it: once it has known no leader for two elections it
-// answers at once that it is busy, reads and writes, and serves again when others are there.
+// A node that is left alone notices it: after two election timeouts without a leader it answers reads and
+// writes as busy at once. It serves again when the others return.
 func TestLeaderless(t *testing.T) {
 	for seed := range uint64(6) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

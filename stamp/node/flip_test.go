@@ -140,7 +140,7 @@ func TestScrubFindsDamagedTable(t *testing.T) {
 	}
 }
 
-// Invariant 5, R4: the same of the log: a bit flipped in what was synced.
+// Invariant 5, R4: so is a bit flipped in the synced part of the log.
 func TestScrubFindsDamagedLog(t *testing.T) {
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -157,9 +157,8 @@ func TestScrubFindsDamagedLog(t *testing.T) {
 	}
 }
 
-// Invariant 5, R4: one bit flipped in any file of a node that is stopped, whatever it is,
-// costs nothing that the others do not give back by themselves, and is never served: rows
-// and chunks are whole, the node is in sync again.
+// Invariant 5, R4: one bit flipped in any file of a stopped node is never served, and the other nodes
+// restore by themselves what it cost: rows and chunks are whole, and the node is in sync again.
 func TestFlipAnywhere(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 4))
 	var s *snapStamp

@@ -204,8 +204,8 @@ func (s *stepped) read(id geo.NodeID) (done *bool) {
 	return &ended
 }
 
-// R5: no read is ever stale, at whatever node: it sees every write acknowledged before it
-// began and whatever another read saw before, while leaders are paused and go on, single
+// R5: no read at any node is ever stale: it sees every write acknowledged before it
+// began and everything that another read saw before, while leaders are paused and go on, single
 // directions are cut, and messages are lost, doubled and reordered. Once all is well, every
 // node serves reads.
 func TestR5FollowerReadsAreLinearizable(t *testing.T) {
@@ -308,8 +308,8 @@ func TestR5WhoMayNotFollow(t *testing.T) {
 	}
 }
 
-// A stamp of three processes, one node each: a read at a process that does not lead sees
-// what any process had acknowledged before; without a leader it ends as busy, in time.
+// A stamp of three processes with one node each: a read at a process that does not lead sees
+// what any process had acknowledged before. Without a leader it is answered as busy within its time.
 func TestReadAnywhere(t *testing.T) {
 	net := memtransport.New()
 	by := map[geo.NodeID]*stamp.Stamp{}

@@ -153,10 +153,10 @@ func testLostReplicas(t *testing.T, nodes int) {
 	}
 }
 
-// Who speaks for a replica must hold it: the configuration says which node does; of an id
-// above all that it gave, the first node of the range that uses it; of one that it took
-// back, nobody. The id of a replica says nothing of its node. What is refused is not
-// answered, and no node of ours takes it for a word of the other (table).
+// Only the node that holds a replica may send in its name. For a replica of the configuration that is
+// the node that the configuration names; for an id above all that it gave, the first node of the range
+// that uses it; for a removed id, no node. The number of an id does not name a node. A refused message
+// gets no answer and has no effect (table).
 func TestNobodySpeaksForAnothersReplica(t *testing.T) {
 	members := replica.Members{Next: 9, List: []replica.Member{{ID: 1, Node: 1}, {ID: 3, Node: 3}, {ID: 8, Node: 2, Learner: true}}}
 	for name, c := range map[string]struct {
@@ -205,7 +205,7 @@ func TestClaims(t *testing.T) {
 	require.False(t, vote(40, 2))
 }
 
-// A hint of a node that has a range counts, and of no other.
+// Only a leader hint of a node that has the range counts.
 func TestLeaderHintsOfNodesWithTheRange(t *testing.T) {
 	n := loneNode(t, &lone{peers: map[geo.NodeID]ChunkPeer{}}, nil)
 	const elsewhere = 9

@@ -82,8 +82,7 @@ func (v *events) times(kind EventKind, id geo.ReplicaID) (n int) {
 	return n
 }
 
-// replicaOf is the id of the voter that a node has, as the leader's configuration says;
-// zero while it has none.
+// replicaOf returns the id of the voter on a node in the leader's configuration, zero if there is none.
 func (s *snapStamp) replicaOf(id geo.NodeID) geo.ReplicaID {
 	lead := s.Leader(testRange)
 	if lead == nil {
@@ -152,8 +151,8 @@ func TestLostReplicaIsRebuilt(t *testing.T) {
 	}
 }
 
-// R4: only a leader reports to a node whose folder is new which replica id was given last.
-// One that follows may be behind, and name an id that the node took part under.
+// R4: only a leader reports the last replica id to a node whose folder is new. A follower may be behind
+// and report an id under which the node took part.
 func TestFollowerDoesNotReportLastID(t *testing.T) {
 	transport := &lone{peers: map[geo.NodeID]ChunkPeer{}}
 	n := loneNode(t, transport, func(f func()) { f() })

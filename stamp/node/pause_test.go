@@ -108,7 +108,7 @@ func TestR5PauseInsidePass(t *testing.T) {
 }
 
 // R5: a refusal waits behind a group that has committed and that one in-sync replica has not
-// acknowledged yet. Its acknowledgement says nothing of who leads now: it was sent before
+// acknowledged yet. Its acknowledgement does not show who leads now: it was sent before
 // another leader was elected and acknowledged a write, while this one stood still and before
 // it evaluated the refusal. So the answer needs a lease all the same.
 func TestR5RefusalBehindAGroup(t *testing.T) {
@@ -216,10 +216,9 @@ func (s *stepped) whole() *ranges.Range {
 	return lead
 }
 
-// A pause of one's own is nobody's silence: all nodes stand still together, as those of one
-// process do, for longer than any timeout and with a write on its way; no leader changes and
-// no replica leaves the in-sync set, and the write is acknowledged. Whichever node goes on
-// first.
+// A node does not take its own pause for the silence of others. All nodes pause together, as those of one
+// process do, for longer than any timeout and with a write on its way. No leader changes, no replica
+// leaves the in-sync set, and the write is acknowledged, whichever node continues first.
 func TestPauseOfAllIsNobodysSilence(t *testing.T) {
 	for seed := range seeds(12) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

@@ -44,9 +44,9 @@ func (stalledPeer) ReadChunk(extent.Ref, int64, []byte) (int, error) {
 	return 0, ErrUnreachable
 }
 
-// R3: a chunk that is put at a process with one node is durable on every node that is
-// reachable, two at least, and is read from wherever it is. A node that stalls ends the put
-// of nobody; without a second copy the put is refused, or ends with its context.
+// R3: a chunk that is put at a process with one node is durable on every reachable node, two at least,
+// and can be read from any node that has it. A stalled node does not fail the put. Without a second copy
+// the put is refused, or ends with its context.
 func TestPutChunkAcrossProcesses(t *testing.T) {
 	net := &stalled{Transport: memtransport.New()}
 	by := map[geo.NodeID]*stamp.Stamp{}

@@ -175,7 +175,7 @@ func (s *wide) read(at geo.NodeID, id geo.RangeID, r row) {
 	}, electionWait, time.Millisecond, "node %d, range %d: %v", at, id, err)
 }
 
-// leader waits until a range has one.
+// leader waits until a range has a leader.
 func (s *wide) leader(id geo.RangeID) (lead *ranges.Range) {
 	s.t.Helper()
 	require.Eventually(s.t, func() bool {
@@ -207,8 +207,7 @@ func (s *wide) inSync(total int) {
 	}, 2*electionWait, time.Millisecond)
 }
 
-// rows is what the store of a node holds of a range, and where its log stands; nothing
-// where it has no replica.
+// rows returns the rows and the applied state of a range at a node; nothing if it has no replica.
 func (s *wide) rows(n geo.NodeID, id geo.RangeID) ([]string, change.AppliedState) {
 	node := s.by[n].Node(n)
 	snap := node.State().NewSnapshot()
@@ -383,8 +382,8 @@ func TestNodesAgreeOnPlacement(t *testing.T) {
 	s.inSync(5)
 }
 
-// A folder from before there were placements opens with every range, on all nodes that the
-// configuration lists then, and with no others later.
+// A folder that is older than placements opens with every range on all nodes that the configuration
+// lists then, and with no other nodes later.
 func TestFolderWithoutPlacement(t *testing.T) {
 	s := newWide(t)
 	s.sites = s.sites[:3]

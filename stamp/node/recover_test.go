@@ -157,8 +157,8 @@ func TestRetiredReplicaDoesNotVote(t *testing.T) {
 	require.Equal(t, r.Recovery, s.Leader(testRange).Machine.Members().Recovery())
 }
 
-// While a quorum of trusted replicas is there nothing is recovered, whether it leads or
-// not; and a replica that lost what it had fsynced is taken only when that is said.
+// While there is a quorum of trusted replicas a recovery is refused, with a leader or without. A replica
+// that lost what it had fsynced is chosen only if the operator allows that.
 func TestRecoverRefuses(t *testing.T) {
 	s := newSnapStamp(t, memtransport.New(), patient)
 	s.write(0, 40, "a")
@@ -252,8 +252,8 @@ func TestCrashWhileRecovering(t *testing.T) {
 	require.Equal(t, r.Recovery, s.Leader(testRange).Machine.Members().Recovery())
 }
 
-// The rest of a recovery waits for what it needs: a survivor whose state and log went
-// between the commit point and the end of it does not start as an empty range.
+// A survivor whose state and log were lost between the commit point of a recovery and its end does not
+// start as an empty range.
 func TestRecoveryOfNothing(t *testing.T) {
 	s := newSnapStamp(t, memtransport.New(), patient)
 	s.write(0, 40, "a")

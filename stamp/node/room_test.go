@@ -15,7 +15,7 @@ import (
 	"antipode/stamp/ranges"
 )
 
-// meteredFS says how much room its disk has.
+// meteredFS reports as much free space as the test sets.
 type meteredFS struct {
 	vfs.FS
 	left *atomic.Uint64
@@ -25,8 +25,8 @@ func (fs meteredFS) GetDiskUsage(string) (vfs.DiskUsage, error) {
 	return vfs.DiskUsage{AvailBytes: fs.left.Load(), TotalBytes: 1 << 40}, nil
 }
 
-// Before the disk is full, writes and payload are refused as busy and change nothing;
-// reads and what makes room go on; with room again writes go on by themselves.
+// Before the disk is full, writes and payload are refused as busy and change nothing. Reads, and commands
+// that make room, continue. Once there is room again writes continue by themselves.
 func TestDiskNearlyFull(t *testing.T) {
 	var left atomic.Uint64
 	left.Store(1 << 40)

@@ -17,7 +17,7 @@ import (
 	. "antipode/stamp/node"
 )
 
-// eager makes upkeep go round all the time.
+// eager makes the scrubber do round after round.
 func eager(o *Options) {
 	o.ScrubPeriod = 20 * time.Millisecond
 	o.RestartAfter = 10 * time.Millisecond
@@ -65,8 +65,8 @@ func (s *snapStamp) files(id geo.NodeID, store, suffix string) (paths []string) 
 	return paths
 }
 
-// A chunk that is gone from a node without a trace, since its extent is, is missed by the
-// walk over the names and copied from a peer.
+// A chunk that vanished from a node together with its extent is found missing by the walk over the names,
+// and copied from a peer.
 func TestMissingChunksAreCopied(t *testing.T) {
 	s := newSnapStamp(t, memtransport.New(), func(o *Options) {
 		eager(o)

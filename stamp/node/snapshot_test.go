@@ -344,9 +344,8 @@ func requireNothingStaged(t *testing.T, s *snapStamp, id geo.NodeID) {
 	}, electionWait, time.Millisecond)
 }
 
-// R3: a replica fed by a snapshot counts for nothing before it has the payload that the
-// state names: while no peer gives it, its applied index stays where it was and the leader
-// does not count it in; with the payload it comes back.
+// R3: a replica that gets a snapshot does not count before it has the payload that the state names. While
+// no peer returns the payload, its applied index stays and it is not in sync. With the payload it is.
 func TestSnapshotWaitsForPayload(t *testing.T) {
 	transport := &stingy{Transport: memtransport.New()}
 	s := newSnapStamp(t, transport, nil)

@@ -86,8 +86,8 @@ func TestFailedSync(t *testing.T) {
 	}
 }
 
-// A node whose disk goes on to fail is given up after a few restarts, and says so. It
-// serves again when somebody starts it on a disk that works.
+// A node whose disk keeps failing is taken out of service after a few restarts, and reports it. It serves
+// again when it is started on a disk that works.
 func TestNodeStaysOutOfService(t *testing.T) {
 	var seen events
 	s := newSnapStamp(t, memtransport.New(), func(o *Options) {
