@@ -2,7 +2,9 @@ package main
 
 import (
 	"encoding/base64"
+	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 
 	wire "antipode/client/admin"
@@ -65,6 +67,16 @@ func parseAccounts(text string) ([]account, error) {
 		out = append(out, a)
 	}
 	return out, nil
+}
+
+// notMade is the error if an account could not be made. It names --accounts only if the account itself
+// was refused: a process that ended, or a token that is not there, is no fault of the flag.
+func notMade(name geo.Account, err error) error {
+	var said *wire.Error
+	if errors.As(err, &said) && (said.Status == http.StatusBadRequest || said.Status == http.StatusConflict) {
+		return fmt.Errorf("--accounts: %w", err)
+	}
+	return fmt.Errorf("make account %s: %w", name, err)
 }
 
 // public reports whether the account's key is the well-known one.

@@ -2,6 +2,9 @@ package main
 
 import (
 	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/http"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -59,4 +62,20 @@ func TestConnectionStringWithoutKey(t *testing.T) {
 	both, err := parseAccounts("photos:" + secret + ":" + devKey)
 	require.NoError(t, err)
 	require.NotContains(t, both[0].connectionString(info), secret)
+}
+
+// A start that cannot make an account names --accounts only if the account itself was refused (table).
+func TestNotMade(t *testing.T) {
+	refused := func(status int) error { return fmt.Errorf("create: %w", &wire.Error{Status: status, Message: "why"}) }
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{refused(http.StatusConflict), "--accounts: create: why"},
+		{refused(http.StatusBadRequest), "--accounts: create: why"},
+		{refused(http.StatusUnauthorized), "make account photos: create: why"},
+		{errors.New("gateway ended"), "make account photos: gateway ended"},
+	} {
+		require.EqualError(t, notMade("photos", c.err), c.want)
+	}
 }

@@ -111,7 +111,7 @@ func certGatewayCommand() *cobra.Command {
 	var ca, out, name string
 	var days int
 	cmd := &cobra.Command{
-		Use:   "gateway",
+		Use: "gateway", SuggestFor: formerGatewayCommands(),
 		Short: "Make the certificate of a gateway: " + nodeCertFile + ", " + nodeKeyFile + " and a copy of " + caCertFile,
 		Long: "Makes key and certificate of a gateway and puts the authority's certificate beside them: all that the\n" +
 			"section tls of its gateway.yaml names. Nodes take the address of a client from its holder.",

@@ -85,6 +85,8 @@ func TestCertRefuses(t *testing.T) {
 		"without ports":                node("--host", "h:10100"),
 		"after that of its authority":  node("--days", "365"),
 		"unknown command":              {"nodes"},
+		"did you mean node?":           {"nodes"},
+		"did you mean gateway?":        {formerGatewayCommands()[1]},
 		"required flag(s) \"ca\", \"h": {"node", "--location", "north"},
 	} {
 		_, err := run(certCommand(), args...)

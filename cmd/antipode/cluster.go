@@ -107,7 +107,7 @@ func prepareCluster(ctx context.Context, out io.Writer, o cluster.Options, f clu
 		encode := base64.StdEncoding.EncodeToString
 		info, err := cluster.EnsureAccount(ctx, o, wire.NewAccount{Name: a.name, Location: dev.North, Key1: encode(a.key1), Key2: encode(a.key2)})
 		if err != nil {
-			return fmt.Errorf("--accounts: %w", err)
+			return notMade(a.name, err)
 		}
 		if i == 0 {
 			first = info

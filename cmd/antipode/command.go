@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"strings"
@@ -11,10 +12,24 @@ import (
 
 // group makes a command that only holds others. Called alone it prints its help.
 func group(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Command {
-	cmd.Args = cobra.NoArgs
+	cmd.Args = onlyCommands
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	cmd.AddCommand(commands...)
 	return cmd
+}
+
+// onlyCommands refuses arguments, and suggests the command that may be meant: cobra itself suggests
+// commands of the root only.
+func onlyCommands(cmd *cobra.Command, args []string) error {
+	err := cobra.NoArgs(cmd, args)
+	if err == nil {
+		return nil
+	}
+	cmd.SuggestionsMinimumDistance = 2 // As for the root.
+	if names := cmd.SuggestionsFor(args[0]); len(names) > 0 {
+		return fmt.Errorf("%w: did you mean %s?", err, strings.Join(names, " or "))
+	}
+	return err
 }
 
 // required makes flags of a command mandatory.
