@@ -54,6 +54,9 @@ func certCACommand() *cobra.Command {
   antipode cert ca --out ca --days 1825`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkDays(days); err != nil {
+				return err
+			}
 			pair, err := identity.NewAuthority(name, clock.System{}.Now(), daysOf(days))
 			if err != nil {
 				return err
@@ -87,7 +90,7 @@ func certNodeCommand() *cobra.Command {
 		Example: `  antipode cert node --ca ca --location north --node 1 --host node1.example,10.0.0.1 --out north-1`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkHosts(hosts); err != nil {
+			if err := errors.Join(checkHosts(hosts), checkDays(days)); err != nil {
 				return err
 			}
 			o := identity.NodeOptions{
@@ -118,6 +121,9 @@ func certGatewayCommand() *cobra.Command {
 		Example: `  antipode cert gateway --ca ca --name east-1 --out gateway-east-1`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkDays(days); err != nil {
+				return err
+			}
 			o := identity.NodeOptions{Identity: identity.Identity{Gateway: name}, Valid: daysOf(days)}
 			if name == "" {
 				return errors.New("--name: want " + identity.LabelWords)
@@ -155,6 +161,17 @@ func certify(w io.Writer, ca, out string, o identity.NodeOptions, file string) e
 }
 
 func daysOf(days int) time.Duration { return time.Duration(days) * 24 * time.Hour }
+
+// daysMax is a century. A time.Duration ends at 292 years, and a longer lifetime wraps around.
+const daysMax = 36500
+
+// checkDays refuses lifetimes that cannot be.
+func checkDays(days int) error {
+	if days < 1 || days > daysMax {
+		return fmt.Errorf("--days %d: want a number above zero, at most %d", days, daysMax)
+	}
+	return nil
+}
 
 // checkHosts refuses hosts that are neither a name nor an address.
 func checkHosts(hosts []string) error {

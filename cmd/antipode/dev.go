@@ -69,29 +69,39 @@ func devCommand() *cobra.Command {
 	return cmd
 }
 
+// validate returns the first flag that cannot be used. Accounts and zones are checked by their parsers.
+func (f devFlags) validate() error {
+	switch {
+	case f.portBase < 1 || f.portBase > dev.PortBaseMax:
+		return fmt.Errorf("--port-base %d: want 1 to %d, so that the second location's ports fit", f.portBase, dev.PortBaseMax)
+	case f.nameRest < 0:
+		return fmt.Errorf("--name-rest %s: want a span of time, or 0 for none", f.nameRest)
+	case f.scrub < 0:
+		return fmt.Errorf("--scrub-period %s: want a span of time, or 0 for the default of 168h", f.scrub)
+	}
+	for _, host := range f.hosts {
+		if !config.ValidHost(host) {
+			return fmt.Errorf("--admin-host %q: want a name or an address, without a port", host)
+		}
+	}
+	return nil
+}
+
 func runDev(out io.Writer, f devFlags) error {
 	list, err := parseAccounts(f.accounts)
 	if err != nil {
 		return err
 	}
+	if err := f.validate(); err != nil {
+		return err
+	}
 	log := f.logLevel.logger()
-	if f.portBase < 1 || f.portBase > dev.PortBaseMax {
-		return fmt.Errorf("--port-base %d: want 1 to %d, so that the second location's ports fit", f.portBase, dev.PortBaseMax)
-	}
-	if f.nameRest < 0 {
-		return fmt.Errorf("--name-rest %s: want a span of time, or 0 for none", f.nameRest)
-	}
 	if f.quiet {
 		out = io.Discard
 	}
 	zones, err := parseZones(f.zones)
 	if err != nil {
 		return err
-	}
-	for _, host := range f.hosts {
-		if !config.ValidHost(host) {
-			return fmt.Errorf("--admin-host %q: want a name or an address, without a port", host)
-		}
 	}
 	tuneRuntime()
 	warnOpenHost(os.Stderr, f.host, list)

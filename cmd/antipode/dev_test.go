@@ -3,7 +3,9 @@ package main
 import (
 	"bytes"
 	"io"
+	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -50,4 +52,26 @@ func TestAdminHost(t *testing.T) {
 		err := runDev(io.Discard, devFlags{portBase: 25300, hosts: []string{bad}, data: t.TempDir(), host: "127.0.0.1"})
 		require.ErrorContains(t, err, "--admin-host", bad)
 	}
+}
+
+// Numbers and times of flags that cannot be are refused before anything is made, with the flag, the
+// value and what is allowed (table).
+func TestDevFlags(t *testing.T) {
+	for _, c := range []struct {
+		change func(f *devFlags)
+		want   string
+	}{
+		{func(f *devFlags) { f.portBase = 0 }, "--port-base 0: want 1 to "},
+		{func(f *devFlags) { f.portBase = -1 }, "--port-base -1: want 1 to "},
+		{func(f *devFlags) { f.portBase = 65536 }, "--port-base 65536: want 1 to "},
+		{func(f *devFlags) { f.nameRest = -time.Second }, "--name-rest -1s: want a span of time, or 0 for none"},
+		{func(f *devFlags) { f.scrub = -time.Hour }, "--scrub-period -1h0m0s: want a span of time, or 0 for the default of 168h"},
+	} {
+		f := devFlags{portBase: 25300, data: filepath.Join(t.TempDir(), "data"), host: "127.0.0.1"}
+		require.NoError(t, f.validate())
+		c.change(&f)
+		require.ErrorContains(t, runDev(io.Discard, f), c.want)
+		require.NoDirExists(t, f.data)
+	}
+	require.ErrorContains(t, startCluster(io.Discard, clusterFlags{portBase: 65536, dir: t.TempDir()}), "--port-base 65536: want 1 to ")
 }

@@ -2,6 +2,8 @@ package receive
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -76,6 +78,28 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
+// Validate reports every field that cannot be used.
+func (o Options) Validate() error {
+	var errs []error
+	for _, f := range []struct {
+		name  string
+		value int
+	}{{"BatchBytesMax", o.BatchBytesMax}, {"PendingBytesMax", o.PendingBytesMax}} {
+		if f.value < 0 {
+			errs = append(errs, fmt.Errorf("receive: %s is %d: want bytes above zero, or zero for the default", f.name, f.value))
+		}
+	}
+	for _, f := range []struct {
+		name  string
+		value time.Duration
+	}{{"BehindGrace", o.BehindGrace}, {"RetryAfter", o.RetryAfter}, {"AckEvery", o.AckEvery}, {"SilenceAfter", o.SilenceAfter}} {
+		if f.value < 0 {
+			errs = append(errs, fmt.Errorf("receive: %s is %s: want a time above zero, or zero for the default", f.name, f.value))
+		}
+	}
+	return errors.Join(errs...)
+}
+
 func setDefault[T comparable](v *T, to T) {
 	var zero T
 	if *v == zero {
@@ -117,8 +141,11 @@ type pending struct {
 	open int // records and closed record that are not handled yet
 }
 
-// New returns a receiver. It does nothing until stepped.
+// New returns a receiver. It does nothing until stepped. It panics if the options are not valid.
 func New(o Options) *Receiver {
+	if err := o.Validate(); err != nil {
+		panic(err)
+	}
 	r := &Receiver{
 		o: o.withDefaults(), loop: clock.NewLoop(o.Wake), running: clock.NewRunning(checkEvery), ranges: map[geo.RangeID]*rangeReceiver{}, incarnation: o.Incarnation,
 		forked: map[geo.Stream]struct{}{},

@@ -2,6 +2,8 @@ package ship
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -63,6 +65,20 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
+// Validate reports every field that cannot be used.
+func (o Options) Validate() error {
+	var errs []error
+	for _, f := range []struct {
+		name  string
+		value time.Duration
+	}{{"Linger", o.Linger}, {"RetryAfter", o.RetryAfter}, {"TrimEvery", o.TrimEvery}} {
+		if f.value < 0 {
+			errs = append(errs, fmt.Errorf("ship: %s is %s: want a time above zero, or zero for the default", f.name, f.value))
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // Shipper ships one range from one node, while that node leads the range. Step is
 // called from one goroutine at a time; Acknowledge from any.
 type Shipper struct {
@@ -98,8 +114,11 @@ type Shipper struct {
 	trimming bool
 }
 
-// New returns a shipper. It does nothing until stepped.
+// New returns a shipper. It does nothing until stepped. It panics if the options are not valid.
 func New(o Options) *Shipper {
+	if err := o.Validate(); err != nil {
+		panic(err)
+	}
 	s := &Shipper{o: o.withDefaults(), loop: clock.NewLoop(o.Wake), acked: map[geo.Stream]geo.Head{}, forked: map[geo.Stream]struct{}{}}
 	s.o.Range.Feed().OnPush(s.Wake)
 	return s

@@ -105,3 +105,45 @@ func FuzzParse(f *testing.F) {
 		require.Equal(t, strings.ReplaceAll(string(first), "[]", "null"), strings.ReplaceAll(string(second), "[]", "null"))
 	})
 }
+
+// Sizes, counts and times that cannot be are refused with the field, the value and what is allowed:
+// zero, negative, not whole, and too large (table).
+func TestNumbers(t *testing.T) {
+	single, err := os.ReadFile("../../docs/node/single.yaml")
+	require.NoError(t, err)
+	const outside = "nats: {mode: outside, urls: ['nats://a:1'], replicas: "
+	const (
+		whole   = "want a whole number, from 1"
+		reserve = "write a number of bytes from 1 to 1125899906842624, or leave it out for the default of 512 MiB"
+		rest    = "write a span of time, such as 40s, or 0s for none"
+		count   = "write 1, 3 or 5, and no more than the cluster has servers"
+	)
+	for _, c := range []struct{ line, field, value, want string }{
+		{"reserve_bytes: 1", "", "", ""},
+		{"reserve_bytes: 1125899906842624", "", "", ""},
+		{"reserve_bytes: 0", "reserve_bytes", "0", reserve},
+		{"reserve_bytes: -1", "reserve_bytes", "-1", whole},
+		{"reserve_bytes: 1GiB", "reserve_bytes", "1GiB", whole},
+		{"reserve_bytes: 1.5", "reserve_bytes", "1.5", whole},
+		{"reserve_bytes: 1125899906842625", "reserve_bytes", "1125899906842625", reserve},
+		{"reserve_bytes: 18446744073709551616", "reserve_bytes", "18446744073709551616", whole},
+		{"name_rest: 0s", "", "", ""},
+		{"name_rest: 0", "", "", ""},
+		{"name_rest: -1s", "name_rest", "-1s", rest},
+		{"name_rest: 40", "name_rest", "40", rest},
+		{"name_rest: 9999999h", "name_rest", "9999999h", rest},
+		{outside + "1}", "", "", ""},
+		{outside + "0}", "nats.replicas", "0", count},
+		{outside + "2}", "nats.replicas", "2", count},
+		{outside + "-1}", "nats.replicas", "-1", whole},
+	} {
+		_, problems, err := Parse([]byte(string(single) + "\n" + c.line + "\n"))
+		if c.want == "" {
+			require.NoError(t, err, c.line)
+			continue
+		}
+		require.Error(t, err, c.line)
+		require.Equal(t, 1, problems.Errors(), "%s: %v", c.line, problems)
+		require.ErrorContains(t, err, c.field+` "`+c.value+`": `+c.want, c.line)
+	}
+}

@@ -93,6 +93,9 @@ func (w *walker) admin(a Admin) {
 	}
 }
 
+// reserveBytesMax is far above any disk, and below what the arithmetic of a node overflows at.
+const reserveBytesMax = 1 << 50
+
 // validate reports all invalid fields. n has its defaults.
 func (n Node) validate(w *walker) {
 	if !identity.ValidLabel(n.Stamp) {
@@ -109,6 +112,10 @@ func (n Node) validate(w *walker) {
 	}
 	if w.need("data", n.Data, "the folder of everything that is kept, such as /var/lib/antipode") && !filepath.IsAbs(n.Data) {
 		w.bad("data", "write the whole path, from /: where the process starts must not matter")
+	}
+	// Zero was replaced by the default, which is not what a person who writes 0 expects.
+	if value := w.values["reserve_bytes"]; value != "" && strings.Trim(value, "0") == "" || n.ReserveBytes > reserveBytesMax {
+		w.bad("reserve_bytes", fmt.Sprintf("write a number of bytes from 1 to %d, or leave it out for the default of 512 MiB", uint64(reserveBytesMax)))
 	}
 	if rest, err := time.ParseDuration(string(n.NameRest)); err != nil || rest < 0 {
 		w.bad("name_rest", "write a span of time, such as 40s, or 0s for none")
@@ -359,7 +366,7 @@ func (n Node) validateNATS(w *walker) {
 		w.natsURL(fmt.Sprintf("nats.urls[%d]", i), text)
 	}
 	w.credentials("nats.credentials", n.NATS.Credentials)
-	if r := n.NATS.Replicas; r != 1 && r != 3 && r != 5 {
+	if r := n.NATS.Replicas; w.values["nats.replicas"] == "0" || r != 1 && r != 3 && r != 5 {
 		w.bad("nats.replicas", "write 1, 3 or 5, and no more than the cluster has servers")
 	}
 	unused("nats.client", n.NATS.Client != "")
