@@ -19,7 +19,7 @@ const (
 	// block ids they use.
 	blobsOf  = 3
 	blockIDs = 5
-	// Payloads are short, and so are their chunks: what counts is how many there are.
+	// Payloads and their chunks are short: their number matters, not their length.
 	inlineBytesMax = 60
 	chunkBytesMax  = 300
 	chunksMax      = 3
@@ -65,8 +65,8 @@ func (s *Sim) putBlock(a *account, n blobs.Name, done func()) {
 	s.upload(s.newOp(a, w), p, done)
 }
 
-// payload is what the next operation brings: bytes that say which operation it was,
-// in chunks or, without any, inline.
+// payload returns the payload of the next operation: bytes that name the operation, in chunks or
+// inline.
 type payload struct {
 	bytes []byte
 	refs  []extent.Ref
@@ -123,8 +123,8 @@ func (s *Sim) upload(o *op, p payload, done func()) {
 	next(p.refs)
 }
 
-// putBlockList commits blocks that are there, as far as the client knows. The blocks
-// are looked up on a snapshot before, or by the evaluation: then others may come between.
+// putBlockList commits blocks that are there, as far as the client knows. The blocks are looked
+// up on a snapshot before, or by the evaluation: then other writes may come between.
 func (s *Sim) putBlockList(a *account, n blobs.Name, done func()) {
 	w := &blobs.PutBlockList{Command: blobs.Command{Name: n}, Blocks: s.drawList(a, n)}
 	o := s.newOp(a, w)

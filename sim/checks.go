@@ -55,8 +55,8 @@ func (s *Sim) askSync(a *account, svc geo.Service) {
 	})
 }
 
-// underLease calls f with a range and its leader once its lease holds; not at all
-// where the leader dies before or does not lead.
+// underLease calls f with a range and its leader once its lease holds; it does not call f if the
+// leader dies first or does not lead.
 func (l *location) underLease(id geo.RangeID, f func(*member, *ranges.Range)) {
 	m := l.leader(id)
 	if m == nil {
@@ -71,8 +71,8 @@ func (l *location) underLease(id geo.RangeID, f func(*member, *ranges.Range)) {
 	m.dirty = true
 }
 
-// checkSync holds the Last Sync Time that the secondary shows now, with m the leader of
-// the service's range, against invariant 3 and R13.
+// checkSync checks invariant 3 and R13 for the Last Sync Time that the secondary shows now. m
+// leads the service's range there.
 func (s *Sim) checkSync(a *account, svc geo.Service, m *member, catalog *ranges.Range) {
 	l, own := a.home.far, m.n.Range(geo.FirstRange(svc))
 	got := replication(a, svc, own, catalog)
@@ -122,8 +122,8 @@ func replication(a *account, svc geo.Service, own, catalog *ranges.Range) stats.
 	return stats.Of(a.home.name, a.name, svc, inputs...)
 }
 
-// checkReceived: the payload of records at or below Last Sync Time is here, but of
-// those that were skipped since their container was deleted.
+// checkReceived: the payload of records at or below Last Sync Time is here, except for records
+// that were skipped because their container was deleted.
 func (m *member) checkReceived(st geo.Stream, records []sent) {
 	for _, r := range records {
 		rec, err := change.ParseRecord(r.bytes)
@@ -159,11 +159,11 @@ func (s *Sim) drain() {
 	s.fail(fmt.Errorf("%w: %s", ErrDrain, why))
 }
 
-// undrained says what is not there yet, empty where all is.
+// undrained returns what has not arrived yet, "" for nothing.
 func (s *Sim) undrained(target geo.Timestamp) string {
 	for _, a := range s.accounts {
 		for _, svc := range used {
-			// A clock that was ahead has left its times in the log of a range, not of both.
+			// A clock that was ahead has left its times in the log of one range, not of both.
 			want := max(target, min(a.home.healed[geo.FirstRange(svc)], a.home.healed[geo.FirstRange(geo.Catalog)]))
 			if t := a.synced[svc].lastSync; t < want {
 				return fmt.Sprintf("Last Sync Time of %s %s is %d, healed at %d", a.name, svc, t, want)
@@ -189,8 +189,8 @@ func (s *Sim) undrained(target geo.Timestamp) string {
 	return s.unrepaired()
 }
 
-// unrepaired says which damaged copy is still there, empty for none. It looks now and then: to
-// look at the disk costs more than all else.
+// unrepaired returns which damaged copy is still there, "" for none. It reads the disks only now
+// and then, since that costs more than everything else.
 func (s *Sim) unrepaired() string {
 	if s.now < s.corruptionCheckedAt+corruptionPause {
 		return s.corruptionSeen

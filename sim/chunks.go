@@ -15,9 +15,9 @@ import (
 // errChunkLost: the network lost a chunk.
 var errChunkLost = errors.New("sim: the chunk was lost on its way")
 
-// PutChunk implements secondary.Stamp: durable on every node of the blobs' range that the
-// network lets reach, two at least. So a node that was away, or whose copy was lost, has to fetch
-// it before it persists what names it (R3).
+// PutChunk implements secondary.Stamp: the chunk becomes durable on every node of the blob range
+// that the network reaches, two at least. So a node that was away, or whose copy was lost, has to
+// fetch it before it persists what names it (R3).
 func (l *location) PutChunk(_ context.Context, ref extent.Ref, data []byte) error {
 	held := 0
 	for _, m := range l.holders(geo.FirstRange(geo.Blob)) {
@@ -85,9 +85,8 @@ func (t *network) Peer(from, to geo.NodeID) node.ChunkPeer {
 	return chunkPeer{m.n, t.l, from}
 }
 
-// chunkPeer is the chunk store of a node as a peer reaches it. An answer that is lost
-// comes late: who waits for the chunk asks again. One whose memory is bad sends other
-// bytes than it holds.
+// chunkPeer is the chunk store of a node as a peer reaches it. A lost answer counts as a late
+// one: the caller asks again. A peer with bad memory sends other bytes than it holds.
 type chunkPeer struct {
 	*node.Node
 	l  *location

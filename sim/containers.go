@@ -20,7 +20,7 @@ type container struct {
 	service    geo.Service
 	name       string
 	generation keys.Generation
-	// deletion and closing are the writes that delete it (R8), -1 while there are none.
+	// deletion and closing are the numbers of the writes that delete it (R8), -1 before them.
 	deletion, closing int
 	// deleted means that its deletion took effect in the catalog, closed that its
 	// range committed that it takes no more changes.
@@ -34,9 +34,9 @@ func (c *container) partition(object string) keys.Partition {
 	}
 }
 
-// drawContainer draws where to write or read. The newest one is in the hurry that
-// makes a record come before its container; a deleted one is written to by clients
-// that have not learned of it.
+// drawContainer draws where to write or read. The newest one is used at once, so that a record
+// may arrive before its container; a deleted one is written to by clients that have not learned
+// of the deletion.
 func (s *Sim) drawContainer(a *account, svc geo.Service) *container {
 	all := a.containers[svc]
 	if s.chance(0.5) {

@@ -11,8 +11,8 @@ import (
 // corruptMax is how many chunks of a node are damaged at one moment, at most.
 const corruptMax = 6
 
-// corruptChunks flips bits of some chunks, on a node that goes on or stands still. A reader of one
-// there must find out; if nobody does the scrub must.
+// corruptChunks flips bits of some chunks, on a node that runs or stands still. A reader of such
+// a chunk must detect it; if none reads it, the scrub must.
 func (s *Sim) corruptChunks(m *member) {
 	if m.n == nil || m.killed != nil {
 		return
@@ -27,8 +27,8 @@ func (s *Sim) corruptChunks(m *member) {
 	}
 }
 
-// newestChunks are those of the newest writes: most others belong to what was overwritten
-// since, and are read by nobody.
+// newestChunks returns the chunks of the newest writes. Most other chunks belong to overwritten
+// blobs, which no client reads.
 func (s *Sim) newestChunks() []extent.Ref {
 	var refs []extent.Ref
 	for i := len(s.ops) - 1; i >= 0 && len(refs) < 4*corruptMax; i-- {
@@ -39,7 +39,7 @@ func (s *Sim) newestChunks() []extent.Ref {
 	return refs
 }
 
-// corruptChunk flips a bit of the payload of a chunk, where the other nodes hold it intact.
+// corruptChunk flips a bit of the payload of a chunk that the other nodes hold intact.
 func (s *Sim) corruptChunk(m *member, ref extent.Ref) {
 	data := make([]byte, ref.Length)
 	for _, other := range m.l.holders(geo.FirstRange(geo.Blob)) {
@@ -63,9 +63,9 @@ func (s *Sim) corruptChunk(m *member, ref extent.Ref) {
 	}
 }
 
-// unrepaired says which damaged chunk of the node is not repaired although a peer has it intact,
-// empty for none. It looks at the disk: by a read the node would learn of the damage, and
-// to find it is the scrub's.
+// unrepaired returns which damaged chunk of the node is not repaired although a peer has it
+// intact, "" for none. It reads the disk and not through the node: a read would reveal the
+// damage, which the scrub has to find.
 func (m *member) unrepaired() string {
 	if len(m.corrupted) == 0 {
 		return ""

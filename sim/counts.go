@@ -7,7 +7,7 @@ import (
 	"unicode"
 )
 
-// Counts says how often each fault fired and what the faults caused.
+// Counts holds how often each fault fired and what the faults caused.
 type Counts struct {
 	// Messages between nodes of a location.
 	NetLost, NetDoubled, NetDelayed, NetReordered uint64
@@ -17,11 +17,11 @@ type Counts struct {
 	Isolated, Stopped, Crashed, Killed, PowerCut, ClockStepped uint64
 	// Ways between two nodes that were cut, nodes that stood still, clocks set wrong by up to
 	// five minutes, files of which a crash kept only some blocks, fsyncs that failed, disks
-	// without room.
-	// Slow ones got to work only now and then; of others the scheduler stood still inside a pass.
+	// without room. Slow nodes worked only now and then; PassStopped counts schedulers that stood
+	// still inside a pass.
 	WayCut, Paused, PassStopped, Slowed, ClockJumped, Torn, SyncFailed, DiskFull uint64
-	// Disks that lost or altered what was durable: of the log, of the state, everything;
-	// logs of running nodes, and chunks, of which a bit was flipped.
+	// Disks that lost or altered durable bytes: of the log, of the state, of everything.
+	// LogCorrupted and ChunkDamaged count flipped bits in logs of running nodes and in chunks.
 	LogDamaged, LogCorrupted, StateDamaged, NodeEmptied, ChunkDamaged uint64
 	// The link between the locations, and the stream that crosses it.
 	LinkCut, LinkStalled                                                                  uint64

@@ -29,9 +29,9 @@ const (
 	damageKinds
 )
 
-// damage makes a node's disk lose, mostly while it is down, what was durable: one node at a
-// time, and only while the others hold all that was acknowledged. The node has to find
-// out, and to come back under another id (R4).
+// damage makes a node's disk lose durable bytes, mostly while the node is down: one node at a
+// time, and only while the others hold every acknowledged write. The node has to detect it and to
+// return under another id (R4).
 func (s *Sim) damage(m *member) {
 	l := m.l
 	if m.n == nil || m.killed != nil || l.untrusted() != "" || !l.holdsAcked() ||
@@ -86,8 +86,8 @@ func (m *member) loseDisk(what damageKind) {
 	}
 }
 
-// corruptLog flips a bit of the log of a node that goes on, below what it knows to be durable.
-// The node finds out by its scrub, by a read, or when it starts again.
+// corruptLog flips a bit in the log of a running node, below the mark that it knows to be
+// durable. The node detects it by its scrub, by a read, or at its next start.
 func (s *Sim) corruptLog(m *member) {
 	for range 10 {
 		undo, err := m.flipLog()
@@ -109,7 +109,7 @@ func (s *Sim) corruptLog(m *member) {
 	}
 }
 
-// logCorrupt reports whether who opens the node's log now finds it damaged.
+// logCorrupt reports whether opening the node's log now would find it damaged.
 func (m *member) logCorrupt() bool {
 	log, err := seglog.Open(logDir, m.lookOptions())
 	if err == nil {
@@ -118,8 +118,8 @@ func (m *member) logCorrupt() bool {
 	return errors.Is(err, state.ErrLogCorrupt)
 }
 
-// untrusted says which replica is lost, away or not whole yet, empty where each range has a
-// leader with all its voters in sync.
+// untrusted returns which replica is lost, away or incomplete; "" if each range has a leader with
+// all its voters in sync.
 func (l *location) untrusted() string {
 	for _, id := range everyRange {
 		lead := l.newest(id)
@@ -145,7 +145,7 @@ func (l *location) untrusted() string {
 	return ""
 }
 
-// positions says for the report of a broken promise where each replica of a range is.
+// positions describes, for the report of a broken promise, how far each replica of a range is.
 func (l *location) positions(id geo.RangeID) string {
 	var b strings.Builder
 	for _, m := range l.holders(id) {
@@ -173,7 +173,7 @@ func (l *location) holdsAcked() bool {
 	return true
 }
 
-// forgive ends the excuse of a node that is rebuilt.
+// forgive marks rebuilt nodes as undamaged again, so that the checks cover them.
 func (l *location) forgive() {
 	for _, m := range l.members {
 		if m.damaged && l.untrusted() == "" && l.holdsAcked() && (!m.logCorrupted || !m.logCorrupt()) {
@@ -183,7 +183,7 @@ func (l *location) forgive() {
 	}
 }
 
-// onEvent counts the steps of replicas' lives.
+// onEvent counts what happens to replicas.
 func (m *member) onEvent(e node.Event) {
 	s := m.l.s
 	s.event("%s node %d: r%d %s: replica %d on node %d", m.l.name, m.id, e.Range, e.Kind, e.Replica, e.Node)

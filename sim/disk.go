@@ -111,7 +111,7 @@ func (f *diskFile) SyncData() error {
 	return f.File.SyncData()
 }
 
-// runs reports whether the node of this life runs: while it opens its disk is well.
+// runs reports whether the node of this life has started: its disk has no faults while it opens.
 func (d *disk) runs() bool { return d.m.n != nil && d.m.life == d.life && d.m.killed == nil }
 
 // maybeKill draws whether the node dies before a write, or before a sync.
@@ -144,7 +144,8 @@ const blockBytes = 4096
 // is in the background.
 func (m *member) crashed() *vfs.MemFS {
 	s := m.l.s
-	// First what there is: what Pebble writes in between may stand on what it synced since.
+	// The list of files is taken first: what Pebble writes meanwhile may depend on what it synced
+	// since.
 	before := m.fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(0, 0))})
 	after := m.synced()
 	keep := [...]float64{0, 0.3, 0.7, 1}[s.rng.IntN(4)]

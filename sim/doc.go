@@ -5,33 +5,32 @@
 // file systems in memory that keep what was synced, membus as the bus, and a
 // network between nodes and a link between locations that break their promises.
 //
-// Invariant: the same seed gives the same event log, and so the same hash. Nothing
-// observable depends on wall time, on the order of a map or on a goroutine: what a node does
-// beside its scheduler, such as sending a range snapshot, runs as a task that the run
-// goes on with when it likes; flushes of the state are waited for; a crash tears files of
-// the state store, which Pebble writes in the background, from a separate source; and
-// what a restarted replica applies again is checked but not logged.
+// Invariant: the same seed gives the same event log, and so the same hash. Nothing observable
+// depends on wall time, on the order of a map or on a goroutine: what a node does beside its
+// scheduler, such as sending a range snapshot, is a task that the run steps from one pause to the
+// next; flushes of the state are waited for; a crash tears files of the state store, which Pebble
+// writes in the background, from a separate source; and what a restarted replica applies again is
+// checked but not logged.
 //
 // The workload is writes of single entities, entity group transactions, blobs put whole
 // and in blocks, and the making and deleting of their containers. Payload is in real
 // chunk stores: on its way to a node, to a follower that fetches it and to the other
 // location it may be lost, and a node may die with it in the page cache alone.
 //
-// Faults: messages lost, doubled, late and out of order; nodes cut off, both ways or one,
-// killed between any two writes of their log, stopped, standing still, slow; power cuts that
-// keep some unsynced blocks; failed fsyncs; full disks; wall clocks off by minutes; logs,
-// states and whole disks that are gone or of which a bit is flipped, of one node at a
-// time (R4); bits flipped in chunks and logs of running nodes, and peers that send other bytes than
-// they hold; a link that is cut or slow, and a stream that loses, doubles,
-// swaps, holds back, refuses and forgets. Small budgets of the log make of many absences a
-// range snapshot.
+// Faults: messages lost, doubled, late and out of order; nodes cut off, both ways or one, killed
+// between any two writes of their log, stopped, standing still, slow; power cuts that keep some
+// unsynced blocks; failed fsyncs; full disks; wall clocks off by minutes; logs, states and whole
+// disks that are gone or of which a bit is flipped, of one node at a time (R4); bits flipped in
+// chunks and logs of running nodes, and peers that send other bytes than they hold; a link that
+// is cut or slow, and a stream that loses, doubles, swaps, holds back, refuses and forgets. Small
+// budgets of the log turn many absences into a range snapshot.
 //
-// Run takes one seed to its end. While it goes it holds everything that the replicas
-// apply against the promises of DESIGN section 9, and ends with the first that was
-// broken: see the errors of this package. Then it heals, and everything must come to rest:
-// all voters of each range in sync, three but for the catalog of a large stamp; empty outboxes, Last Sync Time past the moment of
-// healing, no damaged copy of a chunk that a peer could repair, all replicas of both
-// locations equal.
+// Run takes one seed to its end. While it runs it checks everything that the replicas apply
+// against the promises of DESIGN section 9, and ends with the first broken one: see the errors of
+// this package. Then it heals, and everything must come to rest: all voters of each range in
+// sync, three of them, more only for the catalog of a large stamp; empty outboxes, Last Sync Time
+// past the moment of healing, no damaged copy of a chunk that a peer could repair, all replicas
+// of both locations equal.
 //
 //	res := sim.Run(sim.Options{Seed: 7})
 //	fmt.Println(res) // seed, event hash, what fired and what it caused

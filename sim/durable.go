@@ -11,14 +11,14 @@ import (
 	"antipode/stamp/state"
 )
 
-// ackChecked is the share of acknowledgements at whose moment the disks are crashed
-// and read: that costs more than the write. All others are looked for on the disks
-// with which the nodes start again.
+// ackChecked is the share of acknowledgements at which the disks are crashed and read at once,
+// which costs more than the write. All other writes are looked up on the disks with which the
+// nodes start again.
 const ackChecked = 0.15
 
-// checkAck holds an acknowledged write against invariant 1: it took effect, and the
-// log of every in-sync replica, two at least, holds it, and the chunk store its payload,
-// after a crash that loses all that was not synced, at the moment of the answer.
+// checkAck checks invariant 1 for an acknowledged write at the moment of its answer: it took
+// effect, and after a crash that loses everything unsynced the log of every in-sync replica, two
+// at least, holds it and the chunk store holds its payload.
 func (s *Sim) checkAck(o *op) {
 	if s.rewritten {
 		return
@@ -97,7 +97,7 @@ func (m *member) holdsChunks(refs []extent.Ref) error {
 	return errors.Join(err, store.Close())
 }
 
-// crashedExtents are the node's chunks as a crash now would leave them, to be read.
+// crashedExtents opens the node's chunks as a crash now would leave them.
 func (m *member) crashedExtents() (*extent.Store, error) {
 	return extent.OpenReadOnly(m.synced(), extentsDir, extent.Options{})
 }
@@ -119,7 +119,7 @@ func (m *member) votedFor(id geo.RangeID, term, candidate uint64) error {
 	})
 }
 
-// inCrashedLog looks at the log of a range as a crash now would leave it.
+// inCrashedLog reads the log of a range as a crash now would leave it.
 func (m *member) inCrashedLog(id geo.RangeID, look func(state.RangeLog) error) error {
 	log, err := seglog.Open(dataDir+"/log", m.lookOptions())
 	if err != nil {
@@ -149,7 +149,7 @@ func (m *member) holds(log state.RangeLog, id geo.RangeID, index uint64) error {
 		return err
 	}
 	if index < first {
-		return nil // Its effect is in the state: the log is trimmed below that alone.
+		return nil // Its effect is in the state: the log is trimmed only below the durable state.
 	}
 	if last < index {
 		return fmt.Errorf("the log ends at index %d, want %d", last, index)

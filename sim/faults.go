@@ -74,7 +74,7 @@ func (s *Sim) causeFault() {
 	l := s.locations[s.rng.IntN(len(s.locations))]
 	m := l.members[s.rng.IntN(len(l.members))]
 	if led := l.newest(shipped[s.rng.IntN(len(shipped))]); led != nil && s.chance(0.5) {
-		m = led // Leaders are where it hurts.
+		m = led // Faults of leaders have the most effects.
 	}
 	switch s.rng.IntN(28) {
 	case 0, 1, 2:
@@ -82,7 +82,7 @@ func (s *Sim) causeFault() {
 	case 24, 25:
 		s.slowDown(m)
 		if s.chance(0.5) {
-			s.isolate(m) // What it counts in ticks takes long: it may not notice.
+			s.isolate(m) // It counts in ticks, which come late: it may not notice.
 		}
 	case 3:
 		m.stop()
@@ -167,8 +167,8 @@ func (s *Sim) isolate(m *member) {
 	s.after(s.between(50*time.Millisecond, 900*time.Millisecond), func() { delete(m.l.net.isolated, m.id) })
 }
 
-// slowDown lets a node get to work only now and then for a while, as one does that
-// starves for processor or whose disk is slow: its ticks come late, its clock does not.
+// slowDown lets a node work only now and then for a while, like a node without processor time or
+// with a slow disk: its ticks come late, its clock does not.
 func (s *Sim) slowDown(m *member) {
 	if m.n == nil || m.slow > 0 {
 		return

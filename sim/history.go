@@ -28,8 +28,8 @@ type sent struct {
 	time  geo.Timestamp
 }
 
-// history is what a range of one location committed, in the order of its log. It
-// holds every replica to it, and everything in it to the promises.
+// history is what a range of one location committed, in the order of its log. It checks every
+// replica against this log, and the log against the promises.
 type history struct {
 	s    *Sim
 	l    *location
@@ -57,7 +57,7 @@ func newHistory(l *location, svc geo.Service) *history {
 	}
 }
 
-// onApplied holds one applied entry of a replica against the history.
+// onApplied compares one applied entry of a replica with the history.
 func (m *member) onApplied(id geo.RangeID, a ranges.Applied) {
 	h := m.l.history[id]
 	if h.s.rewritten {
@@ -214,7 +214,7 @@ func (h *history) checkClosed(c *change.Closed) {
 	}
 }
 
-// upTo is the last number of a stream committed at or before t.
+// upTo returns the last number of a stream that was committed at or before t.
 func (h *history) upTo(st geo.Stream, t geo.Timestamp) geo.Seq {
 	n, _ := slices.BinarySearchFunc(h.sent[st], t, func(r sent, t geo.Timestamp) int {
 		if r.time <= t {
@@ -225,7 +225,7 @@ func (h *history) upTo(st geo.Stream, t geo.Timestamp) geo.Seq {
 	return geo.Seq(n)
 }
 
-// remember keeps the state that r makes of its partition.
+// remember keeps the state of r's partition after r.
 func (h *history) remember(r *change.Record) {
 	rows := maps.Clone(h.m.parts[string(r.Partition)])
 	next := &model{parts: map[string]map[string]string{string(r.Partition): rows}}
@@ -339,7 +339,7 @@ func readAll(it kv.Iterator, cut int, out map[string]string) error {
 	return it.Close()
 }
 
-// diff says where two maps differ, empty for nowhere.
+// diff returns where two maps differ, "" if they are equal.
 func diff[K comparable, V comparable](what string, want, have map[K]V) string {
 	for k, v := range want {
 		if got, ok := have[k]; !ok || got != v {

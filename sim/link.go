@@ -23,8 +23,8 @@ type link struct {
 	far *location
 }
 
-// call runs f at the far end after a delay, and gives its answer after another. A
-// cut at either moment ends it.
+// call runs f at the far end after a delay, and returns its answer after another delay. A cut at
+// either moment ends the call.
 func call[T any](l link, done func(T, error), f func() (T, error)) {
 	s := l.s
 	s.after(s.linkDelay(), func() {
@@ -80,7 +80,7 @@ func (l link) Acknowledge(id geo.RangeID, cursors map[geo.Stream]geo.Head, done 
 		for st, h := range cursors {
 			list = append(list, ship.StreamCursor{Stream: st, Head: h})
 		}
-		// It keeps a maximum of each stream: the order of the list is nothing.
+		// It keeps a maximum for each stream, so the order of the list does not matter.
 		forked, err := sh.Acknowledge(list)
 		l.far.wake()
 		if len(forked) > 0 {

@@ -46,8 +46,8 @@ type location struct {
 	intake    *intake
 
 	history map[geo.RangeID]*history
-	// leaders are the leaders of before, to count changes; lowSync means that a
-	// leader saw fewer than three replicas in sync.
+	// leaders are the leaders at the last look, to count changes; lowSync means that a leader saw
+	// fewer than three replicas in sync.
 	leaders map[geo.RangeID]geo.NodeID
 	lowSync map[geo.RangeID]bool
 	// healed is the greatest commit or closed time of each range when the faults ended.
@@ -191,7 +191,7 @@ func (l *location) watchLeaders() {
 	}
 }
 
-// newest is the leader of the highest term: an isolated one may not know of it yet.
+// newest returns the leader of the highest term: an isolated leader may not know of it yet.
 func (l *location) newest(id geo.RangeID) *member {
 	var best *member
 	var term uint64
@@ -261,7 +261,7 @@ func (l *location) Submit(_ context.Context, id geo.RangeID, cmd ranges.Command)
 			asked = true
 			r.Submit(cmd, func(err error) {
 				answer = err
-				asked = !errors.Is(err, ranges.ErrNotLeader) // Then nothing happened.
+				asked = !errors.Is(err, ranges.ErrNotLeader) // ErrNotLeader means that nothing happened.
 			})
 			l.wake()
 		}

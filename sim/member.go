@@ -49,8 +49,8 @@ type member struct {
 	tickAt   time.Duration
 	upkeepAt time.Duration
 	dirty    bool
-	// slow is how long the node rests after all that it does, zero for a well one; until
-	// restUntil it rests.
+	// slow is how long the node rests after each step, zero for a healthy node. It rests until
+	// restUntil.
 	slow, restUntil time.Duration
 	// killed is the disk as it was when the node died in the middle of a pass; nil
 	// while it lives.
@@ -61,10 +61,11 @@ type member struct {
 	// fsync fails, failed means that one did.
 	paused, full, failed bool
 	failSync             string
-	// asked is what was asked of it while it stood still.
+	// asked are the requests to the node while it stood still.
 	asked []func()
-	// passing is the pass that can stand still, nil for none; the seams-th seam from now it
-	// does, if that is not zero, for stopFor, the whole node if stopWhole: see stopPass.
+	// passing is the pass that can stand still, nil for none. If seams is not zero, the pass
+	// stands still at that many seams from now, for stopFor; if stopWhole, the whole node does.
+	// See stopPass.
 	passing   *passing
 	seams     int
 	stopFor   time.Duration
@@ -76,7 +77,7 @@ type member struct {
 	fed bool
 	// corrupted are the chunks of which a bit was flipped here.
 	corrupted map[extent.ChunkID]extent.Ref
-	// forgot are the replicas of which hard state and log are gone, by range.
+	// forgot are the replicas whose hard state and log are gone, by range.
 	forgot map[geo.RangeID]geo.ReplicaID
 	// damaged means that it lost what it had promised to keep, and is not rebuilt yet.
 	// logCorrupted means that a bit of its log was flipped while it ran.
@@ -129,7 +130,7 @@ func newMember(l *location, id geo.NodeID) *member {
 // lags behind is copied forward, and files are recycled.
 const logSegmentBytes = 128 << 10
 
-// storeOptions are those of the node and of who looks at its disk.
+// storeOptions are the options with which the node, and the checks of its disk, open the stores.
 func (m *member) storeOptions(fs vfs.FS) state.Options {
 	return state.Options{
 		FS: fs, Shared: m.l.s.shared, StateMemTableBytes: 4 << 20, LogSegmentBytes: logSegmentBytes, Logger: quiet,
@@ -197,7 +198,7 @@ func (m *member) leads(id geo.RangeID) bool {
 	return m.n != nil && m.killed == nil && m.n.Range(id) != nil && m.n.Range(id).Leading()
 }
 
-// has returns those of some ranges that the node has.
+// has returns those of the given ranges of which the node has a replica.
 func (m *member) has(some []geo.RangeID) (list []geo.RangeID) {
 	for _, id := range some {
 		if slices.Contains(m.l.placement.Of(id), m.id) {
@@ -216,7 +217,7 @@ func (m *member) next() time.Duration {
 		next = min(next, sh.at)
 	}
 	if m.dirty {
-		next = 0 // It rests, or it would not be.
+		next = 0 // The work waits until the rest ends.
 	}
 	return max(next, m.restUntil)
 }
@@ -349,15 +350,15 @@ func (m *member) kill() {
 	m.l.s.event("%s node %d killed", m.l.name, m.id)
 }
 
-// die ends the node, as a crash does, and leaves it with disk. Who waited for it
-// learns that it is gone.
+// die ends the node, as a crash does, and leaves it with disk. Callers that waited for it get an
+// error.
 func (m *member) die(disk *vfs.MemFS) {
 	m.discard()
 	m.fs = disk
 	m.l.s.restart(m)
 }
 
-// discard closes the node without a word on the event log.
+// discard closes the node and writes nothing to the event log.
 func (m *member) discard() {
 	if m.n == nil {
 		return

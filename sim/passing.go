@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// passing is a scheduler pass that may stand still in the middle while everybody else goes
-// on, as a pass does whose process or goroutine gets no processor. It runs as a coroutine.
+// passing is a scheduler pass that may stand still in the middle while all others continue, like
+// a pass whose process or goroutine gets no processor. It runs as a coroutine.
 //
 //	armed ──next pass──> running ──seam drawn──> still ──goOn──> running ──end of the pass
 //
@@ -15,8 +15,8 @@ import (
 type passing struct {
 	next  func() (struct{}, bool)
 	yield func(struct{}) bool
-	// still means that it stands at a seam; abandoned that its node is gone, so that what it
-	// does until its end has no effect.
+	// still means that it stands at a seam; abandoned means that its node is gone, so that the
+	// rest of the pass has no effect.
 	still, abandoned bool
 }
 
@@ -92,7 +92,7 @@ func (m *member) abandonPass() {
 	}
 	p.abandoned = true
 	if m.killed == nil {
-		m.killed = m.fs // Whatever is answered or applied now reaches nobody.
+		m.killed = m.fs // Answers and effects from now on are lost.
 	}
 	m.resume(p)
 }

@@ -37,8 +37,8 @@ func (s *Sim) checkPartition(a *account) {
 	}
 }
 
-// look reads a partition on a replica, in whatever state that is, and holds it against
-// what the account's primary had.
+// look reads a partition on a replica, however far that is, and compares it with the states that
+// the account's primary had.
 func (s *Sim) look(m *member, p keys.Partition) map[string]string {
 	id := geo.FirstRange(p.Service)
 	key := p.Append(nil)
@@ -53,8 +53,8 @@ func (s *Sim) look(m *member, p keys.Partition) map[string]string {
 	return rows
 }
 
-// read asks for a partition, as a client of the primary does (R5): what was
-// acknowledged before the question is seen.
+// read reads a partition as a client of the primary does (R5): it must see every write that was
+// acknowledged before it began.
 func (s *Sim) read(a *account, done func()) {
 	leave := s.patiently(done)
 	p := s.drawPartition(a)

@@ -60,7 +60,7 @@ type Options struct {
 	Tee func(line string)
 }
 
-// Result is what a run came to.
+// Result is the outcome of a run.
 type Result struct {
 	Seed uint64
 	// Hash is of the whole event log, Events its length in lines.
@@ -103,7 +103,7 @@ type Sim struct {
 	// batchBytesMax bounds what a receiver commits in one group. With a small one
 	// neighbouring records of a frame are applied apart.
 	batchBytesMax int
-	// logBytesMax and flushEntries of the nodes. With small ones who was away is fed by a
+	// logBytesMax and flushEntries of the nodes. With small ones a node that was away is fed by a
 	// range snapshot.
 	logBytesMax, flushEntries uint64
 	// task is the one that runs, nil for none.
@@ -115,8 +115,8 @@ type Sim struct {
 	lag     time.Duration
 	// skewMax bounds how far the wall clock of a node is off when the node starts.
 	skewMax time.Duration
-	// rewritten means that a location was set back to an earlier state on purpose: what was
-	// committed there no longer shows what its replicas must hold.
+	// rewritten means that a location was set back to an earlier state on purpose: its history no
+	// longer determines what its replicas must hold.
 	rewritten bool
 	// corruptionSeen is what the last look at the disks for damaged copies found, at corruptionCheckedAt.
 	corruptionSeen      string

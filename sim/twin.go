@@ -91,8 +91,8 @@ func (h *history) tookList(t *blobTwin, w *blobs.PutBlockList) {
 	t.replace(c, list)
 }
 
-// checkBlob: a replica's rows of a blob make what its last write left there, and the
-// chunks they name are on the replica itself.
+// checkBlob: a replica's rows of a blob hold what its last write left, and the chunks that they
+// name are on the same replica.
 func (s *Sim) checkBlob(m *member, p keys.Partition, rows map[string]string) {
 	if p.Service != geo.Blob || len(rows) == 0 {
 		return

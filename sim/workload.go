@@ -25,8 +25,8 @@ var accountPlan = [...]struct { //nolint:gochecknoglobals // A table.
 
 const (
 	clientsOfAccount = 4
-	// thinkMax bounds the pause of a client between two operations; patience is
-	// after how long it gives an operation up, its outcome unknown.
+	// thinkMax bounds the pause of a client between two operations. patience is how long it waits
+	// for an answer; then the outcome is unknown.
 	thinkMax = 60 * time.Millisecond
 	patience = 400 * time.Millisecond
 )
@@ -87,7 +87,7 @@ func (s *Sim) account(name geo.Account) *account {
 type outcome int
 
 const (
-	open    outcome = iota // no answer yet, or none that says what happened
+	open    outcome = iota // no answer yet, or one that leaves the outcome unknown
 	acked                  // on every in-sync replica
 	refused                // nothing happened
 )
@@ -98,7 +98,7 @@ type op struct {
 	account *account
 	l       *location
 	rangeID geo.RangeID
-	// write is what cmd evaluates, nil for the closing of a generation.
+	// write is the write that cmd evaluates, nil for the closing of a generation.
 	write services.Write
 	cmd   ranges.Command
 	// numbered is what becomes of write, nil for one of the catalog. floor is the greatest
@@ -204,7 +204,7 @@ func (s *Sim) submit(o *op, done func()) {
 	s.submitTo(m, o, leave)
 }
 
-// submitTo gives a write to a node that says it leads its range.
+// submitTo submits a write at a node that takes itself for the leader of its range.
 func (s *Sim) submitTo(m *member, o *op, done func()) {
 	o.m = m
 	o.life = o.m.life
@@ -218,8 +218,8 @@ func (s *Sim) submitTo(m *member, o *op, done func()) {
 	o.m.dirty = true
 }
 
-// patiently calls done once: when the function that it returns is called, or when the
-// client loses patience.
+// patiently returns a function that calls done. done is called once: by it, or when patience is
+// over.
 func (s *Sim) patiently(done func()) (leave func()) {
 	gone := false
 	leave = func() {
@@ -274,8 +274,8 @@ func (s *Sim) answered(o *op, err error) {
 	}
 }
 
-// checkRefusal: what a write was refused on was committed, and held all that was acknowledged
-// before the write was given to the range (R5).
+// checkRefusal: the state on which a write was refused was committed, and held every write that
+// was acknowledged before this one was submitted (R5).
 func (s *Sim) checkRefusal(o *op, err error) {
 	n := o.numbered
 	if n == nil || n.refusal == nil || !errors.Is(err, n.refusal) {

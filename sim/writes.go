@@ -13,9 +13,9 @@ import (
 	"antipode/stamp/kv"
 )
 
-// numbered makes a write say which one it is: lastRow of its partition names the write
-// that changed it last, and the one before that. So a record names its write, and a
-// state of a partition how far it is, whatever the write.
+// numbered adds its number to a write: lastRow of the partition names the write that changed it
+// last, and the one before. So every record names its write, and every state of a partition names
+// its last write.
 type numbered struct {
 	services.Write
 	id int
