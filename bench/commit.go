@@ -71,8 +71,8 @@ func commits(ctx context.Context, o Options, dir string, clk clock.Clock, out io
 	return err
 }
 
-// commitLoop commits one value after the other, spread over the partitions, and records
-// those within the window. The first error ends the run: a figure with errors says nothing.
+// commitLoop commits one value after the other, spread over the partitions, and records those
+// within the window. The first error ends the run, since a figure with errors means nothing.
 func commitLoop(ctx context.Context, c committer, clk clock.Clock, worker, partitions int, window span, rec *recorder) error {
 	value := make([]byte, commitBytes)
 	for n := 0; ; n++ {

@@ -15,7 +15,7 @@ const developmentKey = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErC
 // concurrencyMax bounds the connections of one run.
 const concurrencyMax = 4096
 
-// Options says what to measure; see the flags in parse for each field.
+// Options selects what to measure; parse describes each field at its flag.
 type Options struct {
 	Workload, Endpoint, Account, Key string
 	Concurrency, Partitions, Rows    int

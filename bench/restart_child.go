@@ -24,14 +24,14 @@ import (
 // follow a mode, the folder, --bytes and --concurrency.
 const childArgument = "restart-child"
 
-// The modes: write until killed, and say how long the log is; come back, and say how far
-// that is.
+// The modes: write until killed, and print the length of the log; start again, and print the
+// progress.
 const (
 	childLoad  = "load"
 	childServe = "serve"
 )
 
-// What a child says.
+// The lines that a child prints.
 const (
 	childTail   = "tail"
 	childOpen   = "open"

@@ -16,10 +16,10 @@ import (
 	"antipode/internal/clock"
 )
 
-// workloadScrub measures what the scrub costs those who ask: the p99 of gets and of inserts
-// at --concurrency, of a separate antipode dev that holds --bytes of blobs, without the
-// scrub and with it reading all the time. The server is started again for each run; a pair is
-// one of each, and every other pair begins with the scrub.
+// workloadScrub measures what the scrub costs clients: the p99 of gets and of inserts at
+// --concurrency, of a separate antipode dev that holds --bytes of blobs, without the scrub and
+// with it reading all the time. The server is started again for each run; a pair is one of each,
+// and every other pair begins with the scrub.
 const workloadScrub = "scrub-cost"
 
 const (

@@ -28,8 +28,8 @@ type object struct {
 // partition is where an object lives: neighbours in number are spread.
 func (o object) partition(partitions int) int { return (o.n*31 + o.worker*7919) % partitions }
 
-// objects says how the objects of a run are written and read back. It serves one
-// connection, and a call is valid until the next one.
+// objects defines how the objects of a run are written and read back. It serves one connection,
+// and a call is valid until the next one.
 type objects interface {
 	// create is the call that makes the table or container of the run.
 	create() *call
@@ -46,7 +46,7 @@ type scan interface {
 	check(body []byte) error
 }
 
-// workload says what the objects are and what the timed operation is.
+// workload defines the objects and the timed operation.
 type workload struct {
 	kind
 	objects

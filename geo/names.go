@@ -39,9 +39,9 @@ func SplitSecondary(label string) (Account, bool) {
 // NodeID names one node of a stamp within its location, from 1.
 type NodeID uint64
 
-// ReplicaID names one replica of a range within that range: its Raft id. It says nothing
-// about the node that holds the replica. The first replicas of a range have the numbers of
-// their nodes; later ones have numbers that other nodes of the stamp may have.
+// ReplicaID names one replica of a range within that range: its Raft id. It does not identify the
+// node that holds the replica. The first replicas of a range have the numbers of their nodes;
+// later ones have numbers that other nodes of the stamp may have.
 type ReplicaID uint64
 
 // Service is one of the protocol's services, or the catalog that names their

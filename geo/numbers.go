@@ -25,14 +25,14 @@ type Hash uint64
 // EpochNumber orders the epochs of an account: every move raises it. Zero is none.
 type EpochNumber uint64
 
-// Epoch is one term of a primary location: a number and the location that minted it.
+// Epoch is one period of a primary location: a number and the location that assigned it.
 // The higher one wins; equal numbers differ in location (R19).
 type Epoch struct {
 	Number   EpochNumber
 	Location Location
 }
 
-// IsZero reports whether no epoch was ever minted.
+// IsZero reports whether e is the zero value, which stands for no epoch.
 func (e Epoch) IsZero() bool { return e.Number == 0 }
 
 // Compare returns -1, 0 or +1.

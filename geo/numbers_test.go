@@ -12,9 +12,8 @@ import (
 // partition's changes down two lanes at once and break their order (R10).
 func TestLaneCount(t *testing.T) { require.EqualValues(t, 32, LaneCount) }
 
-// Epochs are totally ordered, by number and then by location, so that two
-// locations which minted one number agree on who wins (R19; property against a
-// plain comparison).
+// Epochs are totally ordered, by number and then by location, so that two locations that assigned
+// the same number agree on the winner (R19; property against a plain comparison).
 func TestEpochOrder(t *testing.T) {
 	epoch := rapid.Custom(func(t *rapid.T) Epoch {
 		return Epoch{

@@ -66,7 +66,7 @@ func (a *Authority) Stamp() string { return a.stamp }
 
 // NodeOptions describes a certificate to make.
 type NodeOptions struct {
-	// Identity of the node or gateway; its Stamp is the authority's.
+	// Identity names the node or gateway; its Stamp must be that of the authority.
 	Identity Identity
 	// Hosts are the names and IP addresses of the process. Peers check its identity instead;
 	// hosts are for other tools.

@@ -1,6 +1,6 @@
-// Package identity defines who a node is to its peers, and proves it: the name in its
-// certificate, the certificate authority of the stamp, and TLS configurations that
-// admit only members of the stamp.
+// Package identity has what identifies a node to its peers: the name in its certificate, the
+// certificate authority of the stamp, and TLS configurations that admit only members of the
+// stamp.
 //
 // Invariant: a connection made with a config of Keyring is between two nodes whose
 // certificates the stamp's authority signed, that are valid now, and that name the

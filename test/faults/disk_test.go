@@ -104,8 +104,8 @@ func TestFullDisk(t *testing.T) {
 	require.NoError(t, l.Final(ctx), "at -secondary")
 }
 
-// requireDiskFull requires that the status of the primary location, asked at the gateway,
-// says of each of its nodes whether its disk is full, and of the other location's that it is not.
+// requireDiskFull requires that the status at the gateway shows every node of the primary
+// location with its disk full, or none, and no node of the other location.
 func requireDiskFull(ctx context.Context, t *testing.T, r *rig.Rig, full bool) {
 	t.Helper()
 	status, err := r.Admin(rig.Gateway).Status(ctx)

@@ -277,8 +277,8 @@ func leadsAlone(ctx context.Context, t *testing.T, r *rig.Rig) string {
 	}
 }
 
-// checkFresh sends reads now and goes on until some are answered; what it returns waits
-// for them and says whether one showed another value.
+// checkFresh sends reads from now on until some are answered. The function that it returns waits
+// for them and fails if one showed another value.
 func checkFresh(ctx context.Context, c *rest.Client, want string) func() (answered, busy int, err error) {
 	const readers, answersEach = 16, 20
 	var mu sync.Mutex

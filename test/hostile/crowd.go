@@ -100,7 +100,7 @@ func (h *Crowd) count(kind, outcome string) {
 	h.seen[kind][outcome]++
 }
 
-// Seen says how the attacks ended, a line for each kind.
+// Seen describes how the attacks ended, a line for each kind.
 func (h *Crowd) Seen() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -181,8 +181,8 @@ func (l *Load) checkAllStaged(ctx context.Context) error {
 	return nil
 }
 
-// checkBlockList requires that the committed blocks are those of a value just read. A
-// blob that has changed since says nothing.
+// checkBlockList requires that the committed blocks are those of a value just read. If the blob
+// has changed since, the check is skipped.
 func checkBlockList(ctx context.Context, c *rest.Client, key string, r oracle.Read) error {
 	lists, a, err := c.GetBlockList(ctx, container, key)
 	if !notThere(a, err) {

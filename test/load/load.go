@@ -34,7 +34,7 @@ const (
 // before it had not happened, or with a status that it cannot have.
 var ErrContradiction = errors.New("answer contradicts an acknowledged write")
 
-// Options says how much to write. The zero value of each field has a meaning.
+// Options configures how much to write. The zero value of each field has a meaning.
 type Options struct {
 	// Clients is the number of concurrent writers. Zero means 32.
 	Clients int
@@ -48,7 +48,7 @@ type Options struct {
 	// BigWritesMax bounds the writes of those in one Run: each costs six times its
 	// size on disk. Zero means 24.
 	BigWritesMax int
-	// Seed makes the choice of writes. The interleaving is the machine's.
+	// Seed determines the choice of writes. Their interleaving depends on the machine.
 	Seed uint64
 }
 

@@ -21,8 +21,8 @@ const (
 	pollInterval  = 100 * time.Millisecond
 )
 
-// errNoAnswer means that a read was not answered with a value or a plain "not
-// there"; it says nothing about the value.
+// errNoAnswer means that a read was not answered with a value or a plain "not there"; the value
+// is then unknown.
 var errNoAnswer = errors.New("read not answered")
 
 func isNoAnswer(err error) bool { return errors.Is(err, errNoAnswer) }

@@ -49,7 +49,7 @@ func (o *Oracle) Final(key string, r Read) error {
 	return checkTag(key, resolved, r)
 }
 
-// complain names what is wrong with a read that does not show what it should.
+// complain returns the error for a read that shows a wrong value.
 func (h *history) complain(key string, r Read, want string) error {
 	kind := ErrLost
 	if r.Present && (r.Last == 0 || int(r.Last) > len(h.writes) ||

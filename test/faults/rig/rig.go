@@ -60,7 +60,7 @@ type Rig struct {
 	watching sync.WaitGroup
 }
 
-// Options says what to run.
+// Options configures a Rig.
 type Options struct {
 	// Binary is the server, and Dir a new folder for all that is kept.
 	Binary, Dir string
