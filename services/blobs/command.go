@@ -7,14 +7,17 @@ import (
 	"antipode/stamp/kv"
 )
 
-// Conditions are the conditional headers of a write. They are tested at evaluation, while nothing
-// else writes the blob, so that test and write are one step. creates means that the operation
-// creates a missing blob. modified is meaningful if the blob exists.
+// Conditions are the conditional headers of a request.
 type Conditions interface {
+	// Read tests the conditions of a read. modified is the last change of what is read.
+	Read(modified geo.Timestamp) error
+	// Write tests the conditions of a write. It is called at evaluation, while nothing else
+	// writes the blob, so that test and write are one step. creates means that the operation
+	// creates a missing blob. modified is meaningful if the blob exists.
 	Write(creates, exists bool, modified geo.Timestamp) error
 }
 
-// Guard is what a request requires of a blob or a container before it is written.
+// Guard is what a request requires of a blob or a container before it is read or written.
 type Guard struct {
 	// Conditions may be nil.
 	Conditions Conditions
@@ -22,15 +25,29 @@ type Guard struct {
 	LeaseSent bool
 }
 
-// check tests conditions, then the lease: the order of protocol/blob.md 2.6 for blobs and
-// containers. unleased is the error for a request that names a lease, since nothing is leased
-// yet.
+// CheckRead tests conditions, then the lease: the order of protocol/blob.md 2.6 for blobs and
+// containers. modified is the last change of what is read. unleased is the error for a request
+// that names a lease, since nothing is leased yet.
+func (g *Guard) CheckRead(modified geo.Timestamp, unleased storageerr.Row) error {
+	if g.Conditions != nil {
+		if err := g.Conditions.Read(modified); err != nil {
+			return err
+		}
+	}
+	return g.checkLease(unleased)
+}
+
+// check is CheckRead for a write.
 func (g *Guard) check(creates, exists bool, modified geo.Timestamp, unleased storageerr.Row) error {
 	if g.Conditions != nil {
 		if err := g.Conditions.Write(creates, exists, modified); err != nil {
 			return err
 		}
 	}
+	return g.checkLease(unleased)
+}
+
+func (g *Guard) checkLease(unleased storageerr.Row) error {
 	if g.LeaseSent {
 		return unleased
 	}

@@ -97,6 +97,11 @@ type asked struct {
 	answer          error
 }
 
+func (a *asked) Read(modified geo.Timestamp) error {
+	a.exists, a.modified = true, modified
+	return a.answer
+}
+
 func (a *asked) Write(creates, exists bool, modified geo.Timestamp) error {
 	a.creates, a.exists, a.modified = creates, exists, modified
 	return a.answer
@@ -128,6 +133,18 @@ func TestConditions(t *testing.T) {
 	got, err := GetBlob(s, testName("a"))
 	require.NoError(t, err)
 	require.Equal(t, "x", string(got.Inline))
+}
+
+// A read is tested under the conditions of reads, then for the lease; without either it passes.
+func TestGuardOfRead(t *testing.T) {
+	c := &asked{answer: storageerr.NotModified}
+	g := Guard{Conditions: c, LeaseSent: true}
+	require.ErrorIs(t, g.CheckRead(7, storageerr.LeaseNotPresentOnBlob), storageerr.NotModified)
+	require.Equal(t, asked{exists: true, modified: 7, answer: c.answer}, *c)
+	c.answer = nil
+	require.ErrorIs(t, g.CheckRead(7, storageerr.LeaseNotPresentOnBlob), storageerr.LeaseNotPresentOnBlob)
+	require.NoError(t, (&Guard{Conditions: c}).CheckRead(7, storageerr.LeaseNotPresentOnBlob))
+	require.NoError(t, (&Guard{}).CheckRead(7, storageerr.LeaseNotPresentOnBlob))
 }
 
 // A container is deleted under its conditions or not at all.
