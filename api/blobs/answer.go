@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"strconv"
 	"sync/atomic"
 
 	"antipode/api/protocol"
@@ -174,10 +173,7 @@ func (p *page) answer(ends string, next string) {
 	p.doc.Append(func(dst []byte) []byte {
 		return append(wire.AppendElement(append(dst, ends...), "NextMarker", wire.NewMarker(next)), "</EnumerationResults>"...)
 	})
-	h := p.w.Header()
-	h["Content-Type"] = []string{"application/xml"}
-	h["Content-Length"] = []string{strconv.Itoa(p.doc.Len())}
-	p.w.WriteHeader(http.StatusOK)
+	p.writeHead(&head{status: http.StatusOK, contentType: "application/xml", length: uint64(p.doc.Len())})
 	p.doc.WriteTo(p.w)
 }
 

@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"strings"
 
-	"antipode/api/protocol"
 	"antipode/api/wire"
 	"antipode/geo"
 	"antipode/services"
@@ -14,42 +13,17 @@ import (
 	"antipode/stamp/ranges"
 )
 
-// putBlock is Put Block (protocol/blob.md B10). It takes no conditions: those that are
-// sent are ignored (16.1).
-func (c *call) putBlock() error {
-	h := c.r.HTTP.Header
-	w := &blobs.PutBlock{}
-	var err error
-	if w.ID, err = c.blockID(); err != nil {
-		return err
+// putBlock is Put Block (protocol/blob.md B10).
+func (c *call) putBlock(id string) error {
+	if c.in.length == 0 {
+		return badHeader("Content-Length", "0")
 	}
-	if err := c.unbuiltVersions(); err != nil {
-		return err
-	}
-	if w.LeaseSent, err = parseLeaseSent(h); err != nil {
-		return err
-	}
-	if err := refuse(h, unbuiltOnWrite); err != nil {
-		return err
-	}
-	sums, err := c.parseBlockDigests(true)
+	of, err := c.command()
 	if err != nil {
 		return err
 	}
-	if err := requireLength(c.r.HTTP); err != nil {
-		return err
-	}
-	length := c.r.HTTP.ContentLength
-	if length == 0 {
-		return badHeader("Content-Length", "0")
-	}
-	if err := c.boundBody(); err != nil {
-		return err
-	}
-	if w.Name, err = c.name(); err != nil {
-		return err
-	}
-	if length > blobs.InlineBytesMax {
+	w, sums := &blobs.PutBlock{Command: of, ID: id}, c.in.digests.ofBlocks(c.r.Version, true)
+	if c.in.length > blobs.InlineBytesMax {
 		// As with Put Blob: a large body that would be refused is not taken.
 		err := c.ask(geo.FirstRange(geo.Blob), func(s ranges.State) error { return w.Admit(s, c.now()) })
 		if err != nil {
@@ -57,7 +31,7 @@ func (c *call) putBlock() error {
 		}
 	}
 	defer func() { c.bodyHold.Release() }()
-	w.Block.Length = uint32(length) // At most blobs.BlockBytesMax.
+	w.Block.Length = uint32(c.in.length) // At most blobs.BlockBytesMax.
 	if w.Block.Inline, w.Block.Chunks, err = c.takeBody(sums); err != nil {
 		return err
 	}
@@ -67,22 +41,13 @@ func (c *call) putBlock() error {
 	if err := c.commit(w, &w.Command); err != nil {
 		return err
 	}
-	c.answerHashes(sums)
-	c.answerEncrypted()
-	c.answerEmpty(http.StatusCreated)
+	c.writeHead(&head{status: http.StatusCreated, md5: sums.md5Text(), crc64: sums.crcText(), written: true})
 	return nil
 }
 
-// answerEncrypted writes the header about encryption: nothing is encrypted at rest.
-func (c *call) answerEncrypted() {
-	if c.r.Version >= protocol.Version20151211 {
-		c.w.Header()["X-Ms-Request-Server-Encrypted"] = []string{"false"}
-	}
-}
-
-// blockID reads the blockid parameter. A plus sign that a client left raw came as a
+// parseBlockID reads the blockid parameter. A plus sign that a client left raw came as a
 // space (protocol/blob.md 1.4).
-func (c *call) blockID() (string, error) {
+func (c *call) parseBlockID() (string, error) {
 	text, sent := c.r.Query.Lookup("blockid")
 	if !sent || text == "" {
 		return "", storageerr.MissingQueryParameter.With("QueryParameterName", "blockid")

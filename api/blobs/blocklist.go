@@ -19,14 +19,11 @@ import (
 
 // putBlockList is Put Block List (protocol/blob.md B12).
 func (c *call) putBlockList() error {
-	w, sums, err := c.parsePutBlockList()
-	if err != nil {
-		return err
-	}
+	sums := c.in.digests.ofBlocks(c.r.Version, false)
 	c.bodyHold = c.inFlight.Hold(c.r)
 	defer c.bodyHold.Release()
 	body := &listBody{c: c, sums: sums}
-	w.Blocks, err = parseBlockList(body)
+	blocks, err := parseBlockList(body)
 	switch {
 	case body.failed != nil:
 		return body.failed
@@ -36,16 +33,15 @@ func (c *call) putBlockList() error {
 	if err := sums.check(); err != nil {
 		return err
 	}
-	if w.Name, err = c.name(); err != nil {
+	of, err := c.command()
+	if err != nil {
 		return err
 	}
+	w := &blobs.PutBlockList{Command: of, Blob: c.in.newBlob(), Blocks: blocks}
 	if err := c.commitBlocks(w); err != nil {
 		return err
 	}
-	setTag(c.w.Header(), w.Modified)
-	c.answerHashes(sums)
-	c.answerEncrypted()
-	c.answerEmpty(http.StatusCreated)
+	c.writeHead(&head{status: http.StatusCreated, modified: w.Modified, md5: sums.md5Text(), crc64: sums.crcText(), written: true})
 	return nil
 }
 
@@ -68,37 +64,6 @@ func (c *call) commitBlocks(w *blobs.PutBlockList) error {
 		}
 	}
 	return storageerr.ServerBusy
-}
-
-// parsePutBlockList reads everything but the body.
-func (c *call) parsePutBlockList() (*blobs.PutBlockList, *digests, error) {
-	h := c.r.HTTP.Header
-	if err := c.unbuiltVersions(); err != nil {
-		return nil, nil, err
-	}
-	if err := refuse(h, unbuiltOnWrite); err != nil {
-		return nil, nil, err
-	}
-	w := &blobs.PutBlockList{}
-	var err error
-	if w.Guard, err = parseNewBlob(h, c.r.Version, &w.Blob); err != nil {
-		return nil, nil, err
-	}
-	w.Blob.Properties = parseBlobProperties(h)
-	if w.Blob.Properties.ContentType == "" {
-		w.Blob.Properties.ContentType = defaultContentType
-	}
-	if w.Blob.MD5, err = parseStoredMD5(h); err != nil {
-		return nil, nil, err
-	}
-	sums, err := c.parseBlockDigests(false)
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := requireLength(c.r.HTTP); err != nil {
-		return nil, nil, err
-	}
-	return w, sums, c.boundBody()
 }
 
 // listBody is the body of a Put Block List: hashed on its way, and with the answer to
@@ -187,12 +152,12 @@ func parseBlockList(r io.Reader) ([]blobs.Named, error) {
 // the two lists may have 150,000 entries. Windows are of one committed list, or the
 // answer breaks off; the uncommitted blocks are those of the moment a window is read.
 type blockLister struct {
-	name               blobs.Name
-	blob               *blobs.Blob
-	staging            blobs.Staging
-	live               bool
-	committed, pending bool // the lists asked for
-	leaseSent          bool
+	name    blobs.Name
+	guard   blobs.Guard
+	blob    *blobs.Blob
+	staging blobs.Staging
+	live    bool
+	lists
 
 	part  int    // of the committed list, next
 	after string // the last uncommitted id
@@ -224,32 +189,30 @@ const (
 	windowHeldBytes = 2 * windowDocBytes
 )
 
-// blockList is Get Block List (protocol/blob.md 10.5).
-func (c *call) blockList() error {
-	l := &blockLister{}
+// lists are those that a Get Block List asks for.
+type lists struct{ committed, pending bool }
+
+// parseLists reads the blocklisttype parameter.
+func (c *call) parseLists() (lists, error) {
 	switch kind := c.r.Query.Get("blocklisttype"); lower(kind) {
 	case "", "committed":
-		l.committed = true
+		return lists{committed: true}, nil
 	case "uncommitted":
-		l.pending = true
+		return lists{pending: true}, nil
 	case "all":
-		l.committed, l.pending = true, true
+		return lists{true, true}, nil
 	default:
-		return wire.BadParameter("blocklisttype", kind, "The value is committed, uncommitted or all.")
+		return lists{}, wire.BadParameter("blocklisttype", kind, "The value is committed, uncommitted or all.")
 	}
-	if err := c.unbuiltVersions(); err != nil {
+}
+
+// blockList is Get Block List (protocol/blob.md 10.5).
+func (c *call) blockList(asked lists) error {
+	name, err := c.name()
+	if err != nil {
 		return err
 	}
-	if err := refuse(c.r.HTTP.Header, unbuiltOnRead); err != nil {
-		return err
-	}
-	var err error
-	if l.leaseSent, err = parseLeaseSent(c.r.HTTP.Header); err != nil {
-		return err
-	}
-	if l.name, err = c.name(); err != nil {
-		return err
-	}
+	l := &blockLister{name: name, guard: c.in.guard, lists: asked}
 	ctx, cancel := context.WithTimeout(c.ctx, lookupMax)
 	defer cancel()
 	end, err := c.begin(ctx, windowHeldBytes)
@@ -291,22 +254,15 @@ func (c *call) blockListWindow(l *blockLister, doc []byte) (_ []byte, err error)
 	for err == nil && l.state != done && len(doc) < windowDocBytes {
 		doc, err = l.step(doc, snap, c.now())
 	}
-	if err == nil && l.leaseSent {
-		err = storageerr.LeaseNotPresentOnBlob
-	}
 	return doc, errors.Join(err, snap.Close())
 }
 
 func (c *call) blockListHeaders(l *blockLister) {
-	h := c.w.Header()
-	length := uint64(0)
+	a := head{status: http.StatusOK, listed: "0", contentType: "application/xml", streamed: true}
 	if l.blob != nil {
-		setTag(h, l.blob.Modified)
-		length = l.blob.Length
+		a.modified, a.listed = l.blob.Modified, strconv.FormatUint(l.blob.Length, 10)
 	}
-	h["X-Ms-Blob-Content-Length"] = []string{strconv.FormatUint(length, 10)}
-	h["Content-Type"] = []string{"application/xml"}
-	c.w.WriteHeader(http.StatusOK)
+	c.writeHead(&a)
 }
 
 // step appends the next part of the document.
@@ -354,7 +310,7 @@ func (l *blockLister) step(doc []byte, r kv.Reader, now geo.Timestamp) (_ []byte
 	return doc, nil
 }
 
-// start reads the blob and its staging.
+// start reads the blob and its staging, under the guard.
 func (l *blockLister) start(r kv.Reader, now geo.Timestamp) (err error) {
 	if l.staging, l.live, _, err = blobs.GetStaging(r, l.name, now); err != nil {
 		return err
@@ -367,7 +323,7 @@ func (l *blockLister) start(r kv.Reader, now geo.Timestamp) (err error) {
 	default:
 		return err
 	}
-	return nil
+	return l.guard.CheckRead(b.Modified, storageerr.LeaseNotPresentOnBlob)
 }
 
 func appendBlocks(doc []byte, infos []blobs.BlockInfo) []byte {

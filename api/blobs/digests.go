@@ -25,71 +25,66 @@ type digests struct {
 	sum     hash.Hash // MD5; nil where it is not computed
 	crc     uint64    // CRC-64/NVME (protocol/blob.md 18.1)
 	withCRC bool
+	// answersCRC: the answer has the CRC.
+	answersCRC bool
 	// wantMD5 and wantCRC are the values sent, in Base64; empty for none.
 	wantMD5, wantCRC string
 }
 
-// parsePutDigests reads the hash headers of Put Blob, whose answer and whose blob always
-// have the MD5. Of the two headers that may hold it x-ms-blob-content-md5 counts
-// (protocol/blob.md 18.3); Content-MD5 is then not compared.
-func (c *call) parsePutDigests() (*digests, error) {
-	d, err := c.parseDigests(headerBlobContentMD5, headerContentMD5)
-	if err != nil {
-		return nil, err
-	}
-	d.sum = md5.New()
-	d.withCRC = d.withCRC || c.r.Version >= version20240804
-	return d, nil
-}
-
-// parseBlockDigests reads the hash headers of a Put Block, or with both false of a Put
-// Block List. From 2019-02-02 on the answer has the MD5 where the request had it, and the
-// CRC otherwise; with both it has the two where the request had an MD5 and its version is
-// 2026-10-06 or later (protocol/blob.md 18.2).
-func (c *call) parseBlockDigests(both bool) (*digests, error) {
-	d, err := c.parseDigests(headerContentMD5)
-	switch {
-	case err != nil:
-		return nil, err
-	case d.wantMD5 != "" || c.r.Version < protocol.Version20190202:
-		d.sum = md5.New()
-		d.withCRC = both && c.r.Version >= version20261006
-	default:
-		d.withCRC = true
-	}
-	return d, nil
-}
-
-// parseDigests reads what the client says of the body: its CRC, and its MD5 by the first
-// of the headers named that was sent.
-func (c *call) parseDigests(md5Headers ...string) (*digests, error) {
-	h := c.r.HTTP.Header
-	d := &digests{}
+// readDigests reads what the client says of the body: its CRC and its MD5. Of the two headers
+// that may hold the MD5 of payload x-ms-blob-content-md5 counts (protocol/blob.md 18.3);
+// Content-MD5 is then not compared.
+func (c *call) readDigests() error {
+	h, d := c.r.HTTP.Header, &c.in.digests
 	if c.r.Version >= protocol.Version20190202 {
 		d.wantCRC = h.Get(headerContentCRC64)
 	}
 	if d.wantCRC != "" {
 		if h.Get(headerContentMD5) != "" {
-			return nil, storageerr.BothCRC64AndMD5
+			return storageerr.BothCRC64AndMD5
 		}
 		if !isBase64(d.wantCRC, crc64nvme.Size) {
-			return nil, badHeader(headerContentCRC64, d.wantCRC)
+			return badHeader(headerContentCRC64, d.wantCRC)
 		}
 		d.withCRC = true
 	}
-	for _, name := range md5Headers {
-		value := h.Get(name)
-		if value == "" {
-			continue
-		}
-		if !isBase64(value, md5.Size) {
-			return nil, storageerr.InvalidMD5
-		}
-		if d.wantMD5 == "" {
-			d.wantMD5 = value
+	if c.takesPayload() {
+		d.wantMD5 = h.Get(headerBlobContentMD5)
+	}
+	sent := h.Get(headerContentMD5)
+	for _, value := range [...]string{d.wantMD5, sent} {
+		if value != "" && !isBase64(value, md5.Size) {
+			return storageerr.InvalidMD5
 		}
 	}
-	return d, nil
+	if d.wantMD5 == "" {
+		d.wantMD5 = sent
+	}
+	return nil
+}
+
+// ofBlob chooses the hashes of Put Blob, whose answer and whose blob always have the MD5
+// (protocol/blob.md 18.2).
+func (d *digests) ofBlob(v protocol.Version) *digests {
+	d.sum = md5.New()
+	d.answersCRC = v >= version20240804
+	d.withCRC = d.withCRC || d.answersCRC
+	return d
+}
+
+// ofBlocks chooses the hashes of Put Block, or with both false of Put Block List. From
+// 2019-02-02 on the answer has the MD5 where the request had it, and the CRC otherwise; with
+// both it has the two where the request had an MD5 and its version is 2026-10-06 or later
+// (protocol/blob.md 18.2).
+func (d *digests) ofBlocks(v protocol.Version, both bool) *digests {
+	if d.wantMD5 != "" || v < protocol.Version20190202 {
+		d.sum = md5.New()
+		d.withCRC = both && v >= version20261006
+	} else {
+		d.withCRC = true
+	}
+	d.answersCRC = d.withCRC
+	return d
 }
 
 // isBase64 reports whether text is the one Base64 form of size bytes.
@@ -117,24 +112,24 @@ func (d *digests) md5() []byte {
 
 // check compares with what the client sent.
 func (d *digests) check() error {
-	if got := encodeMD5(d.md5()); d.wantMD5 != "" && d.wantMD5 != got {
-		return storageerr.MD5Mismatch.With("UserSpecifiedMd5", d.wantMD5, "ServerCalculatedMd5", got)
+	if d.wantMD5 != "" && d.wantMD5 != d.md5Text() {
+		return storageerr.MD5Mismatch.With("UserSpecifiedMd5", d.wantMD5, "ServerCalculatedMd5", d.md5Text())
 	}
-	if got := encodeCRC64(d.crc); d.wantCRC != "" && d.wantCRC != got {
-		return storageerr.CRC64Mismatch.With("UserSpecifiedCrc64", d.wantCRC, "ServerCalculatedCrc64", got)
+	if d.wantCRC != "" && d.wantCRC != encodeCRC64(d.crc) {
+		return storageerr.CRC64Mismatch.With("UserSpecifiedCrc64", d.wantCRC, "ServerCalculatedCrc64", encodeCRC64(d.crc))
 	}
 	return nil
 }
 
-// answerHashes writes what was computed of the body of a Put Block or Put Block List.
-func (c *call) answerHashes(d *digests) {
-	h := c.w.Header()
-	if d.sum != nil {
-		h[headerContentMD5] = []string{encodeMD5(d.md5())}
+// md5Text is the MD5 as it is answered, empty where it was not computed.
+func (d *digests) md5Text() string { return encodeMD5(d.md5()) }
+
+// crcText is the CRC as it is answered, empty where it is not.
+func (d *digests) crcText() string {
+	if !d.answersCRC {
+		return ""
 	}
-	if d.withCRC {
-		h[headerContentCRC64] = []string{encodeCRC64(d.crc)}
-	}
+	return encodeCRC64(d.crc)
 }
 
 func encodeMD5(sum []byte) string { return base64.StdEncoding.EncodeToString(sum) }

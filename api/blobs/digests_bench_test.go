@@ -3,10 +3,6 @@ package blobs
 import (
 	"net/http"
 	"testing"
-
-	"github.com/stretchr/testify/require"
-
-	"antipode/api/protocol"
 )
 
 // BenchmarkDigests is the hashing alone of a 4 MiB body, in the parts it is read in.
@@ -24,12 +20,7 @@ func BenchmarkDigests(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			b.SetBytes(4 * int64(len(body)))
 			for b.Loop() {
-				call := &call{r: &protocol.Request{HTTP: &http.Request{Header: c.header}, Version: testVersion}}
-				d, err := call.parseBlockDigests(true)
-				if !c.block {
-					d, err = call.parsePutDigests()
-				}
-				require.NoError(b, err)
+				d := digestsOf(b, !c.block, c.header, testVersion)
 				for range 4 {
 					d.write(body)
 				}

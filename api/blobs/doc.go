@@ -6,6 +6,14 @@
 // names (R3). An answer is of one committed state of the blob; if the rest cannot be
 // read, the answer ends short of its Content-Length.
 //
+// # Requests
+//
+// Every operation goes through the same steps (parsed): refuse what is not built, parse what
+// the operation alone has, read the groups of headers that its row takes (input). Only then its
+// handler runs: it resolves the names, evaluates the command or the query, and writes the
+// answer (head). So all operations check a request in the order of protocol/blob.md 2.6, and no
+// handler reads a header or a parameter.
+//
 // # Uploads
 //
 // Memory is charged as it is filled (protocol.InFlight), so a body that does not come

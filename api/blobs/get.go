@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strconv"
 
 	"antipode/api/protocol"
-	"antipode/api/wire"
 	"antipode/geo"
 	"antipode/services/blobs"
 	"antipode/services/storageerr"
@@ -38,24 +36,9 @@ type source struct {
 	buf []byte
 }
 
-// lookup reads the addressed blob under the request's conditions. first reads of its
+// lookup reads the addressed blob under the request's guard. first reads of its
 // payload on the same state; it may be nil.
 func (c *call) lookup(first func(get kv.Getter, b *source) error) (*source, error) {
-	h := c.r.HTTP.Header
-	if err := c.unbuiltVersions(); err != nil {
-		return nil, err
-	}
-	if err := refuse(h, unbuiltOnRead); err != nil {
-		return nil, err
-	}
-	leaseSent, err := parseLeaseSent(h)
-	if err != nil {
-		return nil, err
-	}
-	conditions, err := protocol.ParseReadConditions(h, c.r.Version)
-	if err != nil {
-		return nil, err
-	}
 	name, err := c.name()
 	if err != nil {
 		return nil, err
@@ -64,14 +47,11 @@ func (c *call) lookup(first func(get kv.Getter, b *source) error) (*source, erro
 	if err := c.read(&b, first); err != nil {
 		return nil, err
 	}
-	if err := conditions.Read(b.Modified); err != nil {
+	if err := c.in.guard.CheckRead(b.Modified, storageerr.LeaseNotPresentOnBlob); err != nil {
 		if errors.Is(err, storageerr.NotModified) {
-			setTag(c.w.Header(), b.Modified)
+			c.keepTag(b.Modified)
 		}
 		return nil, err
-	}
-	if leaseSent {
-		return nil, storageerr.LeaseNotPresentOnBlob
 	}
 	return &b, nil
 }
@@ -108,19 +88,27 @@ func (c *call) blobProperties() error {
 	if err != nil {
 		return err
 	}
-	h := c.setHeaders(b.Blob, c.r.Version >= protocol.Version20130815, c.r.Version >= version20170417)
-	if b.MD5 != nil {
-		h[headerContentMD5] = []string{encodeMD5(b.MD5)}
-	}
-	h["Content-Length"] = []string{strconv.FormatUint(b.Length, 10)}
-	c.w.WriteHeader(http.StatusOK)
+	c.writeHead(&head{status: http.StatusOK, blob: b.Blob, length: b.Length})
 	return nil
 }
 
+// download is what a Get Blob asks for.
+type download struct {
+	bytes byteRange
+	hash  rangeHash
+}
+
+// parseDownload reads the headers of ranges.
+func (c *call) parseDownload() (d download, err error) {
+	d.bytes = parseRange(c.r.HTTP.Header, c.r.Version)
+	d.hash, err = parseRangeHash(c.r.HTTP.Header, d.bytes)
+	return d, err
+}
+
 // getBlob is Get Blob (protocol/blob.md B1).
-func (c *call) getBlob() error {
+func (c *call) getBlob(asked download) error {
 	b, err := c.lookup(func(get kv.Getter, b *source) error {
-		s, err := parseSpan(c.r.HTTP.Header, c.r.Version, b.Length)
+		s, err := asked.bytes.of(b.Length)
 		if err != nil || s.off == s.end {
 			return nil // Answered below, after the conditions.
 		}
@@ -130,32 +118,23 @@ func (c *call) getBlob() error {
 	if err != nil {
 		return err
 	}
-	s, err := parseSpan(c.r.HTTP.Header, c.r.Version, b.Length)
+	s, err := asked.bytes.of(b.Length)
 	if err != nil {
-		// Downloaders look for the size here. In lower case, since WriteError removes
-		// the canonical name, which describes a body that was meant to follow.
-		c.w.Header()["content-range"] = []string{fmt.Sprintf("bytes */%d", b.Length)}
+		c.keepSize(b.Length)
 		return err
 	}
-	asked, err := parseRangeHash(c.r.HTTP.Header, s)
-	if err != nil {
+	if err := asked.hash.check(s); err != nil {
 		return err
 	}
 	defer c.takeBuffer(b)()
-	sums, err := c.hashSpan(b, s, asked)
-	if err != nil {
+	a := &head{status: http.StatusOK, blob: b.Blob, length: s.end - s.off}
+	if s.ranged {
+		a.status, a.contentRange = http.StatusPartialContent, fmt.Sprintf("bytes %d-%d/%d", s.off, s.end-1, b.Length)
+	}
+	if err := c.hashSpan(b, s, asked.hash, a); err != nil {
 		return err
 	}
-	return c.send(b, s, func() {
-		h := c.setHeaders(b.Blob, c.r.Version >= protocol.Version20110818, c.r.Version >= version20261006)
-		c.setSpan(h, b.Blob, s)
-		if asked.md5 {
-			h[headerContentMD5] = []string{encodeMD5(sums.md5())}
-		}
-		if asked.crc64 {
-			h[headerContentCRC64] = []string{encodeCRC64(sums.crc)}
-		}
-	})
+	return c.send(b, s, a)
 }
 
 // takeBuffer gives a download the buffer that it reads chunks into, until done is called.
@@ -176,55 +155,13 @@ func (c *call) takeBuffer(b *source) (done func()) {
 	}
 }
 
-// setSpan writes the headers that depend on what part of the blob is sent.
-func (c *call) setSpan(h http.Header, b *blobs.Blob, s span) {
-	h["Content-Length"] = []string{strconv.FormatUint(s.end-s.off, 10)}
-	if !s.ranged {
-		if b.MD5 != nil {
-			h[headerContentMD5] = []string{encodeMD5(b.MD5)}
-		}
-		return
-	}
-	h["Content-Range"] = []string{fmt.Sprintf("bytes %d-%d/%d", s.off, s.end-1, b.Length)}
-	if b.MD5 != nil && c.r.Version >= protocol.Version20160531 {
-		h[headerBlobContentMD5] = []string{encodeMD5(b.MD5)}
-	}
-}
-
-// setHeaders writes what Get Blob and Get Blob Properties have in common.
-func (c *call) setHeaders(b *blobs.Blob, acceptRanges, tier bool) http.Header {
-	h, v := c.w.Header(), c.r.Version
-	setTag(h, b.Modified)
-	setProperties(h, &b.Properties, v)
-	wire.SetMetadata(h, b.Metadata)
-	h["X-Ms-Blob-Type"] = []string{"BlockBlob"}
-	setLease(h, v)
-	if acceptRanges {
-		h["Accept-Ranges"] = []string{"bytes"}
-	}
-	if v >= protocol.Version20151211 {
-		h["X-Ms-Server-Encrypted"] = []string{"false"}
-	}
-	if v >= version20171109 {
-		h["X-Ms-Creation-Time"] = []string{wire.FormatHTTPTime(b.Created.Time())}
-	}
-	if tier {
-		name, inferred := tierName(b.Tier)
-		h["X-Ms-Access-Tier"] = []string{name}
-		if inferred {
-			h["X-Ms-Access-Tier-Inferred"] = []string{"true"}
-		}
-	}
-	return h
-}
-
 // hashSpan computes the hash that is asked for, which goes out ahead of the bytes: so
 // the span, 4 MiB at most, is read twice.
-func (c *call) hashSpan(b *source, s span, asked rangeHash) (*digests, error) {
+func (c *call) hashSpan(b *source, s span, asked rangeHash, a *head) error {
 	if !asked.md5 && !asked.crc64 {
-		return nil, nil
+		return nil
 	}
-	sums := &digests{withCRC: asked.crc64}
+	sums := &digests{withCRC: asked.crc64, answersCRC: asked.crc64}
 	if asked.md5 {
 		sums.sum = md5.New()
 	}
@@ -232,26 +169,22 @@ func (c *call) hashSpan(b *source, s span, asked rangeHash) (*digests, error) {
 		sums.write(p)
 		return nil
 	})
-	return sums, err
+	a.md5, a.crc64 = sums.md5Text(), sums.crcText()
+	return err
 }
 
 // errClientGone: the answer cannot be sent on.
 var errClientGone = errors.New("client is gone")
 
-// send streams a span. The headers are written once its first bytes are read, so that
+// send streams a span. The head is written once its first bytes are read, so that
 // payload which cannot be read answers an error. After that a failure ends the answer
 // short of its Content-Length: net/http closes the connection, and the client sees it.
-func (c *call) send(b *source, s span, setHeaders func()) error {
-	status := http.StatusOK
-	if s.ranged {
-		status = http.StatusPartialContent
-	}
+func (c *call) send(b *source, s span, a *head) error {
 	began := false
 	begin := func() {
 		if !began {
 			began = true
-			setHeaders()
-			c.w.WriteHeader(status)
+			c.writeHead(a)
 		}
 	}
 	out := io.Writer(c.w)

@@ -25,18 +25,18 @@ func TestParseSpan(t *testing.T) {
 		"bytes=-5": whole, "bytes=5-4": whole, "bytes=1-2,4-5": whole, "bytes=a-b": whole, "bytes=": whole, "items=0-1": whole,
 		"bytes=0x1-2": whole, "bytes= 1-2": whole,
 	} {
-		got, err := parseSpan(http.Header{"Range": {text}}, testVersion, 100)
+		got, err := parseRange(http.Header{"Range": {text}}, testVersion).of(100)
 		require.NoError(t, err, text)
 		require.Equal(t, want, got, text)
 	}
 	for _, text := range []string{"bytes=100-", "bytes=100-200", "bytes=99999999999999999999999-"} {
-		_, err := parseSpan(http.Header{"Range": {text}}, testVersion, 100)
+		_, err := parseRange(http.Header{"Range": {text}}, testVersion).of(100)
 		require.ErrorIs(t, err, storageerr.InvalidRange, text)
 	}
-	got, err := parseSpan(http.Header{"Range": {"bytes=0-1"}, "X-Ms-Range": {"bytes=2-3"}}, testVersion, 100)
+	got, err := parseRange(http.Header{"Range": {"bytes=0-1"}, "X-Ms-Range": {"bytes=2-3"}}, testVersion).of(100)
 	require.NoError(t, err)
 	require.Equal(t, span{2, 4, true}, got)
-	got, err = parseSpan(http.Header{"Range": {"bytes=5-"}}, protocol.Version20090919, 100)
+	got, err = parseRange(http.Header{"Range": {"bytes=5-"}}, protocol.Version20090919).of(100)
 	require.NoError(t, err)
 	require.Equal(t, whole, got)
 }

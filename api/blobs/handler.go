@@ -125,6 +125,7 @@ type call struct {
 	// asked is the operation that the request asks for.
 	asked operation.Match
 	res   resource
+	in    input
 	put   atomic.Int64 // bytes in chunks so far
 	// bodyHold is what a body that is not cut into chunks holds; nil without such a body.
 	bodyHold *protocol.Hold
@@ -182,6 +183,12 @@ func (c *call) name() (blobs.Name, error) {
 	}, nil
 }
 
+// command resolves the addressed blob for a write under the request's guard.
+func (c *call) command() (blobs.Command, error) {
+	n, err := c.name()
+	return blobs.Command{Name: n, Guard: c.in.guard}, err
+}
+
 // snapshot returns a state of a range, within lookupMax: see ranges.Snapshot.
 func (c *call) snapshot(r geo.RangeID) (kv.Snapshot, error) {
 	if err := c.ctx.Err(); err != nil {
@@ -194,9 +201,3 @@ func (c *call) snapshot(r geo.RangeID) (kv.Snapshot, error) {
 
 // now is the time by which uncommitted blocks expire.
 func (c *call) now() geo.Timestamp { return geo.TimestampOf(c.o.Clock.Now()) }
-
-// answerEmpty ends an answer that has no body.
-func (c *call) answerEmpty(status int) {
-	c.w.Header()["Content-Length"] = []string{"0"}
-	c.w.WriteHeader(status)
-}

@@ -20,7 +20,7 @@ const putsMax = 4
 // takeBody reads the body and sums it: inline, or into chunks that are durable when it
 // returns (R3). On error nothing names what it left.
 func (c *call) takeBody(sums *digests) (inline []byte, chunks []extent.Ref, err error) {
-	length := c.r.HTTP.ContentLength
+	length := c.in.length
 	if length == 0 {
 		return nil, nil, nil
 	}

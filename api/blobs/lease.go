@@ -6,7 +6,6 @@ import (
 
 	"antipode/api/protocol"
 	"antipode/api/wire"
-	"antipode/services/blobs"
 )
 
 const headerLeaseID = "X-Ms-Lease-Id"
@@ -27,27 +26,7 @@ func parseLeaseSent(h http.Header) (bool, error) {
 	return id != "", nil
 }
 
-// parseGuard reads what a write requires of its blob or container.
-func parseGuard(h http.Header) (g blobs.Guard, err error) {
-	if g.LeaseSent, err = parseLeaseSent(h); err != nil {
-		return g, err
-	}
-	sent, err := protocol.ParseWriteConditions(h)
-	if err == nil && !sent.IsZero() {
-		g.Conditions = sent
-	}
-	return g, err
-}
-
-// setLease writes the lease headers, which newer versions have (protocol/blob.md 17.2).
-func setLease(h http.Header, v protocol.Version) {
-	if v >= protocol.Version20120212 {
-		h["X-Ms-Lease-Status"] = []string{leaseStatus}
-		h["X-Ms-Lease-State"] = []string{leaseState}
-	}
-}
-
-// leaseElements is setLease in a listing.
+// leaseElements are the lease headers in a listing (protocol/blob.md 17.2).
 func leaseElements(b []byte, v protocol.Version) []byte {
 	if v < protocol.Version20120212 {
 		return b

@@ -30,33 +30,46 @@ var (
 	}
 )
 
-// listContainers is List Containers (protocol/blob.md S1). One request reads one snapshot
-// of the catalog.
-func (c *call) listContainers() error {
+// containersAsked is what a List Containers asks for.
+type containersAsked struct {
+	catalog.Listing
+	itemsMax int
+	metadata bool
+	// echo repeats the parameters that were sent.
+	echo []byte
+}
+
+// parseListContainers reads the parameters of List Containers.
+func (c *call) parseListContainers() (a containersAsked, err error) {
 	q, err := c.page()
 	if err != nil {
-		return err
+		return a, err
 	}
 	include, err := c.parseInclude(includeOfContainers)
-	if err != nil {
-		return err
-	}
+	return containersAsked{
+		Listing:  catalog.Listing{Service: geo.Blob, Account: c.r.Account.Name, Prefix: q.Prefix, From: q.From},
+		itemsMax: q.Items, metadata: include.has("metadata"), echo: c.sentElements(nil, "Prefix", "Marker", "MaxResults"),
+	}, err
+}
+
+// listContainers is List Containers (protocol/blob.md S1). One request reads one snapshot
+// of the catalog.
+func (c *call) listContainers(asked containersAsked) error {
 	head := append([]byte(nil), wire.XMLStart...)
 	if c.r.Version < protocol.Version20130815 {
 		head = wire.AppendXML(append(head, `<EnumerationResults AccountName="`...), c.r.Base)
 	} else {
 		head = wire.AppendXML(append(head, `<EnumerationResults ServiceEndpoint="`...), c.r.Base)
 	}
-	head = c.sentElements(append(head, `">`...), "Prefix", "Marker", "MaxResults")
-	p, err := c.newPage(q.Items, append(head, "<Containers>"...))
+	head = append(append(head, `">`...), asked.echo...)
+	p, err := c.newPage(asked.itemsMax, append(head, "<Containers>"...))
 	if err != nil {
 		return err
 	}
 	defer p.close()
-	listing := catalog.Listing{Service: geo.Blob, Account: c.r.Account.Name, Prefix: q.Prefix, From: q.From}
 	next, err := scan(c, geo.FirstRange(geo.Catalog), func(r kv.Reader, budget *services.Budget) (string, error) {
-		return catalog.Page(c.ctx, r, listing, budget, func(container *catalog.Container) (bool, error) {
-			return p.take(func(b []byte) []byte { return c.containerElement(b, container, include.has("metadata")) })
+		return catalog.Page(c.ctx, r, asked.Listing, budget, func(container *catalog.Container) (bool, error) {
+			return p.take(func(b []byte) []byte { return c.containerElement(b, container, asked.metadata) })
 		})
 	})
 	if err != nil {
@@ -66,34 +79,45 @@ func (c *call) listContainers() error {
 	return nil
 }
 
-// listBlobs is List Blobs (protocol/blob.md 7). One request reads one snapshot.
-func (c *call) listBlobs() error {
+// blobsAsked is what a List Blobs asks for.
+type blobsAsked struct {
+	*blobs.Listing
+	itemsMax int
+	metadata bool
+	// echo repeats the parameters that were sent.
+	echo []byte
+}
+
+// parseListBlobs reads the parameters of List Blobs.
+func (c *call) parseListBlobs() (a blobsAsked, err error) {
 	q, err := c.page()
 	if err != nil {
-		return err
+		return a, err
 	}
 	include, err := c.parseInclude(includeOfBlobs)
 	if err != nil {
-		return err
+		return a, err
 	}
 	l, err := c.parseListing(&q, include)
-	if err != nil {
-		return err
-	}
+	echo := c.sentElements(nil, "Prefix", "Marker", "MaxResults", "Delimiter")
+	return blobsAsked{l, q.Items, include.has("metadata"), echo}, err
+}
+
+// listBlobs is List Blobs (protocol/blob.md 7). One request reads one snapshot.
+func (c *call) listBlobs(asked blobsAsked) error {
 	container, err := c.container()
 	if err != nil {
 		return err
 	}
-	l.Generation = container.Generation()
-	l.Uncommitted, l.Now = include.has("uncommittedblobs"), c.now()
-	p, err := c.newPage(q.Items, c.listHead(append([]byte(nil), wire.XMLStart...)))
+	asked.Generation, asked.Now = container.Generation(), c.now()
+	p, err := c.newPage(asked.itemsMax, c.listHead(append([]byte(nil), wire.XMLStart...), asked.echo))
 	if err != nil {
 		return err
 	}
 	defer p.close()
 	next, err := scan(c, geo.FirstRange(geo.Blob), func(r kv.Reader, budget *services.Budget) (string, error) {
-		return blobs.List(c.ctx, r, l, budget, func(item blobs.Item) (bool, error) {
-			return p.take(func(b []byte) []byte { return c.itemElement(b, &item, include.has("metadata")) })
+		return blobs.List(c.ctx, r, asked.Listing, budget, func(item blobs.Item) (bool, error) {
+			return p.take(func(b []byte) []byte { return c.itemElement(b, &item, asked.metadata) })
 		})
 	})
 	if err != nil {
@@ -104,15 +128,14 @@ func (c *call) listBlobs() error {
 }
 
 // listHead appends a listing's start, which changed with 2013-08-15.
-func (c *call) listHead(doc []byte) []byte {
+func (c *call) listHead(doc, echo []byte) []byte {
 	if c.r.Version < protocol.Version20130815 {
 		doc = wire.AppendXML(append(doc, `<EnumerationResults ContainerName="`...), c.r.Base+c.res.container)
 	} else {
 		doc = wire.AppendXML(append(doc, `<EnumerationResults ServiceEndpoint="`...), c.r.Base)
 		doc = wire.AppendXML(append(doc, `" ContainerName="`...), c.res.container)
 	}
-	doc = append(doc, `">`...)
-	doc = c.sentElements(doc, "Prefix", "Marker", "MaxResults", "Delimiter")
+	doc = append(append(doc, `">`...), echo...)
 	return append(doc, "<Blobs>"...)
 }
 
@@ -127,7 +150,7 @@ func (c *call) page() (wire.Page, error) {
 func (c *call) parseListing(q *wire.Page, include includes) (*blobs.Listing, error) {
 	l := &blobs.Listing{
 		Account: c.r.Account.Name, Container: c.res.container, Prefix: q.Prefix, From: q.From,
-		Delimiter: c.r.Query.Get("delimiter"),
+		Delimiter: c.r.Query.Get("delimiter"), Uncommitted: include.has("uncommittedblobs"),
 	}
 	if !utf8.ValidString(l.Delimiter) {
 		return nil, wire.BadParameter("delimiter", l.Delimiter, "The value is not UTF-8.")

@@ -10,23 +10,52 @@ import (
 //
 //nolint:gochecknoglobals // A table, never written.
 var handlers = map[string]func(*call) error{
-	"ListContainers":         (*call).listContainers,
-	"CreateContainer":        (*call).createContainer,
-	"GetContainerProperties": (*call).containerProperties,
-	"GetContainerMetadata":   (*call).containerMetadata,
-	"SetContainerMetadata":   (*call).setContainerMetadata,
-	"DeleteContainer":        (*call).deleteContainer,
-	"ListBlobs":              (*call).listBlobs,
-	"PutBlob":                (*call).putBlob,
-	"GetBlob":                (*call).getBlob,
-	"GetBlobProperties":      (*call).blobProperties,
-	"DeleteBlob":             (*call).deleteBlob,
-	"GetBlobMetadata":        (*call).blobMetadata,
-	"SetBlobMetadata":        (*call).setBlobMetadata,
-	"SetBlobProperties":      (*call).setBlobProperties,
-	"PutBlock":               (*call).putBlock,
-	"PutBlockList":           (*call).putBlockList,
-	"GetBlockList":           (*call).blockList,
+	"ListContainers":         parsed((*call).parseListContainers, (*call).listContainers),
+	"CreateContainer":        checked((*call).checkAccess, (*call).createContainer),
+	"GetContainerProperties": checked(nil, (*call).containerProperties),
+	"GetContainerMetadata":   checked(nil, (*call).containerMetadata),
+	"SetContainerMetadata":   checked(nil, (*call).setContainerMetadata),
+	"DeleteContainer":        checked(nil, (*call).deleteContainer),
+	"ListBlobs":              parsed((*call).parseListBlobs, (*call).listBlobs),
+	"PutBlob":                checked((*call).checkBlobType, (*call).putBlob),
+	"GetBlob":                parsed((*call).parseDownload, (*call).getBlob),
+	"GetBlobProperties":      checked(nil, (*call).blobProperties),
+	"DeleteBlob":             checked((*call).checkSnapshots, (*call).deleteBlob),
+	"GetBlobMetadata":        checked(nil, (*call).blobMetadata),
+	"SetBlobMetadata":        checked(nil, (*call).setBlobMetadata),
+	"SetBlobProperties":      checked((*call).checkNoPages, (*call).setBlobProperties),
+	"PutBlock":               parsed((*call).parseBlockID, (*call).putBlock),
+	"PutBlockList":           checked(nil, (*call).putBlockList),
+	"GetBlockList":           parsed((*call).parseLists, (*call).blockList),
+}
+
+// parsed binds an operation: parse reads what it alone has, run resolves the names, evaluates
+// and answers. The order is that of all operations.
+func parsed[P any](parse func(*call) (P, error), run func(*call, P) error) func(*call) error {
+	return func(c *call) error {
+		if err := c.refuseUnbuilt(); err != nil {
+			return err
+		}
+		p, err := parse(c)
+		if err != nil {
+			return err
+		}
+		if err := c.readInput(); err != nil {
+			return err
+		}
+		return run(c, p)
+	}
+}
+
+// checked is parsed for an operation that alone has nothing but values to refuse. check may be
+// nil.
+func checked(check, run func(*call) error) func(*call) error {
+	return parsed(func(c *call) (struct{}, error) {
+		if check == nil {
+			return struct{}{}, nil
+		}
+		return struct{}{}, check(c)
+	}, func(c *call, _ struct{}) error { return run(c) })
 }
 
 // run runs the operation that the request asks for.

@@ -167,15 +167,27 @@ func TestDigests(t *testing.T) {
 		{"2024-05-04", nil, true, true, false},
 		{"2024-08-04", nil, true, true, true},
 	} {
-		call := &call{r: &protocol.Request{HTTP: &http.Request{Header: c.header}, Version: c.version}}
-		d, err := call.parseBlockDigests(true)
-		if c.put {
-			d, err = call.parsePutDigests()
-		}
-		require.NoError(t, err)
+		d := digestsOf(t, c.put, c.header, c.version)
 		require.Equal(t, c.md5, d.sum != nil, "%+v", c)
 		require.Equal(t, c.crc, d.withCRC, "%+v", c)
 	}
+}
+
+// digestsOf are the digests of a Put Blob, or of a Put Block, with the headers.
+func digestsOf(t testing.TB, put bool, h http.Header, v protocol.Version) *digests {
+	name := "PutBlock"
+	if put {
+		name = "PutBlob"
+	}
+	call := &call{
+		r:     &protocol.Request{HTTP: &http.Request{Header: h}, Version: v},
+		asked: operation.Match{Operation: operation.Named(geo.Blob, name)},
+	}
+	require.NoError(t, call.readDigests())
+	if put {
+		return call.in.digests.ofBlob(v)
+	}
+	return call.in.digests.ofBlocks(v, true)
 }
 
 // Payload that cannot be made durable refuses the upload before anything is proposed.

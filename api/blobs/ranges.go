@@ -19,22 +19,34 @@ type span struct {
 // hashBytesMax is the longest range whose hash is computed.
 const hashBytesMax = 4 << 20
 
-// parseSpan reads the range of a Get Blob (protocol/blob.md 8.1). What is not one range
-// of the form bytes=a-b or bytes=a- is as if it were not there. InvalidRange where the
-// range begins at the end of the blob or behind it.
-func parseSpan(h http.Header, v protocol.Version, length uint64) (span, error) {
+// byteRange is the range that a request asks for: first and last byte. ok is false if it asks
+// for none.
+type byteRange struct {
+	first, last uint64
+	ok          bool
+}
+
+// parseRange reads the range of a Get Blob (protocol/blob.md 8.1). What is not one range
+// of the form bytes=a-b or bytes=a- is as if it were not there.
+func parseRange(h http.Header, v protocol.Version) (r byteRange) {
 	text := h.Get("X-Ms-Range")
 	if text == "" {
 		text = h.Get("Range")
 	}
-	first, last, ok := cutRange(text, v)
-	if !ok {
+	r.first, r.last, r.ok = cutRange(text, v)
+	return r
+}
+
+// of is the span of the range in a blob of length bytes. InvalidRange where the range begins
+// at the end of the blob or behind it.
+func (r byteRange) of(length uint64) (span, error) {
+	if !r.ok {
 		return span{0, length, false}, nil
 	}
-	if first >= length {
+	if r.first >= length {
 		return span{}, storageerr.InvalidRange
 	}
-	return span{first, min(last, length-1) + 1, true}, nil
+	return span{r.first, min(r.last, length-1) + 1, true}, nil
 }
 
 // cutRange reads bytes=a-b; last is the greatest number where there is no b.
@@ -73,7 +85,11 @@ func decimal(s string) (uint64, bool) {
 }
 
 // rangeHash is the hash of a range that a request asks for.
-type rangeHash struct{ md5, crc64 bool }
+type rangeHash struct {
+	md5, crc64 bool
+	// text is how the request asks for it.
+	text string
+}
 
 // Headers that ask for the hash of a range.
 const (
@@ -81,24 +97,40 @@ const (
 	headerRangeCRC64 = "X-Ms-Range-Get-Content-Crc64"
 )
 
-// parseRangeHash reads what hash of the span is asked for (protocol/blob.md 18.3).
-func parseRangeHash(h http.Header, s span) (rangeHash, error) {
-	var asked rangeHash
-	var err error
+// parseRangeHash reads what hash of the range is asked for (protocol/blob.md 18.3).
+func parseRangeHash(h http.Header, r byteRange) (asked rangeHash, err error) {
 	if asked.md5, err = parseBool(h, headerRangeMD5); err != nil {
-		return rangeHash{}, err
+		return asked, err
 	}
 	if asked.crc64, err = parseBool(h, headerRangeCRC64); err != nil {
-		return rangeHash{}, err
+		return asked, err
 	}
-	name := headerRangeMD5
-	if asked.crc64 {
-		name = headerRangeCRC64
+	if asked.text = h.Get(headerRangeMD5); asked.crc64 {
+		asked.text = h.Get(headerRangeCRC64)
 	}
-	if (asked.md5 || asked.crc64) && (!s.ranged || s.end-s.off > hashBytesMax || asked.md5 && asked.crc64) {
-		return rangeHash{}, badHeader(name, h.Get(name))
+	if asked.md5 && asked.crc64 || !r.ok {
+		err = asked.refuse()
 	}
-	return asked, nil
+	return asked, err
+}
+
+// check refuses the hash of a span that is too long.
+func (asked rangeHash) check(s span) error {
+	if s.end-s.off > hashBytesMax {
+		return asked.refuse()
+	}
+	return nil
+}
+
+// refuse is the error of the header that asks for a hash; nil if none does.
+func (asked rangeHash) refuse() error {
+	switch {
+	case asked.crc64:
+		return badHeader(headerRangeCRC64, asked.text)
+	case asked.md5:
+		return badHeader(headerRangeMD5, asked.text)
+	}
+	return nil
 }
 
 // parseBool reads a header that is true or false; false where it was not sent.

@@ -135,21 +135,21 @@ var bareBlobRows = []Operation{
 	{
 		Name: "PutBlobFromURL", On: Blob, Verbs: PUT, Since: "2020-04-08",
 		With:  []Field{{Header: copySource}, {Header: "X-Ms-Blob-Type", Value: "BlockBlob"}},
-		Leads: OfService, SAS: newBlob, Takes: writesBlob | Metadata | Properties | Source,
+		Leads: OfService, SAS: newBlob, Takes: writesBlob | Metadata | Properties | Source | AccessTier,
 	},
 	{
 		Name: "CopyBlobFromURL", On: Blob, Verbs: PUT, Since: "2018-03-28",
 		With:  []Field{{Header: copySource}, {Header: "X-Ms-Requires-Sync", Value: "true"}},
-		Leads: OfService, SAS: newBlob, Takes: writesBlob | Metadata | Source,
+		Leads: OfService, SAS: newBlob, Takes: writesBlob | Metadata | Source | AccessTier,
 	},
 	{
 		Name: "CopyBlob", On: Blob, Verbs: PUT, With: []Field{{Header: copySource}},
-		Leads: OfService, SAS: newBlob, Takes: writesBlob | Metadata | Source,
+		Leads: OfService, SAS: newBlob, Takes: writesBlob | Metadata | Source | AccessTier,
 	},
 	{
 		Name: "PutBlob", Built: true, On: Blob, Verbs: PUT, Leads: OfService, SAS: newBlob, Time: Upload,
 		Body:  Body{Kind: Stream, Limits: []BodyLimit{{protocol.Version20191212, 5000 << 20}, {protocol.Version20160531, 256 << 20}, {Bytes: 64 << 20}}},
-		Takes: writesBlob | Metadata | Properties | Integrity,
+		Takes: writesBlob | Metadata | Properties | Integrity | AccessTier,
 	},
 	{
 		Name: "DeleteBlob", Built: true, On: Blob, Verbs: DELETE,
@@ -173,7 +173,8 @@ var blockRows = []Operation{
 	{
 		// 50,000 of the longest ids in the longest elements are 6 MB.
 		Name: "PutBlockList", Built: true, On: Blob, Verbs: PUT, Comp: "blocklist",
-		Leads: OfService, SAS: newBlob, Time: Upload, Body: body(XML, 8<<20), Takes: writesBlob | Metadata | Properties | Integrity,
+		Leads: OfService, SAS: newBlob, Time: Upload, Body: body(XML, 8<<20),
+		Takes: writesBlob | Metadata | Properties | Integrity | AccessTier,
 	},
 	{
 		Name: "GetBlockList", Built: true, On: Blob, Verbs: GET, Comp: "blocklist",
@@ -246,7 +247,7 @@ var blobCompRows = []Operation{
 	{
 		// The SDKs of one family name the comp.
 		Name: "CopyBlob", On: Blob, Verbs: PUT, Comp: "copy",
-		Leads: OfService, SAS: newBlob, Takes: writesBlob | Metadata | Source,
+		Leads: OfService, SAS: newBlob, Takes: writesBlob | Metadata | Source | AccessTier,
 	},
 	{
 		Name: "IncrementalCopyBlob", On: Blob, Verbs: PUT, Comp: "incrementalcopy", Since: protocol.Version20160531,
@@ -258,7 +259,7 @@ var blobCompRows = []Operation{
 	},
 	{
 		Name: "SetBlobTier", On: Blob, Verbs: PUT, Comp: "tier", Since: "2017-04-17",
-		Leads: OfService, SAS: writeBlob, Takes: IfTags | Lease,
+		Leads: OfService, SAS: writeBlob, Takes: IfTags | Lease | AccessTier,
 	},
 	{
 		Name: "SetImmutabilityPolicy", On: Blob, Verbs: PUT, Comp: "immutabilitypolicies", Since: "2020-06-12",

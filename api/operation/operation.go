@@ -211,6 +211,8 @@ const (
 	AppendPosition
 	// Source is the conditions on the source of a copy.
 	Source
+	// AccessTier is x-ms-access-tier.
+	AccessTier
 
 	// Conditions are all four of HTTP.
 	Conditions = IfMatch | IfNoneMatch | IfModifiedSince | IfUnmodifiedSince

@@ -1,0 +1,168 @@
+package blobs
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+
+	"antipode/api/operation"
+	"antipode/api/protocol"
+	"antipode/api/wire"
+	"antipode/services/blobs"
+	"antipode/services/storageerr"
+)
+
+// input is what a request says in the headers that several operations take. It is read
+// once, before the operation runs. A group that the operation's row does not take is not
+// read, and stays zero.
+type input struct {
+	guard    blobs.Guard
+	tier     blobs.Tier
+	metadata []blobs.Pair
+	// properties are as sent: the content type may be empty. md5 is stored with them
+	// unchecked; the MD5 of a body is in digests.
+	properties blobs.Properties
+	md5        []byte
+	digests    digests
+	// length is the body's, in bytes.
+	length int64
+}
+
+// groups are the headers of an input in the order in which all operations read them
+// (protocol/blob.md 2.6).
+//
+//nolint:gochecknoglobals // A table, never written.
+var groups = [...]struct {
+	takes operation.Takes
+	read  func(*call) error
+}{
+	{operation.Lease | operation.LeaseNeeded, (*call).readLease},
+	{operation.Conditions, (*call).readConditions},
+	{operation.AccessTier, (*call).readTier},
+	{operation.Metadata, (*call).readMetadata},
+	{operation.Properties, (*call).readProperties},
+	{operation.Integrity, (*call).readDigests},
+}
+
+// readInput reads what the operation's row takes, then checks the length of the body.
+func (c *call) readInput() error {
+	for i := range groups {
+		if c.asked.Takes&groups[i].takes == 0 {
+			continue
+		}
+		if err := groups[i].read(c); err != nil {
+			return err
+		}
+	}
+	return c.readLength()
+}
+
+func (c *call) readLease() (err error) {
+	c.in.guard.LeaseSent, err = parseLeaseSent(c.r.HTTP.Header)
+	return err
+}
+
+func (c *call) readConditions() (err error) {
+	var sent protocol.Conditions
+	if c.asked.Effect == operation.Reads {
+		sent, err = protocol.ParseReadConditions(c.r.HTTP.Header, c.r.Version)
+	} else {
+		sent, err = protocol.ParseWriteConditions(c.r.HTTP.Header)
+	}
+	if err == nil && !sent.IsZero() {
+		c.in.guard.Conditions = sent
+	}
+	return err
+}
+
+// readTier reads the tier of a block blob. The tiers that would change how a blob is read or
+// billed are not built.
+func (c *call) readTier() error {
+	switch text := c.r.Header("X-Ms-Access-Tier"); text {
+	case "":
+		c.in.tier = blobs.TierDefault
+	case "Hot":
+		c.in.tier = blobs.TierHot
+	case "Cool":
+		c.in.tier = blobs.TierCool
+	case "Cold":
+		c.in.tier = blobs.TierCold
+	case "Archive", "Smart", "Premium":
+		return storageerr.NotImplemented
+	default:
+		return badHeader("X-Ms-Access-Tier", text)
+	}
+	return nil
+}
+
+func (c *call) readMetadata() (err error) {
+	c.in.metadata, err = wire.ParseMetadata(c.r.HTTP.Header, c.r.Version >= protocol.Version20090919)
+	return err
+}
+
+// takesPayload reports whether the body is the content of the blob, which its plain headers
+// describe.
+func (c *call) takesPayload() bool {
+	return c.asked.Body.Kind == operation.Stream && c.asked.Takes&operation.Properties != 0
+}
+
+// readProperties reads the x-ms-blob- form, and of payload the plain header where there is no
+// such form (protocol/blob.md 19.1). An MD5 beside payload is one of its digests; every other
+// one is stored unchecked, whatever its length (18.3). Text that is not Base64 is refused:
+// clients decode the value with every read of the blob, and would fail.
+func (c *call) readProperties() error {
+	h, plain := c.r.HTTP.Header, c.takesPayload()
+	property := func(name string) string {
+		if v := h["X-Ms-Blob-"+name]; len(v) > 0 || !plain {
+			return strings.Join(v, ",")
+		}
+		return strings.Join(h[name], ",")
+	}
+	c.in.properties = blobs.Properties{
+		ContentType: property("Content-Type"), ContentEncoding: property("Content-Encoding"),
+		ContentLanguage: property("Content-Language"), CacheControl: property("Cache-Control"),
+		ContentDisposition: h.Get("X-Ms-Blob-Content-Disposition"),
+	}
+	if plain {
+		return nil
+	}
+	md5, ok := wire.DecodeBase64(h.Get(headerBlobContentMD5))
+	if !ok {
+		return storageerr.InvalidMD5
+	}
+	c.in.md5 = md5
+	return nil
+}
+
+// readLength refuses a PUT that does not say how long its body is, and a body that is longer
+// than the operation takes.
+func (c *call) readLength() error {
+	r := c.r.HTTP
+	c.in.length = r.ContentLength
+	if r.Method == http.MethodPut && (r.ContentLength < 0 || r.ContentLength == 0 && c.r.Header("Content-Length") == "") {
+		return storageerr.MissingContentLength
+	}
+	if c.asked.Body.Kind == operation.None {
+		return nil // The body was dropped.
+	}
+	limit := c.asked.BodyMax(c.r.Version)
+	if c.o.BodyBytesMax > 0 && c.asked.Body.Kind == operation.Stream {
+		limit = min(limit, c.o.BodyBytesMax)
+	}
+	if r.ContentLength > limit {
+		return storageerr.RequestBodyTooLarge.With("MaxLimit", strconv.FormatInt(limit, 10))
+	}
+	return nil
+}
+
+// newBlob is the blob that Put Blob and Put Block List make, without its payload.
+func (in *input) newBlob() blobs.Blob {
+	b := blobs.Blob{Tier: in.tier, Metadata: in.metadata, Properties: in.properties, MD5: in.md5}
+	if b.Properties.ContentType == "" {
+		b.Properties.ContentType = "application/octet-stream"
+	}
+	return b
+}
+
+// badHeader is wire.BadHeader of a header in canonical form: errors have it in lower case.
+func badHeader(name, value string) error { return wire.BadHeader(lower(name), value) }

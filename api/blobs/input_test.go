@@ -1,0 +1,107 @@
+package blobs
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// fault is a header, or a parameter, that makes a request a bad one.
+type fault struct{ name, value, code string }
+
+// Every operation finds what is wrong with a request in one order (protocol/blob.md 2.6): what
+// is not built, what it alone has, then the groups of headers, then the body, then the names.
+// Each request has all faults of an operation that are left, and is answered with the first.
+func TestOrderOfChecks(t *testing.T) {
+	r := newRig(t, func(o *Options) { o.BodyBytesMax = 10 })
+	var (
+		snapshot   = fault{"?snapshot", "x", "NotImplemented"}
+		written    = fault{"?snapshot", "x", "InvalidQueryParameterValue"}
+		unbuilt    = fault{"x-ms-if-tags", "a='b'", "UnsupportedHeader"}
+		refused    = fault{"If-Match", "*", "ConditionHeadersNotSupported"}
+		lease      = fault{"x-ms-lease-id", "x", "InvalidHeaderValue"}
+		date       = fault{"If-Modified-Since", "x", "InvalidHeaderValue"}
+		tier       = fault{"x-ms-access-tier", "x", "InvalidHeaderValue"}
+		metadata   = fault{"x-ms-meta-", "v", "EmptyMetadataKey"}
+		storedMD5  = fault{"x-ms-blob-content-md5", "x", "InvalidMd5"}
+		crc        = fault{"x-ms-content-crc64", "x", "InvalidHeaderValue"}
+		contentMD5 = fault{"Content-MD5", "x", "InvalidMd5"}
+		long       = fault{"", repeat("x", 11), "RequestBodyTooLarge"}
+		none       = fault{"", "", "ContainerNotFound"}
+	)
+	bodies := map[string]string{"PUT /none/b": "x", "PUT /none/b?comp=block": "x", "PUT /none/b?comp=blocklist": "<BlockList/>"}
+	for request, faults := range map[string][]fault{
+		"PUT /none/b": {
+			snapshot, unbuilt,
+			{"x-ms-blob-type", "x", "InvalidHeaderValue"},
+			{"x-ms-blob-content-length", "1", "InvalidHeaderValue"},
+			lease, date, tier, metadata, crc, storedMD5, long, none,
+		},
+		"PUT /none/b?comp=block": {
+			snapshot, unbuilt, {"?blockid", "x", "InvalidQueryParameterValue"}, lease, contentMD5, long, none,
+		},
+		"PUT /none/b?comp=blocklist": {
+			snapshot, unbuilt, lease, date, tier, metadata, storedMD5, contentMD5, {"", "x", "InvalidXmlDocument"}, none,
+		},
+		"PUT /none/b?comp=metadata": {written, unbuilt, lease, date, metadata, none},
+		"PUT /none/b?comp=properties": {
+			written, unbuilt, {"x-ms-sequence-number-action", "max", "InvalidHeaderValue"}, lease, date, storedMD5, none,
+		},
+		"DELETE /none/b": {snapshot, unbuilt, {"x-ms-delete-snapshots", "x", "InvalidHeaderValue"}, lease, date, none},
+		"GET /none/b": {
+			snapshot, unbuilt, {"x-ms-range-get-content-md5", "true", "InvalidHeaderValue"}, lease, date, none,
+		},
+		"GET /none/b?comp=metadata":  {snapshot, unbuilt, lease, date, none},
+		"GET /none/b?comp=blocklist": {snapshot, unbuilt, {"?blocklisttype", "x", "InvalidQueryParameterValue"}, lease, none},
+		"PUT /none?restype=container": {
+			refused, {"x-ms-default-encryption-scope", "s", "UnsupportedHeader"}, {"x-ms-blob-public-access", "x", "InvalidHeaderValue"}, metadata,
+		},
+		"PUT /none?restype=container&comp=metadata": {refused, lease, date, metadata, none},
+		"DELETE /none?restype=container":            {refused, lease, date, none},
+		"GET /none?restype=container":               {lease, none},
+	} {
+		for len(faults) > 0 {
+			method, path, _ := strings.Cut(request, " ")
+			path, query, _ := strings.Cut(path, "?")
+			sent := map[string]string{"x-ms-blob-type": "BlockBlob"}
+			query += "&blockid=AAAA" // A bad one stands before it, and so counts.
+			body := bodies[request]
+			for i := len(faults) - 1; i >= 0; i-- {
+				switch f := faults[i]; {
+				case f.name == "" && f.value != "":
+					body = f.value
+				case strings.HasPrefix(f.name, "?"):
+					query = f.name[1:] + "=" + f.value + "&" + query
+				case f.name != "":
+					sent[f.name] = f.value
+				}
+			}
+			var header []string
+			for name, value := range sent {
+				header = append(header, name, value)
+			}
+			a := r.do(method, path+"?"+query, []byte(body), header...)
+			require.Equal(t, faults[0].code, a.code(t), "%s with %v: %s", request, faults, a.body)
+			if faults[0].code == "InvalidHeaderValue" {
+				require.Contains(t, strings.ToLower(string(a.body)), "<headername>"+strings.ToLower(faults[0].name)+"<", request)
+			}
+			faults = faults[1:]
+		}
+	}
+}
+
+// A header that the row of an operation does not take is not read, be it well-formed or not.
+func TestUntakenHeadersAreNotRead(t *testing.T) {
+	r := newRig(t, nil)
+	bad := []string{"If-Match", `"a","b"`, "If-Modified-Since", "x", "x-ms-access-tier", "x", "x-ms-blob-content-md5", "x"}
+	conditions := bad[:4]
+	require.Equal(t, http.StatusCreated, r.put("/cont/b", nil).status)
+	require.Equal(t, http.StatusCreated, r.do(http.MethodPut, "/cont/b?comp=block&blockid=AAAA", []byte("x"), append(bad, "x-ms-meta-", "v")...).status)
+	require.Equal(t, http.StatusOK, r.get("/cont/b?comp=blocklist", bad...).status)
+	require.Equal(t, http.StatusOK, r.get(listPath, append(bad, "x-ms-lease-id", "x")...).status)
+	require.Equal(t, http.StatusOK, r.get("/cont?restype=container", conditions...).status)
+	require.Equal(t, http.StatusOK, r.get("/cont/b?comp=metadata", append(bad[4:], "x-ms-meta-", "v", "Content-MD5", "x")...).status)
+	require.Equal(t, http.StatusCreated, r.do(http.MethodPut, "/cont2?restype=container", nil, "x-ms-lease-id", "x", "Content-MD5", "x").status)
+}

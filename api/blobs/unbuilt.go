@@ -1,0 +1,91 @@
+package blobs
+
+import (
+	"antipode/api/operation"
+	"antipode/api/wire"
+	"antipode/services/storageerr"
+)
+
+// Headers that are known and not built. One that is sent with a value refuses the
+// request: left out, it would make the write or the read another one.
+//
+//nolint:gochecknoglobals // Tables, never written.
+var (
+	unbuiltOnRead = []string{
+		"X-Ms-Encryption-Key", "X-Ms-Encryption-Key-Sha256", "X-Ms-Encryption-Algorithm", "X-Ms-If-Tags",
+	}
+	unbuiltOnWrite = append([]string{
+		"X-Ms-Structured-Body", "X-Ms-Structured-Content-Length", "X-Ms-Encryption-Scope", "X-Ms-Tags",
+		"X-Ms-Immutability-Policy-Until-Date", "X-Ms-Immutability-Policy-Mode", "X-Ms-Legal-Hold",
+		"X-Ms-Access-Tier-If-Modified-Since", "X-Ms-Access-Tier-If-Unmodified-Since",
+	}, unbuiltOnRead...)
+	unbuiltOnCreate = []string{"X-Ms-Default-Encryption-Scope", "X-Ms-Deny-Encryption-Scope-Override"}
+)
+
+// refuseUnbuilt refuses what would make the request another one and is not built, and the
+// conditions that a write of a container does not take. Those that an operation on a blob does
+// not take are ignored (protocol/blob.md 16.1).
+func (c *call) refuseUnbuilt() error {
+	write := c.asked.Effect == operation.Writes
+	switch {
+	case c.asked.On == operation.Container && write:
+		return c.refuseConditions()
+	case c.asked.On != operation.Blob:
+		return nil
+	}
+	if err := c.refuseVersions(); err != nil {
+		return err
+	}
+	if write {
+		return c.refuse(unbuiltOnWrite)
+	}
+	return c.refuse(unbuiltOnRead)
+}
+
+// refuse answers UnsupportedHeader for the first header that was sent. Its value
+// stays out of the answer: it may be a key.
+func (c *call) refuse(names []string) error {
+	for _, name := range names {
+		if c.r.Header(name) != "" {
+			return storageerr.UnsupportedHeader.With("HeaderName", lower(name))
+		}
+	}
+	return nil
+}
+
+// refuseConditions refuses the conditional headers that the operation does not take.
+func (c *call) refuseConditions() error {
+	for _, header := range [...]struct {
+		name  string
+		group operation.Takes
+	}{
+		{"If-Match", operation.IfMatch},
+		{"If-None-Match", operation.IfNoneMatch},
+		{"If-Modified-Since", operation.IfModifiedSince},
+		{"If-Unmodified-Since", operation.IfUnmodifiedSince},
+	} {
+		if c.asked.Takes&header.group == 0 && c.r.Header(header.name) != "" {
+			return storageerr.ConditionsNotSupported
+		}
+	}
+	return nil
+}
+
+// refuseVersions refuses the parameters that name a snapshot, a version or a soft-deleted blob.
+// Nothing can change the description of a snapshot or a version (protocol/blob.md B4).
+func (c *call) refuseVersions() error {
+	if c.asked.Body.Kind == operation.None && c.asked.Takes&(operation.Metadata|operation.Properties) != 0 {
+		for _, name := range [...]string{"snapshot", "versionid"} {
+			if v, sent := c.r.Query.Lookup(name); sent {
+				return wire.BadParameter(name, v, "A snapshot or version cannot be written.")
+			}
+		}
+		return nil
+	}
+	for _, name := range [...]string{"snapshot", "versionid", "deletetype"} {
+		if c.r.Query.Has(name) {
+			return storageerr.NotImplemented
+		}
+	}
+	return nil
+}
