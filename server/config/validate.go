@@ -113,8 +113,8 @@ func (n Node) validate(w *walker) {
 	if w.need("data", n.Data, "the folder of everything that is kept, such as /var/lib/antipode") && !filepath.IsAbs(n.Data) {
 		w.bad("data", "write the whole path, from /: where the process starts must not matter")
 	}
-	// Zero was replaced by the default, which is not what a person who writes 0 expects.
-	if value := w.values["reserve_bytes"]; value != "" && strings.Trim(value, "0") == "" || n.ReserveBytes > reserveBytesMax {
+	// 0 is the default: that is how `cluster start` writes a field that nothing set.
+	if n.ReserveBytes > reserveBytesMax {
 		w.bad("reserve_bytes", fmt.Sprintf("write a number of bytes from 1 to %d, or leave it out for the default of 512 MiB", uint64(reserveBytesMax)))
 	}
 	if rest, err := time.ParseDuration(string(n.NameRest)); err != nil || rest < 0 {
