@@ -185,7 +185,7 @@ func (n Node) validatePeers(w *walker) {
 	}
 	switch len(n.Peers) {
 	case 0:
-		w.warn("peers", "the stamp has one node: each write is on one disk, and lost with it; a stamp that keeps data has three")
+		w.warn("peers", "the stamp has one node: it takes no writes, which need two replicas at least; a stamp that keeps data has three")
 	case 1:
 		w.warn("peers", "the stamp has two nodes: when one stops there are no writes; a stamp that keeps data has three")
 	}
