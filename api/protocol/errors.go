@@ -43,9 +43,10 @@ const (
 	metadataSpace   = "http://schemas.microsoft.com/ado/2007/08/dataservices/metadata"
 )
 
-// ErrorOf is the one rule by which an error becomes a row of the protocol: that of its
-// chain, or OperationTimedOut if the time of the request is over or its client has left.
-// ours is false if there is none, and the row is InternalError: the error is logged.
+// ErrorOf is the one rule by which an error becomes an error of the protocol: OperationTimedOut
+// if the time of the request is over or its client has left, else the *storageerr.Error that err
+// wraps or stands for. If there is none, ours is false and e is InternalError: the caller logs
+// err.
 func ErrorOf(err error) (e *storageerr.Error, ours bool) {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return &storageerr.Error{Row: storageerr.OperationTimedOut}, true

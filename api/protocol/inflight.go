@@ -19,20 +19,22 @@ import (
 // find the rest.
 //
 // Progress. A hold that asks once (Take) ends as fast as its sender sends, or is ended
-// (WatchSender, the time of its request): it may use the whole bound, but what is larger than
-// the rest beside the reserve may wait for as long as others come. Holds that grow in
-// steps could keep a part each and wait for more for ever. So they leave a reserve, within
-// the account's share as within the whole, and none counts for more than the reserve. The
-// oldest hold of an account that waits becomes the account's first, and the oldest such
-// hold the first of all; each stays so until it has all it asked for, or is released. While
-// there is a first, nobody else uses the reserve: the account's is its first's, the one of
-// the whole is that of the first of all. The hold that is first of both gets all it may
-// ask for once those that ask once have ended. Nothing waits the other way round: a hold
-// becomes first of all only while it is its account's first.
+// (WatchSender, the time of its request). It may use the whole bound, but if it needs more
+// than the bound without the reserve it may wait for as long as others come.
 //
-// Slow senders. While a hold waits, the sender that brings the least, below
-// pressedBytesPerSecond, is broken off with 503: memory that is short goes to who fills it
-// soon.
+// Holds that grow in steps could each keep a part and wait for more for ever. So both bounds,
+// the share of an account and the whole, have a reserve that growing holds leave free, except
+// one hold each: the first of the account, which is the account's oldest hold that waits, and
+// the first of the process, which is the oldest among the firsts of the accounts. A hold stays
+// first until it has all that it asked for, or is released. No growing hold asks for more than
+// a reserve. So the hold that is first in its account and in the process gets everything it
+// asks for as soon as the holds that ask once have ended, and then the next one becomes first.
+// There is no deadlock between the two kinds of firsts: a hold becomes first of the process
+// only while it is first of its account.
+//
+// Slow senders. While a hold waits, the sender with the lowest rate below
+// pressedBytesPerSecond is broken off with 503, so that scarce memory goes to bodies that are
+// complete soon.
 type InFlight struct {
 	max, share, reserve int64
 

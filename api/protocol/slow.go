@@ -43,10 +43,11 @@ const (
 // errPressed ends a slow sender while others wait for the memory it holds.
 var errPressed = storageerr.ServerBusy.Saying("The request was sent too slowly for a server that is short of memory. Please retry your request.")
 
-// WatchSender bounds the time that r's body may take, beside r's context: it brings
-// senderBytesPerSecond, and may fall SenderStallMax behind. Only the time in which a byte
-// is waited for counts. What was too slow is os.ErrDeadlineExceeded to who reads. For a
-// request that is watched already it takes over the context's deadline.
+// WatchSender bounds the time that r's body may take, in addition to r's context: the sender
+// must keep up senderBytesPerSecond and may fall SenderStallMax behind. Only the time in which
+// the server waits for a byte counts. A read of a body that is too slow returns
+// os.ErrDeadlineExceeded. If the request is watched already, only its deadline is replaced by
+// that of the context.
 func WatchSender(w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength == 0 {
 		return

@@ -173,8 +173,9 @@ func (f *Forwarder) outgoing(ctx context.Context, q Request, to destination, h h
 	if _, sent := out.Header["User-Agent"]; !sent {
 		out.Header["User-Agent"] = nil // Nothing of ours in its place.
 	}
-	// net/http repeats a lost request that has one of these, whatever it does. It does not
-	// know them in lower case; who receives them does.
+	// net/http's transport sends a request with one of these headers again when its connection
+	// breaks, even if the request changes something (R1). It looks for the canonical spelling
+	// only, and the names of headers have no case for the receiver.
 	for _, name := range [...]string{"Idempotency-Key", "X-Idempotency-Key"} {
 		if values, sent := out.Header[name]; sent {
 			delete(out.Header, name)

@@ -93,8 +93,8 @@ func (c *call) scan(p *page) (err error) {
 	return nil
 }
 
-// fillPage fills p from a snapshot of now. The snapshot and the budget end after a panic,
-// too: the slot that a budget may hold is the process's.
+// fillPage fills p from a snapshot of now. The snapshot and the budget end after a panic, too:
+// a budget may hold one of the process's slots for scans, which would be lost for good.
 func (c *call) fillPage(p *page, lower, upper []byte) (err error) {
 	snap, err := ranges.Snapshot(c.ctx, c.Stamp, geo.FirstRange(geo.Table))
 	if err != nil {

@@ -82,7 +82,8 @@ func (l Link) Delay() time.Duration { return time.Duration(l.DelaySeconds * floa
 type Location struct {
 	Name  geo.Location `json:"name"`
 	State State        `json:"state"`
-	// Role is for people, such as "primary of 1 account". Programs read Accounts.
+	// Role is a sentence for people, today the same one at every location. Programs read
+	// Accounts.
 	Role   string  `json:"role"`
 	Nodes  []Node  `json:"nodes"`
 	Ranges []Range `json:"ranges"`

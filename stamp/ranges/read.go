@@ -38,11 +38,11 @@ func (r *Range) renewLease(now time.Duration) {
 	}
 }
 
-// leaseClock returns the time to compare a lease with. It is called after the question was
-// taken and after the state was read from which the answer comes: a lease that holds at that
-// time proves that no other leader had committed anything until then (R5). What happens
-// between the call and the answer does no harm. The time at which the pass began proves
-// nothing: see answerUnderLease.
+// leaseClock returns the time to compare a lease with (R5). The order is: the question is taken,
+// the state is read, leaseClock is called, the answer is sent. A lease that is still valid at the
+// time of the call proves that no other leader had committed anything when the state was read.
+// A lease that ends between the call and the answer does no harm. The time at which the pass
+// began proves nothing: see answerUnderLease.
 func (r *Range) leaseClock(passBegan time.Duration) time.Duration {
 	if plantedbugs.Planted(plantedbugs.LeaseOfPassBegin) {
 		return passBegan

@@ -9,37 +9,37 @@ import (
 
 // With each message of its leader a follower promises to let no other replica lead for
 // ElectionTicks: leases rely on that (R5). The ticks of two nodes may differ by one, so the
-// promises of all followers have ended one tick later. Then the followers stand for election
-// one after the other, far enough apart that one that can win leads before the next one stands:
-// two that stand at once split the votes. Raft's own randomized timer is not used, because its
+// promises of all followers have ended one tick later. Then the followers campaign one after the
+// other, far enough apart that one that can win leads before the next one campaigns: two that
+// campaign at once split the votes. Raft's own randomized timer is not used, because its
 // randomness cannot be injected.
 
-// turnTicks is how many ticks after a follower the next one stands: more than a round of
-// votes takes, which are synced to disk.
-const turnTicks = 3
+// campaignSpacing is how many ticks after a follower the next one campaigns: longer than a round
+// of votes, which are synced to disk.
+const campaignSpacing = 3
 
-// resetElection begins to wait again. If no leader is known the wait is drawn at random, as
-// after an election that no replica won.
+// resetElection begins to wait again. If no leader is known, as after an election that no
+// replica won, the wait is drawn at random.
 func (r *Replica) resetElection() {
 	r.elapsed = 0
 	switch {
 	case r.fresh: // The first election of a stamp need not wait: no replica holds a lease.
 		r.drawn = 1 + r.o.Rand.IntN(r.o.ElectionTicks)
 	case r.rn == nil: // Just started: see quiet.
-		r.drawn = r.promised(0)
+		r.drawn = r.campaignAfter(0)
 	default:
 		r.drawn = r.o.ElectionTicks/2 + r.o.Rand.IntN(r.o.ElectionTicks)
 	}
 }
 
-// promised is how many ticks after the last message of leader lead the replica stands; lead is
-// 0 if it does not know the leader.
-func (r *Replica) promised(lead geo.ReplicaID) int {
-	return r.o.ElectionTicks + 1 + turnTicks*r.members.turn(r.o.ID, lead, int(r.o.Range))
+// campaignAfter is how many ticks after the last message of leader lead the replica campaigns;
+// lead is 0 if it does not know the leader.
+func (r *Replica) campaignAfter(lead geo.ReplicaID) int {
+	return r.o.ElectionTicks + 1 + campaignSpacing*r.members.campaignRank(r.o.ID, lead, int(r.o.Range))
 }
 
-// stands reports whether it is time to stand for election.
-func (r *Replica) stands(now time.Duration) bool {
+// mustCampaign reports whether it is time to campaign.
+func (r *Replica) mustCampaign(now time.Duration) bool {
 	if r.quiet(now) {
 		return false
 	}
@@ -47,13 +47,13 @@ func (r *Replica) stands(now time.Duration) bool {
 	if lead == 0 {
 		return r.elapsed >= r.drawn
 	}
-	return r.elapsed > r.o.ElectionTicks && r.elapsed >= r.promised(lead)
+	return r.elapsed > r.o.ElectionTicks && r.elapsed >= r.campaignAfter(lead)
 }
 
-// turn is the position of id, from 0, in the order in which the voters other than lead stand.
-// The order of each range begins with another voter, rotate, so that the ranges of a node that
-// is gone come to different nodes.
-func (m Members) turn(id, lead geo.ReplicaID, rotate int) int {
+// campaignRank is the position of id, from 0, in the order in which the voters other than lead
+// campaign. The order of each range begins with another voter, by rotate, so that different nodes
+// take over the ranges of a node that is gone.
+func (m Members) campaignRank(id, lead geo.ReplicaID, rotate int) int {
 	voters := slices.DeleteFunc(m.Voters(), func(v Member) bool { return v.ID == lead })
 	i := slices.IndexFunc(voters, func(v Member) bool { return v.ID == id })
 	if i < 0 {
@@ -62,7 +62,7 @@ func (m Members) turn(id, lead geo.ReplicaID, rotate int) int {
 	return (i + rotate) % len(voters)
 }
 
-// quiet reports whether the replica restarted so lately that it neither votes nor stands: a
+// quiet reports whether the replica restarted so lately that it neither votes nor campaigns: a
 // leader may hold a lease that relies on what the replica promised before (R5).
 func (r *Replica) quiet(now time.Duration) bool {
 	return !r.fresh && now-r.started < time.Duration(r.o.ElectionTicks)*r.o.Tick
@@ -81,10 +81,10 @@ func (r *Replica) Tick(now time.Duration) {
 	}
 	r.rn.TickQuiesced()
 	r.elapsed++
-	if r.stands(now) {
+	if r.mustCampaign(now) {
 		r.resetElection()
 		if err := r.rn.Campaign(); err != nil {
-			r.o.Logger.Warn("cannot stand for election", "range", r.o.Range, "error", err)
+			r.o.Logger.Warn("cannot campaign", "range", r.o.Range, "error", err)
 		}
 	}
 }

@@ -19,12 +19,12 @@ func TestTurns(t *testing.T) {
 				if id == lead {
 					continue
 				}
-				turns = append(turns, m.turn(id, lead, rotate))
-				require.NotEqual(t, m.turn(id, lead, rotate), m.turn(id, lead, rotate+1))
+				turns = append(turns, m.campaignRank(id, lead, rotate))
+				require.NotEqual(t, m.campaignRank(id, lead, rotate), m.campaignRank(id, lead, rotate+1))
 			}
 			want := []int{0, 1, 2}[:len(turns)]
 			require.ElementsMatch(t, want, turns, "after %d, rotated by %d", lead, rotate)
 		}
 	}
-	require.Equal(t, 3, m.turn(9, 0, 0), "one that is no voter comes last")
+	require.Equal(t, 3, m.campaignRank(9, 0, 0), "one that is no voter comes last")
 }

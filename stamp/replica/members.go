@@ -42,7 +42,8 @@ func FirstMembers(nodes []geo.NodeID) Members {
 	return m
 }
 
-// FirstID is the id of the replica that a node holds of a range that begins there.
+// FirstID is the id of the first replica that a node has of a range, when the stamp is made.
+// Replicas that are built again later get ids above all that were given.
 func FirstID(n geo.NodeID) geo.ReplicaID { return geo.ReplicaID(n) }
 
 // From is the replica that a Raft message names as its sender.

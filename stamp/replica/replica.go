@@ -94,11 +94,11 @@ type Replica struct {
 	members Members
 	lost    error
 	started time.Duration
-	fresh   bool // never voted and holds no entry: it may stand at once
+	fresh   bool // never voted and holds no entry: it may campaign at once
 	leads   bool // as of the newest Ready
 
 	// elapsed counts ticks since the leader's last message, or since the last election. A
-	// replica that knows no leader stands when elapsed reaches drawn.
+	// replica that knows no leader campaigns when elapsed reaches drawn.
 	elapsed, drawn int
 	// seenLeader is the leader whose message came last, and seenAt the running time at which
 	// it came; seenLeader is 0 after this replica led.
