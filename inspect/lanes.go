@@ -26,11 +26,12 @@ type Lane struct {
 	Lane   geo.Lane    `json:"lane"`
 	// Side is source or receiver.
 	Side string `json:"side"`
-	// Head is the last number given here; Acknowledged the last that the other location
-	// said it has; OutboxFrom to OutboxTo, OutboxRecords in number, wait for that.
-	Head          uint64 `json:"head,omitempty"`
-	HeadHash      string `json:"head_hash,omitempty"`
-	Acknowledged  uint64 `json:"acknowledged,omitempty"`
+	// Head is the last number given here.
+	Head     uint64 `json:"head,omitempty"`
+	HeadHash string `json:"head_hash,omitempty"`
+	// Acknowledged is the last number that the other location acknowledged.
+	Acknowledged uint64 `json:"acknowledged,omitempty"`
+	// OutboxFrom to OutboxTo are the numbers that wait for it, OutboxRecords in all.
 	OutboxFrom    uint64 `json:"outbox_from,omitempty"`
 	OutboxTo      uint64 `json:"outbox_to,omitempty"`
 	OutboxRecords uint64 `json:"outbox_records,omitempty"`
@@ -186,6 +187,9 @@ func (a *lanes) setSyncTimes() {
 		}
 		l := a.byStream[s]
 		at := cursor.ProgressOf(s, &c)
-		l.Closed, l.SyncTime, l.Missing = t.String(), stats.SyncTime(t, at).String(), uint64(at.Behind)
+		l.Closed, l.Missing = t.String(), uint64(at.Behind)
+		if sync := stats.SyncTime(t, at); sync != 0 {
+			l.SyncTime = sync.String()
+		}
 	}
 }

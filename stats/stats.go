@@ -87,8 +87,8 @@ type SyncTimes struct {
 	Behind int
 }
 
-// SyncTimesOf computes the sync times of an account; ok is false before the first closed
-// record of the source range.
+// SyncTimesOf computes the sync times of an account; ok is false while one of its streams has
+// none.
 func SyncTimesOf(p cursor.Progress, a geo.Account) (out SyncTimes, ok bool) {
 	if p.Closed == 0 {
 		return SyncTimes{}, false
@@ -103,11 +103,12 @@ func SyncTimesOf(p cursor.Progress, a geo.Account) (out SyncTimes, ok bool) {
 			out.Behind++
 		}
 	}
-	return out, true
+	return out, out.Least != 0
 }
 
-// SyncTime is the sync time of one stream of a source range that is closed up to closed:
-// the greatest closed time whose head the stream has applied (R13).
+// SyncTime is the sync time of one stream of a source range that is closed up to closed: the
+// greatest closed time whose head the stream has applied (R13). It is zero while there is none:
+// before the first closed record, and while a stream has not reached the head in it.
 func SyncTime(closed geo.Timestamp, s cursor.StreamProgress) geo.Timestamp {
 	if s.Behind > 0 {
 		return s.Sync

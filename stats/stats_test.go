@@ -69,6 +69,15 @@ func TestOf(t *testing.T) {
 		"no closed record of the catalog yet": {
 			[]Input{from(table, 100), from(catalog, 0, head("acct", 1))}, Replication{Status: Unavailable},
 		},
+		"a stream that has not reached the first closed head has no time (R13)": {
+			[]Input{from(table, 100, head("acct", 1), behind("acct", 2, 0)), from(catalog, 90)}, Replication{Status: Unavailable},
+		},
+		"nor has one of the catalog": {
+			[]Input{from(table, 100), from(catalog, 90, behind("acct", 0, 0))}, Replication{Status: Unavailable},
+		},
+		"another account's does not matter": {
+			[]Input{from(table, 100, behind("other", 2, 0)), from(catalog, 90)}, Replication{Live, 90, 0},
+		},
 		"another range does not stand in": {
 			[]Input{from(geo.RangeID(geo.Blob), 100), from(catalog, 90)}, Replication{Status: Unavailable},
 		},
