@@ -9,12 +9,9 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -25,6 +22,7 @@ import (
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/internal/identity"
+	"antipode/internal/identity/identitytest"
 	"antipode/services/catalog"
 	"antipode/stats"
 )
@@ -64,25 +62,12 @@ func (w *witness) saw(t *testing.T) (client, scheme string) {
 // keyrings of the nodes 1 and 2 of south, node 1 of north, and a gateway.
 func keyrings(t *testing.T) map[string]*identity.Keyring {
 	t.Helper()
-	now := clock.System{}.Now()
-	ca, err := identity.NewAuthority("prod", now, time.Hour)
-	require.NoError(t, err)
-	authority, err := identity.OpenAuthority(ca)
-	require.NoError(t, err)
-	out := map[string]*identity.Keyring{}
+	authority, out := identitytest.NewAuthority(t), map[string]*identity.Keyring{}
 	for name, id := range map[string]identity.Identity{
 		"south-1": {Location: "south", Node: 1}, "south-2": {Location: "south", Node: 2}, "north-1": {Location: "north", Node: 1}, "gateway": {Gateway: "east"},
 	} {
-		pair, err := authority.NewNode(identity.NodeOptions{Identity: id, Valid: time.Minute}, now)
-		require.NoError(t, err)
-		dir := t.TempDir()
-		files := identity.Files{CA: filepath.Join(dir, "ca"), Cert: filepath.Join(dir, "cert"), Key: filepath.Join(dir, "key")}
-		for file, data := range map[string][]byte{files.CA: ca.Cert, files.Cert: pair.Cert, files.Key: pair.Key} {
-			require.NoError(t, os.WriteFile(file, data, 0o600))
-		}
 		id.Stamp = "prod"
-		out[name], err = identity.OpenKeyring(id, files, clock.System{}, slog.New(slog.DiscardHandler))
-		require.NoError(t, err)
+		out[name] = authority.Keyring(id, clock.System{})
 	}
 	return out
 }

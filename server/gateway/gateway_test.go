@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
@@ -22,6 +21,7 @@ import (
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/internal/identity"
+	"antipode/internal/identity/identitytest"
 	"antipode/server/config"
 )
 
@@ -241,21 +241,21 @@ func TestTokens(t *testing.T) {
 // A gateway with a certificate forwards to the hop listeners of nodes with a certificate of their
 // location, and sends nothing to others.
 func TestHops(t *testing.T) {
-	ca := newAuthority(t)
+	ca := identitytest.NewAuthority(t)
 	north := newNode(t, "north")
 	c := configured(north)
-	files := ca.files(identity.Identity{Gateway: "east-1"})
+	files := ca.Files(identity.Identity{Gateway: "east-1"})
 	c.TLS = config.TLS{CA: files.CA, Cert: files.Cert, Key: files.Key}
 	g := start(t, c)
 
-	for _, other := range []*identity.Keyring{ca.keyring("east", 1), newAuthority(t).keyring("north", 1)} {
+	for _, other := range []*identity.Keyring{ca.Keyring(identity.Identity{Location: "east", Node: 1}, clock.System{}), identitytest.NewAuthority(t).Keyring(identity.Identity{Location: "north", Node: 1}, clock.System{})} {
 		north.serve(other)
 		status, _ := g.get(0, "/photos/x")
 		require.Equal(t, http.StatusServiceUnavailable, status)
 		require.Empty(t, north.requests)
 		north.away()
 	}
-	north.serve(ca.keyring("north", 1))
+	north.serve(ca.Keyring(identity.Identity{Location: "north", Node: 1}, clock.System{}))
 	status, body := g.get(0, "/photos/x")
 	require.Equal(t, http.StatusOK, status)
 	require.Equal(t, "north", body)
@@ -266,7 +266,7 @@ func TestOpenFails(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer func() { require.NoError(t, taken.Close()) }()
-	node := newAuthority(t).files(identity.Identity{Location: "north", Node: 1})
+	node := identitytest.NewAuthority(t).Files(identity.Identity{Location: "north", Node: 1})
 	for want, change := range map[string]func(*config.Gateway){
 		fmt.Sprintf("cannot listen on %s (admin)", taken.Addr()): func(c *config.Gateway) { c.Listen.Admin = taken.Addr().String() },
 		"or choose others with the section listen":               func(c *config.Gateway) { c.Listen.Table = taken.Addr().String() },
@@ -286,40 +286,4 @@ func TestOpenFails(t *testing.T) {
 		require.NoError(t, err, "the port is free")
 		require.NoError(t, again.Close())
 	}
-}
-
-// authority makes the certificates of a stamp.
-type authority struct {
-	t *testing.T
-	*identity.Authority
-	cert []byte
-}
-
-func newAuthority(t *testing.T) authority {
-	t.Helper()
-	pair, err := identity.NewAuthority("prod", clock.System{}.Now(), time.Hour)
-	require.NoError(t, err)
-	a, err := identity.OpenAuthority(pair)
-	require.NoError(t, err)
-	return authority{t, a, pair.Cert}
-}
-
-func (a authority) files(id identity.Identity) identity.Files {
-	a.t.Helper()
-	pair, err := a.NewNode(identity.NodeOptions{Identity: id, Valid: time.Minute}, clock.System{}.Now())
-	require.NoError(a.t, err)
-	dir := a.t.TempDir()
-	files := identity.Files{CA: filepath.Join(dir, "ca"), Cert: filepath.Join(dir, "cert"), Key: filepath.Join(dir, "key")}
-	for name, data := range map[string][]byte{files.CA: a.cert, files.Cert: pair.Cert, files.Key: pair.Key} {
-		require.NoError(a.t, os.WriteFile(name, data, 0o600))
-	}
-	return files
-}
-
-func (a authority) keyring(l geo.Location, id geo.NodeID) *identity.Keyring {
-	a.t.Helper()
-	self := identity.Identity{Location: l, Node: id}
-	k, err := identity.OpenKeyring(self, a.files(self), clock.System{}, slog.New(slog.DiscardHandler))
-	require.NoError(a.t, err)
-	return k
 }

@@ -20,38 +20,11 @@ import (
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/internal/identity"
+	"antipode/internal/identity/identitytest"
 	"antipode/server/config"
 	"antipode/server/listen"
 	"antipode/server/location"
 )
-
-// authority makes the certificates of a stamp.
-type authority struct {
-	t *testing.T
-	*identity.Authority
-	cert []byte
-}
-
-func newAuthority(t *testing.T) authority {
-	t.Helper()
-	pair, err := identity.NewAuthority("prod", clock.System{}.Now(), time.Hour)
-	require.NoError(t, err)
-	a, err := identity.OpenAuthority(pair)
-	require.NoError(t, err)
-	return authority{t, a, pair.Cert}
-}
-
-func (a authority) files(id identity.Identity) config.TLS {
-	a.t.Helper()
-	pair, err := a.NewNode(identity.NodeOptions{Identity: id, Valid: time.Minute}, clock.System{}.Now())
-	require.NoError(a.t, err)
-	dir := a.t.TempDir()
-	files := config.TLS{CA: filepath.Join(dir, "ca"), Cert: filepath.Join(dir, "cert"), Key: filepath.Join(dir, "key")}
-	for name, data := range map[string][]byte{files.CA: a.cert, files.Cert: pair.Cert, files.Key: pair.Key} {
-		require.NoError(a.t, os.WriteFile(name, data, 0o600))
-	}
-	return files
-}
 
 // freePort is an address of loopback that nothing listens on.
 func freePort(t *testing.T) string {
@@ -63,7 +36,7 @@ func freePort(t *testing.T) string {
 }
 
 // alone is the configuration of the only node of north, whose pair south is away.
-func alone(t *testing.T, ca authority) config.Node {
+func alone(t *testing.T, ca identitytest.Authority) config.Node {
 	t.Helper()
 	data := t.TempDir()
 	away := []string{freePort(t)}
@@ -72,7 +45,7 @@ func alone(t *testing.T, ca authority) config.Node {
 		Listen: config.Listen{Node: freePort(t), Blob: freePort(t), Queue: freePort(t), Table: freePort(t), Hop: freePort(t), Admin: freePort(t)},
 		Admin:  config.Admin{TokenFile: filepath.Join(data, "admin-token")},
 		Pair:   config.Pair{Location: "south", Hops: away, Nodes: away, NATS: away},
-		TLS:    ca.files(identity.Identity{Location: "north", Node: 1}),
+		TLS:    config.TLS(ca.Files(identity.Identity{Location: "north", Node: 1})),
 		NATS:   config.NATS{Mode: config.Embedded, Client: freePort(t)},
 	}
 }
@@ -117,7 +90,7 @@ func take(t *testing.T, address string) (free func()) {
 
 // A node that cannot be opened names the field that is wrong, and leaves no port open (table).
 func TestOpenFails(t *testing.T) {
-	ca := newAuthority(t)
+	ca := identitytest.NewAuthority(t)
 	for _, c := range []struct {
 		change func(c *config.Node) (undo func())
 		want   string
@@ -125,11 +98,11 @@ func TestOpenFails(t *testing.T) {
 		{func(c *config.Node) func() { return take(t, c.Listen.Node) }, "(listen.node): listen tcp"},
 		{func(c *config.Node) func() { return take(t, c.Listen.Admin) }, "(admin): listen tcp"},
 		{func(c *config.Node) func() {
-			c.TLS = ca.files(identity.Identity{Location: "north", Node: 2})
+			c.TLS = config.TLS(ca.Files(identity.Identity{Location: "north", Node: 2}))
 			return func() {}
 		}, "certificates of the section tls: own certificate "},
 		{func(c *config.Node) func() {
-			c.TLS.CA = newAuthority(t).files(identity.Identity{Location: "north", Node: 1}).CA
+			c.TLS.CA = identitytest.NewAuthority(t).Files(identity.Identity{Location: "north", Node: 1}).CA
 			return func() {}
 		}, "certificates of the section tls: own certificate "},
 		{func(c *config.Node) func() {
@@ -151,7 +124,7 @@ func TestOpenFails(t *testing.T) {
 // to start the node again, and the other ports stay free. When the port is free, Start starts it.
 // Close closes every port.
 func TestStartFindsAPortTaken(t *testing.T) {
-	c := alone(t, newAuthority(t))
+	c := alone(t, identitytest.NewAuthority(t))
 	process, frontEnd := ports(c)
 	free := take(t, c.Listen.Hop)
 	n, err := open(c)
@@ -171,7 +144,7 @@ func TestStartFindsAPortTaken(t *testing.T) {
 // A start that fails behind the front end, here at the stores, closes the front end again, and the
 // readiness has the cause.
 func TestStartFailsAtTheStores(t *testing.T) {
-	c := alone(t, newAuthority(t))
+	c := alone(t, identitytest.NewAuthority(t))
 	_, frontEnd := ports(c)
 	require.NoError(t, os.MkdirAll(filepath.Join(c.Data, "north"), 0o755))
 	require.NoError(t, os.WriteFile(filepath.Join(c.Data, "north", "north-1"), nil, 0o600))
@@ -186,7 +159,7 @@ func TestStartFailsAtTheStores(t *testing.T) {
 // An operator stops and starts a node through its admin port, which answers all the while and shows
 // why the node does not serve. After Close nothing starts it again.
 func TestOperatorStopsAndStarts(t *testing.T) {
-	c := alone(t, newAuthority(t))
+	c := alone(t, identitytest.NewAuthority(t))
 	process, frontEnd := ports(c)
 	n, err := open(c)
 	require.NoError(t, err)
@@ -225,7 +198,7 @@ func TestOperatorStopsAndStarts(t *testing.T) {
 // The ports for nodes and for hops take connections of the deployment alone: not of another stamp's
 // authority, another location, or a node that is no peer. Gateways may come to the hops only (table).
 func TestCertificatesOfCallers(t *testing.T) {
-	ca := newAuthority(t)
+	ca := identitytest.NewAuthority(t)
 	c := alone(t, ca)
 	c.Peers = []config.Peer{{ID: 2, Address: freePort(t), Hop: freePort(t)}}
 	n, err := open(c)
@@ -235,7 +208,7 @@ func TestCertificatesOfCallers(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, hops.Close()) }()
 	for _, k := range []struct {
-		ca         authority
+		ca         identitytest.Authority
 		id         identity.Identity
 		node, hops bool
 	}{
@@ -244,9 +217,9 @@ func TestCertificatesOfCallers(t *testing.T) {
 		{ca, identity.Identity{Gateway: "east-1"}, false, true},
 		{ca, identity.Identity{Location: "north", Node: 3}, false, false},
 		{ca, identity.Identity{Location: "east", Node: 2}, false, false},
-		{newAuthority(t), identity.Identity{Location: "north", Node: 2}, false, false},
+		{identitytest.NewAuthority(t), identity.Identity{Location: "north", Node: 2}, false, false},
 	} {
-		files := k.ca.files(k.id)
+		files := k.ca.Files(k.id)
 		pair, err := tls.LoadX509KeyPair(files.Cert, files.Key)
 		require.NoError(t, err)
 		for address, want := range map[string]bool{c.Listen.Node: k.node, c.Listen.Hop: k.hops} {

@@ -4,8 +4,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"os"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -16,6 +14,7 @@ import (
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/internal/identity"
+	"antipode/internal/identity/identitytest"
 	"antipode/stamp/node"
 	"antipode/stamp/transport/transporttest"
 )
@@ -25,42 +24,11 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // testWait bounds how long a test waits for what must come.
 const testWait = 20 * time.Second
 
-// authority signs certificates for tests.
-type authority struct {
-	t    testing.TB
-	pair identity.Pair
-}
-
-func newAuthority(t testing.TB) authority {
-	t.Helper()
-	pair, err := identity.NewAuthority("test", clock.System{}.Now(), 24*time.Hour)
-	require.NoError(t, err)
-	return authority{t, pair}
-}
-
-// keyring is that of a node with a fresh certificate.
-func (a authority) keyring(l geo.Location, id geo.NodeID, c clock.Clock) *identity.Keyring {
-	a.t.Helper()
-	signer, err := identity.OpenAuthority(a.pair)
-	require.NoError(a.t, err)
-	self := identity.Identity{Location: l, Node: id}
-	pair, err := signer.NewNode(identity.NodeOptions{Identity: self, Hosts: []string{"127.0.0.1"}, Valid: time.Hour}, clock.System{}.Now())
-	require.NoError(a.t, err)
-	dir := a.t.TempDir()
-	files := identity.Files{CA: filepath.Join(dir, "ca.crt"), Cert: filepath.Join(dir, "node.crt"), Key: filepath.Join(dir, "node.key")}
-	for name, data := range map[string][]byte{files.CA: a.pair.Cert, files.Cert: pair.Cert, files.Key: pair.Key} {
-		require.NoError(a.t, os.WriteFile(name, data, 0o600))
-	}
-	k, err := identity.OpenKeyring(self, files, c, slog.New(slog.DiscardHandler))
-	require.NoError(a.t, err)
-	return k
-}
-
 // loopback is a stamp of some transports on loopback. It is for one goroutine, but
 // for At.
 type loopback struct {
 	t         testing.TB
-	authority authority
+	authority identitytest.Authority
 	addresses map[geo.NodeID]string
 	// listeners of nodes that were not started yet: they keep the ports.
 	listeners map[geo.NodeID]net.Listener
@@ -76,14 +44,14 @@ func newLoopback(t testing.TB) *loopback { return newLoopbackOf(t, 3) }
 
 func newLoopbackOf(t testing.TB, nodes geo.NodeID) *loopback {
 	n := &loopback{
-		t: t, authority: newAuthority(t), addresses: map[geo.NodeID]string{}, keyrings: map[geo.NodeID]*identity.Keyring{},
+		t: t, authority: identitytest.NewAuthority(t), addresses: map[geo.NodeID]string{}, keyrings: map[geo.NodeID]*identity.Keyring{},
 		listeners: map[geo.NodeID]net.Listener{}, log: io.Discard, up: map[geo.NodeID]*Transport{},
 	}
 	for id := geo.NodeID(1); id <= nodes; id++ {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		require.NoError(t, err)
 		n.listeners[id], n.addresses[id] = l, l.Addr().String()
-		n.keyrings[id] = n.authority.keyring("north", id, clock.System{})
+		n.keyrings[id] = n.authority.Keyring(identity.Identity{Location: "north", Node: id}, clock.System{})
 	}
 	t.Cleanup(func() {
 		for id := range n.addresses {

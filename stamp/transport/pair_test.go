@@ -14,6 +14,8 @@ import (
 
 	"antipode/geo"
 	"antipode/internal/clock"
+	"antipode/internal/identity"
+	"antipode/internal/identity/identitytest"
 	"antipode/stamp/kv"
 	"antipode/stamp/node"
 	"antipode/stamp/transport/wire"
@@ -29,7 +31,7 @@ type location struct {
 
 // openLocations opens two locations that are each other's pair.
 func openLocations(t *testing.T) (north, south *location) {
-	ca := newAuthority(t)
+	ca := identitytest.NewAuthority(t)
 	both := []*location{{name: "north"}, {name: "south"}}
 	for _, l := range both {
 		for range 3 {
@@ -49,7 +51,7 @@ func openLocations(t *testing.T) (north, south *location) {
 				}
 			}
 			tr, err := Open(Options{
-				Self: id, Keyring: ca.keyring(l.name, id, clock.System{}), Listener: listener, Peers: peers, Clock: clock.System{},
+				Self: id, Keyring: ca.Keyring(identity.Identity{Location: l.name, Node: id}, clock.System{}), Listener: listener, Peers: peers, Clock: clock.System{},
 				Pair:     Pair{Location: far.name, Addresses: far.addresses},
 				RetryMin: 5 * time.Millisecond, RetryMax: 50 * time.Millisecond, Logger: slog.New(slog.DiscardHandler),
 			})

@@ -15,6 +15,7 @@ import (
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/internal/identity"
+	"antipode/internal/identity/identitytest"
 	"antipode/stamp/node"
 	"antipode/stamp/transport/transporttest"
 )
@@ -32,15 +33,23 @@ func TestStrangersAreRefused(t *testing.T) {
 		says     string
 		called   string
 	}{
-		"authority": {func(n *loopback) *identity.Keyring { return newAuthority(n.t).keyring("north", 2, clock.System{}) }, clock.System{}, "unknown authority", theirs},
-		"location":  {func(n *loopback) *identity.Keyring { return n.authority.keyring("south", 2, clock.System{}) }, clock.System{}, "it is of location", theirs},
-		"node":      {func(n *loopback) *identity.Keyring { return n.authority.keyring("north", 7, clock.System{}) }, clock.System{}, "node 7", ours},
-		"expired":   {func(n *loopback) *identity.Keyring { return n.authority.keyring("north", 2, clock.System{}) }, late, "expired", ours},
+		"authority": {func(n *loopback) *identity.Keyring {
+			return identitytest.NewAuthority(n.t).Keyring(identity.Identity{Location: "north", Node: 2}, clock.System{})
+		}, clock.System{}, "unknown authority", theirs},
+		"location": {func(n *loopback) *identity.Keyring {
+			return n.authority.Keyring(identity.Identity{Location: "south", Node: 2}, clock.System{})
+		}, clock.System{}, "it is of location", theirs},
+		"node": {func(n *loopback) *identity.Keyring {
+			return n.authority.Keyring(identity.Identity{Location: "north", Node: 7}, clock.System{})
+		}, clock.System{}, "node 7", ours},
+		"expired": {func(n *loopback) *identity.Keyring {
+			return n.authority.Keyring(identity.Identity{Location: "north", Node: 2}, clock.System{})
+		}, late, "expired", ours},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := newLoopback(t)
 			log := &logBuffer{}
-			n.keyrings[1] = n.authority.keyring("north", 1, c.clock)
+			n.keyrings[1] = n.authority.Keyring(identity.Identity{Location: "north", Node: 1}, c.clock)
 			if c.clock == late {
 				late.Advance(2 * time.Hour) // Node 1 lives later than node 2's certificate.
 			}
