@@ -46,9 +46,18 @@ const portsOf = "the section listen of its configuration"
 // callWait bounds a call to the admin port of a node, which bounds its work below that.
 const callWait = 70 * time.Second
 
+// idleWait is how long a connection to an admin port is kept without a call.
+const idleWait = 90 * time.Second
+
+// newAdminClient returns the client of the nodes' admin ports. Its calls carry the admin token, so
+// they never go through a proxy that the environment names.
+func newAdminClient() *http.Client {
+	return &http.Client{Timeout: callWait, Transport: &http.Transport{IdleConnTimeout: idleWait}}
+}
+
 // Open listens and serves.
 func Open(o Options) (_ *Gateway, err error) {
-	g := &Gateway{o: o, http: &http.Client{Timeout: callWait}}
+	g := &Gateway{o: o, http: newAdminClient()}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, g.Close())

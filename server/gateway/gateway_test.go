@@ -287,3 +287,11 @@ func TestOpenFails(t *testing.T) {
 		require.NoError(t, again.Close())
 	}
 }
+
+// The calls to the nodes' admin ports carry the token, and go through no proxy. The environment
+// is not set here: net/http reads it once in a process.
+func TestAdminTokenGoesThroughNoProxy(t *testing.T) {
+	transport, ok := newAdminClient().Transport.(*http.Transport)
+	require.True(t, ok)
+	require.Nil(t, transport.Proxy)
+}
