@@ -246,3 +246,49 @@ func TestContainerIsReadWhereItIsUsed(t *testing.T) {
 		})
 	}
 }
+
+// rotatedDirectory has an account whose keys are changed while it is read: the query runs once with
+// the old account, and again with the new one.
+type rotatedDirectory struct {
+	directory
+	oldKey, newKey []byte
+	// asked are the containers that were asked for.
+	asked []string
+}
+
+func (d *rotatedDirectory) Resolve(ctx context.Context, name geo.Account, s geo.Service, container func(*catalog.Account) string) (*catalog.Account, *catalog.Found, error) {
+	a, _, err := d.directory.Resolve(ctx, name, s, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	old := *a
+	old.Key1, old.Key2 = d.oldKey, d.oldKey
+	a.Key1, a.Key2 = d.newKey, d.newKey
+	d.asked = append(d.asked, container(&old), container(a))
+	return a, nil, nil
+}
+
+// A signature is compared with the keys of the account that the request is served with, even if it
+// was compared with others before.
+func TestSignatureOfTheAccountAsReadLast(t *testing.T) {
+	other := []byte("fedcba9876543210fedcba9876543210fedcba9876543210fedcba9876543210")
+	for name, c := range map[string]struct {
+		oldKey, newKey []byte
+		asked          []string
+		refused        bool
+	}{
+		"the key is gone": {key, other, []string{"tbl", ""}, true},
+		"the key is new":  {other, key, []string{"", "tbl"}, false},
+		"the key stays":   {key, key, []string{"tbl", "tbl"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := &rotatedDirectory{directory: directory{"acct": "north"}, oldKey: c.oldKey, newKey: c.newKey}
+			f := newFrontEnd(t, api.Options{Location: "north", Directory: d})
+			r := signed(t, "GET", "http://127.0.0.1/acct/tbl()", nil)
+			r.RequestURI = "/acct/tbl()"
+			w := record(f.Handler(geo.Table), r) // There is no handler behind it: a request that it would get fails otherwise.
+			require.Equal(t, c.refused, w.Code == http.StatusForbidden, w.Code)
+			require.Equal(t, c.asked, d.asked)
+		})
+	}
+}
