@@ -263,6 +263,31 @@ func TestAccountBesideALocationThatHangs(t *testing.T) {
 	}
 }
 
+// lingering is a location that answers only a while after nobody wants its answer any more.
+type lingering struct {
+	*fake
+	ended bool
+}
+
+func (l *lingering) Account(ctx context.Context, _ geo.Account) (wire.Account, error) {
+	<-ctx.Done()
+	time.Sleep(time.Second)
+	l.ended = true
+	return wire.Account{}, ctx.Err()
+}
+
+// No question goes on behind the answer: those that are not needed are cut short and waited for.
+func TestAccountWaitsForItsQuestions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		knows, slow := newFake("north"), &lingering{fake: newFake("south")}
+		knows.accounts = []wire.Account{photos().Account}
+		a, err := over(clock.System{}, slow, knows).Account(t.Context(), "photos")
+		require.NoError(t, err)
+		require.Equal(t, photos(), a)
+		require.True(t, slow.ended)
+	})
+}
+
 // Readiness of a location that serves, but cannot decide alone whether it is ready, is decided by the
 // statistics that its secondary reports for its accounts; one that decides itself is left alone, and
 // costs no status.

@@ -60,4 +60,8 @@ func TestMerge(t *testing.T) {
 	got = Merge([]Status{{Location: asked.Location, Accounts: []wire.AccountStatus{account("a"), account("b")}}, one})
 	require.Len(t, got.Accounts[0].Services, 1)
 	require.Empty(t, got.Accounts[1].Services)
+
+	// The leader's view stays, whichever process comes last.
+	got = Merge([]Status{asked, one, {Location: wire.Location{Ranges: []wire.Range{{Range: 1}, {Range: 4}}}}})
+	require.Equal(t, "north-1", got.Location.Ranges[0].Leader)
 }
