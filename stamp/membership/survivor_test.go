@@ -34,6 +34,7 @@ func TestSurvivor(t *testing.T) {
 		"lost ones only":                         {all: []Survey{of(1, false, 5, 10), of(2, false, 4, 99)}, err: ErrNoSurvivor},
 		"the lost one of the highest term":       {all: []Survey{of(1, false, 5, 10), of(2, false, 4, 99)}, want: 1, untrusted: true},
 		"the lost one of the highest index":      {all: []Survey{of(1, false, 5, 10), of(2, false, 5, 99)}, want: 2, untrusted: true},
+		"of equal ones that of the lowest node":  {all: []Survey{of(3, false, 5, 10), of(1, false, 5, 10), of(2, false, 5, 10)}, want: 1, untrusted: true},
 		"an empty one is none":                   {all: []Survey{of(1, false, 0, 0)}, err: ErrNoSurvivor, untrusted: true},
 		"a leader that lost the others":          {all: []Survey{{Node: 1, Replica: 1, Trusted: true, Leads: true, Term: 5, Index: 10, Members: first}}, err: ErrQuorum},
 		"nobody":                                 {err: ErrNoSurvivor, untrusted: true},
