@@ -61,6 +61,20 @@ func (n *Node) BeginRecovery(id geo.RangeID, as geo.ReplicaID) error {
 // Held are the messages of a range that wait for payload; nil if none does.
 func (n *Node) Held(id geo.RangeID) []Envelope { return n.byID[id].held }
 
+// Hold makes a message wait for its payload; scheduler only.
+func (n *Node) Hold(e Envelope) { n.byID[e.Range].hold(e) }
+
+// ReserveSnapshot keeps the node from receiving a snapshot of a range, as one under way does.
+func (n *Node) ReserveSnapshot(id geo.RangeID) (release func(), ok bool) {
+	return n.snapshots.Reserve(id)
+}
+
+// IdleTicks is after how many ticks a peer that reports nothing counts as silent.
+const IdleTicks = 2 * repeatTicks
+
+// Ticks counts the ticks of the node; scheduler only.
+func (n *Node) Ticks() uint64 { return n.scheduler.ticks }
+
 // Silent reports whether a peer was not active for so long that damaged stores stay.
 func (n *Node) Silent(p geo.NodeID) bool {
 	return !n.scheduler.active(p)

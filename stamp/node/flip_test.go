@@ -157,6 +157,29 @@ func TestScrubFindsDamagedLog(t *testing.T) {
 	}
 }
 
+// Rows that a range loads at its start may be damaged in a state store that opens. The store is set
+// aside, and the replica is rebuilt into the new one without another start.
+func TestDamagedRowsAtStart(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 4))
+	var seen events
+	s := newSnapStamp(t, memtransport.New(), func(o *Options) { o.OnEvent = seen.takeAll })
+	s.write(0, 60, "a")
+	s.dropLog(5)
+	id := s.follower()
+	require.NoError(t, s.Stop(id, true))
+	for _, path := range s.files(id, "state", ".sst") {
+		s.flip(id, path, func(int) int { return 8 + rng.IntN(8) }, rng) // In the first block of rows.
+	}
+	s.start(id)
+	require.Eventually(t, func() bool { return s.replicaOf(id) > 3 }, 3*electionWait, time.Millisecond)
+	s.write(60, 90, "b")
+	s.same()
+	require.False(t, seen.has(NodeRestarted, 0), "at the first start")
+	aside, err := s.fss[id].List("data/" + Name("north", id))
+	require.NoError(t, err)
+	require.True(t, slices.ContainsFunc(aside, func(name string) bool { return strings.HasPrefix(name, "state.damaged-") }))
+}
+
 // Invariant 5, R4: one bit flipped in any file of a stopped node is never served, and the other nodes
 // restore by themselves what it cost: rows and chunks are whole, and the node is in sync again.
 func TestFlipAnywhere(t *testing.T) {

@@ -1,0 +1,138 @@
+package node_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	pb "go.etcd.io/raft/v3/raftpb"
+
+	"antipode/geo"
+	"antipode/stamp/extent"
+	"antipode/stamp/membership"
+	"antipode/stamp/memtransport"
+	. "antipode/stamp/node"
+)
+
+// alone returns a stamp of which one node runs, and that node.
+func alone(t *testing.T) (*snapStamp, *Node) {
+	t.Helper()
+	s := newSnapStamp(t, memtransport.New(), patient)
+	s.write(0, 10, "a")
+	left := s.follower()
+	for _, id := range s.Nodes() {
+		if id != left {
+			require.NoError(t, s.Stop(id, false))
+		}
+	}
+	return s, s.Node(left)
+}
+
+// A node re-forms a range only from the replica that the operator's request saw, under a recovery
+// later than all that it knows, and not while it receives a snapshot. A refusal changes nothing.
+func TestReformRefusesWhatChanged(t *testing.T) {
+	s, n := alone(t)
+	saw, err := n.Survey(t.Context(), testRange)
+	require.NoError(t, err)
+	require.False(t, saw.Leads)
+	first, err := n.Identity(testRange).Recovery().Next(n.ID())
+	require.NoError(t, err)
+	second, err := first.Next(n.ID())
+	require.NoError(t, err)
+	change := func(f func(v *membership.Survey)) membership.Survey {
+		v := saw
+		f(&v)
+		return v
+	}
+	for name, from := range map[string]membership.Survey{
+		"another replica": change(func(v *membership.Survey) { v.Replica++ }),
+		"not trusted":     change(func(v *membership.Survey) { v.Trusted = false }),
+		"a longer log":    change(func(v *membership.Survey) { v.Index++ }),
+		"a later term":    change(func(v *membership.Survey) { v.Term++ }),
+	} {
+		require.ErrorContains(t, n.Reform(t.Context(), testRange, from, first), "changed meanwhile", name)
+	}
+	require.ErrorContains(t, n.Reform(t.Context(), testRange, saw, 0), "changed meanwhile", "no recovery")
+	release, ok := n.ReserveSnapshot(testRange)
+	require.True(t, ok)
+	require.ErrorContains(t, n.Reform(t.Context(), testRange, saw, first), "receives a snapshot")
+	release()
+	now, err := n.Survey(t.Context(), testRange)
+	require.NoError(t, err)
+	require.Equal(t, saw, now)
+
+	require.NoError(t, n.Reform(t.Context(), testRange, saw, second))
+	saw, err = n.Survey(t.Context(), testRange)
+	require.NoError(t, err)
+	saw.Leads = false // It may do so by now.
+	require.Error(t, n.Reform(t.Context(), testRange, saw, first), "an earlier recovery")
+	require.Error(t, n.Reform(t.Context(), testRange, saw, second), "the same recovery")
+	require.Equal(t, second, n.Identity(testRange).Recovery())
+	s.requireRows(0, 10, "a")
+}
+
+// R4: what a former leader sent, and what waits for its payload, is not stepped by the replica that
+// the range is re-formed with.
+func TestReformDropsHeldEntries(t *testing.T) {
+	s, n := alone(t)
+	ref, from, term := extent.NewRef(extent.ChunkID{7}, []byte("gone")), uint64(n.ID()%3+1), uint64(1)
+	typ := pb.MsgApp
+	wait := Envelope{Range: testRange, From: geo.NodeID(from), Message: &pb.Message{
+		Type: &typ, From: &from, Term: &term, Entries: []*pb.Entry{{Data: groupNaming(t, term, ref)}},
+	}}
+	held := func() (out []Envelope) {
+		t.Helper()
+		require.NoError(t, n.Work(t.Context(), func() (refusal, failure error) {
+			out = n.Held(testRange)
+			return nil, nil
+		}))
+		return out
+	}
+	require.NoError(t, n.Work(t.Context(), func() (refusal, failure error) {
+		n.Hold(wait)
+		return nil, nil
+	}))
+	require.Equal(t, []Envelope{wait}, held())
+	s.recover(false)
+	require.Empty(t, held())
+}
+
+// Work for a node that is closed is refused, even if the caller would wait for ever.
+func TestWorkForAClosedNode(t *testing.T) {
+	s := newSnapStamp(t, memtransport.New(), nil)
+	n := s.Node(1)
+	require.NoError(t, s.Stop(1, false))
+	ctx, cancel := context.WithTimeout(t.Context(), electionWait)
+	defer cancel()
+	err := n.Work(ctx, func() (refusal, failure error) { return nil, errors.New("it ran") })
+	require.ErrorIs(t, err, ErrUnreachable)
+}
+
+// Without any write the nodes of a stamp still report to each other, so that a damaged store is set
+// aside there too.
+func TestDamagedStoreOfAnIdleStamp(t *testing.T) {
+	var seen events
+	s := newSnapStamp(t, memtransport.New(), func(o *Options) {
+		eager(o)
+		o.ScrubPeriod = time.Hour
+		o.OnEvent = seen.takeAll
+	})
+	s.write(0, 10, "a")
+	id := s.follower()
+	s.same()
+	n := s.Node(id)
+	ticks := func() (out uint64) {
+		t.Helper()
+		require.NoError(t, n.Work(t.Context(), func() (refusal, failure error) {
+			out = n.Ticks()
+			return nil, nil
+		}))
+		return out
+	}
+	since := ticks()
+	require.Eventually(t, func() bool { return ticks() > since+2*IdleTicks }, electionWait, 10*time.Millisecond)
+	n.Quarantine("state", errors.New("a test says so"))
+	require.Eventually(t, func() bool { return seen.has(NodeRestarted, 0) }, 3*electionWait, time.Millisecond)
+}
