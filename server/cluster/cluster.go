@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -17,7 +18,7 @@ import (
 )
 
 // Start starts the processes that do not run and returns when all answer. It fails only if ctx
-// ends or a process exits. Existing data is served again. A cluster of an earlier version that
+// ends, a process exits or another process has its port. Existing data is served again. A cluster of an earlier version that
 // still runs is refused: its nodes would not accept this version's gateway.
 func Start(ctx context.Context, o Options) error {
 	dir, err := filepath.Abs(o.Dir)
@@ -38,6 +39,9 @@ func Start(ctx context.Context, o Options) error {
 			return errors.Join(fmt.Errorf("%s of an earlier version runs in %s: stop the cluster first with antipode cluster stop", name, o.Dir), err)
 		}
 	}
+	if err := o.portsFree(ctx); err != nil {
+		return err
+	}
 	for _, m := range members {
 		if err := o.launch(m); err != nil {
 			return err
@@ -49,6 +53,32 @@ func Start(ctx context.Context, o Options) error {
 		}
 	}
 	return o.await(ctx, GatewayName, o.Gateway().Admin())
+}
+
+// portsFree returns an error if another process has the admin port of one that Start would start.
+// Its answers would pass for those of the process that cannot listen there.
+func (o Options) portsFree(ctx context.Context) error {
+	type port struct{ name, admin string }
+	ports := []port{{GatewayName, o.Gateway().Admin()}}
+	for _, n := range o.nodeNames() {
+		ports = append(ports, port{n.name(), o.ports(n).Admin()})
+	}
+	dialer := net.Dialer{Timeout: askTimeout}
+	for _, p := range ports {
+		_, running, err := o.find(p.name)
+		if err != nil {
+			return err
+		}
+		if running {
+			continue
+		}
+		if conn, err := dialer.DialContext(ctx, "tcp", p.admin); err == nil {
+			return errors.Join(
+				fmt.Errorf("cannot listen on %s (admin of %s): another process does; stop what uses the port, or choose others with --port-base", p.admin, p.name),
+				conn.Close())
+		}
+	}
+	return nil
 }
 
 func (o Options) nodeNames() []node {

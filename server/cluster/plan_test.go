@@ -3,6 +3,7 @@ package cluster
 import (
 	"crypto/tls"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -81,6 +82,21 @@ func TestRetired(t *testing.T) {
 	require.NoError(t, Stop(t.Context(), o))
 	require.NoFileExists(t, filepath.Join(o.folder("former"), pidFile))
 	require.Error(t, cmd.Wait(), "it was ended by a signal")
+}
+
+// A start whose ports another process has is refused before anything is started: the answers of
+// another cluster's processes would pass for those of this one.
+func TestPortsOfAnother(t *testing.T) {
+	other, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, other.Close()) })
+	const adminOffset = 80
+	o := Options{Dir: t.TempDir(), PortBase: other.Addr().(*net.TCPAddr).Port - adminOffset, Binary: "true"}
+	require.EqualError(t, Start(t.Context(), o),
+		"cannot listen on "+other.Addr().String()+" (admin of gateway): another process does; stop what uses the port, or choose others with --port-base")
+	for _, m := range o.plan() {
+		require.NoFileExists(t, filepath.Join(o.folder(m.name), pidFile))
+	}
 }
 
 // A process is identified by its number and its start time, so that another process that has
