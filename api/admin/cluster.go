@@ -11,8 +11,9 @@ import (
 // concurrently and end when their context does.
 //
 // An error is shown to the operator. A *wire.Error in its chain is answered as it
-// is; a storageerr row keeps its status and code and is put in words; a context's
-// end answers that the outcome is unknown; any other error is an internal one.
+// is, but one with CodeNoNodeAnswers becomes a sentence; a storageerr row keeps its
+// status and code and is put in words; a context's end answers that the outcome is
+// unknown; any other error is an internal one.
 type Cluster interface {
 	// Status describes the whole process. The handler cuts it to the port's
 	// location, adds Version, sums Alarms, sorts, and replaces nil slices.

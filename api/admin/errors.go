@@ -50,7 +50,13 @@ func (e *internal) Unwrap() []error { return []error{&e.answer, e.cause} }
 func failed(verb, what string, err error) error {
 	var ours *wire.Error
 	if errors.As(err, &ours) {
-		return err
+		if ours.Code != wire.CodeNoNodeAnswers {
+			return err
+		}
+		return &wire.Error{
+			Status: ours.Status, Code: ours.Code,
+			Message: sentence(verb, what, ours.Message+": start the processes that do not run, then try again"),
+		}
 	}
 	if e, ok := storageerr.Of(err); ok {
 		return &wire.Error{Status: e.Status, Code: e.Code, Message: sentence(verb, what, advice(e.Row))}

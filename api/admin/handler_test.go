@@ -267,6 +267,10 @@ func TestClusterErrors(t *testing.T) {
 		{"said by the cluster", &wire.Error{Status: 409, Code: "NodeStopped", Message: "could not stop node x: it is\nstopped"}, 409, "NodeStopped", "it is stopped", false},
 		{"wrapped", fmt.Errorf("outer: %w", &wire.Error{Status: 409, Code: "NodeStopped", Message: "could not do it"}), 409, "NodeStopped", "could not do it", false},
 		{"without a status", &wire.Error{Code: "Odd", Message: "could not do it"}, 500, "Odd", "could not do it", false},
+		{
+			"no node answers", fmt.Errorf("location north: %w", &wire.Error{Status: 503, Code: wire.CodeNoNodeAnswers, Message: "no node of location north answers"}),
+			503, wire.CodeNoNodeAnswers, `could not create account "abc" at northcentralus: no node of location north answers: start the processes that do not run, then try again`, false,
+		},
 		{"exists", fmt.Errorf("catalog: %w", storageerr.AccountAlreadyExists), 409, "AccountAlreadyExists", "choose another name", false},
 		{"busy", storageerr.ServerBusy, 503, "ServerBusy", "nothing happened", false},
 		{"lost", storageerr.OperationTimedOut, 500, "OperationTimedOut", "may still happen", false},

@@ -18,6 +18,10 @@ import (
 // CodeToken is the code of a refusal for want of the token, with status 401.
 const CodeToken = "TokenRequired"
 
+// CodeNoNodeAnswers is the code of a refusal because no node that could do it answers, with
+// status 503.
+const CodeNoNodeAnswers = "NoNodeAnswers"
+
 // codeTokenRefused is the code of a call whose token was refused.
 const codeTokenRefused = "TokenRefused"
 

@@ -48,7 +48,7 @@ func silent(message string, cause error) error {
 	if cause != nil {
 		message += fmt.Sprintf(" (%v)", cause)
 	}
-	return &wire.Error{Status: http.StatusServiceUnavailable, Code: "NoNodeAnswers", Message: message}
+	return &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeNoNodeAnswers, Message: message}
 }
 
 // Name implements Location.
