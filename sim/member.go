@@ -369,7 +369,8 @@ func (m *member) discard() {
 	m.n, m.killed, m.seams = nil, nil, 0
 	m.paused, m.failed, m.failSync, m.asked, m.slow, m.restUntil = false, false, "", nil, 0, 0
 	m.life++
-	if err := n.Close(false); err != nil {
+	// A log that failed over a flipped bit reports that once more when it is closed.
+	if err := n.Close(false); err != nil && (!m.logCorrupted || n.Failed() == nil) {
 		m.l.s.fail(fmt.Errorf("%w: close %s-%d: %w", ErrStore, m.l.name, m.id, err))
 	}
 }
