@@ -133,7 +133,6 @@ func TestNumbers(t *testing.T) {
 		{"name_rest: 40", "name_rest", "40", rest},
 		{"name_rest: 9999999h", "name_rest", "9999999h", rest},
 		{outside + "1}", "", "", ""},
-		{outside + "0}", "nats.replicas", "0", count},
 		{outside + "2}", "nats.replicas", "2", count},
 		{outside + "-1}", "nats.replicas", "-1", whole},
 	} {

@@ -366,7 +366,7 @@ func (n Node) validateNATS(w *walker) {
 		w.natsURL(fmt.Sprintf("nats.urls[%d]", i), text)
 	}
 	w.credentials("nats.credentials", n.NATS.Credentials)
-	if r := n.NATS.Replicas; w.values["nats.replicas"] == "0" || r != 1 && r != 3 && r != 5 {
+	if r := n.NATS.Replicas; r != 1 && r != 3 && r != 5 {
 		w.bad("nats.replicas", "write 1, 3 or 5, and no more than the cluster has servers")
 	}
 	unused("nats.client", n.NATS.Client != "")
