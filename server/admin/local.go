@@ -21,7 +21,7 @@ const catalogWait = time.Second
 // operations are those on what runs here.
 type Local struct {
 	Location part
-	Server   server
+	Server   Server
 	// Set is whose catalogs are read: all locations of the process.
 	Set    catalogs
 	Clock  clock.Clock
@@ -48,8 +48,8 @@ type part interface {
 	SetLink(to wire.Link)
 }
 
-// server starts and stops a part with its front end: see location.Server.
-type server interface {
+// Server starts and stops a part with its front end: see location.Server.
+type Server interface {
 	Running() bool
 	Begin(ctx context.Context) error
 	Stop() error

@@ -34,20 +34,13 @@ const peerWait = 2 * time.Second
 type members struct {
 	// Location is the part of the location that this process runs.
 	admin.Location
-	server server
+	server admin.Server
 	self   geo.NodeID
 	// nodes are all nodes of the location, self included, in order.
 	nodes []geo.NodeID
 	calls calls
 	// catalogLeader returns the node that leads the catalog, if that is known.
 	catalogLeader func() (id geo.NodeID, known bool)
-}
-
-// server starts and stops what this process runs: see location.Server.
-type server interface {
-	Running() bool
-	Begin(ctx context.Context) error
-	Stop() error
 }
 
 // calls are the calls between the processes of the location: see transport.Transport.
