@@ -48,8 +48,9 @@ func try(ctx context.Context, again Again, step string, f func() error) error {
 }
 
 // Create makes an RA-GRS account whose primary is this location. Missing keys are random. Errors:
-// AccountAlreadyExists; ServerBusy if the other location cannot reserve the name. A second call
-// continues from there, with the keys of the first call except those given to the second.
+// AccountAlreadyExists, also while the other location creates the name; ServerBusy if the other
+// location cannot reserve the name. A second call continues from there, with the keys of the first
+// call except those given to the second.
 func (d *Directory) Create(ctx context.Context, name geo.Account, key1, key2 []byte) (*catalog.Account, error) {
 	return d.create(ctx, name, keyPair{key1, key2}, once)
 }
@@ -85,16 +86,56 @@ func (d *Directory) create(ctx context.Context, name geo.Account, given keyPair,
 	if err != nil {
 		return nil, err
 	}
-	put := &putAccount{given: given, want: catalog.Account{
-		Name: name, Key1: all[0], Key2: all[1], Redundancy: catalog.RAGRS, Primary: d.stamp.Location(), Secondary: d.other, Epoch: 1,
+	b := &begin{given: given, life: d.life, want: catalog.Account{
+		Name: name, Key1: all[0], Key2: all[1], Redundancy: catalog.RAGRS, Primary: d.stamp.Location(), Secondary: d.other,
 	}}
+	for n := 1; ; n++ {
+		a, err := d.attempt(ctx, b, again)
+		var passed *PassedError
+		switch {
+		case errors.As(err, &passed):
+			b.above = later(b.above, passed.Seen)
+		case !errors.Is(err, errReplaced):
+			return a, err
+		}
+		if n%attemptsMax != 0 {
+			continue
+		}
+		busy := storageerr.ServerBusy.Saying(fmt.Sprintf("account %s is being created at %s, too, or was freed; try again", name, d.other))
+		if err := again(ctx, fmt.Sprintf("account %s: its epoch", name), busy); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// attemptsMax is how often a creation begins again above the epochs of others, before its caller
+// is asked to wait.
+const attemptsMax = 4
+
+// attempt goes through the steps of a creation once. errReplaced and PassedError: it may begin
+// again.
+//
+// The steps keep two promises, whatever is lost, repeated or late between the locations. Epochs of
+// incomplete records only rise at each location, and a location completes its own record alone.
+//
+//   - At most one location completes a name. A creation e of the north completes after the south
+//     took its reservation, and one of the south, f, after the north did. Say e is below f. The
+//     north took f either before it completed e, and then its record was no longer e, or after it,
+//     and then it refused.
+//   - No gate is above the epoch of the complete account, so that its records are taken. Gates of
+//     f are set where f was reserved, and after that where it began.
+func (d *Directory) attempt(ctx context.Context, b *begin, again Again) (*catalog.Account, error) {
+	name := b.want.Name
 	step := func(what string, f func() error) error {
 		return try(ctx, again, fmt.Sprintf("account %s: %s", name, what), f)
 	}
-	if err := step("its record in the catalog", func() error { return d.stamp.Submit(ctx, geo.FirstRange(geo.Catalog), put) }); err != nil {
+	submit := func(cmd ranges.Command) func() error {
+		return func() error { return d.stamp.Submit(ctx, geo.FirstRange(geo.Catalog), cmd) }
+	}
+	if err := step("its record in the catalog", submit(b)); err != nil {
 		return nil, err
 	}
-	a := put.stored
+	a := b.stored
 	if err := step("its reservation at "+string(d.other), func() error { return d.reserve(ctx, a) }); err != nil {
 		return nil, err
 	}
@@ -102,8 +143,8 @@ func (d *Directory) create(ctx context.Context, name geo.Account, given keyPair,
 	if err := setGates(ctx, d.stamp, name, gate, again); err != nil {
 		return nil, err
 	}
-	done := &activate{name: name, given: given}
-	if err := step("its completion in the catalog", func() error { return d.stamp.Submit(ctx, geo.FirstRange(geo.Catalog), done) }); err != nil {
+	done := &activate{creation: a, given: b.given}
+	if err := step("its completion in the catalog", submit(done)); err != nil {
 		return nil, err
 	}
 	return &done.stored, nil
@@ -112,6 +153,10 @@ func (d *Directory) create(ctx context.Context, name geo.Account, given keyPair,
 // reserve reserves an account at the other location.
 func (d *Directory) reserve(ctx context.Context, a catalog.Account) error {
 	err := d.peer.Reserve(ctx, a)
+	var passed *PassedError
+	if errors.As(err, &passed) {
+		return err
+	}
 	if _, ours := storageerr.Of(err); ours || err == nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"antipode/geo"
 	"antipode/services/catalog"
@@ -21,8 +22,9 @@ type Stamp interface {
 
 // Peer is the directory of the other location, reached over the link.
 type Peer interface {
-	// Reserve commits the account and its gates at the peer, which is its secondary. A
-	// second call for the same account succeeds, too.
+	// Reserve commits the record of a creation, and its gates, at the peer, which becomes the
+	// secondary of the account. A second call for the same creation succeeds, too. Errors:
+	// AccountAlreadyExists; PassedError, which says above what the epoch must be.
 	Reserve(ctx context.Context, a catalog.Account) error
 }
 
@@ -33,11 +35,13 @@ type Directory struct {
 	other      geo.Location
 	accounts   catalog.Cache[catalog.Account]
 	containers catalog.Containers
+	// life is how long a reservation holds.
+	life time.Duration
 }
 
 // NewDirectory returns the directory of a stamp. SetPeer must follow.
 func NewDirectory(s Stamp, other geo.Location) *Directory {
-	return &Directory{stamp: s, other: other}
+	return &Directory{stamp: s, other: other, life: reservationLife}
 }
 
 // SetPeer sets the directory of the other location.
@@ -88,9 +92,14 @@ func (d *Directory) account(s ranges.State, name geo.Account) (*catalog.Account,
 // location's catalog.
 func (d *Directory) Containers() *catalog.Containers { return &d.containers }
 
-// Accounts lists the complete accounts of this location by name. Only the snapshot is taken under
-// the lease (R5); the walk may take until ctx ends.
+// Accounts lists the complete accounts of this location by name.
 func (d *Directory) Accounts(ctx context.Context) ([]*catalog.Account, error) {
+	return d.list(ctx, func(a *catalog.Account) bool { return a.Active })
+}
+
+// list lists the accounts of the catalog that keep returns true for. Only the snapshot is taken
+// under the lease (R5); the walk may take until ctx ends.
+func (d *Directory) list(ctx context.Context, keep func(*catalog.Account) bool) ([]*catalog.Account, error) {
 	snap, err := ranges.Snapshot(ctx, d.stamp, geo.FirstRange(geo.Catalog))
 	if err != nil {
 		return nil, err
@@ -99,88 +108,13 @@ func (d *Directory) Accounts(ctx context.Context) ([]*catalog.Account, error) {
 	if err = errors.Join(err, snap.Close()); err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(out, func(a *catalog.Account) bool { return !a.Active }), nil
+	return slices.DeleteFunc(out, func(a *catalog.Account) bool { return !keep(a) }), nil
 }
 
 // Reserve implements Peer at the secondary location.
 func (d *Directory) Reserve(ctx context.Context, a catalog.Account) error {
-	if err := d.stamp.Submit(ctx, geo.FirstRange(geo.Catalog), &putAccount{want: a, reserve: true}); err != nil {
+	if err := d.stamp.Submit(ctx, geo.FirstRange(geo.Catalog), reserve{a}); err != nil {
 		return err
 	}
 	return setGates(ctx, d.stamp, a.Name, change.Gate{Epoch: a.GeoEpoch(), Role: change.RoleSecondary, Open: true}, once)
-}
-
-// putAccount stores an account that is not complete yet. The account has no gate, so the change
-// has no number and is not shipped.
-type putAccount struct {
-	want catalog.Account
-	// given are the keys that the caller chose; the other keys of want are random.
-	given   keyPair
-	reserve bool
-	stored  catalog.Account
-}
-
-// Evaluate implements ranges.Command.
-func (c *putAccount) Evaluate(tx *ranges.Tx) error {
-	old, err := catalog.GetAccount(tx, c.want.Name)
-	switch {
-	case err == nil && (old.Primary != c.want.Primary || old.Active && !c.reserve):
-		return storageerr.AccountAlreadyExists
-	case err == nil:
-		return c.resume(tx, old)
-	case !errors.Is(err, storageerr.AccountNotFound):
-		return err
-	}
-	at := tx.Timestamp(0)
-	c.stored = c.want
-	if c.stored.Created == 0 {
-		c.stored.Created = at
-	}
-	return stage(tx, &c.stored, at)
-}
-
-// resume continues a creation that stopped half way. It keeps the stored keys except those that
-// are given now: the account could not be used yet. A reservation changes nothing, because the
-// record arrives there when the account is complete.
-func (c *putAccount) resume(tx *ranges.Tx, old *catalog.Account) error {
-	c.stored = *old
-	c.stored.Key1, c.stored.Key2 = c.given.over(old)
-	if c.reserve || c.given.missing(old) == "" {
-		c.stored = *old
-		return nil
-	}
-	return stage(tx, &c.stored, tx.Timestamp(old.Created))
-}
-
-// activate marks an account complete, in a change that is shipped to the other location.
-type activate struct {
-	name   geo.Account
-	given  keyPair
-	stored catalog.Account
-}
-
-// Evaluate implements ranges.Command.
-func (c *activate) Evaluate(tx *ranges.Tx) error {
-	a, err := catalog.GetAccount(tx, c.name)
-	if err != nil {
-		return err
-	}
-	if err := c.given.check(a); err != nil {
-		return err // Another creation of the name came in between, with other keys.
-	}
-	c.stored = *a
-	if a.Active {
-		return nil
-	}
-	c.stored.Active = true
-	return stage(tx, &c.stored, tx.Timestamp(a.Created))
-}
-
-func stage(tx *ranges.Tx, a *catalog.Account, at geo.Timestamp) error {
-	v, err := a.Encode()
-	if err != nil {
-		return err
-	}
-	p := catalog.AccountPartition(a.Name)
-	return tx.Change(p, change.Record{CommitTime: at, Partition: p.Append(nil), Ops: []change.Op{{Value: v}}})
 }

@@ -5,20 +5,25 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"slices"
 
 	"antipode/geo"
 	"antipode/stamp/change"
 	"antipode/stamp/ranges"
 )
 
-// setGates commits the gate of an account in every range of a location (R7).
+// setGates commits the gate of an account in every range of a location but the catalog, whose gate
+// changes with the record of the account (R7). It returns a PassedError if a range has the gate of
+// a higher epoch.
 func setGates(ctx context.Context, s Stamp, a geo.Account, g change.Gate, again Again) error {
-	for _, svc := range slices.Concat([]geo.Service{geo.Catalog}, geo.Services[:]) {
+	for _, svc := range geo.Services {
+		set := &setGate{account: a, gate: g}
 		step := fmt.Sprintf("account %s: its gate in the %s range", a, svc)
-		err := try(ctx, again, step, func() error { return s.Submit(ctx, geo.FirstRange(svc), setGate{a, g}) })
+		err := try(ctx, again, step, func() error { return s.Submit(ctx, geo.FirstRange(svc), set) })
 		if err != nil {
 			return fmt.Errorf("%s: %w", step, err)
+		}
+		if set.found.Compare(g.Epoch) > 0 {
+			return &PassedError{set.found}
 		}
 	}
 	return nil
@@ -27,11 +32,15 @@ func setGates(ctx context.Context, s Stamp, a geo.Account, g change.Gate, again 
 type setGate struct {
 	account geo.Account
 	gate    change.Gate
+	// found is the epoch that the range had.
+	found geo.Epoch
 }
 
 // Evaluate implements ranges.Command. A gate of a higher epoch stays.
-func (c setGate) Evaluate(tx *ranges.Tx) error {
-	if have := tx.Gate(c.account); have != c.gate && have.Epoch.Compare(c.gate.Epoch) <= 0 {
+func (c *setGate) Evaluate(tx *ranges.Tx) error {
+	have := tx.Gate(c.account)
+	c.found = have.Epoch
+	if have != c.gate && have.Epoch.Compare(c.gate.Epoch) <= 0 {
 		tx.SetGate(c.account, c.gate)
 	}
 	return nil
@@ -44,39 +53,44 @@ const kindSetGate = "directory.setGate"
 func Commands() ranges.Commands {
 	return ranges.Commands{
 		kindSetGate: func(body []byte) (ranges.Portable, error) { return parseSetGate(body) },
+		kindFree:    func(body []byte) (ranges.Portable, error) { return parseFree(body) },
 		kindProbe:   func([]byte) (ranges.Portable, error) { return probe{}, nil },
 	}
 }
 
 // Kind implements ranges.Portable.
-func (c setGate) Kind() string { return kindSetGate }
+func (c *setGate) Kind() string { return kindSetGate }
 
 // Encode implements ranges.Portable: the length of the account, a varint, the account,
 // the gate.
-func (c setGate) Encode() []byte {
+func (c *setGate) Encode() []byte {
 	b := binary.AppendUvarint(nil, uint64(len(c.account)))
 	return change.AppendGate(append(b, c.account...), c.gate)
 }
 
-var errSetGate = errors.New("directory: malformed command")
+var errCommand = errors.New("directory: malformed command")
 
-func parseSetGate(b []byte) (setGate, error) {
+func parseSetGate(b []byte) (*setGate, error) {
 	length, n := binary.Uvarint(b)
 	if n <= 0 || length > uint64(len(b)-n) {
-		return setGate{}, errSetGate
+		return nil, errCommand
 	}
 	b = b[n:]
-	c := setGate{account: geo.Account(b[:length])}
+	c := &setGate{account: geo.Account(b[:length])}
 	if !c.account.Valid() {
-		return setGate{}, fmt.Errorf("%w: account %q", errSetGate, c.account)
+		return nil, fmt.Errorf("%w: account %q", errCommand, c.account)
 	}
 	var err error
 	c.gate, err = change.ParseGate(b[length:])
 	return c, err
 }
 
-// EncodeResult implements ranges.Portable.
-func (c setGate) EncodeResult() []byte { return nil }
+// EncodeResult implements ranges.Portable: the epoch that the range had, in the form of a gate.
+func (c *setGate) EncodeResult() []byte { return change.AppendGate(nil, change.Gate{Epoch: c.found}) }
 
 // DecodeResult implements ranges.Portable.
-func (c setGate) DecodeResult([]byte) error { return nil }
+func (c *setGate) DecodeResult(b []byte) error {
+	g, err := change.ParseGate(b)
+	c.found = g.Epoch
+	return err
+}

@@ -3,6 +3,7 @@ package directory
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"antipode/geo"
@@ -20,6 +21,14 @@ type reserveAnswer struct {
 	Status  int    `json:"status,omitempty"`
 	Code    string `json:"code,omitempty"`
 	Message string `json:"message,omitempty"`
+	// Seen is set by a PassedError.
+	Seen *seenEpoch `json:"seen,omitempty"`
+}
+
+// seenEpoch is a geo.Epoch on the wire.
+type seenEpoch struct {
+	Number   geo.EpochNumber `json:"number"`
+	Location geo.Location    `json:"location"`
 }
 
 // remotePeer calls the directory of the other location.
@@ -41,6 +50,9 @@ func (p remotePeer) Reserve(ctx context.Context, a catalog.Account) error {
 	var out reserveAnswer
 	if err := json.Unmarshal(b, &out); err != nil {
 		return fmt.Errorf("%s: malformed answer: %w", methodReserve, err)
+	}
+	if out.Seen != nil {
+		return &PassedError{geo.Epoch(*out.Seen)}
 	}
 	if out.Code != "" {
 		return storageerr.Row{Status: out.Status, Code: out.Code, Message: out.Message}
@@ -64,16 +76,30 @@ func ServePeer(h link.Handlers, l *link.Link, d *Directory, elsewhere link.Elsew
 		if err != nil {
 			return nil, err
 		}
-		var out reserveAnswer
-		if err := d.Reserve(ctx, *a); err != nil {
-			row, ours := storageerr.Of(err)
-			if !ours {
-				return nil, err
-			}
-			out = reserveAnswer{row.Status, row.Code, row.Message}
+		out, err := reserveAnswerOf(d.Reserve(ctx, *a))
+		if err != nil {
+			return nil, err
 		}
 		return json.Marshal(out)
 	})
+}
+
+// reserveAnswerOf returns the answer that says what Reserve returned; an error that is none of the
+// protocol's stays one.
+func reserveAnswerOf(err error) (reserveAnswer, error) {
+	var passed *PassedError
+	if errors.As(err, &passed) {
+		seen := seenEpoch(passed.Seen)
+		return reserveAnswer{Seen: &seen}, nil
+	}
+	if err == nil {
+		return reserveAnswer{}, nil
+	}
+	row, ours := storageerr.Of(err)
+	if !ours {
+		return reserveAnswer{}, err
+	}
+	return reserveAnswer{Status: row.Status, Code: row.Code, Message: row.Message}, nil
 }
 
 // parseReserve parses an account that the location other may reserve here.
@@ -82,7 +108,7 @@ func parseReserve(body []byte, here, other geo.Location) (*catalog.Account, erro
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", methodReserve, err)
 	}
-	if !a.Name.Valid() || a.Epoch == 0 || a.Active || a.Primary != other || a.Secondary != here {
+	if !a.Name.Valid() || a.Epoch == 0 || a.Created == 0 || a.Active || a.Primary != other || a.Secondary != here {
 		return nil, fmt.Errorf("%s: account %q of %s is not one that %s may reserve here", methodReserve, a.Name, a.Primary, other)
 	}
 	return a, nil

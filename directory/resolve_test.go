@@ -80,7 +80,7 @@ func TestResolveReturnsTheLastRun(t *testing.T) {
 	_, err := d.Create(t.Context(), "acct", nil, nil)
 	require.NoError(t, err)
 	create := func(name string) {
-		require.NoError(t, writer.Write(t.Context(), &catalog.Create{Service: geo.Table, Account: "acct", Name: name, Epoch: 1}))
+		require.NoError(t, writer.Write(t.Context(), &catalog.Create{Service: geo.Table, Account: "acct", Name: name}))
 	}
 	create("First")
 	create("Second")

@@ -70,6 +70,7 @@ var honest = map[string]string{
 	`lies? (in|at|on|outside|inside|within|below|above|between|ahead|there|beside|behind|off|where)|from where (it|they) lies?`: "a place",
 	`of (its|their|our|his) own [a-z]+`: "with a noun behind it",
 	`at hand`:                           "English",
+	`not[- ]heard`:                      "the reason of R13",
 	`storage engines?|search engines?|the sql engine`: "the field's term",
 }
 

@@ -22,6 +22,11 @@ type Seq uint64
 // before it; the first carries zero.
 type Hash uint64
 
+// Incarnation counts the recoveries with loss of a source range: zero before the first, and greater
+// after each. Numbers of its streams go on from those that survived, so a number alone does not say
+// which record it names: a number that was given before a loss may be given again after it (R16).
+type Incarnation uint64
+
 // EpochNumber orders the epochs of an account: every move raises it. Zero is none.
 type EpochNumber uint64
 
@@ -52,6 +57,11 @@ func (e Epoch) String() string { return fmt.Sprintf("%d@%s", e.Number, e.Locatio
 // range it strictly increases; its lowest bit differs between the two locations of a
 // pair (R6), so no two commits of a pair ever share one.
 type Timestamp uint64
+
+// ClockOffMax bounds how far two clocks of the system may be apart (R6): a leader whose wall clock
+// is further from those of its quorum does not evaluate, and a time further ahead of the
+// receiver's clock is neither taken nor served.
+const ClockOffMax = time.Second
 
 // TicksPerSecond is the resolution of a Timestamp.
 const TicksPerSecond = 10_000_000
@@ -109,6 +119,13 @@ type Head struct {
 // Precedes reports whether the record that has this number, and carries prev as the hash of
 // the record before it, follows the head (R11).
 func (h Head) Precedes(n Seq, prev Hash) bool { return n == h.Seq+1 && prev == h.Hash }
+
+// Span is an interval of encoded keys, Start included and End not. An empty End is the end of all
+// keys.
+type Span struct{ Start, End string }
+
+// DescriptorVersion counts the changes of a range's span, from 1. Zero is none.
+type DescriptorVersion uint64
 
 // EntryID names one entry of a range's Raft log. Entries of two terms may have had the same
 // index, of which only one was committed.

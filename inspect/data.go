@@ -114,17 +114,24 @@ func describeRangeRow(k keys.RangeKey, v []byte) (key, value string, err error) 
 	case keys.KindGate:
 		g, err := change.ParseGate(v)
 		return string(k.Account), gateText(g), err
-	case keys.KindHead, keys.KindTrimmed, keys.KindClosed:
+	case keys.KindClosed:
 		h, err := change.ParseHead(v)
-		if k.Kind == keys.KindClosed {
-			return "", geo.Timestamp(h.Seq).String(), err
-		}
-		return k.Stream.String(), fmt.Sprintf("%d, hash %016x", h.Seq, uint64(h.Hash)), err
+		return "", geo.Timestamp(h.Seq).String(), err
+	case keys.KindHead, keys.KindTrimmed:
+		h, err := change.ParseOutboxHead(v)
+		return k.Stream.String(), fmt.Sprintf("%d, hash %016x, %d bytes up to it", h.Seq, uint64(h.Hash), h.Bytes), err
 	case keys.KindCursor:
 		c, err := change.ParseCursor(v)
 		return k.Stream.String(), fmt.Sprintf("applied %d, hash %016x, %d closed times waiting", c.Applied.Seq, uint64(c.Applied.Hash), len(c.Pairs)), err
+	case keys.KindStop:
+		s, err := change.ParseStop(v)
+		return k.Stream.String(), stopText(s), err
 	case keys.KindOutbox:
-		p, err := describeRecord("record", v)
+		_, encoded, err := change.ParseOutboxRow(v)
+		if err != nil {
+			return "", "", err
+		}
+		p, err := describeRecord("record", encoded)
 		return fmt.Sprintf("%s #%d", k.Stream, k.Seq), p.Text(), err
 	case keys.KindReceived:
 		c, err := change.ParseClosed(v)

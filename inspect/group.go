@@ -77,8 +77,13 @@ func describePart(kind change.PartKind, body []byte) (p Part, err error) {
 		return p, err
 	case change.PartTrim:
 		p.Part = "outbox-trim"
-		s, n, err := change.ParseTrim(body)
-		p.Detail = fmt.Sprintf("%s up to %d", s, n)
+		s, to, err := change.ParseTrim(body)
+		p.Detail = fmt.Sprintf("%s up to %d", s, to.Seq)
+		return p, err
+	case change.PartStop:
+		p.Part = "stop"
+		s, why, err := change.ParseStopPart(body)
+		p.Detail = fmt.Sprintf("%s: %s", s, stopText(why))
 		return p, err
 	}
 	return p, fmt.Errorf("%w: part of kind %d", change.ErrMalformed, kind)
@@ -133,6 +138,14 @@ func closedText(c change.Closed) string {
 		full = ", full"
 	}
 	return fmt.Sprintf("%s range %d: (%s, %s], %d heads%s", c.Origin, c.Range, c.T0, c.T, len(c.Heads), full)
+}
+
+func stopText(s change.Stop) string {
+	if s.Reason == change.NotStopped {
+		return "may go on"
+	}
+	return fmt.Sprintf("%s: #%d, hash %016x here; #%d, hash %016x there; since %s", s.Reason, s.Here.Seq, uint64(s.Here.Hash),
+		s.There.Seq, uint64(s.There.Hash), s.At)
 }
 
 // containerText names a generation of a table, container or queue.

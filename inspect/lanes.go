@@ -142,7 +142,7 @@ func (a *lanes) take(id geo.RangeID, key, value []byte) error {
 	}
 	switch k.Kind {
 	case keys.KindHead, keys.KindTrimmed:
-		h, err := change.ParseHead(value)
+		h, err := change.ParseOutboxHead(value)
 		if err != nil {
 			return err
 		}
@@ -153,13 +153,17 @@ func (a *lanes) take(id geo.RangeID, key, value []byte) error {
 		}
 		l.Head, l.HeadHash = uint64(h.Seq), fmt.Sprintf("%016x", uint64(h.Hash))
 	case keys.KindOutbox:
+		_, encoded, err := change.ParseOutboxRow(value)
+		if err != nil {
+			return err
+		}
 		l := a.of(id, k.Stream, "source")
 		if l.OutboxRecords == 0 {
 			l.OutboxFrom = uint64(k.Seq)
 		}
 		l.OutboxTo = uint64(k.Seq)
 		l.OutboxRecords++
-		l.OutboxBytes += uint64(len(value))
+		l.OutboxBytes += uint64(len(encoded))
 	case keys.KindCursor:
 		c, err := change.ParseCursor(value)
 		if err != nil {
@@ -181,8 +185,8 @@ func (a *lanes) take(id geo.RangeID, key, value []byte) error {
 // setSyncTimes fills in what follows from cursors and closed times together.
 func (a *lanes) setSyncTimes() {
 	for s, c := range a.sync {
-		t, ok := a.closed[s.Source()]
-		if !ok {
+		t := a.closed[s.Source()]
+		if t == 0 {
 			continue
 		}
 		l := a.byStream[s]

@@ -20,6 +20,9 @@ type Source interface {
 	// LastSyncTimes has one entry for each (receiving location, account, service),
 	// the same value as in Get Service Stats.
 	LastSyncTimes() []SyncSample
+	// Unavailable has one entry for each (receiving location, account, service) whose replication is
+	// unavailable.
+	Unavailable() []UnavailableSample
 	// Replicas has one entry for each voter of a range that has a leader now.
 	Replicas() []ReplicaSample
 }
@@ -54,7 +57,7 @@ type gauges struct {
 
 // RegisterGauges registers the gauges, read from src at each scrape.
 func RegisterGauges(reg prometheus.Registerer, src Source) error {
-	return register(reg, newGauges(src), newReplicas(src))
+	return register(reg, newGauges(src), newReplicas(src), newUnavailable(src))
 }
 
 func newGauges(src Source) *gauges {

@@ -34,6 +34,10 @@ type world struct {
 func (w *world) Ranges() []RangeSample       { return w.ranges }
 func (w *world) SyncTimes() []SyncSample     { return w.sync }
 func (w *world) LastSyncTimes() []SyncSample { return w.last }
+func (w *world) Unavailable() []UnavailableSample {
+	return []UnavailableSample{{south, "devstoreaccount1", geo.Blob, "forked"}}
+}
+
 func (w *world) Replicas() []ReplicaSample {
 	return []ReplicaSample{{north, 4, 1, true}, {north, 4, 2, false}}
 }

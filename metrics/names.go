@@ -18,6 +18,7 @@ const (
 	nameBacklogAge      = "antipode_stream_backlog_age_seconds"
 	nameSyncTime        = "antipode_sync_time_seconds"
 	nameLastSyncTime    = "antipode_last_sync_time_seconds"
+	nameUnavailable     = "antipode_replication_unavailable"
 	nameAlarms          = "antipode_stream_alarms_total"
 	nameAbandoned       = "antipode_abandoned_payload_bytes_total"
 	nameReplicaInSync   = "antipode_replica_in_sync"
@@ -51,7 +52,7 @@ func Names() []string {
 	return []string{
 		nameRequests, nameRequestSeconds, nameCommitSeconds, nameInSync,
 		nameBacklogRecords, nameBacklogBytes, nameBacklogAge,
-		nameSyncTime, nameLastSyncTime, nameAlarms, nameAbandoned, nameReplicaInSync, nameEvents,
+		nameSyncTime, nameLastSyncTime, nameUnavailable, nameAlarms, nameAbandoned, nameReplicaInSync, nameEvents,
 		nameGatewayRequests, nameGatewaySeconds, nameGatewayBytes, nameGatewayErrors, nameGatewayForwards,
 	}
 }

@@ -47,6 +47,9 @@ func (c *command) Evaluate(tx *ranges.Tx) error {
 	// The commit time is above the creation of the generation, the newest catalog state that the
 	// command relies on (R6).
 	at := tx.Timestamp(p.Generation.Created)
+	if f, begins := c.w.(services.Founder); begins {
+		f.InEpoch(gate.Epoch.Number)
+	}
 	effect, err := c.w.Evaluate(tx, at)
 	if err != nil {
 		return err

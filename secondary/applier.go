@@ -25,10 +25,9 @@ type Stamp interface {
 	LeaderNode(r geo.RangeID) (id geo.NodeID, ok bool)
 	// Replica returns a replica of this process, which may be behind; nil for none.
 	Replica(r geo.RangeID) *ranges.Range
-	// ProgressNow returns how far the range has applied its streams, as known in this process,
-	// wherever the leader is. It may be behind what is committed; ok is false while nothing is
-	// known.
-	ProgressNow(r geo.RangeID, src geo.SourceRange, a geo.Account) (p cursor.Progress, ok bool)
+	// Progress reads how far the range has applied its streams, with all that was acknowledged
+	// before the call, wherever the leader is.
+	Progress(ctx context.Context, r geo.RangeID, src geo.SourceRange, a geo.Account) (cursor.Progress, error)
 	// PutChunk makes a chunk durable on the nodes that are up.
 	PutChunk(ctx context.Context, ref extent.Ref, data []byte) error
 	// HasChunk reports whether the chunk is durable on the leader of a range.
@@ -52,11 +51,15 @@ func local(src geo.SourceRange) geo.RangeID { return src.Range }
 
 // Apply implements receive.Applier.
 func (a *Applier) Apply(b *receive.Batch, done func(error)) {
-	id := local(b.Source)
 	cmd := &apply{b: b, catalog: noCatalog{}}
 	if cat := a.stamp.Replica(geo.FirstRange(geo.Catalog)); cat != nil {
 		cmd.catalog = cat.State()
 	}
+	a.submit(local(b.Source), cmd, done)
+}
+
+// submit commits a command in a range, at whichever node leads it.
+func (a *Applier) submit(id geo.RangeID, cmd ranges.Portable, done func(error)) {
 	if r := a.stamp.Leader(id); r != nil {
 		r.Submit(cmd, done)
 		return
@@ -68,10 +71,9 @@ func (a *Applier) Apply(b *receive.Batch, done func(error)) {
 	a.stamp.Go(func(ctx context.Context) { done(a.stamp.Submit(ctx, id, cmd)) })
 }
 
-// Progress implements receive.Applier. The answer may be behind what is committed, never ahead.
-// So nothing leaves the source's outbox too early, and records that arrive again are duplicates.
-func (a *Applier) Progress(src geo.SourceRange) (cursor.Progress, bool) {
-	return a.stamp.ProgressNow(local(src), src, cursor.EveryAccount)
+// Progress implements receive.Applier.
+func (a *Applier) Progress(src geo.SourceRange, done func(cursor.Progress, error)) {
+	a.stamp.Go(func(ctx context.Context) { done(a.stamp.Progress(ctx, local(src), src, cursor.EveryAccount)) })
 }
 
 // PutPayload implements receive.Applier.
@@ -108,14 +110,12 @@ type disposition struct {
 // Evaluate implements ranges.Command. It sets all outcomes, since it may run again.
 func (c *apply) Evaluate(tx *ranges.Tx) error {
 	c.last = disposition{}
-	stopped := map[geo.Stream]receive.Outcome{}
+	waits := map[geo.Stream]*receive.Record{}
 	for _, r := range c.b.Records {
+		r.Ahead = 0
 		st := r.Record.Stream()
-		if why, stop := stopped[st]; stop {
-			r.Outcome = why
-			if why == receive.Fork {
-				r.Outcome = receive.Wait
-			}
+		if before, wait := waits[st]; wait {
+			r.Outcome, r.Ahead = before.Outcome, before.Ahead
 			continue
 		}
 		var err error
@@ -123,11 +123,11 @@ func (c *apply) Evaluate(tx *ranges.Tx) error {
 			return err
 		}
 		switch r.Outcome {
-		case receive.Gap, receive.Wait, receive.Fork:
-			stopped[st] = r.Outcome
+		case receive.Gap, receive.Wait:
+			waits[st] = r
 		}
 	}
-	c.b.ClosedTaken = true
+	c.b.ClosedTaken, c.b.ClosedAhead = true, 0
 	if c.b.Closed != nil {
 		c.b.ClosedTaken = c.close(tx, c.b.Closed)
 	}
@@ -136,6 +136,9 @@ func (c *apply) Evaluate(tx *ranges.Tx) error {
 
 // classifyRecord returns the outcome of a record, and stages it if it is applied.
 func (c *apply) classifyRecord(tx *ranges.Tx, r *receive.Record, st geo.Stream) (receive.Outcome, error) {
+	if _, stopped := tx.Stopped(st); stopped {
+		return receive.Stopped, nil
+	}
 	gate := tx.Gate(st.Account)
 	switch cmp := st.Epoch.Compare(gate.Epoch); {
 	case cmp > 0 || !gate.Open:
@@ -143,16 +146,28 @@ func (c *apply) classifyRecord(tx *ranges.Tx, r *receive.Record, st geo.Stream) 
 	case cmp < 0 || gate.Role != change.RoleSecondary || st.Range != c.b.Source.Range || st.Epoch.Location != c.b.Source.Origin:
 		return receive.Refused, nil
 	}
-	at := tx.Cursor(st)
-	switch {
-	case r.Record.Seq <= at.Seq:
+	if r.Record.Seq == 0 {
+		return receive.Refused, nil // It is of no stream.
+	}
+	known := tx.Known(c.b.Source)
+	if r.Record.Incarnation > known.Incarnation {
+		tx.TakeClosed(cursor.Recovered(c.b.Source, r.Record.Incarnation))
+		known = tx.Known(c.b.Source)
+	}
+	at, hash := tx.Cursor(st), change.HashOf(r.Bytes)
+	switch relation(known, &at, &r.Record, hash) {
+	case cursor.Repeated:
 		return receive.Duplicate, nil
-	case plantedbugs.Planted(plantedbugs.ApplyOutOfOrder):
-		// The planted bug: whatever is above the cursor is applied.
-	case r.Record.Seq > at.Seq+1:
+	case cursor.Missing:
 		return receive.Gap, nil
-	case !at.Precedes(r.Record.Seq, r.Record.Prev):
+	case cursor.Void:
+		return receive.Refused, nil
+	case cursor.Forked:
+		fork(tx, st, at.Applied, geo.Head{Seq: r.Record.Seq, Hash: hash})
 		return receive.Fork, nil
+	}
+	if r.Ahead = tx.Ahead(r.Record.CommitTime); r.Ahead > 0 {
+		return receive.Wait, nil
 	}
 	how, err := c.disposition(tx, &r.Record)
 	if err != nil {
@@ -207,18 +222,4 @@ func (c *apply) disposition(tx *ranges.Tx, r *change.Record) (disposition, error
 
 func less(a, b keys.Generation) bool {
 	return a.Epoch < b.Epoch || a.Epoch == b.Epoch && a.Created < b.Created
-}
-
-// close takes a closed record that continues the committed one, and returns false if it does not
-// (R12).
-func (c *apply) close(tx *ranges.Tx, closed *change.Closed) bool {
-	at, known := tx.ReceivedClosed(c.b.Source)
-	if known && closed.T <= at {
-		return true
-	}
-	if !cursor.Joins(closed, at, known) {
-		return false
-	}
-	tx.TakeClosed(closed)
-	return true
 }

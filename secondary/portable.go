@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"time"
 
 	"antipode/geo"
 	"antipode/replication/receive"
@@ -20,7 +21,7 @@ var errApply = errors.New("secondary: malformed batch of received records")
 // Commands are the commands of this package that a node accepts from other nodes. catalog returns
 // a replica of the catalog at this node, nil while it has none.
 func Commands(catalog func() *ranges.Range) ranges.Commands {
-	return ranges.Commands{kindApply: func(body []byte) (ranges.Portable, error) {
+	return ranges.Commands{kindStop: parseStop, kindApply: func(body []byte) (ranges.Portable, error) {
 		cat := catalog()
 		if cat == nil {
 			return nil, errNoLeader
@@ -115,32 +116,65 @@ func parseBatch(b []byte) (*receive.Batch, error) {
 	return out, nil
 }
 
-// EncodeResult implements ranges.Portable: whether the closed record was taken, and the
-// outcome of each record, in a byte each.
+// Flags of a result.
+const (
+	resultClosedTaken = 1
+	resultClosedStops = 2
+)
+
+// EncodeResult implements ranges.Portable: what became of the closed record, and the outcome of each
+// record, in a byte each; then, as varints, how far the closed record, and each record that waits, are
+// ahead of the clock.
 func (c *apply) EncodeResult() []byte {
-	out := make([]byte, 1, 1+len(c.b.Records))
+	out := make([]byte, 1, 2+len(c.b.Records))
 	if c.b.ClosedTaken {
-		out[0] = 1
+		out[0] |= resultClosedTaken
+	}
+	if c.b.ClosedStops {
+		out[0] |= resultClosedStops
 	}
 	for _, r := range c.b.Records {
 		out = append(out, byte(r.Outcome))
+	}
+	out = binary.AppendUvarint(out, uint64(c.b.ClosedAhead))
+	for _, r := range c.b.Records {
+		if r.Outcome == receive.Wait {
+			out = binary.AppendUvarint(out, uint64(r.Ahead))
+		}
 	}
 	return out
 }
 
 // DecodeResult implements ranges.Portable.
 func (c *apply) DecodeResult(b []byte) error {
-	if len(b) != 1+len(c.b.Records) || b[0] > 1 {
+	n := len(c.b.Records)
+	if len(b) < 1+n || b[0] > resultClosedTaken|resultClosedStops {
 		return errApply
 	}
-	for _, o := range b[1:] {
-		if o < byte(receive.Applied) || o > byte(receive.Refused) {
+	flags, outcomes, rest := b[0], b[1:1+n], b[1+n:]
+	ahead := make([]time.Duration, 1, 1+n)
+	for i := -1; i < n; i++ {
+		if i >= 0 {
+			if o := outcomes[i]; o < byte(receive.Applied) || o > byte(receive.Stopped) {
+				return errApply
+			}
+			ahead = append(ahead, 0)
+			if outcomes[i] != byte(receive.Wait) {
+				continue
+			}
+		}
+		v, size := binary.Uvarint(rest)
+		if size <= 0 || int64(v) < 0 {
 			return errApply
 		}
+		rest, ahead[1+i] = rest[size:], time.Duration(v)
 	}
-	c.b.ClosedTaken = b[0] == 1
+	if len(rest) > 0 {
+		return errApply
+	}
+	c.b.ClosedTaken, c.b.ClosedStops, c.b.ClosedAhead = flags&resultClosedTaken != 0, flags&resultClosedStops != 0, ahead[0]
 	for i, r := range c.b.Records {
-		r.Outcome = receive.Outcome(b[1+i])
+		r.Outcome, r.Ahead = receive.Outcome(outcomes[i]), ahead[1+i]
 	}
 	return nil
 }

@@ -1,7 +1,9 @@
 package secondary
 
 import (
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -45,15 +47,33 @@ func TestBatchTravels(t *testing.T) {
 		require.Equal(t, here.b, there)
 
 		there.ClosedTaken = closed
-		there.Records[0].Outcome, there.Records[1].Outcome = receive.Applied, receive.Gap
+		there.ClosedStops, there.ClosedAhead = closed, 3*time.Hour
+		there.Records[0].Outcome, there.Records[1].Outcome, there.Records[1].Ahead = receive.Applied, receive.Wait, time.Minute
 		result := (&apply{b: there}).EncodeResult()
-		for _, bad := range [][]byte{nil, result[:2], append(result[:3:3], 1), {1, 0, 1}, {1, 1, byte(receive.Refused) + 1}, {2, 1, 1}} {
+		for _, bad := range [][]byte{
+			nil, result[:2], result[:len(result)-1], append(slices.Clone(result), 1), {1, 0, 1, 0}, {1, 1, byte(receive.Stopped) + 1, 0}, {4, 1, 1, 0},
+		} {
 			require.ErrorIs(t, here.DecodeResult(bad), errApply)
 			require.Zero(t, here.b.Records[0].Outcome)
 		}
 		require.NoError(t, here.DecodeResult(result))
 		require.Equal(t, there, here.b)
 	}
+}
+
+// A stop that is sent to the leader's node arrives unchanged. Bytes that are none are refused.
+func TestR16StopTravels(t *testing.T) {
+	here := &stop{
+		stream: geo.Stream{Account: "acct", Epoch: geo.Epoch{Number: 3, Location: "north"}, Range: 2, Lane: 7},
+		why:    change.Stop{Reason: change.StopLost, There: geo.Head{Seq: 9, Hash: 0x99}},
+	}
+	there, err := Commands(nil)[here.Kind()](here.Encode())
+	require.NoError(t, err)
+	require.Equal(t, here, there)
+	require.NoError(t, here.DecodeResult(there.EncodeResult()))
+	require.Error(t, here.DecodeResult([]byte{0}))
+	_, err = parseStop(here.Encode()[1:])
+	require.Error(t, err)
 }
 
 // Any bytes are a batch that encodes and decodes to itself, or an error.

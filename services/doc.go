@@ -27,6 +27,14 @@ type Write interface {
 	Gone() error
 }
 
+// Founder is a Write that begins a generation. InEpoch gives it the epoch of the account's gate in
+// the range that evaluates, before each evaluation. A generation takes its epoch from there alone
+// (R8): what the request read of the account before may be of an older epoch.
+type Founder interface {
+	Write
+	InEpoch(e geo.EpochNumber)
+}
+
 // Writer is the write role of a location.
 type Writer interface {
 	// Write commits a write and waits until it is on every in-sync replica. Errors: the write's

@@ -8,6 +8,7 @@ import (
 
 	"antipode/geo"
 	"antipode/stamp/change"
+	"antipode/stamp/cursor"
 	"antipode/stamp/keys"
 	"antipode/stamp/ranges"
 	"antipode/stats"
@@ -17,11 +18,17 @@ import (
 // partition of the secondary.
 const checkPause = 15 * time.Millisecond
 
+// conserveEvery is how many looks lie between two at the numbers of all streams.
+const conserveEvery = 8
+
 // startChecks begins the checks that look from outside, as clients do.
 func (s *Sim) startChecks() {
 	s.after(s.between(0, 2*checkPause), func() {
 		if s.rewritten {
 			return
+		}
+		if s.looks++; s.looks%conserveEvery == 0 {
+			s.checkConserved()
 		}
 		for _, l := range s.locations {
 			l.forgive()
@@ -75,14 +82,16 @@ func (l *location) underLease(id geo.RangeID, f func(*member, *ranges.Range)) {
 // leads the service's range there.
 func (s *Sim) checkSync(a *account, svc geo.Service, m *member, catalog *ranges.Range) {
 	l, own := a.home.far, m.n.Range(geo.FirstRange(svc))
-	got := replication(a, svc, own, catalog)
-	if !got.Known() {
+	got, seen := replication(a, svc, own, catalog).At(m.clock.Now()), a.synced[svc]
+	if seen.live = got.Known(); !seen.live {
 		return
 	}
 	s.counts.SyncChecked++
-	seen := a.synced[svc]
 	if got.LastSync != seen.lastSync {
 		s.event("%s last sync time of %s %s is %d", l.name, a.name, svc, got.LastSync)
+	}
+	if s.future(got.LastSync) {
+		s.fail(fmt.Errorf("%w: Last Sync Time of %s %s is %s", ErrFuture, a.name, svc, got.LastSync))
 	}
 	if got.LastSync < seen.lastSync {
 		s.fail(fmt.Errorf("%w: %s %s: %d after %d", ErrSyncBack, a.name, svc, got.LastSync, seen.lastSync))
@@ -95,10 +104,10 @@ func (s *Sim) checkSync(a *account, svc geo.Service, m *member, catalog *ranges.
 			if st.Account != a.name {
 				continue
 			}
-			want := h.upTo(st, got.LastSync)
-			if cursors[st].Seq < want {
-				s.fail(fmt.Errorf("%w: %s is at #%d, #%d was committed at or before %d",
-					ErrMissing, st, cursors[st].Seq, want, got.LastSync))
+			want := h.promisedBy(st, got.LastSync)
+			if at := cursors[st].Seq; at < want {
+				s.fail(fmt.Errorf("%w: %s is at #%d, #%d was committed at or before %d", ErrMissing, st, at, want, got.LastSync))
+				return
 			}
 			m.checkReceived(st, h.sent[st][seen.checked[st]:max(want, seen.checked[st])])
 			seen.checked[st] = max(seen.checked[st], want)
@@ -109,17 +118,15 @@ func (s *Sim) checkSync(a *account, svc geo.Service, m *member, catalog *ranges.
 // replication is what Get Service Stats answers at the secondary of an account, from the range
 // that holds the service there and from the catalog.
 func replication(a *account, svc geo.Service, own, catalog *ranges.Range) stats.Replication {
-	var inputs []stats.Input
+	var known []cursor.Progress
 	for _, src := range stats.Sources(a.home.name, svc) {
 		from := own
 		if src.Range == catalog.ID() {
 			from = catalog
 		}
-		inputs = append(inputs, stats.Input{
-			Progress: from.Machine.Progress(src, a.name), Forked: a.home.far.receiving.Forked(src.Range, a.name),
-		})
+		known = append(known, from.Machine.Progress(src, a.name))
 	}
-	return stats.Of(a.home.name, a.name, svc, inputs...)
+	return stats.Of(a.home.name, a.name, svc, known...)
 }
 
 // checkReceived: the payload of records at or below Last Sync Time is here, except for records
@@ -163,6 +170,11 @@ func (s *Sim) drain() {
 func (s *Sim) undrained(target geo.Timestamp) string {
 	for _, a := range s.accounts {
 		for _, svc := range used {
+			if missing, stopped := s.stopped(a, svc); missing != "" {
+				return missing
+			} else if stopped {
+				continue
+			}
 			// A clock that was ahead has left its times in the log of one range, not of both.
 			want := max(target, min(a.home.healed[geo.FirstRange(svc)], a.home.healed[geo.FirstRange(geo.Catalog)]))
 			if t := a.synced[svc].lastSync; t < want {
@@ -175,9 +187,8 @@ func (s *Sim) undrained(target geo.Timestamp) string {
 			return fmt.Sprintf("%s %s", l.name, why)
 		}
 		for _, id := range shipped {
-			m := l.newest(id)
-			if b, err := m.n.Range(id).Machine.Backlog(); err != nil || b.Records > 0 {
-				return fmt.Sprintf("%s r%d: %d records in the outbox (%v)", l.name, id, b.Records, err)
+			if why := l.history[id].backlog(); why != "" {
+				return why
 			}
 		}
 	}
@@ -215,6 +226,8 @@ func (s *Sim) checkEnd() {
 		return
 	}
 	s.event("drained")
+	s.checkConserved()
+	s.countStopped()
 	for _, l := range s.locations {
 		for _, id := range everyRange {
 			for _, m := range l.holders(id) {
@@ -224,7 +237,7 @@ func (s *Sim) checkEnd() {
 	}
 	for _, id := range shipped {
 		a, b := s.locations[0].history[id], s.locations[1].history[id]
-		if differs := diff("row", s.living(a.m.rows()), s.living(b.m.rows())); differs != "" {
+		if differs := diff("row", s.comparable(a.m.rows()), s.comparable(b.m.rows())); differs != "" {
 			s.fail(fmt.Errorf("%w: r%d: %s", ErrUnequal, id, differs))
 		}
 	}
@@ -232,7 +245,7 @@ func (s *Sim) checkEnd() {
 		l.lookAtAll()
 	}
 	for _, o := range s.ops {
-		if o.outcome == acked && o.index == 0 {
+		if o.outcome == acked && o.index == 0 && !o.lost {
 			s.fail(fmt.Errorf("%w: write %d", ErrAckLost, o.id))
 		}
 	}

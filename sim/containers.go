@@ -47,7 +47,7 @@ func (s *Sim) drawContainer(a *account, svc geo.Service) *container {
 
 // newContainer makes a container whose name holds its operation.
 func (s *Sim) newContainer(a *account, svc geo.Service) *op {
-	return s.newOp(a, &catalog.Create{Service: svc, Account: a.name, Name: fmt.Sprintf("c%d", len(s.ops)), Epoch: 1})
+	return s.newOp(a, &catalog.Create{Service: svc, Account: a.name, Name: fmt.Sprintf("c%d", len(s.ops))})
 }
 
 // deleteContainer deletes a container as the front end does: first in the catalog,
@@ -151,14 +151,15 @@ func (h *history) checkSkipped(r *change.Record) {
 	h.s.counts.Skipped++
 }
 
-// living drops the rows of deleted containers: the other location may have skipped some.
-func (s *Sim) living(rows map[string]string) map[string]string {
+// comparable drops the rows of deleted containers, of which the other location may have skipped some,
+// and those of streams that are stopped.
+func (s *Sim) comparable(rows map[string]string) map[string]string {
 	for k := range rows {
 		p, _, err := keys.ParsePartition([]byte(k))
 		if err != nil {
 			s.fail(err)
 		}
-		if p.Service != geo.Catalog && s.container(p).deleted {
+		if p.Service != geo.Catalog && s.container(p).deleted || s.inStopped(p) {
 			delete(rows, k)
 		}
 	}

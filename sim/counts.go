@@ -16,26 +16,34 @@ type Counts struct {
 	// at once.
 	Isolated, Stopped, Crashed, Killed, PowerCut, ClockStepped uint64
 	// Ways between two nodes that were cut, nodes that stood still, clocks set wrong by up to
-	// five minutes, files of which a crash kept only some blocks, fsyncs that failed, disks
+	// a century, files of which a crash kept only some blocks, fsyncs that failed, disks
 	// without room. Slow nodes worked only now and then; PassStopped counts schedulers that stood
 	// still inside a pass.
 	WayCut, Paused, PassStopped, Slowed, ClockJumped, Torn, SyncFailed, DiskFull uint64
 	// Disks that lost or altered durable bytes: of the log, of the state, of everything.
 	// LogCorrupted and ChunkDamaged count flipped bits in logs of running nodes and in chunks.
 	LogDamaged, LogCorrupted, StateDamaged, NodeEmptied, ChunkDamaged uint64
-	// The link between the locations, and the stream that crosses it.
-	LinkCut, LinkStalled                                                                  uint64
+	// The link between the locations, of which at times only calls or only the stream was cut, and
+	// the stream that crosses it.
+	LinkCut, CallsCut, BusCut, LinkStalled                                                uint64
 	StreamLost, StreamDoubled, StreamReordered, StreamDelayed, StreamRefused, StreamWiped uint64
+
+	// Ranges that were recovered with loss, the acknowledged writes that this lost, streams whose copy
+	// then held a record that the source had lost, streams whose receiver lost what the source had
+	// deleted, and stops of streams that both ends committed.
+	Recovered, WriteLost, Forked, ReceiverLost, StreamStopped uint64
 
 	// What they caused: streams with a hole, records that came again and were dropped,
 	// records that had to wait for their table or were skipped with it, pulls of records
 	// and of full closed records, changes of a range's leader, replicas that left the
-	// in-sync set, and answers of commands: done, refused, unknown.
-	Gap, Dedup, Wait, Skipped, Pull, FullPull, LeaderChange, OutOfSync, Acked, Refused, Unknown uint64
+	// in-sync set, and answers of commands: done, refused, unknown; ranges whose receiver left
+	// what they held to the pull, since they alone stood.
+	RangeStood, Gap, Dedup, Wait, Skipped, Pull, FullPull, LeaderChange, OutOfSync, Acked, Refused, Unknown uint64
 	// Range snapshots installed, and broken off on their way; replicas found lost, begun again
 	// under another id, and promoted, some of them under an id that is the number of another
-	// node; nodes that took no writes for want of room.
-	Snapshot, SnapshotBroken, ReplicaLost, Rebuilding, Promoted, PromotedForeign, ReadOnly uint64
+	// node; nodes that took no writes for want of room; nodes that found their clock wrong, and
+	// transfers of leadership because of it.
+	Snapshot, SnapshotBroken, ReplicaLost, Rebuilding, Promoted, PromotedForeign, ReadOnly, ClockOff, Transferred uint64
 	// Reads of a damaged chunk that another node served; rounds of repair that copied chunks from
 	// a peer; stores that a node found damaged while it ran.
 	ReadElsewhere, Repaired, StoreQuarantined uint64

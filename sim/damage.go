@@ -175,6 +175,7 @@ func (l *location) holdsAcked() bool {
 
 // forgive marks rebuilt nodes as undamaged again, so that the checks cover them.
 func (l *location) forgive() {
+	l.endRecovery()
 	for _, m := range l.members {
 		if m.damaged && l.untrusted() == "" && l.holdsAcked() && (!m.logCorrupted || !m.logCorrupt()) {
 			m.damaged, m.logCorrupted = false, false
@@ -190,6 +191,10 @@ func (m *member) onEvent(e node.Event) {
 	switch e.Kind {
 	case node.ChunksRepaired:
 		s.counts.Repaired++
+	case node.ClockOff:
+		s.counts.ClockOff++
+	case node.LeaderTransferred:
+		s.counts.Transferred++
 	case node.StoreDamaged:
 		s.counts.StoreQuarantined++
 	case node.ReplicaLost:
@@ -197,6 +202,7 @@ func (m *member) onEvent(e node.Event) {
 	case node.ReplicaRebuilding:
 		s.counts.Rebuilding++
 		m.applied[e.Range] = 0
+		m.l.recovery.rebuilds(m, e.Range)
 	case node.ReplicaPromoted:
 		s.counts.Promoted++
 		if n := geo.NodeID(e.Replica); n <= geo.NodeID(len(m.l.members)) && n != e.Node {

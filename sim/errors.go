@@ -71,6 +71,17 @@ var (
 	ErrMixed = errors.New("sim: a part of a transaction shows")
 	// ErrMissing: a change at or below Last Sync Time is not at the secondary (invariant 3).
 	ErrMissing = errors.New("sim: a change at or below Last Sync Time is missing at the secondary")
+	// ErrHidden: Last Sync Time is shown over a stream that has forked, although the secondary took a
+	// closed record of the range as it is since its recovery, or with a time that only such a record
+	// can promise (R16, invariant 3). Forked is a stream whose copy holds a record that the source
+	// lost, or whose source commits at or before a time that it had promised before the loss. Until
+	// that closed record the secondary cannot know: it shows what had been promised.
+	ErrHidden = errors.New("sim: Last Sync Time covers a stream that has forked")
+	// ErrStopped: a stream was stopped that neither forked nor lost anything (R16).
+	ErrStopped = errors.New("sim: a stream was stopped without a cause")
+	// ErrConserved: the records of a stream are not accounted for: trimmed <= cursor <= head, and every
+	// number up to the head was given once. A cursor that a recovery set back counts as it was before.
+	ErrConserved = errors.New("sim: records of a stream are unaccounted for")
 	// ErrSyncBack: Last Sync Time went back (R13).
 	ErrSyncBack = errors.New("sim: Last Sync Time went back")
 	// ErrDrain: a location did not start, or after healing the backlog did not drain,

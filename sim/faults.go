@@ -58,6 +58,7 @@ func (s *Sim) startFaults() {
 		l.bus.SetFaults(s.rng, s.drawStreamRates())
 	}
 	s.nextFault()
+	s.planRecovery()
 }
 
 func (s *Sim) nextFault() {
@@ -76,7 +77,11 @@ func (s *Sim) causeFault() {
 	if led := l.newest(shipped[s.rng.IntN(len(shipped))]); led != nil && s.chance(0.5) {
 		m = led // Faults of leaders have the most effects.
 	}
-	switch s.rng.IntN(28) {
+	what := s.rng.IntN(28)
+	if l.recovery != nil && (what < 7 || what > 9) {
+		return // Its nodes have enough to do.
+	}
+	switch what {
 	case 0, 1, 2:
 		s.isolate(m)
 	case 24, 25:
@@ -212,18 +217,6 @@ func (s *Sim) pause(m *member) {
 	})
 }
 
-// stepClock sets a node's wall clock, mostly a little, at times as far as an operator
-// or a broken time server does.
-func (s *Sim) stepClock(m *member) {
-	limit := skewMax
-	if s.chance(0.3) {
-		limit = stepMax
-		s.counts.ClockJumped++
-	}
-	s.counts.ClockStepped++
-	m.clock.off = s.between(-limit, limit)
-}
-
 // fillDisk leaves a node without room for a while.
 func (s *Sim) fillDisk(m *member) {
 	if m.full {
@@ -257,23 +250,31 @@ func (s *Sim) powerCut(l *location) {
 	l.receive()
 }
 
-// cutLink lets nothing through between the locations for a while.
+// cutLink lets nothing through between the locations for a while, or calls alone, or the stream alone.
 func (s *Sim) cutLink() {
-	if s.linkCut {
+	if s.callsCut || s.busCut {
 		return
 	}
-	s.counts.LinkCut++
-	s.setLink(true)
-	s.after(s.between(100*time.Millisecond, 1200*time.Millisecond), func() { s.setLink(false) })
+	which := s.rng.IntN(4)
+	switch which {
+	case 0:
+		s.counts.CallsCut++
+	case 1:
+		s.counts.BusCut++
+	default:
+		s.counts.LinkCut++
+	}
+	s.setLink(which != 1, which != 0)
+	s.after(s.between(100*time.Millisecond, 1200*time.Millisecond), func() { s.setLink(false, false) })
 }
 
-func (s *Sim) setLink(cut bool) {
-	if cut != s.linkCut {
-		s.event("link cut %t", cut)
+func (s *Sim) setLink(callsCut, busCut bool) {
+	if callsCut != s.callsCut || busCut != s.busCut {
+		s.event("link: calls cut %t, stream cut %t", callsCut, busCut)
 	}
-	s.linkCut = cut
+	s.callsCut, s.busCut = callsCut, busCut
 	for _, l := range s.locations {
-		l.bus.Cut(cut, false)
+		l.bus.Cut(busCut, false)
 	}
 }
 
@@ -292,7 +293,7 @@ func (s *Sim) heal() {
 	s.event("heal")
 	s.faulty, s.stalled = false, false
 	s.rates = rates{}
-	s.setLink(false)
+	s.setLink(false, false)
 	for _, l := range s.locations {
 		clear(l.net.isolated)
 		clear(l.net.cut)
@@ -301,7 +302,7 @@ func (s *Sim) heal() {
 		l.bus.Release(-1)
 		for _, m := range l.members {
 			m.full, m.failSync, m.slow, m.restUntil, m.seams = false, "", 0, 0, 0
-			m.clock.off = s.between(-s.skewMax, s.skewMax)
+			s.setRight(m)
 			m.goOn()
 			if m.n == nil {
 				m.open()

@@ -26,6 +26,9 @@ type logEntry struct {
 type sent struct {
 	bytes []byte
 	time  geo.Timestamp
+	hash  geo.Hash
+	// incarnation is that of the range when it was numbered.
+	incarnation geo.Incarnation
 }
 
 // history is what a range of one location committed, in the order of its log. It checks every
@@ -48,19 +51,21 @@ type history struct {
 	twins map[string]*blobTwin
 	// versions are the hashes of all states that a partition had here.
 	versions map[string]map[uint64]bool
+	loss
 }
 
 func newHistory(l *location, svc geo.Service) *history {
 	return &history{
 		s: l.s, l: l, id: geo.FirstRange(svc), svc: svc, m: newModel(), sent: map[geo.Stream][]sent{},
 		newest: map[string]int{}, versions: map[string]map[uint64]bool{}, twins: map[string]*blobTwin{},
+		loss: loss{ghosts: map[geo.Hash]bool{}, received: map[geo.Stream]geo.Seq{}},
 	}
 }
 
 // onApplied compares one applied entry of a replica with the history.
 func (m *member) onApplied(id geo.RangeID, a ranges.Applied) {
 	h := m.l.history[id]
-	if h.s.rewritten {
+	if h.s.rewritten || m.l.recovery.takes(m, id, a) {
 		m.applied[id] = a.Index
 		return
 	}
@@ -153,6 +158,12 @@ func (h *history) check(kind change.PartKind, body []byte, index uint64) error {
 			return err
 		}
 		h.l.far.history[c.Range].checkClosed(&c)
+	case change.PartStop:
+		st, why, err := change.ParseStopPart(body)
+		if err != nil {
+			return err
+		}
+		h.checkStop(st, &why)
 	}
 	return nil
 }
@@ -163,6 +174,9 @@ func (h *history) checkTime(t geo.Timestamp) {
 	if t <= h.m.last || t&1 != h.l.parity {
 		h.fail(ErrCommitTime, "%d after %d", t, h.m.last)
 	}
+	if h.s.future(t) {
+		h.fail(ErrFuture, "%s", t)
+	}
 }
 
 func (h *history) checkChange(r *change.Record, body []byte, index uint64) {
@@ -170,7 +184,7 @@ func (h *history) checkChange(r *change.Record, body []byte, index uint64) {
 	if r.CommitTime <= h.promised {
 		h.fail(ErrClosed, "commit at %d, closed up to %d", r.CommitTime, h.promised)
 	}
-	if a := h.s.account(r.Account); a != nil && r.CommitTime <= a.lastSync(h.svc) {
+	if a := h.s.account(r.Account); a != nil && r.CommitTime <= a.lastSync(h.svc) && r.CommitTime > h.broken {
 		h.fail(ErrMissing, "commit of %s at %d, Last Sync Time was %d", r.Account, r.CommitTime, a.lastSync(h.svc))
 	}
 	if r.Seq != 0 {
@@ -179,7 +193,7 @@ func (h *history) checkChange(r *change.Record, body []byte, index uint64) {
 		if r.Seq != head.Seq+1 || r.Prev != head.Hash {
 			h.fail(ErrNumbers, "%s #%d after #%d", st, r.Seq, head.Seq)
 		}
-		h.sent[st] = append(h.sent[st], sent{body, r.CommitTime})
+		h.sent[st] = append(h.sent[st], sent{body, r.CommitTime, change.HashOf(body), r.Incarnation})
 	}
 	h.took(r, index)
 }
@@ -192,22 +206,38 @@ func (h *history) checkOrder(r *change.Record, body []byte) {
 		h.fail(ErrReceivedOrder, "%s #%d after #%d", st, r.Seq, at.Seq)
 		return
 	}
-	source := h.l.far.history[st.Range].sent[st]
-	if r.Seq > geo.Seq(len(source)) || !bytes.Equal(source[r.Seq-1].bytes, body) {
+	if at := h.m.cursors[st]; at.Seq > 0 && at.Hash != r.Prev {
+		h.fail(ErrReceivedOther, "%s #%d follows another record than #%d here", st, r.Seq, at.Seq)
+	}
+	from := h.l.far.history[st.Range]
+	source := from.sent[st]
+	if r.Seq <= geo.Seq(len(source)) && bytes.Equal(source[r.Seq-1].bytes, body) {
+		return
+	}
+	if !from.ghosts[change.HashOf(body)] {
 		h.fail(ErrReceivedOther, "%s #%d", st, r.Seq)
 	}
 }
 
 // checkClosed: a closed record that the other location took names, for every stream
-// that changed in (T0, T], no number below its last one as of T; nothing follows (R12).
+// that changed in (T0, T], no number below its last one as of T; nothing follows (R12). One that is not
+// full may leave out what the other location has applied: a leader does not send what is acknowledged.
 func (h *history) checkClosed(c *change.Closed) {
-	h.promised = max(h.promised, c.T)
+	if c.Incarnation != h.incarnation {
+		h.broken = max(h.broken, c.T)
+		return
+	}
+	h.promised, h.announced = max(h.promised, c.T), true
 	heads := map[geo.Stream]geo.Seq{}
 	for _, head := range c.Heads {
 		heads[c.Stream(head)] = head.Seq
 	}
+	there := h.l.far.history[c.Range].m.cursors
 	for _, st := range slices.SortedFunc(maps.Keys(h.sent), geo.Stream.Compare) {
 		before, upTo := h.upTo(st, c.T0), h.upTo(st, c.T)
+		if !c.Full && there[st].Seq >= upTo {
+			continue
+		}
 		if named, ok := heads[st]; upTo > 0 && (before < upTo || c.Full) && (!ok || named < upTo) {
 			h.fail(ErrClosed, "%s is at #%d as of %d, the record (full %t) says #%d", st, upTo, c.T, c.Full, named)
 		}
@@ -253,7 +283,7 @@ func hashRows(rows map[string]string) uint64 {
 // checkMember: the state of a replica is that of its applied index, cursors and
 // outbox included (DESIGN 2.6, invariant 6).
 func (h *history) checkMember(m *member) {
-	if m.n.Range(h.id).Replica().Lost() != nil || h.s.rewritten {
+	if m.n.Range(h.id).Replica().Lost() != nil || h.s.rewritten || m.l.recovery.retired(m, h.id) {
 		return // A lost replica answers nobody.
 	}
 	machine := m.n.Range(h.id).Machine
@@ -278,6 +308,7 @@ func (h *history) checkMember(m *member) {
 	for _, differs := range []string{
 		diff("cursor", want.cursors, machine.Progress(geo.SourceRange{Origin: h.l.far.name, Range: h.id}, cursor.EveryAccount).Cursors()),
 		diff("head", want.heads, first(machine.Heads())),
+		diff("stop", want.stops, machine.Stops()),
 		diff("row", want.rows(), h.rows(m)),
 		h.outbox(m, want),
 	} {

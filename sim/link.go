@@ -3,10 +3,12 @@ package sim
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"antipode/geo"
 	"antipode/replication/bus"
+	replicationlink "antipode/replication/link"
 	"antipode/replication/receive"
 	"antipode/replication/ship"
 	"antipode/stamp/change"
@@ -29,13 +31,13 @@ func call[T any](l link, done func(T, error), f func() (T, error)) {
 	s := l.s
 	s.after(s.linkDelay(), func() {
 		var out T
-		if s.linkCut {
+		if s.callsCut {
 			done(out, errLink)
 			return
 		}
 		out, err := f()
 		s.after(s.linkDelay(), func() {
-			if s.linkCut {
+			if s.callsCut {
 				var none T
 				done(none, errLink)
 				return
@@ -62,31 +64,25 @@ func (l link) Closed(id geo.RangeID, done func(*change.Closed, error)) {
 	l.s.counts.FullPull++
 	l.s.event("%s pull closed r%d", l.far.name, id)
 	call(l, done, func() (*change.Closed, error) {
-		if r := l.far.Leader(id); r != nil {
-			return ship.FullClosed(l.far.name, r), nil
+		if sh := l.far.shipper(id); sh != nil {
+			return sh.Full()
 		}
 		return nil, errLink
 	})
 }
 
 // Acknowledge implements receive.Source.
-func (l link) Acknowledge(id geo.RangeID, cursors map[geo.Stream]geo.Head, done func(error)) {
-	call(l, func(_ struct{}, err error) { done(err) }, func() (struct{}, error) {
+func (l link) Acknowledge(id geo.RangeID, cursors map[geo.Stream]receive.Cursor, full bool, done func([]receive.Mismatch, error)) {
+	call(l, done, func() ([]receive.Mismatch, error) {
 		sh := l.far.shipper(id)
 		if sh == nil {
-			return struct{}{}, errLink
+			return nil, errLink
 		}
-		list := make([]ship.StreamCursor, 0, len(cursors))
-		for st, h := range cursors {
-			list = append(list, ship.StreamCursor{Stream: st, Head: h})
-		}
-		// It keeps a maximum for each stream, so the order of the list does not matter.
-		forked, err := sh.Acknowledge(list)
+		a := replicationlink.Acknowledgement(cursors, full)
+		slices.SortFunc(a.Cursors, func(x, y ship.StreamCursor) int { return x.Stream.Compare(y.Stream) })
+		mismatches, err := sh.Acknowledge(a)
 		l.far.wake()
-		if len(forked) > 0 {
-			err = &receive.ForkError{Streams: forked}
-		}
-		return struct{}{}, err
+		return replicationlink.Mismatches(mismatches), err
 	})
 }
 
@@ -146,7 +142,7 @@ type linkedPublisher struct {
 
 // Publish implements bus.Publisher.
 func (p linkedPublisher) Publish(subject string, data []byte, done func(error)) error {
-	if p.s.linkCut {
+	if p.s.busCut {
 		return bus.ErrUnavailable
 	}
 	if err := p.Publisher.Publish(subject, data, done); err != nil {

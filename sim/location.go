@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"antipode/directory"
@@ -36,6 +37,9 @@ type location struct {
 	// placement says which members have which ranges.
 	placement ranges.Placement
 
+	// wrong is the member whose clock is wrong, nil for none: see clocks.go.
+	wrong *member
+
 	// bus is the stream that arrives here, from the other location.
 	bus       *membus.Bus
 	receiving receiving
@@ -46,6 +50,8 @@ type location struct {
 	intake    *intake
 
 	history map[geo.RangeID]*history
+	// recovery is the one under way, nil for none.
+	recovery *recovery
 	// leaders are the leaders at the last look, to count changes; lowSync means that a leader saw
 	// fewer than three replicas in sync.
 	leaders map[geo.RangeID]geo.NodeID
@@ -63,6 +69,9 @@ type receiving struct {
 
 // ackWait is short, so that the bus delivers again within a run.
 const ackWait = 500 * time.Millisecond
+
+// pendingBytesMax is small, so that a range without a leader is left to the pull within a run.
+const pendingBytesMax = 16 << 10
 
 func newLocation(s *Sim, name geo.Location, parity geo.Timestamp, nodes int) *location {
 	l := &location{
@@ -111,7 +120,7 @@ func (l *location) receive() {
 	l.receiving = receiving{dirty: true, Receiver: receive.New(receive.Options{
 		Origin: l.far.name, Ranges: shipped[:], Consumer: l.bus.OpenConsumer(), Source: link{l.s, l.far},
 		Applier: watchedApplier{secondary.NewApplier(l), l}, Clock: l.s.clock, Logger: quiet, Alarm: l.alarm,
-		Wake: func() { l.receiving.dirty = true }, BatchBytesMax: l.s.batchBytesMax,
+		Wake: func() { l.receiving.dirty = true }, BatchBytesMax: l.s.batchBytesMax, PendingBytesMax: pendingBytesMax,
 	})}
 }
 
@@ -119,11 +128,13 @@ func (l *location) receive() {
 func (l *location) alarm(reason string) {
 	l.s.event("%s alarm %s", l.name, reason)
 	switch reason {
+	case receive.AlarmStands:
+		l.s.counts.RangeStood++
 	case receive.AlarmGap:
 		l.s.counts.Gap++
-	case receive.AlarmFork, receive.AlarmChecksum, receive.AlarmEpoch:
-		if !l.s.rewritten {
-			l.s.fail(ErrAlarm)
+	case receive.AlarmFork, receive.AlarmChecksum, receive.AlarmEpoch, ship.AlarmLost:
+		if !l.s.rewritten && !l.s.mayAlarm(reason) {
+			l.s.fail(fmt.Errorf("%w: %s", ErrAlarm, reason))
 		}
 	}
 }
@@ -220,12 +231,12 @@ func (l *location) LeaderNode(geo.RangeID) (geo.NodeID, bool) { return 0, false 
 // Replica implements secondary.Stamp.
 func (l *location) Replica(id geo.RangeID) *ranges.Range { return l.Leader(id) }
 
-// ProgressNow implements secondary.Stamp.
-func (l *location) ProgressNow(id geo.RangeID, src geo.SourceRange, a geo.Account) (cursor.Progress, bool) {
+// Progress implements secondary.Stamp: of one of those that say they lead, so it may be behind.
+func (l *location) Progress(_ context.Context, id geo.RangeID, src geo.SourceRange, a geo.Account) (cursor.Progress, error) {
 	if r := l.Leader(id); r != nil {
-		return r.Machine.Progress(src, a), true
+		return r.Machine.Progress(src, a), nil
 	}
-	return cursor.Progress{}, false
+	return cursor.Progress{}, ranges.ErrNotLeader
 }
 
 func (l *location) leader(id geo.RangeID) *member {

@@ -146,7 +146,9 @@ func (m *member) open() {
 	m.checkOwed()
 	m.life++
 	life := m.life
-	m.clock.off = s.between(-s.skewMax, s.skewMax)
+	if m.l.wrong != m {
+		m.clock.off = s.between(-s.skewMax, s.skewMax)
+	}
 	n, err := node.Open(node.Options{
 		Location: m.l.name, ID: m.id, Peers: m.l.placement.Nodes, Dir: dataDir, State: m.storeOptions(&disk{m.fs, m, life}),
 		Clock: m.clock, Transport: m.l.net, Seed: s.rng.Uint64(), Parity: m.l.parity, Tick: tick, ElectionTicks: electionTicks,
@@ -175,6 +177,8 @@ func (m *member) open() {
 		sh.Shipper = ship.New(ship.Options{
 			Location: m.l.name, Range: n.Range(id), Publisher: m.l.publisher, Pusher: link{s, m.l.far}, Clock: m.clock,
 			Logger: quiet, Alarm: m.l.alarm, Wake: func() { sh.dirty = true }, TrimEvery: 50 * time.Millisecond,
+			// So small that frames are cut, queues overflow and pushes wait.
+			Bounds: ship.Bounds{FrameBytesMax: 2 << 10, QueueBytesMax: 8 << 10, AheadBytesMax: 4 << 10, PushesMax: 2},
 		})
 		m.shippers[id] = sh
 	}
@@ -342,7 +346,7 @@ func (m *member) maybeKill() bool {
 
 // kill ends the node at this point of its pass, where its peers are well.
 func (m *member) kill() {
-	if m.killed != nil || m.l.up() < len(m.l.members) {
+	if m.killed != nil || m.l.recovery != nil || m.l.up() < len(m.l.members) {
 		return
 	}
 	m.killed = m.crashed()

@@ -14,6 +14,7 @@ type model struct {
 	cursors  map[geo.Stream]geo.Head
 	trimmed  map[geo.Stream]geo.Seq
 	received map[geo.Location]geo.Timestamp
+	stops    map[geo.Stream]change.Stop
 	// last is the greatest commit or closed time, of this location and received.
 	last geo.Timestamp
 }
@@ -21,7 +22,7 @@ type model struct {
 func newModel() *model {
 	return &model{
 		parts: map[string]map[string]string{}, heads: map[geo.Stream]geo.Head{}, cursors: map[geo.Stream]geo.Head{},
-		trimmed: map[geo.Stream]geo.Seq{}, received: map[geo.Location]geo.Timestamp{},
+		trimmed: map[geo.Stream]geo.Seq{}, received: map[geo.Location]geo.Timestamp{}, stops: map[geo.Stream]change.Stop{},
 	}
 }
 
@@ -56,11 +57,21 @@ func (m *model) part(kind change.PartKind, body []byte) error {
 		m.received[c.Origin] = max(m.received[c.Origin], c.T)
 		m.last = max(m.last, c.T)
 	case change.PartTrim:
-		st, upTo, err := change.ParseTrim(body)
+		st, to, err := change.ParseTrim(body)
 		if err != nil {
 			return err
 		}
-		m.trimmed[st] = max(m.trimmed[st], min(upTo, m.heads[st].Seq))
+		m.trimmed[st] = max(m.trimmed[st], min(to.Seq, m.heads[st].Seq))
+	case change.PartStop:
+		st, why, err := change.ParseStopPart(body)
+		if err != nil {
+			return err
+		}
+		m.stops[st] = why
+		if why.Reason == change.NotStopped {
+			delete(m.stops, st)
+		}
+		m.last = max(m.last, why.At)
 	}
 	return nil
 }

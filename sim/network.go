@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	pb "go.etcd.io/raft/v3/raftpb"
@@ -24,6 +25,8 @@ type network struct {
 	ways     map[way]*traffic
 	// transfers are the range snapshots under way.
 	transfers []*transfer
+	// clocks draws what happens to messages about clocks.
+	clocks *rand.Rand
 }
 
 // way is one direction between two nodes.
@@ -39,7 +42,7 @@ type traffic struct {
 }
 
 func newNetwork(l *location) *network {
-	return &network{l: l, isolated: map[geo.NodeID]bool{}, cut: map[way]bool{}, ways: map[way]*traffic{}}
+	return &network{l: l, isolated: map[geo.NodeID]bool{}, cut: map[way]bool{}, ways: map[way]*traffic{}, clocks: rand.New(rand.NewPCG(uint64(len(l.name)), 6))}
 }
 
 // carries reports whether messages pass one way.
@@ -60,6 +63,10 @@ const latencyMax = time.Millisecond
 func (t *network) Send(from, to geo.NodeID, batch []node.Envelope) {
 	s := t.l.s
 	sender := t.l.member(from)
+	if aboutClocks(batch) {
+		t.sendAboutClocks(from, to, batch)
+		return
+	}
 	sender.seam()
 	if sender.maybeKill() {
 		return
@@ -124,6 +131,7 @@ func (m *member) checkSent(e node.Envelope) {
 	if e.Report != nil {
 		return
 	}
+	m.l.recovery.checkOldID(m, e.Range, e.Message.GetType())
 	if id, forgot := m.forgot[e.Range]; forgot && replica.From(e.Message) == id {
 		m.l.s.fail(fmt.Errorf("%w: %s-%d r%d: %s of replica %d", ErrForgot, m.l.name, m.id, e.Range, e.Message.GetType(), id))
 	}

@@ -36,7 +36,7 @@ func TestPlantedBugsAreCaught(t *testing.T) {
 		{plantedbugs.WallClock, ErrCommitTime},
 		{plantedbugs.SnapshotWithoutCursor, ErrReplicaState},
 		{plantedbugs.SnapshotOverOldRows, ErrReplicaState},
-		{plantedbugs.TrimUnacknowledged, ErrDrain},
+		{plantedbugs.TrimUnacknowledged, ErrConserved},
 		{plantedbugs.EmptyUnderOldID, ErrForgot},
 		{plantedbugs.ReadUnverified, ErrContent},
 		{plantedbugs.PutUnverified, ErrContent},
@@ -44,6 +44,9 @@ func TestPlantedBugsAreCaught(t *testing.T) {
 		{plantedbugs.LeaseWithoutQuorum, ErrStaleRead},
 		{plantedbugs.OverlayOutlivesTerm, ErrStale},
 		{plantedbugs.LeaseOfPassBegin, ErrStaleRead},
+		{plantedbugs.HeldUnnamed, ErrClosed},
+		{plantedbugs.ClosedAheadOfFrame, ErrClosed},
+		{plantedbugs.ClockUnchecked, ErrFuture},
 	} {
 		t.Run(c.bug.String(), func(t *testing.T) {
 			plantedbugs.Plant(c.bug)

@@ -29,7 +29,7 @@ func (s *Sim) checkPartition(a *account) {
 	pick := s.rng.IntN(ranges.Replicas)
 	p := s.drawPartition(a)
 	m := l.holders(geo.FirstRange(p.Service))[pick]
-	if m.n == nil || s.container(p).deleted {
+	if m.n == nil || l.recovery.retired(m, geo.FirstRange(p.Service)) || s.container(p).deleted {
 		return // Of a deleted container the other location may skip records.
 	}
 	if len(s.look(m, p)) > 0 { // Else nothing arrived yet.

@@ -32,6 +32,8 @@ import (
 //	run 300ms                        let time pass
 //	drain                            let time pass until south has everything and every replica is in sync; then compare all
 //	cut link                         nothing passes between the locations
+//	cut calls                        no call does, and no payload; the stream flows
+//	cut bus                          the stream does not; calls pass
 //	cut location=north node=leader   the node cannot reach its peers, nor they it
 //	lag 500ms                        one way over the link takes this much longer
 //	gap [frames=1]                   the bus confirms the next frames with changes, and loses them
@@ -45,6 +47,9 @@ import (
 //	corrupt location=north node=2 key=a   a bit of the node's copy of a chunk flips
 //	save location=north              copy the disks of all nodes of the location
 //	restore location=north           put those copies back: the location forgets what came later
+//	recover location=north node=3    an operator recovers the service's range from this node, which its peers reach again,
+//	                                 and accepts the loss of what others held; prints the acknowledged writes that are lost
+//	start location=north node=1      a node that is down starts
 //	heal                             end all faults; nodes that are down start
 //
 // node is a number, leader (of the service's range) or all.
@@ -75,6 +80,7 @@ var commands = map[string]func(*scenario, *datadriven.TestData) string{
 	"cut": (*scenario).cut, "lag": (*scenario).setLag, "gap": (*scenario).gap, "lose": (*scenario).lose, "wipe": (*scenario).wipe,
 	"kill": (*scenario).kill, "pause": (*scenario).stopProcess, "flush": (*scenario).flush, "fill": (*scenario).fill, "corrupt": (*scenario).corrupt,
 	"save": (*scenario).save, "restore": (*scenario).restore, "heal": (*scenario).healAll,
+	"recover": (*scenario).recoverRange, "start": (*scenario).start,
 }
 
 // scenario is one file under way.
@@ -180,8 +186,15 @@ func (c *scenario) drainAll(*datadriven.TestData) string {
 }
 
 func (c *scenario) cut(d *datadriven.TestData) string {
-	if d.HasArg("link") {
-		c.setLink(true)
+	switch {
+	case d.HasArg("link"):
+		c.setLink(true, true)
+		return ""
+	case d.HasArg("calls"):
+		c.setLink(true, c.busCut)
+		return ""
+	case d.HasArg("bus"):
+		c.setLink(c.callsCut, true)
 		return ""
 	}
 	for _, m := range c.nodes(d) {
@@ -302,6 +315,28 @@ func (c *scenario) restore(d *datadriven.TestData) string {
 		m.owesChunks = nil
 	}
 	for _, m := range members {
+		m.open()
+	}
+	return ""
+}
+
+func (c *scenario) recoverRange(d *datadriven.TestData) string {
+	m := c.nodes(d)[0]
+	r := &recovery{l: m.l, id: geo.FirstRange(c.service), survivor: m, old: map[*member]bool{}}
+	m.l.recovery = r
+	delete(m.l.net.isolated, m.id)
+	require.True(c.t, c.runUntil(answerMax, func() bool { return r.reform() == nil }), "%v", r.reform())
+	var lost []string
+	for _, o := range c.ops {
+		if o.outcome == acked && o.lost {
+			lost = append(lost, c.acked[slices.IndexFunc(c.acked, func(w ackedWrite) bool { return w.at == o.numbered.at })].word)
+		}
+	}
+	return "lost: " + orNone(lost) + "\n"
+}
+
+func (c *scenario) start(d *datadriven.TestData) string {
+	for _, m := range c.nodes(d) {
 		m.open()
 	}
 	return ""

@@ -47,10 +47,9 @@ const (
 	drainMax = 20 * time.Second
 	// corruptionPause lies between two looks for damaged copies on the disks.
 	corruptionPause = 50 * time.Millisecond
-	// skewMax bounds how far a node's wall clock is off, in either direction; stepMax
-	// where it was set wrong.
+	// skewMax bounds how far a node's wall clock is off, in either direction, unless it is wrong: see
+	// clocks.go.
 	skewMax = 300 * time.Millisecond
-	stepMax = 5 * time.Minute
 )
 
 // Options configures a run.
@@ -58,6 +57,8 @@ type Options struct {
 	Seed uint64
 	// Tee takes every line of the event log as it is written. May be nil.
 	Tee func(line string)
+	// Recoveries lets some runs recover a range with a loss (R4).
+	Recoveries bool
 }
 
 // Result is the outcome of a run.
@@ -107,14 +108,17 @@ type Sim struct {
 	// range snapshot.
 	logBytesMax, flushEntries uint64
 	// task is the one that runs, nil for none.
-	task    *task
-	linkCut bool
+	task *task
+	// callsCut and busCut: no call, no publish crosses the link between the locations.
+	callsCut, busCut bool
 	// stalled means that calls and publishes over the link take long; lag is added to each of
 	// them, zero in a run of a seed.
 	stalled bool
 	lag     time.Duration
 	// skewMax bounds how far the wall clock of a node is off when the node starts.
 	skewMax time.Duration
+	// recoveries: see Options.
+	recoveries bool
 	// rewritten means that a location was set back to an earlier state on purpose: its history no
 	// longer determines what its replicas must hold.
 	rewritten bool
@@ -123,6 +127,8 @@ type Sim struct {
 	corruptionCheckedAt time.Duration
 	// faulty means that faults may occur; before and after, the network is honest.
 	faulty bool
+	// looks counts the looks of startChecks.
+	looks int
 	// workEnd is when the clients stop.
 	workEnd time.Duration
 	err     error
@@ -131,7 +137,7 @@ type Sim struct {
 // Run plays one seed to its end.
 func Run(o Options) Result {
 	s := newSim(o)
-	s.skewMax = skewMax
+	s.skewMax, s.recoveries = skewMax, o.Recoveries
 	if s.played(o.Seed) {
 		s.close()
 	}

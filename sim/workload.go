@@ -46,6 +46,8 @@ type account struct {
 type synced struct {
 	// lastSync is the greatest that the other location showed.
 	lastSync geo.Timestamp
+	// live means that it showed one when it was asked last.
+	live bool
 	// asking means that a question for it is open, asked since when.
 	asking bool
 	asked  time.Duration
@@ -118,6 +120,8 @@ type op struct {
 	answer error
 	// index is where it took effect, zero while it did not.
 	index uint64
+	// lost means that it took effect and that the range was then recovered without it.
+	lost bool
 	// partition is the key of what it changed, known once it took effect.
 	partition string
 }

@@ -46,6 +46,13 @@ func (w *numbered) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effect, e
 	return effect, nil
 }
 
+// InEpoch implements services.Founder, for writes that are one.
+func (w *numbered) InEpoch(e geo.EpochNumber) {
+	if f, begins := w.Write.(services.Founder); begins {
+		f.InEpoch(e)
+	}
+}
+
 // lastWrite is the write that changed a partition last, -1 for none.
 func lastWrite(get kv.Getter, p keys.Partition) (int, error) {
 	v, ok, err := get.Get(append(p.Append(nil), lastRow...))

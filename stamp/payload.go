@@ -56,8 +56,8 @@ func (s *Stamp) PutChunk(ctx context.Context, ref extent.Ref, data []byte) error
 	return fmt.Errorf("chunk %s is durable on %d nodes, at least %d are needed: %w", ref.ID, durable, chunkCopiesMin, err)
 }
 
-// chunkRange is the range whose changes name chunks.
-func chunkRange() geo.RangeID { return geo.FirstRange(geo.Blob) }
+// chunkRange is the range on whose nodes chunks are: the first one of those whose changes name them.
+func (s *Stamp) chunkRange() geo.RangeID { return s.o.Route.Service(geo.Blob)[0].ID }
 
 // chunkCopiesMin is how many nodes must hold a chunk before a change may name it.
 const chunkCopiesMin = 2
@@ -67,7 +67,7 @@ const chunkCopiesMin = 2
 func (s *Stamp) chunkPuts(chunk extent.Chunk, ref extent.Ref, data []byte) ([]func(context.Context) error, error) {
 	var puts []func(context.Context) error
 	self := s.self()
-	for _, id := range s.Placed(chunkRange()) {
+	for _, id := range s.Placed(s.chunkRange()) {
 		if n := s.Node(id); n != nil {
 			if n.DiskFull() {
 				return nil, kv.ErrBusy
@@ -103,7 +103,7 @@ const hasChunkTimeout = time.Second
 // it must be when a change that names it is evaluated. It is false if that node does not
 // answer; the chunk may then be put again.
 func (s *Stamp) HasChunk(ref extent.Ref) bool {
-	lead, ok := s.LeaderNode(chunkRange())
+	lead, ok := s.LeaderNode(s.chunkRange())
 	if !ok {
 		return false
 	}
@@ -142,7 +142,7 @@ func (s *Stamp) answerHasChunk(id geo.NodeID) node.CallHandler {
 // come before others.
 func (s *Stamp) ReadChunk(ref extent.Ref, off int64, p []byte) (int, error) {
 	err := errors.New("no node is up")
-	for _, id := range s.Placed(chunkRange()) {
+	for _, id := range s.Placed(s.chunkRange()) {
 		if n := s.Node(id); n != nil {
 			var got int
 			if got, err = n.ReadChunk(ref, off, p); err == nil {
@@ -151,7 +151,7 @@ func (s *Stamp) ReadChunk(ref extent.Ref, off int64, p []byte) (int, error) {
 		}
 	}
 	self := s.self()
-	for _, id := range s.Placed(chunkRange()) {
+	for _, id := range s.Placed(s.chunkRange()) {
 		if s.Node(id) != nil {
 			continue
 		}

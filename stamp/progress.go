@@ -3,6 +3,7 @@ package stamp
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"antipode/geo"
@@ -11,25 +12,43 @@ import (
 	"antipode/stamp/ranges"
 )
 
-// One node of a stamp receives the streams of the other location for all ranges. It reads
-// their cursors and sync times from its own replicas, and asks the leader of a range that it
-// has no replica of.
+// How far a range has applied the streams of the other location is read from the replicas of this
+// process, or asked of the leader of a range that has none here. An answer names every stream: it is
+// for a receiver that starts or reconciles, for scrapes and for Get Service Stats, not for
+// each commit.
 
-// progressMethod asks the leader of a range for its cursor.Progress of every account; JSON both ways.
+// progressMethod asks the leader of a range for a page of its cursor.Progress of every account; JSON
+// both ways.
 const progressMethod = "stamp.progress"
 
 // progressRequest is the question of progressMethod.
 type progressRequest struct {
 	Range  geo.RangeID
 	Source geo.SourceRange
+	// After is the last stream of the page before.
+	After *geo.Stream `json:",omitempty"`
+}
+
+// progressAnswer is a page of streams in their order.
+type progressAnswer struct {
+	cursor.Progress
+	More bool
 }
 
 const (
 	// progressEvery is how old a kept progress may be before it is asked for again.
-	progressEvery = 100 * time.Millisecond
+	progressEvery = time.Second
+	// progressPage bounds the streams of an answer: one has some 250 bytes, and an answer 4 MiB.
+	progressPage = 8192
 	// progressTimeout bounds a call of progressMethod.
 	progressTimeout = 2 * time.Second
 )
+
+// progressKey is what a kept progress is of.
+type progressKey struct {
+	Range  geo.RangeID
+	Source geo.SourceRange
+}
 
 // keptProgress is what a leader answered last. Guarded by Stamp.progressMu.
 type keptProgress struct {
@@ -63,7 +82,7 @@ func (s *Stamp) ProgressNow(id geo.RangeID, src geo.SourceRange, a geo.Account) 
 		}
 		return cursor.Progress{}, false
 	}
-	q := progressRequest{id, src}
+	q := progressKey{id, src}
 	s.progressMu.Lock()
 	defer s.progressMu.Unlock()
 	if s.progress == nil {
@@ -104,8 +123,30 @@ func (s *Stamp) Progress(ctx context.Context, id geo.RangeID, src geo.SourceRang
 }
 
 // askProgress asks the leader of a range that is not here how far it has applied the streams
-// of a source range. The answer includes all that was acknowledged before the call.
+// of a source range. The answer includes all that was acknowledged before the call. Pages are of
+// separate moments: the closed time is that of the first, which later heads only make safer.
 func (s *Stamp) askProgress(ctx context.Context, id geo.RangeID, src geo.SourceRange) (p cursor.Progress, err error) {
+	q := progressRequest{Range: id, Source: src}
+	for {
+		page, err := s.askProgressPage(ctx, q)
+		if err != nil {
+			return cursor.Progress{}, err
+		}
+		n := len(page.Streams)
+		if q.After == nil {
+			p = page.Progress
+		} else {
+			p.Streams = append(p.Streams, page.Streams...)
+		}
+		if !page.More || n == 0 {
+			return p, nil
+		}
+		q.After = &page.Streams[n-1].Stream
+	}
+}
+
+func (s *Stamp) askProgressPage(ctx context.Context, q progressRequest) (p progressAnswer, err error) {
+	id := q.Range
 	err = s.withLeader(ctx, id, func() (err error) {
 		to, ok := s.LeaderNode(id)
 		if !ok {
@@ -113,7 +154,7 @@ func (s *Stamp) askProgress(ctx context.Context, id geo.RangeID, src geo.SourceR
 		}
 		limited, cancel := context.WithTimeout(ctx, progressTimeout)
 		defer cancel()
-		p, err = ask[cursor.Progress](limited, s, to, progressMethod, progressRequest{id, src})
+		p, err = ask[progressAnswer](limited, s, to, progressMethod, q)
 		if errors.Is(err, node.ErrUnreachable) {
 			return ranges.ErrNotLeader
 		}
@@ -124,15 +165,31 @@ func (s *Stamp) askProgress(ctx context.Context, id geo.RangeID, src geo.SourceR
 
 // answerProgress answers progressMethod at a node.
 func (s *Stamp) answerProgress(id geo.NodeID) node.CallHandler {
-	return answering(s, id, func(ctx context.Context, n *node.Node, q progressRequest) (p cursor.Progress, err error) {
+	return answering(s, id, func(ctx context.Context, n *node.Node, q progressRequest) (p progressAnswer, err error) {
 		r := n.Range(q.Range)
 		if r == nil {
 			return p, ranges.ErrNotLeader
 		}
 		err = r.Read(ctx, func(st ranges.State) error {
-			p = st.Progress(q.Source, cursor.EveryAccount)
+			p.Progress = st.Progress(q.Source, cursor.EveryAccount)
 			return nil
 		})
+		p.cut(q.After)
 		return p, err
 	})
+}
+
+// cut leaves the page behind a stream.
+func (a *progressAnswer) cut(after *geo.Stream) {
+	order := func(s cursor.StreamProgress, to geo.Stream) int { return s.Stream.Compare(to) }
+	slices.SortFunc(a.Streams, func(x, y cursor.StreamProgress) int { return order(x, y.Stream) })
+	if after != nil {
+		i, found := slices.BinarySearchFunc(a.Streams, *after, order)
+		if found {
+			i++
+		}
+		a.Streams = a.Streams[i:]
+	}
+	a.More = len(a.Streams) > progressPage
+	a.Streams = a.Streams[:min(len(a.Streams), progressPage)]
 }

@@ -27,6 +27,7 @@ type reformRequest struct {
 	Range geo.RangeID
 	From  membership.Survey
 	As    replica.Recovery
+	Floor geo.Timestamp
 }
 
 // Recovered reports to an operator what a recovery did.
@@ -43,15 +44,23 @@ type Recovered struct {
 	// Ahead is the highest index known to a replica that was not chosen, if that is above the
 	// survivor's last index; otherwise 0.
 	Ahead uint64
+	// Floor is the time that the range's times are above from now on.
+	Floor geo.Timestamp
 }
+
+// Floor returns the time that the times of a recovered range must be above: the other location has
+// received up to there. Nil means that they need not be checked.
+type Floor func(ctx context.Context) (geo.Timestamp, error)
 
 // Recover re-forms a range that has no quorum of trusted replicas. It takes the best replica
 // that answers: the one of the latest recovery, then of the highest term and index in its log.
 // With untrusted it also takes a replica that lost something it had fsynced, if no trusted one
-// is left. What only the other replicas held is lost. After membership.ErrQuorum and membership.ErrNoSurvivor
-// nothing changed. After an error of a survivor on another node it is unknown whether the range
+// is left. What only the other replicas held is lost. The range gives no time at or before floor from
+// then on: otherwise what it commits next could be older than times that the other location has been
+// promised to be complete (R6). floor is called once the survivor is chosen; its error is returned. After it,
+// membership.ErrQuorum and membership.ErrNoSurvivor nothing changed. After an error of a survivor on another node it is unknown whether the range
 // was re-formed: run Recover again.
-func (s *Stamp) Recover(ctx context.Context, id geo.RangeID, untrusted bool) (Recovered, error) {
+func (s *Stamp) Recover(ctx context.Context, id geo.RangeID, untrusted bool, floor Floor) (Recovered, error) {
 	surveys, silent, err := s.surveys(ctx, id)
 	if err != nil {
 		return Recovered{}, err
@@ -61,6 +70,11 @@ func (s *Stamp) Recover(ctx context.Context, id geo.RangeID, untrusted bool) (Re
 		return Recovered{}, err
 	}
 	out := Recovered{Survivor: best, Recovery: as, Replica: as.Members().List[0].ID, Silent: silent}
+	if floor != nil {
+		if out.Floor, err = floor(ctx); err != nil {
+			return Recovered{}, err
+		}
+	}
 	for _, v := range surveys {
 		if known := max(v.Index, v.Commit); known > best.Index {
 			out.Ahead = max(out.Ahead, known)
@@ -68,8 +82,8 @@ func (s *Stamp) Recover(ctx context.Context, id geo.RangeID, untrusted bool) (Re
 	}
 	s.o.Logger.Warn("an operator re-forms a range from one replica, accepting the loss of what the others held", "range", id,
 		"survivor", best.Node, "replica", best.Replica, "trusted", best.Trusted, "index", best.Index, "term", best.Term,
-		"known_committed", best.Commit, "silent_nodes", silent, "ahead", out.Ahead)
-	_, err = ask[struct{}](ctx, s, best.Node, reformMethod, reformRequest{id, best, as})
+		"known_committed", best.Commit, "silent_nodes", silent, "ahead", out.Ahead, "floor", out.Floor)
+	_, err = ask[struct{}](ctx, s, best.Node, reformMethod, reformRequest{id, best, as, out.Floor})
 	return out, err
 }
 
@@ -109,6 +123,6 @@ func (s *Stamp) answerReform(id geo.NodeID) node.CallHandler {
 		if n.Range(q.Range) == nil {
 			return struct{}{}, node.ErrUnreachable
 		}
-		return struct{}{}, n.Reform(ctx, q.Range, q.From, q.As)
+		return struct{}{}, n.Reform(ctx, q.Range, q.From, q.As, q.Floor)
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"antipode/stamp/node"
 	"antipode/stamp/ranges"
 	"antipode/stamp/replica"
+	"antipode/stamp/route"
 )
 
 // Stamp is one location's nodes as one process sees them: those that run here, all of
@@ -32,7 +33,7 @@ type Stamp struct {
 
 	// progress is nil once the stamp is closed: see ProgressNow. Guarded by progressMu.
 	progressMu sync.Mutex
-	progress   map[progressRequest]*keptProgress
+	progress   map[progressKey]*keptProgress
 
 	// background counts the goroutines of Go. goMu is held while one is added and while ctx
 	// ends, so that none is added after that.
@@ -68,8 +69,11 @@ func New(o node.Options, each ...func(o *node.Options)) *Stamp {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
+	if o.Route == nil {
+		o.Route = route.First()
+	}
 	ctx, cancel := context.WithCancel(context.Background())
-	return &Stamp{o: o, each: each, nodes: map[geo.NodeID]*running{}, down: map[geo.NodeID]*running{}, progress: map[progressRequest]*keptProgress{}, ctx: ctx, cancel: cancel}
+	return &Stamp{o: o, each: each, nodes: map[geo.NodeID]*running{}, down: map[geo.NodeID]*running{}, progress: map[progressKey]*keptProgress{}, ctx: ctx, cancel: cancel}
 }
 
 // Over returns a stamp of nodes that the caller opened and steps. Start and Stop must not be

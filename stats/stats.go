@@ -1,6 +1,8 @@
 package stats
 
 import (
+	"time"
+
 	"antipode/geo"
 	"antipode/internal/plantedbugs"
 	"antipode/stamp/cursor"
@@ -24,10 +26,23 @@ type Replication struct {
 	LastSync geo.Timestamp
 	// Behind is the number of streams that are not at their heads.
 	Behind int
+	// Reason is why the status is Unavailable, empty for another status.
+	Reason Reason
 }
 
 // Known reports whether LastSync is a value.
 func (r Replication) Known() bool { return r.Status == Live }
+
+// At returns what a node whose clock shows now may serve: a time that is ahead of it by more than
+// geo.ClockOffMax is not served (R6). The answer is then Unavailable. A smaller time, such as now,
+// would be true as well; but clocks of two nodes differ, so it could be below what another node
+// served before, and Last Sync Time never goes back (R13).
+func (r Replication) At(now time.Time) Replication {
+	if r.Known() && r.LastSync.Time().Sub(now) > geo.ClockOffMax {
+		return UnavailableFor(Clock)
+	}
+	return r
+}
 
 // Sources are the source ranges that decide about a service of an account whose primary is
 // origin: all that overlap the account's span of the service, and the catalog's (R13).
@@ -38,45 +53,42 @@ func Sources(origin geo.Location, s geo.Service) []geo.SourceRange {
 	}
 }
 
-// Input is what the account's secondary knows of one source range.
-type Input struct {
-	cursor.Progress
-	// Forked is true if a stream of the account has forked there, or if this is not known: no
-	// time can be promised then (R16).
-	Forked bool
-}
-
 // Of computes the replication state of a service of an account whose primary is origin: the
-// minimum sync time over the account's streams of all Sources. It is absent without a closed time
-// from each of them, and after a fork.
-func Of(origin geo.Location, a geo.Account, s geo.Service, inputs ...Input) Replication {
+// minimum sync time over the account's streams of all Sources, from what the account's secondary
+// knows of each source range. It is absent without a closed time from each of them, unless they hold the
+// whole service, and while a stream of the account is stopped in one of them.
+func Of(origin geo.Location, a geo.Account, s geo.Service, known ...cursor.Progress) Replication {
 	out := Replication{Status: Live, LastSync: ^geo.Timestamp(0)}
+	var why Reason
+	var used []cursor.Progress
 	for _, src := range Sources(origin, s) {
-		t, ok := inputOf(src, inputs).syncTimes(a)
-		if !ok {
-			return Replication{Status: Unavailable}
-		}
+		p := progressOf(src, known)
+		used = append(used, p)
+		t, ok := SyncTimesOf(p, a)
 		out.LastSync = min(out.LastSync, t.Least)
 		out.Behind += t.Behind
+		why = worse(why, stopOf(p, a))
+		if !ok {
+			why = worse(why, NotHeard)
+		}
+	}
+	if !tiled(s, used) || !tiled(geo.Catalog, used) {
+		why = worse(why, NotHeard)
+	}
+	if why != "" {
+		return UnavailableFor(why)
 	}
 	return out
 }
 
-// inputOf returns the input from a source range, the zero value if there is none.
-func inputOf(src geo.SourceRange, inputs []Input) Input {
-	for _, in := range inputs {
-		if in.Source == src {
-			return in
+// progressOf returns what is known of a source range, the zero value for nothing.
+func progressOf(src geo.SourceRange, known []cursor.Progress) cursor.Progress {
+	for _, p := range known {
+		if p.Source == src {
+			return p
 		}
 	}
-	return Input{}
-}
-
-func (in Input) syncTimes(a geo.Account) (SyncTimes, bool) {
-	if in.Forked {
-		return SyncTimes{}, false
-	}
-	return SyncTimesOf(in.Progress, a)
+	return cursor.Progress{}
 }
 
 // SyncTimes are the sync times of an account's streams from one source range.

@@ -1,13 +1,17 @@
 package stats
 
 import (
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
 	"antipode/geo"
+	"antipode/stamp/change"
 	"antipode/stamp/cursor"
+	"antipode/stamp/keys"
 )
 
 const (
@@ -16,13 +20,52 @@ const (
 )
 
 // from is what is known of a source range of north that is closed up to a time.
-func from(r geo.RangeID, closed geo.Timestamp, streams ...cursor.StreamProgress) Input {
-	return Input{Progress: cursor.Progress{Source: geo.SourceRange{Origin: "north", Range: r}, Closed: closed, Streams: streams}}
+func from(r geo.RangeID, closed geo.Timestamp, streams ...cursor.StreamProgress) cursor.Progress {
+	prefix := keys.AppendService(nil, geo.Service(r))
+	return cursor.Progress{
+		Source: geo.SourceRange{Origin: "north", Range: r}, Closed: closed, Streams: streams,
+		Span: geo.Span{Start: string(prefix), End: string(keys.PrefixEnd(prefix))}, Descriptor: 1,
+	}
 }
 
-func forked(in Input) Input {
-	in.Forked = true
-	return in
+// without is p before the first full closed record that has a span.
+func without(p cursor.Progress) cursor.Progress {
+	p.Span, p.Descriptor = geo.Span{}, 0
+	return p
+}
+
+// R13: the known ranges of a service tile it, or its keys are not all accounted for.
+func TestR13RangesTile(t *testing.T) {
+	prefix := string(keys.AppendService(nil, geo.Table))
+	end := string(keys.PrefixEnd([]byte(prefix)))
+	for _, c := range []struct {
+		spans []geo.Span
+		want  bool
+	}{
+		{nil, false},
+		{[]geo.Span{{Start: prefix, End: end}}, true},
+		{[]geo.Span{{Start: "", End: ""}}, true},
+		{[]geo.Span{{Start: prefix, End: prefix + "m"}}, false},
+		{[]geo.Span{{Start: prefix + "m", End: end}}, false},
+		{[]geo.Span{{Start: prefix + "m", End: end}, {Start: prefix, End: prefix + "m"}}, true},
+		{[]geo.Span{{Start: prefix + "n", End: end}, {Start: prefix, End: prefix + "m"}}, false},
+		{[]geo.Span{{Start: prefix + "c", End: end}, {Start: prefix, End: prefix + "m"}}, true},
+		{[]geo.Span{{Start: prefix, End: prefix + "m"}, {Start: prefix + "c", End: prefix + "d"}, {Start: prefix + "e", End: end}}, true},
+	} {
+		var known []cursor.Progress
+		for _, span := range c.spans {
+			p := from(table, 1)
+			p.Span = span
+			known = append(known, p)
+		}
+		require.Equal(t, c.want, tiled(geo.Table, known), "%q", c.spans)
+	}
+}
+
+// stopped is p with a stream of an account that may not go on.
+func stopped(p cursor.Progress, a geo.Account, why change.StopReason) cursor.Progress {
+	p.Stops = append(p.Stops, cursor.StreamStop{Stream: geo.Stream{Account: a, Lane: 9}, Stop: change.Stop{Reason: why}})
+	return p
 }
 
 // head is a stream that has applied all it has; behind is one below a closed head.
@@ -34,64 +77,105 @@ func behind(a geo.Account, lane geo.Lane, sync geo.Timestamp) cursor.StreamProgr
 	return cursor.StreamProgress{Stream: geo.Stream{Account: a, Lane: lane}, Applied: geo.Head{Seq: 7}, Behind: 9, Sync: sync}
 }
 
+// R6: what is further ahead of the clock of the node that serves it than 1 s is not served, in the
+// year 2100 neither.
+func TestR6TimesAheadAreNotServed(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	for _, ahead := range []time.Duration{-time.Hour, 0, geo.ClockOffMax} {
+		shown := live(geo.TimestampOf(now.Add(ahead)), 0)
+		require.Equal(t, shown, shown.At(now))
+	}
+	for _, ahead := range []time.Duration{geo.ClockOffMax + time.Microsecond, 10 * time.Minute, 100 * 365 * 24 * time.Hour} {
+		require.Equal(t, UnavailableFor(Clock), live(geo.TimestampOf(now.Add(ahead)), 0).At(now))
+	}
+	require.Equal(t, UnavailableFor(Forked), UnavailableFor(Forked).At(now))
+}
+
+func live(at geo.Timestamp, behind int) Replication {
+	return Replication{Status: Live, LastSync: at, Behind: behind}
+}
+
+// Each reason for which a stream may be stopped is a reason of its account's status, by the same word.
+func TestReasonOfStop(t *testing.T) {
+	for why := change.StopForked; why.String() != fmt.Sprintf("reason-%d", byte(why)); why++ {
+		require.Equal(t, Reason(why.String()), ReasonOf(why))
+	}
+	require.Equal(t, Forked, ReasonOf(200))
+}
+
 // Last Sync Time of a service is the least sync time over the account's streams of the
-// service's range and of the catalog's; it is absent unless each of them is known (R13) and
-// none has forked (R16).
+// service's range and of the catalog's; it is absent, with the worst reason, unless each of them is
+// known (R13) and none of the account's streams is stopped (R16).
 func TestOf(t *testing.T) {
 	for name, c := range map[string]struct {
-		inputs []Input
+		inputs []cursor.Progress
 		want   Replication
 	}{
 		"all at their heads: the lesser closed time": {
-			[]Input{from(table, 100, head("acct", 1)), from(catalog, 90)}, Replication{Live, 90, 0},
+			[]cursor.Progress{from(table, 100, head("acct", 1)), from(catalog, 90)}, live(90, 0),
 		},
 		"no stream yet: closed times alone": {
-			[]Input{from(table, 80), from(catalog, 90)}, Replication{Live, 80, 0},
+			[]cursor.Progress{from(table, 80), from(catalog, 90)}, live(80, 0),
 		},
 		"a stream behind holds it back": {
-			[]Input{from(table, 100, head("acct", 1), behind("acct", 2, 40)), from(catalog, 90)}, Replication{Live, 40, 1},
+			[]cursor.Progress{from(table, 100, head("acct", 1), behind("acct", 2, 40)), from(catalog, 90)}, live(40, 1),
 		},
 		"the stream furthest behind counts": {
-			[]Input{from(table, 100, behind("acct", 1, 30), behind("acct", 2, 40), behind("acct", 3, 50)), from(catalog, 90)}, Replication{Live, 30, 3},
+			[]cursor.Progress{from(table, 100, behind("acct", 1, 30), behind("acct", 2, 40), behind("acct", 3, 50)), from(catalog, 90)}, live(30, 3),
 		},
 		"so does a stream of the catalog": {
-			[]Input{from(table, 100, behind("acct", 1, 30)), from(catalog, 90, behind("acct", 0, 20))}, Replication{Live, 20, 2},
+			[]cursor.Progress{from(table, 100, behind("acct", 1, 30)), from(catalog, 90, behind("acct", 0, 20))}, live(20, 2),
 		},
 		"other accounts do not": {
-			[]Input{from(table, 100, behind("other", 1, 30)), from(catalog, 90, behind("other", 0, 20))}, Replication{Live, 90, 0},
+			[]cursor.Progress{from(table, 100, behind("other", 1, 30)), from(catalog, 90, behind("other", 0, 20))}, live(90, 0),
 		},
 		"nothing known of the service's range": {
-			[]Input{from(catalog, 90)}, Replication{Status: Unavailable},
+			[]cursor.Progress{from(catalog, 90)}, UnavailableFor(NotHeard),
 		},
 		"nothing known of the catalog": {
-			[]Input{from(table, 90)}, Replication{Status: Unavailable},
+			[]cursor.Progress{from(table, 90)}, UnavailableFor(NotHeard),
 		},
 		"no closed record of the catalog yet": {
-			[]Input{from(table, 100), from(catalog, 0, head("acct", 1))}, Replication{Status: Unavailable},
+			[]cursor.Progress{from(table, 100), from(catalog, 0, head("acct", 1))}, UnavailableFor(NotHeard),
 		},
 		"a stream that has not reached the first closed head has no time (R13)": {
-			[]Input{from(table, 100, head("acct", 1), behind("acct", 2, 0)), from(catalog, 90)}, Replication{Status: Unavailable},
+			[]cursor.Progress{from(table, 100, head("acct", 1), behind("acct", 2, 0)), from(catalog, 90)}, UnavailableFor(NotHeard),
 		},
 		"nor has one of the catalog": {
-			[]Input{from(table, 100), from(catalog, 90, behind("acct", 0, 0))}, Replication{Status: Unavailable},
+			[]cursor.Progress{from(table, 100), from(catalog, 90, behind("acct", 0, 0))}, UnavailableFor(NotHeard),
 		},
 		"another account's does not matter": {
-			[]Input{from(table, 100, behind("other", 2, 0)), from(catalog, 90)}, Replication{Live, 90, 0},
+			[]cursor.Progress{from(table, 100, behind("other", 2, 0)), from(catalog, 90)}, live(90, 0),
 		},
 		"another range does not stand in": {
-			[]Input{from(geo.RangeID(geo.Blob), 100), from(catalog, 90)}, Replication{Status: Unavailable},
+			[]cursor.Progress{from(geo.RangeID(geo.Blob), 100), from(catalog, 90)}, UnavailableFor(NotHeard),
 		},
 		"another origin does not stand in": {
-			[]Input{{Progress: cursor.Progress{Source: geo.SourceRange{Origin: "east", Range: table}, Closed: 100}}, from(catalog, 90)}, Replication{Status: Unavailable},
+			[]cursor.Progress{{Source: geo.SourceRange{Origin: "east", Range: table}, Closed: 100}, from(catalog, 90)}, UnavailableFor(NotHeard),
 		},
-		"a fork in the service's range": {
-			[]Input{forked(from(table, 100)), from(catalog, 90)}, Replication{Status: Unavailable},
+		"a range whose span is not known (R13)": {
+			[]cursor.Progress{without(from(table, 100)), from(catalog, 90)}, UnavailableFor(NotHeard),
 		},
-		"a fork in the catalog": {
-			[]Input{from(table, 100), forked(from(catalog, 90))}, Replication{Status: Unavailable},
+		"a catalog whose span is not known": {
+			[]cursor.Progress{from(table, 100), without(from(catalog, 90))}, UnavailableFor(NotHeard),
 		},
-		"a fork in a range that does not count": {
-			[]Input{from(table, 100), forked(from(geo.RangeID(geo.Blob), 50)), from(catalog, 90)}, Replication{Live, 90, 0},
+		"a stopped stream in the service's range (R16)": {
+			[]cursor.Progress{stopped(from(table, 100), "acct", change.StopForked), from(catalog, 90)}, UnavailableFor(Forked),
+		},
+		"a stopped stream in the catalog": {
+			[]cursor.Progress{from(table, 100), stopped(from(catalog, 90), "acct", change.StopVersion)}, UnavailableFor(Version),
+		},
+		"the worst of several reasons": {
+			[]cursor.Progress{stopped(stopped(from(table, 100), "acct", change.StopPoison), "acct", change.StopLost), from(catalog, 0)}, UnavailableFor(Lost),
+		},
+		"a fork is worse, wherever it is": {
+			[]cursor.Progress{stopped(from(table, 100), "acct", change.StopLost), stopped(from(catalog, 90), "acct", change.StopForked)}, UnavailableFor(Forked),
+		},
+		"another account's stopped stream does not matter": {
+			[]cursor.Progress{stopped(from(table, 100), "other", change.StopForked), from(catalog, 90)}, live(90, 0),
+		},
+		"nor one in a range that does not count": {
+			[]cursor.Progress{from(table, 100), stopped(from(geo.RangeID(geo.Blob), 50), "acct", change.StopForked), from(catalog, 90)}, live(90, 0),
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -106,7 +190,7 @@ func TestOf(t *testing.T) {
 // in which streams may stand, and it is one of them or a closed time.
 func TestOfIsMinimum(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var inputs []Input
+		var inputs []cursor.Progress
 		var times []geo.Timestamp
 		for _, r := range []geo.RangeID{table, catalog} {
 			closed := geo.Timestamp(rapid.Uint64Range(100, 200).Draw(t, "closed"))

@@ -42,7 +42,7 @@ func TestStartRefused(t *testing.T) {
 		"folder in use":        {p.DataDir(), free, nil, []string{p.DataDir(), "in use", "--data"}},
 		"folder is a file":     {file, free, nil, []string{file, "--data"}},
 		"folder of the future": {newer, free, nil, []string{newer, "antipode data 99", "--data"}},
-		"folder of the past":   {older, free, nil, []string{older, "antipode data 1", "antipode data 2", "--data"}},
+		"folder of the past":   {older, free, nil, []string{older, "antipode data 1", "antipode data 3", "--data"}},
 		"busy port":            {t.TempDir(), p.PortBase, nil, []string{strconv.Itoa(p.PortBase), "in use", "--port-base"}},
 		"port out of range":    {t.TempDir(), 65000, nil, []string{"--port-base", "65000"}},
 		"account without key":  {t.TempDir(), free, []string{"--accounts", "photos"}, []string{"--accounts", "photos"}},

@@ -37,6 +37,15 @@ type Cluster interface {
 	// location was not. storageerr.AccountAlreadyExists, storageerr.ServerBusy.
 	CreateAccount(ctx context.Context, a wire.NewAccount) (wire.AccountInfo, error)
 
+	// Forks lists the streams that may not go on, of the locations that answer.
+	Forks(ctx context.Context) (wire.Forks, error)
+
+	// Reservations lists the accounts whose creation has not ended, at the locations that answer.
+	Reservations(ctx context.Context) (wire.Reservations, error)
+	// FreeReservation gives up the creation of a name that has not ended, at every location, or at
+	// one only, and returns what was freed. storageerr.AccountAlreadyExists: it is complete.
+	FreeReservation(ctx context.Context, name geo.Account, only geo.Location) (wire.Reservations, error)
+
 	// StartNode and StopNode control one node. Starting a running node and stopping a stopped
 	// or unknown node are errors that change nothing. A long start goes on after its method
 	// has returned nil: Ready shows how far it is.
@@ -47,8 +56,8 @@ type Cluster interface {
 	StartLocation(ctx context.Context, l geo.Location) error
 	StopLocation(ctx context.Context, l geo.Location) error
 	// RecoverRange re-forms a range that has no quorum of trusted replicas from its best
-	// survivor. The operator has accepted the loss.
-	RecoverRange(ctx context.Context, l geo.Location, id geo.RangeID, untrusted bool) (wire.RangeRecovered, error)
+	// survivor. The operator has accepted the loss, and in.AcceptLoss is true.
+	RecoverRange(ctx context.Context, l geo.Location, id geo.RangeID, in wire.RecoverRange) (wire.RangeRecovered, error)
 	// SetLink replaces the state of the link between the locations. DelaySeconds
 	// was checked and is zero unless the state is wire.LinkDelayed.
 	SetLink(ctx context.Context, link wire.Link) error

@@ -15,19 +15,20 @@ import (
 
 // Codes that are ours. Those of the storage protocol come from storageerr.
 const (
-	codeNoNode      = "NodeNotFound"
-	codeNoRange     = "RangeNotFound"
-	codeNoRoute     = "RouteNotFound"
-	codeMethod      = "MethodNotAllowed"
-	codeOutOfScope  = "OutOfScope"
-	codeCrossOrigin = "CrossOriginRefused"
-	codeHost        = "HostRefused"
-	codeNoToken     = "NoToken"
-	codeBody        = "InvalidBody"
-	codeBodyLarge   = "BodyTooLarge"
-	codeInvalid     = "InvalidInput"
-	codeUnknown     = "OutcomeUnknown"
-	codeInternal    = "InternalError"
+	codeNoNode        = "NodeNotFound"
+	codeNoRange       = "RangeNotFound"
+	codeNoReservation = "ReservationNotFound"
+	codeNoRoute       = "RouteNotFound"
+	codeMethod        = "MethodNotAllowed"
+	codeOutOfScope    = "OutOfScope"
+	codeCrossOrigin   = "CrossOriginRefused"
+	codeHost          = "HostRefused"
+	codeNoToken       = "NoToken"
+	codeBody          = "InvalidBody"
+	codeBodyLarge     = "BodyTooLarge"
+	codeInvalid       = "InvalidInput"
+	codeUnknown       = "OutcomeUnknown"
+	codeInternal      = "InternalError"
 )
 
 // sentence is the form of every message, on one line: what happened, to what, what

@@ -109,6 +109,27 @@ func (f *fake) Keys(_ context.Context, name geo.Account) (wire.Keys, error) {
 	return wire.Keys{Name: name, Key1: "a2V5MQ==", Key2: "a2V5Mg=="}, f.fail
 }
 
+func (f *fake) Forks(context.Context) (wire.Forks, error) {
+	fork := func(l geo.Location, side string, lane geo.Lane) wire.Fork {
+		return wire.Fork{Stream: fmt.Sprint("acct/1@north/r4/l", lane), Account: "acct", Range: 4, Lane: lane, Location: l, Side: side, Reason: "forked"}
+	}
+	return wire.Forks{Forks: []wire.Fork{fork(south, wire.SideReceiver, 17), fork(north, wire.SideSource, 17), fork(south, wire.SideReceiver, 3)}}, f.fail
+}
+
+func (f *fake) Reservations(context.Context) (wire.Reservations, error) {
+	return wire.Reservations{Reservations: []wire.Reservation{
+		{Name: "half", Location: south, Kind: wire.KindReservation, Primary: north, Epoch: wire.Epoch{Number: 2, Location: north}},
+		{Name: "half", Location: north, Kind: wire.KindCreation, Primary: north, Epoch: wire.Epoch{Number: 2, Location: north}},
+	}}, f.fail
+}
+
+func (f *fake) FreeReservation(ctx context.Context, name geo.Account, only geo.Location) (wire.Reservations, error) {
+	if err := f.note(ctx, "free %s at %q", name, only); err != nil || name != "half" {
+		return wire.Reservations{}, err
+	}
+	return f.Reservations(ctx)
+}
+
 func (f *fake) CreateAccount(ctx context.Context, a wire.NewAccount) (wire.AccountInfo, error) {
 	if err := f.note(ctx, "create %s at %s key1 %q key2 %q", a.Name, a.Location, a.Key1, a.Key2); err != nil {
 		return wire.AccountInfo{}, err
@@ -139,8 +160,8 @@ func (f *fake) StopLocation(ctx context.Context, l geo.Location) error {
 	return f.note(ctx, "stop location %s", l)
 }
 
-func (f *fake) RecoverRange(ctx context.Context, l geo.Location, id geo.RangeID, untrusted bool) (wire.RangeRecovered, error) {
-	err := f.note(ctx, "recover range %d of %s, untrusted %v", id, l, untrusted)
+func (f *fake) RecoverRange(ctx context.Context, l geo.Location, id geo.RangeID, in wire.RecoverRange) (wire.RangeRecovered, error) {
+	err := f.note(ctx, "recover range %d of %s, %+v", id, l, in)
 	return wire.RangeRecovered{
 		Location: l, Range: id, Recovery: "recovery 1, from node 2", Survivor: "northcentralus-2", Replica: 4402341478401, Trusted: true,
 		KeptIndex: 1042, KeptTerm: 7, KnownCommitted: 1040,
@@ -212,7 +233,7 @@ func fullStatus() wire.Status {
 					{Service: "blob", Status: wire.Live, LastSyncTime: instant("2026-11-21T15:04:05.1234567Z"), LagSeconds: &lag},
 					{Service: "queue", Status: wire.Bootstrap},
 					{
-						Service: "table", Status: wire.Unavailable, LastSyncTime: instant("2026-11-21T15:02:50.2Z"),
+						Service: "table", Status: wire.Unavailable, Reason: "forked", LastSyncTime: instant("2026-11-21T15:02:50.2Z"),
 						LagSeconds: &lagHeld, StreamsBehind: 3,
 					},
 				},

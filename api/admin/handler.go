@@ -131,9 +131,12 @@ func Handler(c Cluster, reg prometheus.Gatherer, o Options) http.Handler {
 	e.GET("/v1/token-file", p.tokenFile)
 	e.GET("/v1/accounts", p.accounts)
 	e.GET("/v1/accounts/:name", p.account)
+	e.GET("/v1/forks", p.forks)
+	e.GET("/v1/reservations", p.reservations)
 	// From here on the token is asked for.
 	e.GET("/v1/accounts/:name/keys", p.keys, p.withToken)
 	e.POST("/v1/accounts", p.createAccount, p.withToken)
+	e.POST("/v1/reservations/:name/free", p.freeReservation, p.withToken)
 	e.POST("/v1/nodes/:node/start", p.startNode, p.withToken)
 	e.POST("/v1/nodes/:node/stop", p.stopNode, p.withToken)
 	e.POST("/v1/locations/:location/start", p.startLocation, p.withToken)

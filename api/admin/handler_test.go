@@ -160,6 +160,22 @@ func TestClientRoundTrip(t *testing.T) {
 	a, err = c.CreateAccount(ctx, wire.NewAccount{Name: "pictures", Location: south, Key1: "a2V5"})
 	require.NoError(t, err)
 	require.Equal(t, south, a.Primary)
+	forks, err := c.Forks(ctx)
+	require.NoError(t, err)
+	require.NotNil(t, forks.Silent)
+	var order []string
+	for _, f := range forks.Forks {
+		order = append(order, fmt.Sprint(f.Lane, " ", f.Location))
+	}
+	require.Equal(t, []string{"3 southcentralus", "17 northcentralus", "17 southcentralus"}, order, "sorted")
+	waiting, err := c.Reservations(ctx)
+	require.NoError(t, err)
+	require.Equal(t, north, waiting.Reservations[0].Location, "sorted")
+	require.Len(t, waiting.Reservations, 2)
+	require.NotNil(t, waiting.SilentLocations)
+	freed, err := c.FreeReservation(ctx, "half")
+	require.NoError(t, err)
+	require.Equal(t, waiting, freed)
 	changed, err := c.StopNode(ctx, "northcentralus-2")
 	require.NoError(t, err)
 	require.Equal(t, wire.Changed{Name: "northcentralus-2", State: wire.Stopped}, changed)
@@ -183,9 +199,10 @@ func TestClientRoundTrip(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{
 		`create pictures at southcentralus key1 "a2V5" key2 ""`,
+		`free half at ""`,
 		"stop node 2 of northcentralus", "start node 2 of northcentralus",
 		"stop location northcentralus", "start location northcentralus",
-		"recover range 4 of northcentralus, untrusted true",
+		"recover range 4 of northcentralus, {AcceptLoss:true Untrusted:true WithoutPair:false}",
 		"link cut 0s", "link delayed 5s", "link up 0s",
 	}, f.calls())
 }
@@ -209,6 +226,7 @@ func TestRefusals(t *testing.T) {
 		{Options{}, "GET", "/v1/accounts/nobody", "", 404, "ResourceNotFound", "antipodectl account list"},
 		{Options{}, "GET", "/v1/accounts/NO%0ABODY", "", 404, "ResourceNotFound", "antipodectl account list"},
 		{Options{}, "GET", "/v1/accounts/nobody/keys", "", 404, "ResourceNotFound", "antipodectl account list"},
+		{Options{}, "POST", "/v1/reservations/No/free", "", 404, codeNoReservation, "antipodectl account reservations"},
 		{Options{}, "POST", "/v1/accounts", "", 400, codeBody, "send one JSON object"},
 		{Options{}, "POST", "/v1/accounts", "{", 400, codeBody, "send one JSON object"},
 		{Options{}, "POST", "/v1/accounts", `{"name":"abc"} {}`, 400, codeBody, "more than one"},

@@ -27,7 +27,7 @@ func (c *call) checkAccess() error {
 // createContainer is Create Container (protocol/blob.md C1).
 func (c *call) createContainer() error {
 	create := &catalog.Create{
-		Service: geo.Blob, Account: c.r.Account.Name, Name: c.res.container, Epoch: c.r.Account.Epoch, NameRest: c.o.NameRest,
+		Service: geo.Blob, Account: c.r.Account.Name, Name: c.res.container, NameRest: c.o.NameRest,
 		Metadata: c.in.metadata,
 	}
 	if err := c.o.Writer.Write(c.ctx, create); err != nil {

@@ -22,7 +22,7 @@ func (c *call) decodeName(body []byte) (err error) {
 func (c *call) createTable() (a answer, err error) {
 	name := c.in.res.Table
 	create := &catalog.Create{
-		Service: geo.Table, Account: c.r.Account.Name, Name: name, Epoch: c.r.Account.Epoch, NameRest: c.NameRest,
+		Service: geo.Table, Account: c.r.Account.Name, Name: name, NameRest: c.NameRest,
 	}
 	if err := c.Writer.Write(c.ctx, create); err != nil {
 		return a, err

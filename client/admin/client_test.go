@@ -56,6 +56,9 @@ func TestClientRequests(t *testing.T) {
 			_, err := c.CreateAccount(ctx, NewAccount{Name: "abc", Location: "north", Key1: "AA=="})
 			return err
 		}},
+		{"GET /v1/forks", func() error { _, err := c.Forks(ctx); return err }},
+		{"GET /v1/reservations", func() error { _, err := c.Reservations(ctx); return err }},
+		{"POST /v1/reservations/abc/free", func() error { _, err := c.FreeReservation(ctx, "abc"); return err }},
 		{"POST /v1/nodes/north-1/stop", func() error { _, err := c.StopNode(ctx, "north-1"); return err }},
 		{"POST /v1/nodes/north-1/start", func() error { _, err := c.StartNode(ctx, "north-1"); return err }},
 		{"POST /v1/locations/north/stop", func() error { _, err := c.StopLocation(ctx, "north"); return err }},

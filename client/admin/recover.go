@@ -15,6 +15,9 @@ type RecoverRange struct {
 	AcceptLoss bool `json:"accept_loss"`
 	// Untrusted allows a replica that lost what it had fsynced, where no trusted one is left.
 	Untrusted bool `json:"untrusted,omitempty"`
+	// WithoutPair re-forms the range although the other location does not answer: the times that it
+	// has received are not checked.
+	WithoutPair bool `json:"without_pair,omitempty"`
 }
 
 // RangeRecovered is the result of re-forming a range.
@@ -35,6 +38,11 @@ type RangeRecovered struct {
 	// LostIndex is the highest index known to a replica that was not chosen; absent if it is not
 	// above KeptIndex.
 	LostIndex uint64 `json:"lost_index,omitempty"`
+	// Above is the time that every commit of the range is above from now on: the other location has
+	// received up to there. It is absent if the other location was not asked, or has received nothing.
+	Above Time `json:"above,omitzero"`
+	// TimesUnchecked: the other location was not asked how far it has received the range.
+	TimesUnchecked bool `json:"times_unchecked,omitempty"`
 	// SilentNodes did not answer: they must stay dead, or be able to reach the survivor.
 	SilentNodes []string `json:"silent_nodes"`
 }

@@ -100,7 +100,10 @@ type Node struct {
 	State State  `json:"state"`
 	// DiskFull: the node runs but takes no writes, because its disk is full; reads go on. Absent
 	// if not so or not known.
-	DiskFull bool      `json:"disk_full,omitempty"`
+	DiskFull bool `json:"disk_full,omitempty"`
+	// ClockOff says by how much the node's wall clock is off, if it keeps the node from taking
+	// writes as a leader. Absent otherwise.
+	ClockOff string    `json:"clock_off,omitempty"`
 	Replicas []Replica `json:"replicas"`
 }
 
@@ -165,6 +168,9 @@ type AccountStatus struct {
 type ServiceStatus struct {
 	Service string            `json:"service"`
 	Status  ReplicationStatus `json:"status"`
+	// Reason says why Status is Unavailable: forked, lost, poison, version, clock, behind-outbox,
+	// bootstrap or not-heard. Absent otherwise.
+	Reason string `json:"reason,omitempty"`
 	// LastSyncTime: every change committed at or before it is readable at the
 	// secondary. Zero, and absent, when unknown. It may stand, as the last value
 	// that held, beside Unavailable (R18).

@@ -11,7 +11,7 @@ import (
 )
 
 // dataFormat is what the VERSION file of a data folder holds.
-const dataFormat = "antipode data 2"
+const dataFormat = "antipode data 3"
 
 // folder is a locked data folder.
 type folder struct{ lock *os.File }

@@ -18,7 +18,7 @@ func (t *tool) accountCommand() *cobra.Command {
 		Example: `  antipodectl account create pictures --location southcentralus
   antipodectl account show pictures`,
 	})
-	c.AddCommand(t.accountCreate(), t.accountList(), t.accountShow(), t.accountKeys())
+	c.AddCommand(t.accountCreate(), t.accountList(), t.accountShow(), t.accountKeys(), t.accountReservations(), t.accountFree())
 	return c
 }
 

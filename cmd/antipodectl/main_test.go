@@ -21,6 +21,7 @@ import (
 	"go.uber.org/goleak"
 
 	"antipode/client/admin"
+	"antipode/geo"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the golden files; then read the diff")
@@ -68,6 +69,27 @@ func port(t *testing.T) *httptest.Server {
 		w.WriteHeader(http.StatusCreated)
 		_ = json.NewEncoder(w).Encode(account)
 	})
+	reservation := admin.Reservation{
+		Name: "music", Location: "southcentralus", Kind: admin.KindReservation, Primary: "northcentralus",
+		Epoch: admin.Epoch{Number: 2, Location: "northcentralus"}, AgeSeconds: 83.5, Waits: "location northcentralus does not answer",
+	}
+	silent := admin.Reservations{Reservations: []admin.Reservation{reservation}, SilentLocations: []geo.Location{"northcentralus"}}
+	fork := admin.Fork{
+		Stream: "pictures/1@northcentralus/r4/l17", Account: "pictures", Epoch: admin.Epoch{Number: 1, Location: "northcentralus"}, Range: 4, Lane: 17,
+		Service: "table", Location: "northcentralus", Side: admin.SideSource, Reason: "forked",
+		Here: admin.RecordHead{Number: 41, Hash: "00c0ffee00c0ffee"}, Since: admin.Time{Time: time.Date(2026, 11, 21, 15, 4, 5, 0, time.UTC)},
+	}
+	there := fork
+	there.Location, there.Side, there.There = "southcentralus", admin.SideReceiver, fork.Here
+	there.Here = admin.RecordHead{Number: 42, Hash: "0123456789abcdef"}
+	other := there
+	other.Stream, other.Account, other.Lane, other.Reason = "music/1@northcentralus/r4/l2", "music", 2, "lost"
+	answer("GET /v1/forks", 200, admin.Forks{Forks: []admin.Fork{other, fork, there}, Silent: []string{"the blob range of northcentralus"}})
+	answer("GET /v1/reservations", 200, silent)
+	answer("POST /v1/reservations/music/free", 200, silent)
+	answer("POST /v1/reservations/pictures/free", 409, admin.ErrorDocument{Error: admin.Error{
+		Code: "AccountAlreadyExists", Message: `could not free account "pictures": account pictures is complete`,
+	}})
 	answer("POST /v1/nodes/northcentralus-2/stop", 200, admin.Changed{Name: "northcentralus-2", State: admin.Stopped})
 	answer("POST /v1/nodes/northcentralus-2/start", 409, admin.ErrorDocument{Error: admin.Error{
 		Code: "NodeRunning", Message: "could not start node northcentralus-2: it runs already, nothing is to do",
@@ -77,6 +99,16 @@ func port(t *testing.T) *httptest.Server {
 	answer("POST /v1/locations/northcentralus/ranges/4/recover", 200, admin.RangeRecovered{
 		Location: "northcentralus", Range: 4, Recovery: "recovery 1, from node 2", Survivor: "northcentralus-2", Replica: 4402341478401,
 		KeptIndex: 1042, KeptTerm: 7, KnownCommitted: 1040, LostIndex: 1050, SilentNodes: []string{"northcentralus-1", "northcentralus-3"},
+	})
+	mux.HandleFunc("POST /v1/locations/northcentralus/ranges/3/recover", func(w http.ResponseWriter, r *http.Request) {
+		b, _ := io.ReadAll(r.Body)
+		if want := `{"accept_loss":true,"without_pair":true}`; string(b) != want {
+			http.Error(w, "got "+string(b), http.StatusTeapot)
+			return
+		}
+		_ = json.NewEncoder(w).Encode(admin.RangeRecovered{
+			Location: "northcentralus", Range: 3, Survivor: "northcentralus-2", Trusted: true, KeptIndex: 7, KeptTerm: 2, TimesUnchecked: true,
+		})
 	})
 	answer("POST /v1/locations/northcentralus/ranges/2/recover", 409, admin.ErrorDocument{Error: admin.Error{
 		Code: "QuorumPresent", Message: "could not recover range 2 of northcentralus: nothing to recover: nodes [1 2] hold trusted replicas",
@@ -104,30 +136,42 @@ func ctl(url string, args ...string) (code int, out, errOut string) {
 func TestGolden(t *testing.T) {
 	srv := port(t)
 	for name, line := range map[string]string{
-		"status":               "status",
-		"account-create":       "account create pictures --location southcentralus --key1 a2V5MQ==",
-		"account-create-json":  "account create pictures --location southcentralus --key1 a2V5MQ== -o json",
-		"account-list":         "account list",
-		"account-list-json":    "account list --output json",
-		"account-show":         "account show pictures",
-		"account-show-json":    "account show pictures --output json",
-		"account-keys":         "account keys pictures",
-		"account-missing":      "account show nobody",
-		"node-stop":            "node stop northcentralus-2",
-		"node-stop-json":       "node stop northcentralus-2 --output json",
-		"node-start-refused":   "node start northcentralus-2",
-		"location-stop":        "location stop northcentralus",
-		"location-start":       "location start northcentralus",
-		"range-recover":        "range recover northcentralus 4 --accept-loss",
-		"range-recover-json":   "range recover northcentralus 4 --accept-loss --output json",
-		"range-recover-quorum": "range recover northcentralus 2 --accept-loss --untrusted",
-		"help-range-recover":   "range recover --help",
-		"link-cut":             "link cut",
-		"link-heal":            "link heal",
-		"link-delay":           "link delay 5s",
-		"help":                 "",
-		"help-status":          "status --help",
-		"help-account-create":  "help account create",
+		"status":                    "status",
+		"account-create":            "account create pictures --location southcentralus --key1 a2V5MQ==",
+		"account-create-json":       "account create pictures --location southcentralus --key1 a2V5MQ== -o json",
+		"account-list":              "account list",
+		"account-list-json":         "account list --output json",
+		"account-show":              "account show pictures",
+		"account-show-json":         "account show pictures --output json",
+		"account-keys":              "account keys pictures",
+		"account-missing":           "account show nobody",
+		"account-reservations":      "account reservations",
+		"account-reservations-json": "account reservations --output json",
+		"account-free":              "account free music --yes",
+		"account-free-refused":      "account free pictures --yes",
+		"help-account-free":         "account free --help",
+		"fork-list":                 "fork list",
+		"fork-list-json":            "fork list --output json",
+		"fork-show":                 "fork show pictures",
+		"fork-show-stream":          "fork show music/1@northcentralus/r4/l2",
+		"fork-show-none":            "fork show nobody",
+		"help-fork-list":            "fork list --help",
+		"node-stop":                 "node stop northcentralus-2",
+		"node-stop-json":            "node stop northcentralus-2 --output json",
+		"node-start-refused":        "node start northcentralus-2",
+		"location-stop":             "location stop northcentralus",
+		"location-start":            "location start northcentralus",
+		"range-recover":             "range recover northcentralus 4 --accept-loss",
+		"range-recover-json":        "range recover northcentralus 4 --accept-loss --output json",
+		"range-recover-quorum":      "range recover northcentralus 2 --accept-loss --untrusted",
+		"range-recover-alone":       "range recover northcentralus 3 --accept-loss --without-pair",
+		"help-range-recover":        "range recover --help",
+		"link-cut":                  "link cut",
+		"link-heal":                 "link heal",
+		"link-delay":                "link delay 5s",
+		"help":                      "",
+		"help-status":               "status --help",
+		"help-account-create":       "help account create",
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, out, errOut := ctl(srv.URL, strings.Fields(line)...)
@@ -188,6 +232,7 @@ func TestUsage(t *testing.T) {
 		"link cut now":                               `does not take "now"`,
 		"range recover northcentralus":               "needs LOCATION RANGE",
 		"range recover northcentralus 4":             "--accept-loss",
+		"account free music":                         "--yes",
 		"range recover northcentralus 4 --untrusted": "--accept-loss",
 		"range recover northcentralus table --accept-loss": `"table" is no range`,
 		"link nonsense":                                 `has no command "nonsense"`,

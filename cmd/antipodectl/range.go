@@ -36,7 +36,11 @@ may be ahead of it: docs/admin.md says what to expect.
 
 The nodes that do not answer must be dead for good, or able to reach the survivor when they
 come back: two of them that reach only each other would go on as if nothing had happened.
-It is refused while a quorum of trusted replicas answers: then nothing is to recover.`,
+It is refused while a quorum of trusted replicas answers: then nothing is to recover.
+
+The other location is asked up to which time it has received the range: whatever the range
+commits from then on is later. If it does not answer, nothing happens without --without-pair:
+then its copy is taken to be forked if it has received later times.`,
 		Example: `  antipodectl status                      # RANGE is the ID of a range without a leader
   antipodectl range recover northcentralus 4 --accept-loss
   antipodectl range recover northcentralus 4 --accept-loss --untrusted --output json`,
@@ -53,6 +57,7 @@ It is refused while a quorum of trusted replicas answers: then nothing is to rec
 		}, writeRecovered),
 	}
 	c.Flags().BoolVar(&in.AcceptLoss, "accept-loss", false, "agree that what only the lost replicas held is lost")
+	c.Flags().BoolVar(&in.WithoutPair, "without-pair", false, "do not ask the other location up to which time it has received the range")
 	c.Flags().BoolVar(&in.Untrusted, "untrusted", false, "take a replica that lost fsynced data, where no trusted one is left")
 	return c
 }
@@ -66,6 +71,9 @@ func writeRecovered(w io.Writer, r admin.RangeRecovered) {
 	}
 	if r.LostIndex > 0 {
 		_, _ = fmt.Fprintf(w, "; lost at least up to index %d", r.LostIndex)
+	}
+	if r.TimesUnchecked {
+		_, _ = fmt.Fprint(w, "; the times that the other location has received were not checked")
 	}
 	if len(r.SilentNodes) > 0 {
 		_, _ = fmt.Fprintf(w, "; keep %s dead or able to reach it", strings.Join(r.SilentNodes, " and "))

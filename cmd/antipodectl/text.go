@@ -36,6 +36,9 @@ func writeStatus(w io.Writer, s admin.Status) {
 			_, _ = fmt.Fprintf(w, "WARNING  %s: %s\n", l.Name, text)
 		}
 		for _, n := range l.Nodes {
+			if n.ClockOff != "" {
+				_, _ = fmt.Fprintf(w, "WARNING  %s: %s: it takes no writes as a leader; set its clock\n", n.Name, n.ClockOff)
+			}
 			if n.DiskFull {
 				_, _ = fmt.Fprintf(w, "WARNING  %s: disk full: no writes there until there is room again; reads go on\n", n.Name)
 			}
@@ -138,7 +141,11 @@ func writeSync(w io.Writer, accounts []admin.AccountStatus) {
 			if s.LagSeconds != nil {
 				lag = span(*s.LagSeconds)
 			}
-			rows = append(rows, append(slices.Clone(head), s.Service, string(s.Status), last, lag, strconv.Itoa(s.StreamsBehind)))
+			status := string(s.Status)
+			if s.Reason != "" {
+				status += ": " + s.Reason
+			}
+			rows = append(rows, append(slices.Clone(head), s.Service, status, last, lag, strconv.Itoa(s.StreamsBehind)))
 		}
 		if len(a.Services) == 0 {
 			rows = append(rows, append(slices.Clone(head), "-", "-", "-", "-", "-"))

@@ -5,6 +5,7 @@ package clock
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -54,6 +55,18 @@ func Wait(ctx context.Context, d time.Duration) error {
 		return nil
 	}
 }
+
+// Shifted is the machine's clocks with a wall clock that tests set wrong. The zero value is right.
+type Shifted struct {
+	System
+	off atomic.Int64
+}
+
+// Now returns the machine's wall clock, off by what was set.
+func (s *Shifted) Now() time.Time { return s.System.Now().Add(time.Duration(s.off.Load())) }
+
+// Shift sets how far the wall clock is ahead of the machine's.
+func (s *Shifted) Shift(off time.Duration) { s.off.Store(int64(off)) }
 
 // Manual is a Clock that tests move. Use NewManual.
 type Manual struct {

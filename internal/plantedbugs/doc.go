@@ -58,6 +58,19 @@ const (
 	// LeaseOfPassBegin compares a lease with the time at which the scheduler's pass began,
 	// not with that of the answer (R5).
 	LeaseOfPassBegin
+	// HeldUnnamed leaves streams that are held back out of the closed records of frames (R12).
+	HeldUnnamed
+	// ClosedAheadOfFrame closes a frame at the time of the newest commit of the range, not at that
+	// of the last record that was taken (R12).
+	ClosedAheadOfFrame
+	// ClockUnchecked evaluates on a leader whose wall clock is not checked against those of its
+	// quorum (R6).
+	ClockUnchecked
+	// TrimUncompared takes an acknowledged cursor without a look at its hash (R16).
+	TrimUncompared
+	// DuplicateByNumber takes a received record at or below the cursor for a repetition, whatever its
+	// hash, and compares no closed head with a cursor (R16).
+	DuplicateByNumber
 )
 
 // String is the bug's name in reports.
@@ -105,6 +118,16 @@ func (b Bug) String() string {
 		return "overlay-outlives-term"
 	case LeaseOfPassBegin:
 		return "lease-of-pass-begin"
+	case HeldUnnamed:
+		return "held-unnamed"
+	case ClosedAheadOfFrame:
+		return "closed-ahead-of-frame"
+	case ClockUnchecked:
+		return "clock-unchecked"
+	case TrimUncompared:
+		return "trim-uncompared"
+	case DuplicateByNumber:
+		return "duplicate-by-number"
 	}
 	return "none"
 }

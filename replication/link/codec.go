@@ -7,6 +7,7 @@ import (
 	"antipode/geo"
 	"antipode/replication/link/wire"
 	"antipode/replication/ship"
+	"antipode/stamp/change"
 	"antipode/stamp/extent"
 )
 
@@ -18,6 +19,7 @@ const (
 	methodRecords     = "link.Records"
 	methodClosed      = "link.Closed"
 	methodAcknowledge = "link.Acknowledge"
+	methodReceived    = "link.Received"
 	methodReadChunk   = "link.ReadChunk"
 	methodPutChunk    = "link.PutChunk"
 )
@@ -39,30 +41,10 @@ func parseStream(w *wire.Stream) (geo.Stream, error) {
 	}, nil
 }
 
-func wireStreams(streams []geo.Stream) []*wire.Stream {
-	out := make([]*wire.Stream, len(streams))
-	for i, s := range streams {
-		out[i] = wireStream(s)
-	}
-	return out
-}
-
-func parseStreams(list []*wire.Stream) ([]geo.Stream, error) {
-	var out []geo.Stream
-	for _, w := range list {
-		s, err := parseStream(w)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, s)
-	}
-	return out, nil
-}
-
 func wireCursors(cursors []ship.StreamCursor) []*wire.Cursor {
 	out := make([]*wire.Cursor, len(cursors))
 	for i, c := range cursors {
-		out[i] = &wire.Cursor{Stream: wireStream(c.Stream), Seq: uint64(c.Head.Seq), Hash: uint64(c.Head.Hash)}
+		out[i] = &wire.Cursor{Stream: wireStream(c.Stream), Seq: uint64(c.Head.Seq), Hash: uint64(c.Head.Hash), Below: uint64(c.Below)}
 	}
 	return out
 }
@@ -78,7 +60,74 @@ func parseCursors(id geo.RangeID, list []*wire.Cursor) ([]ship.StreamCursor, err
 		if s.Range != id {
 			return nil, fmt.Errorf("%w: cursor of range %d among those of %d", ErrMalformed, s.Range, id)
 		}
-		out = append(out, ship.StreamCursor{Stream: s, Head: geo.Head{Seq: geo.Seq(w.GetSeq()), Hash: geo.Hash(w.GetHash())}})
+		h := geo.Head{Seq: geo.Seq(w.GetSeq()), Hash: geo.Hash(w.GetHash())}
+		out = append(out, ship.StreamCursor{Stream: s, Head: h, Below: geo.Seq(w.GetBelow())})
+	}
+	return out, nil
+}
+
+// wireBound is the end of a span of streams: nil for none.
+func wireBound(s geo.Stream) *wire.Stream {
+	if s == (geo.Stream{}) {
+		return nil
+	}
+	return wireStream(s)
+}
+
+func parseBound(w *wire.Stream) (geo.Stream, error) {
+	if w == nil {
+		return geo.Stream{}, nil
+	}
+	return parseStream(w)
+}
+
+func parseAcknowledgement(q *wire.AcknowledgeRequest) (a ship.Acknowledgement, err error) {
+	a.Full = q.GetFull()
+	if a.Cursors, err = parseCursors(geo.RangeID(q.GetRange()), q.GetCursors()); err != nil {
+		return a, err
+	}
+	if a.After, err = parseBound(q.GetAfter()); err != nil {
+		return a, err
+	}
+	a.UpTo, err = parseBound(q.GetUpTo())
+	return a, err
+}
+
+// mismatchesPerAnswer bounds the mismatches of an answer: one has some 70 bytes, 600 in the worst
+// case.
+const mismatchesPerAnswer = 4096
+
+func wireMismatches(mismatches []ship.Mismatch) *wire.AcknowledgeAnswer {
+	n := min(len(mismatches), mismatchesPerAnswer)
+	out := &wire.AcknowledgeAnswer{More: n < len(mismatches)}
+	for _, v := range mismatches[:n] {
+		out.Mismatches = append(out.Mismatches, &wire.Mismatch{
+			Stream: wireStream(v.Stream), Reason: uint32(v.Reason),
+			Seq: uint64(v.Here.Seq), Hash: uint64(v.Here.Hash), Stopped: v.Stopped,
+		})
+	}
+	return out
+}
+
+// parseMismatches takes an answer for streams of one range above after.
+func parseMismatches(id geo.RangeID, after geo.Stream, a *wire.AcknowledgeAnswer) ([]ship.Mismatch, error) {
+	out := make([]ship.Mismatch, 0, len(a.GetMismatches()))
+	for _, w := range a.GetMismatches() {
+		s, err := parseStream(w.GetStream())
+		if err != nil {
+			return nil, err
+		}
+		if s.Range != id || w.GetReason() == 0 || w.GetReason() > 255 || s.Compare(after) <= 0 {
+			return nil, fmt.Errorf("%w: mismatch of reason %d on a stream of range %d", ErrMalformed, w.GetReason(), s.Range)
+		}
+		after = s
+		out = append(out, ship.Mismatch{
+			Stream: s, Reason: change.StopReason(w.GetReason()),
+			Here: geo.Head{Seq: geo.Seq(w.GetSeq()), Hash: geo.Hash(w.GetHash())}, Stopped: w.GetStopped(),
+		})
+	}
+	if a.GetMore() && len(out) == 0 {
+		return nil, fmt.Errorf("%w: a page without mismatches", ErrMalformed)
 	}
 	return out, nil
 }

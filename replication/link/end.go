@@ -20,8 +20,12 @@ type End interface {
 	// Closed returns the full closed record of a range.
 	Closed(ctx context.Context, r geo.RangeID) (*change.Closed, error)
 	// Acknowledge reports how far the caller has streams of a range on its replicas, and
-	// returns those that forked (R16).
-	Acknowledge(ctx context.Context, r geo.RangeID, cursors []ship.StreamCursor) (forked []geo.Stream, err error)
+	// returns those that do not fit, in the order of streams: see ship.Shipper.Acknowledge.
+	Acknowledge(ctx context.Context, r geo.RangeID, a ship.Acknowledgement) ([]ship.Mismatch, error)
+	// Received returns the greatest time that this location has committed of a range of the caller's:
+	// of a closed record or of a change; 0 before the first. It includes all that was committed before
+	// the call.
+	Received(ctx context.Context, src geo.SourceRange) (geo.Timestamp, error)
 	// ReadChunk fills p, of the chunk's length, with the chunk.
 	ReadChunk(ctx context.Context, ref extent.Ref, p []byte) error
 	// PutChunk makes a chunk durable on the replicas. It does not keep data.
@@ -80,20 +84,20 @@ func (e *stampEnd) Records(_ context.Context, s geo.Stream, from geo.Seq, bytesM
 
 // Closed implements End.
 func (e *stampEnd) Closed(_ context.Context, id geo.RangeID) (*change.Closed, error) {
-	r := e.stamp.Leader(id)
-	if r == nil {
-		return nil, e.noLeader(id)
-	}
-	return ship.FullClosed(e.stamp.Location(), r), nil
-}
-
-// Acknowledge implements End.
-func (e *stampEnd) Acknowledge(_ context.Context, id geo.RangeID, cursors []ship.StreamCursor) ([]geo.Stream, error) {
 	s := e.shippers(id)
 	if s == nil {
 		return nil, e.noLeader(id)
 	}
-	return s.Acknowledge(cursors)
+	return s.Full()
+}
+
+// Acknowledge implements End.
+func (e *stampEnd) Acknowledge(_ context.Context, id geo.RangeID, a ship.Acknowledgement) ([]ship.Mismatch, error) {
+	s := e.shippers(id)
+	if s == nil {
+		return nil, e.noLeader(id)
+	}
+	return s.Acknowledge(a)
 }
 
 // ReadChunk implements End.
@@ -140,8 +144,8 @@ func (e *linkedEnd) Closed(ctx context.Context, r geo.RangeID) (*change.Closed, 
 }
 
 // Acknowledge implements End.
-func (e *linkedEnd) Acknowledge(ctx context.Context, r geo.RangeID, cursors []ship.StreamCursor) ([]geo.Stream, error) {
-	return over(ctx, e.l, func(ctx context.Context) ([]geo.Stream, error) { return e.e.Acknowledge(ctx, r, cursors) })
+func (e *linkedEnd) Acknowledge(ctx context.Context, r geo.RangeID, a ship.Acknowledgement) ([]ship.Mismatch, error) {
+	return over(ctx, e.l, func(ctx context.Context) ([]ship.Mismatch, error) { return e.e.Acknowledge(ctx, r, a) })
 }
 
 // ReadChunk implements End.

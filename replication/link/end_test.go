@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 
@@ -29,8 +30,11 @@ type memEnd struct {
 	closed func() *change.Closed
 	acked  map[geo.Stream]geo.Head
 	forked map[geo.Stream]bool
-	chunks map[extent.Ref][]byte
-	err    error // of every call, where set
+	// trimmed are the streams that a full set of cursors has to name.
+	trimmed  []geo.Stream
+	received map[geo.SourceRange]geo.Timestamp
+	chunks   map[extent.Ref][]byte
+	err      error // of every call, where set
 }
 
 func newMemEnd() *memEnd {
@@ -61,17 +65,32 @@ func (m *memEnd) Closed(context.Context, geo.RangeID) (*change.Closed, error) {
 	return m.closed(), m.err
 }
 
-func (m *memEnd) Acknowledge(_ context.Context, _ geo.RangeID, cursors []ship.StreamCursor) (forked []geo.Stream, err error) {
+func (m *memEnd) Acknowledge(_ context.Context, _ geo.RangeID, a ship.Acknowledgement) ([]ship.Mismatch, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, c := range cursors {
+	named := map[geo.Stream]bool{}
+	var mismatches []ship.Mismatch
+	for _, c := range a.Cursors {
+		named[c.Stream] = true
 		if m.forked[c.Stream] {
-			forked = append(forked, c.Stream)
+			mismatches = append(mismatches, ship.Mismatch{Stream: c.Stream, Reason: change.StopForked, Here: c.Head, Stopped: true})
 		} else if c.Head.Seq > m.acked[c.Stream].Seq {
 			m.acked[c.Stream] = c.Head
 		}
 	}
-	return forked, m.err
+	for _, s := range m.trimmed {
+		if a.Full && !named[s] && s.Compare(a.After) > 0 && (a.UpTo == geo.Stream{} || s.Compare(a.UpTo) <= 0) {
+			mismatches = append(mismatches, ship.Mismatch{Stream: s, Reason: change.StopLost, Here: geo.Head{Seq: 7}})
+		}
+	}
+	slices.SortFunc(mismatches, func(a, b ship.Mismatch) int { return a.Stream.Compare(b.Stream) })
+	return mismatches, m.err
+}
+
+func (m *memEnd) Received(_ context.Context, src geo.SourceRange) (geo.Timestamp, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.received[src], m.err
 }
 
 func (m *memEnd) ReadChunk(_ context.Context, ref extent.Ref, p []byte) error {
@@ -224,26 +243,57 @@ func TestRemoteAcknowledge(t *testing.T) {
 	far, w := remoteOf(t, near)
 	l := New()
 	defer l.Close()
-	cursors := map[geo.Stream]geo.Head{}
+	cursors := map[geo.Stream]receive.Cursor{}
 	for i := range 1000 {
 		for lane := range geo.Lane(geo.LaneCount) {
-			cursors[testStream(fmt.Sprintf("account%d", i), lane)] = geo.Head{Seq: geo.Seq(i), Hash: geo.Hash(lane)}
+			cursors[testStream(fmt.Sprintf("account%d", i), lane)] = receive.Cursor{Head: geo.Head{Seq: geo.Seq(i), Hash: geo.Hash(lane)}}
 		}
 	}
 	forked := testStream("account77", 5)
 	near.forked[forked] = true
 	done := make(chan error, 1)
-	NewSource(l, far).Acknowledge(3, cursors, func(err error) { done <- err })
-	var fork *receive.ForkError
-	require.ErrorAs(t, <-done, &fork)
-	require.Equal(t, []geo.Stream{forked}, fork.Streams)
+	var mismatches []receive.Mismatch
+	NewSource(l, far).Acknowledge(3, cursors, true, func(v []receive.Mismatch, err error) {
+		mismatches = v
+		done <- err
+	})
+	require.NoError(t, <-done)
+	require.Equal(t, []receive.Mismatch{{Stream: forked, Reason: change.StopForked, There: cursors[forked].Head, Stopped: true}}, mismatches)
 	require.Less(t, w.longest, 1<<20)
 	delete(cursors, forked)
 	for st, h := range cursors {
 		if h.Seq > 0 {
-			require.Equal(t, h, near.acked[st])
+			require.Equal(t, h.Head, near.acked[st])
 		}
 	}
+}
+
+// A full set of cursors and its mismatches of any number go over in pages of a bounded size: each
+// stream that the caller has lost (R16) is named once, in order, whatever pages it lies between.
+func TestRemoteAcknowledgeFull(t *testing.T) {
+	near := newMemEnd()
+	far, w := remoteOf(t, near)
+	a := ship.Acknowledgement{Full: true}
+	for i := range 1200 {
+		for lane := range geo.Lane(geo.LaneCount) {
+			st := testStream(fmt.Sprintf("account%d", i), lane)
+			switch {
+			case i < 400 || lane%2 == 0: // 400 accounts are lost, and half of the others.
+				near.trimmed = append(near.trimmed, st)
+			default:
+				a.Cursors = append(a.Cursors, ship.StreamCursor{Stream: st, Head: geo.Head{Seq: 9}})
+			}
+		}
+	}
+	mismatches, err := far.Acknowledge(t.Context(), 3, a)
+	require.NoError(t, err)
+	slices.SortFunc(near.trimmed, geo.Stream.Compare)
+	require.Len(t, mismatches, len(near.trimmed))
+	for i, v := range mismatches {
+		require.Equal(t, ship.Mismatch{Stream: near.trimmed[i], Reason: change.StopLost, Here: geo.Head{Seq: 7}}, v)
+	}
+	require.Less(t, w.longest, 1<<20)
+	require.Len(t, near.acked, len(a.Cursors))
 }
 
 // An answer that is lost changes nothing: asked again, each call has the effect that it
@@ -268,11 +318,11 @@ func TestRemoteLostAnswers(t *testing.T) {
 		cursor := []ship.StreamCursor{{Stream: testStream("acct", geo.Lane(i%geo.LaneCount)), Head: geo.Head{Seq: geo.Seq(r.IntN(100))}}}
 		again(func() error { return far.PutChunk(t.Context(), ref, data) })
 		again(func() error {
-			_, err := far.Acknowledge(t.Context(), 3, cursor)
+			_, err := far.Acknowledge(t.Context(), 3, ship.Acknowledgement{Cursors: cursor})
 			return err
 		})
 		require.NoError(t, twin.PutChunk(t.Context(), ref, data))
-		_, err := twin.Acknowledge(t.Context(), 3, cursor)
+		_, err := twin.Acknowledge(t.Context(), 3, ship.Acknowledgement{Cursors: cursor})
 		require.NoError(t, err)
 		got := make([]byte, len(data))
 		again(func() error { return far.ReadChunk(t.Context(), ref, got) })
@@ -287,6 +337,24 @@ func TestRemoteLostAnswers(t *testing.T) {
 	})
 	require.Equal(t, twin.chunks, near.chunks)
 	require.Equal(t, twin.acked, near.acked)
+}
+
+// The greatest time that a location has committed of a range comes over calls, also one that uses all
+// bits, and 0 for a range of which nothing was received.
+func TestRemoteReceived(t *testing.T) {
+	near := newMemEnd()
+	far, _ := remoteOf(t, near)
+	src := geo.SourceRange{Origin: "north", Range: 3}
+	near.received = map[geo.SourceRange]geo.Timestamp{src: 1<<63 + 1}
+	got, err := far.Received(t.Context(), src)
+	require.NoError(t, err)
+	require.Equal(t, geo.Timestamp(1<<63+1), got)
+	got, err = far.Received(t.Context(), geo.SourceRange{Origin: "north", Range: 4})
+	require.NoError(t, err)
+	require.Zero(t, got)
+	near.err = errLost
+	_, err = far.Received(t.Context(), src)
+	require.ErrorIs(t, err, errLost)
 }
 
 // Chunks go over calls up to their bound; a longer one is refused before it is sent.
@@ -320,8 +388,9 @@ func TestServeElsewhere(t *testing.T) {
 		st.Range = id
 		_, err1 := far.Records(t.Context(), st, 1, 10)
 		_, err2 := far.Closed(t.Context(), id)
-		_, err3 := far.Acknowledge(t.Context(), id, []ship.StreamCursor{{Stream: st}})
-		return []error{err1, err2, err3}
+		_, err3 := far.Acknowledge(t.Context(), id, ship.Acknowledgement{Cursors: []ship.StreamCursor{{Stream: st}}})
+		_, err4 := far.Received(t.Context(), geo.SourceRange{Origin: "north", Range: id})
+		return []error{err1, err2, err3, err4}
 	}
 	for _, err := range ask(3) {
 		require.ErrorIs(t, err, there)

@@ -76,7 +76,7 @@ func FuzzRemote(f *testing.F) {
 		&wire.RecordsAnswer{Records: [][]byte{{1}, {2}}},
 		&wire.RecordsAnswer{Part: make([]byte, 10), Length: 20},
 		&wire.ClosedAnswer{Closed: closed, More: true},
-		&wire.AcknowledgeAnswer{Forked: wireStreams([]geo.Stream{st})},
+		wireMismatches([]ship.Mismatch{{Stream: st, Reason: change.StopForked, Here: geo.Head{Seq: 1, Hash: 2}, Stopped: true}}),
 		&wire.ReadChunkAnswer{Data: []byte("data")},
 	} {
 		b, err := proto.Marshal(m)
@@ -104,7 +104,7 @@ func FuzzRemote(f *testing.F) {
 				t.Fatalf("took %+v", c)
 			}
 		case 2:
-			_, err = far.Acknowledge(ctx, 3, []ship.StreamCursor{{Stream: st}})
+			_, err = far.Acknowledge(ctx, 3, ship.Acknowledgement{Full: true, Cursors: []ship.StreamCursor{{Stream: st}}})
 		case 3:
 			err = far.ReadChunk(ctx, ref, make([]byte, ref.Length))
 		case 4:

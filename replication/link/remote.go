@@ -3,6 +3,8 @@ package link
 import (
 	"context"
 	"fmt"
+	"slices"
+	"sort"
 
 	"google.golang.org/protobuf/proto"
 
@@ -148,23 +150,41 @@ func (r *remoteEnd) nextPage(before *wire.Stream, page *change.Closed) (*wire.St
 // cursorsPerCall bounds an Acknowledge: a cursor has some 60 bytes, 600 in the worst case.
 const cursorsPerCall = 4096
 
-// Acknowledge implements End.
-func (r *remoteEnd) Acknowledge(ctx context.Context, id geo.RangeID, cursors []ship.StreamCursor) (forked []geo.Stream, err error) {
-	for len(cursors) > 0 {
+// Acknowledge implements End. A page of the mismatches ends where the answer is full; the next call
+// begins behind it.
+func (r *remoteEnd) Acknowledge(ctx context.Context, id geo.RangeID, a ship.Acknowledgement) ([]ship.Mismatch, error) {
+	cursors := slices.Clone(a.Cursors)
+	slices.SortFunc(cursors, func(a, b ship.StreamCursor) int { return a.Stream.Compare(b.Stream) })
+	var mismatches []ship.Mismatch
+	for after := a.After; ; {
 		n := min(len(cursors), cursorsPerCall)
+		upTo, last := a.UpTo, n == len(cursors)
+		if !last {
+			upTo = cursors[n-1].Stream
+		}
 		q := &wire.AcknowledgeRequest{Range: uint32(id), Cursors: wireCursors(cursors[:n])}
-		cursors = cursors[n:]
-		a, err := call[wire.AcknowledgeAnswer](ctx, r.c, methodAcknowledge, q)
+		if a.Full {
+			q.Full, q.After, q.UpTo = true, wireBound(after), wireBound(upTo)
+		}
+		answer, err := call[wire.AcknowledgeAnswer](ctx, r.c, methodAcknowledge, q)
 		if err != nil {
 			return nil, err
 		}
-		some, err := parseStreams(a.GetForked())
+		some, err := parseMismatches(id, after, answer)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%s: %w", methodAcknowledge, err)
 		}
-		forked = append(forked, some...)
+		mismatches = append(mismatches, some...)
+		switch {
+		case answer.GetMore():
+			after = some[len(some)-1].Stream
+		case last:
+			return mismatches, nil
+		default:
+			after = upTo
+		}
+		cursors = cursors[sort.Search(len(cursors), func(i int) bool { return cursors[i].Stream.Compare(after) > 0 }):]
 	}
-	return forked, nil
 }
 
 // ReadChunk implements End.

@@ -41,17 +41,17 @@ func Serve(h Handlers, l *Link, e End) {
 		return closed(ctx, e, q)
 	})
 	handle(h, l, methodAcknowledge, func(ctx context.Context, q *wire.AcknowledgeRequest) (*wire.AcknowledgeAnswer, error) {
-		id := geo.RangeID(q.GetRange())
-		cursors, err := parseCursors(id, q.GetCursors())
+		a, err := parseAcknowledgement(q)
 		if err != nil {
 			return nil, err
 		}
-		forked, err := e.Acknowledge(ctx, id, cursors)
+		mismatches, err := e.Acknowledge(ctx, geo.RangeID(q.GetRange()), a)
 		if err != nil {
 			return nil, err
 		}
-		return &wire.AcknowledgeAnswer{Forked: wireStreams(forked)}, nil
+		return wireMismatches(mismatches), nil
 	})
+	serveReceived(h, l, e)
 	handle(h, l, methodReadChunk, func(ctx context.Context, q *wire.ReadChunkRequest) (*wire.ReadChunkAnswer, error) {
 		ref, err := parseRef(q.GetRef())
 		if err != nil {

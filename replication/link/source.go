@@ -48,18 +48,31 @@ func (s *Source) Closed(id geo.RangeID, done func(*change.Closed, error)) {
 }
 
 // Acknowledge implements receive.Source.
-func (s *Source) Acknowledge(id geo.RangeID, cursors map[geo.Stream]geo.Head, done func(error)) {
-	list := make([]ship.StreamCursor, 0, len(cursors))
-	for st, h := range cursors {
-		list = append(list, ship.StreamCursor{Stream: st, Head: h})
-	}
+func (s *Source) Acknowledge(id geo.RangeID, cursors map[geo.Stream]receive.Cursor, full bool, done func([]receive.Mismatch, error)) {
+	var out []receive.Mismatch
 	s.brief.start(func(ctx context.Context) error {
-		forked, err := s.far.Acknowledge(ctx, id, list)
-		if len(forked) > 0 {
-			return &receive.ForkError{Streams: forked}
-		}
+		mismatches, err := s.far.Acknowledge(ctx, id, Acknowledgement(cursors, full))
+		out = Mismatches(mismatches)
 		return err
-	}, done)
+	}, func(err error) { done(out, err) })
+}
+
+// Acknowledgement is what a source takes for the cursors of a receiver.
+func Acknowledgement(cursors map[geo.Stream]receive.Cursor, full bool) ship.Acknowledgement {
+	a := ship.Acknowledgement{Cursors: make([]ship.StreamCursor, 0, len(cursors)), Full: full}
+	for st, c := range cursors {
+		a.Cursors = append(a.Cursors, ship.StreamCursor{Stream: st, Head: c.Head, Below: c.Below})
+	}
+	return a
+}
+
+// Mismatches are the answers of a source as a receiver takes them.
+func Mismatches(in []ship.Mismatch) []receive.Mismatch {
+	out := make([]receive.Mismatch, len(in))
+	for i, v := range in {
+		out[i] = receive.Mismatch{Stream: v.Stream, Reason: v.Reason, There: v.Here, Stopped: v.Stopped}
+	}
+	return out
 }
 
 // Chunk implements receive.Source.

@@ -1,7 +1,7 @@
 package receive
 
 import (
-	"fmt"
+	"time"
 
 	"antipode/geo"
 	"antipode/stamp/change"
@@ -21,12 +21,15 @@ const (
 	// Gap: a record before it is missing.
 	Gap
 	// Wait: it cannot be applied yet: epoch above the gate, generation not yet in
-	// the catalog, payload missing.
+	// the catalog, payload missing, commit time ahead of the clock here.
 	Wait
 	// Fork: the previous number belongs to another record here (R16).
 	Fork
 	// Refused: epoch below the gate, wrong origin, or damaged (R7, R11).
 	Refused
+	// Stopped: its stream may not go on, which is state of the local range; dropped. It is not
+	// pulled.
+	Stopped
 )
 
 // Record is a received record.
@@ -34,6 +37,9 @@ type Record struct {
 	Bytes   []byte
 	Record  change.Record
 	Outcome Outcome
+	// Ahead is set with Wait if the commit time is further ahead of the clock here than R6 lets it
+	// be: after so long it no longer is.
+	Ahead time.Duration
 }
 
 // Batch is what is committed here in one group: records of one source range in
@@ -43,8 +49,12 @@ type Batch struct {
 	Records []*Record
 	Closed  *change.Closed
 	// ClosedTaken is false after Apply if the closed record does not continue the committed one:
-	// the full one has to be pulled (R12).
+	// the full one has to be pulled (R12), or if ClosedAhead is set: its time is further ahead of
+	// the clock here than R6 lets it be, and after so long it no longer is.
 	ClosedTaken bool
+	ClosedAhead time.Duration
+	// ClosedStops reports that Closed shows streams to have forked, which are stopped now (R16).
+	ClosedStops bool
 }
 
 // Applier commits received records; package secondary implements it.
@@ -53,29 +63,46 @@ type Applier interface {
 	// from any goroutine: with nil once the applied records are on every in-sync replica. After
 	// an error the outcomes are unknown, and the caller submits the batch again.
 	Apply(b *Batch, done func(error))
-	// Progress returns how far the streams of a source range are applied; ok is false while
-	// the local range has no leader.
-	Progress(src geo.SourceRange) (p cursor.Progress, ok bool)
+	// Stop makes durable that a stream may not go on, with the head at the source as why.There. It
+	// changes nothing if the stream is stopped already. done is called once, from any goroutine;
+	// after an error the caller repeats it.
+	Stop(st geo.Stream, why change.Stop, done func(error))
+	// Progress reads how far the streams of a source range are applied: all that was committed
+	// before the call, and of every stream, so it is for rare use. done is called once, from any
+	// goroutine, with an error while the local range has no leader.
+	Progress(src geo.SourceRange, done func(cursor.Progress, error))
 	// PutPayload makes chunks durable on the local replicas before their record is applied.
 	PutPayload(ref extent.Ref, data []byte, done func(error))
 	// HasPayload reports whether a chunk is durable here.
 	HasPayload(ref extent.Ref) bool
 }
 
-// ForkError reports streams here that do not fit those of the source (R16). The other
-// cursors of the same call were taken.
-type ForkError struct{ Streams []geo.Stream }
+// Cursor is how far a stream is applied here, as the source gets it.
+type Cursor struct {
+	geo.Head
+	// Below is not zero if the source answered that the stream is deleted there up to this number, and
+	// the range here, asked since, is still below it.
+	Below geo.Seq
+}
 
-func (e *ForkError) Error() string {
-	return fmt.Sprintf("receive: %d streams forked, the first is %s", len(e.Streams), e.Streams[0])
+// Mismatch is the answer of the source for a stream whose cursor does not fit its own (R16).
+type Mismatch struct {
+	Stream geo.Stream
+	Reason change.StopReason
+	// There is the last record at the source; before a stop for a loss, the last one that it deleted.
+	There geo.Head
+	// Stopped reports that the source has stopped the stream. Until then it needs the cursor again.
+	Stopped bool
 }
 
 // Source is the direct link to the location that the stream comes from: what the
 // stream lost is pulled over it, keyed by stream and number. done is called once,
-// from any goroutine; by Acknowledge perhaps with a ForkError.
+// from any goroutine.
 type Source interface {
 	Records(s geo.Stream, from geo.Seq, bytesMax int, done func([][]byte, error))
 	Closed(r geo.RangeID, done func(*change.Closed, error))
-	Acknowledge(r geo.RangeID, cursors map[geo.Stream]geo.Head, done func(error))
+	// Acknowledge reports cursors; full means that the streams not named have none. It takes those that
+	// fit, and answers for the others, of a full set for streams not named too.
+	Acknowledge(r geo.RangeID, cursors map[geo.Stream]Cursor, full bool, done func([]Mismatch, error))
 	Chunk(ref extent.Ref, done func([]byte, error))
 }

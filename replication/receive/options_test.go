@@ -12,12 +12,16 @@ import (
 func TestOptions(t *testing.T) {
 	require.NoError(t, Options{}.Validate())
 	for want, o := range map[string]Options{
-		"receive: BatchBytesMax is -1: want bytes above zero, or zero for the default":   {BatchBytesMax: -1},
-		"receive: PendingBytesMax is -1: want bytes above zero, or zero for the default": {PendingBytesMax: -1},
-		"receive: BehindGrace is -1s: want a time above zero, or zero for the default":   {BehindGrace: -time.Second},
-		"receive: RetryAfter is -1s: want a time above zero, or zero for the default":    {RetryAfter: -time.Second},
-		"receive: AckEvery is -1s: want a time above zero, or zero for the default":      {AckEvery: -time.Second},
-		"receive: SilenceAfter is -1s: want a time above zero, or zero for the default":  {SilenceAfter: -time.Second},
+		"receive: BatchBytesMax is -1: want bytes above zero, or zero for the default":    {BatchBytesMax: -1},
+		"receive: PendingBytesMax is -1: want bytes above zero, or zero for the default":  {PendingBytesMax: -1},
+		"receive: WindowBytesMax is -1: want bytes above zero, or zero for the default":   {WindowBytesMax: -1},
+		"receive: UnackedMax is -1: want a number above zero, or zero for the default":    {UnackedMax: -1},
+		"receive: StandAfter is -1s: want a time above zero, or zero for the default":     {StandAfter: -time.Second},
+		"receive: BehindGrace is -1s: want a time above zero, or zero for the default":    {BehindGrace: -time.Second},
+		"receive: RetryAfter is -1s: want a time above zero, or zero for the default":     {RetryAfter: -time.Second},
+		"receive: AckEvery is -1s: want a time above zero, or zero for the default":       {AckEvery: -time.Second},
+		"receive: ReconcileEvery is -1s: want a time above zero, or zero for the default": {ReconcileEvery: -time.Second},
+		"receive: SilenceAfter is -1s: want a time above zero, or zero for the default":   {SilenceAfter: -time.Second},
 	} {
 		require.EqualError(t, o.Validate(), want)
 		require.PanicsWithError(t, want, func() { New(o) })

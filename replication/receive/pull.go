@@ -13,8 +13,8 @@ type pull struct {
 	// dropped is the last number that was received and dropped. The pull ends above it.
 	dropped geo.Seq
 	flying  bool
-	forked  bool
 	retryAt time.Duration
+	ahead   bool // its next record waits for the clock here
 }
 
 // pullBytesMax bounds one answer of the source.
@@ -31,14 +31,13 @@ func (rr *rangeReceiver) leaveToPull(st geo.Stream, seq geo.Seq) {
 
 // step asks for what follows the cursor, or ends the pull.
 func (p *pull) step(rr *rangeReceiver, st geo.Stream, now time.Duration) {
-	if p.flying || p.forked || now < p.retryAt || rr.committing || len(rr.pulledItems) > 0 {
+	if p.flying || now < p.retryAt || rr.standing || rr.committing || len(rr.pulledItems) > 0 {
 		return
 	}
-	progress, ok := rr.r.o.Applier.Progress(rr.src)
-	if !ok {
+	if !rr.mirror.known {
 		return
 	}
-	at := progress.Applied(st).Seq
+	at := rr.mirror.applied[st].Seq
 	if at >= p.dropped {
 		delete(rr.pulls, st)
 		return
@@ -54,6 +53,9 @@ func (p *pull) arrived(rr *rangeReceiver, records [][]byte, err error, now time.
 	// This holds after a success too: a record that could not be applied yet is not requested
 	// again at once.
 	p.retryAt = now
+	if err == nil && len(records) == 0 {
+		rr.mirror.stale = true // What follows may be applied, acknowledged and gone.
+	}
 	if err != nil || len(records) == 0 {
 		p.retryAt = now + rr.r.o.RetryAfter
 		return

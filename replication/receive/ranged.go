@@ -1,13 +1,13 @@
 package receive
 
 import (
-	"errors"
 	"maps"
 	"slices"
 	"time"
 
 	"antipode/geo"
 	"antipode/stamp/change"
+	"antipode/stamp/cursor"
 )
 
 // rangeReceiver applies the streams of one source range at this location: one commit at a time,
@@ -15,42 +15,27 @@ import (
 //
 //	following ──gap, wait, behind a closed head──> pulling
 //	pulling ──pulled past the last number dropped──> following
-//	any ──another record under a number──> forked (stands until an operator decides)
+//	following ──its range stands (see window)──> pulling
+//	any ──stopped in the local range──> stopped (stands until an operator decides)
 type rangeReceiver struct {
 	r   *Receiver
 	src geo.SourceRange
 
-	frames     []item // waiting, in the order of the bus
-	bytes      int    // of the records that wait or are being committed
-	committing bool
-	retryAt    time.Duration
+	waiting
 
 	pulls   map[geo.Stream]*pull
-	behind  map[geo.Stream]time.Duration // since when below a closed head, in running time
-	checkAt time.Duration
+	stopped map[geo.Stream]struct{} // reported as such
+	mirror  mirror
+	checkAt time.Duration // of the streams behind
+	acks    acks
 
 	needFull    bool // the full closed record has to be pulled
 	fullFlying  bool
+	fullAt      time.Duration // not before
 	pulledItems []item
+	ahead       *closedAhead // see ahead.go
 
 	contact, silent time.Duration // running time
-	toAck           bool
-	ackAt           time.Duration
-	ackFlying       bool
-}
-
-// item is a record or a closed record on its way to a commit.
-type item struct {
-	from   *pending // nil where it was pulled
-	rec    *Record
-	closed *change.Closed
-}
-
-// done reports the item as handled to its message.
-func (i item) done() {
-	if i.from != nil {
-		i.from.open--
-	}
 }
 
 // checkEvery is how often a rangeReceiver looks for streams behind their closed heads.
@@ -60,16 +45,19 @@ func (rr *rangeReceiver) step(now, ran time.Duration) time.Duration {
 	if now >= rr.retryAt {
 		rr.commit()
 	}
+	rr.load(now)
 	rr.checkBehind(now, ran)
+	rr.retryClosed(now)
 	rr.pullFull(now)
 	for _, st := range slices.SortedFunc(maps.Keys(rr.pulls), geo.Stream.Compare) {
 		rr.pulls[st].step(rr, st, now)
 	}
 	rr.acknowledgeSource(now)
 	rr.checkSilence(ran)
+	rr.reportAhead(now)
 	next := checkEvery
-	if rr.toAck {
-		next = min(next, max(rr.ackAt-now, time.Millisecond))
+	if len(rr.mirror.moved) > 0 {
+		next = min(next, max(rr.acks.at-now, time.Millisecond))
 	}
 	return next
 }
@@ -81,20 +69,20 @@ func (rr *rangeReceiver) commit() {
 		return
 	}
 	b := &Batch{Source: rr.src}
-	var items []item
 	size := 0
 	take := func(queue *[]item) {
 		for len(*queue) > 0 && size < rr.r.o.BatchBytesMax && b.Closed == nil {
 			it := (*queue)[0]
 			*queue = (*queue)[1:]
-			items = append(items, it)
+			rr.flying = append(rr.flying, it)
 			if it.closed != nil {
 				if len(*queue) > 0 && (*queue)[len(*queue)-1].closed != nil && !it.closed.Full {
 					// A later closed record of the same chain promises more: fold this one into
 					// it.
 					rr.fold(it.closed, *queue)
 					it.done()
-					items = items[:len(items)-1]
+					rr.bytes -= it.bytes
+					rr.flying = rr.flying[:len(rr.flying)-1]
 					continue
 				}
 				b.Closed = it.closed
@@ -108,7 +96,7 @@ func (rr *rangeReceiver) commit() {
 	take(&rr.frames)
 	rr.committing = true
 	rr.r.o.Applier.Apply(b, func(err error) {
-		rr.r.post(func(now time.Duration) { rr.committed(b, items, err, now) })
+		rr.r.post(func(now time.Duration) { rr.committed(b, err, now) })
 	})
 }
 
@@ -120,7 +108,7 @@ func (rr *rangeReceiver) fold(c *change.Closed, queue []item) {
 		if n == nil {
 			continue
 		}
-		if n.Full || n.T0 > c.T {
+		if n.Full || n.T0 > c.T || n.Incarnation != c.Incarnation {
 			return // Nothing follows it, or the chain is broken and the full closed record will be pulled.
 		}
 		have := make(map[geo.Stream]bool, len(n.Heads))
@@ -130,6 +118,8 @@ func (rr *rangeReceiver) fold(c *change.Closed, queue []item) {
 		for _, h := range c.Heads {
 			if !have[c.Stream(h)] {
 				n.Heads = append(n.Heads, h)
+				queue[i].bytes += headBytes
+				rr.bytes += headBytes
 			}
 		}
 		n.T0 = min(n.T0, c.T0)
@@ -138,94 +128,114 @@ func (rr *rangeReceiver) fold(c *change.Closed, queue []item) {
 }
 
 // committed handles the outcomes of a batch.
-func (rr *rangeReceiver) committed(b *Batch, items []item, err error, now time.Duration) {
-	rr.committing = false
+func (rr *rangeReceiver) committed(b *Batch, err error, now time.Duration) {
+	items := rr.flying
+	rr.committing, rr.flying = false, nil
 	if err != nil {
 		// It is unknown whether the batch took effect: submit it again; duplicates are dropped.
 		rr.retryAt = now + rr.r.o.RetryAfter
 		rr.frames = append(items, rr.frames...)
 		return
 	}
+	rr.movedAt, rr.standing = rr.r.running.Time(), false
 	for _, it := range items {
 		if it.rec != nil {
-			rr.resolve(it.rec)
+			rr.resolve(it.rec, now)
 		}
-		if it.rec != nil && it.from != nil {
-			rr.bytes -= len(it.rec.Bytes)
-		}
+		rr.bytes -= it.bytes
 		it.done()
 	}
-	if b.Closed != nil && !b.ClosedTaken {
-		rr.needFull = true
+	if b.Closed != nil {
+		if b.ClosedTaken {
+			rr.mirror.close(b.Closed, rr.movedAt)
+		} else if b.Closed.Full {
+			rr.fullAt = now + rr.r.o.RetryAfter // It is of a time before a recovery with loss: a later one is needed.
+		}
+		if b.ClosedStops {
+			rr.mirror.reload() // They are reported from the progress.
+		}
+		rr.resolveClosed(b, now)
 	}
-	rr.toAck = true
 	rr.commit()
 }
 
 // resolve acts on the outcome of a record. A record that cannot be applied now is not kept in
 // memory: its stream is pulled.
-func (rr *rangeReceiver) resolve(rec *Record) {
+func (rr *rangeReceiver) resolve(rec *Record, now time.Duration) {
 	st := rec.Record.Stream()
 	switch rec.Outcome {
+	case Applied:
+		if p := rr.pulls[st]; p != nil {
+			p.ahead = false
+		}
+		rr.mirror.advance(rec, rr.r.running.Time())
+	case Duplicate:
+		rr.mirror.again(st, rec.Record.Seq)
 	case Gap:
+		if rec.Record.Seq == rr.mirror.applied[st].Seq+1 {
+			rr.mirror.stale = true // It is ahead of what is committed.
+		}
 		if rr.pulls[st] == nil {
 			rr.r.o.Alarm(AlarmGap)
 		}
 		rr.leaveToPull(st, rec.Record.Seq)
 	case Wait:
 		rr.leaveToPull(st, rec.Record.Seq)
-	case Fork:
-		rr.fork(st, rec.Record.Seq)
+		rr.pulls[st].waitForClock(rec.Ahead, now)
+	case Fork, Stopped:
+		delete(rr.pulls, st)
+		if _, did := rr.stopped[st]; !did {
+			rr.mirror.reload() // It is reported from the progress.
+		}
 	case Refused:
 		rr.r.o.Alarm(AlarmEpoch)
 		rr.r.o.Logger.Error("record refused: its epoch is below the gate's", "stream", st, "seq", rec.Record.Seq)
 	}
 }
 
-// fork stops a stream: an operator has to pick a side (R16).
-func (rr *rangeReceiver) fork(st geo.Stream, seq geo.Seq) {
-	rr.leaveToPull(st, seq)
-	if rr.pulls[st].forked {
-		return
+// reportStops raises an alarm, once per receiver, for each stream that may not go on, which is state
+// of the local range, found here or at the source (R16). An operator has to decide.
+func (rr *rangeReceiver) reportStops(stops []cursor.StreamStop) {
+	before := rr.stopped
+	rr.stopped = make(map[geo.Stream]struct{}, len(stops))
+	for _, s := range stops {
+		delete(rr.pulls, s.Stream)
+		rr.stopped[s.Stream] = struct{}{}
+		if _, did := before[s.Stream]; did {
+			continue
+		}
+		rr.mirror.moved[s.Stream] = struct{}{} // The source compares its end (R16).
+		alarm := s.Reason.String()
+		switch s.Reason {
+		case change.StopForked:
+			alarm = AlarmFork
+		case change.StopLost:
+			alarm = AlarmLost
+		}
+		rr.r.o.Alarm(alarm)
+		rr.r.o.Logger.Error("stream stopped; an operator has to decide", "stream", s.Stream, "reason", s.Reason,
+			"here", s.Here.Seq, "there", s.There.Seq)
 	}
-	rr.pulls[st].forked = true
-	rr.r.mu.Lock()
-	rr.r.forked[st] = struct{}{}
-	rr.r.mu.Unlock()
-	rr.r.o.Alarm(AlarmFork)
-	rr.r.o.Logger.Error("streams forked; an operator has to pick a side", "stream", st, "seq", seq)
 }
 
-// checkBehind starts the pull of streams that were below a closed head for longer than the grace:
-// the end of the stream was lost.
-func (rr *rangeReceiver) checkBehind(now, ran time.Duration) {
-	if now < rr.checkAt {
-		return
-	}
-	rr.checkAt = now + checkEvery
-	p, _ := rr.r.o.Applier.Progress(rr.src)
-	behind := p.Behind()
-	for st := range rr.behind {
-		if _, still := behind[st]; !still {
-			delete(rr.behind, st)
-		}
-	}
-	for _, st := range slices.SortedFunc(maps.Keys(behind), geo.Stream.Compare) {
-		head := behind[st]
-		since, known := rr.behind[st]
-		switch {
-		case !known:
-			rr.behind[st] = ran
-		case ran-since > rr.r.o.BehindGrace && rr.pulls[st] == nil:
-			rr.r.o.Alarm(AlarmGap)
-			rr.leaveToPull(st, head)
-		}
-	}
+// stop makes durable here what the source found and has stopped.
+func (rr *rangeReceiver) stop(v Mismatch, now time.Duration) {
+	rr.acks.at = max(rr.acks.at, now+rr.r.o.RetryAfter) // It is not answered again meanwhile.
+	rr.r.o.Applier.Stop(v.Stream, change.Stop{Reason: v.Reason, There: v.There}, func(err error) {
+		rr.r.post(func(now time.Duration) {
+			if err != nil { // The source answers the same again.
+				rr.mirror.moved[v.Stream] = struct{}{}
+				rr.acks.at = now + rr.r.o.RetryAfter
+				return
+			}
+			rr.mirror.reload()
+		})
+	})
 }
 
 // pullFull fetches the full closed record when the chain of closed records broke.
 func (rr *rangeReceiver) pullFull(now time.Duration) {
-	if !rr.needFull || rr.fullFlying || now < rr.retryAt {
+	if !rr.needFull || rr.fullFlying || rr.standing || rr.ahead != nil || now < max(rr.retryAt, rr.fullAt) {
 		return
 	}
 	rr.fullFlying = true
@@ -239,36 +249,6 @@ func (rr *rangeReceiver) pullFull(now time.Duration) {
 			rr.needFull = false
 			rr.contact = rr.r.running.Time()
 			rr.pulledItems = append(rr.pulledItems, item{closed: c})
-		})
-	})
-}
-
-// acknowledgeSource sends the cursors of what is committed here to the source (R14).
-func (rr *rangeReceiver) acknowledgeSource(now time.Duration) {
-	if !rr.toAck || rr.ackFlying || now < rr.ackAt {
-		return
-	}
-	p, ok := rr.r.o.Applier.Progress(rr.src)
-	if !ok {
-		return
-	}
-	cursors := p.Cursors()
-	rr.toAck, rr.ackFlying = false, true
-	rr.ackAt = now + rr.r.o.AckEvery
-	rr.r.o.Source.Acknowledge(rr.src.Range, cursors, func(err error) {
-		rr.r.post(func(now time.Duration) {
-			rr.ackFlying = false
-			var fork *ForkError
-			if errors.As(err, &fork) {
-				for _, st := range fork.Streams {
-					rr.fork(st, cursors[st].Seq)
-				}
-				return
-			}
-			if err != nil {
-				rr.toAck = true
-				rr.ackAt = now + rr.r.o.RetryAfter
-			}
 		})
 	})
 }

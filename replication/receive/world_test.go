@@ -47,13 +47,34 @@ type world struct {
 	heads   map[geo.Stream]geo.Head
 	outbox  map[geo.Stream]map[geo.Seq][]byte
 	now     geo.Timestamp
-	closedT geo.Timestamp // of the last frame
+	closedT map[geo.RangeID]geo.Timestamp // of the last frame of each range
 
-	// The receiving range. applied are the numbers in the order they took effect.
+	// The receiving ranges. applied are the numbers in the order they took effect.
 	cursors map[geo.Stream]geo.Head
 	applied map[geo.Stream][]geo.Seq
 	closedH map[geo.Stream]geo.Seq
-	taken   geo.Timestamp
+	taken   map[geo.RangeID]geo.Timestamp
+
+	// calm loses no answer and gives each at once when it is delivered.
+	calm bool
+	// mute are ranges whose applier does not answer; stuck is what it was given.
+	mute  map[geo.RangeID]bool
+	stuck map[geo.RangeID][]func()
+	// payload is the size of a record's value.
+	payload int
+	// pulled counts the calls of Records.
+	pulled int
+	// ahead, if it is set, is how much too far ahead of the clock here a time is (R6).
+	ahead func(geo.Timestamp) time.Duration
+	// acked counts the cursors in acknowledgements, fulls those that were full; loaded counts
+	// the streams in answers of Progress.
+	acked, fulls, loaded int
+	// ackErr is the answer to acknowledgements; keep lets the outbox keep what is acknowledged.
+	ackErr error
+	keep   bool
+	// compare, if it is set, is how the source answers cursors; stops are what is stopped here.
+	compare func(cursors map[geo.Stream]Cursor, full bool) []Mismatch
+	stops   map[geo.Stream]change.Stop
 }
 
 func newWorld(t *testing.T, seed uint64) *world {
@@ -61,6 +82,8 @@ func newWorld(t *testing.T, seed uint64) *world {
 		t: t, rng: rand.New(rand.NewPCG(seed, 1)), clk: clock.NewManual(time.Unix(1e9, 0)), alarms: map[string]int{},
 		heads: map[geo.Stream]geo.Head{}, outbox: map[geo.Stream]map[geo.Seq][]byte{},
 		cursors: map[geo.Stream]geo.Head{}, applied: map[geo.Stream][]geo.Seq{}, closedH: map[geo.Stream]geo.Seq{},
+		closedT: map[geo.RangeID]geo.Timestamp{}, taken: map[geo.RangeID]geo.Timestamp{},
+		mute: map[geo.RangeID]bool{}, stuck: map[geo.RangeID][]func(){},
 	}
 	w.bus = membus.New(w.clk, bus.Bounds{AckWait: 5 * time.Second})
 	w.pub, w.durable = w.bus.OpenPublisher(), w.bus.OpenConsumer()
@@ -68,11 +91,13 @@ func newWorld(t *testing.T, seed uint64) *world {
 }
 
 // receiver returns one more receiver of the bus's durable consumer.
-func (w *world) receiver() *Receiver {
-	return New(Options{
-		Origin: testOrigin, Ranges: []geo.RangeID{testRange}, Consumer: w.durable, Source: w, Applier: w, Clock: w.clk,
+func (w *world) receiver() *Receiver { return New(w.options(testRange)) }
+
+func (w *world) options(ids ...geo.RangeID) Options {
+	return Options{
+		Origin: testOrigin, Ranges: ids, Consumer: w.durable, Source: w, Applier: w, Clock: w.clk,
 		Incarnation: w.bus.Incarnation(), Logger: slog.New(slog.DiscardHandler), Alarm: func(reason string) { w.alarms[reason]++ },
-	})
+	}
 }
 
 // later runs f some steps of the world from now.
@@ -90,16 +115,34 @@ func (w *world) deliverSome() {
 	}
 }
 
+// deliverAll runs the postponed functions in their order, and those that they postpone.
+func (w *world) deliverAll() {
+	for len(w.waiting) > 0 {
+		f := w.waiting[0]
+		w.waiting = w.waiting[1:]
+		f()
+	}
+}
+
+func testStream(id geo.RangeID, lane geo.Lane) geo.Stream {
+	return geo.Stream{Account: "acct", Epoch: geo.Epoch{Number: 1, Location: testOrigin}, Range: id, Lane: lane}
+}
+
 // write commits some records at the source and publishes their frame.
-func (w *world) write() {
-	f := change.Frame{Origin: testOrigin, Range: testRange, Closed: &change.Closed{Origin: testOrigin, Range: testRange, T0: w.closedT}}
+func (w *world) write() { w.writeTo(testRange, 1+w.rng.IntN(3)) }
+
+// writeTo commits n records of a range, and a closed record.
+func (w *world) writeTo(id geo.RangeID, n int) {
+	f := change.Frame{Origin: testOrigin, Range: id, Closed: &change.Closed{Origin: testOrigin, Range: id, T0: w.closedT[id]}}
 	changed := map[geo.Stream]bool{}
-	for range 1 + w.rng.IntN(3) {
+	w.now++
+	for range n {
 		w.now++
-		st := geo.Stream{Account: "acct", Epoch: geo.Epoch{Number: 1, Location: testOrigin}, Range: testRange, Lane: geo.Lane(w.rng.IntN(4))}
+		st := testStream(id, geo.Lane(w.rng.IntN(4)))
 		at := w.heads[st]
 		b, err := change.AppendRecord(nil, &change.Record{
 			Epoch: st.Epoch, Range: st.Range, Lane: st.Lane, Account: st.Account, Seq: at.Seq + 1, Prev: at.Hash, CommitTime: w.now,
+			Ops: []change.Op{{Value: make([]byte, w.payload)}},
 		})
 		require.NoError(w.t, err)
 		w.heads[st] = geo.Head{Seq: at.Seq + 1, Hash: change.HashOf(b)}
@@ -110,16 +153,16 @@ func (w *world) write() {
 		changed[st] = true
 		f.Records = append(f.Records, b)
 	}
-	w.closedT = w.now
-	f.Closed.T, f.Closed.Heads = w.now, w.closedHeads(changed)
+	w.closedT[id] = w.now
+	f.Closed.T, f.Closed.Heads = w.now, w.closedHeads(id, changed)
 	require.NoError(w.t, w.pub.Publish("geo", change.AppendFrame(nil, &f), func(error) {}))
 	w.bus.Deliver()
 }
 
-func (w *world) closedHeads(of map[geo.Stream]bool) []change.StreamHead {
+func (w *world) closedHeads(id geo.RangeID, of map[geo.Stream]bool) []change.StreamHead {
 	var out []change.StreamHead
 	for lane := range geo.Lane(4) {
-		st := geo.Stream{Account: "acct", Epoch: geo.Epoch{Number: 1, Location: testOrigin}, Range: testRange, Lane: lane}
+		st := testStream(id, lane)
 		if of[st] {
 			out = append(out, change.StreamHead{Account: st.Account, Epoch: st.Epoch, Lane: lane, Seq: w.heads[st].Seq})
 		}
@@ -129,6 +172,7 @@ func (w *world) closedHeads(of map[geo.Stream]bool) []change.StreamHead {
 
 // Records implements Source.
 func (w *world) Records(s geo.Stream, from geo.Seq, _ int, done func([][]byte, error)) {
+	w.pulled++
 	w.later(func() {
 		var out [][]byte
 		for n := from; w.outbox[s][n] != nil && len(out) < 3; n++ {
@@ -139,27 +183,40 @@ func (w *world) Records(s geo.Stream, from geo.Seq, _ int, done func([][]byte, e
 }
 
 // Closed implements Source.
-func (w *world) Closed(_ geo.RangeID, done func(*change.Closed, error)) {
+func (w *world) Closed(id geo.RangeID, done func(*change.Closed, error)) {
 	w.later(func() {
 		all := map[geo.Stream]bool{}
 		for st := range w.heads {
 			all[st] = true
 		}
-		c := &change.Closed{Origin: testOrigin, Range: testRange, Full: true, T: w.now, Heads: w.closedHeads(all)}
+		c := &change.Closed{Origin: testOrigin, Range: id, Full: true, T: w.closedT[id], Heads: w.closedHeads(id, all)}
 		w.answer(func(err error) { done(c, err) })
 	})
 }
 
 // Acknowledge implements Source: acknowledged records leave the outbox.
-func (w *world) Acknowledge(_ geo.RangeID, cursors map[geo.Stream]geo.Head, done func(error)) {
+func (w *world) Acknowledge(_ geo.RangeID, cursors map[geo.Stream]Cursor, full bool, answer func([]Mismatch, error)) {
+	done := func(err error) { answer(nil, err) }
+	w.acked += len(cursors)
 	w.later(func() {
+		if w.ackErr != nil {
+			w.later(func() { done(w.ackErr) })
+			return
+		}
+		if full {
+			w.fulls++
+		}
 		for st, h := range cursors {
 			require.LessOrEqual(w.t, h.Seq, w.cursors[st].Seq, "acknowledged what is not committed")
 			for n := range w.outbox[st] {
-				if n <= h.Seq {
+				if n <= h.Seq && !w.keep {
 					delete(w.outbox[st], n)
 				}
 			}
+		}
+		if w.compare != nil {
+			mismatches := w.compare(cursors, full)
+			done = func(err error) { answer(mismatches, err) }
 		}
 		w.answer(done)
 	})
@@ -171,7 +228,7 @@ func (w *world) Chunk(extent.Ref, func([]byte, error)) { w.t.Fatal("no record he
 // answer gives an answer later, or loses it.
 func (w *world) answer(done func(error)) {
 	var err error
-	if w.rng.IntN(8) == 0 {
+	if !w.calm && w.rng.IntN(8) == 0 {
 		err = errLost
 	}
 	w.later(func() { done(err) })
@@ -179,8 +236,13 @@ func (w *world) answer(done func(error)) {
 
 // Apply implements Applier, by the rules of secondary.Applier: in order, each once.
 func (w *world) Apply(b *Batch, done func(error)) {
+	id := b.Source.Range
+	if w.mute[id] {
+		w.stuck[id] = append(w.stuck[id], func() { w.Apply(b, done) })
+		return
+	}
 	w.later(func() {
-		if w.rng.IntN(10) == 0 {
+		if !w.calm && w.rng.IntN(10) == 0 {
 			w.later(func() { done(errLost) }) // It never came.
 			return
 		}
@@ -195,6 +257,8 @@ func (w *world) Apply(b *Batch, done func(error)) {
 				r.Outcome = Duplicate
 			case r.Record.Seq > at.Seq+1:
 				r.Outcome, stopped[st] = Gap, true
+			case w.ahead != nil && w.ahead(r.Record.CommitTime) > 0:
+				r.Outcome, r.Ahead, stopped[st] = Wait, w.ahead(r.Record.CommitTime), true
 			default:
 				require.Equal(w.t, at.Hash, r.Record.Prev)
 				r.Outcome = Applied
@@ -203,9 +267,13 @@ func (w *world) Apply(b *Batch, done func(error)) {
 			}
 		}
 		b.ClosedTaken = true
-		if c := b.Closed; c != nil && c.T > w.taken {
-			if b.ClosedTaken = c.Full || c.T0 <= w.taken && w.taken > 0; b.ClosedTaken {
-				w.taken = c.T
+		if c := b.Closed; c != nil && c.T > w.taken[id] {
+			joins := c.Full || c.T0 <= w.taken[id] && w.taken[id] > 0
+			if joins && w.ahead != nil {
+				b.ClosedAhead = w.ahead(c.T)
+			}
+			if b.ClosedTaken = joins && b.ClosedAhead == 0; b.ClosedTaken {
+				w.taken[id] = c.T
 				for _, h := range c.Heads {
 					w.closedH[c.Stream(h)] = max(w.closedH[c.Stream(h)], h.Seq)
 				}
@@ -215,18 +283,55 @@ func (w *world) Apply(b *Batch, done func(error)) {
 	})
 }
 
+// unmute lets the applier of a range answer what it was given.
+func (w *world) unmute(id geo.RangeID) {
+	stuck := w.stuck[id]
+	w.mute[id], w.stuck[id] = false, nil
+	for _, f := range stuck {
+		f()
+	}
+}
+
 // Progress implements Applier.
-func (w *world) Progress(src geo.SourceRange) (cursor.Progress, bool) {
+func (w *world) Progress(src geo.SourceRange, done func(cursor.Progress, error)) {
+	w.later(func() {
+		p := w.progress(src)
+		w.answer(func(err error) { done(p, err) })
+	})
+}
+
+func (w *world) progress(src geo.SourceRange) cursor.Progress {
 	streams := map[geo.Stream]cursor.StreamProgress{}
 	for st, h := range w.cursors {
+		if st.Range != src.Range {
+			continue
+		}
 		streams[st] = cursor.StreamProgress{Stream: st, Applied: h}
 	}
 	for st, n := range w.closedH {
-		if at := w.cursors[st]; at.Seq < n {
+		if at := w.cursors[st]; st.Range == src.Range && at.Seq < n {
 			streams[st] = cursor.StreamProgress{Stream: st, Applied: at, Behind: n}
 		}
 	}
-	return cursor.Progress{Source: src, Streams: slices.Collect(maps.Values(streams))}, true
+	w.loaded += len(streams)
+	p := cursor.Progress{Source: src, Streams: slices.Collect(maps.Values(streams))}
+	for st, why := range w.stops {
+		p.Stops = append(p.Stops, cursor.StreamStop{Stream: st, Stop: why})
+	}
+	return p
+}
+
+// Stop implements Applier.
+func (w *world) Stop(st geo.Stream, why change.Stop, done func(error)) {
+	if w.compare == nil {
+		w.t.Fatalf("%s stopped: %s", st, why.Reason)
+	}
+	w.later(func() {
+		if _, did := w.stops[st]; !did {
+			w.stops[st] = why
+		}
+		w.answer(done)
+	})
 }
 
 // PutPayload implements Applier.
@@ -245,8 +350,8 @@ func (w *world) whole() string {
 			return fmt.Sprintf("%s at %d of %d, %d in the outbox", st, w.cursors[st].Seq, h.Seq, len(w.outbox[st]))
 		}
 	}
-	if w.taken != w.now || w.bus.Stored() > 0 {
-		return fmt.Sprintf("closed %d of %d, %d messages in the bus", w.taken, w.now, w.bus.Stored())
+	if !maps.Equal(w.taken, w.closedT) || w.bus.Stored() > 0 {
+		return fmt.Sprintf("closed %d of %d, %d messages in the bus", w.taken, w.closedT, w.bus.Stored())
 	}
 	return ""
 }

@@ -1,9 +1,8 @@
 package ship
 
 import (
-	"errors"
+	"fmt"
 	"slices"
-	"time"
 
 	"antipode/geo"
 	"antipode/internal/plantedbugs"
@@ -16,134 +15,156 @@ const (
 	// AlarmFork: the other location is ahead of this one, or holds another record
 	// under the same number (R16).
 	AlarmFork = "fork"
+	// AlarmLost: the other location lost records that it had acknowledged and that were deleted
+	// here for that (R16).
+	AlarmLost = "lost_acknowledged"
 )
 
 // StreamCursor is how far the other location has a stream on its replicas.
 type StreamCursor struct {
 	Stream geo.Stream
-	Head   geo.Head
+	// Head is zero for a stream that the other location has no cursor of.
+	Head geo.Head
+	// Below is not zero if the other location confirms a loss: it was answered that the stream
+	// is trimmed up to this number, then confirmed its lease, and its cursor is below it.
+	Below geo.Seq
 }
 
-// errUnresolved is returned while a cursor does not fit our stream and it is unknown whether the
-// stream forked.
-var errUnresolved = errors.New("ship: a cursor does not fit; it is compared again under a lease")
-
-// Acknowledge takes cursors of the other location. Only this lets records leave
-// the outbox (R14). A cursor that does not fit our stream is a fork: the stream's
-// outbox stays as it is, for an operator to decide (R16). The forked streams are
-// returned. A leader that was deposed and has not noticed is behind the other location
-// without a fork, so each is compared again under a lease first: until then the answer
-// is an error, and the caller sends the cursors again.
-func (s *Shipper) Acknowledge(cursors []StreamCursor) (forked []geo.Stream, err error) {
-	odd := s.takeAcks(cursors)
-	s.mu.Lock()
-	var unresolved []StreamCursor
-	for _, c := range odd {
-		if _, known := s.forked[c.Stream]; known {
-			forked = append(forked, c.Stream)
-		} else {
-			unresolved = append(unresolved, c)
-		}
-	}
-	s.mu.Unlock()
-	if len(unresolved) == 0 {
-		return forked, nil
-	}
-	s.o.Range.Confirm(func(err error) {
-		if err == nil {
-			s.resolve(unresolved)
-		}
-	})
-	return nil, errUnresolved
+// Acknowledgement is what the other location reports of its cursors in a range.
+type Acknowledgement struct {
+	Cursors []StreamCursor
+	// Full reports that Cursors names every stream that the other location has a cursor of,
+	// of the streams above After and up to UpTo. The zero stream is no bound.
+	Full        bool
+	After, UpTo geo.Stream
 }
 
-// resolve finds the forks among cursors that did not fit, under the lease of this leader.
-func (s *Shipper) resolve(cursors []StreamCursor) {
-	heads, _ := s.o.Range.Machine.Heads()
-	for _, c := range s.takeAcks(cursors) {
-		s.mu.Lock()
-		s.forked[c.Stream] = struct{}{}
-		s.mu.Unlock()
-		s.o.Alarm(AlarmFork)
-		s.o.Logger.Error("streams forked; an operator has to pick a side", "stream", c.Stream,
-			"here", heads[c.Stream].Seq, "there", c.Head.Seq)
-	}
+// confirms reports whether c proves a loss, against the last record deleted here. A cursor below it
+// alone proves nothing: it may have been read before the one that let the record go, by a leader
+// that was deposed or in a call that was delayed.
+func (c StreamCursor) confirms(trimmed geo.Head) bool {
+	return c.Below == trimmed.Seq && c.Head.Seq < c.Below
 }
 
-// takeAcks takes the cursors that fit our streams and returns the others.
-func (s *Shipper) takeAcks(cursors []StreamCursor) (odd []StreamCursor) {
-	heads, _ := s.o.Range.Machine.Heads()
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// Mismatch is the answer for a stream whose cursor does not fit.
+type Mismatch struct {
+	Stream geo.Stream
+	// Reason is change.StopForked or change.StopLost; of a stream that is stopped, whatever it was
+	// stopped for.
+	Reason change.StopReason
+	// Here is our head; before a stop for a loss, up to where the stream is trimmed.
+	Here geo.Head
+	// Stopped reports that the stream is stopped at this end. Until then the case is not
+	// proven: the other location sends the cursor again, of a loss with Below.
+	Stopped bool
+}
+
+// Acknowledge takes cursors of the other location. Only this lets records leave the outbox
+// (R14), and each is compared first with the hash that this range has under its number (R16). One that
+// is ahead of our stream, or of another record, is a fork; one below what was deleted is a loss of
+// the other location. Either stops the stream: its outbox stays as it is, for an operator to decide.
+// A stop is proven by its commit, since a leader that was deposed and has not noticed is behind the
+// other location without a fork; until then the mismatch is not Stopped. The answers are in the
+// order of streams.
+func (s *Shipper) Acknowledge(a Acknowledgement) ([]Mismatch, error) {
+	m := s.o.Range.Machine
+	cursors := a.Cursors
+	if a.Full {
+		cursors = append(cursors[:len(cursors):len(cursors)], s.unnamed(a)...)
+	}
+	var out []Mismatch
+	var proven []StreamCursor
 	for _, c := range cursors {
-		own := heads[c.Stream]
-		if c.Head.Seq > own.Seq || c.Head.Seq == own.Seq && c.Head.Hash != own.Hash {
-			odd = append(odd, c)
+		if c.Stream.Epoch.Location != s.o.Location || c.Stream.Range != s.o.Range.ID() {
+			return nil, fmt.Errorf("ship: cursor of %s, which is no stream of range %d of %s", c.Stream, s.o.Range.ID(), s.o.Location)
+		}
+		if why, stopped := m.Stopped(c.Stream); stopped {
+			out = append(out, Mismatch{c.Stream, why.Reason, why.Here, true})
 			continue
 		}
-		if c.Head.Seq > s.acked[c.Stream].Seq {
-			s.acked[c.Stream] = c.Head
+		reason, here, err := compare(m, c)
+		if err != nil {
+			return nil, err
+		}
+		if reason == change.NotStopped {
+			s.acknowledged(c, m.Trimmed(c.Stream))
+			continue
+		}
+		out = append(out, Mismatch{c.Stream, reason, here, false})
+		if reason == change.StopForked || c.confirms(here) {
+			proven = append(proven, c)
 		}
 	}
-	return odd
+	s.commitStops(proven)
+	slices.SortFunc(out, func(a, b Mismatch) int { return a.Stream.Compare(b.Stream) })
+	return out, nil
 }
 
-// trim proposes the deletion of acknowledged records.
-func (s *Shipper) trim(now time.Duration) {
-	if now < s.trimAt {
-		return
-	}
-	s.trimAt = now + s.o.TrimEvery
+// acknowledged records how far records may go. An older cursor takes nothing back.
+func (s *Shipper) acknowledged(c StreamCursor, trimmed geo.Seq) {
 	s.mu.Lock()
-	if s.trimming {
-		s.mu.Unlock()
-		return
+	defer s.mu.Unlock()
+	if c.Head.Seq > max(trimmed, s.acked[c.Stream].Seq) {
+		s.acked[c.Stream] = c.Head
 	}
-	var due trimCommand
-	for st, h := range s.acked {
-		if h.Seq > s.o.Range.Machine.Trimmed(st) {
-			due = append(due, StreamCursor{st, h})
-		}
-	}
-	s.trimming = len(due) > 0
-	s.mu.Unlock()
-	if len(due) == 0 {
-		return
-	}
-	slices.SortFunc(due, func(a, b StreamCursor) int { return a.Stream.Compare(b.Stream) })
-	s.o.Range.Submit(due, func(error) {
-		// After success or failure the next round handles what is left.
-		s.mu.Lock()
-		s.trimming = false
-		s.mu.Unlock()
-	})
 }
 
-// trimCommand deletes acknowledged records in every replica.
-type trimCommand []StreamCursor
-
-// Reclaims implements ranges.Reclaimer.
-func (trimCommand) Reclaims() {}
-
-// Evaluate implements ranges.Command.
-func (c trimCommand) Evaluate(tx *ranges.Tx) error {
-	for _, t := range c {
-		upTo := t.Head.Seq
-		if plantedbugs.Planted(plantedbugs.TrimUnacknowledged) {
-			upTo += 5
-		}
-		tx.Trim(t.Stream, upTo)
+// unnamed returns a cursor for each stream that a full set lacks though it should name it. One is a
+// stream whose records were deleted here, in the account's present epoch: the receiver drops those
+// of former epochs. The other is a stopped one, so that a receiver that has started is answered with
+// all stops.
+func (s *Shipper) unnamed(a Acknowledgement) []StreamCursor {
+	m := s.o.Range.Machine
+	named := make(map[geo.Stream]struct{}, len(a.Cursors))
+	for _, c := range a.Cursors {
+		named[c.Stream] = struct{}{}
 	}
-	return nil
+	var out []StreamCursor
+	add := func(st geo.Stream) {
+		if _, ok := named[st]; ok || st.Compare(a.After) <= 0 || a.UpTo != (geo.Stream{}) && st.Compare(a.UpTo) > 0 {
+			return
+		}
+		named[st] = struct{}{}
+		out = append(out, StreamCursor{Stream: st})
+	}
+	for st, h := range m.TrimmedHeads() {
+		if g := m.Gate(st.Account); h.Seq > 0 && g.Numbered && g.Role == change.RolePrimary && g.Epoch == st.Epoch {
+			add(st)
+		}
+	}
+	for st := range m.Stops() {
+		if st.Epoch.Location == s.o.Location { // Others are received here.
+			add(st)
+		}
+	}
+	return out
+}
+
+// compare compares a cursor with what this range knows of the stream: its head, the last record
+// deleted, and the records between, of each of which the next one carries the hash. It returns
+// change.NotStopped if the cursor fits. For a loss here is the last record deleted.
+func compare(m *ranges.Machine, c StreamCursor) (reason change.StopReason, here geo.Head, err error) {
+	at, known, err := m.OutboxAt(c.Stream, c.Head.Seq)
+	here = m.Head(c.Stream)
+	switch {
+	case err != nil:
+		return change.NotStopped, here, err
+	case known && (at.Hash == c.Head.Hash || plantedbugs.Planted(plantedbugs.TrimUncompared)):
+		return change.NotStopped, here, nil
+	case known || c.Head.Seq > here.Seq:
+		return change.StopForked, here, nil
+	}
+	return change.StopLost, m.TrimmedHead(c.Stream), nil
 }
 
 // FullClosed returns the full closed record of a range from the state of one of its replicas:
 // only later commits follow what the replica has applied.
 func FullClosed(l geo.Location, r *ranges.Range) *change.Closed {
 	heads, t := r.Machine.Heads()
-	c := &change.Closed{Origin: l, Range: r.ID(), Full: true, T: t}
+	c := &change.Closed{Origin: l, Range: r.ID(), Incarnation: r.Machine.Incarnation(), Full: true, T: t}
+	c.Span, c.Descriptor = ranges.Span(r.ID())
 	for st, h := range heads {
-		c.Heads = append(c.Heads, change.StreamHead{Account: st.Account, Epoch: st.Epoch, Lane: st.Lane, Seq: h.Seq})
+		c.Heads = append(c.Heads, change.StreamHead{Account: st.Account, Epoch: st.Epoch, Lane: st.Lane, Seq: h.Seq, Hash: h.Hash})
 	}
 	sortHeads(c.Heads)
 	return c

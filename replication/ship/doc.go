@@ -3,7 +3,7 @@
 // payload ahead of them, and trims the outbox once it is acknowledged.
 //
 // Invariants: records leave in commit order, each after it is applied on a quorum, and
-// stay in the outbox until the other location has them on its replicas. A closed record
-// names every stream that changed since the last one (R12). A lost frame costs a pull,
-// never a write.
+// stay in the outbox until the other location has them on its replicas. Every frame ends
+// with a closed record, which names every stream that changed since the last one (R12). A
+// lost frame costs a pull, never a write. Memory is bounded: see Bounds.
 package ship

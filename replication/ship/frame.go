@@ -2,99 +2,255 @@ package ship
 
 import (
 	"cmp"
-	"errors"
+	"fmt"
 	"slices"
 	"time"
 
 	"antipode/geo"
-	"antipode/replication/bus"
+	"antipode/internal/plantedbugs"
 	"antipode/stamp/change"
+	"antipode/stamp/outbox"
+	"antipode/stamp/ranges"
 )
 
-// sendQueue publishes frames from the queue and returns when to step again.
-func (s *Shipper) sendQueue(now time.Duration) time.Duration {
-	for len(s.queue) > 0 || s.upTo > 0 && (s.upTo > s.closedT || s.fullNext) && s.numbered() {
-		s.mu.Lock()
-		flying := s.flying
-		s.mu.Unlock()
-		if flying > 0 && len(s.queue) > 0 && s.queued < change.FrameBytesMax && now-s.since < s.o.Linger {
-			return s.o.Linger - (now - s.since)
+// send publishes what is due and returns when to step again.
+func (s *Shipper) send(now time.Duration) time.Duration {
+	for {
+		if wait := s.fly(now); wait > 0 {
+			return wait
 		}
-		if !s.publishFromQueue() {
-			return blockedPause
+		if wait := s.linger(now); wait > 0 {
+			return wait
+		}
+		s.repeatFull(now)
+		built, err := s.build()
+		if err != nil {
+			s.o.Logger.Error("cannot read the outbox; the range stands still until it can", "range", s.o.Range.ID(), "error", err)
+			return s.o.RetryAfter
+		}
+		if !built {
+			return min(idle, max(s.trimAt-now, s.o.Linger))
 		}
 	}
-	return min(idle, max(s.trimAt-now, s.o.Linger))
 }
 
-// numbered reports whether any account of the range is shipped from here. A range without such an
-// account sends no closed records (R12).
-func (s *Shipper) numbered() bool {
-	for _, g := range s.o.Range.Machine.Gates() {
-		if g.Numbered && g.Role == change.RolePrimary {
-			return true
+// repeatFull makes the next closed record a full one if this leader knows of no cursor for what it
+// shipped a while ago. The receiver then reports all its cursors: it reports only what moves, and it may
+// have lost the frames that show another leader. While nothing is acknowledged, as on a
+// slow link, the pause doubles.
+func (s *Shipper) repeatFull(now time.Duration) {
+	if now < s.fullAt {
+		return
+	}
+	s.fullPause = min(max(2*s.fullPause, fullPauseLeast), fullPauseMost)
+	s.fullAt = now + s.fullPause
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for st, head := range s.named {
+		if head.Seq > max(s.acked[st].Seq, s.o.Range.Machine.Trimmed(st)) {
+			s.fullNext = true
+			return
 		}
 	}
-	return false
+	s.fullPause = 0
 }
 
-// publishFromQueue publishes one frame from the queue. Only the frame with the last record taken
-// carries a closed record: in an earlier frame it would cover records that follow.
-func (s *Shipper) publishFromQueue() bool {
-	f := change.Frame{Origin: s.o.Location, Range: s.o.Range.ID()}
-	size, n := 0, 0
-	for n < len(s.queue) && (n == 0 || size+len(s.queue[n].Bytes) <= change.FrameBytesMax) {
-		size += len(s.queue[n].Bytes)
-		f.Records = append(f.Records, s.queue[n].Bytes)
-		n++
+// linger returns how long the records of the queue wait for more of them.
+func (s *Shipper) linger(now time.Duration) time.Duration {
+	if s.lost || s.backlog != nil || len(s.holds.late) > 0 || s.queue.records == 0 || s.queue.records >= s.o.FrameBytesMax {
+		return 0
 	}
-	if n == len(s.queue) {
-		f.Closed = s.closedRecord()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.air.flying() == 0 {
+		return 0
 	}
-	if !s.publish(&f) {
-		return false
+	return s.o.Linger - (now - s.queue.since)
+}
+
+// frame is a frame that is being filled.
+type frame struct {
+	change.Frame
+	size, sizeMax int
+}
+
+// headBytes is about what a head of a closed record takes.
+const headBytes = 64
+
+func (f *frame) room(size int) bool { return f.size == 0 || f.size+size <= f.sizeMax }
+
+// build makes the next frame, and reports whether there was something to send. Each frame ends with
+// a closed record whose T is the time of the last event taken (R12).
+//
+// Everything of the range up to T is in this frame or an earlier one, or acknowledged, or held back;
+// and the heads name all of it. A head may be of a later time than T, as where records were
+// acknowledged that no frame of this leader had: the receiver then waits for more than T requires,
+// so that Last Sync Time is late. A head of an earlier time would be false: the receiver would call T
+// complete while a record at or before T is missing. What was acknowledged before this leader began is
+// named in its full closed record alone: the receiver has it, so that a later one may leave it out.
+func (s *Shipper) build() (built bool, err error) {
+	f := frame{Frame: change.Frame{Origin: s.o.Location, Range: s.o.Range.ID()}, sizeMax: s.o.FrameBytesMax}
+	err = s.fill(&f)
+	news := (s.upTo > s.closedT || s.fullNext && s.upTo > 0) && s.o.Range.Machine.Numbered()
+	if len(f.Records) == 0 && !news {
+		return false, err
 	}
-	s.queue = s.queue[n:]
-	s.queued -= size
-	if len(s.queue) == 0 {
-		s.queue, s.queued = nil, 0
+	f.Closed = s.closedRecord()
+	data := change.AppendFrame(nil, &f.Frame)
+	if f.Closed.Full && len(data) > s.o.Publisher.MaxPayload() {
+		f.Closed = s.unjoined()
+		data = change.AppendFrame(nil, &f.Frame)
 	}
-	if f.Closed != nil {
-		s.closedT, s.fullNext = f.Closed.T, false
-		clear(s.changed)
+	s.fullNext = false
+	clear(s.changed)
+	s.mu.Lock()
+	s.closedT = f.Closed.T
+	s.air.add(data)
+	s.mu.Unlock()
+	return true, err
+}
+
+// fill takes what follows into f: first what was held back, then the backlog, then the queue.
+func (s *Shipper) fill(f *frame) error {
+	if err := s.fillLate(f); err != nil {
+		return err
 	}
+	for s.lost || s.backlog != nil {
+		if s.backlog == nil {
+			if err := s.openBacklog(); err != nil {
+				return err
+			}
+		}
+		for {
+			r, ok, err := s.backlog.peek()
+			if err != nil {
+				return err
+			}
+			if !ok {
+				break
+			}
+			if !s.admit(f, &r) {
+				return nil
+			}
+			if err := s.backlog.pop(); err != nil {
+				return err
+			}
+		}
+		s.upTo = max(s.upTo, s.backlog.t)
+		s.backlog = nil
+	}
+	for len(s.queue.events) > 0 && s.admit(f, &s.queue.events[0]) {
+		s.queue.pop()
+	}
+	return nil
+}
+
+// admit takes the next event of the range: its record goes into f, or is held back. It returns false
+// if f is full.
+func (s *Shipper) admit(f *frame, r *outbox.Record) bool {
+	if r.Seq > s.at(r.Stream).Seq {
+		size := 0
+		if _, named := s.changed[r.Stream]; !named {
+			size = headBytes
+		}
+		h := s.holds.of[r.Stream]
+		held := h != nil || r.Chunks
+		if !held {
+			size += len(r.Bytes)
+		}
+		if !f.room(size) {
+			return false
+		}
+		f.size += size
+		switch {
+		case h == nil && r.Chunks:
+			s.hold(r)
+		case held:
+		case len(r.Bytes) > s.o.Publisher.MaxPayload()-f.sizeMax:
+			s.o.Logger.Error("record too large for the stream; it is pulled", "stream", r.Stream, "seq", r.Seq, "bytes", len(r.Bytes))
+		default:
+			f.Records = append(f.Records, r.Bytes)
+		}
+		s.name(r.Stream, geo.Head{Seq: r.Seq, Hash: r.Hash})
+		if held && plantedbugs.Planted(plantedbugs.HeldUnnamed) {
+			delete(s.changed, r.Stream)
+		}
+	}
+	s.upTo = max(s.upTo, r.CommitTime)
 	return true
 }
 
-// closedRecord returns the closed record for everything taken from the leader so far, the records
-// of held streams included (R12).
+// name makes head the last record of a stream that closed records name.
+func (s *Shipper) name(st geo.Stream, head geo.Head) {
+	s.mu.Lock()
+	s.named[st] = head
+	s.mu.Unlock()
+	s.changed[st] = struct{}{}
+}
+
+// closedRecord returns the closed record that ends a frame: of everything taken so far, the records of
+// held streams included (R12).
 func (s *Shipper) closedRecord() *change.Closed {
-	c := &change.Closed{Origin: s.o.Location, Range: s.o.Range.ID(), T0: s.closedT, T: s.upTo}
-	if s.fullNext {
-		c.Full, c.T0 = true, 0
-		for st := range s.sent {
-			c.Heads = append(c.Heads, s.streamHead(st))
-		}
-		for st := range s.held {
-			if _, sent := s.sent[st]; !sent {
-				c.Heads = append(c.Heads, s.streamHead(st))
-			}
-		}
-	} else {
-		for st := range s.changed {
-			c.Heads = append(c.Heads, s.streamHead(st))
-		}
+	c := s.closed(s.closedT, s.upTo)
+	if plantedbugs.Planted(plantedbugs.ClosedAheadOfFrame) {
+		c.T = s.o.Range.Machine.AppliedState().Last
 	}
-	sortHeads(c.Heads)
+	if !s.fullNext {
+		for st := range s.changed {
+			c.Heads = append(c.Heads, headOf(st, s.named[st]))
+		}
+		sortHeads(c.Heads)
+		return c
+	}
+	s.whole(c)
+	if len(change.AppendClosed(nil, c)) > s.o.FullBytesMax {
+		return s.unjoined()
+	}
 	return c
 }
 
-func (s *Shipper) streamHead(st geo.Stream) change.StreamHead {
-	seq := s.sent[st]
-	if held := s.held[st]; len(held) > 0 {
-		seq = held[len(held)-1].Seq
+// unjoined stands for a full closed record that is too large for a frame. It promises nothing to a
+// receiver that is behind T, which pulls the full one in pages: see Full.
+func (s *Shipper) unjoined() *change.Closed { return s.closed(s.upTo, s.upTo) }
+
+func (s *Shipper) closed(t0, t geo.Timestamp) *change.Closed {
+	r := s.o.Range
+	return &change.Closed{Origin: s.o.Location, Range: r.ID(), Incarnation: r.Machine.Incarnation(), T0: t0, T: t}
+}
+
+// whole makes c a full closed record: with the heads of all streams.
+func (s *Shipper) whole(c *change.Closed) {
+	c.Full, c.T0 = true, 0
+	c.Span, c.Descriptor = ranges.Span(c.Range)
+	c.Heads = make([]change.StreamHead, 0, len(s.named))
+	for st, head := range s.named {
+		if head.Seq > 0 {
+			c.Heads = append(c.Heads, headOf(st, head))
+		}
 	}
-	return change.StreamHead{Account: st.Account, Epoch: st.Epoch, Lane: st.Lane, Seq: seq}
+	sortHeads(c.Heads)
+}
+
+func headOf(st geo.Stream, h geo.Head) change.StreamHead {
+	return change.StreamHead{Account: st.Account, Epoch: st.Epoch, Lane: st.Lane, Seq: h.Seq, Hash: h.Hash}
+}
+
+// Full returns the full closed record as of the last frame, for a receiver whose chain of closed
+// records broke. The record as of now would do too, but while a backlog drains it would put every
+// stream behind its last head, and Last Sync Time would stand still until all is there.
+func (s *Shipper) Full() (*change.Closed, error) {
+	s.mu.Lock()
+	if s.closedT > 0 {
+		defer s.mu.Unlock()
+		c := s.closed(0, s.closedT)
+		s.whole(c)
+		return c, nil
+	}
+	s.mu.Unlock()
+	if !s.o.Range.Leading() {
+		return nil, fmt.Errorf("range %d: %w", s.o.Range.ID(), ranges.ErrNotLeader)
+	}
+	return FullClosed(s.o.Location, s.o.Range), nil
 }
 
 // sortHeads fixes the order, so that equal closed records have equal bytes.
@@ -102,46 +258,4 @@ func sortHeads(heads []change.StreamHead) {
 	slices.SortFunc(heads, func(a, b change.StreamHead) int {
 		return cmp.Or(cmp.Compare(a.Account, b.Account), a.Epoch.Compare(b.Epoch), cmp.Compare(a.Lane, b.Lane))
 	})
-}
-
-// publish gives a frame to the bus.
-func (s *Shipper) publish(f *change.Frame) bool {
-	data := change.AppendFrame(nil, f)
-	s.mu.Lock()
-	s.flying++
-	s.blocked = false
-	s.mu.Unlock()
-	err := s.o.Publisher.Publish(Subject(s.o.Location, f.Range), data, func(err error) {
-		s.mu.Lock()
-		s.flying--
-		s.failed = s.failed || err != nil
-		wake := s.blocked || err != nil
-		s.mu.Unlock()
-		if wake {
-			s.Wake()
-		}
-	})
-	if err == nil {
-		return true
-	}
-	s.mu.Lock()
-	s.flying--
-	s.blocked = errors.Is(err, bus.ErrFull)
-	s.failed = s.failed || !s.blocked
-	s.mu.Unlock()
-	return false
-}
-
-// Subject is the stream subject of a source range.
-func Subject(l geo.Location, r geo.RangeID) string {
-	svc := geo.Service(r)
-	return "geo." + string(l) + "." + svc.String() + "." + rangeToken(r)
-}
-
-func rangeToken(r geo.RangeID) string {
-	const digits = "0123456789"
-	if r < 10 {
-		return digits[r : r+1]
-	}
-	return rangeToken(r/10) + digits[r%10:r%10+1]
 }

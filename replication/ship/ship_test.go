@@ -7,7 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"testing"
 	"time"
 
@@ -46,7 +46,8 @@ type rig struct {
 	out    strings.Builder
 	flying []func(error)
 	pushes []func(error)
-	forks  atomic.Bool // whether an alarm was raised, from any goroutine
+	mu     sync.Mutex
+	raised []string // alarms
 }
 
 // start begins with a new shipper, as a new process does.
@@ -54,14 +55,21 @@ func (r *rig) start() {
 	r.flying, r.pushes = nil, nil
 	r.ship = New(Options{
 		Location: "north", Range: r.leader(), Publisher: r, Pusher: pusher{r}, Clock: clock.NewManual(time.Unix(0, 0)),
-		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Alarm: func(reason string) { r.forks.Store(reason == AlarmFork) },
+		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Alarm: func(reason string) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.raised = append(r.raised, reason)
+		},
 	})
 }
 
-func (r *rig) leader() *ranges.Range {
+func (r *rig) leader() *ranges.Range { return leaderOf(r.t, r.stamp) }
+
+// leaderOf waits until the table range of a stamp has a leader.
+func leaderOf(t *testing.T, s *stamp.Stamp) *ranges.Range {
 	var leader *ranges.Range
-	require.Eventually(r.t, func() bool {
-		leader = r.stamp.Leader(geo.FirstRange(geo.Table))
+	require.Eventually(t, func() bool {
+		leader = s.Leader(geo.FirstRange(geo.Table))
 		return leader != nil
 	}, time.Minute, time.Millisecond)
 	return leader
@@ -167,6 +175,8 @@ func (r *rig) run(t *testing.T, d *datadriven.TestData) string {
 		r.start()
 	case "acknowledge":
 		r.acknowledge(d)
+	case "resume": // An operator lets a stream go on.
+		stamptest.Submit(t, r.stamp, table, resume{testStream(d.CmdArgs[0].Key)})
 	case "outbox":
 		return r.outbox()
 	default:
@@ -186,32 +196,59 @@ func (r *rig) answer(waiting *[]func(error), fail bool) {
 	*waiting = nil
 }
 
-// acknowledge reports the cursor of a partition's stream until it gets an answer under a lease.
+// testStream is the stream of a partition.
+func testStream(object string) geo.Stream {
+	return geo.Stream{
+		Account: "acct", Epoch: geo.Epoch{Number: 1, Location: "north"}, Range: geo.FirstRange(geo.Table), Lane: partition(object).Lane(),
+	}
+}
+
+// acknowledge reports the cursor of a partition's stream, or a full set of cursors that lacks it, and
+// prints the answer. If the answer has to lead to a stop, it waits for that and prints it too.
 func (r *rig) acknowledge(d *datadriven.TestData) {
-	p := partition(d.CmdArgs[0].Key)
-	var seq uint64
-	d.ScanArgs(r.t, "seq", &seq)
-	c := StreamCursor{Stream: geo.Stream{Account: "acct", Epoch: geo.Epoch{Number: 1, Location: "north"}, Range: geo.FirstRange(geo.Table), Lane: p.Lane()}}
-	c.Head.Seq = geo.Seq(seq)
-	if own := r.leader().Machine.Head(c.Stream); own.Seq == c.Head.Seq {
-		c.Head.Hash = own.Hash
+	st := testStream(d.CmdArgs[0].Key)
+	var seq, below uint64
+	d.MaybeScanArgs(r.t, "seq", &seq)
+	d.MaybeScanArgs(r.t, "below", &below)
+	a := Acknowledgement{Full: d.HasArg("absent")}
+	if !a.Full {
+		c := StreamCursor{Stream: st, Head: geo.Head{Seq: geo.Seq(seq), Hash: 1}, Below: geo.Seq(below)}
+		if own, ok, err := r.leader().Machine.OutboxAt(st, c.Head.Seq); ok {
+			require.NoError(r.t, err)
+			c.Head = own.Head
+		}
+		if d.HasArg("other-hash") {
+			c.Head.Hash++
+		}
+		a.Cursors = []StreamCursor{c}
 	}
-	if d.HasArg("other-hash") {
-		c.Head.Hash++
+	before := len(r.alarms())
+	first, err := r.ship.Acknowledge(a)
+	require.NoError(r.t, err)
+	r.printMismatches(first)
+	for _, m := range first {
+		if m.Stopped || m.Reason == change.StopLost && geo.Seq(below) != m.Here.Seq {
+			continue
+		}
+		require.Eventually(r.t, func() bool { return len(r.alarms()) > before }, time.Minute, time.Millisecond)
+		again, err := r.ship.Acknowledge(a)
+		require.NoError(r.t, err)
+		fmt.Fprintf(&r.out, "alarm %s\n", r.alarms()[before:])
+		r.printMismatches(again)
 	}
-	var forked []geo.Stream
-	unresolved := false
-	require.Eventually(r.t, func() bool {
-		var err error
-		forked, err = r.ship.Acknowledge([]StreamCursor{c})
-		unresolved = unresolved || err != nil
-		return err == nil
-	}, time.Minute, time.Millisecond)
-	fmt.Fprintf(&r.out, "forked %d, compared under a lease: %t", len(forked), unresolved)
-	if len(forked) > 0 { // The alarm is raised just after the stream is marked.
-		require.Eventually(r.t, r.forks.Load, time.Minute, time.Millisecond)
-		r.out.WriteString(", alarm")
+}
+
+func (r *rig) printMismatches(list []Mismatch) {
+	for _, m := range list {
+		fmt.Fprintf(&r.out, "%s %s, here #%d, stopped %t\n", objects()[m.Stream.Lane], m.Reason, m.Here.Seq, m.Stopped)
 	}
+}
+
+// alarms returns what alarms were raised so far.
+func (r *rig) alarms() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.raised)
 }
 
 // outbox waits for a trim under way, and reports what is left.
@@ -224,4 +261,12 @@ func (r *rig) outbox() string {
 	b, err := r.leader().Machine.Backlog()
 	require.NoError(r.t, err)
 	return fmt.Sprintf("%d records", b.Records)
+}
+
+// resume is a command that ends the stop of a stream.
+type resume struct{ s geo.Stream }
+
+func (c resume) Evaluate(tx *ranges.Tx) error {
+	tx.Stop(c.s, change.Stop{})
+	return nil
 }

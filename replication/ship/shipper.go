@@ -13,7 +13,6 @@ import (
 	"antipode/replication/bus"
 	"antipode/stamp/change"
 	"antipode/stamp/extent"
-	"antipode/stamp/outbox"
 	"antipode/stamp/ranges"
 )
 
@@ -34,28 +33,58 @@ type Options struct {
 	// Linger is how long a frame that is not full waits for more records while
 	// others are on their way. Zero means 2 ms (R12).
 	Linger time.Duration
-	// RetryAfter is the pause after a failed publish. Zero means 200 ms.
+	// RetryAfter is the pause after a failed publish. Zero means 200 ms. While the bus is full
+	// the pause doubles, up to eight times this, since each attempt costs a frame of bandwidth.
 	RetryAfter time.Duration
 	// TrimEvery is how often acknowledged records are deleted from the outbox. Zero
 	// means 200 ms. A rare trim makes a larger outbox; each costs a group.
 	TrimEvery time.Duration
-	Logger    *slog.Logger
+	// Bounds of the memory of one Shipper; docs/limits.md has them all.
+	Bounds
+	Logger *slog.Logger
 	// Alarm counts a named alarm.
 	Alarm func(reason string)
 	// Wake is called, from any goroutine, when Step has work.
 	Wake func()
 }
 
+// Bounds are what one Shipper may hold in memory, and have under way.
+type Bounds struct {
+	// FrameBytesMax is where a frame is cut, in bytes. A larger record goes alone. Zero means
+	// change.FrameBytesMax.
+	FrameBytesMax int
+	// QueueBytesMax bounds the records that wait for a frame, in bytes. Past it they are dropped
+	// and read from the outbox later. Zero means 4 MiB. A low one costs reads on a slow link.
+	QueueBytesMax int
+	// AheadBytesMax bounds what is read ahead from the outbox, for all streams together, in bytes.
+	// Zero means 4 MiB. A low one makes records of many streams be read twice.
+	AheadBytesMax int
+	// FlyingMax bounds the frames under way, and FlyingBytesMax their bytes; a larger frame flies
+	// alone. Zero means 16 frames, a fair share for four ranges of the bus's window of 64, and 8 MiB.
+	FlyingMax      int
+	FlyingBytesMax int
+	// PushesMax bounds the records whose payload is being pushed, and PushBytesMax the bytes of that
+	// payload; more payload is pushed alone. Other streams wait, held back, in the outbox. Zero means
+	// 32 records and 64 MiB.
+	PushesMax    int
+	PushBytesMax int64
+	// FullBytesMax is the size of a full closed record, in bytes, above which a frame does not carry
+	// it and the receiver pulls it in pages. Zero means 4 MiB, some 60,000 streams.
+	FullBytesMax int
+}
+
 func (o Options) withDefaults() Options {
-	if o.Linger == 0 {
-		o.Linger = 2 * time.Millisecond
-	}
-	if o.RetryAfter == 0 {
-		o.RetryAfter = 200 * time.Millisecond
-	}
-	if o.TrimEvery == 0 {
-		o.TrimEvery = 200 * time.Millisecond
-	}
+	setDefault(&o.Linger, 2*time.Millisecond)
+	setDefault(&o.RetryAfter, 200*time.Millisecond)
+	setDefault(&o.TrimEvery, 200*time.Millisecond)
+	setDefault(&o.FrameBytesMax, change.FrameBytesMax)
+	setDefault(&o.QueueBytesMax, 4<<20)
+	setDefault(&o.AheadBytesMax, 4<<20)
+	setDefault(&o.FlyingMax, 16)
+	setDefault(&o.FlyingBytesMax, 8<<20)
+	setDefault(&o.PushesMax, 32)
+	setDefault(&o.PushBytesMax, 64<<20)
+	setDefault(&o.FullBytesMax, 4<<20)
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
@@ -63,6 +92,13 @@ func (o Options) withDefaults() Options {
 		o.Alarm = func(string) {}
 	}
 	return o
+}
+
+func setDefault[T comparable](v *T, to T) {
+	var zero T
+	if *v == zero {
+		*v = to
+	}
 }
 
 // Validate reports every field that cannot be used.
@@ -76,52 +112,95 @@ func (o Options) Validate() error {
 			errs = append(errs, fmt.Errorf("ship: %s is %s: want a time above zero, or zero for the default", f.name, f.value))
 		}
 	}
+	for _, f := range []struct {
+		name  string
+		value int64
+	}{
+		{"FrameBytesMax", int64(o.FrameBytesMax)},
+		{"QueueBytesMax", int64(o.QueueBytesMax)},
+		{"AheadBytesMax", int64(o.AheadBytesMax)},
+		{"FlyingMax", int64(o.FlyingMax)},
+		{"FlyingBytesMax", int64(o.FlyingBytesMax)},
+		{"PushesMax", int64(o.PushesMax)},
+		{"PushBytesMax", o.PushBytesMax},
+		{"FullBytesMax", int64(o.FullBytesMax)},
+	} {
+		if f.value < 0 {
+			errs = append(errs, fmt.Errorf("ship: %s is %d: want a number above zero, or zero for the default", f.name, f.value))
+		}
+	}
 	return errors.Join(errs...)
 }
 
 // Shipper ships one range from one node, while that node leads the range. Step is
-// called from one goroutine at a time; Acknowledge from any.
+// called from one goroutine at a time; Acknowledge, Full and Dropped from any.
+//
+// What is to be sent comes from the backlog, which reads the outbox, and after it from the queue,
+// which the range feeds. Both give the records of the range in commit order:
+//
+//	begin ──> backlog, up to the heads as of its start ──> queue
+//	queue over its bound: dropped ──> backlog, up to the heads of then ──> queue
+//
+// A record that names payload holds its stream back: the stream's records are left out of the frames
+// and sent, late, from the outbox once the payload is there. They are named in closed records all the
+// same.
 type Shipper struct {
 	o    Options
 	loop *clock.Loop
+	// read reads the outbox: a seam for tests.
+	read func(s geo.Stream, from geo.Seq, bytesMax int) ([][]byte, error)
 
 	mu sync.Mutex
-	// acked is how far the other location has each stream on its replicas.
-	acked   map[geo.Stream]geo.Head
-	forked  map[geo.Stream]struct{} // confirmed under a lease since the start
-	flying  int
-	failed  bool
-	blocked bool         // the bus was full; the end of a publish makes room
-	pushed  []geo.Stream // held-back streams whose payload has arrived
-	badPush []geo.Stream
+	// acked is how far the other location has each stream on its replicas, of those with records
+	// that may go for it.
+	acked    map[geo.Stream]geo.Head
+	stops    stops
+	trimming bool
+	// named is the last record of each stream that is in a frame, or held back: what a closed record
+	// names. Step alone writes it.
+	named   map[geo.Stream]geo.Head
+	closedT geo.Timestamp // T of the last closed record put into a frame
+	dropped Dropped
+	air     air
+	// arrived are holds whose push has ended.
+	arrived []push
 
 	// Below: Step only.
 	leading  bool
-	catchUp  bool
-	sent     map[geo.Stream]geo.Seq
-	closedT  geo.Timestamp // T of the last closed record put into a frame
+	upTo     geo.Timestamp // commit or closed time of the newest event put into a frame, or named
 	fullNext bool
-	target   map[geo.Stream]geo.Head
-	targetT  geo.Timestamp
-	queue    []outbox.Record
-	queued   int
-	since    time.Duration // when the oldest record entered the queue
-	upTo     geo.Timestamp // commit or closed time of the newest event taken
-	changed  map[geo.Stream]struct{}
-	held     map[geo.Stream][]outbox.Record
-	retryAt  time.Duration
-	trimAt   time.Duration
-	trimming bool
+	// fullAt is when a full closed record is due again, fullPause how long after the last one.
+	fullAt, fullPause time.Duration
+	changed           map[geo.Stream]struct{} // named since the last closed record
+	queue             queue
+	backlog           *backlog // nil if the queue has what follows
+	// lost reports that what follows the backlog, or the last frame, is no longer in the queue.
+	lost   bool
+	holds  holds
+	trimAt time.Duration
 }
+
+// Dropped counts what left the queue for lack of room, to be read from the outbox.
+type Dropped struct{ Times, Records, Bytes int64 }
 
 // New returns a shipper. It does nothing until stepped. It panics if the options are not valid.
 func New(o Options) *Shipper {
 	if err := o.Validate(); err != nil {
 		panic(err)
 	}
-	s := &Shipper{o: o.withDefaults(), loop: clock.NewLoop(o.Wake), acked: map[geo.Stream]geo.Head{}, forked: map[geo.Stream]struct{}{}}
+	s := &Shipper{
+		o: o.withDefaults(), loop: clock.NewLoop(o.Wake), read: o.Range.Machine.Outbox,
+		acked: map[geo.Stream]geo.Head{},
+	}
 	s.o.Range.Feed().OnPush(s.Wake)
 	return s
+}
+
+// Dropped returns what left the queue for lack of room since the start.
+func (s *Shipper) Dropped() Dropped {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.dropped
 }
 
 // Wake asks for a step soon.
@@ -137,158 +216,72 @@ func (s *Shipper) Run(ctx context.Context) error {
 // when it begins to lead and when it applied something.
 const idle = time.Second
 
-// blockedPause is how long Step waits at most for a full bus; the end of a publish wakes it
+// blockedPause is how long Step waits at most for room on the bus; the end of a publish wakes it
 // earlier.
 const blockedPause = 20 * time.Millisecond
 
+// fullPauseLeast and fullPauseMost bound the pause between full closed records: see repeatFull.
+const (
+	fullPauseLeast = 5 * time.Second
+	fullPauseMost  = 5 * time.Minute
+)
+
 // Step does what is due and returns how long the caller may wait before the next step.
 func (s *Shipper) Step(now time.Duration) time.Duration {
+	s.reportUnsure()
 	if !s.o.Range.Leading() {
-		s.leading = false
+		s.end()
 		return idle
 	}
 	added, lost := s.o.Range.Feed().Take()
-	if !s.leading {
+	switch {
+	case !s.leading:
 		s.begin(now)
-		lost = true
-	}
-	s.mu.Lock()
-	failed := s.failed
-	s.failed = false
-	s.mu.Unlock()
-	if failed {
-		// Publishes in flight may be lost, and later ones out of order: send again everything
-		// above what the other location has.
-		s.retryAt = now + s.o.RetryAfter
-		s.rewind()
-		lost = true
-	}
-	s.trim(now)
-	if lost || s.catchUp {
-		// The records just taken are in the outbox too, behind those that are not sent yet.
-		s.startCatchUp()
-	} else {
+	case lost:
+		s.drop()
+	default:
 		s.take(added, now)
 	}
-	s.release(now)
-	if now < s.retryAt {
-		return s.retryAt - now
-	}
-	if s.catchUp && !s.sendBacklog() {
-		return blockedPause
-	}
-	return s.sendQueue(now)
+	s.trim(now)
+	s.endPushes()
+	return s.send(now)
 }
 
 // begin starts shipping as the range's new leader: everything not acknowledged is
 // sent again, and the first closed record is full.
 func (s *Shipper) begin(now time.Duration) {
-	s.leading = true
-	s.held = map[geo.Stream][]outbox.Record{}
-	s.changed = map[geo.Stream]struct{}{}
-	s.closedT, s.upTo = 0, 0
+	s.leading, s.lost, s.fullNext = true, true, true
+	s.upTo, s.changed = 0, map[geo.Stream]struct{}{}
+	s.holds.of = map[geo.Stream]*hold{}
 	s.trimAt = now + s.o.TrimEvery
-	s.trimming = false
-	s.rewind()
-}
-
-// rewind forgets what was sent beyond what is acknowledged.
-func (s *Shipper) rewind() {
+	s.fullAt, s.fullPause = now+fullPauseLeast, fullPauseLeast
 	heads, _ := s.o.Range.Machine.Heads()
-	s.sent = make(map[geo.Stream]geo.Seq, len(heads))
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for st := range heads {
-		s.sent[st] = max(s.o.Range.Machine.Trimmed(st), s.acked[st].Seq)
-	}
-	s.pushed, s.badPush = nil, nil
-}
-
-// startCatchUp takes the next frames from the outbox, up to the present heads.
-func (s *Shipper) startCatchUp() {
-	s.queue, s.queued = nil, 0
-	clear(s.held)
-	s.target, s.targetT = s.o.Range.Machine.Heads()
-	s.catchUp, s.fullNext = true, true
-}
-
-// take queues what the leader applied, in commit order.
-func (s *Shipper) take(added []outbox.Added, now time.Duration) {
-	for _, a := range added {
-		for _, r := range a.Records {
-			s.upTo = max(s.upTo, r.CommitTime)
-			s.changed[r.Stream] = struct{}{}
-			s.enqueue(r, now)
+	s.trimming = false
+	s.closedT = 0
+	s.named = make(map[geo.Stream]geo.Head, len(heads))
+	for st, head := range heads {
+		at := s.acked[st]
+		if n := s.o.Range.Machine.Trimmed(st); n > at.Seq {
+			at = geo.Head{Seq: n} // The record behind it has its hash: see openBacklog.
 		}
-		if a.Closed != 0 {
-			s.upTo = max(s.upTo, a.Closed)
+		if at.Seq == head.Seq {
+			at = head
 		}
+		s.named[st] = at
 	}
 }
 
-// enqueue puts a record into the frame queue, or holds its stream back while the payload it names
-// is on its way. Other streams continue.
-func (s *Shipper) enqueue(r outbox.Record, now time.Duration) {
-	if r.Seq <= s.sent[r.Stream] {
+// end forgets everything but the acknowledgements: the range is led elsewhere.
+func (s *Shipper) end() {
+	if !s.leading {
 		return
 	}
-	waiting, isHeld := s.held[r.Stream]
-	if isHeld || r.Chunks {
-		s.held[r.Stream] = append(waiting, r)
-		if !isHeld {
-			s.push(r)
-		}
-		return
-	}
-	s.put(r, now)
-}
-
-func (s *Shipper) put(r outbox.Record, now time.Duration) {
-	if len(s.queue) == 0 {
-		s.since = now
-	}
-	s.queue = append(s.queue, r)
-	s.queued += len(r.Bytes)
-	s.sent[r.Stream] = r.Seq
-}
-
-// push sends a record's payload ahead.
-func (s *Shipper) push(r outbox.Record) {
-	rec, err := change.ParseRecord(r.Bytes)
-	if err != nil {
-		s.o.Logger.Error("record in memory does not parse", "stream", r.Stream, "seq", r.Seq, "error", err)
-		return
-	}
-	st := r.Stream
-	s.o.Pusher.Push(rec.Chunks, func(err error) {
-		s.mu.Lock()
-		if err == nil {
-			s.pushed = append(s.pushed, st)
-		} else {
-			s.badPush = append(s.badPush, st)
-		}
-		s.mu.Unlock()
-		s.Wake()
-	})
-}
-
-// release queues the records of held-back streams whose payload has arrived. If a push failed,
-// the record is sent without it, and the receiver fetches the payload itself.
-func (s *Shipper) release(now time.Duration) {
+	s.leading, s.backlog, s.queue, s.changed = false, nil, queue{}, nil
+	s.holds = holds{pushing: s.holds.pushing, bytes: s.holds.bytes}
 	s.mu.Lock()
-	ready := append(s.pushed, s.badPush...)
-	s.pushed, s.badPush = nil, nil
-	s.mu.Unlock()
-	for _, st := range ready {
-		waiting := s.held[st]
-		delete(s.held, st)
-		for i, r := range waiting {
-			if i > 0 && r.Chunks {
-				s.held[st] = waiting[i:]
-				s.push(r)
-				break
-			}
-			s.put(r, now)
-		}
-	}
+	defer s.mu.Unlock()
+	s.named, s.closedT = nil, 0
+	s.air = air{}
 }

@@ -36,12 +36,20 @@ type Location interface {
 	// CreateAccount makes an account whose primary is this location.
 	CreateAccount(ctx context.Context, a wire.NewAccount) (wire.Account, error)
 
+	// Forks lists the streams that may not go on, as the location keeps them.
+	Forks(ctx context.Context) (wire.Forks, error)
+
+	// Reservations lists what the location holds of accounts whose creation has not ended.
+	// FreeReservation gives up one of them.
+	Reservations(ctx context.Context) ([]wire.Reservation, error)
+	FreeReservation(ctx context.Context, name geo.Account) (freed bool, err error)
+
 	// The operations are those of api/admin.Cluster.
 	StartNode(ctx context.Context, id geo.NodeID) error
 	StopNode(ctx context.Context, id geo.NodeID) error
 	Start(ctx context.Context) error
 	Stop(ctx context.Context) error
-	RecoverRange(ctx context.Context, id geo.RangeID, untrusted bool) (wire.RangeRecovered, error)
+	RecoverRange(ctx context.Context, id geo.RangeID, in wire.RecoverRange) (wire.RangeRecovered, error)
 	SetLink(ctx context.Context, l wire.Link) error
 }
 
@@ -264,9 +272,9 @@ func (b *Backend) StopLocation(ctx context.Context, l geo.Location) error {
 }
 
 // RecoverRange implements api/admin.Cluster.
-func (b *Backend) RecoverRange(ctx context.Context, l geo.Location, id geo.RangeID, untrusted bool) (out wire.RangeRecovered, err error) {
+func (b *Backend) RecoverRange(ctx context.Context, l geo.Location, id geo.RangeID, in wire.RecoverRange) (out wire.RangeRecovered, err error) {
 	err = b.at(l, func(l Location) (err error) {
-		out, err = l.RecoverRange(ctx, id, untrusted)
+		out, err = l.RecoverRange(ctx, id, in)
 		return err
 	})
 	return out, err

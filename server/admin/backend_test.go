@@ -54,7 +54,9 @@ func TestOperationsReachTheirLocation(t *testing.T) {
 		{func(ctx context.Context, b *Backend) (any, error) { return nil, b.StopNode(ctx, "north", 2) }, nil, "stop node 2", ""},
 		{func(ctx context.Context, b *Backend) (any, error) { return nil, b.StartLocation(ctx, "north") }, nil, "start", ""},
 		{func(ctx context.Context, b *Backend) (any, error) { return nil, b.StopLocation(ctx, "south") }, nil, "", "stop"},
-		{func(ctx context.Context, b *Backend) (any, error) { return b.RecoverRange(ctx, "north", 4, true) }, recovered, "recover range 4 untrusted true", ""},
+		{func(ctx context.Context, b *Backend) (any, error) {
+			return b.RecoverRange(ctx, "north", 4, wire.RecoverRange{AcceptLoss: true, Untrusted: true, WithoutPair: true})
+		}, recovered, "recover range 4 {AcceptLoss:true Untrusted:true WithoutPair:true}", ""},
 		{func(ctx context.Context, b *Backend) (any, error) {
 			a, err := b.CreateAccount(ctx, wire.NewAccount{Name: "mail", Location: "south"})
 			return a.Primary, err

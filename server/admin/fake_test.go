@@ -32,6 +32,10 @@ type fake struct {
 	events    []wire.Event
 	readiness wire.LocationReadiness
 	accounts  []wire.Account
+
+	reservations []wire.Reservation
+	forks        wire.Forks
+
 	// fail is returned by every method that can fail. If hangs is set, every method lasts until
 	// its context ends.
 	fail  error
@@ -115,6 +119,18 @@ func (f *fake) Keys(ctx context.Context, name geo.Account) (wire.Keys, error) {
 	return wire.Keys{Name: name, Key1: "a2V5MQ==", Key2: "a2V5Mg=="}, err
 }
 
+func (f *fake) Forks(ctx context.Context) (wire.Forks, error) { return f.forks, f.note(ctx, "forks") }
+
+func (f *fake) Reservations(ctx context.Context) ([]wire.Reservation, error) {
+	return f.reservations, f.note(ctx, "reservations")
+}
+
+func (f *fake) FreeReservation(ctx context.Context, name geo.Account) (bool, error) {
+	was := len(f.reservations)
+	f.reservations = slices.DeleteFunc(slices.Clone(f.reservations), func(r wire.Reservation) bool { return r.Name == name })
+	return len(f.reservations) < was, f.note(ctx, "free %s", name)
+}
+
 func (f *fake) CreateAccount(ctx context.Context, n wire.NewAccount) (wire.Account, error) {
 	return wire.Account{Name: n.Name, Primary: f.name}, f.note(ctx, "create %s", n.Name)
 }
@@ -131,8 +147,8 @@ func (f *fake) Start(ctx context.Context) error { return f.note(ctx, "start") }
 
 func (f *fake) Stop(ctx context.Context) error { return f.note(ctx, "stop") }
 
-func (f *fake) RecoverRange(ctx context.Context, id geo.RangeID, untrusted bool) (wire.RangeRecovered, error) {
-	return wire.RangeRecovered{Location: f.name, Range: id, Survivor: "a", SilentNodes: []string{"b"}}, f.note(ctx, "recover range %d untrusted %v", id, untrusted)
+func (f *fake) RecoverRange(ctx context.Context, id geo.RangeID, in wire.RecoverRange) (wire.RangeRecovered, error) {
+	return wire.RangeRecovered{Location: f.name, Range: id, Survivor: "a", SilentNodes: []string{"b"}}, f.note(ctx, "recover range %d %+v", id, in)
 }
 
 func (f *fake) SetLink(ctx context.Context, l wire.Link) error {

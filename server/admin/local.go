@@ -41,9 +41,12 @@ type part interface {
 	Receives() bool
 	AccountStatus(a *catalog.Account, now time.Time) wire.AccountStatus
 	CreateAccount(ctx context.Context, n wire.NewAccount) (*catalog.Account, error)
+	Forks(ctx context.Context) (wire.Forks, error)
+	Incomplete(ctx context.Context) ([]*catalog.Account, error)
+	Free(ctx context.Context, name geo.Account) (*catalog.Account, error)
 	StartNode(id geo.NodeID) error
 	StopNode(id geo.NodeID) error
-	RecoverRange(ctx context.Context, id geo.RangeID, untrusted bool) (wire.RangeRecovered, error)
+	RecoverRange(ctx context.Context, id geo.RangeID, in wire.RecoverRange) (wire.RangeRecovered, error)
 	Link() wire.Link
 	SetLink(to wire.Link)
 }
@@ -146,8 +149,8 @@ func (l *Local) Stop(context.Context) error { return l.Server.Stop() }
 
 // RecoverRange implements Location. The best survivor may be on any node that the stamp
 // reaches.
-func (l *Local) RecoverRange(ctx context.Context, id geo.RangeID, untrusted bool) (wire.RangeRecovered, error) {
-	return l.Location.RecoverRange(ctx, id, untrusted)
+func (l *Local) RecoverRange(ctx context.Context, id geo.RangeID, in wire.RecoverRange) (wire.RangeRecovered, error) {
+	return l.Location.RecoverRange(ctx, id, in)
 }
 
 // SetLink implements Location.

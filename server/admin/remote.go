@@ -254,9 +254,9 @@ func (r *Remote) Stop(ctx context.Context) error {
 }
 
 // RecoverRange implements Location.
-func (r *Remote) RecoverRange(ctx context.Context, id geo.RangeID, untrusted bool) (wire.RangeRecovered, error) {
+func (r *Remote) RecoverRange(ctx context.Context, id geo.RangeID, in wire.RecoverRange) (wire.RangeRecovered, error) {
 	return operate(ctx, r, func(ctx context.Context, c *wire.Client) (wire.RangeRecovered, error) {
-		return c.RecoverRange(ctx, r.Location, id, wire.RecoverRange{AcceptLoss: true, Untrusted: untrusted})
+		return c.RecoverRange(ctx, r.Location, id, in)
 	})
 }
 

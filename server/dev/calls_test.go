@@ -102,7 +102,7 @@ func TestReplicationOverCalls(t *testing.T) {
 	})
 	createTable(t, c, "northacct")
 	north, south := c.locations[North], c.locations[South]
-	cont := &catalog.Create{Service: geo.Blob, Account: "northacct", Name: "cont", Epoch: 1}
+	cont := &catalog.Create{Service: geo.Blob, Account: "northacct", Name: "cont"}
 	require.NoError(t, north.Primary.Write(t.Context(), cont))
 	var last *blobs.PutBlob
 	const n = 30
@@ -175,19 +175,19 @@ func TestReserveOverCalls(t *testing.T) {
 
 	w.loses = 0
 	peer := directory.NewRemotePeer(w)
-	err := peer.Reserve(t.Context(), catalog.Account{Name: "southacct", Primary: North, Secondary: South, Epoch: 1})
+	err := peer.Reserve(t.Context(), catalog.Account{Name: "southacct", Primary: North, Secondary: South, Epoch: 9, Created: 1})
 	require.ErrorIs(t, err, storageerr.AccountAlreadyExists)
 	for _, a := range []catalog.Account{
-		{Name: "third", Primary: South, Secondary: North, Epoch: 1},
-		{Name: "third", Primary: "elsewhere", Secondary: South, Epoch: 1},
-		{Name: "Bad Name", Primary: North, Secondary: South, Epoch: 1},
+		{Name: "third", Primary: South, Secondary: North},
+		{Name: "third", Primary: "elsewhere", Secondary: South},
+		{Name: "Bad Name", Primary: North, Secondary: South},
 		{Name: "third", Primary: North, Secondary: South},
 	} {
 		require.ErrorContains(t, peer.Reserve(t.Context(), a), "may reserve here")
 	}
 	there := errors.New("node 2 is to be asked")
 	directory.ServePeer(w, c.link, south.Directory, func(geo.RangeID) error { return there })
-	a := catalog.Account{Name: "third", Primary: North, Secondary: South, Epoch: 1}
+	a := catalog.Account{Name: "third", Primary: North, Secondary: South}
 	require.ErrorIs(t, peer.Reserve(t.Context(), a), there)
 	c.link.Cut()
 	require.ErrorIs(t, peer.Reserve(t.Context(), a), link.ErrCut)

@@ -21,13 +21,13 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"antipode/geo"
-	"antipode/server/location"
 	"antipode/services/catalog"
 	"antipode/services/tables"
 	"antipode/stamp/change"
 	"antipode/stamp/keys"
 	"antipode/stamp/node"
 	"antipode/stamp/ranges"
+	"antipode/stamp/route"
 	"antipode/stamp/seglog"
 	"antipode/stamp/state"
 )
@@ -139,8 +139,8 @@ func openAlone(t *testing.T, dir string) folderData {
 		held[string(it.Key())] = append([]byte(nil), it.Value()...)
 	}
 	require.NoError(t, it.Close())
-	for _, svc := range location.Services() {
-		held.replay(t, state, log, geo.FirstRange(svc))
+	for _, id := range route.First().IDs() {
+		held.replay(t, state, log, id)
 	}
 	return held
 }

@@ -47,7 +47,8 @@ func join(l *link.Link, a, b *location.Location, end func(*location.Location) li
 		e := end(far)
 		return location.Far{
 			Directory: linkedDirectory{l, far}, Source: link.NewSource(l, e), Pusher: link.NewPusher(l, near, e),
-			Bus: natsbus.ConnOptions{Server: linkedBus{l, far}},
+			Received: l.End(e).Received,
+			Bus:      natsbus.ConnOptions{Server: linkedBus{l, far}},
 		}
 	}
 	a.SetFar(far(a, b))

@@ -22,7 +22,7 @@ import (
 func TestLeaderWithoutPayloadRefuses(t *testing.T) {
 	c := startFaulty(t)
 	north := c.locations[North]
-	create := &catalog.Create{Service: geo.Blob, Account: "northacct", Name: "cont", Epoch: 1}
+	create := &catalog.Create{Service: geo.Blob, Account: "northacct", Name: "cont"}
 	require.NoError(t, north.Primary.Write(t.Context(), create))
 	data := []byte("payload")
 	put := &blobs.PutBlob{

@@ -4,16 +4,21 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	wire "antipode/client/admin"
 	"antipode/geo"
+	"antipode/internal/clock"
 	"antipode/replication/receive"
 	"antipode/server/location"
 	"antipode/stats"
 )
+
+var lossAccepted = wire.RecoverRange{AcceptLoss: true}
 
 // R4 and R16, end to end: a write that only two nodes had is lost with them, and the
 // survivor goes on without it; the other location, which has it, says so: its copy is
@@ -37,7 +42,7 @@ func TestRecoverRange(t *testing.T) {
 		return err == nil && a.status == http.StatusNoContent
 	})
 	eventually(t, "it is in the south", func() bool { return read(t, c, "northacct", "-secondary", "k") == "lost" })
-	_, err := k.RecoverRange(t.Context(), North, table, false)
+	_, err := k.RecoverRange(t.Context(), North, table, lossAccepted)
 	var refused *wire.Error
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, "QuorumPresent", refused.Code)
@@ -48,9 +53,15 @@ func TestRecoverRange(t *testing.T) {
 		}
 	}
 	require.NoError(t, k.StartNode(t.Context(), North, left))
-	for _, id := range location.Ranges() {
-		r, err := k.RecoverRange(t.Context(), North, id, false)
+	received := map[geo.RangeID]time.Time{}
+	for _, id := range c.locations[North].Route().IDs() {
+		received[id] = c.locations[South].Leader(id).Machine.Known(geo.SourceRange{Origin: North, Range: id}).Closed.Time()
+	}
+	for _, id := range c.locations[North].Route().IDs() {
+		r, err := k.RecoverRange(t.Context(), North, id, lossAccepted)
 		require.NoError(t, err)
+		require.False(t, r.TimesUnchecked)
+		require.False(t, r.Above.Before(received[id]), "range %d", id)
 		require.Equal(t, wire.NodeName(North, left), r.Survivor)
 		require.Len(t, r.SilentNodes, nodesPerLocation-1)
 		require.True(t, r.Trusted)
@@ -64,7 +75,7 @@ func TestRecoverRange(t *testing.T) {
 			require.NoError(t, k.StartNode(t.Context(), North, id))
 		}
 	}
-	for _, id := range location.Ranges() {
+	for _, id := range c.locations[North].Route().IDs() {
 		eventually(t, "three are in sync", func() bool {
 			lead := c.locations[North].Leader(id)
 			return lead != nil && lead.InSync() == nodesPerLocation
@@ -79,6 +90,71 @@ func TestRecoverRange(t *testing.T) {
 	require.Positive(t, c.meters.Alarms.Counts(South)[receive.AlarmFork]+c.meters.Alarms.Counts(North)[receive.AlarmFork])
 	require.Equal(t, "lost", read(t, c, "northacct", "-secondary", "k"))
 
-	_, err = k.RecoverRange(t.Context(), North, 99, false)
+	_, err = k.RecoverRange(t.Context(), North, 99, lossAccepted)
 	require.True(t, errors.As(err, &refused) && refused.Status == http.StatusNotFound)
 }
+
+// R6: a range that lost commits asks the other location up to which time it has received them, and is
+// not re-formed while that does not answer, or is far ahead of the clock here; without the answer only
+// if the operator insists, and then the result shows that nothing was checked.
+func TestR6RecoveryAsksPair(t *testing.T) {
+	var behind atomic.Int64
+	c := startAdjusted(t, func(o *location.Options) {
+		if o.Name == North {
+			o.Clock = lateClock{o.Clock, &behind}
+		}
+	})
+	k, table := c.admin, geo.FirstRange(geo.Table)
+	for id := geo.NodeID(2); id <= nodesPerLocation; id++ {
+		require.NoError(t, k.StopNode(t.Context(), North, id))
+	}
+	// try asks again while the range has a leader, which steps down first.
+	try := func(id geo.RangeID, in wire.RecoverRange) (r wire.RangeRecovered, e *wire.Error) {
+		t.Helper()
+		eventually(t, "no node leads", func() bool {
+			var err error
+			r, err = k.RecoverRange(t.Context(), North, id, in)
+			e = nil
+			return !errors.As(err, &e) || e.Code != "QuorumPresent"
+		})
+		return r, e
+	}
+	refused := func(code, says string) {
+		t.Helper()
+		_, e := try(table, lossAccepted)
+		require.NotNil(t, e)
+		require.Equal(t, code, e.Code)
+		require.Contains(t, e.Message, says)
+		require.Contains(t, e.Message, "nothing was changed")
+		require.Contains(t, e.Message, "--without-pair")
+		require.NotContains(t, e.Message, "\n")
+	}
+	c.link.Cut()
+	refused("PairSilent", string(South))
+	c.link.Heal()
+	behind.Store(int64(time.Hour))
+	refused("ClockBehind", "1h0m")
+	behind.Store(0)
+	require.Zero(t, c.locations[North].Leader(table), "nothing was changed")
+	r, e := try(table, lossAccepted)
+	require.Nil(t, e)
+	require.False(t, r.TimesUnchecked)
+	eventually(t, "it leads above what the other location has", func() bool {
+		lead := c.locations[North].Leader(table)
+		return lead != nil && !lead.Machine.AppliedState().Last.Time().Before(r.Above.Time)
+	})
+
+	c.link.Cut()
+	r, e = try(geo.FirstRange(geo.Queue), wire.RecoverRange{AcceptLoss: true, WithoutPair: true})
+	require.Nil(t, e)
+	require.True(t, r.TimesUnchecked)
+	require.Zero(t, r.Above)
+}
+
+// lateClock is behind a clock by as much as a test says.
+type lateClock struct {
+	clock.Clock
+	behind *atomic.Int64
+}
+
+func (c lateClock) Now() time.Time { return c.Clock.Now().Add(-time.Duration(c.behind.Load())) }

@@ -179,7 +179,7 @@ func (tl *timeline) applied(p keys.Partition, n geo.Seq) {
 	tl.t.Helper()
 	st := geo.Stream{Account: p.Account, Epoch: tl.account.GeoEpoch(), Range: geo.FirstRange(geo.Blob), Lane: p.Lane()}
 	eventually(tl.t, "the transaction is applied", func() bool {
-		return tl.south.Leader(geo.FirstRange(geo.Blob)).Machine.Cursor(st).Seq == n
+		return tl.south.Leader(geo.FirstRange(geo.Blob)).Machine.Cursor(st).Applied.Seq == n
 	})
 }
 
@@ -217,7 +217,7 @@ func (tl *timeline) reads(p keys.Partition, want string) {
 // range has no time-driven closed records; the catalog's go on.
 func TestLastSyncTimeTimeline(t *testing.T) {
 	tl := startTimeline(t)
-	create := &catalog.Create{Service: geo.Blob, Account: "acct", Name: "c", Epoch: tl.account.Epoch}
+	create := &catalog.Create{Service: geo.Blob, Account: "acct", Name: "c"}
 	require.NoError(t, tl.north.Primary.Write(t.Context(), create))
 	blob := func(name string) keys.Partition {
 		return keys.Partition{Service: geo.Blob, Account: "acct", Container: "c", Generation: create.Created.Generation(), Object: name}

@@ -10,19 +10,8 @@ import (
 	"antipode/stamp/node"
 	"antipode/stamp/outbox"
 	"antipode/stamp/ranges"
+	"antipode/stamp/skew"
 )
-
-// Services are the services that have a range in each location, the catalog first.
-func Services() []geo.Service { return []geo.Service{geo.Catalog, geo.Blob, geo.Queue, geo.Table} }
-
-// Ranges are the ranges of a location.
-func Ranges() []geo.RangeID {
-	var out []geo.RangeID
-	for _, s := range Services() {
-		out = append(out, geo.FirstRange(s))
-	}
-	return out
-}
 
 // Describe describes what this process knows of the location: nodes and leaders in other
 // processes are absent. It leaves Alarms empty.
@@ -35,7 +24,7 @@ func (l *Location) Describe() (wire.Location, error) {
 		case stopped != nil:
 		case stamp.Node(id) != nil:
 			var err error
-			if n, err = describeNode(stamp, stamp.Node(id), n); err != nil {
+			if n, err = l.describeNode(stamp, stamp.Node(id), n); err != nil {
 				return out, err
 			}
 			out.Warnings = stamp.Node(id).PlacementWarnings()
@@ -44,11 +33,11 @@ func (l *Location) Describe() (wire.Location, error) {
 		}
 		out.Nodes = append(out.Nodes, n)
 	}
-	for _, svc := range Services() {
-		r := wire.Range{Range: geo.FirstRange(svc), Service: svc.String(), ConfiguredReplicas: len(l.o.Nodes)}
+	for _, d := range l.o.Route.Ranges() {
+		r := wire.Range{Range: d.ID, Service: d.Service.String(), ConfiguredReplicas: len(l.o.Nodes)}
 		if stopped == nil {
 			r.ConfiguredReplicas = len(stamp.Placed(r.Range))
-			view, err := l.leaderView(stamp, geo.FirstRange(svc))
+			view, err := l.leaderView(stamp, d.ID)
 			if err != nil {
 				return out, err
 			}
@@ -70,14 +59,17 @@ func (l *Location) state() wire.State {
 	return wire.Stopped
 }
 
-func describeNode(stamp *stamp.Stamp, n *node.Node, out wire.Node) (wire.Node, error) {
+func (l *Location) describeNode(stamp *stamp.Stamp, n *node.Node, out wire.Node) (wire.Node, error) {
 	out.State = wire.Running
 	if n.Failed() != nil {
 		out.State = wire.Failed
 	}
 	out.DiskFull = n.DiskFull()
-	for _, svc := range Services() {
-		id := geo.FirstRange(svc)
+	if offsets, off := n.Clocks(); off {
+		out.ClockOff = skew.Describe(offsets)
+	}
+	for _, d := range l.o.Route.Ranges() {
+		id := d.ID
 		r := n.Range(id)
 		if r == nil {
 			continue // Its replicas are on other nodes.
@@ -88,7 +80,7 @@ func describeNode(stamp *stamp.Stamp, n *node.Node, out wire.Node) (wire.Node, e
 		}
 		view := r.View()
 		rep := wire.Replica{
-			Range: id, Service: svc.String(), Leader: r.Leading(), AppliedIndex: r.Machine.AppliedState().Index, DurableIndex: durable,
+			Range: id, Service: d.Service.String(), Leader: r.Leading(), AppliedIndex: r.Machine.AppliedState().Index, DurableIndex: durable,
 			LogBytes: n.LogBytes(id), ReplayedEntries: view.Replayed, LoggedEntriesAtStart: view.Logged,
 		}
 		if leader := stamp.Leader(id); leader != nil {
@@ -147,7 +139,7 @@ func (l *Location) AccountStatus(a *catalog.Account, now time.Time) wire.Account
 	out := wire.AccountStatus{Account: DescribeAccount(a)}
 	for _, svc := range geo.Services {
 		rep := l.ReplicationNow(a, svc)
-		s := wire.ServiceStatus{Service: svc.String(), Status: wire.ReplicationStatus(rep.Status), StreamsBehind: rep.Behind}
+		s := wire.ServiceStatus{Service: svc.String(), Status: wire.ReplicationStatus(rep.Status), Reason: string(rep.Reason), StreamsBehind: rep.Behind}
 		if rep.Known() {
 			lag := now.Sub(rep.LastSync.Time()).Seconds()
 			s.LastSyncTime, s.LagSeconds = wire.Time{Time: rep.LastSync.Time()}, &lag

@@ -29,6 +29,7 @@ import (
 	"antipode/stamp/extent"
 	"antipode/stamp/node"
 	"antipode/stamp/ranges"
+	"antipode/stamp/route"
 	"antipode/stamp/state"
 )
 
@@ -73,7 +74,9 @@ type Options struct {
 	// Replicas is how many servers of the bus store the stream. Zero means 1.
 	Replicas int
 	Logger   *slog.Logger
-	OnCommit func(geo.RangeID, time.Duration)
+	OnCommit func(geo.Service, time.Duration)
+	// Route is the table of the ranges. Nil means that of a new stamp.
+	Route *route.Table
 	// OnAlarm is called for each alarm, with its reason. Nil drops alarms.
 	OnAlarm func(reason string)
 	// OnEvent is called with the kind of each event of the event log. May be nil.
@@ -93,6 +96,12 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Scans == nil {
 		o.Scans = services.NewScans(o.Clock)
+	}
+	if o.Route == nil {
+		o.Route = route.First()
+	}
+	if o.OnCommit == nil {
+		o.OnCommit = func(geo.Service, time.Duration) {}
 	}
 	if o.OnAlarm == nil {
 		o.OnAlarm = func(string) {}
@@ -117,6 +126,8 @@ type Far struct {
 	Directory directory.Peer
 	Source    receive.Source
 	Pusher    ship.PayloadPusher
+	// Received is link.End.Received of the other location.
+	Received func(ctx context.Context, src geo.SourceRange) (geo.Timestamp, error)
 	// Bus is where this location publishes its stream.
 	Bus natsbus.ConnOptions
 }
@@ -265,10 +276,10 @@ func (l *Location) step(what string) { l.starting.Store(&what) }
 
 func (l *Location) startStamp(ctx context.Context) error {
 	s := stamp.New(node.Options{
-		Location: l.o.Name, Peers: l.o.Nodes, Sites: l.o.Sites, Dir: filepath.Join(l.o.Dir, string(l.o.Name)), State: l.o.State, Clock: l.o.Clock,
+		Location: l.o.Name, Peers: l.o.Nodes, Route: l.o.Route, Sites: l.o.Sites, Dir: filepath.Join(l.o.Dir, string(l.o.Name)), State: l.o.State, Clock: l.o.Clock,
 		Transport: l.o.Transport(), Seed: l.o.Seed, Parity: l.o.Parity, Tick: l.o.Tick, Logger: l.o.Logger,
 		ScrubPeriod: l.o.ScrubPeriod, Registerer: l.o.Registerer, ReserveBytes: l.o.ReserveBytes,
-		CloseInterval: l.o.CloseInterval, OnCommit: l.o.OnCommit, RowChunks: blobs.RowChunks, Commands: l.o.Commands,
+		CloseInterval: l.o.CloseInterval, OnCommit: l.committed, RowChunks: blobs.RowChunks, Commands: l.o.Commands,
 		OnEvent: func(e node.Event) {
 			l.events.add(e)
 			l.o.OnEvent(e.Kind)
@@ -289,6 +300,16 @@ func (l *Location) startStamp(ctx context.Context) error {
 	l.stamp.Store(s)
 	l.receiving.start(s)
 	return nil
+}
+
+// Route returns the table of the location's ranges.
+func (l *Location) Route() *route.Table { return l.o.Route }
+
+// committed passes on how long a commit of a range took.
+func (l *Location) committed(id geo.RangeID, took time.Duration) {
+	if r, ok := l.o.Route.Range(id); ok {
+		l.o.OnCommit(r.Service, took)
+	}
 }
 
 // Whole reports whether this process runs all nodes of the stamp.

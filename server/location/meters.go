@@ -10,6 +10,7 @@ import (
 	"antipode/metrics"
 	"antipode/replication/bus/natsbus"
 	"antipode/replication/receive"
+	"antipode/replication/ship"
 	"antipode/stamp/node"
 )
 
@@ -39,7 +40,7 @@ func NewMeters(reg prometheus.Registerer, locations ...geo.Location) (*Meters, e
 		}
 		for _, reason := range []string{
 			receive.AlarmGap, receive.AlarmFork, receive.AlarmChecksum, receive.AlarmEpoch, receive.AlarmIncarnation, receive.AlarmSilence,
-			receive.AlarmUnavailable, natsbus.AlarmRolledBack, natsbus.AlarmDamaged, natsbus.AlarmForgot, natsbus.AlarmServers,
+			ship.AlarmLost, receive.AlarmStands, receive.AlarmUnavailable, receive.AlarmClock, natsbus.AlarmRolledBack, natsbus.AlarmDamaged, natsbus.AlarmForgot, natsbus.AlarmServers,
 		} {
 			m.Alarms.Add(l, reason, 0)
 		}
@@ -54,7 +55,7 @@ func (s Set) RegisterGauges(reg prometheus.Registerer) error {
 
 // Watch makes a location report its commits, alarms and events.
 func (m *Meters) Watch(o *Options) {
-	o.OnCommit = func(r geo.RangeID, took time.Duration) { m.Commits.Observe(o.Name, geo.Service(r), took) }
+	o.OnCommit = func(s geo.Service, took time.Duration) { m.Commits.Observe(o.Name, s, took) }
 	o.OnAlarm = func(reason string) { m.Alarms.Add(o.Name, reason, 1) }
 	o.OnEvent = func(kind node.EventKind) { m.Events.Add(o.Name, string(kind), 1) }
 }

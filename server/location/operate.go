@@ -88,3 +88,20 @@ func (l *Location) CreateAccount(ctx context.Context, n wire.NewAccount) (*catal
 	}
 	return l.Directory.Create(ctx, n.Name, key1, key2)
 }
+
+// Incomplete lists the accounts of this location whose creation has not ended: see
+// directory.Directory.Incomplete.
+func (l *Location) Incomplete(ctx context.Context) ([]*catalog.Account, error) {
+	if _, err := l.Stamp(); err != nil {
+		return nil, err
+	}
+	return l.Directory.Incomplete(ctx)
+}
+
+// Free gives up the creation of an account that has not ended: see directory.Directory.Free.
+func (l *Location) Free(ctx context.Context, name geo.Account) (*catalog.Account, error) {
+	if _, err := l.Stamp(); err != nil {
+		return nil, err
+	}
+	return l.Directory.Free(ctx, name)
+}

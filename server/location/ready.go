@@ -45,22 +45,23 @@ func (l *Location) notServing(ctx context.Context) string {
 
 // notWritable names a range that has no leader or takes no writes; "" if every range does.
 func (l *Location) notWritable(ctx context.Context, stamp *stamp.Stamp) string {
-	for _, svc := range Services() {
-		if _, known := stamp.LeaderNode(geo.FirstRange(svc)); !known {
-			return "the " + svc.String() + " range has no leader yet"
+	all := l.o.Route.Ranges()
+	for _, r := range all {
+		if _, known := stamp.LeaderNode(r.ID); !known {
+			return "the " + r.Service.String() + " range has no leader yet"
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, writableWait)
 	defer cancel()
-	errs := make([]error, len(Services()))
+	errs := make([]error, len(all))
 	var asked sync.WaitGroup
-	for i, svc := range Services() {
-		asked.Go(func() { errs[i] = directory.Writable(ctx, l, geo.FirstRange(svc)) })
+	for i, r := range all {
+		asked.Go(func() { errs[i] = directory.Writable(ctx, l, r.ID) })
 	}
 	asked.Wait()
-	for i, svc := range Services() {
+	for i, r := range all {
 		if errs[i] != nil {
-			return fmt.Sprintf("the %s range takes no writes yet (%v)", svc, errs[i])
+			return fmt.Sprintf("the %s range takes no writes yet (%v)", r.Service, errs[i])
 		}
 	}
 	return ""

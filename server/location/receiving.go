@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"antipode/geo"
 	"antipode/replication/bus/natsbus"
 	"antipode/replication/receive"
 	"antipode/secondary"
@@ -53,7 +52,7 @@ func (r *receiving) stop() {
 
 // mine reports whether this process should receive.
 func (r *receiving) mine() bool {
-	return r.l.Whole() || r.stamp.Leader(geo.FirstRange(geo.Catalog)) != nil
+	return r.l.Whole() || r.stamp.Leader(r.l.o.Route.Catalog()) != nil
 }
 
 // follow runs f whenever mine holds, until ctx ends. The context of f ends when mine no longer holds;
@@ -95,7 +94,7 @@ func (r *receiving) run(ctx context.Context, conn *natsbus.Conn) {
 		return
 	}
 	receiver := receive.New(receive.Options{
-		Origin: l.o.Other, Ranges: Ranges(), Consumer: consumer, Source: l.o.WrapSource(l.far.Source),
+		Origin: l.o.Other, Ranges: l.o.Route.IDs(), Consumer: consumer, Source: l.o.WrapSource(l.far.Source),
 		Applier: secondary.NewApplier(r.stamp), Clock: l.o.Clock, SilenceAfter: silenceAfter, Logger: l.o.Logger, Alarm: l.o.OnAlarm,
 		Incarnation: l.knownIncarnation(), OnIncarnation: l.rememberIncarnation,
 	})

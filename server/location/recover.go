@@ -5,28 +5,41 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
+	"time"
 
 	wire "antipode/client/admin"
 	"antipode/geo"
 	"antipode/stamp/membership"
 )
 
+var (
+	errPairSilent  = errors.New("the other location does not say up to which time it has received the range")
+	errClockBehind = errors.New("the other location has received times that are ahead of the clock here")
+)
+
 // RecoverRange re-forms a range that has no quorum of trusted replicas:
 // see stamp.Stamp.Recover. The operator has accepted the loss.
-func (l *Location) RecoverRange(ctx context.Context, id geo.RangeID, untrusted bool) (wire.RangeRecovered, error) {
+func (l *Location) RecoverRange(ctx context.Context, id geo.RangeID, in wire.RecoverRange) (wire.RangeRecovered, error) {
 	refused := func(status int, code string, err error) error {
 		return &wire.Error{Status: status, Code: code, Message: fmt.Sprintf("could not recover range %d of %s: %v", id, l.o.Name, err)}
 	}
-	if !slices.Contains(Ranges(), id) {
+	if _, ok := l.o.Route.Range(id); !ok {
 		return wire.RangeRecovered{}, refused(http.StatusNotFound, "RangeNotFound", errors.New("there is no such range: antipodectl status shows them"))
 	}
 	s, err := l.Stamp()
 	if err != nil {
 		return wire.RangeRecovered{}, err
 	}
-	r, err := s.Recover(ctx, id, untrusted)
+	floor := func(ctx context.Context) (geo.Timestamp, error) { return l.receivedAtPair(ctx, id) }
+	if in.WithoutPair {
+		floor = nil
+	}
+	r, err := s.Recover(ctx, id, in.Untrusted, floor)
 	switch {
+	case errors.Is(err, errPairSilent):
+		err = refused(http.StatusConflict, "PairSilent", err)
+	case errors.Is(err, errClockBehind):
+		err = refused(http.StatusConflict, "ClockBehind", err)
 	case errors.Is(err, membership.ErrQuorum):
 		err = refused(http.StatusConflict, "QuorumPresent", err)
 	case errors.Is(err, membership.ErrNoSurvivor):
@@ -38,10 +51,29 @@ func (l *Location) RecoverRange(ctx context.Context, id geo.RangeID, untrusted b
 	out := wire.RangeRecovered{
 		Location: l.o.Name, Range: id, Recovery: r.Recovery.String(), Survivor: wire.NodeName(l.o.Name, r.Survivor.Node),
 		Replica: r.Replica, Trusted: r.Survivor.Trusted, KeptIndex: r.Survivor.Index, KeptTerm: r.Survivor.Term,
-		KnownCommitted: r.Survivor.Commit, LostIndex: r.Ahead,
+		KnownCommitted: r.Survivor.Commit, LostIndex: r.Ahead, TimesUnchecked: in.WithoutPair,
+	}
+	if r.Floor > 0 {
+		out.Above = wire.Time{Time: r.Floor.Time()}
 	}
 	for _, n := range r.Silent {
 		out.SilentNodes = append(out.SilentNodes, wire.NodeName(l.o.Name, n))
 	}
 	return out, nil
+}
+
+// receivedAtPair returns the greatest time that the other location has committed of a range. The range
+// may have lost commits up to there, so it must give no time at or before it again (R6).
+func (l *Location) receivedAtPair(ctx context.Context, id geo.RangeID) (geo.Timestamp, error) {
+	const nothing = "nothing was changed"
+	t, err := l.far.Received(ctx, geo.SourceRange{Origin: l.o.Name, Range: id})
+	if err != nil {
+		return 0, fmt.Errorf("%w (%s: %w); %s; --without-pair goes on without: the streams of the range are then forked if what it commits next is not later",
+			errPairSilent, l.o.Other, err, nothing)
+	}
+	if ahead := t.Time().Sub(l.o.Clock.Now()); ahead > geo.ClockOffMax {
+		return 0, fmt.Errorf("%w: %s is at %s, %s ahead; %s; set the clocks right and try again, or go on with --without-pair",
+			errClockBehind, l.o.Other, t, ahead.Round(time.Second), nothing)
+	}
+	return t, nil
 }

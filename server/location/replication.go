@@ -18,15 +18,15 @@ func (l *Location) Replication(ctx context.Context, a *catalog.Account, s geo.Se
 	}
 	// Each range is read under its lease: an isolated former leader would show a time older
 	// than the last one shown (R13).
-	var inputs []stats.Input
+	var known []cursor.Progress
 	for _, src := range stats.Sources(a.Primary, s) {
 		p, err := stamp.Progress(ctx, src.Range, src, a.Name)
 		if err != nil {
 			return stats.Replication{}, err
 		}
-		inputs = append(inputs, l.input(p, a.Name))
+		known = append(known, p)
 	}
-	return stats.Of(a.Primary, a.Name, s, inputs...), nil
+	return stats.Of(a.Primary, a.Name, s, known...).At(l.o.Clock.Now()), nil
 }
 
 // ReplicationNow is Replication from what this process knows, without waiting for a lease, for
@@ -34,29 +34,15 @@ func (l *Location) Replication(ctx context.Context, a *catalog.Account, s geo.Se
 func (l *Location) ReplicationNow(a *catalog.Account, s geo.Service) stats.Replication {
 	stamp, err := l.Stamp()
 	if err != nil {
-		return stats.Replication{Status: stats.Unavailable}
+		return stats.UnavailableFor(stats.NotHeard)
 	}
-	var inputs []stats.Input
+	var known []cursor.Progress
 	for _, src := range stats.Sources(a.Primary, s) {
 		if p, ok := stamp.ProgressNow(src.Range, src, a.Name); ok {
-			inputs = append(inputs, l.input(p, a.Name))
+			known = append(known, p)
 		}
 	}
-	return stats.Of(a.Primary, a.Name, s, inputs...)
-}
-
-// input adds to a progress whether a stream has forked. It is called after the progress was
-// read, so that a fork found meanwhile counts.
-func (l *Location) input(p cursor.Progress, a geo.Account) stats.Input {
-	known, forked := l.Forked(p.Source.Range, a)
-	return stats.Input{Progress: p, Forked: forked || !known}
-}
-
-// Forked reports whether a stream of an account in a source range has forked (R16). known is
-// false if this process does not receive, and so cannot know.
-func (l *Location) Forked(id geo.RangeID, a geo.Account) (known, forked bool) {
-	r := l.receiving.receiver.Load()
-	return r != nil, r != nil && r.Forked(id, a)
+	return stats.Of(a.Primary, a.Name, s, known...).At(l.o.Clock.Now())
 }
 
 // Receives reports whether this process receives the stream of the other location now.

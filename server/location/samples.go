@@ -18,9 +18,9 @@ type samples struct{ set Set }
 // leaders calls f for each range of the set that has its leader in this process.
 func (s samples) leaders(f func(*Location, geo.Service, *ranges.Range)) {
 	for _, l := range s.set {
-		for _, svc := range Services() {
-			if r := l.Leader(geo.FirstRange(svc)); r != nil {
-				f(l, svc, r)
+		for _, d := range l.o.Route.Ranges() {
+			if r := l.Leader(d.ID); r != nil {
+				f(l, d.Service, r)
 			}
 		}
 	}
@@ -46,9 +46,9 @@ func (s samples) Ranges() []metrics.RangeSample {
 // Replicas implements metrics.Source.
 func (s samples) Replicas() []metrics.ReplicaSample {
 	var out []metrics.ReplicaSample
-	s.leaders(func(l *Location, svc geo.Service, r *ranges.Range) {
+	s.leaders(func(l *Location, _ geo.Service, r *ranges.Range) {
 		for _, replica := range r.View().Standings {
-			out = append(out, metrics.ReplicaSample{Location: l.o.Name, Range: geo.FirstRange(svc), Node: replica.Node, InSync: replica.InSync})
+			out = append(out, metrics.ReplicaSample{Location: l.o.Name, Range: r.ID(), Node: replica.Node, InSync: replica.InSync})
 		}
 	})
 	return out
@@ -76,14 +76,14 @@ func (s samples) secondaries(f func(*Location, *catalog.Account)) {
 func (s samples) SyncTimes() []metrics.SyncSample {
 	var out []metrics.SyncSample
 	s.secondaries(func(l *Location, a *catalog.Account) {
-		for _, svc := range Services() {
-			r := l.Leader(geo.FirstRange(svc))
+		for _, d := range l.o.Route.Ranges() {
+			r := l.Leader(d.ID)
 			if r == nil {
 				continue
 			}
-			src := geo.SourceRange{Origin: a.Primary, Range: geo.FirstRange(svc)}
+			src := geo.SourceRange{Origin: a.Primary, Range: d.ID}
 			if t, ok := stats.SyncTimesOf(r.Machine.Progress(src, a.Name), a.Name); ok {
-				out = append(out, metrics.SyncSample{Location: l.o.Name, Account: a.Name, Service: svc, Time: t.Least})
+				out = append(out, metrics.SyncSample{Location: l.o.Name, Account: a.Name, Service: d.Service, Time: t.Least})
 			}
 		}
 	})
@@ -97,6 +97,23 @@ func (s samples) LastSyncTimes() []metrics.SyncSample {
 		for _, svc := range geo.Services {
 			if r := l.ReplicationNow(a, svc); r.Known() {
 				out = append(out, metrics.SyncSample{Location: l.o.Name, Account: a.Name, Service: svc, Time: r.LastSync})
+			}
+		}
+	})
+	return out
+}
+
+// Unavailable implements metrics.Source. A process that neither runs the whole location nor receives
+// leaves it to the one that does.
+func (s samples) Unavailable() []metrics.UnavailableSample {
+	var out []metrics.UnavailableSample
+	s.secondaries(func(l *Location, a *catalog.Account) {
+		if !l.Whole() && !l.Receives() {
+			return
+		}
+		for _, svc := range geo.Services {
+			if r := l.ReplicationNow(a, svc); r.Reason != "" {
+				out = append(out, metrics.UnavailableSample{Location: l.o.Name, Account: a.Name, Service: svc, Reason: string(r.Reason)})
 			}
 		}
 	})

@@ -20,7 +20,7 @@ type shipping struct {
 // ship starts the shippers of a node's ranges.
 func (l *Location) ship(n *node.Node) {
 	set := map[geo.RangeID]*shipping{}
-	for _, id := range Ranges() {
+	for _, id := range l.o.Route.IDs() {
 		if n.Range(id) == nil {
 			continue // Its replicas are on other nodes.
 		}

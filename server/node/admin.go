@@ -44,7 +44,7 @@ func (n *Node) catalogLeader() (id geo.NodeID, known bool) {
 	if err != nil {
 		return 0, false
 	}
-	r := geo.FirstRange(geo.Catalog)
+	r := n.location.Route().Catalog()
 	id, known = stamp.LeaderNode(r)
 	return id, known && (id != n.id || stamp.Leader(r) != nil)
 }

@@ -32,7 +32,7 @@ func (n *Node) locationOptions(seed uint64) location.Options {
 		if err != nil {
 			return nil
 		}
-		return stamp.Replica(geo.FirstRange(geo.Catalog))
+		return stamp.Replica(n.location.Route().Catalog())
 	}
 	for _, from := range []ranges.Commands{primary.Commands(), directory.Commands(), secondary.Commands(catalog)} {
 		maps.Copy(commands, from)
@@ -119,7 +119,7 @@ func (n *Node) join() {
 	far := link.NewRemote(caller)
 	n.location.SetFar(location.Far{
 		Directory: directory.NewRemotePeer(n.link.Caller(caller)), Source: link.NewSource(n.link, far),
-		Pusher: link.NewPusher(n.link, n.location, far), Bus: n.farBus(),
+		Pusher: link.NewPusher(n.link, n.location, far), Received: n.link.End(far).Received, Bus: n.farBus(),
 	})
 	handlers := pairHandlers{n.transport}
 	link.Serve(handlers, n.link, link.NewEnd(n.location, n.location.Shipper, n.elsewhere))

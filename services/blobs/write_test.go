@@ -150,7 +150,9 @@ func TestGuardOfRead(t *testing.T) {
 // A container is deleted under its conditions or not at all.
 func TestDeleteContainer(t *testing.T) {
 	s := state{}
-	require.NoError(t, s.commit(t, &catalog.Create{Service: geo.Blob, Account: "acct", Name: "c-1", Epoch: 1}, 10))
+	create := &catalog.Create{Service: geo.Blob, Account: "acct", Name: "c-1"}
+	create.InEpoch(1)
+	require.NoError(t, s.commit(t, create, 10))
 	c := &asked{answer: storageerr.ConditionNotMet}
 	d := &DeleteContainer{Delete: catalog.Delete{Service: geo.Blob, Account: "acct", Name: "c-1"}, Guard: Guard{Conditions: c}}
 	require.ErrorIs(t, s.commit(t, d, 20), storageerr.ConditionNotMet)

@@ -31,6 +31,9 @@ type Account struct {
 	Created    geo.Timestamp   `json:"created"`
 	// Active is set once the gates of both locations are committed (R7).
 	Active bool `json:"active"`
+	// Reserved is when the location that holds this row reserved the name for the other one, in
+	// its own commit times; zero in every other row.
+	Reserved geo.Timestamp `json:"reserved,omitempty"`
 }
 
 // formatVersion is the "v" of every catalog value.
@@ -38,6 +41,11 @@ const formatVersion = 1
 
 // GeoEpoch returns the present epoch of the account.
 func (a *Account) GeoEpoch() geo.Epoch { return geo.Epoch{Number: a.Epoch, Location: a.Primary} }
+
+// SameCreation reports whether both are records of one creation of a name.
+func (a *Account) SameCreation(b *Account) bool {
+	return a.Name == b.Name && a.GeoEpoch() == b.GeoEpoch() && a.Created == b.Created
+}
 
 // AccountPartition is where the catalog keeps an account.
 func AccountPartition(a geo.Account) keys.Partition {
@@ -84,14 +92,14 @@ func Accounts(ctx context.Context, r kv.Reader) ([]*Account, error) {
 	}
 	var out []*Account
 	for ok := it.Next(); ok; {
-		p, _, err := keys.ParsePartition(it.Key())
+		p, row, err := keys.ParsePartition(it.Key())
 		if err == nil {
 			err = ctx.Err()
 		}
 		if err != nil {
 			return nil, errors.Join(err, it.Close())
 		}
-		if p == AccountPartition(p.Account) { // The first row of its account, by its name.
+		if p == AccountPartition(p.Account) && len(row) == 0 { // The first row of its account, if it has one.
 			a, err := ParseAccount(it.Value())
 			if err != nil {
 				return nil, errors.Join(err, it.Close())

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -99,13 +100,20 @@ type Create struct {
 	Service      geo.Service
 	Account      geo.Account
 	Name         string
-	Epoch        geo.EpochNumber
 	NameRest     time.Duration
 	Metadata     []Pair
 	PublicAccess string
+	// epoch is that of the generation.
+	epoch geo.EpochNumber
 	// Created is the result.
 	Created *Container
 }
+
+// errNoEpoch: Create was evaluated without InEpoch.
+var errNoEpoch = errors.New("catalog: a generation needs the epoch of its account's gate")
+
+// InEpoch implements services.Founder.
+func (c *Create) InEpoch(e geo.EpochNumber) { c.epoch = e }
 
 // Partition implements services.Write.
 func (c *Create) Partition() keys.Partition { return ContainerPartition(c.Service, c.Account, c.Name) }
@@ -115,6 +123,9 @@ func (c *Create) Gone() error { return storageerr.AccountNotFound }
 
 // Evaluate implements services.Write.
 func (c *Create) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effect, error) {
+	if c.epoch == 0 {
+		return services.Effect{}, errNoEpoch
+	}
 	rows := containerErrors(c.Service)
 	v, ok, err := get.Get(c.Partition().Append(nil))
 	if err != nil {
@@ -132,7 +143,7 @@ func (c *Create) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effect, err
 		}
 	}
 	c.Created = &Container{
-		Name: c.Name, Epoch: c.Epoch, Created: at, Modified: at, Metadata: c.Metadata, PublicAccess: c.PublicAccess,
+		Name: c.Name, Epoch: c.epoch, Created: at, Modified: at, Metadata: c.Metadata, PublicAccess: c.PublicAccess,
 	}
 	return c.Created.effect()
 }

@@ -23,6 +23,15 @@ func goldenAccount() *Account {
 	}
 }
 
+// goldenReservation is an incomplete account as the location that reserved its name keeps it.
+func goldenReservation() *Account {
+	a := goldenAccount()
+	a.Active, a.Reserved = false, 0x1122334455667799
+	return a
+}
+
+var goldenEpoch = geo.Epoch{Number: 3, Location: "northcentralus"}
+
 func goldenContainers() []*Container {
 	return []*Container{
 		{Name: "Customers", Epoch: 1, Created: 4, Modified: 4},
@@ -39,6 +48,11 @@ func TestGolden(t *testing.T) {
 	account, err := goldenAccount().Encode()
 	require.NoError(t, err)
 	rows := []string{string(account)}
+	reservation, err := goldenReservation().Encode()
+	require.NoError(t, err)
+	epoch, err := SeenOp(goldenEpoch)
+	require.NoError(t, err)
+	rows = append(rows, string(reservation), string(epoch.Value))
 	for _, c := range goldenContainers() {
 		row, err := c.encode()
 		require.NoError(t, err)
@@ -58,7 +72,15 @@ func TestGolden(t *testing.T) {
 	want1 := goldenAccount()
 	want1.Version = formatVersion
 	require.Equal(t, want1, a)
-	for i, line := range lines[1:] {
+	a, err = ParseAccount([]byte(lines[1]))
+	require.NoError(t, err)
+	want1 = goldenReservation()
+	want1.Version = formatVersion
+	require.Equal(t, want1, a)
+	e, err := parseSeen([]byte(lines[2]))
+	require.NoError(t, err)
+	require.Equal(t, goldenEpoch, e)
+	for i, line := range lines[3:] {
 		c, err := ParseContainer([]byte(line))
 		require.NoError(t, err)
 		want := goldenContainers()[i]
@@ -70,6 +92,8 @@ func TestGolden(t *testing.T) {
 // A row of another version is refused, not misread.
 func TestUnknownVersion(t *testing.T) {
 	_, err := ParseAccount([]byte(`{"v":2,"name":"pictures"}`))
+	require.ErrorContains(t, err, "version 2")
+	_, err = parseSeen([]byte(`{"v":2,"epoch":1}`))
 	require.ErrorContains(t, err, "version 2")
 	_, err = ParseContainer([]byte(`{"v":2,"name":"photos"}`))
 	require.ErrorContains(t, err, "version 2")

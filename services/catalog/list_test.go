@@ -48,6 +48,9 @@ func (i *rowIterator) SeekGE(key []byte) bool {
 }
 
 func (r scanned) commit(t require.TestingT, w services.Write, at geo.Timestamp) {
+	if f, begins := w.(services.Founder); begins {
+		f.InEpoch(1)
+	}
 	e, err := w.Evaluate(r, at)
 	require.NoError(t, err)
 	for _, op := range e.Ops {
@@ -184,6 +187,11 @@ func TestAccounts(t *testing.T) {
 		}
 	}
 	r.commit(t, &Create{Service: geo.Table, Account: "orphan", Name: "table"}, 2)
+	op, err := SeenOp(geo.Epoch{Number: 1, Location: "north"})
+	require.NoError(t, err)
+	for _, name := range []geo.Account{"aaa", "orphan"} { // Of the second the account is gone (R8).
+		r[string(AccountPartition(name).Append(nil))+string(op.Row)] = op.Value
+	}
 	all, err := Accounts(t.Context(), &limited{r, t, len(want) + 1})
 	require.NoError(t, err)
 	var got []geo.Account
@@ -200,7 +208,10 @@ func TestAccounts(t *testing.T) {
 // New metadata replaces the old, moves Last-Modified, and leaves the generation.
 func TestSetMetadata(t *testing.T) {
 	r := scanned{}
-	r.commit(t, &Create{Service: geo.Blob, Account: "acct", Name: "c", Epoch: 1, Metadata: []Pair{{"old", "1"}}}, 10)
+	create := &Create{Service: geo.Blob, Account: "acct", Name: "c", Metadata: []Pair{{"old", "1"}}}
+	_, err := create.Evaluate(r, 5)
+	require.Error(t, err, "R8: nobody gave it the epoch of its generation")
+	r.commit(t, create, 10)
 	w := &SetMetadata{Service: geo.Blob, Account: "acct", Name: "c", Metadata: []Pair{{"new", "2"}}}
 	r.commit(t, w, 20)
 	c, err := GetContainer(r, geo.Blob, "acct", "c")

@@ -6,13 +6,19 @@ import (
 	"antipode/geo"
 )
 
-// StreamHead is a stream of the closed record's range with its last number.
+// StreamHead is a stream of the closed record's range with its last record.
 type StreamHead struct {
 	Account geo.Account
 	Epoch   geo.Epoch
 	Lane    geo.Lane
 	Seq     geo.Seq
+	// Hash is that of the record. A receiver at the same number with another hash holds another
+	// stream (R16).
+	Hash geo.Hash
 }
+
+// Head is the last record of the stream.
+func (h StreamHead) Head() geo.Head { return geo.Head{Seq: h.Seq, Hash: h.Hash} }
 
 // Closed is the promise of a source range, committed in its log: no commit at or
 // before T will follow. Heads are the last numbers, as of T, of every stream that
@@ -23,9 +29,16 @@ type StreamHead struct {
 type Closed struct {
 	Origin geo.Location
 	Range  geo.RangeID
-	Full   bool
-	T0, T  geo.Timestamp
-	Heads  []StreamHead
+	// Incarnation is that of Range.
+	Incarnation geo.Incarnation
+	Full        bool
+	T0, T       geo.Timestamp
+	// Span is what Range held at T, and Descriptor the version of it. Every full closed record has
+	// them, so that a receiver can check that ranges tile a service (R13). No other has; Descriptor
+	// is then zero.
+	Span       geo.Span
+	Descriptor geo.DescriptorVersion
+	Heads      []StreamHead
 }
 
 // Stream names the stream of a head of this closed record.
@@ -38,13 +51,24 @@ func (c *Closed) Stream(h StreamHead) geo.Stream {
 func AppendClosed(dst []byte, c *Closed) []byte {
 	flags := byte(0)
 	if c.Full {
-		flags = 1
+		flags |= closedFull
+	}
+	if c.Descriptor != 0 {
+		flags |= closedSpan
 	}
 	dst = append(dst, formatVersion, flags)
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(c.Range))
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(c.Incarnation))
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(c.T0))
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(c.T))
 	dst = appendShort(dst, string(c.Origin))
+	if c.Descriptor != 0 {
+		dst = binary.AppendUvarint(dst, uint64(c.Descriptor))
+		for _, key := range [...]string{c.Span.Start, c.Span.End} {
+			dst = binary.AppendUvarint(dst, uint64(len(key)))
+			dst = append(dst, key...)
+		}
+	}
 	dst = binary.AppendUvarint(dst, uint64(len(c.Heads)))
 	for _, h := range c.Heads {
 		dst = appendShort(dst, string(h.Account))
@@ -52,9 +76,16 @@ func AppendClosed(dst []byte, c *Closed) []byte {
 		dst = appendShort(dst, string(h.Epoch.Location))
 		dst = append(dst, byte(h.Lane))
 		dst = binary.AppendUvarint(dst, uint64(h.Seq))
+		dst = binary.LittleEndian.AppendUint64(dst, uint64(h.Hash))
 	}
 	return dst
 }
+
+// Flags of a closed record.
+const (
+	closedFull = 1
+	closedSpan = 2
+)
 
 // ParseClosed decodes a closed record that fills b.
 func ParseClosed(b []byte) (Closed, error) {
@@ -69,16 +100,22 @@ func ParseClosed(b []byte) (Closed, error) {
 func readClosed(rd *reader) Closed {
 	var c Closed
 	version, flags := rd.byte(), rd.byte()
-	if version != formatVersion || flags > 1 {
+	if version != formatVersion || flags&^(closedFull|closedSpan) != 0 {
 		rd.failed = true
 		return c
 	}
-	c.Full = flags == 1
+	c.Full = flags&closedFull != 0
 	c.Range = geo.RangeID(rd.uint32())
+	c.Incarnation = geo.Incarnation(rd.uint64())
 	c.T0 = geo.Timestamp(rd.uint64())
 	c.T = geo.Timestamp(rd.uint64())
 	c.Origin = geo.Location(rd.short())
-	count := rd.count(12)
+	if flags&closedSpan != 0 {
+		c.Descriptor = geo.DescriptorVersion(rd.uvarint())
+		c.Span = geo.Span{Start: string(rd.bytes()), End: string(rd.bytes())}
+		rd.failed = rd.failed || c.Descriptor == 0
+	}
+	count := rd.count(20)
 	if count > 0 {
 		c.Heads = make([]StreamHead, 0, count)
 	}
@@ -89,6 +126,7 @@ func readClosed(rd *reader) Closed {
 		h.Epoch.Location = geo.Location(rd.short())
 		h.Lane = geo.Lane(rd.byte())
 		h.Seq = geo.Seq(rd.uvarint())
+		h.Hash = geo.Hash(rd.uint64())
 		if h.Lane >= geo.LaneCount {
 			rd.failed = true
 		}

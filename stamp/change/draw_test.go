@@ -42,7 +42,7 @@ func drawRange(t *rapid.T) geo.RangeID { return geo.RangeID(rapid.Uint32().Draw(
 
 func drawRecord(t *rapid.T) Record {
 	r := Record{
-		Epoch: drawEpoch(t), Range: drawRange(t), Lane: drawLane(t),
+		Epoch: drawEpoch(t), Range: drawRange(t), Incarnation: geo.Incarnation(drawNumber(t, "incarnation")), Lane: drawLane(t),
 		Service: geo.Service(rapid.Byte().Draw(t, "service")), Account: geo.Account(drawName(t, 1, "account")),
 		Seq: geo.Seq(drawNumber(t, "seq")), Prev: geo.Hash(drawNumber(t, "prev")),
 		CommitTime: geo.Timestamp(drawNumber(t, "time")),
@@ -68,10 +68,16 @@ func drawClosed(t *rapid.T) Closed {
 	c := Closed{
 		Origin: geo.Location(drawName(t, 0, "origin")), Range: drawRange(t), Full: rapid.Bool().Draw(t, "full"),
 		T0: geo.Timestamp(drawNumber(t, "T0")), T: geo.Timestamp(drawNumber(t, "T")),
+		Incarnation: geo.Incarnation(drawNumber(t, "incarnation")),
+	}
+	if rapid.Bool().Draw(t, "has span") {
+		c.Descriptor = geo.DescriptorVersion(max(1, drawNumber(t, "descriptor")))
+		c.Span = geo.Span{Start: string(drawBytes(t, 200, "start")), End: string(drawBytes(t, 200, "end"))}
 	}
 	for range rapid.IntRange(0, 4).Draw(t, "heads") {
 		c.Heads = append(c.Heads, StreamHead{
-			Account: geo.Account(drawName(t, 0, "account")), Epoch: drawEpoch(t), Lane: drawLane(t), Seq: geo.Seq(drawNumber(t, "seq")),
+			Account: geo.Account(drawName(t, 0, "account")), Epoch: drawEpoch(t), Lane: drawLane(t),
+			Seq: geo.Seq(drawNumber(t, "seq")), Hash: geo.Hash(drawNumber(t, "hash")),
 		})
 	}
 	return c
@@ -101,10 +107,27 @@ func drawGate(t *rapid.T) Gate {
 	}
 }
 
+func drawHead(t *rapid.T) geo.Head {
+	return geo.Head{Seq: geo.Seq(drawNumber(t, "seq")), Hash: geo.Hash(drawNumber(t, "hash"))}
+}
+
+func drawStop(t *rapid.T) Stop {
+	return Stop{
+		Reason: StopReason(rapid.IntRange(0, int(stopEnd)-1).Draw(t, "reason")), Here: drawHead(t), There: drawHead(t),
+		At: geo.Timestamp(drawNumber(t, "at")),
+	}
+}
+
+func drawStream(t *rapid.T) geo.Stream {
+	return geo.Stream{Account: geo.Account(drawName(t, 1, "account")), Epoch: drawEpoch(t), Range: drawRange(t), Lane: drawLane(t)}
+}
+
 func drawCursor(t *rapid.T) Cursor {
-	c := Cursor{Applied: geo.Head{Seq: geo.Seq(drawNumber(t, "seq")), Hash: geo.Hash(drawNumber(t, "hash"))}}
+	c := Cursor{
+		Applied: drawHead(t), Time: geo.Timestamp(drawNumber(t, "time")), Incarnation: geo.Incarnation(drawNumber(t, "incarnation")),
+	}
 	for range rapid.OneOf(rapid.IntRange(0, 3), rapid.Just(PairsMax)).Draw(t, "pairs") {
-		c.Pairs = append(c.Pairs, Pair{geo.Timestamp(drawNumber(t, "T")), geo.Seq(drawNumber(t, "head"))})
+		c.Pairs = append(c.Pairs, Pair{geo.Timestamp(drawNumber(t, "T")), drawHead(t)})
 	}
 	if len(c.Pairs) > 0 {
 		c.Sync = geo.Timestamp(drawNumber(t, "sync"))
@@ -122,7 +145,7 @@ type part struct {
 // chunks they name.
 func drawParts(t *rapid.T, b *Builder) (parts []part, chunks []extent.Ref) {
 	for range rapid.IntRange(0, 5).Draw(t, "parts") {
-		kind := PartKind(rapid.IntRange(1, 8).Draw(t, "kind"))
+		kind := PartKind(rapid.IntRange(1, 9).Draw(t, "kind"))
 		var body []byte
 		switch kind {
 		case PartChange, PartReceived, PartReceivedCursor:
@@ -155,10 +178,14 @@ func drawParts(t *rapid.T, b *Builder) (parts []part, chunks []extent.Ref) {
 			body = drawBytes(t, 40, "key")
 			b.Generation(body)
 		case PartTrim:
-			s := geo.Stream{Account: geo.Account(drawName(t, 1, "account")), Epoch: drawEpoch(t), Range: drawRange(t), Lane: drawLane(t)}
-			n := drawNumber(t, "upTo")
-			b.Trim(s, geo.Seq(n))
-			body = binary.LittleEndian.AppendUint64(appendStream(nil, s), n)
+			s := drawStream(t)
+			to := drawOutboxHead(t)
+			b.Trim(s, to)
+			body = appendOutboxHead(appendStream(nil, s), to)
+		case PartStop:
+			s, why := drawStream(t), drawStop(t)
+			b.Stop(s, why)
+			body = AppendStop(appendStream(nil, s), why)
 		}
 		parts = append(parts, part{kind, body})
 	}
@@ -169,4 +196,9 @@ func drawParts(t *rapid.T, b *Builder) (parts []part, chunks []extent.Ref) {
 // behind the check of the checksum.
 func sealed(body []byte) []byte {
 	return binary.LittleEndian.AppendUint32(append([]byte(nil), body...), crc.Of(body))
+}
+
+func drawOutboxHead(t *rapid.T) OutboxHead {
+	h := geo.Head{Seq: geo.Seq(drawNumber(t, "seq")), Hash: geo.Hash(drawNumber(t, "hash"))}
+	return OutboxHead{h, drawNumber(t, "bytes")}
 }

@@ -50,7 +50,7 @@ func FuzzParseRecord(f *testing.F) {
 			return
 		}
 		require.NoError(t, headerErr)
-		require.Equal(t, Header{r.Stream(), r.Seq, r.Prev, r.CommitTime}, h)
+		require.Equal(t, Header{r.Stream(), r.Seq, r.Prev, r.CommitTime, r.Incarnation}, h)
 		out, err := AppendRecord(nil, &r)
 		require.NoError(t, err)
 		require.Equal(t, b, out)
@@ -99,7 +99,7 @@ func FuzzParseGroup(f *testing.F) {
 			return
 		}
 		twin.chunks = NamesChunks(b)
-		require.Equal(t, b, twin.Finish(g.ID, g.Pred))
+		require.Equal(t, b, twin.Finish(g.ID, g.Pred, g.Answered))
 		if _, err := GroupChunks(b); err != nil {
 			requireError(t, err)
 		}
@@ -139,8 +139,8 @@ func parsePart(t *testing.T, kind PartKind, body []byte) {
 		b.Gate(a, gate)
 		err = e
 	case PartTrim:
-		s, n, e := ParseTrim(body)
-		b.Trim(s, n)
+		s, to, e := ParseTrim(body)
+		b.Trim(s, to)
 		err = e
 	default:
 		return
@@ -161,7 +161,9 @@ func FuzzParseCursor(f *testing.F) { fuzzCanonical(f, reencodeCursor) }
 
 // Any bytes give a gate, a head and an applied state, or an error for each; what is
 // read encodes back to the same bytes.
-func FuzzParseState(f *testing.F) { fuzzCanonical(f, reencodeGate, reencodeHead, reencodeApplied) }
+func FuzzParseState(f *testing.F) {
+	fuzzCanonical(f, reencodeGate, reencodeHead, reencodeStop, reencodeApplied)
+}
 
 func fuzzCanonical(f *testing.F, reencode ...func([]byte) ([]byte, error)) {
 	addGolden(f)

@@ -83,7 +83,7 @@ var (
 
 	goldenRecords = map[string]Record{
 		"set": {
-			Epoch: goldenEpoch, Range: 4, Lane: goldenPartition.Lane(), Service: geo.Table, Account: "acct",
+			Epoch: goldenEpoch, Range: 4, Incarnation: 0x401, Lane: goldenPartition.Lane(), Service: geo.Table, Account: "acct",
 			Seq: 1, CommitTime: 17_000_000_000_000_002, Partition: goldenPartition.Append(nil),
 			Ops: []Op{{Row: keys.AppendString(nil, "Ben"), Value: []byte("v1")}},
 		},
@@ -101,17 +101,20 @@ var (
 
 	goldenClosed = map[string]Closed{
 		"delta": {Origin: "north", Range: 4, T0: 17_000_000_000_000_000, T: 17_000_000_000_000_004, Heads: []StreamHead{
-			{Account: "acct", Epoch: goldenEpoch, Lane: 6, Seq: 2},
-			{Account: "other", Epoch: geo.Epoch{Number: 1, Location: "north"}, Lane: 31, Seq: 300},
+			{Account: "acct", Epoch: goldenEpoch, Lane: 6, Seq: 2, Hash: 0x1122334455667788},
+			{Account: "other", Epoch: geo.Epoch{Number: 1, Location: "north"}, Lane: 31, Seq: 300, Hash: 1},
 		}},
-		"full":     {Origin: "north", Range: 4, Full: true, T: 17_000_000_000_000_004},
+		"full": {
+			Origin: "north", Range: 4, Incarnation: 0x401, Full: true, T: 17_000_000_000_000_004,
+			Span: geo.Span{Start: "\x02\x04", End: "\x02\x05"}, Descriptor: 1,
+		},
 		"received": {Origin: "north", Range: 4, T: 17_000_000_000_000_004},
 	}
 
 	goldenCursors = map[string]Cursor{
-		"at its head": {Applied: geo.Head{Seq: 2, Hash: 0x1122334455667788}},
+		"at its head": {Applied: geo.Head{Seq: 2, Hash: 0x1122334455667788}, Time: 17_000_000_000_000_002, Incarnation: 0x401},
 		"behind": {Applied: geo.Head{Seq: 2, Hash: 0x1122334455667788}, Sync: 17_000_000_000_000_004, Pairs: []Pair{
-			{17_000_000_000_000_006, 5}, {17_000_000_000_000_008, 9},
+			{17_000_000_000_000_006, geo.Head{Seq: 5, Hash: 0x55}}, {17_000_000_000_000_008, geo.Head{Seq: 9, Hash: 0x99}},
 		}},
 	}
 
@@ -123,8 +126,14 @@ var (
 		"secondary":             {Epoch: goldenEpoch, Role: RoleSecondary, Open: true},
 	}
 
-	goldenHead    = geo.Head{Seq: 2, Hash: 0x1122334455667788}
-	goldenApplied = AppliedState{EntryID: geo.EntryID{Term: 7, Index: 258}, Group: GroupID{7, 12}, Last: 17_000_000_000_000_004}
+	goldenStop = Stop{
+		Reason: StopForked, Here: geo.Head{Seq: 3, Hash: 0x33}, There: geo.Head{Seq: 2, Hash: 0x1122334455667788},
+		At: 17_000_000_000_000_004,
+	}
+
+	goldenHead       = geo.Head{Seq: 2, Hash: 0x1122334455667788}
+	goldenOutboxHead = OutboxHead{Head: goldenHead, Bytes: 0x1234}
+	goldenApplied    = AppliedState{EntryID: geo.EntryID{Term: 7, Index: 258}, Group: GroupID{7, 12}, Last: 17_000_000_000_000_004}
 )
 
 func goldenRecord(t testing.TB, name string) []byte {
@@ -152,8 +161,9 @@ func goldenGroup(t testing.TB) []byte {
 	b.ReceivedClosed(&c)
 	b.Gate("acct", goldenGates["primary, numbered"])
 	b.Generation(keys.ClosedGeneration(4, geo.Table, "acct", "people", goldenPartition.Generation))
-	b.Trim(goldenStream, 2)
-	return b.Finish(GroupID{7, 12}, GroupID{7, 11})
+	b.Trim(goldenStream, goldenOutboxHead)
+	b.Stop(goldenStream, goldenStop)
+	return b.Finish(GroupID{7, 12}, GroupID{7, 11}, 257)
 }
 
 func goldenSmallGroup(t testing.TB) []byte {
@@ -161,7 +171,7 @@ func goldenSmallGroup(t testing.TB) []byte {
 	r := goldenRecords["set"]
 	_, err := b.Record(&r)
 	require.NoError(t, err)
-	return b.Finish(GroupID{7, 12}, GroupID{7, 11})
+	return b.Finish(GroupID{7, 12}, GroupID{7, 11}, 0)
 }
 
 func goldenFrames(t testing.TB) map[string]Frame {
@@ -186,7 +196,7 @@ func TestGolden(t *testing.T) {
 	}
 	var empty Builder
 	group = append(group, hexCase("one record", goldenSmallGroup(t)), hexCase("every part", goldenGroup(t)),
-		hexCase("no parts", empty.Finish(GroupID{1, 1}, GroupID{})))
+		hexCase("no parts", empty.Finish(GroupID{1, 1}, GroupID{}, 0)))
 	frames := goldenFrames(t)
 	for _, name := range []string{"records and closed", "record alone", "closed alone"} {
 		f := frames[name]
@@ -212,6 +222,14 @@ func TestGolden(t *testing.T) {
 	requireGolden(t, "testdata/head.golden", []goldenCase{
 		hexCase("head", AppendHead(nil, goldenHead)),
 		hexCase("none", AppendHead(nil, geo.Head{})),
+	})
+	requireGolden(t, "testdata/outbox.golden", []goldenCase{
+		hexCase("head", AppendOutboxHead(nil, goldenOutboxHead)),
+		hexCase("row", AppendOutboxRow(nil, goldenOutboxHead.Bytes, []byte("record"))),
+	})
+	requireGolden(t, "testdata/stop.golden", []goldenCase{
+		hexCase("forked", AppendStop(nil, goldenStop)),
+		hexCase("none", AppendStop(nil, Stop{})),
 	})
 	requireGolden(t, "testdata/applied.golden", []goldenCase{
 		hexCase("applied", AppendApplied(nil, goldenApplied)),
@@ -239,7 +257,7 @@ func TestGoldenIsRead(t *testing.T) {
 		require.Equal(t, want, got, name)
 		h, err := ParseHeader(b)
 		require.NoError(t, err, name)
-		require.Equal(t, Header{want.Stream(), want.Seq, want.Prev, want.CommitTime}, h, name)
+		require.Equal(t, Header{want.Stream(), want.Seq, want.Prev, want.CommitTime, want.Incarnation}, h, name)
 	}
 	for name, want := range goldenFrames(t) {
 		got, err := ParseFrame(goldenBytes(t, "frame", name))
@@ -264,6 +282,16 @@ func TestGoldenIsRead(t *testing.T) {
 	head, err := ParseHead(goldenBytes(t, "head", "head"))
 	require.NoError(t, err)
 	require.Equal(t, goldenHead, head)
+	place, err := ParseOutboxHead(goldenBytes(t, "outbox", "head"))
+	require.NoError(t, err)
+	require.Equal(t, goldenOutboxHead, place)
+	before, encoded, err := ParseOutboxRow(goldenBytes(t, "outbox", "row"))
+	require.NoError(t, err)
+	require.Equal(t, goldenOutboxHead.Bytes, before)
+	require.Equal(t, "record", string(encoded))
+	stop, err := ParseStop(goldenBytes(t, "stop", "forked"))
+	require.NoError(t, err)
+	require.Equal(t, goldenStop, stop)
 	applied, err := ParseApplied(goldenBytes(t, "applied", "applied"))
 	require.NoError(t, err)
 	require.Equal(t, goldenApplied, applied)
@@ -275,6 +303,7 @@ func requireGoldenGroup(t *testing.T, b []byte) {
 	require.NoError(t, err)
 	require.Equal(t, GroupID{7, 12}, g.ID)
 	require.Equal(t, GroupID{7, 11}, g.Pred)
+	require.EqualValues(t, 257, g.Answered)
 	var kinds []PartKind
 	require.NoError(t, g.Parts(func(kind PartKind, body []byte) error {
 		kinds = append(kinds, kind)
@@ -298,16 +327,21 @@ func requireGoldenGroup(t *testing.T, b []byte) {
 		case PartGeneration:
 			require.Equal(t, keys.ClosedGeneration(4, geo.Table, "acct", "people", goldenPartition.Generation), body)
 		case PartTrim:
-			s, n, err := ParseTrim(body)
+			s, to, err := ParseTrim(body)
 			require.NoError(t, err)
 			require.Equal(t, goldenStream, s)
-			require.EqualValues(t, 2, n)
+			require.Equal(t, goldenOutboxHead, to)
+		case PartStop:
+			s, why, err := ParseStopPart(body)
+			require.NoError(t, err)
+			require.Equal(t, goldenStream, s)
+			require.Equal(t, goldenStop, why)
 		}
 		return nil
 	}))
 	require.Equal(t, []PartKind{
 		PartChange, PartChange, PartReceived, PartReceivedCursor, PartClosed,
-		PartReceivedClosed, PartGate, PartGeneration, PartTrim,
+		PartReceivedClosed, PartGate, PartGeneration, PartTrim, PartStop,
 	}, kinds)
 	require.True(t, NamesChunks(b))
 	refs, err := GroupChunks(b)

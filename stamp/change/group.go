@@ -25,6 +25,17 @@ const (
 	PartGate           PartKind = 6 // gate of an account (R7)
 	PartGeneration     PartKind = 7 // generation closed (R8)
 	PartTrim           PartKind = 8 // outbox of a stream deleted up to a number
+	PartStop           PartKind = 9 // stream stopped, or free to go on (R16)
+)
+
+// Kinds that are reserved, so that formats need not change when they are built. No leader writes
+// them yet, and apply refuses them. 10 is free.
+const (
+	PartFreeze     PartKind = 11 // gates of an account frozen for an epoch, with the fork record (R20)
+	PartWaiting    PartKind = 12 // gate of a former primary that waits (R22)
+	PartSplit      PartKind = 13 // the range is split; numbered on every stream of it
+	PartImage      PartKind = 14 // span image installed (R17)
+	PartImageFloor PartKind = 15 // streams of a span up to which an image covers their records (R17)
 )
 
 // Group is one Raft entry: the changes of all commands that a leader evaluated
@@ -32,15 +43,20 @@ const (
 type Group struct {
 	ID   GroupID
 	Pred GroupID
+	// Answered is the last index of the log that the leader had answered to clients, in its term,
+	// when it evaluated the group; zero for none. What lies above the greatest one found in a log
+	// may never have been answered.
+	Answered uint64
 	// parts are the encoded parts behind the header.
 	parts []byte
 	count uint32
 }
 
 const (
-	groupCount  = 4
-	groupHeader = 40
-	partHeader  = 5
+	groupCount    = 4
+	groupAnswered = 40
+	groupHeader   = 48
+	partHeader    = 5
 )
 
 // Builder appends parts to a group. The zero value is ready.
@@ -138,20 +154,19 @@ func (b *Builder) Gate(a geo.Account, g Gate) {
 	b.end(start)
 }
 
-// Trim appends the deletion of a stream's outbox up to n.
-func (b *Builder) Trim(s geo.Stream, n geo.Seq) {
-	start := b.begin(PartTrim)
-	b.buf = appendStream(b.buf, s)
-	b.buf = binary.LittleEndian.AppendUint64(b.buf, uint64(n))
+// Stop appends that a stream is stopped, or, with the reason NotStopped, that it may go on.
+func (b *Builder) Stop(s geo.Stream, why Stop) {
+	start := b.begin(PartStop)
+	b.buf = AppendStopPart(b.buf, s, why)
 	b.end(start)
 }
 
 // Generation appends the closing of a generation, given as its state key.
 func (b *Builder) Generation(key []byte) { b.Raw(PartGeneration, key) }
 
-// Finish returns the encoded entry. The builder is empty afterwards and no longer
-// owns the bytes.
-func (b *Builder) Finish(id, pred GroupID) []byte {
+// Finish returns the encoded entry; answered is Group.Answered. The builder is empty afterwards
+// and no longer owns the bytes.
+func (b *Builder) Finish(id, pred GroupID, answered uint64) []byte {
 	if len(b.buf) == 0 {
 		b.buf = append(b.buf, make([]byte, groupHeader)...)
 	}
@@ -165,6 +180,7 @@ func (b *Builder) Finish(id, pred GroupID) []byte {
 	binary.LittleEndian.PutUint64(buf[16:], id.Number)
 	binary.LittleEndian.PutUint64(buf[24:], pred.Term)
 	binary.LittleEndian.PutUint64(buf[32:], pred.Number)
+	binary.LittleEndian.PutUint64(buf[groupAnswered:], answered)
 	buf = binary.LittleEndian.AppendUint32(buf, crc.Of(buf))
 	b.buf, b.count, b.chunks = nil, 0, false
 	return buf
@@ -189,6 +205,7 @@ func ParseGroup(b []byte) (Group, error) {
 	g.count = binary.LittleEndian.Uint32(b[groupCount:])
 	g.ID = GroupID{binary.LittleEndian.Uint64(b[8:]), binary.LittleEndian.Uint64(b[16:])}
 	g.Pred = GroupID{binary.LittleEndian.Uint64(b[24:]), binary.LittleEndian.Uint64(b[32:])}
+	g.Answered = binary.LittleEndian.Uint64(b[groupAnswered:])
 	g.parts = body[groupHeader:]
 	return g, nil
 }

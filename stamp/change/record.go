@@ -42,11 +42,13 @@ type Op struct {
 // Record is the committed effect of one command on one partition.
 type Record struct {
 	// Epoch is the epoch it was committed under; its location is the origin.
-	Epoch   geo.Epoch
-	Range   geo.RangeID
-	Lane    geo.Lane
-	Service geo.Service
-	Account geo.Account
+	Epoch geo.Epoch
+	Range geo.RangeID
+	// Incarnation is that of Range when the record was numbered.
+	Incarnation geo.Incarnation
+	Lane        geo.Lane
+	Service     geo.Service
+	Account     geo.Account
 	// Seq numbers the record in its stream; zero is a change that is not
 	// shipped (R10).
 	Seq geo.Seq
@@ -75,7 +77,8 @@ const (
 	recTime    = 24
 	recEpoch   = 32
 	recRange   = 40
-	recHeader  = 44
+	recIncarn  = 44
+	recHeader  = 52
 	crcLen     = 4
 	chunkLen   = 24
 )
@@ -95,6 +98,7 @@ func AppendRecord(dst []byte, r *Record) ([]byte, error) {
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(r.CommitTime))
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(r.Epoch.Number))
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(r.Range))
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(r.Incarnation))
 	dst = appendShort(dst, string(r.Epoch.Location))
 	dst = appendShort(dst, string(r.Account))
 	dst = binary.LittleEndian.AppendUint16(dst, uint16(len(r.Partition)))
@@ -188,6 +192,7 @@ func ParseRecord(b []byte) (Record, error) {
 	r.CommitTime = geo.Timestamp(binary.LittleEndian.Uint64(b[recTime:]))
 	r.Epoch.Number = geo.EpochNumber(binary.LittleEndian.Uint64(b[recEpoch:]))
 	r.Range = geo.RangeID(binary.LittleEndian.Uint32(b[recRange:]))
+	r.Incarnation = geo.Incarnation(binary.LittleEndian.Uint64(b[recIncarn:]))
 	if b[1] != 0 || r.Lane >= geo.LaneCount {
 		return r, ErrMalformed
 	}
@@ -236,6 +241,8 @@ type Header struct {
 	Seq        geo.Seq
 	Prev       geo.Hash
 	CommitTime geo.Timestamp
+	// Incarnation is that of the stream's range when the record was numbered.
+	Incarnation geo.Incarnation
 }
 
 // ParseHeader decodes the header of an encoded record that is trusted: part of a
@@ -252,6 +259,7 @@ func ParseHeader(b []byte) (Header, error) {
 	h.CommitTime = geo.Timestamp(binary.LittleEndian.Uint64(b[recTime:]))
 	h.Stream.Epoch.Number = geo.EpochNumber(binary.LittleEndian.Uint64(b[recEpoch:]))
 	h.Stream.Range = geo.RangeID(binary.LittleEndian.Uint32(b[recRange:]))
+	h.Incarnation = geo.Incarnation(binary.LittleEndian.Uint64(b[recIncarn:]))
 	h.Stream.Epoch.Location = geo.Location(rd.short())
 	h.Stream.Account = geo.Account(rd.short())
 	if rd.failed {

@@ -41,7 +41,7 @@ func TestRecordRoundTrip(t *testing.T) {
 		require.Equal(t, want, got)
 		h, err := ParseHeader(b)
 		require.NoError(t, err)
-		require.Equal(t, Header{want.Stream(), want.Seq, want.Prev, want.CommitTime}, h)
+		require.Equal(t, Header{want.Stream(), want.Seq, want.Prev, want.CommitTime, want.Incarnation}, h)
 		n, err := RecordLen(append(bytes.Clone(b), 1, 2, 3))
 		require.NoError(t, err)
 		require.Len(t, b, n)
@@ -85,7 +85,8 @@ func TestGroupRoundTrip(t *testing.T) {
 		require.Equal(t, len(want), b.Count())
 		id := GroupID{drawNumber(t, "term"), drawNumber(t, "number")}
 		pred := GroupID{drawNumber(t, "pred term"), drawNumber(t, "pred number")}
-		group := b.Finish(id, pred)
+		answered := drawNumber(t, "answered")
+		group := b.Finish(id, pred, answered)
 		require.Zero(t, b.Len())
 		require.Zero(t, b.Count())
 
@@ -93,6 +94,7 @@ func TestGroupRoundTrip(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, id, g.ID)
 		require.Equal(t, pred, g.Pred)
+		require.Equal(t, answered, g.Answered)
 		var got []part
 		require.NoError(t, g.Parts(func(kind PartKind, body []byte) error {
 			got = append(got, part{kind, body})
@@ -121,11 +123,11 @@ func TestRollback(t *testing.T) {
 		drawParts(t, &b)
 		b.Rollback(mark)
 		require.Equal(t, mark, b.Mark())
-		require.Equal(t, twin.Finish(GroupID{1, 2}, GroupID{1, 1}), b.Finish(GroupID{1, 2}, GroupID{1, 1}))
+		require.Equal(t, twin.Finish(GroupID{1, 2}, GroupID{1, 1}, 3), b.Finish(GroupID{1, 2}, GroupID{1, 1}, 3))
 	})
 }
 
-// A closed record, gate, trim, cursor, head and applied state come back as they went
+// A closed record, gate, trim, cursor, head, outbox head and row, stop and applied state come back as they went
 // in. They carry no checksum, so a flipped bit may give another value, but
 // never a panic, and never one that would be written in another form (property).
 func TestSmallRoundTrip(t *testing.T) {
@@ -157,6 +159,28 @@ func TestSmallRoundTrip(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, head, gotHead)
 		requireCanonical(t, b, reencodeHead)
+
+		place := drawOutboxHead(t)
+		b = AppendOutboxHead(nil, place)
+		gotPlace, err := ParseOutboxHead(b)
+		require.NoError(t, err)
+		require.Equal(t, place, gotPlace)
+		requireCanonical(t, b, reencodeOutboxHead)
+
+		b = AppendOutboxRow(nil, place.Bytes, b)
+		before, encoded, err := ParseOutboxRow(b)
+		require.NoError(t, err)
+		require.Equal(t, place.Bytes, before)
+		require.Equal(t, b[outboxRowHeader:], encoded)
+		_, _, err = ParseOutboxRow(b[:outboxRowHeader-1])
+		require.ErrorIs(t, err, ErrMalformed)
+
+		stop := drawStop(t)
+		b = AppendStop(nil, stop)
+		gotStop, err := ParseStop(b)
+		require.NoError(t, err)
+		require.Equal(t, stop, gotStop)
+		requireCanonical(t, b, reencodeStop)
 
 		applied := AppliedState{
 			geo.EntryID{Index: drawNumber(t, "index"), Term: drawNumber(t, "term")},
@@ -212,6 +236,16 @@ func reencodeGate(b []byte) ([]byte, error) {
 func reencodeHead(b []byte) ([]byte, error) {
 	h, err := ParseHead(b)
 	return AppendHead(nil, h), err
+}
+
+func reencodeOutboxHead(b []byte) ([]byte, error) {
+	h, err := ParseOutboxHead(b)
+	return AppendOutboxHead(nil, h), err
+}
+
+func reencodeStop(b []byte) ([]byte, error) {
+	s, err := ParseStop(b)
+	return AppendStop(nil, s), err
 }
 
 func reencodeApplied(b []byte) ([]byte, error) {

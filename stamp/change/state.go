@@ -86,20 +86,14 @@ func appendStream(dst []byte, s geo.Stream) []byte {
 	return append(dst, byte(s.Lane))
 }
 
-// ParseTrim decodes a PartTrim.
-func ParseTrim(b []byte) (geo.Stream, geo.Seq, error) {
-	rd := reader{b: b}
+func readStream(rd *reader) geo.Stream {
 	var s geo.Stream
 	s.Account = geo.Account(rd.short())
 	s.Epoch.Number = geo.EpochNumber(rd.uint64())
 	s.Epoch.Location = geo.Location(rd.short())
 	s.Range = geo.RangeID(rd.uint32())
 	s.Lane = geo.Lane(rd.byte())
-	n := geo.Seq(rd.uint64())
-	if rd.failed || len(rd.b) != 0 {
-		return geo.Stream{}, 0, ErrMalformed
-	}
-	return s, n, nil
+	return s
 }
 
 // AppendHead appends a head: number and hash of a stream's last record.
@@ -124,16 +118,20 @@ func ParseHead(b []byte) (geo.Head, error) {
 // Dropping one in between is safe: the sync time then moves in larger steps.
 const PairsMax = 64
 
-// Pair is a closed time and the stream's last number as of it.
+// Pair is a closed time and the stream's last record as of it.
 type Pair struct {
 	T    geo.Timestamp
-	Head geo.Seq
+	Head geo.Head
 }
 
 // Cursor is how far a stream is applied at the receiver, durable with the data.
 type Cursor struct {
 	// Applied is the last record applied, with its hash.
 	Applied geo.Head
+	// Time and Incarnation are the commit time of that record and the incarnation it was numbered
+	// in.
+	Time        geo.Timestamp
+	Incarnation geo.Incarnation
 	// Sync is the stream's sync time while it is behind, that is while Pairs is
 	// not empty; a stream at its head has the range's closed time.
 	Sync geo.Timestamp
@@ -146,6 +144,8 @@ func AppendCursor(dst []byte, c *Cursor) []byte {
 	dst = append(dst, formatVersion)
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(c.Applied.Seq))
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(c.Applied.Hash))
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(c.Time))
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(c.Incarnation))
 	if len(c.Pairs) > PairsMax {
 		panic(fmt.Sprintf("change: cursor of %d pairs, at most %d", len(c.Pairs), PairsMax))
 	}
@@ -156,7 +156,8 @@ func AppendCursor(dst []byte, c *Cursor) []byte {
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(c.Sync))
 	for _, p := range c.Pairs {
 		dst = binary.LittleEndian.AppendUint64(dst, uint64(p.T))
-		dst = binary.LittleEndian.AppendUint64(dst, uint64(p.Head))
+		dst = binary.LittleEndian.AppendUint64(dst, uint64(p.Head.Seq))
+		dst = binary.LittleEndian.AppendUint64(dst, uint64(p.Head.Hash))
 	}
 	return dst
 }
@@ -167,6 +168,7 @@ func ParseCursor(b []byte) (Cursor, error) {
 	var c Cursor
 	version := rd.byte()
 	c.Applied = geo.Head{Seq: geo.Seq(rd.uint64()), Hash: geo.Hash(rd.uint64())}
+	c.Time, c.Incarnation = geo.Timestamp(rd.uint64()), geo.Incarnation(rd.uint64())
 	n := int(rd.byte())
 	if version != formatVersion || n > PairsMax {
 		return Cursor{}, ErrMalformed
@@ -175,7 +177,8 @@ func ParseCursor(b []byte) (Cursor, error) {
 		c.Sync = geo.Timestamp(rd.uint64())
 	}
 	for range n {
-		c.Pairs = append(c.Pairs, Pair{geo.Timestamp(rd.uint64()), geo.Seq(rd.uint64())})
+		t := geo.Timestamp(rd.uint64())
+		c.Pairs = append(c.Pairs, Pair{t, geo.Head{Seq: geo.Seq(rd.uint64()), Hash: geo.Hash(rd.uint64())}})
 	}
 	if rd.failed || len(rd.b) != 0 {
 		return Cursor{}, ErrMalformed

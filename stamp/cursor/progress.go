@@ -12,9 +12,21 @@ const EveryAccount geo.Account = ""
 // nodes send each other. Streams are in no order.
 type Progress struct {
 	Source geo.SourceRange
-	// Closed is the greatest closed time committed, zero before the first.
-	Closed  geo.Timestamp
-	Streams []StreamProgress
+	// Closed is the greatest closed time committed since the source range was recovered with loss,
+	// zero before the first.
+	Closed geo.Timestamp
+	// Span is what the source range holds, and Descriptor the version of it; zero while not known.
+	Span       geo.Span              `json:",omitzero"`
+	Descriptor geo.DescriptorVersion `json:",omitempty"`
+	Streams    []StreamProgress
+	// Stops are the streams that may not go on. They may have no cursor.
+	Stops []StreamStop `json:",omitempty"`
+}
+
+// StreamStop is a stream that may not go on, and why.
+type StreamStop struct {
+	Stream geo.Stream
+	change.Stop
 }
 
 // StreamProgress is how far one stream is.
@@ -31,19 +43,9 @@ type StreamProgress struct {
 func ProgressOf(s geo.Stream, c *change.Cursor) StreamProgress {
 	out := StreamProgress{Stream: s, Applied: c.Applied}
 	if n := len(c.Pairs); n > 0 {
-		out.Behind, out.Sync = c.Pairs[n-1].Head, c.Sync
+		out.Behind, out.Sync = c.Pairs[n-1].Head.Seq, c.Sync
 	}
 	return out
-}
-
-// Applied returns the last record applied of a stream, zero before the first.
-func (p Progress) Applied(s geo.Stream) geo.Head {
-	for _, at := range p.Streams {
-		if at.Stream == s {
-			return at.Applied
-		}
-	}
-	return geo.Head{}
 }
 
 // Cursors returns the last record applied of each stream that has one.
@@ -57,13 +59,16 @@ func (p Progress) Cursors() map[geo.Stream]geo.Head {
 	return out
 }
 
-// Behind returns the streams that are below a closed head, with that head.
+// Behind returns the streams that are below a closed head and may go on, with that head.
 func (p Progress) Behind() map[geo.Stream]geo.Seq {
 	out := map[geo.Stream]geo.Seq{}
 	for _, s := range p.Streams {
 		if s.Behind > 0 {
 			out[s.Stream] = s.Behind
 		}
+	}
+	for _, s := range p.Stops {
+		delete(out, s.Stream)
 	}
 	return out
 }

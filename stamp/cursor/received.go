@@ -26,13 +26,15 @@ type Writer interface {
 //	behind ──cursor reaches the head of the last pair──> at its head
 //
 // At its head, the stream's sync time is the closed time of its source range. Behind, it is
-// the cursor's Sync: the last pair that was reached (R13).
+// the cursor's Sync: the last pair that was reached (R13). The last pair always stands for the closed
+// time of the source range, since a later head would be another pair. So a closed record changes
+// the cursors of the streams that it names, and no other; the time in the last pair's row is that
+// at which the pair was made.
 type Received struct {
 	id geo.RangeID
 	// cursors are grouped by account: Get Service Stats asks for one account.
 	cursors map[geo.Account]map[geo.Stream]*change.Cursor
-	// closed is the greatest closed time committed for each source range.
-	closed map[geo.SourceRange]geo.Timestamp
+	known   map[geo.SourceRange]Known
 	// behind are the streams whose cursor has pairs.
 	behind map[geo.Stream]struct{}
 	// moved are the streams whose cursor Finish has to write.
@@ -42,7 +44,7 @@ type Received struct {
 // Open loads what a range has received.
 func Open(id geo.RangeID, from kv.Reader) (*Received, error) {
 	r := &Received{
-		id: id, cursors: map[geo.Account]map[geo.Stream]*change.Cursor{}, closed: map[geo.SourceRange]geo.Timestamp{},
+		id: id, cursors: map[geo.Account]map[geo.Stream]*change.Cursor{}, known: map[geo.SourceRange]Known{},
 		behind: map[geo.Stream]struct{}{}, moved: map[geo.Stream]struct{}{},
 	}
 	return r, errors.Join(
@@ -57,7 +59,7 @@ func Open(id geo.RangeID, from kv.Reader) (*Received, error) {
 		keys.Each(from, keys.ReceivedAll(id), func(_, v []byte) error {
 			c, err := change.ParseClosed(v)
 			if err == nil {
-				r.closed[geo.SourceRange{Origin: c.Origin, Range: c.Range}] = c.T
+				r.known[geo.SourceRange{Origin: c.Origin, Range: c.Range}] = KnownOf(&c)
 			}
 			return err
 		}),
@@ -85,79 +87,61 @@ func (r *Received) ApplyRecord(rec *change.Record, encoded []byte) error {
 	if at := r.Applied(s); !at.Precedes(rec.Seq, rec.Prev) && !plantedbugs.Planted(plantedbugs.ApplyOutOfOrder) {
 		return fmt.Errorf("%w: %s: want #%d, got #%d", ErrGap, s, at.Seq+1, rec.Seq)
 	}
-	c := r.cursor(s)
-	c.Applied = geo.Head{Seq: rec.Seq, Hash: change.HashOf(encoded)}
-	r.reach(s, c)
-	r.moved[s] = struct{}{}
+	r.Set(s, Advance(r.known[s.Source()], *r.cursor(s), rec, change.HashOf(encoded)))
 	return nil
 }
 
-// reach moves Sync over every pair whose head is applied.
-func (r *Received) reach(s geo.Stream, c *change.Cursor) {
-	for len(c.Pairs) > 0 && c.Pairs[0].Head <= c.Applied.Seq {
-		c.Sync = c.Pairs[0].T
-		c.Pairs = c.Pairs[1:]
-	}
-	if len(c.Pairs) == 0 {
-		c.Pairs, c.Sync = nil, 0
-		delete(r.behind, s)
-	}
-}
-
 // ApplyClosed takes a closed record. The caller has checked with Joins that the heads in
-// it, and those known, are all heads as of its time. A closed record that is not newer than
-// the committed one changes nothing.
+// it, and those known, are all heads as of its time. A closed record that is Stale changes nothing.
 func (r *Received) ApplyClosed(w Writer, c *change.Closed) error {
 	src := geo.SourceRange{Origin: c.Origin, Range: c.Range}
-	was := r.closed[src]
-	if c.T <= was {
+	k := r.known[src]
+	if k.Stale(c) {
 		return nil
 	}
-	r.closed[src] = c.T
-	named := make(map[geo.Stream]struct{}, len(c.Heads))
-	for _, h := range c.Heads {
-		s := c.Stream(h)
-		named[s] = struct{}{}
-		r.closeStream(s, h.Seq, was, c.T)
-	}
-	for s := range r.behind {
-		if _, ok := named[s]; ok || s.Source() != src {
-			continue
-		}
-		// Its head did not change since T0, so the last pair now stands for T.
-		pairs := r.cursor(s).Pairs
-		pairs[len(pairs)-1].T = c.T
-		r.moved[s] = struct{}{}
-	}
-	row := change.Closed{Origin: c.Origin, Range: c.Range, T: c.T}
+	k = k.Take(c, r)
+	r.known[src] = k
+	row := k.row(src)
 	return w.Set(keys.Received(r.id, c.Origin, c.Range), change.AppendClosed(nil, &row))
 }
 
-// Joins reports whether a closed record may be taken when its source range is closed up to
-// at: it is full, or it names every head that changed since then (R12).
-func Joins(c *change.Closed, at geo.Timestamp, known bool) bool {
-	return c.Full || known && c.T0 <= at
+// Cursor implements Streams.
+func (r *Received) Cursor(s geo.Stream) change.Cursor {
+	if c := r.cursors[s.Account][s]; c != nil {
+		return *c
+	}
+	return change.Cursor{}
 }
 
-// closeStream records that a stream's head was head at t. was is the closed time before.
-func (r *Received) closeStream(s geo.Stream, head geo.Seq, was, t geo.Timestamp) {
-	c := r.cursor(s)
-	switch n := len(c.Pairs); {
-	case head <= c.Applied.Seq:
-		return // At its head.
-	case n == 0:
-		c.Sync = was
-		c.Pairs = []change.Pair{{T: t, Head: head}}
+// Set implements Streams. A closed record's caller commits the row with Finish.
+func (r *Received) Set(s geo.Stream, c change.Cursor) {
+	*r.cursor(s) = c
+	if len(c.Pairs) > 0 {
 		r.behind[s] = struct{}{}
-	case c.Pairs[n-1].Head == head:
-		c.Pairs[n-1].T = t
-	case n == change.PairsMax:
-		// Drop one in between: the sync time moves in larger steps, never too far.
-		c.Pairs = append(c.Pairs[:n-1], change.Pair{T: t, Head: head})
-	default:
-		c.Pairs = append(c.Pairs, change.Pair{T: t, Head: head})
+	} else {
+		delete(r.behind, s)
 	}
 	r.moved[s] = struct{}{}
+}
+
+// Behind implements Streams.
+func (r *Received) Behind(src geo.SourceRange, f func(geo.Stream, change.Cursor)) {
+	for s := range r.behind {
+		if s.Source() == src {
+			f(s, r.Cursor(s))
+		}
+	}
+}
+
+// Each calls f for every cursor of a source range.
+func (r *Received) Each(src geo.SourceRange, f func(geo.Stream, change.Cursor)) {
+	for _, of := range r.cursors {
+		for s, c := range of {
+			if s.Source() == src {
+				f(s, *c)
+			}
+		}
+	}
 }
 
 // Finish writes the cursors that moved since the last call, once for all groups of a batch.
@@ -172,23 +156,16 @@ func (r *Received) Finish(w Writer) error {
 }
 
 // Applied returns the last record applied of a stream, zero before the first.
-func (r *Received) Applied(s geo.Stream) geo.Head {
-	if c := r.cursors[s.Account][s]; c != nil {
-		return c.Applied
-	}
-	return geo.Head{}
-}
+func (r *Received) Applied(s geo.Stream) geo.Head { return r.Cursor(s).Applied }
 
-// Closed returns the closed time committed for a source range.
-func (r *Received) Closed(src geo.SourceRange) (t geo.Timestamp, known bool) {
-	t, known = r.closed[src]
-	return t, known
-}
+// Known returns what is known of a source range.
+func (r *Received) Known(src geo.SourceRange) Known { return r.known[src] }
 
 // Progress copies how far the streams of a source range are: those of an account, or of
 // EveryAccount.
 func (r *Received) Progress(src geo.SourceRange, a geo.Account) Progress {
-	p := Progress{Source: src, Closed: r.closed[src]}
+	k := r.known[src]
+	p := Progress{Source: src, Closed: k.Closed, Span: k.Span, Descriptor: k.Descriptor}
 	add := func(of map[geo.Stream]*change.Cursor) {
 		for s, c := range of {
 			if s.Source() == src {

@@ -112,6 +112,7 @@ func goldenCases() []goldenCase {
 	add("closed r4", Closed(4))
 	add("members r4", Members(4))
 	add("cursor r260 acct/3@north/r4/l17", Cursor(260, goldenStream))
+	add("stop r260 acct/3@north/r4/l17", Stop(260, goldenStream))
 	add("received r260 north r4", Received(260, "north", 4))
 	add("generation r4 table acct people 1 17000000000000000", ClosedGeneration(4, geo.Table, "acct", "people",
 		Generation{1, 17_000_000_000_000_000}))

@@ -21,6 +21,7 @@ const (
 	KindReceived   Kind = "received"
 	KindGeneration Kind = "generation"
 	KindMembers    Kind = "members"
+	KindStop       Kind = "stop"
 )
 
 // RangeKey is a decoded key of a range: Range and Kind, and of the rest what the kind has.
@@ -29,7 +30,7 @@ type RangeKey struct {
 	Kind  Kind
 	// Account of a gate.
 	Account geo.Account
-	// Stream of a head, a trimmed number, a cursor or a record of the outbox, and Seq of
+	// Stream of a head, a trimmed number, a cursor, a stop or a record of the outbox, and Seq of
 	// the latter.
 	Stream geo.Stream
 	Seq    geo.Seq
@@ -68,6 +69,9 @@ func ParseRangeKey(key []byte) (k RangeKey, err error) {
 		k.Stream, rest, err = cutStream(rest)
 	case kindCursor:
 		k.Kind = KindCursor
+		k.Stream, rest, err = cutStream(rest)
+	case kindStop:
+		k.Kind = KindStop
 		k.Stream, rest, err = cutStream(rest)
 	case kindOutbox:
 		k.Kind = KindOutbox

@@ -10,14 +10,15 @@ import (
 const (
 	kindApplied    byte = 0x01 // applied index, term, last group that took effect
 	kindGate       byte = 0x02 // account
-	kindHead       byte = 0x03 // stream: last number given here
+	kindHead       byte = 0x03 // stream: last record numbered here
 	kindOutbox     byte = 0x04 // stream, seq: record not yet acknowledged
-	kindTrimmed    byte = 0x05 // stream: last number deleted from the outbox
+	kindTrimmed    byte = 0x05 // stream: last record deleted from the outbox
 	kindClosed     byte = 0x06 // own closed time
 	kindCursor     byte = 0x07 // stream: last number applied here
 	kindReceived   byte = 0x08 // origin, source range: closed time received, and its heads
 	kindGeneration byte = 0x09 // container of a service: closed generation
 	kindMembers    byte = 0x0a // replicas of the range, once that changed
+	kindStop       byte = 0x0b // stream: why it may not go on
 )
 
 func rangeKey(r geo.RangeID, kind byte) []byte {
@@ -76,10 +77,10 @@ func Gate(r geo.RangeID, a geo.Account) []byte {
 	return AppendString(rangeKey(r, kindGate), string(a))
 }
 
-// Head is where a source range keeps the last number of a stream.
+// Head is where a source range keeps the last record of a stream.
 func Head(r geo.RangeID, s geo.Stream) []byte { return appendStream(rangeKey(r, kindHead), s) }
 
-// Trimmed is where a source range keeps the last number it deleted from the outbox.
+// Trimmed is where a source range keeps the last record it deleted from the outbox.
 func Trimmed(r geo.RangeID, s geo.Stream) []byte { return appendStream(rangeKey(r, kindTrimmed), s) }
 
 // Outbox is where a source range keeps a record the other location has not acknowledged.
@@ -89,6 +90,9 @@ func Outbox(r geo.RangeID, s geo.Stream, n geo.Seq) []byte {
 
 // Cursor is where a receiving range keeps how far it applied a stream.
 func Cursor(r geo.RangeID, s geo.Stream) []byte { return appendStream(rangeKey(r, kindCursor), s) }
+
+// Stop is where a range keeps why a stream that it numbers or receives may not go on (R16).
+func Stop(r geo.RangeID, s geo.Stream) []byte { return appendStream(rangeKey(r, kindStop), s) }
 
 // Received is where a receiving range keeps the closed record it committed last
 // for a source range of another location.
@@ -126,6 +130,9 @@ func Trims(r geo.RangeID) []byte { return rangeKey(r, kindTrimmed) }
 // Cursors is the prefix of a receiving range's cursors.
 func Cursors(r geo.RangeID) []byte { return rangeKey(r, kindCursor) }
 
+// Stops is the prefix of a range's stops.
+func Stops(r geo.RangeID) []byte { return rangeKey(r, kindStop) }
+
 // ReceivedAll is the prefix of a receiving range's closed records.
 func ReceivedAll(r geo.RangeID) []byte { return rangeKey(r, kindReceived) }
 
@@ -135,14 +142,14 @@ func OutboxAll(r geo.RangeID) []byte { return rangeKey(r, kindOutbox) }
 // rangePrefixLen is the length of the space, range and kind bytes.
 const rangePrefixLen = 6
 
-// ParseStreamKey decodes the stream of a head, trimmed, cursor or outbox key and
+// ParseStreamKey decodes the stream of a head, trimmed, cursor, stop or outbox key and
 // returns what follows it.
 func ParseStreamKey(key []byte) (geo.Stream, []byte, error) {
 	if len(key) < rangePrefixLen || key[0] != spaceRange {
 		return geo.Stream{}, nil, ErrMalformed
 	}
 	switch key[rangePrefixLen-1] {
-	case kindHead, kindOutbox, kindTrimmed, kindCursor:
+	case kindHead, kindOutbox, kindTrimmed, kindCursor, kindStop:
 	default:
 		return geo.Stream{}, nil, ErrMalformed
 	}

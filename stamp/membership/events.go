@@ -93,7 +93,12 @@ type LeadershipConfirmed struct {
 
 // Reform is an operator's request to re-form the range from the replica here. As is later than all
 // recoveries that are known.
-type Reform struct{ As replica.Recovery }
+type Reform struct {
+	As replica.Recovery
+	// Floor is the least time below which nothing may be committed: the other location has received
+	// up to there (R6).
+	Floor geo.Timestamp
+}
 
 func (Opened) isEvent()              {}
 func (Join) isEvent()                {}
@@ -129,9 +134,12 @@ type Wipe struct{}
 // StartLog makes the hard state durable with which a replica begins.
 type StartLog struct{}
 
-// ReformState applies the whole log to the state, makes the configuration that of a recovery,
-// and begins a new log behind it, durably.
-type ReformState struct{ As replica.Recovery }
+// ReformState applies the whole log to the state, makes the configuration that of a recovery and its
+// last time at least Floor, and begins a new log behind it, durably.
+type ReformState struct {
+	As    replica.Recovery
+	Floor geo.Timestamp
+}
 
 // ReportReformed reports to the operator what ReformState kept.
 type ReportReformed struct{}

@@ -55,6 +55,8 @@ type Identity struct {
 	// Replica is its id.
 	Replica geo.ReplicaID
 	Nonce   Nonce
+	// Floor is that of Reform while the replica is Recovering, otherwise zero.
+	Floor geo.Timestamp
 	// Peers are the nonces of the nodes that joined together with this one.
 	Peers map[geo.NodeID]Nonce
 }
@@ -77,8 +79,8 @@ func NewIdentity(node geo.NodeID, nonce Nonce, tookPart bool, members replica.Me
 }
 
 const (
-	identityVersion = 1
-	identityHead    = 1 + 1 + 8 + 8 + 1
+	identityVersion = 2
+	identityHead    = 1 + 1 + 8 + 8 + 8 + 1
 )
 
 // ErrIdentity: the file that says who the node is, is malformed.
@@ -89,6 +91,7 @@ func (d Identity) encode(order []geo.NodeID) []byte {
 	b := []byte{identityVersion, byte(d.Phase)}
 	b = binary.LittleEndian.AppendUint64(b, uint64(d.Replica))
 	b = binary.LittleEndian.AppendUint64(b, uint64(d.Nonce))
+	b = binary.LittleEndian.AppendUint64(b, uint64(d.Floor))
 	b = append(b, byte(len(d.Peers)))
 	for _, p := range order {
 		if nonce, ok := d.Peers[p]; ok {
@@ -109,7 +112,7 @@ func parseIdentity(b []byte) (*Identity, error) {
 	}
 	d := &Identity{
 		Phase: Phase(b[1]), Replica: geo.ReplicaID(binary.LittleEndian.Uint64(b[2:])), Nonce: Nonce(binary.LittleEndian.Uint64(b[10:])),
-		Peers: map[geo.NodeID]Nonce{},
+		Floor: geo.Timestamp(binary.LittleEndian.Uint64(b[18:])), Peers: map[geo.NodeID]Nonce{},
 	}
 	if d.Phase < Joining || d.Phase > Forgotten {
 		return nil, ErrIdentity

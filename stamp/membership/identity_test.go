@@ -14,10 +14,10 @@ import (
 // An identity stays what docs/format/identity.md shows; any other bytes are refused: a
 // node must not guess who it is (R4).
 func TestIdentity(t *testing.T) {
-	d := Identity{Phase: Member, Replica: 4, Nonce: 7, Peers: map[geo.NodeID]Nonce{1: 5, 2: 6}}
+	d := Identity{Phase: Recovering, Replica: 4, Nonce: 7, Floor: 9, Peers: map[geo.NodeID]Nonce{1: 5, 2: 6}}
 	b := d.encode([]geo.NodeID{1, 2, 3})
-	require.Equal(t, "0102040000000000000007000000000000000201000000000000000500000000000000"+
-		"02000000000000000600000000000000"+"9bbc489d", hex.EncodeToString(b))
+	require.Equal(t, "0205040000000000000007000000000000000900000000000000"+
+		"020100000000000000050000000000000002000000000000000600000000000000"+"0d01da01", hex.EncodeToString(b))
 	got, err := parseIdentity(b)
 	require.NoError(t, err)
 	require.Equal(t, &d, got)

@@ -92,7 +92,7 @@ func (m *Machine) Step(e Event) []Effect {
 	case LeadershipConfirmed:
 		return []Effect{Send{e.To, LastID{Nonce: e.Nonce, Replica: e.Last}}}
 	case Reform:
-		return m.reform(e.As)
+		return m.reform(e)
 	}
 	panic(fmt.Sprintf("membership: no event %T", e))
 }
@@ -100,6 +100,9 @@ func (m *Machine) Step(e Event) []Effect {
 // become makes another identity the replica's, durably.
 func (m *Machine) become(p Phase, as geo.ReplicaID) Effect {
 	m.id.Phase, m.id.Replica = p, as
+	if p != Recovering {
+		m.id.Floor = 0
+	}
 	return SaveIdentity{m.id}
 }
 
@@ -363,15 +366,16 @@ func (m *Machine) finishRebuild() []Effect {
 
 // reform begins a recovery. The new identity is its commit point: the old id is never used
 // again.
-func (m *Machine) reform(as replica.Recovery) []Effect {
-	begin := m.become(Recovering, as.Members().List[0].ID)
+func (m *Machine) reform(e Reform) []Effect {
+	m.id.Floor = e.Floor
+	begin := m.become(Recovering, e.As.Members().List[0].ID)
 	return append([]Effect{begin}, m.finishReform()...)
 }
 
 // finishReform is the rest of a recovery after its commit point.
 func (m *Machine) finishReform() []Effect {
-	as := m.Recovery()
-	return []Effect{ReformState{as}, m.become(Member, m.id.Replica), ReportReformed{}, m.forgetGroup(), Reopen{}}
+	state := ReformState{As: m.Recovery(), Floor: m.id.Floor}
+	return []Effect{state, m.become(Member, m.id.Replica), ReportReformed{}, m.forgetGroup(), Reopen{}}
 }
 
 // others are the nodes of the range beside this one.

@@ -37,6 +37,10 @@ func TestTransitions(t *testing.T) {
 	later := once(t)
 	rebuild := []Effect{Wipe{}, StartLog{}, saved(Member, 4), Reopen{}}
 	fromLeader := RaftMessage{From: 2, Sender: 2, Receiver: 4, FromLeader: true, Members: replica.FirstMembers(three), CanRebuild: true}
+	recovering := saved(Recovering, later.None()+1)
+	recovering.Identity.Floor = 9
+	interrupted := machine(Recovering, later.None()+1)
+	interrupted.id.Floor = 9
 	retired := RaftMessage{From: 2, Sender: later.None() + 1, Receiver: later.None() + 2, Members: replica.FirstMembers(three)}
 	for name, c := range map[string]struct {
 		m    *Machine
@@ -47,7 +51,7 @@ func TestTransitions(t *testing.T) {
 	}{
 		"it joins when all have answered": {
 			m: func() *Machine { m := machine(Joining, 1); m.id.Peers = map[geo.NodeID]Nonce{2: 8, 3: 9}; return m }(), e: Join{},
-			want: []Effect{StartLog{}, SaveIdentity{Identity{Member, 1, 7, map[geo.NodeID]Nonce{2: 8, 3: 9}}}, Reopen{}}, to: Member, id: 1,
+			want: []Effect{StartLog{}, SaveIdentity{Identity{Phase: Member, Replica: 1, Nonce: 7, Peers: map[geo.NodeID]Nonce{2: 8, 3: 9}}}, Reopen{}}, to: Member, id: 1,
 		},
 		"it asks until then": {
 			m: machine(Joining, 1), e: Join{}, want: []Effect{Send{2, Hello{7, 5}}, Send{3, Hello{7, 5}}}, to: Joining, id: 1,
@@ -88,12 +92,12 @@ func TestTransitions(t *testing.T) {
 			want: nil,
 		},
 		"an operator re-forms the range from it": {
-			m: machine(Lost, 1), e: Reform{later}, to: Member, id: later.None() + 1,
-			want: []Effect{saved(Recovering, later.None()+1), ReformState{later}, saved(Member, later.None()+1), ReportReformed{}, DropHeld{}, Reopen{}},
+			m: machine(Lost, 1), e: Reform{As: later, Floor: 9}, to: Member, id: later.None() + 1,
+			want: []Effect{recovering, ReformState{As: later, Floor: 9}, saved(Member, later.None()+1), ReportReformed{}, DropHeld{}, Reopen{}},
 		},
 		"a restart goes on to re-form": {
-			m: machine(Recovering, later.None()+1), e: Opened{}, to: Member, id: later.None() + 1,
-			want: []Effect{ReformState{later}, saved(Member, later.None()+1), ReportReformed{}, DropHeld{}, Reopen{}},
+			m: interrupted, e: Opened{}, to: Member, id: later.None() + 1,
+			want: []Effect{ReformState{As: later, Floor: 9}, saved(Member, later.None()+1), ReportReformed{}, DropHeld{}, Reopen{}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -3,6 +3,7 @@ package membership
 import (
 	"antipode/geo"
 	"antipode/stamp/replica"
+	"antipode/stamp/skew"
 )
 
 // Message is what the nodes of a stamp report to each other about a range, beside Raft's
@@ -66,6 +67,13 @@ type LeaderHint struct {
 	Term uint64
 }
 
+// ClockQuestion and ClockAnswer measure how far the clocks of two nodes are apart. They are about
+// no range, and pass the Machine by.
+type ClockQuestion struct{ skew.Question }
+
+// ClockAnswer answers ClockQuestion.
+type ClockAnswer struct{ skew.Answer }
+
 func (Hello) isMessage()          {}
 func (HelloAnswer) isMessage()    {}
 func (OtherPlacement) isMessage() {}
@@ -74,3 +82,5 @@ func (LastID) isMessage()         {}
 func (RecoveryReport) isMessage() {}
 func (DurableIndex) isMessage()   {}
 func (LeaderHint) isMessage()     {}
+func (ClockQuestion) isMessage()  {}
+func (ClockAnswer) isMessage()    {}

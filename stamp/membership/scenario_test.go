@@ -77,7 +77,7 @@ func (g *group) run(t *testing.T, d *datadriven.TestData) string {
 		if err != nil {
 			return err.Error()
 		}
-		g.node(best.Node).step(Reform{as})
+		g.node(best.Node).step(Reform{As: as})
 	default:
 		t.Fatalf("unknown command %q", d.Cmd)
 	}

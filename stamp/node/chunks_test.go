@@ -189,5 +189,5 @@ func groupNaming(t *testing.T, term uint64, ref extent.Ref) []byte {
 		Epoch: geo.Epoch{Number: 1, Location: "here"}, Partition: p.Append(nil), Ops: []change.Op{{Row: []byte("r")}}, Chunks: []extent.Ref{ref},
 	})
 	require.NoError(t, err)
-	return b.Finish(change.GroupID{Term: term, Number: 1}, change.GroupID{})
+	return b.Finish(change.GroupID{Term: term, Number: 1}, change.GroupID{}, 0)
 }

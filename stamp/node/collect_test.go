@@ -42,7 +42,9 @@ type trimAll struct{ m *ranges.Machine }
 func (c trimAll) Evaluate(tx *ranges.Tx) error {
 	heads, _ := c.m.Heads()
 	for s, h := range heads {
-		tx.Trim(s, h.Seq)
+		if err := tx.Trim(s, h.Seq); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -36,10 +36,15 @@ const (
 	ReturnedInSync  EventKind = "returned-in-sync"
 	LeaderElected             = EventKind(membership.LeaderElected)
 	SnapshotSent    EventKind = "snapshot-sent"
+	// LeaderTransferred: because of its clock the leader asked the named node to lead (R6).
+	LeaderTransferred EventKind = "leader-transferred"
 	// Of a node.
 	DiskFull    EventKind = "disk-full"
 	DiskHasRoom EventKind = "disk-has-room"
 	StoreFailed EventKind = "store-failed"
+	// ClockOff: its wall clock keeps it from evaluating (R6). ClockAgrees: no longer.
+	ClockOff    EventKind = "clock-off"
+	ClockAgrees EventKind = "clock-agrees"
 	// StoreDamaged: bytes of the state store or the log are not what was written.
 	StoreDamaged   EventKind = "store-damaged"
 	ChunksRepaired EventKind = "chunks-repaired"
@@ -53,7 +58,7 @@ const (
 func EventKinds() []EventKind {
 	return []EventKind{
 		ReplicaLost, ReplicaRebuilding, SnapshotInstalled, RangeRecovered, ReplicaRemoved, ReplicaAdded, ReplicaPromoted, LeftInSync,
-		ReturnedInSync, LeaderElected, SnapshotSent, DiskFull, DiskHasRoom, StoreFailed,
+		ReturnedInSync, LeaderElected, LeaderTransferred, SnapshotSent, DiskFull, DiskHasRoom, ClockOff, ClockAgrees, StoreFailed,
 		StoreDamaged, ChunksRepaired, NodeRestarted, NodeOutOfService,
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"antipode/geo"
 	"antipode/stamp/membership"
 	"antipode/stamp/ranges"
+	"antipode/stamp/route"
 	"antipode/stamp/scrub"
 	"antipode/stamp/state"
 )
@@ -22,7 +23,7 @@ const (
 )
 
 var (
-	StampRanges = stampRanges
+	StampRanges = route.First().IDs
 	CheckRoom   = (*Node).checkRoom
 )
 

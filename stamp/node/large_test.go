@@ -125,7 +125,7 @@ func testLostReplicas(t *testing.T, nodes int) {
 	var got stamp.Recovered
 	require.Eventually(t, func() bool {
 		var err error
-		got, err = s.by[left%geo.NodeID(nodes)+1].Recover(t.Context(), testRange, false)
+		got, err = s.by[left%geo.NodeID(nodes)+1].Recover(t.Context(), testRange, false, nil)
 		return err == nil
 	}, electionWait, 10*time.Millisecond)
 	require.Equal(t, left, got.Survivor.Node)

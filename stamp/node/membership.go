@@ -42,7 +42,7 @@ func (r *hostedRange) carryOutOne(effect membership.Effect) error {
 	case membership.StartLog:
 		return r.setFirstHardState()
 	case membership.ReformState:
-		return r.reformState(e.As)
+		return r.reformState(e)
 	case membership.ReportReformed:
 		r.reportReformed()
 	case membership.DropHeld:

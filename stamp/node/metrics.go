@@ -3,9 +3,10 @@ package node
 import (
 	"errors"
 	"strconv"
-	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"antipode/stamp/skew"
 )
 
 // registerer registers the instruments of a node, under the labels location and node; nil without
@@ -18,34 +19,20 @@ func (o *Options) registerer() prometheus.Registerer {
 	return prometheus.WrapRegistererWith(labels, o.Registerer)
 }
 
-// metrics is a node's own instrument, registered from Open to Close.
-type metrics struct {
-	registerer prometheus.Registerer // may be nil
-	diskFull   prometheus.Collector
-}
-
-func newMetrics(r prometheus.Registerer, full *atomic.Bool) (*metrics, error) {
-	m := &metrics{registerer: r}
-	m.diskFull = prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "antipode_disk_full", Help: "1 while the node takes no writes for want of room on its disk.",
-	}, func() float64 {
-		if full.Load() {
-			return 1
+// registerMetrics registers the node's own instruments. undo removes them, so that the node can be
+// opened again beside the same registry.
+func (n *Node) registerMetrics(r prometheus.Registerer) (undo func(), err error) {
+	all := append(skew.Collectors(n.clocks.Table, &n.clocks.Watch),
+		skew.Flag("antipode_disk_full", "1 while the node takes no writes for want of room on its disk.", n.full.Load))
+	undo = func() {
+		for _, c := range all {
+			_ = r != nil && r.Unregister(c)
 		}
-		return 0
-	})
-	if r == nil {
-		return m, nil
 	}
-	if err := r.Register(m.diskFull); err != nil {
-		return nil, errors.Join(errors.New("register the metrics of a node"), err)
+	for _, c := range all {
+		if r != nil {
+			err = errors.Join(err, r.Register(c))
+		}
 	}
-	return m, nil
-}
-
-// unregister removes the metrics, so that the node can be opened again beside the same registry.
-func (m *metrics) unregister() {
-	if m.registerer != nil {
-		m.registerer.Unregister(m.diskFull)
-	}
+	return undo, err
 }

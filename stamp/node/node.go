@@ -19,6 +19,7 @@ import (
 	"antipode/stamp/membership"
 	"antipode/stamp/ranges"
 	"antipode/stamp/scrub"
+	"antipode/stamp/skew"
 	"antipode/stamp/snapshot"
 	"antipode/stamp/state"
 )
@@ -41,8 +42,9 @@ type Node struct {
 	payload    payload
 	scrubber   *scrub.Scrubber
 	quarantine quarantine
-	metrics    *metrics
+	noMetrics  func()
 	full       atomic.Bool // see checkRoom
+	clocks     skew.Exchange
 
 	// ctx ends what start runs, and the range snapshots on their way.
 	ctx    context.Context //nolint:containedctx // Ends at Close.
@@ -65,6 +67,7 @@ func Open(o Options) (_ *Node, err error) {
 		n: n, inbox: inbox{wake: make(chan struct{}, 1)}, running: clock.NewRunning(o.Tick), activeAt: map[geo.NodeID]uint64{},
 	}
 	n.scheduler.running.Advance(o.Clock.Mono())
+	n.clocks = n.newClocks()
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	n.payload = payload{n: n, fetching: map[extent.ChunkID]bool{}}
 	n.quarantine.reasons = map[string]error{}
@@ -94,7 +97,7 @@ func Open(o Options) (_ *Node, err error) {
 	if n.scrubber, err = scrub.New(n.scrubOptions()); err != nil {
 		return nil, err
 	}
-	if n.metrics, err = newMetrics(o.registerer(), &n.full); err != nil {
+	if n.noMetrics, err = n.registerMetrics(o.registerer()); err != nil {
 		return nil, err
 	}
 	o.Transport.Attach(o.ID, n)
@@ -146,7 +149,10 @@ func (n *Node) openRange(id geo.RangeID) error {
 	r, err := ranges.New(ranges.Options{
 		Location: n.o.Location, Range: id, Clock: n.o.Clock, Running: n.scheduler.running, Parity: n.o.Parity, State: n.stores.state, Nodes: n.placement.Of(id), Wake: n.Wake,
 		CloseInterval: interval, LeaseLength: time.Duration(n.o.ElectionTicks-3) * n.o.Tick, OnCommit: onCommit,
-		Full:      n.full.Load,
+		Full: n.full.Load, CompareClock: n.clocks.Compare,
+		OnTransfer: func(to geo.NodeID) {
+			n.event(Event{Kind: LeaderTransferred, Range: id, Node: to, Reason: "because of the former leader's clock"})
+		},
 		HasChunk:  func(ref extent.Ref) bool { return n.stores.extents.Durable(ref.ID) },
 		OnApplied: onApplied,
 	})
@@ -193,9 +199,6 @@ func (n *Node) LeaderHint(id geo.RangeID) geo.NodeID {
 
 // Wake makes the scheduler do a pass soon. It may be called from any goroutine.
 func (n *Node) Wake() { n.scheduler.inbox.awake() }
-
-// Receive takes messages of peers. It may be called from any goroutine.
-func (n *Node) Receive(batch []Envelope) { n.scheduler.inbox.put(batch) }
 
 // Run does passes until ctx ends or the node fails, and scrubs beside them. The scrubber ends with
 // ctx too, and Close waits for it.
@@ -250,7 +253,7 @@ func (n *Node) Flush() error { return n.stores.state.Flush() }
 func (n *Node) Close(flush bool) error {
 	n.o.Transport.Attach(n.o.ID, nil)
 	n.scrubber.Close()
-	n.metrics.unregister()
+	n.noMetrics()
 	n.payload.close()
 	n.cancel()
 	n.snapshots.Close()

@@ -11,6 +11,7 @@ import (
 	"antipode/internal/clock"
 	"antipode/stamp/extent"
 	"antipode/stamp/ranges"
+	"antipode/stamp/route"
 	"antipode/stamp/state"
 )
 
@@ -23,6 +24,8 @@ type Options struct {
 	// Sites are the known domains of the nodes. The placement of a new stamp depends on them, see
 	// ranges.Place, and nothing of an old stamp but PlacementWarnings.
 	Sites []ranges.Site
+	// Route is the table of the stamp's ranges. Nil means that of a new stamp.
+	Route *route.Table
 	// Dir is the data folder: log, state and extents below it.
 	Dir string
 	// State configures the state store and the log; its FS holds all files of the node.
@@ -85,7 +88,8 @@ type Options struct {
 	Go func(f func())
 	// Stepped makes a Pass wait for the flush of the state that it starts, so that the next pass
 	// depends on no other goroutine. For the same reason the scrub leaves out the tables of the
-	// state. It is for simulations: it stalls the scheduler.
+	// state, and Survey and Reform run in their caller's goroutine. It is for simulations: it stalls
+	// the scheduler.
 	Stepped bool
 	Logger  *slog.Logger
 }
@@ -99,6 +103,9 @@ func (o Options) WithDefaults() Options {
 	o.LogBytesMax = cmp.Or(o.LogBytesMax, 256<<20)
 	o.FetchBytesPerSecond = cmp.Or(o.FetchBytesPerSecond, 64<<20)
 	o.RestartAfter = cmp.Or(o.RestartAfter, time.Second)
+	if o.Route == nil {
+		o.Route = route.First()
+	}
 	if o.Go == nil {
 		o.Go = func(f func()) { go f() }
 	}

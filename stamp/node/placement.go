@@ -33,15 +33,6 @@ type placement struct {
 	differing map[geo.NodeID]bool
 }
 
-// stampRanges returns the ranges of a stamp.
-func stampRanges() []geo.RangeID {
-	var out []geo.RangeID
-	for _, s := range []geo.Service{geo.Catalog, geo.Blob, geo.Queue, geo.Table} {
-		out = append(out, geo.FirstRange(s))
-	}
-	return out
-}
-
 // open reads which nodes have which ranges. It decides that if there is no file yet, and again as long
 // as no replica here has taken part. It runs before any store is opened.
 func (p *placement) open() error {
@@ -59,7 +50,7 @@ func (p *placement) open() error {
 		// The folder is older than the file placement.
 		b = durable.Twice(membership.EncodePlacement(ranges.Everywhere(p.o.Peers)))
 	case b == nil || !p.tookPart():
-		b = durable.Twice(membership.EncodePlacement(ranges.Place(p.sites(p.o.Peers), stampRanges())))
+		b = durable.Twice(membership.EncodePlacement(ranges.Place(p.sites(p.o.Peers), p.o.Route.IDs())))
 	}
 	if p.Placement, err = durable.ParseTwice(b, membership.ParsePlacement); err != nil {
 		return fmt.Errorf("%w: the file is damaged, twice: copy %s from another node of the stamp into %s", err, placementFile, p.o.Dir)
@@ -73,7 +64,7 @@ func (p *placement) open() error {
 		return err
 	}
 	p.has = nil
-	for _, id := range stampRanges() {
+	for _, id := range p.o.Route.IDs() {
 		if slices.Contains(p.Of(id), p.o.ID) {
 			p.has = append(p.has, id)
 		}
@@ -95,7 +86,7 @@ func (p *placement) holdsAnything() (bool, error) {
 
 // tookPart reports whether a replica here is past the phase Joining.
 func (p *placement) tookPart() bool {
-	for _, id := range stampRanges() {
+	for _, id := range p.o.Route.IDs() {
 		if d, err := membership.Load(p.o.State.FS, p.o.Dir, id); err != nil || d != nil && d.Phase != membership.Joining {
 			return true
 		}

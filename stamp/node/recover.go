@@ -18,8 +18,8 @@ import (
 //	            The old id is never used again
 //	applied     every entry of the log is applied, committed or not: some of those above
 //	            the commit index may have been acknowledged
-//	re-formed   the new configuration is in the state, durably. Entries that changed the
-//	            old one were applied before it
+//	re-formed   the new configuration and the floor of the clock are in the state, durably.
+//	            Entries that changed the old configuration were applied before it
 //	cut         the log begins after the state, so that every other replica gets a range
 //	            snapshot: only that carries the configuration, no entry does
 //	member      and so it leads, reads work, and its membership makes learners of the others
@@ -39,10 +39,11 @@ func (n *Node) Survey(ctx context.Context, id geo.RangeID) (s membership.Survey,
 }
 
 // Reform re-forms a range from the replica here, which must not have changed since the survey from. as
-// is a recovery later than all known ones. It may be called from any goroutine. An error other than
+// is a recovery later than all known ones; no time at or before floor is given by the range from then
+// on (R6). It may be called from any goroutine. An error other than
 // ctx's means that nothing changed, or that the node is out of service.
-func (n *Node) Reform(ctx context.Context, id geo.RangeID, from membership.Survey, as replica.Recovery) error {
-	return n.scheduler.do(ctx, func() (refusal, failure error) { return n.byID[id].reform(from, as) })
+func (n *Node) Reform(ctx context.Context, id geo.RangeID, from membership.Survey, as replica.Recovery, floor geo.Timestamp) error {
+	return n.scheduler.do(ctx, func() (refusal, failure error) { return n.byID[id].reform(from, as, floor) })
 }
 
 // survey is Survey on the scheduler.
@@ -79,7 +80,7 @@ func (r *hostedRange) survey() (s membership.Survey, err error) {
 }
 
 // reform is Reform on the scheduler.
-func (r *hostedRange) reform(from membership.Survey, as replica.Recovery) (refusal, failure error) {
+func (r *hostedRange) reform(from membership.Survey, as replica.Recovery, floor geo.Timestamp) (refusal, failure error) {
 	n := r.n
 	now, err := r.survey()
 	if err != nil {
@@ -96,17 +97,17 @@ func (r *hostedRange) reform(from membership.Survey, as replica.Recovery) (refus
 		return fmt.Errorf("node %d receives a snapshot of the range: try again", n.o.ID), nil
 	}
 	defer release()
-	_, err = r.carryOut(membership.Reform{As: as})
+	_, err = r.carryOut(membership.Reform{As: as, Floor: floor})
 	return nil, err
 }
 
 // reformState does the part of a recovery after its commit point, up to the cut: see the states above.
-func (r *hostedRange) reformState(as replica.Recovery) error {
+func (r *hostedRange) reformState(e membership.ReformState) error {
 	n, id, log, m := r.n, r.ID(), r.log, r.Machine
 	if err := n.snapshots.RemoveStaged(id); err != nil {
 		return err
 	}
-	if m.Members().Recovery() != as {
+	if m.Members().Recovery() != e.As {
 		if err := applyAll(log, m); err != nil {
 			return fmt.Errorf("recovery of range %d: %w", id, err)
 		}
@@ -114,7 +115,7 @@ func (r *hostedRange) reformState(as replica.Recovery) error {
 			return fmt.Errorf("recovery of range %d: %w: what it was re-formed from is gone since: move %s away and recover the range from another node",
 				id, membership.ErrNoSurvivor, n.o.Dir)
 		}
-		if err := m.Reform(as.Members()); err != nil {
+		if err := m.Reform(e.As.Members(), e.Floor); err != nil {
 			return err
 		}
 	}

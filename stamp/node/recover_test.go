@@ -2,6 +2,7 @@ package node_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -39,9 +40,14 @@ func (s *snapStamp) requireRows(from, to int, value string) {
 // recover re-forms testRange as soon as a former leader has stepped down.
 func (s *snapStamp) recover(untrusted bool) (out stamp.Recovered) {
 	s.t.Helper()
+	return s.recoverAbove(untrusted, 0)
+}
+
+func (s *snapStamp) recoverAbove(untrusted bool, floor geo.Timestamp) (out stamp.Recovered) {
+	s.t.Helper()
 	require.Eventually(s.t, func() (ok bool) {
 		var err error
-		out, err = s.Recover(context.Background(), testRange, untrusted)
+		out, err = s.Recover(context.Background(), testRange, untrusted, func(context.Context) (geo.Timestamp, error) { return floor, nil })
 		return err == nil
 	}, electionWait, 10*time.Millisecond)
 	return out
@@ -87,6 +93,42 @@ func TestRecover(t *testing.T) {
 		require.Equal(t, r.Recovery, replica.RecoveryOf(m.ID))
 		require.False(t, m.Learner)
 	}
+}
+
+// R6: a range that was recovered with loss commits above every time that the other location has received
+// of it, even if the clocks here are behind that time, and after every change of the leader. A floor that
+// cannot be had leaves the range as it is.
+func TestR6RecoveryHasFloor(t *testing.T) {
+	s := newSnapStamp(t, memtransport.New(), patient)
+	s.write(0, 10, "a")
+	for _, id := range s.Nodes() {
+		require.NoError(t, s.Stop(id, true))
+	}
+	s.start(1)
+	silent := errors.New("the other location is silent")
+	require.Eventually(t, func() bool {
+		_, err := s.Recover(t.Context(), testRange, false, func(context.Context) (geo.Timestamp, error) { return 0, silent })
+		return errors.Is(err, silent)
+	}, electionWait, 10*time.Millisecond)
+	require.Zero(t, s.Node(1).Identity(testRange).Recovery())
+
+	floor := geo.TimestampOf(s.o.Clock.Now().Add(time.Hour))
+	r := s.recoverAbove(false, floor)
+	require.Equal(t, floor, r.Floor)
+	last := func() geo.Timestamp { return s.Leader(testRange).Machine.AppliedState().Last }
+	require.Eventually(t, func() bool { return s.leader() == 1 }, electionWait, time.Millisecond)
+	require.Equal(t, floor, last())
+	require.Zero(t, s.Node(1).Identity(testRange).Floor, "it belongs to the recovery alone")
+	s.start(2)
+	s.start(3)
+	s.same()
+	s.write(0, 1, "b")
+	require.Greater(t, last(), floor)
+	s.same()
+	require.NoError(t, s.Stop(1, false))
+	s.start(1)
+	s.write(1, 2, "c")
+	require.Greater(t, last(), floor)
 }
 
 // Two old replicas, both whole, come back after their range was re-formed without them.
@@ -163,16 +205,16 @@ func TestRecoverRefuses(t *testing.T) {
 	s := newSnapStamp(t, memtransport.New(), patient)
 	s.write(0, 40, "a")
 	s.dropLog(5)
-	_, err := s.Recover(context.Background(), testRange, false)
+	_, err := s.Recover(context.Background(), testRange, false, nil)
 	require.ErrorIs(t, err, membership.ErrQuorum)
 	for _, id := range s.Nodes() {
 		require.NoError(t, s.Stop(id, true))
 	}
-	_, err = s.Recover(context.Background(), testRange, false)
+	_, err = s.Recover(context.Background(), testRange, false, nil)
 	require.ErrorIs(t, err, membership.ErrNoSurvivor)
 	s.start(1)
 	s.start(2)
-	_, err = s.Recover(context.Background(), testRange, true)
+	_, err = s.Recover(context.Background(), testRange, true, nil)
 	require.ErrorIs(t, err, membership.ErrQuorum)
 
 	for _, id := range []geo.NodeID{1, 2} {
@@ -182,7 +224,7 @@ func TestRecoverRefuses(t *testing.T) {
 	require.NoError(t, s.fss[2].RemoveAll("data/north-2"))
 	s.start(1)
 	s.start(2)
-	_, err = s.Recover(context.Background(), testRange, false)
+	_, err = s.Recover(context.Background(), testRange, false, nil)
 	require.ErrorIs(t, err, membership.ErrNoSurvivor)
 	require.Zero(t, s.leader())
 	r := s.recover(true)
@@ -216,7 +258,7 @@ func TestCrashWhileRecovering(t *testing.T) {
 	s.fss[left] = rec
 	s.start(left)
 	rec.take()
-	r := s.recover(false)
+	r := s.recoverAbove(false, 1<<62)
 	clones := rec.take()
 	require.NoError(t, s.Stop(left, false))
 	require.Greater(t, len(clones), 5)
@@ -238,6 +280,7 @@ func TestCrashWhileRecovering(t *testing.T) {
 			require.Equal(t, r.Replica, n.Range(testRange).Replica().ID())
 			require.Equal(t, r.Recovery.Members(), m.Members())
 			require.GreaterOrEqual(t, m.AppliedState().Index, r.Survivor.Index, "crash %d", i)
+			require.EqualValues(t, 1<<62, m.AppliedState().Last, "crash %d", i)
 		}
 		require.NoError(t, n.Close(false))
 	}

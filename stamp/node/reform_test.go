@@ -55,23 +55,23 @@ func TestReformRefusesWhatChanged(t *testing.T) {
 		"a longer log":    change(func(v *membership.Survey) { v.Index++ }),
 		"a later term":    change(func(v *membership.Survey) { v.Term++ }),
 	} {
-		require.ErrorContains(t, n.Reform(t.Context(), testRange, from, first), "changed meanwhile", name)
+		require.ErrorContains(t, n.Reform(t.Context(), testRange, from, first, 0), "changed meanwhile", name)
 	}
-	require.ErrorContains(t, n.Reform(t.Context(), testRange, saw, 0), "changed meanwhile", "no recovery")
+	require.ErrorContains(t, n.Reform(t.Context(), testRange, saw, 0, 0), "changed meanwhile", "no recovery")
 	release, ok := n.ReserveSnapshot(testRange)
 	require.True(t, ok)
-	require.ErrorContains(t, n.Reform(t.Context(), testRange, saw, first), "receives a snapshot")
+	require.ErrorContains(t, n.Reform(t.Context(), testRange, saw, first, 0), "receives a snapshot")
 	release()
 	now, err := n.Survey(t.Context(), testRange)
 	require.NoError(t, err)
 	require.Equal(t, saw, now)
 
-	require.NoError(t, n.Reform(t.Context(), testRange, saw, second))
+	require.NoError(t, n.Reform(t.Context(), testRange, saw, second, 0))
 	saw, err = n.Survey(t.Context(), testRange)
 	require.NoError(t, err)
 	saw.Leads = false // It may do so by now.
-	require.Error(t, n.Reform(t.Context(), testRange, saw, first), "an earlier recovery")
-	require.Error(t, n.Reform(t.Context(), testRange, saw, second), "the same recovery")
+	require.Error(t, n.Reform(t.Context(), testRange, saw, first, 0), "an earlier recovery")
+	require.Error(t, n.Reform(t.Context(), testRange, saw, second, 0), "the same recovery")
 	require.Equal(t, second, n.Identity(testRange).Recovery())
 	s.requireRows(0, 10, "a")
 }

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	pb "go.etcd.io/raft/v3/raftpb"
@@ -61,7 +62,16 @@ func (s *scheduler) run(ctx context.Context) error {
 
 // do runs f on the scheduler and returns its errors. A refusal leaves the node in service, a failure
 // takes it out of service. It may be called from any goroutine. If ctx ends first, f may still run.
+// On a stepped node f runs at once: the caller must be the goroutine that does the passes, between two
+// of them.
 func (s *scheduler) do(ctx context.Context, f func() (refusal, failure error)) error {
+	if s.n.o.Stepped {
+		refusal, failure := f()
+		if failure != nil {
+			s.n.fail(failure)
+		}
+		return errors.Join(refusal, failure)
+	}
 	done := make(chan error, 1)
 	s.inbox.mu.Lock()
 	s.inbox.work = append(s.inbox.work, func() error {
@@ -118,12 +128,14 @@ func (s *scheduler) doPass() (busy bool, err error) {
 		n.fail(err)
 		return false, err
 	}
+	n.clocks.Pass()
 	n.snapshots.FinishSends(now)
 	n.snapshots.StepArrived(now)
 	ticked := now >= s.nextTick
 	if ticked {
 		// Missed ticks are not made up for: a lease relies on ticks being no shorter than Tick.
 		s.nextTick = now + n.o.Tick
+		n.clocks.Tick(n.placement.Nodes, slices.ContainsFunc(n.ranges, (*hostedRange).ClockRefused), now, s.running.Time())
 		for _, r := range n.ranges {
 			if r.membership.Identity().Phase == membership.Member {
 				r.Replica().Tick(now)

@@ -258,7 +258,9 @@ type trim struct{ m *ranges.Machine }
 func (c trim) Evaluate(tx *ranges.Tx) error {
 	heads, _ := c.m.Heads()
 	for s, h := range heads {
-		tx.Trim(s, h.Seq/2)
+		if err := tx.Trim(s, h.Seq/2); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -6,6 +6,9 @@
 // nothing of Raft. The owner guards it: no method is safe for concurrent use, except
 // those of Feed.
 //
+// Memory and the time to open follow the number of streams, never that of records: heads count the
+// bytes of their stream, and rows the bytes before them.
+//
 // Invariants: within a stream numbers are dense, and a record stays in the outbox from
 // the group that numbered it until a trim (R14). A trim never passes the head.
 package outbox

@@ -58,6 +58,20 @@ func (r *rig) apply(f func(w Writer) error) error {
 	return r.store.Commit(b)
 }
 
+// trim deletes up to record n, which is named as a leader names it.
+func (r *rig) trim(s geo.Stream, n geo.Seq) error {
+	trimmed, to := r.o.Ends(s)
+	if n != to.Seq {
+		at, ok, err := Before(r.store, testRange, s, n+1)
+		require.NoError(r.t, err)
+		require.Equal(r.t, n >= trimmed.Seq && n < to.Seq, ok)
+		if to = at; !ok {
+			to.Seq = n
+		}
+	}
+	return r.apply(func(w Writer) error { return r.o.ApplyTrim(w, s, to) })
+}
+
 func stream(d *datadriven.TestData) geo.Stream {
 	var lane int
 	d.MaybeScanArgs(&testing.T{}, "lane", &lane)
@@ -96,7 +110,7 @@ func (r *rig) run(t *testing.T, d *datadriven.TestData) string {
 			return fmt.Sprintf("#%d of %d bytes, chunks %t", out.Seq, len(out.Bytes), out.Chunks)
 		}
 	case "trim":
-		err = r.apply(func(w Writer) error { return r.o.ApplyTrim(w, s, geo.Seq(number("to"))) })
+		err = r.trim(s, geo.Seq(number("to")))
 	case "closed":
 		err = r.apply(func(w Writer) error { return r.o.ApplyClosed(w, geo.Timestamp(number("t"))) })
 	case "read":
@@ -144,7 +158,7 @@ func (r *rig) state() string {
 	var b strings.Builder
 	heads := r.o.Heads()
 	for _, s := range slices.SortedFunc(maps.Keys(heads), geo.Stream.Compare) {
-		fmt.Fprintf(&b, "lane %d: head #%d, trimmed #%d\n", s.Lane, heads[s].Seq, r.o.Trimmed(s))
+		fmt.Fprintf(&b, "lane %d: head #%d, trimmed #%d\n", s.Lane, heads[s].Seq, r.o.Trimmed(s).Seq)
 	}
 	backlog, first := r.o.Backlog()
 	oldest, err := Oldest(r.store, first)

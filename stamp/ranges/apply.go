@@ -58,16 +58,18 @@ func (m *Machine) applyPart(batch *state.Batch, kind change.PartKind, body []byt
 		if err != nil {
 			return err
 		}
-		m.gates[a] = g
+		m.setGate(a, g)
 		return batch.Set(keys.Gate(m.id, a), change.AppendGate(nil, g))
+	case change.PartStop:
+		return m.applyStop(batch, body)
 	case change.PartGeneration:
 		return batch.Set(body, change.AppendHead(nil, geo.Head{}))
 	case change.PartTrim:
-		s, upTo, err := change.ParseTrim(body)
+		s, to, err := change.ParseTrim(body)
 		if err != nil {
 			return err
 		}
-		return m.outbox.ApplyTrim(batch, s, upTo)
+		return m.outbox.ApplyTrim(batch, s, to)
 	}
 	return fmt.Errorf("%w: part kind %d", change.ErrVersion, kind)
 }

@@ -14,12 +14,8 @@ func (r *Range) closeByTime(now time.Duration) {
 	if r.o.CloseInterval == 0 || now/r.o.CloseInterval == r.lastClosed/r.o.CloseInterval {
 		return
 	}
-	numbered := false
-	for _, g := range r.Machine.Gates() {
-		numbered = numbered || (g.Numbered && g.Role == change.RolePrimary)
-	}
 	r.lastClosed = now
-	if numbered {
+	if r.Machine.Numbered() {
 		w := &waiter{cmd: closeNow{}, done: func(error) {}, at: r.o.Clock.Now()}
 		r.mu.Lock()
 		r.queue = append(r.queue, w)
@@ -47,11 +43,15 @@ func (r *Range) evaluate(now time.Duration) {
 		if len(r.inflight) >= inflightMax && !alone {
 			return
 		}
-		batch := r.takeQueue()
-		if len(batch) == 0 {
+		if r.idle() {
 			return
 		}
-		if alone { // R2: nothing happened.
+		wall, clock := r.checkClock(now)
+		if clock == clockWaits && !alone {
+			return
+		}
+		batch := r.takeQueue()
+		if alone || clock == clockRefuses { // R2, R6: nothing happened.
 			for _, w := range batch {
 				w.done(kv.ErrBusy)
 			}
@@ -63,7 +63,7 @@ func (r *Range) evaluate(now time.Duration) {
 			}
 		}
 		before := len(r.inflight)
-		r.propose(batch, now)
+		r.propose(batch, wall, now)
 		if len(r.inflight) == before {
 			return // Nothing was proposed, and would not be before something changes.
 		}
@@ -92,6 +92,13 @@ func refuse(batch []*waiter) []*waiter {
 	return kept
 }
 
+// idle reports whether no command waits.
+func (r *Range) idle() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.queue) == 0
+}
+
 func (r *Range) takeQueue() []*waiter {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -104,9 +111,10 @@ func (r *Range) takeQueue() []*waiter {
 	return batch
 }
 
-func (r *Range) propose(batch []*waiter, now time.Duration) {
+// propose evaluates a batch at the time wall.
+func (r *Range) propose(batch []*waiter, wall time.Time, now time.Duration) {
 	g := &group{id: change.GroupID{Term: r.term, Number: r.number + 1}}
-	tx := &Tx{r: r, g: g, now: r.o.Clock.Now()}
+	tx := &Tx{r: r, g: g, now: wall}
 	for i, w := range batch {
 		if tx.b.Len() >= groupBytesMax {
 			r.requeue(batch[i:])
@@ -124,7 +132,7 @@ func (r *Range) propose(batch []*waiter, now time.Duration) {
 		return
 	}
 	r.number++
-	if err := r.replica.Propose(tx.b.Finish(g.id, r.pred)); err != nil {
+	if err := r.replica.Propose(tx.b.Finish(g.id, r.pred, r.answered)); err != nil {
 		// Not appended, so it will never commit: its commands are evaluated again
 		// when the log takes entries again, or fail when this replica ceases to lead.
 		tx.undoGroup()

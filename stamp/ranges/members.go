@@ -6,6 +6,7 @@ import (
 	pb "go.etcd.io/raft/v3/raftpb"
 
 	"antipode/geo"
+	"antipode/stamp/change"
 	"antipode/stamp/keys"
 	"antipode/stamp/kv"
 	"antipode/stamp/replica"
@@ -40,11 +41,17 @@ func (m *Machine) applyMembers(batch *state.Batch, e *pb.Entry) error {
 	return batch.Set(keys.Members(m.id), replica.AppendMembers(nil, members))
 }
 
-// Reform replaces the configuration by one that no entry of the log made, after a
-// recovery (R4). It is durable after a flush. The node's scheduler calls it.
-func (m *Machine) Reform(members replica.Members) error {
+// Reform replaces the configuration by one that no entry of the log made, after a recovery (R4), and
+// makes floor the least of the times that the range has given: every later one is above it (R6).
+// Both are durable after a flush. The node's scheduler calls it.
+func (m *Machine) Reform(members replica.Members, floor geo.Timestamp) error {
+	applied := m.AppliedState()
+	applied.Last = max(applied.Last, floor)
 	batch := m.state.NewBatch()
-	err := batch.Set(keys.Members(m.id), replica.AppendMembers(nil, members))
+	err := errors.Join(
+		batch.Set(keys.Members(m.id), replica.AppendMembers(nil, members)),
+		batch.Set(keys.Applied(m.id), change.AppendApplied(nil, applied)),
+	)
 	if err == nil {
 		err = m.state.Commit(batch)
 	}
@@ -53,6 +60,6 @@ func (m *Machine) Reform(members replica.Members) error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.members = members
+	m.members, m.applied = members, applied
 	return nil
 }

@@ -1,6 +1,7 @@
 package ranges
 
 import (
+	"fmt"
 	"maps"
 
 	"antipode/geo"
@@ -44,21 +45,84 @@ func (m *Machine) Head(s geo.Stream) geo.Head {
 func (m *Machine) Trimmed(s geo.Stream) geo.Seq {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
+	return m.outbox.Trimmed(s).Seq
+}
+
+// TrimmedHead returns the last record deleted from a stream's outbox.
+func (m *Machine) TrimmedHead(s geo.Stream) geo.Head {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
 	return m.outbox.Trimmed(s)
 }
 
-// Cursor returns how far a received stream is applied here.
-func (m *Machine) Cursor(s geo.Stream) geo.Head {
+// TrimmedHeads returns the last records deleted from the outboxes of all streams.
+func (m *Machine) TrimmedHeads() map[geo.Stream]geo.Head {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	return m.received.Applied(s)
+	return m.outbox.Trims()
 }
 
-// ReceivedClosed returns the closed time committed for a source range.
-func (m *Machine) ReceivedClosed(src geo.SourceRange) (geo.Timestamp, bool) {
+// OutboxAt returns record n of a stream as a place in it; ok is false if n is above the head or
+// below the last record deleted: its hash is then unknown here. A record in between is known from
+// the next one, which carries its hash.
+func (m *Machine) OutboxAt(s geo.Stream, n geo.Seq) (at change.OutboxHead, ok bool, err error) {
+	for {
+		m.mu.RLock()
+		trimmed, head := m.outbox.Ends(s)
+		m.mu.RUnlock()
+		switch {
+		case n == head.Seq:
+			return head, true, nil
+		case n == trimmed.Seq:
+			return trimmed, true, nil
+		case n > head.Seq || n < trimmed.Seq:
+			return at, false, nil
+		}
+		// The row is there unless a trim, or another state of this replica, has come since.
+		if at, ok, err = outbox.Before(m.state, m.id, s, n+1); ok || err != nil {
+			return at, ok, err
+		}
+		m.mu.RLock()
+		trimmedNow, headNow := m.outbox.Ends(s)
+		m.mu.RUnlock()
+		if trimmedNow == trimmed && headNow == head {
+			return at, false, fmt.Errorf("ranges: %s: the outbox lacks #%d, between #%d and #%d", s, n+1, trimmed.Seq, head.Seq)
+		}
+	}
+}
+
+// Cursor returns how far a received stream is applied here.
+func (m *Machine) Cursor(s geo.Stream) change.Cursor {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	return m.received.Closed(src)
+	return m.received.Cursor(s)
+}
+
+// Cursors copies the cursors of a source range: those that are behind, or all.
+func (m *Machine) Cursors(src geo.SourceRange, behind bool) map[geo.Stream]change.Cursor {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	out := map[geo.Stream]change.Cursor{}
+	each := m.received.Each
+	if behind {
+		each = m.received.Behind
+	}
+	each(src, func(s geo.Stream, c change.Cursor) { out[s] = c })
+	return out
+}
+
+// Known returns what is known of a source range.
+func (m *Machine) Known(src geo.SourceRange) cursor.Known {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.received.Known(src)
+}
+
+// Received returns the greatest time committed here of a source range: see cursor.Received.Latest.
+func (m *Machine) Received(src geo.SourceRange) geo.Timestamp {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.received.Latest(src)
 }
 
 // Progress copies how far this replica has applied the streams of a source range: those of
@@ -66,7 +130,13 @@ func (m *Machine) ReceivedClosed(src geo.SourceRange) (geo.Timestamp, bool) {
 func (m *Machine) Progress(src geo.SourceRange, a geo.Account) cursor.Progress {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	return m.received.Progress(src, a)
+	p := m.received.Progress(src, a)
+	for st, why := range m.stops {
+		if st.Source() == src && (a == cursor.EveryAccount || st.Account == a) {
+			p.Stops = append(p.Stops, cursor.StreamStop{Stream: st, Stop: why})
+		}
+	}
+	return p
 }
 
 // Gate returns the gate of an account; an absent one is closed.
@@ -74,6 +144,14 @@ func (m *Machine) Gate(a geo.Account) change.Gate {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	return m.gates[a]
+}
+
+// Numbered reports whether an account of the range is shipped from here. A range without such an
+// account commits and sends no closed records (R12).
+func (m *Machine) Numbered() bool {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.numbered > 0
 }
 
 // Gates returns all gates.

@@ -11,10 +11,12 @@ import (
 	"antipode/internal/clock"
 	"antipode/internal/plantedbugs"
 	"antipode/stamp/change"
+	"antipode/stamp/cursor"
 	"antipode/stamp/extent"
 	"antipode/stamp/kv"
 	"antipode/stamp/outbox"
 	"antipode/stamp/replica"
+	"antipode/stamp/skew"
 	"antipode/stamp/state"
 )
 
@@ -53,6 +55,12 @@ type Options struct {
 	Location geo.Location
 	Range    geo.RangeID
 	Clock    clock.Clock
+	// CompareClock reads the wall clock and compares it with those of the nodes of the range (R6). Nil means
+	// that the wall clock is right.
+	CompareClock func(nodes []geo.NodeID, passBegan time.Duration) skew.Comparison
+	// OnTransfer is called, from the scheduler, when the leader asks another node to lead because
+	// of its clock. May be nil.
+	OnTransfer func(to geo.NodeID)
 	// Running is the running time of the node's scheduler.
 	Running *clock.Running
 	// Parity is the lowest bit of every timestamp given here: 0 in one location
@@ -104,24 +112,30 @@ type Range struct {
 	// leaderless is the running time since which no leader is known: see Leaderless.
 	leaderless atomic.Int64
 	inSync     atomic.Int64
-	view       atomic.Pointer[View]
+	// clockRefused: it leads and does not evaluate, because of its clock.
+	clockRefused atomic.Bool
+	view         atomic.Pointer[View]
 
 	// Below: scheduler only.
-	term     uint64
-	number   uint64
-	pred     change.GroupID
+	term   uint64
+	number uint64
+	pred   change.GroupID
+	// answered is the index of the last group of this term whose waiters were answered.
+	answered uint64
 	inflight []*group
 	// acking are groups that took effect and wait for every in-sync replica.
 	acking     []*group
 	overlay    map[string]overlayValue
 	heads      map[geo.Stream]geo.Head
-	cursors    map[geo.Stream]geo.Head
-	received   map[geo.SourceRange]geo.Timestamp
+	cursors    map[geo.Stream]change.Cursor
+	known      map[geo.SourceRange]cursor.Known
 	gates      map[geo.Account]change.Gate
+	stops      map[geo.Stream]change.Stop
 	open       map[string]struct{} // see Tx.GenerationClosed
 	last       geo.Timestamp
 	lastClosed time.Duration
 	viewAt     time.Duration
+	clock      clockState // see clock.go
 
 	feed outbox.Feed
 }
@@ -185,9 +199,10 @@ func (r *Range) Replica() *replica.Replica { return r.replica }
 func (r *Range) resetOverlay() {
 	r.overlay = map[string]overlayValue{}
 	r.heads = map[geo.Stream]geo.Head{}
-	r.cursors = map[geo.Stream]geo.Head{}
-	r.received = map[geo.SourceRange]geo.Timestamp{}
+	r.cursors = map[geo.Stream]change.Cursor{}
+	r.known = map[geo.SourceRange]cursor.Known{}
 	r.gates = map[geo.Account]change.Gate{}
+	r.stops = map[geo.Stream]change.Stop{}
 	r.open = map[string]struct{}{}
 	r.pred = r.Machine.AppliedState().Group
 }
@@ -197,25 +212,6 @@ func (r *Range) Leading() bool { return r.leading.Load() }
 
 // Leader is the node that leads, as far as this replica knows; 0 for none.
 func (r *Range) Leader() geo.NodeID { return geo.NodeID(r.leader.Load()) }
-
-// recordLeader records which node leads, 0 for none known.
-func (r *Range) recordLeader(id geo.NodeID) {
-	r.leader.Store(uint64(id))
-	if id != 0 {
-		r.leaderless.Store(0)
-	} else if r.leaderless.Load() == 0 {
-		r.leaderless.Store(int64(r.o.Running.Time()))
-	}
-}
-
-// Leaderless returns for how long this replica has known no leader, in the running time of
-// its node: while the process stood still it could not learn of a leader. lasts is negative
-// while a replica that was just opened is given time to join. ok is false while the replica
-// knows a leader, which may be a former one whose silence it has not noticed yet.
-func (r *Range) Leaderless() (lasts time.Duration, ok bool) {
-	since := time.Duration(r.leaderless.Load())
-	return r.o.Running.Time() - since, since != 0
-}
 
 // InSync is the number of in-sync replicas as this leader sees it, 0 elsewhere.
 func (r *Range) InSync() int { return int(r.inSync.Load()) }
@@ -275,6 +271,7 @@ func (r *Range) Work(now time.Duration) {
 		r.abandon()
 	}
 	if !may {
+		r.clockRefused.Store(false)
 		r.inSync.Store(0)
 		r.leaseUntil.Store(0)
 		r.serveReads(now)
@@ -292,8 +289,9 @@ func (r *Range) Work(now time.Duration) {
 // lead begins to lead in a term: the overlay starts from the applied state (R1).
 func (r *Range) lead(term uint64, now time.Duration) {
 	r.abandon()
-	r.term, r.number = term, 0
+	r.term, r.number, r.answered = term, 0, 0
 	r.last = 0
+	r.clock = clockState{}
 	before := r.overlay
 	r.resetOverlay()
 	if plantedbugs.Planted(plantedbugs.OverlayOutlivesTerm) {
@@ -383,6 +381,7 @@ func (r *Range) acknowledge(now time.Duration) {
 			}
 			w.done(nil)
 		}
+		r.answered = r.acking[0].index
 		r.acking = r.acking[1:]
 	}
 	r.answerUnderLease(unchanged, now)

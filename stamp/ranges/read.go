@@ -168,6 +168,9 @@ func (s State) Progress(src geo.SourceRange, a geo.Account) cursor.Progress {
 	return s.r.Machine.Progress(src, a)
 }
 
+// Received returns the greatest time committed here of a source range: see Machine.Received.
+func (s State) Received(src geo.SourceRange) geo.Timestamp { return s.r.Machine.Received(src) }
+
 // Snapshot returns a view of one moment. Close it.
 func (s State) Snapshot() kv.Snapshot { return s.r.o.State.NewSnapshot() }
 

@@ -19,6 +19,13 @@ func Spans(id geo.RangeID) []state.Span {
 	return []state.Span{{Lower: local, Upper: keys.PrefixEnd(local)}, {Lower: data, Upper: keys.PrefixEnd(data)}}
 }
 
+// Span is the span of clients' keys that a range holds, and the version of the descriptor that says
+// so. A stamp has one range for each service so far, whose span never changes.
+func Span(id geo.RangeID) (geo.Span, geo.DescriptorVersion) {
+	data := keys.AppendService(nil, geo.Service(id))
+	return geo.Span{Start: string(data), End: string(keys.PrefixEnd(data))}, 1
+}
+
 // AppliedIn returns the applied state of a range in a view of a state store; zero if the view
 // does not have the range.
 func AppliedIn(g kv.Getter, id geo.RangeID) (change.AppliedState, error) {
@@ -47,7 +54,7 @@ func (m *Machine) Replace(replace func() error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.applied, m.members, m.gates, m.outbox = fresh.applied, fresh.members, fresh.gates, fresh.outbox
-	m.received = fresh.received
+	m.received, m.numbered, m.stops = fresh.received, fresh.numbered, fresh.stops
 	m.version.Store(m.applied.Index)
 	return nil
 }
@@ -62,6 +69,10 @@ func OutboxChunks(id geo.RangeID, key, value []byte) (refs []extent.Ref, local b
 	case !bytes.HasPrefix(key, keys.OutboxAll(id)):
 		return nil, true, nil
 	}
-	r, err := change.ParseRecord(value)
+	_, encoded, err := change.ParseOutboxRow(value)
+	if err != nil {
+		return nil, true, err
+	}
+	r, err := change.ParseRecord(encoded)
 	return r.Chunks, true, err
 }

@@ -10,6 +10,7 @@ import (
 	"antipode/stamp/extent"
 	"antipode/stamp/keys"
 	"antipode/stamp/kv"
+	"antipode/stamp/outbox"
 )
 
 // Tx is what one command sees and stages: the applied state under the changes of
@@ -29,6 +30,8 @@ type Tx struct {
 	// shipped reports that the group holds a numbered change, whose frame will carry a
 	// closed record.
 	shipped bool
+	// trimmed is how many rows of the outbox the group deletes.
+	trimmed int
 }
 
 func (tx *Tx) begin() {
@@ -95,6 +98,13 @@ func (tx *Tx) Timestamp(floor geo.Timestamp) geo.Timestamp {
 	return t
 }
 
+// Ahead returns after how long t is no further ahead of this leader's wall clock than a received
+// time may be; 0 if it is not now (R6). A time that was taken would be a lower bound of all later
+// commit times here, for good.
+func (tx *Tx) Ahead(t geo.Timestamp) time.Duration {
+	return max(0, t.Time().Sub(tx.now.Add(geo.ClockOffMax)))
+}
+
 // Change stages a change of one partition. The account's gate gives its epoch, and decides
 // whether it has a number (R10). The caller sets CommitTime, Partition, Ops and Chunks of rec;
 // Change fills in the rest.
@@ -108,7 +118,7 @@ func (tx *Tx) Change(p keys.Partition, rec change.Record) error {
 	}
 	gate := tx.Gate(p.Account)
 	rec.Epoch = gate.Epoch
-	rec.Range = tx.r.o.Range
+	rec.Range, rec.Incarnation = tx.r.o.Range, tx.r.Machine.Incarnation()
 	rec.Service, rec.Account, rec.Lane = p.Service, p.Account, p.Lane()
 	rec.Seq, rec.Prev = 0, 0
 	s := rec.Stream()
@@ -157,50 +167,6 @@ func (tx *Tx) head(s geo.Stream) geo.Head {
 	return tx.r.Machine.Head(s)
 }
 
-// Cursor is how far a received stream is applied, groups in flight included.
-func (tx *Tx) Cursor(s geo.Stream) geo.Head {
-	if h, ok := tx.r.cursors[s]; ok {
-		return h
-	}
-	return tx.r.Machine.Cursor(s)
-}
-
-// Received stages a record of the other location, which must follow the cursor. Without whole
-// it stages only the move of the cursor (R14).
-func (tx *Tx) Received(encoded []byte, rec *change.Record, whole bool) error {
-	s := rec.Stream()
-	at := tx.Cursor(s)
-	if !at.Precedes(rec.Seq, rec.Prev) && !plantedbugs.Planted(plantedbugs.ApplyOutOfOrder) {
-		return fmt.Errorf("ranges: record %s #%d does not follow cursor #%d", s, rec.Seq, at.Seq)
-	}
-	if whole {
-		tx.overlayOps(rec)
-	}
-	tx.b.Received(encoded, rec, whole)
-	tx.r.last = max(tx.r.last, rec.CommitTime) // Commit times behind it in the log must be above it (R6).
-	save(tx, tx.r.cursors, s)
-	tx.r.cursors[s] = geo.Head{Seq: rec.Seq, Hash: change.HashOf(encoded)}
-	return nil
-}
-
-// ReceivedClosed returns the closed time committed for a source range, groups in
-// flight included.
-func (tx *Tx) ReceivedClosed(src geo.SourceRange) (geo.Timestamp, bool) {
-	if t, ok := tx.r.received[src]; ok {
-		return t, true
-	}
-	return tx.r.Machine.ReceivedClosed(src)
-}
-
-// TakeClosed stages a closed record of the other location.
-func (tx *Tx) TakeClosed(c *change.Closed) {
-	src := geo.SourceRange{Origin: c.Origin, Range: c.Range}
-	tx.b.ReceivedClosed(c)
-	tx.r.last = max(tx.r.last, c.T)
-	save(tx, tx.r.received, src)
-	tx.r.received[src] = c.T
-}
-
 // Closed stages the promise that nothing commits at or before now.
 func (tx *Tx) Closed() { tx.b.Closed(tx.Timestamp(0)) }
 
@@ -211,8 +177,30 @@ func (tx *Tx) SetGate(a geo.Account, g change.Gate) {
 	tx.r.gates[a] = g
 }
 
-// Trim stages the deletion of acknowledged records.
-func (tx *Tx) Trim(s geo.Stream, upTo geo.Seq) { tx.b.Trim(s, upTo) }
+// Trim stages the deletion of acknowledged records, up to the head at most. It does nothing to a
+// stream that is stopped (R16). A group deletes outbox.TrimRowsMax rows at most: Trim stages what
+// fits, and the caller trims the rest later. What the deletion leaves behind, the hash of the last
+// record and the bytes up to it, is read here: apply does not read the state.
+func (tx *Tx) Trim(s geo.Stream, upTo geo.Seq) error {
+	m := tx.r.Machine
+	if _, stopped := tx.Stopped(s); stopped {
+		return nil
+	}
+	from := m.Trimmed(s)
+	upTo = min(upTo, m.Head(s).Seq, from+geo.Seq(outbox.TrimRowsMax-tx.trimmed))
+	if upTo <= from {
+		return nil
+	}
+	to, ok, err := m.OutboxAt(s, upTo)
+	if err != nil || !ok {
+		return err
+	}
+	rows := int(upTo - from)
+	tx.trimmed += rows
+	tx.saved = append(tx.saved, func() { tx.trimmed -= rows })
+	tx.b.Trim(s, to)
+	return nil
+}
 
 // GenerationClosed reports whether the generation of a key of keys.ClosedGeneration
 // takes no more changes (R8). A leader remembers which are open: every write asks,

@@ -15,6 +15,8 @@ type lease struct {
 	// The lease holds in term, until a monotonic time.
 	term  uint64
 	until time.Duration
+	// voidIn is a term in which no lease holds: see Transfer.
+	voidIn uint64
 	// pending: a round is under way, begun at pendingSince.
 	pending      bool
 	pendingSince time.Duration
@@ -54,7 +56,7 @@ func (r *Replica) Lease() time.Duration {
 	if !r.MayEvaluate() {
 		return 0
 	}
-	if _, term := r.Leader(); term != r.lease.term {
+	if _, term := r.Leader(); term != r.lease.term || term == r.lease.voidIn {
 		return 0
 	}
 	return r.lease.until

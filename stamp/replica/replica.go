@@ -210,6 +210,10 @@ func (r *Replica) Step(m *pb.Message, now time.Duration) {
 		return
 	}
 	switch m.GetType() {
+	case pb.MsgTimeoutNow: // The leader transfers leadership; a replica that promised not to campaign does not.
+		if r.quiet(now) {
+			return
+		}
 	case pb.MsgVote, pb.MsgPreVote:
 		if r.quiet(now) {
 			return

@@ -28,9 +28,15 @@ import (
 // It closes no range by time, and ends with the test.
 func New(t testing.TB, l geo.Location, services ...geo.Service) *stamp.Stamp {
 	t.Helper()
+	return NewAt(t, clock.System{}, l, services...)
+}
+
+// NewAt is New with a clock, the same for all nodes. Its monotonic time must be the machine's.
+func NewAt(t testing.TB, c clock.Clock, l geo.Location, services ...geo.Service) *stamp.Stamp {
+	t.Helper()
 	quiet := slog.New(slog.DiscardHandler)
 	s := stamp.New(node.Options{
-		Location: l, Peers: []geo.NodeID{1, 2, 3}, Dir: "data", Clock: clock.System{}, Transport: memtransport.New(),
+		Location: l, Peers: []geo.NodeID{1, 2, 3}, Dir: "data", Clock: c, Transport: memtransport.New(),
 		Tick: 20 * time.Millisecond, ElectionTicks: 25, InSyncTimeout: time.Minute, Seed: 1,
 		State: state.Options{FS: vfs.NewMem(), LogSegmentBytes: 1 << 20, Logger: quiet}, Logger: quiet,
 	})

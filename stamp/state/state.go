@@ -146,6 +146,10 @@ func (b *Batch) Delete(key []byte) error { return b.b.Delete(key, nil) }
 // little (DESIGN 2.4).
 func (b *Batch) SingleDelete(key []byte) error { return b.b.SingleDelete(key, nil) }
 
+// DeleteRange deletes the keys of [lower, upper) in one operation. Reads become slower with the
+// number of such operations in memory: it is for long runs of keys.
+func (b *Batch) DeleteRange(lower, upper []byte) error { return b.b.DeleteRange(lower, upper, nil) }
+
 // Close drops a batch that was not committed.
 func (b *Batch) Close() error { return b.b.Close() }
 

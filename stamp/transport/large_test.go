@@ -70,7 +70,7 @@ func TestLostReplicaInStampOfFive(t *testing.T) {
 		}
 	}
 	require.Eventually(t, func() bool {
-		r, err := s.by[1+left%5].Recover(t.Context(), testRange, false)
+		r, err := s.by[1+left%5].Recover(t.Context(), testRange, false, nil)
 		return err == nil && r.Survivor.Node == left
 	}, testWait, 10*time.Millisecond)
 	write()

@@ -38,7 +38,7 @@ func TestRecoverOverTheNetwork(t *testing.T) {
 	var got stamp.Recovered
 	require.Eventually(t, func() bool {
 		var err error
-		got, err = s.by[asked].Recover(t.Context(), testRange, false)
+		got, err = s.by[asked].Recover(t.Context(), testRange, false, nil)
 		return err == nil
 	}, testWait, 10*time.Millisecond)
 	require.Equal(t, left, got.Survivor.Node)

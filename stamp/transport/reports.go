@@ -2,12 +2,14 @@ package transport
 
 import (
 	"fmt"
+	"time"
 
 	pb "go.etcd.io/raft/v3/raftpb"
 
 	"antipode/geo"
 	"antipode/stamp/membership"
 	"antipode/stamp/replica"
+	"antipode/stamp/skew"
 )
 
 // On the wire a message of package membership has the form of one of Raft's, of a type outside
@@ -23,6 +25,8 @@ import (
 //	1005 OtherPlacement     Placement
 //	1006 LeaderHint         Term
 //	1007 LastID             Replica           Nonce
+//	1008 ClockQuestion      Sent
+//	1009 ClockAnswer        Sent              Wall                  Held, in Commit
 const (
 	typeDurableIndex   = pb.MessageType(1000)
 	typeHello          = pb.MessageType(1001)
@@ -32,12 +36,14 @@ const (
 	typeOtherPlacement = pb.MessageType(1005)
 	typeLeaderHint     = pb.MessageType(1006)
 	typeLastID         = pb.MessageType(1007)
+	typeClockQuestion  = pb.MessageType(1008)
+	typeClockAnswer    = pb.MessageType(1009)
 )
 
 // reportOnWire returns the form that a report of node from has on the wire.
 func reportOnWire(from geo.NodeID, report membership.Message) *pb.Message {
 	var typ pb.MessageType
-	var index, logTerm uint64
+	var index, logTerm, commit uint64
 	var reject bool
 	switch r := report.(type) {
 	case membership.DurableIndex:
@@ -57,11 +63,19 @@ func reportOnWire(from geo.NodeID, report membership.Message) *pb.Message {
 		typ, index = typeLeaderHint, r.Term
 	case membership.LastID:
 		typ, index, logTerm = typeLastID, uint64(r.Replica), uint64(r.Nonce)
+	case membership.ClockQuestion:
+		typ, index = typeClockQuestion, uint64(r.Sent)
+	case membership.ClockAnswer:
+		typ, index, logTerm, commit = typeClockAnswer, uint64(r.Sent), uint64(r.Wall), uint64(r.Held)
 	default:
 		panic(fmt.Sprintf("transport: no wire form of %T", report))
 	}
 	sender := uint64(from)
-	return &pb.Message{Type: &typ, From: &sender, Index: &index, LogTerm: &logTerm, Reject: &reject}
+	m := &pb.Message{Type: &typ, From: &sender, Index: &index, LogTerm: &logTerm, Reject: &reject}
+	if commit != 0 {
+		m.Commit = &commit
+	}
+	return m
 }
 
 // reportFromWire returns the report that a message is; nil for one of Raft's, or of a type
@@ -84,6 +98,12 @@ func reportFromWire(m *pb.Message) membership.Message {
 		return membership.LeaderHint{Term: m.GetIndex()}
 	case typeLastID:
 		return membership.LastID{Replica: geo.ReplicaID(m.GetIndex()), Nonce: membership.Nonce(m.GetLogTerm())}
+	case typeClockQuestion:
+		return membership.ClockQuestion{Question: skew.Question{Sent: time.Duration(m.GetIndex())}}
+	case typeClockAnswer:
+		return membership.ClockAnswer{Answer: skew.Answer{
+			Sent: time.Duration(m.GetIndex()), Wall: int64(m.GetLogTerm()), Held: time.Duration(m.GetCommit()),
+		}}
 	}
 	return nil
 }

@@ -108,8 +108,11 @@ type Cursor struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Stream *Stream                `protobuf:"bytes,1,opt,name=stream,proto3" json:"stream,omitempty"`
 	// seq is the last number that the caller has on its replicas, hash that record's.
-	Seq           uint64 `protobuf:"varint,2,opt,name=seq,proto3" json:"seq,omitempty"`
-	Hash          uint64 `protobuf:"fixed64,3,opt,name=hash,proto3" json:"hash,omitempty"`
+	Seq  uint64 `protobuf:"varint,2,opt,name=seq,proto3" json:"seq,omitempty"`
+	Hash uint64 `protobuf:"fixed64,3,opt,name=hash,proto3" json:"hash,omitempty"`
+	// below is, where the caller confirms a loss, up to where the callee answered that it
+	// trimmed: the caller's cursor is below it, under a lease confirmed since that answer.
+	Below         uint64 `protobuf:"varint,4,opt,name=below,proto3" json:"below,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -161,6 +164,13 @@ func (x *Cursor) GetSeq() uint64 {
 func (x *Cursor) GetHash() uint64 {
 	if x != nil {
 		return x.Hash
+	}
+	return 0
+}
+
+func (x *Cursor) GetBelow() uint64 {
+	if x != nil {
+		return x.Below
 	}
 	return 0
 }
@@ -472,9 +482,14 @@ func (x *ClosedAnswer) GetMore() bool {
 }
 
 type AcknowledgeRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Range         uint32                 `protobuf:"varint,1,opt,name=range,proto3" json:"range,omitempty"`
-	Cursors       []*Cursor              `protobuf:"bytes,2,rep,name=cursors,proto3" json:"cursors,omitempty"`
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Range   uint32                 `protobuf:"varint,1,opt,name=range,proto3" json:"range,omitempty"`
+	Cursors []*Cursor              `protobuf:"bytes,2,rep,name=cursors,proto3" json:"cursors,omitempty"`
+	// full is set if cursors names every stream of the range that the caller has a cursor of,
+	// above after and up to up_to; an absent one is no bound.
+	Full          bool    `protobuf:"varint,3,opt,name=full,proto3" json:"full,omitempty"`
+	After         *Stream `protobuf:"bytes,4,opt,name=after,proto3" json:"after,omitempty"`
+	UpTo          *Stream `protobuf:"bytes,5,opt,name=up_to,json=upTo,proto3" json:"up_to,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -523,17 +538,122 @@ func (x *AcknowledgeRequest) GetCursors() []*Cursor {
 	return nil
 }
 
+func (x *AcknowledgeRequest) GetFull() bool {
+	if x != nil {
+		return x.Full
+	}
+	return false
+}
+
+func (x *AcknowledgeRequest) GetAfter() *Stream {
+	if x != nil {
+		return x.After
+	}
+	return nil
+}
+
+func (x *AcknowledgeRequest) GetUpTo() *Stream {
+	if x != nil {
+		return x.UpTo
+	}
+	return nil
+}
+
+// Mismatch is the answer for a stream whose cursor does not fit those of the callee.
+type Mismatch struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Stream *Stream                `protobuf:"bytes,1,opt,name=stream,proto3" json:"stream,omitempty"`
+	// reason is that of a stop (docs/format/change.md): 1 for a fork, 2 if the caller lost what it
+	// acknowledged.
+	Reason uint32 `protobuf:"varint,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	// seq and hash are the callee's head; before a stop for a loss, up to where it trimmed.
+	Seq  uint64 `protobuf:"varint,3,opt,name=seq,proto3" json:"seq,omitempty"`
+	Hash uint64 `protobuf:"fixed64,4,opt,name=hash,proto3" json:"hash,omitempty"`
+	// stopped is set once the callee has stopped the stream. Until then the caller sends the
+	// cursor again.
+	Stopped       bool `protobuf:"varint,5,opt,name=stopped,proto3" json:"stopped,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Mismatch) Reset() {
+	*x = Mismatch{}
+	mi := &file_replication_link_wire_link_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Mismatch) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Mismatch) ProtoMessage() {}
+
+func (x *Mismatch) ProtoReflect() protoreflect.Message {
+	mi := &file_replication_link_wire_link_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Mismatch.ProtoReflect.Descriptor instead.
+func (*Mismatch) Descriptor() ([]byte, []int) {
+	return file_replication_link_wire_link_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *Mismatch) GetStream() *Stream {
+	if x != nil {
+		return x.Stream
+	}
+	return nil
+}
+
+func (x *Mismatch) GetReason() uint32 {
+	if x != nil {
+		return x.Reason
+	}
+	return 0
+}
+
+func (x *Mismatch) GetSeq() uint64 {
+	if x != nil {
+		return x.Seq
+	}
+	return 0
+}
+
+func (x *Mismatch) GetHash() uint64 {
+	if x != nil {
+		return x.Hash
+	}
+	return 0
+}
+
+func (x *Mismatch) GetStopped() bool {
+	if x != nil {
+		return x.Stopped
+	}
+	return false
+}
+
 type AcknowledgeAnswer struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// forked are the streams among cursors that do not fit those of the callee.
-	Forked        []*Stream `protobuf:"bytes,1,rep,name=forked,proto3" json:"forked,omitempty"`
+	// mismatches are in the order of streams.
+	Mismatches []*Mismatch `protobuf:"bytes,1,rep,name=mismatches,proto3" json:"mismatches,omitempty"`
+	// more is set when there are mismatches for streams behind the last one.
+	More          bool `protobuf:"varint,2,opt,name=more,proto3" json:"more,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *AcknowledgeAnswer) Reset() {
 	*x = AcknowledgeAnswer{}
-	mi := &file_replication_link_wire_link_proto_msgTypes[8]
+	mi := &file_replication_link_wire_link_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -545,7 +665,7 @@ func (x *AcknowledgeAnswer) String() string {
 func (*AcknowledgeAnswer) ProtoMessage() {}
 
 func (x *AcknowledgeAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_link_wire_link_proto_msgTypes[8]
+	mi := &file_replication_link_wire_link_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -558,14 +678,21 @@ func (x *AcknowledgeAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeAnswer.ProtoReflect.Descriptor instead.
 func (*AcknowledgeAnswer) Descriptor() ([]byte, []int) {
-	return file_replication_link_wire_link_proto_rawDescGZIP(), []int{8}
+	return file_replication_link_wire_link_proto_rawDescGZIP(), []int{9}
 }
 
-func (x *AcknowledgeAnswer) GetForked() []*Stream {
+func (x *AcknowledgeAnswer) GetMismatches() []*Mismatch {
 	if x != nil {
-		return x.Forked
+		return x.Mismatches
 	}
 	return nil
+}
+
+func (x *AcknowledgeAnswer) GetMore() bool {
+	if x != nil {
+		return x.More
+	}
+	return false
 }
 
 type ReadChunkRequest struct {
@@ -577,7 +704,7 @@ type ReadChunkRequest struct {
 
 func (x *ReadChunkRequest) Reset() {
 	*x = ReadChunkRequest{}
-	mi := &file_replication_link_wire_link_proto_msgTypes[9]
+	mi := &file_replication_link_wire_link_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -589,7 +716,7 @@ func (x *ReadChunkRequest) String() string {
 func (*ReadChunkRequest) ProtoMessage() {}
 
 func (x *ReadChunkRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_link_wire_link_proto_msgTypes[9]
+	mi := &file_replication_link_wire_link_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -602,7 +729,7 @@ func (x *ReadChunkRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadChunkRequest.ProtoReflect.Descriptor instead.
 func (*ReadChunkRequest) Descriptor() ([]byte, []int) {
-	return file_replication_link_wire_link_proto_rawDescGZIP(), []int{9}
+	return file_replication_link_wire_link_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ReadChunkRequest) GetRef() *ChunkRef {
@@ -621,7 +748,7 @@ type ReadChunkAnswer struct {
 
 func (x *ReadChunkAnswer) Reset() {
 	*x = ReadChunkAnswer{}
-	mi := &file_replication_link_wire_link_proto_msgTypes[10]
+	mi := &file_replication_link_wire_link_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -633,7 +760,7 @@ func (x *ReadChunkAnswer) String() string {
 func (*ReadChunkAnswer) ProtoMessage() {}
 
 func (x *ReadChunkAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_link_wire_link_proto_msgTypes[10]
+	mi := &file_replication_link_wire_link_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -646,7 +773,7 @@ func (x *ReadChunkAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadChunkAnswer.ProtoReflect.Descriptor instead.
 func (*ReadChunkAnswer) Descriptor() ([]byte, []int) {
-	return file_replication_link_wire_link_proto_rawDescGZIP(), []int{10}
+	return file_replication_link_wire_link_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ReadChunkAnswer) GetData() []byte {
@@ -666,7 +793,7 @@ type PutChunkRequest struct {
 
 func (x *PutChunkRequest) Reset() {
 	*x = PutChunkRequest{}
-	mi := &file_replication_link_wire_link_proto_msgTypes[11]
+	mi := &file_replication_link_wire_link_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -678,7 +805,7 @@ func (x *PutChunkRequest) String() string {
 func (*PutChunkRequest) ProtoMessage() {}
 
 func (x *PutChunkRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_link_wire_link_proto_msgTypes[11]
+	mi := &file_replication_link_wire_link_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -691,7 +818,7 @@ func (x *PutChunkRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutChunkRequest.ProtoReflect.Descriptor instead.
 func (*PutChunkRequest) Descriptor() ([]byte, []int) {
-	return file_replication_link_wire_link_proto_rawDescGZIP(), []int{11}
+	return file_replication_link_wire_link_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *PutChunkRequest) GetRef() *ChunkRef {
@@ -717,7 +844,7 @@ type PutChunkAnswer struct {
 
 func (x *PutChunkAnswer) Reset() {
 	*x = PutChunkAnswer{}
-	mi := &file_replication_link_wire_link_proto_msgTypes[12]
+	mi := &file_replication_link_wire_link_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -729,7 +856,7 @@ func (x *PutChunkAnswer) String() string {
 func (*PutChunkAnswer) ProtoMessage() {}
 
 func (x *PutChunkAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_link_wire_link_proto_msgTypes[12]
+	mi := &file_replication_link_wire_link_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -742,7 +869,106 @@ func (x *PutChunkAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutChunkAnswer.ProtoReflect.Descriptor instead.
 func (*PutChunkAnswer) Descriptor() ([]byte, []int) {
-	return file_replication_link_wire_link_proto_rawDescGZIP(), []int{12}
+	return file_replication_link_wire_link_proto_rawDescGZIP(), []int{13}
+}
+
+type ReceivedRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// range is a range of the caller, whose location is origin.
+	Origin        string `protobuf:"bytes,1,opt,name=origin,proto3" json:"origin,omitempty"`
+	Range         uint32 `protobuf:"varint,2,opt,name=range,proto3" json:"range,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReceivedRequest) Reset() {
+	*x = ReceivedRequest{}
+	mi := &file_replication_link_wire_link_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReceivedRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReceivedRequest) ProtoMessage() {}
+
+func (x *ReceivedRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_replication_link_wire_link_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReceivedRequest.ProtoReflect.Descriptor instead.
+func (*ReceivedRequest) Descriptor() ([]byte, []int) {
+	return file_replication_link_wire_link_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *ReceivedRequest) GetOrigin() string {
+	if x != nil {
+		return x.Origin
+	}
+	return ""
+}
+
+func (x *ReceivedRequest) GetRange() uint32 {
+	if x != nil {
+		return x.Range
+	}
+	return 0
+}
+
+type ReceivedAnswer struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// time is the greatest time that the callee has committed of the range: of a closed
+	// record or of a change. 0: none.
+	Time          uint64 `protobuf:"fixed64,1,opt,name=time,proto3" json:"time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReceivedAnswer) Reset() {
+	*x = ReceivedAnswer{}
+	mi := &file_replication_link_wire_link_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReceivedAnswer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReceivedAnswer) ProtoMessage() {}
+
+func (x *ReceivedAnswer) ProtoReflect() protoreflect.Message {
+	mi := &file_replication_link_wire_link_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReceivedAnswer.ProtoReflect.Descriptor instead.
+func (*ReceivedAnswer) Descriptor() ([]byte, []int) {
+	return file_replication_link_wire_link_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *ReceivedAnswer) GetTime() uint64 {
+	if x != nil {
+		return x.Time
+	}
+	return 0
 }
 
 var File_replication_link_wire_link_proto protoreflect.FileDescriptor
@@ -755,11 +981,12 @@ const file_replication_link_wire_link_proto_rawDesc = "" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x1a\n" +
 	"\blocation\x18\x03 \x01(\tR\blocation\x12\x14\n" +
 	"\x05range\x18\x04 \x01(\rR\x05range\x12\x12\n" +
-	"\x04lane\x18\x05 \x01(\rR\x04lane\"`\n" +
+	"\x04lane\x18\x05 \x01(\rR\x04lane\"v\n" +
 	"\x06Cursor\x120\n" +
 	"\x06stream\x18\x01 \x01(\v2\x18.antipode.link.v1.StreamR\x06stream\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12\x12\n" +
-	"\x04hash\x18\x03 \x01(\x06R\x04hash\"D\n" +
+	"\x04hash\x18\x03 \x01(\x06R\x04hash\x12\x14\n" +
+	"\x05below\x18\x04 \x01(\x04R\x05below\"D\n" +
 	"\bChunkRef\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x16\n" +
 	"\x06length\x18\x02 \x01(\rR\x06length\x12\x10\n" +
@@ -778,12 +1005,24 @@ const file_replication_link_wire_link_proto_rawDesc = "" +
 	"\x05after\x18\x02 \x01(\v2\x18.antipode.link.v1.StreamR\x05after\":\n" +
 	"\fClosedAnswer\x12\x16\n" +
 	"\x06closed\x18\x01 \x01(\fR\x06closed\x12\x12\n" +
-	"\x04more\x18\x02 \x01(\bR\x04more\"^\n" +
+	"\x04more\x18\x02 \x01(\bR\x04more\"\xd1\x01\n" +
 	"\x12AcknowledgeRequest\x12\x14\n" +
 	"\x05range\x18\x01 \x01(\rR\x05range\x122\n" +
-	"\acursors\x18\x02 \x03(\v2\x18.antipode.link.v1.CursorR\acursors\"E\n" +
-	"\x11AcknowledgeAnswer\x120\n" +
-	"\x06forked\x18\x01 \x03(\v2\x18.antipode.link.v1.StreamR\x06forked\"@\n" +
+	"\acursors\x18\x02 \x03(\v2\x18.antipode.link.v1.CursorR\acursors\x12\x12\n" +
+	"\x04full\x18\x03 \x01(\bR\x04full\x12.\n" +
+	"\x05after\x18\x04 \x01(\v2\x18.antipode.link.v1.StreamR\x05after\x12-\n" +
+	"\x05up_to\x18\x05 \x01(\v2\x18.antipode.link.v1.StreamR\x04upTo\"\x94\x01\n" +
+	"\bMismatch\x120\n" +
+	"\x06stream\x18\x01 \x01(\v2\x18.antipode.link.v1.StreamR\x06stream\x12\x16\n" +
+	"\x06reason\x18\x02 \x01(\rR\x06reason\x12\x10\n" +
+	"\x03seq\x18\x03 \x01(\x04R\x03seq\x12\x12\n" +
+	"\x04hash\x18\x04 \x01(\x06R\x04hash\x12\x18\n" +
+	"\astopped\x18\x05 \x01(\bR\astopped\"c\n" +
+	"\x11AcknowledgeAnswer\x12:\n" +
+	"\n" +
+	"mismatches\x18\x01 \x03(\v2\x1a.antipode.link.v1.MismatchR\n" +
+	"mismatches\x12\x12\n" +
+	"\x04more\x18\x02 \x01(\bR\x04more\"@\n" +
 	"\x10ReadChunkRequest\x12,\n" +
 	"\x03ref\x18\x01 \x01(\v2\x1a.antipode.link.v1.ChunkRefR\x03ref\"%\n" +
 	"\x0fReadChunkAnswer\x12\x12\n" +
@@ -791,7 +1030,12 @@ const file_replication_link_wire_link_proto_rawDesc = "" +
 	"\x0fPutChunkRequest\x12,\n" +
 	"\x03ref\x18\x01 \x01(\v2\x1a.antipode.link.v1.ChunkRefR\x03ref\x12\x12\n" +
 	"\x04data\x18\x02 \x01(\fR\x04data\"\x10\n" +
-	"\x0ePutChunkAnswerB Z\x1eantipode/replication/link/wireb\x06proto3"
+	"\x0ePutChunkAnswer\"?\n" +
+	"\x0fReceivedRequest\x12\x16\n" +
+	"\x06origin\x18\x01 \x01(\tR\x06origin\x12\x14\n" +
+	"\x05range\x18\x02 \x01(\rR\x05range\"$\n" +
+	"\x0eReceivedAnswer\x12\x12\n" +
+	"\x04time\x18\x01 \x01(\x06R\x04timeB Z\x1eantipode/replication/link/wireb\x06proto3"
 
 var (
 	file_replication_link_wire_link_proto_rawDescOnce sync.Once
@@ -805,7 +1049,7 @@ func file_replication_link_wire_link_proto_rawDescGZIP() []byte {
 	return file_replication_link_wire_link_proto_rawDescData
 }
 
-var file_replication_link_wire_link_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_replication_link_wire_link_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
 var file_replication_link_wire_link_proto_goTypes = []any{
 	(*Stream)(nil),             // 0: antipode.link.v1.Stream
 	(*Cursor)(nil),             // 1: antipode.link.v1.Cursor
@@ -815,25 +1059,31 @@ var file_replication_link_wire_link_proto_goTypes = []any{
 	(*ClosedRequest)(nil),      // 5: antipode.link.v1.ClosedRequest
 	(*ClosedAnswer)(nil),       // 6: antipode.link.v1.ClosedAnswer
 	(*AcknowledgeRequest)(nil), // 7: antipode.link.v1.AcknowledgeRequest
-	(*AcknowledgeAnswer)(nil),  // 8: antipode.link.v1.AcknowledgeAnswer
-	(*ReadChunkRequest)(nil),   // 9: antipode.link.v1.ReadChunkRequest
-	(*ReadChunkAnswer)(nil),    // 10: antipode.link.v1.ReadChunkAnswer
-	(*PutChunkRequest)(nil),    // 11: antipode.link.v1.PutChunkRequest
-	(*PutChunkAnswer)(nil),     // 12: antipode.link.v1.PutChunkAnswer
+	(*Mismatch)(nil),           // 8: antipode.link.v1.Mismatch
+	(*AcknowledgeAnswer)(nil),  // 9: antipode.link.v1.AcknowledgeAnswer
+	(*ReadChunkRequest)(nil),   // 10: antipode.link.v1.ReadChunkRequest
+	(*ReadChunkAnswer)(nil),    // 11: antipode.link.v1.ReadChunkAnswer
+	(*PutChunkRequest)(nil),    // 12: antipode.link.v1.PutChunkRequest
+	(*PutChunkAnswer)(nil),     // 13: antipode.link.v1.PutChunkAnswer
+	(*ReceivedRequest)(nil),    // 14: antipode.link.v1.ReceivedRequest
+	(*ReceivedAnswer)(nil),     // 15: antipode.link.v1.ReceivedAnswer
 }
 var file_replication_link_wire_link_proto_depIdxs = []int32{
-	0, // 0: antipode.link.v1.Cursor.stream:type_name -> antipode.link.v1.Stream
-	0, // 1: antipode.link.v1.RecordsRequest.stream:type_name -> antipode.link.v1.Stream
-	0, // 2: antipode.link.v1.ClosedRequest.after:type_name -> antipode.link.v1.Stream
-	1, // 3: antipode.link.v1.AcknowledgeRequest.cursors:type_name -> antipode.link.v1.Cursor
-	0, // 4: antipode.link.v1.AcknowledgeAnswer.forked:type_name -> antipode.link.v1.Stream
-	2, // 5: antipode.link.v1.ReadChunkRequest.ref:type_name -> antipode.link.v1.ChunkRef
-	2, // 6: antipode.link.v1.PutChunkRequest.ref:type_name -> antipode.link.v1.ChunkRef
-	7, // [7:7] is the sub-list for method output_type
-	7, // [7:7] is the sub-list for method input_type
-	7, // [7:7] is the sub-list for extension type_name
-	7, // [7:7] is the sub-list for extension extendee
-	0, // [0:7] is the sub-list for field type_name
+	0,  // 0: antipode.link.v1.Cursor.stream:type_name -> antipode.link.v1.Stream
+	0,  // 1: antipode.link.v1.RecordsRequest.stream:type_name -> antipode.link.v1.Stream
+	0,  // 2: antipode.link.v1.ClosedRequest.after:type_name -> antipode.link.v1.Stream
+	1,  // 3: antipode.link.v1.AcknowledgeRequest.cursors:type_name -> antipode.link.v1.Cursor
+	0,  // 4: antipode.link.v1.AcknowledgeRequest.after:type_name -> antipode.link.v1.Stream
+	0,  // 5: antipode.link.v1.AcknowledgeRequest.up_to:type_name -> antipode.link.v1.Stream
+	0,  // 6: antipode.link.v1.Mismatch.stream:type_name -> antipode.link.v1.Stream
+	8,  // 7: antipode.link.v1.AcknowledgeAnswer.mismatches:type_name -> antipode.link.v1.Mismatch
+	2,  // 8: antipode.link.v1.ReadChunkRequest.ref:type_name -> antipode.link.v1.ChunkRef
+	2,  // 9: antipode.link.v1.PutChunkRequest.ref:type_name -> antipode.link.v1.ChunkRef
+	10, // [10:10] is the sub-list for method output_type
+	10, // [10:10] is the sub-list for method input_type
+	10, // [10:10] is the sub-list for extension type_name
+	10, // [10:10] is the sub-list for extension extendee
+	0,  // [0:10] is the sub-list for field type_name
 }
 
 func init() { file_replication_link_wire_link_proto_init() }
@@ -847,7 +1097,7 @@ func file_replication_link_wire_link_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_replication_link_wire_link_proto_rawDesc), len(file_replication_link_wire_link_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   13,
+			NumMessages:   16,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -18,6 +18,7 @@ import (
 	"antipode/stamp/extent"
 	"antipode/stamp/membership"
 	"antipode/stamp/node"
+	"antipode/stamp/skew"
 )
 
 // Network is a stamp of nodes 1 to 3 for the suite.
@@ -124,6 +125,9 @@ func testMessages(t *testing.T, s *stamp) {
 		{Range: 5, Report: membership.LastID{Nonce: 12, Replica: 13}},
 		{Range: 5, Report: membership.RecoveryReport{Recovery: 1<<10 | 2}},
 		{Range: 5, Report: membership.LeaderHint{Term: 14}},
+		{Report: membership.ClockQuestion{Question: skew.Question{Sent: 15}}},
+		{Report: membership.ClockAnswer{Answer: skew.Answer{Sent: 16, Wall: -17, Held: 18}}},
+		{Report: membership.ClockAnswer{Answer: skew.Answer{Sent: 19, Wall: 20}}},
 		{Range: 4, Message: &pb.Message{From: &one}},
 	}
 	s.At(1).Send(1, 3, sent)

@@ -1,0 +1,199 @@
+package directory
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"antipode/geo"
+	"antipode/services/catalog"
+	"antipode/services/storageerr"
+	"antipode/stamp/change"
+	"antipode/stamp/ranges"
+)
+
+// PassedError refuses a creation whose epoch is not above every epoch that was ever seen for the
+// name. The creation begins again above Seen.
+type PassedError struct{ Seen geo.Epoch }
+
+func (e *PassedError) Error() string {
+	return fmt.Sprintf("directory: epoch %s was already seen for the name", e.Seen)
+}
+
+// errReplaced ends an attempt at a creation whose record another one replaced, or an operator
+// freed.
+var errReplaced = errors.New("directory: the record of the creation is gone")
+
+// known is what a catalog knows of a name.
+type known struct {
+	// account is nil if there is no row.
+	account *catalog.Account
+	// seen is the highest epoch ever seen for the name here: of the row that is kept for that,
+	// and of the gate, which is as old.
+	seen geo.Epoch
+}
+
+func look(tx *ranges.Tx, name geo.Account) (k known, err error) {
+	if k.account, err = catalog.GetAccount(tx, name); errors.Is(err, storageerr.AccountNotFound) {
+		k.account, err = nil, nil
+	}
+	if err != nil {
+		return k, err
+	}
+	k.seen, err = catalog.SeenEpoch(tx, name)
+	k.seen = later(k.seen, tx.Gate(name).Epoch)
+	return k, err
+}
+
+func later(a, b geo.Epoch) geo.Epoch {
+	if a.Compare(b) < 0 {
+		return b
+	}
+	return a
+}
+
+// reservationLife is how long a reservation keeps its name from creations here. Then the creation
+// that it was made for counts as abandoned. Taking the name over is safe at any time.
+const reservationLife = time.Hour
+
+// begin stores the record of a creation whose primary is this location, or finds the one that
+// another call began. The account is not complete, so its gate here has no numbers yet and nothing
+// is shipped.
+type begin struct {
+	// want has an epoch and a time after the evaluation alone.
+	want catalog.Account
+	// given are the keys that the caller chose; the other keys of want are random.
+	given keyPair
+	// above is what the epoch of the creation must be above, besides what was seen here.
+	above geo.Epoch
+	// life is how long a reservation holds.
+	life   time.Duration
+	stored catalog.Account
+}
+
+// Evaluate implements ranges.Command.
+func (c *begin) Evaluate(tx *ranges.Tx) error {
+	have, err := look(tx, c.want.Name)
+	if err != nil {
+		return err
+	}
+	at, old := tx.Timestamp(0), have.account
+	c.stored = c.want
+	switch {
+	case old == nil:
+	case old.Active:
+		return storageerr.AccountAlreadyExists
+	case old.Primary == c.want.Primary:
+		c.stored.Key1, c.stored.Key2 = c.given.over(old)
+		if old.GeoEpoch().Compare(c.above) > 0 {
+			return c.resume(tx, old, at)
+		}
+	case at.Time().Sub(old.Reserved.Time()) < c.life:
+		return storageerr.AccountAlreadyExists.Saying(fmt.Sprintf(
+			"account %s is being created at %s: antipodectl account reservations shows how far it is, and antipodectl account free %s gives the name up",
+			old.Name, old.Primary, old.Name))
+	}
+	c.stored.Epoch = max(have.seen.Number, c.above.Number) + 1
+	c.stored.Created = at
+	return stage(tx, &c.stored, at)
+}
+
+// resume continues a creation that stopped half way. It keeps the stored keys except those that
+// are given now: the account could not be used yet.
+func (c *begin) resume(tx *ranges.Tx, old *catalog.Account, at geo.Timestamp) error {
+	c.stored.Epoch, c.stored.Created = old.Epoch, old.Created
+	if c.given.missing(old) == "" {
+		c.stored = *old
+		return nil
+	}
+	return stage(tx, &c.stored, at)
+}
+
+// reserve stores the record of a creation whose primary is the other location, and opens the gate
+// of its epoch in the catalog.
+//
+// Rules: a complete account stays. Otherwise the higher epoch wins, so that of two creations of a
+// name both locations choose the same one, and a late call of an older creation changes nothing.
+// A creation of this location that is replaced never completes: see activate.
+type reserve struct{ want catalog.Account }
+
+// Evaluate implements ranges.Command.
+func (c reserve) Evaluate(tx *ranges.Tx) error {
+	have, err := look(tx, c.want.Name)
+	if err != nil {
+		return err
+	}
+	switch old := have.account; {
+	case old != nil && old.SameCreation(&c.want):
+		return nil // A second call.
+	case old != nil && old.Active:
+		return storageerr.AccountAlreadyExists
+	case c.want.GeoEpoch().Compare(have.seen) <= 0:
+		return &PassedError{have.seen}
+	}
+	a, at := c.want, tx.Timestamp(0)
+	a.Reserved = at
+	if err := stage(tx, &a, at); err != nil {
+		return err
+	}
+	tx.SetGate(a.Name, change.Gate{Epoch: a.GeoEpoch(), Role: change.RoleSecondary, Open: true})
+	return nil
+}
+
+// activate completes a creation: it opens the gate of its epoch in the catalog, with numbers, and
+// marks the account complete in the first change that is shipped to the other location.
+type activate struct {
+	creation catalog.Account
+	given    keyPair
+	stored   catalog.Account
+}
+
+// Evaluate implements ranges.Command. It completes no creation but its own: a name that was
+// reserved for the other location meanwhile, or freed, stays so.
+func (c *activate) Evaluate(tx *ranges.Tx) error {
+	have, err := look(tx, c.creation.Name)
+	if err != nil {
+		return err
+	}
+	switch a := have.account; {
+	case a == nil || !a.SameCreation(&c.creation) && !a.Active:
+		return errReplaced
+	case a.Primary != c.creation.Primary:
+		return storageerr.AccountAlreadyExists
+	default:
+		c.stored = *a
+	}
+	if err := c.given.check(&c.stored); err != nil {
+		return err // Another creation of the name came in between, with other keys.
+	}
+	if c.stored.Active {
+		return nil
+	}
+	gate := change.Gate{Epoch: c.stored.GeoEpoch(), Role: change.RolePrimary, Open: true, Numbered: true}
+	if have.seen.Compare(gate.Epoch) > 0 {
+		return &PassedError{have.seen}
+	}
+	tx.SetGate(c.stored.Name, gate)
+	c.stored.Active = true
+	return stageAccount(tx, tx.Timestamp(c.stored.Created), &c.stored)
+}
+
+// stage changes the record of an incomplete account, and keeps its epoch as the highest one that
+// was seen for the name (R8).
+func stage(tx *ranges.Tx, a *catalog.Account, at geo.Timestamp) error {
+	op, err := catalog.SeenOp(a.GeoEpoch())
+	if err != nil {
+		return err
+	}
+	return stageAccount(tx, at, a, op)
+}
+
+func stageAccount(tx *ranges.Tx, at geo.Timestamp, a *catalog.Account, more ...change.Op) error {
+	v, err := a.Encode()
+	if err != nil {
+		return err
+	}
+	p := catalog.AccountPartition(a.Name)
+	ops := append([]change.Op{{Value: v}}, more...)
+	return tx.Change(p, change.Record{CommitTime: at, Partition: p.Append(nil), Ops: ops})
+}

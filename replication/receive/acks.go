@@ -1,0 +1,136 @@
+package receive
+
+import (
+	"maps"
+	"time"
+
+	"antipode/geo"
+	"antipode/stamp/change"
+)
+
+// acks is what is sent to the source (R14): the cursors that moved since it last answered, and every
+// ReconcileEvery, at the start, after calls that failed and with a full closed record in a frame all
+// of them (R16): the last two come with another leader of the source, which knows of no cursor.
+type acks struct {
+	at     time.Duration // not before
+	flying bool
+	failed bool
+	// full is true while a full set is due: it is sent once the mirror was loaded for it.
+	full   bool
+	fullAt time.Duration
+	// sentAt is when the last full set was due, but for the one at the start.
+	sentAt time.Duration
+	// lost are the streams that the source has deleted up to a number, above the cursor it got. below are
+	// those of them whose cursor here is below it in truth.
+	lost, below map[geo.Stream]geo.Seq
+}
+
+// fullPause is how soon the source gets a full set again where it, or the link, changes often.
+const fullPause = 5 * time.Second
+
+// renew makes a full set due.
+func (a *acks) renew(now time.Duration) {
+	if a.sentAt > 0 {
+		now = max(now, a.sentAt+fullPause)
+	}
+	a.fullAt = min(a.fullAt, now)
+}
+
+// acknowledgeSource sends the cursors of what is committed here to the source (R14).
+func (rr *rangeReceiver) acknowledgeSource(now time.Duration) {
+	a, m := &rr.acks, &rr.mirror
+	if now >= a.fullAt {
+		if a.fullAt > 0 {
+			a.sentAt = now
+		}
+		a.fullAt = now + rr.r.o.ReconcileEvery
+		a.full, m.stale = true, m.stale || m.known
+	}
+	full := a.full && !m.stale && !m.loading
+	if a.flying || now < a.at || !m.known || !full && len(m.moved) == 0 {
+		return
+	}
+	sent := m.moved
+	cursors := make(map[geo.Stream]Cursor, len(sent))
+	if full {
+		for st, h := range m.applied {
+			if h.Seq > 0 {
+				cursors[st] = Cursor{Head: h}
+			}
+		}
+	}
+	for st := range sent {
+		if c := (Cursor{m.applied[st], a.below[st]}); c.Seq > 0 || c.Below > 0 {
+			cursors[st] = c
+		}
+	}
+	m.moved = map[geo.Stream]struct{}{}
+	a.flying, a.at = true, now+rr.r.o.AckEvery
+	a.full = a.full && !full
+	rr.r.o.Source.Acknowledge(rr.src.Range, cursors, full, func(mismatches []Mismatch, err error) {
+		rr.r.post(func(now time.Duration) { rr.acknowledged(mismatches, sent, full, err, now) })
+	})
+}
+
+// acknowledged handles the source's answer.
+func (rr *rangeReceiver) acknowledged(mismatches []Mismatch, sent map[geo.Stream]struct{}, full bool, err error, now time.Duration) {
+	a := &rr.acks
+	a.flying = false
+	if err != nil {
+		maps.Copy(rr.mirror.moved, sent)
+		a.full = a.full || full
+		a.failed = true
+		a.at = now + rr.r.o.RetryAfter
+		return
+	}
+	for _, v := range mismatches {
+		rr.mismatch(v, now)
+	}
+	if a.failed {
+		a.failed = false
+		a.renew(now)
+	}
+}
+
+// mismatch handles a cursor that does not fit the source's stream (R16). What the source has stopped
+// is stopped here too. Otherwise the case is not proven yet, and the source gets the cursor again; of a
+// loss only after the range here was read under its lease, since a cursor may have been read before the
+// one that let the records go.
+//
+//	lost: not read ──a read that began later, and is below──> below ──the source stops──> stopped here
+//	      not read ──a read that is not below──> no loss
+func (rr *rangeReceiver) mismatch(v Mismatch, now time.Duration) {
+	a, m := &rr.acks, &rr.mirror
+	if v.Stopped {
+		delete(a.below, v.Stream)
+		delete(a.lost, v.Stream)
+		if _, did := rr.stopped[v.Stream]; !did {
+			rr.stop(v, now)
+		}
+		return
+	}
+	a.at = now + rr.r.o.RetryAfter
+	if v.Reason == change.StopLost && a.below[v.Stream] != v.There.Seq {
+		delete(a.below, v.Stream)
+		a.lost[v.Stream] = v.There.Seq
+		m.reload()
+		return
+	}
+	m.moved[v.Stream] = struct{}{}
+}
+
+// confirm takes a progress that was read after the source had answered that streams are deleted there up
+// to these numbers.
+func (rr *rangeReceiver) confirm(asked map[geo.Stream]geo.Seq, applied map[geo.Stream]geo.Head) {
+	a := &rr.acks
+	for st, upTo := range asked {
+		if a.lost[st] != upTo {
+			continue
+		}
+		delete(a.lost, st)
+		if applied[st].Seq < upTo {
+			a.below[st] = upTo
+		}
+		rr.mirror.moved[st] = struct{}{}
+	}
+}

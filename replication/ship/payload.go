@@ -1,0 +1,161 @@
+package ship
+
+import (
+	"fmt"
+
+	"antipode/geo"
+	"antipode/stamp/change"
+	"antipode/stamp/extent"
+	"antipode/stamp/outbox"
+)
+
+// hold is a stream that is held back until the payload of its next record is at the other location.
+// Its records stay in the outbox alone, so that it takes no memory:
+//
+//	waiting ──room──> pushing ──payload there, or lost──> late ──next payload──> waiting
+//	late ──all that is named is in frames──> no longer held
+type hold struct {
+	stream geo.Stream
+	sent   geo.Seq // the last record in a frame
+	// free is the record whose payload is there. If its push failed the record is sent without, and
+	// the receiver fetches the payload itself.
+	free geo.Seq
+}
+
+// holds are the streams of a range that are held back.
+type holds struct {
+	of            map[geo.Stream]*hold
+	waiting, late []*hold
+	pushing       int   // pushes that have not ended, those begun in an earlier term included
+	bytes         int64 // of their payload
+}
+
+// push is a push of one record's payload.
+type push struct {
+	of    *hold
+	seq   geo.Seq
+	bytes int64
+}
+
+// hold holds a stream back from r on.
+func (s *Shipper) hold(r *outbox.Record) {
+	h := &hold{stream: r.Stream, sent: s.at(r.Stream).Seq}
+	s.holds.of[r.Stream] = h
+	s.holds.waiting = append(s.holds.waiting, h)
+	s.startPushes()
+}
+
+// startPushes pushes payload of held streams, as far as there is room.
+func (s *Shipper) startPushes() {
+	for len(s.holds.waiting) > 0 && s.holds.pushing < s.o.PushesMax {
+		h := s.holds.waiting[0]
+		refs := s.nextPayload(h)
+		p := push{of: h, seq: h.sent + 1}
+		for _, ref := range refs {
+			p.bytes += int64(ref.Length)
+		}
+		if s.holds.pushing > 0 && s.holds.bytes+p.bytes > s.o.PushBytesMax {
+			return
+		}
+		s.holds.waiting = s.holds.waiting[1:]
+		if len(refs) == 0 {
+			s.holds.late = append(s.holds.late, h)
+			continue
+		}
+		s.holds.pushing++
+		s.holds.bytes += p.bytes
+		s.o.Pusher.Push(refs, func(error) {
+			s.mu.Lock()
+			s.arrived = append(s.arrived, p)
+			s.mu.Unlock()
+			s.Wake()
+		})
+	}
+}
+
+// nextPayload returns the payload of the next record of a held stream. There is none if the receiver
+// got the record in another way.
+func (s *Shipper) nextPayload(h *hold) []extent.Ref {
+	records, err := s.read(h.stream, h.sent+1, 1)
+	if err != nil || len(records) == 0 {
+		return nil // fillLate finds out why.
+	}
+	rec, err := change.ParseRecord(records[0])
+	if err != nil {
+		return nil
+	}
+	return rec.Chunks
+}
+
+// endPushes makes the streams late whose payload has arrived.
+func (s *Shipper) endPushes() {
+	s.mu.Lock()
+	arrived := s.arrived
+	s.arrived = nil
+	s.mu.Unlock()
+	for _, p := range arrived {
+		s.holds.pushing--
+		s.holds.bytes -= p.bytes
+		if s.holds.of[p.of.stream] == p.of { // Not of an earlier term.
+			p.of.free = p.seq
+			s.holds.late = append(s.holds.late, p.of)
+		}
+	}
+	s.startPushes()
+}
+
+// fillLate takes into f the records of streams whose payload has arrived. They are named already.
+func (s *Shipper) fillLate(f *frame) error {
+	for len(s.holds.late) > 0 && f.size < f.sizeMax {
+		h := s.holds.late[0]
+		end := s.at(h.stream).Seq
+		records, err := s.read(h.stream, h.sent+1, min(shareMax, f.sizeMax-f.size))
+		if err != nil {
+			return err
+		}
+		if n := s.o.Range.Machine.Trimmed(h.stream); len(records) == 0 && n <= h.sent {
+			return fmt.Errorf("ship: the outbox of %s lacks #%d of %d", h.stream, h.sent+1, end)
+		} else if len(records) == 0 {
+			h.sent = n // The receiver has them.
+		}
+		next, full := s.fillLateFrom(f, h, records, end)
+		if full {
+			return nil
+		}
+		if h.sent >= end {
+			delete(s.holds.of, h.stream)
+		} else if !next {
+			continue
+		} else {
+			s.holds.waiting = append(s.holds.waiting, h)
+		}
+		s.holds.late = s.holds.late[1:]
+		s.startPushes()
+	}
+	return nil
+}
+
+// fillLateFrom takes records of a held stream, up to end. It stops before a record that names the next
+// payload, and before one that f has no room for.
+func (s *Shipper) fillLateFrom(f *frame, h *hold, records [][]byte, end geo.Seq) (payload, full bool) {
+	for _, b := range records {
+		var r outbox.Record
+		if err := recordOf(b, &r); err != nil {
+			s.o.Logger.Error("record of the outbox is not readable; its stream stands still", "stream", h.stream, "seq", h.sent+1, "error", err)
+			h.sent = end
+			return false, false
+		}
+		switch {
+		case r.Seq > end:
+			return false, false
+		case r.Chunks && r.Seq != h.free:
+			return true, false
+		case !f.room(len(b)):
+			return false, true
+		}
+		f.Records = append(f.Records, b)
+		f.size += len(b)
+		h.sent = r.Seq
+	}
+	return false, false
+}

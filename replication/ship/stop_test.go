@@ -1,0 +1,141 @@
+package ship
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"antipode/geo"
+	"antipode/stamp/change"
+	"antipode/stamp/outbox"
+	"antipode/stamp/ranges"
+	"antipode/stamp/stamptest"
+)
+
+func newRig(t *testing.T, partitions ...string) *rig {
+	r := &rig{t: t, stamp: stamptest.New(t, "north", geo.Table)}
+	r.start()
+	g := change.Gate{Epoch: geo.Epoch{Number: 1, Location: "north"}, Role: change.RolePrimary, Open: true, Numbered: true}
+	stamptest.Submit(t, r.stamp, geo.FirstRange(geo.Table), stamptest.Gate{Account: "acct", Gate: g})
+	for _, p := range partitions {
+		rec := change.Record{Ops: []change.Op{{Row: []byte("r"), Value: []byte("v")}}}
+		stamptest.Submit(t, r.stamp, geo.FirstRange(geo.Table), stamptest.Change{Partition: partition(p), Record: rec})
+	}
+	return r
+}
+
+// requireStopped acknowledges until the answer is one stopped stream.
+func (r *rig) requireStopped(c StreamCursor, reason change.StopReason) {
+	require.Eventually(r.t, func() bool {
+		got, err := r.ship.Acknowledge(Acknowledgement{Cursors: []StreamCursor{c}})
+		require.NoError(r.t, err)
+		require.Len(r.t, got, 1)
+		require.Equal(r.t, reason, got[0].Reason)
+		return got[0].Stopped
+	}, time.Minute, time.Millisecond)
+}
+
+// A stop is the range's, not a process's: every node is restarted, so another replica leads with
+// another shipper, and the stream is still stopped with both heads, nothing of it is trimmed, and no
+// second alarm is raised (R16).
+func TestR16StopSurvivesRestartAndLeader(t *testing.T) {
+	r := newRig(t, "p", "p", "p")
+	st := testStream("p")
+	ahead := StreamCursor{Stream: st, Head: geo.Head{Seq: 5, Hash: 55}}
+	r.requireStopped(ahead, change.StopForked)
+	require.Eventually(t, func() bool { return len(r.alarms()) == 1 }, time.Minute, time.Millisecond)
+	head := r.leader().Machine.Head(st)
+	for _, n := range r.stamp.Nodes() {
+		require.NoError(t, r.stamp.Stop(n, true))
+		require.NoError(t, r.stamp.Start(n))
+	}
+	r.start()
+	got, err := r.ship.Acknowledge(Acknowledgement{Full: true, Cursors: []StreamCursor{{Stream: st, Head: head}}})
+	require.NoError(t, err)
+	require.Equal(t, []Mismatch{{st, change.StopForked, head, true}}, got)
+	for now := range 5 {
+		r.ship.Step(time.Duration(now) * time.Second)
+	}
+	require.Equal(t, "3 records", r.outbox())
+	require.Equal(t, []string{AlarmFork}, r.alarms())
+	why, ok := r.leader().Machine.Stopped(st)
+	require.True(t, ok)
+	require.Equal(t, ahead.Head, why.There)
+}
+
+// An alarm means a stop (R16): after an unknown outcome it waits until the very stop that was staged
+// is in the state, and is then raised once. A deposed leader's stop, which never comes, raises none,
+// nor does that of another leader, which raised its own.
+func TestR16AlarmMeansStop(t *testing.T) {
+	r := newRig(t, "p", "q")
+	why := change.Stop{Reason: change.StopForked, There: geo.Head{Seq: 9}}
+	r.ship.stops.unsure = []stopped{{testStream("p"), why}, {testStream("q"), why}}
+	r.ship.Step(0)
+	require.Empty(t, r.alarms())
+	for _, p := range []string{"p", "q"} {
+		stamptest.Submit(t, r.stamp, geo.FirstRange(geo.Table), stopNow{testStream(p), why})
+	}
+	r.ship.stops.unsure[0].why, _ = r.leader().Machine.Stopped(testStream("p")) // As if it had been staged here.
+	for now := range 3 {
+		r.ship.Step(time.Duration(now) * time.Second)
+	}
+	require.Equal(t, []string{AlarmFork}, r.alarms())
+	require.Empty(t, r.ship.stops.unsure)
+}
+
+// stopNow is a command that stops a stream.
+type stopNow struct {
+	s   geo.Stream
+	why change.Stop
+}
+
+func (c stopNow) Evaluate(tx *ranges.Tx) error {
+	tx.Stop(c.s, c.why)
+	return nil
+}
+
+// A cursor of a stream that this range does not number is refused: it must stop nothing that is
+// received here.
+func TestR16ForeignCursorIsRefused(t *testing.T) {
+	r := newRig(t, "p")
+	st := testStream("p")
+	for _, change := range []func(*geo.Stream){
+		func(s *geo.Stream) { s.Epoch.Location = "south" },
+		func(s *geo.Stream) { s.Range = 77 },
+	} {
+		foreign := st
+		change(&foreign)
+		_, err := r.ship.Acknowledge(Acknowledgement{Cursors: []StreamCursor{{Stream: foreign, Head: geo.Head{Seq: 9, Hash: 9}}}})
+		require.ErrorContains(t, err, "no stream of range 4 of north")
+	}
+	require.Empty(t, r.leader().Machine.Stops())
+}
+
+// Trims have a bound in rows for each group, and a round walks only the streams that moved: those
+// that are done leave the shipper's memory (invariant 8).
+func TestTrimWalksWhatMoved(t *testing.T) {
+	r := newRig(t, "p", "p", "q")
+	var cursors []StreamCursor
+	for _, p := range []string{"p", "q"} {
+		st := testStream(p)
+		cursors = append(cursors, StreamCursor{Stream: st, Head: r.leader().Machine.Head(st)})
+	}
+	_, err := r.ship.Acknowledge(Acknowledgement{Cursors: cursors})
+	require.NoError(t, err)
+	require.Len(t, r.ship.acked, 2)
+	r.ship.Step(0)
+	r.ship.Step(time.Second)
+	require.Equal(t, "0 records", r.outbox())
+	r.ship.Step(2 * time.Second)
+	require.Empty(t, r.ship.acked)
+	_, err = r.ship.Acknowledge(Acknowledgement{Cursors: cursors})
+	require.NoError(t, err)
+	require.Empty(t, r.ship.acked, "a cursor that moved nothing is not remembered")
+
+	r.ship.acked[testStream("p")] = geo.Head{Seq: outbox.TrimRowsMax + 10}
+	r.ship.acked[testStream("q")] = geo.Head{Seq: 100}
+	due, more := r.ship.due()
+	require.True(t, more)
+	require.Len(t, due, 1)
+}

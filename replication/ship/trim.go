@@ -1,0 +1,85 @@
+package ship
+
+import (
+	"slices"
+	"time"
+
+	"antipode/geo"
+	"antipode/internal/plantedbugs"
+	"antipode/stamp/outbox"
+	"antipode/stamp/ranges"
+)
+
+// trim proposes the deletion of acknowledged records, of as many as a group may delete; the next
+// round follows at once while there are more. It walks the streams that moved since they were
+// trimmed, which are those in acked.
+func (s *Shipper) trim(now time.Duration) {
+	if now < s.trimAt {
+		return
+	}
+	s.mu.Lock()
+	if s.trimming {
+		s.mu.Unlock()
+		return
+	}
+	due, more := s.due()
+	s.trimming = len(due) > 0
+	s.mu.Unlock()
+	if s.trimAt = now; !more {
+		s.trimAt += s.o.TrimEvery
+	}
+	if len(due) == 0 {
+		return
+	}
+	s.o.Range.Submit(due, func(error) {
+		// After success or failure the next round handles what is left.
+		s.mu.Lock()
+		s.trimming = false
+		s.mu.Unlock()
+		if more {
+			s.Wake()
+		}
+	})
+}
+
+// due returns what one group may delete, in the order of streams, and whether there is more. It
+// forgets the streams that are done or stopped. The caller holds mu.
+func (s *Shipper) due() (due trimCommand, more bool) {
+	m := s.o.Range.Machine
+	for st, h := range s.acked {
+		if _, stopped := m.Stopped(st); stopped || h.Seq <= m.Trimmed(st) {
+			delete(s.acked, st)
+			continue
+		}
+		due = append(due, StreamCursor{Stream: st, Head: h})
+	}
+	slices.SortFunc(due, func(a, b StreamCursor) int { return a.Stream.Compare(b.Stream) })
+	rows := geo.Seq(0)
+	for i, c := range due {
+		if rows >= outbox.TrimRowsMax {
+			return due[:i], true
+		}
+		rows += c.Head.Seq - m.Trimmed(c.Stream)
+	}
+	return due, rows > outbox.TrimRowsMax
+}
+
+// trimCommand deletes acknowledged records in every replica.
+type trimCommand []StreamCursor
+
+// Reclaims implements ranges.Reclaimer.
+func (trimCommand) Reclaims() {}
+
+// Evaluate implements ranges.Command.
+func (c trimCommand) Evaluate(tx *ranges.Tx) error {
+	for _, t := range c {
+		upTo := t.Head.Seq
+		if plantedbugs.Planted(plantedbugs.TrimUnacknowledged) {
+			upTo += 5
+		}
+		if err := tx.Trim(t.Stream, upTo); err != nil {
+			return err
+		}
+	}
+	return nil
+}

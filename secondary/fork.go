@@ -1,0 +1,104 @@
+package secondary
+
+import (
+	"maps"
+	"slices"
+
+	"antipode/geo"
+	"antipode/internal/plantedbugs"
+	"antipode/stamp/change"
+	"antipode/stamp/cursor"
+	"antipode/stamp/ranges"
+)
+
+// A fork is found here without a call to the source, from records and closed records alone, which the
+// bus brings also while calls fail (R16). It is found in the evaluation of the group that would go on
+// from it, on the state of the leader with its groups in flight: so no closed time is taken that
+// covers a write which this location does not hold.
+
+// relation is cursor.RelationOf, with the planted bugs.
+func relation(k cursor.Known, at *change.Cursor, rec *change.Record, hash geo.Hash) cursor.Relation {
+	switch {
+	case plantedbugs.Planted(plantedbugs.DuplicateByNumber) && rec.Seq <= at.Applied.Seq:
+		return cursor.Repeated
+	case plantedbugs.Planted(plantedbugs.ApplyOutOfOrder) && rec.Seq > at.Applied.Seq:
+		return cursor.Next // Whatever is above the cursor is applied.
+	}
+	return cursor.RelationOf(k, at, rec, hash)
+}
+
+// fork stages that a stream forked.
+func fork(tx *ranges.Tx, st geo.Stream, here, there geo.Head) {
+	tx.Stop(st, change.Stop{Reason: change.StopForked, Here: here, There: there})
+}
+
+// close takes a closed record that continues the committed one, and returns false if it does not
+// (R12), or if its time is too far ahead of this leader's clock (R6). Whether it is taken or not, it
+// stops the streams that it shows to have forked.
+func (c *apply) close(tx *ranges.Tx, closed *change.Closed) bool {
+	c.b.ClosedStops = false
+	known := tx.Known(c.b.Source)
+	if known.Stale(closed) {
+		return true
+	}
+	if closed.Incarnation > known.Incarnation {
+		tx.TakeClosed(cursor.Recovered(c.b.Source, closed.Incarnation))
+		known = tx.Known(c.b.Source)
+	}
+	if !plantedbugs.Planted(plantedbugs.DuplicateByNumber) {
+		c.compare(tx, closed)
+	}
+	if !known.Joins(closed, func() geo.Timestamp { return newest(tx.Cursors(c.b.Source), closed.Incarnation) }) {
+		return false
+	}
+	if c.b.ClosedAhead = tx.Ahead(closed.T); c.b.ClosedAhead > 0 {
+		return false
+	}
+	tx.TakeClosed(closed)
+	return true
+}
+
+// newest is the greatest commit time of the records at the cursors that were numbered before an
+// incarnation.
+func newest(cursors map[geo.Stream]change.Cursor, before geo.Incarnation) (t geo.Timestamp) {
+	for _, at := range cursors {
+		if at.Incarnation < before {
+			t = max(t, at.Time)
+		}
+	}
+	return t
+}
+
+// compare stops the streams of which a closed record shows that the source lost what is applied
+// here.
+func (c *apply) compare(tx *ranges.Tx, closed *change.Closed) {
+	named := make(map[geo.Stream]struct{}, len(closed.Heads))
+	for _, h := range closed.Heads {
+		st := closed.Stream(h)
+		named[st] = struct{}{}
+		c.compareHead(tx, st, tx.Cursor(st), h.Head())
+	}
+	if !closed.Full {
+		return
+	}
+	cursors := tx.Cursors(c.b.Source)
+	for _, st := range slices.SortedFunc(maps.Keys(cursors), geo.Stream.Compare) {
+		if _, ok := named[st]; !ok {
+			c.compareHead(tx, st, cursors[st], geo.Head{})
+		}
+	}
+}
+
+func (c *apply) compareHead(tx *ranges.Tx, st geo.Stream, at change.Cursor, head geo.Head) {
+	if !cursor.Lost(c.b.Closed, head, &at) {
+		return
+	}
+	// The source may have forgotten the streams of former epochs.
+	if gate := tx.Gate(st.Account); gate.Role != change.RoleSecondary || !gate.Open || gate.Epoch != st.Epoch {
+		return
+	}
+	if _, stopped := tx.Stopped(st); !stopped {
+		fork(tx, st, at.Applied, head)
+		c.b.ClosedStops = true
+	}
+}

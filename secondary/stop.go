@@ -1,0 +1,62 @@
+package secondary
+
+import (
+	"antipode/geo"
+	"antipode/stamp/change"
+	"antipode/stamp/ranges"
+)
+
+// kindStop is the kind of stop.
+const kindStop = "secondary.stop"
+
+// Stop implements receive.Applier.
+func (a *Applier) Stop(st geo.Stream, why change.Stop, done func(error)) {
+	a.submit(local(st.Source()), &stop{st, why}, done)
+}
+
+// stop is the command that makes durable that a stream may not go on (R16). The first reason
+// stays: what is found of a stopped stream later follows from it.
+type stop struct {
+	stream geo.Stream
+	why    change.Stop
+}
+
+// Evaluate implements ranges.Command.
+func (c *stop) Evaluate(tx *ranges.Tx) error {
+	if _, stopped := tx.Stopped(c.stream); stopped {
+		return nil
+	}
+	why := c.why
+	why.Here = tx.Cursor(c.stream).Applied
+	tx.Stop(c.stream, why)
+	return nil
+}
+
+// Reclaims implements ranges.Reclaimer: it needs almost no room, and Last Sync Time must not go on
+// for want of it.
+func (c *stop) Reclaims() {}
+
+// Kind implements ranges.Portable.
+func (c *stop) Kind() string { return kindStop }
+
+// Encode implements ranges.Portable: the body of a change.PartStop.
+func (c *stop) Encode() []byte { return change.AppendStopPart(nil, c.stream, c.why) }
+
+func parseStop(body []byte) (ranges.Portable, error) {
+	st, why, err := change.ParseStopPart(body)
+	if err != nil {
+		return nil, err
+	}
+	return &stop{st, why}, nil
+}
+
+// EncodeResult implements ranges.Portable.
+func (c *stop) EncodeResult() []byte { return nil }
+
+// DecodeResult implements ranges.Portable.
+func (c *stop) DecodeResult(b []byte) error {
+	if len(b) != 0 {
+		return errApply
+	}
+	return nil
+}

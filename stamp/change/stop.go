@@ -1,0 +1,91 @@
+package change
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"antipode/geo"
+)
+
+// StopReason is why a stream may not go on. Durable: never renumber.
+type StopReason byte
+
+// The reasons.
+const (
+	// NotStopped is the zero value. As a part of a group it ends a stop.
+	NotStopped StopReason = 0
+	// StopForked: both locations hold another record under a number, or the receiver is ahead (R16).
+	StopForked StopReason = 1
+	// StopLost: the receiver lost records that it had acknowledged and the source has deleted (R16).
+	StopLost StopReason = 2
+	// StopPoison: the source itself returns a record that cannot be decoded (R11).
+	StopPoison StopReason = 3
+	// StopVersion: the next record is of a later format version (R11).
+	StopVersion StopReason = 4
+	stopEnd     StopReason = 5
+)
+
+// String is the word for operators.
+func (r StopReason) String() string {
+	if r < stopEnd {
+		return [...]string{"", "forked", "lost", "poison", "version"}[r]
+	}
+	return fmt.Sprintf("reason-%d", byte(r))
+}
+
+// Stop is the durable record that a stream may not go on, kept by its source range and by the range
+// that receives it. The records of a stopped stream are neither applied nor deleted from the outbox.
+type Stop struct {
+	Reason StopReason
+	// Here is the last record of the stream at the location that keeps this; There is the one at the
+	// other location, as far as it is known.
+	Here, There geo.Head
+	// At is the commit time of the stop.
+	At geo.Timestamp
+}
+
+// AppendStop appends the encoded stop.
+func AppendStop(dst []byte, s Stop) []byte {
+	dst = append(dst, formatVersion, byte(s.Reason))
+	for _, v := range [...]uint64{uint64(s.Here.Seq), uint64(s.Here.Hash), uint64(s.There.Seq), uint64(s.There.Hash), uint64(s.At)} {
+		dst = binary.LittleEndian.AppendUint64(dst, v)
+	}
+	return dst
+}
+
+func readStop(rd *reader) Stop {
+	version, reason := rd.byte(), StopReason(rd.byte())
+	s := Stop{Reason: reason}
+	for _, h := range [...]*geo.Head{&s.Here, &s.There} {
+		h.Seq, h.Hash = geo.Seq(rd.uint64()), geo.Hash(rd.uint64())
+	}
+	s.At = geo.Timestamp(rd.uint64())
+	rd.failed = rd.failed || version != formatVersion || reason >= stopEnd
+	return s
+}
+
+// ParseStop decodes a stop that fills b.
+func ParseStop(b []byte) (Stop, error) {
+	rd := reader{b: b}
+	s := readStop(&rd)
+	if rd.failed || len(rd.b) != 0 {
+		return Stop{}, ErrMalformed
+	}
+	return s, nil
+}
+
+// AppendStopPart appends the body of a PartStop: a stream and its stop.
+func AppendStopPart(dst []byte, st geo.Stream, s Stop) []byte {
+	return AppendStop(appendStream(dst, st), s)
+}
+
+// ParseStopPart decodes a PartStop.
+func ParseStopPart(b []byte) (geo.Stream, Stop, error) {
+	rd := reader{b: b}
+	st := readStream(&rd)
+	s := readStop(&rd)
+	if rd.failed || len(rd.b) != 0 || st.Lane >= geo.LaneCount {
+		return geo.Stream{}, Stop{}, ErrMalformed
+	}
+	return st, s, nil
+}

@@ -1,0 +1,122 @@
+package cursor
+
+import (
+	"antipode/geo"
+	"antipode/stamp/change"
+)
+
+// Relation is how a received record relates to the cursor of its stream.
+type Relation byte
+
+// The relations.
+const (
+	// Next: it is the record that follows.
+	Next Relation = iota + 1
+	// Repeated: it is applied already.
+	Repeated
+	// Missing: a record before it is missing.
+	Missing
+	// Forked: the source has another stream, or broke a promise that was shown here (R16).
+	Forked
+	// Void: it was numbered before a recovery with loss in which the source lost it. Nothing here depends
+	// on it.
+	Void
+)
+
+// RelationOf compares a record with the cursor of its stream. k is what is known of its source
+// range; the record's incarnation is not above k.Incarnation.
+//
+// Numbers are given a second time after a recovery with loss, so a number alone names no record
+// (R16). Along one history of a stream incarnations never go down, and the range that recovered last
+// is the one that counts:
+//
+//   - At the cursor's number only the record with the cursor's hash is a repetition.
+//   - Below it there is no hash to compare. A record of a later incarnation than the cursor's cannot
+//     be below it in one history: the source lost what is applied here. Any other is taken for a
+//     repetition. If it is not, the source has replaced it since, with all that follows it; then the
+//     source's record at the cursor's number has another hash, and so has every record above: the
+//     chain finds it as soon as anything of the stream arrives, and a closed record's head does if
+//     nothing does.
+//   - Above it, a record of an earlier incarnation than the cursor's is of a history that ended.
+//   - The record that follows must fit the hash, must not be at or before a time up to which the source
+//     named all it had (nothing may follow there, R6), and must be the one that a closed record named
+//     under its number.
+func RelationOf(k Known, at *change.Cursor, rec *change.Record, hash geo.Hash) Relation {
+	old := rec.Incarnation < at.Incarnation
+	switch next := at.Applied.Seq + 1; {
+	case rec.Seq < at.Applied.Seq:
+		if rec.Incarnation > at.Incarnation {
+			return Forked
+		}
+		return Repeated
+	case rec.Seq == at.Applied.Seq && hash == at.Applied.Hash:
+		return Repeated
+	case old:
+		return Void
+	case rec.Seq < next:
+		return Forked
+	case rec.Seq > next:
+		return Missing
+	case !at.Applied.Precedes(rec.Seq, rec.Prev):
+		return Forked
+	}
+	if rec.CommitTime <= bound(k, at, rec.Incarnation) || replaced(k, at, rec.Seq, hash) {
+		if rec.Incarnation < k.Incarnation {
+			return Void // A late copy of what the recovery lost.
+		}
+		return Forked
+	}
+	return Next
+}
+
+// bound returns the greatest time at or before which no record may follow the cursor.
+func bound(k Known, at *change.Cursor, i geo.Incarnation) geo.Timestamp {
+	t := at.Sync
+	if len(at.Pairs) == 0 {
+		t = k.Promised()
+	}
+	if i == k.Incarnation {
+		t = max(t, k.Before)
+	}
+	return t
+}
+
+// replaced reports whether a closed record named another record under this number.
+func replaced(k Known, at *change.Cursor, n geo.Seq, hash geo.Hash) bool {
+	return k.Closed > 0 && len(at.Pairs) > 0 && at.Pairs[0].Head.Seq == n && at.Pairs[0].Head.Hash != hash
+}
+
+// Advance returns the cursor after the record that follows it.
+func Advance(k Known, at change.Cursor, rec *change.Record, hash geo.Hash) change.Cursor {
+	at.Applied = geo.Head{Seq: rec.Seq, Hash: hash}
+	at.Time, at.Incarnation = rec.CommitTime, rec.Incarnation
+	if k.Closed == 0 {
+		return at // The pairs are void.
+	}
+	for len(at.Pairs) > 0 && at.Pairs[0].Head.Seq <= at.Applied.Seq {
+		at.Sync = at.Pairs[0].T
+		at.Pairs = at.Pairs[1:]
+	}
+	if len(at.Pairs) == 0 {
+		at.Pairs, at.Sync = nil, 0
+	}
+	return at
+}
+
+// Lost reports whether a closed record shows that its source does not have what is applied here
+// (R16). named is false if it is full and does not name the stream; head is zero then.
+//
+// A head may be later than t but never earlier. So a head below a cursor whose commit time is at or
+// before t proves that the source no longer has the record: as of t it should have been there. With a
+// later commit time it proves nothing: frames are delayed and repeated, and the pull may have been
+// faster.
+func Lost(c *change.Closed, head geo.Head, at *change.Cursor) bool {
+	switch applied := at.Applied; {
+	case applied.Seq == 0 || c.Incarnation < at.Incarnation:
+		return false
+	case head.Seq == applied.Seq:
+		return head.Hash != applied.Hash
+	default:
+		return head.Seq < applied.Seq && at.Time <= c.T
+	}
+}

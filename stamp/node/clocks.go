@@ -1,0 +1,46 @@
+package node
+
+import (
+	"slices"
+
+	"antipode/geo"
+	"antipode/stamp/membership"
+	"antipode/stamp/skew"
+)
+
+// newClocks returns what compares the wall clock of the node with those of its peers (R6).
+func (n *Node) newClocks() skew.Exchange {
+	send := func(to geo.NodeID, m membership.Message) { n.o.Transport.Send(n.o.ID, to, []Envelope{{Report: m}}) }
+	return skew.Exchange{
+		Table:        skew.New(n.o.ID, n.o.Peers, n.o.Clock, n.scheduler.running),
+		SendQuestion: func(to geo.NodeID, q skew.Question) { send(to, membership.ClockQuestion{Question: q}) },
+		SendAnswer:   func(to geo.NodeID, a skew.Answer) { send(to, membership.ClockAnswer{Answer: a}) },
+		Report: func(begins bool, reason string) {
+			n.event(Event{Kind: map[bool]EventKind{true: ClockOff, false: ClockAgrees}[begins], Node: n.o.ID, Reason: reason})
+		},
+		Logger: n.o.Logger,
+	}
+}
+
+// Receive takes messages of peers, and the batch with them. It may be called from any goroutine.
+func (n *Node) Receive(batch []Envelope) {
+	// Those about clocks are taken here: how long they would wait in the inbox is not known to those
+	// that measure with them.
+	n.scheduler.inbox.put(slices.DeleteFunc(batch, func(e Envelope) bool {
+		switch m := e.Report.(type) {
+		case membership.ClockQuestion:
+			n.clocks.TakeQuestion(e.From, m.Question)
+			return true
+		case membership.ClockAnswer:
+			n.clocks.TakeAnswer(e.From, m.Answer)
+			return true
+		}
+		return false
+	}))
+}
+
+// Clocks returns the offsets of the node's wall clock from those of its peers, and whether they keep it
+// from evaluating. It may be called from any goroutine.
+func (n *Node) Clocks() (offsets []skew.Offset, off bool) {
+	return n.clocks.Offsets(), n.clocks.Watch.Off()
+}

@@ -1,0 +1,239 @@
+package outbox
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+
+	"antipode/geo"
+	"antipode/stamp/change"
+	"antipode/stamp/keys"
+	"antipode/stamp/kv"
+	"antipode/stamp/state"
+)
+
+// counter is a kv.Reader that counts what is read through it.
+type counter struct {
+	kv.Reader
+	keys, bytes int
+}
+
+func (c *counter) Get(key []byte) ([]byte, bool, error) {
+	v, ok, err := c.Reader.Get(key)
+	c.keys, c.bytes = c.keys+1, c.bytes+len(v)
+	return v, ok, err
+}
+
+func (c *counter) Scan(lower, upper []byte) (kv.Iterator, error) {
+	it, err := c.Reader.Scan(lower, upper)
+	return &countedIterator{it, c}, err
+}
+
+type countedIterator struct {
+	kv.Iterator
+	c *counter
+}
+
+func (i *countedIterator) Next() bool {
+	i.c.keys++
+	return i.Iterator.Next()
+}
+
+func (i *countedIterator) SeekGE(key []byte) bool {
+	i.c.keys++
+	return i.Iterator.SeekGE(key)
+}
+
+func (i *countedIterator) Value() []byte {
+	v := i.Iterator.Value()
+	i.c.bytes += len(v)
+	return v
+}
+
+func laneStream(lane int) geo.Stream {
+	return geo.Stream{Account: "acct", Epoch: geo.Epoch{Number: 1, Location: "north"}, Range: testRange, Lane: geo.Lane(lane)}
+}
+
+// fill puts n records into the outbox of a store, and makes all of it durable.
+func fill(t testing.TB, store *state.Store, n int) {
+	o, err := Open(testRange, store)
+	require.NoError(t, err)
+	value := make([]byte, 40)
+	for i := 0; i < n; {
+		b := store.NewBatch()
+		for end := min(n, i+10_000); i < end; i++ {
+			s := laneStream(i % geo.LaneCount)
+			rec := change.Record{
+				Epoch: s.Epoch, Range: s.Range, Lane: s.Lane, Service: geo.Table, Account: s.Account,
+				Seq: o.Head(s).Seq + 1, Prev: o.Head(s).Hash, CommitTime: geo.Timestamp(i + 1),
+				Partition: []byte("p"), Ops: []change.Op{{Row: []byte("r"), Value: value}},
+			}
+			encoded, err := change.AppendRecord(nil, &rec)
+			require.NoError(t, err)
+			_, err = o.ApplyRecord(b, &rec, encoded)
+			require.NoError(t, err)
+		}
+		require.NoError(t, o.Finish(b))
+		require.NoError(t, store.Commit(b))
+		require.NoError(t, b.Close())
+	}
+	require.NoError(t, store.Flush())
+}
+
+// Opening an outbox reads two rows for each stream and no record, however many records wait; what
+// it then reports to wait is right.
+func TestOpenReadsNoRecord(t *testing.T) {
+	for _, n := range []int{32, 100_000} {
+		store, err := state.Open("state", state.Options{FS: vfs.NewMem()})
+		require.NoError(t, err)
+		fill(t, store, n)
+		c := &counter{Reader: store}
+		o, err := Open(testRange, c)
+		require.NoError(t, err)
+		require.Equal(t, 1+(geo.LaneCount+1)+1, c.keys, "%d records", n)
+		require.Equal(t, 25*geo.LaneCount, c.bytes, "%d records", n)
+		b, oldest := o.Backlog()
+		require.EqualValues(t, n, b.Records)
+		require.Len(t, oldest, geo.LaneCount)
+		at, err := Oldest(store, oldest)
+		require.NoError(t, err)
+		require.EqualValues(t, 1, at)
+		var bytes int64
+		require.NoError(t, keys.Each(store, keys.OutboxAll(testRange), func(_, v []byte) error {
+			bytes += int64(len(v) - 8)
+			return nil
+		}))
+		require.Equal(t, bytes, b.Bytes)
+		require.NoError(t, store.Close())
+	}
+}
+
+// What waits, by the heads alone, is what a scan of the rows finds, after any records and trims and
+// with restarts between (property, against a scan).
+func TestBacklogIsWhatRowsHold(t *testing.T) {
+	for seed := range uint64(20) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		r := &rig{t: t, fs: vfs.NewMem()}
+		r.open()
+		for range 200 {
+			s := laneStream(rng.IntN(3))
+			trimmed, head := r.o.Ends(s)
+			switch k := rng.IntN(10); {
+			case k == 0:
+				require.NoError(t, r.store.Flush())
+				require.NoError(t, r.store.Close())
+				r.open()
+			case k < 4:
+				n := trimmed.Seq + geo.Seq(rng.IntN(int(head.Seq-trimmed.Seq)+1))
+				require.NoError(t, r.trim(s, n))
+			default:
+				rec := change.Record{
+					Epoch: s.Epoch, Range: s.Range, Lane: s.Lane, Service: geo.Table, Account: s.Account,
+					Seq: head.Seq + 1, Prev: head.Hash, CommitTime: 9, Partition: []byte("p"),
+					Ops: []change.Op{{Row: []byte("r"), Value: make([]byte, rng.IntN(300))}},
+				}
+				encoded, err := change.AppendRecord(nil, &rec)
+				require.NoError(t, err)
+				require.NoError(t, r.apply(func(w Writer) error {
+					_, err := r.o.ApplyRecord(w, &rec, encoded)
+					return err
+				}))
+			}
+			var want Backlog
+			streams := map[geo.Stream]bool{}
+			require.NoError(t, keys.EachStream(r.store, keys.OutboxAll(testRange), func(s geo.Stream, v []byte) error {
+				want.Records++
+				want.Bytes += int64(len(v) - 8)
+				streams[s] = true
+				return nil
+			}))
+			got, oldest := r.o.Backlog()
+			require.Equal(t, want, got, "seed %d", seed)
+			require.Len(t, oldest, len(streams))
+		}
+		require.NoError(t, r.store.Close())
+	}
+}
+
+// BenchmarkOpen opens outboxes of different length: the time does not depend on it.
+func BenchmarkOpen(b *testing.B) {
+	for _, n := range []int{1000, 1_000_000} {
+		b.Run(fmt.Sprintf("records=%d", n), func(b *testing.B) {
+			store, err := state.Open("state", state.Options{FS: vfs.NewMem()})
+			require.NoError(b, err)
+			defer func() { require.NoError(b, store.Close()) }()
+			fill(b, store, n)
+			for b.Loop() {
+				_, err := Open(testRange, store)
+				require.NoError(b, err)
+			}
+		})
+	}
+}
+
+// A long run of rows is deleted as a range and a short one row by row: both leave what a scan of
+// the rows expects, also where the one follows the other, and across a restart.
+func TestTrimOfLongAndShortRuns(t *testing.T) {
+	r := &rig{t: t, fs: vfs.NewMem()}
+	r.open()
+	defer func() { require.NoError(t, r.store.Close()) }()
+	fill(t, r.store, 4*rangeRowsMin*geo.LaneCount)
+	var err error
+	r.o, err = Open(testRange, r.store)
+	require.NoError(t, err)
+	s := laneStream(5)
+	for _, n := range []geo.Seq{7, 7 + rangeRowsMin - 1, 7 + 2*rangeRowsMin, 4*rangeRowsMin - 3, 4 * rangeRowsMin} {
+		require.NoError(t, r.trim(s, n))
+		if n == 4*rangeRowsMin-3 {
+			require.NoError(t, r.store.Flush())
+			require.NoError(t, r.store.Close())
+			r.open()
+		}
+		found, err := Read(r.store, testRange, s, n+1, 1<<30)
+		require.NoError(t, err)
+		require.Len(t, found, 4*rangeRowsMin-int(n))
+		rows := 0
+		require.NoError(t, keys.EachStream(r.store, keys.OutboxAll(testRange), func(at geo.Stream, _ []byte) error {
+			if at == s {
+				rows++
+			}
+			return nil
+		}))
+		require.Equal(t, len(found), rows, "after a trim to %d", n)
+		other, err := Read(r.store, testRange, laneStream(6), 1, 1<<30)
+		require.NoError(t, err)
+		require.Len(t, other, 4*rangeRowsMin, "the next stream stays whole")
+	}
+}
+
+// BenchmarkTrim deletes the most rows that a group may: of one stream, and of all.
+func BenchmarkTrim(b *testing.B) {
+	for _, lanes := range []int{1, geo.LaneCount} {
+		b.Run(fmt.Sprintf("streams=%d", lanes), func(b *testing.B) { benchmarkTrim(b, lanes) })
+	}
+}
+
+func benchmarkTrim(b *testing.B, lanes int) {
+	store, err := state.Open("state", state.Options{FS: vfs.NewMem()})
+	require.NoError(b, err)
+	defer func() { require.NoError(b, store.Close()) }()
+	for b.Loop() {
+		b.StopTimer()
+		fill(b, store, TrimRowsMax*geo.LaneCount/lanes)
+		o, err := Open(testRange, store)
+		require.NoError(b, err)
+		b.StartTimer()
+		batch := store.NewBatch()
+		for lane := range lanes {
+			s := laneStream(lane)
+			_, head := o.Ends(s)
+			require.NoError(b, o.ApplyTrim(batch, s, head))
+		}
+		require.NoError(b, store.Commit(batch))
+		require.NoError(b, batch.Close())
+	}
+	b.ReportMetric(float64(b.N)*TrimRowsMax/b.Elapsed().Seconds(), "rows/s")
+}

@@ -1,0 +1,85 @@
+package ranges
+
+import (
+	"slices"
+	"time"
+
+	"antipode/geo"
+	"antipode/stamp/skew"
+)
+
+// A leader gives times by its wall clock, and closed times are promises by it: one that is ten
+// minutes ahead moves Last Sync Time into the future at both ends. So it evaluates only with a clock
+// within geo.ClockOffMax of those of a quorum of the range's voters (R6):
+//
+//	Agreed   evaluates
+//	Unsure   waits, for clockWait at most: just started, or its clock was just set. Then as Off
+//	Off      answers kv.ErrBusy, commits no closed record, and transfers leadership to a voter
+//	         whose clock is right
+//
+// Of two voters that are up and disagree neither can know which one is right, so neither evaluates.
+// Reads go on: they depend on no wall clock (R5).
+
+// clockState is what a leader remembers of its clock.
+type clockState struct {
+	// unsure is true while the clock is unsure, since unsureSince in running time.
+	unsure      bool
+	unsureSince time.Duration
+}
+
+// clockWait is how long commands wait for a measurement of the clock: one takes a round trip.
+const clockWait = time.Second
+
+// clockUse is whether a leader may evaluate now.
+type clockUse byte
+
+const (
+	clockServes clockUse = iota
+	clockWaits
+	clockRefuses
+)
+
+// checkClock returns the time at which to evaluate, and whether to.
+func (r *Range) checkClock(passBegan time.Duration) (time.Time, clockUse) {
+	if r.o.CompareClock == nil {
+		return r.o.Clock.Now(), clockServes
+	}
+	c := r.o.CompareClock(r.voters(), passBegan)
+	if c.Agreement == skew.Agreed {
+		r.clock.unsure = false
+		r.clockRefused.Store(false)
+		return c.Now, clockServes
+	}
+	if c.Agreement == skew.Unsure {
+		ran := r.o.Running.Time()
+		if !r.clock.unsure {
+			r.clock.unsure, r.clock.unsureSince = true, ran
+		}
+		if ran-r.clock.unsureSince < clockWait {
+			return c.Now, clockWaits
+		}
+	}
+	r.clockRefused.Store(true)
+	if len(c.Better) > 0 {
+		if to := r.replica.Transfer(c.Better); to != 0 {
+			r.leaseUntil.Store(0)
+			if r.o.OnTransfer != nil {
+				r.o.OnTransfer(to)
+			}
+		}
+	}
+	return c.Now, clockRefuses
+}
+
+// voters are the nodes of the range's voters.
+func (r *Range) voters() []geo.NodeID {
+	var nodes []geo.NodeID
+	for _, m := range r.Machine.Members().Voters() {
+		nodes = append(nodes, m.Node)
+	}
+	slices.Sort(nodes)
+	return nodes
+}
+
+// ClockRefused reports whether this replica leads and does not evaluate because of its clock (R6).
+func (r *Range) ClockRefused() bool { return r.clockRefused.Load() }

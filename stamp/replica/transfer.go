@@ -1,0 +1,41 @@
+package replica
+
+import (
+	"slices"
+
+	"go.etcd.io/raft/v3"
+	pb "go.etcd.io/raft/v3/raftpb"
+
+	"antipode/geo"
+)
+
+// Transfer asks the in-sync replica that is furthest, of those on the given nodes, to lead in place
+// of this one, and returns its node; 0 if there is none, or a transfer is under way. It may fail, and
+// this replica then goes on to lead; ask again. Meanwhile nothing can be proposed.
+//
+// From here on no lease holds in this term: the other replica campaigns at once, and its voters do
+// not wait until what they promised to this leader has ended (R5).
+func (r *Replica) Transfer(nodes []geo.NodeID) geo.NodeID {
+	if !r.IsLeader() || r.rn.BasicStatus().LeadTransferee != raft.None {
+		return 0
+	}
+	var to *peer
+	for i, p := range r.inSync.peers {
+		if p.id != r.o.ID && !p.out && slices.Contains(nodes, p.node) && (to == nil || p.match > to.match) {
+			to = &r.inSync.peers[i]
+		}
+	}
+	if to == nil {
+		return 0
+	}
+	_, term := r.Leader()
+	r.lease.until, r.lease.voidIn = 0, term
+	r.o.Logger.Warn("leadership is transferred", "range", r.o.Range, "to_node", to.node)
+	typ, id := pb.MsgTransferLeader, uint64(to.id)
+	own := uint64(r.o.ID)
+	if err := r.rn.Step(&pb.Message{Type: &typ, From: &id, To: &own}); err != nil {
+		r.o.Logger.Warn("leadership cannot be transferred", "range", r.o.Range, "error", err)
+		return 0
+	}
+	return to.node
+}
