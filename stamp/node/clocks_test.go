@@ -2,10 +2,12 @@ package node_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	pb "go.etcd.io/raft/v3/raftpb"
 
 	"antipode/geo"
 	"antipode/stamp/kv"
@@ -140,6 +142,37 @@ func TestR6ClocksSetTogether(t *testing.T) {
 	for id := range s.nodes {
 		require.Zero(t, s.count(ClockOff, id))
 	}
+}
+
+// R5, R6: a transfer whose message is lost leaves a leader that goes on, once its clock is right, in a term
+// in which no lease may hold. It transfers leadership again, so reads have a lease again.
+func TestR5LeaseAfterATransferThatFailed(t *testing.T) {
+	s := newStepped(t, 5)
+	lead := s.whole()
+	wrong := lead.Leader()
+	_, term := lead.Replica().Leader()
+	s.net.lose = func(e Envelope) bool { return e.Message.GetType() == pb.MsgTimeoutNow }
+	s.clocks[wrong].off = 10 * time.Minute
+	s.until("a transfer", func() bool {
+		s.writeTimed(func(geo.NodeID) {}, func(error) {})
+		return slices.ContainsFunc(s.events, func(e Event) bool { return e.Kind == LeaderTransferred })
+	})
+	s.clocks[wrong].off = 0
+	acked := false
+	s.until("a write where it was", func() bool {
+		s.writeTimed(func(id geo.NodeID) { acked = id == wrong }, func(error) {})
+		return acked
+	})
+	_, now := lead.Replica().Leader()
+	require.Equal(t, term, now)
+	require.Zero(t, lead.Replica().Lease())
+	s.net.lose = nil
+	s.until("a lease", func() bool {
+		s.writeTimed(func(geo.NodeID) {}, func(error) {})
+		s.read(geo.NodeID(1 + s.rng.IntN(3)))
+		r := s.leading()
+		return r != nil && r.Replica().Lease() > s.clock.Mono()
+	})
 }
 
 // R5, R6: while the clock of one node at a time is wrong, leaders are paused, ways are cut and messages are

@@ -30,6 +30,8 @@ type rough struct {
 	cut   map[[2]geo.NodeID]bool
 	// calm loses nothing.
 	calm bool
+	// lose are the messages that are lost, nil for none but those of the network's own accord.
+	lose func(Envelope) bool
 	way  []func()
 }
 
@@ -43,6 +45,9 @@ func (t *rough) Peer(_, to geo.NodeID) ChunkPeer {
 
 func (t *rough) Send(from, to geo.NodeID, batch []Envelope) {
 	for _, e := range batch {
+		if t.lose != nil && t.lose(e) {
+			continue
+		}
 		for range 1 + t.rng.IntN(20)/19 {
 			e := Envelope{Range: e.Range, From: from, Report: e.Report, Message: proto.CloneOf(e.Message)}
 			t.way = append(t.way, func() {

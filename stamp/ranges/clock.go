@@ -17,6 +17,9 @@ import (
 //	Off      answers kv.ErrBusy, commits no closed record, and transfers leadership to a voter
 //	         whose clock is right
 //
+// A transfer that failed leaves the leader without a lease for the rest of its term (R5). If its clock
+// is right by then, it evaluates, and transfers leadership once more.
+//
 // Of two voters that are up and disagree neither can know which one is right, so neither evaluates.
 // Reads go on: they depend on no wall clock (R5).
 
@@ -25,7 +28,13 @@ type clockState struct {
 	// unsure is true while the clock is unsure, since unsureSince in running time.
 	unsure      bool
 	unsureSince time.Duration
+	// transferredAt is when it last tried to leave a term without a lease, in running time.
+	transferredAt time.Duration
 }
+
+// transferPause lies between two transfers out of a term without a lease: during one, which takes up to
+// an election timeout, nothing is proposed.
+const transferPause = time.Second
 
 // clockWait is how long commands wait for a measurement of the clock: one takes a round trip.
 const clockWait = time.Second
@@ -48,6 +57,10 @@ func (r *Range) checkClock(passBegan time.Duration) (time.Time, clockUse) {
 	if c.Agreement == skew.Agreed {
 		r.clock.unsure = false
 		r.clockRefused.Store(false)
+		if ran := r.o.Running.Time(); r.replica.LeaseVoid() && ran-r.clock.transferredAt >= transferPause {
+			r.clock.transferredAt = ran
+			r.transfer(r.voters())
+		}
 		return c.Now, clockServes
 	}
 	if c.Agreement == skew.Unsure {
@@ -60,15 +73,18 @@ func (r *Range) checkClock(passBegan time.Duration) (time.Time, clockUse) {
 		}
 	}
 	r.clockRefused.Store(true)
-	if len(c.Better) > 0 {
-		if to := r.replica.Transfer(c.Better); to != 0 {
-			r.leaseUntil.Store(0)
-			if r.o.OnTransfer != nil {
-				r.o.OnTransfer(to)
-			}
+	r.transfer(c.Better)
+	return c.Now, clockRefuses
+}
+
+// transfer asks a voter on one of the nodes to lead.
+func (r *Range) transfer(nodes []geo.NodeID) {
+	if to := r.replica.Transfer(nodes); to != 0 {
+		r.leaseUntil.Store(0)
+		if r.o.OnTransfer != nil {
+			r.o.OnTransfer(to)
 		}
 	}
-	return c.Now, clockRefuses
 }
 
 // voters are the nodes of the range's voters.

@@ -14,7 +14,8 @@ import (
 // this replica then goes on to lead; ask again. Meanwhile nothing can be proposed.
 //
 // From here on no lease holds in this term: the other replica campaigns at once, and its voters do
-// not wait until what they promised to this leader has ended (R5).
+// not wait until what they promised to this leader has ended (R5). That holds after a transfer that
+// failed too, since its message may still arrive: see LeaseVoid.
 func (r *Replica) Transfer(nodes []geo.NodeID) geo.NodeID {
 	if !r.IsLeader() || r.rn.BasicStatus().LeadTransferee != raft.None {
 		return 0
@@ -38,4 +39,11 @@ func (r *Replica) Transfer(nodes []geo.NodeID) geo.NodeID {
 		return 0
 	}
 	return to.node
+}
+
+// LeaseVoid reports whether this replica leads in a term in which no lease can hold, because it asked
+// another one to lead in it.
+func (r *Replica) LeaseVoid() bool {
+	_, term := r.Leader()
+	return r.IsLeader() && r.lease.voidIn == term
 }
