@@ -156,7 +156,7 @@ func (s *Shipper) admit(f *frame, r *outbox.Record) bool {
 		h := s.holds.of[r.Stream]
 		held := h != nil || r.Chunks
 		if !held {
-			size += len(r.Bytes)
+			size += change.FrameRecordBytes + len(r.Bytes)
 		}
 		if !f.room(size) {
 			return false

@@ -7,6 +7,9 @@ import (
 	"antipode/internal/crc"
 )
 
+// FrameRecordBytes is what a record takes in a frame beside its own bytes, at most.
+const FrameRecordBytes = binary.MaxVarintLen32
+
 // FrameBytesMax is where a frame is cut (R12). A single larger record travels alone.
 const FrameBytesMax = 256 << 10
 
@@ -15,7 +18,8 @@ const FrameBytesMax = 256 << 10
 type Frame struct {
 	Origin geo.Location
 	Range  geo.RangeID
-	// Records are encoded records, in commit order. They alias the parsed bytes.
+	// Records are encoded records, in commit order. They alias the parsed bytes. One of them need not
+	// be decodable.
 	Records [][]byte
 	// Closed ends the frame; nil in a frame that only carries records ahead of it.
 	Closed *Closed
@@ -33,6 +37,7 @@ func AppendFrame(dst []byte, f *Frame) []byte {
 	dst = appendShort(dst, string(f.Origin))
 	dst = binary.AppendUvarint(dst, uint64(len(f.Records)))
 	for _, r := range f.Records {
+		dst = binary.AppendUvarint(dst, uint64(len(r)))
 		dst = append(dst, r...)
 	}
 	if f.Closed != nil {
@@ -41,8 +46,9 @@ func AppendFrame(dst []byte, f *Frame) []byte {
 	return binary.LittleEndian.AppendUint32(dst, crc.Of(dst[start:]))
 }
 
-// ParseFrame decodes a frame that fills b. The records are cut, not parsed: each
-// carries its own CRC, and one bad record must not hide the others.
+// ParseFrame decodes a frame that fills b. The records are cut by the lengths in the frame, not
+// parsed: one that this build cannot decode, of whatever version or layout, must not hide the others
+// (R11).
 func ParseFrame(b []byte) (Frame, error) {
 	var f Frame
 	if len(b) < crcLen+2 {
@@ -59,16 +65,12 @@ func ParseFrame(b []byte) (Frame, error) {
 	}
 	f.Range = geo.RangeID(rd.uint32())
 	f.Origin = geo.Location(rd.short())
-	count := rd.count(recHeader + crcLen)
+	count := rd.count(1)
 	if count > 0 {
-		f.Records = make([][]byte, 0, count)
+		f.Records = make([][]byte, 0, min(count, 1+len(rd.b)/(recHeader+crcLen)))
 	}
 	for range count {
-		n, err := RecordLen(rd.b)
-		if err != nil {
-			return Frame{}, err
-		}
-		f.Records = append(f.Records, rd.take(n))
+		f.Records = append(f.Records, rd.bytes())
 	}
 	if flags == 1 {
 		c := readClosed(&rd)

@@ -181,6 +181,10 @@ func goldenFrames(t testing.TB) map[string]Frame {
 		"records and closed": {Origin: "north", Range: 4, Records: records, Closed: &c},
 		"record alone":       {Origin: "north", Range: 4, Records: records[:1]},
 		"closed alone":       {Origin: "north", Range: 4, Closed: &c},
+		// Of a location that was upgraded first: the receiver stops one stream (R11).
+		"a record of version 2": {
+			Origin: "north", Range: 4, Records: [][]byte{records[0], edit(records[1], setByte(0, 2)), records[0]}, Closed: &c,
+		},
 	}
 }
 
@@ -198,7 +202,7 @@ func TestGolden(t *testing.T) {
 	group = append(group, hexCase("one record", goldenSmallGroup(t)), hexCase("every part", goldenGroup(t)),
 		hexCase("no parts", empty.Finish(GroupID{1, 1}, GroupID{}, 0)))
 	frames := goldenFrames(t)
-	for _, name := range []string{"records and closed", "record alone", "closed alone"} {
+	for _, name := range []string{"records and closed", "record alone", "closed alone", "a record of version 2"} {
 		f := frames[name]
 		frame = append(frame, hexCase(name, AppendFrame(nil, &f)))
 	}

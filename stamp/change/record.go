@@ -18,7 +18,7 @@ var (
 	ErrMalformed = errors.New("change: malformed")
 	// ErrChecksum: the CRC32C does not fit the bytes.
 	ErrChecksum = errors.New("change: wrong CRC32C")
-	// ErrVersion: written by a later format version.
+	// ErrVersion: the first byte names another format version: a later one, or it is damaged.
 	ErrVersion = errors.New("change: unknown format version")
 )
 
@@ -155,8 +155,8 @@ func appendShort(dst []byte, s string) []byte {
 // the whole encoded record, its own Prev included, so it stands for the chain.
 func HashOf(encoded []byte) geo.Hash { return geo.Hash(xxhash.Sum64(encoded)) }
 
-// RecordLen returns the length of the record at the front of b, without checking more.
-func RecordLen(b []byte) (int, error) {
+// recordLen returns the length of the record at the front of b, without checking more.
+func recordLen(b []byte) (int, error) {
 	if len(b) < recHeader+crcLen {
 		return 0, ErrMalformed
 	}
@@ -174,7 +174,7 @@ func RecordLen(b []byte) (int, error) {
 // byte slices of the result alias b.
 func ParseRecord(b []byte) (Record, error) {
 	var r Record
-	n, err := RecordLen(b)
+	n, err := recordLen(b)
 	if err != nil {
 		return r, err
 	}
@@ -233,6 +233,17 @@ func parseRecordTail(r *Record, rd reader) error {
 		return ErrMalformed
 	}
 	return nil
+}
+
+// Undecodable returns why the stream of a record that ParseRecord refused stops (R11). Records of
+// every version begin with it and end with the CRC32C of everything before: with a right checksum
+// another version is no damage.
+func Undecodable(encoded []byte) StopReason {
+	body := max(0, len(encoded)-crcLen)
+	if body > 0 && encoded[0] > formatVersion && crc.Of(encoded[:body]) == binary.LittleEndian.Uint32(encoded[body:]) {
+		return StopVersion
+	}
+	return StopPoison
 }
 
 // Header is the part of a record that is known without decoding its ops.

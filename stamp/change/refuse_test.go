@@ -54,7 +54,7 @@ func TestRecordBytesMax(t *testing.T) {
 
 	b = append(b[:len(b)-crcLen], 0)
 	binary.LittleEndian.PutUint32(b[recLength:], RecordBytesMax+1)
-	_, err = RecordLen(append(b, 0, 0, 0, 0))
+	_, err = recordLen(append(b, 0, 0, 0, 0))
 	require.ErrorIs(t, err, ErrMalformed)
 }
 
@@ -128,7 +128,7 @@ func TestParseFrameRefuses(t *testing.T) {
 		"version 2":               {edit(frame, setByte(0, 2)), ErrVersion},
 		"unknown flag":            {edit(goldenBytes(t, "frame", "record alone"), setByte(1, 2)), ErrMalformed},
 		"closed not announced":    {edit(frame, setByte(1, 0)), ErrMalformed},
-		"a record of version 2":   {edit(frame, setByte(count+1, 2)), ErrVersion},
+		"record over the end":     {edit(frame, setByte(count+1, 0x7f)), ErrMalformed},
 		"more records than bytes": {edit(frame, setByte(count, 0x7f)), ErrMalformed},
 		"one record more":         {edit(frame, setByte(count, 3)), ErrMalformed}, // The closed record is none.
 		"one record less":         {edit(frame, setByte(count, 1)), ErrMalformed},
@@ -140,18 +140,33 @@ func TestParseFrameRefuses(t *testing.T) {
 	}
 }
 
-// A record that is damaged inside a frame whose own checksum is right hides none of
-// the others: the frame is cut, and that record alone is refused (R11).
-func TestFrameOneBadRecord(t *testing.T) {
+// A record that cannot be decoded, inside a frame whose own checksum is right, hides none of the
+// others, whatever is wrong with it: its version and with it its layout, its length, or its bytes. The
+// reason to stop is its version only if its checksum is right (R11).
+func TestR11FrameOneBadRecord(t *testing.T) {
 	good := goldenRecord(t, "set")
-	bad := bytes.Clone(good)
-	bad[recPrev] ^= 1
-	f, err := ParseFrame(AppendFrame(nil, &Frame{Origin: "north", Range: 4, Records: [][]byte{good, bad, good}}))
-	require.NoError(t, err)
-	require.Len(t, f.Records, 3)
-	for i, want := range []error{nil, ErrChecksum, nil} {
-		_, err := ParseRecord(f.Records[i])
-		require.ErrorIs(t, err, want)
+	flipped := func(at int) []byte { return setByte(at, good[at]^0x80)(bytes.Clone(good)) }
+	for name, c := range map[string]struct {
+		bad  []byte
+		want error
+		stop StopReason
+	}{
+		"checksum":          {flipped(recPrev), ErrChecksum, StopPoison},
+		"length":            {flipped(recLength), ErrMalformed, StopPoison},
+		"damaged version":   {flipped(0), ErrVersion, StopPoison},
+		"version 0":         {edit(good, setByte(0, 0)), ErrVersion, StopPoison},
+		"version 2":         {edit(good, setByte(0, 2)), ErrVersion, StopVersion},
+		"another layout":    {sealed([]byte{2, 1, 2, 3}), ErrMalformed, StopVersion},
+		"lane out of range": {edit(good, setByte(recLane, geo.LaneCount)), ErrMalformed, StopPoison},
+		"four bytes":        {[]byte{2, 0, 0, 0}, ErrMalformed, StopPoison},
+		"nothing":           {[]byte{}, ErrMalformed, StopPoison},
+	} {
+		f, err := ParseFrame(AppendFrame(nil, &Frame{Origin: "north", Range: 4, Records: [][]byte{good, c.bad, good}}))
+		require.NoError(t, err, name)
+		require.Equal(t, [][]byte{good, c.bad, good}, f.Records, name)
+		_, err = ParseRecord(f.Records[1])
+		require.ErrorIs(t, err, c.want, name)
+		require.Equal(t, c.stop, Undecodable(f.Records[1]), name)
 	}
 }
 

@@ -42,7 +42,7 @@ func TestRecordRoundTrip(t *testing.T) {
 		h, err := ParseHeader(b)
 		require.NoError(t, err)
 		require.Equal(t, Header{want.Stream(), want.Seq, want.Prev, want.CommitTime, want.Incarnation}, h)
-		n, err := RecordLen(append(bytes.Clone(b), 1, 2, 3))
+		n, err := recordLen(append(bytes.Clone(b), 1, 2, 3))
 		require.NoError(t, err)
 		require.Len(t, b, n)
 		requireRefused(t, b, func(b []byte) error { _, err := ParseRecord(b); return err })

@@ -18,9 +18,10 @@ const (
 	StopForked StopReason = 1
 	// StopLost: the receiver lost records that it had acknowledged and the source has deleted (R16).
 	StopLost StopReason = 2
-	// StopPoison: the source itself returns a record that cannot be decoded (R11).
+	// StopPoison: the next record cannot be decoded or evaluated, also after the source sent it again
+	// (R11).
 	StopPoison StopReason = 3
-	// StopVersion: the next record is of a later format version (R11).
+	// StopVersion: the next record is of a later format version than the receiver knows (R11).
 	StopVersion StopReason = 4
 	stopEnd     StopReason = 5
 )
