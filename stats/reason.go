@@ -9,7 +9,7 @@ import (
 )
 
 // Reason is why the status of a service is Unavailable, as a word for operators. It follows from
-// committed state alone, so all nodes, and a node after a restart, name the same one.
+// committed state alone, so all nodes, and a node after a restart, name the same one; Clock may not.
 type Reason string
 
 // The reasons.
@@ -23,7 +23,9 @@ const (
 	Poison Reason = "poison"
 	// Version: the next record of a stream is of a later format version (R11).
 	Version Reason = "version"
-	// Clock: times of the source are further ahead of the clock here than R6 lets them be.
+	// Clock: times of the source are further ahead of the clock here than R6 lets them be, or a receiver
+	// holds something back because of that. The second is known to the receiver alone, and is not part
+	// of what clients are answered.
 	Clock Reason = "clock"
 	// BehindOutbox: the source deleted what was not acknowledged, to keep its budget (R18). Planned.
 	BehindOutbox Reason = "behind-outbox"

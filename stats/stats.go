@@ -44,6 +44,9 @@ func (r Replication) At(now time.Time) Replication {
 	return r
 }
 
+// But returns the state of a service that is unavailable for one more reason.
+func (r Replication) But(why Reason) Replication { return UnavailableFor(worse(r.Reason, why)) }
+
 // Sources are the source ranges that decide about a service of an account whose primary is
 // origin: all that overlap the account's span of the service, and the catalog's (R13).
 func Sources(origin geo.Location, s geo.Service) []geo.SourceRange {

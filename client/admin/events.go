@@ -13,14 +13,18 @@ type EventList struct {
 	Events []Event `json:"events"`
 }
 
-// Event is one step in the life of a replica, a range or a node.
+// Event is one step in the life of a replica, a range, a node, or of the replication of an account.
 type Event struct {
 	// Number grows by one with each event of a location since the process began.
 	Number   uint64       `json:"number"`
 	Time     Time         `json:"time"`
 	Location geo.Location `json:"location"`
 	Kind     string       `json:"kind"`
-	Node     string       `json:"node"`
+	// Node is empty where the event is about an account.
+	Node string `json:"node"`
+	// Account and Service are absent where it is about none.
+	Account geo.Account `json:"account,omitempty"`
+	Service string      `json:"service,omitempty"`
 	// Range it is about; 0, and absent, for a node as a whole.
 	Range geo.RangeID `json:"range,omitempty"`
 	// Replica is the id of the replica, where it is about one.

@@ -23,7 +23,8 @@ func (t *tool) eventsCommand() *cobra.Command {
 		Use:   "events",
 		Short: "Show what happened to replicas, ranges and nodes, newest last",
 		Long: `events shows the event log: replicas that left the in-sync set and returned, were lost
-and rebuilt, new leaders, range snapshots, full disks, failed stores. A process keeps
+and rebuilt, new leaders, range snapshots, full disks, failed stores, and services of accounts
+without a Last Sync Time, with the reason. A process keeps
 the newest of each location in memory; docs/admin.md lists the kinds.`,
 		Example: `  antipodectl events
   antipodectl events --watch
@@ -91,6 +92,11 @@ func writeEvents(w io.Writer, list []admin.Event) {
 		replica := ""
 		if e.Replica != 0 {
 			replica = fmt.Sprintf(" replica %d", e.Replica)
+		}
+		if e.Account != "" {
+			replica = fmt.Sprintf("account %s, %s", e.Account, e.Service)
+		} else if e.Node == "" {
+			replica = string(e.Location)
 		}
 		reason := ""
 		if e.Reason != "" {

@@ -84,6 +84,11 @@ func port(t *testing.T) *httptest.Server {
 	there.Here = admin.RecordHead{Number: 42, Hash: "0123456789abcdef"}
 	other := there
 	other.Stream, other.Account, other.Lane, other.Reason = "music/1@northcentralus/r4/l2", "music", 2, "lost"
+	answer("GET /v1/events", 200, admin.EventList{Events: []admin.Event{
+		{Number: 3, Time: fork.Since, Location: "southcentralus", Kind: "live", Account: "pictures", Service: "table"},
+		{Number: 2, Time: fork.Since, Location: "southcentralus", Kind: "unavailable", Account: "pictures", Service: "table", Reason: "clock"},
+		{Number: 1, Time: fork.Since, Location: "southcentralus", Kind: "left-in-sync", Node: "southcentralus-2", Range: 4, Replica: 7, Reason: "slow"},
+	}})
 	answer("GET /v1/forks", 200, admin.Forks{Forks: []admin.Fork{other, fork, there}, Silent: []string{"the blob range of northcentralus"}})
 	answer("GET /v1/reservations", 200, silent)
 	answer("POST /v1/reservations/music/free", 200, silent)
@@ -137,6 +142,8 @@ func TestGolden(t *testing.T) {
 	srv := port(t)
 	for name, line := range map[string]string{
 		"status":                    "status",
+		"events":                    "events",
+		"events-json":               "events --output json",
 		"account-create":            "account create pictures --location southcentralus --key1 a2V5MQ==",
 		"account-create-json":       "account create pictures --location southcentralus --key1 a2V5MQ== -o json",
 		"account-list":              "account list",

@@ -156,6 +156,7 @@ type Location struct {
 
 	events    events
 	receiving receiving
+	watching  watching
 	shipMu    sync.Mutex
 	shippers  map[geo.NodeID]map[geo.RangeID]*shipping
 }
@@ -165,6 +166,7 @@ func New(o Options) *Location {
 	o = o.withDefaults()
 	l := &Location{o: o, shippers: map[geo.NodeID]map[geo.RangeID]*shipping{}}
 	l.receiving.l = l
+	l.watching.l, l.watching.unavailable = l, newEpisodes(ServiceUnavailable, ServiceLive)
 	l.events.location, l.events.clock = o.Name, o.Clock
 	l.Directory = directory.NewDirectory(l, o.Other)
 	l.Primary = primary.New(l)
@@ -299,6 +301,7 @@ func (l *Location) startStamp(ctx context.Context) error {
 	}
 	l.stamp.Store(s)
 	l.receiving.start(s)
+	l.watching.start()
 	return nil
 }
 
@@ -327,6 +330,7 @@ func (l *Location) Stop() error {
 
 func (l *Location) stop() error {
 	var errs []error
+	l.watching.stop()
 	l.receiving.stop()
 	if s := l.stamp.Swap(nil); s != nil {
 		errs = append(errs, s.Close())

@@ -30,7 +30,7 @@ func (l *Location) Replication(ctx context.Context, a *catalog.Account, s geo.Se
 }
 
 // ReplicationNow is Replication from what this process knows, without waiting for a lease, for
-// metrics and status. If the ranges are led by other processes it is a little behind.
+// metrics, status and events. If the ranges are led by other processes it is a little behind.
 func (l *Location) ReplicationNow(a *catalog.Account, s geo.Service) stats.Replication {
 	stamp, err := l.Stamp()
 	if err != nil {
@@ -42,7 +42,27 @@ func (l *Location) ReplicationNow(a *catalog.Account, s geo.Service) stats.Repli
 			known = append(known, p)
 		}
 	}
-	return stats.Of(a.Primary, a.Name, s, known...).At(l.o.Clock.Now())
+	out := stats.Of(a.Primary, a.Name, s, known...).At(l.o.Clock.Now())
+	if l.waitsForClock(a.Primary, s) {
+		return out.But(stats.Clock)
+	}
+	return out
+}
+
+// waitsForClock reports whether the receiver in this process holds something back of a source range of
+// the service because its time is too far ahead of the clock here (R6). Its Last Sync Time stands
+// meanwhile, and would be false if the clock here were the wrong one of the two.
+func (l *Location) waitsForClock(origin geo.Location, s geo.Service) bool {
+	r := l.receiving.receiver.Load()
+	if r == nil || origin != l.o.Other {
+		return false
+	}
+	for _, src := range stats.Sources(origin, s) {
+		if r.Ahead(src.Range) {
+			return true
+		}
+	}
+	return false
 }
 
 // Receives reports whether this process receives the stream of the other location now.

@@ -1,0 +1,100 @@
+package location
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"antipode/geo"
+	"antipode/services/catalog"
+)
+
+const (
+	// watchEvery is how often the replication of the accounts is sampled for events. An episode
+	// shows from its second sample on.
+	watchEvery = 500 * time.Millisecond
+	// watchAccountsEvery is how often the list of accounts is read for that.
+	watchAccountsEvery = 5 * time.Second
+)
+
+// watching samples the replication of the accounts and reports in the event log what changes. The
+// process that receives samples the accounts whose secondary is here. A process that begins to
+// receive reports the episodes that last, since event logs are not shared.
+type watching struct {
+	l *Location
+	// unavailable, accounts and readAt belong to the goroutine of start.
+	unavailable *episodes
+	accounts    []*catalog.Account
+	readAt      time.Time
+
+	cancel context.CancelFunc // guarded by Location.mu
+	wg     sync.WaitGroup
+}
+
+// start samples until stop.
+func (w *watching) start() {
+	ctx, cancel := context.WithCancel(context.Background())
+	w.cancel = cancel
+	w.wg.Go(func() {
+		ticker := time.NewTicker(watchEvery)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+				w.sample(ctx)
+			}
+		}
+	})
+}
+
+// stop ends the goroutine of start and waits for it.
+func (w *watching) stop() {
+	if w.cancel != nil {
+		w.cancel()
+		w.wg.Wait()
+		w.cancel = nil
+	}
+}
+
+// sample looks at every account once.
+func (w *watching) sample(ctx context.Context) {
+	w.readAccounts(ctx)
+	if ctx.Err() != nil {
+		return // The location stops, which is no state of an account.
+	}
+	w.sampleSecondaries()
+}
+
+// readAccounts reads the list of accounts now and then. While the catalog does not answer the old
+// list serves.
+func (w *watching) readAccounts(ctx context.Context) {
+	now := w.l.o.Clock.Now()
+	if !w.readAt.IsZero() && now.Sub(w.readAt).Abs() < watchAccountsEvery {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, scrapeWait)
+	defer cancel()
+	if list, err := w.l.Directory.Accounts(ctx); err == nil {
+		w.accounts, w.readAt = list, now
+	}
+}
+
+// sampleSecondaries looks at the accounts whose secondary is here.
+func (w *watching) sampleSecondaries() {
+	found := map[serviceKey]string{}
+	if w.l.Whole() || w.l.Receives() {
+		for _, a := range w.accounts {
+			if a.Secondary != w.l.o.Name {
+				continue
+			}
+			for _, s := range geo.Services {
+				found[serviceKey{a.Name, s}] = string(w.l.ReplicationNow(a, s).Reason)
+			}
+		}
+	}
+	for _, e := range w.unavailable.step(found) {
+		w.l.report(e)
+	}
+}
