@@ -58,29 +58,42 @@ type keptProgress struct {
 	cursor.Progress
 }
 
-// holds reports whether one of the nodes that run here has the range.
-func (s *Stamp) holds(id geo.RangeID) bool {
+// furthest returns the replica of this process that has applied most, nil if none is here. It need not
+// know of a leader: what is applied stays true, and a progress that was read elsewhere meanwhile could
+// be behind what was shown before (R13).
+func (s *Stamp) furthest(id geo.RangeID) (found *ranges.Range) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	for _, r := range s.nodes {
-		if r.n.Range(id) != nil {
-			return true
+	for _, p := range s.o.Peers {
+		n := s.nodes[p]
+		if n == nil {
+			continue
+		}
+		r := n.n.Range(id)
+		if r != nil && (found == nil || further(r.Machine, found.Machine)) {
+			found = r
 		}
 	}
-	return false
+	return found
+}
+
+// further reports whether a has applied more than b. What was applied before a recovery with loss counts
+// less than anything after it.
+func further(a, b *ranges.Machine) bool {
+	if i, j := a.Incarnation(), b.Incarnation(); i != j {
+		return i > j
+	}
+	return a.AppliedState().Index > b.AppliedState().Index
 }
 
 // ProgressNow returns, without waiting, how far a range is known here to have applied the
 // streams of a source range; ok is false while nothing is known. The result may be behind
-// what is committed, never ahead. If no node that runs here has the range, the result is the
+// what is committed, never ahead, and does not go back while the same nodes run here. If no node that runs here has the range, the result is the
 // leader's last answer: it is older by up to progressEvery and the time of that call, has the
 // streams of every account, and the call starts a new question when it is due.
 func (s *Stamp) ProgressNow(id geo.RangeID, src geo.SourceRange, a geo.Account) (p cursor.Progress, ok bool) {
-	if s.holds(id) {
-		if r := s.Replica(id); r != nil {
-			return r.Machine.Progress(src, a), true
-		}
-		return cursor.Progress{}, false
+	if r := s.furthest(id); r != nil {
+		return r.Machine.Progress(src, a), true
 	}
 	q := progressKey{id, src}
 	s.progressMu.Lock()
@@ -112,7 +125,7 @@ func (s *Stamp) ProgressNow(id geo.RangeID, src geo.SourceRange, a geo.Account) 
 // those of the account, with all that was acknowledged before the call. It fails with
 // kv.ErrBusy after a while without a leader.
 func (s *Stamp) Progress(ctx context.Context, id geo.RangeID, src geo.SourceRange, a geo.Account) (p cursor.Progress, err error) {
-	if !s.holds(id) {
+	if s.furthest(id) == nil {
 		return s.askProgress(ctx, id, src)
 	}
 	err = s.Read(ctx, id, func(st ranges.State) error {

@@ -29,12 +29,7 @@ func TestRecoverRange(t *testing.T) {
 	k := c.admin
 	createTable(t, c, "northacct")
 	put(t, c, "northacct", "k", "kept")
-	table, left := geo.FirstRange(geo.Table), geo.NodeID(0)
-	for id := geo.NodeID(1); id <= nodesPerLocation; id++ {
-		if !runningStamp(c.locations[North]).Node(id).Range(table).Leading() {
-			left = id
-		}
-	}
+	table, left := geo.FirstRange(geo.Table), follower(c, North)
 	drained(t, c)
 	require.NoError(t, k.StopNode(t.Context(), North, left))
 	eventually(t, "a write that the survivor misses", func() bool {

@@ -190,7 +190,7 @@ func (tl *timeline) lastSyncTime(hms string) {
 	value := func() string {
 		rep := tl.south.ReplicationNow(tl.account, geo.Blob)
 		if !rep.Known() {
-			return "absent"
+			return "absent: " + string(rep.Reason)
 		}
 		return rep.LastSync.Time().Format("15:04:05")
 	}
