@@ -74,7 +74,7 @@ func (p silentPublisher) Publish(subject string, data []byte, done func(error)) 
 
 // R16: the primary loses a write that the secondary has, in a recovery with loss, and commits another one
 // in its place. Either the secondary's calls fail and the bus flows, or the bus is cut and calls work; in
-// either direction; and every process restarts. The secondary finds it out from what it hears: it never
+// either direction; and every process restarts. The secondary finds it out from what it receives: it never
 // shows a Last Sync Time at or above the second write, and its statistics become unavailable, with the
 // reason, also after the cut has ended.
 func TestR16LossIsFoundWhileHalfOfTheLinkIsCut(t *testing.T) {
@@ -113,11 +113,11 @@ func lossUnderCut(t *testing.T, half string, primary geo.Location) {
 	cut.Store(true)
 	recoverOf(t, c, primary, left)
 	putEventually(t, c, account, "after")
-	written, lied := time.Now(), false
+	written, shown := time.Now(), false
 	truthful := func() bool {
 		r := tableStats(c, secondary, account)
-		if r.Known() && !r.LastSync.Time().Before(written) && !lied {
-			lied = true
+		if r.Known() && !r.LastSync.Time().Before(written) && !shown {
+			shown = true
 			t.Errorf("Last Sync Time is %s, and what was written before %s is missing", r.LastSync, written)
 		}
 		return r.Status == stats.Unavailable && r.Reason == stats.Forked

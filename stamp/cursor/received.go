@@ -17,6 +17,7 @@ var ErrGap = errors.New("cursor: record does not follow the cursor")
 // Writer is the batch that takes the rows of Received.
 type Writer interface {
 	Set(key, value []byte) error
+	Delete(key []byte) error
 }
 
 // Received is how far one range has applied the streams of the other location. A stream is
@@ -30,8 +31,11 @@ type Writer interface {
 // time of the source range, since a later head would be another pair. So a closed record changes
 // the cursors of the streams that it names, and no other; the time in the last pair's row is that
 // at which the pair was made.
+//
+// Streams of an account's former epochs have no cursor: see DropFormer.
 type Received struct {
-	id geo.RangeID
+	id     geo.RangeID
+	former func(geo.Stream) bool
 	// cursors are grouped by account: Get Service Stats asks for one account.
 	cursors map[geo.Account]map[geo.Stream]*change.Cursor
 	known   map[geo.SourceRange]Known
@@ -41,10 +45,10 @@ type Received struct {
 	moved map[geo.Stream]struct{}
 }
 
-// Open loads what a range has received.
-func Open(id geo.RangeID, from kv.Reader) (*Received, error) {
+// Open loads what a range has received. former is Streams.Former: the gates are the caller's.
+func Open(id geo.RangeID, from kv.Reader, former func(geo.Stream) bool) (*Received, error) {
 	r := &Received{
-		id: id, cursors: map[geo.Account]map[geo.Stream]*change.Cursor{}, known: map[geo.SourceRange]Known{},
+		id: id, former: former, cursors: map[geo.Account]map[geo.Stream]*change.Cursor{}, known: map[geo.SourceRange]Known{},
 		behind: map[geo.Stream]struct{}{}, moved: map[geo.Stream]struct{}{},
 	}
 	return r, errors.Join(
@@ -131,6 +135,26 @@ func (r *Received) Behind(src geo.SourceRange, f func(geo.Stream, change.Cursor)
 			f(s, r.Cursor(s))
 		}
 	}
+}
+
+// Former implements Streams.
+func (r *Received) Former(s geo.Stream) bool { return r.former(s) }
+
+// DropFormer drops the cursors of an account's former epochs. A later epoch of the account is served, and
+// what became of the streams of an earlier one decides nothing about it (R13).
+func (r *Received) DropFormer(w Writer, a geo.Account) error {
+	for s := range r.cursors[a] {
+		if !r.former(s) {
+			continue
+		}
+		delete(r.cursors[a], s)
+		delete(r.behind, s)
+		delete(r.moved, s)
+		if err := w.Delete(keys.Cursor(r.id, s)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Each calls f for every cursor of a source range.

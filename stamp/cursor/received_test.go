@@ -42,7 +42,7 @@ func (r *rig) open() {
 	var err error
 	r.store, err = state.Open("state", state.Options{FS: r.fs})
 	require.NoError(r.t, err)
-	r.r, err = Open(testRange, r.store)
+	r.r, err = Open(testRange, r.store, present)
 	require.NoError(r.t, err)
 }
 
@@ -149,6 +149,10 @@ func (r *rig) keys() string {
 type sink struct{}
 
 func (sink) Set([]byte, []byte) error { return nil }
+func (sink) Delete([]byte) error      { return nil }
+
+// present is the Former of tests with one epoch.
+func present(geo.Stream) bool { return false }
 
 // The sync time of a stream is the greatest closed time whose head it has applied, as a
 // twin finds it that remembers every closed time (R13). Above 64 remembered closed times it
@@ -157,7 +161,7 @@ func (sink) Set([]byte, []byte) error { return nil }
 func TestSyncIsGreatestReachedClosedTime(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := &Received{
-			id: testRange, cursors: map[geo.Account]map[geo.Stream]*change.Cursor{}, known: map[geo.SourceRange]Known{},
+			id: testRange, former: present, cursors: map[geo.Account]map[geo.Stream]*change.Cursor{}, known: map[geo.SourceRange]Known{},
 			behind: map[geo.Stream]struct{}{}, moved: map[geo.Stream]struct{}{},
 		}
 		s := stream("a", 3)

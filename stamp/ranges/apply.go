@@ -54,12 +54,7 @@ func (m *Machine) applyPart(batch *state.Batch, kind change.PartKind, body []byt
 	case change.PartReceivedClosed:
 		return m.applyReceivedClosed(batch, body)
 	case change.PartGate:
-		a, g, err := change.ParseGatePart(body)
-		if err != nil {
-			return err
-		}
-		m.setGate(a, g)
-		return batch.Set(keys.Gate(m.id, a), change.AppendGate(nil, g))
+		return m.applyGate(batch, body)
 	case change.PartStop:
 		return m.applyStop(batch, body)
 	case change.PartGeneration:
@@ -72,6 +67,34 @@ func (m *Machine) applyPart(batch *state.Batch, kind change.PartKind, body []byt
 		return m.outbox.ApplyTrim(batch, s, to)
 	}
 	return fmt.Errorf("%w: part kind %d", change.ErrVersion, kind)
+}
+
+// applyGate sets a gate. With a later epoch at the secondary, the streams of former ones are dropped, stops
+// included (R13).
+func (m *Machine) applyGate(batch *state.Batch, body []byte) error {
+	a, g, err := change.ParseGatePart(body)
+	if err != nil {
+		return err
+	}
+	m.setGate(a, g)
+	if err := batch.Set(keys.Gate(m.id, a), change.AppendGate(nil, g)); err != nil {
+		return err
+	}
+	for s := range m.stops {
+		if s.Account != a || !former(g, s) {
+			continue
+		}
+		delete(m.stops, s)
+		if err := batch.Delete(keys.Stop(m.id, s)); err != nil {
+			return err
+		}
+	}
+	return m.received.DropFormer(batch, a)
+}
+
+// former reports whether an account is received in a later epoch than the stream's.
+func former(g change.Gate, s geo.Stream) bool {
+	return g.Role == change.RoleSecondary && s.Epoch.Compare(g.Epoch) < 0
 }
 
 func (m *Machine) setOps(batch *state.Batch, r *change.Record) error {

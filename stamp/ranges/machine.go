@@ -89,7 +89,7 @@ func (m *Machine) load() (err error) {
 	if m.outbox, err = outbox.Open(m.id, m.state); err != nil {
 		return err
 	}
-	if m.received, err = cursor.Open(m.id, m.state); err != nil {
+	if m.received, err = cursor.Open(m.id, m.state, func(s geo.Stream) bool { return former(m.gates[s.Account], s) }); err != nil {
 		return err
 	}
 	if err := m.loadStops(); err != nil {

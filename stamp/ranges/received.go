@@ -82,6 +82,9 @@ func (s streams) Set(st geo.Stream, c change.Cursor) {
 	s.tx.r.cursors[st] = c
 }
 
+// Former implements cursor.Streams.
+func (s streams) Former(st geo.Stream) bool { return former(s.tx.Gate(st.Account), st) }
+
 // Behind implements cursor.Streams.
 func (s streams) Behind(src geo.SourceRange, f func(geo.Stream, change.Cursor)) {
 	for st, c := range s.tx.cursors(src, true) {
