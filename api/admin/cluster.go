@@ -37,6 +37,12 @@ type Cluster interface {
 	// location was not. storageerr.AccountAlreadyExists, storageerr.ServerBusy.
 	CreateAccount(ctx context.Context, a wire.NewAccount) (wire.AccountInfo, error)
 
+	// Flows returns what the locations know of the streams of an account, or what one of them does.
+	// storageerr.AccountNotFound if none of them knows the account.
+	Flows(ctx context.Context, name geo.Account, only geo.Location) (wire.Flows, error)
+	// Lag computes from the Flows how far the secondary of the account is. The query was checked.
+	Lag(ctx context.Context, name geo.Account, q wire.LagQuery, only geo.Location) (wire.Lag, error)
+
 	// Forks lists the streams that may not go on, of the locations that answer.
 	Forks(ctx context.Context) (wire.Forks, error)
 

@@ -109,6 +109,14 @@ func (f *fake) Keys(_ context.Context, name geo.Account) (wire.Keys, error) {
 	return wire.Keys{Name: name, Key1: "a2V5MQ==", Key2: "a2V5Mg=="}, f.fail
 }
 
+func (f *fake) Flows(ctx context.Context, name geo.Account, only geo.Location) (wire.Flows, error) {
+	return wire.Flows{Flows: []wire.Flow{{Location: only}}}, f.note(ctx, "flows %s %s", name, only)
+}
+
+func (f *fake) Lag(ctx context.Context, name geo.Account, q wire.LagQuery, only geo.Location) (wire.Lag, error) {
+	return wire.Lag{Account: name}, f.note(ctx, "lag %s %+v %s", name, q, only)
+}
+
 func (f *fake) Forks(context.Context) (wire.Forks, error) {
 	fork := func(l geo.Location, side string, lane geo.Lane) wire.Fork {
 		return wire.Fork{Stream: fmt.Sprint("acct/1@north/r4/l", lane), Account: "acct", Range: 4, Lane: lane, Location: l, Side: side, Reason: "forked"}

@@ -131,6 +131,8 @@ func Handler(c Cluster, reg prometheus.Gatherer, o Options) http.Handler {
 	e.GET("/v1/token-file", p.tokenFile)
 	e.GET("/v1/accounts", p.accounts)
 	e.GET("/v1/accounts/:name", p.account)
+	e.GET("/v1/accounts/:name/flow", p.flow)
+	e.GET("/v1/accounts/:name/lag", p.lag)
 	e.GET("/v1/forks", p.forks)
 	e.GET("/v1/reservations", p.reservations)
 	// From here on the token is asked for.

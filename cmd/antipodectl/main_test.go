@@ -84,6 +84,11 @@ func port(t *testing.T) *httptest.Server {
 	there.Here = admin.RecordHead{Number: 42, Hash: "0123456789abcdef"}
 	other := there
 	other.Stream, other.Account, other.Lane, other.Reason = "music/1@northcentralus/r4/l2", "music", 2, "lost"
+	answer("GET /v1/accounts/pictures/lag", 200, lagDocument(fork.Since))
+	answer("GET /v1/accounts/music/lag", 200, admin.Lag{
+		Account: "music", Primary: "northcentralus", Secondary: "southcentralus",
+		Services: []admin.ServiceLag{{ServiceStatus: admin.ServiceStatus{Service: "queue", Status: admin.Live}}},
+	})
 	answer("GET /v1/events", 200, admin.EventList{Events: []admin.Event{
 		{Number: 3, Time: fork.Since, Location: "southcentralus", Kind: "live", Account: "pictures", Service: "table"},
 		{Number: 2, Time: fork.Since, Location: "southcentralus", Kind: "unavailable", Account: "pictures", Service: "table", Reason: "clock"},
@@ -144,6 +149,10 @@ func TestGolden(t *testing.T) {
 		"status":                    "status",
 		"events":                    "events",
 		"events-json":               "events --output json",
+		"lag":                       "lag pictures",
+		"lag-json":                  "lag pictures --service table --partition people/smith -o json",
+		"lag-none":                  "lag music --service queue",
+		"help-lag":                  "lag --help",
 		"account-create":            "account create pictures --location southcentralus --key1 a2V5MQ==",
 		"account-create-json":       "account create pictures --location southcentralus --key1 a2V5MQ== -o json",
 		"account-list":              "account list",
@@ -222,6 +231,9 @@ func TestUsage(t *testing.T) {
 		"status --output yaml":                       `--output is text or json, not "yaml"`,
 		"status --watch --interval 1ms":              "--interval is at least 100ms",
 		"status --watch --interval soon":             "invalid argument",
+		"lag":                                        "needs ACCOUNT",
+		"lag pictures --service file":                `--service is blob, queue or table, not "file"`,
+		"lag pictures --partition people/smith":      "--partition needs --service",
 		"status --interval 1s":                       "--interval goes with --watch",
 		"status --admin 127.0.0.1:10080":             `"127.0.0.1:10080" is no admin URL`,
 		"account nonsense":                           `antipodectl account has no command "nonsense"`,

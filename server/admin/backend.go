@@ -36,6 +36,9 @@ type Location interface {
 	// CreateAccount makes an account whose primary is this location.
 	CreateAccount(ctx context.Context, a wire.NewAccount) (wire.Account, error)
 
+	// Flow returns what the location knows of the streams of an account.
+	Flow(ctx context.Context, name geo.Account) (wire.Flow, error)
+
 	// Forks lists the streams that may not go on, as the location keeps them.
 	Forks(ctx context.Context) (wire.Forks, error)
 

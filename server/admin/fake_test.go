@@ -35,6 +35,7 @@ type fake struct {
 
 	reservations []wire.Reservation
 	forks        wire.Forks
+	flow         wire.Flow
 
 	// fail is returned by every method that can fail. If hangs is set, every method lasts until
 	// its context ends.
@@ -117,6 +118,10 @@ func (f *fake) Keys(ctx context.Context, name geo.Account) (wire.Keys, error) {
 	}
 	_, err := f.Account(ctx, name)
 	return wire.Keys{Name: name, Key1: "a2V5MQ==", Key2: "a2V5Mg=="}, err
+}
+
+func (f *fake) Flow(ctx context.Context, name geo.Account) (wire.Flow, error) {
+	return f.flow, f.note(ctx, "flow %s", name)
 }
 
 func (f *fake) Forks(ctx context.Context) (wire.Forks, error) { return f.forks, f.note(ctx, "forks") }

@@ -3,6 +3,7 @@ package location
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"antipode/geo"
@@ -22,10 +23,11 @@ const (
 // receive reports the episodes that last, since event logs are not shared.
 type watching struct {
 	l *Location
-	// unavailable, accounts and readAt belong to the goroutine of start.
+	// unavailable and readAt belong to the goroutine of start.
 	unavailable *episodes
-	accounts    []*catalog.Account
 	readAt      time.Time
+	// seen are the accounts of the catalog as it answered last, nil before it did.
+	seen atomic.Pointer[[]*catalog.Account]
 
 	cancel context.CancelFunc // guarded by Location.mu
 	wg     sync.WaitGroup
@@ -77,15 +79,16 @@ func (w *watching) readAccounts(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, scrapeWait)
 	defer cancel()
 	if list, err := w.l.Directory.Accounts(ctx); err == nil {
-		w.accounts, w.readAt = list, now
+		w.readAt = now
+		w.seen.Store(&list)
 	}
 }
 
 // sampleSecondaries looks at the accounts whose secondary is here.
 func (w *watching) sampleSecondaries() {
 	found := map[serviceKey]string{}
-	if w.l.Whole() || w.l.Receives() {
-		for _, a := range w.accounts {
+	if seen := w.seen.Load(); seen != nil && (w.l.Whole() || w.l.Receives()) {
+		for _, a := range *seen {
 			if a.Secondary != w.l.o.Name {
 				continue
 			}

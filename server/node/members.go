@@ -24,6 +24,7 @@ const (
 	methodEvents = "admin.events"
 	methodOrder  = "admin.order"
 	methodCreate = "admin.createAccount"
+	methodFlow   = "admin.flow"
 )
 
 // peerWait bounds a read from another process: a paused process never answers.
@@ -112,7 +113,7 @@ func (m *members) runAtAll(ctx context.Context, o operation) error {
 
 // askPeers asks the other processes of the location, all at once, for a T as JSON. silent
 // replaces the answer of a process that gives none.
-func askPeers[T any](ctx context.Context, m *members, method string, silent func(geo.NodeID) T) []T {
+func askPeers[T any](ctx context.Context, m *members, method string, question []byte, silent func(geo.NodeID) T) []T {
 	ctx, cancel := context.WithTimeout(ctx, peerWait)
 	defer cancel()
 	var answers []*T
@@ -124,7 +125,7 @@ func askPeers[T any](ctx context.Context, m *members, method string, silent func
 		answer := new(T)
 		answers = append(answers, answer)
 		asked.Go(func() {
-			body, err := m.calls.CallProcess(ctx, id, method, nil)
+			body, err := m.calls.CallProcess(ctx, id, method, question)
 			if err == nil {
 				err = json.Unmarshal(body, answer)
 			}
@@ -147,7 +148,7 @@ func (m *members) Status(ctx context.Context) (admin.Status, error) {
 	if err != nil {
 		return own, err
 	}
-	peers := askPeers(ctx, m, methodView, func(id geo.NodeID) (s admin.Status) {
+	peers := askPeers(ctx, m, methodView, nil, func(id geo.NodeID) (s admin.Status) {
 		s.Location.Nodes = []wire.Node{{Name: wire.NodeName(m.Name(), id), State: wire.Unreachable}}
 		return s
 	})
@@ -157,7 +158,7 @@ func (m *members) Status(ctx context.Context) (admin.Status, error) {
 // Events implements admin.Location.
 func (m *members) Events(ctx context.Context) []wire.Event {
 	out := m.Location.Events(ctx)
-	for _, list := range askPeers(ctx, m, methodEvents, func(geo.NodeID) []wire.Event { return nil }) {
+	for _, list := range askPeers(ctx, m, methodEvents, nil, func(geo.NodeID) []wire.Event { return nil }) {
 		out = append(out, list...)
 	}
 	return out
@@ -244,6 +245,7 @@ func (m *members) serve() {
 	m.calls.HandleProcess(methodEvents, func(ctx context.Context, _ []byte) ([]byte, error) {
 		return json.Marshal(m.Location.Events(ctx))
 	})
+	m.serveFlow()
 	m.calls.HandleProcess(methodOrder, func(ctx context.Context, body []byte) ([]byte, error) {
 		var o operation
 		if err := json.Unmarshal(body, &o); err != nil {

@@ -1,0 +1,245 @@
+package admin
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	wire "antipode/client/admin"
+	"antipode/geo"
+	"antipode/stamp/keys"
+)
+
+// Lag implements api/admin.Cluster.
+func (b *Backend) Lag(ctx context.Context, name geo.Account, q wire.LagQuery, only geo.Location) (wire.Lag, error) {
+	all, err := b.Flows(ctx, name, only)
+	if err != nil {
+		return wire.Lag{}, err
+	}
+	return lagOf(name, all, q), nil
+}
+
+// ends are the two ends of an account's streams, as far as they answered.
+type ends struct {
+	account wire.Account
+	// source is the flow of the primary, receiver that of the secondary; nil if it did not answer.
+	source, receiver *wire.Flow
+	silent           []wire.SilentLocation
+}
+
+func endsOf(all wire.Flows) ends {
+	out := ends{silent: slices.Clone(all.Silent)}
+	for i := range all.Flows {
+		f := &all.Flows[i]
+		if out.account.Name == "" || f.Account.Epoch.Number > out.account.Epoch.Number {
+			out.account = f.Account
+		}
+	}
+	for i := range all.Flows {
+		switch f := &all.Flows[i]; f.Location {
+		case out.account.Primary:
+			out.source = f
+		case out.account.Secondary:
+			out.receiver = f
+		}
+	}
+	for _, l := range []geo.Location{out.account.Primary, out.account.Secondary} {
+		known := l == "" || slices.ContainsFunc(all.Flows, func(f wire.Flow) bool { return f.Location == l }) ||
+			slices.ContainsFunc(out.silent, func(s wire.SilentLocation) bool { return s.Location == l })
+		if !known {
+			out.silent = append(out.silent, wire.SilentLocation{Location: l, Reason: "this port does not reach it"})
+		}
+	}
+	return out
+}
+
+// lagOf computes how far the secondary of an account is.
+func lagOf(name geo.Account, all wire.Flows, q wire.LagQuery) wire.Lag {
+	e := endsOf(all)
+	out := wire.Lag{Account: name, Primary: e.account.Primary, Secondary: e.account.Secondary, Silent: e.silent}
+	streams := e.streams()
+	for _, s := range geo.Services {
+		if service := s.String(); q.Service == "" || q.Service == service {
+			out.Services = append(out.Services, e.service(service, streams))
+		}
+	}
+	if q.Partition != "" {
+		lane := laneOf(name, q)
+		out.Partition = &wire.PartitionLane{Service: q.Service, Key: q.Partition, Lane: lane}
+		out.Streams = e.lane(streams, q.Service, lane)
+		return out
+	}
+	for _, st := range streams {
+		if q.Service == "" || st.Service == q.Service || st.Service == geo.Catalog.String() {
+			out.Streams = append(out.Streams, st)
+		}
+	}
+	return out
+}
+
+// laneOf returns the lane of a partition.
+func laneOf(name geo.Account, q wire.LagQuery) geo.Lane {
+	s, _ := geo.ParseService(q.Service) // It was checked.
+	container, object, _ := strings.Cut(q.Partition, "/")
+	if s == geo.Table {
+		container = keys.TableContainer(container)
+	}
+	return keys.Partition{Service: s, Account: name, Container: container, Object: object}.Lane()
+}
+
+// service is how far a service is, by the streams that decide about it.
+func (e ends) service(service string, streams []wire.StreamLag) wire.ServiceLag {
+	out := wire.ServiceLag{ServiceStatus: wire.ServiceStatus{Service: service}}
+	if e.receiver == nil {
+		return out
+	}
+	if i := slices.IndexFunc(e.receiver.Services, func(s wire.ServiceStatus) bool { return s.Service == service }); i >= 0 {
+		out.ServiceStatus = e.receiver.Services[i]
+	}
+	var sum uint64
+	for _, st := range streams {
+		if st.Service != service && st.Service != geo.Catalog.String() {
+			continue
+		}
+		if st.LagRecords == nil {
+			return out
+		}
+		sum += *st.LagRecords
+	}
+	for _, r := range e.receiver.Ranges {
+		if (r.Service == service || r.Service == geo.Catalog.String()) && r.Receiver == nil && e.sourceOf(r.Range) == nil {
+			return out // What it holds is not known.
+		}
+	}
+	out.LagRecords = &sum
+	return out
+}
+
+// streams are the streams of all ranges that either end knows, in the order of ranges and lanes.
+func (e ends) streams() []wire.StreamLag {
+	var out []wire.StreamLag
+	for _, r := range e.ranges() {
+		byName := map[string]*wire.StreamLag{}
+		of := func(name string, lane geo.Lane) *wire.StreamLag {
+			if byName[name] == nil {
+				byName[name] = &wire.StreamLag{Stream: name, Service: r.Service, Range: r.Range, Lane: lane}
+			}
+			return byName[name]
+		}
+		source := e.sourceOf(r.Range)
+		if source != nil {
+			for _, s := range source.Streams {
+				head := s.Head
+				st := of(s.Stream, s.Lane)
+				st.Head, st.Heads = &head, wire.HeadsPrimary
+				if to := e.receiverOf(r.Range); to != nil { // Replaced below if it has a cursor.
+					e.applied(st, wire.ReceiverStream{SyncTime: to.Closed})
+				}
+			}
+		}
+		if to := e.receiverOf(r.Range); to != nil {
+			for _, s := range to.Streams {
+				st := of(s.Stream, s.Lane)
+				if source == nil && !to.Closed.IsZero() {
+					head := max(s.ClosedHead, s.Applied)
+					st.Head, st.Heads = &head, wire.HeadsClosed
+				}
+				e.applied(st, s)
+			}
+		}
+		for _, st := range byName {
+			out = append(out, *st)
+		}
+	}
+	slices.SortFunc(out, func(a, b wire.StreamLag) int {
+		return cmp.Or(cmp.Compare(a.Range, b.Range), cmp.Compare(a.Lane, b.Lane), cmp.Compare(a.Stream, b.Stream))
+	})
+	return out
+}
+
+// applied sets how far the secondary has applied a stream.
+func (e ends) applied(st *wire.StreamLag, s wire.ReceiverStream) {
+	st.Applied, st.Stopped, st.SyncTime, st.LagSeconds = &s.Applied, s.Stopped, s.SyncTime, nil
+	if !s.SyncTime.IsZero() {
+		lag := max(0, e.receiver.At.Sub(s.SyncTime.Time)).Seconds()
+		st.LagSeconds = &lag
+	}
+	if st.Head != nil {
+		var behind uint64
+		if *st.Head > s.Applied {
+			behind = *st.Head - s.Applied
+		}
+		st.LagRecords = &behind
+	}
+}
+
+// lane returns the streams of a lane of a service. Without a record the lane is as far as the
+// closed time of its range.
+func (e ends) lane(streams []wire.StreamLag, service string, lane geo.Lane) (out []wire.StreamLag) {
+	for _, st := range streams {
+		if st.Service == service && st.Lane == lane {
+			out = append(out, st)
+		}
+	}
+	if len(out) > 0 {
+		return out
+	}
+	for _, r := range e.ranges() {
+		if r.Service != service {
+			continue
+		}
+		st := wire.StreamLag{Service: service, Range: r.Range, Lane: lane}
+		var none uint64
+		if e.sourceOf(r.Range) != nil {
+			st.Head, st.Heads = &none, wire.HeadsPrimary
+		}
+		if to := e.receiverOf(r.Range); to != nil {
+			if st.Head == nil && !to.Closed.IsZero() {
+				st.Head, st.Heads = &none, wire.HeadsClosed
+			}
+			e.applied(&st, wire.ReceiverStream{SyncTime: to.Closed})
+		}
+		out = append(out, st)
+	}
+	return out
+}
+
+// ranges are the ranges that either end names.
+func (e ends) ranges() []wire.RangeFlow {
+	if e.receiver != nil {
+		return e.receiver.Ranges
+	}
+	if e.source != nil {
+		return e.source.Ranges
+	}
+	return nil
+}
+
+// sourceOf returns a range as its leader at the primary knows it, nil if that is not known.
+func (e ends) sourceOf(id geo.RangeID) *wire.SourceFlow {
+	if r := rangeOf(e.source, id); r != nil {
+		return r.Source
+	}
+	return nil
+}
+
+// receiverOf returns a range as the secondary has applied it, nil if that is not known.
+func (e ends) receiverOf(id geo.RangeID) *wire.ReceiverFlow {
+	if r := rangeOf(e.receiver, id); r != nil {
+		return r.Receiver
+	}
+	return nil
+}
+
+func rangeOf(f *wire.Flow, id geo.RangeID) *wire.RangeFlow {
+	if f == nil {
+		return nil
+	}
+	for i := range f.Ranges {
+		if f.Ranges[i].Range == id {
+			return &f.Ranges[i]
+		}
+	}
+	return nil
+}
