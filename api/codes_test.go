@@ -126,6 +126,7 @@ func codeRequests() map[string]coded {
 		"InvalidAuthentication": blob("GET /acct/cont/b", "", "Authorization", "x"),
 		"NoAuthentication":      blob("GET /acct/cont/b", "", "Authorization", "-"),
 		"BearerRefused":         blob("GET /acct/cont/b", "", "Authorization", "Bearer x"),
+		"ReadsDisabled":         blob("GET /hidden-secondary/cont/b", ""),
 		"WriteOnSecondary":      blob("PUT /mirror-secondary/cont/b", "x", "x-ms-blob-type", blockBlob),
 
 		"InvalidInput":           table("POST /acct/tbl", "{"),
@@ -203,7 +204,6 @@ func codeRequests() map[string]coded {
 
 // unreached are the rows that no request of a client gets by itself, with the reason.
 var unreached = map[string]string{
-	"ReadsDisabled":          "every account is read through -secondary: redundancy cannot be changed yet",
 	"AccountAlreadyExists":   "an answer of the admin port: TestClusterErrors",
 	"NoHostInformation":      "HTTP/1.0 without Host alone, since net/http refuses HTTP/1.1: TestParseTarget",
 	"InternalError":          "a bug: TestPanicIsLoggedWithItsStack",
@@ -220,7 +220,7 @@ func codesRig(t *testing.T) map[geo.Service]string {
 	stamp := apitest.NewStamp(t, vfs.NewCrashableMem(), "acct", geo.Catalog, geo.Table, geo.Blob)
 	names, writer := &catalog.Containers{}, primary.New(stamp)
 	f := newFrontEnd(t, api.Options{
-		Location: "north", Directory: directory{"acct": "north", "mirror": "south"},
+		Location: "north", Directory: directory{"acct": "north", "mirror": "south", "hidden": "hidden"},
 		Tables: &tables.Handler{
 			Stamp: stamp, Writer: writer, NameRest: time.Hour, Names: names,
 			InFlight: protocol.NewInFlight(tables.InFlightBytesMax), Answers: protocol.NewInFlight(tables.AnswersBytesMax),

@@ -70,6 +70,8 @@ const (
 	opNoLeader = "NoLeader"
 	// opWriteOnSecondary counts writes that `-secondary` refused.
 	opWriteOnSecondary = "WriteOnSecondary"
+	// opNoSecondary counts reads of `-secondary` of accounts that are not RA-GRS.
+	opNoSecondary = "NoSecondary"
 )
 
 // recover turns a panic into an answer, or breaks off the one that has begun.
@@ -204,6 +206,10 @@ func (x *exchange) here(ctx context.Context, badTimeout error) error {
 	if target.Secondary && x.changes() {
 		x.op = opWriteOnSecondary
 		return storageerr.WriteOnSecondary
+	}
+	if target.Secondary && !account.Redundancy.Readable() {
+		x.op = opNoSecondary
+		return storageerr.ReadsDisabled
 	}
 	if badTimeout != nil {
 		return badTimeout

@@ -40,9 +40,10 @@ func (x *exchange) container(a *catalog.Account) string {
 	return name
 }
 
-// location returns the location that serves the request for an account.
+// location returns the location that serves the request for an account. Without a secondary, its
+// primary refuses what is asked of one.
 func (x *exchange) location(a *catalog.Account) geo.Location {
-	if x.req.Secondary {
+	if x.req.Secondary && a.Secondary != "" {
 		return a.Secondary
 	}
 	return a.Primary

@@ -47,6 +47,8 @@ type agreeingPeer struct{}
 
 func (agreeingPeer) Reserve(context.Context, catalog.Account) error { return nil }
 
+func (agreeingPeer) Announce(context.Context, catalog.Account) error { return nil }
+
 // resolveRig is a location whose directory reads account acct from the catalog. It has table
 // tbl with an entity and container cont with a blob.
 type resolveRig struct {

@@ -38,12 +38,16 @@ type directory map[geo.Account]geo.Location
 
 // Resolve implements api.Directory. It leaves containers to the handlers.
 func (d directory) Resolve(_ context.Context, name geo.Account, _ geo.Service, _ func(*catalog.Account) string) (*catalog.Account, *catalog.Found, error) {
-	a := &catalog.Account{Name: name, Key1: key, Key2: key, Epoch: 1, Primary: d[name]}
+	a := &catalog.Account{Name: name, Key1: key, Key2: key, Epoch: 1, Primary: d[name], Redundancy: catalog.RAGRS}
 	switch a.Primary {
 	case "north":
 		a.Secondary = "south"
 	case "south":
 		a.Secondary = "north"
+	case "alone": // LRS
+		a.Primary, a.Redundancy = "north", catalog.LRS
+	case "hidden": // GRS, and its secondary is here.
+		a.Primary, a.Secondary, a.Redundancy = "south", "north", catalog.GRS
 	default:
 		return nil, nil, storageerr.AccountNotFound
 	}

@@ -1,21 +1,16 @@
 package directory
 
 import (
-	"bytes"
+	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 
 	"antipode/geo"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
-	"antipode/stamp/change"
 	"antipode/stamp/ranges"
 )
-
-// keyLen is the length of an account key in bytes (protocol/auth.md 4).
-const keyLen = 64
 
 // Again decides whether a step that failed with a Passing error is tried again: nil tries again,
 // an error ends the creation. step names the step for people.
@@ -47,38 +42,58 @@ func try(ctx context.Context, again Again, step string, f func() error) error {
 	}
 }
 
-// Create makes an RA-GRS account whose primary is this location. Missing keys are random. Errors:
-// AccountAlreadyExists, also while the other location creates the name; ServerBusy if the other
-// location cannot reserve the name. A second call continues from there, with the keys of the first
-// call except those given to the second.
-func (d *Directory) Create(ctx context.Context, name geo.Account, key1, key2 []byte) (*catalog.Account, error) {
-	return d.create(ctx, name, keyPair{key1, key2}, once)
+// Wanted is what an account is to have. Its zero values leave the choice to the directory.
+type Wanted struct {
+	Name geo.Account
+	// Key1 and Key2 are random where they are empty.
+	Key1, Key2 []byte
+	// Redundancy is RA-GRS where it is empty.
+	Redundancy catalog.Redundancy
 }
 
-// Ensure returns the account if either location has it, and makes it as Create does otherwise. It
-// returns AccountAlreadyExists, naming the keys, if the account does not have the given keys.
-// again decides about each step that fails with a Passing error, so that finished steps are not
-// repeated; nil tries each step once.
+func (w Wanted) given() given { return given{keyPair{w.Key1, w.Key2}, w.Redundancy} }
+
+// Create makes an RA-GRS account: see CreateAs.
+func (d *Directory) Create(ctx context.Context, name geo.Account, key1, key2 []byte) (*catalog.Account, error) {
+	return d.CreateAs(ctx, Wanted{Name: name, Key1: key1, Key2: key2, Redundancy: catalog.RAGRS})
+}
+
+// CreateAs makes an account whose primary is this location. Errors: AccountAlreadyExists, also while the
+// other location creates the name; ServerBusy if the other location cannot reserve the name, which
+// it does for every redundancy. A second call continues from there, with the choices of the first
+// call except those that the second makes.
+func (d *Directory) CreateAs(ctx context.Context, w Wanted) (*catalog.Account, error) {
+	return d.create(ctx, w.Name, w.given(), once)
+}
+
+// Ensure is EnsureAs for an account of any redundancy, which is RA-GRS if it is made.
 func (d *Directory) Ensure(ctx context.Context, name geo.Account, key1, key2 []byte, again Again) (*catalog.Account, error) {
+	return d.EnsureAs(ctx, Wanted{Name: name, Key1: key1, Key2: key2}, again)
+}
+
+// EnsureAs returns the account if either location has it, and makes it as CreateAs does otherwise. It
+// returns AccountAlreadyExists, naming what differs, if the account does not have the given keys and
+// redundancy. again decides about each step that fails with a Passing error, so that finished steps
+// are not repeated; nil tries each step once.
+func (d *Directory) EnsureAs(ctx context.Context, w Wanted, again Again) (*catalog.Account, error) {
 	if again == nil {
 		again = once
 	}
-	given := keyPair{key1, key2}
 	var found *catalog.Account
-	err := try(ctx, again, fmt.Sprintf("account %s: the catalog", name), func() (err error) {
-		found, err = d.Account(ctx, name)
+	err := try(ctx, again, fmt.Sprintf("account %s: the catalog", w.Name), func() (err error) {
+		found, err = d.Account(ctx, w.Name)
 		return err
 	})
 	switch {
 	case err == nil:
-		return found, given.check(found)
+		return found, w.given().check(found)
 	case !errors.Is(err, storageerr.AccountNotFound):
 		return nil, err
 	}
-	return d.create(ctx, name, given, again)
+	return d.create(ctx, w.Name, w.given(), again)
 }
 
-func (d *Directory) create(ctx context.Context, name geo.Account, given keyPair, again Again) (*catalog.Account, error) {
+func (d *Directory) create(ctx context.Context, name geo.Account, given given, again Again) (*catalog.Account, error) {
 	if !name.Valid() {
 		return nil, storageerr.InvalidInput.Saying(fmt.Sprintf("%q is no account name: 3 to 24 lower-case letters and digits", name))
 	}
@@ -86,9 +101,8 @@ func (d *Directory) create(ctx context.Context, name geo.Account, given keyPair,
 	if err != nil {
 		return nil, err
 	}
-	b := &begin{given: given, life: d.life, want: catalog.Account{
-		Name: name, Key1: all[0], Key2: all[1], Redundancy: catalog.RAGRS, Primary: d.stamp.Location(), Secondary: d.other,
-	}}
+	b := &begin{given: given, life: d.life, other: d.other, want: catalog.Account{Name: name, Key1: all[0], Key2: all[1], Primary: d.stamp.Location()}}
+	b.want.SetRedundancy(cmp.Or(given.redundancy, catalog.RAGRS), d.other)
 	for n := 1; ; n++ {
 		a, err := d.attempt(ctx, b, again)
 		var passed *PassedError
@@ -130,7 +144,7 @@ func (d *Directory) attempt(ctx context.Context, b *begin, again Again) (*catalo
 		return try(ctx, again, fmt.Sprintf("account %s: %s", name, what), f)
 	}
 	submit := func(cmd ranges.Command) func() error {
-		return func() error { return d.stamp.Submit(ctx, geo.FirstRange(geo.Catalog), cmd) }
+		return func() error { return d.submit(ctx, cmd) }
 	}
 	if err := step("its record in the catalog", submit(b)); err != nil {
 		return nil, err
@@ -139,14 +153,14 @@ func (d *Directory) attempt(ctx context.Context, b *begin, again Again) (*catalo
 	if err := step("its reservation at "+string(d.other), func() error { return d.reserve(ctx, a) }); err != nil {
 		return nil, err
 	}
-	gate := change.Gate{Epoch: a.GeoEpoch(), Role: change.RolePrimary, Open: true, Numbered: true}
-	if err := setGates(ctx, d.stamp, name, gate, again); err != nil {
+	if err := setGates(ctx, d.stamp, name, primaryGate(&a), again); err != nil {
 		return nil, err
 	}
 	done := &activate{creation: a, given: b.given}
 	if err := step("its completion in the catalog", submit(done)); err != nil {
 		return nil, err
 	}
+	d.resumeNow(ctx, &done.stored)
 	return &done.stored, nil
 }
 
@@ -161,56 +175,4 @@ func (d *Directory) reserve(ctx context.Context, a catalog.Account) error {
 		return err
 	}
 	return storageerr.ServerBusy.Saying(fmt.Sprintf("account %s cannot be reserved at %s (%v); try again", a.Name, d.other, err))
-}
-
-// keyPair are the keys that a caller chose. An empty key means any.
-type keyPair [2][]byte
-
-// drawn returns the pair with random keys in place of empty ones.
-func (k keyPair) drawn() (keyPair, error) {
-	for i := range k {
-		if len(k[i]) == 0 {
-			k[i] = make([]byte, keyLen)
-			if _, err := rand.Read(k[i]); err != nil {
-				return k, err
-			}
-		}
-	}
-	return k, nil
-}
-
-// over returns the pair with the keys of an account in place of empty ones.
-func (k keyPair) over(a *catalog.Account) (key1, key2 []byte) {
-	for i, stored := range [][]byte{a.Key1, a.Key2} {
-		if len(k[i]) == 0 {
-			k[i] = stored
-		}
-	}
-	return k[0], k[1]
-}
-
-// missing names the keys of the pair that an account does not accept; "" if it accepts both.
-func (k keyPair) missing(a *catalog.Account) string {
-	taken := func(key []byte) bool {
-		return len(key) == 0 || bytes.Equal(key, a.Key1) || bytes.Equal(key, a.Key2)
-	}
-	switch first, second := taken(k[0]), taken(k[1]) || bytes.Equal(k[0], k[1]); {
-	case first && second:
-		return ""
-	case first:
-		return "key2"
-	case second:
-		return "key1"
-	}
-	return "key1 and key2"
-}
-
-// check returns an error that names the keys of the pair that an account does not accept.
-func (k keyPair) check(a *catalog.Account) error {
-	missing := k.missing(a)
-	if missing == "" {
-		return nil
-	}
-	return storageerr.AccountAlreadyExists.Saying(fmt.Sprintf(
-		"account %s exists and does not take the given %s; antipodectl account keys %s shows those that it takes", a.Name, missing, a.Name))
 }

@@ -32,10 +32,18 @@ type linked struct {
 }
 
 func (l linked) Reserve(ctx context.Context, a catalog.Account) error {
+	return l.call(func() error { return l.far.Reserve(ctx, a) })
+}
+
+func (l linked) Announce(ctx context.Context, a catalog.Account) error {
+	return l.call(func() error { return l.far.Announce(ctx, a) })
+}
+
+func (l linked) call(f func() error) error {
 	if l.p.cut {
 		return errLink
 	}
-	err := l.far.Reserve(ctx, a)
+	err := f()
 	if l.p.lost {
 		return errLink
 	}

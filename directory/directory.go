@@ -9,7 +9,6 @@ import (
 	"antipode/geo"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
-	"antipode/stamp/change"
 	"antipode/stamp/ranges"
 )
 
@@ -26,6 +25,10 @@ type Peer interface {
 	// secondary of the account. A second call for the same creation succeeds, too. Errors:
 	// AccountAlreadyExists; PassedError, which says above what the epoch must be.
 	Reserve(ctx context.Context, a catalog.Account) error
+	// Announce has the peer agree with an account whose primary is here. Of one without a secondary it
+	// stores the record there and closes the gates, which are idempotent; after nil both are
+	// committed.
+	Announce(ctx context.Context, a catalog.Account) error
 }
 
 // Directory knows the accounts of one location. Methods may be called concurrently.
@@ -111,10 +114,15 @@ func (d *Directory) list(ctx context.Context, keep func(*catalog.Account) bool) 
 	return slices.DeleteFunc(out, func(a *catalog.Account) bool { return !keep(a) }), nil
 }
 
+// submit commits a command in the catalog.
+func (d *Directory) submit(ctx context.Context, cmd ranges.Command) error {
+	return d.stamp.Submit(ctx, geo.FirstRange(geo.Catalog), cmd)
+}
+
 // Reserve implements Peer at the secondary location.
 func (d *Directory) Reserve(ctx context.Context, a catalog.Account) error {
-	if err := d.stamp.Submit(ctx, geo.FirstRange(geo.Catalog), reserve{a}); err != nil {
+	if err := d.submit(ctx, reserve{a}); err != nil {
 		return err
 	}
-	return setGates(ctx, d.stamp, a.Name, change.Gate{Epoch: a.GeoEpoch(), Role: change.RoleSecondary, Open: true}, once)
+	return setGates(ctx, d.stamp, a.Name, secondaryGate(&a), once)
 }

@@ -27,7 +27,7 @@ func (d *Directory) Incomplete(ctx context.Context) ([]*catalog.Account, error) 
 // here instead might be above the epoch of a creation that completes at the other location.
 func (d *Directory) Free(ctx context.Context, name geo.Account) (*catalog.Account, error) {
 	cmd := &free{name: name}
-	if err := d.stamp.Submit(ctx, geo.FirstRange(geo.Catalog), cmd); err != nil {
+	if err := d.submit(ctx, cmd); err != nil {
 		return nil, err
 	}
 	if a := cmd.found; a != nil && a.Active {

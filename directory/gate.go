@@ -7,9 +7,24 @@ import (
 	"fmt"
 
 	"antipode/geo"
+	"antipode/services/catalog"
 	"antipode/stamp/change"
 	"antipode/stamp/ranges"
 )
+
+// primaryGate is the gate of an account at its primary. Changes have numbers where they are copied
+// to a secondary (R10).
+func primaryGate(a *catalog.Account) change.Gate {
+	return change.Gate{Epoch: a.GeoEpoch(), Role: change.RolePrimary, Open: true, Numbered: a.Redundancy.Geo()}
+}
+
+// secondaryGate is the gate of an account at the other location: closed where it is no secondary.
+func secondaryGate(a *catalog.Account) change.Gate {
+	if !a.Redundancy.Geo() {
+		return change.Gate{Epoch: a.GeoEpoch()}
+	}
+	return change.Gate{Epoch: a.GeoEpoch(), Role: change.RoleSecondary, Open: true}
+}
 
 // setGates commits the gate of an account in every range of a location but the catalog, whose gate
 // changes with the record of the account (R7). It returns a PassedError if a range has the gate of

@@ -28,6 +28,7 @@ import (
 //   - one location at most completes the name, and both never disagree about it;
 //   - epochs of incomplete records, and the highest one seen, never fall;
 //   - no gate is above the epoch of the complete account, so that its records are taken;
+//   - an account without a secondary ships nothing (R10), and both locations know it;
 //   - when all has come to rest, one call at each location makes the account: the name is not burnt.
 func TestR8NameIsCompletedOnce(t *testing.T) {
 	w := newWorld(t)
@@ -133,7 +134,7 @@ type steppedPeer struct{ far *place }
 func (p steppedPeer) Reserve(ctx context.Context, a catalog.Account) error {
 	c, do := at(ctx)
 	if c != nil {
-		c.n.late = append(c.n.late, lateCall{p.far, a})
+		c.n.late = append(c.n.late, func(ctx context.Context) error { return p.far.directory.Reserve(ctx, a) })
 	}
 	if do == refuse || do == die {
 		return errLink
@@ -145,9 +146,19 @@ func (p steppedPeer) Reserve(ctx context.Context, a catalog.Account) error {
 	return err
 }
 
-type lateCall struct {
-	to *place
-	a  catalog.Account
+func (p steppedPeer) Announce(ctx context.Context, a catalog.Account) error {
+	c, do := at(ctx)
+	if c != nil {
+		c.n.late = append(c.n.late, func(ctx context.Context) error { return p.far.directory.Announce(ctx, a) })
+	}
+	if do == refuse || do == die {
+		return errLink
+	}
+	err := p.far.directory.Announce(ctx, a)
+	if do == forget {
+		return errLink
+	}
+	return err
 }
 
 // name is one run.
@@ -156,7 +167,7 @@ type name struct {
 	rt      *rapid.T
 	name    geo.Account
 	callers []*caller
-	late    []lateCall
+	late    []func(context.Context) error
 	last    map[geo.Location]known
 }
 
@@ -174,16 +185,19 @@ func (n *name) step() {
 	where := n.locations[n.draw("where", len(n.locations))]
 	switch {
 	case begin == 0 && len(n.callers) < 6:
-		n.start("create at "+string(where.name), func(ctx context.Context) {
-			_, _ = where.directory.Create(ctx, n.name, nil, nil)
+		as := rapid.SampledFrom([]catalog.Redundancy{catalog.LRS, catalog.RAGRS}).Draw(n.rt, "redundancy")
+		n.start(fmt.Sprintf("create as %s at %s", as, where.name), func(ctx context.Context) {
+			_, _ = where.directory.CreateAs(ctx, directory.Wanted{Name: n.name, Redundancy: as})
 		})
 	case begin == 1 && len(n.callers) < 6:
 		n.start("free at "+string(where.name), func(ctx context.Context) { _, _ = where.directory.Free(ctx, n.name) })
 	case begin == 2 && len(n.late) > 0:
 		call := n.late[n.draw("late", len(n.late))]
-		n.start("late call", func(ctx context.Context) { _ = call.to.directory.Reserve(ctx, call.a) })
+		n.start("late call", func(ctx context.Context) { _ = call(ctx) })
 	case begin == 3:
 		n.ship()
+	case begin == 4 && len(n.callers) < 6:
+		n.start("resume at "+string(where.name), func(ctx context.Context) { _ = where.directory.Resume(ctx) })
 	case len(n.callers) > 0:
 		c := n.callers[n.draw("caller", len(n.callers))]
 		do := run
@@ -229,7 +243,7 @@ func (n *name) await(c *caller, first bool) {
 func (n *name) ship() {
 	for _, p := range n.locations {
 		a := n.look(p).account
-		if a == nil || !a.Active || a.Primary != p.name {
+		if a == nil || !a.Active || a.Primary != p.name || !a.Redundancy.Geo() {
 			continue
 		}
 		cmd := &arrive{a: *a}
@@ -316,8 +330,11 @@ func (n *name) check() {
 func (n *name) checkGates(a *catalog.Account, whole bool) {
 	for _, p := range n.locations {
 		want := change.Gate{Epoch: a.GeoEpoch(), Role: change.RoleSecondary, Open: true}
-		if a.Primary == p.name {
-			want.Role, want.Numbered = change.RolePrimary, true
+		switch {
+		case a.Primary == p.name:
+			want.Role, want.Numbered = change.RolePrimary, a.Redundancy.Geo()
+		case !a.Redundancy.Geo():
+			want.Role, want.Open = change.RoleNone, false
 		}
 		for _, svc := range []geo.Service{geo.Catalog, geo.Blob, geo.Queue, geo.Table} {
 			g := p.stamp.Leader(geo.FirstRange(svc)).Machine.Gate(n.name)
@@ -350,12 +367,20 @@ func (n *name) rest() {
 		n.check()
 	}
 	n.ship()
+	for _, p := range n.locations {
+		require.NoError(n.rt, persist(func() error { return p.directory.Resume(context.Background()) }))
+	}
 	a, b := n.look(n.locations[0]).account, n.look(n.locations[1]).account
 	require.True(n.rt, a != nil && b != nil && a.Active && b.Active && a.SameCreation(b), "%+v and %+v, %d made", a, b, made)
 	n.checkGates(a, true)
 	heads, _ := n.place(a.Primary).stamp.Leader(geo.FirstRange(geo.Catalog)).Machine.Heads()
 	shipped := geo.Stream{Account: n.name, Epoch: a.GeoEpoch(), Range: geo.FirstRange(geo.Catalog), Lane: catalog.AccountPartition(n.name).Lane()}
-	require.EqualValues(n.rt, 1, heads[shipped].Seq, "one change is shipped: the complete record")
+	if !a.Redundancy.Geo() { // R10
+		shipped = geo.Stream{}
+		require.Nil(n.rt, a.Operation)
+	} else {
+		require.EqualValues(n.rt, 1, heads[shipped].Seq, "one change is shipped: the complete record")
+	}
 	for s := range heads {
 		require.False(n.rt, s.Account == n.name && s != shipped, "stream %s of a creation that was never complete", s)
 	}

@@ -62,8 +62,10 @@ const reservationLife = time.Hour
 type begin struct {
 	// want has an epoch and a time after the evaluation alone.
 	want catalog.Account
-	// given are the keys that the caller chose; the other keys of want are random.
-	given keyPair
+	// given is what the caller chose; the other keys of want are random.
+	given given
+	// other is the other location.
+	other geo.Location
 	// above is what the epoch of the creation must be above, besides what was seen here.
 	above geo.Epoch
 	// life is how long a reservation holds.
@@ -85,7 +87,11 @@ func (c *begin) Evaluate(tx *ranges.Tx) error {
 		return storageerr.AccountAlreadyExists
 	case old.Primary == c.want.Primary:
 		c.stored.Key1, c.stored.Key2 = c.given.over(old)
-		if old.GeoEpoch().Compare(c.above) > 0 {
+		if c.given.redundancy == "" {
+			c.stored.SetRedundancy(old.Redundancy, c.other)
+		}
+		// Another redundancy has other gates, so it begins again with another epoch.
+		if old.Redundancy == c.stored.Redundancy && old.GeoEpoch().Compare(c.above) > 0 {
 			return c.resume(tx, old, at)
 		}
 	case at.Time().Sub(old.Reserved.Time()) < c.life:
@@ -136,15 +142,16 @@ func (c reserve) Evaluate(tx *ranges.Tx) error {
 	if err := stage(tx, &a, at); err != nil {
 		return err
 	}
-	tx.SetGate(a.Name, change.Gate{Epoch: a.GeoEpoch(), Role: change.RoleSecondary, Open: true})
+	tx.SetGate(a.Name, secondaryGate(&a))
 	return nil
 }
 
-// activate completes a creation: it opens the gate of its epoch in the catalog, with numbers, and
-// marks the account complete in the first change that is shipped to the other location.
+// activate completes a creation: it opens the gate of its epoch in the catalog, and marks the account
+// complete. With a secondary, the gate has numbers, and this is the first change that is shipped.
+// Without one nothing is shipped (R10): the announcement to the other location is left as an operation.
 type activate struct {
 	creation catalog.Account
-	given    keyPair
+	given    given
 	stored   catalog.Account
 }
 
@@ -164,17 +171,18 @@ func (c *activate) Evaluate(tx *ranges.Tx) error {
 		c.stored = *a
 	}
 	if err := c.given.check(&c.stored); err != nil {
-		return err // Another creation of the name came in between, with other keys.
+		return err // Another creation of the name came in between, with other choices.
 	}
 	if c.stored.Active {
 		return nil
 	}
-	gate := change.Gate{Epoch: c.stored.GeoEpoch(), Role: change.RolePrimary, Open: true, Numbered: true}
-	if have.seen.Compare(gate.Epoch) > 0 {
+	if have.seen.Compare(c.stored.GeoEpoch()) > 0 {
 		return &PassedError{have.seen}
 	}
-	tx.SetGate(c.stored.Name, gate)
-	c.stored.Active = true
+	tx.SetGate(c.stored.Name, primaryGate(&c.stored))
+	if c.stored.Active = true; !c.stored.Redundancy.Geo() {
+		c.stored.Operation = &catalog.Operation{Kind: catalog.OperationAnnounce}
+	}
 	return stageAccount(tx, tx.Timestamp(c.stored.Created), &c.stored)
 }
 

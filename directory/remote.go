@@ -12,11 +12,14 @@ import (
 	"antipode/services/storageerr"
 )
 
-// methodReserve is on the wire: never rename it.
-const methodReserve = "directory.Reserve"
+// The methods are on the wire: never rename them.
+const (
+	methodReserve  = "directory.Reserve"
+	methodAnnounce = "directory.Announce"
+)
 
-// reserveAnswer is the outcome of a reservation. Errors of the call are apart.
-type reserveAnswer struct {
+// peerAnswer is the outcome of a call. Errors of the call itself are apart.
+type peerAnswer struct {
 	// Status, Code and Message are the protocol's error. Code is empty after a success.
 	Status  int    `json:"status,omitempty"`
 	Code    string `json:"code,omitempty"`
@@ -37,19 +40,29 @@ type remotePeer struct{ c link.Caller }
 // NewRemotePeer returns the directory of the paired location, where ServePeer answers.
 func NewRemotePeer(c link.Caller) Peer { return remotePeer{c} }
 
-// Reserve implements Peer. The body is the account as the catalog stores it.
+// Reserve implements Peer.
 func (p remotePeer) Reserve(ctx context.Context, a catalog.Account) error {
+	return p.call(ctx, methodReserve, a)
+}
+
+// Announce implements Peer.
+func (p remotePeer) Announce(ctx context.Context, a catalog.Account) error {
+	return p.call(ctx, methodAnnounce, a)
+}
+
+// call calls a method of the peer. The body is the account as the catalog stores it.
+func (p remotePeer) call(ctx context.Context, method string, a catalog.Account) error {
 	body, err := a.Encode()
 	if err != nil {
 		return err
 	}
-	b, err := p.c.Call(ctx, methodReserve, body)
+	b, err := p.c.Call(ctx, method, body)
 	if err != nil {
-		return fmt.Errorf("%s: %w", methodReserve, err)
+		return fmt.Errorf("%s: %w", method, err)
 	}
-	var out reserveAnswer
+	var out peerAnswer
 	if err := json.Unmarshal(b, &out); err != nil {
-		return fmt.Errorf("%s: malformed answer: %w", methodReserve, err)
+		return fmt.Errorf("%s: malformed answer: %w", method, err)
 	}
 	if out.Seen != nil {
 		return &PassedError{geo.Epoch(*out.Seen)}
@@ -63,53 +76,71 @@ func (p remotePeer) Reserve(ctx context.Context, a catalog.Account) error {
 // ServePeer answers remote peers for the directory d, on the node that leads the catalog. Other
 // nodes redirect callers there with the error that elsewhere returns. elsewhere may be nil.
 func ServePeer(h link.Handlers, l *link.Link, d *Directory, elsewhere link.Elsewhere) {
-	h.Handle(methodReserve, func(ctx context.Context, body []byte) ([]byte, error) {
-		if cut, _ := l.State(); cut {
-			return nil, link.ErrCut
-		}
-		if elsewhere != nil {
-			if err := elsewhere(geo.FirstRange(geo.Catalog)); err != nil {
+	serve := func(method string, parse func(body []byte, here, other geo.Location) (*catalog.Account, error), f func(context.Context, catalog.Account) error) {
+		h.Handle(method, func(ctx context.Context, body []byte) ([]byte, error) {
+			if cut, _ := l.State(); cut {
+				return nil, link.ErrCut
+			}
+			if elsewhere != nil {
+				if err := elsewhere(geo.FirstRange(geo.Catalog)); err != nil {
+					return nil, err
+				}
+			}
+			a, err := parse(body, d.stamp.Location(), d.other)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", method, err)
+			}
+			out, err := peerAnswerOf(f(ctx, *a))
+			if err != nil {
 				return nil, err
 			}
-		}
-		a, err := parseReserve(body, d.stamp.Location(), d.other)
-		if err != nil {
-			return nil, err
-		}
-		out, err := reserveAnswerOf(d.Reserve(ctx, *a))
-		if err != nil {
-			return nil, err
-		}
-		return json.Marshal(out)
-	})
+			return json.Marshal(out)
+		})
+	}
+	serve(methodReserve, parseReserve, d.Reserve)
+	serve(methodAnnounce, parseAnnounced, d.Announce)
 }
 
-// reserveAnswerOf returns the answer that says what Reserve returned; an error that is none of the
+// peerAnswerOf returns the answer that says what a method returned; an error that is none of the
 // protocol's stays one.
-func reserveAnswerOf(err error) (reserveAnswer, error) {
+func peerAnswerOf(err error) (peerAnswer, error) {
 	var passed *PassedError
 	if errors.As(err, &passed) {
 		seen := seenEpoch(passed.Seen)
-		return reserveAnswer{Seen: &seen}, nil
+		return peerAnswer{Seen: &seen}, nil
 	}
 	if err == nil {
-		return reserveAnswer{}, nil
+		return peerAnswer{}, nil
 	}
 	row, ours := storageerr.Of(err)
 	if !ours {
-		return reserveAnswer{}, err
+		return peerAnswer{}, err
 	}
-	return reserveAnswer{Status: row.Status, Code: row.Code, Message: row.Message}, nil
+	return peerAnswer{Status: row.Status, Code: row.Code, Message: row.Message}, nil
 }
 
 // parseReserve parses an account that the location other may reserve here.
 func parseReserve(body []byte, here, other geo.Location) (*catalog.Account, error) {
+	return parseOf(body, here, other, func(a *catalog.Account) bool { return !a.Active })
+}
+
+// parseAnnounced parses a complete account whose primary is the location other.
+func parseAnnounced(body []byte, here, other geo.Location) (*catalog.Account, error) {
+	return parseOf(body, here, other, func(a *catalog.Account) bool { return a.Active })
+}
+
+func parseOf(body []byte, here, other geo.Location, fits func(*catalog.Account) bool) (*catalog.Account, error) {
 	a, err := catalog.ParseAccount(body)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", methodReserve, err)
+		return nil, err
 	}
-	if !a.Name.Valid() || a.Epoch == 0 || a.Created == 0 || a.Active || a.Primary != other || a.Secondary != here {
-		return nil, fmt.Errorf("%s: account %q of %s is not one that %s may reserve here", methodReserve, a.Name, a.Primary, other)
+	secondary := geo.Location("")
+	if a.Redundancy.Geo() {
+		secondary = here
+	}
+	known, err := catalog.ParseRedundancy(string(a.Redundancy))
+	if err != nil || known != a.Redundancy || !a.Name.Valid() || a.Epoch == 0 || a.Created == 0 || a.Primary != other || a.Secondary != secondary || !fits(a) {
+		return nil, fmt.Errorf("account %q of %s is not one that %s may name here", a.Name, a.Primary, other)
 	}
 	return a, nil
 }

@@ -42,6 +42,8 @@ func (p *peer) Reserve(context.Context, catalog.Account) error {
 	return nil
 }
 
+func (p *peer) Announce(ctx context.Context, a catalog.Account) error { return p.Reserve(ctx, a) }
+
 // An account whose creation has not ended is not found, neither by itself nor with a container nor
 // in the list, until a second call completes it.
 func TestIncompleteAccountIsNotFound(t *testing.T) {

@@ -228,7 +228,7 @@ func membersOf(t *testing.T, dir, name string) (methods, fields int) {
 var fixedRanges = []string{
 	"api/apitest/stamp.go", "api/blobs/block.go", "api/blobs/blocklist.go", "api/blobs/get.go", "api/blobs/handler.go", "api/blobs/list.go",
 	"api/blobs/put.go", "api/operation/operation.go", "api/tables/entities.go", "api/tables/handler.go", "api/tables/page.go", "api/tables/tables.go",
-	"directory/create.go", "directory/directory.go", "directory/free.go", "directory/gate.go", "directory/remote.go", "primary/primary.go",
+	"directory/directory.go", "directory/gate.go", "directory/remote.go", "primary/primary.go",
 	"secondary/applier.go", "stats/stats.go", "stamp/ranges/placement.go", "stamp/stamptest/stamptest.go",
 	"stamp/transport/transporttest/member.go", "stamp/transport/transporttest/snapshots.go",
 }

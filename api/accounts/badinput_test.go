@@ -54,9 +54,9 @@ var key = []byte("0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcd
 func (directory) Resolve(_ context.Context, name geo.Account, _ geo.Service, _ func(*catalog.Account) string) (*catalog.Account, *catalog.Found, error) {
 	switch name {
 	case "acct":
-		return &catalog.Account{Name: name, Key1: key, Key2: key, Epoch: 1, Primary: "north", Secondary: "south"}, nil, nil
+		return &catalog.Account{Name: name, Key1: key, Key2: key, Epoch: 1, Primary: "north", Secondary: "south", Redundancy: catalog.RAGRS}, nil, nil
 	case "mirror":
-		return &catalog.Account{Name: name, Key1: key, Key2: key, Epoch: 1, Primary: "south", Secondary: "north"}, nil, nil
+		return &catalog.Account{Name: name, Key1: key, Key2: key, Epoch: 1, Primary: "south", Secondary: "north", Redundancy: catalog.RAGRS}, nil, nil
 	}
 	return nil, nil, storageerr.AccountNotFound
 }

@@ -91,7 +91,7 @@ func (p *port) createAccount(c echo.Context) error {
 	if err != nil {
 		return failed("create", what+" at "+string(in.Location), err)
 	}
-	p.o.Log.Info("account created", "account", a.Name, "primary", a.Primary, "secondary", a.Secondary)
+	p.o.Log.Info("account created", "account", a.Name, "primary", a.Primary, "secondary", a.Secondary, "redundancy", a.Redundancy)
 	a.Endpoints = list(a.Endpoints)
 	return answer(c, http.StatusCreated, a)
 }

@@ -27,6 +27,9 @@ type Account struct {
 	// Secondary is empty, and absent, for LRS.
 	Secondary geo.Location `json:"secondary,omitempty"`
 	Epoch     Epoch        `json:"epoch"`
+	// Operation is what is under way for the account, in words; empty for nothing. Another one is
+	// refused until it has ended.
+	Operation string `json:"operation,omitempty"`
 }
 
 // AccountInfo is an account and its endpoints: the answer of GET /v1/accounts/{name} and of a
@@ -63,10 +66,14 @@ type NewAccount struct {
 	Name geo.Account `json:"name"`
 	// Location becomes the primary; the other one of the pair the secondary.
 	Location geo.Location `json:"location"`
+	// Redundancy is "LRS", "GRS" or "RA-GRS", or the name of a SKU, as Standard_RAGRS. Empty means
+	// RA-GRS, or that of a creation that stopped half way.
+	Redundancy string `json:"redundancy,omitempty"`
 	// Key1 and Key2 are base64; an empty one is made by the server.
 	Key1 string `json:"key1,omitempty"`
 	Key2 string `json:"key2,omitempty"`
-	// Ensure makes it a success if the account exists, at either location, with the given keys.
+	// Ensure makes it a success if the account exists, at either location, with the given keys
+	// and redundancy.
 	Ensure bool `json:"ensure,omitempty"`
 }
 

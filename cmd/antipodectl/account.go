@@ -28,10 +28,15 @@ func (t *tool) accountCreate() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "create NAME --location LOCATION",
 		Short: "Make an account",
-		Long: `create makes a read-access geo-redundant account. LOCATION becomes its primary,
-the other location its secondary. Keys that are not given are made by the server.
-It returns when both locations serve the account; a name is unique across them.`,
+		Long: `create makes an account. LOCATION becomes its primary, the other location its secondary.
+Keys that are not given are made by the server. It returns when both locations serve the
+account; a name is unique across them, whatever the redundancy:
+
+  RA-GRS  copied to the secondary, which clients can read (the default)
+  GRS     copied to the secondary, which clients cannot read
+  LRS     not copied: there is no secondary`,
 		Example: `  antipodectl account create pictures --location northcentralus
+  antipodectl account create scratch --location northcentralus --redundancy LRS
   antipodectl account create backwards --location southcentralus --key1 "$(head -c 64 /dev/urandom | base64 -w 0)"`,
 		Args: exactly("NAME"),
 	}
@@ -47,6 +52,7 @@ It returns when both locations serve the account; a name is unique across them.`
 		_, _ = fmt.Fprintf(w, "its connection string: antipodectl account show %s\n", a.Name)
 	})
 	c.Flags().StringVar(&location, "location", "", "`LOCATION` that becomes the primary")
+	c.Flags().StringVar(&in.Redundancy, "redundancy", "", "`REDUNDANCY`: LRS, GRS or RA-GRS")
 	c.Flags().StringVar(&in.Key1, "key1", "", "first `KEY`, in base64")
 	c.Flags().StringVar(&in.Key2, "key2", "", "second `KEY`, in base64")
 	return c
@@ -107,6 +113,9 @@ func writeAccount(w io.Writer, a shown) {
 		{"secondary", orDash(string(a.Secondary))},
 		{"epoch", a.Epoch.String()},
 	})
+	if a.Operation != "" {
+		_, _ = fmt.Fprintf(w, "under way: %s\n", a.Operation)
+	}
 	_, _ = fmt.Fprintln(w)
 	rows := [][]string{{"SERVICE", "PRIMARY ENDPOINT", "SECONDARY ENDPOINT"}}
 	for _, e := range a.Endpoints {

@@ -14,6 +14,7 @@ import (
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/server/location"
+	"antipode/services/catalog"
 	"antipode/services/storageerr"
 )
 
@@ -172,7 +173,11 @@ func (b *Backend) info(a wire.Account) wire.AccountInfo {
 	out := wire.AccountInfo{Account: a}
 	for _, s := range geo.Services {
 		base := "http://" + b.o.Endpoints(s) + "/" + string(a.Name)
-		out.Endpoints = append(out.Endpoints, wire.Endpoint{Service: s.String(), Primary: base, Secondary: base + geo.SecondarySuffix})
+		e := wire.Endpoint{Service: s.String(), Primary: base}
+		if catalog.Redundancy(a.Redundancy).Readable() {
+			e.Secondary = base + geo.SecondarySuffix
+		}
+		out.Endpoints = append(out.Endpoints, e)
 	}
 	return out
 }

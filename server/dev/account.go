@@ -34,14 +34,14 @@ func (c *Cluster) EnsureAccount(ctx context.Context, l geo.Location, name geo.Ac
 	return err
 }
 
-// WaitLive waits until the statistics of an account are live for every service, and returns the
-// account with its endpoints.
+// WaitLive waits until the statistics of an account are live for every service, if it has a secondary,
+// and returns the account with its endpoints.
 func (c *Cluster) WaitLive(ctx context.Context, name geo.Account) (wire.AccountInfo, error) {
 	for {
 		a, err := c.set.Account(ctx, name)
 		live := err == nil
 		for _, s := range geo.Services {
-			live = live && c.locations[a.Secondary].ReplicationNow(a, s).Known()
+			live = live && (a.Secondary == "" || c.locations[a.Secondary].ReplicationNow(a, s).Known())
 		}
 		if live {
 			return c.admin.Account(ctx, name)

@@ -175,7 +175,7 @@ func TestReserveOverCalls(t *testing.T) {
 
 	w.loses = 0
 	peer := directory.NewRemotePeer(w)
-	err := peer.Reserve(t.Context(), catalog.Account{Name: "southacct", Primary: North, Secondary: South, Epoch: 9, Created: 1})
+	err := peer.Reserve(t.Context(), catalog.Account{Name: "southacct", Redundancy: catalog.RAGRS, Primary: North, Secondary: South, Epoch: 9, Created: 1})
 	require.ErrorIs(t, err, storageerr.AccountAlreadyExists)
 	for _, a := range []catalog.Account{
 		{Name: "third", Primary: South, Secondary: North},
@@ -183,11 +183,11 @@ func TestReserveOverCalls(t *testing.T) {
 		{Name: "Bad Name", Primary: North, Secondary: South},
 		{Name: "third", Primary: North, Secondary: South},
 	} {
-		require.ErrorContains(t, peer.Reserve(t.Context(), a), "may reserve here")
+		require.ErrorContains(t, peer.Reserve(t.Context(), a), "may name here")
 	}
 	there := errors.New("node 2 is to be asked")
 	directory.ServePeer(w, c.link, south.Directory, func(geo.RangeID) error { return there })
-	a := catalog.Account{Name: "third", Primary: North, Secondary: South}
+	a := catalog.Account{Name: "third", Redundancy: catalog.RAGRS, Primary: North, Secondary: South}
 	require.ErrorIs(t, peer.Reserve(t.Context(), a), there)
 	c.link.Cut()
 	require.ErrorIs(t, peer.Reserve(t.Context(), a), link.ErrCut)

@@ -66,6 +66,11 @@ func (d linkedDirectory) Reserve(ctx context.Context, a catalog.Account) error {
 	return d.l.Do(ctx, func(ctx context.Context) error { return d.far.Directory.Reserve(ctx, a) })
 }
 
+// Announce implements directory.Peer.
+func (d linkedDirectory) Announce(ctx context.Context, a catalog.Account) error {
+	return d.l.Do(ctx, func(ctx context.Context) error { return d.far.Directory.Announce(ctx, a) })
+}
+
 // linkedBus reaches the bus of the other location over the link.
 type linkedBus struct {
 	l   *link.Link

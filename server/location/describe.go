@@ -129,9 +129,13 @@ func (l *Location) age(b outbox.Backlog) time.Duration {
 
 // DescribeAccount describes an account.
 func DescribeAccount(a *catalog.Account) wire.Account {
-	return wire.Account{
+	out := wire.Account{
 		Name: a.Name, Redundancy: string(a.Redundancy), Primary: a.Primary, Secondary: a.Secondary, Epoch: wire.EpochOf(a.GeoEpoch()),
 	}
+	if a.Operation != nil {
+		out.Operation = a.Operation.Describe()
+	}
+	return out
 }
 
 // AccountStatus describes the replication of an account whose secondary is this location.

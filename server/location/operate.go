@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	wire "antipode/client/admin"
+	"antipode/directory"
 	"antipode/geo"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
@@ -73,7 +74,7 @@ func Keys(a *catalog.Account) wire.Keys {
 }
 
 // CreateAccount makes an account whose primary is this location: see
-// directory.Directory.Create and Ensure. The catalog's leader must be in this process.
+// directory.Directory.CreateAs and EnsureAs. The catalog's leader must be in this process.
 func (l *Location) CreateAccount(ctx context.Context, n wire.NewAccount) (*catalog.Account, error) {
 	key1, err := base64.StdEncoding.DecodeString(n.Key1)
 	if err != nil {
@@ -83,10 +84,16 @@ func (l *Location) CreateAccount(ctx context.Context, n wire.NewAccount) (*catal
 	if err != nil {
 		return nil, storageerr.InvalidInput.Saying("key2 is not base64")
 	}
-	if n.Ensure {
-		return l.Directory.Ensure(ctx, n.Name, key1, key2, nil)
+	want := directory.Wanted{Name: n.Name, Key1: key1, Key2: key2}
+	if n.Redundancy != "" {
+		if want.Redundancy, err = catalog.ParseRedundancy(n.Redundancy); err != nil {
+			return nil, storageerr.InvalidInput.Saying(err.Error())
+		}
 	}
-	return l.Directory.Create(ctx, n.Name, key1, key2)
+	if n.Ensure {
+		return l.Directory.EnsureAs(ctx, want, nil)
+	}
+	return l.Directory.CreateAs(ctx, want)
 }
 
 // Incomplete lists the accounts of this location whose creation has not ended: see

@@ -33,15 +33,16 @@ type receiving struct {
 	wg     sync.WaitGroup
 }
 
-// start receives whenever this process should, until stop.
+// start receives whenever this process should, and goes on with the operations of accounts, until stop.
 func (r *receiving) start(s *stamp.Stamp) {
 	ctx, cancel := context.WithCancel(context.Background())
 	r.stamp, r.cancel = s, cancel
 	conn := r.l.bus.Load().conn
 	r.wg.Go(func() { follow(ctx, r.mine, func(ctx context.Context) { r.run(ctx, conn) }) })
+	r.wg.Go(func() { r.l.resumeOperations(ctx, s) })
 }
 
-// stop ends the goroutine of start and waits for it.
+// stop ends the goroutines of start and waits for them.
 func (r *receiving) stop() {
 	if r.cancel != nil {
 		r.cancel()

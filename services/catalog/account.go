@@ -12,28 +12,26 @@ import (
 	"antipode/stamp/kv"
 )
 
-// Redundancy of an account.
-type Redundancy string
-
-// RAGRS is geo-redundant with a readable secondary: the only redundancy so far.
-const RAGRS Redundancy = "RA-GRS"
-
 // Account is the catalog's record of an account. Both locations hold it.
 type Account struct {
-	Version    int             `json:"v"`
-	Name       geo.Account     `json:"name"`
-	Key1       []byte          `json:"key1"`
-	Key2       []byte          `json:"key2"`
-	Redundancy Redundancy      `json:"redundancy"`
-	Primary    geo.Location    `json:"primary"`
-	Secondary  geo.Location    `json:"secondary"`
-	Epoch      geo.EpochNumber `json:"epoch"`
-	Created    geo.Timestamp   `json:"created"`
+	Version    int          `json:"v"`
+	Name       geo.Account  `json:"name"`
+	Key1       []byte       `json:"key1"`
+	Key2       []byte       `json:"key2"`
+	Redundancy Redundancy   `json:"redundancy"`
+	Primary    geo.Location `json:"primary"`
+	// Secondary is empty where Redundancy has none.
+	Secondary geo.Location    `json:"secondary"`
+	Epoch     geo.EpochNumber `json:"epoch"`
+	Created   geo.Timestamp   `json:"created"`
 	// Active is set once the gates of both locations are committed (R7).
 	Active bool `json:"active"`
 	// Reserved is when the location that holds this row reserved the name for the other one, in
 	// its own commit times; zero in every other row.
 	Reserved geo.Timestamp `json:"reserved,omitempty"`
+	// Operation is what is under way for the account, nil for nothing. It is the lock of the account:
+	// another operation is refused. It belongs to Epoch.
+	Operation *Operation `json:"operation,omitempty"`
 }
 
 // formatVersion is the "v" of every catalog value.

@@ -30,6 +30,14 @@ func goldenReservation() *Account {
 	return a
 }
 
+// goldenAlone is an account without a secondary that the other location does not know yet.
+func goldenAlone() *Account {
+	a := goldenAccount()
+	a.SetRedundancy(LRS, "southcentralus")
+	a.Operation = &Operation{Kind: OperationAnnounce}
+	return a
+}
+
 var goldenEpoch = geo.Epoch{Number: 3, Location: "northcentralus"}
 
 func goldenContainers() []*Container {
@@ -58,6 +66,9 @@ func TestGolden(t *testing.T) {
 		require.NoError(t, err)
 		rows = append(rows, string(row))
 	}
+	alone, err := goldenAlone().Encode()
+	require.NoError(t, err)
+	rows = append(rows, string(alone))
 	got := strings.Join(rows, "\n") + "\n"
 	if *rewrite {
 		require.NoError(t, os.WriteFile(goldenPath, []byte(got), 0o644))
@@ -80,7 +91,13 @@ func TestGolden(t *testing.T) {
 	e, err := parseSeen([]byte(lines[2]))
 	require.NoError(t, err)
 	require.Equal(t, goldenEpoch, e)
-	for i, line := range lines[3:] {
+	last := len(lines) - 1
+	a, err = ParseAccount([]byte(lines[last]))
+	require.NoError(t, err)
+	want1 = goldenAlone()
+	want1.Version = formatVersion
+	require.Equal(t, want1, a)
+	for i, line := range lines[3:last] {
 		c, err := ParseContainer([]byte(line))
 		require.NoError(t, err)
 		want := goldenContainers()[i]

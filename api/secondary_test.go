@@ -1,0 +1,33 @@
+package api_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"antipode/api"
+)
+
+// What `-secondary` of an account that is not RA-GRS refuses, after the signature was compared: of LRS its
+// primary, of GRS its secondary. Statistics are refused as well (protocol/queue.md 11).
+func TestSecondaryIsNotReadable(t *testing.T) {
+	f := startFrontEnd(t, api.Options{Location: "north", Directory: directory{"acct": "south", "alone": "alone", "hidden": "hidden"}})
+	const stats = "/?restype=service&comp=stats"
+	for _, name := range []string{"alone", "hidden"} {
+		for target, says := range map[string]string{
+			"GET " + stats: "Read operations are currently disabled", "GET /things(PartitionKey='p',RowKey='r')": "Read operations are currently disabled",
+			"POST /things": "Write operations are not allowed",
+		} {
+			method, path, _ := strings.Cut(target, " ")
+			a := send(t, signed(t, method, f.url+"/"+name+"-secondary"+path, nil))
+			require.Equal(t, 403, a.status, "%s %s", name, target)
+			require.Equal(t, "InsufficientAccountPermissions", a.code)
+			require.Contains(t, a.body, says)
+		}
+		r := signed(t, "GET", f.url+"/"+name+"-secondary"+stats, nil)
+		r.Header.Set("Authorization", "SharedKeyLite "+name+":AAAA")
+		require.Equal(t, "AuthenticationFailed", send(t, r).code)
+	}
+	require.Equal(t, 200, send(t, signed(t, "GET", f.url+"/acct-secondary"+stats, nil)).status)
+}

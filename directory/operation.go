@@ -1,0 +1,126 @@
+package directory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"antipode/services/catalog"
+	"antipode/services/storageerr"
+	"antipode/stamp/ranges"
+)
+
+// The other location learns of an account with a secondary from its streams. An account without one
+// has no streams: its record there is written by Peer.Announce. Until that has succeeded, the record
+// at the primary has an operation:
+//
+//	complete, with an operation ──Announce, then finish──> complete
+//
+// Resume goes on with it, whichever leader, process or call began it.
+
+// operationWait bounds how long an answer waits for the other location.
+const operationWait = 2 * time.Second
+
+// Resume goes on with the operations of all accounts whose primary is this location. It returns the
+// errors of those that cannot go on now. Only one call at a time is useful.
+func (d *Directory) Resume(ctx context.Context) error {
+	list, err := d.list(ctx, func(a *catalog.Account) bool {
+		return a.Active && a.Operation != nil && a.Primary == d.stamp.Location()
+	})
+	errs := []error{err}
+	for _, a := range list {
+		if err := d.resume(ctx, *a); err != nil {
+			errs = append(errs, fmt.Errorf("account %s: %s: %w", a.Name, a.Operation.Describe(), err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// resumeNow goes on with the operation of an account for a short time. It ends without it if that does not
+// suffice: Resume follows.
+func (d *Directory) resumeNow(ctx context.Context, a *catalog.Account) {
+	if a.Operation == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, operationWait)
+	defer cancel()
+	if d.resume(ctx, *a) == nil {
+		a.Operation = nil
+	}
+}
+
+// resume goes through the steps of the operation of an account. Each may be repeated.
+func (d *Directory) resume(ctx context.Context, a catalog.Account) error {
+	if err := d.peer.Announce(ctx, a); err != nil {
+		return err
+	}
+	return d.submit(ctx, finish{a})
+}
+
+// finish ends the operation of an account, if it is still that one.
+type finish struct{ of catalog.Account }
+
+// Evaluate implements ranges.Command.
+func (c finish) Evaluate(tx *ranges.Tx) error {
+	have, err := look(tx, c.of.Name)
+	if err != nil {
+		return err
+	}
+	a := have.account
+	if a == nil || a.Operation == nil || a.GeoEpoch() != c.of.GeoEpoch() || *a.Operation != *c.of.Operation {
+		return nil
+	}
+	a.Operation = nil
+	return stageAccount(tx, tx.Timestamp(0), a)
+}
+
+// Announce implements Peer at the other location.
+func (d *Directory) Announce(ctx context.Context, a catalog.Account) error {
+	if err := d.submit(ctx, announced{a}); err != nil {
+		return err
+	}
+	err := setGates(ctx, d.stamp, a.Name, secondaryGate(&a), once)
+	var passed *PassedError
+	if errors.As(err, &passed) {
+		return nil // The account has gone on since.
+	}
+	return err
+}
+
+// announced stores the record of a complete account without a secondary, whose primary is the other
+// location, and closes the gate of its epoch in the catalog.
+//
+// Rules: the record of a later epoch stays. An incomplete record is replaced whatever its epoch: a
+// creation of this location cannot complete any more, since the other one has refused it, or will.
+type announced struct{ want catalog.Account }
+
+// Evaluate implements ranges.Command.
+func (c announced) Evaluate(tx *ranges.Tx) error {
+	have, err := look(tx, c.want.Name)
+	if err != nil {
+		return err
+	}
+	a := c.want
+	a.Operation = nil
+	switch old := have.account; {
+	case old == nil || !old.Active:
+	case old.Primary != a.Primary:
+		return storageerr.AccountAlreadyExists
+	case old.GeoEpoch().Compare(a.GeoEpoch()) > 0:
+		return nil
+	case old.GeoEpoch() == a.GeoEpoch() && old.Operation == nil:
+		return nil // A second call.
+	}
+	seen, err := catalog.SeenOp(later(have.seen, a.GeoEpoch()))
+	if err != nil {
+		return err
+	}
+	if err := stageAccount(tx, tx.Timestamp(0), &a, seen); err != nil {
+		return err
+	}
+	if gate := secondaryGate(&a); tx.Gate(a.Name).Epoch.Compare(gate.Epoch) <= 0 {
+		tx.SetGate(a.Name, gate)
+	}
+	return nil
+}
