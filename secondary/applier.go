@@ -45,6 +45,10 @@ func NewApplier(s Stamp) *Applier { return &Applier{s} }
 // errNoLeader: the local range has no leader now.
 var errNoLeader = errors.New("secondary: the local range has no leader")
 
+// errPartition: the partition of a record is none of its account and service. The record cannot be
+// evaluated, here or elsewhere, now or later.
+var errPartition = errors.New("secondary: partition of a record that is none")
+
 // local returns the range of this location that stores the data of a source range. There is one
 // range per service in both locations so far, so records need no routing (R14).
 func local(src geo.SourceRange) geo.RangeID { return src.Range }
@@ -112,7 +116,12 @@ func (c *apply) Evaluate(tx *ranges.Tx) error {
 	c.last = disposition{}
 	waits := map[geo.Stream]*receive.Record{}
 	for _, r := range c.b.Records {
-		r.Ahead = 0
+		if r.Ahead = 0; r.Bad != change.NotStopped {
+			if r.Outcome = receive.Undecodable; r.Bad == change.StopVersion {
+				r.Outcome = receive.UnknownVersion
+			}
+			continue
+		}
 		st := r.Record.Stream()
 		if before, wait := waits[st]; wait {
 			r.Outcome, r.Ahead = before.Outcome, before.Ahead
@@ -141,13 +150,15 @@ func (c *apply) classifyRecord(tx *ranges.Tx, r *receive.Record, st geo.Stream) 
 	}
 	gate := tx.Gate(st.Account)
 	switch cmp := st.Epoch.Compare(gate.Epoch); {
+	case cmp < 0: // Also while the gate is closed: it never takes a lower epoch again.
+		return receive.Refused, nil
 	case cmp > 0 || !gate.Open:
 		return receive.Wait, nil
-	case cmp < 0 || gate.Role != change.RoleSecondary || st.Range != c.b.Source.Range || st.Epoch.Location != c.b.Source.Origin:
+	case gate.Role != change.RoleSecondary || st.Range != c.b.Source.Range || st.Epoch.Location != c.b.Source.Origin:
 		return receive.Refused, nil
 	}
 	if r.Record.Seq == 0 {
-		return receive.Refused, nil // It is of no stream.
+		return receive.Void, nil // It is of no stream.
 	}
 	known := tx.Known(c.b.Source)
 	if r.Record.Incarnation > known.Incarnation {
@@ -161,7 +172,7 @@ func (c *apply) classifyRecord(tx *ranges.Tx, r *receive.Record, st geo.Stream) 
 	case cursor.Missing:
 		return receive.Gap, nil
 	case cursor.Void:
-		return receive.Refused, nil
+		return receive.Void, nil
 	case cursor.Forked:
 		fork(tx, st, at.Applied, geo.Head{Seq: r.Record.Seq, Hash: hash})
 		return receive.Fork, nil
@@ -170,7 +181,11 @@ func (c *apply) classifyRecord(tx *ranges.Tx, r *receive.Record, st geo.Stream) 
 		return receive.Wait, nil
 	}
 	how, err := c.disposition(tx, &r.Record)
-	if err != nil {
+	switch {
+	case errors.Is(err, errPartition):
+		tx.Stop(st, change.Stop{Reason: change.StopPoison, Here: at.Applied, There: geo.Head{Seq: r.Record.Seq, Hash: hash}})
+		return receive.Stopped, nil
+	case err != nil:
 		return 0, err
 	}
 	if how.wait {
@@ -194,9 +209,9 @@ func (c *apply) disposition(tx *ranges.Tx, r *change.Record) (disposition, error
 	if r.Service == geo.Catalog {
 		return disposition{whole: true}, nil
 	}
-	p, _, err := keys.ParsePartition(r.Partition)
-	if err != nil {
-		return disposition{}, err
+	p, rest, err := keys.ParsePartition(r.Partition)
+	if err != nil || len(rest) > 0 || p.Account != r.Account || p.Service != r.Service {
+		return disposition{}, errPartition
 	}
 	if d := c.last; d.account == p.Account && d.container == p.Container && d.generation == p.Generation {
 		return d, nil

@@ -94,7 +94,9 @@ func (r *rig) run(t *testing.T, d *datadriven.TestData) string {
 		var there uint64
 		_, err := fmt.Sscanf(d.CmdArgs[2].Vals[0], "#%d", &there)
 		require.NoError(t, err)
-		why := map[string]change.StopReason{"lost": change.StopLost, "forked": change.StopForked}[d.CmdArgs[1].Key]
+		why := map[string]change.StopReason{
+			"lost": change.StopLost, "forked": change.StopForked, "poison": change.StopPoison, "version": change.StopVersion,
+		}[d.CmdArgs[1].Key]
 		named := slices.IndexFunc(r.seen, func(p keys.Partition) bool { return p.Object == d.CmdArgs[0].Key })
 		r.submit(func(done func(error)) {
 			r.applier.Stop(streamOf(r.seen[named], 1, "north"), change.Stop{Reason: why, There: geo.Head{Seq: geo.Seq(there)}}, done)
@@ -141,7 +143,7 @@ func chunk() extent.Ref { return extent.NewRef(extent.ChunkID{1}, []byte("payloa
 
 // apply commits one batch. Its lines are records, such as
 //
-//	p #1 value=x [created=5] [epoch=1] [origin=north] [incarnation=1] [t=10] [fork] [chunk] [in=10m]
+//	p #1 value=x [created=5] [epoch=1] [origin=north] [incarnation=1] [t=10] [fork] [broken] [undecodable] [chunk] [in=10m]
 //
 // and a closed record, such as
 //
@@ -151,20 +153,19 @@ func chunk() extent.Ref { return extent.NewRef(extent.ChunkID{1}, []byte("payloa
 // incarnation. in replaces a time by one so long after the start.
 func (r *rig) apply(d *datadriven.TestData) string {
 	b := &receive.Batch{Source: tableSource()}
+	var objects []string
 	for line := range strings.SplitSeq(strings.TrimSpace(d.Input), "\n") {
 		words, args := parse(line)
 		if words[0] == "closed" {
 			b.Closed = r.closed(args)
 			continue
 		}
-		b.Records = append(b.Records, r.record(words[0], words[1], args))
+		b.Records, objects = append(b.Records, r.record(words[0], words[1], args)), append(objects, words[0])
 	}
 	r.submit(func(done func(error)) { r.applier.Apply(b, done) })
 	var out strings.Builder
-	for _, rec := range b.Records {
-		p, _, err := keys.ParsePartition(rec.Record.Partition)
-		require.NoError(r.t, err)
-		fmt.Fprintf(&out, "%s #%d: %s%s\n", p.Object, rec.Record.Seq, outcomes()[rec.Outcome], ahead(rec.Ahead))
+	for i, rec := range b.Records {
+		fmt.Fprintf(&out, "%s #%d: %s%s\n", objects[i], rec.Record.Seq, outcomes()[rec.Outcome], ahead(rec.Ahead))
 	}
 	if b.Closed != nil {
 		fmt.Fprintf(&out, "closed record taken: %t%s\n", b.ClosedTaken, ahead(b.ClosedAhead))
@@ -238,6 +239,7 @@ func outcomes() map[receive.Outcome]string {
 	return map[receive.Outcome]string{
 		receive.Applied: "applied", receive.Duplicate: "duplicate", receive.Gap: "gap", receive.Wait: "wait",
 		receive.Fork: "fork", receive.Refused: "refused", receive.Stopped: "stopped",
+		receive.Void: "void", receive.Undecodable: "undecodable", receive.UnknownVersion: "unknown version",
 	}
 }
 
@@ -299,12 +301,18 @@ func (r *rig) record(object, number string, args map[string]string) *receive.Rec
 	if _, ok := args["fork"]; ok {
 		rec.Prev++
 	}
+	if _, ok := args["broken"]; ok {
+		rec.Partition = append(rec.Partition, 'x')
+	}
 	if _, ok := args["chunk"]; ok {
 		rec.Chunks = []extent.Ref{chunk()}
 	}
 	encoded, err := change.AppendRecord(nil, &rec)
 	require.NoError(r.t, err)
 	r.hashes[fmt.Sprint(object, seq, rec.Incarnation)] = change.HashOf(encoded)
+	if _, ok := args["undecodable"]; ok {
+		return &receive.Record{Bytes: encoded, Bad: change.StopPoison}
+	}
 	return &receive.Record{Bytes: encoded, Record: rec}
 }
 

@@ -100,11 +100,13 @@ func parseBatch(b []byte) (*receive.Batch, error) {
 		if !ok {
 			return nil, errApply
 		}
-		rec, err := change.ParseRecord(v)
-		if err != nil {
-			return nil, fmt.Errorf("%w: %w", errApply, err)
+		var err error
+		// One record that this node cannot decode, as of a later version, must not stop the batch (R11).
+		r := &receive.Record{Bytes: v}
+		if r.Record, err = change.ParseRecord(v); err != nil {
+			r.Record, r.Bad = change.Record{}, change.Undecodable(v)
 		}
-		out.Records = append(out.Records, &receive.Record{Bytes: v, Record: rec})
+		out.Records = append(out.Records, r)
 	}
 	if len(b) > 0 {
 		closed, err := change.ParseClosed(b)
@@ -155,7 +157,7 @@ func (c *apply) DecodeResult(b []byte) error {
 	ahead := make([]time.Duration, 1, 1+n)
 	for i := -1; i < n; i++ {
 		if i >= 0 {
-			if o := outcomes[i]; o < byte(receive.Applied) || o > byte(receive.Stopped) {
+			if o := outcomes[i]; o < byte(receive.Applied) || o > byte(receive.UnknownVersion) {
 				return errApply
 			}
 			ahead = append(ahead, 0)

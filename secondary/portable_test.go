@@ -1,6 +1,7 @@
 package secondary
 
 import (
+	"encoding/binary"
 	"slices"
 	"testing"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/geo"
+	"antipode/internal/crc"
 	"antipode/replication/receive"
 	"antipode/stamp/change"
 	"antipode/stamp/keys"
@@ -51,13 +53,36 @@ func TestBatchTravels(t *testing.T) {
 		there.Records[0].Outcome, there.Records[1].Outcome, there.Records[1].Ahead = receive.Applied, receive.Wait, time.Minute
 		result := (&apply{b: there}).EncodeResult()
 		for _, bad := range [][]byte{
-			nil, result[:2], result[:len(result)-1], append(slices.Clone(result), 1), {1, 0, 1, 0}, {1, 1, byte(receive.Stopped) + 1, 0}, {4, 1, 1, 0},
+			nil, result[:2], result[:len(result)-1], append(slices.Clone(result), 1), {1, 0, 1, 0}, {1, 1, byte(receive.UnknownVersion) + 1, 0}, {4, 1, 1, 0},
 		} {
 			require.ErrorIs(t, here.DecodeResult(bad), errApply)
 			require.Zero(t, here.b.Records[0].Outcome)
 		}
 		require.NoError(t, here.DecodeResult(result))
 		require.Equal(t, there, here.b)
+	}
+}
+
+// A record that the leader's node cannot decode, such as one of a later version, fails no batch: the
+// others are evaluated, and its own outcome comes back (R11).
+func TestR11UndecodableRecordTravels(t *testing.T) {
+	for _, later := range []bool{false, true} {
+		here := &apply{b: batch(t, true)}
+		bad := here.b.Records[0]
+		bad.Bytes = slices.Clone(bad.Bytes)
+		want, outcome := change.StopPoison, receive.Undecodable
+		if bad.Bytes[0]++; later {
+			n := len(bad.Bytes) - 4
+			binary.LittleEndian.PutUint32(bad.Bytes[n:], crc.Of(bad.Bytes[:n]))
+			want, outcome = change.StopVersion, receive.UnknownVersion
+		}
+		there, err := parseBatch(here.Encode())
+		require.NoError(t, err)
+		require.Equal(t, &receive.Record{Bytes: bad.Bytes, Bad: want}, there.Records[0])
+		require.Equal(t, here.b.Records[1], there.Records[1])
+		there.Records[0].Outcome, there.Records[1].Outcome = outcome, receive.Gap
+		require.NoError(t, here.DecodeResult((&apply{b: there}).EncodeResult()))
+		require.Equal(t, outcome, bad.Outcome)
 	}
 }
 

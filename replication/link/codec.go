@@ -44,7 +44,7 @@ func parseStream(w *wire.Stream) (geo.Stream, error) {
 func wireCursors(cursors []ship.StreamCursor) []*wire.Cursor {
 	out := make([]*wire.Cursor, len(cursors))
 	for i, c := range cursors {
-		out[i] = &wire.Cursor{Stream: wireStream(c.Stream), Seq: uint64(c.Head.Seq), Hash: uint64(c.Head.Hash), Below: uint64(c.Below)}
+		out[i] = &wire.Cursor{Stream: wireStream(c.Stream), Seq: uint64(c.Head.Seq), Hash: uint64(c.Head.Hash), Below: uint64(c.Below), Stop: uint32(c.Stop)}
 	}
 	return out
 }
@@ -60,8 +60,11 @@ func parseCursors(id geo.RangeID, list []*wire.Cursor) ([]ship.StreamCursor, err
 		if s.Range != id {
 			return nil, fmt.Errorf("%w: cursor of range %d among those of %d", ErrMalformed, s.Range, id)
 		}
+		if w.GetStop() > 255 {
+			return nil, fmt.Errorf("%w: cursor with stop %d", ErrMalformed, w.GetStop())
+		}
 		h := geo.Head{Seq: geo.Seq(w.GetSeq()), Hash: geo.Hash(w.GetHash())}
-		out = append(out, ship.StreamCursor{Stream: s, Head: h, Below: geo.Seq(w.GetBelow())})
+		out = append(out, ship.StreamCursor{Stream: s, Head: h, Below: geo.Seq(w.GetBelow()), Stop: change.StopReason(w.GetStop())})
 	}
 	return out, nil
 }

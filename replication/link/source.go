@@ -61,7 +61,7 @@ func (s *Source) Acknowledge(id geo.RangeID, cursors map[geo.Stream]receive.Curs
 func Acknowledgement(cursors map[geo.Stream]receive.Cursor, full bool) ship.Acknowledgement {
 	a := ship.Acknowledgement{Cursors: make([]ship.StreamCursor, 0, len(cursors)), Full: full}
 	for st, c := range cursors {
-		a.Cursors = append(a.Cursors, ship.StreamCursor{Stream: st, Head: c.Head, Below: c.Below})
+		a.Cursors = append(a.Cursors, ship.StreamCursor{Stream: st, Head: c.Head, Below: c.Below, Stop: c.Stop})
 	}
 	return a
 }

@@ -60,7 +60,7 @@ func (rr *rangeReceiver) acknowledgeSource(now time.Duration) {
 		}
 	}
 	for st := range sent {
-		if c := (Cursor{m.applied[st], a.below[st]}); c.Seq > 0 || c.Below > 0 {
+		if c := (Cursor{m.applied[st], a.below[st], rr.foundHere(st)}); c != (Cursor{}) {
 			cursors[st] = c
 		}
 	}
@@ -70,6 +70,14 @@ func (rr *rangeReceiver) acknowledgeSource(now time.Duration) {
 	rr.r.o.Source.Acknowledge(rr.src.Range, cursors, full, func(mismatches []Mismatch, err error) {
 		rr.r.post(func(now time.Duration) { rr.acknowledged(mismatches, sent, full, err, now) })
 	})
+}
+
+// foundHere returns why a stream is stopped if only this location can find that.
+func (rr *rangeReceiver) foundHere(st geo.Stream) change.StopReason {
+	if why := rr.stopped[st]; why == change.StopPoison || why == change.StopVersion {
+		return why
+	}
+	return change.NotStopped
 }
 
 // acknowledged handles the source's answer.

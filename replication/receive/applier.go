@@ -25,17 +25,27 @@ const (
 	Wait
 	// Fork: the previous number belongs to another record here (R16).
 	Fork
-	// Refused: epoch below the gate, wrong origin, or damaged (R7, R11).
+	// Refused: epoch below the gate, or wrong origin (R7). Nothing of its stream is ever taken, and it
+	// is not pulled.
 	Refused
 	// Stopped: its stream may not go on, which is state of the local range; dropped. It is not
 	// pulled.
 	Stopped
+	// Void: of no number, or numbered before a recovery with loss in which the source lost it; dropped.
+	Void
+	// Undecodable: the node that evaluates cannot decode it. UnknownVersion: for its format version,
+	// which is later than that node knows (R11).
+	Undecodable
+	UnknownVersion
 )
 
 // Record is a received record.
 type Record struct {
-	Bytes   []byte
-	Record  change.Record
+	Bytes  []byte
+	Record change.Record
+	// Bad is why Bytes cannot be decoded at the node that evaluates; Record is then zero. It is set
+	// there alone.
+	Bad     change.StopReason
 	Outcome Outcome
 	// Ahead is set with Wait if the commit time is further ahead of the clock here than R6 lets it
 	// be: after so long it no longer is.
@@ -63,9 +73,10 @@ type Applier interface {
 	// from any goroutine: with nil once the applied records are on every in-sync replica. After
 	// an error the outcomes are unknown, and the caller submits the batch again.
 	Apply(b *Batch, done func(error))
-	// Stop makes durable that a stream may not go on, with the head at the source as why.There. It
-	// changes nothing if the stream is stopped already. done is called once, from any goroutine;
-	// after an error the caller repeats it.
+	// Stop makes durable that a stream may not go on, with the head at the source as why.There; for
+	// StopPoison and StopVersion with a record that cannot be applied, and then only if that is not
+	// applied and of the gate's epoch. It changes nothing if the stream is stopped already. done is
+	// called once, from any goroutine; after an error the caller repeats it.
 	Stop(st geo.Stream, why change.Stop, done func(error))
 	// Progress reads how far the streams of a source range are applied: all that was committed
 	// before the call, and of every stream, so it is for rare use. done is called once, from any
@@ -83,6 +94,9 @@ type Cursor struct {
 	// Below is not zero if the source answered that the stream is deleted there up to this number, and
 	// the range here, asked since, is still below it.
 	Below geo.Seq
+	// Stop is why the stream is stopped here, if the source cannot find that itself: StopPoison,
+	// StopVersion (R11).
+	Stop change.StopReason
 }
 
 // Mismatch is the answer of the source for a stream whose cursor does not fit its own (R16).

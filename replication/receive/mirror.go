@@ -156,7 +156,7 @@ func (rr *rangeReceiver) checkBehind(now, ran time.Duration) {
 	rr.checkAt = now + checkEvery
 	var due []geo.Stream
 	for st, l := range rr.mirror.behind {
-		if _, stopped := rr.stopped[st]; !stopped && ran-l.since > rr.r.o.BehindGrace && rr.pulls[st] == nil {
+		if rr.mayPull(st) && ran-l.since > rr.r.o.BehindGrace && rr.pulls[st] == nil {
 			due = append(due, st)
 		}
 	}

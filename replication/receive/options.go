@@ -16,7 +16,9 @@ const (
 	AlarmGap         = "gap"               // records are missing in the stream and are pulled
 	AlarmFork        = "fork"              // this location holds another record under a number
 	AlarmLost        = "lost_acknowledged" // this location lost records that it had acknowledged
-	AlarmChecksum    = "bad_crc"           // a frame or record does not fit its CRC32C
+	AlarmPoison      = "poison"            // a record cannot be decoded or evaluated; its stream is stopped
+	AlarmVersion     = "version"           // a record of a later version; its stream is stopped
+	AlarmChecksum    = "bad_crc"           // a frame or record does not fit its CRC32C, or cannot be decoded
 	AlarmEpoch       = "epoch"             // a record of a lower epoch or another origin was refused
 	AlarmIncarnation = "incarnation"       // the stream was deleted and made again
 	AlarmStands      = "range_stands"      // one range commits nothing while others do; it is pulled later

@@ -1,6 +1,7 @@
 package receive
 
 import (
+	"errors"
 	"time"
 
 	"antipode/geo"
@@ -15,6 +16,10 @@ type pull struct {
 	flying  bool
 	retryAt time.Duration
 	ahead   bool // its next record waits for the clock here
+	// from is the first number of the last request.
+	from geo.Seq
+	// bad is the next record if it could not be decoded when it came last.
+	bad geo.Head
 }
 
 // pullBytesMax bounds one answer of the source.
@@ -42,14 +47,16 @@ func (p *pull) step(rr *rangeReceiver, st geo.Stream, now time.Duration) {
 		delete(rr.pulls, st)
 		return
 	}
-	p.flying = true
-	rr.r.o.Source.Records(st, at+1, pullBytesMax, func(records [][]byte, err error) {
-		rr.r.post(func(now time.Duration) { p.arrived(rr, records, err, now) })
+	p.flying, p.from = true, at+1
+	rr.r.o.Source.Records(st, p.from, pullBytesMax, func(records [][]byte, err error) {
+		rr.r.post(func(now time.Duration) { p.arrived(rr, st, records, err, now) })
 	})
 }
 
-func (p *pull) arrived(rr *rangeReceiver, records [][]byte, err error, now time.Duration) {
-	p.flying = false
+func (p *pull) arrived(rr *rangeReceiver, st geo.Stream, records [][]byte, err error, now time.Duration) {
+	if p.flying = false; rr.pulls[st] != p {
+		return // Its stream was stopped or refused meanwhile.
+	}
 	// This holds after a success too: a record that could not be applied yet is not requested
 	// again at once.
 	p.retryAt = now
@@ -60,12 +67,20 @@ func (p *pull) arrived(rr *rangeReceiver, records [][]byte, err error, now time.
 		p.retryAt = now + rr.r.o.RetryAfter
 		return
 	}
-	for _, b := range records {
+	rr.contact = rr.r.running.Time()
+	for i, b := range records {
 		rec, err := change.ParseRecord(b)
+		if err == nil && rec.Stream() != st {
+			err = errForeign
+		}
 		if err != nil {
-			rr.r.o.Alarm(AlarmChecksum)
-			p.retryAt = now + rr.r.o.RetryAfter
-			return
+			if i == 0 {
+				rr.r.o.Alarm(AlarmChecksum)
+				rr.r.o.Logger.Error("pulled record cannot be decoded", "stream", st, "seq", p.from, "error", err)
+				rr.undecodable(st, geo.Head{Seq: p.from, Hash: change.HashOf(b)}, change.Undecodable(b), now)
+				return
+			}
+			break // It is asked for again once those before it are applied.
 		}
 		if missing := p.missingPayload(rr, &rec); len(missing) > 0 {
 			p.fetch(rr, missing)
@@ -74,7 +89,30 @@ func (p *pull) arrived(rr *rangeReceiver, records [][]byte, err error, now time.
 		rr.pulledItems = append(rr.pulledItems, item{rec: &Record{Bytes: b, Record: rec}})
 	}
 	p.retryAt = now + pullPause
-	rr.contact = rr.r.running.Time()
+}
+
+// errForeign: the source answered with a record of another stream.
+var errForeign = errors.New("receive: record of another stream")
+
+// undecodable handles the next record of a stream where it cannot be decoded, here or at the node that
+// evaluates it. The first time it may be damaged on the way; the source sends it again. The same bytes
+// again stop the stream, and no other one (R11).
+func (rr *rangeReceiver) undecodable(st geo.Stream, at geo.Head, why change.StopReason, now time.Duration) {
+	p := rr.pulls[st]
+	p.retryAt = now + rr.r.o.RetryAfter
+	if p.bad != at {
+		p.bad = at
+		return
+	}
+	p.flying = true
+	rr.r.o.Applier.Stop(st, change.Stop{Reason: why, There: at}, func(err error) {
+		rr.r.post(func(now time.Duration) {
+			p.flying, p.retryAt = false, now+rr.r.o.RetryAfter
+			if err == nil {
+				rr.mirror.reload() // It is reported from the progress.
+			}
+		})
+	})
 }
 
 // pullPause keeps a record that has to wait (for its generation, for a gate) from

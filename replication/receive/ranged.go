@@ -24,7 +24,8 @@ type rangeReceiver struct {
 	waiting
 
 	pulls   map[geo.Stream]*pull
-	stopped map[geo.Stream]struct{} // reported as such
+	stopped map[geo.Stream]change.StopReason // reported as such
+	refused map[geo.Stream]struct{}          // nothing of them is ever taken
 	mirror  mirror
 	checkAt time.Duration // of the streams behind
 	acks    acks
@@ -188,8 +189,19 @@ func (rr *rangeReceiver) resolve(rec *Record, now time.Duration) {
 			rr.mirror.reload() // It is reported from the progress.
 		}
 	case Refused:
+		delete(rr.pulls, st)
+		rr.refused[st] = struct{}{}
 		rr.r.o.Alarm(AlarmEpoch)
 		rr.r.o.Logger.Error("record refused: its epoch is below the gate's", "stream", st, "seq", rec.Record.Seq)
+	case Void:
+		rr.r.o.Logger.Warn("record dropped: the source lost it in a recovery", "stream", st, "seq", rec.Record.Seq)
+	case Undecodable, UnknownVersion:
+		reason := change.StopPoison
+		if rec.Outcome == UnknownVersion {
+			reason = change.StopVersion
+		}
+		rr.leaveToPull(st, rec.Record.Seq)
+		rr.undecodable(st, geo.Head{Seq: rec.Record.Seq, Hash: change.HashOf(rec.Bytes)}, reason, now)
 	}
 }
 
@@ -197,10 +209,10 @@ func (rr *rangeReceiver) resolve(rec *Record, now time.Duration) {
 // of the local range, found here or at the source (R16). An operator has to decide.
 func (rr *rangeReceiver) reportStops(stops []cursor.StreamStop) {
 	before := rr.stopped
-	rr.stopped = make(map[geo.Stream]struct{}, len(stops))
+	rr.stopped = make(map[geo.Stream]change.StopReason, len(stops))
 	for _, s := range stops {
 		delete(rr.pulls, s.Stream)
-		rr.stopped[s.Stream] = struct{}{}
+		rr.stopped[s.Stream] = s.Reason
 		if _, did := before[s.Stream]; did {
 			continue
 		}
@@ -211,11 +223,22 @@ func (rr *rangeReceiver) reportStops(stops []cursor.StreamStop) {
 			alarm = AlarmFork
 		case change.StopLost:
 			alarm = AlarmLost
+		case change.StopPoison:
+			alarm = AlarmPoison
+		case change.StopVersion:
+			alarm = AlarmVersion
 		}
 		rr.r.o.Alarm(alarm)
 		rr.r.o.Logger.Error("stream stopped; an operator has to decide", "stream", s.Stream, "reason", s.Reason,
 			"here", s.Here.Seq, "there", s.There.Seq)
 	}
+}
+
+// mayPull reports whether records of a stream may still be taken here.
+func (rr *rangeReceiver) mayPull(st geo.Stream) bool {
+	_, stopped := rr.stopped[st]
+	_, refused := rr.refused[st]
+	return !stopped && !refused
 }
 
 // stop makes durable here what the source found and has stopped.

@@ -7,6 +7,7 @@ import (
 
 	"antipode/geo"
 	"antipode/internal/clock"
+	"antipode/stamp/change"
 )
 
 // Receiver takes the stream of one origin. Step is called from one goroutine at a
@@ -50,7 +51,7 @@ func New(o Options) *Receiver {
 		rr := &rangeReceiver{
 			r: r, src: geo.SourceRange{Origin: o.Origin, Range: id}, pulls: map[geo.Stream]*pull{}, mirror: newMirror(),
 			waiting: waiting{share: min(r.o.PendingBytesMax, r.o.WindowBytesMax/len(o.Ranges))},
-			stopped: map[geo.Stream]struct{}{}, acks: acks{lost: map[geo.Stream]geo.Seq{}, below: map[geo.Stream]geo.Seq{}},
+			stopped: map[geo.Stream]change.StopReason{}, refused: map[geo.Stream]struct{}{}, acks: acks{lost: map[geo.Stream]geo.Seq{}, below: map[geo.Stream]geo.Seq{}},
 		}
 		r.ranges[id] = rr
 		r.order = append(r.order, rr)

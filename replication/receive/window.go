@@ -166,7 +166,7 @@ func (rr *rangeReceiver) leaveAll() {
 func (rr *rangeReceiver) drop(it *item) {
 	if it.rec == nil {
 		rr.needFull = true
-	} else if _, stopped := rr.stopped[it.rec.Record.Stream()]; !stopped {
+	} else if rr.mayPull(it.rec.Record.Stream()) {
 		rr.leaveToPull(it.rec.Record.Stream(), it.rec.Record.Seq)
 	}
 	rr.bytes -= it.bytes
@@ -230,14 +230,18 @@ func (r *Receiver) accept(m bus.Message, ran time.Duration) {
 		return
 	}
 	rr.contact = ran
+	bad, badErr := 0, error(nil)
 	for _, b := range f.Records {
 		rec, err := change.ParseRecord(b)
 		if err != nil {
-			r.o.Alarm(AlarmChecksum)
-			r.o.Logger.Error("record refused; it is pulled", "range", f.Range, "error", err)
+			bad, badErr = bad+1, err // It shows as a gap, or as a stream that is behind.
 			continue
 		}
 		rr.enqueue(item{from: p, rec: &Record{Bytes: b, Record: rec}, bytes: len(b)}, ran)
+	}
+	if bad > 0 {
+		r.o.Alarm(AlarmChecksum)
+		r.o.Logger.Error("records cannot be decoded; they are pulled", "range", f.Range, "records", bad, "error", badErr)
 	}
 	if f.Closed != nil {
 		if f.Closed.Full {

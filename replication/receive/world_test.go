@@ -62,8 +62,15 @@ type world struct {
 	stuck map[geo.RangeID][]func()
 	// payload is the size of a record's value.
 	payload int
-	// pulled counts the calls of Records.
+	// pulled counts the calls of Records; pulls those of each stream.
 	pulled int
+	pulls  map[geo.Stream]int
+	// spoil, if it is set, changes the bytes of a record on their way, over the bus or pulled.
+	spoil func(st geo.Stream, n geo.Seq, b []byte, pulled bool) []byte
+	// outcome, if it is set, may be an outcome of a record that would be applied; 0 for none.
+	outcome func(*Record) Outcome
+	// refuse are the streams of which no record is taken (R7).
+	refuse map[geo.Stream]bool
 	// ahead, if it is set, is how much too far ahead of the clock here a time is (R6).
 	ahead func(geo.Timestamp) time.Duration
 	// acked counts the cursors in acknowledgements, fulls those that were full; loaded counts
@@ -83,7 +90,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 		heads: map[geo.Stream]geo.Head{}, outbox: map[geo.Stream]map[geo.Seq][]byte{},
 		cursors: map[geo.Stream]geo.Head{}, applied: map[geo.Stream][]geo.Seq{}, closedH: map[geo.Stream]geo.Seq{},
 		closedT: map[geo.RangeID]geo.Timestamp{}, taken: map[geo.RangeID]geo.Timestamp{},
-		mute: map[geo.RangeID]bool{}, stuck: map[geo.RangeID][]func(){},
+		pulls: map[geo.Stream]int{}, mute: map[geo.RangeID]bool{}, stuck: map[geo.RangeID][]func(){},
 	}
 	w.bus = membus.New(w.clk, bus.Bounds{AckWait: 5 * time.Second})
 	w.pub, w.durable = w.bus.OpenPublisher(), w.bus.OpenConsumer()
@@ -151,7 +158,7 @@ func (w *world) writeTo(id geo.RangeID, n int) {
 		}
 		w.outbox[st][at.Seq+1] = b
 		changed[st] = true
-		f.Records = append(f.Records, b)
+		f.Records = append(f.Records, w.sent(st, at.Seq+1, false))
 	}
 	w.closedT[id] = w.now
 	f.Closed.T, f.Closed.Heads = w.now, w.closedHeads(id, changed)
@@ -170,13 +177,23 @@ func (w *world) closedHeads(id geo.RangeID, of map[geo.Stream]bool) []change.Str
 	return out
 }
 
+// sent is a record as it arrives.
+func (w *world) sent(st geo.Stream, n geo.Seq, pulled bool) []byte {
+	if b := w.outbox[st][n]; w.spoil == nil {
+		return b
+	} else {
+		return w.spoil(st, n, slices.Clone(b), pulled)
+	}
+}
+
 // Records implements Source.
 func (w *world) Records(s geo.Stream, from geo.Seq, _ int, done func([][]byte, error)) {
 	w.pulled++
+	w.pulls[s]++
 	w.later(func() {
 		var out [][]byte
 		for n := from; w.outbox[s][n] != nil && len(out) < 3; n++ {
-			out = append(out, w.outbox[s][n])
+			out = append(out, w.sent(s, n, true))
 		}
 		w.answer(func(err error) { done(out, err) })
 	})
@@ -250,7 +267,12 @@ func (w *world) Apply(b *Batch, done func(error)) {
 		for _, r := range b.Records {
 			st := r.Record.Stream()
 			at := w.cursors[st]
+			_, halted := w.stops[st]
 			switch {
+			case halted:
+				r.Outcome = Stopped
+			case w.refuse[st]:
+				r.Outcome = Refused
 			case stopped[st]:
 				r.Outcome = Gap
 			case r.Record.Seq <= at.Seq:
@@ -259,6 +281,8 @@ func (w *world) Apply(b *Batch, done func(error)) {
 				r.Outcome, stopped[st] = Gap, true
 			case w.ahead != nil && w.ahead(r.Record.CommitTime) > 0:
 				r.Outcome, r.Ahead, stopped[st] = Wait, w.ahead(r.Record.CommitTime), true
+			case w.outcome != nil && w.outcome(r) != 0:
+				r.Outcome, stopped[st] = w.outcome(r), true
 			default:
 				require.Equal(w.t, at.Hash, r.Record.Prev)
 				r.Outcome = Applied
@@ -316,14 +340,16 @@ func (w *world) progress(src geo.SourceRange) cursor.Progress {
 	w.loaded += len(streams)
 	p := cursor.Progress{Source: src, Streams: slices.Collect(maps.Values(streams))}
 	for st, why := range w.stops {
-		p.Stops = append(p.Stops, cursor.StreamStop{Stream: st, Stop: why})
+		if st.Range == src.Range {
+			p.Stops = append(p.Stops, cursor.StreamStop{Stream: st, Stop: why})
+		}
 	}
 	return p
 }
 
 // Stop implements Applier.
 func (w *world) Stop(st geo.Stream, why change.Stop, done func(error)) {
-	if w.compare == nil {
+	if w.stops == nil {
 		w.t.Fatalf("%s stopped: %s", st, why.Reason)
 	}
 	w.later(func() {

@@ -28,6 +28,9 @@ type StreamCursor struct {
 	// Below is not zero if the other location confirms a loss: it was answered that the stream
 	// is trimmed up to this number, then confirmed its lease, and its cursor is below it.
 	Below geo.Seq
+	// Stop is not zero if the other location has stopped the stream for a record that it cannot
+	// decode or evaluate, which shows only there (R11).
+	Stop change.StopReason
 }
 
 // Acknowledgement is what the other location reports of its cursors in a range.
@@ -49,8 +52,8 @@ func (c StreamCursor) confirms(trimmed geo.Head) bool {
 // Mismatch is the answer for a stream whose cursor does not fit.
 type Mismatch struct {
 	Stream geo.Stream
-	// Reason is change.StopForked or change.StopLost; of a stream that is stopped, whatever it was
-	// stopped for.
+	// Reason is change.StopForked, change.StopLost or StreamCursor.Stop; of a stream that is stopped,
+	// whatever it was stopped for.
 	Reason change.StopReason
 	// Here is our head; before a stop for a loss, up to where the stream is trimmed.
 	Here geo.Head
@@ -91,7 +94,7 @@ func (s *Shipper) Acknowledge(a Acknowledgement) ([]Mismatch, error) {
 			continue
 		}
 		out = append(out, Mismatch{c.Stream, reason, here, false})
-		if reason == change.StopForked || c.confirms(here) {
+		if reason != change.StopLost || c.confirms(here) {
 			proven = append(proven, c)
 		}
 	}
@@ -142,7 +145,7 @@ func (s *Shipper) unnamed(a Acknowledgement) []StreamCursor {
 
 // compare compares a cursor with what this range knows of the stream: its head, the last record
 // deleted, and the records between, of each of which the next one carries the hash. It returns
-// change.NotStopped if the cursor fits. For a loss here is the last record deleted.
+// change.NotStopped if the cursor fits, or why the other location has stopped the stream. For a loss here is the last record deleted.
 func compare(m *ranges.Machine, c StreamCursor) (reason change.StopReason, here geo.Head, err error) {
 	at, known, err := m.OutboxAt(c.Stream, c.Head.Seq)
 	here = m.Head(c.Stream)
@@ -150,6 +153,9 @@ func compare(m *ranges.Machine, c StreamCursor) (reason change.StopReason, here 
 	case err != nil:
 		return change.NotStopped, here, err
 	case known && (at.Hash == c.Head.Hash || plantedbugs.Planted(plantedbugs.TrimUncompared)):
+		if c.Stop == change.StopPoison || c.Stop == change.StopVersion {
+			return c.Stop, here, nil
+		}
 		return change.NotStopped, here, nil
 	case known || c.Head.Seq > here.Seq:
 		return change.StopForked, here, nil

@@ -44,8 +44,11 @@ func (s *Shipper) commitStops(proven []StreamCursor) {
 // there is not committed again.
 func (s *Shipper) report(list []stopped) {
 	for _, st := range list {
-		alarm := AlarmFork
-		if st.why.Reason == change.StopLost {
+		alarm := st.why.Reason.String()
+		switch st.why.Reason {
+		case change.StopForked:
+			alarm = AlarmFork
+		case change.StopLost:
 			alarm = AlarmLost
 		}
 		s.o.Alarm(alarm)

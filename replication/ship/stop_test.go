@@ -64,6 +64,37 @@ func TestR16StopSurvivesRestartAndLeader(t *testing.T) {
 	require.Equal(t, ahead.Head, why.There)
 }
 
+// A receiver that cannot decode a record stops its stream, and says so with its cursor: the stream is
+// stopped here too, with that reason, and nothing of it is trimmed. A cursor that does not fit is compared
+// first, and other reasons are not for the receiver to find (R11).
+func TestR11StopOfTheReceiver(t *testing.T) {
+	r := newRig(t, "p", "p", "q", "t")
+	first := r.leader().Machine.Head(testStream("t"))
+	for i, c := range []struct {
+		at   StreamCursor
+		want change.StopReason
+	}{
+		{StreamCursor{Stream: testStream("p"), Stop: change.StopVersion}, change.StopVersion},
+		{StreamCursor{Stream: testStream("t"), Head: first, Stop: change.StopPoison}, change.StopPoison},
+		{StreamCursor{Stream: testStream("q"), Head: geo.Head{Seq: 5, Hash: 55}, Stop: change.StopPoison}, change.StopForked},
+	} {
+		r.requireStopped(c.at, c.want)
+		require.Eventually(t, func() bool { return len(r.alarms()) == i+1 }, time.Minute, time.Millisecond)
+	}
+	require.Equal(t, []string{"version", "poison", AlarmFork}, r.alarms())
+	for now := range 5 {
+		r.ship.Step(time.Duration(now) * time.Second)
+	}
+	require.Equal(t, "4 records", r.outbox())
+
+	r = newRig(t, "p")
+	for _, why := range []change.StopReason{change.StopForked, change.StopLost, 99} {
+		got, err := r.ship.Acknowledge(Acknowledgement{Cursors: []StreamCursor{{Stream: testStream("p"), Stop: why}}})
+		require.NoError(t, err)
+		require.Empty(t, got)
+	}
+}
+
 // An alarm means a stop (R16): after an unknown outcome it waits until the very stop that was staged
 // is in the state, and is then raised once. A deposed leader's stop, which never comes, raises none,
 // nor does that of another leader, which raised its own.

@@ -40,7 +40,7 @@ func NewMeters(reg prometheus.Registerer, locations ...geo.Location) (*Meters, e
 		}
 		for _, reason := range []string{
 			receive.AlarmGap, receive.AlarmFork, receive.AlarmChecksum, receive.AlarmEpoch, receive.AlarmIncarnation, receive.AlarmSilence,
-			ship.AlarmLost, receive.AlarmStands, receive.AlarmUnavailable, receive.AlarmClock, natsbus.AlarmRolledBack, natsbus.AlarmDamaged, natsbus.AlarmForgot, natsbus.AlarmServers,
+			ship.AlarmLost, receive.AlarmPoison, receive.AlarmVersion, receive.AlarmStands, receive.AlarmUnavailable, receive.AlarmClock, natsbus.AlarmRolledBack, natsbus.AlarmDamaged, natsbus.AlarmForgot, natsbus.AlarmServers,
 		} {
 			m.Alarms.Add(l, reason, 0)
 		}

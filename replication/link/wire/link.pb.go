@@ -112,7 +112,10 @@ type Cursor struct {
 	Hash uint64 `protobuf:"fixed64,3,opt,name=hash,proto3" json:"hash,omitempty"`
 	// below is, where the caller confirms a loss, up to where the callee answered that it
 	// trimmed: the caller's cursor is below it, under a lease confirmed since that answer.
-	Below         uint64 `protobuf:"varint,4,opt,name=below,proto3" json:"below,omitempty"`
+	Below uint64 `protobuf:"varint,4,opt,name=below,proto3" json:"below,omitempty"`
+	// stop is the reason of a stop (docs/format/change.md) if the caller has stopped the stream for a
+	// record that it cannot decode or evaluate: 3 or 4.
+	Stop          uint32 `protobuf:"varint,5,opt,name=stop,proto3" json:"stop,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -171,6 +174,13 @@ func (x *Cursor) GetHash() uint64 {
 func (x *Cursor) GetBelow() uint64 {
 	if x != nil {
 		return x.Below
+	}
+	return 0
+}
+
+func (x *Cursor) GetStop() uint32 {
+	if x != nil {
+		return x.Stop
 	}
 	return 0
 }
@@ -981,12 +991,13 @@ const file_replication_link_wire_link_proto_rawDesc = "" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x1a\n" +
 	"\blocation\x18\x03 \x01(\tR\blocation\x12\x14\n" +
 	"\x05range\x18\x04 \x01(\rR\x05range\x12\x12\n" +
-	"\x04lane\x18\x05 \x01(\rR\x04lane\"v\n" +
+	"\x04lane\x18\x05 \x01(\rR\x04lane\"\x8a\x01\n" +
 	"\x06Cursor\x120\n" +
 	"\x06stream\x18\x01 \x01(\v2\x18.antipode.link.v1.StreamR\x06stream\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12\x12\n" +
 	"\x04hash\x18\x03 \x01(\x06R\x04hash\x12\x14\n" +
-	"\x05below\x18\x04 \x01(\x04R\x05below\"D\n" +
+	"\x05below\x18\x04 \x01(\x04R\x05below\x12\x12\n" +
+	"\x04stop\x18\x05 \x01(\rR\x04stop\"D\n" +
 	"\bChunkRef\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x16\n" +
 	"\x06length\x18\x02 \x01(\rR\x06length\x12\x10\n" +
