@@ -206,7 +206,7 @@ func newReceiver(t *testing.T) *receiver {
 	store, err := state.Open("state", state.Options{FS: vfs.NewMem()})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
-	r, err := cursor.Open(geo.FirstRange(geo.Table), store)
+	r, err := cursor.Open(geo.FirstRange(geo.Table), store, func(geo.Stream) bool { return false })
 	require.NoError(t, err)
 	return &receiver{t: t, store: store, Received: r, src: geo.SourceRange{Origin: "north", Range: geo.FirstRange(geo.Table)}}
 }
