@@ -88,6 +88,13 @@ func (a *Applier) PutPayload(ref extent.Ref, data []byte, done func(error)) {
 // HasPayload implements receive.Applier.
 func (a *Applier) HasPayload(ref extent.Ref) bool { return a.stamp.HasChunk(ref) }
 
+// Expects implements receive.Applier. Each account that is received has an open gate in every range. The
+// catalog's are asked, since every node has a replica of the catalog.
+func (a *Applier) Expects(geo.SourceRange) bool {
+	cat := a.stamp.Replica(geo.FirstRange(geo.Catalog))
+	return cat != nil && cat.Machine.Receiving()
+}
+
 // apply is the command that commits a batch of received records.
 type apply struct {
 	b *receive.Batch

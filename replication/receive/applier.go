@@ -82,6 +82,9 @@ type Applier interface {
 	// before the call, and of every stream, so it is for rare use. done is called once, from any
 	// goroutine, with an error while the local range has no leader.
 	Progress(src geo.SourceRange, done func(cursor.Progress, error))
+	// Expects reports whether the source range has something to send: closed records at least, since an
+	// account is received from its location (R12). It is called often.
+	Expects(src geo.SourceRange) bool
 	// PutPayload makes chunks durable on the local replicas before their record is applied.
 	PutPayload(ref extent.Ref, data []byte, done func(error))
 	// HasPayload reports whether a chunk is durable here.

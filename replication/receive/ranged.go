@@ -275,17 +275,3 @@ func (rr *rangeReceiver) pullFull(now time.Duration) {
 		})
 	})
 }
-
-// checkSilence raises an alarm, once, when nothing was received of a range for too long.
-func (rr *rangeReceiver) checkSilence(ran time.Duration) {
-	limit := rr.r.o.SilenceAfter
-	if limit == 0 || rr.contact == 0 || ran-rr.contact < limit {
-		rr.silent = 0
-		return
-	}
-	if rr.silent == 0 {
-		rr.silent = ran
-		rr.r.o.Alarm(AlarmSilence)
-		rr.r.o.Logger.Warn("no contact with a range; Last Sync Time stands still", "origin", rr.src.Origin, "range", rr.src.Range)
-	}
-}

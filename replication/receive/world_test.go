@@ -60,6 +60,8 @@ type world struct {
 	// mute are ranges whose applier does not answer; stuck is what it was given.
 	mute  map[geo.RangeID]bool
 	stuck map[geo.RangeID][]func()
+	// idle is true while no account is received.
+	idle bool
 	// payload is the size of a record's value.
 	payload int
 	// pulled counts the calls of Records; pulls those of each stream.
@@ -391,3 +393,6 @@ func (w *world) requireOnce() {
 		}
 	}
 }
+
+// Expects implements Applier.
+func (w *world) Expects(geo.SourceRange) bool { return !w.idle }

@@ -206,7 +206,7 @@ func newReceiver(t *testing.T) *receiver {
 	store, err := state.Open("state", state.Options{FS: vfs.NewMem()})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
-	r, err := cursor.Open(geo.FirstRange(geo.Table), store, func(geo.Stream) bool { return false })
+	r, err := cursor.Open(geo.FirstRange(geo.Table), store)
 	require.NoError(t, err)
 	return &receiver{t: t, store: store, Received: r, src: geo.SourceRange{Origin: "north", Range: geo.FirstRange(geo.Table)}}
 }
@@ -239,7 +239,7 @@ func (r *receiver) close(c *change.Closed) {
 		return
 	}
 	b := r.store.NewBatch()
-	require.NoError(r.t, errors.Join(r.ApplyClosed(b, c), b.Close()))
+	require.NoError(r.t, errors.Join(r.ApplyClosed(b, c, func(geo.Stream) bool { return false }), b.Close()))
 }
 
 // syncTime is the least sync time of all streams: what Last Sync Time would be.

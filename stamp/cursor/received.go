@@ -34,8 +34,7 @@ type Writer interface {
 //
 // Streams of an account's former epochs have no cursor: see DropFormer.
 type Received struct {
-	id     geo.RangeID
-	former func(geo.Stream) bool
+	id geo.RangeID
 	// cursors are grouped by account: Get Service Stats asks for one account.
 	cursors map[geo.Account]map[geo.Stream]*change.Cursor
 	known   map[geo.SourceRange]Known
@@ -45,10 +44,10 @@ type Received struct {
 	moved map[geo.Stream]struct{}
 }
 
-// Open loads what a range has received. former is Streams.Former: the gates are the caller's.
-func Open(id geo.RangeID, from kv.Reader, former func(geo.Stream) bool) (*Received, error) {
+// Open loads what a range has received.
+func Open(id geo.RangeID, from kv.Reader) (*Received, error) {
 	r := &Received{
-		id: id, former: former, cursors: map[geo.Account]map[geo.Stream]*change.Cursor{}, known: map[geo.SourceRange]Known{},
+		id: id, cursors: map[geo.Account]map[geo.Stream]*change.Cursor{}, known: map[geo.SourceRange]Known{},
 		behind: map[geo.Stream]struct{}{}, moved: map[geo.Stream]struct{}{},
 	}
 	return r, errors.Join(
@@ -97,13 +96,14 @@ func (r *Received) ApplyRecord(rec *change.Record, encoded []byte) error {
 
 // ApplyClosed takes a closed record. The caller has checked with Joins that the heads in
 // it, and those known, are all heads as of its time. A closed record that is Stale changes nothing.
-func (r *Received) ApplyClosed(w Writer, c *change.Closed) error {
+// former is Streams.Former.
+func (r *Received) ApplyClosed(w Writer, c *change.Closed, former func(geo.Stream) bool) error {
 	src := geo.SourceRange{Origin: c.Origin, Range: c.Range}
 	k := r.known[src]
 	if k.Stale(c) {
 		return nil
 	}
-	k = k.Take(c, r)
+	k = k.Take(c, gated{r, former})
 	r.known[src] = k
 	row := k.row(src)
 	return w.Set(keys.Received(r.id, c.Origin, c.Range), change.AppendClosed(nil, &row))
@@ -137,14 +137,20 @@ func (r *Received) Behind(src geo.SourceRange, f func(geo.Stream, change.Cursor)
 	}
 }
 
-// Former implements Streams.
-func (r *Received) Former(s geo.Stream) bool { return r.former(s) }
+// gated is Received under the gates of the caller.
+type gated struct {
+	*Received
+	former func(geo.Stream) bool
+}
 
-// DropFormer drops the cursors of an account's former epochs. A later epoch of the account is served, and
-// what became of the streams of an earlier one decides nothing about it (R13).
-func (r *Received) DropFormer(w Writer, a geo.Account) error {
+// Former implements Streams.
+func (g gated) Former(s geo.Stream) bool { return g.former(s) }
+
+// DropFormer drops the cursors of an account's former epochs: see Streams.Former. A later epoch of the
+// account is served, and what became of the streams of an earlier one decides nothing about it (R13).
+func (r *Received) DropFormer(w Writer, a geo.Account, former func(geo.Stream) bool) error {
 	for s := range r.cursors[a] {
-		if !r.former(s) {
+		if !former(s) {
 			continue
 		}
 		delete(r.cursors[a], s)

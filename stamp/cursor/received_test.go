@@ -42,7 +42,7 @@ func (r *rig) open() {
 	var err error
 	r.store, err = state.Open("state", state.Options{FS: r.fs})
 	require.NoError(r.t, err)
-	r.r, err = Open(testRange, r.store, present)
+	r.r, err = Open(testRange, r.store)
 	require.NoError(r.t, err)
 }
 
@@ -108,7 +108,7 @@ func (r *rig) run(t *testing.T, d *datadriven.TestData) string {
 		if !k.Stale(c) && !k.Joins(c, func() geo.Timestamp { return 0 }) {
 			return "does not join"
 		}
-		require.NoError(t, r.r.ApplyClosed(b, c))
+		require.NoError(t, r.r.ApplyClosed(b, c, present))
 	case "progress":
 		return show(r.r.Progress(source, geo.Account(account)))
 	case "keys":
@@ -161,7 +161,7 @@ func present(geo.Stream) bool { return false }
 func TestSyncIsGreatestReachedClosedTime(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := &Received{
-			id: testRange, former: present, cursors: map[geo.Account]map[geo.Stream]*change.Cursor{}, known: map[geo.SourceRange]Known{},
+			id: testRange, cursors: map[geo.Account]map[geo.Stream]*change.Cursor{}, known: map[geo.SourceRange]Known{},
 			behind: map[geo.Stream]struct{}{}, moved: map[geo.Stream]struct{}{},
 		}
 		s := stream("a", 3)
@@ -177,7 +177,7 @@ func TestSyncIsGreatestReachedClosedTime(t *testing.T) {
 					head += more
 					c.Heads = []change.StreamHead{{Account: s.Account, Epoch: s.Epoch, Lane: s.Lane, Seq: head}}
 				}
-				require.NoError(t, r.ApplyClosed(sink{}, c))
+				require.NoError(t, r.ApplyClosed(sink{}, c, present))
 				closed = append(closed, change.Pair{T: now, Head: geo.Head{Seq: head}})
 			case 2:
 				if at < head {

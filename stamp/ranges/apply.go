@@ -6,7 +6,6 @@ import (
 	"antipode/geo"
 	"antipode/internal/plantedbugs"
 	"antipode/stamp/change"
-	"antipode/stamp/keys"
 	"antipode/stamp/state"
 )
 
@@ -67,34 +66,6 @@ func (m *Machine) applyPart(batch *state.Batch, kind change.PartKind, body []byt
 		return m.outbox.ApplyTrim(batch, s, to)
 	}
 	return fmt.Errorf("%w: part kind %d", change.ErrVersion, kind)
-}
-
-// applyGate sets a gate. With a later epoch at the secondary, the streams of former ones are dropped, stops
-// included (R13).
-func (m *Machine) applyGate(batch *state.Batch, body []byte) error {
-	a, g, err := change.ParseGatePart(body)
-	if err != nil {
-		return err
-	}
-	m.setGate(a, g)
-	if err := batch.Set(keys.Gate(m.id, a), change.AppendGate(nil, g)); err != nil {
-		return err
-	}
-	for s := range m.stops {
-		if s.Account != a || !former(g, s) {
-			continue
-		}
-		delete(m.stops, s)
-		if err := batch.Delete(keys.Stop(m.id, s)); err != nil {
-			return err
-		}
-	}
-	return m.received.DropFormer(batch, a)
-}
-
-// former reports whether an account is received in a later epoch than the stream's.
-func former(g change.Gate, s geo.Stream) bool {
-	return g.Role == change.RoleSecondary && s.Epoch.Compare(g.Epoch) < 0
 }
 
 func (m *Machine) setOps(batch *state.Batch, r *change.Record) error {
@@ -165,5 +136,5 @@ func (m *Machine) applyReceivedClosed(batch *state.Batch, body []byte) error {
 		return err
 	}
 	m.applied.Last = max(m.applied.Last, c.T)
-	return m.received.ApplyClosed(batch, &c)
+	return m.received.ApplyClosed(batch, &c, m.former)
 }

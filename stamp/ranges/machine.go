@@ -36,9 +36,7 @@ type Machine struct {
 	mu      sync.RWMutex
 	applied change.AppliedState
 	members replica.Members
-	gates   map[geo.Account]change.Gate
-	// numbered counts the gates that have this range send closed records: see setGate.
-	numbered int
+	gates   gateTable
 	// stops are the streams that may not go on, of this range or received by it.
 	stops map[geo.Stream]change.Stop
 	// outbox holds the streams that this range is the source of.
@@ -71,7 +69,7 @@ type Applied struct {
 // OpenMachine loads the state of a range that began with one replica on each of nodes.
 // observer is called from Apply.
 func OpenMachine(id geo.RangeID, state *state.Store, observer func(Applied), nodes ...geo.NodeID) (*Machine, error) {
-	m := &Machine{id: id, state: state, observer: observer, nodes: nodes, gates: map[geo.Account]change.Gate{}, stops: map[geo.Stream]change.Stop{}}
+	m := &Machine{id: id, state: state, observer: observer, nodes: nodes, gates: gateTable{of: map[geo.Account]change.Gate{}}, stops: map[geo.Stream]change.Stop{}}
 	if err := m.load(); err != nil {
 		return nil, fmt.Errorf("load state of range %d: %w", id, err)
 	}
@@ -89,7 +87,7 @@ func (m *Machine) load() (err error) {
 	if m.outbox, err = outbox.Open(m.id, m.state); err != nil {
 		return err
 	}
-	if m.received, err = cursor.Open(m.id, m.state, func(s geo.Stream) bool { return former(m.gates[s.Account], s) }); err != nil {
+	if m.received, err = cursor.Open(m.id, m.state); err != nil {
 		return err
 	}
 	if err := m.loadStops(); err != nil {
@@ -97,30 +95,6 @@ func (m *Machine) load() (err error) {
 	}
 	return keys.Each(m.state, keys.Gates(m.id), m.loadGate)
 }
-
-func (m *Machine) loadGate(key, value []byte) error {
-	a, err := keys.ParseGateKey(key)
-	if err != nil {
-		return err
-	}
-	g, err := change.ParseGate(value)
-	m.setGate(a, g)
-	return err
-}
-
-// setGate sets the gate of an account and keeps the count of those that are numbered and primary:
-// it is asked for at every step, and there is a gate for each account of the location (R12).
-func (m *Machine) setGate(a geo.Account, g change.Gate) {
-	if sendsClosed(m.gates[a]) {
-		m.numbered--
-	}
-	if sendsClosed(g) {
-		m.numbered++
-	}
-	m.gates[a] = g
-}
-
-func sendsClosed(g change.Gate) bool { return g.Numbered && g.Role == change.RolePrimary }
 
 // Apply implements replica.StateMachine. One batch takes all entries, the applied
 // index with them.

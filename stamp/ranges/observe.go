@@ -2,7 +2,6 @@ package ranges
 
 import (
 	"fmt"
-	"maps"
 
 	"antipode/geo"
 	"antipode/stamp/change"
@@ -137,28 +136,6 @@ func (m *Machine) Progress(src geo.SourceRange, a geo.Account) cursor.Progress {
 		}
 	}
 	return p
-}
-
-// Gate returns the gate of an account; an absent one is closed.
-func (m *Machine) Gate(a geo.Account) change.Gate {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	return m.gates[a]
-}
-
-// Numbered reports whether an account of the range is shipped from here. A range without such an
-// account commits and sends no closed records (R12).
-func (m *Machine) Numbered() bool {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	return m.numbered > 0
-}
-
-// Gates returns all gates.
-func (m *Machine) Gates() map[geo.Account]change.Gate {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	return maps.Clone(m.gates)
 }
 
 // AppliedState returns up to which entry the log is applied.

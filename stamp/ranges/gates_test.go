@@ -16,9 +16,9 @@ import (
 	"antipode/stamp/state"
 )
 
-// A range sends closed records exactly while one of its gates is numbered and primary (R12): the count
-// that is kept beside the gates agrees with a walk over all of them, after every change of a gate, after
-// a replacement of the state and after a restart (property).
+// A range sends closed records exactly while one of its gates is numbered and primary, and expects some
+// while one is open and secondary (R12): the counts that are kept beside the gates agree with a walk over all
+// of them, after every change of a gate, after a replacement of the state and after a restart (property).
 func TestR12Numbered(t *testing.T) {
 	store, err := state.Open("state", state.Options{FS: vfs.NewMem()})
 	require.NoError(t, err)
@@ -30,17 +30,19 @@ func TestR12Numbered(t *testing.T) {
 	}
 	m, rng := open(), rand.New(rand.NewPCG(1, 2))
 	check := func() {
-		want := false
+		sends, expects := false, false
 		for _, g := range m.Gates() {
-			want = want || g.Numbered && g.Role == change.RolePrimary
+			sends = sends || g.Numbered && g.Role == change.RolePrimary
+			expects = expects || g.Open && g.Role == change.RoleSecondary
 		}
-		require.Equal(t, want, m.Numbered())
+		require.Equal(t, sends, m.Numbered())
+		require.Equal(t, expects, m.Receiving())
 	}
 	var seen [2]int
 	for i := range 300 {
 		var b change.Builder
 		b.Gate(geo.Account(rune('a'+rng.IntN(3))), change.Gate{
-			Epoch: geo.Epoch{Number: geo.EpochNumber(i + 1), Location: "north"}, Role: change.Role(rng.IntN(3)), Numbered: rng.IntN(3) == 0,
+			Epoch: geo.Epoch{Number: geo.EpochNumber(i + 1), Location: "north"}, Role: change.Role(rng.IntN(3)), Numbered: rng.IntN(3) == 0, Open: rng.IntN(3) == 0,
 		})
 		id := change.GroupID{Term: 1, Number: uint64(i) + 1}
 		pred := change.GroupID{Term: 1, Number: uint64(i)}

@@ -1,0 +1,28 @@
+package receive
+
+import "time"
+
+// checkSilence raises an alarm, once, when nothing was received of a range for too long: since the last
+// contact, or since the range is expected to send, which it may never have done.
+func (rr *rangeReceiver) checkSilence(ran time.Duration) {
+	limit := rr.r.o.SilenceAfter
+	if limit == 0 {
+		return
+	}
+	if !rr.r.o.Applier.Expects(rr.src) {
+		rr.contact, rr.silent = 0, 0 // A range that ships no account sends nothing (R12).
+		return
+	}
+	if rr.contact == 0 {
+		rr.contact = ran
+	}
+	if ran-rr.contact < limit {
+		rr.silent = 0
+		return
+	}
+	if rr.silent == 0 {
+		rr.silent = ran
+		rr.r.o.Alarm(AlarmSilence)
+		rr.r.o.Logger.Warn("no contact with a range; Last Sync Time stands still", "origin", rr.src.Origin, "range", rr.src.Range)
+	}
+}
