@@ -176,6 +176,10 @@ func (f *fake) RecoverRange(ctx context.Context, l geo.Location, id geo.RangeID,
 	}, err
 }
 
+func (f *fake) ResumeStream(ctx context.Context, l geo.Location, s wire.StreamName) (wire.Resumed, error) {
+	return wire.Resumed{Stream: s.String(), Location: l, Reason: "version"}, f.note(ctx, "resume %s at %s", s, l)
+}
+
 func (f *fake) SetLink(ctx context.Context, l wire.Link) error {
 	return f.note(ctx, "link %s %gs", l.State, l.DelaySeconds)
 }

@@ -144,6 +144,7 @@ func Handler(c Cluster, reg prometheus.Gatherer, o Options) http.Handler {
 	e.POST("/v1/locations/:location/start", p.startLocation, p.withToken)
 	e.POST("/v1/locations/:location/stop", p.stopLocation, p.withToken)
 	e.POST("/v1/locations/:location/ranges/:range/recover", p.recoverRange, p.withToken)
+	e.POST("/v1/locations/:location/forks/resume", p.resume, p.withToken)
 	e.POST("/v1/link/cut", p.cutLink, p.withToken)
 	e.POST("/v1/link/heal", p.healLink, p.withToken)
 	e.POST("/v1/link/delay", p.delayLink, p.withToken)

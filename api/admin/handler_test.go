@@ -190,6 +190,9 @@ func TestClientRoundTrip(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "northcentralus-2", r.Survivor)
 	require.NotNil(t, r.SilentNodes)
+	resumed, err := c.Resume(ctx, north, wire.StreamName{Account: "pictures", Epoch: wire.Epoch{Number: 1, Location: north}, Range: 4, Lane: 17})
+	require.NoError(t, err)
+	require.Equal(t, wire.Resumed{Stream: "pictures/1@northcentralus/r4/l17", Location: north, Reason: "version"}, resumed)
 	_, err = c.CutLink(ctx)
 	require.NoError(t, err)
 	l, err := c.DelayLink(ctx, 5*time.Second)
@@ -203,6 +206,7 @@ func TestClientRoundTrip(t *testing.T) {
 		"stop node 2 of northcentralus", "start node 2 of northcentralus",
 		"stop location northcentralus", "start location northcentralus",
 		"recover range 4 of northcentralus, {AcceptLoss:true Untrusted:true WithoutPair:false}",
+		"resume pictures/1@northcentralus/r4/l17 at northcentralus",
 		"link cut 0s", "link delayed 5s", "link up 0s",
 	}, f.calls())
 }

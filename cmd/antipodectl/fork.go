@@ -17,7 +17,7 @@ func (t *tool) forkCommand() *cobra.Command {
 		Short:   "Show the streams that may not go on",
 		Example: `  antipodectl fork list`,
 	})
-	c.AddCommand(t.forkList(), t.forkShow())
+	c.AddCommand(t.forkList(), t.forkShow(), t.forkResume())
 	return c
 }
 

@@ -95,6 +95,9 @@ func port(t *testing.T) *httptest.Server {
 		{Number: 1, Time: fork.Since, Location: "southcentralus", Kind: "left-in-sync", Node: "southcentralus-2", Range: 4, Replica: 7, Reason: "slow"},
 	}})
 	answer("GET /v1/forks", 200, admin.Forks{Forks: []admin.Fork{other, fork, there}, Silent: []string{"the blob range of northcentralus"}})
+	for _, l := range []geo.Location{"northcentralus", "southcentralus"} {
+		answer("POST /v1/locations/"+string(l)+"/forks/resume", 200, admin.Resumed{Stream: fork.Stream, Location: l, Reason: "version"})
+	}
 	answer("GET /v1/reservations", 200, silent)
 	answer("POST /v1/reservations/music/free", 200, silent)
 	answer("POST /v1/reservations/pictures/free", 409, admin.ErrorDocument{Error: admin.Error{
@@ -171,6 +174,9 @@ func TestGolden(t *testing.T) {
 		"fork-show":                 "fork show pictures",
 		"fork-show-stream":          "fork show music/1@northcentralus/r4/l2",
 		"fork-show-none":            "fork show nobody",
+		"fork-resume":               "fork resume pictures/1@northcentralus/r4/l17",
+		"fork-resume-none":          "fork resume nobody/1@northcentralus/r4/l17",
+		"help-fork-resume":          "fork resume --help",
 		"help-fork-list":            "fork list --help",
 		"node-stop":                 "node stop northcentralus-2",
 		"node-stop-json":            "node stop northcentralus-2 --output json",

@@ -166,6 +166,7 @@ func (rr *rangeReceiver) resolve(rec *Record, now time.Duration) {
 	st := rec.Record.Stream()
 	switch rec.Outcome {
 	case Applied:
+		delete(rr.stopped, st) // An operator let it go on.
 		if p := rr.pulls[st]; p != nil {
 			p.ahead = false
 		}

@@ -54,6 +54,7 @@ type Location interface {
 	Start(ctx context.Context) error
 	Stop(ctx context.Context) error
 	RecoverRange(ctx context.Context, id geo.RangeID, in wire.RecoverRange) (wire.RangeRecovered, error)
+	ResumeStream(ctx context.Context, s wire.StreamName) (wire.Resumed, error)
 	SetLink(ctx context.Context, l wire.Link) error
 }
 

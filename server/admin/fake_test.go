@@ -156,6 +156,10 @@ func (f *fake) RecoverRange(ctx context.Context, id geo.RangeID, in wire.Recover
 	return wire.RangeRecovered{Location: f.name, Range: id, Survivor: "a", SilentNodes: []string{"b"}}, f.note(ctx, "recover range %d %+v", id, in)
 }
 
+func (f *fake) ResumeStream(ctx context.Context, s wire.StreamName) (wire.Resumed, error) {
+	return wire.Resumed{Stream: s.String(), Location: f.name, Reason: "version"}, f.note(ctx, "resume %s", s)
+}
+
 func (f *fake) SetLink(ctx context.Context, l wire.Link) error {
 	return f.note(ctx, "link %s %gs", l.State, l.DelaySeconds)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	wire "antipode/client/admin"
+	"antipode/geo"
 )
 
 // Forks implements api/admin.Cluster.
@@ -32,4 +33,25 @@ func (l *Local) Forks(ctx context.Context) (wire.Forks, error) { return l.Locati
 // Forks implements Location.
 func (r *Remote) Forks(ctx context.Context) (wire.Forks, error) {
 	return read(ctx, r, func(ctx context.Context, c *wire.Client) (wire.Forks, error) { return c.Forks(ctx) })
+}
+
+// ResumeStream implements api/admin.Cluster.
+func (b *Backend) ResumeStream(ctx context.Context, l geo.Location, s wire.StreamName) (out wire.Resumed, err error) {
+	err = b.at(l, func(l Location) (err error) {
+		out, err = l.ResumeStream(ctx, s)
+		return err
+	})
+	return out, err
+}
+
+// ResumeStream implements Location.
+func (l *Local) ResumeStream(ctx context.Context, s wire.StreamName) (wire.Resumed, error) {
+	return l.Location.ResumeStream(ctx, s)
+}
+
+// ResumeStream implements Location.
+func (r *Remote) ResumeStream(ctx context.Context, s wire.StreamName) (wire.Resumed, error) {
+	return operate(ctx, r, func(ctx context.Context, c *wire.Client) (wire.Resumed, error) {
+		return c.Resume(ctx, r.Location, s)
+	})
 }

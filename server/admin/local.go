@@ -48,6 +48,7 @@ type part interface {
 	StartNode(id geo.NodeID) error
 	StopNode(id geo.NodeID) error
 	RecoverRange(ctx context.Context, id geo.RangeID, in wire.RecoverRange) (wire.RangeRecovered, error)
+	ResumeStream(ctx context.Context, s wire.StreamName) (wire.Resumed, error)
 	Link() wire.Link
 	SetLink(to wire.Link)
 }

@@ -34,7 +34,7 @@ func (n *Node) locationOptions(seed uint64) location.Options {
 		}
 		return stamp.Replica(n.location.Route().Catalog())
 	}
-	for _, from := range []ranges.Commands{primary.Commands(), directory.Commands(), secondary.Commands(catalog)} {
+	for _, from := range []ranges.Commands{ranges.OwnCommands(), primary.Commands(), directory.Commands(), secondary.Commands(catalog)} {
 		maps.Copy(commands, from)
 	}
 	o := location.Options{
