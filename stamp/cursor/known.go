@@ -90,7 +90,8 @@ type Streams interface {
 	Set(s geo.Stream, c change.Cursor)
 	// Behind calls f for the streams of src whose cursor has pairs.
 	Behind(src geo.SourceRange, f func(geo.Stream, change.Cursor))
-	// Former reports whether the account is received in a later epoch than the stream's.
+	// Former reports whether the account has a later epoch here than the stream, in which it is not primary
+	// here.
 	Former(s geo.Stream) bool
 }
 

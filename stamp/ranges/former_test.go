@@ -19,7 +19,8 @@ func (c command) Evaluate(tx *ranges.Tx) error { c(tx); return nil }
 
 // R13: progress is kept by account and epoch. With the gate of a later epoch a secondary drops the
 // account's streams of former ones: one that was behind or stopped holds up nothing, also after a restart,
-// and a closed record that still names it does not bring it back. A primary keeps them.
+// and a closed record that still names it does not bring it back. So does a location that holds
+// no copy of the account from then on. A primary keeps them.
 func TestR13FormerEpochsAreDropped(t *testing.T) {
 	s := stamptest.New(t, "south", geo.Table)
 	id := geo.FirstRange(geo.Table)
@@ -68,4 +69,6 @@ func TestR13FormerEpochsAreDropped(t *testing.T) {
 	stamptest.Submit(t, s, id, gate("other", 2, change.RolePrimary))
 	requireStreams("other", 1, 1)
 	requireStreams(cursor.EveryAccount, 3, 1)
+	stamptest.Submit(t, s, id, gate("other", 3, change.RoleNone))
+	requireStreams("other", 0, 0)
 }
