@@ -1,0 +1,104 @@
+package verify
+
+import (
+	"errors"
+
+	"antipode/geo"
+)
+
+// Op is what a question asks for.
+type Op string
+
+// The operations. Each may be repeated with the effect of one, but for OpOpen: a session whose answer
+// was lost ends when it was idle for a while.
+const (
+	// OpOpen takes a snapshot of a range and returns the heads or cursors of an account in it.
+	OpOpen Op = "open"
+	// OpName adds prefixes of keys to those that the scans of the session walk.
+	OpName Op = "name"
+	// OpScan begins a scan, or returns how far it is, or a part of its result.
+	OpScan Op = "scan"
+	// OpClose ends a session.
+	OpClose Op = "close"
+)
+
+// Question is one question to Sessions. It travels as JSON: fields are added, and never renamed.
+type Question struct {
+	Op Op
+	// Account, Epoch and Source belong to OpOpen. Source is set at the location that numbers the streams
+	// of the epoch: it answers with heads, and the other one with cursors.
+	Account geo.Account `json:",omitempty"`
+	Epoch   geo.Epoch   `json:",omitzero"`
+	Source  bool        `json:",omitempty"`
+	// Session is the one that OpOpen returned.
+	Session uint64 `json:",omitempty"`
+	// From is how many prefixes were named before these.
+	From     int      `json:",omitempty"`
+	Prefixes [][]byte `json:",omitempty"`
+	Scan     *Scan    `json:",omitempty"`
+	// Offset is where the part of the result begins that is asked for.
+	Offset uint64 `json:",omitempty"`
+}
+
+// LaneHead is the last record of a lane as a snapshot has it.
+type LaneHead struct {
+	Lane geo.Lane
+	Head geo.Head
+	// Stopped is why the stream may not go on, empty if it may.
+	Stopped string `json:",omitempty"`
+}
+
+// Answer is the answer to a Question.
+type Answer struct {
+	Session uint64 `json:",omitempty"`
+	// Heads are those of OpOpen, in the order of lanes. A lane without a record is missing.
+	Heads []LaneHead `json:",omitempty"`
+	// Gone is set if there is no such session: it was idle for too long, or its node has stopped.
+	Gone bool `json:",omitempty"`
+
+	// Rows, Bytes, Chunks and ChunkBytes are how far the scan is.
+	Rows       uint64 `json:",omitempty"`
+	Bytes      uint64 `json:",omitempty"`
+	Chunks     uint64 `json:",omitempty"`
+	ChunkBytes uint64 `json:",omitempty"`
+	// Done is set once the scan has ended, and Failed is its error.
+	Done   bool   `json:",omitempty"`
+	Failed string `json:",omitempty"`
+	// Result is a part of the result, whose length is Total.
+	Result []byte `json:",omitempty"`
+	Total  uint64 `json:",omitempty"`
+	// Damages lists damaged chunks, the first of Damaged.
+	Damages []Damage `json:",omitempty"`
+	Damaged uint64   `json:",omitempty"`
+}
+
+// Bounds of questions and answers, below the 4 MiB of a call.
+const (
+	// prefixesPerCall is how many bytes of prefixes one question names, but for the first prefix.
+	prefixesPerCall = 1 << 20
+	// prefixesMax bounds the prefixes of a session.
+	prefixesMax = 200_000
+	// resultPerCall is how much of a result goes into one answer.
+	resultPerCall = 1 << 20
+	// damagesPerCall is how many damages go into one answer.
+	damagesPerCall = damagesMax
+)
+
+// errQuestion: the question does not follow the protocol.
+var errQuestion = errors.New("verify: malformed question")
+
+// check reports what is wrong with a scan.
+func (s *Scan) check() error {
+	switch {
+	case s == nil, s.Number == 0, len(s.Nodes) == 0, len(s.Nodes) > nodesMax,
+		s.Want != WantSums && s.Want != WantParts && s.Want != WantRows,
+		s.Payload != PayloadIgnored && s.Payload != PayloadPresent && s.Payload != PayloadRead:
+		return errQuestion
+	}
+	for _, n := range s.Nodes {
+		if !n.valid() {
+			return errQuestion
+		}
+	}
+	return nil
+}
