@@ -67,6 +67,7 @@ func (rr *rangeReceiver) load(now time.Duration) {
 			}
 			m.loadAt = now + loadPause
 			m.take(p, rr.r.running.Time())
+			maps.DeleteFunc(rr.pulls, func(st geo.Stream, _ *pull) bool { return p.HasEnded(st) })
 			rr.confirm(asked, m.applied)
 			rr.reportStops(p.Stops)
 		})
@@ -102,7 +103,7 @@ func (m *mirror) take(p cursor.Progress, ran time.Duration) {
 		}
 	}
 	for st, l := range m.behind { // Heads that were committed after the answer was read.
-		if _, ok := behind[st]; !ok && l.head > applied[st].Seq {
+		if _, ok := behind[st]; !ok && l.head > applied[st].Seq && !p.HasEnded(st) {
 			behind[st] = l
 		}
 	}

@@ -73,6 +73,8 @@ type world struct {
 	outcome func(*Record) Outcome
 	// refuse are the streams of which no record is taken (R7).
 	refuse map[geo.Stream]bool
+	// ended are the accounts that have no secondary here any more.
+	ended map[geo.Account]geo.Epoch
 	// ahead, if it is set, is how much too far ahead of the clock here a time is (R6).
 	ahead func(geo.Timestamp) time.Duration
 	// acked counts the cursors in acknowledgements, fulls those that were full; loaded counts
@@ -340,7 +342,7 @@ func (w *world) progress(src geo.SourceRange) cursor.Progress {
 		}
 	}
 	w.loaded += len(streams)
-	p := cursor.Progress{Source: src, Streams: slices.Collect(maps.Values(streams))}
+	p := cursor.Progress{Source: src, Ended: w.ended, Streams: slices.Collect(maps.Values(streams))}
 	for st, why := range w.stops {
 		if st.Range == src.Range {
 			p.Stops = append(p.Stops, cursor.StreamStop{Stream: st, Stop: why})

@@ -81,6 +81,9 @@ func (s *Shipper) Acknowledge(a Acknowledgement) ([]Mismatch, error) {
 		if c.Stream.Epoch.Location != s.o.Location || c.Stream.Range != s.o.Range.ID() {
 			return nil, fmt.Errorf("ship: cursor of %s, which is no stream of range %d of %s", c.Stream, s.o.Range.ID(), s.o.Location)
 		}
+		if g := m.Gate(c.Stream.Account); g.Role == change.RolePrimary && c.Stream.Epoch.Compare(g.Epoch) < 0 {
+			continue // The stream has ended: its outbox may be gone, and decides nothing.
+		}
 		if why, stopped := m.Stopped(c.Stream); stopped {
 			out = append(out, Mismatch{c.Stream, why.Reason, why.Here, true})
 			continue

@@ -135,6 +135,14 @@ func (m *Machine) Progress(src geo.SourceRange, a geo.Account) cursor.Progress {
 			p.Stops = append(p.Stops, cursor.StreamStop{Stream: st, Stop: why})
 		}
 	}
+	for name, g := range m.gates.of {
+		if a == cursor.EveryAccount && g.Role == change.RoleNone {
+			if p.Ended == nil {
+				p.Ended = map[geo.Account]geo.Epoch{}
+			}
+			p.Ended[name] = g.Epoch
+		}
+	}
 	return p
 }
 

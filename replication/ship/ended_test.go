@@ -1,0 +1,65 @@
+package ship
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"antipode/geo"
+	"antipode/stamp/change"
+	"antipode/stamp/ranges"
+	"antipode/stamp/stamptest"
+)
+
+// endStreams ends the streams of an account's former epochs.
+type endStreams struct{ account geo.Account }
+
+func (c endStreams) Evaluate(tx *ranges.Tx) error {
+	more, err := tx.EndStreams(c.account)
+	if more {
+		panic("more than one group")
+	}
+	return err
+}
+
+// An account that leaves for a later epoch without numbers has streams that end: what the outbox holds of
+// them goes, also of a stopped one, which is stopped no more. A cursor that still comes, below what is
+// gone or above it, is answered nothing: it is neither a loss nor a fork. Until the gate of that epoch is
+// there nothing ends (R10, R16).
+func TestR10EndedStreamsDecideNothing(t *testing.T) {
+	r := newRig(t, "p", "p", "p", "q")
+	p, q := testStream("p"), testStream("q")
+	r.requireStopped(StreamCursor{Stream: q, Head: geo.Head{Seq: 9, Hash: 9}}, change.StopForked)
+	stamptest.Submit(t, r.stamp, geo.FirstRange(geo.Table), endStreams{"acct"})
+	require.Equal(t, "4 records", r.outbox())
+
+	g := change.Gate{Epoch: geo.Epoch{Number: 2, Location: "north"}, Role: change.RolePrimary, Open: true}
+	stamptest.Submit(t, r.stamp, geo.FirstRange(geo.Table), stamptest.Gate{Account: "acct", Gate: g})
+	for range 2 {
+		stamptest.Submit(t, r.stamp, geo.FirstRange(geo.Table), endStreams{"acct"})
+		require.Equal(t, "0 records", r.outbox())
+		require.Empty(t, r.leader().Machine.Stops())
+	}
+	rec := change.Record{Ops: []change.Op{{Row: []byte("r"), Value: []byte("v")}}}
+	stamptest.Submit(t, r.stamp, geo.FirstRange(geo.Table), stamptest.Change{Partition: partition("p"), Record: rec})
+	require.Equal(t, "0 records", r.outbox(), "LRS changes have no numbers")
+	require.EqualValues(t, 3, r.leader().Machine.Head(p).Seq)
+	for _, full := range []bool{false, true} {
+		for _, c := range []StreamCursor{
+			{Stream: p, Head: geo.Head{Seq: 1, Hash: 1}},
+			{Stream: p, Head: geo.Head{Seq: 1, Hash: 1}, Below: 3},
+			{Stream: p, Head: geo.Head{Seq: 9, Hash: 9}},
+			{Stream: q, Stop: change.StopPoison},
+		} {
+			got, err := r.ship.Acknowledge(Acknowledgement{Cursors: []StreamCursor{c}, Full: full})
+			require.NoError(t, err)
+			require.Empty(t, got)
+		}
+	}
+	for now := range 5 {
+		r.ship.Step(time.Duration(now) * time.Second)
+	}
+	require.Empty(t, r.leader().Machine.Stops())
+	require.Equal(t, []string{AlarmFork}, r.alarms(), "that of the fork before")
+}
