@@ -204,6 +204,7 @@ func codeRequests() map[string]coded {
 
 // unreached are the rows that no request of a client gets by itself, with the reason.
 var unreached = map[string]string{
+	"OperationInProgress":    "an answer of the admin port: TestClusterErrors",
 	"AccountAlreadyExists":   "an answer of the admin port: TestClusterErrors",
 	"NoHostInformation":      "HTTP/1.0 without Host alone, since net/http refuses HTTP/1.1: TestParseTarget",
 	"InternalError":          "a bug: TestPanicIsLoggedWithItsStack",

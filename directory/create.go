@@ -160,7 +160,7 @@ func (d *Directory) attempt(ctx context.Context, b *begin, again Again) (*catalo
 	if err := step("its completion in the catalog", submit(done)); err != nil {
 		return nil, err
 	}
-	d.resumeNow(ctx, &done.stored)
+	_ = d.resumeNow(ctx, &done.stored) // Resume follows.
 	return &done.stored, nil
 }
 

@@ -27,7 +27,7 @@ type Peer interface {
 	Reserve(ctx context.Context, a catalog.Account) error
 	// Announce has the peer agree with an account whose primary is here. Of one without a secondary it
 	// stores the record there and closes the gates, which are idempotent; after nil both are
-	// committed.
+	// committed. Of one with a secondary it changes nothing: nil means that the record has arrived.
 	Announce(ctx context.Context, a catalog.Account) error
 }
 
@@ -116,7 +116,12 @@ func (d *Directory) list(ctx context.Context, keep func(*catalog.Account) bool) 
 
 // submit commits a command in the catalog.
 func (d *Directory) submit(ctx context.Context, cmd ranges.Command) error {
-	return d.stamp.Submit(ctx, geo.FirstRange(geo.Catalog), cmd)
+	return d.submitTo(ctx, geo.Catalog, cmd)
+}
+
+// submitTo commits a command in the range of a service.
+func (d *Directory) submitTo(ctx context.Context, s geo.Service, cmd ranges.Command) error {
+	return d.stamp.Submit(ctx, geo.FirstRange(s), cmd)
 }
 
 // Reserve implements Peer at the secondary location.

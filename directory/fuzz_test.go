@@ -19,7 +19,7 @@ func FuzzReserve(f *testing.F) {
 	f.Add(b)
 	f.Fuzz(func(t *testing.T, body []byte) {
 		a, err := parseReserve(body, "south", "north")
-		if err == nil && (a.Primary != geo.Location("north") || a.Secondary != "south" || !a.Name.Valid() || a.Active) {
+		if err == nil && (a.Primary != geo.Location("north") || a.Redundancy.Geo() != (a.Secondary == "south") || !a.Name.Valid() || a.Active) {
 			t.Fatalf("took %+v", a)
 		}
 	})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"antipode/geo"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
 	"antipode/stamp/ranges"
@@ -15,7 +16,9 @@ import (
 // has no streams: its record there is written by Peer.Announce. Until that has succeeded, the record
 // at the primary has an operation:
 //
-//	complete, with an operation ──Announce, then finish──> complete
+//	created as LRS: complete, with an operation ──Announce, then finish──> complete
+//	changed to LRS: the row, the epoch and the catalog's gate ──gates of all other ranges, their outboxes
+//	dropped, Announce, the catalog's outbox dropped, finish──> complete
 //
 // Resume goes on with it, whichever leader, process or call began it.
 
@@ -39,23 +42,52 @@ func (d *Directory) Resume(ctx context.Context) error {
 
 // resumeNow goes on with the operation of an account for a short time. It ends without it if that does not
 // suffice: Resume follows.
-func (d *Directory) resumeNow(ctx context.Context, a *catalog.Account) {
+func (d *Directory) resumeNow(ctx context.Context, a *catalog.Account) error {
 	if a.Operation == nil {
-		return
+		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, operationWait)
 	defer cancel()
-	if d.resume(ctx, *a) == nil {
+	err := d.resume(ctx, *a)
+	if err == nil {
 		a.Operation = nil
 	}
+	return err
 }
 
 // resume goes through the steps of the operation of an account. Each may be repeated.
 func (d *Directory) resume(ctx context.Context, a catalog.Account) error {
+	leaves := a.Operation.Kind == catalog.OperationLeave
+	if leaves {
+		if err := d.closeStreams(ctx, a); err != nil {
+			return err
+		}
+	}
 	if err := d.peer.Announce(ctx, a); err != nil {
 		return err
 	}
+	if leaves { // Not before: the last record of this stream was to say what the call has said now.
+		if err := d.end(ctx, a.Name, geo.Catalog); err != nil {
+			return err
+		}
+	}
 	return d.submit(ctx, finish{a})
+}
+
+// closeStreams has every range but the catalog leave the account's former epoch, and drop what its outbox
+// holds of it.
+func (d *Directory) closeStreams(ctx context.Context, a catalog.Account) error {
+	err := setGates(ctx, d.stamp, a.Name, primaryGate(&a), once)
+	var passed *PassedError
+	if err != nil && !errors.As(err, &passed) { // Passed: the account has gone on since.
+		return err
+	}
+	for _, s := range geo.Services {
+		if err := d.end(ctx, a.Name, s); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // finish ends the operation of an account, if it is still that one.
@@ -77,6 +109,9 @@ func (c finish) Evaluate(tx *ranges.Tx) error {
 
 // Announce implements Peer at the other location.
 func (d *Directory) Announce(ctx context.Context, a catalog.Account) error {
+	if a.Redundancy.Geo() {
+		return d.agree(ctx, a)
+	}
 	if err := d.submit(ctx, announced{a}); err != nil {
 		return err
 	}
@@ -86,6 +121,18 @@ func (d *Directory) Announce(ctx context.Context, a catalog.Account) error {
 		return nil // The account has gone on since.
 	}
 	return err
+}
+
+// agree returns nil once the record of an account has arrived from its primary as it is there.
+func (d *Directory) agree(ctx context.Context, a catalog.Account) error {
+	have, err := d.Account(ctx, a.Name)
+	if err != nil {
+		return err
+	}
+	if have.GeoEpoch() != a.GeoEpoch() || have.Redundancy != a.Redundancy {
+		return storageerr.ServerBusy.Saying(fmt.Sprintf("the change of account %s has not arrived at %s yet", a.Name, d.stamp.Location()))
+	}
+	return nil
 }
 
 // announced stores the record of a complete account without a secondary, whose primary is the other

@@ -96,6 +96,31 @@ func (p *port) createAccount(c echo.Context) error {
 	return answer(c, http.StatusCreated, a)
 }
 
+// updateAccount answers POST /v1/accounts/{name}/update. A port of a location changes the accounts whose
+// primary it is.
+func (p *port) updateAccount(c echo.Context) error {
+	var in wire.UpdateAccount
+	if err := decode(c, &in); err != nil {
+		return err
+	}
+	name := geo.Account(c.Param("name"))
+	what := fmt.Sprintf("account %q", name)
+	a, err := p.find(c)
+	if err != nil {
+		return err
+	}
+	if err := p.controls("update", what, a.Primary); err != nil {
+		return err
+	}
+	out, err := p.c.UpdateAccount(c.Request().Context(), name, in)
+	if err != nil {
+		return failed("update", what, err)
+	}
+	p.o.Log.Info("account updated", "account", name, "redundancy", out.Redundancy, "before", a.Redundancy, "behind", out.Behind)
+	out.Endpoints = list(out.Endpoints)
+	return answer(c, http.StatusOK, out)
+}
+
 // validKey takes base64 and the empty key that asks for a new one.
 func validKey(k string) bool {
 	_, err := base64.StdEncoding.Strict().DecodeString(k)

@@ -43,6 +43,10 @@ type Cluster interface {
 	// Lag computes from the Flows how far the secondary of the account is. The query was checked.
 	Lag(ctx context.Context, name geo.Account, q wire.LagQuery, only geo.Location) (wire.Lag, error)
 
+	// UpdateAccount changes the redundancy of an account. storageerr.AccountNotFound, InvalidInput,
+	// NotImplemented, OperationInProgress, ServerBusy: nothing changed.
+	UpdateAccount(ctx context.Context, name geo.Account, u wire.UpdateAccount) (wire.AccountUpdated, error)
+
 	// Forks lists the streams that may not go on, of the locations that answer.
 	Forks(ctx context.Context) (wire.Forks, error)
 

@@ -90,7 +90,11 @@ func advice(r storageerr.Row) string {
 		return "time ran out and it may still happen: see antipodectl status, then try again"
 	}
 	if r.Code == storageerr.AccountAlreadyExists.Code {
-		return r.Message // It names the key that the account does not take.
+		return r.Message // It names what the account does not take.
+	}
+	switch r.Code {
+	case storageerr.OperationInProgress.Code, storageerr.NotImplemented.Code:
+		return r.Message // It names the operation, or what is missing.
 	}
 	return strings.TrimRight(r.Message, ".") + ": see antipodectl status"
 }

@@ -138,6 +138,15 @@ func (f *fake) FreeReservation(ctx context.Context, name geo.Account, only geo.L
 	return f.Reservations(ctx)
 }
 
+func (f *fake) UpdateAccount(ctx context.Context, name geo.Account, u wire.UpdateAccount) (wire.AccountUpdated, error) {
+	if err := f.note(ctx, "update %s to %s", name, u.Redundancy); err != nil {
+		return wire.AccountUpdated{}, err
+	}
+	a, err := f.Account(ctx, name)
+	a.Redundancy = u.Redundancy
+	return wire.AccountUpdated{AccountInfo: a, Behind: "the link is cut"}, err
+}
+
 func (f *fake) CreateAccount(ctx context.Context, a wire.NewAccount) (wire.AccountInfo, error) {
 	if err := f.note(ctx, "create %s at %s key1 %q key2 %q", a.Name, a.Location, a.Key1, a.Key2); err != nil {
 		return wire.AccountInfo{}, err

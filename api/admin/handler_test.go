@@ -160,6 +160,9 @@ func TestClientRoundTrip(t *testing.T) {
 	a, err = c.CreateAccount(ctx, wire.NewAccount{Name: "pictures", Location: south, Key1: "a2V5"})
 	require.NoError(t, err)
 	require.Equal(t, south, a.Primary)
+	u, err := c.UpdateAccount(ctx, "devstoreaccount1", wire.UpdateAccount{Redundancy: "GRS"})
+	require.NoError(t, err)
+	require.Equal(t, "GRS, the link is cut", u.Redundancy+", "+u.Behind)
 	forks, err := c.Forks(ctx)
 	require.NoError(t, err)
 	require.NotNil(t, forks.Silent)
@@ -202,6 +205,7 @@ func TestClientRoundTrip(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{
 		`create pictures at southcentralus key1 "a2V5" key2 ""`,
+		"update devstoreaccount1 to GRS",
 		`free half at ""`,
 		"stop node 2 of northcentralus", "start node 2 of northcentralus",
 		"stop location northcentralus", "start location northcentralus",
@@ -296,6 +300,7 @@ func TestClusterErrors(t *testing.T) {
 		{"exists", fmt.Errorf("catalog: %w", storageerr.AccountAlreadyExists), 409, "AccountAlreadyExists", "choose another name", false},
 		{"busy", storageerr.ServerBusy, 503, "ServerBusy", "nothing happened", false},
 		{"lost", storageerr.OperationTimedOut, 500, "OperationTimedOut", "may still happen", false},
+		{"under way", storageerr.OperationInProgress.Saying("account abc: the change to LRS"), 409, "StorageAccountOperationInProgress", "the change to LRS", false},
 		{"another row", storageerr.InvalidInput, 400, "InvalidInput", "not valid: see", false},
 		{"ours", errors.New("open log:\n disk full"), 500, codeInternal, "open log: disk full: look at", true},
 	} {

@@ -77,6 +77,20 @@ type NewAccount struct {
 	Ensure bool `json:"ensure,omitempty"`
 }
 
+// UpdateAccount is the body of POST /v1/accounts/{name}/update.
+type UpdateAccount struct {
+	// Redundancy is "LRS", "GRS" or "RA-GRS", or the name of a SKU.
+	Redundancy string `json:"redundancy"`
+}
+
+// AccountUpdated is the answer to it: the account as its primary has it now.
+type AccountUpdated struct {
+	AccountInfo
+	// Behind says why the other location does not have the change yet; empty if it has. It follows by
+	// itself.
+	Behind string `json:"behind,omitempty"`
+}
+
 // ConnectionString is the connection string for the official SDKs and tools, with the first key
 // and all endpoints. Its scheme is the one of the first endpoint.
 func ConnectionString(a AccountInfo, k Keys) string {

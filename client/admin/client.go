@@ -120,6 +120,11 @@ func (c *Client) CreateAccount(ctx context.Context, a NewAccount) (AccountInfo, 
 	return fetch[AccountInfo](ctx, c, http.MethodPost, "/v1/accounts", a)
 }
 
+// UpdateAccount changes the redundancy of an account.
+func (c *Client) UpdateAccount(ctx context.Context, name geo.Account, u UpdateAccount) (AccountUpdated, error) {
+	return fetch[AccountUpdated](ctx, c, http.MethodPost, "/v1/accounts/"+url.PathEscape(string(name))+"/update", u)
+}
+
 // StartNode starts a stopped or failed node.
 func (c *Client) StartNode(ctx context.Context, node string) (Changed, error) {
 	return fetch[Changed](ctx, c, http.MethodPost, "/v1/nodes/"+url.PathEscape(node)+"/start", nil)

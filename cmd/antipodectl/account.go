@@ -14,11 +14,11 @@ import (
 func (t *tool) accountCommand() *cobra.Command {
 	c := group(&cobra.Command{
 		Use:   "account",
-		Short: "Create, list and show accounts",
+		Short: "Create, change, list and show accounts",
 		Example: `  antipodectl account create pictures --location southcentralus
   antipodectl account show pictures`,
 	})
-	c.AddCommand(t.accountCreate(), t.accountList(), t.accountShow(), t.accountKeys(), t.accountReservations(), t.accountFree())
+	c.AddCommand(t.accountCreate(), t.accountUpdate(), t.accountList(), t.accountShow(), t.accountKeys(), t.accountReservations(), t.accountFree())
 	return c
 }
 

@@ -59,6 +59,10 @@ func port(t *testing.T) *httptest.Server {
 	mux.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(status) })
 	answer("GET /v1/accounts", 200, admin.AccountList{Accounts: []admin.AccountInfo{local, account}})
 	answer("GET /v1/accounts/pictures", 200, account)
+	answer("POST /v1/accounts/pictures/update", 200, admin.AccountUpdated{AccountInfo: account})
+	waits := local
+	waits.Operation = "the change to LRS: the other location has not closed its copy yet"
+	answer("POST /v1/accounts/"+string(local.Name)+"/update", 200, admin.AccountUpdated{AccountInfo: waits, Behind: "the link is cut"})
 	answer("GET /v1/accounts/pictures/keys", 200, admin.Keys{Name: "pictures", Key1: "a2V5MQ==", Key2: "a2V5Mg=="})
 	mux.HandleFunc("POST /v1/accounts", func(w http.ResponseWriter, r *http.Request) {
 		b, _ := io.ReadAll(r.Body)
@@ -157,6 +161,10 @@ func TestGolden(t *testing.T) {
 		"lag-none":                  "lag music --service queue",
 		"help-lag":                  "lag --help",
 		"account-create":            "account create pictures --location southcentralus --key1 a2V5MQ==",
+		"account-update":            "account update pictures --redundancy RA-GRS",
+		"account-update-behind":     "account update abc --redundancy LRS",
+		"account-update-json":       "account update pictures --redundancy RA-GRS -o json",
+		"help-account-update":       "account update --help",
 		"account-create-json":       "account create pictures --location southcentralus --key1 a2V5MQ== -o json",
 		"account-list":              "account list",
 		"account-list-json":         "account list --output json",
@@ -245,6 +253,8 @@ func TestUsage(t *testing.T) {
 		"account nonsense":                           `antipodectl account has no command "nonsense"`,
 		"account create":                             "needs NAME",
 		"account create pictures":                    "needs --location LOCATION",
+		"account update pictures":                    "needs --redundancy REDUNDANCY",
+		"account update --redundancy GRS":            "needs NAME",
 		"account create a b --location x":            `does not take "b"`,
 		"account show":                               "needs NAME",
 		"account keys":                               "needs NAME",

@@ -40,6 +40,9 @@ type Location interface {
 	// Flow returns what the location knows of the streams of an account.
 	Flow(ctx context.Context, name geo.Account) (wire.Flow, error)
 
+	// UpdateAccount changes the redundancy of an account whose primary is this location.
+	UpdateAccount(ctx context.Context, name geo.Account, u wire.UpdateAccount) (wire.AccountUpdated, error)
+
 	// Forks lists the streams that may not go on, as the location keeps them.
 	Forks(ctx context.Context) (wire.Forks, error)
 

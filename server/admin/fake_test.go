@@ -136,6 +136,12 @@ func (f *fake) FreeReservation(ctx context.Context, name geo.Account) (bool, err
 	return len(f.reservations) < was, f.note(ctx, "free %s", name)
 }
 
+func (f *fake) UpdateAccount(ctx context.Context, name geo.Account, u wire.UpdateAccount) (wire.AccountUpdated, error) {
+	out := wire.AccountUpdated{Behind: "not yet"}
+	out.Name, out.Primary, out.Redundancy = name, f.name, u.Redundancy
+	return out, f.note(ctx, "update %s to %s", name, u.Redundancy)
+}
+
 func (f *fake) CreateAccount(ctx context.Context, n wire.NewAccount) (wire.Account, error) {
 	return wire.Account{Name: n.Name, Primary: f.name}, f.note(ctx, "create %s", n.Name)
 }

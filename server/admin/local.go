@@ -42,6 +42,7 @@ type part interface {
 	AccountStatus(a *catalog.Account, now time.Time) wire.AccountStatus
 	CreateAccount(ctx context.Context, n wire.NewAccount) (*catalog.Account, error)
 	Flow(ctx context.Context, name geo.Account) (wire.Flow, error)
+	UpdateAccount(ctx context.Context, name geo.Account, u wire.UpdateAccount) (a *catalog.Account, behind, err error)
 	Forks(ctx context.Context) (wire.Forks, error)
 	Incomplete(ctx context.Context) ([]*catalog.Account, error)
 	Free(ctx context.Context, name geo.Account) (*catalog.Account, error)

@@ -49,6 +49,10 @@ func (p *fakePart) CreateAccount(_ context.Context, n wire.NewAccount) (*catalog
 	return &catalog.Account{Name: n.Name, Primary: "south"}, p.fail
 }
 
+func (p *fakePart) UpdateAccount(_ context.Context, name geo.Account, u wire.UpdateAccount) (a *catalog.Account, behind, err error) {
+	return &catalog.Account{Name: name, Primary: "south", Redundancy: catalog.Redundancy(u.Redundancy)}, errors.New("the link is cut"), p.fail
+}
+
 func (p *fakePart) Begin(context.Context) error { return p.note("begin") }
 func (p *fakePart) Stop() error                 { return p.note("stop") }
 

@@ -1,13 +1,19 @@
 package dev
 
 import (
+	"context"
+	"fmt"
 	"net/http"
+	"strconv"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	wire "antipode/client/admin"
 	"antipode/geo"
+	"antipode/replication/receive"
 )
 
 func adminClient(t *testing.T, c *Cluster) *wire.Client {
@@ -114,4 +120,161 @@ func TestR13GRSAccount(t *testing.T) {
 			require.NotNil(t, s.Services[0].LagSeconds)
 		}
 	}
+}
+
+func updateTo(t *testing.T, c *Cluster, account geo.Account, redundancy string) wire.AccountUpdated {
+	t.Helper()
+	a, err := adminClient(t, c).UpdateAccount(t.Context(), account, wire.UpdateAccount{Redundancy: redundancy})
+	require.NoError(t, err)
+	require.Equal(t, redundancy, a.Redundancy)
+	return a
+}
+
+// GRS and RA-GRS follow each other while writes go on: `-secondary` is refused and read at once where both
+// locations have the change by the answer, and the copy goes on all the while (R10, R13).
+func TestR13GRSAndRAGRS(t *testing.T) {
+	c := startFaulty(t)
+	createTable(t, c, "northacct")
+	w := startWriter(t, c, "northacct")
+	for range 2 {
+		require.Empty(t, updateTo(t, c, "northacct", "GRS").Behind)
+		requireUnread(t, c, "northacct")
+		require.Empty(t, updateTo(t, c, "northacct", "RA-GRS").Behind)
+		w.arrives()
+	}
+	c.link.Cut()
+	a := updateTo(t, c, "northacct", "GRS")
+	require.NotEmpty(t, a.Behind)
+	require.Empty(t, a.Endpoints[0].Secondary)
+	c.link.Heal()
+	require.Empty(t, updateTo(t, c, "northacct", "GRS").Behind, "asked for again")
+	requireUnread(t, c, "northacct")
+	w.stop()
+	_, err := c.WaitLive(t.Context(), "northacct")
+	require.NoError(t, err)
+}
+
+// writer writes one key of an account upward.
+type writer struct {
+	t       *testing.T
+	c       *Cluster
+	account geo.Account
+	acked   atomic.Int64
+	stop    func()
+}
+
+func startWriter(t *testing.T, c *Cluster, account geo.Account) *writer {
+	w := &writer{t: t, c: c, account: account}
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for n := int64(1); ctx.Err() == nil; n++ {
+			a, err := try(c.gateway, account, http.MethodPut, entityPath(account, "", "w"), fmt.Sprintf(`{"v":"%d"}`, n))
+			if err == nil && a.status == http.StatusNoContent {
+				w.acked.Store(n)
+			}
+		}
+	})
+	w.stop = sync.OnceFunc(func() { cancel(); wg.Wait() })
+	t.Cleanup(w.stop)
+	eventually(t, "writes go on", func() bool { return w.acked.Load() > 0 })
+	return w
+}
+
+// value reads the key.
+func (w *writer) value(suffix string) int64 {
+	n, _ := strconv.ParseInt(read(w.t, w.c, w.account, suffix, "w"), 10, 64)
+	return n
+}
+
+// goesOn waits until writes are acknowledged that began after the call.
+func (w *writer) goesOn() {
+	w.t.Helper()
+	from := w.acked.Load()
+	eventually(w.t, "writes go on", func() bool { return w.acked.Load() > from+1 })
+}
+
+// arrives waits until what is acknowledged now is at the secondary.
+func (w *writer) arrives() {
+	w.t.Helper()
+	upTo := w.acked.Load()
+	eventually(w.t, "the writes arrive", func() bool { return w.value("-secondary") >= upTo })
+}
+
+// left counts what is left of an account's streams: records in outboxes of the north, and cursors and stops
+// at the south.
+func left(t *testing.T, c *Cluster, account geo.Account) (n int) {
+	t.Helper()
+	for _, s := range []geo.Service{geo.Catalog, geo.Blob, geo.Queue, geo.Table} {
+		id := geo.FirstRange(s)
+		north, south := c.locations[North].Leader(id), c.locations[South].Leader(id)
+		if north == nil || south == nil {
+			return -1
+		}
+		heads, _ := north.Machine.Heads()
+		for st, h := range heads {
+			if st.Account == account {
+				n += int(h.Seq - north.Machine.Trimmed(st))
+			}
+		}
+		p := south.Machine.Progress(geo.SourceRange{Origin: North, Range: id}, account)
+		n += len(p.Streams) + len(p.Stops)
+	}
+	return n
+}
+
+// An RA-GRS account becomes LRS while writes go on, with the link cut and both locations restarted in
+// between: writes go on at once, another operation is refused by name, and when the link is back its streams
+// end at both ends, its copy is not readable, and nothing forks. Nothing acknowledged is lost, and other
+// accounts are as before (R10, R13, R19).
+func TestR19ToLRS(t *testing.T) {
+	c := startFaulty(t)
+	createTable(t, c, "northacct")
+	createTable(t, c, "southacct")
+	w := startWriter(t, c, "northacct")
+	w.arrives()
+	c.link.Cut()
+	w.goesOn()
+	a := updateTo(t, c, "northacct", "LRS")
+	require.NotEmpty(t, a.Behind)
+	require.Contains(t, a.Operation, "the change to LRS")
+	require.Empty(t, a.Secondary)
+	require.EqualValues(t, 2, a.Epoch.Number)
+	_, err := adminClient(t, c).UpdateAccount(t.Context(), "northacct", wire.UpdateAccount{Redundancy: "GRS"})
+	require.ErrorContains(t, err, "the change to LRS: the other location has not closed its copy yet")
+	w.goesOn()
+
+	for _, l := range []geo.Location{North, South} {
+		require.NoError(t, c.servers[l].Stop())
+		require.NoError(t, c.servers[l].Start(t.Context()))
+	}
+	w.goesOn()
+	c.link.Heal()
+	eventually(t, "the streams end at both locations", func() bool { return left(t, c, "northacct") == 0 })
+	eventually(t, "the operation ends", func() bool {
+		a, err := c.locations[North].Directory.Account(t.Context(), "northacct")
+		return err == nil && a.Operation == nil
+	})
+	requireUnread(t, c, "northacct")
+	got, err := c.locations[South].Directory.Account(t.Context(), "northacct")
+	require.NoError(t, err)
+	require.Equal(t, a.Epoch, wire.EpochOf(got.GeoEpoch()))
+	w.goesOn()
+	w.stop()
+	require.GreaterOrEqual(t, w.value(""), w.acked.Load())
+	require.Zero(t, left(t, c, "northacct"))
+
+	put(t, c, "southacct", "k", "v")
+	eventually(t, "another account is copied as before", func() bool { return read(t, c, "southacct", "-secondary", "k") == "v" })
+	for _, l := range []geo.Location{North, South} {
+		for _, alarm := range []string{receive.AlarmFork, receive.AlarmLost} {
+			require.Zero(t, c.meters.Alarms.Counts(l)[alarm], "%s at %s", alarm, l)
+		}
+	}
+	_, err = adminClient(t, c).UpdateAccount(t.Context(), "northacct", wire.UpdateAccount{Redundancy: "RA-GRS"})
+	require.ErrorContains(t, err, "by span images (bootstrap), which are not built")
+	_, err = adminClient(t, c).UpdateAccount(t.Context(), "northacct", wire.UpdateAccount{Redundancy: "ZRS"})
+	require.ErrorContains(t, err, "is no redundancy")
+	_, err = adminClient(t, c).UpdateAccount(t.Context(), "nobody", wire.UpdateAccount{Redundancy: "GRS"})
+	require.ErrorContains(t, err, "no such account")
 }

@@ -96,6 +96,16 @@ func (l *Location) CreateAccount(ctx context.Context, n wire.NewAccount) (*catal
 	return l.Directory.CreateAs(ctx, want)
 }
 
+// UpdateAccount changes the redundancy of an account whose primary is this location: see
+// directory.Directory.Update. The catalog's leader must be in this process.
+func (l *Location) UpdateAccount(ctx context.Context, name geo.Account, u wire.UpdateAccount) (a *catalog.Account, behind, err error) {
+	to, err := catalog.ParseRedundancy(u.Redundancy)
+	if err != nil {
+		return nil, nil, storageerr.InvalidInput.Saying(err.Error())
+	}
+	return l.Directory.Update(ctx, name, to)
+}
+
 // Incomplete lists the accounts of this location whose creation has not ended: see
 // directory.Directory.Incomplete.
 func (l *Location) Incomplete(ctx context.Context) ([]*catalog.Account, error) {

@@ -235,6 +235,7 @@ func (m *members) SetLink(ctx context.Context, l wire.Link) error {
 
 // serve answers the calls of the location's other processes.
 func (m *members) serve() {
+	m.serveUpdate()
 	m.calls.HandleProcess(methodView, func(ctx context.Context, _ []byte) ([]byte, error) {
 		s, err := m.Location.Status(ctx)
 		if err != nil {

@@ -270,10 +270,45 @@ func TestCreateAccountAtTheCatalogsLeader(t *testing.T) {
 	require.ErrorContains(t, err, "node 3: disk on fire")
 }
 
+func (p *process) UpdateAccount(_ context.Context, name geo.Account, u wire.UpdateAccount) (wire.AccountUpdated, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !slices.Contains(p.accounts, name) {
+		return wire.AccountUpdated{}, fmt.Errorf("catalog: %w", storageerr.OperationInProgress)
+	}
+	out := wire.AccountUpdated{Behind: "node " + fmt.Sprint(p.id)}
+	out.Name, out.Redundancy = name, u.Redundancy
+	return out, p.fail
+}
+
+// The node that leads the catalog changes an account, whichever node is asked, and a refusal keeps its
+// code on the way.
+func TestUpdateAccountAtTheCatalogsLeader(t *testing.T) {
+	var leader geo.NodeID
+	all, views := three(&leader)
+	update := func(asked geo.NodeID, name geo.Account) (wire.AccountUpdated, error) {
+		return views[asked].UpdateAccount(t.Context(), name, wire.UpdateAccount{Redundancy: "GRS"})
+	}
+	_, err := update(1, "photos")
+	require.ErrorIs(t, err, storageerr.ServerBusy)
+	leader, all[2].accounts = 2, []geo.Account{"photos"}
+	for _, asked := range []geo.NodeID{1, 2} {
+		a, err := update(asked, "photos")
+		require.NoError(t, err)
+		require.Equal(t, "GRS", a.Redundancy)
+		require.Equal(t, "node 2", a.Behind)
+		_, err = update(asked, "mail")
+		require.ErrorIs(t, err, storageerr.OperationInProgress)
+	}
+	all[2].away = true
+	_, err = update(1, "photos")
+	require.ErrorIs(t, err, storageerr.ServerBusy)
+}
+
 // A call that is not of the form of this version is refused, and nothing is done.
 func TestMalformedCalls(t *testing.T) {
 	all, _ := three(new(geo.NodeID))
-	for _, method := range []string{methodOrder, methodCreate} {
+	for _, method := range []string{methodOrder, methodCreate, methodUpdate} {
 		_, err := all[1].CallProcess(t.Context(), 2, method, []byte("{"))
 		require.ErrorContains(t, err, "malformed")
 	}

@@ -61,12 +61,17 @@ type OperationKind string
 const (
 	// OperationAnnounce announces to the other location that an account without a secondary is complete.
 	OperationAnnounce OperationKind = "announce"
+	// OperationLeave ends the streams of an account that has become LRS.
+	OperationLeave OperationKind = "leave"
 )
 
 // Describe says for people what the operation is.
 func (o *Operation) Describe() string {
-	if o.Kind == OperationAnnounce {
+	switch o.Kind {
+	case OperationAnnounce:
 		return "the creation of the account: it is not announced to the other location yet"
+	case OperationLeave:
+		return "the change to LRS: the other location has not closed its copy yet"
 	}
 	return string(o.Kind)
 }

@@ -9,6 +9,7 @@ var (
 	BearerRefused         = Row{401, "InvalidAuthenticationInfo", "Server failed to authenticate the request. Please refer to the information in the www-authenticate header."}
 	WriteOnSecondary      = Row{403, "InsufficientAccountPermissions", "Write operations are not allowed."}
 	ReadsDisabled         = Row{403, "InsufficientAccountPermissions", "Read operations are currently disabled."}
+	OperationInProgress   = Row{409, "StorageAccountOperationInProgress", "An operation for the account is in progress."}
 	AccountAlreadyExists  = Row{409, "AccountAlreadyExists", "The specified account already exists."}
 
 	InvalidInput           = Row{400, "InvalidInput", "One of the request inputs is not valid."}

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"antipode/client/admin"
+	"antipode/geo"
+)
+
+func (t *tool) accountUpdate() *cobra.Command {
+	var in admin.UpdateAccount
+	c := &cobra.Command{
+		Use:   "update NAME --redundancy REDUNDANCY",
+		Short: "Change the redundancy of an account",
+		Long: `update changes the redundancy of NAME. GRS and RA-GRS follow each other at any time: the data
+stays, and the secondary is read or not. To LRS, the account ends its streams under a new
+epoch, and its copy at the secondary is closed. From LRS there is no way yet: it needs a copy
+of all data (bootstrap).
+
+It returns when the account's primary has changed, and says whether the other location has
+the change, too. If not, as with the link cut, that follows by itself. One operation at a
+time goes on for an account: another one is refused.`,
+		Example: `  antipodectl account update pictures --redundancy GRS
+  antipodectl account update scratch --redundancy LRS`,
+		Args: exactly("NAME"),
+	}
+	c.RunE = answer(t, func(ctx context.Context, args []string) (admin.AccountUpdated, error) {
+		if in.Redundancy == "" {
+			return admin.AccountUpdated{}, usageError{errors.New(c.CommandPath() + " needs --redundancy REDUNDANCY")}
+		}
+		return t.client.UpdateAccount(ctx, geo.Account(args[0]), in)
+	}, func(w io.Writer, a admin.AccountUpdated) {
+		_, _ = fmt.Fprintf(w, "account %s is %s, primary %s, epoch %s\n", a.Name, a.Redundancy, a.Primary, a.Epoch)
+		if a.Behind == "" {
+			_, _ = fmt.Fprintln(w, "both locations have the change")
+		} else {
+			_, _ = fmt.Fprintf(w, "the other location does not have the change yet, and gets it by itself: %s\n", a.Behind)
+		}
+	})
+	c.Flags().StringVar(&in.Redundancy, "redundancy", "", "`REDUNDANCY`: LRS, GRS or RA-GRS")
+	return c
+}
