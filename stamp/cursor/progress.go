@@ -12,8 +12,8 @@ const EveryAccount geo.Account = ""
 // nodes send each other. Streams are in no order.
 type Progress struct {
 	Source geo.SourceRange
-	// Closed is the greatest closed time committed since the source range was recovered with loss,
-	// zero before the first.
+	// Closed is the greatest closed time committed since the source range, or this one, was recovered
+	// with loss, zero before the first.
 	Closed geo.Timestamp
 	// Span is what the source range holds, and Descriptor the version of it; zero while not known.
 	Span       geo.Span              `json:",omitzero"`

@@ -109,6 +109,21 @@ func (r *Received) ApplyClosed(w Writer, c *change.Closed, former func(geo.Strea
 	return w.Set(keys.Received(r.id, c.Origin, c.Range), change.AppendClosed(nil, &row))
 }
 
+// Recovered voids the closed times, after the range here was recovered with loss (R4): it may have lost
+// records that it had acknowledged, and a closed record that is not full leaves those out. Until a full
+// one is taken no stream has a sync time.
+func (r *Received) Recovered(w Writer) error {
+	for src, k := range r.known {
+		k.Closed = 0
+		r.known[src] = k
+		row := k.row(src)
+		if err := w.Set(keys.Received(r.id, src.Origin, src.Range), change.AppendClosed(nil, &row)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Cursor implements Streams.
 func (r *Received) Cursor(s geo.Stream) change.Cursor {
 	if c := r.cursors[s.Account][s]; c != nil {

@@ -109,6 +109,8 @@ func (r *rig) run(t *testing.T, d *datadriven.TestData) string {
 			return "does not join"
 		}
 		require.NoError(t, r.r.ApplyClosed(b, c, present))
+	case "recovered":
+		require.NoError(t, r.r.Recovered(b))
 	case "progress":
 		return show(r.r.Progress(source, geo.Account(account)))
 	case "keys":

@@ -12,6 +12,7 @@ import (
 
 	"antipode/geo"
 	"antipode/stamp"
+	"antipode/stamp/change"
 	"antipode/stamp/kv"
 	"antipode/stamp/membership"
 	"antipode/stamp/memtransport"
@@ -129,6 +130,40 @@ func TestR6RecoveryHasFloor(t *testing.T) {
 	s.start(1)
 	s.write(1, 2, "c")
 	require.Greater(t, last(), floor)
+}
+
+// R16: a range that was recovered with loss may have lost records that it had received and acknowledged,
+// which the source's next closed records leave out: the closed times that it had are void on every
+// replica, and none is taken before a full one.
+func TestR16RecoveryVoidsClosedTimes(t *testing.T) {
+	s := newSnapStamp(t, memtransport.New(), patient)
+	full := &change.Closed{Origin: "south", Range: testRange, Full: true, T: 1000}
+	require.NoError(t, s.Submit(t.Context(), testRange, takeClosed{full}))
+	src := geo.SourceRange{Origin: "south", Range: testRange}
+	require.EqualValues(t, 1000, s.Leader(testRange).Machine.Known(src).Closed)
+	for _, id := range s.Nodes() {
+		require.NoError(t, s.Stop(id, true))
+	}
+	s.start(1)
+	s.recover(false)
+	s.start(2)
+	s.start(3)
+	s.same()
+	for _, id := range s.Nodes() {
+		known := s.Node(id).Range(testRange).Machine.Known(src)
+		require.Zero(t, known.Closed, "node %d", id)
+		none := func() geo.Timestamp { return 0 }
+		require.False(t, known.Joins(&change.Closed{Origin: "south", Range: testRange, T0: 900, T: 1100}, none))
+		require.True(t, known.Joins(full, none))
+	}
+}
+
+// takeClosed is a command that takes a closed record.
+type takeClosed struct{ c *change.Closed }
+
+func (c takeClosed) Evaluate(tx *ranges.Tx) error {
+	tx.TakeClosed(c.c)
+	return nil
 }
 
 // Two old replicas, both whole, come back after their range was re-formed without them.

@@ -41,14 +41,18 @@ func (m *Machine) applyMembers(batch *state.Batch, e *pb.Entry) error {
 	return batch.Set(keys.Members(m.id), replica.AppendMembers(nil, members))
 }
 
-// Reform replaces the configuration by one that no entry of the log made, after a recovery (R4), and
-// makes floor the least of the times that the range has given: every later one is above it (R6).
-// Both are durable after a flush. The node's scheduler calls it.
+// Reform replaces the configuration by one that no entry of the log made, after a recovery (R4),
+// makes floor the least of the times that the range has given: every later one is above it (R6), and
+// voids the closed times that the range received. All is durable after a flush. The node's scheduler
+// calls it.
 func (m *Machine) Reform(members replica.Members, floor geo.Timestamp) error {
-	applied := m.AppliedState()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	applied := m.applied
 	applied.Last = max(applied.Last, floor)
 	batch := m.state.NewBatch()
 	err := errors.Join(
+		m.received.Recovered(batch),
 		batch.Set(keys.Members(m.id), replica.AppendMembers(nil, members)),
 		batch.Set(keys.Applied(m.id), change.AppendApplied(nil, applied)),
 	)
@@ -58,8 +62,6 @@ func (m *Machine) Reform(members replica.Members, floor geo.Timestamp) error {
 	if err = errors.Join(err, batch.Close()); err != nil {
 		return err
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	m.members, m.applied = members, applied
 	return nil
 }
