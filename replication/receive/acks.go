@@ -55,7 +55,7 @@ func (rr *rangeReceiver) acknowledgeSource(now time.Duration) {
 	if full {
 		for st, h := range m.applied {
 			if h.Seq > 0 {
-				cursors[st] = Cursor{Head: h}
+				cursors[st] = Cursor{Head: h, Stop: rr.foundHere(st)}
 			}
 		}
 	}
@@ -72,9 +72,10 @@ func (rr *rangeReceiver) acknowledgeSource(now time.Duration) {
 	})
 }
 
-// foundHere returns why a stream is stopped if only this location can find that.
+// foundHere returns why a stream is stopped if this location alone may have found that. A loss is found by
+// the source.
 func (rr *rangeReceiver) foundHere(st geo.Stream) change.StopReason {
-	if why := rr.stopped[st]; why == change.StopPoison || why == change.StopVersion {
+	if why := rr.stopped[st]; why != change.StopLost {
 		return why
 	}
 	return change.NotStopped

@@ -97,8 +97,8 @@ type Cursor struct {
 	// Below is not zero if the source answered that the stream is deleted there up to this number, and
 	// the range here, asked since, is still below it.
 	Below geo.Seq
-	// Stop is why the stream is stopped here, if the source cannot find that itself: StopPoison,
-	// StopVersion (R11).
+	// Stop is why the stream is stopped here, if the source may not find that itself: StopPoison,
+	// StopVersion (R11), StopForked (R16).
 	Stop change.StopReason
 }
 

@@ -65,6 +65,31 @@ func TestR16LossIsConfirmed(t *testing.T) {
 	}
 }
 
+// R16: the source is sent that a stream is stopped here for a fork, with its cursor, until it has answered;
+// also by a receiver that has started since, and of a stream without a cursor.
+func TestR16StopIsSent(t *testing.T) {
+	for seed := range uint64(10) {
+		w := newWorld(t, seed)
+		w.writeTo(testRange, 40)
+		w.run(w.receiver(), 10*time.Second)
+		stopped, empty := testStream(testRange, 0), testStream(testRange, geo.LaneCount-1)
+		delete(w.cursors, empty)
+		delete(w.heads, empty)
+		w.stops = map[geo.Stream]change.Stop{stopped: {Reason: change.StopForked}, empty: {Reason: change.StopForked}}
+		sent := map[geo.Stream]change.StopReason{}
+		w.compare = func(cursors map[geo.Stream]Cursor, _ bool) []Mismatch {
+			for st, c := range cursors {
+				require.True(t, c.Stop == change.NotStopped || c.Stop == w.stops[st].Reason)
+				sent[st] = max(c.Stop, sent[st])
+			}
+			return nil
+		}
+		w.run(w.receiver(), 10*time.Second)
+		require.Equal(t, change.StopForked, sent[stopped])
+		require.Equal(t, change.StopForked, sent[empty])
+	}
+}
+
 // R12: what goes over the link follows what moved, never the number of streams. Of 1,000 accounts
 // with 32 lanes the cursors are read and sent once at the start. At rest nothing is read and nothing
 // is sent until the reconciliation; of four streams that move four are named.

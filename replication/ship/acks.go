@@ -28,8 +28,9 @@ type StreamCursor struct {
 	// Below is not zero if the other location confirms a loss: it was answered that the stream
 	// is trimmed up to this number, then confirmed its lease, and its cursor is below it.
 	Below geo.Seq
-	// Stop is not zero if the other location has stopped the stream for a record that it cannot
-	// decode or evaluate, which shows only there (R11).
+	// Stop is not zero if the other location has stopped the stream for what may show only there: a record
+	// that it cannot decode or evaluate (R11), or one of a time up to which this range had promised, before
+	// it was recovered with loss, that it had named all (R16).
 	Stop change.StopReason
 }
 
@@ -156,7 +157,7 @@ func compare(m *ranges.Machine, c StreamCursor) (reason change.StopReason, here 
 	case err != nil:
 		return change.NotStopped, here, err
 	case known && (at.Hash == c.Head.Hash || plantedbugs.Planted(plantedbugs.TrimUncompared)):
-		if c.Stop == change.StopPoison || c.Stop == change.StopVersion {
+		if c.Stop == change.StopPoison || c.Stop == change.StopVersion || c.Stop == change.StopForked {
 			return c.Stop, here, nil
 		}
 		return change.NotStopped, here, nil

@@ -65,10 +65,11 @@ func TestR16StopSurvivesRestartAndLeader(t *testing.T) {
 }
 
 // A receiver that cannot decode a record stops its stream, and says so with its cursor: the stream is
-// stopped here too, with that reason, and nothing of it is trimmed. A cursor that does not fit is compared
-// first, and other reasons are not for the receiver to find (R11).
+// stopped here too, with that reason, and nothing of it is trimmed (R11). So it is for a record of a time
+// up to which the receiver was promised all (R16). A cursor that does not fit is compared first, and other
+// reasons are not for the receiver to find.
 func TestR11StopOfTheReceiver(t *testing.T) {
-	r := newRig(t, "p", "p", "q", "t")
+	r := newRig(t, "p", "p", "q", "t", "u")
 	first := r.leader().Machine.Head(testStream("t"))
 	for i, c := range []struct {
 		at   StreamCursor
@@ -76,19 +77,20 @@ func TestR11StopOfTheReceiver(t *testing.T) {
 	}{
 		{StreamCursor{Stream: testStream("p"), Stop: change.StopVersion}, change.StopVersion},
 		{StreamCursor{Stream: testStream("t"), Head: first, Stop: change.StopPoison}, change.StopPoison},
+		{StreamCursor{Stream: testStream("u"), Stop: change.StopForked}, change.StopForked},
 		{StreamCursor{Stream: testStream("q"), Head: geo.Head{Seq: 5, Hash: 55}, Stop: change.StopPoison}, change.StopForked},
 	} {
 		r.requireStopped(c.at, c.want)
 		require.Eventually(t, func() bool { return len(r.alarms()) == i+1 }, time.Minute, time.Millisecond)
 	}
-	require.Equal(t, []string{"version", "poison", AlarmFork}, r.alarms())
+	require.Equal(t, []string{"version", "poison", AlarmFork, AlarmFork}, r.alarms())
 	for now := range 5 {
 		r.ship.Step(time.Duration(now) * time.Second)
 	}
-	require.Equal(t, "4 records", r.outbox())
+	require.Equal(t, "5 records", r.outbox())
 
 	r = newRig(t, "p")
-	for _, why := range []change.StopReason{change.StopForked, change.StopLost, 99} {
+	for _, why := range []change.StopReason{change.StopLost, 99} {
 		got, err := r.ship.Acknowledge(Acknowledgement{Cursors: []StreamCursor{{Stream: testStream("p"), Stop: why}}})
 		require.NoError(t, err)
 		require.Empty(t, got)

@@ -114,7 +114,7 @@ type Cursor struct {
 	// trimmed: the caller's cursor is below it, under a lease confirmed since that answer.
 	Below uint64 `protobuf:"varint,4,opt,name=below,proto3" json:"below,omitempty"`
 	// stop is the reason of a stop (docs/format/change.md) if the caller has stopped the stream for a
-	// record that it cannot decode or evaluate: 3 or 4.
+	// fork, or for a record that it cannot decode or evaluate: 1, 3 or 4.
 	Stop          uint32 `protobuf:"varint,5,opt,name=stop,proto3" json:"stop,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
