@@ -37,7 +37,9 @@ const (
 //     source's record at the cursor's number has another hash, and so has every record above: the
 //     chain finds it as soon as anything of the stream arrives, and a closed record's head does if
 //     nothing does.
-//   - Above it, a record of an earlier incarnation than the cursor's is of a history that ended.
+//   - Above it, a record of an earlier incarnation than the cursor's is of a history that ended. One of an
+//     earlier incarnation than the source's, which the source may have lost, is taken once a closed
+//     record of that one names it or a later one. Until then it counts as missing, and is pulled.
 //   - The record that follows must fit the hash, must not be at or before a time up to which the source
 //     named all it had (nothing may follow there, R6), and must be the one that a closed record named
 //     under its number.
@@ -66,7 +68,16 @@ func RelationOf(k Known, at *change.Cursor, rec *change.Record, hash geo.Hash) R
 		}
 		return Forked
 	}
+	if rec.Incarnation < k.Incarnation && !named(k, at, rec.Seq) {
+		return Missing
+	}
 	return Next
+}
+
+// named reports whether a closed record of the source's incarnation named a head that is not below a
+// number.
+func named(k Known, at *change.Cursor, n geo.Seq) bool {
+	return k.Closed > 0 && len(at.Pairs) > 0 && at.Pairs[len(at.Pairs)-1].Head.Seq >= n
 }
 
 // bound returns the greatest time at or before which no record may follow the cursor.
@@ -106,10 +117,12 @@ func Advance(k Known, at change.Cursor, rec *change.Record, hash geo.Hash) chang
 // Lost reports whether a closed record shows that its source does not have what is applied here
 // (R16). named is false if it is full and does not name the stream; head is zero then.
 //
-// A head may be later than t but never earlier. So a head below a cursor whose commit time is at or
-// before t proves that the source no longer has the record: as of t it should have been there. With a
-// later commit time it proves nothing: frames are delayed and repeated, and the pull may have been
-// faster.
+// In a full closed record a head may be later than its time but never earlier. So one below a cursor whose
+// commit time is at or before T proves that the source no longer has the record: as of T it should
+// have been there. With a later commit time it proves nothing: frames are delayed and repeated, and
+// the pull may have been faster. In one that is not full it proves nothing either. A leader of the source
+// leaves out what was acknowledged before it led, and receive joins its closed records with late ones
+// of the leader before it, which name older heads.
 func Lost(c *change.Closed, head geo.Head, at *change.Cursor) bool {
 	switch applied := at.Applied; {
 	case applied.Seq == 0 || c.Incarnation < at.Incarnation:
@@ -117,6 +130,6 @@ func Lost(c *change.Closed, head geo.Head, at *change.Cursor) bool {
 	case head.Seq == applied.Seq:
 		return head.Hash != applied.Hash
 	default:
-		return head.Seq < applied.Seq && at.Time <= c.T
+		return c.Full && head.Seq < applied.Seq && at.Time <= c.T
 	}
 }
