@@ -29,6 +29,9 @@ type mirror struct {
 	behind map[geo.Stream]lag
 	// moved are the streams whose cursor is to be sent to the source.
 	moved map[geo.Stream]struct{}
+	// closedT is the greatest time of the closed records taken of an incarnation of the source range.
+	closedT     geo.Timestamp
+	incarnation geo.Incarnation
 }
 
 // lag is the closed head that a stream is below, and since when its cursor has not moved, in
@@ -133,8 +136,24 @@ func (m *mirror) again(st geo.Stream, seq geo.Seq) {
 	m.moved[st] = struct{}{}
 }
 
+// voided reports whether the closed record of a batch was not taken though it continues the last one that
+// was: the range here was recovered with loss, and has voided that (R16). Its cursors have to be read again.
+func (m *mirror) voided(b *Batch) bool {
+	if c := b.Closed; b.ClosedAhead > 0 || c.Incarnation != m.incarnation || m.closedT == 0 || c.T0 > m.closedT {
+		return false
+	}
+	m.closedT = 0
+	return true
+}
+
 // close takes a closed record that is committed here.
 func (m *mirror) close(c *change.Closed, ran time.Duration) {
+	if c.Incarnation > m.incarnation {
+		m.incarnation, m.closedT = c.Incarnation, 0
+	}
+	if c.Incarnation == m.incarnation {
+		m.closedT = max(m.closedT, c.T)
+	}
 	for _, h := range c.Heads {
 		st := c.Stream(h)
 		if h.Seq <= m.applied[st].Seq {

@@ -65,6 +65,30 @@ func TestR16LossIsConfirmed(t *testing.T) {
 	}
 }
 
+// R16: what the range here lost when it was recovered shows without a new record of the stream: it voids
+// the closed times, so that a full closed record is pulled, and the cursors are read and sent.
+func TestR16LossHereShowsAtRest(t *testing.T) {
+	w := newWorld(t, 1)
+	w.calm = true
+	w.writeTo(testRange, 40)
+	r := w.receiver()
+	w.run(r, 10*time.Second)
+	lost := testStream(testRange, 0)
+	at := w.cursors[lost]
+	w.cursors[lost] = geo.Head{Seq: at.Seq - 1}
+	w.taken[testRange], w.keep = 0, true
+	shown := false
+	w.compare = func(cursors map[geo.Stream]Cursor, _ bool) []Mismatch {
+		c, ok := cursors[lost]
+		shown = shown || ok && c.Seq == at.Seq-1
+		return nil
+	}
+	delete(w.outbox, lost)
+	w.writeTo(testRange, 0)
+	w.run(r, 3*time.Second)
+	require.True(t, shown)
+}
+
 // R16: the source is sent that a stream is stopped here for a fork, with its cursor, until it has answered;
 // also by a receiver that has started since, and of a stream without a cursor.
 func TestR16StopIsSent(t *testing.T) {

@@ -151,6 +151,8 @@ func (rr *rangeReceiver) committed(b *Batch, err error, now time.Duration) {
 			rr.mirror.close(b.Closed, rr.movedAt)
 		} else if b.Closed.Full {
 			rr.fullAt = now + rr.r.o.RetryAfter // It is of a time before a recovery with loss: a later one is needed.
+		} else if rr.mirror.voided(b) {
+			rr.mirror.reload()
 		}
 		if b.ClosedStops {
 			rr.mirror.reload() // They are reported from the progress.
