@@ -131,7 +131,7 @@ func (c *apply) Evaluate(tx *ranges.Tx) error {
 		}
 		st := r.Record.Stream()
 		if before, wait := waits[st]; wait {
-			r.Outcome, r.Ahead = before.Outcome, before.Ahead
+			r.Outcome, r.Ahead, r.For = before.Outcome, before.Ahead, before.For
 			continue
 		}
 		var err error
@@ -160,6 +160,7 @@ func (c *apply) classifyRecord(tx *ranges.Tx, r *receive.Record, st geo.Stream) 
 	case cmp < 0: // Also while the gate is closed: it never takes a lower epoch again.
 		return receive.Refused, nil
 	case cmp > 0 || !gate.Open:
+		r.For = receive.WaitsForGate
 		return receive.Wait, nil
 	case gate.Role != change.RoleSecondary || st.Range != c.b.Source.Range || st.Epoch.Location != c.b.Source.Origin:
 		return receive.Refused, nil
@@ -185,6 +186,7 @@ func (c *apply) classifyRecord(tx *ranges.Tx, r *receive.Record, st geo.Stream) 
 		return receive.Fork, nil
 	}
 	if r.Ahead = tx.Ahead(r.Record.CommitTime); r.Ahead > 0 {
+		r.For = receive.WaitsForClock
 		return receive.Wait, nil
 	}
 	how, err := c.disposition(tx, &r.Record)
@@ -196,11 +198,13 @@ func (c *apply) classifyRecord(tx *ranges.Tx, r *receive.Record, st geo.Stream) 
 		return 0, err
 	}
 	if how.wait {
+		r.For = receive.WaitsForGeneration
 		return receive.Wait, nil
 	}
 	if how.whole {
 		for _, ref := range r.Record.Chunks {
 			if !tx.HasChunk(ref) && !plantedbugs.Planted(plantedbugs.ApplyWithoutPayload) {
+				r.For = receive.WaitsForPayload
 				return receive.Wait, nil
 			}
 		}

@@ -165,7 +165,11 @@ func (r *rig) apply(d *datadriven.TestData) string {
 	r.submit(func(done func(error)) { r.applier.Apply(b, done) })
 	var out strings.Builder
 	for i, rec := range b.Records {
-		fmt.Fprintf(&out, "%s #%d: %s%s\n", objects[i], rec.Record.Seq, outcomes()[rec.Outcome], ahead(rec.Ahead))
+		outcome := outcomes()[rec.Outcome]
+		if rec.Outcome == receive.Wait {
+			outcome += " for " + rec.For.String()
+		}
+		fmt.Fprintf(&out, "%s #%d: %s%s\n", objects[i], rec.Record.Seq, outcome, ahead(rec.Ahead))
 	}
 	if b.Closed != nil {
 		fmt.Fprintf(&out, "closed record taken: %t%s\n", b.ClosedTaken, ahead(b.ClosedAhead))

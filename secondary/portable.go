@@ -125,8 +125,8 @@ const (
 )
 
 // EncodeResult implements ranges.Portable: what became of the closed record, and the outcome of each
-// record, in a byte each; then, as varints, how far the closed record, and each record that waits, are
-// ahead of the clock.
+// record, in a byte each; then, as a varint, how far the closed record is ahead of the clock, and of each record
+// that waits the same and a byte for what it waits for.
 func (c *apply) EncodeResult() []byte {
 	out := make([]byte, 1, 2+len(c.b.Records))
 	if c.b.ClosedTaken {
@@ -141,7 +141,7 @@ func (c *apply) EncodeResult() []byte {
 	out = binary.AppendUvarint(out, uint64(c.b.ClosedAhead))
 	for _, r := range c.b.Records {
 		if r.Outcome == receive.Wait {
-			out = binary.AppendUvarint(out, uint64(r.Ahead))
+			out = append(binary.AppendUvarint(out, uint64(r.Ahead)), byte(r.For))
 		}
 	}
 	return out
@@ -154,7 +154,7 @@ func (c *apply) DecodeResult(b []byte) error {
 		return errApply
 	}
 	flags, outcomes, rest := b[0], b[1:1+n], b[1+n:]
-	ahead := make([]time.Duration, 1, 1+n)
+	ahead, waits := make([]time.Duration, 1, 1+n), make([]receive.WaitsFor, n)
 	for i := -1; i < n; i++ {
 		if i >= 0 {
 			if o := outcomes[i]; o < byte(receive.Applied) || o > byte(receive.UnknownVersion) {
@@ -170,13 +170,20 @@ func (c *apply) DecodeResult(b []byte) error {
 			return errApply
 		}
 		rest, ahead[1+i] = rest[size:], time.Duration(v)
+		if i < 0 {
+			continue
+		}
+		if len(rest) == 0 {
+			return errApply
+		}
+		rest, waits[i] = rest[1:], receive.WaitsFor(rest[0])
 	}
 	if len(rest) > 0 {
 		return errApply
 	}
 	c.b.ClosedTaken, c.b.ClosedStops, c.b.ClosedAhead = flags&resultClosedTaken != 0, flags&resultClosedStops != 0, ahead[0]
 	for i, r := range c.b.Records {
-		r.Outcome, r.Ahead = receive.Outcome(outcomes[i]), ahead[1+i]
+		r.Outcome, r.Ahead, r.For = receive.Outcome(outcomes[i]), ahead[1+i], waits[i]
 	}
 	return nil
 }

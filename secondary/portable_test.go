@@ -51,6 +51,7 @@ func TestBatchTravels(t *testing.T) {
 		there.ClosedTaken = closed
 		there.ClosedStops, there.ClosedAhead = closed, 3*time.Hour
 		there.Records[0].Outcome, there.Records[1].Outcome, there.Records[1].Ahead = receive.Applied, receive.Wait, time.Minute
+		there.Records[1].For = receive.WaitsForPayload
 		result := (&apply{b: there}).EncodeResult()
 		for _, bad := range [][]byte{
 			nil, result[:2], result[:len(result)-1], append(slices.Clone(result), 1), {1, 0, 1, 0}, {1, 1, byte(receive.UnknownVersion) + 1, 0}, {4, 1, 1, 0},

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"time"
 
 	wire "antipode/client/admin"
 	"antipode/geo"
@@ -42,6 +43,8 @@ type Cluster interface {
 	Flows(ctx context.Context, name geo.Account, only geo.Location) (wire.Flows, error)
 	// Lag computes from the Flows how far the secondary of the account is. The query was checked.
 	Lag(ctx context.Context, name geo.Account, q wire.LagQuery, only geo.Location) (wire.Lag, error)
+	// Why computes from the Flows what holds Last Sync Time back. Zero as threshold means the default.
+	Why(ctx context.Context, name geo.Account, threshold time.Duration, only geo.Location) (wire.Why, error)
 
 	// UpdateAccount changes the redundancy of an account. storageerr.AccountNotFound, InvalidInput,
 	// NotImplemented, OperationInProgress, ServerBusy: nothing changed.

@@ -117,6 +117,10 @@ func (f *fake) Lag(ctx context.Context, name geo.Account, q wire.LagQuery, only 
 	return wire.Lag{Account: name}, f.note(ctx, "lag %s %+v %s", name, q, only)
 }
 
+func (f *fake) Why(ctx context.Context, name geo.Account, threshold time.Duration, only geo.Location) (wire.Why, error) {
+	return wire.Why{Account: name}, f.note(ctx, "why %s %s %s", name, threshold, only)
+}
+
 func (f *fake) Forks(context.Context) (wire.Forks, error) {
 	fork := func(l geo.Location, side string, lane geo.Lane) wire.Fork {
 		return wire.Fork{Stream: fmt.Sprint("acct/1@north/r4/l", lane), Account: "acct", Range: 4, Lane: lane, Location: l, Side: side, Reason: "forked"}

@@ -133,6 +133,7 @@ func Handler(c Cluster, reg prometheus.Gatherer, o Options) http.Handler {
 	e.GET("/v1/accounts/:name", p.account)
 	e.GET("/v1/accounts/:name/flow", p.flow)
 	e.GET("/v1/accounts/:name/lag", p.lag)
+	e.GET("/v1/accounts/:name/why", p.why)
 	e.GET("/v1/forks", p.forks)
 	e.GET("/v1/reservations", p.reservations)
 	// From here on the token is asked for.

@@ -29,5 +29,9 @@ func TestLagQuery(t *testing.T) {
 	require.Empty(t, f.asked)
 	require.Equal(t, http.StatusOK, get("/v1/accounts/pictures/lag", url.Values{"service": {"table"}, "partition": {"people/"}}))
 	require.Equal(t, http.StatusOK, get("/v1/accounts/pictures/flow", nil))
-	require.Equal(t, []string{"lag pictures {Service:table Partition:people/} " + string(south), "flows pictures " + string(south)}, f.asked)
+	require.Equal(t, http.StatusOK, get("/v1/accounts/pictures/why", url.Values{"threshold": {"2.5"}}))
+	for _, threshold := range []string{"0", "-1", "1s", "NaN", "Inf"} {
+		require.Equal(t, http.StatusBadRequest, get("/v1/accounts/pictures/why", url.Values{"threshold": {threshold}}), threshold)
+	}
+	require.Equal(t, []string{"lag pictures {Service:table Partition:people/} " + string(south), "flows pictures " + string(south), "why pictures 2.5s " + string(south)}, f.asked)
 }

@@ -20,14 +20,32 @@ type Flow struct {
 	// Services have the replication as the secondary computes it; empty at the primary, and where no
 	// process of the secondary receives.
 	Services []ServiceStatus `json:"services"`
+	// Speeds have, by service, the seconds that Last Sync Time moved on per second in the last seconds: 1 at
+	// rest, above 1 while it catches up. Absent until measured.
+	Speeds map[string]float64 `json:"speeds,omitempty"`
+	// Link is what an operator made of this end of the link.
+	Link Link `json:"link"`
+	// Bus is the failure of the bus here to answer, Calls that of calls to reach the primary, Chunks that of
+	// fetching payload from there; of the process that receives. Absent while there is none.
+	Bus    *Trouble `json:"bus,omitempty"`
+	Calls  *Trouble `json:"calls,omitempty"`
+	Chunks *Trouble `json:"chunks,omitempty"`
 	// Silent are the processes of the location that did not answer.
 	Silent []string `json:"silent"`
+}
+
+// Trouble is something that fails now: for how long, and the last error.
+type Trouble struct {
+	Error   string  `json:"error"`
+	Seconds float64 `json:"seconds"`
 }
 
 // RangeFlow is the part of a Flow about one range.
 type RangeFlow struct {
 	Range   geo.RangeID `json:"range"`
 	Service string      `json:"service"`
+	// Leader is the node that leads the range at the location; absent while none is known.
+	Leader string `json:"leader,omitempty"`
 	// Source is known to the leader of the range alone: absent at the secondary, and without a leader.
 	Source *SourceFlow `json:"source,omitempty"`
 	// Receiver is known to the process that receives: absent at the primary, and while none does.
@@ -36,21 +54,40 @@ type RangeFlow struct {
 
 // SourceFlow is a range of the primary location.
 type SourceFlow struct {
-	// Leader is the node that leads the range.
-	Leader  string         `json:"leader"`
 	Streams []SourceStream `json:"streams"`
+	// Frames are built and not confirmed by the bus, the oldest for OldestSeconds.
+	Frames        int     `json:"frames,omitempty"`
+	OldestSeconds float64 `json:"oldest_seconds,omitempty"`
+	// Publish is the failure of publishing, absent while the last publish succeeded. Full: because the bus
+	// holds as much as it may.
+	Publish *Trouble `json:"publish,omitempty"`
+	Full    bool     `json:"full,omitempty"`
 }
 
 // SourceStream is a stream that the range numbers. Numbers are 0 before the first record.
 type SourceStream struct {
 	Stream string   `json:"stream"`
 	Lane   geo.Lane `json:"lane"`
-	// Head is the last record.
-	Head uint64 `json:"head"`
+	// Head is the last record, Published the last one in a frame, Acknowledged the last one that the
+	// secondary reported as applied. Published and Acknowledged are absent if the shipper does not run.
+	Head         uint64  `json:"head"`
+	Published    *uint64 `json:"published,omitempty"`
+	Acknowledged *uint64 `json:"acknowledged,omitempty"`
+	// Held: the stream is held back until payload is at the secondary. Published counts the records then that
+	// closed records name.
+	Held bool `json:"held,omitempty"`
 }
 
 // ReceiverFlow is a source range as the secondary location has applied it.
 type ReceiverFlow struct {
+	// ContactSeconds is how long ago a message of the range came off the bus, absent before the first.
+	ContactSeconds *float64 `json:"contact_seconds,omitempty"`
+	// Commit is the failure of the commits of what was received. CommittingSeconds is for how long the
+	// one under way has lasted.
+	Commit            *Trouble `json:"commit,omitempty"`
+	CommittingSeconds float64  `json:"committing_seconds,omitempty"`
+	// Ahead: something waits because its time is too far ahead of the clock here (R6).
+	Ahead bool `json:"ahead,omitempty"`
 	// Closed is the greatest closed time that is committed, absent before the first.
 	Closed  Time             `json:"closed,omitzero"`
 	Streams []ReceiverStream `json:"streams"`
@@ -66,8 +103,22 @@ type ReceiverStream struct {
 	ClosedHead uint64 `json:"closed_head,omitempty"`
 	// SyncTime is absent before the first closed time whose head is applied.
 	SyncTime Time `json:"sync_time,omitzero"`
+	// Waits says what was received and is not applied; absent if nothing is known to wait.
+	Waits *Waits `json:"waits,omitempty"`
 	// Stopped says why the stream may not go on: see Fork. Absent otherwise.
 	Stopped string `json:"stopped,omitempty"`
+}
+
+// Waits is what a stream waits for at the secondary.
+type Waits struct {
+	// Record is the number of the record that waits, absent if only its pull is known. For is gate,
+	// generation, payload, clock, gap (an earlier record) or other.
+	Record  uint64  `json:"record,omitempty"`
+	For     string  `json:"for,omitempty"`
+	Seconds float64 `json:"seconds"`
+	// Pulling: its records were requested from the primary; Error is that of the last request.
+	Pulling bool   `json:"pulling,omitempty"`
+	Error   string `json:"error,omitempty"`
 }
 
 // Flows is the answer of GET /v1/accounts/{name}/flow: one for each location that answered.

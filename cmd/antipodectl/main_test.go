@@ -89,6 +89,7 @@ func port(t *testing.T) *httptest.Server {
 	other := there
 	other.Stream, other.Account, other.Lane, other.Reason = "music/1@northcentralus/r4/l2", "music", 2, "lost"
 	answer("GET /v1/accounts/pictures/lag", 200, lagDocument(fork.Since))
+	answer("GET /v1/accounts/pictures/why", 200, whyDocument(fork.Since))
 	answer("GET /v1/accounts/music/lag", 200, admin.Lag{
 		Account: "music", Primary: "northcentralus", Secondary: "southcentralus",
 		Services: []admin.ServiceLag{{ServiceStatus: admin.ServiceStatus{Service: "queue", Status: admin.Live}}},
@@ -159,6 +160,9 @@ func TestGolden(t *testing.T) {
 		"lag":                       "lag pictures",
 		"lag-json":                  "lag pictures --service table --partition people/smith -o json",
 		"lag-none":                  "lag music --service queue",
+		"why":                       "why pictures",
+		"why-json":                  "why pictures --threshold 5s -o json",
+		"help-why":                  "why --help",
 		"help-lag":                  "lag --help",
 		"account-create":            "account create pictures --location southcentralus --key1 a2V5MQ==",
 		"account-update":            "account update pictures --redundancy RA-GRS",
@@ -245,6 +249,7 @@ func TestUsage(t *testing.T) {
 		"status --output yaml":                       `--output is text or json, not "yaml"`,
 		"status --watch --interval 1ms":              "--interval is at least 100ms",
 		"status --watch --interval soon":             "invalid argument",
+		"why pictures --threshold 0s":                "--threshold is a time above zero",
 		"lag":                                        "needs ACCOUNT",
 		"lag pictures --service file":                `--service is blob, queue or table, not "file"`,
 		"lag pictures --partition people/smith":      "--partition needs --service",

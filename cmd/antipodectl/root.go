@@ -131,7 +131,7 @@ Exit codes: 0 done, 1 failed (one line on stderr says why), 2 wrong command line
 	f.StringVarP(&t.output, "output", "o", "text", "`FORM` of the output: text or json")
 	root.CompletionOptions.HiddenDefaultCmd = true
 	group(root)
-	root.AddCommand(t.statusCommand(), t.eventsCommand(), t.accountCommand(), t.nodeCommand(), t.locationCommand(), t.linkCommand(), t.rangeCommand(), t.lagCommand(), t.forkCommand())
+	root.AddCommand(t.statusCommand(), t.eventsCommand(), t.accountCommand(), t.nodeCommand(), t.locationCommand(), t.linkCommand(), t.rangeCommand(), t.lagCommand(), t.whyCommand(), t.forkCommand())
 	return root
 }
 

@@ -47,6 +47,8 @@ type Record struct {
 	// there alone.
 	Bad     change.StopReason
 	Outcome Outcome
+	// For is set with Wait.
+	For WaitsFor
 	// Ahead is set with Wait if the commit time is further ahead of the clock here than R6 lets it
 	// be: after so long it no longer is.
 	Ahead time.Duration

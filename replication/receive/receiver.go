@@ -17,6 +17,7 @@ import (
 // while the process stood still there could be no contact.
 type Receiver struct {
 	o       Options
+	seen    *observer
 	loop    *clock.Loop
 	running *clock.Running
 
@@ -43,8 +44,10 @@ func New(o Options) *Receiver {
 	if err := o.Validate(); err != nil {
 		panic(err)
 	}
+	o = o.withDefaults()
+	seen := observe(&o)
 	r := &Receiver{
-		o: o.withDefaults(), loop: clock.NewLoop(o.Wake), running: clock.NewRunning(checkEvery), ranges: map[geo.RangeID]*rangeReceiver{}, incarnation: o.Incarnation,
+		o: o, seen: seen, loop: clock.NewLoop(o.Wake), running: clock.NewRunning(checkEvery), ranges: map[geo.RangeID]*rangeReceiver{}, incarnation: o.Incarnation,
 		ahead: map[geo.RangeID]time.Duration{},
 	}
 	for _, id := range o.Ranges {

@@ -166,7 +166,7 @@ func (w *world) writeTo(id geo.RangeID, n int) {
 	}
 	w.closedT[id] = w.now
 	f.Closed.T, f.Closed.Heads = w.now, w.closedHeads(id, changed)
-	require.NoError(w.t, w.pub.Publish("geo", change.AppendFrame(nil, &f), func(error) {}))
+	require.NoError(w.t, w.pub.Publish(fmt.Sprintf("geo.%d", id), change.AppendFrame(nil, &f), func(error) {}))
 	w.bus.Deliver()
 }
 

@@ -26,11 +26,15 @@ type air struct {
 	retryAt, pause time.Duration
 	// blocked: the end of a publish makes room for the next.
 	blocked bool
+	// err is that of the last publish that ended, since errSince.
+	err      error
+	errSince time.Duration
 }
 
 // flight is one frame.
 type flight struct {
 	data  []byte
+	at    time.Duration // it was built
 	state flightState
 	full  bool // the bus was full
 }
@@ -44,8 +48,8 @@ const (
 	stored
 )
 
-func (a *air) add(data []byte) {
-	a.frames = append(a.frames, &flight{data: data})
+func (a *air) add(data []byte, now time.Duration) {
+	a.frames = append(a.frames, &flight{data: data, at: now})
 	a.bytes += len(data)
 }
 
@@ -144,6 +148,7 @@ func (s *Shipper) fly(now time.Duration) time.Duration {
 		case errors.Is(err, bus.ErrTooLarge):
 			f.state = stored // The receiver pulls what it held.
 		default:
+			s.air.ended(err, s.o.Clock.Mono())
 			s.air.retryAt = now + s.o.RetryAfter
 			wait = s.o.RetryAfter
 		}
@@ -158,6 +163,7 @@ func (s *Shipper) fly(now time.Duration) time.Duration {
 // landed takes the answer of the bus for a frame, from any goroutine.
 func (s *Shipper) landed(f *flight, err error) {
 	s.mu.Lock()
+	s.air.ended(err, s.o.Clock.Mono())
 	f.state, f.full = stored, false
 	if err != nil && !errors.Is(err, bus.ErrTooLarge) {
 		f.state, f.full = failed, errors.Is(err, bus.ErrFull)

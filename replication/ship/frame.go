@@ -105,7 +105,7 @@ func (s *Shipper) build() (built bool, err error) {
 	clear(s.changed)
 	s.mu.Lock()
 	s.closedT = f.Closed.T
-	s.air.add(data)
+	s.air.add(data, s.o.Clock.Mono())
 	s.mu.Unlock()
 	return true, err
 }

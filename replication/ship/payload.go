@@ -24,6 +24,7 @@ type hold struct {
 
 // holds are the streams of a range that are held back.
 type holds struct {
+	// of is changed under Shipper.mu.
 	of            map[geo.Stream]*hold
 	waiting, late []*hold
 	pushing       int   // pushes that have not ended, those begun in an earlier term included
@@ -40,7 +41,9 @@ type push struct {
 // hold holds a stream back from r on.
 func (s *Shipper) hold(r *outbox.Record) {
 	h := &hold{stream: r.Stream, sent: s.at(r.Stream).Seq}
+	s.mu.Lock()
 	s.holds.of[r.Stream] = h
+	s.mu.Unlock()
 	s.holds.waiting = append(s.holds.waiting, h)
 	s.startPushes()
 }
@@ -123,7 +126,9 @@ func (s *Shipper) fillLate(f *frame) error {
 			return nil
 		}
 		if h.sent >= end {
+			s.mu.Lock()
 			delete(s.holds.of, h.stream)
+			s.mu.Unlock()
 		} else if !next {
 			continue
 		} else {

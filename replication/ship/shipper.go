@@ -133,7 +133,7 @@ func (o Options) Validate() error {
 }
 
 // Shipper ships one range from one node, while that node leads the range. Step is
-// called from one goroutine at a time; Acknowledge, Full and Dropped from any.
+// called from one goroutine at a time; Acknowledge, Full, View and Dropped from any.
 //
 // What is to be sent comes from the backlog, which reads the outbox, and after it from the queue,
 // which the range feeds. Both give the records of the range in commit order:
@@ -252,13 +252,13 @@ func (s *Shipper) Step(now time.Duration) time.Duration {
 func (s *Shipper) begin(now time.Duration) {
 	s.leading, s.lost, s.fullNext = true, true, true
 	s.upTo, s.changed = 0, map[geo.Stream]struct{}{}
-	s.holds.of = map[geo.Stream]*hold{}
 	s.trimAt = now + s.o.TrimEvery
 	s.fullAt, s.fullPause = now+fullPauseLeast, fullPauseLeast
 	heads, _ := s.o.Range.Machine.Heads()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.trimming = false
+	s.holds.of = map[geo.Stream]*hold{}
 	s.closedT = 0
 	s.named = make(map[geo.Stream]geo.Head, len(heads))
 	for st, head := range heads {
@@ -279,9 +279,9 @@ func (s *Shipper) end() {
 		return
 	}
 	s.leading, s.backlog, s.queue, s.changed = false, nil, queue{}, nil
-	s.holds = holds{pushing: s.holds.pushing, bytes: s.holds.bytes}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.holds = holds{pushing: s.holds.pushing, bytes: s.holds.bytes}
 	s.named, s.closedT = nil, 0
 	s.air = air{}
 }

@@ -3,7 +3,6 @@ package location
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"antipode/geo"
@@ -23,11 +22,11 @@ const (
 // receive reports the episodes that last, since event logs are not shared.
 type watching struct {
 	l *Location
-	// unavailable and readAt belong to the goroutine of start.
+	// unavailable, accounts and readAt belong to the goroutine of start.
 	unavailable *episodes
+	accounts    []*catalog.Account
 	readAt      time.Time
-	// seen are the accounts of the catalog as it answered last, nil before it did.
-	seen atomic.Pointer[[]*catalog.Account]
+	speeds      speeds
 
 	cancel context.CancelFunc // guarded by Location.mu
 	wg     sync.WaitGroup
@@ -79,24 +78,27 @@ func (w *watching) readAccounts(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, scrapeWait)
 	defer cancel()
 	if list, err := w.l.Directory.Accounts(ctx); err == nil {
-		w.readAt = now
-		w.seen.Store(&list)
+		w.accounts, w.readAt = list, now
 	}
 }
 
 // sampleSecondaries looks at the accounts whose secondary is here.
 func (w *watching) sampleSecondaries() {
-	found := map[serviceKey]string{}
-	if seen := w.seen.Load(); seen != nil && (w.l.Whole() || w.l.Receives()) {
-		for _, a := range *seen {
+	found, times := map[serviceKey]string{}, map[serviceKey]geo.Timestamp{}
+	if w.l.Whole() || w.l.Receives() {
+		for _, a := range w.accounts {
 			if a.Secondary != w.l.o.Name {
 				continue
 			}
 			for _, s := range geo.Services {
-				found[serviceKey{a.Name, s}] = string(w.l.ReplicationNow(a, s).Reason)
+				k, r := serviceKey{a.Name, s}, w.l.ReplicationNow(a, s)
+				if found[k] = string(r.Reason); r.Known() {
+					times[k] = r.LastSync
+				}
 			}
 		}
 	}
+	w.speeds.add(w.l.o.Clock.Mono(), times)
 	for _, e := range w.unavailable.step(found) {
 		w.l.report(e)
 	}

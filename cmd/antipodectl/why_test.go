@@ -1,0 +1,41 @@
+package main
+
+import (
+	"time"
+
+	"antipode/client/admin"
+	"antipode/geo"
+)
+
+// whyDocument is an account of which one service is well, one waits for payload, and one is stopped.
+func whyDocument(now admin.Time) admin.Why {
+	seconds := func(f float64) *float64 { return &f }
+	lane := func(l geo.Lane) *geo.Lane { return &l }
+	then := admin.Time{Time: now.Add(-12 * time.Second)}
+	return admin.Why{
+		Account: "pictures", Primary: "southcentralus", Secondary: "northcentralus", ThresholdSeconds: 1,
+		Services: []admin.ServiceWhy{
+			{
+				ServiceStatus:     admin.ServiceStatus{Service: "blob", Status: admin.Live, LastSyncTime: then, LagSeconds: seconds(12), StreamsBehind: 9},
+				More:              8,
+				CaughtUpInSeconds: seconds(30.5),
+				Causes: []admin.Cause{{
+					Stage: admin.StageWaiting, Location: "northcentralus", Range: 2, Service: "blob", Stream: "pictures/1@southcentralus/r2/l11", Lane: lane(11),
+					SyncTime: then, For: "payload", Detail: "record #7 waits for its payload, which is fetched from the primary", Error: "disk full", Seconds: seconds(11.25),
+				}},
+			},
+			{ServiceStatus: admin.ServiceStatus{Service: "queue", Status: admin.Live, LastSyncTime: now, LagSeconds: seconds(0.25)}, OK: true},
+			{
+				ServiceStatus: admin.ServiceStatus{Service: "table", Status: admin.Unavailable, Reason: "forked"},
+				Causes: []admin.Cause{
+					{
+						Stage: admin.StageStopped, Location: "northcentralus", Range: 4, Service: "table", Stream: "pictures/1@southcentralus/r4/l17", Lane: lane(17),
+						Detail: "forked; an operator has to decide: antipodectl fork show pictures/1@southcentralus/r4/l17",
+					},
+					{Stage: admin.StageLink, Location: "northcentralus", Detail: "nothing comes from the primary, which could not be asked"},
+				},
+			},
+		},
+		Silent: []admin.SilentLocation{{Location: "southcentralus", Reason: "no node of location southcentralus answers on its admin port"}},
+	}
+}

@@ -1,0 +1,323 @@
+package admin
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	wire "antipode/client/admin"
+	"antipode/geo"
+)
+
+// whyThreshold is the lag up to which all is well, if the query names none. At rest a closed record
+// arrives every 250 ms.
+const whyThreshold = time.Second
+
+// whyCausesMax bounds the causes that are named of a service.
+const whyCausesMax = 8
+
+// Why implements api/admin.Cluster.
+func (b *Backend) Why(ctx context.Context, name geo.Account, threshold time.Duration, only geo.Location) (wire.Why, error) {
+	all, err := b.Flows(ctx, name, only)
+	if err != nil {
+		return wire.Why{}, err
+	}
+	return whyOf(name, all, cmp.Or(threshold, whyThreshold)), nil
+}
+
+// whyOf finds what holds the services of an account back.
+//
+// What decides about a service are its range and the catalog's (R13). In each of them either a stream is
+// behind a closed head, and the stage is that of its next record; or no closed record arrives, and the
+// stage is that of the range. What concerns the whole location, such as a link that is cut, is named first.
+func whyOf(name geo.Account, all wire.Flows, threshold time.Duration) wire.Why {
+	e := endsOf(all)
+	out := wire.Why{
+		Account: name, Primary: e.account.Primary, Secondary: e.account.Secondary, ThresholdSeconds: threshold.Seconds(), Silent: e.silent,
+	}
+	streams := e.streams()
+	for _, s := range geo.Services {
+		w := wire.ServiceWhy{ServiceStatus: e.service(s.String(), streams).ServiceStatus}
+		w.OK = w.Status == wire.Live && w.LagSeconds != nil && *w.LagSeconds <= threshold.Seconds()
+		if !w.OK {
+			e.explain(&w, threshold)
+		}
+		out.Services = append(out.Services, w)
+	}
+	return out
+}
+
+// explain finds the causes of a service that is not well.
+func (e ends) explain(w *wire.ServiceWhy, threshold time.Duration) {
+	if e.account.Secondary == "" {
+		w.Causes = []wire.Cause{{Stage: wire.StageUnknown, Detail: "the account has no secondary"}}
+		return
+	}
+	if e.receiver == nil {
+		w.Causes = []wire.Cause{{Stage: wire.StageUnknown, Location: e.account.Secondary, Detail: "the secondary could not be asked"}}
+		return
+	}
+	if len(e.receiver.Services) == 0 {
+		w.Causes = []wire.Cause{{
+			Stage: wire.StageFailing, Location: e.account.Secondary, Detail: "no process there receives: the catalog range has no leader",
+		}}
+		return
+	}
+	link := e.linkCause()
+	var causes []wire.Cause
+	for _, r := range e.receiver.Ranges {
+		if r.Service == w.Service || r.Service == geo.Catalog.String() {
+			causes = append(causes, e.rangeCauses(r, link, threshold)...)
+		}
+	}
+	if link != nil {
+		causes = append([]wire.Cause{*link}, causes...)
+	}
+	if len(causes) == 0 {
+		causes = []wire.Cause{{Stage: wire.StageUnknown, Detail: "what the locations answered does not show it; ask again"}}
+	}
+	slices.SortStableFunc(causes, func(a, b wire.Cause) int { return cmp.Compare(urgency(a), urgency(b)) })
+	w.Causes = causes[:min(len(causes), whyCausesMax)]
+	w.More = len(causes) - len(w.Causes)
+	if v, known := e.receiver.Speeds[w.Service]; known && v > 1.01 && w.LagSeconds != nil {
+		in := *w.LagSeconds / (v - 1)
+		w.CaughtUpInSeconds = &in
+	}
+}
+
+// urgency orders causes: what an operator has to decide, what holds up everything, what fails, the rest by
+// how far it is.
+func urgency(c wire.Cause) int {
+	switch c.Stage {
+	case wire.StageStopped:
+		return 0
+	case wire.StageLink:
+		return 1
+	case wire.StageFailing:
+		return 2
+	case wire.StageUnknown:
+		return 4
+	}
+	return 3
+}
+
+// rangeCauses finds what holds a source range back at the secondary. link is what concerns all ranges.
+func (e ends) rangeCauses(r wire.RangeFlow, link *wire.Cause, threshold time.Duration) []wire.Cause {
+	to := r.Receiver
+	if to == nil {
+		return []wire.Cause{e.at(e.account.Secondary, r, wire.Cause{Stage: wire.StageFailing, Detail: "how far the range is applied is not known: it has no leader here"})}
+	}
+	var out []wire.Cause
+	late := func(t wire.Time) bool { return t.IsZero() || e.receiver.At.Sub(t.Time) > threshold }
+	failing := e.failing(r)
+	if failing != nil && (late(to.Closed) || link == nil) {
+		out = append(out, *failing)
+	}
+	behind := slices.Clone(to.Streams)
+	slices.SortStableFunc(behind, func(a, b wire.ReceiverStream) int { return a.SyncTime.Compare(b.SyncTime.Time) })
+	moves := true
+	for _, s := range behind {
+		switch {
+		case s.Stopped != "":
+			out = append(out, e.stopped(r, s))
+		case s.ClosedHead <= s.Applied && s.Waits == nil || !late(s.SyncTime):
+		case failing != nil: // Named for the range.
+			moves = false
+		default:
+			moves = false
+			if c := e.streamCause(r, s); link == nil || c.Stage == wire.StageWaiting && c.For != "gap" {
+				out = append(out, c)
+			}
+		}
+	}
+	if moves && failing == nil && link == nil && late(to.Closed) {
+		out = append(out, e.rangeCause(r, threshold))
+	}
+	return out
+}
+
+// at places a cause.
+func (e ends) at(where geo.Location, r wire.RangeFlow, c wire.Cause) wire.Cause {
+	c.Location, c.Range, c.Service = where, r.Range, r.Service
+	if c.SyncTime.IsZero() && r.Receiver != nil {
+		c.SyncTime = r.Receiver.Closed
+	}
+	return c
+}
+
+// ofStream places the cause of one stream.
+func (e ends) ofStream(where geo.Location, r wire.RangeFlow, s wire.ReceiverStream, c wire.Cause) wire.Cause {
+	lane := s.Lane
+	c.Stream, c.Lane, c.SyncTime = s.Stream, &lane, s.SyncTime
+	out := e.at(where, r, c)
+	out.SyncTime = s.SyncTime
+	return out
+}
+
+func (e ends) stopped(r wire.RangeFlow, s wire.ReceiverStream) wire.Cause {
+	return e.ofStream(e.account.Secondary, r, s, wire.Cause{
+		Stage: wire.StageStopped, Detail: s.Stopped + "; an operator has to decide: antipodectl fork show " + s.Stream,
+	})
+}
+
+// failing is why what is received of a range cannot be committed, nil if it can.
+func (e ends) failing(r wire.RangeFlow) *wire.Cause {
+	c := wire.Cause{Stage: wire.StageFailing}
+	switch to := r.Receiver; {
+	case r.Leader == "":
+		c.Detail = "the range has no leader at the secondary"
+	case to.Commit != nil:
+		c.Detail = "commits at the secondary fail"
+	case to.CommittingSeconds > whyThreshold.Seconds():
+		c.Detail, c.Seconds = "a commit at the secondary does not end", &to.CommittingSeconds
+	default:
+		return nil
+	}
+	if t := r.Receiver.Commit; t != nil {
+		c.Error, c.Seconds = t.Error, &t.Seconds
+	}
+	c = e.at(e.account.Secondary, r, c)
+	return &c
+}
+
+// linkCause is what keeps the locations apart, nil if nothing is known to.
+func (e ends) linkCause() *wire.Cause {
+	for _, f := range []*wire.Flow{e.source, e.receiver} {
+		if f != nil && f.Link.State == wire.LinkCut {
+			return &wire.Cause{Stage: wire.StageLink, Location: f.Location, Detail: "an operator cut the link: antipodectl link heal"}
+		}
+	}
+	if t := e.receiver.Bus; t != nil {
+		return &wire.Cause{Stage: wire.StageLink, Location: e.receiver.Location, Detail: "the bus at the secondary does not answer", Error: t.Error, Seconds: &t.Seconds}
+	}
+	if t := e.receiver.Calls; t != nil {
+		return &wire.Cause{Stage: wire.StageLink, Location: e.receiver.Location, Detail: "calls to the primary fail", Error: t.Error, Seconds: &t.Seconds}
+	}
+	if c := e.publishCause(); c != nil {
+		return c
+	}
+	if e.source == nil && e.quiet() {
+		return &wire.Cause{Stage: wire.StageLink, Location: e.receiver.Location, Detail: "nothing comes from the primary, which could not be asked"}
+	}
+	return nil
+}
+
+// publishCause is what keeps the primary from publishing, other than a full bus; nil if nothing is known to.
+func (e ends) publishCause() *wire.Cause {
+	if e.source == nil {
+		return nil
+	}
+	for _, r := range e.source.Ranges {
+		if r.Source == nil || r.Source.Full {
+			continue
+		}
+		if t := r.Source.Publish; t != nil {
+			return &wire.Cause{
+				Stage: wire.StageLink, Location: e.source.Location, Detail: "the primary cannot publish to the bus at the secondary", Error: t.Error, Seconds: &t.Seconds,
+			}
+		}
+		if old := r.Source.OldestSeconds; old > whyThreshold.Seconds() {
+			return &wire.Cause{
+				Stage: wire.StageLink, Location: e.source.Location, Detail: "the bus at the secondary does not confirm what the primary publishes", Seconds: &old,
+			}
+		}
+	}
+	return nil
+}
+
+// quiet reports whether no message of any range came off the bus for a while.
+func (e ends) quiet() bool {
+	for _, r := range e.receiver.Ranges {
+		if to := r.Receiver; to != nil && to.ContactSeconds != nil && *to.ContactSeconds <= whyThreshold.Seconds() {
+			return false
+		}
+	}
+	return true
+}
+
+// streamCause is the stage of the next record of a stream that is behind a closed head.
+func (e ends) streamCause(r wire.RangeFlow, s wire.ReceiverStream) wire.Cause {
+	here := func(c wire.Cause) wire.Cause { return e.ofStream(e.account.Secondary, r, s, c) }
+	there := func(c wire.Cause) wire.Cause { return e.ofStream(e.account.Primary, r, s, c) }
+	if src := e.sourceStream(r.Range, s.Stream); src != nil && (s.Waits == nil || s.Waits.Record == 0) {
+		switch {
+		case src.Held:
+			return there(wire.Cause{Stage: wire.StageNotPublished, Detail: fmt.Sprintf("records up to #%d wait until their payload is pushed", src.Head)})
+		case src.Published != nil && *src.Published <= s.Applied && src.Head > s.Applied:
+			return there(wire.Cause{Stage: wire.StageNotPublished, Detail: fmt.Sprintf("records #%d to #%d are in the outbox", s.Applied+1, src.Head)})
+		}
+	}
+	w := s.Waits
+	switch {
+	case w == nil:
+		return here(wire.Cause{Stage: wire.StageInStream, Detail: fmt.Sprintf("record #%d is published and has not been received", s.Applied+1)})
+	case w.Record == 0 || w.For == "gap":
+		detail := fmt.Sprintf("record #%d is missing and is being pulled from the primary", s.Applied+1)
+		return here(wire.Cause{Stage: wire.StageWaiting, For: "gap", Detail: detail, Error: w.Error, Seconds: &w.Seconds})
+	}
+	detail := map[string]string{
+		"payload":    "its payload, which is fetched from the primary",
+		"generation": "its table, container or queue in the catalog here",
+		"gate":       "the gate of the account here",
+		"clock":      "the clock here: its time is ahead of it; one location's clock is wrong",
+	}[w.For]
+	if t := e.receiver.Chunks; t != nil && w.For == "payload" {
+		w.Error = t.Error
+	}
+	return here(wire.Cause{
+		Stage: wire.StageWaiting, For: w.For, Detail: fmt.Sprintf("record #%d waits for %s", w.Record, cmp.Or(detail, w.For)), Error: w.Error, Seconds: &w.Seconds,
+	})
+}
+
+// rangeCause is why no closed record of a range is taken, although nothing of it is known to wait.
+func (e ends) rangeCause(r wire.RangeFlow, threshold time.Duration) wire.Cause {
+	to := r.Receiver
+	if to.Ahead {
+		return e.at(e.account.Secondary, r, wire.Cause{
+			Stage: wire.StageWaiting, For: "clock", Detail: "times of the primary are ahead of the clock here; one location's clock is wrong",
+		})
+	}
+	unsent := func(detail string) wire.Cause {
+		return e.at(e.account.Primary, r, wire.Cause{Stage: wire.StageNotPublished, Detail: detail})
+	}
+	if there := rangeOf(e.source, r.Range); there != nil {
+		var records uint64
+		if there.Source != nil {
+			for _, s := range there.Source.Streams {
+				if s.Published != nil && s.Head > *s.Published {
+					records += s.Head - *s.Published
+				}
+			}
+		}
+		switch {
+		case there.Source == nil && there.Leader == "":
+			return unsent("the range has no leader at the primary")
+		case there.Source == nil:
+			return unsent("the leader of the range at the primary could not be asked")
+		case there.Source.Full:
+			return unsent("the stream is full: the secondary does not take what it holds")
+		case records > 0:
+			return unsent(fmt.Sprintf("%d records of the account are in the outbox", records))
+		}
+	}
+	if to.ContactSeconds == nil || *to.ContactSeconds > threshold.Seconds() {
+		return e.at(e.account.Secondary, r, wire.Cause{Stage: wire.StageInStream, Detail: "nothing of the range is received", Seconds: to.ContactSeconds})
+	}
+	return e.at(e.account.Secondary, r, wire.Cause{Stage: wire.StageInStream, Detail: "a backlog of the range drains"})
+}
+
+// sourceStream returns a stream as the primary knows it, nil if that is not known.
+func (e ends) sourceStream(id geo.RangeID, name string) *wire.SourceStream {
+	src := e.sourceOf(id)
+	if src == nil {
+		return nil
+	}
+	for i := range src.Streams {
+		if src.Streams[i].Stream == name {
+			return &src.Streams[i]
+		}
+	}
+	return nil
+}
