@@ -1,6 +1,7 @@
 package location
 
 import (
+	"fmt"
 	"time"
 
 	wire "antipode/client/admin"
@@ -10,6 +11,7 @@ import (
 	"antipode/stamp/node"
 	"antipode/stamp/outbox"
 	"antipode/stamp/ranges"
+	"antipode/stamp/route"
 	"antipode/stamp/skew"
 )
 
@@ -42,10 +44,25 @@ func (l *Location) Describe() (wire.Location, error) {
 				return out, err
 			}
 			r.LeaderView = view
+			if lead := stamp.Leader(d.ID); lead != nil {
+				out.Warnings = append(out.Warnings, l.aheadOfClock(d, lead.Machine.AppliedState().Last)...)
+			}
 		}
 		out.Ranges = append(out.Ranges, r)
 	}
 	return out, nil
+}
+
+// aheadOfClock warns of a range whose newest time is ahead of the clock here by more than the clocks of a
+// stamp may differ: it was given by a wrong clock, and every later time of the range is above it (R6).
+func (l *Location) aheadOfClock(d route.Range, newest geo.Timestamp) []string {
+	ahead := newest.Time().Sub(l.o.Clock.Now())
+	if ahead <= geo.ClockOffMax {
+		return nil
+	}
+	return []string{fmt.Sprintf(
+		"times of the %s range are ahead of the clock here by %s, and so is each one that it gives from now on: the other location takes none of them before its clock shows it",
+		d.Service, ahead.Round(time.Second))}
 }
 
 // state is the state of what this process runs of the location.
