@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"antipode/geo"
@@ -38,6 +39,8 @@ type Directory struct {
 	other      geo.Location
 	accounts   catalog.Cache[catalog.Account]
 	containers catalog.Containers
+	// idle is the version of the catalog at which Resume has found nothing to do; 0 before.
+	idle atomic.Uint64
 	// life is how long a reservation holds.
 	life time.Duration
 }
@@ -112,6 +115,15 @@ func (d *Directory) list(ctx context.Context, keep func(*catalog.Account) bool) 
 		return nil, err
 	}
 	return slices.DeleteFunc(out, func(a *catalog.Account) bool { return !keep(a) }), nil
+}
+
+// version returns the version of the catalog's data, 0 while that is changed.
+func (d *Directory) version(ctx context.Context) (v uint64, err error) {
+	err = d.stamp.Read(ctx, geo.FirstRange(geo.Catalog), func(s ranges.State) error {
+		v = uint64(s.Version())
+		return nil
+	})
+	return v, err
 }
 
 // submit commits a command in the catalog.

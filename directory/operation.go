@@ -28,9 +28,19 @@ const operationWait = 2 * time.Second
 // Resume goes on with the operations of all accounts whose primary is this location. It returns the
 // errors of those that cannot go on now. Only one call at a time is useful.
 func (d *Directory) Resume(ctx context.Context) error {
+	version, err := d.version(ctx)
+	if err != nil {
+		return err
+	}
+	if version != 0 && d.idle.Load() == version {
+		return nil // The catalog is as it was without an operation.
+	}
 	list, err := d.list(ctx, func(a *catalog.Account) bool {
 		return a.Active && a.Operation != nil && a.Primary == d.stamp.Location()
 	})
+	if err == nil && len(list) == 0 {
+		d.idle.Store(version)
+	}
 	errs := []error{err}
 	for _, a := range list {
 		if err := d.resume(ctx, *a); err != nil {

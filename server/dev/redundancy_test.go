@@ -8,12 +8,16 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	wire "antipode/client/admin"
+	"antipode/directory"
 	"antipode/geo"
+	"antipode/replication/link"
 	"antipode/replication/receive"
+	"antipode/services/catalog"
 )
 
 func adminClient(t *testing.T, c *Cluster) *wire.Client {
@@ -238,6 +242,14 @@ func TestR19ToLRS(t *testing.T) {
 	a := updateTo(t, c, "northacct", "LRS")
 	require.NotEmpty(t, a.Behind)
 	require.Contains(t, a.Operation, "the change to LRS")
+	for range 5 { // Not what the other location still has.
+		shown, err := adminClient(t, c).Account(t.Context(), "northacct")
+		require.NoError(t, err)
+		require.Equal(t, a.Account, shown.Account)
+		all, err := adminClient(t, c).Accounts(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, a.Account, all[0].Account)
+	}
 	require.Empty(t, a.Secondary)
 	require.EqualValues(t, 2, a.Epoch.Number)
 	_, err := adminClient(t, c).UpdateAccount(t.Context(), "northacct", wire.UpdateAccount{Redundancy: "GRS"})
@@ -277,4 +289,58 @@ func TestR19ToLRS(t *testing.T) {
 	require.ErrorContains(t, err, "is no redundancy")
 	_, err = adminClient(t, c).UpdateAccount(t.Context(), "nobody", wire.UpdateAccount{Redundancy: "GRS"})
 	require.ErrorContains(t, err, "no such account")
+}
+
+// mutePeer is a peer whose announcements are lost while it is mute.
+type mutePeer struct {
+	directory.Peer
+	mute atomic.Bool
+}
+
+// Announce implements directory.Peer.
+func (p *mutePeer) Announce(ctx context.Context, a catalog.Account) error {
+	if p.mute.Load() {
+		return link.ErrCut
+	}
+	return p.Peer.Announce(ctx, a)
+}
+
+// An account becomes LRS while no announcement of it gets through and the streams flow. Its last record in
+// the catalog's stream is enough: Last Sync Time never covers a write that is not copied, and then
+// `-secondary` is refused (R13). The rest follows with the calls.
+func TestR13LeaveWithoutCalls(t *testing.T) {
+	c := startFaulty(t)
+	north := c.locations[North]
+	peer := &mutePeer{Peer: linkedDirectory{c.link, c.locations[South]}}
+	north.Directory.SetPeer(peer)
+	createAs(t, c, "other", North, "GRS") // Its closed times go on.
+	createTable(t, c, "northacct")
+	w := startWriter(t, c, "northacct")
+	w.arrives()
+	peer.mute.Store(true)
+	require.NotEmpty(t, updateTo(t, c, "northacct", "LRS").Behind)
+	changed := time.Now()
+	w.goesOn()
+	eventually(t, "the secondary knows", func() bool {
+		// What it shows until then is from before the change: one second is the clocks' tolerance.
+		if r := tableStats(c, South, "northacct"); r.Known() {
+			require.Less(t, r.LastSync.Time(), changed.Add(time.Second))
+		}
+		a, err := c.locations[South].Directory.Account(t.Context(), "northacct")
+		return err == nil && a.Redundancy == catalog.LRS
+	})
+	requireUnread(t, c, "northacct")
+	w.goesOn()
+	a, err := north.Directory.Account(t.Context(), "northacct")
+	require.NoError(t, err)
+	require.NotNil(t, a.Operation)
+
+	peer.mute.Store(false)
+	eventually(t, "the operation ends", func() bool {
+		a, err := north.Directory.Account(t.Context(), "northacct")
+		return err == nil && a.Operation == nil && left(t, c, "northacct") == 0
+	})
+	w.goesOn()
+	w.stop()
+	require.GreaterOrEqual(t, w.value(""), w.acked.Load())
 }
