@@ -127,6 +127,7 @@ func (b *Backend) Status(ctx context.Context) (wire.Status, error) {
 		out.Locations = append(out.Locations, a.value.Location)
 		out.Link = mergeLinks(out.Link, a.value.Link)
 		out.Accounts = mergeAccounts(out.Accounts, a.value.Accounts)
+		takeOwn(out.Accounts, a.value.Accounts, b.o.Locations[i].Name())
 	}
 	return out, nil
 }
@@ -187,15 +188,18 @@ func (b *Backend) info(a wire.Account) wire.AccountInfo {
 }
 
 // Accounts implements api/admin.Cluster. It lists the accounts that any location knows: a new
-// account is known at one location first.
+// account is known at one location first, and a change at its primary.
 func (b *Backend) Accounts(ctx context.Context) ([]wire.AccountInfo, error) {
 	var out []wire.AccountInfo
 	var errs []error
-	for _, a := range each(b, func(l Location) answer[[]wire.Account] { return answerOf(l.Accounts(ctx)) }) {
+	for i, a := range each(b, func(l Location) answer[[]wire.Account] { return answerOf(l.Accounts(ctx)) }) {
 		errs = append(errs, a.err)
 		for _, account := range a.value {
-			if !slices.ContainsFunc(out, func(o wire.AccountInfo) bool { return o.Name == account.Name }) {
+			at := slices.IndexFunc(out, func(o wire.AccountInfo) bool { return o.Name == account.Name })
+			if at < 0 {
 				out = append(out, b.info(account))
+			} else if account.Primary == b.o.Locations[i].Name() {
+				out[at] = b.info(account)
 			}
 		}
 	}
@@ -211,7 +215,7 @@ func (b *Backend) Account(ctx context.Context, name geo.Account) (wire.AccountIn
 	if err != nil {
 		return wire.AccountInfo{}, err
 	}
-	return b.info(a), nil
+	return b.info(b.atPrimary(ctx, a)), nil
 }
 
 // Keys implements api/admin.Cluster.

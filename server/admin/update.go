@@ -2,11 +2,49 @@ package admin
 
 import (
 	"context"
+	"time"
 
 	wire "antipode/client/admin"
 	"antipode/geo"
 	"antipode/server/location"
 )
+
+// primaryWait bounds how long an answer waits for the primary of an account, which knows its changes first.
+const primaryWait = 500 * time.Millisecond
+
+// atPrimary returns an account as its primary has it, if that answers soon, else a.
+func (b *Backend) atPrimary(ctx context.Context, a wire.Account) wire.Account {
+	l, err := b.find(a.Primary)
+	if err != nil || len(b.o.Locations) < 2 {
+		return a
+	}
+	ctx, cancel := context.WithTimeout(ctx, primaryWait)
+	defer cancel()
+	if there, err := l.Account(ctx, a.Name); err == nil {
+		return there
+	}
+	return a
+}
+
+// takeOwn puts the accounts of which a location is the primary in a list as that location has them. What another
+// one still computes of an account without a secondary is left out.
+func takeOwn(list, own []wire.AccountStatus, l geo.Location) {
+	for _, a := range own {
+		if a.Primary != l {
+			continue
+		}
+		for i := range list {
+			if list[i].Name == a.Name {
+				list[i].Account = a.Account
+			}
+		}
+	}
+	for i := range list {
+		if list[i].Secondary == "" {
+			list[i].Services = nil
+		}
+	}
+}
 
 // UpdateAccount implements api/admin.Cluster. The primary of the account changes it.
 func (b *Backend) UpdateAccount(ctx context.Context, name geo.Account, u wire.UpdateAccount) (wire.AccountUpdated, error) {

@@ -6,6 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	wire "antipode/client/admin"
+	"antipode/geo"
+	"antipode/internal/clock"
 )
 
 // The primary of an account changes it, whichever location answered first; the answer has the endpoints of the
@@ -25,5 +27,46 @@ func TestUpdateReachesThePrimary(t *testing.T) {
 		require.NotContains(t, north.calls(), "update mail to GRS", what)
 		_, err = b.UpdateAccount(t.Context(), "nobody", wire.UpdateAccount{Redundancy: "GRS"})
 		require.True(t, notFound(err), what)
+	}
+}
+
+// A change of an account is at its primary first: while the other location has the former record, the
+// account and the list show what the primary has, in either order.
+func TestPrimaryKnowsChanges(t *testing.T) {
+	now := wire.Account{Name: "mail", Redundancy: "LRS", Primary: "south", Operation: "the change to LRS"}
+	before := wire.Account{Name: "mail", Redundancy: "RA-GRS", Primary: "south", Secondary: "north"}
+	for range 10 {
+		north, south := newFake("north"), newFake("south")
+		north.accounts, south.accounts = []wire.Account{before}, []wire.Account{now}
+		for what, b := range backends(t, north, south) {
+			a, err := b.Account(t.Context(), "mail")
+			require.NoError(t, err, what)
+			require.Equal(t, now, a.Account, what)
+			all, err := b.Accounts(t.Context())
+			require.NoError(t, err, what)
+			require.Len(t, all, 1, what)
+			require.Equal(t, now, all[0].Account, what)
+		}
+	}
+}
+
+// The status shows an account as its primary has it, and no services of one without a secondary.
+func TestStatusTakesAccountsOfThePrimary(t *testing.T) {
+	services := []wire.ServiceStatus{{Service: "table", Status: wire.Live}}
+	of := func(redundancy string, secondary geo.Location) wire.Account {
+		return wire.Account{Name: "mail", Redundancy: redundancy, Primary: "south", Secondary: secondary}
+	}
+	for _, c := range []struct {
+		now  wire.Account
+		want []wire.ServiceStatus
+	}{{of("GRS", "north"), services}, {of("LRS", ""), nil}} {
+		north, south := newFake("north"), newFake("south")
+		north.status.Accounts = []wire.AccountStatus{{Account: of("RA-GRS", "north"), Services: services}}
+		south.status.Accounts = []wire.AccountStatus{{Account: c.now}}
+		for _, order := range [][]Location{{north, south}, {south, north}} {
+			s, err := over(clock.System{}, order...).Status(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, []wire.AccountStatus{{Account: c.now, Services: c.want}}, s.Accounts)
+		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"antipode/geo"
-	"antipode/services/catalog"
 	"antipode/services/storageerr"
 )
 
@@ -20,20 +19,6 @@ func (s Set) Find(name geo.Location) *Location {
 		}
 	}
 	return nil
-}
-
-// Account returns an account as any location of the set knows it.
-func (s Set) Account(ctx context.Context, name geo.Account) (*catalog.Account, error) {
-	return firstAnswer(ctx, s, func(ctx context.Context, l *Location) (*catalog.Account, error) {
-		return l.Directory.Account(ctx, name)
-	})
-}
-
-// Accounts lists the accounts as any location of the set knows them.
-func (s Set) Accounts(ctx context.Context) ([]*catalog.Account, error) {
-	return firstAnswer(ctx, s, func(ctx context.Context, l *Location) ([]*catalog.Account, error) {
-		return l.Directory.Accounts(ctx)
-	})
 }
 
 // firstAnswer asks all locations that run at once, because a location without a quorum takes
