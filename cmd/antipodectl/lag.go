@@ -58,6 +58,10 @@ func writeLag(w io.Writer, l admin.Lag) {
 		_, _ = fmt.Fprintf(w, "partition  %s of %s: lane %d\n", p.Key, p.Service, p.Lane)
 	}
 	writeUnasked(w, l.Silent)
+	if l.Secondary == "" && l.Primary != "" {
+		_, _ = fmt.Fprintln(w, "nothing is copied: the account has no secondary")
+		return
+	}
 	_, _ = fmt.Fprintln(w)
 	rows := [][]string{{"SERVICE", "STATUS", "LAST SYNC TIME", "LAG", "BEHIND"}}
 	for _, s := range l.Services {

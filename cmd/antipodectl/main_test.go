@@ -90,6 +90,7 @@ func port(t *testing.T) *httptest.Server {
 	other.Stream, other.Account, other.Lane, other.Reason = "music/1@northcentralus/r4/l2", "music", 2, "lost"
 	answer("GET /v1/accounts/pictures/lag", 200, lagDocument(fork.Since))
 	answer("GET /v1/accounts/pictures/why", 200, whyDocument(fork.Since))
+	answer("GET /v1/accounts/scratch/lag", 200, admin.Lag{Account: "scratch", Primary: "northcentralus"})
 	answer("GET /v1/accounts/music/lag", 200, admin.Lag{
 		Account: "music", Primary: "northcentralus", Secondary: "southcentralus",
 		Services: []admin.ServiceLag{{ServiceStatus: admin.ServiceStatus{Service: "queue", Status: admin.Live}}},
@@ -159,6 +160,7 @@ func TestGolden(t *testing.T) {
 		"events-json":               "events --output json",
 		"lag":                       "lag pictures",
 		"lag-json":                  "lag pictures --service table --partition people/smith -o json",
+		"lag-lrs":                   "lag scratch",
 		"lag-none":                  "lag music --service queue",
 		"why":                       "why pictures",
 		"why-json":                  "why pictures --threshold 5s -o json",
