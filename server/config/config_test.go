@@ -116,6 +116,7 @@ func TestNumbers(t *testing.T) {
 		whole   = "want a whole number, from 1"
 		reserve = "write a number of bytes from 1 to 1125899906842624, or leave it out for the default of 512 MiB"
 		rest    = "write a span of time, such as 40s, or 0s for none"
+		target  = "write a span of time above zero, such as 15m"
 		count   = "write 1, 3 or 5, and no more than the cluster has servers"
 	)
 	for _, c := range []struct{ line, field, value, want string }{
@@ -132,6 +133,10 @@ func TestNumbers(t *testing.T) {
 		{"name_rest: -1s", "name_rest", "-1s", rest},
 		{"name_rest: 40", "name_rest", "40", rest},
 		{"name_rest: 9999999h", "name_rest", "9999999h", rest},
+		{"rpo_target: 90s", "", "", ""},
+		{"rpo_target: 0s", "rpo_target", "0s", target},
+		{"rpo_target: -1m", "rpo_target", "-1m", target},
+		{"rpo_target: 15", "rpo_target", "15", target},
 		{outside + "1}", "", "", ""},
 		{outside + "2}", "nats.replicas", "2", count},
 		{outside + "-1}", "nats.replicas", "-1", whole},

@@ -32,8 +32,11 @@ type Node struct {
 	// NameRest is how long the name of a deleted table or container cannot be created
 	// again. Default 40s, as in the public service.
 	NameRest Duration `yaml:"name_rest"`
-	Listen   Listen   `yaml:"listen"`
-	Admin    Admin    `yaml:"admin"`
+	// RPOTarget is the age from which a change that is not at the other location is reported as late.
+	// Default 15m.
+	RPOTarget Duration `yaml:"rpo_target"`
+	Listen    Listen   `yaml:"listen"`
+	Admin     Admin    `yaml:"admin"`
 	// Zones are the DNS zones under which accounts have host names, ACCOUNT.SERVICE.ZONE.
 	// All nodes of both locations and all gateways need the same zones. Default localhost.
 	Zones []geo.Zone `yaml:"zones"`
@@ -229,6 +232,9 @@ func (n Node) withDefaults() Node {
 	}
 	if n.NameRest == "" {
 		n.NameRest = "40s"
+	}
+	if n.RPOTarget == "" {
+		n.RPOTarget = "15m"
 	}
 	set(&n.Listen.Node, ":10100")
 	set(&n.Listen.Blob, ":10000")

@@ -120,6 +120,9 @@ func (n Node) validate(w *walker) {
 	if rest, err := time.ParseDuration(string(n.NameRest)); err != nil || rest < 0 {
 		w.bad("name_rest", "write a span of time, such as 40s, or 0s for none")
 	}
+	if target, err := time.ParseDuration(string(n.RPOTarget)); err != nil || target <= 0 {
+		w.bad("rpo_target", "write a span of time above zero, such as 15m")
+	}
 	n.validateListen(w)
 	w.admin(n.Admin)
 	w.zones(n.Zones)

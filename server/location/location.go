@@ -53,8 +53,11 @@ type Options struct {
 	// NameRest is how long the name of a deleted table or container cannot be created
 	// again. Zero means no time.
 	NameRest time.Duration
-	Clock    clock.Clock
-	State    state.Options
+	// RPOTarget is the age from which a change that the other location has not acknowledged is reported
+	// as late. Zero means 15 min. A low one reports each short outage.
+	RPOTarget time.Duration
+	Clock     clock.Clock
+	State     state.Options
 	// Transport returns the transport between the nodes, at each start.
 	Transport func() node.Transport
 	// Commands are the kinds of commands that other processes submit to a leader here. Nil
@@ -99,6 +102,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Route == nil {
 		o.Route = route.First()
+	}
+	if o.RPOTarget == 0 {
+		o.RPOTarget = rpoTarget
 	}
 	if o.OnCommit == nil {
 		o.OnCommit = func(geo.Service, time.Duration) {}
@@ -167,6 +173,7 @@ func New(o Options) *Location {
 	l := &Location{o: o, shippers: map[geo.NodeID]map[geo.RangeID]*shipping{}}
 	l.receiving.l = l
 	l.watching.l, l.watching.unavailable = l, newEpisodes(ServiceUnavailable, ServiceLive)
+	l.watching.late = newEpisodes(ChangesLate, ChangesArrived)
 	l.events.location, l.events.clock = o.Name, o.Clock
 	l.Directory = directory.NewDirectory(l, o.Other)
 	l.Primary = primary.New(l)

@@ -35,7 +35,7 @@ func NewMeters(reg prometheus.Registerer, locations ...geo.Location) (*Meters, e
 	m.Events, errs[4] = metrics.NewEvents(reg)
 	for _, l := range locations {
 		m.Abandoned.Add(l, 0)
-		for _, kind := range append(node.EventKinds(), ServiceUnavailable, ServiceLive) {
+		for _, kind := range append(node.EventKinds(), ServiceUnavailable, ServiceLive, ChangesLate, ChangesArrived) {
 			m.Events.Add(l, string(kind), 0)
 		}
 		for _, reason := range []string{

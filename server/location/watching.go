@@ -18,12 +18,15 @@ const (
 )
 
 // watching samples the replication of the accounts and reports in the event log what changes. The
-// process that receives samples the accounts whose secondary is here. A process that begins to
+// process that receives samples the accounts whose secondary is here; a process that leads a range, what is late
+// of those whose primary is here. A process that begins to
 // receive reports the episodes that last, since event logs are not shared.
 type watching struct {
 	l *Location
-	// unavailable, accounts and readAt belong to the goroutine of start.
+	// unavailable, late, lateAt, accounts and readAt belong to the goroutine of start.
 	unavailable *episodes
+	late        *episodes
+	lateAt      time.Duration // not before, on the monotonic clock
 	accounts    []*catalog.Account
 	readAt      time.Time
 	speeds      speeds
@@ -66,6 +69,10 @@ func (w *watching) sample(ctx context.Context) {
 		return // The location stops, which is no state of an account.
 	}
 	w.sampleSecondaries()
+	if now := w.l.o.Clock.Mono(); now >= w.lateAt {
+		w.lateAt = now + w.l.o.lateEvery()
+		w.sampleLate()
+	}
 }
 
 // readAccounts reads the list of accounts now and then. While the catalog does not answer the old
