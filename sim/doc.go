@@ -23,14 +23,17 @@
 // disks that are gone or of which a bit is flipped, of one node at a time (R4); bits flipped in
 // chunks and logs of running nodes, and peers that send other bytes than they hold; a link that
 // is cut or slow, and a stream that loses, doubles, swaps, holds back, refuses and forgets. Small
-// budgets of the log turn many absences into a range snapshot.
+// budgets of the log turn many absences into a range snapshot. In some runs an operator recovers a range of
+// tables or blobs with a loss (R4): see recovery. What that costs either location follows from the
+// histories: see loss.
 //
 // Run takes one seed to its end. While it runs it checks everything that the replicas apply
 // against the promises of DESIGN section 9, and ends with the first broken one: see the errors of
 // this package. Then it heals, and everything must come to rest: all voters of each range in
 // sync, three of them, more only for the catalog of a large stamp; empty outboxes, Last Sync Time
 // past the moment of healing, no damaged copy of a chunk that a peer could repair, all replicas
-// of both locations equal.
+// of both locations equal. Streams that forked, or whose receiver lost what it had acknowledged, must be
+// stopped at both ends instead, and their service unavailable (R16).
 //
 //	res := sim.Run(sim.Options{Seed: 7})
 //	fmt.Println(res) // seed, event hash, what fired and what it caused
@@ -39,7 +42,8 @@
 // what everyone sees after each of its steps.
 //
 // Limits: no account is moved; chunks are short, and none is collected; the state is
-// damaged only while its node is down, and its fsyncs do not fail; no range is recovered with
-// a loss; the scrub leaves out the tables of the state, which its own goroutines write; time stands still
-// within a pass, but for nodes killed in it, and so while a follower fetches a chunk.
+// damaged only while its node is down, and its fsyncs do not fail; one range of a run is recovered with a
+// loss, and never the catalog; the scrub leaves out the tables of the state, which its own goroutines
+// write; time stands still within a pass, but for nodes killed in it, and so while a follower fetches a
+// chunk.
 package sim

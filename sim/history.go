@@ -58,7 +58,7 @@ func newHistory(l *location, svc geo.Service) *history {
 	return &history{
 		s: l.s, l: l, id: geo.FirstRange(svc), svc: svc, m: newModel(), sent: map[geo.Stream][]sent{},
 		newest: map[string]int{}, versions: map[string]map[uint64]bool{}, twins: map[string]*blobTwin{},
-		loss: loss{ghosts: map[geo.Hash]bool{}, received: map[geo.Stream]geo.Seq{}},
+		loss: loss{ghosts: map[geo.Hash]bool{}, revived: map[geo.Hash]bool{}, received: map[geo.Stream]geo.Seq{}},
 	}
 }
 
@@ -158,6 +158,12 @@ func (h *history) check(kind change.PartKind, body []byte, index uint64) error {
 			return err
 		}
 		h.l.far.history[c.Range].checkClosed(&c)
+	case change.PartTrim:
+		st, to, err := change.ParseTrim(body)
+		if err != nil {
+			return err
+		}
+		h.checkTrim(st, to.Seq)
 	case change.PartStop:
 		st, why, err := change.ParseStopPart(body)
 		if err != nil {
@@ -193,7 +199,9 @@ func (h *history) checkChange(r *change.Record, body []byte, index uint64) {
 		if r.Seq != head.Seq+1 || r.Prev != head.Hash {
 			h.fail(ErrNumbers, "%s #%d after #%d", st, r.Seq, head.Seq)
 		}
-		h.sent[st] = append(h.sent[st], sent{body, r.CommitTime, change.HashOf(body), r.Incarnation})
+		next := sent{body, r.CommitTime, change.HashOf(body), r.Incarnation}
+		h.sent[st] = append(h.sent[st], next)
+		h.revived[next.hash] = r.Incarnation < h.incarnation && !h.ghosts[next.hash]
 	}
 	h.took(r, index)
 }

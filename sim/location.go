@@ -231,12 +231,24 @@ func (l *location) LeaderNode(geo.RangeID) (geo.NodeID, bool) { return 0, false 
 // Replica implements secondary.Stamp.
 func (l *location) Replica(id geo.RangeID) *ranges.Range { return l.Leader(id) }
 
-// Progress implements secondary.Stamp: of one of those that say they lead, so it may be behind.
-func (l *location) Progress(_ context.Context, id geo.RangeID, src geo.SourceRange, a geo.Account) (cursor.Progress, error) {
-	if r := l.Leader(id); r != nil {
-		return r.Machine.Progress(src, a), nil
+// Progress implements secondary.Stamp: of a leader whose lease holds. One that has none asks for it.
+func (l *location) Progress(_ context.Context, id geo.RangeID, src geo.SourceRange, a geo.Account) (p cursor.Progress, err error) {
+	m := l.leader(id)
+	if m == nil || m.still() {
+		return p, ranges.ErrNotLeader
 	}
-	return cursor.Progress{}, ranges.ErrNotLeader
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel() // It must not wait for a lease.
+	r := m.n.Range(id)
+	err = r.Read(ctx, func(ranges.State) error {
+		p = r.Machine.Progress(src, a)
+		return nil
+	})
+	if err != nil {
+		r.Confirm(func(error) {})
+		m.dirty = true
+	}
+	return p, err
 }
 
 func (l *location) leader(id geo.RangeID) *member {

@@ -24,6 +24,10 @@ type loss struct {
 	broken geo.Timestamp
 	// ghosts are the lost records of the range's own streams.
 	ghosts map[geo.Hash]bool
+	// revived are the records that the survivor of the recovery held and the range had not committed: a
+	// leader that was cut off proposed them. The recovery commits them (R4), although the range may have
+	// promised since that nothing of their time follows.
+	revived map[geo.Hash]bool
 	// received is how far each received stream was before.
 	received map[geo.Stream]geo.Seq
 }

@@ -47,6 +47,8 @@ func TestPlantedBugsAreCaught(t *testing.T) {
 		{plantedbugs.HeldUnnamed, ErrClosed},
 		{plantedbugs.ClosedAheadOfFrame, ErrClosed},
 		{plantedbugs.ClockUnchecked, ErrFuture},
+		{plantedbugs.TrimUncompared, ErrConserved},
+		{plantedbugs.DuplicateByNumber, ErrHidden},
 	} {
 		t.Run(c.bug.String(), func(t *testing.T) {
 			plantedbugs.Plant(c.bug)

@@ -50,7 +50,7 @@ var recovered = [...]geo.RangeID{geo.FirstRange(geo.Table), geo.FirstRange(geo.B
 
 // planRecovery draws whether a range is recovered in this run, and when.
 func (s *Sim) planRecovery() {
-	if !s.recoveries || !s.chance(recoveryShare) {
+	if !s.chance(recoveryShare) {
 		return
 	}
 	l := s.locations[s.rng.IntN(len(s.locations))]

@@ -50,6 +50,7 @@ import (
 //	recover location=north node=3    an operator recovers the service's range from this node, which its peers reach again,
 //	                                 and accepts the loss of what others held; prints the acknowledged writes that are lost
 //	start location=north node=1      a node that is down starts
+//	clock location=north node=leader ahead=10m   the wall clock of the node goes wrong; without ahead it is right again
 //	heal                             end all faults; nodes that are down start
 //
 // node is a number, leader (of the service's range) or all.
@@ -80,7 +81,7 @@ var commands = map[string]func(*scenario, *datadriven.TestData) string{
 	"cut": (*scenario).cut, "lag": (*scenario).setLag, "gap": (*scenario).gap, "lose": (*scenario).lose, "wipe": (*scenario).wipe,
 	"kill": (*scenario).kill, "pause": (*scenario).stopProcess, "flush": (*scenario).flush, "fill": (*scenario).fill, "corrupt": (*scenario).corrupt,
 	"save": (*scenario).save, "restore": (*scenario).restore, "heal": (*scenario).healAll,
-	"recover": (*scenario).recoverRange, "start": (*scenario).start,
+	"recover": (*scenario).recoverRange, "start": (*scenario).start, "clock": (*scenario).setClock,
 }
 
 // scenario is one file under way.
@@ -157,6 +158,7 @@ func (c *scenario) listen(line string) {
 // by themselves.
 var shownEvents = []node.EventKind{
 	node.ReplicaLost, node.ReplicaRebuilding, node.ReplicaPromoted, node.ChunksRepaired, node.StoreDamaged, node.DiskFull, node.DiskHasRoom,
+	node.ClockOff, node.LeaderTransferred,
 }
 
 func (c *scenario) run(d *datadriven.TestData) string {
@@ -296,50 +298,6 @@ func (c *scenario) newestOf(key string) *op {
 	}
 	require.NotNil(c.t, newest, "%s was not written", key)
 	return newest
-}
-
-func (c *scenario) save(d *datadriven.TestData) string {
-	c.saved = map[*member]*vfs.MemFS{}
-	for _, m := range c.location(d).members {
-		c.saved[m] = m.synced()
-	}
-	return ""
-}
-
-func (c *scenario) restore(d *datadriven.TestData) string {
-	c.rewritten = true
-	members := c.location(d).members
-	for _, m := range members {
-		c.down(m, c.saved[m])
-		clear(m.owes)
-		m.owesChunks = nil
-	}
-	for _, m := range members {
-		m.open()
-	}
-	return ""
-}
-
-func (c *scenario) recoverRange(d *datadriven.TestData) string {
-	m := c.nodes(d)[0]
-	r := &recovery{l: m.l, id: geo.FirstRange(c.service), survivor: m, old: map[*member]bool{}}
-	m.l.recovery = r
-	delete(m.l.net.isolated, m.id)
-	require.True(c.t, c.runUntil(answerMax, func() bool { return r.reform() == nil }), "%v", r.reform())
-	var lost []string
-	for _, o := range c.ops {
-		if o.outcome == acked && o.lost {
-			lost = append(lost, c.acked[slices.IndexFunc(c.acked, func(w ackedWrite) bool { return w.at == o.numbered.at })].word)
-		}
-	}
-	return "lost: " + orNone(lost) + "\n"
-}
-
-func (c *scenario) start(d *datadriven.TestData) string {
-	for _, m := range c.nodes(d) {
-		m.open()
-	}
-	return ""
 }
 
 func (c *scenario) healAll(*datadriven.TestData) string {

@@ -57,8 +57,6 @@ type Options struct {
 	Seed uint64
 	// Tee takes every line of the event log as it is written. May be nil.
 	Tee func(line string)
-	// Recoveries lets some runs recover a range with a loss (R4).
-	Recoveries bool
 }
 
 // Result is the outcome of a run.
@@ -117,8 +115,6 @@ type Sim struct {
 	lag     time.Duration
 	// skewMax bounds how far the wall clock of a node is off when the node starts.
 	skewMax time.Duration
-	// recoveries: see Options.
-	recoveries bool
 	// rewritten means that a location was set back to an earlier state on purpose: its history no
 	// longer determines what its replicas must hold.
 	rewritten bool
@@ -137,7 +133,7 @@ type Sim struct {
 // Run plays one seed to its end.
 func Run(o Options) Result {
 	s := newSim(o)
-	s.skewMax, s.recoveries = skewMax, o.Recoveries
+	s.skewMax = skewMax
 	if s.played(o.Seed) {
 		s.close()
 	}

@@ -4,7 +4,6 @@ import (
 	"flag"
 	"fmt"
 	"runtime"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -14,10 +13,9 @@ import (
 )
 
 var (
-	runs       = flag.Int("runs", 100, "how many seeds to play, from 1 on")
-	seed       = flag.Uint64("seed", 0, "play this seed alone; when it breaks a promise its newest events are printed")
-	recoveries = flag.Bool("recoveries", false, "some runs recover a range with a loss")
-	trace      = flag.Bool("trace", false, "with -seed: print every event as it happens")
+	runs  = flag.Int("runs", 100, "how many seeds to play, from 1 on")
+	seed  = flag.Uint64("seed", 0, "play this seed alone; when it breaks a promise its newest events are printed")
+	trace = flag.Bool("trace", false, "with -seed: print every event as it happens")
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -29,7 +27,7 @@ const runsForTotals = 60
 // and had every effect that it can have. make sim RUNS=n or SEED=n plays others.
 func TestRuns(t *testing.T) {
 	if *seed != 0 {
-		o := Options{Seed: *seed, Recoveries: *recoveries}
+		o := Options{Seed: *seed}
 		if *trace {
 			o.Tee = func(line string) { fmt.Println(line) }
 		}
@@ -52,15 +50,9 @@ func TestRuns(t *testing.T) {
 		return
 	}
 	for _, c := range (Counts{}).All() {
-		if !*recoveries && slices.Contains(ofRecoveries, c.Name) {
-			continue
-		}
 		require.NotZero(t, totals[c.Name], "%s never happened in %d runs", c.Name, n)
 	}
 }
-
-// ofRecoveries are the counts of recoveries with a loss.
-var ofRecoveries = []string{"recovered", "write-lost", "forked", "receiver-lost", "stream-stopped"}
 
 // report prints a run on one line, and how it broke.
 func report(t *testing.T, res Result) {
@@ -88,7 +80,7 @@ func play(n int, each func(Result) bool) {
 	for range runtime.GOMAXPROCS(0) {
 		wg.Go(func() {
 			for i := int(next.Add(1)) - 1; i < n && !ended.Load(); i = int(next.Add(1)) - 1 {
-				results[i] <- Run(Options{Seed: uint64(i + 1), Recoveries: *recoveries})
+				results[i] <- Run(Options{Seed: uint64(i + 1)})
 			}
 		})
 	}
@@ -110,8 +102,8 @@ func TestSameSeedSameHash(t *testing.T) {
 	hashes := map[uint64]bool{}
 	for _, seed := range seeds {
 		var first, again []string
-		a := Run(Options{Seed: seed, Recoveries: *recoveries, Tee: func(l string) { first = append(first, l) }})
-		b := Run(Options{Seed: seed, Recoveries: *recoveries, Tee: func(l string) { again = append(again, l) }})
+		a := Run(Options{Seed: seed, Tee: func(l string) { first = append(first, l) }})
+		b := Run(Options{Seed: seed, Tee: func(l string) { again = append(again, l) }})
 		for i := range min(len(first), len(again)) {
 			require.Equal(t, first[i], again[i], "seed %d, event %d", seed, i)
 		}

@@ -28,7 +28,12 @@ func (h *history) copiedLost(st geo.Stream) bool {
 // which the range had promised that it has all, before it was recovered.
 func (h *history) breaks(st geo.Stream) bool {
 	at, list := h.copied(st), h.sent[st]
-	return h.incarnation != 0 && at.Seq < geo.Seq(len(list)) && list[at.Seq].incarnation == h.incarnation && list[at.Seq].time <= h.broken
+	return at.Seq < geo.Seq(len(list)) && h.added(list[at.Seq]) && list[at.Seq].time <= h.broken
+}
+
+// added reports whether a record was committed by the recovery, or since.
+func (h *history) added(r sent) bool {
+	return h.incarnation != 0 && r.incarnation == h.incarnation || h.revived[r.hash]
 }
 
 // lossy reports whether the range was recovered in either location.
@@ -71,6 +76,14 @@ func (h *history) checkStop(st geo.Stream, why *change.Stop) {
 	}
 	h.s.counts.StreamStopped++
 	h.s.event("%s r%d: %s stopped: %s", h.l.name, h.id, st, why.Reason)
+}
+
+// checkTrim: a record is deleted only once the other location has it, and not another one under its
+// number (R16).
+func (h *history) checkTrim(st geo.Stream, n geo.Seq) {
+	if list := h.sent[st]; n > 0 && n <= geo.Seq(len(list)) && h.added(list[n-1]) && h.copiedLost(st) {
+		h.fail(ErrConserved, "%s: deleted up to #%d, where the other location has another record than this", st, n)
+	}
 }
 
 // mayAlarm reports whether an alarm has a cause.
@@ -167,7 +180,7 @@ func (h *history) promisedBy(st geo.Stream, lastSync geo.Timestamp) geo.Seq {
 
 // kept is how many records of a stream survived the last recovery.
 func (h *history) kept(st geo.Stream) geo.Seq {
-	n := slices.IndexFunc(h.sent[st], func(r sent) bool { return r.incarnation == h.incarnation })
+	n := slices.IndexFunc(h.sent[st], h.added)
 	if n < 0 {
 		n = len(h.sent[st])
 	}
