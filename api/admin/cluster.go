@@ -53,6 +53,11 @@ type Cluster interface {
 	// Forks lists the streams that may not go on, of the locations that answer.
 	Forks(ctx context.Context) (wire.Forks, error)
 
+	// StartVerify begins to compare both copies of an account, or returns the comparison that runs; Verify
+	// returns the last one. The query was checked.
+	StartVerify(ctx context.Context, name geo.Account, q wire.VerifyQuery) (wire.Verify, error)
+	Verify(ctx context.Context, name geo.Account) (wire.Verify, error)
+
 	// Reservations lists the accounts whose creation has not ended, at the locations that answer.
 	Reservations(ctx context.Context) (wire.Reservations, error)
 	// FreeReservation gives up the creation of a name that has not ended, at every location, or at

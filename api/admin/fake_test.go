@@ -121,6 +121,14 @@ func (f *fake) Why(ctx context.Context, name geo.Account, threshold time.Duratio
 	return wire.Why{Account: name}, f.note(ctx, "why %s %s %s", name, threshold, only)
 }
 
+func (f *fake) StartVerify(ctx context.Context, name geo.Account, q wire.VerifyQuery) (wire.Verify, error) {
+	return wire.Verify{Account: name, VerifyQuery: q, State: wire.VerifyRunning}, f.note(ctx, "verify %s %+v", name, q)
+}
+
+func (f *fake) Verify(ctx context.Context, name geo.Account) (wire.Verify, error) {
+	return wire.Verify{Account: name, State: wire.VerifyDone, Ranges: []wire.VerifiedRange{{Range: 4}}}, f.note(ctx, "verified %s", name)
+}
+
 func (f *fake) Forks(context.Context) (wire.Forks, error) {
 	fork := func(l geo.Location, side string, lane geo.Lane) wire.Fork {
 		return wire.Fork{Stream: fmt.Sprint("acct/1@north/r4/l", lane), Account: "acct", Range: 4, Lane: lane, Location: l, Side: side, Reason: "forked"}

@@ -138,8 +138,10 @@ func Handler(c Cluster, reg prometheus.Gatherer, o Options) http.Handler {
 	e.GET("/v1/reservations", p.reservations)
 	// From here on the token is asked for.
 	e.GET("/v1/accounts/:name/keys", p.keys, p.withToken)
+	e.GET("/v1/accounts/:name/verify", p.verify, p.withToken)
 	e.POST("/v1/accounts", p.createAccount, p.withToken)
 	e.POST("/v1/accounts/:name/update", p.updateAccount, p.withToken)
+	e.POST("/v1/accounts/:name/verify", p.startVerify, p.withToken)
 	e.POST("/v1/reservations/:name/free", p.freeReservation, p.withToken)
 	e.POST("/v1/nodes/:node/start", p.startNode, p.withToken)
 	e.POST("/v1/nodes/:node/stop", p.stopNode, p.withToken)

@@ -95,6 +95,10 @@ func port(t *testing.T) *httptest.Server {
 		Account: "music", Primary: "northcentralus", Secondary: "southcentralus",
 		Services: []admin.ServiceLag{{ServiceStatus: admin.ServiceStatus{Service: "queue", Status: admin.Live}}},
 	})
+	answer("POST /v1/accounts/pictures/verify", 200, verifyDocument())
+	answer("POST /v1/accounts/music/verify", 409, admin.ErrorDocument{Error: admin.Error{
+		Code: admin.CodeNoSecondary, Message: `account music is LRS: it has one copy, and nothing to compare it with`,
+	}})
 	answer("GET /v1/events", 200, admin.EventList{Events: []admin.Event{
 		{Number: 3, Time: fork.Since, Location: "southcentralus", Kind: "live", Account: "pictures", Service: "table"},
 		{Number: 2, Time: fork.Since, Location: "southcentralus", Kind: "unavailable", Account: "pictures", Service: "table", Reason: "clock"},
@@ -166,6 +170,11 @@ func TestGolden(t *testing.T) {
 		"why-json":                  "why pictures --threshold 5s -o json",
 		"help-why":                  "why --help",
 		"help-lag":                  "lag --help",
+		"verify":                    "verify pictures",
+		"verify-json":               "verify pictures -o json",
+		"verify-refused":            "verify music --service blob",
+		"verify-usage":              "verify pictures --service file",
+		"help-verify":               "verify --help",
 		"account-create":            "account create pictures --location southcentralus --key1 a2V5MQ==",
 		"account-update":            "account update pictures --redundancy RA-GRS",
 		"account-update-behind":     "account update abc --redundancy LRS",

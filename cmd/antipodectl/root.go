@@ -50,6 +50,14 @@ type usageError struct{ error }
 // failure is the error of an operation that was tried.
 type failure struct{ error }
 
+// exitError is a failure with another exit code than exitFailed.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e exitError) Error() string { return e.err.Error() }
+
 // run runs one command line and returns the exit code.
 func run(ctx context.Context, args []string, getenv func(string) string, out, errOut io.Writer) int {
 	return newTool(getenv, out, errOut).run(ctx, args)
@@ -66,9 +74,13 @@ func (t *tool) run(ctx context.Context, args []string) int {
 	root.SetErr(t.errOut)
 	cmd, err := root.ExecuteContextC(ctx)
 	var f failure
+	var e exitError
 	switch {
 	case err == nil:
 		return exitOK
+	case errors.As(err, &e):
+		t.complain(e.err)
+		return e.code
 	case errors.As(err, &f):
 		t.complain(f.error)
 		return exitFailed
@@ -113,7 +125,8 @@ Keys and changes need the server's admin token. On the server's machine its user
 by itself; elsewhere name a copy of the token file: --token-file, else the environment's
 ` + tokenFileEnv + `, or the token itself in ` + tokenEnv + `.
 
-Exit codes: 0 done, 1 failed (one line on stderr says why), 2 wrong command line.`,
+Exit codes: 0 done, 1 failed (one line on stderr says why), 2 wrong command line. Those of
+verify: antipodectl verify --help.`,
 		Example: `  antipodectl status
   antipodectl status --watch
   antipodectl account create pictures --location southcentralus
@@ -131,7 +144,7 @@ Exit codes: 0 done, 1 failed (one line on stderr says why), 2 wrong command line
 	f.StringVarP(&t.output, "output", "o", "text", "`FORM` of the output: text or json")
 	root.CompletionOptions.HiddenDefaultCmd = true
 	group(root)
-	root.AddCommand(t.statusCommand(), t.eventsCommand(), t.accountCommand(), t.nodeCommand(), t.locationCommand(), t.linkCommand(), t.rangeCommand(), t.lagCommand(), t.whyCommand(), t.forkCommand())
+	root.AddCommand(t.statusCommand(), t.eventsCommand(), t.accountCommand(), t.nodeCommand(), t.locationCommand(), t.linkCommand(), t.rangeCommand(), t.lagCommand(), t.whyCommand(), t.verifyCommand(), t.forkCommand())
 	return root
 }
 

@@ -22,6 +22,7 @@ const (
 	methodReceived    = "link.Received"
 	methodReadChunk   = "link.ReadChunk"
 	methodPutChunk    = "link.PutChunk"
+	methodVerify      = "link.Verify"
 )
 
 func wireStream(s geo.Stream) *wire.Stream {

@@ -26,6 +26,8 @@ type End interface {
 	// of a closed record or of a change; 0 before the first. It includes all that was committed before
 	// the call.
 	Received(ctx context.Context, src geo.SourceRange) (geo.Timestamp, error)
+	// Verify answers an encoded question of package verify about a range.
+	Verify(ctx context.Context, r geo.RangeID, question []byte) ([]byte, error)
 	// ReadChunk fills p, of the chunk's length, with the chunk.
 	ReadChunk(ctx context.Context, ref extent.Ref, p []byte) error
 	// PutChunk makes a chunk durable on the replicas. It does not keep data.
@@ -39,6 +41,9 @@ type Stamp interface {
 	Leader(r geo.RangeID) *ranges.Range
 	ReadChunk(ref extent.Ref, off int64, p []byte) (int, error)
 	PutChunk(ctx context.Context, ref extent.Ref, data []byte) error
+	// Verify answers a question of package verify: ranges.ErrNotLeader if no node of this process leads
+	// the range, and the question is about no snapshot that was taken in this process.
+	Verify(ctx context.Context, r geo.RangeID, question []byte) ([]byte, error)
 }
 
 // Shippers returns the shipper of a range at the node of this process that leads it, nil while

@@ -110,6 +110,11 @@ func (m *memEnd) PutChunk(_ context.Context, ref extent.Ref, data []byte) error 
 	return m.err
 }
 
+// Verify answers with the question and its range.
+func (m *memEnd) Verify(_ context.Context, r geo.RangeID, question []byte) ([]byte, error) {
+	return fmt.Appendf(nil, "r%d %s", r, question), m.err
+}
+
 // callBytesMax is what a call carries each way.
 const callBytesMax = 4 << 20
 
@@ -408,3 +413,15 @@ func TestServeElsewhere(t *testing.T) {
 type idleStamp struct{ Stamp }
 
 func (idleStamp) Leader(geo.RangeID) *ranges.Range { return nil }
+
+// A question of package verify arrives with its range, and its answer, or error, comes back.
+func TestRemoteVerify(t *testing.T) {
+	near := newMemEnd()
+	far, _ := remoteOf(t, near)
+	got, err := far.Verify(t.Context(), 4, []byte("{}"))
+	require.NoError(t, err)
+	require.Equal(t, "r4 {}", string(got))
+	near.err = errors.New("no leader")
+	_, err = far.Verify(t.Context(), 4, nil)
+	require.ErrorContains(t, err, "no leader")
+}

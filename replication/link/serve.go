@@ -52,6 +52,7 @@ func Serve(h Handlers, l *Link, e End) {
 		return wireMismatches(mismatches), nil
 	})
 	serveReceived(h, l, e)
+	serveVerify(h, l, e)
 	handle(h, l, methodReadChunk, func(ctx context.Context, q *wire.ReadChunkRequest) (*wire.ReadChunkAnswer, error) {
 		ref, err := parseRef(q.GetRef())
 		if err != nil {

@@ -14,6 +14,8 @@ import (
 const (
 	// roundsMax is how many pairs of snapshots the rows are compared in.
 	roundsMax = 8
+	// failedMax is how many rounds may fail.
+	failedMax = 3
 	// triesMax is how many pairs of snapshots are opened for one round. The one in which most lanes stand
 	// at the same record is used.
 	triesMax = 8
@@ -133,12 +135,14 @@ func Run(ctx context.Context, o Comparison) (Result, error) {
 	for l := range geo.Lane(geo.LaneCount) {
 		r.pending = append(r.pending, l)
 	}
-	for r.round = 1; r.round <= roundsMax && len(r.pending) > 0; r.round++ {
+	failed := 0
+	for r.round = 1; r.round <= roundsMax && failed < failedMax && len(r.pending) > 0; r.round++ {
 		r.report()
 		if err := r.once(ctx); err != nil {
 			if ctx.Err() != nil {
 				return r.out, ctx.Err()
 			}
+			failed++
 			for _, l := range r.pending {
 				r.why[l] = err.Error()
 			}

@@ -46,6 +46,11 @@ type Location interface {
 	// Forks lists the streams that may not go on, as the location keeps them.
 	Forks(ctx context.Context) (wire.Forks, error)
 
+	// StartVerify begins to compare both copies of an account whose primary is this location. Verify
+	// returns the last comparison of an account.
+	StartVerify(ctx context.Context, name geo.Account, q wire.VerifyQuery) (wire.Verify, error)
+	Verify(ctx context.Context, name geo.Account) (wire.Verify, error)
+
 	// Reservations lists what the location holds of accounts whose creation has not ended.
 	// FreeReservation gives up one of them.
 	Reservations(ctx context.Context) ([]wire.Reservation, error)

@@ -124,6 +124,14 @@ func (f *fake) Flow(ctx context.Context, name geo.Account) (wire.Flow, error) {
 	return f.flow, f.note(ctx, "flow %s", name)
 }
 
+func (f *fake) StartVerify(ctx context.Context, name geo.Account, q wire.VerifyQuery) (wire.Verify, error) {
+	return wire.Verify{Account: name, Primary: f.name, VerifyQuery: q}, f.note(ctx, "verify %s", name)
+}
+
+func (f *fake) Verify(ctx context.Context, name geo.Account) (wire.Verify, error) {
+	return wire.Verify{Account: name, Primary: f.name}, f.note(ctx, "verified %s", name)
+}
+
 func (f *fake) Forks(ctx context.Context) (wire.Forks, error) { return f.forks, f.note(ctx, "forks") }
 
 func (f *fake) Reservations(ctx context.Context) ([]wire.Reservation, error) {

@@ -44,6 +44,8 @@ type part interface {
 	Flow(ctx context.Context, name geo.Account) (wire.Flow, error)
 	UpdateAccount(ctx context.Context, name geo.Account, u wire.UpdateAccount) (a *catalog.Account, behind, err error)
 	Forks(ctx context.Context) (wire.Forks, error)
+	StartVerify(ctx context.Context, name geo.Account, q wire.VerifyQuery) (wire.Verify, error)
+	Verified(name geo.Account) (wire.Verify, error)
 	Incomplete(ctx context.Context) ([]*catalog.Account, error)
 	Free(ctx context.Context, name geo.Account) (*catalog.Account, error)
 	StartNode(id geo.NodeID) error

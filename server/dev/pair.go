@@ -47,8 +47,8 @@ func join(l *link.Link, a, b *location.Location, end func(*location.Location) li
 		e := end(far)
 		return location.Far{
 			Directory: linkedDirectory{l, far}, Source: link.NewSource(l, e), Pusher: link.NewPusher(l, near, e),
-			Received: l.End(e).Received,
-			Bus:      natsbus.ConnOptions{Server: linkedBus{l, far}},
+			Received: l.End(e).Received, Verify: l.End(e).Verify,
+			Bus: natsbus.ConnOptions{Server: linkedBus{l, far}},
 		}
 	}
 	a.SetFar(far(a, b))

@@ -134,6 +134,8 @@ type Far struct {
 	Pusher    ship.PayloadPusher
 	// Received is link.End.Received of the other location.
 	Received func(ctx context.Context, src geo.SourceRange) (geo.Timestamp, error)
+	// Verify is link.End.Verify of the other location.
+	Verify func(ctx context.Context, r geo.RangeID, question []byte) ([]byte, error)
 	// Bus is where this location publishes its stream.
 	Bus natsbus.ConnOptions
 }
@@ -163,6 +165,7 @@ type Location struct {
 	events    events
 	receiving receiving
 	watching  watching
+	verifying *verifying
 	shipMu    sync.Mutex
 	shippers  map[geo.NodeID]map[geo.RangeID]*shipping
 }
@@ -171,7 +174,7 @@ type Location struct {
 func New(o Options) *Location {
 	o = o.withDefaults()
 	l := &Location{o: o, shippers: map[geo.NodeID]map[geo.RangeID]*shipping{}}
-	l.receiving.l = l
+	l.receiving.l, l.verifying = l, newVerifying(l)
 	l.watching.l, l.watching.unavailable = l, newEpisodes(ServiceUnavailable, ServiceLive)
 	l.watching.late = newEpisodes(ChangesLate, ChangesArrived)
 	l.events.location, l.events.clock = o.Name, o.Clock
@@ -296,6 +299,7 @@ func (l *Location) startStamp(ctx context.Context) error {
 	})
 	s.OnStart(l.ship)
 	s.OnStop(l.unship)
+	s.OnStop(l.verifying.end)
 	for _, id := range l.o.Local {
 		l.step("node " + node.Name(l.o.Name, id) + " opens its stores and replays its log")
 		err := ctx.Err()

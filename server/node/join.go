@@ -119,7 +119,8 @@ func (n *Node) join() {
 	far := link.NewRemote(caller)
 	n.location.SetFar(location.Far{
 		Directory: directory.NewRemotePeer(n.link.Caller(caller)), Source: link.NewSource(n.link, far),
-		Pusher: link.NewPusher(n.link, n.location, far), Received: n.link.End(far).Received, Bus: n.farBus(),
+		Pusher: link.NewPusher(n.link, n.location, far), Received: n.link.End(far).Received, Verify: n.link.End(far).Verify,
+		Bus: n.farBus(),
 	})
 	handlers := pairHandlers{n.transport}
 	link.Serve(handlers, n.link, link.NewEnd(n.location, n.location.Shipper, n.elsewhere))

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -51,6 +52,17 @@ func kindOf(s geo.Service) string { return s.String() + "/" }
 // ContainerPartition is where the catalog keeps a container of a service.
 func ContainerPartition(s geo.Service, a geo.Account, name string) keys.Partition {
 	return keys.Partition{Service: geo.Catalog, Account: a, Object: kindOf(s) + keyName(s, name)}
+}
+
+// ContainersPrefix is the prefix of the rows of all containers of a service.
+func ContainersPrefix(s geo.Service, a geo.Account) []byte {
+	none := keys.AppendString(nil, "")
+	return bytes.TrimSuffix(ContainerPartition(s, a, "").Append(nil), none)
+}
+
+// Prefix is the prefix of what is stored in the container.
+func (c *Container) Prefix(s geo.Service, a geo.Account) []byte {
+	return keys.AppendContainer(nil, s, a, keyName(s, c.Name), c.Generation())
 }
 
 // keyName is a name as keys and continuations hold it: tables are addressed and ordered

@@ -981,6 +981,104 @@ func (x *ReceivedAnswer) GetTime() uint64 {
 	return 0
 }
 
+// VerifyRequest is a question about a snapshot of a range: a Question of replication/verify.
+type VerifyRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Range         uint32                 `protobuf:"varint,1,opt,name=range,proto3" json:"range,omitempty"`
+	Question      []byte                 `protobuf:"bytes,2,opt,name=question,proto3" json:"question,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *VerifyRequest) Reset() {
+	*x = VerifyRequest{}
+	mi := &file_replication_link_wire_link_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *VerifyRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*VerifyRequest) ProtoMessage() {}
+
+func (x *VerifyRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_replication_link_wire_link_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use VerifyRequest.ProtoReflect.Descriptor instead.
+func (*VerifyRequest) Descriptor() ([]byte, []int) {
+	return file_replication_link_wire_link_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *VerifyRequest) GetRange() uint32 {
+	if x != nil {
+		return x.Range
+	}
+	return 0
+}
+
+func (x *VerifyRequest) GetQuestion() []byte {
+	if x != nil {
+		return x.Question
+	}
+	return nil
+}
+
+// VerifyAnswer is its Answer.
+type VerifyAnswer struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Answer        []byte                 `protobuf:"bytes,1,opt,name=answer,proto3" json:"answer,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *VerifyAnswer) Reset() {
+	*x = VerifyAnswer{}
+	mi := &file_replication_link_wire_link_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *VerifyAnswer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*VerifyAnswer) ProtoMessage() {}
+
+func (x *VerifyAnswer) ProtoReflect() protoreflect.Message {
+	mi := &file_replication_link_wire_link_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use VerifyAnswer.ProtoReflect.Descriptor instead.
+func (*VerifyAnswer) Descriptor() ([]byte, []int) {
+	return file_replication_link_wire_link_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *VerifyAnswer) GetAnswer() []byte {
+	if x != nil {
+		return x.Answer
+	}
+	return nil
+}
+
 var File_replication_link_wire_link_proto protoreflect.FileDescriptor
 
 const file_replication_link_wire_link_proto_rawDesc = "" +
@@ -1046,7 +1144,12 @@ const file_replication_link_wire_link_proto_rawDesc = "" +
 	"\x06origin\x18\x01 \x01(\tR\x06origin\x12\x14\n" +
 	"\x05range\x18\x02 \x01(\rR\x05range\"$\n" +
 	"\x0eReceivedAnswer\x12\x12\n" +
-	"\x04time\x18\x01 \x01(\x06R\x04timeB Z\x1eantipode/replication/link/wireb\x06proto3"
+	"\x04time\x18\x01 \x01(\x06R\x04time\"A\n" +
+	"\rVerifyRequest\x12\x14\n" +
+	"\x05range\x18\x01 \x01(\rR\x05range\x12\x1a\n" +
+	"\bquestion\x18\x02 \x01(\fR\bquestion\"&\n" +
+	"\fVerifyAnswer\x12\x16\n" +
+	"\x06answer\x18\x01 \x01(\fR\x06answerB Z\x1eantipode/replication/link/wireb\x06proto3"
 
 var (
 	file_replication_link_wire_link_proto_rawDescOnce sync.Once
@@ -1060,7 +1163,7 @@ func file_replication_link_wire_link_proto_rawDescGZIP() []byte {
 	return file_replication_link_wire_link_proto_rawDescData
 }
 
-var file_replication_link_wire_link_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
+var file_replication_link_wire_link_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
 var file_replication_link_wire_link_proto_goTypes = []any{
 	(*Stream)(nil),             // 0: antipode.link.v1.Stream
 	(*Cursor)(nil),             // 1: antipode.link.v1.Cursor
@@ -1078,6 +1181,8 @@ var file_replication_link_wire_link_proto_goTypes = []any{
 	(*PutChunkAnswer)(nil),     // 13: antipode.link.v1.PutChunkAnswer
 	(*ReceivedRequest)(nil),    // 14: antipode.link.v1.ReceivedRequest
 	(*ReceivedAnswer)(nil),     // 15: antipode.link.v1.ReceivedAnswer
+	(*VerifyRequest)(nil),      // 16: antipode.link.v1.VerifyRequest
+	(*VerifyAnswer)(nil),       // 17: antipode.link.v1.VerifyAnswer
 }
 var file_replication_link_wire_link_proto_depIdxs = []int32{
 	0,  // 0: antipode.link.v1.Cursor.stream:type_name -> antipode.link.v1.Stream
@@ -1108,7 +1213,7 @@ func file_replication_link_wire_link_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_replication_link_wire_link_proto_rawDesc), len(file_replication_link_wire_link_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   16,
+			NumMessages:   18,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,0 +1,129 @@
+package admin
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+
+	"antipode/geo"
+)
+
+// VerifyQuery is what is compared of an account, and how.
+type VerifyQuery struct {
+	// Service is blob, queue or table; empty for all.
+	Service string `json:"service,omitempty"`
+	// Payload has the payload chunks at the secondary read, too. Without it they are only looked for.
+	Payload bool `json:"payload,omitempty"`
+	// BytesPerSecond bounds what each location reads. Zero means 64 MiB/s.
+	BytesPerSecond uint64 `json:"bytes_per_second,omitempty"`
+}
+
+// States of a Verify.
+const (
+	VerifyRunning = "running"
+	VerifyDone    = "done"
+)
+
+// VerifyDifferencesMax is how many differences a Verify lists.
+const VerifyDifferencesMax = 1000
+
+// Codes of refusals.
+const (
+	// CodeAskPrimary: the location of the account's primary compares.
+	CodeAskPrimary = "AskThePrimary"
+	// CodeNoSecondary: the account has one copy.
+	CodeNoSecondary = "NoSecondary"
+	// CodeNoVerify: the process has not compared the account.
+	CodeNoVerify = "VerifyNotFound"
+	// CodeBusy: too many comparisons run.
+	CodeBusy = "TooManyComparisons"
+)
+
+// Outcomes of a Verify that is done.
+const (
+	// VerifyEqual: every lane was compared, and nothing differs.
+	VerifyEqual = "equal"
+	// VerifyDifferent: there are differences.
+	VerifyDifferent = "different"
+	// VerifyIncomplete: nothing that was compared differs, but not everything was compared.
+	VerifyIncomplete = "incomplete"
+)
+
+// Verify is a comparison of both copies of an account: it runs, or has ended.
+type Verify struct {
+	Account   geo.Account  `json:"account"`
+	Primary   geo.Location `json:"primary"`
+	Secondary geo.Location `json:"secondary"`
+	VerifyQuery
+	State string `json:"state"`
+	// Outcome is empty while it runs.
+	Outcome string          `json:"outcome,omitempty"`
+	Started Time            `json:"started"`
+	Ended   Time            `json:"ended,omitzero"`
+	Ranges  []VerifiedRange `json:"ranges"`
+	// Differences are the first of DifferencesTotal. AtLeast is set if there may be more of them.
+	Differences      []VerifyDifference `json:"differences"`
+	DifferencesTotal uint64             `json:"differences_total"`
+	AtLeast          bool               `json:"at_least,omitempty"`
+	// BytesCrossed is how much the two locations have sent each other for it.
+	BytesCrossed uint64 `json:"bytes_crossed"`
+}
+
+// VerifiedRange is a range of a Verify.
+type VerifiedRange struct {
+	Range   geo.RangeID `json:"range"`
+	Service string      `json:"service"`
+	// Done is set once the range was compared. Round counts the pairs of snapshots, BytesRead what was read at
+	// the primary in all of them.
+	Done      bool   `json:"done"`
+	Round     int    `json:"round"`
+	BytesRead uint64 `json:"bytes_read"`
+	// Lanes is how many there are, Compared how many were compared.
+	Lanes    int `json:"lanes"`
+	Compared int `json:"compared"`
+	// NotCompared are the other ones, once the range is done.
+	NotCompared []LaneNotCompared `json:"not_compared"`
+	// Rows and Bytes are those of the compared lanes.
+	Rows  uint64 `json:"rows"`
+	Bytes uint64 `json:"bytes"`
+	// Chunks is how many payload chunks were examined, and ChunkBytes how many bytes of them were read.
+	Chunks     uint64 `json:"chunks"`
+	ChunkBytes uint64 `json:"chunk_bytes"`
+}
+
+// LaneNotCompared is a lane that was not compared.
+type LaneNotCompared struct {
+	Lane   geo.Lane `json:"lane"`
+	Reason string   `json:"reason"`
+}
+
+// VerifyDifference is a row in which the two copies differ.
+type VerifyDifference struct {
+	// Kind is missing (at the secondary), extra (there), different, payload missing or payload corrupt.
+	Kind    string `json:"kind"`
+	Service string `json:"service"`
+	// Container is a table or container, Object a PartitionKey or the name of a blob. In the catalog
+	// Object is the service and the name of a table or container.
+	Container string `json:"container,omitempty"`
+	Object    string `json:"object"`
+	// Row is the RowKey, or which row of the blob it is.
+	Row string `json:"row,omitempty"`
+	// Chunk and Reason belong to payload.
+	Chunk  string `json:"chunk,omitempty"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// StartVerify begins to compare both copies of an account, and returns at once. If a comparison of the
+// account runs it is returned as it is.
+func (c *Client) StartVerify(ctx context.Context, name geo.Account, q VerifyQuery) (Verify, error) {
+	return fetch[Verify](ctx, c, http.MethodPost, verifyPath(name), q)
+}
+
+// Verify returns the last comparison of an account at the process that is asked.
+func (c *Client) Verify(ctx context.Context, name geo.Account) (Verify, error) {
+	return fetch[Verify](ctx, c, http.MethodGet, verifyPath(name), nil)
+}
+
+func verifyPath(name geo.Account) string {
+	return "/v1/accounts/" + url.PathEscape(string(name)) + "/verify"
+}

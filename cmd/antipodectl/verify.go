@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"antipode/client/admin"
+	"antipode/geo"
+)
+
+const (
+	// verifyPause is the pause between two looks at a comparison, verifyShow the time between two lines
+	// about how far it is.
+	verifyPause = 250 * time.Millisecond
+	verifyShow  = 5 * time.Second
+	// exitDiffers and exitIncomplete are exit codes of verify.
+	exitDiffers    = 1
+	exitIncomplete = 2
+)
+
+func (t *tool) verifyCommand() *cobra.Command {
+	var q admin.VerifyQuery
+	c := &cobra.Command{
+		Use:   "verify ACCOUNT",
+		Short: "Compare both copies of an account while it is in use",
+		Long: `verify compares the rows of an account in both locations, and looks for each payload chunk
+that a row names at the secondary; --payload has the chunks read, too. Writes go on.
+
+A lane of a range is compared when the head of its stream at the primary and the cursor at
+the secondary are the same record. A lane that moved is tried again, up to eight times; after
+that it is listed as not compared, never as different. So is a lane whose stream is stopped.
+What was deleted with its container is not compared.
+
+A difference is missing (at the secondary), extra (there), different, payload missing or
+payload corrupt. Up to 1,000 are listed, and all that were found are counted. Nothing is
+repaired.
+
+The comparison runs in a process of the primary location, at --rate bytes per second at each
+end. When this command is interrupted it goes on: the next verify of the account shows it.
+
+Exit codes: 0 both copies are equal, 1 they differ, 2 not everything could be compared.`,
+		Example: `  antipodectl verify pictures
+  antipodectl verify pictures --service blob --payload --rate 200000000
+  antipodectl verify pictures --output json | jq '.differences[]'`,
+		Args: exactly("ACCOUNT"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := geo.ParseService(q.Service)
+			if q.Service != "" && (err != nil || s == geo.Catalog) {
+				return usageError{fmt.Errorf("--service is blob, queue or table, not %q", q.Service)}
+			}
+			out, err := t.verify(cmd.Context(), geo.Account(args[0]), q)
+			if err == nil {
+				err = t.print(out, func(w io.Writer) { writeVerify(w, out) })
+			}
+			switch {
+			case err != nil:
+				return exitError{exitIncomplete, err}
+			case out.Outcome == admin.VerifyDifferent:
+				return exitError{exitDiffers, fmt.Errorf("the copies of %s differ", out.Account)}
+			case out.Outcome != admin.VerifyEqual:
+				return exitError{exitIncomplete, fmt.Errorf("not everything of %s could be compared", out.Account)}
+			}
+			return nil
+		},
+	}
+	c.Flags().StringVar(&q.Service, "service", "", "`SERVICE` to compare: blob, queue or table (default all)")
+	c.Flags().BoolVar(&q.Payload, "payload", false, "read the payload at the secondary and compare its checksums")
+	c.Flags().Uint64Var(&q.BytesPerSecond, "rate", 0, "`BYTES` per second that each location reads at most (default 64 MiB)")
+	return c
+}
+
+// verify starts a comparison and waits for its end. It shows on stderr how far it is.
+func (t *tool) verify(ctx context.Context, name geo.Account, q admin.VerifyQuery) (admin.Verify, error) {
+	out, err := t.client.StartVerify(ctx, name, q)
+	shown := t.mono()
+	for err == nil && out.State == admin.VerifyRunning {
+		select {
+		case <-ctx.Done():
+			return out, errors.New("interrupted: the comparison goes on, and the next verify of the account shows it")
+		case <-t.after(verifyPause):
+		}
+		if out, err = t.client.Verify(ctx, name); err == nil && t.mono()-shown >= verifyShow {
+			shown = t.mono()
+			_, _ = fmt.Fprintln(t.errOut, verifyProgress(out))
+		}
+	}
+	return out, err
+}
+
+// verifyProgress is one line about how far a comparison is.
+func verifyProgress(v admin.Verify) string {
+	done, read, now := 0, uint64(0), ""
+	for _, r := range v.Ranges {
+		read += r.BytesRead
+		switch {
+		case r.Done:
+			done++
+		case now == "":
+			now = fmt.Sprintf("; %s range: round %d, %d of %d lanes", r.Service, r.Round, r.Compared, r.Lanes)
+		}
+	}
+	return fmt.Sprintf("%s: %d of %d ranges, %s read%s", v.Account, done, len(v.Ranges), size(read), now)
+}
+
+func writeVerify(w io.Writer, v admin.Verify) {
+	_, _ = fmt.Fprintf(w, "account  %s: %s to %s\nresult   %s\ncrossed  %s\n\n", v.Account, v.Primary, v.Secondary, outcome(v), size(v.BytesCrossed))
+	rows := [][]string{{"RANGE", "SERVICE", "LANES", "ROWS", "BYTES", "CHUNKS", "CHUNK BYTES READ"}}
+	for _, r := range v.Ranges {
+		rows = append(rows, []string{
+			fmt.Sprintf("r%d", r.Range), r.Service, fmt.Sprintf("%d of %d", r.Compared, r.Lanes), fmt.Sprint(r.Rows), size(r.Bytes),
+			fmt.Sprint(r.Chunks), size(r.ChunkBytes),
+		})
+	}
+	table(w, rows)
+	for _, r := range v.Ranges {
+		for _, l := range r.NotCompared {
+			_, _ = fmt.Fprintf(w, "\nnot compared: r%d/l%d (%s): %s", r.Range, l.Lane, r.Service, l.Reason)
+		}
+	}
+	if len(v.Differences) == 0 {
+		_, _ = fmt.Fprintln(w)
+		return
+	}
+	_, _ = fmt.Fprint(w, "\n\n")
+	rows = [][]string{{"DIFFERENCE", "SERVICE", "CONTAINER", "OBJECT", "ROW", "CHUNK"}}
+	for _, d := range v.Differences {
+		chunk := d.Chunk
+		if d.Reason != "" && d.Reason != "missing" {
+			chunk = strings.TrimSpace(chunk + " " + d.Reason)
+		}
+		rows = append(rows, []string{d.Kind, d.Service, orDash(printable(d.Container)), orDash(printable(d.Object)), orDash(printable(d.Row)), orDash(chunk)})
+	}
+	table(w, rows)
+}
+
+// printable quotes what clients named where it has characters that a terminal should not get.
+func printable(s string) string {
+	if q := fmt.Sprintf("%q", s); q != `"`+s+`"` {
+		return q
+	}
+	return s
+}
+
+// outcome words the result.
+func outcome(v admin.Verify) string {
+	switch v.Outcome {
+	case admin.VerifyEqual:
+		return "equal"
+	case admin.VerifyDifferent:
+		least := ""
+		if v.AtLeast {
+			least = "at least "
+		}
+		return fmt.Sprintf("different: %s%d differences, %d listed", least, v.DifferencesTotal, len(v.Differences))
+	}
+	return "nothing that was compared differs, but not everything was compared"
+}
