@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	wire "antipode/client/admin"
@@ -57,6 +58,12 @@ func (e ends) explain(w *wire.ServiceWhy, threshold time.Duration) {
 	}
 	if e.receiver == nil {
 		w.Causes = []wire.Cause{{Stage: wire.StageUnknown, Location: e.account.Secondary, Detail: "the secondary could not be asked"}}
+		return
+	}
+	if silent := e.receiver.Silent; len(e.receiver.Services) == 0 && len(silent) > 0 {
+		w.Causes = []wire.Cause{{
+			Stage: wire.StageUnknown, Location: e.account.Secondary, Detail: "the process that receives may be one that does not answer: " + strings.Join(silent, ", "),
+		}}
 		return
 	}
 	if len(e.receiver.Services) == 0 {

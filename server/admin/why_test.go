@@ -59,6 +59,9 @@ func whyCases() []whyCase {
 		{"commits fail", func(_, _ flow, r ranged, _ stream) { r.Receiver.Commit = trouble }, wire.StageFailing, "south", "", false, 4},
 		{"a commit does not end", func(_, _ flow, r ranged, _ stream) { r.Receiver.CommittingSeconds = 2 }, wire.StageFailing, "south", "", false, 4},
 		{"no process receives", func(_, s flow, _ ranged, _ stream) { s.Services = nil }, wire.StageFailing, "south", "", false, 0},
+		{"the process that receives may be silent", func(_, s flow, _ ranged, _ stream) {
+			s.Services, s.Silent = nil, []string{"south-2"}
+		}, wire.StageUnknown, "south", "", false, 0},
 		{"closed times ahead of the clock", func(_, _ flow, r ranged, s stream) {
 			*s = wire.ReceiverStream{SyncTime: r.Receiver.Closed}
 			r.Receiver.Ahead, r.Receiver.Closed = true, wire.Time{}

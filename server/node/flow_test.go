@@ -1,0 +1,58 @@
+package node
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	wire "antipode/client/admin"
+	"antipode/geo"
+)
+
+// Flow is what the process of the node knows: range 1 is led by node 1, range 4 by node 2, which receives
+// too.
+func (p *process) Flow(_ context.Context, name geo.Account) (wire.Flow, error) {
+	out := wire.Flow{Location: "north", Account: wire.Account{Name: name}, Ranges: []wire.RangeFlow{{Range: 1}, {Range: 4}}}
+	head := func(n uint64) *wire.SourceFlow { return &wire.SourceFlow{Streams: []wire.SourceStream{{Head: n}}} }
+	switch p.id {
+	case 1:
+		out.Ranges[0].Source, out.Ranges[0].Leader = head(7), "north-1"
+	case 2:
+		out.Ranges[1].Source, out.Ranges[1].Leader = head(9), "north-2"
+		out.Services, out.Speeds = []wire.ServiceStatus{{Service: "table"}}, map[string]float64{"table": 1}
+		out.Calls = &wire.Trouble{Error: "away"}
+		out.Ranges[0].Receiver = &wire.ReceiverFlow{Ahead: true}
+	case 3:
+		out.Link.State = wire.LinkCut
+	}
+	return out, p.fail
+}
+
+// Every process shows the streams as all of them know them: those of a range from its leader, what was received
+// from the process that receives. A process that does not answer is named.
+func TestFlowOfAllProcesses(t *testing.T) {
+	leader := geo.NodeID(1)
+	all, views := three(&leader)
+	for id, view := range views {
+		got, err := view.Flow(t.Context(), "photos")
+		require.NoError(t, err)
+		require.Equal(t, wire.Flow{
+			Location: "north", Account: wire.Account{Name: "photos"}, Link: wire.Link{State: wire.LinkCut},
+			Services: []wire.ServiceStatus{{Service: "table"}}, Speeds: map[string]float64{"table": 1}, Calls: &wire.Trouble{Error: "away"},
+			Ranges: []wire.RangeFlow{
+				{
+					Range: 1, Leader: "north-1", Source: &wire.SourceFlow{Streams: []wire.SourceStream{{Head: 7}}},
+					Receiver: &wire.ReceiverFlow{Ahead: true},
+				},
+				{Range: 4, Leader: "north-2", Source: &wire.SourceFlow{Streams: []wire.SourceStream{{Head: 9}}}},
+			},
+		}, got, "node %d", id)
+	}
+	all[2].away = true
+	got, err := views[1].Flow(t.Context(), "photos")
+	require.NoError(t, err)
+	require.Equal(t, []string{"north-2"}, got.Silent)
+	require.Nil(t, got.Ranges[1].Source)
+	require.NotNil(t, got.Ranges[0].Source)
+}
