@@ -45,17 +45,9 @@ func (rr *rangeReceiver) resolveClosed(b *Batch, now time.Duration) {
 
 // retryClosed tries a waiting closed record again when its time has come.
 func (rr *rangeReceiver) retryClosed(now time.Duration) {
-	if w := rr.ahead; w != nil && now >= w.at && !rr.standing && len(rr.pulledItems) == 0 {
+	if w := rr.ahead; w != nil && now >= w.at && !rr.standing {
 		w.at = now + aheadRetryMax // It may get lost on the way.
-		rr.pulledItems = append(rr.pulledItems, item{closed: w.closed})
-	}
-}
-
-// waitForClock puts off the pull of a stream whose next record is ahead of the clock by so much;
-// 0 if it waits for something else.
-func (p *pull) waitForClock(ahead, now time.Duration) {
-	if p.ahead = ahead > 0; p.ahead {
-		p.retryAt = now + min(ahead, aheadRetryMax)
+		rr.takeClosed(w.closed)
 	}
 }
 
@@ -65,10 +57,7 @@ const aheadAgain = 2 * aheadRetryMax
 
 // reportAhead raises an alarm, once an episode, when something waits for the clock.
 func (rr *rangeReceiver) reportAhead(now time.Duration) {
-	waits := rr.ahead != nil
-	for _, p := range rr.pulls {
-		waits = waits || p.ahead
-	}
+	waits := rr.ahead != nil || rr.pulls.ahead > 0
 	rr.r.mu.Lock()
 	until, did := rr.r.ahead[rr.src.Range]
 	if waits {

@@ -70,7 +70,11 @@ func (rr *rangeReceiver) load(now time.Duration) {
 			}
 			m.loadAt = now + loadPause
 			m.take(p, rr.r.running.Time())
-			maps.DeleteFunc(rr.pulls, func(st geo.Stream, _ *pull) bool { return p.HasEnded(st) })
+			for _, st := range slices.Collect(maps.Keys(rr.pulls.of)) {
+				if p.HasEnded(st) {
+					rr.pulls.end(st)
+				}
+			}
 			rr.confirm(asked, m.applied)
 			rr.reportStops(p.Stops)
 		})
@@ -176,7 +180,7 @@ func (rr *rangeReceiver) checkBehind(now, ran time.Duration) {
 	rr.checkAt = now + checkEvery
 	var due []geo.Stream
 	for st, l := range rr.mirror.behind {
-		if rr.mayPull(st) && ran-l.since > rr.r.o.BehindGrace && rr.pulls[st] == nil {
+		if rr.mayPull(st) && ran-l.since > rr.r.o.BehindGrace && rr.pulls.of[st] == nil {
 			due = append(due, st)
 		}
 	}

@@ -43,6 +43,12 @@ type Options struct {
 	// WindowBytesMax bounds what waits in all ranges together: none has more than an equal share of
 	// it. Zero means 16 MiB. A share below some frames commits in small groups.
 	WindowBytesMax int
+	// PullBytesMax bounds what pulls ask for and hold until it is committed, of all ranges together: none
+	// has more than an equal share of it. Zero means 8 MiB. Below 256 KiB for each range it costs calls.
+	PullBytesMax int
+	// ChunkBytesMax bounds the payload that pulls fetch and that is not on the replicas here yet. Zero
+	// means 8 MiB. Below four chunks a pull waits for one after the other.
+	ChunkBytesMax int
 	// UnackedMax is how many messages may wait behind one whose range stands. Zero means 512. It
 	// has to be below the AckPendingMax of the bus, which otherwise delivers nothing more.
 	UnackedMax int
@@ -77,6 +83,8 @@ func (o Options) withDefaults() Options {
 	setDefault(&o.BatchBytesMax, 1<<20)
 	setDefault(&o.PendingBytesMax, 4<<20)
 	setDefault(&o.WindowBytesMax, 16<<20)
+	setDefault(&o.PullBytesMax, 8<<20)
+	setDefault(&o.ChunkBytesMax, 8<<20)
 	setDefault(&o.UnackedMax, 512)
 	setDefault(&o.StandAfter, 500*time.Millisecond)
 	setDefault(&o.BehindGrace, 500*time.Millisecond)
@@ -99,7 +107,11 @@ func (o Options) withDefaults() Options {
 func (o Options) Validate() error {
 	return errors.Join(
 		atLeastZero("bytes", []option[int]{
-			{"BatchBytesMax", o.BatchBytesMax}, {"PendingBytesMax", o.PendingBytesMax}, {"WindowBytesMax", o.WindowBytesMax},
+			{"BatchBytesMax", o.BatchBytesMax},
+			{"PendingBytesMax", o.PendingBytesMax},
+			{"WindowBytesMax", o.WindowBytesMax},
+			{"PullBytesMax", o.PullBytesMax},
+			{"ChunkBytesMax", o.ChunkBytesMax},
 		}),
 		atLeastZero("a number", []option[int]{{"UnackedMax", o.UnackedMax}}),
 		atLeastZero("a time", []option[time.Duration]{

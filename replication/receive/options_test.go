@@ -15,6 +15,8 @@ func TestOptions(t *testing.T) {
 		"receive: BatchBytesMax is -1: want bytes above zero, or zero for the default":    {BatchBytesMax: -1},
 		"receive: PendingBytesMax is -1: want bytes above zero, or zero for the default":  {PendingBytesMax: -1},
 		"receive: WindowBytesMax is -1: want bytes above zero, or zero for the default":   {WindowBytesMax: -1},
+		"receive: PullBytesMax is -1: want bytes above zero, or zero for the default":     {PullBytesMax: -1},
+		"receive: ChunkBytesMax is -1: want bytes above zero, or zero for the default":    {ChunkBytesMax: -1},
 		"receive: UnackedMax is -1: want a number above zero, or zero for the default":    {UnackedMax: -1},
 		"receive: StandAfter is -1s: want a time above zero, or zero for the default":     {StandAfter: -time.Second},
 		"receive: BehindGrace is -1s: want a time above zero, or zero for the default":    {BehindGrace: -time.Second},

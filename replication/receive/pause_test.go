@@ -61,7 +61,7 @@ func TestPauseIsNobodysSilence(t *testing.T) {
 	}
 	runFor(200 * time.Millisecond)
 	pause()
-	require.Empty(t, r.order[0].pulls, "what is missing may wait in the connection")
+	require.Empty(t, r.order[0].pulls.of, "what is missing may wait in the connection")
 	runFor(time.Second)
 	require.NotZero(t, w.alarms[AlarmGap])
 }

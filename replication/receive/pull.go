@@ -9,86 +9,140 @@ import (
 	"antipode/stamp/extent"
 )
 
-// pull applies the missing records of one stream from the source's outbox.
+// pull applies the missing records of one stream from the source's outbox:
+//
+//	due ──asks──> asking ──answer──> records in a commit ──applied──> due
+//	                      └─payload missing──> chunks fetched ──> due
+//	records in a commit ──its next record waits──> due after a pause, asking for one record
 type pull struct {
+	stream geo.Stream
 	// dropped is the last number that was received and dropped. The pull ends above it.
 	dropped geo.Seq
-	flying  bool
-	retryAt time.Duration
-	ahead   bool // its next record waits for the clock here
+	// at is when it is due; index is its place among those that are, -1 while something is under way.
+	at    time.Duration
+	order uint64
+	index int
+
+	asking   bool
+	reserved int // bytes, while asking
+	queued   int // its records that are in a commit or wait for one
+	stopping bool
+	// missing are the chunks of its next record that are not asked for yet; chunks counts those that
+	// are under way. listed is true while it is in the line of Receiver.chunks.
+	missing []extent.Ref
+	chunks  int
+	listed  bool
+
+	// pause is how long it waited last because its next record waits.
+	pause time.Duration
+	// size, if it is not zero, is the size of its next record, which is asked for alone: it waits, or
+	// there was no room for it.
+	size int
+	// last is the size of the first record of the last answer: large ones come one after the other.
+	last  int
+	ahead bool // its next record waits for the clock here
 	// from is the first number of the last request.
 	from geo.Seq
 	// bad is the next record if it could not be decoded when it came last.
 	bad geo.Head
 }
 
-// pullBytesMax bounds one answer of the source.
-const pullBytesMax = 256 << 10
+// A pull whose next record waits (for its generation, for a gate, for payload) asks again after a pause
+// that doubles. So it is late by no more than it has waited already.
+const (
+	pauseLeast = 20 * time.Millisecond
+	pauseMost  = 5 * time.Second
+)
 
-func (rr *rangeReceiver) leaveToPull(st geo.Stream, seq geo.Seq) {
-	p := rr.pulls[st]
+// leaveToPull makes a stream be pulled up to a number at least.
+func (rr *rangeReceiver) leaveToPull(st geo.Stream, seq geo.Seq) *pull {
+	p := rr.pulls.of[st]
 	if p == nil {
-		p = &pull{}
-		rr.pulls[st] = p
+		p = &pull{stream: st, index: -1}
+		rr.pulls.of[st] = p
+		rr.pulls.schedule(p, 0)
 	}
 	p.dropped = max(p.dropped, seq)
+	return p
 }
 
-// step asks for what follows the cursor, or ends the pull.
-func (p *pull) step(rr *rangeReceiver, st geo.Stream, now time.Duration) {
-	if p.flying || now < p.retryAt || rr.standing || rr.committing || len(rr.pulledItems) > 0 {
-		return
+// ask asks for what follows the cursor.
+func (p *pull) ask(rr *rangeReceiver) {
+	ps := &rr.pulls
+	bytes := ps.wants(p)
+	p.from = rr.mirror.applied[p.stream].Seq + 1
+	p.asking, p.reserved = true, bytes
+	ps.asking++
+	ps.bytes += bytes
+	ps.schedule(p, p.at)
+	if p.size > 0 {
+		bytes = 1 // The first record comes whatever its size.
 	}
-	if !rr.mirror.known {
-		return
-	}
-	at := rr.mirror.applied[st].Seq
-	if at >= p.dropped {
-		delete(rr.pulls, st)
-		return
-	}
-	p.flying, p.from = true, at+1
-	rr.r.o.Source.Records(st, p.from, pullBytesMax, func(records [][]byte, err error) {
-		rr.r.post(func(now time.Duration) { p.arrived(rr, st, records, err, now) })
+	rr.r.o.Source.Records(p.stream, p.from, bytes, func(records [][]byte, err error) {
+		rr.r.post(func(now time.Duration) { p.arrived(rr, records, err, now) })
 	})
 }
 
-func (p *pull) arrived(rr *rangeReceiver, st geo.Stream, records [][]byte, err error, now time.Duration) {
-	if p.flying = false; rr.pulls[st] != p {
+func (p *pull) arrived(rr *rangeReceiver, records [][]byte, err error, now time.Duration) {
+	ps := &rr.pulls
+	reserved := p.reserved
+	p.asking, p.reserved = false, 0
+	ps.asking--
+	ps.bytes -= reserved
+	if ps.of[p.stream] != p {
 		return // Its stream was stopped or refused meanwhile.
 	}
-	// This holds after a success too: a record that could not be applied yet is not requested
-	// again at once.
-	p.retryAt = now
-	if err == nil && len(records) == 0 {
-		rr.mirror.stale = true // What follows may be applied, acknowledged and gone.
+	if err != nil {
+		ps.schedule(p, now+rr.r.o.RetryAfter)
+		return
 	}
-	if err != nil || len(records) == 0 {
-		p.retryAt = now + rr.r.o.RetryAfter
+	if len(records) == 0 {
+		rr.mirror.stale = true // What follows may be applied, acknowledged and gone.
+		p.later(rr, now)
+		ps.schedule(p, max(p.at, now+rr.r.o.RetryAfter))
 		return
 	}
 	rr.contact = rr.r.running.Time()
+	total := 0
+	for _, b := range records {
+		total += len(b)
+	}
+	if total > reserved && ps.bytes > 0 && ps.bytes+total > ps.share {
+		p.size = len(records[0]) // It is asked for again once there is room.
+		ps.schedule(p, now)
+		return
+	}
+	p.take(rr, records, now)
+}
+
+// take passes records on to a commit, up to one that cannot be decoded or misses payload.
+func (p *pull) take(rr *rangeReceiver, records [][]byte, now time.Duration) {
+	ps := &rr.pulls
+	p.last = len(records[0])
 	for i, b := range records {
 		rec, err := change.ParseRecord(b)
-		if err == nil && rec.Stream() != st {
+		if err == nil && rec.Stream() != p.stream {
 			err = errForeign
 		}
-		if err != nil {
-			if i == 0 {
-				rr.r.o.Alarm(AlarmChecksum)
-				rr.r.o.Logger.Error("pulled record cannot be decoded", "stream", st, "seq", p.from, "error", err)
-				rr.undecodable(st, geo.Head{Seq: p.from, Hash: change.HashOf(b)}, change.Undecodable(b), now)
-				return
-			}
-			break // It is asked for again once those before it are applied.
-		}
-		if missing := p.missingPayload(rr, &rec); len(missing) > 0 {
-			p.fetch(rr, missing)
+		if err != nil && i == 0 {
+			rr.r.o.Alarm(AlarmChecksum)
+			rr.r.o.Logger.Error("pulled record cannot be decoded", "stream", p.stream, "seq", p.from, "error", err)
+			rr.undecodable(p, geo.Head{Seq: p.from, Hash: change.HashOf(b)}, change.Undecodable(b), now)
 			return
 		}
-		rr.pulledItems = append(rr.pulledItems, item{rec: &Record{Bytes: b, Record: rec}})
+		if err != nil {
+			break // It is asked for again once those before it are applied.
+		}
+		if missing := rr.missingPayload(&rec); len(missing) > 0 {
+			p.missing = missing
+			rr.r.chunks.enlist(rr, p)
+			break
+		}
+		p.queued++
+		ps.bytes += len(b)
+		rr.pulledItems = append(rr.pulledItems, item{rec: &Record{Bytes: b, Record: rec}, pull: p})
 	}
-	p.retryAt = now + pullPause
+	ps.schedule(p, now)
 }
 
 // errForeign: the source answered with a record of another stream.
@@ -97,55 +151,59 @@ var errForeign = errors.New("receive: record of another stream")
 // undecodable handles the next record of a stream where it cannot be decoded, here or at the node that
 // evaluates it. The first time it may be damaged on the way; the source sends it again. The same bytes
 // again stop the stream, and no other one (R11).
-func (rr *rangeReceiver) undecodable(st geo.Stream, at geo.Head, why change.StopReason, now time.Duration) {
-	p := rr.pulls[st]
-	p.retryAt = now + rr.r.o.RetryAfter
-	if p.bad != at {
-		p.bad = at
+func (rr *rangeReceiver) undecodable(p *pull, at geo.Head, why change.StopReason, now time.Duration) {
+	again := p.bad == at
+	p.bad, p.stopping = at, again
+	rr.pulls.schedule(p, now+rr.r.o.RetryAfter)
+	if !again {
 		return
 	}
-	p.flying = true
-	rr.r.o.Applier.Stop(st, change.Stop{Reason: why, There: at}, func(err error) {
+	rr.r.o.Applier.Stop(p.stream, change.Stop{Reason: why, There: at}, func(err error) {
 		rr.r.post(func(now time.Duration) {
-			p.flying, p.retryAt = false, now+rr.r.o.RetryAfter
 			if err == nil {
 				rr.mirror.reload() // It is reported from the progress.
 			}
+			p.stopping = false
+			rr.pulls.schedule(p, now+rr.r.o.RetryAfter)
 		})
 	})
 }
 
-// pullPause keeps a record that has to wait (for its generation, for a gate) from
-// being pulled in a tight loop.
-const pullPause = 20 * time.Millisecond
-
-func (p *pull) missingPayload(rr *rangeReceiver, rec *change.Record) []extent.Ref {
-	var missing []extent.Ref
-	for _, ref := range rec.Chunks {
-		if !rr.r.o.Applier.HasPayload(ref) {
-			missing = append(missing, ref)
-		}
+// later puts the pull off because its next record is not applied yet.
+func (p *pull) later(rr *rangeReceiver, now time.Duration) {
+	if p.at > now {
+		return // It was put off for a record of the same commit.
 	}
-	return missing
+	p.pause = min(max(2*p.pause, pauseLeast), pauseMost)
+	rr.pulls.schedule(p, now+p.pause)
 }
 
-// fetch copies missing chunks to this location, one after the other, before the record is
-// applied.
-func (p *pull) fetch(rr *rangeReceiver, refs []extent.Ref) {
-	p.flying = true
-	end := func(err error) {
-		rr.r.post(func(now time.Duration) {
-			p.flying = false
-			if err != nil {
-				p.retryAt = now + rr.r.o.RetryAfter
-			}
-		})
+// waits handles that the next record cannot be applied yet: after the pause it is asked for alone.
+func (p *pull) waits(rr *rangeReceiver, rec *Record, now time.Duration) {
+	p.size = max(1, len(rec.Bytes))
+	rr.pulls.setAhead(p, rec.Ahead > 0)
+	if rec.Ahead > 0 {
+		rr.pulls.schedule(p, now+min(rec.Ahead, aheadRetryMax))
+		return
 	}
-	rr.r.o.Source.Chunk(refs[0], func(data []byte, err error) {
-		if err != nil {
-			end(err)
-			return
-		}
-		rr.r.o.Applier.PutPayload(refs[0], data, end)
-	})
+	p.later(rr, now)
+}
+
+// moved handles that a record of the stream was applied: the pull goes on at once.
+func (p *pull) moved(rr *rangeReceiver, now time.Duration) {
+	p.pause, p.size, p.bad = 0, 0, geo.Head{}
+	rr.pulls.setAhead(p, false)
+	rr.pulls.schedule(p, now)
+}
+
+// release gives back what a pulled record has of the pulls' bytes.
+func (rr *rangeReceiver) release(i *item) {
+	p := i.pull
+	if p == nil {
+		return
+	}
+	i.pull = nil
+	p.queued--
+	rr.pulls.bytes -= len(i.rec.Bytes)
+	rr.pulls.schedule(p, p.at)
 }

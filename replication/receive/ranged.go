@@ -1,8 +1,6 @@
 package receive
 
 import (
-	"maps"
-	"slices"
 	"time"
 
 	"antipode/geo"
@@ -23,7 +21,7 @@ type rangeReceiver struct {
 
 	waiting
 
-	pulls   map[geo.Stream]*pull
+	pulls   pulls
 	stopped map[geo.Stream]change.StopReason // reported as such
 	refused map[geo.Stream]struct{}          // nothing of them is ever taken
 	mirror  mirror
@@ -50,13 +48,10 @@ func (rr *rangeReceiver) step(now, ran time.Duration) time.Duration {
 	rr.checkBehind(now, ran)
 	rr.retryClosed(now)
 	rr.pullFull(now)
-	for _, st := range slices.SortedFunc(maps.Keys(rr.pulls), geo.Stream.Compare) {
-		rr.pulls[st].step(rr, st, now)
-	}
+	next := min(checkEvery, rr.pulls.step(rr, now))
 	rr.acknowledgeSource(now)
 	rr.checkSilence(ran)
 	rr.reportAhead(now)
-	next := checkEvery
 	if len(rr.mirror.moved) > 0 {
 		next = min(next, max(rr.acks.at-now, time.Millisecond))
 	}
@@ -71,17 +66,14 @@ func (rr *rangeReceiver) commit() {
 	}
 	b := &Batch{Source: rr.src}
 	size := 0
-	take := func(queue *[]item) {
-		for len(*queue) > 0 && size < rr.r.o.BatchBytesMax && b.Closed == nil {
+	take := func(queue *[]item, sizeMax int) {
+		for len(*queue) > 0 && size < sizeMax && b.Closed == nil {
 			it := (*queue)[0]
 			*queue = (*queue)[1:]
 			rr.flying = append(rr.flying, it)
 			if it.closed != nil {
-				if len(*queue) > 0 && (*queue)[len(*queue)-1].closed != nil && !it.closed.Full {
-					// A later closed record of the same chain promises more: fold this one into
-					// it.
-					rr.fold(it.closed, *queue)
-					it.done()
+				if !it.closed.Full && rr.fold(it.closed, *queue, sizeMax-size) {
+					it.done() // The later one promises more.
 					rr.bytes -= it.bytes
 					rr.flying = rr.flying[:len(rr.flying)-1]
 					continue
@@ -93,24 +85,33 @@ func (rr *rangeReceiver) commit() {
 			size += len(it.rec.Bytes)
 		}
 	}
-	take(&rr.pulledItems)
-	take(&rr.frames)
+	pulledMax := rr.r.o.BatchBytesMax
+	if len(rr.frames) > 0 {
+		pulledMax /= 2 // What comes off the bus is not to stand while pulls go on.
+	}
+	take(&rr.pulledItems, max(1, pulledMax))
+	take(&rr.frames, rr.r.o.BatchBytesMax)
 	rr.committing = true
 	rr.r.o.Applier.Apply(b, func(err error) {
 		rr.r.post(func(now time.Duration) { rr.committed(b, err, now) })
 	})
 }
 
-// fold joins a closed record into the next one of the queue: the heads of (T0, T]
-// and (T, T'] together are those of (T0, T'].
-func (rr *rangeReceiver) fold(c *change.Closed, queue []item) {
+// fold joins a closed record into the next one of the queue, if that follows it: the heads of (T0, T]
+// and (T, T'] together are those of (T0, T']. The records between have to fit the batch: where the
+// queue is always longer, the closed time would stand still. A full one does not stand for those
+// before it: it may be refused where they are taken, as for a time ahead of the clock here (R6).
+func (rr *rangeReceiver) fold(c *change.Closed, queue []item, room int) bool {
 	for i := range queue {
 		n := queue[i].closed
 		if n == nil {
+			if room -= len(queue[i].rec.Bytes); room <= 0 {
+				return false
+			}
 			continue
 		}
 		if n.Full || n.T0 > c.T || n.Incarnation != c.Incarnation {
-			return // Nothing follows it, or the chain is broken and the full closed record will be pulled.
+			return false
 		}
 		have := make(map[geo.Stream]bool, len(n.Heads))
 		for _, h := range n.Heads {
@@ -124,8 +125,9 @@ func (rr *rangeReceiver) fold(c *change.Closed, queue []item) {
 			}
 		}
 		n.T0 = min(n.T0, c.T0)
-		return
+		return true
 	}
+	return false
 }
 
 // committed handles the outcomes of a batch.
@@ -141,10 +143,11 @@ func (rr *rangeReceiver) committed(b *Batch, err error, now time.Duration) {
 	rr.movedAt, rr.standing = rr.r.running.Time(), false
 	for _, it := range items {
 		if it.rec != nil {
-			rr.resolve(it.rec, now)
+			rr.resolve(it.rec, it.pull, now)
 		}
 		rr.bytes -= it.bytes
 		it.done()
+		rr.release(&it)
 	}
 	if b.Closed != nil {
 		if b.ClosedTaken {
@@ -162,15 +165,18 @@ func (rr *rangeReceiver) committed(b *Batch, err error, now time.Duration) {
 	rr.commit()
 }
 
-// resolve acts on the outcome of a record. A record that cannot be applied now is not kept in
-// memory: its stream is pulled.
-func (rr *rangeReceiver) resolve(rec *Record, now time.Duration) {
+// resolve acts on the outcome of a record, which pulled is not nil of if it was pulled. A record that
+// cannot be applied now is not kept in memory: its stream is pulled.
+func (rr *rangeReceiver) resolve(rec *Record, pulled *pull, now time.Duration) {
 	st := rec.Record.Stream()
+	if pulled != nil && rec.Outcome != Applied {
+		pulled.later(rr, now)
+	}
 	switch rec.Outcome {
 	case Applied:
 		delete(rr.stopped, st) // An operator let it go on.
-		if p := rr.pulls[st]; p != nil {
-			p.ahead = false
+		if p := rr.pulls.of[st]; p != nil {
+			p.moved(rr, now)
 		}
 		rr.mirror.advance(rec, rr.r.running.Time())
 	case Duplicate:
@@ -179,20 +185,21 @@ func (rr *rangeReceiver) resolve(rec *Record, now time.Duration) {
 		if rec.Record.Seq == rr.mirror.applied[st].Seq+1 {
 			rr.mirror.stale = true // It is ahead of what is committed.
 		}
-		if rr.pulls[st] == nil {
+		if rr.pulls.of[st] == nil {
 			rr.r.o.Alarm(AlarmGap)
 		}
 		rr.leaveToPull(st, rec.Record.Seq)
 	case Wait:
-		rr.leaveToPull(st, rec.Record.Seq)
-		rr.pulls[st].waitForClock(rec.Ahead, now)
+		if p := rr.leaveToPull(st, rec.Record.Seq); rec.Record.Seq == rr.mirror.applied[st].Seq+1 {
+			p.waits(rr, rec, now)
+		}
 	case Fork, Stopped:
-		delete(rr.pulls, st)
+		rr.pulls.end(st)
 		if _, did := rr.stopped[st]; !did {
 			rr.mirror.reload() // It is reported from the progress.
 		}
 	case Refused:
-		delete(rr.pulls, st)
+		rr.pulls.end(st)
 		rr.refused[st] = struct{}{}
 		rr.r.o.Alarm(AlarmEpoch)
 		rr.r.o.Logger.Error("record refused: its epoch is below the gate's", "stream", st, "seq", rec.Record.Seq)
@@ -203,8 +210,7 @@ func (rr *rangeReceiver) resolve(rec *Record, now time.Duration) {
 		if rec.Outcome == UnknownVersion {
 			reason = change.StopVersion
 		}
-		rr.leaveToPull(st, rec.Record.Seq)
-		rr.undecodable(st, geo.Head{Seq: rec.Record.Seq, Hash: change.HashOf(rec.Bytes)}, reason, now)
+		rr.undecodable(rr.leaveToPull(st, rec.Record.Seq), geo.Head{Seq: rec.Record.Seq, Hash: change.HashOf(rec.Bytes)}, reason, now)
 	}
 }
 
@@ -214,7 +220,7 @@ func (rr *rangeReceiver) reportStops(stops []cursor.StreamStop) {
 	before := rr.stopped
 	rr.stopped = make(map[geo.Stream]change.StopReason, len(stops))
 	for _, s := range stops {
-		delete(rr.pulls, s.Stream)
+		rr.pulls.end(s.Stream)
 		rr.stopped[s.Stream] = s.Reason
 		if _, did := before[s.Stream]; did {
 			continue
@@ -274,7 +280,13 @@ func (rr *rangeReceiver) pullFull(now time.Duration) {
 			}
 			rr.needFull = false
 			rr.contact = rr.r.running.Time()
-			rr.pulledItems = append(rr.pulledItems, item{closed: c})
+			rr.takeClosed(c)
 		})
 	})
+}
+
+// takeClosed puts a closed record before the pulled records, of which there may always be some. It
+// needs none of them: streams that are below its heads are behind.
+func (rr *rangeReceiver) takeClosed(c *change.Closed) {
+	rr.pulledItems = append([]item{{closed: c}}, rr.pulledItems...)
 }

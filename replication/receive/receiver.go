@@ -31,6 +31,7 @@ type Receiver struct {
 	ranges      map[geo.RangeID]*rangeReceiver
 	order       []*rangeReceiver
 	window      window
+	chunks      chunks
 	incarnation time.Time
 	// failing is true if the last poll got no answer, since failingSince in running time;
 	// unavailable is true once the alarm was raised for it.
@@ -52,7 +53,7 @@ func New(o Options) *Receiver {
 	}
 	for _, id := range o.Ranges {
 		rr := &rangeReceiver{
-			r: r, src: geo.SourceRange{Origin: o.Origin, Range: id}, pulls: map[geo.Stream]*pull{}, mirror: newMirror(),
+			r: r, src: geo.SourceRange{Origin: o.Origin, Range: id}, pulls: newPulls(r.o.PullBytesMax / len(o.Ranges)), mirror: newMirror(),
 			waiting: waiting{share: min(r.o.PendingBytesMax, r.o.WindowBytesMax/len(o.Ranges))},
 			stopped: map[geo.Stream]change.StopReason{}, refused: map[geo.Stream]struct{}{}, acks: acks{lost: map[geo.Stream]geo.Seq{}, below: map[geo.Stream]geo.Seq{}},
 		}

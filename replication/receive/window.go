@@ -63,7 +63,8 @@ type item struct {
 	from   *pending // nil where it was pulled, or its message need not wait for it
 	rec    *Record
 	closed *change.Closed
-	bytes  int // of the waiting bytes, zero where it was pulled
+	pull   *pull // that pulled rec, nil where it came off the bus
+	bytes  int   // of the waiting bytes, zero where it was pulled
 }
 
 // done reports the item as handled to its message.
@@ -171,6 +172,7 @@ func (rr *rangeReceiver) drop(it *item) {
 	}
 	rr.bytes -= it.bytes
 	it.done()
+	rr.release(it)
 }
 
 // enqueue takes a record or closed record off the bus.

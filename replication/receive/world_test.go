@@ -67,6 +67,12 @@ type world struct {
 	// pulled counts the calls of Records; pulls those of each stream.
 	pulled int
 	pulls  map[geo.Stream]int
+	// asked are the bytes that calls of Records under way ask for, askedMost the most of them, and
+	// probes the calls that asked for one record.
+	asked, askedMost, probes int
+	// hung are ranges of which the source answers no call of Records.
+	hung map[geo.RangeID]bool
+	payloads
 	// spoil, if it is set, changes the bytes of a record on their way, over the bus or pulled.
 	spoil func(st geo.Stream, n geo.Seq, b []byte, pulled bool) []byte
 	// outcome, if it is set, may be an outcome of a record that would be applied; 0 for none.
@@ -150,24 +156,29 @@ func (w *world) writeTo(id geo.RangeID, n int) {
 	for range n {
 		w.now++
 		st := testStream(id, geo.Lane(w.rng.IntN(4)))
-		at := w.heads[st]
-		b, err := change.AppendRecord(nil, &change.Record{
-			Epoch: st.Epoch, Range: st.Range, Lane: st.Lane, Account: st.Account, Seq: at.Seq + 1, Prev: at.Hash, CommitTime: w.now,
-			Ops: []change.Op{{Value: make([]byte, w.payload)}},
-		})
-		require.NoError(w.t, err)
-		w.heads[st] = geo.Head{Seq: at.Seq + 1, Hash: change.HashOf(b)}
-		if w.outbox[st] == nil {
-			w.outbox[st] = map[geo.Seq][]byte{}
-		}
-		w.outbox[st][at.Seq+1] = b
+		w.record(st, w.payload)
 		changed[st] = true
-		f.Records = append(f.Records, w.sent(st, at.Seq+1, false))
+		f.Records = append(f.Records, w.sent(st, w.heads[st].Seq, false))
 	}
 	w.closedT[id] = w.now
 	f.Closed.T, f.Closed.Heads = w.now, w.closedHeads(id, changed)
 	require.NoError(w.t, w.pub.Publish(fmt.Sprintf("geo.%d", id), change.AppendFrame(nil, &f), func(error) {}))
 	w.bus.Deliver()
+}
+
+// record commits a record at the source, of so many bytes and with these chunks.
+func (w *world) record(st geo.Stream, size int, chunks ...extent.Ref) {
+	at := w.heads[st]
+	b, err := change.AppendRecord(nil, &change.Record{
+		Epoch: st.Epoch, Range: st.Range, Lane: st.Lane, Account: st.Account, Seq: at.Seq + 1, Prev: at.Hash, CommitTime: w.now,
+		Ops: []change.Op{{Value: make([]byte, size)}}, Chunks: chunks,
+	})
+	require.NoError(w.t, err)
+	w.heads[st] = geo.Head{Seq: at.Seq + 1, Hash: change.HashOf(b)}
+	if w.outbox[st] == nil {
+		w.outbox[st] = map[geo.Seq][]byte{}
+	}
+	w.outbox[st][at.Seq+1] = b
 }
 
 func (w *world) closedHeads(id geo.RangeID, of map[geo.Stream]bool) []change.StreamHead {
@@ -179,80 +190,6 @@ func (w *world) closedHeads(id geo.RangeID, of map[geo.Stream]bool) []change.Str
 		}
 	}
 	return out
-}
-
-// sent is a record as it arrives.
-func (w *world) sent(st geo.Stream, n geo.Seq, pulled bool) []byte {
-	if b := w.outbox[st][n]; w.spoil == nil {
-		return b
-	} else {
-		return w.spoil(st, n, slices.Clone(b), pulled)
-	}
-}
-
-// Records implements Source.
-func (w *world) Records(s geo.Stream, from geo.Seq, _ int, done func([][]byte, error)) {
-	w.pulled++
-	w.pulls[s]++
-	w.later(func() {
-		var out [][]byte
-		for n := from; w.outbox[s][n] != nil && len(out) < 3; n++ {
-			out = append(out, w.sent(s, n, true))
-		}
-		w.answer(func(err error) { done(out, err) })
-	})
-}
-
-// Closed implements Source.
-func (w *world) Closed(id geo.RangeID, done func(*change.Closed, error)) {
-	w.later(func() {
-		all := map[geo.Stream]bool{}
-		for st := range w.heads {
-			all[st] = true
-		}
-		c := &change.Closed{Origin: testOrigin, Range: id, Full: true, T: w.closedT[id], Heads: w.closedHeads(id, all)}
-		w.answer(func(err error) { done(c, err) })
-	})
-}
-
-// Acknowledge implements Source: acknowledged records leave the outbox.
-func (w *world) Acknowledge(_ geo.RangeID, cursors map[geo.Stream]Cursor, full bool, answer func([]Mismatch, error)) {
-	done := func(err error) { answer(nil, err) }
-	w.acked += len(cursors)
-	w.later(func() {
-		if w.ackErr != nil {
-			w.later(func() { done(w.ackErr) })
-			return
-		}
-		if full {
-			w.fulls++
-		}
-		for st, h := range cursors {
-			require.LessOrEqual(w.t, h.Seq, w.cursors[st].Seq, "acknowledged what is not committed")
-			for n := range w.outbox[st] {
-				if n <= h.Seq && !w.keep {
-					delete(w.outbox[st], n)
-				}
-			}
-		}
-		if w.compare != nil {
-			mismatches := w.compare(cursors, full)
-			done = func(err error) { answer(mismatches, err) }
-		}
-		w.answer(done)
-	})
-}
-
-// Chunk implements Source.
-func (w *world) Chunk(extent.Ref, func([]byte, error)) { w.t.Fatal("no record here names a chunk") }
-
-// answer gives an answer later, or loses it.
-func (w *world) answer(done func(error)) {
-	var err error
-	if !w.calm && w.rng.IntN(8) == 0 {
-		err = errLost
-	}
-	w.later(func() { done(err) })
 }
 
 // Apply implements Applier, by the rules of secondary.Applier: in order, each once.
@@ -285,6 +222,8 @@ func (w *world) Apply(b *Batch, done func(error)) {
 				r.Outcome, stopped[st] = Gap, true
 			case w.ahead != nil && w.ahead(r.Record.CommitTime) > 0:
 				r.Outcome, r.Ahead, stopped[st] = Wait, w.ahead(r.Record.CommitTime), true
+			case slices.ContainsFunc(r.Record.Chunks, func(ref extent.Ref) bool { return !w.HasPayload(ref) }):
+				r.Outcome, stopped[st] = Wait, true
 			case w.outcome != nil && w.outcome(r) != 0:
 				r.Outcome, stopped[st] = w.outcome(r), true
 			default:
@@ -363,14 +302,6 @@ func (w *world) Stop(st geo.Stream, why change.Stop, done func(error)) {
 		w.answer(done)
 	})
 }
-
-// PutPayload implements Applier.
-func (w *world) PutPayload(extent.Ref, []byte, func(error)) {
-	w.t.Fatal("no record here names a chunk")
-}
-
-// HasPayload implements Applier.
-func (w *world) HasPayload(extent.Ref) bool { return true }
 
 // whole returns what is missing, "" for nothing: every record of the source must be applied and
 // covered by a closed record, and have left the outbox and the bus.
