@@ -113,7 +113,9 @@ func (rr *rangeReceiver) mismatch(v Mismatch, now time.Duration) {
 	if v.Stopped {
 		delete(a.below, v.Stream)
 		delete(a.lost, v.Stream)
-		if _, did := rr.stopped[v.Stream]; !did {
+		// What only this location finds it finds again; it may have been let go on here already (R11).
+		foundThere := v.Reason != change.StopPoison && v.Reason != change.StopVersion
+		if _, did := rr.stopped[v.Stream]; !did && foundThere {
 			rr.stop(v, now)
 		}
 		return

@@ -22,6 +22,7 @@ type mirror struct {
 	stale   bool // it has to be loaded again
 	loading bool
 	loadAt  time.Duration // not before
+	readAt  time.Duration // when it was loaded last
 	applied map[geo.Stream]geo.Head
 	// set are the streams whose cursor moved while a load was under way: they are right already.
 	set map[geo.Stream]struct{}
@@ -51,9 +52,14 @@ func newMirror() mirror {
 // loadPause is how soon a mirror is loaded again.
 const loadPause = time.Second
 
+// stopsEvery is how often a mirror is loaded while a stream is stopped here, since an operator may let it
+// go on, and nothing of it comes before it is pulled.
+const stopsEvery = 5 * time.Second
+
 // load reads the cursors where the mirror is not known or proved wrong.
 func (rr *rangeReceiver) load(now time.Duration) {
 	m := &rr.mirror
+	m.stale = m.stale || len(rr.stopped) > 0 && now >= m.readAt+stopsEvery
 	if !m.stale || m.loading || now < m.loadAt {
 		return
 	}
@@ -68,7 +74,7 @@ func (rr *rangeReceiver) load(now time.Duration) {
 				m.loadAt = now + rr.r.o.RetryAfter
 				return
 			}
-			m.loadAt = now + loadPause
+			m.loadAt, m.readAt = now+loadPause, now
 			m.take(p, rr.r.running.Time())
 			for _, st := range slices.Collect(maps.Keys(rr.pulls.of)) {
 				if p.HasEnded(st) {

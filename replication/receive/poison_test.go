@@ -84,6 +84,37 @@ func TestR11OneRecordStopsItsStream(t *testing.T) {
 	}
 }
 
+// A stream that an operator lets go on, as after an upgrade, is pulled within seconds, though nothing of
+// it comes over the bus (R11).
+func TestR11ResumedStreamIsPulled(t *testing.T) {
+	for seed := range uint64(5) {
+		w := newWorld(t, seed)
+		bad := testStream(testRange, 2)
+		w.stops = map[geo.Stream]change.Stop{}
+		w.spoil = func(st geo.Stream, n geo.Seq, b []byte, _ bool) []byte {
+			if st == bad && n == 3 {
+				return later(b)
+			}
+			return b
+		}
+		r := w.receiver()
+		w.runFor(r, 10*time.Second, func() {
+			if w.now < 100 {
+				w.write()
+			}
+		})
+		require.Contains(t, w.stops, bad)
+		w.spoil = nil
+		delete(w.stops, bad)
+		w.compare = func(map[geo.Stream]Cursor, bool) []Mismatch { // The source is let go on later.
+			return []Mismatch{{Stream: bad, Reason: change.StopVersion, There: w.heads[bad], Stopped: true}}
+		}
+		w.runFor(r, 2*stopsEvery, func() {})
+		require.Equal(t, w.heads[bad], w.cursors[bad])
+		w.drain([]*Receiver{r})
+	}
+}
+
 // A record that was damaged on the way, over the bus and again when it was pulled, comes whole in the
 // end: nothing is stopped (R11).
 func TestR11DamageOnTheWayStopsNothing(t *testing.T) {
