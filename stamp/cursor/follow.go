@@ -30,7 +30,9 @@ const (
 // (R16). Along one history of a stream incarnations never go down, and the range that recovered last
 // is the one that counts:
 //
-//   - At the cursor's number only the record with the cursor's hash is a repetition.
+//   - At the cursor's number only the record with the cursor's hash is a repetition. Another of an earlier
+//     incarnation than the source's proves nothing: the source may have lost that one. Closed records
+//     compare the cursor.
 //   - Below it there is no hash to compare. A record of a later incarnation than the cursor's cannot
 //     be below it in one history: the source lost what is applied here. Any other is taken for a
 //     repetition. If it is not, the source has replaced it since, with all that follows it; then the
@@ -53,7 +55,7 @@ func RelationOf(k Known, at *change.Cursor, rec *change.Record, hash geo.Hash) R
 		return Repeated
 	case rec.Seq == at.Applied.Seq && hash == at.Applied.Hash:
 		return Repeated
-	case old:
+	case old, rec.Seq < next && rec.Incarnation < k.Incarnation:
 		return Void
 	case rec.Seq < next:
 		return Forked
