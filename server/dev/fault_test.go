@@ -133,6 +133,12 @@ func roundTrip(r *http.Request) (answer, error) {
 	return answer{resp.StatusCode, resp.Header, string(b)}, err
 }
 
+// busy reports whether nothing happened because a range had no leader for a moment, as on a starved
+// machine: a client tries again.
+func busy(a answer, err error) bool {
+	return err == nil && a.status == http.StatusServiceUnavailable
+}
+
 func put(t *testing.T, c *Cluster, account geo.Account, key, value string) {
 	t.Helper()
 	a := call(t, c.gateway, account, http.MethodPut, entityPath(account, "", key), fmt.Sprintf(`{"v":%q}`, value))
