@@ -37,10 +37,7 @@ func fork(tx *ranges.Tx, st geo.Stream, here, there geo.Head) {
 // stops the streams that it shows to have forked.
 func (c *apply) close(tx *ranges.Tx, closed *change.Closed) bool {
 	c.b.ClosedStops = false
-	closed.Heads = slices.DeleteFunc(closed.Heads, func(h change.StreamHead) bool {
-		gate := tx.Gate(h.Account) // Nothing of an ended stream is asked for again.
-		return gate.Role == change.RoleNone && h.Epoch.Compare(gate.Epoch) < 0
-	})
+	tx.DropFormer(closed)
 	known := tx.Known(c.b.Source)
 	if known.Stale(closed) {
 		return true

@@ -239,7 +239,7 @@ func (r *receiver) close(c *change.Closed) {
 		return
 	}
 	b := r.store.NewBatch()
-	require.NoError(r.t, errors.Join(r.ApplyClosed(b, c, func(geo.Stream) bool { return false }), b.Close()))
+	require.NoError(r.t, errors.Join(r.ApplyClosed(b, c), b.Close()))
 }
 
 // syncTime is the least sync time of all streams: what Last Sync Time would be.

@@ -90,9 +90,6 @@ type Streams interface {
 	Set(s geo.Stream, c change.Cursor)
 	// Behind calls f for the streams of src whose cursor has pairs.
 	Behind(src geo.SourceRange, f func(geo.Stream, change.Cursor))
-	// Former reports whether the account has a later epoch here than the stream, in which it is not primary
-	// here.
-	Former(s geo.Stream) bool
 }
 
 // Take applies a closed record that is not Stale and that Joins, or is one of Recovered, to all
@@ -112,9 +109,6 @@ func (k Known) Take(c *change.Closed, streams Streams) Known {
 	}
 	for _, h := range c.Heads {
 		s := c.Stream(h)
-		if streams.Former(s) {
-			continue // Its records are refused (R7): it would be behind for ever.
-		}
 		if at := streams.Cursor(s); at.Applied.Seq < h.Seq {
 			if after, changed := below(at, h.Head(), k, fresh, c.T); changed {
 				streams.Set(s, after)

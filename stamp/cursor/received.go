@@ -96,14 +96,13 @@ func (r *Received) ApplyRecord(rec *change.Record, encoded []byte) error {
 
 // ApplyClosed takes a closed record. The caller has checked with Joins that the heads in
 // it, and those known, are all heads as of its time. A closed record that is Stale changes nothing.
-// former is Streams.Former.
-func (r *Received) ApplyClosed(w Writer, c *change.Closed, former func(geo.Stream) bool) error {
+func (r *Received) ApplyClosed(w Writer, c *change.Closed) error {
 	src := geo.SourceRange{Origin: c.Origin, Range: c.Range}
 	k := r.known[src]
 	if k.Stale(c) {
 		return nil
 	}
-	k = k.Take(c, gated{r, former})
+	k = k.Take(c, r)
 	r.known[src] = k
 	row := k.row(src)
 	return w.Set(keys.Received(r.id, c.Origin, c.Range), change.AppendClosed(nil, &row))
@@ -152,17 +151,7 @@ func (r *Received) Behind(src geo.SourceRange, f func(geo.Stream, change.Cursor)
 	}
 }
 
-// gated is Received under the gates of the caller.
-type gated struct {
-	*Received
-	former func(geo.Stream) bool
-}
-
-// Former implements Streams.
-func (g gated) Former(s geo.Stream) bool { return g.former(s) }
-
-// DropFormer drops the cursors of an account's former epochs: see Streams.Former. A later epoch of the
-// account is served, and what became of the streams of an earlier one decides nothing about it (R13).
+// DropFormer drops the cursors of an account's former epochs. A later epoch of the account is served, and what became of the streams of an earlier one decides nothing about it (R13).
 func (r *Received) DropFormer(w Writer, a geo.Account, former func(geo.Stream) bool) error {
 	for s := range r.cursors[a] {
 		if !former(s) {

@@ -108,7 +108,7 @@ func (r *rig) run(t *testing.T, d *datadriven.TestData) string {
 		if !k.Stale(c) && !k.Joins(c, func() geo.Timestamp { return 0 }) {
 			return "does not join"
 		}
-		require.NoError(t, r.r.ApplyClosed(b, c, present))
+		require.NoError(t, r.r.ApplyClosed(b, c))
 	case "recovered":
 		require.NoError(t, r.r.Recovered(b))
 	case "progress":
@@ -153,9 +153,6 @@ type sink struct{}
 func (sink) Set([]byte, []byte) error { return nil }
 func (sink) Delete([]byte) error      { return nil }
 
-// present is the Former of tests with one epoch.
-func present(geo.Stream) bool { return false }
-
 // The sync time of a stream is the greatest closed time whose head it has applied, as a
 // twin finds it that remembers every closed time (R13). Above 64 remembered closed times it
 // may be an older one of them, never a newer; at its head it is exact. A record that does
@@ -179,7 +176,7 @@ func TestSyncIsGreatestReachedClosedTime(t *testing.T) {
 					head += more
 					c.Heads = []change.StreamHead{{Account: s.Account, Epoch: s.Epoch, Lane: s.Lane, Seq: head}}
 				}
-				require.NoError(t, r.ApplyClosed(sink{}, c, present))
+				require.NoError(t, r.ApplyClosed(sink{}, c))
 				closed = append(closed, change.Pair{T: now, Head: geo.Head{Seq: head}})
 			case 2:
 				if at < head {

@@ -136,5 +136,5 @@ func (m *Machine) applyReceivedClosed(batch *state.Batch, body []byte) error {
 		return err
 	}
 	m.applied.Last = max(m.applied.Last, c.T)
-	return m.received.ApplyClosed(batch, &c, m.former)
+	return m.received.ApplyClosed(batch, &c)
 }

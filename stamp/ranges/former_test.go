@@ -36,6 +36,10 @@ func TestR13FormerEpochsAreDropped(t *testing.T) {
 		}
 		return c
 	}
+	take := func(tx *ranges.Tx, c *change.Closed) {
+		tx.DropFormer(c)
+		tx.TakeClosed(c)
+	}
 	gate := func(a geo.Account, n geo.EpochNumber, role change.Role) command {
 		return func(tx *ranges.Tx) { tx.SetGate(a, change.Gate{Epoch: epoch(n), Role: role, Open: true}) }
 	}
@@ -43,7 +47,7 @@ func TestR13FormerEpochsAreDropped(t *testing.T) {
 	stamptest.Submit(t, s, id, gate("acct", 1, change.RoleSecondary))
 	stamptest.Submit(t, s, id, gate("other", 1, change.RoleSecondary))
 	stamptest.Submit(t, s, id, command(func(tx *ranges.Tx) {
-		tx.TakeClosed(closed(10, old, other))
+		take(tx, closed(10, old, other))
 		tx.Stop(old, change.Stop{Reason: change.StopForked})
 		tx.Stop(other, change.Stop{Reason: change.StopForked})
 	}))
@@ -57,13 +61,13 @@ func TestR13FormerEpochsAreDropped(t *testing.T) {
 
 	stamptest.Submit(t, s, id, gate("acct", 2, change.RoleSecondary))
 	requireStreams("acct", 0, 0)
-	stamptest.Submit(t, s, id, command(func(tx *ranges.Tx) { tx.TakeClosed(closed(20, old, other, stream("acct", 2, 4), stream("acct", 3, 4))) }))
+	stamptest.Submit(t, s, id, command(func(tx *ranges.Tx) { take(tx, closed(20, old, other, stream("acct", 2, 4), stream("acct", 3, 4))) }))
 	requireStreams("acct", 2, 0)
 	for _, n := range s.Nodes() {
 		require.NoError(t, s.Stop(n, true))
 		require.NoError(t, s.Start(n))
 	}
-	stamptest.Submit(t, s, id, command(func(tx *ranges.Tx) { tx.TakeClosed(closed(30, old)) }))
+	stamptest.Submit(t, s, id, command(func(tx *ranges.Tx) { take(tx, closed(30, old)) }))
 	requireStreams("acct", 2, 0)
 	requireStreams("other", 1, 1)
 	stamptest.Submit(t, s, id, gate("other", 2, change.RolePrimary))

@@ -2,6 +2,7 @@ package ranges
 
 import (
 	"fmt"
+	"slices"
 
 	"antipode/geo"
 	"antipode/internal/plantedbugs"
@@ -60,7 +61,13 @@ func (tx *Tx) Received(encoded []byte, rec *change.Record, whole bool) error {
 	return nil
 }
 
-// TakeClosed stages a closed record of the other location, which is not stale and joins.
+// DropFormer takes the heads of former epochs out of a closed record: their records are refused (R7), so
+// the streams would be behind, and be pulled, for ever.
+func (tx *Tx) DropFormer(c *change.Closed) {
+	c.Heads = slices.DeleteFunc(c.Heads, func(h change.StreamHead) bool { return former(tx.Gate(h.Account), c.Stream(h)) })
+}
+
+// TakeClosed stages a closed record of the other location, which is not stale and joins, after DropFormer.
 func (tx *Tx) TakeClosed(c *change.Closed) {
 	src := geo.SourceRange{Origin: c.Origin, Range: c.Range}
 	tx.b.ReceivedClosed(c)
@@ -81,9 +88,6 @@ func (s streams) Set(st geo.Stream, c change.Cursor) {
 	save(s.tx, s.tx.r.cursors, st)
 	s.tx.r.cursors[st] = c
 }
-
-// Former implements cursor.Streams.
-func (s streams) Former(st geo.Stream) bool { return former(s.tx.Gate(st.Account), st) }
 
 // Behind implements cursor.Streams.
 func (s streams) Behind(src geo.SourceRange, f func(geo.Stream, change.Cursor)) {
