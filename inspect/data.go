@@ -119,7 +119,7 @@ func describeRangeRow(k keys.RangeKey, v []byte) (key, value string, err error) 
 		return "", geo.Timestamp(h.Seq).String(), err
 	case keys.KindHead, keys.KindTrimmed:
 		h, err := change.ParseOutboxHead(v)
-		return k.Stream.String(), fmt.Sprintf("%d, hash %016x, %d bytes up to it", h.Seq, uint64(h.Hash), h.Bytes), err
+		return k.Stream.String(), fmt.Sprintf("%d, hash %016x, %d bytes and %d of payload up to it", h.Seq, uint64(h.Hash), h.Bytes, h.Payload), err
 	case keys.KindCursor:
 		c, err := change.ParseCursor(v)
 		return k.Stream.String(), fmt.Sprintf("applied %d, hash %016x, %d closed times waiting", c.Applied.Seq, uint64(c.Applied.Hash), len(c.Pairs)), err

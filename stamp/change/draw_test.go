@@ -200,5 +200,5 @@ func sealed(body []byte) []byte {
 
 func drawOutboxHead(t *rapid.T) OutboxHead {
 	h := geo.Head{Seq: geo.Seq(drawNumber(t, "seq")), Hash: geo.Hash(drawNumber(t, "hash"))}
-	return OutboxHead{h, drawNumber(t, "bytes")}
+	return OutboxHead{h, Volume{drawNumber(t, "bytes"), drawNumber(t, "payload")}}
 }

@@ -132,7 +132,7 @@ var (
 	}
 
 	goldenHead       = geo.Head{Seq: 2, Hash: 0x1122334455667788}
-	goldenOutboxHead = OutboxHead{Head: goldenHead, Bytes: 0x1234}
+	goldenOutboxHead = OutboxHead{Head: goldenHead, Volume: Volume{Bytes: 0x1234, Payload: 0x56789a}}
 	goldenApplied    = AppliedState{EntryID: geo.EntryID{Term: 7, Index: 258}, Group: GroupID{7, 12}, Last: 17_000_000_000_000_004}
 )
 
@@ -229,7 +229,7 @@ func TestGolden(t *testing.T) {
 	})
 	requireGolden(t, "testdata/outbox.golden", []goldenCase{
 		hexCase("head", AppendOutboxHead(nil, goldenOutboxHead)),
-		hexCase("row", AppendOutboxRow(nil, goldenOutboxHead.Bytes, []byte("record"))),
+		hexCase("row", AppendOutboxRow(nil, goldenOutboxHead.Volume, []byte("record"))),
 	})
 	requireGolden(t, "testdata/stop.golden", []goldenCase{
 		hexCase("forked", AppendStop(nil, goldenStop)),
@@ -291,7 +291,7 @@ func TestGoldenIsRead(t *testing.T) {
 	require.Equal(t, goldenOutboxHead, place)
 	before, encoded, err := ParseOutboxRow(goldenBytes(t, "outbox", "row"))
 	require.NoError(t, err)
-	require.Equal(t, goldenOutboxHead.Bytes, before)
+	require.Equal(t, goldenOutboxHead.Volume, before)
 	require.Equal(t, "record", string(encoded))
 	stop, err := ParseStop(goldenBytes(t, "stop", "forked"))
 	require.NoError(t, err)

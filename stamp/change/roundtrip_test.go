@@ -167,10 +167,10 @@ func TestSmallRoundTrip(t *testing.T) {
 		require.Equal(t, place, gotPlace)
 		requireCanonical(t, b, reencodeOutboxHead)
 
-		b = AppendOutboxRow(nil, place.Bytes, b)
+		b = AppendOutboxRow(nil, place.Volume, b)
 		before, encoded, err := ParseOutboxRow(b)
 		require.NoError(t, err)
-		require.Equal(t, place.Bytes, before)
+		require.Equal(t, place.Volume, before)
 		require.Equal(t, b[outboxRowHeader:], encoded)
 		_, _, err = ParseOutboxRow(b[:outboxRowHeader-1])
 		require.ErrorIs(t, err, ErrMalformed)

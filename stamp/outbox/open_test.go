@@ -10,6 +10,7 @@ import (
 
 	"antipode/geo"
 	"antipode/stamp/change"
+	"antipode/stamp/extent"
 	"antipode/stamp/keys"
 	"antipode/stamp/kv"
 	"antipode/stamp/state"
@@ -94,7 +95,7 @@ func TestOpenReadsNoRecord(t *testing.T) {
 		o, err := Open(testRange, c)
 		require.NoError(t, err)
 		require.Equal(t, 1+(geo.LaneCount+1)+1, c.keys, "%d records", n)
-		require.Equal(t, 25*geo.LaneCount, c.bytes, "%d records", n)
+		require.Equal(t, 33*geo.LaneCount, c.bytes, "%d records", n)
 		b, oldest := o.Backlog()
 		require.EqualValues(t, n, b.Records)
 		require.Len(t, oldest, geo.LaneCount)
@@ -103,7 +104,7 @@ func TestOpenReadsNoRecord(t *testing.T) {
 		require.EqualValues(t, 1, at)
 		var bytes int64
 		require.NoError(t, keys.Each(store, keys.OutboxAll(testRange), func(_, v []byte) error {
-			bytes += int64(len(v) - 8)
+			bytes += int64(len(v) - 16)
 			return nil
 		}))
 		require.Equal(t, bytes, b.Bytes)
@@ -111,15 +112,16 @@ func TestOpenReadsNoRecord(t *testing.T) {
 	}
 }
 
-// What waits, by the heads alone, is what a scan of the rows finds, after any records and trims and
-// with restarts between (property, against a scan).
-func TestBacklogIsWhatRowsHold(t *testing.T) {
+// R18: what waits, of all and of each account, by the heads alone, is what a scan of the rows finds,
+// payload included, after any records and trims and with restarts between (property, against a scan).
+func TestR18BacklogIsWhatRowsHold(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		r := &rig{t: t, fs: vfs.NewMem()}
 		r.open()
 		for range 200 {
 			s := laneStream(rng.IntN(3))
+			s.Account = [...]geo.Account{"acct", "other"}[rng.IntN(2)]
 			trimmed, head := r.o.Ends(s)
 			switch k := rng.IntN(10); {
 			case k == 0:
@@ -133,7 +135,11 @@ func TestBacklogIsWhatRowsHold(t *testing.T) {
 				rec := change.Record{
 					Epoch: s.Epoch, Range: s.Range, Lane: s.Lane, Service: geo.Table, Account: s.Account,
 					Seq: head.Seq + 1, Prev: head.Hash, CommitTime: 9, Partition: []byte("p"),
-					Ops: []change.Op{{Row: []byte("r"), Value: make([]byte, rng.IntN(300))}},
+					Ops:    []change.Op{{Row: []byte("r"), Value: make([]byte, rng.IntN(300))}},
+					Chunks: make([]extent.Ref, rng.IntN(3)),
+				}
+				for i := range rec.Chunks {
+					rec.Chunks[i] = extent.Ref{ID: extent.ChunkID{byte(i)}, Length: 1 + uint32(rng.IntN(1<<20))}
 				}
 				encoded, err := change.AppendRecord(nil, &rec)
 				require.NoError(t, err)
@@ -142,20 +148,43 @@ func TestBacklogIsWhatRowsHold(t *testing.T) {
 					return err
 				}))
 			}
-			var want Backlog
-			streams := map[geo.Stream]bool{}
-			require.NoError(t, keys.EachStream(r.store, keys.OutboxAll(testRange), func(s geo.Stream, v []byte) error {
-				want.Records++
-				want.Bytes += int64(len(v) - 8)
-				streams[s] = true
-				return nil
-			}))
-			got, oldest := r.o.Backlog()
-			require.Equal(t, want, got, "seed %d", seed)
-			require.Len(t, oldest, len(streams))
+			requireScanned(t, r)
 		}
 		require.NoError(t, r.store.Close())
 	}
+}
+
+// requireScanned compares what an outbox reports to wait with a scan of its rows.
+func requireScanned(t *testing.T, r *rig) {
+	var all Backlog
+	of := map[geo.Account]Backlog{}
+	streams := map[geo.Stream]bool{}
+	require.NoError(t, keys.EachStream(r.store, keys.OutboxAll(testRange), func(s geo.Stream, v []byte) error {
+		_, encoded, err := change.ParseOutboxRow(v)
+		require.NoError(t, err)
+		rec, err := change.ParseRecord(encoded)
+		require.NoError(t, err)
+		b := of[s.Account]
+		for _, to := range []*Backlog{&all, &b} {
+			to.Records++
+			to.Bytes += int64(len(encoded))
+			for _, ref := range rec.Chunks {
+				to.Payload += int64(ref.Length)
+			}
+		}
+		of[s.Account], streams[s] = b, true
+		return nil
+	}))
+	got, oldest := r.o.Backlog()
+	require.Equal(t, all, got)
+	require.Len(t, oldest, len(streams))
+	require.Equal(t, of, r.o.Backlogs())
+	firsts := 0
+	for a, list := range r.o.Firsts() {
+		require.Contains(t, of, a)
+		firsts += len(list)
+	}
+	require.Equal(t, len(streams), firsts)
 }
 
 // BenchmarkOpen opens outboxes of different length: the time does not depend on it.

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 
 	"antipode/geo"
 	"antipode/stamp/change"
@@ -49,8 +50,10 @@ type Outbox struct {
 	trimmed map[geo.Stream]change.OutboxHead
 	// waiting are the streams with records in the outbox: those whose head is not trimmed.
 	waiting map[geo.Stream]struct{}
-	// records and bytes are what waits in all streams.
-	records, bytes int64
+	// all is what waits in all streams; of is what waits of each account, without a row for one of which
+	// nothing does.
+	all Backlog
+	of  map[geo.Account]Backlog
 	// closed is the greatest closed time that the range has committed.
 	closed geo.Timestamp
 	// moved are the streams whose head Finish has to write.
@@ -72,7 +75,7 @@ type Record struct {
 func Open(id geo.RangeID, from kv.Reader) (*Outbox, error) {
 	o := &Outbox{
 		id: id, heads: map[geo.Stream]change.OutboxHead{}, trimmed: map[geo.Stream]change.OutboxHead{},
-		waiting: map[geo.Stream]struct{}{}, moved: map[geo.Stream]struct{}{},
+		waiting: map[geo.Stream]struct{}{}, of: map[geo.Account]Backlog{}, moved: map[geo.Stream]struct{}{},
 	}
 	if v, ok, err := from.Get(keys.Closed(id)); err != nil {
 		return nil, err
@@ -96,8 +99,7 @@ func Open(id geo.RangeID, from kv.Reader) (*Outbox, error) {
 	for s, head := range o.heads {
 		if trimmed := o.trimmed[s]; trimmed.Seq < head.Seq {
 			o.waiting[s] = struct{}{}
-			o.records += int64(head.Seq - trimmed.Seq)
-			o.bytes += int64(head.Bytes - trimmed.Bytes)
+			o.count(s, trimmed, head, 1)
 		}
 	}
 	return o, err
@@ -110,16 +112,28 @@ func (o *Outbox) ApplyRecord(w Writer, r *change.Record, encoded []byte) (Record
 	if head := o.Head(s); !head.Precedes(r.Seq, r.Prev) {
 		return Record{}, fmt.Errorf("%w: %s: want #%d, got #%d", ErrGap, s, head.Seq+1, r.Seq)
 	}
-	before := o.heads[s].Bytes
-	head := geo.Head{Seq: r.Seq, Hash: change.HashOf(encoded)}
-	o.heads[s] = change.OutboxHead{Head: head, Bytes: before + uint64(len(encoded))}
+	before := o.heads[s]
+	head := change.OutboxHead{Head: geo.Head{Seq: r.Seq, Hash: change.HashOf(encoded)}, Volume: before.Add(r, encoded)}
+	o.heads[s] = head
 	o.moved[s], o.waiting[s] = struct{}{}, struct{}{}
-	o.records++
-	o.bytes += int64(len(encoded))
-	row := change.AppendOutboxRow(make([]byte, 0, 8+len(encoded)), before, encoded)
+	o.count(s, before, head, 1)
+	row := change.AppendOutboxRow(make([]byte, 0, 16+len(encoded)), before.Volume, encoded)
 	return Record{
 		Stream: s, Seq: r.Seq, Hash: head.Hash, CommitTime: r.CommitTime, Bytes: encoded, Chunks: len(r.Chunks) > 0,
 	}, w.Set(keys.Outbox(o.id, s, r.Seq), row)
+}
+
+// count adds what lies between two places of a stream to what waits, or with by -1 takes it away.
+func (o *Outbox) count(s geo.Stream, from, to change.OutboxHead, by int64) {
+	of := o.of[s.Account]
+	for _, b := range [...]*Backlog{&o.all, &of} {
+		b.Records += by * int64(to.Seq-from.Seq)
+		b.Bytes += by * int64(to.Bytes-from.Bytes)
+		b.Payload += by * int64(to.Payload-from.Payload)
+	}
+	if o.of[s.Account] = of; of.Records == 0 {
+		delete(o.of, s.Account)
+	}
 }
 
 // ApplyClosed takes a closed time of the range.
@@ -140,8 +154,7 @@ func (o *Outbox) ApplyTrim(w Writer, s geo.Stream, to change.OutboxHead) error {
 	if err := o.deleteRows(w, s, from.Seq+1, to.Seq+1); err != nil {
 		return err
 	}
-	o.records -= int64(to.Seq - from.Seq)
-	o.bytes -= int64(to.Bytes - from.Bytes)
+	o.count(s, from, to, -1)
 	o.trimmed[s] = to
 	if to.Seq == head.Seq {
 		delete(o.waiting, s)
@@ -212,24 +225,43 @@ func Before(from kv.Getter, id geo.RangeID, s geo.Stream, n geo.Seq) (at change.
 		return at, false, err
 	}
 	h, err := change.ParseHeader(encoded)
-	return change.OutboxHead{Head: geo.Head{Seq: n - 1, Hash: h.Prev}, Bytes: before}, err == nil, err
+	return change.OutboxHead{Head: geo.Head{Seq: n - 1, Hash: h.Prev}, Volume: before}, err == nil, err
 }
 
 // Backlog is how much of the outbox the other location has not acknowledged.
 type Backlog struct {
-	Records, Bytes int64
+	// Bytes are those of the records, Payload those of the chunks that they name.
+	Records, Bytes, Payload int64
 	// Oldest is the commit time of the oldest record, zero for an empty outbox.
 	Oldest geo.Timestamp
 }
+
+// Size is what the backlog counts for a budget: records and payload.
+func (b Backlog) Size() int64 { return b.Bytes + b.Payload }
 
 // Backlog counts the queued records. Oldest is left to the function of that name, which
 // reads the store: oldest are the keys to give it.
 func (o *Outbox) Backlog() (b Backlog, oldest [][]byte) {
 	for s := range o.waiting {
-		oldest = append(oldest, keys.Outbox(o.id, s, o.trimmed[s].Seq+1))
+		oldest = append(oldest, o.first(s))
 	}
-	return Backlog{Records: o.records, Bytes: o.bytes}, oldest
+	return o.all, oldest
 }
+
+// Backlogs counts the queued records of each account that has any, without Oldest.
+func (o *Outbox) Backlogs() map[geo.Account]Backlog { return maps.Clone(o.of) }
+
+// Firsts are the keys to give Oldest, of each account that has queued records.
+func (o *Outbox) Firsts() map[geo.Account][][]byte {
+	out := make(map[geo.Account][][]byte, len(o.of))
+	for s := range o.waiting {
+		out[s.Account] = append(out[s.Account], o.first(s))
+	}
+	return out
+}
+
+// first is the key of the oldest record that is queued of a stream.
+func (o *Outbox) first(s geo.Stream) []byte { return keys.Outbox(o.id, s, o.trimmed[s].Seq+1) }
 
 // Oldest returns the least commit time of the records under some outbox keys, zero for
 // none. It skips those that were trimmed meanwhile.
