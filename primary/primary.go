@@ -87,7 +87,7 @@ const kindCloseGeneration = "primary.closeGeneration"
 
 // Commands are the commands of this package that a node accepts from other nodes.
 func Commands() ranges.Commands {
-	return ranges.Commands{kindCloseGeneration: func(body []byte) (ranges.Portable, error) {
+	return ranges.Commands{kindRepair: parseRepair, kindCloseGeneration: func(body []byte) (ranges.Portable, error) {
 		return closeGeneration{body}, nil
 	}}
 }

@@ -1,0 +1,70 @@
+package primary
+
+import (
+	"slices"
+
+	"antipode/services/blobs"
+	"antipode/stamp/change"
+	"antipode/stamp/extent"
+	"antipode/stamp/keys"
+	"antipode/stamp/ranges"
+)
+
+// rowsRecordBytes bounds the rows that share a record. A larger row has one alone, as it had when it was
+// written.
+const rowsRecordBytes = 256 << 10
+
+// row is a row of this location that the secondary gets again.
+type row struct {
+	partition keys.Partition
+	op        change.Op
+	// chunks is the payload that the row names.
+	chunks []extent.Ref
+}
+
+// rowOf returns the row of a key: its value, or its deletion if it is not present. For bytes that are no
+// row it returns an error.
+func rowOf(key, value []byte, present bool) (r row, err error) {
+	if r.partition, r.op.Row, err = keys.ParsePartition(key); err != nil {
+		return row{}, err
+	}
+	if !present {
+		r.op.Delete = true
+		return r, nil
+	}
+	r.op.Value = value
+	r.chunks, err = blobs.RowChunks(key, value)
+	return r, err
+}
+
+// size is about what the row takes in a record.
+func (r row) size() int {
+	return len(r.op.Row) + len(r.op.Value) + len(r.chunks)*len(extent.ChunkID{})
+}
+
+// stageRows stages changes that set or delete rows. They are numbered like any other change, so that
+// the secondary gets them in order with all others. Rows of one partition that follow each other
+// share records. The node must hold the payload.
+func stageRows(tx *ranges.Tx, rows []row) error {
+	for len(rows) > 0 {
+		p := rows[0].partition
+		rec := change.Record{CommitTime: tx.Timestamp(p.Generation.Created), Partition: p.Append(nil)}
+		n, bytes := 0, 0
+		for n < len(rows) && rows[n].partition == p && (n == 0 || bytes+rows[n].size() <= rowsRecordBytes) {
+			r := rows[n]
+			rec.Ops = append(rec.Ops, r.op)
+			for _, ref := range r.chunks {
+				if !slices.Contains(rec.Chunks, ref) {
+					rec.Chunks = append(rec.Chunks, ref)
+				}
+			}
+			bytes += r.size()
+			n++
+		}
+		if err := tx.Change(p, rec); err != nil {
+			return err
+		}
+		rows = rows[n:]
+	}
+	return nil
+}
