@@ -80,6 +80,16 @@ func describePart(kind change.PartKind, body []byte) (p Part, err error) {
 		s, to, err := change.ParseTrim(body)
 		p.Detail = fmt.Sprintf("%s up to %d", s, to.Seq)
 		return p, err
+	case change.PartWipe:
+		p.Part = "wipe"
+		lower, upper, err := change.ParseWipe(body)
+		p.Detail = fmt.Sprintf("%x up to %x", lower, upper)
+		if of, generation, parsed := keys.ParseSpan(lower, upper); parsed == nil && generation {
+			p.Detail = "of " + containerText(of)
+		} else if parsed == nil {
+			p.Detail = fmt.Sprintf("of %s %s", of.Service, of.Account)
+		}
+		return p, err
 	case change.PartStop:
 		p.Part = "stop"
 		s, why, err := change.ParseStopPart(body)

@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"maps"
+
 	"antipode/geo"
 	"antipode/stamp/change"
 )
@@ -62,6 +64,12 @@ func (m *model) part(kind change.PartKind, body []byte) error {
 			return err
 		}
 		m.trimmed[st] = max(m.trimmed[st], min(to.Seq, m.heads[st].Seq))
+	case change.PartWipe:
+		lower, upper, err := change.ParseWipe(body)
+		if err != nil {
+			return err
+		}
+		m.wipe(string(lower), string(upper))
 	case change.PartStop:
 		st, why, err := change.ParseStopPart(body)
 		if err != nil {
@@ -74,6 +82,13 @@ func (m *model) part(kind change.PartKind, body []byte) error {
 		m.last = max(m.last, why.At)
 	}
 	return nil
+}
+
+// wipe deletes the rows with keys in [lower, upper).
+func (m *model) wipe(lower, upper string) {
+	for part, rows := range m.parts {
+		maps.DeleteFunc(rows, func(row, _ string) bool { return part+row >= lower && part+row < upper })
+	}
 }
 
 func (m *model) record(kind change.PartKind, r *change.Record, body []byte) {

@@ -145,7 +145,7 @@ type part struct {
 // chunks they name.
 func drawParts(t *rapid.T, b *Builder) (parts []part, chunks []extent.Ref) {
 	for range rapid.IntRange(0, 5).Draw(t, "parts") {
-		kind := PartKind(rapid.IntRange(1, 9).Draw(t, "kind"))
+		kind := rapid.OneOf(rapid.Just(PartWipe), rapid.Map(rapid.IntRange(1, 9), func(n int) PartKind { return PartKind(n) })).Draw(t, "kind")
 		var body []byte
 		switch kind {
 		case PartChange, PartReceived, PartReceivedCursor:
@@ -186,6 +186,11 @@ func drawParts(t *rapid.T, b *Builder) (parts []part, chunks []extent.Ref) {
 			s, why := drawStream(t), drawStop(t)
 			b.Stop(s, why)
 			body = AppendStop(appendStream(nil, s), why)
+		case PartWipe:
+			lower, upper := drawBytes(t, 200, "lower"), drawBytes(t, 200, "upper")
+			b.Wipe(lower, upper)
+			body = append(binary.AppendUvarint(nil, uint64(len(lower))), lower...)
+			body = append(binary.AppendUvarint(body, uint64(len(upper))), upper...)
 		}
 		parts = append(parts, part{kind, body})
 	}

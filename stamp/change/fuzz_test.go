@@ -142,6 +142,10 @@ func parsePart(t *testing.T, kind PartKind, body []byte) {
 		s, to, e := ParseTrim(body)
 		b.Trim(s, to)
 		err = e
+	case PartWipe:
+		lower, upper, e := ParseWipe(body)
+		b.Wipe(lower, upper)
+		err = e
 	default:
 		return
 	}

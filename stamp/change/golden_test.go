@@ -174,6 +174,18 @@ func goldenSmallGroup(t testing.TB) []byte {
 	return b.Finish(GroupID{7, 12}, GroupID{7, 11}, 0)
 }
 
+// goldenWipe wipes the generation of goldenPartition.
+func goldenWipe() []byte {
+	var b Builder
+	b.Wipe(goldenWiped())
+	return b.Finish(GroupID{7, 13}, GroupID{7, 12}, 257)
+}
+
+func goldenWiped() (lower, upper []byte) {
+	lower = keys.AppendContainer(nil, geo.Table, "acct", "people", goldenPartition.Generation)
+	return lower, keys.PrefixEnd(lower)
+}
+
 func goldenFrames(t testing.TB) map[string]Frame {
 	c := goldenClosed["delta"]
 	records := [][]byte{goldenRecord(t, "set"), goldenRecord(t, "set, delete and a chunk")}
@@ -200,7 +212,7 @@ func TestGolden(t *testing.T) {
 	}
 	var empty Builder
 	group = append(group, hexCase("one record", goldenSmallGroup(t)), hexCase("every part", goldenGroup(t)),
-		hexCase("no parts", empty.Finish(GroupID{1, 1}, GroupID{}, 0)))
+		hexCase("no parts", empty.Finish(GroupID{1, 1}, GroupID{}, 0)), hexCase("wipe", goldenWipe()))
 	frames := goldenFrames(t)
 	for _, name := range []string{"records and closed", "record alone", "closed alone", "a record of version 2"} {
 		f := frames[name]
@@ -300,6 +312,16 @@ func TestGoldenIsRead(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, goldenApplied, applied)
 	requireGoldenGroup(t, goldenBytes(t, "group", "every part"))
+	wiping, err := ParseGroup(goldenBytes(t, "group", "wipe"))
+	require.NoError(t, err)
+	require.NoError(t, wiping.Parts(func(kind PartKind, body []byte) error {
+		require.Equal(t, PartWipe, kind)
+		lower, upper, err := ParseWipe(body)
+		wantLower, wantUpper := goldenWiped()
+		require.Equal(t, wantLower, lower)
+		require.Equal(t, wantUpper, upper)
+		return err
+	}))
 }
 
 func requireGoldenGroup(t *testing.T, b []byte) {

@@ -17,25 +17,24 @@ type PartKind byte
 
 // The kinds of parts.
 const (
-	PartChange         PartKind = 1 // a record of an account whose primary is here
-	PartReceived       PartKind = 2 // a record of the other location, applied with its cursor
-	PartReceivedCursor PartKind = 3 // the same, advancing the cursor only (R14)
-	PartClosed         PartKind = 4 // closed time of this range
-	PartReceivedClosed PartKind = 5 // closed record of a source range of the other location
-	PartGate           PartKind = 6 // gate of an account (R7)
-	PartGeneration     PartKind = 7 // generation closed (R8)
-	PartTrim           PartKind = 8 // outbox of a stream deleted up to a number
-	PartStop           PartKind = 9 // stream stopped, or free to go on (R16)
+	PartChange         PartKind = 1  // a record of an account whose primary is here
+	PartReceived       PartKind = 2  // a record of the other location, applied with its cursor
+	PartReceivedCursor PartKind = 3  // the same, advancing the cursor only (R14)
+	PartClosed         PartKind = 4  // closed time of this range
+	PartReceivedClosed PartKind = 5  // closed record of a source range of the other location
+	PartGate           PartKind = 6  // gate of an account (R7)
+	PartGeneration     PartKind = 7  // generation closed (R8)
+	PartTrim           PartKind = 8  // outbox of a stream deleted up to a number
+	PartStop           PartKind = 9  // stream stopped, or free to go on (R16)
+	PartWipe           PartKind = 14 // rows of clients' keys in a span deleted
 )
 
 // Kinds that are reserved, so that formats need not change when they are built. No leader writes
-// them yet, and apply refuses them. 10 is free.
+// them yet, and apply refuses them. 10 and 15 are free.
 const (
-	PartFreeze     PartKind = 11 // gates of an account frozen for an epoch, with the fork record (R20)
-	PartWaiting    PartKind = 12 // gate of a former primary that waits (R22)
-	PartSplit      PartKind = 13 // the range is split; numbered on every stream of it
-	PartImage      PartKind = 14 // span image installed (R17)
-	PartImageFloor PartKind = 15 // streams of a span up to which an image covers their records (R17)
+	PartFreeze  PartKind = 11 // gates of an account frozen for an epoch, with the fork record (R20)
+	PartWaiting PartKind = 12 // gate of a former primary that waits (R22)
+	PartSplit   PartKind = 13 // the range is split; numbered on every stream of it
 )
 
 // Group is one Raft entry: the changes of all commands that a leader evaluated

@@ -193,6 +193,20 @@ func TestParseGroupRefuses(t *testing.T) {
 	require.False(t, NamesChunks(nil))
 }
 
+// The span of a wipe has keys, and nothing stands behind it (table).
+func TestParseWipeRefuses(t *testing.T) {
+	lower, upper, err := ParseWipe([]byte("\x01a\x01b"))
+	require.NoError(t, err)
+	require.Equal(t, "a b", string(lower)+" "+string(upper))
+	for name, body := range map[string]string{
+		"empty": "", "no end": "\x01a", "no keys": "\x01a\x01a", "backwards": "\x01b\x01a", "over the end": "\x01a\x02b",
+		"byte behind it": "\x01a\x01bc", "number in long form": "\x81\x00a\x01b",
+	} {
+		_, _, err := ParseWipe([]byte(body))
+		require.ErrorIs(t, err, ErrMalformed, name)
+	}
+}
+
 // What carries no checksum is held to its limits too: lanes, roles, versions and
 // the number of pairs (R13; table).
 func TestSmallRefuses(t *testing.T) {

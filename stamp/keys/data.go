@@ -1,6 +1,7 @@
 package keys
 
 import (
+	"bytes"
 	"strings"
 
 	"github.com/cespare/xxhash/v2"
@@ -72,6 +73,11 @@ func cutGeneration(b []byte) (g Generation, rest []byte, err error) {
 	return Generation{geo.EpochNumber(epoch), geo.Timestamp(created)}, rest, err
 }
 
+// AppendAccount appends the prefix of everything an account stored in a service.
+func AppendAccount(dst []byte, s geo.Service, a geo.Account) []byte {
+	return AppendString(append(dst, spaceData, byte(s)), string(a))
+}
+
 // AppendService appends the prefix of everything clients stored in a service.
 func AppendService(dst []byte, s geo.Service) []byte { return append(dst, spaceData, byte(s)) }
 
@@ -95,6 +101,39 @@ func ParsePartition(key []byte) (p Partition, row []byte, err error) {
 	}
 	p.Object, row, err = CutString(rest)
 	return p, row, err
+}
+
+// ParseSpan returns the account in whose keys of a service the span [lower, upper) lies. whole is true if the
+// span lies in one generation of one container, which p then names too. ErrMalformed if the span lies in no
+// single account, or has no keys.
+func ParseSpan(lower, upper []byte) (p Partition, whole bool, err error) {
+	if len(lower) < 2 || lower[0] != spaceData {
+		return p, false, ErrMalformed
+	}
+	p.Service = geo.Service(lower[1])
+	account, rest, err := CutString(lower[2:])
+	if err != nil {
+		return p, false, err
+	}
+	p.Account = geo.Account(account)
+	if !spanWithin(lower, upper, AppendAccount(nil, p.Service, p.Account)) {
+		return p, false, ErrMalformed
+	}
+	container, rest, err := CutString(rest)
+	if err != nil {
+		return p, false, nil
+	}
+	g, _, err := cutGeneration(rest)
+	if err != nil || !spanWithin(lower, upper, AppendContainer(nil, p.Service, p.Account, container, g)) {
+		return p, false, nil
+	}
+	p.Container, p.Generation = container, g
+	return p, true, nil
+}
+
+// spanWithin reports whether [lower, upper) has keys and all of them start with prefix.
+func spanWithin(lower, upper, prefix []byte) bool {
+	return bytes.HasPrefix(lower, prefix) && bytes.Compare(lower, upper) < 0 && bytes.Compare(upper, PrefixEnd(prefix)) <= 0
 }
 
 // TableContainer is the form in which a table name enters keys: names compare

@@ -29,6 +29,47 @@ func TestStringRoundTrip(t *testing.T) {
 	})
 }
 
+// A span lies in the account, and in the generation, whose prefixes both of its ends have (table and property).
+func TestParseSpan(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := drawPartition(t)
+		p.Object = ""
+		generation := AppendContainer(nil, p.Service, p.Account, p.Container, p.Generation)
+		got, whole, err := ParseSpan(generation, PrefixEnd(generation))
+		require.NoError(t, err)
+		require.True(t, whole)
+		require.Equal(t, p, got)
+
+		of := Partition{Service: p.Service, Account: p.Account}
+		account := AppendAccount(nil, p.Service, p.Account)
+		for _, span := range [][2][]byte{
+			{account, PrefixEnd(account)},
+			{generation, append(PrefixEnd(generation), 0)},
+			{generation[:len(generation)-1], PrefixEnd(generation)},
+			{account, PrefixEnd(generation)},
+		} {
+			got, whole, err := ParseSpan(span[0], span[1])
+			require.NoError(t, err)
+			require.False(t, whole)
+			require.Equal(t, of, got)
+		}
+
+		service := AppendService(nil, p.Service)
+		for _, span := range [][2][]byte{
+			{service, PrefixEnd(service)},
+			{account, PrefixEnd(service)},
+			{generation, append(PrefixEnd(account), 0)},
+			{generation, generation},
+			{PrefixEnd(account), account},
+			{nil, nil},
+			{Applied(1), Closed(1)},
+		} {
+			_, _, err := ParseSpan(span[0], span[1])
+			require.ErrorIs(t, err, ErrMalformed)
+		}
+	})
+}
+
 // A partition and a stream come back from their keys as they went in, and a key cut
 // anywhere before its end is refused (property).
 func TestKeyRoundTrip(t *testing.T) {

@@ -64,6 +64,8 @@ func (m *Machine) applyPart(batch *state.Batch, kind change.PartKind, body []byt
 			return err
 		}
 		return m.outbox.ApplyTrim(batch, s, to)
+	case change.PartWipe:
+		return m.applyWipe(batch, body)
 	}
 	return fmt.Errorf("%w: part kind %d", change.ErrVersion, kind)
 }

@@ -126,6 +126,7 @@ type Range struct {
 	// acking are groups that took effect and wait for every in-sync replica.
 	acking     []*group
 	overlay    map[string]overlayValue
+	wipes      []wipe // see wipe.go
 	heads      map[geo.Stream]geo.Head
 	cursors    map[geo.Stream]change.Cursor
 	known      map[geo.SourceRange]cursor.Known
@@ -197,7 +198,7 @@ func (r *Range) ID() geo.RangeID { return r.o.Range }
 func (r *Range) Replica() *replica.Replica { return r.replica }
 
 func (r *Range) resetOverlay() {
-	r.overlay = map[string]overlayValue{}
+	r.overlay, r.wipes = map[string]overlayValue{}, nil
 	r.heads = map[geo.Stream]geo.Head{}
 	r.cursors = map[geo.Stream]change.Cursor{}
 	r.known = map[geo.SourceRange]cursor.Known{}
@@ -339,6 +340,7 @@ func (r *Range) observe(a Applied) {
 				delete(r.overlay, k)
 			}
 		}
+		r.dropWipes(g.id)
 		r.acking = append(r.acking, g)
 	}
 	if a.Effective && r.leading.Load() && (len(a.Records) > 0 || a.Closed != 0) {

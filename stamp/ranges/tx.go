@@ -69,6 +69,9 @@ func (tx *Tx) Get(key []byte) ([]byte, bool, error) {
 	if v, ok := tx.r.overlay[string(key)]; ok {
 		return v.value, !v.deleted, nil
 	}
+	if tx.wiped(key) {
+		return nil, false, nil
+	}
 	return tx.r.o.State.Get(key)
 }
 
