@@ -126,6 +126,9 @@ func describeRangeRow(k keys.RangeKey, v []byte) (key, value string, err error) 
 	case keys.KindStop:
 		s, err := change.ParseStop(v)
 		return k.Stream.String(), stopText(s), err
+	case keys.KindImage:
+		m, err := change.ParseImage(v)
+		return string(k.Account), imageText(m), err
 	case keys.KindOutbox:
 		_, encoded, err := change.ParseOutboxRow(v)
 		if err != nil {

@@ -90,6 +90,11 @@ func describePart(kind change.PartKind, body []byte) (p Part, err error) {
 			p.Detail = fmt.Sprintf("of %s %s", of.Service, of.Account)
 		}
 		return p, err
+	case change.PartImage:
+		p.Part = "image"
+		a, m, err := change.ParseImagePart(body)
+		p.Detail = fmt.Sprintf("%s: %s", a, imageText(m))
+		return p, err
 	case change.PartStop:
 		p.Part = "stop"
 		s, why, err := change.ParseStopPart(body)
@@ -156,6 +161,15 @@ func stopText(s change.Stop) string {
 	}
 	return fmt.Sprintf("%s: #%d, hash %016x here; #%d, hash %016x there; since %s", s.Reason, s.Here.Seq, uint64(s.Here.Hash),
 		s.There.Seq, uint64(s.There.Hash), s.At)
+}
+
+// imageText says how far an image is.
+func imageText(m change.Image) string {
+	text := fmt.Sprintf("epoch %s, %d rows, %d bytes, %d bytes of payload", m.Epoch, m.Copied.Rows, m.Copied.Bytes, m.Copied.Payload)
+	if m.Done != nil {
+		return text + ", complete"
+	}
+	return fmt.Sprintf("%s, next key %x", text, m.Next)
 }
 
 // containerText names a generation of a table, container or queue.

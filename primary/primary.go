@@ -23,7 +23,12 @@ var ErrGateClosed = storageerr.ServerBusy.Saying("The account does not take writ
 
 // Write implements services.Writer.
 func (p *Primary) Write(ctx context.Context, w services.Write) error {
-	return p.stamp.Submit(ctx, geo.FirstRange(w.Partition().Service), &command{w: w})
+	return p.submit(ctx, w.Partition().Service, &command{w: w})
+}
+
+// submit commits a command in the range of a service.
+func (p *Primary) submit(ctx context.Context, s geo.Service, cmd ranges.Command) error {
+	return p.stamp.Submit(ctx, geo.FirstRange(s), cmd)
 }
 
 // command evaluates one service write on a range's leader.
@@ -87,9 +92,11 @@ const kindCloseGeneration = "primary.closeGeneration"
 
 // Commands are the commands of this package that a node accepts from other nodes.
 func Commands() ranges.Commands {
-	return ranges.Commands{kindRepair: parseRepair, kindCloseGeneration: func(body []byte) (ranges.Portable, error) {
-		return closeGeneration{body}, nil
-	}}
+	return ranges.Commands{
+		kindCloseGeneration: func(body []byte) (ranges.Portable, error) { return closeGeneration{body}, nil },
+		kindRepair:          parseRepair,
+		kindImage:           parseImage,
+	}
 }
 
 // Kind implements ranges.Portable.

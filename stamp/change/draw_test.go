@@ -145,7 +145,10 @@ type part struct {
 // chunks they name.
 func drawParts(t *rapid.T, b *Builder) (parts []part, chunks []extent.Ref) {
 	for range rapid.IntRange(0, 5).Draw(t, "parts") {
-		kind := rapid.OneOf(rapid.Just(PartWipe), rapid.Map(rapid.IntRange(1, 9), func(n int) PartKind { return PartKind(n) })).Draw(t, "kind")
+		kind := rapid.SampledFrom([]PartKind{
+			PartChange, PartReceived, PartReceivedCursor, PartClosed, PartReceivedClosed, PartGate, PartGeneration, PartTrim,
+			PartStop, PartWipe, PartImage,
+		}).Draw(t, "kind")
 		var body []byte
 		switch kind {
 		case PartChange, PartReceived, PartReceivedCursor:
@@ -191,6 +194,10 @@ func drawParts(t *rapid.T, b *Builder) (parts []part, chunks []extent.Ref) {
 			b.Wipe(lower, upper)
 			body = append(binary.AppendUvarint(nil, uint64(len(lower))), lower...)
 			body = append(binary.AppendUvarint(body, uint64(len(upper))), upper...)
+		case PartImage:
+			a, m := drawName(t, 1, "account"), drawImage(t)
+			b.Image(geo.Account(a), m)
+			body = AppendImage(appendShort(nil, a), m)
 		}
 		parts = append(parts, part{kind, body})
 	}
@@ -206,4 +213,20 @@ func sealed(body []byte) []byte {
 func drawOutboxHead(t *rapid.T) OutboxHead {
 	h := geo.Head{Seq: geo.Seq(drawNumber(t, "seq")), Hash: geo.Hash(drawNumber(t, "hash"))}
 	return OutboxHead{h, Volume{drawNumber(t, "bytes"), drawNumber(t, "payload")}}
+}
+
+func drawImage(t *rapid.T) Image {
+	size := func(label string) ImageSize {
+		return ImageSize{drawNumber(t, label), drawNumber(t, label), drawNumber(t, label)}
+	}
+	m := Image{Epoch: geo.Epoch{Number: 7, Location: "north"}, Copied: size("copied"), Total: size("total")}
+	if next := drawBytes(t, 40, "next"); len(next) > 0 {
+		m.Next = next
+	}
+	if rapid.Bool().Draw(t, "done") {
+		for range geo.LaneCount {
+			m.Done = append(m.Done, geo.Seq(drawNumber(t, "last")))
+		}
+	}
+	return m
 }

@@ -166,7 +166,7 @@ func FuzzParseCursor(f *testing.F) { fuzzCanonical(f, reencodeCursor) }
 // Any bytes give a gate, a head and an applied state, or an error for each; what is
 // read encodes back to the same bytes.
 func FuzzParseState(f *testing.F) {
-	fuzzCanonical(f, reencodeGate, reencodeHead, reencodeStop, reencodeApplied)
+	fuzzCanonical(f, reencodeGate, reencodeHead, reencodeStop, reencodeImage, reencodeApplied)
 }
 
 func fuzzCanonical(f *testing.F, reencode ...func([]byte) ([]byte, error)) {

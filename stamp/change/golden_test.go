@@ -126,6 +126,10 @@ var (
 		"secondary":             {Epoch: goldenEpoch, Role: RoleSecondary, Open: true},
 	}
 
+	goldenImage = Image{
+		Epoch: goldenEpoch, Next: goldenPartition.Append(nil),
+		Copied: ImageSize{Rows: 2, Bytes: 300, Payload: 4 << 20}, Total: ImageSize{Rows: 5, Bytes: 900, Payload: 8 << 20},
+	}
 	goldenStop = Stop{
 		Reason: StopForked, Here: geo.Head{Seq: 3, Hash: 0x33}, There: geo.Head{Seq: 2, Hash: 0x1122334455667788},
 		At: 17_000_000_000_000_004,
@@ -163,7 +167,16 @@ func goldenGroup(t testing.TB) []byte {
 	b.Generation(keys.ClosedGeneration(4, geo.Table, "acct", "people", goldenPartition.Generation))
 	b.Trim(goldenStream, goldenOutboxHead)
 	b.Stop(goldenStream, goldenStop)
+	b.Image("acct", goldenImage)
 	return b.Finish(GroupID{7, 12}, GroupID{7, 11}, 257)
+}
+
+func goldenWholeImage() Image {
+	m := Image{Epoch: goldenEpoch, Copied: goldenImage.Total, Total: goldenImage.Total}
+	for lane := range geo.LaneCount {
+		m.Done = append(m.Done, geo.Seq(100*lane))
+	}
+	return m
 }
 
 func goldenSmallGroup(t testing.TB) []byte {
@@ -247,6 +260,11 @@ func TestGolden(t *testing.T) {
 		hexCase("forked", AppendStop(nil, goldenStop)),
 		hexCase("none", AppendStop(nil, Stop{})),
 	})
+	requireGolden(t, "testdata/image.golden", []goldenCase{
+		hexCase("under way", AppendImage(nil, goldenImage)),
+		hexCase("complete", AppendImage(nil, goldenWholeImage())),
+		hexCase("none", AppendImage(nil, Image{})),
+	})
 	requireGolden(t, "testdata/applied.golden", []goldenCase{
 		hexCase("applied", AppendApplied(nil, goldenApplied)),
 		hexCase("nothing", AppendApplied(nil, AppliedState{})),
@@ -308,6 +326,12 @@ func TestGoldenIsRead(t *testing.T) {
 	stop, err := ParseStop(goldenBytes(t, "stop", "forked"))
 	require.NoError(t, err)
 	require.Equal(t, goldenStop, stop)
+	image, err := ParseImage(goldenBytes(t, "image", "under way"))
+	require.NoError(t, err)
+	require.Equal(t, goldenImage, image)
+	image, err = ParseImage(goldenBytes(t, "image", "complete"))
+	require.NoError(t, err)
+	require.Equal(t, goldenWholeImage(), image)
 	applied, err := ParseApplied(goldenBytes(t, "applied", "applied"))
 	require.NoError(t, err)
 	require.Equal(t, goldenApplied, applied)
@@ -362,12 +386,17 @@ func requireGoldenGroup(t *testing.T, b []byte) {
 			require.NoError(t, err)
 			require.Equal(t, goldenStream, s)
 			require.Equal(t, goldenStop, why)
+		case PartImage:
+			a, m, err := ParseImagePart(body)
+			require.NoError(t, err)
+			require.EqualValues(t, "acct", a)
+			require.Equal(t, goldenImage, m)
 		}
 		return nil
 	}))
 	require.Equal(t, []PartKind{
 		PartChange, PartChange, PartReceived, PartReceivedCursor, PartClosed,
-		PartReceivedClosed, PartGate, PartGeneration, PartTrim, PartStop,
+		PartReceivedClosed, PartGate, PartGeneration, PartTrim, PartStop, PartImage,
 	}, kinds)
 	require.True(t, NamesChunks(b))
 	refs, err := GroupChunks(b)

@@ -27,10 +27,11 @@ const (
 	PartTrim           PartKind = 8  // outbox of a stream deleted up to a number
 	PartStop           PartKind = 9  // stream stopped, or free to go on (R16)
 	PartWipe           PartKind = 14 // rows of clients' keys in a span deleted
+	PartImage          PartKind = 15 // how far the image of an account's rows is (R17)
 )
 
 // Kinds that are reserved, so that formats need not change when they are built. No leader writes
-// them yet, and apply refuses them. 10 and 15 are free.
+// them yet, and apply refuses them. 10 is free.
 const (
 	PartFreeze  PartKind = 11 // gates of an account frozen for an epoch, with the fork record (R20)
 	PartWaiting PartKind = 12 // gate of a former primary that waits (R22)

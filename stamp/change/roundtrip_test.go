@@ -182,6 +182,13 @@ func TestSmallRoundTrip(t *testing.T) {
 		require.Equal(t, stop, gotStop)
 		requireCanonical(t, b, reencodeStop)
 
+		image := drawImage(t)
+		b = AppendImage(nil, image)
+		gotImage, err := ParseImage(b)
+		require.NoError(t, err)
+		require.Equal(t, image, gotImage)
+		requireCanonical(t, b, reencodeImage)
+
 		applied := AppliedState{
 			geo.EntryID{Index: drawNumber(t, "index"), Term: drawNumber(t, "term")},
 			GroupID{drawNumber(t, "group term"), drawNumber(t, "group")},
@@ -241,6 +248,11 @@ func reencodeHead(b []byte) ([]byte, error) {
 func reencodeOutboxHead(b []byte) ([]byte, error) {
 	h, err := ParseOutboxHead(b)
 	return AppendOutboxHead(nil, h), err
+}
+
+func reencodeImage(b []byte) ([]byte, error) {
+	m, err := ParseImage(b)
+	return AppendImage(nil, m), err
 }
 
 func reencodeStop(b []byte) ([]byte, error) {

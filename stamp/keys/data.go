@@ -54,9 +54,7 @@ func (p Partition) Append(dst []byte) []byte {
 // AppendContainer appends the prefix of all partitions of one generation of a
 // table, container or queue.
 func AppendContainer(dst []byte, s geo.Service, a geo.Account, container string, g Generation) []byte {
-	dst = append(dst, spaceData, byte(s))
-	dst = AppendString(dst, string(a))
-	dst = AppendString(dst, container)
+	dst = AppendString(AppendAccount(dst, s, a), container)
 	return appendGeneration(dst, g)
 }
 
@@ -73,13 +71,13 @@ func cutGeneration(b []byte) (g Generation, rest []byte, err error) {
 	return Generation{geo.EpochNumber(epoch), geo.Timestamp(created)}, rest, err
 }
 
-// AppendAccount appends the prefix of everything an account stored in a service.
-func AppendAccount(dst []byte, s geo.Service, a geo.Account) []byte {
-	return AppendString(append(dst, spaceData, byte(s)), string(a))
-}
-
 // AppendService appends the prefix of everything clients stored in a service.
 func AppendService(dst []byte, s geo.Service) []byte { return append(dst, spaceData, byte(s)) }
+
+// AppendAccount appends the prefix of everything an account stored in a service.
+func AppendAccount(dst []byte, s geo.Service, a geo.Account) []byte {
+	return AppendString(AppendService(dst, s), string(a))
+}
 
 // ParsePartition decodes the partition at the front of a data key and returns
 // what stands within the partition.

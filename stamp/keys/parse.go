@@ -22,13 +22,14 @@ const (
 	KindGeneration Kind = "generation"
 	KindMembers    Kind = "members"
 	KindStop       Kind = "stop"
+	KindImage      Kind = "image"
 )
 
 // RangeKey is a decoded key of a range: Range and Kind, and of the rest what the kind has.
 type RangeKey struct {
 	Range geo.RangeID
 	Kind  Kind
-	// Account of a gate.
+	// Account of a gate or an image.
 	Account geo.Account
 	// Stream of a head, a trimmed number, a cursor, a stop or a record of the outbox, and Seq of
 	// the latter.
@@ -58,9 +59,10 @@ func ParseRangeKey(key []byte) (k RangeKey, err error) {
 		k.Kind = KindMembers
 	case kindGate:
 		k.Kind = KindGate
-		var a string
-		a, rest, err = CutString(rest)
-		k.Account = geo.Account(a)
+		rest, err = k.cutAccount(rest)
+	case kindImage:
+		k.Kind = KindImage
+		rest, err = k.cutAccount(rest)
 	case kindHead:
 		k.Kind = KindHead
 		k.Stream, rest, err = cutStream(rest)
@@ -93,6 +95,12 @@ func ParseRangeKey(key []byte) (k RangeKey, err error) {
 		err = ErrMalformed
 	}
 	return k, err
+}
+
+func (k *RangeKey) cutAccount(b []byte) (rest []byte, err error) {
+	a, rest, err := CutString(b)
+	k.Account = geo.Account(a)
+	return rest, err
 }
 
 func (k *RangeKey) cutSource(b []byte) (rest []byte, err error) {

@@ -231,6 +231,7 @@ func TestRangeKeyRoundTrip(t *testing.T) {
 			{Members(r), RangeKey{Range: r, Kind: KindMembers}},
 			{Gate(r, s.Account), RangeKey{Range: r, Kind: KindGate, Account: s.Account}},
 			{Stop(r, s), RangeKey{Range: r, Kind: KindStop, Stream: s}},
+			{Image(r, s.Account), RangeKey{Range: r, Kind: KindImage, Account: s.Account}},
 			{Head(r, s), RangeKey{Range: r, Kind: KindHead, Stream: s}},
 			{Trimmed(r, s), RangeKey{Range: r, Kind: KindTrimmed, Stream: s}},
 			{Cursor(r, s), RangeKey{Range: r, Kind: KindCursor, Stream: s}},

@@ -19,6 +19,7 @@ const (
 	kindGeneration byte = 0x09 // container of a service: closed generation
 	kindMembers    byte = 0x0a // replicas of the range, once that changed
 	kindStop       byte = 0x0b // stream: why it may not go on
+	kindImage      byte = 0x0c // account: how far the image of its rows is
 )
 
 func rangeKey(r geo.RangeID, kind byte) []byte {
@@ -75,6 +76,11 @@ func Members(r geo.RangeID) []byte { return rangeKey(r, kindMembers) }
 // Gate is where a range keeps the gate of an account (R7).
 func Gate(r geo.RangeID, a geo.Account) []byte {
 	return AppendString(rangeKey(r, kindGate), string(a))
+}
+
+// Image is where a source range keeps how far the image of an account's rows is (R17).
+func Image(r geo.RangeID, a geo.Account) []byte {
+	return AppendString(rangeKey(r, kindImage), string(a))
 }
 
 // Head is where a source range keeps the last record of a stream.

@@ -126,7 +126,7 @@ func (tx *Tx) Change(p keys.Partition, rec change.Record) error {
 	rec.Seq, rec.Prev = 0, 0
 	s := rec.Stream()
 	if gate.Numbered {
-		head := tx.head(s)
+		head := tx.Head(s)
 		rec.Seq, rec.Prev = head.Seq+1, head.Hash
 	}
 	encoded, err := tx.b.Record(&rec)
@@ -163,7 +163,8 @@ func (tx *Tx) overlayOps(rec *change.Record) {
 	}
 }
 
-func (tx *Tx) head(s geo.Stream) geo.Head {
+// Head is the last record numbered in a stream, groups in flight included.
+func (tx *Tx) Head(s geo.Stream) geo.Head {
 	if h, ok := tx.r.heads[s]; ok {
 		return h
 	}

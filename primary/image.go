@@ -1,0 +1,220 @@
+package primary
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"antipode/geo"
+	"antipode/services/storageerr"
+	"antipode/stamp/change"
+	"antipode/stamp/keys"
+	"antipode/stamp/ranges"
+)
+
+// An image of an account's rows in a range is what a copy that begins empty needs (R17): every row,
+// numbered in the stream of its partition like any other change. A step reads the next rows at its
+// evaluation, so that they hold all changes that are numbered before, and commits them in one group with
+// the place up to which it came. So an image needs no order with the streams but theirs: it goes on where
+// it was after any crash.
+//
+// The copy begins empty, in the group that opens its gate for the epoch, and the range numbers all changes
+// of the account in that epoch, those before and during the image too. So once the image is applied, the
+// copy has every row that the range had then, and no other.
+
+// The bounds of a step. A row that is larger makes a step alone.
+const (
+	imageRowsMax    = 256
+	imageBytesMax   = 128 << 10
+	imagePayloadMax = 8 << 20
+	// imageAheadMax is how many bytes of records of the account may wait in the outbox before a step waits for
+	// the other location: an image must not fill the outbox's budget (R18).
+	imageAheadMax = 4 << 20
+)
+
+// ImageStep is the outcome of a step of an image.
+type ImageStep struct {
+	// Image is how far the image is after the step.
+	Image change.Image
+	// Held: the step did nothing, since too much waits for the other location.
+	Held bool
+	// Applied: the other location has applied all of it.
+	Applied bool
+}
+
+// errImageEpoch: the account is not shipped from here in the epoch of the image.
+var errImageEpoch = storageerr.ServerBusy.Saying("the range does not ship the account in the epoch of its image")
+
+// StepImage commits the next step of the image of an account's rows in the range of a service, in an epoch in
+// which the range numbers the account's changes; else ServerBusy. Steps of one image must not
+// run at the same time.
+func (p *Primary) StepImage(ctx context.Context, s geo.Service, a geo.Account, e geo.Epoch) (ImageStep, error) {
+	cmd := &image{service: s, account: a, epoch: e}
+	err := p.submit(ctx, s, cmd)
+	return cmd.out, err
+}
+
+// image is the command of a step.
+type image struct {
+	service geo.Service
+	account geo.Account
+	epoch   geo.Epoch
+	out     ImageStep
+}
+
+// Evaluate implements ranges.Command.
+func (c *image) Evaluate(tx *ranges.Tx) error {
+	c.out = ImageStep{}
+	gate := tx.Gate(c.account)
+	if gate.Role != change.RolePrimary || !gate.Open || !gate.Numbered || gate.Epoch != c.epoch {
+		return errImageEpoch
+	}
+	m, err := tx.Image(c.account)
+	if err != nil {
+		return err
+	}
+	if m.Epoch != c.epoch {
+		m = change.Image{Epoch: c.epoch}
+	}
+	if m.Done != nil {
+		c.out = ImageStep{Image: m, Applied: c.applied(tx, m)}
+		return nil
+	}
+	if tx.Waiting(c.account) > imageAheadMax {
+		c.out = ImageStep{Image: m, Held: true}
+		return nil
+	}
+	if err := c.copy(tx, &m); err != nil {
+		return err
+	}
+	tx.SetImage(c.account, m)
+	c.out.Image = m
+	return nil
+}
+
+// copy stages the next rows, and sets in m how far it came.
+func (c *image) copy(tx *ranges.Tx, m *change.Image) error {
+	from := m.Next
+	if from == nil {
+		from = keys.AppendAccount(nil, c.service, c.account)
+	}
+	var step change.ImageSize
+	var rows []row
+	var failed error
+	var last keys.Partition
+	var lastOpen bool
+	// Rows of a closed generation are left out: the other location would drop them.
+	open := func(p keys.Partition) bool {
+		if p.Object = ""; p != last {
+			last, lastOpen = p, true
+			if p.Generation != (keys.Generation{}) {
+				var closed bool
+				closed, failed = tx.GenerationClosed(keys.ClosedGeneration(tx.Range(), p.Service, p.Account, p.Container, p.Generation))
+				lastOpen = !closed
+			}
+		}
+		return lastOpen
+	}
+	whole := true
+	err := tx.Rows(from, keys.PrefixEnd(keys.AppendAccount(nil, c.service, c.account)), func(key, value []byte) bool {
+		if step.Rows >= imageRowsMax || step.Bytes >= imageBytesMax || step.Payload >= imagePayloadMax {
+			m.Next, whole = key, false
+			return false
+		}
+		var r row
+		if r, failed = rowOf(key, value, true); failed != nil {
+			return false
+		}
+		if step = step.Add(sizeOf(key, r)); open(r.partition) {
+			rows = append(rows, r)
+		}
+		return failed == nil
+	})
+	if err = errors.Join(err, failed); err != nil {
+		return fmt.Errorf("image of account %s: %w", c.account, err)
+	}
+	if err := stageRows(tx, rows); err != nil {
+		return err
+	}
+	m.Copied = m.Copied.Add(step)
+	if whole {
+		m.Next, m.Done = nil, make([]geo.Seq, geo.LaneCount)
+		for lane := range m.Done {
+			m.Done[lane] = tx.Head(c.stream(tx, geo.Lane(lane))).Seq
+		}
+	}
+	return nil
+}
+
+func (c *image) stream(tx *ranges.Tx, lane geo.Lane) geo.Stream {
+	return geo.Stream{Account: c.account, Epoch: c.epoch, Range: tx.Range(), Lane: lane}
+}
+
+// applied reports whether the other location has acknowledged all records of a finished image.
+func (c *image) applied(tx *ranges.Tx, m change.Image) bool {
+	for lane, n := range m.Done {
+		s := c.stream(tx, geo.Lane(lane))
+		if _, stopped := tx.Stopped(s); stopped || tx.Acknowledged(s) < n {
+			return false
+		}
+	}
+	return true
+}
+
+func sizeOf(key []byte, r row) change.ImageSize {
+	s := change.ImageSize{Rows: 1, Bytes: uint64(len(key) + len(r.op.Value))}
+	for _, ref := range r.chunks {
+		s.Payload += uint64(ref.Length)
+	}
+	return s
+}
+
+// kindImage is the kind of image. It is on the wire: never rename it.
+const kindImage = "primary.image"
+
+// errImage reports bytes that are no step of an image, or no outcome of one.
+var errImage = errors.New("primary: malformed step of an image")
+
+// Kind implements ranges.Portable.
+func (c *image) Kind() string { return kindImage }
+
+// imageBody is an encoded step.
+type imageBody struct {
+	Account geo.Account
+	Service geo.Service
+	Epoch   geo.Epoch
+}
+
+// Encode implements ranges.Portable.
+func (c *image) Encode() []byte {
+	b, _ := json.Marshal(imageBody{c.account, c.service, c.epoch}) // It has no value that JSON lacks.
+	return b
+}
+
+func parseImage(b []byte) (ranges.Portable, error) {
+	var body imageBody
+	if err := json.Unmarshal(b, &body); err != nil {
+		return nil, fmt.Errorf("%w: %w", errImage, err)
+	}
+	if !body.Account.Valid() {
+		return nil, fmt.Errorf("%w: account %q", errImage, body.Account)
+	}
+	return &image{account: body.Account, service: body.Service, epoch: body.Epoch}, nil
+}
+
+// EncodeResult implements ranges.Portable.
+func (c *image) EncodeResult() []byte {
+	b, _ := json.Marshal(c.out) // It has no value that JSON lacks.
+	return b
+}
+
+// DecodeResult implements ranges.Portable.
+func (c *image) DecodeResult(b []byte) error {
+	var out ImageStep
+	if err := json.Unmarshal(b, &out); err != nil {
+		return fmt.Errorf("%w: %w", errImage, err)
+	}
+	c.out = out
+	return nil
+}

@@ -1,0 +1,111 @@
+package ranges
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+
+	"antipode/geo"
+	"antipode/stamp/change"
+	"antipode/stamp/keys"
+	"antipode/stamp/kv"
+	"antipode/stamp/state"
+)
+
+// Image returns how far the image of an account's rows is, groups in flight included; the zero value if
+// none has begun.
+func (tx *Tx) Image(a geo.Account) (change.Image, error) {
+	return imageIn(tx, keys.Image(tx.Range(), a))
+}
+
+// ImageIn returns how far the image of an account's rows in a range is, in a view of a state store.
+func ImageIn(g kv.Getter, id geo.RangeID, a geo.Account) (change.Image, error) {
+	return imageIn(g, keys.Image(id, a))
+}
+
+func imageIn(g kv.Getter, key []byte) (change.Image, error) {
+	v, ok, err := g.Get(key)
+	if err != nil || !ok {
+		return change.Image{}, err
+	}
+	return change.ParseImage(v)
+}
+
+// SetImage stages how far the image of an account's rows is.
+func (tx *Tx) SetImage(a geo.Account, m change.Image) {
+	tx.b.Image(a, m)
+	k := string(keys.Image(tx.Range(), a))
+	save(tx, tx.r.overlay, k)
+	tx.r.overlay[k] = overlayValue{value: change.AppendImage(nil, m), group: tx.g.id}
+	tx.g.keys = append(tx.g.keys, k)
+}
+
+func (m *Machine) applyImage(batch *state.Batch, body []byte) error {
+	a, i, err := change.ParseImagePart(body)
+	if err != nil {
+		return err
+	}
+	return batch.Set(keys.Image(m.id, a), change.AppendImage(nil, i))
+}
+
+// Acknowledged returns the last record of a stream that the other location has acknowledged: those up to
+// it have left the outbox.
+func (tx *Tx) Acknowledged(s geo.Stream) geo.Seq { return tx.r.Machine.Trimmed(s) }
+
+// Waiting returns how many bytes of records of an account's present streams the outbox holds, those of
+// groups in flight not included.
+func (tx *Tx) Waiting(a geo.Account) (bytes uint64) {
+	epoch := tx.Gate(a).Epoch
+	for lane := range geo.Lane(geo.LaneCount) {
+		trimmed, head := tx.r.Machine.outboxEnds(geo.Stream{Account: a, Epoch: epoch, Range: tx.Range(), Lane: lane})
+		bytes += head.Bytes - trimmed.Bytes
+	}
+	return bytes
+}
+
+func (m *Machine) outboxEnds(s geo.Stream) (trimmed, head change.OutboxHead) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.outbox.Ends(s)
+}
+
+// Rows calls f for the rows of [from, end) as this command sees them, in the order of their keys, until
+// f returns false. f must not stage anything, nor keep what it gets beyond the command.
+func (tx *Tx) Rows(from, end []byte, f func(key, value []byte) bool) (err error) {
+	staged := tx.staged(from, end)
+	it, err := tx.r.o.State.Scan(from, end)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, it.Close()) }()
+	more := it.Next()
+	for more || len(staged) > 0 {
+		if len(staged) == 0 || more && bytes.Compare(it.Key(), []byte(staged[0])) < 0 {
+			if !tx.wiped(it.Key()) && !f(bytes.Clone(it.Key()), bytes.Clone(it.Value())) {
+				return nil
+			}
+			more = it.Next()
+			continue
+		}
+		if more && string(it.Key()) == staged[0] {
+			more = it.Next()
+		}
+		key := staged[0]
+		staged = staged[1:]
+		if v := tx.r.overlay[key]; !v.deleted && !f([]byte(key), v.value) {
+			return nil
+		}
+	}
+	return nil
+}
+
+// staged returns the keys of [from, end) that groups in flight change, in order.
+func (tx *Tx) staged(from, end []byte) (out []string) {
+	for k := range tx.r.overlay {
+		if k >= string(from) && k < string(end) {
+			out = append(out, k)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
