@@ -4,5 +4,5 @@
 // ports of its nodes.
 //
 // Invariant: what the documents show and how answers of several locations become one is
-// decided in Backend alone. A Location says what holds for itself.
+// decided in Backend alone, for flows of streams in package flow. A Location says what holds for itself.
 package admin

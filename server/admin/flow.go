@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"time"
 
 	wire "antipode/client/admin"
 	"antipode/geo"
+	"antipode/server/flow"
 	"antipode/services/storageerr"
 )
 
@@ -39,6 +41,24 @@ func (b *Backend) Flows(ctx context.Context, name geo.Account, only geo.Location
 	default:
 		return out, errors.Join(errs...)
 	}
+}
+
+// Lag implements api/admin.Cluster.
+func (b *Backend) Lag(ctx context.Context, name geo.Account, q wire.LagQuery, only geo.Location) (wire.Lag, error) {
+	all, err := b.Flows(ctx, name, only)
+	if err != nil {
+		return wire.Lag{}, err
+	}
+	return flow.Lag(name, all, q), nil
+}
+
+// Why implements api/admin.Cluster.
+func (b *Backend) Why(ctx context.Context, name geo.Account, threshold time.Duration, only geo.Location) (wire.Why, error) {
+	all, err := b.Flows(ctx, name, only)
+	if err != nil {
+		return wire.Why{}, err
+	}
+	return flow.Why(name, all, threshold), nil
 }
 
 // errNotShown is why a port of one location has no flow of the other.

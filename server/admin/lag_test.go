@@ -9,6 +9,7 @@ import (
 
 	wire "antipode/client/admin"
 	"antipode/geo"
+	"antipode/stamp/keys"
 )
 
 // lagFlows are two ends of an account: the secondary has applied 40 of 42 records of lane 3 and knows of
@@ -126,8 +127,7 @@ func TestLagOfPartition(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	north, south := lagFlows(now)
 	b := backends(t, north, south)["here"]
-	lane := laneOf("photos", wire.LagQuery{Service: "table", Partition: "People/smith"})
-	require.Equal(t, lane, laneOf("photos", wire.LagQuery{Service: "table", Partition: "people/smith"}), "table names compare without case")
+	lane := keys.Partition{Service: geo.Table, Account: "photos", Container: keys.TableContainer("people"), Object: "smith"}.Lane()
 	south.flow.Ranges[1].Receiver.Streams[0].Lane, north.flow.Ranges[1].Source.Streams[0].Lane = lane, lane
 	got, err := b.Lag(t.Context(), "photos", wire.LagQuery{Service: "table", Partition: "People/smith"}, "")
 	require.NoError(t, err)

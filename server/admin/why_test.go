@@ -9,6 +9,7 @@ import (
 
 	wire "antipode/client/admin"
 	"antipode/geo"
+	"antipode/server/flow"
 )
 
 // whyCase changes two ends that are well, but for a table service that is 5 s behind in lane 3.
@@ -156,6 +157,6 @@ func TestWhyIsBounded(t *testing.T) {
 	}
 	got, err := backends(t, north, south)["here"].Why(t.Context(), "photos", 0, "")
 	require.NoError(t, err)
-	require.Len(t, got.Services[2].Causes, whyCausesMax)
+	require.Len(t, got.Services[2].Causes, flow.CausesMax)
 	require.Greater(t, got.Services[2].More, 10)
 }

@@ -6,6 +6,7 @@ import (
 
 	wire "antipode/client/admin"
 	"antipode/geo"
+	"antipode/server/flow"
 	"antipode/services/catalog"
 	"antipode/stamp"
 	"antipode/stamp/node"
@@ -159,13 +160,7 @@ func DescribeAccount(a *catalog.Account) wire.Account {
 func (l *Location) AccountStatus(a *catalog.Account, now time.Time) wire.AccountStatus {
 	out := wire.AccountStatus{Account: DescribeAccount(a)}
 	for _, svc := range geo.Services {
-		rep := l.ReplicationNow(a, svc)
-		s := wire.ServiceStatus{Service: svc.String(), Status: wire.ReplicationStatus(rep.Status), Reason: string(rep.Reason), StreamsBehind: rep.Behind}
-		if rep.Known() {
-			lag := now.Sub(rep.LastSync.Time()).Seconds()
-			s.LastSyncTime, s.LagSeconds = wire.Time{Time: rep.LastSync.Time()}, &lag
-		}
-		out.Services = append(out.Services, s)
+		out.Services = append(out.Services, flow.Status(svc, l.ReplicationNow(a, svc), now))
 	}
 	return out
 }

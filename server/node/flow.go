@@ -6,7 +6,7 @@ import (
 
 	wire "antipode/client/admin"
 	"antipode/geo"
-	"antipode/server/location"
+	"antipode/server/flow"
 )
 
 // Flow implements admin.Location. Leaders of ranges and the receiver may be in different processes.
@@ -18,7 +18,7 @@ func (m *members) Flow(ctx context.Context, name geo.Account) (wire.Flow, error)
 	peers := askPeers(ctx, m, methodFlow, []byte(name), func(id geo.NodeID) wire.Flow {
 		return wire.Flow{Silent: []string{wire.NodeName(m.Name(), id)}}
 	})
-	return location.MergeFlows(append([]wire.Flow{own}, peers...)), nil
+	return flow.Merge(append([]wire.Flow{own}, peers...)), nil
 }
 
 // serveFlow answers methodFlow. The question is the name of the account.

@@ -1,8 +1,7 @@
-package admin
+package flow
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,28 +11,20 @@ import (
 	"antipode/geo"
 )
 
-// whyThreshold is the lag up to which all is well, if the query names none. At rest a closed record
+// Threshold is the lag up to which all is well, if the query names none. At rest a closed record
 // arrives every 250 ms.
-const whyThreshold = time.Second
+const Threshold = time.Second
 
-// whyCausesMax bounds the causes that are named of a service.
-const whyCausesMax = 8
+// CausesMax bounds the causes that are named of a service.
+const CausesMax = 8
 
-// Why implements api/admin.Cluster.
-func (b *Backend) Why(ctx context.Context, name geo.Account, threshold time.Duration, only geo.Location) (wire.Why, error) {
-	all, err := b.Flows(ctx, name, only)
-	if err != nil {
-		return wire.Why{}, err
-	}
-	return whyOf(name, all, cmp.Or(threshold, whyThreshold)), nil
-}
-
-// whyOf finds what holds the services of an account back.
+// Why finds what holds the services of an account back. Zero as threshold means Threshold.
 //
 // What decides about a service are its range and the catalog's (R13). In each of them either a stream is
 // behind a closed head, and the stage is that of its next record; or no closed record arrives, and the
 // stage is that of the range. What concerns the whole location, such as a link that is cut, is named first.
-func whyOf(name geo.Account, all wire.Flows, threshold time.Duration) wire.Why {
+func Why(name geo.Account, all wire.Flows, threshold time.Duration) wire.Why {
+	threshold = cmp.Or(threshold, Threshold)
 	e := endsOf(all)
 	out := wire.Why{
 		Account: name, Primary: e.account.Primary, Secondary: e.account.Secondary, ThresholdSeconds: threshold.Seconds(), Silent: e.silent,
@@ -86,7 +77,7 @@ func (e ends) explain(w *wire.ServiceWhy, threshold time.Duration) {
 		causes = []wire.Cause{{Stage: wire.StageUnknown, Detail: "what the locations answered does not show it; ask again"}}
 	}
 	slices.SortStableFunc(causes, func(a, b wire.Cause) int { return cmp.Compare(urgency(a), urgency(b)) })
-	w.Causes = causes[:min(len(causes), whyCausesMax)]
+	w.Causes = causes[:min(len(causes), CausesMax)]
 	w.More = len(causes) - len(w.Causes)
 	if v, known := e.receiver.Speeds[w.Service]; known && v > 1.01 && w.LagSeconds != nil {
 		in := *w.LagSeconds / (v - 1)
@@ -177,7 +168,7 @@ func (e ends) failing(r wire.RangeFlow) *wire.Cause {
 		c.Detail = "the range has no leader at the secondary"
 	case to.Commit != nil:
 		c.Detail = "commits at the secondary fail"
-	case to.CommittingSeconds > whyThreshold.Seconds():
+	case to.CommittingSeconds > Threshold.Seconds():
 		c.Detail, c.Seconds = "a commit at the secondary does not end", &to.CommittingSeconds
 	default:
 		return nil
@@ -225,7 +216,7 @@ func (e ends) publishCause() *wire.Cause {
 				Stage: wire.StageLink, Location: e.source.Location, Detail: "the primary cannot publish to the bus at the secondary", Error: t.Error, Seconds: &t.Seconds,
 			}
 		}
-		if old := r.Source.OldestSeconds; old > whyThreshold.Seconds() {
+		if old := r.Source.OldestSeconds; old > Threshold.Seconds() {
 			return &wire.Cause{
 				Stage: wire.StageLink, Location: e.source.Location, Detail: "the bus at the secondary does not confirm what the primary publishes", Seconds: &old,
 			}
@@ -237,7 +228,7 @@ func (e ends) publishCause() *wire.Cause {
 // quiet reports whether no message of any range came off the bus for a while.
 func (e ends) quiet() bool {
 	for _, r := range e.receiver.Ranges {
-		if to := r.Receiver; to != nil && to.ContactSeconds != nil && *to.ContactSeconds <= whyThreshold.Seconds() {
+		if to := r.Receiver; to != nil && to.ContactSeconds != nil && *to.ContactSeconds <= Threshold.Seconds() {
 			return false
 		}
 	}
