@@ -28,7 +28,8 @@ type Peer interface {
 	Reserve(ctx context.Context, a catalog.Account) error
 	// Announce has the peer agree with an account whose primary is here. Of one without a secondary it
 	// stores the record there and closes the gates, which are idempotent; after nil both are
-	// committed. Of one with a secondary it changes nothing: nil means that the record has arrived.
+	// committed, and if the account has left its secondary, the deletion of the copy, too. Of one with a
+	// secondary it changes nothing: nil means that the record has arrived.
 	Announce(ctx context.Context, a catalog.Account) error
 }
 

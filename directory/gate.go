@@ -68,6 +68,7 @@ const kindSetGate = "directory.setGate"
 func Commands() ranges.Commands {
 	return ranges.Commands{
 		kindSetGate:    func(body []byte) (ranges.Portable, error) { return parseSetGate(body) },
+		kindWipe:       func(body []byte) (ranges.Portable, error) { return parseWipe(body) },
 		kindFree:       func(body []byte) (ranges.Portable, error) { return parseFree(body) },
 		kindEndStreams: func(body []byte) (ranges.Portable, error) { return parseEndStreams(body) },
 		kindProbe:      func([]byte) (ranges.Portable, error) { return probe{}, nil },

@@ -18,7 +18,7 @@ import (
 //
 //	created as LRS: complete, with an operation ──Announce, then finish──> complete
 //	changed to LRS: the row, the epoch and the catalog's gate ──gates of all other ranges, their outboxes
-//	dropped, Announce, the catalog's outbox dropped, finish──> complete
+//	dropped, Announce, which deletes the copy, the catalog's outbox dropped, finish──> complete
 //
 // Resume goes on with it, whichever leader, process or call began it.
 
@@ -126,6 +126,9 @@ func (d *Directory) Announce(ctx context.Context, a catalog.Account) error {
 		return err
 	}
 	err := setGates(ctx, d.stamp, a.Name, secondaryGate(&a), once)
+	if err == nil && a.Operation != nil && a.Operation.Kind == catalog.OperationLeave {
+		err = d.wipeCopy(ctx, a.Name, a.GeoEpoch())
+	}
 	var passed *PassedError
 	if errors.As(err, &passed) {
 		return nil // The account has gone on since.

@@ -1,6 +1,7 @@
 package directory_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"testing"
@@ -155,7 +156,7 @@ func (s *stumbling) Submit(ctx context.Context, r geo.RangeID, cmd ranges.Comman
 
 // A change to LRS goes on after a leader died at any of its commits, before or after it, at either location,
 // and ends in one state: the next epoch, gates without numbers at the primary and closed ones at the other
-// location, empty outboxes, one record at both locations and no operation (R10, R13, R19).
+// location, empty outboxes, no copy there, one record at both locations and no operation (R10, R13, R19).
 func TestR19LeaveIsResumed(t *testing.T) {
 	b := newBoth(t)
 	failed, runs := 0, 0
@@ -169,6 +170,7 @@ func TestR19LeaveIsResumed(t *testing.T) {
 				b.arriveAt(t, "south", a)
 				stamptest.Submit(t, b.stamps["north"], geo.FirstRange(geo.Table), insert{name})
 				require.Equal(t, 2, b.outboxOf(t, "north", name))
+				b.copyAt(t, "south", name)
 
 				dies := &stumbling{Stamp: b.stamps["north"], left: step, done: done}
 				near, far := directory.NewDirectory(dies, "south"), b.south
@@ -194,6 +196,41 @@ func TestR19LeaveIsResumed(t *testing.T) {
 	require.Greater(t, failed, 20)
 }
 
+// copied is how many rows copyAt stores of each account.
+const copied = 6
+
+// copyAt stores rows of an account and of its neighbours by name at a location as its streams bring them.
+func (b *both) copyAt(t *testing.T, l geo.Location, name geo.Account) {
+	t.Helper()
+	for _, a := range []geo.Account{name, name + "0", name[:len(name)-1]} {
+		p := keys.Partition{Account: a, Container: "t", Generation: keys.Generation{Epoch: 1, Created: 7}}
+		for _, s := range geo.Services {
+			p.Service, p.Object = s, "p"
+			row := change.Record{Ops: []change.Op{{Row: []byte("r"), Value: []byte("v")}}}
+			stamptest.Submit(t, b.stamps[l], geo.FirstRange(s), stamptest.Change{Partition: p, Record: row})
+			made := catalog.ContainerPartition(s, a, "t")
+			stamptest.Submit(t, b.stamps[l], geo.FirstRange(geo.Catalog), stamptest.Change{Partition: made, Record: row})
+		}
+	}
+	require.Len(t, b.rowsOf(t, l, name), copied)
+}
+
+// rowsOf are the keys that the leaders of a location hold of an account, its own record excepted.
+func (b *both) rowsOf(t *testing.T, l geo.Location, name geo.Account) (out []string) {
+	t.Helper()
+	for _, s := range every {
+		snap := b.stamps[l].Leader(geo.FirstRange(s)).State().Snapshot()
+		require.NoError(t, keys.Each(snap, keys.AppendAccount(nil, s, name), func(key, _ []byte) error {
+			if !bytes.HasPrefix(key, catalog.AccountPartition(name).Append(nil)) {
+				out = append(out, string(key))
+			}
+			return nil
+		}))
+		require.NoError(t, snap.Close())
+	}
+	return out
+}
+
 // requireLeft checks what is left of an account of the north that became LRS.
 func (b *both) requireLeft(t *testing.T, name geo.Account) {
 	t.Helper()
@@ -201,6 +238,9 @@ func (b *both) requireLeft(t *testing.T, name geo.Account) {
 	b.requireGates(t, "north", name, change.Gate{Epoch: epoch, Role: change.RolePrimary, Open: true})
 	b.requireGates(t, "south", name, change.Gate{Epoch: epoch})
 	require.Zero(t, b.outboxOf(t, "north", name))
+	require.Empty(t, b.rowsOf(t, "south", name), "the copy is deleted")
+	require.NotEmpty(t, b.rowsOf(t, "north", name))
+	require.Len(t, b.rowsOf(t, "south", name+"0"), copied, "those of another account stay")
 	var found []catalog.Account
 	for _, d := range []*directory.Directory{b.north, b.south} {
 		a, err := d.Account(t.Context(), name)
@@ -231,6 +271,7 @@ func TestR13LeaveIsShipped(t *testing.T) {
 	require.NoError(t, err)
 	b.arriveAt(t, "south", a)
 	stamptest.Submit(t, b.stamps["north"], geo.FirstRange(geo.Table), insert{"acct"})
+	b.copyAt(t, "south", "acct")
 	b.cut = true
 	left, behind := update(t, b.north, "acct", catalog.LRS)
 	require.ErrorIs(t, behind, errLink)

@@ -61,7 +61,7 @@ func port(t *testing.T) *httptest.Server {
 	answer("GET /v1/accounts/pictures", 200, account)
 	answer("POST /v1/accounts/pictures/update", 200, admin.AccountUpdated{AccountInfo: account})
 	waits := local
-	waits.Operation = "the change to LRS: the other location has not closed its copy yet"
+	waits.Operation = "the change to LRS: the other location has not deleted its copy yet"
 	answer("POST /v1/accounts/"+string(local.Name)+"/update", 200, admin.AccountUpdated{AccountInfo: waits, Behind: "the link is cut"})
 	answer("GET /v1/accounts/pictures/keys", 200, admin.Keys{Name: "pictures", Key1: "a2V5MQ==", Key2: "a2V5Mg=="})
 	mux.HandleFunc("POST /v1/accounts", func(w http.ResponseWriter, r *http.Request) {

@@ -229,7 +229,7 @@ func left(t *testing.T, c *Cluster, account geo.Account) (n int) {
 
 // An RA-GRS account becomes LRS while writes go on, with the link cut and both locations restarted in
 // between: writes go on at once, another operation is refused by name, and when the link is back its streams
-// end at both ends, its copy is not readable, and nothing forks. Nothing acknowledged is lost, and other
+// end at both ends, its copy is deleted, and nothing forks. Nothing acknowledged is lost, and other
 // accounts are as before (R10, R13, R19).
 func TestR19ToLRS(t *testing.T) {
 	c := startFaulty(t)
@@ -237,6 +237,7 @@ func TestR19ToLRS(t *testing.T) {
 	createTable(t, c, "southacct")
 	w := startWriter(t, c, "northacct")
 	w.arrives()
+	require.Positive(t, copyAt(t, c, South, "northacct"))
 	c.link.Cut()
 	w.goesOn()
 	a := updateTo(t, c, "northacct", "LRS")
@@ -253,7 +254,7 @@ func TestR19ToLRS(t *testing.T) {
 	require.Empty(t, a.Secondary)
 	require.EqualValues(t, 2, a.Epoch.Number)
 	_, err := adminClient(t, c).UpdateAccount(t.Context(), "northacct", wire.UpdateAccount{Redundancy: "GRS"})
-	require.ErrorContains(t, err, "the change to LRS: the other location has not closed its copy yet")
+	require.ErrorContains(t, err, "the change to LRS: the other location has not deleted its copy yet")
 	w.goesOn()
 
 	for _, l := range []geo.Location{North, South} {
@@ -267,6 +268,8 @@ func TestR19ToLRS(t *testing.T) {
 		a, err := c.locations[North].Directory.Account(t.Context(), "northacct")
 		return err == nil && a.Operation == nil
 	})
+	eventually(t, "no node holds a row of the copy", func() bool { return copyAt(t, c, South, "northacct") == 0 })
+	require.Positive(t, copyAt(t, c, South, "southacct"))
 	requireUnread(t, c, "northacct")
 	got, err := c.locations[South].Directory.Account(t.Context(), "northacct")
 	require.NoError(t, err)

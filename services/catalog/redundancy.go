@@ -61,7 +61,7 @@ type OperationKind string
 const (
 	// OperationAnnounce announces to the other location that an account without a secondary is complete.
 	OperationAnnounce OperationKind = "announce"
-	// OperationLeave ends the streams of an account that has become LRS.
+	// OperationLeave ends the streams of an account that has become LRS, and deletes its copy.
 	OperationLeave OperationKind = "leave"
 )
 
@@ -71,7 +71,7 @@ func (o *Operation) Describe() string {
 	case OperationAnnounce:
 		return "the creation of the account: it is not announced to the other location yet"
 	case OperationLeave:
-		return "the change to LRS: the other location has not closed its copy yet"
+		return "the change to LRS: the other location has not deleted its copy yet"
 	}
 	return string(o.Kind)
 }

@@ -1,0 +1,121 @@
+package directory
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"antipode/geo"
+	"antipode/services/catalog"
+	"antipode/stamp/change"
+	"antipode/stamp/keys"
+	"antipode/stamp/ranges"
+	"antipode/stamp/state"
+)
+
+// wipeCopy deletes the copy of an account that this location holds of epochs before epoch: the account's rows in
+// every range, its containers in the catalog, and with them what they name of payload, once that is collected. The record
+// of the account and its highest epoch stay. Afterwards all ranges have the gate of epoch, and nothing
+// of an earlier one is applied any more.
+//
+// It may be repeated at any time. A range whose gate of epoch is open is not touched: the copy of that epoch
+// has begun there, so the gate is opened only after wipeCopy has succeeded. It returns a PassedError if a range has the
+// gate of a later epoch, and errHolder where the location is, or was, the account's primary: such data is no
+// copy. In neither case it deletes anything in that range.
+func (d *Directory) wipeCopy(ctx context.Context, a geo.Account, epoch geo.Epoch) error {
+	for _, s := range [...]geo.Service{geo.Catalog, geo.Blob, geo.Queue, geo.Table} {
+		cmd := &wipe{account: a, epoch: epoch}
+		step := fmt.Sprintf("account %s: the deletion of its copy in the %s range", a, s)
+		if err := d.submitTo(ctx, s, cmd); err != nil {
+			return fmt.Errorf("%s: %w", step, err)
+		}
+		switch {
+		case cmd.found.Role == change.RolePrimary:
+			return fmt.Errorf("%s: %w", step, errHolder)
+		case cmd.found.Epoch.Compare(epoch) > 0:
+			return &PassedError{cmd.found.Epoch}
+		}
+	}
+	return nil
+}
+
+// errHolder refuses to delete rows of an account at its primary, present or former.
+var errHolder = errors.New("directory: the location is the account's primary, or was: its rows are no copy")
+
+// wipe commits in one range that an account's copy of earlier epochs is deleted.
+type wipe struct {
+	account geo.Account
+	epoch   geo.Epoch
+	// found is the gate that the range had.
+	found change.Gate
+}
+
+// Evaluate implements ranges.Command.
+func (c *wipe) Evaluate(tx *ranges.Tx) error {
+	c.found = tx.Gate(c.account)
+	if c.epoch.Location == tx.Location() {
+		c.found.Role = change.RolePrimary
+	}
+	switch cmp := c.found.Epoch.Compare(c.epoch); {
+	case c.found.Role == change.RolePrimary, cmp > 0, cmp == 0 && c.found.Open:
+		return nil
+	case cmp < 0:
+		tx.SetGate(c.account, change.Gate{Epoch: c.epoch})
+	}
+	for _, span := range copySpans(tx.Range(), c.account) {
+		if err := tx.Wipe(span); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copySpans are the keys of what a range holds of an account as a copy: of the catalog, its containers.
+func copySpans(r geo.RangeID, a geo.Account) (spans []state.Span) {
+	add := func(prefix []byte) { spans = append(spans, state.Span{Lower: prefix, Upper: keys.PrefixEnd(prefix)}) }
+	held, _ := ranges.Span(r)
+	for _, s := range geo.Services {
+		if own := keys.AppendAccount(nil, s, a); bytes.HasPrefix(own, []byte(held.Start)) {
+			add(own)
+		}
+		if own := catalog.ContainersPrefix(s, a); bytes.HasPrefix(own, []byte(held.Start)) {
+			add(own)
+		}
+	}
+	return spans
+}
+
+// Reclaims implements ranges.Reclaimer.
+func (c *wipe) Reclaims() {}
+
+// kindWipe is the kind of wipe. It is on the wire: never rename it.
+const kindWipe = "directory.wipe"
+
+// Kind implements ranges.Portable.
+func (c *wipe) Kind() string { return kindWipe }
+
+// Encode implements ranges.Portable: as a setGate of the gate that the range gets.
+func (c *wipe) Encode() []byte {
+	return (&setGate{account: c.account, gate: change.Gate{Epoch: c.epoch}}).Encode()
+}
+
+func parseWipe(b []byte) (*wipe, error) {
+	c, err := parseSetGate(b)
+	if err != nil {
+		return nil, err
+	}
+	if c.gate != (change.Gate{Epoch: c.gate.Epoch}) || c.gate.Epoch == (geo.Epoch{}) {
+		return nil, fmt.Errorf("%w: a wipe with gate %+v", errCommand, c.gate)
+	}
+	return &wipe{account: c.account, epoch: c.gate.Epoch}, nil
+}
+
+// EncodeResult implements ranges.Portable: the gate that the range had.
+func (c *wipe) EncodeResult() []byte { return change.AppendGate(nil, c.found) }
+
+// DecodeResult implements ranges.Portable.
+func (c *wipe) DecodeResult(b []byte) (err error) {
+	c.found, err = change.ParseGate(b)
+	return err
+}

@@ -1,0 +1,133 @@
+package directory
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"antipode/geo"
+	"antipode/services/catalog"
+	"antipode/services/storageerr"
+	"antipode/stamp"
+	"antipode/stamp/change"
+	"antipode/stamp/keys"
+	"antipode/stamp/ranges"
+	"antipode/stamp/stamptest"
+)
+
+// copyRow is a row of the copy that wipes are tried on.
+var copyRow = keys.Partition{Service: geo.Table, Account: "acct", Container: "t", Generation: keys.Generation{Epoch: 1, Created: 7}, Object: "p"}
+
+func holdsCopy(t *testing.T, s *stamp.Stamp) bool {
+	t.Helper()
+	_, ok, err := s.Leader(geo.FirstRange(geo.Table)).State().Get(append(copyRow.Append(nil), 'r'))
+	require.NoError(t, err)
+	return ok
+}
+
+// A copy is deleted under a later epoch than its own, or again while the gate of that epoch is closed: never where a
+// later one has come, where the copy of that very epoch has begun, or where the location is the account's primary, or
+// was. What is not deleted keeps its gate (R7, R8, R19; table).
+func TestR19WipeCopy(t *testing.T) {
+	s := stamptest.New(t, "south", geo.Catalog, geo.Blob, geo.Queue, geo.Table)
+	d, table := NewDirectory(s, "north"), geo.FirstRange(geo.Table)
+	epoch := func(n geo.EpochNumber, l geo.Location) geo.Epoch { return geo.Epoch{Number: n, Location: l} }
+	passed := &PassedError{epoch(6, "north")}
+	for name, c := range map[string]struct {
+		gate  change.Gate
+		epoch geo.Epoch
+		wiped bool
+		err   error
+	}{
+		"no gate":                       {change.Gate{}, epoch(5, "north"), true, nil},
+		"copy of a former epoch":        {change.Gate{Epoch: epoch(4, "north"), Role: change.RoleSecondary, Open: true}, epoch(5, "north"), true, nil},
+		"closed copy of a former epoch": {change.Gate{Epoch: epoch(4, "north"), Role: change.RoleSecondary}, epoch(5, "north"), true, nil},
+		"no copy any more":              {change.Gate{Epoch: epoch(4, "north")}, epoch(5, "north"), true, nil},
+		"again":                         {change.Gate{Epoch: epoch(5, "north")}, epoch(5, "north"), true, nil},
+		"again, as a secondary":         {change.Gate{Epoch: epoch(5, "north"), Role: change.RoleSecondary}, epoch(5, "north"), true, nil},
+		"the copy has begun":            {change.Gate{Epoch: epoch(5, "north"), Role: change.RoleSecondary, Open: true}, epoch(5, "north"), false, nil},
+		"a later copy":                  {change.Gate{Epoch: epoch(6, "north"), Role: change.RoleSecondary, Open: true}, epoch(5, "north"), false, passed},
+		"a later epoch, closed":         {change.Gate{Epoch: epoch(6, "north")}, epoch(5, "north"), false, passed},
+		"its primary is here":           {change.Gate{Epoch: epoch(4, "south"), Role: change.RolePrimary, Open: true}, epoch(5, "north"), false, errHolder},
+		"its primary was here":          {change.Gate{Epoch: epoch(4, "south"), Role: change.RolePrimary}, epoch(5, "north"), false, errHolder},
+		"an epoch of this location":     {change.Gate{Epoch: epoch(4, "north"), Role: change.RoleSecondary}, epoch(5, "south"), false, errHolder},
+	} {
+		set := func(g change.Gate) { stamptest.Submit(t, s, table, stamptest.Gate{Account: "acct", Gate: g}) }
+		set(c.gate)
+		stamptest.Submit(t, s, geo.FirstRange(geo.Catalog), stamptest.Gate{Account: "acct"})
+		row := change.Record{Ops: []change.Op{{Row: []byte("r"), Value: []byte("v")}}}
+		stamptest.Submit(t, s, table, stamptest.Change{Partition: copyRow, Record: row})
+		err := d.wipeCopy(t.Context(), "acct", c.epoch)
+		if c.err == nil {
+			require.NoError(t, err, name)
+		} else {
+			require.ErrorContains(t, err, c.err.Error(), name)
+		}
+		require.Equal(t, !c.wiped, holdsCopy(t, s), name)
+		want := c.gate
+		if c.wiped && want.Epoch != c.epoch {
+			want = change.Gate{Epoch: c.epoch}
+		}
+		require.Equal(t, want, s.Leader(table).Machine.Gate("acct"), name)
+	}
+}
+
+// A wipe keeps the account's record and the highest epoch of its name, and deletes its containers from the
+// catalog (R8).
+func TestR8WipeKeepsTheRecord(t *testing.T) {
+	s := stamptest.New(t, "south", geo.Catalog, geo.Blob, geo.Queue, geo.Table)
+	d := NewDirectory(s, "north")
+	catalogRange := geo.FirstRange(geo.Catalog)
+	a := catalog.Account{Name: "acct", Redundancy: catalog.LRS, Primary: "north", Epoch: 4, Created: 2, Active: true}
+	require.NoError(t, d.Announce(t.Context(), a))
+	made := catalog.ContainerPartition(geo.Blob, "acct", "c")
+	stamptest.Submit(t, s, catalogRange, stamptest.Change{Partition: made, Record: change.Record{Ops: []change.Op{{Value: []byte("v")}}}})
+	require.NoError(t, d.wipeCopy(t.Context(), "acct", geo.Epoch{Number: 5, Location: "north"}))
+	state := s.Leader(catalogRange).State()
+	_, ok, err := state.Get(made.Append(nil))
+	require.NoError(t, err)
+	require.False(t, ok)
+	seen, err := catalog.SeenEpoch(state, "acct")
+	require.NoError(t, err)
+	require.Equal(t, a.GeoEpoch(), seen)
+	got, err := d.Account(t.Context(), "acct")
+	require.NoError(t, err)
+	require.True(t, got.SameCreation(&a))
+}
+
+// A wipe that another node's leader evaluates is the one that was sent, and the sender learns which gate was there.
+func TestWipeTravels(t *testing.T) {
+	sent := &wipe{account: "acct", epoch: geo.Epoch{Number: 5, Location: "north"}}
+	decoded, err := Commands()[sent.Kind()](sent.Encode())
+	require.NoError(t, err)
+	there := decoded.(*wipe)
+	require.Equal(t, sent, there)
+	there.found = change.Gate{Epoch: geo.Epoch{Number: 6, Location: "north"}, Role: change.RoleSecondary, Open: true}
+	require.NoError(t, sent.DecodeResult(there.EncodeResult()))
+	require.Equal(t, there.found, sent.found)
+	require.Error(t, sent.DecodeResult([]byte{9}))
+	for _, g := range []change.Gate{{}, {Epoch: sent.epoch, Open: true}, {Epoch: sent.epoch, Role: change.RolePrimary}} {
+		_, err := parseWipe((&setGate{account: "acct", gate: g}).Encode())
+		require.ErrorIs(t, err, errCommand)
+	}
+	var _ ranges.Reclaimer = sent // A copy is deleted while the disk is nearly full, too.
+}
+
+// The record of an account that its primary still holds is never taken for a copy, whatever is announced.
+func TestR19LeaveIsNotForThePrimary(t *testing.T) {
+	s := stamptest.New(t, "south", geo.Catalog, geo.Blob, geo.Queue, geo.Table)
+	d := NewDirectory(s, "north")
+	here := catalog.Account{Name: "acct", Redundancy: catalog.LRS, Primary: "south", Epoch: 1, Created: 2, Active: true}
+	v, err := here.Encode()
+	require.NoError(t, err)
+	own := change.Record{Ops: []change.Op{{Value: v}}}
+	stamptest.Submit(t, s, geo.FirstRange(geo.Catalog), stamptest.Change{Partition: catalog.AccountPartition("acct"), Record: own})
+	row := change.Record{Ops: []change.Op{{Row: []byte("r"), Value: []byte("v")}}}
+	stamptest.Submit(t, s, geo.FirstRange(geo.Table), stamptest.Change{Partition: copyRow, Record: row})
+	announced := catalog.Account{
+		Name: "acct", Redundancy: catalog.LRS, Primary: "north", Epoch: 9, Created: 2, Active: true,
+		Operation: &catalog.Operation{Kind: catalog.OperationLeave},
+	}
+	require.ErrorContains(t, d.Announce(t.Context(), announced), storageerr.AccountAlreadyExists.Message)
+	require.True(t, holdsCopy(t, s))
+}
