@@ -127,7 +127,7 @@ func (d *Directory) Announce(ctx context.Context, a catalog.Account) error {
 	}
 	err := setGates(ctx, d.stamp, a.Name, secondaryGate(&a), once)
 	if err == nil && a.Operation != nil && a.Operation.Kind == catalog.OperationLeave {
-		err = d.wipeCopy(ctx, a.Name, a.GeoEpoch())
+		err = d.wipeCopy(ctx, a.Name, secondaryGate(&a))
 	}
 	var passed *PassedError
 	if errors.As(err, &passed) {

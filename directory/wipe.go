@@ -14,18 +14,19 @@ import (
 	"antipode/stamp/state"
 )
 
-// wipeCopy deletes the copy of an account that this location holds of epochs before epoch: the account's rows in
-// every range, its containers in the catalog, and with them what they name of payload, once that is collected. The record
-// of the account and its highest epoch stay. Afterwards all ranges have the gate of epoch, and nothing
-// of an earlier one is applied any more.
+// wipeCopy deletes the copy of an account that this location holds of epochs before that of gate: the account's
+// rows in every range, its containers in the catalog, and with them what they name of payload, once that is collected.
+// The record of the account and its highest epoch stay. Each range gets the gate in the group that deletes its
+// rows: a closed one, where the location holds no copy any more, or one that is open for a copy that begins empty
+// (R17).
 //
-// It may be repeated at any time. A range whose gate of epoch is open is not touched: the copy of that epoch
-// has begun there, so the gate is opened only after wipeCopy has succeeded. It returns a PassedError if a range has the
-// gate of a later epoch, and errHolder where the location is, or was, the account's primary: such data is no
-// copy. In neither case it deletes anything in that range.
-func (d *Directory) wipeCopy(ctx context.Context, a geo.Account, epoch geo.Epoch) error {
+// It may be repeated at any time. A range whose gate of the epoch is open is not touched: the copy of that epoch has
+// begun there. So nothing else may open the gate of an epoch whose copy begins empty. It returns a PassedError if
+// a range has the gate of a later epoch, and errHolder where the location is, or was, the account's primary: such
+// data is no copy. In neither case it deletes anything in that range.
+func (d *Directory) wipeCopy(ctx context.Context, a geo.Account, gate change.Gate) error {
 	for _, s := range [...]geo.Service{geo.Catalog, geo.Blob, geo.Queue, geo.Table} {
-		cmd := &wipe{account: a, epoch: epoch}
+		cmd := &wipe{account: a, gate: gate}
 		step := fmt.Sprintf("account %s: the deletion of its copy in the %s range", a, s)
 		if err := d.submitTo(ctx, s, cmd); err != nil {
 			return fmt.Errorf("%s: %w", step, err)
@@ -33,7 +34,7 @@ func (d *Directory) wipeCopy(ctx context.Context, a geo.Account, epoch geo.Epoch
 		switch {
 		case cmd.found.Role == change.RolePrimary:
 			return fmt.Errorf("%s: %w", step, errHolder)
-		case cmd.found.Epoch.Compare(epoch) > 0:
+		case cmd.found.Epoch.Compare(gate.Epoch) > 0:
 			return &PassedError{cmd.found.Epoch}
 		}
 	}
@@ -46,7 +47,7 @@ var errHolder = errors.New("directory: the location is the account's primary, or
 // wipe commits in one range that an account's copy of earlier epochs is deleted.
 type wipe struct {
 	account geo.Account
-	epoch   geo.Epoch
+	gate    change.Gate
 	// found is the gate that the range had.
 	found change.Gate
 }
@@ -54,14 +55,14 @@ type wipe struct {
 // Evaluate implements ranges.Command.
 func (c *wipe) Evaluate(tx *ranges.Tx) error {
 	c.found = tx.Gate(c.account)
-	if c.epoch.Location == tx.Location() {
+	if c.gate.Epoch.Location == tx.Location() {
 		c.found.Role = change.RolePrimary
 	}
-	switch cmp := c.found.Epoch.Compare(c.epoch); {
+	switch cmp := c.found.Epoch.Compare(c.gate.Epoch); {
 	case c.found.Role == change.RolePrimary, cmp > 0, cmp == 0 && c.found.Open:
 		return nil
-	case cmp < 0:
-		tx.SetGate(c.account, change.Gate{Epoch: c.epoch})
+	case cmp < 0 || c.gate.Open:
+		tx.SetGate(c.account, c.gate)
 	}
 	for _, span := range copySpans(tx.Range(), c.account) {
 		if err := tx.Wipe(span); err != nil {
@@ -97,7 +98,7 @@ func (c *wipe) Kind() string { return kindWipe }
 
 // Encode implements ranges.Portable: as a setGate of the gate that the range gets.
 func (c *wipe) Encode() []byte {
-	return (&setGate{account: c.account, gate: change.Gate{Epoch: c.epoch}}).Encode()
+	return (&setGate{account: c.account, gate: c.gate}).Encode()
 }
 
 func parseWipe(b []byte) (*wipe, error) {
@@ -105,10 +106,10 @@ func parseWipe(b []byte) (*wipe, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.gate != (change.Gate{Epoch: c.gate.Epoch}) || c.gate.Epoch == (geo.Epoch{}) {
+	if c.gate.Role == change.RolePrimary || c.gate.Numbered || c.gate.Epoch == (geo.Epoch{}) {
 		return nil, fmt.Errorf("%w: a wipe with gate %+v", errCommand, c.gate)
 	}
-	return &wipe{account: c.account, epoch: c.gate.Epoch}, nil
+	return &wipe{account: c.account, gate: c.gate}, nil
 }
 
 // EncodeResult implements ranges.Portable: the gate that the range had.

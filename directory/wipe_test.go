@@ -33,42 +33,53 @@ func TestR19WipeCopy(t *testing.T) {
 	d, table := NewDirectory(s, "north"), geo.FirstRange(geo.Table)
 	epoch := func(n geo.EpochNumber, l geo.Location) geo.Epoch { return geo.Epoch{Number: n, Location: l} }
 	passed := &PassedError{epoch(6, "north")}
+	closed := change.Gate{Epoch: epoch(5, "north")}
+	opened := change.Gate{Epoch: epoch(5, "north"), Role: change.RoleSecondary, Open: true}
+	gate := func(n geo.EpochNumber, l geo.Location, r change.Role, open bool) change.Gate {
+		return change.Gate{Epoch: epoch(n, l), Role: r, Open: open}
+	}
 	for name, c := range map[string]struct {
-		gate  change.Gate
-		epoch geo.Epoch
-		wiped bool
-		err   error
+		have, gate change.Gate
+		// want is the gate afterwards where the copy is deleted.
+		want change.Gate
+		err  error
 	}{
-		"no gate":                       {change.Gate{}, epoch(5, "north"), true, nil},
-		"copy of a former epoch":        {change.Gate{Epoch: epoch(4, "north"), Role: change.RoleSecondary, Open: true}, epoch(5, "north"), true, nil},
-		"closed copy of a former epoch": {change.Gate{Epoch: epoch(4, "north"), Role: change.RoleSecondary}, epoch(5, "north"), true, nil},
-		"no copy any more":              {change.Gate{Epoch: epoch(4, "north")}, epoch(5, "north"), true, nil},
-		"again":                         {change.Gate{Epoch: epoch(5, "north")}, epoch(5, "north"), true, nil},
-		"again, as a secondary":         {change.Gate{Epoch: epoch(5, "north"), Role: change.RoleSecondary}, epoch(5, "north"), true, nil},
-		"the copy has begun":            {change.Gate{Epoch: epoch(5, "north"), Role: change.RoleSecondary, Open: true}, epoch(5, "north"), false, nil},
-		"a later copy":                  {change.Gate{Epoch: epoch(6, "north"), Role: change.RoleSecondary, Open: true}, epoch(5, "north"), false, passed},
-		"a later epoch, closed":         {change.Gate{Epoch: epoch(6, "north")}, epoch(5, "north"), false, passed},
-		"its primary is here":           {change.Gate{Epoch: epoch(4, "south"), Role: change.RolePrimary, Open: true}, epoch(5, "north"), false, errHolder},
-		"its primary was here":          {change.Gate{Epoch: epoch(4, "south"), Role: change.RolePrimary}, epoch(5, "north"), false, errHolder},
-		"an epoch of this location":     {change.Gate{Epoch: epoch(4, "north"), Role: change.RoleSecondary}, epoch(5, "south"), false, errHolder},
+		"no gate":                       {change.Gate{}, closed, closed, nil},
+		"copy of a former epoch":        {gate(4, "north", change.RoleSecondary, true), closed, closed, nil},
+		"closed copy of a former epoch": {gate(4, "north", change.RoleSecondary, false), closed, closed, nil},
+		"no copy any more":              {gate(4, "north", change.RoleNone, false), closed, closed, nil},
+		"again":                         {closed, closed, closed, nil},
+		"again, as a secondary": {
+			gate(5, "north", change.RoleSecondary, false), closed, gate(5, "north", change.RoleSecondary, false), nil,
+		},
+		"a copy begins":              {gate(4, "north", change.RoleSecondary, true), opened, opened, nil},
+		"a copy begins after an end": {closed, opened, opened, nil},
+		"the copy has begun":         {opened, opened, change.Gate{}, nil},
+		"it ends, late":              {opened, closed, change.Gate{}, nil},
+		"a later copy":               {gate(6, "north", change.RoleSecondary, true), opened, change.Gate{}, passed},
+		"a later epoch, closed":      {gate(6, "north", change.RoleNone, false), closed, change.Gate{}, passed},
+		"its primary is here":        {gate(4, "south", change.RolePrimary, true), opened, change.Gate{}, errHolder},
+		"its primary was here":       {gate(4, "south", change.RolePrimary, false), closed, change.Gate{}, errHolder},
+		"an epoch of this location": {
+			gate(4, "north", change.RoleSecondary, false), gate(5, "south", change.RoleNone, false), change.Gate{}, errHolder,
+		},
 	} {
-		set := func(g change.Gate) { stamptest.Submit(t, s, table, stamptest.Gate{Account: "acct", Gate: g}) }
-		set(c.gate)
+		stamptest.Submit(t, s, table, stamptest.Gate{Account: "acct", Gate: c.have})
 		stamptest.Submit(t, s, geo.FirstRange(geo.Catalog), stamptest.Gate{Account: "acct"})
 		row := change.Record{Ops: []change.Op{{Row: []byte("r"), Value: []byte("v")}}}
 		stamptest.Submit(t, s, table, stamptest.Change{Partition: copyRow, Record: row})
-		err := d.wipeCopy(t.Context(), "acct", c.epoch)
+		err := d.wipeCopy(t.Context(), "acct", c.gate)
 		if c.err == nil {
 			require.NoError(t, err, name)
 		} else {
 			require.ErrorContains(t, err, c.err.Error(), name)
 		}
-		require.Equal(t, !c.wiped, holdsCopy(t, s), name)
-		want := c.gate
-		if c.wiped && want.Epoch != c.epoch {
-			want = change.Gate{Epoch: c.epoch}
+		wiped := c.want != change.Gate{}
+		require.Equal(t, !wiped, holdsCopy(t, s), name)
+		if !wiped {
+			c.want = c.have
 		}
-		require.Equal(t, want, s.Leader(table).Machine.Gate("acct"), name)
+		require.Equal(t, c.want, s.Leader(table).Machine.Gate("acct"), name)
 	}
 }
 
@@ -82,7 +93,7 @@ func TestR8WipeKeepsTheRecord(t *testing.T) {
 	require.NoError(t, d.Announce(t.Context(), a))
 	made := catalog.ContainerPartition(geo.Blob, "acct", "c")
 	stamptest.Submit(t, s, catalogRange, stamptest.Change{Partition: made, Record: change.Record{Ops: []change.Op{{Value: []byte("v")}}}})
-	require.NoError(t, d.wipeCopy(t.Context(), "acct", geo.Epoch{Number: 5, Location: "north"}))
+	require.NoError(t, d.wipeCopy(t.Context(), "acct", change.Gate{Epoch: geo.Epoch{Number: 5, Location: "north"}}))
 	state := s.Leader(catalogRange).State()
 	_, ok, err := state.Get(made.Append(nil))
 	require.NoError(t, err)
@@ -97,7 +108,7 @@ func TestR8WipeKeepsTheRecord(t *testing.T) {
 
 // A wipe that another node's leader evaluates is the one that was sent, and the sender learns which gate was there.
 func TestWipeTravels(t *testing.T) {
-	sent := &wipe{account: "acct", epoch: geo.Epoch{Number: 5, Location: "north"}}
+	sent := &wipe{account: "acct", gate: change.Gate{Epoch: geo.Epoch{Number: 5, Location: "north"}, Role: change.RoleSecondary, Open: true}}
 	decoded, err := Commands()[sent.Kind()](sent.Encode())
 	require.NoError(t, err)
 	there := decoded.(*wipe)
@@ -106,7 +117,7 @@ func TestWipeTravels(t *testing.T) {
 	require.NoError(t, sent.DecodeResult(there.EncodeResult()))
 	require.Equal(t, there.found, sent.found)
 	require.Error(t, sent.DecodeResult([]byte{9}))
-	for _, g := range []change.Gate{{}, {Epoch: sent.epoch, Open: true}, {Epoch: sent.epoch, Role: change.RolePrimary}} {
+	for _, g := range []change.Gate{{}, {Epoch: sent.gate.Epoch, Numbered: true}, {Epoch: sent.gate.Epoch, Role: change.RolePrimary}} {
 		_, err := parseWipe((&setGate{account: "acct", gate: g}).Encode())
 		require.ErrorIs(t, err, errCommand)
 	}
