@@ -53,7 +53,7 @@ type Options struct {
 	// has to be below the AckPendingMax of the bus, which otherwise delivers nothing more.
 	UnackedMax int
 	// StandAfter is how long a range may commit nothing of what waits before it counts as
-	// standing. Zero means 500 ms.
+	// standing: several commits of a busy node, since what it holds then crosses the link again. Zero means 2 s.
 	StandAfter time.Duration
 	// BehindGrace is how long a stream may stand below a closed head, while this process
 	// runs, before its records are pulled. Zero means 500 ms.
@@ -86,7 +86,7 @@ func (o Options) withDefaults() Options {
 	setDefault(&o.PullBytesMax, 8<<20)
 	setDefault(&o.ChunkBytesMax, 8<<20)
 	setDefault(&o.UnackedMax, 512)
-	setDefault(&o.StandAfter, 500*time.Millisecond)
+	setDefault(&o.StandAfter, 2*time.Second)
 	setDefault(&o.BehindGrace, 500*time.Millisecond)
 	setDefault(&o.RetryAfter, 200*time.Millisecond)
 	setDefault(&o.AckEvery, 20*time.Millisecond)

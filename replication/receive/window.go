@@ -17,7 +17,7 @@ import (
 //
 //   - PendingBytesMax, or an equal share of WindowBytesMax if that is less, in memory, or
 //   - UnackedMax messages behind one of this range, or
-//   - no commit for 20 times StandAfter: before the bus delivers everything behind it again.
+//   - no commit for 5 times StandAfter: before the bus delivers everything behind it again.
 //
 // Of a range that is left to the pull, one batch stays in memory and is submitted until it is
 // committed. Everything else, and what arrives meanwhile, is dropped and acknowledged to the bus;
@@ -41,7 +41,7 @@ type pending struct {
 
 // standLong is after how many times StandAfter a range is left to the pull whatever it holds: at 10 s,
 // within the 30 s after which the bus delivers again.
-const standLong = 20
+const standLong = 5
 
 // waiting is what a range holds until it is committed.
 type waiting struct {

@@ -112,12 +112,12 @@ func TestR15SlowAsAWhole(t *testing.T) {
 }
 
 // A range that stands is left to the pull also where it holds few bytes: once UnackedMax messages of
-// others wait behind its own, or it has committed nothing for 20 times StandAfter, so that the bus
+// others wait behind its own, or it has committed nothing for 5 times StandAfter, so that the bus
 // neither stops nor delivers again (R15).
 func TestR15RangeStandsWithLittle(t *testing.T) {
 	for name, o := range map[string]Options{
-		"messages": {UnackedMax: 50},
-		"time":     {StandAfter: 50 * time.Millisecond},
+		"messages": {UnackedMax: 50, StandAfter: 500 * time.Millisecond},
+		"time":     {StandAfter: 200 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, 1)
@@ -159,4 +159,28 @@ func TestWindowIsBounded(t *testing.T) {
 	const message = records * (16<<10 + 256)
 	require.Greater(t, most, o.WindowBytesMax/2)
 	require.LessOrEqual(t, most, o.WindowBytesMax+2*message)
+}
+
+// A commit of a busy node that takes 1.5 s is no range that stands: nothing is dropped, to be pulled over
+// the link once more, though more waits than the range's share and another range moves.
+func TestR15SlowCommitDoesNotStand(t *testing.T) {
+	w := newWorld(t, 1)
+	w.calm, w.payload = true, 4<<10
+	o := w.options(testRange, otherRange)
+	o.PendingBytesMax, o.StandAfter = 64<<10, 0
+	r := New(o)
+	l := lags{open: map[geo.Timestamp]time.Duration{}}
+	for range 50 {
+		w.round(r, testRange, &l)
+	}
+	for range 4 {
+		w.mute[testRange] = true
+		for range 150 * time.Millisecond / writeEvery * 10 {
+			w.round(r, testRange, &l)
+		}
+		w.unmute(testRange)
+		w.round(r, testRange, &l)
+	}
+	require.Empty(t, w.alarms)
+	require.Zero(t, w.pulled)
 }

@@ -112,7 +112,8 @@ func (w *world) receiver() *Receiver { return New(w.options(testRange)) }
 
 func (w *world) options(ids ...geo.RangeID) Options {
 	return Options{
-		Origin: testOrigin, Ranges: ids, Consumer: w.durable, Source: w, Applier: w, Clock: w.clk,
+		StandAfter: 500 * time.Millisecond,
+		Origin:     testOrigin, Ranges: ids, Consumer: w.durable, Source: w, Applier: w, Clock: w.clk,
 		Incarnation: w.bus.Incarnation(), Logger: slog.New(slog.DiscardHandler), Alarm: func(reason string) { w.alarms[reason]++ },
 	}
 }

@@ -20,6 +20,7 @@ import (
 type air struct {
 	frames []*flight
 	bytes  int
+	pace   pace
 	// probing: a publish failed, and none succeeded since; one frame at a time is tried.
 	probing bool
 	// retryAt is when the next attempt is due, pause how long the last one waited.
@@ -35,6 +36,8 @@ type air struct {
 type flight struct {
 	data  []byte
 	at    time.Duration // it was built
+	sent  time.Duration // when it was published last
+	ended time.Duration // when the bus answered that
 	state flightState
 	full  bool // the bus was full
 }
@@ -53,15 +56,15 @@ func (a *air) add(data []byte, now time.Duration) {
 	a.bytes += len(data)
 }
 
-// flying counts the frames under way.
-func (a *air) flying() int {
-	n := 0
+// flying counts the frames under way, and their bytes.
+func (a *air) flying() (frames, bytes int) {
 	for _, f := range a.frames {
 		if f.state == flying {
-			n++
+			frames++
+			bytes += len(f.data)
 		}
 	}
-	return n
+	return frames, bytes
 }
 
 // answered handles the answers of the bus.
@@ -73,6 +76,7 @@ func (a *air) answered(now time.Duration, o *Options) {
 		case stored:
 			anyStored = true
 			a.bytes -= len(f.data)
+			a.pace.stored(len(f.data), f.sent, f.ended, o.FlyingBytesMax)
 			continue
 		case failed:
 			f.state = waiting
@@ -89,6 +93,7 @@ func (a *air) answered(now time.Duration, o *Options) {
 		return
 	}
 	a.probing = true
+	a.pace.failed(o.Clock.Mono())
 	if full {
 		a.pause = min(max(2*a.pause, o.RetryAfter), 8*o.RetryAfter)
 	} else {
@@ -108,14 +113,14 @@ func (a *air) next(now time.Duration, o *Options) (f *flight, wait time.Duration
 		if now < a.retryAt {
 			return nil, a.retryAt - now
 		}
-		if a.probing && a.flying() > 0 {
+		if n, bytes := a.flying(); n > 0 && (a.probing || !a.pace.admits(bytes)) {
 			a.blocked = true
 			return nil, blockedPause
 		}
-		f.state, f.full = flying, false
+		f.state, f.full, f.sent = flying, false, o.Clock.Mono()
 		return f, 0
 	}
-	if len(a.frames) >= o.FlyingMax || a.bytes >= o.FlyingBytesMax || a.probing && len(a.frames) > 0 {
+	if len(a.frames) >= o.FlyingMax || a.bytes >= o.FlyingBytesMax || !a.pace.admits(a.bytes) || a.probing && len(a.frames) > 0 {
 		a.blocked = true
 		return nil, blockedPause
 	}
@@ -164,7 +169,7 @@ func (s *Shipper) fly(now time.Duration) time.Duration {
 func (s *Shipper) landed(f *flight, err error) {
 	s.mu.Lock()
 	s.air.ended(err, s.o.Clock.Mono())
-	f.state, f.full = stored, false
+	f.state, f.full, f.ended = stored, false, s.o.Clock.Mono()
 	if err != nil && !errors.Is(err, bus.ErrTooLarge) {
 		f.state, f.full = failed, errors.Is(err, bus.ErrFull)
 	}

@@ -14,6 +14,9 @@ import (
 	"antipode/stamp/stamptest"
 )
 
+// wide is a line on which as much may be under way as on any.
+var wide = Bounds{FlyingBytesFirst: 8 << 20}
+
 // countReads counts the reads of the outbox.
 func (w *world) countReads() *int {
 	reads, read := 0, w.ship.read
@@ -72,7 +75,7 @@ func (w *world) complete() {
 // without a read of the outbox; a bus that refuses costs one frame per attempt, at growing pauses, and no
 // read. Nothing that it took crosses twice.
 func TestFullBus(t *testing.T) {
-	w := newWorld(t, Options{})
+	w := newWorld(t, Options{Bounds: wide})
 	w.gates("a")
 	parts := lanes("a")
 	for range 32 {
@@ -139,7 +142,7 @@ func TestFlyingMax(t *testing.T) {
 // A publish that failed is sent again, with the same bytes and alone until one succeeds; what the bus has
 // confirmed is not (item 10): 16 frames fly, the third and the fifth fail.
 func TestFailedPublishesAlone(t *testing.T) {
-	w := newWorld(t, Options{})
+	w := newWorld(t, Options{Bounds: wide})
 	w.gates("a")
 	parts := lanes("a")
 	w.write(250<<10, false, parts[:16]...)

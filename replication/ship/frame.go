@@ -62,7 +62,7 @@ func (s *Shipper) linger(now time.Duration) time.Duration {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.air.flying() == 0 {
+	if n, _ := s.air.flying(); n == 0 {
 		return 0
 	}
 	return s.o.Linger - (now - s.queue.since)
@@ -89,7 +89,10 @@ func (f *frame) room(size int) bool { return f.size == 0 || f.size+size <= f.siz
 // complete while a record at or before T is missing. What was acknowledged before this leader began is
 // named in its full closed record alone: the receiver has it, so that a later one may leave it out.
 func (s *Shipper) build() (built bool, err error) {
-	f := frame{Frame: change.Frame{Origin: s.o.Location, Range: s.o.Range.ID()}, sizeMax: s.o.FrameBytesMax}
+	s.mu.Lock()
+	sizeMax := s.air.pace.frameBytes(s.o.FrameBytesMax)
+	s.mu.Unlock()
+	f := frame{Frame: change.Frame{Origin: s.o.Location, Range: s.o.Range.ID()}, sizeMax: sizeMax}
 	err = s.fill(&f)
 	news := (s.upTo > s.closedT || s.fullNext && s.upTo > 0) && s.o.Range.Machine.Numbered()
 	if len(f.Records) == 0 && !news {

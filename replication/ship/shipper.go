@@ -63,6 +63,9 @@ type Bounds struct {
 	// alone. Zero means 16 frames, a fair share for four ranges of the bus's window of 64, and 8 MiB.
 	FlyingMax      int
 	FlyingBytesMax int
+	// FlyingBytesFirst bounds the bytes under way until it is known how long the bus takes: see pace. Zero
+	// means 512 KiB. A high one blocks a narrow line at each start.
+	FlyingBytesFirst int
 	// PushesMax bounds the records whose payload is being pushed, and PushBytesMax the bytes of that
 	// payload; more payload is pushed alone. Other streams wait, held back, in the outbox. Zero means
 	// 32 records and 64 MiB.
@@ -82,6 +85,7 @@ func (o Options) withDefaults() Options {
 	setDefault(&o.AheadBytesMax, 4<<20)
 	setDefault(&o.FlyingMax, 16)
 	setDefault(&o.FlyingBytesMax, 8<<20)
+	setDefault(&o.FlyingBytesFirst, 512<<10)
 	setDefault(&o.PushesMax, 32)
 	setDefault(&o.PushBytesMax, 64<<20)
 	setDefault(&o.FullBytesMax, 4<<20)
@@ -121,6 +125,7 @@ func (o Options) Validate() error {
 		{"AheadBytesMax", int64(o.AheadBytesMax)},
 		{"FlyingMax", int64(o.FlyingMax)},
 		{"FlyingBytesMax", int64(o.FlyingBytesMax)},
+		{"FlyingBytesFirst", int64(o.FlyingBytesFirst)},
 		{"PushesMax", int64(o.PushesMax)},
 		{"PushBytesMax", o.PushBytesMax},
 		{"FullBytesMax", int64(o.FullBytesMax)},
@@ -260,6 +265,7 @@ func (s *Shipper) begin(now time.Duration) {
 	s.trimming = false
 	s.holds.of = map[geo.Stream]*hold{}
 	s.closedT = 0
+	s.air.pace = pace{window: s.o.FlyingBytesFirst}
 	s.named = make(map[geo.Stream]geo.Head, len(heads))
 	for st, head := range heads {
 		at := s.acked[st]

@@ -37,10 +37,10 @@ type Options struct {
 	PortBase int
 	// Binary is the path of antipode.
 	Binary string
-	// Via returns where the process from reaches an address of the process to; nil means the
-	// address itself. Tests place proxies between processes. Admin ports are always reached
+	// Via returns where the process from reaches an address of the process to, for one use; nil means
+	// the address itself. Tests place proxies between processes. Admin ports are always reached
 	// directly.
-	Via func(from, to, address string) string
+	Via func(from, to string, u Use, address string) string
 	// Configure changes the configuration of a node. Nil changes nothing.
 	Configure func(c *config.Node)
 	// OnWait is called with what a start waits for, after each failed attempt. May be nil.
@@ -50,11 +50,23 @@ type Options struct {
 // GatewayName is the name of the gateway's process. Nodes are named by wire.NodeName.
 const GatewayName = "gateway"
 
-func (o Options) via(from, to, address string) string {
+// Use is what a process uses an address of another one for.
+type Use string
+
+// The uses: calls and messages between nodes, the publishes into the bus of a node, the routes between
+// the servers of a bus, and requests that are passed on.
+const (
+	Calls  Use = "calls"
+	Bus    Use = "bus"
+	Routes Use = "routes"
+	Hops   Use = "hops"
+)
+
+func (o Options) via(from, to string, u Use, address string) string {
 	if o.Via == nil {
 		return address
 	}
-	return o.Via(from, to, address)
+	return o.Via(from, to, u, address)
 }
 
 // host is where everything listens.
@@ -141,7 +153,7 @@ func (o Options) plan() []member {
 			// A node's proof that it has the admin token names the address it is reached at, so
 			// a proxy before the admin port would break it.
 			at.Nodes = append(at.Nodes, config.GatewayNode{
-				ID: n.id(), Hop: o.via(GatewayName, n.name(), o.at(n, offsetHop)), Admin: p.Admin(),
+				ID: n.id(), Hop: o.via(GatewayName, n.name(), Hops, o.at(n, offsetHop)), Admin: p.Admin(),
 			})
 		}
 		gateway.Locations = append(gateway.Locations, at)
@@ -163,19 +175,19 @@ func (o Options) nodeConfig(n node) config.Node {
 	}
 	for i := range nodes {
 		far := node{1 - n.location, i}
-		via := func(address string) string { return o.via(n.name(), far.name(), address) }
-		c.Pair.Nodes = append(c.Pair.Nodes, via(o.at(far, offsetNode)))
-		c.Pair.NATS = append(c.Pair.NATS, via(o.at(far, offsetPub)))
-		c.Pair.Hops = append(c.Pair.Hops, via(o.at(far, offsetHop)))
+		via := func(u Use, address string) string { return o.via(n.name(), far.name(), u, address) }
+		c.Pair.Nodes = append(c.Pair.Nodes, via(Calls, o.at(far, offsetNode)))
+		c.Pair.NATS = append(c.Pair.NATS, via(Bus, o.at(far, offsetPub)))
+		c.Pair.Hops = append(c.Pair.Hops, via(Hops, o.at(far, offsetHop)))
 		if i == n.number {
 			continue
 		}
 		near := node{n.location, i}
-		via = func(address string) string { return o.via(n.name(), near.name(), address) }
-		c.NATS.Routes = append(c.NATS.Routes, via(o.at(near, offsetNATS)))
+		via = func(u Use, address string) string { return o.via(n.name(), near.name(), u, address) }
+		c.NATS.Routes = append(c.NATS.Routes, via(Routes, o.at(near, offsetNATS)))
 		c.Peers = append(c.Peers, config.Peer{
-			ID: near.id(), Name: near.name(), Address: via(o.at(near, offsetNode)),
-			Hop:         via(o.at(near, offsetHop)),
+			ID: near.id(), Name: near.name(), Address: via(Calls, o.at(near, offsetNode)),
+			Hop:         via(Hops, o.at(near, offsetHop)),
 			FaultDomain: domain("f", i), UpgradeDomain: domain("u", i),
 		})
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 	"syscall"
 )
 
@@ -53,6 +54,22 @@ func Run(name, log, binary string, args ...string) (*Child, error) {
 
 // PID is the process id.
 func (c *Child) PID() int { return c.cmd.Process.Pid }
+
+// Resident is the memory that the process has in use, in bytes: its resident set without pages of
+// files, which the system takes back when it needs them.
+func (c *Child) Resident() (int64, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.PID()))
+	if err != nil {
+		return 0, fmt.Errorf("devproc: memory of %s: %w", c.name, err)
+	}
+	for line := range strings.Lines(string(text)) {
+		var kib int64
+		if n, _ := fmt.Sscanf(line, "RssAnon: %d kB", &kib); n == 1 {
+			return kib << 10, nil
+		}
+	}
+	return 0, fmt.Errorf("devproc: memory of %s: no RssAnon", c.name)
+}
 
 // Kill9 ends the process as a power cut would, its page cache apart, and waits
 // until it is gone.

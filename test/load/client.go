@@ -72,6 +72,9 @@ func (c *client) run(ctx context.Context) error {
 		if !took {
 			pause(ctx, backoff)
 		}
+		if c.opts.Pause > 0 {
+			pause(ctx, c.opts.Pause)
+		}
 	}
 	return nil
 }
@@ -142,7 +145,11 @@ func (c *client) begin(key string, s oracle.State, etag string) operation {
 
 // write sends one write and reports its outcome to the oracle.
 func (c *client) write(ctx context.Context, op operation) (took bool, err error) {
+	began := c.Clock.Mono()
 	a, err := c.send(ctx, op)
+	if c.opts.OnWrite != nil {
+		c.opts.OnWrite(c.Clock.Mono()-began, a, err)
+	}
 	switch {
 	case errors.Is(err, ErrContradiction):
 		return false, fmt.Errorf("%v: %w", op, err)

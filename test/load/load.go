@@ -48,6 +48,11 @@ type Options struct {
 	// BigWritesMax bounds the writes of those in one Run: each costs six times its
 	// size on disk. Zero means 24.
 	BigWritesMax int
+	// Pause is how long a client waits after each write. Zero means that it writes at once.
+	Pause time.Duration
+	// OnWrite is called after each write, from any goroutine, with how long it took and how it ended;
+	// nil is not called.
+	OnWrite func(took time.Duration, a rest.Answer, err error)
 	// Seed determines the choice of writes. Their interleaving depends on the machine.
 	Seed uint64
 }

@@ -31,6 +31,7 @@ const (
 type Link struct {
 	target  string
 	port    *port
+	rates   Rates
 	running sync.WaitGroup
 
 	mu    sync.Mutex
@@ -45,13 +46,14 @@ type Link struct {
 	closed   bool
 }
 
-// Open listens on a free loopback port for connections to target. Close ends it.
-func Open(target string) (*Link, error) {
+// Open listens on a free loopback port for connections to target, and carries no more than the
+// rates allow. Close ends it.
+func Open(target string, rates Rates) (*Link, error) {
 	p, err := reserve()
 	if err != nil {
 		return nil, fmt.Errorf("proxy to %s: %w", target, err)
 	}
-	l := &Link{target: target, port: p, changed: make(chan struct{}), conns: map[net.Conn]bool{}}
+	l := &Link{target: target, port: p, rates: rates, changed: make(chan struct{}), conns: map[net.Conn]bool{}}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err := l.listen(); err != nil {
@@ -85,7 +87,7 @@ func (l *Link) SetAbsent(absent bool) error {
 func (l *Link) listen() (err error) {
 	close(l.changed)
 	l.changed = make(chan struct{})
-	if refuse := l.closed || l.absent || l.fault.Refuse; refuse {
+	if l.refuses() {
 		if l.listener != nil {
 			err = l.listener.Close()
 			l.listener = nil
@@ -96,7 +98,7 @@ func (l *Link) listen() (err error) {
 		return err
 	}
 	if l.listener == nil {
-		if l.listener, err = net.Listen("tcp", l.port.address); err != nil {
+		if l.listener, err = l.rates.listen(l.port.address); err != nil {
 			l.listener = nil
 			return err
 		}
@@ -169,7 +171,7 @@ func (l *Link) drop(c net.Conn) {
 // carry joins one connection with one to the target until both have ended.
 func (l *Link) carry(near net.Conn) {
 	defer l.drop(near)
-	far, err := net.DialTimeout("tcp", l.target, dialWait)
+	far, err := l.rates.dial(l.target)
 	if err != nil {
 		abort(near)
 		return
@@ -184,10 +186,10 @@ func (l *Link) carry(near net.Conn) {
 	var once sync.Once
 	end := func() { once.Do(func() { close(ended) }) }
 	pumps.Go(func() {
-		l.pump(far, near, ended, end, func(f Fault) bool { return f.HoldForth })
+		l.pump(far, near, l.rates.Forth, ended, end, func(f Fault) bool { return f.HoldForth })
 	})
 	pumps.Go(func() {
-		l.pump(near, far, ended, end, func(f Fault) bool { return f.HoldBack })
+		l.pump(near, far, l.rates.Back, ended, end, func(f Fault) bool { return f.HoldBack })
 	})
 	pumps.Wait()
 }
@@ -199,8 +201,9 @@ type segment struct {
 }
 
 // pump carries one direction. An error of either side ends the connection; the end of what
-// one side sends is passed on.
-func (l *Link) pump(to, from net.Conn, ended <-chan struct{}, end func(), held func(Fault) bool) {
+// one side sends is passed on. What the rate does not let through yet is not read: it waits
+// in the connection.
+func (l *Link) pump(to, from net.Conn, rate *Rate, ended <-chan struct{}, end func(), held func(Fault) bool) {
 	way := make(chan segment, segmentsMax)
 	var reader sync.WaitGroup
 	reader.Go(func() {
@@ -209,6 +212,9 @@ func (l *Link) pump(to, from net.Conn, ended <-chan struct{}, end func(), held f
 			buf := make([]byte, segmentBytes)
 			n, err := from.Read(buf)
 			if n > 0 {
+				if !l.turn(rate.reserve(n, time.Now()), ended) {
+					return
+				}
 				select {
 				case way <- segment{buf[:n], time.Now()}:
 				case <-ended:
@@ -237,6 +243,33 @@ func (l *Link) pump(to, from net.Conn, ended <-chan struct{}, end func(), held f
 	}
 	reader.Wait()
 }
+
+// turn waits for the turn of what was read; false when the connection has ended.
+func (l *Link) turn(wait time.Duration, ended <-chan struct{}) bool {
+	if wait <= 0 {
+		return true
+	}
+	due := time.NewTimer(wait)
+	defer due.Stop()
+	for {
+		l.mu.Lock()
+		refuse, changed := l.refuses(), l.changed
+		l.mu.Unlock()
+		if refuse {
+			return false // Its connections are being reset.
+		}
+		select {
+		case <-due.C:
+			return true
+		case <-changed:
+		case <-ended:
+			return false
+		}
+	}
+}
+
+// refuses reports whether there are no connections now. The caller holds mu.
+func (l *Link) refuses() bool { return l.closed || l.absent || l.fault.Refuse }
 
 // wait returns when what came in at a time may go on; false when the connection has ended.
 func (l *Link) wait(at time.Time, ended <-chan struct{}, held func(Fault) bool) bool {

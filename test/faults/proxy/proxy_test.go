@@ -45,7 +45,7 @@ func echo(t *testing.T) string {
 
 func open(t *testing.T) (*Link, net.Conn) {
 	t.Helper()
-	l, err := Open(echo(t))
+	l, err := Open(echo(t), Rates{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, l.Close()) })
 	c, err := net.Dial("tcp", l.Addr())
@@ -148,7 +148,7 @@ func TestNoTarget(t *testing.T) {
 	nobody, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	require.NoError(t, nobody.Close())
-	l, err := Open(nobody.Addr().String())
+	l, err := Open(nobody.Addr().String(), Rates{})
 	require.NoError(t, err)
 	c, err := net.Dial("tcp", l.Addr())
 	if err == nil { // Or it is ended before it stands.

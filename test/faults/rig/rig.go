@@ -49,7 +49,9 @@ type Rig struct {
 	// commands are the processes by name.
 	commands map[string]cluster.Command
 	// links are the proxies by who connects and to whom.
-	links map[[2]string][]*proxy.Link
+	links map[[2]string][]usedLink
+	// rates are of what goes between the locations, by where it comes from.
+	rates map[geo.Location]*proxy.Rate
 
 	mu sync.Mutex
 	// running are the processes that the rig has started and not ended.
@@ -77,7 +79,7 @@ func Start(ctx context.Context, o Options) (_ *Rig, err error) {
 	}
 	r := &Rig{
 		opts: cluster.Options{Dir: o.Dir, PortBase: base, Binary: o.Binary, Configure: o.Configure}, http: devproc.NewHTTPClient(),
-		commands: map[string]cluster.Command{}, links: map[[2]string][]*proxy.Link{}, running: map[string]*devproc.Child{},
+		commands: map[string]cluster.Command{}, links: map[[2]string][]usedLink{}, rates: newRates(), running: map[string]*devproc.Child{},
 	}
 	defer func() {
 		if err != nil {
@@ -85,13 +87,13 @@ func Start(ctx context.Context, o Options) (_ *Rig, err error) {
 		}
 	}()
 	var openErr error
-	r.opts.Via = func(from, to, address string) string {
-		l, err := proxy.Open(address)
+	r.opts.Via = func(from, to string, u cluster.Use, address string) string {
+		l, err := proxy.Open(address, r.ratesBetween(from, to))
 		if err != nil {
 			openErr = errors.Join(openErr, err)
 			return address
 		}
-		r.links[[2]string{from, to}] = append(r.links[[2]string{from, to}], l)
+		r.links[[2]string{from, to}] = append(r.links[[2]string{from, to}], usedLink{l, u})
 		return l.Addr()
 	}
 	commands, err := r.opts.Prepare()
@@ -289,6 +291,15 @@ func (r *Rig) Output(name string) string {
 		return c.Output()
 	}
 	return ""
+}
+
+// Resident is the memory that a process that runs has in use, in bytes.
+func (r *Rig) Resident(name string) (int64, error) {
+	c, err := r.child(name)
+	if err != nil {
+		return 0, err
+	}
+	return c.Resident()
 }
 
 // Views asks the nodes of a location for its ranges, the first that answers.
