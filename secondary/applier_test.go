@@ -96,6 +96,7 @@ func (r *rig) run(t *testing.T, d *datadriven.TestData) string {
 		require.NoError(t, err)
 		why := map[string]change.StopReason{
 			"lost": change.StopLost, "forked": change.StopForked, "poison": change.StopPoison, "version": change.StopVersion,
+			"behind-outbox": change.StopBudget,
 		}[d.CmdArgs[1].Key]
 		named := slices.IndexFunc(r.seen, func(p keys.Partition) bool { return p.Object == d.CmdArgs[0].Key })
 		r.submit(func(done func(error)) {

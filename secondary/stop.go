@@ -14,7 +14,7 @@ func (a *Applier) Stop(st geo.Stream, why change.Stop, done func(error)) {
 	a.submit(local(st.Source()), &stop{st, why}, done)
 }
 
-// stop is the command that makes durable that a stream may not go on (R11, R16). The first reason
+// stop is the command that makes durable that a stream may not go on (R11, R16, R18). The first reason
 // stays: what is found of a stopped stream later follows from it.
 type stop struct {
 	stream geo.Stream
@@ -28,12 +28,17 @@ func (c *stop) Evaluate(tx *ranges.Tx) error {
 	}
 	why := c.why
 	why.Here = tx.Cursor(c.stream).Applied
-	if why.Reason == change.StopPoison || why.Reason == change.StopVersion {
-		// Another receiver may have decoded the record, and a former epoch stops nothing of this one.
-		gate := tx.Gate(c.stream.Account)
+	// Another receiver may have decoded the record, and a former epoch stops nothing of this one.
+	switch gate := tx.Gate(c.stream.Account); why.Reason {
+	case change.StopPoison, change.StopVersion:
 		if why.Here.Seq >= why.There.Seq || gate.Role != change.RoleSecondary || !gate.Open || gate.Epoch != c.stream.Epoch {
 			return nil
 		}
+	case change.StopBudget:
+		if c.stream.Epoch.Compare(gate.Epoch) < 0 {
+			return nil
+		}
+	case change.NotStopped, change.StopForked, change.StopLost:
 	}
 	tx.Stop(c.stream, why)
 	return nil

@@ -27,7 +27,8 @@ const (
 	// holds something back because of that. The second is known to the receiver alone, and is not part
 	// of what clients are answered.
 	Clock Reason = "clock"
-	// BehindOutbox: the source deleted what was not acknowledged, to keep its budget (R18). Planned.
+	// BehindOutbox: the source deleted what was not acknowledged, to keep its budget (R18). The copy has to
+	// be rebuilt.
 	BehindOutbox Reason = "behind-outbox"
 	// Bootstrapping: the first copy is not complete (R17). Planned.
 	Bootstrapping Reason = "bootstrap"

@@ -28,6 +28,10 @@ type Replication struct {
 	Behind int
 	// Reason is why the status is Unavailable, empty for another status.
 	Reason Reason
+	// Kept is the last value of LastSync where the status is Unavailable because the copy fell out of its
+	// source's outbox: all that was committed up to it is here (R18). It is for operators; clients are
+	// answered no time. Zero is none.
+	Kept geo.Timestamp
 }
 
 // Known reports whether LastSync is a value.
@@ -40,6 +44,9 @@ func (r Replication) Known() bool { return r.Status == Live }
 func (r Replication) At(now time.Time) Replication {
 	if r.Known() && r.LastSync.Time().Sub(now) > geo.ClockOffMax {
 		return UnavailableFor(Clock)
+	}
+	if r.Kept.Time().Sub(now) > geo.ClockOffMax {
+		r.Kept = 0
 	}
 	return r
 }
@@ -63,6 +70,7 @@ func Sources(origin geo.Location, s geo.Service) []geo.SourceRange {
 func Of(origin geo.Location, a geo.Account, s geo.Service, known ...cursor.Progress) Replication {
 	out := Replication{Status: Live, LastSync: ^geo.Timestamp(0)}
 	var why Reason
+	whole := true
 	var used []cursor.Progress
 	for _, src := range Sources(origin, s) {
 		p := progressOf(src, known)
@@ -71,17 +79,19 @@ func Of(origin geo.Location, a geo.Account, s geo.Service, known ...cursor.Progr
 		out.LastSync = min(out.LastSync, t.Least)
 		out.Behind += t.Behind
 		why = worse(why, stopOf(p, a))
-		if !ok {
-			why = worse(why, NotHeard)
-		}
+		whole = whole && ok
 	}
-	if !tiled(s, used) || !tiled(geo.Catalog, used) {
-		why = worse(why, NotHeard)
+	if !whole || !tiled(s, used) || !tiled(geo.Catalog, used) {
+		whole, why = false, worse(why, NotHeard)
 	}
-	if why != "" {
-		return UnavailableFor(why)
+	if why == "" {
+		return out
 	}
-	return out
+	unavailable := UnavailableFor(why)
+	if why == BehindOutbox && whole {
+		unavailable.Kept = out.LastSync
+	}
+	return unavailable
 }
 
 // progressOf returns what is known of a source range, the zero value for nothing.

@@ -89,6 +89,11 @@ func TestR6TimesAheadAreNotServed(t *testing.T) {
 		require.Equal(t, UnavailableFor(Clock), live(geo.TimestampOf(now.Add(ahead)), 0).At(now))
 	}
 	require.Equal(t, UnavailableFor(Forked), UnavailableFor(Forked).At(now))
+	kept := UnavailableFor(BehindOutbox)
+	kept.Kept = geo.TimestampOf(now)
+	require.Equal(t, kept, kept.At(now))
+	require.Equal(t, UnavailableFor(BehindOutbox), kept.At(now.Add(-time.Minute)))
+	require.Equal(t, UnavailableFor(Clock), kept.But(Clock))
 }
 
 func live(at geo.Timestamp, behind int) Replication {
@@ -170,6 +175,19 @@ func TestOf(t *testing.T) {
 		},
 		"a fork is worse, wherever it is": {
 			[]cursor.Progress{stopped(from(table, 100), "acct", change.StopLost), stopped(from(catalog, 90), "acct", change.StopForked)}, UnavailableFor(Forked),
+		},
+		"a copy that fell out of the outbox keeps its last value (R18)": {
+			[]cursor.Progress{stopped(from(table, 100, behind("acct", 3, 60)), "acct", change.StopBudget), from(catalog, 90)},
+			Replication{Status: Unavailable, Reason: BehindOutbox, Kept: 60},
+		},
+		"but none that was never known": {
+			[]cursor.Progress{stopped(from(table, 0), "acct", change.StopBudget), from(catalog, 90)}, UnavailableFor(BehindOutbox),
+		},
+		"nor one of a part of the service": {
+			[]cursor.Progress{stopped(without(from(table, 100)), "acct", change.StopBudget), from(catalog, 90)}, UnavailableFor(BehindOutbox),
+		},
+		"nor where a stream forked": {
+			[]cursor.Progress{stopped(from(table, 100), "acct", change.StopBudget), stopped(from(catalog, 90), "acct", change.StopForked)}, UnavailableFor(Forked),
 		},
 		"another account's stopped stream does not matter": {
 			[]cursor.Progress{stopped(from(table, 100), "other", change.StopForked), from(catalog, 90)}, live(90, 0),

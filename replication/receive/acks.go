@@ -73,9 +73,9 @@ func (rr *rangeReceiver) acknowledgeSource(now time.Duration) {
 }
 
 // foundHere returns why a stream is stopped if this location alone may have found that. A loss is found by
-// the source.
+// the source, and what falls out of its outbox too.
 func (rr *rangeReceiver) foundHere(st geo.Stream) change.StopReason {
-	if why := rr.stopped[st]; why != change.StopLost {
+	if why := rr.stopped[st]; why != change.StopLost && why != change.StopBudget {
 		return why
 	}
 	return change.NotStopped

@@ -77,7 +77,7 @@ type Applier interface {
 	Apply(b *Batch, done func(error))
 	// Stop makes durable that a stream may not go on, with the head at the source as why.There; for
 	// StopPoison and StopVersion with a record that cannot be applied, and then only if that is not
-	// applied and of the gate's epoch. It changes nothing if the stream is stopped already. done is
+	// applied and of the gate's epoch; for StopBudget if the epoch is not below the gate's. It changes nothing if the stream is stopped already. done is
 	// called once, from any goroutine; after an error the caller repeats it.
 	Stop(st geo.Stream, why change.Stop, done func(error))
 	// Progress reads how far the streams of a source range are applied: all that was committed

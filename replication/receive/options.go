@@ -18,6 +18,7 @@ const (
 	AlarmLost        = "lost_acknowledged" // this location lost records that it had acknowledged
 	AlarmPoison      = "poison"            // a record cannot be decoded or evaluated; its stream is stopped
 	AlarmVersion     = "version"           // a record of a later version; its stream is stopped
+	AlarmBudget      = "behind_outbox"     // the source deleted what was not acknowledged; the copy has to be rebuilt
 	AlarmChecksum    = "bad_crc"           // a frame or record does not fit its CRC32C, or cannot be decoded
 	AlarmEpoch       = "epoch"             // a record of a lower epoch or another origin was refused
 	AlarmIncarnation = "incarnation"       // the stream was deleted and made again

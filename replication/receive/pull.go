@@ -97,7 +97,8 @@ func (p *pull) arrived(rr *rangeReceiver, records [][]byte, err error, now time.
 		return
 	}
 	if len(records) == 0 {
-		rr.mirror.stale = true // What follows may be applied, acknowledged and gone.
+		rr.mirror.stale = true                 // What follows may be applied, acknowledged and gone.
+		rr.mirror.moved[p.stream] = struct{}{} // Or the source has stopped the stream, and answers that.
 		p.later(rr, now)
 		ps.schedule(p, max(p.at, now+rr.r.o.RetryAfter))
 		return

@@ -5,7 +5,6 @@ import (
 
 	"antipode/geo"
 	"antipode/stamp/change"
-	"antipode/stamp/cursor"
 )
 
 // rangeReceiver applies the streams of one source range at this location: one commit at a time,
@@ -211,35 +210,6 @@ func (rr *rangeReceiver) resolve(rec *Record, pulled *pull, now time.Duration) {
 			reason = change.StopVersion
 		}
 		rr.undecodable(rr.leaveToPull(st, rec.Record.Seq), geo.Head{Seq: rec.Record.Seq, Hash: change.HashOf(rec.Bytes)}, reason, now)
-	}
-}
-
-// reportStops raises an alarm, once per receiver, for each stream that may not go on, which is state
-// of the local range, found here or at the source (R16). An operator has to decide.
-func (rr *rangeReceiver) reportStops(stops []cursor.StreamStop) {
-	before := rr.stopped
-	rr.stopped = make(map[geo.Stream]change.StopReason, len(stops))
-	for _, s := range stops {
-		rr.pulls.end(s.Stream)
-		rr.stopped[s.Stream] = s.Reason
-		if _, did := before[s.Stream]; did {
-			continue
-		}
-		rr.mirror.moved[s.Stream] = struct{}{} // The source compares its end (R16).
-		alarm := s.Reason.String()
-		switch s.Reason {
-		case change.StopForked:
-			alarm = AlarmFork
-		case change.StopLost:
-			alarm = AlarmLost
-		case change.StopPoison:
-			alarm = AlarmPoison
-		case change.StopVersion:
-			alarm = AlarmVersion
-		}
-		rr.r.o.Alarm(alarm)
-		rr.r.o.Logger.Error("stream stopped; an operator has to decide", "stream", s.Stream, "reason", s.Reason,
-			"here", s.Here.Seq, "there", s.There.Seq)
 	}
 }
 

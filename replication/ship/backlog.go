@@ -24,6 +24,8 @@ type backlog struct {
 	// skip is called for a stream whose records up to its head are not sent: they left the outbox,
 	// or are not readable.
 	skip func(c *source, err error)
+	// fellOut reports that records left the outbox that the receiver may not have (R18).
+	fellOut func(s geo.Stream) bool
 	// share is how much of each stream is read at a time, ahead how much of all, aheadMax its bound.
 	share, ahead, aheadMax int
 	// t is the time of the heads that the backlog ends with.
@@ -61,10 +63,15 @@ const shareMax = 64 << 10
 // openBacklog begins to read what no frame has, up to the present heads.
 func (s *Shipper) openBacklog() error {
 	heads, t := s.o.Range.Machine.Heads()
-	b := &backlog{read: s.read, trimmed: s.o.Range.Machine.Trimmed, skip: s.skip, aheadMax: s.o.AheadBytesMax, t: t}
+	b := &backlog{read: s.read, trimmed: s.o.Range.Machine.Trimmed, skip: s.skip, fellOut: s.fellOut, aheadMax: s.o.AheadBytesMax, t: t}
 	for _, st := range slices.SortedFunc(maps.Keys(heads), geo.Stream.Compare) {
-		at := s.at(st)
-		if acked := s.ackedUpTo(st); acked.Seq > at.Seq && s.holds.of[st] == nil {
+		at, acked := s.at(st), s.ackedUpTo(st)
+		if s.fellOut(st) { // After the read of what is trimmed: that was not for an acknowledgement then.
+			s.early.add(st)
+			s.name(st, heads[st])
+			continue
+		}
+		if acked.Seq > at.Seq && s.holds.of[st] == nil {
 			at = acked // The receiver pulled it meanwhile.
 			s.name(st, at)
 		}
@@ -100,9 +107,13 @@ func (s *Shipper) skip(c *source, err error) {
 	if err != nil {
 		s.o.Logger.Error("record of the outbox is not readable; its stream stands still", "stream", c.stream, "seq", c.next, "error", err)
 	}
-	if c.head.Seq > s.at(c.stream).Seq {
-		s.name(c.stream, c.head)
+	if c.head.Seq <= s.at(c.stream).Seq {
+		return
 	}
+	if err != nil || s.fellOut(c.stream) {
+		s.early.add(c.stream)
+	}
+	s.name(c.stream, c.head)
 }
 
 // load reads from the next record of c on, and returns false after the last one. It keeps what it
@@ -120,6 +131,9 @@ func (b *backlog) load(c *source) (bool, error) {
 			}
 			if c.next = n + 1; n >= c.head.Seq {
 				b.skip(c, nil) // The receiver has them.
+			} else if b.fellOut(c.stream) {
+				b.skip(c, nil)
+				return false, nil
 			}
 			continue
 		}

@@ -98,7 +98,11 @@ func (s *Shipper) build() (built bool, err error) {
 	if len(f.Records) == 0 && !news {
 		return false, err
 	}
-	f.Closed = s.closedRecord()
+	if s.nameEarly() {
+		f.Closed = s.closedRecord()
+	} else {
+		f.Closed = s.unjoined()
+	}
 	data := change.AppendFrame(nil, &f.Frame)
 	if f.Closed.Full && len(data) > s.o.Publisher.MaxPayload() {
 		f.Closed = s.unjoined()
@@ -148,16 +152,16 @@ func (s *Shipper) fill(f *frame) error {
 	return nil
 }
 
-// admit takes the next event of the range: its record goes into f, or is held back. It returns false
-// if f is full.
+// admit takes the next event of the range: its record goes into f, or is held back, or is named alone since
+// its stream fell out. It returns false if f is full.
 func (s *Shipper) admit(f *frame, r *outbox.Record) bool {
 	if r.Seq > s.at(r.Stream).Seq {
 		size := 0
 		if _, named := s.changed[r.Stream]; !named {
 			size = headBytes
 		}
-		h := s.holds.of[r.Stream]
-		held := h != nil || r.Chunks
+		h, fellOut := s.holds.of[r.Stream], s.fellOut(r.Stream)
+		held := h != nil || r.Chunks || fellOut
 		if !held {
 			size += change.FrameRecordBytes + len(r.Bytes)
 		}
@@ -166,7 +170,7 @@ func (s *Shipper) admit(f *frame, r *outbox.Record) bool {
 		}
 		f.size += size
 		switch {
-		case h == nil && r.Chunks:
+		case h == nil && r.Chunks && !fellOut:
 			s.hold(r)
 		case held:
 		case len(r.Bytes) > s.o.Publisher.MaxPayload()-f.sizeMax:

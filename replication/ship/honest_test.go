@@ -10,6 +10,7 @@ import (
 	"antipode/geo"
 	"antipode/replication/bus"
 	"antipode/stamp/change"
+	"antipode/stamp/cursor"
 	"antipode/stamp/keys"
 )
 
@@ -33,10 +34,20 @@ func (h history) learn(w *world) {
 	}
 }
 
-// check requires that nothing committed at or before the receiver's sync time is missing there.
+// check requires that nothing committed at or before the receiver's sync time of a stream is missing there.
 func (h history) check(w *world) {
-	t := w.receiver.syncTime()
+	p := w.receiver.Progress(w.receiver.src, cursor.EveryAccount)
+	behind := map[geo.Stream]geo.Timestamp{}
+	for _, s := range p.Streams {
+		if s.Behind > 0 {
+			behind[s.Stream] = s.Sync
+		}
+	}
 	for st, times := range h {
+		t, ok := behind[st]
+		if !ok {
+			t = p.Closed
+		}
 		if n := int(w.receiver.Applied(st).Seq); n < len(times) {
 			require.Greater(w.t, times[n], t, "%s #%d is missing, the sync time is %d", st, n+1, t)
 		}

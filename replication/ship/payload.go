@@ -77,8 +77,11 @@ func (s *Shipper) startPushes() {
 }
 
 // nextPayload returns the payload of the next record of a held stream. There is none if the receiver
-// got the record in another way.
+// got the record in another way, or the stream fell out.
 func (s *Shipper) nextPayload(h *hold) []extent.Ref {
+	if s.fellOut(h.stream) {
+		return nil
+	}
 	records, err := s.read(h.stream, h.sent+1, 1)
 	if err != nil || len(records) == 0 {
 		return nil // fillLate finds out why.
@@ -120,6 +123,9 @@ func (s *Shipper) fillLate(f *frame) error {
 			return fmt.Errorf("ship: the outbox of %s lacks #%d of %d", h.stream, h.sent+1, end)
 		} else if len(records) == 0 {
 			h.sent = n // The receiver has them.
+		}
+		if s.fellOut(h.stream) {
+			h.sent, records = end, nil
 		}
 		next, full := s.fillLateFrom(f, h, records, end)
 		if full {

@@ -41,6 +41,8 @@ type Options struct {
 	TrimEvery time.Duration
 	// Bounds of the memory of one Shipper; docs/limits.md has them all.
 	Bounds
+	// Budget bounds what the outbox holds on disk.
+	Budget Budget
 	Logger *slog.Logger
 	// Alarm counts a named alarm.
 	Alarm func(reason string)
@@ -134,7 +136,7 @@ func (o Options) Validate() error {
 			errs = append(errs, fmt.Errorf("ship: %s is %d: want a number above zero, or zero for the default", f.name, f.value))
 		}
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, o.Budget.validate()...)...)
 }
 
 // Shipper ships one range from one node, while that node leads the range. Step is
@@ -179,10 +181,12 @@ type Shipper struct {
 	changed           map[geo.Stream]struct{} // named since the last closed record
 	queue             queue
 	backlog           *backlog // nil if the queue has what follows
+	early             early
 	// lost reports that what follows the backlog, or the last frame, is no longer in the queue.
 	lost   bool
 	holds  holds
 	trimAt time.Duration
+	keeper *keeper
 }
 
 // Dropped counts what left the queue for lack of room, to be read from the outbox.
@@ -197,6 +201,7 @@ func New(o Options) *Shipper {
 		o: o.withDefaults(), loop: clock.NewLoop(o.Wake), read: o.Range.Machine.Outbox,
 		acked: map[geo.Stream]geo.Head{},
 	}
+	s.keeper = newKeeper(o.Budget, o.Range, s.Wake)
 	s.o.Range.Feed().OnPush(s.Wake)
 	return s
 }
@@ -248,6 +253,7 @@ func (s *Shipper) Step(now time.Duration) time.Duration {
 		s.take(added, now)
 	}
 	s.trim(now)
+	s.keep(now)
 	s.endPushes()
 	return s.send(now)
 }
@@ -256,7 +262,7 @@ func (s *Shipper) Step(now time.Duration) time.Duration {
 // sent again, and the first closed record is full.
 func (s *Shipper) begin(now time.Duration) {
 	s.leading, s.lost, s.fullNext = true, true, true
-	s.upTo, s.changed = 0, map[geo.Stream]struct{}{}
+	s.upTo, s.changed, s.early = 0, map[geo.Stream]struct{}{}, early{}
 	s.trimAt = now + s.o.TrimEvery
 	s.fullAt, s.fullPause = now+fullPauseLeast, fullPauseLeast
 	heads, _ := s.o.Range.Machine.Heads()
@@ -285,6 +291,7 @@ func (s *Shipper) end() {
 		return
 	}
 	s.leading, s.backlog, s.queue, s.changed = false, nil, queue{}, nil
+	s.keeper.end()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.holds = holds{pushing: s.holds.pushing, bytes: s.holds.bytes}

@@ -6,6 +6,7 @@ import (
 
 	"antipode/geo"
 	"antipode/replication/bus"
+	"antipode/stamp/change"
 )
 
 // View is what the shipper of a range has under way.
@@ -30,6 +31,8 @@ type StreamView struct {
 	Built, Acked geo.Seq
 	// Held: the stream is held back until payload is at the other location.
 	Held bool
+	// Stopped is why the stream may not go on, as this end has it.
+	Stopped change.StopReason
 }
 
 // View returns what is under way, and of the streams of an account how far each is. It may be called
@@ -51,7 +54,12 @@ func (s *Shipper) View(a geo.Account) View {
 	}
 	for st, head := range s.named {
 		if st.Account == a {
-			out.Streams[st] = StreamView{Built: head.Seq, Acked: max(s.acked[st].Seq, m.Trimmed(st)), Held: s.holds.of[st] != nil}
+			why, _ := m.Stopped(st)
+			v := StreamView{Built: head.Seq, Acked: max(s.acked[st].Seq, m.Trimmed(st)), Held: s.holds.of[st] != nil, Stopped: why.Reason}
+			if why.Reason == change.StopBudget {
+				v.Acked = why.There.Seq // What is deleted was not acknowledged.
+			}
+			out.Streams[st] = v
 		}
 	}
 	return out

@@ -23,19 +23,23 @@ const (
 	StopPoison StopReason = 3
 	// StopVersion: the next record is of a later format version than the receiver knows (R11).
 	StopVersion StopReason = 4
-	stopEnd     StopReason = 5
+	// StopBudget: the source deleted records of the stream that were not acknowledged, to keep the budget
+	// of its outbox (R18). The stream goes on being numbered, and none of it is kept or sent.
+	StopBudget StopReason = 5
+	stopEnd    StopReason = 6
 )
 
 // String is the word for operators.
 func (r StopReason) String() string {
 	if r < stopEnd {
-		return [...]string{"", "forked", "lost", "poison", "version"}[r]
+		return [...]string{"", "forked", "lost", "poison", "version", "behind-outbox"}[r]
 	}
 	return fmt.Sprintf("reason-%d", byte(r))
 }
 
 // Stop is the durable record that a stream may not go on, kept by its source range and by the range
-// that receives it. The records of a stopped stream are neither applied nor deleted from the outbox.
+// that receives it. The records of a stopped stream are not applied, and deleted from the outbox for
+// StopBudget alone.
 type Stop struct {
 	Reason StopReason
 	// Here is the last record of the stream at the location that keeps this; There is the one at the

@@ -50,10 +50,10 @@ type Outbox struct {
 	trimmed map[geo.Stream]change.OutboxHead
 	// waiting are the streams with records in the outbox: those whose head is not trimmed.
 	waiting map[geo.Stream]struct{}
-	// all is what waits in all streams; of is what waits of each account, without a row for one of which
+	// all is what waits in all streams; of is what waits of each copy, without a row for one of which
 	// nothing does.
 	all Backlog
-	of  map[geo.Account]Backlog
+	of  map[Copy]Backlog
 	// closed is the greatest closed time that the range has committed.
 	closed geo.Timestamp
 	// moved are the streams whose head Finish has to write.
@@ -75,7 +75,7 @@ type Record struct {
 func Open(id geo.RangeID, from kv.Reader) (*Outbox, error) {
 	o := &Outbox{
 		id: id, heads: map[geo.Stream]change.OutboxHead{}, trimmed: map[geo.Stream]change.OutboxHead{},
-		waiting: map[geo.Stream]struct{}{}, of: map[geo.Account]Backlog{}, moved: map[geo.Stream]struct{}{},
+		waiting: map[geo.Stream]struct{}{}, of: map[Copy]Backlog{}, moved: map[geo.Stream]struct{}{},
 	}
 	if v, ok, err := from.Get(keys.Closed(id)); err != nil {
 		return nil, err
@@ -125,14 +125,14 @@ func (o *Outbox) ApplyRecord(w Writer, r *change.Record, encoded []byte) (Record
 
 // count adds what lies between two places of a stream to what waits, or with by -1 takes it away.
 func (o *Outbox) count(s geo.Stream, from, to change.OutboxHead, by int64) {
-	of := o.of[s.Account]
+	of := o.of[copyOf(s)]
 	for _, b := range [...]*Backlog{&o.all, &of} {
 		b.Records += by * int64(to.Seq-from.Seq)
 		b.Bytes += by * int64(to.Bytes-from.Bytes)
 		b.Payload += by * int64(to.Payload-from.Payload)
 	}
-	if o.of[s.Account] = of; of.Records == 0 {
-		delete(o.of, s.Account)
+	if o.of[copyOf(s)] = of; of.Records == 0 {
+		delete(o.of, copyOf(s))
 	}
 }
 
@@ -248,14 +248,22 @@ func (o *Outbox) Backlog() (b Backlog, oldest [][]byte) {
 	return o.all, oldest
 }
 
-// Backlogs counts the queued records of each account that has any, without Oldest.
-func (o *Outbox) Backlogs() map[geo.Account]Backlog { return maps.Clone(o.of) }
+// Copy is the copy of an account that its streams of one epoch make.
+type Copy struct {
+	Account geo.Account
+	Epoch   geo.Epoch
+}
 
-// Firsts are the keys to give Oldest, of each account that has queued records.
-func (o *Outbox) Firsts() map[geo.Account][][]byte {
-	out := make(map[geo.Account][][]byte, len(o.of))
+func copyOf(s geo.Stream) Copy { return Copy{s.Account, s.Epoch} }
+
+// Backlogs counts the queued records of each copy that has any, without Oldest.
+func (o *Outbox) Backlogs() map[Copy]Backlog { return maps.Clone(o.of) }
+
+// Firsts are the keys to give Oldest, of each copy that has queued records.
+func (o *Outbox) Firsts() map[Copy][][]byte {
+	out := make(map[Copy][][]byte, len(o.of))
 	for s := range o.waiting {
-		out[s.Account] = append(out[s.Account], o.first(s))
+		out[copyOf(s)] = append(out[copyOf(s)], o.first(s))
 	}
 	return out
 }

@@ -1,6 +1,7 @@
 package ranges
 
 import (
+	"maps"
 	"slices"
 
 	"antipode/geo"
@@ -14,14 +15,19 @@ import (
 func (tx *Tx) EndStreams(a geo.Account) (more bool, err error) {
 	m, gate := tx.r.Machine, tx.Gate(a)
 	heads, _ := m.Heads()
-	var ended []geo.Stream
-	for s := range heads {
+	ended := map[geo.Stream]bool{}
+	take := func(s geo.Stream) {
 		if s.Account == a && s.Epoch.Location == tx.Location() && s.Epoch.Compare(gate.Epoch) < 0 {
-			ended = append(ended, s)
+			ended[s] = true
 		}
 	}
-	slices.SortFunc(ended, geo.Stream.Compare)
-	for _, s := range ended {
+	for s := range heads {
+		take(s)
+	}
+	for s := range m.Stops() { // One that fell out of the budget may have no record (R18).
+		take(s)
+	}
+	for _, s := range slices.SortedFunc(maps.Keys(ended), geo.Stream.Compare) {
 		if _, stopped := tx.Stopped(s); stopped {
 			tx.Stop(s, change.Stop{Reason: change.NotStopped})
 		}

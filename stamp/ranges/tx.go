@@ -182,12 +182,12 @@ func (tx *Tx) SetGate(a geo.Account, g change.Gate) {
 }
 
 // Trim stages the deletion of acknowledged records, up to the head at most. It does nothing to a
-// stream that is stopped (R16). A group deletes outbox.TrimRowsMax rows at most: Trim stages what
+// stream that is stopped (R16), but for one that fell out of the outbox's budget: see FallOut. A group deletes outbox.TrimRowsMax rows at most: Trim stages what
 // fits, and the caller trims the rest later. What the deletion leaves behind, the hash of the last
 // record and the bytes up to it, is read here: apply does not read the state.
 func (tx *Tx) Trim(s geo.Stream, upTo geo.Seq) error {
 	m := tx.r.Machine
-	if _, stopped := tx.Stopped(s); stopped {
+	if why, stopped := tx.Stopped(s); stopped && why.Reason != change.StopBudget {
 		return nil
 	}
 	from := m.Trimmed(s)

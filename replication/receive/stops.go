@@ -1,0 +1,56 @@
+package receive
+
+import (
+	"antipode/geo"
+	"antipode/stamp/change"
+	"antipode/stamp/cursor"
+)
+
+// reportStops raises an alarm, once per receiver, for each stream that may not go on, which is state
+// of the local range, found here or at the source (R16); for a copy that fell out of the source's outbox, whose
+// streams all stop, it raises one (R18). An operator has to decide.
+func (rr *rangeReceiver) reportStops(stops []cursor.StreamStop) {
+	before := rr.stopped
+	rr.stopped = make(map[geo.Stream]change.StopReason, len(stops))
+	fell := map[geo.Account]bool{}
+	for st, why := range before {
+		if why == change.StopBudget {
+			fell[st.Account] = true
+		}
+	}
+	for _, s := range stops {
+		rr.pulls.end(s.Stream)
+		rr.stopped[s.Stream] = s.Reason
+		if _, did := before[s.Stream]; did {
+			continue
+		}
+		rr.mirror.moved[s.Stream] = struct{}{} // The source compares its end (R16).
+		if s.Reason == change.StopBudget {
+			if fell[s.Stream.Account] {
+				continue
+			}
+			fell[s.Stream.Account] = true
+		}
+		rr.r.o.Alarm(alarmOf(s.Reason))
+		rr.r.o.Logger.Error("stream stopped; an operator has to decide", "stream", s.Stream, "reason", s.Reason,
+			"here", s.Here.Seq, "there", s.There.Seq)
+	}
+}
+
+// alarmOf is the alarm of a stop.
+func alarmOf(r change.StopReason) string {
+	switch r {
+	case change.StopForked:
+		return AlarmFork
+	case change.StopLost:
+		return AlarmLost
+	case change.StopPoison:
+		return AlarmPoison
+	case change.StopVersion:
+		return AlarmVersion
+	case change.StopBudget:
+		return AlarmBudget
+	case change.NotStopped:
+	}
+	return r.String()
+}
