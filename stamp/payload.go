@@ -164,3 +164,17 @@ func (s *Stamp) ReadChunk(ref extent.Ref, off int64, p []byte) (int, error) {
 	}
 	return 0, fmt.Errorf("chunk %s: no replica holds it intact: %w", ref.ID, err)
 }
+
+// ExamineChunk has every reachable node read its copy of a chunk. A node that finds its copy damaged
+// takes the chunk again when it is put, instead of answering that it is held.
+func (s *Stamp) ExamineChunk(ref extent.Ref) {
+	self := s.self()
+	buf := make([]byte, ref.Length)
+	for _, id := range s.Placed(s.chunkRange()) {
+		if n := s.Node(id); n != nil {
+			_, _ = n.ReadChunk(ref, 0, buf) // The node records what it finds.
+		} else if peer := s.o.Transport.Peer(self, id); peer != nil {
+			_, _ = peer.ReadChunk(ref, 0, buf)
+		}
+	}
+}

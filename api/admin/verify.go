@@ -28,7 +28,7 @@ func (p *port) startVerify(c echo.Context) error {
 	if err != nil {
 		return failed("verify", what, err)
 	}
-	p.o.Log.Info("both copies of an account are compared", "account", name, "service", q.Service, "payload", q.Payload)
+	p.o.Log.Info("both copies of an account are compared", "account", name, "service", q.Service, "payload", q.Payload, "repair", q.Repair)
 	return answer(c, http.StatusOK, withLists(out))
 }
 

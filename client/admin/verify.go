@@ -16,6 +16,10 @@ type VerifyQuery struct {
 	Payload bool `json:"payload,omitempty"`
 	// BytesPerSecond bounds what each location reads. Zero means 64 MiB/s.
 	BytesPerSecond uint64 `json:"bytes_per_second,omitempty"`
+	// Repair has the rows that differ repaired at the secondary. The primary is right.
+	Repair bool `json:"repair,omitempty"`
+	// RepairBytesPerSecond bounds what is sent for that. Zero means 8 MiB/s.
+	RepairBytesPerSecond uint64 `json:"repair_bytes_per_second,omitempty"`
 }
 
 // States of a Verify.
@@ -35,7 +39,7 @@ const (
 	CodeNoSecondary = "NoSecondary"
 	// CodeNoVerify: the process has not compared the account.
 	CodeNoVerify = "VerifyNotFound"
-	// CodeBusy: too many comparisons run.
+	// CodeBusy: too many comparisons run, or something that must not meet a repair.
 	CodeBusy = "TooManyComparisons"
 )
 
@@ -47,6 +51,9 @@ const (
 	VerifyDifferent = "different"
 	// VerifyIncomplete: nothing that was compared differs, but not everything was compared.
 	VerifyIncomplete = "incomplete"
+	// VerifyRepaired: there were differences. They were repaired, every lane was compared after that, and
+	// nothing differs.
+	VerifyRepaired = "repaired"
 )
 
 // Verify is a comparison of both copies of an account: it runs, or has ended.
@@ -65,8 +72,25 @@ type Verify struct {
 	Differences      []VerifyDifference `json:"differences"`
 	DifferencesTotal uint64             `json:"differences_total"`
 	AtLeast          bool               `json:"at_least,omitempty"`
+	// Repaired is what a repair has done, nil without one.
+	Repaired *VerifyRepair `json:"repaired,omitempty"`
 	// BytesCrossed is how much the two locations have sent each other for it.
 	BytesCrossed uint64 `json:"bytes_crossed"`
+}
+
+// VerifyRepair is what the repair of a Verify has done so far.
+type VerifyRepair struct {
+	// Set and Deleted are the rows of the secondary that were set to what the primary has, and deleted. Gone
+	// are those whose table or container was deleted meanwhile.
+	Set     uint64 `json:"set"`
+	Deleted uint64 `json:"deleted"`
+	Gone    uint64 `json:"gone"`
+	// NotRepaired are the others.
+	NotRepaired uint64 `json:"not_repaired"`
+	// Remaining is how many differences the last comparison found.
+	Remaining uint64 `json:"remaining"`
+	// Bytes were sent again, payload included.
+	Bytes uint64 `json:"bytes"`
 }
 
 // VerifiedRange is a range of a Verify.
@@ -111,6 +135,8 @@ type VerifyDifference struct {
 	// Chunk and Reason belong to payload.
 	Chunk  string `json:"chunk,omitempty"`
 	Reason string `json:"reason,omitempty"`
+	// Repair is what a repair did: set, deleted, container deleted, or why the row is not repaired.
+	Repair string `json:"repair,omitempty"`
 }
 
 // StartVerify begins to compare both copies of an account, and returns at once. If a comparison of the

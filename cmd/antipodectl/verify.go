@@ -26,9 +26,10 @@ const (
 
 func (t *tool) verifyCommand() *cobra.Command {
 	var q admin.VerifyQuery
+	var dry bool
 	c := &cobra.Command{
 		Use:   "verify ACCOUNT",
-		Short: "Compare both copies of an account while it is in use",
+		Short: "Compare both copies of an account while it is in use, and repair the secondary",
 		Long: `verify compares the rows of an account in both locations, and looks for each payload chunk
 that a row names at the secondary; --payload has the chunks read, too. Writes go on.
 
@@ -38,15 +39,23 @@ that it is listed as not compared, never as different. So is a lane whose stream
 What was deleted with its container is not compared.
 
 A difference is missing (at the secondary), extra (there), different, payload missing or
-payload corrupt. Up to 1,000 are listed, and all that were found are counted. Nothing is
-repaired.
+payload corrupt. Up to 1,000 are listed, and all that were found are counted.
+
+With --repair the secondary gets the primary's row for each difference, with its payload, and
+rows that the primary does not have are deleted. These are ordinary changes, at
+--repair-rate bytes per second, in order with those of clients. Then both copies are compared
+again. A row whose payload is damaged at the primary, too, is not repaired. Payload that is
+damaged is found with --payload alone. --dry-run only compares.
 
 The comparison runs in a process of the primary location, at --rate bytes per second at each
-end. When this command is interrupted it goes on: the next verify of the account shows it.
+end. When this command is interrupted it goes on: the next verify of the account shows it. If
+that process stops, the next verify --repair goes on with what differs still.
 
-Exit codes: 0 both copies are equal, 1 they differ, 2 not everything could be compared.`,
+Exit codes: 0 both copies are equal, or equal again, 1 they differ, 2 not everything could be
+compared.`,
 		Example: `  antipodectl verify pictures
   antipodectl verify pictures --service blob --payload --rate 200000000
+  antipodectl verify pictures --payload --repair
   antipodectl verify pictures --output json | jq '.differences[]'`,
 		Args: exactly("ACCOUNT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -54,6 +63,10 @@ Exit codes: 0 both copies are equal, 1 they differ, 2 not everything could be co
 			if q.Service != "" && (err != nil || s == geo.Catalog) {
 				return usageError{fmt.Errorf("--service is blob, queue or table, not %q", q.Service)}
 			}
+			if dry && !q.Repair {
+				return usageError{errors.New("--dry-run belongs to --repair")}
+			}
+			q.Repair = q.Repair && !dry
 			out, err := t.verify(cmd.Context(), geo.Account(args[0]), q)
 			if err == nil {
 				err = t.print(out, func(w io.Writer) { writeVerify(w, out) })
@@ -63,7 +76,7 @@ Exit codes: 0 both copies are equal, 1 they differ, 2 not everything could be co
 				return exitError{exitIncomplete, err}
 			case out.Outcome == admin.VerifyDifferent:
 				return exitError{exitDiffers, fmt.Errorf("the copies of %s differ", out.Account)}
-			case out.Outcome != admin.VerifyEqual:
+			case out.Outcome != admin.VerifyEqual && out.Outcome != admin.VerifyRepaired:
 				return exitError{exitIncomplete, fmt.Errorf("not everything of %s could be compared", out.Account)}
 			}
 			return nil
@@ -72,6 +85,9 @@ Exit codes: 0 both copies are equal, 1 they differ, 2 not everything could be co
 	c.Flags().StringVar(&q.Service, "service", "", "`SERVICE` to compare: blob, queue or table (default all)")
 	c.Flags().BoolVar(&q.Payload, "payload", false, "read the payload at the secondary and compare its checksums")
 	c.Flags().Uint64Var(&q.BytesPerSecond, "rate", 0, "`BYTES` per second that each location reads at most (default 64 MiB)")
+	c.Flags().BoolVar(&q.Repair, "repair", false, "have the secondary's rows that differ made equal to the primary's")
+	c.Flags().BoolVar(&dry, "dry-run", false, "with --repair: compare, and repair nothing")
+	c.Flags().Uint64Var(&q.RepairBytesPerSecond, "repair-rate", 0, "`BYTES` per second that a repair sends at most (default 8 MiB)")
 	return c
 }
 
@@ -105,11 +121,30 @@ func verifyProgress(v admin.Verify) string {
 			now = fmt.Sprintf("; %s range: round %d, %d of %d lanes", r.Service, r.Round, r.Compared, r.Lanes)
 		}
 	}
+	if v.Repaired != nil {
+		now += "; repaired: " + repaired(v.Repaired)
+	}
 	return fmt.Sprintf("%s: %d of %d ranges, %s read%s", v.Account, done, len(v.Ranges), size(read), now)
 }
 
+// repaired words what a repair has done so far.
+func repaired(r *admin.VerifyRepair) string {
+	s := fmt.Sprintf("%d rows set, %d deleted, %s sent", r.Set, r.Deleted, size(r.Bytes))
+	if r.Gone > 0 {
+		s += fmt.Sprintf(", %d deleted meanwhile with their containers", r.Gone)
+	}
+	if r.NotRepaired > 0 {
+		s += fmt.Sprintf(", %d not repaired", r.NotRepaired)
+	}
+	return s
+}
+
 func writeVerify(w io.Writer, v admin.Verify) {
-	_, _ = fmt.Fprintf(w, "account  %s: %s to %s\nresult   %s\ncrossed  %s\n\n", v.Account, v.Primary, v.Secondary, outcome(v), size(v.BytesCrossed))
+	_, _ = fmt.Fprintf(w, "account  %s: %s to %s\nresult   %s\ncrossed  %s\n", v.Account, v.Primary, v.Secondary, outcome(v), size(v.BytesCrossed))
+	if v.Repaired != nil {
+		_, _ = fmt.Fprintf(w, "repaired %s\n", repaired(v.Repaired))
+	}
+	_, _ = fmt.Fprintln(w)
 	rows := [][]string{{"RANGE", "SERVICE", "LANES", "ROWS", "BYTES", "CHUNKS", "CHUNK BYTES READ"}}
 	for _, r := range v.Ranges {
 		rows = append(rows, []string{
@@ -128,13 +163,25 @@ func writeVerify(w io.Writer, v admin.Verify) {
 		return
 	}
 	_, _ = fmt.Fprint(w, "\n\n")
-	rows = [][]string{{"DIFFERENCE", "SERVICE", "CONTAINER", "OBJECT", "ROW", "CHUNK"}}
+	writeDifferences(w, v)
+}
+
+func writeDifferences(w io.Writer, v admin.Verify) {
+	head := []string{"DIFFERENCE", "SERVICE", "CONTAINER", "OBJECT", "ROW", "CHUNK"}
+	if v.Repaired != nil {
+		head = append(head, "REPAIR")
+	}
+	rows := [][]string{head}
 	for _, d := range v.Differences {
 		chunk := d.Chunk
 		if d.Reason != "" && d.Reason != "missing" {
 			chunk = strings.TrimSpace(chunk + " " + d.Reason)
 		}
-		rows = append(rows, []string{d.Kind, d.Service, orDash(printable(d.Container)), orDash(printable(d.Object)), orDash(printable(d.Row)), orDash(chunk)})
+		row := []string{d.Kind, d.Service, orDash(printable(d.Container)), orDash(printable(d.Object)), orDash(printable(d.Row)), orDash(chunk)}
+		if v.Repaired != nil {
+			row = append(row, orDash(printable(d.Repair)))
+		}
+		rows = append(rows, row)
 	}
 	table(w, rows)
 }
@@ -152,7 +199,12 @@ func outcome(v admin.Verify) string {
 	switch v.Outcome {
 	case admin.VerifyEqual:
 		return "equal"
+	case admin.VerifyRepaired:
+		return fmt.Sprintf("equal again: %d differences were repaired", v.DifferencesTotal)
 	case admin.VerifyDifferent:
+		if v.Repaired != nil && v.Repaired.Remaining < v.DifferencesTotal {
+			return fmt.Sprintf("different: %d differences were found, %d remain", v.DifferencesTotal, v.Repaired.Remaining)
+		}
 		least := ""
 		if v.AtLeast {
 			least = "at least "

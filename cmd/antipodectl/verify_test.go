@@ -34,7 +34,8 @@ func verifyDocument() admin.Verify {
 
 // verify waits for the end of a comparison, shows how far it is, and its exit code is the result.
 func TestVerifyWaits(t *testing.T) {
-	for outcome, code := range map[string]int{admin.VerifyEqual: 0, admin.VerifyDifferent: 1, admin.VerifyIncomplete: 2} {
+	codes := map[string]int{admin.VerifyEqual: 0, admin.VerifyRepaired: 0, admin.VerifyDifferent: 1, admin.VerifyIncomplete: 2}
+	for outcome, code := range codes {
 		looks := 0
 		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			v := admin.Verify{Account: "pictures", State: admin.VerifyRunning, Ranges: []admin.VerifiedRange{
@@ -64,4 +65,45 @@ func TestVerifyWaits(t *testing.T) {
 		require.Contains(t, errOut.String(), "pictures: 1 of 2 ranges, 3.0 MiB read; blob range: round 2, 30 of 32 lanes\n")
 		srv.Close()
 	}
+}
+
+// verify --repair asks for a repair, shows how far it is and what it did to each row; --dry-run asks for none.
+func TestVerifyRepair(t *testing.T) {
+	var asked []admin.VerifyQuery
+	doc := verifyDocument()
+	doc.Outcome, doc.Differences[0].Repair, doc.Differences[1].Repair = admin.VerifyRepaired, "set", "not repaired: damaged"
+	doc.Repaired = &admin.VerifyRepair{Set: 1, Deleted: 2, Gone: 3, NotRepaired: 4, Bytes: 5 << 20}
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var q admin.VerifyQuery
+		require.NoError(t, json.NewDecoder(r.Body).Decode(&q))
+		asked = append(asked, q)
+		_ = json.NewEncoder(w).Encode(doc)
+	}))
+	defer srv.Close()
+	run := func(args ...string) (code int, out, errOut string) {
+		var o, e bytes.Buffer
+		tool := newTool(func(name string) string {
+			return map[string]string{adminEnv: srv.URL, tokenEnv: "antipode-admin-" + string(bytes.Repeat([]byte("0"), 64))}[name]
+		}, &o, &e)
+		return tool.run(t.Context(), append([]string{"verify", "pictures"}, args...)), o.String(), e.String()
+	}
+	code, out, _ := run("--repair", "--payload", "--repair-rate", "77")
+	require.Zero(t, code)
+	require.Equal(t, []admin.VerifyQuery{{Payload: true, Repair: true, RepairBytesPerSecond: 77}}, asked)
+	require.Contains(t, out, "result   equal again: 2 differences were repaired\n")
+	require.Contains(t, out, "repaired 1 rows set, 2 deleted, 5.0 MiB sent, 3 deleted meanwhile with their containers, 4 not repaired\n")
+	require.Regexp(t, `(?m)^different +blob +photos .* set$`, out)
+	require.Regexp(t, `(?m)^payload missing .* not repaired: damaged$`, out)
+
+	doc.Outcome, doc.Repaired.Remaining = admin.VerifyDifferent, 1
+	code, out, _ = run("--repair")
+	require.Equal(t, exitDiffers, code)
+	require.Contains(t, out, "result   different: 2 differences were found, 1 remain\n")
+
+	asked = nil
+	_, _, _ = run("--repair", "--dry-run")
+	require.Equal(t, []admin.VerifyQuery{{}}, asked)
+	code, _, errOut := run("--dry-run")
+	require.Equal(t, exitIncomplete, code)
+	require.Contains(t, errOut, "--dry-run belongs to --repair")
 }

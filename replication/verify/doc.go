@@ -11,6 +11,9 @@
 // crosses while the copies are equal. Where the sums differ, Run asks for the sums of parts of the
 // lane, each part the rows whose keys have one prefix of a hash, until few rows are left.
 //
+// Repair has the rows that differ repaired and compares again. It changes nothing itself: its caller
+// commits ordinary changes of the rows at the primary.
+//
 // Invariant: a row is reported only if both snapshots held all changes of its lane up to the same
 // record, and its container was not deleted before the comparison ended.
 package verify

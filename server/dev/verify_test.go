@@ -172,18 +172,12 @@ func damageNode(t *testing.T, dir string) (dropped extent.Ref) {
 	s, err := state.Open(filepath.Join(dir, "state"), state.Options{})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, s.Close()) }()
-	of := func(service geo.Service, container string) keys.Generation {
-		row, err := catalog.Lookup(s, service, "northacct", container)
-		require.NoError(t, err)
-		require.NotNil(t, row)
-		return row.Generation()
-	}
 	entity := func(key string) []byte {
-		p := keys.Partition{Service: geo.Table, Account: "northacct", Container: "tbl", Generation: of(geo.Table, "tbl"), Object: key}
+		p := keys.Partition{Service: geo.Table, Account: "northacct", Container: "tbl", Generation: generationOf(t, s, geo.Table, "tbl"), Object: key}
 		return keys.AppendString(p.Append(nil), "r")
 	}
 	blob := func(name string) []byte {
-		n := blobs.Name{Account: "northacct", Container: "photos", Generation: of(geo.Blob, "photos"), Blob: name}
+		n := blobs.Name{Account: "northacct", Container: "photos", Generation: generationOf(t, s, geo.Blob, "photos"), Blob: name}
 		return append(n.Partition().Append(nil), 1)
 	}
 	value := func(key []byte) []byte {

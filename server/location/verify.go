@@ -47,6 +47,8 @@ type verifyJob struct {
 
 	mu  sync.Mutex
 	out wire.Verify
+	// keys are the rows of out.Differences.
+	keys [][]byte
 }
 
 func newVerifying(l *Location) *verifying {
@@ -81,7 +83,7 @@ func (s leaderSnapshots) Snapshot(ctx context.Context, r geo.RangeID) (kv.Snapsh
 		}
 		if lead := n.Range(r); lead != nil && lead.Leading() {
 			snap, err := ranges.Snapshot(ctx, leaderReader{lead}, r)
-			return snap, n.Extents(), err
+			return snap, examinedChunks{n.Extents(), stamp}, err
 		}
 	}
 	return nil, nil, ranges.ErrNotLeader
@@ -127,6 +129,8 @@ func (l *Location) StartVerify(ctx context.Context, name geo.Account, q wire.Ver
 		return wire.Verify{}, refusal(wire.CodeAskPrimary, "the primary location of the account compares: ask an admin port of "+string(a.Primary))
 	case a.Secondary == "":
 		return wire.Verify{}, refusal(wire.CodeNoSecondary, fmt.Sprintf("account %s is %s: it has one copy, and nothing to compare it with", name, a.Redundancy))
+	case q.Repair && a.Operation != nil:
+		return wire.Verify{}, refusal(wire.CodeBusy, fmt.Sprintf("account %s is not repaired while its operation %s is under way", name, a.Operation.Kind))
 	}
 	j, begin, err := l.verifying.add(a, q)
 	if err != nil {
@@ -168,6 +172,9 @@ func (v *verifying) add(a *catalog.Account, q wire.VerifyQuery) (j *verifyJob, b
 			continue
 		}
 		if j.a.Name == a.Name {
+			if q.Repair && !j.out.Repair {
+				return nil, false, refusal(wire.CodeBusy, fmt.Sprintf("a comparison of account %s runs that repairs nothing: wait for its end", a.Name))
+			}
 			return j, false, nil
 		}
 		running++
@@ -178,6 +185,9 @@ func (v *verifying) add(a *catalog.Account, q wire.VerifyQuery) (j *verifyJob, b
 	j = &verifyJob{a: a, remote: &verify.Remote{Call: v.l.far.Verify}, out: wire.Verify{
 		Account: a.Name, Primary: a.Primary, Secondary: a.Secondary, VerifyQuery: q, State: wire.VerifyRunning, Started: wire.Time{Time: v.l.o.Clock.Now()},
 	}}
+	if q.Repair {
+		j.out.Repaired = &wire.VerifyRepair{}
+	}
 	for _, d := range v.l.o.Route.Ranges() {
 		if s := d.Service.String(); d.Service == geo.Catalog || q.Service == "" || q.Service == s {
 			j.out.Ranges = append(j.out.Ranges, wire.VerifiedRange{Range: d.ID, Service: s, Lanes: geo.LaneCount})
@@ -192,20 +202,35 @@ func (v *verifying) add(a *catalog.Account, q wire.VerifyQuery) (j *verifyJob, b
 // run compares all ranges of a comparison, one after the other.
 func (v *verifying) run(ctx context.Context, j *verifyJob) {
 	for i := range j.describe().Ranges {
+		if j.out.Repair {
+			v.repair(ctx, j, i)
+			continue
+		}
 		found, err := verify.Run(ctx, v.comparison(j, i))
 		j.take(i, found, err)
+		j.done(i, found)
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.out.State, j.out.Ended, j.out.Outcome = wire.VerifyDone, wire.Time{Time: v.l.o.Clock.Now()}, wire.VerifyEqual
-	for _, r := range j.out.Ranges {
-		if r.Compared < r.Lanes {
-			j.out.Outcome = wire.VerifyIncomplete
-		}
+	j.out.State, j.out.Ended, j.out.Outcome = wire.VerifyDone, wire.Time{Time: v.l.o.Clock.Now()}, j.outcome()
+}
+
+// outcome words the result of a comparison that has ended. The caller holds mu.
+func (j *verifyJob) outcome() string {
+	differ := j.out.DifferencesTotal
+	if j.out.Repaired != nil {
+		differ = j.out.Repaired.Remaining
 	}
-	if j.out.DifferencesTotal > 0 {
-		j.out.Outcome = wire.VerifyDifferent
+	whole := !slices.ContainsFunc(j.out.Ranges, func(r wire.VerifiedRange) bool { return r.Compared < r.Lanes })
+	switch {
+	case differ > 0:
+		return wire.VerifyDifferent
+	case !whole:
+		return wire.VerifyIncomplete
+	case j.out.DifferencesTotal > 0:
+		return wire.VerifyRepaired
 	}
+	return wire.VerifyEqual
 }
 
 // comparison is what is compared of a range.
@@ -261,31 +286,46 @@ func (j *verifyJob) describe() wire.Verify {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	out := j.out
-	out.Ranges = slices.Clone(out.Ranges)
+	out.Ranges, out.Differences = slices.Clone(out.Ranges), slices.Clone(out.Differences)
 	out.BytesCrossed = j.remote.Crossed()
 	return out
 }
 
-// take adds what was found in a range. err is that of a stamp that stops.
+// take adds what a comparison found in a range. After a repair the range is compared again: then rows that
+// were listed before are not listed twice. err is that of a stamp that stops.
 func (j *verifyJob) take(i int, found verify.Result, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	r := &j.out.Ranges[i]
-	r.Done, r.Compared, r.Rows, r.Bytes, r.Chunks, r.ChunkBytes = true, found.Compared, found.Rows, found.Bytes, found.Chunks, found.ChunkBytes
+	r.Compared, r.Rows, r.Bytes, r.Chunks, r.ChunkBytes = found.Compared, found.Rows, found.Bytes, found.Chunks, found.ChunkBytes
+	r.NotCompared = nil
 	for _, u := range found.Uncompared {
 		r.NotCompared = append(r.NotCompared, wire.LaneNotCompared{Lane: u.Lane, Reason: u.Reason})
 	}
 	if err != nil {
 		r.NotCompared = append(r.NotCompared, wire.LaneNotCompared{Reason: "the comparison ended early, in every lane that is not compared: " + err.Error()})
 	}
-	j.out.DifferencesTotal += found.Total
-	j.out.AtLeast = j.out.AtLeast || found.AtLeast
+	listed := map[string]bool{}
+	for _, key := range j.keys {
+		listed[string(key)] = true
+	}
 	for _, d := range found.Differences {
-		if len(j.out.Differences) == wire.VerifyDifferencesMax {
+		if len(j.keys) == wire.VerifyDifferencesMax {
 			return
 		}
-		j.out.Differences = append(j.out.Differences, describeDifference(d))
+		if !listed[string(d.Key)] {
+			j.out.Differences, j.keys = append(j.out.Differences, describeDifference(d)), append(j.keys, d.Key)
+		}
 	}
+}
+
+// done ends a range whose differences, all in all, are those of found.
+func (j *verifyJob) done(i int, found verify.Result) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.out.Ranges[i].Done = true
+	j.out.DifferencesTotal += found.Total
+	j.out.AtLeast = j.out.AtLeast || found.AtLeast
 }
 
 // describeDifference words a difference for people.

@@ -1,6 +1,7 @@
 package node_test
 
 import (
+	"bytes"
 	"context"
 	"log/slog"
 	"sync/atomic"
@@ -44,21 +45,56 @@ func (stalledPeer) ReadChunk(extent.Ref, int64, []byte) (int, error) {
 	return 0, ErrUnreachable
 }
 
+// startApart starts three nodes, each in a process of its own on a file system in memory.
+func startApart(t *testing.T, net Transport) (map[geo.NodeID]*stamp.Stamp, map[geo.NodeID]*vfs.MemFS) {
+	by, fs := map[geo.NodeID]*stamp.Stamp{}, map[geo.NodeID]*vfs.MemFS{}
+	for id := geo.NodeID(1); id <= 3; id++ {
+		fs[id] = vfs.NewMem()
+		by[id] = stamp.New(Options{
+			Location: "north", Peers: []geo.NodeID{1, 2, 3}, Dir: "data", Clock: clock.System{}, Transport: net,
+			State: state.Options{FS: fs[id]}, Tick: 10 * time.Millisecond, InSyncTimeout: 50 * time.Millisecond,
+			Seed: uint64(id), Logger: slog.New(slog.DiscardHandler),
+		})
+		require.NoError(t, by[id].Start(id))
+		t.Cleanup(func() { require.NoError(t, by[id].Close()) })
+	}
+	return by, fs
+}
+
+// Invariant 5: a chunk whose copies are damaged at all nodes is taken again by each of them once it was
+// examined, also by those of other processes. Before, the nodes do not know, and answer that they hold it.
+func TestExaminedChunkIsTakenAgain(t *testing.T) {
+	by, fs := startApart(t, memtransport.New())
+	data := bytes.Repeat([]byte("payload "), 1000)
+	ref := extent.NewRef(extent.ChunkID{1}, data)
+	require.NoError(t, by[1].PutChunk(t.Context(), ref, data))
+	for id := range by {
+		extents := by[id].Node(id).Extents()
+		file := extents.Files()[0]
+		b, err := fs[id].UnsafeGetFileDataBuffer(file.Path)
+		require.NoError(t, err)
+		b[bytes.Index(b, data)+len(data)/2] ^= 1
+		require.True(t, extents.Durable(ref.ID))
+	}
+	by[1].ExamineChunk(ref)
+	for id := range by {
+		require.False(t, by[id].Node(id).Extents().Durable(ref.ID), "node %d", id)
+	}
+	require.NoError(t, by[2].PutChunk(t.Context(), ref, data))
+	for id := range by {
+		got := make([]byte, len(data))
+		_, err := by[id].Node(id).Extents().Read(ref, 0, got)
+		require.NoError(t, err, "node %d", id)
+		require.Equal(t, data, got)
+	}
+}
+
 // R3: a chunk that is put at a process with one node is durable on every reachable node, two at least,
 // and can be read from any node that has it. A stalled node does not fail the put. Without a second copy
 // the put is refused, or ends with its context.
 func TestPutChunkAcrossProcesses(t *testing.T) {
 	net := &stalled{Transport: memtransport.New()}
-	by := map[geo.NodeID]*stamp.Stamp{}
-	for id := geo.NodeID(1); id <= 3; id++ {
-		by[id] = stamp.New(Options{
-			Location: "north", Peers: []geo.NodeID{1, 2, 3}, Dir: "data", Clock: clock.System{}, Transport: net,
-			State: state.Options{FS: vfs.NewMem()}, Tick: 10 * time.Millisecond, InSyncTimeout: 50 * time.Millisecond,
-			Seed: uint64(id), Logger: slog.New(slog.DiscardHandler),
-		})
-		require.NoError(t, by[id].Start(id))
-		defer func() { require.NoError(t, by[id].Close()) }()
-	}
+	by, _ := startApart(t, net)
 	ref := func(i byte) (extent.Ref, []byte) {
 		data := []byte{i, 1, 2, 3}
 		return extent.NewRef(extent.ChunkID{i}, data), data
