@@ -232,9 +232,9 @@ func (c *apply) disposition(tx *ranges.Tx, r *change.Record) (disposition, error
 	switch {
 	case err != nil:
 		return disposition{}, err
-	case found == nil || less(found.Generation(), p.Generation):
+	case found == nil || found.Generation().Before(p.Generation):
 		d.wait = true
-	case less(p.Generation, found.Generation()) || found.Deleted != 0:
+	case found.Over(p.Generation):
 	default:
 		closed, err := tx.GenerationClosed(keys.ClosedGeneration(tx.Range(), p.Service, p.Account, p.Container, p.Generation))
 		if err != nil {
@@ -244,8 +244,4 @@ func (c *apply) disposition(tx *ranges.Tx, r *change.Record) (disposition, error
 	}
 	c.last = d
 	return d, nil
-}
-
-func less(a, b keys.Generation) bool {
-	return a.Epoch < b.Epoch || a.Epoch == b.Epoch && a.Created < b.Created
 }

@@ -53,6 +53,8 @@ type Options struct {
 	// NameRest is how long the name of a deleted table or container cannot be created
 	// again. Zero means no time.
 	NameRest time.Duration
+	// SweepEvery is the pause between two rounds of the sweep of deleted tables and containers. Zero means 10 s.
+	SweepEvery time.Duration
 	// RPOTarget is the age from which a change that the other location has not acknowledged is reported
 	// as late. Zero means 15 min. A low one reports each short outage.
 	RPOTarget time.Duration

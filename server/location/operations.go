@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"antipode/directory"
+	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/stamp"
 )
@@ -27,4 +29,17 @@ func (l *Location) resumeOperations(ctx context.Context, s *stamp.Stamp) {
 			l.o.Logger.Info("operations of accounts wait", "location", l.o.Name, "error", err)
 		}
 	}
+}
+
+// sweeper returns the sweeper of the ranges that this process leads.
+func (l *Location) sweeper(s *stamp.Stamp) *directory.Sweeper {
+	o := directory.SweeperOptions{
+		Stamp: s, Leader: s.Leader, Catalog: l.o.Route.Catalog(), Every: l.o.SweepEvery, Logger: l.o.Logger.With("location", l.o.Name),
+	}
+	for _, d := range l.o.Route.Ranges() {
+		if d.Service != geo.Catalog {
+			o.Ranges = append(o.Ranges, d.ID)
+		}
+	}
+	return directory.NewSweeper(o)
 }

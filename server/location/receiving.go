@@ -33,13 +33,15 @@ type receiving struct {
 	wg     sync.WaitGroup
 }
 
-// start receives whenever this process should, and goes on with the operations of accounts, until stop.
+// start receives whenever this process should, goes on with the operations of accounts, and sweeps what is deleted,
+// until stop.
 func (r *receiving) start(s *stamp.Stamp) {
 	ctx, cancel := context.WithCancel(context.Background())
 	r.stamp, r.cancel = s, cancel
 	conn := r.l.bus.Load().conn
 	r.wg.Go(func() { follow(ctx, r.mine, func(ctx context.Context) { r.run(ctx, conn) }) })
 	r.wg.Go(func() { r.l.resumeOperations(ctx, s) })
+	r.wg.Go(func() { r.l.sweeper(s).Run(ctx) })
 }
 
 // stop ends the goroutines of start and waits for them.

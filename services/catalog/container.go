@@ -45,6 +45,12 @@ func (c *Container) Generation() keys.Generation {
 	return keys.Generation{Epoch: c.Epoch, Created: c.Created}
 }
 
+// Over reports whether a generation of the container's name has ended: the record is that of its deletion, or of a
+// later generation. What is over never returns.
+func (c *Container) Over(g keys.Generation) bool {
+	return g.Before(c.Generation()) || g == c.Generation() && c.Deleted != 0
+}
+
 // kindOf is the first part of a container's catalog name, so that the names of one
 // service stand together.
 func kindOf(s geo.Service) string { return s.String() + "/" }

@@ -22,6 +22,11 @@ type Generation struct {
 	Created geo.Timestamp
 }
 
+// Before reports whether g is an earlier generation of a name than other.
+func (g Generation) Before(other Generation) bool {
+	return g.Epoch < other.Epoch || g.Epoch == other.Epoch && g.Created < other.Created
+}
+
 // Partition is the unit of ordering and of atomicity. Object is the blob name,
 // the PartitionKey, or the catalog name; Container is a table name in lower case,
 // a container or a queue, and empty in the catalog.
