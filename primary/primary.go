@@ -23,8 +23,23 @@ var ErrGateClosed = storageerr.ServerBusy.Saying("The account does not take writ
 
 // Write implements services.Writer.
 func (p *Primary) Write(ctx context.Context, w services.Write) error {
-	return p.submit(ctx, w.Partition().Service, &command{w: w})
+	return p.submit(ctx, w.Partition().Service, commandOf(w))
 }
+
+// commandOf returns the command that evaluates a write.
+func commandOf(w services.Write) ranges.Command {
+	c := &command{w: w}
+	if d, may := w.(services.Deletion); may && d.Deletes() {
+		return deletion{c}
+	}
+	return c
+}
+
+// deletion is a command that only deletes.
+type deletion struct{ *command }
+
+// Deletes implements ranges.Deletion.
+func (deletion) Deletes() {}
 
 // submit commits a command in the range of a service.
 func (p *Primary) submit(ctx context.Context, s geo.Service, cmd ranges.Command) error {
@@ -86,6 +101,9 @@ func (c closeGeneration) Evaluate(tx *ranges.Tx) error {
 	tx.CloseGeneration(c.key)
 	return nil
 }
+
+// Deletes implements ranges.Deletion: a deletion is answered after it.
+func (c closeGeneration) Deletes() {}
 
 // kindCloseGeneration is closeGeneration's kind.
 const kindCloseGeneration = "primary.closeGeneration"

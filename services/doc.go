@@ -35,6 +35,13 @@ type Founder interface {
 	InEpoch(e geo.EpochNumber)
 }
 
+// Deletion is a Write that may only delete: Deletes reports whether this one does. Such a write is taken while
+// the disk is nearly full.
+type Deletion interface {
+	Write
+	Deletes() bool
+}
+
 // Writer is the write role of a location.
 type Writer interface {
 	// Write commits a write and waits until it is on every in-sync replica. Errors: the write's

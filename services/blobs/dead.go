@@ -111,6 +111,9 @@ type DropDead struct {
 	Rows [][]byte
 }
 
+// Deletes implements services.Deletion.
+func (w *DropDead) Deletes() bool { return true }
+
 // Evaluate implements services.Write. It refuses rows that are plainly alive.
 func (w *DropDead) Evaluate(get kv.Getter, _ geo.Timestamp) (services.Effect, error) {
 	b, _, err := lookup(get, w.Name)

@@ -62,6 +62,9 @@ type DeleteBlob struct {
 	Uncommitted bool
 }
 
+// Deletes implements services.Deletion.
+func (w *DeleteBlob) Deletes() bool { return true }
+
 // Evaluate implements services.Write.
 func (w *DeleteBlob) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effect, error) {
 	old, exists, err := lookup(get, w.Name)

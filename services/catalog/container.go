@@ -182,6 +182,9 @@ func (d *Delete) Partition() keys.Partition { return ContainerPartition(d.Servic
 // Gone implements services.Write.
 func (d *Delete) Gone() error { return storageerr.AccountNotFound }
 
+// Deletes implements services.Deletion.
+func (d *Delete) Deletes() bool { return true }
+
 // Evaluate implements services.Write.
 func (d *Delete) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effect, error) {
 	old, err := GetContainer(get, d.Service, d.Account, d.Name)

@@ -2,6 +2,7 @@ package tables
 
 import (
 	"fmt"
+	"slices"
 
 	"antipode/geo"
 	"antipode/services"
@@ -75,6 +76,11 @@ func (b *Batch) Partition() keys.Partition { return b.writes[0].Partition() }
 
 // Gone implements services.Write.
 func (b *Batch) Gone() error { return &BatchError{Err: b.writes[0].Gone()} }
+
+// Deletes implements services.Deletion.
+func (b *Batch) Deletes() bool {
+	return !slices.ContainsFunc(b.writes, func(w *Write) bool { return !w.Deletes() })
+}
 
 // Evaluate implements services.Write: the writes in their order, up to the first that fails,
 // whose error is a BatchError. No two writes are of one entity, so each sees the state before the

@@ -59,6 +59,9 @@ func Partition(a geo.Account, table string, g keys.Generation, pk string) keys.P
 // Gone implements services.Write.
 func (w *Write) Gone() error { return storageerr.TableNotFound }
 
+// Deletes implements services.Deletion.
+func (w *Write) Deletes() bool { return w.Op == Delete }
+
 // Evaluate implements services.Write.
 func (w *Write) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effect, error) {
 	row := keys.AppendString(nil, w.RK)

@@ -37,8 +37,9 @@ func (s *scheduler) maintain() error {
 	return s.trimLogs()
 }
 
-// With less than Options.ReserveBytes free on its disk a node takes no writes, until roomMore above
-// that are free. The reserve is for flushes, compactions and trims, which make room.
+// With less than Options.ReserveBytes free on its disk a node takes no writes but deletions, until roomMore above
+// that are free. The reserve is for flushes, compactions and trims, which make room. Deletions may use half of
+// it: their space comes back after them.
 const (
 	reserveBytes = 512 << 20 // unless Options say otherwise
 	roomMore     = 512 << 20
@@ -54,11 +55,12 @@ func (n *Node) checkRoom() {
 	}
 	roomAgain := n.o.ReserveBytes + roomMore
 	full := usage.AvailBytes < n.o.ReserveBytes || n.full.Load() && usage.AvailBytes < roomAgain
+	n.bare.Store(full && usage.AvailBytes < n.o.ReserveBytes/2)
 	if full == n.full.Swap(full) {
 		return
 	}
 	if full {
-		n.o.Logger.Error("disk nearly full: no more writes until there is room; reads go on",
+		n.o.Logger.Error("disk nearly full: no more writes but deletions until there is room; reads go on",
 			"dir", n.o.Dir, "left_bytes", usage.AvailBytes, "needed_bytes", roomAgain)
 		n.event(Event{Kind: DiskFull, Node: n.o.ID, Reason: fmt.Sprintf("%d bytes left; writes go on from %d", usage.AvailBytes, roomAgain)})
 	} else {
@@ -67,7 +69,7 @@ func (n *Node) checkRoom() {
 	}
 }
 
-// DiskFull reports whether the node takes no writes because its disk is nearly full.
+// DiskFull reports whether the node takes no writes but deletions because its disk is nearly full.
 func (n *Node) DiskFull() bool { return n.full.Load() }
 
 // flushState starts a flush when enough was applied since the last one.

@@ -26,7 +26,7 @@ func (fs meteredFS) GetDiskUsage(string) (vfs.DiskUsage, error) {
 }
 
 // Before the disk is full, writes and payload are refused as busy and change nothing. Reads, and commands
-// that make room, continue. Once there is room again writes continue by themselves.
+// that make room, continue; deletions of clients until half of the reserve is used up. Once there is room again writes continue by themselves.
 func TestDiskNearlyFull(t *testing.T) {
 	var left atomic.Uint64
 	left.Store(1 << 40)
@@ -46,6 +46,12 @@ func TestDiskNearlyFull(t *testing.T) {
 	require.ErrorIs(t, s.Submit(ctx, testRange, &put{p: partition(3), value: "refused"}), kv.ErrBusy)
 	require.ErrorIs(t, s.PutChunk(ctx, ref, data), kv.ErrBusy)
 	require.NoError(t, s.Submit(ctx, testRange, reclaim{}))
+	require.NoError(t, s.Submit(ctx, testRange, deletion{}))
+	set(ReserveBytes/2 - 1)
+	require.NoError(t, s.Submit(ctx, testRange, reclaim{}))
+	require.ErrorIs(t, s.Submit(ctx, testRange, deletion{}), kv.ErrBusy, "half of the reserve is not for clients")
+	set(ReserveBytes / 2)
+	require.NoError(t, s.Submit(ctx, testRange, deletion{}))
 	require.NoError(t, s.Read(ctx, testRange, func(state ranges.State) error {
 		_, ok, err := state.Get(append(partition(1).Append(nil), 'r'))
 		require.True(t, ok)
@@ -71,3 +77,13 @@ func (reclaim) Evaluate(tx *ranges.Tx) error {
 }
 
 func (reclaim) Reclaims() {}
+
+// deletion is a client's command that is taken on a full disk, too.
+type deletion struct{}
+
+func (deletion) Evaluate(tx *ranges.Tx) error {
+	tx.Closed()
+	return nil
+}
+
+func (deletion) Deletes() {}

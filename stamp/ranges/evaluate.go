@@ -58,7 +58,7 @@ func (r *Range) evaluate(now time.Duration) {
 			continue
 		}
 		if r.o.Full != nil && r.o.Full() {
-			if batch = refuse(batch); len(batch) == 0 {
+			if batch = r.refuse(batch); len(batch) == 0 {
 				continue
 			}
 		}
@@ -77,13 +77,25 @@ type Reclaimer interface {
 	Reclaims()
 }
 
+// Deletion is a command of a client that frees room in the end, but takes some at first, in the log and in the
+// outbox. It is accepted while the disk is nearly full, until half of the reserve is used up.
+type Deletion interface {
+	Command
+	Deletes()
+}
+
 // refuse answers the commands that need room with kv.ErrBusy and returns the others. Writes
 // are refused before the disk is full, since a log that cannot be written costs the replica
 // (R4).
-func refuse(batch []*waiter) []*waiter {
+func (r *Range) refuse(batch []*waiter) []*waiter {
+	bare := r.o.Bare != nil && r.o.Bare()
 	kept := batch[:0]
 	for _, w := range batch {
-		if _, ok := w.cmd.(Reclaimer); ok {
+		_, accepted := w.cmd.(Reclaimer)
+		if !accepted && !bare {
+			_, accepted = w.cmd.(Deletion)
+		}
+		if accepted {
 			kept = append(kept, w)
 			continue
 		}

@@ -76,8 +76,9 @@ type Options struct {
 	Wake func()
 	// LeaseLength is how long a lease runs from its round's send time.
 	LeaseLength time.Duration
-	// Full reports that the disk of this node has room only for a Reclaimer. Nil means never.
-	Full func() bool
+	// Full reports that the disk of this node has room only for a Reclaimer or a Deletion, Bare that it has none
+	// for a Deletion. Nil means never.
+	Full, Bare func() bool
 	// HasChunk reports whether a chunk is durable on this node (R3).
 	HasChunk func(extent.Ref) bool
 	// OnCommit takes how long a command waited for its commit. May be nil.
