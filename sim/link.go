@@ -53,7 +53,11 @@ func (l link) Records(st geo.Stream, from geo.Seq, bytesMax int, done func([][]b
 	l.s.event("%s pull %s from %d", l.far.name, st, from)
 	call(l, done, func() ([][]byte, error) {
 		if r := l.far.Leader(st.Range); r != nil {
-			return r.Machine.Outbox(st, from, bytesMax)
+			out, err := r.Machine.Outbox(st, from, bytesMax)
+			if sh := l.far.shipper(st.Range); sh != nil {
+				out = sh.Ready(st, from, out)
+			}
+			return out, err
 		}
 		return nil, errLink
 	})

@@ -84,7 +84,11 @@ func (e *stampEnd) Records(_ context.Context, s geo.Stream, from geo.Seq, bytesM
 	if r == nil {
 		return nil, e.noLeader(s.Range)
 	}
-	return r.Machine.Outbox(s, from, bytesMax)
+	records, err := r.Machine.Outbox(s, from, bytesMax)
+	if sh := e.shippers(s.Range); sh != nil {
+		records = sh.Ready(s, from, records)
+	}
+	return records, err
 }
 
 // Closed implements End.

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"antipode/geo"
+	"antipode/internal/clock"
 	"antipode/replication/receive"
 	"antipode/replication/ship"
 	"antipode/stamp/change"
@@ -258,7 +259,7 @@ func TestRemoteAcknowledge(t *testing.T) {
 	near.forked[forked] = true
 	done := make(chan error, 1)
 	var mismatches []receive.Mismatch
-	NewSource(l, far).Acknowledge(3, cursors, true, func(v []receive.Mismatch, err error) {
+	NewSource(l, far, clock.System{}).Acknowledge(3, cursors, true, func(v []receive.Mismatch, err error) {
 		mismatches = v
 		done <- err
 	})

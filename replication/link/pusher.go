@@ -5,6 +5,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"antipode/internal/clock"
 	"antipode/stamp/extent"
 )
 
@@ -13,7 +14,7 @@ const (
 	pushBytes   = 1 << 20 // of one chunk; a longer one counts as many
 	pushChunks  = 8       // chunks at once, of all pushes
 	pushPerCall = 4       // chunks at once, of one push
-	pushesOpen  = 256     // pushes at once; they wait for the bytes of pushChunks
+	pushesOpen  = 256     // pushes at once; their chunks wait for their turns
 )
 
 // ChunkReader reads chunks of the near stamp.
@@ -27,31 +28,35 @@ type Pusher struct {
 	near  ChunkReader
 	far   End
 	bufs  *extent.Buffers
+	turns *turns
 	calls *calls
 }
 
 // NewPusher returns a Pusher of payload from near to far, over l.
-func NewPusher(l *Link, near ChunkReader, far End) *Pusher {
-	return &Pusher{near: near, far: l.End(far), bufs: extent.NewBuffers(pushBytes, pushChunks), calls: newCalls(l, pushesOpen, pushesOpen)}
+func NewPusher(l *Link, near ChunkReader, far End, c clock.Clock) *Pusher {
+	return &Pusher{
+		near: near, far: l.End(far), bufs: extent.NewBuffers(pushBytes, pushChunks), turns: newTurns(c),
+		calls: newCalls(l, pushesOpen, pushesOpen),
+	}
 }
 
-// Push implements ship.PayloadPusher. A chunk that gets no place within CallTimeout
-// fails the push: the receiver fetches what is missing.
+// Push implements ship.PayloadPusher. The first chunk that fails ends the push: the receiver fetches what
+// is missing.
 func (p *Pusher) Push(refs []extent.Ref, done func(error)) {
 	p.calls.start(func(ctx context.Context) error {
 		g, ctx := errgroup.WithContext(ctx)
 		g.SetLimit(pushPerCall)
 		for _, ref := range refs {
-			g.Go(func() error { return p.push(ctx, ref) })
+			g.Go(func() error {
+				return p.turns.over(ctx, int(ref.Length), func() error { return p.push(ctx, ref) })
+			})
 		}
 		return g.Wait()
 	}, done)
 }
 
 func (p *Pusher) push(ctx context.Context, ref extent.Ref) error {
-	turn, cancel := context.WithTimeout(ctx, CallTimeout)
-	defer cancel()
-	data, err := p.bufs.Get(turn, int(ref.Length))
+	data, err := p.bufs.Get(ctx, int(ref.Length))
 	if err != nil {
 		return err
 	}

@@ -4,14 +4,15 @@ import (
 	"context"
 
 	"antipode/geo"
+	"antipode/internal/clock"
 	"antipode/replication/receive"
 	"antipode/replication/ship"
 	"antipode/stamp/change"
 	"antipode/stamp/extent"
 )
 
-// Bounds of a Source. An answer with records or a chunk has about 256 KiB to 1 MiB, 6 MiB in the
-// worst case; the others are small or rare.
+// Bounds of a Source. An answer with records has about 256 KiB to 1 MiB, 6 MiB in the worst case; the others
+// are small or rare. Chunks have turns.
 const (
 	bulkRunning  = 16
 	briefRunning = 16
@@ -22,11 +23,17 @@ const (
 type Source struct {
 	far         End
 	bulk, brief *calls
+	// payload is apart, so that no record waits for the turn of a chunk.
+	payload *calls
+	turns   *turns
 }
 
 // NewSource returns a Source over the outbox of the location at the far end of l.
-func NewSource(l *Link, far End) *Source {
-	return &Source{far: l.End(far), bulk: newCalls(l, bulkRunning, callsOpen), brief: newCalls(l, briefRunning, callsOpen)}
+func NewSource(l *Link, far End, c clock.Clock) *Source {
+	return &Source{
+		far: l.End(far), bulk: newCalls(l, bulkRunning, callsOpen), brief: newCalls(l, briefRunning, callsOpen),
+		payload: newCalls(l, callsOpen, callsOpen), turns: newTurns(c),
+	}
 }
 
 // Records implements receive.Source.
@@ -78,9 +85,11 @@ func Mismatches(in []ship.Mismatch) []receive.Mismatch {
 // Chunk implements receive.Source.
 func (s *Source) Chunk(ref extent.Ref, done func([]byte, error)) {
 	var data []byte
-	s.bulk.start(func(ctx context.Context) error {
-		data = make([]byte, ref.Length)
-		return s.far.ReadChunk(ctx, ref, data)
+	s.payload.start(func(ctx context.Context) error {
+		return s.turns.over(ctx, int(ref.Length), func() error {
+			data = make([]byte, ref.Length)
+			return s.far.ReadChunk(ctx, ref, data)
+		})
 	}, func(err error) {
 		if err != nil {
 			data = nil

@@ -6,6 +6,7 @@ import (
 
 	"antipode/geo"
 	"antipode/replication/bus"
+	"antipode/replication/pace"
 )
 
 // air holds the frames that were built and are not known to be stored by the bus, oldest first. A
@@ -20,7 +21,8 @@ import (
 type air struct {
 	frames []*flight
 	bytes  int
-	pace   pace
+	// window bounds what is under way within the bounds of the options.
+	window pace.Window
 	// probing: a publish failed, and none succeeded since; one frame at a time is tried.
 	probing bool
 	// retryAt is when the next attempt is due, pause how long the last one waited.
@@ -56,6 +58,13 @@ func (a *air) add(data []byte, now time.Duration) {
 	a.bytes += len(data)
 }
 
+// windowLeast is the least that may be under way: two frames of a size that is worth a message.
+const windowLeast = 64 << 10
+
+// frameBytes is where a frame is cut: two at least fit the window, so that the line is not idle between
+// them.
+func (a *air) frameBytes(most int) int { return min(most, a.window.Bytes/2) }
+
 // flying counts the frames under way, and their bytes.
 func (a *air) flying() (frames, bytes int) {
 	for _, f := range a.frames {
@@ -76,7 +85,7 @@ func (a *air) answered(now time.Duration, o *Options) {
 		case stored:
 			anyStored = true
 			a.bytes -= len(f.data)
-			a.pace.stored(len(f.data), f.sent, f.ended, o.FlyingBytesMax)
+			a.window.Answered(len(f.data), f.sent, f.ended)
 			continue
 		case failed:
 			f.state = waiting
@@ -93,7 +102,7 @@ func (a *air) answered(now time.Duration, o *Options) {
 		return
 	}
 	a.probing = true
-	a.pace.failed(o.Clock.Mono())
+	a.window.Failed(o.Clock.Mono())
 	if full {
 		a.pause = min(max(2*a.pause, o.RetryAfter), 8*o.RetryAfter)
 	} else {
@@ -113,14 +122,14 @@ func (a *air) next(now time.Duration, o *Options) (f *flight, wait time.Duration
 		if now < a.retryAt {
 			return nil, a.retryAt - now
 		}
-		if n, bytes := a.flying(); n > 0 && (a.probing || !a.pace.admits(bytes)) {
+		if n, bytes := a.flying(); n > 0 && (a.probing || !a.window.Admits(bytes)) {
 			a.blocked = true
 			return nil, blockedPause
 		}
 		f.state, f.full, f.sent = flying, false, o.Clock.Mono()
 		return f, 0
 	}
-	if len(a.frames) >= o.FlyingMax || a.bytes >= o.FlyingBytesMax || !a.pace.admits(a.bytes) || a.probing && len(a.frames) > 0 {
+	if len(a.frames) >= o.FlyingMax || a.bytes >= o.FlyingBytesMax || !a.window.Admits(a.bytes) || a.probing && len(a.frames) > 0 {
 		a.blocked = true
 		return nil, blockedPause
 	}

@@ -295,3 +295,38 @@ func TestR12ManyStreams(t *testing.T) {
 	require.Equal(t, 1, pulled)
 	w.complete()
 }
+
+// What the other location pulls of a stream that is held back ends before the record whose payload is on its
+// way: with that record it would fetch the payload over the link once more. Once the payload is there, or its
+// push has failed, all of it may be had.
+func TestR14PullsEndBeforeHeldPayload(t *testing.T) {
+	for name, pushed := range map[string]error{"arrived": nil, "failed": bus.ErrUnavailable} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, Options{})
+			w.gates("a")
+			part := lanes("a")[:1]
+			w.write(10, false, part...)
+			w.step(0)
+			w.write(10, true, part...)
+			w.write(10, false, part...)
+			w.step(time.Millisecond)
+			w.step(10 * time.Millisecond)
+			require.Len(t, w.pushes, 1)
+			st := geo.Stream{Account: "a", Epoch: north1(), Range: geo.FirstRange(geo.Table), Lane: part[0].Lane()}
+			ready := func(from geo.Seq) int {
+				all, err := w.ship.read(st, from, 1<<20)
+				require.NoError(t, err)
+				return len(w.ship.Ready(st, from, all))
+			}
+			require.Equal(t, 1, ready(1), "of three")
+			require.Zero(t, ready(2))
+			require.Zero(t, ready(3))
+			w.pushes[0](pushed)
+			w.step(time.Millisecond)
+			require.Equal(t, 3, ready(1))
+			require.Equal(t, 1, ready(3))
+			w.drain(nil)
+			w.complete()
+		})
+	}
+}

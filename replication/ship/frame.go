@@ -90,7 +90,7 @@ func (f *frame) room(size int) bool { return f.size == 0 || f.size+size <= f.siz
 // named in its full closed record alone: the receiver has it, so that a later one may leave it out.
 func (s *Shipper) build() (built bool, err error) {
 	s.mu.Lock()
-	sizeMax := s.air.pace.frameBytes(s.o.FrameBytesMax)
+	sizeMax := s.air.frameBytes(s.o.FrameBytesMax)
 	s.mu.Unlock()
 	f := frame{Frame: change.Frame{Origin: s.o.Location, Range: s.o.Range.ID()}, sizeMax: sizeMax}
 	err = s.fill(&f)

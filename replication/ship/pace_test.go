@@ -72,34 +72,6 @@ func TestPaceFollowsTheLine(t *testing.T) {
 	require.Zero(t, w.receiver.doubled, "bytes that crossed twice")
 }
 
-// The window doubles in a round trip while it is used up and answers come soon, is halved once in a round trip
-// while they come late, and begins low after a failure. It keeps its bounds.
-func TestPace(t *testing.T) {
-	const most = 1 << 20
-	p := pace{window: 256 << 10}
-	require.Equal(t, 128<<10, p.frameBytes(1<<20))
-	require.True(t, p.admits(0))
-	p.stored(100<<10, 0, time.Millisecond, most)
-	require.Equal(t, 256<<10, p.window, "it was not used up")
-	for range 40 {
-		require.False(t, p.admits(p.window))
-		p.stored(256<<10, 0, time.Millisecond, most)
-	}
-	require.Equal(t, most, p.window)
-	require.Equal(t, 256<<10, p.frameBytes(256<<10))
-	p.stored(1, 0, delayMost+1, most)
-	p.stored(1, 1, delayMost+2, most)
-	require.Equal(t, most/2, p.window, "both were sent before the window shrank")
-	for at := time.Minute; at < time.Hour; at += time.Minute {
-		p.stored(1, at, at+delayMost+1, most)
-	}
-	require.Equal(t, windowLeast, p.window)
-	require.Equal(t, windowLeast/2, p.frameBytes(256<<10))
-	p.window = most
-	p.failed(2 * time.Hour)
-	require.Equal(t, windowLeast, p.window)
-}
-
 // After a failed publish what flew is sent again frame by frame, then at most twice as much in each round trip.
 func TestPaceAfterFailure(t *testing.T) {
 	w := newWorld(t, Options{Bounds: wide})

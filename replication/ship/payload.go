@@ -17,6 +17,9 @@ import (
 type hold struct {
 	stream geo.Stream
 	sent   geo.Seq // the last record in a frame
+	// next is the record whose payload waits or is being pushed, zero while the hold is late. Guarded by
+	// Shipper.mu.
+	next geo.Seq
 	// free is the record whose payload is there. If its push failed the record is sent without, and
 	// the receiver fetches the payload itself.
 	free geo.Seq
@@ -41,6 +44,7 @@ type push struct {
 // hold holds a stream back from r on.
 func (s *Shipper) hold(r *outbox.Record) {
 	h := &hold{stream: r.Stream, sent: s.at(r.Stream).Seq}
+	h.next = h.sent + 1
 	s.mu.Lock()
 	s.holds.of[r.Stream] = h
 	s.mu.Unlock()
@@ -62,7 +66,7 @@ func (s *Shipper) startPushes() {
 		}
 		s.holds.waiting = s.holds.waiting[1:]
 		if len(refs) == 0 {
-			s.holds.late = append(s.holds.late, h)
+			s.late(h)
 			continue
 		}
 		s.holds.pushing++
@@ -74,6 +78,27 @@ func (s *Shipper) startPushes() {
 			s.Wake()
 		})
 	}
+}
+
+// late lets the records of a held stream go up to its next payload.
+func (s *Shipper) late(h *hold) {
+	s.mu.Lock()
+	h.next = 0
+	s.mu.Unlock()
+	s.holds.late = append(s.holds.late, h)
+}
+
+// Ready returns those of the records that follow each other from a number on that the other location may
+// have now. It pulls the records of a stream that is behind its head; the payload of a held one is on its
+// way already, and would cross once more.
+func (s *Shipper) Ready(st geo.Stream, from geo.Seq, records [][]byte) [][]byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := s.holds.of[st]
+	if h == nil || h.next == 0 || from+geo.Seq(len(records)) <= h.next {
+		return records
+	}
+	return records[:max(from, h.next)-from]
 }
 
 // nextPayload returns the payload of the next record of a held stream. There is none if the receiver
@@ -104,7 +129,7 @@ func (s *Shipper) endPushes() {
 		s.holds.bytes -= p.bytes
 		if s.holds.of[p.of.stream] == p.of { // Not of an earlier term.
 			p.of.free = p.seq
-			s.holds.late = append(s.holds.late, p.of)
+			s.late(p.of)
 		}
 	}
 	s.startPushes()
@@ -138,6 +163,9 @@ func (s *Shipper) fillLate(f *frame) error {
 		} else if !next {
 			continue
 		} else {
+			s.mu.Lock()
+			h.next = h.sent + 1
+			s.mu.Unlock()
 			s.holds.waiting = append(s.holds.waiting, h)
 		}
 		s.holds.late = s.holds.late[1:]

@@ -11,6 +11,7 @@ import (
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/replication/bus"
+	"antipode/replication/pace"
 	"antipode/stamp/change"
 	"antipode/stamp/extent"
 	"antipode/stamp/ranges"
@@ -65,7 +66,7 @@ type Bounds struct {
 	// alone. Zero means 16 frames, a fair share for four ranges of the bus's window of 64, and 8 MiB.
 	FlyingMax      int
 	FlyingBytesMax int
-	// FlyingBytesFirst bounds the bytes under way until it is known how long the bus takes: see pace. Zero
+	// FlyingBytesFirst bounds the bytes under way until it is known how long the bus takes: see pace.Window. Zero
 	// means 512 KiB. A high one blocks a narrow line at each start.
 	FlyingBytesFirst int
 	// PushesMax bounds the records whose payload is being pushed, and PushBytesMax the bytes of that
@@ -271,7 +272,7 @@ func (s *Shipper) begin(now time.Duration) {
 	s.trimming = false
 	s.holds.of = map[geo.Stream]*hold{}
 	s.closedT = 0
-	s.air.pace = pace{window: s.o.FlyingBytesFirst}
+	s.air.window = pace.Window{Bytes: s.o.FlyingBytesFirst, Least: windowLeast, Most: s.o.FlyingBytesMax}
 	s.named = make(map[geo.Stream]geo.Head, len(heads))
 	for st, head := range heads {
 		at := s.acked[st]

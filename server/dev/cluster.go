@@ -134,7 +134,7 @@ func Open(o ClusterOptions) (_ *Cluster, err error) {
 		return nil, err
 	}
 	c.admin = c.backend()
-	join(c.link, c.locations[North], c.locations[South], o.end)
+	join(c.clock, c.link, c.locations[North], c.locations[South], o.end)
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, c.Close())

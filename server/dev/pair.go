@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"antipode/geo"
+	"antipode/internal/clock"
 	"antipode/replication/bus"
 	"antipode/replication/bus/natsbus"
 	"antipode/replication/link"
@@ -42,11 +43,11 @@ func locationOptions(dir string, name, other geo.Location, parity geo.Timestamp)
 func direct(l *location.Location) link.End { return link.NewEnd(l, l.Shipper, nil) }
 
 // join connects two locations before they start. end is how each is called.
-func join(l *link.Link, a, b *location.Location, end func(*location.Location) link.End) {
+func join(c clock.Clock, l *link.Link, a, b *location.Location, end func(*location.Location) link.End) {
 	far := func(near, far *location.Location) location.Far {
 		e := end(far)
 		return location.Far{
-			Directory: linkedDirectory{l, far}, Source: link.NewSource(l, e), Pusher: link.NewPusher(l, near, e),
+			Directory: linkedDirectory{l, far}, Source: link.NewSource(l, e, c), Pusher: link.NewPusher(l, near, e, c),
 			Received: l.End(e).Received, Verify: l.End(e).Verify,
 			Bus: natsbus.ConnOptions{Server: linkedBus{l, far}},
 		}

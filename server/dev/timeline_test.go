@@ -145,7 +145,7 @@ func startTimeline(t *testing.T) *timeline {
 	o := options(South, North, 1)
 	o.WrapPublisher = nil
 	tl.south = location.New(o)
-	join(l, tl.north, tl.south, direct)
+	join(clock.System{}, l, tl.north, tl.south, direct)
 	require.NoError(t, tl.south.Start(t.Context()))
 	require.NoError(t, tl.north.Start(t.Context()))
 	t.Cleanup(func() {

@@ -118,8 +118,8 @@ func (n *Node) join() {
 	caller := pairCaller{n.transport}
 	far := link.NewRemote(caller)
 	n.location.SetFar(location.Far{
-		Directory: directory.NewRemotePeer(n.link.Caller(caller)), Source: link.NewSource(n.link, far),
-		Pusher: link.NewPusher(n.link, n.location, far), Received: n.link.End(far).Received, Verify: n.link.End(far).Verify,
+		Directory: directory.NewRemotePeer(n.link.Caller(caller)), Source: link.NewSource(n.link, far, n.o.Clock),
+		Pusher: link.NewPusher(n.link, n.location, far, n.o.Clock), Received: n.link.End(far).Received, Verify: n.link.End(far).Verify,
 		Bus: n.farBus(),
 	})
 	handlers := pairHandlers{n.transport}

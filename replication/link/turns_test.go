@@ -1,0 +1,115 @@
+package link
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"antipode/internal/clock"
+	"antipode/stamp/extent"
+)
+
+// bubbleClock shows the time of a synctest bubble.
+type bubbleClock struct {
+	clock.System
+	began time.Time
+}
+
+func (c bubbleClock) Mono() time.Duration { return time.Since(c.began) }
+
+// narrowEnd takes chunks over a line of some bytes per second that all calls share: each is as far as
+// every other one.
+type narrowEnd struct {
+	End
+	perSecond int
+
+	mu                  sync.Mutex
+	under, most, wasted int
+	failed              int
+}
+
+func (e *narrowEnd) carry(ctx context.Context, bytes int) error {
+	e.mu.Lock()
+	e.under++
+	e.most = max(e.most, e.under)
+	e.mu.Unlock()
+	defer func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.under--
+	}()
+	const tick = 10 * time.Millisecond
+	for sent := 0.0; sent < float64(bytes); {
+		if clock.Wait(ctx, tick) != nil {
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			e.wasted += int(sent)
+			e.failed++
+			return ctx.Err()
+		}
+		e.mu.Lock()
+		sent += float64(e.perSecond) * tick.Seconds() / float64(e.under)
+		e.mu.Unlock()
+	}
+	return nil
+}
+
+func (e *narrowEnd) PutChunk(ctx context.Context, ref extent.Ref, _ []byte) error {
+	return e.carry(ctx, int(ref.Length))
+}
+
+func (e *narrowEnd) ReadChunk(ctx context.Context, ref extent.Ref, _ []byte) error {
+	return e.carry(ctx, int(ref.Length))
+}
+
+// Over a line that carries one chunk in four seconds no chunk is given up: eight at once would each take longer
+// than a call may (CallTimeout), cross in part, and begin again for ever. What waits for its turn has no
+// deadline. A wide line carries as many at once as there may be.
+func TestTurnsOnANarrowLine(t *testing.T) {
+	for name, c := range map[string]struct{ perSecond, most int }{
+		"narrow": {pushBytes / 4, 2},
+		"wide":   {100 * pushBytes, pushChunks},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				far := &narrowEnd{perSecond: c.perSecond}
+				l := New()
+				defer l.Close()
+				at := bubbleClock{began: time.Now()}
+				p, s := NewPusher(l, anyChunks{}, far, at), NewSource(l, far, at)
+				refs := make([]extent.Ref, 10)
+				for i := range refs {
+					refs[i] = extent.Ref{ID: extent.ChunkID{byte(i)}, Length: pushBytes}
+				}
+				var ended atomic.Int64
+				const pushes = 4
+				for range pushes {
+					p.Push(refs, func(err error) {
+						require.NoError(t, err)
+						ended.Add(1)
+					})
+				}
+				time.Sleep(pushes * 10 * 6 * time.Second)
+				synctest.Wait()
+				require.EqualValues(t, pushes, ended.Load())
+				require.Equal(t, c.most, far.most)
+				for _, ref := range refs {
+					s.Chunk(ref, func(_ []byte, err error) {
+						require.NoError(t, err)
+						ended.Add(1)
+					})
+				}
+				time.Sleep(10 * 6 * time.Second)
+				synctest.Wait()
+				require.EqualValues(t, pushes+10, ended.Load())
+				require.Zero(t, far.failed)
+				require.Zero(t, far.wasted)
+			})
+		})
+	}
+}
