@@ -25,6 +25,8 @@ type Source interface {
 	Unavailable() []UnavailableSample
 	// Replicas has one entry for each voter of a range that has a leader now.
 	Replicas() []ReplicaSample
+	// Budgets has one entry for each node that runs.
+	Budgets() []BudgetSample
 }
 
 // RangeSample is a range as its leader knows it.
@@ -35,6 +37,10 @@ type RangeSample struct {
 	// The backlog is what the other location has not acknowledged. It is also zero if no
 	// account of the range is geo-redundant.
 	BacklogRecords, BacklogBytes int64
+	// BacklogPayload is the length of the chunks that it names.
+	BacklogPayload int64
+	// FellOut is how many accounts fell out of the outbox's budget.
+	FellOut int
 	// BacklogAge is the age of the oldest record, zero without a record.
 	BacklogAge time.Duration
 }
@@ -57,7 +63,7 @@ type gauges struct {
 
 // RegisterGauges registers the gauges, read from src at each scrape.
 func RegisterGauges(reg prometheus.Registerer, src Source) error {
-	return register(reg, newGauges(src), newReplicas(src), newUnavailable(src))
+	return register(reg, newGauges(src), newReplicas(src), newUnavailable(src), newOutboxes(src))
 }
 
 func newGauges(src Source) *gauges {
@@ -130,6 +136,8 @@ func foldRanges(in []RangeSample) []RangeSample {
 		o.InSyncReplicas = min(o.InSyncReplicas, s.InSyncReplicas)
 		o.BacklogRecords += s.BacklogRecords
 		o.BacklogBytes += s.BacklogBytes
+		o.BacklogPayload += s.BacklogPayload
+		o.FellOut += s.FellOut
 		o.BacklogAge = max(o.BacklogAge, s.BacklogAge)
 	}
 	return out

@@ -16,6 +16,9 @@ const (
 	nameBacklogRecords  = "antipode_stream_backlog_records"
 	nameBacklogBytes    = "antipode_stream_backlog_bytes"
 	nameBacklogAge      = "antipode_stream_backlog_age_seconds"
+	nameBacklogPayload  = "antipode_stream_backlog_payload_bytes"
+	nameFellOut         = "antipode_outbox_fell_out_accounts"
+	nameBudget          = "antipode_outbox_budget_bytes"
 	nameSyncTime        = "antipode_sync_time_seconds"
 	nameLastSyncTime    = "antipode_last_sync_time_seconds"
 	nameUnavailable     = "antipode_replication_unavailable"
@@ -51,7 +54,7 @@ const (
 func Names() []string {
 	return []string{
 		nameRequests, nameRequestSeconds, nameCommitSeconds, nameInSync,
-		nameBacklogRecords, nameBacklogBytes, nameBacklogAge,
+		nameBacklogRecords, nameBacklogBytes, nameBacklogAge, nameBacklogPayload, nameFellOut, nameBudget,
 		nameSyncTime, nameLastSyncTime, nameUnavailable, nameAlarms, nameAbandoned, nameReplicaInSync, nameEvents,
 		nameGatewayRequests, nameGatewaySeconds, nameGatewayBytes, nameGatewayErrors, nameGatewayForwards,
 	}

@@ -241,7 +241,7 @@ func fullStatus() wire.Status {
 						{Node: "northcentralus-2", InSync: true, Since: instant("2026-11-20T09:00:00Z")},
 						{Node: "northcentralus-3", Since: instant("2026-11-20T10:00:02Z")},
 					},
-					Leader: "northcentralus-1", InSyncReplicas: 2, BacklogRecords: 12, BacklogBytes: 3456, BacklogAgeSeconds: 0.213,
+					Leader: "northcentralus-1", InSyncReplicas: 2, BacklogRecords: 12, BacklogBytes: 3456, BacklogPayloadBytes: 7890, BacklogAgeSeconds: 0.213,
 				}}},
 				Alarms: map[string]uint64{"gap": 1},
 			},

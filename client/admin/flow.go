@@ -76,6 +76,8 @@ type SourceStream struct {
 	// Held: the stream is held back until payload is at the secondary. Published counts the records then that
 	// closed records name.
 	Held bool `json:"held,omitempty"`
+	// Stopped is why the stream may not go on, as the primary knows it; empty while it may.
+	Stopped string `json:"stopped,omitempty"`
 }
 
 // ReceiverFlow is a source range as the secondary location has applied it.

@@ -141,11 +141,12 @@ type LeaderView struct {
 	InSyncReplicas int    `json:"in_sync_replicas"`
 	// Standings are all voters as the leader counts them.
 	Standings []Standing `json:"standings"`
-	// The backlog is what the other location has not acknowledged. Its age is the age of the
-	// oldest record, zero without a record.
-	BacklogRecords    int64   `json:"backlog_records"`
-	BacklogBytes      int64   `json:"backlog_bytes"`
-	BacklogAgeSeconds float64 `json:"backlog_age_seconds"`
+	// The backlog is what the other location has not acknowledged, its payload that of the chunks that it
+	// names. Its age is the age of the oldest record, zero without a record.
+	BacklogRecords      int64   `json:"backlog_records"`
+	BacklogBytes        int64   `json:"backlog_bytes"`
+	BacklogPayloadBytes int64   `json:"backlog_payload_bytes"`
+	BacklogAgeSeconds   float64 `json:"backlog_age_seconds"`
 }
 
 // Standing is whether a range's leader counts a replica in sync.

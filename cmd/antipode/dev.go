@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"os"
 	"os/signal"
@@ -20,6 +21,7 @@ import (
 	"antipode/internal/clock"
 	"antipode/server/config"
 	"antipode/server/dev"
+	"antipode/server/location"
 	"antipode/server/progress"
 )
 
@@ -42,6 +44,7 @@ type devFlags struct {
 	quiet    bool
 	scrub    time.Duration
 	nameRest time.Duration
+	outbox   location.OutboxBudget
 }
 
 func devCommand() *cobra.Command {
@@ -65,6 +68,9 @@ func devCommand() *cobra.Command {
 	f.logLevel.register(cmd)
 	flags.DurationVar(&f.scrub, "scrub-period", 0, "time within which all data on the disks is read and checked once; default 168h")
 	flags.DurationVar(&f.nameRest, "name-rest", 0, "how long the name of a deleted table or container cannot be created again; 40s in the public service")
+	flags.Uint64Var(&f.outbox.Bytes, "outbox-bytes", 0, "bytes that each node keeps of changes, payload included, for a secondary that does not take them; default a share of the disk")
+	flags.Uint64Var(&f.outbox.AccountBytes, "outbox-account-bytes", 0, "the same of each account; default no bound")
+	flags.DurationVar(&f.outbox.Age, "outbox-age", 0, "how old such a change may be; default 72h")
 	flags.BoolVar(&f.quiet, "quiet", false, "print nothing but errors")
 	return cmd
 }
@@ -76,6 +82,10 @@ func (f devFlags) validate() error {
 		return fmt.Errorf("--port-base %d: want 1 to %d, so that the second location's ports fit", f.portBase, dev.PortBaseMax)
 	case f.nameRest < 0:
 		return fmt.Errorf("--name-rest %s: want a span of time, or 0 for none", f.nameRest)
+	case f.outbox.Age < 0:
+		return fmt.Errorf("--outbox-age %s: want a span of time, or 0 for the default of 72h", f.outbox.Age)
+	case max(f.outbox.Bytes, f.outbox.AccountBytes) > math.MaxInt64:
+		return fmt.Errorf("--outbox-bytes %d, --outbox-account-bytes %d: want %d at most", f.outbox.Bytes, f.outbox.AccountBytes, math.MaxInt64)
 	case f.scrub < 0:
 		return fmt.Errorf("--scrub-period %s: want a span of time, or 0 for the default of 168h", f.scrub)
 	}
@@ -113,7 +123,7 @@ func runDev(out io.Writer, f devFlags) error {
 	if _, err := fmt.Fprintf(out, "Starting %s and %s in %s.\n", dev.North, dev.South, f.data); err != nil {
 		return errors.Join(err, folder.Close())
 	}
-	c, err := dev.Open(dev.ClusterOptions{Dir: f.data, Host: f.host, PortBase: f.portBase, Zones: zones, AdminHosts: f.hosts, Logger: log, ScrubPeriod: f.scrub, NameRest: f.nameRest})
+	c, err := dev.Open(dev.ClusterOptions{Dir: f.data, Host: f.host, PortBase: f.portBase, Zones: zones, AdminHosts: f.hosts, Logger: log, ScrubPeriod: f.scrub, NameRest: f.nameRest, Outbox: f.outbox})
 	if err != nil {
 		return errors.Join(err, folder.Close())
 	}

@@ -64,6 +64,8 @@ func TestDevFlags(t *testing.T) {
 		{func(f *devFlags) { f.portBase = 0 }, "--port-base 0: want 1 to "},
 		{func(f *devFlags) { f.portBase = -1 }, "--port-base -1: want 1 to "},
 		{func(f *devFlags) { f.portBase = 65536 }, "--port-base 65536: want 1 to "},
+		{func(f *devFlags) { f.outbox.Age = -1 }, "--outbox-age -1ns: want a span of time, or 0 for the default of 72h"},
+		{func(f *devFlags) { f.outbox.Bytes = 1 << 63 }, "--outbox-bytes 9223372036854775808, --outbox-account-bytes 0: want 9223372036854775807 at most"},
 		{func(f *devFlags) { f.nameRest = -time.Second }, "--name-rest -1s: want a span of time, or 0 for none"},
 		{func(f *devFlags) { f.scrub = -time.Hour }, "--scrub-period -1h0m0s: want a span of time, or 0 for the default of 168h"},
 	} {

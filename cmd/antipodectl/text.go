@@ -106,14 +106,17 @@ func rangeRow(location string, r admin.Range) []string {
 			fmt.Sprintf("%s of %d", unknown, r.ConfiguredReplicas), unknown, unknown,
 		}
 	}
-	oldest := "-"
+	oldest, backlog := "-", fmt.Sprintf("%d records, %s", v.BacklogRecords, size(uint64(max(0, v.BacklogBytes))))
 	if v.BacklogRecords > 0 {
 		oldest = span(v.BacklogAgeSeconds)
+	}
+	if v.BacklogPayloadBytes > 0 {
+		backlog += fmt.Sprintf(", %s of payload", size(uint64(v.BacklogPayloadBytes)))
 	}
 	return []string{
 		location, id, r.Service, v.Leader,
 		inSync(v, r.ConfiguredReplicas),
-		fmt.Sprintf("%d records, %s", v.BacklogRecords, size(uint64(max(0, v.BacklogBytes)))), oldest,
+		backlog, oldest,
 	}
 }
 

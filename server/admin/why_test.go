@@ -2,6 +2,7 @@ package admin
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -52,6 +53,12 @@ func whyCases() []whyCase {
 		{"stopped, and the link cut", func(n, _ flow, _ ranged, s stream) {
 			s.Stopped, n.Link.State = "forked", wire.LinkCut
 		}, wire.StageStopped, "south", "", true, 4},
+		{"fell out, and the link cut", func(n, _ flow, _ ranged, _ stream) {
+			source(n).Streams[0].Stopped, n.Link.State = "behind-outbox", wire.LinkCut
+		}, wire.StageStopped, "north", "", false, 4},
+		{"fell out, as the secondary knows", func(_, _ flow, _ ranged, s stream) {
+			s.Stopped = "behind-outbox"
+		}, wire.StageStopped, "south", "", false, 4},
 		{"link cut", func(n, _ flow, _ ranged, _ stream) { n.Link.State = wire.LinkCut }, wire.StageLink, "north", "", false, 0},
 		{"the bus does not answer", func(_, s flow, _ ranged, _ stream) { s.Bus = trouble }, wire.StageLink, "south", "", false, 0},
 		{"publishing fails", func(n, _ flow, _ ranged, _ stream) { source(n).Publish = trouble }, wire.StageLink, "north", "", false, 0},
@@ -113,7 +120,10 @@ func TestWhyNamesTheStage(t *testing.T) {
 			cause := w.Causes[0]
 			require.Equal(t, []any{c.stage, c.location, c.waits, c.lane, c.ranged}, []any{cause.Stage, cause.Location, cause.For, cause.Lane != nil, cause.Range}, "%+v", w.Causes)
 			require.NotEmpty(t, cause.Detail)
-			if len(south.flow.Services) > 0 {
+			if strings.HasPrefix(cause.Detail, "behind-outbox") {
+				require.Nil(t, w.CaughtUpInSeconds, "it never does")
+				require.Contains(t, cause.Detail, "antipodectl account rebuild photos")
+			} else if len(south.flow.Services) > 0 {
 				require.InDelta(t, 2.5, *w.CaughtUpInSeconds, 1e-9)
 			}
 		})

@@ -117,6 +117,8 @@ func TestNumbers(t *testing.T) {
 		reserve = "write a number of bytes from 1 to 1125899906842624, or leave it out for the default of 512 MiB"
 		rest    = "write a span of time, such as 40s, or 0s for none"
 		target  = "write a span of time above zero, such as 15m"
+		budget  = "write a number of bytes from 1 to 1125899906842624, or leave it out for the default"
+		age     = "write a span of time above zero, such as 72h"
 		count   = "write 1, 3 or 5, and no more than the cluster has servers"
 	)
 	for _, c := range []struct{ line, field, value, want string }{
@@ -137,6 +139,15 @@ func TestNumbers(t *testing.T) {
 		{"rpo_target: 0s", "rpo_target", "0s", target},
 		{"rpo_target: -1m", "rpo_target", "-1m", target},
 		{"rpo_target: 15", "rpo_target", "15", target},
+		{"outbox_bytes: 1", "", "", ""},
+		{"outbox_bytes: 0", "", "", ""},
+		{"outbox_bytes: 64GiB", "outbox_bytes", "64GiB", whole},
+		{"outbox_bytes: 1125899906842625", "outbox_bytes", "1125899906842625", budget},
+		{"outbox_account_bytes: 1", "", "", ""},
+		{"outbox_account_bytes: 1125899906842625", "outbox_account_bytes", "1125899906842625", budget},
+		{"outbox_age: 168h", "", "", ""},
+		{"outbox_age: 0s", "outbox_age", "0s", age},
+		{"outbox_age: 3 days", "outbox_age", "3 days", age},
 		{outside + "1}", "", "", ""},
 		{outside + "2}", "nats.replicas", "2", count},
 		{outside + "-1}", "nats.replicas", "-1", whole},

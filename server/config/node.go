@@ -35,8 +35,15 @@ type Node struct {
 	// RPOTarget is the age from which a change that is not at the other location is reported as late.
 	// Default 15m.
 	RPOTarget Duration `yaml:"rpo_target"`
-	Listen    Listen   `yaml:"listen"`
-	Admin     Admin    `yaml:"admin"`
+	// OutboxBytes bounds what this node keeps of changes, payload included, that the other location has not
+	// acknowledged, OutboxAccountBytes that of each account, and OutboxAge how old they may be. Past it the
+	// secondary of an account falls out, and has to be rebuilt. Defaults: a quarter of the disk of Data, no
+	// bound, 72h.
+	OutboxBytes        uint64   `yaml:"outbox_bytes"`
+	OutboxAccountBytes uint64   `yaml:"outbox_account_bytes"`
+	OutboxAge          Duration `yaml:"outbox_age"`
+	Listen             Listen   `yaml:"listen"`
+	Admin              Admin    `yaml:"admin"`
 	// Zones are the DNS zones under which accounts have host names, ACCOUNT.SERVICE.ZONE.
 	// All nodes of both locations and all gateways need the same zones. Default localhost.
 	Zones []geo.Zone `yaml:"zones"`
@@ -235,6 +242,9 @@ func (n Node) withDefaults() Node {
 	}
 	if n.RPOTarget == "" {
 		n.RPOTarget = "15m"
+	}
+	if n.OutboxAge == "" {
+		n.OutboxAge = "72h"
 	}
 	set(&n.Listen.Node, ":10100")
 	set(&n.Listen.Blob, ":10000")

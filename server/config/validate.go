@@ -123,6 +123,7 @@ func (n Node) validate(w *walker) {
 	if target, err := time.ParseDuration(string(n.RPOTarget)); err != nil || target <= 0 {
 		w.bad("rpo_target", "write a span of time above zero, such as 15m")
 	}
+	n.validateOutbox(w)
 	n.validateListen(w)
 	w.admin(n.Admin)
 	w.zones(n.Zones)
@@ -131,6 +132,21 @@ func (n Node) validate(w *walker) {
 	n.validatePair(w)
 	w.tls(n.TLS)
 	n.validateNATS(w)
+}
+
+// validateOutbox checks the budget of the outbox. 0 is the default, as of reserve_bytes.
+func (n Node) validateOutbox(w *walker) {
+	for _, f := range []struct {
+		field string
+		value uint64
+	}{{"outbox_bytes", n.OutboxBytes}, {"outbox_account_bytes", n.OutboxAccountBytes}} {
+		if f.value > reserveBytesMax {
+			w.bad(f.field, fmt.Sprintf("write a number of bytes from 1 to %d, or leave it out for the default", uint64(reserveBytesMax)))
+		}
+	}
+	if age, err := time.ParseDuration(string(n.OutboxAge)); err != nil || age <= 0 {
+		w.bad("outbox_age", "write a span of time above zero, such as 72h")
+	}
 }
 
 func (n Node) validateListen(w *walker) {

@@ -61,6 +61,8 @@ type ClusterOptions struct {
 	ScrubPeriod time.Duration
 	// NameRest: see location.Options. Zero means none.
 	NameRest time.Duration
+	// Outbox: see location.Options.
+	Outbox location.OutboxBudget
 	// adjust lets tests change the options of a location. Nil changes nothing.
 	adjust func(*location.Options)
 	// end lets tests choose how a location is called by the other. Nil means direct.
@@ -161,7 +163,7 @@ func (c *Cluster) Start(ctx context.Context) error {
 func (c *Cluster) location(i int, name geo.Location, seed uint64) *location.Location {
 	o := locationOptions(c.o.Dir, name, order()[1-i], geo.Timestamp(i))
 	o.Clock, o.Link, o.Seed, o.Tick, o.Logger = c.clock, c.link, seed, c.o.Tick, c.o.Logger
-	o.NameRest, o.Scans = c.o.NameRest, c.scans
+	o.NameRest, o.Scans, o.Outbox = c.o.NameRest, c.scans, c.o.Outbox
 	o.Bus.Server.Log, o.State = c.o.Logger, state.Options{Shared: c.shared, Logger: c.o.Logger}
 	o.ScrubPeriod, o.Registerer = c.o.ScrubPeriod, c.registry
 	c.meters.Watch(&o)

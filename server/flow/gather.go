@@ -31,7 +31,7 @@ func Source(name geo.Account, heads map[geo.Stream]geo.Head, v ship.View) *wire.
 		if v.Leading {
 			at := v.Streams[st]
 			built, acked := uint64(at.Built), uint64(at.Acked)
-			s.Published, s.Acknowledged, s.Held = &built, &acked, at.Held
+			s.Published, s.Acknowledged, s.Held, s.Stopped = &built, &acked, at.Held, at.Stopped.String()
 		}
 		out.Streams = append(out.Streams, s)
 	}
@@ -155,9 +155,13 @@ func Merge(processes []wire.Flow) wire.Flow {
 // Status describes the replication of a service at the time now.
 func Status(s geo.Service, rep stats.Replication, now time.Time) wire.ServiceStatus {
 	out := wire.ServiceStatus{Service: s.String(), Status: wire.ReplicationStatus(rep.Status), Reason: string(rep.Reason), StreamsBehind: rep.Behind}
+	last := rep.Kept
 	if rep.Known() {
-		lag := now.Sub(rep.LastSync.Time()).Seconds()
-		out.LastSyncTime, out.LagSeconds = wire.Time{Time: rep.LastSync.Time()}, &lag
+		last = rep.LastSync
+	}
+	if last != 0 {
+		lag := now.Sub(last.Time()).Seconds()
+		out.LastSyncTime, out.LagSeconds = wire.Time{Time: last.Time()}, &lag
 	}
 	return out
 }

@@ -9,6 +9,7 @@ import (
 
 	wire "antipode/client/admin"
 	"antipode/geo"
+	"antipode/stats"
 )
 
 // Threshold is the lag up to which all is well, if the query names none. At rest a closed record
@@ -32,11 +33,38 @@ func Why(name geo.Account, all wire.Flows, threshold time.Duration) wire.Why {
 	streams := e.streams()
 	for _, s := range geo.Services {
 		w := wire.ServiceWhy{ServiceStatus: e.service(s.String(), streams).ServiceStatus}
-		w.OK = w.Status == wire.Live && w.LagSeconds != nil && *w.LagSeconds <= threshold.Seconds()
-		if !w.OK {
+		w.Causes = e.fellOut(s.String())
+		w.OK = len(w.Causes) == 0 && w.Status == wire.Live && w.LagSeconds != nil && *w.LagSeconds <= threshold.Seconds()
+		if !w.OK && len(w.Causes) == 0 {
 			e.explain(&w, threshold)
 		}
 		out.Services = append(out.Services, w)
+	}
+	return out
+}
+
+// fellOut returns a cause for each range that decides about a service, if the account fell out of the outbox's
+// budget there (R18): whatever else holds it back, nothing follows. The primary knows it first, also while the
+// secondary is not reached.
+func (e ends) fellOut(service string) (out []wire.Cause) {
+	const why = string(stats.BehindOutbox)
+	for _, r := range e.ranges() {
+		if r.Service != service && r.Service != geo.Catalog.String() {
+			continue
+		}
+		var where geo.Location
+		if to := e.receiverOf(r.Range); to != nil && slices.ContainsFunc(to.Streams, func(s wire.ReceiverStream) bool { return s.Stopped == why }) {
+			where = e.account.Secondary
+		}
+		if src := e.sourceOf(r.Range); src != nil && slices.ContainsFunc(src.Streams, func(s wire.SourceStream) bool { return s.Stopped == why }) {
+			where = e.account.Primary
+		}
+		if where != "" {
+			out = append(out, e.at(where, r, wire.Cause{
+				Stage:  wire.StageStopped,
+				Detail: why + ": the primary deleted changes that the secondary had not acknowledged; antipodectl account rebuild " + string(e.account.Name),
+			}))
+		}
 	}
 	return out
 }

@@ -122,7 +122,7 @@ func (l *Location) leaderView(stamp *stamp.Stamp, id geo.RangeID) (*wire.LeaderV
 	}
 	return &wire.LeaderView{
 		Leader: wire.NodeName(stamp.Location(), r.Leader()), InSyncReplicas: r.InSync(), Standings: l.standings(r.View()),
-		BacklogRecords: b.Records, BacklogBytes: b.Bytes, BacklogAgeSeconds: l.age(b).Seconds(),
+		BacklogRecords: b.Records, BacklogBytes: b.Bytes, BacklogPayloadBytes: b.Payload, BacklogAgeSeconds: l.age(b).Seconds(),
 	}, nil
 }
 

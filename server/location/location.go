@@ -58,8 +58,10 @@ type Options struct {
 	// RPOTarget is the age from which a change that the other location has not acknowledged is reported
 	// as late. Zero means 15 min. A low one reports each short outage.
 	RPOTarget time.Duration
-	Clock     clock.Clock
-	State     state.Options
+	// Outbox bounds what waits for the other location (R18).
+	Outbox OutboxBudget
+	Clock  clock.Clock
+	State  state.Options
 	// Transport returns the transport between the nodes, at each start.
 	Transport func() node.Transport
 	// Commands are the kinds of commands that other processes submit to a leader here. Nil
@@ -179,6 +181,7 @@ func New(o Options) *Location {
 	l.receiving.l, l.verifying = l, newVerifying(l)
 	l.watching.l, l.watching.unavailable = l, newEpisodes(ServiceUnavailable, ServiceLive)
 	l.watching.late = newEpisodes(ChangesLate, ChangesArrived)
+	l.watching.fellOut = newEpisodes(AccountFellOut, AccountFollows)
 	l.events.location, l.events.clock = o.Name, o.Clock
 	l.Directory = directory.NewDirectory(l, o.Other)
 	l.Primary = primary.New(l)

@@ -35,12 +35,12 @@ func NewMeters(reg prometheus.Registerer, locations ...geo.Location) (*Meters, e
 	m.Events, errs[4] = metrics.NewEvents(reg)
 	for _, l := range locations {
 		m.Abandoned.Add(l, 0)
-		for _, kind := range append(node.EventKinds(), ServiceUnavailable, ServiceLive, ChangesLate, ChangesArrived) {
+		for _, kind := range append(node.EventKinds(), ServiceUnavailable, ServiceLive, ChangesLate, ChangesArrived, AccountFellOut, AccountFollows) {
 			m.Events.Add(l, string(kind), 0)
 		}
 		for _, reason := range []string{
 			receive.AlarmGap, receive.AlarmFork, receive.AlarmChecksum, receive.AlarmEpoch, receive.AlarmIncarnation, receive.AlarmSilence,
-			ship.AlarmLost, receive.AlarmPoison, receive.AlarmVersion, receive.AlarmStands, receive.AlarmUnavailable, receive.AlarmClock, natsbus.AlarmRolledBack, natsbus.AlarmDamaged, natsbus.AlarmForgot, natsbus.AlarmServers,
+			ship.AlarmLost, receive.AlarmPoison, receive.AlarmVersion, receive.AlarmBudget, receive.AlarmStands, receive.AlarmUnavailable, receive.AlarmClock, natsbus.AlarmRolledBack, natsbus.AlarmDamaged, natsbus.AlarmForgot, natsbus.AlarmServers,
 		} {
 			m.Alarms.Add(l, reason, 0)
 		}

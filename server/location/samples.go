@@ -37,9 +37,36 @@ func (s samples) Ranges() []metrics.RangeSample {
 		}
 		out = append(out, metrics.RangeSample{
 			Location: l.o.Name, Service: svc, InSyncReplicas: r.InSync(),
-			BacklogRecords: b.Records, BacklogBytes: b.Bytes, BacklogAge: l.age(b),
+			BacklogRecords: b.Records, BacklogBytes: b.Bytes, BacklogPayload: b.Payload, BacklogAge: l.age(b), FellOut: fellOut(r.Machine),
 		})
 	})
+	return out
+}
+
+// fellOut counts the accounts that fell out of the outbox's budget.
+func fellOut(m *ranges.Machine) (n int) {
+	for _, h := range m.Holdings() {
+		if h.FellOut {
+			n++
+		}
+	}
+	return n
+}
+
+// Budgets implements metrics.Source.
+func (s samples) Budgets() []metrics.BudgetSample {
+	var out []metrics.BudgetSample
+	for _, l := range s.set {
+		stamp, err := l.Stamp()
+		if err != nil {
+			continue
+		}
+		for _, id := range l.o.Local {
+			if n := stamp.Node(id); n != nil {
+				out = append(out, metrics.BudgetSample{Location: l.o.Name, Node: id, Bytes: l.budget(n).Bytes})
+			}
+		}
+	}
 	return out
 }
 

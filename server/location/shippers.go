@@ -19,14 +19,14 @@ type shipping struct {
 
 // ship starts the shippers of a node's ranges.
 func (l *Location) ship(n *node.Node) {
-	set := map[geo.RangeID]*shipping{}
+	set, budget := map[geo.RangeID]*shipping{}, l.budget(n)
 	for _, id := range l.o.Route.IDs() {
 		if n.Range(id) == nil {
 			continue // Its replicas are on other nodes.
 		}
 		sh := ship.New(ship.Options{
 			Location: l.o.Name, Range: n.Range(id), Publisher: l.o.WrapPublisher(l.o.Link.Publisher(l.pub)),
-			Pusher: l.far.Pusher, Clock: l.o.Clock, Logger: l.o.Logger, Alarm: l.o.OnAlarm,
+			Pusher: l.far.Pusher, Clock: l.o.Clock, Logger: l.o.Logger, Alarm: l.o.OnAlarm, Budget: budget,
 		})
 		ctx, cancel := context.WithCancel(context.Background())
 		s := &shipping{sh, n.Range(id), cancel, make(chan struct{})}

@@ -23,9 +23,10 @@ const (
 // receive reports the episodes that last, since event logs are not shared.
 type watching struct {
 	l *Location
-	// unavailable, late, lateAt, accounts and readAt belong to the goroutine of start.
+	// unavailable, late, fellOut, lateAt, accounts and readAt belong to the goroutine of start.
 	unavailable *episodes
 	late        *episodes
+	fellOut     *episodes
 	lateAt      time.Duration // not before, on the monotonic clock
 	accounts    []*catalog.Account
 	readAt      time.Time
@@ -69,6 +70,7 @@ func (w *watching) sample(ctx context.Context) {
 		return // The location stops, which is no state of an account.
 	}
 	w.sampleSecondaries()
+	w.sampleFellOut()
 	if now := w.l.o.Clock.Mono(); now >= w.lateAt {
 		w.lateAt = now + w.l.o.lateEvery()
 		w.sampleLate()

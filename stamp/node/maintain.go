@@ -69,6 +69,12 @@ func (n *Node) checkRoom() {
 	}
 }
 
+// DiskBytes returns the size of the disk that the node's folder is on, zero where that is not known.
+func (n *Node) DiskBytes() uint64 {
+	usage, _ := n.o.State.FS.GetDiskUsage(n.o.Dir) // Zero with an error.
+	return usage.TotalBytes
+}
+
 // DiskFull reports whether the node takes no writes but deletions because its disk is nearly full.
 func (n *Node) DiskFull() bool { return n.full.Load() }
 
