@@ -1,6 +1,7 @@
 package ship
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -149,11 +150,17 @@ func (s *Shipper) unnamed(a Acknowledgement) []StreamCursor {
 
 // compare compares a cursor with what this range knows of the stream: its head, the last record
 // deleted, and the records between, of each of which the next one carries the hash. It returns
-// change.NotStopped if the cursor fits, or why the other location has stopped the stream. For a loss here is the last record deleted.
+// change.NotStopped if the cursor fits, or why the other location has stopped the stream. A stream whose next
+// record cannot be decoded here stops alone (R11). For a loss here is the last record deleted.
 func compare(m *ranges.Machine, c StreamCursor) (reason change.StopReason, here geo.Head, err error) {
 	at, known, err := m.OutboxAt(c.Stream, c.Head.Seq)
 	here = m.Head(c.Stream)
 	switch {
+	case errors.Is(err, change.ErrMalformed): // The next record is what the other location cannot get.
+		if c.Stop == change.StopVersion {
+			return c.Stop, here, nil
+		}
+		return change.StopPoison, here, nil
 	case err != nil:
 		return change.NotStopped, here, err
 	case known && (at.Hash == c.Head.Hash || plantedbugs.Planted(plantedbugs.TrimUncompared)):

@@ -21,9 +21,9 @@ type backlog struct {
 	// trimmed is the last number that left the outbox of a stream. The receiver has it.
 	trimmed func(s geo.Stream) geo.Seq
 	heads   sources
-	// skip is called for a stream whose records up to its head are not sent: they left the outbox,
-	// or are not readable.
-	skip func(c *source, err error)
+	// skip is called for a stream whose records up to its head are not sent: they left the outbox, or
+	// the next one, unreadable, cannot be decoded; nil else.
+	skip func(c *source, unreadable []byte, err error)
 	// fellOut reports that records left the outbox that the receiver may not have (R18).
 	fellOut func(s geo.Stream) bool
 	// share is how much of each stream is read at a time, ahead how much of all, aheadMax its bound.
@@ -103,9 +103,9 @@ func (s *Shipper) openBacklog() error {
 // skip names the records of a stream that a backlog does not send. A stream whose record is not
 // readable must not stop the others: the receiver finds the stream behind the head named here, and
 // Last Sync Time stands still at what was readable.
-func (s *Shipper) skip(c *source, err error) {
+func (s *Shipper) skip(c *source, unreadable []byte, err error) {
 	if err != nil {
-		s.o.Logger.Error("record of the outbox is not readable; its stream stands still", "stream", c.stream, "seq", c.next, "error", err)
+		s.unreadable(c.stream, c.next, unreadable, err)
 	}
 	if c.head.Seq <= s.at(c.stream).Seq {
 		return
@@ -130,15 +130,15 @@ func (b *backlog) load(c *source) (bool, error) {
 				return false, fmt.Errorf("ship: the outbox of %s lacks #%d of %d", c.stream, c.next, c.head.Seq)
 			}
 			if c.next = n + 1; n >= c.head.Seq {
-				b.skip(c, nil) // The receiver has them.
+				b.skip(c, nil, nil) // The receiver has them.
 			} else if b.fellOut(c.stream) {
-				b.skip(c, nil)
+				b.skip(c, nil, nil)
 				return false, nil
 			}
 			continue
 		}
 		if err := b.stamp(c, records[0]); err != nil {
-			b.skip(c, err)
+			b.skip(c, records[0], err)
 			return false, nil
 		}
 		// What is behind the head came later than the heads of the other streams: it is not the turn
@@ -173,7 +173,7 @@ func (b *backlog) peek() (r outbox.Record, ok bool, err error) {
 			if err == nil {
 				return r, true, nil
 			}
-			b.skip(c, err)
+			b.skip(c, c.ahead[0], err)
 			b.remove(c)
 			continue
 		}
@@ -203,7 +203,7 @@ func (b *backlog) pop() error {
 		return b.reload(c)
 	}
 	if err := b.stamp(c, c.ahead[0]); err != nil {
-		b.skip(c, err)
+		b.skip(c, c.ahead[0], err)
 		b.remove(c)
 		return nil
 	}

@@ -180,7 +180,7 @@ func (s *Shipper) fillLateFrom(f *frame, h *hold, records [][]byte, end geo.Seq)
 	for _, b := range records {
 		var r outbox.Record
 		if err := recordOf(b, &r); err != nil {
-			s.o.Logger.Error("record of the outbox is not readable; its stream stands still", "stream", h.stream, "seq", h.sent+1, "error", err)
+			s.unreadable(h.stream, h.sent+1, b, err)
 			h.sent = end
 			return false, false
 		}

@@ -40,6 +40,20 @@ func (s *Shipper) commitStops(proven []StreamCursor) {
 	})
 }
 
+// unreadable stops a stream whose record n cannot be decoded here, with the reason (R11). If the stop is not
+// committed, as while others are, the next cursor of the receiver stops the stream.
+func (s *Shipper) unreadable(st geo.Stream, n geo.Seq, record []byte, err error) {
+	s.o.Logger.Error("record of the outbox is not readable; its stream stops", "stream", st, "seq", n, "error", err)
+	before, ok, err := s.o.Range.Machine.OutboxAt(st, n-1)
+	if err == nil && !ok {
+		return // It was trimmed meanwhile.
+	}
+	if err != nil { // It has no hash to compare with.
+		before.Head = geo.Head{Seq: n - 1}
+	}
+	s.commitStops([]StreamCursor{{Stream: st, Head: before.Head, Stop: change.Undecodable(record)}})
+}
+
 // report raises the alarms of stops that this process committed: one for each, since a stop that is
 // there is not committed again.
 func (s *Shipper) report(list []stopped) {

@@ -272,7 +272,8 @@ func (o *Outbox) Firsts() map[Copy][][]byte {
 func (o *Outbox) first(s geo.Stream) []byte { return keys.Outbox(o.id, s, o.trimmed[s].Seq+1) }
 
 // Oldest returns the least commit time of the records under some outbox keys, zero for
-// none. It skips those that were trimmed meanwhile.
+// none. It skips those that were trimmed meanwhile, and those that cannot be decoded: their streams
+// stop, and must not hold up the others.
 func Oldest(from kv.Getter, outboxKeys [][]byte) (oldest geo.Timestamp, err error) {
 	for _, key := range outboxKeys {
 		v, ok, err := from.Get(key)
@@ -284,11 +285,11 @@ func Oldest(from kv.Getter, outboxKeys [][]byte) (oldest geo.Timestamp, err erro
 		}
 		_, encoded, err := change.ParseOutboxRow(v)
 		if err != nil {
-			return 0, err
+			continue
 		}
 		h, err := change.ParseHeader(encoded)
 		if err != nil {
-			return 0, err
+			continue
 		}
 		if oldest == 0 || h.CommitTime < oldest {
 			oldest = h.CommitTime
@@ -298,7 +299,8 @@ func Oldest(from kv.Getter, outboxKeys [][]byte) (oldest geo.Timestamp, err erro
 }
 
 // Read returns encoded records of a stream from number n on: up to bytesMax in total, but
-// at least one if it is there. It reads the store alone.
+// at least one if it is there. They are not decoded; of a row that is none the record is empty, so that
+// it stops its own stream, wherever it is read (R11). It reads the store alone.
 func Read(from kv.Reader, id geo.RangeID, s geo.Stream, n geo.Seq, bytesMax int) ([][]byte, error) {
 	it, err := from.Scan(keys.Outbox(id, s, n), keys.Outbox(id, s, ^geo.Seq(0)))
 	if err != nil {
@@ -311,10 +313,7 @@ func Read(from kv.Reader, id geo.RangeID, s geo.Stream, n geo.Seq, bytesMax int)
 		if geo.Seq(binary.BigEndian.Uint64(key[len(key)-8:])) != n+geo.Seq(len(out)) {
 			break
 		}
-		_, encoded, err := change.ParseOutboxRow(it.Value())
-		if err != nil {
-			return nil, errors.Join(err, it.Close())
-		}
+		_, encoded, _ := change.ParseOutboxRow(it.Value())
 		size += len(encoded)
 		if len(out) > 0 && size > bytesMax {
 			break
