@@ -190,6 +190,9 @@ func (s *Sim) undrained(target geo.Timestamp) string {
 			if why := l.history[id].backlog(); why != "" {
 				return why
 			}
+			if why := l.history[id].unswept(); why != "" {
+				return why
+			}
 		}
 	}
 	for _, o := range s.ops {

@@ -45,8 +45,13 @@ func (s *Sim) drawContainer(a *account, svc geo.Service) *container {
 	return all[len(all)-1]
 }
 
-// newContainer makes a container whose name holds its operation.
+// newContainer makes a container whose name holds its operation, or a deleted one again.
 func (s *Sim) newContainer(a *account, svc geo.Service) *op {
+	if s.sweeps {
+		if again := s.recreated(a, svc); again != nil {
+			return s.newOp(a, again)
+		}
+	}
 	return s.newOp(a, &catalog.Create{Service: svc, Account: a.name, Name: fmt.Sprintf("c%d", len(s.ops))})
 }
 
@@ -108,6 +113,7 @@ func (h *history) tookContainer(svc geo.Service, id int, p keys.Partition, r *ch
 		h.tookOp(c.deletion, string(r.Partition), index)
 		return
 	}
+	id = creationOf(id, stored)
 	h.tookOp(id, string(r.Partition), index)
 	a := h.s.ops[id].account
 	a.containers[svc] = append(a.containers[svc], &container{
@@ -115,15 +121,16 @@ func (h *history) tookContainer(svc geo.Service, id int, p keys.Partition, r *ch
 	})
 }
 
-// tookClosing records that a generation takes no more changes from here on.
+// tookClosing records that a generation takes no more changes from here on. A sweeper closes one too, whose client
+// did not or not yet: the client's closing then has its effect already.
 func (h *history) tookClosing(key []byte, index uint64) {
-	for _, a := range h.s.accounts {
-		for _, c := range a.containers[h.svc] {
-			if string(keys.ClosedGeneration(h.id, h.svc, a.name, c.name, c.generation)) == string(key) {
-				c.closed = true
-				h.tookOp(c.closing, string(key), index)
-			}
-		}
+	c := h.closedBy(key)
+	if c == nil {
+		return
+	}
+	c.closed = true
+	if !h.s.sweeps || c.closing >= 0 && h.s.ops[c.closing].index == 0 && h.s.ops[c.closing].outcome != refused {
+		h.tookOp(c.closing, string(key), index)
 	}
 }
 
@@ -142,9 +149,7 @@ func (h *history) checkSkipped(r *change.Record) {
 		h.s.fail(err)
 		return
 	}
-	rows := h.l.history[geo.FirstRange(geo.Catalog)].m.parts[string(catalog.ContainerPartition(p.Service, p.Account, p.Container).Append(nil))]
-	c, err := catalog.ParseContainer([]byte(rows[""]))
-	if err != nil || c.Deleted == 0 {
+	if !h.over(p) {
 		h.fail(ErrSkipped, "%s #%d of %s", r.Stream(), r.Seq, p.Container)
 		return
 	}

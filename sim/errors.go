@@ -54,6 +54,8 @@ var (
 	ErrReceivedOther = errors.New("sim: the secondary applied what the primary did not commit")
 	// ErrSkipped: the secondary moved a cursor past a record whose table lives (R14).
 	ErrSkipped = errors.New("sim: the secondary skipped a record of a living table")
+	// ErrSwept: rows of a generation that is not over, or not closed at its primary, were wiped (R8).
+	ErrSwept = errors.New("sim: rows of a living table were wiped")
 	// ErrDeleted: a change of a table took effect after its deletion was committed in
 	// the table's range (R8).
 	ErrDeleted = errors.New("sim: a deleted table was changed")

@@ -311,6 +311,9 @@ func (s *Sim) heal() {
 		for id, h := range l.history {
 			l.healed[id] = h.m.last
 		}
+		if s.sweeps {
+			l.sweep() // Rows that came late are looked for.
+		}
 	}
 }
 

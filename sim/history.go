@@ -164,6 +164,12 @@ func (h *history) check(kind change.PartKind, body []byte, index uint64) error {
 			return err
 		}
 		h.checkTrim(st, to.Seq)
+	case change.PartWipe:
+		lower, upper, err := change.ParseWipe(body)
+		if err != nil {
+			return err
+		}
+		h.checkWipe(lower, upper)
 	case change.PartStop:
 		st, why, err := change.ParseStopPart(body)
 		if err != nil {

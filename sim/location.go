@@ -45,6 +45,7 @@ type location struct {
 	receiving receiving
 	publisher bus.Publisher // to the other location's bus
 
+	sweeping  sweeping
 	directory *directory.Directory
 	primary   *primary.Primary
 	intake    *intake
@@ -110,6 +111,9 @@ func pair(a, b *location) {
 		l.publisher = linkedPublisher{l.far.bus.OpenPublisher(), l.s, l.far}
 		l.directory = directory.NewDirectory(l, l.far.name)
 		l.receive()
+		if l.s.sweeps {
+			l.sweep()
+		}
 	}
 	a.directory.SetPeer(b.directory)
 	b.directory.SetPeer(a.directory)
@@ -144,6 +148,9 @@ func (l *location) member(id geo.NodeID) *member { return l.members[id-1] }
 // next is when somebody here wants to work.
 func (l *location) next() time.Duration {
 	next := l.receiving.at
+	if l.sweeping.Sweeper != nil {
+		next = min(next, l.sweeping.at)
+	}
 	for _, m := range l.members {
 		if m.n != nil {
 			next = min(next, m.next())
@@ -163,6 +170,7 @@ func (l *location) work() bool {
 		l.receiving.at = l.s.now + l.receiving.Step(l.s.now)
 		busy = true
 	}
+	busy = l.sweepStep() || busy
 	if busy {
 		l.watchLeaders()
 	}

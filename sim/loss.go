@@ -81,8 +81,10 @@ func (h *history) loseOps(kept uint64) {
 		if o.account.fresh == o {
 			o.account.fresh = nil
 		}
-		for _, c := range o.account.containers[h.svc] {
-			c.closed = c.closed && c.closing != o.id
+	}
+	for _, a := range h.s.accounts {
+		for _, c := range a.containers[h.svc] {
+			c.closed = c.closed && a.home != h.l // Those that the log kept are closed again.
 		}
 	}
 }
@@ -115,6 +117,7 @@ func (h *history) replay(data []byte) error {
 				return err
 			}
 		}
+		h.reclose(kind, body)
 		return h.m.part(kind, body)
 	})
 }

@@ -121,6 +121,8 @@ type Sim struct {
 	// corruptionSeen is what the last look at the disks for damaged copies found, at corruptionCheckedAt.
 	corruptionSeen      string
 	corruptionCheckedAt time.Duration
+	// sweeps means that the locations have sweepers: see sweep.go.
+	sweeps bool
 	// faulty means that faults may occur; before and after, the network is honest.
 	faulty bool
 	// looks counts the looks of startChecks.
@@ -169,6 +171,7 @@ func (s *Sim) played(seed uint64) (whole bool) {
 			s.fail(fmt.Errorf("%w: %v\n%s", ErrPanic, p, debug.Stack()))
 		}
 	}()
+	s.sweeps = seed%sweepingEvery == 0
 	s.run(stampNodes(seed))
 	return true
 }

@@ -176,9 +176,9 @@ func (s *Sim) client(a *account) {
 		next := func() { s.client(a) }
 		svc := used[s.rng.IntN(len(used))]
 		switch {
-		case s.chance(0.02):
+		case s.chance(s.churn(0.02)):
 			s.submit(s.newContainer(a, svc), next)
-		case s.chance(0.01):
+		case s.chance(s.churn(0.01)):
 			s.deleteContainer(a, svc, next)
 		case s.chance(0.25):
 			s.read(a, next)
@@ -190,6 +190,14 @@ func (s *Sim) client(a *account) {
 			s.submit(s.newOp(a, s.drawWrite(a)), next)
 		}
 	})
+}
+
+// churn is how likely a client creates or deletes a container.
+func (s *Sim) churn(usual float64) float64 {
+	if s.sweeps {
+		return 0.05
+	}
+	return usual
 }
 
 // working reports whether clients still begin operations.
@@ -271,7 +279,7 @@ func (s *Sim) answered(o *op, err error) {
 			s.counts.ReadOnly++
 		}
 		s.event("%s write %d refused: %v", o.l.name, o.id, err)
-		if o.index != 0 {
+		if o.index != 0 && (o.write != nil || !s.sweeps) { // A sweeper may have closed the generation.
 			s.fail(fmt.Errorf("%w: write %d: %w", ErrGhost, o.id, err))
 		}
 		s.checkRefusal(o, err)

@@ -1,0 +1,159 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"antipode/directory"
+	"antipode/geo"
+	"antipode/services/catalog"
+	"antipode/stamp/change"
+	"antipode/stamp/keys"
+	"antipode/stamp/ranges"
+)
+
+// One seed in sweepingEvery is a run with sweepers, in which clients delete containers often and create others
+// under their names. The other seeds are played as if there were no sweepers.
+const sweepingEvery = 3
+
+// sweepPause is the pause between two rounds of a sweeper.
+const sweepPause = 100 * time.Millisecond
+
+// sweeping is the sweeper of a location and when it wants to be stepped.
+type sweeping struct {
+	*directory.Sweeper
+	at    time.Duration
+	swept uint64
+}
+
+// sweep begins to sweep, also in place of a sweeper that died with its process.
+func (l *location) sweep() {
+	var data []geo.RangeID
+	for _, svc := range used {
+		data = append(data, geo.FirstRange(svc))
+	}
+	l.sweeping = sweeping{at: l.s.now, Sweeper: directory.NewSweeper(directory.SweeperOptions{
+		Stamp: catalogReader{l}, Catalog: geo.FirstRange(geo.Catalog), Ranges: data, Every: sweepPause,
+		Leader: func(id geo.RangeID) *ranges.Range {
+			if m := l.newest(id); m != nil && !m.still() {
+				return m.n.Range(id)
+			}
+			return nil
+		},
+	})}
+}
+
+// sweepStep steps the sweeper, if there is one and it is due.
+func (l *location) sweepStep() (busy bool) {
+	if l.sweeping.Sweeper == nil || l.s.now < l.sweeping.at {
+		return false
+	}
+	l.sweeping.at = l.s.now + l.sweeping.Step(context.Background())
+	n := l.sweeping.Swept()
+	l.s.counts.Swept += n - l.sweeping.swept
+	l.sweeping.swept = n
+	l.wake()
+	return true
+}
+
+// catalogReader reads the catalog at a leader whose lease holds. One that has none asks for it.
+type catalogReader struct{ l *location }
+
+// Read implements ranges.Reader.
+func (c catalogReader) Read(_ context.Context, id geo.RangeID, f func(ranges.State) error) error {
+	m := c.l.newest(id)
+	if m == nil || m.still() {
+		return ranges.ErrNotLeader
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel() // It must not wait for a lease.
+	err := m.n.Range(id).Read(ctx, f)
+	m.dirty = true
+	return err
+}
+
+// recreated returns a creation under the name of a container that was deleted, nil if there is none. Its operation is
+// in its metadata, since its name is that of another one.
+func (s *Sim) recreated(a *account, svc geo.Service) *catalog.Create {
+	var names []string
+	for _, c := range a.containers[svc] {
+		if c.deleted {
+			names = append(names, c.name)
+		}
+	}
+	if len(names) == 0 || s.chance(0.3) {
+		return nil
+	}
+	id := []catalog.Pair{{Name: "op", Value: strconv.Itoa(len(s.ops))}}
+	return &catalog.Create{Service: svc, Account: a.name, Name: names[s.rng.IntN(len(names))], Metadata: id}
+}
+
+// creationOf returns the operation that created a container whose name is that of the operation id, or of a later
+// creation.
+func creationOf(id int, stored *catalog.Container) int {
+	for _, pair := range stored.Metadata {
+		if n, err := strconv.Atoi(pair.Value); err == nil {
+			return n
+		}
+	}
+	return id
+}
+
+// checkWipe: no rows are wiped but those of one generation whose deletion took effect, which at the primary is
+// closed before (R8).
+func (h *history) checkWipe(lower, upper []byte) {
+	p, whole, err := keys.ParseSpan(lower, upper)
+	if err != nil || !whole {
+		h.fail(ErrSwept, "%x to %x: no generation", lower, upper)
+		return
+	}
+	c := h.s.container(p)
+	if c == nil || !c.deleted || !h.over(p) || c.account.home == h.l && !c.closed {
+		h.fail(ErrSwept, "%s of %s", p.Container, p.Account)
+	}
+}
+
+// over reports whether the catalog here has deleted or replaced a generation.
+func (h *history) over(p keys.Partition) bool {
+	rows := h.l.history[geo.FirstRange(geo.Catalog)].m.parts[string(catalog.ContainerPartition(p.Service, p.Account, p.Container).Append(nil))]
+	c, err := catalog.ParseContainer([]byte(rows[""]))
+	return err == nil && c.Over(p.Generation)
+}
+
+// unswept returns which rows of a deleted container are still here, "" for none.
+func (h *history) unswept() string {
+	if h.l.sweeping.Sweeper == nil {
+		return ""
+	}
+	for part, rows := range h.m.parts {
+		p, _, err := keys.ParsePartition([]byte(part))
+		if err == nil && len(rows) > 0 && p.Service != geo.Catalog && h.over(p) {
+			return fmt.Sprintf("%s: rows of %s of %s are not swept", h.l.name, p.Service, p.Account)
+		}
+	}
+	return ""
+}
+
+// reclose records that a generation is closed in what a recovery kept of the log.
+func (h *history) reclose(kind change.PartKind, key []byte) {
+	if kind != change.PartGeneration {
+		return
+	}
+	if c := h.closedBy(key); c != nil {
+		c.closed = true
+	}
+}
+
+// closedBy returns the container that a key of keys.ClosedGeneration names, nil for none.
+func (h *history) closedBy(key []byte) *container {
+	for _, a := range h.s.accounts {
+		for _, c := range a.containers[h.svc] {
+			if string(keys.ClosedGeneration(h.id, h.svc, a.name, c.name, c.generation)) == string(key) {
+				return c
+			}
+		}
+	}
+	return nil
+}
