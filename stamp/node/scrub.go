@@ -25,6 +25,7 @@ func (n *Node) scrubOptions() scrub.Options {
 	}
 	if !n.o.Stepped { // Which tables there are depends on the state store's own goroutines.
 		o.Stores = append(o.Stores, scrub.Store{Name: "state", Files: n.stores.state})
+		o.Space = n.stores.state
 	}
 	o.Stores = append(o.Stores, scrub.Store{Name: "log", Files: n.stores.log})
 	return o

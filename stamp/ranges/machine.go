@@ -52,6 +52,8 @@ type Machine struct {
 	// out is what the current entry did so far. changed: the current Apply changes data.
 	out     Applied
 	changed bool
+	// wiped are the spans that the current Apply wipes.
+	wiped []state.Span
 }
 
 // Applied is what one entry did.
@@ -140,6 +142,10 @@ func (m *Machine) commit(batch *state.Batch) error {
 		return err // The replica is out of service, and its version stays unknown.
 	}
 	m.version.Store(m.applied.Index)
+	for _, span := range m.wiped {
+		m.state.Wiped(span)
+	}
+	m.wiped = nil
 	return nil
 }
 

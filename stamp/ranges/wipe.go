@@ -97,5 +97,6 @@ func (m *Machine) applyWipe(batch *state.Batch, body []byte) error {
 		return err
 	}
 	m.changed = true
+	m.wiped = append(m.wiped, state.Span{Lower: bytes.Clone(lower), Upper: bytes.Clone(upper)})
 	return batch.DeleteRange(lower, upper)
 }

@@ -62,6 +62,11 @@ type Rows interface {
 	ScanDurable(lower, upper []byte) (kv.Iterator, error)
 }
 
+// Space is the state store, where rows that were wiped still take room: see state.Store.
+type Space interface {
+	Reclaim(ctx context.Context) (worked bool, err error)
+}
+
 // Log reads the entries of a range: see state.RangeLog.
 type Log interface {
 	FirstIndex() (uint64, error)
@@ -88,6 +93,8 @@ type Options struct {
 	Node   Node
 	Chunks Chunks
 	Rows   Rows
+	// Space is reclaimed after wipes. Nil means never.
+	Space  Space
 	Ranges []Range
 	// Stores are checked in this order, after the chunks.
 	Stores []Store
@@ -152,7 +159,7 @@ func New(o Options) (*Scrubber, error) {
 	}
 	s := &Scrubber{o: o}
 	begin := o.Clock.Mono() + min(beginDelay, o.Period, o.Grace)
-	for _, step := range []func(context.Context) time.Duration{s.repairStep, s.scrubStep, s.collectStep, s.compactStep} {
+	for _, step := range []func(context.Context) time.Duration{s.repairStep, s.scrubStep, s.collectStep, s.compactStep, s.reclaimStep} {
 		s.tasks = append(s.tasks, &task{due: begin, step: step})
 	}
 	return s, s.register()

@@ -35,6 +35,8 @@ type Store struct {
 	fs   vfs.FS
 	dir  string
 
+	wiped wiped // see reclaim.go
+
 	// failure is the first error that took the store out of service.
 	failure atomic.Pointer[error]
 
