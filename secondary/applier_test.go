@@ -111,6 +111,8 @@ func (r *rig) run(t *testing.T, d *datadriven.TestData) string {
 		return r.state()
 	case "apply":
 		return r.apply(d)
+	case "streams":
+		return r.streams()
 	}
 	t.Fatalf("unknown command %q", d.Cmd)
 	return ""
@@ -200,13 +202,7 @@ func (r *rig) submit(try func(done func(error))) {
 func (r *rig) state() string {
 	stamptest.Submit(r.t, r.stamp, geo.FirstRange(geo.Table), nothing{}) // A new leader has applied all.
 	var out strings.Builder
-	var progress cursor.Progress
-	read := make(chan error, 1)
-	r.applier.Progress(tableSource(), func(p cursor.Progress, err error) {
-		progress = p
-		read <- err
-	})
-	require.NoError(r.t, <-read)
+	progress := r.progress()
 	fmt.Fprintf(&out, "closed %s", r.shown(progress.Closed))
 	state := r.stamp.Leader(geo.FirstRange(geo.Table)).State()
 	for _, p := range r.seen {
@@ -221,6 +217,29 @@ func (r *rig) state() string {
 				fmt.Fprintf(&out, ", %s: #%d here, #%d there", s.Reason, s.Here.Seq, s.There.Seq)
 			}
 		}
+	}
+	return out.String()
+}
+
+func (r *rig) progress() (progress cursor.Progress) {
+	read := make(chan error, 1)
+	r.applier.Progress(tableSource(), func(p cursor.Progress, err error) {
+		progress = p
+		read <- err
+	})
+	require.NoError(r.t, <-read)
+	return progress
+}
+
+// streams lists the streams that hold up a sync time or may, with the head that those behind have not reached.
+func (r *rig) streams() string {
+	var out strings.Builder
+	for _, s := range r.progress().Streams {
+		fmt.Fprintf(&out, "epoch %d: cursor #%d", s.Stream.Epoch.Number, s.Applied.Seq)
+		if s.Behind > 0 {
+			fmt.Fprintf(&out, ", behind #%d", s.Behind)
+		}
+		out.WriteByte('\n')
 	}
 	return out.String()
 }
