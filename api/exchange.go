@@ -70,7 +70,7 @@ const (
 	opNoLeader = "NoLeader"
 	// opWriteOnSecondary counts writes that `-secondary` refused.
 	opWriteOnSecondary = "WriteOnSecondary"
-	// opNoSecondary counts reads of `-secondary` of accounts that are not RA-GRS.
+	// opNoSecondary counts reads of `-secondary` of accounts that are not RA-GRS, or whose copy is incomplete.
 	opNoSecondary = "NoSecondary"
 )
 
@@ -191,6 +191,11 @@ func (x *exchange) answer() error {
 	return x.here(ctx, badTimeout)
 }
 
+// errCopyIncomplete refuses reads of a secondary whose copy is being made (protocol/service.md 11): what it has of a
+// partition may be a part.
+var errCopyIncomplete = storageerr.ServerBusy.Saying(
+	"The secondary is being filled with a copy of the account, and cannot be read before that is complete.")
+
 // here serves a request of an account that this location has, within ctx. badTimeout is
 // the error of its timeout parameter.
 func (x *exchange) here(ctx context.Context, badTimeout error) error {
@@ -210,6 +215,10 @@ func (x *exchange) here(ctx context.Context, badTimeout error) error {
 	if target.Secondary && !account.Redundancy.Readable() {
 		x.op = opNoSecondary
 		return storageerr.ReadsDisabled
+	}
+	if target.Secondary && account.Copying() && x.asked.Secondary != operation.Only {
+		x.op = opNoSecondary
+		return errCopyIncomplete
 	}
 	if badTimeout != nil {
 		return badTimeout

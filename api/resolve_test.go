@@ -49,6 +49,8 @@ func (agreeingPeer) Reserve(context.Context, catalog.Account) error { return nil
 
 func (agreeingPeer) Announce(context.Context, catalog.Account) error { return nil }
 
+func (agreeingPeer) Prepare(context.Context, catalog.Account) error { return nil }
+
 // resolveRig is a location whose directory reads account acct from the catalog. It has table
 // tbl with an entity and container cont with a blob.
 type resolveRig struct {

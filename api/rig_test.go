@@ -46,6 +46,9 @@ func (d directory) Resolve(_ context.Context, name geo.Account, _ geo.Service, _
 		a.Secondary = "north"
 	case "alone": // LRS
 		a.Primary, a.Redundancy = "north", catalog.LRS
+	case "copying": // RA-GRS, and its secondary is here, with a part of the data.
+		a.Primary, a.Secondary = "south", "north"
+		a.Operation = &catalog.Operation{Kind: catalog.OperationBootstrap, Copying: true}
 	case "hidden": // GRS, and its secondary is here.
 		a.Primary, a.Secondary, a.Redundancy = "south", "north", catalog.GRS
 	default:

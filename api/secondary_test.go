@@ -31,3 +31,16 @@ func TestSecondaryIsNotReadable(t *testing.T) {
 	}
 	require.Equal(t, 200, send(t, signed(t, "GET", f.url+"/acct-secondary"+stats, nil)).status)
 }
+
+// A secondary whose copy is being made answers no read of data, whose rows may be a part of their partition, but
+// statistics (protocol/service.md 11). Once the copy is to be made again, what was there before is read (R18).
+func TestR18CopyIsNotReadableBeforeItIsComplete(t *testing.T) {
+	f := startFrontEnd(t, api.Options{Location: "north", Directory: directory{"acct": "copying"}})
+	a := send(t, signed(t, "GET", f.url+"/acct-secondary/things(PartitionKey='p',RowKey='r')", nil))
+	require.Equal(t, 503, a.status)
+	require.Equal(t, "ServerBusy", a.code)
+	require.Contains(t, a.body, "being filled with a copy")
+	a = send(t, signed(t, "POST", f.url+"/acct-secondary/things", nil))
+	require.Equal(t, "InsufficientAccountPermissions", a.code, "writes stay refused")
+	require.Equal(t, 200, send(t, signed(t, "GET", f.url+"/acct-secondary/?restype=service&comp=stats", nil)).status)
+}

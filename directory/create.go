@@ -153,7 +153,7 @@ func (d *Directory) attempt(ctx context.Context, b *begin, again Again) (*catalo
 	if err := step("its reservation at "+string(d.other), func() error { return d.reserve(ctx, a) }); err != nil {
 		return nil, err
 	}
-	if err := setGates(ctx, d.stamp, name, primaryGate(&a), again); err != nil {
+	if err := setGates(ctx, d.stamp, name, primaryGate(&a), 0, again); err != nil {
 		return nil, err
 	}
 	done := &activate{creation: a, given: b.given}

@@ -31,12 +31,17 @@ type Peer interface {
 	// committed, and if the account has left its secondary, the deletion of the copy, too. Of one with a
 	// secondary it changes nothing: nil means that the record has arrived.
 	Announce(ctx context.Context, a catalog.Account) error
+	// Prepare has the peer begin its copy of an account whose primary is here: it deletes what it has of
+	// former epochs and opens the gates of the account's. A second call deletes nothing. Errors:
+	// AccountAlreadyExists; PassedError, which says above what the epoch must be.
+	Prepare(ctx context.Context, a catalog.Account) error
 }
 
 // Directory knows the accounts of one location. Methods may be called concurrently.
 type Directory struct {
 	stamp      Stamp
 	peer       Peer
+	images     Images
 	other      geo.Location
 	accounts   catalog.Cache[catalog.Account]
 	containers catalog.Containers
@@ -53,6 +58,9 @@ func NewDirectory(s Stamp, other geo.Location) *Directory {
 
 // SetPeer sets the directory of the other location.
 func (d *Directory) SetPeer(p Peer) { d.peer = p }
+
+// SetImages sets what makes images. It is needed where accounts are bootstrapped.
+func (d *Directory) SetImages(i Images) { d.images = i }
 
 // Account reads an account from this location's catalog. It returns AccountNotFound if the account
 // does not exist or is not complete. The result is shared and must not be changed.
@@ -142,5 +150,5 @@ func (d *Directory) Reserve(ctx context.Context, a catalog.Account) error {
 	if err := d.submit(ctx, reserve{a}); err != nil {
 		return err
 	}
-	return setGates(ctx, d.stamp, a.Name, secondaryGate(&a), once)
+	return setGates(ctx, d.stamp, a.Name, secondaryGate(&a), 0, once)
 }

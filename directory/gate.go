@@ -15,7 +15,7 @@ import (
 // primaryGate is the gate of an account at its primary. Changes have numbers where they are copied
 // to a secondary (R10).
 func primaryGate(a *catalog.Account) change.Gate {
-	return change.Gate{Epoch: a.GeoEpoch(), Role: change.RolePrimary, Open: true, Numbered: a.Redundancy.Geo()}
+	return change.Gate{Epoch: a.GeoEpoch(), Role: change.RolePrimary, Open: true, Numbered: a.Ships()}
 }
 
 // secondaryGate is the gate of an account at the other location: closed where it is no secondary.
@@ -27,11 +27,11 @@ func secondaryGate(a *catalog.Account) change.Gate {
 }
 
 // setGates commits the gate of an account in every range of a location but the catalog, whose gate
-// changes with the record of the account (R7). It returns a PassedError if a range has the gate of
-// a higher epoch.
-func setGates(ctx context.Context, s Stamp, a geo.Account, g change.Gate, again Again) error {
+// changes with the record of the account (R7). Behind it every range commits above after. It returns a
+// PassedError if a range has the gate of a higher epoch.
+func setGates(ctx context.Context, s Stamp, a geo.Account, g change.Gate, after geo.Timestamp, again Again) error {
 	for _, svc := range geo.Services {
-		set := &setGate{account: a, gate: g}
+		set := &setGate{account: a, gate: g, after: after}
 		step := fmt.Sprintf("account %s: its gate in the %s range", a, svc)
 		err := try(ctx, again, step, func() error { return s.Submit(ctx, geo.FirstRange(svc), set) })
 		if err != nil {
@@ -47,17 +47,26 @@ func setGates(ctx context.Context, s Stamp, a geo.Account, g change.Gate, again 
 type setGate struct {
 	account geo.Account
 	gate    change.Gate
+	// after is what later commit times of the range are above, zero for anything.
+	after geo.Timestamp
 	// found is the epoch that the range had.
 	found geo.Epoch
 }
 
-// Evaluate implements ranges.Command. A gate of a higher epoch stays.
+// Evaluate implements ranges.Command. A gate of a higher epoch stays, and one that is further in its epoch:
+// within an epoch a gate opens and then gets numbers, and never the other way. A command that is late would
+// leave a hole in the streams.
 func (c *setGate) Evaluate(tx *ranges.Tx) error {
 	have := tx.Gate(c.account)
 	c.found = have.Epoch
-	if have != c.gate && have.Epoch.Compare(c.gate.Epoch) <= 0 {
-		tx.SetGate(c.account, c.gate)
+	switch cmp := have.Epoch.Compare(c.gate.Epoch); {
+	case cmp > 0, have == c.gate, cmp == 0 && (have.Open && !c.gate.Open || have.Numbered && !c.gate.Numbered):
+		return nil
 	}
+	if c.after != 0 {
+		tx.ClosedAfter(c.after)
+	}
+	tx.SetGate(c.account, c.gate)
 	return nil
 }
 
@@ -78,22 +87,27 @@ func Commands() ranges.Commands {
 // Kind implements ranges.Portable.
 func (c *setGate) Kind() string { return kindSetGate }
 
-// Encode implements ranges.Portable: the length of the account, a varint, the account,
+// Encode implements ranges.Portable: after and the length of the account as varints, the account,
 // the gate.
 func (c *setGate) Encode() []byte {
-	b := binary.AppendUvarint(nil, uint64(len(c.account)))
+	b := binary.AppendUvarint(binary.AppendUvarint(nil, uint64(c.after)), uint64(len(c.account)))
 	return change.AppendGate(append(b, c.account...), c.gate)
 }
 
 var errCommand = errors.New("directory: malformed command")
 
 func parseSetGate(b []byte) (*setGate, error) {
+	after, n := binary.Uvarint(b)
+	if n <= 0 {
+		return nil, errCommand
+	}
+	b = b[n:]
 	length, n := binary.Uvarint(b)
 	if n <= 0 || length > uint64(len(b)-n) {
 		return nil, errCommand
 	}
 	b = b[n:]
-	c := &setGate{account: geo.Account(b[:length])}
+	c := &setGate{account: geo.Account(b[:length]), after: geo.Timestamp(after)}
 	if !c.account.Valid() {
 		return nil, fmt.Errorf("%w: account %q", errCommand, c.account)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"antipode/geo"
+	"antipode/internal/clock"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
 	"antipode/stamp/ranges"
@@ -26,14 +27,15 @@ import (
 const operationWait = 2 * time.Second
 
 // Resume goes on with the operations of all accounts whose primary is this location. It returns the
-// errors of those that cannot go on now. Only one call at a time is useful.
-func (d *Directory) Resume(ctx context.Context) error {
+// errors of those that cannot go on now. again is after what time the first of the others may go on, 0 if there is
+// none. Only one call at a time is useful.
+func (d *Directory) Resume(ctx context.Context) (again time.Duration, err error) {
 	version, err := d.version(ctx)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if version != 0 && d.idle.Load() == version {
-		return nil // The catalog is as it was without an operation.
+		return 0, nil // The catalog is as it was without an operation.
 	}
 	list, err := d.list(ctx, func(a *catalog.Account) bool {
 		return a.Active && a.Operation != nil && a.Primary == d.stamp.Location()
@@ -43,11 +45,15 @@ func (d *Directory) Resume(ctx context.Context) error {
 	}
 	errs := []error{err}
 	for _, a := range list {
-		if err := d.resume(ctx, *a); err != nil {
+		after, err := d.resume(ctx, *a)
+		if after > 0 && (again == 0 || after < again) {
+			again = after
+		}
+		if err != nil {
 			errs = append(errs, fmt.Errorf("account %s: %s: %w", a.Name, a.Operation.Describe(), err))
 		}
 	}
-	return errors.Join(errs...)
+	return again, errors.Join(errs...)
 }
 
 // resumeNow goes on with the operation of an account for a short time. It ends without it if that does not
@@ -58,36 +64,51 @@ func (d *Directory) resumeNow(ctx context.Context, a *catalog.Account) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, operationWait)
 	defer cancel()
-	err := d.resume(ctx, *a)
-	if err == nil {
-		a.Operation = nil
+	for {
+		again, err := d.resume(ctx, *a)
+		if err != nil {
+			return err
+		}
+		now, err := d.Account(ctx, a.Name)
+		if err != nil {
+			return err
+		}
+		if *a = *now; a.Operation == nil {
+			return nil
+		}
+		if clock.Wait(ctx, again) != nil {
+			return storageerr.ServerBusy.Saying("under way: " + a.Operation.Describe())
+		}
 	}
-	return err
 }
 
-// resume goes through the steps of the operation of an account. Each may be repeated.
-func (d *Directory) resume(ctx context.Context, a catalog.Account) error {
+// resume goes through the steps of the operation of an account. Each may be repeated. again is after what time it
+// may go on, 0 if it ended.
+func (d *Directory) resume(ctx context.Context, a catalog.Account) (again time.Duration, err error) {
+	if a.Bootstraps() {
+		return d.bootstrap(ctx, a)
+	}
 	leaves := a.Operation.Kind == catalog.OperationLeave
 	if leaves {
 		if err := d.closeStreams(ctx, a); err != nil {
-			return err
+			return 0, err
 		}
 	}
 	if err := d.peer.Announce(ctx, a); err != nil {
-		return err
+		return 0, err
 	}
 	if leaves { // Not before: the last record of this stream was to say what the call has said now.
 		if err := d.end(ctx, a.Name, geo.Catalog); err != nil {
-			return err
+			return 0, err
 		}
 	}
-	return d.submit(ctx, finish{a})
+	return 0, d.submit(ctx, finish{a})
 }
 
 // closeStreams has every range but the catalog leave the account's former epoch, and drop what its outbox
 // holds of it.
 func (d *Directory) closeStreams(ctx context.Context, a catalog.Account) error {
-	err := setGates(ctx, d.stamp, a.Name, primaryGate(&a), once)
+	err := setGates(ctx, d.stamp, a.Name, primaryGate(&a), a.Operation.After, once)
 	var passed *PassedError
 	if err != nil && !errors.As(err, &passed) { // Passed: the account has gone on since.
 		return err
@@ -125,7 +146,7 @@ func (d *Directory) Announce(ctx context.Context, a catalog.Account) error {
 	if err := d.submit(ctx, announced{a}); err != nil {
 		return err
 	}
-	err := setGates(ctx, d.stamp, a.Name, secondaryGate(&a), once)
+	err := setGates(ctx, d.stamp, a.Name, secondaryGate(&a), 0, once)
 	if err == nil && a.Operation != nil && a.Operation.Kind == catalog.OperationLeave {
 		err = d.wipeCopy(ctx, a.Name, secondaryGate(&a))
 	}

@@ -16,6 +16,7 @@ import (
 const (
 	methodReserve  = "directory.Reserve"
 	methodAnnounce = "directory.Announce"
+	methodPrepare  = "directory.Prepare"
 )
 
 // peerAnswer is the outcome of a call. Errors of the call itself are apart.
@@ -48,6 +49,11 @@ func (p remotePeer) Reserve(ctx context.Context, a catalog.Account) error {
 // Announce implements Peer.
 func (p remotePeer) Announce(ctx context.Context, a catalog.Account) error {
 	return p.call(ctx, methodAnnounce, a)
+}
+
+// Prepare implements Peer.
+func (p remotePeer) Prepare(ctx context.Context, a catalog.Account) error {
+	return p.call(ctx, methodPrepare, a)
 }
 
 // call calls a method of the peer. The body is the account as the catalog stores it.
@@ -99,6 +105,7 @@ func ServePeer(h link.Handlers, l *link.Link, d *Directory, elsewhere link.Elsew
 	}
 	serve(methodReserve, parseReserve, d.Reserve)
 	serve(methodAnnounce, parseAnnounced, d.Announce)
+	serve(methodPrepare, parsePrepared, d.Prepare)
 }
 
 // peerAnswerOf returns the answer that says what a method returned; an error that is none of the
@@ -127,6 +134,11 @@ func parseReserve(body []byte, here, other geo.Location) (*catalog.Account, erro
 // parseAnnounced parses a complete account whose primary is the location other.
 func parseAnnounced(body []byte, here, other geo.Location) (*catalog.Account, error) {
 	return parseOf(body, here, other, func(a *catalog.Account) bool { return a.Active })
+}
+
+// parsePrepared parses an account of the location other whose copy here begins.
+func parsePrepared(body []byte, here, other geo.Location) (*catalog.Account, error) {
+	return parseOf(body, here, other, func(a *catalog.Account) bool { return a.Active && a.Bootstraps() })
 }
 
 func parseOf(body []byte, here, other geo.Location, fits func(*catalog.Account) bool) (*catalog.Account, error) {

@@ -17,8 +17,11 @@ import (
 //
 //	GRS <──> RA-GRS          one change of the account's row, shipped like every other: at once here, at
 //	                         the secondary in the order of the catalog's stream
-//	GRS, RA-GRS ──> LRS      leave, then the operation of the account: see operation.go
-//	LRS ──> GRS, RA-GRS      refused: it needs the bootstrap, which is not built
+//	GRS, RA-GRS ──> LRS      a new epoch, then the operation of the account: see operation.go
+//	LRS ──> GRS, RA-GRS      a new epoch, then the bootstrap: see bootstrap.go
+//	rebuild                  the bootstrap again, for a copy that is lost, forked or behind the outbox
+//
+// A change to LRS and a rebuild end a bootstrap that is under way; any other change waits for it.
 
 // errOperation is what another operation of an account is refused with while one is under way.
 var errOperation = storageerr.OperationInProgress
@@ -29,10 +32,18 @@ const agreePause = 20 * time.Millisecond
 // Update changes the redundancy of an account whose primary is this location. It returns the account and
 // why the other location does not have the change yet, nil if it has. Then it follows by itself. A second
 // call for the same redundancy waits for it again. Errors that change nothing: AccountNotFound;
-// OperationInProgress; NotImplemented for a change that needs the bootstrap; InvalidInput where the
-// primary is elsewhere; ServerBusy.
+// OperationInProgress; InvalidInput where the primary is elsewhere; ServerBusy.
 func (d *Directory) Update(ctx context.Context, name geo.Account, to catalog.Redundancy) (a *catalog.Account, behind, err error) {
-	cmd := &alter{name: name, to: to, other: d.other}
+	return d.alter(ctx, &alter{name: name, to: to, other: d.other})
+}
+
+// Rebuild begins the copy of an account at its secondary again, from nothing (R17). What is there stays readable until
+// the secondary has the command. Errors and results as of Update; InvalidInput for an account without a secondary.
+func (d *Directory) Rebuild(ctx context.Context, name geo.Account) (a *catalog.Account, behind, err error) {
+	return d.alter(ctx, &alter{name: name, rebuild: true, other: d.other})
+}
+
+func (d *Directory) alter(ctx context.Context, cmd *alter) (a *catalog.Account, behind, err error) {
 	if err := d.submit(ctx, cmd); err != nil {
 		return nil, nil, err
 	}
@@ -50,12 +61,14 @@ func (d *Directory) Update(ctx context.Context, name geo.Account, to catalog.Red
 	}
 }
 
-// alter changes the redundancy of an account in its row.
+// alter changes the redundancy of an account in its row, or begins its copy again.
 type alter struct {
-	name   geo.Account
-	to     catalog.Redundancy
-	other  geo.Location
-	stored catalog.Account
+	name geo.Account
+	to   catalog.Redundancy
+	// rebuild begins the copy again; to is then what the account has.
+	rebuild bool
+	other   geo.Location
+	stored  catalog.Account
 }
 
 // Evaluate implements ranges.Command.
@@ -69,36 +82,47 @@ func (c *alter) Evaluate(tx *ranges.Tx) error {
 		return storageerr.AccountNotFound
 	}
 	if c.stored = *a; a.Primary != tx.Location() {
-		return storageerr.InvalidInput.Saying(fmt.Sprintf("the primary of account %s is %s: its redundancy is changed there", a.Name, a.Primary))
+		return storageerr.InvalidInput.Saying(fmt.Sprintf("the primary of account %s is %s: its copy is changed there", a.Name, a.Primary))
+	}
+	to := c.to
+	if c.rebuild {
+		to = a.Redundancy
 	}
 	switch gate := tx.Gate(a.Name); {
-	case a.Redundancy == c.to:
+	case c.rebuild && !to.Geo():
+		return storageerr.InvalidInput.Saying(fmt.Sprintf("account %s is %s: it has no copy", a.Name, a.Redundancy))
+	case a.Redundancy == to && !c.rebuild:
 		return nil // A second call.
-	case a.Operation != nil:
+	case a.Operation != nil && !(a.Bootstraps() && (c.rebuild || !to.Geo())):
 		return errOperation.Saying(fmt.Sprintf("account %s: an operation is under way: %s", a.Name, a.Operation.Describe()))
-	case !a.Redundancy.Geo():
-		return storageerr.NotImplemented.Saying(fmt.Sprintf(
-			"account %s is %s: %s needs a copy of its data at %s, by span images (bootstrap), which are not built", a.Name, a.Redundancy, c.to, c.other))
 	case gate.Role != change.RolePrimary || !gate.Open || gate.Epoch != a.GeoEpoch():
 		return storageerr.ServerBusy
 	}
-	a.SetRedundancy(c.to, c.other)
-	if c.stored = *a; !c.to.Geo() {
-		return c.leave(tx, have.seen)
+	kind := catalog.OperationKind("")
+	switch {
+	case !to.Geo():
+		kind = catalog.OperationLeave
+	case c.rebuild || !a.Redundancy.Geo():
+		kind = catalog.OperationBootstrap
+	}
+	c.stored.SetRedundancy(to, c.other)
+	if kind != "" {
+		return c.leave(tx, have.seen, kind)
 	}
 	return stageAccount(tx, tx.Timestamp(0), &c.stored)
 }
 
-// leave ends the streams of the account in the catalog, with a new epoch (R10, R19).
+// leave ends the streams of the account in the catalog, with a new epoch (R10, R19), for an operation.
 //
-// The row, which has the new epoch, is the last record of the account's stream of the catalog. As long as
-// the secondary has not applied it, Last Sync Time of every service is before it there (R13), so that no
-// later write counts as copied; once it has, the account is not readable there. That needs no call, of
-// which the link may let none through.
-func (c *alter) leave(tx *ranges.Tx, seen geo.Epoch) error {
+// The row, which has the new epoch, is the last record of the account's stream of the catalog, if it has
+// one. As long as the secondary has not applied it, Last Sync Time of every service is before it there (R13),
+// and all later commits are after it, so that none counts as copied; once it has, the account has no Last Sync
+// Time there. That needs no call, of which the link may let none through.
+func (c *alter) leave(tx *ranges.Tx, seen geo.Epoch, kind catalog.OperationKind) error {
+	at := tx.Timestamp(0)
 	c.stored.Epoch = seen.Number + 1
-	c.stored.Operation = &catalog.Operation{Kind: catalog.OperationLeave}
-	if err := stageAccount(tx, tx.Timestamp(0), &c.stored); err != nil {
+	c.stored.Operation = &catalog.Operation{Kind: kind, After: at}
+	if err := stageAccount(tx, at, &c.stored); err != nil {
 		return err
 	}
 	tx.SetGate(c.name, primaryGate(&c.stored))

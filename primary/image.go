@@ -33,23 +33,13 @@ const (
 	imageAheadMax = 4 << 20
 )
 
-// ImageStep is the outcome of a step of an image.
-type ImageStep struct {
-	// Image is how far the image is after the step.
-	Image change.Image
-	// Held: the step did nothing, since too much waits for the other location.
-	Held bool
-	// Applied: the other location has applied all of it.
-	Applied bool
-}
-
 // errImageEpoch: the account is not shipped from here in the epoch of the image.
 var errImageEpoch = storageerr.ServerBusy.Saying("the range does not ship the account in the epoch of its image")
 
 // StepImage commits the next step of the image of an account's rows in the range of a service, in an epoch in
 // which the range numbers the account's changes; else ServerBusy. Steps of one image must not
 // run at the same time.
-func (p *Primary) StepImage(ctx context.Context, s geo.Service, a geo.Account, e geo.Epoch) (ImageStep, error) {
+func (p *Primary) StepImage(ctx context.Context, s geo.Service, a geo.Account, e geo.Epoch) (ranges.ImageStep, error) {
 	cmd := &image{service: s, account: a, epoch: e}
 	err := p.submit(ctx, s, cmd)
 	return cmd.out, err
@@ -60,12 +50,12 @@ type image struct {
 	service geo.Service
 	account geo.Account
 	epoch   geo.Epoch
-	out     ImageStep
+	out     ranges.ImageStep
 }
 
 // Evaluate implements ranges.Command.
 func (c *image) Evaluate(tx *ranges.Tx) error {
-	c.out = ImageStep{}
+	c.out = ranges.ImageStep{}
 	gate := tx.Gate(c.account)
 	if gate.Role != change.RolePrimary || !gate.Open || !gate.Numbered || gate.Epoch != c.epoch {
 		return errImageEpoch
@@ -78,11 +68,11 @@ func (c *image) Evaluate(tx *ranges.Tx) error {
 		m = change.Image{Epoch: c.epoch}
 	}
 	if m.Done != nil {
-		c.out = ImageStep{Image: m, Applied: c.applied(tx, m)}
+		c.out = ranges.ImageStep{Image: m, Applied: c.applied(tx, m)}
 		return nil
 	}
 	if tx.Waiting(c.account) > imageAheadMax {
-		c.out = ImageStep{Image: m, Held: true}
+		c.out = ranges.ImageStep{Image: m, Held: true}
 		return nil
 	}
 	if err := c.copy(tx, &m); err != nil {
@@ -211,7 +201,7 @@ func (c *image) EncodeResult() []byte {
 
 // DecodeResult implements ranges.Portable.
 func (c *image) DecodeResult(b []byte) error {
-	var out ImageStep
+	var out ranges.ImageStep
 	if err := json.Unmarshal(b, &out); err != nil {
 		return fmt.Errorf("%w: %w", errImage, err)
 	}

@@ -54,7 +54,7 @@ func (w *imaged) set(p keys.Partition, value string, rows ...int) {
 	stamptest.Submit(w.t, w.stamp, geo.FirstRange(geo.Table), stamptest.Change{Partition: p, Record: rec})
 }
 
-func (w *imaged) step() ImageStep {
+func (w *imaged) step() ranges.ImageStep {
 	out, err := w.primary.StepImage(w.t.Context(), geo.Table, "acct", w.epoch)
 	require.NoError(w.t, err)
 	return out
@@ -146,7 +146,7 @@ func TestR17ImageWhileClientsWrite(t *testing.T) {
 	}})
 
 	w.gate(2, true)
-	var last ImageStep
+	var last ranges.ImageStep
 	steps := 0
 	for ; last.Image.Done == nil; steps++ {
 		before := last.Image.Copied.Rows
@@ -238,7 +238,7 @@ func TestImageTravels(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, here, p)
 	there := p.(*image)
-	for _, out := range []ImageStep{
+	for _, out := range []ranges.ImageStep{
 		{Image: change.Image{Epoch: here.epoch, Next: []byte{1}}, Held: true},
 		{Image: change.Image{Epoch: here.epoch, Done: make([]geo.Seq, geo.LaneCount)}, Applied: true},
 		{},

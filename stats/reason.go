@@ -30,7 +30,7 @@ const (
 	// BehindOutbox: the source deleted what was not acknowledged, to keep its budget (R18). The copy has to
 	// be rebuilt.
 	BehindOutbox Reason = "behind-outbox"
-	// Bootstrapping: the first copy is not complete (R17). Planned.
+	// Bootstrapping: the copy will be made again, and what is here is of a former epoch (R17).
 	Bootstrapping Reason = "bootstrap"
 	// NotHeard: a source range has sent no closed record yet, none since it was recovered with loss, or
 	// none whose heads are all applied; or the known ranges leave out a part of the service (R13).

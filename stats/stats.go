@@ -12,7 +12,8 @@ import (
 // public service statistics.
 type Status string
 
-// The states. Bootstrap is planned: an account that changes from LRS to GRS has it.
+// The states. Bootstrap is that of an account whose copy is being made: the account's record says so, not the
+// progress of its streams.
 const (
 	Live        Status = "live"
 	Bootstrap   Status = "bootstrap"

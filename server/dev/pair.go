@@ -72,6 +72,11 @@ func (d linkedDirectory) Announce(ctx context.Context, a catalog.Account) error 
 	return d.l.Do(ctx, func(ctx context.Context) error { return d.far.Directory.Announce(ctx, a) })
 }
 
+// Prepare implements directory.Peer.
+func (d linkedDirectory) Prepare(ctx context.Context, a catalog.Account) error {
+	return d.l.Do(ctx, func(ctx context.Context) error { return d.far.Directory.Prepare(ctx, a) })
+}
+
 // linkedBus reaches the bus of the other location over the link.
 type linkedBus struct {
 	l   *link.Link

@@ -185,6 +185,7 @@ func New(o Options) *Location {
 	l.events.location, l.events.clock = o.Name, o.Clock
 	l.Directory = directory.NewDirectory(l, o.Other)
 	l.Primary = primary.New(l)
+	l.Directory.SetImages(l.Primary)
 	return l
 }
 

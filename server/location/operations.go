@@ -10,18 +10,22 @@ import (
 	"antipode/stamp"
 )
 
-// resumeEvery is how often a location goes on with the operations of its accounts.
+// resumeEvery is how often a location goes on with the operations of its accounts, if none asks for more.
 const resumeEvery = time.Second
 
 // resumeOperations goes on with the operations of accounts whose primary is this location, until ctx ends: see
 // directory.Directory.Resume.
 func (l *Location) resumeOperations(ctx context.Context, s *stamp.Stamp) {
-	said := ""
-	for clock.Wait(ctx, resumeEvery) == nil {
+	said, pause := "", resumeEvery
+	for clock.Wait(ctx, pause) == nil {
+		pause = resumeEvery
 		if s.Leader(l.o.Route.Catalog()) == nil {
 			continue // The process with the catalog's leader does it.
 		}
-		err := l.Directory.Resume(ctx)
+		again, err := l.Directory.Resume(ctx)
+		if again > 0 {
+			pause = min(pause, again)
+		}
 		if err == nil || ctx.Err() != nil {
 			said = ""
 		} else if why := err.Error(); why != said {

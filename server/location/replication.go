@@ -5,6 +5,7 @@ import (
 
 	"antipode/geo"
 	"antipode/services/catalog"
+	"antipode/stamp"
 	"antipode/stamp/cursor"
 	"antipode/stats"
 )
@@ -16,17 +17,43 @@ func (l *Location) Replication(ctx context.Context, a *catalog.Account, s geo.Se
 	if err != nil {
 		return stats.Replication{}, err
 	}
-	// Each range is read under its lease: an isolated former leader would show a time older
-	// than the last one shown (R13).
-	var known []cursor.Progress
-	for _, src := range stats.Sources(a.Primary, s) {
-		p, err := stamp.Progress(ctx, src.Range, src, a.Name)
+	for {
+		// Each range is read under its lease: an isolated former leader would show a time older
+		// than the last one shown (R13).
+		var known []cursor.Progress
+		for _, src := range stats.Sources(a.Primary, s) {
+			p, err := stamp.Progress(ctx, src.Range, src, a.Name)
+			if err != nil {
+				return stats.Replication{}, err
+			}
+			known = append(known, p)
+		}
+		// The record is read again behind the progress, which may be that of a copy that has begun since.
+		now, err := l.Directory.Account(ctx, a.Name)
 		if err != nil {
 			return stats.Replication{}, err
 		}
-		known = append(known, p)
+		if now.GeoEpoch() != a.GeoEpoch() {
+			a = now
+			continue
+		}
+		if out, incomplete := copyState(now); incomplete {
+			return out, nil
+		}
+		return stats.Of(a.Primary, a.Name, s, known...).At(l.o.Clock.Now()), nil
 	}
-	return stats.Of(a.Primary, a.Name, s, known...).At(l.o.Clock.Now()), nil
+}
+
+// copyState returns the state of all services of an account whose copy is not complete. One that is being made
+// begins with the deletion of what was there (R17); until then that may be read (R18).
+func copyState(a *catalog.Account) (out stats.Replication, incomplete bool) {
+	switch {
+	case a.Copying():
+		return stats.Replication{Status: stats.Bootstrap}, true
+	case a.Bootstraps():
+		return stats.UnavailableFor(stats.Bootstrapping), true
+	}
+	return stats.Replication{}, false
 }
 
 // ReplicationNow is Replication from what this process knows, without waiting for a lease, for
@@ -42,11 +69,33 @@ func (l *Location) ReplicationNow(a *catalog.Account, s geo.Service) stats.Repli
 			known = append(known, p)
 		}
 	}
+	for _, record := range []*catalog.Account{a, l.accountNow(stamp, a.Name)} {
+		if record == nil {
+			continue
+		}
+		if out, incomplete := copyState(record); incomplete {
+			return out
+		}
+	}
 	out := stats.Of(a.Primary, a.Name, s, known...).At(l.o.Clock.Now())
 	if l.waitsForClock(a.Primary, s) {
 		return out.But(stats.Clock)
 	}
 	return out
+}
+
+// accountNow returns the record of an account as a replica of the catalog in this process has applied it, nil if it
+// has none.
+func (l *Location) accountNow(s *stamp.Stamp, name geo.Account) *catalog.Account {
+	r := s.Replica(l.o.Route.Catalog())
+	if r == nil {
+		return nil
+	}
+	a, err := catalog.GetAccount(r.State(), name)
+	if err != nil {
+		return nil
+	}
+	return a
 }
 
 // waitsForClock reports whether the receiver in this process holds something back of a source range of

@@ -52,6 +52,11 @@ func (a *Account) SetRedundancy(r Redundancy, other geo.Location) {
 // Operation is what is under way for an account.
 type Operation struct {
 	Kind OperationKind `json:"kind"`
+	// After is a commit time that all later changes of the account are above, in every range: that of the
+	// record with which its streams of former epochs end; zero where there were none.
+	After geo.Timestamp `json:"after,omitempty"`
+	// Copying is set once the other location has an empty copy and the account's changes are shipped.
+	Copying bool `json:"copying,omitempty"`
 }
 
 // OperationKind is what an operation does. It is in catalog rows: never rename a value.
@@ -63,6 +68,8 @@ const (
 	OperationAnnounce OperationKind = "announce"
 	// OperationLeave ends the streams of an account that has become LRS, and deletes its copy.
 	OperationLeave OperationKind = "leave"
+	// OperationBootstrap copies all that an account has to its secondary, whose copy begins empty (R17).
+	OperationBootstrap OperationKind = "bootstrap"
 )
 
 // Describe says for people what the operation is.
@@ -72,6 +79,22 @@ func (o *Operation) Describe() string {
 		return "the creation of the account: it is not announced to the other location yet"
 	case OperationLeave:
 		return "the change to LRS: the other location has not deleted its copy yet"
+	case OperationBootstrap:
+		if o.Copying {
+			return "the first copy of its data at the other location (bootstrap)"
+		}
+		return "the first copy of its data (bootstrap): the other location is not ready for it yet"
 	}
 	return string(o.Kind)
 }
+
+// Bootstraps reports whether a bootstrap of the account is under way: its copy is not complete.
+func (a *Account) Bootstraps() bool {
+	return a.Operation != nil && a.Operation.Kind == OperationBootstrap
+}
+
+// Copying reports whether the account's copy is being made: it has a part of the data.
+func (a *Account) Copying() bool { return a.Bootstraps() && a.Operation.Copying }
+
+// Ships reports whether the changes of the account have numbers (R10): there is a copy, or it has begun.
+func (a *Account) Ships() bool { return a.Redundancy.Geo() && a.Bootstraps() == a.Copying() }

@@ -12,6 +12,16 @@ import (
 	"antipode/stamp/state"
 )
 
+// ImageStep is the outcome of a step of an image.
+type ImageStep struct {
+	// Image is how far the image is after the step.
+	Image change.Image
+	// Held: the step did nothing, since too much waits for the other location.
+	Held bool
+	// Applied: the other location has applied all of it.
+	Applied bool
+}
+
 // Image returns how far the image of an account's rows is, groups in flight included; the zero value if
 // none has begun.
 func (tx *Tx) Image(a geo.Account) (change.Image, error) {

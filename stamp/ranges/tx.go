@@ -173,7 +173,10 @@ func (tx *Tx) Head(s geo.Stream) geo.Head {
 }
 
 // Closed stages the promise that nothing commits at or before now.
-func (tx *Tx) Closed() { tx.b.Closed(tx.Timestamp(0)) }
+func (tx *Tx) Closed() { tx.ClosedAfter(0) }
+
+// ClosedAfter is Closed for a time that is also above floor.
+func (tx *Tx) ClosedAfter(floor geo.Timestamp) { tx.b.Closed(tx.Timestamp(floor)) }
 
 // SetGate stages a gate.
 func (tx *Tx) SetGate(a geo.Account, g change.Gate) {

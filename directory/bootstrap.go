@@ -1,0 +1,209 @@
+package directory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"antipode/geo"
+	"antipode/services/catalog"
+	"antipode/services/storageerr"
+	"antipode/stamp/change"
+	"antipode/stamp/ranges"
+)
+
+// The bootstrap of an account's copy (R17), at the account's primary:
+//
+//	the row with a new epoch, no gate of which has numbers
+//	  ──the gates of the other ranges; what the outboxes hold of former epochs is dropped──>
+//	  ──Prepare: the other location deletes what it has of the account, and opens the gates of the epoch──>
+//	copying: all gates have numbers
+//	  ──the images of all ranges, until the other location has applied them──>
+//	complete
+//
+// Every step is committed before the next begins, and may be repeated. What was begun in a former epoch has no
+// effect in this one. Only Prepare needs the other location to answer a call.
+
+// Images makes the images of accounts; package primary implements it.
+type Images interface {
+	// StepImage commits the next step of the image of an account in the range of a service.
+	StepImage(ctx context.Context, s geo.Service, a geo.Account, e geo.Epoch) (ranges.ImageStep, error)
+}
+
+// imageStepsMax bounds what one call of Resume does for one account, so that several take turns.
+const imageStepsMax = 256
+
+// When a bootstrap goes on: it has its next turn, or waits until the other location has applied more.
+const (
+	bootstrapNext  = 10 * time.Millisecond
+	bootstrapWaits = 100 * time.Millisecond
+)
+
+// bootstrap goes on with the bootstrap of an account. again is after what time it may go on, 0 if it ended.
+func (d *Directory) bootstrap(ctx context.Context, a catalog.Account) (again time.Duration, err error) {
+	if !a.Copying() {
+		begun, err := d.beginCopy(ctx, a)
+		if err != nil {
+			return 0, err
+		}
+		if begun == nil {
+			return bootstrapNext, nil
+		}
+		a = *begun
+	}
+	err = setGates(ctx, d.stamp, a.Name, primaryGate(&a), a.Operation.After, once)
+	var passed *PassedError
+	if errors.As(err, &passed) {
+		return bootstrapNext, nil // The account has gone on since.
+	}
+	if err != nil {
+		return 0, err
+	}
+	applied := true
+	for _, s := range imageOrder {
+		step, err := d.stepImage(ctx, s, a)
+		switch {
+		case err != nil:
+			return 0, fmt.Errorf("the image of the %s range: %w", s, err)
+		case step.Held:
+			return bootstrapWaits, nil
+		case step.Image.Done == nil:
+			return bootstrapNext, nil
+		}
+		applied = applied && step.Applied
+	}
+	if !applied {
+		return bootstrapWaits, nil
+	}
+	return 0, d.submit(ctx, finish{a})
+}
+
+// imageOrder are the services whose ranges are copied, in this order: rows wait at the other location until it has
+// their container.
+var imageOrder = [...]geo.Service{geo.Catalog, geo.Table, geo.Blob, geo.Queue}
+
+// stepImage makes steps of the image of one range, until it is complete, waits for the other location, or has
+// had its turn.
+func (d *Directory) stepImage(ctx context.Context, s geo.Service, a catalog.Account) (step ranges.ImageStep, err error) {
+	for range imageStepsMax {
+		step, err = d.images.StepImage(ctx, s, a.Name, a.GeoEpoch())
+		if err != nil || step.Held || step.Image.Done != nil {
+			return step, err
+		}
+	}
+	return step, nil
+}
+
+// beginCopy goes through the steps up to an empty copy. It returns the account as it is then, nil if it has gone
+// on otherwise.
+func (d *Directory) beginCopy(ctx context.Context, a catalog.Account) (*catalog.Account, error) {
+	if err := d.closeStreams(ctx, a); err != nil {
+		return nil, err
+	}
+	err := d.peer.Prepare(ctx, a)
+	var passed *PassedError
+	if errors.As(err, &passed) {
+		// The other location has seen a later epoch of the name: the bootstrap begins again above it.
+		return nil, d.submit(ctx, raise{of: a, above: passed.Seen})
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := d.end(ctx, a.Name, geo.Catalog); err != nil {
+		return nil, err
+	}
+	cmd := &startCopy{of: a}
+	err = d.submit(ctx, cmd)
+	return cmd.started, err
+}
+
+// same returns the account of a bootstrap if its record is still of it.
+func same(tx *ranges.Tx, of catalog.Account) (*catalog.Account, known, error) {
+	have, err := look(tx, of.Name)
+	if err != nil || have.account == nil || !have.account.Bootstraps() || have.account.GeoEpoch() != of.GeoEpoch() {
+		return nil, have, err
+	}
+	return have.account, have, nil
+}
+
+// startCopy commits that the copy begins: from here on the catalog numbers the account's changes, of which this is
+// the first.
+type startCopy struct {
+	of catalog.Account
+	// started is nil if the account has gone on.
+	started *catalog.Account
+}
+
+// Evaluate implements ranges.Command.
+func (c *startCopy) Evaluate(tx *ranges.Tx) error {
+	a, _, err := same(tx, c.of)
+	if c.started = a; a == nil || err != nil || a.Copying() {
+		return err
+	}
+	a.Operation.Copying = true
+	tx.SetGate(a.Name, primaryGate(a))
+	return stageAccount(tx, tx.Timestamp(0), a)
+}
+
+// raise begins a bootstrap again in an epoch above one that was seen for the name. Nothing is shipped yet.
+type raise struct {
+	of    catalog.Account
+	above geo.Epoch
+}
+
+// Evaluate implements ranges.Command.
+func (c raise) Evaluate(tx *ranges.Tx) error {
+	a, have, err := same(tx, c.of)
+	if a == nil || err != nil || a.Copying() {
+		return err
+	}
+	a.Epoch = max(have.seen.Number, c.above.Number) + 1
+	if err := stage(tx, a, tx.Timestamp(0)); err != nil {
+		return err
+	}
+	tx.SetGate(a.Name, primaryGate(a))
+	return nil
+}
+
+// Prepare implements Peer at the secondary.
+func (d *Directory) Prepare(ctx context.Context, a catalog.Account) error {
+	if err := d.submit(ctx, prepare{a}); err != nil {
+		return err
+	}
+	return d.wipeCopy(ctx, a.Name, secondaryGate(&a))
+}
+
+// prepare stores the record of an account whose copy begins here, and closes the catalog's gate for its epoch: what is
+// under way of former epochs is not applied any more.
+//
+// Rules: an account of this location stays, and so does the record of a later epoch. An incomplete record is
+// replaced, as in announced.
+type prepare struct{ want catalog.Account }
+
+// Evaluate implements ranges.Command.
+func (c prepare) Evaluate(tx *ranges.Tx) error {
+	have, err := look(tx, c.want.Name)
+	if err != nil {
+		return err
+	}
+	a, gate := c.want, tx.Gate(c.want.Name)
+	switch old := have.account; {
+	case old != nil && old.Active && old.Primary != a.Primary:
+		return storageerr.AccountAlreadyExists
+	case have.seen.Compare(a.GeoEpoch()) > 0:
+		return &PassedError{have.seen}
+	case gate.Epoch == a.GeoEpoch():
+		return nil // A second call.
+	}
+	a.Operation = &catalog.Operation{Kind: catalog.OperationBootstrap, Copying: true}
+	seen, err := catalog.SeenOp(a.GeoEpoch())
+	if err != nil {
+		return err
+	}
+	if err := stageAccount(tx, tx.Timestamp(0), &a, seen); err != nil {
+		return err
+	}
+	tx.SetGate(a.Name, change.Gate{Epoch: a.GeoEpoch()})
+	return nil
+}

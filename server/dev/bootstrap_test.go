@@ -1,0 +1,117 @@
+package dev
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	wire "antipode/client/admin"
+	"antipode/geo"
+	"antipode/services/catalog"
+)
+
+// fill stores rows and blobs of an account, large ones too.
+func fill(t *testing.T, c *Cluster, account geo.Account) {
+	t.Helper()
+	createTable(t, c, account)
+	for i := range 60 {
+		put(t, c, account, fmt.Sprintf("k%d", i), "before")
+	}
+	b := blobClient(t, c, string(account))
+	_, err := b.CreateContainer(t.Context(), "photos", nil)
+	require.NoError(t, err)
+	for i, size := range []int{10, 5000, 70_000, 5 << 20} {
+		_, err = b.UploadBuffer(t.Context(), "photos", fmt.Sprint("photo", i), bytes.Repeat([]byte{byte(i)}, size), nil)
+		require.NoError(t, err)
+	}
+}
+
+// requireCopied waits until the account's copy is complete, and compares it.
+func requireCopied(t *testing.T, c *Cluster, account geo.Account) {
+	t.Helper()
+	eventually(t, "the bootstrap ends", func() bool {
+		for _, l := range []geo.Location{North, South} {
+			if a, err := c.locations[l].Directory.Account(t.Context(), account); err != nil || a.Operation != nil {
+				return false
+			}
+		}
+		return true
+	})
+	_, err := c.WaitLive(t.Context(), account)
+	require.NoError(t, err)
+	require.Empty(t, verifiedWhole(t, c, account, wire.VerifyQuery{}).Differences)
+}
+
+// An LRS account with tables and blobs becomes RA-GRS while writes go on, with all processes restarted in the middle:
+// no write fails for longer than the restart, -secondary refuses data with 503 and shows `bootstrap` without a time, and
+// then the copy is complete and equal. Back to LRS, the copy is deleted; to GRS, it is made again.
+func TestR17Bootstrap(t *testing.T) {
+	c := startFaulty(t)
+	createAs(t, c, "alone", North, "LRS")
+	fill(t, c, "alone")
+	w := startWriter(t, c, "alone")
+	c.link.Cut()
+	a := updateTo(t, c, "alone", "RA-GRS")
+	require.Contains(t, a.Operation, "bootstrap")
+	require.NotEmpty(t, a.Behind)
+	w.goesOn()
+	_, err := adminClient(t, c).UpdateAccount(t.Context(), "alone", wire.UpdateAccount{Redundancy: "GRS"})
+	require.ErrorContains(t, err, "the first copy of its data (bootstrap): the other location is not ready for it yet")
+	c.link.Heal()
+	eventually(t, "the copy begins", func() bool {
+		a, err := c.locations[South].Directory.Account(t.Context(), "alone")
+		return err == nil && a.Copying()
+	})
+	for _, l := range []geo.Location{North, South} {
+		require.NoError(t, c.servers[l].Stop())
+		require.NoError(t, c.servers[l].Start(t.Context()))
+	}
+	w.goesOn()
+	requireCopied(t, c, "alone")
+	require.Equal(t, "before", read(t, c, "alone", "-secondary", "k7"))
+	w.arrives()
+	w.stop()
+	first, err := c.locations[North].Directory.Account(t.Context(), "alone")
+	require.NoError(t, err)
+
+	require.Empty(t, updateTo(t, c, "alone", "LRS").Behind)
+	put(t, c, "alone", "k7", "while alone")
+	require.Equal(t, "GRS", updateTo(t, c, "alone", "GRS").Redundancy)
+	requireCopied(t, c, "alone")
+	again, err := c.locations[South].Directory.Account(t.Context(), "alone")
+	require.NoError(t, err)
+	require.Equal(t, first.Epoch+2, again.Epoch)
+	requireUnread(t, c, "alone")
+}
+
+// The copy of an account is made again from nothing, while writes go on: rows that the secondary has and the primary
+// has not are gone, and what the primary has is there (R17). An account without a copy has none to make again.
+func TestR17Rebuild(t *testing.T) {
+	c := startFaulty(t)
+	fill(t, c, "northacct")
+	w := startWriter(t, c, "northacct")
+	w.arrives()
+	_, behind, err := c.locations[North].Directory.Rebuild(t.Context(), "northacct")
+	require.NoError(t, err)
+	if behind != nil {
+		require.ErrorContains(t, behind, "bootstrap")
+	}
+	requireCopied(t, c, "northacct")
+	w.arrives()
+	w.stop()
+	a, err := c.locations[South].Directory.Account(t.Context(), "northacct")
+	require.NoError(t, err)
+	require.EqualValues(t, 2, a.Epoch)
+	require.Equal(t, catalog.RAGRS, a.Redundancy)
+	got := call(t, c.gateway, "northacct", http.MethodGet, entityPath("northacct", "-secondary", "k3"), "")
+	require.Equal(t, http.StatusOK, got.status)
+
+	createAs(t, c, "alone", North, "LRS")
+	_, _, err = c.locations[North].Directory.Rebuild(t.Context(), "alone")
+	require.ErrorContains(t, err, "it has no copy")
+	_, _, err = c.locations[South].Directory.Rebuild(t.Context(), "northacct")
+	require.ErrorContains(t, err, "the primary of account northacct is northcentralus")
+}
