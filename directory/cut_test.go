@@ -39,6 +39,10 @@ func (l linked) Announce(ctx context.Context, a catalog.Account) error {
 	return l.call(func() error { return l.far.Announce(ctx, a) })
 }
 
+func (l linked) Prepare(ctx context.Context, a catalog.Account) error {
+	return l.call(func() error { return l.far.Prepare(ctx, a) })
+}
+
 func (l linked) call(f func() error) error {
 	if l.p.cut {
 		return errLink

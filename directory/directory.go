@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"antipode/geo"
+	"antipode/internal/clock"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
 	"antipode/stamp/ranges"
@@ -49,11 +50,13 @@ type Directory struct {
 	idle atomic.Uint64
 	// life is how long a reservation holds.
 	life time.Duration
+	// wait is clock.Wait: how a call pauses that waits for the other location.
+	wait func(context.Context, time.Duration) error
 }
 
 // NewDirectory returns the directory of a stamp. SetPeer must follow.
 func NewDirectory(s Stamp, other geo.Location) *Directory {
-	return &Directory{stamp: s, other: other, life: reservationLife}
+	return &Directory{stamp: s, other: other, life: reservationLife, wait: clock.Wait}
 }
 
 // SetPeer sets the directory of the other location.

@@ -12,6 +12,7 @@ import (
 
 	"antipode/directory"
 	"antipode/geo"
+	"antipode/primary"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
 	"antipode/stamp"
@@ -69,6 +70,7 @@ func newWorld(t *testing.T) *world {
 	for _, p := range w.locations {
 		p.directory = directory.NewDirectory(stepped{p.stamp}, p.far.name)
 		p.directory.SetPeer(steppedPeer{p.far})
+		p.directory.SetImages(primary.New(stepped{p.stamp}))
 	}
 	return w
 }
@@ -161,6 +163,21 @@ func (p steppedPeer) Announce(ctx context.Context, a catalog.Account) error {
 	return err
 }
 
+func (p steppedPeer) Prepare(ctx context.Context, a catalog.Account) error {
+	c, do := at(ctx)
+	if c != nil {
+		c.n.late = append(c.n.late, func(ctx context.Context) error { return p.far.directory.Prepare(ctx, a) })
+	}
+	if do == refuse || do == die {
+		return errLink
+	}
+	err := p.far.directory.Prepare(ctx, a)
+	if do == forget {
+		return errLink
+	}
+	return err
+}
+
 // name is one run.
 type name struct {
 	*world
@@ -197,7 +214,7 @@ func (n *name) step() {
 	case begin == 3:
 		n.ship()
 	case begin == 4 && len(n.callers) < 6:
-		n.start("resume at "+string(where.name), func(ctx context.Context) { _ = where.directory.Resume(ctx) })
+		n.start("resume at "+string(where.name), func(ctx context.Context) { _, _ = where.directory.Resume(ctx) })
 	case len(n.callers) > 0:
 		c := n.callers[n.draw("caller", len(n.callers))]
 		do := run
@@ -368,7 +385,10 @@ func (n *name) rest() {
 	}
 	n.ship()
 	for _, p := range n.locations {
-		require.NoError(n.rt, persist(func() error { return p.directory.Resume(context.Background()) }))
+		require.NoError(n.rt, persist(func() error {
+			_, err := p.directory.Resume(context.Background())
+			return err
+		}))
 	}
 	a, b := n.look(n.locations[0]).account, n.look(n.locations[1]).account
 	require.True(n.rt, a != nil && b != nil && a.Active && b.Active && a.SameCreation(b), "%+v and %+v, %d made", a, b, made)

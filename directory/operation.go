@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"antipode/geo"
-	"antipode/internal/clock"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
 	"antipode/stamp/ranges"
@@ -76,7 +75,7 @@ func (d *Directory) resumeNow(ctx context.Context, a *catalog.Account) error {
 		if *a = *now; a.Operation == nil {
 			return nil
 		}
-		if clock.Wait(ctx, again) != nil {
+		if d.wait(ctx, again) != nil {
 			return storageerr.ServerBusy.Saying("under way: " + a.Operation.Describe())
 		}
 	}

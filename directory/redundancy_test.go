@@ -103,10 +103,11 @@ func TestR8LRSIsAnnouncedLater(t *testing.T) {
 	require.Equal(t, catalog.OperationAnnounce, a.Operation.Kind)
 	_, err = b.south.Account(t.Context(), "alone")
 	require.ErrorIs(t, err, storageerr.AccountNotFound)
-	require.ErrorIs(t, b.north.Resume(t.Context()), errLink)
+	_, err = b.north.Resume(t.Context())
+	require.ErrorIs(t, err, errLink)
 
 	b.north.SetPeer(linked{b.pair, b.south})
-	require.NoError(t, b.north.Resume(t.Context()))
+	requireResumed(t, b.north)
 	for _, d := range []*directory.Directory{b.north, b.south} {
 		got, err := d.Account(t.Context(), "alone")
 		require.NoError(t, err)
@@ -115,6 +116,14 @@ func TestR8LRSIsAnnouncedLater(t *testing.T) {
 	b.requireGates(t, "south", "alone", change.Gate{Epoch: a.GeoEpoch()})
 	require.NoError(t, b.south.Announce(t.Context(), *a), "a late call")
 	b.requireNothingShipped(t, "north", "alone")
+}
+
+// requireResumed goes on with all operations of a location, of which none has more to do then.
+func requireResumed(t *testing.T, d *directory.Directory) {
+	t.Helper()
+	again, err := d.Resume(t.Context())
+	require.NoError(t, err)
+	require.Zero(t, again)
 }
 
 // reservesOnly is a peer that is lost after a reservation.

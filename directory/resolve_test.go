@@ -44,6 +44,8 @@ func (p *peer) Reserve(context.Context, catalog.Account) error {
 
 func (p *peer) Announce(ctx context.Context, a catalog.Account) error { return p.Reserve(ctx, a) }
 
+func (p *peer) Prepare(ctx context.Context, a catalog.Account) error { return p.Reserve(ctx, a) }
+
 // An account whose creation has not ended is not found, neither by itself nor with a container nor
 // in the list, until a second call completes it.
 func TestIncompleteAccountIsNotFound(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"antipode/geo"
-	"antipode/internal/clock"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
 	"antipode/stamp/change"
@@ -55,7 +54,7 @@ func (d *Directory) alter(ctx context.Context, cmd *alter) (a *catalog.Account, 
 	defer cancel()
 	for {
 		behind := d.peer.Announce(ctx, *a)
-		if behind == nil || clock.Wait(ctx, agreePause) != nil {
+		if behind == nil || d.wait(ctx, agreePause) != nil {
 			return a, behind, nil
 		}
 	}

@@ -1,0 +1,211 @@
+package directory_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"antipode/directory"
+	"antipode/geo"
+	"antipode/services/catalog"
+	"antipode/stamp/change"
+	"antipode/stamp/keys"
+	"antipode/stamp/ranges"
+)
+
+// R17, R19: whatever redundancy an account of the north gets and however often its copy is made again, with calls
+// that are lost, late, repeated and left half way, clients that write and streams that flow in between: a copy that
+// counts as complete has the rows of the primary once the streams have arrived, and no other.
+func TestR17BootstrapInterleaved(t *testing.T) {
+	w := newWorld(t)
+	w.locations[0].directory.NeverWait()
+	runs := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		runs++
+		n := &copying{name: &name{world: w, rt: rt, name: geo.Account(fmt.Sprint("copy", runs)), last: map[geo.Location]known{}}}
+		as := rapid.SampledFrom([]catalog.Redundancy{catalog.LRS, catalog.RAGRS}).Draw(rt, "redundancy")
+		require.NoError(rt, persist(func() error {
+			_, err := n.locations[0].directory.CreateAs(context.Background(), directory.Wanted{Name: n.name.name, Redundancy: as})
+			return err
+		}))
+		for range rapid.IntRange(10, 80).Draw(rt, "steps") {
+			n.step()
+			n.check()
+		}
+		n.rest()
+	})
+}
+
+// copying is one run with an account of the north.
+type copying struct {
+	*name
+	writes int
+	// complete counts the copies that were found complete.
+	complete int
+}
+
+func (n *copying) step() {
+	north := n.locations[0]
+	switch begin := n.draw("begin", 12); {
+	case begin == 0 && len(n.callers) < 4:
+		to := rapid.SampledFrom([]catalog.Redundancy{catalog.LRS, catalog.GRS, catalog.RAGRS}).Draw(n.rt, "to")
+		n.start("update to "+string(to), func(ctx context.Context) { _, _, _ = north.directory.Update(ctx, n.name.name, to) })
+	case begin == 1 && len(n.callers) < 4:
+		n.start("rebuild", func(ctx context.Context) { _, _, _ = north.directory.Rebuild(ctx, n.name.name) })
+	case begin == 2 && len(n.late) > 0:
+		call := n.late[n.draw("late", len(n.late))]
+		n.start("late call", func(ctx context.Context) { _ = call(ctx) })
+	case begin <= 4 && len(n.callers) < 4:
+		n.start("resume", func(ctx context.Context) { _, _ = north.directory.Resume(ctx) })
+	case begin <= 6:
+		n.write()
+	case begin == 7:
+		n.flow()
+	case len(n.callers) > 0:
+		c := n.callers[n.draw("caller", len(n.callers))]
+		do := run
+		if n.draw("fault", 5) == 0 {
+			do = action(n.draw("action", int(actions)))
+		}
+		n.resume(c, do)
+	}
+}
+
+// write sets or deletes a row of a table at the primary.
+func (n *copying) write() {
+	n.writes++
+	p := keys.Partition{Service: geo.Table, Account: n.name.name, Container: "t", Object: fmt.Sprint("p", n.draw("partition", 3))}
+	op := change.Op{Row: []byte{byte('a' + n.draw("row", 4))}, Value: []byte(fmt.Sprint(n.writes))}
+	op.Delete = n.draw("delete", 3) == 0
+	rec := change.Record{Partition: p.Append(nil), Ops: []change.Op{op}}
+	n.submit(n.locations[0], geo.Table, does(func(tx *ranges.Tx) error {
+		rec.CommitTime = tx.Timestamp(0)
+		return tx.Change(p, rec)
+	}))
+}
+
+// does is a command made of one function.
+type does func(tx *ranges.Tx) error
+
+func (c does) Evaluate(tx *ranges.Tx) error { return c(tx) }
+
+func (n *copying) submit(p *place, s geo.Service, cmd ranges.Command) {
+	require.NoError(n.rt, persist(func() error { return p.stamp.Submit(context.Background(), geo.FirstRange(s), cmd) }))
+}
+
+// flow has the streams of the account arrive at the south as far as its gates take them, and be acknowledged.
+func (n *copying) flow() {
+	north, south := n.locations[0], n.locations[1]
+	for _, s := range every {
+		m := north.stamp.Leader(geo.FirstRange(s)).Machine
+		heads, _ := m.Heads()
+		for st := range heads {
+			if st.Account != n.name.name || st.Epoch.Location != "north" {
+				continue
+			}
+			records, err := m.Outbox(st, m.Trimmed(st)+1, 1<<20)
+			require.NoError(n.rt, err)
+			if len(records) == 0 {
+				continue
+			}
+			var applied geo.Seq
+			n.submit(south, s, does(func(tx *ranges.Tx) error {
+				applied = 0
+				if gate := tx.Gate(st.Account); gate.Epoch != st.Epoch || !gate.Open {
+					return nil // It waits, or is refused.
+				}
+				for _, b := range records {
+					rec, err := change.ParseRecord(b)
+					if err != nil || rec.Seq <= tx.Cursor(st).Applied.Seq {
+						continue
+					}
+					if err := tx.Received(b, &rec, true); err != nil {
+						return err
+					}
+				}
+				applied = tx.Cursor(st).Applied.Seq
+				return nil
+			}))
+			n.submit(north, s, does(func(tx *ranges.Tx) error { return tx.Trim(st, applied) }))
+		}
+	}
+}
+
+// rows are the rows of the account's table at a location.
+func (n *copying) rows(p *place) map[string]string {
+	out := map[string]string{}
+	snap := p.stamp.Leader(geo.FirstRange(geo.Table)).State().Snapshot()
+	require.NoError(n.rt, keys.Each(snap, keys.AppendAccount(nil, geo.Table, n.name.name), func(k, v []byte) error {
+		out[string(k)] = string(v)
+		return nil
+	}))
+	require.NoError(n.rt, snap.Close())
+	return out
+}
+
+// check: a copy that its location takes for complete is equal to the primary's rows but for what is in the
+// outbox.
+func (n *copying) check() {
+	north, south := n.look(n.locations[0]), n.look(n.locations[1])
+	if north.account == nil || south.account == nil || south.account.Operation != nil || north.account.Operation != nil ||
+		!south.account.Redundancy.Geo() || south.account.GeoEpoch() != north.account.GeoEpoch() {
+		return
+	}
+	n.complete++
+	want, have := n.rows(n.locations[0]), n.rows(n.locations[1])
+	m := n.locations[0].stamp.Leader(geo.FirstRange(geo.Table)).Machine
+	for lane := range geo.Lane(geo.LaneCount) {
+		st := geo.Stream{Account: n.name.name, Epoch: north.account.GeoEpoch(), Range: geo.FirstRange(geo.Table), Lane: lane}
+		records, err := m.Outbox(st, m.Trimmed(st)+1, 1<<20)
+		require.NoError(n.rt, err)
+		for _, b := range records {
+			rec, err := change.ParseRecord(b)
+			require.NoError(n.rt, err)
+			for _, op := range rec.Ops {
+				delete(want, string(rec.Partition)+string(op.Row))
+				delete(have, string(rec.Partition)+string(op.Row))
+			}
+		}
+	}
+	require.Equal(n.rt, want, have, "epoch %s", north.account.GeoEpoch())
+}
+
+// rest lets all calls end, and the account have a copy.
+func (n *copying) rest() {
+	for len(n.callers) > 0 {
+		n.resume(n.callers[0], run)
+		n.check()
+	}
+	north := n.locations[0].directory
+	n.resumeAll()
+	if a := n.look(n.locations[0]).account; !a.Redundancy.Geo() {
+		require.NoError(n.rt, persist(func() error {
+			_, _, err := north.Update(context.Background(), n.name.name, catalog.GRS)
+			return err
+		}))
+	}
+	n.write()
+	before := n.complete
+	n.resumeAll()
+	a, b := n.look(n.locations[0]).account, n.look(n.locations[1]).account
+	require.Nil(n.rt, a.Operation, "%+v", a.Operation)
+	require.Equal(n.rt, a.GeoEpoch(), b.GeoEpoch())
+	require.Greater(n.rt, n.complete, before, "the copy is complete")
+	require.Equal(n.rt, n.rows(n.locations[0]), n.rows(n.locations[1]))
+}
+
+// resumeAll goes on with the operation of the account while streams flow, until it has none and all has arrived.
+func (n *copying) resumeAll() {
+	for range 20 {
+		n.flow()
+		n.check()
+		if n.look(n.locations[0]).account.Operation == nil {
+			return
+		}
+		_, err := n.locations[0].directory.Resume(context.Background())
+		require.True(n.rt, err == nil || directory.Passing(err), "%v", err)
+	}
+}
