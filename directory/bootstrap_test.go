@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -37,6 +38,54 @@ func TestR17BootstrapInterleaved(t *testing.T) {
 		}
 		n.rest()
 	})
+}
+
+// images is an Images whose next outcomes are given.
+type images struct {
+	steps int
+	next  func(s geo.Service, step int) ranges.ImageStep
+}
+
+func (i *images) StepImage(_ context.Context, s geo.Service, _ geo.Account, _ geo.Epoch) (ranges.ImageStep, error) {
+	i.steps++
+	return i.next(s, i.steps), nil
+}
+
+// R17: a bootstrap ends when the other location has applied the images of all ranges, and not before. It takes turns
+// with others, and waits while the other location is behind.
+func TestR17BootstrapEndsWhenAllIsApplied(t *testing.T) {
+	b := newBoth(t)
+	b.north.NeverWait()
+	_, err := b.north.CreateAs(t.Context(), directory.Wanted{Name: "acct", Redundancy: catalog.LRS})
+	require.NoError(t, err)
+	whole := change.Image{Done: make([]geo.Seq, geo.LaneCount)}
+	fake := &images{next: func(geo.Service, int) ranges.ImageStep { return ranges.ImageStep{} }}
+	b.north.SetImages(fake)
+	_, behind := update(t, b.north, "acct", catalog.GRS)
+	require.ErrorContains(t, behind, "(bootstrap)")
+	require.Equal(t, 256, fake.steps, "a turn")
+	resume := func(next func(s geo.Service, step int) ranges.ImageStep) time.Duration {
+		fake.steps, fake.next = 0, next
+		again, err := b.north.Resume(t.Context())
+		require.NoError(t, err)
+		return again
+	}
+	require.Equal(t, 10*time.Millisecond, resume(fake.next))
+	require.Equal(t, 100*time.Millisecond, resume(func(_ geo.Service, step int) ranges.ImageStep { return ranges.ImageStep{Held: step == 9} }))
+	require.Equal(t, 9, fake.steps)
+	for _, behind := range every {
+		require.Equal(t, 100*time.Millisecond, resume(func(s geo.Service, _ int) ranges.ImageStep {
+			return ranges.ImageStep{Image: whole, Applied: s != behind}
+		}), "%s", behind)
+		require.Equal(t, 4, fake.steps)
+	}
+	a, err := b.north.Account(t.Context(), "acct")
+	require.NoError(t, err)
+	require.True(t, a.Copying())
+	require.Zero(t, resume(func(geo.Service, int) ranges.ImageStep { return ranges.ImageStep{Image: whole, Applied: true} }))
+	a, err = b.north.Account(t.Context(), "acct")
+	require.NoError(t, err)
+	require.Nil(t, a.Operation)
 }
 
 // copying is one run with an account of the north.

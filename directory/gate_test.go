@@ -2,12 +2,16 @@ package directory
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"antipode/geo"
 	"antipode/services/catalog"
 	"antipode/stamp/change"
+	"antipode/stamp/keys"
+	"antipode/stamp/ranges"
+	"antipode/stamp/stamptest"
 )
 
 // Any bytes are a gate to set that encodes and decodes to itself, or an error.
@@ -22,6 +26,54 @@ func FuzzParseSetGate(f *testing.F) {
 		require.NoError(t, err)
 		require.Equal(t, first, again)
 	})
+}
+
+// R10, R17: within an epoch a gate opens, then gets numbers, and never goes back: a command that is late would leave
+// a hole in the streams. Behind a gate with a time every commit of the range is above it.
+func TestR10GateNeverGoesBack(t *testing.T) {
+	s := stamptest.New(t, "north", geo.Table)
+	id := geo.FirstRange(geo.Table)
+	epoch := func(n geo.EpochNumber) geo.Epoch { return geo.Epoch{Number: n, Location: "north"} }
+	gate := func(n geo.EpochNumber, open, numbered bool) change.Gate {
+		return change.Gate{Epoch: epoch(n), Role: change.RolePrimary, Open: open, Numbered: numbered}
+	}
+	set := func(g change.Gate, after geo.Timestamp) {
+		stamptest.Submit(t, s, id, &setGate{account: "acct", gate: g, after: after})
+	}
+	for _, step := range []struct{ set, want change.Gate }{
+		{gate(2, false, false), gate(2, false, false)},
+		{gate(2, true, false), gate(2, true, false)},
+		{gate(2, false, false), gate(2, true, false)},
+		{gate(2, true, true), gate(2, true, true)},
+		{gate(2, true, false), gate(2, true, true)},
+		{gate(1, true, false), gate(2, true, true)},
+		{gate(3, true, false), gate(3, true, false)},
+	} {
+		set(step.set, 0)
+		require.Equal(t, step.want, s.Leader(id).Machine.Gate("acct"))
+	}
+	ahead := geo.TimestampOf(time.Now().Add(time.Hour))
+	set(gate(4, true, true), ahead)
+	for _, n := range s.Nodes() { // Whoever leads.
+		require.NoError(t, s.Stop(n, true))
+		require.NoError(t, s.Start(n))
+	}
+	p := keys.Partition{Service: geo.Table, Account: "acct", Container: "t", Object: "p"}
+	at := &stamptest.Change{Partition: p, Record: change.Record{Partition: p.Append(nil), Ops: []change.Op{{Row: []byte("r")}}}}
+	stamptest.Submit(t, s, id, at)
+	require.Greater(t, s.Leader(id).Machine.AppliedState().Last, ahead)
+	require.Greater(t, commitTime(t, s.Leader(id), p), ahead)
+}
+
+// commitTime is that of the first record in a partition's stream of epoch 4.
+func commitTime(t *testing.T, r *ranges.Range, p keys.Partition) geo.Timestamp {
+	st := geo.Stream{Account: "acct", Epoch: geo.Epoch{Number: 4, Location: "north"}, Range: r.ID(), Lane: p.Lane()}
+	records, err := r.Machine.Outbox(st, 1, 1<<20)
+	require.NoError(t, err)
+	require.Len(t, records, 1)
+	rec, err := change.ParseRecord(records[0])
+	require.NoError(t, err)
+	return rec.CommitTime
 }
 
 // What a node answers about a name to free is what the caller learns, without the keys (R8).
