@@ -54,7 +54,7 @@ func TestR10GateNeverGoesBack(t *testing.T) {
 	}
 	ahead := geo.TimestampOf(time.Now().Add(time.Hour))
 	set(gate(4, true, true), ahead)
-	for _, n := range s.Nodes() { // Whoever leads.
+	for _, n := range s.Nodes() { // Any of them may lead then.
 		require.NoError(t, s.Stop(n, true))
 		require.NoError(t, s.Start(n))
 	}

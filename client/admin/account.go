@@ -79,8 +79,10 @@ type NewAccount struct {
 
 // UpdateAccount is the body of POST /v1/accounts/{name}/update.
 type UpdateAccount struct {
-	// Redundancy is "LRS", "GRS" or "RA-GRS", or the name of a SKU.
-	Redundancy string `json:"redundancy"`
+	// Redundancy is "LRS", "GRS" or "RA-GRS", or the name of a SKU. Empty with Rebuild.
+	Redundancy string `json:"redundancy,omitempty"`
+	// Rebuild has the copy at the secondary made again from nothing; the redundancy stays.
+	Rebuild bool `json:"rebuild,omitempty"`
 }
 
 // AccountUpdated is the answer to it: the account as its primary has it now.

@@ -19,8 +19,9 @@ func (t *tool) accountUpdate() *cobra.Command {
 		Short: "Change the redundancy of an account",
 		Long: `update changes the redundancy of NAME. GRS and RA-GRS follow each other at any time: the data
 stays, and the secondary is read or not. To LRS, the account ends its streams under a new
-epoch, and its copy at the secondary is closed. From LRS there is no way yet: it needs a copy
-of all data (bootstrap).
+epoch, and its copy at the secondary is deleted. From LRS, all its data is copied while
+clients write (bootstrap): until the copy is complete, statistics say so, and the secondary
+cannot be read. A change to LRS ends a bootstrap.
 
 It returns when the account's primary has changed, and says whether the other location has
 the change, too. If not, as with the link cut, that follows by itself. One operation at a
@@ -34,14 +35,36 @@ time goes on for an account: another one is refused.`,
 			return admin.AccountUpdated{}, usageError{errors.New(c.CommandPath() + " needs --redundancy REDUNDANCY")}
 		}
 		return t.client.UpdateAccount(ctx, geo.Account(args[0]), in)
-	}, func(w io.Writer, a admin.AccountUpdated) {
-		_, _ = fmt.Fprintf(w, "account %s is %s, primary %s, epoch %s\n", a.Name, a.Redundancy, a.Primary, a.Epoch)
-		if a.Behind == "" {
-			_, _ = fmt.Fprintln(w, "both locations have the change")
-		} else {
-			_, _ = fmt.Fprintf(w, "the other location does not have the change yet, and gets it by itself: %s\n", a.Behind)
-		}
-	})
+	}, writeUpdated)
 	c.Flags().StringVar(&in.Redundancy, "redundancy", "", "`REDUNDANCY`: LRS, GRS or RA-GRS")
 	return c
+}
+
+func writeUpdated(w io.Writer, a admin.AccountUpdated) {
+	_, _ = fmt.Fprintf(w, "account %s is %s, primary %s, epoch %s\n", a.Name, a.Redundancy, a.Primary, a.Epoch)
+	if a.Behind == "" {
+		_, _ = fmt.Fprintln(w, "both locations have the change")
+	} else {
+		_, _ = fmt.Fprintf(w, "the other location does not have the change yet, and gets it by itself: %s\n", a.Behind)
+	}
+}
+
+func (t *tool) accountRebuild() *cobra.Command {
+	return &cobra.Command{
+		Use:   "rebuild NAME",
+		Short: "Make the copy of an account again from nothing",
+		Long: `rebuild has all data of NAME copied to its secondary again, while clients write: for a copy
+that was lost with its location, is forked, or has fallen out of the primary's outbox. The
+account gets a new epoch. What the secondary has stays readable until it has the command,
+and is then deleted; until the new copy is complete it cannot be read, and statistics say
+bootstrap.
+
+It returns when the account's primary has begun. What follows goes on by itself, also with
+the secondary away: antipodectl account show NAME says how far it is.`,
+		Example: `  antipodectl account rebuild pictures`,
+		Args:    exactly("NAME"),
+		RunE: answer(t, func(ctx context.Context, args []string) (admin.AccountUpdated, error) {
+			return t.client.UpdateAccount(ctx, geo.Account(args[0]), admin.UpdateAccount{Rebuild: true})
+		}, writeUpdated),
+	}
 }

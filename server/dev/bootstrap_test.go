@@ -94,11 +94,9 @@ func TestR17Rebuild(t *testing.T) {
 	fill(t, c, "northacct")
 	w := startWriter(t, c, "northacct")
 	w.arrives()
-	_, behind, err := c.locations[North].Directory.Rebuild(t.Context(), "northacct")
+	rebuilt, err := adminClient(t, c).UpdateAccount(t.Context(), "northacct", wire.UpdateAccount{Rebuild: true})
 	require.NoError(t, err)
-	if behind != nil {
-		require.ErrorContains(t, behind, "bootstrap")
-	}
+	require.EqualValues(t, 2, rebuilt.Epoch.Number)
 	requireCopied(t, c, "northacct")
 	w.arrives()
 	w.stop()
@@ -110,8 +108,12 @@ func TestR17Rebuild(t *testing.T) {
 	require.Equal(t, http.StatusOK, got.status)
 
 	createAs(t, c, "alone", North, "LRS")
-	_, _, err = c.locations[North].Directory.Rebuild(t.Context(), "alone")
-	require.ErrorContains(t, err, "it has no copy")
+	for name, says := range map[geo.Account]string{"alone": "it has no copy", "nobody": "no such account"} {
+		_, err = adminClient(t, c).UpdateAccount(t.Context(), name, wire.UpdateAccount{Rebuild: true})
+		require.ErrorContains(t, err, says)
+	}
+	_, err = adminClient(t, c).UpdateAccount(t.Context(), "alone", wire.UpdateAccount{Rebuild: true, Redundancy: "GRS"})
+	require.ErrorContains(t, err, "give one of the two")
 	_, _, err = c.locations[South].Directory.Rebuild(t.Context(), "northacct")
 	require.ErrorContains(t, err, "the primary of account northacct is northcentralus")
 }

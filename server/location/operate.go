@@ -96,9 +96,15 @@ func (l *Location) CreateAccount(ctx context.Context, n wire.NewAccount) (*catal
 	return l.Directory.CreateAs(ctx, want)
 }
 
-// UpdateAccount changes the redundancy of an account whose primary is this location: see
-// directory.Directory.Update. The catalog's leader must be in this process.
+// UpdateAccount changes the redundancy of an account whose primary is this location, or has its copy made again:
+// see directory.Directory.Update and Rebuild. The catalog's leader must be in this process.
 func (l *Location) UpdateAccount(ctx context.Context, name geo.Account, u wire.UpdateAccount) (a *catalog.Account, behind, err error) {
+	if u.Rebuild {
+		if u.Redundancy != "" {
+			return nil, nil, storageerr.InvalidInput.Saying("a rebuild changes no redundancy: give one of the two")
+		}
+		return l.Directory.Rebuild(ctx, name)
+	}
 	to, err := catalog.ParseRedundancy(u.Redundancy)
 	if err != nil {
 		return nil, nil, storageerr.InvalidInput.Saying(err.Error())

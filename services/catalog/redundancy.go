@@ -53,7 +53,7 @@ func (a *Account) SetRedundancy(r Redundancy, other geo.Location) {
 type Operation struct {
 	Kind OperationKind `json:"kind"`
 	// After is a commit time that all later changes of the account are above, in every range: that of the
-	// record with which its streams of former epochs end; zero where there were none.
+	// record with which its streams of former epochs end; zero if it had none.
 	After geo.Timestamp `json:"after,omitempty"`
 	// Copying is set once the other location has an empty copy and the account's changes are shipped.
 	Copying bool `json:"copying,omitempty"`
