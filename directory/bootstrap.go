@@ -61,7 +61,8 @@ func (d *Directory) bootstrap(ctx context.Context, a catalog.Account) (again tim
 		return 0, err
 	}
 	applied := true
-	for _, s := range imageOrder {
+	// Rows wait at the other location until it has their container, so the catalog is the first.
+	for _, s := range [...]geo.Service{geo.Catalog, geo.Table, geo.Blob, geo.Queue} {
 		step, err := d.stepImage(ctx, s, a)
 		switch {
 		case err != nil:
@@ -78,10 +79,6 @@ func (d *Directory) bootstrap(ctx context.Context, a catalog.Account) (again tim
 	}
 	return 0, d.submit(ctx, finish{a})
 }
-
-// imageOrder are the services whose ranges are copied, in this order: rows wait at the other location until it has
-// their container.
-var imageOrder = [...]geo.Service{geo.Catalog, geo.Table, geo.Blob, geo.Queue}
 
 // stepImage makes steps of the image of one range, until it is complete, waits for the other location, or has
 // had its turn.

@@ -92,7 +92,7 @@ func (c *alter) Evaluate(tx *ranges.Tx) error {
 		return storageerr.InvalidInput.Saying(fmt.Sprintf("account %s is %s: it has no copy", a.Name, a.Redundancy))
 	case a.Redundancy == to && !c.rebuild:
 		return nil // A second call.
-	case a.Operation != nil && !(a.Bootstraps() && (c.rebuild || !to.Geo())):
+	case a.Operation != nil && (!a.Bootstraps() || !c.rebuild && to.Geo()):
 		return errOperation.Saying(fmt.Sprintf("account %s: an operation is under way: %s", a.Name, a.Operation.Describe()))
 	case gate.Role != change.RolePrimary || !gate.Open || gate.Epoch != a.GeoEpoch():
 		return storageerr.ServerBusy
