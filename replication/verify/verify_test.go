@@ -70,12 +70,13 @@ func TestPlantedDifferences(t *testing.T) {
 	})
 }
 
-// R8: rows of a generation that the primary's catalog has deleted are no differences, and neither are rows
-// of another account or service.
+// R8: rows of a generation that the primary's catalog has deleted are no differences, whichever of the two locations
+// has skipped or swept them, and neither are rows of another account or service.
 func TestR8DeletedGenerations(t *testing.T) {
 	w := newWorld()
 	w.both(rowKey("t", "p", "r"), "v")
 	w.near.set(rowKey("deleted", "p", "r"), "the secondary skipped it")
+	w.far.set(rowKey("swept", "p", "r"), "the primary has swept it")
 	old := partition("t", "p")
 	old.Generation.Created--
 	w.far.set(string(keys.AppendString(old.Append(nil), "r")), "replaced")
