@@ -32,6 +32,8 @@ type Counts struct {
 	// then held a record that the source had lost, streams whose receiver lost what the source had
 	// deleted, and stops of streams that both ends committed.
 	Recovered, WriteLost, Forked, ReceiverLost, StreamStopped uint64
+	// FellOut are streams of accounts that fell out of the outbox's budget.
+	FellOut uint64
 
 	// What they caused: streams with a hole, records that came again and were dropped,
 	// records that had to wait for their table or were skipped with it, pulls of records

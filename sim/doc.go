@@ -25,7 +25,7 @@
 // is cut or slow, and a stream that loses, doubles, swaps, holds back, refuses and forgets. Small
 // budgets of the log turn many absences into a range snapshot. In some runs an operator recovers a range of
 // tables or blobs with a loss (R4): see recovery. What that costs either location follows from the
-// histories: see loss.
+// histories: see loss. In others the outbox has a small budget, so that accounts fall out of it (R18).
 //
 // Run takes one seed to its end. While it runs it checks everything that the replicas apply
 // against the promises of DESIGN section 9, and ends with the first broken one: see the errors of

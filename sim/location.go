@@ -136,7 +136,7 @@ func (l *location) alarm(reason string) {
 		l.s.counts.RangeStood++
 	case receive.AlarmGap:
 		l.s.counts.Gap++
-	case receive.AlarmFork, receive.AlarmChecksum, receive.AlarmEpoch, ship.AlarmLost:
+	case receive.AlarmFork, receive.AlarmChecksum, receive.AlarmEpoch, ship.AlarmLost, ship.AlarmBudget:
 		if !l.s.rewritten && !l.s.mayAlarm(reason) {
 			l.s.fail(fmt.Errorf("%w: %s", ErrAlarm, reason))
 		}

@@ -172,13 +172,22 @@ func (m *member) open() {
 		m.applied[id] = n.Range(id).Machine.AppliedState().Index
 		m.l.history[id].checkMember(m)
 	}
+	var bounded []*ranges.Range
+	for _, id := range m.has(recovered[:]) {
+		bounded = append(bounded, n.Range(id))
+	}
 	for _, id := range m.has(shipped[:]) {
+		budget := ship.Budget{Bytes: s.budget, Ranges: func() []*ranges.Range { return bounded }}
+		if id == geo.FirstRange(geo.Catalog) {
+			budget = ship.Budget{} // What is in a container that the other location does not know has to wait.
+		}
 		sh := &shipping{at: s.now}
 		sh.Shipper = ship.New(ship.Options{
 			Location: m.l.name, Range: n.Range(id), Publisher: m.l.publisher, Pusher: link{s, m.l.far}, Clock: m.clock,
 			Logger: quiet, Alarm: m.l.alarm, Wake: func() { sh.dirty = true }, TrimEvery: 50 * time.Millisecond,
 			// So small that frames are cut, queues overflow and pushes wait.
 			Bounds: ship.Bounds{FrameBytesMax: 2 << 10, QueueBytesMax: 8 << 10, AheadBytesMax: 4 << 10, PushesMax: 2},
+			Budget: budget,
 		})
 		m.shippers[id] = sh
 	}

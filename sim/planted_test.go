@@ -49,6 +49,7 @@ func TestPlantedBugsAreCaught(t *testing.T) {
 		{plantedbugs.ClockUnchecked, ErrFuture},
 		{plantedbugs.TrimUncompared, ErrConserved},
 		{plantedbugs.DuplicateByNumber, ErrHidden},
+		{plantedbugs.FellOutOnce, ErrClosed},
 	} {
 		t.Run(c.bug.String(), func(t *testing.T) {
 			plantedbugs.Plant(c.bug)

@@ -50,7 +50,7 @@ var recovered = [...]geo.RangeID{geo.FirstRange(geo.Table), geo.FirstRange(geo.B
 
 // planRecovery draws whether a range is recovered in this run, and when.
 func (s *Sim) planRecovery() {
-	if !s.chance(recoveryShare) {
+	if !s.chance(recoveryShare) || s.budget > 0 {
 		return
 	}
 	l := s.locations[s.rng.IntN(len(s.locations))]

@@ -35,6 +35,18 @@ func stampNodes(seed uint64) [2]int {
 	return large[seed/largeEvery%uint64(len(large))]
 }
 
+// One seed in budgetEvery has a small budget of the outbox, so that accounts fall out (R18), and no recovery
+// with a loss.
+const budgetEvery = 8
+
+// outboxBudget is the budget of a run in bytes, 0 for none. It draws nothing.
+func outboxBudget(seed uint64) int64 {
+	if seed%budgetEvery != 3 {
+		return 0
+	}
+	return [...]int64{4 << 10, 12 << 10}[seed/budgetEvery%2]
+}
+
 // Lengths of a run, in virtual time.
 const (
 	faultPhase = 5 * time.Second
@@ -115,6 +127,8 @@ type Sim struct {
 	lag     time.Duration
 	// skewMax bounds how far the wall clock of a node is off when the node starts.
 	skewMax time.Duration
+	// budget bounds the outbox of each node, of the ranges that may be recovered; 0 is no bound.
+	budget int64
 	// rewritten means that a location was set back to an earlier state on purpose: its history no
 	// longer determines what its replicas must hold.
 	rewritten bool
@@ -135,7 +149,7 @@ type Sim struct {
 // Run plays one seed to its end.
 func Run(o Options) Result {
 	s := newSim(o)
-	s.skewMax = skewMax
+	s.skewMax, s.budget = skewMax, outboxBudget(o.Seed)
 	if s.played(o.Seed) {
 		s.close()
 	}

@@ -42,6 +42,8 @@ func (h *history) lossy() bool { return h.incarnation != 0 || h.l.far.history[h.
 // mustStop returns why a stream of this range may not go on.
 func (h *history) mustStop(st geo.Stream) change.StopReason {
 	switch {
+	case h.fellOut(st):
+		return change.StopBudget
 	case h.forked(st):
 		return change.StopForked
 	case h.m.trimmed[st] > h.copied(st).Seq:
@@ -49,6 +51,9 @@ func (h *history) mustStop(st geo.Stream) change.StopReason {
 	}
 	return change.NotStopped
 }
+
+// fellOut reports whether a stream fell out of this range's outbox (R18).
+func (h *history) fellOut(st geo.Stream) bool { return h.m.stops[st].Reason == change.StopBudget }
 
 // streams lists all streams of an account in this range that either location knows.
 func (h *history) streams(a geo.Account) []geo.Stream {
@@ -69,6 +74,10 @@ func (h *history) checkStop(st geo.Stream, why *change.Stop) {
 	if st.Epoch.Location != h.l.name {
 		from = h.l.far.history[st.Range]
 	}
+	if from == h && why.Reason == change.StopBudget && h.s.budget > 0 {
+		h.s.event("%s r%d: %s fell out", h.l.name, h.id, st)
+		return
+	}
 	if must := from.mustStop(st); why.Reason != must {
 		h.fail(ErrStopped, "%s: %q, want %q: the copy is at #%d, the source at #%d, trimmed up to #%d", st, why.Reason, must,
 			from.copied(st).Seq, from.m.heads[st].Seq, from.m.trimmed[st])
@@ -88,7 +97,7 @@ func (h *history) checkTrim(st geo.Stream, n geo.Seq) {
 
 // mayAlarm reports whether an alarm has a cause.
 func (s *Sim) mayAlarm(reason string) bool {
-	want, ok := map[string]change.StopReason{receive.AlarmFork: change.StopForked, receive.AlarmLost: change.StopLost}[reason]
+	want, ok := map[string]change.StopReason{receive.AlarmFork: change.StopForked, receive.AlarmLost: change.StopLost, receive.AlarmBudget: change.StopBudget}[reason]
 	if !ok {
 		return false
 	}
@@ -125,7 +134,7 @@ func (h *history) checkStream(st geo.Stream) {
 	head, trimmed, at := h.m.heads[st], h.m.trimmed[st], h.copied(st)
 	confirmed := max(at.Seq, h.l.far.history[h.id].received[st])
 	switch {
-	case trimmed > confirmed:
+	case trimmed > confirmed && !h.fellOut(st):
 		h.fail(ErrConserved, "%s: deleted up to #%d, the other location has #%d", st, trimmed, confirmed)
 	case at.Seq > head.Seq && !h.forked(st):
 		h.fail(ErrConserved, "%s: the other location has #%d, the head is #%d", st, at.Seq, head.Seq)
@@ -139,7 +148,7 @@ func (h *history) checkStream(st geo.Stream) {
 func (s *Sim) stopped(a *account, svc geo.Service) (missing string, any bool) {
 	for _, id := range [...]geo.RangeID{geo.FirstRange(svc), geo.FirstRange(geo.Catalog)} {
 		h := a.home.history[id]
-		if !h.lossy() {
+		if !h.lossy() && s.budget == 0 {
 			continue
 		}
 		for _, st := range h.streams(a.name) {
@@ -200,7 +209,7 @@ func (h *history) backlog() string {
 // inStopped reports whether a partition is in a stream that may not go on.
 func (s *Sim) inStopped(p keys.Partition) bool {
 	h := s.account(p.Account).home.history[geo.FirstRange(p.Service)]
-	if !h.lossy() {
+	if !h.lossy() && s.budget == 0 {
 		return false
 	}
 	for _, st := range h.streams(p.Account) {
@@ -222,6 +231,8 @@ func (s *Sim) countStopped() {
 					s.counts.Forked++
 				case change.StopLost:
 					s.counts.ReceiverLost++
+				case change.StopBudget:
+					s.counts.FellOut++
 				}
 			}
 		}

@@ -71,6 +71,8 @@ const (
 	// DuplicateByNumber takes a received record at or below the cursor for a repetition, whatever its
 	// hash, and compares no closed head with a cursor (R16).
 	DuplicateByNumber
+	// FellOutOnce names what fell out of the outbox in the first frame of a backlog alone (R18).
+	FellOutOnce
 )
 
 // String is the bug's name in reports.
@@ -128,6 +130,8 @@ func (b Bug) String() string {
 		return "trim-uncompared"
 	case DuplicateByNumber:
 		return "duplicate-by-number"
+	case FellOutOnce:
+		return "fell-out-once"
 	}
 	return "none"
 }
