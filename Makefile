@@ -17,7 +17,7 @@ FUZZTIME ?= 10s
 FIGURES_DIR ?= .
 
 .DEFAULT_GOAL := help
-.PHONY: help run cluster cluster-stop build test check unit race fuzz lint fmt e2e starved sim sim-bugs stress faults hostile bench figures proto clean
+.PHONY: help run cluster cluster-stop build test check unit race fuzz lint fmt e2e starved sim sim-bugs stress faults slowlink hostile bench figures proto clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -45,8 +45,9 @@ sim: ## both locations under faults and virtual time, RUNS=100 seeds; SEED=7 rep
 sim-bugs: ## the simulator catches each planted bug
 	go test -count=1 -tags plantedbugs ./sim -v -run TestPlanted
 
-stress: ## 1000 simulated runs, by hand; what they came to goes into docs/runs
+stress: ## 1000 simulated runs and the narrow link, by hand, an hour; what they came to goes into docs/runs
 	$(MAKE) sim RUNS=1000
+	$(MAKE) slowlink DURATION=2m
 
 e2e: build ## end-to-end tests against the real binary
 	go test -count=1 -timeout 12m $$(go list ./test/... | grep -v -e /hostile -e /starved)
@@ -54,6 +55,9 @@ e2e: build ## end-to-end tests against the real binary
 
 faults: ## node processes killed, paused, cut off and slowed under load: DURATION=2m, ROUNDS=5, SEED=0
 	go test -count=1 -timeout 6h ./test/faults -v -args -duration=$(DURATION) -rounds=$(ROUNDS) -seed=$(SEED)
+
+slowlink: ## node processes on a narrow, cut or half cut link, and without one range's quorum: DURATION=2m of each
+	go test -count=1 -timeout 6h ./test/slowlink -v -args -duration=$(DURATION)
 
 starved: ## antipode dev starts on a starved machine, ROUNDS=10 on new folders and as many on used ones
 	go test -count=1 -timeout 6h ./test/starved -v -args -rounds=$(ROUNDS) -nice=19

@@ -34,6 +34,7 @@ type rangeReceiver struct {
 	ahead       *closedAhead // see ahead.go
 
 	contact, silent time.Duration // running time
+	compareAt       time.Duration // running time, not before; see compareSilent
 }
 
 // checkEvery is how often a rangeReceiver looks for streams behind their closed heads.

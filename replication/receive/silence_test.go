@@ -34,3 +34,28 @@ func TestR15SilenceFromTheStart(t *testing.T) {
 	runFor(6 * time.Second)
 	require.Equal(t, map[string]int{AlarmSilence: 2}, w.alarms, "another episode")
 }
+
+// R16: while nothing comes off the bus of a range, its source gets all cursors within two seconds and again each
+// second or so, and finds what it lost; while messages of the range come it gets them at the start alone.
+func TestR16SilentRangeIsCompared(t *testing.T) {
+	w := newWorld(t, 1)
+	w.calm = true
+	r := w.receiver()
+	r.o.SilenceAfter = 5 * time.Second
+	runFor := func(d time.Duration, each func()) {
+		for end := w.clk.Mono() + d; w.clk.Mono() < end; w.clk.Advance(50 * time.Millisecond) {
+			each()
+			r.Step(w.clk.Mono())
+			w.deliverAll()
+		}
+	}
+	runFor(30*time.Second, w.write)
+	require.Equal(t, 1, w.fulls)
+	runFor(2*time.Second, func() {})
+	require.Equal(t, 2, w.fulls)
+	runFor(10*time.Second, func() {})
+	require.InDelta(t, 12, w.fulls, 2)
+	before := w.fulls
+	runFor(30*time.Second, w.write)
+	require.LessOrEqual(t, w.fulls, before+1)
+}

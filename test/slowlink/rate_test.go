@@ -1,0 +1,74 @@
+package slowlink
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"antipode/test/faults/rig"
+)
+
+const (
+	// warm is how long the traffic runs before anything is measured, in the long form.
+	warm = 30 * time.Second
+	// memoryMax is how much a process may grow on a narrow link, in bytes; excessMax how much older Last Sync
+	// Time may be than the oldest commit that the secondary has not, on one that is wide enough.
+	memoryMax = 32 << 20
+	excessMax = 2 * time.Second
+	// crossedMax is how much may cross of what the writers need: what is under way when a link becomes
+	// narrow, and on a busy machine, crosses again.
+	crossedMax = 1.5
+)
+
+// With a link of 1.1, 0.9 and 0.5 times what the writers need of it, the writers do not notice, memory
+// stays flat, Last Sync Time is true, and everything arrives once there is room. At 1.1 times Last Sync Time
+// stays within 2 s of the oldest commit that was not sent.
+func TestNarrowLink(t *testing.T) {
+	r := start(t)
+	ctx := t.Context()
+	w := begin(t, r)
+	out := r.RateFrom(rig.North)
+	pause(ctx, min(*duration, warm))
+	before, began := out.Carried(), time.Now()
+	w.cutWrites()
+	quiet, _ := watch(ctx, t, r, min(*duration, warm))
+	need := float64(out.Carried()-before) / time.Since(began).Seconds()
+	took, failed := w.cutWrites()
+	require.Empty(t, failed)
+	t.Logf("quiet: %.0f bytes/s; writes p50 %v p99 %v of %d; lag %v", need, quantile(took, .5), quantile(took, .99), len(took), quiet)
+	for _, times := range []float64{1.1, 0.9, 0.5} {
+		out.Set(int64(need * times))
+		before, began := out.Carried(), time.Now()
+		lag, memory := watch(ctx, t, r, *duration)
+		sent := float64(out.Carried()-before) / time.Since(began).Seconds()
+		took, failed := w.cutWrites()
+		what := fmt.Sprintf("%.1f times", times)
+		t.Logf("%s: %.0f bytes/s sent; writes p50 %v p99 %v most %v of %d; lag %v", what, sent,
+			quantile(took, .5), quantile(took, .99), quantile(took, 1), len(took), lag)
+		t.Logf("%s: memory at first, and growth in MiB:%v", what, memory)
+		require.Empty(t, failed, what)
+		if strict() {
+			require.Less(t, memory.grown(), int64(memoryMax), what)
+			require.Less(t, sent, 1.05*need*times, what)
+			if times > 1 {
+				require.LessOrEqual(t, quantile(lag.excess, 1), excessMax, what)
+			}
+		}
+		out.Set(0)
+		drained := time.Now()
+		waitLag(ctx, t, r, 3*time.Second)
+		pause(ctx, time.Second)
+		crossed := float64(out.Carried()-before) / (need * time.Since(began).Seconds())
+		if strict() {
+			require.Less(t, crossed, crossedMax, what)
+		}
+		t.Logf("%s: drained %v after there was room; %.2f times what the writers need has crossed", what, time.Since(drained).Round(100*time.Millisecond), crossed)
+		w.cutWrites()
+	}
+	ctx, cancel := context.WithTimeout(ctx, readyWait)
+	defer cancel()
+	w.stop(ctx, t)
+}
