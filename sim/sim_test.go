@@ -21,7 +21,7 @@ var (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // runsForTotals is from how many runs on each fault must have fired.
-const runsForTotals = 60
+const runsForTotals = 80
 
 // Every promise of errors.go holds in every run, and over all runs every fault fired
 // and had every effect that it can have. make sim RUNS=n or SEED=n plays others.
