@@ -30,6 +30,17 @@ type Account struct {
 	// Operation is what is under way for the account, in words; empty for nothing. Another one is
 	// refused until it has ended.
 	Operation string `json:"operation,omitempty"`
+	// Copied is how far a bootstrap of the account is; absent without one, and where the answering process
+	// does not know.
+	Copied *Copied `json:"copied,omitempty"`
+}
+
+// Copied is what a bootstrap has numbered for the secondary so far. What is behind it waits in the outbox.
+type Copied struct {
+	Rows uint64 `json:"rows"`
+	// Bytes are those of rows, PayloadBytes those of the payload that the rows name.
+	Bytes        uint64 `json:"bytes"`
+	PayloadBytes uint64 `json:"payload_bytes"`
 }
 
 // AccountInfo is an account and its endpoints: the answer of GET /v1/accounts/{name} and of a

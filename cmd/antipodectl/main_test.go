@@ -63,6 +63,12 @@ func port(t *testing.T) *httptest.Server {
 	waits := local
 	waits.Operation = "the change to LRS: the other location has not deleted its copy yet"
 	answer("POST /v1/accounts/"+string(local.Name)+"/update", 200, admin.AccountUpdated{AccountInfo: waits, Behind: "the link is cut"})
+	copying := local
+	copying.Name, copying.Operation = "filling", "the first copy of its data at the other location (bootstrap)"
+	copying.Copied = &admin.Copied{Rows: 1200, Bytes: 340_000, PayloadBytes: 5 << 30}
+	answer("GET /v1/accounts/filling", 200, copying)
+	answer("GET /v1/accounts/filling/keys", 200, admin.Keys{Name: "filling", Key1: "a2V5MQ==", Key2: "a2V5Mg=="})
+	answer("POST /v1/accounts/filling/update", 200, admin.AccountUpdated{AccountInfo: copying, Behind: "under way: " + copying.Operation})
 	answer("GET /v1/accounts/pictures/keys", 200, admin.Keys{Name: "pictures", Key1: "a2V5MQ==", Key2: "a2V5Mg=="})
 	mux.HandleFunc("POST /v1/accounts", func(w http.ResponseWriter, r *http.Request) {
 		b, _ := io.ReadAll(r.Body)
@@ -184,6 +190,9 @@ func TestGolden(t *testing.T) {
 		"account-list":              "account list",
 		"account-list-json":         "account list --output json",
 		"account-show":              "account show pictures",
+		"account-show-filling":      "account show filling",
+		"account-rebuild":           "account rebuild filling",
+		"help-account-rebuild":      "account rebuild --help",
 		"account-show-json":         "account show pictures --output json",
 		"account-keys":              "account keys pictures",
 		"account-missing":           "account show nobody",

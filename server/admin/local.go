@@ -40,6 +40,7 @@ type part interface {
 	Whole() bool
 	Receives() bool
 	AccountStatus(a *catalog.Account, now time.Time) wire.AccountStatus
+	Copied(a *catalog.Account) *wire.Copied
 	CreateAccount(ctx context.Context, n wire.NewAccount) (*catalog.Account, error)
 	Flow(ctx context.Context, name geo.Account) (wire.Flow, error)
 	UpdateAccount(ctx context.Context, name geo.Account, u wire.UpdateAccount) (a *catalog.Account, behind, err error)
@@ -116,7 +117,12 @@ func (l *Local) Accounts(ctx context.Context) ([]wire.Account, error) {
 
 // Account implements Location.
 func (l *Local) Account(ctx context.Context, name geo.Account) (wire.Account, error) {
-	return describe(l.Set.Account(ctx, name))
+	a, err := l.Set.Account(ctx, name)
+	out, err := describe(a, err)
+	if err == nil {
+		out.Copied = l.Location.Copied(a)
+	}
+	return out, err
 }
 
 func describe(a *catalog.Account, err error) (wire.Account, error) {

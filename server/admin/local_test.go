@@ -45,6 +45,8 @@ func (p *fakePart) AccountStatus(a *catalog.Account, now time.Time) wire.Account
 	return wire.AccountStatus{Account: wire.Account{Name: a.Name}, Services: []wire.ServiceStatus{{Service: "table", LastSyncTime: wire.Time{Time: now}}}}
 }
 
+func (p *fakePart) Copied(*catalog.Account) *wire.Copied { return &wire.Copied{Rows: 7} }
+
 func (p *fakePart) CreateAccount(_ context.Context, n wire.NewAccount) (*catalog.Account, error) {
 	return &catalog.Account{Name: n.Name, Primary: "south"}, p.fail
 }
@@ -148,6 +150,9 @@ func TestLocalOperations(t *testing.T) {
 	require.ErrorIs(t, err, storageerr.AccountNotFound)
 	_, err = l.Account(t.Context(), "mail")
 	require.ErrorIs(t, err, storageerr.AccountNotFound)
+	photos, err := l.Account(t.Context(), "photos")
+	require.NoError(t, err)
+	require.EqualValues(t, 7, photos.Copied.Rows)
 	list, err := l.Accounts(t.Context())
 	require.NoError(t, err)
 	require.Len(t, list, 1)

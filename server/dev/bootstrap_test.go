@@ -45,6 +45,14 @@ func requireCopied(t *testing.T, c *Cluster, account geo.Account) {
 	require.Empty(t, verifiedWhole(t, c, account, wire.VerifyQuery{}).Differences)
 }
 
+// requireRebuilt has an account's copy made again, and waits for it.
+func requireRebuilt(t *testing.T, c *Cluster, account geo.Account) {
+	t.Helper()
+	_, err := adminClient(t, c).UpdateAccount(t.Context(), account, wire.UpdateAccount{Rebuild: true})
+	require.NoError(t, err)
+	requireCopied(t, c, account)
+}
+
 // An LRS account with tables and blobs becomes RA-GRS while writes go on, with all processes restarted in the middle:
 // no write fails for longer than the restart, -secondary refuses data with 503 and shows `bootstrap` without a time, and
 // then the copy is complete and equal. Back to LRS, the copy is deleted; to GRS, it is made again.
@@ -60,6 +68,8 @@ func TestR17Bootstrap(t *testing.T) {
 	w.goesOn()
 	_, err := adminClient(t, c).UpdateAccount(t.Context(), "alone", wire.UpdateAccount{Redundancy: "GRS"})
 	require.ErrorContains(t, err, "the first copy of its data (bootstrap): the other location is not ready for it yet")
+	_, err = adminClient(t, c).StartVerify(t.Context(), "alone", wire.VerifyQuery{})
+	require.ErrorContains(t, err, "not compared before its copy is complete")
 	c.link.Heal()
 	eventually(t, "the copy begins", func() bool {
 		a, err := c.locations[South].Directory.Account(t.Context(), "alone")

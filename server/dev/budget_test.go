@@ -77,4 +77,6 @@ func TestR18OutboxBudget(t *testing.T) {
 		return err == nil && c.locations[South].ReplicationNow(acct, geo.Blob).Status == stats.Live
 	})
 	require.Equal(t, got.Kept, tableStats(c, South, "northacct").Kept, "it stands, whatever follows")
+	requireRebuilt(t, c, "northacct")
+	require.Equal(t, "new", read(t, c, "northacct", "-secondary", "k"))
 }

@@ -104,6 +104,11 @@ func TestForkedStreamIsUnavailable(t *testing.T) {
 			}
 		}
 	}
+	requireRebuilt(t, c, "northacct")
+	require.Equal(t, "after", read(t, c, "northacct", "-secondary", "k"))
+	all, err := adminClient(t, c).Forks(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, all.Forks, "the stops ended with their streams")
 }
 
 // stopByHand stops a stream in its range.

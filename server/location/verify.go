@@ -129,6 +129,8 @@ func (l *Location) StartVerify(ctx context.Context, name geo.Account, q wire.Ver
 		return wire.Verify{}, refusal(wire.CodeAskPrimary, "the primary location of the account compares: ask an admin port of "+string(a.Primary))
 	case a.Secondary == "":
 		return wire.Verify{}, refusal(wire.CodeNoSecondary, fmt.Sprintf("account %s is %s: it has one copy, and nothing to compare it with", name, a.Redundancy))
+	case a.Bootstraps():
+		return wire.Verify{}, refusal(wire.CodeBusy, fmt.Sprintf("account %s is not compared before its copy is complete", name))
 	case q.Repair && a.Operation != nil:
 		return wire.Verify{}, refusal(wire.CodeBusy, fmt.Sprintf("account %s is not repaired while its operation %s is under way", name, a.Operation.Kind))
 	}
