@@ -10,6 +10,7 @@ ARGS ?=
 CLUSTER_DATA ?= ./antipode-cluster
 RUNS ?= 100
 SEED ?= 0
+STALLS ?= 2
 DURATION ?= 2m
 ROUNDS ?= 5
 FIGURES ?=
@@ -40,13 +41,13 @@ unit: ## tests of all packages
 	go test $$(go list ./... | grep -v -e '^antipode/test' -e '^antipode/sim$$')
 
 sim: ## both locations under faults and virtual time, RUNS=100 seeds; SEED=7 replays one
-	go test -count=1 -timeout 30m ./sim -v -args -runs=$(RUNS) -seed=$(SEED)
+	go test -count=1 -timeout 30m ./sim -v -args -runs=$(RUNS) -seed=$(SEED) -stalls=$(STALLS)
 
 sim-bugs: ## the simulator catches each planted bug
 	go test -count=1 -tags plantedbugs ./sim -v -run TestPlanted
 
-stress: ## 1000 simulated runs and the narrow link, by hand, an hour; what they came to goes into docs/runs
-	$(MAKE) sim RUNS=1000
+stress: ## 1000 simulated runs, 20 of each cause of a stall, and the narrow link, by hand, an hour; what they came to goes into docs/runs
+	$(MAKE) sim RUNS=1000 STALLS=20
 	$(MAKE) slowlink DURATION=2m
 
 e2e: build ## end-to-end tests against the real binary

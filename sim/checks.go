@@ -244,6 +244,7 @@ func (s *Sim) checkEnd() {
 			s.fail(fmt.Errorf("%w: r%d: %s", ErrUnequal, id, differs))
 		}
 	}
+	s.verifyAll(true)
 	for _, l := range s.locations {
 		l.lookAtAll()
 	}

@@ -21,7 +21,9 @@ var ErrFuture = errors.New("sim: a time is ahead of the true clock")
 const futureMax = geo.ClockOffMax + skewMax
 
 // future reports whether a time is too far ahead of the true clock.
-func (s *Sim) future(t geo.Timestamp) bool { return t.Time().Sub(s.clock.Now()) > futureMax }
+func (s *Sim) future(t geo.Timestamp) bool {
+	return !s.wrongClocks && t.Time().Sub(s.clock.Now()) > futureMax
+}
 
 // stepClock sets a node's wall clock, mostly a little, at times as far as an operator or a broken time
 // server does, for a while or for as long as there are faults.

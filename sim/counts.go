@@ -61,8 +61,8 @@ type Counts struct {
 	Transaction, BlobInline, BlobChunked, Block, BlockList, BlobDeleted, DeadDropped, BlockReused uint64
 	// What was checked: acknowledgements against crashed disks, refusals against what they saw,
 	// reads, those under a lease that was there already, reopened replicas, partitions at the secondary, states of groups of entities, blobs
-	// read, chunks looked for on a replica, votes against crashed disks, values of Last Sync Time.
-	AckChecked, RefusalChecked, ReadChecked, ReadLeased, Reopened, PartitionChecked, GroupChecked, BlobChecked, ChunkChecked, VoteChecked, SyncChecked uint64
+	// read, chunks looked for on a replica, votes against crashed disks, values of Last Sync Time, lanes by verify.
+	AckChecked, RefusalChecked, ReadChecked, ReadLeased, Reopened, PartitionChecked, GroupChecked, BlobChecked, ChunkChecked, VoteChecked, SyncChecked, LaneVerified uint64
 }
 
 // Count is one number of Counts with its name.

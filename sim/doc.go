@@ -38,6 +38,10 @@
 //	res := sim.Run(sim.Options{Seed: 7})
 //	fmt.Println(res) // seed, event hash, what fired and what it caused
 //
+// RunStall takes one cause for which Last Sync Time stands still, with victims drawn by the seed: what antipodectl
+// why answers is asked all the time, and must be right (ErrWhy). At the end of every run verify compares the
+// copies (ErrVerify).
+//
 // TestScenarios plays stories in the same world, without chance: testdata holds a script and
 // what everyone sees after each of its steps.
 //

@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -15,8 +16,11 @@ import (
 	"antipode/stamp/extent"
 )
 
-// errLink: the link is cut, or the far range has no leader.
-var errLink = errors.New("sim: the other location cannot be reached")
+// errLink: the far range has no leader, or no node there has the chunk. errCut: the link is cut.
+var (
+	errLink = errors.New("sim: no node of the other location can answer")
+	errCut  = fmt.Errorf("sim: %w", replicationlink.ErrCut)
+)
 
 // link is the way from a location to the other: receive.Source and
 // ship.PayloadPusher over the event queue, cut with the link.
@@ -30,22 +34,41 @@ type link struct {
 func call[T any](l link, done func(T, error), f func() (T, error)) {
 	s := l.s
 	s.after(s.linkDelay(), func() {
-		var out T
-		if s.callsCut {
-			done(out, errLink)
+		var none T
+		if err := s.callsFail(); err != nil {
+			done(none, err)
 			return
 		}
 		out, err := f()
 		s.after(s.linkDelay(), func() {
-			if s.callsCut {
-				var none T
-				done(none, errLink)
+			if err := s.callsFail(); err != nil {
+				done(none, err)
 				return
 			}
 			done(out, err)
 		})
 	})
 }
+
+// callsFail returns why no call crosses the link, nil if calls do.
+func (s *Sim) callsFail() error {
+	if s.callsCut {
+		return errCut
+	}
+	return s.callsRefused
+}
+
+// cross waits until a chunk is through the link.
+func (l link) cross(ref extent.Ref, then func()) {
+	if l.s.huge[ref.ID] {
+		l.s.after(hugeWait, func() { l.cross(ref, then) })
+		return
+	}
+	then()
+}
+
+// hugeWait is how often a chunk that takes for ever tries to get through.
+const hugeWait = 100 * time.Millisecond
 
 // Records implements receive.Source.
 func (l link) Records(st geo.Stream, from geo.Seq, bytesMax int, done func([][]byte, error)) {
@@ -57,7 +80,7 @@ func (l link) Records(st geo.Stream, from geo.Seq, bytesMax int, done func([][]b
 			if sh := l.far.shipper(st.Range); sh != nil {
 				out = sh.Ready(st, from, out)
 			}
-			return out, err
+			return l.s.poisoned.damage(st, from, out), err
 		}
 		return nil, errLink
 	})
@@ -99,11 +122,13 @@ func (l link) Chunk(ref extent.Ref, done func([]byte, error)) {
 		}
 		done(data, err)
 	}
-	call(l, answer, func() ([]byte, error) {
-		if l.s.chance(l.s.rates.pullLose) {
-			return nil, errChunkLost
-		}
-		return l.far.readChunk(ref)
+	l.cross(ref, func() {
+		call(l, answer, func() ([]byte, error) {
+			if l.s.chance(l.s.rates.pullLose) {
+				return nil, errChunkLost
+			}
+			return l.far.readChunk(ref)
+		})
 	})
 }
 
@@ -123,15 +148,17 @@ func (l link) Push(refs []extent.Ref, done func(error)) {
 		l.s.counts.ChunkPushed++
 		l.Push(refs[1:], done)
 	}
-	call(l, answer, func() (struct{}, error) {
-		if l.s.chance(l.s.rates.pushLose) {
-			return struct{}{}, errChunkLost
-		}
-		data, err := l.far.far.readChunk(refs[0])
-		if err == nil {
-			err = l.far.PutChunk(context.Background(), refs[0], data)
-		}
-		return struct{}{}, err
+	l.cross(refs[0], func() {
+		call(l, answer, func() (struct{}, error) {
+			if l.s.chance(l.s.rates.pushLose) {
+				return struct{}{}, errChunkLost
+			}
+			data, err := l.far.far.readChunk(refs[0])
+			if err == nil {
+				err = l.far.PutChunk(context.Background(), refs[0], data)
+			}
+			return struct{}{}, err
+		})
 	})
 }
 
@@ -148,6 +175,9 @@ type linkedPublisher struct {
 func (p linkedPublisher) Publish(subject string, data []byte, done func(error)) error {
 	if p.s.busCut {
 		return bus.ErrUnavailable
+	}
+	if why := p.s.callsRefused; why != nil {
+		return fmt.Errorf("%w: %w", bus.ErrUnavailable, why)
 	}
 	if err := p.Publisher.Publish(subject, data, done); err != nil {
 		return err

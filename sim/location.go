@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"antipode/directory"
@@ -66,6 +67,8 @@ type receiving struct {
 	*receive.Receiver
 	at    time.Duration
 	dirty bool
+	// dead means that the process that receives was killed, and that no other one takes over.
+	dead bool
 }
 
 // ackWait is short, so that the bus delivers again within a run.
@@ -137,7 +140,7 @@ func (l *location) alarm(reason string) {
 	case receive.AlarmGap:
 		l.s.counts.Gap++
 	case receive.AlarmFork, receive.AlarmChecksum, receive.AlarmEpoch, ship.AlarmLost, ship.AlarmBudget:
-		if !l.s.rewritten && !l.s.mayAlarm(reason) {
+		if !l.s.rewritten && l.s.poisoned == nil && !l.s.mayAlarm(reason) {
 			l.s.fail(fmt.Errorf("%w: %s", ErrAlarm, reason))
 		}
 	}
@@ -148,6 +151,9 @@ func (l *location) member(id geo.NodeID) *member { return l.members[id-1] }
 // next is when somebody here wants to work.
 func (l *location) next() time.Duration {
 	next := l.receiving.at
+	if l.receiving.dead {
+		next = math.MaxInt64
+	}
 	if l.sweeping.Sweeper != nil {
 		next = min(next, l.sweeping.at)
 	}
@@ -165,7 +171,7 @@ func (l *location) work() bool {
 	for _, m := range l.members {
 		busy = m.work() || busy
 	}
-	if l.receiving.dirty || l.s.now >= l.receiving.at {
+	if !l.receiving.dead && (l.receiving.dirty || l.s.now >= l.receiving.at) {
 		l.receiving.dirty = false
 		l.receiving.at = l.s.now + l.receiving.Step(l.s.now)
 		busy = true

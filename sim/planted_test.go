@@ -22,40 +22,48 @@ func TestPlantedBugsAreCaught(t *testing.T) {
 	for _, c := range []struct {
 		bug plantedbugs.Bug
 		by  error
+		// stall is the kind of run that shows it, empty for one of faults.
+		stall Stall
 	}{
-		{plantedbugs.SkipStream, ErrMissing},
-		{plantedbugs.ApplyOutOfOrder, ErrReceivedOrder},
-		{plantedbugs.AckAtQuorum, ErrNotDurable},
-		{plantedbugs.CursorOutsideBatch, ErrReplicaState},
-		{plantedbugs.SplitTransaction, ErrMixed},
-		{plantedbugs.MatchWithoutPayload, ErrPayload},
-		{plantedbugs.ApplyWithoutPayload, ErrPayload},
-		{plantedbugs.LongLease, ErrStaleRead},
-		{plantedbugs.VoteBeforeSync, ErrVote},
-		{plantedbugs.VoidLease, ErrStaleRead},
-		{plantedbugs.WallClock, ErrCommitTime},
-		{plantedbugs.SnapshotWithoutCursor, ErrReplicaState},
-		{plantedbugs.SnapshotOverOldRows, ErrReplicaState},
-		{plantedbugs.TrimUnacknowledged, ErrConserved},
-		{plantedbugs.EmptyUnderOldID, ErrForgot},
-		{plantedbugs.ReadUnverified, ErrContent},
-		{plantedbugs.PutUnverified, ErrContent},
-		{plantedbugs.ScrubBlind, ErrUnrepaired},
-		{plantedbugs.LeaseWithoutQuorum, ErrStaleRead},
-		{plantedbugs.OverlayOutlivesTerm, ErrStale},
-		{plantedbugs.LeaseOfPassBegin, ErrStaleRead},
-		{plantedbugs.HeldUnnamed, ErrClosed},
-		{plantedbugs.ClosedAheadOfFrame, ErrClosed},
-		{plantedbugs.ClockUnchecked, ErrFuture},
-		{plantedbugs.TrimUncompared, ErrConserved},
-		{plantedbugs.DuplicateByNumber, ErrHidden},
-		{plantedbugs.FellOutOnce, ErrClosed},
+		{plantedbugs.SkipStream, ErrMissing, ""},
+		{plantedbugs.ApplyOutOfOrder, ErrReceivedOrder, ""},
+		{plantedbugs.AckAtQuorum, ErrNotDurable, ""},
+		{plantedbugs.CursorOutsideBatch, ErrReplicaState, ""},
+		{plantedbugs.SplitTransaction, ErrMixed, ""},
+		{plantedbugs.MatchWithoutPayload, ErrPayload, ""},
+		{plantedbugs.ApplyWithoutPayload, ErrPayload, ""},
+		{plantedbugs.LongLease, ErrStaleRead, ""},
+		{plantedbugs.VoteBeforeSync, ErrVote, ""},
+		{plantedbugs.VoidLease, ErrStaleRead, ""},
+		{plantedbugs.WallClock, ErrCommitTime, ""},
+		{plantedbugs.SnapshotWithoutCursor, ErrReplicaState, ""},
+		{plantedbugs.SnapshotOverOldRows, ErrReplicaState, ""},
+		{plantedbugs.TrimUnacknowledged, ErrConserved, ""},
+		{plantedbugs.EmptyUnderOldID, ErrForgot, ""},
+		{plantedbugs.ReadUnverified, ErrContent, ""},
+		{plantedbugs.PutUnverified, ErrContent, ""},
+		{plantedbugs.ScrubBlind, ErrUnrepaired, ""},
+		{plantedbugs.LeaseWithoutQuorum, ErrStaleRead, ""},
+		{plantedbugs.OverlayOutlivesTerm, ErrStale, ""},
+		{plantedbugs.LeaseOfPassBegin, ErrStaleRead, ""},
+		{plantedbugs.HeldUnnamed, ErrClosed, ""},
+		{plantedbugs.ClosedAheadOfFrame, ErrClosed, ""},
+		{plantedbugs.ClockUnchecked, ErrFuture, ""},
+		{plantedbugs.TrimUncompared, ErrConserved, ""},
+		{plantedbugs.DuplicateByNumber, ErrHidden, ""},
+		{plantedbugs.WhyOneClock, ErrWhy, "clock stepped"},
+		{plantedbugs.VerifyMoved, ErrVerify, "link cut"},
+		{plantedbugs.FellOutOnce, ErrClosed, ""},
 	} {
 		t.Run(c.bug.String(), func(t *testing.T) {
 			plantedbugs.Plant(c.bug)
 			defer plantedbugs.Plant(0)
 			caught := Result{}
-			play(plantedSeeds, func(res Result) bool {
+			run := func(seed uint64) Result { return Run(Options{Seed: seed}) }
+			if c.stall != "" {
+				run = func(seed uint64) Result { return RunStall(Options{Seed: seed}, c.stall) }
+			}
+			playEach(plantedSeeds, run, func(res Result) bool {
 				caught = res
 				return !errors.Is(res.Err, c.by) // It may break other promises on the way.
 			})

@@ -11,6 +11,7 @@ import (
 
 	"antipode/geo"
 	"antipode/internal/clock"
+	"antipode/stamp/extent"
 	"antipode/stamp/ranges"
 	"antipode/stamp/state"
 )
@@ -50,6 +51,10 @@ func outboxBudget(seed uint64) int64 {
 // Lengths of a run, in virtual time.
 const (
 	faultPhase = 5 * time.Second
+	// patientTimeout is for how long.
+	patientTimeout = 10 * time.Second
+	// storyMax is when the clients stop at the latest where there is a story.
+	storyMax = time.Minute
 	// bootMax, drainMax: a location that takes longer to elect, or a backlog that
 	// takes longer to drain after all faults ended, is stuck.
 	bootMax = 10 * time.Second
@@ -139,6 +144,18 @@ type Sim struct {
 	sweeps bool
 	// faulty means that faults may occur; before and after, the network is honest.
 	faulty bool
+	// story is what happens in place of a run of faults, nil for those. victims draws what it concerns.
+	story   func()
+	victims *rand.Rand
+	// patient means that leaders wait long for a replica that is slow.
+	patient bool
+	// callsRefused is how the other location refuses every call, nil if it answers. huge are chunks that take
+	// for ever to cross the link; poisoned are records that cannot be decoded. wrongClocks means that more
+	// clocks of a location are wrong than may be.
+	callsRefused error
+	huge         map[extent.ChunkID]bool
+	poisoned     *poisoned
+	wrongClocks  bool
 	// looks counts the looks of startChecks.
 	looks int
 	// workEnd is when the clients stop.
@@ -150,10 +167,15 @@ type Sim struct {
 func Run(o Options) Result {
 	s := newSim(o)
 	s.skewMax, s.budget = skewMax, outboxBudget(o.Seed)
-	if s.played(o.Seed) {
+	return s.result(o.Seed)
+}
+
+// result plays a run to its end.
+func (s *Sim) result(seed uint64) Result {
+	if s.played(seed) {
 		s.close()
 	}
-	res := Result{Seed: o.Seed, Hash: s.log.h.Sum64(), Events: s.log.count, Counts: s.counts, Err: s.err}
+	res := Result{Seed: seed, Hash: s.log.h.Sum64(), Events: s.log.count, Counts: s.counts, Err: s.err}
 	if s.err != nil {
 		res.Tail = s.log.lines()
 	}
@@ -166,6 +188,7 @@ func newSim(o Options) *Sim {
 		rng:   rand.New(rand.NewPCG(o.Seed, 0x616e7469706f6465)),
 		clock: clock.NewManual(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)),
 		log:   newEventLog(o.Tee), shared: state.NewShared(16<<20, 4096),
+		huge: map[extent.ChunkID]bool{},
 	}
 }
 
@@ -185,7 +208,7 @@ func (s *Sim) played(seed uint64) (whole bool) {
 			s.fail(fmt.Errorf("%w: %v\n%s", ErrPanic, p, debug.Stack()))
 		}
 	}()
-	s.sweeps = seed%sweepingEvery == 0
+	s.sweeps = seed%sweepingEvery == 0 && s.story == nil
 	s.run(stampNodes(seed))
 	return true
 }
@@ -196,8 +219,16 @@ func (s *Sim) run(nodes [2]int) {
 	s.flushEntries = [...]uint64{60, 20_000}[s.rng.IntN(2)]
 	s.build(nodes)
 	s.inSyncTimeout = s.between(40*time.Millisecond, 300*time.Millisecond)
+	if s.patient {
+		s.inSyncTimeout = patientTimeout
+	}
 	s.boot()
 	if s.err != nil {
+		return
+	}
+	if s.story != nil {
+		s.workEnd = s.now + storyMax
+		s.story()
 		return
 	}
 	s.workEnd = s.now + faultPhase
@@ -227,10 +258,12 @@ func (s *Sim) boot() {
 	ctx := context.Background()
 	for _, a := range accountPlan {
 		made := newAccount(a.name, s.locations[a.home])
-		if _, err := made.home.directory.Create(ctx, a.name, []byte("key1"), []byte("key2")); err != nil {
+		stored, err := made.home.directory.Create(ctx, a.name, []byte("key1"), []byte("key2"))
+		if err != nil {
 			s.fail(fmt.Errorf("%w: account %s: %w", ErrDrain, a.name, err))
 			return
 		}
+		made.epoch = stored.GeoEpoch()
 		s.accounts = append(s.accounts, made)
 		for _, svc := range used {
 			if err := s.await(made.home, s.newContainer(made, svc)); err != nil {

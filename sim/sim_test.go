@@ -63,12 +63,17 @@ func report(t *testing.T, res Result) {
 	for _, line := range res.Tail {
 		fmt.Println("   ", line)
 	}
-	t.Errorf("%v\nreplay: make sim SEED=%d", res.Err, res.Seed)
+	t.Errorf("%v\nreplay: go test ./sim -run '%s' -args -seed=%d", res.Err, t.Name(), res.Seed)
 }
 
 // play runs the seeds 1 to n, as many at a time as there are processors, and gives
 // the results to each in the order of the seeds until it returns false.
 func play(n int, each func(Result) bool) {
+	playEach(n, func(seed uint64) Result { return Run(Options{Seed: seed}) }, each)
+}
+
+// playEach is play with another kind of run.
+func playEach(n int, run func(seed uint64) Result, each func(Result) bool) {
 	results := make([]chan Result, n)
 	for i := range results {
 		results[i] = make(chan Result, 1)
@@ -80,7 +85,7 @@ func play(n int, each func(Result) bool) {
 	for range runtime.GOMAXPROCS(0) {
 		wg.Go(func() {
 			for i := int(next.Add(1)) - 1; i < n && !ended.Load(); i = int(next.Add(1)) - 1 {
-				results[i] <- Run(Options{Seed: uint64(i + 1)})
+				results[i] <- run(uint64(i + 1))
 			}
 		})
 	}

@@ -41,9 +41,11 @@ func (h *history) lossy() bool { return h.incarnation != 0 || h.l.far.history[h.
 
 // mustStop returns why a stream of this range may not go on.
 func (h *history) mustStop(st geo.Stream) change.StopReason {
-	switch {
+	switch p := h.s.poisoned; {
 	case h.fellOut(st):
 		return change.StopBudget
+	case p != nil && p.stream == st:
+		return change.StopPoison
 	case h.forked(st):
 		return change.StopForked
 	case h.m.trimmed[st] > h.copied(st).Seq:

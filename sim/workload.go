@@ -25,6 +25,7 @@ var accountPlan = [...]struct { //nolint:gochecknoglobals // A table.
 
 const (
 	clientsOfAccount = 4
+	clientsOfStory   = 2
 	// thinkMax bounds the pause of a client between two operations. patience is how long it waits
 	// for an answer; then the outcome is unknown.
 	thinkMax = 60 * time.Millisecond
@@ -34,6 +35,7 @@ const (
 // account is an account and its containers so far.
 type account struct {
 	name       geo.Account
+	epoch      geo.Epoch
 	home       *location
 	containers map[geo.Service][]*container
 	// synced is what the other location showed of each service.
@@ -161,7 +163,11 @@ func (s *Sim) takeOp(a *account, id geo.RangeID) *op {
 // startWorkload starts the clients.
 func (s *Sim) startWorkload() {
 	for _, a := range s.accounts {
-		for range clientsOfAccount {
+		n := clientsOfAccount
+		if s.story != nil {
+			n = clientsOfStory
+		}
+		for range n {
 			s.client(a)
 		}
 	}
@@ -178,7 +184,7 @@ func (s *Sim) client(a *account) {
 		switch {
 		case s.chance(s.churn(0.02)):
 			s.submit(s.newContainer(a, svc), next)
-		case s.chance(s.churn(0.01)):
+		case s.chance(s.churn(0.01)) && s.story == nil:
 			s.deleteContainer(a, svc, next)
 		case s.chance(0.25):
 			s.read(a, next)

@@ -46,10 +46,23 @@ type RangeFlow struct {
 	Service string      `json:"service"`
 	// Leader is the node that leads the range at the location; absent while none is known.
 	Leader string `json:"leader,omitempty"`
+	// Lead is known to that node alone.
+	Lead *LeadFlow `json:"lead,omitempty"`
 	// Source is known to the leader of the range alone: absent at the secondary, and without a leader.
 	Source *SourceFlow `json:"source,omitempty"`
 	// Receiver is known to the process that receives: absent at the primary, and while none does.
 	Receiver *ReceiverFlow `json:"receiver,omitempty"`
+}
+
+// LeadFlow is what keeps the leader of a range from committing.
+type LeadFlow struct {
+	// DiskFull: its disk is nearly full; it commits closed records, and nothing that takes room.
+	DiskFull bool `json:"disk_full,omitempty"`
+	// Refuses says why it commits nothing at all; absent if it does.
+	Refuses string `json:"refuses,omitempty"`
+	// Slowest is the node whose in-sync replica needs longest to take what the leader has, for SlowestSeconds.
+	Slowest        string  `json:"slowest,omitempty"`
+	SlowestSeconds float64 `json:"slowest_seconds,omitempty"`
 }
 
 // SourceFlow is a range of the primary location.

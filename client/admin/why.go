@@ -24,6 +24,8 @@ const (
 	StageStopped = "stopped"
 	// StageLink: the locations do not reach each other, or a bus does not answer.
 	StageLink = "link"
+	// StageClock: nothing is known to wait; the clocks of the two locations differ.
+	StageClock = "clock"
 	// StageUnknown: what was read does not show it.
 	StageUnknown = "unknown"
 )

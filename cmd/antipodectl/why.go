@@ -28,6 +28,7 @@ catalog's, where that is, and the stage:
                     account's gate, the clock, or an earlier record that is being pulled (gap)
   failing           the secondary cannot commit it: no leader, or the error
   stopped           the stream may not go on: an operator has to decide
+  clock             nothing is known to wait; the clocks of the two locations differ
   link              the locations do not reach each other, or a bus does not answer
   unknown           what the locations answered does not show it
 

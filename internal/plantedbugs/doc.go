@@ -73,6 +73,10 @@ const (
 	DuplicateByNumber
 	// FellOutOnce names what fell out of the outbox in the first frame of a backlog alone (R18).
 	FellOutOnce
+	// WhyOneClock takes what holds Last Sync Time back to be late by the clock of the secondary alone.
+	WhyOneClock
+	// VerifyMoved compares lanes whose two ends stand at different records.
+	VerifyMoved
 )
 
 // String is the bug's name in reports.
@@ -132,6 +136,10 @@ func (b Bug) String() string {
 		return "duplicate-by-number"
 	case FellOutOnce:
 		return "fell-out-once"
+	case WhyOneClock:
+		return "why-one-clock"
+	case VerifyMoved:
+		return "verify-moved"
 	}
 	return "none"
 }

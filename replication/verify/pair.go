@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"antipode/geo"
+	"antipode/internal/plantedbugs"
 )
 
 // Bounds of what one end is asked.
@@ -204,7 +205,7 @@ func (p *pair) state(l geo.Lane) (s state, why string) {
 		return stopped, "the stream is stopped at the secondary: " + at.Stopped
 	case head.Stopped != "":
 		return stopped, "the stream is stopped at the primary: " + head.Stopped
-	case head.Head == at.Head:
+	case head.Head == at.Head || plantedbugs.Planted(plantedbugs.VerifyMoved):
 		return ready, ""
 	case head.Head.Seq == at.Head.Seq:
 		return moved, fmt.Sprintf("record #%d is not the same in both locations", head.Head.Seq)

@@ -66,6 +66,28 @@ func whyCases() []whyCase {
 		{"no leader at the secondary", func(_, _ flow, r ranged, _ stream) { r.Leader = "" }, wire.StageFailing, "south", "", false, 4},
 		{"commits fail", func(_, _ flow, r ranged, _ stream) { r.Receiver.Commit = trouble }, wire.StageFailing, "south", "", false, 4},
 		{"a commit does not end", func(_, _ flow, r ranged, _ stream) { r.Receiver.CommittingSeconds = 2 }, wire.StageFailing, "south", "", false, 4},
+		{"the disk of the leader is full", func(_, _ flow, r ranged, _ stream) {
+			r.Lead, r.Receiver.Commit = &wire.LeadFlow{DiskFull: true}, trouble
+		}, wire.StageFailing, "south", "", false, 4},
+		{"no quorum of clocks at the secondary", func(_, _ flow, r ranged, _ stream) {
+			r.Lead, r.Receiver.Commit = &wire.LeadFlow{Refuses: "its clock is wrong"}, trouble
+		}, wire.StageFailing, "south", "", false, 4},
+		{"a replica is slow", func(_, _ flow, r ranged, s stream) {
+			r.Lead, r.Receiver.Closed = &wire.LeadFlow{Slowest: "south-2", SlowestSeconds: 2}, s.SyncTime
+		}, wire.StageFailing, "south", "", false, 4},
+		{"a replica is slow, and the range not late", func(_, _ flow, r ranged, _ stream) {
+			r.Lead = &wire.LeadFlow{Slowest: "south-2", SlowestSeconds: 2}
+		}, wire.StageInStream, "south", "", true, 4},
+		{"no quorum of clocks at the primary", func(n, _ flow, r ranged, s stream) {
+			n.Ranges[1].Lead, r.Receiver.Closed = &wire.LeadFlow{Refuses: "its clock is wrong"}, s.SyncTime
+			*s = wire.ReceiverStream{SyncTime: s.SyncTime}
+		}, wire.StageNotPublished, "north", "", false, 4},
+		{"the clocks of the secondary are ahead", func(n, _ flow, r ranged, s stream) {
+			n.At, r.Receiver.Closed = s.SyncTime, s.SyncTime
+		}, wire.StageClock, "south", "", false, 4},
+		{"the clocks are ahead, and something is late by both", func(n, _ flow, _ ranged, s stream) {
+			n.At = wire.Time{Time: s.SyncTime.Add(2 * time.Second)}
+		}, wire.StageInStream, "south", "", true, 4},
 		{"no process receives", func(_, s flow, _ ranged, _ stream) { s.Services = nil }, wire.StageFailing, "south", "", false, 0},
 		{"the process that receives may be silent", func(_, s flow, _ ranged, _ stream) {
 			s.Services, s.Silent = nil, []string{"south-2"}
@@ -145,6 +167,11 @@ func TestWhyWellAndSilent(t *testing.T) {
 	got, err = b.Why(t.Context(), "photos", 3*time.Second, "")
 	require.NoError(t, err)
 	require.EqualValues(t, "south", got.Silent[0].Location)
+	north.flow.Ranges[1].Source.Publish = &wire.Trouble{Error: "it burns", Seconds: 3}
+	seen, err := b.Why(t.Context(), "photos", 0, "")
+	require.NoError(t, err)
+	require.Equal(t, []any{wire.StageLink, geo.Location("north")}, []any{seen.Services[0].Causes[0].Stage, seen.Services[0].Causes[0].Location}, "the primary alone shows it")
+	north.flow.Ranges[1].Source.Publish = nil
 	for _, w := range got.Services {
 		require.False(t, w.OK)
 		require.Len(t, w.Causes, 1)

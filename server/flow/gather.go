@@ -13,9 +13,33 @@ import (
 	"antipode/replication/receive"
 	"antipode/replication/ship"
 	"antipode/stamp/cursor"
+	"antipode/stamp/kv"
 	"antipode/stamp/node"
+	"antipode/stamp/skew"
 	"antipode/stats"
 )
+
+// Lead is what keeps the leader of a range from committing, nil if the node does not lead it.
+func Lead(location geo.Location, n *node.Node, id geo.RangeID) *wire.LeadFlow {
+	r := n.Range(id)
+	if r == nil || !r.Leading() {
+		return nil
+	}
+	out := &wire.LeadFlow{DiskFull: n.DiskFull()}
+	switch {
+	case r.ClockRefused():
+		offsets, _ := n.Clocks()
+		out.Refuses = "no quorum has the same time: " + skew.Describe(offsets)
+	case r.InSync() < 2:
+		out.Refuses = "fewer than two replicas are in sync"
+	}
+	for _, s := range r.View().Standings {
+		if took := s.Took.Seconds(); s.InSync && s.Node != n.ID() && took > out.SlowestSeconds {
+			out.Slowest, out.SlowestSeconds = wire.NodeName(location, s.Node), took
+		}
+	}
+	return out
+}
 
 // Source is what the leader of a range knows of the streams of an account that it numbers: their heads, and
 // what its shipper has under way, the zero view if there is none.
@@ -93,10 +117,10 @@ func Add(out *wire.Flow, to *wire.ReceiverFlow, v receive.RangeView) {
 	}
 }
 
-// unreached reports whether a call failed because the other location was not reached. Any other error is
-// its answer.
+// unreached reports whether a call failed because the other location was not reached, or before it came to
+// an answer: there it is refused, for example, without the right certificate. Any other error is its answer.
 func unreached(err error) bool {
-	for _, e := range []error{link.ErrCut, link.ErrBusy, node.ErrUnreachable, context.DeadlineExceeded} {
+	for _, e := range []error{link.ErrCut, link.ErrBusy, node.ErrUnreachable, kv.ErrUnknown, context.DeadlineExceeded} {
 		if errors.Is(err, e) {
 			return true
 		}
@@ -140,6 +164,9 @@ func Merge(processes []wire.Flow) wire.Flow {
 			}
 			if out.Ranges[i].Leader == "" {
 				out.Ranges[i].Leader = r.Leader
+			}
+			if out.Ranges[i].Lead == nil {
+				out.Ranges[i].Lead = r.Lead
 			}
 			if out.Ranges[i].Source == nil {
 				out.Ranges[i].Source = r.Source

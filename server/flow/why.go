@@ -9,6 +9,7 @@ import (
 
 	wire "antipode/client/admin"
 	"antipode/geo"
+	"antipode/internal/plantedbugs"
 	"antipode/stats"
 )
 
@@ -77,6 +78,9 @@ func (e ends) explain(w *wire.ServiceWhy, threshold time.Duration) {
 	}
 	if e.receiver == nil {
 		w.Causes = []wire.Cause{{Stage: wire.StageUnknown, Location: e.account.Secondary, Detail: "the secondary could not be asked"}}
+		if c := e.publishCause(); c != nil {
+			w.Causes = append([]wire.Cause{*c}, w.Causes...)
+		}
 		return
 	}
 	if silent := e.receiver.Silent; len(e.receiver.Services) == 0 && len(silent) > 0 {
@@ -86,9 +90,13 @@ func (e ends) explain(w *wire.ServiceWhy, threshold time.Duration) {
 		return
 	}
 	if len(e.receiver.Services) == 0 {
-		w.Causes = []wire.Cause{{
-			Stage: wire.StageFailing, Location: e.account.Secondary, Detail: "no process there receives: the catalog range has no leader",
-		}}
+		detail := "no process there receives: the catalog range has no leader"
+		for _, r := range e.receiver.Ranges {
+			if r.Service == geo.Catalog.String() && r.Leader != "" {
+				detail = "no process there receives, although " + r.Leader + " leads the catalog range"
+			}
+		}
+		w.Causes = []wire.Cause{{Stage: wire.StageFailing, Location: e.account.Secondary, Detail: detail}}
 		return
 	}
 	link := e.linkCause()
@@ -123,8 +131,10 @@ func urgency(c wire.Cause) int {
 		return 1
 	case wire.StageFailing:
 		return 2
-	case wire.StageUnknown:
+	case wire.StageClock:
 		return 4
+	case wire.StageUnknown:
+		return 5
 	}
 	return 3
 }
@@ -136,8 +146,10 @@ func (e ends) rangeCauses(r wire.RangeFlow, link *wire.Cause, threshold time.Dur
 		return []wire.Cause{e.at(e.account.Secondary, r, wire.Cause{Stage: wire.StageFailing, Detail: "how far the range is applied is not known: it has no leader here"})}
 	}
 	var out []wire.Cause
-	late := func(t wire.Time) bool { return t.IsZero() || e.receiver.At.Sub(t.Time) > threshold }
-	failing := e.failing(r)
+	old := func(t wire.Time) bool { return t.IsZero() || e.receiver.At.Sub(t.Time) > threshold }
+	// What is new by the clock of the primary, which gave the time, is only made to look old here.
+	late := func(t wire.Time) bool { return old(t) && !e.newThere(t, threshold) }
+	failing := e.failing(r, late(to.Closed))
 	if failing != nil && (late(to.Closed) || link == nil) {
 		out = append(out, *failing)
 	}
@@ -158,10 +170,24 @@ func (e ends) rangeCauses(r wire.RangeFlow, link *wire.Cause, threshold time.Dur
 			}
 		}
 	}
-	if moves && failing == nil && link == nil && late(to.Closed) {
+	switch {
+	case !moves || failing != nil || link != nil || !old(to.Closed):
+	case late(to.Closed):
 		out = append(out, e.rangeCause(r, threshold))
+	default:
+		out = append(out, e.at(e.account.Secondary, r, wire.Cause{Stage: wire.StageClock, Detail: fmt.Sprintf(
+			"the clock here is %s ahead of the primary's, by which all is well; one location's clock is wrong", e.receiver.At.Sub(e.source.At.Time).Round(100*time.Millisecond),
+		)}))
 	}
 	return out
+}
+
+// newThere reports whether a time of the primary is new by its own clock.
+func (e ends) newThere(t wire.Time, threshold time.Duration) bool {
+	if plantedbugs.Planted(plantedbugs.WhyOneClock) {
+		return false
+	}
+	return e.source != nil && !t.IsZero() && e.source.At.Sub(t.Time) <= threshold
 }
 
 // at places a cause.
@@ -188,12 +214,26 @@ func (e ends) stopped(r wire.RangeFlow, s wire.ReceiverStream) wire.Cause {
 	})
 }
 
-// failing is why what is received of a range cannot be committed, nil if it can.
-func (e ends) failing(r wire.RangeFlow) *wire.Cause {
+// slowReplica is from how long on a replica that takes what its leader has is named, where a range is late.
+const slowReplica = 250 * time.Millisecond
+
+// failing is why what is received of a range cannot be committed, or not in time where it is late; nil if it
+// can.
+func (e ends) failing(r wire.RangeFlow, late bool) *wire.Cause {
 	c := wire.Cause{Stage: wire.StageFailing}
+	var lead wire.LeadFlow
+	if r.Lead != nil {
+		lead = *r.Lead
+	}
 	switch to := r.Receiver; {
 	case r.Leader == "":
 		c.Detail = "the range has no leader at the secondary"
+	case lead.Refuses != "":
+		c.Detail = "commits at the secondary fail at " + r.Leader + ": " + lead.Refuses
+	case lead.DiskFull:
+		c.Detail = "commits at the secondary fail: the disk of " + r.Leader + " is nearly full"
+	case late && to.Commit == nil && lead.SlowestSeconds > slowReplica.Seconds():
+		c.Detail, c.Seconds = "commits at the secondary wait for the replica on "+lead.Slowest, &lead.SlowestSeconds
 	case to.Commit != nil:
 		c.Detail = "commits at the secondary fail"
 	case to.CommittingSeconds > Threshold.Seconds():
@@ -322,6 +362,8 @@ func (e ends) rangeCause(r wire.RangeFlow, threshold time.Duration) wire.Cause {
 			return unsent("the range has no leader at the primary")
 		case there.Source == nil:
 			return unsent("the leader of the range at the primary could not be asked")
+		case there.Lead != nil && there.Lead.Refuses != "":
+			return unsent("the primary commits nothing at " + there.Leader + ": " + there.Lead.Refuses)
 		case there.Source.Full:
 			return unsent("the stream is full: the secondary does not take what it holds")
 		case records > 0:

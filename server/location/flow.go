@@ -42,8 +42,13 @@ func (l *Location) Flow(ctx context.Context, name geo.Account) (wire.Flow, error
 		if node, known := stamp.LeaderNode(d.ID); known {
 			r.Leader = wire.NodeName(l.o.Name, node)
 		}
-		if lead := stamp.Leader(d.ID); lead != nil && a.Primary == l.o.Name {
-			r.Source = l.sourceFlow(lead, name)
+		if lead := stamp.Leader(d.ID); lead != nil {
+			if n := stamp.Node(lead.Leader()); n != nil {
+				r.Lead = flow.Lead(l.o.Name, n, d.ID)
+			}
+			if a.Primary == l.o.Name {
+				r.Source = l.sourceFlow(lead, name)
+			}
 		}
 		if receives {
 			src := geo.SourceRange{Origin: a.Primary, Range: d.ID}

@@ -23,6 +23,7 @@ func (p *process) Flow(_ context.Context, name geo.Account) (wire.Flow, error) {
 		out.Services, out.Speeds = []wire.ServiceStatus{{Service: "table"}}, map[string]float64{"table": 1}
 		out.Calls = &wire.Trouble{Error: "away"}
 		out.Ranges[0].Receiver = &wire.ReceiverFlow{Ahead: true}
+		out.Ranges[0].Lead = &wire.LeadFlow{DiskFull: true}
 	case 3:
 		out.Link.State = wire.LinkCut
 	}
@@ -43,7 +44,7 @@ func TestFlowOfAllProcesses(t *testing.T) {
 			Ranges: []wire.RangeFlow{
 				{
 					Range: 1, Leader: "north-1", Source: &wire.SourceFlow{Streams: []wire.SourceStream{{Head: 7}}},
-					Receiver: &wire.ReceiverFlow{Ahead: true},
+					Receiver: &wire.ReceiverFlow{Ahead: true}, Lead: &wire.LeadFlow{DiskFull: true},
 				},
 				{Range: 4, Leader: "north-2", Source: &wire.SourceFlow{Streams: []wire.SourceStream{{Head: 9}}}},
 			},

@@ -45,6 +45,8 @@ type peer struct {
 	// last decide found it at the end of the log.
 	behind      uint64
 	behindSince time.Duration
+	// took is how long it was behind before it reached an index, the last time or now: see Standing.
+	took time.Duration
 	// silentSince is when it last sent anything before this term; 0 means unknown.
 	silentSince time.Duration
 }
@@ -108,6 +110,7 @@ func (s *inSync) decide(now, ran time.Duration) {
 		if p.behind != 0 && p.match >= p.behind {
 			// It reached what was the end of the log a moment ago. Under load no replica is
 			// ever seen at the very end.
+			p.took = ran - p.behindSince
 			if p.out && ran-p.behindSince < s.timeout/2 {
 				s.rejoin(p, now)
 			}
@@ -128,6 +131,9 @@ func (s *inSync) decide(now, ran time.Duration) {
 			s.move(p, false, now)
 			s.log.Warn("replica does not answer and left the in-sync set; writes go on with the others",
 				"node", p.node, "at", p.match, "want", p.behind)
+		}
+		if p.behind != 0 {
+			p.took = max(p.took, ran-p.behindSince)
 		}
 	}
 }
@@ -232,6 +238,9 @@ type Standing struct {
 	// Since is when the replica came into the in-sync set or left it, in monotonic time: at the
 	// earliest when the leader began to lead.
 	Since time.Duration
+	// Took is for how long the replica lacked what the leader had, the last time that it did or, if that is
+	// longer, now. A leader answers no sooner than its slowest in-sync replica.
+	Took time.Duration
 }
 
 // Standings are the standings of all voters as this leader sees them; nil elsewhere.
@@ -241,7 +250,7 @@ func (r *Replica) Standings() []Standing {
 	}
 	out := make([]Standing, 0, len(r.inSync.peers))
 	for _, p := range r.inSync.peers {
-		out = append(out, Standing{p.node, !p.out, p.since})
+		out = append(out, Standing{p.node, !p.out, p.since, p.took})
 	}
 	return out
 }

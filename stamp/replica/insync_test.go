@@ -58,6 +58,41 @@ func TestInSyncSet(t *testing.T) {
 	require.Equal(t, now, s.peers[1].since, "since it left")
 }
 
+// A replica that is slow and stays in sync shows for how long it lacked what the leader had, while it does and
+// until it was faster; one that keeps up shows no more than that takes.
+func TestInSyncTook(t *testing.T) {
+	s := &inSync{}
+	s.init(Options{InSyncTimeout: time.Minute, Logger: slog.New(slog.DiscardHandler)})
+	s.configure(FirstMembers([]geo.NodeID{1, 2, 3}))
+	now := time.Second
+	step := func(after time.Duration, match ...uint64) {
+		now += after
+		for i := range s.peers {
+			s.peers[i].match = match[i]
+		}
+		s.decide(now, now)
+	}
+	took := func() (out [3]time.Duration) {
+		for i, p := range s.peers {
+			out[i] = p.took
+		}
+		return out
+	}
+	step(0, 10, 10, 10)
+	require.Zero(t, took())
+	step(0, 20, 10, 10)
+	step(5*time.Millisecond, 20, 20, 10)
+	step(2*time.Second, 30, 20, 10)
+	require.Equal(t, [3]time.Duration{0, 5 * time.Millisecond, 2005 * time.Millisecond}, took(), "it still lacks it")
+	step(0, 30, 30, 30)
+	require.Equal(t, [3]time.Duration{0, 0, 2005 * time.Millisecond}, took(), "it has it now")
+	step(0, 40, 40, 30)
+	step(time.Second, 50, 50, 40)
+	require.Equal(t, time.Second, took()[2], "faster this time")
+	step(3*time.Millisecond, 50, 50, 50)
+	require.Equal(t, 3*time.Millisecond, took()[2])
+}
+
 // A new leader counts its predecessor out as soon as that was silent for the timeout, its
 // silence before the election included; a replica of which nothing is known has all of it,
 // and so has a predecessor that answers.

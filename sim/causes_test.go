@@ -1,0 +1,44 @@
+package sim
+
+import (
+	"flag"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+var stalls = flag.Int("stalls", 2, "how many seeds of each cause of a stall to play")
+
+// Ten causes for which Last Sync Time stands still: why names the right stage, range and lane within 2 s
+// after each can be seen, names nothing before and after it, and nothing for services that it spares.
+// One seed of one cause: go test ./sim -run 'TestStalls/link_cut' -args -seed=7 -trace.
+func TestStalls(t *testing.T) {
+	require.Len(t, Stalls(), 10)
+	if *seed != 0 {
+		for _, c := range Stalls() {
+			t.Run(string(c), func(t *testing.T) { report(t, RunStall(stallOptions(*seed), c)) })
+		}
+		return
+	}
+	n := *stalls
+	if testing.Short() {
+		n = min(n, 1)
+	}
+	for _, c := range Stalls() {
+		t.Run(string(c), func(t *testing.T) {
+			playEach(n, func(seed uint64) Result { return RunStall(Options{Seed: seed}, c) }, func(res Result) bool {
+				report(t, res)
+				return true
+			})
+		})
+	}
+}
+
+func stallOptions(seed uint64) Options {
+	o := Options{Seed: seed}
+	if *trace {
+		o.Tee = func(line string) { fmt.Println(line) }
+	}
+	return o
+}

@@ -1,0 +1,139 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"antipode/client/admin"
+	"antipode/geo"
+	"antipode/server/flow"
+	"antipode/stamp/cursor"
+	"antipode/stamp/ranges"
+	"antipode/stats"
+)
+
+// why is what antipodectl why answers about an account: package flow's conclusion from what the
+// processes of both locations know. Each node is a process, and the receiver is in one more.
+func (s *Sim) why(a *account) admin.Why {
+	return flow.Why(a.name, admin.Flows{Flows: []admin.Flow{a.home.flow(a), a.home.far.flow(a)}}, 0)
+}
+
+// whyOf is the part of why about one service.
+func (s *Sim) whyOf(a *account, svc geo.Service) admin.ServiceWhy {
+	for _, w := range s.why(a).Services {
+		if w.Service == svc.String() {
+			return w
+		}
+	}
+	return admin.ServiceWhy{}
+}
+
+// flow is what the location knows of the streams of an account: see location.Location.Flow.
+func (l *location) flow(a *account) admin.Flow {
+	known := []admin.Flow{l.receiverFlow(a)}
+	for _, m := range l.members {
+		if m.n == nil || m.killed != nil || m.still() {
+			known = append(known, admin.Flow{Silent: []string{admin.NodeName(l.name, m.id)}})
+			continue
+		}
+		known = append(known, m.flow(a))
+	}
+	return flow.Merge(known)
+}
+
+// receiverFlow is what the process with the receiver knows.
+func (l *location) receiverFlow(a *account) admin.Flow {
+	now := l.wall()
+	out := admin.Flow{Location: l.name, At: admin.Time{Time: now}, Account: admin.Account{
+		Name: a.name, Primary: a.home.name, Secondary: a.home.far.name, Epoch: admin.EpochOf(a.epoch),
+	}}
+	receives := a.home != l && !l.receiving.dead
+	for _, svc := range used {
+		if receives {
+			out.Services = append(out.Services, flow.Status(svc, l.replicationNow(a, svc).At(now), now))
+		}
+	}
+	for _, id := range shipped {
+		r := admin.RangeFlow{Range: id, Service: geo.Service(id).String()}
+		if p, known := l.progressNow(a, id); receives && known {
+			r.Receiver = flow.Receiver(a.name, p)
+			flow.Add(&out, r.Receiver, l.receiving.View(id, a.name))
+		}
+		out.Ranges = append(out.Ranges, r)
+	}
+	return out
+}
+
+// flow is what the process of a node knows.
+func (m *member) flow(a *account) admin.Flow {
+	out := admin.Flow{Location: m.l.name}
+	for _, id := range shipped {
+		r := admin.RangeFlow{Range: id, Service: geo.Service(id).String()}
+		own := m.n.Range(id)
+		if own == nil {
+			continue
+		}
+		if lead := own.Leader(); lead != 0 {
+			r.Leader = admin.NodeName(m.l.name, lead)
+		}
+		r.Lead = flow.Lead(m.l.name, m.n, id)
+		if m.leads(id) && a.home == m.l {
+			heads, _ := own.Machine.Heads()
+			r.Source = flow.Source(a.name, heads, m.shippers[id].View(a.name))
+		}
+		out.Ranges = append(out.Ranges, r)
+	}
+	return out
+}
+
+// wall is the wall clock of the process with the receiver.
+func (l *location) wall() time.Time {
+	if m := l.newest(geo.FirstRange(geo.Catalog)); m != nil {
+		return m.clock.Now()
+	}
+	return l.members[0].clock.Now()
+}
+
+// progressNow is how far the nodes that run have applied a source range of an account: see
+// stamp.Stamp.ProgressNow.
+func (l *location) progressNow(a *account, id geo.RangeID) (p cursor.Progress, known bool) {
+	var best *ranges.Range
+	for _, m := range l.members {
+		if m.n == nil || m.killed != nil || m.still() || m.n.Range(id) == nil {
+			continue
+		}
+		if r := m.n.Range(id); best == nil || r.Machine.AppliedState().Index > best.Machine.AppliedState().Index {
+			best = r
+		}
+	}
+	if best == nil {
+		return p, false
+	}
+	return best.Machine.Progress(geo.SourceRange{Origin: l.far.name, Range: id}, a.name), true
+}
+
+// replicationNow is the state of a service of an account whose secondary this is, as status shows it.
+func (l *location) replicationNow(a *account, svc geo.Service) stats.Replication {
+	var known []cursor.Progress
+	ahead := false
+	for _, src := range stats.Sources(a.home.name, svc) {
+		if p, ok := l.progressNow(a, src.Range); ok {
+			known = append(known, p)
+		}
+		ahead = ahead || l.receiving.Ahead(src.Range)
+	}
+	out := stats.Of(a.home.name, a.name, svc, known...)
+	if ahead {
+		return out.But(stats.Clock)
+	}
+	return out
+}
+
+// unwell returns why a service is not well, "" if it is and nothing is named.
+func (s *Sim) unwell(a *account, svc geo.Service) string {
+	w := s.whyOf(a, svc)
+	if w.OK && len(w.Causes) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s %s: %+v", a.name, svc, w)
+}
