@@ -53,9 +53,13 @@ func (s *Sim) verify(a *account, id geo.RangeID, atRest bool) {
 	}
 }
 
-// laneStopped reports whether a stream of an account is stopped for a reason.
+// laneStopped reports whether a stream of an account is stopped for a reason. An account that fell out of the
+// budget has no lane that goes on (R18).
 func (h *history) laneStopped(a geo.Account, lane geo.Lane) bool {
-	return slices.ContainsFunc(h.streams(a), func(st geo.Stream) bool { return st.Lane == lane && h.mustStop(st) != change.NotStopped })
+	return slices.ContainsFunc(h.streams(a), func(st geo.Stream) bool {
+		why := h.mustStop(st)
+		return why == change.StopBudget || st.Lane == lane && why != change.NotStopped
+	})
 }
 
 // prefixes are those of the rows that are compared: see location.verifying.prefixes.

@@ -109,6 +109,9 @@ func (e ends) explain(w *wire.ServiceWhy, threshold time.Duration) {
 	if link != nil {
 		causes = append([]wire.Cause{*link}, causes...)
 	}
+	if len(causes) == 0 && w.Reason == string(stats.Clock) { // The time that is shown is itself ahead.
+		causes = []wire.Cause{{Stage: wire.StageWaiting, For: "clock", Location: e.account.Secondary, Detail: aheadHere}}
+	}
 	if len(causes) == 0 {
 		causes = []wire.Cause{{Stage: wire.StageUnknown, Detail: "what the locations answered does not show it; ask again"}}
 	}
@@ -337,12 +340,15 @@ func (e ends) streamCause(r wire.RangeFlow, s wire.ReceiverStream) wire.Cause {
 	})
 }
 
+// aheadHere is what a clock that differs from the primary's shows at the secondary.
+const aheadHere = "times of the primary are ahead of the clock here; one location's clock is wrong"
+
 // rangeCause is why no closed record of a range is taken, although nothing of it is known to wait.
 func (e ends) rangeCause(r wire.RangeFlow, threshold time.Duration) wire.Cause {
 	to := r.Receiver
 	if to.Ahead {
 		return e.at(e.account.Secondary, r, wire.Cause{
-			Stage: wire.StageWaiting, For: "clock", Detail: "times of the primary are ahead of the clock here; one location's clock is wrong",
+			Stage: wire.StageWaiting, For: "clock", Detail: aheadHere,
 		})
 	}
 	unsent := func(detail string) wire.Cause {
