@@ -38,6 +38,14 @@ type Replication struct {
 // Known reports whether LastSync is a value.
 func (r Replication) Known() bool { return r.Status == Live }
 
+// NoTime is why there is no LastSync; empty if there is one.
+func (r Replication) NoTime() Reason {
+	if r.Status == Bootstrap {
+		return Bootstrapping
+	}
+	return r.Reason
+}
+
 // At returns what a node whose clock shows now may serve: a time that is ahead of it by more than
 // geo.ClockOffMax is not served (R6). The answer is then Unavailable. A smaller time, such as now,
 // would be true as well; but clocks of two nodes differ, so it could be below what another node

@@ -100,6 +100,13 @@ func live(at geo.Timestamp, behind int) Replication {
 	return Replication{Status: Live, LastSync: at, Behind: behind}
 }
 
+// A service without a Last Sync Time has a reason, and one with a time has none: what begins and ends an event.
+func TestNoTime(t *testing.T) {
+	require.Empty(t, Replication{Status: Live}.NoTime())
+	require.Equal(t, Bootstrapping, Replication{Status: Bootstrap}.NoTime())
+	require.Equal(t, Lost, UnavailableFor(Lost).NoTime())
+}
+
 // Each reason for which a stream may be stopped is a reason of its account's status, by the same word.
 func TestReasonOfStop(t *testing.T) {
 	for why := change.StopForked; why.String() != fmt.Sprintf("reason-%d", byte(why)); why++ {

@@ -59,6 +59,18 @@ func whyCases() []whyCase {
 		{"fell out, as the secondary knows", func(_, _ flow, _ ranged, s stream) {
 			s.Stopped = "behind-outbox"
 		}, wire.StageStopped, "south", "", false, 4},
+		{"a copy that is made", func(n, s flow, _ ranged, _ stream) {
+			n.Account.Operation, s.Account.Operation = "the first copy", "the first copy"
+			for i := range s.Services {
+				s.Services[i].Status = wire.Bootstrap
+			}
+		}, wire.StageWaiting, "north", "bootstrap", false, 0},
+		{"a copy that will be made, and the link cut", func(n, s flow, _ ranged, _ stream) {
+			for i := range s.Services {
+				s.Services[i].Status, s.Services[i].Reason = wire.Unavailable, "bootstrap"
+			}
+			n.Link.State = wire.LinkCut
+		}, wire.StageLink, "north", "", false, 0},
 		{"link cut", func(n, _ flow, _ ranged, _ stream) { n.Link.State = wire.LinkCut }, wire.StageLink, "north", "", false, 0},
 		{"the bus does not answer", func(_, s flow, _ ranged, _ stream) { s.Bus = trouble }, wire.StageLink, "south", "", false, 0},
 		{"publishing fails", func(n, _ flow, _ ranged, _ stream) { source(n).Publish = trouble }, wire.StageLink, "north", "", false, 0},

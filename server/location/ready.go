@@ -10,6 +10,7 @@ import (
 	"antipode/directory"
 	"antipode/geo"
 	"antipode/stamp"
+	"antipode/stats"
 )
 
 // writableWait bounds the check whether ranges take writes, so that Readiness reports a range
@@ -107,7 +108,8 @@ func (l *Location) notLive(ctx context.Context) string {
 }
 
 // NotLive returns why the statistics of an account are not live at its secondary l, or "" if all
-// are live. Without any account there is nothing to be live.
+// are live. Without any account there is nothing to be live. An account whose copy is made, which may take days,
+// keeps no location from being ready.
 func NotLive(l geo.Location, accounts []wire.AccountStatus) string {
 	if len(accounts) == 0 {
 		return "no account is made yet"
@@ -120,7 +122,7 @@ func NotLive(l geo.Location, accounts []wire.AccountStatus) string {
 			return fmt.Sprintf("Last Sync Time of %s is not known yet", a.Name)
 		}
 		for _, s := range a.Services {
-			if s.LagSeconds == nil {
+			if s.LagSeconds == nil && s.Status != wire.Bootstrap && s.Reason != string(stats.Bootstrapping) {
 				return fmt.Sprintf("Last Sync Time of %s (%s) is not known yet", a.Name, s.Service)
 			}
 		}

@@ -101,7 +101,7 @@ func (w *watching) sampleSecondaries() {
 			}
 			for _, s := range geo.Services {
 				k, r := serviceKey{a.Name, s}, w.l.ReplicationNow(a, s)
-				if found[k] = string(r.Reason); r.Known() {
+				if found[k] = string(r.NoTime()); r.Known() {
 					times[k] = r.LastSync
 				}
 			}
