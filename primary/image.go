@@ -28,10 +28,16 @@ const (
 	imageRowsMax    = 256
 	imageBytesMax   = 128 << 10
 	imagePayloadMax = 8 << 20
-	// imageAheadMax is how many bytes of records of the account may wait in the outbox before a step waits for
-	// the other location: an image must not fill the outbox's budget (R18).
-	imageAheadMax = 4 << 20
+	// imageAheadMax is how many bytes of records of the account, and imageAheadPayloadMax how many of payload, may wait
+	// in the outbox before a step waits for the other location: an image must not pass the outbox's budget (R18).
+	imageAheadMax        = 4 << 20
+	imageAheadPayloadMax = 64 << 20
 )
+
+// isAhead reports whether enough waits for the other location.
+func isAhead(v change.Volume) bool {
+	return v.Bytes > imageAheadMax || v.Payload > imageAheadPayloadMax
+}
 
 // errImageEpoch: the account is not shipped from here in the epoch of the image.
 var errImageEpoch = storageerr.ServerBusy.Saying("the range does not ship the account in the epoch of its image")
@@ -71,7 +77,7 @@ func (c *image) Evaluate(tx *ranges.Tx) error {
 		c.out = ranges.ImageStep{Image: m, Applied: c.applied(tx, m)}
 		return nil
 	}
-	if tx.Waiting(c.account) > imageAheadMax {
+	if isAhead(tx.Waiting(c.account)) {
 		c.out = ranges.ImageStep{Image: m, Held: true}
 		return nil
 	}

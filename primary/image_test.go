@@ -11,6 +11,7 @@ import (
 	"antipode/geo"
 	"antipode/stamp"
 	"antipode/stamp/change"
+	"antipode/stamp/extent"
 	"antipode/stamp/keys"
 	"antipode/stamp/ranges"
 	"antipode/stamp/stamptest"
@@ -229,6 +230,28 @@ func TestR17ImageIsHeld(t *testing.T) {
 	_, err = w.primary.StepImage(t.Context(), geo.Table, "acct", old)
 	require.ErrorIs(t, err, errImageEpoch, "a former epoch")
 	require.EqualValues(t, 1, w.step().Image.Copied.Rows)
+}
+
+// R18: payload that waits counts too. It may be large where the records that name it are small.
+func TestR18ImageIsHeldByPayload(t *testing.T) {
+	require.False(t, isAhead(change.Volume{Bytes: imageAheadMax, Payload: imageAheadPayloadMax}))
+	require.True(t, isAhead(change.Volume{Bytes: imageAheadMax + 1}))
+	require.True(t, isAhead(change.Volume{Payload: imageAheadPayloadMax + 1}))
+	w := newImaged(t)
+	w.gate(2, true)
+	chunk := extent.NewRef(extent.ChunkID{1}, []byte("payload"))
+	require.NoError(t, w.stamp.PutChunk(t.Context(), chunk, []byte("payload")))
+	p := w.partition("t", 1)
+	for range 2 {
+		stamptest.Submit(t, w.stamp, geo.FirstRange(geo.Table), stamptest.Change{Partition: p, Record: change.Record{
+			Partition: p.Append(nil), Ops: []change.Op{{Row: []byte("r"), Value: []byte("v")}}, Chunks: []extent.Ref{chunk},
+		}})
+	}
+	stamptest.Submit(t, w.stamp, geo.FirstRange(geo.Table), does(func(tx *ranges.Tx) {
+		v := tx.Waiting("acct")
+		require.EqualValues(t, 2*len("payload"), v.Payload)
+		require.Positive(t, v.Bytes)
+	}))
 }
 
 // A step travels to the leader's node, and its outcome back. Bytes that are none are refused.

@@ -62,15 +62,16 @@ func (m *Machine) applyImage(batch *state.Batch, body []byte) error {
 // it have left the outbox.
 func (tx *Tx) Acknowledged(s geo.Stream) geo.Seq { return tx.r.Machine.Trimmed(s) }
 
-// Waiting returns how many bytes of records of an account's present streams the outbox holds, those of
-// groups in flight not included.
-func (tx *Tx) Waiting(a geo.Account) (bytes uint64) {
+// Waiting returns what the outbox holds of an account's present streams, that of groups in flight not
+// included.
+func (tx *Tx) Waiting(a geo.Account) (v change.Volume) {
 	epoch := tx.Gate(a).Epoch
 	for lane := range geo.Lane(geo.LaneCount) {
 		trimmed, head := tx.r.Machine.outboxEnds(geo.Stream{Account: a, Epoch: epoch, Range: tx.Range(), Lane: lane})
-		bytes += head.Bytes - trimmed.Bytes
+		v.Bytes += head.Bytes - trimmed.Bytes
+		v.Payload += head.Payload - trimmed.Payload
 	}
-	return bytes
+	return v
 }
 
 func (m *Machine) outboxEnds(s geo.Stream) (trimmed, head change.OutboxHead) {
