@@ -113,6 +113,10 @@ func TestR13GRSAccount(t *testing.T) {
 	require.Empty(t, a.Endpoints[0].Secondary)
 	createTable(t, c, "hidden")
 	put(t, c, "hidden", "k", "v")
+	eventually(t, "the secondary knows the account", func() bool {
+		_, err := c.locations[North].Directory.Account(t.Context(), "hidden")
+		return err == nil
+	})
 	requireUnread(t, c, "hidden")
 	_, err := c.WaitLive(t.Context(), "hidden")
 	require.NoError(t, err)
