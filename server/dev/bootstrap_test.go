@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -11,6 +13,7 @@ import (
 	wire "antipode/client/admin"
 	"antipode/geo"
 	"antipode/services/catalog"
+	"antipode/services/storageerr"
 )
 
 // fill stores rows and blobs of an account, large ones too.
@@ -126,4 +129,26 @@ func TestR17Rebuild(t *testing.T) {
 	require.ErrorContains(t, err, "give one of the two")
 	_, _, err = c.locations[South].Directory.Rebuild(t.Context(), "northacct")
 	require.ErrorContains(t, err, "the primary of account northacct is northcentralus")
+}
+
+// The secondary loses its whole folder and starts empty: it does not know the account. What the primary has is copied to
+// it by one command, while clients write, and Last Sync Time is absent until the copy is complete (R17). Accounts whose
+// primary is the other location read and write as before.
+func TestR17SecondaryIsLost(t *testing.T) {
+	c := startFaulty(t)
+	fill(t, c, "northacct")
+	w := startWriter(t, c, "northacct")
+	w.arrives()
+	require.NoError(t, c.servers[South].Stop())
+	require.NoError(t, os.RemoveAll(filepath.Join(c.o.Dir, string(South))))
+	w.goesOn()
+	require.NoError(t, c.servers[South].Start(t.Context()))
+	eventually(t, "the south serves", func() bool { return c.locations[South].Readiness(t.Context()).Serving })
+	_, err := c.locations[South].Directory.Account(t.Context(), "northacct")
+	require.ErrorIs(t, err, storageerr.AccountNotFound)
+	w.goesOn()
+	requireRebuilt(t, c, "northacct")
+	w.arrives()
+	w.stop()
+	require.Equal(t, "before", read(t, c, "northacct", "-secondary", "k7"))
 }

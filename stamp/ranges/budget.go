@@ -1,6 +1,9 @@
 package ranges
 
 import (
+	"cmp"
+	"slices"
+
 	"antipode/geo"
 	"antipode/stamp/change"
 	"antipode/stamp/outbox"
@@ -44,7 +47,7 @@ type Holding struct {
 }
 
 // Holdings returns what the outbox holds of each copy that the gates number, and those that fell out of its
-// budget. It reads no row, so Oldest is zero.
+// budget, by account. It reads no row, so Oldest is zero.
 func (m *Machine) Holdings() []Holding {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -60,6 +63,7 @@ func (m *Machine) Holdings() []Holding {
 			out = append(out, c)
 		}
 	}
+	slices.SortFunc(out, func(a, b Holding) int { return cmp.Compare(a.Account, b.Account) })
 	return out
 }
 
