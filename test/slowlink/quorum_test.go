@@ -19,22 +19,20 @@ import (
 )
 
 // One of the four ranges of the secondary has no quorum under load: two of its replicas are marked as lost in
-// the folders of their nodes. The lag of the others is what it was. When the replicas are back, the range has
-// all that was written.
+// the folders of their nodes. The lag of the others is what it was. The replicas stay lost: one that is
+// trusted again is what R4 forbids, and the others may have removed it.
 func TestOneRangeWithoutQuorum(t *testing.T) {
 	r := start(t)
 	ctx := t.Context()
-	w := begin(t, r)
+	begin(t, r)
 	pause(ctx, min(*duration, warm))
 	quiet, _ := watch(ctx, t, r, max(*duration/4, 5*time.Second))
 	south := rig.NodesOf(rig.South)
-	marked := map[string][]byte{}
 	for _, name := range south[1:] {
 		require.NoError(t, r.Kill(name))
 		file := identityOf(r, name, geo.Table)
 		was, err := os.ReadFile(file)
 		require.NoError(t, err)
-		marked[file] = was
 		require.NoError(t, os.WriteFile(file, withPhase(t, was, membership.Lost), 0o600))
 	}
 	for _, name := range south[1:] {
@@ -53,21 +51,6 @@ func TestOneRangeWithoutQuorum(t *testing.T) {
 	if strict() {
 		require.LessOrEqual(t, quantile(standing.of[blobs], .99), 2*quantile(quiet.of[blobs], .99))
 	}
-	for _, name := range south[1:] {
-		require.NoError(t, r.Kill(name))
-	}
-	for file, was := range marked {
-		require.NoError(t, os.WriteFile(file, was, 0o600))
-	}
-	for _, name := range south[1:] {
-		require.NoError(t, r.Launch(name))
-	}
-	back := time.Now()
-	waitLag(ctx, t, r, 3*time.Second)
-	t.Logf("drained %v after the replicas were back", time.Since(back).Round(100*time.Millisecond))
-	ctx, cancel := context.WithTimeout(ctx, readyWait)
-	defer cancel()
-	w.stop(ctx, t)
 }
 
 // identityOf is the file that says how far a node's replica of a range can be trusted
