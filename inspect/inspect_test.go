@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
@@ -79,6 +80,13 @@ func stopped(t *testing.T, n int) *vfs.MemFS {
 		Origin: "south", Range: 4, Full: true, T: 1 << 50,
 		Heads: []change.StreamHead{{Account: "other", Epoch: geo.Epoch{Number: 1, Location: "south"}, Lane: 3, Seq: 7}},
 	}}))
+	for _, r := range []geo.RangeID{geo.FirstRange(geo.Table), geo.FirstRange(geo.Blob)} {
+		at := s.Leader(r).Machine.AppliedState().Index
+		for _, id := range s.Nodes() { // Followers apply after the answer.
+			m := s.Node(id).Range(r).Machine
+			require.Eventually(t, func() bool { return m.AppliedState().Index >= at }, 20*time.Second, time.Millisecond)
+		}
+	}
 	require.NoError(t, s.Close())
 	return fs
 }
