@@ -26,6 +26,7 @@ import (
 	"antipode/replication/receive"
 	"antipode/server/location"
 	"antipode/stamp/cursor"
+	"antipode/test/devproc"
 )
 
 // busServers are the one or three servers of a bus. Each can be stopped and started again while the
@@ -42,8 +43,10 @@ type busServers struct {
 func newBusServers(t *testing.T, servers int) *busServers {
 	s := &busServers{t: t, options: make([]natsbus.ServerOptions, servers), servers: make([]*natsbus.Server, servers)}
 	routes := make([]string, servers)
-	for i := range routes {
-		routes[i] = net.JoinHostPort("127.0.0.1", strconv.Itoa(freePort(t)))
+	ports, err := devproc.FreePorts(servers)
+	require.NoError(t, err)
+	for i, port := range ports {
+		routes[i] = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	}
 	for i := range s.options {
 		s.options[i] = natsbus.ServerOptions{Dir: t.TempDir(), Name: fmt.Sprintf("south-%d", i+1), Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
@@ -59,19 +62,6 @@ func newBusServers(t *testing.T, servers int) *busServers {
 		}
 	})
 	return s
-}
-
-// freePort is below those that the system gives to outgoing connections.
-func freePort(t *testing.T) int {
-	for range 1000 {
-		port := 20000 + int(time.Now().UnixNano()/1000%12000)
-		if l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err == nil {
-			require.NoError(t, l.Close())
-			return port
-		}
-	}
-	t.Fatal("no free port")
-	return 0
 }
 
 // InProcessConn implements natsbus.Dialer: any server that runs.

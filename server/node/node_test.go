@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 
@@ -24,29 +25,27 @@ import (
 	"antipode/server/config"
 	"antipode/server/listen"
 	"antipode/server/location"
+	"antipode/test/devproc"
 )
 
-// freePort is an address of loopback that nothing listens on.
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	require.NoError(t, l.Close())
-	return l.Addr().String()
-}
+// nobody is an address that nothing listens on.
+const nobody = "127.0.0.1:1"
 
 // alone is the configuration of the only node of north, whose pair south is away.
 func alone(t *testing.T, ca identitytest.Authority) config.Node {
 	t.Helper()
 	data := t.TempDir()
-	away := []string{freePort(t)}
+	free, err := devproc.FreePorts(7)
+	require.NoError(t, err)
+	at := func(i int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(free[i])) }
+	away := []string{nobody}
 	return config.Node{
 		Stamp: "prod", ID: 1, Name: "north-1", Location: "north", Data: data, NameRest: "0s", Zones: []geo.Zone{geo.LocalZone},
-		Listen: config.Listen{Node: freePort(t), Blob: freePort(t), Queue: freePort(t), Table: freePort(t), Hop: freePort(t), Admin: freePort(t)},
+		Listen: config.Listen{Node: at(0), Blob: at(1), Queue: at(2), Table: at(3), Hop: at(4), Admin: at(5)},
 		Admin:  config.Admin{TokenFile: filepath.Join(data, "admin-token")},
 		Pair:   config.Pair{Location: "south", Hops: away, Nodes: away, NATS: away},
 		TLS:    config.TLS(ca.Files(identity.Identity{Location: "north", Node: 1})),
-		NATS:   config.NATS{Mode: config.Embedded, Client: freePort(t)},
+		NATS:   config.NATS{Mode: config.Embedded, Client: at(6)},
 	}
 }
 
@@ -200,7 +199,7 @@ func TestOperatorStopsAndStarts(t *testing.T) {
 func TestCertificatesOfCallers(t *testing.T) {
 	ca := identitytest.NewAuthority(t)
 	c := alone(t, ca)
-	c.Peers = []config.Peer{{ID: 2, Address: freePort(t), Hop: freePort(t)}}
+	c.Peers = []config.Peer{{ID: 2, Address: nobody, Hop: nobody}}
 	n, err := open(c)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, n.Close()) }()

@@ -2,6 +2,7 @@ package devproc
 
 import (
 	"net"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -24,6 +25,15 @@ func TestFreePortBase(t *testing.T) {
 		require.Error(t, probe(addresses(base)), "port %d is taken", port)
 		require.NoError(t, l.Close())
 	}
+}
+
+// Ports found together are different, and lie below those of outgoing connections.
+func TestFreePorts(t *testing.T) {
+	ports, err := FreePorts(1000)
+	require.NoError(t, err)
+	require.Less(t, slices.Max(ports), portEnd)
+	slices.Sort(ports)
+	require.Len(t, slices.Compact(ports), 1000)
 }
 
 // Host-style names of every account reach this machine; other addresses are left

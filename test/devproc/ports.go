@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -32,6 +33,7 @@ const (
 	baseMax    = 30000
 	baseTries  = 200
 	basesApart = 100
+	portEnd    = 32768
 )
 
 // FreePortBase finds a base of which every port that antipode dev listens on is
@@ -50,6 +52,34 @@ func FindPortBase(addresses func(base int) []string) (int, error) {
 	return 0, fmt.Errorf("%w in %d tries: %w", ErrNoPorts, baseTries, last)
 }
 
+// FreePorts finds n ports of loopback, all different, that are free at this moment. Port 0
+// would give some that the kernel also gives to outgoing connections, which may take them before the
+// caller listens.
+func FreePorts(n int) ([]int, error) {
+	var out []int
+	var last error
+	for range baseTries + n {
+		if len(out) == n {
+			break
+		}
+		port := baseMin + rand.IntN(portEnd-baseMin)
+		if slices.Contains(out, port) {
+			continue
+		}
+		if err := probe([]string{loopbackAddress(port)}); err != nil {
+			last = err
+			continue
+		}
+		out = append(out, port)
+	}
+	if len(out) < n {
+		return nil, fmt.Errorf("%w: %d of %d: %w", ErrNoPorts, len(out), n, last)
+	}
+	return out, nil
+}
+
+func loopbackAddress(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
+
 // Ports lists every port of a base.
 func Ports(base int) []int {
 	var out []int
@@ -65,7 +95,7 @@ func Ports(base int) []int {
 func addresses(base int) []string {
 	var out []string
 	for _, port := range Ports(base) {
-		out = append(out, net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		out = append(out, loopbackAddress(port))
 	}
 	return out
 }

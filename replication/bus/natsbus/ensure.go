@@ -222,7 +222,11 @@ func ensureStream(ctx context.Context, js jetstream.JetStream, o Options) (jetst
 	}
 	cfg := o.streamConfig()
 	cfg.Subjects = []string{o.closedSubject()}
-	s, err = js.CreateStream(ctx, cfg)
+	// A server that is shut down while it makes a stream leaves the stream's store open, and
+	// who ends ctx may own the server: the answer is awaited, at most askTimeout.
+	making, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTimeout)
+	defer cancel()
+	s, err = js.CreateStream(making, cfg)
 	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
 		// Another node made it in between, and may have opened it already.
 		return js.Stream(ctx, cfg.Name)
