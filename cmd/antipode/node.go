@@ -34,7 +34,7 @@ func runNode(out io.Writer, f processFlags) error {
 	if err != nil {
 		return err
 	}
-	tuneRuntime()
+	tuneNode()
 	folder, err := openFolder(c.Data)
 	if err != nil {
 		return err
