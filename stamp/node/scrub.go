@@ -23,9 +23,9 @@ func (n *Node) scrubOptions() scrub.Options {
 	for _, r := range n.ranges {
 		o.Ranges = append(o.Ranges, scrub.Range{ID: r.ID(), Log: r.log, Spans: ranges.Spans(r.ID())})
 	}
-	if !n.o.Stepped { // Which tables there are depends on the state store's own goroutines.
+	if !n.o.Stepped { // Which tables there are, and which rows are durable, depends on the state store's own goroutines.
 		o.Stores = append(o.Stores, scrub.Store{Name: "state", Files: n.stores.state})
-		o.Space = n.stores.state
+		o.Space, o.Outboxes = n.stores.state, true
 	}
 	o.Stores = append(o.Stores, scrub.Store{Name: "log", Files: n.stores.log})
 	return o

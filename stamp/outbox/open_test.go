@@ -59,7 +59,7 @@ func laneStream(lane int) geo.Stream {
 }
 
 // fill puts n records into the outbox of a store, and makes all of it durable.
-func fill(t testing.TB, store *state.Store, n int) {
+func fill(t require.TestingT, store *state.Store, n int) {
 	o, err := Open(testRange, store)
 	require.NoError(t, err)
 	value := make([]byte, 40)

@@ -6,6 +6,7 @@
 //	collect   drops chunks that nothing names, after Options.Grace
 //	compact   empties extents that hold mostly garbage
 //	reclaim   gives the room of wiped rows back to the disk
+//	account   compares the rows of the outboxes with the heads and trims of their streams
 //
 // Invariants: corruption of one copy is found and repaired from another, or reported so that
 // the store is quarantined (invariant 5); no chunk is dropped that anything names, or is about

@@ -23,6 +23,7 @@ func (s *Scrubber) register() error {
 	s.count("antipode_collected_chunks_total", "Payload chunks dropped because nothing named them.", &c.collectedChunks, nil)
 	s.count("antipode_collected_bytes_total", "Bytes of the payload chunks dropped because nothing named them.", &c.collectedBytes, nil)
 	s.count("antipode_compacted_bytes_total", "Bytes of payload chunks copied out of extents that hold mostly garbage.", &c.compactedBytes, nil)
+	s.count("antipode_outbox_accounted_records_total", "Records of the outbox that were looked at.", &c.accountedRecords, nil)
 	s.metrics = append(s.metrics,
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "antipode_corrupt_chunks_total", Help: "Payload chunks whose copy here was found damaged.",
@@ -30,6 +31,8 @@ func (s *Scrubber) register() error {
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "antipode_damaged_chunks", Help: "Payload chunks whose copy here is damaged and not repaired yet.",
 		}, func() float64 { return float64(s.o.Chunks.Stats().Damaged) }),
+		gauge("antipode_outbox_missing_records", "Records that were numbered, not trimmed, and are not in the outbox here.", &c.missingRecords),
+		gauge("antipode_outbox_extra_records", "Records in the outbox here that are trimmed, or above the head of their stream.", &c.extraRecords),
 	)
 	for i, c := range s.metrics {
 		if err := s.o.Registerer.Register(c); err != nil {
@@ -44,4 +47,8 @@ func (s *Scrubber) register() error {
 func (s *Scrubber) count(name, help string, v *atomic.Uint64, labels prometheus.Labels) {
 	s.metrics = append(s.metrics, prometheus.NewCounterFunc(
 		prometheus.CounterOpts{Name: name, Help: help, ConstLabels: labels}, func() float64 { return float64(v.Load()) }))
+}
+
+func gauge(name, help string, v *atomic.Uint64) prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return float64(v.Load()) })
 }

@@ -96,6 +96,8 @@ type Options struct {
 	// Space is reclaimed after wipes. Nil means never.
 	Space  Space
 	Ranges []Range
+	// Outboxes reports whether those of Ranges are accounted for: see outbox.Account.
+	Outboxes bool
 	// Stores are checked in this order, after the chunks.
 	Stores []Store
 	// RowChunks returns the chunks that a row of a range names. Nil turns the collection of
@@ -122,6 +124,7 @@ type Scrubber struct {
 
 	cycle   cycle
 	collect collection
+	account account
 	// missing are chunks that a walk found named and not here. Each stays until the repair
 	// tries it. There are at most missingMax; the next walk finds the others. A new walk keeps
 	// those that wait, since walks may follow each other faster than repairs.
@@ -137,13 +140,15 @@ type task struct {
 	step func(ctx context.Context) time.Duration
 }
 
-// counts are for metrics. They count from the node's start.
+// counts are for metrics. They count from the node's start, where nothing else is said.
 type counts struct {
 	scrubbedExtents, scrubbedState, scrubbedLog atomic.Uint64 // bytes
 	scrubbedChunks, scrubRounds                 atomic.Uint64
 	repaired, missing                           atomic.Uint64
 	collectedChunks, collectedBytes             atomic.Uint64
 	compactedBytes                              atomic.Uint64
+	accountedRecords                            atomic.Uint64
+	missingRecords, extraRecords                atomic.Uint64 // by the last whole walk
 }
 
 // New returns a Scrubber that has done nothing yet, and registers its metrics.
@@ -159,7 +164,7 @@ func New(o Options) (*Scrubber, error) {
 	}
 	s := &Scrubber{o: o}
 	begin := o.Clock.Mono() + min(beginDelay, o.Period, o.Grace)
-	for _, step := range []func(context.Context) time.Duration{s.repairStep, s.scrubStep, s.collectStep, s.compactStep, s.reclaimStep} {
+	for _, step := range []func(context.Context) time.Duration{s.repairStep, s.scrubStep, s.collectStep, s.compactStep, s.reclaimStep, s.accountStep} {
 		s.tasks = append(s.tasks, &task{due: begin, step: step})
 	}
 	return s, s.register()
