@@ -55,11 +55,7 @@ func local(src geo.SourceRange) geo.RangeID { return src.Range }
 
 // Apply implements receive.Applier.
 func (a *Applier) Apply(b *receive.Batch, done func(error)) {
-	cmd := &apply{b: b, catalog: noCatalog{}}
-	if cat := a.stamp.Replica(geo.FirstRange(geo.Catalog)); cat != nil {
-		cmd.catalog = cat.State()
-	}
-	a.submit(local(b.Source), cmd, done)
+	a.submit(local(b.Source), &apply{b: b, catalog: replicaOf(a.stamp.Replica(geo.FirstRange(geo.Catalog)))}, done)
 }
 
 // submit commits a command in a range, at whichever node leads it.
@@ -99,15 +95,40 @@ func (a *Applier) Expects(geo.SourceRange) bool {
 type apply struct {
 	b *receive.Batch
 	// catalog is the state that a replica of the catalog at the evaluating node has applied. It
-	// may lag behind without harm (R14). Records of a generation that it does not hold yet wait.
-	// A replaced or deleted generation never returns. Records applied to a generation whose
+	// may lag behind without harm (R14). Records of an epoch in which it does not hold the account yet
+	// wait, and so do those of a generation that it does not hold yet.
+	// Within an epoch a replaced or deleted generation never returns. Records applied to a generation whose
 	// deletion is not seen yet reach no reader: readers find their generation in the catalog, no
 	// other generation can have its number, and whether a generation is closed is looked up in
 	// the range itself.
-	catalog kv.Getter
+	catalog containers
 	// last is the disposition of the previous record, since most batches touch few containers.
 	last disposition
 }
+
+// containers are what a replica of the catalog has applied.
+type containers interface {
+	kv.Getter
+	// Gate returns the gate of an account; a later Get sees the state that has it, or a newer one.
+	Gate(a geo.Account) (change.Gate, error)
+}
+
+// catalogReplica implements containers.
+type catalogReplica struct{ *ranges.Range }
+
+// replicaOf returns what a replica of the catalog has applied; r may be nil.
+func replicaOf(r *ranges.Range) containers {
+	if r == nil {
+		return noCatalog{}
+	}
+	return catalogReplica{r}
+}
+
+// Get implements kv.Getter.
+func (c catalogReplica) Get(key []byte) ([]byte, bool, error) { return c.State().Get(key) }
+
+// Gate implements containers.
+func (c catalogReplica) Gate(a geo.Account) (change.Gate, error) { return c.Machine.Gate(a), nil }
 
 // disposition states how the records of one generation are applied: whole; only the cursor moves;
 // or they wait.
@@ -228,6 +249,16 @@ func (c *apply) disposition(tx *ranges.Tx, r *change.Record) (disposition, error
 		return d, nil
 	}
 	d := disposition{account: p.Account, container: p.Container, generation: p.Generation}
+	// In a former epoch the account's copy may have been another one, which held the generation as deleted. It is
+	// gone from the group on that opens the gate of the epoch (R17).
+	gate, err := c.catalog.Gate(p.Account)
+	if err != nil {
+		return disposition{}, err
+	}
+	if gate.Epoch.Compare(r.Epoch) < 0 || gate.Epoch == r.Epoch && !gate.Open {
+		d.wait, c.last = true, d
+		return d, nil
+	}
 	found, err := catalog.Lookup(c.catalog, p.Service, p.Account, p.Container)
 	switch {
 	case err != nil:

@@ -64,6 +64,9 @@ func (r *rig) run(t *testing.T, d *datadriven.TestData) string {
 		d.MaybeScanArgs(t, "origin", &origin)
 		g.Epoch.Location = geo.Location(origin)
 		stamptest.Submit(t, r.stamp, table, stamptest.Gate{Account: "acct", Gate: g})
+		if g.Open = g.Open && !d.HasArg("catalog-closed"); !d.HasArg("catalog-behind") {
+			stamptest.Submit(t, r.stamp, geo.FirstRange(geo.Catalog), stamptest.Gate{Account: "acct", Gate: g})
+		}
 		return ""
 	case "table":
 		r.table(d)

@@ -30,7 +30,7 @@ func Commands(catalog func() *ranges.Range) ranges.Commands {
 		if err != nil {
 			return nil, err
 		}
-		return &apply{b: b, catalog: cat.State()}, nil
+		return &apply{b: b, catalog: replicaOf(cat)}, nil
 	}}
 }
 
@@ -40,6 +40,9 @@ type noCatalog struct{}
 
 // Get implements kv.Getter.
 func (noCatalog) Get([]byte) ([]byte, bool, error) { return nil, false, errNoLeader }
+
+// Gate implements containers.
+func (noCatalog) Gate(geo.Account) (change.Gate, error) { return change.Gate{}, errNoLeader }
 
 // Kind implements ranges.Portable.
 func (c *apply) Kind() string { return kindApply }
