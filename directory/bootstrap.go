@@ -19,6 +19,7 @@ import (
 //	  ──the gates of the other ranges; what the outboxes hold of former epochs is dropped──>
 //	  ──Prepare: the other location deletes what it has of the account, and opens the gates of the epoch──>
 //	copying: all gates have numbers
+//	  ──a count of the account's rows in all ranges: see count.go──>
 //	  ──the images of all ranges, until the other location has applied them──>
 //	complete
 //
@@ -27,6 +28,11 @@ import (
 
 // Images makes the images of accounts; package primary implements it.
 type Images interface {
+	// SizeOfRow returns what a row adds to the size of an image.
+	SizeOfRow(key, value []byte) (change.ImageSize, error)
+	// BeginImage commits that the image of an account in the range of a service begins, and what was counted there.
+	// One that has begun in the epoch stays as it is.
+	BeginImage(ctx context.Context, s geo.Service, a geo.Account, e geo.Epoch, counted change.ImageSize) error
 	// StepImage commits the next step of the image of an account in the range of a service.
 	StepImage(ctx context.Context, s geo.Service, a geo.Account, e geo.Epoch) (ranges.ImageStep, error)
 }
@@ -67,6 +73,8 @@ func (d *Directory) bootstrap(ctx context.Context, a catalog.Account) (again tim
 		switch {
 		case err != nil:
 			return 0, fmt.Errorf("the image of the %s range: %w", s, err)
+		case step.Uncounted:
+			return d.count(ctx, a)
 		case step.Held:
 			return bootstrapWaits, nil
 		case step.Image.Done == nil:
@@ -85,7 +93,7 @@ func (d *Directory) bootstrap(ctx context.Context, a catalog.Account) (again tim
 func (d *Directory) stepImage(ctx context.Context, s geo.Service, a catalog.Account) (step ranges.ImageStep, err error) {
 	for range imageStepsMax {
 		step, err = d.images.StepImage(ctx, s, a.Name, a.GeoEpoch())
-		if err != nil || step.Held || step.Image.Done != nil {
+		if err != nil || step.Held || step.Uncounted || step.Image.Done != nil {
 			return step, err
 		}
 	}

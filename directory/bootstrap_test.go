@@ -44,6 +44,26 @@ func TestR17BootstrapInterleaved(t *testing.T) {
 type images struct {
 	steps int
 	next  func(s geo.Service, step int) ranges.ImageStep
+	// counted are the totals that the images began with, and begun their order.
+	counted map[geo.Service]change.ImageSize
+	begun   []geo.Service
+	refuse  error
+}
+
+func (i *images) SizeOfRow(_, value []byte) (change.ImageSize, error) {
+	return change.ImageSize{Rows: 1, Bytes: uint64(len(value)), Payload: 3}, nil
+}
+
+func (i *images) BeginImage(_ context.Context, s geo.Service, _ geo.Account, _ geo.Epoch, counted change.ImageSize) error {
+	if i.refuse != nil {
+		return i.refuse
+	}
+	if i.counted == nil {
+		i.counted = map[geo.Service]change.ImageSize{}
+	}
+	i.counted[s] = counted
+	i.begun = append(i.begun, s)
+	return nil
 }
 
 func (i *images) StepImage(_ context.Context, s geo.Service, _ geo.Account, _ geo.Epoch) (ranges.ImageStep, error) {

@@ -11,6 +11,7 @@ import (
 	"antipode/internal/clock"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
+	"antipode/stamp/kv"
 	"antipode/stamp/ranges"
 )
 
@@ -47,7 +48,8 @@ type Directory struct {
 	accounts   catalog.Cache[catalog.Account]
 	containers catalog.Containers
 	// idle is the version of the catalog at which Resume has found nothing to do; 0 before.
-	idle atomic.Uint64
+	idle   atomic.Uint64
+	counts counts
 	// life is how long a reservation holds.
 	life time.Duration
 	// wait is clock.Wait: how a call pauses that waits for the other location.
@@ -118,7 +120,7 @@ func (d *Directory) Accounts(ctx context.Context) ([]*catalog.Account, error) {
 // list lists the accounts of the catalog that keep returns true for. Only the snapshot is taken
 // under the lease (R5); the walk may take until ctx ends.
 func (d *Directory) list(ctx context.Context, keep func(*catalog.Account) bool) ([]*catalog.Account, error) {
-	snap, err := ranges.Snapshot(ctx, d.stamp, geo.FirstRange(geo.Catalog))
+	snap, err := d.snapshot(ctx, geo.Catalog)
 	if err != nil {
 		return nil, err
 	}
@@ -127,6 +129,11 @@ func (d *Directory) list(ctx context.Context, keep func(*catalog.Account) bool) 
 		return nil, err
 	}
 	return slices.DeleteFunc(out, func(a *catalog.Account) bool { return !keep(a) }), nil
+}
+
+// snapshot returns a state of the range of a service: see ranges.Snapshot.
+func (d *Directory) snapshot(ctx context.Context, s geo.Service) (kv.Snapshot, error) {
+	return ranges.Snapshot(ctx, d.stamp, geo.FirstRange(s))
 }
 
 // version returns the version of the catalog's data, 0 while that is changed.

@@ -39,8 +39,11 @@ func (d *Directory) Resume(ctx context.Context) (again time.Duration, err error)
 	list, err := d.list(ctx, func(a *catalog.Account) bool {
 		return a.Active && a.Operation != nil && a.Primary == d.stamp.Location()
 	})
-	if err == nil && len(list) == 0 {
-		d.idle.Store(version)
+	if err == nil {
+		d.counts.keep(list)
+		if len(list) == 0 {
+			d.idle.Store(version)
+		}
 	}
 	errs := []error{err}
 	for _, a := range list {

@@ -25,6 +25,8 @@ type Source interface {
 	Unavailable() []UnavailableSample
 	// Replicas has one entry for each voter of a range that has a leader now.
 	Replicas() []ReplicaSample
+	// Copies has one entry for each bootstrap that goes on.
+	Copies() []CopySample
 	// Budgets has one entry for each node that runs.
 	Budgets() []BudgetSample
 }
@@ -63,7 +65,7 @@ type gauges struct {
 
 // RegisterGauges registers the gauges, read from src at each scrape.
 func RegisterGauges(reg prometheus.Registerer, src Source) error {
-	return register(reg, newGauges(src), newReplicas(src), newUnavailable(src), newOutboxes(src))
+	return register(reg, newGauges(src), newReplicas(src), newUnavailable(src), newOutboxes(src), newCopies(src))
 }
 
 func newGauges(src Source) *gauges {

@@ -38,6 +38,14 @@ func (w *world) Unavailable() []UnavailableSample {
 	return []UnavailableSample{{south, "devstoreaccount1", geo.Blob, "forked"}}
 }
 
+func (w *world) Copies() []CopySample {
+	rows, bytes, speed, left := uint64(1000), uint64(5<<30), 1.5e6, 1200.5
+	return []CopySample{
+		{Location: north, Account: "pictures", Rows: 70, Bytes: 900, Waiting: 5},
+		{Location: north, Account: "photos", Rows: 900, Bytes: 3 << 30, TotalRows: &rows, TotalBytes: &bytes, BytesPerSecond: &speed, SecondsLeft: &left},
+	}
+}
+
 func (w *world) Budgets() []BudgetSample { return []BudgetSample{{north, 1, 64 << 30}} }
 
 func (w *world) Replicas() []ReplicaSample {

@@ -19,6 +19,13 @@ const (
 	nameBacklogPayload  = "antipode_stream_backlog_payload_bytes"
 	nameFellOut         = "antipode_outbox_fell_out_accounts"
 	nameBudget          = "antipode_outbox_budget_bytes"
+	nameCopyRows        = "antipode_bootstrap_copied_rows"
+	nameCopyBytes       = "antipode_bootstrap_copied_bytes"
+	nameCopyAllRows     = "antipode_bootstrap_counted_rows"
+	nameCopyAllBytes    = "antipode_bootstrap_counted_bytes"
+	nameCopySpeed       = "antipode_bootstrap_bytes_per_second"
+	nameCopyLeft        = "antipode_bootstrap_left_seconds"
+	nameCopyWaiting     = "antipode_bootstrap_waiting_bytes"
 	nameSyncTime        = "antipode_sync_time_seconds"
 	nameLastSyncTime    = "antipode_last_sync_time_seconds"
 	nameUnavailable     = "antipode_replication_unavailable"
@@ -55,6 +62,7 @@ func Names() []string {
 	return []string{
 		nameRequests, nameRequestSeconds, nameCommitSeconds, nameInSync,
 		nameBacklogRecords, nameBacklogBytes, nameBacklogAge, nameBacklogPayload, nameFellOut, nameBudget,
+		nameCopyRows, nameCopyBytes, nameCopyAllRows, nameCopyAllBytes, nameCopySpeed, nameCopyLeft, nameCopyWaiting,
 		nameSyncTime, nameLastSyncTime, nameUnavailable, nameAlarms, nameAbandoned, nameReplicaInSync, nameEvents,
 		nameGatewayRequests, nameGatewaySeconds, nameGatewayBytes, nameGatewayErrors, nameGatewayForwards,
 	}

@@ -44,11 +44,26 @@ var errImageEpoch = storageerr.ServerBusy.Saying("the range does not ship the ac
 
 // StepImage commits the next step of the image of an account's rows in the range of a service, in an epoch in
 // which the range numbers the account's changes; else ServerBusy. Steps of one image must not
-// run at the same time.
+// run at the same time. An image that has not begun is left as it is: see BeginImage.
 func (p *Primary) StepImage(ctx context.Context, s geo.Service, a geo.Account, e geo.Epoch) (ranges.ImageStep, error) {
 	cmd := &image{service: s, account: a, epoch: e}
 	err := p.submit(ctx, s, cmd)
 	return cmd.out, err
+}
+
+// BeginImage commits that the image of an account's rows in the range of a service begins in an epoch, and what was
+// counted there. One that has begun in the epoch stays as it is. Errors as of StepImage.
+func (p *Primary) BeginImage(ctx context.Context, s geo.Service, a geo.Account, e geo.Epoch, counted change.ImageSize) error {
+	return p.submit(ctx, s, &image{service: s, account: a, epoch: e, counted: &counted})
+}
+
+// SizeOfRow returns what a row adds to the size of an image. For bytes that are no row it returns an error.
+func (p *Primary) SizeOfRow(key, value []byte) (change.ImageSize, error) {
+	r, err := rowOf(key, value, true)
+	if err != nil {
+		return change.ImageSize{}, err
+	}
+	return sizeOf(key, r), nil
 }
 
 // image is the command of a step.
@@ -56,6 +71,8 @@ type image struct {
 	service geo.Service
 	account geo.Account
 	epoch   geo.Epoch
+	// counted begins the image with this total; nil goes on with it.
+	counted *change.ImageSize
 	out     ranges.ImageStep
 }
 
@@ -70,8 +87,15 @@ func (c *image) Evaluate(tx *ranges.Tx) error {
 	if err != nil {
 		return err
 	}
+	if c.counted != nil {
+		if m.Epoch != c.epoch {
+			tx.SetImage(c.account, change.Image{Epoch: c.epoch, Total: *c.counted})
+		}
+		return nil
+	}
 	if m.Epoch != c.epoch {
-		m = change.Image{Epoch: c.epoch}
+		c.out = ranges.ImageStep{Uncounted: true}
+		return nil
 	}
 	if m.Done != nil {
 		c.out = ranges.ImageStep{Image: m, Applied: c.applied(tx, m)}
@@ -135,6 +159,7 @@ func (c *image) copy(tx *ranges.Tx, m *change.Image) error {
 	}
 	m.Copied = m.Copied.Add(step)
 	if whole {
+		m.Total = m.Copied // What was counted is not needed any more.
 		m.Next, m.Done = nil, make([]geo.Seq, geo.LaneCount)
 		for lane := range m.Done {
 			m.Done[lane] = tx.Head(c.stream(tx, geo.Lane(lane))).Seq
@@ -180,11 +205,12 @@ type imageBody struct {
 	Account geo.Account
 	Service geo.Service
 	Epoch   geo.Epoch
+	Counted *change.ImageSize `json:",omitempty"`
 }
 
 // Encode implements ranges.Portable.
 func (c *image) Encode() []byte {
-	b, _ := json.Marshal(imageBody{c.account, c.service, c.epoch}) // It has no value that JSON lacks.
+	b, _ := json.Marshal(imageBody{c.account, c.service, c.epoch, c.counted}) // It has no value that JSON lacks.
 	return b
 }
 
@@ -196,7 +222,7 @@ func parseImage(b []byte) (ranges.Portable, error) {
 	if !body.Account.Valid() {
 		return nil, fmt.Errorf("%w: account %q", errImage, body.Account)
 	}
-	return &image{account: body.Account, service: body.Service, epoch: body.Epoch}, nil
+	return &image{account: body.Account, service: body.Service, epoch: body.Epoch, counted: body.Counted}, nil
 }
 
 // EncodeResult implements ranges.Portable.

@@ -55,7 +55,9 @@ func (w *imaged) set(p keys.Partition, value string, rows ...int) {
 	stamptest.Submit(w.t, w.stamp, geo.FirstRange(geo.Table), stamptest.Change{Partition: p, Record: rec})
 }
 
+// step makes a step of an image that was begun.
 func (w *imaged) step() ranges.ImageStep {
+	require.NoError(w.t, w.primary.BeginImage(w.t.Context(), geo.Table, "acct", w.epoch, change.ImageSize{Rows: 5000}))
 	out, err := w.primary.StepImage(w.t.Context(), geo.Table, "acct", w.epoch)
 	require.NoError(w.t, err)
 	return out
@@ -218,6 +220,7 @@ func TestR17ImageIsHeld(t *testing.T) {
 	require.Equal(t, 4, steps, "each row makes a step of 1 MiB")
 	held := w.step()
 	require.True(t, held.Held)
+	require.EqualValues(t, 5000, held.Image.Total.Rows)
 	require.EqualValues(t, 4, held.Image.Copied.Rows)
 	for lane := range geo.Lane(geo.LaneCount) {
 		s := geo.Stream{Account: "acct", Epoch: w.epoch, Range: geo.FirstRange(geo.Table), Lane: lane}
@@ -257,13 +260,18 @@ func TestR18ImageIsHeldByPayload(t *testing.T) {
 // A step travels to the leader's node, and its outcome back. Bytes that are none are refused.
 func TestImageTravels(t *testing.T) {
 	here := &image{service: geo.Blob, account: "acct", epoch: geo.Epoch{Number: 3, Location: "north"}}
-	p, err := Commands()[here.Kind()](here.Encode())
-	require.NoError(t, err)
-	require.Equal(t, here, p)
-	there := p.(*image)
+	var there *image
+	for _, counted := range []*change.ImageSize{{}, {Rows: 1, Bytes: 2, Payload: 3}, nil} {
+		here.counted = counted
+		p, err := Commands()[here.Kind()](here.Encode())
+		require.NoError(t, err)
+		require.Equal(t, here, p)
+		there = p.(*image)
+	}
 	for _, out := range []ranges.ImageStep{
 		{Image: change.Image{Epoch: here.epoch, Next: []byte{1}}, Held: true},
 		{Image: change.Image{Epoch: here.epoch, Done: make([]geo.Seq, geo.LaneCount)}, Applied: true},
+		{Uncounted: true},
 		{},
 	} {
 		there.out = out
@@ -275,4 +283,48 @@ func TestImageTravels(t *testing.T) {
 		_, err := parseImage([]byte(bad))
 		require.ErrorIs(t, err, errImage)
 	}
+}
+
+// An image keeps what was counted when it began, until it has come to the end: then it has what it came to. One that
+// has not begun makes no step, and one that has begun does not begin again.
+func TestR17ImageIsCounted(t *testing.T) {
+	w := newImaged(t)
+	for n := range 3 {
+		w.set(w.partition("t", n), "value", 1, 2)
+	}
+	w.gate(2, true)
+	counted := change.ImageSize{Rows: 4, Bytes: 400, Payload: 40}
+	begin := func(c change.ImageSize) {
+		require.NoError(t, w.primary.BeginImage(t.Context(), geo.Table, "acct", w.epoch, c))
+	}
+	image := func() change.Image {
+		m, err := ranges.ImageIn(w.leader().State(), geo.FirstRange(geo.Table), "acct")
+		require.NoError(t, err)
+		return m
+	}
+	none, err := w.primary.StepImage(t.Context(), geo.Table, "acct", w.epoch)
+	require.NoError(t, err)
+	require.Equal(t, ranges.ImageStep{Uncounted: true}, none)
+	require.Zero(t, image())
+	begin(counted)
+	begin(change.ImageSize{Rows: 9})
+	require.Equal(t, change.Image{Epoch: w.epoch, Total: counted}, image())
+	var want change.ImageSize
+	for k, v := range w.rows() {
+		size, err := w.primary.SizeOfRow([]byte(k), []byte(v))
+		require.NoError(t, err)
+		want = want.Add(size)
+	}
+	done := w.step().Image
+	require.NotNil(t, done.Done)
+	require.EqualValues(t, 6, want.Rows)
+	require.Equal(t, [2]change.ImageSize{want, want}, [2]change.ImageSize{done.Copied, done.Total})
+	_, err = w.primary.SizeOfRow([]byte("no row"), nil)
+	require.Error(t, err)
+
+	old := w.epoch
+	w.gate(3, true)
+	require.ErrorIs(t, w.primary.BeginImage(t.Context(), geo.Table, "acct", old, counted), errImageEpoch)
+	begin(counted)
+	require.Equal(t, counted, image().Total, "another epoch")
 }

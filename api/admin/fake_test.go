@@ -218,6 +218,7 @@ func instant(s string) wire.Time {
 // value that held. A Cluster leaves Version and the sum of Alarms to the handler.
 func fullStatus() wire.Status {
 	lag, lagHeld := 0.213, 75.5
+	percent, speed, left := 62.6, 1.5e6, 2148.4
 	replica := func(leader, inSync bool) wire.Replica {
 		return wire.Replica{
 			Range: 4, Service: "table", Leader: leader, InSync: inSync, AppliedIndex: 1042,
@@ -274,6 +275,14 @@ func fullStatus() wire.Status {
 			{Account: wire.Account{
 				Name: "backwards", Redundancy: "RA-GRS", Primary: south, Secondary: north,
 				Epoch: wire.Epoch{Number: 2, Location: south},
+			}},
+			{Account: wire.Account{
+				Name: "filling", Redundancy: "GRS", Primary: south, Secondary: north, Epoch: wire.Epoch{Number: 3, Location: south},
+				Operation: "the first copy of its data at the other location (bootstrap)", Copied: &wire.Copied{
+					CopySize: wire.CopySize{Rows: 1200, Bytes: 340_000, PayloadBytes: 5 << 30},
+					Total:    &wire.CopySize{Rows: 2000, Bytes: 700_000, PayloadBytes: 8 << 30}, Percent: &percent,
+					BytesPerSecond: &speed, SecondsLeft: &left, WaitingBytes: 3 << 20,
+				},
 			}},
 			{Account: wire.Account{
 				Name: "onlysouth", Redundancy: "LRS", Primary: south, Epoch: wire.Epoch{Number: 1, Location: south},

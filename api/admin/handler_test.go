@@ -128,8 +128,8 @@ func TestStatusScope(t *testing.T) {
 	for _, a := range s.Accounts {
 		got = append(got, fmt.Sprintf("%s %d services", a.Name, len(a.Services)))
 	}
-	require.Equal(t, []string{"backwards 0 services", "devstoreaccount1 3 services", "onlysouth 0 services"}, got)
-	require.Len(t, arrange(in, north).Accounts, 2, "an LRS account of the south is none of the north's business")
+	require.Equal(t, []string{"backwards 0 services", "devstoreaccount1 3 services", "filling 0 services", "onlysouth 0 services"}, got)
+	require.Len(t, arrange(in, north).Accounts, 3, "an LRS account of the south is none of the north's business")
 	require.Equal(t, fullStatus(), in, "arrange changed what the cluster returned")
 }
 
@@ -150,7 +150,7 @@ func TestClientRoundTrip(t *testing.T) {
 	require.Equal(t, arrange(fullStatus(), ""), s)
 	all, err := c.Accounts(ctx)
 	require.NoError(t, err)
-	require.Len(t, all, 3)
+	require.Len(t, all, 4)
 	a, err := c.Account(ctx, "devstoreaccount1")
 	require.NoError(t, err)
 	require.Equal(t, f.accounts[0], a)

@@ -35,8 +35,29 @@ type Account struct {
 	Copied *Copied `json:"copied,omitempty"`
 }
 
-// Copied is what a bootstrap has numbered for the secondary so far. What is behind it waits in the outbox.
+// Copied is what a bootstrap has numbered for the secondary so far. A part of it waits in the outbox.
 type Copied struct {
+	CopySize
+	// Total is what the account held when its rows were counted, before the first was copied; what clients have
+	// written and deleted since is in it only as far as the copy has come to it. Absent until all ranges have been
+	// counted.
+	Total *CopySize `json:"total,omitempty"`
+	// Percent is how much of the bytes of Total, payload included, is copied, rounded down; 100 once all is
+	// numbered. Absent without Total.
+	Percent *float64 `json:"percent,omitempty"`
+	// BytesPerSecond is how fast the copied bytes, payload included, grew over the last 30 s at most, as the process
+	// that answers has seen it; absent until that has watched for 2 s.
+	BytesPerSecond *float64 `json:"bytes_per_second,omitempty"`
+	// SecondsLeft is an estimate: what Total has more, at this rate. Absent if one of them is not known, and while
+	// nothing is copied.
+	SecondsLeft *float64 `json:"seconds_left,omitempty"`
+	// WaitingBytes are those of the account's changes that the secondary has not acknowledged, and of the payload
+	// that they name. They are not those of the copy alone: clients write meanwhile.
+	WaitingBytes uint64 `json:"waiting_bytes"`
+}
+
+// CopySize is an amount of an account's data.
+type CopySize struct {
 	Rows uint64 `json:"rows"`
 	// Bytes are those of rows, PayloadBytes those of the payload that the rows name.
 	Bytes        uint64 `json:"bytes"`

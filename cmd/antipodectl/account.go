@@ -116,8 +116,8 @@ func writeAccount(w io.Writer, a shown) {
 	if a.Operation != "" {
 		_, _ = fmt.Fprintf(w, "under way: %s\n", a.Operation)
 	}
-	if c := a.Copied; c != nil {
-		_, _ = fmt.Fprintf(w, "copied: %d rows, %s, with %s of payload\n", c.Rows, size(c.Bytes), size(c.PayloadBytes))
+	if a.Copied != nil {
+		writeCopied(w, a.Copied)
 	}
 	_, _ = fmt.Fprintln(w)
 	rows := [][]string{{"SERVICE", "PRIMARY ENDPOINT", "SECONDARY ENDPOINT"}}

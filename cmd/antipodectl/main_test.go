@@ -63,10 +63,19 @@ func port(t *testing.T) *httptest.Server {
 	waits := local
 	waits.Operation = "the change to LRS: the other location has not deleted its copy yet"
 	answer("POST /v1/accounts/"+string(local.Name)+"/update", 200, admin.AccountUpdated{AccountInfo: waits, Behind: "the link is cut"})
+	percent, speed, left := 62.6, 1.5e6, 2148.4
 	copying := local
 	copying.Name, copying.Operation = "filling", "the first copy of its data at the other location (bootstrap)"
-	copying.Copied = &admin.Copied{Rows: 1200, Bytes: 340_000, PayloadBytes: 5 << 30}
+	copying.Copied = &admin.Copied{
+		CopySize: admin.CopySize{Rows: 1200, Bytes: 340_000, PayloadBytes: 5 << 30},
+		Total:    &admin.CopySize{Rows: 2000, Bytes: 700_000, PayloadBytes: 8 << 30}, Percent: &percent,
+		BytesPerSecond: &speed, SecondsLeft: &left, WaitingBytes: 3 << 20,
+	}
 	answer("GET /v1/accounts/filling", 200, copying)
+	begins := copying
+	begins.Name, begins.Copied = "begins", &admin.Copied{CopySize: admin.CopySize{Rows: 3, Bytes: 700}}
+	answer("GET /v1/accounts/begins", 200, begins)
+	answer("GET /v1/accounts/begins/keys", 200, admin.Keys{Name: "begins", Key1: "a2V5MQ==", Key2: "a2V5Mg=="})
 	answer("GET /v1/accounts/filling/keys", 200, admin.Keys{Name: "filling", Key1: "a2V5MQ==", Key2: "a2V5Mg=="})
 	answer("POST /v1/accounts/filling/update", 200, admin.AccountUpdated{AccountInfo: copying, Behind: "under way: " + copying.Operation})
 	answer("GET /v1/accounts/pictures/keys", 200, admin.Keys{Name: "pictures", Key1: "a2V5MQ==", Key2: "a2V5Mg=="})
@@ -191,6 +200,7 @@ func TestGolden(t *testing.T) {
 		"account-list-json":         "account list --output json",
 		"account-show":              "account show pictures",
 		"account-show-filling":      "account show filling",
+		"account-show-begins":       "account show begins",
 		"account-rebuild":           "account rebuild filling",
 		"help-account-rebuild":      "account rebuild --help",
 		"account-show-json":         "account show pictures --output json",

@@ -159,6 +159,10 @@ func writeSync(w io.Writer, accounts []admin.AccountStatus) {
 		return
 	}
 	table(w, rows)
+	if rows := copyRows(accounts); rows != nil {
+		_, _ = fmt.Fprintln(w)
+		table(w, append([][]string{{"BOOTSTRAP OF", "COPIED", "ROWS", "BYTES", "RATE", "LEFT (ESTIMATE)", "NOT ACKNOWLEDGED"}}, rows...))
+	}
 }
 
 func link(l admin.Link) string {

@@ -92,6 +92,7 @@ func (l *Local) Status(ctx context.Context) (Status, error) {
 		if a.Secondary == d.Name && (l.Location.Whole() || l.Location.Receives()) {
 			status = l.Location.AccountStatus(a, l.Clock.Now())
 		}
+		status.Copied = l.Location.Copied(a)
 		s.Accounts = append(s.Accounts, status)
 	}
 	return s, nil

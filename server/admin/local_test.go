@@ -45,7 +45,9 @@ func (p *fakePart) AccountStatus(a *catalog.Account, now time.Time) wire.Account
 	return wire.AccountStatus{Account: wire.Account{Name: a.Name}, Services: []wire.ServiceStatus{{Service: "table", LastSyncTime: wire.Time{Time: now}}}}
 }
 
-func (p *fakePart) Copied(*catalog.Account) *wire.Copied { return &wire.Copied{Rows: 7} }
+func (p *fakePart) Copied(*catalog.Account) *wire.Copied {
+	return &wire.Copied{CopySize: wire.CopySize{Rows: 7}}
+}
 
 func (p *fakePart) CreateAccount(_ context.Context, n wire.NewAccount) (*catalog.Account, error) {
 	return &catalog.Account{Name: n.Name, Primary: "south"}, p.fail

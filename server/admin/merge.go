@@ -61,14 +61,19 @@ func furthest(a, b wire.State) wire.State {
 }
 
 // mergeAccounts adds accounts to a list. The services of an account are those of the status
-// that has them: only the process that receives can compute them.
+// that has them: only the process that receives can compute them. So is what a bootstrap has copied.
 func mergeAccounts(to, more []wire.AccountStatus) []wire.AccountStatus {
 	for _, a := range more {
 		at := slices.IndexFunc(to, func(o wire.AccountStatus) bool { return o.Name == a.Name })
 		if at < 0 {
 			to = append(to, a)
-		} else if len(a.Services) > 0 {
+			continue
+		}
+		if len(a.Services) > 0 {
 			to[at].Services = a.Services
+		}
+		if to[at].Copied == nil && to[at].Operation != "" && to[at].Epoch == a.Epoch {
+			to[at].Copied = a.Copied
 		}
 	}
 	return to

@@ -62,6 +62,19 @@ func TestMerge(t *testing.T) {
 	require.Empty(t, got.Accounts[1].Services)
 
 	// The leader's view stays, whichever process comes last.
+	// What a bootstrap has copied is that of a process that knows it, as long as the account is in the bootstrap.
+	copying := account("a")
+	copying.Operation, copying.Epoch = "bootstrap", wire.Epoch{Number: 2}
+	known, ended, before := copying, account("a"), copying
+	known.Copied, ended.Epoch, before.Epoch = &wire.Copied{WaitingBytes: 7}, copying.Epoch, wire.Epoch{Number: 1}
+	for _, c := range []struct {
+		asked wire.AccountStatus
+		want  *wire.Copied
+	}{{copying, known.Copied}, {ended, nil}, {before, nil}} {
+		got = Merge([]Status{{Accounts: []wire.AccountStatus{c.asked}}, {Accounts: []wire.AccountStatus{known}}})
+		require.Equal(t, c.want, got.Accounts[0].Copied)
+	}
+
 	got = Merge([]Status{asked, one, {Location: wire.Location{Ranges: []wire.Range{{Range: 1}, {Range: 4}}}}})
 	require.Equal(t, "north-1", got.Location.Ranges[0].Leader)
 }

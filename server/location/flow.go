@@ -103,7 +103,7 @@ func (l *Location) speedsOf(name geo.Account) map[string]float64 {
 	out := map[string]float64{}
 	for _, s := range geo.Services {
 		if v, known := l.watching.speeds.speed(serviceKey{name, s}); known {
-			out[s.String()] = v
+			out[s.String()] = v / geo.TicksPerSecond
 		}
 	}
 	return out

@@ -182,6 +182,7 @@ func New(o Options) *Location {
 	l.watching.l, l.watching.unavailable = l, newEpisodes(ServiceUnavailable, ServiceLive)
 	l.watching.late = newEpisodes(ChangesLate, ChangesArrived)
 	l.watching.fellOut = newEpisodes(AccountFellOut, AccountFollows)
+	l.watching.speeds.keep, l.watching.copies.keep = syncSamples, copySamples
 	l.events.location, l.events.clock = o.Name, o.Clock
 	l.Directory = directory.NewDirectory(l, o.Other)
 	l.Primary = primary.New(l)

@@ -3,13 +3,10 @@ package location
 import (
 	"context"
 
-	wire "antipode/client/admin"
 	"antipode/geo"
 	"antipode/services/catalog"
 	"antipode/stamp"
-	"antipode/stamp/change"
 	"antipode/stamp/cursor"
-	"antipode/stamp/ranges"
 	"antipode/stats"
 )
 
@@ -85,30 +82,6 @@ func (l *Location) ReplicationNow(a *catalog.Account, s geo.Service) stats.Repli
 		return out.But(stats.Clock)
 	}
 	return out
-}
-
-// Copied returns how far the bootstrap of an account is whose primary is this location, from the replicas in this
-// process; nil without one, and where a range has no replica here.
-func (l *Location) Copied(a *catalog.Account) *wire.Copied {
-	stamp, err := l.Stamp()
-	if err != nil || !a.Copying() || a.Primary != l.o.Name {
-		return nil
-	}
-	var sum change.ImageSize
-	for _, d := range l.o.Route.Ranges() {
-		r := stamp.Replica(d.ID)
-		if r == nil {
-			return nil
-		}
-		m, err := ranges.ImageIn(r.State(), d.ID, a.Name)
-		if err != nil {
-			return nil
-		}
-		if m.Epoch == a.GeoEpoch() {
-			sum = sum.Add(m.Copied)
-		}
-	}
-	return &wire.Copied{Rows: sum.Rows, Bytes: sum.Bytes, PayloadBytes: sum.Payload}
 }
 
 // accountNow returns the record of an account as a replica of the catalog in this process has applied it, nil if it

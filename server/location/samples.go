@@ -84,8 +84,8 @@ func (s samples) Replicas() []metrics.ReplicaSample {
 // scrapeWait bounds how long a scrape waits for the catalog.
 const scrapeWait = 2 * time.Second
 
-// secondaries calls f for each account whose secondary location is in the set.
-func (s samples) secondaries(f func(*Location, *catalog.Account)) {
+// accounts calls f for each account.
+func (s samples) accounts(f func(*catalog.Account)) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeWait)
 	defer cancel()
 	accounts, err := s.set.Accounts(ctx)
@@ -93,10 +93,17 @@ func (s samples) secondaries(f func(*Location, *catalog.Account)) {
 		return // Unknown series are absent, never guessed.
 	}
 	for _, a := range accounts {
+		f(a)
+	}
+}
+
+// secondaries calls f for each account whose secondary location is in the set.
+func (s samples) secondaries(f func(*Location, *catalog.Account)) {
+	s.accounts(func(a *catalog.Account) {
 		if l := s.set.Find(a.Secondary); l != nil {
 			f(l, a)
 		}
-	}
+	})
 }
 
 // SyncTimes implements metrics.Source.

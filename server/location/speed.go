@@ -3,45 +3,39 @@ package location
 import (
 	"sync"
 	"time"
-
-	"antipode/geo"
 )
 
-// speeds keep the last samples of the Last Sync Time of each service, to measure how fast it moves. The methods
-// may be called concurrently.
-type speeds struct {
-	mu sync.Mutex
-	of map[serviceKey][]speedSample // oldest first, speedSamples at most
+// speeds keep the last samples of numbers that grow, to measure how fast they do. The methods may be called
+// concurrently.
+type speeds[K comparable] struct {
+	// keep is how many samples are kept of each.
+	keep int
+	mu   sync.Mutex
+	of   map[K][]speedSample // oldest first; guarded by mu
 }
 
 type speedSample struct {
-	at time.Duration // on the monotonic clock
-	t  geo.Timestamp
+	at    time.Duration // on the monotonic clock
+	value int64
 }
 
-const (
-	// speedSamples is how many samples are kept: 5 s of them.
-	speedSamples = 11
-	// speedLeast is the least time between the first and the last sample for a speed to be known.
-	speedLeast = 2 * time.Second
-)
+// speedLeast is the least time between the first and the last sample for a speed to be known.
+const speedLeast = 2 * time.Second
 
-// add keeps the samples of all services. Those that are missing have no Last Sync Time now and are
-// forgotten.
-func (s *speeds) add(now time.Duration, samples map[serviceKey]geo.Timestamp) {
+// add keeps the samples of all numbers. Those that are missing are not known now and are forgotten.
+func (s *speeds[K]) add(now time.Duration, samples map[K]int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	next := make(map[serviceKey][]speedSample, len(samples))
-	for k, t := range samples {
-		list := append(s.of[k], speedSample{now, t})
-		next[k] = list[max(0, len(list)-speedSamples):]
+	next := make(map[K][]speedSample, len(samples))
+	for k, v := range samples {
+		list := append(s.of[k], speedSample{now, v})
+		next[k] = list[max(0, len(list)-s.keep):]
 	}
 	s.of = next
 }
 
-// speed is how many seconds the Last Sync Time of a service moved on per second, over the samples; not known
-// before there are some.
-func (s *speeds) speed(k serviceKey) (v float64, known bool) {
+// speed is by how much a number grew per second, over the samples; not known before there are some.
+func (s *speeds[K]) speed(k K) (v float64, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	list := s.of[k]
@@ -53,5 +47,5 @@ func (s *speeds) speed(k serviceKey) (v float64, known bool) {
 	if took < speedLeast {
 		return 0, false
 	}
-	return last.t.Time().Sub(first.t.Time()).Seconds() / took.Seconds(), true
+	return float64(last.value-first.value) / took.Seconds(), true
 }

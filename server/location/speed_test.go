@@ -9,31 +9,31 @@ import (
 	"antipode/geo"
 )
 
-// The speed of Last Sync Time is known after some seconds of samples, follows the last ones alone, and is
-// forgotten with a service that has no Last Sync Time.
-func TestSpeedOfLastSyncTime(t *testing.T) {
-	var s speeds
+// A speed is known after some seconds of samples, follows the last ones alone, and is forgotten with a number that
+// is not known.
+func TestSpeeds(t *testing.T) {
+	s := speeds[serviceKey]{keep: syncSamples}
 	table := serviceKey{"pictures", geo.Table}
-	at, last := time.Duration(0), time.Unix(1e9, 0)
-	run := func(samples int, moves time.Duration) {
+	at, last := time.Duration(0), int64(1e9)
+	run := func(samples int, moves int64) {
 		for range samples {
 			at += watchEvery
-			last = last.Add(moves)
-			s.add(at, map[serviceKey]geo.Timestamp{table: geo.TimestampOf(last)})
+			last += moves
+			s.add(at, map[serviceKey]int64{table: last})
 		}
 	}
-	run(4, watchEvery)
+	run(4, 50)
 	_, known := s.speed(table)
 	require.False(t, known, "1.5 s of samples")
-	run(1, watchEvery)
+	run(1, 50)
 	v, known := s.speed(table)
 	require.True(t, known)
-	require.InDelta(t, 1, v, 1e-6)
-	run(3*speedSamples, 3*watchEvery)
+	require.InDelta(t, 100, v, 1e-6)
+	run(3*syncSamples, 150)
 	v, _ = s.speed(table)
-	require.InDelta(t, 3, v, 1e-6)
-	require.Len(t, s.of[table], speedSamples)
-	run(3*speedSamples, 0)
+	require.InDelta(t, 300, v, 1e-6)
+	require.Len(t, s.of[table], syncSamples)
+	run(3*syncSamples, 0)
 	v, known = s.speed(table)
 	require.True(t, known)
 	require.Zero(t, v)

@@ -13,6 +13,8 @@ const (
 	// watchEvery is how often the replication of the accounts is sampled for events. An episode
 	// shows from its second sample on.
 	watchEvery = 500 * time.Millisecond
+	// syncSamples is how many samples of a Last Sync Time are kept to measure its speed: 5 s of them.
+	syncSamples = 11
 	// watchAccountsEvery is how often the list of accounts is read for that.
 	watchAccountsEvery = 5 * time.Second
 )
@@ -30,7 +32,8 @@ type watching struct {
 	lateAt      time.Duration // not before, on the monotonic clock
 	accounts    []*catalog.Account
 	readAt      time.Time
-	speeds      speeds
+	speeds      speeds[serviceKey] // of Last Sync Times, in ticks
+	copies      speeds[copyKey]    // of bootstraps, in bytes
 
 	cancel context.CancelFunc // guarded by Location.mu
 	wg     sync.WaitGroup
@@ -70,6 +73,7 @@ func (w *watching) sample(ctx context.Context) {
 		return // The location stops, which is no state of an account.
 	}
 	w.sampleSecondaries()
+	w.sampleCopies()
 	w.sampleFellOut()
 	if now := w.l.o.Clock.Mono(); now >= w.lateAt {
 		w.lateAt = now + w.l.o.lateEvery()
@@ -93,7 +97,7 @@ func (w *watching) readAccounts(ctx context.Context) {
 
 // sampleSecondaries looks at the accounts whose secondary is here.
 func (w *watching) sampleSecondaries() {
-	found, times := map[serviceKey]string{}, map[serviceKey]geo.Timestamp{}
+	found, times := map[serviceKey]string{}, map[serviceKey]int64{}
 	if w.l.Whole() || w.l.Receives() {
 		for _, a := range w.accounts {
 			if a.Secondary != w.l.o.Name {
@@ -102,7 +106,7 @@ func (w *watching) sampleSecondaries() {
 			for _, s := range geo.Services {
 				k, r := serviceKey{a.Name, s}, w.l.ReplicationNow(a, s)
 				if found[k] = string(r.NoTime()); r.Known() {
-					times[k] = r.LastSync
+					times[k] = int64(r.LastSync)
 				}
 			}
 		}

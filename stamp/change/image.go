@@ -17,7 +17,9 @@ type Image struct {
 	// Done are the numbers of the last records of the account's streams, by lane, when the image had come
 	// to the end; nil before. The copy is complete once the other location has applied them.
 	Done []geo.Seq
-	// Copied is what the image has come to, Total what the range held when it began, as far as it was counted.
+	// Copied is what the image has come to. Total is what was counted in the range before the image began, in
+	// steps and while clients wrote: what they have written or deleted since is not in it. When the image has come
+	// to the end it is what that came to.
 	Copied, Total ImageSize
 }
 

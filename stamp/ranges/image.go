@@ -16,6 +16,8 @@ import (
 type ImageStep struct {
 	// Image is how far the image is after the step.
 	Image change.Image
+	// Uncounted: the step did nothing, since the image has not begun in the epoch.
+	Uncounted bool
 	// Held: the step did nothing, since too much waits for the other location.
 	Held bool
 	// Applied: the other location has applied all of it.
@@ -64,20 +66,20 @@ func (tx *Tx) Acknowledged(s geo.Stream) geo.Seq { return tx.r.Machine.Trimmed(s
 
 // Waiting returns what the outbox holds of an account's present streams, that of groups in flight not
 // included.
-func (tx *Tx) Waiting(a geo.Account) (v change.Volume) {
-	epoch := tx.Gate(a).Epoch
+func (tx *Tx) Waiting(a geo.Account) change.Volume {
+	return tx.r.Machine.Waiting(a, tx.Gate(a).Epoch)
+}
+
+// Waiting returns what the outbox holds of an account's streams of an epoch.
+func (m *Machine) Waiting(a geo.Account, e geo.Epoch) (v change.Volume) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
 	for lane := range geo.Lane(geo.LaneCount) {
-		trimmed, head := tx.r.Machine.outboxEnds(geo.Stream{Account: a, Epoch: epoch, Range: tx.Range(), Lane: lane})
+		trimmed, head := m.outbox.Ends(geo.Stream{Account: a, Epoch: e, Range: m.id, Lane: lane})
 		v.Bytes += head.Bytes - trimmed.Bytes
 		v.Payload += head.Payload - trimmed.Payload
 	}
 	return v
-}
-
-func (m *Machine) outboxEnds(s geo.Stream) (trimmed, head change.OutboxHead) {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	return m.outbox.Ends(s)
 }
 
 // Rows calls f for the rows of [from, end) as this command sees them, in the order of their keys, until

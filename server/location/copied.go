@@ -1,0 +1,147 @@
+package location
+
+import (
+	"math"
+
+	wire "antipode/client/admin"
+	"antipode/geo"
+	"antipode/metrics"
+	"antipode/services/catalog"
+	"antipode/stamp/change"
+	"antipode/stamp/ranges"
+)
+
+// copySamples is how many samples of a bootstrap are kept to measure its speed: 30 s of them. Steps that wait
+// for the other location come seconds apart.
+const copySamples = 61
+
+// copyKey is the bootstrap of an account.
+type copyKey struct {
+	account geo.Account
+	epoch   geo.Epoch
+}
+
+// copied is how far the bootstrap of an account is, all ranges together.
+type copied struct {
+	copied, total change.ImageSize
+	// counted: total is of all ranges; numbered: the images of all ranges have come to the end.
+	counted, numbered bool
+	// waiting is what the outboxes hold.
+	waiting change.Volume
+}
+
+// add adds a range.
+func (c *copied) add(m change.Image, epoch geo.Epoch, waiting change.Volume) {
+	c.waiting.Bytes += waiting.Bytes
+	c.waiting.Payload += waiting.Payload
+	if m.Epoch != epoch {
+		c.counted, c.numbered = false, false
+		return
+	}
+	c.copied, c.numbered = c.copied.Add(m.Copied), c.numbered && m.Done != nil
+	// Rows that clients have written since the count are copied too.
+	c.total = c.total.Add(change.ImageSize{
+		Rows: max(m.Total.Rows, m.Copied.Rows), Bytes: max(m.Total.Bytes, m.Copied.Bytes), Payload: max(m.Total.Payload, m.Copied.Payload),
+	})
+}
+
+// bytes are the bytes of an amount, payload included.
+func bytes(s change.ImageSize) uint64 { return s.Bytes + s.Payload }
+
+// describe describes it. speed is in bytes per second.
+func (c copied) describe(speed float64, known bool) *wire.Copied {
+	out := &wire.Copied{CopySize: sizeOf(c.copied), WaitingBytes: c.waiting.Bytes + c.waiting.Payload}
+	if known {
+		out.BytesPerSecond = &speed
+	}
+	if !c.counted {
+		return out
+	}
+	total := sizeOf(c.total)
+	out.Total = &total
+	percent := 100.
+	if !c.numbered {
+		percent = 99.9
+		if all := bytes(c.total); all > 0 {
+			percent = min(percent, math.Floor(1000*float64(bytes(c.copied))/float64(all))/10)
+		}
+	}
+	out.Percent = &percent
+	if known && speed > 0 {
+		left := float64(bytes(c.total)-bytes(c.copied)) / speed
+		out.SecondsLeft = &left
+	}
+	return out
+}
+
+func sizeOf(s change.ImageSize) wire.CopySize {
+	return wire.CopySize{Rows: s.Rows, Bytes: s.Bytes, PayloadBytes: s.Payload}
+}
+
+// copiedNow returns how far the bootstrap of an account is whose primary is this location, from the replicas in this
+// process; false without one, and where a range has no replica here.
+func (l *Location) copiedNow(a *catalog.Account) (out copied, known bool) {
+	stamp, err := l.Stamp()
+	if err != nil || !a.Copying() || a.Primary != l.o.Name {
+		return out, false
+	}
+	out.counted, out.numbered = true, true
+	for _, d := range l.o.Route.Ranges() {
+		r := stamp.Replica(d.ID)
+		if r == nil {
+			return out, false
+		}
+		m, err := ranges.ImageIn(r.State(), d.ID, a.Name)
+		if err != nil {
+			return out, false
+		}
+		out.add(m, a.GeoEpoch(), r.Machine.Waiting(a.Name, a.GeoEpoch()))
+	}
+	return out, true
+}
+
+// Copied describes how far the bootstrap of an account is whose primary is this location; nil without one, and where
+// this process does not know.
+func (l *Location) Copied(a *catalog.Account) *wire.Copied {
+	now, known := l.copiedNow(a)
+	if !known {
+		return nil
+	}
+	return now.describe(l.watching.copies.speed(copyKey{a.Name, a.GeoEpoch()}))
+}
+
+// sampleCopies looks at the bootstraps of the accounts whose primary is here.
+func (w *watching) sampleCopies() {
+	found := map[copyKey]int64{}
+	for _, a := range w.accounts {
+		if now, known := w.l.copiedNow(a); known {
+			found[copyKey{a.Name, a.GeoEpoch()}] = int64(bytes(now.copied))
+		}
+	}
+	w.copies.add(w.l.o.Clock.Mono(), found)
+}
+
+// Copies implements metrics.Source. The process with the catalog's leader, which makes the copies, has them.
+func (s samples) Copies() []metrics.CopySample {
+	var out []metrics.CopySample
+	s.accounts(func(a *catalog.Account) {
+		l := s.set.Find(a.Primary)
+		if l == nil || l.Leader(l.o.Route.Catalog()) == nil {
+			return
+		}
+		c := l.Copied(a)
+		if c == nil {
+			return
+		}
+		sample := metrics.CopySample{
+			Location: l.o.Name, Account: a.Name, Rows: c.Rows, Bytes: c.Bytes + c.PayloadBytes, Waiting: c.WaitingBytes,
+			BytesPerSecond: c.BytesPerSecond, SecondsLeft: c.SecondsLeft,
+		}
+		if c.Total != nil {
+			all := c.Total.Bytes + c.Total.PayloadBytes
+			sample.TotalRows, sample.TotalBytes = &c.Total.Rows, &all
+		}
+		out = append(out, sample)
+	})
+	return out
+}
