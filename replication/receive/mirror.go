@@ -178,7 +178,7 @@ func (m *mirror) close(c *change.Closed, ran time.Duration) {
 }
 
 // checkBehind starts the pull of streams that were below a closed head for longer than the grace
-// without moving: the end of the stream was lost.
+// without moving: the end of the stream was lost, or the source holds it back. The pull finds out which.
 func (rr *rangeReceiver) checkBehind(now, ran time.Duration) {
 	if now < rr.checkAt || !rr.mirror.known {
 		return
@@ -192,7 +192,6 @@ func (rr *rangeReceiver) checkBehind(now, ran time.Duration) {
 	}
 	slices.SortFunc(due, geo.Stream.Compare)
 	for _, st := range due {
-		rr.r.o.Alarm(AlarmGap)
-		rr.leaveToPull(st, rr.mirror.behind[st].head)
+		rr.leaveToPull(st, rr.mirror.behind[st].head).behind = true
 	}
 }

@@ -58,6 +58,7 @@ func TestPauseIsNobodysSilence(t *testing.T) {
 	clear(w.alarms)
 	for st, h := range w.heads {
 		w.closedH[st] = h.Seq + 1
+		w.record(st, 0)
 	}
 	runFor(200 * time.Millisecond)
 	pause()

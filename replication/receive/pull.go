@@ -14,6 +14,14 @@ import (
 //	due ──asks──> asking ──answer──> records in a commit ──applied──> due
 //	                      └─payload missing──> chunks fetched ──> due
 //	records in a commit ──its next record waits──> due after a pause, asking for one record
+//
+// A stream that is below a closed head is asked for its next record before it counts as a gap: the source
+// answers without one while the payload of that record is on its way (ship.Shipper.Ready), and sends it over
+// the bus after that.
+//
+//	behind ──no record──> held ──a record──> due after a grace, behind
+//	behind or held ──applied off the bus──> gone
+//	behind ──a record──> a gap: the alarm is raised
 type pull struct {
 	stream geo.Stream
 	// dropped is the last number that was received and dropped. The pull ends above it.
@@ -45,6 +53,9 @@ type pull struct {
 	from geo.Seq
 	// bad is the next record if it could not be decoded when it came last.
 	bad geo.Head
+	// behind: it began since the stream is below a closed head, and nothing shows that a record is missing. held:
+	// the source answered that it has not sent what follows.
+	behind, held bool
 }
 
 // A pull whose next record waits (for its generation, for a gate, for payload) asks again after a pause
@@ -53,6 +64,10 @@ const (
 	pauseLeast = 20 * time.Millisecond
 	pauseMost  = 5 * time.Second
 )
+
+// heldGraces is how many times BehindGrace a record that was held back may take over the bus once the
+// source has sent it: twice what is under way on a narrow line (pace.Late).
+const heldGraces = 4
 
 // leaveToPull makes a stream be pulled up to a number at least.
 func (rr *rangeReceiver) leaveToPull(st geo.Stream, seq geo.Seq) *pull {
@@ -63,6 +78,7 @@ func (rr *rangeReceiver) leaveToPull(st geo.Stream, seq geo.Seq) *pull {
 		rr.pulls.schedule(p, 0)
 	}
 	p.dropped = max(p.dropped, seq)
+	p.behind, p.held = false, false
 	return p
 }
 
@@ -99,9 +115,19 @@ func (p *pull) arrived(rr *rangeReceiver, records [][]byte, err error, now time.
 	if len(records) == 0 {
 		rr.mirror.stale = true                 // What follows may be applied, acknowledged and gone.
 		rr.mirror.moved[p.stream] = struct{}{} // Or the source has stopped the stream, and answers that.
+		p.held = p.behind
 		p.later(rr, now)
 		ps.schedule(p, max(p.at, now+rr.r.o.RetryAfter))
 		return
+	}
+	if p.held {
+		p.held = false
+		ps.schedule(p, now+heldGraces*rr.r.o.BehindGrace)
+		return
+	}
+	if p.behind {
+		p.behind = false
+		rr.r.o.Alarm(AlarmGap)
 	}
 	rr.contact = rr.r.running.Time()
 	total := 0
@@ -190,8 +216,13 @@ func (p *pull) waits(rr *rangeReceiver, rec *Record, now time.Duration) {
 	p.later(rr, now)
 }
 
-// moved handles that a record of the stream was applied: the pull goes on at once.
+// moved handles that a record of the stream was applied: the pull goes on at once. One without a gap ends, and
+// the stream has its grace again.
 func (p *pull) moved(rr *rangeReceiver, now time.Duration) {
+	if p.behind {
+		rr.pulls.end(p.stream)
+		return
+	}
 	p.pause, p.size, p.bad = 0, 0, geo.Head{}
 	rr.pulls.setAhead(p, false)
 	rr.pulls.schedule(p, now)

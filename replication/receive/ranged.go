@@ -185,7 +185,7 @@ func (rr *rangeReceiver) resolve(rec *Record, pulled *pull, now time.Duration) {
 		if rec.Record.Seq == rr.mirror.applied[st].Seq+1 {
 			rr.mirror.stale = true // It is ahead of what is committed.
 		}
-		if rr.pulls.of[st] == nil {
+		if p := rr.pulls.of[st]; p == nil || p.behind {
 			rr.r.o.Alarm(AlarmGap)
 		}
 		rr.leaveToPull(st, rec.Record.Seq)

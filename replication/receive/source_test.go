@@ -34,7 +34,7 @@ func (w *world) Records(s geo.Stream, from geo.Seq, bytesMax int, done func([][]
 	w.later(func() {
 		var out [][]byte
 		size := 0
-		for n := from; w.outbox[s][n] != nil && (len(out) == 0 || size+len(w.outbox[s][n]) <= bytesMax); n++ {
+		for n := from; w.outbox[s][n] != nil && n != w.held[s] && (len(out) == 0 || size+len(w.outbox[s][n]) <= bytesMax); n++ {
 			out = append(out, w.sent(s, n, true))
 			size += len(out[len(out)-1])
 		}

@@ -73,6 +73,9 @@ type world struct {
 	// hung are ranges of which the source answers no call of Records.
 	hung map[geo.RangeID]bool
 	payloads
+	// held is the record of a stream that the source has not sent, and does not answer with, since its payload
+	// is on its way.
+	held map[geo.Stream]geo.Seq
 	// spoil, if it is set, changes the bytes of a record on their way, over the bus or pulled.
 	spoil func(st geo.Stream, n geo.Seq, b []byte, pulled bool) []byte
 	// outcome, if it is set, may be an outcome of a record that would be applied; 0 for none.
@@ -161,6 +164,12 @@ func (w *world) writeTo(id geo.RangeID, n int) {
 		changed[st] = true
 		f.Records = append(f.Records, w.sent(st, w.heads[st].Seq, false))
 	}
+	w.publish(f, changed)
+}
+
+// publish puts a frame on the bus, with a closed record that names the heads of some streams.
+func (w *world) publish(f change.Frame, changed map[geo.Stream]bool) {
+	id := f.Range
 	w.closedT[id] = w.now
 	f.Closed.T, f.Closed.Heads = w.now, w.closedHeads(id, changed)
 	require.NoError(w.t, w.pub.Publish(fmt.Sprintf("geo.%d", id), change.AppendFrame(nil, &f), func(error) {}))

@@ -70,6 +70,9 @@ func TestNarrowLink(t *testing.T) {
 			require.Less(t, crossed, crossedMax, what)
 		}
 		t.Logf("%s: drained %v after there was room; %.2f times what the writers need has crossed", what, time.Since(drained).Round(100*time.Millisecond), crossed)
+		_, memory = watch(ctx, t, r, min(*duration/4, atRest)) // What the drain took is to be given back.
+		memory.first = base.most
+		t.Logf("%s: memory at rest, and growth in MiB, afterwards:%v", what, memory)
 		w.cutWrites()
 	}
 	ctx, cancel := context.WithTimeout(ctx, readyWait)
