@@ -304,8 +304,7 @@ func (l *Location) startStamp(ctx context.Context) error {
 			l.o.OnEvent(e.Kind)
 		},
 	})
-	s.OnStart(l.ship)
-	s.OnStop(l.unship)
+	f := l.receiving.following(s)
 	s.OnStop(l.verifying.end)
 	for _, id := range l.o.Local {
 		l.step("node " + node.Name(l.o.Name, id) + " opens its stores and replays its log")
@@ -318,7 +317,7 @@ func (l *Location) startStamp(ctx context.Context) error {
 		}
 	}
 	l.stamp.Store(s)
-	l.receiving.start(s)
+	l.receiving.start(s, f)
 	l.watching.start()
 	return nil
 }

@@ -6,40 +6,130 @@ import (
 	"sync/atomic"
 	"time"
 
+	"antipode/internal/clock"
 	"antipode/replication/bus/natsbus"
 	"antipode/replication/receive"
+	"antipode/replication/site"
 	"antipode/secondary"
 	"antipode/stamp"
+	"antipode/stamp/node"
 )
 
-const (
-	// silenceAfter is how long a source range may send nothing before an alarm.
-	silenceAfter = 5 * time.Second
-	// leadPoll is how often a process that runs some of the nodes checks whether one of them
-	// leads the catalog.
-	leadPoll = 50 * time.Millisecond
-)
+// silenceAfter is how long a source range may send nothing before an alarm.
+const silenceAfter = 5 * time.Second
 
-// receiving runs the receiver of the incoming stream. In a location of several processes, the
-// process with the catalog's leader receives. The receiver resumes from the cursors, which are
-// durable with the data (R14), so two receivers at once, or none, lose and repeat nothing.
+// following carries out what the site of this process decides, while the location runs: see package site.
+type following struct {
+	clock clock.Clock
+	// lead returns the term in which a node here leads the catalog, 0 for none. read returns what the
+	// location knows of the incoming stream. receive runs a receiver until its context ends.
+	lead    func() site.Term
+	read    func() time.Time
+	receive func(ctx context.Context, e site.StartReceiver)
+
+	mu   sync.Mutex
+	site *site.Machine // guarded by mu
+
+	// end ends the receiver. It belongs to the goroutine of run.
+	end context.CancelFunc
+	// happened are events of what was begun. A receiver waits until its end is taken.
+	happened chan site.Event
+	running  sync.WaitGroup
+}
+
+func newFollowing(c clock.Clock, o site.Options) *following {
+	return &following{clock: c, site: site.New(o), happened: make(chan site.Event)}
+}
+
+// run receives whenever this process should, until ctx ends.
+func (f *following) run(ctx context.Context) {
+	defer f.running.Wait()
+	ticker := time.NewTicker(site.LookEvery)
+	defer ticker.Stop()
+	for {
+		f.step(site.Look{Lead: f.lead()})
+		select {
+		case <-ctx.Done():
+			f.step(site.Stop{})
+			for !f.stopped() {
+				f.step(<-f.happened)
+			}
+			return
+		case <-ticker.C:
+		case e := <-f.happened:
+			f.step(e)
+		}
+	}
+}
+
+func (f *following) stopped() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s, _ := f.site.State()
+	return s == site.Stopped
+}
+
+// decide returns what is to be done after an event.
+func (f *following) decide(e site.Event) []site.Effect {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.site.Step(f.clock.Mono(), e)
+}
+
+// step lets the site decide about the receiver and carries that out.
+func (f *following) step(e site.Event) {
+	for _, e := range f.decide(e) {
+		f.carryOut(e)
+	}
+}
+
+func (f *following) carryOut(e site.Effect) {
+	switch e := e.(type) {
+	case site.Read:
+		f.step(site.Known{Term: e.Term, Incarnation: f.read()})
+	case site.StartReceiver:
+		var ctx context.Context
+		ctx, f.end = context.WithCancel(context.Background())
+		f.running.Go(func() {
+			f.receive(ctx, e)
+			f.happened <- site.Ended{Term: e.Term}
+		})
+	case site.EndReceiver:
+		f.end()
+	}
+}
+
+// receiving is what this process does of the incoming stream, and beside it.
 type receiving struct {
 	l        *Location
 	receiver atomic.Pointer[receive.Receiver]
-
-	// stamp is set between start and stop.
-	stamp  *stamp.Stamp
-	cancel context.CancelFunc // guarded by Location.mu
-	wg     sync.WaitGroup
+	cancel   context.CancelFunc // guarded by Location.mu
+	wg       sync.WaitGroup
 }
 
-// start receives whenever this process should, goes on with the operations of accounts, and sweeps what is deleted,
-// until stop.
-func (r *receiving) start(s *stamp.Stamp) {
+// following returns the site of this process on a stamp that is not started.
+func (r *receiving) following(s *stamp.Stamp) *following {
+	l := r.l
+	f := newFollowing(l.o.Clock, site.Options{Whole: l.Whole(), Ranges: l.o.Route.IDs()})
+	f.lead = func() site.Term {
+		if lead := s.Leader(l.o.Route.Catalog()); lead != nil {
+			return site.Term(lead.LeadTerm())
+		}
+		return 0
+	}
+	f.read = l.knownIncarnation
+	conn := l.bus.Load().conn
+	f.receive = func(ctx context.Context, e site.StartReceiver) { r.run(ctx, s, conn, e.Incarnation) }
+	s.OnStart(func(n *node.Node) { l.ship(n, f.decide(site.NodeStarted{Node: n.ID(), Ranges: l.rangesOf(n)})) })
+	s.OnStop(func(n *node.Node) { l.unship(n, f.decide(site.NodeStops{Node: n.ID()})) })
+	return f
+}
+
+// start runs the site, goes on with the operations of accounts, and sweeps what is deleted, until stop.
+func (r *receiving) start(s *stamp.Stamp, f *following) {
 	ctx, cancel := context.WithCancel(context.Background())
-	r.stamp, r.cancel = s, cancel
-	conn := r.l.bus.Load().conn
-	r.wg.Go(func() { follow(ctx, r.mine, func(ctx context.Context) { r.run(ctx, conn) }) })
+	r.cancel = cancel
+	r.wg.Go(func() { f.run(ctx) })
 	r.wg.Go(func() { r.l.resumeOperations(ctx, s) })
 	r.wg.Go(func() { r.l.sweeper(s).Run(ctx) })
 }
@@ -53,40 +143,8 @@ func (r *receiving) stop() {
 	}
 }
 
-// mine reports whether this process should receive.
-func (r *receiving) mine() bool {
-	return r.l.Whole() || r.stamp.Leader(r.l.o.Route.Catalog()) != nil
-}
-
-// follow runs f whenever mine holds, until ctx ends. The context of f ends when mine no longer holds;
-// f must not return before.
-func follow(ctx context.Context, mine func() bool, f func(ctx context.Context)) {
-	for poll(ctx, mine) {
-		term, end := context.WithCancel(ctx)
-		var running sync.WaitGroup
-		running.Go(func() { f(term) })
-		poll(ctx, func() bool { return !mine() })
-		end()
-		running.Wait()
-	}
-}
-
-// poll waits until a condition holds; false if ctx ended first.
-func poll(ctx context.Context, until func() bool) bool {
-	ticker := time.NewTicker(leadPoll)
-	defer ticker.Stop()
-	for !until() {
-		select {
-		case <-ctx.Done():
-			return false
-		case <-ticker.C:
-		}
-	}
-	return ctx.Err() == nil
-}
-
-// run receives until ctx ends.
-func (r *receiving) run(ctx context.Context, conn *natsbus.Conn) {
+// run receives until ctx ends. The receiver resumes from the cursors, which are durable with the data (R14).
+func (r *receiving) run(ctx context.Context, s *stamp.Stamp, conn *natsbus.Conn, incarnation time.Time) {
 	l := r.l
 	consumer, err := natsbus.OpenConsumer(conn, natsbus.Options{
 		Source: l.o.Other, Replicas: l.o.Replicas, Bounds: l.o.Bounds, Alarm: l.o.OnAlarm, Log: l.o.Logger,
@@ -98,8 +156,8 @@ func (r *receiving) run(ctx context.Context, conn *natsbus.Conn) {
 	}
 	receiver := receive.New(receive.Options{
 		Origin: l.o.Other, Ranges: l.o.Route.IDs(), Consumer: consumer, Source: l.o.WrapSource(l.far.Source),
-		Applier: secondary.NewApplier(r.stamp), Clock: l.o.Clock, SilenceAfter: silenceAfter, Logger: l.o.Logger, Alarm: l.o.OnAlarm,
-		Incarnation: l.knownIncarnation(), OnIncarnation: l.rememberIncarnation,
+		Applier: secondary.NewApplier(s), Clock: l.o.Clock, SilenceAfter: silenceAfter, Logger: l.o.Logger, Alarm: l.o.OnAlarm,
+		Incarnation: incarnation, OnIncarnation: l.rememberIncarnation,
 	})
 	r.receiver.Store(receiver)
 	_ = receiver.Run(ctx) // Run ends with ctx alone.

@@ -8,26 +8,33 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"antipode/internal/clock"
+	"antipode/replication/site"
 )
 
-// The receiver runs while this process leads the catalog: it starts within leadPoll of the election,
-// ends within leadPoll of the loss of the lead, starts again with the next term, and is waited for when
-// the location stops.
+// The receiver runs while this process leads the catalog: it starts within site.LookEvery of the election,
+// ends within that of the loss of the lead, starts again with the next term, with what the location knows
+// then, and is waited for when the location stops.
 func TestReceiverFollowsTheCatalogsLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
-		var leads atomic.Bool
-		var running, started atomic.Int32
+		var lead atomic.Uint64
+		var running, started, read atomic.Int32
+		f := newFollowing(clock.NewManual(time.Now()), site.Options{})
+		f.lead = func() site.Term { return site.Term(lead.Load()) }
+		f.read = func() time.Time { return time.Unix(int64(read.Add(1)), 0) }
+		f.receive = func(ctx context.Context, e site.StartReceiver) {
+			require.Equal(t, time.Unix(int64(started.Add(1)), 0), e.Incarnation)
+			running.Add(1)
+			<-ctx.Done()
+			time.Sleep(time.Second) // The last group is committed.
+			running.Add(-1)
+		}
 		stopped := make(chan struct{})
 		go func() {
 			defer close(stopped)
-			follow(ctx, leads.Load, func(ctx context.Context) {
-				started.Add(1)
-				running.Add(1)
-				<-ctx.Done()
-				time.Sleep(time.Second) // The last group is committed.
-				running.Add(-1)
-			})
+			f.run(ctx)
 		}()
 		after := func(d time.Duration, run, start int32) {
 			t.Helper()
@@ -36,18 +43,21 @@ func TestReceiverFollowsTheCatalogsLeader(t *testing.T) {
 			require.Equal(t, []int32{run, start}, []int32{running.Load(), started.Load()})
 		}
 		after(time.Minute, 0, 0)
-		leads.Store(true)
-		after(leadPoll, 1, 1)
+		lead.Store(1)
+		after(site.LookEvery, 1, 1)
 		after(time.Minute, 1, 1)
-		leads.Store(false)
-		after(leadPoll, 1, 1)
-		leads.Store(true)
+		lead.Store(0)
+		after(site.LookEvery, 1, 1)
+		lead.Store(3)
 		after(time.Second/2, 1, 1) // The receiver of the last term has not ended.
 		after(time.Second, 1, 2)
-		leads.Store(false)
-		after(leadPoll+time.Second, 0, 2)
-		leads.Store(true)
-		after(leadPoll, 1, 3)
+		lead.Store(4) // The lead was lost and won between two looks.
+		after(time.Second/2, 1, 2)
+		after(time.Second, 1, 3)
+		lead.Store(0)
+		after(site.LookEvery+time.Second, 0, 3)
+		lead.Store(6)
+		after(site.LookEvery, 1, 4)
 		begun := time.Now()
 		stop()
 		<-stopped

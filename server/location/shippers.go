@@ -5,6 +5,7 @@ import (
 
 	"antipode/geo"
 	"antipode/replication/ship"
+	"antipode/replication/site"
 	"antipode/stamp/node"
 	"antipode/stamp/ranges"
 )
@@ -17,13 +18,21 @@ type shipping struct {
 	done   chan struct{}
 }
 
-// ship starts the shippers of a node's ranges.
-func (l *Location) ship(n *node.Node) {
-	set, budget := map[geo.RangeID]*shipping{}, l.budget(n)
+// rangesOf returns the ranges of which a node has a replica.
+func (l *Location) rangesOf(n *node.Node) (list []geo.RangeID) {
 	for _, id := range l.o.Route.IDs() {
-		if n.Range(id) == nil {
-			continue // Its replicas are on other nodes.
+		if n.Range(id) != nil {
+			list = append(list, id)
 		}
+	}
+	return list
+}
+
+// ship starts shippers of a node, which does not run yet.
+func (l *Location) ship(n *node.Node, effects []site.Effect) {
+	set, budget := map[geo.RangeID]*shipping{}, l.budget(n)
+	for _, e := range effects {
+		id := e.(site.StartShipper).Range
 		sh := ship.New(ship.Options{
 			Location: l.o.Name, Range: n.Range(id), Publisher: l.o.WrapPublisher(l.o.Link.Publisher(l.pub)),
 			Pusher: l.far.Pusher, Clock: l.o.Clock, Logger: l.o.Logger, Alarm: l.o.OnAlarm, Budget: budget,
@@ -41,13 +50,14 @@ func (l *Location) ship(n *node.Node) {
 	l.shippers[n.ID()] = set
 }
 
-// unship stops the shippers of a node.
-func (l *Location) unship(n *node.Node) {
+// unship stops shippers of a node.
+func (l *Location) unship(n *node.Node, effects []site.Effect) {
 	l.shipMu.Lock()
 	set := l.shippers[n.ID()]
 	delete(l.shippers, n.ID())
 	l.shipMu.Unlock()
-	for _, s := range set {
+	for _, e := range effects {
+		s := set[e.(site.StopShipper).Range]
 		s.cancel()
 		<-s.done
 	}

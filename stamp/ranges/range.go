@@ -106,7 +106,7 @@ type Range struct {
 
 	// leading, leaseUntil and leader are what other goroutines see. renew: a reader asks for a
 	// renewal of the lease.
-	leading    atomic.Bool
+	leading    atomic.Uint64
 	leaseUntil atomic.Int64
 	renew      atomic.Bool
 	leader     atomic.Uint64
@@ -210,7 +210,10 @@ func (r *Range) resetOverlay() {
 }
 
 // Leading reports whether this replica leads and may evaluate.
-func (r *Range) Leading() bool { return r.leading.Load() }
+func (r *Range) Leading() bool { return r.LeadTerm() > 0 }
+
+// LeadTerm is the term in which this replica leads and may evaluate, 0 while it does not.
+func (r *Range) LeadTerm() uint64 { return r.leading.Load() }
 
 // Leader is the node that leads, as far as this replica knows; 0 for none.
 func (r *Range) Leader() geo.NodeID { return geo.NodeID(r.leader.Load()) }
@@ -225,7 +228,7 @@ func (r *Range) Submit(cmd Command, done func(error)) {
 	at := r.o.Clock.Now()
 	r.mu.Lock()
 	switch {
-	case r.stopped || !r.leading.Load():
+	case r.stopped || !r.Leading():
 		r.mu.Unlock()
 		done(ErrNotLeader)
 		return
@@ -250,7 +253,7 @@ func (r *Range) Stop() {
 	reads := r.reads
 	r.reads = nil
 	r.mu.Unlock()
-	r.leading.Store(false)
+	r.leading.Store(0)
 	r.endFollowing()
 	r.abandon()
 	for _, p := range reads {
@@ -265,11 +268,11 @@ func (r *Range) Work(now time.Duration) {
 	id, term := r.replica.Leader()
 	r.recordLeader(id)
 	may := r.replica.MayEvaluate()
-	if may && (!r.leading.Load() || term != r.term) {
+	if may && term != r.LeadTerm() {
 		r.lead(term, now)
 	}
-	if !may && r.leading.Load() {
-		r.leading.Store(false)
+	if !may && r.Leading() {
+		r.leading.Store(0)
 		r.abandon()
 	}
 	if !may {
@@ -301,7 +304,7 @@ func (r *Range) lead(term uint64, now time.Duration) {
 	}
 	r.lastClosed = now
 	r.feed.Reset()
-	r.leading.Store(true)
+	r.leading.Store(term)
 }
 
 // abandon ends a term as leader. Queued commands were never proposed: nothing happened.
@@ -344,7 +347,7 @@ func (r *Range) observe(a Applied) {
 		r.dropWipes(g.id)
 		r.acking = append(r.acking, g)
 	}
-	if a.Effective && r.leading.Load() && (len(a.Records) > 0 || a.Closed != 0) {
+	if a.Effective && r.Leading() && (len(a.Records) > 0 || a.Closed != 0) {
 		r.feed.Push(a.Added)
 	}
 }

@@ -53,7 +53,7 @@ func (r *Range) leaseClock(passBegan time.Duration) time.Duration {
 // serveReads completes the waiting reads if the lease holds, or those before a round that was
 // answered. It fails them if this replica does not lead.
 func (r *Range) serveReads(passBegan time.Duration) {
-	leading := r.leading.Load()
+	leading := r.Leading()
 	r.mu.Lock()
 	reads := r.reads
 	r.reads = nil
@@ -101,13 +101,13 @@ func (r *Range) held(until int64) bool {
 	if left < r.o.LeaseLength/leaseRenewBelow && !r.renew.Swap(true) {
 		r.o.Wake()
 	}
-	return plantedbugs.Planted(plantedbugs.VoidLease) || left > 0 && r.leaseUntil.Load() >= until && r.leading.Load()
+	return plantedbugs.Planted(plantedbugs.VoidLease) || left > 0 && r.leaseUntil.Load() >= until && r.Leading()
 }
 
 // Confirm calls done with nil once this replica is known to lead and its applied
 // state holds everything acknowledged before the call; with ErrNotLeader otherwise.
 func (r *Range) Confirm(done func(error)) {
-	if !r.leading.Load() {
+	if !r.Leading() {
 		done(ErrNotLeader)
 		return
 	}
@@ -129,7 +129,7 @@ func (r *Range) Confirm(done func(error)) {
 // ErrNotLeader, also if ctx ends before it is known that this replica leads.
 func (r *Range) Read(ctx context.Context, f func(s State) error) error {
 	for {
-		if until := r.leaseUntil.Load(); until > 0 && r.leading.Load() {
+		if until := r.leaseUntil.Load(); until > 0 && r.Leading() {
 			err := f(State{r})
 			if r.held(until) {
 				return err
