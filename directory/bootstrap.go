@@ -115,7 +115,7 @@ func (d *Directory) beginCopy(ctx context.Context, a catalog.Account) (*catalog.
 	if err != nil {
 		return nil, err
 	}
-	if err := d.end(ctx, a.Name, geo.Catalog); err != nil {
+	if err := d.end(ctx, a.Name); err != nil {
 		return nil, err
 	}
 	cmd := &startCopy{of: a}

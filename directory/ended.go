@@ -8,16 +8,32 @@ import (
 	"antipode/stamp/ranges"
 )
 
-// endStreams commits that what the outbox of a range holds of an account's former epochs is dropped.
+// endStreams commits that what the outbox of a range holds of an account's former epochs is dropped: with known, in the
+// knowledge that the other location has the present one.
 // It is repeated while there is more than one group may delete.
 type endStreams struct {
-	account geo.Account
-	more    bool
+	account     geo.Account
+	known, more bool
 }
 
-// end drops the streams of an account's former epochs from the outbox of a service's range.
-func (d *Directory) end(ctx context.Context, a geo.Account, s geo.Service) error {
-	for cmd := (&endStreams{account: a, more: true}); cmd.more; {
+// drop drops the streams of an account's former epochs from the outbox of a service's range. The other location
+// may not know of the present one: end follows once it does.
+func (d *Directory) drop(ctx context.Context, a geo.Account, s geo.Service) error {
+	return d.endStreams(ctx, s, &endStreams{account: a})
+}
+
+// end ends the streams of an account's former epochs in every range: the other location has the present one.
+func (d *Directory) end(ctx context.Context, a geo.Account) error {
+	for _, s := range [...]geo.Service{geo.Catalog, geo.Blob, geo.Queue, geo.Table} {
+		if err := d.endStreams(ctx, s, &endStreams{account: a, known: true}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *Directory) endStreams(ctx context.Context, s geo.Service, cmd *endStreams) error {
+	for cmd.more = true; cmd.more; {
 		if err := d.submitTo(ctx, s, cmd); err != nil {
 			return fmt.Errorf("the outbox of the %s range: %w", s, err)
 		}
@@ -27,24 +43,36 @@ func (d *Directory) end(ctx context.Context, a geo.Account, s geo.Service) error
 
 // Evaluate implements ranges.Command.
 func (c *endStreams) Evaluate(tx *ranges.Tx) (err error) {
-	c.more, err = tx.EndStreams(c.account)
+	if c.known {
+		c.more, err = tx.EndStreams(c.account)
+	} else {
+		c.more, err = tx.DropStreams(c.account)
+	}
 	return err
 }
 
 // Reclaims implements ranges.Reclaimer.
 func (c *endStreams) Reclaims() {}
 
-// kindEndStreams is the kind of endStreams. It is on the wire: never rename it.
-const kindEndStreams = "directory.endStreams"
+// The kinds of endStreams, with known and without. They are on the wire: never rename them.
+const (
+	kindEndStreams  = "directory.endStreams"
+	kindDropStreams = "directory.dropStreams"
+)
 
 // Kind implements ranges.Portable.
-func (c *endStreams) Kind() string { return kindEndStreams }
+func (c *endStreams) Kind() string {
+	if c.known {
+		return kindEndStreams
+	}
+	return kindDropStreams
+}
 
 // Encode implements ranges.Portable.
 func (c *endStreams) Encode() []byte { return []byte(c.account) }
 
-func parseEndStreams(b []byte) (*endStreams, error) {
-	c := &endStreams{account: geo.Account(b)}
+func parseEndStreams(b []byte, known bool) (*endStreams, error) {
+	c := &endStreams{account: geo.Account(b), known: known}
 	if !c.account.Valid() {
 		return nil, fmt.Errorf("%w: account %q", errCommand, c.account)
 	}

@@ -76,11 +76,12 @@ const kindSetGate = "directory.setGate"
 // Commands are the commands of this package that nodes submit to each other.
 func Commands() ranges.Commands {
 	return ranges.Commands{
-		kindSetGate:    func(body []byte) (ranges.Portable, error) { return parseSetGate(body) },
-		kindWipe:       func(body []byte) (ranges.Portable, error) { return parseWipe(body) },
-		kindFree:       func(body []byte) (ranges.Portable, error) { return parseFree(body) },
-		kindEndStreams: func(body []byte) (ranges.Portable, error) { return parseEndStreams(body) },
-		kindProbe:      func([]byte) (ranges.Portable, error) { return probe{}, nil },
+		kindSetGate:     func(body []byte) (ranges.Portable, error) { return parseSetGate(body) },
+		kindWipe:        func(body []byte) (ranges.Portable, error) { return parseWipe(body) },
+		kindFree:        func(body []byte) (ranges.Portable, error) { return parseFree(body) },
+		kindEndStreams:  func(body []byte) (ranges.Portable, error) { return parseEndStreams(body, true) },
+		kindDropStreams: func(body []byte) (ranges.Portable, error) { return parseEndStreams(body, false) },
+		kindProbe:       func([]byte) (ranges.Portable, error) { return probe{}, nil },
 	}
 }
 

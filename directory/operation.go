@@ -18,7 +18,7 @@ import (
 //
 //	created as LRS: complete, with an operation ──Announce, then finish──> complete
 //	changed to LRS: the row, the epoch and the catalog's gate ──gates of all other ranges, their outboxes
-//	dropped, Announce, which deletes the copy, the catalog's outbox dropped, finish──> complete
+//	dropped, Announce, which deletes the copy, the former streams ended in all ranges, finish──> complete
 //
 // Resume goes on with it, whichever leader, process or call began it.
 
@@ -100,7 +100,7 @@ func (d *Directory) resume(ctx context.Context, a catalog.Account) (again time.D
 		return 0, err
 	}
 	if leaves { // Not before: the last record of this stream was to say what the call has said now.
-		if err := d.end(ctx, a.Name, geo.Catalog); err != nil {
+		if err := d.end(ctx, a.Name); err != nil {
 			return 0, err
 		}
 	}
@@ -108,7 +108,7 @@ func (d *Directory) resume(ctx context.Context, a catalog.Account) (again time.D
 }
 
 // closeStreams has every range but the catalog leave the account's former epoch, and drop what its outbox
-// holds of it.
+// holds of it. The other location may not know yet.
 func (d *Directory) closeStreams(ctx context.Context, a catalog.Account) error {
 	err := setGates(ctx, d.stamp, a.Name, primaryGate(&a), a.Operation.After, once)
 	var passed *PassedError
@@ -116,7 +116,7 @@ func (d *Directory) closeStreams(ctx context.Context, a catalog.Account) error {
 		return err
 	}
 	for _, s := range geo.Services {
-		if err := d.end(ctx, a.Name, s); err != nil {
+		if err := d.drop(ctx, a.Name, s); err != nil {
 			return err
 		}
 	}

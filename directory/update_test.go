@@ -287,11 +287,20 @@ func TestR13LeaveIsShipped(t *testing.T) {
 	require.Equal(t, catalog.LRS, shipped.Redundancy)
 	require.Equal(t, left.GeoEpoch(), shipped.GeoEpoch())
 	require.Equal(t, 2, b.outboxOf(t, "north", "acct"), "the other ranges have dropped theirs")
+	stops := b.stamps["north"].Leader(geo.FirstRange(geo.Table)).Machine.Stops()
+	require.Len(t, stops, 1, "what was dropped and not copied is named as long as the south does not know")
+	for st, why := range stops {
+		require.Equal(t, change.StopBudget, why.Reason)
+		require.Equal(t, a.GeoEpoch(), st.Epoch)
+	}
 
 	b.arriveAt(t, "south", shipped)
 	b.cut = false
 	requireResumed(t, b.north)
 	b.requireLeft(t, "acct")
+	for _, s := range every {
+		require.Empty(t, b.stamps["north"].Leader(geo.FirstRange(s)).Machine.Stops(), "%s", s)
+	}
 	require.NoError(t, b.south.Announce(t.Context(), *left), "a late call")
 	b.requireLeft(t, "acct")
 }

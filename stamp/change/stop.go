@@ -24,7 +24,8 @@ const (
 	// StopVersion: the next record is of a later format version than the receiver knows (R11).
 	StopVersion StopReason = 4
 	// StopBudget: the source deleted records of the stream that were not acknowledged, to keep the budget
-	// of its outbox (R18). The stream goes on being numbered, and none of it is kept or sent.
+	// of its outbox (R18), or since the account has left the stream's epoch and the other location may not
+	// know. The stream may go on being numbered, and none of it is kept or sent.
 	StopBudget StopReason = 5
 	stopEnd    StopReason = 6
 )

@@ -109,3 +109,46 @@ func TestR18Oldest(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, got)
 }
+
+// drops is a command that drops the streams of an account's former epochs.
+type drops struct{ a geo.Account }
+
+func (c drops) Evaluate(tx *ranges.Tx) error {
+	_, err := tx.DropStreams(c.a)
+	return err
+}
+
+// R13: a stream that loses records which were not acknowledged, since the account has left its epoch, is stopped until it
+// is ended. One that loses none is not stopped, by a late call either; and nothing is dropped of the present epoch, or
+// once the gate has numbers, which says that the other location knows.
+func TestR13DroppedStreamsAreStopped(t *testing.T) {
+	s, st := stampWithStream(t, 3)
+	m := s.Leader(st.Range).Machine
+	stamptest.Submit(t, s, st.Range, trims{st, []geo.Seq{1}})
+	stamptest.Submit(t, s, st.Range, drops{"acct"})
+	require.Empty(t, m.Stops())
+	require.EqualValues(t, 1, m.Trimmed(st))
+
+	gate := change.Gate{Epoch: geo.Epoch{Number: st.Epoch.Number + 1, Location: st.Epoch.Location}, Role: change.RolePrimary, Open: true, Numbered: true}
+	stamptest.Submit(t, s, st.Range, stamptest.Gate{Account: "acct", Gate: gate})
+	stamptest.Submit(t, s, st.Range, drops{"acct"})
+	require.Empty(t, m.Stops())
+	require.EqualValues(t, 1, m.Trimmed(st))
+
+	gate.Numbered = false
+	stamptest.Submit(t, s, st.Range, stamptest.Gate{Account: "acct", Gate: gate})
+	for range 2 {
+		at := m.TrimmedHead(st)
+		stamptest.Submit(t, s, st.Range, drops{"acct"})
+		require.EqualValues(t, 3, m.Trimmed(st))
+		why, stopped := m.Stopped(st)
+		require.True(t, stopped)
+		if at.Seq == 1 {
+			why.At = 0
+			require.Equal(t, change.Stop{Reason: change.StopBudget, Here: m.Head(st), There: at}, why)
+		}
+	}
+	stamptest.Submit(t, s, st.Range, ends{"acct"})
+	stamptest.Submit(t, s, st.Range, drops{"acct"})
+	require.Empty(t, m.Stops())
+}

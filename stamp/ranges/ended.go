@@ -10,9 +10,36 @@ import (
 )
 
 // EndStreams stages that the streams of an account's former epochs leave the outbox, acknowledged or not, and
-// are stopped no more: its gate is of a later epoch of this location, so nothing follows in them. It
-// returns true if there is more than one group may delete. The heads stay.
+// are stopped no more: its gate is of a later epoch of this location, so nothing follows in them, and the other location
+// knows that epoch. It returns true if there is more than one group may delete. The heads stay.
 func (tx *Tx) EndStreams(a geo.Account) (more bool, err error) {
+	return tx.dropStreams(a, func(s geo.Stream, _ geo.Seq) {
+		if _, stopped := tx.Stopped(s); stopped {
+			tx.Stop(s, change.Stop{Reason: change.NotStopped})
+		}
+	})
+}
+
+// DropStreams is EndStreams while the other location may not know of the later epoch. It still takes what closed records
+// say of the former one, so streams that lose records which it has not acknowledged are stopped like those that fall out
+// of the outbox's budget: a head above its cursor is then named for as long as it may count (R12, R13). EndStreams ends
+// that. Once the account's gate has numbers, the other location knows the epoch, and DropStreams does nothing.
+func (tx *Tx) DropStreams(a geo.Account) (more bool, err error) {
+	if tx.Gate(a).Numbered {
+		return false, nil
+	}
+	m := tx.r.Machine
+	return tx.dropStreams(a, func(s geo.Stream, head geo.Seq) {
+		why, stopped := tx.Stopped(s)
+		if head > m.Trimmed(s) && (!stopped || why.Reason != change.StopBudget) {
+			tx.Stop(s, change.Stop{Reason: change.StopBudget, Here: m.Head(s), There: m.TrimmedHead(s)})
+		}
+	})
+}
+
+// dropStreams stages the deletion of what the outbox has of an account's former epochs, after stop of each stream with
+// its head.
+func (tx *Tx) dropStreams(a geo.Account, stop func(s geo.Stream, head geo.Seq)) (more bool, err error) {
 	m, gate := tx.r.Machine, tx.Gate(a)
 	heads, _ := m.Heads()
 	ended := map[geo.Stream]bool{}
@@ -28,11 +55,8 @@ func (tx *Tx) EndStreams(a geo.Account) (more bool, err error) {
 		take(s)
 	}
 	for _, s := range slices.SortedFunc(maps.Keys(ended), geo.Stream.Compare) {
-		if _, stopped := tx.Stopped(s); stopped {
-			tx.Stop(s, change.Stop{Reason: change.NotStopped})
-		}
 		head, from := heads[s].Seq, m.Trimmed(s)
-		if head <= from {
+		if stop(s, head); head <= from {
 			continue
 		}
 		if int(head-from) > outbox.TrimRowsMax-tx.trimmed {
