@@ -120,7 +120,7 @@ func (c drops) Evaluate(tx *ranges.Tx) error {
 
 // R13: a stream that loses records which were not acknowledged, since the account has left its epoch, is stopped until it
 // is ended. One that loses none is not stopped, by a late call either; and nothing is dropped of the present epoch, or
-// once the gate has numbers, which says that the other location knows.
+// once the gate has numbers: the other location then knows.
 func TestR13DroppedStreamsAreStopped(t *testing.T) {
 	s, st := stampWithStream(t, 3)
 	m := s.Leader(st.Range).Machine
