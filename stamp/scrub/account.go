@@ -10,12 +10,13 @@ import (
 	"antipode/stamp/outbox"
 )
 
-// The outboxes are accounted for a thousand rows at a time, at accountRate, and again a while after
-// all were.
+// The outboxes are accounted for a hundred rows at a time, at accountRate, and again a while after
+// all were. What is read stays in the cache of the state store, which holds all that a node may use for it: while the
+// other location is away for long, a fast walk would fill it with rows that nobody else reads.
 const (
-	accountRows  = 1000
+	accountRows  = 100
 	accountRest  = 10 * time.Millisecond
-	accountRate  = 8 << 20 // bytes a second
+	accountRate  = 32 << 10 // bytes a second
 	accountAgain = time.Minute
 )
 
