@@ -164,7 +164,7 @@ func (c *apply) Evaluate(tx *ranges.Tx) error {
 			waits[st] = r
 		}
 	}
-	c.b.ClosedTaken, c.b.ClosedAhead = true, 0
+	c.b.ClosedTaken, c.b.ClosedAhead = !c.b.ClosedLater, 0
 	if c.b.Closed != nil {
 		c.b.ClosedTaken = c.close(tx, c.b.Closed)
 	}

@@ -113,10 +113,14 @@ func parseBatch(b []byte) (*receive.Batch, error) {
 	}
 	if len(b) > 0 {
 		closed, err := change.ParseClosed(b)
-		if err != nil {
+		switch {
+		case errors.Is(err, change.ErrVersion): // No more than one record must it stop the batch (R11).
+			out.ClosedLater = true
+		case err != nil:
 			return nil, fmt.Errorf("%w: %w", errApply, err)
+		default:
+			out.Closed = &closed
 		}
-		out.Closed = &closed
 	}
 	return out, nil
 }
@@ -125,6 +129,7 @@ func parseBatch(b []byte) (*receive.Batch, error) {
 const (
 	resultClosedTaken = 1
 	resultClosedStops = 2
+	resultClosedLater = 4
 )
 
 // EncodeResult implements ranges.Portable: what became of the closed record, and the outcome of each
@@ -137,6 +142,9 @@ func (c *apply) EncodeResult() []byte {
 	}
 	if c.b.ClosedStops {
 		out[0] |= resultClosedStops
+	}
+	if c.b.ClosedLater {
+		out[0] |= resultClosedLater
 	}
 	for _, r := range c.b.Records {
 		out = append(out, byte(r.Outcome))
@@ -153,7 +161,7 @@ func (c *apply) EncodeResult() []byte {
 // DecodeResult implements ranges.Portable.
 func (c *apply) DecodeResult(b []byte) error {
 	n := len(c.b.Records)
-	if len(b) < 1+n || b[0] > resultClosedTaken|resultClosedStops {
+	if len(b) < 1+n || b[0] > resultClosedTaken|resultClosedStops|resultClosedLater {
 		return errApply
 	}
 	flags, outcomes, rest := b[0], b[1:1+n], b[1+n:]
@@ -185,6 +193,7 @@ func (c *apply) DecodeResult(b []byte) error {
 		return errApply
 	}
 	c.b.ClosedTaken, c.b.ClosedStops, c.b.ClosedAhead = flags&resultClosedTaken != 0, flags&resultClosedStops != 0, ahead[0]
+	c.b.ClosedLater = flags&resultClosedLater != 0
 	for i, r := range c.b.Records {
 		r.Outcome, r.Ahead, r.For = receive.Outcome(outcomes[i]), ahead[1+i], waits[i]
 	}

@@ -54,7 +54,7 @@ func TestBatchTravels(t *testing.T) {
 		there.Records[1].For = receive.WaitsForPayload
 		result := (&apply{b: there}).EncodeResult()
 		for _, bad := range [][]byte{
-			nil, result[:2], result[:len(result)-1], append(slices.Clone(result), 1), {1, 0, 1, 0}, {1, 1, byte(receive.UnknownVersion) + 1, 0}, {4, 1, 1, 0},
+			nil, result[:2], result[:len(result)-1], append(slices.Clone(result), 1), {1, 0, 1, 0}, {1, 1, byte(receive.UnknownVersion) + 1, 0}, {8, 1, 1, 0},
 		} {
 			require.ErrorIs(t, here.DecodeResult(bad), errApply)
 			require.Zero(t, here.b.Records[0].Outcome)
@@ -85,6 +85,30 @@ func TestR11UndecodableRecordTravels(t *testing.T) {
 		require.NoError(t, here.DecodeResult((&apply{b: there}).EncodeResult()))
 		require.Equal(t, outcome, bad.Outcome)
 	}
+}
+
+// Nor does a closed record that the leader's node cannot decode for its version: the records are evaluated, and
+// it is not taken (R11).
+func TestR11LaterClosedRecordTravels(t *testing.T) {
+	here := &apply{b: batch(t, true)}
+	sent := here.Encode()
+	sent[len(sent)-len(change.AppendClosed(nil, here.b.Closed))] = 2
+	there, err := parseBatch(sent)
+	require.NoError(t, err)
+	require.Equal(t, here.b.Records, there.Records)
+	require.Nil(t, there.Closed)
+	there.Records = nil
+	require.NoError(t, (&apply{b: there}).Evaluate(nil))
+	require.False(t, there.ClosedTaken)
+	there.Records = []*receive.Record{{Outcome: receive.Applied}, {Outcome: receive.Gap}}
+	require.NoError(t, here.DecodeResult((&apply{b: there}).EncodeResult()))
+	require.True(t, here.b.ClosedLater && !here.b.ClosedTaken)
+	require.Equal(t, receive.Applied, here.b.Records[0].Outcome)
+
+	sent[len(sent)-1] ^= 0xff // A damaged one is none of a later version.
+	sent[len(sent)-len(change.AppendClosed(nil, here.b.Closed))] = 1
+	_, err = parseBatch(sent[:len(sent)-1])
+	require.ErrorIs(t, err, errApply)
 }
 
 // A stop that is sent to the leader's node arrives unchanged. Bytes that are none are refused.

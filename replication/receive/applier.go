@@ -65,6 +65,9 @@ type Batch struct {
 	// the clock here than R6 lets it be, and after so long it no longer is.
 	ClosedTaken bool
 	ClosedAhead time.Duration
+	// ClosedLater: the node that evaluates cannot decode the closed record, which is of a later version; it is
+	// not taken, and Closed is nil there.
+	ClosedLater bool
 	// ClosedStops reports that Closed shows streams to have forked, which are stopped now (R16).
 	ClosedStops bool
 }

@@ -70,7 +70,7 @@ type RangeView struct {
 	Contact time.Duration
 	Known   bool
 	// Committing is for how long the commit under way has lasted, zero if there is none. Failing is the
-	// failure of commits since the last success.
+	// failure of commits since the last success, or that closed records are of a later version.
 	Committing time.Duration
 	Failing    Trouble
 	// Ahead: see Receiver.Ahead.
@@ -110,6 +110,7 @@ type observed struct {
 	committing time.Duration
 	busy       bool
 	failing    failing
+	later      failing // see laterClosed
 	streams    map[geo.Stream]observedStream
 }
 
@@ -161,6 +162,9 @@ func (v *observer) view(id geo.RangeID, a geo.Account) RangeView {
 		return out
 	}
 	out.Known, out.Contact, out.Failing = of.known, now-of.contact, of.failing.trouble(now)
+	if of.failing.err == nil {
+		out.Failing = of.later.trouble(now)
+	}
 	if of.busy {
 		out.Committing = now - of.committing
 	}

@@ -1,6 +1,7 @@
 package receive
 
 import (
+	"errors"
 	"time"
 
 	"antipode/geo"
@@ -30,6 +31,8 @@ type rangeReceiver struct {
 	needFull    bool // the full closed record has to be pulled
 	fullFlying  bool
 	fullAt      time.Duration // not before
+	later       bool          // its closed records are of a later version, the last one at laterAt
+	laterAt     time.Duration
 	pulledItems []item
 	ahead       *closedAhead // see ahead.go
 
@@ -152,6 +155,9 @@ func (rr *rangeReceiver) committed(b *Batch, err error, now time.Duration) {
 	if b.Closed != nil {
 		if b.ClosedTaken {
 			rr.mirror.close(b.Closed, rr.movedAt)
+			rr.knownClosed(now)
+		} else if b.ClosedLater {
+			rr.laterClosed(now)
 		} else if b.Closed.Full {
 			rr.fullAt = now + rr.r.o.RetryAfter // It is of a time before a recovery with loss: a later one is needed.
 		} else if rr.mirror.voided(b) {
@@ -245,6 +251,10 @@ func (rr *rangeReceiver) pullFull(now time.Duration) {
 	rr.r.o.Source.Closed(rr.src.Range, func(c *change.Closed, err error) {
 		rr.r.post(func(now time.Duration) {
 			rr.fullFlying = false
+			if errors.Is(err, change.ErrVersion) {
+				rr.laterClosed(now)
+				return
+			}
 			if err != nil {
 				rr.retryAt = now + rr.r.o.RetryAfter
 				return

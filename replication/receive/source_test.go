@@ -1,6 +1,7 @@
 package receive
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/stretchr/testify/require"
@@ -51,6 +52,10 @@ func (w *world) Closed(id geo.RangeID, done func(*change.Closed, error)) {
 		all := map[geo.Stream]bool{}
 		for st := range w.heads {
 			all[st] = true
+		}
+		if w.wholes[id]++; w.laterClosed[id] {
+			w.answer(func(error) { done(nil, fmt.Errorf("the answer: %w", change.ErrVersion)) })
+			return
 		}
 		c := &change.Closed{Origin: testOrigin, Range: id, Full: true, T: w.closedT[id], Heads: w.closedHeads(id, all)}
 		w.answer(func(err error) { done(c, err) })

@@ -1,6 +1,7 @@
 package receive
 
 import (
+	"errors"
 	"time"
 
 	"antipode/replication/bus"
@@ -222,6 +223,10 @@ func (r *Receiver) accept(m bus.Message, ran time.Duration) {
 	p.msg.Data = nil
 	r.window.unacked = append(r.window.unacked, p)
 	switch {
+	case errors.Is(err, change.ErrVersion):
+		r.o.Alarm(AlarmVersion)
+		r.o.Logger.Error("frame of a later version refused; what it held is pulled once this location is upgraded", "seq", m.Seq)
+		return
 	case err != nil:
 		r.o.Alarm(AlarmChecksum)
 		r.o.Logger.Error("frame refused; what it held is pulled", "seq", m.Seq, "error", err)
@@ -244,6 +249,9 @@ func (r *Receiver) accept(m bus.Message, ran time.Duration) {
 	if bad > 0 {
 		r.o.Alarm(AlarmChecksum)
 		r.o.Logger.Error("records cannot be decoded; they are pulled", "range", f.Range, "records", bad, "error", badErr)
+	}
+	if f.LaterClosed != nil {
+		rr.laterClosed(r.o.Clock.Mono())
 	}
 	if f.Closed != nil {
 		if f.Closed.Full {

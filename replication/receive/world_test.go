@@ -78,6 +78,12 @@ type world struct {
 	held map[geo.Stream]geo.Seq
 	// spoil, if it is set, changes the bytes of a record on their way, over the bus or pulled.
 	spoil func(st geo.Stream, n geo.Seq, b []byte, pulled bool) []byte
+	// laterClosed are ranges whose closed records are of a later version.
+	laterClosed map[geo.RangeID]bool
+	// older is true while the node that evaluates knows no closed record.
+	older bool
+	// wholes counts the calls of Closed.
+	wholes map[geo.RangeID]int
 	// outcome, if it is set, may be an outcome of a record that would be applied; 0 for none.
 	outcome func(*Record) Outcome
 	// refuse are the streams of which no record is taken (R7).
@@ -103,7 +109,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 		heads: map[geo.Stream]geo.Head{}, outbox: map[geo.Stream]map[geo.Seq][]byte{},
 		cursors: map[geo.Stream]geo.Head{}, applied: map[geo.Stream][]geo.Seq{}, closedH: map[geo.Stream]geo.Seq{},
 		closedT: map[geo.RangeID]geo.Timestamp{}, taken: map[geo.RangeID]geo.Timestamp{},
-		pulls: map[geo.Stream]int{}, mute: map[geo.RangeID]bool{}, stuck: map[geo.RangeID][]func(){},
+		wholes: map[geo.RangeID]int{}, pulls: map[geo.Stream]int{}, mute: map[geo.RangeID]bool{}, stuck: map[geo.RangeID][]func(){},
 	}
 	w.bus = membus.New(w.clk, bus.Bounds{AckWait: 5 * time.Second})
 	w.pub, w.durable = w.bus.OpenPublisher(), w.bus.OpenConsumer()
@@ -172,6 +178,9 @@ func (w *world) publish(f change.Frame, changed map[geo.Stream]bool) {
 	id := f.Range
 	w.closedT[id] = w.now
 	f.Closed.T, f.Closed.Heads = w.now, w.closedHeads(id, changed)
+	if w.laterClosed[id] {
+		f.Closed, f.LaterClosed = nil, []byte{2, 0xff}
+	}
 	require.NoError(w.t, w.pub.Publish(fmt.Sprintf("geo.%d", id), change.AppendFrame(nil, &f), func(error) {}))
 	w.bus.Deliver()
 }
@@ -244,7 +253,9 @@ func (w *world) Apply(b *Batch, done func(error)) {
 			}
 		}
 		b.ClosedTaken = true
-		if c := b.Closed; c != nil && c.T > w.taken[id] {
+		if b.ClosedLater = w.older && b.Closed != nil; b.ClosedLater {
+			b.ClosedTaken = false
+		} else if c := b.Closed; c != nil && c.T > w.taken[id] {
 			joins := c.Full || c.T0 <= w.taken[id] && w.taken[id] > 0
 			if joins && w.ahead != nil {
 				b.ClosedAhead = w.ahead(c.T)

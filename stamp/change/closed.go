@@ -87,8 +87,11 @@ const (
 	closedSpan = 2
 )
 
-// ParseClosed decodes a closed record that fills b.
+// ParseClosed decodes a closed record that fills b. One of a later version is ErrVersion.
 func ParseClosed(b []byte) (Closed, error) {
+	if isLater(b) {
+		return Closed{}, ErrVersion
+	}
 	rd := reader{b: b}
 	c := readClosed(&rd)
 	if rd.failed || len(rd.b) != 0 {

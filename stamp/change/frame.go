@@ -21,15 +21,18 @@ type Frame struct {
 	// Records are encoded records, in commit order. They alias the parsed bytes. One of them need not
 	// be decodable.
 	Records [][]byte
-	// Closed ends the frame; nil in a frame that only carries records ahead of it.
+	// Closed ends the frame; nil in a frame that only carries records ahead of it, and with LaterClosed.
 	Closed *Closed
+	// LaterClosed is the closed record at the end if a later version wrote it: nothing of it is known, and
+	// the records before it are worth as much as without it.
+	LaterClosed []byte
 }
 
 // AppendFrame appends the encoded frame.
 func AppendFrame(dst []byte, f *Frame) []byte {
 	start := len(dst)
 	flags := byte(0)
-	if f.Closed != nil {
+	if f.Closed != nil || f.LaterClosed != nil {
 		flags = 1
 	}
 	dst = append(dst, formatVersion, flags)
@@ -43,22 +46,22 @@ func AppendFrame(dst []byte, f *Frame) []byte {
 	if f.Closed != nil {
 		dst = AppendClosed(dst, f.Closed)
 	}
+	dst = append(dst, f.LaterClosed...)
 	return binary.LittleEndian.AppendUint32(dst, crc.Of(dst[start:]))
 }
 
 // ParseFrame decodes a frame that fills b. The records are cut by the lengths in the frame, not
-// parsed: one that this build cannot decode, of whatever version or layout, must not hide the others
-// (R11).
+// parsed: one that this build cannot decode, of whatever version or layout, must not hide the others, and
+// neither must a closed record of a later version (R11).
 func ParseFrame(b []byte) (Frame, error) {
 	var f Frame
 	if len(b) < crcLen+2 {
 		return f, ErrMalformed
 	}
-	body := b[:len(b)-crcLen]
-	if crc.Of(body) != binary.LittleEndian.Uint32(b[len(b)-crcLen:]) {
+	if !checksumFits(b) {
 		return f, ErrChecksum
 	}
-	rd := reader{b: body}
+	rd := reader{b: b[:len(b)-crcLen]}
 	version, flags := rd.byte(), rd.byte()
 	if version != formatVersion {
 		return f, ErrVersion
@@ -72,7 +75,10 @@ func ParseFrame(b []byte) (Frame, error) {
 	for range count {
 		f.Records = append(f.Records, rd.bytes())
 	}
-	if flags == 1 {
+	switch {
+	case flags == 1 && isLater(rd.b):
+		f.LaterClosed, rd.b = rd.b, nil
+	case flags == 1:
 		c := readClosed(&rd)
 		f.Closed = &c
 	}

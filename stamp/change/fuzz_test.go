@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"antipode/test/golden"
 )
 
 // addGolden seeds a fuzz target with every value of every golden file, and with the
@@ -15,7 +17,7 @@ func addGolden(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte{formatVersion})
 	for _, name := range []string{"record", "group", "frame", "closed", "cursor", "gate", "head", "applied"} {
-		for _, text := range readGolden(f, "testdata/"+name+".golden") {
+		for _, text := range golden.Read(f, "testdata/"+name+".golden") {
 			b, err := hex.DecodeString(text)
 			require.NoError(f, err)
 			f.Add(b)

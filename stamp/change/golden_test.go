@@ -1,12 +1,8 @@
 package change
 
 import (
-	"encoding/hex"
 	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,63 +10,10 @@ import (
 	"antipode/geo"
 	"antipode/stamp/extent"
 	"antipode/stamp/keys"
+	"antipode/test/golden"
 )
 
-var rewrite = flag.Bool("rewrite", false, "add missing lines to the golden files")
-
-// goldenCase is one line of a golden file.
-type goldenCase struct{ name, value string }
-
-// requireGolden compares cases with a golden file, line by line. With -rewrite it
-// adds the cases that are not there yet; it never changes a line that is, since
-// that line may be on somebody's disk.
-func requireGolden(t *testing.T, path string, cases []goldenCase) {
-	t.Helper()
-	want := readGolden(t, path)
-	var added strings.Builder
-	for _, c := range cases {
-		old, ok := want[c.name]
-		delete(want, c.name)
-		switch {
-		case ok:
-			require.Equal(t, old, c.value, "the encoding of %q changed", c.name)
-		case *rewrite:
-			fmt.Fprintf(&added, "%s: %s\n", c.name, c.value)
-		default:
-			t.Errorf("%q is not in %s: run with -rewrite", c.name, path)
-		}
-	}
-	require.Empty(t, want, "%s holds lines that no case checks", path)
-	if added.Len() == 0 {
-		return
-	}
-	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
-	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
-	require.NoError(t, err)
-	_, err = f.WriteString(added.String())
-	require.NoError(t, err)
-	require.NoError(t, f.Close())
-}
-
-func readGolden(t testing.TB, path string) map[string]string {
-	t.Helper()
-	text, err := os.ReadFile(path)
-	if !*rewrite {
-		require.NoError(t, err)
-	}
-	lines := map[string]string{}
-	for line := range strings.Lines(string(text)) {
-		line = strings.TrimSpace(line)
-		if line == "" || line[0] == '#' {
-			continue
-		}
-		name, value, ok := strings.Cut(line, ": ")
-		require.True(t, ok, "%s: %q", path, line)
-		require.NotContains(t, lines, name)
-		lines[name] = value
-	}
-	return lines
-}
+var _ = flag.Bool("rewrite", false, "add missing lines to the golden files")
 
 // What the golden files hold.
 var (
@@ -210,75 +153,72 @@ func goldenFrames(t testing.TB) map[string]Frame {
 		"a record of version 2": {
 			Origin: "north", Range: 4, Records: [][]byte{records[0], edit(records[1], setByte(0, 2)), records[0]}, Closed: &c,
 		},
+		"a closed record of version 2": {Origin: "north", Range: 4, Records: records, LaterClosed: []byte{2, 0xff, 0, 1}},
 	}
 }
-
-func hexCase(name string, b []byte) goldenCase { return goldenCase{name, hex.EncodeToString(b)} }
 
 // The bytes of version 1 stay what they are: every format is written as its golden
 // file holds it. docs/format/change.md walks through one of each.
 func TestGolden(t *testing.T) {
-	var record, group, frame, closed, cursor, gate []goldenCase
+	var record, group, frame, closed, cursor, gate []golden.Case
 	for _, name := range []string{"set", "set, delete and a chunk", "not shipped"} {
 		b := goldenRecord(t, name)
-		record = append(record, hexCase(name, b), goldenCase{"hash of " + name, fmt.Sprintf("%016x", uint64(HashOf(b)))})
+		record = append(record, golden.Hex(name, b), golden.Case{Name: "hash of " + name, Value: fmt.Sprintf("%016x", uint64(HashOf(b)))})
 	}
 	var empty Builder
-	group = append(group, hexCase("one record", goldenSmallGroup(t)), hexCase("every part", goldenGroup(t)),
-		hexCase("no parts", empty.Finish(GroupID{1, 1}, GroupID{}, 0)), hexCase("wipe", goldenWipe()))
+	group = append(group, golden.Hex("one record", goldenSmallGroup(t)), golden.Hex("every part", goldenGroup(t)),
+		golden.Hex("no parts", empty.Finish(GroupID{1, 1}, GroupID{}, 0)), golden.Hex("wipe", goldenWipe()))
 	frames := goldenFrames(t)
-	for _, name := range []string{"records and closed", "record alone", "closed alone", "a record of version 2"} {
+	for _, name := range []string{"records and closed", "record alone", "closed alone", "a record of version 2", "a closed record of version 2"} {
 		f := frames[name]
-		frame = append(frame, hexCase(name, AppendFrame(nil, &f)))
+		frame = append(frame, golden.Hex(name, AppendFrame(nil, &f)))
 	}
 	for _, name := range []string{"delta", "full", "received"} {
 		c := goldenClosed[name]
-		closed = append(closed, hexCase(name, AppendClosed(nil, &c)))
+		closed = append(closed, golden.Hex(name, AppendClosed(nil, &c)))
 	}
 	for _, name := range []string{"at its head", "behind"} {
 		c := goldenCursors[name]
-		cursor = append(cursor, hexCase(name, AppendCursor(nil, &c)))
+		cursor = append(cursor, golden.Hex(name, AppendCursor(nil, &c)))
 	}
 	for _, name := range []string{"absent", "primary, numbered", "primary, not numbered", "primary, closed", "secondary"} {
-		gate = append(gate, hexCase(name, AppendGate(nil, goldenGates[name])))
+		gate = append(gate, golden.Hex(name, AppendGate(nil, goldenGates[name])))
 	}
-	requireGolden(t, "testdata/record.golden", record)
-	requireGolden(t, "testdata/group.golden", group)
-	requireGolden(t, "testdata/frame.golden", frame)
-	requireGolden(t, "testdata/closed.golden", closed)
-	requireGolden(t, "testdata/cursor.golden", cursor)
-	requireGolden(t, "testdata/gate.golden", gate)
-	requireGolden(t, "testdata/head.golden", []goldenCase{
-		hexCase("head", AppendHead(nil, goldenHead)),
-		hexCase("none", AppendHead(nil, geo.Head{})),
+	golden.Require(t, "testdata/record.golden", record)
+	golden.Require(t, "testdata/group.golden", group)
+	golden.Require(t, "testdata/frame.golden", frame)
+	golden.Require(t, "testdata/closed.golden", closed)
+	golden.Require(t, "testdata/cursor.golden", cursor)
+	golden.Require(t, "testdata/gate.golden", gate)
+	golden.Require(t, "testdata/head.golden", []golden.Case{
+		golden.Hex("head", AppendHead(nil, goldenHead)),
+		golden.Hex("none", AppendHead(nil, geo.Head{})),
 	})
-	requireGolden(t, "testdata/outbox.golden", []goldenCase{
-		hexCase("head", AppendOutboxHead(nil, goldenOutboxHead)),
-		hexCase("row", AppendOutboxRow(nil, goldenOutboxHead.Volume, []byte("record"))),
+	golden.Require(t, "testdata/outbox.golden", []golden.Case{
+		golden.Hex("head", AppendOutboxHead(nil, goldenOutboxHead)),
+		golden.Hex("row", AppendOutboxRow(nil, goldenOutboxHead.Volume, []byte("record"))),
 	})
-	requireGolden(t, "testdata/stop.golden", []goldenCase{
-		hexCase("forked", AppendStop(nil, goldenStop)),
-		hexCase("none", AppendStop(nil, Stop{})),
+	golden.Require(t, "testdata/stop.golden", []golden.Case{
+		golden.Hex("forked", AppendStop(nil, goldenStop)),
+		golden.Hex("none", AppendStop(nil, Stop{})),
 	})
-	requireGolden(t, "testdata/image.golden", []goldenCase{
-		hexCase("under way", AppendImage(nil, goldenImage)),
-		hexCase("complete", AppendImage(nil, goldenWholeImage())),
-		hexCase("none", AppendImage(nil, Image{})),
+	golden.Require(t, "testdata/image.golden", []golden.Case{
+		golden.Hex("under way", AppendImage(nil, goldenImage)),
+		golden.Hex("complete", AppendImage(nil, goldenWholeImage())),
+		golden.Hex("none", AppendImage(nil, Image{})),
 	})
-	requireGolden(t, "testdata/applied.golden", []goldenCase{
-		hexCase("applied", AppendApplied(nil, goldenApplied)),
-		hexCase("nothing", AppendApplied(nil, AppliedState{})),
+	golden.Require(t, "testdata/applied.golden", []golden.Case{
+		golden.Hex("applied", AppendApplied(nil, goldenApplied)),
+		golden.Hex("nothing", AppendApplied(nil, AppliedState{})),
 	})
 }
 
 // goldenBytes is one value of a golden file.
 func goldenBytes(t testing.TB, file, name string) []byte {
 	t.Helper()
-	text, ok := readGolden(t, "testdata/"+file+".golden")[name]
+	text, ok := golden.Read(t, "testdata/"+file+".golden")[name]
 	require.True(t, ok, "%s: %s", file, name)
-	b, err := hex.DecodeString(text)
-	require.NoError(t, err)
-	return b
+	return golden.Bytes(t, text)
 }
 
 // What stands in the golden files is still read, as the value that wrote it (frozen

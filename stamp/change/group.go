@@ -192,22 +192,33 @@ func ParseGroup(b []byte) (Group, error) {
 	if len(b) < groupHeader+crcLen {
 		return g, ErrMalformed
 	}
+	if !checksumFits(b) {
+		return g, ErrChecksum
+	}
 	if b[0] != formatVersion {
 		return g, ErrVersion
-	}
-	body := b[:len(b)-crcLen]
-	if crc.Of(body) != binary.LittleEndian.Uint32(b[len(b)-crcLen:]) {
-		return g, ErrChecksum
 	}
 	if b[1]&^flagChunks != 0 || b[2] != 0 || b[3] != 0 {
 		return g, ErrMalformed
 	}
+	return cutGroup(b), nil
+}
+
+// checksumFits reports whether b ends with the CRC32C of everything before, as records, groups and frames
+// of every version do.
+func checksumFits(b []byte) bool {
+	body := len(b) - crcLen
+	return body >= 0 && crc.Of(b[:body]) == binary.LittleEndian.Uint32(b[body:])
+}
+
+// cutGroup decodes the header of a group of this version, which is long enough.
+func cutGroup(b []byte) (g Group) {
 	g.count = binary.LittleEndian.Uint32(b[groupCount:])
 	g.ID = GroupID{binary.LittleEndian.Uint64(b[8:]), binary.LittleEndian.Uint64(b[16:])}
 	g.Pred = GroupID{binary.LittleEndian.Uint64(b[24:]), binary.LittleEndian.Uint64(b[32:])}
 	g.Answered = binary.LittleEndian.Uint64(b[groupAnswered:])
-	g.parts = body[groupHeader:]
-	return g, nil
+	g.parts = b[groupHeader : len(b)-crcLen]
+	return g
 }
 
 // Parts calls f for every part in order and stops at the first error.

@@ -239,8 +239,7 @@ func parseRecordTail(r *Record, rd reader) error {
 // every version begin with it and end with the CRC32C of everything before: with a right checksum
 // another version is no damage.
 func Undecodable(encoded []byte) StopReason {
-	body := max(0, len(encoded)-crcLen)
-	if body > 0 && encoded[0] > formatVersion && crc.Of(encoded[:body]) == binary.LittleEndian.Uint32(encoded[body:]) {
+	if isLater(encoded) && checksumFits(encoded) {
 		return StopVersion
 	}
 	return StopPoison

@@ -130,8 +130,8 @@ func TestParseFrameRefuses(t *testing.T) {
 		"closed not announced":    {edit(frame, setByte(1, 0)), ErrMalformed},
 		"record over the end":     {edit(frame, setByte(count+1, 0x7f)), ErrMalformed},
 		"more records than bytes": {edit(frame, setByte(count, 0x7f)), ErrMalformed},
-		"one record more":         {edit(frame, setByte(count, 3)), ErrMalformed}, // The closed record is none.
-		"one record less":         {edit(frame, setByte(count, 1)), ErrMalformed},
+		"one record more":         {edit(goldenBytes(t, "frame", "record alone"), setByte(count, 2)), ErrMalformed},
+		"one record less":         {edit(goldenBytes(t, "frame", "record alone"), setByte(count, 0)), ErrMalformed},
 		"wrong checksum":          {setByte(len(frame)-1, frame[len(frame)-1]^1)(bytes.Clone(frame)), ErrChecksum},
 		"empty":                   {nil, ErrMalformed},
 	} {
@@ -228,13 +228,17 @@ func TestSmallRefuses(t *testing.T) {
 	require.ErrorIs(t, err, ErrMalformed)
 	_, _, err = ParseGatePart(append([]byte{0}, goldenBytes(t, "gate", "secondary")...))
 	require.ErrorIs(t, err, ErrMalformed, "no account")
+	_, err = ParseClosed(setByte(0, 2)(goldenBytes(t, "closed", "delta")))
+	require.ErrorIs(t, err, ErrVersion)
+	_, err = ParseClosed(setByte(0, 0)(goldenBytes(t, "closed", "delta")))
+	require.ErrorIs(t, err, ErrMalformed)
 	_, err = ParseClosedTime(make([]byte, 9))
 	require.ErrorIs(t, err, ErrMalformed)
 	for file, name := range map[string]string{
-		"closed": "delta", "cursor": "behind", "gate": "secondary", "head": "head", "applied": "applied",
+		"cursor": "behind", "gate": "secondary", "head": "head", "applied": "applied",
 	} {
 		parse := map[string]func([]byte) ([]byte, error){
-			"closed": reencodeClosed, "cursor": reencodeCursor, "gate": reencodeGate, "head": reencodeHead, "applied": reencodeApplied,
+			"cursor": reencodeCursor, "gate": reencodeGate, "head": reencodeHead, "applied": reencodeApplied,
 		}[file]
 		_, err := parse(setByte(0, 2)(goldenBytes(t, file, name)))
 		require.ErrorIs(t, err, ErrMalformed, "%s of version 2", file)

@@ -26,6 +26,7 @@ const (
 	// Reported by the node of the replica.
 	ReplicaLost                 = EventKind(membership.ReplicaLost)
 	ReplicaRebuilding           = EventKind(membership.ReplicaRebuilding)
+	LaterVersion      EventKind = "later-version" // the leader wrote what this node's version does not know
 	SnapshotInstalled EventKind = "snapshot-installed"
 	RangeRecovered    EventKind = "range-recovered"
 	// Reported by the leader.
@@ -59,7 +60,7 @@ func EventKinds() []EventKind {
 	return []EventKind{
 		ReplicaLost, ReplicaRebuilding, SnapshotInstalled, RangeRecovered, ReplicaRemoved, ReplicaAdded, ReplicaPromoted, LeftInSync,
 		ReturnedInSync, LeaderElected, LeaderTransferred, SnapshotSent, DiskFull, DiskHasRoom, ClockOff, ClockAgrees, StoreFailed,
-		StoreDamaged, ChunksRepaired, NodeRestarted, NodeOutOfService,
+		StoreDamaged, ChunksRepaired, NodeRestarted, NodeOutOfService, LaterVersion,
 	}
 }
 

@@ -153,6 +153,9 @@ func (n *Node) openRange(id geo.RangeID) error {
 		OnTransfer: func(to geo.NodeID) {
 			n.event(Event{Kind: LeaderTransferred, Range: id, Node: to, Reason: "because of the former leader's clock"})
 		},
+		Understands: n.o.Understands, OnLater: func(reason string) {
+			n.event(Event{Kind: LaterVersion, Range: id, Node: n.o.ID, Reason: reason})
+		},
 		HasChunk:  func(ref extent.Ref) bool { return n.stores.extents.Durable(ref.ID) },
 		OnApplied: onApplied,
 	})

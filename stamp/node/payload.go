@@ -33,10 +33,10 @@ func (p *payload) close() {
 	p.closed = true
 }
 
-// here reports whether every chunk that the message's entries name is
-// durable here, and starts to fetch those that are not.
+// here reports whether every chunk that the message's entries name is durable here, and starts to fetch
+// those that are not. Entries that this version does not know wait too, until the node is upgraded.
 func (p *payload) here(e Envelope) bool {
-	here := true
+	here := p.n.byID[e.Range].Understands(e.From, e.Message.GetEntries())
 	for _, entry := range e.Message.GetEntries() {
 		if !change.NamesChunks(entry.Data) {
 			continue

@@ -11,7 +11,7 @@ import (
 )
 
 // step passes the messages of the inbox to the replicas. A MsgApp whose entries name chunks that this
-// node does not hold durably waits, with all MsgApps behind it, until they are fetched. Heartbeats and
+// node does not hold durably, or that a later version wrote, waits, with all MsgApps behind it. Heartbeats and
 // votes are not held back (R3). So Match, quorum and electability imply the payload.
 func (s *scheduler) step(messages []Envelope, now time.Duration) error {
 	n := s.n

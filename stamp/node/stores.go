@@ -1,6 +1,7 @@
 package node
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -128,14 +129,7 @@ func (s *stores) close() error {
 // newSource returns random bytes for one user: the log and the extents draw concurrently with
 // the scheduler.
 func (s *stores) newSource() io.Reader {
-	return randReader{rand.New(rand.NewPCG(s.rng.Uint64(), uint64(s.o.ID)))}
-}
-
-type randReader struct{ r *rand.Rand }
-
-func (r randReader) Read(p []byte) (int, error) {
-	for i := range p {
-		p[i] = byte(r.r.Uint32())
-	}
-	return len(p), nil
+	seed := [32]byte{byte(s.o.ID)}
+	binary.LittleEndian.PutUint64(seed[8:], s.rng.Uint64())
+	return rand.NewChaCha8(seed)
 }

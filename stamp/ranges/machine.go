@@ -108,6 +108,9 @@ func (m *Machine) Apply(entries []*pb.Entry) error {
 		m.out = Applied{Index: e.GetIndex()}
 		if err := m.applyEntry(batch, e); err != nil {
 			m.mu.Unlock()
+			if errors.Is(err, change.ErrVersion) {
+				err = fmt.Errorf("%w: %w", replica.ErrLater, err)
+			}
 			return errors.Join(fmt.Errorf("apply index %d of range %d: %w", e.GetIndex(), m.id, err), batch.Close())
 		}
 		m.applied.Index, m.applied.Term = e.GetIndex(), e.GetTerm()

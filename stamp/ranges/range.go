@@ -58,6 +58,10 @@ type Options struct {
 	// CompareClock reads the wall clock and compares it with those of the nodes of the range (R6). Nil means
 	// that the wall clock is right.
 	CompareClock func(nodes []geo.NodeID, passBegan time.Duration) skew.Comparison
+	// Understands returns an error for an entry that this program cannot apply. Nil means change.Understood;
+	// tests play an older version with it. OnLater is called, once, when such an entry comes. May be nil.
+	Understands func(entry []byte) error
+	OnLater     func(reason string)
 	// OnTransfer is called, from the scheduler, when the leader asks another node to lead because
 	// of its clock. May be nil.
 	OnTransfer func(to geo.NodeID)
@@ -103,6 +107,7 @@ type Range struct {
 	// for the current one: see follow.go.
 	follow, asked []pendingRead
 	stopped       bool
+	later         uint64 // index of the last entry that OnLater got
 
 	// leading, leaseUntil and leader are what other goroutines see. renew: a reader asks for a
 	// renewal of the lease.

@@ -1,6 +1,8 @@
 package replica
 
 import (
+	"errors"
+
 	"go.etcd.io/raft/v3"
 	pb "go.etcd.io/raft/v3/raftpb"
 
@@ -138,14 +140,17 @@ func (r *Replica) answer(p *Pass, m *pb.Message) {
 // Apply applies what was committed, to the ranges led here or to those followed here. The
 // ranges led here are applied before Append, since commands wait for them; those followed here
 // after it, since the leader waits for the fsync and nobody for the apply. A replica whose state
-// machine fails is out of service: its state may differ from that of its peers.
+// machine fails is out of service: its state may differ from that of its peers. One that does not know an
+// entry has lost nothing: it must neither skip the entry nor be rebuilt, so the node stops (ErrLater).
 func (p *Pass) Apply(led bool) {
 	for _, w := range p.applies {
 		entries := w.m.GetEntries()
 		if w.r.lost != nil || w.r.leads != led {
 			continue
 		}
-		if err := w.r.o.Machine.Apply(entries); err != nil {
+		if err := w.r.o.Machine.Apply(entries); errors.Is(err, ErrLater) {
+			panic(Unreadable{err})
+		} else if err != nil {
 			w.r.lose(err)
 			continue
 		}

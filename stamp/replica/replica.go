@@ -19,7 +19,7 @@ import (
 
 // StateMachine is what committed entries are applied to.
 type StateMachine interface {
-	// Apply applies entries in order. An error takes the replica out of service.
+	// Apply applies entries in order. An error takes the replica out of service; of ErrLater the node.
 	Apply(entries []*pb.Entry) error
 	// Members is the configuration as applied.
 	Members() Members
@@ -27,6 +27,10 @@ type StateMachine interface {
 
 // ErrLost: the replica misses entries that it had acknowledged (R4).
 var ErrLost = errors.New("replica lost fsynced entries; it takes no further part")
+
+// ErrLater: the log holds an entry that a later version wrote. The replica has lost nothing: it takes part
+// again once its node runs that version.
+var ErrLater = errors.New("an entry of a later version; upgrade this node")
 
 // Options configures a replica. Range, Node, ID, Log and Machine are required.
 type Options struct {

@@ -1,0 +1,47 @@
+package change
+
+import "fmt"
+
+// Understood returns nil if this build can apply every part of a group: it knows the version of the group, the
+// kind of each part, and the version of each record and closed record in it. Otherwise the error is
+// ErrVersion: a leader of a later version wrote it. Nothing else is checked; a group that is damaged is
+// left to ParseGroup.
+//
+// A replica asks before it takes an entry into its log, so that what it acknowledges it can also apply.
+// Therefore a value that travels in a part and gets another layout also gets another kind of part.
+func Understood(group []byte) error {
+	if len(group) < groupHeader+crcLen {
+		return nil
+	}
+	later := error(nil)
+	if isLater(group) {
+		later = fmt.Errorf("%w: group of version %d, this program knows %d", ErrVersion, group[0], formatVersion)
+	} else {
+		g := cutGroup(group)
+		_ = g.Parts(func(kind PartKind, body []byte) error { // What it cannot cut is damaged.
+			later = understoodPart(kind, body)
+			return later
+		})
+	}
+	if later == nil || !checksumFits(group) {
+		return nil
+	}
+	return later
+}
+
+// isLater reports whether a value that begins with its version is of a later one.
+func isLater(b []byte) bool { return len(b) > 0 && b[0] > formatVersion }
+
+func understoodPart(kind PartKind, body []byte) error {
+	switch kind {
+	case PartChange, PartReceived, PartReceivedCursor, PartReceivedClosed:
+		if isLater(body) {
+			return fmt.Errorf("%w: part of kind %d has version %d, this program knows %d", ErrVersion, kind, body[0], formatVersion)
+		}
+		return nil
+	case PartClosed, PartGate, PartGeneration, PartTrim, PartStop, PartWipe, PartImage:
+		return nil
+	case PartFreeze, PartWaiting, PartSplit: // Reserved.
+	}
+	return fmt.Errorf("%w: part of kind %d", ErrVersion, kind)
+}

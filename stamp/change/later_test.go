@@ -1,0 +1,46 @@
+package change
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What this build writes it understands, and so it does what it cannot apply for being damaged. A group of a later
+// version, a part of a kind that is not known or only reserved, and a record or closed record of a later version
+// in a part it does not; the checksum has to be right (R1, R11).
+func TestR1UnderstoodGroups(t *testing.T) {
+	small := goldenSmallGroup(t)
+	part := func(kind PartKind, body []byte) []byte {
+		var b Builder
+		b.Closed(4)
+		b.Raw(kind, body)
+		b.Closed(6)
+		return b.Finish(GroupID{7, 12}, GroupID{7, 11}, 0)
+	}
+	laterRecord := edit(goldenRecord(t, "set"), setByte(0, 2))
+	for name, c := range map[string]struct {
+		b    []byte
+		want error
+	}{
+		"every part":                       {goldenGroup(t), nil},
+		"a wipe":                           {goldenWipe(), nil},
+		"nothing":                          {nil, nil},
+		"a made-up kind":                   {part(99, []byte("x")), ErrVersion},
+		"kind 0":                           {part(0, nil), ErrVersion},
+		"the kind that is free":            {part(10, nil), ErrVersion},
+		"a reserved kind":                  {part(PartSplit, nil), ErrVersion},
+		"a record of version 2":            {part(PartReceived, laterRecord), ErrVersion},
+		"a change of version 2":            {part(PartChange, laterRecord), ErrVersion},
+		"a closed record of version 2":     {part(PartReceivedClosed, []byte{2, 0}), ErrVersion},
+		"a group of version 2":             {edit(small, setByte(0, 2)), ErrVersion},
+		"a damaged version":                {setByte(0, 2)(bytes.Clone(small)), nil},
+		"a damaged kind":                   {setByte(groupHeader, 99)(bytes.Clone(small)), nil},
+		"a part over the end":              {edit(small, setByte(groupHeader+1, 0xff)), nil},
+		"a record of version 1, damaged":   {part(PartReceived, []byte{1, 2, 3}), nil},
+		"a made-up kind behind the damage": {part(PartReceived, part(99, nil)), nil},
+	} {
+		require.ErrorIs(t, Understood(c.b), c.want, name)
+	}
+}

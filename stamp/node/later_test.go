@@ -1,0 +1,204 @@
+package node_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+
+	"antipode/geo"
+	"antipode/internal/clock"
+	"antipode/stamp"
+	"antipode/stamp/change"
+	"antipode/stamp/kv"
+	"antipode/stamp/memtransport"
+	. "antipode/stamp/node"
+	"antipode/stamp/ranges"
+	"antipode/stamp/replica"
+	"antipode/stamp/state"
+)
+
+// mixedStamp is a stamp some nodes of which run an older version: one that does not know change.PartImage.
+type mixedStamp struct {
+	*snapStamp
+	older [4]atomic.Bool
+	// newer is true while all nodes run a later version.
+	newer atomic.Bool
+	seen  events
+}
+
+func newMixedStamp(t *testing.T) *mixedStamp {
+	t.Helper()
+	s := &mixedStamp{snapStamp: &snapStamp{t: t, fss: map[geo.NodeID]vfs.FS{}}}
+	s.o = Options{
+		Location: "north", Peers: []geo.NodeID{1, 2, 3}, Dir: "data", Clock: clock.System{}, Transport: memtransport.New(),
+		Tick: 10 * time.Millisecond, ElectionTicks: 30, Seed: 1, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		InSyncTimeout: 100 * time.Millisecond, RestartAfter: time.Hour, OnEvent: s.seen.takeAll,
+		State: state.Options{LogSegmentBytes: 256 << 10},
+	}
+	s.Stamp = stamp.New(s.o, func(o *Options) {
+		id := o.ID
+		o.State.FS = s.fss[id]
+		o.Understands = func(entry []byte) error {
+			switch {
+			case s.newer.Load():
+				return nil
+			case !s.older[id].Load():
+				return change.Understood(entry)
+			}
+			g, err := change.ParseGroup(entry)
+			if err != nil {
+				return nil //nolint:nilerr // No group.
+			}
+			return g.Parts(func(kind change.PartKind, _ []byte) error {
+				if kind == change.PartImage {
+					return change.ErrVersion
+				}
+				return nil
+			})
+		}
+	})
+	for _, id := range s.Nodes() {
+		s.fss[id] = vfs.NewCrashableMem()
+		s.start(id)
+	}
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	s.submit(setGate{openGate})
+	return s
+}
+
+// upgrade restarts a node with the version that knows all.
+func (s *mixedStamp) upgrade(id geo.NodeID) {
+	s.t.Helper()
+	require.NoError(s.t, s.Stop(id, false))
+	s.older[id].Store(false)
+	s.start(id)
+}
+
+func (s *mixedStamp) lastIndex(id geo.NodeID) uint64 {
+	s.t.Helper()
+	last, err := s.Node(id).Log(testRange).LastIndex()
+	require.NoError(s.t, err)
+	return last
+}
+
+// newerImage commits a part that the older version does not know.
+type newerImage struct{}
+
+func (newerImage) Evaluate(tx *ranges.Tx) error {
+	tx.SetImage("acct", change.Image{Epoch: openGate.Epoch})
+	return nil
+}
+
+// R1, R4: a node of an older version neither skips an entry that it does not know nor loses its replica for it:
+// the replica takes no more entries, says so once, and the two others go on; so do the node's other ranges. After
+// the upgrade of the node it holds the same as they do, under the same id.
+func TestR1LaterEntryWaitsForTheUpgrade(t *testing.T) {
+	s := newMixedStamp(t)
+	s.write(0, 10, "a")
+	s.same()
+	old := s.follower()
+	was := s.replicaOf(old)
+	s.older[old].Store(true)
+	s.submit(newerImage{})
+	s.write(10, 20, "b")
+	require.Equal(t, 2, s.Leader(testRange).InSync())
+	require.Eventually(t, func() bool { return s.seen.times(LaterVersion, 0) == 1 }, electionWait, time.Millisecond)
+	require.Less(t, s.lastIndex(old), s.lastIndex(s.leader()))
+
+	// Another range of the same node.
+	const other = geo.RangeID(geo.Blob)
+	require.Eventually(t, func() bool { return s.Submit(context.Background(), other, setGate{openGate}) == nil }, electionWait, time.Millisecond)
+	require.Eventually(t, func() bool { return s.Node(old).Range(other).Machine.Gate("acct") == openGate }, electionWait, time.Millisecond)
+
+	s.upgrade(old)
+	s.write(20, 30, "c")
+	s.same()
+	require.Equal(t, was, s.replicaOf(old))
+	require.Equal(t, 1, s.seen.times(LaterVersion, 0))
+}
+
+// R1: an entry that only a minority knows is not committed: no replica that may have to apply it, and to lead
+// after it, is without the version. It is committed as soon as a second node is upgraded.
+func TestR1LaterEntryNeedsAQuorumOfItsVersion(t *testing.T) {
+	s := newMixedStamp(t)
+	s.write(0, 10, "a")
+	s.same()
+	lead := s.leader()
+	olds := []geo.NodeID{lead%3 + 1, (lead+1)%3 + 1}
+	for _, id := range olds {
+		s.older[id].Store(true)
+	}
+	applied := s.Node(lead).Range(testRange).Machine.AppliedState().Index
+	done := make(chan error, 1)
+	s.Node(lead).Range(testRange).Submit(newerImage{}, func(err error) { done <- err })
+	require.Eventually(t, func() bool { return s.seen.times(LaterVersion, 0) == 2 }, electionWait, time.Millisecond)
+	require.Equal(t, applied, s.Node(lead).Range(testRange).Machine.AppliedState().Index)
+	for _, id := range olds {
+		require.Equal(t, applied, s.lastIndex(id))
+	}
+	s.upgrade(olds[0])
+	require.Condition(t, func() bool { err := <-done; return err == nil || errors.Is(err, kv.ErrUnknown) })
+	s.submit(newerImage{})
+	s.write(10, 20, "b")
+	s.upgrade(olds[1])
+	s.same()
+	require.Empty(t, s.seen.reasons(ReplicaLost))
+}
+
+// R4: a node whose log holds an entry that its version does not know, as after a return to an older
+// version, stops and names the cause, as often as it is started. Its replica is not lost, nor its log.
+func TestR4LaterEntryInTheLogLosesNoReplica(t *testing.T) {
+	s := newMixedStamp(t)
+	s.write(0, 10, "a")
+	s.same()
+	s.newer.Store(true)
+	n := s.Node(s.leader())
+	r := n.Range(testRange)
+	require.NoError(t, n.Work(t.Context(), func() (refusal, failure error) {
+		var b change.Builder
+		b.Raw(99, []byte("of a later version"))
+		_, term := r.Replica().Leader()
+		pred := r.Machine.AppliedState().Group
+		entry := b.Finish(change.GroupID{Term: term, Number: pred.Number + 1}, pred, 0)
+		if change.Understood(entry) == nil {
+			return errors.New("the kind is known"), nil
+		}
+		return nil, r.Replica().Propose(entry)
+	}))
+	failed := 0
+	for range 2 { // The last node may not get to know that the entry is committed.
+		require.Eventually(t, func() bool { return len(s.seen.reasons(StoreFailed)) > failed }, electionWait, time.Millisecond)
+		for _, id := range s.Nodes() {
+			require.NoError(t, s.Stop(id, false))
+		}
+		failed = len(s.seen.reasons(StoreFailed))
+		for _, id := range s.Nodes() {
+			s.start(id)
+		}
+	}
+	require.Eventually(t, func() bool { return len(s.seen.reasons(StoreFailed)) > failed }, electionWait, time.Millisecond)
+	for _, reason := range s.seen.reasons(StoreFailed) {
+		require.Contains(t, reason, replica.ErrLater.Error())
+		require.Contains(t, reason, "part kind 99")
+	}
+	require.Empty(t, s.seen.reasons(ReplicaLost))
+}
+
+// reasons are those of the events of a kind.
+func (v *events) reasons(kind EventKind) (out []string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, e := range v.list {
+		if e.Kind == kind {
+			out = append(out, e.Reason)
+		}
+	}
+	return out
+}
