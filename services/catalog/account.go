@@ -104,7 +104,7 @@ func Accounts(ctx context.Context, r kv.Reader) ([]*Account, error) {
 			}
 			out = append(out, a)
 		}
-		ok = it.SeekGE(keys.PrefixEnd(keys.AppendContainer(nil, geo.Catalog, p.Account, "", keys.Generation{})))
+		ok = it.SeekGE(keys.PrefixEnd(keys.AppendAccount(nil, geo.Catalog, p.Account)))
 	}
 	return out, it.Close()
 }

@@ -15,6 +15,7 @@ import (
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/services"
+	"antipode/stamp/keys"
 	"antipode/stamp/kv"
 )
 
@@ -192,7 +193,9 @@ func TestAccounts(t *testing.T) {
 	for _, name := range []geo.Account{"aaa", "orphan"} { // Of the second the account is gone (R8).
 		r[string(AccountPartition(name).Append(nil))+string(op.Row)] = op.Value
 	}
-	all, err := Accounts(t.Context(), &limited{r, t, len(want) + 1})
+	// Rows of which the account's name is followed by a container's are passed in one step too.
+	r[string(keys.AppendContainer(nil, geo.Catalog, "other", "c", keys.Generation{}))+string(keys.AppendString(nil, "o"))] = []byte("value")
+	all, err := Accounts(t.Context(), &limited{r, t, len(want) + 2})
 	require.NoError(t, err)
 	var got []geo.Account
 	for _, a := range all {
