@@ -151,6 +151,9 @@ func (c *startCopy) Evaluate(tx *ranges.Tx) error {
 	return stageAccount(tx, tx.Timestamp(0), a)
 }
 
+// Reclaims implements ranges.Reclaimer: see alter.
+func (c *startCopy) Reclaims() {}
+
 // raise begins a bootstrap again in an epoch above one that was seen for the name. Nothing is shipped yet.
 type raise struct {
 	of    catalog.Account
@@ -170,6 +173,9 @@ func (c raise) Evaluate(tx *ranges.Tx) error {
 	tx.SetGate(a.Name, primaryGate(a))
 	return nil
 }
+
+// Reclaims implements ranges.Reclaimer: see alter.
+func (raise) Reclaims() {}
 
 // Prepare implements Peer at the secondary.
 func (d *Directory) Prepare(ctx context.Context, a catalog.Account) error {
@@ -212,3 +218,6 @@ func (c prepare) Evaluate(tx *ranges.Tx) error {
 	tx.SetGate(a.Name, change.Gate{Epoch: a.GeoEpoch()})
 	return nil
 }
+
+// Reclaims implements ranges.Reclaimer: the deletion of the former copy follows.
+func (prepare) Reclaims() {}

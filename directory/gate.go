@@ -70,6 +70,9 @@ func (c *setGate) Evaluate(tx *ranges.Tx) error {
 	return nil
 }
 
+// Reclaims implements ranges.Reclaimer: see alter.
+func (c *setGate) Reclaims() {}
+
 // kindSetGate is the kind of setGate. It is on the wire: never rename it.
 const kindSetGate = "directory.setGate"
 

@@ -140,6 +140,9 @@ func (c finish) Evaluate(tx *ranges.Tx) error {
 	return stageAccount(tx, tx.Timestamp(0), a)
 }
 
+// Reclaims implements ranges.Reclaimer: see alter.
+func (finish) Reclaims() {}
+
 // Announce implements Peer at the other location.
 func (d *Directory) Announce(ctx context.Context, a catalog.Account) error {
 	if a.Redundancy.Geo() {
@@ -207,3 +210,6 @@ func (c announced) Evaluate(tx *ranges.Tx) error {
 	}
 	return nil
 }
+
+// Reclaims implements ranges.Reclaimer: the deletion of the copy follows.
+func (announced) Reclaims() {}

@@ -111,6 +111,10 @@ func (c *alter) Evaluate(tx *ranges.Tx) error {
 	return stageAccount(tx, tx.Timestamp(0), &c.stored)
 }
 
+// Reclaims implements ranges.Reclaimer: a change to LRS, and a rebuild, begin with what frees room, and needs almost
+// none. So do the other commands of operations.
+func (c *alter) Reclaims() {}
+
 // leave ends the streams of the account in the catalog, with a new epoch (R10, R19), for an operation.
 //
 // The row, which has the new epoch, is the last record of the account's stream of the catalog, if it has

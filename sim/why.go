@@ -79,7 +79,7 @@ func (m *member) flow(a *account) admin.Flow {
 		r.Lead = flow.Lead(m.l.name, m.n, id)
 		if m.leads(id) && a.home == m.l {
 			heads, _ := own.Machine.Heads()
-			r.Source = flow.Source(a.name, heads, m.shippers[id].View(a.name))
+			r.Source = flow.Source(a.name, heads, own.Machine.Gate(a.name).Epoch, m.shippers[id].View(a.name))
 		}
 		out.Ranges = append(out.Ranges, r)
 	}

@@ -91,6 +91,8 @@ type SourceStream struct {
 	Held bool `json:"held,omitempty"`
 	// Stopped is why the stream may not go on, as the primary knows it; empty while it may.
 	Stopped string `json:"stopped,omitempty"`
+	// Ended: the account has left the epoch of the stream.
+	Ended bool `json:"ended,omitempty"`
 }
 
 // ReceiverFlow is a source range as the secondary location has applied it.

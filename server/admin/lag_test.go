@@ -143,3 +143,32 @@ func TestLagOfPartition(t *testing.T) {
 	require.Zero(t, *got.Streams[0].LagRecords)
 	require.EqualValues(t, 1, *got.Streams[0].LagSeconds)
 }
+
+// After a rebuild the streams of the former epoch, whose heads the primary keeps, are no lag once the secondary has left
+// that epoch, too; until then they are (R17).
+func TestR17LagAfterRebuild(t *testing.T) {
+	north, south := lagFlows(time.Unix(1e9, 0))
+	next := wire.Epoch{Number: 2, Location: "north"}
+	north.flow.Account.Epoch = next
+	streams := north.flow.Ranges[1].Source.Streams
+	for i := range streams {
+		streams[i].Ended = true
+	}
+	b := backends(t, north, south)["here"]
+	lag := func() (records uint64, streams int) {
+		got, err := b.Lag(t.Context(), "photos", wire.LagQuery{Service: "table"}, "")
+		require.NoError(t, err)
+		return *got.Services[0].LagRecords, len(got.Streams)
+	}
+	records, count := lag()
+	require.EqualValues(t, 4, records)
+	require.Equal(t, 3, count)
+	south.flow.Account.Epoch = next
+	records, count = lag()
+	require.EqualValues(t, 2, records, "it still has a cursor of one")
+	require.Equal(t, 2, count)
+	south.flow.Ranges[1].Receiver.Streams = nil
+	records, count = lag()
+	require.Zero(t, records)
+	require.Equal(t, 1, count)
+}

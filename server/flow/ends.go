@@ -84,6 +84,9 @@ func (e ends) streams() []wire.StreamLag {
 		source := e.sourceOf(r.Range)
 		if source != nil {
 			for _, s := range source.Streams {
+				if s.Ended && e.left(r.Range, s.Stream) {
+					continue
+				}
 				head := s.Head
 				st := of(s.Stream, s.Lane)
 				st.Head, st.Heads = &head, wire.HeadsPrimary
@@ -110,6 +113,13 @@ func (e ends) streams() []wire.StreamLag {
 		return cmp.Or(cmp.Compare(a.Range, b.Range), cmp.Compare(a.Lane, b.Lane), cmp.Compare(a.Stream, b.Stream))
 	})
 	return out
+}
+
+// left reports whether the secondary has left the epoch of a stream, as the primary has: nothing of it is behind then.
+func (e ends) left(id geo.RangeID, stream string) bool {
+	to := e.receiverOf(id)
+	return to != nil && e.receiver.Account.Epoch == e.source.Account.Epoch &&
+		!slices.ContainsFunc(to.Streams, func(s wire.ReceiverStream) bool { return s.Stream == stream })
 }
 
 // applied sets how far the secondary has applied a stream.

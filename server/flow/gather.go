@@ -41,9 +41,9 @@ func Lead(location geo.Location, n *node.Node, id geo.RangeID) *wire.LeadFlow {
 	return out
 }
 
-// Source is what the leader of a range knows of the streams of an account that it numbers: their heads, and
-// what its shipper has under way, the zero view if there is none.
-func Source(name geo.Account, heads map[geo.Stream]geo.Head, v ship.View) *wire.SourceFlow {
+// Source is what the leader of a range knows of the streams of an account that it numbers: their heads, the account's
+// epoch, and what its shipper has under way, the zero view if there is none.
+func Source(name geo.Account, heads map[geo.Stream]geo.Head, epoch geo.Epoch, v ship.View) *wire.SourceFlow {
 	out := &wire.SourceFlow{
 		Frames: v.Frames, OldestSeconds: v.Oldest.Seconds(), Publish: trouble(v.Err, v.Failing), Full: v.Full,
 	}
@@ -51,7 +51,7 @@ func Source(name geo.Account, heads map[geo.Stream]geo.Head, v ship.View) *wire.
 		if st.Account != name {
 			continue
 		}
-		s := wire.SourceStream{Stream: st.String(), Lane: st.Lane, Head: uint64(head.Seq)}
+		s := wire.SourceStream{Stream: st.String(), Lane: st.Lane, Head: uint64(head.Seq), Ended: st.Epoch.Compare(epoch) < 0}
 		if v.Leading {
 			at := v.Streams[st]
 			built, acked := uint64(at.Built), uint64(at.Acked)

@@ -95,7 +95,7 @@ func (l *Location) sourceFlow(lead *ranges.Range, name geo.Account) *wire.Source
 		v = s.View(name)
 	}
 	heads, _ := lead.Machine.Heads()
-	return flow.Source(name, heads, v)
+	return flow.Source(name, heads, lead.Machine.Gate(name).Epoch, v)
 }
 
 // speedsOf is how fast the Last Sync Time of each service moves, as far as that is known.

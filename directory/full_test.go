@@ -1,0 +1,60 @@
+package directory_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"antipode/directory"
+	"antipode/geo"
+	"antipode/services/catalog"
+	"antipode/stamp"
+	"antipode/stamp/change"
+	"antipode/stamp/kv"
+	"antipode/stamp/ranges"
+	"antipode/stamp/stamptest"
+)
+
+// full is a stamp whose disks are nearly full: it takes what frees room or needs almost none.
+type full struct{ *stamp.Stamp }
+
+func (f full) Submit(ctx context.Context, r geo.RangeID, cmd ranges.Command) error {
+	if _, accepted := cmd.(ranges.Reclaimer); !accepted {
+		return kv.ErrBusy
+	}
+	return f.Stamp.Submit(ctx, r, cmd)
+}
+
+// R2: a change to LRS frees the room of the outbox and of the copy, and a rebuild that of a copy that is of no use: both
+// are taken while the disks of both locations are nearly full, to the end of what frees room. A creation is not.
+func TestR2LeaveOnFullDisks(t *testing.T) {
+	b := newBoth(t)
+	a, err := b.north.Create(t.Context(), "acct1", nil, nil)
+	require.NoError(t, err)
+	b.arriveAt(t, "south", a)
+	stamptest.Submit(t, b.stamps["north"], geo.FirstRange(geo.Table), insert{"acct1"})
+	b.copyAt(t, "south", "acct1")
+	north := directory.NewDirectory(full{b.stamps["north"]}, "south")
+	south := directory.NewDirectory(full{b.stamps["south"]}, "north")
+	north.NeverWait()
+	north.SetPeer(linked{b.pair, south})
+	north.SetImages(&images{next: func(geo.Service, int) ranges.ImageStep { return ranges.ImageStep{Held: true} }})
+
+	_, err = north.Create(t.Context(), "other", nil, nil)
+	require.ErrorIs(t, err, kv.ErrBusy, "a creation")
+
+	rebuilt, behind, err := north.Rebuild(t.Context(), "acct1")
+	require.NoError(t, err)
+	require.ErrorContains(t, behind, "(bootstrap)")
+	require.True(t, rebuilt.Copying())
+	require.Empty(t, b.rowsOf(t, "south", "acct1"))
+	b.requireGates(t, "south", "acct1", change.Gate{Epoch: rebuilt.GeoEpoch(), Role: change.RoleSecondary, Open: true})
+
+	left, behind, err := north.Update(t.Context(), "acct1", catalog.LRS)
+	require.NoError(t, err)
+	require.NoError(t, behind)
+	require.Nil(t, left.Operation)
+	require.Zero(t, b.outboxOf(t, "north", "acct1"))
+	b.requireGates(t, "south", "acct1", change.Gate{Epoch: left.GeoEpoch()})
+}
