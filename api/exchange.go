@@ -216,7 +216,7 @@ func (x *exchange) here(ctx context.Context, badTimeout error) error {
 		x.op = opNoSecondary
 		return storageerr.ReadsDisabled
 	}
-	if target.Secondary && account.Copying() && x.asked.Secondary != operation.Only {
+	if target.Secondary && account.Partial() && x.asked.Secondary != operation.Only {
 		x.op = opNoSecondary
 		return errCopyIncomplete
 	}

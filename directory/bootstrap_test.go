@@ -278,3 +278,30 @@ func (n *copying) resumeAll() {
 		require.True(n.rt, err == nil || directory.Passing(err), "%v", err)
 	}
 }
+
+// R17, R18: a copy that is made again before it was complete is a part of one: nobody may read it until the other
+// location deletes it, however often it begins again. One that was complete may be read until then.
+func TestR17PartOfACopyIsNotReadable(t *testing.T) {
+	b := newBoth(t)
+	b.north.NeverWait()
+	for name, as := range map[geo.Account]catalog.Redundancy{"part": catalog.LRS, "whole": catalog.RAGRS} {
+		_, err := b.north.CreateAs(t.Context(), directory.Wanted{Name: name, Redundancy: as})
+		require.NoError(t, err)
+	}
+	b.north.SetImages(&images{next: func(geo.Service, int) ranges.ImageStep { return ranges.ImageStep{Held: true} }})
+	a, _ := update(t, b.north, "part", catalog.RAGRS)
+	require.True(t, a.Copying())
+	require.True(t, a.Partial())
+	b.cut = true
+	for range 2 {
+		for name, partial := range map[geo.Account]bool{"part": true, "whole": false} {
+			a, behind, err := b.north.Rebuild(t.Context(), name)
+			require.NoError(t, err)
+			require.Error(t, behind)
+			require.False(t, a.Copying())
+			require.Equal(t, partial, a.Partial(), "%s in epoch %s", name, a.GeoEpoch())
+		}
+	}
+	a, _ = update(t, b.north, "part", catalog.LRS)
+	require.False(t, a.Partial())
+}

@@ -124,7 +124,8 @@ func (c *alter) Reclaims() {}
 func (c *alter) leave(tx *ranges.Tx, seen geo.Epoch, kind catalog.OperationKind) error {
 	at := tx.Timestamp(0)
 	c.stored.Epoch = seen.Number + 1
-	c.stored.Operation = &catalog.Operation{Kind: kind, After: at}
+	partial := kind == catalog.OperationBootstrap && c.stored.Partial()
+	c.stored.Operation = &catalog.Operation{Kind: kind, After: at, Partial: partial}
 	if err := stageAccount(tx, at, &c.stored); err != nil {
 		return err
 	}

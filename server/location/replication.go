@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"antipode/geo"
+	"antipode/server/flow"
 	"antipode/services/catalog"
 	"antipode/stamp"
 	"antipode/stamp/cursor"
@@ -37,23 +38,11 @@ func (l *Location) Replication(ctx context.Context, a *catalog.Account, s geo.Se
 			a = now
 			continue
 		}
-		if out, incomplete := copyState(now); incomplete {
+		if out, incomplete := flow.CopyState(now); incomplete {
 			return out, nil
 		}
 		return stats.Of(a.Primary, a.Name, s, known...).At(l.o.Clock.Now()), nil
 	}
-}
-
-// copyState returns the state of all services of an account whose copy is not complete. One that is being made
-// begins with the deletion of what was there (R17); until then that may be read (R18).
-func copyState(a *catalog.Account) (out stats.Replication, incomplete bool) {
-	switch {
-	case a.Copying():
-		return stats.Replication{Status: stats.Bootstrap}, true
-	case a.Bootstraps():
-		return stats.UnavailableFor(stats.Bootstrapping), true
-	}
-	return stats.Replication{}, false
 }
 
 // ReplicationNow is Replication from what this process knows, without waiting for a lease, for
@@ -73,7 +62,7 @@ func (l *Location) ReplicationNow(a *catalog.Account, s geo.Service) stats.Repli
 		if record == nil {
 			continue
 		}
-		if out, incomplete := copyState(record); incomplete {
+		if out, incomplete := flow.CopyState(record); incomplete {
 			return out
 		}
 	}

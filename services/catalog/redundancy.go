@@ -57,6 +57,9 @@ type Operation struct {
 	After geo.Timestamp `json:"after,omitempty"`
 	// Copying is set once the other location has an empty copy and the account's changes are shipped.
 	Copying bool `json:"copying,omitempty"`
+	// Partial is set before Copying where the other location has a part of a copy: that of a bootstrap that this one
+	// replaces.
+	Partial bool `json:"partial,omitempty"`
 }
 
 // OperationKind is what an operation does. It is in catalog rows: never rename a value.
@@ -95,6 +98,9 @@ func (a *Account) Bootstraps() bool {
 
 // Copying reports whether the account's copy is being made: it has a part of the data.
 func (a *Account) Copying() bool { return a.Bootstraps() && a.Operation.Copying }
+
+// Partial reports whether the other location has a part of the account's data, which nobody may read.
+func (a *Account) Partial() bool { return a.Bootstraps() && (a.Operation.Copying || a.Operation.Partial) }
 
 // Ships reports whether the changes of the account have numbers (R10): there is a copy, or it has begun.
 func (a *Account) Ships() bool { return a.Redundancy.Geo() && a.Bootstraps() == a.Copying() }
