@@ -6,6 +6,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"antipode/internal/clock"
+	"antipode/replication/ship"
 	"antipode/stamp/extent"
 )
 
@@ -46,13 +47,25 @@ func (p *Pusher) Push(refs []extent.Ref, done func(error)) {
 	p.calls.start(func(ctx context.Context) error {
 		g, ctx := errgroup.WithContext(ctx)
 		g.SetLimit(pushPerCall)
+		k := kindOf(refs)
 		for _, ref := range refs {
 			g.Go(func() error {
-				return p.turns.over(ctx, int(ref.Length), func() error { return p.push(ctx, ref) })
+				return p.turns.over(ctx, k, int(ref.Length), func() error { return p.push(ctx, ref) })
 			})
 		}
 		return g.Wait()
 	}, done)
+}
+
+func kindOf(refs []extent.Ref) kind {
+	n := 0
+	for _, ref := range refs {
+		n += int(ref.Length)
+	}
+	if n > ship.SmallPush {
+		return large
+	}
+	return small
 }
 
 func (p *Pusher) push(ctx context.Context, ref extent.Ref) error {

@@ -85,8 +85,12 @@ func Mismatches(in []ship.Mismatch) []receive.Mismatch {
 // Chunk implements receive.Source.
 func (s *Source) Chunk(ref extent.Ref, done func([]byte, error)) {
 	var data []byte
+	k := small
+	if ref.Length >= pushBytes {
+		k = large // Of how much payload it is a chunk is not known here.
+	}
 	s.payload.start(func(ctx context.Context) error {
-		return s.turns.over(ctx, int(ref.Length), func() error {
+		return s.turns.over(ctx, k, int(ref.Length), func() error {
 			data = make([]byte, ref.Length)
 			return s.far.ReadChunk(ctx, ref, data)
 		})

@@ -3,14 +3,16 @@ package link
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	"antipode/internal/clock"
 	"antipode/replication/pace"
 )
 
-// turns lets chunks over the line, in the order in which they came, as many at once as the line carries in
-// about a second, and one at least. A chunk that waits for its turn has no deadline: it is not under way. One
+// turns lets chunks over the line, as many at once as the line carries in about a second, and one at least. Those
+// of small payload and those of large payload go in the order in which they came, each kind for half of the bytes
+// while both wait: small payload does not wait for the large that came before it. A chunk that waits for its turn has no deadline: it is not under way. One
 // whose call is not answered in time fails with all that wait, since those would take as long each.
 type turns struct {
 	clock clock.Clock
@@ -18,11 +20,23 @@ type turns struct {
 	mu     sync.Mutex
 	window pace.Window
 	under  int // bytes
-	line   []*turn
+	lines  [kinds][]*turn
+	// served are the bytes of each kind that began while both waited.
+	served [kinds]int
 }
+
+// kind is of the payload that a chunk belongs to: small at most ship.SmallPush.
+type kind int
+
+const (
+	small kind = iota
+	large
+	kinds
+)
 
 // turn is a chunk that waits.
 type turn struct {
+	kind  kind
 	bytes int
 	begun chan struct{}
 	// err is set, before begun is closed, for one that does not begin.
@@ -34,8 +48,8 @@ func newTurns(c clock.Clock) *turns {
 }
 
 // over runs f in the turn of a chunk.
-func (t *turns) over(ctx context.Context, bytes int, f func() error) error {
-	if err := t.wait(ctx, bytes); err != nil {
+func (t *turns) over(ctx context.Context, k kind, bytes int, f func() error) error {
+	if err := t.wait(ctx, k, bytes); err != nil {
 		return err
 	}
 	began := t.clock.Mono()
@@ -48,21 +62,23 @@ func (t *turns) over(ctx context.Context, bytes int, f func() error) error {
 		t.window.Failed(t.clock.Mono())
 	}
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrCut) {
-		for _, next := range t.line {
-			next.err = err
-			close(next.begun)
+		for k, line := range t.lines {
+			for _, next := range line {
+				next.err = err
+				close(next.begun)
+			}
+			t.lines[k] = nil
 		}
-		t.line = nil
 	}
 	t.under -= bytes
 	t.serve()
 	return err
 }
 
-func (t *turns) wait(ctx context.Context, bytes int) error {
-	own := &turn{bytes: bytes, begun: make(chan struct{})}
+func (t *turns) wait(ctx context.Context, k kind, bytes int) error {
+	own := &turn{kind: k, bytes: bytes, begun: make(chan struct{})}
 	t.mu.Lock()
-	t.line = append(t.line, own)
+	t.lines[k] = append(t.lines[k], own)
 	t.serve()
 	t.mu.Unlock()
 	select {
@@ -72,11 +88,9 @@ func (t *turns) wait(ctx context.Context, bytes int) error {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for i, other := range t.line {
-		if other == own {
-			t.line = append(t.line[:i], t.line[i+1:]...)
-			return ctx.Err()
-		}
+	if i := slices.Index(t.lines[k], own); i >= 0 {
+		t.lines[k] = slices.Delete(t.lines[k], i, i+1)
+		return ctx.Err()
 	}
 	if own.err == nil {
 		t.under -= bytes // Its turn began meanwhile.
@@ -87,10 +101,32 @@ func (t *turns) wait(ctx context.Context, bytes int) error {
 
 // serve begins the turns of those for which there is room. The caller holds mu.
 func (t *turns) serve() {
-	for len(t.line) > 0 && (t.under == 0 || t.window.Admits(t.under+t.line[0].bytes-1)) {
-		next := t.line[0]
-		t.line = t.line[1:]
+	for {
+		next := t.next()
+		if next == nil || t.under > 0 && !t.window.Admits(t.under+next.bytes-1) {
+			return
+		}
+		t.lines[next.kind] = t.lines[next.kind][1:]
+		t.served[next.kind] += next.bytes
 		t.under += next.bytes
 		close(next.begun)
+	}
+}
+
+// next is the chunk whose turn is next, nil if none waits. The caller holds mu.
+func (t *turns) next() *turn {
+	switch s, l := t.lines[small], t.lines[large]; {
+	case len(s) == 0 && len(l) == 0:
+		return nil
+	case len(l) == 0:
+		t.served = [kinds]int{}
+		return s[0]
+	case len(s) == 0:
+		t.served = [kinds]int{}
+		return l[0]
+	case t.served[small] <= t.served[large]:
+		return s[0]
+	default:
+		return l[0]
 	}
 }

@@ -113,3 +113,57 @@ func TestTurnsOnANarrowLine(t *testing.T) {
 		})
 	}
 }
+
+// Small payload does not wait for the large payload that came before it: it is there after what is under way, a
+// second of the line at most. While both wait, each has half of the line, so that large payload goes on too.
+func TestSmallPayloadGoesBesideLarge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const perSecond = 4 * pushBytes
+		far := &narrowEnd{perSecond: perSecond}
+		l := New()
+		defer l.Close()
+		p := NewPusher(l, anyChunks{}, far, bubbleClock{began: time.Now()})
+		chunks := func(n int, bytes uint32) []extent.Ref {
+			refs := make([]extent.Ref, n)
+			for i := range refs {
+				refs[i] = extent.Ref{ID: extent.ChunkID{byte(i)}, Length: bytes}
+			}
+			return refs
+		}
+		var left atomic.Int64
+		for range 8 {
+			left.Add(1)
+			p.Push(chunks(32, pushBytes), func(err error) {
+				require.NoError(t, err)
+				left.Add(-1)
+			})
+		}
+		for range 20 {
+			time.Sleep(500 * time.Millisecond)
+			began := time.Now()
+			done := make(chan error, 1)
+			p.Push(chunks(1, 64<<10), func(err error) { done <- err })
+			require.NoError(t, <-done)
+			require.Less(t, time.Since(began), 1500*time.Millisecond)
+		}
+		require.Positive(t, left.Load(), "large payload was under way all the time")
+		began := time.Now()
+		var small atomic.Int64
+		for range 200 {
+			small.Add(1)
+			p.Push(chunks(1, pushBytes), func(err error) {
+				require.NoError(t, err)
+				small.Add(-1)
+			})
+		}
+		for left.Load() > 0 {
+			time.Sleep(100 * time.Millisecond)
+		}
+		took := time.Since(began)
+		require.Less(t, took, 2*8*32*pushBytes/perSecond*time.Second, "half of the line")
+		for small.Load() > 0 {
+			time.Sleep(100 * time.Millisecond)
+		}
+		require.Zero(t, far.failed)
+	})
+}

@@ -235,6 +235,39 @@ func TestPushesMax(t *testing.T) {
 	}
 }
 
+// While large payload takes all the room that it has, small payload is pushed at once, and the other way round.
+func TestSmallPayloadHasRoom(t *testing.T) {
+	for name, c := range map[string]struct{ first, then int }{"small beside large": {SmallPush + 1, 7}, "large beside small": {7, SmallPush + 1}} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, Options{Bounds: Bounds{PushesMax: 2}})
+			w.gates("a")
+			parts := lanes("a")
+			w.writePayload(10, make([]byte, c.first), parts[:4]...)
+			w.step(0)
+			require.Len(t, w.pushes, 2)
+			w.writePayload(10, make([]byte, c.then), parts[4])
+			w.step(time.Millisecond)
+			w.step(10 * time.Millisecond)
+			require.Len(t, w.pushes, 3)
+			w.pushes[2](nil)
+			w.pushes = w.pushes[:2]
+			w.drain(nil)
+			st := geo.Stream{Account: "a", Epoch: north1(), Range: geo.FirstRange(geo.Table), Lane: parts[4].Lane()}
+			require.EqualValues(t, 1, w.receiver.Applied(st).Seq)
+			for len(w.pushes) > 0 {
+				pushes := w.pushes
+				w.pushes = nil
+				for _, done := range pushes {
+					done(nil)
+				}
+				w.step(time.Millisecond)
+			}
+			w.drain(nil)
+			w.complete()
+		})
+	}
+}
+
 // 1,000 accounts with 32 lanes each: no frame is above the maximum of the bus, the first has the full closed
 // record or, if it is too large, one that lets the receiver pull it; and at rest the streams cost far less
 // than 100 KB/s (item 12): closed records name what moved, not what is there.

@@ -28,15 +28,30 @@ type hold struct {
 // holds are the streams of a range that are held back.
 type holds struct {
 	// of is changed under Shipper.mu.
-	of            map[geo.Stream]*hold
-	waiting, late []*hold
-	pushing       int   // pushes that have not ended, those begun in an earlier term included
-	bytes         int64 // of their payload
+	of   map[geo.Stream]*hold
+	late []*hold
+	// small and large have room of their own, so that no small payload waits until a large one is there.
+	small, large pushLine
+}
+
+// SmallPush is the most that the payload of a record may have, in bytes, to count as small.
+const SmallPush = 1 << 20
+
+// pushLine are the streams whose next payload is small, or large.
+type pushLine struct {
+	waiting []*hold
+	pushing int   // pushes that have not ended, those begun in an earlier term included
+	bytes   int64 // of their payload
+}
+
+func (l *pushLine) room(o *Options, bytes int64) bool {
+	return l.pushing < o.PushesMax && (l.pushing == 0 || l.bytes+bytes <= o.PushBytesMax)
 }
 
 // push is a push of one record's payload.
 type push struct {
 	of    *hold
+	in    *pushLine
 	seq   geo.Seq
 	bytes int64
 }
@@ -48,29 +63,47 @@ func (s *Shipper) hold(r *outbox.Record) {
 	s.mu.Lock()
 	s.holds.of[r.Stream] = h
 	s.mu.Unlock()
-	s.holds.waiting = append(s.holds.waiting, h)
+	s.enlist(h)
 	s.startPushes()
+}
+
+// enlist puts a held stream where it waits for room for its next payload.
+func (s *Shipper) enlist(h *hold) {
+	l := &s.holds.small
+	if bytesOf(s.nextPayload(h)) > SmallPush {
+		l = &s.holds.large
+	}
+	l.waiting = append(l.waiting, h)
+}
+
+func bytesOf(refs []extent.Ref) (n int64) {
+	for _, ref := range refs {
+		n += int64(ref.Length)
+	}
+	return n
 }
 
 // startPushes pushes payload of held streams, as far as there is room.
 func (s *Shipper) startPushes() {
-	for len(s.holds.waiting) > 0 && s.holds.pushing < s.o.PushesMax {
-		h := s.holds.waiting[0]
+	s.startPushesOf(&s.holds.small)
+	s.startPushesOf(&s.holds.large)
+}
+
+func (s *Shipper) startPushesOf(l *pushLine) {
+	for len(l.waiting) > 0 && l.pushing < s.o.PushesMax {
+		h := l.waiting[0]
 		refs := s.nextPayload(h)
-		p := push{of: h, seq: h.sent + 1}
-		for _, ref := range refs {
-			p.bytes += int64(ref.Length)
-		}
-		if s.holds.pushing > 0 && s.holds.bytes+p.bytes > s.o.PushBytesMax {
+		p := push{of: h, in: l, seq: h.sent + 1, bytes: bytesOf(refs)}
+		if !l.room(&s.o, p.bytes) {
 			return
 		}
-		s.holds.waiting = s.holds.waiting[1:]
+		l.waiting = l.waiting[1:]
 		if len(refs) == 0 {
 			s.late(h)
 			continue
 		}
-		s.holds.pushing++
-		s.holds.bytes += p.bytes
+		l.pushing++
+		l.bytes += p.bytes
 		s.o.Pusher.Push(refs, func(error) {
 			s.mu.Lock()
 			s.arrived = append(s.arrived, p)
@@ -125,8 +158,8 @@ func (s *Shipper) endPushes() {
 	s.arrived = nil
 	s.mu.Unlock()
 	for _, p := range arrived {
-		s.holds.pushing--
-		s.holds.bytes -= p.bytes
+		p.in.pushing--
+		p.in.bytes -= p.bytes
 		if s.holds.of[p.of.stream] == p.of { // Not of an earlier term.
 			p.of.free = p.seq
 			s.late(p.of)
@@ -166,7 +199,7 @@ func (s *Shipper) fillLate(f *frame) error {
 			s.mu.Lock()
 			h.next = h.sent + 1
 			s.mu.Unlock()
-			s.holds.waiting = append(s.holds.waiting, h)
+			s.enlist(h)
 		}
 		s.holds.late = s.holds.late[1:]
 		s.startPushes()

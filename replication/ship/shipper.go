@@ -70,8 +70,8 @@ type Bounds struct {
 	// means 512 KiB. A high one blocks a narrow line at each start.
 	FlyingBytesFirst int
 	// PushesMax bounds the records whose payload is being pushed, and PushBytesMax the bytes of that
-	// payload; more payload is pushed alone. Other streams wait, held back, in the outbox. Zero means
-	// 32 records and 64 MiB.
+	// payload, small (SmallPush) and large apart; more payload is pushed alone. Other streams wait, held back, in
+	// the outbox. Zero means 32 records and 64 MiB.
 	PushesMax    int
 	PushBytesMax int64
 	// FullBytesMax is the size of a full closed record, in bytes, above which a frame does not carry
@@ -295,7 +295,7 @@ func (s *Shipper) end() {
 	s.keeper.end()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.holds = holds{pushing: s.holds.pushing, bytes: s.holds.bytes}
+	s.holds.of, s.holds.late, s.holds.small.waiting, s.holds.large.waiting = nil, nil, nil, nil
 	s.named, s.closedT = nil, 0
 	s.air = air{}
 }

@@ -161,12 +161,21 @@ func (w *world) gates(accounts ...geo.Account) {
 
 // write commits one record for each partition, in one group.
 func (w *world) write(size int, chunks bool, partitions ...keys.Partition) {
+	var payload []byte
+	if chunks {
+		payload = []byte("payload")
+	}
+	w.writePayload(size, payload, partitions...)
+}
+
+// writePayload commits one record for each partition, in one group, that names one chunk if there is payload.
+func (w *world) writePayload(size int, payload []byte, partitions ...keys.Partition) {
 	var cmd commands
 	for _, p := range partitions {
 		rec := change.Record{Ops: []change.Op{{Row: []byte("r"), Value: make([]byte, size)}}}
-		if chunks {
-			ref := extent.NewRef(extent.ChunkID{1}, []byte("payload"))
-			require.NoError(w.t, w.stamp.PutChunk(w.t.Context(), ref, []byte("payload")))
+		if payload != nil {
+			ref := extent.NewRef(extent.ChunkID{byte(len(payload))}, payload)
+			require.NoError(w.t, w.stamp.PutChunk(w.t.Context(), ref, payload))
 			rec.Chunks = []extent.Ref{ref}
 		}
 		cmd = append(cmd, stamptest.Change{Partition: p, Record: rec})

@@ -53,6 +53,14 @@ func start(t *testing.T) *rig.Rig {
 	return r
 }
 
+// promise fails the test, which goes on: the other figures of a long run are wanted all the same.
+func promise(t *testing.T, kept bool, format string, args ...any) {
+	t.Helper()
+	if !kept {
+		t.Errorf(format, args...)
+	}
+}
+
 // pause waits for d or until ctx ends.
 func pause(ctx context.Context, d time.Duration) {
 	select {
