@@ -30,7 +30,7 @@ type holds struct {
 	// of is changed under Shipper.mu.
 	of   map[geo.Stream]*hold
 	late []*hold
-	// small and large have room of their own, so that no small payload waits until a large one is there.
+	// small and large each have their room, so that no small payload waits until a large one is there.
 	small, large pushLine
 }
 

@@ -100,7 +100,9 @@ func (a *Account) Bootstraps() bool {
 func (a *Account) Copying() bool { return a.Bootstraps() && a.Operation.Copying }
 
 // Partial reports whether the other location has a part of the account's data, which nobody may read.
-func (a *Account) Partial() bool { return a.Bootstraps() && (a.Operation.Copying || a.Operation.Partial) }
+func (a *Account) Partial() bool {
+	return a.Bootstraps() && (a.Operation.Copying || a.Operation.Partial)
+}
 
 // Ships reports whether the changes of the account have numbers (R10): there is a copy, or it has begun.
 func (a *Account) Ships() bool { return a.Redundancy.Geo() && a.Bootstraps() == a.Copying() }
