@@ -33,8 +33,9 @@ type Images interface {
 	// BeginImage commits that the image of an account in the range of a service begins, and what was counted there.
 	// One that has begun in the epoch stays as it is.
 	BeginImage(ctx context.Context, s geo.Service, a geo.Account, e geo.Epoch, counted change.ImageSize) error
-	// StepImage commits the next step of the image of an account in the range of a service.
-	StepImage(ctx context.Context, s geo.Service, a geo.Account, e geo.Epoch) (ranges.ImageStep, error)
+	// StepImage commits the next step of the image of an account in the range of a service. It takes about bytesMax
+	// bytes at most, payload included, but one row at least; 0 is no bound but its own.
+	StepImage(ctx context.Context, s geo.Service, a geo.Account, e geo.Epoch, bytesMax uint64) (ranges.ImageStep, error)
 }
 
 // imageStepsMax bounds what one call of Resume does for one account, so that several take turns.
@@ -44,6 +45,8 @@ const imageStepsMax = 256
 const (
 	bootstrapNext  = 10 * time.Millisecond
 	bootstrapWaits = 100 * time.Millisecond
+	// bootstrapRests is the longest pause of one that is held back by its rate.
+	bootstrapRests = time.Second
 )
 
 // bootstrap goes on with the bootstrap of an account. again is after what time it may go on, 0 if it ended.
@@ -69,10 +72,12 @@ func (d *Directory) bootstrap(ctx context.Context, a catalog.Account) (again tim
 	applied := true
 	// Rows wait at the other location until it has their container, so the catalog is the first.
 	for _, s := range [...]geo.Service{geo.Catalog, geo.Table, geo.Blob, geo.Queue} {
-		step, err := d.stepImage(ctx, s, a)
+		step, paced, err := d.stepImage(ctx, s, a)
 		switch {
 		case err != nil:
 			return 0, fmt.Errorf("the image of the %s range: %w", s, err)
+		case paced > 0:
+			return paced, nil
 		case step.Uncounted:
 			return d.count(ctx, a)
 		case step.Held:
@@ -89,15 +94,19 @@ func (d *Directory) bootstrap(ctx context.Context, a catalog.Account) (again tim
 }
 
 // stepImage makes steps of the image of one range, until it is complete, waits for the other location, or has
-// had its turn.
-func (d *Directory) stepImage(ctx context.Context, s geo.Service, a catalog.Account) (step ranges.ImageStep, err error) {
+// had its turn. paced is after what time the rate of the operation lets it go on, 0 if something else ended it.
+func (d *Directory) stepImage(ctx context.Context, s geo.Service, a catalog.Account) (step ranges.ImageStep, paced time.Duration, err error) {
 	for range imageStepsMax {
-		step, err = d.images.StepImage(ctx, s, a.Name, a.GeoEpoch())
+		if paced = d.paces.wait(a, d.clock.Mono()); paced > 0 {
+			return step, paced, nil
+		}
+		step, err = d.images.StepImage(ctx, s, a.Name, a.GeoEpoch(), stepMax(a.Operation.Rate))
+		d.paces.took(a, d.clock.Mono(), step.Took.Bytes+step.Took.Payload)
 		if err != nil || step.Held || step.Uncounted || step.Image.Done != nil {
-			return step, err
+			return step, 0, err
 		}
 	}
-	return step, nil
+	return step, 0, nil
 }
 
 // beginCopy goes through the steps up to an empty copy. It returns the account as it is then, nil if it has gone

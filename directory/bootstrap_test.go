@@ -48,6 +48,8 @@ type images struct {
 	counted map[geo.Service]change.ImageSize
 	begun   []geo.Service
 	refuse  error
+	// bytesMax bounds the last step.
+	bytesMax uint64
 }
 
 func (i *images) SizeOfRow(_, value []byte) (change.ImageSize, error) {
@@ -66,8 +68,9 @@ func (i *images) BeginImage(_ context.Context, s geo.Service, _ geo.Account, _ g
 	return nil
 }
 
-func (i *images) StepImage(_ context.Context, s geo.Service, _ geo.Account, _ geo.Epoch) (ranges.ImageStep, error) {
+func (i *images) StepImage(_ context.Context, s geo.Service, _ geo.Account, _ geo.Epoch, bytesMax uint64) (ranges.ImageStep, error) {
 	i.steps++
+	i.bytesMax = bytesMax
 	return i.next(s, i.steps), nil
 }
 
@@ -121,9 +124,9 @@ func (n *copying) step() {
 	switch begin := n.draw("begin", 12); {
 	case begin == 0 && len(n.callers) < 4:
 		to := rapid.SampledFrom([]catalog.Redundancy{catalog.LRS, catalog.GRS, catalog.RAGRS}).Draw(n.rt, "to")
-		n.start("update to "+string(to), func(ctx context.Context) { _, _, _ = north.directory.Update(ctx, n.name.name, to) })
+		n.start("update to "+string(to), func(ctx context.Context) { _, _, _ = north.directory.Update(ctx, n.name.name, to, nil) })
 	case begin == 1 && len(n.callers) < 4:
-		n.start("rebuild", func(ctx context.Context) { _, _, _ = north.directory.Rebuild(ctx, n.name.name) })
+		n.start("rebuild", func(ctx context.Context) { _, _, _ = north.directory.Rebuild(ctx, n.name.name, nil) })
 	case begin == 2 && len(n.late) > 0:
 		call := n.late[n.draw("late", len(n.late))]
 		n.start("late call", func(ctx context.Context) { _ = call(ctx) })
@@ -252,7 +255,7 @@ func (n *copying) rest() {
 	n.resumeAll()
 	if a := n.look(n.locations[0]).account; !a.Redundancy.Geo() {
 		require.NoError(n.rt, persist(func() error {
-			_, _, err := north.Update(context.Background(), n.name.name, catalog.GRS)
+			_, _, err := north.Update(context.Background(), n.name.name, catalog.GRS, nil)
 			return err
 		}))
 	}
@@ -295,7 +298,7 @@ func TestR17PartOfACopyIsNotReadable(t *testing.T) {
 	b.cut = true
 	for range 2 {
 		for name, partial := range map[geo.Account]bool{"part": true, "whole": false} {
-			a, behind, err := b.north.Rebuild(t.Context(), name)
+			a, behind, err := b.north.Rebuild(t.Context(), name, nil)
 			require.NoError(t, err)
 			require.Error(t, behind)
 			require.False(t, a.Copying())

@@ -76,10 +76,14 @@ func (c *counts) keep(list []*catalog.Account) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for name, have := range c.of {
-		if have != nil && !slices.ContainsFunc(list, func(a *catalog.Account) bool { return a.Name == name }) {
+		if have != nil && !listed(list, name) {
 			delete(c.of, name)
 		}
 	}
+}
+
+func listed(list []*catalog.Account, name geo.Account) bool {
+	return slices.ContainsFunc(list, func(a *catalog.Account) bool { return a.Name == name })
 }
 
 // count goes on with the count of an account's rows for a turn, and begins the image of each range that is counted.

@@ -67,7 +67,7 @@ func TestR17RowsAreCounted(t *testing.T) {
 
 	require.Equal(t, 20*time.Millisecond, turn(), "half a count")
 	insert("acct", geo.Blob, 2, 7)
-	_, _, err = b.north.Rebuild(t.Context(), "acct")
+	_, _, err = b.north.Rebuild(t.Context(), "acct", nil)
 	require.NoError(t, err)
 	for len(fake.begun) < 10 {
 		turn()

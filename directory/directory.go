@@ -50,6 +50,10 @@ type Directory struct {
 	// idle is the version of the catalog at which Resume has found nothing to do; 0 before.
 	idle   atomic.Uint64
 	counts counts
+	paces  paces
+	clock  clock.Clock
+	// rate is that of a bootstrap that is begun without one.
+	rate uint64
 	// life is how long a reservation holds.
 	life time.Duration
 	// wait is clock.Wait: how a call pauses that waits for the other location.
@@ -58,7 +62,7 @@ type Directory struct {
 
 // NewDirectory returns the directory of a stamp. SetPeer must follow.
 func NewDirectory(s Stamp, other geo.Location) *Directory {
-	return &Directory{stamp: s, other: other, life: reservationLife, wait: clock.Wait}
+	return &Directory{stamp: s, other: other, life: reservationLife, wait: clock.Wait, clock: clock.System{}}
 }
 
 // SetPeer sets the directory of the other location.
@@ -66,6 +70,10 @@ func (d *Directory) SetPeer(p Peer) { d.peer = p }
 
 // SetImages sets what makes images. It is needed where accounts are bootstrapped.
 func (d *Directory) SetImages(i Images) { d.images = i }
+
+// SetPace sets the clock that paces bootstraps, in place of the system's, and the rate of those that are begun without
+// one, 0 for no bound.
+func (d *Directory) SetPace(c clock.Clock, rate uint64) { d.clock, d.rate = c, rate }
 
 // Account reads an account from this location's catalog. It returns AccountNotFound if the account
 // does not exist or is not complete. The result is shared and must not be changed.

@@ -45,14 +45,14 @@ func TestR2LeaveOnFullDisks(t *testing.T) {
 	_, err = north.Create(t.Context(), "other", nil, nil)
 	require.ErrorIs(t, err, kv.ErrBusy, "a creation")
 
-	rebuilt, behind, err := north.Rebuild(t.Context(), "acct1")
+	rebuilt, behind, err := north.Rebuild(t.Context(), "acct1", nil)
 	require.NoError(t, err)
 	require.ErrorContains(t, behind, "(bootstrap)")
 	require.True(t, rebuilt.Copying())
 	require.Empty(t, b.rowsOf(t, "south", "acct1"))
 	b.requireGates(t, "south", "acct1", change.Gate{Epoch: rebuilt.GeoEpoch(), Role: change.RoleSecondary, Open: true})
 
-	left, behind, err := north.Update(t.Context(), "acct1", catalog.LRS)
+	left, behind, err := north.Update(t.Context(), "acct1", catalog.LRS, nil)
 	require.NoError(t, err)
 	require.NoError(t, behind)
 	require.Nil(t, left.Operation)
@@ -66,8 +66,8 @@ func TestR2LeaveOnFullDisks(t *testing.T) {
 func TestR13LeaveCommitsAbove(t *testing.T) {
 	b := newBoth(t)
 	for name, begin := range map[geo.Account]func() (*catalog.Account, error, error){
-		"left":    func() (*catalog.Account, error, error) { return b.north.Update(t.Context(), "left", catalog.LRS) },
-		"rebuilt": func() (*catalog.Account, error, error) { return b.north.Rebuild(t.Context(), "rebuilt") },
+		"left":    func() (*catalog.Account, error, error) { return b.north.Update(t.Context(), "left", catalog.LRS, nil) },
+		"rebuilt": func() (*catalog.Account, error, error) { return b.north.Rebuild(t.Context(), "rebuilt", nil) },
 	} {
 		b.cut = false
 		_, err := b.north.Create(t.Context(), name, nil, nil)

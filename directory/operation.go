@@ -41,6 +41,7 @@ func (d *Directory) Resume(ctx context.Context) (again time.Duration, err error)
 	})
 	if err == nil {
 		d.counts.keep(list)
+		d.paces.keep(list)
 		if len(list) == 0 {
 			d.idle.Store(version)
 		}

@@ -32,14 +32,24 @@ const agreePause = 20 * time.Millisecond
 // why the other location does not have the change yet, nil if it has. Then it follows by itself. A second
 // call for the same redundancy waits for it again. Errors that change nothing: AccountNotFound;
 // OperationInProgress; InvalidInput where the primary is elsewhere; ServerBusy.
-func (d *Directory) Update(ctx context.Context, name geo.Account, to catalog.Redundancy) (a *catalog.Account, behind, err error) {
-	return d.alter(ctx, &alter{name: name, to: to, other: d.other})
+//
+// rate is how many bytes per second, payload included, the bootstrap of the account may copy: 0 is no bound; nil
+// leaves that of a bootstrap under way, and is that of SetPace for another. InvalidInput if there is a rate and no bootstrap.
+func (d *Directory) Update(ctx context.Context, name geo.Account, to catalog.Redundancy, rate *uint64) (a *catalog.Account, behind, err error) {
+	return d.alter(ctx, &alter{name: name, to: to, rate: rate, otherwise: d.rate, other: d.other})
 }
 
 // Rebuild begins the copy of an account at its secondary again, from nothing (R17). What is there stays readable until
-// the secondary has the command. Errors and results as of Update; InvalidInput for an account without a secondary.
-func (d *Directory) Rebuild(ctx context.Context, name geo.Account) (a *catalog.Account, behind, err error) {
-	return d.alter(ctx, &alter{name: name, rebuild: true, other: d.other})
+// the secondary has the command. rate, errors and results as of Update; InvalidInput for an account without a secondary.
+func (d *Directory) Rebuild(ctx context.Context, name geo.Account, rate *uint64) (a *catalog.Account, behind, err error) {
+	return d.alter(ctx, &alter{name: name, rebuild: true, rate: rate, otherwise: d.rate, other: d.other})
+}
+
+// SetRate changes how fast the bootstrap of an account may go that is under way. Errors as of Update.
+func (d *Directory) SetRate(ctx context.Context, name geo.Account, rate uint64) (a *catalog.Account, err error) {
+	cmd := &alter{name: name, keep: true, rate: &rate, other: d.other}
+	err = d.submit(ctx, cmd)
+	return &cmd.stored, err
 }
 
 func (d *Directory) alter(ctx context.Context, cmd *alter) (a *catalog.Account, behind, err error) {
@@ -66,8 +76,13 @@ type alter struct {
 	to   catalog.Redundancy
 	// rebuild begins the copy again; to is then what the account has.
 	rebuild bool
-	other   geo.Location
-	stored  catalog.Account
+	// keep changes the rate alone; to is then what the account has, too.
+	keep bool
+	// rate is that of the bootstrap; nil gives none, and then it is otherwise, unless a bootstrap has one.
+	rate      *uint64
+	otherwise uint64
+	other     geo.Location
+	stored    catalog.Account
 }
 
 // Evaluate implements ranges.Command.
@@ -84,14 +99,16 @@ func (c *alter) Evaluate(tx *ranges.Tx) error {
 		return storageerr.InvalidInput.Saying(fmt.Sprintf("the primary of account %s is %s: its copy is changed there", a.Name, a.Primary))
 	}
 	to := c.to
-	if c.rebuild {
+	if c.rebuild || c.keep {
 		to = a.Redundancy
 	}
 	switch gate := tx.Gate(a.Name); {
 	case c.rebuild && !to.Geo():
 		return storageerr.InvalidInput.Saying(fmt.Sprintf("account %s is %s: it has no copy", a.Name, a.Redundancy))
+	case c.rate != nil && !c.copies(a, to):
+		return storageerr.InvalidInput.Saying(fmt.Sprintf("no copy of account %s is made: a rate has no use", a.Name))
 	case a.Redundancy == to && !c.rebuild:
-		return nil // A second call.
+		return c.pace(tx) // A second call, or a new rate.
 	case a.Operation != nil && (!a.Bootstraps() || !c.rebuild && to.Geo()):
 		return errOperation.Saying(fmt.Sprintf("account %s: an operation is under way: %s", a.Name, a.Operation.Describe()))
 	case gate.Role != change.RolePrimary || !gate.Open || gate.Epoch != a.GeoEpoch():
@@ -115,6 +132,39 @@ func (c *alter) Evaluate(tx *ranges.Tx) error {
 // none. So do the other commands of operations.
 func (c *alter) Reclaims() {}
 
+// copies reports whether an account has a bootstrap once it is changed: a rate is of that.
+func (c *alter) copies(a *catalog.Account, to catalog.Redundancy) bool {
+	switch {
+	case c.rebuild:
+		return true
+	case c.keep:
+		return a.Bootstraps()
+	}
+	return to.Geo() && (a.Bootstraps() || !a.Redundancy.Geo())
+}
+
+// pace changes the rate of the bootstrap that is under way.
+func (c *alter) pace(tx *ranges.Tx) error {
+	if c.rate == nil || c.stored.Operation.Rate == *c.rate {
+		return nil
+	}
+	op := *c.stored.Operation // The record that was looked up stays as it is.
+	op.Rate = *c.rate
+	c.stored.Operation = &op
+	return stageAccount(tx, tx.Timestamp(0), &c.stored)
+}
+
+// rateOf is the rate of a bootstrap that begins; was is the operation that it ends, nil for none.
+func (c *alter) rateOf(was *catalog.Operation) uint64 {
+	switch {
+	case c.rate != nil:
+		return *c.rate
+	case was != nil && was.Kind == catalog.OperationBootstrap:
+		return was.Rate
+	}
+	return c.otherwise
+}
+
 // leave ends the streams of the account in the catalog, with a new epoch (R10, R19), for an operation.
 //
 // The row, which has the new epoch, is the last record of the account's stream of the catalog, if it has
@@ -124,8 +174,11 @@ func (c *alter) Reclaims() {}
 func (c *alter) leave(tx *ranges.Tx, seen geo.Epoch, kind catalog.OperationKind) error {
 	at := tx.Timestamp(0)
 	c.stored.Epoch = seen.Number + 1
-	partial := kind == catalog.OperationBootstrap && c.stored.Partial()
-	c.stored.Operation = &catalog.Operation{Kind: kind, After: at, Partial: partial}
+	begun := &catalog.Operation{Kind: kind, After: at}
+	if kind == catalog.OperationBootstrap {
+		begun.Partial, begun.Rate = c.stored.Partial(), c.rateOf(c.stored.Operation)
+	}
+	c.stored.Operation = begun
 	if err := stageAccount(tx, at, &c.stored); err != nil {
 		return err
 	}

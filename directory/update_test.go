@@ -54,7 +54,7 @@ func (b *both) arriveAt(t *testing.T, l geo.Location, a *catalog.Account) {
 // update changes a redundancy; behind is why the other location does not have it yet.
 func update(t *testing.T, d *directory.Directory, name geo.Account, to catalog.Redundancy) (a *catalog.Account, behind error) {
 	t.Helper()
-	a, behind, err := d.Update(t.Context(), name, to)
+	a, behind, err := d.Update(t.Context(), name, to, nil)
 	require.NoError(t, err)
 	return a, behind
 }
@@ -107,7 +107,7 @@ func TestR19UpdateRefused(t *testing.T) {
 		{b.south, "alone", catalog.GRS, storageerr.InvalidInput, "the primary of account alone is north"},
 		{b.north, "leaves", catalog.GRS, storageerr.OperationInProgress, "the change to LRS"},
 	} {
-		_, _, err := c.d.Update(t.Context(), c.name, c.to)
+		_, _, err := c.d.Update(t.Context(), c.name, c.to, nil)
 		row, ours := storageerr.Of(err)
 		require.True(t, ours, "%v", err)
 		require.Equal(t, c.want.Code, row.Code)
@@ -177,7 +177,7 @@ func TestR19LeaveIsResumed(t *testing.T) {
 					near, far = b.north, directory.NewDirectory(dies, "north")
 				}
 				near.SetPeer(linked{b.pair, far})
-				_, behind, err := near.Update(t.Context(), name, catalog.LRS)
+				_, behind, err := near.Update(t.Context(), name, catalog.LRS, nil)
 				if whole = err == nil && behind == nil; !whole {
 					failed++
 				}

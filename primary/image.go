@@ -44,9 +44,10 @@ var errImageEpoch = storageerr.ServerBusy.Saying("the range does not ship the ac
 
 // StepImage commits the next step of the image of an account's rows in the range of a service, in an epoch in
 // which the range numbers the account's changes; else ServerBusy. Steps of one image must not
-// run at the same time. An image that has not begun is left as it is: see BeginImage.
-func (p *Primary) StepImage(ctx context.Context, s geo.Service, a geo.Account, e geo.Epoch) (ranges.ImageStep, error) {
-	cmd := &image{service: s, account: a, epoch: e}
+// run at the same time. An image that has not begun is left as it is: see BeginImage. A step ends at bytesMax bytes of
+// rows and payload, if that is not 0, but takes a row at least.
+func (p *Primary) StepImage(ctx context.Context, s geo.Service, a geo.Account, e geo.Epoch, bytesMax uint64) (ranges.ImageStep, error) {
+	cmd := &image{service: s, account: a, epoch: e, bytesMax: bytesMax}
 	err := p.submit(ctx, s, cmd)
 	return cmd.out, err
 }
@@ -72,8 +73,9 @@ type image struct {
 	account geo.Account
 	epoch   geo.Epoch
 	// counted begins the image with this total; nil goes on with it.
-	counted *change.ImageSize
-	out     ranges.ImageStep
+	counted  *change.ImageSize
+	bytesMax uint64
+	out      ranges.ImageStep
 }
 
 // Evaluate implements ranges.Command.
@@ -105,9 +107,11 @@ func (c *image) Evaluate(tx *ranges.Tx) error {
 		c.out = ranges.ImageStep{Image: m, Held: true}
 		return nil
 	}
+	before := m.Copied
 	if err := c.copy(tx, &m); err != nil {
 		return err
 	}
+	c.out.Took = m.Copied.Less(before)
 	tx.SetImage(c.account, m)
 	c.out.Image = m
 	return nil
@@ -138,7 +142,7 @@ func (c *image) copy(tx *ranges.Tx, m *change.Image) error {
 	}
 	whole := true
 	err := tx.Rows(from, keys.PrefixEnd(keys.AppendAccount(nil, c.service, c.account)), func(key, value []byte) bool {
-		if step.Rows >= imageRowsMax || step.Bytes >= imageBytesMax || step.Payload >= imagePayloadMax {
+		if c.full(step) {
 			m.Next, whole = key, false
 			return false
 		}
@@ -166,6 +170,12 @@ func (c *image) copy(tx *ranges.Tx, m *change.Image) error {
 		}
 	}
 	return nil
+}
+
+// full reports whether a step takes no more rows.
+func (c *image) full(step change.ImageSize) bool {
+	return step.Rows >= imageRowsMax || step.Bytes >= imageBytesMax || step.Payload >= imagePayloadMax ||
+		c.bytesMax > 0 && step.Bytes+step.Payload >= c.bytesMax
 }
 
 func (c *image) stream(tx *ranges.Tx, lane geo.Lane) geo.Stream {
@@ -202,15 +212,16 @@ func (c *image) Kind() string { return kindImage }
 
 // imageBody is an encoded step.
 type imageBody struct {
-	Account geo.Account
-	Service geo.Service
-	Epoch   geo.Epoch
-	Counted *change.ImageSize `json:",omitempty"`
+	Account  geo.Account
+	Service  geo.Service
+	Epoch    geo.Epoch
+	Counted  *change.ImageSize `json:",omitempty"`
+	BytesMax uint64            `json:",omitempty"`
 }
 
 // Encode implements ranges.Portable.
 func (c *image) Encode() []byte {
-	b, _ := json.Marshal(imageBody{c.account, c.service, c.epoch, c.counted}) // It has no value that JSON lacks.
+	b, _ := json.Marshal(imageBody{c.account, c.service, c.epoch, c.counted, c.bytesMax}) // It has no value that JSON lacks.
 	return b
 }
 
@@ -222,7 +233,7 @@ func parseImage(b []byte) (ranges.Portable, error) {
 	if !body.Account.Valid() {
 		return nil, fmt.Errorf("%w: account %q", errImage, body.Account)
 	}
-	return &image{account: body.Account, service: body.Service, epoch: body.Epoch, counted: body.Counted}, nil
+	return &image{account: body.Account, service: body.Service, epoch: body.Epoch, counted: body.Counted, bytesMax: body.BytesMax}, nil
 }
 
 // EncodeResult implements ranges.Portable.

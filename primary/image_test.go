@@ -58,7 +58,7 @@ func (w *imaged) set(p keys.Partition, value string, rows ...int) {
 // step makes a step of an image that was begun.
 func (w *imaged) step() ranges.ImageStep {
 	require.NoError(w.t, w.primary.BeginImage(w.t.Context(), geo.Table, "acct", w.epoch, change.ImageSize{Rows: 5000}))
-	out, err := w.primary.StepImage(w.t.Context(), geo.Table, "acct", w.epoch)
+	out, err := w.primary.StepImage(w.t.Context(), geo.Table, "acct", w.epoch, 0)
 	require.NoError(w.t, err)
 	return out
 }
@@ -210,7 +210,7 @@ func TestR17ImageIsHeld(t *testing.T) {
 	for n := range 6 {
 		w.set(w.partition("t", n), string(bytes.Repeat([]byte("x"), 1<<20)), 1)
 	}
-	_, err := w.primary.StepImage(t.Context(), geo.Table, "acct", w.epoch)
+	_, err := w.primary.StepImage(t.Context(), geo.Table, "acct", w.epoch, 0)
 	require.ErrorIs(t, err, errImageEpoch, "not numbered")
 	w.gate(2, true)
 	steps := 0
@@ -230,7 +230,7 @@ func TestR17ImageIsHeld(t *testing.T) {
 
 	old := w.epoch
 	w.gate(3, true)
-	_, err = w.primary.StepImage(t.Context(), geo.Table, "acct", old)
+	_, err = w.primary.StepImage(t.Context(), geo.Table, "acct", old, 0)
 	require.ErrorIs(t, err, errImageEpoch, "a former epoch")
 	require.EqualValues(t, 1, w.step().Image.Copied.Rows)
 }
@@ -262,7 +262,7 @@ func TestImageTravels(t *testing.T) {
 	here := &image{service: geo.Blob, account: "acct", epoch: geo.Epoch{Number: 3, Location: "north"}}
 	var there *image
 	for _, counted := range []*change.ImageSize{{}, {Rows: 1, Bytes: 2, Payload: 3}, nil} {
-		here.counted = counted
+		here.counted, here.bytesMax = counted, 7
 		p, err := Commands()[here.Kind()](here.Encode())
 		require.NoError(t, err)
 		require.Equal(t, here, p)
@@ -272,6 +272,7 @@ func TestImageTravels(t *testing.T) {
 		{Image: change.Image{Epoch: here.epoch, Next: []byte{1}}, Held: true},
 		{Image: change.Image{Epoch: here.epoch, Done: make([]geo.Seq, geo.LaneCount)}, Applied: true},
 		{Uncounted: true},
+		{Took: change.ImageSize{Rows: 1, Bytes: 2, Payload: 3}},
 		{},
 	} {
 		there.out = out
@@ -302,7 +303,7 @@ func TestR17ImageIsCounted(t *testing.T) {
 		require.NoError(t, err)
 		return m
 	}
-	none, err := w.primary.StepImage(t.Context(), geo.Table, "acct", w.epoch)
+	none, err := w.primary.StepImage(t.Context(), geo.Table, "acct", w.epoch, 0)
 	require.NoError(t, err)
 	require.Equal(t, ranges.ImageStep{Uncounted: true}, none)
 	require.Zero(t, image())
@@ -327,4 +328,30 @@ func TestR17ImageIsCounted(t *testing.T) {
 	require.ErrorIs(t, w.primary.BeginImage(t.Context(), geo.Table, "acct", old, counted), errImageEpoch)
 	begin(counted)
 	require.Equal(t, counted, image().Total, "another epoch")
+}
+
+// R17: a step keeps to the bytes that it is given, of rows and payload together, but takes a row at least. What it took
+// is what the image gained.
+func TestR17StepIsBounded(t *testing.T) {
+	w := newImaged(t)
+	for n := range 5 {
+		w.set(w.partition("t", n), string(bytes.Repeat([]byte("x"), 1000)), 1)
+	}
+	w.gate(2, true)
+	require.NoError(t, w.primary.BeginImage(t.Context(), geo.Table, "acct", w.epoch, change.ImageSize{}))
+	step := func(bytesMax uint64) ranges.ImageStep {
+		out, err := w.primary.StepImage(t.Context(), geo.Table, "acct", w.epoch, bytesMax)
+		require.NoError(t, err)
+		return out
+	}
+	first := step(1)
+	require.EqualValues(t, 1, first.Took.Rows)
+	require.Greater(t, first.Took.Bytes, uint64(1000))
+	second := step(1500)
+	require.EqualValues(t, 2, second.Took.Rows)
+	require.Equal(t, first.Took.Add(second.Took), second.Image.Copied)
+	require.EqualValues(t, 2, step(0).Took.Rows)
+	c := &image{bytesMax: 100}
+	require.True(t, c.full(change.ImageSize{Rows: 1, Bytes: 10, Payload: 90}))
+	require.False(t, c.full(change.ImageSize{Rows: 1, Bytes: 10, Payload: 89}))
 }

@@ -48,6 +48,8 @@ type Copied struct {
 	// BytesPerSecond is how fast the copied bytes, payload included, grew over the last 30 s at most, as the process
 	// that answers has seen it; absent until that has watched for 2 s.
 	BytesPerSecond *float64 `json:"bytes_per_second,omitempty"`
+	// BytesPerSecondMax is how much it copies per second at most; absent without a bound.
+	BytesPerSecondMax uint64 `json:"bytes_per_second_max,omitempty"`
 	// SecondsLeft is an estimate: what Total has more, at this rate. Absent if one of them is not known, and while
 	// nothing is copied.
 	SecondsLeft *float64 `json:"seconds_left,omitempty"`
@@ -115,6 +117,10 @@ type UpdateAccount struct {
 	Redundancy string `json:"redundancy,omitempty"`
 	// Rebuild has the copy at the secondary made again from nothing; the redundancy stays.
 	Rebuild bool `json:"rebuild,omitempty"`
+	// BytesPerSecond is how much the bootstrap that this begins, or that is under way, copies per second at most,
+	// rows and payload together; 0 is no bound. Alone it changes that of a bootstrap under way. Absent it leaves
+	// that one as it is, and another has the node's bootstrap_bytes_per_second.
+	BytesPerSecond *uint64 `json:"bytes_per_second,omitempty"`
 }
 
 // AccountUpdated is the answer to it: the account as its primary has it now.

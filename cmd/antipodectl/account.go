@@ -18,7 +18,7 @@ func (t *tool) accountCommand() *cobra.Command {
 		Example: `  antipodectl account create pictures --location southcentralus
   antipodectl account show pictures`,
 	})
-	c.AddCommand(t.accountCreate(), t.accountUpdate(), t.accountRebuild(), t.accountList(), t.accountShow(), t.accountKeys(), t.accountReservations(), t.accountFree())
+	c.AddCommand(t.accountCreate(), t.accountUpdate(), t.accountRebuild(), t.accountRate(), t.accountList(), t.accountShow(), t.accountKeys(), t.accountReservations(), t.accountFree())
 	return c
 }
 

@@ -16,7 +16,11 @@ func writeCopied(w io.Writer, c *admin.Copied) {
 	}
 	_, _ = fmt.Fprintf(w, "copied: %s%s rows, %s, with %s of payload\n", percent(c, ": "), share(fmt.Sprint(c.Rows), fmt.Sprint(of.Rows)),
 		share(size(c.Bytes), size(of.Bytes)), share(size(c.PayloadBytes), size(of.PayloadBytes)))
-	_, _ = fmt.Fprintf(w, "rate: %s; time left, an estimate: %s; not yet acknowledged: %s\n", rate(c), left(c), size(c.WaitingBytes))
+	bound := ""
+	if c.BytesPerSecondMax > 0 {
+		bound = fmt.Sprintf(" of at most %s/s", size(c.BytesPerSecondMax))
+	}
+	_, _ = fmt.Fprintf(w, "rate: %s%s; time left, an estimate: %s; not yet acknowledged: %s\n", rate(c), bound, left(c), size(c.WaitingBytes))
 }
 
 // copyRows are the rows of a table of bootstraps, below its header; none without one.

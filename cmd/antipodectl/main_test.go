@@ -77,6 +77,7 @@ func port(t *testing.T) *httptest.Server {
 	answer("GET /v1/accounts/begins", 200, begins)
 	answer("GET /v1/accounts/begins/keys", 200, admin.Keys{Name: "begins", Key1: "a2V5MQ==", Key2: "a2V5Mg=="})
 	answer("GET /v1/accounts/filling/keys", 200, admin.Keys{Name: "filling", Key1: "a2V5MQ==", Key2: "a2V5Mg=="})
+	copying.Copied.BytesPerSecondMax = 2 << 20
 	answer("POST /v1/accounts/filling/update", 200, admin.AccountUpdated{AccountInfo: copying, Behind: "under way: " + copying.Operation})
 	answer("GET /v1/accounts/pictures/keys", 200, admin.Keys{Name: "pictures", Key1: "a2V5MQ==", Key2: "a2V5Mg=="})
 	mux.HandleFunc("POST /v1/accounts", func(w http.ResponseWriter, r *http.Request) {
@@ -202,6 +203,8 @@ func TestGolden(t *testing.T) {
 		"account-show-filling":      "account show filling",
 		"account-show-begins":       "account show begins",
 		"account-rebuild":           "account rebuild filling",
+		"account-rate":              "account rate filling 20000000",
+		"account-rate-none":         "account rate filling fast",
 		"help-account-rebuild":      "account rebuild --help",
 		"account-show-json":         "account show pictures --output json",
 		"account-keys":              "account keys pictures",

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -14,6 +15,7 @@ import (
 
 func (t *tool) accountUpdate() *cobra.Command {
 	var in admin.UpdateAccount
+	var rate *uint64
 	c := &cobra.Command{
 		Use:   "update NAME --redundancy REDUNDANCY",
 		Short: "Change the redundancy of an account",
@@ -21,7 +23,7 @@ func (t *tool) accountUpdate() *cobra.Command {
 stays, and the secondary is read or not. To LRS, the account ends its streams under a new
 epoch, and its copy at the secondary is deleted. From LRS, all its data is copied while
 clients write (bootstrap): until the copy is complete, statistics say so, and the secondary
-cannot be read. A change to LRS ends a bootstrap.
+cannot be read. A change to LRS ends a bootstrap. --rate bounds it, and account rate changes that.
 
 It returns when the account's primary has changed, and says whether the other location has
 the change, too. If not, as with the link cut, that follows by itself. One operation at a
@@ -34,10 +36,47 @@ time goes on for an account: another one is refused.`,
 		if in.Redundancy == "" {
 			return admin.AccountUpdated{}, usageError{errors.New(c.CommandPath() + " needs --redundancy REDUNDANCY")}
 		}
+		in.BytesPerSecond = given(c, rate)
 		return t.client.UpdateAccount(ctx, geo.Account(args[0]), in)
 	}, writeUpdated)
 	c.Flags().StringVar(&in.Redundancy, "redundancy", "", "`REDUNDANCY`: LRS, GRS or RA-GRS")
+	rate = rateFlag(c)
 	return c
+}
+
+// rateFlag adds the flag of a copy's rate.
+func rateFlag(c *cobra.Command) *uint64 {
+	return c.Flags().Uint64("rate", 0, "`BYTES` per second that the copy takes at most, 0 for no bound (default: that of a copy under way, else of node.yaml)")
+}
+
+// given is the rate if there was a flag, nil without.
+func given(c *cobra.Command, rate *uint64) *uint64 {
+	if !c.Flags().Changed("rate") {
+		return nil
+	}
+	return rate
+}
+
+func (t *tool) accountRate() *cobra.Command {
+	return &cobra.Command{
+		Use:   "rate NAME BYTES",
+		Short: "Change how fast the copy of an account may go",
+		Long: `rate has the copy of NAME that is being made (bootstrap) take BYTES per second at most, rows and
+payload together, and 0 for no bound. It holds at once, and stays over restarts and with
+other leaders until the copy is complete. It is refused if no copy is being made.`,
+		Example: `  antipodectl account rate pictures 20000000
+  antipodectl account rate pictures 0`,
+		Args: exactly("NAME", "BYTES"),
+		RunE: answer(t, func(ctx context.Context, args []string) (admin.AccountUpdated, error) {
+			v, err := strconv.ParseUint(args[1], 10, 64)
+			if err != nil {
+				return admin.AccountUpdated{}, usageError{fmt.Errorf("%q is no number of bytes per second", args[1])}
+			}
+			return t.client.UpdateAccount(ctx, geo.Account(args[0]), admin.UpdateAccount{BytesPerSecond: &v})
+		}, func(w io.Writer, a admin.AccountUpdated) {
+			_, _ = fmt.Fprintf(w, "account %s: the rate of its copy is set\n", a.Name)
+		}),
+	}
 }
 
 func writeUpdated(w io.Writer, a admin.AccountUpdated) {
@@ -50,7 +89,8 @@ func writeUpdated(w io.Writer, a admin.AccountUpdated) {
 }
 
 func (t *tool) accountRebuild() *cobra.Command {
-	return &cobra.Command{
+	var rate *uint64
+	c := &cobra.Command{
 		Use:   "rebuild NAME",
 		Short: "Make the copy of an account again from nothing",
 		Long: `rebuild has all data of NAME copied to its secondary again, while clients write: for a copy
@@ -60,11 +100,15 @@ and is then deleted; until the new copy is complete it cannot be read, and stati
 bootstrap.
 
 It returns when the account's primary has begun. What follows goes on by itself, also with
-the secondary away: antipodectl account show NAME says how far it is.`,
-		Example: `  antipodectl account rebuild pictures`,
-		Args:    exactly("NAME"),
-		RunE: answer(t, func(ctx context.Context, args []string) (admin.AccountUpdated, error) {
-			return t.client.UpdateAccount(ctx, geo.Account(args[0]), admin.UpdateAccount{Rebuild: true})
-		}, writeUpdated),
+the secondary away: antipodectl account show NAME says how far it is, and account rate changes
+how fast it may go.`,
+		Example: `  antipodectl account rebuild pictures
+  antipodectl account rebuild pictures --rate 20000000`,
+		Args: exactly("NAME"),
 	}
+	c.RunE = answer(t, func(ctx context.Context, args []string) (admin.AccountUpdated, error) {
+		return t.client.UpdateAccount(ctx, geo.Account(args[0]), admin.UpdateAccount{Rebuild: true, BytesPerSecond: given(c, rate)})
+	}, writeUpdated)
+	rate = rateFlag(c)
+	return c
 }

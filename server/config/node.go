@@ -42,8 +42,11 @@ type Node struct {
 	OutboxBytes        uint64   `yaml:"outbox_bytes"`
 	OutboxAccountBytes uint64   `yaml:"outbox_account_bytes"`
 	OutboxAge          Duration `yaml:"outbox_age"`
-	Listen             Listen   `yaml:"listen"`
-	Admin              Admin    `yaml:"admin"`
+	// BootstrapBytesPerSecond is how much the copy of an account takes per second at most that is begun without a
+	// rate. Default no bound.
+	BootstrapBytesPerSecond uint64 `yaml:"bootstrap_bytes_per_second"`
+	Listen                  Listen `yaml:"listen"`
+	Admin                   Admin  `yaml:"admin"`
 	// Zones are the DNS zones under which accounts have host names, ACCOUNT.SERVICE.ZONE.
 	// All nodes of both locations and all gateways need the same zones. Default localhost.
 	Zones []geo.Zone `yaml:"zones"`

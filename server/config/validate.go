@@ -134,12 +134,12 @@ func (n Node) validate(w *walker) {
 	n.validateNATS(w)
 }
 
-// validateOutbox checks the budget of the outbox. 0 is the default, as of reserve_bytes.
+// validateOutbox checks the budget of the outbox, and the rate of a bootstrap. 0 is the default, as of reserve_bytes.
 func (n Node) validateOutbox(w *walker) {
 	for _, f := range []struct {
 		field string
 		value uint64
-	}{{"outbox_bytes", n.OutboxBytes}, {"outbox_account_bytes", n.OutboxAccountBytes}} {
+	}{{"outbox_bytes", n.OutboxBytes}, {"outbox_account_bytes", n.OutboxAccountBytes}, {"bootstrap_bytes_per_second", n.BootstrapBytesPerSecond}} {
 		if f.value > reserveBytesMax {
 			w.bad(f.field, fmt.Sprintf("write a number of bytes from 1 to %d, or leave it out for the default", uint64(reserveBytesMax)))
 		}

@@ -127,7 +127,7 @@ func TestR17Rebuild(t *testing.T) {
 	}
 	_, err = adminClient(t, c).UpdateAccount(t.Context(), "alone", wire.UpdateAccount{Rebuild: true, Redundancy: "GRS"})
 	require.ErrorContains(t, err, "give one of the two")
-	_, _, err = c.locations[South].Directory.Rebuild(t.Context(), "northacct")
+	_, _, err = c.locations[South].Directory.Rebuild(t.Context(), "northacct", nil)
 	require.ErrorContains(t, err, "the primary of account northacct is northcentralus")
 }
 
@@ -151,4 +151,60 @@ func TestR17SecondaryIsLost(t *testing.T) {
 	w.arrives()
 	w.stop()
 	require.Equal(t, "before", read(t, c, "northacct", "-secondary", "k7"))
+}
+
+// A copy with a rate shows what it has copied, of how much, its rate and a time left, in the account, in the status and
+// in the metrics, and goes on at that rate after a restart of both locations (R17). Without the rate it ends, and shows
+// nothing any more.
+func TestR17CopyShowsHowFarItIs(t *testing.T) {
+	c := startFaulty(t)
+	createAs(t, c, "alone", North, "LRS")
+	fill(t, c, "alone")
+	slow, fast := uint64(2000), uint64(0)
+	begun, err := adminClient(t, c).UpdateAccount(t.Context(), "alone", wire.UpdateAccount{Redundancy: "GRS", BytesPerSecond: &slow})
+	require.NoError(t, err)
+	require.Contains(t, begun.Operation, "bootstrap")
+	shown := func() *wire.Copied {
+		a, err := adminClient(t, c).Account(t.Context(), "alone")
+		require.NoError(t, err)
+		return a.Copied
+	}
+	requireOnTheWay := func() {
+		t.Helper()
+		eventually(t, "there are a rate and a time left", func() bool { s := shown(); return s != nil && s.SecondsLeft != nil && s.Rows > 0 })
+		s := shown()
+		require.Greater(t, s.Total.Rows, uint64(60))
+		require.Greater(t, s.Total.PayloadBytes, uint64(5<<20))
+		require.Less(t, s.Rows, s.Total.Rows)
+		require.Less(t, *s.Percent, 50.)
+		require.Positive(t, *s.BytesPerSecond)
+		require.Equal(t, slow, s.BytesPerSecondMax)
+	}
+	requireOnTheWay()
+	status, err := adminClient(t, c).Status(t.Context())
+	require.NoError(t, err)
+	for _, a := range status.Accounts {
+		require.Equal(t, a.Name == "alone", a.Copied != nil, a.Name)
+	}
+	of := `{account="alone",location="northcentralus"}`
+	got := gather(t, c)
+	require.InDelta(t, float64(shown().Total.Rows), got["antipode_bootstrap_counted_rows"+of], 0)
+	require.Positive(t, got["antipode_bootstrap_copied_bytes"+of])
+	require.Contains(t, got, "antipode_bootstrap_waiting_bytes"+of)
+
+	before := shown().Rows
+	for _, l := range []geo.Location{North, South} {
+		require.NoError(t, c.servers[l].Stop())
+		require.NoError(t, c.servers[l].Start(t.Context()))
+	}
+	eventually(t, "the copy is known again", func() bool { return shown() != nil })
+	require.GreaterOrEqual(t, shown().Rows, before, "it does not begin again")
+	requireOnTheWay()
+	_, err = adminClient(t, c).UpdateAccount(t.Context(), "alone", wire.UpdateAccount{BytesPerSecond: &fast})
+	require.NoError(t, err)
+	requireCopied(t, c, "alone")
+	require.Nil(t, shown())
+	require.NotContains(t, gather(t, c), "antipode_bootstrap_copied_bytes"+of)
+	_, err = adminClient(t, c).UpdateAccount(t.Context(), "alone", wire.UpdateAccount{BytesPerSecond: &slow})
+	require.ErrorContains(t, err, "no copy of account alone is made")
 }

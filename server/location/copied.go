@@ -48,9 +48,9 @@ func (c *copied) add(m change.Image, epoch geo.Epoch, waiting change.Volume) {
 // bytes are the bytes of an amount, payload included.
 func bytes(s change.ImageSize) uint64 { return s.Bytes + s.Payload }
 
-// describe describes it. speed is in bytes per second.
-func (c copied) describe(speed float64, known bool) *wire.Copied {
-	out := &wire.Copied{CopySize: sizeOf(c.copied), WaitingBytes: c.waiting.Bytes + c.waiting.Payload}
+// describe describes it. speed is in bytes per second, and so is the bound of the bootstrap; 0 is none.
+func (c copied) describe(speed float64, known bool, bound uint64) *wire.Copied {
+	out := &wire.Copied{CopySize: sizeOf(c.copied), WaitingBytes: c.waiting.Bytes + c.waiting.Payload, BytesPerSecondMax: bound}
 	if known {
 		out.BytesPerSecond = &speed
 	}
@@ -67,8 +67,12 @@ func (c copied) describe(speed float64, known bool) *wire.Copied {
 		}
 	}
 	out.Percent = &percent
-	if known && speed > 0 {
-		left := float64(bytes(c.total)-bytes(c.copied)) / speed
+	goes := speed
+	if bound > 0 {
+		goes = min(speed, float64(bound)) // What was seen may be of a time before a lower bound.
+	}
+	if known && goes > 0 {
+		left := float64(bytes(c.total)-bytes(c.copied)) / goes
 		out.SecondsLeft = &left
 	}
 	return out
@@ -107,7 +111,8 @@ func (l *Location) Copied(a *catalog.Account) *wire.Copied {
 	if !known {
 		return nil
 	}
-	return now.describe(l.watching.copies.speed(copyKey{a.Name, a.GeoEpoch()}))
+	speed, known := l.watching.copies.speed(copyKey{a.Name, a.GeoEpoch()})
+	return now.describe(speed, known, a.Operation.Rate)
 }
 
 // sampleCopies looks at the bootstraps of the accounts whose primary is here.

@@ -38,6 +38,8 @@ func TestR17CopiedIsMeasured(t *testing.T) {
 		"one is counted":       {[]change.Image{image(0, 10, false), {}}, nil, wire.Copied{}},
 		"counted":              {[]change.Image{image(0, 10, false), image(0, 20, false)}, nil, wire.Copied{Total: total(30), Percent: f(0)}},
 		"on the way":           {[]change.Image{image(10, 10, true), image(5, 20, false)}, f(100), wire.Copied{CopySize: size(15), Total: total(30), Percent: f(50), BytesPerSecond: f(100), SecondsLeft: f(15)}},
+		"above its bound":      {[]change.Image{image(10, 10, true), image(5, 20, false)}, f(100), wire.Copied{CopySize: size(15), Total: total(30), Percent: f(50), BytesPerSecond: f(100), BytesPerSecondMax: 10, SecondsLeft: f(150)}},
+		"below its bound":      {[]change.Image{image(10, 10, true), image(5, 20, false)}, f(100), wire.Copied{CopySize: size(15), Total: total(30), Percent: f(50), BytesPerSecond: f(100), BytesPerSecondMax: 1000, SecondsLeft: f(15)}},
 		"rounded down":         {[]change.Image{image(1, 3, false), image(1, 3, false)}, nil, wire.Copied{CopySize: size(2), Total: total(6), Percent: f(33.3)}},
 		"it stands":            {[]change.Image{image(10, 10, true), image(5, 20, false)}, f(0), wire.Copied{CopySize: size(15), Total: total(30), Percent: f(50), BytesPerSecond: f(0)}},
 		"clients wrote more":   {[]change.Image{image(10, 10, true), image(25, 20, false)}, nil, wire.Copied{CopySize: size(35), Total: total(35), Percent: f(99.9)}},
@@ -54,6 +56,6 @@ func TestR17CopiedIsMeasured(t *testing.T) {
 		if c.speed != nil {
 			speed = *c.speed
 		}
-		require.Equal(t, &c.want, got.describe(speed, c.speed != nil), name)
+		require.Equal(t, &c.want, got.describe(speed, c.speed != nil, c.want.BytesPerSecondMax), name)
 	}
 }

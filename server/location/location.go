@@ -60,8 +60,10 @@ type Options struct {
 	RPOTarget time.Duration
 	// Outbox bounds what waits for the other location (R18).
 	Outbox OutboxBudget
-	Clock  clock.Clock
-	State  state.Options
+	// CopyRate is the rate, in bytes per second, of bootstraps that are begun without one. Zero is no bound.
+	CopyRate uint64
+	Clock    clock.Clock
+	State    state.Options
 	// Transport returns the transport between the nodes, at each start.
 	Transport func() node.Transport
 	// Commands are the kinds of commands that other processes submit to a leader here. Nil
@@ -187,6 +189,7 @@ func New(o Options) *Location {
 	l.Directory = directory.NewDirectory(l, o.Other)
 	l.Primary = primary.New(l)
 	l.Directory.SetImages(l.Primary)
+	l.Directory.SetPace(o.Clock, o.CopyRate)
 	return l
 }
 

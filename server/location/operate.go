@@ -96,20 +96,24 @@ func (l *Location) CreateAccount(ctx context.Context, n wire.NewAccount) (*catal
 	return l.Directory.CreateAs(ctx, want)
 }
 
-// UpdateAccount changes the redundancy of an account whose primary is this location, or has its copy made again:
-// see directory.Directory.Update and Rebuild. The catalog's leader must be in this process.
+// UpdateAccount changes the redundancy of an account whose primary is this location, has its copy made again, or changes
+// the rate of that: see directory.Directory.Update, Rebuild and SetRate. The catalog's leader must be in this process.
 func (l *Location) UpdateAccount(ctx context.Context, name geo.Account, u wire.UpdateAccount) (a *catalog.Account, behind, err error) {
 	if u.Rebuild {
 		if u.Redundancy != "" {
 			return nil, nil, storageerr.InvalidInput.Saying("a rebuild changes no redundancy: give one of the two")
 		}
-		return l.Directory.Rebuild(ctx, name)
+		return l.Directory.Rebuild(ctx, name, u.BytesPerSecond)
+	}
+	if u.Redundancy == "" && u.BytesPerSecond != nil {
+		a, err = l.Directory.SetRate(ctx, name, *u.BytesPerSecond)
+		return a, nil, err
 	}
 	to, err := catalog.ParseRedundancy(u.Redundancy)
 	if err != nil {
 		return nil, nil, storageerr.InvalidInput.Saying(err.Error())
 	}
-	return l.Directory.Update(ctx, name, to)
+	return l.Directory.Update(ctx, name, to, u.BytesPerSecond)
 }
 
 // Incomplete lists the accounts of this location whose creation has not ended: see

@@ -40,8 +40,9 @@ func (n *Node) locationOptions(seed uint64) location.Options {
 	o := location.Options{
 		Name: c.Location, Other: c.Pair.Location, Parity: parity(c.Location, c.Pair.Location), Nodes: n.nodes(), Local: []geo.NodeID{n.id}, Sites: n.sites(),
 		Dir: c.Data, ReserveBytes: c.ReserveBytes, NameRest: c.NameRest.Duration(), RPOTarget: c.RPOTarget.Duration(),
-		Outbox: location.OutboxBudget{Bytes: c.OutboxBytes, AccountBytes: c.OutboxAccountBytes, Age: c.OutboxAge.Duration()},
-		Clock:  n.o.Clock, State: state.Options{Shared: n.shared, Logger: n.o.Logger}, Seed: seed, Tick: n.o.Tick,
+		Outbox:   location.OutboxBudget{Bytes: c.OutboxBytes, AccountBytes: c.OutboxAccountBytes, Age: c.OutboxAge.Duration()},
+		CopyRate: c.BootstrapBytesPerSecond,
+		Clock:    n.o.Clock, State: state.Options{Shared: n.shared, Logger: n.o.Logger}, Seed: seed, Tick: n.o.Tick,
 		Transport: func() stampnode.Transport { return n.transport }, Commands: commands,
 		Link: n.link, Bus: n.bus(), Bounds: bus.Bounds{BytesMax: streamBytes}, Logger: n.o.Logger,
 	}

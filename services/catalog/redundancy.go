@@ -55,6 +55,8 @@ type Operation struct {
 	// After is a commit time that all later changes of the account are above, in every range: that of the
 	// record with which its streams of former epochs end; zero if it had none.
 	After geo.Timestamp `json:"after,omitempty"`
+	// Rate is how many bytes per second, payload included, a bootstrap may copy; 0 is no bound.
+	Rate uint64 `json:"rate,omitempty"`
 	// Copying is set once the other location has an empty copy and the account's changes are shipped.
 	Copying bool `json:"copying,omitempty"`
 	// Partial is set before Copying where the other location has a part of a copy: that of a bootstrap that this one

@@ -35,6 +35,11 @@ func (s ImageSize) Add(b ImageSize) ImageSize {
 	return ImageSize{s.Rows + b.Rows, s.Bytes + b.Bytes, s.Payload + b.Payload}
 }
 
+// Less returns what an amount has more than a part of it.
+func (s ImageSize) Less(b ImageSize) ImageSize {
+	return ImageSize{s.Rows - b.Rows, s.Bytes - b.Bytes, s.Payload - b.Payload}
+}
+
 // AppendImage appends the encoded image.
 func AppendImage(dst []byte, m Image) []byte {
 	dst = binary.LittleEndian.AppendUint64(append(dst, formatVersion), uint64(m.Epoch.Number))

@@ -16,6 +16,8 @@ import (
 type ImageStep struct {
 	// Image is how far the image is after the step.
 	Image change.Image
+	// Took is what this step has copied.
+	Took change.ImageSize
 	// Uncounted: the step did nothing, since the image has not begun in the epoch.
 	Uncounted bool
 	// Held: the step did nothing, since too much waits for the other location.
