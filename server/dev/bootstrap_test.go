@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -160,7 +161,11 @@ func TestR17CopyShowsHowFarItIs(t *testing.T) {
 	c := startFaulty(t)
 	createAs(t, c, "alone", North, "LRS")
 	fill(t, c, "alone")
-	slow, fast := uint64(2000), uint64(0)
+	// One of these, the first in their order, is copied each 2 s: it grows steadily for two minutes.
+	for i := range 60 {
+		put(t, c, "alone", fmt.Sprint("a", i), strings.Repeat("x", 8000))
+	}
+	slow, fast := uint64(4000), uint64(0)
 	begun, err := adminClient(t, c).UpdateAccount(t.Context(), "alone", wire.UpdateAccount{Redundancy: "GRS", BytesPerSecond: &slow})
 	require.NoError(t, err)
 	require.Contains(t, begun.Operation, "bootstrap")
@@ -173,7 +178,7 @@ func TestR17CopyShowsHowFarItIs(t *testing.T) {
 		t.Helper()
 		eventually(t, "there are a rate and a time left", func() bool { s := shown(); return s != nil && s.SecondsLeft != nil && s.Rows > 0 })
 		s := shown()
-		require.Greater(t, s.Total.Rows, uint64(60))
+		require.Greater(t, s.Total.Rows, uint64(120))
 		require.Greater(t, s.Total.PayloadBytes, uint64(5<<20))
 		require.Less(t, s.Rows, s.Total.Rows)
 		require.Less(t, *s.Percent, 50.)
