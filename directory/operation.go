@@ -169,7 +169,7 @@ func (d *Directory) agree(ctx context.Context, a catalog.Account) error {
 	if err != nil {
 		return err
 	}
-	if have.GeoEpoch() != a.GeoEpoch() || have.Redundancy != a.Redundancy {
+	if have.GeoEpoch() != a.GeoEpoch() || have.Redundancy != a.Redundancy || have.WhenLate != a.WhenLate {
 		return storageerr.ServerBusy.Saying(fmt.Sprintf("the change of account %s has not arrived at %s yet", a.Name, d.stamp.Location()))
 	}
 	return nil

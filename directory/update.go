@@ -60,12 +60,17 @@ func (d *Directory) alter(ctx context.Context, cmd *alter) (a *catalog.Account, 
 	if a.Operation != nil {
 		return a, d.resumeNow(ctx, a), nil
 	}
+	return a, d.awaitPeer(ctx, a), nil
+}
+
+// awaitPeer waits, for a while, until the other location has an account as it is here. It returns why it has not.
+func (d *Directory) awaitPeer(ctx context.Context, a *catalog.Account) (behind error) {
 	ctx, cancel := context.WithTimeout(ctx, operationWait)
 	defer cancel()
 	for {
 		behind := d.peer.Announce(ctx, *a)
 		if behind == nil || d.wait(ctx, agreePause) != nil {
-			return a, behind, nil
+			return behind
 		}
 	}
 }

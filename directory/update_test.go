@@ -304,3 +304,36 @@ func TestR13LeaveIsShipped(t *testing.T) {
 	require.NoError(t, b.south.Announce(t.Context(), *left), "a late call")
 	b.requireLeft(t, "acct")
 }
+
+// The policy for late changes is a change of the account's row, shipped like every other. An account without a
+// secondary has none, and loses the one that it had.
+func TestWhenLate(t *testing.T) {
+	b := newBoth(t)
+	made, err := b.north.Create(t.Context(), "acct", nil, nil)
+	require.NoError(t, err)
+	set := func(d *directory.Directory, to catalog.WhenLate) (*catalog.Account, error, error) {
+		return d.SetWhenLate(t.Context(), "acct", to)
+	}
+	a, behind, err := set(b.north, catalog.LateRefuse)
+	require.NoError(t, err)
+	require.Error(t, behind)
+	require.Equal(t, catalog.LateRefuse, a.WhenLate)
+	require.Equal(t, made.GeoEpoch(), a.GeoEpoch())
+	require.Equal(t, catalog.RAGRS, a.Redundancy)
+	b.arriveAt(t, "south", a)
+	for range 2 { // The second call changes nothing.
+		_, behind, err = set(b.north, catalog.LateRefuse)
+		require.NoError(t, err)
+		require.NoError(t, behind)
+	}
+	require.Equal(t, 2, b.outboxOf(t, "north", "acct"))
+	_, _, err = set(b.south, catalog.LateSlow)
+	require.ErrorContains(t, err, "the primary of account acct is north")
+	a, _ = update(t, b.north, "acct", catalog.GRS)
+	require.Equal(t, catalog.LateRefuse, a.WhenLate)
+	b.cut = true
+	a, _ = update(t, b.north, "acct", catalog.LRS)
+	require.Equal(t, catalog.LateAlert, a.WhenLate)
+	_, _, err = set(b.north, catalog.LateSlow)
+	require.ErrorContains(t, err, "account acct is LRS: it has no copy")
+}

@@ -97,6 +97,10 @@ func full(t *testing.T) (*prometheus.Registry, *world) {
 	require.NoError(t, err)
 	abandoned.Add(north, 0)
 	abandoned.Add(south, 1<<20)
+	held, err := NewHeld(reg)
+	require.NoError(t, err)
+	held.Add(north, false, 0)
+	held.Add(south, true, 3)
 	events, err := NewEvents(reg)
 	require.NoError(t, err)
 	events.Add(north, "left-in-sync", 1)
@@ -211,6 +215,7 @@ func TestWithoutRegistry(t *testing.T) {
 	b.Add(north, 1)
 
 	(*Abandoned)(nil).Add(north, 1)
+	(*Held)(nil).Add(north, true, 1)
 	(*Requests)(nil).Observe(north, geo.Blob, "GetBlob", 200, time.Second)
 	(*Commits)(nil).Observe(north, geo.Blob, time.Second)
 	(*Alarms)(nil).Add(north, "gap", 1)

@@ -30,6 +30,7 @@ const (
 	nameLastSyncTime    = "antipode_last_sync_time_seconds"
 	nameUnavailable     = "antipode_replication_unavailable"
 	nameAlarms          = "antipode_stream_alarms_total"
+	nameHeld            = "antipode_held_writes_total"
 	nameAbandoned       = "antipode_abandoned_payload_bytes_total"
 	nameReplicaInSync   = "antipode_replica_in_sync"
 	nameEvents          = "antipode_events_total"
@@ -55,6 +56,7 @@ const (
 	labelCode      = "code"
 	labelTo        = "to"
 	labelOutcome   = "outcome"
+	labelHow       = "how"
 )
 
 // Names lists the metrics of this package, in the order of docs/admin.md.
@@ -63,7 +65,7 @@ func Names() []string {
 		nameRequests, nameRequestSeconds, nameCommitSeconds, nameInSync,
 		nameBacklogRecords, nameBacklogBytes, nameBacklogAge, nameBacklogPayload, nameFellOut, nameBudget,
 		nameCopyRows, nameCopyBytes, nameCopyAllRows, nameCopyAllBytes, nameCopySpeed, nameCopyLeft, nameCopyWaiting,
-		nameSyncTime, nameLastSyncTime, nameUnavailable, nameAlarms, nameAbandoned, nameReplicaInSync, nameEvents,
+		nameSyncTime, nameLastSyncTime, nameUnavailable, nameAlarms, nameHeld, nameAbandoned, nameReplicaInSync, nameEvents,
 		nameGatewayRequests, nameGatewaySeconds, nameGatewayBytes, nameGatewayErrors, nameGatewayForwards,
 	}
 }

@@ -2,6 +2,7 @@ package primary
 
 import (
 	"context"
+	"sync/atomic"
 
 	"antipode/geo"
 	"antipode/internal/plantedbugs"
@@ -13,7 +14,10 @@ import (
 )
 
 // Primary is the write role of one location. Methods may be called concurrently.
-type Primary struct{ stamp ranges.Submitter }
+type Primary struct {
+	stamp ranges.Submitter
+	late  atomic.Pointer[lateness] // nil as long as nothing was late
+}
 
 // New returns the write role over a stamp.
 func New(s ranges.Submitter) *Primary { return &Primary{stamp: s} }
@@ -23,6 +27,9 @@ var ErrGateClosed = storageerr.ServerBusy.Saying("The account does not take writ
 
 // Write implements services.Writer.
 func (p *Primary) Write(ctx context.Context, w services.Write) error {
+	if err := p.admit(ctx, w.Partition()); err != nil {
+		return err
+	}
 	return p.submit(ctx, w.Partition().Service, commandOf(w))
 }
 

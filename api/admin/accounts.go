@@ -116,7 +116,7 @@ func (p *port) updateAccount(c echo.Context) error {
 	if err != nil {
 		return failed("update", what, err)
 	}
-	p.o.Log.Info("account updated", "account", name, "redundancy", out.Redundancy, "before", a.Redundancy, "rebuild", in.Rebuild, "behind", out.Behind)
+	p.o.Log.Info("account updated", "account", name, "redundancy", out.Redundancy, "before", a.Redundancy, "rebuild", in.Rebuild, "when_late", in.WhenLate, "behind", out.Behind)
 	out.Endpoints = list(out.Endpoints)
 	return answer(c, http.StatusOK, out)
 }

@@ -27,6 +27,9 @@ type Account struct {
 	// Secondary is empty, and absent, for LRS.
 	Secondary geo.Location `json:"secondary,omitempty"`
 	Epoch     Epoch        `json:"epoch"`
+	// WhenLate is what becomes of writes while changes have not reached the secondary within the RPO target: "slow" or
+	// "refuse"; empty where they go on.
+	WhenLate string `json:"when_late,omitempty"`
 	// Operation is what is under way for the account, in words; empty for nothing. Another one is
 	// refused until it has ended.
 	Operation string `json:"operation,omitempty"`
@@ -111,9 +114,10 @@ type NewAccount struct {
 	Ensure bool `json:"ensure,omitempty"`
 }
 
-// UpdateAccount is the body of POST /v1/accounts/{name}/update.
+// UpdateAccount is the body of POST /v1/accounts/{name}/update: Redundancy, Rebuild or WhenLate, or BytesPerSecond alone or
+// with one of the first two.
 type UpdateAccount struct {
-	// Redundancy is "LRS", "GRS" or "RA-GRS", or the name of a SKU. Empty with Rebuild.
+	// Redundancy is "LRS", "GRS" or "RA-GRS", or the name of a SKU.
 	Redundancy string `json:"redundancy,omitempty"`
 	// Rebuild has the copy at the secondary made again from nothing; the redundancy stays.
 	Rebuild bool `json:"rebuild,omitempty"`
@@ -121,6 +125,8 @@ type UpdateAccount struct {
 	// rows and payload together; 0 is no bound. Alone it changes that of a bootstrap under way. Absent it leaves
 	// that one as it is, and another has the node's bootstrap_bytes_per_second.
 	BytesPerSecond *uint64 `json:"bytes_per_second,omitempty"`
+	// WhenLate is "alert", "slow" or "refuse": see Account.
+	WhenLate string `json:"when_late,omitempty"`
 }
 
 // AccountUpdated is the answer to it: the account as its primary has it now.

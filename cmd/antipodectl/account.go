@@ -113,6 +113,9 @@ func writeAccount(w io.Writer, a shown) {
 		{"secondary", orDash(string(a.Secondary))},
 		{"epoch", a.Epoch.String()},
 	})
+	if a.WhenLate != "" {
+		_, _ = fmt.Fprintf(w, "writes while changes are late: %s\n", a.WhenLate)
+	}
 	if a.Operation != "" {
 		_, _ = fmt.Fprintf(w, "under way: %s\n", a.Operation)
 	}

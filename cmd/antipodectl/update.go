@@ -17,30 +17,38 @@ func (t *tool) accountUpdate() *cobra.Command {
 	var in admin.UpdateAccount
 	var rate *uint64
 	c := &cobra.Command{
-		Use:   "update NAME --redundancy REDUNDANCY",
-		Short: "Change the redundancy of an account",
+		Use:   "update NAME (--redundancy REDUNDANCY | --when-late POLICY)",
+		Short: "Change the redundancy of an account, or what late changes do to its writes",
 		Long: `update changes the redundancy of NAME. GRS and RA-GRS follow each other at any time: the data
 stays, and the secondary is read or not. To LRS, the account ends its streams under a new
 epoch, and its copy at the secondary is deleted. From LRS, all its data is copied while
 clients write (bootstrap): until the copy is complete, statistics say so, and the secondary
 cannot be read. A change to LRS ends a bootstrap. --rate bounds it, and account rate changes that.
 
+--when-late says what becomes of writes while changes of NAME have not reached the secondary
+within the RPO target (rpo_target of a node, 15 minutes): alert lets them go on, as at first;
+slow delays each one, from half of the target on, by a second at the target and by 2 s at
+most; refuse answers them 503 ServerBusy until the changes have arrived. An event reports
+late changes with each policy. A change to LRS sets alert.
+
 It returns when the account's primary has changed, and says whether the other location has
 the change, too. If not, as with the link cut, that follows by itself. One operation at a
 time goes on for an account: another one is refused.`,
 		Example: `  antipodectl account update pictures --redundancy GRS
-  antipodectl account update scratch --redundancy LRS`,
+  antipodectl account update scratch --redundancy LRS
+  antipodectl account update ledger --when-late refuse`,
 		Args: exactly("NAME"),
 	}
 	c.RunE = answer(t, func(ctx context.Context, args []string) (admin.AccountUpdated, error) {
-		if in.Redundancy == "" {
-			return admin.AccountUpdated{}, usageError{errors.New(c.CommandPath() + " needs --redundancy REDUNDANCY")}
+		if (in.Redundancy == "") == (in.WhenLate == "") {
+			return admin.AccountUpdated{}, usageError{errors.New(c.CommandPath() + " needs one of --redundancy REDUNDANCY and --when-late POLICY")}
 		}
 		in.BytesPerSecond = given(c, rate)
 		return t.client.UpdateAccount(ctx, geo.Account(args[0]), in)
 	}, writeUpdated)
 	c.Flags().StringVar(&in.Redundancy, "redundancy", "", "`REDUNDANCY`: LRS, GRS or RA-GRS")
 	rate = rateFlag(c)
+	c.Flags().StringVar(&in.WhenLate, "when-late", "", "`POLICY`: alert, slow or refuse")
 	return c
 }
 
@@ -81,6 +89,9 @@ other leaders until the copy is complete. It is refused if no copy is being made
 
 func writeUpdated(w io.Writer, a admin.AccountUpdated) {
 	_, _ = fmt.Fprintf(w, "account %s is %s, primary %s, epoch %s\n", a.Name, a.Redundancy, a.Primary, a.Epoch)
+	if a.WhenLate != "" {
+		_, _ = fmt.Fprintf(w, "writes while changes are late: %s\n", a.WhenLate)
+	}
 	if a.Behind == "" {
 		_, _ = fmt.Fprintln(w, "both locations have the change")
 	} else {

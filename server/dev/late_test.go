@@ -1,12 +1,14 @@
 package dev
 
 import (
+	"net/http"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	wire "antipode/client/admin"
 	"antipode/geo"
 	"antipode/server/location"
 )
@@ -31,4 +33,54 @@ func TestLateAndArrivedChanges(t *testing.T) {
 	require.Equal(t, []string{"late changes are not at southcentralus after 20s", "arrived"}, events())
 	require.Empty(t, accountEvents(c, North, "northacct", geo.Blob))
 	require.Equal(t, "late", read(t, c, "northacct", "-secondary", "k"))
+}
+
+// Past the RPO target an account may refuse its writes, or slow them, until its changes have arrived. What it has is
+// read all the while, and an account without such a policy writes as ever.
+func TestLateWritesAreHeld(t *testing.T) {
+	var behind atomic.Int64
+	const target = 20 * time.Second
+	c := startAdjusted(t, func(o *location.Options) { o.Clock, o.RPOTarget = lateClock{o.Clock, &behind}, target })
+	createAs(t, c, "alerts", North, "RA-GRS")
+	for account, policy := range map[geo.Account]string{"northacct": "refuse", "southacct": "slow", "alerts": ""} {
+		createTable(t, c, account)
+		put(t, c, account, "k", "v")
+		if policy == "" {
+			continue
+		}
+		a, err := adminClient(t, c).UpdateAccount(t.Context(), account, wire.UpdateAccount{WhenLate: policy})
+		require.NoError(t, err)
+		require.Empty(t, a.Behind)
+		require.Equal(t, policy, a.WhenLate)
+	}
+	drained(t, c)
+	c.link.Cut()
+	for _, account := range []geo.Account{"northacct", "southacct", "alerts"} {
+		put(t, c, account, "k", "late")
+	}
+	held := func(how string) float64 {
+		metrics := gather(t, c)
+		return metrics[`antipode_held_writes_total{how="`+how+`",location="northcentralus"}`] +
+			metrics[`antipode_held_writes_total{how="`+how+`",location="southcentralus"}`]
+	}
+	require.Zero(t, held("refused")+held("slowed"))
+	write := func() answer {
+		return call(t, c.gateway, "northacct", http.MethodPut, entityPath("northacct", "", "k"), `{"v":"more"}`)
+	}
+	behind.Store(-int64(target))
+	eventually(t, "writes are refused", func() bool { return write().status == http.StatusServiceUnavailable })
+	require.Equal(t, "ServerBusy", write().header.Get("x-ms-error-code"))
+	read(t, c, "northacct", "", "k")
+	require.Positive(t, held("refused"))
+	eventually(t, "writes are slowed", func() bool {
+		put(t, c, "southacct", "k", "slowed")
+		return held("slowed") > 0
+	})
+	put(t, c, "alerts", "k", "more")
+	require.Contains(t, accountEvents(c, North, "northacct", geo.Table), "late changes are not at southcentralus after 20s; writes are refused")
+
+	c.link.Heal()
+	eventually(t, "writes are taken", func() bool { return write().status == http.StatusNoContent })
+	drained(t, c)
+	require.Equal(t, "more", read(t, c, "northacct", "-secondary", "k"))
 }

@@ -77,10 +77,7 @@ func (w *watching) sampleFellOut() {
 		if lead == nil {
 			continue
 		}
-		fell := map[geo.Account]bool{}
-		for _, h := range lead.Machine.Holdings() {
-			fell[h.Account] = h.FellOut
-		}
+		fell := fallenOut(lead.Machine)
 		for _, a := range w.accounts {
 			if k := (serviceKey{a.Name, d.Service}); a.Primary == w.l.o.Name && found[k] == "" {
 				found[k] = ""

@@ -150,6 +150,9 @@ func DescribeAccount(a *catalog.Account) wire.Account {
 	out := wire.Account{
 		Name: a.Name, Redundancy: string(a.Redundancy), Primary: a.Primary, Secondary: a.Secondary, Epoch: wire.EpochOf(a.GeoEpoch()),
 	}
+	if a.WhenLate != catalog.LateAlert {
+		out.WhenLate = a.WhenLate.String()
+	}
 	if a.Operation != nil {
 		out.Operation = a.Operation.Describe()
 	}

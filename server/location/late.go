@@ -4,7 +4,8 @@ import (
 	"time"
 
 	"antipode/geo"
-	"antipode/stamp/change"
+	"antipode/primary"
+	"antipode/services/catalog"
 	"antipode/stamp/node"
 	"antipode/stamp/ranges"
 )
@@ -32,66 +33,106 @@ func (o Options) lateEvery() time.Duration {
 }
 
 // lateReason is the reason in an event of ChangesLate.
-func (l *Location) lateReason() string {
-	return "changes are not at " + string(l.o.Other) + " after " + l.o.RPOTarget.String()
+func (l *Location) lateReason(a *catalog.Account) string {
+	out := "changes are not at " + string(l.o.Other) + " after " + l.o.RPOTarget.String()
+	switch a.WhenLate {
+	case catalog.LateSlow:
+		out += "; writes are slowed"
+	case catalog.LateRefuse:
+		out += "; writes are refused"
+	case catalog.LateAlert:
+	}
+	return out
 }
 
 // sampleLate looks at the outboxes of the ranges that this process leads. It is the source that knows,
 // also while the link is cut. The service of an event is that of the range: it may be the catalog. A
-// process that begins to lead a range reports the episodes that last.
+// process that begins to lead a range reports the episodes that last, and until it has looked its writes are not held.
 func (w *watching) sampleLate() {
-	now := w.l.o.Clock.Now()
-	found := map[serviceKey]string{}
+	now, target := w.l.o.Clock.Now(), w.l.o.RPOTarget
+	found, held := map[serviceKey]string{}, map[primary.Written]primary.Late{}
 	for _, d := range w.l.o.Route.Ranges() {
 		lead := w.l.Leader(d.ID)
 		if lead == nil {
 			continue
 		}
-		late, err := lateAccounts(lead.Machine, now.Add(-w.l.o.RPOTarget))
+		oldest, err := oldestChanges(lead.Machine, now.Add(-target/2))
 		if err != nil {
 			w.l.o.Logger.Error("cannot read the backlog", "location", w.l.o.Name, "range", d.ID, "error", err)
 			return // Nothing is known of what is late, so nothing has arrived.
 		}
+		fell := fallenOut(lead.Machine)
 		for _, a := range w.accounts {
-			if k := (serviceKey{a.Name, d.Service}); a.Primary == w.l.o.Name && found[k] == "" {
+			if a.Primary != w.l.o.Name {
+				continue
+			}
+			k, age := serviceKey{a.Name, d.Service}, time.Duration(0)
+			if at, ok := oldest[a.Name]; ok {
+				age = now.Sub(at.Time())
+			}
+			if found[k] == "" {
 				found[k] = ""
-				if late[a.Name] {
-					found[k] = w.l.lateReason()
+				if age > target {
+					found[k] = w.l.lateReason(a)
 				}
 			}
+			if fell[a.Name] {
+				age = max(age, 2*target)
+			}
+			hold(held, a, d.Service, age, target)
 		}
 	}
+	w.l.Primary.SetLate(held, w.l.o.OnHeld)
 	for _, e := range w.late.step(found) {
 		w.l.report(e)
 	}
 }
 
-// lateAccounts returns the accounts with a change in the outbox of a range that was committed before a
-// time. Without one it reads no more than the range's backlog.
-func lateAccounts(m *ranges.Machine, before time.Time) (map[geo.Account]bool, error) {
+// slowMax is the most that a write of an account that slows its writes is delayed.
+const slowMax = 2 * time.Second
+
+// hold adds what becomes of the writes of an account to a service whose oldest change that the secondary has not
+// acknowledged has an age.
+//
+// Writes are slowed from half of the target on, by a second at the target and by slowMax at most: while the link takes
+// less than the clients write, they end up where both are equal, before the target.
+func hold(held map[primary.Written]primary.Late, a *catalog.Account, s geo.Service, age, target time.Duration) {
+	at := primary.Written{Account: a.Name, Service: s}
+	switch {
+	case a.WhenLate == catalog.LateRefuse && age > target:
+		held[at] = primary.Late{Refuse: true}
+	case a.WhenLate == catalog.LateSlow && age > target/2:
+		delay := min(slowMax, time.Duration(float64(age-target/2)/float64(target/2)*float64(time.Second)))
+		held[at] = primary.Late{Delay: max(delay, held[at].Delay)}
+	}
+}
+
+// oldestChanges returns, of the accounts with a change in the outbox of a range that was committed before a time, when
+// the oldest was. Without one it reads no more than the range's backlog.
+func oldestChanges(m *ranges.Machine, before time.Time) (map[geo.Account]geo.Timestamp, error) {
 	b, err := m.Backlog()
 	if err != nil || b.Oldest == 0 || !b.Oldest.Time().Before(before) {
 		return nil, err
 	}
-	out := map[geo.Account]bool{}
-	heads, _ := m.Heads()
-	for st, head := range heads {
-		n := m.Trimmed(st)
-		if out[st.Account] || n >= head.Seq {
-			continue
+	copies, err := m.Oldest()
+	if err != nil {
+		return nil, err
+	}
+	out := map[geo.Account]geo.Timestamp{}
+	for c, at := range copies {
+		if former, ok := out[c.Account]; at.Time().Before(before) && (!ok || at < former) {
+			out[c.Account] = at
 		}
-		records, err := m.Outbox(st, n+1, 1)
-		if err != nil {
-			return nil, err
-		}
-		if len(records) == 0 {
-			continue // It was trimmed meanwhile.
-		}
-		h, err := change.ParseHeader(records[0])
-		if err != nil {
-			continue // Its stream stops, with an alarm.
-		}
-		out[st.Account] = h.CommitTime.Time().Before(before)
 	}
 	return out, nil
+}
+
+// fallenOut returns the accounts that fell out of the outbox's budget at a range (R18): the secondary does not get their
+// changes, however long they wait.
+func fallenOut(m *ranges.Machine) map[geo.Account]bool {
+	out := map[geo.Account]bool{}
+	for _, h := range m.Holdings() {
+		out[h.Account] = h.FellOut
+	}
+	return out
 }

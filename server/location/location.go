@@ -90,6 +90,8 @@ type Options struct {
 	OnAlarm func(reason string)
 	// OnEvent is called with the kind of each event of the event log. May be nil.
 	OnEvent func(kind node.EventKind)
+	// OnHeld is called for each write that is refused or slowed because changes of its account are late. May be nil.
+	OnHeld func(refused bool)
 	// CloseInterval is after how long an idle range commits a closed record (R12).
 	// Nil means 250 ms for every range.
 	CloseInterval func(geo.RangeID) time.Duration
@@ -120,6 +122,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.OnEvent == nil {
 		o.OnEvent = func(node.EventKind) {}
+	}
+	if o.OnHeld == nil {
+		o.OnHeld = func(bool) {}
 	}
 	if o.CloseInterval == nil {
 		o.CloseInterval = func(geo.RangeID) time.Duration { return closeInterval }

@@ -22,18 +22,23 @@ type Meters struct {
 	Events   *metrics.Events
 	// Abandoned counts payload of failed uploads.
 	Abandoned *metrics.Abandoned
+	// Held counts writes of accounts whose changes are late.
+	Held *metrics.Held
 }
 
 // NewMeters registers the instruments. Counters of the given locations begin at zero.
 func NewMeters(reg prometheus.Registerer, locations ...geo.Location) (*Meters, error) {
 	var m Meters
-	var errs [5]error
+	var errs [6]error
 	m.Requests, errs[0] = metrics.NewRequests(reg)
 	m.Commits, errs[1] = metrics.NewCommits(reg)
 	m.Alarms, errs[2] = metrics.NewAlarms(reg)
 	m.Abandoned, errs[3] = metrics.NewAbandoned(reg)
 	m.Events, errs[4] = metrics.NewEvents(reg)
+	m.Held, errs[5] = metrics.NewHeld(reg)
 	for _, l := range locations {
+		m.Held.Add(l, true, 0)
+		m.Held.Add(l, false, 0)
 		m.Abandoned.Add(l, 0)
 		for _, kind := range append(node.EventKinds(), ServiceUnavailable, ServiceLive, ChangesLate, ChangesArrived, AccountFellOut, AccountFollows) {
 			m.Events.Add(l, string(kind), 0)
@@ -57,5 +62,6 @@ func (s Set) RegisterGauges(reg prometheus.Registerer) error {
 func (m *Meters) Watch(o *Options) {
 	o.OnCommit = func(s geo.Service, took time.Duration) { m.Commits.Observe(o.Name, s, took) }
 	o.OnAlarm = func(reason string) { m.Alarms.Add(o.Name, reason, 1) }
+	o.OnHeld = func(refused bool) { m.Held.Add(o.Name, refused, 1) }
 	o.OnEvent = func(kind node.EventKind) { m.Events.Add(o.Name, string(kind), 1) }
 }

@@ -97,15 +97,17 @@ func (l *Location) CreateAccount(ctx context.Context, n wire.NewAccount) (*catal
 }
 
 // UpdateAccount changes the redundancy of an account whose primary is this location, has its copy made again, or changes
-// the rate of that: see directory.Directory.Update, Rebuild and SetRate. The catalog's leader must be in this process.
+// the rate of that or the policy for late changes: see directory.Directory.Update, Rebuild, SetRate and SetWhenLate. The
+// catalog's leader must be in this process.
 func (l *Location) UpdateAccount(ctx context.Context, name geo.Account, u wire.UpdateAccount) (a *catalog.Account, behind, err error) {
-	if u.Rebuild {
-		if u.Redundancy != "" {
-			return nil, nil, storageerr.InvalidInput.Saying("a rebuild changes no redundancy: give one of the two")
-		}
+	switch {
+	case u.WhenLate != "":
+		return l.setWhenLate(ctx, name, u)
+	case u.Rebuild && u.Redundancy != "":
+		return nil, nil, storageerr.InvalidInput.Saying("a rebuild changes no redundancy: give one of the two")
+	case u.Rebuild:
 		return l.Directory.Rebuild(ctx, name, u.BytesPerSecond)
-	}
-	if u.Redundancy == "" && u.BytesPerSecond != nil {
+	case u.Redundancy == "" && u.BytesPerSecond != nil:
 		a, err = l.Directory.SetRate(ctx, name, *u.BytesPerSecond)
 		return a, nil, err
 	}
@@ -114,6 +116,17 @@ func (l *Location) UpdateAccount(ctx context.Context, name geo.Account, u wire.U
 		return nil, nil, storageerr.InvalidInput.Saying(err.Error())
 	}
 	return l.Directory.Update(ctx, name, to, u.BytesPerSecond)
+}
+
+func (l *Location) setWhenLate(ctx context.Context, name geo.Account, u wire.UpdateAccount) (a *catalog.Account, behind, err error) {
+	if u.Rebuild || u.Redundancy != "" || u.BytesPerSecond != nil {
+		return nil, nil, storageerr.InvalidInput.Saying("when_late is changed alone")
+	}
+	to, err := catalog.ParseWhenLate(u.WhenLate)
+	if err != nil {
+		return nil, nil, storageerr.InvalidInput.Saying(err.Error())
+	}
+	return l.Directory.SetWhenLate(ctx, name, to)
 }
 
 // Incomplete lists the accounts of this location whose creation has not ended: see

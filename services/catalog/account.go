@@ -32,6 +32,8 @@ type Account struct {
 	// Operation is what is under way for the account, nil for nothing. It is the lock of the account:
 	// another operation is refused. It belongs to Epoch.
 	Operation *Operation `json:"operation,omitempty"`
+	// WhenLate is LateAlert where Redundancy has no secondary.
+	WhenLate WhenLate `json:"when_late,omitempty"`
 }
 
 // formatVersion is the "v" of every catalog value.

@@ -38,6 +38,13 @@ func goldenAlone() *Account {
 	return a
 }
 
+// goldenSlowed is an account that slows its writes while changes are late.
+func goldenSlowed() *Account {
+	a := goldenAccount()
+	a.WhenLate = LateSlow
+	return a
+}
+
 var goldenEpoch = geo.Epoch{Number: 3, Location: "northcentralus"}
 
 func goldenContainers() []*Container {
@@ -69,6 +76,9 @@ func TestGolden(t *testing.T) {
 	alone, err := goldenAlone().Encode()
 	require.NoError(t, err)
 	rows = append(rows, string(alone))
+	slowed, err := goldenSlowed().Encode()
+	require.NoError(t, err)
+	rows = append(rows, string(slowed))
 	got := strings.Join(rows, "\n") + "\n"
 	if *rewrite {
 		require.NoError(t, os.WriteFile(goldenPath, []byte(got), 0o644))
@@ -91,10 +101,15 @@ func TestGolden(t *testing.T) {
 	e, err := parseSeen([]byte(lines[2]))
 	require.NoError(t, err)
 	require.Equal(t, goldenEpoch, e)
-	last := len(lines) - 1
+	last := len(lines) - 2
 	a, err = ParseAccount([]byte(lines[last]))
 	require.NoError(t, err)
 	want1 = goldenAlone()
+	want1.Version = formatVersion
+	require.Equal(t, want1, a)
+	a, err = ParseAccount([]byte(lines[last+1]))
+	require.NoError(t, err)
+	want1 = goldenSlowed()
 	want1.Version = formatVersion
 	require.Equal(t, want1, a)
 	for i, line := range lines[3:last] {

@@ -41,11 +41,11 @@ func ParseRedundancy(s string) (Redundancy, error) {
 }
 
 // SetRedundancy sets the redundancy, and the secondary with it: other is the other location of the
-// pair.
+// pair. Without a secondary nothing can be late.
 func (a *Account) SetRedundancy(r Redundancy, other geo.Location) {
-	a.Redundancy, a.Secondary = r, ""
-	if r.Geo() {
-		a.Secondary = other
+	a.Redundancy, a.Secondary = r, other
+	if !r.Geo() {
+		a.Secondary, a.WhenLate = "", LateAlert
 	}
 }
 
