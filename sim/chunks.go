@@ -15,13 +15,18 @@ import (
 // errChunkLost: the network lost a chunk.
 var errChunkLost = errors.New("sim: the chunk was lost on its way")
 
-// PutChunk implements secondary.Stamp: the chunk becomes durable on every node of the blob range
-// that the network reaches, two at least. So a node that was away, or whose copy was lost, has to
-// fetch it before it persists what names it (R3).
+// PutChunk puts a chunk from a process that reaches all nodes.
 func (l *location) PutChunk(_ context.Context, ref extent.Ref, data []byte) error {
+	return l.putChunk(ref, data, func(*member) bool { return true })
+}
+
+// putChunk makes a chunk durable on every node of the blob range that the network and the caller
+// reach, two at least. So a node that was away, or whose copy was lost, has to
+// fetch it before it persists what names it (R3).
+func (l *location) putChunk(ref extent.Ref, data []byte, reach func(*member) bool) error {
 	held := 0
 	for _, m := range l.holders(geo.FirstRange(geo.Blob)) {
-		if m.takeChunk(ref, data) {
+		if reach(m) && m.takeChunk(ref, data) {
 			held++
 		}
 	}
@@ -54,12 +59,6 @@ func (m *member) takeChunk(ref extent.Ref, data []byte) bool {
 		s.fail(fmt.Errorf("%w: %s-%d: %w", ErrStore, m.l.name, m.id, err))
 	}
 	return err == nil && m.killed == nil
-}
-
-// HasChunk implements secondary.Stamp.
-func (l *location) HasChunk(ref extent.Ref) bool {
-	m := l.leader(geo.FirstRange(geo.Blob))
-	return m != nil && m.n.Extents().Durable(ref.ID)
 }
 
 // readChunk reads a chunk from the first node that has it, as stamp.Stamp does.

@@ -43,6 +43,8 @@ type Counts struct {
 	RangeStood, Gap, Dedup, Wait, Skipped, Pull, FullPull, LeaderChange, OutOfSync, Acked, Refused, Unknown uint64
 	// Generations wiped by sweepers.
 	Swept uint64
+	// Receivers that began, and how often one did while that of an earlier term still ran.
+	ReceiverStarted, ReceiversAtOnce uint64
 	// Range snapshots installed, and broken off on their way; replicas found lost, begun again
 	// under another id, and promoted, some of them under an id that is the number of another
 	// node; nodes that took no writes for want of room; nodes that found their clock wrong, and

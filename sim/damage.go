@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -78,6 +79,7 @@ func (m *member) loseDisk(what damageKind) {
 		s.counts.NodeEmptied++
 		s.event("%s node %d: disk gone", l.name, m.id)
 		m.owesChunks = nil
+		m.incarnation = time.Time{}
 		clear(m.corrupted)
 		err = m.fs.RemoveAll(dataDir)
 	}

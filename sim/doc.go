@@ -1,6 +1,6 @@
 // Package sim is both locations, three nodes each and under some seeds up to seven, stepped
 // in one goroutine: the
-// production types (node.Node, ship.Shipper, receive.Receiver, secondary.Applier,
+// production types (node.Node, site.Machine, ship.Shipper, receive.Receiver, secondary.Applier,
 // the commands of primary, stats.Of) over a clock moved by hand, a seeded generator,
 // file systems in memory that keep what was synced, membus as the bus, and a
 // network between nodes and a link between locations that break their promises.
@@ -11,6 +11,10 @@
 // next; flushes of the state are waited for; a crash tears files of the state store, which Pebble
 // writes in the background, from a separate source; and what a restarted replica applies again is
 // checked but not logged.
+//
+// Each node is a process with a site (package site), which decides whether the process receives, and for
+// which term of the catalog's leader. A receiver sees its own node, and calls others over the network; it ends
+// with its process. Two may receive for a moment, each in its term (ErrReceiver).
 //
 // The workload is writes of single entities, entity group transactions, blobs put whole
 // and in blocks, and the making and deleting of their containers. Payload is in real

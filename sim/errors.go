@@ -49,6 +49,8 @@ var (
 	// ErrReceivedOrder: the secondary applied a record out of order, twice, or with a
 	// hole before it (R11, invariant 2).
 	ErrReceivedOrder = errors.New("sim: the secondary applied a record out of order")
+	// ErrReceiver: a process receives that may not, or without having read what it has to know (R14).
+	ErrReceiver = errors.New("sim: a process receives that may not")
 	// ErrReceivedOther: the secondary applied a record that the primary did not
 	// commit under its number (R11).
 	ErrReceivedOther = errors.New("sim: the secondary applied what the primary did not commit")

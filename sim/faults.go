@@ -238,7 +238,7 @@ func (s *Sim) restart(m *member) {
 	})
 }
 
-// powerCut takes all nodes of a location at one moment, and its receiver with them.
+// powerCut takes all nodes of a location at one moment.
 func (s *Sim) powerCut(l *location) {
 	s.counts.PowerCut++
 	s.event("%s power cut", l.name)
@@ -247,7 +247,6 @@ func (s *Sim) powerCut(l *location) {
 			m.die(m.crashed())
 		}
 	}
-	l.receive()
 }
 
 // cutLink lets nothing through between the locations for a while, or calls alone, or the stream alone.

@@ -184,7 +184,7 @@ func (p linkedPublisher) Publish(subject string, data []byte, done func(error)) 
 	}
 	p.s.after(p.s.linkDelay(), func() {
 		p.far.bus.Step()
-		p.far.receiving.dirty = true
+		p.far.wakeReceivers()
 	})
 	return nil
 }

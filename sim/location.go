@@ -14,8 +14,6 @@ import (
 	"antipode/replication/bus/membus"
 	"antipode/replication/receive"
 	"antipode/replication/ship"
-	"antipode/secondary"
-	"antipode/stamp/cursor"
 	"antipode/stamp/ranges"
 )
 
@@ -25,9 +23,8 @@ var everyRange = [...]geo.RangeID{1, 2, 3, 4} //nolint:gochecknoglobals // A tab
 // shipped are the ranges that carry the workload: the others stand idle.
 var shipped = [...]geo.RangeID{geo.FirstRange(geo.Catalog), geo.FirstRange(geo.Table), geo.FirstRange(geo.Blob)} //nolint:gochecknoglobals // A table.
 
-// location is one stamp, the receiver of the other location's stream, and what the
-// checks know of it. It implements directory.Stamp and
-// secondary.Stamp.
+// location is one stamp, the stream that it receives from the other location, and what the
+// checks know of it. It implements directory.Stamp.
 type location struct {
 	s       *Sim
 	name    geo.Location
@@ -42,8 +39,11 @@ type location struct {
 	wrong *member
 
 	// bus is the stream that arrives here, from the other location.
-	bus       *membus.Bus
-	receiving receiving
+	bus *membus.Bus
+	// consumer is the durable one of that stream, which all processes use. deaf means that no process
+	// receives, whichever node leads.
+	consumer  bus.Consumer
+	deaf      bool
 	publisher bus.Publisher // to the other location's bus
 
 	sweeping  sweeping
@@ -60,15 +60,6 @@ type location struct {
 	lowSync map[geo.RangeID]bool
 	// healed is the greatest commit or closed time of each range when the faults ended.
 	healed map[geo.RangeID]geo.Timestamp
-}
-
-// receiving is the receiver and when it wants to be stepped.
-type receiving struct {
-	*receive.Receiver
-	at    time.Duration
-	dirty bool
-	// dead means that the process that receives was killed, and that no other one takes over.
-	dead bool
 }
 
 // ackWait is short, so that the bus delivers again within a run.
@@ -113,22 +104,13 @@ func pair(a, b *location) {
 		}
 		l.publisher = linkedPublisher{l.far.bus.OpenPublisher(), l.s, l.far}
 		l.directory = directory.NewDirectory(l, l.far.name)
-		l.receive()
+		l.consumer = l.bus.OpenConsumer()
 		if l.s.sweeps {
 			l.sweep()
 		}
 	}
 	a.directory.SetPeer(b.directory)
 	b.directory.SetPeer(a.directory)
-}
-
-// receive starts the receiver, in place of one that died with the location.
-func (l *location) receive() {
-	l.receiving = receiving{dirty: true, Receiver: receive.New(receive.Options{
-		Origin: l.far.name, Ranges: shipped[:], Consumer: l.bus.OpenConsumer(), Source: link{l.s, l.far},
-		Applier: watchedApplier{secondary.NewApplier(l), l}, Clock: l.s.clock, Logger: quiet, Alarm: l.alarm,
-		Wake: func() { l.receiving.dirty = true }, BatchBytesMax: l.s.batchBytesMax, PendingBytesMax: pendingBytesMax,
-	})}
 }
 
 // alarm takes the named alarms of shippers and receivers.
@@ -150,10 +132,7 @@ func (l *location) member(id geo.NodeID) *member { return l.members[id-1] }
 
 // next is when somebody here wants to work.
 func (l *location) next() time.Duration {
-	next := l.receiving.at
-	if l.receiving.dead {
-		next = math.MaxInt64
-	}
+	next := time.Duration(math.MaxInt64)
 	if l.sweeping.Sweeper != nil {
 		next = min(next, l.sweeping.at)
 	}
@@ -170,11 +149,6 @@ func (l *location) work() bool {
 	busy := false
 	for _, m := range l.members {
 		busy = m.work() || busy
-	}
-	if !l.receiving.dead && (l.receiving.dirty || l.s.now >= l.receiving.at) {
-		l.receiving.dirty = false
-		l.receiving.at = l.s.now + l.receiving.Step(l.s.now)
-		busy = true
 	}
 	busy = l.sweepStep() || busy
 	if busy {
@@ -230,39 +204,12 @@ func (l *location) newest(id geo.RangeID) *member {
 	return best
 }
 
-// Leader implements secondary.Stamp: one of those that say they lead.
+// Leader is a range at one of the nodes that say they lead it, as a caller of the other location reaches it.
 func (l *location) Leader(id geo.RangeID) *ranges.Range {
 	if m := l.leader(id); m != nil {
 		return m.n.Range(id)
 	}
 	return nil
-}
-
-// LeaderNode implements secondary.Stamp: all nodes are in this process, so that Leader
-// suffices.
-func (l *location) LeaderNode(geo.RangeID) (geo.NodeID, bool) { return 0, false }
-
-// Replica implements secondary.Stamp.
-func (l *location) Replica(id geo.RangeID) *ranges.Range { return l.Leader(id) }
-
-// Progress implements secondary.Stamp: of a leader whose lease holds. One that has none asks for it.
-func (l *location) Progress(_ context.Context, id geo.RangeID, src geo.SourceRange, a geo.Account) (p cursor.Progress, err error) {
-	m := l.leader(id)
-	if m == nil || m.still() {
-		return p, ranges.ErrNotLeader
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel() // It must not wait for a lease.
-	r := m.n.Range(id)
-	err = r.Read(ctx, func(ranges.State) error {
-		p = r.Machine.Progress(src, a)
-		return nil
-	})
-	if err != nil {
-		r.Confirm(func(error) {})
-		m.dirty = true
-	}
-	return p, err
 }
 
 func (l *location) leader(id geo.RangeID) *member {
@@ -312,9 +259,6 @@ func (l *location) Read(context.Context, geo.RangeID, func(ranges.State) error) 
 	return errStuck
 }
 
-// Go implements secondary.Stamp: only a payload is put in the background.
-func (l *location) Go(f func(ctx context.Context)) { f(context.Background()) }
-
 // close ends the location's nodes.
 func (l *location) close() {
 	if l == nil {
@@ -322,35 +266,5 @@ func (l *location) close() {
 	}
 	for _, m := range l.members {
 		m.discard()
-	}
-}
-
-// watchedApplier counts what became of received records.
-type watchedApplier struct {
-	receive.Applier
-	l *location
-}
-
-// Apply implements receive.Applier.
-func (a watchedApplier) Apply(b *receive.Batch, done func(error)) {
-	a.Applier.Apply(b, func(err error) {
-		if err == nil {
-			a.l.outcomes(b)
-		}
-		done(err)
-	})
-	a.l.wake()
-}
-
-func (l *location) outcomes(b *receive.Batch) {
-	for _, r := range b.Records {
-		switch r.Outcome {
-		case receive.Duplicate:
-			l.s.counts.Dedup++
-		case receive.Wait:
-			l.s.counts.Wait++
-		case receive.Refused:
-			l.s.fail(ErrAlarm)
-		}
 	}
 }

@@ -13,7 +13,6 @@ import (
 
 	"antipode/geo"
 	"antipode/internal/clock"
-	"antipode/replication/ship"
 	"antipode/stamp/extent"
 	"antipode/stamp/node"
 	"antipode/stamp/ranges"
@@ -44,6 +43,10 @@ type member struct {
 	// life counts starts: what an earlier life still says is dropped.
 	life  int
 	clock *skewed
+	// process is what its process does of the replication, nil while the node is down.
+	process *process
+	// incarnation is that of the incoming stream in a file of the node's folder: see location.knownIncarnation.
+	incarnation time.Time
 	// shippers are those of the node's ranges.
 	shippers map[geo.RangeID]*shipping
 	tickAt   time.Duration
@@ -87,13 +90,6 @@ type member struct {
 	owes map[geo.RangeID]uint64
 	// owesChunks are the chunks that those writes named.
 	owesChunks []extent.Ref
-}
-
-// shipping is a shipper and when it wants to be stepped.
-type shipping struct {
-	*ship.Shipper
-	at    time.Duration
-	dirty bool
 }
 
 // skewed is a node's clock: its wall clock is off.
@@ -172,38 +168,11 @@ func (m *member) open() {
 		m.applied[id] = n.Range(id).Machine.AppliedState().Index
 		m.l.history[id].checkMember(m)
 	}
-	var bounded []*ranges.Range
-	for _, id := range m.has(recovered[:]) {
-		bounded = append(bounded, n.Range(id))
-	}
-	for _, id := range m.has(shipped[:]) {
-		budget := ship.Budget{Bytes: s.budget, Ranges: func() []*ranges.Range { return bounded }}
-		if id == geo.FirstRange(geo.Catalog) {
-			budget = ship.Budget{} // What is in a container that the other location does not know has to wait.
-		}
-		sh := &shipping{at: s.now}
-		sh.Shipper = ship.New(ship.Options{
-			Location: m.l.name, Range: n.Range(id), Publisher: m.l.publisher, Pusher: link{s, m.l.far}, Clock: m.clock,
-			Logger: quiet, Alarm: m.l.alarm, Wake: func() { sh.dirty = true }, TrimEvery: 50 * time.Millisecond,
-			// So small that frames are cut, queues overflow and pushes wait.
-			Bounds: ship.Bounds{FrameBytesMax: 2 << 10, QueueBytesMax: 8 << 10, AheadBytesMax: 4 << 10, PushesMax: 2},
-			Budget: budget,
-		})
-		m.shippers[id] = sh
-	}
+	m.startProcess()
 	if m.life > 1 {
 		s.counts.Reopened++
 		s.event("%s node %d opens", m.l.name, m.id)
 	}
-}
-
-func closeIntervalOf(id geo.RangeID) time.Duration {
-	for _, used := range shipped {
-		if id == used {
-			return closeInterval
-		}
-	}
-	return 0
 }
 
 // leads reports whether the node is up and itself holds that it leads a range.
@@ -225,12 +194,12 @@ func (m *member) next() time.Duration {
 	if m.still() {
 		return math.MaxInt64
 	}
-	next := min(m.tickAt, m.upkeepAt)
+	next := min(m.tickAt, m.upkeepAt, m.process.next())
 	for _, sh := range m.shippers {
 		next = min(next, sh.at)
 	}
-	if m.dirty {
-		next = 0 // The work waits until the rest ends.
+	if m.dirty || m.killed != nil {
+		next = 0 // The work waits until the rest ends. A node that was killed ends with its next pass.
 	}
 	return max(next, m.restUntil)
 }
@@ -251,7 +220,7 @@ func (m *member) work() bool {
 func (m *member) workOnce() bool {
 	s := m.l.s
 	busy := m.upkeep()
-	if m.dirty || s.now >= m.tickAt {
+	if m.dirty || m.killed != nil || s.now >= m.tickAt {
 		busy = true
 		m.dirty = false
 		if s.now >= m.tickAt {
@@ -261,6 +230,9 @@ func (m *member) workOnce() bool {
 	}
 	if m.n == nil || s.err != nil {
 		return busy
+	}
+	if !m.still() && m.killed == nil {
+		busy = m.process.work() || busy
 	}
 	for _, id := range shipped {
 		if sh := m.shippers[id]; sh != nil && (sh.dirty || s.now >= sh.at) {
@@ -379,7 +351,7 @@ func (m *member) discard() {
 	m.abandonPass()
 	m.endTasks()
 	n := m.n
-	m.n, m.killed, m.seams = nil, nil, 0
+	m.n, m.killed, m.seams, m.process = nil, nil, 0, nil
 	m.paused, m.failed, m.failSync, m.asked, m.slow, m.restUntil = false, false, "", nil, 0, 0
 	m.life++
 	// A log that failed over a flipped bit reports that once more when it is closed.

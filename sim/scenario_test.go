@@ -301,11 +301,6 @@ func (c *scenario) newestOf(key string) *op {
 }
 
 func (c *scenario) healAll(*datadriven.TestData) string {
-	for _, l := range c.locations {
-		if l.up() == 0 {
-			l.receive() // The receiver starts with the nodes.
-		}
-	}
 	c.heal()
 	c.lag = distance
 	c.far.bus.LoseIf(nil)

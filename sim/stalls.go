@@ -78,13 +78,13 @@ func (s *Sim) stallByDeletedStream(l *location) stalled {
 // stallByKilledApplier kills the receiver, or the nodes that apply what it takes.
 func (s *Sim) stallByKilledApplier(l *location) stalled {
 	if s.victims.IntN(3) == 0 {
-		l.receiving.dead = true
+		l.deafen(true)
 		return stalled{
 			what: fmt.Sprintf("nothing receives in %s", l.name), held: into(l),
 			named: func(_ *account, _ geo.Service, c admin.Cause) bool {
 				return c.Stage == admin.StageFailing && c.Location == l.name && strings.Contains(c.Detail, "receives")
 			},
-			end: func() { l.receive() },
+			end: func() { l.deafen(false) },
 		}
 	}
 	id := shipped[s.victims.IntN(len(shipped))]

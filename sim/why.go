@@ -13,7 +13,7 @@ import (
 )
 
 // why is what antipodectl why answers about an account: package flow's conclusion from what the
-// processes of both locations know. Each node is a process, and the receiver is in one more.
+// processes of both locations know. Each node is a process.
 func (s *Sim) why(a *account) admin.Why {
 	return flow.Why(a.name, admin.Flows{Flows: []admin.Flow{a.home.flow(a), a.home.far.flow(a)}}, 0)
 }
@@ -28,49 +28,51 @@ func (s *Sim) whyOf(a *account, svc geo.Service) admin.ServiceWhy {
 	return admin.ServiceWhy{}
 }
 
-// flow is what the location knows of the streams of an account: see location.Location.Flow.
+// flow is what the location knows of the streams of an account: see location.Location.Flow. The process that
+// receives is asked first.
 func (l *location) flow(a *account) admin.Flow {
-	known := []admin.Flow{l.receiverFlow(a)}
+	var known, rest []admin.Flow
 	for _, m := range l.members {
-		if m.n == nil || m.killed != nil || m.still() {
-			known = append(known, admin.Flow{Silent: []string{admin.NodeName(l.name, m.id)}})
-			continue
+		switch {
+		case m.n == nil || m.killed != nil || m.still():
+			rest = append(rest, admin.Flow{Silent: []string{admin.NodeName(l.name, m.id)}})
+		case l.receiving() == m.process:
+			known = append(known, m.flow(a))
+		default:
+			rest = append(rest, m.flow(a))
 		}
-		known = append(known, m.flow(a))
 	}
-	return flow.Merge(known)
+	if len(known) == 0 {
+		known = append(known, admin.Flow{Location: l.name, At: admin.Time{Time: l.wall()}, Account: describe(a)})
+	}
+	return flow.Merge(append(known, rest...))
 }
 
-// receiverFlow is what the process with the receiver knows.
-func (l *location) receiverFlow(a *account) admin.Flow {
-	now := l.wall()
-	out := admin.Flow{Location: l.name, At: admin.Time{Time: now}, Account: admin.Account{
-		Name: a.name, Primary: a.home.name, Secondary: a.home.far.name, Epoch: admin.EpochOf(a.epoch),
-	}}
-	receives := a.home != l && !l.receiving.dead
-	for _, svc := range used {
-		if receives {
-			out.Services = append(out.Services, flow.Status(svc, l.replicationNow(a, svc).At(now), now))
-		}
-	}
-	for _, id := range shipped {
-		r := admin.RangeFlow{Range: id, Service: geo.Service(id).String()}
-		if p, known := l.progressNow(a, id); receives && known {
-			r.Receiver = flow.Receiver(a.name, p)
-			flow.Add(&out, r.Receiver, l.receiving.View(id, a.name))
-		}
-		out.Ranges = append(out.Ranges, r)
-	}
-	return out
+func describe(a *account) admin.Account {
+	return admin.Account{Name: a.name, Primary: a.home.name, Secondary: a.home.far.name, Epoch: admin.EpochOf(a.epoch)}
 }
 
 // flow is what the process of a node knows.
 func (m *member) flow(a *account) admin.Flow {
-	out := admin.Flow{Location: m.l.name}
+	now := m.clock.Now()
+	out := admin.Flow{Location: m.l.name, At: admin.Time{Time: now}, Account: describe(a)}
+	receives := a.home != m.l && m.process.receiver != nil
+	if receives {
+		for _, svc := range used {
+			out.Services = append(out.Services, flow.Status(svc, m.replicationNow(a, svc).At(now), now))
+		}
+	}
 	for _, id := range shipped {
 		r := admin.RangeFlow{Range: id, Service: geo.Service(id).String()}
+		if p, known := m.l.progressNow(a, id); receives && known {
+			r.Receiver = flow.Receiver(a.name, p)
+			flow.Add(&out, r.Receiver, m.process.receiver.View(id, a.name))
+		}
 		own := m.n.Range(id)
 		if own == nil {
+			if receives {
+				out.Ranges = append(out.Ranges, r)
+			}
 			continue
 		}
 		if lead := own.Leader(); lead != 0 {
@@ -86,7 +88,7 @@ func (m *member) flow(a *account) admin.Flow {
 	return out
 }
 
-// wall is the wall clock of the process with the receiver.
+// wall is the wall clock of the node with the catalog's leader.
 func (l *location) wall() time.Time {
 	if m := l.newest(geo.FirstRange(geo.Catalog)); m != nil {
 		return m.clock.Now()
@@ -112,15 +114,15 @@ func (l *location) progressNow(a *account, id geo.RangeID) (p cursor.Progress, k
 	return best.Machine.Progress(geo.SourceRange{Origin: l.far.name, Range: id}, a.name), true
 }
 
-// replicationNow is the state of a service of an account whose secondary this is, as status shows it.
-func (l *location) replicationNow(a *account, svc geo.Service) stats.Replication {
+// replicationNow is the state of a service of an account that the process receives, as status shows it.
+func (m *member) replicationNow(a *account, svc geo.Service) stats.Replication {
 	var known []cursor.Progress
 	ahead := false
 	for _, src := range stats.Sources(a.home.name, svc) {
-		if p, ok := l.progressNow(a, src.Range); ok {
+		if p, ok := m.l.progressNow(a, src.Range); ok {
 			known = append(known, p)
 		}
-		ahead = ahead || l.receiving.Ahead(src.Range)
+		ahead = ahead || m.process.receiver.Ahead(src.Range)
 	}
 	out := stats.Of(a.home.name, a.name, svc, known...)
 	if ahead {

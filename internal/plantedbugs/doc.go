@@ -77,6 +77,10 @@ const (
 	WhyOneClock
 	// VerifyMoved compares lanes whose two ends stand at different records.
 	VerifyMoved
+	// ReceiverOutlivesTerm lets a process receive on after the term in which it led the catalog.
+	ReceiverOutlivesTerm
+	// ReceiverFromMemory begins to receive with what the process read in an earlier term.
+	ReceiverFromMemory
 )
 
 // String is the bug's name in reports.
@@ -140,6 +144,10 @@ func (b Bug) String() string {
 		return "why-one-clock"
 	case VerifyMoved:
 		return "verify-moved"
+	case ReceiverOutlivesTerm:
+		return "receiver-outlives-term"
+	case ReceiverFromMemory:
+		return "receiver-from-memory"
 	}
 	return "none"
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"antipode/geo"
+	"antipode/internal/plantedbugs"
 )
 
 // LookEvery is how often the owner of a Machine looks whether a node of the process leads the catalog. It
@@ -52,6 +53,8 @@ type Machine struct {
 	state State
 	// term is the one of Reading, Receiving and Ending.
 	term Term
+	// answer is what the last receiver began with. It is for a planted bug alone.
+	answer Known
 	// retryAt is before when nothing is read.
 	retryAt time.Duration
 	// stopping: Ending goes on to Stopped.
@@ -98,7 +101,7 @@ func (m *Machine) look(now time.Duration, e Look) []Effect {
 	if m.o.Whole {
 		lead = wholeTerm
 	}
-	if m.state == Receiving && lead != m.term {
+	if m.state == Receiving && lead != m.term && !plantedbugs.Planted(plantedbugs.ReceiverOutlivesTerm) {
 		m.state = Ending
 		return []Effect{EndReceiver{m.term}}
 	}
@@ -109,6 +112,9 @@ func (m *Machine) look(now time.Duration, e Look) []Effect {
 		return nil
 	}
 	m.state, m.term = Reading, lead
+	if plantedbugs.Planted(plantedbugs.ReceiverFromMemory) && m.answer.Term != 0 {
+		return m.known(Known{lead, m.answer.Incarnation})
+	}
 	return []Effect{Read{lead}}
 }
 
@@ -117,7 +123,7 @@ func (m *Machine) known(e Known) []Effect {
 	if m.state != Reading || e.Term != m.term {
 		return nil
 	}
-	m.state = Receiving
+	m.state, m.answer = Receiving, e
 	return []Effect{StartReceiver(e)}
 }
 

@@ -100,7 +100,10 @@ func whyCases() []whyCase {
 		{"the clocks are ahead, and something is late by both", func(n, _ flow, _ ranged, s stream) {
 			n.At = wire.Time{Time: s.SyncTime.Add(2 * time.Second)}
 		}, wire.StageInStream, "south", "", true, 4},
-		{"no process receives", func(_, s flow, _ ranged, _ stream) { s.Services = nil }, wire.StageFailing, "south", "", false, 0},
+		{"no process receives", func(_, s flow, _ ranged, _ stream) { s.Services = nil }, wire.StageFailing, "south", "", false, 1},
+		{"no process receives, others are silent, and no leader is known", func(_, s flow, _ ranged, _ stream) {
+			s.Services, s.Silent, s.Ranges[0].Leader = nil, []string{"south-2", "south-3"}, ""
+		}, wire.StageFailing, "south", "", false, 1},
 		{"the process that receives may be silent", func(_, s flow, _ ranged, _ stream) {
 			s.Services, s.Silent = nil, []string{"south-2"}
 		}, wire.StageUnknown, "south", "", false, 0},

@@ -3,6 +3,7 @@ package flow
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	wire "antipode/client/admin"
 	"antipode/geo"
@@ -206,4 +207,29 @@ func rangeOf(f *wire.Flow, id geo.RangeID) *wire.RangeFlow {
 		}
 	}
 	return nil
+}
+
+// unreceived is why no process of the secondary that answered receives.
+func (e ends) unreceived() wire.Cause {
+	silent := strings.Join(e.receiver.Silent, ", ")
+	var catalog wire.RangeFlow
+	for _, r := range e.receiver.Ranges {
+		if r.Service == geo.Catalog.String() {
+			catalog = r
+		}
+	}
+	failing := func(detail string) wire.Cause {
+		return e.at(e.account.Secondary, catalog, wire.Cause{Stage: wire.StageFailing, Detail: detail})
+	}
+	switch {
+	case catalog.Leader == "" && silent == "":
+		return failing("no process there receives: the catalog range has no leader")
+	case catalog.Leader == "":
+		return failing("no process there receives: the catalog range has no leader that is known; silent are " + silent)
+	case silent == "":
+		return failing("no process there receives, although " + catalog.Leader + " leads the catalog range")
+	}
+	return wire.Cause{
+		Stage: wire.StageUnknown, Location: e.account.Secondary, Detail: "the process that receives may be one that does not answer: " + silent,
+	}
 }

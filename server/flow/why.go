@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	wire "antipode/client/admin"
@@ -83,20 +82,8 @@ func (e ends) explain(w *wire.ServiceWhy, threshold time.Duration) {
 		}
 		return
 	}
-	if silent := e.receiver.Silent; len(e.receiver.Services) == 0 && len(silent) > 0 {
-		w.Causes = []wire.Cause{{
-			Stage: wire.StageUnknown, Location: e.account.Secondary, Detail: "the process that receives may be one that does not answer: " + strings.Join(silent, ", "),
-		}}
-		return
-	}
 	if len(e.receiver.Services) == 0 {
-		detail := "no process there receives: the catalog range has no leader"
-		for _, r := range e.receiver.Ranges {
-			if r.Service == geo.Catalog.String() && r.Leader != "" {
-				detail = "no process there receives, although " + r.Leader + " leads the catalog range"
-			}
-		}
-		w.Causes = []wire.Cause{{Stage: wire.StageFailing, Location: e.account.Secondary, Detail: detail}}
+		w.Causes = []wire.Cause{e.unreceived()}
 		return
 	}
 	link := e.linkCause()
