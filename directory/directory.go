@@ -86,21 +86,29 @@ func (d *Directory) Account(ctx context.Context, name geo.Account) (*catalog.Acc
 // catalog: the one that container returns for the account. If it returns no name, found is nil.
 // container may be called more than once; the last call counts.
 //
-// The two rows need not be of one state: no rule connects them. The container is read second,
-// so it is never older than the account.
+// The two rows need not be of one state. The container is read second, so it is never older than the account; one of a
+// copy that was deleted between the two reads is not reported as missing (R17).
 func (d *Directory) Resolve(
 	ctx context.Context, name geo.Account, s geo.Service, container func(*catalog.Account) string,
 ) (a *catalog.Account, found *catalog.Found, err error) {
 	err = d.stamp.Read(ctx, geo.FirstRange(geo.Catalog), func(state ranges.State) (err error) {
-		a, err = d.account(state, name)
-		if found = nil; err != nil {
-			return err
-		}
-		if name := container(a); name != "" {
+		for range 2 {
+			a, err = d.account(state, name)
+			if found = nil; err != nil {
+				return err
+			}
+			name := container(a)
+			if name == "" {
+				return nil
+			}
 			found = &catalog.Found{}
 			found.Container, found.Err = d.containers.Get(state, s, a.Name, name)
+			if a.Primary == d.stamp.Location() || !state.Left(a.Name, a.GeoEpoch()) {
+				return nil
+			}
+			// The copy was deleted meanwhile, containers included: the account's record is another one.
 		}
-		return nil
+		return kv.ErrBusy
 	})
 	if err != nil {
 		return nil, nil, err

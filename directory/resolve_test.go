@@ -112,3 +112,25 @@ func TestResolveReturnsTheLastRun(t *testing.T) {
 	}
 	require.Equal(t, "missing", resolve("missing", "missing").Container.Name)
 }
+
+// R17: a copy that is deleted after its account was read, and before its container is, has no missing container: the
+// account is read again, and says that the copy is not complete.
+func TestR17ResolveInADeletedCopy(t *testing.T) {
+	b := newBoth(t)
+	a, err := b.north.Create(t.Context(), "acct", nil, nil)
+	require.NoError(t, err)
+	b.arriveAt(t, "south", a)
+	next := *a
+	next.Epoch, next.Operation = 2, &catalog.Operation{Kind: catalog.OperationBootstrap}
+	calls := 0
+	got, _, err := b.south.Resolve(t.Context(), "acct", geo.Table, func(a *catalog.Account) string {
+		if calls++; calls == 1 {
+			require.False(t, a.Partial())
+			require.NoError(t, b.south.Prepare(t.Context(), next))
+		}
+		return "tbl"
+	})
+	require.NoError(t, err)
+	require.True(t, got.Partial())
+	require.Equal(t, 2, calls)
+}

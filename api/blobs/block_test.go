@@ -149,7 +149,7 @@ func (r *rig) rows(path string) int {
 	r.t.Helper()
 	var rows int
 	container, blob, _ := strings.Cut(path[1:], "/")
-	c := &call{Handler: r.handler, ctx: r.t.Context(), res: resource{container: container, blob: blob}}
+	c := &call{Handler: r.handler, r: &protocol.Request{}, ctx: r.t.Context(), res: resource{container: container, blob: blob}}
 	c.r = &protocol.Request{Account: &r.account}
 	name, err := c.name()
 	require.NoError(r.t, err)

@@ -151,11 +151,19 @@ func (h *Handler) Serve(w http.ResponseWriter, r *protocol.Request, m operation.
 	return err
 }
 
+// reader reads the ranges of this location, or what they have of the account as a secondary.
+func (c *call) reader() ranges.Reader {
+	if !c.r.Secondary {
+		return c.o.Stamp
+	}
+	return ranges.OfCopy{Reader: c.o.Stamp, Account: c.r.Account.Name, Epoch: c.r.Account.GeoEpoch()}
+}
+
 // ask runs a query on the leader of a range, within lookupMax: see ranges.Reader.
 func (c *call) ask(r geo.RangeID, f func(ranges.State) error) error {
 	ctx, cancel := context.WithTimeout(c.ctx, lookupMax)
 	defer cancel()
-	return c.o.Stamp.Read(ctx, r, f)
+	return c.reader().Read(ctx, r, f)
 }
 
 // container resolves the container to its generation.
@@ -196,7 +204,7 @@ func (c *call) snapshot(r geo.RangeID) (kv.Snapshot, error) {
 	}
 	ctx, cancel := context.WithTimeout(c.ctx, lookupMax)
 	defer cancel()
-	return ranges.Snapshot(ctx, c.o.Stamp, r)
+	return ranges.Snapshot(ctx, c.reader(), r)
 }
 
 // now is the time by which uncommitted blocks expire.

@@ -94,7 +94,7 @@ const createdBytes = 1024
 // getEntity is the point GET (protocol/table.md 9.6).
 func (c *call) getEntity() (a answer, err error) {
 	var e tables.Entity
-	err = c.Stamp.Read(c.ctx, geo.FirstRange(geo.Table), func(s ranges.State) error {
+	err = c.reader().Read(c.ctx, geo.FirstRange(geo.Table), func(s ranges.State) error {
 		var err error
 		e, err = tables.Get(s, c.r.Account.Name, c.in.res.Table, c.container.Generation(), c.in.res.PK, c.in.res.RK)
 		return err

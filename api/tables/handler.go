@@ -148,6 +148,14 @@ func (c *call) close() {
 	}
 }
 
+// reader reads the ranges of this location, or what they have of the account as a secondary.
+func (c *call) reader() ranges.Reader {
+	if !c.r.Secondary {
+		return c.Stamp
+	}
+	return ranges.OfCopy{Reader: c.Stamp, Account: c.r.Account.Name, Epoch: c.r.Account.GeoEpoch()}
+}
+
 // table resolves the table to its generation.
 func (c *call) table() (*catalog.Container, error) {
 	t, err := c.lookup()
@@ -163,7 +171,7 @@ func (c *call) lookup() (t *catalog.Container, err error) {
 	if found := c.r.Container; found != nil {
 		return found.Container, found.Err
 	}
-	err = c.Stamp.Read(c.ctx, geo.FirstRange(geo.Catalog), func(s ranges.State) error {
+	err = c.reader().Read(c.ctx, geo.FirstRange(geo.Catalog), func(s ranges.State) error {
 		t, err = c.Names.Get(s, geo.Table, c.r.Account.Name, c.in.res.Table)
 		return err
 	})

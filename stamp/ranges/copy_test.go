@@ -1,0 +1,62 @@
+package ranges_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"antipode/geo"
+	"antipode/stamp/change"
+	"antipode/stamp/kv"
+	"antipode/stamp/ranges"
+	"antipode/stamp/stamptest"
+)
+
+// meanwhile reads a stamp, and does something after the read and before its end.
+type meanwhile struct {
+	ranges.Reader
+	do func()
+}
+
+func (m meanwhile) Read(ctx context.Context, r geo.RangeID, f func(ranges.State) error) error {
+	return m.Reader.Read(ctx, r, func(s ranges.State) error {
+		err := f(s)
+		m.do()
+		return err
+	})
+}
+
+// R17: a read of a copy that ends in a range with the gate of a later epoch has no result, whatever it found, and neither
+// has a snapshot; one that ends before has.
+func TestR17ReadOfAReplacedCopy(t *testing.T) {
+	s := stamptest.New(t, "south", geo.Table)
+	id := geo.FirstRange(geo.Table)
+	gate := func(n geo.EpochNumber) {
+		g := change.Gate{Epoch: geo.Epoch{Number: n, Location: "north"}, Role: change.RoleSecondary, Open: true}
+		stamptest.Submit(t, s, id, stamptest.Gate{Account: "acct", Gate: g})
+	}
+	gate(1)
+	of := ranges.OfCopy{Reader: s, Account: "acct", Epoch: geo.Epoch{Number: 1, Location: "north"}}
+	began := 0
+	read := func(do func()) error {
+		return of.Read(t.Context(), id, func(ranges.State) error {
+			began++
+			do()
+			return nil
+		})
+	}
+	require.NoError(t, read(func() {}))
+	snap, err := ranges.Snapshot(t.Context(), of, id)
+	require.NoError(t, err)
+	require.NoError(t, snap.Close())
+
+	require.ErrorIs(t, read(func() { gate(2) }), kv.ErrBusy)
+	require.Equal(t, 2, began)
+	_, err = ranges.Snapshot(t.Context(), of, id)
+	require.ErrorIs(t, err, kv.ErrBusy)
+	of.Epoch.Number = 2
+	require.NoError(t, read(func() {}))
+	of.Reader = meanwhile{s, func() { gate(3) }}
+	require.NoError(t, read(func() {}), "it had ended")
+}
