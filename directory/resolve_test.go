@@ -114,7 +114,7 @@ func TestResolveReturnsTheLastRun(t *testing.T) {
 }
 
 // R17: a copy that is deleted after its account was read, and before its container is, has no missing container: the
-// account is read again, and says that the copy is not complete.
+// account is read again, whose copy is not complete.
 func TestR17ResolveInADeletedCopy(t *testing.T) {
 	b := newBoth(t)
 	a, err := b.north.Create(t.Context(), "acct", nil, nil)
