@@ -18,7 +18,7 @@ FUZZTIME ?= 10s
 FIGURES_DIR ?= .
 
 .DEFAULT_GOAL := help
-.PHONY: help run cluster cluster-stop build test check unit race fuzz lint fmt e2e starved sim sim-bugs stress faults slowlink hostile bench figures proto clean
+.PHONY: help run cluster cluster-stop build test check unit race fuzz lint fmt e2e starved sim sim-bugs stress faults slowlink redundancy hostile bench figures proto clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -46,9 +46,10 @@ sim: ## both locations under faults and virtual time, RUNS=100 seeds; SEED=7 rep
 sim-bugs: ## the simulator catches each planted bug
 	go test -count=1 -tags plantedbugs ./sim -v -run TestPlanted
 
-stress: ## 1000 simulated runs, 20 of each cause of a stall, and the narrow link, by hand, an hour; what they came to goes into docs/runs
+stress: ## 1000 simulated runs, 20 of each cause of a stall, the narrow link and redundancy, by hand, an hour; what they came to goes into docs/runs
 	$(MAKE) sim RUNS=1000 STALLS=20
 	$(MAKE) slowlink DURATION=2m
+	$(MAKE) redundancy
 
 e2e: build ## end-to-end tests against the real binary
 	go test -count=1 -timeout 12m $$(go list ./test/... | grep -v -e /hostile -e /starved)
@@ -59,6 +60,9 @@ faults: ## node processes killed, paused, cut off and slowed under load: DURATIO
 
 slowlink: ## node processes on a narrow, cut or half cut link, and without one range's quorum: DURATION=2m of each
 	go test -count=1 -timeout 6h ./test/slowlink -v -args -duration=$(DURATION)
+
+redundancy: ## each redundancy change under load, and the copy of 1 GiB in 100,000 blobs under kills: 10 minutes, 10 GB
+	go test -count=1 -timeout 2h ./test/redundancy -v -args -objects=100000 -rate=20000000 -writers=20 -wait=30m
 
 starved: ## antipode dev starts on a starved machine, ROUNDS=10 on new folders and as many on used ones
 	go test -count=1 -timeout 6h ./test/starved -v -args -rounds=$(ROUNDS) -nice=19

@@ -50,6 +50,8 @@ type Options struct {
 	BigWritesMax int
 	// Pause is how long a client waits after each write. Zero means that it writes at once.
 	Pause time.Duration
+	// Finish has a client whose Run ends wait for the answer of the write under way. Without it that answer is lost.
+	Finish bool
 	// OnWrite is called after each write, from any goroutine, with how long it took and how it ended;
 	// nil is not called.
 	OnWrite func(took time.Duration, a rest.Answer, err error)

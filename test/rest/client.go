@@ -45,15 +45,20 @@ type Client struct {
 // NewPathStyle returns a client of the dev account at the front end whose blob,
 // queue and table ports are portBase, +1 and +2.
 func NewPathStyle(hc *http.Client, portBase int, secondary bool) *Client {
+	return NewPathStyleOf(hc, DevAccount, portBase, secondary)
+}
+
+// NewPathStyleOf is NewPathStyle for another account with the same key.
+func NewPathStyleOf(hc *http.Client, account geo.Account, portBase int, secondary bool) *Client {
 	key, err := base64.StdEncoding.DecodeString(DevKey)
 	if err != nil {
 		panic("rest: the well-known key is not Base64: " + err.Error())
 	}
-	label := string(DevAccount)
+	label := string(account)
 	if secondary {
 		label += geo.SecondarySuffix
 	}
-	c := &Client{HTTP: hc, Base: map[geo.Service]string{}, Account: DevAccount, Key: key, Clock: clock.System{}}
+	c := &Client{HTTP: hc, Base: map[geo.Service]string{}, Account: account, Key: key, Clock: clock.System{}}
 	for i, s := range geo.Services {
 		c.Base[s] = fmt.Sprintf("http://127.0.0.1:%d/%s", portBase+i, label)
 	}

@@ -2,7 +2,6 @@ package slowlink
 
 import (
 	"context"
-	"encoding/base64"
 	"fmt"
 	"testing"
 	"time"
@@ -101,18 +100,7 @@ func lossUnderCut(t *testing.T, half cluster.Use, primary geo.Location) {
 }
 
 func (p *pair) client(name string, secondary bool) *rest.Client {
-	c := p.r.Client(name, secondary)
-	key, err := base64.StdEncoding.DecodeString(rest.DevKey)
-	require.NoError(p.t, err)
-	label := string(p.account)
-	if secondary {
-		label += geo.SecondarySuffix
-	}
-	out := &rest.Client{HTTP: c.HTTP, Base: map[geo.Service]string{}, Account: p.account, Key: key, Clock: c.Clock}
-	for s, base := range c.Base {
-		out.Base[s] = base[:len("http://127.0.0.1:")+5] + "/" + label
-	}
-	return out
+	return p.r.ClientOf(name, p.account, secondary)
 }
 
 func (p *pair) eventually(ctx context.Context, what string, ok func() bool) {

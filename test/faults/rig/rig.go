@@ -230,6 +230,18 @@ func (r *Rig) Kill(name string) error {
 	return errors.Join(c.Kill9(), r.setAbsent(name, true))
 }
 
+// Stop has a process end in order, as SIGTERM does, and returns when it is gone.
+func (r *Rig) Stop(ctx context.Context, name string) error {
+	c, err := r.child(name)
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	delete(r.running, name)
+	r.mu.Unlock()
+	return errors.Join(c.Stop(ctx), r.setAbsent(name, true))
+}
+
 // Pause stops a process where it stands, as SIGSTOP does; Resume lets it go on.
 func (r *Rig) Pause(name string) error {
 	c, err := r.child(name)
@@ -347,6 +359,11 @@ func (r *Rig) Admin(name string) *wire.Client {
 // Client is a client of the dev account at a process's front end.
 func (r *Rig) Client(name string, secondary bool) *rest.Client {
 	return rest.NewPathStyle(r.http, r.ports(name).Base, secondary)
+}
+
+// ClientOf is a client of an account that has the key of the dev account.
+func (r *Rig) ClientOf(name string, account geo.Account, secondary bool) *rest.Client {
+	return rest.NewPathStyleOf(r.http, account, r.ports(name).Base, secondary)
 }
 
 func (r *Rig) ports(name string) dev.Ports {
