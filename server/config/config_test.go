@@ -115,6 +115,7 @@ func TestNumbers(t *testing.T) {
 	const (
 		whole   = "want a whole number, from 1"
 		reserve = "write a number of bytes from 1 to 1125899906842624, or leave it out for the default of 512 MiB"
+		cache   = "write a number of bytes from 100663296 to 1099511627776, or leave it out for the default of 256 MiB"
 		rest    = "write a span of time, such as 40s, or 0s for none"
 		target  = "write a span of time above zero, such as 15m"
 		budget  = "write a number of bytes from 1 to 1125899906842624, or leave it out for the default"
@@ -122,6 +123,10 @@ func TestNumbers(t *testing.T) {
 		count   = "write 1, 3 or 5, and no more than the cluster has servers"
 	)
 	for _, c := range []struct{ line, field, value, want string }{
+		{"cache_bytes: 100663296", "", "", ""},
+		{"cache_bytes: 0", "", "", ""},
+		{"cache_bytes: 100663295", "cache_bytes", "100663295", cache},
+		{"cache_bytes: 1099511627777", "cache_bytes", "1099511627777", cache},
 		{"reserve_bytes: 1", "", "", ""},
 		{"reserve_bytes: 1125899906842624", "", "", ""},
 		{"reserve_bytes: 0", "", "", ""}, // As `cluster start` writes it: the default.

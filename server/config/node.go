@@ -29,6 +29,9 @@ type Node struct {
 	// ReserveBytes of the disk of Data stay free. With less the node takes no writes, until
 	// 512 MiB more are free. Default 512 MiB.
 	ReserveBytes uint64 `yaml:"reserve_bytes"`
+	// CacheBytes bounds what the node keeps in memory of its state, and of changes of it that are not in a table yet.
+	// Default 256 MiB.
+	CacheBytes uint64 `yaml:"cache_bytes"`
 	// NameRest is how long the name of a deleted table or container cannot be created
 	// again. Default 40s, as in the public service.
 	NameRest Duration `yaml:"name_rest"`
@@ -239,6 +242,9 @@ func (n Node) withDefaults() Node {
 	set(&n.Name, fmt.Sprintf("%s-%d", n.Location, n.ID))
 	if n.ReserveBytes == 0 {
 		n.ReserveBytes = 512 << 20
+	}
+	if n.CacheBytes == 0 {
+		n.CacheBytes = 256 << 20
 	}
 	if n.NameRest == "" {
 		n.NameRest = "40s"

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
 
 	"antipode/geo"
 	"antipode/internal/identity"
@@ -93,9 +92,6 @@ func (w *walker) admin(a Admin) {
 	}
 }
 
-// reserveBytesMax is far above any disk, and below what the arithmetic of a node overflows at.
-const reserveBytesMax = 1 << 50
-
 // validate reports all invalid fields. n has its defaults.
 func (n Node) validate(w *walker) {
 	if !identity.ValidLabel(n.Stamp) {
@@ -113,17 +109,7 @@ func (n Node) validate(w *walker) {
 	if w.need("data", n.Data, "the folder of everything that is kept, such as /var/lib/antipode") && !filepath.IsAbs(n.Data) {
 		w.bad("data", "write the whole path, from /: where the process starts must not matter")
 	}
-	// 0 is the default: that is how `cluster start` writes a field that nothing set.
-	if n.ReserveBytes > reserveBytesMax {
-		w.bad("reserve_bytes", fmt.Sprintf("write a number of bytes from 1 to %d, or leave it out for the default of 512 MiB", uint64(reserveBytesMax)))
-	}
-	if rest, err := time.ParseDuration(string(n.NameRest)); err != nil || rest < 0 {
-		w.bad("name_rest", "write a span of time, such as 40s, or 0s for none")
-	}
-	if target, err := time.ParseDuration(string(n.RPOTarget)); err != nil || target <= 0 {
-		w.bad("rpo_target", "write a span of time above zero, such as 15m")
-	}
-	n.validateOutbox(w)
+	n.validateBounds(w)
 	n.validateListen(w)
 	w.admin(n.Admin)
 	w.zones(n.Zones)
@@ -132,21 +118,6 @@ func (n Node) validate(w *walker) {
 	n.validatePair(w)
 	w.tls(n.TLS)
 	n.validateNATS(w)
-}
-
-// validateOutbox checks the budget of the outbox, and the rate of a bootstrap. 0 is the default, as of reserve_bytes.
-func (n Node) validateOutbox(w *walker) {
-	for _, f := range []struct {
-		field string
-		value uint64
-	}{{"outbox_bytes", n.OutboxBytes}, {"outbox_account_bytes", n.OutboxAccountBytes}, {"bootstrap_bytes_per_second", n.BootstrapBytesPerSecond}} {
-		if f.value > reserveBytesMax {
-			w.bad(f.field, fmt.Sprintf("write a number of bytes from 1 to %d, or leave it out for the default", uint64(reserveBytesMax)))
-		}
-	}
-	if age, err := time.ParseDuration(string(n.OutboxAge)); err != nil || age <= 0 {
-		w.bad("outbox_age", "write a span of time above zero, such as 72h")
-	}
 }
 
 func (n Node) validateListen(w *walker) {

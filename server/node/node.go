@@ -30,10 +30,8 @@ import (
 	"antipode/stamp/transport"
 )
 
-// Caches and bounds of a node process. Pebble takes the memtables out of the cache's bytes:
-// up to 80 MiB while they flush.
+// Bounds of a node process.
 const (
-	cacheBytes  = 256 << 20
 	filesMax    = 2048
 	streamBytes = 1 << 30
 )
@@ -82,7 +80,7 @@ func Open(o Options) (_ *Node, err error) {
 	c := o.Config
 	n := &Node{
 		o: o, id: c.ID, peers: map[geo.NodeID]config.Peer{}, link: link.New(),
-		shared: state.NewShared(cacheBytes, filesMax), registry: metrics.NewRegistry(),
+		shared: state.NewShared(int64(c.CacheBytes), filesMax), registry: metrics.NewRegistry(),
 	}
 	for _, p := range c.Peers {
 		n.peers[p.ID] = p

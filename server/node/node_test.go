@@ -40,7 +40,7 @@ func alone(t *testing.T, ca identitytest.Authority) config.Node {
 	at := func(i int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(free[i])) }
 	away := []string{nobody}
 	return config.Node{
-		Stamp: "prod", ID: 1, Name: "north-1", Location: "north", Data: data, NameRest: "0s", Zones: []geo.Zone{geo.LocalZone},
+		Stamp: "prod", ID: 1, Name: "north-1", Location: "north", Data: data, CacheBytes: 96 << 20, NameRest: "0s", Zones: []geo.Zone{geo.LocalZone},
 		Listen: config.Listen{Node: at(0), Blob: at(1), Queue: at(2), Table: at(3), Hop: at(4), Admin: at(5)},
 		Admin:  config.Admin{TokenFile: filepath.Join(data, "admin-token")},
 		Pair:   config.Pair{Location: "south", Hops: away, Nodes: away, NATS: away},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"antipode/server/config"
 	"antipode/test/devproc"
 	"antipode/test/faults/rig"
 )
@@ -24,6 +25,10 @@ const (
 // How long: `make slowlink` sets it.
 var duration = flag.Duration("duration", 3*time.Second, "how long each of the faults lasts")
 
+// cacheBytes is the cache of a node's state, the least there may be: it fills up in any case, and what grows beside it is
+// what the bound on memory is about.
+const cacheBytes = 96 << 20
+
 // strict reports whether times and memory are to be what is promised of them. The short form, beside other
 // tests, shows the figures alone.
 func strict() bool { return *duration >= time.Minute }
@@ -38,7 +43,9 @@ func start(t *testing.T) *rig.Rig {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), startWait)
 	defer cancel()
-	r, err := rig.Start(ctx, rig.Options{Binary: devproc.Binary(), Dir: t.TempDir()})
+	r, err := rig.Start(ctx, rig.Options{
+		Binary: devproc.Binary(), Dir: t.TempDir(), Configure: func(c *config.Node) { c.CacheBytes = cacheBytes },
+	})
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		err := r.Check()

@@ -1,0 +1,49 @@
+package config
+
+import (
+	"fmt"
+	"time"
+)
+
+// reserveBytesMax is far above any disk, and below what the arithmetic of a node overflows at.
+const reserveBytesMax = 1 << 50
+
+// cacheBytesMin leaves something beside the memtables, which Pebble takes out of the cache's bytes: up to 80 MiB while
+// they flush.
+const (
+	cacheBytesMin = 96 << 20
+	cacheBytesMax = 1 << 40
+)
+
+// validateBounds checks sizes and times. 0 is the default: that is how `cluster start` writes a field that nothing
+// set.
+func (n Node) validateBounds(w *walker) {
+	if n.ReserveBytes > reserveBytesMax {
+		w.bad("reserve_bytes", fmt.Sprintf("write a number of bytes from 1 to %d, or leave it out for the default of 512 MiB", uint64(reserveBytesMax)))
+	}
+	if n.CacheBytes != 0 && (n.CacheBytes < cacheBytesMin || n.CacheBytes > cacheBytesMax) {
+		w.bad("cache_bytes", fmt.Sprintf("write a number of bytes from %d to %d, or leave it out for the default of 256 MiB", uint64(cacheBytesMin), uint64(cacheBytesMax)))
+	}
+	if rest, err := time.ParseDuration(string(n.NameRest)); err != nil || rest < 0 {
+		w.bad("name_rest", "write a span of time, such as 40s, or 0s for none")
+	}
+	if target, err := time.ParseDuration(string(n.RPOTarget)); err != nil || target <= 0 {
+		w.bad("rpo_target", "write a span of time above zero, such as 15m")
+	}
+	n.validateOutbox(w)
+}
+
+// validateOutbox checks the budget of the outbox, and the rate of a bootstrap.
+func (n Node) validateOutbox(w *walker) {
+	for _, f := range []struct {
+		field string
+		value uint64
+	}{{"outbox_bytes", n.OutboxBytes}, {"outbox_account_bytes", n.OutboxAccountBytes}, {"bootstrap_bytes_per_second", n.BootstrapBytesPerSecond}} {
+		if f.value > reserveBytesMax {
+			w.bad(f.field, fmt.Sprintf("write a number of bytes from 1 to %d, or leave it out for the default", uint64(reserveBytesMax)))
+		}
+	}
+	if age, err := time.ParseDuration(string(n.OutboxAge)); err != nil || age <= 0 {
+		w.bad("outbox_age", "write a span of time above zero, such as 72h")
+	}
+}
