@@ -29,7 +29,8 @@ const (
 	imageBytesMax   = 128 << 10
 	imagePayloadMax = 8 << 20
 	// imageAheadMax is how many bytes of records of the account, and imageAheadPayloadMax how many of payload, may wait
-	// in the outbox before a step waits for the other location: an image must not pass the outbox's budget (R18).
+	// in the outbox before a step waits for the other location: an image must not pass the outbox's budget (R18). Where
+	// clients alone keep as much on its way, a step follows each time that so much was acknowledged.
 	imageAheadMax        = 4 << 20
 	imageAheadPayloadMax = 64 << 20
 )
@@ -103,7 +104,7 @@ func (c *image) Evaluate(tx *ranges.Tx) error {
 		c.out = ranges.ImageStep{Image: m, Applied: c.applied(tx, m)}
 		return nil
 	}
-	if isAhead(tx.Waiting(c.account)) {
+	if isAhead(tx.Waiting(c.account)) && !isAhead(tx.AckedSinceImage(c.account)) {
 		c.out = ranges.ImageStep{Image: m, Held: true}
 		return nil
 	}

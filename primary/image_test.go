@@ -235,6 +235,46 @@ func TestR17ImageIsHeld(t *testing.T) {
 	require.EqualValues(t, 1, w.step().Image.Copied.Rows)
 }
 
+// R17: clients that always keep more on its way than an image may do not stop it: a step follows whenever as much was
+// acknowledged. While nothing is, it waits.
+func TestR17ImageBesideBusyClients(t *testing.T) {
+	w := newImaged(t)
+	const rows = 4
+	for n := range rows {
+		w.set(w.partition("t", n), string(bytes.Repeat([]byte("x"), 1<<20)), 1)
+	}
+	w.gate(2, true)
+	busy := w.partition("busy", 0)
+	ship := geo.Stream{Account: "acct", Epoch: w.epoch, Range: geo.FirstRange(geo.Table), Lane: busy.Lane()}
+	value := string(bytes.Repeat([]byte("y"), 1<<20))
+	write := func(mib int) {
+		for range mib {
+			w.set(busy, value, 1)
+		}
+	}
+	acknowledge := func(records geo.Seq) {
+		stamptest.Submit(t, w.stamp, ship.Range, does(func(tx *ranges.Tx) {
+			require.NoError(t, tx.Trim(ship, tx.Acknowledged(ship)+records))
+		}))
+	}
+	write(10)
+	require.True(t, w.step().Held)
+	steps := 0
+	for round := 0; steps < rows; round++ {
+		require.Less(t, round, 20)
+		write(2)
+		acknowledge(2)
+		if !w.step().Held {
+			steps++
+			require.True(t, w.step().Held, "one step each time")
+		}
+	}
+	write(10)
+	for range 5 {
+		require.True(t, w.step().Held)
+	}
+}
+
 // R18: payload that waits counts too. It may be large where the records that name it are small.
 func TestR18ImageIsHeldByPayload(t *testing.T) {
 	require.False(t, isAhead(change.Volume{Bytes: imageAheadMax, Payload: imageAheadPayloadMax}))

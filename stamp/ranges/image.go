@@ -48,6 +48,7 @@ func imageIn(g kv.Getter, key []byte) (change.Image, error) {
 // SetImage stages how far the image of an account's rows is.
 func (tx *Tx) SetImage(a geo.Account, m change.Image) {
 	tx.b.Image(a, m)
+	delete(tx.r.imaged, a)
 	k := string(keys.Image(tx.Range(), a))
 	save(tx, tx.r.overlay, k)
 	tx.r.overlay[k] = overlayValue{value: change.AppendImage(nil, m), group: tx.g.id}
@@ -66,6 +67,27 @@ func (m *Machine) applyImage(batch *state.Batch, body []byte) error {
 // it have left the outbox.
 func (tx *Tx) Acknowledged(s geo.Stream) geo.Seq { return tx.r.Machine.Trimmed(s) }
 
+// imaged is what the other location had acknowledged of an account in an epoch, at the last step of its image.
+type imaged struct {
+	epoch geo.Epoch
+	acked change.Volume
+}
+
+// AckedSinceImage returns what the other location has acknowledged of an account's present streams since the last
+// SetImage, or the first call after it in this process.
+func (tx *Tx) AckedSinceImage(a geo.Account) change.Volume {
+	now := imaged{epoch: tx.Gate(a).Epoch}
+	now.acked, _ = tx.r.Machine.volumes(a, now.epoch)
+	since, known := tx.r.imaged[a]
+	if !known || since.epoch != now.epoch {
+		if tx.r.imaged == nil {
+			tx.r.imaged = map[geo.Account]imaged{}
+		}
+		tx.r.imaged[a], since = now, now
+	}
+	return change.Volume{Bytes: now.acked.Bytes - since.acked.Bytes, Payload: now.acked.Payload - since.acked.Payload}
+}
+
 // Waiting returns what the outbox holds of an account's present streams, that of groups in flight not
 // included.
 func (tx *Tx) Waiting(a geo.Account) change.Volume {
@@ -73,15 +95,21 @@ func (tx *Tx) Waiting(a geo.Account) change.Volume {
 }
 
 // Waiting returns what the outbox holds of an account's streams of an epoch.
-func (m *Machine) Waiting(a geo.Account, e geo.Epoch) (v change.Volume) {
+func (m *Machine) Waiting(a geo.Account, e geo.Epoch) change.Volume {
+	acked, all := m.volumes(a, e)
+	return change.Volume{Bytes: all.Bytes - acked.Bytes, Payload: all.Payload - acked.Payload}
+}
+
+// volumes returns what the other location has acknowledged of an account's streams of an epoch, and all that they had.
+func (m *Machine) volumes(a geo.Account, e geo.Epoch) (acked, all change.Volume) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	for lane := range geo.Lane(geo.LaneCount) {
 		trimmed, head := m.outbox.Ends(geo.Stream{Account: a, Epoch: e, Range: m.id, Lane: lane})
-		v.Bytes += head.Bytes - trimmed.Bytes
-		v.Payload += head.Payload - trimmed.Payload
+		acked = change.Volume{Bytes: acked.Bytes + trimmed.Bytes, Payload: acked.Payload + trimmed.Payload}
+		all = change.Volume{Bytes: all.Bytes + head.Bytes, Payload: all.Payload + head.Payload}
 	}
-	return v
+	return acked, all
 }
 
 // Rows calls f for the rows of [from, end) as this command sees them, in the order of their keys, until

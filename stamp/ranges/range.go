@@ -142,7 +142,8 @@ type Range struct {
 	last       geo.Timestamp
 	lastClosed time.Duration
 	viewAt     time.Duration
-	clock      clockState // see clock.go
+	clock      clockState             // see clock.go
+	imaged     map[geo.Account]imaged // see Tx.AckedSinceImage
 
 	feed outbox.Feed
 }
