@@ -28,8 +28,9 @@ import (
 
 // Images makes the images of accounts; package primary implements it.
 type Images interface {
-	// SizeOfRow returns what a row adds to the size of an image.
-	SizeOfRow(key, value []byte) (change.ImageSize, error)
+	// CountRows returns what the next rows of an account add to the size of its image in the range of a service, from a
+	// key on, nil for the first; next is nil at the end.
+	CountRows(ctx context.Context, s geo.Service, a geo.Account, from []byte) (size change.ImageSize, next []byte, err error)
 	// BeginImage commits that the image of an account in the range of a service begins, and what was counted there.
 	// One that has begun in the epoch stays as it is.
 	BeginImage(ctx context.Context, s geo.Service, a geo.Account, e geo.Epoch, counted change.ImageSize) error

@@ -2,7 +2,6 @@ package directory
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -10,18 +9,16 @@ import (
 	"antipode/geo"
 	"antipode/services/catalog"
 	"antipode/stamp/change"
-	"antipode/stamp/keys"
 )
 
-// Before the images of an account begin, its rows are counted in all ranges, so that there is a total to show. The
-// count goes in short turns, each over a new state of the range: clients write meanwhile, and writes of the part
-// that was counted are not in it. It is not durable. After a restart, or in another process, it begins again, for
-// the ranges whose image has not begun.
+// Before the images of an account begin, its rows are counted in all ranges, by their leaders, so that there is a
+// total to show. The count goes in short steps, each over a new state of the range: clients write meanwhile, and writes
+// of the part that was counted are not in it. It is not durable. After a restart, or in another process, it begins
+// again, for the ranges whose image has not begun.
 
-// The bounds of a turn, and the pause after it.
+// countStepsMax bounds the steps of a turn, countPause is the pause after it.
 const (
-	countRowsMax  = 16 << 10
-	countBytesMax = 4 << 20
+	countStepsMax = 64
 	countPause    = 20 * time.Millisecond
 )
 
@@ -93,52 +90,23 @@ func (d *Directory) count(ctx context.Context, a catalog.Account) (again time.Du
 		return bootstrapWaits, nil
 	}
 	defer d.counts.giveBack(a.Name, have)
-	for rows := uint64(0); len(have.left) > 0 && rows < countRowsMax; {
-		turn, err := d.countTurn(ctx, a.Name, have)
-		if err != nil {
-			return 0, err
-		}
-		if have.from != nil {
+	for steps := 0; len(have.left) > 0; {
+		if steps++; steps > countStepsMax {
 			return countPause, nil
 		}
-		if err := d.images.BeginImage(ctx, have.left[0], a.Name, have.epoch, have.sum); err != nil {
+		size, next, err := d.images.CountRows(ctx, have.left[0], a.Name, have.from)
+		if err != nil {
 			return 0, err
 		}
-		rows += turn.Rows
-		have.left = have.left[1:]
+		have.from, have.sum = next, have.sum.Add(size)
+		if next != nil {
+			continue
+		}
+		if err := d.images.BeginImage(ctx, have.left[0], a.Name, have.epoch, have.sum); err != nil {
+			have.sum = change.ImageSize{}
+			return 0, err
+		}
+		have.sum, have.left = change.ImageSize{}, have.left[1:]
 	}
 	return bootstrapNext, nil
-}
-
-// countTurn adds the next rows of the first range that is left.
-func (d *Directory) countTurn(ctx context.Context, name geo.Account, c *counting) (turn change.ImageSize, err error) {
-	s := c.left[0]
-	snap, err := d.snapshot(ctx, s)
-	if err != nil {
-		return turn, err
-	}
-	defer func() { err = errors.Join(err, snap.Close()) }()
-	prefix := keys.AppendAccount(nil, s, name)
-	from := c.from
-	if from == nil {
-		from, c.sum = prefix, change.ImageSize{}
-	}
-	it, err := snap.Scan(from, keys.PrefixEnd(prefix))
-	if err != nil {
-		return turn, err
-	}
-	defer func() { err = errors.Join(err, it.Close()) }()
-	for it.Next() {
-		if turn.Rows >= countRowsMax || turn.Bytes >= countBytesMax {
-			c.from, c.sum = slices.Clone(it.Key()), c.sum.Add(turn)
-			return turn, nil
-		}
-		row, err := d.images.SizeOfRow(it.Key(), it.Value())
-		if err != nil {
-			return turn, err
-		}
-		turn = turn.Add(row)
-	}
-	c.from, c.sum = nil, c.sum.Add(turn)
-	return turn, nil
 }

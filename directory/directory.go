@@ -136,7 +136,7 @@ func (d *Directory) Accounts(ctx context.Context) ([]*catalog.Account, error) {
 // list lists the accounts of the catalog that keep returns true for. Only the snapshot is taken
 // under the lease (R5); the walk may take until ctx ends.
 func (d *Directory) list(ctx context.Context, keep func(*catalog.Account) bool) ([]*catalog.Account, error) {
-	snap, err := d.snapshot(ctx, geo.Catalog)
+	snap, err := ranges.Snapshot(ctx, d.stamp, geo.FirstRange(geo.Catalog))
 	if err != nil {
 		return nil, err
 	}
@@ -145,11 +145,6 @@ func (d *Directory) list(ctx context.Context, keep func(*catalog.Account) bool) 
 		return nil, err
 	}
 	return slices.DeleteFunc(out, func(a *catalog.Account) bool { return !keep(a) }), nil
-}
-
-// snapshot returns a state of the range of a service: see ranges.Snapshot.
-func (d *Directory) snapshot(ctx context.Context, s geo.Service) (kv.Snapshot, error) {
-	return ranges.Snapshot(ctx, d.stamp, geo.FirstRange(s))
 }
 
 // version returns the version of the catalog's data, 0 while that is changed.

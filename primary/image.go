@@ -59,15 +59,6 @@ func (p *Primary) BeginImage(ctx context.Context, s geo.Service, a geo.Account, 
 	return p.submit(ctx, s, &image{service: s, account: a, epoch: e, counted: &counted})
 }
 
-// SizeOfRow returns what a row adds to the size of an image. For bytes that are no row it returns an error.
-func (p *Primary) SizeOfRow(key, value []byte) (change.ImageSize, error) {
-	r, err := rowOf(key, value, true)
-	if err != nil {
-		return change.ImageSize{}, err
-	}
-	return sizeOf(key, r), nil
-}
-
 // image is the command of a step.
 type image struct {
 	service geo.Service

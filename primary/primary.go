@@ -121,6 +121,7 @@ func Commands() ranges.Commands {
 		kindCloseGeneration: func(body []byte) (ranges.Portable, error) { return closeGeneration{body}, nil },
 		kindRepair:          parseRepair,
 		kindImage:           parseImage,
+		kindCount:           parseCount,
 	}
 }
 

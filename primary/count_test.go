@@ -1,0 +1,46 @@
+package primary
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"antipode/geo"
+	"antipode/stamp/change"
+)
+
+// R17: rows are counted in steps as short as those of an image, each row once, at the leader of the range, and those of
+// other accounts are not. A count changes nothing, and crosses between nodes as it is.
+func TestR17CountIsBounded(t *testing.T) {
+	w := newImaged(t)
+	for n := range 3 {
+		for r := range 100 {
+			w.set(w.partition("t", n), "value", r)
+		}
+	}
+	p := w.partition("t", 1)
+	p.Account = "acctt"
+	w.set(p, "of another account", 1)
+	before := w.rows()
+	var rows []uint64
+	var sum change.ImageSize
+	for from := []byte(nil); len(rows) == 0 || from != nil; {
+		sent, err := parseCount((&count{body: countBody{Account: "acct", Service: geo.Table, From: from}}).Encode())
+		require.NoError(t, err)
+		require.NoError(t, w.stamp.Submit(t.Context(), geo.FirstRange(geo.Table), sent))
+		here := &count{}
+		require.NoError(t, here.DecodeResult(sent.EncodeResult()))
+		size, next, err := w.primary.CountRows(t.Context(), geo.Table, "acct", from)
+		require.NoError(t, err)
+		require.Equal(t, countOut{size, next}, here.out)
+		rows, sum, from = append(rows, size.Rows), sum.Add(size), next
+	}
+	require.Equal(t, []uint64{256, 44}, rows)
+	require.Greater(t, sum.Bytes, uint64(300*len("value")))
+	require.Equal(t, before, w.rows())
+	for _, bad := range []string{"", "1", `{"Account":"A"}`} {
+		_, err := parseCount([]byte(bad))
+		require.ErrorIs(t, err, errCount)
+	}
+	require.ErrorIs(t, (&count{}).DecodeResult([]byte("x")), errCount)
+}
