@@ -256,7 +256,8 @@ func (c *apply) disposition(tx *ranges.Tx, r *change.Record) (disposition, error
 		return disposition{}, err
 	}
 	if gate.Epoch.Compare(r.Epoch) < 0 || gate.Epoch == r.Epoch && !gate.Open {
-		d.wait, c.last = true, d
+		d.wait = true
+		c.last = d
 		return d, nil
 	}
 	found, err := catalog.Lookup(c.catalog, p.Service, p.Account, p.Container)
