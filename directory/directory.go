@@ -56,13 +56,17 @@ type Directory struct {
 	rate uint64
 	// life is how long a reservation holds.
 	life time.Duration
-	// wait is clock.Wait: how a call pauses that waits for the other location.
-	wait func(context.Context, time.Duration) error
+	// wait is clock.Wait: how a call pauses that waits for the other location. within is context.WithTimeout: how long
+	// it waits at most.
+	wait   func(context.Context, time.Duration) error
+	within func(context.Context, time.Duration) (context.Context, context.CancelFunc)
 }
 
 // NewDirectory returns the directory of a stamp. SetPeer must follow.
 func NewDirectory(s Stamp, other geo.Location) *Directory {
-	return &Directory{stamp: s, other: other, life: reservationLife, wait: clock.Wait, clock: clock.System{}}
+	return &Directory{
+		stamp: s, other: other, life: reservationLife, wait: clock.Wait, within: context.WithTimeout, clock: clock.System{},
+	}
 }
 
 // SetPeer sets the directory of the other location.
@@ -74,6 +78,13 @@ func (d *Directory) SetImages(i Images) { d.images = i }
 // SetPace sets the clock that paces bootstraps, in place of the system's, and the rate of those that are begun without
 // one, 0 for no bound.
 func (d *Directory) SetPace(c clock.Clock, rate uint64) { d.clock, d.rate = c, rate }
+
+// SetTime sets how calls let time pass, in place of clock.Wait and context.WithTimeout.
+func (d *Directory) SetTime(
+	wait func(context.Context, time.Duration) error, within func(context.Context, time.Duration) (context.Context, context.CancelFunc),
+) {
+	d.wait, d.within = wait, within
+}
 
 // Account reads an account from this location's catalog. It returns AccountNotFound if the account
 // does not exist or is not complete. The result is shared and must not be changed.

@@ -65,7 +65,7 @@ func (d *Directory) resumeNow(ctx context.Context, a *catalog.Account) error {
 	if a.Operation == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, operationWait)
+	ctx, cancel := d.within(ctx, operationWait)
 	defer cancel()
 	for {
 		again, err := d.resume(ctx, *a)

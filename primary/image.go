@@ -1,6 +1,7 @@
 package primary
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -35,9 +36,20 @@ const (
 	imageAheadPayloadMax = 64 << 20
 )
 
+// ImageBounds bound an image more narrowly than production does, for tests with little data.
+type ImageBounds struct {
+	// Rows bounds a step. Zero means 256.
+	Rows int `json:",omitempty"`
+	// Ahead is how many bytes, of records or of payload, may wait before a step waits. Zero means 4 MiB, and 64 MiB of
+	// payload.
+	Ahead uint64 `json:",omitempty"`
+}
+
+func (b ImageBounds) rows() int { return cmp.Or(b.Rows, imageRowsMax) }
+
 // isAhead reports whether enough waits for the other location.
-func isAhead(v change.Volume) bool {
-	return v.Bytes > imageAheadMax || v.Payload > imageAheadPayloadMax
+func (b ImageBounds) isAhead(v change.Volume) bool {
+	return v.Bytes > cmp.Or(b.Ahead, imageAheadMax) || v.Payload > cmp.Or(b.Ahead, imageAheadPayloadMax)
 }
 
 // errImageEpoch: the account is not shipped from here in the epoch of the image.
@@ -48,7 +60,7 @@ var errImageEpoch = storageerr.ServerBusy.Saying("the range does not ship the ac
 // run at the same time. An image that has not begun is left as it is: see BeginImage. A step ends at bytesMax bytes of
 // rows and payload, if that is not 0, but takes a row at least.
 func (p *Primary) StepImage(ctx context.Context, s geo.Service, a geo.Account, e geo.Epoch, bytesMax uint64) (ranges.ImageStep, error) {
-	cmd := &image{service: s, account: a, epoch: e, bytesMax: bytesMax}
+	cmd := &image{service: s, account: a, epoch: e, bytesMax: bytesMax, bounds: p.Images}
 	err := p.submit(ctx, s, cmd)
 	return cmd.out, err
 }
@@ -67,6 +79,7 @@ type image struct {
 	// counted begins the image with this total; nil goes on with it.
 	counted  *change.ImageSize
 	bytesMax uint64
+	bounds   ImageBounds
 	out      ranges.ImageStep
 }
 
@@ -95,7 +108,7 @@ func (c *image) Evaluate(tx *ranges.Tx) error {
 		c.out = ranges.ImageStep{Image: m, Applied: c.applied(tx, m)}
 		return nil
 	}
-	if isAhead(tx.Waiting(c.account)) && !isAhead(tx.AckedSinceImage(c.account)) {
+	if c.bounds.isAhead(tx.Waiting(c.account)) && !c.bounds.isAhead(tx.AckedSinceImage(c.account)) {
 		c.out = ranges.ImageStep{Image: m, Held: true}
 		return nil
 	}
@@ -166,7 +179,7 @@ func (c *image) copy(tx *ranges.Tx, m *change.Image) error {
 
 // full reports whether a step takes no more rows.
 func (c *image) full(step change.ImageSize) bool {
-	return step.Rows >= imageRowsMax || step.Bytes >= imageBytesMax || step.Payload >= imagePayloadMax ||
+	return step.Rows >= uint64(c.bounds.rows()) || step.Bytes >= imageBytesMax || step.Payload >= imagePayloadMax ||
 		c.bytesMax > 0 && step.Bytes+step.Payload >= c.bytesMax
 }
 
@@ -209,11 +222,12 @@ type imageBody struct {
 	Epoch    geo.Epoch
 	Counted  *change.ImageSize `json:",omitempty"`
 	BytesMax uint64            `json:",omitempty"`
+	ImageBounds
 }
 
 // Encode implements ranges.Portable.
 func (c *image) Encode() []byte {
-	b, _ := json.Marshal(imageBody{c.account, c.service, c.epoch, c.counted, c.bytesMax}) // It has no value that JSON lacks.
+	b, _ := json.Marshal(imageBody{c.account, c.service, c.epoch, c.counted, c.bytesMax, c.bounds}) // It has no value that JSON lacks.
 	return b
 }
 
@@ -225,7 +239,9 @@ func parseImage(b []byte) (ranges.Portable, error) {
 	if !body.Account.Valid() {
 		return nil, fmt.Errorf("%w: account %q", errImage, body.Account)
 	}
-	return &image{account: body.Account, service: body.Service, epoch: body.Epoch, counted: body.Counted, bytesMax: body.BytesMax}, nil
+	return &image{
+		account: body.Account, service: body.Service, epoch: body.Epoch, counted: body.Counted, bytesMax: body.BytesMax, bounds: body.ImageBounds,
+	}, nil
 }
 
 // EncodeResult implements ranges.Portable.

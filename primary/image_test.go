@@ -277,9 +277,12 @@ func TestR17ImageBesideBusyClients(t *testing.T) {
 
 // R18: payload that waits counts too. It may be large where the records that name it are small.
 func TestR18ImageIsHeldByPayload(t *testing.T) {
-	require.False(t, isAhead(change.Volume{Bytes: imageAheadMax, Payload: imageAheadPayloadMax}))
-	require.True(t, isAhead(change.Volume{Bytes: imageAheadMax + 1}))
-	require.True(t, isAhead(change.Volume{Payload: imageAheadPayloadMax + 1}))
+	var b ImageBounds
+	require.False(t, b.isAhead(change.Volume{Bytes: imageAheadMax, Payload: imageAheadPayloadMax}))
+	require.True(t, b.isAhead(change.Volume{Bytes: imageAheadMax + 1}))
+	require.True(t, b.isAhead(change.Volume{Payload: imageAheadPayloadMax + 1}))
+	b.Ahead = 10
+	require.True(t, b.isAhead(change.Volume{Payload: 11}))
 	w := newImaged(t)
 	w.gate(2, true)
 	chunk := extent.NewRef(extent.ChunkID{1}, []byte("payload"))

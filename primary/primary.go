@@ -17,6 +17,8 @@ import (
 type Primary struct {
 	stamp ranges.Submitter
 	late  atomic.Pointer[lateness] // nil as long as nothing was late
+	// Images are the bounds of images that begin here. The zero value is that of production.
+	Images ImageBounds
 }
 
 // New returns the write role over a stamp.

@@ -83,8 +83,12 @@ func (l *location) underLease(id geo.RangeID, f func(*member, *ranges.Range)) {
 func (s *Sim) checkSync(a *account, svc geo.Service, m *member, catalog *ranges.Range) {
 	l, own := a.home.far, m.n.Range(geo.FirstRange(svc))
 	got, seen := replication(a, svc, own, catalog).At(m.clock.Now()), a.synced[svc]
-	if seen.live = got.Known(); !seen.live {
+	epoch, whole := s.shows(a, catalog)
+	if seen.live = whole && got.Known(); !seen.live {
 		return
+	}
+	if seen.epoch != epoch {
+		seen.epoch, seen.lastSync = epoch, 0
 	}
 	s.counts.SyncChecked++
 	if got.LastSync != seen.lastSync {
@@ -101,7 +105,7 @@ func (s *Sim) checkSync(a *account, svc geo.Service, m *member, catalog *ranges.
 		h := a.home.history[id]
 		cursors := l.history[id].m.cursors
 		for _, st := range slices.SortedFunc(maps.Keys(h.sent), geo.Stream.Compare) {
-			if st.Account != a.name {
+			if st.Account != a.name || st.Epoch != epoch {
 				continue
 			}
 			want := h.promisedBy(st, got.LastSync)
@@ -113,6 +117,7 @@ func (s *Sim) checkSync(a *account, svc geo.Service, m *member, catalog *ranges.
 			seen.checked[st] = max(seen.checked[st], want)
 		}
 	}
+	s.checkCopied(a, svc, got.LastSync)
 }
 
 // replication is what Get Service Stats answers at the secondary of an account, from the range
@@ -169,9 +174,17 @@ func (s *Sim) drain() {
 // undrained returns what has not arrived yet, "" for nothing.
 func (s *Sim) undrained(target geo.Timestamp) string {
 	for _, a := range s.accounts {
+		if why := s.unmoved(a); why != "" {
+			return why
+		}
+		if !a.hasCopy() {
+			continue
+		}
 		for _, svc := range used {
 			if missing, stopped := s.stopped(a, svc); missing != "" {
 				return missing
+			} else if stopped && s.moves != nil {
+				return fmt.Sprintf("the copy of %s cannot go on", a.name)
 			} else if stopped {
 				continue
 			}
@@ -273,7 +286,7 @@ func (m *member) lookAt(id geo.RangeID) {
 			s.fail(err)
 			return
 		}
-		if p.Service == geo.Catalog || s.container(p).deleted {
+		if p.Service == geo.Catalog || s.container(p).deleted || !m.readable(p) {
 			continue
 		}
 		s.look(m, p)

@@ -164,7 +164,8 @@ func (s *Sim) comparable(rows map[string]string) map[string]string {
 		if err != nil {
 			s.fail(err)
 		}
-		if p.Service != geo.Catalog && s.container(p).deleted || s.inStopped(p) {
+		moved := s.moves != nil && (p == catalog.AccountPartition(p.Account) || !s.account(p.Account).hasCopy()) // See unmoved.
+		if p.Service != geo.Catalog && s.container(p).deleted || moved || s.inStopped(p) {
 			delete(rows, k)
 		}
 	}

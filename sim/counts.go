@@ -35,6 +35,13 @@ type Counts struct {
 	// FellOut are streams of accounts that fell out of the outbox's budget.
 	FellOut uint64
 
+	// Calls between the directories of the locations that were lost, or came twice. Bootstraps that ended, began
+	// again in a later epoch before they had ended, and gave way to a change to LRS; copies that were made again;
+	// changes to LRS that ended; changes between GRS and RA-GRS. ImageRecord are records of images, CopyWiped spans
+	// of copies that were deleted; BootstrapSeen and CopyRefused questions to secondaries while a copy was made.
+	CallLost, CallDoubled, Bootstrapped, BootstrapAgain, BootstrapLeft, Rebuild, Left, Relabeled uint64
+	ImageRecord, CopyWiped, BootstrapSeen, CopyRefused                                           uint64
+
 	// What they caused: streams with a hole, records that came again and were dropped,
 	// records that had to wait for their table or were skipped with it, pulls of records
 	// and of full closed records, changes of a range's leader, replicas that left the

@@ -29,7 +29,9 @@
 // is cut or slow, and a stream that loses, doubles, swaps, holds back, refuses and forgets. Small
 // budgets of the log turn many absences into a range snapshot. In some runs an operator recovers a range of
 // tables or blobs with a loss (R4): see recovery. What that costs either location follows from the
-// histories: see loss. In others the outbox has a small budget, so that accounts fall out of it (R18).
+// histories: see loss. In others the outbox has a small budget, so that accounts fall out of it (R18). In most runs
+// operators change the redundancy of accounts, which may begin as LRS, and have copies made again, by the production
+// code (R17): see moves, desk, copies.
 //
 // Run takes one seed to its end. While it runs it checks everything that the replicas apply
 // against the promises of DESIGN section 9, and ends with the first broken one: see the errors of
@@ -51,7 +53,7 @@
 //
 // Limits: no account is moved; chunks are short, and none is collected; the state is
 // damaged only while its node is down, and its fsyncs do not fail; one range of a run is recovered with a
-// loss, and never the catalog; the scrub leaves out the tables of the state, which its own goroutines
+// loss, and never the catalog, and in such a run copies are made again after the faults alone: see startMoves; the scrub leaves out the tables of the state, which its own goroutines
 // write; time stands still within a pass, but for nodes killed in it, and so while a follower fetches a
 // chunk.
 package sim

@@ -12,7 +12,6 @@ import (
 	"antipode/stamp/change"
 	"antipode/stamp/cursor"
 	"antipode/stamp/keys"
-	"antipode/stamp/kv"
 	"antipode/stamp/ranges"
 )
 
@@ -45,6 +44,8 @@ type history struct {
 	promised geo.Timestamp
 	// newest is the last write of each partition that took effect.
 	newest map[string]int
+	// commits are all of them.
+	commits map[string][]commit
 	// touched are the partitions that the group under way changed.
 	touched []string
 	// twins are the blobs of this location's accounts, by partition.
@@ -57,7 +58,7 @@ type history struct {
 func newHistory(l *location, svc geo.Service) *history {
 	return &history{
 		s: l.s, l: l, id: geo.FirstRange(svc), svc: svc, m: newModel(), sent: map[geo.Stream][]sent{},
-		newest: map[string]int{}, versions: map[string]map[uint64]bool{}, twins: map[string]*blobTwin{},
+		newest: map[string]int{}, commits: map[string][]commit{}, versions: map[string]map[uint64]bool{}, twins: map[string]*blobTwin{},
 		loss: loss{ghosts: map[geo.Hash]bool{}, revived: map[geo.Hash]bool{}, received: map[geo.Stream]geo.Seq{}},
 	}
 }
@@ -121,8 +122,11 @@ func (h *history) take(a ranges.Applied) {
 			h.s.fail(err)
 			return
 		}
-		h.s.checkWhole(string(h.l.name), p, h.m.parts[part])
+		if h.l.whole(h.s.account(p.Account)) {
+			h.s.checkWhole(string(h.l.name), p, h.m.parts[part])
+		}
 	}
+	h.tookAccounts()
 }
 
 func (h *history) check(kind change.PartKind, body []byte, index uint64) error {
@@ -209,7 +213,9 @@ func (h *history) checkChange(r *change.Record, body []byte, index uint64) {
 		h.sent[st] = append(h.sent[st], next)
 		h.revived[next.hash] = r.Incarnation < h.incarnation && !h.ghosts[next.hash]
 	}
-	h.took(r, index)
+	if !h.copies(r) {
+		h.took(r, index)
+	}
 }
 
 // checkOrder: a received record follows the cursor of its stream and is the one
@@ -249,7 +255,7 @@ func (h *history) checkClosed(c *change.Closed) {
 	there := h.l.far.history[c.Range].m.cursors
 	for _, st := range slices.SortedFunc(maps.Keys(h.sent), geo.Stream.Compare) {
 		before, upTo := h.upTo(st, c.T0), h.upTo(st, c.T)
-		if !c.Full && there[st].Seq >= upTo {
+		if !c.Full && there[st].Seq >= upTo || h.ended(st) || h.l.far.history[c.Range].ended(st) {
 			continue
 		}
 		if named, ok := heads[st]; upTo > 0 && (before < upTo || c.Full) && (!ok || named < upTo) {
@@ -323,6 +329,8 @@ func (h *history) checkMember(m *member) {
 		diff("cursor", want.cursors, machine.Progress(geo.SourceRange{Origin: h.l.far.name, Range: h.id}, cursor.EveryAccount).Cursors()),
 		diff("head", want.heads, first(machine.Heads())),
 		diff("stop", want.stops, machine.Stops()),
+		diff("gate", want.gates, machine.Gates()),
+		diff("image", want.images, h.images(m)),
 		diff("row", want.rows(), h.rows(m)),
 		h.outbox(m, want),
 	} {
@@ -350,51 +358,6 @@ func (h *history) outbox(m *member, want *model) string {
 	}
 	if b, err := machine.Backlog(); err != nil || b.Records != records {
 		return fmt.Sprintf("backlog of %d records, want %d (%v)", b.Records, records, err)
-	}
-	return ""
-}
-
-// rows reads everything that clients stored in the range, as a replica holds it.
-func (h *history) rows(m *member) map[string]string {
-	return h.read(m, keys.AppendService(nil, h.svc), 0)
-}
-
-// read returns the rows of a replica under a prefix, their keys without the first
-// cut bytes.
-func (h *history) read(m *member, prefix []byte, cut int) map[string]string {
-	out := map[string]string{}
-	snap := m.n.Range(h.id).State().Snapshot()
-	it, err := snap.Scan(prefix, keys.PrefixEnd(prefix))
-	if err == nil {
-		err = readAll(it, cut, out)
-	}
-	if closeErr := snap.Close(); err == nil {
-		err = closeErr
-	}
-	if err != nil {
-		h.s.fail(fmt.Errorf("%w: read %s-%d: %w", ErrStore, h.l.name, m.id, err))
-	}
-	return out
-}
-
-func readAll(it kv.Iterator, cut int, out map[string]string) error {
-	for it.Next() {
-		out[string(it.Key()[cut:])] = string(it.Value())
-	}
-	return it.Close()
-}
-
-// diff returns where two maps differ, "" if they are equal.
-func diff[K comparable, V comparable](what string, want, have map[K]V) string {
-	for k, v := range want {
-		if got, ok := have[k]; !ok || got != v {
-			return fmt.Sprintf("%s of %v is %v (%t), want %v", what, k, got, ok, v)
-		}
-	}
-	for k := range have {
-		if _, ok := want[k]; !ok {
-			return fmt.Sprintf("%s of %v should not be there", what, k)
-		}
 	}
 	return ""
 }

@@ -48,6 +48,7 @@ func (h *history) lose(kept uint64, as geo.Incarnation) {
 	h.loseOps(kept)
 	h.log = h.log[:kept]
 	h.m, h.sent, h.newest, h.twins = newModel(), map[geo.Stream][]sent{}, map[string]int{}, map[string]*blobTwin{}
+	h.commits = map[string][]commit{}
 	for _, e := range h.log {
 		if !e.effective {
 			continue
@@ -144,6 +145,7 @@ func (h *history) replayChange(r *change.Record, body []byte) error {
 			return err
 		}
 		h.newest[string(r.Partition)] = id
+		h.commits[string(r.Partition)] = append(h.commits[string(r.Partition)], commit{r.CommitTime, id})
 		if h.svc == geo.Blob {
 			h.tookBlob(p, h.s.ops[id])
 		}

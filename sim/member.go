@@ -13,6 +13,7 @@ import (
 
 	"antipode/geo"
 	"antipode/internal/clock"
+	"antipode/services/blobs"
 	"antipode/stamp/extent"
 	"antipode/stamp/node"
 	"antipode/stamp/ranges"
@@ -85,6 +86,8 @@ type member struct {
 	// damaged means that it lost what it had promised to keep, and is not rebuilt yet.
 	// logCorrupted means that a bit of its log was flipped while it ran.
 	damaged, logCorrupted bool
+	// desk is what the node does for the directory, nil in a run without changes of redundancy.
+	desk *desk
 	// owes is the greatest index of each range that was acknowledged while this node
 	// was in sync.
 	owes map[geo.RangeID]uint64
@@ -149,7 +152,7 @@ func (m *member) open() {
 		Location: m.l.name, ID: m.id, Peers: m.l.placement.Nodes, Dir: dataDir, State: m.storeOptions(&disk{m.fs, m, life}),
 		Clock: m.clock, Transport: m.l.net, Seed: s.rng.Uint64(), Parity: m.l.parity, Tick: tick, ElectionTicks: electionTicks,
 		InSyncTimeout: s.inSyncTimeout, Logger: quiet, CloseInterval: closeIntervalOf,
-		ScrubPeriod: scrubPeriod, FlushEntries: s.flushEntries, LogBytesMax: s.logBytesMax, RowChunks: rowChunks, FetchBytesPerSecond: 1 << 40,
+		ScrubPeriod: scrubPeriod, FlushEntries: s.flushEntries, LogBytesMax: s.logBytesMax, RowChunks: blobs.RowChunks, FetchBytesPerSecond: 1 << 40,
 		Go: m.begin, Stepped: true, OnEvent: m.onEvent,
 		OnApplied: func(id geo.RangeID, a ranges.Applied) {
 			if m.life == life && m.killed == nil {
@@ -169,6 +172,7 @@ func (m *member) open() {
 		m.l.history[id].checkMember(m)
 	}
 	m.startProcess()
+	m.openDesk()
 	if m.life > 1 {
 		s.counts.Reopened++
 		s.event("%s node %d opens", m.l.name, m.id)
@@ -288,31 +292,6 @@ func (m *member) passes(p *passing) {
 			m.l.s.fail(fmt.Errorf("%w: %s-%d r%d: %w", ErrReplicaLost, m.l.name, m.id, id, err))
 		}
 	}
-}
-
-// still reports whether it gets nothing done: it is paused, or its scheduler stands still.
-func (m *member) still() bool { return m.paused || m.passing != nil && m.passing.still }
-
-// goOn ends a pause.
-func (m *member) goOn() {
-	m.paused, m.dirty = false, true
-	if p := m.passing; p != nil && p.still {
-		m.resume(p)
-	}
-	asked := m.asked
-	m.asked = nil
-	for _, f := range asked {
-		f()
-	}
-}
-
-// whenAwake asks the node for something, now or when it no longer stands still.
-func (m *member) whenAwake(f func()) {
-	if m.paused {
-		m.asked = append(m.asked, f)
-		return
-	}
-	f()
 }
 
 // maybeKill draws whether the node dies now, in the middle of its pass: what it has

@@ -17,6 +17,9 @@ type model struct {
 	trimmed  map[geo.Stream]geo.Seq
 	received map[geo.Location]geo.Timestamp
 	stops    map[geo.Stream]change.Stop
+	gates    map[geo.Account]change.Gate
+	// images are how far the images of accounts are, as they are stored.
+	images map[geo.Account]string
 	// last is the greatest commit or closed time, of this location and received.
 	last geo.Timestamp
 }
@@ -25,6 +28,7 @@ func newModel() *model {
 	return &model{
 		parts: map[string]map[string]string{}, heads: map[geo.Stream]geo.Head{}, cursors: map[geo.Stream]geo.Head{},
 		trimmed: map[geo.Stream]geo.Seq{}, received: map[geo.Location]geo.Timestamp{}, stops: map[geo.Stream]change.Stop{},
+		gates: map[geo.Account]change.Gate{}, images: map[geo.Account]string{},
 	}
 }
 
@@ -64,6 +68,18 @@ func (m *model) part(kind change.PartKind, body []byte) error {
 			return err
 		}
 		m.trimmed[st] = max(m.trimmed[st], min(to.Seq, m.heads[st].Seq))
+	case change.PartGate:
+		a, g, err := change.ParseGatePart(body)
+		if err != nil {
+			return err
+		}
+		m.gate(a, g)
+	case change.PartImage:
+		a, i, err := change.ParseImagePart(body)
+		if err != nil {
+			return err
+		}
+		m.images[a] = string(change.AppendImage(nil, i))
 	case change.PartWipe:
 		lower, upper, err := change.ParseWipe(body)
 		if err != nil {
@@ -82,6 +98,16 @@ func (m *model) part(kind change.PartKind, body []byte) error {
 		m.last = max(m.last, why.At)
 	}
 	return nil
+}
+
+// gate sets a gate. Where the account is copied to, its streams of former epochs are dropped.
+func (m *model) gate(a geo.Account, g change.Gate) {
+	m.gates[a] = g
+	former := func(st geo.Stream) bool {
+		return st.Account == a && g.Role != change.RolePrimary && st.Epoch.Compare(g.Epoch) < 0
+	}
+	maps.DeleteFunc(m.cursors, func(st geo.Stream, _ geo.Head) bool { return former(st) })
+	maps.DeleteFunc(m.stops, func(st geo.Stream, _ change.Stop) bool { return former(st) })
 }
 
 // wipe deletes the rows with keys in [lower, upper).

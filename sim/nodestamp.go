@@ -5,7 +5,9 @@ import (
 	"errors"
 	"time"
 
+	"antipode/directory"
 	"antipode/geo"
+	"antipode/primary"
 	"antipode/replication/receive"
 	"antipode/secondary"
 	"antipode/stamp/cursor"
@@ -94,8 +96,13 @@ func (n nodeStamp) Submit(_ context.Context, id geo.RangeID, cmd ranges.Command)
 
 // decode takes a command of another node.
 func (m *member) decode(kind string, body []byte) (ranges.Portable, error) {
-	decode := secondary.Commands(func() *ranges.Range { return nodeStamp{m}.Replica(geo.FirstRange(geo.Catalog)) })[kind]
-	return decode(body)
+	replica := func() *ranges.Range { return nodeStamp{m}.Replica(geo.FirstRange(geo.Catalog)) }
+	for _, known := range []ranges.Commands{secondary.Commands(replica), directory.Commands(), primary.Commands()} {
+		if decode := known[kind]; decode != nil {
+			return decode(body)
+		}
+	}
+	return nil, ranges.ErrNotLeader
 }
 
 // Progress implements secondary.Stamp, of a task: of the replica here once that has applied what its leader
@@ -192,35 +199,6 @@ func (m *member) call(to geo.NodeID, f func(at *member, answer func([]byte, erro
 	return result, err
 }
 
-// await waits in a task until done is called, at most for d: kv.ErrUnknown after that.
-func (t *task) await(d time.Duration, begin func(done func(error))) error {
-	if t.gone {
-		return errGone
-	}
-	s := t.m.l.s
-	err, waits := kv.ErrUnknown, true
-	goOn := func() {
-		if waits {
-			waits = false
-			t.goOn()
-		}
-	}
-	answered := false
-	begin(func(answer error) {
-		if !answered && waits {
-			answered, err = true, answer
-			s.after(0, goOn) // It may be called in the middle of a pass.
-		}
-	})
-	s.after(d, goOn)
-	t.yield(struct{}{})
-	waits = false
-	if t.gone {
-		return errGone
-	}
-	return err
-}
-
 // watchedApplier counts what became of received records.
 type watchedApplier struct {
 	receive.Applier
@@ -246,7 +224,9 @@ func (l *location) outcomes(b *receive.Batch) {
 		case receive.Wait:
 			l.s.counts.Wait++
 		case receive.Refused:
-			l.s.fail(ErrAlarm)
+			if !l.history[r.Record.Range].ended(r.Record.Stream()) {
+				l.s.fail(ErrAlarm)
+			}
 		}
 	}
 }

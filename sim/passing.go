@@ -96,3 +96,28 @@ func (m *member) abandonPass() {
 	}
 	m.resume(p)
 }
+
+// still reports whether it gets nothing done: it is paused, or its scheduler stands still.
+func (m *member) still() bool { return m.paused || m.passing != nil && m.passing.still }
+
+// goOn ends a pause.
+func (m *member) goOn() {
+	m.paused, m.dirty = false, true
+	if p := m.passing; p != nil && p.still {
+		m.resume(p)
+	}
+	asked := m.asked
+	m.asked = nil
+	for _, f := range asked {
+		f()
+	}
+}
+
+// whenAwake asks the node for something, now or when it no longer stands still.
+func (m *member) whenAwake(f func()) {
+	if m.paused {
+		m.asked = append(m.asked, f)
+		return
+	}
+	f()
+}

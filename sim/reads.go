@@ -32,6 +32,10 @@ func (s *Sim) checkPartition(a *account) {
 	if m.n == nil || l.recovery.retired(m, geo.FirstRange(p.Service)) || s.container(p).deleted {
 		return // Of a deleted container the other location may skip records.
 	}
+	if !m.readable(p) {
+		s.counts.CopyRefused++
+		return
+	}
 	if len(s.look(m, p)) > 0 { // Else nothing arrived yet.
 		s.counts.PartitionChecked++
 	}

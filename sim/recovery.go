@@ -53,6 +53,7 @@ func (s *Sim) planRecovery() {
 	if !s.chance(recoveryShare) || s.budget > 0 {
 		return
 	}
+	s.recovers = true
 	l := s.locations[s.rng.IntN(len(s.locations))]
 	id := recovered[s.rng.IntN(len(recovered))]
 	last := s.now + faultPhase*7/10

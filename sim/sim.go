@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"antipode/directory"
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/stamp/extent"
@@ -142,6 +143,10 @@ type Sim struct {
 	corruptionCheckedAt time.Duration
 	// sweeps means that the locations have sweepers: see sweep.go.
 	sweeps bool
+	// recovers means that a range is recovered with loss.
+	recovers bool
+	// moves draws the changes of redundancy and what becomes of their calls, nil in a run without: see moves.go.
+	moves *rand.Rand
 	// faulty means that faults may occur; before and after, the network is honest.
 	faulty bool
 	// story is what happens in place of a run of faults, nil for those. victims draws what it concerns.
@@ -209,6 +214,9 @@ func (s *Sim) played(seed uint64) (whole bool) {
 		}
 	}()
 	s.sweeps = seed%sweepingEvery == 0 && s.story == nil
+	if s.story == nil {
+		s.planMoves(seed)
+	}
 	s.run(stampNodes(seed))
 	return true
 }
@@ -235,8 +243,10 @@ func (s *Sim) run(nodes [2]int) {
 	s.startWorkload()
 	s.startChecks()
 	s.startFaults()
+	s.startMoves()
 	s.runFor(faultPhase)
 	s.heal()
+	s.mend()
 	s.drain()
 	s.checkEnd()
 }
@@ -258,12 +268,14 @@ func (s *Sim) boot() {
 	ctx := context.Background()
 	for _, a := range accountPlan {
 		made := newAccount(a.name, s.locations[a.home])
-		stored, err := made.home.directory.Create(ctx, a.name, []byte("key1"), []byte("key2"))
+		stored, err := made.home.directory.CreateAs(ctx, directory.Wanted{
+			Name: a.name, Key1: []byte("key1"), Key2: []byte("key2"), Redundancy: s.redundancyAtStart(),
+		})
 		if err != nil {
 			s.fail(fmt.Errorf("%w: account %s: %w", ErrDrain, a.name, err))
 			return
 		}
-		made.epoch = stored.GeoEpoch()
+		made.record, made.epoch, made.incomplete = stored, stored.GeoEpoch(), !stored.Redundancy.Geo()
 		s.accounts = append(s.accounts, made)
 		for _, svc := range used {
 			if err := s.await(made.home, s.newContainer(made, svc)); err != nil {

@@ -104,13 +104,16 @@ func creationOf(id int, stored *catalog.Container) int {
 // checkWipe: no rows are wiped but those of one generation whose deletion took effect, which at the primary is
 // closed before (R8).
 func (h *history) checkWipe(lower, upper []byte) {
+	if h.checkCopyWipe(lower) {
+		return
+	}
 	p, whole, err := keys.ParseSpan(lower, upper)
 	if err != nil || !whole {
 		h.fail(ErrSwept, "%x to %x: no generation", lower, upper)
 		return
 	}
 	c := h.s.container(p)
-	if c == nil || !c.deleted || !h.over(p) || c.account.home == h.l && !c.closed {
+	if c == nil || !c.deleted || !h.over(p) && !h.former(p.Account) || c.account.home == h.l && !c.closed {
 		h.fail(ErrSwept, "%s of %s", p.Container, p.Account)
 	}
 }
@@ -120,6 +123,11 @@ func (h *history) over(p keys.Partition) bool {
 	rows := h.l.history[geo.FirstRange(geo.Catalog)].m.parts[string(catalog.ContainerPartition(p.Service, p.Account, p.Container).Append(nil))]
 	c, err := catalog.ParseContainer([]byte(rows[""]))
 	return err == nil && c.Over(p.Generation)
+}
+
+// former reports whether the range still has the copy of an account that the catalog here has deleted.
+func (h *history) former(a geo.Account) bool {
+	return h.m.gates[a].Epoch.Compare(h.l.history[geo.FirstRange(geo.Catalog)].m.gates[a].Epoch) < 0
 }
 
 // unswept returns which rows of a deleted container are still here, "" for none.

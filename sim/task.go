@@ -5,6 +5,8 @@ import (
 	"iter"
 	"slices"
 	"time"
+
+	"antipode/stamp/kv"
 )
 
 // errGone: the node that a task belongs to died.
@@ -57,6 +59,44 @@ func (t *task) pause(d time.Duration) error {
 	t.yield(struct{}{})
 	if t.gone {
 		return errGone
+	}
+	return nil
+}
+
+// await waits in a task until done is called, at most for d: kv.ErrUnknown after that.
+// A node that stands still goes on later.
+func (t *task) await(d time.Duration, begin func(done func(error))) error {
+	if t.gone {
+		return errGone
+	}
+	s := t.m.l.s
+	err, waits := kv.ErrUnknown, true
+	goOn := func() {
+		if waits {
+			waits = false
+			t.m.whenAwake(t.goOn)
+		}
+	}
+	answered := false
+	begin(func(answer error) {
+		if !answered && waits {
+			answered, err = true, answer
+			s.after(0, goOn) // It may be called in the middle of a pass.
+		}
+	})
+	s.after(d, goOn)
+	t.yield(struct{}{})
+	waits = false
+	if t.gone {
+		return errGone
+	}
+	return err
+}
+
+// rest lets d go by.
+func (t *task) rest(d time.Duration) error {
+	if err := t.await(d, func(func(error)) {}); !errors.Is(err, kv.ErrUnknown) {
+		return err
 	}
 	return nil
 }

@@ -1,25 +1,14 @@
 package sim
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"slices"
 	"time"
 
 	"antipode/geo"
-	"antipode/services/blobs"
-	"antipode/stamp/extent"
 	"antipode/stamp/snapshot"
 )
-
-// rowChunks returns the chunks that a row names: see node.Options.RowChunks.
-func rowChunks(key, value []byte) ([]extent.Ref, error) {
-	if bytes.HasSuffix(key, []byte(lastRow)) {
-		return nil, nil
-	}
-	return blobs.RowChunks(key, value)
-}
 
 // errTransfer: a range snapshot broke off on its way.
 var errTransfer = errors.New("sim: the transfer of a range snapshot broke off")

@@ -9,6 +9,7 @@ import (
 
 	"antipode/geo"
 	"antipode/replication/verify"
+	"antipode/services/blobs"
 	"antipode/services/catalog"
 	"antipode/stamp/change"
 	"antipode/stamp/keys"
@@ -24,6 +25,9 @@ var ErrVerify = errors.New("sim: verify does not find the copies equal")
 // has to be compared whose stream may go on; otherwise those that stand at one record now.
 func (s *Sim) verifyAll(atRest bool) {
 	for _, a := range s.accounts {
+		if !a.hasCopy() {
+			continue
+		}
 		for _, id := range shipped {
 			if s.err == nil {
 				s.verify(a, id, atRest)
@@ -80,7 +84,7 @@ func (a *account) prefixes(svc geo.Service) (out [][]byte) {
 
 // sessions answers questions about the leaders of a location.
 func (l *location) sessions() *verify.Sessions {
-	return verify.NewSessions(verify.Options{Stamp: leaders{l}, Clock: l.s.clock, RowChunks: rowChunks, Wait: noWait})
+	return verify.NewSessions(verify.Options{Stamp: leaders{l}, Clock: l.s.clock, RowChunks: blobs.RowChunks, Wait: noWait})
 }
 
 // noWait lets no time pass: a comparison sees one moment.

@@ -9,6 +9,7 @@ import (
 	"antipode/geo"
 	"antipode/services"
 	"antipode/services/blobs"
+	"antipode/services/catalog"
 	"antipode/services/tables"
 	"antipode/stamp/change"
 	"antipode/stamp/keys"
@@ -40,14 +41,21 @@ type account struct {
 	containers map[geo.Service][]*container
 	// synced is what the other location showed of each service.
 	synced map[geo.Service]*synced
+	// record is the account's in the catalog of home, as of its last change.
+	record *catalog.Account
+	// incomplete means that the other location has no whole copy, wholeFrom from which index of each range on a
+	// replica there has it. mended means that an operator makes it again.
+	incomplete, mended bool
+	wholeFrom          map[geo.RangeID]uint64
 	// fresh is the write of an object that was acknowledged last, nil before the first.
 	fresh *op
 }
 
 // synced is what clients saw of the Last Sync Time of a service.
 type synced struct {
-	// lastSync is the greatest that the other location showed.
+	// lastSync is the greatest that the other location showed in the epoch of the account.
 	lastSync geo.Timestamp
+	epoch    geo.Epoch
 	// live means that it showed one when it was asked last.
 	live bool
 	// asking means that a question for it is open, asked since when.
@@ -58,7 +66,7 @@ type synced struct {
 }
 
 func newAccount(name geo.Account, home *location) *account {
-	a := &account{name: name, home: home, containers: map[geo.Service][]*container{}, synced: map[geo.Service]*synced{}}
+	a := &account{name: name, home: home, containers: map[geo.Service][]*container{}, synced: map[geo.Service]*synced{}, wholeFrom: map[geo.RangeID]uint64{}}
 	for _, svc := range used {
 		a.synced[svc] = &synced{checked: map[geo.Stream]geo.Seq{}}
 	}
@@ -364,6 +372,7 @@ func (h *history) took(r *change.Record, index uint64) {
 			h.fail(ErrStale, "write %d saw %d, the last was %d", id, prev, before)
 		}
 		h.newest[string(r.Partition)] = id
+		h.commits[string(r.Partition)] = append(h.commits[string(r.Partition)], commit{r.CommitTime, id})
 		h.tookOp(id, string(r.Partition), index)
 		if h.svc == geo.Blob {
 			h.tookBlob(p, h.s.ops[id])

@@ -27,9 +27,9 @@ type numbered struct {
 	at geo.Timestamp
 }
 
-// lastRow stands between the rows of production code, which never reads it: behind
+// lastRow stands between the rows of production code, which finds no payload in it: behind
 // the row of a blob, before every row of a table.
-const lastRow = "\x01last"
+const lastRow = "\x02last"
 
 // Evaluate implements services.Write.
 func (w *numbered) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effect, error) {
