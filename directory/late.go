@@ -31,18 +31,13 @@ type setWhenLate struct {
 
 // Evaluate implements ranges.Command.
 func (c *setWhenLate) Evaluate(tx *ranges.Tx) error {
-	have, err := look(tx, c.name)
+	have, err := lookHere(tx, c.name)
 	if err != nil {
 		return err
 	}
 	a := have.account
-	if a == nil || !a.Active {
-		return storageerr.AccountNotFound
-	}
 	c.stored = *a
 	switch gate := tx.Gate(a.Name); {
-	case a.Primary != tx.Location():
-		return storageerr.InvalidInput.Saying(fmt.Sprintf("the primary of account %s is %s: its policy is set there", a.Name, a.Primary))
 	case !a.Redundancy.Geo():
 		return storageerr.InvalidInput.Saying(fmt.Sprintf("account %s is %s: it has no copy that could be late", a.Name, a.Redundancy))
 	case a.WhenLate == c.to:

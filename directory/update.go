@@ -92,17 +92,12 @@ type alter struct {
 
 // Evaluate implements ranges.Command.
 func (c *alter) Evaluate(tx *ranges.Tx) error {
-	have, err := look(tx, c.name)
+	have, err := lookHere(tx, c.name)
 	if err != nil {
 		return err
 	}
 	a := have.account
-	if a == nil || !a.Active {
-		return storageerr.AccountNotFound
-	}
-	if c.stored = *a; a.Primary != tx.Location() {
-		return storageerr.InvalidInput.Saying(fmt.Sprintf("the primary of account %s is %s: its copy is changed there", a.Name, a.Primary))
-	}
+	c.stored = *a
 	to := c.to
 	if c.rebuild || c.keep {
 		to = a.Redundancy
@@ -131,6 +126,20 @@ func (c *alter) Evaluate(tx *ranges.Tx) error {
 		return c.leave(tx, have.seen, kind)
 	}
 	return stageAccount(tx, tx.Timestamp(0), &c.stored)
+}
+
+// lookHere is look for a complete account whose primary is this location. Else the error has what it is.
+func lookHere(tx *ranges.Tx, name geo.Account) (have known, err error) {
+	have, err = look(tx, name)
+	switch {
+	case err != nil:
+		return have, err
+	case have.account == nil || !have.account.Active:
+		return have, storageerr.AccountNotFound
+	case have.account.Primary != tx.Location():
+		return have, storageerr.InvalidInput.Saying(fmt.Sprintf("the primary of account %s is %s: its copy is changed there", name, have.account.Primary))
+	}
+	return have, nil
 }
 
 // Reclaims implements ranges.Reclaimer: a change to LRS, and a rebuild, begin with what frees room, and needs almost
