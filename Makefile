@@ -62,7 +62,7 @@ slowlink: ## node processes on a narrow, cut or half cut link, and without one r
 	go test -count=1 -timeout 6h ./test/slowlink -v -args -duration=$(DURATION)
 
 redundancy: ## each redundancy change under load, and the copy of 1 GiB in 100,000 blobs under kills: 10 minutes, 10 GB
-	go test -count=1 -timeout 2h ./test/redundancy -v -args -objects=100000 -rate=20000000 -writers=20 -wait=30m
+	go test -count=1 -timeout 2h ./test/redundancy -v -args -objects=100000 -apart=10 -rate=20000000 -writers=20 -wait=30m
 
 starved: ## antipode dev starts on a starved machine, ROUNDS=10 on new folders and as many on used ones
 	go test -count=1 -timeout 6h ./test/starved -v -args -rounds=$(ROUNDS) -nice=19
@@ -100,7 +100,7 @@ proto: ## generate code from *.proto; needs protoc, which nothing else does
 	GOBIN=$(CURDIR)/$(BIN) go install google.golang.org/protobuf/cmd/protoc-gen-go@$(PROTOC_GEN_GO_VERSION)
 	GOBIN=$(CURDIR)/$(BIN) go install google.golang.org/grpc/cmd/protoc-gen-go-grpc@$(PROTOC_GEN_GO_GRPC_VERSION)
 	PATH="$(CURDIR)/$(BIN):$$PATH" protoc --go_out=. --go_opt=module=antipode --go-grpc_out=. --go-grpc_opt=module=antipode \
-		stamp/transport/wire/stamp.proto replication/pair/wire/pair.proto
+		stamp/transport/wire/stamp.proto replication/link/wire/link.proto
 
 clean: ## remove what was built (not the data)
 	rm -rf $(BIN)

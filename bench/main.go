@@ -57,8 +57,8 @@ func parse(args []string, out io.Writer) (Options, error) {
 	f.StringVar(&o.Account, "account", "devstoreaccount1", "account name")
 	f.StringVar(&o.Key, "key", developmentKey, "account key, Base64")
 	f.IntVar(&o.Concurrency, "concurrency", 16, "connections, each with one request in flight")
-	f.DurationVar(&o.Duration, "duration", 0, "how long to measure (default 30s; with --bytes at most that long, 10m; each run of scrub-cost 6s)")
-	f.Var(&o.Bytes, "bytes", "measure until this much was moved, such as 10GiB; or what recover-node (default 2GiB) and scrub-cost (1GiB) load, or the tail of the log of restart (what default options allow)")
+	f.DurationVar(&o.Duration, "duration", 0, "how long to measure (default 30s; with --bytes at most that long, 10m; each run of scrub-cost and copy-cost 6s)")
+	f.Var(&o.Bytes, "bytes", "measure until this much was moved, such as 10GiB; or what recover-node (default 2GiB) scrub-cost (1GiB) and copy-cost (256MiB) load, or the tail of the log of restart (what default options allow)")
 	f.DurationVar(&o.Warmup, "warmup", 2*time.Second, "how long to run before measuring")
 	f.IntVar(&o.Partitions, "partitions", 1000, "partition keys to spread over; 1 is one hot partition")
 	f.IntVar(&o.Rows, "rows", 10_000, "objects written first for the workloads that read; query and list count entities and blobs, in whole thousands")
@@ -70,7 +70,8 @@ func parse(args []string, out io.Writer) (Options, error) {
 	f.StringVar(&o.Dir, "dir", ".", "folder for the fdatasync probe, the stores of commit-* and the data of --server")
 	f.StringVar(&o.Etcd, "etcd", "127.0.0.1:2379", "address of the etcd that commit-etcd writes to")
 	f.DurationVar(&o.ScrubPeriod, "scrub-period", 10*time.Minute, "of scrub-cost: within which time the scrub reads everything")
-	f.IntVar(&o.Pairs, "pairs", 5, "of scrub-cost: pairs of runs without the scrub and with it")
+	f.Var(&o.CopyRate, "copy-rate", "of copy-cost: how much is copied per second at most, such as 8MiB (default no bound)")
+	f.IntVar(&o.Pairs, "pairs", 5, "of scrub-cost and copy-cost: pairs of runs without the scrub, or the copy, and with it")
 	f.BoolVar(&o.JSON, "json", false, "print the result as one line of JSON")
 	if err := f.Parse(args); err != nil {
 		return o, err

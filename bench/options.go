@@ -26,6 +26,7 @@ type Options struct {
 	// Bytes ends the measurement when so many were moved; zero is no limit.
 	Bytes       byteSize
 	ScrubPeriod time.Duration
+	CopyRate    byteSize
 	Pairs       int
 	JSON        bool
 	// arriveWait bounds how long -secondary may take to show the last write. Zero
@@ -47,6 +48,8 @@ func (o Options) withDefaults() Options {
 		switch {
 		case o.Workload == workloadScrub:
 			o.Duration = scrubDuration
+		case o.Workload == workloadCopy:
+			o.Duration = copyDuration
 		case o.Bytes > 0:
 			o.Duration = bytesDuration
 		default:
@@ -54,7 +57,7 @@ func (o Options) withDefaults() Options {
 		}
 	}
 	if o.Bytes == 0 {
-		o.Bytes = map[string]byteSize{workloadRecover: recoverBytes, workloadScrub: scrubBytes}[o.Workload]
+		o.Bytes = map[string]byteSize{workloadRecover: recoverBytes, workloadScrub: scrubBytes, workloadCopy: copyBytes}[o.Workload]
 	}
 	if o.Endpoint == "" {
 		port := 11002
@@ -92,7 +95,7 @@ func (o Options) Validate() error {
 	bad(o.Rows < 1, "--rows %d: give 1 or more", o.Rows)
 	bad(o.ReadBack < 0, "--read-back %d: give zero or more", o.ReadBack)
 	bad(o.Workload == workloadRecover && o.Bytes < 2*blobBytes, "--bytes %v: give 8MiB or more", o.Bytes)
-	bad(o.Workload == workloadScrub && o.Server == "", "--server is needed: %s starts it again and again", workloadScrub)
+	bad((o.Workload == workloadScrub || o.Workload == workloadCopy) && o.Server == "", "--server is needed: %s starts it", o.Workload)
 	bad(o.Pairs < 1, "--pairs %d: give 1 or more", o.Pairs)
 	bad(o.ScrubPeriod <= 0, "--scrub-period %v: give a positive one", o.ScrubPeriod)
 	bad(o.StopLocation != "" && o.Server == "", "--stop-location stops one of the server that --server starts")

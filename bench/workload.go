@@ -87,6 +87,7 @@ func workloads() map[string]kind {
 func wholeRuns() map[string]func(ctx context.Context, o Options, clk clock.Clock, out io.Writer) error {
 	runs := map[string]func(ctx context.Context, o Options, clk clock.Clock, out io.Writer) error{
 		workloadFdatasync: probeSync, workloadRecover: measureRecovery, workloadRestart: measureRestart, workloadScrub: measureScrub,
+		workloadCopy: measureCopy,
 	}
 	for name := range committers() {
 		runs[name] = measureCommits

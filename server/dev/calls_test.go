@@ -14,7 +14,6 @@ import (
 	"antipode/geo"
 	"antipode/replication/bus"
 	"antipode/replication/link"
-	"antipode/replication/pair"
 	"antipode/replication/receive"
 	"antipode/server/location"
 	"antipode/services/blobs"
@@ -95,10 +94,10 @@ func TestReplicationOverCalls(t *testing.T) {
 			rng := rand.New(rand.NewPCG(3, 4))
 			o.WrapPublisher = func(p bus.Publisher) bus.Publisher { return forgetful{p, &mu, rng} }
 		},
-		end: func(far *location.Location) pair.End {
+		end: func(far *location.Location) link.End {
 			to := w[far.Location()]
-			pair.Serve(to, l, direct(far))
-			return pair.NewRemote(to)
+			link.Serve(to, l, direct(far))
+			return link.NewRemote(to)
 		},
 	})
 	createTable(t, c, "northacct")

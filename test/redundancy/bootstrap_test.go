@@ -155,11 +155,11 @@ func (a *account) kill(ctx context.Context, p *progress, side geo.Location, s ge
 	before, total := p.now()
 	at := time.Now()
 	require.NoError(a.t, a.r.Launch(name))
-	a.eventually(wait, "the copy goes on", func(context.Context) bool { now, _ := p.now(); return now.Rows > before.Rows+total.Rows/50 })
+	a.eventually(wait, "the copy goes on", func(context.Context) bool { now, _ := p.now(); return now.Rows > before.Rows+total.Rows/(*apart) })
 	went := time.Since(at)
 	require.NoError(a.t, a.r.Ready(wait))
 	now, _ := p.now()
-	a.t.Logf("%s (leader of %s) killed at %d rows: a fiftieth more after %v; all replicas after %v, at %d rows", name, s, before.Rows,
+	a.t.Logf("%s (leader of %s) killed at %d rows: 1/%d more after %v; all replicas after %v, at %d rows", name, s, before.Rows, *apart,
 		went.Round(10*time.Millisecond), time.Since(at).Round(10*time.Millisecond), now.Rows)
 }
 

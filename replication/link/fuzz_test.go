@@ -1,4 +1,4 @@
-package pair
+package link
 
 import (
 	"context"
@@ -7,8 +7,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"antipode/geo"
-	"antipode/replication/link"
-	"antipode/replication/pair/wire"
+	"antipode/replication/link/wire"
 	"antipode/replication/ship"
 	"antipode/stamp/change"
 	"antipode/stamp/extent"
@@ -41,7 +40,7 @@ func FuzzServe(f *testing.F) {
 	near.closed = func() *change.Closed {
 		return &change.Closed{Origin: "north", Range: 3, Full: true, Heads: []change.StreamHead{{Account: "acct", Epoch: st.Epoch}}}
 	}
-	l := link.New()
+	l := New()
 	defer l.Close()
 	w := newWire()
 	Serve(w, l, near)

@@ -1,3 +1,3 @@
 // Package wire has the messages of the calls between two locations, generated from
-// pair.proto by `make proto`.
+// link.proto by `make proto`.
 package wire

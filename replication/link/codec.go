@@ -1,11 +1,11 @@
-package pair
+package link
 
 import (
 	"errors"
 	"fmt"
 
 	"antipode/geo"
-	"antipode/replication/pair/wire"
+	"antipode/replication/link/wire"
 	"antipode/replication/ship"
 	"antipode/stamp/change"
 	"antipode/stamp/extent"

@@ -1,4 +1,4 @@
-package pair
+package link
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/geo"
-	"antipode/replication/link"
 	"antipode/replication/ship"
 	"antipode/stamp/change"
 	"antipode/stamp/extent"
@@ -65,7 +64,7 @@ func (s *scripted) Verify(_ context.Context, r geo.RangeID, question []byte) ([]
 
 // canned is a Caller that answers with kept bytes, and keeps what it was asked.
 type canned struct {
-	far            link.Caller
+	far            Caller
 	method         string
 	request, reply []byte
 }

@@ -1,12 +1,11 @@
-package pair
+package link
 
 import (
 	"context"
 	"errors"
 
 	"antipode/geo"
-	"antipode/replication/link"
-	"antipode/replication/pair/wire"
+	"antipode/replication/link/wire"
 	"antipode/stamp/ranges"
 )
 
@@ -21,7 +20,7 @@ func (e *stampEnd) Verify(ctx context.Context, id geo.RangeID, question []byte) 
 
 // Verify implements End.
 func (e *linkedEnd) Verify(ctx context.Context, id geo.RangeID, question []byte) ([]byte, error) {
-	return link.Ask(ctx, e.l, func(ctx context.Context) ([]byte, error) { return e.e.Verify(ctx, id, question) })
+	return over(ctx, e.l, func(ctx context.Context) ([]byte, error) { return e.e.Verify(ctx, id, question) })
 }
 
 // Verify implements End.
@@ -30,7 +29,7 @@ func (r *remoteEnd) Verify(ctx context.Context, id geo.RangeID, question []byte)
 	return a.GetAnswer(), err
 }
 
-func serveVerify(h link.Handlers, l *link.Link, e End) {
+func serveVerify(h Handlers, l *Link, e End) {
 	handle(h, l, methodVerify, func(ctx context.Context, q *wire.VerifyRequest) (*wire.VerifyAnswer, error) {
 		answer, err := e.Verify(ctx, geo.RangeID(q.GetRange()), q.GetQuestion())
 		return &wire.VerifyAnswer{Answer: answer}, err

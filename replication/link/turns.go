@@ -1,4 +1,4 @@
-package payload
+package link
 
 import (
 	"context"
@@ -7,15 +7,13 @@ import (
 	"sync"
 
 	"antipode/internal/clock"
-	"antipode/replication/link"
 	"antipode/replication/pace"
 )
 
 // turns lets chunks over the line, as many at once as the line carries in about a second, and one at least. Those
 // of small payload and those of large payload go in the order in which they came, each kind for half of the bytes
-// while both wait: small payload does not wait for the large that came before it. A chunk that waits for its
-// turn has no deadline: it is not under way. One whose call is not answered in time fails with all that wait,
-// since those would take as long each.
+// while both wait: small payload does not wait for the large that came before it. A chunk that waits for its turn has no deadline: it is not under way. One
+// whose call is not answered in time fails with all that wait, since those would take as long each.
 type turns struct {
 	clock clock.Clock
 
@@ -46,7 +44,7 @@ type turn struct {
 }
 
 func newTurns(c clock.Clock) *turns {
-	return &turns{clock: c, window: pace.Window{Bytes: 2 * ChunkBytes, Least: 1, Most: ChunkBytes * ChunksMax}}
+	return &turns{clock: c, window: pace.Window{Bytes: 2 * pushBytes, Least: 1, Most: pushBytes * pushChunks}}
 }
 
 // over runs f in the turn of a chunk.
@@ -63,7 +61,7 @@ func (t *turns) over(ctx context.Context, k kind, bytes int, f func() error) err
 	} else {
 		t.window.Failed(t.clock.Mono())
 	}
-	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, link.ErrCut) {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrCut) {
 		for k, line := range t.lines {
 			for _, next := range line {
 				next.err = err
