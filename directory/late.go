@@ -42,7 +42,7 @@ func (c *setWhenLate) Evaluate(tx *ranges.Tx) error {
 		return storageerr.InvalidInput.Saying(fmt.Sprintf("account %s is %s: it has no copy that could be late", a.Name, a.Redundancy))
 	case a.WhenLate == c.to:
 		return nil
-	case a.Operation != nil:
+	case a.Operation != nil && !a.Bootstraps(): // What a bootstrap has numbered may be what is late.
 		return errOperation.Saying(fmt.Sprintf("account %s: an operation is under way: %s", a.Name, a.Operation.Describe()))
 	case gate.Role != change.RolePrimary || !gate.Open || gate.Epoch != a.GeoEpoch():
 		return storageerr.ServerBusy

@@ -332,6 +332,14 @@ func TestWhenLate(t *testing.T) {
 	a, _ = update(t, b.north, "acct", catalog.GRS)
 	require.Equal(t, catalog.LateRefuse, a.WhenLate)
 	b.cut = true
+	_, _, err = b.north.Rebuild(t.Context(), "acct", nil)
+	require.NoError(t, err)
+	// What a bootstrap has numbered may be late, too: so the policy is changed while it is under way.
+	a, behind, err = set(b.north, catalog.LateSlow)
+	require.NoError(t, err)
+	require.Error(t, behind)
+	require.Equal(t, catalog.LateSlow, a.WhenLate)
+	require.True(t, a.Bootstraps())
 	a, _ = update(t, b.north, "acct", catalog.LRS)
 	require.Equal(t, catalog.LateAlert, a.WhenLate)
 	_, _, err = set(b.north, catalog.LateSlow)

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/geo"
+	"antipode/services/blobs"
 	"antipode/stamp/kv"
 	"antipode/stamp/ranges"
 )
@@ -63,4 +64,15 @@ func TestLateWrites(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 3, s.commands)
 	})
+}
+
+// What a committed write has left over is not held: its client waits for it, and would take the write to have failed.
+func TestLateRemainder(t *testing.T) {
+	s := &counted{}
+	p := New(s)
+	p.SetLate(map[Written]Late{{"acct", geo.Blob}: {Refuse: true}}, func(bool) {})
+	of := blobs.Command{Name: blobs.Name{Account: "acct", Container: "c", Blob: "b"}}
+	require.ErrorIs(t, p.Write(t.Context(), &blobs.PutBlock{Command: of}), ErrLate)
+	require.NoError(t, p.Write(t.Context(), &blobs.DropDead{Command: of}))
+	require.Equal(t, 1, s.commands)
 }

@@ -29,8 +29,10 @@ var ErrGateClosed = storageerr.ServerBusy.Saying("The account does not take writ
 
 // Write implements services.Writer.
 func (p *Primary) Write(ctx context.Context, w services.Write) error {
-	if err := p.admit(ctx, w.Partition()); err != nil {
-		return err
+	if _, rest := w.(services.Remainder); !rest {
+		if err := p.admit(ctx, w.Partition()); err != nil {
+			return err
+		}
 	}
 	return p.submit(ctx, w.Partition().Service, commandOf(w))
 }

@@ -42,6 +42,13 @@ type Deletion interface {
 	Deletes() bool
 }
 
+// Remainder is a Write that does what another one, which is committed, has left over: the answer to that one waits for
+// it. So it is not held back while changes of the account are late.
+type Remainder interface {
+	Write
+	IsRemainder()
+}
+
 // Writer is the write role of a location.
 type Writer interface {
 	// Write commits a write and waits until it is on every in-sync replica. Errors: the write's

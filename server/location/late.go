@@ -67,7 +67,7 @@ func (w *watching) sampleLate() {
 				continue
 			}
 			k, age := serviceKey{a.Name, d.Service}, time.Duration(0)
-			if at, ok := oldest[a.Name]; ok {
+			if at, waits := oldestOf(a, oldest); waits {
 				age = now.Sub(at.Time())
 			}
 			if found[k] == "" {
@@ -105,6 +105,16 @@ func hold(held map[primary.Written]primary.Late, a *catalog.Account, s geo.Servi
 		delay := min(slowMax, time.Duration(float64(age-target/2)/float64(target/2)*float64(time.Second)))
 		held[at] = primary.Late{Delay: max(delay, held[at].Delay)}
 	}
+}
+
+// oldestOf returns when the oldest change of an account was committed that the secondary does not have, of those in an
+// outbox. A bootstrap whose copy has not begun has none there: all changes since its epoch began wait.
+func oldestOf(a *catalog.Account, outbox map[geo.Account]geo.Timestamp) (at geo.Timestamp, waits bool) {
+	if a.Bootstraps() && !a.Copying() {
+		return a.Operation.After, true
+	}
+	at, waits = outbox[a.Name]
+	return at, waits
 }
 
 // oldestChanges returns, of the accounts with a change in the outbox of a range that was committed before a time, when

@@ -7,7 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/geo"
+	"antipode/internal/clock"
 	"antipode/primary"
+	"antipode/services/blobs"
 	"antipode/services/catalog"
 )
 
@@ -43,4 +45,40 @@ func TestHold(t *testing.T) {
 		hold(held, &catalog.Account{Name: "acct", WhenLate: catalog.LateSlow}, geo.Blob, age, target)
 	}
 	require.Equal(t, time.Second, held[primary.Written{Account: "acct", Service: geo.Blob}].Delay)
+}
+
+// The changes of an account whose copy has not begun are in no outbox, and wait since the bootstrap has begun: as long as
+// the secondary does not answer, such an account is late like any other.
+func TestLateBeforeTheCopy(t *testing.T) {
+	outbox := map[geo.Account]geo.Timestamp{"acct": 7}
+	for _, c := range []struct {
+		operation *catalog.Operation
+		want      geo.Timestamp
+	}{
+		{nil, 7},
+		{&catalog.Operation{Kind: catalog.OperationBootstrap, After: 5}, 5},
+		{&catalog.Operation{Kind: catalog.OperationBootstrap, After: 5, Copying: true}, 7},
+	} {
+		a := &catalog.Account{Name: "acct", Redundancy: catalog.GRS, Operation: c.operation}
+		at, waits := oldestOf(a, outbox)
+		require.True(t, waits)
+		require.Equal(t, c.want, at)
+		a.Name = "other"
+		_, waits = oldestOf(a, outbox)
+		require.Equal(t, c.want == 5, waits)
+	}
+}
+
+// A location that starts again has looked at no outbox: what it knew before holds no write.
+func TestLateAfterARestart(t *testing.T) {
+	l := New(Options{Name: "north", Other: "south", Nodes: []geo.NodeID{1}, Local: []geo.NodeID{1}, Clock: clock.System{}})
+	l.watching.lateAt = l.o.Clock.Mono() + time.Hour // It is not due to look.
+	l.Primary.SetLate(map[primary.Written]primary.Late{{Account: "acct", Service: geo.Blob}: {Refuse: true}}, l.o.OnHeld)
+	write := func() error {
+		return l.Primary.Write(t.Context(), &blobs.PutBlock{Command: blobs.Command{Name: blobs.Name{Account: "acct", Container: "c", Blob: "b"}}})
+	}
+	require.ErrorIs(t, write(), primary.ErrLate)
+	l.watching.start()
+	defer l.watching.stop()
+	require.ErrorIs(t, write(), ErrStopped)
 }

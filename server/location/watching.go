@@ -43,6 +43,8 @@ type watching struct {
 func (w *watching) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	w.cancel = cancel
+	w.lateAt = 0
+	w.l.Primary.SetLate(nil, w.l.o.OnHeld) // What was late before a stop may have arrived.
 	w.wg.Go(func() {
 		ticker := time.NewTicker(watchEvery)
 		defer ticker.Stop()

@@ -114,6 +114,9 @@ type DropDead struct {
 // Deletes implements services.Deletion.
 func (w *DropDead) Deletes() bool { return true }
 
+// IsRemainder implements services.Remainder.
+func (w *DropDead) IsRemainder() {}
+
 // Evaluate implements services.Write. It refuses rows that are plainly alive.
 func (w *DropDead) Evaluate(get kv.Getter, _ geo.Timestamp) (services.Effect, error) {
 	b, _, err := lookup(get, w.Name)
