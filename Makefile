@@ -100,7 +100,7 @@ proto: ## generate code from *.proto; needs protoc, which nothing else does
 	GOBIN=$(CURDIR)/$(BIN) go install google.golang.org/protobuf/cmd/protoc-gen-go@$(PROTOC_GEN_GO_VERSION)
 	GOBIN=$(CURDIR)/$(BIN) go install google.golang.org/grpc/cmd/protoc-gen-go-grpc@$(PROTOC_GEN_GO_GRPC_VERSION)
 	PATH="$(CURDIR)/$(BIN):$$PATH" protoc --go_out=. --go_opt=module=antipode --go-grpc_out=. --go-grpc_opt=module=antipode \
-		stamp/transport/wire/stamp.proto replication/link/wire/link.proto
+		stamp/transport/wire/stamp.proto replication/pair/wire/pair.proto
 
 clean: ## remove what was built (not the data)
 	rm -rf $(BIN)

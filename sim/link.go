@@ -10,6 +10,7 @@ import (
 	"antipode/geo"
 	"antipode/replication/bus"
 	replicationlink "antipode/replication/link"
+	"antipode/replication/pair"
 	"antipode/replication/receive"
 	"antipode/replication/ship"
 	"antipode/stamp/change"
@@ -105,11 +106,11 @@ func (l link) Acknowledge(id geo.RangeID, cursors map[geo.Stream]receive.Cursor,
 		if sh == nil {
 			return nil, errLink
 		}
-		a := replicationlink.Acknowledgement(cursors, full)
+		a := pair.Acknowledgement(cursors, full)
 		slices.SortFunc(a.Cursors, func(x, y ship.StreamCursor) int { return x.Stream.Compare(y.Stream) })
 		mismatches, err := sh.Acknowledge(a)
 		l.far.wake()
-		return replicationlink.Mismatches(mismatches), err
+		return pair.Mismatches(mismatches), err
 	})
 }
 

@@ -95,8 +95,8 @@ func (l *location) holders(id geo.RangeID) []*member {
 	return out
 }
 
-// pair gives each location the other as its peer.
-func pair(a, b *location) {
+// join gives each location the other as its peer.
+func join(a, b *location) {
 	a.far, b.far = b, a
 	for _, l := range []*location{a, b} {
 		for _, svc := range []geo.Service{geo.Catalog, geo.Blob, geo.Queue, geo.Table} {

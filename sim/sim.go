@@ -254,7 +254,7 @@ func (s *Sim) run(nodes [2]int) {
 // build makes the two locations.
 func (s *Sim) build(nodes [2]int) {
 	s.locations[0], s.locations[1] = newLocation(s, north, 0, nodes[0]), newLocation(s, south, 1, nodes[1])
-	pair(s.locations[0], s.locations[1])
+	join(s.locations[0], s.locations[1])
 }
 
 // boot starts all nodes and makes the accounts, over an honest network.

@@ -141,7 +141,7 @@ func TestTransactionsAreAtomic(t *testing.T) {
 		return err
 	}
 	require.NoError(t, flip(0))
-	eventually(t, "the first pair arrives", func() bool { return len(pair(t.Context(), c.gateway, "-secondary")) == 2 })
+	eventually(t, "the first pair arrives", func() bool { return len(readPair(t.Context(), c.gateway, "-secondary")) == 2 })
 
 	const flips = 200
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -151,7 +151,7 @@ func TestTransactionsAreAtomic(t *testing.T) {
 	for i, suffix := range []string{"", "-secondary"} {
 		g.Go(func() error {
 			for was, reads := -1, 0; was < flips && ctx.Err() == nil; reads++ {
-				p := pair(ctx, c.gateway, suffix)
+				p := readPair(ctx, c.gateway, suffix)
 				if len(p) != 2 || p[0] != p[1] || p[0] < was {
 					cancel()
 					return fmt.Errorf("read %d at %q: %v after %d", reads, suffix, p, was)
@@ -172,8 +172,8 @@ func TestTransactionsAreAtomic(t *testing.T) {
 	require.Greater(t, seen[1], flips/10, "the reader at the secondary saw too few pairs")
 }
 
-// pair reads both rows in one query; nil where that fails.
-func pair(ctx context.Context, p Ports, suffix string) (values []int) {
+// readPair reads both rows in one query; nil where that fails.
+func readPair(ctx context.Context, p Ports, suffix string) (values []int) {
 	if ctx.Err() != nil {
 		return nil
 	}

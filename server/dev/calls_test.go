@@ -14,6 +14,7 @@ import (
 	"antipode/geo"
 	"antipode/replication/bus"
 	"antipode/replication/link"
+	"antipode/replication/pair"
 	"antipode/replication/receive"
 	"antipode/server/location"
 	"antipode/services/blobs"
@@ -94,10 +95,10 @@ func TestReplicationOverCalls(t *testing.T) {
 			rng := rand.New(rand.NewPCG(3, 4))
 			o.WrapPublisher = func(p bus.Publisher) bus.Publisher { return forgetful{p, &mu, rng} }
 		},
-		end: func(far *location.Location) link.End {
+		end: func(far *location.Location) pair.End {
 			to := w[far.Location()]
-			link.Serve(to, l, direct(far))
-			return link.NewRemote(to)
+			pair.Serve(to, l, direct(far))
+			return pair.NewRemote(to)
 		},
 	})
 	createTable(t, c, "northacct")

@@ -20,6 +20,7 @@ import (
 	"antipode/internal/clock"
 	"antipode/metrics"
 	"antipode/replication/link"
+	"antipode/replication/pair"
 	"antipode/server/admin"
 	"antipode/server/listen"
 	"antipode/server/location"
@@ -66,7 +67,7 @@ type ClusterOptions struct {
 	// adjust lets tests change the options of a location. Nil changes nothing.
 	adjust func(*location.Options)
 	// end lets tests choose how a location is called by the other. Nil means direct.
-	end func(*location.Location) link.End
+	end func(*location.Location) pair.End
 }
 
 // Cluster is two locations in one process, with their front ends, a gateway and the admin

@@ -248,7 +248,7 @@ func TestKilledBetweenTransactions(t *testing.T) {
 		g.Go(func() error {
 			for was := -1; was < flips && ctx.Err() == nil; {
 				least := acked.Load()
-				v := pair(ctx, p, suffix)
+				v := readPair(ctx, p, suffix)
 				switch {
 				case len(v) == 0: // Not arrived yet, or no server.
 					continue

@@ -10,6 +10,8 @@ import (
 	"antipode/replication/bus"
 	"antipode/replication/bus/natsbus"
 	"antipode/replication/link"
+	"antipode/replication/pair"
+	"antipode/replication/payload"
 	"antipode/server/location"
 	"antipode/services/catalog"
 	"antipode/stamp/memtransport"
@@ -40,15 +42,15 @@ func locationOptions(dir string, name, other geo.Location, parity geo.Timestamp)
 }
 
 // direct is how a location is called by the other one in the same process, without encoding.
-func direct(l *location.Location) link.End { return link.NewEnd(l, l.Shipper, nil) }
+func direct(l *location.Location) pair.End { return pair.NewEnd(l, l.Shipper, nil) }
 
 // join connects two locations before they start. end is how each is called.
-func join(c clock.Clock, l *link.Link, a, b *location.Location, end func(*location.Location) link.End) {
+func join(c clock.Clock, l *link.Link, a, b *location.Location, end func(*location.Location) pair.End) {
 	far := func(near, far *location.Location) location.Far {
 		e := end(far)
 		return location.Far{
-			Directory: linkedDirectory{l, far}, Source: link.NewSource(l, e, c), Pusher: link.NewPusher(l, near, e, c),
-			Received: l.End(e).Received, Verify: l.End(e).Verify,
+			Directory: linkedDirectory{l, far}, Source: pair.NewSource(l, e, c), Pusher: payload.NewPusher(l, near, e, c),
+			Received: pair.Through(l, e).Received, Verify: pair.Through(l, e).Verify,
 			Bus: natsbus.ConnOptions{Server: linkedBus{l, far}},
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	wire "antipode/client/admin"
 	"antipode/geo"
 	"antipode/replication/bus"
-	"antipode/replication/link"
+	"antipode/replication/pair"
 	"antipode/server/location"
 	"antipode/services/blobs"
 	"antipode/services/catalog"
@@ -141,7 +141,7 @@ func TestWhySecondaryWithoutQuorum(t *testing.T) {
 
 // withoutPayload is an end of the link that takes no chunks and sends none.
 type withoutPayload struct {
-	link.End
+	pair.End
 	on *atomic.Bool
 }
 
@@ -165,7 +165,7 @@ func (e withoutPayload) ReadChunk(ctx context.Context, ref extent.Ref, p []byte)
 // service is well meanwhile. Once payload passes, all is well.
 func TestWhyPayloadMissing(t *testing.T) {
 	var on atomic.Bool
-	c := startWith(t, ClusterOptions{end: func(l *location.Location) link.End { return withoutPayload{direct(l), &on} }})
+	c := startWith(t, ClusterOptions{end: func(l *location.Location) pair.End { return withoutPayload{direct(l), &on} }})
 	north := c.locations[North]
 	create := &catalog.Create{Service: geo.Blob, Account: "northacct", Name: "cont"}
 	require.NoError(t, north.Primary.Write(t.Context(), create))

@@ -143,9 +143,9 @@ type Far struct {
 	Directory directory.Peer
 	Source    receive.Source
 	Pusher    ship.PayloadPusher
-	// Received is link.End.Received of the other location.
+	// Received is pair.End.Received of the other location.
 	Received func(ctx context.Context, src geo.SourceRange) (geo.Timestamp, error)
-	// Verify is link.End.Verify of the other location.
+	// Verify is pair.End.Verify of the other location.
 	Verify func(ctx context.Context, r geo.RangeID, question []byte) ([]byte, error)
 	// Bus is where this location publishes its stream.
 	Bus natsbus.ConnOptions

@@ -10,7 +10,8 @@ import (
 	"antipode/primary"
 	"antipode/replication/bus"
 	"antipode/replication/bus/natsbus"
-	"antipode/replication/link"
+	"antipode/replication/pair"
+	"antipode/replication/payload"
 	"antipode/secondary"
 	"antipode/server/config"
 	"antipode/server/location"
@@ -119,14 +120,15 @@ func (h pairHandlers) Handle(method string, f func(ctx context.Context, body []b
 // join connects the location with the other one: how to reach it, and handlers of its calls.
 func (n *Node) join() {
 	caller := pairCaller{n.transport}
-	far := link.NewRemote(caller)
+	far := pair.NewRemote(caller)
+	linked := pair.Through(n.link, far)
 	n.location.SetFar(location.Far{
-		Directory: directory.NewRemotePeer(n.link.Caller(caller)), Source: link.NewSource(n.link, far, n.o.Clock),
-		Pusher: link.NewPusher(n.link, n.location, far, n.o.Clock), Received: n.link.End(far).Received, Verify: n.link.End(far).Verify,
+		Directory: directory.NewRemotePeer(n.link.Caller(caller)), Source: pair.NewSource(n.link, far, n.o.Clock),
+		Pusher: payload.NewPusher(n.link, n.location, far, n.o.Clock), Received: linked.Received, Verify: linked.Verify,
 		Bus: n.farBus(),
 	})
 	handlers := pairHandlers{n.transport}
-	link.Serve(handlers, n.link, link.NewEnd(n.location, n.location.Shipper, n.elsewhere))
+	pair.Serve(handlers, n.link, pair.NewEnd(n.location, n.location.Shipper, n.elsewhere))
 	directory.ServePeer(handlers, n.link, n.location.Directory, n.elsewhere)
 }
 

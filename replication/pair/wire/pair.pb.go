@@ -1,5 +1,5 @@
 // What one location asks of the other in calls, beside the stream. Each call names a
-// method (replication/link, Serve), and may be repeated: an answer may get lost.
+// method (replication/pair, Serve), and may be repeated: an answer may get lost.
 //
 // Nodes of two versions talk during an upgrade: fields are added, never renumbered
 // and never given another meaning. A message stays below the 4 MiB of a call.
@@ -8,7 +8,7 @@
 // versions:
 // 	protoc-gen-go v1.36.12
 // 	protoc        v3.21.12
-// source: replication/link/wire/link.proto
+// source: replication/pair/wire/pair.proto
 
 package wire
 
@@ -41,7 +41,7 @@ type Stream struct {
 
 func (x *Stream) Reset() {
 	*x = Stream{}
-	mi := &file_replication_link_wire_link_proto_msgTypes[0]
+	mi := &file_replication_pair_wire_pair_proto_msgTypes[0]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -53,7 +53,7 @@ func (x *Stream) String() string {
 func (*Stream) ProtoMessage() {}
 
 func (x *Stream) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_link_wire_link_proto_msgTypes[0]
+	mi := &file_replication_pair_wire_pair_proto_msgTypes[0]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -66,7 +66,7 @@ func (x *Stream) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stream.ProtoReflect.Descriptor instead.
 func (*Stream) Descriptor() ([]byte, []int) {
-	return file_replication_link_wire_link_proto_rawDescGZIP(), []int{0}
+	return file_replication_pair_wire_pair_proto_rawDescGZIP(), []int{0}
 }
 
 func (x *Stream) GetAccount() string {
@@ -122,7 +122,7 @@ type Cursor struct {
 
 func (x *Cursor) Reset() {
 	*x = Cursor{}
-	mi := &file_replication_link_wire_link_proto_msgTypes[1]
+	mi := &file_replication_pair_wire_pair_proto_msgTypes[1]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -134,7 +134,7 @@ func (x *Cursor) String() string {
 func (*Cursor) ProtoMessage() {}
 
 func (x *Cursor) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_link_wire_link_proto_msgTypes[1]
+	mi := &file_replication_pair_wire_pair_proto_msgTypes[1]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -147,7 +147,7 @@ func (x *Cursor) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cursor.ProtoReflect.Descriptor instead.
 func (*Cursor) Descriptor() ([]byte, []int) {
-	return file_replication_link_wire_link_proto_rawDescGZIP(), []int{1}
+	return file_replication_pair_wire_pair_proto_rawDescGZIP(), []int{1}
 }
 
 func (x *Cursor) GetStream() *Stream {
@@ -199,7 +199,7 @@ type ChunkRef struct {
 
 func (x *ChunkRef) Reset() {
 	*x = ChunkRef{}
-	mi := &file_replication_link_wire_link_proto_msgTypes[2]
+	mi := &file_replication_pair_wire_pair_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -211,7 +211,7 @@ func (x *ChunkRef) String() string {
 func (*ChunkRef) ProtoMessage() {}
 
 func (x *ChunkRef) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_link_wire_link_proto_msgTypes[2]
+	mi := &file_replication_pair_wire_pair_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -224,7 +224,7 @@ func (x *ChunkRef) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChunkRef.ProtoReflect.Descriptor instead.
 func (*ChunkRef) Descriptor() ([]byte, []int) {
-	return file_replication_link_wire_link_proto_rawDescGZIP(), []int{2}
+	return file_replication_pair_wire_pair_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *ChunkRef) GetId() []byte {
@@ -263,7 +263,7 @@ type RecordsRequest struct {
 
 func (x *RecordsRequest) Reset() {
 	*x = RecordsRequest{}
-	mi := &file_replication_link_wire_link_proto_msgTypes[3]
+	mi := &file_replication_pair_wire_pair_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -275,7 +275,7 @@ func (x *RecordsRequest) String() string {
 func (*RecordsRequest) ProtoMessage() {}
 
 func (x *RecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_link_wire_link_proto_msgTypes[3]
+	mi := &file_replication_pair_wire_pair_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -288,7 +288,7 @@ func (x *RecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordsRequest.ProtoReflect.Descriptor instead.
 func (*RecordsRequest) Descriptor() ([]byte, []int) {
-	return file_replication_link_wire_link_proto_rawDescGZIP(), []int{3}
+	return file_replication_pair_wire_pair_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *RecordsRequest) GetStream() *Stream {
@@ -334,7 +334,7 @@ type RecordsAnswer struct {
 
 func (x *RecordsAnswer) Reset() {
 	*x = RecordsAnswer{}
-	mi := &file_replication_link_wire_link_proto_msgTypes[4]
+	mi := &file_replication_pair_wire_pair_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -346,7 +346,7 @@ func (x *RecordsAnswer) String() string {
 func (*RecordsAnswer) ProtoMessage() {}
 
 func (x *RecordsAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_link_wire_link_proto_msgTypes[4]
+	mi := &file_replication_pair_wire_pair_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -359,7 +359,7 @@ func (x *RecordsAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordsAnswer.ProtoReflect.Descriptor instead.
 func (*RecordsAnswer) Descriptor() ([]byte, []int) {
-	return file_replication_link_wire_link_proto_rawDescGZIP(), []int{4}
+	return file_replication_pair_wire_pair_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *RecordsAnswer) GetRecords() [][]byte {
@@ -394,7 +394,7 @@ type ClosedRequest struct {
 
 func (x *ClosedRequest) Reset() {
 	*x = ClosedRequest{}
-	mi := &file_replication_link_wire_link_proto_msgTypes[5]
+	mi := &file_replication_pair_wire_pair_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -406,7 +406,7 @@ func (x *ClosedRequest) String() string {
 func (*ClosedRequest) ProtoMessage() {}
 
 func (x *ClosedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_link_wire_link_proto_msgTypes[5]
+	mi := &file_replication_pair_wire_pair_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -419,7 +419,7 @@ func (x *ClosedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClosedRequest.ProtoReflect.Descriptor instead.
 func (*ClosedRequest) Descriptor() ([]byte, []int) {
-	return file_replication_link_wire_link_proto_rawDescGZIP(), []int{5}
+	return file_replication_pair_wire_pair_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ClosedRequest) GetRange() uint32 {
@@ -449,7 +449,7 @@ type ClosedAnswer struct {
 
 func (x *ClosedAnswer) Reset() {
 	*x = ClosedAnswer{}
-	mi := &file_replication_link_wire_link_proto_msgTypes[6]
+	mi := &file_replication_pair_wire_pair_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -461,7 +461,7 @@ func (x *ClosedAnswer) String() string {
 func (*ClosedAnswer) ProtoMessage() {}
 
 func (x *ClosedAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_link_wire_link_proto_msgTypes[6]
+	mi := &file_replication_pair_wire_pair_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -474,7 +474,7 @@ func (x *ClosedAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClosedAnswer.ProtoReflect.Descriptor instead.
 func (*ClosedAnswer) Descriptor() ([]byte, []int) {
-	return file_replication_link_wire_link_proto_rawDescGZIP(), []int{6}
+	return file_replication_pair_wire_pair_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ClosedAnswer) GetClosed() []byte {
@@ -506,7 +506,7 @@ type AcknowledgeRequest struct {
 
 func (x *AcknowledgeRequest) Reset() {
 	*x = AcknowledgeRequest{}
-	mi := &file_replication_link_wire_link_proto_msgTypes[7]
+	mi := &file_replication_pair_wire_pair_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -518,7 +518,7 @@ func (x *AcknowledgeRequest) String() string {
 func (*AcknowledgeRequest) ProtoMessage() {}
 
 func (x *AcknowledgeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_link_wire_link_proto_msgTypes[7]
+	mi := &file_replication_pair_wire_pair_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -531,7 +531,7 @@ func (x *AcknowledgeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeRequest.ProtoReflect.Descriptor instead.
 func (*AcknowledgeRequest) Descriptor() ([]byte, []int) {
-	return file_replication_link_wire_link_proto_rawDescGZIP(), []int{7}
+	return file_replication_pair_wire_pair_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *AcknowledgeRequest) GetRange() uint32 {
@@ -588,7 +588,7 @@ type Mismatch struct {
 
 func (x *Mismatch) Reset() {
 	*x = Mismatch{}
-	mi := &file_replication_link_wire_link_proto_msgTypes[8]
+	mi := &file_replication_pair_wire_pair_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -600,7 +600,7 @@ func (x *Mismatch) String() string {
 func (*Mismatch) ProtoMessage() {}
 
 func (x *Mismatch) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_link_wire_link_proto_msgTypes[8]
+	mi := &file_replication_pair_wire_pair_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -613,7 +613,7 @@ func (x *Mismatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Mismatch.ProtoReflect.Descriptor instead.
 func (*Mismatch) Descriptor() ([]byte, []int) {
-	return file_replication_link_wire_link_proto_rawDescGZIP(), []int{8}
+	return file_replication_pair_wire_pair_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Mismatch) GetStream() *Stream {
@@ -663,7 +663,7 @@ type AcknowledgeAnswer struct {
 
 func (x *AcknowledgeAnswer) Reset() {
 	*x = AcknowledgeAnswer{}
-	mi := &file_replication_link_wire_link_proto_msgTypes[9]
+	mi := &file_replication_pair_wire_pair_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -675,7 +675,7 @@ func (x *AcknowledgeAnswer) String() string {
 func (*AcknowledgeAnswer) ProtoMessage() {}
 
 func (x *AcknowledgeAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_link_wire_link_proto_msgTypes[9]
+	mi := &file_replication_pair_wire_pair_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -688,7 +688,7 @@ func (x *AcknowledgeAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeAnswer.ProtoReflect.Descriptor instead.
 func (*AcknowledgeAnswer) Descriptor() ([]byte, []int) {
-	return file_replication_link_wire_link_proto_rawDescGZIP(), []int{9}
+	return file_replication_pair_wire_pair_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *AcknowledgeAnswer) GetMismatches() []*Mismatch {
@@ -714,7 +714,7 @@ type ReadChunkRequest struct {
 
 func (x *ReadChunkRequest) Reset() {
 	*x = ReadChunkRequest{}
-	mi := &file_replication_link_wire_link_proto_msgTypes[10]
+	mi := &file_replication_pair_wire_pair_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -726,7 +726,7 @@ func (x *ReadChunkRequest) String() string {
 func (*ReadChunkRequest) ProtoMessage() {}
 
 func (x *ReadChunkRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_link_wire_link_proto_msgTypes[10]
+	mi := &file_replication_pair_wire_pair_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -739,7 +739,7 @@ func (x *ReadChunkRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadChunkRequest.ProtoReflect.Descriptor instead.
 func (*ReadChunkRequest) Descriptor() ([]byte, []int) {
-	return file_replication_link_wire_link_proto_rawDescGZIP(), []int{10}
+	return file_replication_pair_wire_pair_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ReadChunkRequest) GetRef() *ChunkRef {
@@ -758,7 +758,7 @@ type ReadChunkAnswer struct {
 
 func (x *ReadChunkAnswer) Reset() {
 	*x = ReadChunkAnswer{}
-	mi := &file_replication_link_wire_link_proto_msgTypes[11]
+	mi := &file_replication_pair_wire_pair_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -770,7 +770,7 @@ func (x *ReadChunkAnswer) String() string {
 func (*ReadChunkAnswer) ProtoMessage() {}
 
 func (x *ReadChunkAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_link_wire_link_proto_msgTypes[11]
+	mi := &file_replication_pair_wire_pair_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -783,7 +783,7 @@ func (x *ReadChunkAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadChunkAnswer.ProtoReflect.Descriptor instead.
 func (*ReadChunkAnswer) Descriptor() ([]byte, []int) {
-	return file_replication_link_wire_link_proto_rawDescGZIP(), []int{11}
+	return file_replication_pair_wire_pair_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ReadChunkAnswer) GetData() []byte {
@@ -803,7 +803,7 @@ type PutChunkRequest struct {
 
 func (x *PutChunkRequest) Reset() {
 	*x = PutChunkRequest{}
-	mi := &file_replication_link_wire_link_proto_msgTypes[12]
+	mi := &file_replication_pair_wire_pair_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -815,7 +815,7 @@ func (x *PutChunkRequest) String() string {
 func (*PutChunkRequest) ProtoMessage() {}
 
 func (x *PutChunkRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_link_wire_link_proto_msgTypes[12]
+	mi := &file_replication_pair_wire_pair_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -828,7 +828,7 @@ func (x *PutChunkRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutChunkRequest.ProtoReflect.Descriptor instead.
 func (*PutChunkRequest) Descriptor() ([]byte, []int) {
-	return file_replication_link_wire_link_proto_rawDescGZIP(), []int{12}
+	return file_replication_pair_wire_pair_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *PutChunkRequest) GetRef() *ChunkRef {
@@ -854,7 +854,7 @@ type PutChunkAnswer struct {
 
 func (x *PutChunkAnswer) Reset() {
 	*x = PutChunkAnswer{}
-	mi := &file_replication_link_wire_link_proto_msgTypes[13]
+	mi := &file_replication_pair_wire_pair_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -866,7 +866,7 @@ func (x *PutChunkAnswer) String() string {
 func (*PutChunkAnswer) ProtoMessage() {}
 
 func (x *PutChunkAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_link_wire_link_proto_msgTypes[13]
+	mi := &file_replication_pair_wire_pair_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -879,7 +879,7 @@ func (x *PutChunkAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutChunkAnswer.ProtoReflect.Descriptor instead.
 func (*PutChunkAnswer) Descriptor() ([]byte, []int) {
-	return file_replication_link_wire_link_proto_rawDescGZIP(), []int{13}
+	return file_replication_pair_wire_pair_proto_rawDescGZIP(), []int{13}
 }
 
 type ReceivedRequest struct {
@@ -893,7 +893,7 @@ type ReceivedRequest struct {
 
 func (x *ReceivedRequest) Reset() {
 	*x = ReceivedRequest{}
-	mi := &file_replication_link_wire_link_proto_msgTypes[14]
+	mi := &file_replication_pair_wire_pair_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -905,7 +905,7 @@ func (x *ReceivedRequest) String() string {
 func (*ReceivedRequest) ProtoMessage() {}
 
 func (x *ReceivedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_link_wire_link_proto_msgTypes[14]
+	mi := &file_replication_pair_wire_pair_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -918,7 +918,7 @@ func (x *ReceivedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReceivedRequest.ProtoReflect.Descriptor instead.
 func (*ReceivedRequest) Descriptor() ([]byte, []int) {
-	return file_replication_link_wire_link_proto_rawDescGZIP(), []int{14}
+	return file_replication_pair_wire_pair_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ReceivedRequest) GetOrigin() string {
@@ -946,7 +946,7 @@ type ReceivedAnswer struct {
 
 func (x *ReceivedAnswer) Reset() {
 	*x = ReceivedAnswer{}
-	mi := &file_replication_link_wire_link_proto_msgTypes[15]
+	mi := &file_replication_pair_wire_pair_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -958,7 +958,7 @@ func (x *ReceivedAnswer) String() string {
 func (*ReceivedAnswer) ProtoMessage() {}
 
 func (x *ReceivedAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_link_wire_link_proto_msgTypes[15]
+	mi := &file_replication_pair_wire_pair_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -971,7 +971,7 @@ func (x *ReceivedAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReceivedAnswer.ProtoReflect.Descriptor instead.
 func (*ReceivedAnswer) Descriptor() ([]byte, []int) {
-	return file_replication_link_wire_link_proto_rawDescGZIP(), []int{15}
+	return file_replication_pair_wire_pair_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ReceivedAnswer) GetTime() uint64 {
@@ -992,7 +992,7 @@ type VerifyRequest struct {
 
 func (x *VerifyRequest) Reset() {
 	*x = VerifyRequest{}
-	mi := &file_replication_link_wire_link_proto_msgTypes[16]
+	mi := &file_replication_pair_wire_pair_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1004,7 +1004,7 @@ func (x *VerifyRequest) String() string {
 func (*VerifyRequest) ProtoMessage() {}
 
 func (x *VerifyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_link_wire_link_proto_msgTypes[16]
+	mi := &file_replication_pair_wire_pair_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1017,7 +1017,7 @@ func (x *VerifyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyRequest.ProtoReflect.Descriptor instead.
 func (*VerifyRequest) Descriptor() ([]byte, []int) {
-	return file_replication_link_wire_link_proto_rawDescGZIP(), []int{16}
+	return file_replication_pair_wire_pair_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *VerifyRequest) GetRange() uint32 {
@@ -1044,7 +1044,7 @@ type VerifyAnswer struct {
 
 func (x *VerifyAnswer) Reset() {
 	*x = VerifyAnswer{}
-	mi := &file_replication_link_wire_link_proto_msgTypes[17]
+	mi := &file_replication_pair_wire_pair_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1056,7 +1056,7 @@ func (x *VerifyAnswer) String() string {
 func (*VerifyAnswer) ProtoMessage() {}
 
 func (x *VerifyAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_link_wire_link_proto_msgTypes[17]
+	mi := &file_replication_pair_wire_pair_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1069,7 +1069,7 @@ func (x *VerifyAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyAnswer.ProtoReflect.Descriptor instead.
 func (*VerifyAnswer) Descriptor() ([]byte, []int) {
-	return file_replication_link_wire_link_proto_rawDescGZIP(), []int{17}
+	return file_replication_pair_wire_pair_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *VerifyAnswer) GetAnswer() []byte {
@@ -1079,11 +1079,11 @@ func (x *VerifyAnswer) GetAnswer() []byte {
 	return nil
 }
 
-var File_replication_link_wire_link_proto protoreflect.FileDescriptor
+var File_replication_pair_wire_pair_proto protoreflect.FileDescriptor
 
-const file_replication_link_wire_link_proto_rawDesc = "" +
+const file_replication_pair_wire_pair_proto_rawDesc = "" +
 	"\n" +
-	" replication/link/wire/link.proto\x12\x10antipode.link.v1\"~\n" +
+	" replication/pair/wire/pair.proto\x12\x10antipode.link.v1\"~\n" +
 	"\x06Stream\x12\x18\n" +
 	"\aaccount\x18\x01 \x01(\tR\aaccount\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x1a\n" +
@@ -1149,22 +1149,22 @@ const file_replication_link_wire_link_proto_rawDesc = "" +
 	"\x05range\x18\x01 \x01(\rR\x05range\x12\x1a\n" +
 	"\bquestion\x18\x02 \x01(\fR\bquestion\"&\n" +
 	"\fVerifyAnswer\x12\x16\n" +
-	"\x06answer\x18\x01 \x01(\fR\x06answerB Z\x1eantipode/replication/link/wireb\x06proto3"
+	"\x06answer\x18\x01 \x01(\fR\x06answerB Z\x1eantipode/replication/pair/wireb\x06proto3"
 
 var (
-	file_replication_link_wire_link_proto_rawDescOnce sync.Once
-	file_replication_link_wire_link_proto_rawDescData []byte
+	file_replication_pair_wire_pair_proto_rawDescOnce sync.Once
+	file_replication_pair_wire_pair_proto_rawDescData []byte
 )
 
-func file_replication_link_wire_link_proto_rawDescGZIP() []byte {
-	file_replication_link_wire_link_proto_rawDescOnce.Do(func() {
-		file_replication_link_wire_link_proto_rawDescData = protoimpl.X.CompressGZIP(unsafe.Slice(unsafe.StringData(file_replication_link_wire_link_proto_rawDesc), len(file_replication_link_wire_link_proto_rawDesc)))
+func file_replication_pair_wire_pair_proto_rawDescGZIP() []byte {
+	file_replication_pair_wire_pair_proto_rawDescOnce.Do(func() {
+		file_replication_pair_wire_pair_proto_rawDescData = protoimpl.X.CompressGZIP(unsafe.Slice(unsafe.StringData(file_replication_pair_wire_pair_proto_rawDesc), len(file_replication_pair_wire_pair_proto_rawDesc)))
 	})
-	return file_replication_link_wire_link_proto_rawDescData
+	return file_replication_pair_wire_pair_proto_rawDescData
 }
 
-var file_replication_link_wire_link_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
-var file_replication_link_wire_link_proto_goTypes = []any{
+var file_replication_pair_wire_pair_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
+var file_replication_pair_wire_pair_proto_goTypes = []any{
 	(*Stream)(nil),             // 0: antipode.link.v1.Stream
 	(*Cursor)(nil),             // 1: antipode.link.v1.Cursor
 	(*ChunkRef)(nil),           // 2: antipode.link.v1.ChunkRef
@@ -1184,7 +1184,7 @@ var file_replication_link_wire_link_proto_goTypes = []any{
 	(*VerifyRequest)(nil),      // 16: antipode.link.v1.VerifyRequest
 	(*VerifyAnswer)(nil),       // 17: antipode.link.v1.VerifyAnswer
 }
-var file_replication_link_wire_link_proto_depIdxs = []int32{
+var file_replication_pair_wire_pair_proto_depIdxs = []int32{
 	0,  // 0: antipode.link.v1.Cursor.stream:type_name -> antipode.link.v1.Stream
 	0,  // 1: antipode.link.v1.RecordsRequest.stream:type_name -> antipode.link.v1.Stream
 	0,  // 2: antipode.link.v1.ClosedRequest.after:type_name -> antipode.link.v1.Stream
@@ -1202,26 +1202,26 @@ var file_replication_link_wire_link_proto_depIdxs = []int32{
 	0,  // [0:10] is the sub-list for field type_name
 }
 
-func init() { file_replication_link_wire_link_proto_init() }
-func file_replication_link_wire_link_proto_init() {
-	if File_replication_link_wire_link_proto != nil {
+func init() { file_replication_pair_wire_pair_proto_init() }
+func file_replication_pair_wire_pair_proto_init() {
+	if File_replication_pair_wire_pair_proto != nil {
 		return
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
-			RawDescriptor: unsafe.Slice(unsafe.StringData(file_replication_link_wire_link_proto_rawDesc), len(file_replication_link_wire_link_proto_rawDesc)),
+			RawDescriptor: unsafe.Slice(unsafe.StringData(file_replication_pair_wire_pair_proto_rawDesc), len(file_replication_pair_wire_pair_proto_rawDesc)),
 			NumEnums:      0,
 			NumMessages:   18,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
-		GoTypes:           file_replication_link_wire_link_proto_goTypes,
-		DependencyIndexes: file_replication_link_wire_link_proto_depIdxs,
-		MessageInfos:      file_replication_link_wire_link_proto_msgTypes,
+		GoTypes:           file_replication_pair_wire_pair_proto_goTypes,
+		DependencyIndexes: file_replication_pair_wire_pair_proto_depIdxs,
+		MessageInfos:      file_replication_pair_wire_pair_proto_msgTypes,
 	}.Build()
-	File_replication_link_wire_link_proto = out.File
-	file_replication_link_wire_link_proto_goTypes = nil
-	file_replication_link_wire_link_proto_depIdxs = nil
+	File_replication_pair_wire_pair_proto = out.File
+	file_replication_pair_wire_pair_proto_goTypes = nil
+	file_replication_pair_wire_pair_proto_depIdxs = nil
 }

@@ -1,4 +1,4 @@
-package link
+package pair
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 
 	"antipode/geo"
 	"antipode/internal/clock"
+	"antipode/replication/link"
 	"antipode/replication/receive"
 	"antipode/replication/ship"
 	"antipode/stamp/change"
@@ -158,7 +159,7 @@ func (w *wireCalls) Call(ctx context.Context, method string, body []byte) ([]byt
 // remoteOf serves e and returns it as the other location calls it.
 func remoteOf(t *testing.T, e End) (End, *wireCalls) {
 	t.Helper()
-	l := New()
+	l := link.New()
 	t.Cleanup(l.Close)
 	w := newWire()
 	Serve(w, l, e)
@@ -247,7 +248,7 @@ func TestRemoteClosed(t *testing.T) {
 func TestRemoteAcknowledge(t *testing.T) {
 	near := newMemEnd()
 	far, w := remoteOf(t, near)
-	l := New()
+	l := link.New()
 	defer l.Close()
 	cursors := map[geo.Stream]receive.Cursor{}
 	for i := range 1000 {
@@ -384,7 +385,7 @@ func TestServeElsewhere(t *testing.T) {
 	there := errors.New("node 2 is to be asked")
 	hook := map[geo.RangeID]error{3: there}
 	noShipper := func(geo.RangeID) *ship.Shipper { return nil }
-	l := New()
+	l := link.New()
 	defer l.Close()
 	w := newWire()
 	Serve(w, l, NewEnd(idleStamp{}, noShipper, func(r geo.RangeID) error { return hook[r] }))
@@ -406,7 +407,7 @@ func TestServeElsewhere(t *testing.T) {
 	}
 	l.Cut()
 	for _, err := range ask(3) {
-		require.ErrorIs(t, err, ErrCut)
+		require.ErrorIs(t, err, link.ErrCut)
 	}
 }
 

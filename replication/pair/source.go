@@ -1,18 +1,19 @@
-package link
+package pair
 
 import (
 	"context"
 
 	"antipode/geo"
 	"antipode/internal/clock"
+	"antipode/replication/link"
+	"antipode/replication/payload"
 	"antipode/replication/receive"
 	"antipode/replication/ship"
 	"antipode/stamp/change"
-	"antipode/stamp/extent"
 )
 
 // Bounds of a Source. An answer with records has about 256 KiB to 1 MiB, 6 MiB in the worst case; the others
-// are small or rare. Chunks have turns.
+// are small or rare.
 const (
 	bulkRunning  = 16
 	briefRunning = 16
@@ -22,24 +23,23 @@ const (
 // Source implements receive.Source: the outbox of the far location.
 type Source struct {
 	far         End
-	bulk, brief *calls
-	// payload is apart, so that no record waits for the turn of a chunk.
-	payload *calls
-	turns   *turns
+	bulk, brief *link.Calls
+	// Fetcher has calls apart, so that no record waits for the turn of a chunk.
+	*payload.Fetcher
 }
 
 // NewSource returns a Source over the outbox of the location at the far end of l.
-func NewSource(l *Link, far End, c clock.Clock) *Source {
+func NewSource(l *link.Link, far End, c clock.Clock) *Source {
 	return &Source{
-		far: l.End(far), bulk: newCalls(l, bulkRunning, callsOpen), brief: newCalls(l, briefRunning, callsOpen),
-		payload: newCalls(l, callsOpen, callsOpen), turns: newTurns(c),
+		far: Through(l, far), bulk: link.NewCalls(l, bulkRunning, callsOpen), brief: link.NewCalls(l, briefRunning, callsOpen),
+		Fetcher: payload.NewFetcher(l, far, c),
 	}
 }
 
 // Records implements receive.Source.
 func (s *Source) Records(st geo.Stream, from geo.Seq, bytesMax int, done func([][]byte, error)) {
 	var out [][]byte
-	s.bulk.start(func(ctx context.Context) (err error) {
+	s.bulk.Start(func(ctx context.Context) (err error) {
 		out, err = s.far.Records(ctx, st, from, bytesMax)
 		return err
 	}, func(err error) { done(out, err) })
@@ -48,7 +48,7 @@ func (s *Source) Records(st geo.Stream, from geo.Seq, bytesMax int, done func([]
 // Closed implements receive.Source.
 func (s *Source) Closed(id geo.RangeID, done func(*change.Closed, error)) {
 	var out *change.Closed
-	s.brief.start(func(ctx context.Context) (err error) {
+	s.brief.Start(func(ctx context.Context) (err error) {
 		out, err = s.far.Closed(ctx, id)
 		return err
 	}, func(err error) { done(out, err) })
@@ -57,7 +57,7 @@ func (s *Source) Closed(id geo.RangeID, done func(*change.Closed, error)) {
 // Acknowledge implements receive.Source.
 func (s *Source) Acknowledge(id geo.RangeID, cursors map[geo.Stream]receive.Cursor, full bool, done func([]receive.Mismatch, error)) {
 	var out []receive.Mismatch
-	s.brief.start(func(ctx context.Context) error {
+	s.brief.Start(func(ctx context.Context) error {
 		mismatches, err := s.far.Acknowledge(ctx, id, Acknowledgement(cursors, full))
 		out = Mismatches(mismatches)
 		return err
@@ -80,24 +80,4 @@ func Mismatches(in []ship.Mismatch) []receive.Mismatch {
 		out[i] = receive.Mismatch{Stream: v.Stream, Reason: v.Reason, There: v.Here, Stopped: v.Stopped}
 	}
 	return out
-}
-
-// Chunk implements receive.Source.
-func (s *Source) Chunk(ref extent.Ref, done func([]byte, error)) {
-	var data []byte
-	k := small
-	if ref.Length >= pushBytes {
-		k = large // Of how much payload it is a chunk is not known here.
-	}
-	s.payload.start(func(ctx context.Context) error {
-		return s.turns.over(ctx, k, int(ref.Length), func() error {
-			data = make([]byte, ref.Length)
-			return s.far.ReadChunk(ctx, ref, data)
-		})
-	}, func(err error) {
-		if err != nil {
-			data = nil
-		}
-		done(data, err)
-	})
 }

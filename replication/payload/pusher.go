@@ -1,4 +1,4 @@
-package link
+package payload
 
 import (
 	"context"
@@ -6,17 +6,26 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"antipode/internal/clock"
+	"antipode/replication/link"
 	"antipode/replication/ship"
 	"antipode/stamp/extent"
 )
 
-// Bounds of a Pusher.
+// Bounds of payload on its way.
 const (
-	pushBytes   = 1 << 20 // of one chunk; a longer one counts as many
-	pushChunks  = 8       // chunks at once, of all pushes
+	ChunkBytes  = 1 << 20 // of one chunk; a longer one counts as many
+	ChunksMax   = 8       // chunks at once, of all pushes
 	pushPerCall = 4       // chunks at once, of one push
 	pushesOpen  = 256     // pushes at once; their chunks wait for their turns
 )
+
+// Far is the far stamp. Every call may be repeated, with the effect of one.
+type Far interface {
+	// ReadChunk fills p, of the chunk's length, with the chunk.
+	ReadChunk(ctx context.Context, ref extent.Ref, p []byte) error
+	// PutChunk makes a chunk durable on the replicas. It does not keep data.
+	PutChunk(ctx context.Context, ref extent.Ref, data []byte) error
+}
 
 // ChunkReader reads chunks of the near stamp.
 type ChunkReader interface {
@@ -26,25 +35,26 @@ type ChunkReader interface {
 // Pusher implements ship.PayloadPusher: chunks of the near stamp into the far one. One
 // serves all shippers of a node: its bounds hold for all of them.
 type Pusher struct {
+	l     *link.Link
 	near  ChunkReader
-	far   End
+	far   Far
 	bufs  *extent.Buffers
 	turns *turns
-	calls *calls
+	calls *link.Calls
 }
 
 // NewPusher returns a Pusher of payload from near to far, over l.
-func NewPusher(l *Link, near ChunkReader, far End, c clock.Clock) *Pusher {
+func NewPusher(l *link.Link, near ChunkReader, far Far, c clock.Clock) *Pusher {
 	return &Pusher{
-		near: near, far: l.End(far), bufs: extent.NewBuffers(pushBytes, pushChunks), turns: newTurns(c),
-		calls: newCalls(l, pushesOpen, pushesOpen),
+		l: l, near: near, far: far, bufs: extent.NewBuffers(ChunkBytes, ChunksMax), turns: newTurns(c),
+		calls: link.NewCalls(l, pushesOpen, pushesOpen),
 	}
 }
 
 // Push implements ship.PayloadPusher. The first chunk that fails ends the push: the receiver fetches what
 // is missing.
 func (p *Pusher) Push(refs []extent.Ref, done func(error)) {
-	p.calls.start(func(ctx context.Context) error {
+	p.calls.Start(func(ctx context.Context) error {
 		g, ctx := errgroup.WithContext(ctx)
 		g.SetLimit(pushPerCall)
 		k := kindOf(refs)
@@ -77,5 +87,5 @@ func (p *Pusher) push(ctx context.Context, ref extent.Ref) error {
 	if _, err := p.near.ReadChunk(ref, 0, data); err != nil {
 		return err
 	}
-	return p.far.PutChunk(ctx, ref, data)
+	return p.l.Do(ctx, func(ctx context.Context) error { return p.far.PutChunk(ctx, ref, data) })
 }

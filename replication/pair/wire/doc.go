@@ -1,3 +1,3 @@
 // Package wire has the messages of the calls between two locations, generated from
-// link.proto by `make proto`.
+// pair.proto by `make proto`.
 package wire

@@ -1,10 +1,11 @@
-package link
+package pair
 
 import (
 	"context"
 
 	"antipode/geo"
-	"antipode/replication/link/wire"
+	"antipode/replication/link"
+	"antipode/replication/pair/wire"
 	"antipode/stamp/ranges"
 )
 
@@ -23,7 +24,7 @@ func (e *stampEnd) Received(ctx context.Context, src geo.SourceRange) (t geo.Tim
 
 // Received implements End.
 func (e *linkedEnd) Received(ctx context.Context, src geo.SourceRange) (geo.Timestamp, error) {
-	return over(ctx, e.l, func(ctx context.Context) (geo.Timestamp, error) { return e.e.Received(ctx, src) })
+	return link.Ask(ctx, e.l, func(ctx context.Context) (geo.Timestamp, error) { return e.e.Received(ctx, src) })
 }
 
 // Received implements End.
@@ -32,7 +33,7 @@ func (r *remoteEnd) Received(ctx context.Context, src geo.SourceRange) (geo.Time
 	return geo.Timestamp(a.GetTime()), err
 }
 
-func serveReceived(h Handlers, l *Link, e End) {
+func serveReceived(h link.Handlers, l *link.Link, e End) {
 	handle(h, l, methodReceived, func(ctx context.Context, q *wire.ReceivedRequest) (*wire.ReceivedAnswer, error) {
 		t, err := e.Received(ctx, geo.SourceRange{Origin: geo.Location(q.GetOrigin()), Range: geo.RangeID(q.GetRange())})
 		return &wire.ReceivedAnswer{Time: uint64(t)}, err

@@ -1,11 +1,11 @@
-package link
+package pair
 
 import (
 	"errors"
 	"fmt"
 
 	"antipode/geo"
-	"antipode/replication/link/wire"
+	"antipode/replication/pair/wire"
 	"antipode/replication/ship"
 	"antipode/stamp/change"
 	"antipode/stamp/extent"

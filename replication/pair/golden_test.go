@@ -1,4 +1,4 @@
-package link
+package pair
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/geo"
+	"antipode/replication/link"
 	"antipode/replication/ship"
 	"antipode/stamp/change"
 	"antipode/stamp/extent"
@@ -64,7 +65,7 @@ func (s *scripted) Verify(_ context.Context, r geo.RangeID, question []byte) ([]
 
 // canned is a Caller that answers with kept bytes, and keeps what it was asked.
 type canned struct {
-	far            Caller
+	far            link.Caller
 	method         string
 	request, reply []byte
 }

@@ -1,10 +1,11 @@
-package link
+package pair
 
 import (
 	"context"
 	"fmt"
 
 	"antipode/geo"
+	"antipode/replication/link"
 	"antipode/replication/ship"
 	"antipode/stamp/change"
 	"antipode/stamp/extent"
@@ -50,19 +51,15 @@ type Stamp interface {
 // none does.
 type Shippers func(r geo.RangeID) *ship.Shipper
 
-// Elsewhere returns the error that sends a caller to the process in which a range is led; nil if
-// that is this process or the leader is unknown. The field is nil if there is no other process.
-type Elsewhere func(r geo.RangeID) error
-
 // stampEnd is an End over a stamp of this process.
 type stampEnd struct {
 	stamp     Stamp
 	shippers  Shippers
-	elsewhere Elsewhere
+	elsewhere link.Elsewhere
 }
 
 // NewEnd returns the end of the link over a stamp of this process.
-func NewEnd(s Stamp, shippers Shippers, elsewhere Elsewhere) End {
+func NewEnd(s Stamp, shippers Shippers, elsewhere link.Elsewhere) End {
 	if elsewhere == nil {
 		elsewhere = func(geo.RangeID) error { return nil }
 	}
@@ -120,41 +117,27 @@ func (e *stampEnd) PutChunk(ctx context.Context, ref extent.Ref, data []byte) er
 	return e.stamp.PutChunk(ctx, ref, data)
 }
 
-// End passes each call to e through the link.
-func (l *Link) End(e End) End { return &linkedEnd{e, l} }
+// Through passes each call to e through the link.
+func Through(l *link.Link, e End) End { return &linkedEnd{e, l} }
 
 type linkedEnd struct {
 	e End
-	l *Link
-}
-
-// over makes one call over the link.
-func over[T any](ctx context.Context, l *Link, f func(ctx context.Context) (T, error)) (T, error) {
-	var out T
-	err := l.Do(ctx, func(ctx context.Context) (err error) {
-		out, err = f(ctx)
-		return err
-	})
-	if err != nil {
-		var none T
-		return none, err
-	}
-	return out, nil
+	l *link.Link
 }
 
 // Records implements End.
 func (e *linkedEnd) Records(ctx context.Context, s geo.Stream, from geo.Seq, bytesMax int) ([][]byte, error) {
-	return over(ctx, e.l, func(ctx context.Context) ([][]byte, error) { return e.e.Records(ctx, s, from, bytesMax) })
+	return link.Ask(ctx, e.l, func(ctx context.Context) ([][]byte, error) { return e.e.Records(ctx, s, from, bytesMax) })
 }
 
 // Closed implements End.
 func (e *linkedEnd) Closed(ctx context.Context, r geo.RangeID) (*change.Closed, error) {
-	return over(ctx, e.l, func(ctx context.Context) (*change.Closed, error) { return e.e.Closed(ctx, r) })
+	return link.Ask(ctx, e.l, func(ctx context.Context) (*change.Closed, error) { return e.e.Closed(ctx, r) })
 }
 
 // Acknowledge implements End.
 func (e *linkedEnd) Acknowledge(ctx context.Context, r geo.RangeID, a ship.Acknowledgement) ([]ship.Mismatch, error) {
-	return over(ctx, e.l, func(ctx context.Context) ([]ship.Mismatch, error) { return e.e.Acknowledge(ctx, r, a) })
+	return link.Ask(ctx, e.l, func(ctx context.Context) ([]ship.Mismatch, error) { return e.e.Acknowledge(ctx, r, a) })
 }
 
 // ReadChunk implements End.

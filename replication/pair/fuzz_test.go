@@ -1,4 +1,4 @@
-package link
+package pair
 
 import (
 	"context"
@@ -7,7 +7,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"antipode/geo"
-	"antipode/replication/link/wire"
+	"antipode/replication/link"
+	"antipode/replication/pair/wire"
 	"antipode/replication/ship"
 	"antipode/stamp/change"
 	"antipode/stamp/extent"
@@ -40,7 +41,7 @@ func FuzzServe(f *testing.F) {
 	near.closed = func() *change.Closed {
 		return &change.Closed{Origin: "north", Range: 3, Full: true, Heads: []change.StreamHead{{Account: "acct", Epoch: st.Epoch}}}
 	}
-	l := New()
+	l := link.New()
 	defer l.Close()
 	w := newWire()
 	Serve(w, l, near)

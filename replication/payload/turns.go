@@ -1,4 +1,4 @@
-package link
+package payload
 
 import (
 	"context"
@@ -7,13 +7,15 @@ import (
 	"sync"
 
 	"antipode/internal/clock"
+	"antipode/replication/link"
 	"antipode/replication/pace"
 )
 
 // turns lets chunks over the line, as many at once as the line carries in about a second, and one at least. Those
 // of small payload and those of large payload go in the order in which they came, each kind for half of the bytes
-// while both wait: small payload does not wait for the large that came before it. A chunk that waits for its turn has no deadline: it is not under way. One
-// whose call is not answered in time fails with all that wait, since those would take as long each.
+// while both wait: small payload does not wait for the large that came before it. A chunk that waits for its
+// turn has no deadline: it is not under way. One whose call is not answered in time fails with all that wait,
+// since those would take as long each.
 type turns struct {
 	clock clock.Clock
 
@@ -44,7 +46,7 @@ type turn struct {
 }
 
 func newTurns(c clock.Clock) *turns {
-	return &turns{clock: c, window: pace.Window{Bytes: 2 * pushBytes, Least: 1, Most: pushBytes * pushChunks}}
+	return &turns{clock: c, window: pace.Window{Bytes: 2 * ChunkBytes, Least: 1, Most: ChunkBytes * ChunksMax}}
 }
 
 // over runs f in the turn of a chunk.
@@ -61,7 +63,7 @@ func (t *turns) over(ctx context.Context, k kind, bytes int, f func() error) err
 	} else {
 		t.window.Failed(t.clock.Mono())
 	}
-	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrCut) {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, link.ErrCut) {
 		for k, line := range t.lines {
 			for _, next := range line {
 				next.err = err

@@ -1,11 +1,12 @@
-package link
+package pair
 
 import (
 	"context"
 	"errors"
 
 	"antipode/geo"
-	"antipode/replication/link/wire"
+	"antipode/replication/link"
+	"antipode/replication/pair/wire"
 	"antipode/stamp/ranges"
 )
 
@@ -20,7 +21,7 @@ func (e *stampEnd) Verify(ctx context.Context, id geo.RangeID, question []byte) 
 
 // Verify implements End.
 func (e *linkedEnd) Verify(ctx context.Context, id geo.RangeID, question []byte) ([]byte, error) {
-	return over(ctx, e.l, func(ctx context.Context) ([]byte, error) { return e.e.Verify(ctx, id, question) })
+	return link.Ask(ctx, e.l, func(ctx context.Context) ([]byte, error) { return e.e.Verify(ctx, id, question) })
 }
 
 // Verify implements End.
@@ -29,7 +30,7 @@ func (r *remoteEnd) Verify(ctx context.Context, id geo.RangeID, question []byte)
 	return a.GetAnswer(), err
 }
 
-func serveVerify(h Handlers, l *Link, e End) {
+func serveVerify(h link.Handlers, l *link.Link, e End) {
 	handle(h, l, methodVerify, func(ctx context.Context, q *wire.VerifyRequest) (*wire.VerifyAnswer, error) {
 		answer, err := e.Verify(ctx, geo.RangeID(q.GetRange()), q.GetQuestion())
 		return &wire.VerifyAnswer{Answer: answer}, err

@@ -1,4 +1,4 @@
-package link
+package pair
 
 import (
 	"context"
@@ -9,42 +9,24 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"antipode/geo"
-	"antipode/replication/link/wire"
+	"antipode/replication/link"
+	"antipode/replication/pair/wire"
+	"antipode/replication/payload"
 	"antipode/replication/ship"
 	"antipode/stamp/change"
 	"antipode/stamp/extent"
 )
 
-// Caller calls methods of the paired location, at whichever of its nodes can answer, up
-// to 4 MiB each way. It does not touch body once Call returned. After an error the call
-// may have taken effect.
-type Caller interface {
-	Call(ctx context.Context, method string, body []byte) ([]byte, error)
-}
-
-// Caller passes each call of c through the link.
-func (l *Link) Caller(c Caller) Caller { return linkedCaller{c, l} }
-
-type linkedCaller struct {
-	c Caller
-	l *Link
-}
-
-// Call implements Caller.
-func (c linkedCaller) Call(ctx context.Context, method string, body []byte) ([]byte, error) {
-	return over(ctx, c.l, func(ctx context.Context) ([]byte, error) { return c.c.Call(ctx, method, body) })
-}
-
 // remoteEnd is an End over calls.
 type remoteEnd struct {
-	c Caller
+	c link.Caller
 	// bodies is a pool of the bodies of calls with chunks.
 	bodies *extent.Buffers
 }
 
 // NewRemote returns an End of the paired location, where Serve answers.
-func NewRemote(c Caller) End {
-	return &remoteEnd{c: c, bodies: extent.NewBuffers(pushBytes+chunkHeader, pushChunks)}
+func NewRemote(c link.Caller) End {
+	return &remoteEnd{c: c, bodies: extent.NewBuffers(payload.ChunkBytes+chunkHeader, payload.ChunksMax)}
 }
 
 // chunkHeader bounds the bytes of a call with a chunk, without the chunk.
@@ -54,7 +36,7 @@ const chunkHeader = 64
 func call[T any, A interface {
 	*T
 	proto.Message
-}](ctx context.Context, c Caller, method string, q proto.Message) (A, error) {
+}](ctx context.Context, c link.Caller, method string, q proto.Message) (A, error) {
 	body, err := proto.Marshal(q)
 	if err != nil {
 		return nil, err
@@ -65,7 +47,7 @@ func call[T any, A interface {
 func answer[T any, A interface {
 	*T
 	proto.Message
-}](ctx context.Context, c Caller, method string, body []byte) (A, error) {
+}](ctx context.Context, c link.Caller, method string, body []byte) (A, error) {
 	b, err := c.Call(ctx, method, body)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", method, err)

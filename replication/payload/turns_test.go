@@ -1,4 +1,4 @@
-package link
+package payload
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/internal/clock"
+	"antipode/replication/link"
 	"antipode/stamp/extent"
 )
 
@@ -22,10 +23,9 @@ type bubbleClock struct {
 
 func (c bubbleClock) Mono() time.Duration { return time.Since(c.began) }
 
-// narrowEnd takes chunks over a line of some bytes per second that all calls share: each is as far as
+// narrowStamp takes chunks over a line of some bytes per second that all calls share: each is as far as
 // every other one.
-type narrowEnd struct {
-	End
+type narrowStamp struct {
 	perSecond int
 
 	mu                  sync.Mutex
@@ -33,7 +33,7 @@ type narrowEnd struct {
 	failed              int
 }
 
-func (e *narrowEnd) carry(ctx context.Context, bytes int) error {
+func (e *narrowStamp) carry(ctx context.Context, bytes int) error {
 	e.mu.Lock()
 	e.under++
 	e.most = max(e.most, e.under)
@@ -59,32 +59,32 @@ func (e *narrowEnd) carry(ctx context.Context, bytes int) error {
 	return nil
 }
 
-func (e *narrowEnd) PutChunk(ctx context.Context, ref extent.Ref, _ []byte) error {
+func (e *narrowStamp) PutChunk(ctx context.Context, ref extent.Ref, _ []byte) error {
 	return e.carry(ctx, int(ref.Length))
 }
 
-func (e *narrowEnd) ReadChunk(ctx context.Context, ref extent.Ref, _ []byte) error {
+func (e *narrowStamp) ReadChunk(ctx context.Context, ref extent.Ref, _ []byte) error {
 	return e.carry(ctx, int(ref.Length))
 }
 
 // Over a line that carries one chunk in four seconds no chunk is given up: eight at once would each take longer
-// than a call may (CallTimeout), cross in part, and begin again for ever. What waits for its turn has no
+// than a call may (link.CallTimeout), cross in part, and begin again for ever. What waits for its turn has no
 // deadline. A wide line carries as many at once as there may be.
 func TestTurnsOnANarrowLine(t *testing.T) {
 	for name, c := range map[string]struct{ perSecond, most int }{
-		"narrow": {pushBytes / 4, 2},
-		"wide":   {100 * pushBytes, pushChunks},
+		"narrow": {ChunkBytes / 4, 2},
+		"wide":   {100 * ChunkBytes, ChunksMax},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				far := &narrowEnd{perSecond: c.perSecond}
-				l := New()
+				far := &narrowStamp{perSecond: c.perSecond}
+				l := link.New()
 				defer l.Close()
 				at := bubbleClock{began: time.Now()}
-				p, s := NewPusher(l, anyChunks{}, far, at), NewSource(l, far, at)
+				p, s := NewPusher(l, anyChunks{}, far, at), NewFetcher(l, far, at)
 				refs := make([]extent.Ref, 10)
 				for i := range refs {
-					refs[i] = extent.Ref{ID: extent.ChunkID{byte(i)}, Length: pushBytes}
+					refs[i] = extent.Ref{ID: extent.ChunkID{byte(i)}, Length: ChunkBytes}
 				}
 				var ended atomic.Int64
 				const pushes = 4
@@ -118,9 +118,9 @@ func TestTurnsOnANarrowLine(t *testing.T) {
 // second of the line at most. While both wait, each has half of the line, so that large payload goes on too.
 func TestSmallPayloadGoesBesideLarge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const perSecond = 4 * pushBytes
-		far := &narrowEnd{perSecond: perSecond}
-		l := New()
+		const perSecond = 4 * ChunkBytes
+		far := &narrowStamp{perSecond: perSecond}
+		l := link.New()
 		defer l.Close()
 		p := NewPusher(l, anyChunks{}, far, bubbleClock{began: time.Now()})
 		chunks := func(n int, bytes uint32) []extent.Ref {
@@ -133,7 +133,7 @@ func TestSmallPayloadGoesBesideLarge(t *testing.T) {
 		var left atomic.Int64
 		for range 8 {
 			left.Add(1)
-			p.Push(chunks(32, pushBytes), func(err error) {
+			p.Push(chunks(32, ChunkBytes), func(err error) {
 				require.NoError(t, err)
 				left.Add(-1)
 			})
@@ -151,7 +151,7 @@ func TestSmallPayloadGoesBesideLarge(t *testing.T) {
 		var small atomic.Int64
 		for range 200 {
 			small.Add(1)
-			p.Push(chunks(1, pushBytes), func(err error) {
+			p.Push(chunks(1, ChunkBytes), func(err error) {
 				require.NoError(t, err)
 				small.Add(-1)
 			})
@@ -160,7 +160,7 @@ func TestSmallPayloadGoesBesideLarge(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 		}
 		took := time.Since(began)
-		require.Less(t, took, 2*8*32*pushBytes/perSecond*time.Second, "half of the line")
+		require.Less(t, took, 2*8*32*ChunkBytes/perSecond*time.Second, "half of the line")
 		for small.Load() > 0 {
 			time.Sleep(100 * time.Millisecond)
 		}

@@ -1,4 +1,4 @@
-package link
+package pair
 
 import (
 	"context"
@@ -9,16 +9,10 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"antipode/geo"
-	"antipode/replication/link/wire"
+	"antipode/replication/link"
+	"antipode/replication/pair/wire"
 	"antipode/stamp/change"
 )
-
-// Handlers registers the functions that answer calls of the paired location, up to 4 MiB each
-// way. An error is sent in place of the answer; an error of Elsewhere sends the caller to another
-// process.
-type Handlers interface {
-	Handle(method string, f func(ctx context.Context, body []byte) ([]byte, error))
-}
 
 // Bounds of answers, below the 4 MiB of a call.
 const (
@@ -33,7 +27,7 @@ const (
 
 // Serve answers a Remote of the other location for e. While l is cut no call is answered; the
 // caller waits for the delay.
-func Serve(h Handlers, l *Link, e End) {
+func Serve(h link.Handlers, l *link.Link, e End) {
 	handle(h, l, methodRecords, func(ctx context.Context, q *wire.RecordsRequest) (*wire.RecordsAnswer, error) {
 		return records(ctx, e, q)
 	})
@@ -80,10 +74,10 @@ func Serve(h Handlers, l *Link, e End) {
 func handle[T any, Q interface {
 	*T
 	proto.Message
-}, A proto.Message](h Handlers, l *Link, method string, f func(ctx context.Context, q Q) (A, error)) {
+}, A proto.Message](h link.Handlers, l *link.Link, method string, f func(ctx context.Context, q Q) (A, error)) {
 	h.Handle(method, func(ctx context.Context, body []byte) ([]byte, error) {
 		if cut, _ := l.State(); cut {
-			return nil, ErrCut
+			return nil, link.ErrCut
 		}
 		q := Q(new(T))
 		if err := proto.Unmarshal(body, q); err != nil {
