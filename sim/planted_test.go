@@ -54,6 +54,8 @@ func TestPlantedBugsAreCaught(t *testing.T) {
 		{plantedbugs.WhyOneClock, ErrWhy, "clock stepped"},
 		{plantedbugs.VerifyMoved, ErrVerify, "link cut"},
 		{plantedbugs.FellOutOnce, ErrClosed, ""},
+		{plantedbugs.CopyUnwiped, ErrDrain, ""},
+		{plantedbugs.LiveBeforeApplied, ErrMissing, ""},
 		{plantedbugs.ReceiverOutlivesTerm, ErrReceiver, ""},
 		{plantedbugs.ReceiverFromMemory, ErrReceiver, ""},
 	} {

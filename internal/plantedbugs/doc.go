@@ -81,6 +81,10 @@ const (
 	ReceiverOutlivesTerm
 	// ReceiverFromMemory begins to receive with what the process read in an earlier term.
 	ReceiverFromMemory
+	// CopyUnwiped opens or closes the gate of a copy that is to begin empty, or to end, and leaves its rows (R17, R19).
+	CopyUnwiped
+	// LiveBeforeApplied ends a bootstrap once its image is numbered, whatever of it the other location has (R17).
+	LiveBeforeApplied
 )
 
 // String is the bug's name in reports.
@@ -148,6 +152,10 @@ func (b Bug) String() string {
 		return "receiver-outlives-term"
 	case ReceiverFromMemory:
 		return "receiver-from-memory"
+	case CopyUnwiped:
+		return "copy-unwiped"
+	case LiveBeforeApplied:
+		return "live-before-applied"
 	}
 	return "none"
 }
