@@ -51,7 +51,6 @@ var oldWords = []oldWord{
 	{"rot", "rot", `rots?|rotten|rotted|rotting`},
 	{"says that", "sa", `(says?|said|saying) that`},
 	{"scrub pass", "pass", `(scrub|scrubber's|collection|sweep|upkeep|walk) pass(es)?`},
-	{"settle", "settl", `(un)?settl(e|es|ed|ing)`},
 	{"strike", "str", `strikes?|struck`},
 	{"supersede", "supersed", `supersed\w*`},
 	{"tap", "tap", `taps?|tapped|tapping`},

@@ -47,6 +47,9 @@ func describeRow(key, value []byte) (r StateRow, err error) {
 		return r, err
 	}
 	r.Range, r.Key = geo.FirstRange(p.Service), partitionText(p)
+	if p.Account == keys.LostAndFound {
+		return r, r.describeFound(row, value)
+	}
 	switch p.Service {
 	case geo.Catalog:
 		return r, r.describeCatalog(p, value)
@@ -72,6 +75,17 @@ func describeRow(key, value []byte) (r StateRow, err error) {
 		return r, err
 	}
 	return r, fmt.Errorf("row of %s: no decoder", p.Service)
+}
+
+// describeFound describes a row of the lost-and-found.
+func (r *StateRow) describeFound(of, value []byte) error {
+	r.Kind = "found"
+	f, err := change.ParseFound(value)
+	r.Value = fmt.Sprintf("row %x of %d bytes, kept %s, %d chunks of it missing", of, len(f.Value), f.At, f.Missing)
+	for _, c := range f.Chunks {
+		r.Chunks = append(r.Chunks, c.ID.String())
+	}
+	return err
 }
 
 func (r *StateRow) describeCatalog(p keys.Partition, value []byte) error {

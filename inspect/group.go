@@ -90,6 +90,8 @@ func describePart(kind change.PartKind, body []byte) (p Part, err error) {
 			p.Detail = fmt.Sprintf("of %s %s", of.Service, of.Account)
 		}
 		return p, err
+	case change.PartReceivedBase:
+		return describeRecord("received-base", body)
 	case change.PartImage:
 		p.Part = "image"
 		a, m, err := change.ParseImagePart(body)

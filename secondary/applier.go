@@ -173,7 +173,7 @@ func (c *apply) Evaluate(tx *ranges.Tx) error {
 
 // classifyRecord returns the outcome of a record, and stages it if it is applied.
 func (c *apply) classifyRecord(tx *ranges.Tx, r *receive.Record, st geo.Stream) (receive.Outcome, error) {
-	if _, stopped := tx.Stopped(st); stopped {
+	if why, _ := tx.Stopped(st); why.Reason.Stands() {
 		return receive.Stopped, nil
 	}
 	gate := tx.Gate(st.Account)
@@ -229,6 +229,9 @@ func (c *apply) classifyRecord(tx *ranges.Tx, r *receive.Record, st geo.Stream) 
 				return receive.Wait, nil
 			}
 		}
+		if err := keepFound(tx, st, &r.Record); err != nil {
+			return 0, err
+		}
 	}
 	return receive.Applied, tx.Received(r.Bytes, &r.Record, how.whole)
 }
@@ -238,7 +241,7 @@ func (c *apply) classifyRecord(tx *ranges.Tx, r *receive.Record, st geo.Stream) 
 // generation, only the cursor moves. If it does not hold the generation yet, the record waits
 // (R14).
 func (c *apply) disposition(tx *ranges.Tx, r *change.Record) (disposition, error) {
-	if r.Service == geo.Catalog {
+	if r.Service == geo.Catalog || len(r.Ops) == 0 { // One that sets nothing is of no generation: see ranges.Settle.
 		return disposition{whole: true}, nil
 	}
 	p, rest, err := keys.ParsePartition(r.Partition)

@@ -98,7 +98,7 @@ func (c *apply) compareHead(tx *ranges.Tx, st geo.Stream, at change.Cursor, head
 	if gate := tx.Gate(st.Account); gate.Role != change.RoleSecondary || !gate.Open || gate.Epoch != st.Epoch {
 		return
 	}
-	if _, stopped := tx.Stopped(st); !stopped {
+	if why, _ := tx.Stopped(st); !why.Reason.Stands() {
 		fork(tx, st, at.Applied, head)
 		c.b.ClosedStops = true
 	}

@@ -21,7 +21,7 @@ var errApply = errors.New("secondary: malformed batch of received records")
 // Commands are the commands of this package that a node accepts from other nodes. catalog returns
 // a replica of the catalog at this node, nil while it has none.
 func Commands(catalog func() *ranges.Range) ranges.Commands {
-	return ranges.Commands{kindStop: parseStop, kindApply: func(body []byte) (ranges.Portable, error) {
+	return ranges.Commands{kindStop: parseStop, kindRebase: parseRebase, kindApply: func(body []byte) (ranges.Portable, error) {
 		cat := catalog()
 		if cat == nil {
 			return nil, errNoLeader

@@ -23,7 +23,7 @@ type stop struct {
 
 // Evaluate implements ranges.Command.
 func (c *stop) Evaluate(tx *ranges.Tx) error {
-	if _, stopped := tx.Stopped(c.stream); stopped {
+	if why, _ := tx.Stopped(c.stream); why.Reason.Stands() {
 		return nil
 	}
 	why := c.why
@@ -38,7 +38,7 @@ func (c *stop) Evaluate(tx *ranges.Tx) error {
 		if c.stream.Epoch.Compare(gate.Epoch) < 0 {
 			return nil
 		}
-	case change.NotStopped, change.StopForked, change.StopLost:
+	case change.NotStopped, change.StopForked, change.StopLost, change.StopSettling:
 	}
 	tx.Stop(c.stream, why)
 	return nil

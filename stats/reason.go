@@ -68,6 +68,9 @@ func stopOf(p cursor.Progress, a geo.Account) (out Reason) {
 
 // ReasonOf returns the reason that a stopped stream gives its account.
 func ReasonOf(r change.StopReason) Reason {
+	if r.Settles() {
+		return Forked // Until both copies are found equal.
+	}
 	reason := Reason(r.String())
 	if !slices.Contains(worstFirst(), reason) {
 		return Forked // Written by a later version: worth an operator's attention at once.

@@ -78,6 +78,7 @@ type Cluster interface {
 	RecoverRange(ctx context.Context, l geo.Location, id geo.RangeID, in wire.RecoverRange) (wire.RangeRecovered, error)
 	// ResumeStream ends the stop of a stream at a location: see wire.Client.Resume.
 	ResumeStream(ctx context.Context, l geo.Location, s wire.StreamName) (wire.Resumed, error)
+	Forks
 	// SetLink replaces the state of the link between the locations. DelaySeconds
 	// was checked and is zero unless the state is wire.LinkDelayed.
 	SetLink(ctx context.Context, link wire.Link) error

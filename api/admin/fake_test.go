@@ -201,6 +201,22 @@ func (f *fake) ResumeStream(ctx context.Context, l geo.Location, s wire.StreamNa
 	return wire.Resumed{Stream: s.String(), Location: l, Reason: "version"}, f.note(ctx, "resume %s at %s", s, l)
 }
 
+func (f *fake) ResolveFork(ctx context.Context, l geo.Location, q wire.ResolveFork) (wire.ForkResolved, error) {
+	return wire.ForkResolved{Stream: q.String(), Service: "table", Keep: q.Keep, State: "settling"}, f.note(ctx, "resolve %s at %s keep %s", q.StreamName, l, q.Keep)
+}
+
+func (f *fake) Found(ctx context.Context, l geo.Location, q wire.FoundQuery) (wire.Found, error) {
+	return wire.Found{Location: l, Rows: []wire.FoundRow{{Key: "02", Account: q.Account}}}, f.note(ctx, "found %s at %s", q.Account, l)
+}
+
+func (f *fake) FoundPayload(ctx context.Context, l geo.Location, q wire.FoundChunk) (wire.FoundPayload, error) {
+	return wire.FoundPayload{Data: []byte("data")}, f.note(ctx, "payload %s %d at %s", q.Key, q.Chunk, l)
+}
+
+func (f *fake) DropFound(ctx context.Context, l geo.Location, q wire.DropFound) (wire.FoundDropped, error) {
+	return wire.FoundDropped{Dropped: len(q.Keys)}, f.note(ctx, "drop %v at %s", q.Keys, l)
+}
+
 func (f *fake) SetLink(ctx context.Context, l wire.Link) error {
 	return f.note(ctx, "link %s %gs", l.State, l.DelaySeconds)
 }

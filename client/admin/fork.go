@@ -27,7 +27,7 @@ type Fork struct {
 	// Location keeps this entry. Side says which end it is.
 	Location geo.Location `json:"location"`
 	Side     string       `json:"side"`
-	// Reason is forked, lost, poison or version.
+	// Reason is forked, lost, poison, version, behind-outbox or settling.
 	Reason string `json:"reason"`
 	// Here is the last record of the stream at Location, There the one at the other location as
 	// far as it was known; its number is 0 if it was not.

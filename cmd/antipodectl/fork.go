@@ -17,7 +17,7 @@ func (t *tool) forkCommand() *cobra.Command {
 		Short:   "Show the streams that may not go on",
 		Example: `  antipodectl fork list`,
 	})
-	c.AddCommand(t.forkList(), t.forkShow(), t.forkResume())
+	c.AddCommand(t.forkList(), t.forkShow(), t.forkResume(), t.forkResolve(), t.forkFound())
 	return c
 }
 
@@ -32,7 +32,8 @@ service is unavailable, and nothing of it is deleted at the source. Restarts cha
 
 REASON is forked: both ends hold another record under a number, or the receiver is ahead;
 lost: the receiver lost what it had acknowledged; poison: a record cannot be decoded;
-version: a record is of a later release. docs/admin.md says what to do.`,
+version: a record is of a later release; settling: fork resolve was given, and the copies
+are not equal yet. docs/admin.md says what to do.`,
 		Example: `  antipodectl fork list
   antipodectl fork list --output json`,
 		Args: exactly(),

@@ -124,6 +124,12 @@ func port(t *testing.T) *httptest.Server {
 	for _, l := range []geo.Location{"northcentralus", "southcentralus"} {
 		answer("POST /v1/locations/"+string(l)+"/forks/resume", 200, admin.Resumed{Stream: fork.Stream, Location: l, Reason: "version"})
 	}
+	answer("POST /v1/locations/northcentralus/forks/resolve", 200, admin.ForkResolved{Stream: fork.Stream, Service: "table", Keep: "northcentralus", State: "settling"})
+	answer("POST /v1/locations/southcentralus/found/list", 200, admin.Found{Location: "southcentralus", Rows: []admin.FoundRow{{
+		Key: "0204", Account: "pictures", Settlement: fork.Stream + "#44", Service: "table", Container: "people", Object: "Smith", Row: "Ann",
+		Kept: fork.Since, Bytes: 87,
+	}}})
+	answer("POST /v1/locations/southcentralus/found/drop", 200, admin.FoundDropped{Dropped: 1})
 	answer("GET /v1/reservations", 200, silent)
 	answer("POST /v1/reservations/music/free", 200, silent)
 	answer("POST /v1/reservations/pictures/free", 409, admin.ErrorDocument{Error: admin.Error{
@@ -221,6 +227,15 @@ func TestGolden(t *testing.T) {
 		"fork-show-none":            "fork show nobody",
 		"fork-resume":               "fork resume pictures/1@northcentralus/r4/l17",
 		"fork-resume-none":          "fork resume nobody/1@northcentralus/r4/l17",
+		"fork-resolve":              "fork resolve pictures --keep northcentralus",
+		"fork-resolve-none":         "fork resolve nobody --keep northcentralus",
+		"fork-resolve-keep":         "fork resolve pictures",
+		"fork-found-list":           "fork found list southcentralus",
+		"fork-found-list-json":      "fork found list southcentralus --account pictures --output json",
+		"fork-found-drop":           "fork found drop southcentralus pictures --yes",
+		"fork-found-drop-refused":   "fork found drop southcentralus pictures",
+		"help-fork-resolve":         "fork resolve --help",
+		"help-fork-found":           "fork found --help",
 		"help-fork-resume":          "fork resume --help",
 		"help-fork-list":            "fork list --help",
 		"node-stop":                 "node stop northcentralus-2",

@@ -67,15 +67,24 @@ func (rr *rangeReceiver) acknowledgeSource(now time.Duration) {
 	m.moved = map[geo.Stream]struct{}{}
 	a.flying, a.at = true, now+rr.r.o.AckEvery
 	a.full = a.full && !full
+	asked := settlings{cursors, maps.Clone(rr.settling)}
 	rr.r.o.Source.Acknowledge(rr.src.Range, cursors, full, func(mismatches []Mismatch, err error) {
-		rr.r.post(func(now time.Duration) { rr.acknowledged(mismatches, sent, full, err, now) })
+		rr.r.post(func(now time.Duration) {
+			rr.acknowledged(mismatches, sent, full, err, now)
+			if err == nil {
+				rr.settle(mismatches, asked)
+			}
+		})
 	})
 }
 
-// foundHere returns why a stream is stopped if this location alone may have found that. A loss is found by
-// the source, and what falls out of its outbox too.
+// foundHere returns why a stream is stopped if this location alone may know that. What falls out of the source's outbox
+// it finds itself.
 func (rr *rangeReceiver) foundHere(st geo.Stream) change.StopReason {
-	if why := rr.stopped[st]; why != change.StopLost && why != change.StopBudget {
+	if s, ok := rr.settling[st]; ok {
+		return s.Reason
+	}
+	if why := rr.stopped[st]; why != change.StopBudget {
 		return why
 	}
 	return change.NotStopped
@@ -93,7 +102,9 @@ func (rr *rangeReceiver) acknowledged(mismatches []Mismatch, sent map[geo.Stream
 		return
 	}
 	for _, v := range mismatches {
-		rr.mismatch(v, now)
+		if !v.Reason.Settles() {
+			rr.mismatch(v, now)
+		}
 	}
 	if a.failed {
 		a.failed = false

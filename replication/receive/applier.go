@@ -83,6 +83,12 @@ type Applier interface {
 	// applied and of the gate's epoch; for StopBudget if the epoch is not below the gate's. It changes nothing if the stream is stopped already. done is
 	// called once, from any goroutine; after an error the caller repeats it.
 	Stop(st geo.Stream, why change.Stop, done func(error))
+	// Rebase sets the cursor of a stream to the base of the settlement of its fork. It does nothing if the cursor
+	// has moved since the source offered the base. Settled ends the settlement from a base, as the source
+	// did, once the stream is applied up to a number, and does nothing to another one. done is called once, from any
+	// goroutine; after an error the caller repeats it.
+	Rebase(r Rebase, done func(error))
+	Settled(st geo.Stream, base geo.Head, at geo.Seq, done func(error))
 	// Progress reads how far the streams of a source range are applied: all that was committed
 	// before the call, and of every stream, so it is for rare use. done is called once, from any
 	// goroutine, with an error while the local range has no leader.
@@ -96,6 +102,15 @@ type Applier interface {
 	HasPayload(ref extent.Ref) bool
 }
 
+// Rebase is the base that the source offers for a stream: see ranges.Settle.
+type Rebase struct {
+	Stream geo.Stream
+	// From is the cursor that it was offered to.
+	From geo.Head
+	// Record is the encoded base.
+	Record []byte
+}
+
 // Cursor is how far a stream is applied here, as the source gets it.
 type Cursor struct {
 	geo.Head
@@ -103,7 +118,7 @@ type Cursor struct {
 	// the range here, asked since, is still below it.
 	Below geo.Seq
 	// Stop is why the stream is stopped here, if the source may not find that itself: StopPoison,
-	// StopVersion (R11), StopForked (R16).
+	// StopVersion (R11), StopForked, StopLost (R16). With StopSettling it asks whether the settlement has ended.
 	Stop change.StopReason
 }
 
@@ -113,7 +128,8 @@ type Mismatch struct {
 	Reason change.StopReason
 	// There is the last record at the source; before a stop for a loss, the last one that it deleted.
 	There geo.Head
-	// Stopped reports that the source has stopped the stream. Until then it needs the cursor again.
+	// Stopped reports that the source has stopped the stream. Until then it needs the cursor again. A Reason that
+	// settles a fork offers the base There with Stopped; without, the settlement has ended, at There or before.
 	Stopped bool
 }
 

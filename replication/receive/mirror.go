@@ -59,7 +59,7 @@ const stopsEvery = 5 * time.Second
 // load reads the cursors where the mirror is not known or proved wrong.
 func (rr *rangeReceiver) load(now time.Duration) {
 	m := &rr.mirror
-	m.stale = m.stale || len(rr.stopped) > 0 && now >= m.readAt+stopsEvery
+	m.stale = m.stale || len(rr.stopped) > 0 && now >= m.readAt+stopsEvery || len(rr.settling) > 0 && now >= m.readAt+settleEvery
 	if !m.stale || m.loading || now < m.loadAt {
 		return
 	}

@@ -219,6 +219,14 @@ func (a observedApplier) Apply(b *Batch, done func(error)) {
 	})
 }
 
+// Rebase implements Applier. The base was fetched alone: its stream is not pulled.
+func (a observedApplier) Rebase(r Rebase, done func(error)) {
+	a.v.mu.Lock()
+	delete(a.v.ranges[r.Stream.Range].streams, r.Stream)
+	a.v.mu.Unlock()
+	a.Applier.Rebase(r, done)
+}
+
 // applied takes the outcomes of a batch.
 func (of *observed) applied(b *Batch, err error, now time.Duration) {
 	of.failing.ended(err, now)

@@ -21,12 +21,14 @@ type rangeReceiver struct {
 
 	waiting
 
-	pulls   pulls
-	stopped map[geo.Stream]change.StopReason // reported as such
-	refused map[geo.Stream]struct{}          // nothing of them is ever taken
-	mirror  mirror
-	checkAt time.Duration // of the streams behind
-	acks    acks
+	pulls    pulls
+	stopped  map[geo.Stream]change.StopReason // reported as such
+	settling map[geo.Stream]change.Stop       // their forks are being settled: see settle.go
+	settled  map[geo.Stream]settled           // those of them whose settlement has ended at the source
+	refused  map[geo.Stream]struct{}          // nothing of them is ever taken
+	mirror   mirror
+	checkAt  time.Duration // of the streams behind
+	acks     acks
 
 	needFull    bool // the full closed record has to be pulled
 	fullFlying  bool

@@ -90,6 +90,18 @@ func (w *world) Acknowledge(_ geo.RangeID, cursors map[geo.Stream]Cursor, full b
 	})
 }
 
+// settlements are the calls that settle forks.
+type settlements struct {
+	rebased []Rebase
+	settled []ended
+}
+
+type ended struct {
+	stream geo.Stream
+	base   geo.Head
+	at     geo.Seq
+}
+
 // payloads is the payload of records: what is here, and what is under way.
 type payloads struct {
 	here map[extent.Ref]bool
@@ -114,6 +126,18 @@ func (w *world) Chunk(ref extent.Ref, done func([]byte, error)) {
 			done(nil, err)
 		})
 	})
+}
+
+// Rebase implements Applier.
+func (w *world) Rebase(r Rebase, done func(error)) {
+	w.rebased = append(w.rebased, r)
+	w.later(func() { done(nil) })
+}
+
+// Settled implements Applier.
+func (w *world) Settled(st geo.Stream, base geo.Head, at geo.Seq, done func(error)) {
+	w.settled = append(w.settled, ended{st, base, at})
+	w.later(func() { done(nil) })
 }
 
 // PutPayload implements Applier.

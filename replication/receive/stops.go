@@ -18,9 +18,13 @@ func (rr *rangeReceiver) reportStops(stops []cursor.StreamStop) {
 			fell[st.Account] = true
 		}
 	}
+	stops = rr.takeSettling(stops)
 	for _, s := range stops {
 		rr.pulls.end(s.Stream)
 		rr.stopped[s.Stream] = s.Reason
+		if s.Reason.MaySettle() {
+			rr.mirror.moved[s.Stream] = struct{}{} // An operator may let the source offer a base.
+		}
 		if _, did := before[s.Stream]; did {
 			continue
 		}
@@ -50,7 +54,7 @@ func alarmOf(r change.StopReason) string {
 		return AlarmVersion
 	case change.StopBudget:
 		return AlarmBudget
-	case change.NotStopped:
+	case change.NotStopped, change.StopSettling:
 	}
 	return r.String()
 }

@@ -76,6 +76,7 @@ type world struct {
 	// held is the record of a stream that the source has not sent, and does not answer with, since its payload
 	// is on its way.
 	held map[geo.Stream]geo.Seq
+	settlements
 	// spoil, if it is set, changes the bytes of a record on their way, over the bus or pulled.
 	spoil func(st geo.Stream, n geo.Seq, b []byte, pulled bool) []byte
 	// laterClosed are ranges whose closed records are of a later version.

@@ -31,7 +31,7 @@ type StreamCursor struct {
 	Below geo.Seq
 	// Stop is not zero if the other location has stopped the stream for what may show only there: a record
 	// that it cannot decode or evaluate (R11), or one of a time up to which this range had promised, before
-	// it was recovered with loss, that it had named all (R16).
+	// it was recovered with loss, that it had named all (R16). So for a loss, which this location may have settled since.
 	Stop change.StopReason
 }
 
@@ -51,11 +51,18 @@ func (c StreamCursor) confirms(trimmed geo.Head) bool {
 	return c.Below == trimmed.Seq && c.Head.Seq < c.Below
 }
 
+// proves reports whether c proves what compare found. A loss has to be confirmed, unless the other location keeps
+// its stop and this one does not: an answer that came late may have stopped a stream there after its fork was settled.
+func (c StreamCursor) proves(reason change.StopReason, here, head geo.Head) bool {
+	return reason != change.StopLost || c.confirms(here) || c.Stop == change.StopLost && here == head
+}
+
 // Mismatch is the answer for a stream whose cursor does not fit.
 type Mismatch struct {
 	Stream geo.Stream
 	// Reason is change.StopForked, change.StopLost or StreamCursor.Stop; of a stream that is stopped,
-	// whatever it was stopped for.
+	// whatever it was stopped for. If it settles a fork, Here is the base to which the other location sets its
+	// cursor; with Stopped false, the settlement has ended, at our head Here or before.
 	Reason change.StopReason
 	// Here is our head; before a stop for a loss, up to where the stream is trimmed.
 	Here geo.Head
@@ -86,7 +93,8 @@ func (s *Shipper) Acknowledge(a Acknowledgement) ([]Mismatch, error) {
 		if g := m.Gate(c.Stream.Account); g.Role == change.RolePrimary && c.Stream.Epoch.Compare(g.Epoch) < 0 {
 			continue // The stream has ended: its outbox may be gone, and decides nothing.
 		}
-		if why, stopped := m.Stopped(c.Stream); stopped {
+		why, stopped := m.Stopped(c.Stream)
+		if why.Reason.Stands() || stopped && c.Head == why.There && m.Trimmed(c.Stream) < why.Here.Seq { // The second is offered its base.
 			out = append(out, Mismatch{c.Stream, why.Reason, why.Here, true})
 			continue
 		}
@@ -96,10 +104,13 @@ func (s *Shipper) Acknowledge(a Acknowledgement) ([]Mismatch, error) {
 		}
 		if reason == change.NotStopped {
 			s.acknowledged(c, m.Trimmed(c.Stream))
+			if !stopped && c.Stop.Settles() { // The base is in this chain, and its settlement has ended.
+				out = append(out, Mismatch{c.Stream, c.Stop, m.Head(c.Stream), false})
+			}
 			continue
 		}
 		out = append(out, Mismatch{c.Stream, reason, here, false})
-		if reason != change.StopLost || c.confirms(here) {
+		if c.proves(reason, here, m.Head(c.Stream)) {
 			proven = append(proven, c)
 		}
 	}
@@ -164,7 +175,8 @@ func compare(m *ranges.Machine, c StreamCursor) (reason change.StopReason, here 
 	case err != nil:
 		return change.NotStopped, here, err
 	case known && (at.Hash == c.Head.Hash || plantedbugs.Planted(plantedbugs.TrimUncompared)):
-		if c.Stop == change.StopPoison || c.Stop == change.StopVersion || c.Stop == change.StopForked {
+		switch c.Stop {
+		case change.StopPoison, change.StopVersion, change.StopForked, change.StopLost:
 			return c.Stop, here, nil
 		}
 		return change.NotStopped, here, nil

@@ -116,14 +116,14 @@ func (*stopCommand) Reclaims() {}
 func (c *stopCommand) Evaluate(tx *ranges.Tx) error {
 	c.staged = nil
 	for _, at := range c.cursors {
-		if _, already := tx.Stopped(at.Stream); already {
+		if why, _ := tx.Stopped(at.Stream); why.Reason.Stands() {
 			continue
 		}
 		reason, here, err := compare(c.m, at)
 		if err != nil {
 			return err
 		}
-		if reason == change.NotStopped || reason == change.StopLost && !at.confirms(here) {
+		if reason == change.NotStopped || !at.proves(reason, here, c.m.Head(at.Stream)) {
 			continue
 		}
 		tx.Stop(at.Stream, change.Stop{Reason: reason, Here: c.m.Head(at.Stream), There: at.Head})

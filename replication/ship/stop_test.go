@@ -64,12 +64,52 @@ func TestR16StopSurvivesRestartAndLeader(t *testing.T) {
 	require.Equal(t, ahead.Head, why.There)
 }
 
+// R16: the base of a settlement is offered to the cursor that it is for, and to no other. A cursor at the base goes
+// on, and is answered with the end once the settlement has ended here, not before. Another fork stops the stream again.
+func TestR16SettlingIsOffered(t *testing.T) {
+	r := newRig(t, "p", "p", "p")
+	st := testStream("p")
+	ahead := StreamCursor{Stream: st, Head: geo.Head{Seq: 5, Hash: 55}}
+	answer := func(c StreamCursor) []Mismatch {
+		t.Helper()
+		out, err := r.ship.Acknowledge(Acknowledgement{Cursors: []StreamCursor{c}})
+		require.NoError(t, err)
+		return out
+	}
+	r.requireStopped(ahead, change.StopForked)
+	settle := &ranges.Settle{Stream: st, From: ahead.Head}
+	stamptest.Submit(t, r.stamp, st.Range, settle)
+	require.Equal(t, ranges.SettleBegun, settle.Outcome)
+	base := r.leader().Machine.Head(st)
+	require.Equal(t, geo.Seq(6), base.Seq)
+	require.Equal(t, []Mismatch{{st, change.StopSettling, base, true}}, answer(ahead))
+	there := StreamCursor{Stream: st, Head: base, Stop: change.StopSettling}
+	require.Empty(t, answer(there))
+	for now := range 5 {
+		r.ship.Step(time.Duration(now) * time.Second)
+	}
+	require.Equal(t, "0 records", r.outbox(), "it is trimmed")
+	got := answer(StreamCursor{Stream: st, Head: geo.Head{Seq: 4, Hash: 44}})
+	require.Equal(t, change.StopLost, got[0].Reason, "a receiver that was recovered with loss is offered nothing")
+
+	stamptest.Submit(t, r.stamp, st.Range, &ranges.EndSettle{Stream: st, Base: base})
+	require.Equal(t, []Mismatch{{st, change.StopSettling, base, false}}, answer(there), "up to the head")
+	require.Empty(t, answer(StreamCursor{Stream: st, Head: base}))
+	r.requireStopped(StreamCursor{Stream: st, Head: geo.Head{Seq: 9, Hash: 99}}, change.StopForked)
+	require.Equal(t, change.StopForked, answer(there)[0].Reason)
+
+	stamptest.Submit(t, r.stamp, st.Range, &ranges.Settle{Stream: st, From: geo.Head{Seq: 9, Hash: 99}})
+	why, _ := r.leader().Machine.Stopped(st)
+	require.Equal(t, change.StopSettling, why.Reason)
+	r.requireStopped(StreamCursor{Stream: st, Head: geo.Head{Seq: 20, Hash: 99}}, change.StopForked)
+}
+
 // A receiver that cannot decode a record stops its stream, and says so with its cursor: the stream is
 // stopped here too, with that reason, and nothing of it is trimmed (R11). So it is for a record of a time
 // up to which the receiver was promised all (R16). A cursor that does not fit is compared first, and other
 // reasons are not for the receiver to find.
 func TestR11StopOfTheReceiver(t *testing.T) {
-	r := newRig(t, "p", "p", "q", "t", "u")
+	r := newRig(t, "p", "p", "q", "t", "u", "w")
 	first := r.leader().Machine.Head(testStream("t"))
 	for i, c := range []struct {
 		at   StreamCursor
@@ -79,22 +119,21 @@ func TestR11StopOfTheReceiver(t *testing.T) {
 		{StreamCursor{Stream: testStream("t"), Head: first, Stop: change.StopPoison}, change.StopPoison},
 		{StreamCursor{Stream: testStream("u"), Stop: change.StopForked}, change.StopForked},
 		{StreamCursor{Stream: testStream("q"), Head: geo.Head{Seq: 5, Hash: 55}, Stop: change.StopPoison}, change.StopForked},
+		{StreamCursor{Stream: testStream("w"), Stop: change.StopLost}, change.StopLost}, // Its settlement has ended here.
 	} {
 		r.requireStopped(c.at, c.want)
 		require.Eventually(t, func() bool { return len(r.alarms()) == i+1 }, time.Minute, time.Millisecond)
 	}
-	require.Equal(t, []string{"version", "poison", AlarmFork, AlarmFork}, r.alarms())
+	require.Equal(t, []string{"version", "poison", AlarmFork, AlarmFork, AlarmLost}, r.alarms())
 	for now := range 5 {
 		r.ship.Step(time.Duration(now) * time.Second)
 	}
-	require.Equal(t, "5 records", r.outbox())
+	require.Equal(t, "6 records", r.outbox())
 
 	r = newRig(t, "p")
-	for _, why := range []change.StopReason{change.StopLost, 99} {
-		got, err := r.ship.Acknowledge(Acknowledgement{Cursors: []StreamCursor{{Stream: testStream("p"), Stop: why}}})
-		require.NoError(t, err)
-		require.Empty(t, got)
-	}
+	got, err := r.ship.Acknowledge(Acknowledgement{Cursors: []StreamCursor{{Stream: testStream("p"), Stop: 99}}})
+	require.NoError(t, err)
+	require.Empty(t, got)
 }
 
 // An alarm means a stop (R16): after an unknown outcome it waits until the very stop that was staged

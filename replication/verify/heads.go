@@ -34,7 +34,11 @@ func headsIn(snap kv.Reader, r geo.RangeID, q *Question) ([]LaneHead, error) {
 			return err
 		}
 		c, err := change.ParseCursor(value)
-		of(s).Head = c.Applied
+		h := of(s)
+		h.Head = c.Applied
+		if n := len(c.Pairs); n > 0 {
+			h.Named = c.Pairs[n-1].Head.Seq
+		}
 		return err
 	})
 	if err != nil {

@@ -201,9 +201,9 @@ const (
 func (p *pair) state(l geo.Lane) (s state, why string) {
 	head, at := p.near.heads[l], p.far.heads[l]
 	switch {
-	case at.Stopped != "":
+	case at.stands():
 		return stopped, "the stream is stopped at the secondary: " + at.Stopped
-	case head.Stopped != "":
+	case head.stands():
 		return stopped, "the stream is stopped at the primary: " + head.Stopped
 	case head.Head == at.Head || plantedbugs.Planted(plantedbugs.VerifyMoved):
 		return ready, ""

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"antipode/geo"
+	"antipode/stamp/change"
 )
 
 // Op is what a question asks for.
@@ -44,8 +45,16 @@ type Question struct {
 type LaneHead struct {
 	Lane geo.Lane
 	Head geo.Head
-	// Stopped is why the stream may not go on, empty if it may.
+	// Named is the greatest number that a closed record named at the secondary, zero if none is above Head.
+	Named geo.Seq `json:",omitempty"`
+	// Stopped is why the stream may not go on, empty if it may. A fork that is being settled counts: see stands.
 	Stopped string `json:",omitempty"`
+}
+
+// stands reports whether nothing of the lane is applied. While a fork is settled its records are: the
+// two copies are compared like others.
+func (h LaneHead) stands() bool {
+	return h.Stopped != "" && h.Stopped != change.StopSettling.String()
 }
 
 // Answer is the answer to a Question.

@@ -30,6 +30,8 @@ type Comparison struct {
 	Account geo.Account
 	Epoch   geo.Epoch
 	Range   geo.RangeID
+	// Lanes are those that are compared. Nil means all.
+	Lanes []geo.Lane
 	// Near is the primary, Far the secondary.
 	Near, Far Peer
 	// Prefixes returns the prefixes of the keys that are compared, in order: those of the containers
@@ -131,8 +133,8 @@ func Run(ctx context.Context, o Comparison) (Result, error) {
 	if o.DifferencesMax == 0 {
 		o.DifferencesMax = differencesMax
 	}
-	r := &run{o: o}
-	for l := range geo.Lane(geo.LaneCount) {
+	r := &run{o: o, pending: slices.Clone(o.Lanes)}
+	for l := geo.Lane(0); o.Lanes == nil && l < geo.LaneCount; l++ {
 		r.pending = append(r.pending, l)
 	}
 	failed := 0

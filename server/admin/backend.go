@@ -64,6 +64,11 @@ type Location interface {
 	RecoverRange(ctx context.Context, id geo.RangeID, in wire.RecoverRange) (wire.RangeRecovered, error)
 	ResumeStream(ctx context.Context, s wire.StreamName) (wire.Resumed, error)
 	SetLink(ctx context.Context, l wire.Link) error
+
+	ResolveFork(ctx context.Context, q wire.ResolveFork) (wire.ForkResolved, error)
+	Found(ctx context.Context, q wire.FoundQuery) (wire.Found, error)
+	FoundPayload(ctx context.Context, q wire.FoundChunk) (wire.FoundPayload, error)
+	DropFound(ctx context.Context, q wire.DropFound) (wire.FoundDropped, error)
 }
 
 // Options configures a Backend. All fields are required.

@@ -61,6 +61,23 @@ func TestOperationsReachTheirLocation(t *testing.T) {
 			return b.ResumeStream(ctx, "north", wire.StreamName{Account: "mail", Epoch: wire.Epoch{Number: 1, Location: "north"}, Range: 4, Lane: 2})
 		}, wire.Resumed{Stream: "mail/1@north/r4/l2", Location: "north", Reason: "version"}, "resume mail/1@north/r4/l2", ""},
 		{func(ctx context.Context, b *Backend) (any, error) {
+			name := wire.StreamName{Account: "mail", Epoch: wire.Epoch{Number: 1, Location: "north"}, Range: 4, Lane: 2}
+			r, err := b.ResolveFork(ctx, "north", wire.ResolveFork{StreamName: name, Keep: "north"})
+			return r.State, err
+		}, "settling", "resolve mail/1@north/r4/l2 keep north", ""},
+		{func(ctx context.Context, b *Backend) (any, error) {
+			f, err := b.Found(ctx, "south", wire.FoundQuery{Account: "mail"})
+			return len(f.Rows), err
+		}, 1, "", "found mail"},
+		{func(ctx context.Context, b *Backend) (any, error) {
+			p, err := b.FoundPayload(ctx, "south", wire.FoundChunk{Key: "02", Chunk: 1})
+			return string(p.Data), err
+		}, "data", "", "payload 02 1"},
+		{func(ctx context.Context, b *Backend) (any, error) {
+			d, err := b.DropFound(ctx, "south", wire.DropFound{Keys: []string{"02"}})
+			return d.Dropped, err
+		}, 1, "", "drop [02]"},
+		{func(ctx context.Context, b *Backend) (any, error) {
 			a, err := b.CreateAccount(ctx, wire.NewAccount{Name: "mail", Location: "south"})
 			return a.Primary, err
 		}, geo.Location("south"), "", "create mail"},

@@ -174,6 +174,22 @@ func (f *fake) ResumeStream(ctx context.Context, s wire.StreamName) (wire.Resume
 	return wire.Resumed{Stream: s.String(), Location: f.name, Reason: "version"}, f.note(ctx, "resume %s", s)
 }
 
+func (f *fake) ResolveFork(ctx context.Context, q wire.ResolveFork) (wire.ForkResolved, error) {
+	return wire.ForkResolved{Stream: q.String(), Keep: q.Keep, State: "settling"}, f.note(ctx, "resolve %s keep %s", q.StreamName, q.Keep)
+}
+
+func (f *fake) Found(ctx context.Context, q wire.FoundQuery) (wire.Found, error) {
+	return wire.Found{Location: f.name, Rows: []wire.FoundRow{{Key: "02", Account: q.Account}}}, f.note(ctx, "found %s", q.Account)
+}
+
+func (f *fake) FoundPayload(ctx context.Context, q wire.FoundChunk) (wire.FoundPayload, error) {
+	return wire.FoundPayload{Data: []byte("data")}, f.note(ctx, "payload %s %d", q.Key, q.Chunk)
+}
+
+func (f *fake) DropFound(ctx context.Context, q wire.DropFound) (wire.FoundDropped, error) {
+	return wire.FoundDropped{Dropped: len(q.Keys)}, f.note(ctx, "drop %v", q.Keys)
+}
+
 func (f *fake) SetLink(ctx context.Context, l wire.Link) error {
 	return f.note(ctx, "link %s %gs", l.State, l.DelaySeconds)
 }

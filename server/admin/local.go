@@ -53,6 +53,10 @@ type part interface {
 	StopNode(id geo.NodeID) error
 	RecoverRange(ctx context.Context, id geo.RangeID, in wire.RecoverRange) (wire.RangeRecovered, error)
 	ResumeStream(ctx context.Context, s wire.StreamName) (wire.Resumed, error)
+	ResolveFork(ctx context.Context, q wire.ResolveFork) (wire.ForkResolved, error)
+	Found(ctx context.Context, q wire.FoundQuery) (wire.Found, error)
+	FoundPayload(ctx context.Context, q wire.FoundChunk) (wire.FoundPayload, error)
+	DropFound(ctx context.Context, q wire.DropFound) (wire.FoundDropped, error)
 	Link() wire.Link
 	SetLink(to wire.Link)
 }

@@ -45,8 +45,8 @@ func (c *copied) add(m change.Image, epoch geo.Epoch, waiting change.Volume) {
 	})
 }
 
-// bytes are the bytes of an amount, payload included.
-func bytes(s change.ImageSize) uint64 { return s.Bytes + s.Payload }
+// bytesOf returns the bytes of an amount, payload included.
+func bytesOf(s change.ImageSize) uint64 { return s.Bytes + s.Payload }
 
 // describe describes it. speed is in bytes per second, and so is the bound of the bootstrap; 0 is none.
 func (c copied) describe(speed float64, known bool, bound uint64) *wire.Copied {
@@ -62,8 +62,8 @@ func (c copied) describe(speed float64, known bool, bound uint64) *wire.Copied {
 	percent := 100.
 	if !c.numbered {
 		percent = 99.9
-		if all := bytes(c.total); all > 0 {
-			percent = min(percent, math.Floor(1000*float64(bytes(c.copied))/float64(all))/10)
+		if all := bytesOf(c.total); all > 0 {
+			percent = min(percent, math.Floor(1000*float64(bytesOf(c.copied))/float64(all))/10)
 		}
 	}
 	out.Percent = &percent
@@ -72,7 +72,7 @@ func (c copied) describe(speed float64, known bool, bound uint64) *wire.Copied {
 		goes = min(speed, float64(bound)) // What was seen may be of a time before a lower bound.
 	}
 	if known && goes > 0 {
-		left := float64(bytes(c.total)-bytes(c.copied)) / goes
+		left := float64(bytesOf(c.total)-bytesOf(c.copied)) / goes
 		out.SecondsLeft = &left
 	}
 	return out
@@ -120,7 +120,7 @@ func (w *watching) sampleCopies() {
 	found := map[copyKey]int64{}
 	for _, a := range w.accounts {
 		if now, known := w.l.copiedNow(a); known {
-			found[copyKey{a.Name, a.GeoEpoch()}] = int64(bytes(now.copied))
+			found[copyKey{a.Name, a.GeoEpoch()}] = int64(bytesOf(now.copied))
 		}
 	}
 	w.copies.add(w.l.o.Clock.Mono(), found)

@@ -245,7 +245,7 @@ func (v *verifying) comparison(j *verifyJob, i int) verify.Comparison {
 	}
 	return verify.Comparison{
 		Account: j.a.Name, Epoch: j.a.GeoEpoch(), Range: r.Range, Near: v.near, Far: j.remote, Payload: payload, BytesPerSecond: j.out.BytesPerSecond,
-		Prefixes: func(ctx context.Context) ([][]byte, error) { return v.prefixes(ctx, j, service) },
+		Prefixes: func(ctx context.Context) ([][]byte, error) { return v.prefixes(ctx, j.a.Name, service, j.out.Service) },
 		Progress: func(p verify.Progress) {
 			j.mu.Lock()
 			defer j.mu.Unlock()
@@ -257,12 +257,12 @@ func (v *verifying) comparison(j *verifyJob, i int) verify.Comparison {
 
 // prefixes are those of the rows that are compared: in the catalog the containers of the services; in a
 // service the generations that the catalog names now. The account's own row of the catalog is each
-// location's own.
-func (v *verifying) prefixes(ctx context.Context, j *verifyJob, s geo.Service) (out [][]byte, err error) {
+// location's own. only names the service whose containers are compared, empty for all.
+func (v *verifying) prefixes(ctx context.Context, a geo.Account, s geo.Service, only string) (out [][]byte, err error) {
 	if s == geo.Catalog {
 		for _, of := range geo.Services {
-			if j.out.Service == "" || j.out.Service == of.String() {
-				out = append(out, catalog.ContainersPrefix(of, j.a.Name))
+			if only == "" || only == of.String() {
+				out = append(out, catalog.ContainersPrefix(of, a))
 			}
 		}
 		slices.SortFunc(out, slices.Compare)
@@ -272,10 +272,10 @@ func (v *verifying) prefixes(ctx context.Context, j *verifyJob, s geo.Service) (
 	if err != nil {
 		return nil, err
 	}
-	err = keys.Each(snap, catalog.ContainersPrefix(s, j.a.Name), func(_, value []byte) error {
+	err = keys.Each(snap, catalog.ContainersPrefix(s, a), func(_, value []byte) error {
 		c, err := catalog.ParseContainer(value)
 		if err == nil && c.Deleted == 0 {
-			out = append(out, c.Prefix(s, j.a.Name))
+			out = append(out, c.Prefix(s, a))
 		}
 		return err
 	})

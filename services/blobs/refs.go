@@ -2,15 +2,20 @@ package blobs
 
 import (
 	"antipode/geo"
+	"antipode/stamp/change"
 	"antipode/stamp/extent"
 	"antipode/stamp/keys"
 )
 
 // RowChunks returns the payload chunks that a row of any service names: a replica that is fed by
 // a range snapshot must have them before it counts (R3). Only rows of blobs and of blocks name
-// chunks. For bytes that are no row it returns ErrMalformed or keys.ErrMalformed.
+// chunks, and those of the lost-and-found. For bytes that are no row it returns ErrMalformed or keys.ErrMalformed.
 func RowChunks(key, value []byte) ([]extent.Ref, error) {
 	p, row, err := keys.ParsePartition(key)
+	if err == nil && p.Account == keys.LostAndFound {
+		f, err := change.ParseFound(value)
+		return f.Chunks, err
+	}
 	if err != nil || p.Service != geo.Blob || len(row) == 0 {
 		return nil, err
 	}

@@ -147,7 +147,7 @@ func drawParts(t *rapid.T, b *Builder) (parts []part, chunks []extent.Ref) {
 	for range rapid.IntRange(0, 5).Draw(t, "parts") {
 		kind := rapid.SampledFrom([]PartKind{
 			PartChange, PartReceived, PartReceivedCursor, PartClosed, PartReceivedClosed, PartGate, PartGeneration, PartTrim,
-			PartStop, PartWipe, PartImage,
+			PartStop, PartWipe, PartImage, PartReceivedBase,
 		}).Draw(t, "kind")
 		var body []byte
 		switch kind {
@@ -165,6 +165,14 @@ func drawParts(t *rapid.T, b *Builder) (parts []part, chunks []extent.Ref) {
 			} else if _, err := b.Record(&r); err != nil {
 				t.Fatal(err)
 			}
+		case PartReceivedBase:
+			r := drawRecord(t)
+			encoded, err := AppendRecord(nil, &r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body = encoded
+			b.Base(encoded)
 		case PartClosed:
 			ts := drawNumber(t, "closed")
 			b.Closed(geo.Timestamp(ts))

@@ -111,6 +111,7 @@ func goldenGroup(t testing.TB) []byte {
 	b.Trim(goldenStream, goldenOutboxHead)
 	b.Stop(goldenStream, goldenStop)
 	b.Image("acct", goldenImage)
+	b.Base(received)
 	return b.Finish(GroupID{7, 12}, GroupID{7, 11}, 257)
 }
 
@@ -298,7 +299,7 @@ func requireGoldenGroup(t *testing.T, b []byte) {
 	require.NoError(t, g.Parts(func(kind PartKind, body []byte) error {
 		kinds = append(kinds, kind)
 		switch kind {
-		case PartChange, PartReceived, PartReceivedCursor:
+		case PartChange, PartReceived, PartReceivedCursor, PartReceivedBase:
 			_, err := ParseRecord(body)
 			require.NoError(t, err)
 		case PartClosed:
@@ -336,7 +337,7 @@ func requireGoldenGroup(t *testing.T, b []byte) {
 	}))
 	require.Equal(t, []PartKind{
 		PartChange, PartChange, PartReceived, PartReceivedCursor, PartClosed,
-		PartReceivedClosed, PartGate, PartGeneration, PartTrim, PartStop, PartImage,
+		PartReceivedClosed, PartGate, PartGeneration, PartTrim, PartStop, PartImage, PartReceivedBase,
 	}, kinds)
 	require.True(t, NamesChunks(b))
 	refs, err := GroupChunks(b)

@@ -28,6 +28,7 @@ const (
 	PartStop           PartKind = 9  // stream stopped, or free to go on (R16)
 	PartWipe           PartKind = 14 // rows of clients' keys in a span deleted
 	PartImage          PartKind = 15 // how far the image of an account's rows is (R17)
+	PartReceivedBase   PartKind = 16 // a record of the other location that the cursor is set to, as a fork is settled (R16)
 )
 
 // Kinds that are reserved, so that formats need not change when they are built. No leader writes
@@ -124,6 +125,9 @@ func (b *Builder) Received(encoded []byte, r *Record, whole bool) {
 	b.Raw(PartReceived, encoded)
 	b.chunks = b.chunks || len(r.Chunks) > 0
 }
+
+// Base appends a record of the other location that the cursor of its stream is set to.
+func (b *Builder) Base(encoded []byte) { b.Raw(PartReceivedBase, encoded) }
 
 // Raw appends a part whose bytes are already encoded.
 func (b *Builder) Raw(kind PartKind, body []byte) {

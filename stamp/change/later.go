@@ -34,7 +34,7 @@ func isLater(b []byte) bool { return len(b) > 0 && b[0] > formatVersion }
 
 func understoodPart(kind PartKind, body []byte) error {
 	switch kind {
-	case PartChange, PartReceived, PartReceivedCursor, PartReceivedClosed:
+	case PartChange, PartReceived, PartReceivedCursor, PartReceivedClosed, PartReceivedBase:
 		if isLater(body) {
 			return fmt.Errorf("%w: part of kind %d has version %d, this program knows %d", ErrVersion, kind, body[0], formatVersion)
 		}

@@ -109,9 +109,7 @@ func AppendRecord(dst []byte, r *Record) ([]byte, error) {
 	}
 	dst = binary.AppendUvarint(dst, uint64(len(r.Chunks)))
 	for _, c := range r.Chunks {
-		dst = append(dst, c.ID[:]...)
-		dst = binary.LittleEndian.AppendUint32(dst, c.Length)
-		dst = binary.LittleEndian.AppendUint32(dst, c.CRC)
+		dst = appendRef(dst, c)
 	}
 	n := len(dst) - start + crcLen
 	if n > RecordBytesMax {
@@ -223,11 +221,7 @@ func parseRecordTail(r *Record, rd reader) error {
 	}
 	chunks := rd.count(chunkLen)
 	for range chunks {
-		var c extent.Ref
-		copy(c.ID[:], rd.take(len(c.ID)))
-		c.Length = rd.uint32()
-		c.CRC = rd.uint32()
-		r.Chunks = append(r.Chunks, c)
+		r.Chunks = append(r.Chunks, readRef(&rd))
 	}
 	if rd.failed || len(rd.b) != 0 || len(r.Account) == 0 {
 		return ErrMalformed

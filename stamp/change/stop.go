@@ -27,13 +27,26 @@ const (
 	// of its outbox (R18), or since the account has left the stream's epoch and the other location may not
 	// know. The stream may go on being numbered, and none of it is kept or sent.
 	StopBudget StopReason = 5
-	stopEnd    StopReason = 6
+	// StopSettling: an operator settles a fork, and the rows that differ become those of the source (R16). The
+	// stream goes on, and has no sync time until both copies are found equal. At the source Here is the base from
+	// which it goes on, and There the cursor that the receiver sets to it.
+	StopSettling StopReason = 6
+	stopEnd      StopReason = 7
 )
+
+// Stands reports whether nothing of the stream is applied until an operator decides.
+func (r StopReason) Stands() bool { return r != NotStopped && !r.Settles() }
+
+// Settles reports whether the stream goes on, since its fork is being settled.
+func (r StopReason) Settles() bool { return r == StopSettling }
+
+// MaySettle reports whether an operator may settle a stream that is stopped for this reason.
+func (r StopReason) MaySettle() bool { return r == StopForked || r == StopLost }
 
 // String is the word for operators.
 func (r StopReason) String() string {
 	if r < stopEnd {
-		return [...]string{"", "forked", "lost", "poison", "version", "behind-outbox"}[r]
+		return [...]string{"", "forked", "lost", "poison", "version", "behind-outbox", "settling"}[r]
 	}
 	return fmt.Sprintf("reason-%d", byte(r))
 }

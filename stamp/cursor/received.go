@@ -94,6 +94,12 @@ func (r *Received) ApplyRecord(rec *change.Record, encoded []byte) error {
 	return nil
 }
 
+// ApplyBase sets the cursor of a stream to a record of it that does not follow, as a fork is settled.
+func (r *Received) ApplyBase(rec *change.Record, encoded []byte) {
+	s := rec.Stream()
+	r.Set(s, Advance(r.known[s.Source()], *r.cursor(s), rec, change.HashOf(encoded)))
+}
+
 // ApplyClosed takes a closed record. The caller has checked with Joins that the heads in
 // it, and those known, are all heads as of its time. A closed record that is Stale changes nothing.
 func (r *Received) ApplyClosed(w Writer, c *change.Closed) error {

@@ -2,6 +2,7 @@ package keys
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 
 	"github.com/cespare/xxhash/v2"
@@ -48,6 +49,16 @@ func (p Partition) Lane() geo.Lane {
 	b = AppendString(b, p.Container)
 	b = AppendString(b, p.Object)
 	return geo.Lane(xxhash.Sum64(b) % geo.LaneCount)
+}
+
+// LostAndFound stands in the place of an account, whose name it cannot be, in the keys of rows that the settlement of
+// a fork has overwritten or deleted (R16).
+const LostAndFound geo.Account = "lost-and-found"
+
+// Found is the partition that keeps rows of a stream in the lost-and-found, for the settlement with a base. The
+// key of the row that was kept follows it.
+func Found(s geo.Service, of geo.Stream, base geo.Seq) Partition {
+	return Partition{Service: s, Account: LostAndFound, Container: string(of.Account), Object: fmt.Sprintf("%s#%d", of, base)}
 }
 
 // Append appends the prefix that all keys of the partition share.

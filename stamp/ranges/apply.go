@@ -19,12 +19,18 @@ func (m *Machine) fits(g *change.Group, term uint64) (bool, error) {
 	fits := true
 	heads := map[geo.Stream]geo.Head{}
 	err := g.Parts(func(kind change.PartKind, body []byte) error {
-		if kind != change.PartChange && kind != change.PartReceived && kind != change.PartReceivedCursor {
+		switch kind {
+		case change.PartChange, change.PartReceived, change.PartReceivedCursor, change.PartReceivedBase:
+		default:
 			return nil
 		}
 		h, err := change.ParseHeader(body)
 		if err != nil || h.Seq == 0 {
 			return err
+		}
+		if kind == change.PartReceivedBase {
+			heads[h.Stream] = geo.Head{Seq: h.Seq, Hash: change.HashOf(body)}
+			return nil
 		}
 		at, seen := heads[h.Stream]
 		if !seen {
@@ -48,6 +54,8 @@ func (m *Machine) applyPart(batch *state.Batch, kind change.PartKind, body []byt
 		return m.applyChange(batch, body)
 	case change.PartReceived, change.PartReceivedCursor:
 		return m.applyReceived(batch, body, kind == change.PartReceived)
+	case change.PartReceivedBase:
+		return m.applyReceivedBase(body)
 	case change.PartClosed:
 		return m.applyClosed(batch, body)
 	case change.PartReceivedClosed:
@@ -132,6 +140,17 @@ func (m *Machine) applyReceived(batch *state.Batch, body []byte, whole bool) err
 	// After a promotion no commit time may be below one that was applied here (R20).
 	m.applied.Last = max(m.applied.Last, r.CommitTime)
 	return m.received.ApplyRecord(&r, body)
+}
+
+// applyReceivedBase sets a cursor to a record that sets no row.
+func (m *Machine) applyReceivedBase(body []byte) error {
+	r, err := change.ParseRecord(body)
+	if err != nil {
+		return err
+	}
+	m.applied.Last = max(m.applied.Last, r.CommitTime)
+	m.received.ApplyBase(&r, body)
+	return nil
 }
 
 func (m *Machine) applyReceivedClosed(batch *state.Batch, body []byte) error {

@@ -26,7 +26,7 @@ func (tx *Tx) FallOut(c outbox.Copy) error {
 		s := geo.Stream{Account: c.Account, Epoch: c.Epoch, Range: tx.r.o.Range, Lane: lane}
 		if why, stopped := tx.Stopped(s); !stopped || why.Reason != change.StopBudget {
 			next := change.Stop{Reason: change.StopBudget, Here: tx.Head(s), There: m.TrimmedHead(s)}
-			if stopped {
+			if stopped && why.Reason.Stands() {
 				next.There = why.There
 			}
 			tx.Stop(s, next)

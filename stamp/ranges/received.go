@@ -57,8 +57,12 @@ func (tx *Tx) Received(encoded []byte, rec *change.Record, whole bool) error {
 	tx.b.Received(encoded, rec, whole)
 	tx.r.last = max(tx.r.last, rec.CommitTime) // Commit times behind it in the log must be above it (R6).
 	save(tx, tx.r.cursors, s)
-	tx.r.cursors[s] = cursor.Advance(tx.Known(s.Source()), at, rec, change.HashOf(encoded))
+	tx.r.cursors[s] = nextCursor(tx, at, rec, encoded)
 	return nil
+}
+
+func nextCursor(tx *Tx, at change.Cursor, rec *change.Record, encoded []byte) change.Cursor {
+	return cursor.Advance(tx.Known(rec.Stream().Source()), at, rec, change.HashOf(encoded))
 }
 
 // DropFormer takes the heads of former epochs out of a closed record: their records are refused (R7), so

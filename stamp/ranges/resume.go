@@ -56,7 +56,7 @@ func (c *Resume) DecodeResult(b []byte) error {
 
 // OwnCommands are the commands of this package that a node accepts from other nodes.
 func OwnCommands() Commands {
-	return Commands{kindResume: func(body []byte) (Portable, error) {
+	return Commands{kindSettle: parseSettle, kindEndSettle: parseEndSettle, kindDropFound: parseDropFound, kindResume: func(body []byte) (Portable, error) {
 		st, why, err := change.ParseStopPart(body)
 		if err != nil || why != (change.Stop{}) {
 			return nil, errResume

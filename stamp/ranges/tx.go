@@ -113,6 +113,12 @@ func (tx *Tx) Ahead(t geo.Timestamp) time.Duration {
 // whether it has a number (R10). The caller sets CommitTime, Partition, Ops and Chunks of rec;
 // Change fills in the rest.
 func (tx *Tx) Change(p keys.Partition, rec change.Record) error {
+	rec.Service, rec.Account, rec.Lane = p.Service, p.Account, p.Lane()
+	return tx.stage(rec)
+}
+
+// stage stages a change whose Service, Account and Lane are set too.
+func (tx *Tx) stage(rec change.Record) error {
 	for _, ref := range rec.Chunks {
 		if !tx.HasChunk(ref) {
 			// This node was away when the payload came. A leader must hold the payload of
@@ -120,10 +126,9 @@ func (tx *Tx) Change(p keys.Partition, rec change.Record) error {
 			return kv.ErrBusy
 		}
 	}
-	gate := tx.Gate(p.Account)
+	gate := tx.Gate(rec.Account)
 	rec.Epoch = gate.Epoch
 	rec.Range, rec.Incarnation = tx.r.o.Range, tx.r.Machine.Incarnation()
-	rec.Service, rec.Account, rec.Lane = p.Service, p.Account, p.Lane()
 	rec.Seq, rec.Prev = 0, 0
 	s := rec.Stream()
 	if gate.Numbered {
@@ -191,7 +196,7 @@ func (tx *Tx) SetGate(a geo.Account, g change.Gate) {
 // record and the bytes up to it, is read here: apply does not read the state.
 func (tx *Tx) Trim(s geo.Stream, upTo geo.Seq) error {
 	m := tx.r.Machine
-	if why, stopped := tx.Stopped(s); stopped && why.Reason != change.StopBudget {
+	if why, stopped := tx.Stopped(s); stopped && why.Reason.Stands() && why.Reason != change.StopBudget {
 		return nil
 	}
 	from := m.Trimmed(s)

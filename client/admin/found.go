@@ -1,0 +1,101 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"antipode/geo"
+)
+
+// FoundRowsMax is how many rows one page of the lost-and-found has at most.
+const FoundRowsMax = 1000
+
+// FoundQuery asks for a page of the lost-and-found of a location.
+type FoundQuery struct {
+	// Account is the one whose rows are listed, empty for all.
+	Account geo.Account `json:"account,omitempty"`
+	// After is Key of the last row of the page before.
+	After string `json:"after,omitempty"`
+	// Values asks for what the rows held.
+	Values bool `json:"values,omitempty"`
+}
+
+// FoundRow is a row of the lost-and-found: what a row held before the settlement of its fork overwrote or deleted
+// it at the location.
+type FoundRow struct {
+	// Key names the entry: hexadecimal digits.
+	Key     string      `json:"key"`
+	Account geo.Account `json:"account"`
+	// Settlement is the stream and the number of the base of the settlement.
+	Settlement string `json:"settlement"`
+	// The row: as a difference of a comparison names it.
+	Service   string `json:"service"`
+	Container string `json:"container"`
+	Object    string `json:"object"`
+	Row       string `json:"row,omitempty"`
+	Kept      Time   `json:"kept"`
+	Bytes     uint64 `json:"bytes"`
+	// Chunks is how many chunks of payload were kept, PayloadBytes their length; PayloadMissing is how many chunks
+	// that the row names the location did not have.
+	Chunks         int    `json:"chunks,omitempty"`
+	PayloadBytes   uint64 `json:"payload_bytes,omitempty"`
+	PayloadMissing uint64 `json:"payload_missing,omitempty"`
+	// RowKey and Value are the row as it is stored (docs/format), base64; Entity is that of a row of a table, as a
+	// client may insert it again. With FoundQuery.Values alone.
+	RowKey []byte          `json:"row_key,omitempty"`
+	Value  []byte          `json:"value,omitempty"`
+	Entity json.RawMessage `json:"entity,omitempty"`
+}
+
+// Found is a page of the lost-and-found. More reports that there are rows behind the last one.
+type Found struct {
+	Location geo.Location `json:"location"`
+	Rows     []FoundRow   `json:"rows"`
+	More     bool         `json:"more"`
+}
+
+// FoundChunk asks for a chunk of payload, counted from 0, of a row of the lost-and-found.
+type FoundChunk struct {
+	Key   string `json:"key"`
+	Chunk int    `json:"chunk"`
+}
+
+// FoundPayload is a chunk of payload.
+type FoundPayload struct {
+	Data []byte `json:"data"`
+}
+
+// DropFound deletes rows of the lost-and-found, FoundRowsMax at most.
+type DropFound struct {
+	Keys []string `json:"keys"`
+}
+
+// FoundDropped is how many of them there were.
+type FoundDropped struct {
+	Dropped int `json:"dropped"`
+}
+
+// CodeNoFound: there is no such row in the lost-and-found, or no such chunk of it.
+const CodeNoFound = "FoundRowNotFound"
+
+func foundPath(l geo.Location, what string) string {
+	return fmt.Sprintf("/v1/locations/%s/found/%s", url.PathEscape(string(l)), what)
+}
+
+// Found returns a page of the lost-and-found of a location.
+func (c *Client) Found(ctx context.Context, l geo.Location, q FoundQuery) (Found, error) {
+	return fetch[Found](ctx, c, http.MethodPost, foundPath(l, "list"), q)
+}
+
+// FoundPayload returns a chunk of payload of a row of the lost-and-found.
+func (c *Client) FoundPayload(ctx context.Context, l geo.Location, q FoundChunk) (FoundPayload, error) {
+	return fetch[FoundPayload](ctx, c, http.MethodPost, foundPath(l, "payload"), q)
+}
+
+// DropFound deletes rows of the lost-and-found of a location, for good. A call may be repeated.
+func (c *Client) DropFound(ctx context.Context, l geo.Location, q DropFound) (FoundDropped, error) {
+	return fetch[FoundDropped](ctx, c, http.MethodPost, foundPath(l, "drop"), q)
+}

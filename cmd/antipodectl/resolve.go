@@ -1,0 +1,264 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"antipode/client/admin"
+	"antipode/geo"
+)
+
+// resolution is what fork resolve prints.
+type resolution struct {
+	Resolved []admin.ForkResolved `json:"resolved"`
+}
+
+func (t *tool) forkResolve() *cobra.Command {
+	var keep string
+	c := &cobra.Command{
+		Use:   "resolve ACCOUNT|STREAM --keep LOCATION",
+		Short: "Settle forked or lost streams, keeping the primary's rows",
+		Long: `resolve settles the forks of an account, or of one stream, without a new copy of the
+account. The stream goes on at once; its lane is compared, and each row that differs at the
+secondary becomes that of the primary. What the secondary had instead is kept there in the
+lost-and-found: antipodectl fork found. Until the lane is equal the stream is listed as
+settling, and Last Sync Time stays unavailable. Restarts of either location change nothing.
+
+--keep names the primary of the account: the only side that can be kept. A fork of the catalog
+is refused: antipodectl account rebuild makes the copy again.`,
+		Example: `  antipodectl fork list
+  antipodectl fork resolve pictures --keep northcentralus
+  antipodectl fork found list southcentralus`,
+		Args: exactly("ACCOUNT|STREAM"),
+		RunE: answer(t, func(ctx context.Context, args []string) (resolution, error) {
+			return t.resolveForks(ctx, args[0], geo.Location(keep))
+		}, writeResolved),
+	}
+	c.Flags().StringVar(&keep, "keep", "", "location whose rows are kept: the account's primary")
+	return c
+}
+
+// resolveForks settles the streams of an account, or one, that are stopped at their sources.
+func (t *tool) resolveForks(ctx context.Context, of string, keep geo.Location) (out resolution, err error) {
+	if keep == "" {
+		return out, usageError{errors.New("fork resolve needs --keep LOCATION")}
+	}
+	all, err := t.client.Forks(ctx)
+	if err != nil {
+		return out, err
+	}
+	found := slices.DeleteFunc(all.Forks, func(f admin.Fork) bool {
+		return string(f.Account) != of && f.Stream != of || f.Side != admin.SideSource || f.Reason != "forked" && f.Reason != "lost" && f.Reason != "settling"
+	})
+	if len(found) == 0 {
+		return out, usageError{fmt.Errorf("no stream of %q is forked or lost at its source: antipodectl fork list shows them", of)}
+	}
+	slices.SortFunc(found, func(x, y admin.Fork) int { return cmp.Compare(x.Stream, y.Stream) })
+	var refused []error
+	for _, f := range found { // One that is refused does not hold up the others.
+		r, err := t.client.Resolve(ctx, f.Location, admin.ResolveFork{StreamName: f.Name(), Keep: keep})
+		if err != nil {
+			refused = append(refused, err)
+			continue
+		}
+		out.Resolved = append(out.Resolved, r)
+	}
+	return out, errors.Join(refused...)
+}
+
+func writeResolved(w io.Writer, r resolution) {
+	for _, s := range r.Resolved {
+		_, _ = fmt.Fprintf(w, "%s (%s) is settling: the rows of %s are kept\n", s.Stream, s.Service, s.Keep)
+	}
+	_, _ = fmt.Fprintln(w, "antipodectl fork list shows them until both copies are equal")
+}
+
+func (t *tool) forkFound() *cobra.Command {
+	c := group(&cobra.Command{
+		Use:     "found",
+		Short:   "Show, export and drop the lost-and-found of a location",
+		Example: `  antipodectl fork found list southcentralus`,
+	})
+	c.AddCommand(t.foundList(), t.foundExport(), t.foundDrop())
+	return c
+}
+
+func (t *tool) foundList() *cobra.Command {
+	var account string
+	c := &cobra.Command{
+		Use:   "list LOCATION",
+		Short: "List the rows that fork resolve has overwritten or deleted at a location",
+		Long: `list shows each row of the lost-and-found of a location: what a row held before fork
+resolve, or a client's write that came while the fork was being settled, overwrote or
+deleted it there. A row is kept once for each settlement. Nothing is ever dropped but by
+fork found drop.`,
+		Example: `  antipodectl fork found list southcentralus --account pictures`,
+		Args:    exactly("LOCATION"),
+		RunE: answer(t, func(ctx context.Context, args []string) (admin.Found, error) {
+			return t.allFound(ctx, geo.Location(args[0]), geo.Account(account), false)
+		}, writeFound),
+	}
+	c.Flags().StringVar(&account, "account", "", "only the rows of this account")
+	return c
+}
+
+// allFound returns all pages of the lost-and-found of a location.
+func (t *tool) allFound(ctx context.Context, l geo.Location, account geo.Account, values bool) (admin.Found, error) {
+	out := admin.Found{Location: l, Rows: []admin.FoundRow{}}
+	q := admin.FoundQuery{Account: account, Values: values}
+	for more := true; more; {
+		page, err := t.client.Found(ctx, l, q)
+		if err != nil {
+			return out, err
+		}
+		out.Rows = append(out.Rows, page.Rows...)
+		if more = page.More; more {
+			q.After = page.Rows[len(page.Rows)-1].Key
+		}
+	}
+	return out, nil
+}
+
+func writeFound(w io.Writer, f admin.Found) {
+	if len(f.Rows) == 0 {
+		_, _ = fmt.Fprintf(w, "the lost-and-found of %s is empty\n", f.Location)
+		return
+	}
+	rows := [][]string{{"ACCOUNT", "SERVICE", "CONTAINER", "OBJECT", "ROW", "BYTES", "PAYLOAD", "MISSING", "KEPT", "SETTLEMENT"}}
+	for _, r := range f.Rows {
+		rows = append(rows, []string{
+			string(r.Account), r.Service, r.Container, r.Object, r.Row, strconv.FormatUint(r.Bytes, 10), strconv.FormatUint(r.PayloadBytes, 10),
+			strconv.FormatUint(r.PayloadMissing, 10), instant(r.Kept), r.Settlement,
+		})
+	}
+	table(w, rows)
+}
+
+// exported is what fork found export prints.
+type exported struct {
+	Rows    int    `json:"rows"`
+	Payload uint64 `json:"payload_bytes"`
+	Folder  string `json:"folder"`
+}
+
+func (t *tool) foundExport() *cobra.Command {
+	var folder string
+	c := &cobra.Command{
+		Use:   "export LOCATION ACCOUNT --to FOLDER",
+		Short: "Write the rows of an account in the lost-and-found to files",
+		Long: `export writes rows.json with each row: its key and value as stored (docs/format), in base64,
+and of an entity the JSON with which a client may insert it again. The payload of a blob or
+block is written beside it, in one file for each row, named after the number of the row.`,
+		Example: `  antipodectl fork found export southcentralus pictures --to found`,
+		Args:    exactly("LOCATION", "ACCOUNT"),
+		RunE: answer(t, func(ctx context.Context, args []string) (exported, error) {
+			return t.exportFound(ctx, geo.Location(args[0]), geo.Account(args[1]), folder)
+		}, func(w io.Writer, e exported) {
+			_, _ = fmt.Fprintf(w, "%d rows and %d bytes of payload are in %s\n", e.Rows, e.Payload, e.Folder)
+		}),
+	}
+	c.Flags().StringVar(&folder, "to", "", "folder that is made, and must not exist")
+	return c
+}
+
+func (t *tool) exportFound(ctx context.Context, l geo.Location, account geo.Account, folder string) (out exported, err error) {
+	if folder == "" {
+		return out, usageError{errors.New("fork found export needs --to FOLDER")}
+	}
+	all, err := t.allFound(ctx, l, account, true)
+	if err != nil {
+		return out, err
+	}
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		return out, err
+	}
+	out = exported{Rows: len(all.Rows), Folder: folder}
+	for i, r := range all.Rows {
+		n, err := t.exportPayload(ctx, l, r, filepath.Join(folder, fmt.Sprintf("%d.payload", i)))
+		if err != nil {
+			return out, err
+		}
+		out.Payload += n
+	}
+	f, err := os.OpenFile(filepath.Join(folder, "rows.json"), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return out, err
+	}
+	b, err := json.MarshalIndent(all, "", "  ")
+	if err == nil {
+		_, err = f.Write(append(b, '\n'))
+	}
+	return out, errors.Join(err, f.Close())
+}
+
+// exportPayload writes the payload of a row to a file, if it has any.
+func (t *tool) exportPayload(ctx context.Context, l geo.Location, r admin.FoundRow, path string) (n uint64, err error) {
+	if r.Chunks == 0 {
+		return 0, nil
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return 0, err
+	}
+	for i := range r.Chunks {
+		p, err := t.client.FoundPayload(ctx, l, admin.FoundChunk{Key: r.Key, Chunk: i})
+		if err == nil {
+			_, err = f.Write(p.Data)
+		}
+		if err != nil {
+			return n, errors.Join(err, f.Close())
+		}
+		n += uint64(len(p.Data))
+	}
+	return n, f.Close()
+}
+
+func (t *tool) foundDrop() *cobra.Command {
+	var yes bool
+	c := &cobra.Command{
+		Use:   "drop LOCATION ACCOUNT --yes",
+		Short: "Delete the rows of an account in the lost-and-found, for good",
+		Long: `drop deletes all rows of an account in the lost-and-found of a location, and lets their
+payload be collected. Nothing brings them back: export them before.`,
+		Example: `  antipodectl fork found drop southcentralus pictures --yes`,
+		Args:    exactly("LOCATION", "ACCOUNT"),
+		RunE: answer(t, func(ctx context.Context, args []string) (admin.FoundDropped, error) {
+			if !yes {
+				return admin.FoundDropped{}, usageError{errors.New("fork found drop needs --yes: nothing brings the rows back")}
+			}
+			return t.dropFound(ctx, geo.Location(args[0]), geo.Account(args[1]))
+		}, func(w io.Writer, d admin.FoundDropped) { _, _ = fmt.Fprintf(w, "%d rows are dropped\n", d.Dropped) }),
+	}
+	c.Flags().BoolVar(&yes, "yes", false, "the rows are not needed any more")
+	return c
+}
+
+func (t *tool) dropFound(ctx context.Context, l geo.Location, account geo.Account) (out admin.FoundDropped, err error) {
+	for more := true; more; {
+		page, err := t.client.Found(ctx, l, admin.FoundQuery{Account: account})
+		if err != nil || len(page.Rows) == 0 {
+			return out, err
+		}
+		var drop admin.DropFound
+		for _, r := range page.Rows {
+			drop.Keys = append(drop.Keys, r.Key)
+		}
+		d, err := t.client.DropFound(ctx, l, drop)
+		if err != nil {
+			return out, err
+		}
+		out.Dropped += d.Dropped
+		more = page.More
+	}
+	return out, nil
+}

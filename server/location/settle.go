@@ -1,0 +1,216 @@
+package location
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	wire "antipode/client/admin"
+	"antipode/geo"
+	"antipode/internal/clock"
+	"antipode/replication/verify"
+	"antipode/services/catalog"
+	"antipode/stamp"
+	"antipode/stamp/change"
+	"antipode/stamp/ranges"
+)
+
+// settleEvery is how often a location looks for forks that are being settled.
+const settleEvery = time.Second
+
+// resolveWait bounds how long ResolveFork waits for the other location.
+const resolveWait = 5 * time.Second
+
+// ResolveFork begins to settle the fork of a stream that this location numbers: see ranges.Settle. What follows goes
+// on alone, whatever process has the catalog's leader: see settleForks. A second call does nothing.
+func (l *Location) ResolveFork(ctx context.Context, q wire.ResolveFork) (wire.ForkResolved, error) {
+	refused := func(status int, code, why string) error {
+		return &wire.Error{Status: status, Code: code, Message: fmt.Sprintf("could not resolve the fork of %s at %s: %s", q.StreamName, l.o.Name, why)}
+	}
+	st := geo.Stream{Account: q.Account, Epoch: geo.Epoch(q.Epoch), Range: q.Range, Lane: q.Lane}
+	d, ok := l.o.Route.Range(st.Range)
+	if !ok || st.Lane >= geo.LaneCount {
+		return wire.ForkResolved{}, refused(http.StatusNotFound, wire.CodeNotStopped, "there is no such stream: antipodectl fork list shows them")
+	}
+	stamp, err := l.Stamp()
+	if err != nil {
+		return wire.ForkResolved{}, err
+	}
+	a, err := l.Directory.Account(ctx, st.Account)
+	switch {
+	case err != nil:
+		return wire.ForkResolved{}, err
+	case a.Primary != l.o.Name:
+		return wire.ForkResolved{}, refused(http.StatusConflict, wire.CodeAskPrimary, "the primary of the account resolves its forks: "+string(a.Primary))
+	case a.Secondary == "":
+		return wire.ForkResolved{}, refused(http.StatusConflict, wire.CodeNoSecondary, fmt.Sprintf("the account is %s and has one copy", a.Redundancy))
+	case a.Operation != nil:
+		return wire.ForkResolved{}, refused(http.StatusConflict, wire.CodeBusy, fmt.Sprintf("the operation %s of the account is under way", a.Operation.Kind))
+	case st.Range == l.o.Route.Catalog():
+		return wire.ForkResolved{}, refused(http.StatusConflict, wire.CodeStopKept,
+			"a fork of the catalog may bring deleted containers back: antipodectl account rebuild makes the copy again")
+	case q.Keep != a.Primary:
+		return wire.ForkResolved{}, refused(http.StatusBadRequest, wire.CodeKeepPrimary, fmt.Sprintf(
+			"only the side of the primary, %s, can be kept, not that of %q; keep it, and write back what the secondary had instead from its "+
+				"lost-and-found: antipodectl fork found export", a.Primary, q.Keep))
+	}
+	far, err := l.stoppedThere(ctx, st)
+	if err != nil {
+		return wire.ForkResolved{}, refused(http.StatusServiceUnavailable, wire.CodeOtherAway, fmt.Sprintf("%s does not answer: %v", l.o.Other, err))
+	}
+	switch far.Stopped {
+	case change.StopForked.String(), change.StopLost.String(), change.StopSettling.String():
+	case "":
+		return wire.ForkResolved{}, refused(http.StatusConflict, wire.CodeNotStopped, fmt.Sprintf("the stream goes on at %s: it is not stopped there, or not yet", l.o.Other))
+	default:
+		return wire.ForkResolved{}, refused(http.StatusConflict, wire.CodeStopKept, fmt.Sprintf("it is stopped at %s for %s: antipodectl fork show", l.o.Other, far.Stopped))
+	}
+	cmd := &ranges.Settle{Stream: st, From: far.Head, Above: far.Named, Settles: far.Stopped == change.StopSettling.String()}
+	for cmd.Outcome == 0 || cmd.Outcome == ranges.SettleMore {
+		if err := stamp.Submit(ctx, st.Range, cmd); err != nil {
+			return wire.ForkResolved{}, err
+		}
+	}
+	if cmd.Outcome != ranges.SettleBegun {
+		return wire.ForkResolved{}, refused(http.StatusConflict, wire.CodeStopKept, whyNotSettled(cmd.Outcome))
+	}
+	return wire.ForkResolved{Stream: st.String(), Service: d.Service.String(), Keep: q.Keep, State: change.StopSettling.String()}, nil
+}
+
+func whyNotSettled(o ranges.SettleOutcome) string {
+	switch o {
+	case ranges.SettleNotHere:
+		return "the stream is of a former epoch of the account"
+	case ranges.SettleNotStopped:
+		return "it is not stopped there, or not yet: the other location reports its stop within seconds"
+	case ranges.SettleFar:
+		return "the secondary has applied numbers far above the primary's: antipodectl account rebuild makes the copy again"
+	default:
+		return "it is neither forked nor lost: antipodectl fork show says what it is stopped for"
+	}
+}
+
+// stoppedThere returns how far the receiver of a stream is, and why it has stopped it.
+func (l *Location) stoppedThere(ctx context.Context, st geo.Stream) (verify.LaneHead, error) {
+	ctx, cancel := context.WithTimeout(ctx, resolveWait)
+	defer cancel()
+	ends, err := verify.Ends(ctx, &verify.Remote{Call: l.far.Verify}, st.Range, st.Account, st.Epoch, false)
+	return ends[st.Lane], err
+}
+
+// settlement is what is settled at once: streams of an account in a range.
+type settlement struct {
+	account geo.Account
+	epoch   geo.Epoch
+	rng     geo.RangeID
+}
+
+// settleForks goes on with the settlements of forks that began here, until ctx ends: it compares the lanes, has
+// the rows that differ repaired, and ends the settlement of those that are equal.
+func (l *Location) settleForks(ctx context.Context, s *stamp.Stamp) {
+	said := map[settlement]string{}
+	for clock.Wait(ctx, settleEvery) == nil {
+		if s.Leader(l.o.Route.Catalog()) == nil {
+			continue // The process with the catalog's leader does it.
+		}
+		for of, bases := range l.settling(ctx, s) {
+			err := l.settle(ctx, s, of, bases)
+			switch {
+			case ctx.Err() != nil:
+				return
+			case err == nil:
+				delete(said, of)
+			case said[of] != err.Error():
+				said[of] = err.Error()
+				l.o.Logger.Warn("the settlement of a fork waits", "location", l.o.Name, "account", of.account, "range", of.rng, "error", err)
+			}
+		}
+	}
+}
+
+// settling returns the bases of the streams that are being settled, by lane.
+func (l *Location) settling(ctx context.Context, s *stamp.Stamp) map[settlement]map[geo.Lane]geo.Head {
+	out := map[settlement]map[geo.Lane]geo.Head{}
+	ctx, cancel := context.WithTimeout(ctx, forksWait)
+	defer cancel()
+	for _, id := range l.o.Route.IDs() {
+		p, err := s.Progress(ctx, id, geo.SourceRange{Origin: l.o.Name, Range: id}, "")
+		if err != nil {
+			continue // It has no leader now.
+		}
+		for _, stop := range p.Stops {
+			if !stop.Reason.Settles() {
+				continue
+			}
+			of := settlement{stop.Stream.Account, stop.Stream.Epoch, id}
+			if out[of] == nil {
+				out[of] = map[geo.Lane]geo.Head{}
+			}
+			out[of][stop.Stream.Lane] = stop.Here
+		}
+	}
+	return out
+}
+
+// settle compares and repairs lanes, and ends the settlement of all of them once they are equal.
+func (l *Location) settle(ctx context.Context, s *stamp.Stamp, of settlement, bases map[geo.Lane]geo.Head) error {
+	a, err := l.Directory.Account(ctx, of.account)
+	if err != nil {
+		return err
+	}
+	if a.Primary != l.o.Name || a.GeoEpoch() != of.epoch || a.Operation != nil {
+		return errors.New("an operation of the account is under way, and will make its copy again")
+	}
+	c := l.verifying.lanes(a, of, bases)
+	var last verify.Result
+	done, err := verify.Repair(ctx, verify.Repairing{
+		Comparison: c, Clock: l.o.Clock, Compared: func(r verify.Result) { last = r }, Repaired: func(verify.Repairs) {},
+		Rows: func(ctx context.Context, rows [][]byte, read func(context.Context, int) error) ([]verify.Repaired, uint64, error) {
+			return l.verifying.repairRows(ctx, c, rows, read)
+		},
+	})
+	if err != nil {
+		return err
+	}
+	for key, r := range done.Rows {
+		if last.Total > 0 && r.Fate == verify.FateNot {
+			return fmt.Errorf("row %x: %s", key, r.Reason)
+		}
+	}
+	if last.Total > 0 || last.AtLeast || last.Compared+len(last.Uncompared) != len(bases) {
+		return fmt.Errorf("%d rows differ still", last.Total)
+	}
+	for lane, base := range bases { // Those that were compared are equal.
+		if slices.ContainsFunc(last.Uncompared, func(u verify.Uncompared) bool { return u.Lane == lane }) {
+			continue
+		}
+		st := geo.Stream{Account: of.account, Epoch: of.epoch, Range: of.rng, Lane: lane}
+		if err := s.Submit(ctx, of.rng, &ranges.EndSettle{Stream: st, Base: base}); err != nil {
+			return err
+		}
+		l.o.Logger.Info("the fork of a stream is settled: both copies are equal", "stream", st)
+	}
+	for _, u := range last.Uncompared {
+		return fmt.Errorf("lane %d is not compared: %s", u.Lane, u.Reason)
+	}
+	return nil
+}
+
+// lanes is the comparison of lanes of an account.
+func (v *verifying) lanes(a *catalog.Account, of settlement, bases map[geo.Lane]geo.Head) verify.Comparison {
+	c := verify.Comparison{
+		Account: a.Name, Epoch: of.epoch, Range: of.rng, Near: v.near, Far: &verify.Remote{Call: v.l.far.Verify}, Payload: verify.PayloadPresent,
+		Prefixes: func(ctx context.Context) ([][]byte, error) {
+			d, _ := v.l.o.Route.Range(of.rng) // settling took it from the table of ranges.
+			return v.prefixes(ctx, a.Name, d.Service, "")
+		},
+	}
+	for lane := range bases {
+		c.Lanes = append(c.Lanes, lane)
+	}
+	slices.Sort(c.Lanes)
+	return c
+}
