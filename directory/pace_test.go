@@ -134,6 +134,12 @@ func TestR17RateOutlivesTheProcess(t *testing.T) {
 	_, _, err = p.north.Update(t.Context(), "acct", catalog.GRS, rate(7))
 	require.NoError(t, err)
 	require.EqualValues(t, 7, operation().Rate, "the same redundancy again, with a rate")
+	n, _ := p.steps(p.north)
+	require.Zero(t, n, "it has copied more than its rate lets through")
+	p.fake.steps = 0
+	_, _, err = p.north.Rebuild(t.Context(), "acct", rate(7))
+	require.NoError(t, err)
+	require.Equal(t, 1, p.fake.steps, "what the former copy had beyond its rate does not hold up the next one")
 	_, _, err = p.north.Update(t.Context(), "acct", catalog.RAGRS, rate(8))
 	refused(t, err, storageerr.OperationInProgress)
 	require.EqualValues(t, 7, operation().Rate)

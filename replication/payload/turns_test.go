@@ -114,6 +114,18 @@ func TestTurnsOnANarrowLine(t *testing.T) {
 	}
 }
 
+// What one kind of payload had of the line while it waited alone, or long ago, does not count once both wait.
+func TestTurnsForgetFormerShares(t *testing.T) {
+	for _, alone := range []kind{small, large} {
+		of := newTurns(clock.System{})
+		of.served = [kinds]int{small: 1 << 30, large: 7}
+		of.lines[alone] = []*turn{{kind: alone, bytes: 1}}
+		require.Equal(t, alone, of.next().kind)
+		of.lines = [kinds][]*turn{{{kind: small}}, {{kind: large}}}
+		require.Equal(t, small, of.next().kind)
+	}
+}
+
 // Small payload does not wait for the large payload that came before it: it is there after what is under way, a
 // second of the line at most. While both wait, each has half of the line, so that large payload goes on too.
 func TestSmallPayloadGoesBesideLarge(t *testing.T) {

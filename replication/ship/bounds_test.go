@@ -207,20 +207,24 @@ func TestAheadBytesMax(t *testing.T) {
 	w.complete()
 }
 
-// Payload on its way is bounded in number and in bytes; other streams wait, held back, and go in turn.
+// Payload on its way is bounded in number and in bytes; other streams wait, held back, and go in turn. What is above the
+// bound by itself goes alone.
 func TestPushesMax(t *testing.T) {
-	for name, b := range map[string]Bounds{"number": {PushesMax: 3}, "bytes": {PushBytesMax: 3*7 + 6}} {
+	for name, c := range map[string]struct {
+		bounds         Bounds
+		atOnce, rounds int
+	}{"number": {Bounds{PushesMax: 3}, 3, 3}, "bytes": {Bounds{PushBytesMax: 3*7 + 6}, 3, 3}, "above the bound": {Bounds{PushBytesMax: 6}, 1, 8}} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, Options{Bounds: b})
+			w := newWorld(t, Options{Bounds: c.bounds})
 			w.gates("a")
 			parts := lanes("a")
 			w.write(10, true, parts[:8]...) // Seven bytes of payload each.
 			w.step(0)
-			require.Len(t, w.pushes, 3)
+			require.Len(t, w.pushes, c.atOnce)
 			rounds := 0
 			for len(w.pushes) > 0 {
 				rounds++
-				require.LessOrEqual(t, len(w.pushes), 3)
+				require.LessOrEqual(t, len(w.pushes), c.atOnce)
 				pushes := w.pushes
 				w.pushes = nil
 				for _, done := range pushes {
@@ -228,7 +232,7 @@ func TestPushesMax(t *testing.T) {
 				}
 				w.step(time.Millisecond)
 			}
-			require.Equal(t, 3, rounds)
+			require.Equal(t, c.rounds, rounds)
 			w.drain(nil)
 			w.complete()
 		})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	wire "antipode/client/admin"
 	"antipode/geo"
 	"antipode/server/location"
 	"antipode/stats"
@@ -80,6 +81,13 @@ func TestR18OutboxBudget(t *testing.T) {
 	for i := range 50 { // An image of 200 KB could pass this budget by itself: see docs/limits.md.
 		put(t, c, "northacct", fmt.Sprint(i), "small")
 	}
+	write := func() int {
+		return call(t, c.gateway, "northacct", http.MethodPut, entityPath("northacct", "", "k"), `{"v":"new"}`).status
+	}
+	_, err := adminClient(t, c).UpdateAccount(t.Context(), "northacct", wire.UpdateAccount{WhenLate: "refuse"})
+	require.NoError(t, err)
+	eventually(t, "an account that fell out is late", func() bool { return write() == http.StatusServiceUnavailable })
 	requireRebuilt(t, c, "northacct")
+	eventually(t, "it is late no more", func() bool { return write() == http.StatusNoContent })
 	require.Equal(t, "new", read(t, c, "northacct", "-secondary", "k"))
 }
