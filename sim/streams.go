@@ -48,7 +48,7 @@ func (h *history) mustStop(st geo.Stream) change.StopReason {
 		return change.StopPoison
 	case h.forked(st):
 		return change.StopForked
-	case h.m.trimmed[st] > h.copied(st).Seq:
+	case h.m.trimmed[st] > h.copied(st).Seq, h.foundLost(st):
 		return change.StopLost
 	}
 	return change.NotStopped
@@ -56,6 +56,10 @@ func (h *history) mustStop(st geo.Stream) change.StopReason {
 
 // fellOut reports whether a stream fell out of this range's outbox (R18).
 func (h *history) fellOut(st geo.Stream) bool { return h.m.stops[st].Reason == change.StopBudget }
+
+// foundLost reports whether the range has found that the copy of a stream lost records, and stopped it. That stands,
+// although the bus may bring the copy up to date since.
+func (h *history) foundLost(st geo.Stream) bool { return h.m.stops[st].Reason == change.StopLost }
 
 // streams lists all streams of an account's present epoch in this range that either location knows.
 func (h *history) streams(a geo.Account) []geo.Stream {
