@@ -80,7 +80,8 @@ func TestReformRefusesWhatChanged(t *testing.T) {
 // the range is re-formed with.
 func TestReformDropsHeldEntries(t *testing.T) {
 	s, n := alone(t)
-	ref, from, term := extent.NewRef(extent.ChunkID{7}, []byte("gone")), uint64(n.ID()%3+1), uint64(1)
+	// The term is above that of any other message: a leader that was elected meanwhile would make the node drop this one.
+	ref, from, term := extent.NewRef(extent.ChunkID{7}, []byte("gone")), uint64(n.ID()%3+1), uint64(1)<<32
 	typ := pb.MsgApp
 	wait := Envelope{Range: testRange, From: geo.NodeID(from), Message: &pb.Message{
 		Type: &typ, From: &from, Term: &term, Entries: []*pb.Entry{{Data: groupNaming(t, term, ref)}},
