@@ -15,6 +15,7 @@ import (
 	"antipode/services/catalog"
 	"antipode/stamp"
 	"antipode/stamp/change"
+	"antipode/stamp/cursor"
 	"antipode/stamp/ranges"
 )
 
@@ -136,20 +137,30 @@ func (l *Location) settling(ctx context.Context, s *stamp.Stamp) map[settlement]
 	out := map[settlement]map[geo.Lane]geo.Head{}
 	ctx, cancel := context.WithTimeout(ctx, forksWait)
 	defer cancel()
+	take := func(st geo.Stream, why change.Stop) {
+		if !why.Reason.Settles() || st.Source().Origin != l.o.Name {
+			return
+		}
+		of := settlement{st.Account, st.Epoch, st.Range}
+		if out[of] == nil {
+			out[of] = map[geo.Lane]geo.Head{}
+		}
+		out[of][st.Lane] = why.Here
+	}
 	for _, id := range l.o.Route.IDs() {
-		p, err := s.Progress(ctx, id, geo.SourceRange{Origin: l.o.Name, Range: id}, "")
+		// What a follower has may be old: each step does nothing under another base.
+		if r := s.Replica(id); r != nil {
+			for st, why := range r.Machine.Stops() {
+				take(st, why)
+			}
+			continue
+		}
+		p, err := s.Progress(ctx, id, geo.SourceRange{Origin: l.o.Name, Range: id}, cursor.EveryAccount)
 		if err != nil {
 			continue // It has no leader now.
 		}
 		for _, stop := range p.Stops {
-			if !stop.Reason.Settles() {
-				continue
-			}
-			of := settlement{stop.Stream.Account, stop.Stream.Epoch, id}
-			if out[of] == nil {
-				out[of] = map[geo.Lane]geo.Head{}
-			}
-			out[of][stop.Stream.Lane] = stop.Here
+			take(stop.Stream, stop.Stop)
 		}
 	}
 	return out
@@ -188,13 +199,17 @@ func (l *Location) settle(ctx context.Context, s *stamp.Stamp, of settlement, ba
 			continue
 		}
 		st := geo.Stream{Account: of.account, Epoch: of.epoch, Range: of.rng, Lane: lane}
-		if err := s.Submit(ctx, of.rng, &ranges.EndSettle{Stream: st, Base: base}); err != nil {
+		end := &ranges.EndSettle{Stream: st, Base: base}
+		if err := s.Submit(ctx, of.rng, end); err != nil {
 			return err
+		}
+		if !end.Ended {
+			continue // The stream stopped again, or is settled from another base.
 		}
 		l.o.Logger.Info("the fork of a stream is settled: both copies are equal", "stream", st)
 	}
-	for _, u := range last.Uncompared {
-		return fmt.Errorf("lane %d is not compared: %s", u.Lane, u.Reason)
+	if len(last.Uncompared) > 0 {
+		return fmt.Errorf("lane %d is not compared: %s", last.Uncompared[0].Lane, last.Uncompared[0].Reason)
 	}
 	return nil
 }

@@ -1,76 +1,19 @@
 package keys
 
 import (
-	"encoding/hex"
 	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"antipode/geo"
+	"antipode/test/golden"
 )
 
-var rewrite = flag.Bool("rewrite", false, "add missing lines to the golden file")
+var _ = flag.Bool("rewrite", false, "add missing lines to the golden files")
 
 const goldenPath = "testdata/keys.golden"
-
-// goldenCase is one line of the golden file.
-type goldenCase struct{ name, value string }
-
-// requireGolden compares cases with the golden file, line by line. With -rewrite it
-// adds the cases that are not there yet; it never changes a line that is, since
-// that line may be on somebody's disk.
-func requireGolden(t *testing.T, path string, cases []goldenCase) {
-	t.Helper()
-	want := readGolden(t, path)
-	var added strings.Builder
-	for _, c := range cases {
-		old, ok := want[c.name]
-		delete(want, c.name)
-		switch {
-		case ok:
-			require.Equal(t, old, c.value, "the encoding of %q changed", c.name)
-		case *rewrite:
-			fmt.Fprintf(&added, "%s: %s\n", c.name, c.value)
-		default:
-			t.Errorf("%q is not in %s: run with -rewrite", c.name, path)
-		}
-	}
-	require.Empty(t, want, "%s holds lines that no case checks", path)
-	if added.Len() == 0 {
-		return
-	}
-	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
-	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
-	require.NoError(t, err)
-	_, err = f.WriteString(added.String())
-	require.NoError(t, err)
-	require.NoError(t, f.Close())
-}
-
-func readGolden(t testing.TB, path string) map[string]string {
-	t.Helper()
-	text, err := os.ReadFile(path)
-	if !*rewrite {
-		require.NoError(t, err)
-	}
-	lines := map[string]string{}
-	for line := range strings.Lines(string(text)) {
-		line = strings.TrimSpace(line)
-		if line == "" || line[0] == '#' {
-			continue
-		}
-		name, value, ok := strings.Cut(line, ": ")
-		require.True(t, ok, "%s: %q", path, line)
-		require.NotContains(t, lines, name)
-		lines[name] = value
-	}
-	return lines
-}
 
 // Partitions whose keys and lanes are frozen.
 var goldenPartitions = []Partition{
@@ -94,9 +37,9 @@ var goldenPartitions = []Partition{
 var goldenStream = geo.Stream{Account: "acct", Epoch: geo.Epoch{Number: 3, Location: "north"}, Range: 4, Lane: 17}
 
 // goldenCases are all keys of the golden file in its order.
-func goldenCases() []goldenCase {
-	var out []goldenCase
-	add := func(name string, key []byte) { out = append(out, goldenCase{name, hex.EncodeToString(key)}) }
+func goldenCases() []golden.Case {
+	var out []golden.Case
+	add := func(name string, key []byte) { out = append(out, golden.Hex(name, key)) }
 	for _, s := range []string{"", "a", "a\x00", "a\x01", "\x00\x00", "é", "\ud7ff", "\ue000", "\uffff", "𐀀", "\U0010ffff"} {
 		add(fmt.Sprintf("string %+q", s), AppendString(nil, s))
 	}
@@ -118,7 +61,7 @@ func goldenCases() []goldenCase {
 	add("generation r4 table acct people 1 17000000000000000", ClosedGeneration(4, geo.Table, "acct", "people",
 		Generation{1, 17_000_000_000_000_000}))
 	for _, p := range goldenPartitions {
-		out = append(out, goldenCase{"lane " + partitionName(p), fmt.Sprint(p.Lane())})
+		out = append(out, golden.Case{Name: "lane " + partitionName(p), Value: fmt.Sprint(p.Lane())})
 	}
 	return out
 }
@@ -129,15 +72,14 @@ func partitionName(p Partition) string {
 
 // The keys and the lanes of version 1 stay what they are: every key is written as the
 // golden file holds it. docs/format/keys.md walks through it.
-func TestGolden(t *testing.T) { requireGolden(t, goldenPath, goldenCases()) }
+func TestGolden(t *testing.T) { golden.Require(t, goldenPath, goldenCases()) }
 
 // What stands in the golden file is still read, as the value that wrote it (frozen
 // file, each decoder).
 func TestGoldenIsRead(t *testing.T) {
-	golden := readGolden(t, goldenPath)
+	lines := golden.Read(t, goldenPath)
 	key := func(name string) []byte {
-		b, err := hex.DecodeString(golden[name])
-		require.NoError(t, err)
+		b := golden.Bytes(t, lines[name])
 		require.NotEmpty(t, b, name)
 		return b
 	}

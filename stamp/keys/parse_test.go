@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"antipode/geo"
+	"antipode/test/golden"
 )
 
 // A string comes back as it went in, whatever follows it (property).
@@ -149,7 +150,7 @@ func TestRefuses(t *testing.T) {
 }
 
 func addGolden(f *testing.F) {
-	for _, v := range readGolden(f, goldenPath) {
+	for _, v := range golden.Read(f, goldenPath) {
 		if b, err := hex.DecodeString(v); err == nil {
 			f.Add(b)
 		}

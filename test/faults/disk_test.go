@@ -45,7 +45,7 @@ func TestFullDisk(t *testing.T) {
 	room := free(t, dir)
 	require.Greater(t, room, uint64(2*(diskAbove+diskBelow)), "bytes free for temporary files; TMPDIR says where they are")
 	reserve := room - diskAbove
-	r := startWith(t, func(c *config.Node) {
+	r := rig.StartTest(t, func(c *config.Node) {
 		if c.Location == rig.North {
 			c.ReserveBytes = reserve
 		}
@@ -75,7 +75,7 @@ func TestFullDisk(t *testing.T) {
 	began := time.Now()
 	for a := write(); a.Code != storageerr.ServerBusy.Code; a = write() {
 		require.Less(t, time.Since(began), readyWait, "writes go on on a full disk: %v", a)
-		pause(ctx, poll)
+		rig.Pause(ctx, poll)
 	}
 	t.Logf("writes refused %v after the disk was full", time.Since(began).Round(time.Millisecond))
 	a, err := gateway.PutBlob(ctx, container, "big", make([]byte, 1<<20))
@@ -92,10 +92,10 @@ func TestFullDisk(t *testing.T) {
 	began = time.Now()
 	for a := write(); !a.OK(); a = write() {
 		require.Less(t, time.Since(began), readyWait, "no writes though there is room: %v", a)
-		pause(ctx, poll)
+		rig.Pause(ctx, poll)
 	}
 	t.Logf("writes again %v after there was room", time.Since(began).Round(time.Millisecond))
-	pause(ctx, time.Second)
+	rig.Pause(ctx, time.Second)
 	halt()
 	require.NoError(t, <-loaded)
 	requireEvents(ctx, t, r, "disk-has-room")
@@ -133,7 +133,7 @@ func requireEvents(ctx context.Context, t *testing.T, r *rig.Rig, kind string) {
 				break
 			}
 			require.NoError(t, ctx.Err(), "%s reports no %s: %v, %v", name, kind, events, err)
-			pause(ctx, poll)
+			rig.Pause(ctx, poll)
 		}
 	}
 }

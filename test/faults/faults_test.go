@@ -27,7 +27,7 @@ const (
 // moment does an answer contradict one before it, or the statistics' Last Sync Time claim
 // what cannot be read there; and no process ends by itself.
 func TestFaults(t *testing.T) {
-	r := start(t)
+	r := rig.StartTest(t, nil)
 	ctx, cancel := context.WithTimeout(t.Context(), *duration+resolveWait)
 	defer cancel()
 	l := load.New(r.Client(rig.Gateway, false), r.Client(rig.Gateway, true), load.Options{
@@ -58,7 +58,7 @@ func TestFaults(t *testing.T) {
 	healed := time.Now()
 	ready(ctx, t, r)
 	t.Logf("healthy %v after the last fault", time.Since(healed).Round(time.Millisecond))
-	pause(ctx, lateWait-time.Since(healed))
+	rig.Pause(ctx, lateWait-time.Since(healed))
 	require.NoError(t, l.Resolve(ctx), "at the primary")
 	require.NoError(t, l.Final(ctx), "at -secondary")
 	unwatch()

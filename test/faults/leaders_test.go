@@ -207,7 +207,7 @@ func requireBusy(t *testing.T, gone []string, endpoints ...*rest.Client) {
 // it receives nothing: the reads that waited in its sockets and those that come at once are
 // answered as busy, or by the newer value when the links are whole again (R5).
 func TestPausedLeader(t *testing.T) {
-	r := start(t)
+	r := rig.StartTest(t, nil)
 	ctx := t.Context()
 	gateway := r.Client(rig.Gateway, false)
 	setup(ctx, t, gateway)
@@ -234,14 +234,14 @@ func TestPausedLeader(t *testing.T) {
 		newer := fmt.Sprint("after ", round)
 		for !write(r.Client(next, false), newer).OK() {
 			require.NoError(t, find.Err(), "no write at %s", next)
-			pause(find, poll)
+			rig.Pause(find, poll)
 		}
 		cancel()
 		// A write that was refused above is never done; one without an answer was this value.
 		fresh := checkFresh(ctx, old, newer)
-		pause(ctx, 4*poll) // The reads are in its sockets.
+		rig.Pause(ctx, 4*poll) // The reads are in its sockets.
 		require.NoError(t, r.Resume(leader))
-		pause(ctx, aloneFor)
+		rig.Pause(ctx, aloneFor)
 		require.NoError(t, heal())
 		answered, busy, err := fresh()
 		require.NoError(t, err)
@@ -303,7 +303,7 @@ func checkFresh(ctx context.Context, c *rest.Client, want string) func() (answer
 				}
 				mu.Unlock()
 				if err != nil {
-					pause(ctx, poll)
+					rig.Pause(ctx, poll)
 				}
 			}
 		})

@@ -44,7 +44,7 @@ func onLeader(name string, do func(r *rig.Rig, leader string) (func() error, err
 func TestLinearizable(t *testing.T) {
 	// answersMin are waited for when the faults are over, if there were fewer.
 	const clients, answersMin = 8, 400
-	r := start(t)
+	r := rig.StartTest(t, nil)
 	ctx, cancel := context.WithTimeout(t.Context(), *duration+readyWait)
 	defer cancel()
 	gateway := r.Client(rig.Gateway, false)

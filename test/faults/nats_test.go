@@ -133,7 +133,7 @@ func TestOutsideNATS(t *testing.T) {
 		servers[rig.North] = startNATS(t, []int{base}, nil)
 		servers[rig.South] = startNATS(t, []int{base + 1, base + 2, base + 3}, []int{base + 4, base + 5, base + 6})
 	}
-	r := startWith(t, func(c *config.Node) {
+	r := rig.StartTest(t, func(c *config.Node) {
 		c.NATS = config.NATS{Mode: config.Outside, URLs: servers[c.Location].urls()}
 		c.Pair.NATS = servers[c.Pair.Location].urls()
 	})
@@ -163,19 +163,19 @@ func TestOutsideNATS(t *testing.T) {
 				return s.LastSyncTime
 			}
 			require.NoError(t, ctx.Err(), "Last Sync Time is not known: %v", err)
-			pause(ctx, poll)
+			rig.Pause(ctx, poll)
 		}
 	}
 	advances := func() {
 		t.Helper()
 		for from := syncTime(); !syncTime().After(from); {
 			require.NoError(t, ctx.Err(), "Last Sync Time stays at %v", from)
-			pause(ctx, poll)
+			rig.Pause(ctx, poll)
 		}
 	}
 	carries := func() {
 		t.Helper()
-		for _, from, _ := south.stream(rig.North); ; pause(ctx, poll) {
+		for _, from, _ := south.stream(rig.North); ; rig.Pause(ctx, poll) {
 			if _, last, known := south.stream(rig.North); known && last > from {
 				return
 			}
@@ -214,6 +214,6 @@ func awaitSecondary(ctx context.Context, t *testing.T, secondary *rest.Client, k
 			return
 		}
 		require.NoError(t, ctx.Err(), "%s is not at the secondary: %v, %v", key, a, err)
-		pause(ctx, poll)
+		rig.Pause(ctx, poll)
 	}
 }

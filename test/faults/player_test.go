@@ -56,7 +56,7 @@ func (p *player) run(ctx context.Context) error {
 		deck = deck[1:]
 		undo, err := f.do(p.rig, p.rng)
 		if err == nil {
-			pause(ctx, p.shortest+upTo(p.rng, p.longest-p.shortest))
+			rig.Pause(ctx, p.shortest+upTo(p.rng, p.longest-p.shortest))
 			err = undo()
 		}
 		if err != nil {
@@ -65,7 +65,7 @@ func (p *player) run(ctx context.Context) error {
 		p.mu.Lock()
 		p.played[f.name]++
 		p.mu.Unlock()
-		pause(ctx, upTo(p.rng, gapMax))
+		rig.Pause(ctx, upTo(p.rng, gapMax))
 	}
 	return nil
 }

@@ -56,7 +56,7 @@ func (a *account) eventually(ctx context.Context, what string, ok func(ctx conte
 			return
 		}
 		require.NoError(a.t, ctx.Err(), what)
-		pause(ctx, poll)
+		rig.Pause(ctx, poll)
 	}
 }
 
@@ -117,7 +117,7 @@ func (a *account) agrees(ctx context.Context) {
 	a.eventually(ctx, "both copies are compared", func(ctx context.Context) bool {
 		v, err := admin.StartVerify(ctx, a.name, wire.VerifyQuery{Payload: true})
 		for err == nil && v.State == wire.VerifyRunning {
-			pause(ctx, poll)
+			rig.Pause(ctx, poll)
 			v, err = admin.Verify(ctx, a.name)
 		}
 		if err != nil {

@@ -33,13 +33,13 @@ var killed = []geo.Service{geo.Blob, geo.Catalog, geo.Table}
 // meanwhile. It goes on where it was, in the same epoch, keeps to its rate until that is lifted, and ends live; every
 // acknowledged write and every blob of before is at the secondary, and both copies agree (R17).
 func TestR17BootstrapGoesOnUnderKills(t *testing.T) {
-	r := start(t)
+	r := rig.StartTest(t, nil)
 	ctx := t.Context()
 	a := create(ctx, t, r, "boots", load.Options{Clients: *writers, EntitiesEach: 12, BigClients: 1, BigWritesMax: -1, Seed: 1, Pause: 60 * time.Millisecond})
 	a.fill(ctx)
 	end := a.writing(ctx)
 	defer end()
-	pause(ctx, beside)
+	rig.Pause(ctx, beside)
 
 	p := a.progress(ctx)
 	defer p.end()

@@ -28,7 +28,7 @@ const beside = 300 * time.Millisecond
 // agree. RA-GRS shows it at -secondary, with a Last Sync Time that is true at each sample; GRS and LRS refuse reads
 // there; and after a change to LRS no node of the secondary stores a row of the account (R10, R13, R17, R19).
 func TestR19EveryChangeUnderLoad(t *testing.T) {
-	r := start(t)
+	r := rig.StartTest(t, nil)
 	ctx := t.Context()
 	a := create(ctx, t, r, "changes", load.Options{Clients: 8, EntitiesEach: 12, BigClients: 1, BigWritesMax: 2, Seed: 1, Pause: 60 * time.Millisecond})
 	for _, to := range []catalog.Redundancy{
@@ -47,13 +47,13 @@ func (a *account) change(ctx context.Context, to catalog.Redundancy) {
 	defer sampled.end()
 	end := a.writing(ctx)
 	defer end()
-	pause(ctx, beside)
+	rig.Pause(ctx, beside)
 	asked := time.Now()
 	_, err := a.r.Admin(rig.Gateway).UpdateAccount(ctx, a.name, wire.UpdateAccount{Redundancy: string(to)})
 	require.NoError(a.t, err)
 	a.comesTo(ctx, to)
 	took := time.Since(asked)
-	pause(ctx, beside)
+	rig.Pause(ctx, beside)
 	end()
 	require.Empty(a.t, a.failed)
 	require.NoError(a.t, a.Resolve(ctx), "at the primary")

@@ -1,22 +1,15 @@
 package redundancy
 
 import (
-	"context"
 	"flag"
 	"os"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"antipode/test/devproc"
-	"antipode/test/faults/rig"
 )
 
-const (
-	startWait = 2 * time.Minute
-	poll      = 50 * time.Millisecond
-)
+const poll = 50 * time.Millisecond
 
 // How much: `make redundancy` sets it.
 var (
@@ -30,34 +23,3 @@ var (
 )
 
 func TestMain(m *testing.M) { os.Exit(devproc.Main(m)) }
-
-// start runs a deployment until the test ends; no process may end by itself.
-func start(t *testing.T) *rig.Rig {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("node processes need more time than -short has")
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), startWait)
-	defer cancel()
-	r, err := rig.Start(ctx, rig.Options{Binary: devproc.Binary(), Dir: t.TempDir()})
-	require.NoError(t, err)
-	t.Cleanup(func() {
-		err := r.Check()
-		if t.Failed() {
-			for _, name := range rig.All() {
-				t.Logf("output of %s:\n%s", name, r.Output(name))
-			}
-		}
-		require.NoError(t, r.Close())
-		require.NoError(t, err)
-	})
-	return r
-}
-
-// pause waits for d or until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
-}

@@ -37,7 +37,7 @@ func (a *account) progress(ctx context.Context) *progress {
 		watching.Go(func() {
 			for ctx.Err() == nil {
 				p.look(ctx, name)
-				pause(ctx, poll)
+				rig.Pause(ctx, poll)
 			}
 		})
 	}

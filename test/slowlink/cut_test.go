@@ -17,7 +17,7 @@ func TestCutUnderLoad(t *testing.T) {
 	r := start(t)
 	ctx := t.Context()
 	w := begin(t, r)
-	pause(ctx, min(*duration, warm))
+	rig.Pause(ctx, min(*duration, warm))
 	w.cutWrites()
 	quietLag, base := watch(ctx, t, r, min(*duration, atRest))
 	quiet, failed := w.cutWrites()

@@ -93,7 +93,7 @@ func lossUnderCut(t *testing.T, half cluster.Use, primary geo.Location) {
 	p.unavailable(ctx, written)
 	require.NoError(t, p.r.Cut(proxy.Fault{}, north, south, half))
 	p.write(ctx, "later")
-	for end := time.Now().Add(min(*duration, 10*time.Second)); time.Now().Before(end); pause(ctx, poll) {
+	for end := time.Now().Add(min(*duration, 10*time.Second)); time.Now().Before(end); rig.Pause(ctx, poll) {
 		p.unavailable(ctx, written)
 	}
 	require.Equal(t, "lost", p.readable(ctx))
@@ -107,7 +107,7 @@ func (p *pair) eventually(ctx context.Context, what string, ok func() bool) {
 	p.t.Helper()
 	for !ok() {
 		require.NoError(p.t, ctx.Err(), what)
-		pause(ctx, poll)
+		rig.Pause(ctx, poll)
 	}
 }
 

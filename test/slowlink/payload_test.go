@@ -32,7 +32,7 @@ func TestBigPayloads(t *testing.T) {
 	out := r.RateFrom(rig.North)
 	require.NoError(t, w.Primary.CreateContainer(ctx, container))
 	out.Set(perSecond)
-	pause(ctx, min(*duration, warm))
+	rig.Pause(ctx, min(*duration, warm))
 	before, began := out.Carried(), time.Now()
 	quiet, _ := watch(ctx, t, r, max(*duration/2, 3*time.Second))
 	need := float64(out.Carried()-before) / time.Since(began).Seconds()
@@ -66,7 +66,7 @@ func TestBigPayloads(t *testing.T) {
 				if putErr = ctx.Err(); putErr != nil || time.Since(began) > readyWait {
 					return
 				}
-				pause(ctx, poll)
+				rig.Pause(ctx, poll)
 			}
 		}
 		arrived = time.Since(began)

@@ -25,7 +25,7 @@ func TestOneRangeWithoutQuorum(t *testing.T) {
 	r := start(t)
 	ctx := t.Context()
 	begin(t, r)
-	pause(ctx, min(*duration, warm))
+	rig.Pause(ctx, min(*duration, warm))
 	quiet, _ := watch(ctx, t, r, max(*duration/4, 5*time.Second))
 	south := rig.NodesOf(rig.South)
 	for _, name := range south[1:] {
@@ -101,7 +101,7 @@ func requireLeaders(ctx context.Context, t *testing.T, r *rig.Rig, without geo.S
 			return
 		}
 		require.NoError(t, ctx.Err(), "ranges of the secondary: %v, %v", views, err)
-		pause(ctx, poll)
+		rig.Pause(ctx, poll)
 	}
 }
 

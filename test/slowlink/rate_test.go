@@ -34,7 +34,7 @@ func TestNarrowLink(t *testing.T) {
 	ctx := t.Context()
 	w := begin(t, r)
 	out := r.RateFrom(rig.North)
-	pause(ctx, min(*duration, warm))
+	rig.Pause(ctx, min(*duration, warm))
 	before, began := out.Carried(), time.Now()
 	w.cutWrites()
 	quiet, base := watch(ctx, t, r, min(*duration, atRest))
@@ -62,7 +62,7 @@ func TestNarrowLink(t *testing.T) {
 		out.Set(0)
 		drained := time.Now()
 		waitLag(ctx, t, r, 3*time.Second)
-		pause(ctx, time.Second)
+		rig.Pause(ctx, time.Second)
 		crossed := float64(out.Carried()-before) / (need * time.Since(began).Seconds())
 		if strict() {
 			promise(t, crossed < crossedMax, "%s: %.2f times what was needed has crossed", what, crossed)

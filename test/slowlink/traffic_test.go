@@ -139,7 +139,7 @@ func (w *traffic) cutWrites() (took []time.Duration, failed []string) {
 // secondary.
 func (w *traffic) stop(ctx context.Context, t *testing.T) {
 	t.Helper()
-	pause(ctx, time.Second)
+	rig.Pause(ctx, time.Second)
 	w.halt()
 	w.writing.Wait()
 	require.NoError(t, w.Resolve(ctx), "at the primary")

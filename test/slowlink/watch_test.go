@@ -52,7 +52,7 @@ func watchLag(ctx context.Context, r *rig.Rig) lags {
 				out.excess = append(out.excess, lag-oldest)
 			}
 		}
-		pause(ctx, lagEvery)
+		rig.Pause(ctx, lagEvery)
 	}
 	slices.Sort(out.excess)
 	for _, v := range out.of {
@@ -103,7 +103,7 @@ func watchMemory(ctx context.Context, r *rig.Rig) memory {
 			}
 			m.most[name] = max(m.most[name], n)
 		}
-		pause(ctx, memoryEvery)
+		rig.Pause(ctx, memoryEvery)
 	}
 	return m
 }
