@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -79,7 +78,6 @@ func (m *member) loseDisk(what damageKind) {
 		s.counts.NodeEmptied++
 		s.event("%s node %d: disk gone", l.name, m.id)
 		m.owesChunks = nil
-		m.incarnation = time.Time{}
 		clear(m.corrupted)
 		err = m.fs.RemoveAll(dataDir)
 	}
@@ -256,8 +254,11 @@ func (m *member) flipLog() (undo func() error, err error) {
 	return undo, nil
 }
 
-// flipState flips a bit of every table of the state store: which there are depends on
-// how far Pebble was in the background.
+// flipEvery is less than a block of a table has.
+const flipEvery = 1024
+
+// flipState flips a bit in every KiB of every table of the state store: which there are depends on how far Pebble was
+// in the background, and which blocks a node reads as it opens is its own business.
 func (m *member) flipState() error {
 	names, err := m.fs.List(stateDir)
 	if err != nil {
@@ -272,8 +273,10 @@ func (m *member) flipState() error {
 		if err != nil {
 			return err
 		}
-		if err := flip(m.fs, path, len(b)/3, b[len(b)/3]); err != nil {
-			return err
+		for at := min(len(b)/3, flipEvery/2); at < len(b); at += flipEvery {
+			if err := flip(m.fs, path, at, b[at]); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -46,8 +46,6 @@ type member struct {
 	clock *skewed
 	// process is what its process does of the replication, nil while the node is down.
 	process *process
-	// incarnation is that of the incoming stream in a file of the node's folder: see location.knownIncarnation.
-	incarnation time.Time
 	// shippers are those of the node's ranges.
 	shippers map[geo.RangeID]*shipping
 	tickAt   time.Duration

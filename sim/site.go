@@ -1,14 +1,17 @@
 package sim
 
 import (
+	"context"
 	"fmt"
 	"time"
 
+	"antipode/directory"
 	"antipode/geo"
 	"antipode/replication/receive"
 	"antipode/replication/ship"
 	"antipode/replication/site"
 	"antipode/secondary"
+	"antipode/services/catalog"
 	"antipode/stamp/ranges"
 )
 
@@ -53,13 +56,16 @@ func (p *process) carryOut(e site.Effect) {
 	s := p.m.l.s
 	switch e := e.(type) {
 	case site.Read:
-		p.later(func() {
-			if s.faulty && s.chance(0.1) {
+		p.m.begin(func() {
+			known, err := p.knownStream()
+			switch {
+			case p.m.process != p || p.m.killed != nil:
+			case err != nil || s.faulty && s.chance(0.1):
 				p.step(site.Failed(e))
-				return
+			default:
+				p.read[e.Term] = known
+				p.step(site.Known{Term: e.Term, Incarnation: known})
 			}
-			p.read[e.Term] = p.m.incarnation
-			p.step(site.Known{Term: e.Term, Incarnation: p.m.incarnation})
 		})
 	case site.StartReceiver:
 		p.checkStart(e)
@@ -73,6 +79,27 @@ func (p *process) carryOut(e site.Effect) {
 	case site.StartShipper:
 		p.m.ship(e.Range)
 	}
+}
+
+// knownStream returns when the incoming stream was made, as the location knows: see location.knownIncarnation.
+func (p *process) knownStream() (made time.Time, err error) {
+	d := &desk{m: p.m}
+	err = d.Read(context.Background(), geo.FirstRange(geo.Catalog), func(state ranges.State) (err error) {
+		made, err = catalog.StreamMade(state, p.m.l.far.name)
+		return err
+	})
+	return made, err
+}
+
+// rememberStream keeps when the incoming stream was made: see location.rememberIncarnation.
+func (p *process) rememberStream(made time.Time) {
+	p.m.begin(func() {
+		d := &desk{m: p.m}
+		cmd := directory.RememberStream{Origin: p.m.l.far.name, Made: made}
+		if err := d.Submit(context.Background(), geo.FirstRange(geo.Catalog), cmd); err != nil {
+			p.m.l.s.event("%s node %d: which stream it has is not kept: %v", p.m.l.name, p.m.id, err)
+		}
+	})
 }
 
 // later does something in a moment, if the process lives then.
@@ -95,7 +122,7 @@ func (p *process) receive(e site.StartReceiver) {
 		Origin: l.far.name, Ranges: shipped[:], Consumer: l.consumer, Source: link{l.s, l.far},
 		Applier: watchedApplier{secondary.NewApplier(nodeStamp{m}), l}, Clock: l.s.clock, Logger: quiet, Alarm: l.alarm,
 		Wake: func() { p.dirty = true }, BatchBytesMax: l.s.batchBytesMax, PendingBytesMax: pendingBytesMax,
-		Incarnation: e.Incarnation, OnIncarnation: func(t time.Time) { m.incarnation = t },
+		Incarnation: e.Incarnation, OnIncarnation: p.rememberStream,
 	})
 }
 

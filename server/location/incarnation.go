@@ -1,39 +1,35 @@
 package location
 
 import (
-	"errors"
-	"io/fs"
-	"os"
-	"path/filepath"
+	"context"
 	"time"
+
+	"antipode/directory"
+	"antipode/services/catalog"
+	"antipode/stamp"
+	"antipode/stamp/ranges"
 )
 
-// incarnationFile, in a location's folder, holds the creation time of the incoming stream. It
-// shows whether the bus was wiped while the process was stopped (R15). It serves an alarm only:
-// it is not synced, it may be missing, and lost records are pulled whatever it holds.
-const incarnationFile = "stream-incarnation"
+// knownWait bounds how long a receiver that begins waits for what the location knows of its stream.
+const knownWait = time.Second
 
-func (l *Location) incarnationPath() string {
-	return filepath.Join(l.o.Dir, string(l.o.Name), incarnationFile)
+// knownIncarnation returns when the incoming stream was made, as rememberIncarnation stored it last, whichever process
+// received then. Zero means never.
+func (l *Location) knownIncarnation(ctx context.Context, s *stamp.Stamp) (made time.Time, err error) {
+	ctx, cancel := context.WithTimeout(ctx, knownWait)
+	defer cancel()
+	err = s.Read(ctx, l.o.Route.Catalog(), func(state ranges.State) (err error) {
+		made, err = catalog.StreamMade(state, l.o.Other)
+		return err
+	})
+	return made, err
 }
 
-// knownIncarnation returns what rememberIncarnation last stored, or zero.
-func (l *Location) knownIncarnation() time.Time {
-	b, err := os.ReadFile(l.incarnationPath())
-	if errors.Is(err, fs.ErrNotExist) {
-		return time.Time{}
-	}
-	t, parseErr := time.Parse(time.RFC3339Nano, string(b))
-	if err = errors.Join(err, parseErr); err != nil {
-		l.o.Logger.Warn("cannot read which stream was known; a wiped bus goes unnoticed this time",
-			"file", l.incarnationPath(), "error", err)
-		return time.Time{}
-	}
-	return t
-}
-
-func (l *Location) rememberIncarnation(t time.Time) {
-	if err := os.WriteFile(l.incarnationPath(), []byte(t.UTC().Format(time.RFC3339Nano)), 0o600); err != nil {
-		l.o.Logger.Warn("cannot store which stream is known", "file", l.incarnationPath(), "error", err)
+// rememberIncarnation stores when the incoming stream was made.
+func (l *Location) rememberIncarnation(ctx context.Context, s *stamp.Stamp, made time.Time) {
+	err := s.Submit(ctx, l.o.Route.Catalog(), directory.RememberStream{Origin: l.o.Other, Made: made})
+	if err != nil && ctx.Err() == nil {
+		l.o.Logger.Warn("cannot store which stream is known; whether the bus is wiped before this is stored goes unnoticed",
+			"origin", l.o.Other, "error", err)
 	}
 }

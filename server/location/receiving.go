@@ -22,9 +22,9 @@ const silenceAfter = 5 * time.Second
 type following struct {
 	clock clock.Clock
 	// lead returns the term in which a node here leads the catalog, 0 for none. read returns what the
-	// location knows of the incoming stream. receive runs a receiver until its context ends.
+	// location knows of the incoming stream, within about a second. receive runs a receiver until its context ends.
 	lead    func() site.Term
-	read    func() time.Time
+	read    func() (time.Time, error)
 	receive func(ctx context.Context, e site.StartReceiver)
 
 	mu   sync.Mutex
@@ -86,7 +86,12 @@ func (f *following) step(e site.Event) {
 func (f *following) carryOut(e site.Effect) {
 	switch e := e.(type) {
 	case site.Read:
-		f.step(site.Known{Term: e.Term, Incarnation: f.read()})
+		known, err := f.read()
+		if err != nil {
+			f.step(site.Failed(e))
+			return
+		}
+		f.step(site.Known{Term: e.Term, Incarnation: known})
 	case site.StartReceiver:
 		var ctx context.Context
 		ctx, f.end = context.WithCancel(context.Background())
@@ -117,7 +122,7 @@ func (r *receiving) following(s *stamp.Stamp) *following {
 		}
 		return 0
 	}
-	f.read = l.knownIncarnation
+	f.read = func() (time.Time, error) { return l.knownIncarnation(context.Background(), s) }
 	conn := l.bus.Load().conn
 	f.receive = func(ctx context.Context, e site.StartReceiver) { r.run(ctx, s, conn, e.Incarnation) }
 	s.OnStart(func(n *node.Node) { l.ship(n, f.decide(site.NodeStarted{Node: n.ID(), Ranges: l.rangesOf(n)})) })
@@ -155,10 +160,14 @@ func (r *receiving) run(ctx context.Context, s *stamp.Stamp, conn *natsbus.Conn,
 		<-ctx.Done() // The options are wrong, so that trying again is useless.
 		return
 	}
+	var remembering sync.WaitGroup
+	defer remembering.Wait()
 	receiver := receive.New(receive.Options{
 		Origin: l.o.Other, Ranges: l.o.Route.IDs(), Consumer: consumer, Source: l.o.WrapSource(l.far.Source),
 		Applier: secondary.NewApplier(s), Clock: l.o.Clock, SilenceAfter: silenceAfter, Logger: l.o.Logger, Alarm: l.o.OnAlarm,
-		Incarnation: incarnation, OnIncarnation: l.rememberIncarnation,
+		Incarnation: incarnation, OnIncarnation: func(made time.Time) {
+			remembering.Go(func() { l.rememberIncarnation(ctx, s, made) })
+		},
 	})
 	r.receiver.Store(receiver)
 	_ = receiver.Run(ctx) // Run ends with ctx alone.

@@ -11,6 +11,7 @@ import (
 
 	"antipode/internal/clock"
 	"antipode/replication/site"
+	"antipode/stamp/kv"
 )
 
 // The receiver runs while this process leads the catalog: it starts within site.LookEvery of the election,
@@ -23,7 +24,7 @@ func TestReceiverFollowsTheCatalogsLeader(t *testing.T) {
 		var running, started, read atomic.Int32
 		f := newFollowing(clock.NewManual(time.Now()), site.Options{})
 		f.lead = func() site.Term { return site.Term(lead.Load()) }
-		f.read = func() time.Time { return time.Unix(int64(read.Add(1)), 0) }
+		f.read = func() (time.Time, error) { return time.Unix(int64(read.Add(1)), 0), nil }
 		f.receive = func(ctx context.Context, e site.StartReceiver) {
 			require.Equal(t, time.Unix(int64(started.Add(1)), 0), e.Incarnation)
 			running.Add(1)
@@ -63,5 +64,41 @@ func TestReceiverFollowsTheCatalogsLeader(t *testing.T) {
 		<-stopped
 		require.Equal(t, time.Second, time.Since(begun))
 		require.Zero(t, running.Load())
+	})
+}
+
+// A receiver does not begin while the location cannot say which stream it knows: it asks again.
+func TestReceiverWaitsForWhatTheLocationKnows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		var read, started atomic.Int32
+		c := clock.NewManual(time.Now())
+		f := newFollowing(c, site.Options{})
+		f.lead = func() site.Term { return 1 }
+		f.read = func() (time.Time, error) {
+			if read.Add(1) < 3 {
+				return time.Time{}, kv.ErrBusy
+			}
+			return time.Unix(7, 0), nil
+		}
+		f.receive = func(ctx context.Context, e site.StartReceiver) {
+			started.Add(1)
+			require.Equal(t, time.Unix(7, 0), e.Incarnation)
+			<-ctx.Done()
+		}
+		stopped := make(chan struct{})
+		go func() {
+			defer close(stopped)
+			f.run(ctx)
+		}()
+		for range 100 {
+			time.Sleep(site.LookEvery)
+			synctest.Wait()
+			c.Advance(site.LookEvery)
+		}
+		require.EqualValues(t, 3, read.Load())
+		require.EqualValues(t, 1, started.Load())
+		stop()
+		<-stopped
 	})
 }

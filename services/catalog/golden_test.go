@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -45,6 +46,8 @@ func goldenSlowed() *Account {
 	return a
 }
 
+var goldenMade = time.Unix(1_700_000_000, 1).UTC()
+
 var goldenEpoch = geo.Epoch{Number: 3, Location: "northcentralus"}
 
 func goldenContainers() []*Container {
@@ -78,7 +81,10 @@ func TestGolden(t *testing.T) {
 	rows = append(rows, string(alone))
 	slowed, err := goldenSlowed().Encode()
 	require.NoError(t, err)
-	rows = append(rows, string(slowed))
+	made, err := StreamOp("northcentralus", goldenMade)
+	require.NoError(t, err)
+	require.Equal(t, "northcentralus", string(made.Row))
+	rows = append(rows, string(slowed), string(made.Value))
 	got := strings.Join(rows, "\n") + "\n"
 	if *rewrite {
 		require.NoError(t, os.WriteFile(goldenPath, []byte(got), 0o644))
@@ -101,7 +107,10 @@ func TestGolden(t *testing.T) {
 	e, err := parseSeen([]byte(lines[2]))
 	require.NoError(t, err)
 	require.Equal(t, goldenEpoch, e)
-	last := len(lines) - 2
+	stream, err := parseStream([]byte(lines[len(lines)-1]))
+	require.NoError(t, err)
+	require.Equal(t, goldenMade, stream)
+	last := len(lines) - 3
 	a, err = ParseAccount([]byte(lines[last]))
 	require.NoError(t, err)
 	want1 = goldenAlone()
@@ -126,6 +135,8 @@ func TestUnknownVersion(t *testing.T) {
 	_, err := ParseAccount([]byte(`{"v":2,"name":"pictures"}`))
 	require.ErrorContains(t, err, "version 2")
 	_, err = parseSeen([]byte(`{"v":2,"epoch":1}`))
+	require.ErrorContains(t, err, "version 2")
+	_, err = parseStream([]byte(`{"v":2,"made":"2026-11-23T16:00:00Z"}`))
 	require.ErrorContains(t, err, "version 2")
 	_, err = ParseContainer([]byte(`{"v":2,"name":"photos"}`))
 	require.ErrorContains(t, err, "version 2")
