@@ -63,8 +63,8 @@ func ParseFrame(b []byte) (Frame, error) {
 	}
 	rd := reader{b: b[:len(b)-crcLen]}
 	version, flags := rd.byte(), rd.byte()
-	if version != formatVersion {
-		return f, ErrVersion
+	if err := wrongVersion(version); err != nil {
+		return f, err
 	}
 	f.Range = geo.RangeID(rd.uint32())
 	f.Origin = geo.Location(rd.short())

@@ -199,8 +199,8 @@ func ParseGroup(b []byte) (Group, error) {
 	if !checksumFits(b) {
 		return g, ErrChecksum
 	}
-	if b[0] != formatVersion {
-		return g, ErrVersion
+	if err := wrongVersion(b[0]); err != nil {
+		return g, err
 	}
 	if b[1]&^flagChunks != 0 || b[2] != 0 || b[3] != 0 {
 		return g, ErrMalformed

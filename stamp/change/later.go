@@ -32,6 +32,17 @@ func Understood(group []byte) error {
 // isLater reports whether a value that begins with its version is of a later one.
 func isLater(b []byte) bool { return len(b) > 0 && b[0] > formatVersion }
 
+// wrongVersion returns why bytes that begin with a version cannot be decoded, nil for this one.
+func wrongVersion(v byte) error {
+	switch {
+	case v > formatVersion:
+		return ErrVersion
+	case v < formatVersion:
+		return ErrMalformed
+	}
+	return nil
+}
+
 func understoodPart(kind PartKind, body []byte) error {
 	switch kind {
 	case PartChange, PartReceived, PartReceivedCursor, PartReceivedClosed, PartReceivedBase:

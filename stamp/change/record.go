@@ -18,7 +18,8 @@ var (
 	ErrMalformed = errors.New("change: malformed")
 	// ErrChecksum: the CRC32C does not fit the bytes.
 	ErrChecksum = errors.New("change: wrong CRC32C")
-	// ErrVersion: the first byte names another format version: a later one, or it is damaged.
+	// ErrVersion: the first byte names a later format version, or it is damaged. There is no earlier one: a byte that
+	// names it is ErrMalformed, since no upgrade would mend it.
 	ErrVersion = errors.New("change: unknown format version")
 )
 
@@ -158,8 +159,8 @@ func recordLen(b []byte) (int, error) {
 	if len(b) < recHeader+crcLen {
 		return 0, ErrMalformed
 	}
-	if b[0] != formatVersion {
-		return 0, ErrVersion
+	if err := wrongVersion(b[0]); err != nil {
+		return 0, err
 	}
 	n := int(binary.LittleEndian.Uint32(b[recLength:]))
 	if n < recHeader+crcLen || n > RecordBytesMax || n > len(b) {

@@ -92,6 +92,7 @@ func TestParseRecordRefuses(t *testing.T) {
 		want error
 	}{
 		"version 2":          {edit(b, setByte(0, 2)), ErrVersion},
+		"version 0":          {edit(b, setByte(0, 0)), ErrMalformed},
 		"reserved byte":      {edit(b, setByte(1, 1)), ErrMalformed},
 		"lane out of bounds": {edit(b, setByte(recLane, geo.LaneCount)), ErrMalformed},
 		"length too small":   {edit(b, setByte(recLength, byte(len(b)-1))), ErrMalformed},
@@ -126,6 +127,7 @@ func TestParseFrameRefuses(t *testing.T) {
 		want error
 	}{
 		"version 2":               {edit(frame, setByte(0, 2)), ErrVersion},
+		"version 0":               {edit(frame, setByte(0, 0)), ErrMalformed},
 		"unknown flag":            {edit(goldenBytes(t, "frame", "record alone"), setByte(1, 2)), ErrMalformed},
 		"closed not announced":    {edit(frame, setByte(1, 0)), ErrMalformed},
 		"record over the end":     {edit(frame, setByte(count+1, 0x7f)), ErrMalformed},
@@ -154,7 +156,7 @@ func TestR11FrameOneBadRecord(t *testing.T) {
 		"checksum":          {flipped(recPrev), ErrChecksum, StopPoison},
 		"length":            {flipped(recLength), ErrMalformed, StopPoison},
 		"damaged version":   {flipped(0), ErrVersion, StopPoison},
-		"version 0":         {edit(good, setByte(0, 0)), ErrVersion, StopPoison},
+		"version 0":         {edit(good, setByte(0, 0)), ErrMalformed, StopPoison},
 		"version 2":         {edit(good, setByte(0, 2)), ErrVersion, StopVersion},
 		"another layout":    {sealed([]byte{2, 1, 2, 3}), ErrMalformed, StopVersion},
 		"lane out of range": {edit(good, setByte(recLane, geo.LaneCount)), ErrMalformed, StopPoison},
@@ -179,6 +181,7 @@ func TestParseGroupRefuses(t *testing.T) {
 		want error
 	}{
 		"version 2":      {edit(group, setByte(0, 2)), ErrVersion},
+		"version 0":      {edit(group, setByte(0, 0)), ErrMalformed},
 		"unknown flag":   {edit(group, setByte(1, 2)), ErrMalformed},
 		"reserved byte":  {edit(group, setByte(2, 1)), ErrMalformed},
 		"one part more":  {edit(group, setByte(groupCount, 2)), ErrMalformed},
