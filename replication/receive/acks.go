@@ -124,9 +124,14 @@ func (rr *rangeReceiver) mismatch(v Mismatch, now time.Duration) {
 	if v.Stopped {
 		delete(a.below, v.Stream)
 		delete(a.lost, v.Stream)
-		// What only this location finds it finds again; it may have been let go on here already (R11).
-		foundThere := v.Reason != change.StopPoison && v.Reason != change.StopVersion
-		if _, did := rr.stopped[v.Stream]; !did && foundThere {
+		_, did := rr.stopped[v.Stream]
+		switch {
+		case did:
+		case !v.Reason.Known(): // The source is of a later version (R11). Its reason cannot be kept here.
+			v.Reason, v.There = change.StopVersion, geo.Head{Seq: m.applied[v.Stream].Seq + 1}
+			rr.stop(v, now)
+		case v.Reason != change.StopPoison && v.Reason != change.StopVersion:
+			// What only this location finds it finds again; it may have been let go on here already (R11).
 			rr.stop(v, now)
 		}
 		return

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/geo"
+	"antipode/stamp/change"
 )
 
 // Closed records of a later version, over the bus and pulled, promise nothing and hide nothing: every record
@@ -76,4 +77,33 @@ func TestR11LaterClosedRecordWhereItIsEvaluated(t *testing.T) {
 	w.drain([]*Receiver{r})
 	w.runFor(r, 2*laterAgain, func() { w.writeTo(testRange, 0) })
 	require.NoError(t, r.View(testRange, "acct").Failing.Err)
+}
+
+// R11: a source of a later version may stop a stream for a reason that this version has no name for. The receiver
+// stops it for its version, as it does for a record that it does not know: the reason itself is not kept, since
+// no replica here could apply the entry that has it. Of a stream that the source has not stopped it waits.
+func TestR11StopOfALaterVersion(t *testing.T) {
+	for seed := range uint64(5) {
+		w := newWorld(t, seed)
+		w.writeTo(testRange, 40)
+		r := w.receiver()
+		w.run(r, 10*time.Second)
+		bad, later := testStream(testRange, 1), change.StopReason(200)
+		at, stopped := w.cursors[bad], false
+		w.stops = map[geo.Stream]change.Stop{}
+		w.compare = func(cursors map[geo.Stream]Cursor, _ bool) []Mismatch {
+			if _, asked := cursors[bad]; asked {
+				return []Mismatch{{Stream: bad, Reason: later, There: w.heads[bad], Stopped: stopped}}
+			}
+			return nil
+		}
+		r.ranges[testRange].acks.renew(0)
+		w.run(r, 40*time.Second)
+		require.Empty(t, w.stops)
+		stopped = true
+		w.run(r, 40*time.Second)
+		require.Equal(t, change.StopVersion, w.stops[bad].Reason)
+		require.Equal(t, at.Seq+1, w.stops[bad].There.Seq, "the next record")
+		require.Len(t, w.stops, 1)
+	}
 }

@@ -1,9 +1,12 @@
 package change
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // Understood returns nil if this build can apply every part of a group: it knows the version of the group, the
-// kind of each part, and the version of each record and closed record in it. Otherwise the error is
+// kind of each part, the version of each record and closed record in it, and the reason of each stop. Otherwise the error is
 // ErrVersion: a leader of a later version wrote it. Nothing else is checked; a group that is damaged is
 // left to ParseGroup.
 //
@@ -50,7 +53,12 @@ func understoodPart(kind PartKind, body []byte) error {
 			return fmt.Errorf("%w: part of kind %d has version %d, this program knows %d", ErrVersion, kind, body[0], formatVersion)
 		}
 		return nil
-	case PartClosed, PartGate, PartGeneration, PartTrim, PartStop, PartWipe, PartImage:
+	case PartStop:
+		if _, _, err := ParseStopPart(body); errors.Is(err, ErrVersion) {
+			return err
+		}
+		return nil
+	case PartClosed, PartGate, PartGeneration, PartTrim, PartWipe, PartImage:
 		return nil
 	case PartFreeze, PartWaiting, PartSplit: // Reserved.
 	}

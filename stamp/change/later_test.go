@@ -5,11 +5,13 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"antipode/geo"
 )
 
 // What this build writes it understands, and so it does what it cannot apply for being damaged. A group of a later
 // version, a part of a kind that is not known or only reserved, and a record or closed record of a later version
-// in a part it does not; the checksum has to be right (R1, R11).
+// in a part, and a stop for a reason of one, it does not; the checksum has to be right (R1, R11).
 func TestR1UnderstoodGroups(t *testing.T) {
 	small := goldenSmallGroup(t)
 	part := func(kind PartKind, body []byte) []byte {
@@ -34,6 +36,9 @@ func TestR1UnderstoodGroups(t *testing.T) {
 		"a record of version 2":            {part(PartReceived, laterRecord), ErrVersion},
 		"a change of version 2":            {part(PartChange, laterRecord), ErrVersion},
 		"a closed record of version 2":     {part(PartReceivedClosed, []byte{2, 0}), ErrVersion},
+		"a stop for a made-up reason":      {part(PartStop, AppendStopPart(nil, geo.Stream{Account: "a"}, Stop{Reason: stopEnd})), ErrVersion},
+		"a stop":                           {part(PartStop, AppendStopPart(nil, geo.Stream{Account: "a"}, Stop{Reason: stopEnd - 1})), nil},
+		"a damaged stop":                   {part(PartStop, []byte{9}), nil},
 		"a group of version 2":             {edit(small, setByte(0, 2)), ErrVersion},
 		"a damaged version":                {setByte(0, 2)(bytes.Clone(small)), nil},
 		"a damaged kind":                   {setByte(groupHeader, 99)(bytes.Clone(small)), nil},

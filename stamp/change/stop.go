@@ -34,6 +34,9 @@ const (
 	stopEnd      StopReason = 7
 )
 
+// Known reports whether this version has a name for the reason. An entry with another one no replica can apply.
+func (r StopReason) Known() bool { return r < stopEnd }
+
 // Stands reports whether nothing of the stream is applied until an operator decides.
 func (r StopReason) Stands() bool { return r != NotStopped && !r.Settles() }
 
@@ -45,7 +48,7 @@ func (r StopReason) MaySettle() bool { return r == StopForked || r == StopLost }
 
 // String is the word for operators.
 func (r StopReason) String() string {
-	if r < stopEnd {
+	if r.Known() {
 		return [...]string{"", "forked", "lost", "poison", "version", "behind-outbox", "settling"}[r]
 	}
 	return fmt.Sprintf("reason-%d", byte(r))
@@ -79,18 +82,30 @@ func readStop(rd *reader) Stop {
 		h.Seq, h.Hash = geo.Seq(rd.uint64()), geo.Hash(rd.uint64())
 	}
 	s.At = geo.Timestamp(rd.uint64())
-	rd.failed = rd.failed || version != formatVersion || reason >= stopEnd
+	rd.failed = rd.failed || version != formatVersion
 	return s
 }
 
-// ParseStop decodes a stop that fills b.
+// ParseStop decodes a stop that fills b. One for a reason of a later version is ErrVersion.
 func ParseStop(b []byte) (Stop, error) {
 	rd := reader{b: b}
 	s := readStop(&rd)
-	if rd.failed || len(rd.b) != 0 {
-		return Stop{}, ErrMalformed
+	err := s.check(&rd)
+	return s, err
+}
+
+// check returns why a stop that was read from rd is none.
+func (s *Stop) check(rd *reader) (err error) {
+	switch {
+	case rd.failed || len(rd.b) != 0:
+		err = ErrMalformed
+	case !s.Reason.Known():
+		err = fmt.Errorf("%w: a stop for reason %d", ErrVersion, byte(s.Reason))
+	default:
+		return nil
 	}
-	return s, nil
+	*s = Stop{}
+	return err
 }
 
 // AppendStopPart appends the body of a PartStop: a stream and its stop.
@@ -98,13 +113,14 @@ func AppendStopPart(dst []byte, st geo.Stream, s Stop) []byte {
 	return AppendStop(appendStream(dst, st), s)
 }
 
-// ParseStopPart decodes a PartStop.
+// ParseStopPart decodes a PartStop. Errors as of ParseStop.
 func ParseStopPart(b []byte) (geo.Stream, Stop, error) {
 	rd := reader{b: b}
 	st := readStream(&rd)
 	s := readStop(&rd)
-	if rd.failed || len(rd.b) != 0 || st.Lane >= geo.LaneCount {
-		return geo.Stream{}, Stop{}, ErrMalformed
+	rd.failed = rd.failed || st.Lane >= geo.LaneCount
+	if err := s.check(&rd); err != nil {
+		return geo.Stream{}, Stop{}, err
 	}
 	return st, s, nil
 }
