@@ -2,6 +2,7 @@ package primary
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"antipode/geo"
@@ -27,6 +28,9 @@ type Written struct {
 // ErrLate is returned while the account refuses writes because of its late changes.
 var ErrLate = storageerr.ServerBusy.Saying("Changes of the account have not reached its secondary location in time, and it takes no writes until they have. Please retry your request.")
 
+// ErrSlowed is returned while as many writes are delayed as may be.
+var ErrSlowed = storageerr.ServerBusy.Saying("Changes of the account have not reached its secondary location in time, and its writes are slowed: too many of them wait. Please retry your request.")
+
 // SetLate replaces what is late; the map is not changed afterwards. held is called for each write that is refused or
 // delayed, possibly concurrently.
 func (p *Primary) SetLate(late map[Written]Late, held func(refused bool)) {
@@ -48,10 +52,14 @@ func (p *Primary) admit(ctx context.Context, at keys.Partition) error {
 	if !ok {
 		return nil
 	}
-	now.held(late.Refuse)
-	if late.Refuse {
+	full := !late.Refuse && !p.slowed.begin(at.Account)
+	switch now.held(late.Refuse || full); {
+	case late.Refuse:
 		return ErrLate
+	case full:
+		return ErrSlowed
 	}
+	defer p.slowed.end(at.Account)
 	timer := time.NewTimer(late.Delay)
 	defer timer.Stop()
 	select {
@@ -59,5 +67,43 @@ func (p *Primary) admit(ctx context.Context, at keys.Partition) error {
 		return nil
 	case <-ctx.Done():
 		return kv.ErrBusy
+	}
+}
+
+// A write that is delayed keeps the place of its request, and its body, for as long. One that would be more than an
+// account, or all accounts together, may have is refused: two slowed accounts would have all places of a front end.
+const (
+	slowedAccountMax = 256
+	slowedMax        = 1024
+)
+
+// slowed counts the writes that are delayed. The zero value has none. Methods may be called concurrently.
+type slowed struct {
+	mu  sync.Mutex
+	all int
+	of  map[geo.Account]int // those with such writes
+}
+
+// begin takes a place of an account, and reports whether there was one; end must follow.
+func (s *slowed) begin(a geo.Account) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.all >= slowedMax || s.of[a] >= slowedAccountMax {
+		return false
+	}
+	if s.of == nil {
+		s.of = map[geo.Account]int{}
+	}
+	s.all++
+	s.of[a]++
+	return true
+}
+
+func (s *slowed) end(a geo.Account) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all--
+	if s.of[a]--; s.of[a] == 0 {
+		delete(s.of, a)
 	}
 }

@@ -2,6 +2,7 @@ package primary
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,6 +11,7 @@ import (
 
 	"antipode/geo"
 	"antipode/services/blobs"
+	"antipode/stamp/keys"
 	"antipode/stamp/kv"
 	"antipode/stamp/ranges"
 )
@@ -63,6 +65,75 @@ func TestLateWrites(t *testing.T) {
 		_, err = try()
 		require.NoError(t, err)
 		require.Equal(t, 3, s.commands)
+	})
+}
+
+// writeOf is a write of an account.
+type writeOf struct {
+	write
+	account geo.Account
+}
+
+func (w *writeOf) Partition() keys.Partition {
+	return keys.Partition{Service: geo.Table, Account: w.account, Container: "t", Object: "p"}
+}
+
+// R18: a write that is delayed keeps the place of its request and its body for as long. So an account, and all
+// slowed accounts together, have so many of them at once; one more is refused at once, and is done nothing
+// with. The other accounts' writes go on, and places that end are free again, given up ones too.
+func TestR18SlowedWritesAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := New(&counted{})
+		late, refused := map[Written]Late{}, 0
+		names := []geo.Account{"a", "b", "c", "d", "e", "f"}
+		for _, a := range names {
+			late[Written{a, geo.Table}] = Late{Delay: 2 * time.Second}
+		}
+		p.SetLate(late, func(r bool) {
+			if r {
+				refused++
+			}
+		})
+		var results [6][]error
+		var mu sync.Mutex
+		fill := func(ctx context.Context, i, n int) {
+			for range n {
+				go func() {
+					err := p.Write(ctx, &writeOf{account: names[i]})
+					mu.Lock()
+					defer mu.Unlock()
+					results[i] = append(results[i], err)
+				}()
+			}
+			synctest.Wait()
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		for i, atOnce := range []int{1, 1, 1, 1, slowedAccountMax + 1} { // The fifth finds all places taken.
+			fill(ctx, i, slowedAccountMax+1)
+			require.Len(t, results[i], atOnce, "%s: refused at once", names[i])
+			for _, err := range results[i] {
+				require.ErrorIs(t, err, ErrSlowed)
+			}
+		}
+		require.Equal(t, slowedMax, 4*slowedAccountMax)
+		require.Equal(t, slowedAccountMax+5, refused)
+		began := time.Now()
+		require.NoError(t, p.Write(t.Context(), &writeOf{account: "other"}))
+		require.Equal(t, began, time.Now())
+		cancel()
+		synctest.Wait()
+		require.Len(t, results[0], slowedAccountMax+1)
+		results = [6][]error{}
+		fill(t.Context(), 5, slowedAccountMax)
+		require.Empty(t, results[5], "the places are free again")
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		require.Len(t, results[5], slowedAccountMax)
+		for _, err := range results[5] {
+			require.NoError(t, err)
+		}
+		require.Zero(t, p.slowed.all)
+		require.Empty(t, p.slowed.of)
 	})
 }
 

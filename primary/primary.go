@@ -17,6 +17,8 @@ import (
 type Primary struct {
 	stamp ranges.Submitter
 	late  atomic.Pointer[lateness] // nil as long as nothing was late
+	// slowed are the writes that are delayed now.
+	slowed slowed
 	// Images are the bounds of images that begin here. The zero value is that of production.
 	Images ImageBounds
 }

@@ -45,47 +45,116 @@ func (l *Location) lateReason(a *catalog.Account) string {
 	return out
 }
 
+// lateOutbox is what the outbox of one range shows.
+type lateOutbox struct {
+	service geo.Service
+	// oldest are the accounts with a change that is at least half as old as the target, and when the oldest was
+	// committed; fell are those that fell out of the budget.
+	oldest map[geo.Account]geo.Timestamp
+	fell   map[geo.Account]bool
+	// err: it cannot be read now.
+	err error
+}
+
+// lately is what the last look at the outboxes has shown. The zero value has none.
+type lately struct {
+	found map[serviceKey]string
+	hold  map[primary.Written]primary.Late
+}
+
 // sampleLate looks at the outboxes of the ranges that this process leads. It is the source that knows,
 // also while the link is cut. The service of an event is that of the range: it may be the catalog. A
-// process that begins to lead a range reports the episodes that last, and until it has looked its writes are not held.
+// process that begins to lead a range reports the episodes that last, and until it has looked twice its writes are
+// not held.
 func (w *watching) sampleLate() {
 	now, target := w.l.o.Clock.Now(), w.l.o.RPOTarget
-	found, held := map[serviceKey]string{}, map[primary.Written]primary.Late{}
+	var list []lateOutbox
 	for _, d := range w.l.o.Route.Ranges() {
 		lead := w.l.Leader(d.ID)
 		if lead == nil {
 			continue
 		}
-		oldest, err := oldestChanges(lead.Machine, now.Add(-target/2))
-		if err != nil {
-			w.l.o.Logger.Error("cannot read the backlog", "location", w.l.o.Name, "range", d.ID, "error", err)
-			return // Nothing is known of what is late, so nothing has arrived.
+		o := lateOutbox{service: d.Service, fell: fallenOut(lead.Machine)}
+		if o.oldest, o.err = oldestChanges(lead.Machine, now.Add(-target/2)); o.err != nil {
+			w.l.o.Logger.Error("cannot read the backlog", "location", w.l.o.Name, "range", d.ID, "error", o.err)
 		}
-		fell := fallenOut(lead.Machine)
-		for _, a := range w.accounts {
-			if a.Primary != w.l.o.Name {
-				continue
-			}
-			k, age := serviceKey{a.Name, d.Service}, time.Duration(0)
-			if at, waits := oldestOf(a, oldest); waits {
-				age = now.Sub(at.Time())
-			}
-			if found[k] == "" {
-				found[k] = ""
-				if age > target {
-					found[k] = w.l.lateReason(a)
-				}
-			}
-			if fell[a.Name] {
-				age = max(age, 2*target)
-			}
-			hold(held, a, d.Service, age, target)
-		}
+		list = append(list, o)
 	}
-	w.l.Primary.SetLate(held, w.l.o.OnHeld)
-	for _, e := range w.late.step(found) {
+	w.takeLate(list, now)
+}
+
+// takeLate takes what a look at the outboxes has shown.
+func (w *watching) takeLate(list []lateOutbox, now time.Time) {
+	was := w.lately
+	w.lately = w.l.lateNow(w.accounts, list, was, now)
+	w.l.Primary.SetLate(twice(was.hold, w.lately.hold), w.l.o.OnHeld)
+	for _, e := range w.late.step(w.lately.found) {
 		w.l.report(e)
 	}
+}
+
+// lateNow is what outboxes show. Of the service of one that cannot be read it is what was known before: nothing has
+// arrived, and other services go on.
+func (l *Location) lateNow(accounts []*catalog.Account, list []lateOutbox, was lately, now time.Time) lately {
+	out := lately{map[serviceKey]string{}, map[primary.Written]primary.Late{}}
+	unread := map[geo.Service]bool{}
+	for _, o := range list {
+		unread[o.service] = unread[o.service] || o.err != nil
+	}
+	for _, o := range list {
+		for _, a := range accounts {
+			if a.Primary != l.o.Name {
+				continue
+			}
+			if unread[o.service] {
+				out.keep(was, serviceKey{a.Name, o.service})
+			} else {
+				out.take(l, a, o, now)
+			}
+		}
+	}
+	return out
+}
+
+// keep takes over what was known of a service of an account.
+func (v lately) keep(was lately, k serviceKey) {
+	if reason, known := was.found[k]; known {
+		v.found[k] = reason
+	}
+	at := primary.Written{Account: k.account, Service: k.service}
+	if late, known := was.hold[at]; known {
+		v.hold[at] = late
+	}
+}
+
+// take adds what an outbox shows of an account.
+func (v lately) take(l *Location, a *catalog.Account, o lateOutbox, now time.Time) {
+	k, age := serviceKey{a.Name, o.service}, time.Duration(0)
+	if at, waits := oldestOf(a, o.oldest); waits {
+		age = now.Sub(at.Time())
+	}
+	if v.found[k] == "" {
+		v.found[k] = ""
+		if age > l.o.RPOTarget {
+			v.found[k] = l.lateReason(a)
+		}
+	}
+	if o.fell[a.Name] {
+		age = max(age, 2*l.o.RPOTarget)
+	}
+	hold(v.hold, a, o.service, age, l.o.RPOTarget)
+}
+
+// twice returns what holds writes after two looks. What one alone shows holds none: after a clock has jumped ahead
+// every change that is under way is old for a moment.
+func twice(before, now map[primary.Written]primary.Late) map[primary.Written]primary.Late {
+	out := map[primary.Written]primary.Late{}
+	for at, late := range now {
+		if _, did := before[at]; did {
+			out[at] = late
+		}
+	}
+	return out
 }
 
 // slowMax is the most that a write of an account that slows its writes is delayed.

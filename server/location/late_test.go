@@ -1,6 +1,7 @@
 package location
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -81,4 +82,60 @@ func TestLateAfterARestart(t *testing.T) {
 	l.watching.start()
 	defer l.watching.stop()
 	require.ErrorIs(t, write(), ErrStopped)
+}
+
+// R18: an outbox that cannot be read hides nothing of the others: they go on being looked at, and what was known of
+// its own service stays, since nothing of it is known to have arrived.
+func TestR18UnreadableBacklogHidesNoOther(t *testing.T) {
+	l := New(Options{Name: "north", Other: "south", Nodes: []geo.NodeID{1}, Local: []geo.NodeID{1}, Clock: clock.System{}, RPOTarget: time.Minute})
+	accounts := []*catalog.Account{
+		{Name: "a", Primary: "north", Secondary: "south", Redundancy: catalog.GRS, WhenLate: catalog.LateRefuse},
+		{Name: "theirs", Primary: "south", Secondary: "north", Redundancy: catalog.GRS, WhenLate: catalog.LateRefuse},
+	}
+	now := time.Unix(1e9, 0)
+	late := map[geo.Account]geo.Timestamp{"a": geo.TimestampOf(now.Add(-2 * time.Minute)), "theirs": 1}
+	held := func(services ...geo.Service) map[primary.Written]primary.Late {
+		out := map[primary.Written]primary.Late{}
+		for _, s := range services {
+			out[primary.Written{Account: "a", Service: s}] = primary.Late{Refuse: true}
+		}
+		return out
+	}
+	table, blob := serviceKey{"a", geo.Table}, serviceKey{"a", geo.Blob}
+	unread := errors.New("disk")
+	one := l.lateNow(accounts, []lateOutbox{{service: geo.Table, oldest: late}, {service: geo.Blob}}, lately{}, now)
+	require.Equal(t, held(geo.Table), one.hold)
+	require.Len(t, one.found, 2)
+	require.NotEmpty(t, one.found[table])
+	require.Empty(t, one.found[blob])
+	for range 2 {
+		one = l.lateNow(accounts, []lateOutbox{{service: geo.Table, err: unread}, {service: geo.Blob, oldest: late}}, one, now)
+		require.Equal(t, held(geo.Table, geo.Blob), one.hold)
+		require.NotEmpty(t, one.found[table])
+		require.NotEmpty(t, one.found[blob])
+	}
+	one = l.lateNow(accounts, []lateOutbox{{service: geo.Table}, {service: geo.Blob}}, one, now)
+	require.Empty(t, one.hold)
+	require.Equal(t, map[serviceKey]string{table: "", blob: ""}, one.found)
+}
+
+// R18: what a single look shows holds no write: after a clock jumped ahead, what is under way is old until the next one.
+func TestR18OneLookHoldsNoWrite(t *testing.T) {
+	l := New(Options{Name: "north", Other: "south", Nodes: []geo.NodeID{1}, Local: []geo.NodeID{1}, Clock: clock.System{}, RPOTarget: time.Minute})
+	w, now := &l.watching, time.Unix(1e9, 0)
+	w.accounts = []*catalog.Account{{Name: "a", Primary: "north", Secondary: "south", Redundancy: catalog.GRS, WhenLate: catalog.LateRefuse}}
+	write := func() error {
+		return l.Primary.Write(t.Context(), &blobs.PutBlock{Command: blobs.Command{Name: blobs.Name{Account: "a", Container: "c", Blob: "b"}}})
+	}
+	look := func(age time.Duration) {
+		w.takeLate([]lateOutbox{{service: geo.Blob, oldest: map[geo.Account]geo.Timestamp{"a": geo.TimestampOf(now.Add(-age))}}}, now)
+	}
+	for range 2 {
+		look(time.Hour)
+		require.ErrorIs(t, write(), ErrStopped, "it is not held")
+		look(time.Hour)
+		require.ErrorIs(t, write(), primary.ErrLate)
+		look(time.Second)
+		require.ErrorIs(t, write(), ErrStopped, "one look ends it")
+	}
 }

@@ -25,11 +25,12 @@ const (
 // receive reports the episodes that last, since event logs are not shared.
 type watching struct {
 	l *Location
-	// unavailable, late, fellOut, lateAt, accounts and readAt belong to the goroutine of start.
+	// unavailable, late, fellOut, lateAt, lately, accounts and readAt belong to the goroutine of start.
 	unavailable *episodes
 	late        *episodes
 	fellOut     *episodes
 	lateAt      time.Duration // not before, on the monotonic clock
+	lately      lately
 	accounts    []*catalog.Account
 	readAt      time.Time
 	speeds      speeds[serviceKey] // of Last Sync Times, in ticks
@@ -43,7 +44,7 @@ type watching struct {
 func (w *watching) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	w.cancel = cancel
-	w.lateAt = 0
+	w.lateAt, w.lately = 0, lately{}
 	w.l.Primary.SetLate(nil, w.l.o.OnHeld) // What was late before a stop may have arrived.
 	w.wg.Go(func() {
 		ticker := time.NewTicker(watchEvery)
