@@ -102,3 +102,36 @@ func TestR17RowsAreCountedElsewhere(t *testing.T) {
 		require.Equal(t, rows, m.Total.Rows, "%s", s)
 	}
 }
+
+// R17: why an operation cannot go on is known until it goes on, and only of the epoch that it was found in.
+func TestR17WaitsAreKnown(t *testing.T) {
+	b := newBoth(t)
+	b.north.NeverWait()
+	_, err := b.north.CreateAs(t.Context(), directory.Wanted{Name: "acct", Redundancy: catalog.LRS})
+	require.NoError(t, err)
+	fake := &images{
+		refuse: errors.New("row 01 of container c"), next: func(geo.Service, int) ranges.ImageStep { return ranges.ImageStep{Uncounted: true} },
+	}
+	b.north.SetImages(fake)
+	a, _ := update(t, b.north, "acct", catalog.GRS)
+	_, err = b.north.Resume(t.Context())
+	require.Error(t, err)
+	require.Contains(t, b.north.Waits(a), "row 01 of container c")
+	next := *a
+	next.Epoch++
+	require.Empty(t, b.north.Waits(&next))
+	fake.refuse = nil
+	_, err = b.north.Resume(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, b.north.Waits(a))
+	fake.refuse, fake.begun = errors.New("again"), nil
+	_, _, err = b.north.Rebuild(t.Context(), "acct", nil)
+	require.NoError(t, err)
+	_, err = b.north.Resume(t.Context())
+	require.Error(t, err)
+	left, _ := update(t, b.north, "acct", catalog.LRS)
+	_, err = b.north.Resume(t.Context())
+	require.NoError(t, err)
+	left.Epoch--
+	require.Empty(t, b.north.Waits(left), "nothing is under way")
+}

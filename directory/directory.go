@@ -51,6 +51,7 @@ type Directory struct {
 	idle   atomic.Uint64
 	counts counts
 	paces  paces
+	waits  waits
 	clock  clock.Clock
 	// rate is that of a bootstrap that is begun without one.
 	rate uint64

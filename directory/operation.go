@@ -42,6 +42,7 @@ func (d *Directory) Resume(ctx context.Context) (again time.Duration, err error)
 	if err == nil {
 		d.counts.keep(list)
 		d.paces.keep(list)
+		d.waits.keep(list)
 		if len(list) == 0 {
 			d.idle.Store(version)
 		}
@@ -52,6 +53,7 @@ func (d *Directory) Resume(ctx context.Context) (again time.Duration, err error)
 		if after > 0 && (again == 0 || after < again) {
 			again = after
 		}
+		d.waits.set(a, err)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("account %s: %s: %w", a.Name, a.Operation.Describe(), err))
 		}

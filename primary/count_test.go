@@ -7,7 +7,29 @@ import (
 
 	"antipode/geo"
 	"antipode/stamp/change"
+	"antipode/stamp/keys"
+	"antipode/stamp/stamptest"
 )
+
+// R17: a row that cannot be decoded is named by the count and by the step of an image that come to it: neither goes on
+// behind it, since the copy would lack it.
+func TestR17UndecodableRowIsNamed(t *testing.T) {
+	stamp := stamptest.New(t, "north", geo.Blob)
+	p, epoch := New(stamp), geo.Epoch{Number: 2, Location: "north"}
+	of := keys.Partition{Service: geo.Blob, Account: "acct", Container: "c", Object: "photo.png", Generation: keys.Generation{Epoch: 1, Created: 5}}
+	stamptest.Submit(t, stamp, geo.FirstRange(geo.Blob), stamptest.Change{Partition: of, Record: change.Record{
+		Partition: of.Append(nil), Ops: []change.Op{{Row: []byte{1}, Value: []byte("no blob")}},
+	}})
+	stamptest.Submit(t, stamp, geo.FirstRange(geo.Blob), stamptest.Gate{Account: "acct", Gate: change.Gate{
+		Epoch: epoch, Role: change.RolePrimary, Open: true, Numbered: true,
+	}})
+	_, _, err := p.CountRows(t.Context(), geo.Blob, "acct", nil)
+	require.ErrorContains(t, err, `row 01 of container "c", object "photo.png": `)
+	require.NoError(t, p.BeginImage(t.Context(), geo.Blob, "acct", epoch, change.ImageSize{}))
+	step, err := p.StepImage(t.Context(), geo.Blob, "acct", epoch, 0)
+	require.ErrorContains(t, err, `row 01 of container "c", object "photo.png": `)
+	require.Nil(t, step.Image.Done)
+}
 
 // R17: rows are counted in steps as short as those of an image, each row once, at the leader of the range, and those of
 // other accounts are not. A count changes nothing, and crosses between nodes as it is.

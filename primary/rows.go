@@ -1,6 +1,7 @@
 package primary
 
 import (
+	"fmt"
 	"slices"
 
 	"antipode/services/blobs"
@@ -33,7 +34,9 @@ func rowOf(key, value []byte, present bool) (r row, err error) {
 		return r, nil
 	}
 	r.op.Value = value
-	r.chunks, err = blobs.RowChunks(key, value)
+	if r.chunks, err = blobs.RowChunks(key, value); err != nil {
+		err = fmt.Errorf("row %x of container %q, object %q: %w", r.op.Row, r.partition.Container, r.partition.Object, err)
+	}
 	return r, err
 }
 

@@ -33,6 +33,9 @@ type Account struct {
 	// Operation is what is under way for the account, in words; empty for nothing. Another one is
 	// refused until it has ended.
 	Operation string `json:"operation,omitempty"`
+	// OperationWaits is why Operation could not go on when that was tried last; absent if it goes on, and where the
+	// answering process does not go on with it.
+	OperationWaits string `json:"operation_waits,omitempty"`
 	// Copied is how far a bootstrap of the account is; absent without one, and where the answering process
 	// does not know.
 	Copied *Copied `json:"copied,omitempty"`

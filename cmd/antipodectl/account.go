@@ -119,6 +119,9 @@ func writeAccount(w io.Writer, a shown) {
 	if a.Operation != "" {
 		_, _ = fmt.Fprintf(w, "under way: %s\n", a.Operation)
 	}
+	if a.OperationWaits != "" {
+		_, _ = fmt.Fprintf(w, "it cannot go on now: %s\n", a.OperationWaits)
+	}
 	if a.Copied != nil {
 		writeCopied(w, a.Copied)
 	}

@@ -73,6 +73,7 @@ func port(t *testing.T) *httptest.Server {
 	}
 	answer("GET /v1/accounts/filling", 200, copying)
 	begins := copying
+	begins.OperationWaits = "the count of its rows: row 02031234: blobs: malformed block"
 	begins.Name, begins.Copied = "begins", &admin.Copied{CopySize: admin.CopySize{Rows: 3, Bytes: 700}}
 	answer("GET /v1/accounts/begins", 200, begins)
 	answer("GET /v1/accounts/begins/keys", 200, admin.Keys{Name: "begins", Key1: "a2V5MQ==", Key2: "a2V5Mg=="})

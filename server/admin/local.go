@@ -40,7 +40,7 @@ type part interface {
 	Whole() bool
 	Receives() bool
 	AccountStatus(a *catalog.Account, now time.Time) wire.AccountStatus
-	Copied(a *catalog.Account) *wire.Copied
+	DescribeOperation(a *catalog.Account, out *wire.Account)
 	CreateAccount(ctx context.Context, n wire.NewAccount) (*catalog.Account, error)
 	Flow(ctx context.Context, name geo.Account) (wire.Flow, error)
 	UpdateAccount(ctx context.Context, name geo.Account, u wire.UpdateAccount) (a *catalog.Account, behind, err error)
@@ -96,7 +96,7 @@ func (l *Local) Status(ctx context.Context) (Status, error) {
 		if a.Secondary == d.Name && (l.Location.Whole() || l.Location.Receives()) {
 			status = l.Location.AccountStatus(a, l.Clock.Now())
 		}
-		status.Copied = l.Location.Copied(a)
+		l.Location.DescribeOperation(a, &status.Account)
 		s.Accounts = append(s.Accounts, status)
 	}
 	return s, nil
@@ -125,7 +125,7 @@ func (l *Local) Account(ctx context.Context, name geo.Account) (wire.Account, er
 	a, err := l.Set.Account(ctx, name)
 	out, err := describe(a, err)
 	if err == nil {
-		out.Copied = l.Location.Copied(a)
+		l.Location.DescribeOperation(a, &out)
 	}
 	return out, err
 }

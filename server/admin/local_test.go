@@ -45,8 +45,8 @@ func (p *fakePart) AccountStatus(a *catalog.Account, now time.Time) wire.Account
 	return wire.AccountStatus{Account: wire.Account{Name: a.Name}, Services: []wire.ServiceStatus{{Service: "table", LastSyncTime: wire.Time{Time: now}}}}
 }
 
-func (p *fakePart) Copied(*catalog.Account) *wire.Copied {
-	return &wire.Copied{CopySize: wire.CopySize{Rows: 7}}
+func (p *fakePart) DescribeOperation(_ *catalog.Account, out *wire.Account) {
+	out.Copied, out.OperationWaits = &wire.Copied{CopySize: wire.CopySize{Rows: 7}}, "no leader"
 }
 
 func (p *fakePart) CreateAccount(_ context.Context, n wire.NewAccount) (*catalog.Account, error) {
@@ -155,6 +155,7 @@ func TestLocalOperations(t *testing.T) {
 	photos, err := l.Account(t.Context(), "photos")
 	require.NoError(t, err)
 	require.EqualValues(t, 7, photos.Copied.Rows)
+	require.Equal(t, "no leader", photos.OperationWaits)
 	list, err := l.Accounts(t.Context())
 	require.NoError(t, err)
 	require.Len(t, list, 1)

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"slices"
 
 	wire "antipode/client/admin"
@@ -61,7 +62,8 @@ func furthest(a, b wire.State) wire.State {
 }
 
 // mergeAccounts adds accounts to a list. The services of an account are those of the status
-// that has them: only the process that receives can compute them. So is what a bootstrap has copied.
+// that has them: only the process that receives can compute them. So is what a bootstrap has copied,
+// and why an operation waits.
 func mergeAccounts(to, more []wire.AccountStatus) []wire.AccountStatus {
 	for _, a := range more {
 		at := slices.IndexFunc(to, func(o wire.AccountStatus) bool { return o.Name == a.Name })
@@ -72,9 +74,13 @@ func mergeAccounts(to, more []wire.AccountStatus) []wire.AccountStatus {
 		if len(a.Services) > 0 {
 			to[at].Services = a.Services
 		}
-		if to[at].Copied == nil && to[at].Operation != "" && to[at].Epoch == a.Epoch {
+		if to[at].Operation == "" || to[at].Epoch != a.Epoch {
+			continue
+		}
+		if to[at].Copied == nil {
 			to[at].Copied = a.Copied
 		}
+		to[at].OperationWaits = cmp.Or(to[at].OperationWaits, a.OperationWaits)
 	}
 	return to
 }

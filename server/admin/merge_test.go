@@ -67,12 +67,14 @@ func TestMerge(t *testing.T) {
 	copying.Operation, copying.Epoch = "bootstrap", wire.Epoch{Number: 2}
 	known, ended, before := copying, account("a"), copying
 	known.Copied, ended.Epoch, before.Epoch = &wire.Copied{WaitingBytes: 7}, copying.Epoch, wire.Epoch{Number: 1}
+	known.OperationWaits = "no leader"
 	for _, c := range []struct {
 		asked wire.AccountStatus
 		want  *wire.Copied
 	}{{copying, known.Copied}, {ended, nil}, {before, nil}} {
 		got = Merge([]Status{{Accounts: []wire.AccountStatus{c.asked}}, {Accounts: []wire.AccountStatus{known}}})
 		require.Equal(t, c.want, got.Accounts[0].Copied)
+		require.Equal(t, c.want != nil, got.Accounts[0].OperationWaits == known.OperationWaits)
 	}
 
 	got = Merge([]Status{asked, one, {Location: wire.Location{Ranges: []wire.Range{{Range: 1}, {Range: 4}}}}})

@@ -65,6 +65,12 @@ func whyCases() []whyCase {
 				s.Services[i].Status = wire.Bootstrap
 			}
 		}, wire.StageWaiting, "north", "bootstrap", false, 0},
+		{"a copy that cannot go on", func(n, s flow, _ ranged, _ stream) {
+			n.Account.Operation, n.Account.OperationWaits = "the first copy", "no leader"
+			for i := range s.Services {
+				s.Services[i].Status = wire.Bootstrap
+			}
+		}, wire.StageFailing, "north", "bootstrap", false, 0},
 		{"a copy that will be made, and the link cut", func(n, s flow, _ ranged, _ stream) {
 			for i := range s.Services {
 				s.Services[i].Status, s.Services[i].Reason = wire.Unavailable, "bootstrap"

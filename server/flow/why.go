@@ -100,7 +100,7 @@ func (e ends) explain(w *wire.ServiceWhy, threshold time.Duration) {
 		causes = []wire.Cause{{Stage: wire.StageWaiting, For: "clock", Location: e.account.Secondary, Detail: aheadHere}}
 	}
 	if why := string(stats.Bootstrapping); w.Status == wire.Bootstrap || w.Reason == why { // In front of what else waits.
-		causes = append([]wire.Cause{{Stage: wire.StageWaiting, For: why, Location: e.account.Primary, Detail: e.account.Operation}}, causes...)
+		causes = append([]wire.Cause{e.copyCause(why)}, causes...)
 	}
 	if len(causes) == 0 {
 		causes = []wire.Cause{{Stage: wire.StageUnknown, Detail: "what the locations answered does not show it; ask again"}}

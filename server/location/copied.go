@@ -115,6 +115,20 @@ func (l *Location) Copied(a *catalog.Account) *wire.Copied {
 	return now.describe(speed, known, a.Operation.Rate)
 }
 
+// DescribeOperation adds to the description of an account what this process knows of its operation: how far a
+// bootstrap is, and why the operation cannot go on.
+func (l *Location) DescribeOperation(a *catalog.Account, out *wire.Account) {
+	out.Copied, out.OperationWaits = l.Copied(a), l.operationWaits(a)
+}
+
+// operationWaits is why the operation of an account cannot go on, as the process knows that goes on with it.
+func (l *Location) operationWaits(a *catalog.Account) string {
+	if a.Operation == nil || a.Primary != l.o.Name || l.Leader(l.o.Route.Catalog()) == nil {
+		return ""
+	}
+	return l.Directory.Waits(a)
+}
+
 // sampleCopies looks at the bootstraps of the accounts whose primary is here.
 func (w *watching) sampleCopies() {
 	found := map[copyKey]int64{}

@@ -32,6 +32,7 @@ func (l *Location) Flow(ctx context.Context, name geo.Account) (wire.Flow, error
 	}
 	now := l.o.Clock.Now()
 	out := wire.Flow{Location: l.o.Name, Account: DescribeAccount(a), At: wire.Time{Time: now}, Link: l.Link()}
+	out.Account.OperationWaits = l.operationWaits(a)
 	receives := a.Secondary == l.o.Name && (l.Whole() || l.Receives())
 	if receives {
 		out.Services = l.AccountStatus(a, now).Services
