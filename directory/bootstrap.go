@@ -11,6 +11,7 @@ import (
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
 	"antipode/stamp/change"
+	"antipode/stamp/kv"
 	"antipode/stamp/ranges"
 )
 
@@ -103,7 +104,11 @@ func (d *Directory) stepImage(ctx context.Context, s geo.Service, a catalog.Acco
 			return step, paced, nil
 		}
 		step, err = d.images.StepImage(ctx, s, a.Name, a.GeoEpoch(), stepMax(a.Operation.Rate))
-		d.paces.took(a, d.clock.Mono(), step.Took.Bytes+step.Took.Payload)
+		took := step.Took.Bytes + step.Took.Payload
+		if errors.Is(err, kv.ErrUnknown) {
+			took = stepMax(a.Operation.Rate) // It may have been committed.
+		}
+		d.paces.took(a, d.clock.Mono(), took)
 		if err != nil || step.Held || step.Uncounted || step.Image.Done != nil {
 			return step, 0, err
 		}

@@ -48,6 +48,8 @@ type images struct {
 	counted map[geo.Service]change.ImageSize
 	begun   []geo.Service
 	refuse  error
+	// stepErr is the error of each step.
+	stepErr error
 	// bytesMax bounds the last step.
 	bytesMax uint64
 	// rows are how many rows there are to count, a step for each, and a last one; steps are those that were made.
@@ -78,6 +80,9 @@ func (i *images) BeginImage(_ context.Context, s geo.Service, _ geo.Account, _ g
 func (i *images) StepImage(_ context.Context, s geo.Service, _ geo.Account, _ geo.Epoch, bytesMax uint64) (ranges.ImageStep, error) {
 	i.steps++
 	i.bytesMax = bytesMax
+	if i.stepErr != nil {
+		return ranges.ImageStep{}, i.stepErr
+	}
 	return i.next(s, i.steps), nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
 	"antipode/stamp/change"
+	"antipode/stamp/kv"
 	"antipode/stamp/ranges"
 )
 
@@ -181,4 +182,20 @@ func TestR17RateOfTheProcess(t *testing.T) {
 	_, _, err = p.north.Rebuild(t.Context(), "acct", nil)
 	require.NoError(t, err)
 	require.EqualValues(t, 1<<20, begin(nil), "it goes on")
+}
+
+// R17: a step whose outcome is unknown may have been committed. It counts as the most that a step lets through, so that
+// a leader which answers none of them does not copy without a bound. One that is known to have failed does not count.
+func TestR17UnknownStepIsPaced(t *testing.T) {
+	for err, want := range map[error]int{kv.ErrUnknown: 10, kv.ErrBusy: 100} {
+		p := newPaced(t)
+		_, _, _ = p.north.Update(t.Context(), "acct", catalog.GRS, rate(1<<20))
+		p.clock.Advance(time.Hour)
+		p.fake.stepErr, p.fake.steps = err, 0
+		for range 100 {
+			_, _ = p.north.Resume(t.Context())
+			p.clock.Advance(10 * time.Millisecond)
+		}
+		require.InDelta(t, want, p.fake.steps, 4, "%v: in a second", err)
+	}
 }

@@ -208,6 +208,31 @@ func TestRemoteRecords(t *testing.T) {
 	require.LessOrEqual(t, w.longest, partMax+1<<10)
 }
 
+// R16: a range that is recovered with loss between two pages is asked again: pages of different incarnations promise
+// nothing together. The heads of the first may have been lost since.
+func TestR16RemoteClosedOfOneIncarnation(t *testing.T) {
+	near := newMemEnd()
+	far, _ := remoteOf(t, near)
+	asked := 0
+	near.closed = func() *change.Closed {
+		asked++
+		c := &change.Closed{Origin: "north", Range: 3, Full: true, T: 7, Incarnation: min(2, geo.Incarnation(asked))}
+		for i := range 400 {
+			for lane := range geo.Lane(geo.LaneCount) {
+				st := testStream(fmt.Sprintf("account%d", i), lane)
+				c.Heads = append(c.Heads, change.StreamHead{Account: st.Account, Epoch: st.Epoch, Lane: lane, Seq: 1})
+			}
+		}
+		return c
+	}
+	_, err := far.Closed(t.Context(), 3)
+	require.ErrorIs(t, err, ErrMalformed)
+	require.Equal(t, 2, asked)
+	c, err := far.Closed(t.Context(), 3)
+	require.NoError(t, err)
+	require.Equal(t, geo.Incarnation(2), c.Incarnation)
+}
+
 // A full closed record of any number of streams comes whole, in pages of a bounded size.
 // Commits between two pages move its heads and never its T: what is promised as of T is
 // never above the heads.

@@ -104,6 +104,8 @@ func (r *remoteEnd) Closed(ctx context.Context, id geo.RangeID) (*change.Closed,
 			return nil, fmt.Errorf("%s: %w: closed record of range %d in place of the full one of %d", methodClosed, ErrMalformed, page.Range, id)
 		case whole == nil:
 			whole = &page
+		case page.Incarnation != whole.Incarnation: // The range was recovered with loss in between (R16).
+			return nil, fmt.Errorf("%s: %w: pages of different incarnations", methodClosed, ErrMalformed)
 		default:
 			whole.T = min(whole.T, page.T)
 			whole.Heads = append(whole.Heads, page.Heads...)

@@ -58,12 +58,11 @@ func (t *turns) over(ctx context.Context, k kind, bytes int, f func() error) err
 	err := f()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if err == nil {
+	switch {
+	case err == nil:
 		t.window.Answered(bytes, began, t.clock.Mono())
-	} else {
+	case errors.Is(err, context.DeadlineExceeded) || errors.Is(err, link.ErrCut): // Others show nothing of the line.
 		t.window.Failed(t.clock.Mono())
-	}
-	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, link.ErrCut) {
 		for k, line := range t.lines {
 			for _, next := range line {
 				next.err = err

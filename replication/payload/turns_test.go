@@ -2,6 +2,7 @@ package payload
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -112,6 +113,24 @@ func TestTurnsOnANarrowLine(t *testing.T) {
 			})
 		})
 	}
+}
+
+// R15: a chunk that the other location refuses, or that this one cannot read, was answered: it narrows the line for no
+// other chunk, however often it is tried. One that is not answered in time does.
+func TestR15RefusedChunkNarrowsNothing(t *testing.T) {
+	of := newTurns(clock.System{})
+	wide := of.window.Bytes
+	refused := errors.New("disk full")
+	for range 3 {
+		require.ErrorIs(t, of.over(t.Context(), small, 64, func() error { return refused }), refused)
+		require.Equal(t, wide, of.window.Bytes)
+	}
+	for _, silent := range []error{context.DeadlineExceeded, link.ErrCut} {
+		of.window.Bytes = wide
+		require.ErrorIs(t, of.over(t.Context(), small, 64, func() error { return silent }), silent)
+		require.Equal(t, 1, of.window.Bytes)
+	}
+	require.Zero(t, of.under)
 }
 
 // What one kind of payload had of the line while it waited alone, or long ago, does not count once both wait.
