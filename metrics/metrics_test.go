@@ -97,6 +97,7 @@ func full(t *testing.T) (*prometheus.Registry, *world) {
 	require.NoError(t, err)
 	abandoned.Add(north, 0)
 	abandoned.Add(south, 1<<20)
+	require.NoError(t, RegisterCache(reg, func() int64 { return 96 << 20 }))
 	held, err := NewHeld(reg)
 	require.NoError(t, err)
 	held.Add(north, false, 0)

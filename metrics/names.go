@@ -31,6 +31,7 @@ const (
 	nameUnavailable     = "antipode_replication_unavailable"
 	nameAlarms          = "antipode_stream_alarms_total"
 	nameHeld            = "antipode_held_writes_total"
+	nameCache           = "antipode_state_cache_bytes"
 	nameAbandoned       = "antipode_abandoned_payload_bytes_total"
 	nameReplicaInSync   = "antipode_replica_in_sync"
 	nameEvents          = "antipode_events_total"
@@ -65,7 +66,7 @@ func Names() []string {
 		nameRequests, nameRequestSeconds, nameCommitSeconds, nameInSync,
 		nameBacklogRecords, nameBacklogBytes, nameBacklogAge, nameBacklogPayload, nameFellOut, nameBudget,
 		nameCopyRows, nameCopyBytes, nameCopyAllRows, nameCopyAllBytes, nameCopySpeed, nameCopyLeft, nameCopyWaiting,
-		nameSyncTime, nameLastSyncTime, nameUnavailable, nameAlarms, nameHeld, nameAbandoned, nameReplicaInSync, nameEvents,
+		nameSyncTime, nameLastSyncTime, nameUnavailable, nameAlarms, nameHeld, nameAbandoned, nameCache, nameReplicaInSync, nameEvents,
 		nameGatewayRequests, nameGatewaySeconds, nameGatewayBytes, nameGatewayErrors, nameGatewayForwards,
 	}
 }

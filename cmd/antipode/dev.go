@@ -150,6 +150,9 @@ func tuneRuntime() {
 	if os.Getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS(procsPerCPU * runtime.GOMAXPROCS(0))
 	}
+	if os.Getenv("MALLOC_ARENA_MAX") == "" {
+		boundArenas()
+	}
 }
 
 // stopMax is how long the process may take to stop. It is above the drains of both locations'

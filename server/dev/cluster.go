@@ -126,6 +126,9 @@ func Open(o ClusterOptions) (_ *Cluster, err error) {
 	if c.meters, err = location.NewMeters(c.registry, order()...); err != nil {
 		return nil, err
 	}
+	if err := metrics.RegisterCache(c.registry, c.shared.CacheBytes); err != nil {
+		return nil, err
+	}
 	if c.forwarded, err = metrics.NewGateway(c.registry, order(), routing.GatewayOutcomes()); err != nil {
 		return nil, err
 	}

@@ -98,6 +98,9 @@ func Open(o Options) (_ *Node, err error) {
 	if n.meters, err = location.NewMeters(n.registry, c.Location); err != nil {
 		return nil, err
 	}
+	if err := metrics.RegisterCache(n.registry, n.shared.CacheBytes); err != nil {
+		return nil, err
+	}
 	self := identity.Identity{Stamp: c.Stamp, Location: c.Location, Node: c.ID}
 	files := identity.Files{CA: c.TLS.CA, Cert: c.TLS.Cert, Key: c.TLS.Key}
 	if n.keyring, err = identity.OpenKeyring(self, files, o.Clock, o.Logger); err != nil {

@@ -20,6 +20,9 @@ func NewShared(cacheBytes int64, openFiles int) *Shared {
 	return &Shared{cache: pebble.NewCache(cacheBytes), files: pebble.NewFileCache(4, openFiles)}
 }
 
+// CacheBytes returns how many bytes of blocks the block cache holds now.
+func (s *Shared) CacheBytes() int64 { return s.cache.Metrics().Size }
+
 // Close releases the caches. The stores must be closed before.
 func (s *Shared) Close() {
 	s.files.Unref()

@@ -84,10 +84,14 @@ func (l lags) String() string {
 	return text + fmt.Sprintf(", above the oldest commit p99 %v most %v", quantile(l.excess, .99), quantile(l.excess, 1))
 }
 
-// memory is what each process has in use: at first, and the most since.
+// memory is what each process has in use beside its block cache, which may fill up to its bound at any time: at first,
+// and the most since.
 type memory struct {
 	first, most map[string]int64
 }
+
+// cacheMetric is what a node has in its block cache.
+const cacheMetric = "antipode_state_cache_bytes"
 
 // watchMemory measures until ctx ends.
 func watchMemory(ctx context.Context, r *rig.Rig) memory {
@@ -95,6 +99,11 @@ func watchMemory(ctx context.Context, r *rig.Rig) memory {
 	for ctx.Err() == nil {
 		for _, name := range rig.All() {
 			n, err := r.Resident(name)
+			if err == nil && name != rig.Gateway {
+				var cached float64
+				cached, err = r.Metric(ctx, name, cacheMetric)
+				n -= int64(cached)
+			}
 			if err != nil {
 				continue
 			}
