@@ -50,6 +50,10 @@ func describeRow(key, value []byte) (r StateRow, err error) {
 	if p.Account == keys.LostAndFound {
 		return r, r.describeFound(row, value)
 	}
+	if p.Account == keys.WrittenSince {
+		r.Kind = "written"
+		return r, nil
+	}
 	switch p.Service {
 	case geo.Catalog:
 		return r, r.describeCatalog(p, value)

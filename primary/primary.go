@@ -126,6 +126,7 @@ func Commands() ranges.Commands {
 	return ranges.Commands{
 		kindCloseGeneration: func(body []byte) (ranges.Portable, error) { return closeGeneration{body}, nil },
 		kindRepair:          parseRepair,
+		kindTake:            parseTake,
 		kindImage:           parseImage,
 		kindCount:           parseCount,
 	}

@@ -64,7 +64,7 @@ func stageRows(tx *ranges.Tx, rows []row) error {
 			bytes += r.size()
 			n++
 		}
-		if err := tx.Change(p, rec); err != nil {
+		if err := tx.Restate(p, rec); err != nil {
 			return err
 		}
 		rows = rows[n:]

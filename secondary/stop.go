@@ -38,7 +38,7 @@ func (c *stop) Evaluate(tx *ranges.Tx) error {
 		if c.stream.Epoch.Compare(gate.Epoch) < 0 {
 			return nil
 		}
-	case change.NotStopped, change.StopForked, change.StopLost, change.StopSettling:
+	case change.NotStopped, change.StopForked, change.StopLost, change.StopSettling, change.StopTaking:
 	}
 	tx.Stop(c.stream, why)
 	return nil

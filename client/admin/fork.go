@@ -34,6 +34,8 @@ type Fork struct {
 	Here  RecordHead `json:"here"`
 	There RecordHead `json:"there"`
 	Since Time       `json:"since"`
+	// Keep is, at the source of one that is settling, the location whose rows are kept.
+	Keep geo.Location `json:"keep,omitempty"`
 }
 
 // RecordHead is a record of a stream: its number, and its hash in 16 hexadecimal digits.

@@ -11,13 +11,17 @@ import (
 
 // Codes of a refused Resolve, besides CodeNotStopped, CodeStopKept, CodeAskPrimary, CodeNoSecondary and CodeBusy.
 const (
-	// CodeKeepPrimary: the location to keep is not the account's primary.
+	// CodeKeepOne: the location to keep is none of the account's two.
+	CodeKeepOne = "KeepOneOfBoth"
+	// CodeKeepPrimary: only the primary's side can be kept, since the secondary lost what it had acknowledged.
 	CodeKeepPrimary = "KeepPrimary"
 	// CodeOtherAway: the other location does not answer, and nothing was changed.
 	CodeOtherAway = "OtherLocationAway"
 )
 
-// ResolveFork asks to settle the fork of a stream. Keep is the account's primary: of the rows that differ its side is kept.
+// ResolveFork asks to settle the fork of a stream. Keep is the account's primary or its secondary: of the rows that
+// differ its side is kept, but for what clients write from then on. What the other one had is kept there, in its
+// lost-and-found. Of a settlement for the secondary's side that is under way, the rest may be settled for the primary's.
 type ResolveFork struct {
 	StreamName
 	Keep geo.Location `json:"keep"`

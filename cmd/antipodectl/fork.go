@@ -80,8 +80,12 @@ func writeForkDetails(w io.Writer, l admin.Forks) {
 		if i == 0 || l.Forks[i-1].Stream != f.Stream {
 			_, _ = fmt.Fprintf(w, "stream   %s\naccount  %s, %s, lane %d of range %d, epoch %s\n", f.Stream, f.Account, f.Service, f.Lane, f.Range, f.Epoch)
 		}
+		reason := f.Reason
+		if f.Keep != "" {
+			reason += fmt.Sprintf(" (the rows of %s are kept)", f.Keep)
+		}
 		_, _ = fmt.Fprintf(w, "at       %s (%s): %s since %s; its last record is %s, the other location's %s\n",
-			f.Location, f.Side, f.Reason, instant(f.Since), recordText(f.Here), recordText(f.There))
+			f.Location, f.Side, reason, instant(f.Since), recordText(f.Here), recordText(f.There))
 	}
 	writeIncomplete(w, l)
 }

@@ -27,15 +27,23 @@ func (t *tool) forkResolve() *cobra.Command {
 	var keep string
 	c := &cobra.Command{
 		Use:   "resolve ACCOUNT|STREAM --keep LOCATION",
-		Short: "Settle forked or lost streams, keeping the primary's rows",
+		Short: "Settle forked or lost streams, keeping the rows of one side",
 		Long: `resolve settles the forks of an account, or of one stream, without a new copy of the
-account. The stream goes on at once; its lane is compared, and each row that differs at the
-secondary becomes that of the primary. What the secondary had instead is kept there in the
-lost-and-found: antipodectl fork found. Until the lane is equal the stream is listed as
-settling, and Last Sync Time stays unavailable. Restarts of either location change nothing.
+account. The stream goes on at once; its lane is compared, and each entity and blob that
+differs becomes what it is at the side that is kept. What the other side had instead is kept
+there in the lost-and-found: antipodectl fork found. Until the lane is equal the stream is
+listed as settling, and Last Sync Time stays unavailable. Restarts of either location change
+nothing.
 
---keep names the primary of the account: the only side that can be kept. A fork of the catalog
-is refused: antipodectl account rebuild makes the copy again.`,
+--keep names the primary of the account, or its secondary. With the secondary, as after the
+primary was recovered with loss, the primary takes what the secondary has: lost writes and
+deletions come back, and all that the primary has written on these streams since they parted
+is undone and kept in its lost-and-found. An entity or blob that a client writes after the
+command stays as the client wrote it. A stream that is lost is settled for the primary alone:
+the secondary lacks what it had acknowledged. A settlement for the secondary may be changed
+to one for the primary, which then holds for what is left.
+
+A fork of the catalog is refused: antipodectl account rebuild makes the copy again.`,
 		Example: `  antipodectl fork list
   antipodectl fork resolve pictures --keep northcentralus
   antipodectl fork found list southcentralus`,
@@ -44,7 +52,7 @@ is refused: antipodectl account rebuild makes the copy again.`,
 			return t.resolveForks(ctx, args[0], geo.Location(keep))
 		}, writeResolved),
 	}
-	c.Flags().StringVar(&keep, "keep", "", "location whose rows are kept: the account's primary")
+	c.Flags().StringVar(&keep, "keep", "", "location whose rows are kept: the account's primary or its secondary")
 	return c
 }
 

@@ -54,7 +54,7 @@ func alarmOf(r change.StopReason) string {
 		return AlarmVersion
 	case change.StopBudget:
 		return AlarmBudget
-	case change.NotStopped, change.StopSettling:
+	case change.NotStopped, change.StopSettling, change.StopTaking:
 	}
 	return r.String()
 }

@@ -95,7 +95,11 @@ func (s *Shipper) Acknowledge(a Acknowledgement) ([]Mismatch, error) {
 		}
 		why, stopped := m.Stopped(c.Stream)
 		if why.Reason.Stands() || stopped && c.Head == why.There && m.Trimmed(c.Stream) < why.Here.Seq { // The second is offered its base.
-			out = append(out, Mismatch{c.Stream, why.Reason, why.Here, true})
+			reason := why.Reason
+			if reason.Settles() {
+				reason = change.StopSettling // Which side is kept is the source's alone.
+			}
+			out = append(out, Mismatch{c.Stream, reason, why.Here, true})
 			continue
 		}
 		reason, here, err := compare(m, c)

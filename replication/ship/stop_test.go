@@ -102,6 +102,12 @@ func TestR16SettlingIsOffered(t *testing.T) {
 	why, _ := r.leader().Machine.Stopped(st)
 	require.Equal(t, change.StopSettling, why.Reason)
 	r.requireStopped(StreamCursor{Stream: st, Head: geo.Head{Seq: 20, Hash: 99}}, change.StopForked)
+
+	ahead.Head.Seq = 20
+	stamptest.Submit(t, r.stamp, st.Range, &ranges.Settle{Stream: st, From: ahead.Head, Take: true})
+	why, _ = r.leader().Machine.Stopped(st)
+	require.Equal(t, change.StopTaking, why.Reason)
+	require.Equal(t, []Mismatch{{st, change.StopSettling, why.Here, true}}, answer(ahead), "which side is kept is not the receiver's")
 }
 
 // A receiver that cannot decode a record stops its stream, and says so with its cursor: the stream is

@@ -42,7 +42,12 @@ func (e *end) open(ctx context.Context, q Question) error {
 		return err
 	}
 	e.session = a.Session
-	for _, h := range a.Heads {
+	return e.take(a.Heads)
+}
+
+// take takes the heads of an answer.
+func (e *end) take(heads []LaneHead) error {
+	for _, h := range heads {
 		if h.Lane >= geo.LaneCount {
 			return fmt.Errorf("%w: lane %d", errMalformed, h.Lane)
 		}

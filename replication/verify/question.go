@@ -19,6 +19,9 @@ const (
 	OpName Op = "name"
 	// OpScan begins a scan, or returns how far it is, or a part of its result.
 	OpScan Op = "scan"
+	// OpRead returns units of rows as the location has them now, and the heads or cursors that belong to them. It needs
+	// no session.
+	OpRead Op = "read"
 	// OpClose ends a session.
 	OpClose Op = "close"
 )
@@ -33,7 +36,7 @@ type Question struct {
 	Source  bool        `json:",omitempty"`
 	// Session is the one that OpOpen returned.
 	Session uint64 `json:",omitempty"`
-	// From is how many prefixes were named before these.
+	// From is how many prefixes were named before these. Of OpRead each is a unit.
 	From     int      `json:",omitempty"`
 	Prefixes [][]byte `json:",omitempty"`
 	Scan     *Scan    `json:",omitempty"`

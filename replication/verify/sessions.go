@@ -129,6 +129,9 @@ func (s *Sessions) Ask(ctx context.Context, r geo.RangeID, q *Question) (*Answer
 	if q.Op == OpClose {
 		return &Answer{}, s.end(q.Session)
 	}
+	if q.Op == OpRead {
+		return s.read(ctx, r, q)
+	}
 	found := s.find(q.Session)
 	if found == nil || found.rng != r {
 		return &Answer{Gone: true}, nil

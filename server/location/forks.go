@@ -8,6 +8,7 @@ import (
 
 	wire "antipode/client/admin"
 	"antipode/geo"
+	"antipode/stamp/change"
 	"antipode/stamp/cursor"
 	"antipode/stamp/route"
 )
@@ -53,8 +54,16 @@ func (l *Location) fork(d route.Range, side string, s cursor.StreamStop) wire.Fo
 	head := func(h geo.Head) wire.RecordHead {
 		return wire.RecordHead{Number: uint64(h.Seq), Hash: fmt.Sprintf("%016x", uint64(h.Hash))}
 	}
+	keep := geo.Location("")
+	switch {
+	case side != wire.SideSource:
+	case s.Reason == change.StopTaking:
+		keep = l.o.Other
+	case s.Reason == change.StopSettling:
+		keep = l.o.Name
+	}
 	return wire.Fork{
-		Stream: s.Stream.String(), Account: s.Stream.Account, Epoch: wire.EpochOf(s.Stream.Epoch), Range: s.Stream.Range, Lane: s.Stream.Lane,
+		Keep: keep, Stream: s.Stream.String(), Account: s.Stream.Account, Epoch: wire.EpochOf(s.Stream.Epoch), Range: s.Stream.Range, Lane: s.Stream.Lane,
 		Service: d.Service.String(), Location: l.o.Name, Side: side, Reason: s.Reason.String(),
 		Here: head(s.Here), There: head(s.There), Since: wire.Time{Time: s.At.Time()},
 	}

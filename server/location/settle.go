@@ -53,23 +53,29 @@ func (l *Location) ResolveFork(ctx context.Context, q wire.ResolveFork) (wire.Fo
 	case st.Range == l.o.Route.Catalog():
 		return wire.ForkResolved{}, refused(http.StatusConflict, wire.CodeStopKept,
 			"a fork of the catalog may bring deleted containers back: antipodectl account rebuild makes the copy again")
-	case q.Keep != a.Primary:
-		return wire.ForkResolved{}, refused(http.StatusBadRequest, wire.CodeKeepPrimary, fmt.Sprintf(
-			"only the side of the primary, %s, can be kept, not that of %q; keep it, and write back what the secondary had instead from its "+
-				"lost-and-found: antipodectl fork found export", a.Primary, q.Keep))
+	case q.Keep != a.Primary && q.Keep != a.Secondary:
+		return wire.ForkResolved{}, refused(http.StatusBadRequest, wire.CodeKeepOne, fmt.Sprintf(
+			"the side of %s or of %s can be kept, not that of %q", a.Primary, a.Secondary, q.Keep))
 	}
 	far, err := l.stoppedThere(ctx, st)
 	if err != nil {
 		return wire.ForkResolved{}, refused(http.StatusServiceUnavailable, wire.CodeOtherAway, fmt.Sprintf("%s does not answer: %v", l.o.Other, err))
 	}
 	switch far.Stopped {
-	case change.StopForked.String(), change.StopLost.String(), change.StopSettling.String():
+	case change.StopLost.String():
+		if q.Keep != a.Primary {
+			return wire.ForkResolved{}, refused(http.StatusConflict, wire.CodeKeepPrimary, fmt.Sprintf(
+				"%s lost records that it had acknowledged: only the side of the primary can be kept", a.Secondary))
+		}
+	case change.StopForked.String(), change.StopSettling.String():
 	case "":
 		return wire.ForkResolved{}, refused(http.StatusConflict, wire.CodeNotStopped, fmt.Sprintf("the stream goes on at %s: it is not stopped there, or not yet", l.o.Other))
 	default:
 		return wire.ForkResolved{}, refused(http.StatusConflict, wire.CodeStopKept, fmt.Sprintf("it is stopped at %s for %s: antipodectl fork show", l.o.Other, far.Stopped))
 	}
-	cmd := &ranges.Settle{Stream: st, From: far.Head, Above: far.Named, Settles: far.Stopped == change.StopSettling.String()}
+	cmd := &ranges.Settle{
+		Stream: st, From: far.Head, Above: far.Named, Settles: far.Stopped == change.StopSettling.String(), Take: q.Keep == a.Secondary,
+	}
 	for cmd.Outcome == 0 || cmd.Outcome == ranges.SettleMore {
 		if err := stamp.Submit(ctx, st.Range, cmd); err != nil {
 			return wire.ForkResolved{}, err
@@ -87,6 +93,8 @@ func whyNotSettled(o ranges.SettleOutcome) string {
 		return "the stream is of a former epoch of the account"
 	case ranges.SettleNotStopped:
 		return "it is not stopped there, or not yet: the other location reports its stop within seconds"
+	case ranges.SettleOther:
+		return "it is being settled for the primary's side, and what clients have written since is not known: that goes on"
 	case ranges.SettleFar:
 		return "the secondary has applied numbers far above the primary's: antipodectl account rebuild makes the copy again"
 	default:
@@ -117,8 +125,8 @@ func (l *Location) settleForks(ctx context.Context, s *stamp.Stamp) {
 		if s.Leader(l.o.Route.Catalog()) == nil {
 			continue // The process with the catalog's leader does it.
 		}
-		for of, bases := range l.settling(ctx, s) {
-			err := l.settle(ctx, s, of, bases)
+		for of, stops := range l.settling(ctx, s) {
+			err := l.settle(ctx, s, of, stops)
 			switch {
 			case ctx.Err() != nil:
 				return
@@ -132,9 +140,9 @@ func (l *Location) settleForks(ctx context.Context, s *stamp.Stamp) {
 	}
 }
 
-// settling returns the bases of the streams that are being settled, by lane.
-func (l *Location) settling(ctx context.Context, s *stamp.Stamp) map[settlement]map[geo.Lane]geo.Head {
-	out := map[settlement]map[geo.Lane]geo.Head{}
+// settling returns the stops of the streams that are being settled, by lane.
+func (l *Location) settling(ctx context.Context, s *stamp.Stamp) map[settlement]map[geo.Lane]change.Stop {
+	out := map[settlement]map[geo.Lane]change.Stop{}
 	ctx, cancel := context.WithTimeout(ctx, forksWait)
 	defer cancel()
 	take := func(st geo.Stream, why change.Stop) {
@@ -143,9 +151,9 @@ func (l *Location) settling(ctx context.Context, s *stamp.Stamp) map[settlement]
 		}
 		of := settlement{st.Account, st.Epoch, st.Range}
 		if out[of] == nil {
-			out[of] = map[geo.Lane]geo.Head{}
+			out[of] = map[geo.Lane]change.Stop{}
 		}
-		out[of][st.Lane] = why.Here
+		out[of][st.Lane] = why
 	}
 	for _, id := range l.o.Route.IDs() {
 		// What a follower has may be old: each step does nothing under another base.
@@ -167,7 +175,7 @@ func (l *Location) settling(ctx context.Context, s *stamp.Stamp) map[settlement]
 }
 
 // settle compares and repairs lanes, and ends the settlement of all of them once they are equal.
-func (l *Location) settle(ctx context.Context, s *stamp.Stamp, of settlement, bases map[geo.Lane]geo.Head) error {
+func (l *Location) settle(ctx context.Context, s *stamp.Stamp, of settlement, stops map[geo.Lane]change.Stop) error {
 	a, err := l.Directory.Account(ctx, of.account)
 	if err != nil {
 		return err
@@ -175,13 +183,12 @@ func (l *Location) settle(ctx context.Context, s *stamp.Stamp, of settlement, ba
 	if a.Primary != l.o.Name || a.GeoEpoch() != of.epoch || a.Operation != nil {
 		return errors.New("an operation of the account is under way, and will make its copy again")
 	}
-	c := l.verifying.lanes(a, of, bases)
+	c := l.verifying.lanes(a, of, stops)
+	sides := &settlingRows{l: l, stamp: s, of: of, stops: stops, c: c}
 	var last verify.Result
 	done, err := verify.Repair(ctx, verify.Repairing{
 		Comparison: c, Clock: l.o.Clock, Compared: func(r verify.Result) { last = r }, Repaired: func(verify.Repairs) {},
-		Rows: func(ctx context.Context, rows [][]byte, read func(context.Context, int) error) ([]verify.Repaired, uint64, error) {
-			return l.verifying.repairRows(ctx, c, rows, read)
-		},
+		Rows: sides.settle,
 	})
 	if err != nil {
 		return err
@@ -191,15 +198,15 @@ func (l *Location) settle(ctx context.Context, s *stamp.Stamp, of settlement, ba
 			return fmt.Errorf("row %x: %s", key, r.Reason)
 		}
 	}
-	if last.Total > 0 || last.AtLeast || last.Compared+len(last.Uncompared) != len(bases) {
+	if last.Total > 0 || last.AtLeast || last.Compared+len(last.Uncompared) != len(stops) {
 		return fmt.Errorf("%d rows differ still", last.Total)
 	}
-	for lane, base := range bases { // Those that were compared are equal.
+	for lane, stop := range stops { // Those that were compared are equal.
 		if slices.ContainsFunc(last.Uncompared, func(u verify.Uncompared) bool { return u.Lane == lane }) {
 			continue
 		}
 		st := geo.Stream{Account: of.account, Epoch: of.epoch, Range: of.rng, Lane: lane}
-		end := &ranges.EndSettle{Stream: st, Base: base}
+		end := &ranges.EndSettle{Stream: st, Base: stop.Here}
 		if err := s.Submit(ctx, of.rng, end); err != nil {
 			return err
 		}
@@ -215,7 +222,7 @@ func (l *Location) settle(ctx context.Context, s *stamp.Stamp, of settlement, ba
 }
 
 // lanes is the comparison of lanes of an account.
-func (v *verifying) lanes(a *catalog.Account, of settlement, bases map[geo.Lane]geo.Head) verify.Comparison {
+func (v *verifying) lanes(a *catalog.Account, of settlement, stops map[geo.Lane]change.Stop) verify.Comparison {
 	c := verify.Comparison{
 		Account: a.Name, Epoch: of.epoch, Range: of.rng, Near: v.near, Far: &verify.Remote{Call: v.l.far.Verify}, Payload: verify.PayloadPresent,
 		Prefixes: func(ctx context.Context) ([][]byte, error) {
@@ -223,7 +230,7 @@ func (v *verifying) lanes(a *catalog.Account, of settlement, bases map[geo.Lane]
 			return v.prefixes(ctx, a.Name, d.Service, "")
 		},
 	}
-	for lane := range bases {
+	for lane := range stops {
 		c.Lanes = append(c.Lanes, lane)
 	}
 	slices.Sort(c.Lanes)

@@ -16,7 +16,7 @@ func RowChunks(key, value []byte) ([]extent.Ref, error) {
 		f, err := change.ParseFound(value)
 		return f.Chunks, err
 	}
-	if err != nil || p.Service != geo.Blob || len(row) == 0 {
+	if err != nil || p.Service != geo.Blob || len(row) == 0 || p.Account == keys.WrittenSince {
 		return nil, err
 	}
 	switch row[0] {

@@ -31,7 +31,10 @@ const (
 	// stream goes on, and has no sync time until both copies are found equal. At the source Here is the base from
 	// which it goes on, and There the cursor that the receiver sets to it.
 	StopSettling StopReason = 6
-	stopEnd      StopReason = 7
+	// StopTaking is StopSettling where the rows that differ become those of the receiver. The source alone keeps it: at
+	// the receiver, and on the way there, it is StopSettling.
+	StopTaking StopReason = 7
+	stopEnd    StopReason = 8
 )
 
 // Known reports whether this version has a name for the reason. An entry with another one no replica can apply.
@@ -41,7 +44,7 @@ func (r StopReason) Known() bool { return r < stopEnd }
 func (r StopReason) Stands() bool { return r != NotStopped && !r.Settles() }
 
 // Settles reports whether the stream goes on, since its fork is being settled.
-func (r StopReason) Settles() bool { return r == StopSettling }
+func (r StopReason) Settles() bool { return r == StopSettling || r == StopTaking }
 
 // MaySettle reports whether an operator may settle a stream that is stopped for this reason.
 func (r StopReason) MaySettle() bool { return r == StopForked || r == StopLost }
@@ -49,7 +52,7 @@ func (r StopReason) MaySettle() bool { return r == StopForked || r == StopLost }
 // String is the word for operators.
 func (r StopReason) String() string {
 	if r.Known() {
-		return [...]string{"", "forked", "lost", "poison", "version", "behind-outbox", "settling"}[r]
+		return [...]string{"", "forked", "lost", "poison", "version", "behind-outbox", "settling", "settling"}[r]
 	}
 	return fmt.Sprintf("reason-%d", byte(r))
 }

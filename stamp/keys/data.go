@@ -61,6 +61,24 @@ func Found(s geo.Service, of geo.Stream, base geo.Seq) Partition {
 	return Partition{Service: s, Account: LostAndFound, Container: string(of.Account), Object: fmt.Sprintf("%s#%d", of, base)}
 }
 
+// WrittenSince stands in the place of an account like LostAndFound, in the keys that say what clients have written
+// since a settlement began that keeps the receiver's rows (R16).
+const WrittenSince geo.Account = "written-since"
+
+// Written is the partition of these keys of a stream. The number of the base follows it, and the unit: see Unit.
+func Written(s geo.Service, of geo.Stream) Partition {
+	return Partition{Service: s, Account: WrittenSince, Container: string(of.Account), Object: of.String()}
+}
+
+// Unit is the prefix of the rows that go together with a row of the partition: an entity is one row, a blob has all
+// rows of its partition, which name each other.
+func (p Partition) Unit(row []byte) []byte {
+	if p.Service == geo.Table {
+		return append(p.Append(nil), row...)
+	}
+	return p.Append(nil)
+}
+
 // Append appends the prefix that all keys of the partition share.
 func (p Partition) Append(dst []byte) []byte {
 	dst = AppendContainer(dst, p.Service, p.Account, p.Container, p.Generation)

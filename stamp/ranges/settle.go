@@ -34,6 +34,9 @@ import (
 //   - The rows that differ are found by verify, at a record that both ends are at, and repaired by ordinary
 //     changes of the source. What a record overwrites or deletes at the receiver meanwhile is kept in the
 //     lost-and-found of that location, by the group that applies the record: see KeepFound.
+//   - Where the receiver's side is kept (StopTaking), it is the source that takes rows, by changes too, and that keeps
+//     what they were. It takes none that a client has written above the base: see Tx.Written. What it does not take
+//     is repaired as above.
 //   - The settlement ends at the source, once the lane was compared after the base and found equal, by one group:
 //     the only point that decides. The receiver asks with each cursor, and the answer is yes only if the cursor
 //     fits the source's chain, which then has the base in it. The answer has the source's head too, and the receiver
@@ -69,6 +72,8 @@ const (
 	SettleNot
 	// SettleFar: too many numbers are between the source's head and what the receiver has seen.
 	SettleFar
+	// SettleOther: the settlement has begun for the source's side. It is not known what clients have written since.
+	SettleOther
 	settleEnd
 )
 
@@ -81,6 +86,9 @@ type Settle struct {
 	Above geo.Seq
 	// Settles reports that the receiver settles it already.
 	Settles bool
+	// Take settles it for the receiver's side: see StopTaking. A settlement for the receiver's side may go on for
+	// the source's.
+	Take bool `json:",omitempty"`
 
 	// Outcome is the result.
 	Outcome SettleOutcome `json:"-"`
@@ -90,6 +98,10 @@ type Settle struct {
 func (c *Settle) Evaluate(tx *Tx) error {
 	why, _ := tx.Stopped(c.Stream)
 	if c.Outcome = c.refused(tx, why, tx.Head(c.Stream)); c.Outcome != 0 {
+		if c.Outcome == SettleBegun && why.Reason != c.reason() {
+			tx.Stop(c.Stream, change.Stop{Reason: c.reason(), Here: why.Here, There: why.There})
+			return tx.forgetWritten(c.Stream)
+		}
 		return nil
 	}
 	above := max(tx.Head(c.Stream).Seq, c.From.Seq, c.Above)
@@ -98,13 +110,20 @@ func (c *Settle) Evaluate(tx *Tx) error {
 			return err
 		}
 		if base := tx.Head(c.Stream); base.Seq > above {
-			tx.Stop(c.Stream, change.Stop{Reason: change.StopSettling, Here: base, There: c.From})
+			tx.Stop(c.Stream, change.Stop{Reason: c.reason(), Here: base, There: c.From})
 			c.Outcome = SettleBegun
 			return nil
 		}
 	}
 	c.Outcome = SettleMore
 	return nil
+}
+
+func (c *Settle) reason() change.StopReason {
+	if c.Take {
+		return change.StopTaking
+	}
+	return change.StopSettling
 }
 
 // refused returns why the settlement does not begin now, zero if it does.
@@ -116,6 +135,9 @@ func (c *Settle) refused(tx *Tx, why change.Stop, head geo.Head) SettleOutcome {
 	case why.Reason == change.NotStopped:
 		return SettleNotStopped
 	case why.Reason.Settles() && (offered || c.Settles):
+		if c.Take && why.Reason != change.StopTaking {
+			return SettleOther
+		}
 		return SettleBegun
 	case !why.Reason.Settles() && !why.Reason.MaySettle():
 		return SettleNot
@@ -179,8 +201,12 @@ type EndSettle struct {
 // Evaluate implements Command.
 func (c *EndSettle) Evaluate(tx *Tx) error {
 	why, _ := tx.Stopped(c.Stream)
-	if c.Ended = why.Reason.Settles() && why.Here == c.Base && tx.Cursor(c.Stream).Applied.Seq >= c.At; c.Ended {
-		tx.Stop(c.Stream, change.Stop{})
+	if c.Ended = why.Reason.Settles() && why.Here == c.Base && tx.Cursor(c.Stream).Applied.Seq >= c.At; !c.Ended {
+		return nil
+	}
+	tx.Stop(c.Stream, change.Stop{})
+	if why.Reason == change.StopTaking {
+		return tx.forgetWritten(c.Stream)
 	}
 	return nil
 }

@@ -114,6 +114,15 @@ func (tx *Tx) Ahead(t geo.Timestamp) time.Duration {
 // Change fills in the rest.
 func (tx *Tx) Change(p keys.Partition, rec change.Record) error {
 	rec.Service, rec.Account, rec.Lane = p.Service, p.Account, p.Lane()
+	if err := tx.stage(rec); err != nil {
+		return err
+	}
+	return tx.written(p, &rec)
+}
+
+// Restate is Change for rows that the other location gets again, or has had: no client writes them.
+func (tx *Tx) Restate(p keys.Partition, rec change.Record) error {
+	rec.Service, rec.Account, rec.Lane = p.Service, p.Account, p.Lane()
 	return tx.stage(rec)
 }
 

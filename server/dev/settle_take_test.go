@@ -1,0 +1,121 @@
+package dev
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"antipode/api/auth"
+	wire "antipode/client/admin"
+	"antipode/geo"
+	"antipode/stamp/keys"
+)
+
+// besides returns names of partitions of the account's table on the lane of k.
+func besides(account geo.Account, n int) (out []string) {
+	lane := func(pk string) geo.Lane {
+		return keys.Partition{Service: geo.Table, Account: account, Container: "tbl", Object: pk}.Lane()
+	}
+	for i := 0; len(out) < n; i++ {
+		if pk := fmt.Sprintf("p%d", i); lane(pk) == lane("k") {
+			out = append(out, pk)
+		}
+	}
+	return out
+}
+
+// blobCall sends a signed blob request.
+func blobCall(t *testing.T, c *Cluster, method, target string, body []byte) (answer, error) {
+	t.Helper()
+	r, err := http.NewRequest(method, "http://"+c.gateway.Of(geo.Blob)+target, bytes.NewReader(body))
+	require.NoError(t, err)
+	r.Header.Set("x-ms-version", "2019-02-02")
+	if method == http.MethodPut && !strings.Contains(target, "?") {
+		r.Header.Set("x-ms-blob-type", "BlockBlob")
+		r.Header.Set("Content-Type", "application/octet-stream")
+	}
+	require.NoError(t, auth.SignSharedKeyLite(r, geo.Blob, "northacct", key64, time.Now()))
+	return roundTrip(r)
+}
+
+// R16: after a recovery with loss of the primary the secondary's side is kept: what clients had written, deleted and
+// inserted before the loss is at both ends again, with the payload of blobs; what the primary has written since the
+// recovery, on the same streams, is in its lost-and-found. What clients write after the command stays, and the
+// settlement goes on after all processes were stopped at once.
+func TestR16LostWritesAreTakenBack(t *testing.T) {
+	c := startFaulty(t)
+	createTable(t, c, "northacct")
+	a, err := blobCall(t, c, http.MethodPut, "/northacct/things?restype=container", nil)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusCreated, a.status, a.body)
+	names := besides("northacct", 4)
+	deleted, inserted, since, fresh := names[0], names[1], names[2], names[3]
+	for _, pk := range []string{"k", deleted, since} {
+		put(t, c, "northacct", pk, "kept")
+	}
+	drained(t, c)
+	left := follower(c, North)
+	require.NoError(t, c.admin.StopNode(t.Context(), North, left))
+	putEventually(t, c, "northacct", "lost")
+	put(t, c, "northacct", inserted, "lost")
+	put(t, c, "northacct", since, "lost")
+	a = call(t, c.gateway, "northacct", http.MethodDelete, entityPath("northacct", "", deleted), "", "If-Match", "*")
+	require.Equal(t, http.StatusNoContent, a.status, a.body)
+	payload := blobContent(3<<20, 7)
+	a, err = blobCall(t, c, http.MethodPut, "/northacct/things/lost", payload)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusCreated, a.status, a.body)
+	tag := a.header.Get("ETag")
+	eventually(t, "all is at the secondary", func() bool {
+		a, err := blobCall(t, c, http.MethodHead, "/northacct-secondary/things/lost", nil)
+		return err == nil && a.status == http.StatusOK && read(t, c, "northacct", "-secondary", "k") == "lost" &&
+			read(t, c, "northacct", "-secondary", inserted) == "lost" && read(t, c, "northacct", "-secondary", deleted) == "" &&
+			read(t, c, "northacct", "-secondary", since) == "lost"
+	})
+	recoverOf(t, c, North, left)
+	putEventually(t, c, "northacct", "after")
+	put(t, c, "northacct", fresh, "after")
+	a, err = blobCall(t, c, http.MethodHead, "/northacct/things/lost", nil)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusNotFound, a.status)
+
+	for _, f := range sourceForks(t, c, "northacct") {
+		q := wire.ResolveFork{StreamName: f.Name(), Keep: South}
+		_, err := adminClient(t, c).Resolve(t.Context(), North, wire.ResolveFork{StreamName: f.Name(), Keep: "elsewhere"})
+		require.ErrorContains(t, err, "can be kept, not that of \"elsewhere\"")
+		r, err := adminClient(t, c).Resolve(t.Context(), North, q)
+		require.NoError(t, err)
+		require.Equal(t, South, r.Keep)
+	}
+	put(t, c, "northacct", since, "written since")
+	for _, l := range []geo.Location{South, North} {
+		require.NoError(t, c.servers[l].Stop())
+	}
+	for _, l := range []geo.Location{South, North} {
+		require.NoError(t, c.servers[l].Start(t.Context()))
+	}
+	requireSettled(t, c, "northacct")
+	want := map[string]string{"k": "lost", inserted: "lost", deleted: "", since: "written since", fresh: ""}
+	for _, suffix := range []string{"", "-secondary"} {
+		got := map[string]string{}
+		for pk := range maps.Keys(want) {
+			got[pk] = read(t, c, "northacct", suffix, pk)
+		}
+		require.Equal(t, want, got, suffix)
+		a, err := blobCall(t, c, http.MethodGet, "/northacct"+suffix+"/things/lost", nil)
+		require.NoError(t, err)
+		require.Equal(t, http.StatusOK, a.status, suffix)
+		require.Equal(t, tag, a.header.Get("ETag"))
+		require.True(t, string(payload) == a.body, "%s: %d bytes differ", suffix, len(a.body))
+	}
+	require.Equal(t, map[string]string{"k": "after", deleted: "kept", fresh: "after"}, foundValues(t, c, North, "northacct"))
+	require.Equal(t, map[string]string{since: "lost"}, foundValues(t, c, South, "northacct"))
+	put(t, c, "northacct", "k", "later")
+	eventually(t, "the stream goes on", func() bool { return read(t, c, "northacct", "-secondary", "k") == "later" })
+}

@@ -1,0 +1,110 @@
+package ranges_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"antipode/geo"
+	"antipode/stamp/change"
+	"antipode/stamp/keys"
+	"antipode/stamp/ranges"
+	"antipode/stamp/stamptest"
+)
+
+// R16: while a stream is settled for the receiver's side, the group of each change says which units it has written,
+// an entity by its row and a blob by its partition, for the present base; what is stated again is none. It ends with
+// the settlement, and with a change to the source's side. A settlement for that side is not changed: what clients
+// have written since it began is not known.
+func TestR16WrittenSince(t *testing.T) {
+	for _, service := range []geo.Service{geo.Table, geo.Blob} {
+		s := stamptest.New(t, "north", service)
+		id := geo.FirstRange(service)
+		gate := change.Gate{Epoch: geo.Epoch{Number: 1, Location: "north"}, Role: change.RolePrimary, Open: true, Numbered: true}
+		stamptest.Submit(t, s, id, stamptest.Gate{Account: "acct", Gate: gate})
+		p := keys.Partition{Service: service, Account: "acct", Container: "t", Object: "o"}
+		st := geo.Stream{Account: "acct", Epoch: gate.Epoch, Range: id, Lane: p.Lane()}
+		from := geo.Head{Seq: 5, Hash: 55}
+		forked := func() {
+			stamptest.Submit(t, s, id, &stop{s: st, why: change.Stop{Reason: change.StopForked, There: from}})
+		}
+		settle := func(take bool) ranges.SettleOutcome {
+			c := &ranges.Settle{Stream: st, From: from, Take: take}
+			arrive(t, s, id, c)
+			return c.Outcome
+		}
+		write := func(rows ...string) {
+			rec := change.Record{}
+			for _, row := range rows {
+				rec.Ops = append(rec.Ops, change.Op{Row: []byte(row), Value: []byte("v")})
+			}
+			stamptest.Submit(t, s, id, stamptest.Change{Partition: p, Record: rec})
+		}
+		why := func() change.Stop {
+			why, _ := s.Leader(id).Machine.Stopped(st)
+			return why
+		}
+		var base geo.Seq
+		// written are the rows whose units are written since the base, of a, b and c, in flight too.
+		written := func(base geo.Seq, first ...string) (out string) {
+			stamptest.Submit(t, s, id, command(func(tx *ranges.Tx) {
+				for _, row := range first {
+					rec := change.Record{CommitTime: tx.Timestamp(0), Partition: p.Append(nil), Ops: []change.Op{{Delete: true, Row: []byte(row)}}}
+					require.NoError(t, tx.Change(p, rec))
+				}
+				out = ""
+				for _, row := range []string{"a", "b", "c"} {
+					is, err := tx.Written(st, base, p.Unit([]byte(row)))
+					require.NoError(t, err)
+					if is {
+						out += row
+					}
+				}
+			}))
+			return out
+		}
+		whole := func(rows string) string {
+			if service == geo.Blob && rows != "" {
+				return "abc" // All rows of a blob are one unit.
+			}
+			return rows
+		}
+		write("a", "b", "c")
+		forked()
+		write("a")
+		require.Equal(t, ranges.SettleBegun, settle(true))
+		require.Equal(t, change.StopTaking, why().Reason)
+		base = why().Here.Seq
+		require.Equal(t, "", written(base), "before the base")
+		stamptest.Submit(t, s, id, command(func(tx *ranges.Tx) {
+			rec := change.Record{CommitTime: tx.Timestamp(0), Partition: p.Append(nil), Ops: []change.Op{{Row: []byte("a"), Value: []byte("v")}}}
+			require.NoError(t, tx.Restate(p, rec))
+		}))
+		require.Equal(t, "", written(base), "no client wrote it")
+		write("b", "b")
+		require.Equal(t, whole("b"), written(base))
+		require.Equal(t, whole("bc"), written(base, "c"), "a deletion in the same group")
+		require.Equal(t, "", written(base+1), "of another base")
+		require.Equal(t, ranges.SettleBegun, settle(true))
+		require.Equal(t, base, why().Here.Seq, "once")
+		head := s.Leader(id).Machine.Head(st)
+		require.Equal(t, ranges.SettleBegun, settle(false))
+		require.Equal(t, change.StopSettling, why().Reason, "the rest for the side of the source")
+		require.Equal(t, head, s.Leader(id).Machine.Head(st), "from the same base")
+		require.Equal(t, "", written(base), "forgotten")
+		write("a")
+		require.Equal(t, "", written(base))
+		require.Equal(t, ranges.SettleOther, settle(true))
+
+		forked()
+		require.Equal(t, ranges.SettleBegun, settle(true))
+		write("a")
+		base = why().Here.Seq
+		require.Equal(t, whole("a"), written(base))
+		arrive(t, s, id, &ranges.EndSettle{Stream: st, Base: why().Here})
+		require.Equal(t, change.Stop{}, why())
+		require.Equal(t, "", written(base), "it has ended")
+		write("a")
+		require.Equal(t, "", written(base))
+	}
+}
