@@ -104,6 +104,8 @@ type apply struct {
 	catalog containers
 	// last is the disposition of the previous record, since most batches touch few containers.
 	last disposition
+	// found is how many bytes of rows this evaluation keeps in the lost-and-found.
+	found int
 }
 
 // containers are what a replica of the catalog has applied.
@@ -141,7 +143,7 @@ type disposition struct {
 
 // Evaluate implements ranges.Command. It sets all outcomes, since it may run again.
 func (c *apply) Evaluate(tx *ranges.Tx) error {
-	c.last = disposition{}
+	c.last, c.found = disposition{}, 0
 	waits := map[geo.Stream]*receive.Record{}
 	for _, r := range c.b.Records {
 		if r.Ahead = 0; r.Bad != change.NotStopped {
@@ -229,8 +231,11 @@ func (c *apply) classifyRecord(tx *ranges.Tx, r *receive.Record, st geo.Stream) 
 				return receive.Wait, nil
 			}
 		}
-		if err := keepFound(tx, st, &r.Record); err != nil {
+		if whole, err := c.keepFound(tx, st, &r.Record); err != nil {
 			return 0, err
+		} else if !whole {
+			r.For = receive.WaitsForOther
+			return receive.Wait, nil
 		}
 	}
 	return receive.Applied, tx.Received(r.Bytes, &r.Record, how.whole)

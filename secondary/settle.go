@@ -87,26 +87,41 @@ func (c *rebase) DecodeResult(b []byte) error {
 	return nil
 }
 
+// foundBytesMax is how many bytes of rows one group keeps in the lost-and-found, but for the last row: an entry of more
+// than 16 MiB is never committed.
+const foundBytesMax = 4 << 20
+
 // keepFound keeps in the lost-and-found what a record of a stream that is being settled is about to overwrite or
-// delete with something else.
-func keepFound(tx *ranges.Tx, st geo.Stream, rec *change.Record) error {
+// delete with something else. It returns false if that is more than the group has room for: it has kept a part,
+// and the record has to wait.
+func (c *apply) keepFound(tx *ranges.Tx, st geo.Stream, rec *change.Record) (whole bool, err error) {
 	why, _ := tx.Stopped(st)
 	if !why.Reason.Settles() {
-		return nil
+		return true, nil
 	}
 	for _, op := range rec.Ops {
 		key := append(bytes.Clone(rec.Partition), op.Row...)
 		value, present, err := tx.Get(key)
 		if err != nil {
-			return err
+			return false, err
 		}
 		if !present || !op.Delete && bytes.Equal(value, op.Value) {
 			continue
 		}
+		if kept, err := tx.Kept(st, why.Here.Seq, key); kept || err != nil {
+			if err != nil {
+				return false, err
+			}
+			continue
+		}
+		if c.found >= foundBytesMax {
+			return false, nil
+		}
+		c.found += len(key) + len(value)
 		chunks, _ := blobs.RowChunks(key, value) // Of a row that cannot be decoded the bytes are kept.
 		if err := tx.KeepFound(st, why.Here.Seq, key, value, chunks); err != nil {
-			return err
+			return false, err
 		}
 	}
-	return nil
+	return true, nil
 }

@@ -16,7 +16,8 @@ import (
 // WaitsFor is what a record with outcome Wait waits for.
 type WaitsFor byte
 
-// The causes. WaitsForOther stands for those of a later version.
+// The causes. WaitsForOther stands for those of a later version, and for the next group, which keeps more of what the
+// record overwrites (R16).
 const (
 	WaitsForOther      WaitsFor = iota
 	WaitsForGate                // the gate of its account here, which is closed, or of an earlier epoch

@@ -1,7 +1,6 @@
 package ranges
 
 import (
-	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -170,11 +169,11 @@ func (tx *Tx) Rebase(encoded []byte, rec *change.Record) {
 // What is kept are rows of a reserved name in the place of an account: replicated, synced and copied like all
 // others, never shipped, compared or wiped with an account, and not bounded. DropFound alone deletes them.
 func (tx *Tx) KeepFound(s geo.Stream, base geo.Seq, key, value []byte, chunks []extent.Ref) error {
-	p := keys.Found(geo.Service(tx.Range()), s, base)
-	prefix := p.Append(nil)
-	if _, kept, err := tx.Get(append(bytes.Clone(prefix), key...)); kept || err != nil {
+	if kept, err := tx.Kept(s, base, key); kept || err != nil {
 		return err
 	}
+	p := keys.Found(geo.Service(tx.Range()), s, base)
+	prefix := p.Append(nil)
 	f := change.Found{At: tx.Timestamp(0), Value: value}
 	for _, ref := range chunks {
 		if tx.HasChunk(ref) {
@@ -185,6 +184,12 @@ func (tx *Tx) KeepFound(s geo.Stream, base geo.Seq, key, value []byte, chunks []
 	}
 	op := change.Op{Row: key, Value: change.AppendFound(nil, f)}
 	return tx.Change(p, change.Record{CommitTime: f.At, Partition: prefix, Ops: []change.Op{op}, Chunks: f.Chunks})
+}
+
+// Kept reports whether a row is in the lost-and-found of this location already, for the settlement with a base.
+func (tx *Tx) Kept(s geo.Stream, base geo.Seq, key []byte) (bool, error) {
+	_, kept, err := tx.Get(append(keys.Found(geo.Service(tx.Range()), s, base).Append(nil), key...))
+	return kept, err
 }
 
 // EndSettle is the command that ends the settlement of a stream, at the source or at the receiver.

@@ -1,0 +1,71 @@
+package secondary
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"antipode/geo"
+	"antipode/replication/receive"
+	"antipode/stamp/change"
+	"antipode/stamp/keys"
+	"antipode/stamp/ranges"
+	"antipode/stamp/stamptest"
+)
+
+// R16: a small record may delete much: hundreds of rows of a megabyte that the receiver alone has. What it overwrites and
+// deletes is kept over as many groups as that takes, since one of more than 16 MiB is never committed, and the
+// range would stand for good. The record is applied by the group that keeps the last of it, and nothing before.
+func TestR16FoundIsKeptInParts(t *testing.T) {
+	south := stamptest.New(t, "south", geo.Catalog)
+	id := geo.FirstRange(geo.Catalog)
+	applier := NewApplier(south)
+	epoch := geo.Epoch{Number: 1, Location: "north"}
+	p := keys.Partition{Service: geo.Catalog, Account: "acct", Object: "o"}
+	st := geo.Stream{Account: "acct", Epoch: epoch, Range: id, Lane: p.Lane()}
+	const rows = 14
+	var ops []change.Op
+	for n := range rows {
+		op := change.Op{Row: fmt.Appendf(nil, "%02d", n), Value: bytes.Repeat([]byte{byte(n)}, 1<<20)}
+		stamptest.Submit(t, south, id, stamptest.Change{Partition: p, Record: change.Record{Partition: p.Append(nil), Ops: []change.Op{op}}})
+		ops = append(ops, change.Op{Row: op.Row, Delete: true})
+	}
+	stamptest.Submit(t, south, id, stamptest.Gate{Account: "acct", Gate: change.Gate{Role: change.RoleSecondary, Open: true, Epoch: epoch}})
+	stamptest.Submit(t, south, id, staged(func(tx *ranges.Tx) {
+		tx.Stop(st, change.Stop{Reason: change.StopSettling, Here: geo.Head{Seq: 7}})
+	}))
+	var now geo.Timestamp
+	stamptest.Submit(t, south, id, staged(func(tx *ranges.Tx) { now = tx.Timestamp(0) }))
+	encoded, err := change.AppendRecord(nil, &change.Record{
+		Account: "acct", Epoch: epoch, Range: id, Lane: st.Lane, Service: geo.Catalog, Seq: 1, CommitTime: now, Partition: p.Append(nil), Ops: ops,
+	})
+	require.NoError(t, err)
+	count := func(prefix []byte) (n int) {
+		snap, err := ranges.Snapshot(t.Context(), south, id)
+		require.NoError(t, err)
+		require.NoError(t, keys.Each(snap, prefix, func(_, _ []byte) error { n++; return nil }))
+		require.NoError(t, snap.Close())
+		return n
+	}
+	kept := keys.Found(geo.Catalog, st, 7).Append(nil)
+	for before := 0; ; {
+		rec, err := change.ParseRecord(encoded)
+		require.NoError(t, err)
+		r := &receive.Record{Bytes: encoded, Record: rec}
+		b := &receive.Batch{Source: st.Source(), Records: []*receive.Record{r}}
+		submit(t, func(done func(error)) { applier.Apply(b, done) })
+		now := count(kept)
+		require.LessOrEqual(t, now-before, foundBytesMax>>20+1, "one group")
+		if r.Outcome == receive.Applied {
+			require.Equal(t, rows, now)
+			break
+		}
+		require.Equal(t, receive.Wait, r.Outcome)
+		require.Greater(t, now, before, "it goes on")
+		require.Equal(t, rows, count(p.Append(nil)), "nothing is applied")
+		before = now
+	}
+	require.Zero(t, count(p.Append(nil)))
+}
