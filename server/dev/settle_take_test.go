@@ -14,6 +14,7 @@ import (
 	"antipode/api/auth"
 	wire "antipode/client/admin"
 	"antipode/geo"
+	"antipode/stamp/change"
 	"antipode/stamp/keys"
 )
 
@@ -118,4 +119,32 @@ func TestR16LostWritesAreTakenBack(t *testing.T) {
 	require.Equal(t, map[string]string{since: "lost"}, foundValues(t, c, South, "northacct"))
 	put(t, c, "northacct", "k", "later")
 	eventually(t, "the stream goes on", func() bool { return read(t, c, "northacct", "-secondary", "k") == "later" })
+}
+
+// R16: a fork is resolved for the secondary's side: the primary takes the row that the secondary has under the same
+// number, and keeps what it had. Other lanes are not touched, and once it is settled neither side can be chosen.
+func TestR16ForkIsResolvedForTheSecondary(t *testing.T) {
+	c := forked(t)
+	wrong := read(t, c, "northacct", "-secondary", "k")
+	resolve(t, c, "northacct", South)
+	for _, suffix := range []string{"", "-secondary"} {
+		require.Equal(t, wrong, read(t, c, "northacct", suffix, "k"))
+		require.Equal(t, "a", read(t, c, "northacct", suffix, "a"))
+	}
+	require.Equal(t, map[string]string{"k": "right"}, foundValues(t, c, North, "northacct"))
+	require.Empty(t, foundValues(t, c, South, "northacct"))
+	st := geo.Stream{
+		Account: "northacct", Epoch: geo.Epoch{Number: 1, Location: North}, Range: geo.FirstRange(geo.Table),
+		Lane: keys.Partition{Service: geo.Table, Account: "northacct", Container: "tbl", Object: "k"}.Lane(),
+	}
+	name := wire.StreamName{Account: st.Account, Epoch: wire.EpochOf(st.Epoch), Range: st.Range, Lane: st.Lane}
+	for _, keep := range []geo.Location{North, South} {
+		_, err := adminClient(t, c).Resolve(t.Context(), North, wire.ResolveFork{StreamName: name, Keep: keep})
+		require.ErrorContains(t, err, "the stream goes on at "+string(South))
+	}
+	// What the receiver has lost it cannot give.
+	byHand := change.Stop{Reason: change.StopLost, Here: geo.Head{Seq: 1}}
+	require.NoError(t, c.locations[South].Submit(t.Context(), st.Range, stopByHand{st, byHand}))
+	_, err := adminClient(t, c).Resolve(t.Context(), North, wire.ResolveFork{StreamName: name, Keep: South})
+	require.ErrorContains(t, err, "only the side of the primary can be kept")
 }
