@@ -11,10 +11,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+	"google.golang.org/protobuf/proto"
 
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/replication/link"
+	"antipode/replication/pair/wire"
 	"antipode/replication/receive"
 	"antipode/replication/ship"
 	"antipode/stamp/change"
@@ -206,6 +208,26 @@ func TestRemoteRecords(t *testing.T) {
 		}
 	}
 	require.LessOrEqual(t, w.longest, partMax+1<<10)
+}
+
+// partless is a caller that is answered with parts of a record that have no bytes.
+type partless struct{ calls int }
+
+var errAskedOn = errors.New("asked again and again")
+
+func (p *partless) Call(context.Context, string, []byte) ([]byte, error) {
+	if p.calls++; p.calls > 3 {
+		return nil, errAskedOn
+	}
+	return proto.Marshal(&wire.RecordsAnswer{Length: 10})
+}
+
+// R15: parts of a record that bring nothing are refused: the caller would ask for the next one for ever.
+func TestR15RecordsInEmptyParts(t *testing.T) {
+	c := &partless{}
+	_, err := NewRemote(c).Records(t.Context(), testStream("acct", 1), 1, 100)
+	require.ErrorIs(t, err, ErrMalformed)
+	require.Equal(t, 1, c.calls)
 }
 
 // R16: a range that is recovered with loss between two pages is asked again: pages of different incarnations promise

@@ -198,3 +198,55 @@ func TestSmallPayloadGoesBesideLarge(t *testing.T) {
 		require.Zero(t, far.failed)
 	})
 }
+
+// While both kinds wait each has half of the bytes, whatever the sizes of their chunks.
+func TestTurnsShareTheLine(t *testing.T) {
+	of := newTurns(clock.System{})
+	of.window.Bytes = 1 // One at a time.
+	sizes := [kinds]int{small: 64 << 10, large: ChunkBytes}
+	for k, bytes := range sizes {
+		for range 200 {
+			of.lines[k] = append(of.lines[k], &turn{kind: kind(k), bytes: bytes, begun: make(chan struct{})})
+		}
+	}
+	var had [kinds]int
+	for len(of.lines[small]) > 0 {
+		before := of.lines
+		of.under = 0
+		of.serve()
+		for k := range had {
+			had[k] += sizes[k] * (len(before[k]) - len(of.lines[k]))
+		}
+		require.LessOrEqual(t, max(had[small]-had[large], had[large]-had[small]), ChunkBytes)
+	}
+}
+
+// A chunk that is given up as its turn begins takes nothing of the line.
+func TestTurnsGivenUp(t *testing.T) {
+	of := newTurns(clock.System{})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 200 { // Either may be seen first.
+		if of.wait(ctx, small, 10) == nil {
+			of.under -= 10
+		}
+		require.Zero(t, of.under)
+	}
+}
+
+// A large chunk that is fetched waits with large payload, and a small one does not wait for it.
+func TestFetchedChunksHaveTheirKind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := link.New()
+		defer l.Close()
+		f := NewFetcher(l, &hungStamp{}, clock.System{})
+		for _, length := range []uint32{ChunkBytes, ChunkBytes, ChunkBytes, 64 << 10} {
+			f.Chunk(extent.Ref{Length: length}, func([]byte, error) {})
+			synctest.Wait()
+		}
+		f.turns.mu.Lock()
+		defer f.turns.mu.Unlock()
+		require.Len(t, f.turns.lines[large], 1)
+		require.Len(t, f.turns.lines[small], 1)
+	})
+}
