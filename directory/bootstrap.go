@@ -139,10 +139,11 @@ func (d *Directory) beginCopy(ctx context.Context, a catalog.Account) (*catalog.
 	return cmd.started, err
 }
 
-// same returns the account of a bootstrap if its record is still of it.
+// same returns the account of a bootstrap if its record is still of it, and it has not begun again.
 func same(tx *ranges.Tx, of catalog.Account) (*catalog.Account, known, error) {
 	have, err := look(tx, of.Name)
-	if err != nil || have.account == nil || !have.account.Bootstraps() || have.account.GeoEpoch() != of.GeoEpoch() {
+	if err != nil || have.account == nil || !have.account.Bootstraps() || have.account.GeoEpoch() != of.GeoEpoch() ||
+		have.account.Operation.Again != of.Operation.Again {
 		return nil, have, err
 	}
 	return have.account, have, nil

@@ -11,6 +11,7 @@ import (
 	"antipode/internal/clock"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
+	"antipode/stamp/change"
 	"antipode/stamp/kv"
 	"antipode/stamp/ranges"
 )
@@ -157,6 +158,17 @@ func (d *Directory) list(ctx context.Context, keep func(*catalog.Account) bool) 
 		return nil, err
 	}
 	return slices.DeleteFunc(out, func(a *catalog.Account) bool { return !keep(a) }), nil
+}
+
+// gates returns the gates of accounts in the catalog.
+func (d *Directory) gates(ctx context.Context, of []*catalog.Account) (map[geo.Account]change.Gate, error) {
+	out := map[geo.Account]change.Gate{}
+	return out, d.stamp.Read(ctx, geo.FirstRange(geo.Catalog), func(s ranges.State) error {
+		for _, a := range of {
+			out[a.Name] = s.Gate(a.Name)
+		}
+		return nil
+	})
 }
 
 // version returns the version of the catalog's data, 0 while that is changed.

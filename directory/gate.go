@@ -9,6 +9,7 @@ import (
 	"antipode/geo"
 	"antipode/services/catalog"
 	"antipode/stamp/change"
+	"antipode/stamp/kv"
 	"antipode/stamp/ranges"
 )
 
@@ -55,19 +56,27 @@ type setGate struct {
 
 // Evaluate implements ranges.Command. A gate of a higher epoch stays, and one that is further in its epoch:
 // within an epoch a gate opens and then gets numbers, and never the other way. A command that is late would
-// leave a hole in the streams.
+// leave a hole in the streams. A range whose gates are not compared yet takes none: it may not show what it had.
 func (c *setGate) Evaluate(tx *ranges.Tx) error {
+	if tx.Uncompared() {
+		return kv.ErrBusy
+	}
+	c.set(tx)
+	return nil
+}
+
+// set stages the gate.
+func (c *setGate) set(tx *ranges.Tx) {
 	have := tx.Gate(c.account)
 	c.found = have.Epoch
 	switch cmp := have.Epoch.Compare(c.gate.Epoch); {
 	case cmp > 0, have == c.gate, cmp == 0 && (have.Open && !c.gate.Open || have.Numbered && !c.gate.Numbered):
-		return nil
+		return
 	}
 	if c.after != 0 {
 		tx.ClosedAfter(c.after)
 	}
 	tx.SetGate(c.account, c.gate)
-	return nil
 }
 
 // Reclaims implements ranges.Reclaimer: see alter.
@@ -84,6 +93,7 @@ func Commands() ranges.Commands {
 		kindFree:        func(body []byte) (ranges.Portable, error) { return parseFree(body) },
 		kindEndStreams:  func(body []byte) (ranges.Portable, error) { return parseEndStreams(body, true) },
 		kindDropStreams: func(body []byte) (ranges.Portable, error) { return parseEndStreams(body, false) },
+		kindAgain:       func(body []byte) (ranges.Portable, error) { return parseAgain(body) },
 		kindProbe:       func([]byte) (ranges.Portable, error) { return probe{}, nil },
 	}
 }

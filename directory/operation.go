@@ -154,9 +154,11 @@ func (d *Directory) Announce(ctx context.Context, a catalog.Account) error {
 	if err := d.submit(ctx, announced{a}); err != nil {
 		return err
 	}
-	err := setGates(ctx, d.stamp, a.Name, secondaryGate(&a), 0, once)
-	if err == nil && a.Operation != nil && a.Operation.Kind == catalog.OperationLeave {
-		err = d.wipeCopy(ctx, a.Name, secondaryGate(&a))
+	var err error
+	if a.Operation != nil && a.Operation.Kind == catalog.OperationLeave {
+		err = d.wipeCopy(ctx, a.Name, secondaryGate(&a)) // Alone: a range with the gate of the epoch has no row then.
+	} else {
+		err = setGates(ctx, d.stamp, a.Name, secondaryGate(&a), 0, once)
 	}
 	var passed *PassedError
 	if errors.As(err, &passed) {

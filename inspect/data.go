@@ -144,6 +144,9 @@ func describeRangeRow(k keys.RangeKey, v []byte) (key, value string, err error) 
 	case keys.KindStop:
 		s, err := change.ParseStop(v)
 		return k.Stream.String(), stopText(s), err
+	case keys.KindCompared:
+		as, err := change.ParseCompared(v)
+		return "", fmt.Sprintf("incarnation %d", as), err
 	case keys.KindImage:
 		m, err := change.ParseImage(v)
 		return string(k.Account), imageText(m), err

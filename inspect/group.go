@@ -97,6 +97,11 @@ func describePart(kind change.PartKind, body []byte) (p Part, err error) {
 		a, m, err := change.ParseImagePart(body)
 		p.Detail = fmt.Sprintf("%s: %s", a, imageText(m))
 		return p, err
+	case change.PartCompared:
+		p.Part = "gates-compared"
+		as, err := change.ParseCompared(body)
+		p.Detail = fmt.Sprintf("incarnation %d", as)
+		return p, err
 	case change.PartStop:
 		p.Part = "stop"
 		s, why, err := change.ParseStopPart(body)

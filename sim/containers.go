@@ -149,7 +149,7 @@ func (h *history) checkSkipped(r *change.Record) {
 		h.s.fail(err)
 		return
 	}
-	if !h.over(p) {
+	if !h.over(p) && !(h.lossy() && h.former(p.Account)) { // A recovery may commit what was decided by a former copy.
 		h.fail(ErrSkipped, "%s #%d of %s", r.Stream(), r.Seq, p.Container)
 		return
 	}

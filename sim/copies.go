@@ -111,6 +111,8 @@ func (s *Sim) countMove(a *account, now *catalog.Account) {
 		s.counts.BootstrapAgain++
 	case after == catalog.OperationBootstrap && was.Epoch != now.Epoch && was.Redundancy.Geo():
 		s.counts.Rebuild++
+	case after == catalog.OperationBootstrap && before == "" && was.Epoch == now.Epoch:
+		s.counts.CopiedAgain++
 	case after == catalog.OperationLeave && before == catalog.OperationBootstrap:
 		s.counts.BootstrapLeft++
 	case before == catalog.OperationBootstrap && after == "":
@@ -122,8 +124,12 @@ func (s *Sim) countMove(a *account, now *catalog.Account) {
 	}
 }
 
-// ended reports whether a stream is of a former epoch of its account, by the gate of the range that it is of.
-func (h *history) ended(st geo.Stream) bool { return h.m.gates[st.Account].Epoch.Compare(st.Epoch) > 0 }
+// ended reports whether a stream is of a former epoch of its account, by the gate of the range that it is of. One that
+// was recovered may have lost the gate that its copy has.
+func (h *history) ended(st geo.Stream) bool {
+	of := func(gates map[geo.Account]change.Gate) bool { return gates[st.Account].Epoch.Compare(st.Epoch) > 0 }
+	return of(h.m.gates) || h.incarnation != h.m.compared && of(h.l.far.history[h.id].m.gates)
+}
 
 // copies reports whether a change leaves all rows as they are: it is one of an image.
 func (h *history) copies(r *change.Record) bool {

@@ -32,6 +32,9 @@ type Counts struct {
 	// then held a record that the source had lost, streams whose receiver lost what the source had
 	// deleted, and stops of streams that both ends committed.
 	Recovered, WriteLost, Forked, ReceiverLost, StreamStopped uint64
+	// Gates that were behind those of the catalog when a range was recovered, at the primary and at the secondary of
+	// their account, and copies that were made again in their epoch.
+	GateLost, CopyGateLost, CopiedAgain uint64
 	// FellOut are streams of accounts that fell out of the outbox's budget.
 	FellOut uint64
 

@@ -58,6 +58,11 @@ var (
 	ErrSkipped = errors.New("sim: the secondary skipped a record of a living table")
 	// ErrSwept: rows of a generation that is not over, or not closed at its primary, were wiped (R8).
 	ErrSwept = errors.New("sim: rows of a living table were wiped")
+	// ErrUncompared: a range that was recovered with loss took a change before its gates were compared with the
+	// catalog (R7).
+	ErrUncompared = errors.New("sim: a change under a gate that may be a former one")
+	// ErrGateLost: a recovery with loss took a gate back, and it stayed so after the comparison with the catalog (R7).
+	ErrGateLost = errors.New("sim: a gate is behind the catalog's for good")
 	// ErrDeleted: a change of a table took effect after its deletion was committed in
 	// the table's range (R8).
 	ErrDeleted = errors.New("sim: a deleted table was changed")

@@ -174,6 +174,8 @@ func (h *history) check(kind change.PartKind, body []byte, index uint64) error {
 			return err
 		}
 		h.checkWipe(lower, upper)
+	case change.PartCompared:
+		h.checkGates()
 	case change.PartStop:
 		st, why, err := change.ParseStopPart(body)
 		if err != nil {
@@ -197,6 +199,7 @@ func (h *history) checkTime(t geo.Timestamp) {
 
 func (h *history) checkChange(r *change.Record, body []byte, index uint64) {
 	h.checkTime(r.CommitTime)
+	h.checkCompared(r)
 	if r.CommitTime <= h.promised {
 		h.fail(ErrClosed, "commit at %d, closed up to %d", r.CommitTime, h.promised)
 	}

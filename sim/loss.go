@@ -61,6 +61,7 @@ func (h *history) lose(kept uint64, as geo.Incarnation) {
 	for _, m := range h.l.members {
 		delete(m.owes, h.id)
 	}
+	h.countLostGates()
 	for _, a := range h.s.accounts {
 		for _, svc := range used {
 			a.synced[svc].lose(h, a)

@@ -86,6 +86,8 @@ type member struct {
 	damaged, logCorrupted bool
 	// desk is what the node does for the directory, nil in a run without changes of redundancy.
 	desk *desk
+	// compares means that it compares the gates of a range.
+	compares bool
 	// owes is the greatest index of each range that was acknowledged while this node
 	// was in sync.
 	owes map[geo.RangeID]uint64
@@ -169,6 +171,7 @@ func (m *member) open() {
 		m.applied[id] = n.Range(id).Machine.AppliedState().Index
 		m.l.history[id].checkMember(m)
 	}
+	m.compares = false
 	m.startProcess()
 	m.openDesk()
 	if m.life > 1 {
@@ -221,6 +224,7 @@ func (m *member) work() bool {
 
 func (m *member) workOnce() bool {
 	s := m.l.s
+	m.compareGates()
 	busy := m.upkeep()
 	if m.dirty || m.killed != nil || s.now >= m.tickAt {
 		busy = true

@@ -20,6 +20,8 @@ type model struct {
 	gates    map[geo.Account]change.Gate
 	// images are how far the images of accounts are, as they are stored.
 	images map[geo.Account]string
+	// compared is the incarnation under which the gates were compared with the catalog.
+	compared geo.Incarnation
 	// last is the greatest commit or closed time, of this location and received.
 	last geo.Timestamp
 }
@@ -74,6 +76,12 @@ func (m *model) part(kind change.PartKind, body []byte) error {
 			return err
 		}
 		m.gate(a, g)
+	case change.PartCompared:
+		as, err := change.ParseCompared(body)
+		if err != nil {
+			return err
+		}
+		m.compared = as
 	case change.PartImage:
 		a, i, err := change.ParseImagePart(body)
 		if err != nil {

@@ -26,7 +26,7 @@ const (
 // planMoves draws whether a run has changes of redundancy.
 func (s *Sim) planMoves(seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, 0x72656d6f7665))
-	if rng.Float64() < movingShare {
+	if rng.Float64() < movingShare || s.losing {
 		s.moves = rng
 	}
 }
@@ -47,10 +47,9 @@ func (s *Sim) redundancyAtStart() catalog.Redundancy {
 	return catalog.RAGRS
 }
 
-// startMoves lets operators change accounts from now on. In a run with a recovery with loss copies are made again alone,
-// once the faults have ended: see mend.
+// startMoves lets operators change accounts from now on.
 func (s *Sim) startMoves() {
-	if s.moves == nil || s.recovers {
+	if s.moves == nil {
 		return
 	}
 	for _, a := range s.accounts {

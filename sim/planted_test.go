@@ -56,6 +56,7 @@ func TestPlantedBugsAreCaught(t *testing.T) {
 		{plantedbugs.FellOutOnce, ErrClosed, ""},
 		{plantedbugs.CopyUnwiped, ErrDrain, ""},
 		{plantedbugs.LiveBeforeApplied, ErrMissing, ""},
+		{plantedbugs.GateStaysLost, ErrGateLost, ""},
 		{plantedbugs.ReceiverOutlivesTerm, ErrReceiver, ""},
 		{plantedbugs.ReceiverFromMemory, ErrReceiver, ""},
 	} {
@@ -67,7 +68,7 @@ func TestPlantedBugsAreCaught(t *testing.T) {
 				if c.bug == plantedbugs.FellOutOnce {
 					seed = seed*budgetEvery - 5 // Nothing falls out in others.
 				}
-				return Run(Options{Seed: seed})
+				return Run(Options{Seed: seed, Recovers: c.bug == plantedbugs.GateStaysLost})
 			}
 			if c.stall != "" {
 				run = func(seed uint64) Result { return RunStall(Options{Seed: seed}, c.stall) }

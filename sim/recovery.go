@@ -38,6 +38,10 @@ const (
 	// that was cut off before.
 	recoveryShare = 0.3
 	laggingShare  = 0.85
+	// laggingMax is how long the survivor is cut off at most, beside the in-sync timeout, losingMax the same in a run of
+	// Options.Recovers.
+	laggingMax = 700 * time.Millisecond
+	losingMax  = 2500 * time.Millisecond
 	// operatorPause lies between two attempts of the operator, operatorMax after the first of them the
 	// operator gives up.
 	operatorPause = 50 * time.Millisecond
@@ -50,10 +54,9 @@ var recovered = [...]geo.RangeID{geo.FirstRange(geo.Table), geo.FirstRange(geo.B
 
 // planRecovery draws whether a range is recovered in this run, and when.
 func (s *Sim) planRecovery() {
-	if !s.chance(recoveryShare) || s.budget > 0 {
+	if !s.losing && !s.chance(recoveryShare) || s.budget > 0 {
 		return
 	}
-	s.recovers = true
 	l := s.locations[s.rng.IntN(len(s.locations))]
 	id := recovered[s.rng.IntN(len(recovered))]
 	last := s.now + faultPhase*7/10
@@ -85,8 +88,12 @@ func (s *Sim) beginRecovery(l *location, id geo.RangeID) {
 	r := &recovery{l: l, id: id, survivor: on[s.rng.IntN(len(on))], old: map[*member]bool{}}
 	l.recovery = r
 	lag := time.Duration(0)
-	if s.chance(laggingShare) {
-		lag = s.between(s.inSyncTimeout, s.inSyncTimeout+700*time.Millisecond)
+	if s.losing || s.chance(laggingShare) {
+		most := laggingMax
+		if s.losing {
+			most = losingMax
+		}
+		lag = s.between(s.inSyncTimeout, s.inSyncTimeout+most)
 		l.net.isolated[r.survivor.id] = true
 	}
 	s.event("%s r%d will be recovered from node %d", l.name, id, r.survivor.id)

@@ -75,6 +75,8 @@ type Options struct {
 	Seed uint64
 	// Tee takes every line of the event log as it is written. May be nil.
 	Tee func(line string)
+	// Recovers has a range recovered with loss, after a long time without what it loses, while redundancies change.
+	Recovers bool
 }
 
 // Result is the outcome of a run.
@@ -143,8 +145,8 @@ type Sim struct {
 	corruptionCheckedAt time.Duration
 	// sweeps means that the locations have sweepers: see sweep.go.
 	sweeps bool
-	// recovers means that a range is recovered with loss.
-	recovers bool
+	// losing means that a range is recovered for certain, with a loss of much: see Options.Recovers.
+	losing bool
 	// moves draws the changes of redundancy and what becomes of their calls, nil in a run without: see moves.go.
 	moves *rand.Rand
 	// faulty means that faults may occur; before and after, the network is honest.
@@ -171,7 +173,10 @@ type Sim struct {
 // Run plays one seed to its end.
 func Run(o Options) Result {
 	s := newSim(o)
-	s.skewMax, s.budget = skewMax, outboxBudget(o.Seed)
+	s.skewMax, s.budget, s.losing = skewMax, outboxBudget(o.Seed), o.Recovers
+	if o.Recovers {
+		s.budget = 0
+	}
 	return s.result(o.Seed)
 }
 

@@ -54,6 +54,30 @@ func TestRuns(t *testing.T) {
 	}
 }
 
+// The same in runs in which a range is recovered with loss, of more than others lose, while redundancies change: gates
+// are lost, and copies that were deleted come back. A tenth of -runs; with -seed the seed alone.
+func TestRecoveries(t *testing.T) {
+	run := func(n uint64) Result {
+		o := Options{Seed: n, Recovers: true}
+		if *seed != 0 && *trace {
+			o.Tee = func(line string) { fmt.Println(line) }
+		}
+		return Run(o)
+	}
+	if *seed != 0 {
+		report(t, run(*seed))
+		return
+	}
+	n := *runs / 10
+	if testing.Short() {
+		n = 1
+	}
+	playEach(n, run, func(res Result) bool {
+		report(t, res)
+		return true
+	})
+}
+
 // report prints a run on one line, and how it broke.
 func report(t *testing.T, res Result) {
 	fmt.Println(res)

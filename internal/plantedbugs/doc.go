@@ -85,6 +85,8 @@ const (
 	CopyUnwiped
 	// LiveBeforeApplied ends a bootstrap once its image is numbered, whatever of it the other location has (R17).
 	LiveBeforeApplied
+	// GateStaysLost leaves a range that was recovered with loss under a former gate of an account that is primary here (R7).
+	GateStaysLost
 )
 
 // String is the bug's name in reports.
@@ -156,6 +158,8 @@ func (b Bug) String() string {
 		return "copy-unwiped"
 	case LiveBeforeApplied:
 		return "live-before-applied"
+	case GateStaysLost:
+		return "gate-stays-lost"
 	}
 	return "none"
 }

@@ -2,6 +2,7 @@ package location
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"antipode/directory"
@@ -31,6 +32,29 @@ func (l *Location) resumeOperations(ctx context.Context, s *stamp.Stamp) {
 		} else if why := err.Error(); why != said {
 			said = why
 			l.o.Logger.Info("operations of accounts wait", "location", l.o.Name, "error", err)
+		}
+	}
+}
+
+// compareEvery is how often a process looks for ranges that it leads and whose gates are not compared.
+const compareEvery = 200 * time.Millisecond
+
+// compareGates compares the gates of ranges that were recovered with loss and that this process leads, until ctx
+// ends: see directory.Directory.Compare.
+func (l *Location) compareGates(ctx context.Context, s *stamp.Stamp) {
+	said := ""
+	for clock.Wait(ctx, compareEvery) == nil {
+		var err error
+		for _, r := range l.o.Route.Ranges() {
+			if led := s.Leader(r.ID); led != nil {
+				err = errors.Join(err, l.Directory.Compare(ctx, led))
+			}
+		}
+		if err == nil || ctx.Err() != nil {
+			said = ""
+		} else if why := err.Error(); why != said {
+			said = why
+			l.o.Logger.Warn("a range that was recovered takes no writes yet", "location", l.o.Name, "error", err)
 		}
 	}
 }

@@ -62,6 +62,9 @@ type Operation struct {
 	// Partial is set before Copying where the other location has a part of a copy: that of a bootstrap that this one
 	// replaces.
 	Partial bool `json:"partial,omitempty"`
+	// Again counts how often the operation began again within its epoch, since a range was recovered with loss: what it
+	// had done there may be lost. It makes the operation another one for whatever was under way.
+	Again uint64 `json:"again,omitempty"`
 }
 
 // OperationKind is what an operation does. It is in catalog rows: never rename a value.

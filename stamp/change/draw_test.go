@@ -147,7 +147,7 @@ func drawParts(t *rapid.T, b *Builder) (parts []part, chunks []extent.Ref) {
 	for range rapid.IntRange(0, 5).Draw(t, "parts") {
 		kind := rapid.SampledFrom([]PartKind{
 			PartChange, PartReceived, PartReceivedCursor, PartClosed, PartReceivedClosed, PartGate, PartGeneration, PartTrim,
-			PartStop, PartWipe, PartImage, PartReceivedBase,
+			PartStop, PartWipe, PartImage, PartReceivedBase, PartCompared,
 		}).Draw(t, "kind")
 		var body []byte
 		switch kind {
@@ -206,6 +206,10 @@ func drawParts(t *rapid.T, b *Builder) (parts []part, chunks []extent.Ref) {
 			a, m := drawName(t, 1, "account"), drawImage(t)
 			b.Image(geo.Account(a), m)
 			body = AppendImage(appendShort(nil, a), m)
+		case PartCompared:
+			as := geo.Incarnation(drawNumber(t, "incarnation"))
+			b.Compared(as)
+			body = AppendCompared(nil, as)
 		}
 		parts = append(parts, part{kind, body})
 	}

@@ -148,6 +148,10 @@ func parsePart(t *testing.T, kind PartKind, body []byte) {
 		lower, upper, e := ParseWipe(body)
 		b.Wipe(lower, upper)
 		err = e
+	case PartCompared:
+		as, e := ParseCompared(body)
+		b.Compared(as)
+		err = e
 	default:
 		return
 	}

@@ -73,7 +73,8 @@ var (
 		Epoch: goldenEpoch, Next: goldenPartition.Append(nil),
 		Copied: ImageSize{Rows: 2, Bytes: 300, Payload: 4 << 20}, Total: ImageSize{Rows: 5, Bytes: 900, Payload: 8 << 20},
 	}
-	goldenStop = Stop{
+	goldenCompared = geo.Incarnation(0x0000_0400_0000_0003)
+	goldenStop     = Stop{
 		Reason: StopForked, Here: geo.Head{Seq: 3, Hash: 0x33}, There: geo.Head{Seq: 2, Hash: 0x1122334455667788},
 		At: 17_000_000_000_000_004,
 	}
@@ -111,6 +112,7 @@ func goldenGroup(t testing.TB) []byte {
 	b.Trim(goldenStream, goldenOutboxHead)
 	b.Stop(goldenStream, goldenStop)
 	b.Image("acct", goldenImage)
+	b.Compared(goldenCompared)
 	b.Base(received)
 	return b.Finish(GroupID{7, 12}, GroupID{7, 11}, 257)
 }
@@ -332,12 +334,16 @@ func requireGoldenGroup(t *testing.T, b []byte) {
 			require.NoError(t, err)
 			require.EqualValues(t, "acct", a)
 			require.Equal(t, goldenImage, m)
+		case PartCompared:
+			as, err := ParseCompared(body)
+			require.NoError(t, err)
+			require.EqualValues(t, goldenCompared, as)
 		}
 		return nil
 	}))
 	require.Equal(t, []PartKind{
 		PartChange, PartChange, PartReceived, PartReceivedCursor, PartClosed,
-		PartReceivedClosed, PartGate, PartGeneration, PartTrim, PartStop, PartImage, PartReceivedBase,
+		PartReceivedClosed, PartGate, PartGeneration, PartTrim, PartStop, PartImage, PartCompared, PartReceivedBase,
 	}, kinds)
 	require.True(t, NamesChunks(b))
 	refs, err := GroupChunks(b)

@@ -29,6 +29,7 @@ const (
 	PartWipe           PartKind = 14 // rows of clients' keys in a span deleted
 	PartImage          PartKind = 15 // how far the image of an account's rows is (R17)
 	PartReceivedBase   PartKind = 16 // a record of the other location that the cursor is set to, as a fork is settled (R16)
+	PartCompared       PartKind = 17 // gates compared with the catalog, under an incarnation (R7)
 )
 
 // Kinds that are reserved, so that formats need not change when they are built. No leader writes
@@ -141,6 +142,26 @@ func (b *Builder) Closed(t geo.Timestamp) {
 	start := b.begin(PartClosed)
 	b.buf = binary.LittleEndian.AppendUint64(b.buf, uint64(t))
 	b.end(start)
+}
+
+// Compared appends that the gates of the range were compared with the catalog, under an incarnation.
+func (b *Builder) Compared(as geo.Incarnation) {
+	start := b.begin(PartCompared)
+	b.buf = AppendCompared(b.buf, as)
+	b.end(start)
+}
+
+// AppendCompared appends the body of a PartCompared, which is the stored value too.
+func AppendCompared(dst []byte, as geo.Incarnation) []byte {
+	return binary.LittleEndian.AppendUint64(dst, uint64(as))
+}
+
+// ParseCompared decodes what AppendCompared appends.
+func ParseCompared(b []byte) (geo.Incarnation, error) {
+	if len(b) != 8 {
+		return 0, ErrMalformed
+	}
+	return geo.Incarnation(binary.LittleEndian.Uint64(b)), nil
 }
 
 // ReceivedClosed appends a closed record of the other location.

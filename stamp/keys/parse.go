@@ -23,6 +23,7 @@ const (
 	KindMembers    Kind = "members"
 	KindStop       Kind = "stop"
 	KindImage      Kind = "image"
+	KindCompared   Kind = "compared"
 )
 
 // RangeKey is a decoded key of a range: Range and Kind, and of the rest what the kind has.
@@ -57,6 +58,8 @@ func ParseRangeKey(key []byte) (k RangeKey, err error) {
 		k.Kind = KindClosed
 	case kindMembers:
 		k.Kind = KindMembers
+	case kindCompared:
+		k.Kind = KindCompared
 	case kindGate:
 		k.Kind = KindGate
 		rest, err = k.cutAccount(rest)

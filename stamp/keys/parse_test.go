@@ -230,6 +230,7 @@ func TestRangeKeyRoundTrip(t *testing.T) {
 			{Applied(r), RangeKey{Range: r, Kind: KindApplied}},
 			{Closed(r), RangeKey{Range: r, Kind: KindClosed}},
 			{Members(r), RangeKey{Range: r, Kind: KindMembers}},
+			{Compared(r), RangeKey{Range: r, Kind: KindCompared}},
 			{Gate(r, s.Account), RangeKey{Range: r, Kind: KindGate, Account: s.Account}},
 			{Stop(r, s), RangeKey{Range: r, Kind: KindStop, Stream: s}},
 			{Image(r, s.Account), RangeKey{Range: r, Kind: KindImage, Account: s.Account}},

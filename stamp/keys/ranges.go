@@ -20,6 +20,7 @@ const (
 	kindMembers    byte = 0x0a // replicas of the range, once that changed
 	kindStop       byte = 0x0b // stream: why it may not go on
 	kindImage      byte = 0x0c // account: how far the image of its rows is
+	kindCompared   byte = 0x0d // incarnation under which the gates were compared
 )
 
 func rangeKey(r geo.RangeID, kind byte) []byte {
@@ -82,6 +83,10 @@ func Gate(r geo.RangeID, a geo.Account) []byte {
 func Image(r geo.RangeID, a geo.Account) []byte {
 	return AppendString(rangeKey(r, kindImage), string(a))
 }
+
+// Compared is where a range that was recovered with loss keeps under which incarnation its gates were compared with
+// the catalog (R7).
+func Compared(r geo.RangeID) []byte { return rangeKey(r, kindCompared) }
 
 // Head is where a source range keeps the last record of a stream.
 func Head(r geo.RangeID, s geo.Stream) []byte { return appendStream(rangeKey(r, kindHead), s) }

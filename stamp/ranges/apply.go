@@ -66,6 +66,8 @@ func (m *Machine) applyPart(batch *state.Batch, kind change.PartKind, body []byt
 		return m.applyStop(batch, body)
 	case change.PartImage:
 		return m.applyImage(batch, body)
+	case change.PartCompared:
+		return m.applyCompared(batch, body)
 	case change.PartGeneration:
 		return batch.Set(body, change.AppendHead(nil, geo.Head{}))
 	case change.PartTrim:

@@ -30,4 +30,4 @@ func (c OfCopy) Read(ctx context.Context, r geo.RangeID, f func(State) error) er
 
 // Left reports whether the range has left an account's epoch for a later one. What was read before the call, and
 // did not see the group with the gate of that, is of the epoch.
-func (s State) Left(a geo.Account, e geo.Epoch) bool { return s.r.Machine.Gate(a).Epoch.Compare(e) > 0 }
+func (s State) Left(a geo.Account, e geo.Epoch) bool { return s.Gate(a).Epoch.Compare(e) > 0 }

@@ -15,7 +15,7 @@ func (r *Range) closeByTime(now time.Duration) {
 		return
 	}
 	r.lastClosed = now
-	if r.Machine.Numbered() {
+	if r.Machine.Numbered() && !r.Machine.Uncompared() {
 		w := &waiter{cmd: closeNow{}, done: func(error) {}, at: r.o.Clock.Now()}
 		r.mu.Lock()
 		r.queue = append(r.queue, w)

@@ -36,7 +36,9 @@ type Machine struct {
 	mu      sync.RWMutex
 	applied change.AppliedState
 	members replica.Members
-	gates   gateTable
+	// compared is the incarnation under which the gates were compared last: see compared.go.
+	compared geo.Incarnation
+	gates    gateTable
 	// stops are the streams that may not go on, of this range or received by it.
 	stops map[geo.Stream]change.Stop
 	// outbox holds the streams that this range is the source of.
@@ -92,7 +94,7 @@ func (m *Machine) load() (err error) {
 	if m.received, err = cursor.Open(m.id, m.state); err != nil {
 		return err
 	}
-	if err := m.loadStops(); err != nil {
+	if err := errors.Join(m.loadStops(), m.loadCompared()); err != nil {
 		return err
 	}
 	return keys.Each(m.state, keys.Gates(m.id), m.loadGate)

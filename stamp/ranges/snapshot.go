@@ -54,7 +54,7 @@ func (m *Machine) Replace(replace func() error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.applied, m.members, m.gates, m.outbox = fresh.applied, fresh.members, fresh.gates, fresh.outbox
-	m.received, m.stops = fresh.received, fresh.stops
+	m.received, m.stops, m.compared = fresh.received, fresh.stops, fresh.compared
 	m.version.Store(m.applied.Index)
 	return nil
 }

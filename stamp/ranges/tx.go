@@ -136,6 +136,9 @@ func (tx *Tx) stage(rec change.Record) error {
 		}
 	}
 	gate := tx.Gate(rec.Account)
+	if gate.Role == change.RolePrimary && tx.Uncompared() {
+		return kv.ErrBusy
+	}
 	rec.Epoch = gate.Epoch
 	rec.Range, rec.Incarnation = tx.r.o.Range, tx.r.Machine.Incarnation()
 	rec.Seq, rec.Prev = 0, 0

@@ -91,6 +91,16 @@ func (c Change) Evaluate(tx *ranges.Tx) error {
 	return tx.Change(c.Partition, c.Record)
 }
 
+// Compared commits that the gates of a range were compared under an incarnation. Of a range that was never recovered
+// any but the zero value makes one that is not compared.
+type Compared struct{ As geo.Incarnation }
+
+// Evaluate implements ranges.Command.
+func (c Compared) Evaluate(tx *ranges.Tx) error {
+	tx.Compared(c.As)
+	return nil
+}
+
 // Closed commits a closed time.
 type Closed struct{}
 

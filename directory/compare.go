@@ -1,0 +1,226 @@
+package directory
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"antipode/geo"
+	"antipode/internal/plantedbugs"
+	"antipode/services/catalog"
+	"antipode/stamp/change"
+	"antipode/stamp/kv"
+	"antipode/stamp/ranges"
+)
+
+// A range that was recovered with loss may be as it was before steps of operations that the catalog holds for done
+// (R4). Whatever is under way of them is repeated, and what has ended is done again, by the process that leads the
+// range:
+//
+//	uncompared ──the accounts and gates of the catalog──> for each account:
+//	  here is its primary    an operation that is under way begins again in its epoch, at its first step;
+//	                         if the gate under which changes have numbers is lost, the copy is made again in its epoch;
+//	                         then the gate, and the end of what the outbox has of former epochs
+//	  here is its secondary  if the gate is lost, it is set again in the group that wipes what came back
+//	──> compared
+//
+//   - Nothing can come between. An uncompared range takes no change of an account that is primary here and no gate of
+//     an operation, see ranges.Machine.Uncompared, and the catalog is read after the recovery. A step that was
+//     committed in the range before the recovery belongs to an operation that is seen here, or has ended; one that
+//     comes later finds the range compared. A wipe may come before: it is of a later epoch, or the same.
+//   - A pass over the steps of an operation may have seen a step done that is lost since. Its end names the operation
+//     as it was (finish, startCopy), which Operation.Again makes another one.
+//   - A copy that is made again in its epoch begins with what the secondary has of the epoch: nothing, in the lanes of
+//     which it has no record. Where it has one, it is ahead of the source, and finds the fork (R16): the operator
+//     decides, as ever. So nothing is deleted there that the source has lost. A rebuild, which would, is for an
+//     operator to ask for.
+//   - Its begin is a record of the catalog's stream, and the range commits above it (Operation.After). So no Last Sync
+//     Time passes a change that the range makes from then on before the secondary knows that its copy is not whole (R13).
+//
+// Each step may be repeated, and is, after a crash or by another leader, until the range is compared.
+
+// Compare compares the gates of a range that this process leads with the catalog, if the range was recovered with loss
+// and that has not been done since.
+func (d *Directory) Compare(ctx context.Context, r *ranges.Range) error {
+	if !r.Machine.Uncompared() {
+		return nil
+	}
+	c := comparison{d: d, r: r, as: r.Machine.Incarnation()}
+	// The list first: a gate that is newer than its record is left to the operation that has set it.
+	accounts, err := d.list(ctx, func(*catalog.Account) bool { return true })
+	if err != nil {
+		return err
+	}
+	if c.gates, err = d.gates(ctx, accounts); err != nil {
+		return err
+	}
+	for _, a := range accounts {
+		compare := c.copied
+		if a.Primary == d.stamp.Location() {
+			compare = c.primary
+		}
+		if err := compare(ctx, a); err != nil {
+			return fmt.Errorf("account %s: its gate in range %d, which was recovered with loss: %w", a.Name, r.ID(), err)
+		}
+	}
+	return d.stamp.Submit(ctx, r.ID(), compared{c.as})
+}
+
+// comparison is one Compare.
+type comparison struct {
+	d *Directory
+	r *ranges.Range
+	// as is the incarnation of the range, gates are those of the catalog.
+	as    geo.Incarnation
+	gates map[geo.Account]change.Gate
+}
+
+// primary compares an account whose primary is here.
+func (c comparison) primary(ctx context.Context, a *catalog.Account) error {
+	want, have := primaryGate(a), c.r.Machine.Gate(a.Name)
+	cmp := have.Epoch.Compare(want.Epoch)
+	lost := cmp < 0 || cmp == 0 && want.Numbered && !have.Numbered
+	if plantedbugs.Planted(plantedbugs.GateStaysLost) && lost {
+		return nil
+	}
+	after := geo.Timestamp(0)
+	if a.Active && (a.Operation != nil || lost && want.Numbered) {
+		cmd := &again{account: a.Name, Epoch: a.GeoEpoch(), Lost: lost && want.Numbered, Rate: c.d.rate}
+		if err := c.d.submit(ctx, cmd); err != nil {
+			return err
+		}
+		after = cmd.after
+	}
+	if err := c.d.stamp.Submit(ctx, c.r.ID(), restore{c.as, setGate{account: a.Name, gate: want, after: after}}); err != nil {
+		return err
+	}
+	if a.Operation != nil && a.Operation.Kind != catalog.OperationAnnounce && !a.Copying() {
+		return nil // The other location may not know of the epoch. The operation ends the streams.
+	}
+	return c.d.endStreams(ctx, geo.Service(c.r.ID()), &endStreams{account: a.Name, known: true})
+}
+
+// copied compares an account whose primary is the other location. The gate of a copy that is still to be made is closed
+// in the catalog: it is set by the call that has it made.
+func (c comparison) copied(ctx context.Context, a *catalog.Account) error {
+	want, have := c.gates[a.Name], c.r.Machine.Gate(a.Name)
+	open := want.Role == change.RoleSecondary && want.Open
+	ended := a.Active && !a.Redundancy.Geo() && want.Epoch == a.GeoEpoch()
+	cmp := have.Epoch.Compare(want.Epoch)
+	if !open && !ended || cmp > 0 || cmp == 0 && (have.Open || !want.Open) {
+		return nil
+	}
+	return c.d.stamp.Submit(ctx, c.r.ID(), &wipe{account: a.Name, gate: want})
+}
+
+// restore sets a gate again that the recovery of a range has lost.
+type restore struct {
+	as   geo.Incarnation
+	gate setGate
+}
+
+// Evaluate implements ranges.Command.
+func (c restore) Evaluate(tx *ranges.Tx) error {
+	if tx.Incarnation() != c.as {
+		return kv.ErrBusy
+	}
+	c.gate.set(tx)
+	return nil
+}
+
+// Reclaims implements ranges.Reclaimer: see alter.
+func (restore) Reclaims() {}
+
+// compared commits that the gates of a range are compared, under the incarnation in which that was done.
+type compared struct{ as geo.Incarnation }
+
+// Evaluate implements ranges.Command.
+func (c compared) Evaluate(tx *ranges.Tx) error {
+	if tx.Incarnation() != c.as {
+		return kv.ErrBusy
+	}
+	if tx.Uncompared() {
+		tx.Compared(c.as)
+	}
+	return nil
+}
+
+// Reclaims implements ranges.Reclaimer: without it the range takes no change.
+func (compared) Reclaims() {}
+
+// again begins the operation of an account again in its epoch, or the copy of one that has none and whose gate is lost.
+type again struct {
+	account geo.Account
+	Epoch   geo.Epoch
+	// Lost: a range has lost the gate under which the account's changes have numbers.
+	Lost bool
+	// Rate is that of a bootstrap that begins.
+	Rate uint64
+	// after is Operation.After then, zero if the account has gone on or has no operation.
+	after geo.Timestamp
+}
+
+// Evaluate implements ranges.Command.
+func (c *again) Evaluate(tx *ranges.Tx) error {
+	c.after = 0
+	have, err := look(tx, c.account)
+	if err != nil {
+		return err
+	}
+	a := have.account
+	if a == nil || !a.Active || a.GeoEpoch() != c.Epoch || a.Primary != tx.Location() || a.Operation == nil && !(c.Lost && a.Redundancy.Geo()) {
+		return nil
+	}
+	at, op := tx.Timestamp(0), catalog.Operation{Kind: catalog.OperationBootstrap, Copying: true, Rate: c.Rate}
+	if a.Operation != nil {
+		op = *a.Operation
+	}
+	if c.Lost {
+		op.After = at
+	}
+	op.Again++
+	a.Operation, c.after = &op, op.After
+	return stageAccount(tx, at, a)
+}
+
+// Reclaims implements ranges.Reclaimer: see alter.
+func (c *again) Reclaims() {}
+
+// kindAgain is the kind of again. It is on the wire: never rename it.
+const kindAgain = "directory.again"
+
+// Kind implements ranges.Portable.
+func (c *again) Kind() string { return kindAgain }
+
+// againBody is an encoded again.
+type againBody struct {
+	Account geo.Account
+	again
+}
+
+// Encode implements ranges.Portable.
+func (c *again) Encode() []byte {
+	b, _ := json.Marshal(againBody{c.account, *c}) // It has no value that JSON lacks.
+	return b
+}
+
+func parseAgain(b []byte) (*again, error) {
+	var body againBody
+	if err := json.Unmarshal(b, &body); err != nil {
+		return nil, errors.Join(errCommand, err)
+	}
+	if body.account = body.Account; !body.account.Valid() {
+		return nil, fmt.Errorf("%w: account %q", errCommand, body.account)
+	}
+	return &body.again, nil
+}
+
+// EncodeResult implements ranges.Portable.
+func (c *again) EncodeResult() []byte {
+	b, _ := json.Marshal(c.after)
+	return b
+}
+
+// DecodeResult implements ranges.Portable.
+func (c *again) DecodeResult(b []byte) error { return json.Unmarshal(b, &c.after) }

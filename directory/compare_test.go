@@ -1,0 +1,194 @@
+package directory_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"antipode/directory"
+	"antipode/geo"
+	"antipode/services/catalog"
+	"antipode/stamp/change"
+	"antipode/stamp/kv"
+	"antipode/stamp/ranges"
+	"antipode/stamp/stamptest"
+)
+
+var table = geo.FirstRange(geo.Table)
+
+// setBack makes the table range of a location one that was recovered with loss: an account has the gate that it had
+// before, and the gates are not compared.
+func (b *both) setBack(t *testing.T, l geo.Location, name geo.Account, former change.Gate) {
+	t.Helper()
+	stamptest.Submit(t, b.stamps[l], table, stamptest.Gate{Account: name, Gate: former})
+	stamptest.Submit(t, b.stamps[l], table, stamptest.Compared{As: 5})
+}
+
+// compare compares the table range of a location, twice, and requires that it takes changes again.
+func (b *both) compare(t *testing.T, d *directory.Directory, l geo.Location) {
+	t.Helper()
+	for range 2 {
+		require.NoError(t, d.Compare(t.Context(), b.stamps[l].Leader(table)))
+		require.False(t, b.stamps[l].Leader(table).Machine.Uncompared())
+	}
+}
+
+// shipped creates an RA-GRS account of the north, which both locations know.
+func (b *both) shipped(t *testing.T, name geo.Account) *catalog.Account {
+	t.Helper()
+	a, err := b.north.Create(t.Context(), name, nil, nil)
+	require.NoError(t, err)
+	b.arriveAt(t, "south", a)
+	return a
+}
+
+// R7, R10: where a recovery has lost the gate under which an account is shipped, the range gets it again, and the copy is
+// made again in the same epoch: what the range has may be none of the copy. The range commits above the record that says
+// so (R13). Before, it takes no gate of an operation. Where no gate is lost nothing begins.
+func TestR10LostGateIsSetAgain(t *testing.T) {
+	b := newBoth(t)
+	b.north.SetImages(&images{next: func(geo.Service, int) ranges.ImageStep { return ranges.ImageStep{Held: true} }})
+	b.north.NeverWait()
+	lost, kept := b.shipped(t, "lost"), b.shipped(t, "kept")
+	shipped := change.Gate{Epoch: lost.GeoEpoch(), Role: change.RolePrimary, Open: true, Numbered: true}
+	for name, former := range map[string]change.Gate{
+		"of a former epoch": {Role: change.RolePrimary, Open: true, Numbered: true}, "without numbers": {Epoch: lost.GeoEpoch(), Role: change.RolePrimary, Open: true},
+	} {
+		b.setBack(t, "north", "lost", former)
+		before, err := b.north.Account(t.Context(), "lost")
+		require.NoError(t, err)
+		require.Error(t, b.stamps["north"].Submit(t.Context(), table, insert{"lost"}), name)
+		if before.Operation != nil {
+			_, err = b.north.Resume(t.Context())
+			require.ErrorIs(t, err, kv.ErrBusy)
+			require.Equal(t, former, b.stamps["north"].Leader(table).Machine.Gate("lost"), name)
+		}
+		b.compare(t, b.north, "north")
+		b.requireGates(t, "north", "lost", shipped)
+		stamptest.Submit(t, b.stamps["north"], table, insert{"lost"})
+
+		a, err := b.north.Account(t.Context(), "lost")
+		require.NoError(t, err)
+		require.True(t, a.Copying(), name)
+		require.Equal(t, lost.GeoEpoch(), a.GeoEpoch(), name)
+		if before.Operation != nil {
+			require.Greater(t, a.Operation.Again, before.Operation.Again, "another one for what was under way")
+		}
+		var at geo.Timestamp
+		stamptest.Submit(t, b.stamps["north"], table, does(func(tx *ranges.Tx) error {
+			at = tx.Timestamp(0)
+			return nil
+		}))
+		require.Greater(t, at, a.Operation.After, name)
+	}
+	a, err := b.north.Account(t.Context(), "kept")
+	require.NoError(t, err)
+	require.Nil(t, a.Operation)
+	b.requireGates(t, "north", "kept", change.Gate{Epoch: kept.GeoEpoch(), Role: change.RolePrimary, Open: true, Numbered: true})
+}
+
+// R10: of an account that has become LRS the range drops what came back of its former streams: nobody acknowledges it.
+func TestR10LostGateOfALRSAccount(t *testing.T) {
+	b := newBoth(t)
+	first := b.shipped(t, "acct1")
+	left, behind, err := b.north.Update(t.Context(), "acct1", catalog.LRS, nil)
+	require.NoError(t, err)
+	require.NoError(t, behind)
+	former := change.Gate{Epoch: first.GeoEpoch(), Role: change.RolePrimary, Open: true, Numbered: true}
+	stamptest.Submit(t, b.stamps["north"], table, stamptest.Gate{Account: "acct1", Gate: former})
+	stamptest.Submit(t, b.stamps["north"], table, insert{"acct1"})
+	b.setBack(t, "north", "acct1", former)
+	require.NotZero(t, b.outboxOf(t, "north", "acct1"))
+	b.compare(t, b.north, "north")
+	require.Zero(t, b.outboxOf(t, "north", "acct1"))
+	b.requireGates(t, "north", "acct1", change.Gate{Epoch: left.GeoEpoch(), Role: change.RolePrimary, Open: true})
+	a, err := b.north.Account(t.Context(), "acct1")
+	require.NoError(t, err)
+	require.Nil(t, a.Operation)
+}
+
+// R19: what a recovery brings back of a copy that was deleted, or that began again, is deleted again, and the gate is
+// that of the copy's epoch. A copy whose gate is not lost stays.
+func TestR19RevivedCopyIsDeleted(t *testing.T) {
+	b := newBoth(t)
+	b.north.NeverWait()
+	b.north.SetImages(&images{next: func(geo.Service, int) ranges.ImageStep { return ranges.ImageStep{Held: true} }})
+	former := b.shipped(t, "acct1").GeoEpoch()
+	left, _, err := b.north.Update(t.Context(), "acct1", catalog.LRS, nil)
+	require.NoError(t, err)
+	again := func(want change.Gate) {
+		b.copyAt(t, "south", "acct1")
+		b.setBack(t, "south", "acct1", change.Gate{Epoch: former, Role: change.RoleSecondary, Open: true})
+		b.compare(t, b.south, "south")
+		require.Equal(t, want, b.stamps["south"].Leader(table).Machine.Gate("acct1"))
+		require.Len(t, b.rowsOf(t, "south", "acct1"), copied-1, "those of the other ranges stay")
+		for _, s := range every {
+			stamptest.Submit(t, b.stamps["south"], geo.FirstRange(s), stamptest.Gate{Account: "acct1", Gate: want})
+		}
+	}
+	again(change.Gate{Epoch: left.GeoEpoch()})
+
+	begun, _, err := b.north.Update(t.Context(), "acct1", catalog.RAGRS, nil)
+	require.NoError(t, err)
+	require.True(t, begun.Copying())
+	again(change.Gate{Epoch: begun.GeoEpoch(), Role: change.RoleSecondary, Open: true})
+
+	stamptest.Submit(t, b.stamps["south"], table, stamptest.Compared{As: 5})
+	b.compare(t, b.south, "south")
+	require.Len(t, b.rowsOf(t, "south", "acct1"), copied-1, "its gate was not lost")
+}
+
+// R17: a pass over the images of a bootstrap does not end it, if a range that it has seen done was recovered
+// with loss meanwhile: the image there is made again.
+func TestR17RecoveryVoidsAPass(t *testing.T) {
+	b := newBoth(t)
+	b.north.NeverWait()
+	_, err := b.north.CreateAs(t.Context(), directory.Wanted{Name: "acct", Redundancy: catalog.LRS})
+	require.NoError(t, err)
+	whole := ranges.ImageStep{Image: change.Image{Done: make([]geo.Seq, geo.LaneCount)}, Applied: true}
+	recovered := false
+	b.north.SetImages(&images{next: func(s geo.Service, _ int) ranges.ImageStep {
+		if s == geo.Queue && !recovered { // The last one; the table's is done.
+			recovered = true
+			b.setBack(t, "north", "acct", change.Gate{})
+			b.compare(t, b.north, "north")
+		}
+		return whole
+	}})
+	_, behind := update(t, b.north, "acct", catalog.GRS)
+	require.True(t, recovered)
+	require.Error(t, behind)
+	a, err := b.north.Account(t.Context(), "acct")
+	require.NoError(t, err)
+	require.True(t, a.Copying(), "the pass did not end it")
+
+	again, err := b.north.Resume(t.Context())
+	require.NoError(t, err)
+	require.Zero(t, again)
+	a, err = b.north.Account(t.Context(), "acct")
+	require.NoError(t, err)
+	require.Nil(t, a.Operation)
+	require.Equal(t, change.Gate{Epoch: a.GeoEpoch(), Role: change.RolePrimary, Open: true, Numbered: true},
+		b.stamps["north"].Leader(table).Machine.Gate("acct"))
+}
+
+// The command that begins an operation again travels between nodes with its result.
+func TestAgainTravels(t *testing.T) {
+	b := newBoth(t)
+	a := b.shipped(t, "acct")
+	decode := directory.Commands()["directory.again"]
+	cmd, err := decode([]byte(`{"Account":"acct","Epoch":{"Number":1,"Location":"north"},"Lost":true,"Rate":7}`))
+	require.NoError(t, err)
+	require.NoError(t, b.stamps["north"].Submit(t.Context(), geo.FirstRange(geo.Catalog), cmd))
+	a, err = b.north.Account(t.Context(), a.Name)
+	require.NoError(t, err)
+	require.EqualValues(t, 7, a.Operation.Rate)
+	other, err := decode(cmd.Encode())
+	require.NoError(t, err)
+	require.NoError(t, other.DecodeResult(cmd.EncodeResult()))
+	require.Equal(t, cmd, other)
+	for _, bad := range []string{"", "{", `{"Account":"!"}`} {
+		_, err := decode([]byte(bad))
+		require.Error(t, err, "%q", bad)
+	}
+}
