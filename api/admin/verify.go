@@ -24,6 +24,9 @@ func (p *port) startVerify(c echo.Context) error {
 	if s, err := geo.ParseService(q.Service); q.Service != "" && (err != nil || s == geo.Catalog) {
 		return invalid("verify", what, fmt.Sprintf("the service is blob, queue or table, not %q", q.Service))
 	}
+	if q.BytesPerSecond > 0 && q.BytesPerSecond < wire.VerifyRateMin || q.RepairBytesPerSecond > 0 && q.RepairBytesPerSecond < wire.VerifyRateMin {
+		return invalid("verify", what, fmt.Sprintf("a rate is at least %d bytes per second: nothing ends a comparison before its end", wire.VerifyRateMin))
+	}
 	out, err := p.c.StartVerify(c.Request().Context(), name, q)
 	if err != nil {
 		return failed("verify", what, err)

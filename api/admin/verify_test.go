@@ -25,7 +25,7 @@ func TestVerifyRoutes(t *testing.T) {
 		code, _ := ask(method, path, "{}", false)
 		require.Equal(t, http.StatusUnauthorized, code)
 	}
-	for _, body := range []string{`{"service":"file"}`, `{"service":"catalog"}`, `{"mend":true}`, `{"bytes_per_second":-1}`} {
+	for _, body := range []string{`{"service":"file"}`, `{"service":"catalog"}`, `{"mend":true}`, `{"bytes_per_second":-1}`, `{"bytes_per_second":65535}`, `{"repair":true,"repair_bytes_per_second":1}`} {
 		code, _ := ask(http.MethodPost, path, body, true)
 		require.Equal(t, http.StatusBadRequest, code, body)
 	}
@@ -33,11 +33,11 @@ func TestVerifyRoutes(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, code)
 	require.Empty(t, f.asked)
 
-	code, _ = ask(http.MethodPost, path, `{"service":"blob","payload":true,"bytes_per_second":7,"repair":true,"repair_bytes_per_second":8}`, true)
+	code, _ = ask(http.MethodPost, path, `{"service":"blob","payload":true,"bytes_per_second":65536,"repair":true,"repair_bytes_per_second":65537}`, true)
 	require.Equal(t, http.StatusOK, code)
 	code, body := ask(http.MethodGet, path, "", true)
 	require.Equal(t, http.StatusOK, code)
 	require.Contains(t, body, `"not_compared": []`)
 	require.Contains(t, body, `"differences": []`)
-	require.Equal(t, []string{"verify pictures {Service:blob Payload:true BytesPerSecond:7 Repair:true RepairBytesPerSecond:8}", "verified pictures"}, f.asked)
+	require.Equal(t, []string{"verify pictures {Service:blob Payload:true BytesPerSecond:65536 Repair:true RepairBytesPerSecond:65537}", "verified pictures"}, f.asked)
 }

@@ -31,6 +31,10 @@ const (
 // VerifyDifferencesMax is how many differences a Verify lists.
 const VerifyDifferencesMax = 1000
 
+// VerifyRateMin is the least rate of a comparison and of its repair, in bytes per second. At a lower one it would hold its
+// snapshots, and its place among those that may run, for as good as ever.
+const VerifyRateMin = 64 << 10
+
 // Codes of refusals.
 const (
 	// CodeAskPrimary: the location of the account's primary compares.
