@@ -229,7 +229,7 @@ func (x *exchange) here(ctx context.Context, badTimeout error) error {
 	x.r = x.r.WithContext(ctx)
 	protocol.WatchSender(x.w, x.r) // Until the request's time is over.
 	x.req.HTTP = x.r
-	switch place, err := x.leaders.Pass(x.routed(), x.asked.Range(x.service)); place {
+	switch place, err := x.leaders.Pass(x.routed(), x.leads()); place {
 	case routing.Elsewhere:
 		x.op = opForwarded
 		return err

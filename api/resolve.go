@@ -34,10 +34,15 @@ func (x *exchange) resolve(ctx context.Context) (err error) {
 // the container.
 func (x *exchange) container(a *catalog.Account) string {
 	name := x.asked.Resolves()
-	if name == "" || x.location(a) != x.o.Location || !x.leaders.Here(x.asked.Range(x.service), x.service) || x.verify(a) != nil {
+	if name == "" || x.location(a) != x.o.Location || !x.leaders.Here(x.leads(), x.service) || x.verify(a) != nil {
 		return ""
 	}
 	return name
+}
+
+// leads returns the range whose leader serves the request.
+func (x *exchange) leads() geo.RangeID {
+	return x.asked.Range(x.o.Route(), x.service, x.req.Target.Account)
 }
 
 // location returns the location that serves the request for an account. Without a secondary, its

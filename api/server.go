@@ -17,6 +17,7 @@ import (
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/services/catalog"
+	"antipode/stamp/route"
 )
 
 // Directory knows the accounts of a location.
@@ -50,6 +51,8 @@ type Options struct {
 	// Forward reaches the front ends of other locations, and those of this location's
 	// other nodes.
 	Forward *routing.Forwarder
+	// Route returns the table of the location's ranges. Nil means that of a new stamp.
+	Route func() *route.Table
 	// Leader and Leaderless are those of routing.Leaders.
 	Leader     routing.Leader
 	Leaderless func(geo.RangeID) bool
@@ -85,6 +88,10 @@ func NewServer(o Options) *Server {
 	}
 	if o.RequestsMax == 0 {
 		o.RequestsMax = requestsMax
+	}
+	if o.Route == nil {
+		first := route.First()
+		o.Route = func() *route.Table { return first }
 	}
 	o.Gateway = routing.Observed(o.Gateway)
 	return &Server{

@@ -16,6 +16,7 @@ import (
 	"antipode/stamp/memtransport"
 	"antipode/stamp/node"
 	"antipode/stamp/ranges"
+	"antipode/stamp/route"
 )
 
 // replicas is how many copies each commit makes.
@@ -75,6 +76,9 @@ func (n *nodes) begin(ctx context.Context) error {
 	}
 	return nil
 }
+
+// Route implements primary.Stamp.
+func (n *nodes) Route() *route.Table { return n.stamps[0].Route() }
 
 // Submit runs a command on the leader of a range, wherever that is.
 func (n *nodes) Submit(ctx context.Context, id geo.RangeID, cmd ranges.Command) error {

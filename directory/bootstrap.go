@@ -13,6 +13,7 @@ import (
 	"antipode/stamp/change"
 	"antipode/stamp/kv"
 	"antipode/stamp/ranges"
+	"antipode/stamp/route"
 )
 
 // The bootstrap of an account's copy (R17), at the account's primary:
@@ -30,15 +31,15 @@ import (
 
 // Images makes the images of accounts; package primary implements it.
 type Images interface {
-	// CountRows returns what the next rows of an account add to the size of its image in the range of a service, from a
+	// CountRows returns what the next rows of an account add to the size of its image in a range, from a
 	// key on, nil for the first; next is nil at the end.
-	CountRows(ctx context.Context, s geo.Service, a geo.Account, from []byte) (size change.ImageSize, next []byte, err error)
-	// BeginImage commits that the image of an account in the range of a service begins, and what was counted there.
+	CountRows(ctx context.Context, d route.Range, a geo.Account, from []byte) (size change.ImageSize, next []byte, err error)
+	// BeginImage commits that the image of an account in a range begins, and what was counted there.
 	// One that has begun in the epoch stays as it is.
-	BeginImage(ctx context.Context, s geo.Service, a geo.Account, e geo.Epoch, counted change.ImageSize) error
-	// StepImage commits the next step of the image of an account in the range of a service. It takes about bytesMax
+	BeginImage(ctx context.Context, d route.Range, a geo.Account, e geo.Epoch, counted change.ImageSize) error
+	// StepImage commits the next step of the image of an account in a range. It takes about bytesMax
 	// bytes at most, payload included, but one row at least; 0 is no bound but its own.
-	StepImage(ctx context.Context, s geo.Service, a geo.Account, e geo.Epoch, bytesMax uint64) (ranges.ImageStep, error)
+	StepImage(ctx context.Context, d route.Range, a geo.Account, e geo.Epoch, bytesMax uint64) (ranges.ImageStep, error)
 }
 
 // imageStepsMax bounds what one call of Resume does for one account, so that several take turns.
@@ -74,11 +75,11 @@ func (d *Directory) bootstrap(ctx context.Context, a catalog.Account) (again tim
 	}
 	applied := true
 	// Rows wait at the other location until it has their container, so the catalog is the first.
-	for _, s := range [...]geo.Service{geo.Catalog, geo.Table, geo.Blob, geo.Queue} {
-		step, paced, err := d.stepImage(ctx, s, a)
+	for _, r := range d.stamp.Route().Everywhere(a.Name) {
+		step, paced, err := d.stepImage(ctx, r, a)
 		switch {
 		case err != nil:
-			return 0, fmt.Errorf("the image of the %s range: %w", s, err)
+			return 0, fmt.Errorf("the image of the %s range: %w", r.Service, err)
 		case paced > 0:
 			return paced, nil
 		case step.Uncounted:
@@ -98,12 +99,12 @@ func (d *Directory) bootstrap(ctx context.Context, a catalog.Account) (again tim
 
 // stepImage makes steps of the image of one range, until it is complete, waits for the other location, or has
 // had its turn. paced is after what time the rate of the operation lets it go on, 0 if something else ended it.
-func (d *Directory) stepImage(ctx context.Context, s geo.Service, a catalog.Account) (step ranges.ImageStep, paced time.Duration, err error) {
+func (d *Directory) stepImage(ctx context.Context, r route.Range, a catalog.Account) (step ranges.ImageStep, paced time.Duration, err error) {
 	for range imageStepsMax {
 		if paced = d.paces.wait(a, d.clock.Mono()); paced > 0 {
 			return step, paced, nil
 		}
-		step, err = d.images.StepImage(ctx, s, a.Name, a.GeoEpoch(), stepMax(a.Operation.Rate))
+		step, err = d.images.StepImage(ctx, r, a.Name, a.GeoEpoch(), stepMax(a.Operation.Rate))
 		took := step.Took.Bytes + step.Took.Payload
 		if errors.Is(err, kv.ErrUnknown) {
 			took = stepMax(a.Operation.Rate) // It may have been committed.

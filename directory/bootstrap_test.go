@@ -15,6 +15,7 @@ import (
 	"antipode/stamp/change"
 	"antipode/stamp/keys"
 	"antipode/stamp/ranges"
+	"antipode/stamp/route"
 )
 
 // R17, R19: whatever redundancy an account of the north gets and however often its copy is made again, with calls
@@ -57,33 +58,33 @@ type images struct {
 	countSteps int
 }
 
-func (i *images) CountRows(_ context.Context, s geo.Service, _ geo.Account, from []byte) (size change.ImageSize, next []byte, err error) {
+func (i *images) CountRows(_ context.Context, d route.Range, _ geo.Account, from []byte) (size change.ImageSize, next []byte, err error) {
 	i.countSteps++
-	if len(from) == i.rows[s] {
+	if len(from) == i.rows[d.Service] {
 		return size, nil, nil
 	}
 	return change.ImageSize{Rows: 1, Bytes: 2, Payload: 3}, append(from[:len(from):len(from)], 'r'), nil
 }
 
-func (i *images) BeginImage(_ context.Context, s geo.Service, _ geo.Account, _ geo.Epoch, counted change.ImageSize) error {
+func (i *images) BeginImage(_ context.Context, d route.Range, _ geo.Account, _ geo.Epoch, counted change.ImageSize) error {
 	if i.refuse != nil {
 		return i.refuse
 	}
 	if i.counted == nil {
 		i.counted = map[geo.Service]change.ImageSize{}
 	}
-	i.counted[s] = counted
-	i.begun = append(i.begun, s)
+	i.counted[d.Service] = counted
+	i.begun = append(i.begun, d.Service)
 	return nil
 }
 
-func (i *images) StepImage(_ context.Context, s geo.Service, _ geo.Account, _ geo.Epoch, bytesMax uint64) (ranges.ImageStep, error) {
+func (i *images) StepImage(_ context.Context, d route.Range, _ geo.Account, _ geo.Epoch, bytesMax uint64) (ranges.ImageStep, error) {
 	i.steps++
 	i.bytesMax = bytesMax
 	if i.stepErr != nil {
 		return ranges.ImageStep{}, i.stepErr
 	}
-	return i.next(s, i.steps), nil
+	return i.next(d.Service, i.steps), nil
 }
 
 // R17: a bootstrap ends when the other location has applied the images of all ranges, and not before. It takes turns

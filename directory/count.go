@@ -9,6 +9,7 @@ import (
 	"antipode/geo"
 	"antipode/services/catalog"
 	"antipode/stamp/change"
+	"antipode/stamp/route"
 )
 
 // Before the images of an account begin, its rows are counted in all ranges, by their leaders, so that there is a
@@ -24,7 +25,11 @@ const (
 
 // countOrder is the order in which the images begin. That of the catalog is the first one to make steps, so
 // that the ranges have all been counted before.
-func countOrder() []geo.Service { return []geo.Service{geo.Queue, geo.Blob, geo.Table, geo.Catalog} }
+func countOrder(t *route.Table, a geo.Account) []route.Range {
+	all := t.Everywhere(a)
+	slices.Reverse(all)
+	return all
+}
 
 // counts are the counts under way. The zero value has none. Methods may be called concurrently.
 type counts struct {
@@ -35,14 +40,14 @@ type counts struct {
 // counting is how far a count of an account's rows is.
 type counting struct {
 	epoch geo.Epoch
-	left  []geo.Service
+	left  []route.Range
 	// from is the next key in the first range of left, nil for its first one; sum is what is in front of it.
 	from []byte
 	sum  change.ImageSize
 }
 
 // take returns the count of an account, which no other call has until it is given back; nil if another one has it.
-func (c *counts) take(a catalog.Account) *counting {
+func (c *counts) take(t *route.Table, a catalog.Account) *counting {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	have, under := c.of[a.Name]
@@ -50,7 +55,7 @@ func (c *counts) take(a catalog.Account) *counting {
 		return nil
 	}
 	if have == nil || have.epoch != a.GeoEpoch() {
-		have = &counting{epoch: a.GeoEpoch(), left: countOrder()}
+		have = &counting{epoch: a.GeoEpoch(), left: countOrder(t, a.Name)}
 	}
 	if c.of == nil {
 		c.of = map[geo.Account]*counting{}
@@ -85,7 +90,7 @@ func listed(list []*catalog.Account, name geo.Account) bool {
 
 // count goes on with the count of an account's rows for a turn, and begins the image of each range that is counted.
 func (d *Directory) count(ctx context.Context, a catalog.Account) (again time.Duration, err error) {
-	have := d.counts.take(a)
+	have := d.counts.take(d.stamp.Route(), a)
 	if have == nil {
 		return bootstrapWaits, nil
 	}

@@ -20,6 +20,7 @@ import (
 type Stamp interface {
 	ranges.Submitter
 	ranges.Reader
+	ranges.Routed
 	Location() geo.Location
 }
 
@@ -104,7 +105,7 @@ func (d *Directory) Account(ctx context.Context, name geo.Account) (*catalog.Acc
 func (d *Directory) Resolve(
 	ctx context.Context, name geo.Account, s geo.Service, container func(*catalog.Account) string,
 ) (a *catalog.Account, found *catalog.Found, err error) {
-	err = d.stamp.Read(ctx, geo.FirstRange(geo.Catalog), func(state ranges.State) (err error) {
+	err = d.stamp.Read(ctx, d.stamp.Route().Catalog(), func(state ranges.State) (err error) {
 		for range 2 {
 			a, err = d.account(state, name)
 			if found = nil; err != nil {
@@ -149,7 +150,7 @@ func (d *Directory) Accounts(ctx context.Context) ([]*catalog.Account, error) {
 // list lists the accounts of the catalog that keep returns true for. Only the snapshot is taken
 // under the lease (R5); the walk may take until ctx ends.
 func (d *Directory) list(ctx context.Context, keep func(*catalog.Account) bool) ([]*catalog.Account, error) {
-	snap, err := ranges.Snapshot(ctx, d.stamp, geo.FirstRange(geo.Catalog))
+	snap, err := ranges.Snapshot(ctx, d.stamp, d.stamp.Route().Catalog())
 	if err != nil {
 		return nil, err
 	}
@@ -173,7 +174,7 @@ func (d *Directory) gates(ctx context.Context, of []*catalog.Account) (map[geo.A
 
 // version returns the version of the catalog's data, 0 while that is changed.
 func (d *Directory) version(ctx context.Context) (v uint64, err error) {
-	err = d.stamp.Read(ctx, geo.FirstRange(geo.Catalog), func(s ranges.State) error {
+	err = d.stamp.Read(ctx, d.stamp.Route().Catalog(), func(s ranges.State) error {
 		v = uint64(s.Version())
 		return nil
 	})
@@ -182,12 +183,7 @@ func (d *Directory) version(ctx context.Context) (v uint64, err error) {
 
 // submit commits a command in the catalog.
 func (d *Directory) submit(ctx context.Context, cmd ranges.Command) error {
-	return d.submitTo(ctx, geo.Catalog, cmd)
-}
-
-// submitTo commits a command in the range of a service.
-func (d *Directory) submitTo(ctx context.Context, s geo.Service, cmd ranges.Command) error {
-	return d.stamp.Submit(ctx, geo.FirstRange(s), cmd)
+	return d.stamp.Submit(ctx, d.stamp.Route().Catalog(), cmd)
 }
 
 // Reserve implements Peer at the secondary location.

@@ -6,6 +6,7 @@ import (
 
 	"antipode/geo"
 	"antipode/stamp/ranges"
+	"antipode/stamp/route"
 )
 
 // endStreams commits that what the outbox of a range holds of an account's former epochs is dropped: with known, in the
@@ -16,26 +17,23 @@ type endStreams struct {
 	known, more bool
 }
 
-// drop drops the streams of an account's former epochs from the outbox of a service's range. The other location
-// may not know of the present one: end follows once it does.
-func (d *Directory) drop(ctx context.Context, a geo.Account, s geo.Service) error {
-	return d.endStreams(ctx, s, &endStreams{account: a})
+// drop drops the streams of an account's former epochs from the outboxes of all ranges but the catalog. The other
+// location may not know of the present one: end follows once it does.
+func (d *Directory) drop(ctx context.Context, a geo.Account) error {
+	return d.endStreams(ctx, d.stamp.Route().Data(a), endStreams{account: a})
 }
 
 // end ends the streams of an account's former epochs in every range: the other location has the present one.
 func (d *Directory) end(ctx context.Context, a geo.Account) error {
-	for _, s := range [...]geo.Service{geo.Catalog, geo.Blob, geo.Queue, geo.Table} {
-		if err := d.endStreams(ctx, s, &endStreams{account: a, known: true}); err != nil {
-			return err
-		}
-	}
-	return nil
+	return d.endStreams(ctx, d.stamp.Route().Everywhere(a), endStreams{account: a, known: true})
 }
 
-func (d *Directory) endStreams(ctx context.Context, s geo.Service, cmd *endStreams) error {
-	for cmd.more = true; cmd.more; {
-		if err := d.submitTo(ctx, s, cmd); err != nil {
-			return fmt.Errorf("the outbox of the %s range: %w", s, err)
+func (d *Directory) endStreams(ctx context.Context, in []route.Range, cmd endStreams) error {
+	for _, r := range in {
+		for cmd.more = true; cmd.more; {
+			if err := d.stamp.Submit(ctx, r.ID, &cmd); err != nil {
+				return fmt.Errorf("the outbox of the %s range: %w", r.Service, err)
+			}
 		}
 	}
 	return nil

@@ -31,10 +31,10 @@ func secondaryGate(a *catalog.Account) change.Gate {
 // changes with the record of the account (R7). Behind it every range commits above after. It returns a
 // PassedError if a range has the gate of a higher epoch.
 func setGates(ctx context.Context, s Stamp, a geo.Account, g change.Gate, after geo.Timestamp, again Again) error {
-	for _, svc := range geo.Services {
+	for _, r := range s.Route().Data(a) {
 		set := &setGate{account: a, gate: g, after: after}
-		step := fmt.Sprintf("account %s: its gate in the %s range", a, svc)
-		err := try(ctx, again, step, func() error { return s.Submit(ctx, geo.FirstRange(svc), set) })
+		step := fmt.Sprintf("account %s: its gate in the %s range", a, r.Service)
+		err := try(ctx, again, step, func() error { return s.Submit(ctx, r.ID, set) })
 		if err != nil {
 			return fmt.Errorf("%s: %w", step, err)
 		}

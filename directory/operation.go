@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"antipode/geo"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
 	"antipode/stamp/ranges"
@@ -118,12 +117,7 @@ func (d *Directory) closeStreams(ctx context.Context, a catalog.Account) error {
 	if err != nil && !errors.As(err, &passed) { // Passed: the account has gone on since.
 		return err
 	}
-	for _, s := range geo.Services {
-		if err := d.drop(ctx, a.Name, s); err != nil {
-			return err
-		}
-	}
-	return nil
+	return d.drop(ctx, a.Name)
 }
 
 // finish ends the operation of an account, if it is still that one.

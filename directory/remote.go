@@ -88,7 +88,7 @@ func ServePeer(h link.Handlers, l *link.Link, d *Directory, elsewhere link.Elsew
 				return nil, link.ErrCut
 			}
 			if elsewhere != nil {
-				if err := elsewhere(geo.FirstRange(geo.Catalog)); err != nil {
+				if err := elsewhere(d.stamp.Route().Catalog()); err != nil {
 					return nil, err
 				}
 			}

@@ -1,7 +1,6 @@
 package directory
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -26,10 +25,10 @@ import (
 // a range has the gate of a later epoch, and errHolder where the location is, or was, the account's primary: such
 // data is no copy. In neither case it deletes anything in that range.
 func (d *Directory) wipeCopy(ctx context.Context, a geo.Account, gate change.Gate) error {
-	for _, s := range [...]geo.Service{geo.Catalog, geo.Blob, geo.Queue, geo.Table} {
+	for _, r := range d.stamp.Route().Everywhere(a) {
 		cmd := &wipe{account: a, gate: gate}
-		step := fmt.Sprintf("account %s: the deletion of its copy in the %s range", a, s)
-		if err := d.submitTo(ctx, s, cmd); err != nil {
+		step := fmt.Sprintf("account %s: the deletion of its copy in the %s range", a, r.Service)
+		if err := d.stamp.Submit(ctx, r.ID, cmd); err != nil {
 			return fmt.Errorf("%s: %w", step, err)
 		}
 		switch {
@@ -78,15 +77,16 @@ func (c *wipe) Evaluate(tx *ranges.Tx) error {
 
 // copySpans are the keys of what a range holds of an account as a copy: of the catalog, its containers.
 func copySpans(r geo.RangeID, a geo.Account) (spans []state.Span) {
-	add := func(prefix []byte) { spans = append(spans, state.Span{Lower: prefix, Upper: keys.PrefixEnd(prefix)}) }
 	held, _ := ranges.Span(r)
+	add := func(prefix []byte) {
+		own := geo.Span{Start: string(prefix), End: string(keys.PrefixEnd(prefix))}.Within(held)
+		if own.Start < own.End {
+			spans = append(spans, state.Span{Lower: []byte(own.Start), Upper: []byte(own.End)})
+		}
+	}
 	for _, s := range geo.Services {
-		if own := keys.AppendAccount(nil, s, a); bytes.HasPrefix(own, []byte(held.Start)) {
-			add(own)
-		}
-		if own := catalog.ContainersPrefix(s, a); bytes.HasPrefix(own, []byte(held.Start)) {
-			add(own)
-		}
+		add(keys.AppendAccount(nil, s, a))
+		add(catalog.ContainersPrefix(s, a))
 	}
 	return spans
 }

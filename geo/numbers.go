@@ -124,6 +124,15 @@ func (h Head) Precedes(n Seq, prev Hash) bool { return n == h.Seq+1 && prev == h
 // keys.
 type Span struct{ Start, End string }
 
+// Within returns the part of the span that is in o, too. If there is none, its end is not above its start.
+func (s Span) Within(o Span) Span {
+	s.Start = max(s.Start, o.Start)
+	if s.End == "" || o.End != "" && o.End < s.End {
+		s.End = o.End
+	}
+	return s
+}
+
 // DescriptorVersion counts the changes of a range's span, from 1. Zero is none.
 type DescriptorVersion uint64
 

@@ -79,3 +79,19 @@ func TestStreamString(t *testing.T) {
 	s := Stream{Account: "acct", Epoch: Epoch{3, "north"}, Range: 4, Lane: 17}
 	require.Equal(t, "acct/3@north/r4/l17", s.String())
 }
+
+// The part of a span within another has the keys of both, and an end that is not above its start where there are none.
+func TestSpanWithin(t *testing.T) {
+	for _, c := range []struct{ a, b, want Span }{
+		{Span{"b", "d"}, Span{"a", "e"}, Span{"b", "d"}},
+		{Span{"b", "d"}, Span{"c", "e"}, Span{"c", "d"}},
+		{Span{"b", "d"}, Span{"c", ""}, Span{"c", "d"}},
+		{Span{"b", ""}, Span{"a", "c"}, Span{"b", "c"}},
+		{Span{"b", ""}, Span{}, Span{"b", ""}},
+		{Span{"b", "d"}, Span{"d", "e"}, Span{"d", "d"}},
+		{Span{"b", "c"}, Span{"x", "y"}, Span{"x", "c"}},
+	} {
+		require.Equal(t, c.want, c.a.Within(c.b))
+		require.Equal(t, c.want, c.b.Within(c.a))
+	}
+}

@@ -80,13 +80,10 @@ func Lanes(n Node, o Options, emit Emit) (damaged int, err error) {
 		return 1, r.damage(Damage{Store: "state", Detail: "a start would set it aside: " + err.Error()})
 	}
 	defer func() { err = joinClose(err, store) }()
-	var ids []geo.RangeID
-	for _, s := range []geo.Service{geo.Catalog, geo.Blob, geo.Queue, geo.Table} {
-		if id := geo.FirstRange(s); o.Range == 0 || o.Range == id {
-			ids = append(ids, id)
+	for _, id := range stored.IDs() {
+		if o.Range != 0 && o.Range != id {
+			continue
 		}
-	}
-	for _, id := range ids {
 		if err := r.lanesOf(store, id, o.Account); err != nil {
 			return r.damaged, err
 		}

@@ -8,16 +8,16 @@ import (
 
 	"antipode/geo"
 	"antipode/stamp/change"
-	"antipode/stamp/keys"
 	"antipode/stamp/ranges"
+	"antipode/stamp/route"
 )
 
-// CountRows returns what the next rows of an account add to the size of its image in the range of a service, from a key
+// CountRows returns what the next rows of an account add to the size of its image in a range, from a key
 // on, nil for the first. next is where it goes on, nil at the end. The leader of the range counts, wherever it is: as
 // many rows as a step of an image copies.
-func (p *Primary) CountRows(ctx context.Context, s geo.Service, a geo.Account, from []byte) (size change.ImageSize, next []byte, err error) {
-	cmd := &count{body: countBody{Account: a, Service: s, From: from}}
-	err = p.submit(ctx, s, cmd)
+func (p *Primary) CountRows(ctx context.Context, d route.Range, a geo.Account, from []byte) (size change.ImageSize, next []byte, err error) {
+	cmd := &count{body: countBody{Account: a, Service: d.Service, From: from}}
+	err = p.stamp.Submit(ctx, d.ID, cmd)
 	return cmd.out.Size, cmd.out.Next, err
 }
 
@@ -43,13 +43,12 @@ type countOut struct {
 // Evaluate implements ranges.Command.
 func (c *count) Evaluate(tx *ranges.Tx) error {
 	c.out = countOut{}
-	prefix := keys.AppendAccount(nil, c.body.Service, c.body.Account)
-	from := c.body.From
-	if from == nil {
-		from = prefix
+	from, to := accountRows(tx, c.body.Service, c.body.Account)
+	if c.body.From != nil {
+		from = c.body.From
 	}
 	var failed error
-	err := tx.Rows(from, keys.PrefixEnd(prefix), func(key, value []byte) bool {
+	err := tx.Rows(from, to, func(key, value []byte) bool {
 		if c.out.Size.Rows >= imageRowsMax || c.out.Size.Bytes >= imageBytesMax {
 			c.out.Next = key
 			return false

@@ -52,7 +52,7 @@ func TestR17CountIsBounded(t *testing.T) {
 		require.NoError(t, w.stamp.Submit(t.Context(), geo.FirstRange(geo.Table), sent))
 		here := &count{}
 		require.NoError(t, here.DecodeResult(sent.EncodeResult()))
-		size, next, err := w.primary.CountRows(t.Context(), geo.Table, "acct", from)
+		size, next, err := w.primary.CountRows(t.Context(), tableRange, "acct", from)
 		require.NoError(t, err)
 		require.Equal(t, countOut{size, next}, here.out)
 		rows, sum, from = append(rows, size.Rows), sum.Add(size), next

@@ -12,6 +12,7 @@ import (
 	"antipode/stamp/change"
 	"antipode/stamp/keys"
 	"antipode/stamp/ranges"
+	"antipode/stamp/route"
 )
 
 // An image of an account's rows in a range is what a copy that begins empty needs (R17): every row,
@@ -55,20 +56,20 @@ func (b ImageBounds) isAhead(v change.Volume) bool {
 // errImageEpoch: the account is not shipped from here in the epoch of the image.
 var errImageEpoch = storageerr.ServerBusy.Saying("the range does not ship the account in the epoch of its image")
 
-// StepImage commits the next step of the image of an account's rows in the range of a service, in an epoch in
+// StepImage commits the next step of the image of an account's rows in a range, in an epoch in
 // which the range numbers the account's changes; else ServerBusy. Steps of one image must not
 // run at the same time. An image that has not begun is left as it is: see BeginImage. A step ends at bytesMax bytes of
 // rows and payload, if that is not 0, but takes a row at least.
-func (p *Primary) StepImage(ctx context.Context, s geo.Service, a geo.Account, e geo.Epoch, bytesMax uint64) (ranges.ImageStep, error) {
-	cmd := &image{service: s, account: a, epoch: e, bytesMax: bytesMax, bounds: p.Images}
-	err := p.submit(ctx, s, cmd)
+func (p *Primary) StepImage(ctx context.Context, d route.Range, a geo.Account, e geo.Epoch, bytesMax uint64) (ranges.ImageStep, error) {
+	cmd := &image{service: d.Service, account: a, epoch: e, bytesMax: bytesMax, bounds: p.Images}
+	err := p.stamp.Submit(ctx, d.ID, cmd)
 	return cmd.out, err
 }
 
-// BeginImage commits that the image of an account's rows in the range of a service begins in an epoch, and what was
+// BeginImage commits that the image of an account's rows in a range begins in an epoch, and what was
 // counted there. One that has begun in the epoch stays as it is. Errors as of StepImage.
-func (p *Primary) BeginImage(ctx context.Context, s geo.Service, a geo.Account, e geo.Epoch, counted change.ImageSize) error {
-	return p.submit(ctx, s, &image{service: s, account: a, epoch: e, counted: &counted})
+func (p *Primary) BeginImage(ctx context.Context, d route.Range, a geo.Account, e geo.Epoch, counted change.ImageSize) error {
+	return p.stamp.Submit(ctx, d.ID, &image{service: d.Service, account: a, epoch: e, counted: &counted})
 }
 
 // image is the command of a step.
@@ -124,9 +125,9 @@ func (c *image) Evaluate(tx *ranges.Tx) error {
 
 // copy stages the next rows, and sets in m how far it came.
 func (c *image) copy(tx *ranges.Tx, m *change.Image) error {
-	from := m.Next
-	if from == nil {
-		from = keys.AppendAccount(nil, c.service, c.account)
+	from, to := accountRows(tx, c.service, c.account)
+	if m.Next != nil {
+		from = m.Next
 	}
 	var step change.ImageSize
 	var rows []row
@@ -146,7 +147,7 @@ func (c *image) copy(tx *ranges.Tx, m *change.Image) error {
 		return lastOpen
 	}
 	whole := true
-	err := tx.Rows(from, keys.PrefixEnd(keys.AppendAccount(nil, c.service, c.account)), func(key, value []byte) bool {
+	err := tx.Rows(from, to, func(key, value []byte) bool {
 		if c.full(step) {
 			m.Next, whole = key, false
 			return false

@@ -14,8 +14,11 @@ import (
 	"antipode/stamp/extent"
 	"antipode/stamp/keys"
 	"antipode/stamp/ranges"
+	"antipode/stamp/route"
 	"antipode/stamp/stamptest"
 )
+
+var tableRange = route.First().Service(geo.Table)[0]
 
 // imaged is a stamp with an account that was not shipped until now.
 type imaged struct {
@@ -57,8 +60,8 @@ func (w *imaged) set(p keys.Partition, value string, rows ...int) {
 
 // step makes a step of an image that was begun.
 func (w *imaged) step() ranges.ImageStep {
-	require.NoError(w.t, w.primary.BeginImage(w.t.Context(), geo.Table, "acct", w.epoch, change.ImageSize{Rows: 5000}))
-	out, err := w.primary.StepImage(w.t.Context(), geo.Table, "acct", w.epoch, 0)
+	require.NoError(w.t, w.primary.BeginImage(w.t.Context(), tableRange, "acct", w.epoch, change.ImageSize{Rows: 5000}))
+	out, err := w.primary.StepImage(w.t.Context(), tableRange, "acct", w.epoch, 0)
 	require.NoError(w.t, err)
 	return out
 }
@@ -210,7 +213,7 @@ func TestR17ImageIsHeld(t *testing.T) {
 	for n := range 6 {
 		w.set(w.partition("t", n), string(bytes.Repeat([]byte("x"), 1<<20)), 1)
 	}
-	_, err := w.primary.StepImage(t.Context(), geo.Table, "acct", w.epoch, 0)
+	_, err := w.primary.StepImage(t.Context(), tableRange, "acct", w.epoch, 0)
 	require.ErrorIs(t, err, errImageEpoch, "not numbered")
 	w.gate(2, true)
 	steps := 0
@@ -230,7 +233,7 @@ func TestR17ImageIsHeld(t *testing.T) {
 
 	old := w.epoch
 	w.gate(3, true)
-	_, err = w.primary.StepImage(t.Context(), geo.Table, "acct", old, 0)
+	_, err = w.primary.StepImage(t.Context(), tableRange, "acct", old, 0)
 	require.ErrorIs(t, err, errImageEpoch, "a former epoch")
 	require.EqualValues(t, 1, w.step().Image.Copied.Rows)
 }
@@ -339,21 +342,21 @@ func TestR17ImageIsCounted(t *testing.T) {
 	w.gate(2, true)
 	counted := change.ImageSize{Rows: 4, Bytes: 400, Payload: 40}
 	begin := func(c change.ImageSize) {
-		require.NoError(t, w.primary.BeginImage(t.Context(), geo.Table, "acct", w.epoch, c))
+		require.NoError(t, w.primary.BeginImage(t.Context(), tableRange, "acct", w.epoch, c))
 	}
 	image := func() change.Image {
 		m, err := ranges.ImageIn(w.leader().State(), geo.FirstRange(geo.Table), "acct")
 		require.NoError(t, err)
 		return m
 	}
-	none, err := w.primary.StepImage(t.Context(), geo.Table, "acct", w.epoch, 0)
+	none, err := w.primary.StepImage(t.Context(), tableRange, "acct", w.epoch, 0)
 	require.NoError(t, err)
 	require.Equal(t, ranges.ImageStep{Uncounted: true}, none)
 	require.Zero(t, image())
 	begin(counted)
 	begin(change.ImageSize{Rows: 9})
 	require.Equal(t, change.Image{Epoch: w.epoch, Total: counted}, image())
-	want, next, err := w.primary.CountRows(t.Context(), geo.Table, "acct", nil)
+	want, next, err := w.primary.CountRows(t.Context(), tableRange, "acct", nil)
 	require.NoError(t, err)
 	require.Nil(t, next)
 	done := w.step().Image
@@ -363,7 +366,7 @@ func TestR17ImageIsCounted(t *testing.T) {
 
 	old := w.epoch
 	w.gate(3, true)
-	require.ErrorIs(t, w.primary.BeginImage(t.Context(), geo.Table, "acct", old, counted), errImageEpoch)
+	require.ErrorIs(t, w.primary.BeginImage(t.Context(), tableRange, "acct", old, counted), errImageEpoch)
 	begin(counted)
 	require.Equal(t, counted, image().Total, "another epoch")
 }
@@ -376,9 +379,9 @@ func TestR17StepIsBounded(t *testing.T) {
 		w.set(w.partition("t", n), string(bytes.Repeat([]byte("x"), 1000)), 1)
 	}
 	w.gate(2, true)
-	require.NoError(t, w.primary.BeginImage(t.Context(), geo.Table, "acct", w.epoch, change.ImageSize{}))
+	require.NoError(t, w.primary.BeginImage(t.Context(), tableRange, "acct", w.epoch, change.ImageSize{}))
 	step := func(bytesMax uint64) ranges.ImageStep {
-		out, err := w.primary.StepImage(t.Context(), geo.Table, "acct", w.epoch, bytesMax)
+		out, err := w.primary.StepImage(t.Context(), tableRange, "acct", w.epoch, bytesMax)
 		require.NoError(t, err)
 		return out
 	}

@@ -14,10 +14,19 @@ import (
 	"antipode/stamp/keys"
 	"antipode/stamp/kv"
 	"antipode/stamp/ranges"
+	"antipode/stamp/route"
 )
 
 // counted takes commands and evaluates none.
-type counted struct{ commands int }
+type counted struct {
+	ranges.Routed
+	commands int
+}
+
+// routed has the table of a new stamp.
+type routed struct{}
+
+func (routed) Route() *route.Table { return route.First() }
 
 func (c *counted) Submit(context.Context, geo.RangeID, ranges.Command) error {
 	c.commands++
@@ -28,7 +37,7 @@ func (c *counted) Submit(context.Context, geo.RangeID, ranges.Command) error {
 // accounts and services are not.
 func TestLateWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &counted{}
+		s := &counted{Routed: routed{}}
 		p := New(s)
 		refused := map[bool]int{}
 		try := func() (took time.Duration, err error) {
@@ -83,7 +92,7 @@ func (w *writeOf) Partition() keys.Partition {
 // with. The other accounts' writes go on, and places that end are free again, given up ones too.
 func TestR18SlowedWritesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := New(&counted{})
+		p := New(&counted{Routed: routed{}})
 		late, refused := map[Written]Late{}, 0
 		names := []geo.Account{"a", "b", "c", "d", "e", "f"}
 		for _, a := range names {
@@ -139,7 +148,7 @@ func TestR18SlowedWritesAreBounded(t *testing.T) {
 
 // What a committed write has left over is not held: its client waits for it, and would take the write to have failed.
 func TestLateRemainder(t *testing.T) {
-	s := &counted{}
+	s := &counted{Routed: routed{}}
 	p := New(s)
 	p.SetLate(map[Written]Late{{"acct", geo.Blob}: {Refuse: true}}, func(bool) {})
 	of := blobs.Command{Name: blobs.Name{Account: "acct", Container: "c", Blob: "b"}}

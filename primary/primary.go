@@ -13,9 +13,15 @@ import (
 	"antipode/stamp/ranges"
 )
 
+// Stamp is the stamp of this location.
+type Stamp interface {
+	ranges.Submitter
+	ranges.Routed
+}
+
 // Primary is the write role of one location. Methods may be called concurrently.
 type Primary struct {
-	stamp ranges.Submitter
+	stamp Stamp
 	late  atomic.Pointer[lateness] // nil as long as nothing was late
 	// slowed are the writes that are delayed now.
 	slowed slowed
@@ -24,7 +30,7 @@ type Primary struct {
 }
 
 // New returns the write role over a stamp.
-func New(s ranges.Submitter) *Primary { return &Primary{stamp: s} }
+func New(s Stamp) *Primary { return &Primary{stamp: s} }
 
 // ErrGateClosed is returned while the account takes no writes at this location.
 var ErrGateClosed = storageerr.ServerBusy.Saying("The account does not take writes at this location now. Please retry your request.")
@@ -36,7 +42,7 @@ func (p *Primary) Write(ctx context.Context, w services.Write) error {
 			return err
 		}
 	}
-	return p.submit(ctx, w.Partition().Service, commandOf(w))
+	return p.stamp.Submit(ctx, p.stamp.Route().Of(w.Partition()), commandOf(w))
 }
 
 // commandOf returns the command that evaluates a write.
@@ -53,11 +59,6 @@ type deletion struct{ *command }
 
 // Deletes implements ranges.Deletion.
 func (deletion) Deletes() {}
-
-// submit commits a command in the range of a service.
-func (p *Primary) submit(ctx context.Context, s geo.Service, cmd ranges.Command) error {
-	return p.stamp.Submit(ctx, geo.FirstRange(s), cmd)
-}
 
 // command evaluates one service write on a range's leader.
 type command struct{ w services.Write }
@@ -99,12 +100,16 @@ func (c *command) Evaluate(tx *ranges.Tx) error {
 	})
 }
 
-// CloseGeneration commits that a generation takes no more changes, in every range
-// of its service. A deletion is answered after it (R8).
+// CloseGeneration commits that a generation takes no more changes, in every range that holds keys of the
+// account in its service. A deletion is answered after it (R8).
 func (p *Primary) CloseGeneration(ctx context.Context, s geo.Service, a geo.Account, container string, g keys.Generation) error {
-	r := geo.FirstRange(s)
-	key := keys.ClosedGeneration(r, s, a, keys.TableContainer(container), g)
-	return p.stamp.Submit(ctx, r, closeGeneration{key})
+	for _, d := range p.stamp.Route().Account(s, a) {
+		key := keys.ClosedGeneration(d.ID, s, a, keys.TableContainer(container), g)
+		if err := p.stamp.Submit(ctx, d.ID, closeGeneration{key}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 type closeGeneration struct{ key []byte }

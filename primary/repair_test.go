@@ -237,6 +237,6 @@ func TestRepairFails(t *testing.T) {
 	require.ErrorIs(t, err, errFailed)
 }
 
-type failing struct{}
+type failing struct{ ranges.Routed }
 
 func (failing) Submit(context.Context, geo.RangeID, ranges.Command) error { return errFailed }

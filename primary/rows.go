@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"antipode/geo"
 	"antipode/services/blobs"
 	"antipode/stamp/change"
 	"antipode/stamp/extent"
@@ -21,6 +22,14 @@ type row struct {
 	op        change.Op
 	// chunks is the payload that the row names.
 	chunks []extent.Ref
+}
+
+// accountRows returns the bounds of the rows of an account that a range holds.
+func accountRows(tx *ranges.Tx, s geo.Service, a geo.Account) (from, to []byte) {
+	held, _ := ranges.Span(tx.Range())
+	prefix := keys.AppendAccount(nil, s, a)
+	own := geo.Span{Start: string(prefix), End: string(keys.PrefixEnd(prefix))}.Within(held)
+	return []byte(own.Start), []byte(own.End)
 }
 
 // rowOf returns the row of a key: its value, or its deletion if it is not present. For bytes that are no

@@ -3,6 +3,7 @@ package secondary
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"antipode/geo"
 	"antipode/internal/plantedbugs"
@@ -14,11 +15,13 @@ import (
 	"antipode/stamp/keys"
 	"antipode/stamp/kv"
 	"antipode/stamp/ranges"
+	"antipode/stamp/route"
 )
 
 // Stamp is the stamp of this location.
 type Stamp interface {
 	ranges.Submitter
+	ranges.Routed
 	// Leader returns the range at its leader, nil while no node of this process leads it.
 	Leader(r geo.RangeID) *ranges.Range
 	// LeaderNode returns the node that leads the range, in this process or another.
@@ -37,10 +40,18 @@ type Stamp interface {
 }
 
 // Applier implements receive.Applier over a stamp.
-type Applier struct{ stamp Stamp }
+type Applier struct {
+	stamp Stamp
+	// from is the table of the ranges of the other location.
+	from *route.Table
+}
 
-// NewApplier returns the applier of a stamp.
-func NewApplier(s Stamp) *Applier { return &Applier{s} }
+// NewApplier returns the applier of a stamp, which takes records of the ranges in from.
+func NewApplier(s Stamp, from *route.Table) *Applier { return &Applier{s, from} }
+
+// errRouted: the keys of a source range are not those of one range here. A batch goes to one range, so it
+// cannot be applied.
+var errRouted = errors.New("secondary: no range here holds all keys of the source range")
 
 // errNoLeader: the local range has no leader now.
 var errNoLeader = errors.New("secondary: the local range has no leader")
@@ -49,17 +60,28 @@ var errNoLeader = errors.New("secondary: the local range has no leader")
 // evaluated, here or elsewhere, now or later.
 var errPartition = errors.New("secondary: partition of a record that is none")
 
-// local returns the range of this location that stores the data of a source range. There is one
-// range per service in both locations so far, so records need no routing (R14).
-func local(src geo.SourceRange) geo.RangeID { return src.Range }
+// local returns the range of this location that takes the records of a source range (R14).
+func (a *Applier) local(src geo.SourceRange) (geo.RangeID, error) {
+	if d, ok := a.from.Range(src.Range); ok {
+		if own := a.stamp.Route().Holding(d.Span); len(own) == 1 {
+			return own[0].ID, nil
+		}
+	}
+	return 0, fmt.Errorf("%w: range %d of %s", errRouted, src.Range, src.Origin)
+}
 
 // Apply implements receive.Applier.
 func (a *Applier) Apply(b *receive.Batch, done func(error)) {
-	a.submit(local(b.Source), &apply{b: b, catalog: replicaOf(a.stamp.Replica(geo.FirstRange(geo.Catalog)))}, done)
+	a.submit(b.Source, &apply{b: b, catalog: replicaOf(a.stamp.Replica(a.stamp.Route().Catalog()))}, done)
 }
 
-// submit commits a command in a range, at whichever node leads it.
-func (a *Applier) submit(id geo.RangeID, cmd ranges.Portable, done func(error)) {
+// submit commits a command in the range that takes the records of a source range, at whichever node leads it.
+func (a *Applier) submit(src geo.SourceRange, cmd ranges.Portable, done func(error)) {
+	id, err := a.local(src)
+	if err != nil {
+		done(err)
+		return
+	}
 	if r := a.stamp.Leader(id); r != nil {
 		r.Submit(cmd, done)
 		return
@@ -73,7 +95,14 @@ func (a *Applier) submit(id geo.RangeID, cmd ranges.Portable, done func(error)) 
 
 // Progress implements receive.Applier.
 func (a *Applier) Progress(src geo.SourceRange, done func(cursor.Progress, error)) {
-	a.stamp.Go(func(ctx context.Context) { done(a.stamp.Progress(ctx, local(src), src, cursor.EveryAccount)) })
+	a.stamp.Go(func(ctx context.Context) {
+		id, err := a.local(src)
+		if err != nil {
+			done(cursor.Progress{}, err)
+			return
+		}
+		done(a.stamp.Progress(ctx, id, src, cursor.EveryAccount))
+	})
 }
 
 // PutPayload implements receive.Applier.
@@ -87,7 +116,7 @@ func (a *Applier) HasPayload(ref extent.Ref) bool { return a.stamp.HasChunk(ref)
 // Expects implements receive.Applier. Each account that is received has an open gate in every range. The
 // catalog's are asked, since every node has a replica of the catalog.
 func (a *Applier) Expects(geo.SourceRange) bool {
-	cat := a.stamp.Replica(geo.FirstRange(geo.Catalog))
+	cat := a.stamp.Replica(a.stamp.Route().Catalog())
 	return cat != nil && cat.Machine.Receiving()
 }
 

@@ -21,6 +21,7 @@ import (
 	"antipode/stamp/extent"
 	"antipode/stamp/keys"
 	"antipode/stamp/ranges"
+	"antipode/stamp/route"
 	"antipode/stamp/stamptest"
 )
 
@@ -30,7 +31,7 @@ func TestApply(t *testing.T) {
 	datadriven.Walk(t, "testdata/apply", func(t *testing.T, path string) {
 		r := &rig{t: t, clock: &clock.Shifted{}, began: time.Now(), hashes: map[string]geo.Hash{}}
 		r.stamp = stamptest.NewAt(t, r.clock, "south", geo.Catalog, geo.Table)
-		r.applier = NewApplier(r.stamp)
+		r.applier = NewApplier(r.stamp, route.First())
 		datadriven.RunTest(t, path, r.run)
 	})
 }

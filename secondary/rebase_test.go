@@ -11,6 +11,7 @@ import (
 	"antipode/stamp/change"
 	"antipode/stamp/keys"
 	"antipode/stamp/ranges"
+	"antipode/stamp/route"
 	"antipode/stamp/stamptest"
 )
 
@@ -29,7 +30,7 @@ func TestR16BaseIsForOneCursor(t *testing.T) {
 	south := stamptest.New(t, "south", geo.Catalog)
 	id := geo.FirstRange(geo.Catalog)
 	m := func() *ranges.Machine { return south.Leader(id).Machine }
-	applier := NewApplier(south)
+	applier := NewApplier(south, route.First())
 	north := geo.Epoch{Number: 1, Location: "north"}
 	var now geo.Timestamp
 	stamptest.Submit(t, south, id, staged(func(tx *ranges.Tx) { now = tx.Timestamp(0) }))

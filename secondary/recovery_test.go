@@ -14,6 +14,7 @@ import (
 	"antipode/stamp/change"
 	"antipode/stamp/cursor"
 	"antipode/stamp/keys"
+	"antipode/stamp/route"
 	"antipode/stamp/stamptest"
 	"antipode/stats"
 )
@@ -47,7 +48,7 @@ type twinRecord struct {
 
 func newTwin(t *rapid.T, s *stamp.Stamp, n int) *twin {
 	w := &twin{
-		t: t, applier: NewApplier(s), src: geo.SourceRange{Origin: geo.Location(fmt.Sprint("n", n)), Range: geo.FirstRange(geo.Catalog)},
+		t: t, applier: NewApplier(s, route.First()), src: geo.SourceRange{Origin: geo.Location(fmt.Sprint("n", n)), Range: geo.FirstRange(geo.Catalog)},
 		account: geo.Account(fmt.Sprint("acct", n)), now: 100, full: true,
 		applied: map[geo.Stream][]geo.Hash{}, stops: map[geo.Stream]struct{}{},
 	}

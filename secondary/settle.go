@@ -18,12 +18,12 @@ const kindRebase = "secondary.rebase"
 
 // Rebase implements receive.Applier.
 func (a *Applier) Rebase(r receive.Rebase, done func(error)) {
-	a.submit(local(r.Stream.Source()), &rebase{r}, done)
+	a.submit(r.Stream.Source(), &rebase{r}, done)
 }
 
 // Settled implements receive.Applier.
 func (a *Applier) Settled(st geo.Stream, base geo.Head, at geo.Seq, done func(error)) {
-	a.submit(local(st.Source()), &ranges.EndSettle{Stream: st, Base: base, At: at}, done)
+	a.submit(st.Source(), &ranges.EndSettle{Stream: st, Base: base, At: at}, done)
 }
 
 // rebase is the command that sets the cursor of a stream to the base from which it goes on: see

@@ -16,6 +16,7 @@ import (
 	"antipode/stamp/change"
 	"antipode/stamp/keys"
 	"antipode/stamp/ranges"
+	"antipode/stamp/route"
 	"antipode/stamp/stamptest"
 )
 
@@ -359,7 +360,7 @@ func TestR16SettleInterleaved(t *testing.T) {
 		a := geo.Account("acct" + string(rune('a'+n/26%26)) + string(rune('a'+n%26)) + string(rune('a'+n/676)))
 		epoch := geo.Epoch{Number: 1, Location: "north"}
 		w := &settling{
-			t: t, north: north, south: south, applier: NewApplier(south), p: keys.Partition{Service: geo.Catalog, Account: a, Object: "o"}, lost: map[string]string{},
+			t: t, north: north, south: south, applier: NewApplier(south, route.First()), p: keys.Partition{Service: geo.Catalog, Account: a, Object: "o"}, lost: map[string]string{},
 			ship: ship.New(ship.Options{Location: "north", Range: north.Leader(id), Logger: slog.New(slog.DiscardHandler)}),
 		}
 		w.st = geo.Stream{Account: a, Epoch: epoch, Range: id, Lane: w.p.Lane()}

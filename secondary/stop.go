@@ -11,7 +11,7 @@ const kindStop = "secondary.stop"
 
 // Stop implements receive.Applier.
 func (a *Applier) Stop(st geo.Stream, why change.Stop, done func(error)) {
-	a.submit(local(st.Source()), &stop{st, why}, done)
+	a.submit(st.Source(), &stop{st, why}, done)
 }
 
 // stop is the command that makes durable that a stream may not go on (R11, R16, R18). The first reason

@@ -124,14 +124,14 @@ func (s *Sim) checkSync(a *account, svc geo.Service, m *member, catalog *ranges.
 // that holds the service there and from the catalog.
 func replication(a *account, svc geo.Service, own, catalog *ranges.Range) stats.Replication {
 	var known []cursor.Progress
-	for _, src := range stats.Sources(a.home.name, svc) {
+	for _, d := range stats.Sources(firstRanges, a.name, svc) {
 		from := own
-		if src.Range == catalog.ID() {
+		if d.ID == catalog.ID() {
 			from = catalog
 		}
-		known = append(known, from.Machine.Progress(src, a.name))
+		known = append(known, from.Machine.Progress(geo.SourceRange{Origin: a.home.name, Range: d.ID}, a.name))
 	}
-	return stats.Of(a.home.name, a.name, svc, known...)
+	return stats.Of(firstRanges, a.home.name, a.name, svc, known...)
 }
 
 // checkReceived: the payload of records at or below Last Sync Time is here, except for records

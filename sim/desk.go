@@ -11,6 +11,7 @@ import (
 	replicationlink "antipode/replication/link"
 	"antipode/stamp/kv"
 	"antipode/stamp/ranges"
+	"antipode/stamp/route"
 )
 
 // desk is what a node's process does for the directory: it goes on with operations of accounts while it leads the
@@ -78,6 +79,9 @@ func (d *desk) resume() {
 
 // Location implements directory.Stamp.
 func (d *desk) Location() geo.Location { return d.m.l.name }
+
+// Route implements directory.Stamp.
+func (*desk) Route() *route.Table { return firstRanges }
 
 // Submit implements directory.Stamp: see stamp.Stamp.Submit.
 func (d *desk) Submit(ctx context.Context, id geo.RangeID, cmd ranges.Command) error {

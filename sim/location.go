@@ -15,10 +15,14 @@ import (
 	"antipode/replication/receive"
 	"antipode/replication/ship"
 	"antipode/stamp/ranges"
+	"antipode/stamp/route"
 )
 
 // everyRange are the ranges of a stamp.
 var everyRange = [...]geo.RangeID{1, 2, 3, 4} //nolint:gochecknoglobals // A table.
+
+// firstRanges is the table of the ranges of both locations.
+var firstRanges = route.First() //nolint:gochecknoglobals // A table.
 
 // shipped are the ranges that carry the workload: the others stand idle.
 var shipped = [...]geo.RangeID{geo.FirstRange(geo.Catalog), geo.FirstRange(geo.Table), geo.FirstRange(geo.Blob)} //nolint:gochecknoglobals // A table.
@@ -81,7 +85,7 @@ func newLocation(s *Sim, name geo.Location, parity geo.Timestamp, nodes int) *lo
 		l.members = append(l.members, newMember(l, id))
 		sites = append(sites, ranges.Site{Node: id})
 	}
-	l.placement = ranges.Place(sites, everyRange[:])
+	l.placement = ranges.Place(sites, geo.FirstRange(geo.Catalog), everyRange[:])
 	return l
 }
 
@@ -235,6 +239,9 @@ func (l *location) shipper(id geo.RangeID) *ship.Shipper {
 
 // Location implements directory.Stamp.
 func (l *location) Location() geo.Location { return l.name }
+
+// Route implements directory.Stamp.
+func (*location) Route() *route.Table { return firstRanges }
 
 // Submit implements directory.Stamp, for the boot: it steps the run until the
 // command has its answer.

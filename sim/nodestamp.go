@@ -14,6 +14,7 @@ import (
 	"antipode/stamp/extent"
 	"antipode/stamp/kv"
 	"antipode/stamp/ranges"
+	"antipode/stamp/route"
 )
 
 // nodeStamp is a location as the process of one of its nodes sees it: a secondary.Stamp. Other nodes are
@@ -55,6 +56,9 @@ func (n nodeStamp) Replica(id geo.RangeID) *ranges.Range {
 	}
 	return nil
 }
+
+// Route implements secondary.Stamp.
+func (nodeStamp) Route() *route.Table { return firstRanges }
 
 // Go implements secondary.Stamp.
 func (n nodeStamp) Go(f func(ctx context.Context)) {

@@ -202,7 +202,7 @@ func (c *scenario) valueOf(m *member, key string) (string, error) {
 		return "", nil
 	}
 	if c.service == geo.Table {
-		e, err := tables.Get(get, p.Account, p.Container, p.Generation, key, "")
+		e, err := tables.Get(get, tables.Partition(p.Account, p.Container, p.Generation, key), "")
 		if err != nil {
 			return "", err
 		}

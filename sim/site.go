@@ -120,7 +120,7 @@ func (p *process) receive(e site.StartReceiver) {
 	p.term, p.dirty = e.Term, true
 	p.receiver = receive.New(receive.Options{
 		Origin: l.far.name, Ranges: shipped[:], Consumer: l.consumer, Source: link{l.s, l.far},
-		Applier: watchedApplier{secondary.NewApplier(nodeStamp{m}), l}, Clock: l.s.clock, Logger: quiet, Alarm: l.alarm,
+		Applier: watchedApplier{secondary.NewApplier(nodeStamp{m}, firstRanges), l}, Clock: l.s.clock, Logger: quiet, Alarm: l.alarm,
 		Wake: func() { p.dirty = true }, BatchBytesMax: l.s.batchBytesMax, PendingBytesMax: pendingBytesMax,
 		Incarnation: e.Incarnation, OnIncarnation: p.rememberStream,
 	})

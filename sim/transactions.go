@@ -66,7 +66,7 @@ func (s *Sim) transaction(a *account) *tables.Batch {
 		case kind == deleteGroup:
 			w.Match.Any = true
 		case kind == swapGroup:
-			if e, err := tables.Get(partitionRows{p, rows}, p.Account, p.Container, p.Generation, p.Object, key); err == nil {
+			if e, err := tables.Get(partitionRows{p, rows}, p, key); err == nil {
 				w.Match.Tag = e.Timestamp
 			}
 		case kind == brokenGroup && i == len(groupKeys)-1:

@@ -118,13 +118,13 @@ func (l *location) progressNow(a *account, id geo.RangeID) (p cursor.Progress, k
 func (m *member) replicationNow(a *account, svc geo.Service) stats.Replication {
 	var known []cursor.Progress
 	ahead := false
-	for _, src := range stats.Sources(a.home.name, svc) {
-		if p, ok := m.l.progressNow(a, src.Range); ok {
+	for _, d := range stats.Sources(firstRanges, a.name, svc) {
+		if p, ok := m.l.progressNow(a, d.ID); ok {
 			known = append(known, p)
 		}
-		ahead = ahead || m.process.receiver.Ahead(src.Range)
+		ahead = ahead || m.process.receiver.Ahead(d.ID)
 	}
-	out := stats.Of(a.home.name, a.name, svc, known...)
+	out := stats.Of(firstRanges, a.home.name, a.name, svc, known...)
 	if ahead {
 		return out.But(stats.Clock)
 	}

@@ -15,6 +15,7 @@ import (
 	"antipode/stamp/keys"
 	"antipode/stamp/kv"
 	"antipode/stamp/ranges"
+	"antipode/stamp/route"
 )
 
 // accountPlan are the accounts, two of them with one primary: each location is
@@ -142,7 +143,10 @@ type intake struct{ cmd ranges.Command }
 
 var errTaken = errors.New("sim: command taken")
 
-// Submit implements ranges.Submitter.
+// Route implements primary.Stamp.
+func (*intake) Route() *route.Table { return firstRanges }
+
+// Submit implements primary.Stamp.
 func (i *intake) Submit(_ context.Context, _ geo.RangeID, cmd ranges.Command) error {
 	i.cmd = cmd
 	return errTaken

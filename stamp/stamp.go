@@ -103,6 +103,9 @@ func (s *Stamp) Go(f func(ctx context.Context)) {
 // Location is where the stamp is.
 func (s *Stamp) Location() geo.Location { return s.o.Location }
 
+// Route implements ranges.Routed.
+func (s *Stamp) Route() *route.Table { return s.o.Route }
+
 // OnStart adds a function that is called with each node before it starts to run.
 func (s *Stamp) OnStart(f func(*node.Node)) { s.onStart = append(s.onStart, f) }
 

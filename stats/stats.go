@@ -1,11 +1,14 @@
 package stats
 
 import (
+	"slices"
 	"time"
 
 	"antipode/geo"
 	"antipode/internal/plantedbugs"
 	"antipode/stamp/cursor"
+	"antipode/stamp/keys"
+	"antipode/stamp/route"
 )
 
 // Status is the replication status of an account's service, in the words of the
@@ -63,34 +66,35 @@ func (r Replication) At(now time.Time) Replication {
 // But returns the state of a service that is unavailable for one more reason.
 func (r Replication) But(why Reason) Replication { return UnavailableFor(worse(r.Reason, why)) }
 
-// Sources are the source ranges that decide about a service of an account whose primary is
-// origin: all that overlap the account's span of the service, and the catalog's (R13).
-func Sources(origin geo.Location, s geo.Service) []geo.SourceRange {
-	return []geo.SourceRange{
-		{Origin: origin, Range: geo.FirstRange(s)},
-		{Origin: origin, Range: geo.FirstRange(geo.Catalog)},
-	}
+// Sources are the source ranges that decide about a service of an account: all that overlap the account's span
+// of the service, and the catalog's (R13). from is the table of the ranges of the account's primary location.
+func Sources(from *route.Table, a geo.Account, s geo.Service) []route.Range {
+	return append(slices.Clone(from.Account(s, a)), from.Service(geo.Catalog)...)
 }
 
-// Of computes the replication state of a service of an account whose primary is origin: the
-// minimum sync time over the account's streams of all Sources, from what the account's secondary
-// knows of each source range. It is absent without a closed time from each of them, unless they hold the
-// whole service, and while a stream of the account is stopped in one of them.
-func Of(origin geo.Location, a geo.Account, s geo.Service, known ...cursor.Progress) Replication {
+// Of computes the replication state of a service of an account whose primary is origin: the minimum sync time over
+// the account's streams of all Sources. known is what the account's secondary knows of each source range: one for
+// each range there that takes its records, the zero value with its source where one does not answer. The time is
+// absent without a closed time from each of them, unless they hold all keys of the account, and while a stream of the
+// account is stopped in one of them.
+func Of(from *route.Table, origin geo.Location, a geo.Account, s geo.Service, known ...cursor.Progress) Replication {
 	out := Replication{Status: Live, LastSync: ^geo.Timestamp(0)}
 	var why Reason
 	whole := true
 	var used []cursor.Progress
-	for _, src := range Sources(origin, s) {
-		p := progressOf(src, known)
-		used = append(used, p)
-		t, ok := SyncTimesOf(p, a)
-		out.LastSync = min(out.LastSync, t.Least)
-		out.Behind += t.Behind
-		why = worse(why, stopOf(p, a))
-		whole = whole && ok
+	for _, d := range Sources(from, a, s) {
+		of := progressOf(geo.SourceRange{Origin: origin, Range: d.ID}, known)
+		whole = whole && len(of) > 0
+		for _, p := range of {
+			used = append(used, p)
+			t, ok := SyncTimesOf(p, a)
+			out.LastSync = min(out.LastSync, t.Least)
+			out.Behind += t.Behind
+			why = worse(why, stopOf(p, a))
+			whole = whole && ok
+		}
 	}
-	if !whole || !tiled(s, used) || !tiled(geo.Catalog, used) {
+	if !whole || !tiled(keys.AppendAccount(nil, s, a), used) || !tiled(keys.AppendService(nil, geo.Catalog), used) {
 		whole, why = false, worse(why, NotHeard)
 	}
 	if why == "" {
@@ -103,14 +107,14 @@ func Of(origin geo.Location, a geo.Account, s geo.Service, known ...cursor.Progr
 	return unavailable
 }
 
-// progressOf returns what is known of a source range, the zero value for nothing.
-func progressOf(src geo.SourceRange, known []cursor.Progress) cursor.Progress {
+// progressOf returns what is known of a source range.
+func progressOf(src geo.SourceRange, known []cursor.Progress) (of []cursor.Progress) {
 	for _, p := range known {
 		if p.Source == src {
-			return p
+			of = append(of, p)
 		}
 	}
-	return cursor.Progress{}
+	return of
 }
 
 // SyncTimes are the sync times of an account's streams from one source range.

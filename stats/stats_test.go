@@ -12,6 +12,7 @@ import (
 	"antipode/stamp/change"
 	"antipode/stamp/cursor"
 	"antipode/stamp/keys"
+	"antipode/stamp/route"
 )
 
 const (
@@ -58,7 +59,7 @@ func TestR13RangesTile(t *testing.T) {
 			p.Span = span
 			known = append(known, p)
 		}
-		require.Equal(t, c.want, tiled(geo.Table, known), "%q", c.spans)
+		require.Equal(t, c.want, tiled([]byte(prefix), known), "%q", c.spans)
 	}
 }
 
@@ -208,7 +209,7 @@ func TestOf(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := Of("north", "acct", geo.Table, c.inputs...)
+			got := Of(route.First(), "north", "acct", geo.Table, c.inputs...)
 			require.Equal(t, c.want, got)
 			require.Equal(t, c.want.Status == Live, got.Known())
 		})
@@ -238,7 +239,7 @@ func TestOfIsMinimum(t *testing.T) {
 			}
 			inputs = append(inputs, from(r, closed, streams...))
 		}
-		got := Of("north", "acct", geo.Table, inputs...)
+		got := Of(route.First(), "north", "acct", geo.Table, inputs...)
 		require.True(t, got.Known())
 		for _, at := range times {
 			require.LessOrEqual(t, got.LastSync, at)
@@ -246,4 +247,26 @@ func TestOfIsMinimum(t *testing.T) {
 		require.Contains(t, times, got.LastSync)
 		require.Equal(t, len(times)-2, got.Behind)
 	})
+}
+
+// R13: after a split of the table range at the primary, each source range that holds keys of the account counts, no
+// other does, and all ranges here that take records of one.
+func TestR13OfSplitRanges(t *testing.T) {
+	whole := route.First().Service(geo.Table)[0]
+	at := string(keys.AppendAccount(nil, geo.Table, "m"))
+	left, right := whole, whole
+	left.ID, left.Span.End, right.ID, right.Span.Start = 10, at, 11, at
+	sources, err := route.New(append(route.First().Ranges()[:3:3], left, right)...)
+	require.NoError(t, err)
+	of := func(d route.Range, closed geo.Timestamp) cursor.Progress {
+		return cursor.Progress{Source: geo.SourceRange{Origin: "north", Range: d.ID}, Closed: closed, Span: d.Span, Descriptor: d.Version}
+	}
+	state := func(known ...cursor.Progress) Replication { return Of(sources, "north", "acct", geo.Table, known...) }
+	require.Equal(t, live(50, 0), state(of(left, 50), from(catalog, 90)), "the other child holds nothing of it")
+	require.Equal(t, live(40, 0), state(of(left, 50), of(left, 40), from(catalog, 90)), "two ranges here take its records")
+	silent := cursor.Progress{Source: geo.SourceRange{Origin: "north", Range: left.ID}}
+	require.Equal(t, UnavailableFor(NotHeard), state(of(left, 50), silent, from(catalog, 90)), "one of them does not answer")
+	require.Equal(t, UnavailableFor(NotHeard), state(of(right, 50), from(catalog, 90)))
+	require.Equal(t, UnavailableFor(NotHeard), state(from(table, 50), from(catalog, 90)), "the parent is no source any more")
+	require.Equal(t, live(50, 0), Of(sources, "north", "zebra", geo.Table, of(right, 50), from(catalog, 90)))
 }

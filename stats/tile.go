@@ -9,16 +9,15 @@ import (
 	"antipode/stamp/keys"
 )
 
-// tiled reports whether the source ranges of a service, by the spans in their last full closed
-// records, hold every key of it (R13). Without this a range that nothing is known of, as after a split,
+// tiled reports whether the source ranges, by the spans in their last full closed records, hold every key
+// with a prefix (R13). Without this a range that nothing is known of, as after a split,
 // would be left out of the minimum. Spans may overlap: ranges say at different times what they
-// hold.
-func tiled(s geo.Service, known []cursor.Progress) bool {
-	prefix := keys.AppendService(nil, s)
+// hold. Those of other keys do no harm.
+func tiled(prefix []byte, known []cursor.Progress) bool {
 	at, end := string(prefix), string(keys.PrefixEnd(prefix))
 	var spans []geo.Span
 	for _, p := range known {
-		if p.Descriptor > 0 && geo.Service(p.Source.Range) == s {
+		if p.Descriptor > 0 {
 			spans = append(spans, p.Span)
 		}
 	}

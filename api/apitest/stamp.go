@@ -49,7 +49,7 @@ func NewStamp(t testing.TB, fs vfs.FS, account geo.Account, services ...geo.Serv
 	for _, service := range services {
 		err := kv.ErrUnknown
 		for errors.Is(err, kv.ErrUnknown) { // On a busy machine the first leader may be deposed.
-			err = s.Submit(t.Context(), geo.FirstRange(service), openGate{account})
+			err = s.Submit(t.Context(), s.Route().Service(service)[0].ID, openGate{account})
 		}
 		require.NoError(t, err)
 	}
@@ -82,12 +82,13 @@ func States(t testing.TB, s *stamp.Stamp, services ...geo.Service) map[geo.Servi
 	out := map[geo.Service]State{}
 	for _, service := range services {
 		var state State
-		err := s.Read(t.Context(), geo.FirstRange(service), func(at ranges.State) (err error) {
+		id := s.Route().Service(service)[0].ID
+		err := s.Read(t.Context(), id, func(at ranges.State) (err error) {
 			state.Rows, err = digest(at, service)
 			return err
 		})
 		require.NoError(t, err)
-		state.Heads, _ = s.Leader(geo.FirstRange(service)).Machine.Heads()
+		state.Heads, _ = s.Leader(id).Machine.Heads()
 		out[service] = state
 	}
 	return out

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"antipode/api/wire"
-	"antipode/geo"
 	"antipode/services"
 	"antipode/services/blobs"
 	"antipode/services/storageerr"
@@ -25,7 +24,7 @@ func (c *call) putBlock(id string) error {
 	w, sums := &blobs.PutBlock{Command: of, ID: id}, c.in.digests.ofBlocks(c.r.Version, true)
 	if c.in.length > blobs.InlineBytesMax {
 		// As with Put Blob: a large body that would be refused is not taken.
-		err := c.ask(geo.FirstRange(geo.Blob), func(s ranges.State) error { return w.Admit(s, c.now()) })
+		err := c.ask(c.rangeOf(w.Name), func(s ranges.State) error { return w.Admit(s, c.now()) })
 		if err != nil {
 			return err
 		}
@@ -83,7 +82,7 @@ func (c *call) dropDead(n blobs.Name) {
 	for from := []byte(nil); ; {
 		drop := &blobs.DropDead{Command: blobs.Command{Name: n}}
 		var err error
-		from, err = scan(c, geo.FirstRange(geo.Blob), func(r kv.Reader, budget *services.Budget) (next []byte, err error) {
+		from, err = scan(c, c.rangeOf(n), func(r kv.Reader, budget *services.Budget) (next []byte, err error) {
 			drop.Rows, next, err = blobs.Dead(c.ctx, r, n, from, budget)
 			return next, err
 		})

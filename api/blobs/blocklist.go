@@ -52,7 +52,7 @@ const commitTries = 5
 // another write of the blob every time.
 func (c *call) commitBlocks(w *blobs.PutBlockList) error {
 	for range commitTries {
-		snap, err := c.snapshot(geo.FirstRange(geo.Blob))
+		snap, err := c.snapshot(c.rangeOf(w.Name))
 		if err != nil {
 			return err
 		}
@@ -247,7 +247,7 @@ func (c *call) blockList(asked lists) error {
 
 // blockListWindow moves l on by one window and appends its text.
 func (c *call) blockListWindow(l *blockLister, doc []byte) (_ []byte, err error) {
-	snap, err := c.snapshot(geo.FirstRange(geo.Blob))
+	snap, err := c.snapshot(c.rangeOf(l.name))
 	if err != nil {
 		return nil, err
 	}

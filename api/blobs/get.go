@@ -8,7 +8,6 @@ import (
 	"net/http"
 
 	"antipode/api/protocol"
-	"antipode/geo"
 	"antipode/services/blobs"
 	"antipode/services/storageerr"
 	"antipode/stamp/extent"
@@ -60,7 +59,7 @@ func (c *call) lookup(first func(get kv.Getter, b *source) error) (*source, erro
 // and the blob's are read from one snapshot, which may take longer than a lease.
 func (c *call) read(b *source, first func(get kv.Getter, b *source) error) error {
 	listed := false
-	err := c.ask(geo.FirstRange(geo.Blob), func(s ranges.State) error {
+	err := c.ask(c.rangeOf(b.name), func(s ranges.State) error {
 		found, err := blobs.GetBlob(s, b.name)
 		b.Blob, listed = &found, err == nil && found.List != nil
 		if err != nil || first == nil || listed {
@@ -71,7 +70,7 @@ func (c *call) read(b *source, first func(get kv.Getter, b *source) error) error
 	if err != nil || first == nil || !listed {
 		return err
 	}
-	snap, err := c.snapshot(geo.FirstRange(geo.Blob))
+	snap, err := c.snapshot(c.rangeOf(b.name))
 	if err != nil {
 		return err
 	}
@@ -245,7 +244,7 @@ func (c *call) window(b *source, off, end uint64) (win blobs.Window, err error) 
 	if b.List == nil {
 		return blobs.WindowAt(nil, b.name, b.Blob, off, end) // It is all in the row.
 	}
-	snap, err := c.snapshot(geo.FirstRange(geo.Blob))
+	snap, err := c.snapshot(c.rangeOf(b.name))
 	if err != nil {
 		return win, err
 	}

@@ -32,9 +32,15 @@ type Payload interface {
 	ReadChunk(ref extent.Ref, off int64, p []byte) (int, error)
 }
 
+// Stamp is the stamp of this location.
+type Stamp interface {
+	ranges.Reader
+	ranges.Routed
+}
+
 // Options configures a Handler. Stamp, Writer, Payload and Names are required.
 type Options struct {
-	Stamp   ranges.Reader
+	Stamp   Stamp
 	Writer  services.Writer
 	Payload Payload
 	Names   *catalog.Containers
@@ -172,13 +178,16 @@ func (c *call) container() (*catalog.Container, error) {
 		return found.Container, found.Err
 	}
 	var out *catalog.Container
-	err := c.ask(geo.FirstRange(geo.Catalog), func(s ranges.State) error {
+	err := c.ask(c.o.Stamp.Route().Catalog(), func(s ranges.State) error {
 		var err error
 		out, err = c.o.Names.Get(s, geo.Blob, c.r.Account.Name, c.res.container)
 		return err
 	})
 	return out, err
 }
+
+// rangeOf returns the range that holds a blob.
+func (c *call) rangeOf(n blobs.Name) geo.RangeID { return c.o.Stamp.Route().Of(n.Partition()) }
 
 // name resolves the addressed blob.
 func (c *call) name() (blobs.Name, error) {

@@ -67,7 +67,7 @@ func (c *call) listContainers(asked containersAsked) error {
 		return err
 	}
 	defer p.close()
-	next, err := scan(c, geo.FirstRange(geo.Catalog), func(r kv.Reader, budget *services.Budget) (string, error) {
+	next, err := scan(c, c.o.Stamp.Route().Catalog(), func(r kv.Reader, budget *services.Budget) (string, error) {
 		return catalog.Page(c.ctx, r, asked.Listing, budget, func(container *catalog.Container) (bool, error) {
 			return p.take(func(b []byte) []byte { return c.containerElement(b, container, asked.metadata) })
 		})
@@ -115,7 +115,7 @@ func (c *call) listBlobs(asked blobsAsked) error {
 		return err
 	}
 	defer p.close()
-	next, err := scan(c, geo.FirstRange(geo.Blob), func(r kv.Reader, budget *services.Budget) (string, error) {
+	next, err := scan(c, c.o.Stamp.Route().At(asked.First()), func(r kv.Reader, budget *services.Budget) (string, error) {
 		return blobs.List(c.ctx, r, asked.Listing, budget, func(item blobs.Item) (bool, error) {
 			return p.take(func(b []byte) []byte { return c.itemElement(b, &item, asked.metadata) })
 		})

@@ -4,7 +4,6 @@ import (
 	"net/http"
 
 	"antipode/api/protocol"
-	"antipode/geo"
 	"antipode/services/blobs"
 	"antipode/services/storageerr"
 	"antipode/stamp/ranges"
@@ -44,7 +43,7 @@ func (c *call) putBlob() error {
 	if c.in.length > blobs.InlineBytesMax && (w.LeaseSent || w.Conditions != nil) {
 		// A large body that would be refused is not taken: its chunks would stay. The
 		// commit asks again.
-		err := c.ask(geo.FirstRange(geo.Blob), func(s ranges.State) error { return w.Admit(s) })
+		err := c.ask(c.rangeOf(w.Name), func(s ranges.State) error { return w.Admit(s) })
 		if err != nil {
 			return err
 		}

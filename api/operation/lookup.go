@@ -7,6 +7,7 @@ import (
 
 	"antipode/api/protocol"
 	"antipode/geo"
+	"antipode/stamp/route"
 )
 
 // Unknown is the name of a request that is none of the protocol's operations. Every
@@ -53,13 +54,13 @@ type Match struct {
 	near *Operation
 }
 
-// Range returns the range whose leader serves the request; zero where any node does. A
+// Range returns the range whose leader serves the request for an account; zero where any node does. A
 // verb that does not fit goes the way of those that do: a newer node may know it.
-func (m Match) Range(s geo.Service) geo.RangeID {
+func (m Match) Range(t *route.Table, s geo.Service, a geo.Account) geo.RangeID {
 	if m.near != nil {
-		return m.near.leader(s)
+		return m.near.leader(t, s, a)
 	}
-	return m.leader(s)
+	return m.leader(t, s, a)
 }
 
 // Resolves returns the name of the container that the operation needs as the catalog has it;

@@ -5,6 +5,8 @@ import (
 
 	"antipode/api/protocol"
 	"antipode/geo"
+	"antipode/stamp/keys"
+	"antipode/stamp/route"
 )
 
 // Operation is a row of the table.
@@ -218,15 +220,16 @@ const (
 	Conditions = IfMatch | IfNoneMatch | IfModifiedSince | IfUnmodifiedSince
 )
 
-// leader returns the range whose leader serves the operation; zero where any node does.
-func (o *Operation) leader(s geo.Service) geo.RangeID {
+// leader returns the range whose leader serves the operation for an account; zero where any node does. It is that
+// of the account's first key: the path alone does not name the partition.
+func (o *Operation) leader(t *route.Table, s geo.Service, a geo.Account) geo.RangeID {
 	switch {
 	case !o.Built || o.Leads == Anyone:
 		return 0
 	case o.Leads == Catalog:
-		return geo.FirstRange(geo.Catalog)
+		return t.Catalog()
 	}
-	return geo.FirstRange(s)
+	return t.Of(keys.Partition{Service: s, Account: a})
 }
 
 // BodyMax is the longest body that a request of version v may have, in bytes; zero where

@@ -94,9 +94,10 @@ const createdBytes = 1024
 // getEntity is the point GET (protocol/table.md 9.6).
 func (c *call) getEntity() (a answer, err error) {
 	var e tables.Entity
-	err = c.reader().Read(c.ctx, geo.FirstRange(geo.Table), func(s ranges.State) error {
+	p := tables.Partition(c.r.Account.Name, c.in.res.Table, c.container.Generation(), c.in.res.PK)
+	err = c.reader().Read(c.ctx, c.Stamp.Route().Of(p), func(s ranges.State) error {
 		var err error
-		e, err = tables.Get(s, c.r.Account.Name, c.in.res.Table, c.container.Generation(), c.in.res.PK, c.in.res.RK)
+		e, err = tables.Get(s, p, c.in.res.RK)
 		return err
 	})
 	if err != nil {

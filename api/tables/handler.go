@@ -17,10 +17,16 @@ import (
 	"antipode/stamp/ranges"
 )
 
+// Stamp is the stamp of this location.
+type Stamp interface {
+	ranges.Reader
+	ranges.Routed
+}
+
 // Handler answers table calls.
 type Handler struct {
 	// Stamp reads this location's ranges.
-	Stamp  ranges.Reader
+	Stamp  Stamp
 	Writer services.Writer
 	// Scans shares the processors among the pages of the process. Nil shares nothing.
 	Scans *services.Scans
@@ -171,7 +177,7 @@ func (c *call) lookup() (t *catalog.Container, err error) {
 	if found := c.r.Container; found != nil {
 		return found.Container, found.Err
 	}
-	err = c.reader().Read(c.ctx, geo.FirstRange(geo.Catalog), func(s ranges.State) error {
+	err = c.reader().Read(c.ctx, c.Stamp.Route().Catalog(), func(s ranges.State) error {
 		t, err = c.Names.Get(s, geo.Table, c.r.Account.Name, c.in.res.Table)
 		return err
 	})

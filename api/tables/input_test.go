@@ -48,7 +48,7 @@ func TestPartsAreCheckedAsRequestsAre(t *testing.T) {
 
 // busy is a stamp whose range of entities refuses all reads and writes.
 type busy struct {
-	ranges.Reader
+	Stamp
 	services.Writer
 }
 
@@ -57,7 +57,7 @@ func (b busy) Read(ctx context.Context, r geo.RangeID, f func(ranges.State) erro
 	if r == geo.FirstRange(geo.Table) {
 		return storageerr.ServerBusy
 	}
-	return b.Reader.Read(ctx, r, f)
+	return b.Stamp.Read(ctx, r, f)
 }
 
 // Write implements services.Writer.

@@ -96,7 +96,7 @@ func (c *call) scan(p *page) (err error) {
 // fillPage fills p from a snapshot of now. The snapshot and the budget end after a panic, too:
 // a budget may hold one of the process's slots for scans, which would be lost for good.
 func (c *call) fillPage(p *page, lower, upper []byte) (err error) {
-	snap, err := ranges.Snapshot(c.ctx, c.reader(), geo.FirstRange(geo.Table))
+	snap, err := ranges.Snapshot(c.ctx, c.reader(), c.Stamp.Route().At(lower))
 	if err != nil {
 		return err
 	}

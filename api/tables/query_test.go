@@ -356,14 +356,14 @@ func TestFilters(t *testing.T) {
 // expiring is a stamp whose lease runs out during every first read, so that it is done
 // again (ranges.Range.Read).
 type expiring struct {
-	ranges.Reader
+	Stamp
 	reads int
 }
 
 // Read implements ranges.Reader.
 func (e *expiring) Read(ctx context.Context, r geo.RangeID, f func(ranges.State) error) error {
 	e.reads++
-	return e.Reader.Read(ctx, r, func(s ranges.State) error { return errors.Join(f(s), f(s)) })
+	return e.Stamp.Read(ctx, r, func(s ranges.State) error { return errors.Join(f(s), f(s)) })
 }
 
 // A query whose read is done again scans once, answers once, and leaves no snapshot
@@ -371,7 +371,7 @@ func (e *expiring) Read(ctx context.Context, r geo.RangeID, f func(ranges.State)
 func TestReadAgain(t *testing.T) {
 	r := newRig(t)
 	r.insertAll("p", "1", "2", "3")
-	e := &expiring{Reader: r.stamp}
+	e := &expiring{Stamp: r.stamp}
 	r = r.with(func(h *Handler) { h.Stamp = e })
 	require.Equal(t, [][]string{{"p/1", "p/2"}, {"p/3"}}, r.list("$top=2"))
 	require.Equal(t, `{"value":[{"TableName":"tbl"}]}`, r.do(http.MethodGet, "/acct/Tables", "").body)

@@ -94,7 +94,7 @@ func (c *call) tablePage(doc *protocol.Document, set *odata.Set) (next string, e
 		Service: geo.Table, Account: c.r.Account.Name, From: c.in.nextTable,
 		Low: names.Low, High: names.High, Bounded: names.Bounded,
 	}
-	snap, err := ranges.Snapshot(c.ctx, c.reader(), geo.FirstRange(geo.Catalog))
+	snap, err := ranges.Snapshot(c.ctx, c.reader(), c.Stamp.Route().Catalog())
 	if err != nil {
 		return "", err
 	}

@@ -7,6 +7,7 @@ import (
 	"antipode/geo"
 	"antipode/replication/bus"
 	"antipode/replication/pace"
+	"antipode/stamp/ranges"
 )
 
 // air holds the frames that were built and are not known to be stored by the bus, oldest first. A
@@ -191,7 +192,7 @@ func (s *Shipper) landed(f *flight, err error) {
 
 // Subject is the stream subject of a source range.
 func Subject(l geo.Location, r geo.RangeID) string {
-	svc := geo.Service(r)
+	svc := ranges.Service(r)
 	return "geo." + string(l) + "." + svc.String() + "." + rangeToken(r)
 }
 

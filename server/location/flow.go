@@ -13,6 +13,7 @@ import (
 	"antipode/services/storageerr"
 	"antipode/stamp"
 	"antipode/stamp/ranges"
+	"antipode/stamp/route"
 )
 
 // flowAccountWait bounds how long Flow waits for the catalog.
@@ -52,17 +53,29 @@ func (l *Location) Flow(ctx context.Context, name geo.Account) (wire.Flow, error
 			}
 		}
 		if receives {
-			src := geo.SourceRange{Origin: a.Primary, Range: d.ID}
-			if p, known := stamp.ProgressNow(d.ID, src, name); known {
-				r.Receiver = flow.Receiver(name, p)
-				if receiver := l.receiving.receiver.Load(); receiver != nil {
-					flow.Add(&out, r.Receiver, receiver.View(d.ID, name))
-				}
-			}
+			r.Receiver = l.receiverFlow(&out, stamp, d, a)
 		}
 		out.Ranges = append(out.Ranges, r)
 	}
 	return out, nil
+}
+
+// receiverFlow is how far a range here has applied the streams of an account, nil if that is not known. A description
+// has one source range for each range.
+func (l *Location) receiverFlow(out *wire.Flow, stamp *stamp.Stamp, d route.Range, a *catalog.Account) *wire.ReceiverFlow {
+	of := l.sourcesOf(d, a.Primary)
+	if len(of) != 1 {
+		return nil
+	}
+	p, known := stamp.ProgressNow(d.ID, of[0], a.Name)
+	if !known {
+		return nil
+	}
+	to := flow.Receiver(a.Name, p)
+	if receiver := l.receiving.receiver.Load(); receiver != nil {
+		flow.Add(out, to, receiver.View(of[0].Range, a.Name))
+	}
+	return to
 }
 
 // knownAccount returns an account; while the catalog does not answer, as a replica of it in this process

@@ -31,10 +31,12 @@ func (l *Location) Forks(ctx context.Context) (wire.Forks, error) {
 	for i, d := range all {
 		asked.Go(func() {
 			for origin, side := range map[geo.Location]string{l.o.Name: wire.SideSource, l.o.Other: wire.SideReceiver} {
-				p, err := stamp.Progress(ctx, d.ID, geo.SourceRange{Origin: origin, Range: d.ID}, cursor.EveryAccount)
-				silent[i] = silent[i] || err != nil
-				for _, s := range p.Stops {
-					found[i] = append(found[i], l.fork(d, side, s))
+				for _, src := range l.sourcesOf(d, origin) {
+					p, err := stamp.Progress(ctx, d.ID, src, cursor.EveryAccount)
+					silent[i] = silent[i] || err != nil
+					for _, s := range p.Stops {
+						found[i] = append(found[i], l.fork(d, side, s))
+					}
 				}
 			}
 		})

@@ -160,6 +160,7 @@ type Location struct {
 	Primary   *primary.Primary
 
 	far   Far
+	from  *route.Table // the ranges of the other location
 	stamp atomic.Pointer[stamp.Stamp]
 
 	// bus is nil while the location is stopped. It is not guarded by mu, because the other
@@ -184,7 +185,7 @@ type Location struct {
 // New returns a location that is not started. SetFar must follow.
 func New(o Options) *Location {
 	o = o.withDefaults()
-	l := &Location{o: o, shippers: map[geo.NodeID]map[geo.RangeID]*shipping{}}
+	l := &Location{o: o, from: route.First(), shippers: map[geo.NodeID]map[geo.RangeID]*shipping{}}
 	l.receiving.l, l.verifying = l, newVerifying(l)
 	l.watching.l, l.watching.unavailable = l, newEpisodes(ServiceUnavailable, ServiceLive)
 	l.watching.late = newEpisodes(ChangesLate, ChangesArrived)

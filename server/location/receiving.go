@@ -164,8 +164,8 @@ func (r *receiving) run(ctx context.Context, s *stamp.Stamp, conn *natsbus.Conn,
 	var remembering sync.WaitGroup
 	defer remembering.Wait()
 	receiver := receive.New(receive.Options{
-		Origin: l.o.Other, Ranges: l.o.Route.IDs(), Consumer: consumer, Source: l.o.WrapSource(l.far.Source),
-		Applier: secondary.NewApplier(s), Clock: l.o.Clock, SilenceAfter: silenceAfter, Logger: l.o.Logger, Alarm: l.o.OnAlarm,
+		Origin: l.o.Other, Ranges: l.from.IDs(), Consumer: consumer, Source: l.o.WrapSource(l.far.Source),
+		Applier: secondary.NewApplier(s, l.from), Clock: l.o.Clock, SilenceAfter: silenceAfter, Logger: l.o.Logger, Alarm: l.o.OnAlarm,
 		Incarnation: incarnation, OnIncarnation: func(made time.Time) {
 			remembering.Go(func() { l.rememberIncarnation(ctx, s, made) })
 		},

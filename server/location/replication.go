@@ -8,6 +8,7 @@ import (
 	"antipode/services/catalog"
 	"antipode/stamp"
 	"antipode/stamp/cursor"
+	"antipode/stamp/route"
 	"antipode/stats"
 )
 
@@ -22,12 +23,15 @@ func (l *Location) Replication(ctx context.Context, a *catalog.Account, s geo.Se
 		// Each range is read under its lease: an isolated former leader would show a time older
 		// than the last one shown (R13).
 		var known []cursor.Progress
-		for _, src := range stats.Sources(a.Primary, s) {
-			p, err := stamp.Progress(ctx, src.Range, src, a.Name)
-			if err != nil {
-				return stats.Replication{}, err
+		for _, d := range stats.Sources(l.from, a.Name, s) {
+			src := geo.SourceRange{Origin: a.Primary, Range: d.ID}
+			for _, own := range l.o.Route.Holding(d.Span) {
+				p, err := stamp.Progress(ctx, own.ID, src, a.Name)
+				if err != nil {
+					return stats.Replication{}, err
+				}
+				known = append(known, p)
 			}
-			known = append(known, p)
 		}
 		// The record is read again behind the progress, which may be that of a copy that has begun since.
 		now, err := l.Directory.Account(ctx, a.Name)
@@ -41,7 +45,7 @@ func (l *Location) Replication(ctx context.Context, a *catalog.Account, s geo.Se
 		if out, incomplete := flow.CopyState(now); incomplete {
 			return out, nil
 		}
-		return stats.Of(a.Primary, a.Name, s, known...).At(l.o.Clock.Now()), nil
+		return stats.Of(l.from, a.Primary, a.Name, s, known...).At(l.o.Clock.Now()), nil
 	}
 }
 
@@ -53,8 +57,13 @@ func (l *Location) ReplicationNow(a *catalog.Account, s geo.Service) stats.Repli
 		return stats.UnavailableFor(stats.NotHeard)
 	}
 	var known []cursor.Progress
-	for _, src := range stats.Sources(a.Primary, s) {
-		if p, ok := stamp.ProgressNow(src.Range, src, a.Name); ok {
+	for _, d := range stats.Sources(l.from, a.Name, s) {
+		src := geo.SourceRange{Origin: a.Primary, Range: d.ID}
+		for _, own := range l.o.Route.Holding(d.Span) {
+			p, ok := stamp.ProgressNow(own.ID, src, a.Name)
+			if !ok {
+				p = cursor.Progress{Source: src}
+			}
 			known = append(known, p)
 		}
 	}
@@ -66,8 +75,8 @@ func (l *Location) ReplicationNow(a *catalog.Account, s geo.Service) stats.Repli
 			return out
 		}
 	}
-	out := stats.Of(a.Primary, a.Name, s, known...).At(l.o.Clock.Now())
-	if l.waitsForClock(a.Primary, s) {
+	out := stats.Of(l.from, a.Primary, a.Name, s, known...).At(l.o.Clock.Now())
+	if l.waitsForClock(a, s) {
 		return out.But(stats.Clock)
 	}
 	return out
@@ -90,17 +99,28 @@ func (l *Location) accountNow(s *stamp.Stamp, name geo.Account) *catalog.Account
 // waitsForClock reports whether the receiver in this process holds something back of a source range of
 // the service because its time is too far ahead of the clock here (R6). Its Last Sync Time stands
 // meanwhile, and would be false if the clock here were the wrong one of the two.
-func (l *Location) waitsForClock(origin geo.Location, s geo.Service) bool {
+func (l *Location) waitsForClock(a *catalog.Account, s geo.Service) bool {
 	r := l.receiving.receiver.Load()
-	if r == nil || origin != l.o.Other {
+	if r == nil || a.Primary != l.o.Other {
 		return false
 	}
-	for _, src := range stats.Sources(origin, s) {
-		if r.Ahead(src.Range) {
+	for _, d := range stats.Sources(l.from, a.Name, s) {
+		if r.Ahead(d.ID) {
 			return true
 		}
 	}
 	return false
+}
+
+// sourcesOf returns the ranges of a location whose records a range here takes: for this location the range itself.
+func (l *Location) sourcesOf(d route.Range, origin geo.Location) (out []geo.SourceRange) {
+	if origin == l.o.Name {
+		return []geo.SourceRange{{Origin: origin, Range: d.ID}}
+	}
+	for _, from := range l.from.Holding(d.Span) {
+		out = append(out, geo.SourceRange{Origin: origin, Range: from.ID})
+	}
+	return out
 }
 
 // Receives reports whether this process receives the stream of the other location now.

@@ -115,9 +115,10 @@ func (s samples) SyncTimes() []metrics.SyncSample {
 			if r == nil {
 				continue
 			}
-			src := geo.SourceRange{Origin: a.Primary, Range: d.ID}
-			if t, ok := stats.SyncTimesOf(r.Machine.Progress(src, a.Name), a.Name); ok {
-				out = append(out, metrics.SyncSample{Location: l.o.Name, Account: a.Name, Service: d.Service, Time: t.Least})
+			for _, src := range l.sourcesOf(d, a.Primary) {
+				if t, ok := stats.SyncTimesOf(r.Machine.Progress(src, a.Name), a.Name); ok {
+					out = append(out, metrics.SyncSample{Location: l.o.Name, Account: a.Name, Service: d.Service, Time: t.Least})
+				}
 			}
 		}
 	})

@@ -51,6 +51,15 @@ const (
 	seekWork = 64
 )
 
+// First is the first key that may be listed.
+func (l *Listing) First() []byte {
+	lower := l.span(l.Prefix)
+	if from := l.partition(l.From); l.From != "" && bytes.Compare(from, lower) > 0 {
+		return from
+	}
+	return lower
+}
+
 // List offers the entries of a page to take in the order of names, which is that of their UTF-16
 // code units, until take refuses one, or fails, or the budget is spent; names that are examined
 // and not listed cost work too. It returns the name at which the next page begins: the refused
@@ -62,11 +71,7 @@ const (
 // Invariant: unless take refuses the first entry, the next page begins above From, so that paging
 // ends: a page examines at least one name.
 func List(ctx context.Context, r kv.Reader, l *Listing, budget *services.Budget, take func(Item) (taken bool, err error)) (next string, err error) {
-	lower := l.span(l.Prefix)
-	upper := keys.PrefixEnd(lower)
-	if from := l.partition(l.From); l.From != "" && bytes.Compare(from, lower) > 0 {
-		lower = from
-	}
+	lower, upper := l.First(), keys.PrefixEnd(l.span(l.Prefix))
 	if bytes.Compare(lower, upper) >= 0 {
 		return "", nil
 	}

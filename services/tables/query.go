@@ -16,8 +16,8 @@ type Entity struct {
 }
 
 // Get reads one entity; ResourceNotFound if it does not exist.
-func Get(get kv.Getter, a geo.Account, table string, g keys.Generation, pk, rk string) (Entity, error) {
-	key := keys.AppendString(Partition(a, table, g, pk).Append(make([]byte, 0, 128)), rk)
+func Get(get kv.Getter, p keys.Partition, rk string) (Entity, error) {
+	key := keys.AppendString(p.Append(make([]byte, 0, 128)), rk)
 	v, ok, err := get.Get(key)
 	if err != nil {
 		return Entity{}, err
@@ -26,7 +26,7 @@ func Get(get kv.Getter, a geo.Account, table string, g keys.Generation, pk, rk s
 		return Entity{}, storageerr.ResourceNotFound
 	}
 	ts, props, err := parseValue(v)
-	return Entity{PK: pk, RK: rk, Timestamp: ts, Props: props}, err
+	return Entity{PK: p.Object, RK: rk, Timestamp: ts, Props: props}, err
 }
 
 // Scan walks entities of a table from the keys at or above lower to those below upper, both built

@@ -46,7 +46,7 @@ func TestPlacementFile(t *testing.T) {
 // Any bytes begin with a placement that is written as it was read, or are refused.
 func FuzzParsePlacement(f *testing.F) {
 	f.Add(EncodePlacement(ranges.Everywhere([]geo.NodeID{1, 2, 3})))
-	f.Add(EncodePlacement(ranges.Place([]ranges.Site{{Node: 1}, {Node: 2}, {Node: 3}, {Node: 4}, {Node: 5}}, []geo.RangeID{1, 2, 3, 4})))
+	f.Add(EncodePlacement(ranges.Place([]ranges.Site{{Node: 1}, {Node: 2}, {Node: 3}, {Node: 4}, {Node: 5}}, 1, []geo.RangeID{1, 2, 3, 4})))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if p, err := ParsePlacement(b); err == nil {
 			require.True(t, bytes.HasPrefix(b, EncodePlacement(p)))

@@ -50,7 +50,7 @@ func (p *placement) open() error {
 		// The folder is older than the file placement.
 		b = durable.Twice(membership.EncodePlacement(ranges.Everywhere(p.o.Peers)))
 	case b == nil || !p.tookPart():
-		b = durable.Twice(membership.EncodePlacement(ranges.Place(p.sites(p.o.Peers), p.o.Route.IDs())))
+		b = durable.Twice(membership.EncodePlacement(ranges.Place(p.sites(p.o.Peers), p.o.Route.Catalog(), p.o.Route.IDs())))
 	}
 	if p.Placement, err = durable.ParseTwice(b, membership.ParsePlacement); err != nil {
 		return fmt.Errorf("%w: the file is damaged, twice: copy %s from another node of the stamp into %s", err, placementFile, p.o.Dir)

@@ -54,7 +54,7 @@ func Everywhere(nodes []geo.NodeID) Placement {
 // in the order of the ranges' ids. It depends on nothing but its arguments, and not on
 // the order of the sites. It takes time with the third power of their number: a second
 // for some hundreds.
-func Place(sites []Site, ids []geo.RangeID) Placement {
+func Place(sites []Site, catalog geo.RangeID, ids []geo.RangeID) Placement {
 	sites = slices.SortedFunc(slices.Values(sites), func(a, b Site) int { return cmp.Compare(a.Node, b.Node) })
 	p := Placement{Ranges: map[geo.RangeID][]geo.NodeID{}}
 	for _, s := range sites {
@@ -65,7 +65,7 @@ func Place(sites []Site, ids []geo.RangeID) Placement {
 	}
 	load := make([]int, len(sites))
 	for _, id := range slices.Sorted(slices.Values(ids)) {
-		if id == geo.FirstRange(geo.Catalog) {
+		if id == catalog {
 			continue
 		}
 		chosen := choose(sites, load)

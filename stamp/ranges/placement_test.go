@@ -29,8 +29,8 @@ func TestPlace(t *testing.T) {
 			sites = append(sites, s)
 			bySite[s.Node] = s
 		}
-		p := Place(sites, ids)
-		require.Equal(t, p, Place(rapid.Permutation(sites).Draw(t, "order"), rapid.Permutation(ids).Draw(t, "ids")))
+		p := Place(sites, 1, ids)
+		require.Equal(t, p, Place(rapid.Permutation(sites).Draw(t, "order"), 1, rapid.Permutation(ids).Draw(t, "ids")))
 		require.Len(t, p.Nodes, len(sites))
 		require.Equal(t, p.Nodes, p.Of(geo.FirstRange(geo.Catalog)))
 
@@ -81,7 +81,7 @@ func TestPlaceBalances(t *testing.T) {
 		for id := range rapid.IntRange(2, 20).Draw(t, "ranges") {
 			ids = append(ids, geo.RangeID(id+1))
 		}
-		p := Place(sites, ids)
+		p := Place(sites, 1, ids)
 		load := map[geo.NodeID]int{}
 		for _, id := range ids[1:] {
 			for _, n := range p.Of(id) {

@@ -1,7 +1,6 @@
 package ranges
 
 import (
-	"context"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -41,13 +40,6 @@ const (
 // once everything the command could have seen is committed (R5).
 type Command interface {
 	Evaluate(tx *Tx) error
-}
-
-// Submitter commits commands in the ranges of a stamp, on whichever node a range is led.
-type Submitter interface {
-	// Submit waits until the effect is on every in-sync replica. Errors: the command's, under
-	// which nothing changed; kv.ErrBusy, nothing happened; kv.ErrUnknown, it may have.
-	Submit(ctx context.Context, r geo.RangeID, cmd Command) error
 }
 
 // Options configures a Range.

@@ -174,13 +174,6 @@ func (s State) Received(src geo.SourceRange) geo.Timestamp { return s.r.Machine.
 // Snapshot returns a view of one moment. Close it.
 func (s State) Snapshot() kv.Snapshot { return s.r.o.State.NewSnapshot() }
 
-// Reader reads the ranges of a stamp, wherever those lead.
-type Reader interface {
-	// Read calls f with a state in which everything acknowledged before the call is seen. f may
-	// run again: see Range.Read. Errors beside those of f: kv.ErrBusy, no leader answered.
-	Read(ctx context.Context, r geo.RangeID, f func(State) error) error
-}
-
 // Snapshot returns a state of a range in which everything acknowledged before the call is seen.
 // Close it. Reads that may take longer than a lease go through it: in Reader.Read they would run
 // again whenever the lease ended meanwhile.

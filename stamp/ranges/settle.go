@@ -148,7 +148,7 @@ func (c *Settle) refused(tx *Tx, why change.Stop, head geo.Head) SettleOutcome {
 
 // blank stages a record of a stream that sets nothing.
 func (tx *Tx) blank(s geo.Stream) error {
-	p := keys.Partition{Service: geo.Service(tx.Range()), Account: s.Account}
+	p := keys.Partition{Service: Service(tx.Range()), Account: s.Account}
 	return tx.stage(change.Record{CommitTime: tx.Timestamp(0), Partition: p.Append(nil), Service: p.Service, Account: s.Account, Lane: s.Lane})
 }
 
@@ -172,7 +172,7 @@ func (tx *Tx) KeepFound(s geo.Stream, base geo.Seq, key, value []byte, chunks []
 	if kept, err := tx.Kept(s, base, key); kept || err != nil {
 		return err
 	}
-	p := keys.Found(geo.Service(tx.Range()), s, base)
+	p := keys.Found(Service(tx.Range()), s, base)
 	prefix := p.Append(nil)
 	f := change.Found{At: tx.Timestamp(0), Value: value}
 	for _, ref := range chunks {
@@ -188,7 +188,7 @@ func (tx *Tx) KeepFound(s geo.Stream, base geo.Seq, key, value []byte, chunks []
 
 // Kept reports whether a row is in the lost-and-found of this location already, for the settlement with a base.
 func (tx *Tx) Kept(s geo.Stream, base geo.Seq, key []byte) (bool, error) {
-	_, kept, err := tx.Get(append(keys.Found(geo.Service(tx.Range()), s, base).Append(nil), key...))
+	_, kept, err := tx.Get(append(keys.Found(Service(tx.Range()), s, base).Append(nil), key...))
 	return kept, err
 }
 
@@ -231,7 +231,7 @@ func (c *DropFound) Evaluate(tx *Tx) error {
 	c.Dropped = 0
 	for _, key := range c.Keys {
 		p, row, err := keys.ParsePartition(key)
-		if err != nil || p.Account != keys.LostAndFound || p.Service != geo.Service(tx.Range()) {
+		if err != nil || p.Account != keys.LostAndFound || p.Service != Service(tx.Range()) {
 			return fmt.Errorf("%w: %x is no row of the lost-and-found", errSettle, key)
 		}
 		if _, kept, err := tx.Get(key); err != nil {

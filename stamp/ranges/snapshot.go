@@ -8,6 +8,7 @@ import (
 	"antipode/stamp/extent"
 	"antipode/stamp/keys"
 	"antipode/stamp/kv"
+	"antipode/stamp/route"
 	"antipode/stamp/state"
 )
 
@@ -15,16 +16,19 @@ import (
 // (applied state, gates, heads, outbox, cursors, closed times), then what clients
 // stored. Together with the log above the applied index they are the whole replica.
 func Spans(id geo.RangeID) []state.Span {
-	local, data := keys.RangeLocal(id), keys.AppendService(nil, geo.Service(id))
+	local, data := keys.RangeLocal(id), keys.AppendService(nil, Service(id))
 	return []state.Span{{Lower: local, Upper: keys.PrefixEnd(local)}, {Lower: data, Upper: keys.PrefixEnd(data)}}
 }
 
 // Span is the span of clients' keys that a range holds, and the version of the descriptor that says
 // so. A stamp has one range for each service so far, whose span never changes.
 func Span(id geo.RangeID) (geo.Span, geo.DescriptorVersion) {
-	data := keys.AppendService(nil, geo.Service(id))
-	return geo.Span{Start: string(data), End: string(keys.PrefixEnd(data))}, 1
+	d := route.Unsplit(id)
+	return d.Span, d.Version
 }
+
+// Service is the service whose keys a range holds. A split does not change it.
+func Service(id geo.RangeID) geo.Service { return route.Unsplit(id).Service }
 
 // AppliedIn returns the applied state of a range in a view of a state store; zero if the view
 // does not have the range.

@@ -37,13 +37,20 @@ func services() []geo.Service { return []geo.Service{geo.Catalog, geo.Blob, geo.
 func First() *Table {
 	var all []Range
 	for _, s := range services() {
-		all = append(all, Range{ID: geo.FirstRange(s), Service: s, Span: spanOf(s), Version: 1})
+		all = append(all, Unsplit(geo.FirstRange(s)))
 	}
 	t, err := New(all...)
 	if err != nil {
 		panic(err) // The table above is a constant.
 	}
 	return t
+}
+
+// Unsplit describes a range that no split has made or changed: the whole of a service, which has the number of
+// the id (geo.FirstRange). A stamp has no others so far, so this describes every range.
+func Unsplit(id geo.RangeID) Range {
+	s := geo.Service(id)
+	return Range{ID: id, Service: s, Span: spanOf(s), Version: 1}
 }
 
 // spanOf is the span of all keys of a service.
@@ -129,10 +136,37 @@ func (t *Table) Of(p keys.Partition) geo.RangeID {
 	return all[sort.Search(len(all), func(i int) bool { return all[i].Span.Start > string(key) })-1].ID
 }
 
-// Account returns the ranges of a service that hold keys of an account.
+// At returns the range that holds a key; zero if it is of no service.
+func (t *Table) At(key []byte) geo.RangeID {
+	i := sort.Search(len(t.ranges), func(i int) bool { return t.ranges[i].Span.Start > string(key) })
+	if i == 0 || string(key) >= t.ranges[i-1].Span.End {
+		return 0
+	}
+	return t.ranges[i-1].ID
+}
+
+// Account returns the ranges of a service that hold keys of an account. The caller does not change them.
 func (t *Table) Account(s geo.Service, a geo.Account) []Range {
+	if all := t.Service(s); len(all) <= 1 {
+		return all
+	}
 	own := keys.AppendString(keys.AppendService(nil, s), string(a))
 	return overlapping(t.Service(s), geo.Span{Start: string(own), End: string(keys.PrefixEnd(own))})
+}
+
+// Data returns the ranges of all services, without the catalog's, that hold keys of an account. With the catalog's
+// they are those in which the account has a gate (R7).
+func (t *Table) Data(a geo.Account) []Range {
+	var out []Range
+	for _, s := range geo.Services {
+		out = append(out, t.Account(s, a)...)
+	}
+	return out
+}
+
+// Everywhere returns the ranges in which an account has a gate, the catalog's first.
+func (t *Table) Everywhere(a geo.Account) []Range {
+	return append(slices.Clone(t.of[geo.Catalog]), t.Data(a)...)
 }
 
 // Holding returns the ranges that hold keys of a span, which is that of another location's range: its

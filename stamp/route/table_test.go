@@ -74,16 +74,60 @@ func TestR14Split(t *testing.T) {
 	require.Equal(t, []geo.RangeID{2}, ids(r.Account(geo.Blob, "g")))
 }
 
+// R14: whatever the splits, the ranges of a table tile each service: a key is in the span of exactly one range, which
+// At names, and those of an account hold all its keys and no range twice.
+func TestR14Tiling(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		r := split(rt, cuts(rt)...)
+		a := geo.Account(rapid.StringMatching("[a-z]{1,4}").Draw(rt, "account"))
+		s := rapid.SampledFrom(services()).Draw(rt, "service")
+		p := keys.Partition{Service: s, Account: a, Container: "t", Object: rapid.String().Draw(rt, "object")}
+		key := append(p.Append(nil), rapid.SliceOf(rapid.Byte()).Draw(rt, "row")...)
+		var in []geo.RangeID
+		for _, d := range r.Ranges() {
+			if d.Span.Start <= string(key) && string(key) < d.Span.End {
+				in = append(in, d.ID)
+			}
+		}
+		require.Equal(rt, []geo.RangeID{r.Of(p)}, in)
+		require.Equal(rt, in[0], r.At(key))
+		require.Contains(rt, ids(r.Account(s, a)), in[0])
+		require.Contains(rt, ids(r.Everywhere(a)), in[0])
+		if s != geo.Catalog {
+			require.Contains(rt, ids(r.Data(a)), in[0])
+		}
+		all := ids(r.Everywhere(a))
+		slices.Sort(all)
+		require.Equal(rt, all, slices.Compact(slices.Clone(all)), "a range twice")
+	})
+	for _, none := range []string{"", "\x00", "\xff"} {
+		require.Zero(t, First().At([]byte(none)), "%q", none)
+	}
+}
+
+// cuts are accounts in front of which the table range is split.
+func cuts(rt *rapid.T) (out []geo.Account) {
+	for _, c := range rapid.SliceOfNDistinct(rapid.StringMatching("[b-y]{1,3}"), 0, 6, rapid.ID[string]).Draw(rt, "cuts") {
+		out = append(out, geo.Account(c))
+	}
+	slices.Sort(out)
+	return out
+}
+
+// R7: an account has a gate in the ranges that hold keys of it, the catalog's first.
+func TestR7Everywhere(t *testing.T) {
+	require.Equal(t, []geo.RangeID{1, 2, 3, 4}, ids(First().Everywhere("a")))
+	require.Equal(t, []geo.RangeID{2, 3, 4}, ids(First().Data("a")))
+	r := split(t, "g", "p")
+	require.Equal(t, []geo.RangeID{1, 2, 3, 11}, ids(r.Everywhere("h")))
+	require.Equal(t, []geo.RangeID{2, 3, 12}, ids(r.Data("z")))
+	require.Len(t, r.Ranges(), 6)
+}
+
 // Whatever the splits, Of names the range whose span has the key (twin: a search through all).
 func TestOfTwin(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		cuts := rapid.SliceOfNDistinct(rapid.StringMatching("[b-y]{1,3}"), 0, 6, rapid.ID[string]).Draw(rt, "cuts")
-		var accounts []geo.Account
-		for _, c := range cuts {
-			accounts = append(accounts, geo.Account(c))
-		}
-		slices.Sort(accounts)
-		r := split(rt, accounts...)
+		r := split(rt, cuts(rt)...)
 		p := keys.Partition{Service: geo.Table, Account: geo.Account(rapid.StringMatching("[a-z]{1,4}").Draw(rt, "account")), Container: "t", Object: "o"}
 		key := string(p.Append(nil))
 		var want geo.RangeID
@@ -129,5 +173,6 @@ func TestNewRefuses(t *testing.T) {
 func TestOfAllocatesNothing(t *testing.T) {
 	first, later := First(), split(t, "g", "p")
 	p := keys.Partition{Service: geo.Table, Account: "account", Container: "table", Object: "key"}
-	require.Zero(t, testing.AllocsPerRun(100, func() { first.Of(p); later.Of(p) }))
+	key := p.Append(nil)
+	require.Zero(t, testing.AllocsPerRun(100, func() { first.Of(p); later.Of(p); first.At(key); later.At(key); first.Account(geo.Table, "account") }))
 }

@@ -45,7 +45,7 @@ func NewAt(t testing.TB, c clock.Clock, l geo.Location, services ...geo.Service)
 	}
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	for _, service := range services {
-		Submit(t, s, geo.FirstRange(service), nothing{})
+		Submit(t, s, s.Route().Service(service)[0].ID, nothing{})
 	}
 	return s
 }

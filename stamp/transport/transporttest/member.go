@@ -72,7 +72,7 @@ func Message(from, to geo.NodeID, index uint64, data []byte) node.Envelope {
 	typ, term, f, d := pb.MsgApp, uint64(3), uint64(from), uint64(to)
 	entry := &pb.Entry{Term: &term, Index: &index, Data: data}
 	return node.Envelope{
-		Range:   geo.FirstRange(geo.Table),
+		Range:   4,
 		Message: &pb.Message{Type: &typ, From: &f, To: &d, Term: &term, Index: &index, Entries: []*pb.Entry{entry}},
 	}
 }

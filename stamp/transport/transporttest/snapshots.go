@@ -10,7 +10,6 @@ import (
 	pb "go.etcd.io/raft/v3/raftpb"
 	"google.golang.org/protobuf/proto"
 
-	"antipode/geo"
 	"antipode/stamp/node"
 	"antipode/stamp/snapshot"
 )
@@ -18,7 +17,7 @@ import (
 // header is that of a range snapshot from node 1 to node 2.
 func header() snapshot.Header {
 	typ, from, to, term, index := pb.MsgSnap, uint64(1), uint64(2), uint64(7), uint64(1<<33)
-	return snapshot.Header{Range: geo.FirstRange(geo.Blob), Message: &pb.Message{
+	return snapshot.Header{Range: 2, Message: &pb.Message{
 		Type: &typ, From: &from, To: &to, Term: &term,
 		Snapshot: &pb.Snapshot{Metadata: &pb.SnapshotMetadata{Index: &index, Term: &term, ConfState: &pb.ConfState{Voters: []uint64{1, 2, 3}}}},
 	}}
