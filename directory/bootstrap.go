@@ -74,8 +74,7 @@ func (d *Directory) bootstrap(ctx context.Context, a catalog.Account) (again tim
 		return 0, err
 	}
 	applied := true
-	// Rows wait at the other location until it has their container, so the catalog is the first.
-	for _, r := range d.stamp.Route().Everywhere(a.Name) {
+	for _, r := range imageOrder(d.stamp.Route(), a.Name) {
 		step, paced, err := d.stepImage(ctx, r, a)
 		switch {
 		case err != nil:

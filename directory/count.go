@@ -23,10 +23,19 @@ const (
 	countPause    = 20 * time.Millisecond
 )
 
+// imageOrder is the order in which the images of an account make steps. Rows wait at the other location until it has
+// their container, so the catalog is the first.
+func imageOrder(t *route.Table, a geo.Account) (out []route.Range) {
+	for _, s := range [...]geo.Service{geo.Catalog, geo.Table, geo.Blob, geo.Queue} {
+		out = append(out, t.Account(s, a)...)
+	}
+	return out
+}
+
 // countOrder is the order in which the images begin. That of the catalog is the first one to make steps, so
 // that the ranges have all been counted before.
 func countOrder(t *route.Table, a geo.Account) []route.Range {
-	all := t.Everywhere(a)
+	all := imageOrder(t, a)
 	slices.Reverse(all)
 	return all
 }

@@ -80,7 +80,7 @@ func TestStreamString(t *testing.T) {
 	require.Equal(t, "acct/3@north/r4/l17", s.String())
 }
 
-// The part of a span within another has the keys of both, and an end that is not above its start where there are none.
+// The part of a span within another has the keys of both, and an end that is not above its start if there are none.
 func TestSpanWithin(t *testing.T) {
 	for _, c := range []struct{ a, b, want Span }{
 		{Span{"b", "d"}, Span{"a", "e"}, Span{"b", "d"}},

@@ -8,13 +8,14 @@ import (
 	"antipode/geo"
 	"antipode/stamp/change"
 	"antipode/stamp/keys"
+	"antipode/stamp/route"
 	"antipode/stamp/stamptest"
 )
 
 // R17: a row that cannot be decoded is named by the count and by the step of an image that come to it: neither goes on
 // behind it, since the copy would lack it.
 func TestR17UndecodableRowIsNamed(t *testing.T) {
-	stamp := stamptest.New(t, "north", geo.Blob)
+	stamp, blob := stamptest.New(t, "north", geo.Blob), route.First().Service(geo.Blob)[0]
 	p, epoch := New(stamp), geo.Epoch{Number: 2, Location: "north"}
 	of := keys.Partition{Service: geo.Blob, Account: "acct", Container: "c", Object: "photo.png", Generation: keys.Generation{Epoch: 1, Created: 5}}
 	stamptest.Submit(t, stamp, geo.FirstRange(geo.Blob), stamptest.Change{Partition: of, Record: change.Record{
@@ -23,10 +24,10 @@ func TestR17UndecodableRowIsNamed(t *testing.T) {
 	stamptest.Submit(t, stamp, geo.FirstRange(geo.Blob), stamptest.Gate{Account: "acct", Gate: change.Gate{
 		Epoch: epoch, Role: change.RolePrimary, Open: true, Numbered: true,
 	}})
-	_, _, err := p.CountRows(t.Context(), geo.Blob, "acct", nil)
+	_, _, err := p.CountRows(t.Context(), blob, "acct", nil)
 	require.ErrorContains(t, err, `row 01 of container "c", object "photo.png": `)
-	require.NoError(t, p.BeginImage(t.Context(), geo.Blob, "acct", epoch, change.ImageSize{}))
-	step, err := p.StepImage(t.Context(), geo.Blob, "acct", epoch, 0)
+	require.NoError(t, p.BeginImage(t.Context(), blob, "acct", epoch, change.ImageSize{}))
+	step, err := p.StepImage(t.Context(), blob, "acct", epoch, 0)
 	require.ErrorContains(t, err, `row 01 of container "c", object "photo.png": `)
 	require.Nil(t, step.Image.Done)
 }

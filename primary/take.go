@@ -111,7 +111,7 @@ func (t *Take) Evaluate(tx *ranges.Tx) error {
 // unit takes one unit, and returns how many bytes of rows it stages and keeps.
 func (t *Take) unit(tx *ranges.Tx, u *TakeUnit) (TakeOutcome, int, error) {
 	p, row, err := keys.ParsePartition(u.Key)
-	if err != nil || p.Service != geo.Service(tx.Range()) || p.Account != t.Stream.Account || p.Lane() != t.Stream.Lane || !bytes.Equal(p.Unit(row), u.Key) {
+	if err != nil || p.Service != ranges.Service(tx.Range()) || p.Account != t.Stream.Account || p.Lane() != t.Stream.Lane || !bytes.Equal(p.Unit(row), u.Key) {
 		return TakeRefused, 0, nil //nolint:nilerr // The other location named it. It is no unit of the stream.
 	}
 	if closed, err := tx.GenerationClosed(keys.ClosedGeneration(tx.Range(), p.Service, p.Account, p.Container, p.Generation)); closed || err != nil {

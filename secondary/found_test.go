@@ -12,6 +12,7 @@ import (
 	"antipode/stamp/change"
 	"antipode/stamp/keys"
 	"antipode/stamp/ranges"
+	"antipode/stamp/route"
 	"antipode/stamp/stamptest"
 )
 
@@ -21,7 +22,7 @@ import (
 func TestR16FoundIsKeptInParts(t *testing.T) {
 	south := stamptest.New(t, "south", geo.Catalog)
 	id := geo.FirstRange(geo.Catalog)
-	applier := NewApplier(south)
+	applier := NewApplier(south, route.First())
 	epoch := geo.Epoch{Number: 1, Location: "north"}
 	p := keys.Partition{Service: geo.Catalog, Account: "acct", Object: "o"}
 	st := geo.Stream{Account: "acct", Epoch: epoch, Range: id, Lane: p.Lane()}

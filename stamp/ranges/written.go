@@ -52,7 +52,7 @@ func (tx *Tx) written(p keys.Partition, rec *change.Record) error {
 // Written reports whether a client has written a unit of a stream since the settlement with a base began, which keeps
 // the receiver's side.
 func (tx *Tx) Written(s geo.Stream, base geo.Seq, unit []byte) (bool, error) {
-	key := keys.Written(geo.Service(tx.Range()), s).Append(nil)
+	key := keys.Written(Service(tx.Range()), s).Append(nil)
 	_, marked, err := tx.Get(append(key, writtenRow(base, unit)...))
 	return marked, err
 }
@@ -63,6 +63,6 @@ func writtenRow(base geo.Seq, unit []byte) []byte {
 
 // forgetWritten stages the deletion of what written staged for a stream.
 func (tx *Tx) forgetWritten(s geo.Stream) error {
-	prefix := keys.Written(geo.Service(tx.Range()), s).Append(nil)
+	prefix := keys.Written(Service(tx.Range()), s).Append(nil)
 	return tx.Wipe(state.Span{Lower: prefix, Upper: keys.PrefixEnd(prefix)})
 }
