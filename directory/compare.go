@@ -169,7 +169,7 @@ func (c *again) Evaluate(tx *ranges.Tx) error {
 		return err
 	}
 	a := have.account
-	if a == nil || !a.Active || a.GeoEpoch() != c.Epoch || a.Primary != tx.Location() || a.Operation == nil && !(c.Lost && a.Redundancy.Geo()) {
+	if a == nil || !a.Active || a.GeoEpoch() != c.Epoch || a.Primary != tx.Location() || a.Operation == nil && (!c.Lost || !a.Redundancy.Geo()) {
 		return nil
 	}
 	at, op := tx.Timestamp(0), catalog.Operation{Kind: catalog.OperationBootstrap, Copying: true, Rate: c.Rate}
