@@ -12,6 +12,7 @@ import (
 	"antipode/stamp/change"
 	"antipode/stamp/kv"
 	"antipode/stamp/ranges"
+	"antipode/stamp/route"
 )
 
 // A range that was recovered with loss may be as it was before steps of operations that the catalog holds for done
@@ -98,7 +99,7 @@ func (c comparison) primary(ctx context.Context, a *catalog.Account) error {
 	if a.Operation != nil && a.Operation.Kind != catalog.OperationAnnounce && !a.Copying() {
 		return nil // The other location may not know of the epoch. The operation ends the streams.
 	}
-	return c.d.endStreams(ctx, geo.Service(c.r.ID()), &endStreams{account: a.Name, known: true})
+	return c.d.endStreams(ctx, []route.Range{{ID: c.r.ID(), Service: ranges.Service(c.r.ID())}}, endStreams{account: a.Name, known: true})
 }
 
 // copied compares an account whose primary is the other location. The gate of a copy that is still to be made is closed

@@ -164,7 +164,7 @@ func (d *Directory) list(ctx context.Context, keep func(*catalog.Account) bool) 
 // gates returns the gates of accounts in the catalog.
 func (d *Directory) gates(ctx context.Context, of []*catalog.Account) (map[geo.Account]change.Gate, error) {
 	out := map[geo.Account]change.Gate{}
-	return out, d.stamp.Read(ctx, geo.FirstRange(geo.Catalog), func(s ranges.State) error {
+	return out, d.stamp.Read(ctx, d.stamp.Route().Catalog(), func(s ranges.State) error {
 		for _, a := range of {
 			out[a.Name] = s.Gate(a.Name)
 		}

@@ -21,7 +21,7 @@ import (
 func (m *Machine) Uncompared() bool {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	return geo.Service(m.id) != geo.Catalog && m.compared != geo.Incarnation(m.members.Recovery())
+	return Service(m.id) != geo.Catalog && m.compared != geo.Incarnation(m.members.Recovery())
 }
 
 // Uncompared is Machine.Uncompared, without groups in flight.
