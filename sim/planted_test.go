@@ -57,6 +57,7 @@ func TestPlantedBugsAreCaught(t *testing.T) {
 		{plantedbugs.CopyUnwiped, ErrDrain, ""},
 		{plantedbugs.LiveBeforeApplied, ErrMissing, ""},
 		{plantedbugs.GateStaysLost, ErrGateLost, ""},
+		{plantedbugs.CopyRevived, ErrGateLost, ""},
 		{plantedbugs.ReceiverOutlivesTerm, ErrReceiver, ""},
 		{plantedbugs.ReceiverFromMemory, ErrReceiver, ""},
 	} {
@@ -68,7 +69,8 @@ func TestPlantedBugsAreCaught(t *testing.T) {
 				if c.bug == plantedbugs.FellOutOnce {
 					seed = seed*budgetEvery - 5 // Nothing falls out in others.
 				}
-				return Run(Options{Seed: seed, Recovers: c.bug == plantedbugs.GateStaysLost})
+				loses := c.bug == plantedbugs.GateStaysLost || c.bug == plantedbugs.CopyRevived
+				return Run(Options{Seed: seed, Recovers: loses})
 			}
 			if c.stall != "" {
 				run = func(seed uint64) Result { return RunStall(Options{Seed: seed}, c.stall) }

@@ -87,6 +87,8 @@ const (
 	LiveBeforeApplied
 	// GateStaysLost leaves a range that was recovered with loss under a former gate of an account that is primary here (R7).
 	GateStaysLost
+	// CopyRevived leaves what a recovery with loss brings back of a copy that was wiped (R19).
+	CopyRevived
 )
 
 // String is the bug's name in reports.
@@ -160,6 +162,8 @@ func (b Bug) String() string {
 		return "live-before-applied"
 	case GateStaysLost:
 		return "gate-stays-lost"
+	case CopyRevived:
+		return "copy-revived"
 	}
 	return "none"
 }
