@@ -87,7 +87,7 @@ figure leaders 90 env TMPDIR="$WORK" go test -count=1 ./test/faults -run TestLea
 figure recover-node 150 bench --workload recover-node --bytes 2GiB
 figure restart 30 bench --workload restart --duration 20s
 figure restart-1GiB 120 bench --workload restart --bytes 1GiB
-figure copy-cost 300 served --workload copy-cost --bytes 256MiB --copy-rate 8MiB --concurrency 2 --pairs 5
+figure copy-cost 300 served --workload copy-cost --bytes 256MiB --copy-rate 4MiB --concurrency 16 --pairs 5
 figure scrub-cost 390 served --workload scrub-cost --bytes 1GiB --scrub-period 10m --pairs 5
 # Three copies are 30 GiB: the second location is stopped.
 figure load-10GiB 100 limited --stop-location southcentralus --workload blob-put-4m --concurrency 16 --warmup 0s --bytes 10GiB --read-back 200
