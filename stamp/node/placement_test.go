@@ -23,6 +23,7 @@ import (
 	"antipode/stamp/memtransport"
 	. "antipode/stamp/node"
 	"antipode/stamp/ranges"
+	"antipode/stamp/stamptest"
 	"antipode/stamp/state"
 )
 
@@ -119,6 +120,9 @@ func (s *wide) submit(at geo.NodeID, id geo.RangeID, cmd ranges.Command) {
 	s.t.Helper()
 	var err error
 	require.Eventually(s.t, func() bool {
+		for _, here := range s.by {
+			_ = stamptest.CompareHere(s.t.Context(), here, id) // It is tried again with the command.
+		}
 		err = s.by[at].Submit(s.t.Context(), id, cmd)
 		return err == nil
 	}, 2*electionWait, time.Millisecond, "node %d, range %d: %v", at, id, err)

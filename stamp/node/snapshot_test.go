@@ -28,6 +28,7 @@ import (
 	. "antipode/stamp/node"
 	"antipode/stamp/ranges"
 	"antipode/stamp/snapshot"
+	"antipode/stamp/stamptest"
 	"antipode/stamp/state"
 )
 
@@ -78,7 +79,10 @@ func (s *snapStamp) start(id geo.NodeID) {
 // submit runs a command until it took effect: elections may come in between.
 func (s *snapStamp) submit(cmd ranges.Command) {
 	s.t.Helper()
-	require.Eventually(s.t, func() bool { return s.Submit(context.Background(), testRange, cmd) == nil }, electionWait, time.Millisecond)
+	require.Eventually(s.t, func() bool {
+		_ = stamptest.CompareHere(context.Background(), s.Stamp, testRange) // It is tried again with the command.
+		return s.Submit(context.Background(), testRange, cmd) == nil
+	}, electionWait, time.Millisecond)
 }
 
 // write puts rows of about 1 KiB.

@@ -101,6 +101,16 @@ func (c Compared) Evaluate(tx *ranges.Tx) error {
 	return nil
 }
 
+// CompareHere commits that the gates of a range are compared, if it leads in this stamp and was recovered with loss. A
+// stamp without a directory has no catalog to compare them with, and takes no change before.
+func CompareHere(ctx context.Context, s *stamp.Stamp, id geo.RangeID) error {
+	r := s.Leader(id)
+	if r == nil || !r.Machine.Uncompared() {
+		return nil
+	}
+	return s.Submit(ctx, id, Compared{r.Machine.Incarnation()})
+}
+
 // Closed commits a closed time.
 type Closed struct{}
 

@@ -25,6 +25,7 @@ import (
 	"antipode/stamp/keys"
 	"antipode/stamp/node"
 	"antipode/stamp/ranges"
+	"antipode/stamp/stamptest"
 	"antipode/stamp/state"
 )
 
@@ -107,6 +108,9 @@ func (s *stamps) submit(at geo.NodeID, cmd ranges.Command) {
 	s.t.Helper()
 	var err error
 	require.Eventually(s.t, func() bool {
+		for _, here := range s.by {
+			_ = stamptest.CompareHere(s.t.Context(), here, testRange) // It is tried again with the command.
+		}
 		err = s.by[at].Submit(s.t.Context(), testRange, cmd)
 		return err == nil
 	}, testWait, time.Millisecond, "%v", err)
