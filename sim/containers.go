@@ -141,15 +141,15 @@ func (h *history) checkOpen(p keys.Partition, r *change.Record) {
 	}
 }
 
-// checkSkipped: only the records of a generation that the catalog here has deleted
-// may be skipped (R14).
+// checkSkipped: only the records of a generation that the catalog here has deleted may be skipped (R14), and those of a
+// copy that the catalog has deleted as a whole and the range is about to: its catalog knows no containers (R17).
 func (h *history) checkSkipped(r *change.Record) {
 	p, _, err := keys.ParsePartition(r.Partition)
 	if err != nil {
 		h.s.fail(err)
 		return
 	}
-	if !h.over(p) && !(h.lossy() && h.former(p.Account)) { // A recovery may commit what was decided by a former copy.
+	if !h.over(p) && !h.former(p.Account) {
 		h.fail(ErrSkipped, "%s #%d of %s", r.Stream(), r.Seq, p.Container)
 		return
 	}

@@ -50,6 +50,9 @@ func TestRuns(t *testing.T) {
 		return
 	}
 	for _, c := range (Counts{}).All() {
+		if c.Name == copiedAgain {
+			continue // TestRecoveries plays it.
+		}
 		require.NotZero(t, totals[c.Name], "%s never happened in %d runs", c.Name, n)
 	}
 }
@@ -72,11 +75,23 @@ func TestRecoveries(t *testing.T) {
 	if testing.Short() {
 		n = 1
 	}
+	var again uint64
 	playEach(n, run, func(res Result) bool {
 		report(t, res)
+		again += res.Counts.CopiedAgain
 		return true
 	})
+	if n >= runsForCopies {
+		require.NotZero(t, again, "%s never happened in %d runs", copiedAgain, n)
+	}
 }
+
+// copiedAgain is the count of copies that are made again in their epoch: one in some 30 runs with a recovery, of which
+// runsForCopies have some.
+const (
+	copiedAgain   = "copied-again"
+	runsForCopies = 60
+)
 
 // report prints a run on one line, and how it broke.
 func report(t *testing.T, res Result) {
