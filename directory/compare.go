@@ -35,7 +35,7 @@ import (
 //   - A copy that is made again in its epoch begins with what the secondary has of the epoch: nothing, in the lanes of
 //     which it has no record. Where it has one, it is ahead of the source, and finds the fork (R16): the operator
 //     decides, as ever. So nothing is deleted there that the source has lost. A rebuild, which would, is for an
-//     operator to ask for.
+//     operator to ask for. That he can decide while the operation waits for such streams, it is Operation.Whole.
 //   - Its begin is a record of the catalog's stream, and the range commits above it (Operation.After). So no Last Sync
 //     Time passes a change that the range makes from then on before the secondary knows that its copy is not whole (R13).
 //
@@ -48,6 +48,11 @@ func (d *Directory) Compare(ctx context.Context, r *ranges.Range) error {
 		return nil
 	}
 	c := comparison{d: d, r: r, as: r.Machine.Incarnation()}
+	// While its other replicas are away a range takes nothing (R2). Then the catalog is left as it is: each attempt would
+	// begin operations again, and commit that.
+	if err := d.stamp.Submit(ctx, r.ID(), takes{}); err != nil {
+		return fmt.Errorf("range %d, which was recovered with loss: %w", r.ID(), err)
+	}
 	// The list first: a gate that is newer than its record is left to the operation that has set it.
 	accounts, err := d.list(ctx, func(*catalog.Account) bool { return true })
 	if err != nil {
@@ -112,8 +117,28 @@ func (c comparison) copied(ctx context.Context, a *catalog.Account) error {
 	if !open && !ended || cmp > 0 || cmp == 0 && (have.Open || !want.Open) || plantedbugs.Planted(plantedbugs.CopyRevived) {
 		return nil
 	}
-	return c.d.stamp.Submit(ctx, c.r.ID(), &wipe{account: a.Name, gate: want})
+	return c.wipe(ctx, a.Name, want)
 }
+
+// wipe sets the gate of a copy, in the group that deletes what came back. Where the range has come back with the gate of a
+// creation of this location there is nothing to delete: the account is another one's, so that creation never completed
+// (R8). A wipe leaves such a gate alone, so it is replaced as in Reserve.
+func (c comparison) wipe(ctx context.Context, a geo.Account, want change.Gate) error {
+	cmd := &wipe{account: a, gate: want}
+	if err := c.d.stamp.Submit(ctx, c.r.ID(), cmd); err != nil || cmd.found.Role != change.RolePrimary {
+		return err
+	}
+	return c.d.stamp.Submit(ctx, c.r.ID(), restore{c.as, setGate{account: a, gate: want}})
+}
+
+// takes is a command without an effect, which a range takes if it would take a gate.
+type takes struct{}
+
+// Evaluate implements ranges.Command.
+func (takes) Evaluate(*ranges.Tx) error { return nil }
+
+// Reclaims implements ranges.Reclaimer: see alter.
+func (takes) Reclaims() {}
 
 // restore sets a gate again that the recovery of a range has lost.
 type restore struct {
@@ -173,7 +198,7 @@ func (c *again) Evaluate(tx *ranges.Tx) error {
 	if a == nil || !a.Active || a.GeoEpoch() != c.Epoch || a.Primary != tx.Location() || a.Operation == nil && (!c.Lost || !a.Redundancy.Geo()) {
 		return nil
 	}
-	at, op := tx.Timestamp(0), catalog.Operation{Kind: catalog.OperationBootstrap, Copying: true, Rate: c.Rate}
+	at, op := tx.Timestamp(0), catalog.Operation{Kind: catalog.OperationBootstrap, Copying: true, Rate: c.Rate, Whole: true}
 	if a.Operation != nil {
 		op = *a.Operation
 	}

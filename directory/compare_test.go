@@ -1,6 +1,7 @@
 package directory_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -8,6 +9,7 @@ import (
 	"antipode/directory"
 	"antipode/geo"
 	"antipode/services/catalog"
+	"antipode/stamp"
 	"antipode/stamp/change"
 	"antipode/stamp/kv"
 	"antipode/stamp/ranges"
@@ -191,4 +193,76 @@ func TestAgainTravels(t *testing.T) {
 		_, err := decode([]byte(bad))
 		require.Error(t, err, "%q", bad)
 	}
+}
+
+// alone is a stamp one range of which takes nothing: its other replicas are away.
+type alone struct {
+	*stamp.Stamp
+	id geo.RangeID
+}
+
+func (a alone) Submit(ctx context.Context, r geo.RangeID, cmd ranges.Command) error {
+	if r == a.id {
+		return kv.ErrBusy
+	}
+	return a.Stamp.Submit(ctx, r, cmd)
+}
+
+// R2, R7: while a range takes nothing, as before the second replica is back, no attempt to compare it changes the catalog,
+// and none is told that the range takes writes.
+func TestR7ComparisonWaitsForItsRange(t *testing.T) {
+	b := newBoth(t)
+	b.shipped(t, "acct")
+	b.setBack(t, "north", "acct", change.Gate{Role: change.RolePrimary})
+	waits := directory.NewDirectory(alone{b.stamps["north"], table}, "south")
+	for range 2 {
+		require.ErrorIs(t, waits.Compare(t.Context(), b.stamps["north"].Leader(table)), kv.ErrBusy)
+	}
+	a, err := b.north.Account(t.Context(), "acct")
+	require.NoError(t, err)
+	require.Nil(t, a.Operation)
+	require.ErrorIs(t, directory.Writable(t.Context(), b.stamps["north"], table), kv.ErrBusy)
+	b.compare(t, b.north, "north")
+	require.NoError(t, directory.Writable(t.Context(), b.stamps["north"], table))
+}
+
+// R16: the copy that such a bootstrap makes again may have what the primary has lost, so its forks may be settled
+// meanwhile, however often it begins again: the bootstrap waits for them. Those of a copy that was not whole may not.
+func TestR16ForksOfAWholeCopyMayBeSettled(t *testing.T) {
+	b := newBoth(t)
+	b.north.NeverWait()
+	b.north.SetImages(&images{next: func(geo.Service, int) ranges.ImageStep { return ranges.ImageStep{Held: true} }})
+	b.shipped(t, "acct")
+	compared := func() *catalog.Account {
+		b.setBack(t, "north", "acct", change.Gate{Role: change.RolePrimary})
+		b.compare(t, b.north, "north")
+		a, err := b.north.Account(t.Context(), "acct")
+		require.NoError(t, err)
+		require.True(t, a.Copying())
+		return a
+	}
+	for range 2 {
+		require.True(t, compared().MaySettle())
+	}
+	a, _, err := b.north.Rebuild(t.Context(), "acct", nil)
+	require.NoError(t, err)
+	require.True(t, a.Copying())
+	require.False(t, a.MaySettle())
+	require.False(t, compared().MaySettle())
+}
+
+// R8, R19: a range at the secondary that comes back with the gate of a creation of its own location, which never
+// completed, gets the gate of the account that the other location has made of the name.
+func TestR8LostGateBehindACreation(t *testing.T) {
+	b := newBoth(t)
+	b.cut = true
+	_, err := b.south.Create(t.Context(), "acct", nil, nil)
+	require.Error(t, err)
+	b.cut = false
+	a := b.shipped(t, "acct")
+	former := geo.Epoch{Number: 1, Location: "south"}
+	require.Positive(t, a.GeoEpoch().Compare(former))
+	b.setBack(t, "south", "acct", change.Gate{Epoch: former, Role: change.RolePrimary, Open: true, Numbered: true})
+	b.compare(t, b.south, "south")
+	b.requireGates(t, "south", "acct", change.Gate{Epoch: a.GeoEpoch(), Role: change.RoleSecondary, Open: true})
 }

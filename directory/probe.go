@@ -4,11 +4,12 @@ import (
 	"context"
 
 	"antipode/geo"
+	"antipode/stamp/kv"
 	"antipode/stamp/ranges"
 )
 
 // Writable returns nil if a range takes writes: its leader holds its lease and has a second
-// replica in sync. A full disk does not count: reads go on, and the condition ends by itself.
+// replica in sync, and its gates are compared since it was recovered with loss. A full disk does not count: reads go on, and the condition ends by itself.
 // Writable changes nothing.
 func Writable(ctx context.Context, s ranges.Submitter, r geo.RangeID) error {
 	return s.Submit(ctx, r, probe{})
@@ -18,7 +19,12 @@ func Writable(ctx context.Context, s ranges.Submitter, r geo.RangeID) error {
 type probe struct{}
 
 // Evaluate implements ranges.Command.
-func (probe) Evaluate(*ranges.Tx) error { return nil }
+func (probe) Evaluate(tx *ranges.Tx) error {
+	if tx.Uncompared() {
+		return kv.ErrBusy
+	}
+	return nil
+}
 
 // Reclaims implements ranges.Reclaimer: a probe takes no room on the disk.
 func (probe) Reclaims() {}

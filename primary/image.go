@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"antipode/geo"
 	"antipode/services/storageerr"
@@ -164,6 +165,7 @@ func (c *image) copy(tx *ranges.Tx, m *change.Image) error {
 	if err = errors.Join(err, failed); err != nil {
 		return fmt.Errorf("image of account %s: %w", c.account, err)
 	}
+	rows = slices.DeleteFunc(rows, func(r row) bool { return c.settles(tx, r.partition.Lane()) })
 	if err := stageRows(tx, rows); err != nil {
 		return err
 	}
@@ -182,6 +184,13 @@ func (c *image) copy(tx *ranges.Tx, m *change.Image) error {
 func (c *image) full(step change.ImageSize) bool {
 	return step.Rows >= uint64(c.bounds.rows()) || step.Bytes >= imageBytesMax || step.Payload >= imagePayloadMax ||
 		c.bytesMax > 0 && step.Bytes+step.Payload >= c.bytesMax
+}
+
+// settles reports whether a stream ends here, or goes on once its lane was compared as a whole (R16). So it needs nothing of
+// the image: behind the base of a settlement that would undo what the other location alone has.
+func (c *image) settles(tx *ranges.Tx, lane geo.Lane) bool {
+	why, _ := tx.Stopped(c.stream(tx, lane))
+	return why.Reason.Settles() || why.Reason.MaySettle()
 }
 
 func (c *image) stream(tx *ranges.Tx, lane geo.Lane) geo.Stream {

@@ -396,3 +396,25 @@ func TestR17StepIsBounded(t *testing.T) {
 	require.True(t, c.full(change.ImageSize{Rows: 1, Bytes: 10, Payload: 90}))
 	require.False(t, c.full(change.ImageSize{Rows: 1, Bytes: 10, Payload: 89}))
 }
+
+// R16, R17: an image leaves out the lanes whose streams have forked, and those that are being settled: each is compared as a
+// whole. Behind the base of a settlement a row of the image would undo what the secondary alone has.
+func TestR16ImageLeavesForkedLanes(t *testing.T) {
+	w := newImaged(t)
+	for n := range 8 {
+		w.set(w.partition("t", n), "v", 1)
+	}
+	id, lane := geo.FirstRange(geo.Table), w.partition("t", 3).Lane()
+	for n, why := range []change.StopReason{change.StopForked, change.StopLost, change.StopSettling, change.StopTaking, change.StopPoison} {
+		w.gate(geo.EpochNumber(2+n), true)
+		st := geo.Stream{Account: "acct", Epoch: w.epoch, Range: id, Lane: lane}
+		stamptest.Submit(t, w.stamp, id, does(func(tx *ranges.Tx) { tx.Stop(st, change.Stop{Reason: why}) }))
+		require.NotNil(t, w.step().Image.Done)
+		copied := w.replay()
+		for n := range 8 {
+			p := w.partition("t", n)
+			left := p.Lane() == lane && why != change.StopPoison
+			require.Equal(t, !left, copied[string(p.Append(nil))+"r001"] == "v", "%s, %s", p.Object, why)
+		}
+	}
+}

@@ -16,6 +16,7 @@ import (
 	"antipode/geo"
 	"antipode/stamp/change"
 	"antipode/stamp/keys"
+	"antipode/stats"
 )
 
 // besides returns names of partitions of the account's table on the lane of k.
@@ -147,4 +148,50 @@ func TestR16ForkIsResolvedForTheSecondary(t *testing.T) {
 	require.NoError(t, c.locations[South].Submit(t.Context(), st.Range, stopByHand{st, byHand}))
 	_, err := adminClient(t, c).Resolve(t.Context(), North, wire.ResolveFork{StreamName: name, Keep: South})
 	require.ErrorContains(t, err, "only the side of the primary can be kept")
+}
+
+// R7, R16: a range of the primary has lost the whole epoch of an account's copy, which is made again for that. What the
+// secondary alone has is taken back all the same, and then the bootstrap ends.
+func TestR16LostEpochIsTakenBack(t *testing.T) {
+	c := startFaulty(t)
+	createTable(t, c, "northacct")
+	put(t, c, "northacct", "k", "kept")
+	drained(t, c)
+	left, table := follower(c, North), geo.FirstRange(geo.Table)
+	require.NoError(t, c.admin.StopNode(t.Context(), North, left))
+	putEventually(t, c, "northacct", "kept")
+	before, _, err := c.locations[North].Directory.Rebuild(t.Context(), "northacct", nil)
+	require.NoError(t, err)
+	eventually(t, "the copy is made again", func() bool {
+		return tableStats(c, South, "northacct").Status == stats.Live && read(t, c, "northacct", "-secondary", "k") == "kept"
+	})
+	put(t, c, "northacct", "k", "lost")
+	eventually(t, "it is at the secondary", func() bool { return read(t, c, "northacct", "-secondary", "k") == "lost" })
+
+	for id := geo.NodeID(1); id <= nodesPerLocation; id++ {
+		if id != left {
+			require.NoError(t, c.admin.StopNode(t.Context(), North, id))
+		}
+	}
+	require.NoError(t, c.admin.StartNode(t.Context(), North, left))
+	eventually(t, "the range of tables is re-formed", func() bool {
+		_, err := c.admin.RecoverRange(t.Context(), North, table, lossAccepted)
+		return err == nil
+	})
+	for id := geo.NodeID(1); id <= nodesPerLocation; id++ {
+		if id != left {
+			require.NoError(t, c.admin.StartNode(t.Context(), North, id))
+		}
+	}
+	putEventually(t, c, "northacct", "after")
+	a, err := c.locations[North].Directory.Account(t.Context(), "northacct")
+	require.NoError(t, err)
+	require.Equal(t, before.GeoEpoch(), a.GeoEpoch())
+	require.True(t, a.Copying(), "the range had lost the epoch")
+
+	resolve(t, c, "northacct", South)
+	for _, suffix := range []string{"", "-secondary"} {
+		require.Equal(t, "lost", read(t, c, "northacct", suffix, "k"), suffix)
+	}
+	require.Equal(t, map[string]string{"k": "after"}, foundValues(t, c, North, "northacct"))
 }

@@ -48,7 +48,7 @@ func (l *Location) ResolveFork(ctx context.Context, q wire.ResolveFork) (wire.Fo
 		return wire.ForkResolved{}, refused(http.StatusConflict, wire.CodeAskPrimary, "the primary of the account resolves its forks: "+string(a.Primary))
 	case a.Secondary == "":
 		return wire.ForkResolved{}, refused(http.StatusConflict, wire.CodeNoSecondary, fmt.Sprintf("the account is %s and has one copy", a.Redundancy))
-	case a.Operation != nil:
+	case !a.MaySettle():
 		return wire.ForkResolved{}, refused(http.StatusConflict, wire.CodeBusy, fmt.Sprintf("the operation %s of the account is under way", a.Operation.Kind))
 	case st.Range == l.o.Route.Catalog():
 		return wire.ForkResolved{}, refused(http.StatusConflict, wire.CodeStopKept,
@@ -180,7 +180,7 @@ func (l *Location) settle(ctx context.Context, s *stamp.Stamp, of settlement, st
 	if err != nil {
 		return err
 	}
-	if a.Primary != l.o.Name || a.GeoEpoch() != of.epoch || a.Operation != nil {
+	if a.Primary != l.o.Name || a.GeoEpoch() != of.epoch || !a.MaySettle() {
 		return errors.New("an operation of the account is under way, and will make its copy again")
 	}
 	c := l.verifying.lanes(a, of, stops)

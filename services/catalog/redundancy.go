@@ -65,6 +65,9 @@ type Operation struct {
 	// Again counts how often the operation began again within its epoch, since a range was recovered with loss: what it
 	// had done there may be lost. It makes the operation another one for whatever was under way.
 	Again uint64 `json:"again,omitempty"`
+	// Whole is set where the copy was whole when the operation began, since a range was recovered with loss: it may have
+	// what the primary has lost.
+	Whole bool `json:"whole,omitempty"`
 }
 
 // OperationKind is what an operation does. It is in catalog rows: never rename a value.
@@ -103,6 +106,11 @@ func (a *Account) Bootstraps() bool {
 
 // Copying reports whether the account's copy is being made: it has a part of the data.
 func (a *Account) Copying() bool { return a.Bootstraps() && a.Operation.Copying }
+
+// MaySettle reports whether forks of the account's streams may be settled (R16). An operation makes the copy again
+// instead. One whose copy was whole does not: it waits for the streams that have stopped, and deletes nothing that the
+// other location alone may have.
+func (a *Account) MaySettle() bool { return a.Operation == nil || a.Copying() && a.Operation.Whole }
 
 // Partial reports whether the other location has a part of the account's data, which nobody may read.
 func (a *Account) Partial() bool {
