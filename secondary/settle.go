@@ -91,6 +91,9 @@ func (c *rebase) DecodeResult(b []byte) error {
 // than 16 MiB is never committed.
 const foundBytesMax = 4 << 20
 
+// foundRowBytes is what a row costs in the entry besides its key and its value: it has a record for itself.
+const foundRowBytes = 512
+
 // keepFound keeps in the lost-and-found what a record of a stream that is being settled is about to overwrite or
 // delete with something else. It returns false if that is more than the group has room for: it has kept a part,
 // and the record has to wait.
@@ -117,7 +120,7 @@ func (c *apply) keepFound(tx *ranges.Tx, st geo.Stream, rec *change.Record) (who
 		if c.found >= foundBytesMax {
 			return false, nil
 		}
-		c.found += len(key) + len(value)
+		c.found += len(key) + len(value) + foundRowBytes
 		chunks, _ := blobs.RowChunks(key, value) // Of a row that cannot be decoded the bytes are kept.
 		if err := tx.KeepFound(st, why.Here.Seq, key, value, chunks); err != nil {
 			return false, err

@@ -36,13 +36,15 @@ type FoundRow struct {
 	Container string `json:"container"`
 	Object    string `json:"object"`
 	Row       string `json:"row,omitempty"`
-	Kept      Time   `json:"kept"`
+	Kept      Time   `json:"kept,omitzero"`
 	Bytes     uint64 `json:"bytes"`
 	// Chunks is how many chunks of payload were kept, PayloadBytes their length; PayloadMissing is how many chunks
 	// that the row names the location did not have.
 	Chunks         int    `json:"chunks,omitempty"`
 	PayloadBytes   uint64 `json:"payload_bytes,omitempty"`
 	PayloadMissing uint64 `json:"payload_missing,omitempty"`
+	// Unreadable says why the entry cannot be decoded. Value is then all of it, and its payload is not known.
+	Unreadable string `json:"unreadable,omitempty"`
 	// RowKey and Value are the row as it is stored (docs/format), base64; Entity is that of a row of a table, as a
 	// client may insert it again. With FoundQuery.Values alone.
 	RowKey []byte          `json:"row_key,omitempty"`
@@ -95,7 +97,25 @@ func (c *Client) FoundPayload(ctx context.Context, l geo.Location, q FoundChunk)
 	return fetch[FoundPayload](ctx, c, http.MethodPost, foundPath(l, "payload"), q)
 }
 
-// DropFound deletes rows of the lost-and-found of a location, for good. A call may be repeated.
-func (c *Client) DropFound(ctx context.Context, l geo.Location, q DropFound) (FoundDropped, error) {
-	return fetch[FoundDropped](ctx, c, http.MethodPost, foundPath(l, "drop"), q)
+// dropBytesMax bounds the keys of one request: an admin port takes a body of 64 KiB.
+const dropBytesMax = 48 << 10
+
+// DropFound deletes rows of the lost-and-found of a location, for good, in as many requests as their keys need. After an
+// error some are deleted. A call may be repeated.
+func (c *Client) DropFound(ctx context.Context, l geo.Location, q DropFound) (out FoundDropped, err error) {
+	for left := q.Keys; ; {
+		n, size := 0, 0
+		for n < len(left) && (n == 0 || size+len(left[n]) <= dropBytesMax) {
+			size += len(left[n]) + len(`"",`)
+			n++
+		}
+		d, err := fetch[FoundDropped](ctx, c, http.MethodPost, foundPath(l, "drop"), DropFound{Keys: left[:n]})
+		if err != nil {
+			return out, err
+		}
+		out.Dropped += d.Dropped
+		if left = left[n:]; len(left) == 0 {
+			return out, nil
+		}
+	}
 }

@@ -3,12 +3,9 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 
@@ -109,32 +106,37 @@ func (t *tool) foundList() *cobra.Command {
 		Long: `list shows each row of the lost-and-found of a location: what a row held before fork
 resolve, or a client's write that came while the fork was being settled, overwrote or
 deleted it there. A row is kept once for each settlement. Nothing is ever dropped but by
-fork found drop.`,
+fork found drop. KEPT is unreadable for an entry that cannot be decoded.`,
 		Example: `  antipodectl fork found list southcentralus --account pictures`,
 		Args:    exactly("LOCATION"),
 		RunE: answer(t, func(ctx context.Context, args []string) (admin.Found, error) {
-			return t.allFound(ctx, geo.Location(args[0]), geo.Account(account), false)
+			out := admin.Found{Location: geo.Location(args[0]), Rows: []admin.FoundRow{}}
+			err := t.eachFound(ctx, out.Location, admin.FoundQuery{Account: geo.Account(account)}, func(rows []admin.FoundRow) error {
+				out.Rows = append(out.Rows, rows...)
+				return nil
+			})
+			return out, err
 		}, writeFound),
 	}
 	c.Flags().StringVar(&account, "account", "", "only the rows of this account")
 	return c
 }
 
-// allFound returns all pages of the lost-and-found of a location.
-func (t *tool) allFound(ctx context.Context, l geo.Location, account geo.Account, values bool) (admin.Found, error) {
-	out := admin.Found{Location: l, Rows: []admin.FoundRow{}}
-	q := admin.FoundQuery{Account: account, Values: values}
+// eachFound calls f with the rows of each page of the lost-and-found of a location, once at least.
+func (t *tool) eachFound(ctx context.Context, l geo.Location, q admin.FoundQuery, f func([]admin.FoundRow) error) error {
 	for more := true; more; {
 		page, err := t.client.Found(ctx, l, q)
-		if err != nil {
-			return out, err
+		if err == nil {
+			err = f(page.Rows)
 		}
-		out.Rows = append(out.Rows, page.Rows...)
+		if err != nil {
+			return err
+		}
 		if more = page.More; more {
 			q.After = page.Rows[len(page.Rows)-1].Key
 		}
 	}
-	return out, nil
+	return nil
 }
 
 func writeFound(w io.Writer, f admin.Found) {
@@ -144,91 +146,16 @@ func writeFound(w io.Writer, f admin.Found) {
 	}
 	rows := [][]string{{"ACCOUNT", "SERVICE", "CONTAINER", "OBJECT", "ROW", "BYTES", "PAYLOAD", "MISSING", "KEPT", "SETTLEMENT"}}
 	for _, r := range f.Rows {
+		kept := instantOrUnknown(r.Kept)
+		if r.Unreadable != "" {
+			kept = "unreadable"
+		}
 		rows = append(rows, []string{
 			string(r.Account), r.Service, r.Container, r.Object, r.Row, strconv.FormatUint(r.Bytes, 10), strconv.FormatUint(r.PayloadBytes, 10),
-			strconv.FormatUint(r.PayloadMissing, 10), instant(r.Kept), r.Settlement,
+			strconv.FormatUint(r.PayloadMissing, 10), kept, r.Settlement,
 		})
 	}
 	table(w, rows)
-}
-
-// exported is what fork found export prints.
-type exported struct {
-	Rows    int    `json:"rows"`
-	Payload uint64 `json:"payload_bytes"`
-	Folder  string `json:"folder"`
-}
-
-func (t *tool) foundExport() *cobra.Command {
-	var folder string
-	c := &cobra.Command{
-		Use:   "export LOCATION ACCOUNT --to FOLDER",
-		Short: "Write the rows of an account in the lost-and-found to files",
-		Long: `export writes rows.json with each row: its key and value as stored (docs/format), in base64,
-and of an entity the JSON with which a client may insert it again. The payload of a blob or
-block is written beside it, in one file for each row, named after the number of the row.`,
-		Example: `  antipodectl fork found export southcentralus pictures --to found`,
-		Args:    exactly("LOCATION", "ACCOUNT"),
-		RunE: answer(t, func(ctx context.Context, args []string) (exported, error) {
-			return t.exportFound(ctx, geo.Location(args[0]), geo.Account(args[1]), folder)
-		}, func(w io.Writer, e exported) {
-			_, _ = fmt.Fprintf(w, "%d rows and %d bytes of payload are in %s\n", e.Rows, e.Payload, e.Folder)
-		}),
-	}
-	c.Flags().StringVar(&folder, "to", "", "folder that is made, and must not exist")
-	return c
-}
-
-func (t *tool) exportFound(ctx context.Context, l geo.Location, account geo.Account, folder string) (out exported, err error) {
-	if folder == "" {
-		return out, usageError{errors.New("fork found export needs --to FOLDER")}
-	}
-	all, err := t.allFound(ctx, l, account, true)
-	if err != nil {
-		return out, err
-	}
-	if err := os.Mkdir(folder, 0o700); err != nil {
-		return out, err
-	}
-	out = exported{Rows: len(all.Rows), Folder: folder}
-	for i, r := range all.Rows {
-		n, err := t.exportPayload(ctx, l, r, filepath.Join(folder, fmt.Sprintf("%d.payload", i)))
-		if err != nil {
-			return out, err
-		}
-		out.Payload += n
-	}
-	f, err := os.OpenFile(filepath.Join(folder, "rows.json"), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
-		return out, err
-	}
-	b, err := json.MarshalIndent(all, "", "  ")
-	if err == nil {
-		_, err = f.Write(append(b, '\n'))
-	}
-	return out, errors.Join(err, f.Close())
-}
-
-// exportPayload writes the payload of a row to a file, if it has any.
-func (t *tool) exportPayload(ctx context.Context, l geo.Location, r admin.FoundRow, path string) (n uint64, err error) {
-	if r.Chunks == 0 {
-		return 0, nil
-	}
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
-		return 0, err
-	}
-	for i := range r.Chunks {
-		p, err := t.client.FoundPayload(ctx, l, admin.FoundChunk{Key: r.Key, Chunk: i})
-		if err == nil {
-			_, err = f.Write(p.Data)
-		}
-		if err != nil {
-			return n, errors.Join(err, f.Close())
-		}
-		n += uint64(len(p.Data))
-	}
-	return n, f.Close()
 }
 
 func (t *tool) foundDrop() *cobra.Command {
@@ -252,21 +179,17 @@ payload be collected. Nothing brings them back: export them before.`,
 }
 
 func (t *tool) dropFound(ctx context.Context, l geo.Location, account geo.Account) (out admin.FoundDropped, err error) {
-	for more := true; more; {
-		page, err := t.client.Found(ctx, l, admin.FoundQuery{Account: account})
-		if err != nil || len(page.Rows) == 0 {
-			return out, err
+	err = t.eachFound(ctx, l, admin.FoundQuery{Account: account}, func(rows []admin.FoundRow) error {
+		if len(rows) == 0 {
+			return nil
 		}
 		var drop admin.DropFound
-		for _, r := range page.Rows {
+		for _, r := range rows {
 			drop.Keys = append(drop.Keys, r.Key)
 		}
 		d, err := t.client.DropFound(ctx, l, drop)
-		if err != nil {
-			return out, err
-		}
 		out.Dropped += d.Dropped
-		more = page.More
-	}
-	return out, nil
+		return err
+	})
+	return out, err
 }

@@ -16,11 +16,13 @@ import (
 	"antipode/services/tables"
 	"antipode/stamp/change"
 	"antipode/stamp/keys"
+	"antipode/stamp/kv"
 	"antipode/stamp/ranges"
 	"antipode/stamp/route"
 )
 
-// foundPageBytes bounds the values of one page of the lost-and-found, but for the first row.
+// foundPageBytes bounds the keys of one page of the lost-and-found, and its values if they are asked for, but for the
+// first row.
 const foundPageBytes = 1 << 20
 
 // Found lists what the settlements of forks have overwritten or deleted at this location (R16).
@@ -35,15 +37,19 @@ func (l *Location) Found(ctx context.Context, q wire.FoundQuery) (wire.Found, er
 		if q.Account != "" {
 			prefix = keys.AppendContainer(nil, d.Service, keys.LostAndFound, string(q.Account), keys.Generation{})
 		}
-		from := prefix
-		if len(after) > 0 && bytes.Compare(after, prefix) >= 0 {
-			from = append(bytes.Clone(after), 0)
-		}
-		if err := l.foundIn(ctx, d, from, keys.PrefixEnd(prefix), q.Values, &out); err != nil || out.More {
+		if err := l.foundIn(ctx, d, foundFrom(prefix, after), keys.PrefixEnd(prefix), q.Values, &out); err != nil || out.More {
 			return out, err
 		}
 	}
 	return out, nil
+}
+
+// foundFrom returns where a page begins that follows the key after, of the keys with a prefix.
+func foundFrom(prefix, after []byte) []byte {
+	if len(after) > 0 && bytes.Compare(after, prefix) >= 0 {
+		return append(bytes.Clone(after), 0)
+	}
+	return prefix
 }
 
 // foundIn adds the rows of the lost-and-found with keys in [from, end) to a page.
@@ -55,51 +61,55 @@ func (l *Location) foundIn(ctx context.Context, d route.Range, from, end []byte,
 	if err != nil {
 		return err
 	}
-	it, err := snap.Scan(from, end)
+	return errors.Join(addFound(snap, from, end, values, out), snap.Close())
+}
+
+// addFound is foundIn for a state of the range.
+func addFound(state kv.Reader, from, end []byte, values bool, out *wire.Found) error {
+	it, err := state.Scan(from, end)
 	if err != nil {
-		return errors.Join(err, snap.Close())
+		return err
 	}
-	size := 0
-	for it.Next() {
-		if size += len(it.Key()) + len(it.Value()); len(out.Rows) == wire.FoundRowsMax || values && size > foundPageBytes && len(out.Rows) > 0 {
+	for size := 0; it.Next(); {
+		size += len(it.Key())
+		if values {
+			size += len(it.Value())
+		}
+		if len(out.Rows) == wire.FoundRowsMax || size > foundPageBytes && len(out.Rows) > 0 {
 			out.More = true
 			break
 		}
-		row, err := describeFound(it.Key(), it.Value(), values)
-		if err != nil {
-			return errors.Join(err, it.Close(), snap.Close())
-		}
-		out.Rows = append(out.Rows, row)
+		out.Rows = append(out.Rows, describeFound(it.Key(), it.Value(), values))
 	}
-	return errors.Join(it.Close(), snap.Close())
+	return it.Close()
 }
 
-// describeFound describes a row of the lost-and-found.
-func describeFound(key, value []byte, values bool) (wire.FoundRow, error) {
+// describeFound describes a row of the lost-and-found. One that cannot be decoded is named too: it may be dropped.
+func describeFound(key, value []byte, values bool) wire.FoundRow {
 	of, inner, err := keys.ParsePartition(key)
-	if err != nil {
-		return wire.FoundRow{}, err
-	}
-	f, err := change.ParseFound(value)
-	if err != nil {
-		return wire.FoundRow{}, fmt.Errorf("row %x of the lost-and-found: %w", key, err)
-	}
 	at := describeDifference(verify.Difference{Key: inner})
 	row := wire.FoundRow{
 		Key: hex.EncodeToString(key), Account: geo.Account(of.Container), Settlement: of.Object, Service: at.Service, Container: at.Container,
-		Object: at.Object, Row: at.Row, Kept: wire.Time{Time: f.At.Time()}, Bytes: uint64(len(f.Value)), Chunks: len(f.Chunks), PayloadMissing: f.Missing,
+		Object: at.Object, Row: at.Row,
 	}
+	f, notFound := change.ParseFound(value)
+	if err = errors.Join(err, notFound); err != nil {
+		row.Unreadable, f = err.Error(), change.Found{Value: value}
+	} else {
+		row.Kept = wire.Time{Time: f.At.Time()}
+	}
+	row.Bytes, row.Chunks, row.PayloadMissing = uint64(len(f.Value)), len(f.Chunks), f.Missing
 	for _, ref := range f.Chunks {
 		row.PayloadBytes += uint64(ref.Length)
 	}
 	if !values {
-		return row, nil
+		return row
 	}
 	row.RowKey, row.Value = bytes.Clone(inner), bytes.Clone(f.Value)
-	if of.Service == geo.Table {
+	if of.Service == geo.Table && err == nil {
 		row.Entity = entityOf(at.Container, inner, f.Value)
 	}
-	return row, nil
+	return row
 }
 
 // entityOf returns a row of a table as JSON, nil if it cannot be decoded.
