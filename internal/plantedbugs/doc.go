@@ -91,79 +91,49 @@ const (
 	CopyRevived
 )
 
+// names are those of the bugs in reports.
+var names = [...]string{
+	SkipStream:            "skip-stream",
+	ApplyOutOfOrder:       "apply-out-of-order",
+	AckAtQuorum:           "ack-at-quorum",
+	CursorOutsideBatch:    "cursor-outside-batch",
+	SplitTransaction:      "split-transaction",
+	MatchWithoutPayload:   "match-without-payload",
+	ApplyWithoutPayload:   "apply-without-payload",
+	LongLease:             "long-lease",
+	VoteBeforeSync:        "vote-before-sync",
+	VoidLease:             "void-lease",
+	WallClock:             "wall-clock",
+	SnapshotWithoutCursor: "snapshot-without-cursor",
+	SnapshotOverOldRows:   "snapshot-over-old-rows",
+	TrimUnacknowledged:    "trim-unacknowledged",
+	EmptyUnderOldID:       "empty-under-old-id",
+	ReadUnverified:        "read-unverified",
+	PutUnverified:         "put-unverified",
+	ScrubBlind:            "scrub-blind",
+	LeaseWithoutQuorum:    "lease-without-quorum",
+	OverlayOutlivesTerm:   "overlay-outlives-term",
+	LeaseOfPassBegin:      "lease-of-pass-begin",
+	HeldUnnamed:           "held-unnamed",
+	ClosedAheadOfFrame:    "closed-ahead-of-frame",
+	ClockUnchecked:        "clock-unchecked",
+	TrimUncompared:        "trim-uncompared",
+	DuplicateByNumber:     "duplicate-by-number",
+	FellOutOnce:           "fell-out-once",
+	WhyOneClock:           "why-one-clock",
+	VerifyMoved:           "verify-moved",
+	ReceiverOutlivesTerm:  "receiver-outlives-term",
+	ReceiverFromMemory:    "receiver-from-memory",
+	CopyUnwiped:           "copy-unwiped",
+	LiveBeforeApplied:     "live-before-applied",
+	GateStaysLost:         "gate-stays-lost",
+	CopyRevived:           "copy-revived",
+}
+
 // String is the bug's name in reports.
 func (b Bug) String() string {
-	switch b {
-	case SkipStream:
-		return "skip-stream"
-	case ApplyOutOfOrder:
-		return "apply-out-of-order"
-	case AckAtQuorum:
-		return "ack-at-quorum"
-	case CursorOutsideBatch:
-		return "cursor-outside-batch"
-	case SplitTransaction:
-		return "split-transaction"
-	case MatchWithoutPayload:
-		return "match-without-payload"
-	case ApplyWithoutPayload:
-		return "apply-without-payload"
-	case LongLease:
-		return "long-lease"
-	case VoteBeforeSync:
-		return "vote-before-sync"
-	case VoidLease:
-		return "void-lease"
-	case WallClock:
-		return "wall-clock"
-	case SnapshotWithoutCursor:
-		return "snapshot-without-cursor"
-	case SnapshotOverOldRows:
-		return "snapshot-over-old-rows"
-	case TrimUnacknowledged:
-		return "trim-unacknowledged"
-	case EmptyUnderOldID:
-		return "empty-under-old-id"
-	case ReadUnverified:
-		return "read-unverified"
-	case PutUnverified:
-		return "put-unverified"
-	case ScrubBlind:
-		return "scrub-blind"
-	case LeaseWithoutQuorum:
-		return "lease-without-quorum"
-	case OverlayOutlivesTerm:
-		return "overlay-outlives-term"
-	case LeaseOfPassBegin:
-		return "lease-of-pass-begin"
-	case HeldUnnamed:
-		return "held-unnamed"
-	case ClosedAheadOfFrame:
-		return "closed-ahead-of-frame"
-	case ClockUnchecked:
-		return "clock-unchecked"
-	case TrimUncompared:
-		return "trim-uncompared"
-	case DuplicateByNumber:
-		return "duplicate-by-number"
-	case FellOutOnce:
-		return "fell-out-once"
-	case WhyOneClock:
-		return "why-one-clock"
-	case VerifyMoved:
-		return "verify-moved"
-	case ReceiverOutlivesTerm:
-		return "receiver-outlives-term"
-	case ReceiverFromMemory:
-		return "receiver-from-memory"
-	case CopyUnwiped:
-		return "copy-unwiped"
-	case LiveBeforeApplied:
-		return "live-before-applied"
-	case GateStaysLost:
-		return "gate-stays-lost"
-	case CopyRevived:
-		return "copy-revived"
+	if int(b) < len(names) && names[b] != "" {
+		return names[b]
 	}
 	return "none"
 }

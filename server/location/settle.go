@@ -120,20 +120,20 @@ type settlement struct {
 // settleForks goes on with the settlements of forks that began here, until ctx ends: it compares the lanes, has
 // the rows that differ repaired, and ends the settlement of those that are equal.
 func (l *Location) settleForks(ctx context.Context, s *stamp.Stamp) {
-	said := map[settlement]string{}
+	tries := settleTries{clock: l.o.Clock, of: map[settlement]*settleTry{}}
 	for clock.Wait(ctx, settleEvery) == nil {
 		if s.Leader(l.o.Route.Catalog()) == nil {
 			continue // The process with the catalog's leader does it.
 		}
 		for of, stops := range l.settling(ctx, s) {
-			err := l.settle(ctx, s, of, stops)
-			switch {
-			case ctx.Err() != nil:
+			if !tries.due(of, stops) {
+				continue
+			}
+			changed, err := l.settle(ctx, s, of, stops)
+			if ctx.Err() != nil {
 				return
-			case err == nil:
-				delete(said, of)
-			case said[of] != err.Error():
-				said[of] = err.Error()
+			}
+			if tries.ended(of, stops, changed, err) {
 				l.o.Logger.Warn("the settlement of a fork waits", "location", l.o.Name, "account", of.account, "range", of.rng, "error", err)
 			}
 		}
@@ -174,14 +174,15 @@ func (l *Location) settling(ctx context.Context, s *stamp.Stamp) map[settlement]
 	return out
 }
 
-// settle compares and repairs lanes, and ends the settlement of all of them once they are equal.
-func (l *Location) settle(ctx context.Context, s *stamp.Stamp, of settlement, stops map[geo.Lane]change.Stop) error {
+// settle compares and repairs lanes, and ends the settlement of all of them once they are equal. changed reports whether
+// a row was repaired or taken, and does not differ again.
+func (l *Location) settle(ctx context.Context, s *stamp.Stamp, of settlement, stops map[geo.Lane]change.Stop) (changed bool, err error) {
 	a, err := l.Directory.Account(ctx, of.account)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if a.Primary != l.o.Name || a.GeoEpoch() != of.epoch || !a.MaySettle() {
-		return errors.New("an operation of the account is under way, and will make its copy again")
+		return false, errors.New("an operation of the account is under way, and will make its copy again")
 	}
 	c := l.verifying.lanes(a, of, stops)
 	sides := &settlingRows{l: l, stamp: s, of: of, stops: stops, c: c}
@@ -190,18 +191,24 @@ func (l *Location) settle(ctx context.Context, s *stamp.Stamp, of settlement, st
 		Comparison: c, Clock: l.o.Clock, Compared: func(r verify.Result) { last = r }, Repaired: func(verify.Repairs) {},
 		Rows: sides.settle,
 	})
+	changed = done.Set+done.Deleted+done.Gone > 0
 	if err != nil {
-		return err
+		return changed, err
 	}
 	for key, r := range done.Rows {
 		if last.Total > 0 && r.Fate == verify.FateNot {
-			return fmt.Errorf("row %x: %s", key, r.Reason)
+			return changed, fmt.Errorf("row %x: %s", key, r.Reason)
 		}
 	}
 	if last.Total > 0 || last.AtLeast || last.Compared+len(last.Uncompared) != len(stops) {
-		return fmt.Errorf("%d rows differ still", last.Total)
+		return changed, fmt.Errorf("%d rows differ still", last.Total)
 	}
-	for lane, stop := range stops { // Those that were compared are equal.
+	return changed, l.endSettlements(ctx, s, of, stops, &last)
+}
+
+// endSettlements ends the settlements of the lanes that were compared and found equal.
+func (l *Location) endSettlements(ctx context.Context, s *stamp.Stamp, of settlement, stops map[geo.Lane]change.Stop, last *verify.Result) error {
+	for lane, stop := range stops {
 		if slices.ContainsFunc(last.Uncompared, func(u verify.Uncompared) bool { return u.Lane == lane }) {
 			continue
 		}
