@@ -31,6 +31,10 @@ const (
 	RepairUnreadable
 	// RepairRefused: this location is not the primary in the epoch of the repair, or ships no changes.
 	RepairRefused
+	// RepairSettling: the stream is settled for the secondary's side, and the unit of the row may still be taken from there
+	// whole: see ranges.Tx.Takes. The rows of a unit are sent in several records, and between two of them the secondary
+	// has neither what it had nor what is here.
+	RepairSettling
 )
 
 // Bounds of one Repair.
@@ -104,7 +108,7 @@ func (r *Repair) Evaluate(tx *ranges.Tx) error {
 
 // row reads one row.
 func (r *Repair) row(tx *ranges.Tx, key []byte) (row, RepairOutcome, error) {
-	p, _, err := keys.ParsePartition(key)
+	p, in, err := keys.ParsePartition(key)
 	if err != nil || p.Account != r.Account || p.Service != r.Service {
 		return row{}, RepairRefused, nil //nolint:nilerr // The other location named it. It is no row of the account in this range.
 	}
@@ -113,6 +117,9 @@ func (r *Repair) row(tx *ranges.Tx, key []byte) (row, RepairOutcome, error) {
 		if closed || err != nil {
 			return row{}, RepairGone, err
 		}
+	}
+	if takes, err := tx.Takes(p, in); takes || err != nil {
+		return row{}, RepairSettling, err
 	}
 	value, present, err := tx.Get(key)
 	if err != nil {
@@ -194,7 +201,7 @@ func (r *Repair) DecodeResult(b []byte) error {
 	}
 	r.outcomes, r.bytes = make([]RepairOutcome, len(r.Keys)), in.Bytes
 	for i, o := range in.Outcomes {
-		if r.outcomes[i] = RepairOutcome(o); r.outcomes[i] > RepairRefused {
+		if r.outcomes[i] = RepairOutcome(o); r.outcomes[i] > RepairSettling {
 			return fmt.Errorf("%w: outcome %d", errRepair, o)
 		}
 	}

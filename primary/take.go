@@ -24,11 +24,13 @@ const (
 	TakeLater TakeOutcome = iota
 	// TakeTaken: records make the unit what it is at the secondary. What it was here is in the lost-and-found.
 	TakeTaken
-	// TakeSame: the rows are those of the secondary.
+	// TakeSame: the rows are those of the secondary. From here on the unit is the primary's.
 	TakeSame
-	// TakeWritten: a client has written the unit since the settlement began. It stays as it is.
+	// TakeWritten: a client has written the unit since the settlement began, or it was TakeSame or TakeLarge. It stays as
+	// it is.
 	TakeWritten
-	// TakeLarge: the unit has too many rows here. It stays as it is.
+	// TakeLarge: the unit has too many rows here or at the secondary. From here on it is the primary's: once rows of it
+	// are sent, the secondary may have few enough of them, and they are no longer what it had.
 	TakeLarge
 	// TakeGone: the generation of the unit is closed. Nothing of it is compared any more.
 	TakeGone
@@ -44,8 +46,10 @@ const (
 const (
 	// takeUnitsMax is how many units it names.
 	takeUnitsMax = 512
-	// takeRowsMax is how many rows of a unit may be here.
+	// takeRowsMax is how many rows of a unit may be here, and takeHereMax how many bytes of them: what one command keeps
+	// in the lost-and-found is one entry.
 	takeRowsMax = 10_000
+	takeHereMax = 2 << 20
 	// takeBytesMax is how many bytes of rows it stages or keeps, but for the last unit.
 	takeBytesMax = 1 << 20
 )
@@ -66,10 +70,12 @@ type Take struct {
 	outcomes []TakeOutcome
 }
 
-// TakeUnit is a unit (keys.Partition.Unit) as the secondary has it, without rows if it has none.
+// TakeUnit is a unit (keys.Partition.Unit) as the secondary has it, without rows if it has none, or if it is Large: of
+// too many rows there.
 type TakeUnit struct {
-	Key  []byte
-	Rows []TakeRow
+	Key   []byte
+	Large bool `json:",omitempty"`
+	Rows  []TakeRow
 }
 
 // TakeRow is one row of a unit, with its whole key.
@@ -125,15 +131,18 @@ func (t *Take) unit(tx *ranges.Tx, u *TakeUnit) (TakeOutcome, int, error) {
 		return outcome, 0, nil
 	}
 	before, large, err := rowsHere(tx, u.Key)
-	if large || err != nil {
-		return TakeLarge, 0, err
+	if err != nil {
+		return TakeLater, 0, err
+	}
+	if large || u.Large {
+		return TakeLarge, len(u.Key), tx.Leave(p, row)
 	}
 	differ, kept, err := difference(rows, before)
 	if err != nil {
 		return TakeUnreadable, 0, nil //nolint:nilerr // A key that is here is none.
 	}
 	if len(differ) == 0 {
-		return TakeSame, 0, nil
+		return TakeSame, len(u.Key), tx.Leave(p, row)
 	}
 	size := 0
 	for _, r := range differ {
@@ -177,9 +186,11 @@ func rowsThere(u *TakeUnit) (out []thereRow, outcome TakeOutcome) {
 
 // rowsHere returns the rows of a unit here.
 func rowsHere(tx *ranges.Tx, unit []byte) (out []TakeRow, large bool, err error) {
+	size := 0
 	err = tx.Rows(unit, keys.PrefixEnd(unit), func(key, value []byte) bool {
 		out = append(out, TakeRow{key, value})
-		large = len(out) > takeRowsMax
+		size += len(key) + len(value)
+		large = len(out) > takeRowsMax || size > takeHereMax
 		return !large
 	})
 	return out, large, err

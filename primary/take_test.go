@@ -204,3 +204,63 @@ func TestR16TakeOfBlobs(t *testing.T) {
 	require.Equal(t, []TakeOutcome{TakeWritten}, r.take(st, base, unitOf(p, "")))
 	require.Len(t, r.held(p), 2)
 }
+
+// R16: no two states of a blob are mixed. One that is too large to be taken is left to the primary for good, before its
+// first row is sent: a part of its rows may then be at the secondary, which is neither what it had nor too large. For
+// the same reason no repair sends rows of a blob that may still be taken, of `verify --repair` neither. What clients have written,
+// and what is the same in both, may be sent.
+func TestR16BlobsAreTakenWholeOrSent(t *testing.T) {
+	r := newRepairs(t)
+	blob := func(name string) keys.Partition {
+		p := tablePartition(name)
+		p.Service = geo.Blob
+		for p.Lane() != (keys.Partition{Service: geo.Blob, Account: "acct", Container: "t", Object: "large"}).Lane() {
+			p.Object += "x"
+		}
+		return p
+	}
+	row := func(n byte, value string) change.Op { return change.Op{Row: []byte{9, n}, Value: []byte(value)} }
+	taken := func(p keys.Partition, ops ...change.Op) TakeUnit {
+		u := unitOf(p, "")
+		for _, op := range ops {
+			u.Rows = append(u.Rows, TakeRow{key(p, string(op.Row)), op.Value})
+		}
+		return u
+	}
+	large, here, same, written, differs := blob("large"), blob("here"), blob("same"), blob("written"), blob("differs")
+	for _, p := range []keys.Partition{large, same, written, differs} {
+		r.set(p, row(1, "primary's"))
+	}
+	var ops []change.Op
+	for n := range byte(takeHereMax>>20 + 1) {
+		ops = append(ops, row(n, string(bytes.Repeat([]byte("h"), 1<<20))))
+	}
+	r.set(here, ops...)
+	st, base := r.taking(large)
+	r.set(written, row(2, "since"))
+	all := [][]byte{key(large, "\x09\x01"), key(here, "\x09\x01"), key(same, "\x09\x01"), key(written, "\x09\x01"), key(differs, "\x09\x01")}
+	head := r.Leader(st.Range).Machine.Head(st)
+	out, _ := r.repair(geo.Blob, all[0], all[1], all[2], all[4])
+	require.Equal(t, []RepairOutcome{RepairSettling, RepairSettling, RepairSettling, RepairSettling}, out)
+	require.Equal(t, head, r.Leader(st.Range).Machine.Head(st), "nothing is sent")
+	out, _ = r.repair(geo.Blob, all[3])
+	require.Equal(t, []RepairOutcome{RepairSet}, out)
+
+	tooLarge := unitOf(large, "")
+	tooLarge.Large = true
+	theirs := row(1, "secondary's")
+	units := []TakeUnit{tooLarge, taken(here, theirs), taken(same, row(1, "primary's"))}
+	require.Equal(t, []TakeOutcome{TakeLarge, TakeLarge, TakeSame}, r.take(st, base, units...))
+	require.Len(t, r.held(here), len(ops))
+	out, _ = r.repair(geo.Blob, all[0], all[2])
+	require.Equal(t, []RepairOutcome{RepairSet, RepairSet}, out)
+	half := taken(large, row(1, "primary's"), row(2, "secondary's"))
+	require.Equal(t, []TakeOutcome{TakeWritten, TakeWritten, TakeWritten}, r.take(st, base, half, taken(here, theirs), taken(same, theirs)))
+	require.Equal(t, map[string]string{"\x09\x01": "primary's"}, r.held(large))
+	require.Empty(t, r.found(st, base))
+
+	out, _ = r.repair(geo.Blob, all[4])
+	require.Equal(t, []RepairOutcome{RepairSettling}, out)
+	require.Equal(t, []TakeOutcome{TakeTaken}, r.take(st, base, taken(differs, theirs)))
+	require.Equal(t, map[string]string{"\x09\x01": "secondary's"}, r.held(differs))
+}

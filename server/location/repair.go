@@ -143,6 +143,8 @@ func fateOf(o primary.RepairOutcome) verify.Repaired {
 		return verify.Repaired{Fate: verify.FateGone}
 	case primary.RepairNoPayload:
 		return verify.Repaired{Fate: verify.FateWaits}
+	case primary.RepairSettling:
+		return verify.Repaired{Fate: verify.FateNot, Reason: "its stream is being settled for the side of the secondary: antipodectl fork list"}
 	case primary.RepairUnreadable:
 		return verify.Repaired{Fate: verify.FateNot, Reason: "the row cannot be decoded at the primary"}
 	}

@@ -123,12 +123,7 @@ func (s *settlingRows) commit(
 ) (bytes uint64, err error) {
 	var asked []*settledUnit
 	for i, u := range units {
-		if found[i].Large {
-			u.fate.Fate = fateRepair
-			s.tooLarge(u)
-			continue
-		}
-		unit := primary.TakeUnit{Key: u.key}
+		unit := primary.TakeUnit{Key: u.key, Large: found[i].Large}
 		for _, r := range found[i].Rows {
 			unit.Rows = append(unit.Rows, primary.TakeRow(r))
 			bytes += uint64(len(r.Key) + len(r.Value))

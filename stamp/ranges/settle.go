@@ -111,7 +111,7 @@ func (c *Settle) Evaluate(tx *Tx) error {
 		if base := tx.Head(c.Stream); base.Seq > above {
 			tx.Stop(c.Stream, change.Stop{Reason: c.reason(), Here: base, There: c.From})
 			c.Outcome = SettleBegun
-			return nil
+			return tx.forgetWrittenBefore(c.Stream, base.Seq)
 		}
 	}
 	c.Outcome = SettleMore

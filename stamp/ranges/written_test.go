@@ -98,9 +98,23 @@ func TestR16WrittenSince(t *testing.T) {
 
 		forked()
 		require.Equal(t, ranges.SettleBegun, settle(true))
+		stamptest.Submit(t, s, id, command(func(tx *ranges.Tx) {
+			takes, err := tx.Takes(p, []byte("a"))
+			require.NoError(t, err)
+			require.True(t, takes)
+			require.NoError(t, tx.Leave(p, []byte("a")))
+			takes, err = tx.Takes(p, []byte("a"))
+			require.NoError(t, err)
+			require.False(t, takes, "it is left as it is")
+		}))
+		former := why().Here.Seq
+		require.Equal(t, whole("a"), written(former))
+		forked()
+		require.Equal(t, ranges.SettleBegun, settle(true))
 		write("a")
 		base = why().Here.Seq
 		require.Equal(t, whole("a"), written(base))
+		require.Equal(t, "", written(former), "a settlement that did not end leaves nothing")
 		arrive(t, s, id, &ranges.EndSettle{Stream: st, Base: why().Here})
 		require.Equal(t, change.Stop{}, why())
 		require.Equal(t, "", written(base), "it has ended")
