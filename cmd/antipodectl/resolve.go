@@ -8,6 +8,7 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -65,7 +66,10 @@ func (t *tool) resolveForks(ctx context.Context, of string, keep geo.Location) (
 	found := slices.DeleteFunc(all.Forks, func(f admin.Fork) bool {
 		return string(f.Account) != of && f.Stream != of || f.Side != admin.SideSource || f.Reason != "forked" && f.Reason != "lost" && f.Reason != "settling"
 	})
-	if len(found) == 0 {
+	switch {
+	case len(found) == 0 && len(all.Silent) > 0:
+		return out, fmt.Errorf("no stream of %q is known to be forked or lost at its source, but %s does not answer", of, strings.Join(all.Silent, ", "))
+	case len(found) == 0:
 		return out, usageError{fmt.Errorf("no stream of %q is forked or lost at its source: antipodectl fork list shows them", of)}
 	}
 	slices.SortFunc(found, func(x, y admin.Fork) int { return cmp.Compare(x.Stream, y.Stream) })
@@ -77,6 +81,9 @@ func (t *tool) resolveForks(ctx context.Context, of string, keep geo.Location) (
 			continue
 		}
 		out.Resolved = append(out.Resolved, r)
+	}
+	if len(refused) > 0 && len(out.Resolved) > 0 {
+		return out, fmt.Errorf("%d of %d streams are settling, the others are not: %w", len(out.Resolved), len(found), errors.Join(refused...))
 	}
 	return out, errors.Join(refused...)
 }

@@ -123,11 +123,8 @@ func (s *settlingRows) commit(
 ) (bytes uint64, err error) {
 	var asked []*settledUnit
 	for i, u := range units {
-		unit := primary.TakeUnit{Key: u.key, Large: found[i].Large}
-		for _, r := range found[i].Rows {
-			unit.Rows = append(unit.Rows, primary.TakeRow(r))
-			bytes += uint64(len(r.Key) + len(r.Value))
-		}
+		unit, size := unitToTake(u.key, &found[i])
+		bytes += size
 		n, err := s.fetch(ctx, unit.TakeChunks(), read)
 		bytes += n
 		switch {
@@ -157,6 +154,17 @@ func (s *settlingRows) commit(
 		asked, cmd.Units = asked[n:], cmd.Units[n:]
 	}
 	return bytes, nil
+}
+
+// unitToTake names a unit as the secondary has it. One without rows is deleted, so that a large one, whose rows are not
+// known, has to be named so.
+func unitToTake(key []byte, found *verify.Unit) (unit primary.TakeUnit, bytes uint64) {
+	unit = primary.TakeUnit{Key: key, Large: found.Large}
+	for _, r := range found.Rows {
+		unit.Rows = append(unit.Rows, primary.TakeRow(r))
+		bytes += uint64(len(r.Key) + len(r.Value))
+	}
+	return unit, bytes
 }
 
 func (s *settlingRows) tooLarge(u *settledUnit) {
