@@ -21,9 +21,9 @@ import (
 // These keys are part of the range's rows: durable, and lost in a recovery with the changes that they belong to. They
 // go to no other location, and are deleted when the settlement ends.
 
-// written stages which units a change writes, if its stream is settled for the receiver's side.
+// written stages which units a change of a partition and its lane writes, if its stream is settled for the receiver's side.
 func (tx *Tx) written(p keys.Partition, rec *change.Record) error {
-	s, base := tx.taking(p)
+	s, base := tx.taking(p, rec.Lane)
 	if base == 0 {
 		return nil
 	}
@@ -48,11 +48,11 @@ func (tx *Tx) written(p keys.Partition, rec *change.Record) error {
 	return tx.Restate(of, mark)
 }
 
-// taking returns the stream of a partition, and the base of its settlement if that keeps the receiver's side; zero if
+// taking returns the stream of a partition on a lane, and the base of its settlement if that keeps the receiver's side; zero if
 // there is none.
-func (tx *Tx) taking(p keys.Partition) (s geo.Stream, base geo.Seq) {
+func (tx *Tx) taking(p keys.Partition, lane geo.Lane) (s geo.Stream, base geo.Seq) {
 	gate := tx.Gate(p.Account)
-	s = geo.Stream{Account: p.Account, Epoch: gate.Epoch, Range: tx.Range(), Lane: p.Lane()}
+	s = geo.Stream{Account: p.Account, Epoch: gate.Epoch, Range: tx.Range(), Lane: lane}
 	if why, _ := tx.Stopped(s); gate.Numbered && why.Reason == change.StopTaking {
 		base = why.Here.Seq
 	}
@@ -61,12 +61,12 @@ func (tx *Tx) taking(p keys.Partition) (s geo.Stream, base geo.Seq) {
 
 // Leave stages that the settlement under way leaves the unit of a row as it is here, as if a client had written it.
 func (tx *Tx) Leave(p keys.Partition, row []byte) error {
-	return tx.written(p, &change.Record{CommitTime: tx.Timestamp(0), Ops: []change.Op{{Row: row}}})
+	return tx.written(p, &change.Record{CommitTime: tx.Timestamp(0), Lane: p.Lane(), Ops: []change.Op{{Row: row}}})
 }
 
 // Takes reports whether the unit of a row may still be taken from the receiver by the settlement under way.
 func (tx *Tx) Takes(p keys.Partition, row []byte) (bool, error) {
-	s, base := tx.taking(p)
+	s, base := tx.taking(p, p.Lane())
 	if base == 0 {
 		return false, nil
 	}
