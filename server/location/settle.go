@@ -16,6 +16,7 @@ import (
 	"antipode/stamp"
 	"antipode/stamp/change"
 	"antipode/stamp/cursor"
+	"antipode/stamp/keys"
 	"antipode/stamp/ranges"
 )
 
@@ -192,6 +193,9 @@ func (l *Location) settle(ctx context.Context, s *stamp.Stamp, of settlement, st
 		Rows: sides.settle,
 	})
 	changed = done.Set+done.Deleted+done.Gone > 0
+	if err == nil {
+		err = l.endSettlements(ctx, s, of, stops, equalLanes(stops, &last))
+	}
 	if err != nil {
 		return changed, err
 	}
@@ -203,15 +207,36 @@ func (l *Location) settle(ctx context.Context, s *stamp.Stamp, of settlement, st
 	if last.Total > 0 || last.AtLeast || last.Compared+len(last.Uncompared) != len(stops) {
 		return changed, fmt.Errorf("%d rows differ still", last.Total)
 	}
-	return changed, l.endSettlements(ctx, s, of, stops, &last)
+	if len(last.Uncompared) > 0 {
+		return changed, fmt.Errorf("lane %d is not compared: %s", last.Uncompared[0].Lane, last.Uncompared[0].Reason)
+	}
+	return changed, nil
 }
 
-// endSettlements ends the settlements of the lanes that were compared and found equal.
-func (l *Location) endSettlements(ctx context.Context, s *stamp.Stamp, of settlement, stops map[geo.Lane]change.Stop, last *verify.Result) error {
-	for lane, stop := range stops {
-		if slices.ContainsFunc(last.Uncompared, func(u verify.Uncompared) bool { return u.Lane == lane }) {
-			continue
+// equalLanes returns the lanes that a comparison found equal. Where it does not list each row that differs there are none.
+func equalLanes(stops map[geo.Lane]change.Stop, r *verify.Result) (out []geo.Lane) {
+	differ := map[geo.Lane]bool{}
+	for _, u := range r.Uncompared {
+		differ[u.Lane] = true
+	}
+	whole := !r.AtLeast && r.Total == uint64(len(r.Differences)) && r.Compared+len(r.Uncompared) == len(stops)
+	for _, d := range r.Differences {
+		p, _, err := keys.ParsePartition(d.Key)
+		differ[p.Lane()] = true
+		whole = whole && err == nil
+	}
+	for lane := range stops {
+		if whole && !differ[lane] {
+			out = append(out, lane)
 		}
+	}
+	return out
+}
+
+// endSettlements ends the settlements of lanes that are equal.
+func (l *Location) endSettlements(ctx context.Context, s *stamp.Stamp, of settlement, stops map[geo.Lane]change.Stop, equal []geo.Lane) error {
+	for _, lane := range equal {
+		stop := stops[lane]
 		st := geo.Stream{Account: of.account, Epoch: of.epoch, Range: of.rng, Lane: lane}
 		end := &ranges.EndSettle{Stream: st, Base: stop.Here}
 		if err := s.Submit(ctx, of.rng, end); err != nil {
@@ -221,9 +246,6 @@ func (l *Location) endSettlements(ctx context.Context, s *stamp.Stamp, of settle
 			continue // The stream stopped again, or is settled from another base.
 		}
 		l.o.Logger.Info("the fork of a stream is settled: both copies are equal", "stream", st)
-	}
-	if len(last.Uncompared) > 0 {
-		return fmt.Errorf("lane %d is not compared: %s", last.Uncompared[0].Lane, last.Uncompared[0].Reason)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package location
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -9,7 +10,9 @@ import (
 
 	"antipode/geo"
 	"antipode/internal/clock"
+	"antipode/replication/verify"
 	"antipode/stamp/change"
+	"antipode/stamp/keys"
 )
 
 // R16: a settlement that cannot end is tried again after a pause that doubles up to a bound, since each try compares whole
@@ -52,4 +55,35 @@ func TestR16SettlementIsTriedAgainAfterAPause(t *testing.T) {
 	now.Advance(time.Hour)
 	tries.ended(other, stops, false, stuck)
 	require.NotContains(t, tries.of, one, "it is gone: its account was rebuilt")
+}
+
+// R16: a settlement ends for the lanes that were compared and found equal, whatever the others have. It ends for none
+// where it is not known in which lanes rows differ.
+func TestR16SettlementOfEqualLanesEnds(t *testing.T) {
+	bad := keys.Partition{Service: geo.Table, Account: "acct", Container: "t", Object: "o"}
+	lane := func(n geo.Lane) geo.Lane { return (bad.Lane() + n) % geo.LaneCount }
+	stops := map[geo.Lane]change.Stop{lane(0): {}, lane(1): {}, lane(2): {}, lane(3): {}}
+	equal := func(r verify.Result) []geo.Lane {
+		out := equalLanes(stops, &r)
+		slices.Sort(out)
+		return out
+	}
+	sorted := func(lanes ...geo.Lane) []geo.Lane {
+		slices.Sort(lanes)
+		return lanes
+	}
+	all := sorted(lane(0), lane(1), lane(2), lane(3))
+	differ := []verify.Difference{{Kind: verify.Missing, Key: bad.Append(nil)}}
+	moved := []verify.Uncompared{{Lane: lane(1)}}
+	require.Equal(t, all, equal(verify.Result{Compared: 4}))
+	require.Equal(t, sorted(lane(1), lane(2), lane(3)), equal(verify.Result{Compared: 4, Total: 1, Differences: differ}))
+	require.Equal(t, sorted(lane(2), lane(3)), equal(verify.Result{Compared: 3, Uncompared: moved, Total: 1, Differences: differ}))
+	for why, r := range map[string]verify.Result{
+		"more differ than are listed":   {Compared: 4, Total: 2, Differences: differ},
+		"not all parts were followed":   {Compared: 4, AtLeast: true},
+		"a row of no lane differs":      {Compared: 4, Total: 1, Differences: []verify.Difference{{Key: []byte("x")}}},
+		"nothing is known of some lane": {Compared: 3},
+	} {
+		require.Empty(t, equal(r), why)
+	}
 }
