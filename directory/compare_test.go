@@ -209,7 +209,7 @@ func (a alone) Submit(ctx context.Context, r geo.RangeID, cmd ranges.Command) er
 }
 
 // R2, R7: while a range takes nothing, as before the second replica is back, no attempt to compare it changes the catalog,
-// and none is told that the range takes writes.
+// and the probe finds that the range takes no writes.
 func TestR7ComparisonWaitsForItsRange(t *testing.T) {
 	b := newBoth(t)
 	b.shipped(t, "acct")

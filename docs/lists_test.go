@@ -13,7 +13,7 @@ import (
 var (
 	metricInCode = regexp.MustCompile(`"(antipode_[a-z_]+)"`)
 	metricInDocs = regexp.MustCompile("`(antipode_[a-z_]+)`")
-	bugInCode    = regexp.MustCompile(`case \w+:\n\t\treturn "([a-z0-9-]+)"`)
+	bugInCode    = regexp.MustCompile(`\w+: +"([a-z0-9-]+)",\n`)
 	bugInDocs    = regexp.MustCompile(`(?m)^- \*\*([a-z0-9-]+)\*\*`)
 )
 
