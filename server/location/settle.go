@@ -82,6 +82,10 @@ func (l *Location) ResolveFork(ctx context.Context, q wire.ResolveFork) (wire.Fo
 			return wire.ForkResolved{}, err
 		}
 	}
+	if cmd.Outcome == ranges.SettleLacks {
+		return wire.ForkResolved{}, refused(http.StatusConflict, wire.CodeKeepPrimary, fmt.Sprintf(
+			"%s lacks records that it had acknowledged: only the side of the primary can be kept", a.Secondary))
+	}
 	if cmd.Outcome != ranges.SettleBegun {
 		return wire.ForkResolved{}, refused(http.StatusConflict, wire.CodeStopKept, whyNotSettled(cmd.Outcome))
 	}

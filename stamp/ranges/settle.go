@@ -73,6 +73,8 @@ const (
 	SettleFar
 	// SettleOther: the settlement has begun for the source's side. It is not known what clients have written since.
 	SettleOther
+	// SettleLacks: the receiver lacks records that it had acknowledged. Its side would undo them, and cannot be kept.
+	SettleLacks
 	settleEnd
 )
 
@@ -140,6 +142,8 @@ func (c *Settle) refused(tx *Tx, why change.Stop, head geo.Head) SettleOutcome {
 		return SettleBegun
 	case !why.Reason.Settles() && !why.Reason.MaySettle():
 		return SettleNot
+	case c.Take && (why.Reason == change.StopLost || c.From.Seq < tx.r.Machine.Trimmed(c.Stream)):
+		return SettleLacks // It may be stopped there as forked: the first reason stays.
 	case max(c.From.Seq, c.Above) > head.Seq+settleGapMax:
 		return SettleFar
 	}

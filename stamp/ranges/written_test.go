@@ -122,3 +122,40 @@ func TestR16WrittenSince(t *testing.T) {
 		require.Equal(t, "", written(base))
 	}
 }
+
+// R16: the receiver's side is not kept where the receiver lacks what it had acknowledged, whatever it has stopped the
+// stream for: a fork that was found before it was recovered with loss stays its reason. The source's side may be kept.
+func TestR16SideThatLacksRecordsIsNotKept(t *testing.T) {
+	s := stamptest.New(t, "north", geo.Table)
+	id := geo.FirstRange(geo.Table)
+	gate := change.Gate{Epoch: geo.Epoch{Number: 1, Location: "north"}, Role: change.RolePrimary, Open: true, Numbered: true}
+	stamptest.Submit(t, s, id, stamptest.Gate{Account: "acct", Gate: gate})
+	p := keys.Partition{Service: geo.Table, Account: "acct", Container: "t", Object: "o"}
+	st := geo.Stream{Account: "acct", Epoch: gate.Epoch, Range: id, Lane: p.Lane()}
+	for range 4 {
+		rec := change.Record{Ops: []change.Op{{Row: []byte("a"), Value: []byte("v")}}}
+		stamptest.Submit(t, s, id, stamptest.Change{Partition: p, Record: rec})
+	}
+	stamptest.Submit(t, s, id, command(func(tx *ranges.Tx) { require.NoError(t, tx.Trim(st, 2)) }))
+	for _, c := range []struct {
+		reason change.StopReason
+		from   geo.Seq
+		take   bool
+		want   ranges.SettleOutcome
+	}{
+		{change.StopForked, 1, true, ranges.SettleLacks},
+		{change.StopTaking, 1, true, ranges.SettleLacks},
+		{change.StopLost, 9, true, ranges.SettleLacks},
+		{change.StopForked, 2, true, ranges.SettleBegun},
+		{change.StopForked, 9, true, ranges.SettleBegun},
+		{change.StopForked, 1, false, ranges.SettleBegun},
+		{change.StopLost, 1, false, ranges.SettleBegun},
+	} {
+		stamptest.Submit(t, s, id, &stop{s: st, why: change.Stop{Reason: c.reason, Here: geo.Head{Seq: 2}, There: geo.Head{Seq: 7}}})
+		head := s.Leader(id).Machine.Head(st)
+		cmd := &ranges.Settle{Stream: st, From: geo.Head{Seq: c.from, Hash: 5}, Take: c.take}
+		arrive(t, s, id, cmd)
+		require.Equal(t, c.want, cmd.Outcome, c)
+		require.Equal(t, c.want == ranges.SettleBegun, s.Leader(id).Machine.Head(st) != head, c)
+	}
+}
