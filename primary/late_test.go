@@ -3,6 +3,7 @@ package primary
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,7 +21,7 @@ import (
 // counted takes commands and evaluates none.
 type counted struct {
 	ranges.Routed
-	commands int
+	commands atomic.Int64
 }
 
 // routed has the table of a new stamp.
@@ -29,7 +30,7 @@ type routed struct{}
 func (routed) Route() *route.Table { return route.First() }
 
 func (c *counted) Submit(context.Context, geo.RangeID, ranges.Command) error {
-	c.commands++
+	c.commands.Add(1)
 	return nil
 }
 
@@ -56,24 +57,24 @@ func TestLateWrites(t *testing.T) {
 		took, err = try()
 		require.NoError(t, err)
 		require.Equal(t, 700*time.Millisecond, took)
-		require.Equal(t, 2, s.commands)
+		require.EqualValues(t, 2, s.commands.Load())
 
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
 		require.ErrorIs(t, p.Write(ctx, &write{}), kv.ErrBusy, "nothing happened")
-		require.Equal(t, 2, s.commands)
+		require.EqualValues(t, 2, s.commands.Load())
 
 		set(map[Written]Late{own: {Refuse: true}})
 		took, err = try()
 		require.ErrorIs(t, err, ErrLate)
 		require.Zero(t, took)
-		require.Equal(t, 2, s.commands)
+		require.EqualValues(t, 2, s.commands.Load())
 		require.Equal(t, map[bool]int{true: 1, false: 2}, refused)
 
 		set(map[Written]Late{{"acct", geo.Blob}: {Refuse: true}, {"other", geo.Table}: {Refuse: true}})
 		_, err = try()
 		require.NoError(t, err)
-		require.Equal(t, 3, s.commands)
+		require.EqualValues(t, 3, s.commands.Load())
 	})
 }
 
@@ -93,14 +94,15 @@ func (w *writeOf) Partition() keys.Partition {
 func TestR18SlowedWritesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := New(&counted{Routed: routed{}})
-		late, refused := map[Written]Late{}, 0
+		late := map[Written]Late{}
+		var refused atomic.Int64
 		names := []geo.Account{"a", "b", "c", "d", "e", "f"}
 		for _, a := range names {
 			late[Written{a, geo.Table}] = Late{Delay: 2 * time.Second}
 		}
 		p.SetLate(late, func(r bool) {
 			if r {
-				refused++
+				refused.Add(1)
 			}
 		})
 		var results [6][]error
@@ -125,7 +127,7 @@ func TestR18SlowedWritesAreBounded(t *testing.T) {
 			}
 		}
 		require.Equal(t, slowedMax, 4*slowedAccountMax)
-		require.Equal(t, slowedAccountMax+5, refused)
+		require.EqualValues(t, slowedAccountMax+5, refused.Load())
 		began := time.Now()
 		require.NoError(t, p.Write(t.Context(), &writeOf{account: "other"}))
 		require.Equal(t, began, time.Now())
@@ -154,5 +156,5 @@ func TestLateRemainder(t *testing.T) {
 	of := blobs.Command{Name: blobs.Name{Account: "acct", Container: "c", Blob: "b"}}
 	require.ErrorIs(t, p.Write(t.Context(), &blobs.PutBlock{Command: of}), ErrLate)
 	require.NoError(t, p.Write(t.Context(), &blobs.DropDead{Command: of}))
-	require.Equal(t, 1, s.commands)
+	require.EqualValues(t, 1, s.commands.Load())
 }

@@ -92,6 +92,8 @@ const (
 )
 
 // names are those of the bugs in reports.
+//
+//nolint:gochecknoglobals // A table, never written.
 var names = [...]string{
 	SkipStream:            "skip-stream",
 	ApplyOutOfOrder:       "apply-out-of-order",
