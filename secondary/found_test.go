@@ -2,6 +2,7 @@ package secondary
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"testing"
 
@@ -11,6 +12,7 @@ import (
 	"antipode/replication/receive"
 	"antipode/stamp/change"
 	"antipode/stamp/keys"
+	"antipode/stamp/kv"
 	"antipode/stamp/ranges"
 	"antipode/stamp/route"
 	"antipode/stamp/stamptest"
@@ -64,14 +66,20 @@ func foundInParts(t *testing.T, rows, size, most int) {
 		return n
 	}
 	kept := keys.Found(geo.Catalog, st, 7).Append(nil)
-	for before := 0; ; {
+	for before, groups := 0, 1; ; {
 		rec, err := change.ParseRecord(encoded)
 		require.NoError(t, err)
 		r := &receive.Record{Bytes: encoded, Record: rec}
 		b := &receive.Batch{Source: st.Source(), Records: []*receive.Record{r}}
-		submit(t, func(done func(error)) { applier.Apply(b, done) })
+		done := make(chan error, 1)
+		applier.Apply(b, func(err error) { done <- err })
+		if err = <-done; errors.Is(err, kv.ErrUnknown) || errors.Is(err, kv.ErrBusy) {
+			groups++ // On a busy machine the leader was deposed: the group may have been committed.
+			continue
+		}
+		require.NoError(t, err)
 		now := count(kept)
-		require.LessOrEqual(t, now-before, most, "one group")
+		require.LessOrEqual(t, now-before, groups*most)
 		if r.Outcome == receive.Applied {
 			require.Equal(t, rows, now)
 			break
@@ -79,7 +87,7 @@ func foundInParts(t *testing.T, rows, size, most int) {
 		require.Equal(t, receive.Wait, r.Outcome)
 		require.Greater(t, now, before, "it goes on")
 		require.Equal(t, rows, count(p.Append(nil)), "nothing is applied")
-		before = now
+		before, groups = now, 1
 	}
 	require.Zero(t, count(p.Append(nil)))
 }
