@@ -84,6 +84,9 @@ type comparison struct {
 
 // primary compares an account whose primary is here.
 func (c comparison) primary(ctx context.Context, a *catalog.Account) error {
+	if !a.Active {
+		return c.creation(ctx, a)
+	}
 	want, have := primaryGate(a), c.r.Machine.Gate(a.Name)
 	cmp := have.Epoch.Compare(want.Epoch)
 	lost := cmp < 0 || cmp == 0 && want.Numbered && !have.Numbered
@@ -105,6 +108,20 @@ func (c comparison) primary(ctx context.Context, a *catalog.Account) error {
 		return nil // The other location may not know of the epoch. The operation ends the streams.
 	}
 	return c.d.endStreams(ctx, []route.Range{{ID: c.r.ID(), Service: ranges.Service(c.r.ID())}}, endStreams{account: a.Name, known: true})
+}
+
+// creation has the creation of an account begin again in a later epoch. Its gates are set once the other location has
+// reserved the name, which the catalog does not say: one that is set before may be above the epoch of the account that the
+// other location completes, whose records the range would refuse for ever (attempt).
+func (c comparison) creation(ctx context.Context, a *catalog.Account) error {
+	cmd := &again{account: a.Name, Epoch: a.GeoEpoch()}
+	if err := c.d.submit(ctx, cmd); err != nil {
+		return err
+	}
+	if cmd.after == 0 {
+		return kv.ErrBusy // It has completed meanwhile, or begun again. The next attempt sees that.
+	}
+	return nil
 }
 
 // copied compares an account whose primary is the other location. The gate of a copy that is still to be made is closed
@@ -175,7 +192,8 @@ func (c compared) Evaluate(tx *ranges.Tx) error {
 // Reclaims implements ranges.Reclaimer: without it the range takes no change.
 func (compared) Reclaims() {}
 
-// again begins the operation of an account again in its epoch, or the copy of one that has none and whose gate is lost.
+// again begins the operation of an account again in its epoch, or the copy of one that has none and whose gate is lost. A
+// creation that has not completed begins again in a later epoch.
 type again struct {
 	account geo.Account
 	Epoch   geo.Epoch
@@ -183,7 +201,7 @@ type again struct {
 	Lost bool
 	// Rate is that of a bootstrap that begins.
 	Rate uint64
-	// after is Operation.After then, zero if the account has gone on or has no operation.
+	// after is Operation.After then, or when the creation began again; zero if the account has gone on or has no operation.
 	after geo.Timestamp
 }
 
@@ -195,7 +213,13 @@ func (c *again) Evaluate(tx *ranges.Tx) error {
 		return err
 	}
 	a := have.account
-	if a == nil || !a.Active || a.GeoEpoch() != c.Epoch || a.Primary != tx.Location() || a.Operation == nil && (!c.Lost || !a.Redundancy.Geo()) {
+	switch {
+	case a == nil || a.GeoEpoch() != c.Epoch || a.Primary != tx.Location():
+		return nil
+	case !a.Active:
+		a.Epoch, c.after = have.seen.Number+1, tx.Timestamp(0)
+		return stage(tx, a, c.after)
+	case a.Operation == nil && (!c.Lost || !a.Redundancy.Geo()):
 		return nil
 	}
 	at, op := tx.Timestamp(0), catalog.Operation{Kind: catalog.OperationBootstrap, Copying: true, Rate: c.Rate, Whole: true}

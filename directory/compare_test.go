@@ -3,6 +3,7 @@ package directory_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -265,4 +266,47 @@ func TestR8LostGateBehindACreation(t *testing.T) {
 	b.setBack(t, "south", "acct", change.Gate{Epoch: former, Role: change.RolePrimary, Open: true, Numbered: true})
 	b.compare(t, b.south, "south")
 	b.requireGates(t, "south", "acct", change.Gate{Epoch: a.GeoEpoch(), Role: change.RoleSecondary, Open: true})
+}
+
+// reserved is the other location, which does something more after a reservation.
+type reserved struct {
+	linked
+	then func()
+}
+
+func (r reserved) Reserve(ctx context.Context, a catalog.Account) error {
+	err := r.linked.Reserve(ctx, a)
+	r.then()
+	return err
+}
+
+// R7, R8: the gate of a creation that has not completed is not set by a comparison: the other location, whose reservation
+// it replaces, may complete its own, whose records a higher gate would refuse for ever. The creation goes on in a later
+// epoch, in which it sets all its gates.
+func TestR8ComparisonSetsNoGateOfACreation(t *testing.T) {
+	b := newBoth(t)
+	b.north.SetLife(time.Nanosecond)
+	compared := func() {
+		stamptest.Submit(t, b.stamps["north"], table, stamptest.Compared{As: 5})
+		b.compare(t, b.north, "north")
+	}
+	b.south.SetPeer(reserved{linked{b.pair, b.north}, func() {
+		b.cut = true
+		_, err := b.north.Create(t.Context(), "acct", nil, nil)
+		require.True(t, directory.Passing(err), err)
+		compared()
+		b.cut = false
+	}})
+	a, err := b.south.Create(t.Context(), "acct", nil, nil)
+	require.NoError(t, err)
+	require.Equal(t, change.Gate{Epoch: a.GeoEpoch(), Role: change.RoleSecondary, Open: true}, b.stamps["north"].Leader(table).Machine.Gate("acct"))
+
+	b.cut = true
+	_, err = b.north.Create(t.Context(), "other", nil, nil)
+	require.True(t, directory.Passing(err), err)
+	compared()
+	b.cut = false
+	other := b.shipped(t, "other")
+	require.EqualValues(t, 2, other.Epoch)
+	b.requireGates(t, "north", "other", change.Gate{Epoch: other.GeoEpoch(), Role: change.RolePrimary, Open: true, Numbered: true})
 }
