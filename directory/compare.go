@@ -94,7 +94,7 @@ func (c comparison) primary(ctx context.Context, a *catalog.Account) error {
 		return nil
 	}
 	after := geo.Timestamp(0)
-	if a.Active && (a.Operation != nil || lost && want.Numbered) {
+	if a.Operation != nil || lost && want.Numbered {
 		cmd := &again{account: a.Name, Epoch: a.GeoEpoch(), Lost: lost && want.Numbered, Rate: c.d.rate}
 		if err := c.d.submit(ctx, cmd); err != nil {
 			return err
