@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -23,7 +24,7 @@ import (
 const (
 	// pullMessagesMax bounds the messages fetched ahead of Poll.
 	pullMessagesMax = 64
-	// pullBytesMax bounds their bytes, unless one message is larger.
+	// pullBytesMax bounds the bytes of one pull, unless one message is larger, which is pulled alone.
 	pullBytesMax = 4 << 20
 	// pullOverhead is more than the server adds to a payload when it holds a
 	// message against the bytes of a pull. A pull below one message stalls.
@@ -32,6 +33,17 @@ const (
 	heartbeatSlack = time.Second
 	// looksPerSilence is how often within SilenceMax the server's silence is looked at.
 	looksPerSilence = 12
+)
+
+// What the server says about a pull, in headers of a message without data.
+const (
+	headerStatus      = "Status"
+	headerDescription = "Description"
+	// headerPending is how many messages of the pull were not sent.
+	headerPending = "Nats-Pending-Messages"
+	// pullCompleted and pullTooLarge end a pull: it has all its messages, or the next one does not fit its bytes.
+	pullCompleted = "Batch Completed"
+	pullTooLarge  = "Message Size Exceeds MaxBytes"
 )
 
 // pullRequest is the body of a request for messages.
@@ -63,8 +75,8 @@ type puller struct {
 	silence            *silence
 	// look is when the silence is looked at.
 	look *time.Ticker
-	// bytesMax bounds one pull, in bytes.
-	bytesMax int
+	// largeMax bounds the pull of one message that does not fit pullBytesMax, in bytes.
+	largeMax int
 }
 
 func newPuller(nc *nats.Conn, o Options, running *clock.Running) (*puller, error) {
@@ -73,7 +85,7 @@ func newPuller(nc *nats.Conn, o Options, running *clock.Running) (*puller, error
 		// One pull at a time is open; the rest is room for what the server says.
 		msgs:     make(chan *nats.Msg, pullMessagesMax+16),
 		subject:  fmt.Sprintf("$JS.API.CONSUMER.MSG.NEXT.%s.%s", StreamName(o.Source), consumerName),
-		bytesMax: max(pullBytesMax, o.Bounds.PayloadMax+pullOverhead),
+		largeMax: max(pullBytesMax, o.Bounds.PayloadMax+pullOverhead),
 		expires:  o.SilenceMax,
 		// The server wants two within the life of a pull at least.
 		heartbeat: o.SilenceMax / 3,
@@ -129,48 +141,68 @@ func (p *puller) close() {
 // pull asks for up to n messages and passes each to take, until it has n, the
 // server ends the pull, or ctx ends. It returns how many it passed on.
 func (p *puller) pull(ctx context.Context, n int, take func(*nats.Msg) error) (took int, err error) {
-	body, err := json.Marshal(pullRequest{Batch: n, MaxBytes: p.bytesMax, Expires: p.expires, Heartbeat: p.heartbeat})
+	took, why, err := p.ask(ctx, n, pullBytesMax, take)
+	if err == nil && took == 0 && why == pullTooLarge {
+		took, _, err = p.ask(ctx, 1, p.largeMax, take)
+	}
+	return took, err
+}
+
+// ask is one request of pull. It ends when everything that the server sent for it has come, and returns why the
+// server ended it early, if it did: a cluster sends a message only when most of its servers know of it, while the
+// end of the pull goes at once, ahead of them. A pull that was followed by the next one before its messages came
+// would let them pile up, as many as the consumer may leave unacknowledged, and the connection drops what p.msgs
+// has no room for.
+func (p *puller) ask(ctx context.Context, n, bytesMax int, take func(*nats.Msg) error) (took int, why string, err error) {
+	body, err := json.Marshal(pullRequest{Batch: n, MaxBytes: bytesMax, Expires: p.expires, Heartbeat: p.heartbeat})
 	if err != nil {
-		return 0, fmt.Errorf("natsbus: pull request: %w", err)
+		return 0, "", fmt.Errorf("natsbus: pull request: %w", err)
 	}
 	p.count++
 	reply := fmt.Sprintf("%s.%d", p.inbox, p.count)
 	if err := p.nc.PublishRequest(p.subject, reply, body); err != nil {
-		return 0, fmt.Errorf("natsbus: pull: %w", err)
+		return 0, "", fmt.Errorf("natsbus: pull: %w", err)
 	}
 	p.silence.received()
-	for took < n {
+	for want := n; took < want; {
 		select {
 		case m := <-p.msgs:
 			p.silence.received()
-			if m.Header.Get("Status") == "" {
+			if m.Header.Get(headerStatus) == "" {
 				if err := take(m); err != nil {
-					return took, err
+					return took, "", err
 				}
 				took++
 				continue
 			}
-			if over, err := status(m); m.Subject == reply && (over || err != nil) {
-				return took, err
+			if m.Subject != reply {
+				continue
+			}
+			over, err := status(m)
+			if err != nil {
+				return took, "", err
+			}
+			if over {
+				want, why = sent(m, n), m.Header.Get(headerDescription)
 			}
 		case <-p.look.C:
 			// What came meanwhile is taken first: of two that are ready select takes any.
 			if p.silence.overdue(clock.System{}.Mono()) && len(p.msgs) == 0 {
-				return took, fmt.Errorf("%w: no heartbeat for %v", errLost, p.silence.max)
+				return took, "", fmt.Errorf("%w: no heartbeat for %v", errLost, p.silence.max)
 			}
 		case <-ctx.Done():
-			return took, context.Cause(ctx)
+			return took, "", context.Cause(ctx)
 		}
 	}
-	return took, nil
+	return took, why, nil
 }
 
 // status reads what the server says instead of a message: over ends the pull, an
 // error the attachment. Stored messages carry no Status header, as no publisher
 // of ours sets one.
 func status(m *nats.Msg) (over bool, err error) {
-	code := m.Header.Get("Status")
-	what := m.Header.Get("Description")
+	code := m.Header.Get(headerStatus)
+	what := m.Header.Get(headerDescription)
 	switch code {
 	case "100": // a heartbeat
 		return false, nil
@@ -178,9 +210,18 @@ func status(m *nats.Msg) (over bool, err error) {
 		return true, nil
 	case "409":
 		// The bytes of the pull are used up. Every other 409 is about the consumer.
-		if what == "Batch Completed" || what == "Message Size Exceeds MaxBytes" {
+		if what == pullCompleted || what == pullTooLarge {
 			return true, nil
 		}
 	}
 	return true, fmt.Errorf("%w: %s %s", errLost, code, what)
+}
+
+// sent is how many of the n messages of a pull the server has sent or is about to send when it ends the pull with m.
+func sent(m *nats.Msg, n int) int {
+	pending, err := strconv.Atoi(m.Header.Get(headerPending))
+	if err != nil {
+		return 0 // Nothing was pending, and nothing was sent.
+	}
+	return n - pending
 }
