@@ -2,6 +2,7 @@ package natsbus
 
 import (
 	"encoding/json"
+	"fmt"
 	"testing"
 	"time"
 
@@ -130,4 +131,32 @@ func TestClusterDeliversNoMoreThanWasAsked(t *testing.T) {
 	n := 0
 	receive(t, opened, func(m bus.Message) bool { n++; return n == messages })
 	require.NoError(t, opened.Close())
+}
+
+// Messages that are acknowledged together are acknowledged one by one, in order, so that the server deletes them in
+// order too.
+func TestAcksAreInOrder(t *testing.T) {
+	const messages = 7
+	s := newSite(t, bus.Bounds{})
+	acks, err := s.conn.nc.SubscribeSync("$JS.ACK." + StreamName(s.o.Source) + ".>")
+	require.NoError(t, err)
+	p, q := s.Publisher(t), s.Consumer(t)
+	for range messages {
+		require.NoError(t, publish(p, []byte("x")))
+	}
+	var got []bus.Message
+	for len(got) < messages {
+		require.NoError(t, q.Wait(t.Context()))
+		more, err := q.Poll(messages)
+		require.NoError(t, err)
+		got = append(got, more...)
+	}
+	require.NoError(t, q.Ack(got[messages-1]))
+	for i := range got {
+		m, err := acks.NextMsg(patience)
+		require.NoError(t, err)
+		require.Contains(t, m.Subject, fmt.Sprintf(".1.%d.%d.", got[i].Seq, i+1))
+	}
+	require.NoError(t, q.Close())
+	require.NoError(t, p.Close())
 }
