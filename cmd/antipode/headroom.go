@@ -25,13 +25,18 @@ func gcPercentFor(live uint64) int {
 	return max(int(headroomMax*100/live), gcPercentMin)
 }
 
-// boundHeadroom sets the percent for the live heap after each collection, as long as the process runs. The
-// finalizer of an object that nobody uses runs after the next collection, so no goroutine has to watch.
+// boundHeadroom sets the percent for the live heap after each collection, as long as the process runs.
 func boundHeadroom(set func(percent int)) {
+	afterCollections(func() { set(gcPercentFor(liveHeap())) })
+}
+
+// afterCollections calls f after each collection, as long as the process runs. The finalizer of an object that
+// nobody uses runs after the next collection, so no goroutine has to watch.
+func afterCollections(f func()) {
 	type collected struct{ _ [64]byte }
 	var again func(*collected)
 	again = func(*collected) {
-		set(gcPercentFor(liveHeap()))
+		f()
 		runtime.SetFinalizer(&collected{}, again)
 	}
 	runtime.SetFinalizer(&collected{}, again)
@@ -54,4 +59,5 @@ func tuneNode() {
 	if os.Getenv("GOGC") == "" {
 		boundHeadroom(func(percent int) { debug.SetGCPercent(percent) })
 	}
+	afterCollections(func() { trimArenas() })
 }
