@@ -7,9 +7,10 @@ import (
 	"antipode/stamp/kv"
 )
 
-// OfCopy reads the copy that a secondary has of an account in an epoch. Once a range has the gate of a later epoch, whose
-// group deletes what the range had of the account (R17), its reads are kv.ErrBusy: else a read that was under way
-// would find nothing, and say so.
+// OfCopy reads the copy that a secondary has of an account in an epoch. A range without the open gate of that epoch has
+// no part of the copy, and its reads are kv.ErrBusy. Once it has the gate of a later epoch, whose group deletes what the
+// range had of the account (R17), a read that was under way would find nothing, and say so. With that of a former one, or
+// without any, it was recovered with loss (R4), and what it has is of a former copy, until its gates are compared (R7).
 type OfCopy struct {
 	Reader
 
@@ -20,12 +21,22 @@ type OfCopy struct {
 // Read implements Reader.
 func (c OfCopy) Read(ctx context.Context, r geo.RangeID, f func(State) error) error {
 	return c.Reader.Read(ctx, r, func(s State) error {
+		if !c.held(s) {
+			return kv.ErrBusy
+		}
+		// A gate never goes back, so what was read between the two is of the epoch.
 		err := f(s)
-		if s.Left(c.Account, c.Epoch) {
+		if !c.held(s) {
 			return kv.ErrBusy
 		}
 		return err
 	})
+}
+
+// held reports whether a range has a part of the copy.
+func (c OfCopy) held(s State) bool {
+	g := s.Gate(c.Account)
+	return g.Open && g.Epoch == c.Epoch
 }
 
 // Left reports whether the range has left an account's epoch for a later one. What was read before the call, and

@@ -60,3 +60,23 @@ func TestR17ReadOfAReplacedCopy(t *testing.T) {
 	of.Reader = meanwhile{s, func() { gate(3) }}
 	require.NoError(t, read(func() {}), "it had ended")
 }
+
+// R7: what a range has of an account under the gate of a former epoch, or under none, is not read as a copy of the
+// present one: the range was recovered with loss, and its gates are not compared yet.
+func TestR7FormerCopyIsNotRead(t *testing.T) {
+	s := stamptest.New(t, "south", geo.Table)
+	id, epoch := geo.FirstRange(geo.Table), geo.Epoch{Number: 2, Location: "north"}
+	of := ranges.OfCopy{Reader: s, Account: "acct", Epoch: epoch}
+	read := func() error { return of.Read(t.Context(), id, func(ranges.State) error { return nil }) }
+	require.ErrorIs(t, read(), kv.ErrBusy, "no gate")
+	for _, g := range []change.Gate{
+		{Epoch: geo.Epoch{Number: 1, Location: "north"}, Role: change.RoleSecondary, Open: true},
+		{Epoch: epoch},
+		{Epoch: epoch, Role: change.RoleSecondary},
+	} {
+		stamptest.Submit(t, s, id, stamptest.Gate{Account: "acct", Gate: g})
+		require.ErrorIs(t, read(), kv.ErrBusy, "%+v", g)
+	}
+	stamptest.Submit(t, s, id, stamptest.Gate{Account: "acct", Gate: change.Gate{Epoch: epoch, Role: change.RoleSecondary, Open: true}})
+	require.NoError(t, read())
+}
