@@ -59,12 +59,13 @@ func (tx *Tx) dropStreams(a geo.Account, stop func(s geo.Stream, head geo.Seq)) 
 		if stop(s, head); head <= from {
 			continue
 		}
-		if int(head-from) > outbox.TrimRowsMax-tx.trimmed {
-			more = true
-		}
+		before := tx.trimmed
 		if err := tx.Trim(s, head); err != nil {
 			return false, err
 		}
+		// Rows none of which can be decoded stay where they are more than one group may delete: nothing comes behind them.
+		some := tx.trimmed > before || before == outbox.TrimRowsMax
+		more = more || some && int(head-from) > outbox.TrimRowsMax-before
 	}
 	return more, nil
 }

@@ -105,3 +105,54 @@ func TestR16StoppedStreamIsNotTrimmed(t *testing.T) {
 	stamptest.Submit(t, s, id, trims{st, []geo.Seq{10}})
 	require.EqualValues(t, 10, s.Leader(id).Machine.Trimmed(st))
 }
+
+// spoils is a command that makes rows of a stream's outbox ones that cannot be decoded.
+type spoils struct {
+	s        geo.Stream
+	from, to geo.Seq
+}
+
+func (c spoils) Evaluate(tx *ranges.Tx) error {
+	for n := c.from; n <= c.to; n++ {
+		key := keys.Outbox(tx.Range(), c.s, n)
+		end := len(key) - 1
+		rec := change.Record{CommitTime: tx.Timestamp(0), Partition: key[:end], Ops: []change.Op{{Row: key[end:], Value: []byte("no record")}}}
+		if err := tx.Change(keys.Partition{Service: geo.Table, Account: "stranger"}, rec); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// R10, R11: a record that cannot be decoded, just behind what one group may delete, keeps no stream of a former epoch in
+// the outbox: the group deletes up to one before. Where none can be decoded the rows stay, and who ends the streams
+// is not asked for more for ever.
+func TestR11UnreadableRecordOfAFormerEpochIsDropped(t *testing.T) {
+	for name, c := range map[string]struct {
+		from, to geo.Seq
+		left     int64
+	}{
+		"one": {outbox.TrimRowsMax + 1, outbox.TrimRowsMax + 1, 0},
+		"all": {1, outbox.TrimRowsMax + 100, outbox.TrimRowsMax + 100},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, st := stampWithStream(t, outbox.TrimRowsMax+100)
+			for n := c.from; n <= c.to; n += 1000 {
+				stamptest.Submit(t, s, st.Range, spoils{st, n, min(n+999, c.to)})
+			}
+			next := change.Gate{Epoch: geo.Epoch{Number: 2, Location: "north"}, Role: change.RolePrimary, Open: true, Numbered: true}
+			stamptest.Submit(t, s, st.Range, stamptest.Gate{Account: "acct", Gate: next})
+			for turn, more := 0, true; more; turn++ {
+				require.Less(t, turn, 3)
+				stamptest.Submit(t, s, st.Range, command(func(tx *ranges.Tx) {
+					var err error
+					more, err = tx.EndStreams("acct")
+					require.NoError(t, err)
+				}))
+			}
+			b, err := s.Leader(st.Range).Machine.Backlog()
+			require.NoError(t, err)
+			require.Equal(t, c.left, b.Records)
+		})
+	}
+}

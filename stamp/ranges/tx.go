@@ -205,7 +205,8 @@ func (tx *Tx) SetGate(a geo.Account, g change.Gate) {
 // Trim stages the deletion of acknowledged records, up to the head at most. It does nothing to a
 // stream that is stopped (R16), but for one that fell out of the outbox's budget: see FallOut. A group deletes outbox.TrimRowsMax rows at most: Trim stages what
 // fits, and the caller trims the rest later. What the deletion leaves behind, the hash of the last
-// record and the bytes up to it, is read here: apply does not read the state.
+// record and the bytes up to it, is read here, in the record that follows: apply does not read the state. Where that
+// record cannot be decoded, Trim deletes up to one before.
 func (tx *Tx) Trim(s geo.Stream, upTo geo.Seq) error {
 	m := tx.r.Machine
 	if why, stopped := tx.Stopped(s); stopped && why.Reason.Stands() && why.Reason != change.StopBudget {
@@ -217,7 +218,11 @@ func (tx *Tx) Trim(s geo.Stream, upTo geo.Seq) error {
 		return nil
 	}
 	to, ok, err := m.OutboxAt(s, upTo)
-	if errors.Is(err, change.ErrMalformed) { // The next record has no hash to compare with: its stream stops (R11).
+	for errors.Is(err, change.ErrMalformed) && upTo > from+1 { // The next record has no hash to compare with (R11).
+		upTo--
+		to, ok, err = m.OutboxAt(s, upTo)
+	}
+	if errors.Is(err, change.ErrMalformed) {
 		return nil
 	}
 	if err != nil || !ok {
