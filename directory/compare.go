@@ -61,13 +61,18 @@ func (d *Directory) Compare(ctx context.Context, r *ranges.Range) error {
 	if c.gates, err = d.gates(ctx, accounts); err != nil {
 		return err
 	}
+	gates, err := c.begin(ctx, accounts)
+	if err != nil {
+		return err
+	}
 	for _, a := range accounts {
-		compare := c.copied
 		if a.Primary == d.stamp.Location() {
-			compare = c.primary
+			err = c.primary(ctx, a, gates[a.Name])
+		} else {
+			err = c.copied(ctx, a)
 		}
-		if err := compare(ctx, a); err != nil {
-			return fmt.Errorf("account %s: its gate in range %d, which was recovered with loss: %w", a.Name, r.ID(), err)
+		if err != nil {
+			return c.failed(a, err)
 		}
 	}
 	return d.stamp.Submit(ctx, r.ID(), compared{c.as})
@@ -82,46 +87,74 @@ type comparison struct {
 	gates map[geo.Account]change.Gate
 }
 
-// primary compares an account whose primary is here.
-func (c comparison) primary(ctx context.Context, a *catalog.Account) error {
-	if !a.Active {
-		return c.creation(ctx, a)
+func (c comparison) failed(a *catalog.Account, err error) error {
+	return fmt.Errorf("account %s: its gate in range %d, which was recovered with loss: %w", a.Name, c.r.ID(), err)
+}
+
+// begin begins what is made again, of all accounts whose primary is here, and returns the gates that the range is to have.
+// None is set before: with the first the range promises a time, which counts for the streams of all accounts (R13).
+func (c comparison) begin(ctx context.Context, accounts []*catalog.Account) (map[geo.Account]*setGate, error) {
+	gates, last := map[geo.Account]*setGate{}, geo.Timestamp(0)
+	for _, a := range accounts {
+		if a.Primary != c.d.stamp.Location() {
+			continue
+		}
+		gate, err := c.beginOne(ctx, a)
+		switch {
+		case err != nil:
+			return nil, c.failed(a, err)
+		case gate != nil:
+			gates[a.Name], last = gate, max(last, gate.after)
+		}
 	}
+	for _, gate := range gates {
+		if gate.after != 0 {
+			gate.after = last
+		}
+	}
+	return gates, nil
+}
+
+// beginOne is begin for one account. It returns no gate for one that is being created: its creation begins again in a
+// later epoch, and sets its gates once the other location has reserved the name, which the catalog does not say. One that
+// is set before may be above the epoch of the account that the other location completes, whose records the range would
+// refuse for ever (attempt).
+func (c comparison) beginOne(ctx context.Context, a *catalog.Account) (*setGate, error) {
 	want, have := primaryGate(a), c.r.Machine.Gate(a.Name)
 	cmp := have.Epoch.Compare(want.Epoch)
 	lost := cmp < 0 || cmp == 0 && want.Numbered && !have.Numbered
-	if plantedbugs.Planted(plantedbugs.GateStaysLost) && lost {
+	if plantedbugs.Planted(plantedbugs.GateStaysLost) && lost && a.Active {
+		return nil, nil
+	}
+	set := &setGate{account: a.Name, gate: want}
+	cmd := &again{account: a.Name, Epoch: a.GeoEpoch(), Lost: lost && want.Numbered, Rate: c.d.rate}
+	if a.Active && a.Operation == nil && !cmd.Lost {
+		return set, nil
+	}
+	if err := c.d.submit(ctx, cmd); err != nil {
+		return nil, err
+	}
+	switch set.after = cmd.after; {
+	case set.after == 0 && (cmd.Lost || !a.Active):
+		return nil, kv.ErrBusy // The account has gone on meanwhile. The next attempt sees how.
+	case !a.Active:
+		return nil, nil
+	}
+	return set, nil
+}
+
+// primary compares an account whose primary is here, after begin.
+func (c comparison) primary(ctx context.Context, a *catalog.Account, gate *setGate) error {
+	if gate == nil {
 		return nil
 	}
-	after := geo.Timestamp(0)
-	if a.Operation != nil || lost && want.Numbered {
-		cmd := &again{account: a.Name, Epoch: a.GeoEpoch(), Lost: lost && want.Numbered, Rate: c.d.rate}
-		if err := c.d.submit(ctx, cmd); err != nil {
-			return err
-		}
-		after = cmd.after
-	}
-	if err := c.d.stamp.Submit(ctx, c.r.ID(), restore{c.as, setGate{account: a.Name, gate: want, after: after}}); err != nil {
+	if err := c.d.stamp.Submit(ctx, c.r.ID(), restore{c.as, *gate}); err != nil {
 		return err
 	}
 	if a.Operation != nil && a.Operation.Kind != catalog.OperationAnnounce && !a.Copying() {
 		return nil // The other location may not know of the epoch. The operation ends the streams.
 	}
 	return c.d.endStreams(ctx, []route.Range{{ID: c.r.ID(), Service: ranges.Service(c.r.ID())}}, endStreams{account: a.Name, known: true})
-}
-
-// creation has the creation of an account begin again in a later epoch. Its gates are set once the other location has
-// reserved the name, which the catalog does not say: one that is set before may be above the epoch of the account that the
-// other location completes, whose records the range would refuse for ever (attempt).
-func (c comparison) creation(ctx context.Context, a *catalog.Account) error {
-	cmd := &again{account: a.Name, Epoch: a.GeoEpoch()}
-	if err := c.d.submit(ctx, cmd); err != nil {
-		return err
-	}
-	if cmd.after == 0 {
-		return kv.ErrBusy // It has completed meanwhile, or begun again. The next attempt sees that.
-	}
-	return nil
 }
 
 // copied compares an account whose primary is the other location. The gate of a copy that is still to be made is closed

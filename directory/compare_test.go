@@ -310,3 +310,49 @@ func TestR8ComparisonSetsNoGateOfACreation(t *testing.T) {
 	require.EqualValues(t, 2, other.Epoch)
 	b.requireGates(t, "north", "other", change.Gate{Epoch: other.GeoEpoch(), Role: change.RolePrimary, Open: true, Numbered: true})
 }
+
+// observed is a stamp that calls a function after each command.
+type observed struct {
+	*stamp.Stamp
+	then func()
+}
+
+func (o observed) Submit(ctx context.Context, r geo.RangeID, cmd ranges.Command) error {
+	err := o.Stamp.Submit(ctx, r, cmd)
+	o.then()
+	return err
+}
+
+// R13: of several accounts whose gates are lost, the copies of all begin again before the range gets the first gate. With
+// that it promises a time for the streams of all of them, and of none may it cover what came back before the other location
+// knows that its copy is not whole.
+func TestR13CopiesBeginAgainBeforeTheRangePromisesATime(t *testing.T) {
+	b := newBoth(t)
+	names := []geo.Account{"acct1", "acct2", "acct3"}
+	for _, name := range names {
+		b.shipped(t, name)
+	}
+	for _, name := range names {
+		b.setBack(t, "north", name, change.Gate{Role: change.RolePrimary})
+	}
+	stamptest.Submit(t, b.stamps["north"], geo.FirstRange(geo.Catalog), does(func(tx *ranges.Tx) error {
+		tx.ClosedAfter(geo.TimestampOf(time.Now().Add(time.Hour))) // The times of the range are not late by the machine's clock alone.
+		return nil
+	}))
+	first := geo.Timestamp(0)
+	d := directory.NewDirectory(observed{b.stamps["north"], func() {
+		m := b.stamps["north"].Leader(table).Machine
+		for _, name := range names {
+			if first == 0 && m.Gate(name).Numbered {
+				first = m.AppliedState().Last
+			}
+		}
+	}}, "south")
+	require.NoError(t, d.Compare(t.Context(), b.stamps["north"].Leader(table)))
+	for _, name := range names {
+		a, err := b.north.Account(t.Context(), name)
+		require.NoError(t, err)
+		require.NotZero(t, a.Operation.After)
+		require.Greater(t, first, a.Operation.After, "%s", name)
+	}
+}

@@ -132,5 +132,5 @@ func TestR17ResolveInADeletedCopy(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.True(t, got.Partial())
-	require.Equal(t, 2, calls)
+	require.GreaterOrEqual(t, calls, 2, "a read under a lease that has ended is made again")
 }
