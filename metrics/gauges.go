@@ -43,6 +43,8 @@ type RangeSample struct {
 	BacklogPayload int64
 	// FellOut is how many accounts fell out of the outbox's budget.
 	FellOut int
+	// Uncompared counts ranges that were recovered with loss and whose gates are not compared yet.
+	Uncompared int
 	// BacklogAge is the age of the oldest record, zero without a record.
 	BacklogAge time.Duration
 }
@@ -58,9 +60,9 @@ type SyncSample struct {
 
 // gauges reads a Source at scrape time.
 type gauges struct {
-	src                         Source
-	inSync, records, bytes, age *prometheus.Desc
-	syncTime, lastSyncTime      *prometheus.Desc
+	src                                     Source
+	inSync, uncompared, records, bytes, age *prometheus.Desc
+	syncTime, lastSyncTime                  *prometheus.Desc
 }
 
 // RegisterGauges registers the gauges, read from src at each scrape.
@@ -74,6 +76,8 @@ func newGauges(src Source) *gauges {
 		src: src,
 		inSync: prometheus.NewDesc(nameInSync,
 			"Replicas in sync; the least over the service's ranges that have a leader.", perRange, nil),
+		uncompared: prometheus.NewDesc(nameUncompared,
+			"Ranges that were recovered with loss and take no changes before their gates are compared with the catalog.", perRange, nil),
 		records: prometheus.NewDesc(nameBacklogRecords,
 			"Changes the other location has not acknowledged.", perRange, nil),
 		bytes: prometheus.NewDesc(nameBacklogBytes,
@@ -91,7 +95,7 @@ func newGauges(src Source) *gauges {
 
 // Describe implements prometheus.Collector.
 func (g *gauges) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{g.inSync, g.records, g.bytes, g.age, g.syncTime, g.lastSyncTime} {
+	for _, d := range []*prometheus.Desc{g.inSync, g.uncompared, g.records, g.bytes, g.age, g.syncTime, g.lastSyncTime} {
 		ch <- d
 	}
 }
@@ -103,6 +107,7 @@ func (g *gauges) Collect(ch chan<- prometheus.Metric) {
 			ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, string(s.Location), s.Service.String())
 		}
 		put(g.inSync, float64(s.InSyncReplicas))
+		put(g.uncompared, float64(s.Uncompared))
 		put(g.records, float64(s.BacklogRecords))
 		put(g.bytes, float64(s.BacklogBytes))
 		put(g.age, s.BacklogAge.Seconds())
@@ -140,6 +145,7 @@ func foldRanges(in []RangeSample) []RangeSample {
 		o.BacklogBytes += s.BacklogBytes
 		o.BacklogPayload += s.BacklogPayload
 		o.FellOut += s.FellOut
+		o.Uncompared += s.Uncompared
 		o.BacklogAge = max(o.BacklogAge, s.BacklogAge)
 	}
 	return out

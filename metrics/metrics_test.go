@@ -72,9 +72,9 @@ func full(t *testing.T) (*prometheus.Registry, *world) {
 	account := geo.Account("devstoreaccount1")
 	w := &world{
 		ranges: []RangeSample{
-			{north, geo.Catalog, 3, 0, 0, 0, 0, 0},
-			{north, geo.Table, 3, 12, 3456, 7890, 1, 250 * time.Millisecond},
-			{south, geo.Table, 2, 0, 0, 0, 0, 0},
+			{north, geo.Catalog, 3, 0, 0, 0, 0, 0, 0},
+			{north, geo.Table, 3, 12, 3456, 7890, 1, 0, 250 * time.Millisecond},
+			{south, geo.Table, 2, 0, 0, 0, 0, 1, 0},
 		},
 		sync: []SyncSample{
 			{south, account, geo.Catalog, instant(t, "2026-11-21T15:04:05.9999999Z")},
@@ -170,9 +170,9 @@ func TestGaugesFollowTheSource(t *testing.T) {
 // one of them is unknown, whatever the order.
 func TestFoldsRanges(t *testing.T) {
 	require.Equal(t,
-		[]RangeSample{{north, geo.Table, 2, 7, 300, 70, 3, time.Second}, {south, geo.Table, 3, 1, 1, 1, 0, 1}},
+		[]RangeSample{{north, geo.Table, 2, 7, 300, 70, 3, 1, time.Second}, {south, geo.Table, 3, 1, 1, 1, 0, 0, 1}},
 		foldRanges([]RangeSample{
-			{north, geo.Table, 3, 5, 100, 30, 1, 1}, {south, geo.Table, 3, 1, 1, 1, 0, 1}, {north, geo.Table, 2, 2, 200, 40, 2, time.Second},
+			{north, geo.Table, 3, 5, 100, 30, 1, 0, 1}, {south, geo.Table, 3, 1, 1, 1, 0, 0, 1}, {north, geo.Table, 2, 2, 200, 40, 2, 1, time.Second},
 		}))
 	s := func(v geo.Timestamp) SyncSample { return SyncSample{south, "abc", geo.Blob, v} }
 	require.Equal(t, []SyncSample{s(3)}, foldSync([]SyncSample{s(5), s(3), s(4)}))

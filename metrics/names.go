@@ -13,6 +13,7 @@ const (
 	nameRequestSeconds  = "antipode_request_seconds"
 	nameCommitSeconds   = "antipode_commit_seconds"
 	nameInSync          = "antipode_in_sync_replicas"
+	nameUncompared      = "antipode_uncompared_ranges"
 	nameBacklogRecords  = "antipode_stream_backlog_records"
 	nameBacklogBytes    = "antipode_stream_backlog_bytes"
 	nameBacklogAge      = "antipode_stream_backlog_age_seconds"
@@ -63,7 +64,7 @@ const (
 // Names lists the metrics of this package, in the order of docs/admin.md.
 func Names() []string {
 	return []string{
-		nameRequests, nameRequestSeconds, nameCommitSeconds, nameInSync,
+		nameRequests, nameRequestSeconds, nameCommitSeconds, nameInSync, nameUncompared,
 		nameBacklogRecords, nameBacklogBytes, nameBacklogAge, nameBacklogPayload, nameFellOut, nameBudget,
 		nameCopyRows, nameCopyBytes, nameCopyAllRows, nameCopyAllBytes, nameCopySpeed, nameCopyLeft, nameCopyWaiting,
 		nameSyncTime, nameLastSyncTime, nameUnavailable, nameAlarms, nameHeld, nameAbandoned, nameCache, nameReplicaInSync, nameEvents,

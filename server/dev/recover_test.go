@@ -3,6 +3,7 @@ package dev
 import (
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -65,6 +66,7 @@ func TestRecoverRange(t *testing.T) {
 		a, err := try(c.gateway, "northacct", http.MethodGet, entityPath("northacct", "", "k"), "")
 		return err == nil && a.status == http.StatusOK && strings.Contains(a.body, "kept")
 	})
+	requireUncompared(t, c, table, true)
 	for id := geo.NodeID(1); id <= nodesPerLocation; id++ {
 		if id != left {
 			require.NoError(t, k.StartNode(t.Context(), North, id))
@@ -80,6 +82,7 @@ func TestRecoverRange(t *testing.T) {
 		a, err := try(c.gateway, "northacct", http.MethodPut, entityPath("northacct", "", "k"), `{"v":"after"}`)
 		return err == nil && a.status == http.StatusNoContent
 	})
+	requireUncompared(t, c, table, false)
 	require.Equal(t, "after", read(t, c, "northacct", "", "k"))
 	eventually(t, "the statistics are unavailable", func() bool { return tableStats(c, South, "northacct").Status == stats.Unavailable })
 	require.Positive(t, c.meters.Alarms.Counts(South)[receive.AlarmFork]+c.meters.Alarms.Counts(North)[receive.AlarmFork])
@@ -87,6 +90,25 @@ func TestRecoverRange(t *testing.T) {
 
 	_, err = k.RecoverRange(t.Context(), North, 99, lossAccepted)
 	require.True(t, errors.As(err, &refused) && refused.Status == http.StatusNotFound)
+}
+
+// requireUncompared requires that the status and the metrics of the north show whether a range waits until its gates are
+// compared, as it does while it has one replica.
+func requireUncompared(t *testing.T, c *Cluster, id geo.RangeID, waits bool) {
+	t.Helper()
+	d, ok := c.locations[North].Route().Range(id)
+	require.True(t, ok)
+	status, err := c.admin.Status(t.Context())
+	require.NoError(t, err)
+	i := slices.IndexFunc(status.Locations, func(l wire.Location) bool { return l.Name == North })
+	text, want := "the "+d.Service.String()+" range was recovered with loss", 0.0
+	if waits {
+		want = 1
+		require.Contains(t, strings.Join(status.Locations[i].Warnings, "; "), text)
+	} else {
+		require.NotContains(t, strings.Join(status.Locations[i].Warnings, "; "), text)
+	}
+	require.InDelta(t, want, gather(t, c)[`antipode_uncompared_ranges{location="northcentralus",service="`+d.Service.String()+`"}`], 0)
 }
 
 // R6: a range that lost commits asks the other location up to which time it has received them, and is

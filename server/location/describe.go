@@ -47,6 +47,9 @@ func (l *Location) Describe() (wire.Location, error) {
 			r.LeaderView = view
 			if lead := stamp.Leader(d.ID); lead != nil {
 				out.Warnings = append(out.Warnings, l.aheadOfClock(d, lead.Machine.AppliedState().Last)...)
+				if lead.Machine.Uncompared() {
+					out.Warnings = append(out.Warnings, fmt.Sprintf("the %s range was recovered with loss: it takes no writes before its gates are compared with the catalog", d.Service))
+				}
 			}
 		}
 		out.Ranges = append(out.Ranges, r)

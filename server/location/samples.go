@@ -35,8 +35,12 @@ func (s samples) Ranges() []metrics.RangeSample {
 			l.o.Logger.Error("cannot read the backlog", "location", l.o.Name, "service", svc, "error", err)
 			return
 		}
+		uncompared := 0
+		if r.Machine.Uncompared() {
+			uncompared = 1
+		}
 		out = append(out, metrics.RangeSample{
-			Location: l.o.Name, Service: svc, InSyncReplicas: r.InSync(),
+			Location: l.o.Name, Service: svc, InSyncReplicas: r.InSync(), Uncompared: uncompared,
 			BacklogRecords: b.Records, BacklogBytes: b.Bytes, BacklogPayload: b.Payload, BacklogAge: l.age(b), FellOut: fellOut(r.Machine),
 		})
 	})
