@@ -112,7 +112,9 @@ type stepped struct {
 	reads, followed, refused int
 }
 
-func newStepped(t *testing.T, seed uint64) *stepped {
+func newStepped(t *testing.T, seed uint64) *stepped { return newSteppedWith(t, seed, 10) }
+
+func newSteppedWith(t *testing.T, seed uint64, electionTicks int) *stepped {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	s := &stepped{
 		t: t, rng: rng, clock: clock.NewManual(time.Unix(1_800_000_000, 0)), nodes: map[geo.NodeID]*Node{},
@@ -123,7 +125,7 @@ func newStepped(t *testing.T, seed uint64) *stepped {
 		s.clocks[id] = &stopping{Manual: s.clock}
 		n, err := Open(Options{
 			Location: "north", ID: id, Peers: []geo.NodeID{1, 2, 3}, Dir: "data", State: state.Options{FS: vfs.NewMem()},
-			Clock: s.clocks[id], Transport: s.net, Seed: seed + uint64(id), Tick: 10 * time.Millisecond, InSyncTimeout: 100 * time.Millisecond, Stepped: true,
+			Clock: s.clocks[id], Transport: s.net, Seed: seed + uint64(id), Tick: 10 * time.Millisecond, ElectionTicks: electionTicks, InSyncTimeout: 100 * time.Millisecond, Stepped: true,
 			Logger: slog.New(slog.DiscardHandler), OnEvent: func(e Event) { s.events = append(s.events, e) },
 		})
 		require.NoError(t, err)

@@ -18,13 +18,16 @@ import (
 // of votes, which are synced to disk.
 const campaignSpacing = 3
 
+// firstWait is how many ticks the first election of a stamp waits at most: no promise has to end before it.
+const firstWait = 25
+
 // resetElection begins to wait again. If no leader is known, as after an election that no
 // replica won, the wait is drawn at random.
 func (r *Replica) resetElection() {
 	r.elapsed = 0
 	switch {
 	case r.fresh: // The first election of a stamp need not wait: no replica holds a lease.
-		r.drawn = 1 + r.o.Rand.IntN(r.o.ElectionTicks)
+		r.drawn = 1 + r.o.Rand.IntN(min(r.o.ElectionTicks, firstWait))
 	case r.rn == nil: // Just started: see quiet.
 		r.drawn = r.campaignAfter(0)
 	default:

@@ -222,7 +222,8 @@ func (r *Replica) Step(m *pb.Message, now time.Duration) {
 		if r.quiet(now) {
 			return
 		}
-		r.fresh = false
+		// A pre-vote promises nothing: after one that is granted the replica still has to take the vote.
+		r.fresh = r.fresh && m.GetType() == pb.MsgPreVote
 	case pb.MsgReadIndex:
 		if !r.answersIndex(From(m)) {
 			return

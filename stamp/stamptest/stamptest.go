@@ -37,7 +37,8 @@ func NewAt(t testing.TB, c clock.Clock, l geo.Location, services ...geo.Service)
 	quiet := slog.New(slog.DiscardHandler)
 	s := stamp.New(node.Options{
 		Location: l, Peers: []geo.NodeID{1, 2, 3}, Dir: "data", Clock: c, Transport: memtransport.New(),
-		Tick: 20 * time.Millisecond, ElectionTicks: 25, InSyncTimeout: time.Minute, Seed: 1,
+		// Two seconds: on a starved machine a leader is deposed after less, and tests hold on to one leader.
+		Tick: 20 * time.Millisecond, ElectionTicks: 100, InSyncTimeout: time.Minute, Seed: 1,
 		State: state.Options{FS: vfs.NewMem(), LogSegmentBytes: 1 << 20, Logger: quiet}, Logger: quiet,
 	})
 	for _, id := range s.Nodes() {
