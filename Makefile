@@ -38,13 +38,13 @@ cluster-stop: ## stop them; their data stays
 test: unit sim sim-bugs e2e ## everything that must hold, but lint and race detector
 
 unit: ## tests of all packages
-	go test $$(go list ./... | grep -v -e '^antipode/test' -e '^antipode/sim$$')
+	go test -timeout 30m $$(go list ./... | grep -v -e '^antipode/test' -e '^antipode/sim$$')
 
 sim: ## both locations under faults and virtual time, RUNS=100 seeds; SEED=7 replays one
-	go test -count=1 -timeout 30m ./sim -v -args -runs=$(RUNS) -seed=$(SEED) -stalls=$(STALLS)
+	go test -count=1 -timeout 60m ./sim -v -args -runs=$(RUNS) -seed=$(SEED) -stalls=$(STALLS)
 
 sim-bugs: ## the simulator catches each planted bug
-	go test -count=1 -tags plantedbugs ./sim -v -run TestPlanted
+	go test -count=1 -timeout 60m -tags plantedbugs ./sim -v -run TestPlanted
 
 stress: ## 1000 simulated runs, 20 of each cause of a stall, the narrow link and redundancy, by hand, an hour; what they came to goes into docs/runs
 	$(MAKE) sim RUNS=1000 STALLS=20
@@ -71,7 +71,7 @@ hostile: ## 200 hostile clients beside an honest one, whose p99 may grow four ti
 	go test -count=1 -timeout 1h ./test/hostile -v -args -duration=$(DURATION) -ratio=4
 
 race: ## the race detector on every package but the end-to-end tests
-	go test -race -short $$(go list ./... | grep -v '^antipode/test')
+	go test -race -short -timeout 30m $$(go list ./... | grep -v '^antipode/test')
 
 fuzz: ## every fuzz target for FUZZTIME=10s, one after the other
 	@set -e; grep -rn --include='*_test.go' -oE '^func Fuzz[A-Za-z0-9_]*' . | sed -E 's/:[0-9]+:func /:/' | sort | while IFS=: read -r file name; do \
