@@ -263,6 +263,59 @@ func TestR5FollowerReadsAreLinearizable(t *testing.T) {
 	require.Greater(t, followed, reads/10)
 }
 
+// R5: what a read at a follower has shown, the leader shows under its lease. The follower takes each message of the
+// leader at once, while the leader is between sending it and applying what it names.
+func TestR5LeaderShowsWhatFollowersShowed(t *testing.T) {
+	s := newStepped(t, 1)
+	var lead *ranges.Range
+	s.until("a leader", func() bool { lead = s.leading(); return lead != nil })
+	opened := false
+	lead.Submit(setGate{openGate}, func(err error) { opened = err == nil })
+	s.until("an open gate", func() bool { return opened })
+	at := lead.Leader()
+	follower := s.nodes[at%3+1]
+	f := follower.Range(testRange)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	shown, under := uint64(0), 0
+	s.net.lose = func(e Envelope) bool {
+		if e.Message == nil || e.Message.GetTo() != uint64(f.Replica().ID()) || e.Message.GetFrom() != uint64(lead.Replica().ID()) {
+			return false
+		}
+		follower.Receive([]Envelope{{Range: e.Range, From: at, Message: proto.CloneOf(e.Message)}})
+		before := shown
+		for range 3 {
+			_, err := follower.Pass()
+			require.NoError(t, err)
+		}
+		_ = lead.Read(ended, func(st ranges.State) error { // It fails if a lease does not do.
+			v, _, err := st.Get(counterKey())
+			require.NoError(t, err)
+			require.GreaterOrEqual(t, counterOf(v), shown)
+			return nil
+		})
+		if shown > before {
+			under++
+		}
+		return true
+	}
+	for range 4000 {
+		s.step()
+		if s.rng.IntN(4) == 0 {
+			s.write()
+		}
+		f.CatchUp(func(err error) {
+			if err != nil {
+				return
+			}
+			v, _, err := f.State().Get(counterKey())
+			require.NoError(t, err)
+			shown = max(shown, counterOf(v))
+		})
+	}
+	require.Greater(t, under, 100, "reads that showed a write while the leader was in its pass")
+}
+
 // disturb pauses a node, the leader more often, or cuts a direction, or mends all.
 func (s *stepped) disturb() {
 	id, other := geo.NodeID(1+s.rng.IntN(3)), geo.NodeID(1+s.rng.IntN(3))

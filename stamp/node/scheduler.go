@@ -145,7 +145,7 @@ func (s *scheduler) doPass() (busy bool, err error) {
 	for _, r := range n.ranges {
 		r.Work(now)
 	}
-	busy, err = s.ready()
+	busy, err = s.ready(now)
 	err = errors.Join(err, n.snapshots.FinishArrived(), s.each((*hostedRange).keepLost))
 	if err == nil && ticked {
 		err = s.maintain()
@@ -158,7 +158,7 @@ func (s *scheduler) doPass() (busy bool, err error) {
 
 // ready collects what all replicas have ready, sends messages, applies entries, writes the log once,
 // and sends the messages that waited for that write.
-func (s *scheduler) ready() (busy bool, err error) {
+func (s *scheduler) ready(now time.Duration) (busy bool, err error) {
 	p := &s.collected
 	p.Reset()
 	for _, r := range s.n.ranges {
@@ -172,6 +172,9 @@ func (s *scheduler) ready() (busy bool, err error) {
 	}
 	s.flushSends(p)
 	p.Apply(true)
+	for _, r := range s.n.ranges {
+		r.AnswerReads(now) // They waited for what was applied, and need not wait for the fsync.
+	}
 	if err := p.Append(s.n.stores.log); err != nil {
 		return false, err
 	}
@@ -193,9 +196,6 @@ func (s *scheduler) each(f func(*hostedRange) error) error {
 // flushSends passes the collected messages to the transport, one batch per peer.
 func (s *scheduler) flushSends(p *replica.Pass) {
 	n := s.n
-	if len(p.Sends) == 0 {
-		return
-	}
 	for i, m := range p.Sends {
 		if m.GetType() == pb.MsgSnap {
 			n.snapshots.Send(p.From[i].Range(), m)

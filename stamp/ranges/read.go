@@ -61,6 +61,12 @@ func (r *Range) serveReads(passBegan time.Duration) {
 	if len(reads) == 0 {
 		return
 	}
+	if leading && r.replica.Behind() {
+		r.mu.Lock()
+		r.reads = append(reads, r.reads...)
+		r.mu.Unlock()
+		return
+	}
 	if leading {
 		now := r.leaseClock(passBegan)
 		if r.replica.Lease() <= now {
@@ -78,6 +84,14 @@ func (r *Range) serveReads(passBegan time.Duration) {
 		} else {
 			p.done(ErrNotLeader)
 		}
+	}
+}
+
+// AnswerReads completes the reads that waited because this leader was behind what its followers may show. The
+// scheduler calls it once it has applied, in the pass that began at passBegan.
+func (r *Range) AnswerReads(passBegan time.Duration) {
+	if r.Leading() && !r.replica.Behind() {
+		r.serveReads(passBegan)
 	}
 }
 
@@ -129,7 +143,7 @@ func (r *Range) Confirm(done func(error)) {
 // ErrNotLeader, also if ctx ends before it is known that this replica leads.
 func (r *Range) Read(ctx context.Context, f func(s State) error) error {
 	for {
-		if until := r.leaseUntil.Load(); until > 0 && r.Leading() {
+		if until := r.leaseUntil.Load(); until > 0 && r.Leading() && !r.replica.Behind() {
 			err := f(State{r})
 			if r.held(until) {
 				return err

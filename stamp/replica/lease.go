@@ -62,6 +62,10 @@ func (r *Replica) Lease() time.Duration {
 	return r.lease.until
 }
 
+// Behind reports whether this leader has named a commit to its followers that is not applied here yet. They may have shown
+// it, so that no read may be answered from the state here meanwhile, lease or not (R5). Safe for concurrent use.
+func (r *Replica) Behind() bool { return r.behind.Load() }
+
 // Rounds returns how many ReadIndex rounds this replica has begun, and the number of the
 // newest one that a quorum answered. An answered round proves to every question from before it
 // that this replica led after the question, even if the lease has ended since. If rounds take

@@ -58,6 +58,7 @@ func (r *Replica) Collect(p *Pass) {
 			r.o.Logger.Debug("leads range", "range", r.o.Range, "node", r.o.Node)
 		}
 	}
+	r.behind.Store(r.leads && r.rn.BasicStatus().GetCommit() > r.applied)
 	for _, rs := range rd.ReadStates {
 		r.confirm(rs.RequestCtx)
 		r.receiveIndex(rs.RequestCtx, rs.Index)
@@ -165,6 +166,7 @@ func (p *Pass) Apply(led bool) {
 			}
 		}
 		w.r.applied, w.r.appliedTerm = last.GetIndex(), last.GetTerm()
+		w.r.behind.Store(w.r.leads && w.r.rn.BasicStatus().GetCommit() > w.r.applied)
 		for _, resp := range w.m.GetResponses() {
 			w.r.answer(p, resp)
 		}

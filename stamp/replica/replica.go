@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"go.etcd.io/raft/v3"
@@ -120,6 +121,8 @@ type Replica struct {
 	inSync inSync
 	lease  lease
 	round  round
+	// behind is set from before messages name a commit to the followers until it is applied here.
+	behind atomic.Bool
 }
 
 // heartbeatTicks is how many ticks lie between two heartbeats of an idle leader: a few
