@@ -122,6 +122,7 @@ func (p *process) receive(e site.StartReceiver) {
 		Origin: l.far.name, Ranges: shipped[:], Consumer: l.consumer, Source: link{l.s, l.far},
 		Applier: watchedApplier{secondary.NewApplier(nodeStamp{m}, firstRanges), l}, Clock: l.s.clock, Logger: quiet, Alarm: l.alarm,
 		Wake: func() { p.dirty = true }, BatchBytesMax: l.s.batchBytesMax, PendingBytesMax: pendingBytesMax,
+		StandAfter: 500 * time.Millisecond, UnackedMax: 64, // So little that a range stands in some runs.
 		Incarnation: e.Incarnation, OnIncarnation: p.rememberStream,
 	})
 }
