@@ -131,7 +131,7 @@ func (d *Directory) beginCopy(ctx context.Context, a catalog.Account) (*catalog.
 	if err != nil {
 		return nil, err
 	}
-	if err := d.end(ctx, a.Name); err != nil {
+	if err := d.end(ctx, d.stamp.Route().Everywhere(a.Name), a.Name, a.GeoEpoch()); err != nil {
 		return nil, err
 	}
 	cmd := &startCopy{of: a}

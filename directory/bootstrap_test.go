@@ -231,9 +231,29 @@ func (n *copying) rows(p *place) map[string]string {
 	return out
 }
 
+// checkHeads: the primary knows every stream of which the secondary has a cursor (R16), and no other of a former epoch
+// once no operation is under way (R13).
+func (n *copying) checkHeads() {
+	a := n.look(n.locations[0]).account
+	for _, s := range every {
+		id := geo.FirstRange(s)
+		heads, _ := n.locations[0].stamp.Leader(id).Machine.Heads()
+		src := geo.SourceRange{Origin: "north", Range: id}
+		for st, at := range n.locations[1].stamp.Leader(id).Machine.Progress(src, n.name.name).Cursors() {
+			require.GreaterOrEqual(n.rt, heads[st].Seq, at.Seq, "%s", st)
+		}
+		for st := range heads {
+			if st.Account == n.name.name && a.Operation == nil {
+				require.Equal(n.rt, a.GeoEpoch(), st.Epoch, "%s", st)
+			}
+		}
+	}
+}
+
 // check: a copy that its location takes for complete is equal to the primary's rows but for what is in the
 // outbox.
 func (n *copying) check() {
+	n.checkHeads()
 	north, south := n.look(n.locations[0]), n.look(n.locations[1])
 	if north.account == nil || south.account == nil || south.account.Operation != nil || north.account.Operation != nil ||
 		!south.account.Redundancy.Geo() || south.account.GeoEpoch() != north.account.GeoEpoch() {

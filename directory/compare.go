@@ -154,7 +154,11 @@ func (c comparison) primary(ctx context.Context, a *catalog.Account, gate *setGa
 	if a.Operation != nil && a.Operation.Kind != catalog.OperationAnnounce && !a.Copying() {
 		return nil // The other location may not know of the epoch. The operation ends the streams.
 	}
-	return c.d.endStreams(ctx, []route.Range{{ID: c.r.ID(), Service: ranges.Service(c.r.ID())}}, endStreams{account: a.Name, known: true})
+	known := geo.Epoch{} // Of an account that is not complete the other location may have a former epoch.
+	if a.Active {
+		known = a.GeoEpoch()
+	}
+	return c.d.end(ctx, []route.Range{{ID: c.r.ID(), Service: ranges.Service(c.r.ID())}}, a.Name, known)
 }
 
 // copied compares an account whose primary is the other location. The gate of a copy that is still to be made is closed

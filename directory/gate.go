@@ -88,13 +88,14 @@ const kindSetGate = "directory.setGate"
 // Commands are the commands of this package that nodes submit to each other.
 func Commands() ranges.Commands {
 	return ranges.Commands{
-		kindSetGate:     func(body []byte) (ranges.Portable, error) { return parseSetGate(body) },
-		kindWipe:        func(body []byte) (ranges.Portable, error) { return parseWipe(body) },
-		kindFree:        func(body []byte) (ranges.Portable, error) { return parseFree(body) },
-		kindEndStreams:  func(body []byte) (ranges.Portable, error) { return parseEndStreams(body, true) },
-		kindDropStreams: func(body []byte) (ranges.Portable, error) { return parseEndStreams(body, false) },
-		kindAgain:       func(body []byte) (ranges.Portable, error) { return parseAgain(body) },
-		kindProbe:       func([]byte) (ranges.Portable, error) { return probe{}, nil },
+		kindForgetStreams: func(body []byte) (ranges.Portable, error) { return parseForgetStreams(body) },
+		kindSetGate:       func(body []byte) (ranges.Portable, error) { return parseSetGate(body) },
+		kindWipe:          func(body []byte) (ranges.Portable, error) { return parseWipe(body) },
+		kindFree:          func(body []byte) (ranges.Portable, error) { return parseFree(body) },
+		kindEndStreams:    func(body []byte) (ranges.Portable, error) { return parseEndStreams(body, true) },
+		kindDropStreams:   func(body []byte) (ranges.Portable, error) { return parseEndStreams(body, false) },
+		kindAgain:         func(body []byte) (ranges.Portable, error) { return parseAgain(body) },
+		kindProbe:         func([]byte) (ranges.Portable, error) { return probe{}, nil },
 	}
 }
 

@@ -102,7 +102,7 @@ func (d *Directory) resume(ctx context.Context, a catalog.Account) (again time.D
 		return 0, err
 	}
 	if leaves { // Not before: the last record of this stream was to say what the call has said now.
-		if err := d.end(ctx, a.Name); err != nil {
+		if err := d.end(ctx, d.stamp.Route().Everywhere(a.Name), a.Name, a.GeoEpoch()); err != nil {
 			return 0, err
 		}
 	}

@@ -236,6 +236,7 @@ func (b *both) requireLeft(t *testing.T, name geo.Account) {
 	b.requireGates(t, "north", name, change.Gate{Epoch: epoch, Role: change.RolePrimary, Open: true})
 	b.requireGates(t, "south", name, change.Gate{Epoch: epoch})
 	require.Zero(t, b.outboxOf(t, "north", name))
+	b.requireNothingShipped(t, "north", name)
 	require.Empty(t, b.rowsOf(t, "south", name), "the copy is deleted")
 	require.NotEmpty(t, b.rowsOf(t, "north", name))
 	require.Len(t, b.rowsOf(t, "south", name+"0"), copied, "those of another account stay")

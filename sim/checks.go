@@ -249,6 +249,7 @@ func (s *Sim) checkEnd() {
 			for _, m := range l.holders(id) {
 				l.history[id].checkMember(m)
 			}
+			l.history[id].checkForgotten()
 		}
 	}
 	for _, id := range shipped {

@@ -69,6 +69,11 @@ func (m *model) part(kind change.PartKind, body []byte) error {
 		if err != nil {
 			return err
 		}
+		if to == (change.OutboxHead{}) && m.trimmed[st] == m.heads[st].Seq { // It is forgotten.
+			delete(m.trimmed, st)
+			delete(m.heads, st)
+			break
+		}
 		m.trimmed[st] = max(m.trimmed[st], min(to.Seq, m.heads[st].Seq))
 	case change.PartGate:
 		a, g, err := change.ParseGatePart(body)

@@ -97,8 +97,11 @@ func (h *history) checkStop(st geo.Stream, why *change.Stop) {
 }
 
 // checkTrim: a record is deleted only once the other location has it, and not another one under its
-// number (R16).
+// number (R16). A stream is forgotten only once its epoch has ended there too (R13).
 func (h *history) checkTrim(st geo.Stream, n geo.Seq) {
+	if far := h.l.far.history[st.Range]; n == 0 && !(h.ended(st) && far.m.gates[st.Account].Epoch.Compare(st.Epoch) > 0) && far.incarnation == far.m.compared {
+		h.fail(ErrConserved, "%s is forgotten, and the other location has not left its epoch", st)
+	}
 	if list := h.sent[st]; !h.ended(st) && n > 0 && n <= geo.Seq(len(list)) && h.added(list[n-1]) && h.copiedLost(st) {
 		h.fail(ErrConserved, "%s: deleted up to #%d, where the other location has another record than this", st, n)
 	}
@@ -123,6 +126,15 @@ func (s *Sim) mayAlarm(reason string) bool {
 		}
 	}
 	return false
+}
+
+// checkForgotten: at the end nothing is known of streams of former epochs (R13).
+func (h *history) checkForgotten() {
+	for _, st := range slices.SortedFunc(maps.Keys(h.m.heads), geo.Stream.Compare) {
+		if h.ended(st) {
+			h.fail(ErrConserved, "%s has ended, and its head is kept", st)
+		}
+	}
 }
 
 // checkConserved: the records of each stream are accounted for, at both ends (R14, R16).

@@ -90,8 +90,8 @@ func (s *Shipper) Acknowledge(a Acknowledgement) ([]Mismatch, error) {
 		if c.Stream.Epoch.Location != s.o.Location || c.Stream.Range != s.o.Range.ID() {
 			return nil, fmt.Errorf("ship: cursor of %s, which is no stream of range %d of %s", c.Stream, s.o.Range.ID(), s.o.Location)
 		}
-		if g := m.Gate(c.Stream.Account); g.Role == change.RolePrimary && c.Stream.Epoch.Compare(g.Epoch) < 0 {
-			continue // The stream has ended: its outbox may be gone, and decides nothing.
+		if ended(m.Gate(c.Stream.Account), c.Stream) {
+			continue
 		}
 		why, stopped := m.Stopped(c.Stream)
 		if why.Reason.Stands() || stopped && c.Head == why.There && m.Trimmed(c.Stream) < why.Here.Seq { // The second is offered its base.
@@ -121,6 +121,12 @@ func (s *Shipper) Acknowledge(a Acknowledgement) ([]Mismatch, error) {
 	s.commitStops(proven)
 	slices.SortFunc(out, func(a, b Mismatch) int { return a.Stream.Compare(b.Stream) })
 	return out, nil
+}
+
+// ended reports whether a stream has ended under the gate of its account: its outbox, and all that was known of it,
+// may be gone, and decides nothing.
+func ended(g change.Gate, st geo.Stream) bool {
+	return g.Role == change.RolePrimary && st.Epoch.Compare(g.Epoch) < 0
 }
 
 // acknowledged records how far records may go. An older cursor takes nothing back.

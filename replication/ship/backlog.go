@@ -64,7 +64,7 @@ const shareMax = 64 << 10
 // openBacklog begins to read what no frame has, up to the present heads.
 func (s *Shipper) openBacklog() error {
 	heads, t := s.o.Range.Machine.Heads()
-	b := &backlog{read: s.read, trimmed: s.o.Range.Machine.Trimmed, skip: s.skip, fellOut: s.fellOut, aheadMax: s.o.AheadBytesMax, t: t}
+	b := &backlog{read: s.read, trimmed: s.trimmed, skip: s.skip, fellOut: s.fellOut, aheadMax: s.o.AheadBytesMax, t: t}
 	for _, st := range slices.SortedFunc(maps.Keys(heads), geo.Stream.Compare) {
 		at, acked := s.at(st), s.ackedUpTo(st)
 		if s.fellOut(st) { // After the read of what is trimmed: that was not for an acknowledgement then.

@@ -47,7 +47,9 @@ func (s *Shipper) repeatFull(now time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for st, head := range s.named {
-		if head.Seq > max(s.acked[st].Seq, s.o.Range.Machine.Trimmed(st)) {
+		if head.Seq > 0 && s.holds.of[st] == nil && s.forgotten(st) {
+			s.forget(st)
+		} else if head.Seq > max(s.acked[st].Seq, s.o.Range.Machine.Trimmed(st)) {
 			s.fullNext = true
 			return
 		}
@@ -225,13 +227,13 @@ func (s *Shipper) closed(t0, t geo.Timestamp) *change.Closed {
 	return &change.Closed{Origin: s.o.Location, Range: r.ID(), Incarnation: r.Machine.Incarnation(), T0: t0, T: t}
 }
 
-// whole makes c a full closed record: with the heads of all streams.
+// whole makes c a full closed record: with the heads of all streams that the range knows.
 func (s *Shipper) whole(c *change.Closed) {
 	c.Full, c.T0 = true, 0
 	c.Span, c.Descriptor = ranges.Span(c.Range)
 	c.Heads = make([]change.StreamHead, 0, len(s.named))
 	for st, head := range s.named {
-		if head.Seq > 0 {
+		if head.Seq > 0 && !s.forgotten(st) {
 			c.Heads = append(c.Heads, headOf(st, head))
 		}
 	}

@@ -177,7 +177,7 @@ func (s *Shipper) fillLate(f *frame) error {
 		if err != nil {
 			return err
 		}
-		if n := s.o.Range.Machine.Trimmed(h.stream); len(records) == 0 && n <= h.sent {
+		if n := s.trimmed(h.stream); len(records) == 0 && n <= h.sent {
 			return fmt.Errorf("ship: the outbox of %s lacks #%d of %d", h.stream, h.sent+1, end)
 		} else if len(records) == 0 {
 			h.sent = n // The receiver has them.

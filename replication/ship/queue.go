@@ -1,6 +1,7 @@
 package ship
 
 import (
+	"math"
 	"time"
 
 	"antipode/geo"
@@ -90,4 +91,28 @@ func (s *Shipper) ackedUpTo(st geo.Stream) geo.Head {
 		return acked
 	}
 	return trimmed
+}
+
+// trimmed is the last number that left the outbox of a stream with records. It is above all of them if the range has
+// forgotten the stream.
+func (s *Shipper) trimmed(st geo.Stream) geo.Seq {
+	trimmed, head := s.o.Range.Machine.Ends(st)
+	if head.Seq == 0 {
+		return allTrimmed
+	}
+	return trimmed.Seq
+}
+
+// allTrimmed is above every number.
+const allTrimmed = geo.Seq(math.MaxInt64)
+
+// forgotten reports whether the range knows nothing of a stream that had records: it is of a former epoch (R13).
+func (s *Shipper) forgotten(st geo.Stream) bool { return s.o.Range.Machine.Head(st).Seq == 0 }
+
+// forget drops what is known of a stream that the range has forgotten. The caller holds mu.
+func (s *Shipper) forget(st geo.Stream) {
+	delete(s.named, st)
+	delete(s.changed, st)
+	delete(s.early, st)
+	delete(s.acked, st)
 }

@@ -116,7 +116,7 @@ func (*stopCommand) Reclaims() {}
 func (c *stopCommand) Evaluate(tx *ranges.Tx) error {
 	c.staged = nil
 	for _, at := range c.cursors {
-		if why, _ := tx.Stopped(at.Stream); why.Reason.Stands() {
+		if why, _ := tx.Stopped(at.Stream); why.Reason.Stands() || ended(tx.Gate(at.Stream.Account), at.Stream) {
 			continue
 		}
 		reason, here, err := compare(c.m, at)

@@ -47,7 +47,7 @@ func (s *Shipper) trim(now time.Duration) {
 func (s *Shipper) due() (due trimCommand, more bool) {
 	m := s.o.Range.Machine
 	for st, h := range s.acked {
-		if why, _ := m.Stopped(st); why.Reason.Stands() || h.Seq <= m.Trimmed(st) {
+		if why, _ := m.Stopped(st); why.Reason.Stands() || h.Seq <= s.trimmed(st) {
 			delete(s.acked, st)
 			continue
 		}

@@ -53,7 +53,7 @@ func (s *Shipper) View(a geo.Account) View {
 		out.Err, out.Failing, out.Full = s.air.err, now-s.air.errSince, errors.Is(s.air.err, bus.ErrFull)
 	}
 	for st, head := range s.named {
-		if st.Account == a {
+		if st.Account == a && !s.forgotten(st) {
 			why, _ := m.Stopped(st)
 			v := StreamView{Built: head.Seq, Acked: max(s.acked[st].Seq, m.Trimmed(st)), Held: s.holds.of[st] != nil, Stopped: why.Reason}
 			if why.Reason == change.StopBudget {

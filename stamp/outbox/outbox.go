@@ -31,6 +31,7 @@ const rangeRowsMin = 1000
 // Writer is the batch that takes the rows of an Outbox.
 type Writer interface {
 	Set(key, value []byte) error
+	Delete(key []byte) error
 	SingleDelete(key []byte) error
 	DeleteRange(lower, upper []byte) error
 }
@@ -39,6 +40,7 @@ type Writer interface {
 //
 //	ApplyRecord  head n-1 → n, record n queued
 //	ApplyTrim    records up to n deleted, n at most the head
+//	             with the zero place, once all are deleted: nothing is known of the stream, see forget
 //
 // and nothing else changes it. It has memory for each stream and none for a record: heads count
 // the bytes of their stream, so the difference of two is what lies between.
@@ -142,8 +144,12 @@ func (o *Outbox) ApplyClosed(w Writer, t geo.Timestamp) error {
 	return w.Set(keys.Closed(o.id), change.AppendHead(nil, geo.Head{Seq: geo.Seq(o.closed)}))
 }
 
-// ApplyTrim deletes the records of a stream up to a place in it, which is the head or one that Before returned.
+// ApplyTrim deletes the records of a stream up to a place in it, which is the head or one that Before returned. The
+// zero place forgets the stream.
 func (o *Outbox) ApplyTrim(w Writer, s geo.Stream, to change.OutboxHead) error {
+	if to == (change.OutboxHead{}) {
+		return o.forget(w, s)
+	}
 	head, from := o.heads[s], o.trimmed[s]
 	if to.Seq <= from.Seq {
 		return nil

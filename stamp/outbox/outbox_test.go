@@ -111,6 +111,8 @@ func (r *rig) run(t *testing.T, d *datadriven.TestData) string {
 		}
 	case "trim":
 		err = r.trim(s, geo.Seq(number("to")))
+	case "forget":
+		err = r.apply(func(w Writer) error { return r.o.ApplyTrim(w, s, change.OutboxHead{}) })
 	case "closed":
 		err = r.apply(func(w Writer) error { return r.o.ApplyClosed(w, geo.Timestamp(number("t"))) })
 	case "read":

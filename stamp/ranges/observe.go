@@ -47,6 +47,14 @@ func (m *Machine) Trimmed(s geo.Stream) geo.Seq {
 	return m.outbox.Trimmed(s).Seq
 }
 
+// Ends returns the last record deleted from a stream's outbox and the last one numbered; both are zero of a stream
+// without a record, and of one that was forgotten.
+func (m *Machine) Ends(s geo.Stream) (trimmed, head geo.Head) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.outbox.Trimmed(s), m.outbox.Head(s)
+}
+
 // TrimmedHead returns the last record deleted from a stream's outbox.
 func (m *Machine) TrimmedHead(s geo.Stream) geo.Head {
 	m.mu.RLock()
