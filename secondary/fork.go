@@ -34,9 +34,13 @@ func fork(tx *ranges.Tx, st geo.Stream, here, there geo.Head) {
 
 // close takes a closed record that continues the committed one, and returns false if it does not
 // (R12), or if its time is too far ahead of this leader's clock (R6). Whether it is taken or not, it
-// stops the streams that it shows to have forked.
+// stops the streams that it shows to have forked. A range whose gates are not compared yet takes none: it may have
+// cursors of a former epoch again, which the source has forgotten, and which go with the gate (R7, R13).
 func (c *apply) close(tx *ranges.Tx, closed *change.Closed) bool {
 	c.b.ClosedStops = false
+	if tx.Uncompared() {
+		return false
+	}
 	tx.DropFormer(closed)
 	known := tx.Known(c.b.Source)
 	if known.Stale(closed) {
