@@ -99,7 +99,9 @@ func (h *history) checkStop(st geo.Stream, why *change.Stop) {
 // checkTrim: a record is deleted only once the other location has it, and not another one under its
 // number (R16). A stream is forgotten only once its epoch has ended there too (R13).
 func (h *history) checkTrim(st geo.Stream, n geo.Seq) {
-	if far := h.l.far.history[st.Range]; n == 0 && !(h.ended(st) && far.m.gates[st.Account].Epoch.Compare(st.Epoch) > 0) && far.incarnation == far.m.compared {
+	far := h.l.far.history[st.Range]
+	left := far.incarnation != far.m.compared || far.m.gates[st.Account].Epoch.Compare(st.Epoch) > 0
+	if n == 0 && (!h.ended(st) || !left) {
 		h.fail(ErrConserved, "%s is forgotten, and the other location has not left its epoch", st)
 	}
 	if list := h.sent[st]; !h.ended(st) && n > 0 && n <= geo.Seq(len(list)) && h.added(list[n-1]) && h.copiedLost(st) {
