@@ -27,8 +27,8 @@ func (d *Directory) drop(ctx context.Context, a geo.Account) error {
 // end ends the streams of an account's epochs before one that the other location has in all its ranges, and forgets
 // them; the zero epoch forgets none.
 func (d *Directory) end(ctx context.Context, in []route.Range, a geo.Account, known geo.Epoch) error {
-	if err := d.whole(ctx, in, &endStreams{account: a, known: true}); err != nil || known == (geo.Epoch{}) {
-		return err
+	if known == (geo.Epoch{}) {
+		return d.whole(ctx, in, &endStreams{account: a, known: true})
 	}
 	return d.whole(ctx, in, &forgetStreams{account: a, known: known})
 }
@@ -106,8 +106,8 @@ func (c *endStreams) DecodeResult(b []byte) error {
 	return nil
 }
 
-// forgetStreams commits that a range forgets the streams of an account's epochs before known, which the other location
-// has. It is repeated while there are more than one group may forget.
+// forgetStreams is endStreams, after which a range forgets the streams of an account's epochs before known, which the
+// other location has. It is repeated while there are more than one group may delete or forget.
 type forgetStreams struct {
 	account geo.Account
 	known   geo.Epoch
@@ -116,8 +116,9 @@ type forgetStreams struct {
 
 // Evaluate implements ranges.Command.
 func (c *forgetStreams) Evaluate(tx *ranges.Tx) error {
-	c.more = tx.ForgetStreams(c.account, c.known)
-	return nil
+	more, err := tx.EndStreams(c.account)
+	c.more = tx.ForgetStreams(c.account, c.known) || more
+	return err
 }
 
 func (c *forgetStreams) hasMore() bool { return c.more }

@@ -71,8 +71,8 @@ func (tx *Tx) dropStreams(a geo.Account, stop func(s geo.Stream, head geo.Seq)) 
 
 // ForgetStreams stages that nothing is kept any more of the streams of an account's epochs before one that the other
 // location has in all its ranges: no cursor of them is left there, so closed records name them to nobody (R12, R13).
-// They have ended before: one in which a record waits, or that is stopped, stays. It returns true if there are more than
-// one group may forget.
+// They have ended before: one in which a record waits, or that is stopped, stays. It returns true if a later group can
+// forget more: those whose records this one deletes, and those above its bound.
 //
 // Under a gate of a former epoch it does nothing: the range may have been recovered to before it, and would number
 // the stream from its beginning. The caller names the epoch, since a call that is late may find the range in one that
@@ -84,21 +84,22 @@ func (tx *Tx) ForgetStreams(a geo.Account, known geo.Epoch) (more bool) {
 	}
 	forgotten := 0
 	for _, s := range slices.SortedFunc(slices.Values(m.streamsOf(a)), geo.Stream.Compare) {
-		if s.Epoch.Location != tx.Location() || s.Epoch.Compare(known) >= 0 || tx.Head(s).Seq != m.Trimmed(s) {
+		if s.Epoch.Location != tx.Location() || s.Epoch.Compare(known) >= 0 {
 			continue
 		}
 		if _, stopped := tx.Stopped(s); stopped {
 			continue
 		}
-		if forgotten == outbox.ForgetMax {
-			return true
+		if tx.Head(s).Seq != m.Trimmed(s) || forgotten == outbox.ForgetMax {
+			more = true
+			continue
 		}
 		forgotten++
 		tx.b.Trim(s, change.OutboxHead{})
 		save(tx, tx.r.heads, s)
 		delete(tx.r.heads, s)
 	}
-	return false
+	return more
 }
 
 // streamsOf returns the streams of an account that the range is the source of, in no order.
