@@ -154,6 +154,9 @@ func (c comparison) primary(ctx context.Context, a *catalog.Account, gate *setGa
 	if a.Operation != nil && a.Operation.Kind != catalog.OperationAnnounce && !a.Copying() {
 		return nil // The other location may not know of the epoch. The operation ends the streams.
 	}
+	if c.r.Machine.Gate(a.Name).Epoch.Compare(gate.gate.Epoch) > 0 {
+		return nil // The catalog was recovered to before that epoch, of which the other location may not know either.
+	}
 	known := geo.Epoch{} // Of an account that is not complete the other location may have a former epoch.
 	if a.Active {
 		known = a.GeoEpoch()

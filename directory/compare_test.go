@@ -356,3 +356,21 @@ func TestR13CopiesBeginAgainBeforeTheRangePromisesATime(t *testing.T) {
 		require.Greater(t, first, a.Operation.After, "%s", name)
 	}
 }
+
+// R13: what the outbox has of the epoch of the catalog stays where the range has the gate of a later one, which the catalog
+// has lost: the other location may not know that epoch, and still counts what it has not acknowledged of the former one.
+func TestR13EpochThatTheCatalogLostEndsNoStreams(t *testing.T) {
+	b := newBoth(t)
+	a := b.shipped(t, "acct")
+	stamptest.Submit(t, b.stamps["north"], table, insert{"acct"})
+	later := change.Gate{Epoch: geo.Epoch{Number: a.Epoch + 1, Location: "north"}, Role: change.RolePrimary, Open: true}
+	b.setBack(t, "north", "acct", later)
+	before := b.outboxOf(t, "north", "acct")
+	require.NotZero(t, before)
+	b.compare(t, b.north, "north")
+	require.Equal(t, before, b.outboxOf(t, "north", "acct"))
+	require.Equal(t, later, b.stamps["north"].Leader(table).Machine.Gate("acct"))
+	now, err := b.north.Account(t.Context(), "acct")
+	require.NoError(t, err)
+	require.Nil(t, now.Operation)
+}
