@@ -26,19 +26,18 @@ func (c *stop) Evaluate(tx *ranges.Tx) error {
 	if why, _ := tx.Stopped(c.stream); why.Reason.Stands() {
 		return nil
 	}
+	gate := tx.Gate(c.stream.Account)
+	if c.stream.Epoch.Compare(gate.Epoch) < 0 {
+		return nil // The gate has dropped the streams of former epochs. A recovery of the source may bring them back there.
+	}
 	why := c.why
 	why.Here = tx.Cursor(c.stream).Applied
-	// Another receiver may have decoded the record, and a former epoch stops nothing of this one.
-	switch gate := tx.Gate(c.stream.Account); why.Reason {
-	case change.StopPoison, change.StopVersion:
+	switch why.Reason {
+	case change.StopPoison, change.StopVersion: // Another receiver may have decoded the record.
 		if why.Here.Seq >= why.There.Seq || gate.Role != change.RoleSecondary || !gate.Open || gate.Epoch != c.stream.Epoch {
 			return nil
 		}
-	case change.StopBudget:
-		if c.stream.Epoch.Compare(gate.Epoch) < 0 {
-			return nil
-		}
-	case change.NotStopped, change.StopForked, change.StopLost, change.StopSettling, change.StopTaking:
+	case change.NotStopped, change.StopBudget, change.StopForked, change.StopLost, change.StopSettling, change.StopTaking:
 	}
 	tx.Stop(c.stream, why)
 	return nil
