@@ -13,15 +13,6 @@ static int bound_arenas(int arenas, int mapped) {
 	return 0;
 #endif
 }
-
-// trim_arenas returns whether memory went back to the system.
-static int trim_arenas(void) {
-#ifdef __GLIBC__
-	return malloc_trim(0);
-#else
-	return 0;
-#endif
-}
 */
 import "C"
 
@@ -36,8 +27,3 @@ const (
 // and its memtables there. By default each thread may have a heap in which free blocks lie between used ones, which
 // came to twice the cache's bytes and more, and grew for hours.
 func boundArenas() bool { return C.bound_arenas(arenasMax, mappedMin) != 0 }
-
-// trimArenas gives whole pages of freed memory back to the system, and reports whether there were any. By itself the C
-// library gives back the end of a heap alone: when a compaction deletes tables, their blocks in the cache are freed
-// between others, and stay resident.
-func trimArenas() bool { return C.trim_arenas() != 0 }

@@ -4,6 +4,3 @@ package main
 
 // boundArenas does nothing: see the one for Linux.
 func boundArenas() bool { return false }
-
-// trimArenas has nothing to give back.
-func trimArenas() bool { return false }

@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
+	"antipode/internal/malloc"
 	"antipode/stamp/state"
 )
 
@@ -68,7 +69,7 @@ func TestArenasAreTrimmed(t *testing.T) {
 	caches[0].Close()
 	caches[0] = nil
 	before := resident(t)
-	require.True(t, trimArenas())
+	require.True(t, malloc.Trim())
 	require.Less(t, resident(t), before-rows*8<<10)
 	require.NoError(t, stores[1].Close())
 }

@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
+
+	"antipode/internal/malloc"
 )
 
 const (
@@ -59,5 +61,5 @@ func tuneNode() {
 	if os.Getenv("GOGC") == "" {
 		boundHeadroom(func(percent int) { debug.SetGCPercent(percent) })
 	}
-	afterCollections(func() { trimArenas() })
+	afterCollections(func() { malloc.Trim() })
 }

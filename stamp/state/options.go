@@ -13,6 +13,7 @@ import (
 type Shared struct {
 	cache *pebble.Cache
 	files *pebble.FileCache
+	freed freed
 }
 
 // NewShared returns caches of the given number of bytes and open files.

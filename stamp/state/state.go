@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/sstable"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"antipode/internal/malloc"
 	"antipode/stamp/kv"
 )
 
@@ -95,6 +96,10 @@ func Open(dir string, o Options) (*Store, error) {
 		DataCorruption: func(info pebble.DataCorruptionInfo) {
 			s.fail(fmt.Errorf("%w: %s: %w", ErrDamaged, info.Path, info.Details))
 		},
+	}
+	if c := o.Shared; c != nil {
+		p.EventListener.TableCreated = func(pebble.TableCreateInfo) { c.freed.created(c.CacheBytes()) }
+		p.EventListener.TableDeleted = func(pebble.TableDeleteInfo) { c.freed.deleted(c.CacheBytes(), func() { malloc.Trim() }) }
 	}
 	p.EnsureDefaults()
 	if err := CheckDamaged(o.FS, dir); err != nil && !o.ReadOnly { // To look at it is allowed.
