@@ -2,11 +2,13 @@ package primary
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 
 	"antipode/geo"
 	"antipode/internal/plantedbugs"
 	"antipode/services"
+	"antipode/services/blobs"
 	"antipode/services/storageerr"
 	"antipode/stamp/change"
 	"antipode/stamp/keys"
@@ -95,9 +97,35 @@ func (c *command) Evaluate(tx *ranges.Tx) error {
 		}
 		at, effect.Ops = tx.Timestamp(at), effect.Ops[1:]
 	}
-	return tx.Change(p, change.Record{
-		CommitTime: at, Partition: p.Append(nil), Ops: effect.Ops, Chunks: effect.Chunks,
-	})
+	rec := change.Record{CommitTime: at, Partition: p.Append(nil), Ops: effect.Ops, Chunks: effect.Chunks}
+	if err := nameAll(tx, p, gate, &rec); err != nil {
+		return err
+	}
+	return tx.Change(p, rec)
+}
+
+// nameAll has a record name all payload of the rows that it sets, also what earlier records have named, unless the copy at
+// the other location has it. A copy that is made again begins empty (R17), and gets the rows of before from the image.
+// A row that came ahead of that would name payload that is at no node there, and a replica that is lost meanwhile
+// could not be fed by a snapshot (R3). What is in a container of this epoch was named in this epoch.
+func nameAll(tx *ranges.Tx, p keys.Partition, gate change.Gate, rec *change.Record) error {
+	if p.Service != geo.Blob || !gate.Numbered || p.Generation.Epoch == gate.Epoch.Number {
+		return nil
+	}
+	if m, err := tx.Image(p.Account); err != nil || m.Epoch == gate.Epoch && m.Done != nil {
+		return err
+	}
+	for _, op := range rec.Ops {
+		if op.Delete {
+			continue
+		}
+		refs, err := blobs.RowChunks(append(p.Append(nil), op.Row...), op.Value)
+		if err != nil {
+			return fmt.Errorf("payload of row %x of container %q, blob %q: %w", op.Row, p.Container, p.Object, err)
+		}
+		rec.Chunks = addRefs(rec.Chunks, refs)
+	}
+	return nil
 }
 
 // CloseGeneration commits that a generation takes no more changes, in every range that holds keys of the

@@ -9,12 +9,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/geo"
+	"antipode/services"
 	"antipode/services/blobs"
 	"antipode/stamp"
 	"antipode/stamp/change"
 	"antipode/stamp/extent"
 	"antipode/stamp/keys"
 	"antipode/stamp/ranges"
+	"antipode/stamp/route"
 	"antipode/stamp/stamptest"
 )
 
@@ -58,10 +60,14 @@ func (r *repairs) repair(service geo.Service, rows ...[]byte) ([]RepairOutcome, 
 	return out, n
 }
 
+func (r *repairs) stream(p keys.Partition) geo.Stream {
+	return geo.Stream{Account: "acct", Epoch: repairEpoch, Range: geo.FirstRange(p.Service), Lane: p.Lane()}
+}
+
 // sent returns the records of a partition's stream after the first n.
 func (r *repairs) sent(p keys.Partition, n geo.Seq) (out []change.Record) {
 	r.t.Helper()
-	s := geo.Stream{Account: "acct", Epoch: repairEpoch, Range: geo.FirstRange(p.Service), Lane: p.Lane()}
+	s := r.stream(p)
 	encoded, err := r.Leader(s.Range).Machine.Outbox(s, n+1, 64<<20)
 	require.NoError(r.t, err)
 	for _, b := range encoded {
@@ -166,6 +172,39 @@ func TestR3RepairNamesPayload(t *testing.T) {
 	require.Len(t, sent, 1)
 	require.Equal(t, []extent.Ref{ref}, sent[0].Chunks, "once, though the row names it twice")
 	require.Equal(t, effect.Ops, sent[0].Ops)
+}
+
+// R3: while the copy of an account is made again, a write names all payload of the rows that it sets, since the copy may
+// lack what was written before (R17); afterwards, and in a container of the epoch, only what is new.
+func TestR3WriteNamesPayloadThatACopyLacks(t *testing.T) {
+	r := newRepairs(t)
+	ref := extent.NewRef(extent.ChunkID{1}, bytes.Repeat([]byte("x"), 40<<10))
+	require.NoError(t, r.PutChunk(t.Context(), ref, bytes.Repeat([]byte("x"), 40<<10)))
+	write := func(name blobs.Name, w services.Write) change.Record {
+		before := r.Leader(geo.FirstRange(geo.Blob)).Machine.Head(r.stream(name.Partition())).Seq
+		require.NoError(t, r.primary.Write(t.Context(), w))
+		sent := r.sent(name.Partition(), before)
+		require.Len(t, sent, 1)
+		return sent[0]
+	}
+	named := func(epoch geo.EpochNumber) []extent.Ref {
+		t.Helper()
+		name := blobs.Name{Account: "acct", Container: "c", Generation: keys.Generation{Epoch: epoch, Created: 7}, Blob: "b"}
+		put := &blobs.PutBlob{Command: blobs.Command{Name: name}, Blob: blobs.Blob{Length: 80 << 10, Chunks: []extent.Ref{ref, ref}}}
+		write(name, put)
+		return write(name, &blobs.SetMetadata{Command: blobs.Command{Name: name}}).Chunks
+	}
+	old := repairEpoch.Number - 1
+	require.Equal(t, []extent.Ref{ref}, named(old), "once, though the row names it twice")
+	require.Empty(t, named(repairEpoch.Number), "what is in the container was sent in the epoch")
+
+	blobRange := route.First().Service(geo.Blob)[0]
+	require.NoError(t, r.primary.BeginImage(t.Context(), blobRange, "acct", repairEpoch, change.ImageSize{}))
+	require.Equal(t, []extent.Ref{ref}, named(old))
+	step, err := r.primary.StepImage(t.Context(), blobRange, "acct", repairEpoch, 0)
+	require.NoError(t, err)
+	require.NotNil(t, step.Image.Done)
+	require.Empty(t, named(old), "the image has come to its end")
 }
 
 // A repair that is larger than its bound does the first rows, and leaves the others for later; a record

@@ -65,11 +65,7 @@ func stageRows(tx *ranges.Tx, rows []row) error {
 		for n < len(rows) && rows[n].partition == p && (n == 0 || bytes+rows[n].size() <= rowsRecordBytes) {
 			r := rows[n]
 			rec.Ops = append(rec.Ops, r.op)
-			for _, ref := range r.chunks {
-				if !slices.Contains(rec.Chunks, ref) {
-					rec.Chunks = append(rec.Chunks, ref)
-				}
-			}
+			rec.Chunks = addRefs(rec.Chunks, r.chunks)
 			bytes += r.size()
 			n++
 		}
@@ -79,4 +75,23 @@ func stageRows(tx *ranges.Tx, rows []row) error {
 		rows = rows[n:]
 	}
 	return nil
+}
+
+// addRefs appends those of refs that are not in named, each once.
+func addRefs(named, refs []extent.Ref) []extent.Ref {
+	if len(refs) == 0 {
+		return named
+	}
+	seen := make(map[extent.ChunkID]bool, len(named)+len(refs))
+	for _, ref := range named {
+		seen[ref.ID] = true
+	}
+	named = slices.Clip(named) // It may be a part of what a row was made of.
+	for _, ref := range refs {
+		if !seen[ref.ID] {
+			seen[ref.ID] = true
+			named = append(named, ref)
+		}
+	}
+	return named
 }
