@@ -90,8 +90,11 @@ func (tx *Tx) ForgetStreams(a geo.Account, known geo.Epoch) (more bool) {
 		if _, stopped := tx.Stopped(s); stopped {
 			continue
 		}
-		if tx.Head(s).Seq != m.Trimmed(s) || forgotten == outbox.ForgetMax {
-			more = true
+		if forgotten == outbox.ForgetMax {
+			return true
+		}
+		if tx.Head(s).Seq != m.Trimmed(s) {
+			more = more || tx.trimmed > 0 // Else its records stay: see dropStreams.
 			continue
 		}
 		forgotten++
