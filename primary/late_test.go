@@ -2,6 +2,7 @@ package primary
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -107,6 +108,11 @@ func TestR18SlowedWritesAreBounded(t *testing.T) {
 		})
 		var results [6][]error
 		var mu sync.Mutex
+		ended := func(i int) []error {
+			mu.Lock()
+			defer mu.Unlock()
+			return slices.Clone(results[i])
+		}
 		fill := func(ctx context.Context, i, n int) {
 			for range n {
 				go func() {
@@ -121,8 +127,8 @@ func TestR18SlowedWritesAreBounded(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		for i, atOnce := range []int{1, 1, 1, 1, slowedAccountMax + 1} { // The fifth finds all places taken.
 			fill(ctx, i, slowedAccountMax+1)
-			require.Len(t, results[i], atOnce, "%s: refused at once", names[i])
-			for _, err := range results[i] {
+			require.Len(t, ended(i), atOnce, "%s: refused at once", names[i])
+			for _, err := range ended(i) {
 				require.ErrorIs(t, err, ErrSlowed)
 			}
 		}
@@ -133,14 +139,13 @@ func TestR18SlowedWritesAreBounded(t *testing.T) {
 		require.Equal(t, began, time.Now())
 		cancel()
 		synctest.Wait()
-		require.Len(t, results[0], slowedAccountMax+1)
-		results = [6][]error{}
+		require.Len(t, ended(0), slowedAccountMax+1)
 		fill(t.Context(), 5, slowedAccountMax)
-		require.Empty(t, results[5], "the places are free again")
+		require.Empty(t, ended(5), "the places are free again")
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		require.Len(t, results[5], slowedAccountMax)
-		for _, err := range results[5] {
+		require.Len(t, ended(5), slowedAccountMax)
+		for _, err := range ended(5) {
 			require.NoError(t, err)
 		}
 		require.Zero(t, p.slowed.all)
