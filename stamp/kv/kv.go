@@ -11,8 +11,8 @@ type Getter interface {
 	Get(key []byte) (value []byte, ok bool, err error)
 }
 
-// Version names the data of a state: the same version is the same data, in every replica.
-// Zero means that the data is being changed at this moment.
+// Version names the data of a state: within a process, the same version is the same data, also after a stamp was wiped
+// or a range recovered with loss. Zero means that the data is being changed at this moment.
 type Version uint64
 
 // Versioned is a Getter of the newest state with the version of its data.

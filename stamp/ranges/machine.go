@@ -26,9 +26,11 @@ type Machine struct {
 	// nodes are those that the range began on.
 	nodes []geo.NodeID
 
-	// version is the index of the newest entry that changed data, zero while such an
-	// entry is being committed: see kv.Versioned.
+	// version is the history and the index of the newest entry that changed data, zero while such an
+	// entry is being committed: see kv.Version.
 	version atomic.Uint64
+	// history names the entries that the data comes from, for this process: see changedAt.
+	history uint64
 	// replaced counts the calls of Replace, before the state changes.
 	replaced atomic.Uint64
 
@@ -84,7 +86,8 @@ func (m *Machine) load() (err error) {
 	if m.applied, err = AppliedIn(m.state, m.id); err != nil {
 		return err
 	}
-	m.version.Store(m.applied.Index)
+	m.history = histories.Add(1)
+	m.changedAt()
 	if m.members, err = MembersIn(m.state, m.id, m.nodes); err != nil {
 		return err
 	}
@@ -136,6 +139,16 @@ func (m *Machine) Apply(entries []*pb.Entry) error {
 	return nil
 }
 
+// histories counts the machines that were opened in this process.
+//
+//nolint:gochecknoglobals // Of the process: a cache of rows lives as long, and no stamp does.
+var histories atomic.Uint64
+
+// changedAt moves the version to the applied index. An index alone does not name the data: a stamp that was wiped, or a range
+// that was recovered with loss, has other entries under the same indexes, and who caches rows may outlive both. The
+// upper 24 bits are the machine's history, so that an index may have 40.
+func (m *Machine) changedAt() { m.version.Store(m.history<<40 | m.applied.Index) }
+
 // commit commits the batch of an Apply and moves the version with its data.
 func (m *Machine) commit(batch *state.Batch) error {
 	if !m.changed {
@@ -146,7 +159,7 @@ func (m *Machine) commit(batch *state.Batch) error {
 	if err := m.state.Commit(batch); err != nil {
 		return err // The replica is out of service, and its version stays unknown.
 	}
-	m.version.Store(m.applied.Index)
+	m.changedAt()
 	for _, span := range m.wiped {
 		m.state.Wiped(span)
 	}

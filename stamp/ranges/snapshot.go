@@ -59,7 +59,8 @@ func (m *Machine) Replace(replace func() error) error {
 	defer m.mu.Unlock()
 	m.applied, m.members, m.gates, m.outbox = fresh.applied, fresh.members, fresh.gates, fresh.outbox
 	m.received, m.stops, m.compared = fresh.received, fresh.stops, fresh.compared
-	m.version.Store(m.applied.Index)
+	m.history = fresh.history
+	m.changedAt()
 	return nil
 }
 
