@@ -172,6 +172,9 @@ func (x *exchange) answer() error {
 		x.notHere()
 		return err
 	}
+	if err := x.awaitMove(ctx); err != nil {
+		return err
+	}
 	want := x.location(x.req.Account)
 	routing.ServedBy(x.routed(), want)
 	if want != x.o.Location {

@@ -43,7 +43,7 @@ func (s *countingStamp) Read(ctx context.Context, r geo.RangeID, f func(ranges.S
 }
 
 // agreeingPeer is the directory of another location that reserves every account.
-type agreeingPeer struct{}
+type agreeingPeer struct{ realdirectory.Peer }
 
 func (agreeingPeer) Reserve(context.Context, catalog.Account) error { return nil }
 

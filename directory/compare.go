@@ -263,7 +263,13 @@ func (c *again) Evaluate(tx *ranges.Tx) error {
 		return nil
 	}
 	at, op := tx.Timestamp(0), catalog.Operation{Kind: catalog.OperationBootstrap, Copying: true, Rate: c.Rate, Whole: true}
-	if a.Operation != nil {
+	switch {
+	case a.Moves() && c.Lost && !a.Offered(): // The copy is made again, and the account stays.
+		if a.Closed() {
+			a.Turn++
+			tx.SetGate(a.Name, primaryGate(a))
+		}
+	case a.Operation != nil: // Of an account that was offered the other location finds what is lost, as a fork.
 		op = *a.Operation
 	}
 	if c.Lost {
@@ -271,7 +277,7 @@ func (c *again) Evaluate(tx *ranges.Tx) error {
 	}
 	op.Again++
 	a.Operation, c.after = &op, op.After
-	return stageAccount(tx, at, a)
+	return stageMoving(tx, at, a)
 }
 
 // Reclaims implements ranges.Reclaimer: see alter.

@@ -43,6 +43,26 @@ func (l linked) Prepare(ctx context.Context, a catalog.Account) error {
 	return l.call(func() error { return l.far.Prepare(ctx, a) })
 }
 
+func (l linked) Offer(ctx context.Context, o directory.Offer) (a *catalog.Account, err error) {
+	err = l.call(func() (err error) {
+		a, err = l.far.Offer(ctx, o)
+		return err
+	})
+	return a, err
+}
+
+func (l linked) Refuse(ctx context.Context, of catalog.Account) (a *catalog.Account, err error) {
+	err = l.call(func() (err error) {
+		a, err = l.far.Refuse(ctx, of)
+		return err
+	})
+	return a, err
+}
+
+func (l linked) Adopt(ctx context.Context, t directory.Taken) error {
+	return l.call(func() error { return l.far.Adopt(ctx, t) })
+}
+
 func (l linked) call(f func() error) error {
 	if l.p.cut {
 		return errLink

@@ -39,6 +39,15 @@ type Peer interface {
 	// former epochs and opens the gates of the account's. A second call deletes nothing. Errors:
 	// AccountAlreadyExists; PassedError, which says above what the epoch must be.
 	Prepare(ctx context.Context, a catalog.Account) error
+	// Offer has the peer take an account whose primary is here (R19). It returns the record there, of the epoch that is
+	// offered; a second call does too. Errors under which the account may still be taken: PassedError, which says above
+	// what the epoch must be; ServerBusy, the peer has not applied everything; any other.
+	Offer(ctx context.Context, o Offer) (*catalog.Account, error)
+	// Refuse has the peer refuse an offer for ever, however late it comes. If it has taken the account, Refuse returns the
+	// record there.
+	Refuse(ctx context.Context, a catalog.Account) (*catalog.Account, error)
+	// Adopt has the peer agree that the primary of an account is here, which was the primary's own: see Directory.Adopt.
+	Adopt(ctx context.Context, t Taken) error
 }
 
 // Directory knows the accounts of one location. Methods may be called concurrently.

@@ -1,6 +1,7 @@
 package directory
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -14,9 +15,9 @@ import (
 )
 
 // primaryGate is the gate of an account at its primary. Changes have numbers where they are copied
-// to a secondary (R10).
+// to a secondary (R10). It is closed while the account moves to the other location (R19).
 func primaryGate(a *catalog.Account) change.Gate {
-	return change.Gate{Epoch: a.GeoEpoch(), Role: change.RolePrimary, Open: true, Numbered: a.Ships()}
+	return change.Gate{Epoch: a.GeoEpoch(), Role: change.RolePrimary, Open: !a.Closed(), Numbered: a.Ships(), Turn: a.Turn}
 }
 
 // secondaryGate is the gate of an account at the other location: closed where it is no secondary.
@@ -54,8 +55,8 @@ type setGate struct {
 	found geo.Epoch
 }
 
-// Evaluate implements ranges.Command. A gate of a higher epoch stays, and one that is further in its epoch:
-// within an epoch a gate opens and then gets numbers, and never the other way. A command that is late would
+// Evaluate implements ranges.Command. A gate of a higher epoch stays, and one that is further in its epoch: of a later
+// turn, and within a turn a gate opens and then gets numbers, and never the other way. A command that is late would
 // leave a hole in the streams. A range whose gates are not compared yet takes none: it may not show what it had.
 func (c *setGate) Evaluate(tx *ranges.Tx) error {
 	if tx.Uncompared() {
@@ -69,8 +70,8 @@ func (c *setGate) Evaluate(tx *ranges.Tx) error {
 func (c *setGate) set(tx *ranges.Tx) {
 	have := tx.Gate(c.account)
 	c.found = have.Epoch
-	switch cmp := have.Epoch.Compare(c.gate.Epoch); {
-	case cmp > 0, have == c.gate, cmp == 0 && (have.Open && !c.gate.Open || have.Numbered && !c.gate.Numbered):
+	switch later := cmp.Or(have.Epoch.Compare(c.gate.Epoch), cmp.Compare(have.Turn, c.gate.Turn)); {
+	case later > 0, have == c.gate, later == 0 && (have.Open && !c.gate.Open || have.Numbered && !c.gate.Numbered):
 		return
 	}
 	if c.after != 0 {
@@ -95,6 +96,10 @@ func Commands() ranges.Commands {
 		kindEndStreams:    func(body []byte) (ranges.Portable, error) { return parseEndStreams(body, true) },
 		kindDropStreams:   func(body []byte) (ranges.Portable, error) { return parseEndStreams(body, false) },
 		kindAgain:         func(body []byte) (ranges.Portable, error) { return parseAgain(body) },
+		kindDrained:       func(body []byte) (ranges.Portable, error) { return parseDrained(body) },
+		kindReached:       func(body []byte) (ranges.Portable, error) { return parseReached(body) },
+		kindOpenTaken:     func(body []byte) (ranges.Portable, error) { return parseOpenTaken(body) },
+		kindFollow:        func(body []byte) (ranges.Portable, error) { return parseFollow(body) },
 		kindProbe:         func([]byte) (ranges.Portable, error) { return probe{}, nil },
 	}
 }

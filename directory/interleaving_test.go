@@ -134,44 +134,46 @@ func (s stepped) Submit(ctx context.Context, r geo.RangeID, cmd ranges.Command) 
 type steppedPeer struct{ far *place }
 
 func (p steppedPeer) Reserve(ctx context.Context, a catalog.Account) error {
-	c, do := at(ctx)
-	if c != nil {
-		c.n.late = append(c.n.late, func(ctx context.Context) error { return p.far.directory.Reserve(ctx, a) })
-	}
-	if do == refuse || do == die {
-		return errLink
-	}
-	err := p.far.directory.Reserve(ctx, a)
-	if do == forget {
-		return errLink
-	}
-	return err
+	return p.call(ctx, func(ctx context.Context) error { return p.far.directory.Reserve(ctx, a) })
 }
 
 func (p steppedPeer) Announce(ctx context.Context, a catalog.Account) error {
-	c, do := at(ctx)
-	if c != nil {
-		c.n.late = append(c.n.late, func(ctx context.Context) error { return p.far.directory.Announce(ctx, a) })
-	}
-	if do == refuse || do == die {
-		return errLink
-	}
-	err := p.far.directory.Announce(ctx, a)
-	if do == forget {
-		return errLink
-	}
-	return err
+	return p.call(ctx, func(ctx context.Context) error { return p.far.directory.Announce(ctx, a) })
 }
 
 func (p steppedPeer) Prepare(ctx context.Context, a catalog.Account) error {
+	return p.call(ctx, func(ctx context.Context) error { return p.far.directory.Prepare(ctx, a) })
+}
+
+func (p steppedPeer) Offer(ctx context.Context, o directory.Offer) (a *catalog.Account, err error) {
+	err = p.call(ctx, func(ctx context.Context) (err error) {
+		a, err = p.far.directory.Offer(ctx, o)
+		return err
+	})
+	return a, err
+}
+
+func (p steppedPeer) Refuse(ctx context.Context, of catalog.Account) (a *catalog.Account, err error) {
+	err = p.call(ctx, func(ctx context.Context) (err error) {
+		a, err = p.far.directory.Refuse(ctx, of)
+		return err
+	})
+	return a, err
+}
+
+func (p steppedPeer) Adopt(ctx context.Context, t directory.Taken) error {
+	return p.call(ctx, func(ctx context.Context) error { return p.far.directory.Adopt(ctx, t) })
+}
+
+func (p steppedPeer) call(ctx context.Context, f func(context.Context) error) error {
 	c, do := at(ctx)
 	if c != nil {
-		c.n.late = append(c.n.late, func(ctx context.Context) error { return p.far.directory.Prepare(ctx, a) })
+		c.n.late = append(c.n.late, f)
 	}
 	if do == refuse || do == die {
 		return errLink
 	}
-	err := p.far.directory.Prepare(ctx, a)
+	err := f(ctx)
 	if do == forget {
 		return errLink
 	}

@@ -89,8 +89,13 @@ func (d *Directory) resumeNow(ctx context.Context, a *catalog.Account) error {
 // resume goes through the steps of the operation of an account. Each may be repeated. again is after what time it
 // may go on, 0 if it ended.
 func (d *Directory) resume(ctx context.Context, a catalog.Account) (again time.Duration, err error) {
-	if a.Bootstraps() {
+	switch a.Operation.Kind {
+	case catalog.OperationBootstrap:
 		return d.bootstrap(ctx, a)
+	case catalog.OperationMove:
+		return d.move(ctx, a)
+	case catalog.OperationTaken:
+		return d.taken(ctx, a)
 	}
 	leaves := a.Operation.Kind == catalog.OperationLeave
 	if leaves {

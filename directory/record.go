@@ -9,6 +9,7 @@ import (
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
 	"antipode/stamp/change"
+	"antipode/stamp/keys"
 	"antipode/stamp/ranges"
 )
 
@@ -197,11 +198,20 @@ func stage(tx *ranges.Tx, a *catalog.Account, at geo.Timestamp) error {
 }
 
 func stageAccount(tx *ranges.Tx, at geo.Timestamp, a *catalog.Account, more ...change.Op) error {
+	return stageBy(tx.Change, at, a, more)
+}
+
+// stageLocal changes the record of an account at this location alone.
+func stageLocal(tx *ranges.Tx, at geo.Timestamp, a *catalog.Account, more ...change.Op) error {
+	return stageBy(tx.Local, at, a, more)
+}
+
+func stageBy(stage func(keys.Partition, change.Record) error, at geo.Timestamp, a *catalog.Account, more []change.Op) error {
 	v, err := a.Encode()
 	if err != nil {
 		return err
 	}
 	p := catalog.AccountPartition(a.Name)
 	ops := append([]change.Op{{Value: v}}, more...)
-	return tx.Change(p, change.Record{CommitTime: at, Partition: p.Append(nil), Ops: ops})
+	return stage(p, change.Record{CommitTime: at, Partition: p.Append(nil), Ops: ops})
 }

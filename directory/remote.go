@@ -17,6 +17,9 @@ const (
 	methodReserve  = "directory.Reserve"
 	methodAnnounce = "directory.Announce"
 	methodPrepare  = "directory.Prepare"
+	methodOffer    = "directory.Offer"
+	methodRefuse   = "directory.Refuse"
+	methodAdopt    = "directory.Adopt"
 )
 
 // peerAnswer is the outcome of a call. Errors of the call itself are apart.
@@ -27,6 +30,8 @@ type peerAnswer struct {
 	Message string `json:"message,omitempty"`
 	// Seen is set by a PassedError.
 	Seen *seenEpoch `json:"seen,omitempty"`
+	// Account is the record of an account as the catalog stores it, for the methods that return one.
+	Account json.RawMessage `json:"account,omitempty"`
 }
 
 // seenEpoch is a geo.Epoch on the wire.
@@ -56,33 +61,74 @@ func (p remotePeer) Prepare(ctx context.Context, a catalog.Account) error {
 	return p.call(ctx, methodPrepare, a)
 }
 
+// Offer implements Peer.
+func (p remotePeer) Offer(ctx context.Context, o Offer) (*catalog.Account, error) {
+	body, err := o.encode()
+	if err != nil {
+		return nil, err
+	}
+	a, err := p.ask(ctx, methodOffer, body)
+	if err == nil && a == nil {
+		err = fmt.Errorf("%s: an answer without an account", methodOffer)
+	}
+	return a, err
+}
+
+// Refuse implements Peer.
+func (p remotePeer) Refuse(ctx context.Context, a catalog.Account) (*catalog.Account, error) {
+	body, err := a.Encode()
+	if err != nil {
+		return nil, err
+	}
+	return p.ask(ctx, methodRefuse, body)
+}
+
+// Adopt implements Peer.
+func (p remotePeer) Adopt(ctx context.Context, t Taken) error {
+	body, err := t.encode()
+	if err == nil {
+		_, err = p.ask(ctx, methodAdopt, body)
+	}
+	return err
+}
+
 // call calls a method of the peer. The body is the account as the catalog stores it.
 func (p remotePeer) call(ctx context.Context, method string, a catalog.Account) error {
 	body, err := a.Encode()
-	if err != nil {
-		return err
+	if err == nil {
+		_, err = p.ask(ctx, method, body)
 	}
+	return err
+}
+
+// ask calls a method of the peer. It returns the account in the answer, nil for none.
+func (p remotePeer) ask(ctx context.Context, method string, body []byte) (a *catalog.Account, err error) {
 	b, err := p.c.Call(ctx, method, body)
 	if err != nil {
-		return fmt.Errorf("%s: %w", method, err)
+		return nil, fmt.Errorf("%s: %w", method, err)
 	}
 	var out peerAnswer
 	if err := json.Unmarshal(b, &out); err != nil {
-		return fmt.Errorf("%s: malformed answer: %w", method, err)
+		return nil, fmt.Errorf("%s: malformed answer: %w", method, err)
 	}
-	if out.Seen != nil {
-		return &PassedError{geo.Epoch(*out.Seen)}
+	switch {
+	case out.Seen != nil:
+		return nil, &PassedError{geo.Epoch(*out.Seen)}
+	case out.Code != "":
+		return nil, storageerr.Row{Status: out.Status, Code: out.Code, Message: out.Message}
+	case out.Account == nil:
+		return nil, nil
 	}
-	if out.Code != "" {
-		return storageerr.Row{Status: out.Status, Code: out.Code, Message: out.Message}
+	if a, err = catalog.ParseAccount(out.Account); err != nil {
+		return nil, fmt.Errorf("%s: malformed answer: %w", method, err)
 	}
-	return nil
+	return a, nil
 }
 
 // ServePeer answers remote peers for the directory d, on the node that leads the catalog. Other
 // nodes redirect callers there with the error that elsewhere returns. elsewhere may be nil.
 func ServePeer(h link.Handlers, l *link.Link, d *Directory, elsewhere link.Elsewhere) {
-	serve := func(method string, parse func(body []byte, here, other geo.Location) (*catalog.Account, error), f func(context.Context, catalog.Account) error) {
+	answer := func(method string, f func(ctx context.Context, body []byte) (*catalog.Account, error)) {
 		h.Handle(method, func(ctx context.Context, body []byte) ([]byte, error) {
 			if cut, _ := l.State(); cut {
 				return nil, link.ErrCut
@@ -92,32 +138,63 @@ func ServePeer(h link.Handlers, l *link.Link, d *Directory, elsewhere link.Elsew
 					return nil, err
 				}
 			}
-			a, err := parse(body, d.stamp.Location(), d.other)
+			a, err := f(ctx, body)
+			out, err := peerAnswerOf(a, err)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", method, err)
 			}
-			out, err := peerAnswerOf(f(ctx, *a))
+			return json.Marshal(out)
+		})
+	}
+	serve := func(method string, parse func(body []byte, here, other geo.Location) (*catalog.Account, error), f func(context.Context, catalog.Account) error) {
+		answer(method, func(ctx context.Context, body []byte) (*catalog.Account, error) {
+			a, err := parse(body, d.stamp.Location(), d.other)
 			if err != nil {
 				return nil, err
 			}
-			return json.Marshal(out)
+			return nil, f(ctx, *a)
 		})
 	}
 	serve(methodReserve, parseReserve, d.Reserve)
 	serve(methodAnnounce, parseAnnounced, d.Announce)
 	serve(methodPrepare, parsePrepared, d.Prepare)
+	answer(methodOffer, func(ctx context.Context, body []byte) (*catalog.Account, error) {
+		o, err := parseOffer(body, d.stamp.Location(), d.other)
+		if err != nil {
+			return nil, err
+		}
+		return d.Offer(ctx, o)
+	})
+	answer(methodRefuse, func(ctx context.Context, body []byte) (*catalog.Account, error) {
+		a, err := parseOffered(body, d.stamp.Location(), d.other)
+		if err != nil {
+			return nil, err
+		}
+		return d.Refuse(ctx, *a)
+	})
+	answer(methodAdopt, func(ctx context.Context, body []byte) (*catalog.Account, error) {
+		t, err := parseTaken(body, d.stamp.Location(), d.other)
+		if err != nil {
+			return nil, err
+		}
+		return nil, d.Adopt(ctx, t)
+	})
 }
 
 // peerAnswerOf returns the answer that says what a method returned; an error that is none of the
 // protocol's stays one.
-func peerAnswerOf(err error) (peerAnswer, error) {
+func peerAnswerOf(a *catalog.Account, err error) (peerAnswer, error) {
 	var passed *PassedError
 	if errors.As(err, &passed) {
 		seen := seenEpoch(passed.Seen)
 		return peerAnswer{Seen: &seen}, nil
 	}
-	if err == nil {
+	if err == nil && a == nil {
 		return peerAnswer{}, nil
+	}
+	if err == nil {
+		b, err := a.Encode()
+		return peerAnswer{Account: b}, err
 	}
 	row, ours := storageerr.Of(err)
 	if !ours {

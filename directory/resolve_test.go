@@ -33,7 +33,10 @@ func (s *twiceStamp) Read(ctx context.Context, r geo.RangeID, f func(ranges.Stat
 }
 
 // peer is the directory of the other location. It reserves an account unless it is away.
-type peer struct{ away bool }
+type peer struct {
+	directory.Peer
+	away bool
+}
 
 func (p *peer) Reserve(context.Context, catalog.Account) error {
 	if p.away {

@@ -116,6 +116,11 @@ func (p *port) updateAccount(c echo.Context) error {
 	if err != nil {
 		return failed("update", what, err)
 	}
+	if in.Failover != nil {
+		p.o.Log.Info("failover of an account", "account", name, "type", in.Failover.Type, "from", out.Primary, "to", out.Secondary)
+		out.Endpoints = list(out.Endpoints)
+		return answer(c, http.StatusOK, out)
+	}
 	p.o.Log.Info("account updated", "account", name, "redundancy", out.Redundancy, "before", a.Redundancy, "rebuild", in.Rebuild, "when_late", in.WhenLate, "behind", out.Behind)
 	out.Endpoints = list(out.Endpoints)
 	return answer(c, http.StatusOK, out)

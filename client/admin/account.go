@@ -36,6 +36,10 @@ type Account struct {
 	// OperationWaits is why Operation could not go on when that was tried last; absent if it goes on, and where the
 	// answering process does not go on with it.
 	OperationWaits string `json:"operation_waits,omitempty"`
+	// FailoverPhase is how far a failover is, at the present primary: one of the Failover constants; empty without one.
+	FailoverPhase string `json:"failover_phase,omitempty"`
+	// LastFailover is when the primary became the primary by a failover; absent if it never did.
+	LastFailover Time `json:"last_failover,omitzero"`
 	// Copied is how far a bootstrap of the account is; absent without one, and where the answering process
 	// does not know.
 	Copied *Copied `json:"copied,omitempty"`
@@ -117,8 +121,8 @@ type NewAccount struct {
 	Ensure bool `json:"ensure,omitempty"`
 }
 
-// UpdateAccount is the body of POST /v1/accounts/{name}/update: Redundancy, Rebuild or WhenLate, or BytesPerSecond alone or
-// with one of the first two.
+// UpdateAccount is the body of POST /v1/accounts/{name}/update: Redundancy, Rebuild, WhenLate or Failover, or BytesPerSecond
+// alone or with one of the first two.
 type UpdateAccount struct {
 	// Redundancy is "LRS", "GRS" or "RA-GRS", or the name of a SKU.
 	Redundancy string `json:"redundancy,omitempty"`
@@ -130,6 +134,8 @@ type UpdateAccount struct {
 	BytesPerSecond *uint64 `json:"bytes_per_second,omitempty"`
 	// WhenLate is "alert", "slow" or "refuse": see Account.
 	WhenLate string `json:"when_late,omitempty"`
+	// Failover begins or ends a failover of the account.
+	Failover *Failover `json:"failover,omitempty"`
 }
 
 // AccountUpdated is the answer to it: the account as its primary has it now.

@@ -208,7 +208,7 @@ func (b *Backend) Accounts(ctx context.Context) ([]wire.AccountInfo, error) {
 			at := slices.IndexFunc(out, func(o wire.AccountInfo) bool { return o.Name == account.Name })
 			if at < 0 {
 				out = append(out, b.info(account))
-			} else if account.Primary == b.o.Locations[i].Name() {
+			} else if owns(b.o.Locations[i].Name(), account, out[at].Account) {
 				out[at] = b.info(account)
 			}
 		}

@@ -26,15 +26,18 @@ func (b *Backend) atPrimary(ctx context.Context, a wire.Account) wire.Account {
 	return a
 }
 
+// owns reports whether a location's record of an account counts for more than another one's: it is the primary, and
+// in no lower epoch. After a failover the former primary may not know yet that it is none (R19).
+func owns(l geo.Location, a, other wire.Account) bool {
+	return a.Primary == l && geo.Epoch(a.Epoch).Compare(geo.Epoch(other.Epoch)) >= 0
+}
+
 // takeOwn puts the accounts of which a location is the primary in a list as that location has them. What another
 // one still computes of an account without a secondary is left out.
 func takeOwn(list, own []wire.AccountStatus, l geo.Location) {
 	for _, a := range own {
-		if a.Primary != l {
-			continue
-		}
 		for i := range list {
-			if list[i].Name == a.Name {
+			if list[i].Name == a.Name && owns(l, a.Account, list[i].Account) {
 				list[i].Account = a.Account
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"net"
 	"path/filepath"
 
+	"antipode/directory"
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/replication/bus"
@@ -77,6 +78,29 @@ func (d linkedDirectory) Announce(ctx context.Context, a catalog.Account) error 
 // Prepare implements directory.Peer.
 func (d linkedDirectory) Prepare(ctx context.Context, a catalog.Account) error {
 	return d.l.Do(ctx, func(ctx context.Context) error { return d.far.Directory.Prepare(ctx, a) })
+}
+
+// Offer implements directory.Peer.
+func (d linkedDirectory) Offer(ctx context.Context, o directory.Offer) (a *catalog.Account, err error) {
+	err = d.l.Do(ctx, func(ctx context.Context) (err error) {
+		a, err = d.far.Directory.Offer(ctx, o)
+		return err
+	})
+	return a, err
+}
+
+// Refuse implements directory.Peer.
+func (d linkedDirectory) Refuse(ctx context.Context, of catalog.Account) (a *catalog.Account, err error) {
+	err = d.l.Do(ctx, func(ctx context.Context) (err error) {
+		a, err = d.far.Directory.Refuse(ctx, of)
+		return err
+	})
+	return a, err
+}
+
+// Adopt implements directory.Peer.
+func (d linkedDirectory) Adopt(ctx context.Context, t directory.Taken) error {
+	return d.l.Do(ctx, func(ctx context.Context) error { return d.far.Directory.Adopt(ctx, t) })
 }
 
 // linkedBus reaches the bus of the other location over the link.

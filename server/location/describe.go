@@ -156,8 +156,18 @@ func DescribeAccount(a *catalog.Account) wire.Account {
 	if a.WhenLate != catalog.LateAlert {
 		out.WhenLate = a.WhenLate.String()
 	}
-	if a.Operation != nil {
-		out.Operation = a.Operation.Describe()
+	if a.LastFailover != 0 {
+		out.LastFailover = wire.Time{Time: a.LastFailover.Time()}
+	}
+	if op := a.Operation; op != nil {
+		out.Operation = op.Describe()
+		switch op.Kind {
+		case catalog.OperationMove:
+			out.FailoverPhase = string(op.Move.Phase)
+		case catalog.OperationTaken:
+			out.FailoverPhase = wire.FailoverTaken
+		case catalog.OperationAnnounce, catalog.OperationLeave, catalog.OperationBootstrap:
+		}
 	}
 	return out
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"slices"
+	"time"
 
 	wire "antipode/client/admin"
 	"antipode/directory"
@@ -96,11 +97,14 @@ func (l *Location) CreateAccount(ctx context.Context, n wire.NewAccount) (*catal
 	return l.Directory.CreateAs(ctx, want)
 }
 
-// UpdateAccount changes the redundancy of an account whose primary is this location, has its copy made again, or changes
-// the rate of that or the policy for late changes: see directory.Directory.Update, Rebuild, SetRate and SetWhenLate. The
-// catalog's leader must be in this process.
+// UpdateAccount changes the redundancy of an account whose primary is this location, has its copy made again, changes
+// the rate of that or the policy for late changes, or begins or ends a failover: see directory.Directory.Update, Rebuild,
+// SetRate, SetWhenLate, Move and EndMove. The catalog's leader must be in this process.
 func (l *Location) UpdateAccount(ctx context.Context, name geo.Account, u wire.UpdateAccount) (a *catalog.Account, behind, err error) {
 	switch {
+	case u.Failover != nil:
+		a, err = l.failover(ctx, name, u)
+		return a, nil, err
 	case u.WhenLate != "":
 		return l.setWhenLate(ctx, name, u)
 	case u.Rebuild && u.Redundancy != "":
@@ -116,6 +120,24 @@ func (l *Location) UpdateAccount(ctx context.Context, name geo.Account, u wire.U
 		return nil, nil, storageerr.InvalidInput.Saying(err.Error())
 	}
 	return l.Directory.Update(ctx, name, to, u.BytesPerSecond)
+}
+
+func (l *Location) failover(ctx context.Context, name geo.Account, u wire.UpdateAccount) (*catalog.Account, error) {
+	f := *u.Failover
+	if u.Failover = nil; u != (wire.UpdateAccount{}) {
+		return nil, storageerr.InvalidInput.Saying("a failover changes nothing else: ask for it alone")
+	}
+	switch f.Type {
+	case wire.FailoverPlanned:
+		within := directory.MoveWithin
+		if f.WithinSeconds != 0 {
+			within = time.Duration(min(max(f.WithinSeconds, 0), 2*directory.MoveWithinMax.Seconds()) * float64(time.Second))
+		}
+		return l.Directory.Move(ctx, name, within)
+	case wire.FailoverEnd:
+		return l.Directory.EndMove(ctx, name)
+	}
+	return nil, storageerr.InvalidInput.Saying(fmt.Sprintf("%q is no type of failover: %s or %s", f.Type, wire.FailoverPlanned, wire.FailoverEnd))
 }
 
 func (l *Location) setWhenLate(ctx context.Context, name geo.Account, u wire.UpdateAccount) (a *catalog.Account, behind, err error) {

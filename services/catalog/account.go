@@ -34,6 +34,10 @@ type Account struct {
 	Operation *Operation `json:"operation,omitempty"`
 	// WhenLate is LateAlert where Redundancy has no secondary.
 	WhenLate WhenLate `json:"when_late,omitempty"`
+	// Turn is that of the gates of Epoch at the primary (change.Gate.Turn).
+	Turn uint32 `json:"turn,omitempty"`
+	// LastFailover is when the primary last became the primary by a failover; zero for never.
+	LastFailover geo.Timestamp `json:"last_failover,omitempty"`
 }
 
 // formatVersion is the "v" of every catalog value.

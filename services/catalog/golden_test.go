@@ -46,6 +46,14 @@ func goldenSlowed() *Account {
 	return a
 }
 
+// goldenOffered is an account that is offered to its secondary.
+func goldenOffered() *Account {
+	a := goldenAccount()
+	a.Turn, a.LastFailover = 1, 0x1122334455667790
+	a.Operation = &Operation{Kind: OperationMove, Move: Move{Phase: MoveOffered, Until: 0x1122334455667799, Claim: 2}}
+	return a
+}
+
 var goldenMade = time.Unix(1_700_000_000, 1).UTC()
 
 var goldenEpoch = geo.Epoch{Number: 3, Location: "northcentralus"}
@@ -84,7 +92,9 @@ func TestGolden(t *testing.T) {
 	made, err := StreamOp("northcentralus", goldenMade)
 	require.NoError(t, err)
 	require.Equal(t, "northcentralus", string(made.Row))
-	rows = append(rows, string(slowed), string(made.Value))
+	offered, err := goldenOffered().Encode()
+	require.NoError(t, err)
+	rows = append(rows, string(slowed), string(offered), string(made.Value))
 	got := strings.Join(rows, "\n") + "\n"
 	if *rewrite {
 		require.NoError(t, os.WriteFile(goldenPath, []byte(got), 0o644))
@@ -110,7 +120,7 @@ func TestGolden(t *testing.T) {
 	stream, err := parseStream([]byte(lines[len(lines)-1]))
 	require.NoError(t, err)
 	require.Equal(t, goldenMade, stream)
-	last := len(lines) - 3
+	last := len(lines) - 4
 	a, err = ParseAccount([]byte(lines[last]))
 	require.NoError(t, err)
 	want1 = goldenAlone()
@@ -119,6 +129,11 @@ func TestGolden(t *testing.T) {
 	a, err = ParseAccount([]byte(lines[last+1]))
 	require.NoError(t, err)
 	want1 = goldenSlowed()
+	want1.Version = formatVersion
+	require.Equal(t, want1, a)
+	a, err = ParseAccount([]byte(lines[last+2]))
+	require.NoError(t, err)
+	want1 = goldenOffered()
 	want1.Version = formatVersion
 	require.Equal(t, want1, a)
 	for i, line := range lines[3:last] {

@@ -68,6 +68,8 @@ type Operation struct {
 	// Whole is set where the copy was whole when the operation began, since a range was recovered with loss: it may have
 	// what the primary has lost.
 	Whole bool `json:"whole,omitempty"`
+	// Move is how far a move is; the zero value for other kinds.
+	Move Move `json:"move,omitzero"`
 }
 
 // OperationKind is what an operation does. It is in catalog rows: never rename a value.
@@ -81,6 +83,11 @@ const (
 	OperationLeave OperationKind = "leave"
 	// OperationBootstrap copies all that an account has to its secondary, whose copy begins empty (R17).
 	OperationBootstrap OperationKind = "bootstrap"
+	// OperationMove makes the secondary the primary, at the present primary: see Move.
+	OperationMove OperationKind = "move"
+	// OperationTaken is that of an account whose primary this location has become: the other one does not know yet, or
+	// not all ranges do.
+	OperationTaken OperationKind = "taken"
 )
 
 // Describe says for people what the operation is.
@@ -95,6 +102,10 @@ func (o *Operation) Describe() string {
 			return "the first copy of its data at the other location (bootstrap)"
 		}
 		return "the first copy of its data (bootstrap): the other location is not ready for it yet"
+	case OperationMove:
+		return o.Move.describe()
+	case OperationTaken:
+		return "the failover to this location: it is the primary, and the other one does not know yet"
 	}
 	return string(o.Kind)
 }

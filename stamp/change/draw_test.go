@@ -104,6 +104,7 @@ func drawGate(t *rapid.T) Gate {
 	return Gate{
 		Epoch: drawEpoch(t), Role: Role(rapid.IntRange(0, 2).Draw(t, "role")),
 		Open: rapid.Bool().Draw(t, "open"), Numbered: rapid.Bool().Draw(t, "numbered"),
+		Turn: rapid.Uint32().Draw(t, "turn"),
 	}
 }
 

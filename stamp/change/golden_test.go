@@ -66,6 +66,7 @@ var (
 		"primary, numbered":     {Epoch: goldenEpoch, Role: RolePrimary, Open: true, Numbered: true},
 		"primary, not numbered": {Epoch: goldenEpoch, Role: RolePrimary, Open: true},
 		"primary, closed":       {Epoch: goldenEpoch, Role: RolePrimary, Numbered: true},
+		"primary, turned":       {Epoch: goldenEpoch, Role: RolePrimary, Numbered: true, Turn: 3},
 		"secondary":             {Epoch: goldenEpoch, Role: RoleSecondary, Open: true},
 	}
 
@@ -184,7 +185,7 @@ func TestGolden(t *testing.T) {
 		c := goldenCursors[name]
 		cursor = append(cursor, golden.Hex(name, AppendCursor(nil, &c)))
 	}
-	for _, name := range []string{"absent", "primary, numbered", "primary, not numbered", "primary, closed", "secondary"} {
+	for _, name := range []string{"absent", "primary, numbered", "primary, not numbered", "primary, closed", "primary, turned", "secondary"} {
 		gate = append(gate, golden.Hex(name, AppendGate(nil, goldenGates[name])))
 	}
 	golden.Require(t, "testdata/record.golden", record)

@@ -3,6 +3,7 @@ package change
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 
 	"antipode/geo"
 )
@@ -26,6 +27,9 @@ type Gate struct {
 	Open bool
 	// Numbered: changes get numbers and enter the outbox (R10).
 	Numbered bool
+	// Turn counts how often the gate of Epoch was closed for a move, and opened again since (R19): odd is
+	// closed. Of two gates of one epoch the one with the greater Turn is the later one.
+	Turn uint32
 }
 
 // AppendGate appends the encoded gate.
@@ -37,9 +41,16 @@ func AppendGate(dst []byte, g Gate) []byte {
 	if g.Numbered {
 		flags |= 2
 	}
+	if g.Turn != 0 {
+		flags |= 4
+	}
 	dst = append(dst, formatVersion, byte(g.Role), flags)
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(g.Epoch.Number))
-	return appendShort(dst, string(g.Epoch.Location))
+	dst = appendShort(dst, string(g.Epoch.Location))
+	if g.Turn != 0 {
+		dst = binary.AppendUvarint(dst, uint64(g.Turn))
+	}
+	return dst
 }
 
 // ParseGate decodes a gate that fills b.
@@ -55,7 +66,7 @@ func ParseGate(b []byte) (Gate, error) {
 func readGate(rd *reader) Gate {
 	var g Gate
 	version, role, flags := rd.byte(), rd.byte(), rd.byte()
-	if version != formatVersion || Role(role) > RoleSecondary || flags > 3 {
+	if version != formatVersion || Role(role) > RoleSecondary || flags > 7 {
 		rd.failed = true
 		return g
 	}
@@ -64,6 +75,14 @@ func readGate(rd *reader) Gate {
 	g.Numbered = flags&2 != 0
 	g.Epoch.Number = geo.EpochNumber(rd.uint64())
 	g.Epoch.Location = geo.Location(rd.short())
+	if flags&4 != 0 {
+		turn := rd.uvarint()
+		if turn == 0 || turn > math.MaxUint32 { // Each gate has one encoding.
+			rd.failed = true
+			return Gate{}
+		}
+		g.Turn = uint32(turn)
+	}
 	return g
 }
 

@@ -44,8 +44,8 @@ func (m *Machine) loadGate(key, value []byte) error {
 	return err
 }
 
-// applyGate sets a gate. With a later epoch in which this location is not the primary, the streams of former
-// ones are dropped, stops included (R13).
+// applyGate sets a gate. With a later epoch what is known of the streams of former ones is dropped, stops included (R13),
+// but of those that a primary has numbered itself.
 func (m *Machine) applyGate(batch *state.Batch, body []byte) error {
 	a, g, err := change.ParseGatePart(body)
 	if err != nil {
@@ -67,10 +67,10 @@ func (m *Machine) applyGate(batch *state.Batch, body []byte) error {
 	return m.received.DropFormer(batch, a, m.former)
 }
 
-// former reports whether the gate is of a later epoch than the stream, and does not make this location the
-// account's primary.
+// former reports whether a stream is of a former epoch, in which the account's present primary was not the primary. Its
+// own streams of former epochs end by EndStreams.
 func former(g change.Gate, s geo.Stream) bool {
-	return g.Role != change.RolePrimary && s.Epoch.Compare(g.Epoch) < 0
+	return s.Epoch.Compare(g.Epoch) < 0 && (g.Role != change.RolePrimary || s.Epoch.Location != g.Epoch.Location)
 }
 
 func (m *Machine) former(s geo.Stream) bool { return former(m.gates.of[s.Account], s) }

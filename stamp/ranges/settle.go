@@ -153,7 +153,7 @@ func (c *Settle) refused(tx *Tx, why change.Stop, head geo.Head) SettleOutcome {
 // blank stages a record of a stream that sets nothing.
 func (tx *Tx) blank(s geo.Stream) error {
 	p := keys.Partition{Service: Service(tx.Range()), Account: s.Account}
-	return tx.stage(change.Record{CommitTime: tx.Timestamp(0), Partition: p.Append(nil), Service: p.Service, Account: s.Account, Lane: s.Lane})
+	return tx.stage(change.Record{CommitTime: tx.Timestamp(0), Partition: p.Append(nil), Service: p.Service, Account: s.Account, Lane: s.Lane}, true)
 }
 
 // Rebase stages that the cursor of a received stream is set to a record that need not follow it.

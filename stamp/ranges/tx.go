@@ -114,7 +114,7 @@ func (tx *Tx) Ahead(t geo.Timestamp) time.Duration {
 // Change fills in the rest.
 func (tx *Tx) Change(p keys.Partition, rec change.Record) error {
 	rec.Service, rec.Account, rec.Lane = p.Service, p.Account, p.Lane()
-	if err := tx.stage(rec); err != nil {
+	if err := tx.stage(rec, true); err != nil {
 		return err
 	}
 	return tx.written(p, &rec)
@@ -123,11 +123,19 @@ func (tx *Tx) Change(p keys.Partition, rec change.Record) error {
 // Restate is Change for rows that the other location gets again, or has had: no client writes them.
 func (tx *Tx) Restate(p keys.Partition, rec change.Record) error {
 	rec.Service, rec.Account, rec.Lane = p.Service, p.Account, p.Lane()
-	return tx.stage(rec)
+	return tx.stage(rec, true)
 }
 
-// stage stages a change whose Service, Account and Lane are set too.
-func (tx *Tx) stage(rec change.Record) error {
+// Local is Change without a number: for what concerns this location alone, and while the account's gate is closed.
+func (tx *Tx) Local(p keys.Partition, rec change.Record) error {
+	rec.Service, rec.Account, rec.Lane = p.Service, p.Account, p.Lane()
+	return tx.stage(rec, false)
+}
+
+// stage stages a change whose Service, Account and Lane are set too; ships: it gets a number where the account's changes
+// have some. While the gate of an account that is primary here is closed, what has a number was drained, or is being
+// drained, to the location that takes the account (R19): nothing may follow it.
+func (tx *Tx) stage(rec change.Record, ships bool) error {
 	for _, ref := range rec.Chunks {
 		if !tx.HasChunk(ref) {
 			// This node was away when the payload came. A leader must hold the payload of
@@ -139,11 +147,15 @@ func (tx *Tx) stage(rec change.Record) error {
 	if gate.Role == change.RolePrimary && tx.Uncompared() {
 		return kv.ErrBusy
 	}
+	numbered := ships && gate.Numbered
+	if numbered && !gate.Open {
+		return kv.ErrBusy
+	}
 	rec.Epoch = gate.Epoch
 	rec.Range, rec.Incarnation = tx.r.o.Range, tx.r.Machine.Incarnation()
 	rec.Seq, rec.Prev = 0, 0
 	s := rec.Stream()
-	if gate.Numbered {
+	if numbered {
 		head := tx.Head(s)
 		rec.Seq, rec.Prev = head.Seq+1, head.Hash
 	}
@@ -151,7 +163,7 @@ func (tx *Tx) stage(rec change.Record) error {
 	if err != nil {
 		return fmt.Errorf("encode change: %w", err)
 	}
-	if gate.Numbered {
+	if numbered {
 		tx.shipped = true
 		save(tx, tx.r.heads, s)
 		tx.r.heads[s] = geo.Head{Seq: rec.Seq, Hash: change.HashOf(encoded)}

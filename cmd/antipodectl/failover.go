@@ -1,0 +1,227 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"antipode/client/admin"
+	"antipode/geo"
+)
+
+const (
+	// failoverPause is the pause between two looks at a failover, failoverWaitMax how long the command looks.
+	failoverPause   = 100 * time.Millisecond
+	failoverWaitMax = 2 * time.Hour
+	// failoverEnded is how many looks in a row find no failover before it has ended: where the primary is slow, the
+	// secondary answers, which may not know of it yet.
+	failoverEnded = 20
+)
+
+func (t *tool) failoverCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "failover",
+		Short: "Move an account to its other location",
+		Long: `failover makes the secondary of an account its primary. A planned failover loses nothing, and
+the account stays readable at both locations. To go back, ask for another one.`,
+		Example: `  antipodectl failover plan pictures
+  antipodectl failover planned pictures --yes`,
+	}
+	c.AddCommand(t.failoverPlan(), t.failoverPlanned(), t.failoverEnd())
+	return c
+}
+
+func (t *tool) failoverPlan() *cobra.Command {
+	return &cobra.Command{
+		Use:   "plan ACCOUNT",
+		Short: "Say what a failover of an account would do, and what blocks it",
+		Long: `plan changes nothing. It says to which location ACCOUNT would go, how far that one is by
+service, what has not arrived there, and what blocks a planned failover.`,
+		Example: `  antipodectl failover plan pictures
+  antipodectl failover plan pictures --output json | jq .blocked`,
+		Args: exactly("ACCOUNT"),
+		RunE: answer(t, func(ctx context.Context, args []string) (failoverPlan, error) {
+			return t.planFailover(ctx, geo.Account(args[0]))
+		}, writePlan),
+	}
+}
+
+// failoverPlan is what a planned failover would do.
+type failoverPlan struct {
+	Account geo.Account  `json:"account"`
+	From    geo.Location `json:"from"`
+	To      geo.Location `json:"to"`
+	Epoch   admin.Epoch  `json:"epoch"`
+	After   string       `json:"redundancy_afterwards"`
+	Blocked []string     `json:"blocked"`
+	// Services are how far the services are at the other location.
+	Services []admin.ServiceLag `json:"services"`
+}
+
+// planFailover asks what a planned failover of an account meets.
+func (t *tool) planFailover(ctx context.Context, name geo.Account) (failoverPlan, error) {
+	a, err := t.client.Account(ctx, name)
+	if err != nil {
+		return failoverPlan{}, err
+	}
+	out := failoverPlan{
+		Account: name, From: a.Primary, To: a.Secondary, Epoch: a.Epoch, After: a.Redundancy, Blocked: []string{}, Services: []admin.ServiceLag{},
+	}
+	if a.Operation != "" {
+		out.Blocked = append(out.Blocked, "an operation is under way: "+a.Operation)
+	}
+	if a.Secondary == "" {
+		out.Blocked = append(out.Blocked, "it is "+a.Redundancy+": there is no other location to move it to")
+		return out, nil
+	}
+	lag, err := t.client.Lag(ctx, name, admin.LagQuery{})
+	if err != nil {
+		return out, err
+	}
+	for _, l := range lag.Silent {
+		out.Blocked = append(out.Blocked, fmt.Sprintf("%s does not answer: %s", l.Location, l.Reason))
+	}
+	for _, s := range lag.Streams {
+		if s.Stopped != "" {
+			out.Blocked = append(out.Blocked, fmt.Sprintf("stream %s is stopped: %s", s.Stream, s.Stopped))
+		}
+	}
+	for _, s := range lag.Services {
+		out.Services = append(out.Services, s)
+		if s.Status != "live" {
+			out.Blocked = append(out.Blocked, fmt.Sprintf("the %s service is %s there", s.Service, s.Status))
+		}
+	}
+	return out, nil
+}
+
+func writePlan(w io.Writer, p failoverPlan) {
+	_, _ = fmt.Fprintf(w, "account    %s, %s, epoch %s\nmove       %s to %s\n", p.Account, p.After, p.Epoch, p.From, orDash(string(p.To)))
+	for _, s := range p.Services {
+		behind := "how far is not known"
+		if s.LagRecords != nil {
+			behind = fmt.Sprintf("%d records not there", *s.LagRecords)
+		}
+		_, _ = fmt.Fprintf(w, "%-10s %s, %s\n", s.Service, s.Status, behind)
+	}
+	if p.To != "" {
+		_, _ = fmt.Fprintf(w, "afterwards %s, with %s as its secondary; nothing is lost\n", p.After, p.From)
+	}
+	for _, b := range p.Blocked {
+		_, _ = fmt.Fprintf(w, "blocked    %s\n", b)
+	}
+}
+
+func (t *tool) failoverPlanned() *cobra.Command {
+	var within time.Duration
+	var yes, dry bool
+	c := &cobra.Command{
+		Use:   "planned ACCOUNT [--yes]",
+		Short: "Make the secondary of an account its primary, without loss",
+		Long: `planned waits until little is on its way to the secondary, stops writes, waits until the
+secondary has everything, and makes it the primary. Meanwhile reads go on, and requests that
+cannot be served wait for up to 3 s. Then the former primary is the secondary, and is
+readable as such. Nothing that was acknowledged is lost.
+
+If the secondary has not taken the account within --within, the failover ends by itself and
+the account stays where it is; failover end asks for that. Once the secondary may have taken
+the account, it is served by neither location under its primary name until the two agree.
+
+Without --yes it says what it would do and changes nothing, as with --dry-run. It returns when the
+account is at its new primary, and shows each phase. Interrupted, the failover goes on.`,
+		Example: `  antipodectl failover planned pictures --yes
+  antipodectl failover planned pictures --yes --within 5m
+  antipodectl failover planned pictures --dry-run`,
+		Args: exactly("ACCOUNT"),
+	}
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		name := geo.Account(args[0])
+		if within <= 0 {
+			return usageError{errors.New("--within is a time above 0")}
+		}
+		plan, err := t.planFailover(cmd.Context(), name)
+		if err != nil {
+			return err
+		}
+		if dry || !yes {
+			err := t.print(plan, func(w io.Writer) {
+				writePlan(w, plan)
+				_, _ = fmt.Fprintln(w, "nothing was changed: --yes begins it")
+			})
+			if err == nil && len(plan.Blocked) > 0 {
+				err = exitError{exitDiffers, fmt.Errorf("a planned failover of %s is blocked", name)}
+			}
+			return err
+		}
+		out, err := t.failover(cmd.Context(), name, plan, within)
+		if err != nil {
+			return err
+		}
+		return t.print(out, func(w io.Writer) {
+			_, _ = fmt.Fprintf(w, "account %s is at %s, epoch %s, secondary %s\n", out.Name, out.Primary, out.Epoch, out.Secondary)
+		})
+	}
+	c.Flags().DurationVar(&within, "within", 30*time.Second, "`TIME` after which it ends by itself without effect, an hour at most")
+	c.Flags().BoolVar(&yes, "yes", false, "begin it")
+	c.Flags().BoolVar(&dry, "dry-run", false, "say what it would do, and change nothing")
+	return c
+}
+
+// failover begins a planned failover and waits for its end. It shows on stderr in which phase it is.
+func (t *tool) failover(ctx context.Context, name geo.Account, plan failoverPlan, within time.Duration) (admin.AccountInfo, error) {
+	begun, err := t.client.UpdateAccount(ctx, name, admin.UpdateAccount{
+		Failover: &admin.Failover{Type: admin.FailoverPlanned, WithinSeconds: within.Seconds()},
+	})
+	if err != nil {
+		return admin.AccountInfo{}, err
+	}
+	now, shown, since, ended := begun.AccountInfo, "", t.mono(), 0
+	for {
+		if phase := now.FailoverPhase; phase != "" && phase != shown {
+			shown = phase
+			_, _ = fmt.Fprintf(t.errOut, "%s: %s (%.1f s)\n", name, phase, (t.mono() - since).Seconds())
+		}
+		if now.FailoverPhase != "" {
+			ended = 0
+		} else {
+			ended++
+		}
+		switch {
+		case now.Primary == plan.To && now.FailoverPhase == "":
+			return now, nil
+		case now.Primary == plan.From && now.FailoverPhase == "" && ended == failoverEnded:
+			return now, fmt.Errorf("the failover of %s ended without effect: it is at %s as before", name, now.Primary)
+		case t.mono()-since > failoverWaitMax:
+			return now, fmt.Errorf("the failover of %s goes on: account show says how far it is", name)
+		}
+		select {
+		case <-ctx.Done():
+			return now, errors.New("interrupted: the failover goes on, and account show says how far it is")
+		case <-t.after(failoverPause):
+		}
+		if next, err := t.client.Account(ctx, name); err == nil { // Else a location is busy or away: look again.
+			now = next
+		}
+	}
+}
+
+func (t *tool) failoverEnd() *cobra.Command {
+	return &cobra.Command{
+		Use:   "end ACCOUNT",
+		Short: "End a planned failover without effect",
+		Long: `end has a planned failover of ACCOUNT end: the account stays where it is and takes writes
+again, unless the secondary has taken it. Once it was offered to the secondary, that one is
+asked, and the end waits for its answer.`,
+		Example: `  antipodectl failover end pictures`,
+		Args:    exactly("ACCOUNT"),
+		RunE: answer(t, func(ctx context.Context, args []string) (admin.AccountUpdated, error) {
+			return t.client.UpdateAccount(ctx, geo.Account(args[0]), admin.UpdateAccount{Failover: &admin.Failover{Type: admin.FailoverEnd}})
+		}, func(w io.Writer, a admin.AccountUpdated) {
+			_, _ = fmt.Fprintf(w, "account %s: the end of its failover is asked for; account show says how it ended\n", a.Name)
+		}),
+	}
+}

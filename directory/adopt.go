@@ -1,0 +1,171 @@
+package directory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"antipode/geo"
+	"antipode/services/catalog"
+	"antipode/stamp/change"
+	"antipode/stamp/kv"
+	"antipode/stamp/ranges"
+)
+
+// Taken is the record of an account at the location that has become its primary.
+type Taken struct {
+	Account catalog.Account
+	// Opened: all ranges there have the gates of the epoch, and nothing any more of former ones.
+	Opened bool
+}
+
+// ErrDiverged: the former primary of an account has committed what the present one has not. It serves nothing of the
+// account until an operator has the copy made again from the present primary (account rebuild), which deletes that.
+var ErrDiverged = errors.New("directory: the former primary has changes of the account that the present one does not have")
+
+// Adopt makes this location, the former primary of an account, its secondary: it implements Peer, and is the end of a move
+// from here. After nil, the record is committed, and in every range the gate under which changes of the present primary are
+// applied; with Opened the former streams have ended, too. It may be repeated at any time. Errors: PassedError, the account
+// has gone on in a later epoch; ErrDiverged, the location serves and takes nothing of the account any more.
+func (d *Directory) Adopt(ctx context.Context, t Taken) error {
+	a := t.Account
+	if a.Primary == d.stamp.Location() || a.Secondary != d.stamp.Location() {
+		return fmt.Errorf("directory: account %s of %s is not one that %s adopts", a.Name, a.Primary, d.stamp.Location())
+	}
+	cmd := &adopt{of: a}
+	if err := d.submit(ctx, cmd); err != nil {
+		return err
+	}
+	diverged := cmd.diverged
+	for _, r := range d.stamp.Route().Data(a.Name) {
+		cmd := &follow{setGate: setGate{account: a.Name, gate: secondaryGate(&a)}}
+		if err := d.stamp.Submit(ctx, r.ID, cmd); err != nil {
+			return fmt.Errorf("account %s: its gate in the %s range: %w", a.Name, r.Service, err)
+		}
+		if cmd.found.Compare(cmd.gate.Epoch) > 0 {
+			return &PassedError{cmd.found}
+		}
+		diverged = diverged || cmd.diverged
+	}
+	switch {
+	case diverged:
+		return ErrDiverged
+	case t.Opened:
+		return d.end(ctx, d.stamp.Route().Everywhere(a.Name), a.Name, a.GeoEpoch())
+	}
+	return nil
+}
+
+// adopt replaces the record of an account by that of the location that has become its primary, in the catalog.
+type adopt struct {
+	of       catalog.Account
+	diverged bool
+}
+
+// Evaluate implements ranges.Command.
+func (c *adopt) Evaluate(tx *ranges.Tx) error {
+	have, err := look(tx, c.of.Name)
+	if err != nil {
+		return err
+	}
+	switch cmp := have.seen.Compare(c.of.GeoEpoch()); {
+	case cmp > 0:
+		return &PassedError{have.seen}
+	case have.account == nil || have.account.Created != c.of.Created:
+		return fmt.Errorf("directory: account %s is another one here", c.of.Name)
+	case have.account.GeoEpoch() == c.of.GeoEpoch():
+		c.diverged = !tx.Gate(c.of.Name).Open
+		return nil // A second call. The record may have gone on in its stream.
+	}
+	gate := secondaryGate(&c.of)
+	if c.diverged, err = diverged(tx, c.of.Name); err != nil {
+		return err
+	}
+	gate.Open = !c.diverged
+	tx.SetGate(c.of.Name, gate)
+	seen, err := catalog.SeenOp(c.of.GeoEpoch())
+	if err != nil {
+		return err
+	}
+	return stageLocal(tx, tx.Timestamp(0), &c.of, seen)
+}
+
+// Reclaims implements ranges.Reclaimer: see alter.
+func (*adopt) Reclaims() {}
+
+// diverged reports whether this location, as the primary of an account, has numbered a change in the range that the other
+// location has not acknowledged.
+func diverged(tx *ranges.Tx, a geo.Account) (bool, error) {
+	gate := tx.Gate(a)
+	if gate.Epoch.Location != tx.Location() {
+		return false, nil
+	}
+	if tx.Uncompared() {
+		return false, kv.ErrBusy // What it had of its last epoch may be lost.
+	}
+	for lane := range geo.Lane(geo.LaneCount) {
+		s := geo.Stream{Account: a, Epoch: gate.Epoch, Range: tx.Range(), Lane: lane}
+		if tx.Head(s).Seq != tx.Acknowledged(s) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// follow is setGate at the former primary of an account. The gate stays closed where the range has what the present
+// primary has not.
+type follow struct {
+	setGate
+	diverged bool
+}
+
+// Evaluate implements ranges.Command.
+func (c *follow) Evaluate(tx *ranges.Tx) (err error) {
+	have := tx.Gate(c.account)
+	c.found = have.Epoch
+	switch cmp := have.Epoch.Compare(c.gate.Epoch); {
+	case cmp > 0:
+		c.diverged = false
+		return nil
+	case cmp == 0:
+		c.diverged = !have.Open
+		return nil
+	}
+	if c.diverged, err = diverged(tx, c.account); err != nil {
+		return err
+	}
+	gate := c.gate
+	gate.Open = !c.diverged
+	tx.SetGate(c.account, gate)
+	return nil
+}
+
+// kindFollow is the kind of follow. It is on the wire: never rename it.
+const kindFollow = "directory.follow"
+
+// Kind implements ranges.Portable.
+func (c *follow) Kind() string { return kindFollow }
+
+func parseFollow(b []byte) (*follow, error) {
+	c, err := parseSetGate(b)
+	if err != nil {
+		return nil, err
+	}
+	if c.gate.Role != change.RoleSecondary || !c.gate.Open || c.gate.Numbered {
+		return nil, fmt.Errorf("%w: a former primary with gate %+v", errCommand, c.gate)
+	}
+	return &follow{setGate: *c}, nil
+}
+
+// EncodeResult implements ranges.Portable: the epoch that the range had, in the form of a gate, which is open unless the
+// range has diverged.
+func (c *follow) EncodeResult() []byte {
+	return change.AppendGate(nil, change.Gate{Epoch: c.found, Open: !c.diverged})
+}
+
+// DecodeResult implements ranges.Portable.
+func (c *follow) DecodeResult(b []byte) error {
+	g, err := change.ParseGate(b)
+	c.found, c.diverged = g.Epoch, !g.Open
+	return err
+}

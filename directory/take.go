@@ -1,0 +1,196 @@
+package directory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"antipode/geo"
+	"antipode/services/catalog"
+	"antipode/services/storageerr"
+	"antipode/stamp/change"
+	"antipode/stamp/ranges"
+)
+
+// The secondary of an account becomes its primary (R19), there:
+//
+//	all ranges have applied the streams up to their ends
+//	  ──take, in the catalog: the record of a later epoch, and its gate. This is the one commit point──>
+//	taken ──the gates of the other ranges──> ──Adopt: the former primary is the secondary, in all its ranges──>
+//	no operation
+//
+// A refusal raises the highest epoch that was seen for the name to the one that was offered. No epoch is taken that is not
+// above that, so the offer has no effect any more, however late it comes, or comes again.
+
+// Offer is an account that its primary offers to its secondary.
+type Offer struct {
+	// Account is its record at the primary.
+	Account catalog.Account
+	// Ends are where the streams of its epoch end, in which nothing follows.
+	Ends heads
+}
+
+// Offer implements Peer at the secondary.
+func (d *Directory) Offer(ctx context.Context, o Offer) (*catalog.Account, error) {
+	cmd := &take{of: o}
+	now, err := d.Account(ctx, o.Account.Name)
+	if err != nil {
+		return nil, err
+	}
+	if now.GeoEpoch().Compare(o.Account.GeoEpoch()) <= 0 { // Else a second call, or a late one: the command finds which.
+		if err := d.reach(ctx, o.Account.Name, o.Account.GeoEpoch(), o.Ends); errors.Is(err, errBehind) {
+			return nil, storageerr.ServerBusy.Saying(err.Error())
+		} else if err != nil {
+			return nil, err
+		}
+	}
+	if err := d.submit(ctx, cmd); err != nil {
+		return nil, err
+	}
+	_ = d.openTaken(ctx, cmd.taken) // Resume follows. Clients wait for it, and for nothing else.
+	return &cmd.taken, nil
+}
+
+// take makes this location the primary of an account that is offered to it.
+type take struct {
+	of    Offer
+	taken catalog.Account
+}
+
+// Evaluate implements ranges.Command.
+func (c *take) Evaluate(tx *ranges.Tx) error {
+	have, err := look(tx, c.of.Account.Name)
+	if err != nil {
+		return err
+	}
+	a, want := have.account, claimed(&c.of.Account)
+	switch {
+	case a == nil || !a.Active:
+		return storageerr.AccountNotFound
+	case a.GeoEpoch() == want:
+		c.taken = *a // A second call.
+		return nil
+	case have.seen.Compare(want) >= 0:
+		return &PassedError{have.seen}
+	case a.GeoEpoch() != c.of.Account.GeoEpoch() || !c.of.Ends.of(tx.Range()).applied(tx, a.Name, a.GeoEpoch()):
+		return storageerr.ServerBusy.Saying(errBehind.Error())
+	}
+	at := tx.Timestamp(0)
+	c.taken = *a
+	c.taken.Primary, c.taken.Secondary = want.Location, a.Primary
+	c.taken.Epoch, c.taken.Turn, c.taken.LastFailover = want.Number, 0, at
+	c.taken.Operation = &catalog.Operation{Kind: catalog.OperationTaken, After: at}
+	seen, err := catalog.SeenOp(want)
+	if err != nil {
+		return err
+	}
+	tx.SetGate(a.Name, primaryGate(&c.taken))
+	return stageAccount(tx, at, &c.taken, seen)
+}
+
+// Refuse implements Peer at the secondary.
+func (d *Directory) Refuse(ctx context.Context, a catalog.Account) (*catalog.Account, error) {
+	cmd := &refuse{of: a}
+	if err := d.submit(ctx, cmd); err != nil {
+		return nil, err
+	}
+	return cmd.taken, nil
+}
+
+// refuse commits that an account is not taken in the epoch in which it was offered, unless this location has become its
+// primary.
+type refuse struct {
+	of catalog.Account
+	// taken is the account if this location is its primary, in that epoch or a later one.
+	taken *catalog.Account
+}
+
+// Evaluate implements ranges.Command.
+func (c *refuse) Evaluate(tx *ranges.Tx) error {
+	c.taken = nil
+	have, err := look(tx, c.of.Name)
+	if err != nil {
+		return err
+	}
+	want := claimed(&c.of)
+	if a := have.account; a != nil && a.Active && a.Primary == tx.Location() && a.GeoEpoch().Compare(c.of.GeoEpoch()) > 0 {
+		c.taken = a
+		return nil
+	}
+	if have.seen.Compare(want) >= 0 {
+		return nil
+	}
+	seen, err := catalog.SeenOp(want)
+	if err != nil {
+		return err
+	}
+	p := catalog.AccountPartition(c.of.Name)
+	return tx.Local(p, change.Record{CommitTime: tx.Timestamp(0), Partition: p.Append(nil), Ops: []change.Op{seen}})
+}
+
+// Reclaims implements ranges.Reclaimer: see alter.
+func (*refuse) Reclaims() {}
+
+// openTaken sets the gates of an account that this location has taken, in all ranges but the catalog.
+func (d *Directory) openTaken(ctx context.Context, a catalog.Account) error {
+	for _, r := range d.stamp.Route().Data(a.Name) {
+		cmd := &openTaken{setGate{account: a.Name, gate: primaryGate(&a), after: a.Operation.After}}
+		if err := d.stamp.Submit(ctx, r.ID, cmd); err != nil {
+			return fmt.Errorf("account %s: its gate in the %s range: %w", a.Name, r.Service, err)
+		}
+		if cmd.found.Compare(cmd.gate.Epoch) > 0 {
+			return &PassedError{cmd.found}
+		}
+	}
+	return nil
+}
+
+// taken goes on with the operation of an account that this location has taken.
+func (d *Directory) taken(ctx context.Context, a catalog.Account) (again time.Duration, err error) {
+	err = d.openTaken(ctx, a)
+	if err == nil {
+		err = d.peer.Adopt(ctx, Taken{Account: a, Opened: true})
+	}
+	var passed *PassedError
+	if errors.As(err, &passed) {
+		return movePause, nil // The account has gone on since.
+	}
+	if err != nil {
+		return 0, err
+	}
+	return 0, d.submit(ctx, finish{a})
+}
+
+// openTaken is setGate for an account that the location has taken. The other location has all that the range has of it:
+// the image of the epoch is complete before it begins.
+type openTaken struct{ setGate }
+
+// Evaluate implements ranges.Command.
+func (c *openTaken) Evaluate(tx *ranges.Tx) error {
+	if err := c.setGate.Evaluate(tx); err != nil || c.found.Compare(c.gate.Epoch) > 0 {
+		return err
+	}
+	image, err := tx.Image(c.account)
+	if err == nil && image.Epoch != c.gate.Epoch {
+		tx.SetImage(c.account, change.Image{Epoch: c.gate.Epoch, Done: make([]geo.Seq, geo.LaneCount)})
+	}
+	return err
+}
+
+// kindOpenTaken is the kind of openTaken. It is on the wire: never rename it.
+const kindOpenTaken = "directory.openTaken"
+
+// Kind implements ranges.Portable.
+func (c *openTaken) Kind() string { return kindOpenTaken }
+
+func parseOpenTaken(b []byte) (*openTaken, error) {
+	c, err := parseSetGate(b)
+	if err != nil {
+		return nil, err
+	}
+	if c.gate.Role != change.RolePrimary || !c.gate.Numbered {
+		return nil, fmt.Errorf("%w: an account is taken with gate %+v", errCommand, c.gate)
+	}
+	return &openTaken{*c}, nil
+}

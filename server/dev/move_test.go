@@ -1,0 +1,217 @@
+package dev
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	wire "antipode/client/admin"
+	"antipode/directory"
+	"antipode/geo"
+	"antipode/replication/link"
+	"antipode/services/catalog"
+)
+
+// moveTo moves an account that is at one location to the other one, and waits until the move has ended at both.
+func moveTo(t *testing.T, c *Cluster, account geo.Account, from, to geo.Location) {
+	t.Helper()
+	_, err := c.locations[from].Directory.Move(t.Context(), account, directory.MoveWithin)
+	require.NoError(t, err)
+	requireAt(t, c, account, to)
+}
+
+// requireAt waits until both locations agree that the primary of an account is a location, and nothing is under way.
+func requireAt(t *testing.T, c *Cluster, account geo.Account, primary geo.Location) {
+	t.Helper()
+	var at [2]*catalog.Account
+	eventually(t, fmt.Sprintf("account %s is at %s", account, primary), func() bool {
+		for i, l := range []geo.Location{North, South} {
+			a, err := c.locations[l].Directory.Account(t.Context(), account)
+			if err != nil || a.Primary != primary || a.Operation != nil {
+				return false
+			}
+			at[i] = a
+		}
+		return at[0].GeoEpoch() == at[1].GeoEpoch()
+	})
+	require.Equal(t, *at[0], *at[1], "both have the same record")
+}
+
+// A planned failover and back, three times, while clients write (R19): no acknowledged write is lost, the secondary is
+// readable throughout and follows the new primary, Last Sync Time goes on, no stream of a former epoch is left, and both
+// copies are equal.
+func TestR19PlannedMoves(t *testing.T) {
+	c := startFaulty(t)
+	createTable(t, c, "northacct")
+	w := startWriter(t, c, "northacct")
+	w.arrives()
+	from, to := North, South
+	for range 3 {
+		upTo := w.acked.Load()
+		moveTo(t, c, "northacct", from, to)
+		require.GreaterOrEqual(t, w.value(""), upTo)
+		w.goesOn()
+		w.arrives()
+		_, err := c.WaitLive(t.Context(), "northacct")
+		require.NoError(t, err)
+		put(t, c, "northacct", "k"+string(to), "v")
+		from, to = to, from
+	}
+	w.stop()
+	require.GreaterOrEqual(t, w.value(""), w.acked.Load())
+	eventually(t, "no stream of a former epoch is left", func() bool { return formerStreams(c, "northacct") == 0 })
+	a, err := c.locations[South].Directory.Account(t.Context(), "northacct")
+	require.NoError(t, err)
+	require.NotZero(t, a.LastFailover)
+	require.Equal(t, geo.EpochNumber(4), a.Epoch)
+	require.Equal(t, wire.VerifyEqual, verifiedWhole(t, c, "northacct", wire.VerifyQuery{}).Outcome)
+}
+
+// formerStreams counts the streams of an account's former epochs that a location numbers or receives.
+func formerStreams(c *Cluster, account geo.Account) (n int) {
+	for _, l := range []geo.Location{North, South} {
+		for _, s := range []geo.Service{geo.Catalog, geo.Blob, geo.Queue, geo.Table} {
+			r := c.locations[l].Leader(geo.FirstRange(s))
+			if r == nil {
+				return -1
+			}
+			now := r.Machine.Gate(account).Epoch
+			heads, _ := r.Machine.Heads()
+			for st := range heads {
+				if st.Account == account && st.Epoch != now {
+					n++
+				}
+			}
+			for _, from := range []geo.Location{North, South} {
+				for _, st := range r.Machine.Progress(geo.SourceRange{Origin: from, Range: geo.FirstRange(s)}, account).Streams {
+					if st.Stream.Epoch != now {
+						n++
+					}
+				}
+			}
+		}
+	}
+	return n
+}
+
+// A move that cannot be drained, since the link is cut, ends by itself in time, or when an operator ends it: writes go on at
+// the present primary, in its epoch, and nothing is lost (R19). With the link back a second one succeeds.
+func TestR19MoveEndsWithoutEffect(t *testing.T) {
+	c := startFaulty(t)
+	createTable(t, c, "northacct")
+	w := startWriter(t, c, "northacct")
+	w.arrives()
+	before, err := c.locations[North].Directory.Account(t.Context(), "northacct")
+	require.NoError(t, err)
+	c.link.Cut()
+	_, err = c.locations[North].Directory.Move(t.Context(), "northacct", time.Second)
+	require.NoError(t, err)
+	_, err = c.locations[North].Directory.Move(t.Context(), "northacct", time.Second)
+	require.ErrorContains(t, err, "a planned failover")
+	ended := func() {
+		eventually(t, "the move ends", func() bool {
+			a, err := c.locations[North].Directory.Account(t.Context(), "northacct")
+			return err == nil && a.Operation == nil
+		})
+		w.goesOn()
+	}
+	ended()
+	_, err = c.locations[North].Directory.Move(t.Context(), "northacct", directory.MoveWithinMax)
+	require.NoError(t, err)
+	_, err = c.locations[North].Directory.EndMove(t.Context(), "northacct")
+	require.NoError(t, err)
+	ended()
+	_, err = c.locations[North].Directory.EndMove(t.Context(), "northacct")
+	require.ErrorContains(t, err, "no failover is under way")
+	a, err := c.locations[North].Directory.Account(t.Context(), "northacct")
+	require.NoError(t, err)
+	require.Equal(t, before.GeoEpoch(), a.GeoEpoch())
+	c.link.Heal()
+	w.arrives()
+	moveTo(t, c, "northacct", North, South)
+	w.goesOn()
+	w.stop()
+	require.GreaterOrEqual(t, w.value(""), w.acked.Load())
+	require.Equal(t, wire.VerifyEqual, verifiedWhole(t, c, "northacct", wire.VerifyQuery{}).Outcome)
+}
+
+// An offer whose answer is lost keeps the account from being served under its primary's name, and ends when the other
+// location has refused it, or has taken the account: never both (R19).
+func TestR19OfferIsAnsweredOnce(t *testing.T) {
+	c := startFaulty(t)
+	createTable(t, c, "northacct")
+	put(t, c, "northacct", "k", "v")
+	_, err := c.WaitLive(t.Context(), "northacct")
+	require.NoError(t, err)
+	north := c.locations[North].Directory
+	peer := &deafPeer{Peer: linkedDirectory{c.link, c.locations[South]}}
+	north.SetPeer(peer)
+	_, err = north.Move(t.Context(), "northacct", directory.MoveWithinMax)
+	require.NoError(t, err)
+	eventually(t, "the account is offered", func() bool {
+		a, err := north.Account(t.Context(), "northacct")
+		return err == nil && a.Offered()
+	})
+	for _, method := range []string{http.MethodGet, http.MethodPut} {
+		a := call(t, c.ports[North], "northacct", method, entityPath("northacct", "", "k"), `{"v":"no"}`)
+		require.Equal(t, http.StatusServiceUnavailable, a.status, "%s: %s", method, a.body)
+		require.Contains(t, a.body, "is being moved from location "+string(North)+" to "+string(South))
+	}
+	require.Equal(t, "v", read(t, c, "northacct", "-secondary", "k"))
+	_, err = north.EndMove(t.Context(), "northacct")
+	require.NoError(t, err)
+	eventually(t, "the refusal is asked for", func() bool { return peer.refused.Load() > 0 })
+	require.Error(t, putErr(c, "northacct", "k", "while nobody knows"))
+	offered := peer.offered.Load()
+	peer.answers.Store(true)
+	eventually(t, "the move ends", func() bool {
+		a, err := north.Account(t.Context(), "northacct")
+		return err == nil && a.Operation == nil && a.Primary == North
+	})
+	put(t, c, "northacct", "k", "after")
+	late, err := c.locations[South].Directory.Offer(t.Context(), *offered)
+	require.Error(t, err, "the late offer has taken %+v", late)
+	requireAt(t, c, "northacct", North)
+	put(t, c, "northacct", "k", "later")
+	moveTo(t, c, "northacct", North, South)
+	require.Equal(t, "later", read(t, c, "northacct", "", "k"))
+}
+
+// deafPeer loses offers and refusals until it answers.
+type deafPeer struct {
+	directory.Peer
+	answers atomic.Bool
+	offered atomic.Pointer[directory.Offer]
+	refused atomic.Int64
+}
+
+// Offer implements directory.Peer.
+func (p *deafPeer) Offer(ctx context.Context, o directory.Offer) (*catalog.Account, error) {
+	if !p.answers.Load() {
+		p.offered.Store(&o)
+		return nil, link.ErrCut
+	}
+	return p.Peer.Offer(ctx, o)
+}
+
+// Refuse implements directory.Peer.
+func (p *deafPeer) Refuse(ctx context.Context, a catalog.Account) (*catalog.Account, error) {
+	if !p.answers.Load() {
+		p.refused.Add(1)
+		return nil, link.ErrCut
+	}
+	return p.Peer.Refuse(ctx, a)
+}
+
+func putErr(c *Cluster, account geo.Account, key, value string) error {
+	a, err := try(c.gateway, account, http.MethodPut, entityPath(account, "", key), fmt.Sprintf(`{"v":%q}`, value))
+	if err == nil && a.status != http.StatusNoContent {
+		err = fmt.Errorf("status %d: %s", a.status, a.body)
+	}
+	return err
+}
