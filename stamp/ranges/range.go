@@ -91,6 +91,8 @@ type Range struct {
 	o       Options
 	Machine *Machine
 	replica *replica.Replica
+	// readers is replica for other goroutines than the scheduler's: a replica is replaced while they read.
+	readers atomic.Pointer[replica.Replica]
 
 	mu    sync.Mutex
 	queue []*waiter
@@ -182,6 +184,7 @@ const joinMax = 3 * time.Second
 // Attach gives the range its replica, which was built on r.Machine.
 func (r *Range) Attach(rep *replica.Replica) {
 	r.replica = rep
+	r.readers.Store(rep)
 	if r.leader.Load() == 0 {
 		r.leaderless.Store(int64(r.o.Running.Time() + joinMax))
 	}

@@ -90,7 +90,7 @@ func (r *Range) serveReads(passBegan time.Duration) {
 // AnswerReads completes the reads that waited because this leader was behind what its followers may show. The
 // scheduler calls it once it has applied, in the pass that began at passBegan.
 func (r *Range) AnswerReads(passBegan time.Duration) {
-	if r.Leading() && !r.replica.Behind() {
+	if r.Leading() && !r.readers.Load().Behind() {
 		r.serveReads(passBegan)
 	}
 }
@@ -143,7 +143,7 @@ func (r *Range) Confirm(done func(error)) {
 // ErrNotLeader, also if ctx ends before it is known that this replica leads.
 func (r *Range) Read(ctx context.Context, f func(s State) error) error {
 	for {
-		if until := r.leaseUntil.Load(); until > 0 && r.Leading() && !r.replica.Behind() {
+		if until := r.leaseUntil.Load(); until > 0 && r.Leading() && !r.readers.Load().Behind() {
 			err := f(State{r})
 			if r.held(until) {
 				return err
