@@ -77,6 +77,9 @@ func (c *setGate) set(tx *ranges.Tx) {
 	if c.after != 0 {
 		tx.ClosedAfter(c.after)
 	}
+	if have.Epoch == c.gate.Epoch && have.Open && c.gate.Numbered {
+		tx.AwaitImage(c.account, c.gate.Epoch)
+	}
 	tx.SetGate(c.account, c.gate)
 }
 

@@ -65,6 +65,22 @@ func TestR10GateNeverGoesBack(t *testing.T) {
 	require.Greater(t, commitTime(t, s.Leader(id), p), ahead)
 }
 
+// R3, R17: a range that numbers an account's changes from within an epoch on awaits the image of the epoch, since it has
+// rows of the epoch without a number. One that did so from its beginning awaits none.
+func TestR17NumbersAwaitTheImage(t *testing.T) {
+	s := stamptest.New(t, "north", geo.Blob)
+	id := geo.FirstRange(geo.Blob)
+	for a, gates := range map[geo.Account][]change.Gate{"first": {{Open: true}, {Open: true, Numbered: true}}, "from": {{Open: true, Numbered: true}}} {
+		for _, g := range gates {
+			g.Epoch, g.Role = geo.Epoch{Number: 2, Location: "north"}, change.RolePrimary
+			stamptest.Submit(t, s, id, &setGate{account: a, gate: g})
+		}
+		m, err := ranges.ImageIn(s.Leader(id).State(), id, a)
+		require.NoError(t, err)
+		require.Equal(t, len(gates) > 1, ranges.Awaits(m, geo.Epoch{Number: 2, Location: "north"}), a)
+	}
+}
+
 // commitTime is that of the first record in a partition's stream of epoch 4.
 func commitTime(t *testing.T, r *ranges.Range, p keys.Partition) geo.Timestamp {
 	st := geo.Stream{Account: "acct", Epoch: geo.Epoch{Number: 4, Location: "north"}, Range: r.ID(), Lane: p.Lane()}

@@ -1,6 +1,7 @@
 package primary
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"sync/atomic"
@@ -105,27 +106,53 @@ func (c *command) Evaluate(tx *ranges.Tx) error {
 }
 
 // nameAll has a record name all payload of the rows that it sets, also what earlier records have named, unless the copy at
-// the other location has it. A copy that is made again begins empty (R17), and gets the rows of before from the image.
-// A row that came ahead of that would name payload that is at no node there, and a replica that is lost meanwhile
-// could not be fed by a snapshot (R3). What is in a container of this epoch was named in this epoch.
+// the other location has it. A copy that is made again begins empty (R17), and gets the rows of before from the image. One
+// whose fork is settled may lack what was written here meanwhile, until it is compared (R16). A row that came ahead of
+// that would name payload that is at no node there, and a replica that is lost meanwhile could not be fed by a
+// snapshot (R3).
 func nameAll(tx *ranges.Tx, p keys.Partition, gate change.Gate, rec *change.Record) error {
-	if p.Service != geo.Blob || !gate.Numbered || p.Generation.Epoch == gate.Epoch.Number {
+	if p.Service != geo.Blob || !gate.Numbered {
 		return nil
-	}
-	if m, err := tx.Image(p.Account); err != nil || m.Epoch == gate.Epoch && m.Done != nil {
-		return err
 	}
 	for _, op := range rec.Ops {
 		if op.Delete {
 			continue
 		}
-		refs, err := blobs.RowChunks(append(p.Append(nil), op.Row...), op.Value)
+		key := append(p.Append(nil), op.Row...)
+		refs, err := blobs.RowChunks(key, op.Value)
 		if err != nil {
 			return fmt.Errorf("payload of row %x of container %q, blob %q: %w", op.Row, p.Container, p.Object, err)
 		}
-		rec.Chunks = addRefs(rec.Chunks, refs)
+		all := addRefs(rec.Chunks, refs)
+		if len(all) == len(rec.Chunks) {
+			continue
+		}
+		if lacks, err := mayLack(tx, p, gate, key); err != nil {
+			return err
+		} else if lacks {
+			rec.Chunks = all
+		}
 	}
 	return nil
+}
+
+// mayLack reports whether the copy may lack payload of a row that was written before. What is in a container of the epoch
+// was named in this epoch, unless the account was there without numbers first: then an image of the epoch is awaited.
+func mayLack(tx *ranges.Tx, p keys.Partition, gate change.Gate, key []byte) (bool, error) {
+	m, err := tx.Image(p.Account)
+	if err != nil {
+		return false, err
+	}
+	why, _ := tx.Stopped(geo.Stream{Account: p.Account, Epoch: gate.Epoch, Range: tx.Range(), Lane: p.Lane()})
+	switch {
+	case why.Reason.Settles():
+		return true, nil
+	case m.Epoch == gate.Epoch:
+		return m.Done == nil && bytes.Compare(key, m.Next) >= 0, nil // The image has sent the rows before Next.
+	case ranges.Awaits(m, gate.Epoch):
+		return true, nil
+	}
+	return p.Generation.Epoch != gate.Epoch.Number, nil
 }
 
 // CloseGeneration commits that a generation takes no more changes, in every range that holds keys of the

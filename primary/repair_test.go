@@ -207,6 +207,76 @@ func TestR3WriteNamesPayloadThatACopyLacks(t *testing.T) {
 	require.Empty(t, named(old), "the image has come to its end")
 }
 
+// R3: what clients wrote in the epoch of a copy before changes had numbers is not in the copy either, until the image has
+// come to it. So it is with what they wrote while the stream of a blob was forked, until that is settled (R16).
+func TestR3WriteNamesPayloadWithoutNumbers(t *testing.T) {
+	r := newRepairs(t)
+	blobRange, epoch := route.First().Service(geo.Blob)[0], geo.Epoch{Number: repairEpoch.Number + 1, Location: "north"}
+	gate := change.Gate{Epoch: epoch, Role: change.RolePrimary, Open: true}
+	r.gate(gate)
+	data := bytes.Repeat([]byte("x"), 40<<10)
+	ref := extent.NewRef(extent.ChunkID{1}, data)
+	require.NoError(t, r.PutChunk(t.Context(), ref, data))
+	name := func(blob string) blobs.Name {
+		return blobs.Name{Account: "acct", Container: "c", Generation: keys.Generation{Epoch: epoch.Number, Created: 7}, Blob: blob}
+	}
+	put := func(blob string) {
+		w := &blobs.PutBlob{Command: blobs.Command{Name: name(blob)}, Blob: blobs.Blob{Length: 40 << 10, Chunks: []extent.Ref{ref}}}
+		require.NoError(t, r.primary.Write(t.Context(), w))
+	}
+	stream := func(blob string) geo.Stream {
+		return geo.Stream{Account: "acct", Epoch: epoch, Range: blobRange.ID, Lane: name(blob).Partition().Lane()}
+	}
+	named := func(blob string) []extent.Ref {
+		t.Helper()
+		st := stream(blob)
+		m := r.Leader(st.Range).Machine
+		before := m.Head(st).Seq
+		require.NoError(t, r.primary.Write(t.Context(), &blobs.SetMetadata{Command: blobs.Command{Name: name(blob)}}))
+		sent, err := m.Outbox(st, before+1, 1<<20)
+		require.NoError(t, err)
+		require.Len(t, sent, 1)
+		rec, err := change.ParseRecord(sent[0])
+		require.NoError(t, err)
+		return rec.Chunks
+	}
+	put("a")
+	put("b")
+	stamptest.Submit(t, r.Stamp, blobRange.ID, numbers{gate})
+	require.Equal(t, []extent.Ref{ref}, named("a"), "before the image begins")
+	require.NoError(t, r.primary.BeginImage(t.Context(), blobRange, "acct", epoch, change.ImageSize{}))
+	require.Equal(t, []extent.Ref{ref}, named("a"), "before it has come to the row")
+	step, err := r.primary.StepImage(t.Context(), blobRange, "acct", epoch, 1)
+	require.NoError(t, err)
+	require.Nil(t, step.Image.Done)
+	require.Empty(t, named("a"), "the image has sent it")
+	require.Equal(t, []extent.Ref{ref}, named("b"))
+	for step.Image.Done == nil {
+		step, err = r.primary.StepImage(t.Context(), blobRange, "acct", epoch, 0)
+		require.NoError(t, err)
+	}
+	require.Empty(t, named("b"))
+
+	st := stream("a")
+	stamptest.Submit(t, r.Stamp, st.Range, forks{st})
+	require.Empty(t, named("a"), "nothing of it is applied there")
+	stamptest.Submit(t, r.Stamp, st.Range, &ranges.Settle{Stream: st, From: geo.Head{Seq: 90, Hash: 9}})
+	require.Equal(t, []extent.Ref{ref}, named("a"), "the copy was not compared since the fork")
+	why, _ := r.Leader(st.Range).Machine.Stopped(st)
+	stamptest.Submit(t, r.Stamp, st.Range, &ranges.EndSettle{Stream: st, Base: why.Here})
+	require.Empty(t, named("a"))
+}
+
+// numbers has the changes of an account get numbers, as the directory does.
+type numbers struct{ gate change.Gate }
+
+func (n numbers) Evaluate(tx *ranges.Tx) error {
+	tx.AwaitImage("acct", n.gate.Epoch)
+	n.gate.Numbered = true
+	tx.SetGate("acct", n.gate)
+	return nil
+}
+
 // A repair that is larger than its bound does the first rows, and leaves the others for later; a record
 // holds a part of a large partition, and each row as it is.
 func TestRepairIsBounded(t *testing.T) {

@@ -55,6 +55,15 @@ func (tx *Tx) SetImage(a geo.Account, m change.Image) {
 	tx.g.keys = append(tx.g.keys, k)
 }
 
+// AwaitImage stages that an image of an account's rows follows in an epoch whose changes have numbers from this group on:
+// what was written in the epoch before has none, and the other location does not have it.
+func (tx *Tx) AwaitImage(a geo.Account, e geo.Epoch) {
+	tx.SetImage(a, change.Image{Epoch: geo.Epoch{Number: e.Number}})
+}
+
+// Awaits reports whether m is what AwaitImage has staged for an epoch, and the image has not begun since.
+func Awaits(m change.Image, e geo.Epoch) bool { return m.Epoch == geo.Epoch{Number: e.Number} }
+
 func (m *Machine) applyImage(batch *state.Batch, body []byte) error {
 	a, i, err := change.ParseImagePart(body)
 	if err != nil {
