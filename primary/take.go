@@ -40,6 +40,8 @@ const (
 	TakeUnreadable
 	// TakeRefused: the stream is not settled for the secondary's side from the base, or no longer.
 	TakeRefused
+	// TakeAgain: what was read at the secondary is not of a record that is known here. It has to be read again.
+	TakeAgain
 )
 
 // Bounds of a Take.
@@ -63,6 +65,10 @@ type Take struct {
 	// Stream is the one of the units, and Base what its settlement began from.
 	Stream geo.Stream
 	Base   geo.Head
+	// At is the cursor of the secondary in the state of which Units are, the base or above. It is zero from a process of
+	// an earlier version. If this range was recovered with loss since, the secondary may have applied a record that it
+	// lost: a client's, of which it does not know any more that it wrote the unit.
+	At geo.Head `json:",omitzero"`
 	// Units are read at the secondary after its cursor was set to the base.
 	Units []TakeUnit
 
@@ -99,6 +105,12 @@ func (t *Take) Evaluate(tx *ranges.Tx) error {
 		}
 		return nil
 	}
+	if known, err := t.known(tx); err != nil || !known {
+		for i := range t.outcomes {
+			t.outcomes[i] = TakeAgain
+		}
+		return err
+	}
 	staged := 0
 	for i := range t.Units {
 		if staged >= takeBytesMax {
@@ -112,6 +124,14 @@ func (t *Take) Evaluate(tx *ranges.Tx) error {
 		staged += size
 	}
 	return nil
+}
+
+// known reports whether the secondary was at a record of this range when the units were read.
+func (t *Take) known(tx *ranges.Tx) (bool, error) {
+	if t.At == (geo.Head{}) {
+		return true, nil
+	}
+	return tx.Holds(t.Stream, t.At)
 }
 
 // unit takes one unit, and returns how many bytes of rows it stages and keeps.
@@ -279,7 +299,7 @@ func (t *Take) DecodeResult(b []byte) error {
 	}
 	t.outcomes = make([]TakeOutcome, len(b))
 	for i, o := range b {
-		if t.outcomes[i] = TakeOutcome(o); t.outcomes[i] > TakeRefused {
+		if t.outcomes[i] = TakeOutcome(o); t.outcomes[i] > TakeAgain {
 			return fmt.Errorf("%w: outcome %d", errTake, o)
 		}
 	}

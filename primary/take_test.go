@@ -160,6 +160,45 @@ func TestR16TakeIsRefused(t *testing.T) {
 	require.ErrorIs(t, (&Take{Units: units[:1]}).DecodeResult([]byte{200}), errTake)
 }
 
+// R16: what the secondary has at a record that is none of the stream here is not taken: it may be of a client's write that
+// a recovery with loss has taken back here, with the knowledge of what it wrote. Nor is what it had at a record that is
+// deleted here since.
+func TestR16TakeIsOfARecordOfTheStream(t *testing.T) {
+	r := newRepairs(t)
+	p := tablePartition("p")
+	st, base := r.taking(p)
+	r.set(p, change.Op{Row: []byte("other"), Value: []byte("1")})
+	unit := unitOf(p, "a", TakeRow{key(p, "a"), []byte("2")})
+	take := func(at geo.Head) []TakeOutcome {
+		sent := &Take{Stream: st, Base: base, At: at, Units: []TakeUnit{unit}}
+		arrived, err := Commands()[sent.Kind()](sent.Encode())
+		require.NoError(t, err)
+		_, err = r.primary.Take(t.Context(), arrived.(*Take))
+		require.NoError(t, err)
+		require.NoError(t, sent.DecodeResult(arrived.EncodeResult()))
+		return sent.outcomes
+	}
+	m := r.Leader(st.Range).Machine
+	head := m.Head(st)
+	for _, at := range []geo.Head{{Seq: base.Seq, Hash: base.Hash + 1}, {Seq: head.Seq, Hash: head.Hash + 1}, {Seq: head.Seq + 1, Hash: 1}} {
+		require.Equal(t, []TakeOutcome{TakeAgain}, take(at))
+	}
+	stamptest.Submit(t, r.Stamp, st.Range, trims{st, base.Seq + 1})
+	require.Equal(t, []TakeOutcome{TakeAgain}, take(base))
+	require.Equal(t, head, m.Head(st))
+	require.Equal(t, []TakeOutcome{TakeTaken}, take(head))
+	require.Equal(t, map[string]string{"a": "2", "other": "1"}, r.held(p))
+}
+
+// trims deletes what the other location has acknowledged of a stream.
+type trims struct {
+	st geo.Stream
+	n  geo.Seq
+}
+
+// Evaluate implements ranges.Command.
+func (c trims) Evaluate(tx *ranges.Tx) error { return tx.Trim(c.st, c.n) }
+
 // R3, R16: a blob is taken whole or not at all, once its payload is at the node that evaluates; what it was is kept
 // with its payload. A blob of which a client has written any row since stays with all its rows.
 func TestR16TakeOfBlobs(t *testing.T) {

@@ -46,7 +46,10 @@ func headsIn(snap kv.Reader, r geo.RangeID, q *Question) ([]LaneHead, error) {
 	}
 	err = keys.EachStream(snap, account(keys.Stops(r)), func(s geo.Stream, value []byte) error {
 		stop, err := change.ParseStop(value)
-		of(s).Stopped = stop.Reason.String()
+		h := of(s)
+		if h.Stopped = stop.Reason.String(); stop.Reason.Settles() {
+			h.Base = stop.Here
+		}
 		return err
 	})
 	var out []LaneHead

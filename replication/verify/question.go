@@ -52,6 +52,8 @@ type LaneHead struct {
 	Named geo.Seq `json:",omitempty"`
 	// Stopped is why the stream may not go on, empty if it may. A fork that is being settled counts: see stands.
 	Stopped string `json:",omitempty"`
+	// Base is the one from which a fork is being settled here, zero if none is.
+	Base geo.Head `json:",omitzero"`
 }
 
 // stands reports whether nothing of the lane is applied. While a fork is settled its records are: the

@@ -105,16 +105,29 @@ func (s *settlingRows) take(ctx context.Context, lane geo.Lane, units []*settled
 		if err != nil {
 			return bytes, fmt.Errorf("read rows at the secondary: %w", err)
 		}
-		if at := heads[lane]; at.Head.Seq < stop.Here.Seq || at.Stopped != change.StopSettling.String() {
-			return bytes, fmt.Errorf("the secondary is not at the base #%d of the settlement, but at #%d", stop.Here.Seq, at.Head.Seq)
+		if err := settlesFrom(heads[lane], stop.Here); err != nil {
+			return bytes, err
 		}
-		n, err := s.commit(ctx, &primary.Take{Stream: st, Base: stop.Here}, units[:len(found)], found, read)
+		n, err := s.commit(ctx, &primary.Take{Stream: st, Base: stop.Here, At: heads[lane].Head}, units[:len(found)], found, read)
 		if bytes += n; err != nil {
 			return bytes, err
 		}
 		units = units[len(found):]
 	}
 	return bytes, nil
+}
+
+// settlesFrom returns an error if the secondary does not settle a lane from a base. It may settle it from an earlier one
+// again, to which a recovery with loss has brought it back: then it has not what it had when it was stopped for this one.
+func settlesFrom(at verify.LaneHead, base geo.Head) error {
+	switch {
+	case at.Stopped != change.StopSettling.String() || at.Head.Seq < base.Seq && at.Base == base:
+		return fmt.Errorf("the secondary is not at the base #%d of the settlement, but at #%d", base.Seq, at.Head.Seq)
+	case at.Base != base:
+		return fmt.Errorf("the secondary settles it from #%d, not from #%d: if that lasts, it was recovered with loss since the command,"+
+			" and only the side of the primary can be kept", at.Base.Seq, base.Seq)
+	}
+	return nil
 }
 
 // commit fetches the payload of units, and has them taken.
@@ -184,7 +197,7 @@ func fateTaken(o primary.TakeOutcome, u *primary.TakeUnit) verify.Repaired {
 		return verify.Repaired{Fate: fateRepair}
 	case primary.TakeGone:
 		return verify.Repaired{Fate: verify.FateGone}
-	case primary.TakeNoPayload:
+	case primary.TakeNoPayload, primary.TakeAgain:
 		return verify.Repaired{Fate: verify.FateWaits}
 	case primary.TakeUnreadable:
 		return verify.Repaired{Fate: verify.FateNot, Reason: "it cannot be decoded at the secondary"}

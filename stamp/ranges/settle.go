@@ -144,6 +144,10 @@ func (c *Settle) refused(tx *Tx, why change.Stop, head geo.Head) SettleOutcome {
 		return SettleNot
 	case c.Take && (why.Reason == change.StopLost || c.From.Seq < tx.r.Machine.Trimmed(c.Stream)):
 		return SettleLacks // It may be stopped there as forked: the first reason stays.
+	case c.Take && why.Reason.Settles():
+		// The command is late, or the source has not heard yet of another stop. From a new base on it would not be known what
+		// clients have written since the first one, nor what was sent again: the receiver may have a part of it.
+		return SettleNotStopped
 	case max(c.From.Seq, c.Above) > head.Seq+settleGapMax:
 		return SettleFar
 	}

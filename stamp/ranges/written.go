@@ -2,6 +2,7 @@ package ranges
 
 import (
 	"bytes"
+	"errors"
 
 	"antipode/geo"
 	"antipode/stamp/change"
@@ -80,6 +81,16 @@ func (tx *Tx) Written(s geo.Stream, base geo.Seq, unit []byte) (bool, error) {
 	key := keys.Written(Service(tx.Range()), s).Append(nil)
 	_, marked, err := tx.Get(append(key, writtenRow(base, unit)...))
 	return marked, err
+}
+
+// Holds reports whether a record is of a stream that the range numbers: between the last one that was deleted and the
+// head, both included, without groups in flight. Of one below that it is not known any more.
+func (tx *Tx) Holds(s geo.Stream, at geo.Head) (bool, error) {
+	have, known, err := tx.r.Machine.OutboxAt(s, at.Seq)
+	if errors.Is(err, change.ErrMalformed) { // The stream stops there (R11).
+		return false, nil
+	}
+	return known && have.Head == at, err
 }
 
 func writtenRow(base geo.Seq, unit []byte) []byte {
