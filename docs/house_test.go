@@ -23,7 +23,7 @@ var floors = map[string]int{
 	"geo": 0, "internal": 0, "client": 0,
 	"stamp": 1, "services": 2, "replication": 2, "stats": 2,
 	"primary": 3, "secondary": 3, "directory": 3,
-	"metrics": 4, "api": 5, "server": 6, "inspect": 7, "sim": 7, "bench": 7, "cmd": 7, "test": 7, "docs": 7,
+	"metrics": 4, "failover": 4, "api": 5, "server": 6, "inspect": 7, "sim": 7, "bench": 7, "cmd": 7, "test": 7, "docs": 7,
 }
 
 // stampOrder is the order within floor 1, lowest first: each imports only what stands before it.
@@ -33,7 +33,7 @@ var stampOrder = []string{
 }
 
 // serverOrder is that within floor 6.
-var serverOrder = []string{"progress", "config", "listen", "flow", "location", "admin", "gateway", "node", "dev", "cluster", "."}
+var serverOrder = []string{"progress", "config", "listen", "flow", "location", "admin", "gateway", "node", "witness", "dev", "cluster", "."}
 
 // source is a Go file that is not a test.
 type source struct {

@@ -160,6 +160,16 @@ func (k *Keyring) HopServerConfig(allowed func(geo.NodeID) bool, paired geo.Loca
 	})
 }
 
+// LocationsServerConfig accepts the nodes of the given locations.
+func (k *Keyring) LocationsServerConfig(locations ...geo.Location) *tls.Config {
+	return k.serverConfig(func(id Identity) error {
+		if id.Gateway != "" || !slices.Contains(locations, id.Location) {
+			return fmt.Errorf("a node of %v is expected", locations)
+		}
+		return nil
+	})
+}
+
 func (k *Keyring) isPeer(id Identity, allowed func(geo.NodeID) bool, paired geo.Location) error {
 	if paired != "" && id.Location == paired {
 		return nil

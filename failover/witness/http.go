@@ -1,0 +1,108 @@
+package witness
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"antipode/geo"
+	"antipode/internal/identity"
+)
+
+// Paths of the calls, all POST with JSON both ways. They are on the wire: never rename one.
+const (
+	pathRenew    = "/v1/renew"
+	pathClaim    = "/v1/claim"
+	pathWithdraw = "/v1/withdraw"
+)
+
+// BodyMax bounds a question: some thousand claims.
+const BodyMax = 1 << 20
+
+type renewal struct {
+	After uint64 `json:"after"`
+}
+
+type claims struct {
+	Claims []Claim `json:"claims"`
+}
+
+type claimed struct {
+	// Wait is how long the promotion has to wait, in nanoseconds.
+	Wait time.Duration `json:"wait"`
+}
+
+type withdrawal struct {
+	Account geo.Account     `json:"account"`
+	Number  geo.EpochNumber `json:"number"`
+}
+
+// refusal is the answer to a call that failed.
+type refusal struct {
+	Error string `json:"error"`
+}
+
+// errForeign: a caller names another location than the one in its certificate.
+var errForeign = errors.New("witness: a node claims for its own location only")
+
+// Handler answers the nodes of the locations, which their certificates name: a node renews and claims for its own location
+// alone. The listener must ask for certificates (Keyring.LocationsServerConfig).
+func Handler(w *Witness) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST "+pathRenew, answering(func(l geo.Location, q renewal) (Grant, error) { return w.Renew(l, q.After) }))
+	mux.HandleFunc("POST "+pathClaim, answering(func(l geo.Location, q claims) (out claimed, err error) {
+		for _, c := range q.Claims {
+			if c.Location != l {
+				return out, errForeign
+			}
+		}
+		out.Wait, err = w.Claim(q.Claims)
+		return out, err
+	}))
+	mux.HandleFunc("POST "+pathWithdraw, answering(func(l geo.Location, q withdrawal) (struct{}, error) {
+		return struct{}{}, w.Withdraw(q.Account, geo.Epoch{Number: q.Number, Location: l})
+	}))
+	return mux
+}
+
+// answering decodes a question, calls f with the location of the caller's certificate, and encodes the answer.
+func answering[Q, A any](f func(geo.Location, Q) (A, error)) http.HandlerFunc {
+	return func(rw http.ResponseWriter, r *http.Request) {
+		reply := func(status int, v any) {
+			rw.Header().Set("Content-Type", "application/json")
+			rw.WriteHeader(status)
+			_ = json.NewEncoder(rw).Encode(v) // The caller sees a broken answer.
+		}
+		if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
+			reply(http.StatusForbidden, refusal{"a certificate of a node is needed"})
+			return
+		}
+		id, err := identity.Of(r.TLS.PeerCertificates[0])
+		if err != nil || id.Location == "" {
+			reply(http.StatusForbidden, refusal{"a certificate of a node is needed"})
+			return
+		}
+		body, err := io.ReadAll(http.MaxBytesReader(rw, r.Body, BodyMax))
+		var q Q
+		if err == nil {
+			err = json.Unmarshal(body, &q)
+		}
+		if err != nil {
+			reply(http.StatusBadRequest, refusal{err.Error()})
+			return
+		}
+		a, err := f(id.Location, q)
+		switch {
+		case err == nil:
+			reply(http.StatusOK, a)
+		case errors.Is(err, ErrPassed):
+			reply(http.StatusConflict, refusal{err.Error()})
+		case errors.Is(err, ErrLocation), errors.Is(err, errForeign):
+			reply(http.StatusForbidden, refusal{err.Error()})
+		default:
+			reply(http.StatusServiceUnavailable, refusal{err.Error()})
+		}
+	}
+}

@@ -1,0 +1,68 @@
+// Package witness runs the witness (package failover/witness) as a process: its listener, certificates and folder.
+//
+// Invariant: only nodes of the two locations are answered, each for its own location.
+package witness
+
+import (
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"path/filepath"
+	"time"
+
+	"antipode/failover/witness"
+	"antipode/internal/clock"
+	"antipode/internal/identity"
+	"antipode/server/config"
+	"antipode/server/listen"
+)
+
+// Options configures a Process. All fields are required.
+type Options struct {
+	Config config.Witness
+	Clock  clock.Clock
+	Logger *slog.Logger
+}
+
+// Process is a witness that answers.
+type Process struct{ server *listen.Server }
+
+// portsOf is where an operator chooses the port.
+const portsOf = "listen of its configuration"
+
+// callMax bounds a call, all of it.
+const callMax = 10 * time.Second
+
+// node is the number of the witness in its certificate: there is one.
+const node = 1
+
+// Open reads the claims, listens and answers. Close must follow.
+func Open(o Options) (*Process, error) {
+	c := o.Config
+	self := identity.Identity{Stamp: c.Stamp, Location: c.Location, Node: node}
+	keyring, err := identity.OpenKeyring(self, identity.Files{CA: c.TLS.CA, Cert: c.TLS.Cert, Key: c.TLS.Key}, o.Clock, o.Logger)
+	if err != nil {
+		return nil, fmt.Errorf("certificates of the section tls: %w", err)
+	}
+	w, err := witness.Open(witness.Options{
+		Dir: filepath.Join(c.Data, "witness"), Locations: c.Locations, Life: c.Lease.Duration(), Clock: o.Clock, Name: rand.Text(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	server, err := listen.Open([]listen.Listener{{
+		Addr: c.Listen, What: "witness", Handler: witness.Handler(w), TLS: keyring.LocationsServerConfig(c.Locations...),
+		Limit: func(s *http.Server) {
+			s.ReadTimeout, s.WriteTimeout = callMax, callMax
+			s.MaxHeaderBytes = 8 << 10
+		},
+	}}, portsOf, o.Logger)
+	if err != nil {
+		return nil, err
+	}
+	return &Process{server}, nil
+}
+
+// Close drains the calls and closes the port.
+func (p *Process) Close() error { return p.server.Close() }
