@@ -240,7 +240,18 @@ func (x *exchange) here(ctx context.Context, badTimeout error) error {
 		x.op = opNoLeader
 		return err
 	}
+	if x.o.UpToDate != nil && !target.Secondary && x.asked.Effect == operation.Reads {
+		x.w.Before(x.markStale)
+	}
 	return x.dispatch()
+}
+
+// markStale marks the answer to a read under the primary name that may be older than a write that was acknowledged at
+// the other location (R21). It is called when the header is written: what is true then was true when the state was read.
+func (x *exchange) markStale() {
+	if !x.o.UpToDate(x.req.Account) {
+		x.w.Header().Set(protocol.HeaderMayBeStale, "true")
+	}
 }
 
 // routed is the request as package routing sees it.

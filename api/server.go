@@ -53,6 +53,9 @@ type Options struct {
 	Forward *routing.Forwarder
 	// Route returns the table of the location's ranges. Nil means that of a new stamp.
 	Route func() *route.Table
+	// UpToDate reports whether a read of an account under its primary name shows everything that was acknowledged at
+	// either location (R21). Nil means that it does.
+	UpToDate func(*catalog.Account) bool
 	// Leader and Leaderless are those of routing.Leaders.
 	Leader     routing.Leader
 	Leaderless func(geo.RangeID) bool

@@ -3,6 +3,7 @@ package primary
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 
@@ -28,6 +29,9 @@ type Primary struct {
 	late  atomic.Pointer[lateness] // nil as long as nothing was late
 	// slowed are the writes that are delayed now.
 	slowed slowed
+	// Await waits, for a moment at most, for what ErrUnconfirmed is returned for, and reports whether a write may be tried
+	// again. Nil means no wait.
+	Await func(ctx context.Context) bool
 	// Images are the bounds of images that begin here. The zero value is that of production.
 	Images ImageBounds
 }
@@ -38,6 +42,11 @@ func New(s Stamp) *Primary { return &Primary{stamp: s} }
 // ErrGateClosed is returned while the account takes no writes at this location.
 var ErrGateClosed = storageerr.ServerBusy.Saying("The account does not take writes at this location now. Please retry your request.")
 
+// ErrUnconfirmed is returned while it is not confirmed that the account has no higher epoch at the other location (R21).
+// Nothing was committed.
+var ErrUnconfirmed = storageerr.ServerBusy.Saying(
+	"The location has not confirmed yet that it still is the primary location of the account. Please retry your request.")
+
 // Write implements services.Writer.
 func (p *Primary) Write(ctx context.Context, w services.Write) error {
 	if _, rest := w.(services.Remainder); !rest {
@@ -45,7 +54,12 @@ func (p *Primary) Write(ctx context.Context, w services.Write) error {
 			return err
 		}
 	}
-	return p.stamp.Submit(ctx, p.stamp.Route().Of(w.Partition()), commandOf(w))
+	r := p.stamp.Route().Of(w.Partition())
+	err := p.stamp.Submit(ctx, r, commandOf(w))
+	if p.Await != nil && errors.Is(err, ErrUnconfirmed) && p.Await(ctx) {
+		err = p.stamp.Submit(ctx, r, commandOf(w)) // Nothing had happened.
+	}
+	return err
 }
 
 // commandOf returns the command that evaluates a write.
@@ -72,6 +86,9 @@ func (c *command) Evaluate(tx *ranges.Tx) error {
 	gate := tx.Gate(p.Account)
 	if gate.Role != change.RolePrimary || !gate.Open {
 		return ErrGateClosed
+	}
+	if !tx.Confirmed(p.Account) {
+		return ErrUnconfirmed
 	}
 	if p.Generation != (keys.Generation{}) {
 		key := keys.ClosedGeneration(tx.Range(), p.Service, p.Account, p.Container, p.Generation)

@@ -12,7 +12,7 @@ import (
 func (s *Stamp) answers(id geo.NodeID) map[string]node.CallHandler {
 	return map[string]node.CallHandler{
 		submitMethod: s.answerSubmit(id), hasChunkMethod: s.answerHasChunk(id), progressMethod: s.answerProgress(id),
-		surveyMethod: s.answerSurvey(id), reformMethod: s.answerReform(id),
+		surveyMethod: s.answerSurvey(id), reformMethod: s.answerReform(id), confirmedMethod: s.answerConfirmed(id),
 	}
 }
 

@@ -78,6 +78,8 @@ type Cluster interface {
 	RecoverRange(ctx context.Context, l geo.Location, id geo.RangeID, in wire.RecoverRange) (wire.RangeRecovered, error)
 	// ResumeStream ends the stop of a stream at a location: see wire.Client.Resume.
 	ResumeStream(ctx context.Context, l geo.Location, s wire.StreamName) (wire.Resumed, error)
+	// OverrideEpochs has a location take writes without an answer of the other one: see wire.Client.OverrideEpochs.
+	OverrideEpochs(ctx context.Context, l geo.Location) (wire.Epochs, error)
 	Forks
 	// SetLink replaces the state of the link between the locations. DelaySeconds
 	// was checked and is zero unless the state is wire.LinkDelayed.

@@ -201,6 +201,10 @@ func (f *fake) ResumeStream(ctx context.Context, l geo.Location, s wire.StreamNa
 	return wire.Resumed{Stream: s.String(), Location: l, Reason: "version"}, f.note(ctx, "resume %s at %s", s, l)
 }
 
+func (f *fake) OverrideEpochs(ctx context.Context, l geo.Location) (wire.Epochs, error) {
+	return wire.Epochs{Confirmed: true, By: "override"}, f.note(ctx, "override epochs of %s", l)
+}
+
 func (f *fake) ResolveFork(ctx context.Context, l geo.Location, q wire.ResolveFork) (wire.ForkResolved, error) {
 	return wire.ForkResolved{Stream: q.String(), Service: "table", Keep: q.Keep, State: "settling"}, f.note(ctx, "resolve %s at %s keep %s", q.StreamName, l, q.Keep)
 }

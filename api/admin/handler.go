@@ -148,6 +148,7 @@ func Handler(c Cluster, reg prometheus.Gatherer, o Options) http.Handler {
 	e.POST("/v1/locations/:location/start", p.startLocation, p.withToken)
 	e.POST("/v1/locations/:location/stop", p.stopLocation, p.withToken)
 	e.POST("/v1/locations/:location/ranges/:range/recover", p.recoverRange, p.withToken)
+	e.POST("/v1/locations/:location/epochs/override", p.overrideEpochs, p.withToken)
 	e.POST("/v1/locations/:location/forks/resume", p.resume, p.withToken)
 	e.POST("/v1/locations/:location/forks/resolve", p.resolve, p.withToken)
 	e.POST("/v1/locations/:location/found/list", p.found, p.withToken)

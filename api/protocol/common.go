@@ -19,6 +19,10 @@ const (
 	headerErrorCode       = "X-Ms-Error-Code"
 )
 
+// HeaderMayBeStale marks a read under the primary name of an account that may be older than a write which the other
+// location has acknowledged: docs/DIVERGENCE.md.
+const HeaderMayBeStale = "X-Antipode-May-Be-Stale"
+
 // clientRequestIDMax is the longest x-ms-client-request-id that is echoed, in
 // bytes.
 const clientRequestIDMax = 1024

@@ -87,6 +87,8 @@ type Location struct {
 	Role   string  `json:"role"`
 	Nodes  []Node  `json:"nodes"`
 	Ranges []Range `json:"ranges"`
+	// Epochs is what the process that answers holds; absent where it does not run.
+	Epochs *Epochs `json:"epochs,omitempty"`
 	// Alarms counts the stream alarms this location raised, by reason.
 	Alarms map[string]uint64 `json:"alarms"`
 	// Warnings are sentences for people: what a single fault could take, and what the

@@ -48,6 +48,7 @@ func (t *tool) locationCommand() *cobra.Command {
 			"  antipodectl location stop northcentralus", t.stopLocation),
 		t.startCommand(t.switchCommand("start LOCATION", "LOCATION", "Start a stopped location and wait until it serves",
 			"  antipodectl location start northcentralus\n  antipodectl location start northcentralus --wait 5m", nil), t.startLocation),
+		t.confirmCommand(),
 	)
 	return c
 }

@@ -159,6 +159,9 @@ func port(t *testing.T) *httptest.Server {
 	answer("POST /v1/locations/northcentralus/ranges/2/recover", 409, admin.ErrorDocument{Error: admin.Error{
 		Code: "QuorumPresent", Message: "could not recover range 2 of northcentralus: nothing to recover: nodes [1 2] hold trusted replicas",
 	}})
+	answer("POST /v1/locations/northcentralus/epochs/override", 200, admin.Epochs{
+		Confirmed: true, By: "override", Refused: []admin.RefusedEpoch{{Account: "music"}},
+	})
 	answer("POST /v1/link/cut", 200, admin.Link{State: admin.LinkCut})
 	answer("POST /v1/link/heal", 200, admin.Link{State: admin.LinkUp})
 	answer("POST /v1/link/delay", 200, admin.Link{State: admin.LinkDelayed, DelaySeconds: 5})
@@ -242,6 +245,9 @@ func TestGolden(t *testing.T) {
 		"node-stop":                 "node stop northcentralus-2",
 		"node-stop-json":            "node stop northcentralus-2 --output json",
 		"node-start-refused":        "node start northcentralus-2",
+		"location-confirm":          "location confirm northcentralus --not-promoted",
+		"location-confirm-refused":  "location confirm northcentralus",
+		"help-location-confirm":     "location confirm --help",
 		"location-stop":             "location stop northcentralus",
 		"location-start":            "location start northcentralus",
 		"range-recover":             "range recover northcentralus 4 --accept-loss",

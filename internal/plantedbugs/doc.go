@@ -89,6 +89,8 @@ const (
 	GateStaysLost
 	// CopyRevived leaves what a recovery with loss brings back of a copy that was wiped (R19).
 	CopyRevived
+	// EpochsUnconfirmed takes every epoch for confirmed, whatever the other location has (R21).
+	EpochsUnconfirmed
 )
 
 // names are those of the bugs in reports.
@@ -130,6 +132,7 @@ var names = [...]string{
 	LiveBeforeApplied:     "live-before-applied",
 	GateStaysLost:         "gate-stays-lost",
 	CopyRevived:           "copy-revived",
+	EpochsUnconfirmed:     "epochs-unconfirmed",
 }
 
 // String is the bug's name in reports.

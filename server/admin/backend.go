@@ -64,6 +64,7 @@ type Location interface {
 	RecoverRange(ctx context.Context, id geo.RangeID, in wire.RecoverRange) (wire.RangeRecovered, error)
 	ResumeStream(ctx context.Context, s wire.StreamName) (wire.Resumed, error)
 	SetLink(ctx context.Context, l wire.Link) error
+	OverrideEpochs(ctx context.Context) (wire.Epochs, error)
 
 	ResolveFork(ctx context.Context, q wire.ResolveFork) (wire.ForkResolved, error)
 	Found(ctx context.Context, q wire.FoundQuery) (wire.Found, error)

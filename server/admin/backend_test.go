@@ -58,6 +58,10 @@ func TestOperationsReachTheirLocation(t *testing.T) {
 			return b.RecoverRange(ctx, "north", 4, wire.RecoverRange{AcceptLoss: true, Untrusted: true, WithoutPair: true})
 		}, recovered, "recover range 4 {AcceptLoss:true Untrusted:true WithoutPair:true}", ""},
 		{func(ctx context.Context, b *Backend) (any, error) {
+			e, err := b.OverrideEpochs(ctx, "south")
+			return e.By, err
+		}, "override", "", "override epochs"},
+		{func(ctx context.Context, b *Backend) (any, error) {
 			return b.ResumeStream(ctx, "north", wire.StreamName{Account: "mail", Epoch: wire.Epoch{Number: 1, Location: "north"}, Range: 4, Lane: 2})
 		}, wire.Resumed{Stream: "mail/1@north/r4/l2", Location: "north", Reason: "version"}, "resume mail/1@north/r4/l2", ""},
 		{func(ctx context.Context, b *Backend) (any, error) {

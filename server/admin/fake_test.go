@@ -174,6 +174,10 @@ func (f *fake) ResumeStream(ctx context.Context, s wire.StreamName) (wire.Resume
 	return wire.Resumed{Stream: s.String(), Location: f.name, Reason: "version"}, f.note(ctx, "resume %s", s)
 }
 
+func (f *fake) OverrideEpochs(ctx context.Context) (wire.Epochs, error) {
+	return wire.Epochs{Confirmed: true, By: "override"}, f.note(ctx, "override epochs")
+}
+
 func (f *fake) ResolveFork(ctx context.Context, q wire.ResolveFork) (wire.ForkResolved, error) {
 	return wire.ForkResolved{Stream: q.String(), Keep: q.Keep, State: "settling"}, f.note(ctx, "resolve %s keep %s", q.StreamName, q.Keep)
 }

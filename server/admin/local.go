@@ -57,6 +57,7 @@ type part interface {
 	Found(ctx context.Context, q wire.FoundQuery) (wire.Found, error)
 	FoundPayload(ctx context.Context, q wire.FoundChunk) (wire.FoundPayload, error)
 	DropFound(ctx context.Context, q wire.DropFound) (wire.FoundDropped, error)
+	OverrideEpochs(ctx context.Context) (wire.Epochs, error)
 	Link() wire.Link
 	SetLink(to wire.Link)
 }

@@ -56,8 +56,10 @@ type Node struct {
 	// Peers are the other nodes of the stamp.
 	Peers []Peer `yaml:"peers"`
 	Pair  Pair   `yaml:"pair"`
-	TLS   TLS    `yaml:"tls"`
-	NATS  NATS   `yaml:"nats"`
+	// Witness is at a third place. Default none.
+	Witness WitnessAddress `yaml:"witness"`
+	TLS     TLS            `yaml:"tls"`
+	NATS    NATS           `yaml:"nats"`
 }
 
 // Listen has the addresses that this node listens on, host:port. An empty host means every
@@ -136,7 +138,29 @@ type Pair struct {
 	NATS []string `yaml:"nats"`
 	// Credentials is a NATS credentials file for an outside cluster. May be empty.
 	Credentials string `yaml:"nats_credentials"`
+	// Away is what a node that has started does with writes of accounts that have a copy while Location does not
+	// answer. Default Refuse.
+	Away Away `yaml:"away"`
 }
+
+// WitnessAddress is where the witness of both locations is: see Witness.
+type WitnessAddress struct {
+	// Location is its place, as its certificate has it.
+	Location geo.Location `yaml:"location"`
+	// Address is its listen as this node reaches it, host:port.
+	Address string `yaml:"address"`
+}
+
+// Away is a policy for the time in which the paired location does not answer (R21).
+type Away string
+
+// The policies.
+const (
+	// Refuse: writes of accounts that have a copy wait for its answer, or for an operator.
+	Refuse Away = "refuse"
+	// Accept: they are taken. If an account was promoted there meanwhile, one side's writes are lost.
+	Accept Away = "accept"
+)
 
 // OutsideNATS reports whether NATS has URLs of an outside cluster. Such a cluster is shown
 // Credentials, and not this node's certificate.
@@ -266,6 +290,9 @@ func (n Node) withDefaults() Node {
 	set(&n.Listen.Admin, "127.0.0.1:10080")
 	if n.Data != "" {
 		set(&n.Admin.TokenFile, filepath.Join(n.Data, "admin-token"))
+	}
+	if n.Pair.Away == "" {
+		n.Pair.Away = Refuse
 	}
 	n.Zones = defaultZones(n.Zones)
 	for i := range n.Peers {

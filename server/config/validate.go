@@ -227,6 +227,23 @@ func (n Node) narrowDomains() []narrow {
 	return out
 }
 
+// validateWitness checks what confirms the epochs of the location (R21).
+func (n Node) validateWitness(w *walker) {
+	if n.Pair.Away != Refuse && n.Pair.Away != Accept {
+		w.bad("pair.away", "write refuse or accept")
+	}
+	if n.Witness == (WitnessAddress{}) {
+		return
+	}
+	if !identity.ValidLabel(string(n.Witness.Location)) || n.Witness.Location == n.Location || n.Witness.Location == n.Pair.Location {
+		w.bad("witness.location", "write the third place, where the witness is, as in its witness.yaml")
+	}
+	w.address("witness.address", n.Witness.Address, true)
+	if n.Pair.Away == Accept {
+		w.bad("pair.away", "is not used with a witness, whose lease writes need: remove it")
+	}
+}
+
 func (n Node) validatePair(w *walker) {
 	p := n.Pair
 	if p.Location == "" {
@@ -239,6 +256,7 @@ func (n Node) validatePair(w *walker) {
 	case p.Location == n.Location:
 		w.bad("pair.location", "is this location: write the other one")
 	}
+	n.validateWitness(w)
 	for i, address := range p.Hops {
 		w.address(fmt.Sprintf("pair.hops[%d]", i), address, true)
 	}

@@ -170,11 +170,19 @@ func (c *Cluster) location(i int, name geo.Location, seed uint64) *location.Loca
 	o.NameRest, o.Scans, o.Outbox = c.o.NameRest, c.scans, c.o.Outbox
 	o.Bus.Server.Log, o.State = c.o.Logger, state.Options{Shared: c.shared, Logger: c.o.Logger}
 	o.ScrubPeriod, o.Registerer = c.o.ScrubPeriod, c.registry
+	o.Alone = func() bool { return c.alone(order()[1-i]) }
 	c.meters.Watch(&o)
 	if c.o.adjust != nil {
 		c.o.adjust(&o)
 	}
 	return location.New(o)
+}
+
+// alone reports whether a location goes on without the other one: an operator has stopped that, or cut the link (R21).
+// One that has not started yet may have been promoted, and is waited for.
+func (c *Cluster) alone(other geo.Location) bool {
+	cut, _ := c.link.State()
+	return cut || c.servers[other].Stopped()
 }
 
 // addLocation adds a location and what starts and stops it.

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"antipode/directory"
+	"antipode/failover/confirm"
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/replication/bus"
@@ -51,6 +52,9 @@ func join(c clock.Clock, l *link.Link, a, b *location.Location, end func(*locati
 		e := end(far)
 		return location.Far{
 			Directory: linkedDirectory{l, far}, Source: pair.NewSource(l, e, c), Pusher: payload.NewPusher(l, near, e, c),
+			Epochs: func(ctx context.Context, of confirm.Epochs) (confirm.Epochs, error) {
+				return link.Ask(ctx, l, func(ctx context.Context) (confirm.Epochs, error) { return far.HigherEpochs(ctx, of) })
+			},
 			Received: pair.Through(l, e).Received, Verify: pair.Through(l, e).Verify,
 			Bus: natsbus.ConnOptions{Server: linkedBus{l, far}},
 		}

@@ -36,6 +36,10 @@ func (l *Location) Describe() (wire.Location, error) {
 		}
 		out.Nodes = append(out.Nodes, n)
 	}
+	if stopped == nil {
+		e := l.Epochs()
+		out.Epochs, out.Warnings = &e, append(out.Warnings, l.epochWarnings()...)
+	}
 	for _, d := range l.o.Route.Ranges() {
 		r := wire.Range{Range: d.ID, Service: d.Service.String(), ConfiguredReplicas: len(l.o.Nodes)}
 		if stopped == nil {

@@ -14,6 +14,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"antipode/directory"
+	"antipode/failover/confirm"
+	"antipode/failover/witness"
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/primary"
@@ -78,6 +80,13 @@ type Options struct {
 	// ScrubPeriod: see node.Options. Registerer registers the nodes' metrics; may be nil.
 	ScrubPeriod time.Duration
 	Registerer  prometheus.Registerer
+	// Alone is the standing policy: whether to take writes of accounts that have a copy while the other location does
+	// not answer (R21). It may be called from any goroutine. Nil means never.
+	Alone func() bool
+	// Witness renews the lease of the location at the witness (R21). Nil means that there is none.
+	Witness Leases
+	// OnHigher gets the accounts that the other location has in a higher epoch. May be nil.
+	OnHigher func(above map[geo.Account]geo.Epoch)
 	// Bounds limit the incoming stream.
 	Bounds bus.Bounds
 	// Replicas is how many servers of the bus store the stream. Zero means 1.
@@ -123,6 +132,12 @@ func (o Options) withDefaults() Options {
 	if o.OnEvent == nil {
 		o.OnEvent = func(node.EventKind) {}
 	}
+	if o.Alone == nil {
+		o.Alone = func() bool { return false }
+	}
+	if o.OnHigher == nil {
+		o.OnHigher = func(map[geo.Account]geo.Epoch) {}
+	}
 	if o.OnHeld == nil {
 		o.OnHeld = func(bool) {}
 	}
@@ -138,6 +153,11 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
+// Leases is the witness as a process of a location calls it: see witness.Client.
+type Leases interface {
+	Renew(ctx context.Context, after uint64) (witness.Grant, error)
+}
+
 // Far is how this location reaches the other one, over the link.
 type Far struct {
 	Directory directory.Peer
@@ -147,6 +167,8 @@ type Far struct {
 	Received func(ctx context.Context, src geo.SourceRange) (geo.Timestamp, error)
 	// Verify is pair.End.Verify of the other location.
 	Verify func(ctx context.Context, r geo.RangeID, question []byte) ([]byte, error)
+	// Epochs asks the other location for higher epochs (R21).
+	Epochs confirm.Ask
 	// Bus is where this location publishes its stream.
 	Bus natsbus.ConnOptions
 }
@@ -174,19 +196,20 @@ type Location struct {
 	mu  sync.Mutex // held by Start, Stop and Disconnect; guards the field below
 	pub *natsbus.Publisher
 
-	events    events
-	receiving receiving
-	watching  watching
-	verifying *verifying
-	shipMu    sync.Mutex
-	shippers  map[geo.NodeID]map[geo.RangeID]*shipping
+	events     events
+	confirming confirming
+	receiving  receiving
+	watching   watching
+	verifying  *verifying
+	shipMu     sync.Mutex
+	shippers   map[geo.NodeID]map[geo.RangeID]*shipping
 }
 
 // New returns a location that is not started. SetFar must follow.
 func New(o Options) *Location {
 	o = o.withDefaults()
 	l := &Location{o: o, from: route.First(), shippers: map[geo.NodeID]map[geo.RangeID]*shipping{}}
-	l.receiving.l, l.verifying = l, newVerifying(l)
+	l.receiving.l, l.confirming.l, l.verifying = l, l, newVerifying(l)
 	l.watching.l, l.watching.unavailable = l, newEpisodes(ServiceUnavailable, ServiceLive)
 	l.watching.late = newEpisodes(ChangesLate, ChangesArrived)
 	l.watching.fellOut = newEpisodes(AccountFellOut, AccountFollows)
@@ -194,6 +217,7 @@ func New(o Options) *Location {
 	l.events.location, l.events.clock = o.Name, o.Clock
 	l.Directory = directory.NewDirectory(l, o.Other)
 	l.Primary = primary.New(l)
+	l.Primary.Await = l.confirming.await
 	l.Directory.SetImages(l.Primary)
 	l.Directory.SetPace(o.Clock, o.CopyRate)
 	return l
@@ -308,6 +332,7 @@ func (l *Location) startStamp(ctx context.Context) error {
 		Transport: l.o.Transport(), Seed: l.o.Seed, Parity: l.o.Parity, Tick: l.o.Tick, Logger: l.o.Logger,
 		ScrubPeriod: l.o.ScrubPeriod, Registerer: l.o.Registerer, ReserveBytes: l.o.ReserveBytes,
 		CloseInterval: l.o.CloseInterval, OnCommit: l.committed, RowChunks: blobs.RowChunks, Commands: l.o.Commands,
+		Fence: l.confirming.begin(),
 		OnEvent: func(e node.Event) {
 			l.events.add(e)
 			l.o.OnEvent(e.Kind)
@@ -326,6 +351,7 @@ func (l *Location) startStamp(ctx context.Context) error {
 		}
 	}
 	l.stamp.Store(s)
+	l.confirming.start(s)
 	l.receiving.start(s, f)
 	l.watching.start()
 	return nil
@@ -358,6 +384,7 @@ func (l *Location) stop() error {
 	var errs []error
 	l.watching.stop()
 	l.receiving.stop()
+	l.confirming.stop()
 	if s := l.stamp.Swap(nil); s != nil {
 		errs = append(errs, s.Close())
 	}

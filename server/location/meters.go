@@ -40,7 +40,7 @@ func NewMeters(reg prometheus.Registerer, locations ...geo.Location) (*Meters, e
 		m.Held.Add(l, true, 0)
 		m.Held.Add(l, false, 0)
 		m.Abandoned.Add(l, 0)
-		for _, kind := range append(node.EventKinds(), ServiceUnavailable, ServiceLive, ChangesLate, ChangesArrived, AccountFellOut, AccountFollows) {
+		for _, kind := range append(node.EventKinds(), ServiceUnavailable, ServiceLive, ChangesLate, ChangesArrived, AccountFellOut, AccountFollows, EpochsConfirmed, EpochsLost, EpochsPassed) {
 			m.Events.Add(l, string(kind), 0)
 		}
 		for _, reason := range []string{

@@ -36,6 +36,8 @@ type Server struct {
 	beginMu sync.Mutex
 
 	mu sync.Mutex // held by Start and Stop
+	// stopped: it was stopped, and not started since.
+	stopped atomic.Bool
 	// listeners is nil while the location is stopped or starts. Changed under mu.
 	listeners atomic.Pointer[listen.Server]
 }
@@ -53,6 +55,9 @@ func (s *Server) Running() bool { return s.listeners.Load() != nil }
 // ErrRuns: there is nothing to start.
 var ErrRuns = errors.New("runs already")
 
+// Stopped reports whether the location was stopped and not started since.
+func (s *Server) Stopped() bool { return s.stopped.Load() }
+
 // Start starts the location and its front end. It takes as long as reading the stores takes;
 // ctx ends it after the step under way.
 func (s *Server) Start(ctx context.Context) error {
@@ -69,6 +74,7 @@ func (s *Server) Start(ctx context.Context) error {
 	if err := l.Start(ctx); err != nil {
 		return errors.Join(err, f.Close())
 	}
+	s.stopped.Store(false)
 	s.listeners.Store(f)
 	return nil
 }
@@ -112,6 +118,7 @@ func (s *Server) Stop() error {
 	if f == nil {
 		return fmt.Errorf("%s is stopped", s.o.Location.Subject())
 	}
+	s.stopped.Store(true)
 	return errors.Join(f.Close(), s.o.Location.Stop())
 }
 

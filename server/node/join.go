@@ -3,9 +3,13 @@ package node
 import (
 	"context"
 	"maps"
+	"net/http"
 	"path/filepath"
+	"time"
 
 	"antipode/directory"
+	"antipode/failover/confirm"
+	"antipode/failover/witness"
 	"antipode/geo"
 	"antipode/primary"
 	"antipode/replication/bus"
@@ -42,10 +46,13 @@ func (n *Node) locationOptions(seed uint64) location.Options {
 		Name: c.Location, Other: c.Pair.Location, Parity: parity(c.Location, c.Pair.Location), Nodes: n.nodes(), Local: []geo.NodeID{n.id}, Sites: n.sites(),
 		Dir: c.Data, ReserveBytes: c.ReserveBytes, NameRest: c.NameRest.Duration(), RPOTarget: c.RPOTarget.Duration(),
 		Outbox:   location.OutboxBudget{Bytes: c.OutboxBytes, AccountBytes: c.OutboxAccountBytes, Age: c.OutboxAge.Duration()},
-		CopyRate: c.BootstrapBytesPerSecond,
-		Clock:    n.o.Clock, State: state.Options{Shared: n.shared, Logger: n.o.Logger}, Seed: seed, Tick: n.o.Tick,
+		CopyRate: c.BootstrapBytesPerSecond, Alone: func() bool { return c.Pair.Away == config.Accept },
+		Clock: n.o.Clock, State: state.Options{Shared: n.shared, Logger: n.o.Logger}, Seed: seed, Tick: n.o.Tick,
 		Transport: func() stampnode.Transport { return n.transport }, Commands: commands,
 		Link: n.link, Bus: n.bus(), Bounds: bus.Bounds{BytesMax: streamBytes}, Logger: n.o.Logger,
+	}
+	if n.witness = n.witnessClient(); n.witness != nil {
+		o.Witness = n.witness
 	}
 	switch {
 	case c.NATS.Mode == config.Outside:
@@ -57,6 +64,24 @@ func (n *Node) locationOptions(seed uint64) location.Options {
 	n.meters.Watch(&o)
 	return o
 }
+
+// witnessClient returns a client of the witness, nil without one.
+func (n *Node) witnessClient() *witness.Client {
+	c := n.o.Config.Witness
+	if c.Address == "" {
+		return nil
+	}
+	return &witness.Client{
+		URL: "https://" + c.Address, Clock: n.o.Clock,
+		HTTP: &http.Client{
+			Transport:     &http.Transport{TLSClientConfig: n.keyring.PairConfig(c.Location), IdleConnTimeout: witnessIdle},
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+	}
+}
+
+// witnessIdle is how long a connection to the witness is kept without a call: some renewals.
+const witnessIdle = 30 * time.Second
 
 // parity is the lowest tick bit of a location's timestamps. Both locations derive it from the
 // two names, so that it differs between them (R6).
@@ -123,6 +148,7 @@ func (n *Node) join() {
 	far := pair.NewRemote(caller)
 	linked := pair.Through(n.link, far)
 	n.location.SetFar(location.Far{
+		Epochs:    confirm.Remote(n.link.Caller(caller)),
 		Directory: directory.NewRemotePeer(n.link.Caller(caller)), Source: pair.NewSource(n.link, far, n.o.Clock),
 		Pusher: payload.NewPusher(n.link, n.location, far, n.o.Clock), Received: linked.Received, Verify: linked.Verify,
 		Bus: n.farBus(),
@@ -130,6 +156,7 @@ func (n *Node) join() {
 	handlers := pairHandlers{n.transport}
 	pair.Serve(handlers, n.link, pair.NewEnd(n.location, n.location.Shipper, n.elsewhere))
 	directory.ServePeer(handlers, n.link, n.location.Directory, n.elsewhere)
+	confirm.Serve(handlers, n.link, n.location.HigherEpochs)
 }
 
 // elsewhere returns the error that redirects a caller of the other location to the node that

@@ -17,6 +17,7 @@ import (
 	"antipode/api/admin"
 	"antipode/api/protocol"
 	"antipode/api/routing"
+	"antipode/failover/witness"
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/internal/identity"
@@ -63,6 +64,7 @@ type Node struct {
 	transport *transport.Transport
 	shared    *state.Shared
 	location  *location.Location
+	witness   *witness.Client // nil without one
 	registry  *prometheus.Registry
 	meters    *location.Meters
 	ids       *protocol.RequestIDs
@@ -219,6 +221,9 @@ func (n *Node) Close() error {
 	}
 	if n.forward != nil {
 		n.forward.Close()
+	}
+	if n.witness != nil {
+		n.witness.HTTP.CloseIdleConnections()
 	}
 	n.shared.Close()
 	return errors.Join(errs...)

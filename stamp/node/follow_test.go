@@ -114,7 +114,7 @@ type stepped struct {
 
 func newStepped(t *testing.T, seed uint64) *stepped { return newSteppedWith(t, seed, 10) }
 
-func newSteppedWith(t *testing.T, seed uint64, electionTicks int) *stepped {
+func newSteppedWith(t *testing.T, seed uint64, electionTicks int, change ...func(*Options)) *stepped {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	s := &stepped{
 		t: t, rng: rng, clock: clock.NewManual(time.Unix(1_800_000_000, 0)), nodes: map[geo.NodeID]*Node{},
@@ -123,11 +123,15 @@ func newSteppedWith(t *testing.T, seed uint64, electionTicks int) *stepped {
 	}
 	for id := geo.NodeID(1); id <= 3; id++ {
 		s.clocks[id] = &stopping{Manual: s.clock}
-		n, err := Open(Options{
+		o := Options{
 			Location: "north", ID: id, Peers: []geo.NodeID{1, 2, 3}, Dir: "data", State: state.Options{FS: vfs.NewMem()},
 			Clock: s.clocks[id], Transport: s.net, Seed: seed + uint64(id), Tick: 10 * time.Millisecond, ElectionTicks: electionTicks, InSyncTimeout: 100 * time.Millisecond, Stepped: true,
 			Logger: slog.New(slog.DiscardHandler), OnEvent: func(e Event) { s.events = append(s.events, e) },
-		})
+		}
+		for _, f := range change {
+			f(&o)
+		}
+		n, err := Open(o)
 		require.NoError(t, err)
 		s.nodes[id] = n
 	}

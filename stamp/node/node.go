@@ -149,7 +149,7 @@ func (n *Node) openRange(id geo.RangeID) error {
 	r, err := ranges.New(ranges.Options{
 		Location: n.o.Location, Range: id, Clock: n.o.Clock, Running: n.scheduler.running, Parity: n.o.Parity, State: n.stores.state, Nodes: n.placement.Of(id), Wake: n.Wake,
 		CloseInterval: interval, LeaseLength: time.Duration(n.o.ElectionTicks-3) * n.o.Tick, OnCommit: onCommit,
-		Full: n.full.Load, Bare: n.bare.Load, CompareClock: n.clocks.Compare,
+		Full: n.full.Load, Bare: n.bare.Load, CompareClock: n.clocks.Compare, Fence: n.o.Fence,
 		OnTransfer: func(to geo.NodeID) {
 			n.event(Event{Kind: LeaderTransferred, Range: id, Node: to, Reason: "because of the former leader's clock"})
 		},

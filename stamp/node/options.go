@@ -64,8 +64,9 @@ type Options struct {
 	// Commands decodes the commands that other nodes forward to this one as the leader of a
 	// range. Nil means none.
 	Commands ranges.Commands
-	// Understands: see ranges.Options.
+	// Understands and Fence: see ranges.Options.
 	Understands func(entry []byte) error
+	Fence       *ranges.Fence
 	// ScrubPeriod is the time in which every chunk, table and log segment is read and
 	// checked once. Zero means 7 days; a short one costs reads of the disk.
 	ScrubPeriod time.Duration

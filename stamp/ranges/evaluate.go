@@ -126,13 +126,13 @@ func (r *Range) takeQueue() []*waiter {
 // propose evaluates a batch at the time wall.
 func (r *Range) propose(batch []*waiter, wall time.Time, now time.Duration) {
 	g := &group{id: change.GroupID{Term: r.term, Number: r.number + 1}}
-	tx := &Tx{r: r, g: g, now: wall}
+	tx := &Tx{r: r, g: g, now: wall, passBegan: now}
 	for i, w := range batch {
 		if tx.b.Len() >= groupBytesMax {
 			r.requeue(batch[i:])
 			break
 		}
-		tx.begin()
+		tx.begin(w)
 		if w.err = w.cmd.Evaluate(tx); w.err != nil {
 			tx.undo()
 		}
@@ -192,7 +192,7 @@ func (r *Range) answerUnderLease(ws []*waiter, passBegan time.Duration) {
 	now := r.leaseClock(passBegan)
 	if r.replica.Lease() > now {
 		for _, w := range ws {
-			w.done(w.err)
+			w.done(r.unchangedResult(w, now))
 		}
 		return
 	}
@@ -200,7 +200,7 @@ func (r *Range) answerUnderLease(ws []*waiter, passBegan time.Duration) {
 	for _, w := range ws {
 		r.reads = append(r.reads, pendingRead{done: func(err error) {
 			if err == nil {
-				err = w.err
+				err = r.unchangedResult(w, r.o.Clock.Mono())
 			}
 			w.done(err)
 		}})

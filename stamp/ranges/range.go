@@ -72,6 +72,8 @@ type Options struct {
 	Wake func()
 	// LeaseLength is how long a lease runs from its round's send time.
 	LeaseLength time.Duration
+	// Fence says whether writes of accounts that have a copy may be answered (R21). Nil means that they may.
+	Fence *Fence
 	// Full reports that the disk of this node has room only for a Reclaimer or a Deletion, Bare that it has none
 	// for a Deletion. Nil means never.
 	Full, Bare func() bool
@@ -150,6 +152,7 @@ type waiter struct {
 	// nothing, so the answer also needs a lease (R5).
 	err       error
 	unchanged bool
+	fenced    fenced // see Tx.Confirmed
 }
 
 // group is one Raft entry in flight.
@@ -376,7 +379,7 @@ func (r *Range) acknowledge(now time.Duration) {
 		return
 	}
 	var unchanged []*waiter
-	at := r.o.Clock.Now()
+	at, mono := r.o.Clock.Now(), r.fenceClock(now)
 	for len(r.acking) > 0 && r.acking[0].index <= index {
 		for _, w := range r.acking[0].waiters {
 			if w.unchanged {
@@ -385,6 +388,10 @@ func (r *Range) acknowledge(now time.Duration) {
 			}
 			if r.o.OnCommit != nil {
 				r.o.OnCommit(at.Sub(w.at))
+			}
+			if !r.confirms(w, mono) {
+				w.done(kv.ErrUnknown) // It is committed here, and may be lost (R21).
+				continue
 			}
 			w.done(nil)
 		}

@@ -21,6 +21,9 @@ type Tx struct {
 	g   *group
 	now time.Time
 	b   change.Builder
+	// passBegan is the monotonic time of the pass, w the waiter of the current command.
+	passBegan time.Duration
+	w         *waiter
 
 	// saved undoes what the group staged, newest last. mark, savedMark and keysMark are where
 	// the current command began.
@@ -35,7 +38,8 @@ type Tx struct {
 	trimmed int
 }
 
-func (tx *Tx) begin() {
+func (tx *Tx) begin(w *waiter) {
+	tx.w, w.fenced = w, fenced{}
 	tx.mark, tx.keysMark, tx.savedMark = tx.b.Mark(), len(tx.g.keys), len(tx.saved)
 }
 

@@ -56,7 +56,7 @@ func (b *bench) propose(commands ...func(tx *Tx) error) (errs []error) {
 	g := &group{id: change.GroupID{Term: 1, Number: b.number}}
 	tx := &Tx{r: b.r, g: g, now: time.Unix(1_700_000_000, 0)}
 	for _, evaluate := range commands {
-		tx.begin()
+		tx.begin(&waiter{})
 		err := evaluate(tx)
 		if err != nil {
 			tx.undo()

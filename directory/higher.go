@@ -1,0 +1,58 @@
+package directory
+
+import (
+	"context"
+	"errors"
+
+	"antipode/geo"
+	"antipode/services/catalog"
+	"antipode/services/storageerr"
+	"antipode/stamp/ranges"
+)
+
+// Own returns the epochs of the accounts that have a copy and whose primary is this location.
+func (d *Directory) Own(ctx context.Context) (map[geo.Account]geo.Epoch, error) {
+	list, err := d.Accounts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	own := map[geo.Account]geo.Epoch{}
+	for _, a := range list {
+		if a.Primary == d.stamp.Location() && a.Redundancy.Geo() {
+			own[a.Name] = a.GeoEpoch()
+		}
+	}
+	return own, nil
+}
+
+// Higher returns those of the accounts, whose primary is the other location under the given epochs, that have a higher
+// one in this location's catalog (R21). The row of an account decides, since an epoch begins with its commit (R19): one
+// that was only seen may be one that is refused for ever. Where the account is gone, the highest epoch seen decides.
+func (d *Directory) Higher(ctx context.Context, of map[geo.Account]geo.Epoch) (map[geo.Account]geo.Epoch, error) {
+	above := map[geo.Account]geo.Epoch{}
+	return above, d.stamp.Read(ctx, d.stamp.Route().Catalog(), func(s ranges.State) error {
+		clear(above)
+		for name, asked := range of {
+			have, err := epochHere(s, name)
+			if err != nil {
+				return err
+			}
+			if have.Compare(asked) > 0 {
+				above[name] = have
+			}
+		}
+		return nil
+	})
+}
+
+// epochHere is the epoch that this location's catalog has of an account.
+func epochHere(s ranges.State, name geo.Account) (geo.Epoch, error) {
+	a, err := catalog.GetAccount(s, name)
+	if errors.Is(err, storageerr.AccountNotFound) {
+		return catalog.SeenEpoch(s, name)
+	}
+	if err != nil || !a.Active {
+		return geo.Epoch{}, err
+	}
+	return a.GeoEpoch(), nil
+}

@@ -1,0 +1,42 @@
+package directory_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"antipode/directory"
+	"antipode/geo"
+	"antipode/services/catalog"
+	"antipode/stamp/stamptest"
+)
+
+// R19, R21: an account that is in the catalog here with a higher epoch than the one that is asked for is named, with that
+// epoch. One with the same or a lower epoch, one whose creation has not ended, and one that is not known here are not.
+func TestR21HigherEpochs(t *testing.T) {
+	s := stamptest.New(t, "south", geo.Catalog, geo.Blob, geo.Queue, geo.Table)
+	d := directory.NewDirectory(s, "north")
+	d.SetPeer(&peer{})
+	for _, name := range []geo.Account{"mine", "alsomine"} {
+		_, err := d.Create(t.Context(), name, nil, nil)
+		require.NoError(t, err)
+	}
+	require.NoError(t, d.Reserve(t.Context(), catalog.Account{
+		Name: "begun", Primary: "north", Secondary: "south", Redundancy: catalog.RAGRS, Epoch: 5, Created: 1,
+	}))
+	north := func(n geo.EpochNumber) geo.Epoch { return geo.Epoch{Number: n, Location: "north"} }
+	own, err := d.Own(t.Context())
+	require.NoError(t, err)
+	require.Len(t, own, 2)
+	mine := own["mine"]
+	require.Equal(t, geo.Location("south"), mine.Location)
+
+	above, err := d.Higher(t.Context(), map[geo.Account]geo.Epoch{
+		"mine": north(mine.Number - 1), "alsomine": north(mine.Number + 1), "begun": north(1), "unknown": north(1),
+	})
+	require.NoError(t, err)
+	require.Equal(t, map[geo.Account]geo.Epoch{"mine": mine}, above)
+	above, err = d.Higher(t.Context(), map[geo.Account]geo.Epoch{"mine": mine})
+	require.NoError(t, err)
+	require.Empty(t, above)
+}

@@ -1,0 +1,130 @@
+package confirm_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"antipode/failover/confirm"
+	"antipode/failover/witness"
+	"antipode/geo"
+	"antipode/stamp/ranges"
+)
+
+// leased is an owner of a machine with a witness.
+type leased struct {
+	*owner
+	renews []uint64 // After of each
+}
+
+func newLeased(t *testing.T) *leased {
+	return &leased{owner: &owner{t: t, m: confirm.New(confirm.Options{Witness: true}), fence: &ranges.Fence{}, now: time.Hour}}
+}
+
+func (l *leased) step(e confirm.Event) {
+	for _, e := range l.m.Step(l.now, e) {
+		switch e := e.(type) {
+		case confirm.Renew:
+			l.renews = append(l.renews, e.After)
+		case confirm.Exchange:
+			l.asks++
+		case confirm.AskNodes:
+			l.nodes++
+		case confirm.Changed:
+			l.said = append(l.said, e)
+		}
+	}
+	l.fence.Set(l.m.Held())
+}
+
+func (l *leased) run(d time.Duration) {
+	for end := l.now + d; l.now < end; l.now += confirm.LookEvery {
+		l.step(confirm.Look{})
+	}
+}
+
+func grant(version uint64, claims ...witness.Claim) confirm.Renewed {
+	return confirm.Renewed{Grant: witness.Grant{Life: 10 * time.Second, Claims: claims, Version: version, Incarnation: "one"}}
+}
+
+func claimOf(a string, n int, version uint64) witness.Claim {
+	return witness.Claim{Account: geo.Account(a), Number: geo.EpochNumber(n), Location: "south", Version: version}
+}
+
+// R21: with a witness nothing confirms the epochs but its lease, or an operator: neither an exchange nor another node nor
+// the policy. The lease ends four fifths of its life after the question was sent, whatever the process does meanwhile.
+func TestR21LeaseEnds(t *testing.T) {
+	l := newLeased(t)
+	l.run(time.Second)
+	require.Equal(t, []uint64{0}, l.renews)
+	require.Zero(t, l.nodes)
+	l.step(confirm.Exchanged{})
+	l.step(confirm.NodesAsked{Holds: true})
+	l.step(confirm.Look{Alone: true})
+	l.step(confirm.Exchanged{Err: errAway})
+	require.False(t, l.writes())
+
+	sent := time.Hour
+	l.step(grant(0))
+	require.True(t, l.writes())
+	require.Equal(t, confirm.ByWitness, l.m.State().Source)
+	l.now = sent + 8*time.Second - 1
+	require.True(t, l.writes(), "no step was taken since")
+	l.now++
+	require.False(t, l.writes())
+	l.step(confirm.Look{})
+	require.Equal(t, confirm.Changed{Was: confirm.ByWitness, Stood: 7 * time.Second}, l.said[1])
+	l.run(confirm.LookEvery)
+	l.step(confirm.Renewed{Err: errAway})
+	require.False(t, l.writes(), "the witness is away")
+	require.ErrorIs(t, l.m.State().Unwitnessed, errAway)
+	l.step(confirm.Overridden{})
+	require.True(t, l.writes(), "an operator says so")
+}
+
+// R21: a lease is renewed several times within its life, and lives from renewal to renewal; an answer that comes after
+// its lease has ended grants nothing.
+func TestR21LeaseIsRenewed(t *testing.T) {
+	l := newLeased(t)
+	for range 300 {
+		asked := len(l.renews)
+		l.run(confirm.LookEvery)
+		if len(l.renews) > asked {
+			l.step(grant(0))
+		}
+		require.True(t, l.writes())
+	}
+	require.InDelta(t, 30, len(l.renews), 3, "every two seconds, in a minute")
+	l.run(4 * time.Second)
+	l.stand(9 * time.Second)
+	l.step(grant(0))
+	require.False(t, l.writes(), "the question was sent before the pause")
+}
+
+// R21: the lease does not hold for accounts that another location has claimed, in this answer or in an earlier one, until
+// the claim is withdrawn. A renewal names the newest claim that is known; a witness with another file is asked from the
+// beginning, and grants nothing before.
+func TestR21LeaseDoesNotHoldForClaims(t *testing.T) {
+	l := newLeased(t)
+	l.run(time.Second)
+	l.step(grant(7, claimOf("acct", 2, 7)))
+	require.False(t, l.writes())
+	require.True(t, l.fence.Confirms("other", epoch(1, "north"), l.now))
+	l.run(2 * time.Second)
+	require.Equal(t, []uint64{0, 7}, l.renews)
+	l.step(grant(7))
+	require.False(t, l.writes(), "the claim is of an earlier answer")
+
+	l.run(2 * time.Second)
+	again := grant(1)
+	again.Grant.Incarnation = "two"
+	until := l.m.Held().Until
+	l.step(again)
+	require.Equal(t, until, l.m.Held().Until, "it grants nothing yet")
+	l.run(confirm.LookEvery)
+	require.Equal(t, []uint64{0, 7, 7, 0}, l.renews)
+	again.Grant.Withdrawn = []geo.Account{"acct"}
+	l.step(again)
+	require.True(t, l.writes())
+}

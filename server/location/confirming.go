@@ -1,0 +1,298 @@
+package location
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	wire "antipode/client/admin"
+	"antipode/failover/confirm"
+	"antipode/geo"
+	"antipode/services/catalog"
+	"antipode/stamp"
+	"antipode/stamp/node"
+	"antipode/stamp/ranges"
+)
+
+// The kinds of events about epochs (R21).
+const (
+	// EpochsConfirmed: this process may answer writes of accounts that have a copy, and why.
+	EpochsConfirmed node.EventKind = "epochs-confirmed"
+	// EpochsLost: it may no longer.
+	EpochsLost node.EventKind = "epochs-unconfirmed"
+	// EpochsPassed: an account whose primary was here has a higher epoch at the other location.
+	EpochsPassed node.EventKind = "epoch-passed"
+)
+
+const (
+	// exchangeTimeout bounds an exchange with the other location.
+	exchangeTimeout = 5 * time.Second
+	// renewTimeout bounds a call to the witness.
+	renewTimeout = 2 * time.Second
+	// confirmWait is how long a process tries to have its epochs confirmed before it refuses a write without a wait: two
+	// locations that start together, or a process that goes on after a pause, need some round trips.
+	confirmWait = 3 * time.Second
+)
+
+// confirming has the epochs of this process confirmed while the location runs: see package confirm.
+type confirming struct {
+	l *Location
+
+	mu      sync.Mutex
+	machine *confirm.Machine // nil while the location is stopped
+	fence   *ranges.Fence
+	// moved is closed and replaced when the machine has changed.
+	moved chan struct{}
+	// passed are the accounts of which a higher epoch was reported.
+	passed map[geo.Account]geo.Epoch
+
+	cancel context.CancelFunc // guarded by Location.mu
+	wg     sync.WaitGroup
+}
+
+// begin returns the fence of a stamp that is about to start. Nothing is confirmed yet.
+func (c *confirming) begin() *ranges.Fence {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.machine, c.fence, c.moved = confirm.New(confirm.Options{Witness: c.l.o.Witness != nil}), &ranges.Fence{}, make(chan struct{})
+	c.passed = map[geo.Account]geo.Epoch{}
+	return c.fence
+}
+
+// start steps the machine until stop.
+func (c *confirming) start(s *stamp.Stamp) {
+	ctx, cancel := context.WithCancel(context.Background())
+	c.cancel = cancel
+	c.wg.Go(func() {
+		ticker := time.NewTicker(confirm.LookEvery)
+		defer ticker.Stop()
+		for {
+			c.step(ctx, s, confirm.Look{Alone: c.l.o.Alone()})
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+			}
+		}
+	})
+}
+
+// stop ends what start began and waits for it.
+func (c *confirming) stop() {
+	if c.cancel == nil {
+		return
+	}
+	c.cancel()
+	c.wg.Wait()
+	c.cancel = nil
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.fence.Set(ranges.Confirmed{})
+	c.machine = nil
+}
+
+// step gives the machine an event, and the fence what it holds then.
+func (c *confirming) step(ctx context.Context, s *stamp.Stamp, e confirm.Event) {
+	c.mu.Lock()
+	if c.machine == nil {
+		c.mu.Unlock()
+		return
+	}
+	effects := c.machine.Step(c.l.o.Clock.Mono(), e)
+	c.fence.Set(c.machine.Held())
+	if _, look := e.(confirm.Look); !look {
+		close(c.moved)
+		c.moved = make(chan struct{})
+	}
+	c.mu.Unlock()
+	for _, e := range effects {
+		c.carryOut(ctx, s, e)
+	}
+}
+
+func (c *confirming) carryOut(ctx context.Context, s *stamp.Stamp, e confirm.Effect) {
+	switch e := e.(type) {
+	case confirm.Exchange:
+		c.wg.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, exchangeTimeout)
+			defer cancel()
+			above, err := c.exchange(ctx)
+			c.step(ctx, s, confirm.Exchanged{Above: above, Err: err})
+		})
+	case confirm.AskNodes:
+		c.wg.Go(func() {
+			above, holds := s.Confirmed(ctx)
+			c.step(ctx, s, confirm.NodesAsked{Holds: holds, Above: above})
+		})
+	case confirm.Renew:
+		c.wg.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, renewTimeout)
+			defer cancel()
+			g, err := c.l.o.Witness.Renew(ctx, e.After)
+			c.step(ctx, s, confirm.Renewed{Grant: g, Err: err})
+		})
+	case confirm.Changed:
+		c.report(e)
+	case confirm.Higher:
+		c.higher(e.Above)
+	}
+}
+
+// exchange asks the other location about all accounts that are primary here.
+func (c *confirming) exchange(ctx context.Context) (confirm.Epochs, error) {
+	own, err := c.l.Directory.Own(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("the catalog does not answer: %w", err)
+	}
+	if c.l.far.Epochs == nil {
+		return nil, errors.New("the other location is not connected")
+	}
+	return confirm.Run(ctx, own, c.l.far.Epochs)
+}
+
+// report reports that the epochs are confirmed, or are no longer.
+func (c *confirming) report(e confirm.Changed) {
+	if e.Source == confirm.None {
+		why := fmt.Sprintf("the process stood still for %s; writes of accounts that have a copy wait for %s", e.Stood.Round(time.Millisecond), c.l.o.Other)
+		if e.Was == confirm.ByWitness {
+			why = "its lease has ended; writes of accounts that have a copy wait for the witness"
+		}
+		c.l.report(wire.Event{Kind: string(EpochsLost), Node: c.l.ownName(), Reason: why})
+		return
+	}
+	c.l.report(wire.Event{Kind: string(EpochsConfirmed), Node: c.l.ownName(), Reason: map[confirm.Source]string{
+		confirm.ByExchange: "location " + string(c.l.o.Other) + " answered",
+		confirm.ByNode:     "another node of the stamp holds them",
+		confirm.ByWitness:  "the witness has granted a lease",
+		confirm.ByOverride: "an operator's override",
+		confirm.ByPolicy:   "location " + string(c.l.o.Other) + " does not answer, and the policy is to go on without it",
+	}[e.Source]})
+}
+
+// higher reports accounts that the other location has in a higher epoch, each once, and passes them on.
+func (c *confirming) higher(above confirm.Epochs) {
+	fresh := confirm.Epochs{}
+	c.mu.Lock()
+	for name, e := range above {
+		if c.passed[name].Compare(e) < 0 {
+			c.passed[name], fresh[name] = e, e
+		}
+	}
+	c.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(fresh)) {
+		c.l.report(wire.Event{Kind: string(EpochsPassed), Node: c.l.ownName(), Account: name, Reason: fmt.Sprintf(
+			"it is in epoch %s at %s: its writes are refused here", fresh[name], c.l.o.Other)})
+	}
+	c.l.o.OnHigher(above)
+}
+
+// await waits until a write that was refused for unconfirmed epochs may be tried again, for confirmWait at most, and not
+// if the epochs have been unconfirmed for that long already. It reports whether they are confirmed.
+func (c *confirming) await(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, confirmWait)
+	defer cancel()
+	for {
+		c.mu.Lock()
+		moved, fence, running := c.moved, c.fence, c.machine != nil
+		var state confirm.State
+		if running {
+			state = c.machine.State()
+		}
+		c.mu.Unlock()
+		now := c.l.o.Clock.Mono()
+		switch {
+		case running && now < fence.Held().Until:
+			return true
+		case !running, state.Source == confirm.None && state.Since > 0 && now-state.Since > confirmWait:
+			return false
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-moved:
+		}
+	}
+}
+
+// state returns what the machine shows; ok is false while the location is stopped.
+func (c *confirming) state() (s confirm.State, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.machine == nil {
+		return s, false
+	}
+	return c.machine.State(), true
+}
+
+// ownName is the name of the node of this process in events: of its first one where it runs all.
+func (l *Location) ownName() string { return wire.NodeName(l.o.Name, l.o.Local[0]) }
+
+// HigherEpochs answers the question of the other location which of its accounts have a higher epoch here.
+func (l *Location) HigherEpochs(ctx context.Context, of confirm.Epochs) (confirm.Epochs, error) {
+	if _, err := l.Stamp(); err != nil {
+		return nil, err
+	}
+	return l.Directory.Higher(ctx, of)
+}
+
+// UpToDate reports whether a read of an account under its primary name shows all that was acknowledged anywhere, as far
+// as this process can know (R21).
+func (l *Location) UpToDate(a *catalog.Account) bool {
+	l.confirming.mu.Lock()
+	fence := l.confirming.fence
+	l.confirming.mu.Unlock()
+	return !a.Redundancy.Geo() || a.Primary != l.o.Name || fence.Confirms(a.Name, a.GeoEpoch(), l.o.Clock.Mono())
+}
+
+// OverrideEpochs confirms the epochs in this process by an operator's word. The other processes of the location take
+// it over from this one.
+func (l *Location) OverrideEpochs(ctx context.Context) (wire.Epochs, error) {
+	s, err := l.Stamp()
+	if err != nil {
+		return wire.Epochs{}, err
+	}
+	l.confirming.step(ctx, s, confirm.Overridden{})
+	return l.Epochs(), nil
+}
+
+// Epochs describes whether the epochs are confirmed in this process.
+func (l *Location) Epochs() wire.Epochs {
+	s, running := l.confirming.state()
+	out := wire.Epochs{Confirmed: s.Source != confirm.None, By: string(s.Source), Policy: l.o.Alone(), Witness: l.o.Witness != nil}
+	waits := s.Failed
+	if out.Witness {
+		waits = s.Unwitnessed
+	}
+	if running && waits != nil {
+		out.Waiting = waits.Error()
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Above)) {
+		out.Refused = append(out.Refused, wire.RefusedEpoch{Account: name, Epoch: wire.EpochOf(s.Above[name])})
+	}
+	return out
+}
+
+// epochWarnings say what an operator has to know of unconfirmed epochs.
+func (l *Location) epochWarnings() (out []string) {
+	e := l.Epochs()
+	if !e.Confirmed {
+		from := string(l.o.Other)
+		if e.Witness {
+			from = "the witness"
+		}
+		out = append(out, fmt.Sprintf(
+			"epochs are not confirmed at %s: writes of accounts that have a copy are refused until %s answers (antipodectl location confirm)",
+			l.Subject(), from))
+	}
+	if e.Policy {
+		out = append(out, fmt.Sprintf("epochs need no answer of %s: a former primary that starts alone takes writes", l.o.Other))
+	}
+	if n := len(e.Refused); n > 0 {
+		out = append(out, fmt.Sprintf("%d accounts have a higher epoch at %s: their writes are refused here", n, l.o.Other))
+	}
+	return out
+}
