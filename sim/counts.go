@@ -51,6 +51,8 @@ type Counts struct {
 	// in-sync set, and answers of commands: done, refused, unknown; ranges whose receiver left
 	// what they held to the pull, since they alone stood.
 	RangeStood, Gap, Dedup, Wait, Skipped, Pull, FullPull, LeaderChange, OutOfSync, Acked, Refused, Unknown uint64
+	// Nodes whose epochs were confirmed, or no longer.
+	EpochsChanged uint64
 	// Generations wiped by sweepers.
 	Swept uint64
 	// Receivers that began, and how often one did while that of an earlier term still ran.

@@ -49,6 +49,9 @@ var (
 	// ErrReceivedOrder: the secondary applied a record out of order, twice, or with a
 	// hole before it (R11, invariant 2).
 	ErrReceivedOrder = errors.New("sim: the secondary applied a record out of order")
+	// ErrUnconfirmed: a stamp whose nodes were all down acknowledged a write of an account that has a copy before it had
+	// reached the other location (R21).
+	ErrUnconfirmed = errors.New("sim: a write was acknowledged before epochs were confirmed")
 	// ErrReceiver: a process receives that may not, or without having read what it has to know (R14).
 	ErrReceiver = errors.New("sim: a process receives that may not")
 	// ErrReceivedOther: the secondary applied a record that the primary did not

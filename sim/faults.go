@@ -247,6 +247,7 @@ func (s *Sim) powerCut(l *location) {
 			m.die(m.crashed())
 		}
 	}
+	s.cutWithPower()
 }
 
 // cutLink lets nothing through between the locations for a while, or calls alone, or the stream alone.

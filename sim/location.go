@@ -55,6 +55,9 @@ type location struct {
 	primary   *primary.Primary
 	intake    *intake
 
+	// reached: a node has reached the other location since all of them were down at once, in a run with fences.
+	reached bool
+
 	history map[geo.RangeID]*history
 	// recovery is the one under way, nil for none.
 	recovery *recovery

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"antipode/failover/confirm"
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/services/blobs"
@@ -86,6 +87,10 @@ type member struct {
 	damaged, logCorrupted bool
 	// desk is what the node does for the directory, nil in a run without changes of redundancy.
 	desk *desk
+	// fence and confirming are those of its process, nil in a run without: see fences.go. It looks at confirmAt.
+	fence      *ranges.Fence
+	confirming *confirm.Machine
+	confirmAt  time.Duration
 	// compares means that it compares the gates of a range.
 	compares bool
 	// owes is the greatest index of each range that was acknowledged while this node
@@ -145,6 +150,7 @@ func (m *member) open() {
 	m.checkOwed()
 	m.life++
 	life := m.life
+	m.openFence()
 	if m.l.wrong != m {
 		m.clock.off = s.between(-s.skewMax, s.skewMax)
 	}
@@ -153,7 +159,7 @@ func (m *member) open() {
 		Clock: m.clock, Transport: m.l.net, Seed: s.rng.Uint64(), Parity: m.l.parity, Tick: tick, ElectionTicks: electionTicks,
 		InSyncTimeout: s.inSyncTimeout, Logger: quiet, CloseInterval: closeIntervalOf,
 		ScrubPeriod: scrubPeriod, FlushEntries: s.flushEntries, LogBytesMax: s.logBytesMax, RowChunks: blobs.RowChunks, FetchBytesPerSecond: 1 << 40,
-		Go: m.begin, Stepped: true, OnEvent: m.onEvent,
+		Go: m.begin, Stepped: true, Fence: m.fence, OnEvent: m.onEvent,
 		OnApplied: func(id geo.RangeID, a ranges.Applied) {
 			if m.life == life && m.killed == nil {
 				m.onApplied(id, a)
@@ -200,6 +206,9 @@ func (m *member) next() time.Duration {
 		return math.MaxInt64
 	}
 	next := min(m.tickAt, m.upkeepAt, m.process.next())
+	if m.confirming != nil {
+		next = min(next, m.confirmAt)
+	}
 	for _, sh := range m.shippers {
 		next = min(next, sh.at)
 	}
@@ -225,6 +234,7 @@ func (m *member) work() bool {
 func (m *member) workOnce() bool {
 	s := m.l.s
 	m.compareGates()
+	m.lookAround()
 	busy := m.upkeep()
 	if m.dirty || m.killed != nil || s.now >= m.tickAt {
 		busy = true

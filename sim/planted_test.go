@@ -58,6 +58,7 @@ func TestPlantedBugsAreCaught(t *testing.T) {
 		{plantedbugs.LiveBeforeApplied, ErrMissing, ""},
 		{plantedbugs.GateStaysLost, ErrGateLost, ""},
 		{plantedbugs.CopyRevived, ErrGateLost, ""},
+		{plantedbugs.EpochsUnconfirmed, ErrUnconfirmed, ""},
 		{plantedbugs.ReceiverOutlivesTerm, ErrReceiver, ""},
 		{plantedbugs.ReceiverFromMemory, ErrReceiver, ""},
 	} {

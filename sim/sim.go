@@ -149,6 +149,8 @@ type Sim struct {
 	losing bool
 	// moves draws the changes of redundancy and what becomes of their calls, nil in a run without: see moves.go.
 	moves *rand.Rand
+	// fences draws what becomes of questions about epochs, nil in a run without: see fences.go.
+	fences *rand.Rand
 	// faulty means that faults may occur; before and after, the network is honest.
 	faulty bool
 	// story is what happens in place of a run of faults, nil for those. victims draws what it concerns.
@@ -221,6 +223,7 @@ func (s *Sim) played(seed uint64) (whole bool) {
 	s.sweeps = seed%sweepingEvery == 0 && s.story == nil
 	if s.story == nil {
 		s.planMoves(seed)
+		s.planFences(seed)
 	}
 	s.run(stampNodes(seed))
 	return true

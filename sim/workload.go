@@ -290,6 +290,7 @@ func (s *Sim) answered(o *op, err error) {
 		}
 		s.event("%s write %d acked at %d", o.l.name, o.id, o.index)
 		s.checkAck(o)
+		s.checkConfirmed(o)
 	default:
 		o.outcome = refused
 		s.counts.Refused++
