@@ -63,6 +63,16 @@ func (r Replication) At(now time.Time) Replication {
 	return r
 }
 
+// From returns the state of a service whose copy has all that was committed up to t: that of an account whose secondary
+// was its primary until then (R19). Without it Last Sync Time could go back by a planned failover, since the closed times
+// that the location has received of the new primary may be older than those that were shown before.
+func (r Replication) From(t geo.Timestamp) Replication {
+	if r.Known() {
+		r.LastSync = max(r.LastSync, t)
+	}
+	return r
+}
+
 // But returns the state of a service that is unavailable for one more reason.
 func (r Replication) But(why Reason) Replication { return UnavailableFor(worse(r.Reason, why)) }
 

@@ -45,7 +45,7 @@ func (l *Location) Replication(ctx context.Context, a *catalog.Account, s geo.Se
 		if out, incomplete := flow.CopyState(now); incomplete {
 			return out, nil
 		}
-		return stats.Of(l.from, a.Primary, a.Name, s, known...).At(l.o.Clock.Now()), nil
+		return stats.Of(l.from, a.Primary, a.Name, s, known...).From(a.LastFailover).At(l.o.Clock.Now()), nil
 	}
 }
 
@@ -75,7 +75,7 @@ func (l *Location) ReplicationNow(a *catalog.Account, s geo.Service) stats.Repli
 			return out
 		}
 	}
-	out := stats.Of(l.from, a.Primary, a.Name, s, known...).At(l.o.Clock.Now())
+	out := stats.Of(l.from, a.Primary, a.Name, s, known...).From(a.LastFailover).At(l.o.Clock.Now())
 	if l.waitsForClock(a, s) {
 		return out.But(stats.Clock)
 	}
