@@ -61,8 +61,8 @@ faults: ## node processes killed, paused, cut off and slowed under load: DURATIO
 slowlink: ## node processes on a narrow, cut or half cut link, and without one range's quorum: DURATION=2m of each
 	go test -count=1 -timeout 6h ./test/slowlink -v -args -duration=$(DURATION)
 
-redundancy: ## each redundancy change under load, and the copy of 1 GiB in 100,000 blobs under kills: 10 minutes, 10 GB
-	go test -count=1 -timeout 2h ./test/redundancy -v -args -objects=100000 -apart=10 -rate=20000000 -writers=45 -wait=30m
+redundancy: ## each redundancy change and 100 failovers under load, the copy of 1 GiB in 100,000 blobs under kills: 15 minutes, 10 GB
+	go test -count=1 -timeout 2h ./test/redundancy -v -args -objects=100000 -apart=10 -rate=20000000 -writers=45 -wait=30m -failovers=100
 
 starved: ## antipode dev starts on a starved machine, ROUNDS=10 on new folders and as many on used ones
 	go test -count=1 -timeout 6h ./test/starved -v -args -rounds=$(ROUNDS) -nice=19

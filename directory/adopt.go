@@ -36,6 +36,9 @@ func (d *Directory) Adopt(ctx context.Context, t Taken) error {
 	if err := d.submit(ctx, cmd); err != nil {
 		return err
 	}
+	if cmd.done {
+		d.moved(MoveFollowed, &a, "")
+	}
 	diverged := cmd.diverged
 	for _, r := range d.stamp.Route().Data(a.Name) {
 		cmd := &follow{setGate: setGate{account: a.Name, gate: secondaryGate(&a)}}
@@ -58,12 +61,13 @@ func (d *Directory) Adopt(ctx context.Context, t Taken) error {
 
 // adopt replaces the record of an account by that of the location that has become its primary, in the catalog.
 type adopt struct {
-	of       catalog.Account
-	diverged bool
+	of             catalog.Account
+	diverged, done bool
 }
 
 // Evaluate implements ranges.Command.
 func (c *adopt) Evaluate(tx *ranges.Tx) error {
+	c.done = false
 	have, err := look(tx, c.of.Name)
 	if err != nil {
 		return err
@@ -87,6 +91,7 @@ func (c *adopt) Evaluate(tx *ranges.Tx) error {
 	if err != nil {
 		return err
 	}
+	c.done = true
 	return stageLocal(tx, tx.Timestamp(0), &c.of, seen)
 }
 

@@ -64,6 +64,7 @@ type Directory struct {
 	paces  paces
 	waits  waits
 	clock  clock.Clock
+	onMove func(Moved)
 	// rate is that of a bootstrap that is begun without one.
 	rate uint64
 	// life is how long a reservation holds.
@@ -78,6 +79,7 @@ type Directory struct {
 func NewDirectory(s Stamp, other geo.Location) *Directory {
 	return &Directory{
 		stamp: s, other: other, life: reservationLife, wait: clock.Wait, within: context.WithTimeout, clock: clock.System{},
+		onMove: func(Moved) {},
 	}
 }
 

@@ -53,6 +53,7 @@ func (d *Directory) Move(ctx context.Context, name geo.Account, within time.Dura
 	if err := d.submit(ctx, cmd); err != nil {
 		return nil, err
 	}
+	d.moved(MoveBegun, &cmd.stored, "")
 	return &cmd.stored, nil
 }
 
@@ -149,7 +150,14 @@ func (d *Directory) late(a catalog.Account) bool {
 
 // step commits the next phase of a move, unless it has gone on otherwise.
 func (d *Directory) step(ctx context.Context, a catalog.Account, to catalog.Move, more ...change.Op) (again time.Duration, err error) {
-	return movePause, d.submit(ctx, moveTo{of: a, to: to, more: more})
+	cmd := &moveTo{of: a, to: to, more: more}
+	if err := d.submit(ctx, cmd); err != nil {
+		return movePause, err
+	}
+	if kind := moveSteps[to.Phase]; cmd.done {
+		d.moved(kind, &a, to.Reason)
+	}
+	return movePause, nil
 }
 
 // giveUp has a move end without effect; waits is what it waited for.
@@ -255,10 +263,12 @@ type moveTo struct {
 	of   catalog.Account
 	to   catalog.Move
 	more []change.Op
+	done bool
 }
 
 // Evaluate implements ranges.Command.
-func (c moveTo) Evaluate(tx *ranges.Tx) error {
+func (c *moveTo) Evaluate(tx *ranges.Tx) error {
+	c.done = false
 	have, err := look(tx, c.of.Name)
 	if err != nil {
 		return err
@@ -283,8 +293,9 @@ func (c moveTo) Evaluate(tx *ranges.Tx) error {
 	if !gate.Open {
 		tx.SetGate(a.Name, gate)
 	}
+	c.done = true
 	return nil
 }
 
 // Reclaims implements ranges.Reclaimer: see alter.
-func (moveTo) Reclaims() {}
+func (*moveTo) Reclaims() {}

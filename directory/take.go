@@ -48,7 +48,12 @@ func (d *Directory) Offer(ctx context.Context, o Offer) (*catalog.Account, error
 	if err := d.submit(ctx, cmd); err != nil {
 		return nil, err
 	}
-	_ = d.openTaken(ctx, cmd.taken) // Resume follows. Clients wait for it, and for nothing else.
+	if cmd.done {
+		d.moved(MoveTaken, &cmd.taken, "")
+	}
+	if op := cmd.taken.Operation; op != nil && op.Kind == catalog.OperationTaken { // Else a late call.
+		_ = d.openTaken(ctx, cmd.taken) // Resume follows. Clients wait for it, and for nothing else.
+	}
 	return &cmd.taken, nil
 }
 
@@ -56,10 +61,12 @@ func (d *Directory) Offer(ctx context.Context, o Offer) (*catalog.Account, error
 type take struct {
 	of    Offer
 	taken catalog.Account
+	done  bool
 }
 
 // Evaluate implements ranges.Command.
 func (c *take) Evaluate(tx *ranges.Tx) error {
+	c.done = false
 	have, err := look(tx, c.of.Account.Name)
 	if err != nil {
 		return err
@@ -86,6 +93,7 @@ func (c *take) Evaluate(tx *ranges.Tx) error {
 		return err
 	}
 	tx.SetGate(a.Name, primaryGate(&c.taken))
+	c.done = true
 	return stageAccount(tx, at, &c.taken, seen)
 }
 

@@ -64,6 +64,25 @@ func TestR19PlannedMoves(t *testing.T) {
 	}
 	w.stop()
 	require.GreaterOrEqual(t, w.value(""), w.acked.Load())
+	for _, l := range []geo.Location{North, South} {
+		steps := map[string]int{}
+		for _, e := range c.locations[l].Events() {
+			if e.Account == "northacct" {
+				steps[e.Kind]++
+			}
+		}
+		for kind, want := range map[string]int{
+			"failover-begun": 1, "failover-closed": 1, "failover-offered": 1, "failover-taken": 1, "failover-followed": 1, "failover-ended": 0,
+		} {
+			if l == North && kind != "failover-taken" && want > 0 { // Two of three are from the north.
+				want = 2
+			}
+			if l == South && kind == "failover-taken" {
+				want = 2
+			}
+			require.Equal(t, want, steps[kind], "%s at %s", kind, l)
+		}
+	}
 	eventually(t, "no stream of a former epoch is left", func() bool { return formerStreams(c, "northacct") == 0 })
 	a, err := c.locations[South].Directory.Account(t.Context(), "northacct")
 	require.NoError(t, err)
@@ -180,6 +199,9 @@ func TestR19OfferIsAnsweredOnce(t *testing.T) {
 	put(t, c, "northacct", "k", "later")
 	moveTo(t, c, "northacct", North, South)
 	require.Equal(t, "later", read(t, c, "northacct", "", "k"))
+	again, err := c.locations[South].Directory.Offer(t.Context(), *peer.offered.Load())
+	require.NoError(t, err, "the offer that was taken comes again after the move has ended")
+	require.Nil(t, again.Operation)
 }
 
 // deafPeer loses offers and refusals until it answers.
@@ -192,8 +214,8 @@ type deafPeer struct {
 
 // Offer implements directory.Peer.
 func (p *deafPeer) Offer(ctx context.Context, o directory.Offer) (*catalog.Account, error) {
+	p.offered.Store(&o)
 	if !p.answers.Load() {
-		p.offered.Store(&o)
 		return nil, link.ErrCut
 	}
 	return p.Peer.Offer(ctx, o)

@@ -219,6 +219,7 @@ func New(o Options) *Location {
 	l.Primary = primary.New(l)
 	l.Primary.Await = l.confirming.await
 	l.Directory.SetImages(l.Primary)
+	l.Directory.OnMove(l.reportMove)
 	l.Directory.SetPace(o.Clock, o.CopyRate)
 	return l
 }

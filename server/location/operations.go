@@ -3,8 +3,10 @@ package location
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
+	wire "antipode/client/admin"
 	"antipode/directory"
 	"antipode/geo"
 	"antipode/internal/clock"
@@ -34,6 +36,18 @@ func (l *Location) resumeOperations(ctx context.Context, s *stamp.Stamp) {
 			l.o.Logger.Info("operations of accounts wait", "location", l.o.Name, "error", err)
 		}
 	}
+}
+
+// reportMove keeps an event of a step of a failover.
+func (l *Location) reportMove(m directory.Moved) {
+	why := fmt.Sprintf("%s to %s, epoch %s", m.Primary, m.Secondary, m.Epoch)
+	if m.Step == directory.MoveTaken || m.Step == directory.MoveFollowed {
+		why = fmt.Sprintf("the primary is %s, the secondary %s, epoch %s", m.Primary, m.Secondary, m.Epoch)
+	}
+	if m.Reason != "" {
+		why += ": " + m.Reason
+	}
+	l.report(wire.Event{Kind: string(m.Step), Account: m.Account, Reason: why})
 }
 
 // compareEvery is how often a process looks for ranges that it leads and whose gates are not compared.
