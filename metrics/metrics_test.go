@@ -111,6 +111,14 @@ func full(t *testing.T) (*prometheus.Registry, *world) {
 	gateway.Answered(geo.Blob, 201, 2*time.Millisecond, 1000, 10)
 	gateway.Failed(geo.Blob, "ServerBusy")
 	gateway.Forwarded(north, "answered")
+	dns, err := NewDNS(reg, []string{"10.0.0.53:53"}, []string{"done", "key"})
+	require.NoError(t, err)
+	dns.Answered("udp", "A", "NOERROR")
+	dns.Failed()
+	dns.Pushed("10.0.0.53:53", "done")
+	require.NoError(t, RegisterDNS(reg, func() DNSSample {
+		return DNSSample{7, map[geo.Location]time.Duration{north: 1500 * time.Millisecond}, map[string]int{"10.0.0.53:53": 2}}
+	}))
 	return reg, w
 }
 
@@ -223,6 +231,9 @@ func TestWithoutRegistry(t *testing.T) {
 	(*Gateway)(nil).Answered(geo.Blob, 200, time.Second, 1, 1)
 	(*Gateway)(nil).Failed(geo.Blob, "ServerBusy")
 	(*Gateway)(nil).Forwarded(north, "answered")
+	(*DNS)(nil).Answered("udp", "A", "NOERROR")
+	(*DNS)(nil).Failed()
+	(*DNS)(nil).Pushed("10.0.0.53:53", "done")
 	require.Empty(t, (*Alarms)(nil).Counts(north))
 }
 

@@ -41,6 +41,12 @@ const (
 	nameGatewayBytes    = "antipode_gateway_bytes_total"
 	nameGatewayErrors   = "antipode_gateway_errors_total"
 	nameGatewayForwards = "antipode_gateway_forwards_total"
+	nameDNSAnswers      = "antipode_dns_answers_total"
+	nameDNSAccounts     = "antipode_dns_accounts"
+	nameDNSAge          = "antipode_dns_source_age_seconds"
+	nameDNSUnsaved      = "antipode_dns_unsaved_total"
+	nameDNSUpdates      = "antipode_dns_updates_total"
+	nameDNSWaiting      = "antipode_dns_waiting_accounts"
 )
 
 // The labels.
@@ -59,6 +65,9 @@ const (
 	labelTo        = "to"
 	labelOutcome   = "outcome"
 	labelHow       = "how"
+	labelTransport = "transport"
+	labelType      = "type"
+	labelServer    = "server"
 )
 
 // Names lists the metrics of this package, in the order of docs/admin.md.
@@ -69,6 +78,7 @@ func Names() []string {
 		nameCopyRows, nameCopyBytes, nameCopyAllRows, nameCopyAllBytes, nameCopySpeed, nameCopyLeft, nameCopyWaiting,
 		nameSyncTime, nameLastSyncTime, nameUnavailable, nameAlarms, nameHeld, nameAbandoned, nameCache, nameReplicaInSync, nameEvents,
 		nameGatewayRequests, nameGatewaySeconds, nameGatewayBytes, nameGatewayErrors, nameGatewayForwards,
+		nameDNSAnswers, nameDNSAccounts, nameDNSAge, nameDNSUnsaved, nameDNSUpdates, nameDNSWaiting,
 	}
 }
 

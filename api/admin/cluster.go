@@ -50,6 +50,9 @@ type Cluster interface {
 	// NotImplemented, OperationInProgress, ServerBusy: nothing changed.
 	UpdateAccount(ctx context.Context, name geo.Account, u wire.UpdateAccount) (wire.AccountUpdated, error)
 
+	// Names returns a page of what a location knows of the names of accounts. The query was checked.
+	Names(ctx context.Context, l geo.Location, q wire.NamesQuery) (wire.Names, error)
+
 	// Forks lists the streams that may not go on, of the locations that answer.
 	Forks(ctx context.Context) (wire.Forks, error)
 

@@ -129,6 +129,10 @@ func (f *fake) Verify(ctx context.Context, name geo.Account) (wire.Verify, error
 	return wire.Verify{Account: name, State: wire.VerifyDone, Ranges: []wire.VerifiedRange{{Range: 4}}}, f.note(ctx, "verified %s", name)
 }
 
+func (f *fake) Names(ctx context.Context, l geo.Location, q wire.NamesQuery) (wire.Names, error) {
+	return wire.Names{Location: l, Version: "v2"}, f.note(ctx, "names of %s %+v", l, q)
+}
+
 func (f *fake) Forks(context.Context) (wire.Forks, error) {
 	fork := func(l geo.Location, side string, lane geo.Lane) wire.Fork {
 		return wire.Fork{Stream: fmt.Sprint("acct/1@north/r4/l", lane), Account: "acct", Range: 4, Lane: lane, Location: l, Side: side, Reason: "forked"}

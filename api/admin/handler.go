@@ -136,6 +136,7 @@ func Handler(c Cluster, reg prometheus.Gatherer, o Options) http.Handler {
 	e.GET("/v1/accounts/:name/why", p.why)
 	e.GET("/v1/forks", p.forks)
 	e.GET("/v1/reservations", p.reservations)
+	e.GET("/v1/locations/:location/names", p.names)
 	// From here on the token is asked for.
 	e.GET("/v1/accounts/:name/keys", p.keys, p.withToken)
 	e.GET("/v1/accounts/:name/verify", p.verify, p.withToken)

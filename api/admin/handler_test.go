@@ -171,6 +171,9 @@ func TestClientRoundTrip(t *testing.T) {
 		order = append(order, fmt.Sprint(f.Lane, " ", f.Location))
 	}
 	require.Equal(t, []string{"3 southcentralus", "17 northcentralus", "17 southcentralus"}, order, "sorted")
+	names, err := c.Names(ctx, south, wire.NamesQuery{Since: "v1", After: "abc"})
+	require.NoError(t, err)
+	require.Equal(t, wire.Names{Location: south, Version: "v2", Names: []wire.Name{}}, names)
 	waiting, err := c.Reservations(ctx)
 	require.NoError(t, err)
 	require.Equal(t, north, waiting.Reservations[0].Location, "sorted")
@@ -205,7 +208,7 @@ func TestClientRoundTrip(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{
 		`create pictures at southcentralus key1 "a2V5" key2 ""`,
-		"update devstoreaccount1 to GRS",
+		"update devstoreaccount1 to GRS", "names of southcentralus {Since:v1 After:abc}",
 		`free half at ""`,
 		"stop node 2 of northcentralus", "start node 2 of northcentralus",
 		"stop location northcentralus", "start location northcentralus",
@@ -252,6 +255,9 @@ func TestRefusals(t *testing.T) {
 		{Options{}, "POST", "/v1/locations/northcentralus/ranges/4/recover", `{"untrusted":true}`, 400, codeInvalid, "accept_loss"},
 		{Options{}, "POST", "/v1/locations/northcentralus/ranges/table/recover", `{"accept_loss":true}`, 404, codeNoRange, "number"},
 		{scoped, "POST", "/v1/locations/southcentralus/ranges/4/recover", `{"accept_loss":true}`, 403, codeOutOfScope, "alone"},
+		{scoped, "GET", "/v1/locations/southcentralus/names", "", 403, codeOutOfScope, "northcentralus alone"},
+		{scoped, "GET", "/v1/locations/northcentralus/names?after=NAME", "", 400, codeInvalid, "a name of an account"},
+		{scoped, "GET", "/v1/locations/northcentralus/names?since=" + strings.Repeat("v", 65), "", 400, codeInvalid, "a version that was answered"},
 		{scoped, "POST", "/v1/link/cut", "", 403, codeOutOfScope, "the port of the process"},
 		{scoped, "POST", "/v1/accounts", `{"name":"abc","location":"southcentralus"}`, 403, codeOutOfScope, "alone"},
 		{scoped, "GET", "/v1/accounts/onlysouth", "", 404, "ResourceNotFound", "no such account here"},

@@ -56,6 +56,11 @@ func TestClientRequests(t *testing.T) {
 			_, err := c.CreateAccount(ctx, NewAccount{Name: "abc", Location: "north", Key1: "AA=="})
 			return err
 		}},
+		{"GET /v1/locations/north/names", func() error { _, err := c.Names(ctx, "north", NamesQuery{}); return err }},
+		{"GET /v1/locations/north/names?after=abc&since=v1", func() error {
+			_, err := c.Names(ctx, "north", NamesQuery{Since: "v1", After: "abc"})
+			return err
+		}},
 		{"GET /v1/forks", func() error { _, err := c.Forks(ctx); return err }},
 		{"GET /v1/reservations", func() error { _, err := c.Reservations(ctx); return err }},
 		{"POST /v1/reservations/abc/free", func() error { _, err := c.FreeReservation(ctx, "abc"); return err }},

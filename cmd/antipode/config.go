@@ -13,27 +13,35 @@ import (
 
 func configCommand() *cobra.Command {
 	output := formText
-	gateway := false
+	gateway, dns := false, false
 	check := &cobra.Command{
 		Use:   "check FILE",
-		Short: "List the problems of a node.yaml or gateway.yaml",
-		Long: "Reads a node.yaml, or with --gateway a gateway.yaml, and lists its problems: line, field, value, and what\n" +
-			"to write instead. Exits with 1 if a node or gateway would refuse the file. Warnings alone leave it at 0.",
+		Short: "List the problems of a node.yaml, gateway.yaml or dns.yaml",
+		Long: "Reads a node.yaml, with --gateway a gateway.yaml, with --dns a dns.yaml, and lists its problems: line, field,\n" +
+			"value, and what to write instead. Exits with 1 if the process would refuse the file. Warnings alone leave it\n" +
+			"at 0.",
 		Example: `  antipode config check /etc/antipode/node.yaml
   antipode config check --gateway /etc/antipode/gateway.yaml
+  antipode config check --dns /etc/antipode/dns.yaml
   antipode config check --output json node.yaml`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			load := problemsOf(config.Load)
-			if gateway {
+			switch {
+			case gateway && dns:
+				return errors.New("--gateway and --dns: want one of them")
+			case gateway:
 				load = problemsOf(config.LoadGateway)
+			case dns:
+				load = problemsOf(config.LoadDNS)
 			}
 			return checkConfig(cmd.OutOrStdout(), load, args[0], output)
 		},
 	}
 	check.Flags().VarP(&output, "output", "o", "text or json")
 	check.Flags().BoolVar(&gateway, "gateway", false, "the file is a gateway.yaml")
-	return group(&cobra.Command{Use: "config", Short: "Check the configuration of a node or a gateway"}, check)
+	check.Flags().BoolVar(&dns, "dns", false, "the file is a dns.yaml")
+	return group(&cobra.Command{Use: "config", Short: "Check the configuration of a node, a gateway or a name server"}, check)
 }
 
 // problemsOf returns a loader of a configuration file as one that returns its problems only.

@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"syscall"
 	"time"
 
@@ -38,6 +39,7 @@ type devFlags struct {
 	host     string
 	portBase int
 	zones    []string
+	dnsZone  string
 	hosts    []string
 	accounts string
 	logLevel logLevel
@@ -61,8 +63,9 @@ func devCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&f.data, "data", "./antipode-data", "data folder")
 	flags.StringVar(&f.host, "host", "127.0.0.1", "address to listen on")
-	flags.IntVar(&f.portBase, "port-base", 10000, "first port: blob N, queue N+1, table N+2, admin N+80; locations at N+1000 and N+2000")
+	flags.IntVar(&f.portBase, "port-base", 10000, "first port: blob N, queue N+1, table N+2, DNS N+53, admin N+80; locations at N+1000 and N+2000")
 	flags.StringSliceVar(&f.zones, "zone", []string{string(geo.LocalZone)}, "DNS zones under which accounts have host names, ACCOUNT.SERVICE.ZONE; under other names the account is in the path")
+	flags.StringVar(&f.dnsZone, "dns-zone", devZone, "zone of the name server on port N+53, UDP and TCP; also a DNS zone of accounts, as --zone")
 	flags.StringSliceVar(&f.hosts, "admin-host", nil, "further names by which the admin ports may be addressed; requests to other names are refused")
 	flags.StringVar(&f.accounts, "accounts", os.Getenv(accountsEnv), accountsUsage)
 	f.logLevel.register(cmd)
@@ -109,7 +112,7 @@ func runDev(out io.Writer, f devFlags) error {
 	if f.quiet {
 		out = io.Discard
 	}
-	zones, err := parseZones(f.zones)
+	zones, dnsZone, err := f.parseZones()
 	if err != nil {
 		return err
 	}
@@ -123,7 +126,7 @@ func runDev(out io.Writer, f devFlags) error {
 	if _, err := fmt.Fprintf(out, "Starting %s and %s in %s.\n", dev.North, dev.South, f.data); err != nil {
 		return errors.Join(err, folder.Close())
 	}
-	c, err := dev.Open(dev.ClusterOptions{Dir: f.data, Host: f.host, PortBase: f.portBase, Zones: zones, AdminHosts: f.hosts, Logger: log, ScrubPeriod: f.scrub, NameRest: f.nameRest, Outbox: f.outbox})
+	c, err := dev.Open(dev.ClusterOptions{Dir: f.data, Host: f.host, PortBase: f.portBase, Zones: zones, DNSZone: dnsZone, AdminHosts: f.hosts, Logger: log, ScrubPeriod: f.scrub, NameRest: f.nameRest, Outbox: f.outbox})
 	if err != nil {
 		return errors.Join(err, folder.Close())
 	}
@@ -205,13 +208,39 @@ func prepare(ctx context.Context, out io.Writer, c *dev.Cluster, f devFlags, lis
 Connection string:
   %s
 
+Names of accounts: zone %s at %s, such as
+  %s
+
 Next:
   antipodectl status --watch     how far the secondary is
   antipodectl link cut           cut the link: Last Sync Time stands still
   antipodectl link heal
   README.md has a tour of five minutes. Ctrl-C stops.
-`, dev.North, dev.South, f.data, list[0].connectionString(first))
+`, dev.North, dev.South, f.data, list[0].connectionString(first), f.dnsZone, c.NameServer(), digFor(c.NameServer(), list[0].name, f.dnsZone))
 	return err
+}
+
+// devZone is the zone of the name server: nobody else has names under it (RFC 6761).
+const devZone = "antipode.test"
+
+// digFor returns the command that shows where the blobs of an account are served.
+func digFor(server string, account geo.Account, zone string) string {
+	host, port, _ := net.SplitHostPort(server) // Ours.
+	return fmt.Sprintf("dig @%s -p %s +short %s.blob.%s", host, port, account, zone)
+}
+
+// parseZones reads --zone and --dns-zone, which is one of the zones.
+func (f devFlags) parseZones() (zones []geo.Zone, dns geo.Zone, err error) {
+	if zones, err = parseZones(f.zones); err != nil {
+		return nil, "", err
+	}
+	if dns, err = geo.ParseZone(f.dnsZone); err != nil {
+		return nil, "", fmt.Errorf("--dns-zone %q: %w", f.dnsZone, err)
+	}
+	if !slices.Contains(zones, dns) {
+		zones = append(zones, dns)
+	}
+	return zones, dns, nil
 }
 
 // parseZones reads --zone.

@@ -1,5 +1,6 @@
 // Command antipode is the server: `antipode node` runs one node of a location, `antipode gateway`
-// a gateway to all locations, `antipode witness` the witness of two, `antipode dev` two locations and a gateway in one process.
+// a gateway to all locations, `antipode dns` a name server, `antipode witness` the witness of two, `antipode dev` two
+// locations, a gateway and a name server in one process.
 package main
 
 import (
@@ -16,7 +17,7 @@ func main() {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(devCommand(), nodeCommand(), gatewayCommand(), witnessCommand(), clusterCommand(), certCommand(), configCommand(), inspectCommand())
+	root.AddCommand(devCommand(), nodeCommand(), gatewayCommand(), dnsCommand(), witnessCommand(), clusterCommand(), certCommand(), configCommand(), inspectCommand())
 	if err := root.Execute(); err != nil {
 		fmt.Fprintln(os.Stderr, "antipode:", err)
 		os.Exit(1)

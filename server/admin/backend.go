@@ -43,6 +43,9 @@ type Location interface {
 	// UpdateAccount changes the redundancy of an account whose primary is this location.
 	UpdateAccount(ctx context.Context, name geo.Account, u wire.UpdateAccount) (wire.AccountUpdated, error)
 
+	// Names returns a page of what the location's catalog has of the names of accounts.
+	Names(ctx context.Context, q wire.NamesQuery) (wire.Names, error)
+
 	// Forks lists the streams that may not go on, as the location keeps them.
 	Forks(ctx context.Context) (wire.Forks, error)
 

@@ -132,6 +132,10 @@ func (f *fake) Verify(ctx context.Context, name geo.Account) (wire.Verify, error
 	return wire.Verify{Account: name, Primary: f.name}, f.note(ctx, "verified %s", name)
 }
 
+func (f *fake) Names(ctx context.Context, q wire.NamesQuery) (wire.Names, error) {
+	return wire.Names{Location: f.name, Version: q.Since + "+"}, f.note(ctx, "names after %q", q.After)
+}
+
 func (f *fake) Forks(ctx context.Context) (wire.Forks, error) { return f.forks, f.note(ctx, "forks") }
 
 func (f *fake) Reservations(ctx context.Context) ([]wire.Reservation, error) {

@@ -24,6 +24,7 @@ import (
 	"antipode/server/admin"
 	"antipode/server/listen"
 	"antipode/server/location"
+	"antipode/server/nameserver"
 	"antipode/services"
 	"antipode/stamp/state"
 )
@@ -53,6 +54,8 @@ type ClusterOptions struct {
 	PortBase int
 	// Zones are the DNS zones under which accounts have host names.
 	Zones []geo.Zone
+	// DNSZone is the zone of the name server. Empty runs none.
+	DNSZone geo.Zone
 	// AdminHosts are further names and addresses of the admin ports: see Options of api/admin.
 	AdminHosts []string
 	Logger     *slog.Logger
@@ -91,6 +94,7 @@ type Cluster struct {
 	ids *protocol.RequestIDs
 	// outside are the listeners that stay open while locations stop: gateway, admin ports.
 	outside  *listen.Server
+	names    *nameserver.Server
 	forwards []*routing.Forwarder
 
 	// step is what the creation of an account waits for, or nil.
@@ -149,7 +153,10 @@ func Open(o ClusterOptions) (_ *Cluster, err error) {
 	if c.token, err = apiadmin.OpenTokenFile(filepath.Join(o.Dir, apiadmin.TokenFileName)); err != nil {
 		return nil, err
 	}
-	return c, c.openOutside()
+	if err := c.openOutside(); err != nil {
+		return c, err
+	}
+	return c, c.openNames()
 }
 
 // Start opens the stores and runs the locations. Reading large stores takes long: ctx ends Start
@@ -252,6 +259,9 @@ func (c *Cluster) Close() error {
 	var errs []error
 	for _, server := range c.servers {
 		server.End()
+	}
+	if c.names != nil {
+		errs = append(errs, c.names.Close())
 	}
 	if c.outside != nil {
 		errs = append(errs, c.outside.Close())

@@ -72,7 +72,7 @@ func freeBase(t *testing.T) int {
 	t.Helper()
 	for base := 30000 + int(time.Now().UnixNano()%200)*100; base < 60000; base += 100 {
 		free := true
-		for _, p := range []int{0, 1, 2, 80, 1000, 1001, 1002, 1080, 2000, 2001, 2002, 2080} {
+		for _, p := range []int{0, 1, 2, offsetDNS, 80, 1000, 1001, 1002, 1080, 2000, 2001, 2002, 2080} {
 			l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(base+p)))
 			if err != nil {
 				free = false

@@ -12,6 +12,7 @@ const (
 	offsetBlob   = 0
 	offsetQueue  = 1
 	offsetTable  = 2
+	offsetDNS    = 53
 	offsetAdmin  = 80
 	locationStep = 1000
 )
@@ -30,6 +31,9 @@ func (p Ports) Of(s geo.Service) string {
 
 // Admin returns the address of the admin port.
 func (p Ports) Admin() string { return p.addr(offsetAdmin) }
+
+// DNS returns the address of the name server.
+func (p Ports) DNS() string { return p.addr(offsetDNS) }
 
 func (p Ports) addr(offset int) string { return net.JoinHostPort(p.Host, strconv.Itoa(p.Base+offset)) }
 

@@ -179,6 +179,7 @@ type Location struct {
 	o Options
 
 	Directory *directory.Directory
+	names     *directory.Names
 	Primary   *primary.Primary
 
 	far   Far
@@ -216,6 +217,7 @@ func New(o Options) *Location {
 	l.watching.speeds.keep, l.watching.copies.keep = syncSamples, copySamples
 	l.events.location, l.events.clock = o.Name, o.Clock
 	l.Directory = directory.NewDirectory(l, o.Other)
+	l.names = directory.NewNames(l.Directory, o.Seed^uint64(o.Clock.Now().UnixNano()))
 	l.Primary = primary.New(l)
 	l.Primary.Await = l.confirming.await
 	l.Directory.SetImages(l.Primary)

@@ -3,7 +3,6 @@ package catalog
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	"antipode/geo"
@@ -86,31 +85,18 @@ func GetAccount(get kv.Getter, name geo.Account) (*Account, error) {
 	return ParseAccount(v)
 }
 
-// Accounts returns all accounts by name, complete ones or not. It goes from one account to
-// the next: containers, of which an account may have any number, are not read.
+// Accounts returns all accounts by name, complete ones or not: see EachAccount.
 func Accounts(ctx context.Context, r kv.Reader) ([]*Account, error) {
-	lower := keys.AppendService(nil, geo.Catalog)
-	it, err := r.Scan(lower, keys.PrefixEnd(lower))
+	var out []*Account
+	err := EachAccount(ctx, r, func(_ geo.Account, stored []byte) error {
+		a, err := ParseAccount(stored)
+		if err == nil {
+			out = append(out, a)
+		}
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
-	var out []*Account
-	for ok := it.Next(); ok; {
-		p, row, err := keys.ParsePartition(it.Key())
-		if err == nil {
-			err = ctx.Err()
-		}
-		if err != nil {
-			return nil, errors.Join(err, it.Close())
-		}
-		if p == AccountPartition(p.Account) && len(row) == 0 { // The first row of its account, if it has one.
-			a, err := ParseAccount(it.Value())
-			if err != nil {
-				return nil, errors.Join(err, it.Close())
-			}
-			out = append(out, a)
-		}
-		ok = it.SeekGE(keys.PrefixEnd(keys.AppendAccount(nil, geo.Catalog, p.Account)))
-	}
-	return out, it.Close()
+	return out, nil
 }

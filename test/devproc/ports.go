@@ -22,6 +22,7 @@ var ErrNoPorts = errors.New("no free port base")
 // are the first and the second location's own.
 const (
 	AdminOffset = 80
+	DNSOffset   = 53
 	NorthPorts  = 1000
 	SouthPorts  = 2000
 )
@@ -89,7 +90,7 @@ func Ports(base int) []int {
 		}
 		out = append(out, base+first+AdminOffset)
 	}
-	return out
+	return append(out, base+DNSOffset)
 }
 
 func addresses(base int) []string {

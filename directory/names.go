@@ -1,0 +1,176 @@
+package directory
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"antipode/geo"
+	"antipode/services/catalog"
+	"antipode/stamp/kv"
+	"antipode/stamp/ranges"
+)
+
+// Name is what is known of an account's place: its names lead to the location of the epoch, and to the
+// secondary.
+type Name struct {
+	Account geo.Account
+	// Epoch has the primary as its location.
+	Epoch      geo.Epoch
+	Secondary  geo.Location
+	Redundancy catalog.Redundancy
+}
+
+// namesPage bounds the names of an answer.
+const namesPage = 1000
+
+// Names lists the complete accounts of a catalog that changed since a version: name servers ask twice a second. It
+// remembers the rows of the last walk over the catalog, and walks again only where that has changed since, so that it
+// is not a row's format that has to say when it changed. Methods may be called concurrently.
+//
+// A version is of one Names: it has its incarnation, by which another process's, or a former one's, is not taken for
+// its own.
+type Names struct {
+	d           *Directory
+	incarnation uint64
+
+	// turn has one element, which the call takes that uses the fields below: it may wait for the catalog.
+	turn chan struct{}
+	// walked is the version of the catalog that the last walk has at least, 0 for none.
+	walked kv.Version
+	// walk counts the walks that found a change; it is the version that answers have.
+	walk uint64
+	// names are all that was found, in their sequence; rows are their rows. A name stays: accounts cannot be
+	// deleted, and a copy that is made again has its row again.
+	names []geo.Account
+	rows  map[geo.Account]*walkedName
+}
+
+// walkedName is a row as a walk found it.
+type walkedName struct {
+	Name
+	// sum is that of the stored row, so that one that did not change is not decoded.
+	sum [sha256.Size]byte
+	// changed is the walk that found it changed.
+	changed uint64
+}
+
+// NewNames returns a list of the accounts of a directory. incarnation is a random number of the process.
+func NewNames(d *Directory, incarnation uint64) *Names {
+	n := &Names{d: d, incarnation: incarnation, turn: make(chan struct{}, 1), rows: map[geo.Account]*walkedName{}}
+	n.turn <- struct{}{}
+	return n
+}
+
+// Since returns a page of the accounts that changed since a version, by name: those behind after. Of an empty version,
+// and one of another process, it returns all accounts. next is the name after which the next page begins, empty at the
+// end.
+//
+// The list is read under the catalog's lease (R5): it has all that was acknowledged before the call. What changes
+// while pages are read is in a later list, if that is asked for with the version of the first page.
+func (n *Names) Since(ctx context.Context, since string, after geo.Account) (list []Name, version string, next geo.Account, err error) {
+	select {
+	case <-n.turn:
+	case <-ctx.Done():
+		return nil, "", "", ctx.Err()
+	}
+	defer func() { n.turn <- struct{}{} }()
+	if err := n.update(ctx); err != nil {
+		return nil, "", "", err
+	}
+	version = n.version()
+	above, known := n.parse(since)
+	if known && above == n.walk {
+		return nil, version, "", nil
+	}
+	at, found := slices.BinarySearch(n.names, after)
+	if found {
+		at++
+	}
+	for _, name := range n.names[at:] {
+		row := n.rows[name]
+		if row.changed <= above {
+			continue
+		}
+		if len(list) == namesPage {
+			return list, version, list[namesPage-1].Account, nil
+		}
+		list = append(list, row.Name)
+	}
+	return list, version, "", nil
+}
+
+func (n *Names) version() string { return fmt.Sprintf("%016x-%d", n.incarnation, n.walk) }
+
+// parse returns the walk of a version, 0 for one that is not of this value.
+func (n *Names) parse(version string) (walk uint64, known bool) {
+	incarnation, number, _ := strings.Cut(version, "-")
+	walk, err := strconv.ParseUint(number, 10, 64)
+	if err != nil || incarnation != fmt.Sprintf("%016x", n.incarnation) || walk > n.walk {
+		return 0, false
+	}
+	return walk, true
+}
+
+// update walks over the catalog unless it is as it was at the last walk.
+func (n *Names) update(ctx context.Context) error {
+	var snap kv.Snapshot
+	var version kv.Version
+	err := n.d.stamp.Read(ctx, n.d.stamp.Route().Catalog(), func(s ranges.State) error {
+		var err error
+		if snap != nil { // The lease had ended: what this run reads is later.
+			err = snap.Close()
+			snap = nil
+		}
+		// Before the snapshot: that may be newer than the version, never older.
+		if version = s.Version(); err == nil && (version == 0 || version != n.walked) {
+			snap = s.Snapshot()
+		}
+		return err
+	})
+	if err != nil || snap == nil {
+		if snap != nil {
+			err = errors.Join(err, snap.Close())
+		}
+		return err
+	}
+	err = n.take(ctx, snap)
+	if err = errors.Join(err, snap.Close()); err == nil {
+		n.walked = version
+	}
+	return err
+}
+
+// take walks over a state of the catalog. One that ends early leaves what it has found: that is true, too.
+func (n *Names) take(ctx context.Context, snap kv.Snapshot) error {
+	walk, before := n.walk+1, len(n.names)
+	err := catalog.EachAccount(ctx, snap, func(name geo.Account, stored []byte) error {
+		sum := sha256.Sum256(stored)
+		row := n.rows[name]
+		if row != nil && row.sum == sum {
+			return nil
+		}
+		a, err := catalog.ParseAccount(stored)
+		if err != nil || !a.Active {
+			return err
+		}
+		now := Name{a.Name, a.GeoEpoch(), a.Secondary, a.Redundancy}
+		if row == nil {
+			row = &walkedName{}
+			n.rows[name] = row
+			n.names = append(n.names, name)
+		}
+		if row.sum = sum; row.Name != now {
+			row.Name, row.changed, n.walk = now, walk, walk
+		}
+		return nil
+	})
+	if len(n.names) > before {
+		slices.Sort(n.names)
+	}
+	return err
+}

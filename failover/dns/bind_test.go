@@ -1,0 +1,253 @@
+package dns
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	msg "github.com/miekg/dns"
+	"github.com/stretchr/testify/require"
+
+	"antipode/geo"
+	"antipode/services/catalog"
+)
+
+const bindConfig = `
+options {
+	directory "%[1]s"; listen-on port %[2]d { 127.0.0.1; }; listen-on-v6 { none; }; pid-file none; session-keyfile "%[1]s/session.key";
+	recursion no; dnssec-validation no; notify no; allow-transfer { none; };
+};
+controls { };
+key "antipode" { algorithm hmac-sha256; secret "%[3]s"; };
+key "reader" { algorithm hmac-sha256; secret "%[3]s"; };
+zone "storage.test" { type primary; file "zone.db"; update-policy { grant antipode zonesub ANY; }; };
+`
+
+const bindZone = `$TTL 5
+@ IN SOA ns.storage.test. hostmaster.storage.test. 1 60 10 86400 5
+@ IN NS ns
+ns IN A 127.0.0.1
+taken.blob IN A 192.0.2.99
+_epoch.foreign.blob IN TXT "v=spf1 -all"
+`
+
+// bind is a BIND with the zone storage.test, which takes updates that are signed with key.
+type bind struct {
+	dir  string
+	port int
+	cmd  *exec.Cmd
+	out  *os.File
+}
+
+// newBind makes the files of a BIND. The test is skipped where it is not installed.
+func newBind(t *testing.T) *bind {
+	t.Helper()
+	if _, err := exec.LookPath("named"); err != nil {
+		t.Skip("BIND is not installed: Debian has it in bind9; nothing here was tested against a real server")
+	}
+	b := &bind{dir: t.TempDir()}
+	l, p, err := open("127.0.0.1:0")
+	require.NoError(t, err)
+	b.port = l.Addr().(*net.TCPAddr).Port
+	require.NoError(t, l.Close())
+	require.NoError(t, p.Close())
+	require.NoError(t, os.WriteFile(filepath.Join(b.dir, "named.conf"), fmt.Appendf(nil, bindConfig, b.dir, b.port, key.Secret), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(b.dir, "zone.db"), []byte(bindZone), 0o600))
+	b.out, err = os.Create(filepath.Join(b.dir, "output"))
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		b.stop(t)
+		require.NoError(t, b.out.Close())
+		if text, err := os.ReadFile(filepath.Join(b.dir, "output")); t.Failed() {
+			t.Logf("BIND: %s %v", text, err)
+		}
+	})
+	return b
+}
+
+func (b *bind) addr() string { return fmt.Sprintf("127.0.0.1:%d", b.port) }
+
+// start runs BIND, and returns when it answers.
+func (b *bind) start(t *testing.T) {
+	t.Helper()
+	b.cmd = exec.Command("named", "-g", "-4", "-n", "1", "-c", filepath.Join(b.dir, "named.conf"))
+	b.cmd.Stdout, b.cmd.Stderr = b.out, b.out
+	require.NoError(t, b.cmd.Start())
+	require.Eventually(t, func() bool {
+		r, _, err := new(msg.Client).Exchange(query("storage.test.", msg.TypeSOA), b.addr())
+		return err == nil && len(r.Answer) == 1
+	}, time.Minute, 20*time.Millisecond, "BIND does not answer")
+}
+
+// stop ends BIND.
+func (b *bind) stop(t *testing.T) {
+	t.Helper()
+	if b.cmd != nil {
+		require.NoError(t, b.cmd.Process.Signal(syscall.SIGTERM))
+		require.NoError(t, b.cmd.Wait())
+		b.cmd = nil
+	}
+}
+
+// ask returns what BIND has for a name: the values of the records.
+func (b *bind) ask(t *testing.T, name string, kind uint16) string {
+	t.Helper()
+	r, _, err := (&msg.Client{Net: "tcp"}).Exchange(query(name+".storage.test.", kind), b.addr())
+	require.NoError(t, err)
+	out := []string{msg.RcodeToString[r.Rcode]}
+	for _, rr := range r.Answer {
+		out = append(out, strings.TrimPrefix(rr.String(), rr.Header().String()))
+	}
+	return strings.Join(out, " ")
+}
+
+// moved is a view in which pictures is in an epoch.
+func moved(t *testing.T, n geo.EpochNumber, l geo.Location, r catalog.Redundancy) *View {
+	v := openView(t, vfs.NewMem())
+	require.NoError(t, v.Merge(l, []Entry{in("pictures", n, l, r)}))
+	return v
+}
+
+// The records of a view are pushed to a real BIND, a move changes them, one that was away gets the newest state, and one
+// that knows an older epoch changes nothing.
+func TestBIND(t *testing.T) {
+	b := newBind(t)
+	b.start(t)
+	v := moved(t, 1, north, catalog.RAGRS)
+	p, seen, out := newTestPusher(v, newZone(t), b.addr(), key)
+	defer p.peer.close()
+	push := func() {
+		t.Helper()
+		err := p.step(t.Context())
+		p.report(err)
+		require.NoError(t, err, out.String())
+	}
+	push()
+	require.Equal(t, []string{outcomeDone}, seen.taken())
+	require.Equal(t, `NOERROR blob.north.store.storage.test. 192.0.2.1 192.0.2.2`, strings.ReplaceAll(b.ask(t, "pictures.blob", msg.TypeA), "192.0.2.2 192.0.2.1", "192.0.2.1 192.0.2.2"))
+	require.Equal(t, `NOERROR queue.south.store.storage.test. 198.51.100.1`, b.ask(t, "pictures-secondary.queue", msg.TypeA))
+	require.Equal(t, `NOERROR "v=antipode1 epoch=1@north location=north role=primary secondary=south"`, b.ask(t, "_epoch.pictures.table", msg.TypeTXT))
+
+	// A move. Then the server is away for two more; it gets the last.
+	require.NoError(t, v.Merge(south, []Entry{in("pictures", 2, south, catalog.RAGRS)}))
+	push()
+	require.Equal(t, `NOERROR blob.south.store.storage.test.`, b.ask(t, "pictures.blob", msg.TypeCNAME))
+	require.Equal(t, []string{outcomeDone}, seen.taken())
+	p.peer.close()
+	b.stop(t)
+	for n, l := range []geo.Location{north, south, north} {
+		require.NoError(t, v.Merge(l, []Entry{in("pictures", geo.EpochNumber(3+n), l, catalog.GRS)}))
+		p.report(p.step(t.Context()))
+	}
+	require.Equal(t, []string{outcomeUnreachable, outcomeUnreachable, outcomeUnreachable}, seen.taken())
+	require.Equal(t, 1, strings.Count(out.String(), "level=ERROR"), out.String())
+	b.start(t)
+	push()
+	require.Equal(t, []string{outcomeDone}, seen.taken(), "one update has the newest state")
+	require.Equal(t, `NOERROR "v=antipode1 epoch=5@north location=north role=primary"`, b.ask(t, "_epoch.pictures.blob", msg.TypeTXT))
+	require.Equal(t, "NXDOMAIN", b.ask(t, "pictures-secondary.blob", msg.TypeCNAME), "the secondary of GRS cannot be read")
+	require.Equal(t, "NXDOMAIN", b.ask(t, "_epoch.pictures-secondary.blob", msg.TypeTXT))
+
+	// Somebody who knows an older epoch, and the same again.
+	stale, staleSeen, _ := newTestPusher(moved(t, 4, south, catalog.RAGRS), newZone(t), b.addr(), key)
+	defer stale.peer.close()
+	require.NoError(t, stale.step(t.Context()))
+	require.Equal(t, []string{outcomeStale}, staleSeen.taken())
+	p.all()
+	push()
+	require.Empty(t, seen.taken())
+	require.Equal(t, `NOERROR blob.north.store.storage.test.`, b.ask(t, "pictures.blob", msg.TypeCNAME))
+}
+
+// An update whose prerequisite was read before another one changed the record is refused by BIND, and changes nothing:
+// the pusher reads again and decides by what is there.
+func TestBINDRefusesLateUpdate(t *testing.T) {
+	b := newBind(t)
+	b.start(t)
+	z := newZone(t)
+	for _, former := range []string{"", in("pictures", 1, north, catalog.RAGRS).Text(false)} {
+		early, _, _ := newTestPusher(moved(t, 1, north, catalog.RAGRS), z, b.addr(), key)
+		if former != "" {
+			require.NoError(t, early.step(t.Context()))
+		}
+		// It read former; then the newest state is pushed, with a second name that former did not have.
+		newest, _, _ := newTestPusher(moved(t, 5, south, catalog.RAGRS), z, b.addr(), key)
+		require.NoError(t, newest.step(t.Context()))
+		_, err := early.peer.exchange(t.Context(), z.update(in("pictures", 2, south, catalog.LRS), former))
+		require.ErrorIs(t, err, errRaced)
+		require.Equal(t, `NOERROR "v=antipode1 epoch=5@south location=south role=primary secondary=north"`, b.ask(t, "_epoch.pictures.blob", msg.TypeTXT))
+		require.Equal(t, `NOERROR blob.south.store.storage.test.`, b.ask(t, "pictures.blob", msg.TypeCNAME))
+		early.peer.close()
+		newest.peer.close()
+		if former == "" { // Back to nothing, for the second round.
+			m := z.newUpdate()
+			m.RemoveName([]msg.RR{z.txt(z.keyName("pictures"), "")})
+			for _, secondary := range []bool{false, true} {
+				for _, r := range z.records(in("pictures", 5, south, catalog.RAGRS), secondary) {
+					m.RemoveName([]msg.RR{r.alias, r.text})
+				}
+			}
+			_, err := early.peer.exchange(t.Context(), m)
+			require.NoError(t, err)
+			early.peer.close()
+		}
+	}
+}
+
+// Names that somebody else uses stay as they are; other accounts are pushed.
+func TestBINDForeignRecords(t *testing.T) {
+	b := newBind(t)
+	b.start(t)
+	v := openView(t, vfs.NewMem())
+	require.NoError(t, v.Merge(north, []Entry{
+		in("foreign", 1, north, catalog.GRS), in("pictures", 1, north, catalog.GRS), in("taken", 1, north, catalog.GRS),
+	}))
+	p, seen, out := newTestPusher(v, newZone(t), b.addr(), key)
+	defer p.peer.close()
+	require.NoError(t, p.step(t.Context()))
+	require.ElementsMatch(t, []string{outcomeForeign, outcomeDone, outcomeForeign}, seen.taken())
+	require.Equal(t, 2, strings.Count(out.String(), "level=WARN"))
+	require.Equal(t, "NOERROR 192.0.2.99", b.ask(t, "taken.blob", msg.TypeA))
+	require.Equal(t, "NXDOMAIN", b.ask(t, "_epoch.taken.blob", msg.TypeTXT))
+	require.Equal(t, `NOERROR "v=spf1 -all"`, b.ask(t, "_epoch.foreign.blob", msg.TypeTXT))
+	require.Equal(t, "NOERROR", b.ask(t, "foreign.blob", msg.TypeCNAME), "there is no record")
+	require.Equal(t, "NOERROR blob.north.store.storage.test.", b.ask(t, "pictures.blob", msg.TypeCNAME))
+}
+
+// A wrong secret, an unknown key, a key that may not update, and a zone that BIND does not have: one line of the log says
+// which, and nothing changes.
+func TestBINDRefuses(t *testing.T) {
+	b := newBind(t)
+	b.start(t)
+	elsewhere := zoneOptions()
+	elsewhere.Origin, elsewhere.Servers = "other.test", nil
+	other, err := NewZone(elsewhere)
+	require.NoError(t, err)
+	for _, c := range []struct {
+		key  Key
+		zone *Zone
+		want string
+	}{
+		{Key{"antipode", "d3JvbmcK"}, newZone(t), outcomeKey},
+		{Key{"nobody", key.Secret}, newZone(t), outcomeKey},
+		{Key{"reader", key.Secret}, newZone(t), outcomeRefused},
+		{key, other, outcomeRefused},
+	} {
+		p, seen, out := newTestPusher(moved(t, 1, north, catalog.GRS), c.zone, b.addr(), c.key)
+		for range 2 {
+			p.report(p.step(t.Context()))
+		}
+		require.Equal(t, []string{c.want, c.want}, seen.taken(), out.String())
+		require.Equal(t, 1, strings.Count(out.String(), "\n"), out.String())
+		require.Equal(t, 1, p.Waiting())
+		p.peer.close()
+	}
+	require.Equal(t, "NXDOMAIN", b.ask(t, "pictures.blob", msg.TypeCNAME))
+}

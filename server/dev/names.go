@@ -1,0 +1,34 @@
+package dev
+
+import (
+	"net/netip"
+	"path/filepath"
+
+	"antipode/failover/dns"
+	"antipode/server/nameserver"
+)
+
+// openNames runs the name server. Names of both locations lead to the address that the ports are on: a name has no
+// port, and clients use those of the gateway.
+func (c *Cluster) openNames() (err error) {
+	if c.o.DNSZone == "" {
+		return nil
+	}
+	host, err := netip.ParseAddr(c.o.Host)
+	if err != nil || host.IsUnspecified() {
+		host = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	}
+	o := nameserver.Options{
+		Addr: c.gateway.DNS(), Dir: filepath.Join(c.o.Dir, "dns"), Clock: c.clock, Registerer: c.registry, Logger: c.o.Logger,
+		Zone: dns.ZoneOptions{Origin: c.o.DNSZone, Servers: []dns.Host{{Name: "ns." + c.o.DNSZone, Addresses: []netip.Addr{host}}}},
+	}
+	for _, l := range order() {
+		o.Zone.Locations = append(o.Zone.Locations, dns.Place{Location: l, Addresses: []netip.Addr{host}})
+		o.Sources = append(o.Sources, nameserver.NewSource(l, c.admin.Names))
+	}
+	c.names, err = nameserver.Start(o)
+	return err
+}
+
+// NameServer returns the address of the name server, over UDP and TCP.
+func (c *Cluster) NameServer() string { return c.names.Addr() }
