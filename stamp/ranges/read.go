@@ -90,7 +90,7 @@ func (r *Range) serveReads(passBegan time.Duration) {
 // AnswerReads completes the reads that waited because this leader was behind what its followers may show. The
 // scheduler calls it once it has applied, in the pass that began at passBegan.
 func (r *Range) AnswerReads(passBegan time.Duration) {
-	if r.Leading() && !r.readers.Load().Behind() {
+	if r.Leading() && !r.replica.Behind() {
 		r.serveReads(passBegan)
 	}
 }
