@@ -3,6 +3,7 @@ package main
 import (
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -44,4 +45,18 @@ func TestHeadroomFollowsCollections(t *testing.T) {
 		require.LessOrEqual(t, <-percents, gcPercent)
 	}
 	require.Positive(t, liveHeap())
+}
+
+// Freed memory is not given back after each of many collections.
+func TestTrimsAreSpaced(t *testing.T) {
+	now, calls := time.Duration(0), 0
+	f := spaced(time.Second, func() time.Duration { return now }, func() { calls++ })
+	for _, c := range []struct {
+		at    time.Duration
+		calls int
+	}{{1, 1}, {2, 1}, {time.Second, 1}, {time.Second + 1, 2}, {time.Second + 2, 2}, {time.Minute, 3}} {
+		now = c.at
+		f()
+		require.Equal(t, c.calls, calls, "at %s", now)
+	}
 }

@@ -26,6 +26,17 @@ func (c forgets) Evaluate(tx *ranges.Tx) error {
 	return nil
 }
 
+// R13: a range that was recovered to before an epoch forgets no stream of the one before, though nothing waits in it: it
+// would number it from the beginning.
+func TestR13NothingIsForgottenUnderAFormerGate(t *testing.T) {
+	s, st := stampWithStream(t, 3)
+	stamptest.Submit(t, s, st.Range, trims{st, []geo.Seq{3}})
+	more := true
+	stamptest.Submit(t, s, st.Range, forgets{"acct", geo.Epoch{Number: 2, Location: "north"}, &more})
+	require.False(t, more)
+	require.EqualValues(t, 3, s.Leader(st.Range).Machine.Head(st).Seq)
+}
+
 // R13: of streams of former epochs a range keeps nothing once the other location has the present one, also after a
 // restart. Those of an epoch that the other location is not known to have stay, as do those with a record in them, those
 // that are stopped, and the present ones; and under a gate of a former epoch nothing goes. One group forgets 256.
