@@ -148,7 +148,7 @@ func (c comparison) primary(ctx context.Context, a *catalog.Account, gate *setGa
 	if gate == nil {
 		return nil
 	}
-	if err := c.d.stamp.Submit(ctx, c.r.ID(), restore{c.as, *gate}); err != nil {
+	if err := c.d.stamp.Submit(ctx, c.r.ID(), restore{as: c.as, gate: *gate}); err != nil {
 		return err
 	}
 	if a.Operation != nil && a.Operation.Kind != catalog.OperationAnnounce && !a.Copying() {
@@ -174,18 +174,20 @@ func (c comparison) copied(ctx context.Context, a *catalog.Account) error {
 	if !open && !ended || cmp > 0 || cmp == 0 && (have.Open || !want.Open) || plantedbugs.Planted(plantedbugs.CopyRevived) {
 		return nil
 	}
-	return c.wipe(ctx, a.Name, want)
+	return c.wipe(ctx, a, want)
 }
 
-// wipe sets the gate of a copy, in the group that deletes what came back. Where the range has come back with the gate of a
-// creation of this location there is nothing to delete: the account is another one's, so that creation never completed
-// (R8). A wipe leaves such a gate alone, so it is replaced as in Reserve.
-func (c comparison) wipe(ctx context.Context, a geo.Account, want change.Gate) error {
-	cmd := &wipe{account: a, gate: want}
+// wipe sets the gate of a copy, in the group that deletes what came back. Where the range has come back with a gate of
+// this location as the primary, that is either one of a creation that never completed, since the account is another one's
+// (R8): there is nothing to delete. A wipe leaves such a gate alone, so it is replaced as in Reserve. Or the account has
+// moved to the other location since (R19), and the range has lost what that one had acknowledged, or has had from here:
+// its streams of the epoch are stopped as lost, until the copy is made again. No cursor of them would show it.
+func (c comparison) wipe(ctx context.Context, a *catalog.Account, want change.Gate) error {
+	cmd := &wipe{account: a.Name, gate: want}
 	if err := c.d.stamp.Submit(ctx, c.r.ID(), cmd); err != nil || cmd.found.Role != change.RolePrimary {
 		return err
 	}
-	return c.d.stamp.Submit(ctx, c.r.ID(), restore{c.as, setGate{account: a, gate: want}})
+	return c.d.stamp.Submit(ctx, c.r.ID(), restore{c.as, setGate{account: a.Name, gate: want}, a.LastFailover != 0})
 }
 
 // takes is a command without an effect, which a range takes if it would take a gate.
@@ -201,6 +203,8 @@ func (takes) Reclaims() {}
 type restore struct {
 	as   geo.Incarnation
 	gate setGate
+	// lost: what the range had of the account is lost with the gate.
+	lost bool
 }
 
 // Evaluate implements ranges.Command.
@@ -209,6 +213,13 @@ func (c restore) Evaluate(tx *ranges.Tx) error {
 		return kv.ErrBusy
 	}
 	c.gate.set(tx)
+	if !c.lost || tx.Gate(c.gate.account) != c.gate.gate {
+		return nil
+	}
+	for lane := range geo.Lane(geo.LaneCount) {
+		st := geo.Stream{Account: c.gate.account, Epoch: c.gate.gate.Epoch, Range: tx.Range(), Lane: lane}
+		tx.Stop(st, change.Stop{Reason: change.StopLost, Here: tx.Cursor(st).Applied})
+	}
 	return nil
 }
 

@@ -17,6 +17,7 @@ import (
 	"antipode/stamp/change"
 	"antipode/stamp/keys"
 	"antipode/stamp/ranges"
+	"antipode/stamp/stamptest"
 )
 
 // Moves of one account between both locations, their ends, writes, and records that arrive go on in any order, one step at a
@@ -251,5 +252,36 @@ func (m *moving) rest() {
 			}
 			require.Equal(m.rt, want, g, "%s at %s", svc, p.name)
 		}
+	}
+}
+
+// R16, R19: a range that was recovered to before its location became the secondary of an account has lost rows that the new
+// primary has, and no cursor of the epoch shows it. Its streams are stopped as lost, which `-secondary` says, until the copy
+// is made again.
+func TestR19LostMoveStopsTheCopy(t *testing.T) {
+	b := newBoth(t)
+	first := b.shipped(t, "acct1")
+	moved := *first
+	moved.Primary, moved.Secondary, moved.Epoch, moved.LastFailover = "south", "north", first.Epoch+1, first.Created+2
+	moved.Operation = &catalog.Operation{Kind: catalog.OperationTaken, After: moved.LastFailover}
+	for _, s := range every { // The south has everything.
+		m := b.stamps["north"].Leader(geo.FirstRange(s)).Machine
+		heads, _ := m.Heads()
+		for st, head := range heads {
+			stamptest.Submit(t, b.stamps["north"], st.Range, does(func(tx *ranges.Tx) error { return tx.Trim(st, head.Seq) }))
+		}
+	}
+	require.NoError(t, b.north.Adopt(t.Context(), directory.Taken{Account: moved}))
+	machine := b.stamps["north"].Leader(table).Machine
+	require.Empty(t, machine.Stops())
+	b.compare(t, b.north, "north")
+	require.Empty(t, machine.Stops(), "nothing was lost")
+	b.setBack(t, "north", "acct1", change.Gate{Epoch: first.GeoEpoch(), Role: change.RolePrimary, Open: true, Numbered: true})
+	b.compare(t, b.north, "north")
+	require.Equal(t, change.Gate{Epoch: moved.GeoEpoch(), Role: change.RoleSecondary, Open: true}, machine.Gate("acct1"))
+	require.Len(t, machine.Stops(), geo.LaneCount)
+	for st, why := range machine.Stops() {
+		require.Equal(t, moved.GeoEpoch(), st.Epoch)
+		require.Equal(t, change.StopLost, why.Reason)
 	}
 }
