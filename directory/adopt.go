@@ -2,6 +2,7 @@ package directory
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -17,6 +18,21 @@ type Taken struct {
 	Account catalog.Account
 	// Opened: all ranges there have the gates of the epoch, and nothing any more of former ones.
 	Opened bool
+	// Forks are the fork records of an unplanned failover (R20), which the location that adopts has not been asked for.
+	Forks []catalog.Fork
+}
+
+// fork returns that of a range; nil after a planned move. A range without one had no copy.
+func (t Taken) fork(r geo.RangeID) *catalog.Fork {
+	if op := t.Account.Operation; op == nil || !op.Unplanned {
+		return nil
+	}
+	for _, f := range t.Forks {
+		if f.Range == r {
+			return &f
+		}
+	}
+	return &catalog.Fork{Range: r}
 }
 
 // ErrDiverged: the former primary of an account has committed what the present one has not. It serves nothing of the
@@ -32,7 +48,7 @@ func (d *Directory) Adopt(ctx context.Context, t Taken) error {
 	if a.Primary == d.stamp.Location() || a.Secondary != d.stamp.Location() {
 		return fmt.Errorf("directory: account %s of %s is not one that %s adopts", a.Name, a.Primary, d.stamp.Location())
 	}
-	cmd := &adopt{of: a}
+	cmd := &adopt{of: a, fork: t.fork(d.stamp.Route().Catalog())}
 	if err := d.submit(ctx, cmd); err != nil {
 		return err
 	}
@@ -41,7 +57,7 @@ func (d *Directory) Adopt(ctx context.Context, t Taken) error {
 	}
 	diverged := cmd.diverged
 	for _, r := range d.stamp.Route().Data(a.Name) {
-		cmd := &follow{setGate: setGate{account: a.Name, gate: secondaryGate(&a)}}
+		cmd := &follow{setGate: setGate{account: a.Name, gate: secondaryGate(&a)}, fork: t.fork(r.ID)}
 		if err := d.stamp.Submit(ctx, r.ID, cmd); err != nil {
 			return fmt.Errorf("account %s: its gate in the %s range: %w", a.Name, r.Service, err)
 		}
@@ -62,6 +78,7 @@ func (d *Directory) Adopt(ctx context.Context, t Taken) error {
 // adopt replaces the record of an account by that of the location that has become its primary, in the catalog.
 type adopt struct {
 	of             catalog.Account
+	fork           *catalog.Fork
 	diverged, done bool
 }
 
@@ -78,11 +95,11 @@ func (c *adopt) Evaluate(tx *ranges.Tx) error {
 	case have.account == nil || have.account.Created != c.of.Created:
 		return fmt.Errorf("directory: account %s is another one here", c.of.Name)
 	case have.account.GeoEpoch() == c.of.GeoEpoch():
-		c.diverged = !tx.Gate(c.of.Name).Open
+		c.diverged = closedFor(tx.Gate(c.of.Name))
 		return nil // A second call. The record may have gone on in its stream.
 	}
 	gate := secondaryGate(&c.of)
-	if c.diverged, err = diverged(tx, c.of.Name); err != nil {
+	if c.diverged, err = diverged(tx, c.of.Name, c.fork); err != nil {
 		return err
 	}
 	gate.Open = !c.diverged
@@ -98,20 +115,33 @@ func (c *adopt) Evaluate(tx *ranges.Tx) error {
 // Reclaims implements ranges.Reclaimer: see alter.
 func (*adopt) Reclaims() {}
 
+// closedFor reports whether the gate of a copy is closed since the location has diverged, and not frozen (R20).
+func closedFor(g change.Gate) bool { return !g.Open && g.Turn%2 == 0 }
+
 // diverged reports whether this location, as the primary of an account, has numbered a change in the range that the other
-// location has not acknowledged.
-func diverged(tx *ranges.Tx, a geo.Account) (bool, error) {
+// location has not acknowledged. After an unplanned failover what counts is where the copy there ended: this location may
+// have more than that, whatever it knows to be acknowledged, or less, if it came back with former disks.
+func diverged(tx *ranges.Tx, a geo.Account, f *catalog.Fork) (bool, error) {
 	gate := tx.Gate(a)
-	if gate.Epoch.Location != tx.Location() {
+	if f == nil && gate.Epoch.Location != tx.Location() {
 		return false, nil
 	}
 	if tx.Uncompared() {
 		return false, kv.ErrBusy // What it had of its last epoch may be lost.
 	}
+	if f != nil && gate.Epoch != f.GeoEpoch() {
+		return true, nil
+	}
 	for lane := range geo.Lane(geo.LaneCount) {
 		s := geo.Stream{Account: a, Epoch: gate.Epoch, Range: tx.Range(), Lane: lane}
-		if tx.Head(s).Seq != tx.Acknowledged(s) {
-			return true, nil
+		head := tx.Head(s)
+		same := head.Seq == tx.Acknowledged(s)
+		if f != nil {
+			at := f.Of(lane)
+			same = head == (geo.Head{Seq: at.Seq, Hash: at.Hash}) && at.Stopped == change.NotStopped
+		}
+		if !same {
+			return true, nil // A stop here says nothing: the other location has dropped its cursors, so it comes in any case.
 		}
 	}
 	return false, nil
@@ -121,6 +151,7 @@ func diverged(tx *ranges.Tx, a geo.Account) (bool, error) {
 // primary has not.
 type follow struct {
 	setGate
+	fork     *catalog.Fork
 	diverged bool
 }
 
@@ -133,10 +164,10 @@ func (c *follow) Evaluate(tx *ranges.Tx) (err error) {
 		c.diverged = false
 		return nil
 	case cmp == 0:
-		c.diverged = !have.Open
+		c.diverged = closedFor(have)
 		return nil
 	}
-	if c.diverged, err = diverged(tx, c.account); err != nil {
+	if c.diverged, err = diverged(tx, c.account, c.fork); err != nil {
 		return err
 	}
 	gate := c.gate
@@ -151,15 +182,31 @@ const kindFollow = "directory.follow"
 // Kind implements ranges.Portable.
 func (c *follow) Kind() string { return kindFollow }
 
+// followBody is an encoded follow.
+type followBody struct {
+	Set  []byte        `json:"set"`
+	Fork *catalog.Fork `json:"fork,omitempty"`
+}
+
+// Encode implements ranges.Portable.
+func (c *follow) Encode() []byte {
+	b, _ := json.Marshal(followBody{c.setGate.Encode(), c.fork}) // It has no value that JSON lacks.
+	return b
+}
+
 func parseFollow(b []byte) (*follow, error) {
-	c, err := parseSetGate(b)
+	var body followBody
+	if err := json.Unmarshal(b, &body); err != nil {
+		return nil, errors.Join(errCommand, err)
+	}
+	c, err := parseSetGate(body.Set)
 	if err != nil {
 		return nil, err
 	}
 	if c.gate.Role != change.RoleSecondary || !c.gate.Open || c.gate.Numbered {
 		return nil, fmt.Errorf("%w: a former primary with gate %+v", errCommand, c.gate)
 	}
-	return &follow{setGate: *c}, nil
+	return &follow{setGate: *c, fork: body.Fork}, nil
 }
 
 // EncodeResult implements ranges.Portable: the epoch that the range had, in the form of a gate, which is open unless the

@@ -215,6 +215,9 @@ func (c prepare) Evaluate(tx *ranges.Tx) error {
 	if err != nil {
 		return err
 	}
+	if err := have.replaceable(); err != nil {
+		return err
+	}
 	a, gate := c.want, tx.Gate(c.want.Name)
 	switch old := have.account; {
 	case old != nil && old.Active && old.Primary != a.Primary:

@@ -168,7 +168,7 @@ func (c comparison) primary(ctx context.Context, a *catalog.Account, gate *setGa
 // in the catalog: it is set by the call that has it made.
 func (c comparison) copied(ctx context.Context, a *catalog.Account) error {
 	want, have := c.gates[a.Name], c.r.Machine.Gate(a.Name)
-	open := want.Role == change.RoleSecondary && want.Open
+	open := want.Role == change.RoleSecondary && (want.Open || want.Turn%2 == 1) // Odd: it is frozen, see freeze.go.
 	ended := a.Active && !a.Redundancy.Geo() && want.Epoch == a.GeoEpoch()
 	cmp := have.Epoch.Compare(want.Epoch)
 	if !open && !ended || cmp > 0 || cmp == 0 && (have.Open || !want.Open) || plantedbugs.Planted(plantedbugs.CopyRevived) {

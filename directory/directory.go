@@ -63,6 +63,7 @@ type Directory struct {
 	counts counts
 	paces  paces
 	waits  waits
+	rests  rests
 	clock  clock.Clock
 	onMove func(Moved)
 	// rate is that of a bootstrap that is begun without one.

@@ -103,6 +103,8 @@ func Commands() ranges.Commands {
 		kindReached:       func(body []byte) (ranges.Portable, error) { return parseReached(body) },
 		kindOpenTaken:     func(body []byte) (ranges.Portable, error) { return parseOpenTaken(body) },
 		kindFollow:        func(body []byte) (ranges.Portable, error) { return parseFollow(body) },
+		kindFreeze:        func(body []byte) (ranges.Portable, error) { return parseFreeze(body) },
+		kindThaw:          func(body []byte) (ranges.Portable, error) { return parseThaw(body) },
 		kindProbe:         func([]byte) (ranges.Portable, error) { return probe{}, nil },
 	}
 }

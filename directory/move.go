@@ -225,7 +225,16 @@ func (d *Directory) offer(ctx context.Context, a catalog.Account) (again time.Du
 	case err != nil:
 		return movePause, err
 	}
-	return movePause, d.Adopt(ctx, Taken{Account: *taken})
+	return movePause, d.follows(ctx, *taken)
+}
+
+// follows adopts the record of the other location, which has taken the account: by the offer, or by an unplanned failover
+// meanwhile. Then it calls Adopt itself, with where the copy there ended (R20).
+func (d *Directory) follows(ctx context.Context, taken catalog.Account) error {
+	if op := taken.Operation; op != nil && op.Unplanned {
+		return nil
+	}
+	return d.Adopt(ctx, Taken{Account: taken})
 }
 
 // withdraw ends an offer: the other location refuses it for ever, unless it has taken the account.
@@ -235,7 +244,7 @@ func (d *Directory) withdraw(ctx context.Context, a catalog.Account) (again time
 		return movePause, err
 	}
 	if taken != nil {
-		return movePause, d.Adopt(ctx, Taken{Account: *taken})
+		return movePause, d.follows(ctx, *taken)
 	}
 	seen, err := catalog.SeenOp(claimed(&a))
 	if err != nil {

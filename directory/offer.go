@@ -51,6 +51,7 @@ func parseOffered(b []byte, here, other geo.Location) (*catalog.Account, error) 
 type takenBody struct {
 	Account json.RawMessage `json:"account"`
 	Opened  bool            `json:"opened"`
+	Forks   []catalog.Fork  `json:"forks,omitempty"`
 }
 
 func (t Taken) encode() ([]byte, error) {
@@ -58,7 +59,7 @@ func (t Taken) encode() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(takenBody{a, t.Opened})
+	return json.Marshal(takenBody{a, t.Opened, t.Forks})
 }
 
 // parseTaken parses the record of an account that the location other has taken from this one.
@@ -73,5 +74,5 @@ func parseTaken(b []byte, here, other geo.Location) (t Taken, err error) {
 	if err != nil {
 		return t, err
 	}
-	return Taken{*a, body.Opened}, nil
+	return Taken{*a, body.Opened, body.Forks}, nil
 }

@@ -24,7 +24,8 @@ import (
 // operationWait bounds how long an answer waits for the other location.
 const operationWait = 2 * time.Second
 
-// Resume goes on with the operations of all accounts whose primary is this location. It returns the
+// Resume goes on with the operations of all accounts whose primary is this location, and with the promotions of others to
+// it. It returns the
 // errors of those that cannot go on now. again is after what time the first of the others may go on, 0 if there is
 // none. Only one call at a time is useful.
 func (d *Directory) Resume(ctx context.Context) (again time.Duration, err error) {
@@ -35,18 +36,27 @@ func (d *Directory) Resume(ctx context.Context) (again time.Duration, err error)
 	if version != 0 && d.idle.Load() == version {
 		return 0, nil // The catalog is as it was without an operation.
 	}
-	list, err := d.list(ctx, func(a *catalog.Account) bool {
-		return a.Active && a.Operation != nil && a.Primary == d.stamp.Location()
-	})
+	list, promotions, err := d.underWay(ctx)
 	if err == nil {
 		d.counts.keep(list)
 		d.paces.keep(list)
-		d.waits.keep(list)
-		if len(list) == 0 {
+		d.rests.keep(promotions)
+		d.waits.keep(append(accountsOf(promotions), list...))
+		if len(list)+len(promotions) == 0 {
 			d.idle.Store(version)
 		}
 	}
 	errs := []error{err}
+	for _, p := range promotions {
+		after, err := d.promote(ctx, p)
+		if after > 0 && (again == 0 || after < again) {
+			again = after
+		}
+		d.waits.set(p.account, err)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("account %s: %s: %w", p.account.Name, p.promotion.Describe(), err))
+		}
+	}
 	for _, a := range list {
 		after, err := d.resume(ctx, *a)
 		if after > 0 && (again == 0 || after < again) {
@@ -58,6 +68,37 @@ func (d *Directory) Resume(ctx context.Context) (again time.Duration, err error)
 		}
 	}
 	return again, errors.Join(errs...)
+}
+
+// underWay lists the accounts whose primary is this location and that have an operation, and the promotions.
+func (d *Directory) underWay(ctx context.Context) (list []*catalog.Account, promotions []promoting, err error) {
+	snap, err := ranges.Snapshot(ctx, d.stamp, d.stamp.Route().Catalog())
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { err = errors.Join(err, snap.Close()) }()
+	all, err := catalog.Accounts(ctx, snap)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, a := range all {
+		switch {
+		case !a.Active:
+		case a.Primary == d.stamp.Location():
+			if a.Operation != nil {
+				list = append(list, a)
+			}
+		default:
+			p, err := catalog.GetPromotion(snap, a.Name)
+			if err != nil {
+				return nil, nil, err
+			}
+			if p != nil {
+				promotions = append(promotions, promoting{a, p})
+			}
+		}
+	}
+	return list, promotions, nil
 }
 
 // resumeNow goes on with the operation of an account for a short time. It ends without it if that does not
@@ -189,6 +230,9 @@ type announced struct{ want catalog.Account }
 func (c announced) Evaluate(tx *ranges.Tx) error {
 	have, err := look(tx, c.want.Name)
 	if err != nil {
+		return err
+	}
+	if err := have.replaceable(); err != nil {
 		return err
 	}
 	a := c.want

@@ -32,6 +32,8 @@ type known struct {
 	// seen is the highest epoch ever seen for the name here: of the row that is kept for that,
 	// and of the gate, which is as old.
 	seen geo.Epoch
+	// promotion is the unplanned failover of the account to this location that is under way, nil for none.
+	promotion *catalog.Promotion
 }
 
 func look(tx *ranges.Tx, name geo.Account) (k known, err error) {
@@ -42,8 +44,21 @@ func look(tx *ranges.Tx, name geo.Account) (k known, err error) {
 		return k, err
 	}
 	k.seen, err = catalog.SeenEpoch(tx, name)
+	if err != nil {
+		return k, err
+	}
 	k.seen = later(k.seen, tx.Gate(name).Epoch)
+	k.promotion, err = catalog.GetPromotion(tx, name)
 	return k, err
+}
+
+// replaceable returns nil if the record of an account of the other location may be replaced as that asks: while this
+// location is about to become the primary it may not (R20).
+func (k known) replaceable() error {
+	if k.promotion == nil {
+		return nil
+	}
+	return storageerr.ServerBusy.Saying(fmt.Sprintf("account %s: %s", k.account.Name, k.promotion.Describe()))
 }
 
 func later(a, b geo.Epoch) geo.Epoch {

@@ -30,6 +30,8 @@ type peerAnswer struct {
 	Message string `json:"message,omitempty"`
 	// Seen is set by a PassedError.
 	Seen *seenEpoch `json:"seen,omitempty"`
+	// Diverged is set by ErrDiverged.
+	Diverged bool `json:"diverged,omitempty"`
 	// Account is the record of an account as the catalog stores it, for the methods that return one.
 	Account json.RawMessage `json:"account,omitempty"`
 }
@@ -114,6 +116,8 @@ func (p remotePeer) ask(ctx context.Context, method string, body []byte) (a *cat
 	switch {
 	case out.Seen != nil:
 		return nil, &PassedError{geo.Epoch(*out.Seen)}
+	case out.Diverged:
+		return nil, ErrDiverged
 	case out.Code != "":
 		return nil, storageerr.Row{Status: out.Status, Code: out.Code, Message: out.Message}
 	case out.Account == nil:
@@ -188,6 +192,9 @@ func peerAnswerOf(a *catalog.Account, err error) (peerAnswer, error) {
 	if errors.As(err, &passed) {
 		seen := seenEpoch(passed.Seen)
 		return peerAnswer{Seen: &seen}, nil
+	}
+	if errors.Is(err, ErrDiverged) {
+		return peerAnswer{Diverged: true}, nil
 	}
 	if err == nil && a == nil {
 		return peerAnswer{}, nil

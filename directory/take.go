@@ -71,6 +71,9 @@ func (c *take) Evaluate(tx *ranges.Tx) error {
 	if err != nil {
 		return err
 	}
+	if err := have.replaceable(); err != nil {
+		return err
+	}
 	a, want := have.account, claimed(&c.of.Account)
 	switch {
 	case a == nil || !a.Active:
@@ -156,22 +159,85 @@ func (d *Directory) openTaken(ctx context.Context, a catalog.Account) error {
 
 // taken goes on with the operation of an account that this location has taken.
 func (d *Directory) taken(ctx context.Context, a catalog.Account) (again time.Duration, err error) {
-	err = d.openTaken(ctx, a)
-	if err == nil {
-		err = d.peer.Adopt(ctx, Taken{Account: a, Opened: true})
+	if a.Operation.Diverged {
+		return 0, ErrDiverged
 	}
 	var passed *PassedError
-	if errors.As(err, &passed) {
+	if err = d.openTaken(ctx, a); errors.As(err, &passed) {
 		return movePause, nil // The account has gone on since.
 	}
-	if err != nil {
+	t := Taken{Account: a, Opened: true}
+	if err == nil && a.Operation.Unplanned {
+		t.Forks, err = d.forks(ctx, a.Name)
+	}
+	if err == nil {
+		err = d.peer.Adopt(ctx, t)
+	}
+	switch {
+	case errors.As(err, &passed):
+		return movePause, d.submit(ctx, raiseTaken{of: a, above: passed.Seen})
+	case errors.Is(err, ErrDiverged):
+		return 0, errors.Join(err, d.submit(ctx, divergedTaken{a}))
+	case err != nil:
 		return 0, err
 	}
 	return 0, d.submit(ctx, finish{a})
 }
 
+// ofTaken returns the record of an account that this location has taken, nil if it has gone on since.
+func ofTaken(tx *ranges.Tx, of catalog.Account) (*catalog.Account, known, error) {
+	have, err := look(tx, of.Name)
+	a := have.account
+	if err != nil || a == nil || a.Operation == nil || a.GeoEpoch() != of.GeoEpoch() || *a.Operation != *of.Operation {
+		return nil, have, err
+	}
+	return a, have, nil
+}
+
+// raiseTaken has an account that this location has taken without asking the former primary go on in an epoch above one that
+// has begun there since. The former primary has not followed this location in any epoch yet.
+type raiseTaken struct {
+	of    catalog.Account
+	above geo.Epoch
+}
+
+// Evaluate implements ranges.Command.
+func (c raiseTaken) Evaluate(tx *ranges.Tx) error {
+	a, have, err := ofTaken(tx, c.of)
+	if a == nil || err != nil || !a.Operation.Unplanned || c.above.Compare(a.GeoEpoch()) <= 0 {
+		return err
+	}
+	at, op := tx.Timestamp(0), *a.Operation
+	op.After, a.Operation = at, &op
+	a.Epoch = max(have.seen.Number, c.above.Number) + 1
+	tx.SetGate(a.Name, primaryGate(a))
+	return stage(tx, a, at)
+}
+
+// Reclaims implements ranges.Reclaimer: see alter.
+func (raiseTaken) Reclaims() {}
+
+// divergedTaken commits that the former primary of an account has diverged.
+type divergedTaken struct{ of catalog.Account }
+
+// Evaluate implements ranges.Command.
+func (c divergedTaken) Evaluate(tx *ranges.Tx) error {
+	a, _, err := ofTaken(tx, c.of)
+	if a == nil || err != nil {
+		return err
+	}
+	op := *a.Operation
+	op.Diverged, a.Operation = true, &op
+	return stageAccount(tx, tx.Timestamp(0), a)
+}
+
+// Reclaims implements ranges.Reclaimer: see alter.
+func (divergedTaken) Reclaims() {}
+
 // openTaken is setGate for an account that the location has taken. The other location has all that the range has of it:
-// the image of the epoch is complete before it begins.
+// the image of the epoch is complete before it begins. After an unplanned failover that holds where the former primary
+// opens its gate of the epoch: where it has exactly what the copy here had. Elsewhere the gate stays closed until the copy
+// is made again there, with an image of a later epoch.
 type openTaken struct{ setGate }
 
 // Evaluate implements ranges.Command.

@@ -109,7 +109,7 @@ func (c *alter) Evaluate(tx *ranges.Tx) error {
 		return storageerr.InvalidInput.Saying(fmt.Sprintf("no copy of account %s is made: a rate has no use", a.Name))
 	case a.Redundancy == to && !c.rebuild:
 		return c.pace(tx) // A second call, or a new rate.
-	case a.Operation != nil && (!a.Bootstraps() || !c.rebuild && to.Geo()):
+	case a.Operation != nil && !c.rebuilds(a) && (!a.Bootstraps() || !c.rebuild && to.Geo()):
 		return errOperation.Saying(fmt.Sprintf("account %s: an operation is under way: %s", a.Name, a.Operation.Describe()))
 	case gate.Role != change.RolePrimary || !gate.Open || gate.Epoch != a.GeoEpoch():
 		return storageerr.ServerBusy
@@ -127,6 +127,9 @@ func (c *alter) Evaluate(tx *ranges.Tx) error {
 	}
 	return stageAccount(tx, tx.Timestamp(0), &c.stored)
 }
+
+// rebuilds reports whether the copy is made again at a former primary that has diverged: that ends the failover.
+func (c *alter) rebuilds(a *catalog.Account) bool { return c.rebuild && a.Operation.Diverged }
 
 // lookHere is look for a complete account whose primary is this location. Else the error has what it is.
 func lookHere(tx *ranges.Tx, name geo.Account) (have known, err error) {

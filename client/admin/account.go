@@ -140,6 +140,8 @@ type UpdateAccount struct {
 
 // AccountUpdated is the answer to it: the account as its primary has it now.
 type AccountUpdated struct {
+	// Loss is what an unplanned failover loses, or has lost, by service; of other changes it is absent.
+	Loss []ServiceLoss `json:"loss,omitempty"`
 	AccountInfo
 	// Behind says why the other location does not have the change yet; empty if it has. It follows by
 	// itself.

@@ -1,9 +1,15 @@
 package admin
 
+import "antipode/geo"
+
 // Failover asks for a failover of an account to its secondary, or for the end of one without effect.
 type Failover struct {
-	// Type is FailoverPlanned, or FailoverEnd.
+	// Type is FailoverPlanned, FailoverUnplanned or FailoverEnd.
 	Type string `json:"type"`
+	// To is the location that an unplanned failover makes the primary: the account's secondary where it is empty.
+	To geo.Location `json:"to,omitempty"`
+	// DryRun changes nothing: the answer is what an unplanned failover would lose, or has lost.
+	DryRun bool `json:"dry_run,omitempty"`
 	// WithinSeconds is after how long a planned failover ends by itself, without effect, if the secondary has not taken
 	// the account: 30 s where it is 0, an hour at most.
 	WithinSeconds float64 `json:"within_seconds,omitempty"`
@@ -13,7 +19,9 @@ type Failover struct {
 const (
 	// FailoverPlanned makes the secondary the primary once it has all that was committed; nothing is lost.
 	FailoverPlanned = "planned"
-	// FailoverEnd ends a planned failover without effect, unless the secondary has taken the account.
+	// FailoverUnplanned makes the secondary the primary with what has arrived there, without the primary.
+	FailoverUnplanned = "unplanned"
+	// FailoverEnd ends a failover without effect, unless the secondary has taken the account.
 	FailoverEnd = "end"
 )
 
@@ -25,8 +33,29 @@ const (
 	FailoverClosing = "closing"
 	// FailoverOffered: the secondary takes the account, or has.
 	FailoverOffered = "offered"
+	// FailoverApplying: of an unplanned failover. What has arrived is applied.
+	FailoverApplying = "applying"
+	// FailoverFreezing: nothing that arrives is applied any more, and the secondary becomes the primary.
+	FailoverFreezing = "freezing"
+	// FailoverThawing: an unplanned failover ends without effect.
+	FailoverThawing = "thawing"
 	// FailoverEnding: the account stays where it is, and takes writes again.
 	FailoverEnding = "ending"
 	// FailoverTaken: the location is the primary, and the former one does not know yet, or not all of its ranges do.
 	FailoverTaken = "taken"
 )
+
+// ServiceLoss is what an unplanned failover loses of a service, as far as the location that becomes the primary knows.
+type ServiceLoss struct {
+	// Service is "blob", "queue" or "table", or "catalog" for the account's containers, tables and queues and their
+	// properties.
+	Service string `json:"service"`
+	// LastSyncTime is the guarantee: all that was committed up to it is kept. Absent if there is none; Reason is why.
+	LastSyncTime Time   `json:"last_sync_time,omitzero"`
+	Reason       string `json:"reason,omitempty"`
+	// KnownRecords are those that the former primary has named and that have not arrived: at least so many are lost.
+	KnownRecords uint64 `json:"known_records"`
+	// UnboundedSince is the last contact. Whatever was committed after it is lost, and how much that is nobody knows here.
+	// Absent if there was no contact that counts: then there is no bound at all.
+	UnboundedSince Time `json:"unbounded_since,omitzero"`
+}

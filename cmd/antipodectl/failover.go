@@ -31,7 +31,7 @@ the account stays readable at both locations. To go back, ask for another one.`,
 		Example: `  antipodectl failover plan pictures
   antipodectl failover planned pictures --yes`,
 	}
-	c.AddCommand(t.failoverPlan(), t.failoverPlanned(), t.failoverEnd())
+	c.AddCommand(t.failoverPlan(), t.failoverPlanned(), t.failoverUnplanned(), t.failoverEnd())
 	return c
 }
 
@@ -212,10 +212,10 @@ func (t *tool) failover(ctx context.Context, name geo.Account, plan failoverPlan
 func (t *tool) failoverEnd() *cobra.Command {
 	return &cobra.Command{
 		Use:   "end ACCOUNT",
-		Short: "End a planned failover without effect",
-		Long: `end has a planned failover of ACCOUNT end: the account stays where it is and takes writes
-again, unless the secondary has taken it. Once it was offered to the secondary, that one is
-asked, and the end waits for its answer.`,
+		Short: "End a failover without effect",
+		Long: `end has a failover of ACCOUNT end: the account stays where it is and takes writes again, unless
+the secondary has taken it. Once a planned one was offered to the secondary, that one is
+asked, and the end waits for its answer. An unplanned one ends at the secondary.`,
 		Example: `  antipodectl failover end pictures`,
 		Args:    exactly("ACCOUNT"),
 		RunE: answer(t, func(ctx context.Context, args []string) (admin.AccountUpdated, error) {

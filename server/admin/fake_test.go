@@ -41,6 +41,8 @@ type fake struct {
 	// its context ends.
 	fail  error
 	hangs bool
+	// noPromotion: no unplanned failover is under way that could be ended.
+	noPromotion bool
 
 	mu    sync.Mutex
 	asked []string
@@ -151,6 +153,13 @@ func (f *fake) FreeReservation(ctx context.Context, name geo.Account) (bool, err
 func (f *fake) UpdateAccount(ctx context.Context, name geo.Account, u wire.UpdateAccount) (wire.AccountUpdated, error) {
 	out := wire.AccountUpdated{Behind: "not yet"}
 	out.Name, out.Primary, out.Redundancy = name, f.name, u.Redundancy
+	if u.Failover != nil {
+		err := f.note(ctx, "failover %s of %s", u.Failover.Type, name)
+		if err == nil && f.noPromotion {
+			err = storageerr.InvalidInput
+		}
+		return out, err
+	}
 	return out, f.note(ctx, "update %s to %s", name, u.Redundancy)
 }
 

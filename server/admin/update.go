@@ -7,10 +7,14 @@ import (
 	wire "antipode/client/admin"
 	"antipode/geo"
 	"antipode/server/location"
+	"antipode/services/storageerr"
 )
 
 // primaryWait bounds how long an answer waits for the primary of an account, which knows its changes first.
 const primaryWait = 500 * time.Millisecond
+
+// endWait bounds how long the end of a failover waits for the secondary before it asks the primary.
+const endWait = 2 * time.Second
 
 // atPrimary returns an account as its primary has it, if that answers soon, else a.
 func (b *Backend) atPrimary(ctx context.Context, a wire.Account) wire.Account {
@@ -55,9 +59,20 @@ func (b *Backend) UpdateAccount(ctx context.Context, name geo.Account, u wire.Up
 	if err != nil {
 		return wire.AccountUpdated{}, err
 	}
-	l, err := b.find(a.Primary)
+	if f := u.Failover; f != nil && f.Type == wire.FailoverEnd {
+		if out, err := b.endPromotion(ctx, a, u); err == nil {
+			return out, nil
+		}
+	}
+	at := a.Primary
+	if f := u.Failover; f != nil && f.Type == wire.FailoverUnplanned {
+		if at = f.To; at == "" {
+			at = a.Secondary
+		}
+	}
+	l, err := b.find(at)
 	if err != nil {
-		return wire.AccountUpdated{}, err
+		return wire.AccountUpdated{}, storageerr.InvalidInput.Saying(err.Error())
 	}
 	out, err := l.UpdateAccount(ctx, name, u)
 	if err != nil {
@@ -67,8 +82,25 @@ func (b *Backend) UpdateAccount(ctx context.Context, name geo.Account, u wire.Up
 	return out, nil
 }
 
+// endPromotion ends the unplanned failover of an account to its secondary. The primary knows of none.
+func (b *Backend) endPromotion(ctx context.Context, a wire.Account, u wire.UpdateAccount) (out wire.AccountUpdated, err error) {
+	l, err := b.find(a.Secondary)
+	if err != nil {
+		return out, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, endWait)
+	defer cancel()
+	if out, err = l.UpdateAccount(ctx, a.Name, u); err == nil {
+		out.AccountInfo = b.info(out.Account)
+	}
+	return out, err
+}
+
 // UpdateAccount implements Location. The catalog's leader must be in this process.
 func (l *Local) UpdateAccount(ctx context.Context, name geo.Account, u wire.UpdateAccount) (wire.AccountUpdated, error) {
+	if f := u.Failover; f != nil && f.Type == wire.FailoverUnplanned {
+		return l.Location.Promote(ctx, name, f.DryRun)
+	}
 	a, behind, err := l.Location.UpdateAccount(ctx, name, u)
 	if err != nil {
 		return wire.AccountUpdated{}, err

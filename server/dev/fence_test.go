@@ -110,10 +110,10 @@ func TestR21AloneRefusesUntilThePairAnswers(t *testing.T) {
 	require.Contains(t, a.kinds(), "epochs-confirmed: location southcentralus answered")
 }
 
-// promote commits at a location that it is the primary of an account in the next epoch, as an unplanned move does (R19).
-type promote struct{ account catalog.Account }
+// promoteByHand commits at a location that it is the primary of an account in the next epoch, as an unplanned move does (R19).
+type promoteByHand struct{ account catalog.Account }
 
-func (c *promote) Evaluate(tx *ranges.Tx) error {
+func (c *promoteByHand) Evaluate(tx *ranges.Tx) error {
 	v, err := c.account.Encode()
 	if err != nil {
 		return err
@@ -133,7 +133,7 @@ func TestR21FormerPrimaryTakesNoWrites(t *testing.T) {
 	require.NoError(t, a.servers[North].Stop())
 	promoted := *account
 	promoted.Primary, promoted.Secondary, promoted.Epoch = South, North, account.Epoch+1
-	require.NoError(t, a.locations[South].Submit(t.Context(), geo.FirstRange(geo.Catalog), &promote{promoted}))
+	require.NoError(t, a.locations[South].Submit(t.Context(), geo.FirstRange(geo.Catalog), &promoteByHand{promoted}))
 	require.NoError(t, a.servers[North].Start(t.Context()))
 	eventually(t, "the other account is written", func() bool {
 		got, err := try(a.ports[North], "stays", http.MethodPut, entityPath("stays", "", "k"), `{"v":"2"}`)

@@ -19,6 +19,8 @@ func (e ends) copyCause(why string) wire.Cause {
 // begins with the deletion of what was there (R17); until then that may be read (R18).
 func CopyState(a *catalog.Account) (out stats.Replication, incomplete bool) {
 	switch {
+	case a.Unsure():
+		return stats.UnavailableFor(stats.Bootstrapping), true
 	case a.Partial():
 		return stats.Replication{Status: stats.Bootstrap}, true
 	case a.Bootstraps():

@@ -135,9 +135,21 @@ func (l *Location) failover(ctx context.Context, name geo.Account, u wire.Update
 		}
 		return l.Directory.Move(ctx, name, within)
 	case wire.FailoverEnd:
-		return l.Directory.EndMove(ctx, name)
+		return l.endFailover(ctx, name)
 	}
 	return nil, storageerr.InvalidInput.Saying(fmt.Sprintf("%q is no type of failover: %s or %s", f.Type, wire.FailoverPlanned, wire.FailoverEnd))
+}
+
+// endFailover ends the failover of an account to this location, or from it.
+func (l *Location) endFailover(ctx context.Context, name geo.Account) (*catalog.Account, error) {
+	ended, err := l.Directory.EndPromotion(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if ended {
+		return l.Directory.Account(ctx, name)
+	}
+	return l.Directory.EndMove(ctx, name)
 }
 
 func (l *Location) setWhenLate(ctx context.Context, name geo.Account, u wire.UpdateAccount) (a *catalog.Account, behind, err error) {

@@ -70,6 +70,11 @@ type Operation struct {
 	Whole bool `json:"whole,omitempty"`
 	// Move is how far a move is; the zero value for other kinds.
 	Move Move `json:"move,omitzero"`
+	// Unplanned is set in an operation of the kind OperationTaken where the former primary was not asked (R20).
+	Unplanned bool `json:"unplanned,omitempty"`
+	// Diverged is set there once the former primary has answered that it has changes which this location does not have,
+	// or lacks some: it serves nothing of the account before its copy is made again.
+	Diverged bool `json:"diverged,omitempty"`
 }
 
 // OperationKind is what an operation does. It is in catalog rows: never rename a value.
@@ -105,6 +110,9 @@ func (o *Operation) Describe() string {
 	case OperationMove:
 		return o.Move.describe()
 	case OperationTaken:
+		if o.Diverged {
+			return "the failover to this location: the other one has changes of before that are not here, and serves nothing; account rebuild makes its copy again"
+		}
 		return "the failover to this location: it is the primary, and the other one does not know yet"
 	}
 	return string(o.Kind)
@@ -123,9 +131,31 @@ func (a *Account) Copying() bool { return a.Bootstraps() && a.Operation.Copying 
 // other location alone may have.
 func (a *Account) MaySettle() bool { return a.Operation == nil || a.Copying() && a.Operation.Whole }
 
+// Promotable reports whether the copy of the account at its secondary may become the primary by an unplanned failover
+// (R20): an operation of the primary that changes or replaces the copy is not under way.
+func (a *Account) Promotable() bool {
+	if a.Operation == nil {
+		return true
+	}
+	switch a.Operation.Kind {
+	case OperationMove, OperationTaken:
+		return true
+	case OperationBootstrap:
+		return a.Operation.Whole
+	case OperationAnnounce, OperationLeave:
+	}
+	return false
+}
+
 // Partial reports whether the other location has a part of the account's data, which nobody may read.
 func (a *Account) Partial() bool {
-	return a.Bootstraps() && (a.Operation.Copying || a.Operation.Partial)
+	return a.Bootstraps() && (a.Operation.Copying || a.Operation.Partial) || a.Unsure()
+}
+
+// Unsure reports whether the secondary is the former primary of an unplanned failover, and may have what the present
+// primary does not have, or less (R20, R22). Nobody may read it before the two have compared that.
+func (a *Account) Unsure() bool {
+	return a.Operation != nil && a.Operation.Kind == OperationTaken && (a.Operation.Unplanned || a.Operation.Diverged)
 }
 
 // Ships reports whether the changes of the account have numbers (R10): there is a copy, or it has begun.

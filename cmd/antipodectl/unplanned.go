@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"antipode/client/admin"
+	"antipode/geo"
+)
+
+func (t *tool) failoverUnplanned() *cobra.Command {
+	var yes, dry bool
+	c := &cobra.Command{
+		Use:   "unplanned ACCOUNT [--yes]",
+		Short: "Make the secondary of an account its primary, without the primary",
+		Long: `unplanned is for a primary that is dead, or cannot be reached. Ask the secondary's location: the
+primary is not asked. What has arrived there is applied, for 10 s at most; then the copy is
+frozen, and the location is the primary. All that is there is kept.
+
+Writes that had not arrived are lost, also those that were acknowledged. By service it says:
+LAST SYNC TIME  all that was committed up to it is kept: the guarantee
+KNOWN LOST      records that the primary has named and that have not arrived: at least so many
+UNBOUNDED SINCE the last contact: how much was committed since, nobody knows here
+
+A primary that still takes writes is not stopped by this before it can be reached again, and
+what it acknowledges until then is lost, too: make sure that it is off.
+
+When the former primary is back it serves nothing of the account before it has compared both.
+If it has exactly what the copy had, it is the secondary at once. If not, it waits: account
+rebuild, at the new primary, deletes what it has and makes its copy again.
+
+Without --yes it says what would be lost and changes nothing, as with --dry-run. failover end
+has it end without effect until the copy is frozen and committed; after 2 minutes without that
+it ends by itself.`,
+		Example: `  antipodectl failover unplanned pictures
+  antipodectl failover unplanned pictures --yes
+  antipodectl failover unplanned pictures --yes --output json | jq .loss`,
+		Args: exactly("ACCOUNT"),
+	}
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx, name := cmd.Context(), geo.Account(args[0])
+		to, err := t.secondaryOf(ctx, name)
+		if err != nil {
+			return err
+		}
+		if dry || !yes {
+			out, err := t.unplanned(ctx, name, to, true)
+			if err != nil {
+				return err
+			}
+			return t.print(out, func(w io.Writer) {
+				writeLoss(w, out)
+				_, _ = fmt.Fprintln(w, "nothing was changed: --yes begins it")
+			})
+		}
+		out, err := t.promote(ctx, name, to)
+		if err != nil {
+			return err
+		}
+		return t.print(out, func(w io.Writer) { writeLoss(w, out) })
+	}
+	c.Flags().BoolVar(&yes, "yes", false, "begin it")
+	c.Flags().BoolVar(&dry, "dry-run", false, "say what would be lost, and change nothing")
+	return c
+}
+
+// secondaryOf returns the location that an unplanned failover makes the primary.
+func (t *tool) secondaryOf(ctx context.Context, name geo.Account) (geo.Location, error) {
+	a, err := t.client.Account(ctx, name)
+	switch {
+	case err != nil:
+		return "", err
+	case a.Secondary == "":
+		return "", fmt.Errorf("account %s is %s: there is no other location that could become its primary", name, a.Redundancy)
+	}
+	return a.Secondary, nil
+}
+
+// unplanned begins an unplanned failover, or with dry asks what it loses, or has lost.
+func (t *tool) unplanned(ctx context.Context, name geo.Account, to geo.Location, dry bool) (admin.AccountUpdated, error) {
+	return t.client.UpdateAccount(ctx, name, admin.UpdateAccount{
+		Failover: &admin.Failover{Type: admin.FailoverUnplanned, To: to, DryRun: dry},
+	})
+}
+
+// promote begins an unplanned failover and waits until the location is the primary. It shows on stderr in which phase it is.
+func (t *tool) promote(ctx context.Context, name geo.Account, to geo.Location) (admin.AccountUpdated, error) {
+	now, err := t.unplanned(ctx, name, to, false)
+	if err != nil {
+		return now, err
+	}
+	for shown, since := "", t.mono(); ; {
+		if phase := now.FailoverPhase; phase != "" && phase != shown {
+			shown = phase
+			_, _ = fmt.Fprintf(t.errOut, "%s: %s (%.1f s)\n", name, phase, (t.mono() - since).Seconds())
+		}
+		switch {
+		case now.Primary == to:
+			return now, nil
+		case now.FailoverPhase == "":
+			return now, fmt.Errorf("the failover of %s ended without effect: it is at %s as before", name, now.Primary)
+		case t.mono()-since > failoverWaitMax:
+			return now, fmt.Errorf("the failover of %s goes on: failover unplanned --dry-run says how far it is", name)
+		}
+		select {
+		case <-ctx.Done():
+			return now, errors.New("interrupted: the failover goes on, and failover end has it end without effect")
+		case <-t.after(failoverPause):
+		}
+		if next, err := t.unplanned(ctx, name, to, true); err == nil { // Else the location is busy: look again.
+			now = next
+		}
+	}
+}
+
+func writeLoss(w io.Writer, u admin.AccountUpdated) {
+	_, _ = fmt.Fprintf(w, "account %s is at %s, epoch %s, secondary %s\n", u.Name, u.Primary, u.Epoch, u.Secondary)
+	if u.Operation != "" {
+		_, _ = fmt.Fprintf(w, "under way: %s\n", u.Operation)
+	}
+	_, _ = fmt.Fprintf(w, "%-8s  %-24s  %10s  %s\n", "SERVICE", "LAST SYNC TIME", "KNOWN LOST", "UNBOUNDED SINCE")
+	for _, l := range u.Loss {
+		at, since := "none ("+l.Reason+")", "ever"
+		if !l.LastSyncTime.IsZero() {
+			at = l.LastSyncTime.UTC().Format(lossTime)
+		}
+		if !l.UnboundedSince.IsZero() {
+			since = l.UnboundedSince.UTC().Format(lossTime)
+		}
+		_, _ = fmt.Fprintf(w, "%-8s  %-24s  %10d  %s\n", l.Service, at, l.KnownRecords, since)
+	}
+}
+
+// lossTime shows a time rounded down, so that nothing is promised that does not hold.
+const lossTime = "2006-01-02T15:04:05.000Z"

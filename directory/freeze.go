@@ -1,0 +1,247 @@
+package directory
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"antipode/geo"
+	"antipode/services/catalog"
+	"antipode/stamp/change"
+	"antipode/stamp/kv"
+	"antipode/stamp/ranges"
+)
+
+// frozen freezes the copy of an account in all ranges under a turn, and returns where it ends in the streams of the
+// primary's epoch. Turn 0 freezes nothing. errUnwhole: a range does not have the copy, or not all of it.
+func (d *Directory) frozen(ctx context.Context, name geo.Account, e geo.Epoch, turn uint32) (out []catalog.Fork, err error) {
+	for _, r := range d.stamp.Route().Everywhere(name) {
+		cmd := &freeze{freezeBody: freezeBody{Account: name, Epoch: e, Turn: turn}}
+		if err := d.stamp.Submit(ctx, r.ID, cmd); err != nil {
+			return nil, fmt.Errorf("account %s: its copy in the %s range: %w", name, r.Service, err)
+		}
+		if !cmd.found.Whole {
+			return nil, fmt.Errorf("account %s: its copy in the %s range: %w", name, r.Service, errUnwhole)
+		}
+		out = append(out, cmd.found.Fork)
+	}
+	return out, nil
+}
+
+// freezeBody is an encoded freeze or thaw.
+type freezeBody struct {
+	Account geo.Account `json:"account"`
+	Epoch   geo.Epoch   `json:"epoch"`
+	Turn    uint32      `json:"turn"`
+}
+
+// Encode implements ranges.Portable.
+func (c freezeBody) Encode() []byte {
+	b, _ := json.Marshal(c) // It has no value that JSON lacks.
+	return b
+}
+
+func parseFreezeBody(b []byte) (c freezeBody, err error) {
+	if err := json.Unmarshal(b, &c); err != nil {
+		return c, errors.Join(errCommand, err)
+	}
+	if !c.Account.Valid() || c.Turn != 0 && c.Turn%2 == 0 {
+		return c, fmt.Errorf("%w: a freeze of account %q with turn %d", errCommand, c.Account, c.Turn)
+	}
+	return c, nil
+}
+
+// gate is that of the frozen copy.
+func (c freezeBody) gate() change.Gate {
+	return change.Gate{Epoch: c.Epoch, Role: change.RoleSecondary, Turn: c.Turn}
+}
+
+// freeze closes the gate of a copy in its epoch, so that no cursor of it moves any more, and finds where the cursors are.
+// Turn 0 is no freeze: it finds where they are now. A freeze that is late does not close a gate that was opened again.
+type freeze struct {
+	freezeBody
+	found found
+}
+
+// found is where the copy of an account ends in the streams of a source range.
+type found struct {
+	Fork catalog.Fork `json:"fork"`
+	// Whole: the range has the copy, and it is frozen if that was asked for.
+	Whole bool `json:"whole"`
+}
+
+// Evaluate implements ranges.Command. A range that was recovered with loss may show what it had.
+func (c *freeze) Evaluate(tx *ranges.Tx) error {
+	c.found = found{}
+	if tx.Uncompared() {
+		return kv.ErrBusy
+	}
+	have := tx.Gate(c.Account)
+	copied := have.Epoch == c.Epoch && have.Role == change.RoleSecondary
+	if copied && have.Open && have.Turn < c.Turn {
+		have = c.gate()
+		tx.SetGate(c.Account, have)
+	}
+	c.found.Whole = copied && (have == c.gate() || c.Turn == 0 && (have.Open || have.Turn%2 == 1))
+	c.found.Fork = forkIn(tx, c.Account, c.Epoch)
+	return nil
+}
+
+// Reclaims implements ranges.Reclaimer: see alter.
+func (c *freeze) Reclaims() {}
+
+// forkIn returns where the copy of an account is in the streams of an epoch. The records of a range of the other location
+// are in the range here that has its id (R14).
+func forkIn(tx *ranges.Tx, a geo.Account, e geo.Epoch) catalog.Fork {
+	known := tx.Known(geo.SourceRange{Origin: e.Location, Range: tx.Range()})
+	out := catalog.Fork{
+		Number: e.Number, Location: e.Location, Range: tx.Range(), Closed: known.Closed,
+		Start: []byte(known.Span.Start), End: []byte(known.Span.End), Descriptor: known.Descriptor,
+	}
+	for lane := range geo.Lane(geo.LaneCount) {
+		st := geo.Stream{Account: a, Epoch: e, Range: tx.Range(), Lane: lane}
+		at := tx.Cursor(st)
+		why, _ := tx.Stopped(st)
+		s := catalog.ForkStream{Lane: lane, Seq: at.Applied.Seq, Hash: at.Applied.Hash, Stopped: why.Reason}
+		if n := len(at.Pairs); n > 0 {
+			s.Behind, s.Sync = at.Pairs[n-1].Head.Seq, at.Sync
+		}
+		if s != (catalog.ForkStream{Lane: lane}) {
+			out.Streams = append(out.Streams, s)
+		}
+	}
+	return out
+}
+
+// The kinds of freeze and thaw. They are on the wire: never rename them.
+const (
+	kindFreeze = "directory.freeze"
+	kindThaw   = "directory.thaw"
+)
+
+// Kind implements ranges.Portable.
+func (c *freeze) Kind() string { return kindFreeze }
+
+func parseFreeze(b []byte) (*freeze, error) {
+	body, err := parseFreezeBody(b)
+	return &freeze{freezeBody: body}, err
+}
+
+// EncodeResult implements ranges.Portable.
+func (c *freeze) EncodeResult() []byte {
+	b, _ := json.Marshal(c.found) // It has no value that JSON lacks.
+	return b
+}
+
+// DecodeResult implements ranges.Portable.
+func (c *freeze) DecodeResult(b []byte) error {
+	c.found = found{}
+	return json.Unmarshal(b, &c.found)
+}
+
+// thaw opens the gate of a copy again, in its epoch, with the turn that follows. Where no freeze came yet it sees that none
+// has an effect. The gate of a copy that is closed for another reason stays closed.
+type thaw struct{ freezeBody }
+
+// Evaluate implements ranges.Command.
+func (c *thaw) Evaluate(tx *ranges.Tx) error {
+	if tx.Uncompared() {
+		return kv.ErrBusy
+	}
+	c.set(tx)
+	return nil
+}
+
+// set stages the gate.
+func (c thaw) set(tx *ranges.Tx) {
+	have := tx.Gate(c.Account)
+	if have == c.gate() || have.Epoch == c.Epoch && have.Role == change.RoleSecondary && have.Open && have.Turn < c.Turn {
+		open := c.gate()
+		open.Open, open.Turn = true, c.Turn+1
+		tx.SetGate(c.Account, open)
+	}
+}
+
+// Reclaims implements ranges.Reclaimer: see alter.
+func (c *thaw) Reclaims() {}
+
+// Kind implements ranges.Portable.
+func (c *thaw) Kind() string { return kindThaw }
+
+func parseThaw(b []byte) (*thaw, error) {
+	body, err := parseFreezeBody(b)
+	if err == nil && body.Turn == 0 {
+		err = fmt.Errorf("%w: a thaw with turn 0", errCommand)
+	}
+	return &thaw{body}, err
+}
+
+// EncodeResult implements ranges.Portable.
+func (c *thaw) EncodeResult() []byte { return nil }
+
+// DecodeResult implements ranges.Portable.
+func (c *thaw) DecodeResult(b []byte) error {
+	if len(b) != 0 {
+		return errCommand
+	}
+	return nil
+}
+
+// rests remembers when the cursors of copies moved last, as this process saw it. The zero value knows none. Methods may be
+// called concurrently.
+type rests struct {
+	mu sync.Mutex
+	of map[geo.Account]rest // guarded by mu
+}
+
+// rest is what was seen of the cursors of one promotion.
+type rest struct {
+	begun geo.Timestamp
+	// applied is how many records were applied at the last look; since and moved are when the first look was, and when
+	// they had moved last.
+	applied      uint64
+	since, moved time.Duration
+}
+
+// rest takes what a look at the cursors of a promotion showed, and reports whether they have rested for long enough, or
+// were looked at for the longest time.
+func (r *rests) rest(of promoting, forks []catalog.Fork, now time.Duration) bool {
+	applied := uint64(0)
+	for _, f := range forks {
+		for _, s := range f.Streams {
+			applied += uint64(s.Seq)
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	at, known := r.of[of.account.Name]
+	switch {
+	case !known || at.begun != of.promotion.Begun:
+		at = rest{begun: of.promotion.Begun, applied: applied, since: now, moved: now}
+	case at.applied != applied:
+		at.applied, at.moved = applied, now
+	}
+	if r.of == nil {
+		r.of = map[geo.Account]rest{}
+	}
+	r.of[of.account.Name] = at
+	return now-at.moved >= applyQuiet || now-at.since >= applyMax
+}
+
+// keep forgets the accounts that have no promotion any more.
+func (r *rests) keep(list []promoting) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for name := range r.of {
+		kept := false
+		for _, p := range list {
+			kept = kept || p.account.Name == name
+		}
+		if !kept {
+			delete(r.of, name)
+		}
+	}
+}

@@ -1,0 +1,335 @@
+package directory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"antipode/geo"
+	"antipode/services/catalog"
+	"antipode/services/storageerr"
+	"antipode/stamp/change"
+	"antipode/stamp/kv"
+	"antipode/stamp/ranges"
+)
+
+// The unplanned failover of an account (R20), at its secondary, which asks the primary nothing:
+//
+//	applying: what is here of the streams is applied
+//	  ──nothing has moved for a while, or the time for that is over──>
+//	freezing ──the gates of all ranges are closed in the primary's epoch: see freeze.go──>
+//	  ──promoted, in the catalog: the record of a later epoch, its gate, and the fork record of each range, which is where
+//	    the frozen cursors are. This is the one commit point (R19)──>
+//	no promotion; the operation of the account is taken: see take.go
+//
+// A promotion that an operator ends, or that has not come to its commit in time, since a range does not answer or this
+// location was off, goes from any phase to
+//
+//	thawing ──the gates of all ranges open again in that epoch──> no promotion
+//
+// Every step is committed before the next begins, and may be repeated. As in a move the gates have a turn, so that a freeze
+// that is late does not close what was opened again. While there is a promotion, nothing that the primary asks for
+// replaces the account's record here.
+
+const (
+	// promotionWithin is after what time a promotion that has not come to its commit ends by itself.
+	promotionWithin = 2 * time.Minute
+	// applyQuiet is for how long no cursor may have moved before what is here counts as applied; applyMax is how long
+	// that is waited for at most.
+	applyQuiet = time.Second
+	applyMax   = 10 * time.Second
+	// applyPause is the pause between two looks at the cursors.
+	applyPause = 100 * time.Millisecond
+)
+
+// Promote begins the unplanned failover of an account whose secondary is here to this location (R20). It returns the
+// account as it is here: Resume goes on. Errors that change nothing: AccountNotFound; OperationInProgress, also where a
+// promotion is under way; InvalidInput where the secondary is elsewhere or the copy here is not whole; ServerBusy.
+func (d *Directory) Promote(ctx context.Context, name geo.Account) (*catalog.Account, error) {
+	cmd := &beginPromotion{name: name}
+	if err := d.submit(ctx, cmd); err != nil {
+		return nil, err
+	}
+	d.moved(MoveBegun, &cmd.found, "")
+	return &cmd.found, nil
+}
+
+// beginPromotion begins a promotion.
+type beginPromotion struct {
+	name  geo.Account
+	found catalog.Account
+}
+
+// Evaluate implements ranges.Command.
+func (c *beginPromotion) Evaluate(tx *ranges.Tx) error {
+	have, err := look(tx, c.name)
+	if err != nil {
+		return err
+	}
+	a, gate := have.account, tx.Gate(c.name)
+	switch {
+	case a == nil || !a.Active:
+		return storageerr.AccountNotFound
+	case a.Primary == tx.Location():
+		return storageerr.InvalidInput.Saying(fmt.Sprintf("the primary of account %s is %s already", a.Name, a.Primary))
+	case a.Secondary != tx.Location():
+		return storageerr.InvalidInput.Saying(fmt.Sprintf("account %s is %s: there is no copy at %s", a.Name, a.Redundancy, tx.Location()))
+	case have.promotion != nil:
+		return errOperation.Saying(fmt.Sprintf("account %s: an operation is under way: %s", a.Name, have.promotion.Describe()))
+	case !a.Promotable():
+		return errOperation.Saying(fmt.Sprintf("account %s: an operation is under way: %s", a.Name, a.Operation.Describe()))
+	case gate.Epoch != a.GeoEpoch() || gate.Role != change.RoleSecondary || !gate.Open:
+		return errUnwhole
+	}
+	at := tx.Timestamp(0)
+	c.found = *a
+	return stagePromotion(tx, at, c.name, &catalog.Promotion{
+		Number: a.Epoch, Location: a.Primary, Phase: catalog.PromotionApplying, Turn: gate.Turn + 1,
+		Begun: at, Until: geo.TimestampOf(at.Time().Add(promotionWithin)),
+	})
+}
+
+// errUnwhole refuses to promote a copy that never was whole, or of which something was deleted.
+var errUnwhole = storageerr.InvalidInput.Saying("the copy of the account at this location is not whole: it cannot become the primary")
+
+// stagePromotion changes the promotion of an account at this location alone, with other rows of its partition.
+func stagePromotion(tx *ranges.Tx, at geo.Timestamp, name geo.Account, p *catalog.Promotion, more ...change.Op) error {
+	op, err := catalog.PromotionOp(p)
+	if err != nil {
+		return err
+	}
+	part := catalog.AccountPartition(name)
+	return tx.Local(part, change.Record{CommitTime: at, Partition: part.Append(nil), Ops: append([]change.Op{op}, more...)})
+}
+
+// EndPromotion has the unplanned failover of an account to this location end without effect, unless it is committed.
+// Resume goes on. ok is false if none is under way that could be ended.
+func (d *Directory) EndPromotion(ctx context.Context, name geo.Account) (ok bool, err error) {
+	cmd := &promotionTo{name: name, to: catalog.PromotionThawing, why: "an operator ended it"}
+	err = d.submit(ctx, cmd)
+	return cmd.done, err
+}
+
+// promotionTo commits the next phase of a promotion.
+type promotionTo struct {
+	name geo.Account
+	// of is the promotion as it was; nil for any.
+	of *catalog.Promotion
+	to catalog.PromotionPhase
+	// why is the reason of one that ends.
+	why  string
+	done bool
+}
+
+// Evaluate implements ranges.Command.
+func (c *promotionTo) Evaluate(tx *ranges.Tx) error {
+	c.done = false
+	p, err := catalog.GetPromotion(tx, c.name)
+	if err != nil || p == nil || p.Phase == catalog.PromotionThawing || c.of != nil && *p != *c.of {
+		return err
+	}
+	p.Phase, p.Reason, c.done = c.to, c.why, true
+	return stagePromotion(tx, tx.Timestamp(0), c.name, p)
+}
+
+// Reclaims implements ranges.Reclaimer: see alter.
+func (*promotionTo) Reclaims() {}
+
+// Promotion returns the promotion of an account to this location, nil for none.
+func (d *Directory) Promotion(ctx context.Context, name geo.Account) (p *catalog.Promotion, err error) {
+	err = d.stamp.Read(ctx, d.stamp.Route().Catalog(), func(s ranges.State) (err error) {
+		p, err = catalog.GetPromotion(s, name)
+		return err
+	})
+	return p, err
+}
+
+// promoting is an account with its promotion.
+type promoting struct {
+	account   *catalog.Account
+	promotion *catalog.Promotion
+}
+
+// accountsOf returns the accounts of promotions.
+func accountsOf(list []promoting) (out []*catalog.Account) {
+	for _, p := range list {
+		out = append(out, p.account)
+	}
+	return out
+}
+
+// promote goes on with a promotion. again is after what time it may go on, 0 if it ended.
+func (d *Directory) promote(ctx context.Context, of promoting) (again time.Duration, err error) {
+	a, p := of.account, of.promotion
+	if p.Phase != catalog.PromotionThawing && !d.clock.Now().Before(p.Until.Time()) {
+		return d.thawFor(ctx, of, fmt.Sprintf("it had not come to its commit within %s", promotionWithin))
+	}
+	switch p.Phase {
+	case catalog.PromotionApplying:
+		return d.applyHere(ctx, of)
+	case catalog.PromotionFreezing:
+		return d.freezeAll(ctx, of)
+	case catalog.PromotionThawing:
+		if err := d.thaw(ctx, a.Name, p); err != nil {
+			return 0, err
+		}
+		d.moved(MoveEnded, a, p.Reason)
+		return 0, nil
+	}
+	return 0, fmt.Errorf("directory: unknown phase %q of a promotion", p.Phase)
+}
+
+// thawFor has a promotion end without effect, for a reason.
+func (d *Directory) thawFor(ctx context.Context, of promoting, why string) (again time.Duration, err error) {
+	return applyPause, d.submit(ctx, &promotionTo{name: of.account.Name, of: of.promotion, to: catalog.PromotionThawing, why: why})
+}
+
+// applyHere waits until the cursors rest.
+func (d *Directory) applyHere(ctx context.Context, of promoting) (again time.Duration, err error) {
+	forks, err := d.frozen(ctx, of.account.Name, of.promotion.GeoEpoch(), 0)
+	if errors.Is(err, errUnwhole) {
+		return d.thawFor(ctx, of, errUnwhole.Message)
+	}
+	if err != nil {
+		return 0, err
+	}
+	if !d.rests.rest(of, forks, d.clock.Mono()) {
+		return applyPause, nil
+	}
+	return applyPause, d.submit(ctx, &promotionTo{name: of.account.Name, of: of.promotion, to: catalog.PromotionFreezing})
+}
+
+// freezeAll freezes all ranges, and commits.
+func (d *Directory) freezeAll(ctx context.Context, of promoting) (again time.Duration, err error) {
+	forks, err := d.frozen(ctx, of.account.Name, of.promotion.GeoEpoch(), of.promotion.Turn)
+	if errors.Is(err, errUnwhole) {
+		return d.thawFor(ctx, of, errUnwhole.Message)
+	}
+	if err != nil {
+		return 0, err
+	}
+	cmd := &promoted{name: of.account.Name, of: *of.promotion, forks: forks}
+	if err := d.submit(ctx, cmd); err != nil || cmd.taken == nil {
+		return applyPause, err
+	}
+	d.moved(MoveTaken, cmd.taken, "")
+	_ = d.openTaken(ctx, *cmd.taken) // Resume follows. Clients wait for it, and for nothing else.
+	return movePause, nil
+}
+
+// promoted is the commit of a promotion (R19): from it on this location is the primary.
+type promoted struct {
+	name  geo.Account
+	of    catalog.Promotion
+	forks []catalog.Fork
+	// taken is nil if the promotion has gone on otherwise.
+	taken *catalog.Account
+}
+
+// Evaluate implements ranges.Command.
+func (c *promoted) Evaluate(tx *ranges.Tx) error {
+	c.taken = nil
+	have, err := look(tx, c.name)
+	if err != nil || have.promotion == nil || *have.promotion != c.of {
+		return err // It has gone on, or it ends.
+	}
+	frozen := change.Gate{Epoch: c.of.GeoEpoch(), Role: change.RoleSecondary, Turn: c.of.Turn}
+	if a := have.account; a == nil || !a.Active || a.GeoEpoch() != c.of.GeoEpoch() || tx.Gate(c.name) != frozen {
+		return kv.ErrBusy
+	}
+	at, a := tx.Timestamp(0), *have.account
+	a.Primary, a.Secondary = tx.Location(), have.account.Primary
+	a.Epoch, a.Turn, a.LastFailover = have.seen.Number+1, 0, at
+	a.Operation = &catalog.Operation{Kind: catalog.OperationTaken, After: at, Unplanned: true}
+	seen, err := catalog.SeenOp(a.GeoEpoch())
+	if err != nil {
+		return err
+	}
+	rows := []change.Op{seen}
+	for _, f := range c.forks {
+		op, err := catalog.ForkOp(f)
+		if err != nil {
+			return err
+		}
+		rows = append(rows, op)
+	}
+	if err := stagePromotion(tx, at, c.name, nil, rows...); err != nil {
+		return err
+	}
+	tx.SetGate(c.name, primaryGate(&a))
+	c.taken = &a
+	return stageAccount(tx, tx.Timestamp(0), &a)
+}
+
+// Reclaims implements ranges.Reclaimer: see alter.
+func (*promoted) Reclaims() {}
+
+// thaw opens the gates of a promotion that ends without effect, and ends it.
+func (d *Directory) thaw(ctx context.Context, name geo.Account, p *catalog.Promotion) error {
+	for _, r := range d.stamp.Route().Data(name) {
+		cmd := &thaw{freezeBody{Account: name, Epoch: p.GeoEpoch(), Turn: p.Turn}}
+		if err := d.stamp.Submit(ctx, r.ID, cmd); err != nil {
+			return fmt.Errorf("account %s: its gate in the %s range: %w", name, r.Service, err)
+		}
+	}
+	return d.submit(ctx, &thawed{name: name, of: *p})
+}
+
+// thawed ends a promotion without effect, and opens the catalog's gate.
+type thawed struct {
+	name geo.Account
+	of   catalog.Promotion
+}
+
+// Evaluate implements ranges.Command.
+func (c *thawed) Evaluate(tx *ranges.Tx) error {
+	p, err := catalog.GetPromotion(tx, c.name)
+	if err != nil || p == nil || *p != c.of {
+		return err
+	}
+	thaw{freezeBody{Account: c.name, Epoch: p.GeoEpoch(), Turn: p.Turn}}.set(tx)
+	return stagePromotion(tx, tx.Timestamp(0), c.name, nil)
+}
+
+// Reclaims implements ranges.Reclaimer: see alter.
+func (*thawed) Reclaims() {}
+
+// forks reads the fork records of an account, by source range.
+func (d *Directory) forks(ctx context.Context, name geo.Account) (out []catalog.Fork, err error) {
+	err = d.stamp.Read(ctx, d.stamp.Route().Catalog(), func(s ranges.State) error {
+		out = nil
+		for _, r := range d.stamp.Route().Everywhere(name) {
+			f, err := catalog.GetFork(s, name, r.ID)
+			if err != nil {
+				return err
+			}
+			if f != nil {
+				out = append(out, *f)
+			}
+		}
+		return nil
+	})
+	return out, err
+}
+
+// Losses returns where the copy of an account ends in the streams of its former primary, if this location has become the
+// primary by an unplanned failover, else where the copy here would end now.
+func (d *Directory) Losses(ctx context.Context, name geo.Account) ([]catalog.Fork, error) {
+	for {
+		a, err := d.Account(ctx, name)
+		switch {
+		case err != nil:
+			return nil, err
+		case a.Primary == d.stamp.Location():
+			return d.forks(ctx, name)
+		}
+		now, err := d.frozen(ctx, name, a.GeoEpoch(), 0)
+		if !errors.Is(err, errUnwhole) {
+			return now, err
+		}
+		if again, err := d.Account(ctx, name); err != nil || again.GeoEpoch() == a.GeoEpoch() {
+			return nil, errors.Join(errUnwhole, err)
+		}
+	}
+}

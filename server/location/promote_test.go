@@ -1,0 +1,41 @@
+package location
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	wire "antipode/client/admin"
+	"antipode/geo"
+	"antipode/services/catalog"
+	"antipode/stamp/change"
+	"antipode/stamp/keys"
+	"antipode/stamp/route"
+)
+
+// R20: what an unplanned failover says is lost is never below the truth: the guarantee is the least sync time of the
+// service's streams and the catalog's, the records are those that closed records have named, and from the last contact with
+// either range on nothing is known. A range that has not been in contact leaves no guarantee and no bound.
+func TestR20LossIsNeverBelowTheTruth(t *testing.T) {
+	fork := func(s geo.Service, closed geo.Timestamp, streams ...catalog.ForkStream) catalog.Fork {
+		prefix := keys.AppendService(nil, s)
+		return catalog.Fork{
+			Number: 1, Location: "north", Range: geo.FirstRange(s), Closed: closed, Start: prefix, End: keys.PrefixEnd(prefix), Descriptor: 1, Streams: streams,
+		}
+	}
+	at := func(n geo.Timestamp) wire.Time { return wire.Time{Time: n.Time()} }
+	l := &Location{from: route.First()}
+	got := l.losses("acct", []catalog.Fork{
+		fork(geo.Catalog, 90, catalog.ForkStream{Lane: 1, Seq: 3}),
+		fork(geo.Blob, 100, catalog.ForkStream{Lane: 2, Seq: 4, Behind: 9, Sync: 50}, catalog.ForkStream{Lane: 3, Behind: 2, Sync: 70}),
+		fork(geo.Queue, 80, catalog.ForkStream{Lane: 2, Seq: 4, Stopped: change.StopForked}),
+		fork(geo.Table, 0),
+	})
+	require.Equal(t, []wire.ServiceLoss{
+		{Service: "catalog", LastSyncTime: at(90), UnboundedSince: at(90)},
+		{Service: "blob", LastSyncTime: at(50), KnownRecords: 7, UnboundedSince: at(90)},
+		{Service: "queue", Reason: "forked", UnboundedSince: at(80)},
+		{Service: "table", Reason: "not-heard"},
+	}, got)
+	require.Empty(t, l.losses("acct", nil))
+}
