@@ -1,0 +1,62 @@
+package witness
+
+import (
+	"log/slog"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"antipode/failover/witness"
+	"antipode/geo"
+	"antipode/internal/clock"
+	"antipode/internal/identity"
+	"antipode/internal/identity/identitytest"
+	"antipode/server/config"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// R21: the process grants leases and takes claims over TLS, and knows the claims after a restart on its folder.
+func TestR21Process(t *testing.T) {
+	ca, dir := identitytest.NewAuthority(t), t.TempDir()
+	files := ca.Files(identity.Identity{Stamp: "prod", Location: "third", Node: 1})
+	c := config.Witness{
+		Stamp: "prod", Location: "third", Locations: []geo.Location{"north", "south"}, Data: dir, Listen: "127.0.0.1:0", Lease: "30s",
+		TLS: config.TLS{CA: files.CA, Cert: files.Cert, Key: files.Key},
+	}
+	open := func() *Process {
+		p, err := Open(Options{Config: c, Clock: clock.System{}, Logger: slog.New(slog.DiscardHandler)})
+		require.NoError(t, err)
+		return p
+	}
+	client := func(p *Process, l geo.Location) *witness.Client {
+		ring := ca.Keyring(identity.Identity{Stamp: "prod", Location: l, Node: 2}, clock.System{})
+		w := &witness.Client{
+			URL: "https://" + p.server.Addrs()[0].String(), Clock: clock.System{},
+			HTTP: &http.Client{Transport: &http.Transport{TLSClientConfig: ring.PairConfig("third")}},
+		}
+		t.Cleanup(w.HTTP.CloseIdleConnections)
+		return w
+	}
+	p := open()
+	before := clock.System{}.Mono()
+	g, err := client(p, "north").Renew(t.Context(), 0)
+	require.NoError(t, err)
+	require.Equal(t, 30*time.Second, g.Life)
+	south := client(p, "south")
+	until, err := south.Claim(t.Context(), map[geo.Account]geo.EpochNumber{"acct": 2}, "south")
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, until, before+30*time.Second)
+	south.HTTP.CloseIdleConnections()
+	require.NoError(t, p.Close())
+
+	p = open()
+	defer func() { require.NoError(t, p.Close()) }()
+	again, err := client(p, "north").Renew(t.Context(), 0)
+	require.NoError(t, err)
+	require.Equal(t, g.Incarnation, again.Incarnation)
+	require.Equal(t, geo.Account("acct"), again.Claims[0].Account)
+}
