@@ -100,6 +100,7 @@ func TestR21LeaseIsRenewed(t *testing.T) {
 	l.stand(9 * time.Second)
 	l.step(grant(0))
 	require.False(t, l.writes(), "the question was sent before the pause")
+	require.Equal(t, confirm.None, l.m.State().Source)
 }
 
 // R21: the lease does not hold for accounts that another location has claimed, in this answer or in an earlier one, until

@@ -81,6 +81,7 @@ func TestR21ClaimsOutliveACrash(t *testing.T) {
 	require.Equal(t, 10*time.Second, p.claim("acct", 2, "south"))
 	p.clock.Advance(time.Second)
 	p.crash()
+	require.Len(t, p.renew("south", 0).Claims, 1)
 	require.Equal(t, 10*time.Second, p.claim("acct", 2, "south"))
 	require.Equal(t, 10*time.Second, p.claim("other", 2, "south"), "north's lease may be of a moment ago")
 	require.Len(t, p.renew("north", 0).Claims, 2)

@@ -135,6 +135,42 @@ func TestR21CheckedAgainAfterTheCommit(t *testing.T) {
 	}
 }
 
+// R5, R21: a leader that stands still after its pass has begun, for longer than the epochs are confirmed, acknowledges
+// nothing in that pass: the time that is compared is read after the pause.
+func TestR21PauseWithinThePass(t *testing.T) {
+	f := newFenced(t, true)
+	acked, unknown := 0, 0
+	for steps := range 80 {
+		f.hold(time.Second, nil)
+		answer, stood, leader := errNone, false, f.leading()
+		for ; leader == nil; leader = f.leading() {
+			f.step()
+			f.hold(time.Second, nil)
+		}
+		leader.Submit(&fencedWrite{}, func(err error) {
+			if answer = err; err == nil {
+				acked++
+				require.False(t, stood, "after %d steps", steps)
+			} else if errors.Is(err, kv.ErrUnknown) {
+				unknown++
+			}
+		})
+		for range steps {
+			f.step()
+		}
+		if !errors.Is(answer, errNone) {
+			continue
+		}
+		f.clocks[leader.Leader()].stop = func() {
+			stood = true
+			f.clock.Advance(2 * time.Second)
+		}
+		f.until("an answer", func() bool { return !errors.Is(answer, errNone) })
+	}
+	require.NotZero(t, acked)
+	require.NotZero(t, unknown)
+}
+
 // R5, R21: a command that was refused for what it saw, such as a failed condition, is answered so only while the epochs
 // are confirmed: the other location may have acknowledged what makes the condition hold. Nothing happened.
 func TestR21RefusalIsFencedToo(t *testing.T) {
