@@ -87,6 +87,15 @@ func (r *Range) confirms(w *waiter, now time.Duration) bool {
 	return w.fenced.account == "" || r.o.Fence.Confirms(w.fenced.account, w.fenced.epoch, now)
 }
 
+// committedResult is the result of a command that is committed, given at the monotonic time now. Where the epochs are not
+// confirmed any more, the commit may be one that is lost (R21).
+func (r *Range) committedResult(w *waiter, now time.Duration) error {
+	if !r.confirms(w, now) {
+		return kv.ErrUnknown
+	}
+	return nil
+}
+
 // unchangedResult is the result of a command that changed nothing, given at the monotonic time now: what it was
 // refused for may be older than what the other location has acknowledged.
 func (r *Range) unchangedResult(w *waiter, now time.Duration) error {

@@ -389,11 +389,7 @@ func (r *Range) acknowledge(now time.Duration) {
 			if r.o.OnCommit != nil {
 				r.o.OnCommit(at.Sub(w.at))
 			}
-			if !r.confirms(w, mono) {
-				w.done(kv.ErrUnknown) // It is committed here, and may be lost (R21).
-				continue
-			}
-			w.done(nil)
+			w.done(r.committedResult(w, mono))
 		}
 		r.answered = r.acking[0].index
 		r.acking = r.acking[1:]
