@@ -33,11 +33,17 @@ func TestR19MovesInterleaved(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		runs++
 		m := &moving{name: &name{world: w, rt: rt, name: geo.Account(fmt.Sprintf("move%d", runs)), last: map[geo.Location]known{}}, acked: map[geo.Service][]string{}}
-		_, err := w.locations[0].directory.Create(context.Background(), m.name.name, nil, nil)
+		made, err := w.locations[0].directory.Create(context.Background(), m.name.name, nil, nil)
 		require.NoError(rt, err)
+		m.epoch = made.GeoEpoch()
 		m.ship()
-		for range rapid.IntRange(20, 120).Draw(rt, "steps") {
+		for range rapid.IntRange(20, 600).Draw(rt, "steps") {
 			m.step()
+			m.check()
+		}
+		m.rest()
+		for _, call := range m.late { // All calls come once more, when all has ended.
+			_ = call(context.Background())
 			m.check()
 		}
 		m.rest()
@@ -65,9 +71,9 @@ func (m *moving) step() {
 	begin := m.draw("begin", 16)
 	switch {
 	case begin == 0 && len(m.callers) < 6:
-		within := rapid.SampledFrom([]time.Duration{1, directory.MoveWithinMax}).Draw(m.rt, "within")
+		within := rapid.SampledFrom([]time.Duration{1, directory.MoveWithinMax, directory.MoveWithinMax}).Draw(m.rt, "within")
 		m.start("move from "+string(where.name), func(ctx context.Context) { _, _ = where.directory.Move(ctx, m.name.name, within) })
-	case begin == 1 && len(m.callers) < 6:
+	case begin == 1 && len(m.callers) < 6 && m.draw("end", 5) == 0:
 		m.start("end at "+string(where.name), func(ctx context.Context) { _, _ = where.directory.EndMove(ctx, m.name.name) })
 	case begin == 2 && len(m.late) > 0:
 		call := m.late[m.draw("late", len(m.late))]
