@@ -55,7 +55,7 @@ func (s *Sim) askSync(a *account, svc geo.Service) {
 		life := m.life
 		l.underLease(geo.FirstRange(geo.Catalog), func(_ *member, catalog *ranges.Range) {
 			seen.asking = false
-			if m.life == life && own.Replica().Lease() > s.now {
+			if m.life == life && own.Replica().Lease() > s.now && a.home.far == l {
 				s.checkSync(a, svc, m, catalog)
 			}
 		})

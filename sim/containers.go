@@ -22,9 +22,11 @@ type container struct {
 	generation keys.Generation
 	// deletion and closing are the numbers of the writes that delete it (R8), -1 before them.
 	deletion, closing int
-	// deleted means that its deletion took effect in the catalog, closed that its
-	// range committed that it takes no more changes.
-	deleted, closed bool
+	// deleted means that its deletion took effect in the catalog, after so many moves of the account. closed that its range
+	// in a location committed that it takes no more changes, by the location's parity.
+	deleted   bool
+	deletedIn int
+	closed    [2]bool
 }
 
 // partition is a partition of the container.
@@ -68,8 +70,8 @@ func (s *Sim) deleteContainer(a *account, svc geo.Service, done func()) {
 	c.deletion = o.id
 	s.submit(o, func() {
 		if o.outcome == acked {
-			_ = a.home.primary.CloseGeneration(context.Background(), svc, a.name, c.name, c.generation) // errTaken: see intake.
-			closing := s.takeOp(a, geo.FirstRange(svc))
+			_ = o.l.primary.CloseGeneration(context.Background(), svc, a.name, c.name, c.generation) // errTaken: see intake.
+			closing := s.takeOp(a, o.l, geo.FirstRange(svc))
 			c.closing = closing.id
 			s.submit(closing, done)
 			return
@@ -109,7 +111,7 @@ func (h *history) tookContainer(svc geo.Service, id int, p keys.Partition, r *ch
 	}
 	if stored.Deleted != 0 {
 		c := h.s.container(keys.Partition{Account: p.Account, Service: svc, Generation: stored.Generation()})
-		c.deleted = true
+		c.deleted, c.deletedIn = true, c.account.moved
 		h.tookOp(c.deletion, string(r.Partition), index)
 		return
 	}
@@ -128,15 +130,18 @@ func (h *history) tookClosing(key []byte, index uint64) {
 	if c == nil {
 		return
 	}
-	c.closed = true
-	if !h.s.sweeps || c.closing >= 0 && h.s.ops[c.closing].index == 0 && h.s.ops[c.closing].outcome != refused {
+	c.closed[h.l.parity] = true
+	if c.closing < 0 || h.s.ops[c.closing].l != h.l {
+		return
+	}
+	if o := h.s.ops[c.closing]; !h.s.sweeps || o.index == 0 && o.outcome != refused {
 		h.tookOp(c.closing, string(key), index)
 	}
 }
 
 // checkOpen: no change of a generation follows its closing in the log (R8).
 func (h *history) checkOpen(p keys.Partition, r *change.Record) {
-	if c := h.s.container(p); c == nil || c.closed {
+	if c := h.s.container(p); c == nil || c.closed[h.l.parity] {
 		h.fail(ErrDeleted, "%s at %d", p.Container, r.CommitTime)
 	}
 }

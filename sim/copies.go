@@ -79,6 +79,7 @@ func (h *history) tookAccounts() {
 			continue
 		}
 		h.s.event("%s: %s is %s in epoch %d, %+v", h.l.name, a.name, rec.Redundancy, rec.Epoch, rec.Operation)
+		h.tookPrimary(a, rec)
 		if a.home == h.l {
 			h.s.countMove(a, rec)
 			a.record, a.epoch = rec, rec.GeoEpoch()
@@ -100,6 +101,7 @@ func (s *Sim) countMove(a *account, now *catalog.Account) {
 	if was == nil {
 		return
 	}
+	s.countFailover(was, now)
 	kind := func(of *catalog.Account) catalog.OperationKind {
 		if of.Operation == nil {
 			return ""
@@ -153,9 +155,19 @@ func (s *Sim) checkCopied(a *account, svc geo.Service, upTo geo.Timestamp) {
 	if s.moves == nil || h.lossy() {
 		return
 	}
-	there := a.home.far.history[h.id].m.parts
-	missing := ""
-	for part, list := range h.commits {
+	missing := h.missing(a, h.commits, upTo)
+	if missing == "" { // Of the time in which its primary was there.
+		missing = h.missing(a, h.l.far.history[h.id].commits, upTo)
+	}
+	if missing != "" {
+		s.fail(fmt.Errorf("%w: %s %s at %d: %s", ErrMissing, a.name, svc, upTo, missing))
+	}
+}
+
+// missing returns a partition of an account whose copy is older than the last of some commits up to a time.
+func (h *history) missing(a *account, commits map[string][]commit, upTo geo.Timestamp) (missing string) {
+	s, there := h.s, h.l.far.history[h.id].m.parts
+	for part, list := range commits {
 		n, _ := slices.BinarySearchFunc(list, upTo, func(c commit, t geo.Timestamp) int {
 			if c.at <= t {
 				return -1
@@ -167,16 +179,14 @@ func (s *Sim) checkCopied(a *account, svc geo.Service, upTo geo.Timestamp) {
 			continue
 		}
 		id, _, err := parseLast(there[part][lastRow])
-		if want := s.ops[list[n-1].id]; err != nil || s.ops[id].index < want.index {
+		if want := s.ops[list[n-1].id]; err != nil || s.ops[id].place().before(want.place()) {
 			why := fmt.Sprintf("%s of %s has %q, write %d was committed at %d", p.Object, p.Container, there[part][lastRow], want.id, list[n-1].at)
 			if missing == "" || why < missing {
 				missing = why
 			}
 		}
 	}
-	if missing != "" {
-		s.fail(fmt.Errorf("%w: %s %s at %d: %s", ErrMissing, a.name, svc, upTo, missing))
-	}
+	return missing
 }
 
 // checkCopyWipe: all rows of an account are wiped where it has its copy, before a copy of the epoch has begun.
@@ -188,8 +198,8 @@ func (h *history) checkCopyWipe(lower []byte) bool {
 				continue
 			}
 			gate := h.m.gates[a.name]
-			if h.s.moves == nil || a.home == h.l || gate.Role == change.RolePrimary {
-				h.fail(ErrSwept, "all of %s", a.name)
+			if h.s.moves == nil || a.home == h.l || gate.Role == change.RolePrimary || a.taken[a.epoch] {
+				h.fail(ErrSwept, "all of %s", a.name) // Also where it had its primary: it has all of it.
 			}
 			for st := range h.m.cursors {
 				if st.Account == a.name && st.Epoch == gate.Epoch {
@@ -212,10 +222,10 @@ func (s *Sim) unmoved(a *account) string {
 	switch {
 	case here == nil || here.Operation != nil:
 		return fmt.Sprintf("an operation of %s is under way: %+v", a.name, here)
-	case there == nil || there.Operation != nil || there.Epoch != here.Epoch || there.Redundancy != here.Redundancy:
+	case there == nil || there.Operation != nil || there.GeoEpoch() != here.GeoEpoch() || there.Redundancy != here.Redundancy:
 		return fmt.Sprintf("%s is not at %s as it is: %+v", a.name, a.home.far.name, there)
 	case here.Redundancy.Geo():
-		return ""
+		return s.unopened(a)
 	}
 	for _, id := range everyRange {
 		for part, rows := range a.home.far.history[id].m.parts {

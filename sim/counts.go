@@ -44,6 +44,10 @@ type Counts struct {
 	// of copies that were deleted; BootstrapSeen and CopyRefused questions to secondaries while a copy was made.
 	CallLost, CallDoubled, Bootstrapped, BootstrapAgain, BootstrapLeft, Rebuild, Left, Relabeled uint64
 	ImageRecord, CopyWiped, BootstrapSeen, CopyRefused                                           uint64
+	// Moved are planned moves of a primary that the other location took, MoveEnded those that ended without effect, of
+	// which MoveRefused had been offered. FormerRefused are writes, FormerRead reads that were refused by a location which
+	// was not the primary, or not any more.
+	Moved, MoveEnded, MoveRefused, FormerRefused, FormerRead uint64
 
 	// What they caused: streams with a hole, records that came again and were dropped,
 	// records that had to wait for their table or were skipped with it, pulls of records

@@ -66,6 +66,15 @@ var (
 	ErrUncompared = errors.New("sim: a change under a gate that may be a former one")
 	// ErrGateLost: a recovery with loss took a gate back, and it stayed so after the comparison with the catalog (R7).
 	ErrGateLost = errors.New("sim: a gate is behind the catalog's for good")
+	// ErrTwoPrimaries: the gates of both locations take writes of an account in a range, or both serve its primary's name
+	// (R19, invariant 4).
+	ErrTwoPrimaries = errors.New("sim: both locations are the primary of an account")
+	// ErrFormer: a write took effect at a location that was not the account's primary any more, or one that came to it then
+	// was acknowledged (R19, invariant 4).
+	ErrFormer = errors.New("sim: a former primary took a write")
+	// ErrTakenEarly: a location became the primary of an account and had not applied all that the former one committed, or
+	// its record is not of a later epoch (R19).
+	ErrTakenEarly = errors.New("sim: a primary lacks what the former one committed")
 	// ErrDeleted: a change of a table took effect after its deletion was committed in
 	// the table's range (R8).
 	ErrDeleted = errors.New("sim: a deleted table was changed")

@@ -154,6 +154,12 @@ func (h *history) check(kind change.PartKind, body []byte, index uint64) error {
 			return err
 		}
 		h.checkTime(t)
+	case change.PartGate:
+		a, g, err := change.ParseGatePart(body)
+		if err != nil {
+			return err
+		}
+		h.checkGate(a, g)
 	case change.PartGeneration:
 		h.tookClosing(body, index)
 	case change.PartReceivedClosed:

@@ -86,7 +86,7 @@ func (h *history) loseOps(kept uint64) {
 	}
 	for _, a := range h.s.accounts {
 		for _, c := range a.containers[h.svc] {
-			c.closed = c.closed && a.home != h.l // Those that the log kept are closed again.
+			c.closed[h.l.parity] = false // Those that the log kept are closed again.
 		}
 	}
 }

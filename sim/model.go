@@ -113,11 +113,12 @@ func (m *model) part(kind change.PartKind, body []byte) error {
 	return nil
 }
 
-// gate sets a gate. Where the account is copied to, its streams of former epochs are dropped.
+// gate sets a gate. Streams of former epochs are dropped, but those that a primary has numbered itself.
 func (m *model) gate(a geo.Account, g change.Gate) {
 	m.gates[a] = g
 	former := func(st geo.Stream) bool {
-		return st.Account == a && g.Role != change.RolePrimary && st.Epoch.Compare(g.Epoch) < 0
+		own := g.Role == change.RolePrimary && st.Epoch.Location == g.Epoch.Location
+		return st.Account == a && !own && st.Epoch.Compare(g.Epoch) < 0
 	}
 	maps.DeleteFunc(m.cursors, func(st geo.Stream, _ geo.Head) bool { return former(st) })
 	maps.DeleteFunc(m.stops, func(st geo.Stream, _ change.Stop) bool { return former(st) })

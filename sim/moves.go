@@ -28,6 +28,7 @@ func (s *Sim) planMoves(seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, 0x72656d6f7665))
 	if rng.Float64() < movingShare || s.losing {
 		s.moves = rng
+		s.planFailovers(seed)
 	}
 }
 

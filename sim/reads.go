@@ -65,13 +65,18 @@ func (s *Sim) read(a *account, done func()) {
 	if a.fresh != nil && s.chance(0.5) {
 		p = a.fresh.write.Partition() // A leader that was deposed and has not noticed lacks it.
 	}
+	floor := s.newestAcked(p)
+	s.serving(a, func(l *location) { s.readAt(l, p, floor, leave) }, leave)
+}
+
+// readAt reads a partition at a location that serves the primary's name.
+func (s *Sim) readAt(l *location, p keys.Partition, floor place, leave func()) {
 	id := geo.FirstRange(p.Service)
-	m := a.home.leader(id)
+	m := l.leader(id)
 	if m == nil {
 		leave()
 		return
 	}
-	floor := s.newestAcked(p)
 	life := m.life
 	m.whenAwake(func() {
 		if s.readLeased(m, p, floor) {
@@ -89,7 +94,7 @@ func (s *Sim) read(a *account, done func()) {
 }
 
 // readLeased reads as a query does while the lease holds, and reports whether it did.
-func (s *Sim) readLeased(m *member, p keys.Partition, floor uint64) bool {
+func (s *Sim) readLeased(m *member, p keys.Partition, floor place) bool {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel() // It must not wait for another lease.
 	if m.n.Range(geo.FirstRange(p.Service)).Read(ctx, func(ranges.State) error { return nil }) != nil {
@@ -100,24 +105,23 @@ func (s *Sim) readLeased(m *member, p keys.Partition, floor uint64) bool {
 	return true
 }
 
-// newestAcked is the greatest index of an acknowledged write of a partition.
-func (s *Sim) newestAcked(p keys.Partition) uint64 {
-	var newest uint64
+// newestAcked is the last acknowledged write of a partition.
+func (s *Sim) newestAcked(p keys.Partition) (newest place) {
 	key := string(p.Append(nil))
 	for _, o := range s.ops {
 		if o.outcome == acked && o.partition == key {
-			newest = max(newest, o.index)
+			newest = newest.later(o.place())
 		}
 	}
 	return newest
 }
 
-func (s *Sim) checkRead(m *member, p keys.Partition, floor uint64) {
+func (s *Sim) checkRead(m *member, p keys.Partition, floor place) {
 	s.counts.ReadChecked++
-	var seen uint64
+	var seen place
 	rows := s.look(m, p)
-	if len(rows) == 0 && s.sweeps && s.container(p).deleted {
-		return // Its rows may be swept.
+	if c := s.container(p); c.deleted && (len(rows) == 0 && s.sweeps || c.account.moved > 0) {
+		return // Its rows may be swept, or the present primary has skipped some.
 	}
 	if v, ok := rows[lastRow]; ok {
 		id, _, err := parseLast(v)
@@ -125,9 +129,9 @@ func (s *Sim) checkRead(m *member, p keys.Partition, floor uint64) {
 			s.fail(err)
 			return
 		}
-		seen = s.ops[id].index
+		seen = s.ops[id].place()
 	}
-	if seen < floor {
-		s.fail(fmt.Errorf("%w: %s-%d shows index %d of %s, %d was acknowledged", ErrStaleRead, m.l.name, m.id, seen, p.Object, floor))
+	if seen.before(floor) {
+		s.fail(fmt.Errorf("%w: %s-%d shows index %v of %s, %v was acknowledged", ErrStaleRead, m.l.name, m.id, seen, p.Object, floor))
 	}
 }

@@ -57,6 +57,7 @@ func (s *Sim) planRecovery() {
 	if !s.losing && !s.chance(recoveryShare) || s.budget > 0 {
 		return
 	}
+	s.recovers = true
 	l := s.locations[s.rng.IntN(len(s.locations))]
 	id := recovered[s.rng.IntN(len(recovered))]
 	last := s.now + faultPhase*7/10

@@ -151,6 +151,10 @@ type Sim struct {
 	moves *rand.Rand
 	// fences draws what becomes of questions about epochs, nil in a run without: see fences.go.
 	fences *rand.Rand
+	// failovers draws the planned moves of primaries and who comes to the wrong location, nil in a run without: see
+	// failovers.go. recovers means that a range is recovered with loss.
+	failovers *rand.Rand
+	recovers  bool
 	// faulty means that faults may occur; before and after, the network is honest.
 	faulty bool
 	// story is what happens in place of a run of faults, nil for those. victims draws what it concerns.
@@ -252,6 +256,7 @@ func (s *Sim) run(nodes [2]int) {
 	s.startChecks()
 	s.startFaults()
 	s.startMoves()
+	s.startFailovers()
 	s.runFor(faultPhase)
 	s.heal()
 	s.mend()

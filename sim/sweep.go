@@ -113,7 +113,7 @@ func (h *history) checkWipe(lower, upper []byte) {
 		return
 	}
 	c := h.s.container(p)
-	if c == nil || !c.deleted || !h.over(p) && !h.former(p.Account) || c.account.home == h.l && !c.closed {
+	if c == nil || !c.deleted || !h.over(p) && !h.former(p.Account) || h.m.gates[p.Account].Role == change.RolePrimary && !c.closed[h.l.parity] {
 		h.fail(ErrSwept, "%s of %s", p.Container, p.Account)
 	}
 }
@@ -150,7 +150,7 @@ func (h *history) reclose(kind change.PartKind, key []byte) {
 		return
 	}
 	if c := h.closedBy(key); c != nil {
-		c.closed = true
+		c.closed[h.l.parity] = true
 	}
 }
 

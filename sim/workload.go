@@ -9,7 +9,6 @@ import (
 	"antipode/geo"
 	"antipode/services"
 	"antipode/services/blobs"
-	"antipode/services/catalog"
 	"antipode/services/tables"
 	"antipode/stamp/change"
 	"antipode/stamp/keys"
@@ -17,13 +16,6 @@ import (
 	"antipode/stamp/ranges"
 	"antipode/stamp/route"
 )
-
-// accountPlan are the accounts, two of them with one primary: each location is
-// primary for some and secondary for others.
-var accountPlan = [...]struct { //nolint:gochecknoglobals // A table.
-	name geo.Account
-	home int
-}{{"alpha", 0}, {"bravo", 0}, {"charlie", 1}}
 
 const (
 	clientsOfAccount = 4
@@ -33,68 +25,6 @@ const (
 	thinkMax = 60 * time.Millisecond
 	patience = 400 * time.Millisecond
 )
-
-// account is an account and its containers so far.
-type account struct {
-	name       geo.Account
-	epoch      geo.Epoch
-	home       *location
-	containers map[geo.Service][]*container
-	// synced is what the other location showed of each service.
-	synced map[geo.Service]*synced
-	// record is the account's in the catalog of home, as of its last change.
-	record *catalog.Account
-	// incomplete means that the other location has no whole copy, wholeFrom from which index of each range on a
-	// replica there has it. mended means that an operator makes it again.
-	incomplete, mended bool
-	wholeFrom          map[geo.RangeID]uint64
-	// fresh is the write of an object that was acknowledged last, nil before the first.
-	fresh *op
-}
-
-// synced is what clients saw of the Last Sync Time of a service.
-type synced struct {
-	// lastSync is the greatest that the other location showed in the epoch of the account.
-	lastSync geo.Timestamp
-	epoch    geo.Epoch
-	// live means that it showed one when it was asked last.
-	live bool
-	// asking means that a question for it is open, asked since when.
-	asking bool
-	asked  time.Duration
-	// checked is up to where the payload of each stream was looked for there.
-	checked map[geo.Stream]geo.Seq
-}
-
-func newAccount(name geo.Account, home *location) *account {
-	a := &account{name: name, home: home, containers: map[geo.Service][]*container{}, synced: map[geo.Service]*synced{}, wholeFrom: map[geo.RangeID]uint64{}}
-	for _, svc := range used {
-		a.synced[svc] = &synced{checked: map[geo.Stream]geo.Seq{}}
-	}
-	return a
-}
-
-// lastSync is the greatest Last Sync Time that covers changes of a service. The
-// catalog's count for all services.
-func (a *account) lastSync(svc geo.Service) geo.Timestamp {
-	if svc != geo.Catalog {
-		return a.synced[svc].lastSync
-	}
-	var newest geo.Timestamp
-	for _, other := range used {
-		newest = max(newest, a.synced[other].lastSync)
-	}
-	return newest
-}
-
-func (s *Sim) account(name geo.Account) *account {
-	for _, a := range s.accounts {
-		if a.name == name {
-			return a
-		}
-	}
-	return nil
-}
 
 // outcome is what a client knows of its write.
 type outcome int
@@ -114,10 +44,11 @@ type op struct {
 	// write is the write that cmd evaluates, nil for the closing of a generation.
 	write services.Write
 	cmd   ranges.Command
-	// numbered is what becomes of write, nil for one of the catalog. floor is the greatest
-	// index of its partition that was acknowledged when it was submitted.
+	// numbered is what becomes of write, nil for one of the catalog. floor is the last write of its partition that was
+	// acknowledged when it was submitted, moved how often the account had moved then.
 	numbered *numbered
-	floor    uint64
+	floor    place
+	moved    int
 	// payload is what it brings; after is the blob that it leaves, known once it took
 	// effect.
 	payload payload
@@ -129,8 +60,10 @@ type op struct {
 	outcome outcome
 	// answer is the error of the last answer.
 	answer error
-	// index is where it took effect, zero while it did not.
+	// index is where it took effect, zero while it did not; then is how often the account had
+	// moved then.
 	index uint64
+	then  int
 	// lost means that it took effect and that the range was then recovered without it.
 	lost bool
 	// partition is the key of what it changed, known once it took effect.
@@ -159,15 +92,16 @@ func (s *Sim) newOp(a *account, w services.Write) *op {
 		n = &numbered{Write: w, id: len(s.ops)}
 		given = n
 	}
-	_ = a.home.primary.Write(context.Background(), given) // errTaken: see intake.
-	o := s.takeOp(a, geo.FirstRange(w.Partition().Service))
+	at := s.drawHome(a)
+	_ = at.primary.Write(context.Background(), given) // errTaken: see intake.
+	o := s.takeOp(a, at, geo.FirstRange(w.Partition().Service))
 	o.write, o.numbered = w, n
 	return o
 }
 
-// takeOp makes an operation of the command that was caught last.
-func (s *Sim) takeOp(a *account, id geo.RangeID) *op {
-	o := &op{id: len(s.ops), account: a, l: a.home, rangeID: id, cmd: a.home.intake.cmd}
+// takeOp makes an operation at a location of the command that was caught last there.
+func (s *Sim) takeOp(a *account, at *location, id geo.RangeID) *op {
+	o := &op{id: len(s.ops), account: a, l: at, rangeID: id, cmd: at.intake.cmd}
 	s.ops = append(s.ops, o)
 	return o
 }
@@ -226,7 +160,7 @@ func (s *Sim) working() bool { return s.now < s.workEnd && s.err == nil }
 func (s *Sim) submit(o *op, done func()) {
 	leave := s.patiently(done)
 	m := o.l.leader(o.rangeID)
-	if m == nil {
+	if m == nil || s.unknownThere(o) {
 		s.notSubmitted(o)
 		leave()
 		return
@@ -237,7 +171,7 @@ func (s *Sim) submit(o *op, done func()) {
 // submitTo submits a write at a node that takes itself for the leader of its range.
 func (s *Sim) submitTo(m *member, o *op, done func()) {
 	o.m = m
-	o.life = o.m.life
+	o.life, o.moved = o.m.life, o.account.moved
 	if o.numbered != nil {
 		o.floor = s.newestAcked(o.write.Partition())
 	}
@@ -291,11 +225,15 @@ func (s *Sim) answered(o *op, err error) {
 		s.event("%s write %d acked at %d", o.l.name, o.id, o.index)
 		s.checkAck(o)
 		s.checkConfirmed(o)
+		s.checkFormer(o)
 	default:
 		o.outcome = refused
 		s.counts.Refused++
 		if o.m.full && errors.Is(err, kv.ErrBusy) {
 			s.counts.ReadOnly++
+		}
+		if o.l != o.account.home {
+			s.counts.FormerRefused++
 		}
 		s.event("%s write %d refused: %v", o.l.name, o.id, err)
 		if o.index != 0 && (o.write != nil || !s.sweeps) { // A sweeper may have closed the generation.
@@ -313,14 +251,14 @@ func (s *Sim) checkRefusal(o *op, err error) {
 		return // It was refused by the range, or since its container is gone.
 	}
 	s.counts.RefusalChecked++
-	var seen uint64
+	var seen place
 	if n.saw >= 0 {
-		if seen = s.ops[n.saw].index; seen == 0 {
+		if seen = s.ops[n.saw].place(); seen.index == 0 {
 			s.fail(fmt.Errorf("%w: write %d: %w, on write %d", ErrUncommitted, o.id, err, n.saw))
 		}
 	}
-	if seen < o.floor {
-		s.fail(fmt.Errorf("%w: write %d: %w, on index %d, %d was acknowledged", ErrStaleRead, o.id, err, seen, o.floor))
+	if seen.before(o.floor) {
+		s.fail(fmt.Errorf("%w: write %d: %w, on index %v, %v was acknowledged", ErrStaleRead, o.id, err, seen, o.floor))
 	}
 }
 
@@ -393,5 +331,6 @@ func (h *history) tookOp(id int, partition string, index uint64) {
 	if o.outcome == refused {
 		h.fail(ErrGhost, "write %d at index %d", id, index)
 	}
-	o.index, o.partition = index, partition
+	o.index, o.then, o.partition = index, o.account.moved, partition
+	h.checkHome(o)
 }
