@@ -26,6 +26,8 @@ type account struct {
 	containers map[geo.Service][]*container
 	// synced is what the other location showed of each service.
 	synced map[geo.Service]*synced
+	// doubted means that an operator ends its move once it is offered.
+	doubted bool
 	// record is the account's in the catalog of home, as of its last change.
 	record *catalog.Account
 	// incomplete means that the other location has no whole copy, wholeFrom from which index of each range on a

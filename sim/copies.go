@@ -82,6 +82,7 @@ func (h *history) tookAccounts() {
 		h.tookPrimary(a, rec)
 		if a.home == h.l {
 			h.s.countMove(a, rec)
+			h.s.doubt(a, rec)
 			a.record, a.epoch = rec, rec.GeoEpoch()
 			continue
 		}

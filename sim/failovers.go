@@ -21,6 +21,9 @@ const (
 	// hurriedShare is how many moves have little time, endedShare how many an operator ends.
 	hurriedShare = 0.35
 	endedShare   = 0.2
+	// doubtedShare is how many moves an operator ends as soon as the account is offered, at most doubtedMax later.
+	doubtedShare = 0.4
+	doubtedMax   = 30 * time.Millisecond
 )
 
 // planFailovers draws whether a run has moves of primaries.
@@ -85,8 +88,17 @@ func (s *Sim) failover(a *account, within time.Duration, done func()) {
 		if s.failovers.Float64() < endedShare {
 			s.after(time.Duration(s.failovers.Int64N(int64(600*time.Millisecond))), func() { s.endFailover(a) })
 		}
+		a.doubted = s.failovers.Float64() < doubtedShare
 		done()
 	})
+}
+
+// doubt has an operator end a move that has just offered the account, if one wants to.
+func (s *Sim) doubt(a *account, rec *catalog.Account) {
+	if a.doubted && rec.Offered() {
+		a.doubted = false
+		s.after(time.Duration(s.failovers.Int64N(int64(doubtedMax))), func() { s.endFailover(a) })
+	}
 }
 
 // endFailover has an operator end a move.
