@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"antipode/geo"
+	"antipode/internal/plantedbugs"
 	"antipode/services/catalog"
 	"antipode/stamp/change"
 	"antipode/stamp/kv"
@@ -67,7 +68,8 @@ type drain struct {
 // Evaluate implements ranges.Command.
 func (c *drained) Evaluate(tx *ranges.Tx) error {
 	c.found = drain{}
-	if tx.Gate(c.account) != c.gate || tx.Uncompared() {
+	open := plantedbugs.Planted(plantedbugs.OfferedOpen)
+	if tx.Gate(c.account) != c.gate && !open || tx.Uncompared() {
 		return kv.ErrBusy
 	}
 	for lane := range geo.Lane(geo.LaneCount) {
@@ -77,7 +79,7 @@ func (c *drained) Evaluate(tx *ranges.Tx) error {
 			continue
 		}
 		c.found.Heads = append(c.found.Heads, streamHead{Range: s.Range, Lane: lane, Seq: head.Seq, Hash: head.Hash})
-		if _, stopped := tx.Stopped(s); stopped || tx.Acknowledged(s) != head.Seq {
+		if _, stopped := tx.Stopped(s); (stopped || tx.Acknowledged(s) != head.Seq) && !plantedbugs.Planted(plantedbugs.TakenUndrained) {
 			c.found.Waiting++
 		}
 	}
@@ -153,6 +155,9 @@ func (c *reached) Evaluate(tx *ranges.Tx) error {
 // that was recovered with loss may show what it had: it has not, until its gates are compared.
 func (h heads) applied(tx *ranges.Tx, a geo.Account, e geo.Epoch) bool {
 	gate := tx.Gate(a)
+	if plantedbugs.Planted(plantedbugs.TakenUndrained) {
+		return true
+	}
 	if tx.Uncompared() || gate.Epoch != e || gate.Role != change.RoleSecondary || !gate.Open {
 		return false
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"antipode/geo"
+	"antipode/internal/plantedbugs"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
 	"antipode/stamp/change"
@@ -186,7 +187,10 @@ func (d *Directory) drainAhead(ctx context.Context, a catalog.Account) (again ti
 // closeMoving closes the gates, and waits until the other location has everything.
 func (d *Directory) closeMoving(ctx context.Context, a catalog.Account) (again time.Duration, err error) {
 	waiting := uint64(0)
-	if err = setGates(ctx, d.stamp, a.Name, primaryGate(&a), 0, once); err == nil {
+	if !plantedbugs.Planted(plantedbugs.OfferedOpen) {
+		err = setGates(ctx, d.stamp, a.Name, primaryGate(&a), 0, once)
+	}
+	if err == nil {
 		_, waiting, err = d.ends(ctx, a)
 	}
 	switch {
@@ -239,7 +243,10 @@ func (d *Directory) follows(ctx context.Context, taken catalog.Account) error {
 
 // withdraw ends an offer: the other location refuses it for ever, unless it has taken the account.
 func (d *Directory) withdraw(ctx context.Context, a catalog.Account) (again time.Duration, err error) {
-	taken, err := d.peer.Refuse(ctx, a)
+	var taken *catalog.Account
+	if !plantedbugs.Planted(plantedbugs.WithdrawnUnrefused) {
+		taken, err = d.peer.Refuse(ctx, a)
+	}
 	if err != nil {
 		return movePause, err
 	}

@@ -59,6 +59,9 @@ func TestPlantedBugsAreCaught(t *testing.T) {
 		{plantedbugs.GateStaysLost, ErrGateLost, ""},
 		{plantedbugs.CopyRevived, ErrGateLost, ""},
 		{plantedbugs.EpochsUnconfirmed, ErrUnconfirmed, ""},
+		{plantedbugs.TakenUndrained, ErrTakenEarly, ""},
+		{plantedbugs.OfferedOpen, ErrTwoPrimaries, ""},
+		{plantedbugs.WithdrawnUnrefused, ErrTwoPrimaries, ""},
 		{plantedbugs.ReceiverOutlivesTerm, ErrReceiver, ""},
 		{plantedbugs.ReceiverFromMemory, ErrReceiver, ""},
 	} {

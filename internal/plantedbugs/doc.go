@@ -91,6 +91,12 @@ const (
 	CopyRevived
 	// EpochsUnconfirmed takes every epoch for confirmed, whatever the other location has (R21).
 	EpochsUnconfirmed
+	// TakenUndrained offers and takes an account whatever of its streams the other location has applied (R19).
+	TakenUndrained
+	// OfferedOpen offers an account whose gates are open in all ranges but the catalog (R19).
+	OfferedOpen
+	// WithdrawnUnrefused opens the gates of an account that was offered without the refusal of the other location (R19).
+	WithdrawnUnrefused
 )
 
 // names are those of the bugs in reports.
@@ -133,6 +139,9 @@ var names = [...]string{
 	GateStaysLost:         "gate-stays-lost",
 	CopyRevived:           "copy-revived",
 	EpochsUnconfirmed:     "epochs-unconfirmed",
+	TakenUndrained:        "taken-undrained",
+	OfferedOpen:           "offered-open",
+	WithdrawnUnrefused:    "withdrawn-unrefused",
 }
 
 // String is the bug's name in reports.
