@@ -28,6 +28,8 @@ type stamp struct {
 	version  int
 	away     error
 	asked    []string
+	// between is called after each page; nil for nothing.
+	between func()
 }
 
 func newStamp(l geo.Location) *stamp {
@@ -65,6 +67,9 @@ func (s *stamp) Names(_ context.Context, since string, after geo.Account) (Page,
 		}
 		p.Entries = append(p.Entries, s.rows[name])
 	}
+	if s.between != nil {
+		s.between()
+	}
 	return p, nil
 }
 
@@ -93,6 +98,19 @@ func TestPollsChangesOnly(t *testing.T) {
 	e, _ := v.Lookup("ccc")
 	require.Equal(t, south, e.Epoch.Location)
 	require.Equal(t, []string{"v6>"}, step())
+
+	// A name of the first page changes after that was read.
+	for _, name := range []geo.Account{"aaa", "bbb", "ccc"} {
+		s.put(in(name, 3, north, catalog.GRS))
+	}
+	s.between = func() {
+		s.between = nil
+		s.put(in("aaa", 4, south, catalog.GRS))
+	}
+	require.Equal(t, []string{"v6>", "v6>bbb"}, step())
+	require.Equal(t, []string{"v9>"}, step())
+	e, _ = v.Lookup("aaa")
+	require.Equal(t, geo.EpochNumber(4), e.Epoch.Number)
 }
 
 // A source whose pages do not end is given up, and nothing of it is taken.

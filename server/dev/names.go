@@ -19,7 +19,7 @@ func (c *Cluster) openNames() (err error) {
 		host = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	}
 	o := nameserver.Options{
-		Addr: c.gateway.DNS(), Dir: filepath.Join(c.o.Dir, "dns"), Clock: c.clock, Registerer: c.registry, Logger: c.o.Logger,
+		Addr: c.gateway.DNS(), Dir: filepath.Join(c.o.Dir, "dns"), Ports: portsOf, Clock: c.clock, Registerer: c.registry, Logger: c.o.Logger,
 		Zone: dns.ZoneOptions{Origin: c.o.DNSZone, Servers: []dns.Host{{Name: "ns." + c.o.DNSZone, Addresses: []netip.Addr{host}}}},
 	}
 	for _, l := range order() {

@@ -2,11 +2,14 @@ package dev
 
 import (
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
 	msg "github.com/miekg/dns"
 	"github.com/stretchr/testify/require"
+
+	"antipode/failover/dns"
 )
 
 // The name server of a cluster answers with the account's location once its creation has ended, over UDP and TCP, while
@@ -43,4 +46,38 @@ func TestNameServer(t *testing.T) {
 	c, err = Open(o)
 	require.NoError(t, err)
 	require.Equal(t, want, ask("udp", "acct.blob"))
+}
+
+// Names follow a planned failover, and the one back: each answer has the epoch of the last one or a higher one (R19).
+func TestNameServerFollowsAFailover(t *testing.T) {
+	c := startWith(t, ClusterOptions{DNSZone: "antipode.test"})
+	ask := func(name string) *msg.Msg {
+		m := new(msg.Msg)
+		r, _, err := (&msg.Client{Timeout: time.Minute}).Exchange(m.SetQuestion("_epoch."+name+".blob.antipode.test.", msg.TypeTXT), c.NameServer())
+		require.NoError(t, err)
+		return r
+	}
+	text := func(name string) dns.Text {
+		r := ask(name)
+		require.Len(t, r.Answer, 1, r.String())
+		out, err := dns.ParseText(strings.Join(r.Answer[0].(*msg.TXT).Txt, ""))
+		require.NoError(t, err)
+		return out
+	}
+	eventually(t, "the name server knows the account", func() bool { return len(ask("northacct").Answer) == 1 })
+	last := text("northacct").Epoch
+	for from, to := North, South; last.Number < 3; from, to = to, from {
+		require.Equal(t, from, last.Location)
+		require.Equal(t, to, text("northacct-secondary").Location)
+		moveTo(t, c, "northacct", from, to)
+		eventually(t, "the names lead to the new primary", func() bool {
+			now := text("northacct")
+			require.GreaterOrEqual(t, now.Epoch.Compare(last), 0, "%s after %s", now.Epoch, last)
+			last = now.Epoch
+			return now.Location == to
+		})
+		require.Equal(t, from, text("northacct-secondary").Location)
+		_, err := c.WaitLive(t.Context(), "northacct")
+		require.NoError(t, err)
+	}
 }

@@ -56,7 +56,7 @@ func Open(o ProcessOptions) (_ *Process, err error) {
 		return nil, err
 	}
 	s := Options{
-		Addr: c.Listen.DNS, Dir: c.Data, Clock: o.Clock, Registerer: registry, Logger: o.Logger,
+		Addr: c.Listen.DNS, Dir: c.Data, Ports: portsOf, Clock: o.Clock, Registerer: registry, Logger: o.Logger,
 		Zone: dns.ZoneOptions{Origin: c.Zone, TTL: ttl, Contact: c.Contact},
 	}
 	for _, n := range c.Servers {

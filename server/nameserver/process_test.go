@@ -179,6 +179,10 @@ func TestOpenFails(t *testing.T) {
 	p, err := Open(o)
 	require.NoError(t, err)
 	require.Equal(t, "SERVFAIL", ask(t, p.Addr()))
+	taken := o
+	taken.Config.Listen.DNS, taken.Config.Data = p.Addr(), filepath.Join(dir, "others")
+	_, err = Open(taken)
+	require.ErrorContains(t, err, "stop what uses the port, or choose others with the section listen")
 	require.NoError(t, p.Close())
 
 	o.Config.Push = []config.DNSPush{{Server: "127.0.0.1:1", Key: "antipode", SecretFile: secret}}

@@ -3,6 +3,7 @@ package nameserver
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -25,6 +26,8 @@ type Options struct {
 	Sources []dns.Source
 	// Push are the servers that the records are pushed to.
 	Push []Push
+	// Ports is where an operator chooses the port.
+	Ports string
 	// Every: see dns.PollerOptions.
 	Every      time.Duration
 	Clock      clock.Clock
@@ -79,7 +82,7 @@ func Start(o Options) (*Server, error) {
 		return nil, err
 	}
 	if s.server, err = dns.Listen(dns.ServerOptions{Addr: o.Addr, Zone: zone, View: s.view, Observer: observer, Logger: o.Logger}); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w; stop what uses the port, or choose others with %s", err, o.Ports)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel
