@@ -7,6 +7,18 @@ import (
 	"antipode/stamp/kv"
 )
 
+// waiter is a command that waits for its answer.
+type waiter struct {
+	cmd  Command
+	done func(error)
+	at   time.Time // for OnCommit
+	// err is the result of the last evaluation; unchanged reports that it staged
+	// nothing, so the answer also needs a lease (R5).
+	err       error
+	unchanged bool
+	fenced    fenced // see Tx.Confirmed
+}
+
 // closeByTime commits a closed record if the range committed none in this interval (R12).
 // The intervals of all ranges of a stamp end at the same instants, so that at rest one sync
 // of a log holds the closed records of several ranges.

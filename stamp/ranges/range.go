@@ -144,17 +144,6 @@ type Range struct {
 	feed outbox.Feed
 }
 
-type waiter struct {
-	cmd  Command
-	done func(error)
-	at   time.Time // for OnCommit
-	// err is the result of the last evaluation; unchanged reports that it staged
-	// nothing, so the answer also needs a lease (R5).
-	err       error
-	unchanged bool
-	fenced    fenced // see Tx.Confirmed
-}
-
 // group is one Raft entry in flight.
 type group struct {
 	id      change.GroupID
