@@ -124,7 +124,8 @@ func TestR16WrittenSince(t *testing.T) {
 }
 
 // R16: the receiver's side is not kept where the receiver lacks what it had acknowledged, whatever it has stopped the
-// stream for: a fork that was found before it was recovered with loss stays its reason. The source's side may be kept.
+// stream for: a fork that was found before it was recovered with loss stays its reason. Nor by a command for another cursor
+// than that which the settlement under way began from. The source's side may be kept.
 func TestR16SideThatLacksRecordsIsNotKept(t *testing.T) {
 	s := stamptest.New(t, "north", geo.Table)
 	id := geo.FirstRange(geo.Table)
@@ -146,6 +147,10 @@ func TestR16SideThatLacksRecordsIsNotKept(t *testing.T) {
 		{change.StopForked, 1, true, ranges.SettleLacks},
 		{change.StopTaking, 1, true, ranges.SettleLacks},
 		{change.StopLost, 9, true, ranges.SettleLacks},
+		// A new base would not say what clients have written since the first one.
+		{change.StopTaking, 9, true, ranges.SettleNotStopped},
+		{change.StopSettling, 9, true, ranges.SettleNotStopped},
+		{change.StopTaking, 9, false, ranges.SettleBegun},
 		{change.StopForked, 2, true, ranges.SettleBegun},
 		{change.StopForked, 9, true, ranges.SettleBegun},
 		{change.StopForked, 1, false, ranges.SettleBegun},
