@@ -208,6 +208,9 @@ func (s *Sim) deliver(far *location, method string, body []byte, after time.Dura
 	}
 	s.after(after, func() {
 		m := far.newest(geo.FirstRange(geo.Catalog))
+		if s.losesCall != nil && s.losesCall(method, false) {
+			m = nil
+		}
 		if err := lost(); err != nil || m == nil || m.still() {
 			done(nil, errors.Join(errLink, err))
 			return
@@ -217,6 +220,8 @@ func (s *Sim) deliver(far *location, method string, body []byte, after time.Dura
 			s.after(s.linkDelay(), func() {
 				if lost := lost(); lost != nil {
 					out, err = nil, lost
+				} else if s.losesCall != nil && s.losesCall(method, true) {
+					out, err = nil, errLink
 				}
 				done(out, err)
 			})

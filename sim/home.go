@@ -135,7 +135,7 @@ func (s *Sim) checkFormer(o *op) {
 
 // unopened returns which gate of an account does not fit its record, "" for none.
 func (s *Sim) unopened(a *account) string {
-	if s.failovers == nil {
+	if s.failovers == nil && a.moved == 0 {
 		return ""
 	}
 	for _, id := range everyRange {

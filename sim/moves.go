@@ -42,7 +42,7 @@ func (s *Sim) copyRate() uint64 { return [...]uint64{0, 0, 64 << 10}[s.moves.Int
 
 // redundancyAtStart is what an account is created with.
 func (s *Sim) redundancyAtStart() catalog.Redundancy {
-	if s.moves != nil && s.moves.Float64() < startsAlone {
+	if s.moves != nil && s.story == nil && s.moves.Float64() < startsAlone {
 		return catalog.LRS
 	}
 	return catalog.RAGRS

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,6 +39,8 @@ import (
 //	lag 500ms                        one way over the link takes this much longer
 //	gap [frames=1]                   the bus confirms the next frames with changes, and loses them
 //	lose payload                     chunks pushed or pulled over the link are lost
+//	lose offer                       offers of accounts are lost on their way to the other location
+//	lose answer                      their answers are lost
 //	wipe bus                         the bus is deleted, with all it holds, and made again
 //	wipe location=north node=2       the node restarts with an empty disk
 //	kill location=north node=all     power is lost: all that was not synced is gone; the nodes stay down
@@ -51,6 +54,8 @@ import (
 //	                                 and accepts the loss of what others held; prints the acknowledged writes that are lost
 //	start location=north node=1      a node that is down starts
 //	clock location=north node=leader ahead=10m   the wall clock of the node goes wrong; without ahead it is right again
+//	move [within=300ms]              an operator asks for a planned move of the account, which open moves allows: then north
+//	                                 and south in this text are the account's primary and secondary as they are now
 //	heal                             end all faults; nodes that are down start
 //
 // node is a number, leader (of the service's range) or all.
@@ -68,6 +73,7 @@ func TestScenarios(t *testing.T) {
 			require.True(t, d.Cmd == "open" || c.Sim != nil, "the first command is open")
 			out := run(c, d)
 			require.NoError(t, c.err, "a promise is broken at %s", d.Pos)
+			c.follow()
 			out += c.view() + "\n"
 			require.NoError(t, c.err, "a promise is broken at %s", d.Pos)
 			return out
@@ -82,6 +88,7 @@ var commands = map[string]func(*scenario, *datadriven.TestData) string{
 	"kill": (*scenario).kill, "pause": (*scenario).stopProcess, "flush": (*scenario).flush, "fill": (*scenario).fill, "corrupt": (*scenario).corrupt,
 	"save": (*scenario).save, "restore": (*scenario).restore, "heal": (*scenario).healAll,
 	"recover": (*scenario).recoverRange, "start": (*scenario).start, "clock": (*scenario).setClock,
+	"move": (*scenario).move,
 }
 
 // scenario is one file under way.
@@ -123,11 +130,16 @@ func (c *scenario) open(d *datadriven.TestData) string {
 	c.Sim, c.service = newSim(Options{Seed: 1, Tee: c.listen}), svc
 	c.batchBytesMax, c.logBytesMax, c.flushEntries = 1<<20, 1<<30, 20_000
 	c.inSyncTimeout, c.lag = 200*time.Millisecond, distance
+	if d.HasArg("moves") {
+		c.moves = rand.New(rand.NewPCG(1, 1))
+		c.story = func() {} // Its account has a copy from the start.
+	}
 	c.build(stampNodes(1))
 	c.boot()
 	require.NoError(c.t, c.err)
 	c.account = c.accounts[0]
-	c.home, c.far = c.account.home, c.account.home.far
+	require.True(c.t, c.account.record.Redundancy.Geo())
+	c.follow()
 	c.startChecks()
 	c.runFor(bootTime)
 	return ""
@@ -224,7 +236,13 @@ func (c *scenario) gap(d *datadriven.TestData) string {
 	return ""
 }
 
-func (c *scenario) lose(*datadriven.TestData) string {
+func (c *scenario) lose(d *datadriven.TestData) string {
+	if answer := d.HasArg("answer"); answer || d.HasArg("offer") {
+		c.losesCall = func(method string, ofAnswer bool) bool {
+			return strings.HasSuffix(method, ".Offer") && ofAnswer == answer
+		}
+		return ""
+	}
 	c.rates.pushLose, c.rates.pullLose = 1, 1
 	return ""
 }
@@ -302,7 +320,7 @@ func (c *scenario) newestOf(key string) *op {
 
 func (c *scenario) healAll(*datadriven.TestData) string {
 	c.heal()
-	c.lag = distance
+	c.lag, c.losesCall = distance, nil
 	c.far.bus.LoseIf(nil)
 	return ""
 }

@@ -115,11 +115,12 @@ const valueProperty = "Value"
 //	            it; a star marks the leader
 //	outbox      how many records the primary keeps until south has acknowledged them
 //	events      alarms raised and events reported since the line before
+//	last        in a world with moves: which location is the primary, in which epoch, and what is under way
 //
 // A location that has no leader that can prove its lease gives no answer.
 func (c *scenario) view() string {
 	line := fmt.Sprintf("primary %s | secondary %s | last sync %s | in sync %s and %s | outbox %s | events %s",
-		c.readable(c.home), c.readable(c.far), c.lastSync(), c.inSync(c.home), c.inSync(c.far), c.outbox(), orNone(c.events))
+		c.readable(c.home), c.readable(c.far), c.lastSync(), c.inSync(c.home), c.inSync(c.far), c.outbox(), orNone(c.events)) + c.moving()
 	c.events = nil
 	return line
 }

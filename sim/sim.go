@@ -155,6 +155,8 @@ type Sim struct {
 	// failovers.go. recovers means that a range is recovered with loss.
 	failovers *rand.Rand
 	recovers  bool
+	// losesCall reports whether a call between the directories is lost, or its answer; nil for none.
+	losesCall func(method string, answer bool) bool
 	// faulty means that faults may occur; before and after, the network is honest.
 	faulty bool
 	// story is what happens in place of a run of faults, nil for those. victims draws what it concerns.
