@@ -77,7 +77,7 @@ func (c *setGate) set(tx *ranges.Tx) {
 	if c.after != 0 {
 		tx.ClosedAfter(c.after)
 	}
-	if have.Epoch == c.gate.Epoch && have.Open && c.gate.Numbered {
+	if have.Epoch == c.gate.Epoch && have.Open && !have.Numbered && c.gate.Numbered {
 		tx.AwaitImage(c.account, c.gate.Epoch)
 	}
 	tx.SetGate(c.account, c.gate)
