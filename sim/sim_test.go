@@ -50,8 +50,8 @@ func TestRuns(t *testing.T) {
 		return
 	}
 	for _, c := range (Counts{}).All() {
-		if c.Name == copiedAgain {
-			continue // TestRecoveries plays it.
+		if c.Name == copiedAgain || c.Name == gateLost {
+			continue // TestRecoveries plays them.
 		}
 		require.NotZero(t, totals[c.Name], "%s never happened in %d runs", c.Name, n)
 	}
@@ -75,21 +75,23 @@ func TestRecoveries(t *testing.T) {
 	if testing.Short() {
 		n = 1
 	}
-	var again uint64
+	var again, lost uint64
 	playEach(n, run, func(res Result) bool {
 		report(t, res)
-		again += res.Counts.CopiedAgain
+		again, lost = again+res.Counts.CopiedAgain, lost+res.Counts.GateLost
 		return true
 	})
 	if n >= runsForCopies {
 		require.NotZero(t, again, "%s never happened in %d runs", copiedAgain, n)
+		require.NotZero(t, lost, "%s never happened in %d runs", gateLost, n)
 	}
 }
 
-// copiedAgain is the count of copies that are made again in their epoch: one in some 30 runs with a recovery, of which
-// runsForCopies have some.
+// copiedAgain is the count of copies that are made again in their epoch, and gateLost that of gates that a range has lost
+// at the primary: one in some 30 runs with a recovery, of which runsForCopies have some.
 const (
 	copiedAgain   = "copied-again"
+	gateLost      = "gate-lost"
 	runsForCopies = 60
 )
 

@@ -76,7 +76,7 @@ func TestR15OneRangeWithoutQuorum(t *testing.T) {
 		rep := c.locations[South].ReplicationNow(account, geo.Blob)
 		return rep.Known() && rep.LastSync.Time().After(written)
 	})
-	v, ok, err := runningStamp(c.locations[South]).Replica(blob).State().Get(append(object.Append(nil), 1))
+	v, ok, err := runningStamp(c.locations[South]).Replica(blob).State().Get(append(object.Append(nil), noBlobRow))
 	require.NoError(t, err)
 	require.True(t, ok)
 	require.Equal(t, fmt.Sprint(values-1), string(v))

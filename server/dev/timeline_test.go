@@ -90,7 +90,8 @@ func (noPulls) Records(_ geo.Stream, _ geo.Seq, _ int, done func([][]byte, error
 	done(nil, link.ErrCut)
 }
 
-// blobWrite stores a value under a blob's partition.
+// blobWrite stores a value under a blob's partition. Its row is neither that of a blob nor that of a block, whose values
+// are read for the payload that they name.
 type blobWrite struct {
 	p     keys.Partition
 	value string
@@ -100,8 +101,10 @@ func (w *blobWrite) Partition() keys.Partition { return w.p }
 func (w *blobWrite) Gone() error               { return storageerr.ContainerNotFound }
 
 func (w *blobWrite) Evaluate(kv.Getter, geo.Timestamp) (services.Effect, error) {
-	return services.Effect{Ops: []change.Op{{Row: []byte{1}, Value: []byte(w.value)}}}, nil
+	return services.Effect{Ops: []change.Op{{Row: []byte{noBlobRow}, Value: []byte(w.value)}}}, nil
 }
+
+const noBlobRow = 0x7f
 
 // closeOnce commits one closed record in a range that has no time-driven ones.
 type closeOnce struct{}
@@ -205,7 +208,7 @@ func (tl *timeline) reads(p keys.Partition, want string) {
 	tl.t.Helper()
 	got := ""
 	require.NoError(tl.t, tl.south.Read(tl.t.Context(), geo.FirstRange(geo.Blob), func(s ranges.State) error {
-		v, _, err := s.Get(append(p.Append(nil), 1))
+		v, _, err := s.Get(append(p.Append(nil), noBlobRow))
 		got = string(v)
 		return err
 	}))
