@@ -193,14 +193,23 @@ func (s *Sim) carry(far *location, method string, body []byte, done func([]byte,
 
 // How likely a call is lost, or its answer, and comes a second time; and how late that may be.
 const (
-	callLost    = 0.08
-	callDoubled = 0.15
-	callLateMax = 1500 * time.Millisecond
+	callLost        = 0.08
+	callLostInDoubt = 0.5
+	callDoubled     = 0.15
+	callLateMax     = 1500 * time.Millisecond
 )
+
+// callLost is how likely a call is lost, and again its answer.
+func (s *Sim) callLost() float64 {
+	if s.doubts {
+		return callLostInDoubt
+	}
+	return callLost
+}
 
 func (s *Sim) deliver(far *location, method string, body []byte, after time.Duration, done func([]byte, error)) {
 	lost := func() error {
-		if s.faulty && s.moves.Float64() < callLost {
+		if s.faulty && s.moves.Float64() < s.callLost() {
 			s.counts.CallLost++
 			return errLink
 		}

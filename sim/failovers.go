@@ -29,7 +29,7 @@ const (
 // planFailovers draws whether a run has moves of primaries.
 func (s *Sim) planFailovers(seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, 0x6661696c6f766572))
-	if rng.Float64() < failoverShare && !s.losing {
+	if (rng.Float64() < failoverShare || s.doubts) && !s.losing {
 		s.failovers = rng
 	}
 }
@@ -88,7 +88,7 @@ func (s *Sim) failover(a *account, within time.Duration, done func()) {
 		if s.failovers.Float64() < endedShare {
 			s.after(time.Duration(s.failovers.Int64N(int64(600*time.Millisecond))), func() { s.endFailover(a) })
 		}
-		a.doubted = s.failovers.Float64() < doubtedShare
+		a.doubted = s.failovers.Float64() < doubtedShare || s.doubts
 		done()
 	})
 }

@@ -26,7 +26,7 @@ const (
 // planMoves draws whether a run has changes of redundancy.
 func (s *Sim) planMoves(seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, 0x72656d6f7665))
-	if rng.Float64() < movingShare || s.losing {
+	if rng.Float64() < movingShare || s.losing || s.doubts {
 		s.moves = rng
 		s.planFailovers(seed)
 	}

@@ -74,7 +74,7 @@ func TestPlantedBugsAreCaught(t *testing.T) {
 					seed = seed*budgetEvery - 5 // Nothing falls out in others.
 				}
 				loses := c.bug == plantedbugs.GateStaysLost || c.bug == plantedbugs.CopyRevived
-				return Run(Options{Seed: seed, Recovers: loses})
+				return Run(Options{Seed: seed, Recovers: loses, Doubts: c.bug == plantedbugs.WithdrawnUnrefused})
 			}
 			if c.stall != "" {
 				run = func(seed uint64) Result { return RunStall(Options{Seed: seed}, c.stall) }

@@ -77,6 +77,9 @@ type Options struct {
 	Tee func(line string)
 	// Recovers has a range recovered with loss, after a long time without what it loses, while redundancies change.
 	Recovers bool
+	// Doubts moves primaries in each run, has an operator end each move as soon as the account is offered, and loses half of
+	// the calls between the locations.
+	Doubts bool
 }
 
 // Result is the outcome of a run.
@@ -155,6 +158,8 @@ type Sim struct {
 	// failovers.go. recovers means that a range is recovered with loss.
 	failovers *rand.Rand
 	recovers  bool
+	// doubts is Options.Doubts.
+	doubts bool
 	// losesCall reports whether a call between the directories is lost, or its answer; nil for none.
 	losesCall func(method string, answer bool) bool
 	// faulty means that faults may occur; before and after, the network is honest.
@@ -181,7 +186,7 @@ type Sim struct {
 // Run plays one seed to its end.
 func Run(o Options) Result {
 	s := newSim(o)
-	s.skewMax, s.budget, s.losing = skewMax, outboxBudget(o.Seed), o.Recovers
+	s.skewMax, s.budget, s.losing, s.doubts = skewMax, outboxBudget(o.Seed), o.Recovers, o.Doubts
 	if o.Recovers {
 		s.budget = 0
 	}
