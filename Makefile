@@ -18,7 +18,7 @@ FUZZTIME ?= 10s
 FIGURES_DIR ?= .
 
 .DEFAULT_GOAL := help
-.PHONY: help run cluster cluster-stop build test check unit race fuzz lint fmt e2e starved sim sim-bugs stress faults slowlink redundancy hostile bench figures proto clean
+.PHONY: help run cluster cluster-stop build test check unit race fuzz lint fmt e2e starved sim sim-bugs stress faults slowlink redundancy drill hostile bench figures proto clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -63,6 +63,9 @@ slowlink: ## node processes on a narrow, cut or half cut link, and without one r
 
 redundancy: ## each redundancy change and 100 failovers under load, the copy of 1 GiB in 100,000 blobs under kills: 15 minutes, 10 GB
 	go test -count=1 -timeout 2h ./test/redundancy -v -args -objects=100000 -apart=10 -rate=20000000 -writers=45 -wait=30m -failovers=100
+
+drill: build ## a failover of the account of make run to its other location and back, measured; drill.html has a picture
+	$(BIN)/antipodectl drill devstoreaccount1 --yes --html drill.html
 
 starved: ## antipode dev starts on a starved machine, ROUNDS=10 on new folders and as many on used ones
 	go test -count=1 -timeout 6h ./test/starved -v -args -rounds=$(ROUNDS) -nice=19
