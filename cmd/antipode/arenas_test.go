@@ -1,4 +1,6 @@
-//go:build cgo && linux
+//go:build cgo && linux && !race
+
+// With the race detector Pebble has half of all processes use heaps of Go instead of the C library's.
 
 package main
 
