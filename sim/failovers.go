@@ -73,7 +73,8 @@ func (s *Sim) failover(a *account, within time.Duration, done func()) {
 	if !s.faulty {
 		return
 	}
-	m := a.home.newest(geo.FirstRange(geo.Catalog))
+	at := a.home
+	m := at.newest(geo.FirstRange(geo.Catalog))
 	if m == nil || m.still() {
 		again()
 		return
@@ -86,7 +87,7 @@ func (s *Sim) failover(a *account, within time.Duration, done func()) {
 			return
 		}
 		if s.failovers.Float64() < endedShare {
-			s.after(time.Duration(s.failovers.Int64N(int64(600*time.Millisecond))), func() { s.endFailover(a) })
+			s.after(time.Duration(s.failovers.Int64N(int64(600*time.Millisecond))), func() { s.endFailover(a, at) })
 		}
 		a.doubted = s.failovers.Float64() < doubtedShare || s.doubts
 		done()
@@ -97,13 +98,14 @@ func (s *Sim) failover(a *account, within time.Duration, done func()) {
 func (s *Sim) doubt(a *account, rec *catalog.Account) {
 	if a.doubted && rec.Offered() {
 		a.doubted = false
-		s.after(time.Duration(s.failovers.Int64N(int64(doubtedMax))), func() { s.endFailover(a) })
+		at := a.home
+		s.after(time.Duration(s.failovers.Int64N(int64(doubtedMax))), func() { s.endFailover(a, at) })
 	}
 }
 
-// endFailover has an operator end a move.
-func (s *Sim) endFailover(a *account) {
-	m := a.home.newest(geo.FirstRange(geo.Catalog))
+// endFailover has an operator end a move from where it began: the other location may have taken the account since.
+func (s *Sim) endFailover(a *account, at *location) {
+	m := at.newest(geo.FirstRange(geo.Catalog))
 	if m == nil || m.still() {
 		return
 	}

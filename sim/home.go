@@ -43,7 +43,11 @@ func (h *history) tookPrimary(a *account, rec *catalog.Account) {
 	if rec.Primary != h.l.name || a.home == h.l {
 		return
 	}
-	if rec.GeoEpoch().Compare(a.epoch) <= 0 || rec.Operation == nil || rec.Operation.Kind != catalog.OperationTaken {
+	takes, later := rec.Operation != nil && rec.Operation.Kind == catalog.OperationTaken, rec.GeoEpoch().Compare(a.epoch) > 0
+	if !takes && !later {
+		return // It was the primary, and does not know yet that it is not any more.
+	}
+	if !takes || !later {
 		h.fail(ErrTakenEarly, "%s in %s after %s, %+v", a.name, rec.GeoEpoch(), a.epoch, rec.Operation)
 		return
 	}
