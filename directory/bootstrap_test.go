@@ -27,7 +27,7 @@ func TestR17BootstrapInterleaved(t *testing.T) {
 	runs := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		runs++
-		n := &copying{name: &name{world: w, rt: rt, name: geo.Account(fmt.Sprint("copy", runs)), last: map[geo.Location]known{}}}
+		n := &copying{name: &name{world: w, underWay: &underWay{}, rt: rt, name: geo.Account(fmt.Sprint("copy", runs)), last: map[geo.Location]known{}}}
 		as := rapid.SampledFrom([]catalog.Redundancy{catalog.LRS, catalog.RAGRS}).Draw(rt, "redundancy")
 		require.NoError(rt, persist(func() error {
 			_, err := n.locations[0].directory.CreateAs(context.Background(), directory.Wanted{Name: n.name.name, Redundancy: as})

@@ -79,7 +79,7 @@ type Directory struct {
 // NewDirectory returns the directory of a stamp. SetPeer must follow.
 func NewDirectory(s Stamp, other geo.Location) *Directory {
 	return &Directory{
-		stamp: s, other: other, life: reservationLife, wait: clock.Wait, within: context.WithTimeout, clock: clock.System{},
+		stamp: &shared{s}, other: other, life: reservationLife, wait: clock.Wait, within: context.WithTimeout, clock: clock.System{},
 		onMove: func(Moved) {},
 	}
 }

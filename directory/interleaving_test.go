@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -36,7 +37,7 @@ func TestR8NameIsCompletedOnce(t *testing.T) {
 	runs := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		runs++
-		n := &name{world: w, rt: rt, name: geo.Account(fmt.Sprintf("name%d", runs)), last: map[geo.Location]known{}}
+		n := &name{world: w, underWay: &underWay{}, rt: rt, name: geo.Account(fmt.Sprintf("name%d", runs)), last: map[geo.Location]known{}}
 		life := rapid.SampledFrom([]time.Duration{0, time.Hour}).Draw(rt, "life")
 		for _, l := range w.locations {
 			l.directory.SetLife(life)
@@ -130,6 +131,19 @@ func (s stepped) Submit(ctx context.Context, r geo.RangeID, cmd ranges.Command) 
 	return err
 }
 
+// SubmitAll has the commands of several accounts be one step.
+func (s stepped) SubmitAll(ctx context.Context, r geo.RangeID, cmds []ranges.Command) []error {
+	_, do := at(ctx)
+	if do == refuse || do == die {
+		return slices.Repeat([]error{kv.ErrBusy}, len(cmds))
+	}
+	errs := s.Stamp.SubmitAll(ctx, r, cmds)
+	if do == forget {
+		errs = slices.Repeat([]error{kv.ErrUnknown}, len(cmds))
+	}
+	return errs
+}
+
 // steppedPeer is the other location, whose calls are steps. A call may come again later.
 type steppedPeer struct{ far *place }
 
@@ -180,14 +194,19 @@ func (p steppedPeer) call(ctx context.Context, f func(context.Context) error) er
 	return err
 }
 
-// name is one run.
+// name is one run, or one of several names in a run.
 type name struct {
 	*world
-	rt      *rapid.T
-	name    geo.Account
+	*underWay
+	rt   *rapid.T
+	name geo.Account
+	last map[geo.Location]known
+}
+
+// underWay is what goes on in a run.
+type underWay struct {
 	callers []*caller
 	late    []func(context.Context) error
-	last    map[geo.Location]known
 }
 
 // known is what a location holds of the name.

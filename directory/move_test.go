@@ -27,34 +27,69 @@ import (
 //   - in each range one location at most takes writes, and one location at most serves the primary's name;
 //   - a location that takes writes has every write that was acknowledged;
 //   - when all has come to rest, the locations agree, no operation is left, and both have every acknowledged write.
+//
+// Runs have up to three accounts, whose steps go on side by side: see together.
 func TestR19MovesInterleaved(t *testing.T) {
 	w := newWorld(t)
 	runs, moved, ended := 0, 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
 		runs++
-		m := &moving{name: &name{world: w, rt: rt, name: geo.Account(fmt.Sprintf("move%d", runs)), last: map[geo.Location]known{}}, acked: map[geo.Service][]string{}}
-		made, err := w.locations[0].directory.Create(context.Background(), m.name.name, nil, nil)
-		require.NoError(rt, err)
-		m.epoch = made.GeoEpoch()
-		m.ship()
+		var all movings
+		goes := &underWay{}
+		for i := range rapid.IntRange(1, 3).Draw(rt, "accounts") {
+			m := &moving{
+				name: &name{
+					world: w, underWay: goes, rt: rt, name: geo.Account(fmt.Sprintf("move%dx%d", runs, i)), last: map[geo.Location]known{},
+				},
+				acked: map[geo.Service][]string{},
+			}
+			made, err := w.locations[0].directory.Create(context.Background(), m.name.name, nil, nil)
+			require.NoError(rt, err)
+			m.epoch = made.GeoEpoch()
+			m.ship()
+			all = append(all, m)
+		}
 		for range rapid.IntRange(20, 600).Draw(rt, "steps") {
-			m.step()
-			m.check()
+			all[all[0].draw("account", len(all))].step()
+			all.check()
 		}
-		m.rest()
-		for _, call := range m.late { // All calls come once more, when all has ended.
+		all.rest()
+		for _, call := range goes.late { // All calls come once more, when all has ended.
 			_ = call(context.Background())
-			m.check()
+			all.check()
 		}
-		m.rest()
-		moved, ended = moved+m.moved, ended+m.ended
+		all.rest()
+		for _, m := range all {
+			moved, ended = moved+m.moved, ended+m.ended
+		}
 	})
 	t.Logf("%d runs: %d moves, %d without effect", runs, moved, ended)
 	require.Positive(t, moved)
 	require.Positive(t, ended)
 }
 
-// moving is one run.
+// movings are the accounts of a run.
+type movings []*moving
+
+func (all movings) check() {
+	for _, m := range all {
+		m.check()
+	}
+}
+
+// rest lets all calls end, and operations go on, until nothing is under way.
+func (all movings) rest() {
+	for len(all[0].callers) > 0 {
+		all[0].resume(all[0].callers[0], run)
+		all.check()
+	}
+	for _, m := range all {
+		m.rest()
+		all.check()
+	}
+}
+
+// moving is one account of a run.
 type moving struct {
 	*name
 	// acked are the rows that were written, by service.
@@ -122,25 +157,30 @@ func (m *moving) partition(svc geo.Service, row string) keys.Partition {
 // ship has what waits in the outboxes arrive, and be acknowledged.
 func (m *moving) ship() {
 	for _, p := range m.locations {
-		for _, svc := range every {
-			id := geo.FirstRange(svc)
-			from := p.stamp.Leader(id).Machine
-			heads, _ := from.Heads()
-			for st := range heads {
-				if st.Account == m.name.name && st.Epoch.Location == p.name && from.Trimmed(st) < heads[st].Seq {
-					m.shipStream(p, st)
-				}
+		p.ship(m.rt, func(a geo.Account) bool { return a == m.name.name })
+	}
+}
+
+// ship has what waits in the outboxes of some accounts arrive at the other location, and be acknowledged.
+func (p *place) ship(t require.TestingT, of func(geo.Account) bool) {
+	for _, svc := range every {
+		id := geo.FirstRange(svc)
+		from := p.stamp.Leader(id).Machine
+		heads, _ := from.Heads()
+		for st := range heads {
+			if of(st.Account) && st.Epoch.Location == p.name && from.Trimmed(st) < heads[st].Seq {
+				p.shipStream(t, st)
 			}
 		}
 	}
 }
 
-func (m *moving) shipStream(p *place, st geo.Stream) {
+func (p *place) shipStream(t require.TestingT, st geo.Stream) {
 	from := p.stamp.Leader(st.Range).Machine
 	rows, err := from.Outbox(st, from.Trimmed(st)+1, 1<<20)
-	require.NoError(m.rt, err)
+	require.NoError(t, err)
 	submit := func(at *place, f func(tx *ranges.Tx) error) {
-		require.NoError(m.rt, persist(func() error { return at.stamp.Submit(context.Background(), st.Range, does(f)) }))
+		require.NoError(t, persist(func() error { return at.stamp.Submit(context.Background(), st.Range, does(f)) }))
 	}
 	var applied geo.Seq
 	submit(p.far, func(tx *ranges.Tx) error {
@@ -224,12 +264,8 @@ func (m *moving) requireAcked(p *place, svc geo.Service) {
 	}))
 }
 
-// rest lets all calls end, and operations go on, until nothing is under way.
+// rest has operations go on until nothing is under way.
 func (m *moving) rest() {
-	for len(m.callers) > 0 {
-		m.resume(m.callers[0], run)
-		m.check()
-	}
 	at := func(p *place) *catalog.Account { return m.look(p).account }
 	busy := func(p *place) bool { return at(p).Operation != nil }
 	for n := 0; slices.ContainsFunc(m.locations, busy) || at(m.locations[0]).GeoEpoch() != at(m.locations[1]).GeoEpoch(); n++ {

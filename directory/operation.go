@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"antipode/services/catalog"
@@ -47,25 +48,33 @@ func (d *Directory) Resume(ctx context.Context) (again time.Duration, err error)
 		}
 	}
 	errs := []error{err}
-	for _, p := range promotions {
-		after, err := d.promote(ctx, p)
-		if after > 0 && (again == 0 || after < again) {
-			again = after
-		}
-		d.waits.set(p.account, err)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("account %s: %s: %w", p.account.Name, p.promotion.Describe(), err))
-		}
-	}
-	for _, a := range list {
-		after, err := d.resume(ctx, *a)
+	one := func(a *catalog.Account, does string, f func() (time.Duration, error)) {
+		after, err := f()
 		if after > 0 && (again == 0 || after < again) {
 			again = after
 		}
 		d.waits.set(a, err)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("account %s: %s: %w", a.Name, a.Operation.Describe(), err))
+			errs = append(errs, fmt.Errorf("account %s: %s: %w", a.Name, does, err))
 		}
+	}
+	together(ctx, len(promotions), func(ctx context.Context, i int) {
+		p := promotions[i]
+		one(p.account, p.promotion.Describe(), func() (time.Duration, error) { return d.promote(ctx, p) })
+	})
+	resume := func(ctx context.Context, a *catalog.Account) {
+		one(a, a.Operation.Describe(), func() (time.Duration, error) { return d.resume(ctx, *a) })
+	}
+	var alone []*catalog.Account // What copies is not one step as that of another account is.
+	list = slices.DeleteFunc(list, func(a *catalog.Account) bool {
+		if a.Bootstraps() {
+			alone = append(alone, a)
+		}
+		return a.Bootstraps()
+	})
+	together(ctx, len(list), func(ctx context.Context, i int) { resume(ctx, list[i]) })
+	for _, a := range alone {
+		resume(ctx, a)
 	}
 	return again, errors.Join(errs...)
 }

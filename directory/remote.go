@@ -46,7 +46,7 @@ type seenEpoch struct {
 type remotePeer struct{ c link.Caller }
 
 // NewRemotePeer returns the directory of the paired location, where ServePeer answers.
-func NewRemotePeer(c link.Caller) Peer { return remotePeer{c} }
+func NewRemotePeer(c link.Caller) Peer { return remotePeer{&sharedCaller{c}} }
 
 // Reserve implements Peer.
 func (p remotePeer) Reserve(ctx context.Context, a catalog.Account) error {
@@ -132,15 +132,20 @@ func (p remotePeer) ask(ctx context.Context, method string, body []byte) (a *cat
 // ServePeer answers remote peers for the directory d, on the node that leads the catalog. Other
 // nodes redirect callers there with the error that elsewhere returns. elsewhere may be nil.
 func ServePeer(h link.Handlers, l *link.Link, d *Directory, elsewhere link.Elsewhere) {
+	open := func() error {
+		if cut, _ := l.State(); cut {
+			return link.ErrCut
+		}
+		if elsewhere != nil {
+			return elsewhere(d.stamp.Route().Catalog())
+		}
+		return nil
+	}
+	handlers := map[string]func(ctx context.Context, body []byte) ([]byte, error){}
 	answer := func(method string, f func(ctx context.Context, body []byte) (*catalog.Account, error)) {
-		h.Handle(method, func(ctx context.Context, body []byte) ([]byte, error) {
-			if cut, _ := l.State(); cut {
-				return nil, link.ErrCut
-			}
-			if elsewhere != nil {
-				if err := elsewhere(d.stamp.Route().Catalog()); err != nil {
-					return nil, err
-				}
+		handlers[method] = func(ctx context.Context, body []byte) ([]byte, error) {
+			if err := open(); err != nil {
+				return nil, err
 			}
 			a, err := f(ctx, body)
 			out, err := peerAnswerOf(a, err)
@@ -148,8 +153,15 @@ func ServePeer(h link.Handlers, l *link.Link, d *Directory, elsewhere link.Elsew
 				return nil, fmt.Errorf("%s: %w", method, err)
 			}
 			return json.Marshal(out)
-		})
+		}
+		h.Handle(method, handlers[method])
 	}
+	h.Handle(methodTogether, func(ctx context.Context, body []byte) ([]byte, error) {
+		if err := open(); err != nil {
+			return nil, err
+		}
+		return answerTogether(ctx, body, handlers)
+	})
 	serve := func(method string, parse func(body []byte, here, other geo.Location) (*catalog.Account, error), f func(context.Context, catalog.Account) error) {
 		answer(method, func(ctx context.Context, body []byte) (*catalog.Account, error) {
 			a, err := parse(body, d.stamp.Location(), d.other)

@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"antipode/directory"
@@ -116,6 +117,34 @@ func (d *desk) submitHere(_ context.Context, id geo.RangeID, cmd ranges.Command)
 		})
 		m.dirty = true
 	})
+}
+
+// SubmitAll is Submit for many commands: see stamp.Stamp.SubmitAll. A node that does not lead sends them one by one.
+func (d *desk) SubmitAll(ctx context.Context, id geo.RangeID, cmds []ranges.Command) []error {
+	errs := slices.Repeat([]error{kv.ErrUnknown}, len(cmds))
+	if !d.m.leads(id) {
+		for i, cmd := range cmds {
+			errs[i] = d.Submit(ctx, id, cmd)
+		}
+		return errs
+	}
+	m, life, left := d.m, d.m.life, len(cmds)
+	_ = m.l.s.task.await(submitMax, func(done func(error)) {
+		m.n.Range(id).SubmitAll(cmds, func(i int, err error) {
+			switch {
+			case m.life != life || m.killed != nil:
+			case errors.Is(err, ranges.ErrNotLeader):
+				errs[i] = kv.ErrBusy
+			default:
+				errs[i] = err
+			}
+			if left--; left == 0 {
+				done(nil)
+			}
+		})
+		m.dirty = true
+	})
+	return slices.Clone(errs) // An answer that is late changes nothing any more.
 }
 
 // Read implements directory.Stamp: of a range that the node leads, once its lease holds.

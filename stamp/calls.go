@@ -11,7 +11,7 @@ import (
 // answers are the handlers of the calls that a node answers, by method.
 func (s *Stamp) answers(id geo.NodeID) map[string]node.CallHandler {
 	return map[string]node.CallHandler{
-		submitMethod: s.answerSubmit(id), hasChunkMethod: s.answerHasChunk(id), progressMethod: s.answerProgress(id),
+		submitMethod: s.answerSubmit(id), submitAllMethod: s.answerSubmitAll(id), hasChunkMethod: s.answerHasChunk(id), progressMethod: s.answerProgress(id),
 		surveyMethod: s.answerSurvey(id), reformMethod: s.answerReform(id), confirmedMethod: s.answerConfirmed(id),
 	}
 }

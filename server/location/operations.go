@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	wire "antipode/client/admin"
@@ -11,6 +12,7 @@ import (
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/stamp"
+	"antipode/stamp/ranges"
 )
 
 // resumeEvery is how often a location goes on with the operations of its accounts, if none asks for more.
@@ -36,6 +38,15 @@ func (l *Location) resumeOperations(ctx context.Context, s *stamp.Stamp) {
 			l.o.Logger.Info("operations of accounts wait", "location", l.o.Name, "error", err)
 		}
 	}
+}
+
+// SubmitAll is Submit for many commands of a range: see stamp.Stamp.SubmitAll.
+func (l *Location) SubmitAll(ctx context.Context, r geo.RangeID, cmds []ranges.Command) []error {
+	s, err := l.Stamp()
+	if err != nil {
+		return slices.Repeat([]error{err}, len(cmds))
+	}
+	return s.SubmitAll(ctx, r, cmds)
 }
 
 // reportMove keeps an event of a step of a failover.

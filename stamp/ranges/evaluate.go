@@ -19,6 +19,16 @@ type waiter struct {
 	fenced    fenced // see Tx.Confirmed
 }
 
+// SubmitAll is Submit for many commands, with nothing in between: they have one group, as far as that has room for them.
+// done is called exactly once with the index of each.
+func (r *Range) SubmitAll(cmds []Command, done func(i int, err error)) {
+	at, ws := r.o.Clock.Now(), make([]*waiter, len(cmds))
+	for i, cmd := range cmds {
+		ws[i] = &waiter{cmd: cmd, done: func(err error) { done(i, err) }, at: at}
+	}
+	r.enqueue(ws...)
+}
+
 // closeByTime commits a closed record if the range committed none in this interval (R12).
 // The intervals of all ranges of a stamp end at the same instants, so that at rest one sync
 // of a log holds the closed records of several ranges.

@@ -218,21 +218,29 @@ func (r *Range) InSync() int { return int(r.inSync.Load()) }
 // the effect is on every in-sync replica; ErrNotLeader or kv.ErrBusy when nothing
 // happened; kv.ErrUnknown when it may or may not have; else the command's error.
 func (r *Range) Submit(cmd Command, done func(error)) {
-	at := r.o.Clock.Now()
+	r.enqueue(&waiter{cmd: cmd, done: done, at: r.o.Clock.Now()})
+}
+
+func (r *Range) enqueue(ws ...*waiter) {
 	r.mu.Lock()
+	refused := error(nil)
 	switch {
 	case r.stopped || !r.Leading():
-		r.mu.Unlock()
-		done(ErrNotLeader)
-		return
-	case len(r.queue) >= queueMax:
-		r.mu.Unlock()
-		done(kv.ErrBusy)
+		refused = ErrNotLeader
+	case len(r.queue)+len(ws) > queueMax:
+		refused = kv.ErrBusy
+	}
+	first := len(r.queue) == 0
+	if refused == nil {
+		r.queue = append(r.queue, ws...)
+	}
+	r.mu.Unlock()
+	if refused != nil {
+		for _, w := range ws {
+			w.done(refused)
+		}
 		return
 	}
-	r.queue = append(r.queue, &waiter{cmd: cmd, done: done, at: at})
-	first := len(r.queue) == 1
-	r.mu.Unlock()
 	if first {
 		r.o.Wake()
 	}
