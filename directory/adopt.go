@@ -92,7 +92,8 @@ func (c *adopt) Evaluate(tx *ranges.Tx) error {
 	switch cmp := have.seen.Compare(c.of.GeoEpoch()); {
 	case cmp > 0:
 		return &PassedError{have.seen}
-	case have.account == nil || have.account.Created != c.of.Created:
+	case have.account == nil || !have.account.Active: // The location was made again: it has nothing of the account.
+	case have.account.Created != c.of.Created:
 		return fmt.Errorf("directory: account %s is another one here", c.of.Name)
 	case have.account.GeoEpoch() == c.of.GeoEpoch():
 		c.diverged = closedFor(tx.Gate(c.of.Name))
@@ -102,6 +103,7 @@ func (c *adopt) Evaluate(tx *ranges.Tx) error {
 	if c.diverged, err = diverged(tx, c.of.Name, c.fork); err != nil {
 		return err
 	}
+	c.diverged = c.diverged || lostSince(have.account, c.fork)
 	gate.Open = !c.diverged
 	tx.SetGate(c.of.Name, gate)
 	seen, err := catalog.SeenOp(c.of.GeoEpoch())
@@ -114,6 +116,13 @@ func (c *adopt) Evaluate(tx *ranges.Tx) error {
 
 // Reclaims implements ranges.Reclaimer: see alter.
 func (*adopt) Reclaims() {}
+
+// lostSince reports whether the location may have lost something of an account that is the other one's now, and that no
+// head shows: all of it, or what a range had when the account was offered and was recovered without (R4). A fork record
+// names the heads.
+func lostSince(a *catalog.Account, f *catalog.Fork) bool {
+	return a == nil || !a.Active || f == nil && a.Offered() && a.Operation.Again > 0
+}
 
 // closedFor reports whether the gate of a copy is closed since the location has diverged, and not frozen (R20).
 func closedFor(g change.Gate) bool { return !g.Open && g.Turn%2 == 0 }

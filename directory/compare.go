@@ -139,6 +139,14 @@ func (c comparison) beginOne(ctx context.Context, a *catalog.Account) (*setGate,
 		return nil, kv.ErrBusy // The account has gone on meanwhile. The next attempt sees how.
 	case !a.Active:
 		return nil, nil
+	case a.Moves():
+		// The other location may have taken it before the command, which then has done nothing: the range is one of the
+		// secondary, and has lost what no cursor shows.
+		if now, err := c.d.Account(ctx, a.Name); err != nil {
+			return nil, err
+		} else if now.GeoEpoch() != a.GeoEpoch() {
+			return nil, kv.ErrBusy
+		}
 	}
 	return set, nil
 }
@@ -181,13 +189,50 @@ func (c comparison) copied(ctx context.Context, a *catalog.Account) error {
 // this location as the primary, that is either one of a creation that never completed, since the account is another one's
 // (R8): there is nothing to delete. A wipe leaves such a gate alone, so it is replaced as in Reserve. Or the account has
 // moved to the other location since (R19), and the range has lost what that one had acknowledged, or has had from here:
-// its streams of the epoch are stopped as lost, until the copy is made again. No cursor of them would show it.
+// its streams of the epoch are stopped as lost, until the copy is made again. No cursor of them would show it. That is so
+// too where the range has come back to an earlier epoch in which it was a copy already.
 func (c comparison) wipe(ctx context.Context, a *catalog.Account, want change.Gate) error {
-	cmd := &wipe{account: a.Name, gate: want}
-	if err := c.d.stamp.Submit(ctx, c.r.ID(), cmd); err != nil || cmd.found.Role != change.RolePrimary {
+	failedOver := a.LastFailover != 0 && want.Role == change.RoleSecondary && !a.Copying()
+	cmd := &wipeRevived{as: c.as, wipe: wipe{account: a.Name, gate: want}, lost: failedOver}
+	if err := c.d.stamp.Submit(ctx, c.r.ID(), cmd); err != nil || cmd.wipe.found.Role != change.RolePrimary {
 		return err
 	}
 	return c.d.stamp.Submit(ctx, c.r.ID(), restore{c.as, setGate{account: a.Name, gate: want}, a.LastFailover != 0})
+}
+
+// wipeRevived is wipe in a range that was recovered with loss.
+type wipeRevived struct {
+	as   geo.Incarnation
+	wipe wipe
+	// lost: the epoch began with a failover, so what the copy had before is in no stream of it. An empty copy of which no
+	// record follows would look whole.
+	lost bool
+}
+
+// Evaluate implements ranges.Command.
+func (c *wipeRevived) Evaluate(tx *ranges.Tx) error {
+	if tx.Incarnation() != c.as {
+		return kv.ErrBusy
+	}
+	had := tx.Gate(c.wipe.account)
+	if err := c.wipe.Evaluate(tx); err != nil {
+		return err
+	}
+	if c.lost && had != c.wipe.gate && tx.Gate(c.wipe.account) == c.wipe.gate {
+		stopLost(tx, c.wipe.account, c.wipe.gate.Epoch)
+	}
+	return nil
+}
+
+// Reclaims implements ranges.Reclaimer: see alter.
+func (*wipeRevived) Reclaims() {}
+
+// stopLost stops the streams of an account's epoch: the range has lost what it had received of them, or of before.
+func stopLost(tx *ranges.Tx, a geo.Account, e geo.Epoch) {
+	for lane := range geo.Lane(geo.LaneCount) {
+		st := geo.Stream{Account: a, Epoch: e, Range: tx.Range(), Lane: lane}
+		tx.Stop(st, change.Stop{Reason: change.StopLost, Here: tx.Cursor(st).Applied})
+	}
 }
 
 // takes is a command without an effect, which a range takes if it would take a gate.
@@ -216,10 +261,7 @@ func (c restore) Evaluate(tx *ranges.Tx) error {
 	if !c.lost || tx.Gate(c.gate.account) != c.gate.gate {
 		return nil
 	}
-	for lane := range geo.Lane(geo.LaneCount) {
-		st := geo.Stream{Account: c.gate.account, Epoch: c.gate.gate.Epoch, Range: tx.Range(), Lane: lane}
-		tx.Stop(st, change.Stop{Reason: change.StopLost, Here: tx.Cursor(st).Applied})
-	}
+	stopLost(tx, c.gate.account, c.gate.gate.Epoch)
 	return nil
 }
 

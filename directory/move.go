@@ -295,6 +295,9 @@ func (c *moveTo) Evaluate(tx *ranges.Tx) error {
 	}
 	op := *a.Operation
 	op.Move, a.Operation = c.to, &op
+	if c.to.Phase == catalog.MoveOffered {
+		op.Again = 0 // From here on it counts what the offer has not compared: see adopt.
+	}
 	ending := c.to.Phase == catalog.MoveEnding
 	if a.Closed() == ending && c.to.Phase != catalog.MoveOffered {
 		a.Turn++ // Closing closes, ending opens what was closed.

@@ -1,0 +1,187 @@
+package directory_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"antipode/directory"
+	"antipode/geo"
+	"antipode/services/catalog"
+	"antipode/stamp"
+	"antipode/stamp/change"
+	"antipode/stamp/ranges"
+	"antipode/stamp/stamptest"
+)
+
+// acknowledged has the south acknowledge all that the north has numbered.
+func (b *both) acknowledged(t *testing.T) {
+	t.Helper()
+	for _, s := range every {
+		m := b.stamps["north"].Leader(geo.FirstRange(s)).Machine
+		heads, _ := m.Heads()
+		for st, head := range heads {
+			stamptest.Submit(t, b.stamps["north"], st.Range, does(func(tx *ranges.Tx) error { return tx.Trim(st, head.Seq) }))
+		}
+	}
+}
+
+// offered has the north offer an account to the south, which takes it and cannot say so. It returns the record there.
+func (b *both) offered(t *testing.T, name geo.Account) catalog.Account {
+	t.Helper()
+	_, err := b.north.Move(t.Context(), name, directory.MoveWithinMax)
+	require.NoError(t, err)
+	b.cut = true
+	for range 6 {
+		b.acknowledged(t)
+		_, _ = b.north.Resume(t.Context())
+	}
+	b.cut = false
+	a, err := b.north.Account(t.Context(), name)
+	require.NoError(t, err)
+	require.True(t, a.Offered())
+	taken := *a
+	taken.Primary, taken.Secondary, taken.Epoch, taken.Turn, taken.LastFailover = "south", "north", a.Operation.Move.Claim, 0, a.Operation.Move.Until
+	taken.Operation = &catalog.Operation{Kind: catalog.OperationTaken, After: taken.LastFailover}
+	return taken
+}
+
+// R4, R19: between the offer and the answer that it was taken, a range of the former primary is recovered with loss. What it
+// lost was acknowledged, so no cursor and no outbox shows it. It is not the whole copy of the account, and nobody reads it
+// before it is made again.
+func TestR19RangeLostAfterTheOfferIsNoCopy(t *testing.T) {
+	for name, lose := range map[string]func(t *testing.T, b *both){
+		"nothing": func(*testing.T, *both) {},
+		"rows": func(t *testing.T, b *both) {
+			stamptest.Submit(t, b.stamps["north"], table, stamptest.Compared{As: 5})
+			b.compare(t, b.north, "north")
+		},
+		"all": func(t *testing.T, b *both) {
+			b.setBack(t, "north", "acct", change.Gate{})
+			b.compare(t, b.north, "north")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBoth(t)
+			b.shipped(t, "acct")
+			taken := b.offered(t, "acct")
+			lose(t, b)
+			for range 2 {
+				err := b.north.Adopt(t.Context(), directory.Taken{Account: taken, Opened: true})
+				if name == "nothing" {
+					require.NoError(t, err)
+					b.requireGates(t, "north", "acct", change.Gate{Epoch: taken.GeoEpoch(), Role: change.RoleSecondary, Open: true})
+					continue
+				}
+				require.ErrorIs(t, err, directory.ErrDiverged)
+				require.False(t, b.stamps["north"].Leader(geo.FirstRange(geo.Catalog)).Machine.Gate("acct").Open)
+			}
+		})
+	}
+}
+
+// A recovery before the offer is found by the offer, which compares all heads: the move that follows loses nothing.
+func TestR19RangeLostBeforeTheOfferIsCompared(t *testing.T) {
+	b := newBoth(t)
+	b.shipped(t, "acct")
+	_, err := b.north.Move(t.Context(), "acct", directory.MoveWithinMax)
+	require.NoError(t, err)
+	stamptest.Submit(t, b.stamps["north"], table, stamptest.Compared{As: 5})
+	b.compare(t, b.north, "north")
+	a, err := b.north.Account(t.Context(), "acct")
+	require.NoError(t, err)
+	require.Positive(t, a.Operation.Again)
+	b.cut = true
+	for range 6 {
+		b.acknowledged(t)
+		_, _ = b.north.Resume(t.Context())
+	}
+	a, err = b.north.Account(t.Context(), "acct")
+	require.NoError(t, err)
+	require.True(t, a.Offered())
+	taken := *a
+	taken.Primary, taken.Secondary, taken.Epoch, taken.Turn = "south", "north", a.Operation.Move.Claim, 0
+	taken.Operation = &catalog.Operation{Kind: catalog.OperationTaken}
+	require.NoError(t, b.north.Adopt(t.Context(), directory.Taken{Account: taken}))
+}
+
+// beforeAgain is a stamp that does something before the first catalog command that begins an operation again.
+type beforeAgain struct {
+	*stamp.Stamp
+	do func()
+}
+
+func (s *beforeAgain) Submit(ctx context.Context, r geo.RangeID, cmd ranges.Command) error {
+	if p, ok := cmd.(ranges.Portable); ok && p.Kind() == "directory.again" && s.do != nil {
+		do := s.do
+		s.do = nil
+		do()
+	}
+	return s.Stamp.Submit(ctx, r, cmd)
+}
+
+// R4, R19: the account goes to the other location while the gates of a recovered range are compared. The range is compared
+// again, as one of the secondary: it has lost what the new primary has.
+func TestR19AccountTakenWhileARangeIsCompared(t *testing.T) {
+	b := newBoth(t)
+	b.shipped(t, "acct")
+	taken := b.offered(t, "acct")
+	stamptest.Submit(t, b.stamps["north"], table, stamptest.Compared{As: 5})
+	racing := &beforeAgain{Stamp: b.stamps["north"], do: func() {
+		require.Error(t, b.north.Adopt(t.Context(), directory.Taken{Account: taken}), "the table range is not compared")
+	}}
+	north := directory.NewDirectory(racing, "south")
+	north.SetPeer(linked{b.pair, b.south})
+	require.Error(t, north.Compare(t.Context(), b.stamps["north"].Leader(table)))
+	machine := b.stamps["north"].Leader(table).Machine
+	require.True(t, machine.Uncompared())
+	b.compare(t, b.north, "north")
+	require.NoError(t, b.north.Adopt(t.Context(), directory.Taken{Account: taken}))
+	require.Len(t, machine.Stops(), geo.LaneCount)
+}
+
+// R16, R19: a range of a secondary is recovered to an epoch in which it was a secondary, too, before two failovers. The
+// streams of the present epoch begin with what both locations had, so an empty copy would look whole to them: they are stopped
+// as lost.
+func TestR19CopyOfAnEarlierEpochIsLost(t *testing.T) {
+	b := newBoth(t)
+	first := b.shipped(t, "acct1")
+	back := *first
+	back.Epoch, back.LastFailover = first.Epoch+2, first.Created+2
+	back.Operation = &catalog.Operation{Kind: catalog.OperationTaken, After: back.LastFailover}
+	require.NoError(t, b.south.Adopt(t.Context(), directory.Taken{Account: back}))
+	b.copyAt(t, "south", "acct1")
+	b.setBack(t, "south", "acct1", change.Gate{Epoch: first.GeoEpoch(), Role: change.RoleSecondary, Open: true})
+	b.compare(t, b.south, "south")
+	machine := b.stamps["south"].Leader(table).Machine
+	require.Equal(t, change.Gate{Epoch: back.GeoEpoch(), Role: change.RoleSecondary, Open: true}, machine.Gate("acct1"))
+	require.Len(t, machine.Stops(), geo.LaneCount)
+	for st, why := range machine.Stops() {
+		require.Equal(t, back.GeoEpoch(), st.Epoch)
+		require.Equal(t, change.StopLost, why.Reason)
+	}
+}
+
+// R19, R20: the former primary's location was made again from nothing. It follows as one that has diverged, so that an
+// operator can have the copy made there.
+func TestR20FormerPrimaryThatIsEmptyFollows(t *testing.T) {
+	a := newApart(t)
+	a.cut = true
+	_, err := a.pair.south.Promote(t.Context(), "acct")
+	require.NoError(t, err)
+	_ = a.resumed(t, 6)
+	require.Equal(t, geo.Location("south"), a.at(t).Primary)
+	a.cut = false
+	a.pair.north = directory.NewDirectory(stamptest.New(t, "north", every...), "south")
+	a.north.SetPeer(linked{a.pair, a.pair.south})
+	a.pair.south.SetPeer(linked{a.pair, a.north})
+	require.ErrorIs(t, a.resumed(t, 2), directory.ErrDiverged)
+	require.True(t, a.at(t).Operation.Diverged)
+	_, _, err = a.pair.south.Rebuild(t.Context(), "acct", nil)
+	require.NoError(t, err)
+	require.True(t, a.at(t).Copying())
+	there, err := a.north.Account(t.Context(), "acct")
+	require.NoError(t, err)
+	require.Equal(t, a.at(t).GeoEpoch(), there.GeoEpoch())
+}
