@@ -22,10 +22,19 @@ const (
 // awaitMove waits while this location may not serve the request since the account is on its way to the other one (R19):
 // writes once the gates are closed, reads too while the other location may have taken the account. Then the request is
 // served where the account is. It returns ServerBusy, which names both locations, if that takes too long.
+//
+// Requests that wait count as those of the account under way: one that stays on its way must not keep the others out. What
+// is not signed does not wait, and is refused behind.
 func (x *exchange) awaitMove(ctx context.Context) error {
-	if !x.withheld() {
+	if !x.withheld() || x.verify(x.req.Account) != nil {
 		return nil
 	}
+	name := x.req.Account.Name
+	if !x.gate.enterAccount(name) {
+		x.op = opTooManyOfAccount
+		return errTooMany
+	}
+	defer x.gate.leaveAccount(name)
 	within, cancel := context.WithTimeout(ctx, movingWaitMax)
 	defer cancel()
 	for x.withheld() {

@@ -11,6 +11,8 @@ import (
 
 	msg "github.com/miekg/dns"
 	"golang.org/x/sync/errgroup"
+
+	"antipode/internal/clock"
 )
 
 // Limits of a server.
@@ -98,7 +100,7 @@ func Listen(o ServerOptions) (*Server, error) {
 		{PacketConn: p, UDPSize: msg.DefaultMsgSize, Handler: handler},
 		{
 			Listener: newBounded(l), Handler: handler, MaxTCPQueries: connQueriesMax,
-			ReadTimeout: readMax, WriteTimeout: readMax, IdleTimeout: func() time.Duration { return idleMax },
+			ReadTimeout: readMax, IdleTimeout: func() time.Duration { return idleMax },
 		},
 	}
 	for _, server := range s.servers {
@@ -225,10 +227,19 @@ func (b *bounded) Accept() (net.Conn, error) {
 	}
 }
 
-// boundedConn gives its place back when it is closed.
+// boundedConn gives its place back when it is closed. A write that its peer does not take within readMax fails, since
+// WriteTimeout of msg.Server has no effect: whoever asks and never reads would keep the place.
 type boundedConn struct {
 	net.Conn
 	leave func()
+}
+
+// Write implements net.Conn.
+func (c *boundedConn) Write(b []byte) (int, error) {
+	if err := c.SetWriteDeadline(clock.System{}.Now().Add(readMax)); err != nil {
+		return 0, err
+	}
+	return c.Conn.Write(b)
 }
 
 // Close implements net.Conn.

@@ -173,6 +173,26 @@ func TestConnectionsAreBounded(t *testing.T) {
 	require.False(t, isTimeout(err, &timeout), "it was kept open")
 }
 
+// deadlines is a connection that remembers its deadline when it was written to.
+type deadlines struct {
+	net.Conn
+	next, at time.Time
+}
+
+func (c *deadlines) SetWriteDeadline(t time.Time) error { c.next = t; return nil }
+
+func (c *deadlines) Write(b []byte) (int, error) { c.at = c.next; return len(b), nil }
+
+// Whoever asks over TCP and never reads keeps its connection for no longer than an answer may take: each has a deadline.
+func TestAnswersHaveADeadline(t *testing.T) {
+	began := time.Now()
+	to := &deadlines{}
+	_, err := (&boundedConn{Conn: to}).Write([]byte("answer"))
+	require.NoError(t, err)
+	require.False(t, to.at.Before(began.Add(readMax)))
+	require.False(t, to.at.After(time.Now().Add(readMax)))
+}
+
 func isTimeout(err error, as *net.Error) bool {
 	n, ok := err.(net.Error) //nolint:errorlint // Of this connection alone.
 	*as = n
