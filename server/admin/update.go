@@ -99,6 +99,9 @@ func (b *Backend) endPromotion(ctx context.Context, a wire.Account, u wire.Updat
 // UpdateAccount implements Location. The catalog's leader must be in this process.
 func (l *Local) UpdateAccount(ctx context.Context, name geo.Account, u wire.UpdateAccount) (wire.AccountUpdated, error) {
 	if f := u.Failover; f != nil && f.Type == wire.FailoverUnplanned {
+		if err := location.CheckFailover(u); err != nil {
+			return wire.AccountUpdated{}, err
+		}
 		return l.Location.Promote(ctx, name, f.DryRun)
 	}
 	a, behind, err := l.Location.UpdateAccount(ctx, name, u)

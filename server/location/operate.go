@@ -122,11 +122,29 @@ func (l *Location) UpdateAccount(ctx context.Context, name geo.Account, u wire.U
 	return l.Directory.Update(ctx, name, to, u.BytesPerSecond)
 }
 
-func (l *Location) failover(ctx context.Context, name geo.Account, u wire.UpdateAccount) (*catalog.Account, error) {
+// CheckFailover refuses what a failover of its type does not do: a field without an effect may be one that was to keep the
+// account where it is.
+func CheckFailover(u wire.UpdateAccount) error {
 	f := *u.Failover
-	if u.Failover = nil; u != (wire.UpdateAccount{}) {
-		return nil, storageerr.InvalidInput.Saying("a failover changes nothing else: ask for it alone")
+	unplanned := f.Type == wire.FailoverUnplanned
+	switch u.Failover = nil; {
+	case u != (wire.UpdateAccount{}):
+		return storageerr.InvalidInput.Saying("a failover changes nothing else: ask for it alone")
+	case f.DryRun && !unplanned:
+		return storageerr.InvalidInput.Saying("dry_run is of an unplanned failover: antipodectl failover plan says what a planned one would do")
+	case f.To != "" && !unplanned:
+		return storageerr.InvalidInput.Saying("to is of an unplanned failover: a planned one goes to the account's secondary")
+	case f.WithinSeconds != 0 && f.Type != wire.FailoverPlanned:
+		return storageerr.InvalidInput.Saying("within_seconds is of a planned failover")
 	}
+	return nil
+}
+
+func (l *Location) failover(ctx context.Context, name geo.Account, u wire.UpdateAccount) (*catalog.Account, error) {
+	if err := CheckFailover(u); err != nil {
+		return nil, err
+	}
+	f := *u.Failover
 	switch f.Type {
 	case wire.FailoverPlanned:
 		within := directory.MoveWithin
@@ -137,7 +155,8 @@ func (l *Location) failover(ctx context.Context, name geo.Account, u wire.Update
 	case wire.FailoverEnd:
 		return l.endFailover(ctx, name)
 	}
-	return nil, storageerr.InvalidInput.Saying(fmt.Sprintf("%q is no type of failover: %s or %s", f.Type, wire.FailoverPlanned, wire.FailoverEnd))
+	return nil, storageerr.InvalidInput.Saying(fmt.Sprintf(
+		"%q is no type of failover: %s, %s or %s", f.Type, wire.FailoverPlanned, wire.FailoverUnplanned, wire.FailoverEnd))
 }
 
 // endFailover ends the failover of an account to this location, or from it.
