@@ -173,7 +173,7 @@ func TestR20FormerPrimaryThatIsEmptyFollows(t *testing.T) {
 	_ = a.resumed(t, 6)
 	require.Equal(t, geo.Location("south"), a.at(t).Primary)
 	a.cut = false
-	a.pair.north = directory.NewDirectory(stamptest.New(t, "north", every...), "south")
+	a.north = directory.NewDirectory(stamptest.New(t, "north", every...), "south")
 	a.north.SetPeer(linked{a.pair, a.pair.south})
 	a.pair.south.SetPeer(linked{a.pair, a.north})
 	require.ErrorIs(t, a.resumed(t, 2), directory.ErrDiverged)

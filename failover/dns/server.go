@@ -228,7 +228,7 @@ func (b *bounded) Accept() (net.Conn, error) {
 }
 
 // boundedConn gives its place back when it is closed. A write that its peer does not take within readMax fails, since
-// WriteTimeout of msg.Server has no effect: whoever asks and never reads would keep the place.
+// WriteTimeout of msg.Server has no effect: a client that asks and never reads would keep the place.
 type boundedConn struct {
 	net.Conn
 	leave func()

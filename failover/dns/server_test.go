@@ -183,7 +183,7 @@ func (c *deadlines) SetWriteDeadline(t time.Time) error { c.next = t; return nil
 
 func (c *deadlines) Write(b []byte) (int, error) { c.at = c.next; return len(b), nil }
 
-// Whoever asks over TCP and never reads keeps its connection for no longer than an answer may take: each has a deadline.
+// A client that asks over TCP and never reads keeps its connection for no longer than an answer may take: each has a deadline.
 func TestAnswersHaveADeadline(t *testing.T) {
 	began := time.Now()
 	to := &deadlines{}

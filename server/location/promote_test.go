@@ -43,15 +43,21 @@ func TestR20LossIsNeverBelowTheTruth(t *testing.T) {
 // R19, R20: a field that a failover of a type does not have is refused: a planned one with dry_run would move the account.
 func TestR19FailoverHasTheFieldsOfItsType(t *testing.T) {
 	for _, f := range []wire.Failover{
-		{Type: wire.FailoverPlanned}, {Type: wire.FailoverPlanned, WithinSeconds: 5}, {Type: wire.FailoverEnd},
-		{Type: wire.FailoverUnplanned}, {Type: wire.FailoverUnplanned, To: "south", DryRun: true},
+		{Type: wire.FailoverPlanned},
+		{Type: wire.FailoverPlanned, WithinSeconds: 5},
+		{Type: wire.FailoverEnd},
+		{Type: wire.FailoverUnplanned},
+		{Type: wire.FailoverUnplanned, To: "south", DryRun: true},
 	} {
 		require.NoError(t, CheckFailover(wire.UpdateAccount{Failover: &f}), "%+v", f)
 		require.Error(t, CheckFailover(wire.UpdateAccount{Failover: &f, Rebuild: true}), "%+v", f)
 	}
 	for _, f := range []wire.Failover{
-		{Type: wire.FailoverPlanned, DryRun: true}, {Type: wire.FailoverPlanned, To: "south"}, {Type: wire.FailoverEnd, DryRun: true},
-		{Type: wire.FailoverEnd, WithinSeconds: 5}, {Type: wire.FailoverUnplanned, WithinSeconds: 5},
+		{Type: wire.FailoverPlanned, DryRun: true},
+		{Type: wire.FailoverPlanned, To: "south"},
+		{Type: wire.FailoverEnd, DryRun: true},
+		{Type: wire.FailoverEnd, WithinSeconds: 5},
+		{Type: wire.FailoverUnplanned, WithinSeconds: 5},
 	} {
 		require.Error(t, CheckFailover(wire.UpdateAccount{Failover: &f}), "%+v", f)
 		_, err := (&Location{}).failover(t.Context(), "acct", wire.UpdateAccount{Failover: &f})
