@@ -55,6 +55,8 @@ type Directory struct {
 	stamp      Stamp
 	peer       Peer
 	images     Images
+	claims     Claims // nil without a witness
+	registered registrations
 	other      geo.Location
 	accounts   catalog.Cache[catalog.Account]
 	containers catalog.Containers
@@ -89,6 +91,9 @@ func (d *Directory) SetPeer(p Peer) { d.peer = p }
 
 // SetImages sets what makes images. It is needed where accounts are bootstrapped.
 func (d *Directory) SetImages(i Images) { d.images = i }
+
+// SetClaims sets the witness of both locations (R21). Without it a promotion claims nothing.
+func (d *Directory) SetClaims(c Claims) { d.claims = c }
 
 // SetPace sets the clock that paces bootstraps, in place of the system's, and the rate of those that are begun without
 // one, 0 for no bound.

@@ -42,6 +42,7 @@ func (d *Directory) Resume(ctx context.Context) (again time.Duration, err error)
 		d.counts.keep(list)
 		d.paces.keep(list)
 		d.rests.keep(promotions)
+		d.registered.keep(promotions)
 		d.waits.keep(append(accountsOf(promotions), list...))
 		if len(list)+len(promotions) == 0 {
 			d.idle.Store(version)

@@ -16,6 +16,8 @@ import (
 
 // The unplanned failover of an account (R20), at its secondary, which asks the primary nothing:
 //
+//	claiming, where there is a witness: see claim.go
+//	  ──the claim is registered, and no lease from before it holds any more──>
 //	applying: what is here of the streams is applied
 //	  ──nothing has moved for a while, or the time for that is over──>
 //	freezing ──the gates of all ranges are closed in the primary's epoch: see freeze.go──>
@@ -26,7 +28,8 @@ import (
 // A promotion that an operator ends, or that has not come to its commit in time, since a range does not answer or this
 // location was off, goes from any phase to
 //
-//	thawing ──the gates of all ranges open again in that epoch──> no promotion
+//	thawing ──the gates of all ranges open again in that epoch──> no promotion, unless it may have a claim:
+//	withdrawing ──the witness has forgotten the claim──> no promotion
 //
 // Every step is committed before the next begins, and may be repeated. As in a move the gates have a turn, so that a freeze
 // that is late does not close what was opened again. While there is a promotion, nothing that the primary asks for
@@ -47,18 +50,24 @@ const (
 // account as it is here: Resume goes on. Errors that change nothing: AccountNotFound; OperationInProgress, also where a
 // promotion is under way; InvalidInput where the secondary is elsewhere or the copy here is not whole; ServerBusy.
 func (d *Directory) Promote(ctx context.Context, name geo.Account) (*catalog.Account, error) {
-	cmd := &beginPromotion{name: name}
+	return d.beginPromotion(ctx, &beginPromotion{name: name, claims: d.claims != nil}, "")
+}
+
+// beginPromotion begins a promotion; why is said with it.
+func (d *Directory) beginPromotion(ctx context.Context, cmd *beginPromotion, why string) (*catalog.Account, error) {
 	if err := d.submit(ctx, cmd); err != nil {
 		return nil, err
 	}
-	d.moved(MoveBegun, &cmd.found, "")
+	d.moved(MoveBegun, &cmd.found, why)
 	return &cmd.found, nil
 }
 
 // beginPromotion begins a promotion.
 type beginPromotion struct {
-	name  geo.Account
-	found catalog.Account
+	name geo.Account
+	// claims: there is a witness. unwitnessed: it is not asked, nor by a promotion that is under way and waits for it.
+	claims, unwitnessed bool
+	found               catalog.Account
 }
 
 // Evaluate implements ranges.Command.
@@ -75,7 +84,11 @@ func (c *beginPromotion) Evaluate(tx *ranges.Tx) error {
 		return storageerr.InvalidInput.Saying(fmt.Sprintf("the primary of account %s is %s already", a.Name, a.Primary))
 	case a.Secondary != tx.Location():
 		return storageerr.InvalidInput.Saying(fmt.Sprintf("account %s is %s: there is no copy at %s", a.Name, a.Redundancy, tx.Location()))
-	case have.promotion != nil:
+	case have.promotion != nil && c.unwitnessed && have.promotion.Phase == catalog.PromotionClaiming:
+		at := tx.Timestamp(0)
+		c.found = *a
+		return stagePromotion(tx, at, c.name, overridden(*have.promotion, at))
+	case have.promotion != nil && (!c.unwitnessed || have.promotion.Phase != catalog.PromotionWithdrawing):
 		return errOperation.Saying(fmt.Sprintf("account %s: an operation is under way: %s", a.Name, have.promotion.Describe()))
 	case !a.Promotable():
 		return errOperation.Saying(fmt.Sprintf("account %s: an operation is under way: %s", a.Name, a.Operation.Describe()))
@@ -84,10 +97,17 @@ func (c *beginPromotion) Evaluate(tx *ranges.Tx) error {
 	}
 	at := tx.Timestamp(0)
 	c.found = *a
-	return stagePromotion(tx, at, c.name, &catalog.Promotion{
+	p := &catalog.Promotion{
 		Number: a.Epoch, Location: a.Primary, Phase: catalog.PromotionApplying, Turn: gate.Turn + 1,
-		Begun: at, Until: geo.TimestampOf(at.Time().Add(promotionWithin)),
-	})
+		Begun: at, Until: geo.TimestampOf(at.Time().Add(promotionWithin)), Unwitnessed: c.unwitnessed,
+	}
+	switch {
+	case have.promotion != nil: // Its end waited for the witness, with a claim that may be registered.
+		p.Claim = have.promotion.Claim
+	case c.claims && !c.unwitnessed:
+		p.Phase, p.Claim = catalog.PromotionClaiming, have.seen.Number+1
+	}
+	return stagePromotion(tx, at, c.name, p)
 }
 
 // errUnwhole refuses to promote a copy that never was whole, or of which something was deleted.
@@ -118,18 +138,23 @@ type promotionTo struct {
 	of *catalog.Promotion
 	to catalog.PromotionPhase
 	// why is the reason of one that ends.
-	why  string
-	done bool
+	why string
+	// until is the new time after which it ends, zero for none.
+	until time.Time
+	done  bool
 }
 
 // Evaluate implements ranges.Command.
 func (c *promotionTo) Evaluate(tx *ranges.Tx) error {
 	c.done = false
 	p, err := catalog.GetPromotion(tx, c.name)
-	if err != nil || p == nil || p.Phase == catalog.PromotionThawing || c.of != nil && *p != *c.of {
+	if err != nil || p == nil || ends(p) || c.of != nil && *p != *c.of {
 		return err
 	}
 	p.Phase, p.Reason, c.done = c.to, c.why, true
+	if !c.until.IsZero() {
+		p.Until = geo.TimestampOf(c.until)
+	}
 	return stagePromotion(tx, tx.Timestamp(0), c.name, p)
 }
 
@@ -162,10 +187,12 @@ func accountsOf(list []promoting) (out []*catalog.Account) {
 // promote goes on with a promotion. again is after what time it may go on, 0 if it ended.
 func (d *Directory) promote(ctx context.Context, of promoting) (again time.Duration, err error) {
 	a, p := of.account, of.promotion
-	if p.Phase != catalog.PromotionThawing && !d.clock.Now().Before(p.Until.Time()) {
-		return d.thawFor(ctx, of, fmt.Sprintf("it had not come to its commit within %s", promotionWithin))
+	if !ends(p) && !d.clock.Now().Before(p.Until.Time()) {
+		return d.thawFor(ctx, of, d.lateFor(of))
 	}
 	switch p.Phase {
+	case catalog.PromotionClaiming:
+		return d.awaitWitness(ctx, of)
 	case catalog.PromotionApplying:
 		return d.applyHere(ctx, of)
 	case catalog.PromotionFreezing:
@@ -175,9 +202,31 @@ func (d *Directory) promote(ctx context.Context, of promoting) (again time.Durat
 			return 0, err
 		}
 		d.moved(MoveEnded, a, p.Reason)
+		if p.Claim != 0 {
+			return applyPause, nil
+		}
 		return 0, nil
+	case catalog.PromotionWithdrawing:
+		return 0, d.releaseWitness(ctx, of)
 	}
 	return 0, fmt.Errorf("directory: unknown phase %q of a promotion", p.Phase)
+}
+
+// ends reports whether a promotion ends without effect.
+func ends(p *catalog.Promotion) bool {
+	return p.Phase == catalog.PromotionThawing || p.Phase == catalog.PromotionWithdrawing
+}
+
+// lateFor is why a promotion has not come to its commit in time.
+func (d *Directory) lateFor(of promoting) string {
+	why := fmt.Sprintf("it had not come to its commit within %s", promotionWithin)
+	if of.promotion.Phase == catalog.PromotionClaiming {
+		why = fmt.Sprintf("the witness had not let it go on within %s", promotionWithin)
+	}
+	if waits := d.Waits(of.account); waits != "" {
+		why += ": " + waits
+	}
+	return why
 }
 
 // thawFor has a promotion end without effect, for a reason.
@@ -210,8 +259,13 @@ func (d *Directory) freezeAll(ctx context.Context, of promoting) (again time.Dur
 		return 0, err
 	}
 	cmd := &promoted{name: of.account.Name, of: *of.promotion, forks: forks}
-	if err := d.submit(ctx, cmd); err != nil || cmd.taken == nil {
+	switch err := d.submit(ctx, cmd); {
+	case err != nil:
 		return applyPause, err
+	case cmd.passed:
+		return d.thawFor(ctx, of, fmt.Sprintf("the epoch %d that it has claimed was passed meanwhile: begin it again", of.promotion.Claim))
+	case cmd.taken == nil:
+		return applyPause, nil
 	}
 	d.moved(MoveTaken, cmd.taken, "")
 	_ = d.openTaken(ctx, *cmd.taken) // Resume follows. Clients wait for it, and for nothing else.
@@ -223,16 +277,20 @@ type promoted struct {
 	name  geo.Account
 	of    catalog.Promotion
 	forks []catalog.Fork
-	// taken is nil if the promotion has gone on otherwise.
-	taken *catalog.Account
+	// taken is nil if the promotion has gone on otherwise. passed: its claim is not above every epoch that was seen.
+	taken  *catalog.Account
+	passed bool
 }
 
 // Evaluate implements ranges.Command.
 func (c *promoted) Evaluate(tx *ranges.Tx) error {
-	c.taken = nil
+	c.taken, c.passed = nil, false
 	have, err := look(tx, c.name)
 	if err != nil || have.promotion == nil || *have.promotion != c.of {
 		return err // It has gone on, or it ends.
+	}
+	if c.passed = c.of.Claim != 0 && !c.of.Unwitnessed && have.seen.Number >= c.of.Claim; c.passed {
+		return nil
 	}
 	frozen := change.Gate{Epoch: c.of.GeoEpoch(), Role: change.RoleSecondary, Turn: c.of.Turn}
 	if a := have.account; a == nil || !a.Active || a.GeoEpoch() != c.of.GeoEpoch() || tx.Gate(c.name) != frozen {
@@ -276,7 +334,7 @@ func (d *Directory) thaw(ctx context.Context, name geo.Account, p *catalog.Promo
 	return d.submit(ctx, &thawed{name: name, of: *p})
 }
 
-// thawed ends a promotion without effect, and opens the catalog's gate.
+// thawed ends a promotion without effect, but for its claim, and opens the catalog's gate.
 type thawed struct {
 	name geo.Account
 	of   catalog.Promotion
@@ -289,6 +347,9 @@ func (c *thawed) Evaluate(tx *ranges.Tx) error {
 		return err
 	}
 	thaw{freezeBody{Account: c.name, Epoch: p.GeoEpoch(), Turn: p.Turn}}.set(tx)
+	if p.Claim != 0 {
+		return stageWithdrawal(tx, p, c.name)
+	}
 	return stagePromotion(tx, tx.Timestamp(0), c.name, nil)
 }
 

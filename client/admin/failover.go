@@ -10,6 +10,9 @@ type Failover struct {
 	To geo.Location `json:"to,omitempty"`
 	// DryRun changes nothing: the answer is what an unplanned failover would lose, or has lost.
 	DryRun bool `json:"dry_run,omitempty"`
+	// WithoutWitness has an unplanned failover not ask the witness, and one that waits for the witness go on (R21): an
+	// operator knows that the present primary takes no writes. Of no meaning without a witness.
+	WithoutWitness bool `json:"without_witness,omitempty"`
 	// WithinSeconds is after how long a planned failover ends by itself, without effect, if the secondary has not taken
 	// the account: 30 s where it is 0, an hour at most.
 	WithinSeconds float64 `json:"within_seconds,omitempty"`
@@ -33,12 +36,17 @@ const (
 	FailoverClosing = "closing"
 	// FailoverOffered: the secondary takes the account, or has.
 	FailoverOffered = "offered"
+	// FailoverClaiming: of an unplanned failover with a witness. The claim is registered there, and the lease of the present
+	// primary ends.
+	FailoverClaiming = "claiming"
 	// FailoverApplying: of an unplanned failover. What has arrived is applied.
 	FailoverApplying = "applying"
 	// FailoverFreezing: nothing that arrives is applied any more, and the secondary becomes the primary.
 	FailoverFreezing = "freezing"
 	// FailoverThawing: an unplanned failover ends without effect.
 	FailoverThawing = "thawing"
+	// FailoverWithdrawing: it has ended without effect, and waits until the witness has forgotten its claim.
+	FailoverWithdrawing = "withdrawing"
 	// FailoverEnding: the account stays where it is, and takes writes again.
 	FailoverEnding = "ending"
 	// FailoverTaken: the location is the primary, and the former one does not know yet, or not all of its ranges do.

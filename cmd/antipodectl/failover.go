@@ -138,7 +138,7 @@ account is at its new primary, and shows each phase. Interrupted, the failover g
   antipodectl failover planned pictures --dry-run`,
 		Args: exactly("ACCOUNT"),
 	}
-	c.RunE = func(cmd *cobra.Command, args []string) error {
+	c.RunE = operation(func(cmd *cobra.Command, args []string) error {
 		name := geo.Account(args[0])
 		if within <= 0 {
 			return usageError{errors.New("--within is a time above 0")}
@@ -164,7 +164,7 @@ account is at its new primary, and shows each phase. Interrupted, the failover g
 		return t.print(out, func(w io.Writer) {
 			_, _ = fmt.Fprintf(w, "account %s is at %s, epoch %s, secondary %s\n", out.Name, out.Primary, out.Epoch, out.Secondary)
 		})
-	}
+	})
 	c.Flags().DurationVar(&within, "within", 30*time.Second, "`TIME` after which it ends by itself without effect, an hour at most")
 	c.Flags().BoolVar(&yes, "yes", false, "begin it")
 	c.Flags().BoolVar(&dry, "dry-run", false, "say what it would do, and change nothing")

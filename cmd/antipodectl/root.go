@@ -202,12 +202,13 @@ func group(c *cobra.Command) *cobra.Command {
 	return c
 }
 
-// operation marks the error of a command's work as a failure, unless it is a usageError.
+// operation marks the error of a command's work as a failure, unless it is a usageError or has an exit code.
 func operation(f func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		err := f(cmd, args)
 		var u usageError
-		if err == nil || errors.As(err, &u) {
+		var e exitError
+		if err == nil || errors.As(err, &u) || errors.As(err, &e) {
 			return err
 		}
 		return failure{err}

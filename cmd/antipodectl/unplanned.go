@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -13,7 +14,7 @@ import (
 )
 
 func (t *tool) failoverUnplanned() *cobra.Command {
-	var yes, dry bool
+	var yes, dry, alone bool
 	c := &cobra.Command{
 		Use:   "unplanned ACCOUNT [--yes]",
 		Short: "Make the secondary of an account its primary, without the primary",
@@ -33,22 +34,28 @@ When the former primary is back it serves nothing of the account before it has c
 If it has exactly what the copy had, it is the secondary at once. If not, it waits: account
 rebuild, at the new primary, deletes what it has and makes its copy again.
 
+With a witness it first waits until the primary's lease has ended there (claiming), so that the
+primary acknowledges nothing any more. While the witness does not answer it waits for that.
+--without-witness goes on without it, from the beginning or where one waits: give it only if
+the primary is off, and keep that off until it can reach the new one.
+
 Without --yes it says what would be lost and changes nothing, as with --dry-run. failover end
 has it end without effect until the copy is frozen and committed; after 2 minutes without that
 it ends by itself.`,
 		Example: `  antipodectl failover unplanned pictures
   antipodectl failover unplanned pictures --yes
+  antipodectl failover unplanned pictures --yes --without-witness
   antipodectl failover unplanned pictures --yes --output json | jq .loss`,
 		Args: exactly("ACCOUNT"),
 	}
-	c.RunE = func(cmd *cobra.Command, args []string) error {
+	c.RunE = operation(func(cmd *cobra.Command, args []string) error {
 		ctx, name := cmd.Context(), geo.Account(args[0])
 		to, err := t.secondaryOf(ctx, name)
 		if err != nil {
 			return err
 		}
 		if dry || !yes {
-			out, err := t.unplanned(ctx, name, to, true)
+			out, err := t.unplanned(ctx, name, admin.Failover{To: to, DryRun: true})
 			if err != nil {
 				return err
 			}
@@ -57,14 +64,15 @@ it ends by itself.`,
 				_, _ = fmt.Fprintln(w, "nothing was changed: --yes begins it")
 			})
 		}
-		out, err := t.promote(ctx, name, to)
+		out, err := t.promote(ctx, name, admin.Failover{To: to, WithoutWitness: alone})
 		if err != nil {
 			return err
 		}
 		return t.print(out, func(w io.Writer) { writeLoss(w, out) })
-	}
+	})
 	c.Flags().BoolVar(&yes, "yes", false, "begin it")
 	c.Flags().BoolVar(&dry, "dry-run", false, "say what would be lost, and change nothing")
+	c.Flags().BoolVar(&alone, "without-witness", false, "do not ask the witness, nor wait for it: the primary is off")
 	return c
 }
 
@@ -80,29 +88,35 @@ func (t *tool) secondaryOf(ctx context.Context, name geo.Account) (geo.Location,
 	return a.Secondary, nil
 }
 
-// unplanned begins an unplanned failover, or with dry asks what it loses, or has lost.
-func (t *tool) unplanned(ctx context.Context, name geo.Account, to geo.Location, dry bool) (admin.AccountUpdated, error) {
-	return t.client.UpdateAccount(ctx, name, admin.UpdateAccount{
-		Failover: &admin.Failover{Type: admin.FailoverUnplanned, To: to, DryRun: dry},
-	})
+// unplanned begins an unplanned failover, or as a dry run asks what it loses, or has lost.
+func (t *tool) unplanned(ctx context.Context, name geo.Account, f admin.Failover) (admin.AccountUpdated, error) {
+	f.Type = admin.FailoverUnplanned
+	return t.client.UpdateAccount(ctx, name, admin.UpdateAccount{Failover: &f})
 }
 
-// promote begins an unplanned failover and waits until the location is the primary. It shows on stderr in which phase it is.
-func (t *tool) promote(ctx context.Context, name geo.Account, to geo.Location) (admin.AccountUpdated, error) {
-	now, err := t.unplanned(ctx, name, to, false)
+// promote begins an unplanned failover and waits until the location is the primary. It shows on stderr in which phase it is,
+// and what it waits for.
+func (t *tool) promote(ctx context.Context, name geo.Account, f admin.Failover) (admin.AccountUpdated, error) {
+	now, err := t.unplanned(ctx, name, f)
 	if err != nil {
 		return now, err
 	}
-	for shown, since := "", t.mono(); ; {
-		if phase := now.FailoverPhase; phase != "" && phase != shown {
-			shown = phase
-			_, _ = fmt.Fprintf(t.errOut, "%s: %s (%.1f s)\n", name, phase, (t.mono() - since).Seconds())
+	f.DryRun = true
+	for shown, ended, since := "", "", t.mono(); ; {
+		if state := stateOf(now); state != "" && state != shown {
+			shown = state
+			_, _ = fmt.Fprintf(t.errOut, "%s: %s (%.1f s)\n", name, state, (t.mono() - since).Seconds())
+		}
+		if now.FailoverPhase == admin.FailoverThawing || now.FailoverPhase == admin.FailoverWithdrawing {
+			if _, why, ok := strings.Cut(now.Operation, ": "); ok {
+				ended = ": " + why
+			}
 		}
 		switch {
-		case now.Primary == to:
+		case now.Primary == f.To:
 			return now, nil
-		case now.FailoverPhase == "":
-			return now, fmt.Errorf("the failover of %s ended without effect: it is at %s as before", name, now.Primary)
+		case now.FailoverPhase == "" || now.FailoverPhase == admin.FailoverWithdrawing:
+			return now, fmt.Errorf("the failover of %s ended without effect: it is at %s as before%s", name, now.Primary, ended)
 		case t.mono()-since > failoverWaitMax:
 			return now, fmt.Errorf("the failover of %s goes on: failover unplanned --dry-run says how far it is", name)
 		}
@@ -111,10 +125,18 @@ func (t *tool) promote(ctx context.Context, name geo.Account, to geo.Location) (
 			return now, errors.New("interrupted: the failover goes on, and failover end has it end without effect")
 		case <-t.after(failoverPause):
 		}
-		if next, err := t.unplanned(ctx, name, to, true); err == nil { // Else the location is busy: look again.
+		if next, err := t.unplanned(ctx, name, f); err == nil { // Else the location is busy: look again.
 			now = next
 		}
 	}
+}
+
+// stateOf is the phase of a failover, with what it waits for.
+func stateOf(u admin.AccountUpdated) string {
+	if u.FailoverPhase == "" || u.OperationWaits == "" {
+		return u.FailoverPhase
+	}
+	return u.FailoverPhase + ": " + u.OperationWaits
 }
 
 func writeLoss(w io.Writer, u admin.AccountUpdated) {

@@ -45,7 +45,7 @@ type part interface {
 	Flow(ctx context.Context, name geo.Account) (wire.Flow, error)
 	UpdateAccount(ctx context.Context, name geo.Account, u wire.UpdateAccount) (a *catalog.Account, behind, err error)
 	Names(ctx context.Context, since string, after geo.Account) (wire.Names, error)
-	Promote(ctx context.Context, name geo.Account, dry bool) (wire.AccountUpdated, error)
+	Promote(ctx context.Context, name geo.Account, f wire.Failover) (wire.AccountUpdated, error)
 	Forks(ctx context.Context) (wire.Forks, error)
 	StartVerify(ctx context.Context, name geo.Account, q wire.VerifyQuery) (wire.Verify, error)
 	Verified(name geo.Account) (wire.Verify, error)

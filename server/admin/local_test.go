@@ -57,7 +57,7 @@ func (p *fakePart) UpdateAccount(_ context.Context, name geo.Account, u wire.Upd
 	return &catalog.Account{Name: name, Primary: "south", Redundancy: catalog.Redundancy(u.Redundancy)}, errors.New("the link is cut"), p.fail
 }
 
-func (p *fakePart) Promote(_ context.Context, name geo.Account, _ bool) (wire.AccountUpdated, error) {
+func (p *fakePart) Promote(_ context.Context, name geo.Account, _ wire.Failover) (wire.AccountUpdated, error) {
 	return wire.AccountUpdated{AccountInfo: wire.AccountInfo{Account: wire.Account{Name: name, Primary: "south"}}}, p.fail
 }
 

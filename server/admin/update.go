@@ -102,7 +102,7 @@ func (l *Local) UpdateAccount(ctx context.Context, name geo.Account, u wire.Upda
 		if err := location.CheckFailover(u); err != nil {
 			return wire.AccountUpdated{}, err
 		}
-		return l.Location.Promote(ctx, name, f.DryRun)
+		return l.Location.Promote(ctx, name, *f)
 	}
 	a, behind, err := l.Location.UpdateAccount(ctx, name, u)
 	if err != nil {

@@ -12,10 +12,12 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
+	wire "antipode/client/admin"
 	"antipode/failover/witness"
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/server/location"
+	"antipode/services/catalog"
 )
 
 // leases are those of one location, at a witness in this process.
@@ -27,12 +29,33 @@ type leases struct {
 
 var errAway = errors.New("the witness does not answer")
 
-// Renew implements location.Leases.
+// Renew implements location.Witness.
 func (l leases) Renew(_ context.Context, after uint64) (witness.Grant, error) {
 	if l.away.Load() {
 		return witness.Grant{}, errAway
 	}
 	return l.at.Renew(l.of, after)
+}
+
+// Claim implements location.Witness.
+func (l leases) Claim(_ context.Context, epochs map[geo.Account]geo.EpochNumber, here geo.Location) (time.Duration, error) {
+	if l.away.Load() {
+		return 0, errAway
+	}
+	var list []witness.Claim
+	for name, n := range epochs {
+		list = append(list, witness.Claim{Account: name, Number: n, Location: here})
+	}
+	wait, err := l.at.Claim(list)
+	return clock.System{}.Mono() + wait, err
+}
+
+// Withdraw implements location.Witness.
+func (l leases) Withdraw(_ context.Context, a geo.Account, n geo.EpochNumber) error {
+	if l.away.Load() {
+		return errAway
+	}
+	return l.at.Withdraw(a, geo.Epoch{Number: n, Location: l.of})
 }
 
 // leaseLife is so long that a machine without time for the tests does not lose a lease that it renews.
@@ -99,4 +122,78 @@ func TestR21ClaimStopsThePrimary(t *testing.T) {
 	require.Equal(t, http.StatusNoContent, single.status, single.body)
 	require.NoError(t, w.Withdraw("northacct", epoch))
 	eventually(t, "it is written again", func() bool { return a.tryPut(t, "3").status == http.StatusNoContent })
+}
+
+// R20, R21: a promotion at the south behind a cut link registers its claim, and comes to its commit only when the leases of
+// the north from before have ended: a write that begins there after the commit is not acknowledged, though the north runs
+// and knows nothing of the promotion but the claim.
+func TestR21PromotionFencesALivePrimary(t *testing.T) {
+	a, w, _ := startWitnessed(t)
+	drained(t, a.Cluster)
+	a.link.Cut()
+	_, err := a.locations[South].Promote(t.Context(), "northacct", wire.Failover{})
+	require.NoError(t, err)
+	var acked []time.Time // When writes at the north began that were acknowledged.
+	var taken *catalog.Account
+	eventually(t, "the south is the primary", func() bool {
+		began := time.Now()
+		got, err := try(a.ports[North], "northacct", http.MethodPut, entityPath("northacct", "", "k"), `{"v":"2"}`)
+		if err == nil && got.status == http.StatusNoContent {
+			acked = append(acked, began)
+		}
+		taken, err = a.locations[South].Directory.Account(t.Context(), "northacct")
+		return err == nil && taken.Primary == South
+	})
+	for range 20 {
+		require.Equal(t, http.StatusServiceUnavailable, a.tryPut(t, "late").status)
+	}
+	require.NotEmpty(t, acked, "the north goes on until it knows of the claim")
+	for _, began := range acked {
+		require.False(t, began.After(taken.LastFailover.Time()))
+	}
+	g, err := w.Renew(North, 0)
+	require.NoError(t, err)
+	require.Len(t, g.Claims, 1)
+	require.Equal(t, taken.GeoEpoch(), g.Claims[0].Epoch())
+}
+
+// R21: while the witness is away a promotion waits for it, says so, and goes on without it by an operator's word alone.
+// One that is ended has the witness forget its claim, and the north goes on.
+func TestR21PromotionWithTheWitnessAway(t *testing.T) {
+	a, w, away := startWitnessed(t)
+	drained(t, a.Cluster)
+	claims := func() int {
+		g, err := w.Renew(North, 0)
+		require.NoError(t, err)
+		return len(g.Claims)
+	}
+	_, err := a.locations[South].Promote(t.Context(), "northacct", wire.Failover{})
+	require.NoError(t, err)
+	eventually(t, "the claim is registered", func() bool { return claims() == 1 })
+	ok, err := a.locations[South].Directory.EndPromotion(t.Context(), "northacct")
+	require.NoError(t, err)
+	if ok { // Else it was that quick.
+		eventually(t, "the claim is withdrawn", func() bool { return claims() == 0 })
+		eventually(t, "the north goes on", func() bool { return a.tryPut(t, "2").status == http.StatusNoContent })
+	}
+	away.Store(true)
+	look := func(f wire.Failover) wire.AccountUpdated {
+		out, err := a.locations[South].Promote(t.Context(), "northacct", f)
+		require.NoError(t, err)
+		return out
+	}
+	eventually(t, "a promotion begins", func() bool {
+		_, err := a.locations[South].Promote(t.Context(), "northacct", wire.Failover{})
+		return err == nil
+	})
+	eventually(t, "it says what it waits for", func() bool { return look(wire.Failover{DryRun: true}).OperationWaits == errAway.Error() })
+	require.Equal(t, wire.FailoverClaiming, look(wire.Failover{DryRun: true}).FailoverPhase)
+	look(wire.Failover{WithoutWitness: true})
+	eventually(t, "the south is the primary", func() bool { return look(wire.Failover{DryRun: true}).Primary == South })
+	require.Zero(t, claims())
+	var said []string
+	for _, e := range a.locations[South].Events() {
+		said = append(said, e.Reason)
+	}
+	require.Contains(t, strings.Join(said, "\n"), "without the witness, by an operator's word")
 }

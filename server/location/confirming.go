@@ -31,8 +31,9 @@ const (
 const (
 	// exchangeTimeout bounds an exchange with the other location.
 	exchangeTimeout = 5 * time.Second
-	// renewTimeout bounds a call to the witness.
+	// renewTimeout bounds a renewal, claimTimeout any other call to the witness.
 	renewTimeout = 2 * time.Second
+	claimTimeout = 2 * time.Second
 	// confirmWait is how long a process tries to have its epochs confirmed before it refuses a write without a wait: two
 	// locations that start together, or a process that goes on after a pause, need some round trips.
 	confirmWait = 3 * time.Second
@@ -248,8 +249,7 @@ func (l *Location) UpToDate(a *catalog.Account) bool {
 	return !a.Redundancy.Geo() || a.Primary != l.o.Name || fence.Confirms(a.Name, a.GeoEpoch(), l.o.Clock.Mono())
 }
 
-// OverrideEpochs confirms the epochs in this process by an operator's word. The other processes of the location take
-// it over from this one.
+// OverrideEpochs confirms the epochs in this process by an operator's word.
 func (l *Location) OverrideEpochs(ctx context.Context) (wire.Epochs, error) {
 	s, err := l.Stamp()
 	if err != nil {

@@ -15,7 +15,6 @@ import (
 
 	"antipode/directory"
 	"antipode/failover/confirm"
-	"antipode/failover/witness"
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/primary"
@@ -83,8 +82,8 @@ type Options struct {
 	// Alone is the standing policy: whether to take writes of accounts that have a copy while the other location does
 	// not answer (R21). It may be called from any goroutine. Nil means never.
 	Alone func() bool
-	// Witness renews the lease of the location at the witness (R21). Nil means that there is none.
-	Witness Leases
+	// Witness has the lease of the location, and the claims of its promotions (R21). Nil means that there is none.
+	Witness Witness
 	// OnHigher gets the accounts that the other location has in a higher epoch. May be nil.
 	OnHigher func(above map[geo.Account]geo.Epoch)
 	// Bounds limit the incoming stream.
@@ -153,11 +152,6 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Leases is the witness as a process of a location calls it: see witness.Client.
-type Leases interface {
-	Renew(ctx context.Context, after uint64) (witness.Grant, error)
-}
-
 // Far is how this location reaches the other one, over the link.
 type Far struct {
 	Directory directory.Peer
@@ -223,6 +217,9 @@ func New(o Options) *Location {
 	l.Directory.SetImages(l.Primary)
 	l.Directory.OnMove(l.reportMove)
 	l.Directory.SetPace(o.Clock, o.CopyRate)
+	if o.Witness != nil {
+		l.Directory.SetClaims(claims{o.Witness})
+	}
 	return l
 }
 

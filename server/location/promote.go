@@ -2,8 +2,13 @@ package location
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"time"
 
 	wire "antipode/client/admin"
+	"antipode/directory"
+	"antipode/failover/witness"
 	"antipode/geo"
 	"antipode/services/catalog"
 	"antipode/stamp/change"
@@ -11,15 +16,19 @@ import (
 	"antipode/stats"
 )
 
-// Promote begins the unplanned failover of an account whose secondary is this location, or with dry changes nothing. It
+// Promote begins the unplanned failover of an account whose secondary is this location, or as a dry run changes nothing. It
 // returns the account as it is here, and what the failover loses, or has lost: see directory.Directory.Promote. The
 // catalog's leader must be in this process.
-func (l *Location) Promote(ctx context.Context, name geo.Account, dry bool) (wire.AccountUpdated, error) {
+func (l *Location) Promote(ctx context.Context, name geo.Account, f wire.Failover) (wire.AccountUpdated, error) {
 	if _, err := l.Stamp(); err != nil {
 		return wire.AccountUpdated{}, err
 	}
-	if !dry {
-		if _, err := l.Directory.Promote(ctx, name); err != nil {
+	if !f.DryRun {
+		begin := l.Directory.Promote
+		if f.WithoutWitness {
+			begin = l.Directory.PromoteWithoutWitness
+		}
+		if _, err := begin(ctx, name); err != nil {
 			return wire.AccountUpdated{}, err
 		}
 	}
@@ -41,6 +50,34 @@ func (l *Location) Promote(ctx context.Context, name geo.Account, dry bool) (wir
 		out.OperationWaits = l.Directory.Waits(a)
 	}
 	return out, err
+}
+
+// Witness is the witness as a process of a location calls it: see witness.Client.
+type Witness interface {
+	Renew(ctx context.Context, after uint64) (witness.Grant, error)
+	Claim(ctx context.Context, epochs map[geo.Account]geo.EpochNumber, here geo.Location) (until time.Duration, err error)
+	Withdraw(ctx context.Context, a geo.Account, n geo.EpochNumber) error
+}
+
+// claims is the witness as the directory calls it.
+type claims struct{ Witness }
+
+// Claim implements directory.Claims.
+func (c claims) Claim(ctx context.Context, epochs map[geo.Account]geo.EpochNumber, here geo.Location) (time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, claimTimeout)
+	defer cancel()
+	until, err := c.Witness.Claim(ctx, epochs, here)
+	if errors.Is(err, witness.ErrPassed) {
+		err = fmt.Errorf("%w: %w", directory.ErrClaimed, err)
+	}
+	return until, err
+}
+
+// Withdraw implements directory.Claims.
+func (c claims) Withdraw(ctx context.Context, a geo.Account, n geo.EpochNumber) error {
+	ctx, cancel := context.WithTimeout(ctx, claimTimeout)
+	defer cancel()
+	return c.Witness.Withdraw(ctx, a, n)
 }
 
 // losses returns what an account loses where its copy ends as forks say. The times are of the former primary's commits, so

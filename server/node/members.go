@@ -58,13 +58,21 @@ type operation struct {
 	Lenient bool `json:"lenient,omitempty"`
 	// Link is the new state of this end of the link.
 	Link *wire.Link `json:"link,omitempty"`
+	// Epochs confirms the epochs of the process (R21).
+	Epochs bool `json:"epochs,omitempty"`
 }
 
 // run carries out an operation on this process. A start may go on after run has returned: see
 // location.Server.Begin.
 func (m *members) run(ctx context.Context, o operation) error {
-	if o.Link != nil {
+	switch {
+	case o.Link != nil:
 		return m.Location.SetLink(ctx, *o.Link)
+	case o.Epochs && !m.server.Running():
+		return nil // It has nothing that could be confirmed, and once it starts nothing is.
+	case o.Epochs:
+		_, err := m.Location.OverrideEpochs(ctx)
+		return err
 	}
 	if o.Lenient && o.Start == m.server.Running() {
 		return nil
@@ -102,8 +110,8 @@ func (m *members) runAtAll(ctx context.Context, o operation) error {
 	for i, id := range m.nodes {
 		given.Go(func() {
 			errs[i] = m.runAt(ctx, id, o)
-			if o.Link != nil && errors.Is(errs[i], stampnode.ErrUnreachable) {
-				errs[i] = nil // A process comes back with a link that is up. Links are cut in tests only.
+			if (o.Link != nil || o.Epochs) && errors.Is(errs[i], stampnode.ErrUnreachable) {
+				errs[i] = nil // A process comes back with a link that is up, and with epochs that are not confirmed.
 			}
 		})
 	}
@@ -231,6 +239,18 @@ func (m *members) Stop(ctx context.Context) error {
 // reached.
 func (m *members) SetLink(ctx context.Context, l wire.Link) error {
 	return m.runAtAll(ctx, operation{Link: &l})
+}
+
+// OverrideEpochs implements admin.Location: in all processes that run and can be reached. Without a witness a live process
+// would take it over from another; with one none does, since the other location may have claimed an account meanwhile.
+func (m *members) OverrideEpochs(ctx context.Context) (wire.Epochs, error) {
+	own, err := m.Location.OverrideEpochs(ctx) // Twice here, the second time without effect.
+	if err != nil {
+		return own, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, peerWait)
+	defer cancel()
+	return own, m.runAtAll(ctx, operation{Epochs: true})
 }
 
 // serve answers the calls of the location's other processes.

@@ -32,6 +32,8 @@ type process struct {
 	// never answers.
 	fail        error
 	away, hangs bool
+	// confirmed: its epochs were, by an operator.
+	confirmed bool
 
 	mu       sync.Mutex
 	running  bool
@@ -234,6 +236,44 @@ func TestLinkOfAllProcesses(t *testing.T) {
 	}
 	all[2].fail = errors.New("disk on fire")
 	require.ErrorContains(t, views[1].SetLink(t.Context(), wire.Link{State: wire.LinkCut}), "node 2: disk on fire")
+}
+
+// OverrideEpochs implements admin.Location.
+func (p *process) OverrideEpochs(context.Context) (wire.Epochs, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.confirmed = true
+	return wire.Epochs{Confirmed: true}, p.fail
+}
+
+// R21: an operator's word reaches every process of the location that runs, whichever node is asked: with a witness no
+// process takes it over from another. One that is away or stopped is passed over, since it starts without confirmed
+// epochs; one that hangs or fails is named.
+func TestR21OverrideReachesAllProcesses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, asked := range []geo.NodeID{1, 2, 3} {
+			all, views := three(new(geo.NodeID))
+			e, err := views[asked].OverrideEpochs(t.Context())
+			require.NoError(t, err)
+			require.True(t, e.Confirmed)
+			for id, p := range all {
+				require.True(t, p.confirmed, "node %d, by node %d", id, asked)
+			}
+		}
+		all, views := three(new(geo.NodeID))
+		all[2].away, all[3].running = true, false
+		_, err := views[1].OverrideEpochs(t.Context())
+		require.NoError(t, err)
+		require.False(t, all[3].confirmed, "it is stopped")
+		all[2].away, all[2].hangs = false, true
+		begun := time.Now()
+		_, err = views[1].OverrideEpochs(t.Context())
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, peerWait, time.Since(begun))
+		all[2].hangs, all[2].fail = false, errors.New("disk on fire")
+		_, err = views[1].OverrideEpochs(t.Context())
+		require.ErrorContains(t, err, "node 2: disk on fire")
+	})
 }
 
 // The node that leads the catalog makes an account, whichever node is asked, and a refusal keeps its

@@ -26,19 +26,27 @@ type Promotion struct {
 	Until geo.Timestamp `json:"until"`
 	// Reason is why the promotion ends without effect, in words for people; empty while it does not.
 	Reason string `json:"reason,omitempty"`
+	// Claim is the number of the epoch that is, or may be, claimed at the witness (R21), 0 for none.
+	Claim geo.EpochNumber `json:"claim,omitempty"`
+	// Unwitnessed: an operator has it go on without the witness.
+	Unwitnessed bool `json:"unwitnessed,omitempty"`
 }
 
 // PromotionPhase is a phase of a promotion. It is in catalog rows: never rename a value.
 type PromotionPhase string
 
-// The phases, in their order. PromotionThawing follows each of the others.
+// The phases, in their order. PromotionThawing may follow each of the first three.
 const (
+	// PromotionClaiming registers the claim at the witness, and waits for the leases that were granted before.
+	PromotionClaiming PromotionPhase = "claiming"
 	// PromotionApplying applies what is here of the streams.
 	PromotionApplying PromotionPhase = "applying"
 	// PromotionFreezing closes the gates of all ranges in the present primary's epoch; then the one commit follows.
 	PromotionFreezing PromotionPhase = "freezing"
 	// PromotionThawing opens the gates again in that epoch: the account stays where it is.
 	PromotionThawing PromotionPhase = "thawing"
+	// PromotionWithdrawing has the witness forget a claim whose epoch can never begin any more. The gates are open.
+	PromotionWithdrawing PromotionPhase = "withdrawing"
 )
 
 // GeoEpoch returns the epoch of the present primary.
@@ -47,12 +55,16 @@ func (p *Promotion) GeoEpoch() geo.Epoch { return geo.Epoch{Number: p.Number, Lo
 // Describe says for people what the promotion is.
 func (p *Promotion) Describe() string {
 	switch p.Phase {
+	case PromotionClaiming:
+		return "an unplanned failover to this location: it waits for the witness, and for the lease of the present primary to end"
 	case PromotionApplying:
 		return "an unplanned failover to this location: it applies what has arrived"
 	case PromotionFreezing:
 		return "an unplanned failover to this location: the copy is frozen"
 	case PromotionThawing:
 		return "the end of an unplanned failover without effect: " + p.Reason
+	case PromotionWithdrawing:
+		return "the end of an unplanned failover without effect, whose claim the witness is to forget: " + p.Reason
 	}
 	return "an unplanned failover to this location"
 }

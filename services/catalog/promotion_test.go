@@ -19,6 +19,12 @@ func goldenPromotion() *Promotion {
 	}
 }
 
+func goldenClaim() *Promotion {
+	p := goldenPromotion()
+	p.Phase, p.Reason, p.Claim, p.Unwitnessed = PromotionApplying, "", 4, true
+	return p
+}
+
 func goldenFork() *Fork {
 	return &Fork{
 		Number: 3, Location: "northcentralus", Range: 4, Closed: 40, Start: []byte{4}, End: []byte{5}, Descriptor: 1,
@@ -34,7 +40,9 @@ func TestR20RowsOfAPromotion(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "promotion", string(promotion.Row))
 	require.Equal(t, "fork/4", string(fork.Row))
-	got := string(promotion.Value) + "\n" + string(fork.Value) + "\n"
+	claim, err := PromotionOp(goldenClaim())
+	require.NoError(t, err)
+	got := string(promotion.Value) + "\n" + string(fork.Value) + "\n" + string(claim.Value) + "\n"
 	if *rewrite {
 		require.NoError(t, os.WriteFile(goldenPromotionPath, []byte(got), 0o644))
 	}
@@ -50,6 +58,11 @@ func TestR20RowsOfAPromotion(t *testing.T) {
 	require.NoError(t, err)
 	f.Version = 0
 	require.Equal(t, goldenFork(), f)
+
+	p, err = parsePromotion([]byte(lines[2]))
+	require.NoError(t, err)
+	p.Version = 0
+	require.Equal(t, goldenClaim(), p)
 
 	deleted, err := PromotionOp(nil)
 	require.NoError(t, err)

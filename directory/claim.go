@@ -1,0 +1,167 @@
+package directory
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"antipode/geo"
+	"antipode/services/catalog"
+	"antipode/stamp/ranges"
+)
+
+// The claim of a promotion at the witness (R21). The witness lists it in its answers to the present primary, whose lease
+// does not hold for the account from then on. So once the leases are over that were granted before, the primary
+// acknowledges nothing more, whether it can reach this location or not; R19's commit is not before.
+//
+// The number of the claimed epoch is durable here before the witness is asked, and the commit is in that epoch. A claim
+// that may be registered and has no effect keeps the primary from its account, so the witness must forget it. Before it is
+// asked for that the epoch counts as seen here: no later promotion claims the same one, and a late call takes nothing from
+// it. While the witness is away, a promotion that has ended waits in the phase withdrawing, and holds the account's lock.
+//
+// A planned move claims nothing. The former primary offers the account, its gates are closed before that, durably and in
+// every range, and it opens them only once it knows that the offer is refused for ever (R19): it acknowledges nothing from
+// the offer on, whatever lease it has.
+
+// Claims is the witness of both locations, as this one calls it: see failover/witness.
+type Claims interface {
+	// Claim registers that the location is about to become the primary of accounts in given epochs, and returns the
+	// monotonic time, of the clock of SetPace, from which no lease of another location holds for them. The same claims
+	// again are no error. ErrClaimed: an account has a claim of a higher epoch. After any other error it is not known
+	// whether they are registered.
+	Claim(ctx context.Context, epochs map[geo.Account]geo.EpochNumber, here geo.Location) (until time.Duration, err error)
+	// Withdraw takes back the claim of an account in an epoch of this location. One that is not registered is no error.
+	Withdraw(ctx context.Context, name geo.Account, n geo.EpochNumber) error
+}
+
+// ErrClaimed: the account has a claim of a higher epoch at the witness.
+var ErrClaimed = errors.New("directory: the account is claimed in a higher epoch")
+
+// errUnclaimed: a promotion was begun by a process with a witness.
+var errUnclaimed = errors.New("no witness is configured in this process, as there was where the failover was begun")
+
+// PromoteWithoutWitness is Promote by an operator who knows that the present primary takes no writes: the witness is not
+// asked. A promotion that is under way and waits for the witness goes on without it.
+func (d *Directory) PromoteWithoutWitness(ctx context.Context, name geo.Account) (*catalog.Account, error) {
+	return d.beginPromotion(ctx, &beginPromotion{name: name, unwitnessed: true}, "without the witness, by an operator's word")
+}
+
+// overridden returns a promotion that goes on without the witness. It keeps its claim, which may be registered, so that its
+// end withdraws that.
+func overridden(of catalog.Promotion, at geo.Timestamp) *catalog.Promotion {
+	of.Phase, of.Unwitnessed = catalog.PromotionApplying, true
+	of.Until = geo.TimestampOf(at.Time().Add(promotionWithin))
+	return &of
+}
+
+// awaitWitness registers the claim of a promotion, and waits for the leases from before it.
+func (d *Directory) awaitWitness(ctx context.Context, of promoting) (again time.Duration, err error) {
+	name, p := of.account.Name, of.promotion
+	if d.claims == nil {
+		return 0, errUnclaimed
+	}
+	until, known := d.registered.of(of)
+	if !known {
+		until, err = d.claims.Claim(ctx, map[geo.Account]geo.EpochNumber{name: p.Claim}, d.stamp.Location())
+		switch {
+		case errors.Is(err, ErrClaimed):
+			return d.thawFor(ctx, of, err.Error())
+		case err != nil:
+			return 0, err
+		}
+		d.registered.set(of, until)
+	}
+	left := until - d.clock.Mono()
+	if left <= 0 {
+		return applyPause, d.submit(ctx, &promotionTo{name: name, of: p, to: catalog.PromotionApplying})
+	}
+	if needs := d.clock.Now().Add(left + promotionWithin/2); p.Until.Time().Before(needs) { // The leases are long.
+		return applyPause, d.submit(ctx, &promotionTo{name: name, of: p, to: p.Phase, until: needs.Add(promotionWithin / 2)})
+	}
+	return max(applyPause, left), nil
+}
+
+// releaseWitness has the witness forget the claim of a promotion that has ended, which then is no more.
+func (d *Directory) releaseWitness(ctx context.Context, of promoting) error {
+	if d.claims != nil { // Else there is no witness any more, and no lease.
+		if err := d.claims.Withdraw(ctx, of.account.Name, of.promotion.Claim); err != nil {
+			return err
+		}
+	}
+	return d.submit(ctx, &withdrawn{name: of.account.Name, of: *of.promotion})
+}
+
+// stageWithdrawal has a promotion end but for its claim. From here on the claimed epoch can never begin.
+func stageWithdrawal(tx *ranges.Tx, p *catalog.Promotion, name geo.Account) error {
+	have, err := look(tx, name)
+	if err != nil {
+		return err
+	}
+	seen, err := catalog.SeenOp(later(have.seen, geo.Epoch{Number: p.Claim, Location: tx.Location()}))
+	if err != nil {
+		return err
+	}
+	next := *p
+	next.Phase = catalog.PromotionWithdrawing
+	return stagePromotion(tx, tx.Timestamp(0), name, &next, seen)
+}
+
+// withdrawn ends a promotion whose claim the witness has forgotten.
+type withdrawn struct {
+	name geo.Account
+	of   catalog.Promotion
+}
+
+// Evaluate implements ranges.Command.
+func (c *withdrawn) Evaluate(tx *ranges.Tx) error {
+	p, err := catalog.GetPromotion(tx, c.name)
+	if err != nil || p == nil || *p != c.of {
+		return err
+	}
+	return stagePromotion(tx, tx.Timestamp(0), c.name, nil)
+}
+
+// Reclaims implements ranges.Reclaimer: see alter.
+func (*withdrawn) Reclaims() {}
+
+// registrations remembers until when claims have to wait that this process has registered. The zero value has none. Methods may
+// be called concurrently.
+type registrations struct {
+	mu sync.Mutex
+	at map[geo.Account]registration // guarded by mu
+}
+
+// registration is a claim at the witness.
+type registration struct {
+	number geo.EpochNumber
+	until  time.Duration
+}
+
+func (r *registrations) of(p promoting) (until time.Duration, known bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	at, known := r.at[p.account.Name]
+	return at.until, known && at.number == p.promotion.Claim
+}
+
+func (r *registrations) set(p promoting, until time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.at == nil {
+		r.at = map[geo.Account]registration{}
+	}
+	r.at[p.account.Name] = registration{p.promotion.Claim, until}
+}
+
+// keep forgets the accounts that have no promotion any more.
+func (r *registrations) keep(list []promoting) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for name := range r.at {
+		if !slices.ContainsFunc(list, func(p promoting) bool { return p.account.Name == name }) {
+			delete(r.at, name)
+		}
+	}
+}

@@ -1,0 +1,281 @@
+package directory_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"antipode/directory"
+	"antipode/geo"
+	"antipode/internal/clock"
+	"antipode/services/catalog"
+	"antipode/services/storageerr"
+)
+
+// third is a witness for the south.
+type third struct {
+	clock *clock.Manual
+	// away has every call fail; passed has it refuse claims.
+	away, passed bool
+	claims       map[geo.Account]geo.EpochNumber
+	over         time.Duration // when the leases are over
+	asked        int
+}
+
+var errPlace = errors.New("the witness does not answer")
+
+// Claim implements directory.Claims.
+func (p *third) Claim(_ context.Context, epochs map[geo.Account]geo.EpochNumber, here geo.Location) (time.Duration, error) {
+	p.asked++
+	switch {
+	case p.away:
+		return 0, errPlace
+	case p.passed:
+		return 0, directory.ErrClaimed
+	case here != "south":
+		return 0, errors.New("not its own location")
+	}
+	for name, n := range epochs {
+		p.claims[name] = n
+	}
+	return max(p.over, p.clock.Mono()), nil
+}
+
+// Withdraw implements directory.Claims.
+func (p *third) Withdraw(_ context.Context, name geo.Account, n geo.EpochNumber) error {
+	if p.away {
+		return errPlace
+	}
+	if p.claims[name] == n {
+		delete(p.claims, name)
+	}
+	return nil
+}
+
+// newWitnessed is newApart with a witness, at which the north has a lease of ten seconds.
+func newWitnessed(t *testing.T) (*apart, *third) {
+	a := newApart(t)
+	p := &third{clock: a.clock, claims: map[geo.Account]geo.EpochNumber{}, over: a.clock.Mono() + 10*time.Second}
+	a.pair.south.SetClaims(p)
+	a.cut = true
+	return a, p
+}
+
+// back sets the wall clock of the test back to that of the stamps.
+func (a *apart) back() { a.clock.Step(time.Since(a.clock.Now())) }
+
+func (a *apart) phase(t *testing.T) catalog.PromotionPhase {
+	t.Helper()
+	p, err := a.pair.south.Promotion(t.Context(), a.name)
+	require.NoError(t, err)
+	if p == nil {
+		return ""
+	}
+	return p.Phase
+}
+
+// R21: a promotion first registers its claim, and then waits until no lease from before the claim holds any more. The
+// commit is in the claimed epoch, and the witness keeps the claim. A new process asks again.
+func TestR21PromotionWaitsForLeases(t *testing.T) {
+	for _, restarts := range []bool{false, true} {
+		a, p := newWitnessed(t)
+		_, err := a.pair.south.Promote(t.Context(), a.name)
+		require.NoError(t, err)
+		require.Empty(t, p.claims)
+		for range 10 {
+			require.NoError(t, a.resumed(t, 1))
+			require.Equal(t, geo.EpochNumber(2), p.claims[a.name])
+			require.Equal(t, catalog.PromotionClaiming, a.phase(t))
+			a.requireGates(t, "south", a.name, frozenGate(0))
+			if restarts {
+				a.restart()
+				a.pair.south.SetClaims(p)
+			}
+		}
+		require.GreaterOrEqual(t, a.clock.Mono(), p.over)
+		if !restarts {
+			require.Equal(t, 1, p.asked, "it knows when to go on")
+		}
+		require.ErrorIs(t, a.resumed(t, 6), errLink)
+		require.Equal(t, geo.Epoch{Number: 2, Location: "south"}, a.at(t).GeoEpoch())
+		require.Len(t, p.claims, 1)
+	}
+}
+
+// R21: while the witness is away a promotion waits, and ends with a reason that names it. Its claim may be registered, so
+// it is no more only once the witness has forgotten it; the account is the primary's meanwhile, and no later promotion
+// claims the same epoch.
+func TestR21PromotionWithoutItsWitnessThaws(t *testing.T) {
+	a, p := newWitnessed(t)
+	var ended []string
+	a.pair.south.OnMove(func(m directory.Moved) {
+		if m.Step == directory.MoveEnded {
+			ended = append(ended, m.Reason)
+		}
+	})
+	_, err := a.pair.south.Promote(t.Context(), a.name)
+	require.NoError(t, err)
+	p.away, p.claims[a.name] = true, 2 // As by a call whose answer was lost.
+	require.ErrorIs(t, a.resumed(t, 3), errPlace)
+	require.Contains(t, a.pair.south.Waits(a.at(t)), errPlace.Error())
+	a.clock.Advance(2 * time.Minute)
+	require.ErrorIs(t, a.resumed(t, 4), errPlace)
+	require.Equal(t, []string{"the witness had not let it go on within 2m0s: " + errPlace.Error()}, ended)
+	require.Equal(t, catalog.PromotionWithdrawing, a.phase(t))
+	require.Equal(t, geo.Location("north"), a.at(t).Primary)
+	a.requireGates(t, "south", a.name, frozenGate(2))
+	_, err = a.pair.south.Promote(t.Context(), a.name)
+	requireCode(t, storageerr.OperationInProgress, err)
+	require.ErrorContains(t, err, "the witness is to forget")
+	ok, err := a.pair.south.EndPromotion(t.Context(), a.name)
+	require.NoError(t, err)
+	require.False(t, ok)
+
+	p.away = false
+	require.NoError(t, a.resumed(t, 1))
+	require.Empty(t, p.claims)
+	require.Empty(t, a.phase(t))
+	a.back()
+	_, err = a.pair.south.Promote(t.Context(), a.name)
+	require.NoError(t, err)
+	_ = a.resumed(t, 1)
+	require.Equal(t, geo.EpochNumber(3), p.claims[a.name], "a late withdrawal of epoch 2 takes nothing from it")
+	_ = a.resumed(t, 6)
+	require.Equal(t, geo.Epoch{Number: 3, Location: "south"}, a.at(t).GeoEpoch())
+}
+
+// R21: an operator has a promotion not ask the witness, or go on where it waits for that, at its begin or at its end.
+func TestR21PromotionByOverride(t *testing.T) {
+	promoted := func(t *testing.T, a *apart) {
+		t.Helper()
+		_, err := a.pair.south.PromoteWithoutWitness(t.Context(), a.name)
+		require.NoError(t, err)
+		_, err = a.pair.south.PromoteWithoutWitness(t.Context(), a.name)
+		requireCode(t, storageerr.OperationInProgress, err)
+		_ = a.resumed(t, 6)
+		require.Equal(t, geo.Location("south"), a.at(t).Primary)
+	}
+	for name, before := range map[string]func(t *testing.T, a *apart, p *third){
+		"at once": func(*testing.T, *apart, *third) {},
+		"while it waits": func(t *testing.T, a *apart, _ *third) {
+			_, err := a.pair.south.Promote(t.Context(), a.name)
+			require.NoError(t, err)
+			_ = a.resumed(t, 2)
+			a.clock.Advance(time.Minute)
+		},
+		"after it ended": func(t *testing.T, a *apart, _ *third) {
+			_, err := a.pair.south.Promote(t.Context(), a.name)
+			require.NoError(t, err)
+			a.clock.Advance(2 * time.Minute)
+			_ = a.resumed(t, 3)
+			require.Equal(t, catalog.PromotionWithdrawing, a.phase(t))
+			a.back()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, p := newWitnessed(t)
+			p.away = true
+			before(t, a, p)
+			asked, why := p.asked, ""
+			a.pair.south.OnMove(func(m directory.Moved) {
+				if m.Step == directory.MoveBegun {
+					why = m.Reason
+				}
+			})
+			promoted(t, a)
+			require.Equal(t, asked, p.asked)
+			require.Equal(t, "without the witness, by an operator's word", why)
+		})
+	}
+	// One that goes on without the witness and then ends has the witness forget what may be registered.
+	a, p := newWitnessed(t)
+	_, err := a.pair.south.Promote(t.Context(), a.name)
+	require.NoError(t, err)
+	require.NoError(t, a.resumed(t, 1))
+	require.Len(t, p.claims, 1)
+	_, err = a.pair.south.PromoteWithoutWitness(t.Context(), a.name)
+	require.NoError(t, err)
+	ok, err := a.pair.south.EndPromotion(t.Context(), a.name)
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.NoError(t, a.resumed(t, 2))
+	require.Empty(t, p.claims)
+	require.Empty(t, a.phase(t))
+}
+
+// R21: a claim that the witness refuses for ever ends the promotion, and so does an epoch that was seen after it was
+// claimed: the commit is in the claimed epoch, or there is none.
+func TestR21PromotionCommitsItsClaim(t *testing.T) {
+	a, p := newWitnessed(t)
+	p.passed = true
+	_, err := a.pair.south.Promote(t.Context(), a.name)
+	require.NoError(t, err)
+	require.NoError(t, a.resumed(t, 4))
+	require.Empty(t, a.phase(t))
+	require.Equal(t, geo.Location("north"), a.at(t).Primary)
+
+	p.passed = false
+	_, err = a.pair.south.Promote(t.Context(), a.name)
+	require.NoError(t, err)
+	require.NoError(t, a.resumed(t, 1))
+	require.Equal(t, geo.EpochNumber(3), p.claims[a.name])
+	of := *a.at(t)
+	of.Operation = &catalog.Operation{Kind: catalog.OperationMove, Move: catalog.Move{Claim: 5}}
+	_, err = a.pair.south.Refuse(t.Context(), of)
+	require.NoError(t, err)
+	a.clock.Advance(10 * time.Second)
+	require.NoError(t, a.resumed(t, 7))
+	require.Equal(t, geo.Location("north"), a.at(t).Primary)
+	require.Empty(t, a.phase(t))
+	require.Empty(t, p.claims)
+	_, err = a.pair.south.Promote(t.Context(), a.name)
+	require.NoError(t, err)
+	_ = a.resumed(t, 6)
+	require.Equal(t, geo.EpochNumber(6), a.at(t).Epoch)
+}
+
+// R21: where a lease outlives the time of a promotion, that waits for the lease.
+func TestR21PromotionOutwaitsALongLease(t *testing.T) {
+	a, p := newWitnessed(t)
+	p.over = a.clock.Mono() + 5*time.Minute
+	_, err := a.pair.south.Promote(t.Context(), a.name)
+	require.NoError(t, err)
+	for range 5 {
+		require.NoError(t, a.resumed(t, 1))
+		require.Equal(t, catalog.PromotionClaiming, a.phase(t))
+		a.clock.Advance(time.Minute - time.Second)
+	}
+	_ = a.resumed(t, 6)
+	require.Equal(t, geo.Location("south"), a.at(t).Primary)
+}
+
+// R21: a promotion that a commit of the south fails at with a witness, or whose process ends there, goes on where it was.
+func TestR21ClaimGoesOnAfterACrash(t *testing.T) {
+	b := newBoth(t)
+	for _, done := range []bool{false, true} {
+		for steps := range 9 {
+			a := newApartOf(t, b, geo.Account(fmt.Sprintf("acct%d%t", steps, done)))
+			a.cut = true
+			p := &third{clock: a.clock, claims: map[geo.Account]geo.EpochNumber{}}
+			a.pair.south.SetClaims(p)
+			_, err := a.pair.south.Promote(t.Context(), a.name)
+			require.NoError(t, err)
+			a.south.in, a.south.done = steps, done
+			for range 8 {
+				if _, err := a.pair.south.Resume(t.Context()); err != nil && !errors.Is(err, errLink) {
+					a.restart()
+					a.pair.south.SetClaims(p)
+				}
+				a.clock.Advance(time.Second)
+			}
+			require.Equal(t, geo.Epoch{Number: 2, Location: "south"}, a.at(t).GeoEpoch(), "step %d", steps)
+			require.Equal(t, geo.EpochNumber(2), p.claims[a.name])
+			require.Negative(t, a.south.in, "no commit has failed")
+			endPromoted(t, a)
+		}
+	}
+}
