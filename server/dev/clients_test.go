@@ -141,7 +141,7 @@ func filled(t *testing.T) *Cluster {
 	eventually(t, "both are at the secondary", func() bool {
 		_, blobErr := a.getBlob(there, "k")
 		_, entityErr := a.getEntity(there, "k")
-		return blobErr == nil && entityErr == nil
+		return errors.Join(blobErr, entityErr) == nil
 	})
 	return c
 }
@@ -212,13 +212,13 @@ type busyClient struct {
 	failed atomic.Pointer[error]
 }
 
-// startClients runs clients of a front end. Reads are retried three times, which a failover has to leave enough; writes until
-// they succeed.
+// startClients runs clients of a front end. Reads are retried for a second or two, as long as both locations may refuse them
+// while a promotion is committed; writes until they succeed.
 func startClients(t *testing.T, at Ports, modes ...client.LocationMode) *busyClients {
 	ctx, cancel := context.WithCancel(t.Context())
 	b := &busyClients{t: t, stop: cancel}
 	for _, mode := range modes {
-		reader := sdkClient(t, at, nil, client.Options{Mode: mode, Retry: client.Linear{Apart: 10 * time.Millisecond}})
+		reader := sdkClient(t, at, nil, client.Options{Mode: mode, Retry: client.Linear{Retries: 7, Apart: 250 * time.Millisecond}})
 		writer := sdkClient(t, at, nil, client.Options{Mode: mode, Retry: client.Linear{Retries: 1 << 20, Apart: 10 * time.Millisecond}})
 		name := "of " + mode.String()
 		b.all = append(b.all,
