@@ -56,7 +56,7 @@ type RetryContext struct {
 	Next Endpoint
 	// Mode is that of the tries so far, PrimaryOnly for writes.
 	Mode LocationMode
-	// Since is how long ago the last try at an endpoint ended. It is absent where there was none.
+	// Since is how long ago the last try at an endpoint ended. An endpoint without a try is absent.
 	Since map[Endpoint]time.Duration
 }
 

@@ -101,7 +101,7 @@ func (a *sdkAccount) putEntity(ctx context.Context, pk, value string) error {
 }
 
 // requireReads requires that a blob and an entity are read, each with these tries.
-func (a *sdkAccount) requireReads(t *testing.T, ctx context.Context, tries string) {
+func (a *sdkAccount) requireReads(ctx context.Context, t *testing.T, tries string) {
 	t.Helper()
 	a.take()
 	got, err := a.getBlob(ctx, "k")
@@ -155,7 +155,7 @@ func TestClientModes(t *testing.T) {
 	for mode, tries := range map[client.LocationMode]string{
 		client.PrimaryOnly: "P", client.PrimaryThenSecondary: "P", client.SecondaryOnly: "S", client.SecondaryThenPrimary: "S",
 	} {
-		a.requireReads(t, in(mode), tries)
+		a.requireReads(in(mode), t, tries)
 	}
 
 	c.link.Cut()
@@ -175,7 +175,7 @@ func TestClientModes(t *testing.T) {
 	for mode, tries := range map[client.LocationMode]string{
 		client.PrimaryThenSecondary: "PS", client.SecondaryOnly: "S", client.SecondaryThenPrimary: "S",
 	} {
-		a.requireReads(t, in(mode), tries)
+		a.requireReads(in(mode), t, tries)
 	}
 	_, err := a.getBlob(t.Context(), "k")
 	a.requireStatus(t, err, http.StatusServiceUnavailable, "PPPP")
@@ -184,12 +184,12 @@ func TestClientModes(t *testing.T) {
 	require.Empty(t, a.take())
 	south := c.ports[South]
 	direct := sdkClient(t, c.ports[North], &south, quick(client.PrimaryThenSecondary))
-	direct.requireReads(t, t.Context(), "PS") // Nothing listens there.
+	direct.requireReads(t.Context(), t, "PS") // Nothing listens there.
 
 	require.NoError(t, c.admin.StartLocation(t.Context(), North))
 	require.NoError(t, c.admin.StopLocation(t.Context(), South))
-	a.requireReads(t, in(client.PrimaryThenSecondary), "P")
-	a.requireReads(t, in(client.SecondaryThenPrimary), "SP")
+	a.requireReads(in(client.PrimaryThenSecondary), t, "P")
+	a.requireReads(in(client.SecondaryThenPrimary), t, "SP")
 	_, err = a.getBlob(in(client.SecondaryOnly), "k")
 	a.requireStatus(t, err, http.StatusServiceUnavailable, "SSSS")
 }
@@ -305,7 +305,7 @@ func TestClientsAcrossAMove(t *testing.T) {
 	}
 	c.link.Cut()
 	a := sdkClient(t, old, nil, quick(client.PrimaryThenSecondary))
-	a.requireReads(t, t.Context(), "PS")
+	a.requireReads(t.Context(), t, "PS")
 	require.Error(t, a.putBlob(t.Context(), "after", "not here"), "nothing is written at the former primary")
 }
 
