@@ -3,12 +3,15 @@ package directory_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"antipode/directory"
 	"antipode/geo"
+	"antipode/internal/clock"
 	"antipode/services/catalog"
+	"antipode/services/storageerr"
 	"antipode/stamp"
 	"antipode/stamp/change"
 	"antipode/stamp/ranges"
@@ -184,4 +187,171 @@ func TestR20FormerPrimaryThatIsEmptyFollows(t *testing.T) {
 	there, err := a.north.Account(t.Context(), "acct")
 	require.NoError(t, err)
 	require.Equal(t, a.at(t).GeoEpoch(), there.GeoEpoch())
+}
+
+// R19, R21: where the other location is lost for good after an offer, the account takes writes again by the word of an operator.
+// If that was false, what was written since diverges, and is found as such.
+func TestR19OfferEndsByAnOperatorsWord(t *testing.T) {
+	for name, written := range map[string]bool{"true": false, "false": true} {
+		t.Run(name, func(t *testing.T) {
+			b := newBoth(t)
+			b.north.NeverWait()
+			b.shipped(t, "acct")
+			_, err := b.north.EndMoveAlone(t.Context(), "acct")
+			requireCode(t, storageerr.InvalidInput, err)
+			taken := b.offered(t, "acct")
+			_, err = b.south.EndMoveAlone(t.Context(), "acct")
+			requireCode(t, storageerr.InvalidInput, err)
+			b.cut = true
+			ended, err := b.north.EndMoveAlone(t.Context(), "acct")
+			require.NoError(t, err)
+			require.Equal(t, catalog.MoveEnding, ended.Operation.Move.Phase)
+			_, err = b.north.Resume(t.Context())
+			require.NoError(t, err)
+			a, err := b.north.Account(t.Context(), "acct")
+			require.NoError(t, err)
+			require.Nil(t, a.Operation)
+			b.requireGates(t, "north", "acct", change.Gate{Epoch: a.GeoEpoch(), Role: change.RolePrimary, Open: true, Numbered: true, Turn: 2})
+			b.cut = false
+
+			b.acknowledged(t)
+			if written {
+				stamptest.Submit(t, b.stamps["north"], table, insert{"acct"})
+			}
+			err = b.north.Adopt(t.Context(), directory.Taken{Account: taken})
+			if written {
+				require.ErrorIs(t, err, directory.ErrDiverged)
+				return
+			}
+			require.NoError(t, err)
+		})
+	}
+}
+
+// deaf is a directory that takes no offer, and remembers the last one.
+type deaf struct {
+	directory.Peer
+	offer directory.Offer
+}
+
+func (d *deaf) Offer(_ context.Context, o directory.Offer) (*catalog.Account, error) {
+	d.offer = o
+	return nil, errLink
+}
+
+// ship has what the catalog of the north has numbered of an account arrive at the south, and be acknowledged.
+func (b *both) ship(t *testing.T, name geo.Account) {
+	t.Helper()
+	of, err := b.north.Account(t.Context(), name)
+	require.NoError(t, err)
+	id := geo.FirstRange(geo.Catalog)
+	st := geo.Stream{Account: name, Epoch: of.GeoEpoch(), Range: id, Lane: catalog.AccountPartition(name).Lane()}
+	m := b.stamps["north"].Leader(id).Machine
+	records, err := m.Outbox(st, m.Trimmed(st)+1, 1<<20)
+	require.NoError(t, err)
+	for _, r := range records {
+		rec, err := change.ParseRecord(r)
+		require.NoError(t, err)
+		stamptest.Submit(t, b.stamps["south"], id, does(func(tx *ranges.Tx) error { return tx.Received(r, &rec, true) }))
+		stamptest.Submit(t, b.stamps["north"], id, does(func(tx *ranges.Tx) error { return tx.Trim(st, rec.Seq) }))
+	}
+}
+
+// R19: an offer that was refused is never taken, however late it comes, also while nothing was written since and all heads are
+// as they were. Without the refusal it is taken.
+func TestR19RefusedOfferIsNeverTaken(t *testing.T) {
+	for _, refused := range []bool{true, false} {
+		b := newBoth(t)
+		_, err := b.north.Create(t.Context(), "acct", nil, nil)
+		require.NoError(t, err)
+		away := &deaf{Peer: linked{b.pair, b.south}}
+		b.north.SetPeer(away)
+		_, err = b.north.Move(t.Context(), "acct", directory.MoveWithinMax)
+		require.NoError(t, err)
+		for range 6 {
+			b.ship(t, "acct")
+			_, _ = b.north.Resume(t.Context())
+		}
+		require.True(t, away.offer.Account.Offered())
+		if refused {
+			_, err = b.north.EndMove(t.Context(), "acct")
+			require.NoError(t, err)
+			_, err = b.north.Resume(t.Context())
+			require.NoError(t, err)
+		}
+		taken, err := b.south.Offer(t.Context(), away.offer)
+		if !refused {
+			require.NoError(t, err)
+			require.Equal(t, geo.Location("south"), taken.Primary)
+			continue
+		}
+		var passed *directory.PassedError
+		require.ErrorAs(t, err, &passed)
+		at, err := b.south.Account(t.Context(), "acct")
+		require.NoError(t, err)
+		require.Equal(t, geo.Location("north"), at.Primary)
+	}
+}
+
+// R18, R19: a stream that fell out of the outbox's budget has left the outbox, and the other location does not have it: it is
+// not drained, so the account is not offered, and stays where it is.
+func TestR19StoppedStreamIsNotDrained(t *testing.T) {
+	b := newBoth(t)
+	_, err := b.north.Create(t.Context(), "acct", nil, nil)
+	require.NoError(t, err)
+	b.ship(t, "acct")
+	a, err := b.north.Account(t.Context(), "acct")
+	require.NoError(t, err)
+	stamptest.Submit(t, b.stamps["north"], table, insert{"acct"})
+	b.acknowledged(t)
+	heads, _ := b.stamps["north"].Leader(table).Machine.Heads()
+	stopped := 0
+	for st := range heads {
+		if st.Account == "acct" && st.Epoch == a.GeoEpoch() {
+			stopped++
+			stamptest.Submit(t, b.stamps["north"], table, does(func(tx *ranges.Tx) error {
+				tx.Stop(st, change.Stop{Reason: change.StopBudget, Here: tx.Head(st)})
+				return nil
+			}))
+		}
+	}
+	require.Equal(t, 1, stopped)
+	now := clock.NewManual(time.Now())
+	b.north.SetPace(now, 0)
+	_, err = b.north.Move(t.Context(), "acct", directory.MoveWithin)
+	require.NoError(t, err)
+	for range 8 {
+		b.ship(t, "acct")
+		_, err = b.north.Resume(t.Context())
+		require.NoError(t, err)
+		a, err = b.north.Account(t.Context(), "acct")
+		require.NoError(t, err)
+		require.False(t, a.Offered())
+	}
+	now.Advance(time.Hour)
+	for range 3 {
+		_, err = b.north.Resume(t.Context())
+		require.NoError(t, err)
+	}
+	a, err = b.north.Account(t.Context(), "acct")
+	require.NoError(t, err)
+	require.Nil(t, a.Operation)
+	require.Equal(t, geo.Location("north"), a.Primary)
+}
+
+// R16, R20: where the copy was stopped as lost before the failover, equal heads say nothing: the former primary has more.
+func TestR20StoppedCopyIsNotEqual(t *testing.T) {
+	a := newApart(t)
+	lost := evaluated(func(tx *ranges.Tx) error {
+		st := geo.Stream{Account: "acct", Epoch: a.at(t).GeoEpoch(), Range: tx.Range(), Lane: 3}
+		tx.Stop(st, change.Stop{Reason: change.StopLost, Here: tx.Cursor(st).Applied})
+		return nil
+	})
+	require.NoError(t, a.stamps["south"].Submit(t.Context(), table, lost))
+	_, err := a.pair.south.Promote(t.Context(), "acct")
+	require.NoError(t, err)
+	require.ErrorIs(t, a.resumed(t, 6), directory.ErrDiverged)
+	require.Equal(t, geo.Location("south"), a.at(t).Primary)
+	require.True(t, a.at(t).Operation.Diverged)
+	require.False(t, a.stamps["north"].Leader(table).Machine.Gate("acct").Open)
 }

@@ -13,6 +13,9 @@ type Failover struct {
 	// WithoutWitness has an unplanned failover not ask the witness, and one that waits for the witness go on (R21): an
 	// operator knows that the present primary takes no writes. Of no meaning without a witness.
 	WithoutWitness bool `json:"without_witness,omitempty"`
+	// NotTaken, of a FailoverEnd, is an operator's word that the secondary, which does not answer, has not taken the
+	// account and never will: the failover ends without asking it.
+	NotTaken bool `json:"not_taken,omitempty"`
 	// WithinSeconds is after how long a planned failover ends by itself, without effect, if the secondary has not taken
 	// the account: 30 s where it is 0, an hour at most.
 	WithinSeconds float64 `json:"within_seconds,omitempty"`

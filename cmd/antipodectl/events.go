@@ -94,7 +94,13 @@ func writeEvents(w io.Writer, list []admin.Event) {
 			replica = fmt.Sprintf(" replica %d", e.Replica)
 		}
 		if e.Account != "" {
-			replica = fmt.Sprintf("account %s, %s", e.Account, e.Service)
+			replica = "account " + string(e.Account)
+			if e.Service != "" {
+				replica += ", " + e.Service
+			}
+			if e.Node != "" {
+				replica = " " + replica
+			}
 		} else if e.Node == "" {
 			replica = string(e.Location)
 		}

@@ -210,18 +210,29 @@ func (t *tool) failover(ctx context.Context, name geo.Account, plan failoverPlan
 }
 
 func (t *tool) failoverEnd() *cobra.Command {
-	return &cobra.Command{
-		Use:   "end ACCOUNT",
+	var notTaken bool
+	c := &cobra.Command{
+		Use:   "end ACCOUNT [--not-taken]",
 		Short: "End a failover without effect",
 		Long: `end has a failover of ACCOUNT end: the account stays where it is and takes writes again, unless
 the secondary has taken it. Once a planned one was offered to the secondary, that one is
-asked, and the end waits for its answer. An unplanned one ends at the secondary.`,
-		Example: `  antipodectl failover end pictures`,
-		Args:    exactly("ACCOUNT"),
+asked, and the end waits for its answer. An unplanned one ends at the secondary.
+
+Where the secondary's location is lost for good it never answers. --not-taken ends a planned
+failover without it. Give it only if you know that the secondary has not taken the account,
+and does not come back with what it has: else both take writes until they reach each other,
+and what was written at the present primary since is then deleted.`,
+		Example: `  antipodectl failover end pictures
+  antipodectl failover end pictures --not-taken`,
+		Args: exactly("ACCOUNT"),
 		RunE: answer(t, func(ctx context.Context, args []string) (admin.AccountUpdated, error) {
-			return t.client.UpdateAccount(ctx, geo.Account(args[0]), admin.UpdateAccount{Failover: &admin.Failover{Type: admin.FailoverEnd}})
+			return t.client.UpdateAccount(ctx, geo.Account(args[0]), admin.UpdateAccount{
+				Failover: &admin.Failover{Type: admin.FailoverEnd, NotTaken: notTaken},
+			})
 		}, func(w io.Writer, a admin.AccountUpdated) {
 			_, _ = fmt.Fprintf(w, "account %s: the end of its failover is asked for; account show says how it ended\n", a.Name)
 		}),
 	}
+	c.Flags().BoolVar(&notTaken, "not-taken", false, "agree that the secondary, which does not answer, has not taken the account and never will")
+	return c
 }

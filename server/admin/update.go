@@ -59,7 +59,7 @@ func (b *Backend) UpdateAccount(ctx context.Context, name geo.Account, u wire.Up
 	if err != nil {
 		return wire.AccountUpdated{}, err
 	}
-	if f := u.Failover; f != nil && f.Type == wire.FailoverEnd {
+	if f := u.Failover; f != nil && f.Type == wire.FailoverEnd && !f.NotTaken {
 		if out, err := b.endPromotion(ctx, a, u); err == nil {
 			return out, nil
 		}

@@ -134,6 +134,8 @@ func CheckFailover(u wire.UpdateAccount) error {
 		return storageerr.InvalidInput.Saying("dry_run is of an unplanned failover: antipodectl failover plan says what a planned one would do")
 	case f.To != "" && !unplanned:
 		return storageerr.InvalidInput.Saying("to is of an unplanned failover: a planned one goes to the account's secondary")
+	case f.NotTaken && f.Type != wire.FailoverEnd:
+		return storageerr.InvalidInput.Saying("not_taken is of the end of a failover")
 	case f.WithinSeconds != 0 && f.Type != wire.FailoverPlanned:
 		return storageerr.InvalidInput.Saying("within_seconds is of a planned failover")
 	}
@@ -153,6 +155,9 @@ func (l *Location) failover(ctx context.Context, name geo.Account, u wire.Update
 		}
 		return l.Directory.Move(ctx, name, within)
 	case wire.FailoverEnd:
+		if f.NotTaken {
+			return l.Directory.EndMoveAlone(ctx, name)
+		}
 		return l.endFailover(ctx, name)
 	}
 	return nil, storageerr.InvalidInput.Saying(fmt.Sprintf(

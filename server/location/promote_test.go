@@ -46,6 +46,7 @@ func TestR19FailoverHasTheFieldsOfItsType(t *testing.T) {
 		{Type: wire.FailoverPlanned},
 		{Type: wire.FailoverPlanned, WithinSeconds: 5},
 		{Type: wire.FailoverEnd},
+		{Type: wire.FailoverEnd, NotTaken: true},
 		{Type: wire.FailoverUnplanned},
 		{Type: wire.FailoverUnplanned, To: "south", DryRun: true},
 	} {
@@ -56,6 +57,7 @@ func TestR19FailoverHasTheFieldsOfItsType(t *testing.T) {
 		{Type: wire.FailoverPlanned, DryRun: true},
 		{Type: wire.FailoverPlanned, To: "south"},
 		{Type: wire.FailoverEnd, DryRun: true},
+		{Type: wire.FailoverPlanned, NotTaken: true},
 		{Type: wire.FailoverEnd, WithinSeconds: 5},
 		{Type: wire.FailoverUnplanned, WithinSeconds: 5},
 	} {
