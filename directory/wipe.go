@@ -72,6 +72,23 @@ func (c *wipe) Evaluate(tx *ranges.Tx) error {
 			return err
 		}
 	}
+	return c.reopen(tx)
+}
+
+// reopen forgets which generations this location closed as the primary. Where it lost the account to a promotion, the
+// present primary may have them (R20).
+func (c *wipe) reopen(tx *ranges.Tx) error {
+	held, _ := ranges.Span(tx.Range())
+	for _, s := range geo.Services {
+		own := keys.AppendAccount(nil, s, c.account)
+		here := geo.Span{Start: string(own), End: string(keys.PrefixEnd(own))}.Within(held)
+		if s == geo.Catalog || here.Start >= here.End {
+			continue
+		}
+		if err := tx.ReopenGenerations(s, c.account); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

@@ -83,6 +83,53 @@ func TestR19WipeCopy(t *testing.T) {
 	}
 }
 
+// closes commits that the range closes the generation of a row.
+type closes struct{ of keys.Partition }
+
+func (c closes) key(r geo.RangeID) []byte {
+	return keys.ClosedGeneration(r, c.of.Service, c.of.Account, c.of.Container, c.of.Generation)
+}
+
+func (c closes) Evaluate(tx *ranges.Tx) error {
+	tx.CloseGeneration(c.key(tx.Range()))
+	return nil
+}
+
+// R20: a location that had closed a generation of an account as its primary, and lost that to a promotion, takes the
+// generation's rows once its copy was deleted: else it would skip them silently. Other accounts keep what is closed, and
+// so does the account's primary.
+func TestR20WipedCopyHasNothingClosed(t *testing.T) {
+	s := stamptest.New(t, "south", geo.Catalog, geo.Blob, geo.Queue, geo.Table)
+	d, table := NewDirectory(s, "north"), geo.FirstRange(geo.Table)
+	other := copyRow
+	other.Account = "acct2"
+	stamptest.Submit(t, s, table, closes{copyRow})
+	stamptest.Submit(t, s, table, closes{other})
+	closed := func(of keys.Partition) bool {
+		_, ok, err := s.Leader(table).State().Get(closes{of}.key(table))
+		require.NoError(t, err)
+		return ok
+	}
+	next := change.Gate{Epoch: geo.Epoch{Number: 5, Location: "north"}, Role: change.RoleSecondary, Open: true}
+	stamptest.Submit(t, s, table, stamptest.Gate{Account: "acct", Gate: change.Gate{Epoch: geo.Epoch{Number: 4, Location: "south"}, Role: change.RolePrimary, Open: true}})
+	require.ErrorIs(t, d.wipeCopy(t.Context(), "acct", next), errHolder)
+	require.True(t, closed(copyRow))
+	require.ErrorIs(t, s.Submit(t.Context(), table, reopens{copyRow}), ranges.ErrWipeRefused)
+	require.True(t, closed(copyRow))
+
+	stamptest.Submit(t, s, table, stamptest.Gate{Account: "acct", Gate: change.Gate{Epoch: geo.Epoch{Number: 4, Location: "south"}, Role: change.RoleSecondary}})
+	require.NoError(t, d.wipeCopy(t.Context(), "acct", next))
+	require.False(t, closed(copyRow))
+	require.True(t, closed(other))
+}
+
+// reopens is what a wipe does to the generations of a row's account.
+type reopens struct{ of keys.Partition }
+
+func (c reopens) Evaluate(tx *ranges.Tx) error {
+	return tx.ReopenGenerations(c.of.Service, c.of.Account)
+}
+
 // A wipe keeps the account's record and the highest epoch of its name, and deletes its containers from the
 // catalog (R8).
 func TestR8WipeKeepsTheRecord(t *testing.T) {

@@ -115,10 +115,12 @@ func Received(r geo.RangeID, origin geo.Location, source geo.RangeID) []byte {
 // ClosedGeneration is where a range keeps that a generation of a container takes
 // no more changes (R8).
 func ClosedGeneration(r geo.RangeID, s geo.Service, a geo.Account, container string, g Generation) []byte {
-	b := append(rangeKey(r, kindGeneration), byte(s))
-	b = AppendString(b, string(a))
-	b = AppendString(b, container)
-	return appendGeneration(b, g)
+	return appendGeneration(AppendString(ClosedGenerations(r, s, a), container), g)
+}
+
+// ClosedGenerations is the prefix of ClosedGeneration of an account.
+func ClosedGenerations(r geo.RangeID, s geo.Service, a geo.Account) []byte {
+	return AppendString(append(rangeKey(r, kindGeneration), byte(s)), string(a))
 }
 
 // Spans for scanning at open.

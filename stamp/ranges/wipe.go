@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"antipode/geo"
 	"antipode/stamp/change"
 	"antipode/stamp/keys"
 	"antipode/stamp/kv"
@@ -33,6 +34,22 @@ func (tx *Tx) Wipe(span state.Span) error {
 	if err := tx.mayWipe(span); err != nil {
 		return err
 	}
+	return tx.wipe(span)
+}
+
+// ReopenGenerations stages that the range has closed no generation of an account any more, where its copy of a service is
+// deleted: what this location closed while it was the primary may have been lost to a promotion, and the copy that
+// follows has those generations (R20). ErrWipeRefused where the account is primary here.
+func (tx *Tx) ReopenGenerations(s geo.Service, a geo.Account) error {
+	if tx.Gate(a).Role == change.RolePrimary {
+		return fmt.Errorf("%w: %s is primary here: what it has closed stays closed", ErrWipeRefused, a)
+	}
+	prefix := keys.ClosedGenerations(tx.Range(), s, a)
+	return tx.wipe(state.Span{Lower: prefix, Upper: keys.PrefixEnd(prefix)})
+}
+
+// wipe stages a deletion that was checked.
+func (tx *Tx) wipe(span state.Span) error {
 	if len(tx.r.wipes) >= wipesMax {
 		return kv.ErrBusy
 	}
