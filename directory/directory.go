@@ -66,8 +66,10 @@ type Directory struct {
 	paces  paces
 	waits  waits
 	rests  rests
-	clock  clock.Clock
-	onMove func(Moved)
+	// promotions bounds the steps of promotions.
+	promotions PromotionTimes
+	clock      clock.Clock
+	onMove     func(Moved)
 	// rate is that of a bootstrap that is begun without one.
 	rate uint64
 	// life is how long a reservation holds.
@@ -82,7 +84,7 @@ type Directory struct {
 func NewDirectory(s Stamp, other geo.Location) *Directory {
 	return &Directory{
 		stamp: &shared{s}, other: other, life: reservationLife, wait: clock.Wait, within: context.WithTimeout, clock: clock.System{},
-		onMove: func(Moved) {},
+		onMove: func(Moved) {}, promotions: promotionTimes(),
 	}
 }
 

@@ -190,6 +190,31 @@ func (c *thaw) DecodeResult(b []byte) error {
 	return nil
 }
 
+// How long a promotion waits for what is on its way.
+const (
+	// applyQuiet is for how long no cursor may have moved before what is here counts as applied; applyMax is how long
+	// that is waited for at most.
+	applyQuiet = time.Second
+	applyMax   = 10 * time.Second
+)
+
+// PromotionTimes bound the steps of promotions.
+type PromotionTimes struct {
+	// Within is after what time a promotion that has not come to its commit ends by itself.
+	Within time.Duration
+	// Quiet is for how long no cursor may have moved before what is here counts as applied; Most is how long that is
+	// waited for at most.
+	Quiet, Most time.Duration
+}
+
+// promotionTimes are those that hold if nobody says otherwise.
+func promotionTimes() PromotionTimes {
+	return PromotionTimes{Within: promotionWithin, Quiet: applyQuiet, Most: applyMax}
+}
+
+// SetPromotionTimes sets the bounds of the promotions that begin from now on, for a run under virtual time.
+func (d *Directory) SetPromotionTimes(t PromotionTimes) { d.promotions = t }
+
 // rests remembers when the cursors of copies moved last, as this process saw it. The zero value knows none. Methods may be
 // called concurrently.
 type rests struct {
@@ -208,7 +233,7 @@ type rest struct {
 
 // rest takes what a look at the cursors of a promotion showed, and reports whether they have rested for long enough, or
 // were looked at for the longest time.
-func (r *rests) rest(of promoting, forks []catalog.Fork, now time.Duration) bool {
+func (r *rests) rest(of promoting, forks []catalog.Fork, now time.Duration, within PromotionTimes) bool {
 	applied := uint64(0)
 	for _, f := range forks {
 		for _, s := range f.Streams {
@@ -228,7 +253,7 @@ func (r *rests) rest(of promoting, forks []catalog.Fork, now time.Duration) bool
 		r.of = map[geo.Account]rest{}
 	}
 	r.of[of.account.Name] = at
-	return now-at.moved >= applyQuiet || now-at.since >= applyMax
+	return now-at.moved >= within.Quiet || now-at.since >= within.Most
 }
 
 // keep forgets the accounts that have no promotion any more.

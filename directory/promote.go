@@ -38,10 +38,6 @@ import (
 const (
 	// promotionWithin is after what time a promotion that has not come to its commit ends by itself.
 	promotionWithin = 2 * time.Minute
-	// applyQuiet is for how long no cursor may have moved before what is here counts as applied; applyMax is how long
-	// that is waited for at most.
-	applyQuiet = time.Second
-	applyMax   = 10 * time.Second
 	// applyPause is the pause between two looks at the cursors.
 	applyPause = 100 * time.Millisecond
 )
@@ -55,6 +51,7 @@ func (d *Directory) Promote(ctx context.Context, name geo.Account) (*catalog.Acc
 
 // beginPromotion begins a promotion; why is said with it.
 func (d *Directory) beginPromotion(ctx context.Context, cmd *beginPromotion, why string) (*catalog.Account, error) {
+	cmd.within = d.promotions.Within
 	if err := d.submit(ctx, cmd); err != nil {
 		return nil, err
 	}
@@ -65,6 +62,8 @@ func (d *Directory) beginPromotion(ctx context.Context, cmd *beginPromotion, why
 // beginPromotion begins a promotion.
 type beginPromotion struct {
 	name geo.Account
+	// within is how long the promotion may take.
+	within time.Duration
 	// claims: there is a witness. unwitnessed: it is not asked, nor by a promotion that is under way and waits for it.
 	claims, unwitnessed bool
 	found               catalog.Account
@@ -99,7 +98,7 @@ func (c *beginPromotion) Evaluate(tx *ranges.Tx) error {
 	c.found = *a
 	p := &catalog.Promotion{
 		Number: a.Epoch, Location: a.Primary, Phase: catalog.PromotionApplying, Turn: gate.Turn + 1,
-		Begun: at, Until: geo.TimestampOf(at.Time().Add(promotionWithin)), Unwitnessed: c.unwitnessed,
+		Begun: at, Until: geo.TimestampOf(at.Time().Add(c.within)), Unwitnessed: c.unwitnessed,
 	}
 	switch {
 	case have.promotion != nil: // Its end waited for the witness, with a claim that may be registered.
@@ -219,7 +218,7 @@ func ends(p *catalog.Promotion) bool {
 
 // lateFor is why a promotion has not come to its commit in time.
 func (d *Directory) lateFor(of promoting) string {
-	why := fmt.Sprintf("it had not come to its commit within %s", promotionWithin)
+	why := fmt.Sprintf("it had not come to its commit within %s", d.promotions.Within)
 	if of.promotion.Phase == catalog.PromotionClaiming {
 		why = fmt.Sprintf("the witness had not let it go on within %s", promotionWithin)
 	}
@@ -243,7 +242,7 @@ func (d *Directory) applyHere(ctx context.Context, of promoting) (again time.Dur
 	if err != nil {
 		return 0, err
 	}
-	if !d.rests.rest(of, forks, d.clock.Mono()) {
+	if !d.rests.rest(of, forks, d.clock.Mono(), d.promotions) {
 		return applyPause, nil
 	}
 	return applyPause, d.submit(ctx, &promotionTo{name: of.account.Name, of: of.promotion, to: catalog.PromotionFreezing})

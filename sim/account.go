@@ -34,6 +34,14 @@ type account struct {
 	// replica there has it. mended means that an operator makes it again.
 	incomplete, mended bool
 	wholeFrom          map[geo.RangeID]uint64
+	// fork is what the newest failover left at the former primary, nil if that was asked; forks counts those that were not.
+	// strays are containers that the present primary does not know. promoting is the phase of a promotion at the secondary.
+	fork   *fork
+	forks  int
+	strays []*container
+	// diverged are the locations that were its former primary and had what the present one had not.
+	promoting catalog.PromotionPhase
+	diverged  map[geo.Location]bool
 	// fresh is the write of an object that was acknowledged last, nil before the first.
 	fresh *op
 }
@@ -55,7 +63,7 @@ type synced struct {
 }
 
 func newAccount(name geo.Account, home *location) *account {
-	a := &account{name: name, home: home, containers: map[geo.Service][]*container{}, synced: map[geo.Service]*synced{}, wholeFrom: map[geo.RangeID]uint64{}, taken: map[geo.Epoch]bool{}}
+	a := &account{name: name, home: home, containers: map[geo.Service][]*container{}, synced: map[geo.Service]*synced{}, wholeFrom: map[geo.RangeID]uint64{}, taken: map[geo.Epoch]bool{}, diverged: map[geo.Location]bool{}}
 	for _, svc := range used {
 		a.synced[svc] = &synced{checked: map[geo.Stream]geo.Seq{}}
 	}

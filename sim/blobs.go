@@ -199,7 +199,8 @@ func (s *Sim) submitBlob(o *op, done func()) {
 				leave()
 				return
 			}
-			s.submit(s.newOp(o.account, &blobs.DropDead{Command: blobs.Command{Name: n}, Rows: rows}), leave)
+			// At the location that found them: what is dead there need not be at another primary (R20).
+			s.submit(s.newOpAt(o.account, &blobs.DropDead{Command: blobs.Command{Name: n}, Rows: rows}, o.l), leave)
 		})
 	})
 }

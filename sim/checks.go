@@ -290,6 +290,6 @@ func (m *member) lookAt(id geo.RangeID) {
 		if p.Service == geo.Catalog || s.container(p).deleted || !m.readable(p) {
 			continue
 		}
-		s.look(m, p)
+		s.look(m, p, false)
 	}
 }

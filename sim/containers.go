@@ -20,13 +20,15 @@ type container struct {
 	service    geo.Service
 	name       string
 	generation keys.Generation
-	// deletion and closing are the numbers of the writes that delete it (R8), -1 before them.
-	deletion, closing int
+	// creation is the number of the write that creates it, deletion and closing are those that delete it (R8), -1 before them.
+	creation, deletion, closing int
 	// deleted means that its deletion took effect in the catalog, after so many moves of the account. closed that its range
 	// in a location committed that it takes no more changes, by the location's parity.
 	deleted   bool
 	deletedIn int
 	closed    [2]bool
+	// strayed means that a location committed its deletion, by its parity, and the account's primary does not have that.
+	strayed [2]bool
 }
 
 // partition is a partition of the container.
@@ -87,6 +89,11 @@ func (s *Sim) container(p keys.Partition) *container {
 			return c
 		}
 	}
+	for _, c := range s.account(p.Account).strays {
+		if c.generation == p.Generation && c.service == p.Service {
+			return c
+		}
+	}
 	return nil
 }
 
@@ -111,16 +118,24 @@ func (h *history) tookContainer(svc geo.Service, id int, p keys.Partition, r *ch
 	}
 	if stored.Deleted != 0 {
 		c := h.s.container(keys.Partition{Account: p.Account, Service: svc, Generation: stored.Generation()})
+		if h.tookOp(c.deletion, string(r.Partition), index, r.CommitTime); h.s.ops[c.deletion].lost {
+			c.strayed[h.l.parity] = true
+			return
+		}
 		c.deleted, c.deletedIn = true, c.account.moved
-		h.tookOp(c.deletion, string(r.Partition), index)
 		return
 	}
 	id = creationOf(id, stored)
-	h.tookOp(id, string(r.Partition), index)
+	h.tookOp(id, string(r.Partition), index, r.CommitTime)
 	a := h.s.ops[id].account
-	a.containers[svc] = append(a.containers[svc], &container{
-		account: a, service: svc, name: stored.Name, generation: stored.Generation(), deletion: -1, closing: -1,
-	})
+	c := &container{
+		account: a, service: svc, name: stored.Name, generation: stored.Generation(), creation: id, deletion: -1, closing: -1,
+	}
+	if h.s.ops[id].lost {
+		a.strays = append(a.strays, c)
+		return
+	}
+	a.containers[svc] = append(a.containers[svc], c)
 }
 
 // tookClosing records that a generation takes no more changes from here on. A sweeper closes one too, whose client
@@ -135,7 +150,7 @@ func (h *history) tookClosing(key []byte, index uint64) {
 		return
 	}
 	if o := h.s.ops[c.closing]; !h.s.sweeps || o.index == 0 && o.outcome != refused {
-		h.tookOp(c.closing, string(key), index)
+		h.tookOp(c.closing, string(key), index, h.m.last)
 	}
 }
 

@@ -52,7 +52,7 @@ func (l *location) whole(a *account) bool {
 		return true
 	}
 	rec := l.record(a.name)
-	return rec != nil && rec.Redundancy.Geo() && !rec.Partial()
+	return rec != nil && rec.Redundancy.Geo() && !rec.Partial() && !l.stale(a)
 }
 
 // readable reports whether a client may be shown a partition as this replica has it: its account is whole here, and so is
@@ -79,9 +79,11 @@ func (h *history) tookAccounts() {
 			continue
 		}
 		h.s.event("%s: %s is %s in epoch %d, %+v", h.l.name, a.name, rec.Redundancy, rec.Epoch, rec.Operation)
+		h.countPromotion(a)
 		h.tookPrimary(a, rec)
 		if a.home == h.l {
 			h.s.countMove(a, rec)
+			h.s.diverges(a, a.record, rec)
 			h.s.doubt(a, rec)
 			a.record, a.epoch = rec, rec.GeoEpoch()
 			continue
@@ -103,6 +105,7 @@ func (s *Sim) countMove(a *account, now *catalog.Account) {
 		return
 	}
 	s.countFailover(was, now)
+	s.countFormer(was, now)
 	kind := func(of *catalog.Account) catalog.OperationKind {
 		if of.Operation == nil {
 			return ""
@@ -223,6 +226,8 @@ func (s *Sim) unmoved(a *account) string {
 	switch {
 	case here == nil || here.Operation != nil:
 		return fmt.Sprintf("an operation of %s is under way: %+v", a.name, here)
+	case a.home.far.promotion(a.name) != nil:
+		return fmt.Sprintf("a promotion of %s is under way: %+v", a.name, a.home.far.promotion(a.name))
 	case there == nil || there.Operation != nil || there.GeoEpoch() != here.GeoEpoch() || there.Redundancy != here.Redundancy:
 		return fmt.Sprintf("%s is not at %s as it is: %+v", a.name, a.home.far.name, there)
 	case here.Redundancy.Geo():

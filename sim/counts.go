@@ -48,6 +48,13 @@ type Counts struct {
 	// which MoveRefused had been offered. FormerRefused are writes, FormerRead reads that were refused by a location which
 	// was not the primary, or not any more.
 	Moved, MoveEnded, MoveRefused, FormerRefused, FormerRead uint64
+	// PromotionTaken are unplanned failovers, PromotionAlive those with all nodes of the former primary up, PromotionEnded and
+	// PromotionLate those that an operator ended and whose time was over. PromotionLost are the acknowledged writes that
+	// they lost, StrayWrite the writes of former primaries that did not know. FormerFollowed are former primaries that went
+	// on as secondaries without a copy, FormerDiverged those that had what the present one had not, DivergedRebuilt the
+	// copies of those that were made again.
+	PromotionTaken, PromotionAlive, PromotionEnded, PromotionLate, PromotionLost uint64
+	StrayWrite, FormerFollowed, FormerDiverged, DivergedRebuilt                  uint64
 
 	// What they caused: streams with a hole, records that came again and were dropped,
 	// records that had to wait for their table or were skipped with it, pulls of records

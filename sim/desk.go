@@ -47,6 +47,9 @@ func (m *member) openDesk() {
 	d.directory = directory.NewDirectory(d, m.l.far.name)
 	d.directory.SetTime(d.wait, d.within)
 	d.directory.SetPace(m.l.s.clock, m.l.s.copyRate())
+	if s.promotions != nil {
+		d.directory.SetPromotionTimes(s.promotionTimes)
+	}
 	images := primary.New(d)
 	images.Images = s.imageBounds()
 	d.directory.SetImages(images)

@@ -32,7 +32,8 @@
 // histories: see loss. In others the outbox has a small budget, so that accounts fall out of it (R18). In most runs
 // operators change the redundancy of accounts, which may begin as LRS, and have copies made again, by the production
 // code (R17): see moves, desk, copies. In half of those runs that have no recovery they also have
-// primaries moved, often with too little time for it, and end such moves (R19): see failovers, home.
+// primaries moved, often with too little time for it, and end such moves (R19): see failovers, home. In most of those they
+// promote secondaries, too, whatever has become of the primary (R20): see promotions, forks.
 //
 // Run takes one seed to its end. While it runs it checks everything that the replicas apply
 // against the promises of DESIGN section 9, and ends with the first broken one: see the errors of
@@ -52,7 +53,7 @@
 // TestScenarios plays stories in the same world, without chance: testdata holds a script and
 // what everyone sees after each of its steps.
 //
-// Limits: no account is moved in a run with a recovery, nor without its primary; chunks are short, and none is collected; the state is
+// Limits: no account is moved in a run with a recovery; chunks are short, and none is collected; the state is
 // damaged only while its node is down, and its fsyncs do not fail; one range of a run is recovered with a
 // loss, and never the catalog, and in such a run copies are made again after the faults alone: see startMoves; the scrub leaves out the tables of the state, which its own goroutines
 // write; time stands still within a pass, but for nodes killed in it, and so while a follower fetches a

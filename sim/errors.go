@@ -75,6 +75,12 @@ var (
 	// ErrTakenEarly: a location became the primary of an account and had not applied all that the former one committed, or
 	// its record is not of a later epoch (R19).
 	ErrTakenEarly = errors.New("sim: a primary lacks what the former one committed")
+	// ErrFork: a promotion was committed with a copy that was not frozen, or a fork record does not say where it ends (R20).
+	ErrFork = errors.New("sim: a fork record does not say where the copy ends")
+	// ErrPromised: a change at or below a Last Sync Time is lost to a promotion (R20).
+	ErrPromised = errors.New("sim: a change at or below Last Sync Time is lost to a promotion")
+	// ErrRevived: a write that was lost to a promotion shows at the account's present primary or secondary (R20, R22).
+	ErrRevived = errors.New("sim: a write that was lost to a promotion shows")
 	// ErrDeleted: a change of a table took effect after its deletion was committed in
 	// the table's range (R8).
 	ErrDeleted = errors.New("sim: a deleted table was changed")

@@ -16,7 +16,7 @@ import (
 const (
 	// failoverShare is how many of the seeds with changes of redundancy, and without a recovery with a loss, have moves of
 	// primaries; failoversMax is how many an account has at most.
-	failoverShare = 0.5
+	failoverShare = 0.8
 	failoversMax  = 4
 	// hurriedShare is how many moves have little time, endedShare how many an operator ends.
 	hurriedShare = 0.35
@@ -29,8 +29,9 @@ const (
 // planFailovers draws whether a run has moves of primaries.
 func (s *Sim) planFailovers(seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, 0x6661696c6f766572))
-	if (rng.Float64() < failoverShare || s.doubts) && !s.losing {
+	if (rng.Float64() < failoverShare || s.doubts || s.promotes) && !s.losing {
 		s.failovers = rng
+		s.planPromotions(seed)
 	}
 }
 

@@ -41,8 +41,9 @@ func (m *member) openFence() {
 	}
 	alive := func(m *member) bool { return m.n != nil && m.killed == nil }
 	if !slices.ContainsFunc(m.l.members, alive) {
-		m.l.reached = false
+		m.l.allDown()
 	}
+	m.learned = map[geo.Account]bool{}
 	m.fence, m.confirming, m.confirmAt = &ranges.Fence{}, confirm.New(confirm.Options{}), s.now
 }
 
@@ -61,9 +62,9 @@ func (m *member) confirm(e confirm.Event) {
 	for _, e := range effects {
 		switch e := e.(type) {
 		case confirm.Exchange:
-			m.begin(func() { m.confirmed(confirm.Exchanged{Err: m.exchange()}) })
+			m.begin(func() { m.confirmed(m.exchange()) })
 		case confirm.AskNodes:
-			m.begin(func() { m.confirmed(confirm.NodesAsked{Holds: m.askNodes()}) })
+			m.begin(func() { m.confirmed(m.askNodes()) })
 		case confirm.Changed:
 			m.l.s.counts.EpochsChanged++
 			m.l.s.event("%s node %d: epochs confirmed by %q", m.l.name, m.id, e.Source)
@@ -82,10 +83,17 @@ func (m *member) confirmed(e confirm.Event) {
 	})
 }
 
-// exchange asks the other location, whose catalog answers by a quorum read.
-func (m *member) exchange() error {
+// exchange asks the other location for higher epochs of the accounts that are primary here; its catalog answers by a
+// quorum read.
+func (m *member) exchange() confirm.Exchanged {
 	s, far := m.l.s, m.l.far
-	err := s.task.await(exchangeMax, func(done func(error)) {
+	own, err := m.own()
+	if err != nil {
+		return confirm.Exchanged{Err: err}
+	}
+	var above confirm.Epochs
+	var begun time.Duration
+	err = s.task.await(exchangeMax, func(done func(error)) {
 		s.after(s.fenceTrip(), func() {
 			at := far.newest(geo.FirstRange(geo.Catalog))
 			if err := s.callsFail(); err != nil || at == nil || at.still() {
@@ -93,37 +101,65 @@ func (m *member) exchange() error {
 				return
 			}
 			at.begin(func() {
-				d := &desk{m: at}
-				err := d.Read(context.Background(), geo.FirstRange(geo.Catalog), func(ranges.State) error { return nil })
+				begun = s.now
+				higher, err := at.higher(own)
+				above = higher
 				s.after(s.fenceTrip(), func() { done(errors.Join(err, s.callsFail())) })
 			})
 		})
 	})
 	if err == nil {
 		m.l.reached = true
+		m.learns(own, begun)
 	}
-	return err
+	return confirm.Exchanged{Above: above, Err: err}
+}
+
+// own are the epochs of the accounts that are primary here: see location.confirming.exchange.
+func (m *member) own() (confirm.Epochs, error) {
+	if m.desk == nil {
+		return nil, nil
+	}
+	return m.desk.directory.Own(context.Background())
+}
+
+// higher answers such a question.
+func (m *member) higher(of confirm.Epochs) (confirm.Epochs, error) {
+	if m.desk == nil {
+		d := &desk{m: m}
+		return nil, d.Read(context.Background(), geo.FirstRange(geo.Catalog), func(ranges.State) error { return nil })
+	}
+	return m.desk.directory.Higher(context.Background(), of)
+}
+
+// learns records of which promotions an answer knows that was read after a time.
+func (m *member) learns(asked confirm.Epochs, read time.Duration) {
+	for _, a := range m.l.s.accounts {
+		if e, ok := asked[a.name]; ok && a.fork != nil && a.fork.from == m.l && a.fork.at < read && e.Compare(a.epoch) < 0 {
+			m.learned[a.name] = true
+		}
+	}
 }
 
 // fenceTrip is how long a question or an answer takes.
 func (s *Sim) fenceTrip() time.Duration { return time.Duration(s.fences.Int64N(int64(exchangeTrip))) }
 
 // askNodes asks the other nodes of the stamp whether one holds the confirmation.
-func (m *member) askNodes() bool {
+func (m *member) askNodes() (answer confirm.NodesAsked) {
 	for _, other := range m.l.members {
 		if other == m {
 			continue
 		}
-		holds := false
+		var held ranges.Confirmed
 		_, err := m.call(other.id, func(at *member, answer func([]byte, error)) {
-			holds = at.fence.Held().Until > at.l.s.now
+			held = at.fence.Held()
 			answer(nil, nil)
 		})
-		if err == nil && holds {
-			return true
+		if err == nil && held.Until > m.l.s.now {
+			return confirm.NodesAsked{Holds: true, Above: held.Above}
 		}
 	}
-	return false
+	return confirm.NodesAsked{}
 }
 
 // cutWithPower cuts the link when the power of a stamp has failed, in a run with fences.

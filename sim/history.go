@@ -231,6 +231,7 @@ func (h *history) checkChange(r *change.Record, body []byte, index uint64) {
 // that the source committed under its number (R11).
 func (h *history) checkOrder(r *change.Record, body []byte) {
 	st := r.Stream()
+	h.checkFrozen(r)
 	if at := h.m.cursors[st]; r.Seq != at.Seq+1 {
 		h.fail(ErrReceivedOrder, "%s #%d after #%d", st, r.Seq, at.Seq)
 		return

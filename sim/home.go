@@ -40,33 +40,48 @@ func (p place) later(other place) place {
 // account's home from now on.
 func (h *history) tookPrimary(a *account, rec *catalog.Account) {
 	h.checkServed(a)
+	if a.home == h.l && rec.Operation != nil && rec.Operation.Unplanned {
+		a.taken[rec.GeoEpoch()] = true // It may go on above an epoch that the former primary has begun.
+	}
 	if rec.Primary != h.l.name || a.home == h.l {
 		return
 	}
 	takes, later := rec.Operation != nil && rec.Operation.Kind == catalog.OperationTaken, rec.GeoEpoch().Compare(a.epoch) > 0
-	if !takes && !later {
+	if !takes && (!later || a.fork != nil && a.fork.from == h.l) {
 		return // It was the primary, and does not know yet that it is not any more.
+	}
+	if takes && rec.Operation.Unplanned {
+		h.promoted(a)
+		h.becomesHome(a, rec)
+		return
 	}
 	if !takes || !later {
 		h.fail(ErrTakenEarly, "%s in %s after %s, %+v", a.name, rec.GeoEpoch(), a.epoch, rec.Operation)
 		return
 	}
 	h.s.counts.Moved++
+	a.incomplete, a.fork = false, nil
+	for _, id := range shipped {
+		h.l.history[id].inherit(a, h.l.far.history[id])
+	}
+	h.becomesHome(a, rec)
+}
+
+// becomesHome makes the location the account's home.
+func (h *history) becomesHome(a *account, rec *catalog.Account) {
 	h.s.event("%s is the primary of %s", h.l.name, a.name)
 	a.moved++
-	a.home, a.incomplete = h.l, false
+	a.home = h.l
 	a.taken[rec.GeoEpoch()] = true
 	clear(a.wholeFrom) // The copy is now where the primary was.
 	for _, seen := range a.synced {
 		seen.before, seen.lastSync, seen.live = max(seen.before, seen.lastSync), 0, false
 	}
-	for _, id := range shipped {
-		h.l.history[id].inherit(a, h.l.far.history[id])
-	}
 }
 
 // inherit takes what is known of an account's partitions from where its primary was.
 func (h *history) inherit(a *account, from *history) {
+	h.forget(a)
 	of := func(part string) bool {
 		p, _, err := keys.ParsePartition([]byte(part))
 		return err == nil && p.Account == a.name
@@ -103,8 +118,12 @@ func (h *history) checkTaken(a *account) {
 // serves reports whether a location serves an account under the primary's name, by its record there.
 func serves(l *location, rec *catalog.Account) bool { return rec.Primary == l.name && !rec.Offered() }
 
-// checkServed: one location at most serves an account under the primary's name.
+// checkServed: one location at most serves an account under the primary's name, but for a former primary that was not
+// asked (R20, R21).
 func (h *history) checkServed(a *account) {
+	if rec := h.l.record(a.name); a.fork != nil || rec != nil && rec.Operation != nil && rec.Operation.Unplanned {
+		return
+	}
 	here, there := h.l.record(a.name), h.l.far.record(a.name)
 	if here != nil && there != nil && serves(h.l, here) && serves(h.l.far, there) {
 		h.fail(ErrTwoPrimaries, "%s is served in %s and %s", a.name, here.GeoEpoch(), there.GeoEpoch())
@@ -115,10 +134,18 @@ func (h *history) checkServed(a *account) {
 // group that takes the account, before what is known of former streams is dropped.
 func (h *history) checkGate(a geo.Account, g change.Gate) {
 	takes := func(g change.Gate) bool { return g.Role == change.RolePrimary && g.Open }
-	if there := h.l.far.history[h.id].m.gates[a]; takes(g) && takes(there) && !h.lossy() {
+	known := h.s.account(a)
+	taken := known != nil && h.svc == geo.Catalog && g.Role == change.RolePrimary && h.m.gates[a].Role == change.RoleSecondary
+	unplanned := taken && h.unplanned(known)
+	there := h.l.far.history[h.id].m.gates[a]
+	asked := known == nil || known.fork == nil && !unplanned
+	if takes(g) && takes(there) && !h.lossy() && (asked || g.Epoch == there.Epoch) {
 		h.fail(ErrTwoPrimaries, "the gates of %s are %+v and %+v", a, g, there)
 	}
-	if known := h.s.account(a); known != nil && h.svc == geo.Catalog && g.Role == change.RolePrimary && known.home != h.l {
+	switch {
+	case unplanned:
+		h.checkForkRecords(known)
+	case taken && known.home != h.l:
 		h.checkTaken(known)
 	}
 }
@@ -132,6 +159,10 @@ func (h *history) checkHome(o *op) {
 
 // checkFormer: no write that came after another location took the account is acknowledged.
 func (s *Sim) checkFormer(o *op) {
+	if f := o.account.fork; f != nil && f.from == o.l && o.l != o.account.home {
+		s.checkStray(o)
+		return
+	}
 	if o.l != o.account.home && o.moved == o.account.moved {
 		s.fail(fmt.Errorf("%w: write %d is acknowledged at %s", ErrFormer, o.id, o.l.name))
 	}
@@ -145,7 +176,7 @@ func (s *Sim) unopened(a *account) string {
 	for _, id := range everyRange {
 		here, there := a.home.history[id].m.gates[a.name], a.home.far.history[id].m.gates[a.name]
 		want := change.Gate{Epoch: a.epoch, Role: change.RolePrimary, Open: true, Numbered: true, Turn: a.record.Turn}
-		if here != want || there != (change.Gate{Epoch: a.epoch, Role: change.RoleSecondary, Open: true}) {
+		if here != want || there.Turn%2 != 0 || there != (change.Gate{Epoch: a.epoch, Role: change.RoleSecondary, Open: true, Turn: there.Turn}) {
 			return fmt.Sprintf("the gates of %s in r%d are %+v and %+v", a.name, id, here, there)
 		}
 	}

@@ -91,6 +91,8 @@ type member struct {
 	fence      *ranges.Fence
 	confirming *confirm.Machine
 	confirmAt  time.Duration
+	// learned are the accounts of which it knows by an exchange that the other location was promoted.
+	learned map[geo.Account]bool
 	// compares means that it compares the gates of a range.
 	compares bool
 	// owes is the greatest index of each range that was acknowledged while this node

@@ -26,7 +26,7 @@ const (
 // planMoves draws whether a run has changes of redundancy.
 func (s *Sim) planMoves(seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, 0x72656d6f7665))
-	if rng.Float64() < movingShare || s.losing || s.doubts {
+	if rng.Float64() < movingShare || s.losing || s.doubts || s.promotes {
 		s.moves = rng
 		s.planFailovers(seed)
 	}
@@ -132,7 +132,7 @@ func (s *Sim) mend() {
 	}
 	s.after(mendPause, func() {
 		for _, a := range s.accounts {
-			if s.err == nil && !a.mended && s.beyondRepair(a) {
+			if s.err == nil && !a.mended && (s.beyondRepair(a) || diverged(a.home.record(a.name))) {
 				a.mended = true
 				s.operate(a, move{}, func() { a.mended = false })
 			}

@@ -36,19 +36,25 @@ func (s *Sim) checkPartition(a *account) {
 		s.counts.CopyRefused++
 		return
 	}
-	if len(s.look(m, p)) > 0 { // Else nothing arrived yet.
+	if len(s.look(m, p, l.stale(a))) > 0 { // Else nothing arrived yet.
 		s.counts.PartitionChecked++
 	}
 }
 
 // look reads a partition on a replica, however far that is, and compares it with the states that
-// the account's primary had.
-func (s *Sim) look(m *member, p keys.Partition) map[string]string {
+// the account's primary had; stale: the location shows it as a former primary that does not know of the present one.
+func (s *Sim) look(m *member, p keys.Partition, stale bool) map[string]string {
 	id := geo.FirstRange(p.Service)
 	key := p.Append(nil)
 	rows := m.l.history[id].read(m, key, len(key))
 	who := fmt.Sprintf("%s-%d", m.l.name, m.id)
-	versions := s.account(p.Account).home.history[id].versions[string(key)]
+	a := s.account(p.Account)
+	versions := a.home.history[id].versions[string(key)]
+	if stale {
+		versions = m.l.history[id].versions[string(key)]
+	} else {
+		s.checkKept(a, who, rows)
+	}
 	if len(rows) > 0 && !versions[hashRows(rows)] {
 		s.fail(fmt.Errorf("%w: %s %s at %s: %q", ErrNeverHad, p.Account, p.Object, who, rows))
 	}
@@ -66,11 +72,14 @@ func (s *Sim) read(a *account, done func()) {
 		p = a.fresh.write.Partition() // A leader that was deposed and has not noticed lacks it.
 	}
 	floor := s.newestAcked(p)
-	s.serving(a, func(l *location) { s.readAt(l, p, floor, leave) }, leave)
+	s.serving(a, func(l *location) {
+		floor.stale = l.stale(a) // It may learn of the present primary meanwhile.
+		s.readAt(l, p, floor, leave)
+	}, leave)
 }
 
 // readAt reads a partition at a location that serves the primary's name.
-func (s *Sim) readAt(l *location, p keys.Partition, floor place, leave func()) {
+func (s *Sim) readAt(l *location, p keys.Partition, floor floor, leave func()) {
 	id := geo.FirstRange(p.Service)
 	m := l.leader(id)
 	if m == nil {
@@ -94,7 +103,7 @@ func (s *Sim) readAt(l *location, p keys.Partition, floor place, leave func()) {
 }
 
 // readLeased reads as a query does while the lease holds, and reports whether it did.
-func (s *Sim) readLeased(m *member, p keys.Partition, floor place) bool {
+func (s *Sim) readLeased(m *member, p keys.Partition, floor floor) bool {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel() // It must not wait for another lease.
 	if m.n.Range(geo.FirstRange(p.Service)).Read(ctx, func(ranges.State) error { return nil }) != nil {
@@ -105,21 +114,48 @@ func (s *Sim) readLeased(m *member, p keys.Partition, floor place) bool {
 	return true
 }
 
+// floor is the last acknowledged write of a partition, as it was after some promotions of its account.
+type floor struct {
+	place
+	account *account
+	forks   int
+	// stale: the read is answered by a former primary that did not know of the present one when it came.
+	stale bool
+}
+
+// missed reports whether what was seen is older. After a promotion that may be: the write may be lost (R20).
+func (f floor) missed(seen place) bool { return f.account.forks == f.forks && seen.before(f.place) }
+
 // newestAcked is the last acknowledged write of a partition.
-func (s *Sim) newestAcked(p keys.Partition) (newest place) {
-	key := string(p.Append(nil))
+func (s *Sim) newestAcked(p keys.Partition) floor {
+	key, a := string(p.Append(nil)), s.account(p.Account)
+	newest := floor{account: a, forks: a.forks}
 	for _, o := range s.ops {
-		if o.outcome == acked && o.partition == key {
-			newest = newest.later(o.place())
+		if o.outcome == acked && o.partition == key && !o.lost {
+			newest.place = newest.later(o.place())
 		}
 	}
 	return newest
 }
 
-func (s *Sim) checkRead(m *member, p keys.Partition, floor place) {
+// checkKept: a write that was lost to a promotion shows nowhere but at a former primary that does not know of it.
+func (s *Sim) checkKept(a *account, who string, rows map[string]string) {
+	if a.forks == 0 || len(rows) == 0 {
+		return
+	}
+	if id, _, err := parseLast(rows[lastRow]); err == nil && s.ops[id].lost {
+		s.fail(fmt.Errorf("%w: write %d of %s at %s", ErrRevived, id, a.name, who))
+	}
+}
+
+func (s *Sim) checkRead(m *member, p keys.Partition, floor floor) {
 	s.counts.ReadChecked++
 	var seen place
-	rows := s.look(m, p)
+	stale := floor.stale || m.l.stale(s.account(p.Account))
+	rows := s.look(m, p, stale)
+	if stale {
+		return // It may be old (R21).
+	}
 	if c := s.container(p); c.deleted && (len(rows) == 0 && s.sweeps || c.account.moved > 0) {
 		return // Its rows may be swept, or the present primary has skipped some.
 	}
@@ -131,7 +167,7 @@ func (s *Sim) checkRead(m *member, p keys.Partition, floor place) {
 		}
 		seen = s.ops[id].place()
 	}
-	if seen.before(floor) {
-		s.fail(fmt.Errorf("%w: %s-%d shows index %v of %s, %v was acknowledged", ErrStaleRead, m.l.name, m.id, seen, p.Object, floor))
+	if floor.missed(seen) {
+		s.fail(fmt.Errorf("%w: %s-%d shows index %v of %s, %v was acknowledged", ErrStaleRead, m.l.name, m.id, seen, p.Object, floor.place))
 	}
 }

@@ -80,6 +80,8 @@ type Options struct {
 	// Doubts moves primaries in each run, has an operator end each move as soon as the account is offered, and loses half of
 	// the calls between the locations.
 	Doubts bool
+	// Promotes has operators promote secondaries in each run.
+	Promotes bool
 }
 
 // Result is the outcome of a run.
@@ -158,8 +160,11 @@ type Sim struct {
 	// failovers.go. recovers means that a range is recovered with loss.
 	failovers *rand.Rand
 	recovers  bool
-	// doubts is Options.Doubts.
-	doubts bool
+	// promotions draws the unplanned failovers and what becomes of their primaries, nil in a run without: see promotions.go.
+	promotions     *rand.Rand
+	promotionTimes directory.PromotionTimes
+	// doubts and promotes are those of Options.
+	doubts, promotes bool
 	// losesCall reports whether a call between the directories is lost, or its answer; nil for none.
 	losesCall func(method string, answer bool) bool
 	// faulty means that faults may occur; before and after, the network is honest.
@@ -187,6 +192,7 @@ type Sim struct {
 func Run(o Options) Result {
 	s := newSim(o)
 	s.skewMax, s.budget, s.losing, s.doubts = skewMax, outboxBudget(o.Seed), o.Recovers, o.Doubts
+	s.promotes = o.Promotes
 	if o.Recovers {
 		s.budget = 0
 	}
@@ -264,6 +270,7 @@ func (s *Sim) run(nodes [2]int) {
 	s.startFaults()
 	s.startMoves()
 	s.startFailovers()
+	s.startPromotions()
 	s.runFor(faultPhase)
 	s.heal()
 	s.mend()

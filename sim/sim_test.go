@@ -158,3 +158,26 @@ func TestSameSeedSameHash(t *testing.T) {
 	}
 	require.Len(t, hashes, len(seeds))
 }
+
+// The same in runs in each of which operators promote secondaries (R20). A fifth of -runs; with -seed the seed alone.
+func TestPromotions(t *testing.T) {
+	run := func(n uint64) Result {
+		o := Options{Seed: n, Promotes: true}
+		if *seed != 0 && *trace {
+			o.Tee = func(line string) { fmt.Println(line) }
+		}
+		return Run(o)
+	}
+	if *seed != 0 {
+		report(t, run(*seed))
+		return
+	}
+	n := *runs / 5
+	if testing.Short() {
+		n = 1
+	}
+	playEach(n, run, func(res Result) bool {
+		report(t, res)
+		return true
+	})
+}

@@ -133,7 +133,7 @@ func (s *Sim) mayAlarm(reason string) bool {
 // checkForgotten: at the end nothing is known of streams of former epochs (R13).
 func (h *history) checkForgotten() {
 	for _, st := range slices.SortedFunc(maps.Keys(h.m.heads), geo.Stream.Compare) {
-		if h.ended(st) {
+		if h.ended(st) && !h.keeps(st) {
 			h.fail(ErrConserved, "%s has ended, and its head is kept", st)
 		}
 	}
@@ -226,7 +226,7 @@ func (h *history) kept(st geo.Stream) geo.Seq {
 // backlog returns which records of streams that may go on are still in the outbox, "" for none.
 func (h *history) backlog() string {
 	for _, st := range slices.SortedFunc(maps.Keys(h.m.heads), geo.Stream.Compare) {
-		if h.m.trimmed[st] < h.m.heads[st].Seq && (h.ended(st) || h.mustStop(st) == change.NotStopped) {
+		if h.m.trimmed[st] < h.m.heads[st].Seq && !h.keeps(st) && (h.ended(st) || h.mustStop(st) == change.NotStopped) {
 			return fmt.Sprintf("%s r%d: %s is at #%d, deleted up to #%d", h.l.name, h.id, st, h.m.heads[st].Seq, h.m.trimmed[st])
 		}
 	}

@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -104,7 +105,7 @@ func creationOf(id int, stored *catalog.Container) int {
 // checkWipe: no rows are wiped but those of one generation whose deletion took effect, which at the primary is
 // closed before (R8).
 func (h *history) checkWipe(lower, upper []byte) {
-	if h.checkCopyWipe(lower) {
+	if h.checkCopyWipe(lower) || h.reopened(lower) {
 		return
 	}
 	p, whole, err := keys.ParseSpan(lower, upper)
@@ -113,9 +114,26 @@ func (h *history) checkWipe(lower, upper []byte) {
 		return
 	}
 	c := h.s.container(p)
-	if c == nil || !c.deleted || !h.over(p) && !h.former(p.Account) || h.m.gates[p.Account].Role == change.RolePrimary && !c.closed[h.l.parity] {
+	if c == nil || !c.deleted && !c.strayed[h.l.parity] || !h.over(p) && !h.former(p.Account) || h.m.gates[p.Account].Role == change.RolePrimary && !c.closed[h.l.parity] {
 		h.fail(ErrSwept, "%s of %s", p.Container, p.Account)
 	}
+}
+
+// reopened takes that no generation of an account is closed here any more: its copy is deleted.
+func (h *history) reopened(lower []byte) bool {
+	for _, a := range h.s.accounts {
+		if string(lower) != string(keys.ClosedGenerations(h.id, h.svc, a.name)) {
+			continue
+		}
+		if h.m.gates[a.name].Role == change.RolePrimary {
+			h.fail(ErrSwept, "what %s has closed", a.name)
+		}
+		for _, c := range append(slices.Clone(a.containers[h.svc]), a.strays...) {
+			c.closed[h.l.parity] = c.closed[h.l.parity] && c.service != h.svc
+		}
+		return true
+	}
+	return false
 }
 
 // over reports whether the catalog here has deleted or replaced a generation.
@@ -157,7 +175,7 @@ func (h *history) reclose(kind change.PartKind, key []byte) {
 // closedBy returns the container that a key of keys.ClosedGeneration names, nil for none.
 func (h *history) closedBy(key []byte) *container {
 	for _, a := range h.s.accounts {
-		for _, c := range a.containers[h.svc] {
+		for _, c := range append(slices.Clone(a.containers[h.svc]), a.strays...) {
 			if string(keys.ClosedGeneration(h.id, h.svc, a.name, c.name, c.generation)) == string(key) {
 				return c
 			}

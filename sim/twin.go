@@ -58,7 +58,11 @@ func (h *history) tookBlob(p keys.Partition, o *op) {
 	case *blobs.DeleteBlob:
 		t.replace(nil, nil)
 	}
-	o.after = t.content
+	o.after, o.twin = t.content, t.clone()
+}
+
+func (t *blobTwin) clone() *blobTwin {
+	return &blobTwin{content: t.content, staged: maps.Clone(t.staged), committed: maps.Clone(t.committed)}
 }
 
 // replace ends the session and the committed list.

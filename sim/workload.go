@@ -47,12 +47,13 @@ type op struct {
 	// numbered is what becomes of write, nil for one of the catalog. floor is the last write of its partition that was
 	// acknowledged when it was submitted, moved how often the account had moved then.
 	numbered *numbered
-	floor    place
+	floor    floor
 	moved    int
 	// payload is what it brings; after is the blob that it leaves, known once it took
-	// effect.
+	// effect, and twin all of that.
 	payload payload
 	after   *blobContent
+	twin    *blobTwin
 	// m and life are the node it was given to; when it dies the answer is lost.
 	m       *member
 	life    int
@@ -64,8 +65,10 @@ type op struct {
 	// moved then.
 	index uint64
 	then  int
-	// lost means that it took effect and that the range was then recovered without it.
+	// lost means that it took effect and that the range was then recovered without it, or that its account's present
+	// primary does not have it: see forks.go. at is its commit time.
 	lost bool
+	at   geo.Timestamp
 	// partition is the key of what it changed, known once it took effect.
 	partition string
 }
@@ -85,14 +88,19 @@ func (i *intake) Submit(_ context.Context, _ geo.RangeID, cmd ranges.Command) er
 	return errTaken
 }
 
-func (s *Sim) newOp(a *account, w services.Write) *op {
+func (s *Sim) newOp(a *account, w services.Write) *op { return s.newOpAt(a, w, nil) }
+
+// newOpAt makes an operation for a location, nil for where a client takes the account's primary to be.
+func (s *Sim) newOpAt(a *account, w services.Write, at *location) *op {
 	given := w
 	var n *numbered
 	if w.Partition().Service != geo.Catalog { // There the name holds the operation.
 		n = &numbered{Write: w, id: len(s.ops)}
 		given = n
 	}
-	at := s.drawHome(a)
+	if at == nil {
+		at = s.drawHome(a)
+	}
 	_ = at.primary.Write(context.Background(), given) // errTaken: see intake.
 	o := s.takeOp(a, at, geo.FirstRange(w.Partition().Service))
 	o.write, o.numbered = w, n
@@ -250,6 +258,10 @@ func (s *Sim) checkRefusal(o *op, err error) {
 	if n == nil || n.refusal == nil || !errors.Is(err, n.refusal) {
 		return // It was refused by the range, or since its container is gone.
 	}
+	if f := o.account.fork; f != nil && f.from == o.l && o.account.home != o.l {
+		s.checkStray(o)
+		return
+	}
 	s.counts.RefusalChecked++
 	var seen place
 	if n.saw >= 0 {
@@ -257,8 +269,8 @@ func (s *Sim) checkRefusal(o *op, err error) {
 			s.fail(fmt.Errorf("%w: write %d: %w, on write %d", ErrUncommitted, o.id, err, n.saw))
 		}
 	}
-	if seen.before(o.floor) {
-		s.fail(fmt.Errorf("%w: write %d: %w, on index %v, %v was acknowledged", ErrStaleRead, o.id, err, seen, o.floor))
+	if o.floor.missed(seen) {
+		s.fail(fmt.Errorf("%w: write %d: %w, on index %v, %v was acknowledged", ErrStaleRead, o.id, err, seen, o.floor.place))
 	}
 }
 
@@ -315,15 +327,17 @@ func (h *history) took(r *change.Record, index uint64) {
 			h.fail(ErrStale, "write %d saw %d, the last was %d", id, prev, before)
 		}
 		h.newest[string(r.Partition)] = id
-		h.commits[string(r.Partition)] = append(h.commits[string(r.Partition)], commit{r.CommitTime, id})
-		h.tookOp(id, string(r.Partition), index)
+		h.tookOp(id, string(r.Partition), index, r.CommitTime)
+		if !h.s.ops[id].lost {
+			h.commits[string(r.Partition)] = append(h.commits[string(r.Partition)], commit{r.CommitTime, id})
+		}
 		if h.svc == geo.Blob {
 			h.tookBlob(p, h.s.ops[id])
 		}
 	}
 }
 
-func (h *history) tookOp(id int, partition string, index uint64) {
+func (h *history) tookOp(id int, partition string, index uint64, at geo.Timestamp) {
 	o := h.s.ops[id]
 	if o.index != 0 {
 		h.fail(ErrTwice, "write %d at index %d and %d", id, o.index, index)
@@ -331,6 +345,10 @@ func (h *history) tookOp(id int, partition string, index uint64) {
 	if o.outcome == refused {
 		h.fail(ErrGhost, "write %d at index %d", id, index)
 	}
-	o.index, o.then, o.partition = index, o.account.moved, partition
+	o.index, o.then, o.partition, o.at = index, o.account.moved, partition, at
+	if h.stray(o.account) {
+		o.lost = true
+		return
+	}
 	h.checkHome(o)
 }
