@@ -151,6 +151,9 @@ func describeRangeRow(k keys.RangeKey, v []byte) (key, value string, err error) 
 	case keys.KindCompared:
 		as, err := change.ParseCompared(v)
 		return "", fmt.Sprintf("incarnation %d", as), err
+	case keys.KindAnswers:
+		a, err := change.ParseAnswers(v)
+		return "", fmt.Sprintf("%d groups pending, %d spans answered", len(a.Pending), len(a.Spans)), err
 	case keys.KindImage:
 		m, err := change.ParseImage(v)
 		return string(k.Account), imageText(m), err

@@ -24,6 +24,7 @@ const (
 	KindStop       Kind = "stop"
 	KindImage      Kind = "image"
 	KindCompared   Kind = "compared"
+	KindAnswers    Kind = "answers"
 )
 
 // RangeKey is a decoded key of a range: Range and Kind, and of the rest what the kind has.
@@ -60,6 +61,8 @@ func ParseRangeKey(key []byte) (k RangeKey, err error) {
 		k.Kind = KindMembers
 	case kindCompared:
 		k.Kind = KindCompared
+	case kindAnswers:
+		k.Kind = KindAnswers
 	case kindGate:
 		k.Kind = KindGate
 		rest, err = k.cutAccount(rest)

@@ -21,6 +21,7 @@ const (
 	kindStop       byte = 0x0b // stream: why it may not go on
 	kindImage      byte = 0x0c // account: how far the image of its rows is
 	kindCompared   byte = 0x0d // incarnation under which the gates were compared
+	kindAnswers    byte = 0x0e // which changes in the outbox were surely answered
 )
 
 func rangeKey(r geo.RangeID, kind byte) []byte {
@@ -87,6 +88,9 @@ func Image(r geo.RangeID, a geo.Account) []byte {
 // Compared is where a range that was recovered with loss keeps under which incarnation its gates were compared with
 // the catalog (R7).
 func Compared(r geo.RangeID) []byte { return rangeKey(r, kindCompared) }
+
+// Answers is where a source range keeps which of the changes in its outbox were surely answered (R22).
+func Answers(r geo.RangeID) []byte { return rangeKey(r, kindAnswers) }
 
 // Head is where a source range keeps the last record of a stream.
 func Head(r geo.RangeID, s geo.Stream) []byte { return appendStream(rangeKey(r, kindHead), s) }

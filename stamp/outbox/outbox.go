@@ -60,6 +60,9 @@ type Outbox struct {
 	closed geo.Timestamp
 	// moved are the streams whose head Finish has to write.
 	moved map[geo.Stream]struct{}
+	// answers say which of the queued records were surely answered; asked, that Finish has to write them.
+	answers change.Answers
+	asked   bool
 }
 
 // Record is an encoded record on its way to the other location.
@@ -87,6 +90,13 @@ func Open(id geo.RangeID, from kv.Reader) (*Outbox, error) {
 			return nil, err
 		}
 		o.closed = geo.Timestamp(h.Seq)
+	}
+	if v, ok, err := from.Get(keys.Answers(id)); err != nil {
+		return nil, err
+	} else if ok {
+		if o.answers, err = change.ParseAnswers(v); err != nil {
+			return nil, err
+		}
 	}
 	err := errors.Join(
 		keys.EachStream(from, keys.Heads(id), func(s geo.Stream, v []byte) (err error) {
@@ -190,8 +200,27 @@ func (o *Outbox) Finish(w Writer) error {
 		}
 	}
 	clear(o.moved)
-	return nil
+	if !o.asked {
+		return nil
+	}
+	o.asked = false
+	return w.Set(keys.Answers(o.id), change.AppendAnswers(nil, &o.answers))
 }
+
+// ApplyAnswers takes what the header of a group says of those before it, after the records of the group: see
+// change.Answers. While no record is queued, nothing is kept.
+func (o *Outbox) ApplyAnswers(index, term, answered uint64, before, last geo.Timestamp, shipped bool) {
+	had := o.answers.Term != 0
+	if len(o.waiting) == 0 {
+		o.answers, o.asked = change.Answers{}, o.asked || had
+		return
+	}
+	o.answers.Add(index, term, answered, before, last, shipped)
+	o.asked = true
+}
+
+// Answers says which of the queued records were surely answered.
+func (o *Outbox) Answers() change.Answers { return o.answers.Clone() }
 
 // Head returns the last record numbered in a stream, zero before the first.
 func (o *Outbox) Head(s geo.Stream) geo.Head { return o.heads[s].Head }

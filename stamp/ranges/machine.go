@@ -202,6 +202,9 @@ func (m *Machine) applyEntry(batch *state.Batch, e *pb.Entry) error {
 		return nil
 	}
 	m.out.Effective = true
+	before := m.applied.Last
 	m.applied.Group = g.ID
-	return g.Parts(func(kind change.PartKind, body []byte) error { return m.applyPart(batch, kind, body) })
+	err = g.Parts(func(kind change.PartKind, body []byte) error { return m.applyPart(batch, kind, body) })
+	m.outbox.ApplyAnswers(e.GetIndex(), e.GetTerm(), g.Answered, before, m.applied.Last, len(m.out.Records) > 0)
+	return err
 }

@@ -122,8 +122,10 @@ type Range struct {
 	term   uint64
 	number uint64
 	pred   change.GroupID
-	// answered is the index of the last group of this term whose waiters were answered.
+	// answered is the index up to which all waiters of this term were answered; refused, that one above was not as it was
+	// evaluated (R21), so that it stays.
 	answered uint64
+	refused  bool
 	inflight []*group
 	// acking are groups that took effect and wait for every in-sync replica.
 	acking     []*group
@@ -295,7 +297,7 @@ func (r *Range) Work(now time.Duration) {
 // lead begins to lead in a term: the overlay starts from the applied state (R1).
 func (r *Range) lead(term uint64, now time.Duration) {
 	r.abandon()
-	r.term, r.number, r.answered = term, 0, 0
+	r.term, r.number, r.answered, r.refused = term, 0, 0, false
 	r.last = 0
 	r.clock = clockState{}
 	before := r.overlay
@@ -386,9 +388,13 @@ func (r *Range) acknowledge(now time.Duration) {
 			if r.o.OnCommit != nil {
 				r.o.OnCommit(at.Sub(w.at))
 			}
-			w.done(r.committedResult(w, mono))
+			err := r.committedResult(w, mono)
+			w.done(err)
+			r.refused = r.refused || err != nil
 		}
-		r.answered = r.acking[0].index
+		if !r.refused {
+			r.answered = r.acking[0].index
+		}
 		r.acking = r.acking[1:]
 	}
 	r.answerUnderLease(unchanged, now)
