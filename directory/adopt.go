@@ -11,6 +11,7 @@ import (
 	"antipode/stamp/change"
 	"antipode/stamp/kv"
 	"antipode/stamp/ranges"
+	"antipode/stamp/route"
 )
 
 // Taken is the record of an account at the location that has become its primary.
@@ -55,7 +56,10 @@ func (d *Directory) Adopt(ctx context.Context, t Taken) error {
 	if cmd.done {
 		d.moved(MoveFollowed, &a, "")
 	}
-	diverged := cmd.diverged
+	var diverged []route.Range
+	if r, ok := d.stamp.Route().Range(d.stamp.Route().Catalog()); ok && cmd.diverged {
+		diverged = append(diverged, r)
+	}
 	for _, r := range d.stamp.Route().Data(a.Name) {
 		cmd := &follow{setGate: setGate{account: a.Name, gate: secondaryGate(&a)}, fork: t.fork(r.ID)}
 		if err := d.stamp.Submit(ctx, r.ID, cmd); err != nil {
@@ -64,13 +68,26 @@ func (d *Directory) Adopt(ctx context.Context, t Taken) error {
 		if cmd.found.Compare(cmd.gate.Epoch) > 0 {
 			return &PassedError{cmd.found}
 		}
-		diverged = diverged || cmd.diverged
+		if cmd.diverged {
+			diverged = append(diverged, r)
+		}
 	}
-	switch {
-	case diverged:
+	for _, r := range diverged {
+		f := t.fork(r.ID)
+		if f == nil {
+			return ErrDiverged // After a planned move: what it has alone stays in its outbox.
+		}
+		if err := d.keepLost(ctx, r, a, *f); err != nil {
+			return err
+		}
+	}
+	if t.Opened {
+		if err := d.end(ctx, d.stamp.Route().Everywhere(a.Name), a.Name, a.GeoEpoch()); err != nil {
+			return err
+		}
+	}
+	if len(diverged) > 0 {
 		return ErrDiverged
-	case t.Opened:
-		return d.end(ctx, d.stamp.Route().Everywhere(a.Name), a.Name, a.GeoEpoch())
 	}
 	return nil
 }
@@ -105,6 +122,9 @@ func (c *adopt) Evaluate(tx *ranges.Tx) error {
 	}
 	c.diverged = c.diverged || lostSince(have.account, c.fork)
 	gate.Open = !c.diverged
+	if err := claimSetBack(tx, c.of.Name, gate.Epoch, c.fork); err != nil {
+		return err
+	}
 	tx.SetGate(c.of.Name, gate)
 	seen, err := catalog.SeenOp(c.of.GeoEpoch())
 	if err != nil {
@@ -181,6 +201,9 @@ func (c *follow) Evaluate(tx *ranges.Tx) (err error) {
 	}
 	gate := c.gate
 	gate.Open = !c.diverged
+	if err := claimSetBack(tx, c.account, gate.Epoch, c.fork); err != nil {
+		return err
+	}
 	tx.SetGate(c.account, gate)
 	return nil
 }

@@ -102,6 +102,7 @@ func Commands() ranges.Commands {
 		kindDrained:       func(body []byte) (ranges.Portable, error) { return parseDrained(body) },
 		kindReached:       func(body []byte) (ranges.Portable, error) { return parseReached(body) },
 		kindOpenTaken:     func(body []byte) (ranges.Portable, error) { return parseOpenTaken(body) },
+		kindKeepLost:      func(body []byte) (ranges.Portable, error) { return parseKeepLost(body) },
 		kindFollow:        func(body []byte) (ranges.Portable, error) { return parseFollow(body) },
 		kindFreeze:        func(body []byte) (ranges.Portable, error) { return parseFreeze(body) },
 		kindThaw:          func(body []byte) (ranges.Portable, error) { return parseThaw(body) },

@@ -58,6 +58,9 @@ func describeRow(key, value []byte) (r StateRow, err error) {
 		r.Kind = "written"
 		return r, nil
 	}
+	if p.Account == keys.LostChanges {
+		return r, r.describeLost(p, value)
+	}
 	switch p.Service {
 	case geo.Catalog:
 		return r, r.describeCatalog(p, value)
@@ -93,6 +96,20 @@ func (r *StateRow) describeFound(of, value []byte) error {
 	for _, c := range f.Chunks {
 		r.Chunks = append(r.Chunks, c.ID.String())
 	}
+	return err
+}
+
+// describeLost describes a lost change, or what a range claims about them.
+func (r *StateRow) describeLost(p keys.Partition, value []byte) error {
+	if p.Object == "" {
+		r.Kind = "claim"
+		c, err := change.ParseLostClaim(value)
+		r.Value = fmt.Sprintf("%d lost changes, %d perhaps answered, incomplete %t", c.Changes, c.Perhaps, c.Incomplete)
+		return err
+	}
+	r.Kind = "lost"
+	l, err := change.ParseLost(value)
+	r.Value = fmt.Sprintf("%d rows, %d bytes, committed %s, surely answered %t", len(l.Ops), l.Bytes, l.At, l.Surely)
 	return err
 }
 

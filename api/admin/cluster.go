@@ -84,6 +84,7 @@ type Cluster interface {
 	// OverrideEpochs has a location take writes without an answer of the other one: see wire.Client.OverrideEpochs.
 	OverrideEpochs(ctx context.Context, l geo.Location) (wire.Epochs, error)
 	Forks
+	Lost
 	// SetLink replaces the state of the link between the locations. DelaySeconds
 	// was checked and is zero unless the state is wire.LinkDelayed.
 	SetLink(ctx context.Context, link wire.Link) error

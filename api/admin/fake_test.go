@@ -225,6 +225,14 @@ func (f *fake) DropFound(ctx context.Context, l geo.Location, q wire.DropFound) 
 	return wire.FoundDropped{Dropped: len(q.Keys)}, f.note(ctx, "drop %v at %s", q.Keys, l)
 }
 
+func (f *fake) Lost(ctx context.Context, l geo.Location, q wire.LostQuery) (wire.Lost, error) {
+	return wire.Lost{Location: l, Changes: []wire.LostChange{{Key: "02"}}}, f.note(ctx, "lost %s at %s", q.Account, l)
+}
+
+func (f *fake) DropLost(ctx context.Context, l geo.Location, q wire.DropLost) (wire.LostDropped, error) {
+	return wire.LostDropped{Dropped: 1}, f.note(ctx, "drop lost %s at %s", q.Account, l)
+}
+
 func (f *fake) SetLink(ctx context.Context, l wire.Link) error {
 	return f.note(ctx, "link %s %gs", l.State, l.DelaySeconds)
 }

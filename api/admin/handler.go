@@ -155,6 +155,8 @@ func Handler(c Cluster, reg prometheus.Gatherer, o Options) http.Handler {
 	e.POST("/v1/locations/:location/found/list", p.found, p.withToken)
 	e.POST("/v1/locations/:location/found/payload", p.foundPayload, p.withToken)
 	e.POST("/v1/locations/:location/found/drop", p.dropFound, p.withToken)
+	e.POST("/v1/locations/:location/lost/list", p.lost, p.withToken)
+	e.POST("/v1/locations/:location/lost/drop", p.dropLost, p.withToken)
 	e.POST("/v1/link/cut", p.cutLink, p.withToken)
 	e.POST("/v1/link/heal", p.healLink, p.withToken)
 	e.POST("/v1/link/delay", p.delayLink, p.withToken)

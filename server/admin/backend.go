@@ -73,6 +73,8 @@ type Location interface {
 	Found(ctx context.Context, q wire.FoundQuery) (wire.Found, error)
 	FoundPayload(ctx context.Context, q wire.FoundChunk) (wire.FoundPayload, error)
 	DropFound(ctx context.Context, q wire.DropFound) (wire.FoundDropped, error)
+	Lost(ctx context.Context, q wire.LostQuery) (wire.Lost, error)
+	DropLost(ctx context.Context, q wire.DropLost) (wire.LostDropped, error)
 }
 
 // Options configures a Backend. All fields are required.

@@ -82,6 +82,14 @@ func TestOperationsReachTheirLocation(t *testing.T) {
 			return d.Dropped, err
 		}, 1, "", "drop [02]"},
 		{func(ctx context.Context, b *Backend) (any, error) {
+			out, err := b.Lost(ctx, "south", wire.LostQuery{Account: "mail"})
+			return len(out.Changes), err
+		}, 1, "", "lost mail"},
+		{func(ctx context.Context, b *Backend) (any, error) {
+			d, err := b.DropLost(ctx, "north", wire.DropLost{Account: "mail"})
+			return d.Dropped, err
+		}, 1, "drop lost mail", ""},
+		{func(ctx context.Context, b *Backend) (any, error) {
 			a, err := b.CreateAccount(ctx, wire.NewAccount{Name: "mail", Location: "south"})
 			return a.Primary, err
 		}, geo.Location("south"), "", "create mail"},

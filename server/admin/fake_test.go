@@ -207,6 +207,14 @@ func (f *fake) DropFound(ctx context.Context, q wire.DropFound) (wire.FoundDropp
 	return wire.FoundDropped{Dropped: len(q.Keys)}, f.note(ctx, "drop %v", q.Keys)
 }
 
+func (f *fake) Lost(ctx context.Context, q wire.LostQuery) (wire.Lost, error) {
+	return wire.Lost{Location: f.name, Changes: []wire.LostChange{{Key: "02"}}}, f.note(ctx, "lost %s", q.Account)
+}
+
+func (f *fake) DropLost(ctx context.Context, q wire.DropLost) (wire.LostDropped, error) {
+	return wire.LostDropped{Dropped: 1}, f.note(ctx, "drop lost %s", q.Account)
+}
+
 func (f *fake) SetLink(ctx context.Context, l wire.Link) error {
 	return f.note(ctx, "link %s %gs", l.State, l.DelaySeconds)
 }

@@ -59,6 +59,8 @@ type part interface {
 	Found(ctx context.Context, q wire.FoundQuery) (wire.Found, error)
 	FoundPayload(ctx context.Context, q wire.FoundChunk) (wire.FoundPayload, error)
 	DropFound(ctx context.Context, q wire.DropFound) (wire.FoundDropped, error)
+	Lost(ctx context.Context, q wire.LostQuery) (wire.Lost, error)
+	DropLost(ctx context.Context, q wire.DropLost) (wire.LostDropped, error)
 	OverrideEpochs(ctx context.Context) (wire.Epochs, error)
 	Link() wire.Link
 	SetLink(to wire.Link)

@@ -16,7 +16,7 @@ func RowChunks(key, value []byte) ([]extent.Ref, error) {
 		f, err := change.ParseFound(value)
 		return f.Chunks, err
 	}
-	if err != nil || p.Service != geo.Blob || len(row) == 0 || p.Account == keys.WrittenSince {
+	if err != nil || p.Service != geo.Blob || len(row) == 0 || p.Account == keys.WrittenSince || p.Account == keys.LostChanges {
 		return nil, err
 	}
 	switch row[0] {

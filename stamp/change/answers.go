@@ -7,7 +7,7 @@ import (
 	"antipode/geo"
 )
 
-// Answers says which changes of a range were surely answered to clients, as the headers of its groups tell (R22): the
+// Answers says which changes of a range were surely answered to clients, as the headers of its groups say (R22): the
 // header of a group names the last index that its leader had answered in its term. What a leader had answered when it died
 // and no group of it says is not known, so a change that is not surely answered may have been.
 type Answers struct {

@@ -3,6 +3,8 @@ package change
 import (
 	"encoding/hex"
 	"errors"
+	"fmt"
+	"reflect"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -16,7 +18,7 @@ import (
 func addGolden(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte{formatVersion})
-	for _, name := range []string{"record", "group", "frame", "closed", "cursor", "gate", "head", "applied"} {
+	for _, name := range []string{"record", "group", "frame", "closed", "cursor", "gate", "head", "applied", "lost"} {
 		for _, text := range golden.Read(f, "testdata/"+name+".golden") {
 			b, err := hex.DecodeString(text)
 			require.NoError(f, err)
@@ -173,6 +175,27 @@ func FuzzParseCursor(f *testing.F) { fuzzCanonical(f, reencodeCursor) }
 // read encodes back to the same bytes.
 func FuzzParseState(f *testing.F) {
 	fuzzCanonical(f, reencodeGate, reencodeHead, reencodeStop, reencodeImage, reencodeApplied)
+}
+
+// Any bytes give answers, a lost change and a claim, or an error for each; what is read encodes back to the same bytes.
+func FuzzParseLost(f *testing.F) {
+	fuzzCanonical(f, func(b []byte) ([]byte, error) {
+		a, err := ParseAnswers(b)
+		return AppendAnswers(nil, &a), err
+	}, func(b []byte) ([]byte, error) {
+		l, err := ParseLost(b)
+		return AppendLost(nil, l), err
+	}, func(b []byte) ([]byte, error) {
+		if c, err := ParseLostClaim(b); err == nil {
+			again, err := ParseLostClaim(AppendLostClaim(nil, c))
+			if err != nil || !reflect.DeepEqual(c, again) {
+				return nil, fmt.Errorf("claim %+v is read again as %+v: %w", c, again, err)
+			}
+		} else {
+			return nil, err
+		}
+		return b, nil
+	})
 }
 
 func fuzzCanonical(f *testing.F, reencode ...func([]byte) ([]byte, error)) {

@@ -211,6 +211,11 @@ func TestGolden(t *testing.T) {
 		golden.Hex("complete", AppendImage(nil, goldenWholeImage())),
 		golden.Hex("none", AppendImage(nil, Image{})),
 	})
+	golden.Require(t, "testdata/lost.golden", []golden.Case{
+		golden.Hex("answers", AppendAnswers(nil, &goldenAnswers)),
+		golden.Hex("change", AppendLost(nil, goldenLost)),
+		golden.Hex("claim", AppendLostClaim(nil, goldenClaim)),
+	})
 	golden.Require(t, "testdata/applied.golden", []golden.Case{
 		golden.Hex("applied", AppendApplied(nil, goldenApplied)),
 		golden.Hex("nothing", AppendApplied(nil, AppliedState{})),
@@ -267,6 +272,15 @@ func TestGoldenIsRead(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, goldenOutboxHead.Volume, before)
 	require.Equal(t, "record", string(encoded))
+	answers, err := ParseAnswers(goldenBytes(t, "lost", "answers"))
+	require.NoError(t, err)
+	require.Equal(t, goldenAnswers, answers)
+	lost, err := ParseLost(goldenBytes(t, "lost", "change"))
+	require.NoError(t, err)
+	require.Equal(t, goldenLost, lost)
+	claim, err := ParseLostClaim(goldenBytes(t, "lost", "claim"))
+	require.NoError(t, err)
+	require.Equal(t, goldenClaim, claim)
 	stop, err := ParseStop(goldenBytes(t, "stop", "forked"))
 	require.NoError(t, err)
 	require.Equal(t, goldenStop, stop)
@@ -351,3 +365,17 @@ func requireGoldenGroup(t *testing.T, b []byte) {
 	require.NoError(t, err)
 	require.Equal(t, goldenRecords["set, delete and a chunk"].Chunks, refs)
 }
+
+var (
+	goldenAnswers = Answers{
+		Term: 3, After: 100, Pending: []AnswerPending{{Index: 17, Last: 130}, {Index: 18, Last: 140}}, Spans: []AnswerSpan{{After: 10, Last: 90}, {After: 100, Last: 120}},
+	}
+	goldenLost = Lost{
+		At: 1001, Surely: true, Bytes: 300, Payload: 4096, Partition: []byte("partition"),
+		Ops: []Op{{Row: []byte("set"), Value: []byte{}}, {Row: []byte("gone"), Delete: true}},
+	}
+	goldenClaim = LostClaim{
+		Version: 1, Number: 7, Location: "south", Kept: 2001, Changes: 5, Perhaps: 1, Incomplete: true, Since: 999, Why: "it was set back",
+		Streams: []LostStream{{Number: 6, Lane: 3, After: 10, To: 15}},
+	}
+)

@@ -202,24 +202,7 @@ func parseRecordTail(r *Record, rd reader) error {
 	r.Epoch.Location = geo.Location(rd.short())
 	r.Account = geo.Account(rd.short())
 	r.Partition = rd.take(int(rd.uint16()))
-	count := rd.count(2)
-	if count > 0 {
-		r.Ops = make([]Op, 0, count)
-	}
-	for range count {
-		var op Op
-		switch rd.byte() {
-		case opSet:
-			op.Row = rd.bytes()
-			op.Value = rd.bytes()
-		case opDelete:
-			op.Delete = true
-			op.Row = rd.bytes()
-		default:
-			rd.failed = true
-		}
-		r.Ops = append(r.Ops, op)
-	}
+	r.Ops = rd.ops()
 	chunks := rd.count(chunkLen)
 	for range chunks {
 		r.Chunks = append(r.Chunks, readRef(&rd))
@@ -228,6 +211,29 @@ func parseRecordTail(r *Record, rd reader) error {
 		return ErrMalformed
 	}
 	return nil
+}
+
+// ops cuts a count and as many ops.
+func (r *reader) ops() (out []Op) {
+	count := r.count(2)
+	if count > 0 {
+		out = make([]Op, 0, count)
+	}
+	for range count {
+		var op Op
+		switch r.byte() {
+		case opSet:
+			op.Row = r.bytes()
+			op.Value = r.bytes()
+		case opDelete:
+			op.Delete = true
+			op.Row = r.bytes()
+		default:
+			r.failed = true
+		}
+		out = append(out, op)
+	}
+	return out
 }
 
 // Undecodable returns why the stream of a record that ParseRecord refused stops (R11). Records of

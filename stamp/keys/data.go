@@ -70,6 +70,26 @@ func Written(s geo.Service, of geo.Stream) Partition {
 	return Partition{Service: s, Account: WrittenSince, Container: string(of.Account), Object: of.String()}
 }
 
+// LostChanges stands in the place of an account like LostAndFound, in the keys of rows that say which changes a former
+// primary had committed that the other location, which became the primary without it, does not have (R22).
+const LostChanges geo.Account = "lost-changes"
+
+// Lost is the partition of the lost changes of a stream. The number of a change follows it, in 8 bytes, big-endian.
+func Lost(s geo.Service, of geo.Stream) Partition {
+	return Partition{Service: s, Account: LostChanges, Container: string(of.Account), Object: of.String()}
+}
+
+// LostClaims is the partition of what a range claims about the lost changes of an account. The epoch follows it that the
+// other location began: see ClaimRow. Its object is no stream's.
+func LostClaims(s geo.Service, a geo.Account) Partition {
+	return Partition{Service: s, Account: LostChanges, Container: string(a)}
+}
+
+// ClaimRow is the row of a claim within its partition.
+func ClaimRow(of geo.Epoch) []byte {
+	return AppendString(AppendUint64(nil, uint64(of.Number)), string(of.Location))
+}
+
 // Unit is the prefix of the rows that go together with a row of the partition: an entity is one row, a blob has all
 // rows of its partition, which name each other.
 func (p Partition) Unit(row []byte) []byte {

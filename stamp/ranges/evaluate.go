@@ -202,6 +202,36 @@ func (r *Range) answerUnchanged(g *group, now time.Duration) {
 	}
 }
 
+// acknowledge answers the groups that every in-sync replica has persisted.
+func (r *Range) acknowledge(now time.Duration) {
+	index := r.replica.AckIndex(now)
+	r.inSync.Store(int64(r.replica.InSync()))
+	if len(r.acking) == 0 || r.acking[0].index > index {
+		return
+	}
+	var unchanged []*waiter
+	at, mono := r.o.Clock.Now(), r.fenceClock(now)
+	for len(r.acking) > 0 && r.acking[0].index <= index {
+		for _, w := range r.acking[0].waiters {
+			if w.unchanged {
+				unchanged = append(unchanged, w)
+				continue
+			}
+			if r.o.OnCommit != nil {
+				r.o.OnCommit(at.Sub(w.at))
+			}
+			err := r.committedResult(w, mono)
+			w.done(err)
+			r.refused = r.refused || err != nil
+		}
+		if !r.refused {
+			r.answered = r.acking[0].index
+		}
+		r.acking = r.acking[1:]
+	}
+	r.answerUnderLease(unchanged, now)
+}
+
 // answerUnderLease answers commands that changed nothing: at once if the lease holds,
 // otherwise after the next round. They were evaluated before the call, in the pass that began
 // at passBegan or in an earlier one. The lease is compared with the current time, not with

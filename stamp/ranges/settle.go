@@ -227,7 +227,7 @@ func (c *EndSettle) Evaluate(tx *Tx) error {
 // errSettle: bytes that are no encoded command of a settlement, or no result of one.
 var errSettle = errors.New("ranges: malformed command to settle a fork")
 
-// DropFound is the command that deletes rows of the lost-and-found, at the location that keeps them.
+// DropFound is the command that deletes rows of the lost-and-found, or lost changes (R22), at the location that keeps them.
 type DropFound struct {
 	Keys [][]byte
 	// Dropped is how many of them were there.
@@ -239,8 +239,9 @@ func (c *DropFound) Evaluate(tx *Tx) error {
 	c.Dropped = 0
 	for _, key := range c.Keys {
 		p, row, err := keys.ParsePartition(key)
-		if err != nil || p.Account != keys.LostAndFound || p.Service != Service(tx.Range()) {
-			return fmt.Errorf("%w: %x is no row of the lost-and-found", errSettle, key)
+		kept := p.Account == keys.LostAndFound || p.Account == keys.LostChanges
+		if err != nil || !kept || p.Service != Service(tx.Range()) {
+			return fmt.Errorf("%w: %x is no row of the lost-and-found, and no lost change", errSettle, key)
 		}
 		if _, kept, err := tx.Get(key); err != nil {
 			return err

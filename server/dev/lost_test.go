@@ -1,0 +1,107 @@
+package dev
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	wire "antipode/client/admin"
+	"antipode/geo"
+)
+
+// lostAt reads what a location has kept of an account's lost changes.
+func lostAt(t *testing.T, c *Cluster, l geo.Location, account geo.Account) (claims []wire.LostClaim, changes []wire.LostChange) {
+	t.Helper()
+	q := wire.LostQuery{Account: account}
+	for more := true; more; {
+		page, err := adminClient(t, c).Lost(t.Context(), l, q)
+		require.NoError(t, err)
+		claims, changes = append(claims, page.Claims...), append(changes, page.Changes...)
+		if more = page.More; more {
+			q.After = page.Changes[len(page.Changes)-1].Key
+		}
+	}
+	return claims, changes
+}
+
+// diverged waits until the north has adopted an account that the south has taken, and has kept what it alone has.
+func diverged(t *testing.T, c *Cluster, account geo.Account) {
+	t.Helper()
+	eventually(t, "the north has diverged", func() bool {
+		a, err := c.locations[South].Directory.Account(t.Context(), account)
+		return err == nil && a.Operation != nil && a.Operation.Diverged
+	})
+}
+
+// The former primary keeps each change that it had acknowledged and the present one does not have, and no other, before
+// its copy is made again (R22). What the rows held is in its lost-and-found.
+func TestR22LostChangesAreKept(t *testing.T) {
+	c := startFaulty(t)
+	createTable(t, c, "northacct")
+	for _, k := range []string{"kept", "set", "deleted"} {
+		put(t, c, "northacct", k, "before")
+	}
+	w := startWriter(t, c, "northacct")
+	w.arrives()
+	c.link.Cut()
+	w.goesOn()
+	put(t, c, "northacct", "set", "first")
+	put(t, c, "northacct", "set", "last")
+	put(t, c, "northacct", "new", "new")
+	require.Equal(t, http.StatusNoContent, call(t, c.gateway, "northacct", http.MethodDelete, entityPath("northacct", "", "deleted"), "", "If-Match", "*").status)
+	w.goesOn()
+	w.stop()
+	require.NoError(t, c.admin.StopLocation(t.Context(), North))
+	c.link.Heal()
+	promote(t, c, "northacct")
+	there := w.value("")
+	putEventually(t, c, "northacct", "after")
+	claims, changes := lostAt(t, c, South, "northacct")
+	require.Empty(t, claims)
+	require.Empty(t, changes)
+
+	require.NoError(t, c.admin.StartLocation(t.Context(), North))
+	diverged(t, c, "northacct")
+	claims, changes = lostAt(t, c, North, "northacct")
+	require.Len(t, claims, 1)
+	require.Equal(t, geo.Table.String(), claims[0].Service)
+	require.True(t, claims[0].Complete, claims[0].Reason)
+	require.EqualValues(t, len(changes), claims[0].Changes)
+	of := map[string]int{}
+	for _, ch := range changes {
+		of[ch.Object]++
+		require.Equal(t, 1, ch.Rows+ch.Deleted)
+		require.False(t, ch.Committed.IsZero())
+		require.NotZero(t, ch.Bytes)
+		if ch.Object == "deleted" {
+			require.Equal(t, 1, ch.Deleted)
+		}
+	}
+	written := of["w"]
+	delete(of, "w")
+	require.Equal(t, map[string]int{"set": 2, "new": 1, "deleted": 1}, of)
+	acked := int(w.acked.Load() - there)
+	require.GreaterOrEqual(t, written, acked, "every acknowledged change is in the report")
+	require.LessOrEqual(t, written, acked+1, "one may have been under way")
+	require.LessOrEqual(t, claims[0].Perhaps, uint64(2), "its groups name what it had answered")
+
+	found := foundValues(t, c, North, "northacct")
+	delete(found, "w")
+	require.Equal(t, map[string]string{"set": "last", "new": "new"}, found)
+
+	_, err := adminClient(t, c).UpdateAccount(t.Context(), "northacct", wire.UpdateAccount{Rebuild: true})
+	require.NoError(t, err)
+	_, err = c.WaitLive(t.Context(), "northacct")
+	require.NoError(t, err)
+	again, rest := lostAt(t, c, North, "northacct")
+	require.Equal(t, claims, again, "a copy that is made again changes nothing of the report")
+	require.Equal(t, changes, rest)
+	out, err := adminClient(t, c).DropLost(t.Context(), North, wire.DropLost{Account: "northacct"})
+	require.NoError(t, err)
+	require.Equal(t, wire.LostDropped{Dropped: len(changes) + 1}, out)
+	claims, changes = lostAt(t, c, North, "northacct")
+	require.Empty(t, claims)
+	require.Empty(t, changes)
+	require.Equal(t, wire.VerifyEqual, verifiedWhole(t, c, "northacct", wire.VerifyQuery{}).Outcome)
+}
