@@ -29,7 +29,7 @@ build: ## build the server and the ops CLI into bin/
 run: build ## build and run both locations on this machine (ARGS="--port-base 20000")
 	$(BIN)/antipode dev $(ARGS)
 
-cluster: build ## build and run both locations as node processes (CLUSTER_DATA, ARGS="--port-base 20000")
+cluster: build ## build and run both locations as node processes (CLUSTER_DATA, ARGS="--port-base 20000 --witness")
 	$(BIN)/antipode cluster start --dir $(CLUSTER_DATA) $(ARGS)
 
 cluster-stop: ## stop them; their data stays
@@ -61,8 +61,8 @@ faults: ## node processes killed, paused, cut off and slowed under load: DURATIO
 slowlink: ## node processes on a narrow, cut or half cut link, and without one range's quorum: DURATION=2m of each
 	go test -count=1 -timeout 6h ./test/slowlink -v -args -duration=$(DURATION)
 
-redundancy: ## each redundancy change and 100 failovers under load, the copy of 1 GiB in 100,000 blobs under kills: 15 minutes, 10 GB
-	go test -count=1 -timeout 2h ./test/redundancy -v -args -objects=100000 -apart=10 -rate=20000000 -writers=45 -wait=30m -failovers=100
+redundancy: ## each redundancy change, 100 failovers and 50 promotions under load, pauses, the copy of 1 GiB in 100,000 blobs under kills: 50 minutes, 10 GB
+	go test -count=1 -timeout 3h ./test/redundancy -v -args -objects=100000 -apart=10 -rate=20000000 -writers=45 -wait=30m -failovers=100 -unplanned=50 -promotes=10s -pauses=25
 
 drill: build ## a failover of the account of make run to its other location and back, measured; drill.html has a picture
 	$(BIN)/antipodectl drill devstoreaccount1 --yes --html drill.html

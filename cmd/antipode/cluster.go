@@ -24,6 +24,7 @@ type clusterFlags struct {
 	dir      string
 	portBase int
 	accounts string
+	witness  bool
 }
 
 func (f clusterFlags) options() (cluster.Options, error) {
@@ -31,7 +32,7 @@ func (f clusterFlags) options() (cluster.Options, error) {
 		return cluster.Options{}, fmt.Errorf("--port-base %d: want 1 to %d, so that the second location's ports fit", f.portBase, cluster.PortBaseMax)
 	}
 	binary, err := os.Executable()
-	return cluster.Options{Dir: f.dir, PortBase: f.portBase, Binary: binary}, err
+	return cluster.Options{Dir: f.dir, PortBase: f.portBase, Binary: binary, Witness: f.witness}, err
 }
 
 func clusterCommand() *cobra.Command {
@@ -46,12 +47,14 @@ func clusterCommand() *cobra.Command {
 		Use:   "start",
 		Short: "Start the processes that do not run",
 		Example: `  antipode cluster start
-  antipode cluster start --dir /tmp/cluster --port-base 20000`,
+  antipode cluster start --dir /tmp/cluster --port-base 20000
+  antipode cluster start --witness`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return startCluster(cmd.OutOrStdout(), f) },
 	}
 	start.Flags().IntVar(&f.portBase, "port-base", 10000, "first port of the gateway; locations at N+1000 and N+2000, their nodes 100 apart")
 	start.Flags().StringVar(&f.accounts, "accounts", os.Getenv(accountsEnv), accountsUsage)
+	start.Flags().BoolVar(&f.witness, "witness", false, "run a witness too: a location acknowledges writes under its lease alone, and promotions wait for it")
 	stop := &cobra.Command{
 		Use:     "stop",
 		Short:   "Stop all of them; what was acknowledged is kept",

@@ -55,13 +55,17 @@ func Start(ctx context.Context, o Options) error {
 	return o.await(ctx, GatewayName, o.Gateway().Admin())
 }
 
-// portsFree returns an error if another process has the admin port of one that Start would start.
+// portsFree returns an error if another process has the admin port of one that Start would start, or that of the witness.
 // Its answers would pass for those of the process that cannot listen there.
 func (o Options) portsFree(ctx context.Context) error {
-	type port struct{ name, admin string }
-	ports := []port{{GatewayName, o.Gateway().Admin()}}
+	type port struct{ name, what, address string }
+	admin := func(name, address string) port { return port{name, "admin of " + name, address} }
+	ports := []port{admin(GatewayName, o.Gateway().Admin())}
 	for _, n := range o.nodeNames() {
-		ports = append(ports, port{n.name(), o.ports(n).Admin()})
+		ports = append(ports, admin(n.name(), o.ports(n).Admin()))
+	}
+	if o.Witness {
+		ports = append(ports, port{WitnessName, "the witness", o.witness()})
 	}
 	dialer := net.Dialer{Timeout: askTimeout}
 	for _, p := range ports {
@@ -72,9 +76,9 @@ func (o Options) portsFree(ctx context.Context) error {
 		if running {
 			continue
 		}
-		if conn, err := dialer.DialContext(ctx, "tcp", p.admin); err == nil {
+		if conn, err := dialer.DialContext(ctx, "tcp", p.address); err == nil {
 			return errors.Join(
-				fmt.Errorf("cannot listen on %s (admin of %s): another process does; stop what uses the port, or choose others with --port-base", p.admin, p.name),
+				fmt.Errorf("cannot listen on %s (%s): another process does; stop what uses the port, or choose others with --port-base", p.address, p.what),
 				conn.Close())
 		}
 	}
@@ -190,6 +194,9 @@ const askTimeout = 5 * time.Second
 // ended returns an error if a process that Start started has exited.
 func (o Options) ended() error {
 	names := []string{GatewayName}
+	if o.Witness {
+		names = append(names, WitnessName)
+	}
 	for _, n := range o.nodeNames() {
 		names = append(names, n.name())
 	}

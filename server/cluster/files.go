@@ -48,6 +48,11 @@ func (o Options) prepare(members []member) error {
 	if err := o.certify(authority, ca, GatewayName, identity.Identity{Gateway: GatewayName}); err != nil {
 		return err
 	}
+	if o.Witness {
+		if err := o.certify(authority, ca, WitnessName, identity.Identity{Location: WitnessName, Node: 1}); err != nil {
+			return err
+		}
+	}
 	for _, m := range members {
 		text, err := yaml.Marshal(m.config)
 		if err != nil {

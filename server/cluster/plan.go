@@ -25,6 +25,8 @@ const (
 	offsetNATS = 20
 	offsetPub  = 22
 	offsetHop  = 30
+	// offsetWitness is from the gateway's first port.
+	offsetWitness = 40
 )
 
 // Options says where a cluster is.
@@ -43,23 +45,31 @@ type Options struct {
 	Via func(from, to string, u Use, address string) string
 	// Configure changes the configuration of a node. Nil changes nothing.
 	Configure func(c *config.Node)
+	// Witness: a witness runs too (R21), and Lease is how long its leases live; empty means the default of witness.yaml.
+	Witness bool
+	Lease   config.Duration
 	// OnWait is called with what a start waits for, after each failed attempt. May be nil.
 	OnWait func(what string)
 }
 
-// GatewayName is the name of the gateway's process. Nodes are named by wire.NodeName.
-const GatewayName = "gateway"
+// GatewayName is the name of the gateway's process, WitnessName that of the witness and of its place. Nodes are named by
+// wire.NodeName.
+const (
+	GatewayName = "gateway"
+	WitnessName = "witness"
+)
 
 // Use is what a process uses an address of another one for.
 type Use string
 
 // The uses: calls and messages between nodes, the publishes into the bus of a node, the routes between
-// the servers of a bus, and requests that are passed on.
+// the servers of a bus, requests that are passed on, and calls to the witness.
 const (
 	Calls  Use = "calls"
 	Bus    Use = "bus"
 	Routes Use = "routes"
 	Hops   Use = "hops"
+	Leases Use = "leases"
 )
 
 func (o Options) via(from, to string, u Use, address string) string {
@@ -135,12 +145,23 @@ func (o Options) Ports() []string {
 		out = append(out, services(o.ports(n))...)
 		out = append(out, o.at(n, offsetNode), o.at(n, offsetNATS), o.at(n, offsetPub), o.at(n, offsetHop))
 	}
-	return out
+	return append(out, o.witness())
+}
+
+// witness is where the witness listens, if there is one.
+func (o Options) witness() string {
+	return net.JoinHostPort(host, strconv.Itoa(o.PortBase+offsetWitness))
 }
 
 // plan lists the processes, the gateway last.
 func (o Options) plan() []member {
 	var out []member
+	if o.Witness {
+		out = append(out, member{WitnessName, "witness", config.Witness{
+			Stamp: stamp, Location: WitnessName, Locations: locations(), Data: filepath.Join(o.folder(WitnessName), "data"),
+			Listen: o.witness(), Lease: o.Lease, TLS: o.tls(WitnessName),
+		}})
+	}
 	gateway := config.Gateway{Listen: config.GatewayListen{
 		Blob: o.Gateway().Of(geo.Blob), Queue: o.Gateway().Of(geo.Queue), Table: o.Gateway().Of(geo.Table), Admin: o.Gateway().Admin(),
 	}, Admin: o.admin(), TLS: o.tls(GatewayName)}
@@ -190,6 +211,9 @@ func (o Options) nodeConfig(n node) config.Node {
 			Hop:         via(Hops, o.at(near, offsetHop)),
 			FaultDomain: domain("f", i), UpgradeDomain: domain("u", i),
 		})
+	}
+	if o.Witness {
+		c.Witness = config.WitnessAddress{Location: WitnessName, Address: o.via(n.name(), WitnessName, Leases, o.witness())}
 	}
 	if o.Configure != nil {
 		o.Configure(&c)

@@ -50,6 +50,39 @@ func TestPlan(t *testing.T) {
 	require.Equal(t, before, after)
 }
 
+// R21: with a witness its configuration passes too, and every node has its address, through what is between them. Without
+// one nothing names it.
+func TestR21PlanWithAWitness(t *testing.T) {
+	o := Options{Dir: t.TempDir(), PortBase: 15000, Witness: true, Lease: "3s"}
+	o.Via = func(from, to string, u Use, address string) string {
+		if u == Leases {
+			require.Equal(t, WitnessName, to)
+			return "127.0.0.1:9"
+		}
+		return address
+	}
+	members := o.plan()
+	require.Len(t, members, 8)
+	require.NoError(t, o.prepare(members))
+	w, problems, err := config.LoadWitness(filepath.Join(o.folder(WitnessName), configFile))
+	require.NoError(t, err)
+	require.Empty(t, problems)
+	require.Equal(t, config.Duration("3s"), w.Lease)
+	require.Equal(t, locations(), w.Locations)
+	require.Contains(t, o.Ports(), w.Listen)
+	_, err = tls.LoadX509KeyPair(w.TLS.Cert, w.TLS.Key)
+	require.NoError(t, err)
+	for _, m := range members[1:7] {
+		c, problems, err := config.Load(filepath.Join(o.folder(m.name), configFile))
+		require.NoError(t, err)
+		require.Empty(t, problems, "%s", m.name)
+		require.Equal(t, config.WitnessAddress{Location: WitnessName, Address: "127.0.0.1:9"}, c.Witness)
+	}
+	for _, m := range (Options{Dir: t.TempDir(), PortBase: 15000}).plan()[:6] {
+		require.Empty(t, m.config.(config.Node).Witness)
+	}
+}
+
 // The next start repairs one that ended between two files of a certificate: the key, which shows
 // that a certificate exists, is never there without the other files.
 func TestInterruptedCertificate(t *testing.T) {

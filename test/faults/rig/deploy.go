@@ -18,17 +18,29 @@ const startWait = 2 * time.Minute
 // node; nil changes nothing. With -short the test is skipped.
 func StartTest(t *testing.T, configure func(c *config.Node)) *Rig {
 	t.Helper()
+	return startTest(t, Options{Configure: configure})
+}
+
+// StartWitnessed is StartTest with a witness, whose leases live as long as lease says.
+func StartWitnessed(t *testing.T, lease config.Duration) *Rig {
+	t.Helper()
+	return startTest(t, Options{Lease: lease})
+}
+
+func startTest(t *testing.T, o Options) *Rig {
+	t.Helper()
 	if testing.Short() {
 		t.Skip("node processes need more time than -short has")
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), startWait)
 	defer cancel()
-	r, err := Start(ctx, Options{Binary: devproc.Binary(), Dir: t.TempDir(), Configure: configure})
+	o.Binary, o.Dir = devproc.Binary(), t.TempDir()
+	r, err := Start(ctx, o)
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		err := r.Check()
 		if t.Failed() {
-			for _, name := range All() {
+			for _, name := range append(All(), Witness) {
 				t.Logf("output of %s:\n%s", name, r.Output(name))
 			}
 		}

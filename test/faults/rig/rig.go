@@ -20,8 +20,11 @@ import (
 	"antipode/test/rest"
 )
 
-// Gateway is the name of the gateway; a node's is location-number.
-const Gateway = cluster.GatewayName
+// Gateway is the name of the gateway, Witness that of the witness; a node's is location-number.
+const (
+	Gateway = cluster.GatewayName
+	Witness = cluster.WitnessName
+)
 
 // The locations; the dev account has its primary in the first.
 const (
@@ -68,6 +71,8 @@ type Options struct {
 	Binary, Dir string
 	// Configure may change the options of a node; nil changes nothing.
 	Configure func(c *config.Node)
+	// Lease is how long a lease of the witness lives; empty means that there is none.
+	Lease config.Duration
 }
 
 // Start runs all processes and returns when both locations serve the dev account and its
@@ -78,7 +83,9 @@ func Start(ctx context.Context, o Options) (_ *Rig, err error) {
 		return nil, err
 	}
 	r := &Rig{
-		opts: cluster.Options{Dir: o.Dir, PortBase: base, Binary: o.Binary, Configure: o.Configure}, http: devproc.NewHTTPClient(),
+		opts: cluster.Options{
+			Dir: o.Dir, PortBase: base, Binary: o.Binary, Configure: o.Configure, Witness: o.Lease != "", Lease: o.Lease,
+		}, http: devproc.NewHTTPClient(),
 		commands: map[string]cluster.Command{}, links: map[[2]string][]usedLink{}, rates: newRates(), running: map[string]*devproc.Child{},
 	}
 	defer func() {
@@ -189,6 +196,9 @@ func (r *Rig) Launch(name string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.running[name] = child
+	if name == Witness { // Nodes ask it again until it listens.
+		return r.setAbsent(name, false)
+	}
 	r.watching.Go(func() { r.whenListens(name, child) })
 	return nil
 }
@@ -347,44 +357,10 @@ func (r *Rig) Leader(ctx context.Context, l geo.Location, s geo.Service, among .
 	}
 }
 
-// Admin is a client of a process's admin port.
-func (r *Rig) Admin(name string) *wire.Client {
-	c, err := wire.New("http://"+r.ports(name).Admin(), r.http)
-	if err != nil {
-		panic("rig: " + err.Error()) // An address of our own making.
-	}
-	return c
-}
-
-// Client is a client of the dev account at a process's front end.
-func (r *Rig) Client(name string, secondary bool) *rest.Client {
-	return rest.NewPathStyle(r.http, r.ports(name).Base, secondary)
-}
-
-// ClientOf is a client of an account that has the key of the dev account.
-func (r *Rig) ClientOf(name string, account geo.Account, secondary bool) *rest.Client {
-	return rest.NewPathStyleOf(r.http, account, r.ports(name).Base, secondary)
-}
-
-func (r *Rig) ports(name string) dev.Ports {
-	if name == Gateway {
-		return r.opts.Gateway()
-	}
-	l, id, err := wire.ParseNodeName(name)
-	if err != nil {
-		panic("rig: " + err.Error())
-	}
-	location := 0
-	if l == South {
-		location = 1
-	}
-	return r.opts.NodePorts(location, int(id)-1)
-}
-
 // Close ends everything. What a process printed is in its folder.
 func (r *Rig) Close() error {
 	var errs []error
-	for _, name := range All() {
+	for _, name := range append(All(), Witness) {
 		if _, err := r.child(name); err == nil {
 			errs = append(errs, r.Kill(name))
 		}
