@@ -16,3 +16,6 @@ func (d *Directory) SetLife(life time.Duration) { d.life = life }
 func (d *Directory) NeverWait() {
 	d.wait = func(context.Context, time.Duration) error { return errors.New("it does not wait") }
 }
+
+// MoveWave is how many accounts have a planned failover at once.
+const MoveWave = moveWave

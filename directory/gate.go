@@ -106,6 +106,7 @@ func Commands() ranges.Commands {
 		kindFollow:        func(body []byte) (ranges.Portable, error) { return parseFollow(body) },
 		kindFreeze:        func(body []byte) (ranges.Portable, error) { return parseFreeze(body) },
 		kindThaw:          func(body []byte) (ranges.Portable, error) { return parseThaw(body) },
+		kindSetLocation:   func(body []byte) (ranges.Portable, error) { return parseSetLocation(body) },
 		kindProbe:         func([]byte) (ranges.Portable, error) { return probe{}, nil },
 	}
 }

@@ -37,18 +37,20 @@ func (d *Directory) Resume(ctx context.Context) (again time.Duration, err error)
 	if version != 0 && d.idle.Load() == version {
 		return 0, nil // The catalog is as it was without an operation.
 	}
-	list, promotions, err := d.underWay(ctx)
-	if err == nil {
-		d.counts.keep(list)
-		d.paces.keep(list)
-		d.rests.keep(promotions)
-		d.registered.keep(promotions)
-		d.waits.keep(append(accountsOf(promotions), list...))
-		if len(list)+len(promotions) == 0 {
-			d.idle.Store(version)
-		}
+	w, err := d.work(ctx)
+	if err != nil {
+		return 0, err
 	}
-	errs := []error{err}
+	list, promotions := w.list, w.promotions
+	d.counts.keep(list)
+	d.paces.keep(list)
+	d.rests.keep(promotions)
+	d.registered.keep(promotions)
+	d.waits.keep(append(accountsOf(promotions), list...))
+	if w.none() {
+		d.idle.Store(version)
+	}
+	var errs []error
 	one := func(a *catalog.Account, does string, f func() (time.Duration, error)) {
 		after, err := f()
 		if after > 0 && (again == 0 || after < again) {
@@ -77,38 +79,50 @@ func (d *Directory) Resume(ctx context.Context) (again time.Duration, err error)
 	for _, a := range alone {
 		resume(ctx, a)
 	}
+	if w.location.Active() {
+		after, err := d.moveLocation(ctx, w)
+		if errs = append(errs, err); after > 0 && (again == 0 || after < again) {
+			again = after
+		}
+	}
 	return again, errors.Join(errs...)
 }
 
-// underWay lists the accounts whose primary is this location and that have an operation, and the promotions.
-func (d *Directory) underWay(ctx context.Context) (list []*catalog.Account, promotions []promoting, err error) {
+// work lists the complete accounts, what is under way for those whose primary is this location, and the promotions.
+func (d *Directory) work(ctx context.Context) (w *work, err error) {
+	w = &work{here: d.stamp.Location()}
 	snap, err := ranges.Snapshot(ctx, d.stamp, d.stamp.Route().Catalog())
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, snap.Close()) }()
+	if w.location, err = catalog.GetLocationMove(snap); err != nil {
+		return nil, err
+	}
 	all, err := catalog.Accounts(ctx, snap)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	for _, a := range all {
-		switch {
-		case !a.Active:
-		case a.Primary == d.stamp.Location():
+		if !a.Active {
+			continue
+		}
+		w.all = append(w.all, a)
+		if a.Primary == w.here {
 			if a.Operation != nil {
-				list = append(list, a)
+				w.list = append(w.list, a)
 			}
-		default:
-			p, err := catalog.GetPromotion(snap, a.Name)
-			if err != nil {
-				return nil, nil, err
-			}
-			if p != nil {
-				promotions = append(promotions, promoting{a, p})
-			}
+			continue
+		}
+		p, err := catalog.GetPromotion(snap, a.Name)
+		if err != nil {
+			return nil, err
+		}
+		if p != nil {
+			w.promotions = append(w.promotions, promoting{a, p})
 		}
 	}
-	return list, promotions, nil
+	return w, nil
 }
 
 // resumeNow goes on with the operation of an account for a short time. It ends without it if that does not

@@ -83,6 +83,9 @@ type Cluster interface {
 	ResumeStream(ctx context.Context, l geo.Location, s wire.StreamName) (wire.Resumed, error)
 	// OverrideEpochs has a location take writes without an answer of the other one: see wire.Client.OverrideEpochs.
 	OverrideEpochs(ctx context.Context, l geo.Location) (wire.Epochs, error)
+	// LocationFailover and FailLocationOver are the failover of all accounts of a location: see wire.Client.
+	LocationFailover(ctx context.Context, l geo.Location) (wire.LocationFailover, error)
+	FailLocationOver(ctx context.Context, l geo.Location, f wire.Failover) (wire.LocationFailover, error)
 	Forks
 	Lost
 	// SetLink replaces the state of the link between the locations. DelaySeconds

@@ -209,6 +209,14 @@ func (f *fake) OverrideEpochs(ctx context.Context, l geo.Location) (wire.Epochs,
 	return wire.Epochs{Confirmed: true, By: "override"}, f.note(ctx, "override epochs of %s", l)
 }
 
+func (f *fake) LocationFailover(ctx context.Context, l geo.Location) (wire.LocationFailover, error) {
+	return wire.LocationFailover{From: l, Moving: map[string]int{}, Moved: 3}, f.note(ctx, "failover of location %s", l)
+}
+
+func (f *fake) FailLocationOver(ctx context.Context, l geo.Location, in wire.Failover) (wire.LocationFailover, error) {
+	return wire.LocationFailover{From: l, Type: in.Type, Phase: wire.LocationMoving}, f.note(ctx, "fail over %s %+v", l, in)
+}
+
 func (f *fake) ResolveFork(ctx context.Context, l geo.Location, q wire.ResolveFork) (wire.ForkResolved, error) {
 	return wire.ForkResolved{Stream: q.String(), Service: "table", Keep: q.Keep, State: "settling"}, f.note(ctx, "resolve %s at %s keep %s", q.StreamName, l, q.Keep)
 }

@@ -137,6 +137,7 @@ func Handler(c Cluster, reg prometheus.Gatherer, o Options) http.Handler {
 	e.GET("/v1/forks", p.forks)
 	e.GET("/v1/reservations", p.reservations)
 	e.GET("/v1/locations/:location/names", p.names)
+	e.GET("/v1/locations/:location/failover", p.locationFailover)
 	// From here on the token is asked for.
 	e.GET("/v1/accounts/:name/keys", p.keys, p.withToken)
 	e.GET("/v1/accounts/:name/verify", p.verify, p.withToken)
@@ -150,6 +151,7 @@ func Handler(c Cluster, reg prometheus.Gatherer, o Options) http.Handler {
 	e.POST("/v1/locations/:location/stop", p.stopLocation, p.withToken)
 	e.POST("/v1/locations/:location/ranges/:range/recover", p.recoverRange, p.withToken)
 	e.POST("/v1/locations/:location/epochs/override", p.overrideEpochs, p.withToken)
+	e.POST("/v1/locations/:location/failover", p.failLocationOver, p.withToken)
 	e.POST("/v1/locations/:location/forks/resume", p.resume, p.withToken)
 	e.POST("/v1/locations/:location/forks/resolve", p.resolve, p.withToken)
 	e.POST("/v1/locations/:location/found/list", p.found, p.withToken)

@@ -1,6 +1,13 @@
 package admin
 
-import "antipode/geo"
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"antipode/geo"
+)
 
 // Failover asks for a failover of an account to its secondary, or for the end of one without effect.
 type Failover struct {
@@ -69,4 +76,63 @@ type ServiceLoss struct {
 	// UnboundedSince is the last contact. Whatever was committed after it is lost, and how much that is nobody knows here.
 	// Absent if there was no contact that counts: then there is no bound at all.
 	UnboundedSince Time `json:"unbounded_since,omitzero"`
+}
+
+// LocationFailover is the failover of all accounts of a location, at the location that begins those of the accounts: the
+// answer of GET and POST /v1/locations/{location}/failover.
+type LocationFailover struct {
+	// From is the location that the accounts leave, To the one that they go to; both empty if there was none yet.
+	From geo.Location `json:"from,omitempty"`
+	To   geo.Location `json:"to,omitempty"`
+	// Type is FailoverPlanned or FailoverUnplanned.
+	Type string `json:"type,omitempty"`
+	// Phase is LocationMoving, LocationEnding or LocationOver.
+	Phase string `json:"phase,omitempty"`
+	// Round counts how often the accounts were gone through, from 1: those that did not move are tried again.
+	Round int `json:"round,omitempty"`
+	// Begun and Over are when it began and was over.
+	Begun Time `json:"begun,omitzero"`
+	Over  Time `json:"over,omitzero"`
+	// Reason is why it ends, or ended, before all accounts were gone through.
+	Reason string `json:"reason,omitempty"`
+	// Waiting is how many accounts have a copy and are where they were, their own failover not begun. Moving are those
+	// of which it is under way, by its phase; Moved is how many have arrived since it began. Alone have no copy, and stay.
+	Waiting int            `json:"waiting"`
+	Moving  map[string]int `json:"moving"`
+	Moved   int            `json:"moved"`
+	Alone   int            `json:"alone"`
+	// Refused is how many accounts of this round were passed over, and RefusedAccounts are the first of them.
+	Refused         int               `json:"refused"`
+	RefusedAccounts []RefusedFailover `json:"refused_accounts,omitempty"`
+}
+
+// RefusedFailover is an account whose failover did not begin, and why.
+type RefusedFailover struct {
+	Account geo.Account `json:"account"`
+	Why     string      `json:"why"`
+}
+
+// The phases of a LocationFailover.
+const (
+	// LocationMoving begins the failovers of accounts, wave by wave.
+	LocationMoving = "moving"
+	// LocationEnding ends those under way; accounts that were taken stay moved.
+	LocationEnding = "ending"
+	// LocationOver has none under way.
+	LocationOver = "over"
+)
+
+// LocationFailover returns the failover of a location that is under way at l, or was last.
+func (c *Client) LocationFailover(ctx context.Context, l geo.Location) (LocationFailover, error) {
+	return fetch[LocationFailover](ctx, c, http.MethodGet, locationPath(l), nil)
+}
+
+// FailLocationOver begins or ends a failover of all accounts: FailoverPlanned of those whose primary is l, FailoverUnplanned of
+// those whose secondary is l, without asking their primary; FailoverEnd ends the one that is under way at l.
+func (c *Client) FailLocationOver(ctx context.Context, l geo.Location, f Failover) (LocationFailover, error) {
+	return fetch[LocationFailover](ctx, c, http.MethodPost, locationPath(l), f)
+}
+
+func locationPath(l geo.Location) string {
+	return fmt.Sprintf("/v1/locations/%s/failover", url.PathEscape(string(l)))
 }

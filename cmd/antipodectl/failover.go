@@ -31,23 +31,34 @@ the account stays readable at both locations. To go back, ask for another one.`,
 		Example: `  antipodectl failover plan pictures
   antipodectl failover planned pictures --yes`,
 	}
-	c.AddCommand(t.failoverPlan(), t.failoverPlanned(), t.failoverUnplanned(), t.failoverEnd())
+	c.AddCommand(t.failoverPlan(), t.failoverPlanned(), t.failoverUnplanned(), t.failoverEnd(), t.failoverShow())
 	return c
 }
 
 func (t *tool) failoverPlan() *cobra.Command {
-	return &cobra.Command{
-		Use:   "plan ACCOUNT",
+	var whole wholeFlags
+	c := &cobra.Command{
+		Use:   "plan (ACCOUNT | --location LOCATION)",
 		Short: "Say what a failover of an account would do, and what blocks it",
 		Long: `plan changes nothing. It says to which location ACCOUNT would go, how far that one is by
-service, what has not arrived there, and what blocks a planned failover.`,
+service, what has not arrived there, and what blocks a planned failover. With --location it says
+so of all accounts whose primary is LOCATION.`,
 		Example: `  antipodectl failover plan pictures
+  antipodectl failover plan --location northcentralus
   antipodectl failover plan pictures --output json | jq .blocked`,
-		Args: exactly("ACCOUNT"),
-		RunE: answer(t, func(ctx context.Context, args []string) (failoverPlan, error) {
-			return t.planFailover(ctx, geo.Account(args[0]))
-		}, writePlan),
 	}
+	one := answer(t, func(ctx context.Context, args []string) (failoverPlan, error) {
+		return t.planFailover(ctx, geo.Account(args[0]))
+	}, writePlan)
+	all := answer(t, func(ctx context.Context, _ []string) (wholePlan, error) { return t.planWhole(ctx, whole) }, writeWholePlan)
+	c.RunE = operation(func(cmd *cobra.Command, args []string) error {
+		if whole.from != "" {
+			return all(cmd, args)
+		}
+		return one(cmd, args)
+	})
+	whole.add(c)
+	return c
 }
 
 // failoverPlan is what a planned failover would do.
@@ -119,8 +130,9 @@ func writePlan(w io.Writer, p failoverPlan) {
 func (t *tool) failoverPlanned() *cobra.Command {
 	var within time.Duration
 	var yes, dry bool
+	var whole wholeFlags
 	c := &cobra.Command{
-		Use:   "planned ACCOUNT [--yes]",
+		Use:   "planned (ACCOUNT | --location LOCATION) [--yes]",
 		Short: "Make the secondary of an account its primary, without loss",
 		Long: `planned waits until little is on its way to the secondary, stops writes, waits until the
 secondary has everything, and makes it the primary. Meanwhile reads go on, and requests that
@@ -132,17 +144,23 @@ the account stays where it is; failover end asks for that. Once the secondary ma
 the account, it is served by neither location under its primary name until the two agree.
 
 Without --yes it says what it would do and changes nothing, as with --dry-run. It returns when the
-account is at its new primary, and shows each phase. Interrupted, the failover goes on.`,
+account is at its new primary, and shows each phase. Interrupted, the failover goes on.
+
+With --location all accounts whose primary is LOCATION move, in waves of 250; --within is of each
+account. Those that do not move are tried three times. It shows how many have moved.`,
 		Example: `  antipodectl failover planned pictures --yes
+  antipodectl failover planned --location northcentralus --yes
   antipodectl failover planned pictures --yes --within 5m
   antipodectl failover planned pictures --dry-run`,
-		Args: exactly("ACCOUNT"),
 	}
 	c.RunE = operation(func(cmd *cobra.Command, args []string) error {
-		name := geo.Account(args[0])
 		if within <= 0 {
 			return usageError{errors.New("--within is a time above 0")}
 		}
+		if whole.from != "" {
+			return t.runWhole(cmd.Context(), whole, admin.Failover{Type: admin.FailoverPlanned, WithinSeconds: within.Seconds()}, dry || !yes)
+		}
+		name := geo.Account(args[0])
 		plan, err := t.planFailover(cmd.Context(), name)
 		if err != nil {
 			return err
@@ -168,6 +186,7 @@ account is at its new primary, and shows each phase. Interrupted, the failover g
 	c.Flags().DurationVar(&within, "within", 30*time.Second, "`TIME` after which it ends by itself without effect, an hour at most")
 	c.Flags().BoolVar(&yes, "yes", false, "begin it")
 	c.Flags().BoolVar(&dry, "dry-run", false, "say what it would do, and change nothing")
+	whole.add(c)
 	return c
 }
 
@@ -210,9 +229,10 @@ func (t *tool) failover(ctx context.Context, name geo.Account, plan failoverPlan
 }
 
 func (t *tool) failoverEnd() *cobra.Command {
-	var notTaken bool
+	var dry, notTaken bool
+	var whole wholeFlags
 	c := &cobra.Command{
-		Use:   "end ACCOUNT [--not-taken]",
+		Use:   "end (ACCOUNT | --location LOCATION) [--not-taken]",
 		Short: "End a failover without effect",
 		Long: `end has a failover of ACCOUNT end: the account stays where it is and takes writes again, unless
 the secondary has taken it. Once a planned one was offered to the secondary, that one is
@@ -221,18 +241,44 @@ asked, and the end waits for its answer. An unplanned one ends at the secondary.
 Where the secondary's location is lost for good it never answers. --not-taken ends a planned
 failover without it. Give it only if you know that the secondary has not taken the account,
 and does not come back with what it has: else both take writes until they reach each other,
-and what was written at the present primary since is then deleted.`,
+and what was written at the present primary since is then deleted.
+
+With --location the failover of LOCATION ends: accounts that have moved stay moved, the others
+stay at LOCATION. It returns when that is so; failover planned --location goes on with the rest.`,
 		Example: `  antipodectl failover end pictures
-  antipodectl failover end pictures --not-taken`,
-		Args: exactly("ACCOUNT"),
-		RunE: answer(t, func(ctx context.Context, args []string) (admin.AccountUpdated, error) {
-			return t.client.UpdateAccount(ctx, geo.Account(args[0]), admin.UpdateAccount{
-				Failover: &admin.Failover{Type: admin.FailoverEnd, NotTaken: notTaken},
-			})
-		}, func(w io.Writer, a admin.AccountUpdated) {
-			_, _ = fmt.Fprintf(w, "account %s: the end of its failover is asked for; account show says how it ended\n", a.Name)
-		}),
+  antipodectl failover end pictures --not-taken
+  antipodectl failover end --location northcentralus`,
 	}
+	one := answer(t, func(ctx context.Context, args []string) (admin.AccountUpdated, error) {
+		name := geo.Account(args[0])
+		if dry {
+			a, err := t.client.Account(ctx, name)
+			return admin.AccountUpdated{AccountInfo: a}, err
+		}
+		return t.client.UpdateAccount(ctx, name, admin.UpdateAccount{
+			Failover: &admin.Failover{Type: admin.FailoverEnd, NotTaken: notTaken},
+		})
+	}, func(w io.Writer, a admin.AccountUpdated) {
+		switch {
+		case !dry:
+			_, _ = fmt.Fprintf(w, "account %s: the end of its failover is asked for; account show says how it ended\n", a.Name)
+		case a.Operation == "":
+			_, _ = fmt.Fprintf(w, "account %s: %s knows of no failover that could be ended\nnothing was changed\n", a.Name, a.Primary)
+		default:
+			_, _ = fmt.Fprintf(w, "account %s: under way: %s\nnothing was changed\n", a.Name, a.Operation)
+		}
+	})
+	c.RunE = operation(func(cmd *cobra.Command, args []string) error {
+		if whole.from != "" && notTaken {
+			return usageError{errors.New("--not-taken is of one ACCOUNT")}
+		}
+		if whole.from != "" {
+			return t.endWhole(cmd.Context(), whole, dry)
+		}
+		return one(cmd, args)
+	})
+	c.Flags().BoolVar(&dry, "dry-run", false, "say what is under way, and change nothing")
+	whole.add(c)
 	c.Flags().BoolVar(&notTaken, "not-taken", false, "agree that the secondary, which does not answer, has not taken the account and never will")
 	return c
 }

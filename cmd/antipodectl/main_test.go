@@ -162,6 +162,14 @@ func port(t *testing.T) *httptest.Server {
 	answer("POST /v1/locations/northcentralus/epochs/override", 200, admin.Epochs{
 		Confirmed: true, By: "override", Refused: []admin.RefusedEpoch{{Account: "music"}},
 	})
+	whole := admin.LocationFailover{
+		From: "northcentralus", To: "southcentralus", Type: admin.FailoverPlanned, Phase: admin.LocationOver, Round: 3, Begun: fork.Since, Over: fork.Since,
+		Waiting: 1, Moving: map[string]int{}, Moved: 9999, Alone: 2, Refused: 22,
+		RefusedAccounts: []admin.RefusedFailover{{Account: "music", Why: "OperationInProgress: an operation is under way"}},
+	}
+	answer("POST /v1/locations/northcentralus/failover", 200, whole)
+	answer("GET /v1/locations/northcentralus/failover", 200, whole)
+	answer("GET /v1/locations/southcentralus/failover", 200, admin.LocationFailover{Moving: map[string]int{}})
 	answer("POST /v1/link/cut", 200, admin.Link{State: admin.LinkCut})
 	answer("POST /v1/link/heal", 200, admin.Link{State: admin.LinkUp})
 	answer("POST /v1/link/delay", 200, admin.Link{State: admin.LinkDelayed, DelaySeconds: 5})
@@ -245,6 +253,15 @@ func TestGolden(t *testing.T) {
 		"node-stop":                 "node stop northcentralus-2",
 		"node-stop-json":            "node stop northcentralus-2 --output json",
 		"node-start-refused":        "node start northcentralus-2",
+		"failover-plan-location":    "failover plan --location northcentralus",
+		"failover-plan-json":        "failover plan --location northcentralus -o json",
+		"failover-planned-dry":      "failover planned --location northcentralus",
+		"failover-planned-location": "failover planned --location northcentralus --yes",
+		"failover-show-location":    "failover show --location northcentralus",
+		"failover-show-none":        "failover show --location southcentralus",
+		"failover-end-over":         "failover end --location northcentralus",
+		"failover-end-dry":          "failover end pictures --dry-run",
+		"help-failover-planned":     "failover planned --help",
 		"location-confirm":          "location confirm northcentralus --not-promoted",
 		"location-confirm-refused":  "location confirm northcentralus",
 		"help-location-confirm":     "location confirm --help",
@@ -319,6 +336,11 @@ func TestUsage(t *testing.T) {
 		"account create a b --location x":                           `does not take "b"`,
 		"account show":                                              "needs NAME",
 		"account keys":                                              "needs NAME",
+		"failover planned --yes":                                    "needs ACCOUNT",
+		"failover planned a --location b":                           `does not take "a"`,
+		"failover plan a --to b":                                    "--to goes with --location",
+		"failover end --location a --to a":                          "are two locations",
+		"failover show":                                             "needs --location",
 		"node stop":                                                 "needs NODE",
 		"node restart x":                                            `has no command "restart"`,
 		"location stop":                                             "needs LOCATION",

@@ -15,8 +15,9 @@ import (
 
 func (t *tool) failoverUnplanned() *cobra.Command {
 	var yes, dry, alone bool
+	var whole wholeFlags
 	c := &cobra.Command{
-		Use:   "unplanned ACCOUNT [--yes]",
+		Use:   "unplanned (ACCOUNT | --location LOCATION) [--yes]",
 		Short: "Make the secondary of an account its primary, without the primary",
 		Long: `unplanned is for a primary that is dead, or cannot be reached. Ask the secondary's location: the
 primary is not asked. What has arrived there is applied, for 10 s at most; then the copy is
@@ -41,14 +42,21 @@ the primary is off, and keep that off until it can reach the new one.
 
 Without --yes it says what would be lost and changes nothing, as with --dry-run. failover end
 has it end without effect until the copy is frozen and committed; after 2 minutes without that
-it ends by itself.`,
+it ends by itself.
+
+With --location all accounts whose primary is LOCATION move to the other location, which is asked;
+--to names it where the port that answers does not know it. Losses are said by account: failover
+unplanned ACCOUNT --dry-run.`,
 		Example: `  antipodectl failover unplanned pictures
   antipodectl failover unplanned pictures --yes
   antipodectl failover unplanned pictures --yes --without-witness
-  antipodectl failover unplanned pictures --yes --output json | jq .loss`,
-		Args: exactly("ACCOUNT"),
+  antipodectl failover unplanned pictures --yes --output json | jq .loss
+  antipodectl failover unplanned --location northcentralus --yes`,
 	}
 	c.RunE = operation(func(cmd *cobra.Command, args []string) error {
+		if whole.from != "" {
+			return t.runWhole(cmd.Context(), whole, admin.Failover{Type: admin.FailoverUnplanned, WithoutWitness: alone}, dry || !yes)
+		}
 		ctx, name := cmd.Context(), geo.Account(args[0])
 		to, err := t.secondaryOf(ctx, name)
 		if err != nil {
@@ -73,6 +81,7 @@ it ends by itself.`,
 	c.Flags().BoolVar(&yes, "yes", false, "begin it")
 	c.Flags().BoolVar(&dry, "dry-run", false, "say what would be lost, and change nothing")
 	c.Flags().BoolVar(&alone, "without-witness", false, "do not ask the witness, nor wait for it: the primary is off")
+	whole.add(c)
 	return c
 }
 

@@ -68,6 +68,8 @@ type Location interface {
 	ResumeStream(ctx context.Context, s wire.StreamName) (wire.Resumed, error)
 	SetLink(ctx context.Context, l wire.Link) error
 	OverrideEpochs(ctx context.Context) (wire.Epochs, error)
+	LocationFailover(ctx context.Context) (wire.LocationFailover, error)
+	FailLocationOver(ctx context.Context, f wire.Failover) (wire.LocationFailover, error)
 
 	ResolveFork(ctx context.Context, q wire.ResolveFork) (wire.ForkResolved, error)
 	Found(ctx context.Context, q wire.FoundQuery) (wire.Found, error)

@@ -191,6 +191,14 @@ func (f *fake) OverrideEpochs(ctx context.Context) (wire.Epochs, error) {
 	return wire.Epochs{Confirmed: true, By: "override"}, f.note(ctx, "override epochs")
 }
 
+func (f *fake) LocationFailover(ctx context.Context) (wire.LocationFailover, error) {
+	return wire.LocationFailover{From: f.name, Moved: 3}, f.note(ctx, "failover of the location")
+}
+
+func (f *fake) FailLocationOver(ctx context.Context, in wire.Failover) (wire.LocationFailover, error) {
+	return wire.LocationFailover{From: f.name, Type: in.Type}, f.note(ctx, "fail over %s", in.Type)
+}
+
 func (f *fake) ResolveFork(ctx context.Context, q wire.ResolveFork) (wire.ForkResolved, error) {
 	return wire.ForkResolved{Stream: q.String(), Keep: q.Keep, State: "settling"}, f.note(ctx, "resolve %s keep %s", q.StreamName, q.Keep)
 }

@@ -62,6 +62,8 @@ type part interface {
 	Lost(ctx context.Context, q wire.LostQuery) (wire.Lost, error)
 	DropLost(ctx context.Context, q wire.DropLost) (wire.LostDropped, error)
 	OverrideEpochs(ctx context.Context) (wire.Epochs, error)
+	LocationFailover(ctx context.Context) (wire.LocationFailover, error)
+	FailLocationOver(ctx context.Context, f wire.Failover) (wire.LocationFailover, error)
 	Link() wire.Link
 	SetLink(to wire.Link)
 }

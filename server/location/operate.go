@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"fmt"
 	"slices"
-	"time"
 
 	wire "antipode/client/admin"
 	"antipode/directory"
@@ -149,11 +148,7 @@ func (l *Location) failover(ctx context.Context, name geo.Account, u wire.Update
 	f := *u.Failover
 	switch f.Type {
 	case wire.FailoverPlanned:
-		within := directory.MoveWithin
-		if f.WithinSeconds != 0 {
-			within = time.Duration(min(max(f.WithinSeconds, 0), 2*directory.MoveWithinMax.Seconds()) * float64(time.Second))
-		}
-		return l.Directory.Move(ctx, name, within)
+		return l.Directory.Move(ctx, name, withinOf(f))
 	case wire.FailoverEnd:
 		if f.NotTaken {
 			return l.Directory.EndMoveAlone(ctx, name)

@@ -1,0 +1,324 @@
+package directory
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+
+	"antipode/geo"
+	"antipode/services/catalog"
+	"antipode/services/storageerr"
+	"antipode/stamp/change"
+	"antipode/stamp/ranges"
+)
+
+// The failover of all accounts of a location: a row in the catalog of the location that begins the failovers, which is their
+// primary for a planned one, and their secondary for an unplanned one.
+//
+//	moving ──waves of failovers of accounts, by name; those that did not move are tried again in later rounds──> over
+//	moving ──an operator ends it──> ending ──no failover is under way──> over
+//
+// A wave bounds how long the writes of one account stand, however many accounts there are: its gates close and open with
+// those of its wave. The steps of a wave share their groups: see together. What happened to an account is in its own record.
+// A crash repeats the beginning of a wave at most, which finds failovers that are under way.
+
+const (
+	// moveWave is how many accounts have a planned failover at once. The next wave begins once a quarter of it is left.
+	moveWave = 250
+	// promotionWave is how many accounts have an unplanned one at once: nobody writes them meanwhile.
+	promotionWave = 2000
+	// locationRounds is how often an account is tried that has not moved.
+	locationRounds = 3
+)
+
+// MoveLocation begins the planned failover of all accounts that have a copy and whose primary is here. within is how long
+// that of an account may take. Resume goes on. OperationInProgress: a failover of a location is under way here.
+func (d *Directory) MoveLocation(ctx context.Context, within time.Duration) (*catalog.LocationMove, error) {
+	if within <= 0 || within > MoveWithinMax {
+		return nil, storageerr.InvalidInput.Saying(fmt.Sprintf("a move takes up to %s, not %s", MoveWithinMax, within))
+	}
+	return d.beginLocation(ctx, catalog.LocationMove{From: d.stamp.Location(), To: d.other, Within: within})
+}
+
+// PromoteLocation begins the unplanned failover of all accounts whose secondary is here (R20), without asking their primary,
+// and with alone without asking the witness (R21): see Promote and PromoteWithoutWitness. Errors as of MoveLocation.
+func (d *Directory) PromoteLocation(ctx context.Context, alone bool) (*catalog.LocationMove, error) {
+	return d.beginLocation(ctx, catalog.LocationMove{From: d.other, To: d.stamp.Location(), Unplanned: true, WithoutWitness: alone})
+}
+
+func (d *Directory) beginLocation(ctx context.Context, want catalog.LocationMove) (*catalog.LocationMove, error) {
+	want.Phase, want.Round = catalog.LocationMoving, 1
+	for {
+		have, err := d.LocationMove(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if have.Active() {
+			return nil, errOperation.Saying(fmt.Sprintf("a failover of location %s is under way", have.From))
+		}
+		if done, err := d.locationTo(ctx, have, want); err != nil || done {
+			return &want, err
+		}
+	}
+}
+
+// EndLocation has the failover of a location end: no account's begins any more, and those under way end without effect, but
+// for accounts that were taken. Resume goes on. InvalidInput if none is under way here.
+func (d *Directory) EndLocation(ctx context.Context) (*catalog.LocationMove, error) {
+	for {
+		have, err := d.LocationMove(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if have == nil || have.Phase != catalog.LocationMoving {
+			return nil, storageerr.InvalidInput.Saying("no failover of a location is under way here that could be ended")
+		}
+		to := *have
+		to.Phase, to.Reason = catalog.LocationEnding, "an operator ended it"
+		if done, err := d.locationTo(ctx, have, to); err != nil || done {
+			return &to, err
+		}
+	}
+}
+
+// LocationMove returns the failover of a location that is under way here, or was last; nil for none.
+func (d *Directory) LocationMove(ctx context.Context) (m *catalog.LocationMove, err error) {
+	err = d.stamp.Read(ctx, d.stamp.Route().Catalog(), func(s ranges.State) (err error) {
+		m, err = catalog.GetLocationMove(s)
+		return err
+	})
+	return m, err
+}
+
+// locationTo commits that the failover of a location begins, or has gone on; false: it was not as it is expected to be.
+func (d *Directory) locationTo(ctx context.Context, of *catalog.LocationMove, to catalog.LocationMove) (done bool, err error) {
+	cmd := &setLocation{Of: of, To: to}
+	err = d.submit(ctx, cmd)
+	return cmd.done, err
+}
+
+// setLocation replaces the failover of a location, if it is as expected; nil expects none. Any process of the location
+// submits it for an operator.
+type setLocation struct {
+	Of   *catalog.LocationMove `json:"of"`
+	To   catalog.LocationMove  `json:"to"`
+	done bool
+}
+
+// Evaluate implements ranges.Command. The times are the catalog's.
+func (c *setLocation) Evaluate(tx *ranges.Tx) error {
+	have, err := catalog.GetLocationMove(tx)
+	if c.done = err == nil && reflect.DeepEqual(have, c.Of); !c.done {
+		return err
+	}
+	at, to := tx.Timestamp(0), c.To
+	if to.Begun == 0 {
+		to.Begun = at
+	}
+	if to.Phase == catalog.LocationOver {
+		to.Over = at
+	}
+	op, err := catalog.LocationMoveOp(&to)
+	if err != nil {
+		return err
+	}
+	p := catalog.LocationPartition()
+	return tx.Local(p, change.Record{CommitTime: at, Partition: p.Append(nil), Ops: []change.Op{op}})
+}
+
+// Reclaims implements ranges.Reclaimer: see alter.
+func (*setLocation) Reclaims() {}
+
+// kindSetLocation is the kind of setLocation. It is on the wire: never rename it.
+const kindSetLocation = "directory.setLocation"
+
+// Kind implements ranges.Portable.
+func (*setLocation) Kind() string { return kindSetLocation }
+
+// Encode implements ranges.Portable.
+func (c *setLocation) Encode() []byte {
+	b, _ := json.Marshal(c) // It has no value that JSON lacks.
+	return b
+}
+
+func parseSetLocation(b []byte) (*setLocation, error) {
+	c := &setLocation{}
+	if err := json.Unmarshal(b, c); err != nil {
+		return nil, errors.Join(errCommand, err)
+	}
+	return c, nil
+}
+
+// EncodeResult implements ranges.Portable: a byte if it was as expected.
+func (c *setLocation) EncodeResult() []byte { return encodeMore(c.done) }
+
+// DecodeResult implements ranges.Portable.
+func (c *setLocation) DecodeResult(b []byte) error {
+	c.done = len(b) > 0
+	return nil
+}
+
+// moveLocation goes on with the failover of a location. again is after what time it may go on, 0 if it is over.
+func (d *Directory) moveLocation(ctx context.Context, w *work) (again time.Duration, err error) {
+	m := w.location
+	under := w.moving(m)
+	to := *m
+	switch {
+	case m.Phase == catalog.LocationEnding && len(under) > 0:
+		return movePause, d.endAll(ctx, m, under)
+	case m.Phase == catalog.LocationEnding:
+		to.Phase = catalog.LocationOver
+	default:
+		wave := moveWave
+		if m.Unplanned {
+			wave = promotionWave
+		}
+		next := w.waiting(m)
+		switch {
+		case len(under) > wave/4:
+			return movePause, nil
+		case len(next) > 0:
+			to = d.beginWave(ctx, m, next[:min(len(next), wave-len(under))])
+		case len(under) > 0:
+			return movePause, nil
+		case m.Round < locationRounds && len(w.left(m)) > 0:
+			to.Round, to.After, to.Refused, to.RefusedCount = m.Round+1, "", nil, 0
+		default:
+			to.Phase = catalog.LocationOver
+		}
+	}
+	if _, err := d.locationTo(ctx, m, to); err != nil || to.Phase == catalog.LocationOver {
+		return 0, err
+	}
+	return movePause, nil
+}
+
+// beginWave begins the failovers of accounts, and returns the location's as it is then.
+func (d *Directory) beginWave(ctx context.Context, m *catalog.LocationMove, wave []*catalog.Account) catalog.LocationMove {
+	to, errs := *m, make([]error, len(wave))
+	together(ctx, len(wave), func(ctx context.Context, i int) {
+		switch {
+		case m.WithoutWitness:
+			_, errs[i] = d.PromoteWithoutWitness(ctx, wave[i].Name)
+		case m.Unplanned:
+			_, errs[i] = d.Promote(ctx, wave[i].Name)
+		default:
+			_, errs[i] = d.Move(ctx, wave[i].Name, m.Within)
+		}
+	})
+	for i, err := range errs {
+		if err != nil {
+			to.Refuse(wave[i].Name, err.Error())
+		}
+		to.After = wave[i].Name
+	}
+	return to
+}
+
+// endAll ends failovers of accounts, unless they end already.
+func (d *Directory) endAll(ctx context.Context, m *catalog.LocationMove, under []*catalog.Account) error {
+	errs := make([]error, len(under))
+	together(ctx, len(under), func(ctx context.Context, i int) {
+		a := under[i]
+		switch {
+		case m.Unplanned:
+			_, errs[i] = d.EndPromotion(ctx, a.Name)
+		case a.Operation.Move.Reason == "":
+			_, errs[i] = d.EndMove(ctx, a.Name)
+			if row, ok := storageerr.Of(errs[i]); ok && row.Code == storageerr.InvalidInput.Code {
+				errs[i] = nil // It has moved, or ends.
+			}
+		}
+	})
+	return errors.Join(errs...)
+}
+
+// work is what a catalog has to go on with.
+type work struct {
+	// all are the complete accounts, by name.
+	all []*catalog.Account
+	// list are those whose primary is here and that have an operation.
+	list       []*catalog.Account
+	promotions []promoting
+	// location is the failover of a location, nil for none; here is this location.
+	location *catalog.LocationMove
+	here     geo.Location
+}
+
+// none reports whether there is nothing.
+func (w *work) none() bool { return len(w.list)+len(w.promotions) == 0 && !w.location.Active() }
+
+// moving are the accounts whose failover is under way, of those that a location's is of.
+func (w *work) moving(m *catalog.LocationMove) (out []*catalog.Account) {
+	if m.Unplanned {
+		return accountsOf(w.promotions)
+	}
+	for _, a := range w.list {
+		if a.Moves() {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// left are the accounts that have a copy and have not moved.
+func (w *work) left(m *catalog.LocationMove) (out []*catalog.Account) {
+	for _, a := range w.all {
+		if a.Redundancy.Geo() && a.Primary == m.From {
+			out = append(out, a)
+		}
+	}
+	slices.SortFunc(out, func(a, b *catalog.Account) int { return cmp.Compare(a.Name, b.Name) })
+	return out
+}
+
+// waiting are those whose turn has not come in the round.
+func (w *work) waiting(m *catalog.LocationMove) []*catalog.Account {
+	under := map[geo.Account]bool{}
+	for _, a := range w.moving(m) {
+		under[a.Name] = true
+	}
+	return slices.DeleteFunc(w.left(m), func(a *catalog.Account) bool { return a.Name <= m.After || under[a.Name] })
+}
+
+// LocationProgress is how far the failover of a location is: numbers of accounts.
+type LocationProgress struct {
+	// Waiting have a copy, and their failover has not begun. Moving are those of which one is under way, by phase.
+	Waiting int
+	Moving  map[string]int
+	// Moved have their primary at the other location since the failover began. Alone have no copy, and stay.
+	Moved, Alone int
+}
+
+// LocationProgress counts the accounts of the failover of a location that is under way here, or was last.
+func (d *Directory) LocationProgress(ctx context.Context, m *catalog.LocationMove) (LocationProgress, error) {
+	w, err := d.work(ctx)
+	if err != nil {
+		return LocationProgress{}, err
+	}
+	out := LocationProgress{Waiting: len(w.left(m)) - len(w.moving(m)), Moving: map[string]int{}}
+	for _, a := range w.list {
+		if !m.Unplanned && a.Moves() {
+			out.Moving[string(a.Operation.Move.Phase)]++
+		}
+	}
+	for _, p := range w.promotions {
+		if m.Unplanned {
+			out.Moving[string(p.promotion.Phase)]++
+		}
+	}
+	for _, a := range w.all {
+		switch {
+		case a.Primary == m.To && a.Redundancy.Geo() && a.LastFailover > m.Begun:
+			out.Moved++
+		case a.Primary == m.From && !a.Redundancy.Geo():
+			out.Alone++
+		}
+	}
+	return out, nil
+}
