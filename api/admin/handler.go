@@ -134,6 +134,7 @@ func Handler(c Cluster, reg prometheus.Gatherer, o Options) http.Handler {
 	e.GET("/v1/accounts/:name/flow", p.flow)
 	e.GET("/v1/accounts/:name/lag", p.lag)
 	e.GET("/v1/accounts/:name/why", p.why)
+	e.GET("/v1/accounts/:name/geo", p.geoReplication)
 	e.GET("/v1/forks", p.forks)
 	e.GET("/v1/reservations", p.reservations)
 	e.GET("/v1/locations/:location/names", p.names)

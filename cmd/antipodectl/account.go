@@ -83,6 +83,8 @@ func (t *tool) accountList() *cobra.Command {
 type shown struct {
 	admin.AccountInfo
 	ConnectionString string `json:"connection_string"`
+	// Geo is absent where the server does not answer it.
+	Geo *admin.GeoReplication `json:"geo,omitempty"`
 }
 
 func (t *tool) accountShow() *cobra.Command {
@@ -100,7 +102,11 @@ official SDKs and tools take. The string holds the first key: treat it as a secr
 				return shown{}, err
 			}
 			k, err := t.client.Keys(ctx, a.Name)
-			return shown{a, admin.ConnectionString(a, k)}, err
+			out := shown{AccountInfo: a, ConnectionString: admin.ConnectionString(a, k)}
+			if g, err := t.client.GeoReplication(ctx, a.Name); err == nil {
+				out.Geo = &g
+			}
+			return out, err
 		}, writeAccount),
 	}
 }
@@ -113,6 +119,9 @@ func writeAccount(w io.Writer, a shown) {
 		{"secondary", orDash(string(a.Secondary))},
 		{"epoch", a.Epoch.String()},
 	})
+	if a.Geo != nil {
+		writeGeo(w, *a.Geo)
+	}
 	if a.WhenLate != "" {
 		_, _ = fmt.Fprintf(w, "writes while changes are late: %s\n", a.WhenLate)
 	}
@@ -147,4 +156,23 @@ func (t *tool) accountKeys() *cobra.Command {
 			table(w, [][]string{{"key1", k.Key1}, {"key2", k.Key2}})
 		}),
 	}
+}
+
+// writeGeo writes the geo-replication of an account.
+func writeGeo(w io.Writer, g admin.GeoReplication) {
+	_, _ = fmt.Fprintf(w, "status of the primary: %s\n", g.StatusOfPrimary)
+	if !g.LastGeoFailoverTime.IsZero() {
+		_, _ = fmt.Fprintf(w, "last failover: %s\n", g.LastGeoFailoverTime.UTC().Format(lossTime))
+	}
+	s := g.Stats
+	if s == nil {
+		return
+	}
+	last := "not known"
+	if !s.LastSyncTime.IsZero() {
+		last = s.LastSyncTime.UTC().Format(lossTime)
+	}
+	can := map[bool]string{true: "possible", false: "not possible now"}
+	_, _ = fmt.Fprintf(w, "status of the secondary: %s, replication %s, last sync time %s\n", g.StatusOfSecondary, s.Status, last)
+	_, _ = fmt.Fprintf(w, "failover: planned %s, unplanned %s; then %s\n", can[s.CanPlannedFailover], can[s.CanFailover], s.PostFailoverRedundancy)
 }

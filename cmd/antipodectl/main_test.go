@@ -107,6 +107,12 @@ func port(t *testing.T) *httptest.Server {
 	other.Stream, other.Account, other.Lane, other.Reason = "music/1@northcentralus/r4/l2", "music", 2, "lost"
 	answer("GET /v1/accounts/pictures/lag", 200, lagDocument(fork.Since))
 	answer("GET /v1/accounts/pictures/why", 200, whyDocument(fork.Since))
+	answer("GET /v1/accounts/pictures/geo", 200, admin.GeoReplication{
+		Account: "pictures", Primary: account.Primary, StatusOfPrimary: admin.LocationAvailable, Secondary: account.Secondary,
+		StatusOfSecondary: admin.LocationAvailable, LastGeoFailoverTime: fork.Since, Stats: &admin.GeoReplicationStats{
+			Status: admin.Live, LastSyncTime: fork.Since, CanFailover: true, PostFailoverRedundancy: "Standard_RAGRS", PostPlannedFailoverRedundancy: "Standard_RAGRS",
+		},
+	})
 	answer("GET /v1/accounts/scratch/lag", 200, admin.Lag{Account: "scratch", Primary: "northcentralus"})
 	answer("GET /v1/accounts/music/lag", 200, admin.Lag{
 		Account: "music", Primary: "northcentralus", Secondary: "southcentralus",
