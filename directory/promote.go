@@ -55,6 +55,7 @@ func (d *Directory) beginPromotion(ctx context.Context, cmd *beginPromotion, why
 	if err := d.submit(ctx, cmd); err != nil {
 		return nil, err
 	}
+	d.waits.set(&cmd.found, nil) // What one before has waited for.
 	d.moved(MoveBegun, &cmd.found, why)
 	return &cmd.found, nil
 }

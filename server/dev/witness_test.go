@@ -155,6 +155,17 @@ func TestR21PromotionFencesALivePrimary(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, g.Claims, 1)
 	require.Equal(t, taken.GeoEpoch(), g.Claims[0].Epoch())
+	refused := func(l geo.Location) bool { return len(a.locations[l].Epochs().Refused) > 0 }
+	eventually(t, "the north says so, and the south has nothing to say", func() bool { return refused(North) && !refused(South) })
+	a.link.Heal()
+	eventually(t, "the north has diverged", func() bool {
+		_, _, err := a.locations[South].Directory.Rebuild(t.Context(), "northacct", nil)
+		return err == nil
+	})
+	requireAt(t, a.Cluster, "northacct", South)
+	eventually(t, "the account is no longer the north's", func() bool { return !refused(North) })
+	moveTo(t, a.Cluster, "northacct", South, North)
+	eventually(t, "the north takes writes in a later epoch", func() bool { return a.tryPut(t, "back").status == http.StatusNoContent && !refused(North) })
 }
 
 // R21: while the witness is away a promotion waits for it, says so, and goes on without it by an operator's word alone.

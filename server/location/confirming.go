@@ -50,6 +50,8 @@ type confirming struct {
 	moved chan struct{}
 	// passed are the accounts of which a higher epoch was reported.
 	passed map[geo.Account]geo.Epoch
+	// own are the epochs of the accounts whose primary is here, as they were read last; nil before.
+	own map[geo.Account]geo.Epoch
 
 	cancel context.CancelFunc // guarded by Location.mu
 	wg     sync.WaitGroup
@@ -60,7 +62,7 @@ func (c *confirming) begin() *ranges.Fence {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.machine, c.fence, c.moved = confirm.New(confirm.Options{Witness: c.l.o.Witness != nil}), &ranges.Fence{}, make(chan struct{})
-	c.passed = map[geo.Account]geo.Epoch{}
+	c.passed, c.own = map[geo.Account]geo.Epoch{}, nil
 	return c.fence
 }
 
@@ -219,6 +221,34 @@ func (c *confirming) await(ctx context.Context) bool {
 	}
 }
 
+// setOwn takes the accounts of the location.
+func (c *confirming) setOwn(list []*catalog.Account) {
+	own := map[geo.Account]geo.Epoch{}
+	for _, a := range list {
+		if a.Primary == c.l.o.Name {
+			own[a.Name] = a.GeoEpoch()
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.own = own
+}
+
+// refused are those of higher epochs that keep an account of this location from its writes. A claim at the witness stays
+// when the account has moved on, or has come back in a later epoch.
+func (c *confirming) refused(above confirm.Epochs) []wire.RefusedEpoch {
+	c.mu.Lock()
+	own := c.own
+	c.mu.Unlock()
+	var out []wire.RefusedEpoch
+	for _, name := range slices.Sorted(maps.Keys(above)) {
+		if e, primary := own[name]; own == nil || primary && e.Compare(above[name]) < 0 {
+			out = append(out, wire.RefusedEpoch{Account: name, Epoch: wire.EpochOf(above[name])})
+		}
+	}
+	return out
+}
+
 // state returns what the machine shows; ok is false while the location is stopped.
 func (c *confirming) state() (s confirm.State, ok bool) {
 	c.mu.Lock()
@@ -270,9 +300,7 @@ func (l *Location) Epochs() wire.Epochs {
 	if running && waits != nil {
 		out.Waiting = waits.Error()
 	}
-	for _, name := range slices.Sorted(maps.Keys(s.Above)) {
-		out.Refused = append(out.Refused, wire.RefusedEpoch{Account: name, Epoch: wire.EpochOf(s.Above[name])})
-	}
+	out.Refused = l.confirming.refused(s.Above)
 	return out
 }
 

@@ -135,6 +135,8 @@ func CheckFailover(u wire.UpdateAccount) error {
 		return storageerr.InvalidInput.Saying("to is of an unplanned failover: a planned one goes to the account's secondary")
 	case f.NotTaken && f.Type != wire.FailoverEnd:
 		return storageerr.InvalidInput.Saying("not_taken is of the end of a failover")
+	case f.WithoutWitness && !unplanned:
+		return storageerr.InvalidInput.Saying("without_witness is of an unplanned failover: a planned one asks no witness")
 	case f.WithinSeconds != 0 && f.Type != wire.FailoverPlanned:
 		return storageerr.InvalidInput.Saying("within_seconds is of a planned failover")
 	}

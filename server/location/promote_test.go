@@ -49,6 +49,7 @@ func TestR19FailoverHasTheFieldsOfItsType(t *testing.T) {
 		{Type: wire.FailoverEnd, NotTaken: true},
 		{Type: wire.FailoverUnplanned},
 		{Type: wire.FailoverUnplanned, To: "south", DryRun: true},
+		{Type: wire.FailoverUnplanned, WithoutWitness: true},
 	} {
 		require.NoError(t, CheckFailover(wire.UpdateAccount{Failover: &f}), "%+v", f)
 		require.Error(t, CheckFailover(wire.UpdateAccount{Failover: &f, Rebuild: true}), "%+v", f)
@@ -56,6 +57,7 @@ func TestR19FailoverHasTheFieldsOfItsType(t *testing.T) {
 	for _, f := range []wire.Failover{
 		{Type: wire.FailoverPlanned, DryRun: true},
 		{Type: wire.FailoverPlanned, To: "south"},
+		{Type: wire.FailoverPlanned, WithoutWitness: true},
 		{Type: wire.FailoverEnd, DryRun: true},
 		{Type: wire.FailoverPlanned, NotTaken: true},
 		{Type: wire.FailoverEnd, WithinSeconds: 5},

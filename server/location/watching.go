@@ -95,6 +95,7 @@ func (w *watching) readAccounts(ctx context.Context) {
 	defer cancel()
 	if list, err := w.l.Directory.Accounts(ctx); err == nil {
 		w.accounts, w.readAt = list, now
+		w.l.confirming.setOwn(list)
 	}
 }
 
