@@ -228,71 +228,6 @@ func TestR19OfferEndsByAnOperatorsWord(t *testing.T) {
 	}
 }
 
-// deaf is a directory that takes no offer, and remembers the last one.
-type deaf struct {
-	directory.Peer
-	offer directory.Offer
-}
-
-func (d *deaf) Offer(_ context.Context, o directory.Offer) (*catalog.Account, error) {
-	d.offer = o
-	return nil, errLink
-}
-
-// ship has what the catalog of the north has numbered of an account arrive at the south, and be acknowledged.
-func (b *both) ship(t *testing.T, name geo.Account) {
-	t.Helper()
-	of, err := b.north.Account(t.Context(), name)
-	require.NoError(t, err)
-	id := geo.FirstRange(geo.Catalog)
-	st := geo.Stream{Account: name, Epoch: of.GeoEpoch(), Range: id, Lane: catalog.AccountPartition(name).Lane()}
-	m := b.stamps["north"].Leader(id).Machine
-	records, err := m.Outbox(st, m.Trimmed(st)+1, 1<<20)
-	require.NoError(t, err)
-	for _, r := range records {
-		rec, err := change.ParseRecord(r)
-		require.NoError(t, err)
-		stamptest.Submit(t, b.stamps["south"], id, does(func(tx *ranges.Tx) error { return tx.Received(r, &rec, true) }))
-		stamptest.Submit(t, b.stamps["north"], id, does(func(tx *ranges.Tx) error { return tx.Trim(st, rec.Seq) }))
-	}
-}
-
-// R19: an offer that was refused is never taken, however late it comes, also while nothing was written since and all heads are
-// as they were. Without the refusal it is taken.
-func TestR19RefusedOfferIsNeverTaken(t *testing.T) {
-	for _, refused := range []bool{true, false} {
-		b := newBoth(t)
-		_, err := b.north.Create(t.Context(), "acct", nil, nil)
-		require.NoError(t, err)
-		away := &deaf{Peer: linked{b.pair, b.south}}
-		b.north.SetPeer(away)
-		_, err = b.north.Move(t.Context(), "acct", directory.MoveWithinMax)
-		require.NoError(t, err)
-		for range 6 {
-			b.ship(t, "acct")
-			_, _ = b.north.Resume(t.Context())
-		}
-		require.True(t, away.offer.Account.Offered())
-		if refused {
-			_, err = b.north.EndMove(t.Context(), "acct")
-			require.NoError(t, err)
-			_, err = b.north.Resume(t.Context())
-			require.NoError(t, err)
-		}
-		taken, err := b.south.Offer(t.Context(), away.offer)
-		if !refused {
-			require.NoError(t, err)
-			require.Equal(t, geo.Location("south"), taken.Primary)
-			continue
-		}
-		var passed *directory.PassedError
-		require.ErrorAs(t, err, &passed)
-		at, err := b.south.Account(t.Context(), "acct")
-		require.NoError(t, err)
-		require.Equal(t, geo.Location("north"), at.Primary)
-	}
-}
-
 // R18, R19: a stream that fell out of the outbox's budget has left the outbox, and the other location does not have it: it is
 // not drained, so the account is not offered, and stays where it is.
 func TestR19StoppedStreamIsNotDrained(t *testing.T) {
@@ -355,3 +290,4 @@ func TestR20StoppedCopyIsNotEqual(t *testing.T) {
 	require.True(t, a.at(t).Operation.Diverged)
 	require.False(t, a.stamps["north"].Leader(table).Machine.Gate("acct").Open)
 }
+

@@ -1,0 +1,127 @@
+package directory_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"antipode/directory"
+	"antipode/geo"
+	"antipode/services/catalog"
+	"antipode/stamp/change"
+	"antipode/stamp/ranges"
+	"antipode/stamp/stamptest"
+)
+
+// deaf is a directory that takes no offer, and remembers the last one.
+type deaf struct {
+	directory.Peer
+	offer directory.Offer
+}
+
+func (d *deaf) Offer(_ context.Context, o directory.Offer) (*catalog.Account, error) {
+	d.offer = o
+	return nil, errLink
+}
+
+// ship has what the catalog of the north has numbered of an account arrive at the south, and be acknowledged.
+func (b *both) ship(t *testing.T, name geo.Account) {
+	t.Helper()
+	of, err := b.north.Account(t.Context(), name)
+	require.NoError(t, err)
+	id := geo.FirstRange(geo.Catalog)
+	st := geo.Stream{Account: name, Epoch: of.GeoEpoch(), Range: id, Lane: catalog.AccountPartition(name).Lane()}
+	m := b.stamps["north"].Leader(id).Machine
+	records, err := m.Outbox(st, m.Trimmed(st)+1, 1<<20)
+	require.NoError(t, err)
+	for _, r := range records {
+		rec, err := change.ParseRecord(r)
+		require.NoError(t, err)
+		stamptest.Submit(t, b.stamps["south"], id, does(func(tx *ranges.Tx) error { return tx.Received(r, &rec, true) }))
+		stamptest.Submit(t, b.stamps["north"], id, does(func(tx *ranges.Tx) error { return tx.Trim(st, rec.Seq) }))
+	}
+}
+
+// R19: an offer that was refused is never taken, however late it comes, also while nothing was written since and all heads are
+// as they were. Without the refusal it is taken.
+func TestR19RefusedOfferIsNeverTaken(t *testing.T) {
+	for _, refused := range []bool{true, false} {
+		b := newBoth(t)
+		_, err := b.north.Create(t.Context(), "acct", nil, nil)
+		require.NoError(t, err)
+		away := &deaf{Peer: linked{b.pair, b.south}}
+		b.north.SetPeer(away)
+		_, err = b.north.Move(t.Context(), "acct", directory.MoveWithinMax)
+		require.NoError(t, err)
+		for range 6 {
+			b.ship(t, "acct")
+			_, _ = b.north.Resume(t.Context())
+		}
+		require.True(t, away.offer.Account.Offered())
+		if refused {
+			_, err = b.north.EndMove(t.Context(), "acct")
+			require.NoError(t, err)
+			_, err = b.north.Resume(t.Context())
+			require.NoError(t, err)
+		}
+		taken, err := b.south.Offer(t.Context(), away.offer)
+		if !refused {
+			require.NoError(t, err)
+			require.Equal(t, geo.Location("south"), taken.Primary)
+			for _, s := range every { // R17: the north has all payload, so that no write names it again.
+				if s != geo.Catalog {
+					id := geo.FirstRange(s)
+					image, err := ranges.ImageIn(b.stamps["south"].Leader(id).State(), id, "acct")
+					require.NoError(t, err)
+					require.Equal(t, change.Image{Epoch: taken.GeoEpoch(), Done: make([]geo.Seq, geo.LaneCount)}, image)
+				}
+			}
+			continue
+		}
+		var passed *directory.PassedError
+		require.ErrorAs(t, err, &passed)
+		above, err := b.south.Higher(t.Context(), map[geo.Account]geo.Epoch{"acct": away.offer.Account.GeoEpoch()})
+		require.NoError(t, err)
+		require.Empty(t, above, "an epoch that was refused does not fence the primary (R21)")
+		at, err := b.south.Account(t.Context(), "acct")
+		require.NoError(t, err)
+		require.Equal(t, geo.Location("north"), at.Primary)
+	}
+}
+
+// R19: an account that was taken with the former primary's consent does not go to a later epoch where that one is in a higher
+// one: it has changes that no stream has, and no fork record would show them.
+func TestR19PlannedEpochIsNotRaised(t *testing.T) {
+	b := newBoth(t)
+	b.north.NeverWait()
+	_, err := b.north.Create(t.Context(), "acct", nil, nil)
+	require.NoError(t, err)
+	away := &deaf{Peer: linked{b.pair, b.south}}
+	b.north.SetPeer(away)
+	_, err = b.north.Move(t.Context(), "acct", directory.MoveWithinMax)
+	require.NoError(t, err)
+	for range 6 {
+		b.ship(t, "acct")
+		_, _ = b.north.Resume(t.Context())
+	}
+	taken, err := b.south.Offer(t.Context(), away.offer)
+	require.NoError(t, err)
+	_, err = b.north.EndMoveAlone(t.Context(), "acct") // The operator is wrong.
+	require.NoError(t, err)
+	_, err = b.north.Resume(t.Context())
+	require.NoError(t, err)
+	for range 2 {
+		_, _, err = b.north.Rebuild(t.Context(), "acct", nil)
+		require.NoError(t, err)
+	}
+	for range 3 {
+		_, _ = b.south.Resume(t.Context())
+	}
+	at, err := b.south.Account(t.Context(), "acct")
+	require.NoError(t, err)
+	require.Equal(t, taken.GeoEpoch(), at.GeoEpoch())
+	above, err := b.north.Higher(t.Context(), map[geo.Account]geo.Epoch{"acct": taken.GeoEpoch()})
+	require.NoError(t, err)
+	require.NotEmpty(t, above, "so the south takes no writes (R21)")
+}
