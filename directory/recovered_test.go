@@ -290,4 +290,3 @@ func TestR20StoppedCopyIsNotEqual(t *testing.T) {
 	require.True(t, a.at(t).Operation.Diverged)
 	require.False(t, a.stamps["north"].Leader(table).Machine.Gate("acct").Open)
 }
-

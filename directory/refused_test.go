@@ -125,3 +125,35 @@ func TestR19PlannedEpochIsNotRaised(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEmpty(t, above, "so the south takes no writes (R21)")
 }
+
+// R19, R20: the location that is offered an account has become its primary by an unplanned failover meanwhile. The former
+// primary waits for the call that says where the copy ended, and has nothing that is not there: no copy is made again.
+func TestR20OfferFindsAPromotion(t *testing.T) {
+	a := newApart(t)
+	a.acknowledged(t)
+	away := &deaf{Peer: linked{a.pair, a.pair.south}}
+	a.north.SetPeer(away)
+	_, err := a.north.Move(t.Context(), "acct", directory.MoveWithinMax)
+	require.NoError(t, err)
+	for range 6 {
+		a.ship(t, "acct")
+		_, _ = a.north.Resume(t.Context())
+	}
+	require.True(t, away.offer.Account.Offered())
+	a.cut = true
+	_, err = a.pair.south.Promote(t.Context(), "acct")
+	require.NoError(t, err)
+	require.ErrorIs(t, a.resumed(t, 6), errLink)
+	taken := a.at(t)
+	require.True(t, taken.Operation.Unplanned)
+	a.cut = false
+	a.north.SetPeer(linked{a.pair, a.pair.south})
+	_, err = a.north.Resume(t.Context())
+	require.NoError(t, err)
+	there, err := a.north.Account(t.Context(), "acct")
+	require.NoError(t, err)
+	require.True(t, there.Offered(), "it waits")
+	require.NoError(t, a.resumed(t, 2))
+	require.Nil(t, a.at(t).Operation)
+	a.requireGates(t, "north", "acct", change.Gate{Epoch: taken.GeoEpoch(), Role: change.RoleSecondary, Open: true})
+}
