@@ -14,6 +14,7 @@ import (
 	"antipode/services/storageerr"
 	"antipode/stamp"
 	"antipode/stamp/change"
+	"antipode/stamp/kv"
 	"antipode/stamp/ranges"
 	"antipode/stamp/stamptest"
 )
@@ -289,4 +290,18 @@ func TestR20StoppedCopyIsNotEqual(t *testing.T) {
 	require.Equal(t, geo.Location("south"), a.at(t).Primary)
 	require.True(t, a.at(t).Operation.Diverged)
 	require.False(t, a.stamps["north"].Leader(table).Machine.Gate("acct").Open)
+}
+
+// R4, R20: a range that was recovered with loss, and whose gates are not compared since, freezes nothing: it may show a copy
+// that is deleted. The promotion waits.
+func TestR20UncomparedRangeIsNotFrozen(t *testing.T) {
+	a := newApart(t)
+	_, err := a.pair.south.Promote(t.Context(), "acct")
+	require.NoError(t, err)
+	stamptest.Submit(t, a.stamps["south"], table, stamptest.Compared{As: 5})
+	require.ErrorIs(t, a.resumed(t, 6), kv.ErrBusy)
+	require.Equal(t, geo.Location("north"), a.at(t).Primary)
+	a.compare(t, a.pair.south, "south")
+	require.NoError(t, a.resumed(t, 6))
+	require.Equal(t, geo.Location("south"), a.at(t).Primary)
 }

@@ -2,6 +2,7 @@ package directory_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -9,6 +10,7 @@ import (
 	"antipode/directory"
 	"antipode/geo"
 	"antipode/services/catalog"
+	"antipode/services/storageerr"
 	"antipode/stamp/change"
 	"antipode/stamp/ranges"
 	"antipode/stamp/stamptest"
@@ -64,6 +66,16 @@ func TestR19RefusedOfferIsNeverTaken(t *testing.T) {
 			require.NoError(t, err)
 			_, err = b.north.Resume(t.Context())
 			require.NoError(t, err)
+		}
+		if !refused {
+			other := directory.Offer{Account: away.offer.Account, Ends: slices.Clone(away.offer.Ends)}
+			other.Ends[0].Hash++
+			_, err = b.south.Offer(t.Context(), other)
+			requireCode(t, storageerr.ServerBusy, err) // R16: the numbers are the same, and the records are not.
+			stamptest.Submit(t, b.stamps["south"], table, stamptest.Compared{As: 5})
+			_, err = b.south.Offer(t.Context(), away.offer)
+			requireCode(t, storageerr.ServerBusy, err) // R4: the range may have lost what it had.
+			b.compare(t, b.south, "south")
 		}
 		taken, err := b.south.Offer(t.Context(), away.offer)
 		if !refused {
@@ -156,4 +168,88 @@ func TestR20OfferFindsAPromotion(t *testing.T) {
 	require.NoError(t, a.resumed(t, 2))
 	require.Nil(t, a.at(t).Operation)
 	a.requireGates(t, "north", "acct", change.Gate{Epoch: taken.GeoEpoch(), Role: change.RoleSecondary, Open: true})
+}
+
+// forgetful is a directory that follows, and has forgotten it: its disks are older ones.
+type forgetful struct{ directory.Peer }
+
+func (forgetful) Adopt(context.Context, directory.Taken) error { return nil }
+
+// R4, R19: a former primary that knew of a failover and has lost that is called when it asks for higher epochs (R21). It serves
+// nothing of the account, and its copy can be made again, also where that was asked for before. One that follows already, and
+// whose question was late, notices nothing.
+func TestR19FormerPrimaryIsReminded(t *testing.T) {
+	for _, name := range []string{"lost", "rebuilt before", "late"} {
+		t.Run(name, func(t *testing.T) {
+			b := newBoth(t)
+			b.south.NeverWait()
+			b.south.SetImages(&images{next: func(geo.Service, int) ranges.ImageStep { return ranges.ImageStep{Held: true} }})
+			at := func(d *directory.Directory) *catalog.Account {
+				a, err := d.Account(t.Context(), "acct")
+				require.NoError(t, err)
+				return a
+			}
+			above := b.takenFrom(t)
+			if name != "late" {
+				b.south.SetPeer(forgetful{linked{b.pair, b.north}})
+			}
+			require.NoError(t, b.south.Remind(t.Context(), above))
+			require.NotNil(t, at(b.south).Operation, "the failover goes on, and calls the north itself")
+			_, err := b.south.Resume(t.Context())
+			require.NoError(t, err)
+			require.Nil(t, at(b.south).Operation)
+			b.south.SetPeer(linked{b.pair, b.north})
+			if name == "rebuilt before" {
+				_, behind, err := b.south.Rebuild(t.Context(), "acct", nil)
+				require.NoError(t, err)
+				requireCode(t, storageerr.AccountAlreadyExists, behind)
+				require.False(t, at(b.south).Copying())
+				above["acct"] = at(b.south).GeoEpoch()
+			}
+
+			require.NoError(t, b.south.Remind(t.Context(), above))
+			there := at(b.north)
+			require.Equal(t, geo.Location("south"), there.Primary)
+			if name == "late" {
+				require.False(t, there.Unsure())
+				b.requireGates(t, "north", "acct", change.Gate{Epoch: there.GeoEpoch(), Role: change.RoleSecondary, Open: true})
+				return
+			}
+			require.True(t, there.Unsure(), "nobody reads it")
+			for _, s := range every {
+				require.False(t, b.stamps["north"].Leader(geo.FirstRange(s)).Machine.Gate("acct").Open)
+			}
+			if name == "lost" {
+				_, _, err = b.south.Rebuild(t.Context(), "acct", nil)
+			} else {
+				_, err = b.south.Resume(t.Context())
+			}
+			require.NoError(t, err)
+			require.True(t, at(b.south).Copying())
+		})
+	}
+}
+
+// takenFrom has the south take an account that the north offers, and returns what the south answers when the north asks for
+// higher epochs.
+func (b *both) takenFrom(t *testing.T) map[geo.Account]geo.Epoch {
+	t.Helper()
+	_, err := b.north.Create(t.Context(), "acct", nil, nil)
+	require.NoError(t, err)
+	away := &deaf{Peer: linked{b.pair, b.south}}
+	b.north.SetPeer(away)
+	_, err = b.north.Move(t.Context(), "acct", directory.MoveWithinMax)
+	require.NoError(t, err)
+	for range 6 {
+		b.ship(t, "acct")
+		_, _ = b.north.Resume(t.Context())
+	}
+	_, err = b.south.Offer(t.Context(), away.offer)
+	require.NoError(t, err)
+	own, err := b.north.Own(t.Context())
+	require.NoError(t, err)
+	above, err := b.south.Higher(t.Context(), own)
+	require.NoError(t, err)
+	require.Len(t, above, 1)
+	return above
 }

@@ -34,6 +34,8 @@ const (
 	// renewTimeout bounds a renewal, claimTimeout any other call to the witness.
 	renewTimeout = 2 * time.Second
 	claimTimeout = 2 * time.Second
+	// remindMax bounds how long an answer to the other location waits until that has followed what it has lost.
+	remindMax = time.Second
 	// confirmWait is how long a process tries to have its epochs confirmed before it refuses a write without a wait: two
 	// locations that start together, or a process that goes on after a pause, need some round trips.
 	confirmWait = 3 * time.Second
@@ -262,12 +264,22 @@ func (c *confirming) state() (s confirm.State, ok bool) {
 // ownName is the name of the node of this process in events: of its first one where it runs all.
 func (l *Location) ownName() string { return wire.NodeName(l.o.Name, l.o.Local[0]) }
 
-// HigherEpochs answers the question of the other location which of its accounts have a higher epoch here.
+// HigherEpochs answers the question of the other location which of its accounts have a higher epoch here. One that it must have
+// known, and has lost, it is reminded of.
 func (l *Location) HigherEpochs(ctx context.Context, of confirm.Epochs) (confirm.Epochs, error) {
 	if _, err := l.Stamp(); err != nil {
 		return nil, err
 	}
-	return l.Directory.Higher(ctx, of)
+	above, err := l.Directory.Higher(ctx, of)
+	if err != nil || len(above) == 0 {
+		return above, err
+	}
+	within, cancel := context.WithTimeout(ctx, remindMax)
+	defer cancel()
+	if err := l.Directory.Remind(within, above); err != nil { // The next question is followed by the next try.
+		l.o.Logger.Info("accounts are not followed by their former primary", "location", l.o.Name, "error", err)
+	}
+	return above, nil
 }
 
 // UpToDate reports whether a read of an account under its primary name shows all that was acknowledged anywhere, as far
