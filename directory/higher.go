@@ -10,7 +10,9 @@ import (
 	"antipode/stamp/ranges"
 )
 
-// Own returns the epochs of the accounts that have a copy and whose primary is this location.
+// Own returns the epochs of the accounts that have a copy and whose primary is this location, to ask the other one with. It
+// names those, too, that the other location has taken from here while that goes on, in an epoch before that one: the
+// record says so before all ranges do, and one that does not yet would take writes as soon as the epochs are confirmed.
 func (d *Directory) Own(ctx context.Context) (map[geo.Account]geo.Epoch, error) {
 	list, err := d.Accounts(ctx)
 	if err != nil {
@@ -18,8 +20,12 @@ func (d *Directory) Own(ctx context.Context) (map[geo.Account]geo.Epoch, error) 
 	}
 	own := map[geo.Account]geo.Epoch{}
 	for _, a := range list {
-		if a.Primary == d.stamp.Location() && a.Redundancy.Geo() {
+		switch {
+		case !a.Redundancy.Geo():
+		case a.Primary == d.stamp.Location():
 			own[a.Name] = a.GeoEpoch()
+		case a.Operation != nil && a.Operation.Kind == catalog.OperationTaken:
+			own[a.Name] = geo.Epoch{Number: a.Epoch - 1, Location: d.stamp.Location()}
 		}
 	}
 	return own, nil

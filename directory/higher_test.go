@@ -40,3 +40,24 @@ func TestR21HigherEpochs(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, above)
 }
+
+// R21: while a location takes over that an account has moved, its record is that of the other location before all ranges
+// have the gate. Until that is done it asks for the account in an epoch from the former one on and below the present one.
+// Else a range that is late would take writes.
+func TestR21OwnNamesWhatIsTaken(t *testing.T) {
+	s := stamptest.New(t, "south", geo.Catalog, geo.Blob, geo.Queue, geo.Table)
+	d := directory.NewDirectory(s, "north")
+	d.SetPeer(&peer{})
+	_, err := d.Create(t.Context(), "mine", nil, nil)
+	require.NoError(t, err)
+	was, err := d.Account(t.Context(), "mine")
+	require.NoError(t, err)
+	taken := *was
+	taken.Primary, taken.Secondary, taken.Epoch = "north", "south", was.Epoch+1
+	taken.Operation = &catalog.Operation{Kind: catalog.OperationTaken, Unplanned: true}
+	require.ErrorIs(t, d.Adopt(t.Context(), directory.Taken{Account: taken}), directory.ErrDiverged)
+	own, err := d.Own(t.Context())
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, own["mine"].Compare(was.GeoEpoch()), 0)
+	require.Negative(t, own["mine"].Compare(taken.GeoEpoch()))
+}
