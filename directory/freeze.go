@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"antipode/geo"
+	"antipode/internal/plantedbugs"
 	"antipode/services/catalog"
 	"antipode/stamp/change"
 	"antipode/stamp/kv"
@@ -20,6 +21,9 @@ import (
 func (d *Directory) frozen(ctx context.Context, name geo.Account, e geo.Epoch, turn uint32) (out []catalog.Fork, err error) {
 	for _, r := range d.stamp.Route().Everywhere(name) {
 		cmd := &freeze{freezeBody: freezeBody{Account: name, Epoch: e, Turn: turn}}
+		if plantedbugs.Planted(plantedbugs.PromotedUnfrozen) && r.Service != geo.Catalog {
+			cmd.Turn = 0
+		}
 		if err := d.stamp.Submit(ctx, r.ID, cmd); err != nil {
 			return nil, fmt.Errorf("account %s: its copy in the %s range: %w", name, r.Service, err)
 		}
@@ -109,7 +113,7 @@ func forkIn(tx *ranges.Tx, a geo.Account, e geo.Epoch) catalog.Fork {
 		if n := len(at.Pairs); n > 0 {
 			s.Behind, s.Sync = at.Pairs[n-1].Head.Seq, at.Sync
 		}
-		if s != (catalog.ForkStream{Lane: lane}) {
+		if s != (catalog.ForkStream{Lane: lane}) && (lane%8 != 1 || !plantedbugs.Planted(plantedbugs.ForkLaneLost)) {
 			out.Streams = append(out.Streams, s)
 		}
 	}

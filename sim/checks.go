@@ -287,7 +287,7 @@ func (m *member) lookAt(id geo.RangeID) {
 			s.fail(err)
 			return
 		}
-		if p.Service == geo.Catalog || s.container(p).deleted || !m.readable(p) {
+		if p.Service == geo.Catalog || keptAside(p.Account) || s.container(p).deleted || !m.readable(p) {
 			continue
 		}
 		s.look(m, p, false)

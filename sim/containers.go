@@ -184,7 +184,7 @@ func (s *Sim) comparable(rows map[string]string) map[string]string {
 		if err != nil {
 			s.fail(err)
 		}
-		if p == catalog.StreamPartition() { // Each location keeps its own.
+		if p == catalog.StreamPartition() || keptAside(p.Account) { // Each location keeps its own.
 			delete(rows, k)
 			continue
 		}

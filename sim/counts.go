@@ -48,6 +48,8 @@ type Counts struct {
 	// which MoveRefused had been offered. FormerRefused are writes, FormerRead reads that were refused by a location which
 	// was not the primary, or not any more.
 	Moved, MoveEnded, MoveRefused, FormerRefused, FormerRead uint64
+	// LostReported are changes that former primaries reported as lost, LostIncomplete ranges that could not report all.
+	LostReported, LostIncomplete uint64
 	// PromotionTaken are unplanned failovers, PromotionAlive those with all nodes of the former primary up, PromotionEnded and
 	// PromotionLate those that an operator ended and whose time was over. PromotionLost are the acknowledged writes that
 	// they lost, StrayWrite the writes of former primaries that did not know. FormerFollowed are former primaries that went

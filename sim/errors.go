@@ -81,6 +81,8 @@ var (
 	ErrPromised = errors.New("sim: a change at or below Last Sync Time is lost to a promotion")
 	// ErrRevived: a write that was lost to a promotion shows at the account's present primary or secondary (R20, R22).
 	ErrRevived = errors.New("sim: a write that was lost to a promotion shows")
+	// ErrReport: a former primary reports a change as lost that is not, or does not report one (R22).
+	ErrReport = errors.New("sim: the report of lost changes is wrong")
 	// ErrDeleted: a change of a table took effect after its deletion was committed in
 	// the table's range (R8).
 	ErrDeleted = errors.New("sim: a deleted table was changed")

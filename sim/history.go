@@ -122,7 +122,7 @@ func (h *history) take(a ranges.Applied) {
 			h.s.fail(err)
 			return
 		}
-		if h.l.whole(h.s.account(p.Account)) {
+		if !keptAside(p.Account) && h.l.whole(h.s.account(p.Account)) {
 			h.s.checkWhole(string(h.l.name), p, h.m.parts[part])
 		}
 	}

@@ -5,6 +5,7 @@ package sim
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,6 +16,11 @@ import (
 
 // plantedSeeds is within how many seeds each planted bug must be caught.
 const plantedSeeds = 100
+
+// ofPromotions are the planted bugs of unplanned failovers, which their runs have.
+var ofPromotions = []plantedbugs.Bug{ //nolint:gochecknoglobals // A table.
+	plantedbugs.PromotedUnfrozen, plantedbugs.ForkLaneLost, plantedbugs.DivergedFollows, plantedbugs.FormerUnfenced, plantedbugs.GenerationsStayClosed,
+}
 
 // Each planted bug is caught, by the check that holds the promise it breaks: proof
 // that the checks can fail, and that the faults reach what they are meant to reach.
@@ -62,6 +68,11 @@ func TestPlantedBugsAreCaught(t *testing.T) {
 		{plantedbugs.TakenUndrained, ErrTakenEarly, ""},
 		{plantedbugs.OfferedOpen, ErrTwoPrimaries, ""},
 		{plantedbugs.WithdrawnUnrefused, ErrTwoPrimaries, ""},
+		{plantedbugs.PromotedUnfrozen, ErrFork, ""},
+		{plantedbugs.ForkLaneLost, ErrFork, ""},
+		{plantedbugs.DivergedFollows, ErrRevived, ""},
+		{plantedbugs.FormerUnfenced, ErrFormer, ""},
+		{plantedbugs.GenerationsStayClosed, ErrSkipped, ""},
 		{plantedbugs.ReceiverOutlivesTerm, ErrReceiver, ""},
 		{plantedbugs.ReceiverFromMemory, ErrReceiver, ""},
 	} {
@@ -74,7 +85,8 @@ func TestPlantedBugsAreCaught(t *testing.T) {
 					seed = seed*budgetEvery - 5 // Nothing falls out in others.
 				}
 				loses := c.bug == plantedbugs.GateStaysLost || c.bug == plantedbugs.CopyRevived
-				return Run(Options{Seed: seed, Recovers: loses, Doubts: c.bug == plantedbugs.WithdrawnUnrefused})
+				promotes := slices.Contains(ofPromotions, c.bug)
+				return Run(Options{Seed: seed, Recovers: loses, Doubts: c.bug == plantedbugs.WithdrawnUnrefused, Promotes: promotes})
 			}
 			if c.stall != "" {
 				run = func(seed uint64) Result { return RunStall(Options{Seed: seed}, c.stall) }

@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
+	"antipode/directory"
 	"antipode/geo"
 	"antipode/replication/bus"
 	"antipode/stamp/change"
@@ -56,6 +57,9 @@ import (
 //	clock location=north node=leader ahead=10m   the wall clock of the node goes wrong; without ahead it is right again
 //	move [within=300ms]              an operator asks for a planned move of the account, which open moves allows: then north
 //	                                 and south in this text are the account's primary and secondary as they are now
+//	promote                          an operator asks for an unplanned failover to the secondary
+//	cancel                           and for its end
+//	rebuild                          and for the copy to be made again
 //	heal                             end all faults; nodes that are down start
 //
 // node is a number, leader (of the service's range) or all.
@@ -88,7 +92,7 @@ var commands = map[string]func(*scenario, *datadriven.TestData) string{
 	"kill": (*scenario).kill, "pause": (*scenario).stopProcess, "flush": (*scenario).flush, "fill": (*scenario).fill, "corrupt": (*scenario).corrupt,
 	"save": (*scenario).save, "restore": (*scenario).restore, "heal": (*scenario).healAll,
 	"recover": (*scenario).recoverRange, "start": (*scenario).start, "clock": (*scenario).setClock,
-	"move": (*scenario).move,
+	"move": (*scenario).move, "promote": (*scenario).promote, "cancel": (*scenario).cancel, "rebuild": (*scenario).rebuild,
 }
 
 // scenario is one file under way.
@@ -133,6 +137,8 @@ func (c *scenario) open(d *datadriven.TestData) string {
 	if d.HasArg("moves") {
 		c.moves = rand.New(rand.NewPCG(1, 1))
 		c.story = func() {} // Its account has a copy from the start.
+		c.promotions = rand.New(rand.NewPCG(1, 2))
+		c.promotionTimes = directory.PromotionTimes{Within: 10 * time.Second, Quiet: 300 * time.Millisecond, Most: 2 * time.Second}
 	}
 	c.build(stampNodes(1))
 	c.boot()

@@ -117,6 +117,7 @@ const valueProperty = "Value"
 //	events      alarms raised and events reported since the line before
 //	last        in a world with moves: which location is the primary, in which epoch, and what is under way
 //
+// A secondary whose copy is not whole, or not compared with the primary yet, is not readable, and shows no Last Sync Time.
 // A location that has no leader that can prove its lease gives no answer.
 func (c *scenario) view() string {
 	line := fmt.Sprintf("primary %s | secondary %s | last sync %s | in sync %s and %s | outbox %s | events %s",
@@ -138,6 +139,9 @@ const noAnswer = "no answer"
 // readable reads all keys in a location, under the lease of the range.
 func (c *scenario) readable(l *location) string {
 	out := noAnswer
+	if c.moves != nil && l == c.far && !l.whole(c.account) {
+		return "not readable"
+	}
 	c.ask(l, geo.FirstRange(c.service), func(m *member, _ *ranges.Range) { out = c.readKeys(m) })
 	return out
 }
@@ -226,6 +230,10 @@ func (c *scenario) valueOf(m *member, key string) (string, error) {
 func (c *scenario) lastSync() string {
 	out := noAnswer
 	c.ask(c.far, geo.FirstRange(geo.Catalog), func(_ *member, catalog *ranges.Range) {
+		if _, shown := c.shows(c.account, catalog); c.moves != nil && !shown {
+			out = "not shown"
+			return
+		}
 		if m := c.far.newest(geo.FirstRange(c.service)); m != nil {
 			out = c.describe(replication(c.account, c.service, m.n.Range(geo.FirstRange(c.service)), catalog))
 		}

@@ -69,6 +69,8 @@ type op struct {
 	// primary does not have it: see forks.go. at is its commit time.
 	lost bool
 	at   geo.Timestamp
+	// reported means that its location has reported it as lost (R22).
+	reported bool
 	// partition is the key of what it changed, known once it took effect.
 	partition string
 }
@@ -301,6 +303,10 @@ func (h *history) took(r *change.Record, index uint64) {
 	p, _, err := keys.ParsePartition(r.Partition)
 	if err != nil {
 		h.s.fail(err)
+		return
+	}
+	if keptAside(p.Account) {
+		h.tookAside(p, r)
 		return
 	}
 	if h.svc == geo.Catalog {

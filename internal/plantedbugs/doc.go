@@ -97,6 +97,16 @@ const (
 	OfferedOpen
 	// WithdrawnUnrefused opens the gates of an account that was offered without the refusal of the other location (R19).
 	WithdrawnUnrefused
+	// PromotedUnfrozen commits a promotion while the copy takes records in all ranges but the catalog (R20).
+	PromotedUnfrozen
+	// ForkLaneLost leaves a lane out of fork records (R20).
+	ForkLaneLost
+	// DivergedFollows lets a former primary be the secondary whatever it has that the present one has not (R20, R22).
+	DivergedFollows
+	// FormerUnfenced answers writes of accounts of which a higher epoch is known (R21).
+	FormerUnfenced
+	// GenerationsStayClosed leaves closed, in a copy that begins empty, what the location closed as the primary (R20).
+	GenerationsStayClosed
 )
 
 // names are those of the bugs in reports.
@@ -142,6 +152,11 @@ var names = [...]string{
 	TakenUndrained:        "taken-undrained",
 	OfferedOpen:           "offered-open",
 	WithdrawnUnrefused:    "withdrawn-unrefused",
+	PromotedUnfrozen:      "promoted-unfrozen",
+	ForkLaneLost:          "fork-lane-lost",
+	DivergedFollows:       "diverged-follows",
+	FormerUnfenced:        "former-unfenced",
+	GenerationsStayClosed: "generations-stay-closed",
 }
 
 // String is the bug's name in reports.
