@@ -105,3 +105,31 @@ func TestR22LostChangesAreKept(t *testing.T) {
 	require.Empty(t, changes)
 	require.Equal(t, wire.VerifyEqual, verifiedWhole(t, c, "northacct", wire.VerifyQuery{}).Outcome)
 }
+
+// A former primary has deleted a table, which the present one still has. When its copy is made again, it has the table's rows
+// (R8, R22): that the generation takes no changes there was lost with the deletion.
+func TestR22LostDeletionOfATable(t *testing.T) {
+	c := startFaulty(t)
+	createTable(t, c, "northacct")
+	put(t, c, "northacct", "k", "v")
+	drained(t, c)
+	c.link.Cut()
+	gone := call(t, c.gateway, "northacct", http.MethodDelete, "/northacct/Tables('tbl')", "")
+	require.Equal(t, http.StatusNoContent, gone.status, gone.body)
+	require.NoError(t, c.admin.StopLocation(t.Context(), North))
+	c.link.Heal()
+	promote(t, c, "northacct")
+	putEventually(t, c, "northacct", "after")
+	require.NoError(t, c.admin.StartLocation(t.Context(), North))
+	diverged(t, c, "northacct")
+	claims, changes := lostAt(t, c, North, "northacct")
+	require.Len(t, claims, 1)
+	require.Equal(t, geo.Catalog.String(), claims[0].Service)
+	require.Len(t, changes, 1)
+	_, err := adminClient(t, c).UpdateAccount(t.Context(), "northacct", wire.UpdateAccount{Rebuild: true})
+	require.NoError(t, err)
+	_, err = c.WaitLive(t.Context(), "northacct")
+	require.NoError(t, err)
+	require.Equal(t, "after", read(t, c, "northacct", "-secondary", "k"))
+	require.Equal(t, wire.VerifyEqual, verifiedWhole(t, c, "northacct", wire.VerifyQuery{}).Outcome)
+}
