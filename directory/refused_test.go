@@ -253,3 +253,37 @@ func (b *both) takenFrom(t *testing.T) map[geo.Account]geo.Epoch {
 	require.Len(t, above, 1)
 	return above
 }
+
+// during is a directory that follows, while something happens.
+type during struct {
+	directory.Peer
+	do func()
+}
+
+func (d during) Adopt(ctx context.Context, t directory.Taken) error {
+	err := d.Peer.Adopt(ctx, t)
+	d.do()
+	return err
+}
+
+// R4, R19: a range of the new primary is recovered with loss while the former one follows. The operation does not end with the
+// steps of before, which that range may have lost: they are made again.
+func TestR19RecoveredFailoverDoesNotEnd(t *testing.T) {
+	b := newBoth(t)
+	b.takenFrom(t)
+	b.south.SetPeer(during{linked{b.pair, b.north}, func() {
+		stamptest.Submit(t, b.stamps["south"], table, stamptest.Compared{As: 5})
+		b.compare(t, b.south, "south")
+	}})
+	_, err := b.south.Resume(t.Context())
+	require.NoError(t, err)
+	a, err := b.south.Account(t.Context(), "acct")
+	require.NoError(t, err)
+	require.NotNil(t, a.Operation)
+	b.south.SetPeer(linked{b.pair, b.north})
+	_, err = b.south.Resume(t.Context())
+	require.NoError(t, err)
+	a, err = b.south.Account(t.Context(), "acct")
+	require.NoError(t, err)
+	require.Nil(t, a.Operation)
+}
