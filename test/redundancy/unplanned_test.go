@@ -214,17 +214,25 @@ func (a *account) promote(ctx context.Context, to geo.Location) map[string]wire.
 // rejoined waits until the former primary is the secondary, and has its copy made again where that is needed.
 func (a *account) rejoined(ctx context.Context, former, now geo.Location) {
 	a.t.Helper()
+	var here, there wire.AccountInfo
+	var refused error
+	defer func() {
+		if a.t.Failed() {
+			a.t.Logf("at the new primary %+v, at the former one %+v; a rebuild: %v", here.Account, there.Account, refused)
+		}
+	}()
 	a.eventually(ctx, "the former primary is the secondary", func(ctx context.Context) bool {
 		at := a.r.Admin(rig.NodesOf(now)[0])
-		here, err := at.Account(ctx, a.name)
+		var err error
+		here, err = at.Account(ctx, a.name)
 		if err != nil || here.Primary != now {
 			return false
 		}
 		if here.Operation != "" {
-			_, _ = at.UpdateAccount(ctx, a.name, wire.UpdateAccount{Rebuild: true}) // Refused while it is not needed.
+			_, refused = at.UpdateAccount(ctx, a.name, wire.UpdateAccount{Rebuild: true}) // Refused while it is not needed.
 			return false
 		}
-		there, err := a.r.Admin(rig.NodesOf(former)[0]).Account(ctx, a.name)
+		there, err = a.r.Admin(rig.NodesOf(former)[0]).Account(ctx, a.name)
 		return err == nil && there.Primary == now && there.Epoch == here.Epoch && there.Operation == ""
 	})
 }
