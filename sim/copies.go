@@ -86,8 +86,10 @@ func (h *history) tookAccounts() {
 			h.s.diverges(a, a.record, rec)
 			h.s.doubt(a, rec)
 			a.record, a.epoch = rec, rec.GeoEpoch()
+			h.steps(a, rec)
 			continue
 		}
+		h.steps(a, rec)
 		whole := h.l.whole(a)
 		if whole && a.incomplete {
 			for _, id := range shipped {

@@ -167,6 +167,8 @@ type Sim struct {
 	doubts, promotes bool
 	// losesCall reports whether a call between the directories is lost, or its answer; nil for none.
 	losesCall func(method string, answer bool) bool
+	// onStep is called with each durable step of a failover, nil for nobody.
+	onStep func(l *location, step string)
 	// faulty means that faults may occur; before and after, the network is honest.
 	faulty bool
 	// story is what happens in place of a run of faults, nil for those. victims draws what it concerns.
