@@ -70,6 +70,22 @@ func TestBodyIsSentWhole(t *testing.T) {
 	require.Equal(t, 2, body.closed)
 }
 
+// The body of an answer that is not returned is closed: here that of a status whose body azcore leaves to the caller.
+func TestAnswersAreClosed(t *testing.T) {
+	f := &fake{t: t}
+	var bodies []*counted
+	resp, err := transport(func(r *http.Request) (*http.Response, error) {
+		bodies = append(bodies, &counted{Reader: strings.NewReader("moved")})
+		return &http.Response{StatusCode: http.StatusFound, Header: http.Header{}, Body: bodies[len(bodies)-1], Request: r}, nil
+	}).do(t, f.policy(geo.Blob, hostStyle, Options{Retry: stubborn{1}}), hostStyle+"/c/b")
+	require.NoError(t, err)
+	require.Equal(t, http.StatusFound, resp.StatusCode)
+	require.Len(t, bodies, 2)
+	require.Equal(t, 1, bodies[0].closed)
+	require.Zero(t, bodies[0].Len())
+	require.Zero(t, bodies[1].closed)
+}
+
 func (f transport) put(t *testing.T, p *Policy, body io.ReadSeekCloser) (*http.Response, error) {
 	pl := runtime.NewPipeline("test", "v0.0.0", runtime.PipelineOptions{}, &policy.ClientOptions{Transport: f, PerCallPolicies: []policy.Policy{p}})
 	r, err := runtime.NewRequest(t.Context(), http.MethodPut, hostStyle+"/c/b")

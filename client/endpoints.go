@@ -117,7 +117,7 @@ func kindOf(s geo.Service, r *http.Request, at resource) kind {
 		return statistics
 	}
 	_, last, _ := strings.Cut(strings.TrimPrefix(at.path, "/"), "/")
-	if s == geo.Queue && last == "messages" && r.Method == http.MethodGet && q.Get("peekonly") != "true" {
+	if s == geo.Queue && last == "messages" && q.Get("peekonly") != "true" {
 		return write
 	}
 	return read

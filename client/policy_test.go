@@ -197,6 +197,23 @@ func TestPin(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.Equal(t, "PS"+"S"+"P"+"SSSS", f.path())
+	first := ctx.Value(pinKey{}).(*pin)
+	first.succeeded(Primary) // Of a read that was sent beside the first one.
+	require.Equal(t, SecondaryOnly, first.mode(PrimaryOnly))
+}
+
+// A read that its context has ended binds no other read.
+func TestPinOfAReadThatEnds(t *testing.T) {
+	f := &fake{t: t, answers: statuses(200)}
+	p := f.policy(geo.Blob, hostStyle, Options{Mode: SecondaryThenPrimary})
+	ctx := Pin(t.Context())
+	one, cancel := context.WithCancel(ctx)
+	cancel()
+	_, err := f.do(one, p, "GET", hostStyle+"/c/b", nil)
+	require.ErrorIs(t, err, context.Canceled)
+	_, err = f.do(WithLocationMode(ctx, PrimaryOnly), p, "GET", hostStyle+"/c/b", nil)
+	require.NoError(t, err)
+	require.Equal(t, "SP", f.path())
 }
 
 // Every try is reported with what follows.
