@@ -31,14 +31,22 @@ func npmScripts() map[string]npmScript {
 // testNPM runs the scripts with the packages that the lock file names. Without npm or
 // Node it fails.
 func testNPM(t *testing.T, p *devproc.Process) {
+	var names []string
+	for name := range npmScripts() {
+		names = append(names, name)
+	}
+	dir := npmFolder(t, names...)
+	for name, s := range npmScripts() {
+		t.Run(name, func(t *testing.T) { runScript(t, p, dir, name, s) })
+	}
+}
+
+// npmFolder returns a folder with scripts and the packages that the lock file names.
+func npmFolder(t *testing.T, scripts ...string) string {
 	ctx, cancel := contextFor(t, 5*time.Minute)
 	defer cancel()
 	dir := t.TempDir()
-	files := []string{"package.json", "package-lock.json", ".npmrc"}
-	for name := range npmScripts() {
-		files = append(files, name)
-	}
-	for _, name := range files {
+	for _, name := range append([]string{"package.json", "package-lock.json", ".npmrc"}, scripts...) {
 		b, err := os.ReadFile(filepath.Join("npm", name))
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), b, 0o600))
@@ -47,9 +55,7 @@ func testNPM(t *testing.T, p *devproc.Process) {
 	install.Dir = dir
 	out, err := install.CombinedOutput()
 	require.NoError(t, err, "npm ci:\n%s", out)
-	for name, s := range npmScripts() {
-		t.Run(name, func(t *testing.T) { runScript(t, p, dir, name, s) })
-	}
+	return dir
 }
 
 func runScript(t *testing.T, p *devproc.Process, dir, name string, s npmScript) {
