@@ -172,26 +172,43 @@ func (x *exchange) answer() error {
 		x.notHere()
 		return err
 	}
-	if err := x.awaitMove(ctx); err != nil {
-		return err
-	}
-	want := x.location(x.req.Account)
-	routing.ServedBy(x.routed(), want)
-	if want != x.o.Location {
-		if x.notHere() {
-			return routing.Unreachable(want)
+	for moved := 0; ; moved++ {
+		if err := x.awaitMove(ctx); err != nil {
+			return err
 		}
-		if err := checkLength(x.r, x.service); err != nil {
-			return err // As at a gateway.
+		want := x.location(x.req.Account)
+		routing.ServedBy(x.routed(), want)
+		if want == x.o.Location {
+			break
 		}
-		x.op = opForwarded
-		return x.o.Forward.Forward(x.routed(), want)
+		if err := x.forward(want); moved == movedMax || !errors.Is(err, routing.ErrMoved) {
+			return err
+		}
+		if err := x.resolve(ctx); err != nil {
+			return err
+		}
 	}
 	if x.r.Method == http.MethodOptions {
 		x.op = x.asked.Name
 		return preflight(x.r.Header)
 	}
 	return x.here(ctx, badTimeout)
+}
+
+// movedMax is how often a request looks again where its account is, after the location that it was forwarded to has left it.
+const movedMax = 1
+
+// forward has another location answer the request. It returns routing.ErrMoved for a read that this location does not have
+// either: the account has been moved, perhaps to here.
+func (x *exchange) forward(to geo.Location) error {
+	if x.notHere() || routing.Moved(x.routed(), x.o.Location) {
+		return routing.Unreachable(to)
+	}
+	if err := checkLength(x.r, x.service); err != nil {
+		return err // As at a gateway.
+	}
+	x.op = opForwarded
+	return x.o.Forward.Forward(x.routed(), to)
 }
 
 // errCopyIncomplete refuses reads of a secondary whose copy is being made (protocol/service.md 11): what it has of a

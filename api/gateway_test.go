@@ -29,6 +29,8 @@ type gatewayRig struct {
 	endpoints map[geo.Location][]string
 	deaf      map[geo.Location]bool
 	seen      *gatewayCounts
+	// arrived, if set, is called before a location serves a request.
+	arrived func(geo.Location)
 }
 
 // echo answers a request with its body: what leads all ranges of both locations.
@@ -73,6 +75,9 @@ func newGatewayRig(t *testing.T) *gatewayRig {
 		h := f.Handler(geo.Table)
 		f.url = stub(t, func(w http.ResponseWriter, r *http.Request) {
 			arrivals.Add(1)
+			if rig.arrived != nil {
+				rig.arrived(l)
+			}
 			h.ServeHTTP(w, r)
 		})
 		rig.endpoints[l] = []string{dead, "http://" + host(f.url)}
@@ -169,6 +174,50 @@ func TestGatewayThroughOtherLocation(t *testing.T) {
 	rig.deaf["north"] = true
 	require.Equal(t, "the body", rig.post(t, "acct").body)
 	require.Equal(t, "north 1, south 2", rig.takeArrivals(), "south was asked, then forwarded")
+}
+
+// A read that was forwarded while its account was moved to the location that forwards it is served there, and not refused
+// (R19). A write is: its body was on its way. Where the two do not agree who has the account, nothing goes round.
+func TestR19ReadsFollowAMove(t *testing.T) {
+	rig := newGatewayRig(t)
+	things := func(method string) answer {
+		var body io.Reader
+		if method == http.MethodPost {
+			body = strings.NewReader("the body")
+		}
+		return send(t, signed(t, method, rig.north.url+"/mirror/things", body))
+	}
+	rig.arrived = func(l geo.Location) {
+		if l == "south" {
+			rig.knows["north"]["mirror"], rig.knows["south"]["mirror"] = "north", "north"
+		}
+	}
+	a := things(http.MethodGet)
+	require.Equal(t, http.StatusOK, a.status, a.body)
+	for name := range a.header {
+		require.False(t, strings.HasPrefix(name, "X-Antipode"), name)
+	}
+	require.Equal(t, "north 1, south 1", rig.takeArrivals())
+
+	for method, arrivals := range map[string]string{http.MethodPost: "north 1, south 1", http.MethodGet: "north 1, south 2"} {
+		rig.arrived = nil
+		rig.knows["north"]["mirror"], rig.knows["south"]["mirror"] = "south", "north"
+		if method == http.MethodPost {
+			rig.arrived = func(l geo.Location) {
+				if l == "south" {
+					rig.knows["north"]["mirror"] = "north"
+				}
+			}
+		}
+		a = things(method)
+		require.Equal(t, http.StatusServiceUnavailable, a.status, a.body)
+		require.Contains(t, a.body, "The account is served by location")
+		require.Equal(t, "1", a.header.Get("Retry-After"))
+		for name := range a.header {
+			require.False(t, strings.HasPrefix(name, "X-Antipode"), name)
+		}
+		require.Equal(t, arrivals, rig.takeArrivals(), method)
+	}
 }
 
 // A gateway that is configured as a node of a location says so, and does not go round.

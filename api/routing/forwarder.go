@@ -3,6 +3,7 @@ package routing
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"slices"
@@ -87,16 +88,40 @@ func (f *Forwarder) Close() {
 
 // Forward answers the request with the answer of one of the location's front ends. A
 // request that was forwarded to this location already is not forwarded again. When the
-// answer to a read is lost, the read is sent to another front end once.
+// answer to a read is lost, the read is sent to another front end once. ErrMoved for a read
+// that the location does not serve either: it may be sent again.
 func (f *Forwarder) Forward(q Request, to geo.Location) error {
 	if q.R.Header.Get(hopHeader) != "" {
 		return Unreachable(to)
 	}
-	err := f.toLocation(q, to, hop{mark: hopHeader, lost: new(int)})
-	if errors.Is(err, errUnreachable) {
-		return Unreachable(to)
+	h := hop{mark: hopHeader, lost: new(int)}
+	if q.Reads { // The body of a write would wait for the other location to ask for it.
+		h.refusal = notHereHeader
 	}
-	return err
+	err := f.toLocation(q, to, h)
+	switch {
+	case errors.Is(err, errUnreachable):
+		return Unreachable(to)
+	case errors.Is(err, errRefused):
+		return fmt.Errorf("%w: %w", ErrMoved, Unreachable(to))
+	default:
+		return err
+	}
+}
+
+// ErrMoved means that the location to which a read was forwarded does not have the account in
+// the role asked for: a failover has moved it meanwhile (R19). It wraps the answer to a client,
+// too.
+var ErrMoved = errors.New("the account has moved")
+
+// Moved shows to the location that forwarded a read that this one does not serve it, and
+// reports whether there is one.
+func Moved(q Request, here geo.Location) bool {
+	if !q.Reads || q.R.Header.Get(hopHeader) == "" {
+		return false
+	}
+	q.W.Header().Set(notHereHeader, string(here))
+	return true
 }
 
 // toLocation sends the request to one of a location's front ends. Errors: those of send;
