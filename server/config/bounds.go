@@ -2,6 +2,8 @@ package config
 
 import (
 	"fmt"
+	"net/url"
+	"path/filepath"
 	"time"
 )
 
@@ -31,6 +33,19 @@ func (n Node) validateBounds(w *walker) {
 		w.bad("rpo_target", "write a span of time above zero, such as 15m")
 	}
 	n.validateOutbox(w)
+}
+
+// notices checks the receiver of events of failovers.
+func (w *walker) notices(n Notices) {
+	if u, err := url.Parse(n.URL); n.URL != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
+		w.bad("notices.url", "write the URL of the receiver, such as https://pager.example/antipode")
+	}
+	if n.KeyFile != "" && !filepath.IsAbs(n.KeyFile) {
+		w.bad("notices.key_file", "write the whole path, from /")
+	}
+	if d, err := time.ParseDuration(string(n.Timeout)); err != nil || d <= 0 {
+		w.bad("notices.timeout", "write a span of time above zero, such as 10s")
+	}
 }
 
 // validateOutbox checks the budget of the outbox, and the rate of a bootstrap.

@@ -58,6 +58,7 @@ type Node struct {
 	Pair  Pair   `yaml:"pair"`
 	// Witness is at a third place. Default none.
 	Witness WitnessAddress `yaml:"witness"`
+	Notices Notices        `yaml:"notices"`
 	TLS     TLS            `yaml:"tls"`
 	NATS    NATS           `yaml:"nats"`
 }
@@ -141,6 +142,16 @@ type Pair struct {
 	// Away is what a node that has started does with writes of accounts that have a copy while Location does not
 	// answer. Default Refuse.
 	Away Away `yaml:"away"`
+}
+
+// Notices configures the receiver of events of failovers.
+type Notices struct {
+	// URL is where each event of a failover is posted to. Default none.
+	URL string `yaml:"url"`
+	// KeyFile has the key that signs the bodies. Blanks at its ends do not count. Default none: they are not signed.
+	KeyFile string `yaml:"key_file"`
+	// Timeout bounds an attempt. Default 10s.
+	Timeout Duration `yaml:"timeout"`
 }
 
 // WitnessAddress is where the witness of both locations is: see Witness.
@@ -290,6 +301,9 @@ func (n Node) withDefaults() Node {
 	set(&n.Listen.Admin, "127.0.0.1:10080")
 	if n.Data != "" {
 		set(&n.Admin.TokenFile, filepath.Join(n.Data, "admin-token"))
+	}
+	if n.Notices.Timeout == "" {
+		n.Notices.Timeout = "10s"
 	}
 	if n.Pair.Away == "" {
 		n.Pair.Away = Refuse

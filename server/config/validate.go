@@ -116,6 +116,7 @@ func (n Node) validate(w *walker) {
 	n.validatePeers(w)
 	n.validateDomains(w)
 	n.validatePair(w)
+	w.notices(n.Notices)
 	w.tls(n.TLS)
 	n.validateNATS(w)
 }

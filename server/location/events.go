@@ -29,8 +29,8 @@ func (v *events) add(e node.Event) {
 	v.keep(wire.Event{Kind: string(e.Kind), Node: wire.NodeName(v.location, e.Node), Range: e.Range, Replica: e.Replica, Reason: e.Reason})
 }
 
-// keep gives an event its number, time and location.
-func (v *events) keep(w wire.Event) {
+// keep gives an event its number, time and location, and returns it so.
+func (v *events) keep(w wire.Event) wire.Event {
 	now := v.clock.Now()
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -38,16 +38,18 @@ func (v *events) keep(w wire.Event) {
 	w.Number, w.Time, w.Location = v.last, wire.Time{Time: now}, v.location
 	if len(v.ring) < eventsMax {
 		v.ring = append(v.ring, w)
-		return
+		return w
 	}
 	v.ring[(v.last-1)%eventsMax] = w
+	return w
 }
 
 // report logs and keeps an event about an account.
-func (l *Location) report(e wire.Event) {
+func (l *Location) report(e wire.Event) wire.Event {
 	l.o.Logger.Info("event", "kind", e.Kind, "account", e.Account, "service", e.Service, "reason", e.Reason)
-	l.events.keep(e)
+	e = l.events.keep(e)
 	l.o.OnEvent(node.EventKind(e.Kind))
+	return e
 }
 
 // Events returns the newest events of the location's nodes that run in this process, and what this

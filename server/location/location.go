@@ -13,6 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	wire "antipode/client/admin"
 	"antipode/directory"
 	"antipode/failover/confirm"
 	"antipode/geo"
@@ -98,6 +99,8 @@ type Options struct {
 	OnAlarm func(reason string)
 	// OnEvent is called with the kind of each event of the event log. May be nil.
 	OnEvent func(kind node.EventKind)
+	// Notify is called with each event of a failover. It must not wait. May be nil.
+	Notify func(wire.Event)
 	// OnHeld is called for each write that is refused or slowed because changes of its account are late. May be nil.
 	OnHeld func(refused bool)
 	// CloseInterval is after how long an idle range commits a closed record (R12).
@@ -127,6 +130,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.OnAlarm == nil {
 		o.OnAlarm = func(string) {}
+	}
+	if o.Notify == nil {
+		o.Notify = func(wire.Event) {}
 	}
 	if o.OnEvent == nil {
 		o.OnEvent = func(node.EventKind) {}

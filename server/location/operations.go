@@ -58,7 +58,7 @@ func (l *Location) reportMove(m directory.Moved) {
 	if m.Reason != "" {
 		why += ": " + m.Reason
 	}
-	l.report(wire.Event{Kind: string(m.Step), Account: m.Account, Reason: why})
+	l.o.Notify(l.report(wire.Event{Kind: string(m.Step), Account: m.Account, Reason: why}))
 }
 
 // compareEvery is how often a process looks for ranges that it leads and whose gates are not compared.

@@ -51,6 +51,9 @@ func (n *Node) locationOptions(seed uint64) location.Options {
 		Transport: func() stampnode.Transport { return n.transport }, Commands: commands,
 		Link: n.link, Bus: n.bus(), Bounds: bus.Bounds{BytesMax: streamBytes}, Logger: n.o.Logger,
 	}
+	if n.notices != nil {
+		o.Notify = n.notices.Send
+	}
 	if n.witness = n.witnessClient(); n.witness != nil {
 		o.Witness = n.witness
 	}

@@ -26,6 +26,7 @@ import (
 	"antipode/server/config"
 	"antipode/server/listen"
 	"antipode/server/location"
+	"antipode/server/notices"
 	"antipode/stamp/ranges"
 	"antipode/stamp/state"
 	"antipode/stamp/transport"
@@ -64,7 +65,8 @@ type Node struct {
 	transport *transport.Transport
 	shared    *state.Shared
 	location  *location.Location
-	witness   *witness.Client // nil without one
+	witness   *witness.Client  // nil without one
+	notices   *notices.Notices // nil without a receiver
 	registry  *prometheus.Registry
 	meters    *location.Meters
 	ids       *protocol.RequestIDs
@@ -110,6 +112,9 @@ func Open(o Options) (_ *Node, err error) {
 	}
 	random := binary.LittleEndian.Uint64(seed[32:])
 	if err := n.openTransport(random); err != nil {
+		return nil, err
+	}
+	if err := n.openNotices(); err != nil {
 		return nil, err
 	}
 	n.location = location.New(n.locationOptions(random))
@@ -224,6 +229,9 @@ func (n *Node) Close() error {
 	}
 	if n.witness != nil {
 		n.witness.HTTP.CloseIdleConnections()
+	}
+	if n.notices != nil {
+		n.notices.Close()
 	}
 	n.shared.Close()
 	return errors.Join(errs...)
