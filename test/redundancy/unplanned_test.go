@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -229,7 +230,9 @@ func (a *account) rejoined(ctx context.Context, former, now geo.Location) {
 			return false
 		}
 		if here.Operation != "" {
-			_, refused = at.UpdateAccount(ctx, a.name, wire.UpdateAccount{Rebuild: true}) // Refused while it is not needed.
+			if strings.Contains(here.Operation, "account rebuild") { // Each begins the copy again: only where it is asked for.
+				_, refused = at.UpdateAccount(ctx, a.name, wire.UpdateAccount{Rebuild: true})
+			}
 			return false
 		}
 		there, err = a.r.Admin(rig.NodesOf(former)[0]).Account(ctx, a.name)
