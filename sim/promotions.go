@@ -146,7 +146,7 @@ func (s *Sim) promote(a *account, done func()) {
 	}
 	at := a.home.far
 	m := at.newest(geo.FirstRange(geo.Catalog))
-	if m == nil || m.still() {
+	if m == nil || m.still() || !at.knowsContainers(a) {
 		again()
 		return
 	}
@@ -162,6 +162,20 @@ func (s *Sim) promote(a *account, done func()) {
 		}
 		done()
 	})
+}
+
+// knowsContainers reports whether a location has a container of each service of an account, which clients then go on with.
+func (l *location) knowsContainers(a *account) bool {
+	rows := l.history[geo.FirstRange(geo.Catalog)].m.parts
+	for _, svc := range used {
+		known := slices.ContainsFunc(a.containers[svc], func(c *container) bool {
+			return rows[string(catalog.ContainerPartition(svc, a.name, c.name).Append(nil))][""] != ""
+		})
+		if !known {
+			return false
+		}
+	}
+	return true
 }
 
 // endPromotion has an operator end a promotion.
