@@ -14,6 +14,7 @@ import (
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
 	"antipode/stamp/change"
+	"antipode/stamp/kv"
 	"antipode/stamp/ranges"
 )
 
@@ -212,7 +213,7 @@ func (d *Directory) beginWave(ctx context.Context, m *catalog.LocationMove, wave
 		}
 	})
 	for i, err := range errs {
-		if err != nil {
+		if err != nil && !errors.Is(err, kv.ErrUnknown) { // Else it may have begun. The next round finds whether it has.
 			to.Refuse(wave[i].Name, err.Error())
 		}
 		to.After = wave[i].Name

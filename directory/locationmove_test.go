@@ -1,7 +1,9 @@
 package directory_test
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -12,7 +14,9 @@ import (
 	"antipode/internal/clock"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
+	"antipode/stamp"
 	"antipode/stamp/change"
+	"antipode/stamp/kv"
 	"antipode/stamp/ranges"
 	"antipode/stamp/stamptest"
 )
@@ -154,6 +158,32 @@ func TestLocationMovePassesOver(t *testing.T) {
 	require.Contains(t, m.Refused[0].Why, storageerr.OperationInProgress.Code)
 	require.Equal(t, 2, p.Moved)
 	require.Equal(t, 1, p.Waiting)
+}
+
+// unsure is a stamp whose answers to many commands are lost.
+type unsure struct{ *stamp.Stamp }
+
+func (s unsure) SubmitAll(ctx context.Context, id geo.RangeID, cmds []ranges.Command) []error {
+	s.Stamp.SubmitAll(ctx, id, cmds)
+	return slices.Repeat([]error{kv.ErrUnknown}, len(cmds))
+}
+
+// An account whose failover may have begun, since the answer of the range was lost, is not reported as passed over: it moves.
+func TestLocationMoveOfUnsureAnswers(t *testing.T) {
+	const many = 5
+	h := newHouse(t, many)
+	sure := h.north.directory
+	h.north.directory = directory.NewDirectory(unsure{h.north.stamp}, "south")
+	_, err := h.north.directory.MoveLocation(t.Context(), directory.MoveWithin)
+	require.NoError(t, err)
+	_, err = h.north.directory.Resume(t.Context())
+	require.NoError(t, err)
+	h.north.directory = sure
+	h.goOn(t, func() bool { return h.over(t, h.north) && h.at(t, "south") == many })
+	m, p := h.progress(t, h.north)
+	require.Zero(t, m.RefusedCount, "%+v", m.Refused)
+	require.Equal(t, 1, m.Round)
+	require.Equal(t, many, p.Moved)
 }
 
 // R20: an unplanned failover of a location is one of its other location, which asks the former primary nothing.
