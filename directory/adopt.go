@@ -44,7 +44,8 @@ var ErrDiverged = errors.New("directory: the former primary has changes of the a
 // Adopt makes this location, the former primary of an account, its secondary: it implements Peer, and is the end of a move
 // from here. After nil, the record is committed, and in every range the gate under which changes of the present primary are
 // applied; with Opened the former streams have ended, too. It may be repeated at any time. Errors: PassedError, the account
-// has gone on in a later epoch; ErrDiverged, the location serves and takes nothing of the account any more.
+// has gone on in a later epoch; ErrDiverged, the location serves and takes nothing of the account any more, or errRewinds
+// where it may be rewound.
 func (d *Directory) Adopt(ctx context.Context, t Taken) error {
 	a := t.Account
 	if a.Primary == d.stamp.Location() || a.Secondary != d.stamp.Location() {
@@ -73,24 +74,30 @@ func (d *Directory) Adopt(ctx context.Context, t Taken) error {
 			diverged = append(diverged, r)
 		}
 	}
+	rewinds := !cmd.diverged
 	for _, r := range diverged {
 		f := t.fork(r.ID)
 		if f == nil {
 			return ErrDiverged // After a planned move: what it has alone stays in its outbox.
 		}
-		if err := d.keepLost(ctx, r, a, *f); err != nil {
+		claim, err := d.keepLost(ctx, r, a, *f)
+		if err != nil {
 			return err
 		}
+		rewinds = rewinds && !claim.Incomplete
 	}
 	if t.Opened {
 		if err := d.end(ctx, d.stamp.Route().Everywhere(a.Name), a.Name, a.GeoEpoch()); err != nil {
 			return err
 		}
 	}
-	if len(diverged) > 0 {
-		return ErrDiverged
+	switch {
+	case len(diverged) == 0:
+		return nil
+	case rewinds && t.Opened:
+		return errRewinds
 	}
-	return nil
+	return ErrDiverged
 }
 
 // adopt replaces the record of an account by that of the location that has become its primary, in the catalog.
@@ -194,8 +201,9 @@ func (c *follow) Evaluate(tx *ranges.Tx) (err error) {
 		c.diverged = false
 		return nil
 	case cmp == 0:
-		c.diverged = closedFor(have)
-		return nil
+		claim, err := claimOf(tx, tx.Range(), c.account, have.Epoch)
+		c.diverged = closedFor(have) || claim != nil // One that was rewound is not known to be, where the operation is lost.
+		return err
 	}
 	if c.diverged, err = diverged(tx, c.account, c.fork); err != nil {
 		return err

@@ -78,6 +78,10 @@ func (i *images) BeginImage(_ context.Context, d route.Range, _ geo.Account, _ g
 	return nil
 }
 
+func (i *images) Rewind(context.Context, route.Range, geo.Account, geo.Epoch, [][]byte) error {
+	return i.refuse
+}
+
 func (i *images) StepImage(_ context.Context, d route.Range, _ geo.Account, _ geo.Epoch, bytesMax uint64) (ranges.ImageStep, error) {
 	i.steps++
 	i.bytesMax = bytesMax

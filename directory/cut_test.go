@@ -63,6 +63,15 @@ func (l linked) Adopt(ctx context.Context, t directory.Taken) error {
 	return l.call(func() error { return l.far.Adopt(ctx, t) })
 }
 
+func (l linked) Rejoin(ctx context.Context, a catalog.Account) error {
+	return l.call(func() error { return l.far.Rejoin(ctx, a) })
+}
+
+func (l linked) LostRows(ctx context.Context, a catalog.Account, r geo.RangeID, from directory.LostRow) (out directory.LostRows, err error) {
+	err = l.call(func() (err error) { out, err = l.far.LostRows(ctx, a, r, from); return err })
+	return out, err
+}
+
 func (l linked) call(f func() error) error {
 	if l.p.cut {
 		return errLink

@@ -48,6 +48,10 @@ type Peer interface {
 	Refuse(ctx context.Context, a catalog.Account) (*catalog.Account, error)
 	// Adopt has the peer agree that the primary of an account is here, which was the primary's own: see Directory.Adopt.
 	Adopt(ctx context.Context, t Taken) error
+	// Rejoin has the peer open the gates of an account again that it was the primary of: see Directory.Rejoin.
+	Rejoin(ctx context.Context, a catalog.Account) error
+	// LostRows returns a page of the rows of a range that lost changes of the account have changed at the peer.
+	LostRows(ctx context.Context, a catalog.Account, r geo.RangeID, from LostRow) (LostRows, error)
 }
 
 // Directory knows the accounts of one location. Methods may be called concurrently.

@@ -175,6 +175,18 @@ func (p steppedPeer) Refuse(ctx context.Context, of catalog.Account) (a *catalog
 	return a, err
 }
 
+func (p steppedPeer) Rejoin(ctx context.Context, a catalog.Account) error {
+	return p.call(ctx, func(ctx context.Context) error { return p.far.directory.Rejoin(ctx, a) })
+}
+
+func (p steppedPeer) LostRows(ctx context.Context, a catalog.Account, r geo.RangeID, from directory.LostRow) (out directory.LostRows, err error) {
+	err = p.call(ctx, func(ctx context.Context) (err error) {
+		out, err = p.far.directory.LostRows(ctx, a, r, from)
+		return err
+	})
+	return out, err
+}
+
 func (p steppedPeer) Adopt(ctx context.Context, t directory.Taken) error {
 	return p.call(ctx, func(ctx context.Context) error { return p.far.directory.Adopt(ctx, t) })
 }

@@ -289,15 +289,15 @@ func (c *keepLost) claim(tx *ranges.Tx, list []geo.Stream) change.LostClaim {
 }
 
 // keepLost keeps the lost changes of an account in a range.
-func (d *Directory) keepLost(ctx context.Context, r route.Range, a catalog.Account, f catalog.Fork) error {
+func (d *Directory) keepLost(ctx context.Context, r route.Range, a catalog.Account, f catalog.Fork) (*change.LostClaim, error) {
 	cmd := &keepLost{keepLostBody: keepLostBody{Account: a.Name, By: a.GeoEpoch(), Fork: f}}
 	for cmd.result.Claim == nil {
 		if err := d.stamp.Submit(ctx, r.ID, cmd); err != nil {
-			return fmt.Errorf("account %s: its lost changes in the %s range: %w", a.Name, r.Service, err)
+			return nil, fmt.Errorf("account %s: its lost changes in the %s range: %w", a.Name, r.Service, err)
 		}
 		cmd.From = cmd.result.Next
 	}
-	return nil
+	return cmd.result.Claim, nil
 }
 
 // kindKeepLost is the kind of keepLost. It is on the wire: never rename it.

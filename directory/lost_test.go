@@ -11,6 +11,7 @@ import (
 	"antipode/services/catalog"
 	"antipode/stamp/change"
 	"antipode/stamp/keys"
+	"antipode/stamp/kv"
 	"antipode/stamp/ranges"
 )
 
@@ -96,12 +97,18 @@ func (a *apart) lost(t *testing.T) lostRows {
 	return out
 }
 
-// promoted makes the south the primary, and has the north adopt that.
-func (a *apart) promoted(t *testing.T) {
+// promoted makes the south the primary, and has the north adopt that: it is rewound then, or has diverged.
+func (a *apart) promoted(t *testing.T, rewinds bool) {
 	t.Helper()
 	_, err := a.pair.south.Promote(t.Context(), a.name)
 	require.NoError(t, err)
-	require.ErrorIs(t, a.resumed(t, 6), directory.ErrDiverged)
+	err = a.resumed(t, 6)
+	op := a.at(t).Operation
+	require.NotNil(t, op)
+	require.Equal(t, rewinds, op.Rewinding)
+	if require.Equal(t, !rewinds, op.Diverged); !rewinds {
+		require.ErrorIs(t, err, directory.ErrDiverged)
+	}
 }
 
 // R22: what the north had committed above the fork is kept, in order, with what the rows held last, in as many groups as it
@@ -121,7 +128,7 @@ func TestR22LostChanges(t *testing.T) {
 	}
 	a.write(t, "", "gone")
 	a.write(t, "last", "set")
-	a.promoted(t)
+	a.promoted(t, true)
 
 	got := a.lost(t)
 	require.Equal(t, []geo.Seq{2, 3, 4, 5, 6, 7}, got.seqs)
@@ -138,8 +145,54 @@ func TestR22LostChanges(t *testing.T) {
 	require.Zero(t, b.Records, "the outbox is given up")
 
 	of, forks := a.at(t), a.forks(t)
-	require.ErrorIs(t, a.north.Adopt(t.Context(), directory.Taken{Account: *of, Opened: true, Forks: forks}), directory.ErrDiverged)
+	require.Error(t, a.north.Adopt(t.Context(), directory.Taken{Account: *of, Opened: true, Forks: forks}))
 	require.Equal(t, got, a.lost(t))
+
+	// The gate opens once the record has arrived under which nobody reads the copy, and not before; the copy can be made
+	// again instead.
+	open := func() bool { return a.stamps["north"].Leader(s.Range).Machine.Gate(a.name).Open }
+	require.ErrorIs(t, a.north.Rejoin(t.Context(), *of), kv.ErrBusy)
+	require.False(t, open())
+	a.follows(t)
+	require.NoError(t, a.north.Rejoin(t.Context(), *of))
+	require.True(t, open())
+	require.Error(t, a.north.Adopt(t.Context(), directory.Taken{Account: *of, Opened: true, Forks: forks}), "it has diverged still")
+	there, err := a.north.Account(t.Context(), a.name)
+	require.NoError(t, err)
+	require.True(t, there.Partial())
+	require.False(t, there.Promotable())
+	rows := map[string]int{}
+	for next := (&directory.LostRow{}); next != nil; {
+		page, err := a.north.LostRows(t.Context(), *of, s.Range, *next)
+		require.NoError(t, err)
+		for _, k := range page.Keys {
+			_, row, err := keys.ParsePartition(k)
+			require.NoError(t, err)
+			rows[string(row)]++
+		}
+		next = page.Next
+	}
+	require.Len(t, rows, 1502)
+	require.Equal(t, 2, rows["set"])
+	require.Equal(t, 1, rows["gone"])
+	require.Equal(t, 3, rows["row0000"])
+	_, _, err = a.pair.south.Rebuild(t.Context(), a.name, nil)
+	require.NoError(t, err)
+}
+
+// follows has what the south has numbered in its catalog arrive at the north.
+func (a *apart) follows(t *testing.T) {
+	t.Helper()
+	id := geo.FirstRange(geo.Catalog)
+	st := geo.Stream{Account: a.name, Epoch: a.at(t).GeoEpoch(), Range: id, Lane: catalog.AccountPartition(a.name).Lane()}
+	records, err := a.stamps["south"].Leader(id).Machine.Outbox(st, 1, 1<<20)
+	require.NoError(t, err)
+	require.NotEmpty(t, records)
+	for _, b := range records {
+		rec, err := change.ParseRecord(b)
+		require.NoError(t, err)
+		require.NoError(t, a.stamps["north"].Submit(t.Context(), id, evaluated(func(tx *ranges.Tx) error { return tx.Received(b, &rec, true) })))
+	}
 }
 
 func (a *apart) forks(t *testing.T) []catalog.Fork {
@@ -187,7 +240,7 @@ func TestR22LostChangesAreIncomplete(t *testing.T) {
 			}
 			a.ships(t, s, 1, 1)
 			c.prepare(t, a, s)
-			a.promoted(t)
+			a.promoted(t, false)
 			got := a.lost(t)
 			require.Equal(t, c.seqs, got.seqs)
 			require.True(t, got.claim.Incomplete)
@@ -221,7 +274,7 @@ func TestR22SetBackBeforeTheEpoch(t *testing.T) {
 		tx.SetGate(a.name, change.Gate{Epoch: geo.Epoch{Number: 0, Location: "north"}, Role: change.RolePrimary, Open: true, Numbered: true})
 		return nil
 	})))
-	a.promoted(t)
+	a.promoted(t, false)
 	got := a.lost(t)
 	require.Empty(t, got.seqs)
 	require.True(t, got.claim.Incomplete)

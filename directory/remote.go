@@ -20,6 +20,8 @@ const (
 	methodOffer    = "directory.Offer"
 	methodRefuse   = "directory.Refuse"
 	methodAdopt    = "directory.Adopt"
+	methodRejoin   = "directory.Rejoin"
+	methodLostRows = "directory.LostRows"
 )
 
 // peerAnswer is the outcome of a call. Errors of the call itself are apart.
@@ -32,6 +34,8 @@ type peerAnswer struct {
 	Seen *seenEpoch `json:"seen,omitempty"`
 	// Diverged is set by ErrDiverged.
 	Diverged bool `json:"diverged,omitempty"`
+	// Rewinds is set by errRewinds.
+	Rewinds bool `json:"rewinds,omitempty"`
 	// Account is the record of an account as the catalog stores it, for the methods that return one.
 	Account json.RawMessage `json:"account,omitempty"`
 }
@@ -94,6 +98,31 @@ func (p remotePeer) Adopt(ctx context.Context, t Taken) error {
 	return err
 }
 
+// Rejoin implements Peer.
+func (p remotePeer) Rejoin(ctx context.Context, a catalog.Account) error {
+	return p.call(ctx, methodRejoin, a)
+}
+
+// LostRows implements Peer.
+func (p remotePeer) LostRows(ctx context.Context, a catalog.Account, r geo.RangeID, from LostRow) (out LostRows, err error) {
+	of, err := a.Encode()
+	if err != nil {
+		return out, err
+	}
+	body, err := json.Marshal(lostRowsBody{of, r, from})
+	if err != nil {
+		return out, err
+	}
+	b, err := p.c.Call(ctx, methodLostRows, body)
+	if err != nil {
+		return out, fmt.Errorf("%s: %w", methodLostRows, err)
+	}
+	if err := json.Unmarshal(b, &out); err != nil {
+		return out, fmt.Errorf("%s: malformed answer: %w", methodLostRows, err)
+	}
+	return out, nil
+}
+
 // call calls a method of the peer. The body is the account as the catalog stores it.
 func (p remotePeer) call(ctx context.Context, method string, a catalog.Account) error {
 	body, err := a.Encode()
@@ -118,6 +147,8 @@ func (p remotePeer) ask(ctx context.Context, method string, body []byte) (a *cat
 		return nil, &PassedError{geo.Epoch(*out.Seen)}
 	case out.Diverged:
 		return nil, ErrDiverged
+	case out.Rewinds:
+		return nil, errRewinds
 	case out.Code != "":
 		return nil, storageerr.Row{Status: out.Status, Code: out.Code, Message: out.Message}
 	case out.Account == nil:
@@ -188,6 +219,13 @@ func ServePeer(h link.Handlers, l *link.Link, d *Directory, elsewhere link.Elsew
 		}
 		return d.Refuse(ctx, *a)
 	})
+	serve(methodRejoin, parseRejoined, d.Rejoin)
+	h.Handle(methodLostRows, func(ctx context.Context, body []byte) ([]byte, error) {
+		if err := open(); err != nil {
+			return nil, err
+		}
+		return d.answerLostRows(ctx, body)
+	})
 	answer(methodAdopt, func(ctx context.Context, body []byte) (*catalog.Account, error) {
 		t, err := parseTaken(body, d.stamp.Location(), d.other)
 		if err != nil {
@@ -207,6 +245,9 @@ func peerAnswerOf(a *catalog.Account, err error) (peerAnswer, error) {
 	}
 	if errors.Is(err, ErrDiverged) {
 		return peerAnswer{Diverged: true}, nil
+	}
+	if errors.Is(err, errRewinds) {
+		return peerAnswer{Rewinds: true}, nil
 	}
 	if err == nil && a == nil {
 		return peerAnswer{}, nil

@@ -159,8 +159,11 @@ func (d *Directory) openTaken(ctx context.Context, a catalog.Account) error {
 
 // taken goes on with the operation of an account that this location has taken.
 func (d *Directory) taken(ctx context.Context, a catalog.Account) (again time.Duration, err error) {
-	if a.Operation.Diverged {
+	switch {
+	case a.Operation.Diverged:
 		return 0, ErrDiverged
+	case a.Operation.Rewinding:
+		return d.rewind(ctx, a)
 	}
 	var passed *PassedError
 	if err = d.openTaken(ctx, a); errors.As(err, &passed) {
@@ -176,6 +179,8 @@ func (d *Directory) taken(ctx context.Context, a catalog.Account) (again time.Du
 	switch {
 	case errors.As(err, &passed):
 		return movePause, d.submit(ctx, raiseTaken{of: a, above: passed.Seen})
+	case errors.Is(err, errRewinds):
+		return movePause, d.submit(ctx, rewindTaken{of: a})
 	case errors.Is(err, ErrDiverged):
 		return 0, errors.Join(err, d.submit(ctx, divergedTaken{a}))
 	case err != nil:

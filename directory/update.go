@@ -129,7 +129,9 @@ func (c *alter) Evaluate(tx *ranges.Tx) error {
 }
 
 // rebuilds reports whether the copy is made again at a former primary that has diverged: that ends the failover.
-func (c *alter) rebuilds(a *catalog.Account) bool { return c.rebuild && a.Operation.Diverged }
+func (c *alter) rebuilds(a *catalog.Account) bool {
+	return c.rebuild && (a.Operation.Diverged || a.Operation.Rewinding)
+}
 
 // lookHere is look for a complete account whose primary is this location. Else the error has what it is.
 func lookHere(tx *ranges.Tx, name geo.Account) (have known, err error) {

@@ -139,14 +139,14 @@ func (h *history) ended(st geo.Stream) bool {
 	return of(h.m.gates) || h.incarnation != h.m.compared && of(h.l.far.history[h.id].m.gates)
 }
 
-// copies reports whether a change leaves all rows as they are: it is one of an image.
+// copies reports whether a change leaves all rows as they are: it is one of an image, or of a copy that is rewound.
 func (h *history) copies(r *change.Record) bool {
 	if h.s.moves == nil || len(r.Ops) == 0 {
 		return false
 	}
 	rows := h.m.parts[string(r.Partition)]
 	for _, o := range r.Ops {
-		if v, ok := rows[string(o.Row)]; o.Delete || !ok || v != string(o.Value) {
+		if v, ok := rows[string(o.Row)]; ok == o.Delete || v != string(o.Value) {
 			return false
 		}
 	}

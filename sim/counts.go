@@ -53,10 +53,10 @@ type Counts struct {
 	// PromotionTaken are unplanned failovers, PromotionAlive those with all nodes of the former primary up, PromotionEnded and
 	// PromotionLate those that an operator ended and whose time was over. PromotionLost are the acknowledged writes that
 	// they lost, StrayWrite the writes of former primaries that did not know. FormerFollowed are former primaries that went
-	// on as secondaries without a copy, FormerDiverged those that had what the present one had not, DivergedRebuilt the
-	// copies of those that were made again.
+	// on as secondaries without a copy, FormerRewound those that had what the present one had not, and were rewound,
+	// FormerDiverged those that could not be, DivergedRebuilt the copies of those that were made again.
 	PromotionTaken, PromotionAlive, PromotionEnded, PromotionLate, PromotionLost uint64
-	StrayWrite, FormerFollowed, FormerDiverged, DivergedRebuilt                  uint64
+	StrayWrite, FormerFollowed, FormerRewound, FormerDiverged, DivergedRebuilt   uint64
 
 	// What they caused: streams with a hole, records that came again and were dropped,
 	// records that had to wait for their table or were skipped with it, pulls of records

@@ -285,8 +285,10 @@ func (s *Sim) countFormer(was, now *catalog.Account) {
 	}
 	switch {
 	case !unplanned(was):
-	case now.Operation == nil:
+	case now.Operation == nil && !was.Operation.Rewinding:
 		s.counts.FormerFollowed++
+	case now.Operation == nil:
+		s.counts.FormerRewound++
 	case unplanned(now) && now.Operation.Diverged && !was.Operation.Diverged:
 		s.counts.FormerDiverged++
 		s.account(now.Name).diverged[now.Secondary] = true

@@ -19,7 +19,7 @@ const plantedSeeds = 100
 
 // ofPromotions are the planted bugs of unplanned failovers, which their runs have.
 var ofPromotions = []plantedbugs.Bug{ //nolint:gochecknoglobals // A table.
-	plantedbugs.PromotedUnfrozen, plantedbugs.ForkLaneLost, plantedbugs.DivergedFollows, plantedbugs.FormerUnfenced, plantedbugs.GenerationsStayClosed,
+	plantedbugs.PromotedUnfrozen, plantedbugs.ForkLaneLost, plantedbugs.DivergedFollows, plantedbugs.RewoundUnsent, plantedbugs.FormerUnfenced, plantedbugs.GenerationsStayClosed,
 }
 
 // Each planted bug is caught, by the check that holds the promise it breaks: proof
@@ -71,6 +71,7 @@ func TestPlantedBugsAreCaught(t *testing.T) {
 		{plantedbugs.PromotedUnfrozen, ErrFork, ""},
 		{plantedbugs.ForkLaneLost, ErrFork, ""},
 		{plantedbugs.DivergedFollows, ErrRevived, ""},
+		{plantedbugs.RewoundUnsent, ErrRevived, ""},
 		{plantedbugs.FormerUnfenced, ErrFormer, ""},
 		{plantedbugs.GenerationsStayClosed, ErrSkipped, ""},
 		{plantedbugs.ReceiverOutlivesTerm, ErrReceiver, ""},

@@ -101,6 +101,8 @@ const (
 	PromotedUnfrozen
 	// ForkLaneLost leaves a lane out of fork records (R20).
 	ForkLaneLost
+	// RewoundUnsent rewinds a former primary without the rows that its lost changes have changed (R22).
+	RewoundUnsent
 	// DivergedFollows lets a former primary be the secondary whatever it has that the present one has not (R20, R22).
 	DivergedFollows
 	// FormerUnfenced answers writes of accounts of which a higher epoch is known (R21).
@@ -154,6 +156,7 @@ var names = [...]string{
 	WithdrawnUnrefused:    "withdrawn-unrefused",
 	PromotedUnfrozen:      "promoted-unfrozen",
 	ForkLaneLost:          "fork-lane-lost",
+	RewoundUnsent:         "rewound-unsent",
 	DivergedFollows:       "diverged-follows",
 	FormerUnfenced:        "former-unfenced",
 	GenerationsStayClosed: "generations-stay-closed",

@@ -107,6 +107,20 @@ func (d linkedDirectory) Adopt(ctx context.Context, t directory.Taken) error {
 	return d.l.Do(ctx, func(ctx context.Context) error { return d.far.Directory.Adopt(ctx, t) })
 }
 
+// Rejoin implements directory.Peer.
+func (d linkedDirectory) Rejoin(ctx context.Context, a catalog.Account) error {
+	return d.l.Do(ctx, func(ctx context.Context) error { return d.far.Directory.Rejoin(ctx, a) })
+}
+
+// LostRows implements directory.Peer.
+func (d linkedDirectory) LostRows(ctx context.Context, a catalog.Account, r geo.RangeID, from directory.LostRow) (out directory.LostRows, err error) {
+	err = d.l.Do(ctx, func(ctx context.Context) (err error) {
+		out, err = d.far.Directory.LostRows(ctx, a, r, from)
+		return err
+	})
+	return out, err
+}
+
 // linkedBus reaches the bus of the other location over the link.
 type linkedBus struct {
 	l   *link.Link

@@ -9,6 +9,7 @@ import (
 	wire "antipode/client/admin"
 	"antipode/geo"
 	"antipode/replication/verify"
+	"antipode/services/storageerr"
 	"antipode/stamp/change"
 	"antipode/stamp/keys"
 	"antipode/stamp/ranges"
@@ -119,6 +120,9 @@ func (l *Location) DropLost(ctx context.Context, q wire.DropLost) (out wire.Lost
 	stamp, err := l.Stamp()
 	if err != nil {
 		return out, err
+	}
+	if a, err := l.Directory.Account(ctx, q.Account); err == nil && a.Secondary == l.o.Name && a.Unsure() {
+		return out, storageerr.OperationInProgress.Saying("the report is needed until the copy of the account is whole: " + a.Operation.Describe())
 	}
 	for _, d := range l.o.Route.Ranges() {
 		from, end := lostSpan(d.Service, q.Account)

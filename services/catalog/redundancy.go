@@ -75,6 +75,10 @@ type Operation struct {
 	// Diverged is set there once the former primary has answered that it has changes which this location does not have,
 	// or lacks some: it serves nothing of the account before its copy is made again.
 	Diverged bool `json:"diverged,omitempty"`
+	// Rewinding is set there once the former primary has kept all changes that this location does not have, and their rows
+	// are sent to it as they are here (R22). Rewound counts the ranges of which all are numbered.
+	Rewinding bool `json:"rewinding,omitempty"`
+	Rewound   int  `json:"rewound,omitempty"`
 }
 
 // OperationKind is what an operation does. It is in catalog rows: never rename a value.
@@ -113,6 +117,9 @@ func (o *Operation) Describe() string {
 		if o.Diverged {
 			return "the failover to this location: the other one has changes of before that are not here, and serves nothing; account rebuild makes its copy again"
 		}
+		if o.Rewinding {
+			return "the failover to this location: the other one has kept its changes of before that are not here, and gets what it lacks"
+		}
 		return "the failover to this location: it is the primary, and the other one does not know yet"
 	}
 	return string(o.Kind)
@@ -138,8 +145,10 @@ func (a *Account) Promotable() bool {
 		return true
 	}
 	switch a.Operation.Kind {
-	case OperationMove, OperationTaken:
+	case OperationMove:
 		return true
+	case OperationTaken:
+		return !a.Operation.Rewinding
 	case OperationBootstrap:
 		return a.Operation.Whole
 	case OperationAnnounce, OperationLeave:

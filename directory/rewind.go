@@ -1,0 +1,396 @@
+package directory
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"antipode/geo"
+	"antipode/internal/plantedbugs"
+	"antipode/services/catalog"
+	"antipode/stamp/change"
+	"antipode/stamp/keys"
+	"antipode/stamp/kv"
+	"antipode/stamp/ranges"
+	"antipode/stamp/route"
+)
+
+// A former primary that has diverged is rewound where its lost changes are all known (R22): its rows are those of the fork
+// but for the rows that these changed. It gets everything that the present primary has numbered since, and these rows
+// once more:
+//
+//	taken ──Adopt: the lost changes are kept, all of them, and the streams of the former epoch have ended──>
+//	rewinding, a row of the present primary that the other location has before it opens a gate: nobody reads the copy there,
+//	and it cannot become the primary
+//	  ──Rejoin: the gates there open──>
+//	  ──for each range: which rows were changed, and changes here that set them to what they are──>
+//	  ──the other location has applied these──>
+//	no operation
+//
+// A row is set to what it is here when the command is evaluated, so that what clients change meanwhile is never undone, and
+// each step may be repeated.
+//
+// Where a container was created, changed or deleted by a lost change nothing is rewound: rows of a container that one side
+// does not have are no rows of its streams. Nor is it where a range may have lost changes of which it does not know. The
+// copy is made again there, by an operator's command.
+
+// errRewinds: the former primary has kept all of its lost changes, and may be rewound.
+var errRewinds = errors.New("directory: the former primary has changes of the account that the present one does not have, and has kept them")
+
+// LostRows are rows that lost changes of an account have changed, at its former primary.
+type LostRows struct {
+	// Keys are those of the rows. Some may come twice.
+	Keys [][]byte `json:"keys"`
+	// Next is where the next page begins, nil after the last one.
+	Next *LostRow `json:"next,omitempty"`
+}
+
+// LostRow is a place in the lost changes of an account in a range.
+type LostRow struct {
+	// Change is the key of a change, Row counts its rows.
+	Change []byte `json:"change"`
+	Row    int    `json:"row,omitempty"`
+}
+
+// lostRowsMax is how many rows one page has at most, lostRowsBytes how many bytes of keys, but for its last row.
+const (
+	lostRowsMax   = 512
+	lostRowsBytes = 256 << 10
+)
+
+// rewind goes on with the rewinding of the former primary of an account.
+func (d *Directory) rewind(ctx context.Context, a catalog.Account) (again time.Duration, err error) {
+	if err := d.peer.Rejoin(ctx, a); err != nil {
+		if errors.Is(err, ErrDiverged) {
+			err = errors.Join(err, d.submit(ctx, divergedTaken{of: a}))
+		}
+		return 0, err
+	}
+	in := d.stamp.Route().Data(a.Name)
+	if n := a.Operation.Rewound; n < len(in) {
+		if err := d.rewindRange(ctx, a, in[n]); err != nil {
+			return 0, fmt.Errorf("the rows of the %s range that lost changes have changed: %w", in[n].Service, err)
+		}
+		return movePause, d.submit(ctx, rewindTaken{of: a, rewound: n + 1})
+	}
+	for _, r := range in {
+		step, err := d.images.StepImage(ctx, r, a.Name, a.GeoEpoch(), 0)
+		if err != nil {
+			return 0, err
+		}
+		if !step.Applied {
+			return bootstrapWaits, nil
+		}
+	}
+	return 0, d.submit(ctx, finish{a})
+}
+
+// rewindRange numbers the rows of a range once more that lost changes have changed, and commits which numbers the other
+// location has to apply.
+func (d *Directory) rewindRange(ctx context.Context, a catalog.Account, r route.Range) error {
+	page := LostRows{Next: &LostRow{}}
+	if plantedbugs.Planted(plantedbugs.RewoundUnsent) {
+		page.Next = nil
+	}
+	for page.Next != nil {
+		var err error
+		if page, err = d.peer.LostRows(ctx, a, r.ID, *page.Next); err != nil {
+			return err
+		}
+		if err := d.images.Rewind(ctx, r, a.Name, a.GeoEpoch(), page.Keys); err != nil {
+			return err
+		}
+	}
+	return d.stamp.Submit(ctx, r.ID, &rewound{setGate{account: a.Name, gate: primaryGate(&a)}})
+}
+
+// rewound commits that the rows of a range were numbered once more: the image of the epoch is complete with them.
+type rewound struct{ setGate }
+
+// Evaluate implements ranges.Command.
+func (c *rewound) Evaluate(tx *ranges.Tx) error {
+	if tx.Gate(c.account) != c.gate {
+		return kv.ErrBusy
+	}
+	m := change.Image{Epoch: c.gate.Epoch, Done: make([]geo.Seq, geo.LaneCount)}
+	for lane := range m.Done {
+		m.Done[lane] = tx.Head(geo.Stream{Account: c.account, Epoch: c.gate.Epoch, Range: tx.Range(), Lane: geo.Lane(lane)}).Seq
+	}
+	tx.SetImage(c.account, m)
+	return nil
+}
+
+// kindRewound is the kind of rewound. It is on the wire: never rename it.
+const kindRewound = "directory.rewound"
+
+// Kind implements ranges.Portable.
+func (c *rewound) Kind() string { return kindRewound }
+
+func parseRewound(b []byte) (*rewound, error) {
+	c, err := parseSetGate(b)
+	if err != nil {
+		return nil, err
+	}
+	if c.gate.Role != change.RolePrimary || !c.gate.Numbered || !c.gate.Open {
+		return nil, fmt.Errorf("%w: a copy is rewound with gate %+v", errCommand, c.gate)
+	}
+	return &rewound{*c}, nil
+}
+
+// rewindTaken commits how many ranges of the former primary of an account are rewound.
+type rewindTaken struct {
+	of      catalog.Account
+	rewound int
+}
+
+// Evaluate implements ranges.Command.
+func (c rewindTaken) Evaluate(tx *ranges.Tx) error {
+	a, _, err := ofTaken(tx, c.of)
+	if a == nil || err != nil {
+		return err
+	}
+	op := *a.Operation
+	op.Rewinding, op.Rewound, a.Operation = true, c.rewound, &op
+	return stageAccount(tx, tx.Timestamp(0), a)
+}
+
+// Reclaims implements ranges.Reclaimer: see alter.
+func (rewindTaken) Reclaims() {}
+
+// Rejoin implements Peer at the former primary: it opens the gates of the ranges that have kept all of their lost changes.
+// The record that says so arrives in the catalog's stream before; else ServerBusy. ErrDiverged: a range has lost what it
+// had kept.
+func (d *Directory) Rejoin(ctx context.Context, a catalog.Account) error {
+	have, err := d.Account(ctx, a.Name)
+	switch {
+	case err != nil:
+		return err
+	case have.GeoEpoch().Compare(a.GeoEpoch()) > 0:
+		return &PassedError{have.GeoEpoch()}
+	case have.GeoEpoch() != a.GeoEpoch() || have.Operation == nil || !have.Operation.Rewinding:
+		return kv.ErrBusy
+	}
+	for _, r := range d.stamp.Route().Data(a.Name) {
+		cmd := &rejoin{setGate: setGate{account: a.Name, gate: secondaryGate(&a)}}
+		if err := d.stamp.Submit(ctx, r.ID, cmd); err != nil {
+			return fmt.Errorf("account %s: its gate in the %s range: %w", a.Name, r.Service, err)
+		}
+		switch {
+		case cmd.found.Compare(cmd.gate.Epoch) > 0:
+			return &PassedError{cmd.found}
+		case cmd.diverged:
+			return ErrDiverged
+		}
+	}
+	return nil
+}
+
+// rejoin opens the gate of a range that has diverged, once it has kept all of its lost changes.
+type rejoin struct {
+	setGate
+	diverged bool
+}
+
+// Evaluate implements ranges.Command.
+func (c *rejoin) Evaluate(tx *ranges.Tx) error {
+	have := tx.Gate(c.account)
+	c.found, c.diverged = have.Epoch, false
+	if have.Epoch.Compare(c.gate.Epoch) > 0 || have == c.gate {
+		return nil
+	}
+	claim, err := claimOf(tx, tx.Range(), c.account, c.gate.Epoch)
+	if err != nil {
+		return err
+	}
+	if c.diverged = have.Epoch != c.gate.Epoch || !closedFor(have) || claim == nil || claim.Incomplete; !c.diverged {
+		tx.SetGate(c.account, c.gate)
+	}
+	return nil
+}
+
+// kindRejoin is the kind of rejoin. It is on the wire: never rename it.
+const kindRejoin = "directory.rejoin"
+
+// Kind implements ranges.Portable.
+func (c *rejoin) Kind() string { return kindRejoin }
+
+func parseRejoin(b []byte) (*rejoin, error) {
+	c, err := parseSetGate(b)
+	if err != nil {
+		return nil, err
+	}
+	if c.gate.Role != change.RoleSecondary || !c.gate.Open || c.gate.Numbered {
+		return nil, fmt.Errorf("%w: a former primary with gate %+v", errCommand, c.gate)
+	}
+	return &rejoin{setGate: *c}, nil
+}
+
+// EncodeResult implements ranges.Portable: as that of follow.
+func (c *rejoin) EncodeResult() []byte {
+	return (&follow{setGate: c.setGate, diverged: c.diverged}).EncodeResult()
+}
+
+// DecodeResult implements ranges.Portable.
+func (c *rejoin) DecodeResult(b []byte) error {
+	var f follow
+	err := f.DecodeResult(b)
+	c.found, c.diverged = f.found, f.diverged
+	return err
+}
+
+// claimOf reads what a range claims about the lost changes of an account in the epoch that the present primary began, nil
+// for nothing.
+func claimOf(get kv.Getter, r geo.RangeID, a geo.Account, by geo.Epoch) (*change.LostClaim, error) {
+	b, ok, err := get.Get(append(keys.LostClaims(ranges.Service(r), a).Append(nil), keys.ClaimRow(by)...))
+	if err != nil || !ok {
+		return nil, err
+	}
+	claim, err := change.ParseLostClaim(b)
+	return &claim, err
+}
+
+// LostRows implements Peer at the former primary.
+func (d *Directory) LostRows(ctx context.Context, a catalog.Account, id geo.RangeID, from LostRow) (LostRows, error) {
+	cmd := &lostRows{lostRowsAt: lostRowsAt{Account: a.Name, By: a.GeoEpoch(), From: from}}
+	err := d.stamp.Submit(ctx, id, cmd)
+	return cmd.out, err
+}
+
+// lostRows is the command that reads a page of LostRows. It changes nothing.
+type lostRows struct {
+	lostRowsAt
+	out LostRows
+}
+
+// lostRowsAt is an encoded lostRows.
+type lostRowsAt struct {
+	Account geo.Account `json:"account"`
+	By      geo.Epoch   `json:"by"`
+	From    LostRow     `json:"from"`
+}
+
+// Evaluate implements ranges.Command. A range without a claim has kept nothing: Rejoin has found that it had nothing alone.
+func (c *lostRows) Evaluate(tx *ranges.Tx) error {
+	c.out = LostRows{}
+	claim, err := claimOf(tx, tx.Range(), c.Account, c.By)
+	if err != nil || claim == nil {
+		return err
+	}
+	size := 0
+	for _, s := range claim.Streams {
+		of := geo.Stream{Account: c.Account, Epoch: geo.Epoch{Number: s.Number, Location: tx.Location()}, Range: tx.Range(), Lane: s.Lane}
+		prefix := keys.Lost(ranges.Service(tx.Range()), of).Append(nil)
+		for n := s.After + 1; n <= s.To; n++ {
+			key := keys.AppendUint64(bytes.Clone(prefix), uint64(n))
+			if bytes.Compare(key, c.From.Change) < 0 {
+				continue
+			}
+			lost, err := lostAt(tx, key)
+			if err != nil {
+				return fmt.Errorf("lost change %d of stream %s: %w", n, of, err)
+			}
+			row := 0
+			if bytes.Equal(key, c.From.Change) {
+				row = c.From.Row
+			}
+			for ; row < len(lost.Ops); row++ {
+				if len(c.out.Keys) == lostRowsMax || size >= lostRowsBytes {
+					c.out.Next = &LostRow{Change: key, Row: row}
+					return nil
+				}
+				k := append(bytes.Clone(lost.Partition), lost.Ops[row].Row...)
+				c.out.Keys, size = append(c.out.Keys, k), size+len(k)
+			}
+		}
+	}
+	return nil
+}
+
+func lostAt(get kv.Getter, key []byte) (change.Lost, error) {
+	b, ok, err := get.Get(key)
+	if err == nil && !ok {
+		err = errors.New("it is not kept any more")
+	}
+	if err != nil {
+		return change.Lost{}, err
+	}
+	return change.ParseLost(b)
+}
+
+// kindLostRows is the kind of lostRows. It is on the wire: never rename it.
+const kindLostRows = "directory.lostRows"
+
+// Kind implements ranges.Portable.
+func (c *lostRows) Kind() string { return kindLostRows }
+
+// Encode implements ranges.Portable.
+func (c *lostRows) Encode() []byte {
+	b, _ := json.Marshal(c.lostRowsAt) // It has no value that JSON lacks.
+	return b
+}
+
+func parseLostRowsAt(b []byte) (*lostRows, error) {
+	var c lostRows
+	if err := json.Unmarshal(b, &c.lostRowsAt); err != nil {
+		return nil, errors.Join(errCommand, err)
+	}
+	if !c.Account.Valid() || c.From.Row < 0 {
+		return nil, fmt.Errorf("%w: rows of account %q from row %d", errCommand, c.Account, c.From.Row)
+	}
+	return &c, nil
+}
+
+// EncodeResult implements ranges.Portable.
+func (c *lostRows) EncodeResult() []byte {
+	b, _ := json.Marshal(c.out) // It has no value that JSON lacks.
+	return b
+}
+
+// DecodeResult implements ranges.Portable.
+func (c *lostRows) DecodeResult(b []byte) error {
+	c.out = LostRows{}
+	return json.Unmarshal(b, &c.out)
+}
+
+// lostRowsBody asks for a page of LostRows on the wire.
+type lostRowsBody struct {
+	// Account is the record as the catalog stores it.
+	Account json.RawMessage `json:"account"`
+	Range   geo.RangeID     `json:"range"`
+	From    LostRow         `json:"from"`
+}
+
+func parseLostRows(body []byte, here, other geo.Location) (*catalog.Account, lostRowsBody, error) {
+	var in lostRowsBody
+	if err := json.Unmarshal(body, &in); err != nil {
+		return nil, in, err
+	}
+	a, err := parseRejoined(in.Account, here, other)
+	if err == nil && in.From.Row < 0 {
+		err = fmt.Errorf("row %d of a change", in.From.Row)
+	}
+	return a, in, err
+}
+
+// parseRejoined parses an account of the location other that is rewound here.
+func parseRejoined(body []byte, here, other geo.Location) (*catalog.Account, error) {
+	return parseOf(body, here, other, func(a *catalog.Account) bool {
+		return a.Active && a.Operation != nil && a.Operation.Kind == catalog.OperationTaken && a.Operation.Rewinding
+	})
+}
+
+// answerLostRows answers a call of the other location for a page of LostRows.
+func (d *Directory) answerLostRows(ctx context.Context, body []byte) ([]byte, error) {
+	a, in, err := parseLostRows(body, d.stamp.Location(), d.other)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", methodLostRows, err)
+	}
+	out, err := d.LostRows(ctx, *a, in.Range, in.From)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", methodLostRows, err)
+	}
+	return json.Marshal(out)
+}
