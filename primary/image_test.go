@@ -241,6 +241,9 @@ func TestR17ImageIsHeld(t *testing.T) {
 // R17: clients that always keep more on its way than an image may do not stop it: a step follows whenever as much was
 // acknowledged. While nothing is, it waits.
 func TestR17ImageBesideBusyClients(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one goroutine, slow under the race detector")
+	}
 	w := newImaged(t)
 	const rows = 4
 	for n := range rows {

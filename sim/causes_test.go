@@ -14,6 +14,9 @@ var stalls = flag.Int("stalls", 2, "how many seeds of each cause of a stall to p
 // after each can be seen, names nothing before and after it, and nothing for services that it spares.
 // One seed of one cause: go test ./sim -run 'TestStalls/link_cut' -args -seed=7 -trace.
 func TestStalls(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one goroutine, slow under the race detector")
+	}
 	require.Len(t, Stalls(), 10)
 	if *seed != 0 {
 		for _, c := range Stalls() {
@@ -22,9 +25,6 @@ func TestStalls(t *testing.T) {
 		return
 	}
 	n := *stalls
-	if testing.Short() {
-		n = min(n, 1)
-	}
 	for _, c := range Stalls() {
 		t.Run(string(c), func(t *testing.T) {
 			playEach(n, func(seed uint64) Result { return RunStall(Options{Seed: seed}, c) }, func(res Result) bool {

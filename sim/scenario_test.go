@@ -65,6 +65,9 @@ import (
 // node is a number, leader (of the service's range) or all.
 // A command is a method of scenario in the table of commands.
 func TestScenarios(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one goroutine, slow under the race detector")
+	}
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		c := &scenario{t: t}
 		defer c.end()

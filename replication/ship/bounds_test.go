@@ -175,6 +175,9 @@ func TestFailedPublishesAlone(t *testing.T) {
 // What is read ahead of the outbox is bounded for all streams together, and records of many streams
 // leave in commit order all the same, each once (R12, invariant 8): 640 streams with six records of 4 KiB.
 func TestAheadBytesMax(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one goroutine, slow under the race detector")
+	}
 	const aheadMax = 64 << 10
 	w := newWorld(t, Options{Bounds: Bounds{AheadBytesMax: aheadMax}})
 	var accounts []geo.Account

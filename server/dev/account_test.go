@@ -17,6 +17,7 @@ import (
 // A start waits for ranges without a quorum however long they are without one, says which,
 // and makes the account when they are back: checked with two nodes of three stopped.
 func TestEnsureAccountWaits(t *testing.T) {
+	t.Parallel()
 	c := startFaulty(t)
 	stamp := runningStamp(c.locations[North])
 	require.Empty(t, c.Waiting(t.Context()))
@@ -64,6 +65,7 @@ func (h halfway) Reserve(ctx context.Context, a catalog.Account) error {
 // keys, or with those that are given then. Keys that are given work at both locations, or
 // the refusal names which do not.
 func TestCreationResumes(t *testing.T) {
+	t.Parallel()
 	c := startFaulty(t)
 	north, south := c.locations[North], c.locations[South]
 	other := append([]byte("other"), key64...)

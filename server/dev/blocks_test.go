@@ -35,6 +35,7 @@ import (
 // primary, and reads the same bytes, ETags, block lists and listings there and at
 // -secondary.
 func TestBlocksWithSDK(t *testing.T) {
+	t.Parallel()
 	b := startBlobTest(t)
 	_, err := b.first.CreateContainer(t.Context(), "cont", nil)
 	require.NoError(t, err)
@@ -235,6 +236,7 @@ func (b *blobTest) testLists(t *testing.T) {
 // A list of 50,000 blocks is committed in one change and reaches the other location:
 // the same bytes, ETag and block list there.
 func TestLongBlockList(t *testing.T) {
+	t.Parallel()
 	b := startBlobTest(t)
 	ctx := t.Context()
 	_, err := b.first.CreateContainer(ctx, "cont", nil)

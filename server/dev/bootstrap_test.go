@@ -61,6 +61,7 @@ func requireRebuilt(t *testing.T, c *Cluster, account geo.Account) {
 // no write fails for longer than the restart, -secondary refuses data with 503 and shows `bootstrap` without a time, and
 // then the copy is complete and equal. Back to LRS, the copy is deleted; to GRS, it is made again.
 func TestR17Bootstrap(t *testing.T) {
+	t.Parallel()
 	c := startFaulty(t)
 	createAs(t, c, "alone", North, "LRS")
 	fill(t, c, "alone")
@@ -136,6 +137,7 @@ func TestR17Rebuild(t *testing.T) {
 // it by one command, while clients write, and Last Sync Time is absent until the copy is complete (R17). Accounts whose
 // primary is the other location read and write as before.
 func TestR17SecondaryIsLost(t *testing.T) {
+	t.Parallel()
 	c := startFaulty(t)
 	fill(t, c, "northacct")
 	w := startWriter(t, c, "northacct")
@@ -158,6 +160,7 @@ func TestR17SecondaryIsLost(t *testing.T) {
 // in the metrics, and goes on at that rate after a restart of both locations (R17). Without the rate it ends, and shows
 // nothing any more.
 func TestR17CopyShowsHowFarItIs(t *testing.T) {
+	t.Parallel()
 	c := startFaulty(t)
 	createAs(t, c, "alone", North, "LRS")
 	fill(t, c, "alone")

@@ -21,6 +21,7 @@ import (
 // was, also after a restart of its primary; its statistics are unavailable with an empty time, and operators see the
 // last one.
 func TestR18OutboxBudget(t *testing.T) {
+	t.Parallel()
 	const budget = 200_000
 	c := startAdjusted(t, func(o *location.Options) { o.Outbox.Bytes = budget })
 	createTable(t, c, "northacct")

@@ -66,6 +66,7 @@ func (s countedSource) Records(st geo.Stream, from geo.Seq, bytesMax int, done f
 // only records that were not acknowledged to be sent again: the backlog and those in flight
 // (R15).
 func TestStreamDeletedUnderLoad(t *testing.T) {
+	t.Parallel()
 	var sent sentRecords
 	c := startAdjusted(t, sent.adjust)
 	createTable(t, c, "northacct")

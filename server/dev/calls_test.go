@@ -86,6 +86,7 @@ func (p forgetful) Publish(subject string, data []byte, done func(error)) error 
 // lost, replicate as they do directly: frames that the bus lost are pulled, payload
 // comes along, outboxes are emptied, and nothing forks.
 func TestReplicationOverCalls(t *testing.T) {
+	t.Parallel()
 	w := map[geo.Location]*callWire{North: newCallWire(4), South: newCallWire(4)}
 	var l *link.Link
 	c := startWith(t, ClusterOptions{

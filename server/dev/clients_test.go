@@ -285,6 +285,7 @@ func (b *busyClients) requireNoErrors() {
 // account has moved each request there succeeds within one more round trip: it is forwarded. Without a link between the
 // locations it is not, and reads end at the secondary.
 func TestClientsAcrossAMove(t *testing.T) {
+	t.Parallel()
 	c := filled(t)
 	old := c.ports[North]
 	modes := []client.LocationMode{client.PrimaryOnly, client.PrimaryThenSecondary, client.SecondaryThenPrimary}
@@ -324,6 +325,7 @@ func TestClientsAcrossAMove(t *testing.T) {
 // The primary is stopped under clients, the secondary is promoted, and the former primary returns: reads in the modes with two
 // endpoints go on without an error throughout, and writes once the account is promoted, at the same address.
 func TestClientsAcrossAPromotion(t *testing.T) {
+	t.Parallel()
 	c := filled(t)
 	b := startClients(t, c.gateway, client.PrimaryThenSecondary, client.SecondaryThenPrimary)
 	b.goOn(false)

@@ -45,6 +45,7 @@ func TestR16UnavailableServiceIsAnEvent(t *testing.T) {
 // unavailable with reason clock, which is an event; another shows that they are live again. Here the
 // source's clock steps ahead, so that Last Sync Time, which stands, is not ahead itself.
 func TestR6AheadOfTheClockIsUnavailable(t *testing.T) {
+	t.Parallel()
 	behind := map[geo.Location]*atomic.Int64{North: {}, South: {}}
 	c := startAdjusted(t, func(o *location.Options) { o.Clock = lateClock{o.Clock, behind[o.Name]} })
 	behind[North].Store(-int64(time.Minute))

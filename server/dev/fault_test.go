@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -67,12 +68,16 @@ func runningStamp(l *location.Location) *stamp.Stamp {
 	return s
 }
 
-// freeBase finds a port base whose ports are free now. They are below those that the system gives to connections, of which
-// a busy machine has many.
+// givenBases has the port bases that tests of this process have taken.
+var givenBases sync.Map
+
+// freeBase finds a port base whose ports are free now, and that no other test of this process has taken. They are below
+// those that the system gives to connections, of which a busy machine has many.
 func freeBase(t *testing.T) int {
 	t.Helper()
 	for base := 10000 + int(time.Now().UnixNano()%200)*100; base < 30600; base += 100 {
-		free := true
+		_, given := givenBases.LoadOrStore(base, true)
+		free := !given
 		for _, p := range []int{0, 1, 2, offsetDNS, 80, 1000, 1001, 1002, 1080, 2000, 2001, 2002, 2080} {
 			l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(base+p)))
 			if err != nil {
@@ -82,6 +87,7 @@ func freeBase(t *testing.T) int {
 			require.NoError(t, l.Close())
 		}
 		if free {
+			t.Cleanup(func() { givenBases.Delete(base) })
 			return base
 		}
 	}
@@ -279,6 +285,7 @@ func TestPrimaryLocationStopped(t *testing.T) {
 
 // At rest Last Sync Time moves, and lags by less than half a second.
 func TestLastSyncTimeMovesAtRest(t *testing.T) {
+	t.Parallel()
 	c := startFaulty(t)
 	var was geo.Timestamp
 	for range 5 {

@@ -26,7 +26,6 @@ import (
 	"antipode/replication/receive"
 	"antipode/server/location"
 	"antipode/stamp/cursor"
-	"antipode/test/devproc"
 )
 
 // busServers are the one or three servers of a bus. Each can be stopped and started again while the
@@ -43,10 +42,9 @@ type busServers struct {
 func newBusServers(t *testing.T, servers int) *busServers {
 	s := &busServers{t: t, options: make([]natsbus.ServerOptions, servers), servers: make([]*natsbus.Server, servers)}
 	routes := make([]string, servers)
-	ports, err := devproc.FreePorts(servers)
-	require.NoError(t, err)
-	for i, port := range ports {
-		routes[i] = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	base := freeBase(t) // Of no other cluster: a server that is stopped must find its port free again.
+	for i := range routes {
+		routes[i] = net.JoinHostPort("127.0.0.1", strconv.Itoa(base+i))
 	}
 	for i := range s.options {
 		s.options[i] = natsbus.ServerOptions{Dir: t.TempDir(), Name: fmt.Sprintf("south-%d", i+1), Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
@@ -241,6 +239,7 @@ func (l *faultyBus) hold() (release func()) {
 // repeats and reorders nothing. Records flow again at once, and an alarm names the damage; which
 // one depends on where the flipped bit is.
 func TestFaultyStream(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("many clusters under load")
 	}
@@ -309,6 +308,7 @@ func (l *faultyBus) damage(files ...string) {
 // R15: the servers of three are killed one after the other, then two at once. Records flow
 // without one server, and again when two are back. Nothing is lost; each raises its alarm.
 func TestStreamServersKilled(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("elections of JetStream take seconds")
 	}

@@ -79,6 +79,7 @@ func (a *apart) kinds() (out []string) {
 // commits nothing; reads go on, marked as perhaps old; an account without a copy is written. Status names it. Once
 // the other location is there, writes go on by themselves, and reads are no longer marked.
 func TestR21AloneRefusesUntilThePairAnswers(t *testing.T) {
+	t.Parallel()
 	a := startApart(t)
 	_, stale := a.get(t)
 	require.False(t, stale)
@@ -154,6 +155,7 @@ func TestR21FormerPrimaryTakesNoWrites(t *testing.T) {
 
 // R21: an operator's override lets the writes through, is logged and ends with the process's start.
 func TestR21Override(t *testing.T) {
+	t.Parallel()
 	a := startApart(t)
 	a.restartAlone(t)
 	require.Equal(t, http.StatusServiceUnavailable, a.tryPut(t, "2").status)

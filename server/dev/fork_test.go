@@ -47,6 +47,7 @@ func (p forger) Publish(subject string, data []byte, done func(error)) error {
 // Last Sync Time is unavailable for the account's service, and for no other; also after
 // a restart of all nodes, and an operator sees both ends of the stream (R16).
 func TestForkedStreamIsUnavailable(t *testing.T) {
+	t.Parallel()
 	var armed atomic.Bool
 	c := startAdjusted(t, func(o *location.Options) {
 		if o.Name == North {

@@ -191,6 +191,7 @@ func (h folderData) generation(t *testing.T) keys.Generation {
 // After a kill the process restarts by itself to the same state (invariant 6): every
 // acknowledged value is read at the primary and then at `-secondary`.
 func TestRestartAfterKill(t *testing.T) {
+	t.Parallel()
 	dir, base := t.TempDir(), freeBase(t)
 	p := Ports{"127.0.0.1", base}
 	want := map[string]string{}
@@ -224,6 +225,7 @@ func TestRestartAfterKill(t *testing.T) {
 // with kill -9 and a restart in the middle. They never see a mixed pair, nor an older
 // one after a newer, and what was acknowledged before the kill is there after it.
 func TestKilledBetweenTransactions(t *testing.T) {
+	t.Parallel()
 	dir, base := t.TempDir(), freeBase(t)
 	cmd := startChild(t, dir, base)
 	p := Ports{"127.0.0.1", base}

@@ -16,6 +16,7 @@ import (
 // A change that does not reach the secondary within the RPO target is an event at the primary, though the link
 // is cut, and another one when it has arrived; services without such a change have none.
 func TestLateAndArrivedChanges(t *testing.T) {
+	t.Parallel()
 	var behind atomic.Int64 // Both clocks step by the target, so that nothing waits for it.
 	const target = 20 * time.Second
 	c := startAdjusted(t, func(o *location.Options) { o.Clock, o.RPOTarget = lateClock{o.Clock, &behind}, target })
@@ -38,6 +39,7 @@ func TestLateAndArrivedChanges(t *testing.T) {
 // Past the RPO target an account may refuse its writes, or slow them, until its changes have arrived. What it has is
 // read all the while, and an account without such a policy writes as ever.
 func TestLateWritesAreHeld(t *testing.T) {
+	t.Parallel()
 	var behind atomic.Int64
 	const target = 20 * time.Second
 	c := startAdjusted(t, func(o *location.Options) { o.Clock, o.RPOTarget = lateClock{o.Clock, &behind}, target })

@@ -22,6 +22,7 @@ import (
 // range is stopped again and again, requests under way: reads and failed conditions
 // included (R1, R5).
 func TestLinearizable(t *testing.T) {
+	t.Parallel()
 	const clients = 8
 	ops, stops := 150, int32(5)
 	if testing.Short() {

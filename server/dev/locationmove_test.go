@@ -51,6 +51,7 @@ func counted(f wire.LocationFailover) int {
 // progress counts every account once, no acknowledged write is lost, and the accounts that another location had are where they
 // were. The log has what it took; -accounts=10000 is the size that is aimed at.
 func TestR19WholeLocation(t *testing.T) {
+	t.Parallel()
 	c := startFaulty(t)
 	many := *wholeAccounts
 	name := func(i int) geo.Account { return geo.Account(fmt.Sprintf("whole%05d", i)) }

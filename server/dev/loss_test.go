@@ -78,6 +78,7 @@ func (p silentPublisher) Publish(subject string, data []byte, done func(error)) 
 // shows a Last Sync Time at or above the second write, and its statistics become unavailable, with the
 // reason, also after the cut has ended.
 func TestR16LossIsFoundWhileHalfOfTheLinkIsCut(t *testing.T) {
+	t.Parallel()
 	for _, half := range []string{"calls", "bus"} {
 		for _, primary := range []geo.Location{North, South} {
 			t.Run(half+" cut, primary "+string(primary), func(t *testing.T) {

@@ -38,6 +38,7 @@ func diverged(t *testing.T, c *Cluster, account geo.Account) {
 // it is rewound: of the account only the rows that these changed are sent to it again (R22). What they held is in its
 // lost-and-found.
 func TestR22LostChangesAreKept(t *testing.T) {
+	t.Parallel()
 	c := startFaulty(t)
 	createTable(t, c, "northacct")
 	for _, k := range []string{"kept", "set", "deleted"} {
@@ -121,6 +122,7 @@ func TestR22LostChangesAreKept(t *testing.T) {
 // A former primary has deleted a table, which the present one still has. When its copy is made again, it has the table's rows
 // (R8, R22): that the generation takes no changes there was lost with the deletion.
 func TestR22LostDeletionOfATable(t *testing.T) {
+	t.Parallel()
 	c := startFaulty(t)
 	createTable(t, c, "northacct")
 	put(t, c, "northacct", "k", "v")

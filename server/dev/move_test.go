@@ -46,6 +46,7 @@ func requireAt(t *testing.T, c *Cluster, account geo.Account, primary geo.Locati
 // readable throughout and follows the new primary, Last Sync Time goes on, no stream of a former epoch is left, and both
 // copies are equal.
 func TestR19PlannedMoves(t *testing.T) {
+	t.Parallel()
 	c := startFaulty(t)
 	createTable(t, c, "northacct")
 	w := startWriter(t, c, "northacct")
@@ -121,6 +122,7 @@ func formerStreams(c *Cluster, account geo.Account) (n int) {
 // A move that cannot be drained, since the link is cut, ends by itself in time, or when an operator ends it: writes go on at
 // the present primary, in its epoch, and nothing is lost (R19). With the link back a second one succeeds.
 func TestR19MoveEndsWithoutEffect(t *testing.T) {
+	t.Parallel()
 	c := startFaulty(t)
 	createTable(t, c, "northacct")
 	w := startWriter(t, c, "northacct")
@@ -162,6 +164,7 @@ func TestR19MoveEndsWithoutEffect(t *testing.T) {
 // An offer whose answer is lost keeps the account from being served under its primary's name, and ends when the other
 // location has refused it, or has taken the account: never both (R19).
 func TestR19OfferIsAnsweredOnce(t *testing.T) {
+	t.Parallel()
 	c := startFaulty(t)
 	createTable(t, c, "northacct")
 	put(t, c, "northacct", "k", "v")

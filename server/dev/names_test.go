@@ -50,6 +50,7 @@ func TestNameServer(t *testing.T) {
 
 // Names follow a planned failover, and the one back: each answer has the epoch of the last one or a higher one (R19).
 func TestNameServerFollowsAFailover(t *testing.T) {
+	t.Parallel()
 	c := startWith(t, ClusterOptions{DNSZone: "antipode.test"})
 	ask := func(name string) *msg.Msg {
 		m := new(msg.Msg)

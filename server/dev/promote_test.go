@@ -52,6 +52,7 @@ func serviceLoss(t *testing.T, u wire.AccountUpdated, s geo.Service) wire.Servic
 // committed at or below Last Sync Time is missing, and writes go on (R20). When the north is back it is fenced, serves
 // nothing of what it alone has, and is the secondary again once its copy was made again (R22).
 func TestR20PromotionOfADeadPrimary(t *testing.T) {
+	t.Parallel()
 	c := startFaulty(t)
 	createTable(t, c, "northacct")
 	put(t, c, "northacct", "k", "before")
@@ -115,6 +116,7 @@ func TestR20PromotionOfADeadPrimary(t *testing.T) {
 // The north dies when everything has arrived. Back again it has exactly what the south had when that became the primary,
 // and is the secondary at once: nothing is copied again (R20).
 func TestR20PromotionWithoutLoss(t *testing.T) {
+	t.Parallel()
 	c := startFaulty(t)
 	createTable(t, c, "northacct")
 	put(t, c, "northacct", "k", "v")
@@ -137,6 +139,7 @@ func TestR20PromotionWithoutLoss(t *testing.T) {
 // Of two operators that ask at once one is refused, and so is any other operation; a promotion that one of them ends has no
 // effect, and one that comes later does (R20).
 func TestR20PromotionIsCancelled(t *testing.T) {
+	t.Parallel()
 	c := startFaulty(t)
 	createTable(t, c, "northacct")
 	put(t, c, "northacct", "k", "v")
@@ -165,6 +168,7 @@ func TestR20PromotionIsCancelled(t *testing.T) {
 // The north lives and takes writes, but has no link: the south is promoted. When the link is back the north is fenced
 // before anything else: it commits nothing more in the former epoch (R20, R22).
 func TestR20PromotionOfAnUnreachablePrimary(t *testing.T) {
+	t.Parallel()
 	c := startFaulty(t)
 	createTable(t, c, "northacct")
 	put(t, c, "northacct", "k", "v")
@@ -200,6 +204,7 @@ func TestR20PromotionOfAnUnreachablePrimary(t *testing.T) {
 // A planned move is under way when the north is lost to the south: the move has offered the account, and its offer does not
 // arrive. The south is promoted; then the north follows it, whichever of the two it meets first (R19, R20).
 func TestR20PromotionDuringAMove(t *testing.T) {
+	t.Parallel()
 	c := startFaulty(t)
 	createTable(t, c, "northacct")
 	put(t, c, "northacct", "k", "v")

@@ -26,6 +26,7 @@ var lossAccepted = wire.RecoverRange{AcceptLoss: true}
 // forked and its statistics are unavailable. While two nodes are there nothing is
 // recovered. All ranges of the location come back, with three replicas.
 func TestRecoverRange(t *testing.T) {
+	t.Parallel()
 	c := startFaulty(t)
 	k := c.admin
 	createTable(t, c, "northacct")

@@ -141,6 +141,7 @@ func updateTo(t *testing.T, c *Cluster, account geo.Account, redundancy string) 
 // GRS and RA-GRS follow each other while writes go on: `-secondary` is refused and read at once where both
 // locations have the change by the answer, and the copy goes on all the while (R10, R13).
 func TestR13GRSAndRAGRS(t *testing.T) {
+	t.Parallel()
 	c := startFaulty(t)
 	createTable(t, c, "northacct")
 	w := startWriter(t, c, "northacct")
@@ -236,6 +237,7 @@ func left(t *testing.T, c *Cluster, account geo.Account) (n int) {
 // end at both ends, its copy is deleted, and nothing forks. Nothing acknowledged is lost, and other
 // accounts are as before (R10, R13, R19).
 func TestR19ToLRS(t *testing.T) {
+	t.Parallel()
 	c := startFaulty(t)
 	createTable(t, c, "northacct")
 	createTable(t, c, "southacct")

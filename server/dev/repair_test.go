@@ -31,6 +31,7 @@ import (
 // them and nothing else, and --repair repairs each; the next verify is clean. What is damaged at
 // the primary, too, is left as it is, and named.
 func TestPlantedDifferencesAreRepaired(t *testing.T) {
+	t.Parallel()
 	d := &damages{each: 200}
 	if testing.Short() {
 		d.each = 20

@@ -51,6 +51,7 @@ func blobCall(t *testing.T, c *Cluster, method, target string, body []byte) (ans
 // recovery, on the same streams, is in its lost-and-found. What clients write after the command stays, and the
 // settlement goes on after all processes were stopped at once.
 func TestR16LostWritesAreTakenBack(t *testing.T) {
+	t.Parallel()
 	c := startFaulty(t)
 	createTable(t, c, "northacct")
 	a, err := blobCall(t, c, http.MethodPut, "/northacct/things?restype=container", nil)
@@ -125,6 +126,7 @@ func TestR16LostWritesAreTakenBack(t *testing.T) {
 // R16: a fork is resolved for the secondary's side: the primary takes the row that the secondary has under the same
 // number, and keeps what it had. Other lanes are not touched, and once it is settled neither side can be chosen.
 func TestR16ForkIsResolvedForTheSecondary(t *testing.T) {
+	t.Parallel()
 	c := forked(t)
 	wrong := read(t, c, "northacct", "-secondary", "k")
 	resolve(t, c, "northacct", South)
@@ -153,6 +155,7 @@ func TestR16ForkIsResolvedForTheSecondary(t *testing.T) {
 // R7, R16: a range of the primary has lost the whole epoch of an account's copy, which is made again for that. What the
 // secondary alone has is taken back all the same, and then the bootstrap ends.
 func TestR16LostEpochIsTakenBack(t *testing.T) {
+	t.Parallel()
 	c := startFaulty(t)
 	createTable(t, c, "northacct")
 	put(t, c, "northacct", "k", "kept")

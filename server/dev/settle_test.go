@@ -107,6 +107,7 @@ func forked(t *testing.T) *Cluster {
 // R16: a fork is resolved for the primary's side without a new copy of the account: the copy is live, equal and
 // goes on, what the secondary had instead is in its lost-and-found, until it is dropped.
 func TestR16ForkIsResolvedForThePrimary(t *testing.T) {
+	t.Parallel()
 	c := forked(t)
 	wrong := read(t, c, "northacct", "-secondary", "k")
 	f := sourceForks(t, c, "northacct")[0]
@@ -144,6 +145,7 @@ func TestR16ForkIsResolvedForThePrimary(t *testing.T) {
 
 // R16: a settlement that has begun goes on after all processes were stopped at once, with nobody's help.
 func TestR16SettlementGoesOnAfterARestart(t *testing.T) {
+	t.Parallel()
 	c := forked(t)
 	for _, f := range sourceForks(t, c, "northacct") {
 		_, err := adminClient(t, c).Resolve(t.Context(), North, wire.ResolveFork{StreamName: f.Name(), Keep: North})
@@ -163,6 +165,7 @@ func TestR16SettlementGoesOnAfterARestart(t *testing.T) {
 // R4 and R16: a write that the primary lost in a recovery, and that only the secondary has, is in the secondary's
 // lost-and-found after the primary's side was kept. Another account is not touched.
 func TestR16LossOfThePrimaryIsResolved(t *testing.T) {
+	t.Parallel()
 	c := startFaulty(t)
 	createTable(t, c, "northacct")
 	put(t, c, "northacct", "k", "kept")

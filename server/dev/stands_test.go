@@ -43,6 +43,7 @@ func (c *rangeCut) Send(from, to geo.NodeID, batch []node.Envelope) {
 // written to the others arrives and their Last Sync Time passes it. Then the range catches up, with all that was
 // written.
 func TestR15OneRangeWithoutQuorum(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("it writes more than a receiver holds")
 	}

@@ -219,6 +219,7 @@ func (tl *timeline) reads(p keys.Partition, want string) {
 // the replication of each transaction driven by hand (R13, invariant 3). The data
 // range has no time-driven closed records; the catalog's go on.
 func TestLastSyncTimeTimeline(t *testing.T) {
+	t.Parallel()
 	tl := startTimeline(t)
 	create := &catalog.Create{Service: geo.Blob, Account: "acct", Name: "c"}
 	require.NoError(t, tl.north.Primary.Write(t.Context(), create))

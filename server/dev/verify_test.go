@@ -70,6 +70,7 @@ func blobClient(t *testing.T, c *Cluster, account string) *azblob.Client {
 // Two locations under traffic: nothing is reported. Then rows of the secondary are damaged, on every
 // replica: each difference is found and named, and nothing else is.
 func TestVerify(t *testing.T) {
+	t.Parallel()
 	c := startFaulty(t)
 	createTable(t, c, "northacct")
 	for i := range 40 {
@@ -208,6 +209,7 @@ func damageNode(t *testing.T, dir string) (dropped extent.Ref) {
 // Who may compare what: an account with one copy is refused, and so is one that nobody knows; a port of
 // the secondary's location has the primary's compare.
 func TestVerifyIsRefused(t *testing.T) {
+	t.Parallel()
 	c := startFaulty(t)
 	createAs(t, c, "local", North, "LRS")
 	for name, code := range map[geo.Account]string{"local": wire.CodeNoSecondary, "nobody": "ResourceNotFound"} {

@@ -74,6 +74,7 @@ func waitFor(ok func() bool) bool {
 
 // All is well, then a link that is cut is named as such, and after it heals all is well.
 func TestWhyLinkCut(t *testing.T) {
+	t.Parallel()
 	c := startFaulty(t)
 	well := func() bool { return whyOf(t, c, geo.Table).OK }
 	eventually(t, "all is well", well)
@@ -107,6 +108,7 @@ func (p deaf) Publish(subject string, data []byte, done func(error)) error {
 
 // Frames that the bus does not confirm are the link's fault, as the primary sees it.
 func TestWhyBusDoesNotConfirm(t *testing.T) {
+	t.Parallel()
 	var on atomic.Bool
 	c := startAdjusted(t, func(o *location.Options) {
 		if o.Name == North {
@@ -131,6 +133,7 @@ func TestWhyStoppedStream(t *testing.T) {
 
 // A secondary whose ranges have no leader is named as failing.
 func TestWhySecondaryWithoutQuorum(t *testing.T) {
+	t.Parallel()
 	c := startFaulty(t)
 	for id := geo.NodeID(1); id < nodesPerLocation; id++ {
 		require.NoError(t, c.admin.StopNode(t.Context(), South, id))
@@ -164,6 +167,7 @@ func (e withoutPayload) ReadChunk(ctx context.Context, ref extent.Ref, p []byte)
 // A record whose payload does not come is named with its lane, what it waits for, and the error; the table
 // service is well meanwhile. Once payload passes, all is well.
 func TestWhyPayloadMissing(t *testing.T) {
+	t.Parallel()
 	var on atomic.Bool
 	c := startWith(t, ClusterOptions{end: func(l *location.Location) pair.End { return withoutPayload{direct(l), &on} }})
 	north := c.locations[North]

@@ -77,6 +77,7 @@ func startWitnessed(t *testing.T) (a *apart, w *witness.Witness, away *atomic.Bo
 // R21: with a witness writes go on as long as it renews the lease, whether the other location is there or not. Once the
 // witness is away the lease ends, and writes are refused although the other location answers, until the witness is back.
 func TestR21WitnessAway(t *testing.T) {
+	t.Parallel()
 	a, _, away := startWitnessed(t)
 	require.Equal(t, "witness", a.locations[North].Epochs().By)
 	require.NoError(t, a.servers[South].Stop())
@@ -106,6 +107,7 @@ func TestR21WitnessAway(t *testing.T) {
 // the account, whatever the other location commits later; it still takes those of its other accounts. A claim that
 // is withdrawn gives the account back.
 func TestR21ClaimStopsThePrimary(t *testing.T) {
+	t.Parallel()
 	a, w, _ := startWitnessed(t)
 	createAs(t, a.Cluster, "stays", North, "RA-GRS")
 	createTable(t, a.Cluster, "stays")
@@ -128,6 +130,7 @@ func TestR21ClaimStopsThePrimary(t *testing.T) {
 // the north from before have ended: a write that begins there after the commit is not acknowledged, though the north runs
 // and knows nothing of the promotion but the claim.
 func TestR21PromotionFencesALivePrimary(t *testing.T) {
+	t.Parallel()
 	a, w, _ := startWitnessed(t)
 	drained(t, a.Cluster)
 	a.link.Cut()
@@ -171,6 +174,7 @@ func TestR21PromotionFencesALivePrimary(t *testing.T) {
 // R21: while the witness is away a promotion waits for it, says so, and goes on without it by an operator's word alone.
 // One that is ended has the witness forget its claim, and the north goes on.
 func TestR21PromotionWithTheWitnessAway(t *testing.T) {
+	t.Parallel()
 	a, w, away := startWitnessed(t)
 	drained(t, a.Cluster)
 	claims := func() int {

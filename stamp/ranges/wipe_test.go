@@ -176,7 +176,11 @@ func wipes(lower, upper []byte) func(tx *Tx) error {
 // crash of the machine and after a snapshot of the range was installed over older rows; and it moves the version of
 // the data. Rows that are written again after it stay (R1; invariants 1 and 6). A map is the twin.
 func TestWipeTwin(t *testing.T) {
-	for seed := range uint64(40) {
+	seeds := 40
+	if testing.Short() {
+		seeds = 4
+	}
+	for seed := range uint64(seeds) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		b := newBench(t)
 		applied, staged := map[string]string{}, map[string]string{}

@@ -51,6 +51,9 @@ func verifyAll(t *testing.T, s *Store) error {
 // One flipped bit anywhere in a table is found by reading the tables alone, whatever the
 // caches hold, and a whole table is not called damaged.
 func TestVerifyTableFindsFlips(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one goroutine, slow under the race detector")
+	}
 	fs := vfs.NewMem()
 	s := filledState(t, fs)
 	defer func() { require.NoError(t, s.Close()) }()
@@ -89,6 +92,9 @@ func TestVerifyTableThatIsGone(t *testing.T) {
 // A read that comes upon a flipped bit returns an error and never the row, and takes the
 // store out of service; the process goes on.
 func TestReadOfDamagedTable(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one goroutine, slow under the race detector")
+	}
 	fs := vfs.NewMem()
 	s := filledState(t, fs)
 	require.NoError(t, s.Close())
