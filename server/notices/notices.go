@@ -75,7 +75,11 @@ func Open(o Options) *Notices {
 	if o.Wait == nil {
 		o.Wait = clock.Wait
 	}
-	n := &Notices{o: o, client: http.Client{Timeout: o.Timeout, Transport: http.DefaultTransport.(*http.Transport).Clone()}, more: make(chan struct{}, 1)}
+	n := &Notices{o: o, client: http.Client{
+		Timeout: o.Timeout, Transport: http.DefaultTransport.(*http.Transport).Clone(),
+		// A redirected POST becomes a GET without the notice, and its answer would count as the receiver's.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}, more: make(chan struct{}, 1)}
 	ctx, end := context.WithCancel(context.Background())
 	n.end = end
 	n.ended.Go(func() { n.run(ctx) })

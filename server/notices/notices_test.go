@@ -160,3 +160,29 @@ func TestAttemptsAreBounded(t *testing.T) {
 	n.Close()
 	require.Empty(t, r.numbers())
 }
+
+// A redirect takes no notice, wherever it leads: it would be followed by a request without the notice.
+func TestRedirectIsNotFollowed(t *testing.T) {
+	asked, elsewhere := make(chan struct{}), make(chan struct{}, 10)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		if q.URL.Path == "/elsewhere" {
+			elsewhere <- struct{}{}
+			return
+		}
+		select {
+		case asked <- struct{}{}:
+		case <-q.Context().Done():
+		}
+		http.Redirect(w, q, "/elsewhere", http.StatusFound)
+	}))
+	t.Cleanup(s.Close)
+	n := open(t, s.URL, Options{Wait: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }})
+	n.Send(wire.Event{Number: 1})
+	for range 3 { // It is sent again.
+		select {
+		case <-asked:
+		case <-elsewhere:
+			require.Fail(t, "the redirect was followed")
+		}
+	}
+}
