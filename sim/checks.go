@@ -81,8 +81,11 @@ func (l *location) underLease(id geo.RangeID, f func(*member, *ranges.Range)) {
 // checkSync checks invariant 3 and R13 for the Last Sync Time that the secondary shows now. m
 // leads the service's range there.
 func (s *Sim) checkSync(a *account, svc geo.Service, m *member, catalog *ranges.Range) {
-	l, own := a.home.far, m.n.Range(geo.FirstRange(svc))
+	l, own, at := a.home.far, m.n.Range(geo.FirstRange(svc)), s.now
 	got, seen := replication(a, svc, own, catalog).At(m.clock.Now()), a.synced[svc]
+	if s.now != at {
+		return // Reading the clock took a while: what the range held then may not be what it holds now.
+	}
 	epoch, whole := s.shows(a, catalog)
 	if seen.live = whole && got.Known(); !seen.live {
 		return

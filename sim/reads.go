@@ -53,7 +53,7 @@ func (s *Sim) look(m *member, p keys.Partition, stale bool) map[string]string {
 	if stale {
 		versions = m.l.history[id].versions[string(key)]
 	} else {
-		s.checkKept(a, who, rows)
+		s.checkKept(a, p, who, rows)
 	}
 	if len(rows) > 0 && !versions[hashRows(rows)] {
 		s.fail(fmt.Errorf("%w: %s %s at %s: %q", ErrNeverHad, p.Account, p.Object, who, rows))
@@ -123,8 +123,11 @@ type floor struct {
 	stale bool
 }
 
+// promoted reports whether there was a promotion since.
+func (f floor) promoted() bool { return f.account.forks != f.forks }
+
 // missed reports whether what was seen is older. After a promotion that may be: the write may be lost (R20).
-func (f floor) missed(seen place) bool { return f.account.forks == f.forks && seen.before(f.place) }
+func (f floor) missed(seen place) bool { return !f.promoted() && seen.before(f.place) }
 
 // newestAcked is the last acknowledged write of a partition.
 func (s *Sim) newestAcked(p keys.Partition) floor {
@@ -138,9 +141,10 @@ func (s *Sim) newestAcked(p keys.Partition) floor {
 	return newest
 }
 
-// checkKept: a write that was lost to a promotion shows nowhere but at a former primary that does not know of it.
-func (s *Sim) checkKept(a *account, who string, rows map[string]string) {
-	if a.forks == 0 || len(rows) == 0 {
+// checkKept: a write that was lost to a promotion shows nowhere but at a former primary that does not know of it. Of a
+// deleted container it may: that is not rewound, nor read.
+func (s *Sim) checkKept(a *account, p keys.Partition, who string, rows map[string]string) {
+	if a.forks == 0 || len(rows) == 0 || s.container(p).deleted {
 		return
 	}
 	if id, _, err := parseLast(rows[lastRow]); err == nil && s.ops[id].lost {
@@ -151,7 +155,8 @@ func (s *Sim) checkKept(a *account, who string, rows map[string]string) {
 func (s *Sim) checkRead(m *member, p keys.Partition, floor floor) {
 	s.counts.ReadChecked++
 	var seen place
-	stale := floor.stale || m.l.stale(s.account(p.Account))
+	// The location may not have known of a promotion when the read began there, and have learned of it since.
+	stale := floor.stale || floor.promoted() || m.l.stale(s.account(p.Account))
 	rows := s.look(m, p, stale)
 	if stale {
 		return // It may be old (R21).
