@@ -9,6 +9,7 @@ import (
 	"antipode/geo"
 	"antipode/internal/plantedbugs"
 	"antipode/services/catalog"
+	"antipode/services/storageerr"
 	"antipode/stamp/change"
 	"antipode/stamp/kv"
 	"antipode/stamp/ranges"
@@ -44,7 +45,7 @@ var ErrDiverged = errors.New("directory: the former primary has changes of the a
 // Adopt makes this location, the former primary of an account, its secondary: it implements Peer, and is the end of a move
 // from here. After nil, the record is committed, and in every range the gate under which changes of the present primary are
 // applied; with Opened the former streams have ended, too. It may be repeated at any time. Errors: PassedError, the account
-// has gone on in a later epoch; ErrDiverged, the location serves and takes nothing of the account any more, or errRewinds
+// has gone on in a later epoch; ServerBusy, it was promoted here out of this one; ErrDiverged, the location serves and takes nothing of the account any more, or errRewinds
 // where it may be rewound.
 func (d *Directory) Adopt(ctx context.Context, t Taken) error {
 	a := t.Account
@@ -116,7 +117,7 @@ func (c *adopt) Evaluate(tx *ranges.Tx) error {
 	}
 	switch cmp := have.seen.Compare(c.of.GeoEpoch()); {
 	case cmp > 0:
-		return &PassedError{have.seen}
+		return c.passed(tx, have)
 	case have.account == nil || !have.account.Active: // The location was made again: it has nothing of the account.
 	case have.account.Created != c.of.Created:
 		return fmt.Errorf("directory: account %s is another one here", c.of.Name)
@@ -130,7 +131,7 @@ func (c *adopt) Evaluate(tx *ranges.Tx) error {
 	}
 	c.diverged = c.diverged || lostSince(have.account, c.fork)
 	gate.Open = !c.diverged
-	if err := claimSetBack(tx, c.of.Name, gate.Epoch, c.fork); err != nil {
+	if err := claimBefore(tx, c.of.Name, gate.Epoch, c.fork); err != nil {
 		return err
 	}
 	tx.SetGate(c.of.Name, gate)
@@ -144,6 +145,23 @@ func (c *adopt) Evaluate(tx *ranges.Tx) error {
 
 // Reclaims implements ranges.Reclaimer: see alter.
 func (*adopt) Reclaims() {}
+
+// errPromotedSince refuses a late call.
+var errPromotedSince = storageerr.ServerBusy.Saying("the account has become this location's by an unplanned failover out of that epoch")
+
+// passed is why an epoch is not adopted any more. Where this location was promoted out of it, or a later one, the caller is
+// a former primary that does not know so yet: an epoch that it raised above the promotion would take that back.
+func (c *adopt) passed(tx *ranges.Tx, have known) error {
+	f, err := catalog.GetFork(tx, c.of.Name, tx.Range())
+	if err != nil {
+		return err
+	}
+	a := have.account
+	if f != nil && a != nil && a.Active && a.Primary == tx.Location() && f.GeoEpoch().Compare(c.of.GeoEpoch()) >= 0 {
+		return errPromotedSince
+	}
+	return &PassedError{have.seen}
+}
 
 // lostSince reports whether the location may have lost something of an account that is the other one's now, and that no
 // head shows: all of it, or what a range had when the account was offered and was recovered without (R4). A fork record
@@ -166,7 +184,7 @@ func diverged(tx *ranges.Tx, a geo.Account, f *catalog.Fork) (bool, error) {
 	if tx.Uncompared() {
 		return false, kv.ErrBusy // What it had of its last epoch may be lost.
 	}
-	if f != nil && gate.Epoch != f.GeoEpoch() {
+	if f != nil && (gate.Epoch != f.GeoEpoch() || gate.Role == change.RolePrimary && !gate.Numbered) {
 		return true, nil
 	}
 	for lane := range geo.Lane(geo.LaneCount) {
@@ -175,7 +193,7 @@ func diverged(tx *ranges.Tx, a geo.Account, f *catalog.Fork) (bool, error) {
 		same := head.Seq == tx.Acknowledged(s)
 		if f != nil {
 			at := f.Of(lane)
-			same = head == (geo.Head{Seq: at.Seq, Hash: at.Hash}) && at.Stopped == change.NotStopped
+			same = head == (geo.Head{Seq: at.Seq, Hash: at.Hash}) && at.Behind <= head.Seq && at.Stopped == change.NotStopped
 		}
 		if !same && !plantedbugs.Planted(plantedbugs.DivergedFollows) {
 			return true, nil // A stop here says nothing: the other location has dropped its cursors, so it comes in any case.
@@ -210,7 +228,7 @@ func (c *follow) Evaluate(tx *ranges.Tx) (err error) {
 	}
 	gate := c.gate
 	gate.Open = !c.diverged
-	if err := claimSetBack(tx, c.account, gate.Epoch, c.fork); err != nil {
+	if err := claimBefore(tx, c.account, gate.Epoch, c.fork); err != nil {
 		return err
 	}
 	tx.SetGate(c.account, gate)

@@ -194,6 +194,45 @@ func (c *thaw) DecodeResult(b []byte) error {
 	return nil
 }
 
+// forks reads the fork records of an account, by source range.
+func (d *Directory) forks(ctx context.Context, name geo.Account) (out []catalog.Fork, err error) {
+	err = d.stamp.Read(ctx, d.stamp.Route().Catalog(), func(s ranges.State) error {
+		out = nil
+		for _, r := range d.stamp.Route().Everywhere(name) {
+			f, err := catalog.GetFork(s, name, r.ID)
+			if err != nil {
+				return err
+			}
+			if f != nil {
+				out = append(out, *f)
+			}
+		}
+		return nil
+	})
+	return out, err
+}
+
+// Losses returns where the copy of an account ends in the streams of its former primary, if this location has become the
+// primary by an unplanned failover, else where the copy here would end now.
+func (d *Directory) Losses(ctx context.Context, name geo.Account) ([]catalog.Fork, error) {
+	for {
+		a, err := d.Account(ctx, name)
+		switch {
+		case err != nil:
+			return nil, err
+		case a.Primary == d.stamp.Location():
+			return d.forks(ctx, name)
+		}
+		now, err := d.frozen(ctx, name, a.GeoEpoch(), 0)
+		if !errors.Is(err, errUnwhole) {
+			return now, err
+		}
+		if again, err := d.Account(ctx, name); err != nil || again.GeoEpoch() == a.GeoEpoch() {
+			return nil, errors.Join(errUnwhole, err)
+		}
+	}
+}
+
 // How long a promotion waits for what is on its way.
 const (
 	// applyQuiet is for how long no cursor may have moved before what is here counts as applied; applyMax is how long

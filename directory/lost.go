@@ -35,6 +35,8 @@ type keepLost struct {
 	keepLostBody
 	// result.Next is where to go on if Claim is nil; else the range has kept everything, and claims so.
 	result keepLostResult
+	// unnumbered: the range has claimed before that it has changes without numbers.
+	unnumbered bool
 }
 
 // keepLostBody is an encoded keepLost, and keepLostResult its result.
@@ -67,17 +69,20 @@ type lostPlace struct {
 
 // Evaluate implements ranges.Command.
 func (c *keepLost) Evaluate(tx *ranges.Tx) error {
-	c.result = keepLostResult{Next: c.From}
+	c.result, c.unnumbered = keepLostResult{Next: c.From}, false
 	gate, p := tx.Gate(c.Account), keys.LostClaims(ranges.Service(tx.Range()), c.Account)
 	had, ok, err := tx.Get(append(p.Append(nil), keys.ClaimRow(c.By)...))
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case ok:
+	}
+	if ok {
 		claim, err := change.ParseLostClaim(had)
-		c.result.Claim = &claim
-		return err
-	case gate.Epoch != c.By || gate.Role != change.RoleSecondary || gate.Open:
+		if c.unnumbered = claim.Why == lostUnnumbered && claim.Changes == 0 && closedFor(gate); err != nil || !c.unnumbered {
+			c.result.Claim = &claim
+			return err
+		}
+	}
+	if gate.Epoch != c.By || gate.Role != change.RoleSecondary || gate.Open {
 		return kv.ErrBusy // It has gone on, as the caller finds.
 	}
 	list, k := c.streams(tx), keeping{tx: tx, answers: tx.Answers()}
@@ -105,14 +110,23 @@ func stageClaim(tx *ranges.Tx, a geo.Account, claim change.LostClaim) error {
 	return tx.Change(p, change.Record{CommitTime: claim.Kept, Partition: p.Append(nil), Ops: []change.Op{op}})
 }
 
-// claimSetBack stages the claim of a range that finds itself in an epoch before that of the fork record, when it gets its
-// gate: it has nothing of what it committed last, and after that its outbox does not say so.
-func claimSetBack(tx *ranges.Tx, a geo.Account, by geo.Epoch, f *catalog.Fork) error {
-	if f == nil || tx.Gate(a).Epoch.Compare(f.GeoEpoch()) >= 0 {
+// claimBefore stages the claim of a range whose outbox does not say all, when it gets its gate: the gate that this replaces
+// does. One in an epoch before that of the fork record has nothing of what it committed last. One whose primary gate gave
+// no numbers has committed changes that are in no outbox; it keeps those that have numbers still.
+func claimBefore(tx *ranges.Tx, a geo.Account, by geo.Epoch, f *catalog.Fork) error {
+	why, gate := "", tx.Gate(a)
+	switch {
+	case f == nil:
+	case gate.Epoch.Compare(f.GeoEpoch()) < 0:
+		why = lostBack
+	case gate.Role == change.RolePrimary && !gate.Numbered:
+		why = lostUnnumbered
+	}
+	if why == "" {
 		return nil
 	}
 	return stageClaim(tx, a, change.LostClaim{
-		Number: by.Number, Location: by.Location, Kept: tx.Timestamp(0), Incomplete: true, Since: boundOfLost(f), Why: lostBack,
+		Number: by.Number, Location: by.Location, Kept: tx.Timestamp(0), Incomplete: true, Since: boundOfLost(f), Why: why,
 	})
 }
 
@@ -147,6 +161,8 @@ const (
 	lostStopped = "a stream was stopped at the other location"
 	lostBack    = "it has less than the other location had: it was set back"
 	lostOther   = "it has other records than the other location had under the same numbers"
+	// lostUnnumbered: changes of an LRS account have no numbers.
+	lostUnnumbered = "it has committed changes without numbers, which no outbox has"
 )
 
 // after returns the number above which the records of a stream are lost, and why these may not be all. What the other
@@ -163,7 +179,7 @@ func (c *keepLost) after(tx *ranges.Tx, s geo.Stream) (after geo.Seq, why string
 	switch {
 	case at.Stopped != change.NotStopped:
 		return trimmed.Seq, lostStopped
-	case head.Seq < at.Seq:
+	case head.Seq < max(at.Seq, at.Behind): // Behind: a head that this location has said to be committed.
 		return trimmed.Seq, lostBack
 	case trimmed.Seq > at.Seq:
 		return trimmed.Seq, lostTrimmed
@@ -271,6 +287,9 @@ func (c *keepLost) claim(tx *ranges.Tx, list []geo.Stream) change.LostClaim {
 			out.Incomplete, out.Since, out.Why = true, boundOfLost(&c.Fork), why
 		}
 	}
+	if c.unnumbered {
+		incomplete(lostUnnumbered)
+	}
 	known := map[geo.Lane]bool{}
 	for _, s := range list {
 		known[s.Lane] = known[s.Lane] || s.Epoch == c.Fork.GeoEpoch()
@@ -281,7 +300,7 @@ func (c *keepLost) claim(tx *ranges.Tx, list []geo.Stream) change.LostClaim {
 		}
 	}
 	for _, s := range c.Fork.Streams {
-		if !known[s.Lane] && (s.Seq > 0 || s.Stopped != change.NotStopped) {
+		if !known[s.Lane] && (max(s.Seq, s.Behind) > 0 || s.Stopped != change.NotStopped) {
 			incomplete(lostBack)
 		}
 	}

@@ -3,6 +3,7 @@ package directory_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -231,6 +232,14 @@ func TestR22LostChangesAreIncomplete(t *testing.T) {
 				return nil
 			})))
 		}, "was stopped", []geo.Seq{1, 2, 3}},
+		"set back behind the known head": {func(t *testing.T, a *apart, s geo.Stream) { a.knows(t, s, 9) }, "set back", []geo.Seq{1, 2, 3}},
+		"unnumbered": {func(t *testing.T, a *apart, s geo.Stream) {
+			require.NoError(t, a.stamps["north"].Submit(t.Context(), s.Range, evaluated(func(tx *ranges.Tx) error {
+				tx.SetGate(a.name, change.Gate{Epoch: s.Epoch, Role: change.RolePrimary, Open: true})
+				return nil
+			})))
+			a.write(t, "2", "row")
+		}, "without numbers", []geo.Seq{2, 3}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := newApart(t)
@@ -248,6 +257,63 @@ func TestR22LostChangesAreIncomplete(t *testing.T) {
 			require.Equal(t, "2", got.found["row"])
 		})
 	}
+}
+
+// knows has a closed record arrive at the south that names the head of a stream.
+func (a *apart) knows(t *testing.T, s geo.Stream, head geo.Seq) {
+	t.Helper()
+	require.NoError(t, a.stamps["south"].Submit(t.Context(), s.Range, evaluated(func(tx *ranges.Tx) error {
+		tx.TakeClosed(&change.Closed{
+			Origin: s.Epoch.Location, Range: s.Range, Full: true, T: tx.Timestamp(0),
+			Heads: []change.StreamHead{{Account: s.Account, Epoch: s.Epoch, Lane: s.Lane, Seq: head, Hash: 1}},
+		})
+		return nil
+	})))
+}
+
+// R22: a range that was set back to exactly what the copy had is found by a head that it had said to be committed.
+func TestR22SetBackToTheCopy(t *testing.T) {
+	a := newApart(t)
+	s := a.stream(a.at(t))
+	a.write(t, "v", "row")
+	a.ships(t, s, 1, 1)
+	a.knows(t, s, 4)
+	a.promoted(t, false)
+	got := a.lost(t)
+	require.True(t, got.claim.Incomplete)
+	require.Contains(t, got.claim.Why, "set back")
+}
+
+// R22: a promotion that began at a former primary before it was to be rewound does not make a copy the primary that has a
+// part of the data; the copy is rewound all the same.
+func TestR22RewoundCopyIsNotPromoted(t *testing.T) {
+	a := newApart(t)
+	s := a.stream(a.at(t))
+	a.write(t, "lost", "row")
+	a.promoted(t, true)
+	of := a.at(t)
+	north := directory.NewDirectory(a.stamps["north"], "south")
+	north.SetPace(a.clock, 0)
+	north.SetPeer(linked{a.pair, a.pair.south})
+	// The record arrives in parts: what says that the copy is rewound follows the promotion.
+	_, err := north.Promote(t.Context(), a.name)
+	require.NoError(t, err)
+	a.follows(t)
+	require.NoError(t, a.north.Rejoin(t.Context(), *of))
+	for range 8 {
+		_, err = north.Resume(t.Context())
+		a.clock.Advance(time.Second)
+	}
+	require.NoError(t, err)
+	there, err := north.Account(t.Context(), a.name)
+	require.NoError(t, err)
+	require.Equal(t, of.GeoEpoch(), there.GeoEpoch())
+	p, err := north.Promotion(t.Context(), a.name)
+	require.NoError(t, err)
+	require.Nil(t, p)
+	require.NoError(t, a.north.Rejoin(t.Context(), *of))
+	g := a.stamps["north"].Leader(s.Range).Machine.Gate(a.name)
+	require.True(t, g.Open && g.Turn == 2, "it was frozen, and thawed: %+v", g)
 }
 
 // forged has the south apply a record that the north never sent, as if that had been set back.

@@ -264,6 +264,8 @@ func (d *Directory) freezeAll(ctx context.Context, of promoting) (again time.Dur
 		return applyPause, err
 	case cmd.passed:
 		return d.thawFor(ctx, of, fmt.Sprintf("the epoch %d that it has claimed was passed meanwhile: begin it again", of.promotion.Claim))
+	case cmd.unwhole:
+		return d.thawFor(ctx, of, errUnwhole.Message)
 	case cmd.taken == nil:
 		return applyPause, nil
 	}
@@ -278,13 +280,14 @@ type promoted struct {
 	of    catalog.Promotion
 	forks []catalog.Fork
 	// taken is nil if the promotion has gone on otherwise. passed: its claim is not above every epoch that was seen.
-	taken  *catalog.Account
-	passed bool
+	// unwhole: what the primary has begun meanwhile, as the record says, leaves a copy here that is not whole.
+	taken           *catalog.Account
+	passed, unwhole bool
 }
 
 // Evaluate implements ranges.Command.
 func (c *promoted) Evaluate(tx *ranges.Tx) error {
-	c.taken, c.passed = nil, false
+	c.taken, c.passed, c.unwhole = nil, false, false
 	have, err := look(tx, c.name)
 	if err != nil || have.promotion == nil || *have.promotion != c.of {
 		return err // It has gone on, or it ends.
@@ -295,6 +298,9 @@ func (c *promoted) Evaluate(tx *ranges.Tx) error {
 	frozen := change.Gate{Epoch: c.of.GeoEpoch(), Role: change.RoleSecondary, Turn: c.of.Turn}
 	if a := have.account; a == nil || !a.Active || a.GeoEpoch() != c.of.GeoEpoch() || tx.Gate(c.name) != frozen {
 		return kv.ErrBusy
+	}
+	if c.unwhole = !have.account.Promotable(); c.unwhole {
+		return nil
 	}
 	at, a := tx.Timestamp(0), *have.account
 	a.Primary, a.Secondary = tx.Location(), have.account.Primary
@@ -355,42 +361,3 @@ func (c *thawed) Evaluate(tx *ranges.Tx) error {
 
 // Reclaims implements ranges.Reclaimer: see alter.
 func (*thawed) Reclaims() {}
-
-// forks reads the fork records of an account, by source range.
-func (d *Directory) forks(ctx context.Context, name geo.Account) (out []catalog.Fork, err error) {
-	err = d.stamp.Read(ctx, d.stamp.Route().Catalog(), func(s ranges.State) error {
-		out = nil
-		for _, r := range d.stamp.Route().Everywhere(name) {
-			f, err := catalog.GetFork(s, name, r.ID)
-			if err != nil {
-				return err
-			}
-			if f != nil {
-				out = append(out, *f)
-			}
-		}
-		return nil
-	})
-	return out, err
-}
-
-// Losses returns where the copy of an account ends in the streams of its former primary, if this location has become the
-// primary by an unplanned failover, else where the copy here would end now.
-func (d *Directory) Losses(ctx context.Context, name geo.Account) ([]catalog.Fork, error) {
-	for {
-		a, err := d.Account(ctx, name)
-		switch {
-		case err != nil:
-			return nil, err
-		case a.Primary == d.stamp.Location():
-			return d.forks(ctx, name)
-		}
-		now, err := d.frozen(ctx, name, a.GeoEpoch(), 0)
-		if !errors.Is(err, errUnwhole) {
-			return now, err
-		}
-		if again, err := d.Account(ctx, name); err != nil || again.GeoEpoch() == a.GeoEpoch() {
-			return nil, errors.Join(errUnwhole, err)
-		}
-	}
-}

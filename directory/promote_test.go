@@ -341,3 +341,41 @@ func TestR20EpochIsRaisedAboveTheFormerPrimarys(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, geo.Epoch{Number: 6, Location: "south"}, there.GeoEpoch())
 }
+
+// R20: an Adopt that is late, since this location was promoted out of its epoch meanwhile, does not name the epoch of that:
+// the caller, which knows nothing of it yet, would go on above it.
+func TestR20EpochIsNotRaisedAboveAPromotion(t *testing.T) {
+	a := newApart(t)
+	_, err := a.pair.south.Promote(t.Context(), "acct")
+	require.NoError(t, err)
+	for range 20 {
+		_ = a.resumed(t, 1)
+		if there, err := a.north.Account(t.Context(), "acct"); err == nil && there.Primary == "south" {
+			break
+		}
+	}
+	taken := *a.at(t)
+	taken.Operation = &catalog.Operation{Kind: catalog.OperationTaken, Unplanned: true}
+	forks, err := a.pair.south.Losses(t.Context(), "acct")
+	require.NoError(t, err)
+
+	a.cut = true
+	north := directory.NewDirectory(a.stamps["north"], "south")
+	north.SetPace(a.clock, 0)
+	north.SetPeer(linked{a.pair, a.pair.south})
+	_, err = north.Promote(t.Context(), "acct")
+	require.NoError(t, err)
+	for range 8 {
+		_, _ = north.Resume(t.Context())
+		a.clock.Advance(time.Second)
+	}
+	there, err := north.Account(t.Context(), "acct")
+	require.NoError(t, err)
+	require.Equal(t, geo.Epoch{Number: 3, Location: "north"}, there.GeoEpoch())
+
+	requireCode(t, storageerr.ServerBusy, a.north.Adopt(t.Context(), directory.Taken{Account: taken, Opened: true, Forks: forks}))
+	var passed *directory.PassedError
+	older := taken
+	older.Epoch, older.Primary, older.Secondary = 1, "south", "north"
+	require.NotErrorAs(t, a.north.Adopt(t.Context(), directory.Taken{Account: older, Opened: true}), &passed)
+}

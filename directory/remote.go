@@ -173,19 +173,24 @@ func ServePeer(h link.Handlers, l *link.Link, d *Directory, elsewhere link.Elsew
 		return nil
 	}
 	handlers := map[string]func(ctx context.Context, body []byte) ([]byte, error){}
-	answer := func(method string, f func(ctx context.Context, body []byte) (*catalog.Account, error)) {
+	handle := func(method string, f func(ctx context.Context, body []byte) ([]byte, error)) {
 		handlers[method] = func(ctx context.Context, body []byte) ([]byte, error) {
 			if err := open(); err != nil {
 				return nil, err
 			}
+			return f(ctx, body)
+		}
+		h.Handle(method, handlers[method])
+	}
+	answer := func(method string, f func(ctx context.Context, body []byte) (*catalog.Account, error)) {
+		handle(method, func(ctx context.Context, body []byte) ([]byte, error) {
 			a, err := f(ctx, body)
 			out, err := peerAnswerOf(a, err)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", method, err)
 			}
 			return json.Marshal(out)
-		}
-		h.Handle(method, handlers[method])
+		})
 	}
 	h.Handle(methodTogether, func(ctx context.Context, body []byte) ([]byte, error) {
 		if err := open(); err != nil {
@@ -220,12 +225,7 @@ func ServePeer(h link.Handlers, l *link.Link, d *Directory, elsewhere link.Elsew
 		return d.Refuse(ctx, *a)
 	})
 	serve(methodRejoin, parseRejoined, d.Rejoin)
-	h.Handle(methodLostRows, func(ctx context.Context, body []byte) ([]byte, error) {
-		if err := open(); err != nil {
-			return nil, err
-		}
-		return d.answerLostRows(ctx, body)
-	})
+	handle(methodLostRows, d.answerLostRows)
 	answer(methodAdopt, func(ctx context.Context, body []byte) (*catalog.Account, error) {
 		t, err := parseTaken(body, d.stamp.Location(), d.other)
 		if err != nil {

@@ -198,14 +198,18 @@ type rejoin struct {
 func (c *rejoin) Evaluate(tx *ranges.Tx) error {
 	have := tx.Gate(c.account)
 	c.found, c.diverged = have.Epoch, false
-	if have.Epoch.Compare(c.gate.Epoch) > 0 || have == c.gate {
+	copied := have.Epoch == c.gate.Epoch && have.Role == change.RoleSecondary
+	switch {
+	case have.Epoch.Compare(c.gate.Epoch) > 0 || copied && have.Open: // It may have been frozen, and thawed, since.
 		return nil
+	case copied && have.Turn%2 == 1:
+		return kv.ErrBusy
 	}
 	claim, err := claimOf(tx, tx.Range(), c.account, c.gate.Epoch)
 	if err != nil {
 		return err
 	}
-	if c.diverged = have.Epoch != c.gate.Epoch || !closedFor(have) || claim == nil || claim.Incomplete; !c.diverged {
+	if c.diverged = !copied || claim == nil || claim.Incomplete; !c.diverged {
 		tx.SetGate(c.account, c.gate)
 	}
 	return nil

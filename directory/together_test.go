@@ -2,6 +2,7 @@ package directory_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"testing"
@@ -135,5 +136,30 @@ func TestR19ManyMovesShareTheirGroups(t *testing.T) {
 			require.Zero(t, to["south"].made["directory.Offer"], "%v", to["south"].made)
 			require.LessOrEqual(t, of["south"].of["*directory.take in "+fmt.Sprint(geo.FirstRange(geo.Catalog))], 1)
 		})
+	}
+}
+
+// Every method that the other location serves is served in a call of several, too: the steps of two accounts that are due
+// at once travel so.
+func TestEveryCallCanBeShared(t *testing.T) {
+	w := newWorld(t)
+	served := calls{}
+	directory.ServePeer(served, link.New(), w.locations[0].directory, nil)
+	require.Greater(t, len(served), 5)
+	for method := range served {
+		if method == "directory.Together" {
+			continue
+		}
+		body, err := json.Marshal([]map[string]any{{"method": method, "body": "x"}, {"method": method, "body": "x"}})
+		require.NoError(t, err)
+		b, err := served.Call(t.Context(), "directory.Together", body)
+		require.NoError(t, err)
+		var out []struct {
+			Error string `json:"error"`
+		}
+		require.NoError(t, json.Unmarshal(b, &out))
+		for _, o := range out {
+			require.NotContains(t, o.Error, "no method", method)
+		}
 	}
 }

@@ -121,7 +121,11 @@ func (l *Location) DropLost(ctx context.Context, q wire.DropLost) (out wire.Lost
 	if err != nil {
 		return out, err
 	}
-	if a, err := l.Directory.Account(ctx, q.Account); err == nil && a.Secondary == l.o.Name && a.Unsure() {
+	switch a, err := l.Directory.Account(ctx, q.Account); {
+	case errors.Is(err, storageerr.AccountNotFound):
+	case err != nil:
+		return out, err
+	case a.Secondary == l.o.Name && a.Unsure():
 		return out, storageerr.OperationInProgress.Saying("the report is needed until the copy of the account is whole: " + a.Operation.Describe())
 	}
 	for _, d := range l.o.Route.Ranges() {
