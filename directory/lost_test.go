@@ -295,7 +295,7 @@ func TestR22RewoundCopyIsNotPromoted(t *testing.T) {
 	north := directory.NewDirectory(a.stamps["north"], "south")
 	north.SetPace(a.clock, 0)
 	north.SetPeer(linked{a.pair, a.pair.south})
-	// The record arrives in parts: what says that the copy is rewound follows the promotion.
+	// The promotion begins before the record arrives under which the copy is rewound.
 	_, err := north.Promote(t.Context(), a.name)
 	require.NoError(t, err)
 	a.follows(t)
