@@ -170,6 +170,9 @@ func (d *Directory) taken(ctx context.Context, a catalog.Account) (again time.Du
 		return movePause, nil // The account has gone on since.
 	}
 	t := Taken{Account: a, Opened: true}
+	if err == nil { // Those that the location it followed last had not ended yet. That had all of them.
+		err = d.end(ctx, d.stamp.Route().Everywhere(a.Name), a.Name, a.GeoEpoch())
+	}
 	if err == nil && a.Operation.Unplanned {
 		t.Forks, err = d.forks(ctx, a.Name)
 	}
