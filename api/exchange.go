@@ -17,6 +17,7 @@ import (
 	"antipode/geo"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
+	"antipode/stamp/ranges"
 )
 
 // exchange is one request under way.
@@ -178,25 +179,30 @@ func (x *exchange) answer() error {
 		}
 		want := x.location(x.req.Account)
 		routing.ServedBy(x.routed(), want)
+		var err error
 		if want == x.o.Location {
-			break
+			err = x.here(ctx, badTimeout)
+		} else {
+			err = x.forward(want)
 		}
-		if err := x.forward(want); moved == movedMax || !errors.Is(err, routing.ErrMoved) {
+		if moved == movedMax || !x.moved(err) {
 			return err
 		}
+		clear(x.w.Header()) // Of the answer that is none.
+		protocol.SetCommonHeaders(x.w.Header(), x.r, x.service, x.req.Version, x.req.ID, x.req.At)
 		if err := x.resolve(ctx); err != nil {
 			return err
 		}
 	}
-	if x.r.Method == http.MethodOptions {
-		x.op = x.asked.Name
-		return preflight(x.r.Header)
-	}
-	return x.here(ctx, badTimeout)
 }
 
-// movedMax is how often a request looks again where its account is, after the location that it was forwarded to has left it.
+// movedMax is how often a request looks again where its account is, after the location that served it has left it.
 const movedMax = 1
+
+// moved reports whether the location that was to answer a read does not have the account any more, and has said nothing.
+func (x *exchange) moved(err error) bool {
+	return errors.Is(err, routing.ErrMoved) || errors.Is(err, ranges.ErrLeft) && x.asked.Effect == operation.Reads && !x.w.Committed
+}
 
 // forward has another location answer the request. It returns routing.ErrMoved for a read that this location does not have
 // either: the account has been moved, perhaps to here.
@@ -219,6 +225,10 @@ var errCopyIncomplete = storageerr.ServerBusy.Saying(
 // here serves a request of an account that this location has, within ctx. badTimeout is
 // the error of its timeout parameter.
 func (x *exchange) here(ctx context.Context, badTimeout error) error {
+	if x.r.Method == http.MethodOptions {
+		x.op = x.asked.Name
+		return preflight(x.r.Header)
+	}
 	account, target := x.req.Account, x.req.Target
 	if err := x.verify(account); err != nil {
 		return err
@@ -266,7 +276,7 @@ func (x *exchange) here(ctx context.Context, badTimeout error) error {
 // markStale marks the answer to a read under the primary name that may be older than a write that was acknowledged at
 // the other location (R21). It is called when the header is written: what is true then was true when the state was read.
 func (x *exchange) markStale() {
-	if !x.o.UpToDate(x.req.Account) {
+	if x.location(x.req.Account) == x.o.Location && !x.o.UpToDate(x.req.Account) {
 		x.w.Header().Set(protocol.HeaderMayBeStale, "true")
 	}
 }

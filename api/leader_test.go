@@ -1,6 +1,8 @@
 package api_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -16,10 +18,13 @@ import (
 	"antipode/api"
 	"antipode/api/apitest"
 	"antipode/api/protocol"
+	"antipode/api/routing"
 	"antipode/api/tables"
 	"antipode/geo"
 	"antipode/primary"
 	"antipode/services/catalog"
+	"antipode/stamp"
+	"antipode/stamp/ranges"
 )
 
 // Three nodes, of which one leads the catalog and one the tables, answer every request
@@ -199,4 +204,37 @@ func TestHopIsNotTrusted(t *testing.T) {
 	r.Header.Set("x-ms-date", time.Now().UTC().Format(http.TimeFormat))
 	r.Header.Set("x-ms-version", "2021-12-02")
 	require.Equal(t, http.StatusForbidden, send(t, r).status)
+}
+
+// left is a stamp whose account is another location's as soon as it is read, and whose copy of it is being made again.
+type left struct {
+	*stamp.Stamp
+	to directory
+}
+
+func (l left) Read(ctx context.Context, r geo.RangeID, f func(ranges.State) error) error {
+	l.to["acct"] = "south"
+	return errors.Join(l.Stamp.Read(ctx, r, f), ranges.ErrLeft)
+}
+
+// A read that finds that the account has left this location since it came (R17, R19) is served where the account is, and
+// has nothing of what it found here.
+func TestR19ReadsFollowTheAccount(t *testing.T) {
+	knows := directory{"acct": "north"}
+	there := stub(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/there")
+		_, _ = io.WriteString(w, "there")
+	})
+	north := startFrontEnd(t, api.Options{
+		Location: "north", Directory: knows,
+		Forward: routing.NewForwarder("north", func(geo.Location, geo.Service) []string { return []string{there} }, nil),
+		Tables: &tables.Handler{
+			Stamp: left{apitest.NewStamp(t, vfs.NewCrashableMem(), "acct", geo.Catalog, geo.Table), knows}, Names: &catalog.Containers{},
+			InFlight: protocol.NewInFlight(tables.InFlightBytesMax), Answers: protocol.NewInFlight(tables.AnswersBytesMax),
+		},
+	})
+	a := send(t, signed(t, http.MethodGet, north.url+"/acct/Tables", nil))
+	require.Equal(t, http.StatusOK, a.status, a.body)
+	require.Equal(t, "there", a.body)
+	require.Equal(t, []string{"text/there"}, a.header.Values("Content-Type"))
 }

@@ -85,7 +85,7 @@ func (d *Directory) rewind(ctx context.Context, a catalog.Account) (again time.D
 			return bootstrapWaits, nil
 		}
 	}
-	return 0, d.submit(ctx, finish{a})
+	return 0, d.endTaken(ctx, a)
 }
 
 // rewindRange numbers the rows of a range once more that lost changes have changed, and commits which numbers the other

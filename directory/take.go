@@ -170,9 +170,6 @@ func (d *Directory) taken(ctx context.Context, a catalog.Account) (again time.Du
 		return movePause, nil // The account has gone on since.
 	}
 	t := Taken{Account: a, Opened: true}
-	if err == nil { // Those that the location it followed last had not ended yet. That had all of them.
-		err = d.end(ctx, d.stamp.Route().Everywhere(a.Name), a.Name, a.GeoEpoch())
-	}
 	if err == nil && a.Operation.Unplanned {
 		t.Forks, err = d.forks(ctx, a.Name)
 	}
@@ -189,7 +186,16 @@ func (d *Directory) taken(ctx context.Context, a catalog.Account) (again time.Du
 	case err != nil:
 		return 0, err
 	}
-	return 0, d.submit(ctx, finish{a})
+	return 0, d.endTaken(ctx, a)
+}
+
+// endTaken ends the operation of an account that this location has taken, and before that the streams of its own former
+// epochs: the location that it followed last had all of them, and may not have told it so.
+func (d *Directory) endTaken(ctx context.Context, a catalog.Account) error {
+	if err := d.end(ctx, d.stamp.Route().Everywhere(a.Name), a.Name, a.GeoEpoch()); err != nil {
+		return err
+	}
+	return d.submit(ctx, finish{a})
 }
 
 // ofTaken returns the record of an account that this location has taken, nil if it has gone on since.

@@ -205,10 +205,10 @@ func (s *Sim) drawHome(a *account) *location {
 }
 
 // serving finds a location that serves an account under the primary's name, as a request finds it: by the catalog there,
-// under its lease.
-func (s *Sim) serving(a *account, found func(*location), refused func()) {
+// under its lease; with the epoch that the account has there, where there are failovers.
+func (s *Sim) serving(a *account, found func(*location, geo.Epoch), refused func()) {
 	if s.failovers == nil {
-		found(a.home)
+		found(a.home, geo.Epoch{})
 		return
 	}
 	l := a.home
@@ -222,6 +222,6 @@ func (s *Sim) serving(a *account, found func(*location), refused func()) {
 			refused()
 			return
 		}
-		found(l)
+		found(l, rec.GeoEpoch())
 	})
 }

@@ -73,7 +73,8 @@ func (s *Sim) read(a *account, done func()) {
 		p = a.fresh.write.Partition() // A leader that was deposed and has not noticed lacks it.
 	}
 	floor := s.newestAcked(p)
-	s.serving(a, func(l *location) {
+	s.serving(a, func(l *location, e geo.Epoch) {
+		floor.epoch = e
 		floor.stale = l.stale(a) // It may learn of the present primary meanwhile.
 		s.readAt(l, p, floor, leave)
 	}, leave)
@@ -122,6 +123,8 @@ type floor struct {
 	forks   int
 	// stale: the read is answered by a former primary that did not know of the present one when it came.
 	stale bool
+	// epoch is that in which the account was found, zero if it never moves.
+	epoch geo.Epoch
 }
 
 // promoted reports whether there was a promotion since.
@@ -154,6 +157,11 @@ func (s *Sim) checkKept(a *account, p keys.Partition, who string, rows map[strin
 }
 
 func (s *Sim) checkRead(m *member, p keys.Partition, floor floor) {
+	of := ranges.OfPrimary{Account: floor.account.name, Epoch: floor.epoch}
+	if floor.epoch != (geo.Epoch{}) && of.Left(m.n.Range(geo.FirstRange(p.Service)).State()) {
+		s.counts.FormerRead++
+		return // Its client looks again where the account is.
+	}
 	s.counts.ReadChecked++
 	var seen place
 	// The location may not have known of a promotion when the read began there, and have learned of it since.

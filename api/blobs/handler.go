@@ -157,12 +157,9 @@ func (h *Handler) Serve(w http.ResponseWriter, r *protocol.Request, m operation.
 	return err
 }
 
-// reader reads the ranges of this location, or what they have of the account as a secondary.
+// reader reads what the ranges of this location have of the account.
 func (c *call) reader() ranges.Reader {
-	if !c.r.Secondary {
-		return c.o.Stamp
-	}
-	return ranges.OfCopy{Reader: c.o.Stamp, Account: c.r.Account.Name, Epoch: c.r.Account.GeoEpoch()}
+	return ranges.OfAccount(c.o.Stamp, c.r.Account.Name, c.r.Account.GeoEpoch(), c.r.Secondary)
 }
 
 // ask runs a query on the leader of a range, within lookupMax: see ranges.Reader.

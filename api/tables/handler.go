@@ -154,12 +154,9 @@ func (c *call) close() {
 	}
 }
 
-// reader reads the ranges of this location, or what they have of the account as a secondary.
+// reader reads what the ranges of this location have of the account.
 func (c *call) reader() ranges.Reader {
-	if !c.r.Secondary {
-		return c.Stamp
-	}
-	return ranges.OfCopy{Reader: c.Stamp, Account: c.r.Account.Name, Epoch: c.r.Account.GeoEpoch()}
+	return ranges.OfAccount(c.Stamp, c.r.Account.Name, c.r.Account.GeoEpoch(), c.r.Secondary)
 }
 
 // table resolves the table to its generation.

@@ -2,10 +2,20 @@ package ranges
 
 import (
 	"context"
+	"fmt"
 
 	"antipode/geo"
+	"antipode/stamp/change"
 	"antipode/stamp/kv"
 )
+
+// OfAccount reads what a location has of an account in an epoch: see OfPrimary, and OfCopy for its secondary.
+func OfAccount(from Reader, a geo.Account, e geo.Epoch, secondary bool) Reader {
+	if secondary {
+		return OfCopy{Reader: from, Account: a, Epoch: e}
+	}
+	return OfPrimary{Reader: from, Account: a, Epoch: e}
+}
 
 // OfCopy reads the copy that a secondary has of an account in an epoch. A range without the open gate of that epoch has
 // no part of the copy, and its reads are kv.ErrBusy. Once it has the gate of a later epoch, whose group deletes what the
@@ -37,6 +47,35 @@ func (c OfCopy) Read(ctx context.Context, r geo.RangeID, f func(State) error) er
 func (c OfCopy) held(s State) bool {
 	g := s.Gate(c.Account)
 	return g.Open && g.Epoch == c.Epoch
+}
+
+// ErrLeft ends a read of a primary that is none any more: see OfPrimary.
+var ErrLeft = fmt.Errorf("%w: the account is another location's now", kv.ErrBusy)
+
+// OfPrimary reads what the primary of an account has, for a request that found it the primary in an epoch. A location that
+// has become the secondary since, in a later epoch, may be having its copy made again: a read that was under way would find
+// nothing, and say so. It is ErrLeft, and the request may look again where the account is.
+type OfPrimary struct {
+	Reader
+
+	Account geo.Account
+	Epoch   geo.Epoch
+}
+
+// Read implements Reader.
+func (p OfPrimary) Read(ctx context.Context, r geo.RangeID, f func(State) error) error {
+	return p.Reader.Read(ctx, r, func(s State) error {
+		err := f(s)
+		if p.Left(s) { // A gate never goes back, and changes before what it stands for does.
+			return ErrLeft
+		}
+		return err
+	})
+}
+
+// Left reports whether a range has a later epoch of the account, whose primary is elsewhere.
+func (p OfPrimary) Left(s State) bool {
+	return s.Left(p.Account, p.Epoch) && s.Gate(p.Account).Role != change.RolePrimary
 }
 
 // Left reports whether the range has left an account's epoch for a later one. What was read before the call, and

@@ -80,3 +80,30 @@ func TestR7FormerCopyIsNotRead(t *testing.T) {
 	stamptest.Submit(t, s, id, stamptest.Gate{Account: "acct", Gate: change.Gate{Epoch: epoch, Role: change.RoleSecondary, Open: true}})
 	require.NoError(t, read())
 }
+
+// R17: a read of a primary that ends in a range which has become part of a copy meanwhile has no result: the copy may be
+// being made again. A later epoch of its own, or a former copy, is read.
+func TestR17ReadOfAFormerPrimary(t *testing.T) {
+	s := stamptest.New(t, "south", geo.Table)
+	id := geo.FirstRange(geo.Table)
+	gate := func(n geo.EpochNumber, l geo.Location, r change.Role) {
+		g := change.Gate{Epoch: geo.Epoch{Number: n, Location: l}, Role: r, Open: true}
+		stamptest.Submit(t, s, id, stamptest.Gate{Account: "acct", Gate: g})
+	}
+	of := ranges.OfAccount(s, "acct", geo.Epoch{Number: 2, Location: "south"}, false)
+	read := func(do func()) error {
+		return of.Read(t.Context(), id, func(ranges.State) error {
+			do()
+			return nil
+		})
+	}
+	require.NoError(t, read(func() {}), "no gate")
+	gate(1, "north", change.RoleSecondary)
+	require.NoError(t, read(func() {}), "it becomes the primary")
+	require.NoError(t, read(func() { gate(2, "south", change.RolePrimary) }))
+	require.NoError(t, read(func() { gate(3, "south", change.RolePrimary) }))
+	require.ErrorIs(t, read(func() { gate(4, "north", change.RoleSecondary) }), ranges.ErrLeft)
+	require.ErrorIs(t, ranges.ErrLeft, kv.ErrBusy)
+	_, err := ranges.Snapshot(t.Context(), of, id)
+	require.ErrorIs(t, err, ranges.ErrLeft)
+}
