@@ -190,7 +190,7 @@ func (d *Directory) taken(ctx context.Context, a catalog.Account) (again time.Du
 }
 
 // endTaken ends the operation of an account that this location has taken, and before that the streams of its own former
-// epochs: the location that it followed last had all of them, and may not have told it so.
+// epochs: the location that it followed last had all of them, and Adopt with Opened may not have come from there.
 func (d *Directory) endTaken(ctx context.Context, a catalog.Account) error {
 	if err := d.end(ctx, d.stamp.Route().Everywhere(a.Name), a.Name, a.GeoEpoch()); err != nil {
 		return err

@@ -82,7 +82,7 @@ func TestR7FormerCopyIsNotRead(t *testing.T) {
 }
 
 // R17: a read of a primary that ends in a range which has become part of a copy meanwhile has no result: the copy may be
-// being made again. A later epoch of its own, or a former copy, is read.
+// being made again. A later epoch that the range itself began, or a former copy, is read.
 func TestR17ReadOfAFormerPrimary(t *testing.T) {
 	s := stamptest.New(t, "south", geo.Table)
 	id := geo.FirstRange(geo.Table)
