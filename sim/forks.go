@@ -128,12 +128,16 @@ func (h *history) forkPartitions(a *account, from *history) {
 			continue
 		}
 		here := place{}
-		if id, _, err := parseLast(h.m.parts[part][lastRow]); err == nil {
-			here = h.s.ops[id].place()
+		last, _, err := parseLast(h.m.parts[part][lastRow])
+		if err == nil {
+			here = h.s.ops[last].place()
 		}
 		gone := h.s.container(p).deleted // Then the copy may have skipped records.
+		passed := false                  // The writes of one group have one place, and follow each other here.
 		from.commits[part] = slices.DeleteFunc(from.commits[part], func(c commit) bool {
-			lost := here.before(h.s.ops[c.id].place()) && !gone
+			at := h.s.ops[c.id].place()
+			lost := (here.before(at) || passed && at == here) && !gone
+			passed = passed || err == nil && c.id == last
 			if lost {
 				h.loseOp(c.id, covered)
 			}
