@@ -130,7 +130,7 @@ func (h *history) replayChange(r *change.Record, body []byte) error {
 		h.sent[r.Stream()] = append(h.sent[r.Stream()], next)
 		delete(h.ghosts, next.hash)
 	}
-	if h.svc == geo.Catalog {
+	if h.svc == geo.Catalog || h.copies(r) { // As in checkChange.
 		return nil
 	}
 	p, _, err := keys.ParsePartition(r.Partition)
