@@ -62,7 +62,7 @@ slowlink: ## node processes on a narrow, cut or half cut link, and without one r
 	go test -count=1 -timeout 6h ./test/slowlink -v -args -duration=$(DURATION)
 
 redundancy: ## each redundancy change, 100 failovers and 50 promotions under load, pauses, the copy of 1 GiB in 100,000 blobs under kills: 50 minutes, 10 GB
-	go test -count=1 -timeout 3h ./test/redundancy -v -args -objects=100000 -apart=10 -rate=20000000 -writers=45 -wait=30m -failovers=100 -unplanned=50 -promotes=10s -pauses=25
+	go test -count=1 -timeout 3h ./test/redundancy -v -args -objects=100000 -apart=10 -rate=20000000 -writers=45 -wait=30m -failovers=100 -unplanned=50 -promotes=10s -pauses=25 -rewound
 
 drill: build ## a failover of the account of make run to its other location and back, measured; drill.html has a picture
 	$(BIN)/antipodectl drill devstoreaccount1 --yes --html drill.html
