@@ -13,7 +13,9 @@ import (
 //
 //	due ──asks──> asking ──answer──> records in a commit ──applied──> due
 //	                      └─payload missing──> chunks fetched ──> due
-//	records in a commit ──its next record waits──> due after a pause, asking for one record
+//	records in a commit ──its next record waits──> due after a pause, with that record, if it is kept, or asking for it alone
+//
+// A record that waits is kept, within a bound: while a gate is closed it would cross the link again after each pause.
 //
 // A stream that is below a closed head is asked for its next record before it counts as a gap: the source
 // answers without one while the payload of that record is on its way (ship.Shipper.Ready), and sends it over
@@ -41,6 +43,9 @@ type pull struct {
 	chunks  int
 	listed  bool
 
+	// kept is its next record, encoded, while it waits: a copy, since what came with it is not kept. It is
+	// counted in pulls.kept.
+	kept []byte
 	// pause is how long it waited last because its next record waits.
 	pause time.Duration
 	// size, if it is not zero, is the size of its next record, which is asked for alone: it waits, or
@@ -80,6 +85,21 @@ func (rr *rangeReceiver) leaveToPull(st geo.Stream, seq geo.Seq) *pull {
 	p.dropped = max(p.dropped, seq)
 	p.behind, p.held = false, false
 	return p
+}
+
+// next goes on with what follows the cursor: with the record that is kept, or it asks the source.
+func (p *pull) next(rr *rangeReceiver, now time.Duration) {
+	b := p.kept
+	rr.pulls.keep(p, nil)
+	if b != nil {
+		h, err := change.ParseHeader(b)
+		if from := rr.mirror.applied[p.stream].Seq + 1; err == nil && h.Seq == from {
+			p.from = from
+			p.take(rr, [][]byte{b}, now)
+			return
+		}
+	}
+	p.ask(rr)
 }
 
 // ask asks for what follows the cursor.
@@ -161,7 +181,9 @@ func (p *pull) take(rr *rangeReceiver, records [][]byte, now time.Duration) {
 			break // It is asked for again once those before it are applied.
 		}
 		if missing := rr.missingPayload(&rec); len(missing) > 0 {
-			p.missing = missing
+			if p.missing = missing; i == 0 {
+				ps.keep(p, b)
+			}
 			rr.r.chunks.enlist(rr, p)
 			break
 		}
@@ -205,9 +227,10 @@ func (p *pull) later(rr *rangeReceiver, now time.Duration) {
 	rr.pulls.schedule(p, now+p.pause)
 }
 
-// waits handles that the next record cannot be applied yet: after the pause it is asked for alone.
+// waits handles that the next record cannot be applied yet: after the pause it is tried again.
 func (p *pull) waits(rr *rangeReceiver, rec *Record, now time.Duration) {
 	p.size = max(1, len(rec.Bytes))
+	rr.pulls.keep(p, rec.Bytes)
 	rr.pulls.setAhead(p, rec.Ahead > 0)
 	if rec.Ahead > 0 {
 		rr.pulls.schedule(p, now+min(rec.Ahead, aheadRetryMax))
@@ -224,6 +247,7 @@ func (p *pull) moved(rr *rangeReceiver, now time.Duration) {
 		return
 	}
 	p.pause, p.size, p.bad = 0, 0, geo.Head{}
+	rr.pulls.keep(p, nil)
 	rr.pulls.setAhead(p, false)
 	rr.pulls.schedule(p, now)
 }

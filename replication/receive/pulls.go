@@ -1,6 +1,7 @@
 package receive
 
 import (
+	"bytes"
 	"container/heap"
 	"time"
 
@@ -11,7 +12,8 @@ import (
 // committed or dropped, stay below share, an equal share of PullBytesMax for each range, so that a range
 // whose source does not answer takes none from another. Within it those that are due go in
 // the order in which they became due: one that was served waits for all others. The first is not
-// passed over for a smaller one.
+// passed over for a smaller one. The records that wait and are kept have room of their own, so that no pull waits for
+// what they wait for.
 type pulls struct {
 	of  map[geo.Stream]*pull
 	due pullHeap // those that may ask, or wait for their time
@@ -19,11 +21,19 @@ type pulls struct {
 	order uint64
 	// asking are the requests under way; bytes is what those and the records have of share.
 	asking, bytes, share int
+	// kept are the bytes of the records that wait, at most keptMax.
+	kept, keptMax int
 	// ahead are the pulls that wait for the clock.
 	ahead int
 }
 
-func newPulls(share int) pulls { return pulls{of: map[geo.Stream]*pull{}, share: max(1, share)} }
+// keptShare is which part of what the pulls of a range may hold is for records that wait: one in so many.
+const keptShare = 4
+
+func newPulls(share int) pulls {
+	kept := share / keptShare
+	return pulls{of: map[geo.Stream]*pull{}, share: max(1, share-kept), keptMax: kept}
+}
 
 // pullsMax bounds the requests of a range that are under way. Those that ask for one record reserve
 // little, so that bytes alone would not bound them.
@@ -58,7 +68,18 @@ func (ps *pulls) end(st geo.Stream) {
 		heap.Remove(&ps.due, p.index)
 	}
 	ps.setAhead(p, false)
+	ps.keep(p, nil)
 	delete(ps.of, st)
+}
+
+// keep keeps a copy of the next record of a pull in the place of the one before it, if there is room; nil keeps none.
+func (ps *pulls) keep(p *pull, b []byte) {
+	ps.kept -= len(p.kept)
+	p.kept = nil
+	if len(b) > 0 && ps.of[p.stream] == p && ps.kept+len(b) <= ps.keptMax {
+		p.kept = bytes.Clone(b)
+		ps.kept += len(b)
+	}
 }
 
 func (ps *pulls) setAhead(p *pull, ahead bool) {
@@ -99,7 +120,7 @@ func (ps *pulls) step(rr *rangeReceiver, now time.Duration) time.Duration {
 		if !ps.admits(p) {
 			break
 		}
-		p.ask(rr)
+		p.next(rr, now)
 	}
 	return checkEvery
 }

@@ -54,6 +54,9 @@ func (rr *rangeReceiver) step(now, ran time.Duration) time.Duration {
 	rr.retryClosed(now)
 	rr.pullFull(now)
 	next := min(checkEvery, rr.pulls.step(rr, now))
+	if now >= rr.retryAt {
+		rr.commit() // Of records that were kept.
+	}
 	rr.acknowledgeSource(now)
 	rr.checkSilence(ran)
 	rr.reportAhead(now)
