@@ -26,6 +26,7 @@ import (
 //	rewinding, a row of the present primary that the other location has before it opens a gate: nobody reads the copy there,
 //	and it cannot become the primary
 //	  ──Rejoin: the gates there open──>
+//	joined: the streams of the epoch are sent (Withheld)
 //	  ──for each range: which rows were changed, and changes here that set them to what they are──>
 //	  ──the other location has applied these──>
 //	no operation
@@ -69,12 +70,15 @@ func (d *Directory) rewind(ctx context.Context, a catalog.Account) (again time.D
 		}
 		return 0, err
 	}
+	if !a.Operation.Joined {
+		return movePause, d.submit(ctx, rewindTaken{of: a, joined: true})
+	}
 	in := d.stamp.Route().Data(a.Name)
 	if n := a.Operation.Rewound; n < len(in) {
 		if err := d.rewindRange(ctx, a, in[n]); err != nil {
 			return 0, fmt.Errorf("the rows of the %s range that lost changes have changed: %w", in[n].Service, err)
 		}
-		return movePause, d.submit(ctx, rewindTaken{of: a, rewound: n + 1})
+		return movePause, d.submit(ctx, rewindTaken{of: a, joined: true, rewound: n + 1})
 	}
 	for _, r := range in {
 		step, err := d.images.StepImage(ctx, r, a.Name, a.GeoEpoch(), 0)
@@ -140,9 +144,11 @@ func parseRewound(b []byte) (*rewound, error) {
 	return &rewound{*c}, nil
 }
 
-// rewindTaken commits how many ranges of the former primary of an account are rewound.
+// rewindTaken commits how far the former primary of an account is rewound: whether it takes the streams of the epoch, and
+// how many ranges are rewound.
 type rewindTaken struct {
 	of      catalog.Account
+	joined  bool
 	rewound int
 }
 
@@ -153,7 +159,7 @@ func (c rewindTaken) Evaluate(tx *ranges.Tx) error {
 		return err
 	}
 	op := *a.Operation
-	op.Rewinding, op.Rewound, a.Operation = true, c.rewound, &op
+	op.Rewinding, op.Joined, op.Rewound, a.Operation = true, c.joined, c.rewound, &op
 	return stageAccount(tx, tx.Timestamp(0), a)
 }
 

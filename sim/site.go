@@ -257,9 +257,20 @@ func (m *member) ship(id geo.RangeID) {
 		Logger: quiet, Alarm: m.l.alarm, Wake: func() { sh.dirty = true }, TrimEvery: 50 * time.Millisecond,
 		// So small that frames are cut, queues overflow and pushes wait.
 		Bounds: ship.Bounds{FrameBytesMax: 2 << 10, QueueBytesMax: 8 << 10, AheadBytesMax: 4 << 10, PushesMax: 2},
-		Budget: budget,
+		Budget: budget, Withheld: m.withheld,
 	})
 	m.shippers[id] = sh
+}
+
+// withheld is ship.Options.Withheld: see location.withholding.
+func (m *member) withheld(st geo.Stream) bool {
+	cat := geo.FirstRange(geo.Catalog)
+	r := m.n.Range(cat)
+	if r == nil {
+		return false
+	}
+	a, err := catalog.GetAccount(r.State(), st.Account)
+	return err == nil && directory.Withheld(a, st, cat, m.l.name)
 }
 
 func closeIntervalOf(id geo.RangeID) time.Duration {

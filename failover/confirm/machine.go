@@ -68,6 +68,9 @@ type (
 		Grant witness.Grant
 		Err   error
 	}
+	// Parted is that what was sent to the other location did not get there, Reached that something did.
+	Parted  struct{}
+	Reached struct{}
 )
 
 func (Look) event()       {}
@@ -75,6 +78,8 @@ func (Exchanged) event()  {}
 func (NodesAsked) event() {}
 func (Overridden) event() {}
 func (Renewed) event()    {}
+func (Parted) event()     {}
+func (Reached) event()    {}
 
 // Effect is what the owner is to do.
 type Effect interface{ effect() }
@@ -117,6 +122,9 @@ type State struct {
 	Failed error
 	// Unwitnessed is why the witness gave no lease last, nil if it did.
 	Unwitnessed error
+	// Parted: the other location was out of reach, and no exchange that began later has ended yet. What it would refuse
+	// is not known meanwhile.
+	Parted bool
 }
 
 // Machine holds whether the epochs are confirmed. Its owner guards it.
@@ -139,6 +147,9 @@ type Machine struct {
 	version         uint64
 	incarnation     string
 	exchanged       Epochs
+
+	// parted and reached are the times of the last event of the kind.
+	parted, reached time.Duration
 }
 
 // call is a call under way.
@@ -191,6 +202,12 @@ func (m *Machine) Step(now time.Duration, e Event) (out []Effect) {
 		if m.state.Source == None {
 			out = append(out, m.hold(now, ByOverride))
 		}
+	case Parted:
+		if m.parted = now; !m.state.Parted {
+			m.state.Parted, m.due = true, now
+		}
+	case Reached:
+		m.reached = now
 	}
 	switch m.state.Source {
 	case None:
@@ -225,7 +242,7 @@ func (m *Machine) begin(now time.Duration) (out []Effect) {
 		out = append(out, AskNodes{})
 	}
 	m.due = now + m.o.Retry
-	if m.state.Source != None {
+	if m.state.Source != None && !m.state.Parted {
 		m.due = now + m.o.Every
 	}
 	return out
@@ -238,6 +255,12 @@ func (m *Machine) endExchange(now time.Duration, e Exchanged) (out []Effect) {
 		return nil
 	}
 	m.state.Failed = e.Err
+	// An exchange that fails after something got there shows that it is not the link: nothing is held back for that.
+	if since := m.parted; m.state.Parted && began > since && (e.Err == nil || m.reached > since && began > m.reached) {
+		if m.state.Parted = false; m.state.Source != None {
+			m.due = began + m.o.Every
+		}
+	}
 	if e.Err != nil {
 		if m.alone && m.state.Source == None && !m.o.Witness {
 			out = append(out, m.hold(now, ByPolicy))

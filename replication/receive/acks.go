@@ -6,6 +6,7 @@ import (
 
 	"antipode/geo"
 	"antipode/stamp/change"
+	"antipode/stamp/cursor"
 )
 
 // acks is what is sent to the source (R14): the cursors that moved since it last answered, and every
@@ -118,7 +119,7 @@ func (rr *rangeReceiver) acknowledged(mismatches []Mismatch, sent map[geo.Stream
 // one that let the records go.
 //
 //	lost: not read ──a read that began later, and is below──> below ──the source stops──> stopped here
-//	      not read ──a read that is not below──> no loss
+//	      not read ──a read that is not below, or an epoch that this location has left──> no loss
 func (rr *rangeReceiver) mismatch(v Mismatch, now time.Duration) {
 	a, m := &rr.acks, &rr.mirror
 	if v.Stopped {
@@ -147,15 +148,19 @@ func (rr *rangeReceiver) mismatch(v Mismatch, now time.Duration) {
 }
 
 // confirm takes a progress that was read after the source had answered that streams are deleted there up
-// to these numbers.
-func (rr *rangeReceiver) confirm(asked map[geo.Stream]geo.Seq, applied map[geo.Stream]geo.Head) {
+// to these numbers. Streams of an epoch that this location has left have no cursor here: the source is a former primary
+// that does not know so yet (R22).
+func (rr *rangeReceiver) confirm(asked map[geo.Stream]geo.Seq, p cursor.Progress) {
 	a := &rr.acks
 	for st, upTo := range asked {
 		if a.lost[st] != upTo {
 			continue
 		}
 		delete(a.lost, st)
-		if applied[st].Seq < upTo {
+		if p.HasEnded(st) {
+			continue
+		}
+		if rr.mirror.applied[st].Seq < upTo {
 			a.below[st] = upTo
 		}
 		rr.mirror.moved[st] = struct{}{}

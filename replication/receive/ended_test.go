@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/geo"
+	"antipode/stamp/change"
 )
 
 // A stream of an account that has no secondary here any more has records that are gone at the source. The
@@ -33,4 +34,42 @@ func TestR10EndedStreamIsNotPulled(t *testing.T) {
 	before = w.pulls[ended]
 	w.run(r, 30*time.Second)
 	require.Equal(t, before, w.pulls[ended])
+}
+
+// R22: a location that has become the primary of an account has no cursors of the former epoch. The former primary, which does
+// not know yet, answers a full set that they are lost. That is no loss: it is not confirmed, nothing is stopped at
+// either end, and no alarm is raised. The same answer for an account that is still received is confirmed, and stops.
+func TestR22CursorsOfALeftEpochAreNotLost(t *testing.T) {
+	for _, left := range []bool{true, false} {
+		w := newWorld(t, 1)
+		w.calm, w.stops = true, map[geo.Stream]change.Stop{}
+		st := testStream(testRange, 1)
+		if left {
+			w.ended = map[geo.Account]geo.Epoch{st.Account: {Number: st.Epoch.Number + 1, Location: "south"}}
+		}
+		asked, confirmed := 0, false
+		w.compare = func(cursors map[geo.Stream]Cursor, full bool) []Mismatch {
+			c := cursors[st]
+			confirmed = confirmed || c.Below == 7
+			if !full && c == (Cursor{}) {
+				return nil
+			}
+			asked++
+			return []Mismatch{{Stream: st, Reason: change.StopLost, There: geo.Head{Seq: 7}, Stopped: c.Below == 7}}
+		}
+		r := w.receiver()
+		w.run(r, time.Minute)
+		r.ranges[testRange].acks.renew(w.clk.Mono())
+		w.run(r, time.Minute)
+		require.Positive(t, asked)
+		require.Equal(t, !left, confirmed)
+		if left {
+			require.Empty(t, w.stops)
+			require.Empty(t, w.alarms)
+			require.Equal(t, 2, asked, "once for each full set")
+		} else {
+			require.Equal(t, change.StopLost, w.stops[st].Reason)
+			require.Equal(t, map[string]int{AlarmLost: 1}, w.alarms)
+		}
+	}
 }

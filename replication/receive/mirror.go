@@ -81,7 +81,7 @@ func (rr *rangeReceiver) load(now time.Duration) {
 					rr.pulls.end(st)
 				}
 			}
-			rr.confirm(asked, m.applied)
+			rr.confirm(asked, p)
 			rr.reportStops(p.Stops)
 		})
 	})

@@ -163,7 +163,8 @@ func (s *Shipper) admit(f *frame, r *outbox.Record) bool {
 			size = headBytes
 		}
 		h, fellOut := s.holds.of[r.Stream], s.fellOut(r.Stream)
-		held := h != nil || r.Chunks || fellOut
+		holds := h == nil && !fellOut && (r.Chunks || s.withheld(r.Stream))
+		held := h != nil || fellOut || holds
 		if !held {
 			size += change.FrameRecordBytes + len(r.Bytes)
 		}
@@ -172,7 +173,7 @@ func (s *Shipper) admit(f *frame, r *outbox.Record) bool {
 		}
 		f.size += size
 		switch {
-		case h == nil && r.Chunks && !fellOut:
+		case holds:
 			s.hold(r)
 		case held:
 		case len(r.Bytes) > s.o.Publisher.MaxPayload()-f.sizeMax:

@@ -2,6 +2,7 @@ package ship
 
 import (
 	"fmt"
+	"time"
 
 	"antipode/geo"
 	"antipode/stamp/change"
@@ -14,6 +15,7 @@ import (
 //
 //	waiting ──room──> pushing ──payload there, or lost──> late ──next payload──> waiting
 //	late ──all that is named is in frames──> no longer held
+//	waiting or late ──the other location cannot take it──> withheld ──it can──> waiting
 type hold struct {
 	stream geo.Stream
 	sent   geo.Seq // the last record in a frame
@@ -30,6 +32,9 @@ type holds struct {
 	// of is changed under Shipper.mu.
 	of   map[geo.Stream]*hold
 	late []*hold
+	// withheld are looked at again at lookAt.
+	withheld []*hold
+	lookAt   time.Duration
 	// small and large each have their room, so that no small payload waits until a large one is there.
 	small, large pushLine
 }
@@ -67,8 +72,12 @@ func (s *Shipper) hold(r *outbox.Record) {
 	s.startPushes()
 }
 
-// enlist puts a held stream where it waits for room for its next payload.
+// enlist puts a held stream where it waits for room for its next payload, if it is not withheld.
 func (s *Shipper) enlist(h *hold) {
+	if s.withheld(h.stream) {
+		s.withhold(h)
+		return
+	}
 	l := &s.holds.small
 	if bytesOf(s.nextPayload(h)) > SmallPush {
 		l = &s.holds.large
@@ -92,6 +101,11 @@ func (s *Shipper) startPushes() {
 func (s *Shipper) startPushesOf(l *pushLine) {
 	for len(l.waiting) > 0 && l.pushing < s.o.PushesMax {
 		h := l.waiting[0]
+		if s.withheld(h.stream) {
+			l.waiting = l.waiting[1:]
+			s.withhold(h)
+			continue
+		}
 		refs := s.nextPayload(h)
 		p := push{of: h, in: l, seq: h.sent + 1, bytes: bytesOf(refs)}
 		if !l.room(&s.o, p.bytes) {
@@ -123,8 +137,11 @@ func (s *Shipper) late(h *hold) {
 
 // Ready returns those of the records that follow each other from a number on that the other location may
 // have now. It pulls the records of a stream that is behind its head; the payload of a held one is on its
-// way already, and would cross once more.
+// way already, and would cross once more. Nor are those that are withheld.
 func (s *Shipper) Ready(st geo.Stream, from geo.Seq, records [][]byte) [][]byte {
+	if s.withheld(st) {
+		return nil
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h := s.holds.of[st]
@@ -172,6 +189,11 @@ func (s *Shipper) endPushes() {
 func (s *Shipper) fillLate(f *frame) error {
 	for len(s.holds.late) > 0 && f.size < f.sizeMax {
 		h := s.holds.late[0]
+		if s.withheld(h.stream) {
+			s.holds.late = s.holds.late[1:]
+			s.withhold(h)
+			continue
+		}
 		end := s.at(h.stream).Seq
 		records, err := s.read(h.stream, h.sent+1, min(shareMax, f.sizeMax-f.size))
 		if err != nil {

@@ -49,6 +49,9 @@ type Options struct {
 	Alarm func(reason string)
 	// Wake is called, from any goroutine, when Step has work.
 	Wake func()
+	// Withheld reports that the other location cannot take the records of a stream now: see withheld.go. It is called
+	// for each record, from any goroutine. Nil withholds nothing.
+	Withheld func(st geo.Stream) bool
 }
 
 // Bounds are what one Shipper may hold in memory, and have under way.
@@ -172,6 +175,7 @@ type Shipper struct {
 	air     air
 	// arrived are holds whose push has ended.
 	arrived []push
+	rebuild bool
 
 	// Below: Step only.
 	leading  bool
@@ -245,6 +249,9 @@ func (s *Shipper) Step(now time.Duration) time.Duration {
 		return idle
 	}
 	added, lost := s.o.Range.Feed().Take()
+	if s.rebuilds() {
+		s.end()
+	}
 	switch {
 	case !s.leading:
 		s.begin(now)
@@ -256,7 +263,12 @@ func (s *Shipper) Step(now time.Duration) time.Duration {
 	s.trim(now)
 	s.keep(now)
 	s.endPushes()
-	return s.send(now)
+	s.endWithheld(now)
+	next := s.send(now)
+	if len(s.holds.withheld) > 0 {
+		next = min(next, withheldEvery)
+	}
+	return next
 }
 
 // begin starts shipping as the range's new leader: everything not acknowledged is
@@ -295,7 +307,7 @@ func (s *Shipper) end() {
 	s.keeper.end()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.holds.of, s.holds.late, s.holds.small.waiting, s.holds.large.waiting = nil, nil, nil, nil
+	s.holds.of, s.holds.late, s.holds.withheld, s.holds.small.waiting, s.holds.large.waiting = nil, nil, nil, nil, nil
 	s.named, s.closedT = nil, 0
 	s.air = air{}
 }

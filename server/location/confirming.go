@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	wire "antipode/client/admin"
@@ -52,6 +53,11 @@ type confirming struct {
 	moved chan struct{}
 	// passed are the accounts of which a higher epoch was reported.
 	passed map[geo.Account]geo.Epoch
+	// fresh are those of them that were not reported yet.
+	fresh map[geo.Account]geo.Epoch
+	// parted is the machine's: see withheld.go. While it is set a frame is sent at probeAt.
+	parted  atomic.Bool
+	probeAt time.Duration
 	// own are the epochs of the accounts whose primary is here, as they were read last; nil before.
 	own map[geo.Account]geo.Epoch
 
@@ -64,7 +70,7 @@ func (c *confirming) begin() *ranges.Fence {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.machine, c.fence, c.moved = confirm.New(confirm.Options{Witness: c.l.o.Witness != nil}), &ranges.Fence{}, make(chan struct{})
-	c.passed, c.own = map[geo.Account]geo.Epoch{}, nil
+	c.passed, c.fresh, c.own = map[geo.Account]geo.Epoch{}, map[geo.Account]geo.Epoch{}, nil
 	return c.fence
 }
 
@@ -98,6 +104,7 @@ func (c *confirming) stop() {
 	defer c.mu.Unlock()
 	c.fence.Set(ranges.Confirmed{})
 	c.machine = nil
+	c.parted.Store(false)
 }
 
 // step gives the machine an event, and the fence what it holds then.
@@ -109,6 +116,12 @@ func (c *confirming) step(ctx context.Context, s *stamp.Stamp, e confirm.Event) 
 	}
 	effects := c.machine.Step(c.l.o.Clock.Mono(), e)
 	c.fence.Set(c.machine.Held())
+	for _, e := range effects {
+		if e, ok := e.(confirm.Higher); ok {
+			c.pass(e.Above)
+		}
+	}
+	c.parted.Store(c.machine.State().Parted) // What has passed is withheld by now.
 	if _, look := e.(confirm.Look); !look {
 		close(c.moved)
 		c.moved = make(chan struct{})
@@ -178,15 +191,25 @@ func (c *confirming) report(e confirm.Changed) {
 	}[e.Source]})
 }
 
-// higher reports accounts that the other location has in a higher epoch, each once, and passes them on.
-func (c *confirming) higher(above confirm.Epochs) {
-	fresh := confirm.Epochs{}
-	c.mu.Lock()
+// pass takes accounts that the other location has in a higher epoch: their records are withheld, also those in frames that
+// wait. The caller holds mu.
+func (c *confirming) pass(above confirm.Epochs) {
+	before := len(c.fresh)
 	for name, e := range above {
 		if c.passed[name].Compare(e) < 0 {
-			c.passed[name], fresh[name] = e, e
+			c.passed[name], c.fresh[name] = e, e
 		}
 	}
+	if len(c.fresh) > before {
+		c.l.rebuildFrames()
+	}
+}
+
+// higher reports accounts that the other location has in a higher epoch, each once, and passes them on.
+func (c *confirming) higher(above confirm.Epochs) {
+	c.mu.Lock()
+	fresh := c.fresh
+	c.fresh = map[geo.Account]geo.Epoch{}
 	c.mu.Unlock()
 	for _, name := range slices.Sorted(maps.Keys(fresh)) {
 		c.l.report(wire.Event{Kind: string(EpochsPassed), Node: c.l.ownName(), Account: name, Reason: fmt.Sprintf(

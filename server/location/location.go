@@ -199,18 +199,20 @@ type Location struct {
 
 	events     events
 	confirming confirming
-	receiving  receiving
-	watching   watching
-	verifying  *verifying
-	shipMu     sync.Mutex
-	shippers   map[geo.NodeID]map[geo.RangeID]*shipping
+	// withholding decides what is not sent to the other location.
+	withholding withholding
+	receiving   receiving
+	watching    watching
+	verifying   *verifying
+	shipMu      sync.Mutex
+	shippers    map[geo.NodeID]map[geo.RangeID]*shipping
 }
 
 // New returns a location that is not started. SetFar must follow.
 func New(o Options) *Location {
 	o = o.withDefaults()
 	l := &Location{o: o, from: route.First(), shippers: map[geo.NodeID]map[geo.RangeID]*shipping{}}
-	l.receiving.l, l.confirming.l, l.verifying = l, l, newVerifying(l)
+	l.receiving.l, l.confirming.l, l.verifying, l.withholding = l, l, newVerifying(l), withholding{l: l, of: map[geo.Account]verdict{}}
 	l.watching.l, l.watching.unavailable = l, newEpisodes(ServiceUnavailable, ServiceLive)
 	l.watching.late = newEpisodes(ChangesLate, ChangesArrived)
 	l.watching.fellOut = newEpisodes(AccountFellOut, AccountFollows)

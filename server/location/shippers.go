@@ -30,12 +30,12 @@ func (l *Location) rangesOf(n *node.Node) (list []geo.RangeID) {
 
 // ship starts shippers of a node, which does not run yet.
 func (l *Location) ship(n *node.Node, effects []site.Effect) {
-	set, budget := map[geo.RangeID]*shipping{}, l.budget(n)
+	set, budget, replica := map[geo.RangeID]*shipping{}, l.budget(n), n.Range(l.o.Route.Catalog())
 	for _, e := range effects {
 		id := e.(site.StartShipper).Range
 		sh := ship.New(ship.Options{
-			Location: l.o.Name, Range: n.Range(id), Publisher: l.o.WrapPublisher(l.o.Link.Publisher(l.pub)),
-			Pusher: l.far.Pusher, Clock: l.o.Clock, Logger: l.o.Logger, Alarm: l.o.OnAlarm, Budget: budget,
+			Location: l.o.Name, Range: n.Range(id), Publisher: askingPublisher{l.o.WrapPublisher(l.o.Link.Publisher(l.pub)), &l.confirming},
+			Pusher: l.far.Pusher, Clock: l.o.Clock, Logger: l.o.Logger, Alarm: l.o.OnAlarm, Budget: budget, Withheld: func(st geo.Stream) bool { return l.withholding.withheld(replica, st) },
 		})
 		ctx, cancel := context.WithCancel(context.Background())
 		s := &shipping{sh, n.Range(id), cancel, make(chan struct{})}
@@ -48,6 +48,17 @@ func (l *Location) ship(n *node.Node, effects []site.Effect) {
 	l.shipMu.Lock()
 	defer l.shipMu.Unlock()
 	l.shippers[n.ID()] = set
+}
+
+// rebuildFrames has the shippers of this process look again at what they have built.
+func (l *Location) rebuildFrames() {
+	l.shipMu.Lock()
+	defer l.shipMu.Unlock()
+	for _, set := range l.shippers {
+		for _, s := range set {
+			s.Rebuild()
+		}
+	}
 }
 
 // unship stops shippers of a node.

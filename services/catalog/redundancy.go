@@ -76,8 +76,10 @@ type Operation struct {
 	// or lacks some: it serves nothing of the account before its copy is made again.
 	Diverged bool `json:"diverged,omitempty"`
 	// Rewinding is set there once the former primary has kept all changes that this location does not have, and their rows
-	// are sent to it as they are here (R22). Rewound counts the ranges of which all are numbered.
+	// are sent to it as they are here (R22). Joined is set once it takes the streams of the epoch. Rewound counts the ranges
+	// of which all are numbered.
 	Rewinding bool `json:"rewinding,omitempty"`
+	Joined    bool `json:"joined,omitempty"`
 	Rewound   int  `json:"rewound,omitempty"`
 }
 

@@ -21,12 +21,13 @@ type Progress struct {
 	Streams    []StreamProgress
 	// Stops are the streams that may not go on. They may have no cursor.
 	Stops []StreamStop `json:",omitempty"`
-	// Ended are the accounts without a secondary here, with the epoch from which on; of EveryAccount.
+	// Ended are the accounts without a secondary here, with the epoch from which on; of EveryAccount. Those that became
+	// primary here are among them.
 	Ended map[geo.Account]geo.Epoch `json:",omitempty"`
 }
 
 // HasEnded reports whether a stream is of an epoch whose account has no secondary here any more: its
-// records are refused (R7).
+// records are refused (R7), and its cursor was dropped, which is no loss.
 func (p Progress) HasEnded(s geo.Stream) bool {
 	from, ok := p.Ended[s.Account]
 	return ok && s.Epoch.Compare(from) < 0

@@ -144,7 +144,7 @@ func (m *Machine) Progress(src geo.SourceRange, a geo.Account) cursor.Progress {
 		}
 	}
 	for name, g := range m.gates.of {
-		if a == cursor.EveryAccount && g.Role == change.RoleNone {
+		if a == cursor.EveryAccount && (g.Role == change.RoleNone || g.Role == change.RolePrimary && g.Epoch.Number > 1) {
 			if p.Ended == nil {
 				p.Ended = map[geo.Account]geo.Epoch{}
 			}

@@ -1,0 +1,70 @@
+package location
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"antipode/failover/confirm"
+	"antipode/geo"
+	"antipode/internal/clock"
+	"antipode/replication/bus"
+)
+
+// fakePublisher answers each frame at once, with err.
+type fakePublisher struct {
+	bus.Publisher
+	err  error
+	sent int
+}
+
+// Publish implements bus.Publisher.
+func (p *fakePublisher) Publish(_ string, _ []byte, done func(error)) error {
+	p.sent++
+	done(p.err)
+	return nil
+}
+
+// R22: after a failure nothing is sent until the other location has answered which accounts it has in a higher epoch, and
+// then nothing of these. A full bus is no failure. One frame every 5 s is sent all the same.
+func TestR22AsksBeforeItSends(t *testing.T) {
+	clk := clock.NewManual(time.Unix(1e9, 0))
+	clk.Advance(time.Minute)
+	l := New(Options{Name: "north", Other: "south", Clock: clk, Local: []geo.NodeID{1}})
+	c := &l.confirming
+	c.begin()
+	fake := &fakePublisher{}
+	p := askingPublisher{fake, c}
+	send := func() error { return p.Publish("geo.north.blob.3", nil, func(error) {}) }
+	look := func() {
+		clk.Advance(time.Second)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.machine.Step(clk.Mono(), confirm.Look{})
+	}
+	for _, err := range []error{nil, bus.ErrFull, bus.ErrTooLarge} {
+		fake.err = err
+		require.NoError(t, send())
+		require.NoError(t, send())
+	}
+	fake.err = bus.ErrUnavailable
+	require.NoError(t, send())
+	fake.err, fake.sent = nil, 0
+	require.ErrorIs(t, send(), bus.ErrUnavailable)
+	require.Zero(t, fake.sent)
+	clk.Advance(probeEvery)
+	require.NoError(t, send())
+	require.ErrorIs(t, send(), bus.ErrUnavailable)
+	require.Equal(t, 1, fake.sent)
+
+	look()
+	c.step(t.Context(), nil, confirm.Exchanged{Above: confirm.Epochs{"moved": {Number: 2, Location: "south"}}})
+	require.NoError(t, send())
+	for a, withheld := range map[geo.Account]bool{"moved": true, "mine": false} {
+		for number, is := range map[geo.EpochNumber]bool{1: withheld, 3: false} {
+			st := geo.Stream{Account: a, Epoch: geo.Epoch{Number: number, Location: "north"}, Range: geo.FirstRange(geo.Blob)}
+			require.Equal(t, is, l.withholding.withheld(nil, st), "%s in epoch %d", a, number)
+		}
+	}
+}
