@@ -49,6 +49,8 @@ type images struct {
 	counted map[geo.Service]change.ImageSize
 	begun   []geo.Service
 	refuse  error
+	// rewind, if it is set, is Rewind.
+	rewind func(s geo.Service, rows [][]byte) (uint64, error)
 	// stepErr is the error of each step.
 	stepErr error
 	// bytesMax bounds the last step.
@@ -78,8 +80,11 @@ func (i *images) BeginImage(_ context.Context, d route.Range, _ geo.Account, _ g
 	return nil
 }
 
-func (i *images) Rewind(context.Context, route.Range, geo.Account, geo.Epoch, [][]byte) error {
-	return i.refuse
+func (i *images) Rewind(_ context.Context, d route.Range, _ geo.Account, _ geo.Epoch, rows [][]byte) (uint64, error) {
+	if i.rewind != nil {
+		return i.rewind(d.Service, rows)
+	}
+	return 0, i.refuse
 }
 
 func (i *images) StepImage(_ context.Context, d route.Range, _ geo.Account, _ geo.Epoch, bytesMax uint64) (ranges.ImageStep, error) {

@@ -1,9 +1,7 @@
 package directory
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -27,7 +25,7 @@ import (
 //	and it cannot become the primary
 //	  ──Rejoin: the gates there open──>
 //	joined: the streams of the epoch are sent (Withheld)
-//	  ──for each range: which rows were changed, and changes here that set them to what they are──>
+//	  ──for each range, in pages: which rows were changed, and changes here that set them to what they are; the position──>
 //	  ──the other location has applied these──>
 //	no operation
 //
@@ -40,27 +38,6 @@ import (
 
 // errRewinds: the former primary has kept all of its lost changes, and may be rewound.
 var errRewinds = errors.New("directory: the former primary has changes of the account that the present one does not have, and has kept them")
-
-// LostRows are rows that lost changes of an account have changed, at its former primary.
-type LostRows struct {
-	// Keys are those of the rows. Some may come twice.
-	Keys [][]byte `json:"keys"`
-	// Next is where the next page begins, nil after the last one.
-	Next *LostRow `json:"next,omitempty"`
-}
-
-// LostRow is a place in the lost changes of an account in a range.
-type LostRow struct {
-	// Change is the key of a change, Row counts its rows.
-	Change []byte `json:"change"`
-	Row    int    `json:"row,omitempty"`
-}
-
-// lostRowsMax is how many rows one page has at most, lostRowsBytes how many bytes of keys, but for its last row.
-const (
-	lostRowsMax   = 512
-	lostRowsBytes = 256 << 10
-)
 
 // rewind goes on with the rewinding of the former primary of an account.
 func (d *Directory) rewind(ctx context.Context, a catalog.Account) (again time.Duration, err error) {
@@ -75,10 +52,11 @@ func (d *Directory) rewind(ctx context.Context, a catalog.Account) (again time.D
 	}
 	in := d.stamp.Route().Data(a.Name)
 	if n := a.Operation.Rewound; n < len(in) {
-		if err := d.rewindRange(ctx, a, in[n]); err != nil {
+		again, err := d.rewindRange(ctx, a, in[n])
+		if err != nil {
 			return 0, fmt.Errorf("the rows of the %s range that lost changes have changed: %w", in[n].Service, err)
 		}
-		return movePause, d.submit(ctx, rewindTaken{of: a, joined: true, rewound: n + 1})
+		return again, nil
 	}
 	for _, r := range in {
 		step, err := d.images.StepImage(ctx, r, a.Name, a.GeoEpoch(), 0)
@@ -92,26 +70,57 @@ func (d *Directory) rewind(ctx context.Context, a catalog.Account) (again time.D
 	return 0, d.endTaken(ctx, a)
 }
 
-// rewindRange numbers the rows of a range once more that lost changes have changed, and commits which numbers the other
-// location has to apply.
-func (d *Directory) rewindRange(ctx context.Context, a catalog.Account, r route.Range) error {
-	page := LostRows{Next: &LostRow{}}
+// Bounds of one turn of rewindRange: pages of rows, and bytes with payload, but for the last page.
+const (
+	rewindPagesMax = 8
+	rewindBytesMax = 16 << 20
+)
+
+// rewindRange numbers the next rows of a range once more that lost changes have changed, in a turn, and commits how far it
+// is. The next turn begins once the other location has applied those of this one: what is numbered is in the outbox, and on
+// the link, with its payload. After an error, and in a new process, it goes on where the last turn, or page, has ended.
+func (d *Directory) rewindRange(ctx context.Context, a catalog.Account, r route.Range) (again time.Duration, err error) {
+	next := &LostRow{Change: []byte(a.Operation.RewoundTo), Row: a.Operation.RewoundRow}
+	if len(next.Change) > 0 {
+		step, err := d.images.StepImage(ctx, r, a.Name, a.GeoEpoch(), 0)
+		if err != nil {
+			return 0, err
+		}
+		if !step.Applied {
+			return bootstrapWaits, nil
+		}
+	}
 	if plantedbugs.Planted(plantedbugs.RewoundUnsent) {
-		page.Next = nil
+		next = nil
 	}
-	for page.Next != nil {
-		var err error
-		if page, err = d.peer.LostRows(ctx, a, r.ID, *page.Next); err != nil {
-			return err
+	pages, bytes := 0, uint64(0)
+	for ; next != nil && pages < rewindPagesMax && bytes < rewindBytesMax; pages++ {
+		var page LostRows
+		if page, err = d.peer.LostRows(ctx, a, r.ID, *next); err != nil {
+			break
 		}
-		if err := d.images.Rewind(ctx, r, a.Name, a.GeoEpoch(), page.Keys); err != nil {
-			return err
+		var took uint64
+		if took, err = d.images.Rewind(ctx, r, a.Name, a.GeoEpoch(), page.Keys); err != nil {
+			break
 		}
+		bytes, next = bytes+took, page.Next
 	}
-	return d.stamp.Submit(ctx, r.ID, &rewound{setGate{account: a.Name, gate: primaryGate(&a)}})
+	if err != nil && pages == 0 {
+		return 0, err
+	}
+	if failed := d.stamp.Submit(ctx, r.ID, &rewound{setGate{account: a.Name, gate: primaryGate(&a)}}); failed != nil {
+		return 0, errors.Join(err, failed)
+	}
+	done := rewindTaken{of: a, joined: true, rewound: a.Operation.Rewound}
+	if next == nil {
+		done.rewound++
+	} else {
+		done.to = *next
+	}
+	return movePause, errors.Join(err, d.submit(ctx, done))
 }
 
-// rewound commits that the rows of a range were numbered once more: the image of the epoch is complete with them.
+// rewound commits that rows of a range were numbered once more: the image of the epoch is complete with them.
 type rewound struct{ setGate }
 
 // Evaluate implements ranges.Command.
@@ -144,12 +153,13 @@ func parseRewound(b []byte) (*rewound, error) {
 	return &rewound{*c}, nil
 }
 
-// rewindTaken commits how far the former primary of an account is rewound: whether it takes the streams of the epoch, and
-// how many ranges are rewound.
+// rewindTaken commits how far the former primary of an account is rewound: whether it takes the streams of the epoch, how
+// many ranges are rewound, and up to where the next one is.
 type rewindTaken struct {
 	of      catalog.Account
 	joined  bool
 	rewound int
+	to      LostRow
 }
 
 // Evaluate implements ranges.Command.
@@ -160,6 +170,7 @@ func (c rewindTaken) Evaluate(tx *ranges.Tx) error {
 	}
 	op := *a.Operation
 	op.Rewinding, op.Joined, op.Rewound, a.Operation = true, c.joined, c.rewound, &op
+	op.RewoundTo, op.RewoundRow = catalog.Key(c.to.Change), c.to.Row
 	return stageAccount(tx, tx.Timestamp(0), a)
 }
 
@@ -262,145 +273,9 @@ func claimOf(get kv.Getter, r geo.RangeID, a geo.Account, by geo.Epoch) (*change
 	return &claim, err
 }
 
-// LostRows implements Peer at the former primary.
-func (d *Directory) LostRows(ctx context.Context, a catalog.Account, id geo.RangeID, from LostRow) (LostRows, error) {
-	cmd := &lostRows{lostRowsAt: lostRowsAt{Account: a.Name, By: a.GeoEpoch(), From: from}}
-	err := d.stamp.Submit(ctx, id, cmd)
-	return cmd.out, err
-}
-
-// lostRows is the command that reads a page of LostRows. It changes nothing.
-type lostRows struct {
-	lostRowsAt
-	out LostRows
-}
-
-// lostRowsAt is an encoded lostRows.
-type lostRowsAt struct {
-	Account geo.Account `json:"account"`
-	By      geo.Epoch   `json:"by"`
-	From    LostRow     `json:"from"`
-}
-
-// Evaluate implements ranges.Command. A range without a claim has kept nothing: Rejoin has found that it had nothing alone.
-func (c *lostRows) Evaluate(tx *ranges.Tx) error {
-	c.out = LostRows{}
-	claim, err := claimOf(tx, tx.Range(), c.Account, c.By)
-	if err != nil || claim == nil {
-		return err
-	}
-	size := 0
-	for _, s := range claim.Streams {
-		of := geo.Stream{Account: c.Account, Epoch: geo.Epoch{Number: s.Number, Location: tx.Location()}, Range: tx.Range(), Lane: s.Lane}
-		prefix := keys.Lost(ranges.Service(tx.Range()), of).Append(nil)
-		for n := s.After + 1; n <= s.To; n++ {
-			key := keys.AppendUint64(bytes.Clone(prefix), uint64(n))
-			if bytes.Compare(key, c.From.Change) < 0 {
-				continue
-			}
-			lost, err := lostAt(tx, key)
-			if err != nil {
-				return fmt.Errorf("lost change %d of stream %s: %w", n, of, err)
-			}
-			row := 0
-			if bytes.Equal(key, c.From.Change) {
-				row = c.From.Row
-			}
-			for ; row < len(lost.Ops); row++ {
-				if len(c.out.Keys) == lostRowsMax || size >= lostRowsBytes {
-					c.out.Next = &LostRow{Change: key, Row: row}
-					return nil
-				}
-				k := append(bytes.Clone(lost.Partition), lost.Ops[row].Row...)
-				c.out.Keys, size = append(c.out.Keys, k), size+len(k)
-			}
-		}
-	}
-	return nil
-}
-
-func lostAt(get kv.Getter, key []byte) (change.Lost, error) {
-	b, ok, err := get.Get(key)
-	if err == nil && !ok {
-		err = errors.New("it is not kept any more")
-	}
-	if err != nil {
-		return change.Lost{}, err
-	}
-	return change.ParseLost(b)
-}
-
-// kindLostRows is the kind of lostRows. It is on the wire: never rename it.
-const kindLostRows = "directory.lostRows"
-
-// Kind implements ranges.Portable.
-func (c *lostRows) Kind() string { return kindLostRows }
-
-// Encode implements ranges.Portable.
-func (c *lostRows) Encode() []byte {
-	b, _ := json.Marshal(c.lostRowsAt) // It has no value that JSON lacks.
-	return b
-}
-
-func parseLostRowsAt(b []byte) (*lostRows, error) {
-	var c lostRows
-	if err := json.Unmarshal(b, &c.lostRowsAt); err != nil {
-		return nil, errors.Join(errCommand, err)
-	}
-	if !c.Account.Valid() || c.From.Row < 0 {
-		return nil, fmt.Errorf("%w: rows of account %q from row %d", errCommand, c.Account, c.From.Row)
-	}
-	return &c, nil
-}
-
-// EncodeResult implements ranges.Portable.
-func (c *lostRows) EncodeResult() []byte {
-	b, _ := json.Marshal(c.out) // It has no value that JSON lacks.
-	return b
-}
-
-// DecodeResult implements ranges.Portable.
-func (c *lostRows) DecodeResult(b []byte) error {
-	c.out = LostRows{}
-	return json.Unmarshal(b, &c.out)
-}
-
-// lostRowsBody asks for a page of LostRows on the wire.
-type lostRowsBody struct {
-	// Account is the record as the catalog stores it.
-	Account json.RawMessage `json:"account"`
-	Range   geo.RangeID     `json:"range"`
-	From    LostRow         `json:"from"`
-}
-
-func parseLostRows(body []byte, here, other geo.Location) (*catalog.Account, lostRowsBody, error) {
-	var in lostRowsBody
-	if err := json.Unmarshal(body, &in); err != nil {
-		return nil, in, err
-	}
-	a, err := parseRejoined(in.Account, here, other)
-	if err == nil && in.From.Row < 0 {
-		err = fmt.Errorf("row %d of a change", in.From.Row)
-	}
-	return a, in, err
-}
-
 // parseRejoined parses an account of the location other that is rewound here.
 func parseRejoined(body []byte, here, other geo.Location) (*catalog.Account, error) {
 	return parseOf(body, here, other, func(a *catalog.Account) bool {
 		return a.Active && a.Operation != nil && a.Operation.Kind == catalog.OperationTaken && a.Operation.Rewinding
 	})
-}
-
-// answerLostRows answers a call of the other location for a page of LostRows.
-func (d *Directory) answerLostRows(ctx context.Context, body []byte) ([]byte, error) {
-	a, in, err := parseLostRows(body, d.stamp.Location(), d.other)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", methodLostRows, err)
-	}
-	out, err := d.LostRows(ctx, *a, in.Range, in.From)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", methodLostRows, err)
-	}
-	return json.Marshal(out)
 }

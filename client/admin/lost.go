@@ -76,6 +76,14 @@ type Lost struct {
 	Claims   []LostClaim  `json:"claims"`
 	Changes  []LostChange `json:"changes"`
 	More     bool         `json:"more"`
+	// Awaited is on the first page of the present primary while its former primary has not reported what it alone has.
+	Awaited *LostAwaited `json:"awaited,omitempty"`
+}
+
+// LostAwaited is a former primary that has not reported yet what it alone has, since the failover of a time.
+type LostAwaited struct {
+	Location geo.Location `json:"location"`
+	Since    Time         `json:"since"`
 }
 
 // DropLost deletes what a location has kept of the lost changes of an account: LostChangesMax at most, then the claims.

@@ -36,6 +36,8 @@ type lostReport struct {
 	Account   geo.Account      `json:"account"`
 	Locations []lostAt         `json:"locations"`
 	Silent    []lostUnanswered `json:"silent,omitempty"`
+	// Awaited is the former primary that has not reported yet, nil for none.
+	Awaited *admin.LostAwaited `json:"awaited,omitempty"`
 }
 
 // lostAt is what one location has kept.
@@ -43,6 +45,7 @@ type lostAt struct {
 	Location geo.Location       `json:"location"`
 	Claims   []admin.LostClaim  `json:"claims"`
 	Changes  []admin.LostChange `json:"changes"`
+	awaited  *admin.LostAwaited
 }
 
 // lostUnanswered is a location that did not answer.
@@ -71,6 +74,9 @@ func (t *tool) lostOf(ctx context.Context, name geo.Account, only string) (lostR
 			out.Silent, failed = append(out.Silent, lostUnanswered{l, err.Error()}), err
 			continue
 		}
+		if kept.awaited != nil {
+			out.Awaited = kept.awaited
+		}
 		if len(kept.Claims)+len(kept.Changes) > 0 {
 			out.Locations = append(out.Locations, kept)
 		}
@@ -88,6 +94,9 @@ func (t *tool) lostAt(ctx context.Context, name geo.Account, l geo.Location) (lo
 		page, err := t.client.Lost(ctx, l, q)
 		if err != nil {
 			return out, err
+		}
+		if page.Awaited != nil {
+			out.awaited = page.Awaited
 		}
 		for _, c := range page.Claims {
 			known := false
@@ -114,7 +123,10 @@ func (t *tool) lostList() *cobra.Command {
 claims about them: that these are all, or since when there may be others, and why.
 
 ANSWERED is surely where the former primary had answered the client, else perhaps. Of one
-that perhaps was answered, the client may have an answer, an error, or none.`,
+that perhaps was answered, the client may have an answer, an error, or none.
+
+While the former primary has not followed the failover its changes are not known: list names it,
+and since when.`,
 		Example: `  antipodectl lost list pictures
   antipodectl lost list pictures --output json | jq '.locations[].changes[] | select(.answered == "surely")'`,
 		Args: exactly("ACCOUNT"),
@@ -130,7 +142,14 @@ func writeLost(w io.Writer, r lostReport) {
 	for _, s := range r.Silent {
 		_, _ = fmt.Fprintf(w, "%s does not answer: %s\n", s.Location, s.Reason)
 	}
+	if r.Awaited != nil {
+		_, _ = fmt.Fprintf(w, "%s has not reported yet what it alone has of account %s: it has not followed the failover of %s; "+
+			"it reports once it reaches the other location\n", r.Awaited.Location, r.Account, instantOrUnknown(r.Awaited.Since))
+	}
 	if len(r.Locations) == 0 {
+		if r.Awaited != nil {
+			return
+		}
 		_, _ = fmt.Fprintf(w, "no location that answers has lost changes of account %s\n", r.Account)
 		return
 	}

@@ -101,3 +101,31 @@ func TestR22LostIsReported(t *testing.T) {
 	code, _, errOut = ctl(silent.URL, "lost", "export", "pictures", "--to", nowhere, "--location", "north")
 	require.Equal(t, exitOK, code, errOut)
 }
+
+// R22: while the former primary has not followed, the report names it and the time of the failover, and does not say that
+// nothing is lost.
+func TestR22LostIsAwaited(t *testing.T) {
+	awaited := &admin.LostAwaited{Location: "north", Since: admin.Time{Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /v1/accounts/pictures", func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode(admin.AccountInfo{Account: admin.Account{Name: "pictures", Primary: "south", Secondary: "north"}})
+	})
+	mux.HandleFunc("POST /v1/locations/north/lost/list", func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusServiceUnavailable)
+	})
+	mux.HandleFunc("POST /v1/locations/south/lost/list", func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode(admin.Lost{Location: "south", Awaited: awaited})
+	})
+	srv := httptest.NewServer(mux)
+	t.Cleanup(srv.Close)
+	code, out, errOut := ctl(srv.URL, "lost", "list", "pictures")
+	require.Equal(t, exitOK, code, errOut)
+	require.Contains(t, out, "north has not reported yet")
+	require.Contains(t, out, "the failover of 2026-01-02T03:04:05")
+	require.NotContains(t, out, "no location that answers")
+	code, out, errOut = ctl(srv.URL, "lost", "list", "pictures", "--output", "json")
+	require.Equal(t, exitOK, code, errOut)
+	var r lostReport
+	require.NoError(t, json.Unmarshal([]byte(out), &r))
+	require.Equal(t, awaited, r.Awaited)
+}

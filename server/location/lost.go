@@ -9,6 +9,7 @@ import (
 	wire "antipode/client/admin"
 	"antipode/geo"
 	"antipode/replication/verify"
+	"antipode/services/catalog"
 	"antipode/services/storageerr"
 	"antipode/stamp/change"
 	"antipode/stamp/keys"
@@ -30,6 +31,15 @@ func (l *Location) Lost(ctx context.Context, q wire.LostQuery) (wire.Lost, error
 	if err != nil {
 		return out, noFound("the change " + q.After)
 	}
+	if q.After == "" {
+		switch a, err := l.Directory.Account(ctx, q.Account); {
+		case errors.Is(err, storageerr.AccountNotFound):
+		case err != nil:
+			return out, err
+		default:
+			out.Awaited = lostAwaited(a, l.o.Name)
+		}
+	}
 	for _, d := range l.o.Route.Ranges() {
 		prefix, end := lostSpan(d.Service, q.Account)
 		err := l.eachRow(ctx, d, foundFrom(prefix, after), end, func(key, value []byte) bool {
@@ -48,6 +58,16 @@ func (l *Location) Lost(ctx context.Context, q wire.LostQuery) (wire.Lost, error
 		}
 	}
 	return out, nil
+}
+
+// lostAwaited returns the former primary of an account of this location that has not reported yet, nil for none: it reports
+// when it follows, before it is rewound or has to be rebuilt.
+func lostAwaited(a *catalog.Account, here geo.Location) *wire.LostAwaited {
+	op := a.Operation
+	if a.Primary != here || op == nil || op.Kind != catalog.OperationTaken || !op.Unplanned || op.Rewinding || op.Diverged {
+		return nil
+	}
+	return &wire.LostAwaited{Location: a.Secondary, Since: wire.Time{Time: a.LastFailover.Time()}}
 }
 
 // eachRow calls f with the rows of a range with keys in [from, end) until it returns false.

@@ -10,6 +10,7 @@ import (
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/replication/bus"
+	"antipode/services/catalog"
 )
 
 // fakePublisher answers each frame at once, with err.
@@ -67,4 +68,19 @@ func TestR22AsksBeforeItSends(t *testing.T) {
 			require.Equal(t, is, l.withholding.withheld(nil, st), "%s in epoch %d", a, number)
 		}
 	}
+}
+
+// R22: a former primary is awaited from the promotion until it has kept what it alone has.
+func TestR22LostIsAwaited(t *testing.T) {
+	a := &catalog.Account{Name: "acct", Primary: "south", Secondary: "north", LastFailover: 7}
+	require.Nil(t, lostAwaited(a, "south"))
+	a.Operation = &catalog.Operation{Kind: catalog.OperationTaken}
+	require.Nil(t, lostAwaited(a, "south"), "a planned move loses nothing")
+	a.Operation.Unplanned = true
+	require.Nil(t, lostAwaited(a, "north"))
+	got := lostAwaited(a, "south")
+	require.EqualValues(t, "north", got.Location)
+	require.Equal(t, geo.Timestamp(7).Time(), got.Since.Time)
+	a.Operation.Rewinding = true
+	require.Nil(t, lostAwaited(a, "south"))
 }

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"encoding/hex"
 	"fmt"
 	"strings"
 
@@ -77,10 +78,26 @@ type Operation struct {
 	Diverged bool `json:"diverged,omitempty"`
 	// Rewinding is set there once the former primary has kept all changes that this location does not have, and their rows
 	// are sent to it as they are here (R22). Joined is set once it takes the streams of the epoch. Rewound counts the ranges
-	// of which all are numbered.
+	// of which all are numbered; of the next one those before RewoundRow of the lost change with the key RewoundTo are.
 	Rewinding bool `json:"rewinding,omitempty"`
 	Joined    bool `json:"joined,omitempty"`
 	Rewound   int  `json:"rewound,omitempty"`
+
+	RewoundTo  Key `json:"rewound_to,omitempty"`
+	RewoundRow int `json:"rewound_row,omitempty"`
+}
+
+// Key is a key of a row in a record, in hexadecimal digits: a value that can be compared.
+type Key string
+
+// MarshalText implements encoding.TextMarshaler.
+func (k Key) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, []byte(k)), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (k *Key) UnmarshalText(b []byte) error {
+	key, err := hex.DecodeString(string(b))
+	*k = Key(key)
+	return err
 }
 
 // OperationKind is what an operation does. It is in catalog rows: never rename a value.

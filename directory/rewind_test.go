@@ -1,0 +1,122 @@
+package directory_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"antipode/geo"
+	"antipode/services/catalog"
+	"antipode/stamp/kv"
+	"antipode/stamp/ranges"
+)
+
+// rewinds is a rewind of the table range of which the tests see the pages.
+type rewinds struct {
+	*apart
+	fake images
+	// pages are the sizes of the pages that were numbered; fails is the page that fails, once.
+	pages []int
+	fails int
+	// applied: the other location has applied what was numbered.
+	applied bool
+}
+
+func newRewinds(t *testing.T, changes int) *rewinds {
+	r := &rewinds{apart: newApart(t), applied: true, fails: -1}
+	r.fake.next = func(geo.Service, int) ranges.ImageStep { return ranges.ImageStep{Applied: r.applied} }
+	r.fake.rewind = func(_ geo.Service, rows [][]byte) (uint64, error) {
+		if len(rows) == 0 {
+			return 0, nil
+		}
+		if len(r.pages) == r.fails {
+			r.fails = -1
+			return 0, kv.ErrBusy
+		}
+		r.pages = append(r.pages, len(rows))
+		return uint64(len(rows)), nil
+	}
+	var many []string
+	for i := range 1500 {
+		many = append(many, fmt.Sprintf("row%04d", i))
+	}
+	for i := range changes {
+		r.write(t, fmt.Sprint(i), many...)
+	}
+	r.promoted(t, true)
+	r.follows(t)
+	r.process()
+	return r
+}
+
+// process begins a new process at the south.
+func (r *rewinds) process() {
+	r.restart()
+	r.pair.south.SetImages(&r.fake)
+}
+
+func (r *rewinds) numbered() (rows int) {
+	for _, n := range r.pages {
+		rows += n
+	}
+	return rows
+}
+
+// R22: a rewind goes in pages whose position is durable. After an error, a commit whose outcome is not known, and a crash
+// between two pages it goes on where it was, in a new process too. No page is numbered while the other location has not
+// applied those of the turn before. In the end each row was numbered, and no page twice but one whose position was not
+// committed.
+func TestR22RewindGoesOnWhereItWas(t *testing.T) {
+	r := newRewinds(t, 8) // 12,000 rows: three turns.
+	r.fails = 3
+	var err error
+	for i := 0; r.fails >= 0; i++ {
+		require.Less(t, i, 20)
+		err = r.resumed(t, 1)
+	}
+	require.ErrorIs(t, err, kv.ErrBusy)
+	require.Len(t, r.pages, 3)
+	op := r.at(t).Operation
+	require.True(t, op.Joined)
+	require.NotEmpty(t, op.RewoundTo)
+
+	r.process()
+	r.applied = false
+	require.NoError(t, r.resumed(t, 5))
+	require.Len(t, r.pages, 3, "the other location has not applied them")
+
+	r.applied = true
+	require.NoError(t, r.resumed(t, 1))
+	require.Len(t, r.pages, 3+8, "a turn")
+	require.NotEqual(t, op.RewoundTo, r.at(t).Operation.RewoundTo)
+
+	at := *r.at(t).Operation
+	r.south.in = 1 // The pages are numbered, and the range knows; the position is not committed.
+	require.Error(t, r.resumed(t, 1))
+	require.Equal(t, at, *r.at(t).Operation)
+	twice := r.numbered()
+	require.Len(t, r.pages, 3+8+8)
+	r.process()
+	for i := 0; r.at(t).Operation != nil; i++ {
+		require.Less(t, i, 20)
+		require.NoError(t, r.resumed(t, 1))
+	}
+	again := 0
+	for _, n := range r.pages[11:19] {
+		again += n
+	}
+	require.Equal(t, 12000+again, r.numbered())
+	require.Less(t, twice, r.numbered())
+}
+
+// R22: where nothing fails each row of a range is numbered once.
+func TestR22RewindNumbersEachRowOnce(t *testing.T) {
+	r := newRewinds(t, 4)
+	for i := 0; r.at(t).Operation != nil; i++ {
+		require.Less(t, i, 20)
+		require.NoError(t, r.resumed(t, 1))
+	}
+	require.Equal(t, 6000, r.numbered())
+	require.Equal(t, catalog.RAGRS, r.at(t).Redundancy)
+}
