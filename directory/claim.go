@@ -50,9 +50,9 @@ func (d *Directory) PromoteWithoutWitness(ctx context.Context, name geo.Account)
 
 // overridden returns a promotion that goes on without the witness. It keeps its claim, which may be registered, so that its
 // end withdraws that.
-func overridden(of catalog.Promotion, at geo.Timestamp) *catalog.Promotion {
+func overridden(of catalog.Promotion, at geo.Timestamp, within time.Duration) *catalog.Promotion {
 	of.Phase, of.Unwitnessed = catalog.PromotionApplying, true
-	of.Until = geo.TimestampOf(at.Time().Add(promotionWithin))
+	of.Until = geo.TimestampOf(at.Time().Add(within))
 	return &of
 }
 
@@ -77,8 +77,9 @@ func (d *Directory) awaitWitness(ctx context.Context, of promoting) (again time.
 	if left <= 0 {
 		return applyPause, d.submit(ctx, &promotionTo{name: name, of: p, to: catalog.PromotionApplying})
 	}
-	if needs := d.clock.Now().Add(left + promotionWithin/2); p.Until.Time().Before(needs) { // The leases are long.
-		return applyPause, d.submit(ctx, &promotionTo{name: name, of: p, to: p.Phase, until: needs.Add(promotionWithin / 2)})
+	within := d.promotions.Within
+	if needs := d.clock.Now().Add(left + within/2); p.Until.Time().Before(needs) { // The leases are long.
+		return applyPause, d.submit(ctx, &promotionTo{name: name, of: p, to: p.Phase, until: needs.Add(within / 2)})
 	}
 	return max(applyPause, left), nil
 }

@@ -87,7 +87,7 @@ func (c *beginPromotion) Evaluate(tx *ranges.Tx) error {
 	case have.promotion != nil && c.unwitnessed && have.promotion.Phase == catalog.PromotionClaiming:
 		at := tx.Timestamp(0)
 		c.found = *a
-		return stagePromotion(tx, at, c.name, overridden(*have.promotion, at))
+		return stagePromotion(tx, at, c.name, overridden(*have.promotion, at, c.within))
 	case have.promotion != nil && (!c.unwitnessed || have.promotion.Phase != catalog.PromotionWithdrawing):
 		return errOperation.Saying(fmt.Sprintf("account %s: an operation is under way: %s", a.Name, have.promotion.Describe()))
 	case !a.Promotable():
@@ -221,7 +221,7 @@ func ends(p *catalog.Promotion) bool {
 func (d *Directory) lateFor(of promoting) string {
 	why := fmt.Sprintf("it had not come to its commit within %s", d.promotions.Within)
 	if of.promotion.Phase == catalog.PromotionClaiming {
-		why = fmt.Sprintf("the witness had not let it go on within %s", promotionWithin)
+		why = fmt.Sprintf("the witness had not let it go on within %s", d.promotions.Within)
 	}
 	if waits := d.Waits(of.account); waits != "" {
 		why += ": " + waits

@@ -41,7 +41,9 @@ type account struct {
 	strays []*container
 	// diverged are the locations that were its former primary and had what the present one had not.
 	promoting catalog.PromotionPhase
-	diverged  map[geo.Location]bool
+	// claim is the epoch that the newest promotion has claimed at the witness, zero if that is not asked.
+	claim    geo.Epoch
+	diverged map[geo.Location]bool
 	// fresh is the write of an object that was acknowledged last, nil before the first.
 	fresh *op
 }

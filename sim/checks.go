@@ -197,6 +197,9 @@ func (s *Sim) undrained(target geo.Timestamp) string {
 				return fmt.Sprintf("Last Sync Time of %s %s is %d, healed at %d", a.name, svc, t, want)
 			}
 		}
+		if why := s.refusedAtRest(a); why != "" {
+			return why
+		}
 	}
 	for _, l := range s.locations {
 		if why := l.untrusted(); why != "" {

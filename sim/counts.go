@@ -64,8 +64,9 @@ type Counts struct {
 	// in-sync set, and answers of commands: done, refused, unknown; ranges whose receiver left
 	// what they held to the pull, since they alone stood.
 	RangeStood, Gap, Dedup, Wait, Skipped, Pull, FullPull, LeaderChange, OutOfSync, Acked, Refused, Unknown uint64
-	// Nodes whose epochs were confirmed, or no longer.
-	EpochsChanged uint64
+	// Nodes whose epochs were confirmed, or no longer; how often the witness died, and could not be reached; promotions that
+	// were committed with a claim, and claims that it was to forget.
+	EpochsChanged, WitnessKilled, WitnessCut, PromotionClaimed, ClaimWithdrawn uint64
 	// Generations wiped by sweepers.
 	Swept uint64
 	// Receivers that began, and how often one did while that of an earlier term still ran.
@@ -130,4 +131,11 @@ func (c Counts) String() string {
 		fmt.Fprintf(&b, "%s=%d", n.Name, n.N)
 	}
 	return b.String()
+}
+
+// addTo adds the counts of a run to those of others, by name.
+func (c Counts) addTo(totals map[string]uint64) {
+	for _, n := range c.All() {
+		totals[n.Name] += n.N
+	}
 }

@@ -50,6 +50,9 @@ func (m *member) openDesk() {
 	if s.promotions != nil {
 		d.directory.SetPromotionTimes(s.promotionTimes)
 	}
+	if s.third != nil {
+		d.directory.SetClaims(thirdClaims{m.witness()})
+	}
 	images := primary.New(d)
 	images.Images = s.imageBounds()
 	d.directory.SetImages(images)

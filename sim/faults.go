@@ -294,6 +294,7 @@ func (s *Sim) heal() {
 	s.faulty, s.stalled = false, false
 	s.rates = rates{}
 	s.setLink(false, false)
+	s.third.heal()
 	for _, l := range s.locations {
 		clear(l.net.isolated)
 		clear(l.net.cut)

@@ -28,7 +28,7 @@ const (
 
 // planFences draws whether a run has fences.
 func (s *Sim) planFences(seed uint64) {
-	if rng := rand.New(rand.NewPCG(seed, 0x66656e6365)); rng.Float64() < fencedShare {
+	if rng := rand.New(rand.NewPCG(seed, 0x66656e6365)); rng.Float64() < fencedShare || s.third != nil {
 		s.fences = rng
 	}
 }
@@ -44,7 +44,11 @@ func (m *member) openFence() {
 		m.l.allDown()
 	}
 	m.learned = map[geo.Account]bool{}
-	m.fence, m.confirming, m.confirmAt = &ranges.Fence{}, confirm.New(confirm.Options{}), s.now
+	o := confirm.Options{}
+	if s.third != nil {
+		o = confirm.Options{Witness: true, Retry: thirdRetry}
+	}
+	m.fence, m.confirming, m.confirmAt = &ranges.Fence{}, confirm.New(o), s.now
 }
 
 // lookAround steps the machine where that is due.
@@ -65,6 +69,8 @@ func (m *member) confirm(e confirm.Event) {
 			m.begin(func() { m.confirmed(m.exchange()) })
 		case confirm.AskNodes:
 			m.begin(func() { m.confirmed(m.askNodes()) })
+		case confirm.Renew:
+			m.begin(func() { m.confirmed(m.renew(e.After)) })
 		case confirm.Changed:
 			m.l.s.counts.EpochsChanged++
 			m.l.s.event("%s node %d: epochs confirmed by %q", m.l.name, m.id, e.Source)
@@ -109,10 +115,17 @@ func (m *member) exchange() confirm.Exchanged {
 		})
 	})
 	if err == nil {
-		m.l.reached = true
+		m.l.reached = m.l.reached || s.third == nil
 		m.learns(own, begun)
 	}
 	return confirm.Exchanged{Above: above, Err: err}
+}
+
+// renew asks the witness for a lease.
+func (m *member) renew(after uint64) confirm.Renewed {
+	g, err := m.witness().Renew(context.Background(), after)
+	m.l.reached = m.l.reached || err == nil
+	return confirm.Renewed{Grant: g, Err: err}
 }
 
 // own are the epochs of the accounts that are primary here: see location.confirming.exchange.
@@ -172,10 +185,25 @@ func (s *Sim) cutWithPower() {
 }
 
 // checkConfirmed checks an acknowledged write: since all nodes of the stamp were down at once, one of them has reached the
-// other location.
+// other location, or the witness if there is one.
 func (s *Sim) checkConfirmed(o *op) {
 	if s.fences == nil || o.l.reached || o.account == nil || o.write == nil || !o.m.n.Range(o.rangeID).Machine.Gate(o.account.name).Numbered {
 		return
 	}
 	s.fail(fmt.Errorf("%w: write %d at %s", ErrUnconfirmed, o.id, o.l.name))
+}
+
+// refusedAtRest returns which leader refuses writes of an account whose primary it is, "" for none: once there are no faults
+// any more nothing may keep it from them, a claim that has no effect neither.
+func (s *Sim) refusedAtRest(a *account) string {
+	if s.third == nil {
+		return ""
+	}
+	for _, id := range shipped {
+		m := a.home.newest(id)
+		if m == nil || !m.fence.Confirms(a.name, a.epoch, s.now) {
+			return fmt.Sprintf("r%d at %s refuses writes of %s in epoch %s", id, a.home.name, a.name, a.epoch)
+		}
+	}
+	return ""
 }

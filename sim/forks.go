@@ -21,7 +21,8 @@ import (
 //   - What was committed at or before a Last Sync Time that the location has shown is in the copy.
 //   - What is lost is never shown by the new primary, nor by the former one once it is the secondary.
 //   - The former primary acknowledges no write after one of its nodes has learned of the promotion, by that node, and none
-//     at all after all its nodes were down, in a run with fences.
+//     at all after all its nodes were down, in a run with fences. With a witness instead none after the commit of a promotion
+//     that has claimed an epoch above the gate's.
 
 // fork is what the newest failover of an account has left at its former primary, if that was not asked.
 type fork struct {
@@ -29,6 +30,8 @@ type fork struct {
 	// at is when it was committed. restarted: all nodes of the former primary were down at once since.
 	at        time.Duration
 	restarted bool
+	// claim is the epoch that the promotion had claimed at the witness, zero for none (R21).
+	claim geo.Epoch
 }
 
 // unplanned reports whether the gate under which the catalog takes an account is that of a promotion, by the fork record
@@ -99,7 +102,10 @@ func (h *history) promoted(a *account) {
 			own.forkPartitions(a, was)
 		}
 	}
-	a.fork, a.incomplete = &fork{from: from, at: h.s.now}, true
+	a.fork, a.incomplete = &fork{from: from, at: h.s.now, claim: a.claim}, true
+	if a.claim != (geo.Epoch{}) {
+		h.s.counts.PromotionClaimed++
+	}
 	a.forks++
 	if a.fresh != nil && a.fresh.lost {
 		a.fresh = nil
@@ -229,11 +235,15 @@ func (l *location) stale(a *account) bool {
 // checkStray checks an answer of a former primary that may not know yet: see the rules above.
 func (s *Sim) checkStray(o *op) {
 	a := o.account
-	if s.fences == nil || o.write == nil || !o.m.n.Range(o.rangeID).Machine.Gate(a.name).Numbered {
+	if s.fences == nil || o.write == nil {
 		return
 	}
+	gate := o.m.n.Range(o.rangeID).Machine.Gate(a.name)
 	switch {
-	case a.fork.restarted:
+	case gate.Epoch.Compare(a.fork.claim) < 0 && o.m.decides() > a.fork.at:
+		s.fail(fmt.Errorf("%w: %s has answered write %d after the commit of a promotion with a claim", ErrFormer, o.l.name, o.id))
+	case !gate.Numbered:
+	case a.fork.restarted && s.third == nil:
 		s.fail(fmt.Errorf("%w: %s has answered write %d, and all its nodes were down since %s was promoted", ErrFormer, o.l.name, o.id, a.name))
 	case o.m.learned[a.name]:
 		s.fail(fmt.Errorf("%w: %s-%d has answered write %d, and knows that %s was promoted", ErrFormer, o.l.name, o.m.id, o.id, a.name))
@@ -259,6 +269,14 @@ func (h *history) keeps(st geo.Stream) bool {
 // countPromotion counts what has become of promotions to this location and of those from it.
 func (h *history) countPromotion(a *account) {
 	p := h.l.promotion(a.name)
+	if p != nil {
+		if a.claim = (geo.Epoch{}); p.Claim != 0 && !p.Unwitnessed {
+			a.claim = geo.Epoch{Number: p.Claim, Location: h.l.name}
+		}
+	}
+	if p != nil && p.Phase == catalog.PromotionWithdrawing && a.promoting != p.Phase {
+		h.s.counts.ClaimWithdrawn++
+	}
 	if p != nil && p.Phase == catalog.PromotionThawing && a.promoting != catalog.PromotionThawing {
 		if strings.Contains(p.Reason, "within") {
 			h.s.counts.PromotionLate++

@@ -18,6 +18,17 @@ type passing struct {
 	// still means that it stands at a seam; abandoned means that its node is gone, so that the
 	// rest of the pass has no effect.
 	still, abandoned bool
+	// stood is when it stood still first, zero if it never did.
+	stood time.Duration
+}
+
+// decides is since when what the node answers now may have been decided: a pass that stood still may have read the clock
+// before that, and its answer is as late as one on a slow network.
+func (m *member) decides() time.Duration {
+	if p := m.passing; p != nil && p.stood > 0 {
+		return p.stood
+	}
+	return m.l.s.now
 }
 
 // seamsMax bounds how many seams are passed before a pass stands still.
@@ -75,6 +86,9 @@ func (m *member) seam() {
 	s.counts.PassStopped++
 	s.event("%s node %d stands still in a pass, whole %t", m.l.name, m.id, m.stopWhole)
 	p.still = true
+	if p.stood == 0 {
+		p.stood = s.now
+	}
 	m.paused = m.stopWhole
 	s.after(m.stopFor, func() {
 		if m.passing == p {

@@ -41,6 +41,7 @@ func (s *Sim) planPromotions(seed uint64) {
 			Quiet:  60 * time.Millisecond, Most: 400 * time.Millisecond,
 		}
 	}
+	s.planThird(seed)
 }
 
 // startPromotions lets operators promote secondaries from now on.
@@ -151,7 +152,11 @@ func (s *Sim) promote(a *account, done func()) {
 		return
 	}
 	m.begin(func() {
-		_, err := m.desk.directory.Promote(context.Background(), a.name)
+		ask := m.desk.directory.Promote
+		if s.third != nil && s.promotions.Float64() < unwitnessedShare {
+			ask = m.desk.directory.PromoteWithoutWitness
+		}
+		_, err := ask(context.Background(), a.name)
 		s.event("%s: asked for a promotion at %s: %v", a.name, at.name, err)
 		if err != nil {
 			again()

@@ -80,8 +80,8 @@ type Options struct {
 	// Doubts moves primaries in each run, has an operator end each move as soon as the account is offered, and loses half of
 	// the calls between the locations.
 	Doubts bool
-	// Promotes has operators promote secondaries in each run.
-	Promotes bool
+	// Promotes has operators promote secondaries in each run. Witnessed: then there is a witness in each, too.
+	Promotes, Witnessed bool
 }
 
 // Result is the outcome of a run.
@@ -163,11 +163,13 @@ type Sim struct {
 	// promotions draws the unplanned failovers and what becomes of their primaries, nil in a run without: see promotions.go.
 	promotions     *rand.Rand
 	promotionTimes directory.PromotionTimes
-	// doubts and promotes are those of Options.
-	doubts, promotes bool
+	// third is the witness, nil in a run without: see third.go.
+	third *third
+	// doubts, promotes and witnessed are those of Options.
+	doubts, promotes, witnessed bool
 	// losesCall reports whether a call between the directories is lost, or its answer; nil for none.
 	losesCall func(method string, answer bool) bool
-	// onStep is called with each durable step of a failover, nil for nobody.
+	// onStep is called with each durable step of a failover, without a location if it is one of the witness; nil for nobody.
 	onStep func(l *location, step string)
 	// faulty means that faults may occur; before and after, the network is honest.
 	faulty bool
@@ -194,7 +196,7 @@ type Sim struct {
 func Run(o Options) Result {
 	s := newSim(o)
 	s.skewMax, s.budget, s.losing, s.doubts = skewMax, outboxBudget(o.Seed), o.Recovers, o.Doubts
-	s.promotes = o.Promotes
+	s.promotes, s.witnessed = o.Promotes, o.Witnessed
 	if o.Recovers {
 		s.budget = 0
 	}
@@ -273,6 +275,7 @@ func (s *Sim) run(nodes [2]int) {
 	s.startMoves()
 	s.startFailovers()
 	s.startPromotions()
+	s.startThird()
 	s.runFor(faultPhase)
 	s.heal()
 	s.mend()
@@ -288,6 +291,9 @@ func (s *Sim) build(nodes [2]int) {
 
 // boot starts all nodes and makes the accounts, over an honest network.
 func (s *Sim) boot() {
+	if s.third != nil {
+		s.third.open()
+	}
 	for _, l := range s.locations {
 		for _, m := range l.members {
 			m.open()

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -14,6 +15,7 @@ import (
 
 var (
 	runs  = flag.Int("runs", 100, "how many seeds to play, from 1 on")
+	from  = flag.Uint64("from", 1, "the first seed to play")
 	seed  = flag.Uint64("seed", 0, "play this seed alone; when it breaks a promise its newest events are printed")
 	trace = flag.Bool("trace", false, "with -seed: print every event as it happens")
 )
@@ -41,17 +43,15 @@ func TestRuns(t *testing.T) {
 	totals := map[string]uint64{}
 	play(n, func(res Result) bool {
 		report(t, res)
-		for _, c := range res.Counts.All() {
-			totals[c.Name] += c.N
-		}
+		res.Counts.addTo(totals)
 		return true
 	})
 	if n < runsForTotals {
 		return
 	}
 	for _, c := range (Counts{}).All() {
-		if c.Name == copiedAgain || c.Name == gateLost || c.Name == lostIncomplete {
-			continue // TestRecoveries and TestPromotions play them.
+		if c.Name == copiedAgain || c.Name == gateLost || c.Name == lostIncomplete || slices.Contains(witnessCounts, c.Name) {
+			continue // TestRecoveries, TestPromotions and TestWitness play them.
 		}
 		require.NotZero(t, totals[c.Name], "%s never happened in %d runs", c.Name, n)
 	}
@@ -107,7 +107,7 @@ func report(t *testing.T, res Result) {
 	t.Errorf("%v\nreplay: go test ./sim -run '%s' -args -seed=%d", res.Err, t.Name(), res.Seed)
 }
 
-// play runs the seeds 1 to n, as many at a time as there are processors, and gives
+// play runs n seeds from the first on, as many at a time as there are processors, and gives
 // the results to each in the order of the seeds until it returns false.
 func play(n int, each func(Result) bool) {
 	playEach(n, func(seed uint64) Result { return Run(Options{Seed: seed}) }, each)
@@ -126,7 +126,7 @@ func playEach(n int, run func(seed uint64) Result, each func(Result) bool) {
 	for range runtime.GOMAXPROCS(0) {
 		wg.Go(func() {
 			for i := int(next.Add(1)) - 1; i < n && !ended.Load(); i = int(next.Add(1)) - 1 {
-				results[i] <- run(uint64(i + 1))
+				results[i] <- run(*from + uint64(i))
 			}
 		})
 	}
@@ -161,30 +161,51 @@ func TestSameSeedSameHash(t *testing.T) {
 
 // The same in runs in each of which operators promote secondaries (R20). A fifth of -runs; with -seed the seed alone.
 func TestPromotions(t *testing.T) {
-	run := func(n uint64) Result {
-		o := Options{Seed: n, Promotes: true}
-		if *seed != 0 && *trace {
-			o.Tee = func(line string) { fmt.Println(line) }
+	playPromotions(t, *runs/5, Options{Promotes: true}, func(totals map[string]uint64, n int) {
+		if n >= runsForIncomplete {
+			require.NotZero(t, totals[lostIncomplete], "%s never happened in %d runs", lostIncomplete, n)
 		}
+	})
+}
+
+// The same in runs with a witness (R21). A twentieth of -runs; with -seed the seed alone.
+func TestWitness(t *testing.T) {
+	playPromotions(t, *runs/20, Options{Promotes: true, Witnessed: true}, func(totals map[string]uint64, n int) {
+		for _, name := range witnessCounts {
+			require.True(t, totals[name] > 0 || n < runsForWitness, "%s never happened in %d runs", name, n)
+		}
+	})
+}
+
+// witnessCounts are what runs with a witness show, of which runsForWitness have some of each.
+var witnessCounts = []string{"witness-killed", "witness-cut", "promotion-claimed", "claim-withdrawn"}
+
+const runsForWitness = 20
+
+// playPromotions plays n seeds with some options, and has what became of them checked.
+func playPromotions(t *testing.T, n int, o Options, check func(totals map[string]uint64, n int)) {
+	run := func(seed uint64) Result {
+		o := o
+		o.Seed = seed
 		return Run(o)
 	}
 	if *seed != 0 {
+		if *trace {
+			o.Tee = func(line string) { fmt.Println(line) }
+		}
 		report(t, run(*seed))
 		return
 	}
-	n := *runs / 5
 	if testing.Short() {
-		n = 1
+		n = min(n, 1)
 	}
-	var incomplete uint64
+	totals := map[string]uint64{}
 	playEach(n, run, func(res Result) bool {
 		report(t, res)
-		incomplete += res.Counts.LostIncomplete
+		res.Counts.addTo(totals)
 		return true
 	})
-	if n >= runsForIncomplete {
-		require.NotZero(t, incomplete, "%s never happened in %d runs", lostIncomplete, n)
-	}
+	check(totals, n)
 }
 
 // lostIncomplete is the count of ranges that could not report all that is lost, of which runsForIncomplete runs with
