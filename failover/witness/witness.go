@@ -48,7 +48,8 @@ type Grant struct {
 
 // Errors of a claim.
 var (
-	// ErrPassed: the account has a claim of a higher epoch, or of the same by another location.
+	// ErrPassed: the account has a claim of a higher epoch, or of the same by another location; or that claim, or a later
+	// one, was withdrawn.
 	ErrPassed = errors.New("witness: the account is claimed in a higher epoch")
 	// ErrFull: there are ClaimsMax claims.
 	ErrFull = errors.New("witness: too many accounts have claims")
@@ -94,6 +95,9 @@ type file struct {
 	Claims map[geo.Account]Claim `json:"claims"`
 	// Withdrawn are the versions at which claims were withdrawn.
 	Withdrawn map[geo.Account]uint64 `json:"withdrawn"`
+	// Ended are the greatest epochs whose claims were withdrawn, of accounts of Claims or Withdrawn: a claim that comes after
+	// its withdrawal, over another connection, would keep the primary from its account for ever.
+	Ended map[geo.Account]geo.Epoch `json:"ended,omitempty"`
 }
 
 const (
@@ -125,6 +129,9 @@ func Open(o Options) (*Witness, error) {
 		if w.kept.Format != format {
 			return nil, fmt.Errorf("%s: unknown format version %d", fileName, w.kept.Format)
 		}
+	}
+	if w.kept.Ended == nil { // Of an older program.
+		w.kept.Ended = map[geo.Account]geo.Epoch{}
 	}
 	w.before = o.Clock.Mono() + max(w.kept.Life, o.Life)
 	w.kept.Life = max(w.kept.Life, o.Life)
@@ -177,6 +184,9 @@ func (w *Witness) Claim(claims []Claim) (time.Duration, error) {
 		if cmp := have.Epoch().Compare(c.Epoch()); cmp > 0 {
 			return 0, fmt.Errorf("%w: %s in epoch %s", ErrPassed, c.Account, have.Epoch())
 		}
+		if ended, known := w.kept.Ended[c.Account]; known && ended.Compare(c.Epoch()) >= 0 {
+			return 0, fmt.Errorf("%w: %s in epoch %s, which was withdrawn", ErrPassed, c.Account, ended)
+		}
 		if !ok {
 			fresh++
 		}
@@ -215,16 +225,28 @@ func (w *Witness) leasesOver(but geo.Location) time.Duration {
 }
 
 // Withdraw takes back the claim of an account, whose epoch can never begin any more: the claiming location has refused it
-// for ever (R19). A claim of another epoch stays.
+// for ever (R19). A claim of another epoch stays. One that is still on its way is refused when it comes.
 func (w *Witness) Withdraw(a geo.Account, e geo.Epoch) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if c, ok := w.kept.Claims[a]; !ok || c.Epoch() != e {
-		return nil
+	c, claimed := w.kept.Claims[a]
+	_, known := w.kept.Withdrawn[a]
+	switch {
+	case claimed && c.Epoch() == e:
+		delete(w.kept.Claims, a)
+		delete(w.over, a)
+		claimed = false
+	case w.kept.Ended[a].Compare(e) >= 0:
+		return w.write() // Another call may have withdrawn it, and it may not be durable yet.
+	case !claimed && !known && len(w.kept.Claims)+len(w.kept.Withdrawn) >= ClaimsMax:
+		return nil // It is refused as one too many.
 	}
-	w.kept.Version++
-	delete(w.kept.Claims, a)
-	delete(w.over, a)
-	w.kept.Withdrawn[a] = w.kept.Version
+	if !claimed {
+		w.kept.Version++
+		w.kept.Withdrawn[a] = w.kept.Version
+	}
+	if w.kept.Ended[a].Compare(e) < 0 {
+		w.kept.Ended[a] = e
+	}
 	return w.write()
 }

@@ -106,7 +106,7 @@ func TestR21HigherClaimStays(t *testing.T) {
 	g := p.renew("south", at)
 	require.Empty(t, g.Claims)
 	require.Equal(t, []geo.Account{"acct"}, g.Withdrawn)
-	p.claim("acct", 2, "south")
+	p.claim("acct", 5, "south")
 	require.Empty(t, p.renew("south", at).Withdrawn)
 
 	_, err = p.Renew("west", 0)
