@@ -21,66 +21,147 @@ import (
 	"antipode/services/catalog"
 )
 
-// matrixShare: without -matrix one of so many cells is played, which takes some 10 s at rest.
-const matrixShare = 3
+// matrixShare: without -matrix one of so many cells is played, which takes some 20 s at rest.
+const matrixShare = 17
 
-var matrix = flag.Bool("matrix", false, "play every step of each failover with the loss of each location")
+var matrix = flag.Bool("matrix", false, "play every step of each failover with each of what befalls it there")
 
-// failoverStory is a failover that is played under load, and once more for each of its durable steps and each location.
+// ask is what an operator asks of a directory.
+type ask func(ctx context.Context, d *directory.Directory, a geo.Account) error
+
+// failoverStory is a failover that is played under load, and once more for each of its durable steps and each of what may
+// befall it there.
 type failoverStory struct {
-	begin func(d *directory.Directory, a geo.Account) error
-	// end is asked for at the step endAt; empty for a failover that nobody ends.
-	end   func(d *directory.Directory, a geo.Account) error
+	// before is what happens first, nil for nothing.
+	before func(c *scenario)
+	begin  ask
+	// end ends it. It is asked for at the step endAt; at none where that is empty.
+	end   ask
 	endAt string
-	// unplanned: it is asked for at the secondary, and may lose writes.
-	unplanned bool
+	// unplanned: it is asked for at the secondary, and may lose writes. witnessed: there is a witness.
+	unplanned, witnessed bool
 }
 
 var failoverStories = map[string]failoverStory{
-	"planned":  {begin: asksForMove},
+	"planned":  {begin: asksForMove, end: asksForItsEnd},
 	"ended":    {begin: asksForMove, end: asksForItsEnd, endAt: movePrefix + string(catalog.MoveClosing)},
-	"promoted": {begin: asksForPromotion, unplanned: true},
+	"promoted": {begin: asksForPromotion, end: asksForTheThaw, unplanned: true},
 	"thawed": {
 		begin: asksForPromotion, end: asksForTheThaw, endAt: promotionPrefix + string(catalog.PromotionFreezing), unplanned: true,
 	},
+	"moved beside a witness":   {begin: asksForMove, end: asksForItsEnd, witnessed: true},
+	"witnessed":                {begin: asksForPromotion, end: asksForTheThaw, unplanned: true, witnessed: true},
+	"witnessed, primary dead":  {before: primaryDies, begin: asksForPromotion, end: asksForTheThaw, unplanned: true, witnessed: true},
+	"witnessed, primary apart": {before: primaryApart, begin: asksForPromotion, end: asksForTheThaw, unplanned: true, witnessed: true},
+	"witnessed, primary alone": {before: primaryAlone, begin: asksForPromotion, end: asksForTheThaw, unplanned: true, witnessed: true},
+	"witnessed, thawed": {
+		begin: asksForPromotion, end: asksForTheThaw, endAt: promotionPrefix + string(catalog.PromotionFreezing), unplanned: true, witnessed: true,
+	},
+	"witness away": {before: witnessAway, begin: asksForPromotion, end: asksForTheThaw, unplanned: true, witnessed: true},
 }
 
-func asksForMove(d *directory.Directory, a geo.Account) error {
-	_, err := d.Move(context.Background(), a, 4*time.Second)
+func asksForMove(ctx context.Context, d *directory.Directory, a geo.Account) error {
+	_, err := d.Move(ctx, a, 4*time.Second)
 	return err
 }
 
-func asksForItsEnd(d *directory.Directory, a geo.Account) error {
-	_, err := d.EndMove(context.Background(), a)
+func asksForItsEnd(ctx context.Context, d *directory.Directory, a geo.Account) error {
+	_, err := d.EndMove(ctx, a)
 	return err
 }
 
-func asksForPromotion(d *directory.Directory, a geo.Account) error {
-	_, err := d.Promote(context.Background(), a)
+func asksForPromotion(ctx context.Context, d *directory.Directory, a geo.Account) error {
+	_, err := d.Promote(ctx, a)
 	return err
 }
 
-func asksForTheThaw(d *directory.Directory, a geo.Account) error {
-	_, err := d.EndPromotion(context.Background(), a)
+func asksForTheThaw(ctx context.Context, d *directory.Directory, a geo.Account) error {
+	_, err := d.EndPromotion(ctx, a)
 	return err
+}
+
+// primaryDies has all nodes of the primary down for longer than a lease lives.
+func primaryDies(c *scenario) { c.outage(c.home, 2500*time.Millisecond) }
+
+// primaryApart cuts the locations off from each other for longer than a lease lives. Both reach the witness.
+func primaryApart(c *scenario) { c.cutFor(true, true, 2500*time.Millisecond) }
+
+// primaryAlone is primaryApart, and the primary does not reach the witness either: its lease ends.
+func primaryAlone(c *scenario) {
+	primaryApart(c)
+	c.third.cutOff(2500*time.Millisecond, c.home.name)
+}
+
+// witnessAway has the secondary not reach the witness until the promotion has ended by itself.
+func witnessAway(c *scenario) {
+	c.promotionTimes.Within = time.Second
+	c.third.cutOff(2500*time.Millisecond, c.far.name)
+	for _, m := range c.far.members {
+		m.desk.directory.SetPromotionTimes(c.promotionTimes)
+	}
 }
 
 // asks has an operator ask at a location until that answers.
-func (c *scenario) asks(l *location, what func(d *directory.Directory, a geo.Account) error) {
-	m := l.newest(geo.FirstRange(geo.Catalog))
-	if m == nil || m.still() {
-		c.after(operatorPause, func() { c.asks(l, what) })
-		return
-	}
-	m.begin(func() { c.event("asked: %v", what(m.desk.directory, c.account.name)) })
+func (c *scenario) asks(l *location, what ask) {
+	c.asksOnce(context.Background(), l, what, func() { c.after(operatorPause, func() { c.asks(l, what) }) })
 }
 
-// play plays a story under load to its end, in which all nodes of a location lose their power in the moment in which a
-// step is committed, before it is answered; an empty step for none. It returns the steps of the story.
-func (f failoverStory) play(t *testing.T, at string, loser geo.Location) (steps []string) {
-	c, lost := &scenario{t: t}, false
+// asksOnce has an operator ask at a location; nobody is called if it cannot be asked now.
+func (c *scenario) asksOnce(ctx context.Context, l *location, what ask, nobody func()) {
+	m := l.newest(geo.FirstRange(geo.Catalog))
+	if m == nil || m.still() || m.killed != nil {
+		nobody()
+		return
+	}
+	m.begin(func() { c.event("asked: %v", what(ctx, m.desk.directory, c.account.name)) })
+}
+
+// cli asks as a command line does that is killed once its command is sent, and then is given again: twice at once.
+func (c *scenario) cli(l *location, what ask) {
+	ctx, cancel := context.WithCancel(context.Background())
+	c.after(0, func() {
+		c.asksOnce(ctx, l, what, func() {})
+		c.after(0, cancel)
+	})
+	for range 2 {
+		c.after(operatorPause, func() { c.asks(l, what) })
+	}
+}
+
+// befallings are what may befall a failover at one of its steps, in the moment in which that is committed, before it is
+// answered.
+var befallings = map[string]func(c *scenario, f failoverStory){
+	"north":   func(c *scenario, _ failoverStory) { c.locations[0].loses() },
+	"south":   func(c *scenario, _ failoverStory) { c.locations[1].loses() },
+	"witness": func(c *scenario, _ failoverStory) { c.third.die() },
+	"again":   func(c *scenario, f failoverStory) { c.cli(c.operatorAt(f), f.begin) },
+	"end": func(c *scenario, f failoverStory) {
+		at := c.operatorAt(f)
+		c.cli(at, f.end)
+		c.after(time.Second, func() { c.asks(at, f.begin) })
+	},
+}
+
+// befallings of a story: without a witness that cannot die.
+func (f failoverStory) befallings() (out []string) {
+	for _, name := range slices.Sorted(maps.Keys(befallings)) {
+		if f.witnessed || name != "witness" {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// play plays a story under load to its end, with what befalls it at a step, empty for nothing. It returns the steps of the
+// story.
+func (f failoverStory) play(t *testing.T, at, befalls string) (steps []string) {
+	c, befell := &scenario{t: t}, false
 	defer c.end()
-	c.open(&datadriven.TestData{CmdArgs: []datadriven.CmdArg{{Key: "moves"}}})
+	args := []datadriven.CmdArg{{Key: "moves"}}
+	if f.witnessed {
+		args = append(args, datadriven.CmdArg{Key: "witness"})
+	}
+	c.open(&datadriven.TestData{CmdArgs: args})
 	c.onStep = func(_ *location, step string) {
 		if slices.Contains(steps, step) {
 			return
@@ -89,16 +170,17 @@ func (f failoverStory) play(t *testing.T, at string, loser geo.Location) (steps 
 		if step == f.endAt {
 			c.after(0, func() { c.asks(c.operatorAt(f), f.end) })
 		}
-		for _, l := range c.locations {
-			if step == at && l.name == loser {
-				lost = true
-				l.loses()
-			}
+		if step == at && befalls != "" {
+			befell = true
+			befallings[befalls](c, f)
 		}
 	}
 	c.workEnd = c.now + 2*time.Second
 	c.startWorkload()
 	c.runFor(300 * time.Millisecond)
+	if f.before != nil {
+		f.before(c)
+	}
 	c.asks(c.operatorAt(f), f.begin)
 	c.runFor(4 * time.Second)
 	c.heal()
@@ -107,7 +189,7 @@ func (f failoverStory) play(t *testing.T, at string, loser geo.Location) (steps 
 	c.checkEnd()
 	require.NoError(t, c.err)
 	require.Greater(t, c.counts.Acked, uint64(20))
-	require.Equal(t, loser != "", lost, "the step %q", at)
+	require.Equal(t, befalls != "", befell, "the step %q", at)
 	if !f.unplanned {
 		require.Zero(t, c.counts.PromotionLost)
 	}
@@ -132,9 +214,11 @@ func (l *location) loses() {
 	}
 }
 
-// R19, R20: each durable step of a failover x the loss of either location in the moment of its commit, before the answer:
-// every promise holds, and both locations come to rest. The steps are those that the stories show; a phase of the state
-// machine that none of them shows fails the test.
+// R19, R20, R21: each durable step of a failover, those of the witness included, x the loss of either location, or of the
+// witness, in the moment of its commit, before the answer; and x an operator whose command line is killed once the command is
+// sent and who gives it again, twice at once: the command itself, or that for its end, after which it begins again. Every
+// promise holds, and both locations come to rest. The steps are those that the stories show; a phase of the state machine that
+// none of them shows fails the test.
 func TestR19FailoverMatrix(t *testing.T) {
 	if testing.Short() {
 		t.Skip("some twenty runs, which take minutes under the race detector")
@@ -144,11 +228,11 @@ func TestR19FailoverMatrix(t *testing.T) {
 		f := failoverStories[name]
 		for _, step := range f.play(t, "", "") {
 			shown[step] = true
-			for _, loser := range [...]geo.Location{north, south} {
+			for _, befalls := range f.befallings() {
 				if cell++; !*matrix && cell%matrixShare != 0 {
 					continue
 				}
-				t.Run(fmt.Sprintf("%s/%s/%s", name, step, loser), func(t *testing.T) { f.play(t, step, loser) })
+				t.Run(fmt.Sprintf("%s/%s/%s", name, step, befalls), func(t *testing.T) { f.play(t, step, befalls) })
 			}
 		}
 	}
@@ -156,10 +240,12 @@ func TestR19FailoverMatrix(t *testing.T) {
 		require.True(t, shown[movePrefix+phase], "no story shows the phase %q of a move", phase)
 	}
 	for _, phase := range phases(t, "../services/catalog/promotion.go", "PromotionPhase") {
-		if phase != string(catalog.PromotionClaiming) && phase != string(catalog.PromotionWithdrawing) { // They need a witness.
-			require.True(t, shown[promotionPrefix+phase], "no story shows the phase %q of a promotion", phase)
-		}
+		require.True(t, shown[promotionPrefix+phase], "no story shows the phase %q of a promotion", phase)
 	}
+	for _, step := range [...]string{thirdWriting, thirdRenamed, thirdWritten} {
+		require.True(t, shown[thirdPrefix+"claim"+step] && shown[thirdPrefix+"withdraw"+step], "%s: %v", step, shown)
+	}
+	fmt.Printf("failover matrix: %d stories, %d cells\n", len(failoverStories), cell)
 	require.True(t, shown[stepTaken] && shown[stepFollowed] && shown[stepOver], "%v", shown)
 }
 

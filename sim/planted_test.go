@@ -74,6 +74,8 @@ func TestPlantedBugsAreCaught(t *testing.T) {
 		{plantedbugs.RewoundUnsent, ErrRevived, ""},
 		{plantedbugs.FormerUnfenced, ErrFormer, ""},
 		{plantedbugs.GenerationsStayClosed, ErrSkipped, ""},
+		{plantedbugs.ClaimUnawaited, ErrFormer, ""},
+		{plantedbugs.ClaimsUnlisted, ErrFormer, ""},
 		{plantedbugs.ReceiverOutlivesTerm, ErrReceiver, ""},
 		{plantedbugs.ReceiverFromMemory, ErrReceiver, ""},
 	} {
@@ -87,7 +89,10 @@ func TestPlantedBugsAreCaught(t *testing.T) {
 				}
 				loses := c.bug == plantedbugs.GateStaysLost || c.bug == plantedbugs.CopyRevived
 				promotes := slices.Contains(ofPromotions, c.bug)
-				return Run(Options{Seed: seed, Recovers: loses, Doubts: c.bug == plantedbugs.WithdrawnUnrefused, Promotes: promotes})
+				witnessed := c.bug == plantedbugs.ClaimUnawaited || c.bug == plantedbugs.ClaimsUnlisted
+				return Run(Options{
+					Seed: seed, Recovers: loses, Doubts: c.bug == plantedbugs.WithdrawnUnrefused, Promotes: promotes || witnessed, Witnessed: witnessed,
+				})
 			}
 			if c.stall != "" {
 				run = func(seed uint64) Result { return RunStall(Options{Seed: seed}, c.stall) }

@@ -23,6 +23,8 @@ const (
 	// cancelledShare is how many promotions an operator ends, at most cancelledMax after they began.
 	cancelledShare = 0.25
 	cancelledMax   = 800 * time.Millisecond
+	// alonePart is how often the primary cannot reach the witness then, either, if there is one.
+	alonePart = 0.5
 	// plightMax is how long what has become of the primary lasts.
 	plightMax = 1500 * time.Millisecond
 	// rebuiltShare is how many copies that have diverged an operator has made again while there are faults, at most
@@ -82,6 +84,9 @@ func (s *Sim) befalls(l *location) {
 		return
 	}
 	lasts := plightMax/5 + time.Duration(s.promotions.Int64N(int64(plightMax)))
+	if s.third != nil && s.third.rng.Float64() < alonePart {
+		s.third.cutOff(lasts, l.name)
+	}
 	switch s.promotions.IntN(8) {
 	case 0:
 		s.outage(l, lasts)

@@ -143,6 +143,10 @@ func (c *scenario) open(d *datadriven.TestData) string {
 		c.promotions = rand.New(rand.NewPCG(1, 2))
 		c.promotionTimes = directory.PromotionTimes{Within: 10 * time.Second, Quiet: 300 * time.Millisecond, Most: 2 * time.Second}
 	}
+	if d.HasArg("witness") {
+		c.fences = rand.New(rand.NewPCG(1, 3))
+		c.third = newThird(c.Sim, rand.New(rand.NewPCG(1, 4)))
+	}
 	c.build(stampNodes(1))
 	c.boot()
 	require.NoError(c.t, c.err)

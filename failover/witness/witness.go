@@ -13,6 +13,7 @@ import (
 
 	"antipode/geo"
 	"antipode/internal/clock"
+	"antipode/internal/plantedbugs"
 	"antipode/stamp/durable"
 )
 
@@ -158,7 +159,7 @@ func (w *Witness) Renew(l geo.Location, after uint64) (Grant, error) {
 	w.leases[l] = max(w.leases[l], w.o.Clock.Mono()+w.o.Life)
 	g := Grant{Life: w.o.Life, Version: w.kept.Version, Incarnation: w.kept.Incarnation}
 	for _, name := range slices.Sorted(maps.Keys(w.kept.Claims)) {
-		if c := w.kept.Claims[name]; c.Version > after {
+		if c := w.kept.Claims[name]; c.Version > after && !plantedbugs.Planted(plantedbugs.ClaimsUnlisted) {
 			g.Claims = append(g.Claims, c)
 		}
 	}

@@ -109,6 +109,10 @@ const (
 	FormerUnfenced
 	// GenerationsStayClosed leaves closed, in a copy that begins empty, what the location closed as the primary (R20).
 	GenerationsStayClosed
+	// ClaimUnawaited commits a promotion while leases from before its claim may be held (R21).
+	ClaimUnawaited
+	// ClaimsUnlisted leaves claims out of the answers to renewals (R21).
+	ClaimsUnlisted
 )
 
 // names are those of the bugs in reports.
@@ -160,6 +164,8 @@ var names = [...]string{
 	DivergedFollows:       "diverged-follows",
 	FormerUnfenced:        "former-unfenced",
 	GenerationsStayClosed: "generations-stay-closed",
+	ClaimUnawaited:        "claim-unawaited",
+	ClaimsUnlisted:        "claims-unlisted",
 }
 
 // String is the bug's name in reports.
