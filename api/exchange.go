@@ -178,7 +178,14 @@ func (x *exchange) answer() error {
 			return err
 		}
 		want := x.location(x.req.Account)
-		routing.ServedBy(x.routed(), want)
+		switch {
+		case !x.doubted(want):
+			routing.ServedBy(x.routed(), want)
+		case x.notHere():
+			return routing.Unreachable(want)
+		default:
+			routing.Doubtful(x.routed(), want)
+		}
 		var err error
 		if want == x.o.Location {
 			err = x.here(ctx, badTimeout)
@@ -279,6 +286,19 @@ func (x *exchange) markStale() {
 	if x.location(x.req.Account) == x.o.Location && !x.o.UpToDate(x.req.Account) {
 		x.w.Header().Set(protocol.HeaderMayBeStale, "true")
 	}
+}
+
+// doubted reports whether this location would serve a request under the primary name, and another one may have become
+// the primary without being asked (R21). A gateway asks that one first, since it may reach both. A read goes there only
+// where an epoch above is known: a location that waits for an answer still reads, and must not wait for one that is dead.
+func (x *exchange) doubted(want geo.Location) bool {
+	switch {
+	case want != x.o.Location || x.req.Secondary:
+		return false
+	case x.asked.Effect == operation.Reads:
+		return x.o.Passed != nil && x.o.Passed(x.req.Account)
+	}
+	return x.o.UpToDate != nil && !x.o.UpToDate(x.req.Account)
 }
 
 // routed is the request as package routing sees it.

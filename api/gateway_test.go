@@ -1,8 +1,11 @@
 package api_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -14,6 +17,7 @@ import (
 	"antipode/api"
 	"antipode/api/routing"
 	"antipode/geo"
+	"antipode/services/catalog"
 )
 
 // gatewayRig is a gateway before two locations of one node each, whose first front end
@@ -29,6 +33,8 @@ type gatewayRig struct {
 	endpoints map[geo.Location][]string
 	deaf      map[geo.Location]bool
 	seen      *gatewayCounts
+	// passed are the locations that know of a higher epoch elsewhere of all their accounts, unsure those that cannot confirm them.
+	passed, unsure map[geo.Location]bool
 	// arrived, if set, is called before a location serves a request.
 	arrived func(geo.Location)
 }
@@ -61,14 +67,25 @@ func newGatewayRig(t *testing.T) *gatewayRig {
 	dead := deadEnd(t)
 	rig := &gatewayRig{
 		knows: map[geo.Location]directory{}, arrivals: map[geo.Location]*atomic.Int32{}, endpoints: map[geo.Location][]string{}, deaf: map[geo.Location]bool{},
-		seen: &gatewayCounts{counts: map[string]int64{}},
+		seen: &gatewayCounts{counts: map[string]int64{}}, passed: map[geo.Location]bool{}, unsure: map[geo.Location]bool{},
 	}
-	leader := stub(t, echo)
 	location := func(l geo.Location) *frontEnd {
+		leader := stub(t, func(w http.ResponseWriter, r *http.Request) { // It says to a gateway what a leader of the location does.
+			if r.Header.Get("X-Antipode-Gateway") != "" || r.Header.Get("X-Antipode-Gateway-Ask") != "" {
+				said := "X-Antipode-Served-By"
+				if rig.passed[l] || rig.unsure[l] && r.Method != http.MethodGet {
+					said = "X-Antipode-Not-Here"
+				}
+				w.Header().Set(said, string(l))
+			}
+			echo(w, r)
+		})
 		rig.knows[l] = directory{"acct": "north", "mirror": "south"}
 		f := newFrontEnd(t, api.Options{
 			Location: l, Directory: rig.knows[l], Leader: ledBy(leader),
-			Forward: routing.NewForwarder(string(l), func(to geo.Location, _ geo.Service) []string { return rig.endpoints[to] }, nil),
+			Passed:   func(*catalog.Account) bool { return rig.passed[l] },
+			UpToDate: func(*catalog.Account) bool { return !rig.passed[l] && !rig.unsure[l] },
+			Forward:  routing.NewForwarder(string(l), func(to geo.Location, _ geo.Service) []string { return rig.endpoints[to] }, nil),
 		})
 		arrivals := &atomic.Int32{}
 		rig.arrivals[l] = arrivals
@@ -165,6 +182,66 @@ func TestGatewayLocationDown(t *testing.T) {
 		a = rig.post(t, "acct")
 		require.Equal(t, "ServerBusy", a.code, a.body)
 		require.Equal(t, "1", a.header.Get("Retry-After"))
+	}
+}
+
+// R21: a location that has lost an account to the other one, and does not reach that, has a gateway ask it: the first request
+// is the former primary's, which refuses a write, and the next one is the new primary's. While the other location is not the
+// primary yet either, and where it is away, the first one answers.
+func TestR21GatewayLeavesAFormerPrimary(t *testing.T) {
+	rig := newGatewayRig(t)
+	read := func() answer { return send(t, signed(t, http.MethodGet, rig.gateway.url+"/acct/things", nil)) }
+	require.Equal(t, "the body", rig.post(t, "acct").body)
+	require.Equal(t, "north 1, south 0", rig.takeArrivals())
+
+	rig.passed["north"] = true
+	require.Equal(t, http.StatusOK, read().status)
+	require.Equal(t, "north 1, south 0", rig.takeArrivals(), "it answers as before, and is forgotten")
+	for range 2 {
+		a := rig.post(t, "acct")
+		require.Equal(t, "the body", a.body, "the south has not taken it: the north answers")
+		for name := range a.header {
+			require.False(t, strings.HasPrefix(name, "X-Antipode"), name)
+		}
+		require.Equal(t, "north 2, south 1", rig.takeArrivals())
+	}
+	there := rig.endpoints["south"]
+	rig.endpoints["south"] = there[:1]
+	require.Equal(t, http.StatusOK, read().status, "the south is away")
+	require.Equal(t, "north 2, south 0", rig.takeArrivals())
+	rig.endpoints["south"] = there
+
+	rig.knows["south"]["acct"] = "south"
+	require.Equal(t, "the body", rig.post(t, "acct").body)
+	require.Equal(t, "north 1, south 1", rig.takeArrivals())
+	require.Equal(t, http.StatusOK, read().status)
+	require.Equal(t, "north 0, south 1", rig.takeArrivals(), "it is remembered")
+}
+
+// R21: a location whose epochs are not confirmed has a gateway ask the other one for writes, and goes on reading.
+func TestR21GatewayAsksForWritesOfAnUnsureLocation(t *testing.T) {
+	rig := newGatewayRig(t)
+	rig.unsure["north"] = true
+	rig.knows["south"]["acct"] = "south"
+	require.Equal(t, http.StatusOK, send(t, signed(t, http.MethodGet, rig.gateway.url+"/acct/things", nil)).status)
+	require.Equal(t, "north 1, south 0", rig.takeArrivals())
+	require.Equal(t, "the body", rig.post(t, "acct").body)
+	require.Equal(t, "north 1, south 0", rig.takeArrivals(), "it was remembered")
+	require.Equal(t, "the body", rig.post(t, "acct").body)
+	require.Equal(t, "north 1, south 1", rig.takeArrivals())
+}
+
+// A location behind a link that is cut was not reached: nothing happened, and 503 names it, for writes too.
+func TestCutLinkIsUnreachable(t *testing.T) {
+	cut := func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("the link is cut") }
+	f := newFrontEnd(t, api.Options{
+		Location: "south", Directory: directory{"acct": "north"},
+		Forward: routing.NewForwarder("south", func(geo.Location, geo.Service) []string { return []string{"a:1", "b:1", "c:1"} }, cut),
+	})
+	for method, body := range map[string]io.Reader{http.MethodPost: strings.NewReader("{}"), http.MethodGet: nil} {
+		w := f.record(t, method, "/acct/things", body)
+		require.Equal(t, http.StatusServiceUnavailable, w.Code, w.Body)
+		require.Contains(t, w.Body.String(), "location north")
 	}
 }
 

@@ -56,6 +56,9 @@ type Options struct {
 	// UpToDate reports whether a read of an account under its primary name shows everything that was acknowledged at
 	// either location (R21). Nil means that it does.
 	UpToDate func(*catalog.Account) bool
+	// Passed reports whether another location is known to have, or to claim, the account in a higher epoch than the one that
+	// it has here as the primary (R21). Nil means that none is.
+	Passed func(*catalog.Account) bool
 	// Leader and Leaderless are those of routing.Leaders.
 	Leader     routing.Leader
 	Leaderless func(geo.RangeID) bool

@@ -67,7 +67,7 @@ func NewForwarder(from string, endpoints func(geo.Location, geo.Service) []strin
 			DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 				ctx, cancel := context.WithTimeout(ctx, dialMax)
 				defer cancel()
-				return dial(ctx, network, addr)
+				return dialed(dial(ctx, network, addr))
 			},
 			DisableCompression:  true,
 			MaxIdleConnsPerHost: idlePerHost,
@@ -76,6 +76,15 @@ func NewForwarder(from string, endpoints func(geo.Location, geo.Service) []strin
 			ExpectContinueTimeout: operation.DownloadMax,
 		},
 	}
+}
+
+// dialed marks the error of a connection that was not made, of a link that is cut too: nothing was sent.
+func dialed(c net.Conn, err error) (net.Conn, error) {
+	var known *net.OpError
+	if err == nil || errors.As(err, &known) && known.Op == "dial" {
+		return c, err
+	}
+	return nil, &net.OpError{Op: "dial", Net: "tcp", Err: err}
 }
 
 // Close closes idle connections.

@@ -57,14 +57,17 @@ func (g *Gateway) next(r role, tried []geo.Location) (l geo.Location, known, any
 	return "", false, false
 }
 
-// learn records the location that an answer names.
+// learn records the location that an answer names, and forgets one that doubts that it has the account.
 func (g *Gateway) learn(r role, h http.Header) {
 	at := geo.Location(h.Get(servedByHeader))
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if at == "" && h.Get(notHereHeader) != "" {
+		delete(g.served, r)
+	}
 	if !slices.Contains(g.locations, at) {
 		return
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
 	if len(g.served) >= servedMax {
 		clear(g.served)
 	}
@@ -138,6 +141,14 @@ func NotHere(q Request, here geo.Location) bool {
 	}
 	q.W.Header().Set(notHereHeader, string(here))
 	return true
+}
+
+// Doubtful shows to a gateway that the location that answers may have lost the account to another one, which it cannot
+// reach (R21). The gateway, which may reach that one, asks all of them for the next request.
+func Doubtful(q Request, here geo.Location) {
+	if ofGateway(q.R) {
+		q.W.Header().Set(notHereHeader, string(here))
+	}
 }
 
 // ServedBy names to a gateway the location that has the account in the role asked for.

@@ -171,6 +171,24 @@ func TestR21PromotionFencesALivePrimary(t *testing.T) {
 	eventually(t, "the north takes writes in a later epoch", func() bool { return a.tryPut(t, "back").status == http.StatusNoContent && !refused(North) })
 }
 
+// R20, R21: the north runs, the link is cut, and the south was promoted: clients of the gateway, which reaches both, are served
+// at the south, although the north had served them until then.
+func TestR21GatewayFollowsAPromotion(t *testing.T) {
+	t.Parallel()
+	a, _, _ := startWitnessed(t)
+	drained(t, a.Cluster)
+	a.link.Cut()
+	put(t, a.Cluster, "northacct", "k", "lost")
+	_, err := a.locations[South].Promote(t.Context(), "northacct", wire.Failover{})
+	require.NoError(t, err)
+	eventually(t, "the gateway writes at the south", func() bool {
+		got, err := try(a.gateway, "northacct", http.MethodPut, entityPath("northacct", "", "k"), `{"v":"2"}`)
+		now, here := a.locations[South].Directory.Account(t.Context(), "northacct")
+		return err == nil && got.status == http.StatusNoContent && here == nil && now.Primary == South
+	})
+	require.Equal(t, "2", read(t, a.Cluster, "northacct", "", "k"))
+}
+
 // R21: while the witness is away a promotion waits for it, says so, and goes on without it by an operator's word alone.
 // One that is ended has the witness forget its claim, and the north goes on.
 func TestR21PromotionWithTheWitnessAway(t *testing.T) {

@@ -314,6 +314,19 @@ func (l *Location) UpToDate(a *catalog.Account) bool {
 	return !a.Redundancy.Geo() || a.Primary != l.o.Name || fence.Confirms(a.Name, a.GeoEpoch(), l.o.Clock.Mono())
 }
 
+// Passed reports whether another location is known to have, or to claim, an account in a higher epoch than the one that this
+// one has it in as its primary (R21).
+func (l *Location) Passed(a *catalog.Account) bool {
+	l.confirming.mu.Lock()
+	fence := l.confirming.fence
+	l.confirming.mu.Unlock()
+	if a.Primary != l.o.Name || fence == nil {
+		return false
+	}
+	above, known := fence.Held().Above[a.Name]
+	return known && above.Compare(a.GeoEpoch()) > 0
+}
+
 // OverrideEpochs confirms the epochs in this process by an operator's word.
 func (l *Location) OverrideEpochs(ctx context.Context) (wire.Epochs, error) {
 	s, err := l.Stamp()

@@ -15,7 +15,7 @@ import (
 // reports to the instruments of the process.
 func (l *Location) Serve(o *api.Options, m *Meters) {
 	names := l.Directory.Containers()
-	o.Location, o.Directory, o.Route, o.UpToDate = l.o.Name, l.Directory, l.Route, l.UpToDate
+	o.Location, o.Directory, o.Route, o.UpToDate, o.Passed = l.o.Name, l.Directory, l.Route, l.UpToDate, l.Passed
 	o.Accounts = &accounts.Handler{Stats: l.Replication}
 	o.Tables = &tables.Handler{
 		Stamp: l, Writer: l.Primary, Scans: l.o.Scans, NameRest: l.o.NameRest, Names: names,
