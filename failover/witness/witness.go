@@ -49,8 +49,8 @@ type Grant struct {
 
 // Errors of a claim.
 var (
-	// ErrPassed: the account has a claim of a higher epoch, or of the same by another location; or that claim, or a later
-	// one, was withdrawn.
+	// ErrPassed: the account has a claim of a higher epoch (of two with one number the location decides, as everywhere); or
+	// that claim, or a later one, was withdrawn.
 	ErrPassed = errors.New("witness: the account is claimed in a higher epoch")
 	// ErrFull: there are ClaimsMax claims.
 	ErrFull = errors.New("witness: too many accounts have claims")
@@ -104,6 +104,8 @@ type file struct {
 const (
 	fileName = "claims.json"
 	format   = 1
+	// versionsUnsaved is more than a process counts without a write that succeeds.
+	versionsUnsaved = 1 << 32
 )
 
 // Open opens the witness in a folder, which is made if it is missing.
@@ -130,6 +132,9 @@ func Open(o Options) (*Witness, error) {
 		if w.kept.Format != format {
 			return nil, fmt.Errorf("%s: unknown format version %d", fileName, w.kept.Format)
 		}
+		// The process before may have counted further than its disk says, where that took nothing: a location that knows a
+		// version of then must be told of every claim that follows.
+		w.kept.Version += versionsUnsaved
 	}
 	if w.kept.Ended == nil { // Of an older program.
 		w.kept.Ended = map[geo.Account]geo.Epoch{}
@@ -226,7 +231,8 @@ func (w *Witness) leasesOver(but geo.Location) time.Duration {
 }
 
 // Withdraw takes back the claim of an account, whose epoch can never begin any more: the claiming location has refused it
-// for ever (R19). A claim of another epoch stays. One that is still on its way is refused when it comes.
+// for ever (R19). A claim of another epoch stays. One that is still on its way is refused when it
+// comes; one that is not here any more may have been listed, where it was never durable, and is listed as withdrawn.
 func (w *Witness) Withdraw(a geo.Account, e geo.Epoch) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
