@@ -30,7 +30,7 @@ const (
 
 // GeoReplicationStats are the statistics of the geo-replication of an account.
 type GeoReplicationStats struct {
-	// Status is Unavailable where one service is, else Bootstrap where one is, else Live.
+	// Status is Unavailable where one service is, or nobody knows it of one, else Bootstrap where one is, else Live.
 	Status ReplicationStatus `json:"status"`
 	// LastSyncTime is the least of the services; absent where that of one is not known.
 	LastSyncTime Time `json:"last_sync_time,omitzero"`
@@ -85,8 +85,11 @@ func (l Lag) status() (worst ReplicationStatus, least Time) {
 	worst = Live
 	known := len(l.Services) > 0
 	for i, s := range l.Services {
-		if s.Status == Unavailable || s.Status == Bootstrap && worst == Live {
-			worst = s.Status
+		switch {
+		case s.Status == Bootstrap && worst == Live:
+			worst = Bootstrap
+		case s.Status != Bootstrap && s.Status != Live:
+			worst = Unavailable
 		}
 		known = known && !s.LastSyncTime.IsZero()
 		if i == 0 || s.LastSyncTime.Before(least.Time) {

@@ -35,6 +35,7 @@ func TestGeoReplicationOf(t *testing.T) {
 		"secondary away":       {a, live, "south", Live, at(2), false, false},
 		"bootstrap":            {under("bootstrap", ""), []ServiceLag{live[0], service("queue", Bootstrap, Time{})}, "", Bootstrap, Time{}, false, false},
 		"worst":                {a, []ServiceLag{service("blob", Unavailable, at(1)), service("queue", Bootstrap, at(2))}, "", Unavailable, at(1), true, false},
+		"not known of one":     {a, []ServiceLag{service("blob", Bootstrap, at(1)), service("queue", "", Time{})}, "", Unavailable, Time{}, true, false},
 		"nothing known":        {a, nil, "south", Unavailable, Time{}, false, false},
 		"a change":             {under("a change", ""), live, "", Live, at(2), false, false},
 		"a planned failover":   {under("a failover", FailoverClosing), live, "", Live, at(2), true, false},

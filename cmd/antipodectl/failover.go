@@ -17,6 +17,8 @@ const (
 	// failoverPause is the pause between two looks at a failover, failoverWaitMax how long the command looks.
 	failoverPause   = 100 * time.Millisecond
 	failoverWaitMax = 2 * time.Hour
+	// failoverWithinMax is what a location takes for --within.
+	failoverWithinMax = time.Hour
 	// failoverEnded is how many looks in a row find no failover before it has ended: where the primary is slow, the
 	// secondary answers, which may not know of it yet.
 	failoverEnded = 20
@@ -103,11 +105,19 @@ func (t *tool) planFailover(ctx context.Context, name geo.Account) (failoverPlan
 	}
 	for _, s := range lag.Services {
 		out.Services = append(out.Services, s)
-		if s.Status != "live" {
-			out.Blocked = append(out.Blocked, fmt.Sprintf("the %s service is %s there", s.Service, s.Status))
+		if s.Status != admin.Live {
+			out.Blocked = append(out.Blocked, fmt.Sprintf("the %s service is %s there", s.Service, statusOf(s)))
 		}
 	}
 	return out, nil
+}
+
+// statusOf is the status of a service, of which the port that answers may not know it.
+func statusOf(s admin.ServiceLag) string {
+	if s.Status == "" {
+		return "in a state that is not known"
+	}
+	return string(s.Status)
 }
 
 func writePlan(w io.Writer, p failoverPlan) {
@@ -117,7 +127,7 @@ func writePlan(w io.Writer, p failoverPlan) {
 		if s.LagRecords != nil {
 			behind = fmt.Sprintf("%d records not there", *s.LagRecords)
 		}
-		_, _ = fmt.Fprintf(w, "%-10s %s, %s\n", s.Service, s.Status, behind)
+		_, _ = fmt.Fprintf(w, "%-10s %s, %s\n", s.Service, statusOf(s), behind)
 	}
 	if p.To != "" {
 		_, _ = fmt.Fprintf(w, "afterwards %s, with %s as its secondary; nothing is lost\n", p.After, p.From)
@@ -154,8 +164,8 @@ account. Those that do not move are tried three times. It shows how many have mo
   antipodectl failover planned pictures --dry-run`,
 	}
 	c.RunE = operation(func(cmd *cobra.Command, args []string) error {
-		if within <= 0 {
-			return usageError{errors.New("--within is a time above 0")}
+		if within <= 0 || within > failoverWithinMax {
+			return usageError{errors.New("--within is a time above 0, an hour at most")}
 		}
 		if whole.from != "" {
 			return t.runWhole(cmd.Context(), whole, admin.Failover{Type: admin.FailoverPlanned, WithinSeconds: within.Seconds()}, dry || !yes)
@@ -213,7 +223,7 @@ func (t *tool) failover(ctx context.Context, name geo.Account, plan failoverPlan
 		case now.Primary == plan.To && now.FailoverPhase == "":
 			return now, nil
 		case now.Primary == plan.From && now.FailoverPhase == "" && ended == failoverEnded:
-			return now, fmt.Errorf("the failover of %s ended without effect: it is at %s as before", name, now.Primary)
+			return now, fmt.Errorf("the failover of %s ended without effect: it is at %s as before: antipodectl events says why", name, now.Primary)
 		case t.mono()-since > failoverWaitMax:
 			return now, fmt.Errorf("the failover of %s goes on: account show says how far it is", name)
 		}
@@ -261,7 +271,7 @@ stay at LOCATION. It returns when that is so; failover planned --location goes o
 	}, func(w io.Writer, a admin.AccountUpdated) {
 		switch {
 		case !dry:
-			_, _ = fmt.Fprintf(w, "account %s: the end of its failover is asked for; account show says how it ended\n", a.Name)
+			_, _ = fmt.Fprintf(w, "account %s: the end of its failover is asked for; antipodectl events says how it ended\n", a.Name)
 		case a.Operation == "":
 			_, _ = fmt.Fprintf(w, "account %s: %s knows of no failover that could be ended\nnothing was changed\n", a.Name, a.Primary)
 		default:

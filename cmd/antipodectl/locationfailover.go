@@ -35,6 +35,20 @@ func (f *wholeFlags) add(c *cobra.Command) {
 	}
 }
 
+// known refuses the name of a location that does not exist. The port of one location knows no other one.
+func (f *wholeFlags) known(all []admin.Location) error {
+	var names []string
+	for _, l := range all {
+		names = append(names, string(l.Name))
+	}
+	for _, name := range []string{f.from, f.to} {
+		if name != "" && len(all) > 1 && !slices.Contains(names, name) {
+			return fmt.Errorf("there is no location %s: there are %s", name, strings.Join(names, " and "))
+		}
+	}
+	return nil
+}
+
 // wholePlan is what a failover of a location would do.
 type wholePlan struct {
 	From geo.Location `json:"from"`
@@ -69,6 +83,9 @@ const blockedMax = 20
 func (t *tool) planWhole(ctx context.Context, f wholeFlags) (wholePlan, error) {
 	s, err := t.client.Status(ctx)
 	if err != nil {
+		return wholePlan{}, err
+	}
+	if err := f.known(s.Locations); err != nil {
 		return wholePlan{}, err
 	}
 	p := wholePlan{From: geo.Location(f.from), To: geo.Location(f.to), Blocked: []string{}}
@@ -262,6 +279,9 @@ func writeWhole(w io.Writer, f admin.LocationFailover) {
 func (t *tool) findWhole(ctx context.Context, f wholeFlags) (at geo.Location, found admin.LocationFailover, err error) {
 	s, err := t.client.Status(ctx)
 	if err != nil {
+		return "", found, err
+	}
+	if err := f.known(s.Locations); err != nil {
 		return "", found, err
 	}
 	var silent error

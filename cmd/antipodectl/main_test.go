@@ -343,6 +343,7 @@ func TestUsage(t *testing.T) {
 		"account show":                                              "needs NAME",
 		"account keys":                                              "needs NAME",
 		"failover planned --yes":                                    "needs ACCOUNT",
+		"failover planned a --yes --within 61m":                     "--within is a time above 0, an hour at most",
 		"failover planned a --location b":                           `does not take "a"`,
 		"failover plan a --to b":                                    "--to goes with --location",
 		"failover end --location a --to a":                          "are two locations",

@@ -47,6 +47,9 @@ type refusal struct {
 // errForeign: a caller names another location than the one in its certificate.
 var errForeign = errors.New("witness: a node claims for its own location only")
 
+// errMalformed: a claim that would never end.
+var errMalformed = errors.New("witness: a claim is of an account and of an epoch")
+
 // Handler answers the nodes of the locations, which their certificates name: a node renews and claims for its own location
 // alone. The listener must ask for certificates (Keyring.LocationsServerConfig).
 func Handler(w *Witness) http.Handler {
@@ -54,8 +57,11 @@ func Handler(w *Witness) http.Handler {
 	mux.HandleFunc("POST "+pathRenew, answering(func(l geo.Location, q renewal) (Grant, error) { return w.Renew(l, q.After) }))
 	mux.HandleFunc("POST "+pathClaim, answering(func(l geo.Location, q claims) (out claimed, err error) {
 		for _, c := range q.Claims {
-			if c.Location != l {
+			switch {
+			case c.Location != l:
 				return out, errForeign
+			case !c.Account.Valid() || c.Number == 0:
+				return out, errMalformed
 			}
 		}
 		out.Wait, err = w.Claim(q.Claims)
@@ -99,6 +105,8 @@ func answering[Q, A any](f func(geo.Location, Q) (A, error)) http.HandlerFunc {
 			reply(http.StatusOK, a)
 		case errors.Is(err, ErrPassed):
 			reply(http.StatusConflict, refusal{err.Error()})
+		case errors.Is(err, errMalformed):
+			reply(http.StatusBadRequest, refusal{err.Error()})
 		case errors.Is(err, ErrLocation), errors.Is(err, errForeign):
 			reply(http.StatusForbidden, refusal{err.Error()})
 		default:

@@ -72,5 +72,9 @@ func TestR21OverTLS(t *testing.T) {
 		require.NoError(t, resp.Body.Close())
 		require.Equal(t, http.StatusBadRequest, resp.StatusCode, "%q", bad)
 	}
+	for _, bad := range []map[geo.Account]geo.EpochNumber{{"": 2}, {"acct": 0}} {
+		_, err = south.Claim(t.Context(), bad, "south")
+		require.ErrorContains(t, err, "400 Bad Request", "it would stay for ever")
+	}
 	p.clock.Advance(time.Minute)
 }

@@ -318,7 +318,7 @@ func (b *Backend) RecoverRange(ctx context.Context, l geo.Location, id geo.Range
 func (b *Backend) at(name geo.Location, operate func(Location) error) error {
 	l, err := b.find(name)
 	if err != nil {
-		return err
+		return storageerr.InvalidInput.Saying(err.Error())
 	}
 	return operate(l)
 }

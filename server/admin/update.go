@@ -16,16 +16,18 @@ const primaryWait = 500 * time.Millisecond
 // endWait bounds how long the end of a failover waits for the secondary before it asks the primary.
 const endWait = 2 * time.Second
 
-// atPrimary returns an account as its primary has it, if that answers soon, else a.
+// atPrimary returns an account as its primary has it, if that answers soon, else a. After an unplanned failover a location
+// that was not asked, and has not heard of it, still takes itself for the primary: the higher epoch counts (R19).
 func (b *Backend) atPrimary(ctx context.Context, a wire.Account) wire.Account {
-	l, err := b.find(a.Primary)
-	if err != nil || len(b.o.Locations) < 2 {
+	if len(b.o.Locations) < 2 {
 		return a
 	}
 	ctx, cancel := context.WithTimeout(ctx, primaryWait)
 	defer cancel()
-	if there, err := l.Account(ctx, a.Name); err == nil {
-		return there
+	for i, there := range each(b, func(l Location) answer[wire.Account] { return answerOf(l.Account(ctx, a.Name)) }) {
+		if there.err == nil && owns(b.o.Locations[i].Name(), there.value, a) {
+			a = there.value
+		}
 	}
 	return a
 }
@@ -59,6 +61,7 @@ func (b *Backend) UpdateAccount(ctx context.Context, name geo.Account, u wire.Up
 	if err != nil {
 		return wire.AccountUpdated{}, err
 	}
+	a = b.atPrimary(ctx, a)
 	if f := u.Failover; f != nil && f.Type == wire.FailoverEnd && !f.NotTaken {
 		if out, err := b.endPromotion(ctx, a, u); err == nil {
 			return out, nil

@@ -50,6 +50,25 @@ func TestPrimaryKnowsChanges(t *testing.T) {
 	}
 }
 
+// R19, R20: after an unplanned failover of which the former primary has not heard, both take themselves for the primary: the
+// account is as the one with the higher epoch has it, which is asked for changes, too, whichever answers first.
+func TestR20HigherEpochIsThePrimary(t *testing.T) {
+	before := wire.Account{Name: "mail", Redundancy: "RA-GRS", Primary: "north", Secondary: "south", Epoch: wire.Epoch{Number: 1, Location: "north"}}
+	now := wire.Account{Name: "mail", Redundancy: "RA-GRS", Primary: "south", Secondary: "north", Epoch: wire.Epoch{Number: 2, Location: "south"}}
+	for range 10 {
+		north, south := newFake("north"), newFake("south")
+		north.accounts, south.accounts = []wire.Account{before}, []wire.Account{now}
+		for what, b := range backends(t, north, south) {
+			a, err := b.Account(t.Context(), "mail")
+			require.NoError(t, err, what)
+			require.Equal(t, now, a.Account, what)
+			_, err = b.UpdateAccount(t.Context(), "mail", wire.UpdateAccount{Redundancy: "GRS"})
+			require.NoError(t, err, what)
+			require.NotContains(t, north.calls(), "update mail to GRS", what)
+		}
+	}
+}
+
 // The status shows an account as its primary has it, and no services of one without a secondary.
 func TestStatusTakesAccountsOfThePrimary(t *testing.T) {
 	services := []wire.ServiceStatus{{Service: "table", Status: wire.Live}}

@@ -110,6 +110,12 @@ func whyCases() []whyCase {
 		{"no process receives, others are silent, and no leader is known", func(_, s flow, _ ranged, _ stream) {
 			s.Services, s.Silent, s.Ranges[0].Leader = nil, []string{"south-2", "south-3"}, ""
 		}, wire.StageFailing, "south", "", false, 1},
+		{"no process receives, and the link is cut", func(n, s flow, _ ranged, _ stream) {
+			s.Services, n.Link.State = nil, wire.LinkCut
+		}, wire.StageLink, "north", "", false, 0},
+		{"the secondary has not heard of the failover", func(n, s flow, _ ranged, _ stream) {
+			n.Account.Epoch.Number, s.Services = s.Account.Epoch.Number+1, nil
+		}, wire.StageLink, "south", "", false, 0},
 		{"the process that receives may be silent", func(_, s flow, _ ranged, _ stream) {
 			s.Services, s.Silent = nil, []string{"south-2"}
 		}, wire.StageUnknown, "south", "", false, 0},

@@ -2,6 +2,7 @@ package flow
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -222,6 +223,11 @@ func (e ends) unreceived() wire.Cause {
 		return e.at(e.account.Secondary, catalog, wire.Cause{Stage: wire.StageFailing, Detail: detail})
 	}
 	switch {
+	case e.cutCause() != nil:
+		return *e.cutCause()
+	case e.receiver.Account.Epoch.Number < e.account.Epoch.Number:
+		return wire.Cause{Stage: wire.StageLink, Location: e.account.Secondary, Detail: fmt.Sprintf(
+			"it does not know yet that it is the secondary: it was not reached since the failover to %s", e.account.Primary)}
 	case catalog.Leader == "" && silent == "":
 		return failing("no process there receives: the catalog range has no leader")
 	case catalog.Leader == "":

@@ -241,12 +241,20 @@ func (e ends) failing(r wire.RangeFlow, late bool) *wire.Cause {
 	return &c
 }
 
-// linkCause is what keeps the locations apart, nil if nothing is known to.
-func (e ends) linkCause() *wire.Cause {
+// cutCause is that an operator cut the link, nil if nobody did.
+func (e ends) cutCause() *wire.Cause {
 	for _, f := range []*wire.Flow{e.source, e.receiver} {
 		if f != nil && f.Link.State == wire.LinkCut {
 			return &wire.Cause{Stage: wire.StageLink, Location: f.Location, Detail: "an operator cut the link: antipodectl link heal"}
 		}
+	}
+	return nil
+}
+
+// linkCause is what keeps the locations apart, nil if nothing is known to.
+func (e ends) linkCause() *wire.Cause {
+	if c := e.cutCause(); c != nil {
+		return c
 	}
 	if t := e.receiver.Bus; t != nil {
 		return &wire.Cause{Stage: wire.StageLink, Location: e.receiver.Location, Detail: "the bus at the secondary does not answer", Error: t.Error, Seconds: &t.Seconds}

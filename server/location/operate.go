@@ -139,6 +139,8 @@ func CheckFailover(u wire.UpdateAccount) error {
 		return storageerr.InvalidInput.Saying("without_witness is of an unplanned failover: a planned one asks no witness")
 	case f.WithinSeconds != 0 && f.Type != wire.FailoverPlanned:
 		return storageerr.InvalidInput.Saying("within_seconds is of a planned failover")
+	case f.WithinSeconds < 0 || f.WithinSeconds > directory.MoveWithinMax.Seconds():
+		return storageerr.InvalidInput.Saying(fmt.Sprintf("within_seconds is a time above 0, of %.0f at most", directory.MoveWithinMax.Seconds()))
 	}
 	return nil
 }

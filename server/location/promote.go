@@ -32,6 +32,11 @@ func (l *Location) Promote(ctx context.Context, name geo.Account, f wire.Failove
 			return wire.AccountUpdated{}, err
 		}
 	}
+	// Before the account: no promotion then, and this location not the primary later, means that it has ended without effect.
+	p, err := l.Directory.Promotion(ctx, name)
+	if err != nil {
+		return wire.AccountUpdated{}, err
+	}
 	a, err := l.Directory.Account(ctx, name)
 	if err != nil {
 		return wire.AccountUpdated{}, err
@@ -41,15 +46,11 @@ func (l *Location) Promote(ctx context.Context, name geo.Account, f wire.Failove
 		return wire.AccountUpdated{}, err
 	}
 	out := wire.AccountUpdated{AccountInfo: wire.AccountInfo{Account: DescribeAccount(a)}, Loss: l.losses(name, forks)}
-	if a.Primary == l.o.Name {
-		return out, nil
-	}
-	p, err := l.Directory.Promotion(ctx, name)
-	if err == nil && p != nil {
+	if a.Primary != l.o.Name && p != nil {
 		out.FailoverPhase, out.Operation = string(p.Phase), p.Describe()
 		out.OperationWaits = l.Directory.Waits(a)
 	}
-	return out, err
+	return out, nil
 }
 
 // Witness is the witness as a process of a location calls it: see witness.Client.

@@ -61,6 +61,8 @@ func TestR19FailoverHasTheFieldsOfItsType(t *testing.T) {
 		{Type: wire.FailoverEnd, DryRun: true},
 		{Type: wire.FailoverPlanned, NotTaken: true},
 		{Type: wire.FailoverEnd, WithinSeconds: 5},
+		{Type: wire.FailoverPlanned, WithinSeconds: -1},
+		{Type: wire.FailoverPlanned, WithinSeconds: 3601},
 		{Type: wire.FailoverUnplanned, WithinSeconds: 5},
 	} {
 		require.Error(t, CheckFailover(wire.UpdateAccount{Failover: &f}), "%+v", f)

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"antipode/client/admin"
+)
+
+// A plan names what is not known of a service as such, and not as an empty word.
+func TestR19PlanOfUnknownServices(t *testing.T) {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /v1/accounts/pictures", func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode(admin.Account{Name: "pictures", Redundancy: "GRS", Primary: "north", Secondary: "south"})
+	})
+	mux.HandleFunc("GET /v1/accounts/pictures/lag", func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode(admin.Lag{Services: []admin.ServiceLag{{ServiceStatus: admin.ServiceStatus{Service: "blob"}}}})
+	})
+	srv := httptest.NewServer(mux)
+	defer srv.Close()
+	_, out, _ := ctl(srv.URL, "failover", "plan", "pictures")
+	require.Contains(t, out, "blob       in a state that is not known, how far is not known\n")
+	require.Contains(t, out, "blocked    the blob service is in a state that is not known there\n")
+}
+
+// R19: a location that does not exist has no failover, and no plan; the port of one location alone knows no other.
+func TestR19FailoverOfAnUnknownLocation(t *testing.T) {
+	all := []admin.Location{{Name: "north"}, {Name: "south"}}
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/v1/status" {
+			_ = json.NewEncoder(w).Encode(admin.Status{Locations: all})
+			return
+		}
+		_ = json.NewEncoder(w).Encode(admin.LocationFailover{})
+	}))
+	defer srv.Close()
+	for _, line := range [][]string{
+		{"plan", "--location", "east"}, {"plan", "--location", "north", "--to", "east"}, {"show", "--location", "east"},
+		{"end", "--location", "east"}, {"planned", "--location", "east", "--yes"},
+	} {
+		code, _, errOut := ctl(srv.URL, append([]string{"failover"}, line...)...)
+		require.Equal(t, exitFailed, code, line)
+		require.Contains(t, errOut, "there is no location east: there are north and south", line)
+	}
+	code, out, _ := ctl(srv.URL, "failover", "show", "--location", "north")
+	require.Zero(t, code)
+	require.Contains(t, out, "there was no failover")
+	all = all[1:]
+	code, _, errOut := ctl(srv.URL, "failover", "plan", "--location", "north")
+	require.Zero(t, code, errOut)
+}
