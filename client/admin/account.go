@@ -38,6 +38,9 @@ type Account struct {
 	OperationWaits string `json:"operation_waits,omitempty"`
 	// FailoverPhase is how far a failover is, at the present primary: one of the Failover constants; empty without one.
 	FailoverPhase string `json:"failover_phase,omitempty"`
+	// Diverged is set after an unplanned failover, at the present primary, where the former one has answered that it has
+	// what this one does not have, and not all of it is known: it serves nothing before account rebuild (R22).
+	Diverged bool `json:"diverged,omitempty"`
 	// LastFailover is when the primary became the primary by a failover; absent if it never did.
 	LastFailover Time `json:"last_failover,omitzero"`
 	// Copied is how far a bootstrap of the account is; absent without one, and where the answering process

@@ -65,6 +65,8 @@ type Process struct {
 	PID           int     `json:"pid"`
 	StartedAt     Time    `json:"started_at"`
 	UptimeSeconds float64 `json:"uptime_seconds"`
+	// Development is set by antipode dev, whose locations are one process and hold nobody's data.
+	Development bool `json:"development,omitempty"`
 }
 
 // Link is the link between the two locations.

@@ -1,7 +1,8 @@
-// Package drill measures what clients see of a failover: it writes and reads an account's own rows all the time, has
-// it moved to its other location and back, and reports how long writes and reads stood, and whether an acknowledged write is
-// gone.
+// Package drill measures what clients see of a failover: it writes and reads rows of an account all the time, has it moved
+// to its other location and back, and reports how long writes and reads stood, and which acknowledged writes are gone.
+// Those of an unplanned failover are compared with the lost-change report.
 //
 // Invariant: a figure in a report was measured. A time without writes runs from the last success before it to the first one
-// after it, so it is never shorter than what clients saw; a write counts as acknowledged only once its answer was read.
+// after it, so it is never shorter than what clients saw; a write counts as acknowledged only once its answer was read, and
+// as gone only where all values of its row were read at the end.
 package drill

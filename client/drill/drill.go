@@ -3,23 +3,36 @@ package drill
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
+
+	"antipode/client/admin"
 )
 
 // Target is the account as clients reach it. Its methods may be called concurrently, for different rows.
 type Target interface {
-	// Write sets the value of a row of the drill. The row has it once Write has returned nil, and may have it after an error.
+	// Write adds a value to a row of the drill: each value is an object of its own, which nobody writes twice. It is there
+	// once Write has returned nil, and may be there after an error.
 	Write(ctx context.Context, row int, value uint64) error
-	// Read reads a row, through the -secondary name with secondary: 0 if it is not there.
-	Read(ctx context.Context, row int, secondary bool) (uint64, error)
+	// Read reads an object of a row, through the -secondary name with secondary.
+	Read(ctx context.Context, row int, secondary bool) error
+	// Values returns all values that a row has, through the primary's name.
+	Values(ctx context.Context, row int) ([]uint64, error)
 }
 
-// Move has the account moved to its other location. It returns when it is there.
+// Move is a step of a drill, such as a failover. It returns when it is done.
 type Move struct {
 	// Name is for people.
 	Name string
 	Do   func(ctx context.Context) error
+	// Fails is set where the primary is stopped, or replaced without being asked. The time without service of an unplanned
+	// failover counts from its beginning. Once it has returned, the former primary acknowledges nothing that stays.
+	Fails bool
+	// AtOnce has the next move begin without a pause.
+	AtOnce bool
+	// Skip reports that the move is not needed; nil is never.
+	Skip func() bool
 }
 
 // Options configures a drill. Target and Now are required.
@@ -61,7 +74,7 @@ func (o Options) withDefaults() Options {
 func Run(ctx context.Context, o Options, moves ...Move) (*Report, error) {
 	d := &drill{o: o.withDefaults()}
 	d.began = d.o.Now()
-	d.acked = make([]uint64, d.o.Rows)
+	d.acked = make([][]write, d.o.Rows)
 	clients, stop := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	for row := range d.o.Rows {
@@ -70,11 +83,33 @@ func Run(ctx context.Context, o Options, moves ...Move) (*Report, error) {
 	for _, k := range []Kind{PrimaryReads, SecondaryReads} {
 		wg.Go(func() { d.read(clients, k) })
 	}
-	report := &Report{}
+	report := &Report{LostWrites: []LostWrite{}}
+	err := d.moves(ctx, report, moves)
+	stop()
+	wg.Wait()
+	d.fill(report)
+	if ctx.Err() != nil {
+		return report, ctx.Err()
+	}
+	checkErr := d.check(ctx, report)
+	if checkErr == nil && report.Unplanned != nil {
+		d.measure(report)
+	}
+	if err == nil {
+		err = checkErr
+	}
+	return report, err
+}
+
+// moves carries out the moves while the clients run.
+func (d *drill) moves(ctx context.Context, report *Report, moves []Move) error {
 	err := d.o.Wait(ctx, d.o.Calm)
 	for _, m := range moves {
 		if err != nil {
 			break
+		}
+		if m.Skip != nil && m.Skip() {
+			continue
 		}
 		if d.o.OnMove != nil {
 			d.o.OnMove(m.Name)
@@ -86,22 +121,14 @@ func Run(ctx context.Context, o Options, moves ...Move) (*Report, error) {
 		}
 		span.To = d.since()
 		report.Moves = append(report.Moves, span)
-		if err == nil {
+		if m.Fails {
+			report.Unplanned = &Unplanned{From: span.From, alone: span.To, Stated: []admin.ServiceLoss{}, Claims: []admin.LostClaim{}}
+		}
+		if err == nil && !m.AtOnce {
 			err = d.o.Wait(ctx, d.o.Calm)
 		}
 	}
-	stop()
-	wg.Wait()
-	d.fill(report)
-	if ctx.Err() != nil {
-		return report, ctx.Err()
-	}
-	lost, checkErr := d.check(ctx)
-	report.Lost = lost
-	if err == nil {
-		err = checkErr
-	}
-	return report, err
+	return err
 }
 
 // drill is one Run.
@@ -112,7 +139,13 @@ type drill struct {
 	mu sync.Mutex
 	// requests are all that have ended, in the order of their ends.
 	requests []request
-	acked    []uint64 // by row
+	acked    [][]write // by row, in the order of their values
+}
+
+// write is a write that was acknowledged.
+type write struct {
+	value       uint64
+	from, acked time.Duration
 }
 
 // request is one request that has ended.
@@ -127,10 +160,10 @@ func (d *drill) since() time.Duration { return d.o.Now() - d.began }
 // write writes a row until ctx ends.
 func (d *drill) write(ctx context.Context, row int) {
 	for value := uint64(1); ctx.Err() == nil; value++ {
-		err := d.request(ctx, Writes, func(ctx context.Context) error { return d.o.Target.Write(ctx, row, value) })
+		r, err := d.request(ctx, Writes, func(ctx context.Context) error { return d.o.Target.Write(ctx, row, value) })
 		if err == nil {
 			d.mu.Lock()
-			d.acked[row] = value
+			d.acked[row] = append(d.acked[row], write{value, r.from, r.to})
 			d.mu.Unlock()
 		}
 		if d.o.Wait(ctx, d.o.Pause) != nil {
@@ -142,9 +175,8 @@ func (d *drill) write(ctx context.Context, row int) {
 // read reads through a name until ctx ends.
 func (d *drill) read(ctx context.Context, k Kind) {
 	for n := 0; ctx.Err() == nil; n++ {
-		_ = d.request(ctx, k, func(ctx context.Context) error {
-			_, err := d.o.Target.Read(ctx, n%d.o.Rows, k == SecondaryReads)
-			return err
+		_, _ = d.request(ctx, k, func(ctx context.Context) error {
+			return d.o.Target.Read(ctx, n%d.o.Rows, k == SecondaryReads)
 		})
 		if d.o.Wait(ctx, d.o.Pause) != nil {
 			return
@@ -153,14 +185,14 @@ func (d *drill) read(ctx context.Context, k Kind) {
 }
 
 // request makes a request, and keeps how it ended. One that the end of the drill has cut off counts for nothing.
-func (d *drill) request(ctx context.Context, k Kind, f func(ctx context.Context) error) error {
+func (d *drill) request(ctx context.Context, k Kind, f func(ctx context.Context) error) (request, error) {
 	one, cancel := context.WithTimeout(ctx, d.o.Timeout)
 	defer cancel()
 	r := request{kind: k, from: d.since()}
 	err := f(one)
 	r.to = d.since()
 	if err != nil && ctx.Err() != nil {
-		return err
+		return r, err
 	}
 	if err != nil {
 		r.failed = err.Error()
@@ -168,30 +200,36 @@ func (d *drill) request(ctx context.Context, k Kind, f func(ctx context.Context)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.requests = append(d.requests, r)
-	return err
+	return r, err
 }
 
 // checkTries is how often a row is read at the end.
 const checkTries = 20
 
-// check counts the rows whose last acknowledged write is gone.
-func (d *drill) check(ctx context.Context) (lost int, err error) {
-	for row, want := range d.acked {
-		var have uint64
+// check finds the acknowledged writes that are gone.
+func (d *drill) check(ctx context.Context, report *Report) error {
+	for row, acked := range d.acked {
+		var have []uint64
+		var err error
 		for range checkTries {
 			one, cancel := context.WithTimeout(ctx, d.o.Timeout)
-			have, err = d.o.Target.Read(one, row, false)
+			have, err = d.o.Target.Values(one, row)
 			cancel()
 			if err == nil || d.o.Wait(ctx, 10*d.o.Pause) != nil {
 				break
 			}
 		}
 		if err != nil {
-			return lost, fmt.Errorf("the last read of row %d: %w", row, err)
+			return fmt.Errorf("the last read of row %d: %w", row, err)
 		}
-		if have < want {
-			lost++
+		slices.Sort(have)
+		for _, w := range acked {
+			if _, ok := slices.BinarySearch(have, w.value); !ok {
+				report.LostWrites = append(report.LostWrites, LostWrite{Row: row, Value: w.value, Began: w.from, Acked: w.acked})
+			}
 		}
 	}
-	return lost, nil
+	slices.SortStableFunc(report.LostWrites, func(a, b LostWrite) int { return int(a.Acked - b.Acked) })
+	report.Lost, report.Checked = len(report.LostWrites), true
+	return nil
 }

@@ -13,8 +13,10 @@ var pageText string
 
 // page is the report as one HTML page, without anything from elsewhere.
 var page = template.Must(template.New("page").Funcs(template.FuncMap{ //nolint:gochecknoglobals // Parsed once.
-	"ms":    milliseconds,
-	"kinds": Kinds,
+	"ms":     milliseconds,
+	"kinds":  Kinds,
+	"number": func(i int) int { return i + 1 },
+	"first":  firstLost,
 }).Parse(pageText))
 
 // milliseconds words a time.
@@ -24,6 +26,12 @@ func milliseconds(d time.Duration) string {
 	}
 	return fmt.Sprintf("%d ms", d.Milliseconds())
 }
+
+// lostShown is how many lost writes the page lists.
+const lostShown = 200
+
+// firstLost are the lost writes that the page lists.
+func firstLost(all []LostWrite) []LostWrite { return all[:min(len(all), lostShown)] }
 
 // The picture: its width, and the height of a line of one kind.
 const (
@@ -38,6 +46,9 @@ type picture struct {
 	Width, Height int
 	Bars          []bar
 	Marks         []mark
+	// Gone are the acknowledgements of lost writes. Served is the time without service of an unplanned failover.
+	Gone   []mark
+	Served []mark
 }
 
 // bar is a part of the time of one kind of request.
@@ -75,6 +86,12 @@ func WritePage(w io.Writer, r *Report) error {
 	scale := float64(pictureWidth) / float64(max(r.Took, 1))
 	for _, m := range r.Moves {
 		p.Marks = append(p.Marks, mark{X: float64(m.From) * scale, W: max(1, float64(m.To-m.From)*scale), Name: m.Name})
+	}
+	for _, w := range r.LostWrites {
+		p.Gone = append(p.Gone, mark{X: float64(w.Acked) * scale, Name: milliseconds(w.Acked)})
+	}
+	if u := r.Unplanned; u != nil && u.RTO != nil {
+		p.Served = []mark{{X: float64(u.From) * scale, W: max(1, float64(*u.RTO)*scale), Name: milliseconds(*u.RTO)}}
 	}
 	return page.Execute(w, p)
 }

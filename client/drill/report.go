@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"antipode/client/admin"
 )
 
 // Kind is a kind of request.
@@ -21,17 +23,24 @@ func Kinds() []Kind { return []Kind{Writes, PrimaryReads, SecondaryReads} }
 
 // Report is what a drill measured. Times are from its beginning.
 type Report struct {
-	// Account and Verify are for the caller to fill in: Verify is the outcome of a comparison of both copies.
-	Account string `json:"account"`
-	Verify  string `json:"verify,omitempty"`
+	// Account, Started and Verify are for the caller to fill in: Started is when the drill began by the caller's clock, Verify
+	// the outcome of a comparison of both copies.
+	Account string     `json:"account"`
+	Started admin.Time `json:"started,omitzero"`
+	Verify  string     `json:"verify,omitempty"`
 
 	Took  time.Duration `json:"took_ns"`
 	Moves []Span        `json:"moves"`
 	Seen  []Seen        `json:"seen"`
 	// NeitherRead is the longest time in which no read of either name succeeded.
 	NeitherRead time.Duration `json:"neither_read_ns"`
-	// Lost is how many rows do not have their last acknowledged write.
-	Lost int `json:"lost"`
+	// Lost is how many acknowledged writes are gone, and LostWrites are these, by the time of their acknowledgement. Checked
+	// is set once all rows were read for that, at the end.
+	Lost       int         `json:"lost"`
+	LostWrites []LostWrite `json:"lost_writes"`
+	Checked    bool        `json:"checked"`
+	// Unplanned is about the unplanned failover of the drill; absent if it had none.
+	Unplanned *Unplanned `json:"unplanned,omitempty"`
 	// Errors are what failed requests were answered, and how often.
 	Errors []Failure `json:"errors"`
 	// Line are the requests in parts of the time, for a picture.

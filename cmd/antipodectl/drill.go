@@ -2,18 +2,13 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"strings"
 	"time"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
-	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 	"github.com/spf13/cobra"
 
 	"antipode/client/admin"
@@ -22,93 +17,227 @@ import (
 	"antipode/internal/clock"
 )
 
-// drillTable is the table of a drill, which is deleted afterwards.
-const drillTable = "antipodedrill"
+// drillFlags are the flags of drill.
+type drillFlags struct {
+	calm, within, follow      time.Duration
+	yes, dry                  bool
+	unplanned, kill, rebuild  bool
+	killGiven, rebuildGiven   bool
+	killCommand, startCommand string
+	html                      string
+}
+
+const drillLong = `drill writes and reads rows of a table of its own in ACCOUNT, fails the account over to its
+other location and back while it does, compares both copies, and reports: how long writes and
+reads of either name stood, what failed, and which acknowledged writes are gone. The failovers
+are planned ones: clients of the account wait for each, and nothing is lost.
+
+With --unplanned the failover there is an unplanned one: the secondary becomes the primary
+without asking the present one. Then the drill waits until the former primary has followed, and
+goes back by a planned failover. WRITES OF ALL CLIENTS OF THE ACCOUNT THAT ARE ACKNOWLEDGED AND
+HAVE NOT ARRIVED AT THE SECONDARY ARE LOST, and listed by lost list. The report has the time
+until the new primary took a write (RTO), the span of the drill's own acknowledged writes that
+are gone (RPO), and what the failover stated; each of these writes must be in the lost-change
+report, and none may be at or below the Last Sync Time that was stated.
+
+--kill stops the location of the primary first, and starts it again afterwards: at antipode dev
+by default (--kill=false leaves it alone), elsewhere only if it is given. That stops all accounts
+of the location. The admin port stops the nodes in their processes; --kill-command and
+--start-command, which the shell of this machine runs, can kill and start the processes instead.
+
+If the former primary can only follow with its copy made again, --rebuild has the drill do that
+(the default at antipode dev). Else it ends there, with the account at its new primary.
+
+The table antipodedrill is deleted at the end. --html writes the report as one page with a
+picture. Without --yes it says what it would do, as with --dry-run.
+
+Exit codes: 0 it went well: the copies are equal, and nothing was lost, or of an unplanned failover
+nothing but what the lost-change report has; 1 otherwise, and if the plan is blocked; 2 wrong
+command line.`
 
 func (t *tool) drillCommand() *cobra.Command {
-	var calm, within time.Duration
-	var yes bool
-	var html string
+	var f drillFlags
 	c := &cobra.Command{
-		Use:   "drill ACCOUNT [--yes]",
-		Short: "Practise a planned failover of an account and back, and measure what clients see",
-		Long: `drill writes and reads rows of a table of its own in ACCOUNT, fails the account over to its
-other location and back while it does, compares both copies, and reports: how long writes and
-reads of either name stood, what failed, and whether an acknowledged write is gone. The
-failovers are planned ones: clients of the account wait for each, and nothing is lost.
-
-Its table antipodedrill is deleted at the end. --html writes the report as one page with a
-picture. Without --yes it says what it would do. Exit codes: 0 nothing was lost and both
-copies are equal, 1 otherwise.`,
+		Use:   "drill ACCOUNT [--unplanned [--kill]] [--yes]",
+		Short: "Practise a failover of an account and back, and measure what clients see",
+		Long:  drillLong,
 		Example: `  antipodectl drill pictures --yes
   antipodectl drill pictures --yes --duration 1m --html drill.html
+  antipodectl drill pictures --unplanned
+  antipodectl drill pictures --unplanned --kill --yes --html drill.html
+  antipodectl drill pictures --unplanned --yes --kill-command 'ssh n1 systemctl kill -s KILL antipode' \
+    --start-command 'ssh n1 systemctl start antipode'
   antipodectl drill pictures --yes --output json | jq .moves`,
 		Args: exactly("ACCOUNT"),
 	}
-	c.RunE = func(cmd *cobra.Command, args []string) error {
-		name := geo.Account(args[0])
-		if calm <= 0 || within <= 0 {
-			return usageError{errors.New("--duration and --within are times above 0")}
+	c.RunE = operation(func(cmd *cobra.Command, args []string) error {
+		f.killGiven, f.rebuildGiven = c.Flags().Changed("kill"), c.Flags().Changed("rebuild")
+		if err := f.validate(); err != nil {
+			return err
 		}
-		plan, err := t.planFailover(cmd.Context(), name)
+		plan, err := t.planDrill(cmd.Context(), geo.Account(args[0]), f)
 		if err != nil {
 			return err
 		}
-		if !yes || len(plan.Blocked) > 0 {
-			err := t.print(plan, func(w io.Writer) {
-				writePlan(w, plan)
-				_, _ = fmt.Fprintln(w, "nothing was changed: --yes moves the account there and back")
-			})
-			if err == nil && len(plan.Blocked) > 0 {
-				err = exitError{exitDiffers, fmt.Errorf("a drill of %s is blocked", name)}
-			}
+		if f.dry || !f.yes {
+			err := t.print(plan, func(w io.Writer) { writeDrillPlan(w, plan) })
+			return errors.Join(err, plan.refusal("a drill"))
+		}
+		if err := plan.refusal("a drill"); err != nil {
 			return err
 		}
-		out, err := t.drill(cmd.Context(), plan, calm/3, within)
+		out, err := t.drill(cmd.Context(), plan, f)
 		if out == nil {
 			return err
 		}
-		err = errors.Join(err, t.print(out, func(w io.Writer) { writeDrill(w, out) }), writePage(html, out))
-		switch {
-		case err != nil:
+		err = errors.Join(err, t.print(out, func(w io.Writer) { writeDrill(w, out) }), writePage(f.html, out))
+		if faults := out.Faults(); err == nil && len(faults) > 0 {
+			err = fmt.Errorf("the drill of %s: %s", plan.Account, strings.Join(faults, "; "))
+		}
+		if err != nil {
 			return exitError{exitDiffers, err}
-		case out.Lost > 0 || out.Verify != admin.VerifyEqual:
-			return exitError{exitDiffers, fmt.Errorf("the drill of %s: %d acknowledged writes are gone, the copies are %s", name, out.Lost, out.Verify)}
 		}
 		return nil
-	}
-	c.Flags().DurationVar(&calm, "duration", 15*time.Second, "`TIME` that clients run beside the failovers")
-	c.Flags().DurationVar(&within, "within", 30*time.Second, "`TIME` after which a failover ends by itself without effect")
-	c.Flags().BoolVar(&yes, "yes", false, "begin it")
-	c.Flags().StringVar(&html, "html", "", "`FILE` for the report as a page")
+	})
+	c.Flags().DurationVar(&f.calm, "duration", 15*time.Second, "`TIME` that clients run beside the failovers")
+	c.Flags().DurationVar(&f.within, "within", 30*time.Second, "`TIME` after which a planned failover ends by itself without effect")
+	c.Flags().DurationVar(&f.follow, "follow", 10*time.Minute, "with --unplanned: `TIME` to wait for the former primary to follow")
+	c.Flags().BoolVar(&f.unplanned, "unplanned", false, "the failover there is an unplanned one: acknowledged writes of all clients may be lost")
+	c.Flags().BoolVar(&f.kill, "kill", false, "with --unplanned: stop the location of the primary first (default at antipode dev)")
+	c.Flags().StringVar(&f.killCommand, "kill-command", "", "with --unplanned: `COMMAND` that stops it, in place of the admin port")
+	c.Flags().StringVar(&f.startCommand, "start-command", "", "the `COMMAND` that starts it again")
+	c.Flags().BoolVar(&f.rebuild, "rebuild", false, "with --unplanned: have the former primary's copy made again if it needs that (default at antipode dev)")
+	c.Flags().BoolVar(&f.yes, "yes", false, "begin it")
+	c.Flags().BoolVar(&f.dry, "dry-run", false, "say what it would do, and change nothing")
+	c.Flags().StringVar(&f.html, "html", "", "`FILE` for the report as a page")
 	return c
 }
 
+// validate refuses flags that do not go together.
+func (f drillFlags) validate() error {
+	switch {
+	case f.calm <= 0 || f.within <= 0 || f.follow <= 0:
+		return usageError{errors.New("--duration, --within and --follow are times above 0")}
+	case !f.unplanned && (f.killGiven || f.rebuildGiven || f.killCommand != "" || f.startCommand != ""):
+		return usageError{errors.New("--kill, --kill-command, --start-command and --rebuild go with --unplanned")}
+	case (f.killCommand == "") != (f.startCommand == ""):
+		return usageError{errors.New("--kill-command and --start-command go together")}
+	case f.killCommand != "" && f.killGiven && !f.kill:
+		return usageError{errors.New("--kill=false does not go with --kill-command")}
+	}
+	return nil
+}
+
+// drillPlan is what a drill would do.
+type drillPlan struct {
+	failoverPlan
+	Unplanned bool `json:"unplanned,omitempty"`
+	// Kill is how the primary is stopped; empty if it is not.
+	Kill string `json:"kill,omitempty"`
+	// Rebuild is set where the former primary's copy is made again if it needs that.
+	Rebuild bool     `json:"rebuild,omitempty"`
+	Steps   []string `json:"steps"`
+}
+
+// How a drill stops the primary.
+const (
+	killByPort    = "by the admin port"
+	killByCommand = "by --kill-command"
+)
+
+// planDrill asks what a drill meets.
+func (t *tool) planDrill(ctx context.Context, name geo.Account, f drillFlags) (drillPlan, error) {
+	one, err := t.planFailover(ctx, name)
+	p := drillPlan{failoverPlan: one, Unplanned: f.unplanned}
+	if err != nil {
+		return p, err
+	}
+	if f.unplanned {
+		s, err := t.client.Status(ctx)
+		if err != nil {
+			return p, err
+		}
+		known := map[geo.Location]bool{}
+		for _, l := range s.Locations {
+			known[l.Name] = true
+		}
+		if p.To != "" && !(known[p.From] && known[p.To]) {
+			p.Blocked = append(p.Blocked, "the port that answers does not know both locations: ask that of a gateway")
+		}
+		p.Rebuild = f.rebuild || s.Process.Development && !f.rebuildGiven
+		switch {
+		case f.killCommand != "":
+			p.Kill = killByCommand
+		case f.kill || s.Process.Development && !f.killGiven:
+			p.Kill = killByPort
+		}
+	}
+	for _, m := range t.drillMoves(p, f, &drillSeen{}) {
+		p.Steps = append(p.Steps, m.Name)
+	}
+	return p, nil
+}
+
 // drill runs a drill. The report is nil if nothing was measured.
-func (t *tool) drill(ctx context.Context, plan failoverPlan, calm, within time.Duration) (*drill.Report, error) {
+func (t *tool) drill(ctx context.Context, plan drillPlan, f drillFlags) (*drill.Report, error) {
 	target, err := t.drillTarget(ctx, plan.Account)
 	if err != nil {
 		return nil, err
 	}
-	there, back := plan, plan
-	back.From, back.To = plan.To, plan.From
-	move := func(p failoverPlan) drill.Move {
-		return drill.Move{Name: fmt.Sprintf("%s to %s", p.From, p.To), Do: func(ctx context.Context) error {
-			_, err := t.failover(ctx, p.Account, p, within)
-			return err
-		}}
-	}
+	seen := &drillSeen{}
+	started := clock.System{}.Now()
 	out, err := drill.Run(ctx, drill.Options{
-		Target: target, Now: t.mono, Calm: calm, Wait: clock.Wait,
+		Target: target, Now: t.mono, Calm: f.calm / 3, Wait: clock.Wait,
 		OnMove: func(name string) { _, _ = fmt.Fprintln(t.errOut, name) },
-	}, move(there), move(back))
-	out.Account = string(plan.Account)
+	}, t.drillMoves(plan, f, seen)...)
+	out.Account, out.Started = string(plan.Account), admin.Time{Time: started}
 	if err == nil {
 		out.Verify, err = t.drillVerified(ctx, plan.Account)
+	}
+	// Also after an interruption, and with a location away, for as long as that takes.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drillLeftWait)
+	defer cancel()
+	if u := out.Unplanned; u != nil {
+		u.Killed, u.Followed, u.Rebuilt = plan.Kill, seen.followed, seen.rebuilt
+		if seen.stated != nil {
+			u.Stated = seen.stated
+		}
+		if compareErr := t.compareLost(ctx, target, plan, out); err == nil {
+			err = compareErr
+		}
+	}
+	if err != nil { // The causes are words from here on: what is left to do is to be read, whatever the cause.
+		err = fmt.Errorf("%v; %s", err, t.drillLeft(ctx, plan, seen)) //nolint:errorlint // See above.
 	}
 	_, deleteErr := target.primary.Delete(ctx, nil)
 	return out, errors.Join(err, deleteErr)
 }
+
+// drillLeft says what a drill that has failed leaves behind, and what to do.
+func (t *tool) drillLeft(ctx context.Context, plan drillPlan, seen *drillSeen) string {
+	var todo []string
+	if seen.down {
+		how := "antipodectl location start " + string(plan.From)
+		if plan.Kill == killByCommand {
+			how = "--start-command"
+		}
+		todo = append(todo, fmt.Sprintf("%s may be stopped: start it (%s)", plan.From, how))
+	}
+	switch a, err := t.client.Account(ctx, plan.Account); {
+	case err != nil:
+		todo = append(todo, fmt.Sprintf("look where the account is: antipodectl account show %s", plan.Account))
+	case a.Primary == plan.From:
+		todo = append(todo, fmt.Sprintf("the account is at %s, as before", a.Primary))
+	case a.Diverged:
+		todo = append(todo, fmt.Sprintf("the account is at %s, and its copy has to be made again: antipodectl account rebuild %s", a.Primary, a.Name))
+	default:
+		todo = append(todo, fmt.Sprintf("the account is at %s: antipodectl failover planned %s --yes moves it back", a.Primary, a.Name))
+	}
+	return strings.Join(todo, "; ")
+}
+
+// drillLeftWait bounds what is asked at the end.
+const drillLeftWait = 20 * time.Second
 
 // drillVerified compares both copies until all of them could be compared.
 func (t *tool) drillVerified(ctx context.Context, name geo.Account) (outcome string, err error) {
@@ -124,126 +253,6 @@ func (t *tool) drillVerified(ctx context.Context, name geo.Account) (outcome str
 	return outcome, nil
 }
 
-// drillAccount is the drill's table through both names. It implements drill.Target.
-type drillAccount struct{ primary, secondary *aztables.Client }
-
-// drillTarget makes the drill's table.
-func (t *tool) drillTarget(ctx context.Context, name geo.Account) (*drillAccount, error) {
-	a, err := t.client.Account(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	keys, err := t.client.Keys(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	cred, err := aztables.NewSharedKeyCredential(string(name), keys.Key1)
-	if err != nil {
-		return nil, err
-	}
-	client := func(url string) (*aztables.Client, error) {
-		// What fails is to be seen, so nothing is tried again.
-		o := &aztables.ClientOptions{ClientOptions: azcore.ClientOptions{Retry: policy.RetryOptions{MaxRetries: -1}}}
-		s, err := aztables.NewServiceClientWithSharedKey(url, cred, o)
-		if err != nil {
-			return nil, err
-		}
-		return s.NewClient(drillTable), nil
-	}
-	out := &drillAccount{}
-	for _, e := range a.Endpoints {
-		if e.Service != geo.Table.String() {
-			continue
-		}
-		if e.Secondary == "" {
-			return nil, fmt.Errorf("account %s is %s: a drill needs one whose secondary can be read", name, a.Redundancy)
-		}
-		if out.primary, err = client(e.Primary); err == nil {
-			out.secondary, err = client(e.Secondary)
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	if out.primary == nil {
-		return nil, fmt.Errorf("account %s has no endpoint for tables here", name)
-	}
-	_, err = out.primary.CreateTable(ctx, nil)
-	if answered(err, "TableAlreadyExists") {
-		err = nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("the table %s: %w", drillTable, err)
-	}
-	return out, out.fill(ctx)
-}
-
-// answered reports whether an error is an answer with a code.
-func answered(err error, code string) bool {
-	var a *azcore.ResponseError
-	return errors.As(err, &a) && a.ErrorCode == code
-}
-
-// fill waits until the table can be read through both names.
-func (d *drillAccount) fill(ctx context.Context) error {
-	if err := d.Write(ctx, 0, 0); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	for {
-		_, err := d.secondary.GetEntity(ctx, drillTable, "0", nil)
-		if err == nil || clock.Wait(ctx, failoverPause) != nil {
-			return err
-		}
-	}
-}
-
-// drillRow is a row of the table.
-type drillRow struct {
-	PartitionKey, RowKey string
-	Value                string
-}
-
-// Write implements drill.Target.
-func (d *drillAccount) Write(ctx context.Context, row int, value uint64) error {
-	b, err := json.Marshal(drillRow{drillTable, fmt.Sprint(row), fmt.Sprint(value)})
-	if err == nil {
-		_, err = d.primary.UpsertEntity(ctx, b, nil)
-	}
-	return short(err)
-}
-
-// Read implements drill.Target.
-func (d *drillAccount) Read(ctx context.Context, row int, secondary bool) (value uint64, err error) {
-	c := d.primary
-	if secondary {
-		c = d.secondary
-	}
-	got, err := c.GetEntity(ctx, drillTable, fmt.Sprint(row), nil)
-	var a *azcore.ResponseError
-	if errors.As(err, &a) && a.StatusCode == http.StatusNotFound {
-		return 0, nil
-	}
-	var found drillRow
-	if err == nil {
-		err = json.Unmarshal(got.Value, &found)
-	}
-	if err == nil {
-		_, err = fmt.Sscan(found.Value, &value)
-	}
-	return value, short(err)
-}
-
-// short is the status and the code of an answer in place of all of it.
-func short(err error) error {
-	var a *azcore.ResponseError
-	if errors.As(err, &a) {
-		return fmt.Errorf("%d %s", a.StatusCode, a.ErrorCode)
-	}
-	return err
-}
-
 // writePage writes the report as a page, if a file was named.
 func writePage(file string, r *drill.Report) error {
 	if file == "" {
@@ -254,25 +263,4 @@ func writePage(file string, r *drill.Report) error {
 		return err
 	}
 	return os.WriteFile(file, []byte(b.String()), 0o644)
-}
-
-func writeDrill(w io.Writer, r *drill.Report) {
-	ms := func(d time.Duration) string { return fmt.Sprint(d.Round(time.Millisecond)) }
-	_, _ = fmt.Fprintf(w, "drill of %s: %d of the last acknowledged writes are gone; both copies: %s\n", r.Account, r.Lost, orDash(r.Verify))
-	rows := [][]string{{"MOVE", "TOOK", "WRITES STOOD", "READS STOOD", "SECONDARY READS STOOD", "FAILED"}}
-	for _, m := range r.Moves {
-		rows = append(rows, []string{
-			m.Name, ms(m.Took()), ms(m.Stood[drill.Writes]), ms(m.Stood[drill.PrimaryReads]), ms(m.Stood[drill.SecondaryReads]), orDash(m.Failed),
-		})
-	}
-	table(w, rows)
-	rows = [][]string{{"REQUESTS", "DONE", "FAILED", "P50", "P99", "MOST"}}
-	for _, s := range r.Seen {
-		rows = append(rows, []string{string(s.Kind), fmt.Sprint(s.Done), fmt.Sprint(s.Failed), ms(s.P50), ms(s.P99), ms(s.Most)})
-	}
-	table(w, rows)
-	_, _ = fmt.Fprintf(w, "no read of either name succeeded for %s at most\n", ms(r.NeitherRead))
-	for _, f := range r.Errors {
-		_, _ = fmt.Fprintf(w, "%d %s failed: %s\n", f.N, f.Kind, f.Says)
-	}
 }

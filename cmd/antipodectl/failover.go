@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -52,7 +53,7 @@ so of all accounts whose primary is LOCATION.`,
 	one := answer(t, func(ctx context.Context, args []string) (failoverPlan, error) {
 		return t.planFailover(ctx, geo.Account(args[0]))
 	}, writePlan)
-	all := answer(t, func(ctx context.Context, _ []string) (wholePlan, error) { return t.planWhole(ctx, whole) }, writeWholePlan)
+	all := answer(t, func(ctx context.Context, _ []string) (wholePlan, error) { return t.planWhole(ctx, whole, false) }, writeWholePlan)
 	c.RunE = operation(func(cmd *cobra.Command, args []string) error {
 		if whole.from != "" {
 			return all(cmd, args)
@@ -120,7 +121,30 @@ func statusOf(s admin.ServiceLag) string {
 	return string(s.Status)
 }
 
+// refusal is why what was asked for is not begun; nil if nothing blocks it.
+func (p failoverPlan) refusal(what string) error {
+	if len(p.Blocked) == 0 {
+		return nil
+	}
+	return exitError{exitDiffers, fmt.Errorf("%s of %s is blocked, nothing was changed: %s", what, p.Account, strings.Join(p.Blocked, "; "))}
+}
+
 func writePlan(w io.Writer, p failoverPlan) {
+	writePlanState(w, p)
+	if p.To != "" {
+		_, _ = fmt.Fprintf(w, "afterwards %s, with %s as its secondary; nothing is lost\n", p.After, p.From)
+	}
+	writeBlocked(w, p.Blocked)
+}
+
+func writeBlocked(w io.Writer, blocked []string) {
+	for _, b := range blocked {
+		_, _ = fmt.Fprintf(w, "blocked    %s\n", b)
+	}
+}
+
+// writePlanState writes what a failover meets.
+func writePlanState(w io.Writer, p failoverPlan) {
 	_, _ = fmt.Fprintf(w, "account    %s, %s, epoch %s\nmove       %s to %s\n", p.Account, p.After, p.Epoch, p.From, orDash(string(p.To)))
 	for _, s := range p.Services {
 		behind := "how far is not known"
@@ -128,12 +152,6 @@ func writePlan(w io.Writer, p failoverPlan) {
 			behind = fmt.Sprintf("%d records not there", *s.LagRecords)
 		}
 		_, _ = fmt.Fprintf(w, "%-10s %s, %s\n", s.Service, statusOf(s), behind)
-	}
-	if p.To != "" {
-		_, _ = fmt.Fprintf(w, "afterwards %s, with %s as its secondary; nothing is lost\n", p.After, p.From)
-	}
-	for _, b := range p.Blocked {
-		_, _ = fmt.Fprintf(w, "blocked    %s\n", b)
 	}
 }
 
@@ -153,8 +171,9 @@ If the secondary has not taken the account within --within, the failover ends by
 the account stays where it is; failover end asks for that. Once the secondary may have taken
 the account, it is served by neither location under its primary name until the two agree.
 
-Without --yes it says what it would do and changes nothing, as with --dry-run. It returns when the
-account is at its new primary, and shows each phase. Interrupted, the failover goes on.
+Without --yes it says what it would do and changes nothing, as with --dry-run. Where that plan has
+what blocks it, --yes begins nothing, and the exit code is 1. It returns when the account is at its
+new primary, and shows each phase. Interrupted, the failover goes on.
 
 With --location all accounts whose primary is LOCATION move, in waves of 250; --within is of each
 account. Those that do not move are tried three times. It shows how many have moved.`,
@@ -180,9 +199,9 @@ account. Those that do not move are tried three times. It shows how many have mo
 				writePlan(w, plan)
 				_, _ = fmt.Fprintln(w, "nothing was changed: --yes begins it")
 			})
-			if err == nil && len(plan.Blocked) > 0 {
-				err = exitError{exitDiffers, fmt.Errorf("a planned failover of %s is blocked", name)}
-			}
+			return errors.Join(err, plan.refusal("a planned failover"))
+		}
+		if err := plan.refusal("a planned failover"); err != nil {
 			return err
 		}
 		out, err := t.failover(cmd.Context(), name, plan, within)

@@ -62,7 +62,9 @@ type wholePlan struct {
 	BacklogBytes   *int64 `json:"backlog_bytes,omitempty"`
 	// Services are how far the services of these accounts are at the other location.
 	Services []wholeService `json:"services"`
-	Blocked  []string       `json:"blocked"`
+	// Blocked keeps all accounts from moving, PassedOver single ones.
+	Blocked    []string `json:"blocked"`
+	PassedOver []string `json:"passed_over"`
 }
 
 // wholeService is how far one service of many accounts is.
@@ -76,11 +78,11 @@ type wholeService struct {
 	Oldest admin.Time `json:"oldest_last_sync_time,omitzero"`
 }
 
-// blockedMax bounds the accounts that a plan names.
-const blockedMax = 20
+// passedOverMax bounds the accounts that a plan names.
+const passedOverMax = 20
 
-// planWhole asks what a failover of a location meets.
-func (t *tool) planWhole(ctx context.Context, f wholeFlags) (wholePlan, error) {
+// planWhole asks what a failover of a location meets. An unplanned one does not need that location.
+func (t *tool) planWhole(ctx context.Context, f wholeFlags, unplanned bool) (wholePlan, error) {
 	s, err := t.client.Status(ctx)
 	if err != nil {
 		return wholePlan{}, err
@@ -88,12 +90,12 @@ func (t *tool) planWhole(ctx context.Context, f wholeFlags) (wholePlan, error) {
 	if err := f.known(s.Locations); err != nil {
 		return wholePlan{}, err
 	}
-	p := wholePlan{From: geo.Location(f.from), To: geo.Location(f.to), Blocked: []string{}}
+	p := wholePlan{From: geo.Location(f.from), To: geo.Location(f.to), Blocked: []string{}, PassedOver: []string{}}
 	for _, l := range s.Locations {
 		switch {
 		case l.Name == p.From:
 			p.backlog(l)
-			if l.State != admin.Running {
+			if l.State != admin.Running && !unplanned {
 				p.Blocked = append(p.Blocked, fmt.Sprintf("location %s is %s", l.Name, l.State))
 			}
 		case p.To == "" || p.To == l.Name:
@@ -109,7 +111,7 @@ func (t *tool) planWhole(ctx context.Context, f wholeFlags) (wholePlan, error) {
 	for _, svc := range geo.Services {
 		p.Services = append(p.Services, wholeService{Service: svc.String()})
 	}
-	blocked := 0
+	passed := 0
 	for _, a := range s.Accounts {
 		switch {
 		case a.Primary != p.From:
@@ -120,14 +122,14 @@ func (t *tool) planWhole(ctx context.Context, f wholeFlags) (wholePlan, error) {
 		}
 		p.Accounts++
 		if a.Operation != "" {
-			if blocked++; blocked <= blockedMax {
-				p.Blocked = append(p.Blocked, fmt.Sprintf("account %s: an operation is under way: %s", a.Name, a.Operation))
+			if passed++; passed <= passedOverMax {
+				p.PassedOver = append(p.PassedOver, fmt.Sprintf("account %s: an operation is under way: %s", a.Name, a.Operation))
 			}
 		}
 		p.count(a)
 	}
-	if blocked > blockedMax {
-		p.Blocked = append(p.Blocked, fmt.Sprintf("%d more accounts with an operation under way", blocked-blockedMax))
+	if passed > passedOverMax {
+		p.PassedOver = append(p.PassedOver, fmt.Sprintf("%d more accounts with an operation under way", passed-passedOverMax))
 	}
 	return p, nil
 }
@@ -181,22 +183,35 @@ func writeWholePlan(w io.Writer, p wholePlan) {
 		}
 		_, _ = fmt.Fprintf(w, "%-10s %d live, %d not, %d not known; oldest Last Sync Time %s\n", s.Service, s.Live, s.NotLive, s.Unknown, oldest)
 	}
-	for _, b := range p.Blocked {
-		_, _ = fmt.Fprintf(w, "blocked    %s\n", b)
+	for _, b := range p.PassedOver {
+		_, _ = fmt.Fprintf(w, "passed by  %s\n", b)
 	}
+	writeBlocked(w, p.Blocked)
+}
+
+// refusal is why a failover of a location is not begun; nil if nothing blocks it.
+func (p wholePlan) refusal() error {
+	if len(p.Blocked) == 0 {
+		return nil
+	}
+	return exitError{exitDiffers, fmt.Errorf("a failover of location %s is blocked, nothing was changed: %s", p.From, strings.Join(p.Blocked, "; "))}
 }
 
 // runWhole moves the accounts of a location, or with dry only says what that would meet. at is the location that is asked.
 func (t *tool) runWhole(ctx context.Context, f wholeFlags, in admin.Failover, dry bool) error {
-	plan, err := t.planWhole(ctx, f)
+	plan, err := t.planWhole(ctx, f, in.Type == admin.FailoverUnplanned)
 	if err != nil {
 		return err
 	}
 	if dry {
-		return t.print(plan, func(w io.Writer) {
+		err := t.print(plan, func(w io.Writer) {
 			writeWholePlan(w, plan)
 			_, _ = fmt.Fprintln(w, "nothing was changed: --yes begins it")
 		})
+		return errors.Join(err, plan.refusal())
+	}
+	if err := plan.refusal(); err != nil {
+		return err
 	}
 	at := plan.From
 	if in.Type == admin.FailoverUnplanned {

@@ -153,8 +153,13 @@ func writeLoss(w io.Writer, u admin.AccountUpdated) {
 	if u.Operation != "" {
 		_, _ = fmt.Fprintf(w, "under way: %s\n", u.Operation)
 	}
+	writeStated(w, u.Loss)
+}
+
+// writeStated writes what an unplanned failover states about its loss.
+func writeStated(w io.Writer, loss []admin.ServiceLoss) {
 	_, _ = fmt.Fprintf(w, "%-8s  %-24s  %10s  %s\n", "SERVICE", "LAST SYNC TIME", "KNOWN LOST", "UNBOUNDED SINCE")
-	for _, l := range u.Loss {
+	for _, l := range loss {
 		at, since := "none ("+l.Reason+")", "ever"
 		if !l.LastSyncTime.IsZero() {
 			at = l.LastSyncTime.UTC().Format(lossTime)

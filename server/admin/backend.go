@@ -79,13 +79,15 @@ type Location interface {
 	DropLost(ctx context.Context, q wire.DropLost) (wire.LostDropped, error)
 }
 
-// Options configures a Backend. All fields are required.
+// Options configures a Backend. All fields but Development are required.
 type Options struct {
 	Clock clock.Clock
 	// Locations are listed in this order.
 	Locations []Location
 	// Endpoints is where the process serves accounts, host:port by service.
 	Endpoints func(geo.Service) string
+	// Development: see Process of client/admin.
+	Development bool
 }
 
 // Backend implements api/admin.Cluster. Methods may be called concurrently.
@@ -135,6 +137,7 @@ func (b *Backend) Status(ctx context.Context) (wire.Status, error) {
 	out := wire.Status{
 		Process: wire.Process{
 			PID: os.Getpid(), StartedAt: wire.Time{Time: b.started}, UptimeSeconds: b.o.Clock.Now().Sub(b.started).Seconds(),
+			Development: b.o.Development,
 		},
 		Link: wire.Link{State: wire.LinkUp},
 	}

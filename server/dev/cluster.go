@@ -206,7 +206,7 @@ func (c *Cluster) addLocation(name geo.Location, l *location.Location) {
 
 // backend is what stands behind the admin ports.
 func (c *Cluster) backend() *admin.Backend {
-	o := admin.Options{Clock: c.clock, Endpoints: c.gateway.Of}
+	o := admin.Options{Clock: c.clock, Endpoints: c.gateway.Of, Development: true}
 	for _, l := range c.set {
 		o.Locations = append(o.Locations, &admin.Local{
 			Location: l, Server: c.servers[l.Location()], Set: c.set, Clock: c.clock, Alarms: c.meters.Alarms,

@@ -169,7 +169,7 @@ func DescribeAccount(a *catalog.Account) wire.Account {
 		case catalog.OperationMove:
 			out.FailoverPhase = string(op.Move.Phase)
 		case catalog.OperationTaken:
-			out.FailoverPhase = wire.FailoverTaken
+			out.FailoverPhase, out.Diverged = wire.FailoverTaken, op.Diverged
 		case catalog.OperationAnnounce, catalog.OperationLeave, catalog.OperationBootstrap:
 		}
 	}

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"time"
+
+	"antipode/client/admin"
+	"antipode/client/drill"
+	"antipode/geo"
+)
+
+// drillSeen is what the steps of a drill have found.
+type drillSeen struct {
+	// down is set while the drill has the primary's location stopped.
+	down bool
+	// stated is what the failover stated about its loss.
+	stated []admin.ServiceLoss
+	// followed is set once the former primary is the secondary.
+	followed bool
+	// diverged is set where the former primary's copy has to be made again, and rebuilt once that was asked for.
+	diverged, rebuilt bool
+}
+
+// drillMoves are the steps of a drill.
+func (t *tool) drillMoves(p drillPlan, f drillFlags, seen *drillSeen) []drill.Move {
+	back := p.failoverPlan
+	back.From, back.To = p.To, p.From
+	planned := func(of failoverPlan) drill.Move {
+		return drill.Move{Name: fmt.Sprintf("%s to %s", of.From, of.To), Do: func(ctx context.Context) error {
+			_, err := t.failover(ctx, of.Account, of, f.within)
+			return err
+		}}
+	}
+	if !p.Unplanned {
+		return []drill.Move{planned(p.failoverPlan), planned(back)}
+	}
+	stop := drill.Move{
+		Name: fmt.Sprintf("stop %s", p.From), Fails: true, AtOnce: true, Do: func(ctx context.Context) error {
+			seen.down = true
+			return t.stopForDrill(ctx, p, f)
+		},
+	}
+	promote := drill.Move{
+		Name: fmt.Sprintf("%s to %s without %s", p.From, p.To, p.From), Fails: p.Kill == "", Do: func(ctx context.Context) error {
+			out, err := t.promote(ctx, p.Account, admin.Failover{To: p.To})
+			seen.stated = out.Loss
+			return err
+		},
+	}
+	start := drill.Move{Name: fmt.Sprintf("start %s", p.From), AtOnce: true, Do: func(ctx context.Context) error {
+		err := t.startForDrill(ctx, p, f)
+		seen.down = err != nil
+		return err
+	}}
+	follow := drill.Move{Name: fmt.Sprintf("%s follows", p.From), Do: func(ctx context.Context) (err error) {
+		seen.diverged, err = t.awaitFollowed(ctx, p, f.follow)
+		seen.followed = err == nil && !seen.diverged
+		if err == nil && seen.diverged && !p.Rebuild {
+			err = fmt.Errorf("%s has what %s does not have, and its copy has to be made again: --rebuild has a drill do that", p.From, p.To)
+		}
+		return err
+	}}
+	rebuild := drill.Move{
+		Name: fmt.Sprintf("make the copy at %s again", p.From), Skip: func() bool { return !seen.diverged }, Do: func(ctx context.Context) error {
+			if _, err := t.client.UpdateAccount(ctx, p.Account, admin.UpdateAccount{Rebuild: true}); err != nil {
+				return err
+			}
+			seen.rebuilt = true
+			diverged, err := t.awaitFollowed(ctx, p, f.follow)
+			if err == nil && diverged {
+				err = errors.New("the copy is not made again")
+			}
+			seen.followed = err == nil
+			return err
+		},
+	}
+	if !p.Rebuild {
+		rebuild.Name += " if you gave --rebuild"
+	}
+	if p.Kill == "" {
+		return []drill.Move{promote, follow, rebuild, planned(back)}
+	}
+	return []drill.Move{stop, promote, start, follow, rebuild, planned(back)}
+}
+
+// stopForDrill stops the location of the primary.
+func (t *tool) stopForDrill(ctx context.Context, p drillPlan, f drillFlags) error {
+	if p.Kill == killByCommand {
+		return t.shell(ctx, f.killCommand)
+	}
+	_, err := t.client.StopLocation(ctx, p.From)
+	return err
+}
+
+// startForDrill starts the location again, and returns when it serves.
+func (t *tool) startForDrill(ctx context.Context, p drillPlan, f drillFlags) error {
+	done := admin.Changed{Name: string(p.From), State: admin.Starting, Waiting: "it was started"}
+	var err error
+	if p.Kill == killByCommand {
+		err = t.shell(ctx, f.startCommand)
+	} else if done, err = t.client.StartLocation(ctx, p.From); err == nil && done.Waiting == "" {
+		return nil
+	}
+	if err == nil {
+		done, err = t.awaitServing(ctx, done, f.follow)
+	}
+	if err == nil && done.State == admin.Starting {
+		err = fmt.Errorf("%s does not serve within %s: %s", p.From, f.follow, done.Waiting)
+	}
+	return err
+}
+
+// shell runs a command of the operator. Its output goes to stderr.
+func (t *tool) shell(ctx context.Context, command string) error {
+	c := exec.CommandContext(ctx, "sh", "-c", command)
+	c.Stdout, c.Stderr = t.errOut, t.errOut
+	if err := c.Run(); err != nil {
+		return fmt.Errorf("%s: %w", command, err)
+	}
+	return nil
+}
+
+// awaitFollowed waits until the former primary is the secondary of the account, and live, or has answered that its copy has to
+// be made again.
+func (t *tool) awaitFollowed(ctx context.Context, p drillPlan, within time.Duration) (diverged bool, err error) {
+	shown, waits := "", ""
+	for since := t.mono(); t.mono()-since < within; {
+		a, err := t.unplanned(ctx, p.Account, admin.Failover{To: p.To, DryRun: true})
+		switch {
+		case err != nil:
+			waits = err.Error()
+		case a.Operation != "":
+			waits = a.Operation
+		default:
+			waits = t.notLive(ctx, p.Account)
+		}
+		if err == nil && (a.Diverged || waits == "") {
+			return a.Diverged, nil
+		}
+		if waits != shown {
+			shown = waits
+			_, _ = fmt.Fprintf(t.errOut, "%s: %s (%.1f s)\n", p.Account, waits, (t.mono() - since).Seconds())
+		}
+		select {
+		case <-ctx.Done():
+			return false, errors.New("interrupted: it goes on, and account show says how far it is")
+		case <-t.after(failoverPause):
+		}
+	}
+	return false, fmt.Errorf("%s has not followed within %s: %s", p.From, within, waits)
+}
+
+// notLive says what keeps an account from a planned failover; "" is nothing.
+func (t *tool) notLive(ctx context.Context, name geo.Account) string {
+	p, err := t.planFailover(ctx, name)
+	switch {
+	case err != nil:
+		return err.Error()
+	case len(p.Blocked) > 0:
+		return p.Blocked[0]
+	}
+	return ""
+}
+
+// compareLost compares what the drill's clients have lost with the lost-change report of the former primary.
+func (t *tool) compareLost(ctx context.Context, target *drillAccount, p drillPlan, out *drill.Report) error {
+	kept, err := t.lostAt(ctx, p.Account, p.From)
+	if err != nil {
+		return fmt.Errorf("the lost-change report of %s: %w", p.From, err)
+	}
+	out.Unplanned.Claims = kept.Claims
+	var listed []drill.Listed
+	for _, c := range kept.Changes {
+		if row, value, ok := target.parse(c); ok {
+			listed = append(listed, drill.Listed{Row: row, Value: value, Change: c})
+		}
+	}
+	out.Compare(listed)
+	return nil
+}
