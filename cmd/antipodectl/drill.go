@@ -202,7 +202,7 @@ func (t *tool) drill(ctx context.Context, plan drillPlan, f drillFlags) (*drill.
 		if seen.stated != nil {
 			u.Stated = seen.stated
 		}
-		if compareErr := t.compareLost(ctx, target, plan, out); err == nil {
+		if compareErr := t.compareLost(ctx, target, plan, seen.epoch, out); err == nil {
 			err = compareErr
 		}
 	}

@@ -93,7 +93,10 @@ func newDrilled(t *testing.T) *drilled {
 		return admin.Readiness{Locations: []admin.LocationReadiness{{Name: drillNorth, Serving: true}}}
 	})
 	answer("POST /v1/locations/northcentralus/lost/list", func(*http.Request) any {
-		out := admin.Lost{Location: drillNorth, Claims: []admin.LostClaim{{Service: "table", Changes: uint64(len(d.lost)), Complete: true}}}
+		out := admin.Lost{Location: drillNorth, Claims: []admin.LostClaim{
+			{Service: "table", Epoch: admin.Epoch{Number: 1, Location: drillSouth}, Reason: "it is of a failover before"},
+			{Service: "table", Epoch: admin.Epoch{Number: 2, Location: drillSouth}, Changes: uint64(len(d.lost)), Complete: true},
+		}}
 		if !d.hides {
 			out.Changes = d.lost
 		}
@@ -139,6 +142,7 @@ func (d *drilled) update(r *http.Request) any {
 		d.did = append(d.did, "planned")
 	}
 	if f != nil && !f.DryRun {
+		d.a.Epoch = admin.Epoch{Number: d.a.Epoch.Number + 1, Location: d.a.Secondary}
 		d.a.Primary, d.a.Secondary = d.a.Secondary, d.a.Primary
 	}
 	return admin.AccountUpdated{AccountInfo: d.info(), Loss: []admin.ServiceLoss{{Service: "table", UnboundedSince: admin.Time{Time: time.Unix(1e9, 0)}}}}
@@ -247,6 +251,8 @@ func TestDrillUnplanned(t *testing.T) {
 		require.True(t, r.Unplanned.Followed)
 		require.NotNil(t, r.Unplanned.RTO)
 		require.Len(t, r.Unplanned.Stated, 1)
+		require.Len(t, r.Unplanned.Claims, 1)
+		require.True(t, r.Unplanned.Claims[0].Complete)
 		require.Equal(t, admin.VerifyEqual, r.Verify)
 		b, err := os.ReadFile(page)
 		require.NoError(t, err)

@@ -18,6 +18,8 @@ type drillSeen struct {
 	down bool
 	// stated is what the failover stated about its loss.
 	stated []admin.ServiceLoss
+	// epoch is the one that the failover began.
+	epoch admin.Epoch
 	// followed is set once the former primary is the secondary.
 	followed bool
 	// diverged is set where the former primary's copy has to be made again, and rebuilt once that was asked for.
@@ -46,7 +48,7 @@ func (t *tool) drillMoves(p drillPlan, f drillFlags, seen *drillSeen) []drill.Mo
 	promote := drill.Move{
 		Name: fmt.Sprintf("%s to %s without %s", p.From, p.To, p.From), Fails: p.Kill == "", Do: func(ctx context.Context) error {
 			out, err := t.promote(ctx, p.Account, admin.Failover{To: p.To})
-			seen.stated = out.Loss
+			seen.stated, seen.epoch = out.Loss, out.Epoch
 			return err
 		},
 	}
@@ -166,12 +168,16 @@ func (t *tool) notLive(ctx context.Context, name geo.Account) string {
 }
 
 // compareLost compares what the drill's clients have lost with the lost-change report of the former primary.
-func (t *tool) compareLost(ctx context.Context, target *drillAccount, p drillPlan, out *drill.Report) error {
+func (t *tool) compareLost(ctx context.Context, target *drillAccount, p drillPlan, epoch admin.Epoch, out *drill.Report) error {
 	kept, err := t.lostAt(ctx, p.Account, p.From)
 	if err != nil {
 		return fmt.Errorf("the lost-change report of %s: %w", p.From, err)
 	}
-	out.Unplanned.Claims = kept.Claims
+	for _, c := range kept.Claims {
+		if c.Epoch == epoch { // Others are of failovers before.
+			out.Unplanned.Claims = append(out.Unplanned.Claims, c)
+		}
+	}
 	var listed []drill.Listed
 	for _, c := range kept.Changes {
 		if row, value, ok := target.parse(c); ok {
