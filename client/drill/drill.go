@@ -12,7 +12,7 @@ import (
 
 // Target is the account as clients reach it. Its methods may be called concurrently, for different rows.
 type Target interface {
-	// Write adds a value to a row of the drill: each value is an object of its own, which nobody writes twice. It is there
+	// Write adds a value to a row of the drill: each value is one object, which nobody writes twice. It is there
 	// once Write has returned nil, and may be there after an error.
 	Write(ctx context.Context, row int, value uint64) error
 	// Read reads an object of a row, through the -secondary name with secondary.

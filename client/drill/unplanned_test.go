@@ -114,7 +114,7 @@ func TestUnplannedOfALivePrimary(t *testing.T) {
 			time.Sleep(300 * time.Millisecond)
 			a.set(func() { a.forgets = true })
 			time.Sleep(100 * time.Millisecond)
-			go func() { // The former primary hears of it later.
+			go func() { // The former primary learns it later.
 				time.Sleep(200 * time.Millisecond)
 				a.set(func() { a.forgets = false })
 			}()

@@ -161,7 +161,7 @@ func (t *tool) planDrill(ctx context.Context, name geo.Account, f drillFlags) (d
 		for _, l := range s.Locations {
 			known[l.Name] = true
 		}
-		if p.To != "" && !(known[p.From] && known[p.To]) {
+		if p.To != "" && (!known[p.From] || !known[p.To]) {
 			p.Blocked = append(p.Blocked, "the port that answers does not know both locations: ask that of a gateway")
 		}
 		p.Rebuild = f.rebuild || s.Process.Development && !f.rebuildGiven
