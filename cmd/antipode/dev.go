@@ -47,6 +47,7 @@ type devFlags struct {
 	scrub    time.Duration
 	nameRest time.Duration
 	outbox   location.OutboxBudget
+	notices  noticesFlags
 }
 
 func devCommand() *cobra.Command {
@@ -74,6 +75,7 @@ func devCommand() *cobra.Command {
 	flags.Uint64Var(&f.outbox.Bytes, "outbox-bytes", 0, "bytes that each node keeps of changes, payload included, for a secondary that does not take them; default a share of the disk")
 	flags.Uint64Var(&f.outbox.AccountBytes, "outbox-account-bytes", 0, "the same of each account; default no bound")
 	flags.DurationVar(&f.outbox.Age, "outbox-age", 0, "how old such a change may be; default 72h")
+	f.notices.register(cmd)
 	flags.BoolVar(&f.quiet, "quiet", false, "print nothing but errors")
 	return cmd
 }
@@ -112,6 +114,10 @@ func runDev(out io.Writer, f devFlags) error {
 	if f.quiet {
 		out = io.Discard
 	}
+	receiver, err := f.notices.options(os.Getenv)
+	if err != nil {
+		return err
+	}
 	zones, dnsZone, err := f.parseZones()
 	if err != nil {
 		return err
@@ -126,7 +132,7 @@ func runDev(out io.Writer, f devFlags) error {
 	if _, err := fmt.Fprintf(out, "Starting %s and %s in %s.\n", dev.North, dev.South, f.data); err != nil {
 		return errors.Join(err, folder.Close())
 	}
-	c, err := dev.Open(dev.ClusterOptions{Dir: f.data, Host: f.host, PortBase: f.portBase, Zones: zones, DNSZone: dnsZone, AdminHosts: f.hosts, Logger: log, ScrubPeriod: f.scrub, NameRest: f.nameRest, Outbox: f.outbox})
+	c, err := dev.Open(dev.ClusterOptions{Dir: f.data, Host: f.host, PortBase: f.portBase, Zones: zones, DNSZone: dnsZone, AdminHosts: f.hosts, Logger: log, ScrubPeriod: f.scrub, NameRest: f.nameRest, Outbox: f.outbox, Notices: receiver})
 	if err != nil {
 		return errors.Join(err, folder.Close())
 	}

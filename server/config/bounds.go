@@ -35,9 +35,15 @@ func (n Node) validateBounds(w *walker) {
 	n.validateOutbox(w)
 }
 
+// ValidReceiver reports whether notices can be posted to a URL.
+func ValidReceiver(address string) bool {
+	u, err := url.Parse(address)
+	return err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https")
+}
+
 // notices checks the receiver of events of failovers.
 func (w *walker) notices(n Notices) {
-	if u, err := url.Parse(n.URL); n.URL != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
+	if n.URL != "" && !ValidReceiver(n.URL) {
 		w.bad("notices.url", "write the URL of the receiver, such as https://pager.example/antipode")
 	}
 	if n.KeyFile != "" && !filepath.IsAbs(n.KeyFile) {

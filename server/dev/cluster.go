@@ -25,6 +25,7 @@ import (
 	"antipode/server/listen"
 	"antipode/server/location"
 	"antipode/server/nameserver"
+	"antipode/server/notices"
 	"antipode/services"
 	"antipode/stamp/state"
 )
@@ -67,6 +68,8 @@ type ClusterOptions struct {
 	NameRest time.Duration
 	// Outbox: see location.Options.
 	Outbox location.OutboxBudget
+	// Notices is the receiver of events of failovers; without a URL there is none. Logger is set by Open.
+	Notices notices.Options
 	// adjust lets tests change the options of a location. Nil changes nothing.
 	adjust func(*location.Options)
 	// end lets tests choose how a location is called by the other. Nil means direct.
@@ -95,6 +98,7 @@ type Cluster struct {
 	// outside are the listeners that stay open while locations stop: gateway, admin ports.
 	outside  *listen.Server
 	names    *nameserver.Server
+	notices  *notices.Notices // nil without a receiver
 	forwards []*routing.Forwarder
 
 	// step is what the creation of an account waits for, or nil.
@@ -136,6 +140,15 @@ func Open(o ClusterOptions) (_ *Cluster, err error) {
 	if c.forwarded, err = metrics.NewGateway(c.registry, order(), routing.GatewayOutcomes()); err != nil {
 		return nil, err
 	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, c.Close())
+		}
+	}()
+	if o.Notices.URL != "" {
+		o.Notices.Logger = o.Logger
+		c.notices = notices.Open(o.Notices)
+	}
 	for i, name := range order() {
 		c.ports[name] = c.gateway.At(i)
 		c.addLocation(name, c.location(i, name, uint64(seed[i])<<8|uint64(seed[i+8])))
@@ -145,11 +158,6 @@ func Open(o ClusterOptions) (_ *Cluster, err error) {
 	}
 	c.admin = c.backend()
 	join(c.clock, c.link, c.locations[North], c.locations[South], o.end)
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, c.Close())
-		}
-	}()
 	if c.token, err = apiadmin.OpenTokenFile(filepath.Join(o.Dir, apiadmin.TokenFileName)); err != nil {
 		return nil, err
 	}
@@ -179,6 +187,9 @@ func (c *Cluster) location(i int, name geo.Location, seed uint64) *location.Loca
 	o.ScrubPeriod, o.Registerer = c.o.ScrubPeriod, c.registry
 	o.Alone = func() bool { return c.alone(order()[1-i]) }
 	c.meters.Watch(&o)
+	if c.notices != nil {
+		o.Notify = c.notices.Send
+	}
 	if c.o.adjust != nil {
 		c.o.adjust(&o)
 	}
@@ -277,6 +288,9 @@ func (c *Cluster) Close() error {
 	}
 	for _, l := range running {
 		errs = append(errs, c.servers[l].Stop())
+	}
+	if c.notices != nil {
+		c.notices.Close()
 	}
 	c.link.Close()
 	for _, f := range c.forwards {

@@ -1,9 +1,7 @@
 package node
 
 import (
-	"bytes"
 	"fmt"
-	"os"
 
 	"antipode/server/notices"
 )
@@ -16,13 +14,11 @@ func (n *Node) openNotices() error {
 	}
 	o := notices.Options{URL: c.URL, Timeout: c.Timeout.Duration(), Logger: n.o.Logger}
 	if c.KeyFile != "" {
-		key, err := os.ReadFile(c.KeyFile)
+		key, err := notices.ReadKey(c.KeyFile)
 		if err != nil {
 			return fmt.Errorf("notices.key_file: %w", err)
 		}
-		if o.Key = bytes.TrimSpace(key); len(o.Key) == 0 {
-			return fmt.Errorf("notices.key_file: %s has no key", c.KeyFile)
-		}
+		o.Key = key
 	}
 	n.notices = notices.Open(o)
 	return nil

@@ -7,10 +7,13 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
+	"net/url"
+	"os"
 	"sync"
 	"time"
 
@@ -140,7 +143,7 @@ func (n *Notices) run(ctx context.Context) {
 		}
 		if err := n.post(ctx, next); err != nil {
 			if pause == retryFirst && ctx.Err() == nil {
-				n.o.Logger.Warn("a notice of a failover does not arrive; it is sent again", "url", n.o.URL, "error", err)
+				n.o.Logger.Warn("a notice of a failover does not arrive; it is sent again", "receiver", Receiver(n.o.URL), "error", err)
 			}
 			_ = n.o.Wait(ctx, pause)
 			pause = min(2*pause, retryMax)
@@ -151,6 +154,24 @@ func (n *Notices) run(ctx context.Context) {
 	}
 }
 
+// Receiver is the scheme and the host of a receiver's URL: what may be logged, since the rest may hold a token.
+func Receiver(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return "(no URL)"
+	}
+	return u.Scheme + "://" + u.Host
+}
+
+// withoutURL returns an error of net/http without the URL that its text has.
+func withoutURL(err error) error {
+	var of *url.Error
+	if errors.As(err, &of) {
+		return of.Err
+	}
+	return err
+}
+
 // post posts a notice. Any answer of the class 2xx takes it.
 func (n *Notices) post(ctx context.Context, what Notice) error {
 	body, err := json.Marshal(what)
@@ -159,7 +180,7 @@ func (n *Notices) post(ctx context.Context, what Notice) error {
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, n.o.URL, bytes.NewReader(body))
 	if err != nil {
-		return err
+		return withoutURL(err)
 	}
 	r.Header.Set("Content-Type", "application/json")
 	if len(n.o.Key) > 0 {
@@ -167,7 +188,7 @@ func (n *Notices) post(ctx context.Context, what Notice) error {
 	}
 	a, err := n.client.Do(r)
 	if err != nil {
-		return err
+		return withoutURL(err)
 	}
 	_, err = io.Copy(io.Discard, io.LimitReader(a.Body, answerBytesMax))
 	_ = a.Body.Close()
@@ -175,6 +196,18 @@ func (n *Notices) post(ctx context.Context, what Notice) error {
 		return fmt.Errorf("the receiver answered %s", a.Status)
 	}
 	return err
+}
+
+// ReadKey reads the key that signs notices. Blanks at its ends do not count.
+func ReadKey(file string) ([]byte, error) {
+	key, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	if key = bytes.TrimSpace(key); len(key) == 0 {
+		return nil, fmt.Errorf("%s has no key", file)
+	}
+	return key, nil
 }
 
 // Signature is what SignatureHeader has for a body.

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -185,4 +186,48 @@ func TestRedirectIsNotFollowed(t *testing.T) {
 			require.Fail(t, "the redirect was followed")
 		}
 	}
+}
+
+// Neither the path nor the query of the receiver's URL, nor a password in it, is logged: each may be a token.
+func TestURLIsNotLogged(t *testing.T) {
+	away := httptest.NewServer(http.NotFoundHandler())
+	away.Close()
+	for _, address := range []string{
+		strings.Replace(away.URL, "http://", "http://user:secret@", 1) + "/secret?token=secret",
+		"http://receiver.invalid:1/secret%zz",
+	} {
+		var log lockedBuilder
+		tried := make(chan struct{}, 10)
+		n := Open(Options{
+			URL: address, Logger: slog.New(slog.NewTextHandler(&log, nil)), Wait: func(ctx context.Context, _ time.Duration) error {
+				tried <- struct{}{}
+				<-ctx.Done()
+				return ctx.Err()
+			},
+		})
+		n.Send(wire.Event{Number: 1})
+		<-tried
+		n.Close()
+		require.Contains(t, log.String(), "a notice of a failover does not arrive")
+		require.NotContains(t, log.String(), "secret")
+	}
+	require.Equal(t, "https://pager.example:8443", Receiver("https://user:secret@pager.example:8443/hook?token=secret"))
+}
+
+// lockedBuilder is a strings.Builder for a logger.
+type lockedBuilder struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (l *lockedBuilder) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(b)
+}
+
+func (l *lockedBuilder) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
 }
