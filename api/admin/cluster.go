@@ -25,7 +25,7 @@ type Cluster interface {
 
 	// Events returns the event logs of the process's locations; the handler cuts them to
 	// the port's location and sorts them, newest first.
-	Events(ctx context.Context) []wire.Event
+	Events(ctx context.Context) wire.EventList
 
 	// Accounts lists all accounts the process knows.
 	Accounts(ctx context.Context) ([]wire.AccountInfo, error)

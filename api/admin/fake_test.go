@@ -26,6 +26,8 @@ type fake struct {
 	servesAfter int
 	// fail is returned by every method that can.
 	fail error
+	// silent are those of Events.
+	silent []string
 	// wait makes control operations last until their context ends.
 	wait bool
 }
@@ -69,15 +71,15 @@ func (f *fake) calls() []string {
 
 func (f *fake) Status(context.Context) (wire.Status, error) { return fullStatus(), f.fail }
 
-func (f *fake) Events(context.Context) []wire.Event {
-	return []wire.Event{
+func (f *fake) Events(context.Context) wire.EventList {
+	return wire.EventList{Silent: f.silent, Events: []wire.Event{
 		{Number: 1, Time: instant("2026-11-20T10:00:00.1Z"), Location: north, Kind: "leader-elected", Node: "northcentralus-1", Range: 4, Replica: 1},
 		{
 			Number: 2, Time: instant("2026-11-20T10:00:02Z"), Location: north, Kind: "left-in-sync", Node: "northcentralus-2", Range: 4,
 			Reason: "it did not answer in time; writes go on with the others",
 		},
 		{Number: 1, Time: instant("2026-11-20T10:00:01Z"), Location: south, Kind: "disk-full", Node: "southcentralus-1"},
-	}
+	}}
 }
 
 func (f *fake) Ready(context.Context) []wire.LocationReadiness {

@@ -244,8 +244,9 @@ func (p *port) status(c echo.Context) error {
 
 // events answers GET /v1/events.
 func (p *port) events(c echo.Context) error {
-	doc := wire.EventList{Events: []wire.Event{}}
-	for _, e := range p.c.Events(c.Request().Context()) {
+	all := p.c.Events(c.Request().Context())
+	doc := wire.EventList{Events: []wire.Event{}, Silent: all.Silent}
+	for _, e := range all.Events {
 		if p.shows(e.Location) {
 			doc.Events = append(doc.Events, e)
 		}

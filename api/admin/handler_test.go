@@ -75,6 +75,9 @@ func TestEvents(t *testing.T) {
 		}
 		require.Equal(t, want, kinds)
 	}
+	f := newFake()
+	f.silent = []string{"southcentralus-2"}
+	require.Contains(t, ask(t, f, Options{}, http.MethodGet, "/v1/events", "").Body.String(), `"silent": [`)
 }
 
 // refused checks that an answer is an error document of one line and returns it.

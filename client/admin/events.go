@@ -11,6 +11,8 @@ import (
 // process keeps.
 type EventList struct {
 	Events []Event `json:"events"`
+	// Silent are the locations and nodes that did not answer, whose events are missing.
+	Silent []string `json:"silent,omitempty"`
 }
 
 // Event is one step in the life of a replica, a range, a node, or of the replication of an account.
@@ -33,7 +35,6 @@ type Event struct {
 }
 
 // Events returns the event log, newest first.
-func (c *Client) Events(ctx context.Context) ([]Event, error) {
-	l, err := fetch[EventList](ctx, c, http.MethodGet, "/v1/events", nil)
-	return l.Events, err
+func (c *Client) Events(ctx context.Context) (EventList, error) {
+	return fetch[EventList](ctx, c, http.MethodGet, "/v1/events", nil)
 }

@@ -38,7 +38,8 @@ the newest of each location in memory; docs/admin.md lists the kinds.`,
 			if err != nil {
 				return err
 			}
-			return t.print(admin.EventList{Events: list}, func(w io.Writer) { writeEvents(w, list) })
+			t.warnSilent(list.Silent)
+			return t.print(list, func(w io.Writer) { writeEvents(w, list.Events) })
 		}),
 	}
 	c.Flags().BoolVarP(&watch, "watch", "w", false, "go on with new events until interrupted; with json one document at a time")
@@ -48,9 +49,10 @@ the newest of each location in memory; docs/admin.md lists the kinds.`,
 // watchEvents shows each event once until ctx ends. A server that cannot be reached at
 // first is a failure; one that goes away later may come back, with another log.
 func (t *tool) watchEvents(ctx context.Context) error {
-	shown := map[geo.Location]uint64{}
+	shown, silent := map[geo.Location]uint64{}, []string(nil)
 	for first := true; ; first = false {
-		list, err := t.client.Events(ctx)
+		all, err := t.client.Events(ctx)
+		list := all.Events
 		switch {
 		case ctx.Err() != nil:
 			return nil
@@ -59,6 +61,10 @@ func (t *tool) watchEvents(ctx context.Context) error {
 		case err != nil:
 			t.complain(err)
 		default:
+			if !slices.Equal(all.Silent, silent) {
+				silent = all.Silent
+				t.warnSilent(silent)
+			}
 			newest := map[geo.Location]uint64{}
 			for _, e := range list {
 				newest[e.Location] = max(newest[e.Location], e.Number)
@@ -79,6 +85,13 @@ func (t *tool) watchEvents(ctx context.Context) error {
 			return nil
 		case <-t.after(eventsInterval):
 		}
+	}
+}
+
+// warnSilent names the locations and nodes whose events are missing.
+func (t *tool) warnSilent(silent []string) {
+	for _, name := range silent {
+		_, _ = fmt.Fprintf(t.errOut, "WARNING: %s does not answer: its events are missing\n", name)
 	}
 }
 

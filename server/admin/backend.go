@@ -24,8 +24,8 @@ type Location interface {
 	Name() geo.Location
 	// Status describes the location, its end of the link, and the accounts it knows.
 	Status(ctx context.Context) (Status, error)
-	// Events returns the event log; what cannot be reached is missing.
-	Events(ctx context.Context) []wire.Event
+	// Events returns the event log; what cannot be reached is missing, and named.
+	Events(ctx context.Context) wire.EventList
 	// Readiness says how far the location is. With Serving set, and neither Ready nor a
 	// Reason, whether the location is ready is for the accounts of all locations to say.
 	Readiness(ctx context.Context) wire.LocationReadiness
@@ -154,8 +154,11 @@ func (b *Backend) Status(ctx context.Context) (wire.Status, error) {
 }
 
 // Events implements api/admin.Cluster.
-func (b *Backend) Events(ctx context.Context) []wire.Event {
-	return slices.Concat(each(b, func(l Location) []wire.Event { return l.Events(ctx) })...)
+func (b *Backend) Events(ctx context.Context) (out wire.EventList) {
+	for _, l := range each(b, func(l Location) wire.EventList { return l.Events(ctx) }) {
+		out.Events, out.Silent = append(out.Events, l.Events...), append(out.Silent, l.Silent...)
+	}
+	return out
 }
 
 // Ready implements api/admin.Cluster.
@@ -328,10 +331,17 @@ func (b *Backend) at(name geo.Location, operate func(Location) error) error {
 
 // SetLink implements api/admin.Cluster. The link has an end at each location.
 func (b *Backend) SetLink(ctx context.Context, to wire.Link) error {
-	return errors.Join(each(b, func(l Location) error {
+	errs := each(b, func(l Location) error {
 		if err := l.SetLink(ctx, to); err != nil {
 			return fmt.Errorf("location %s: %w", l.Name(), err)
 		}
 		return nil
-	})...)
+	})
+	err := errors.Join(errs...)
+	for i, of := range errs {
+		if err != nil && of == nil { // One end is enough to cut it, and to delay what passes.
+			err = fmt.Errorf("%w; the end at location %s was changed, and is %s", err, b.o.Locations[i].Name(), to.State)
+		}
+	}
+	return err
 }

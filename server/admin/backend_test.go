@@ -200,7 +200,8 @@ func TestErrorsNameTheLocation(t *testing.T) {
 	_, err := b.Status(t.Context())
 	require.ErrorContains(t, err, "location south: disk on fire")
 	north.calls()
-	require.EqualError(t, b.SetLink(t.Context(), wire.Link{State: wire.LinkCut}), "location south: disk on fire")
+	require.EqualError(t, b.SetLink(t.Context(), wire.Link{State: wire.LinkCut}),
+		"location south: disk on fire; the end at location north was changed, and is cut")
 	require.Equal(t, []string{"link cut 0s"}, north.calls())
 }
 
@@ -212,13 +213,15 @@ func TestEventsOfAllLocations(t *testing.T) {
 	south.events = []wire.Event{event("south", 7)}
 	for what, b := range backends(t, north, south) {
 		var got []string
-		for _, e := range b.Events(t.Context()) {
+		for _, e := range b.Events(t.Context()).Events {
 			got = append(got, string(e.Location))
 		}
 		require.Equal(t, []string{"north", "north", "south"}, got, what)
 	}
 	south.fail = errors.New("disk on fire")
-	require.Len(t, over(clock.System{}, north, south).Events(t.Context()), 2)
+	list := over(clock.System{}, north, south).Events(t.Context())
+	require.Len(t, list.Events, 2)
+	require.Equal(t, []string{"south"}, list.Silent)
 }
 
 // An account is listed once if both locations know it, also if one knows it alone or the other does

@@ -87,11 +87,11 @@ func (f *fake) Name() geo.Location { return f.name }
 
 func (f *fake) Status(ctx context.Context) (Status, error) { return f.status, f.note(ctx, "status") }
 
-func (f *fake) Events(ctx context.Context) []wire.Event {
+func (f *fake) Events(ctx context.Context) wire.EventList {
 	if f.note(ctx, "events") != nil {
-		return nil
+		return wire.EventList{Silent: []string{string(f.name)}}
 	}
-	return f.events
+	return wire.EventList{Events: f.events}
 }
 
 func (f *fake) Readiness(ctx context.Context) wire.LocationReadiness {

@@ -110,7 +110,9 @@ func (l *Local) Status(ctx context.Context) (Status, error) {
 }
 
 // Events implements Location.
-func (l *Local) Events(context.Context) []wire.Event { return l.Location.Events() }
+func (l *Local) Events(context.Context) wire.EventList {
+	return wire.EventList{Events: l.Location.Events()}
+}
 
 // Readiness implements Location.
 func (l *Local) Readiness(ctx context.Context) wire.LocationReadiness {

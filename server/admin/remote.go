@@ -125,10 +125,11 @@ func (r *Remote) Status(ctx context.Context) (Status, error) {
 }
 
 // Events implements Location.
-func (r *Remote) Events(ctx context.Context) []wire.Event {
-	list, err := read(ctx, r, func(ctx context.Context, c *wire.Client) ([]wire.Event, error) { return c.Events(ctx) })
+func (r *Remote) Events(ctx context.Context) wire.EventList {
+	list, err := read(ctx, r, func(ctx context.Context, c *wire.Client) (wire.EventList, error) { return c.Events(ctx) })
 	if err != nil {
 		r.Logger.Warn("events are missing: no node answers", "location", r.Location, "error", err)
+		return wire.EventList{Silent: []string{string(r.Location)}}
 	}
 	return list
 }

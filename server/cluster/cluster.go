@@ -8,10 +8,13 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"go.yaml.in/yaml/v3"
 
 	wire "antipode/client/admin"
 	"antipode/internal/clock"
@@ -27,6 +30,9 @@ func Start(ctx context.Context, o Options) error {
 	}
 	o.Dir = dir
 	members := o.plan()
+	if err := o.samePorts(members); err != nil {
+		return err
+	}
 	if err := o.prepare(members); err != nil {
 		return err
 	}
@@ -53,6 +59,43 @@ func Start(ctx context.Context, o Options) error {
 		}
 	}
 	return o.await(ctx, GatewayName, o.Gateway().Admin())
+}
+
+// samePorts returns an error if a process of the cluster runs with other ports than Start would give it: nothing is written, since
+// the others would look for it there without end.
+func (o Options) samePorts(members []member) error {
+	listen := func(text []byte) (any, error) {
+		var c struct {
+			Listen any `yaml:"listen"`
+		}
+		err := yaml.Unmarshal(text, &c)
+		return c.Listen, err
+	}
+	for _, m := range members {
+		switch _, running, err := o.find(m.name); {
+		case err != nil:
+			return err
+		case !running:
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(o.folder(m.name), configFile))
+		if err != nil {
+			return err
+		}
+		planned, err := yaml.Marshal(m.config)
+		if err != nil {
+			return err
+		}
+		has, hasErr := listen(text)
+		want, wantErr := listen(planned)
+		if err := errors.Join(hasErr, wantErr); err != nil {
+			return err
+		}
+		if !reflect.DeepEqual(has, want) {
+			return fmt.Errorf("%s runs in %s with other ports: give the --port-base that the cluster was started with, or stop it first with antipode cluster stop", m.name, o.Dir)
+		}
+	}
+	return nil
 }
 
 // portsFree returns an error if another process has the admin port of one that Start would start, or that of the witness.

@@ -117,6 +117,31 @@ func TestRetired(t *testing.T) {
 	require.Error(t, cmd.Wait(), "it was ended by a signal")
 }
 
+// A start with another port base is refused while a process of the cluster runs, and leaves its configuration as it is: the
+// start would wait for it at ports on which it never listens. Once none runs the ports may change.
+func TestOtherPortsOfARunningCluster(t *testing.T) {
+	o := Options{Dir: t.TempDir(), PortBase: 15000}
+	require.NoError(t, o.prepare(o.plan()))
+	cmd := exec.Command("sleep", "60")
+	require.NoError(t, cmd.Start())
+	started, err := startOf(cmd.Process.Pid)
+	require.NoError(t, err)
+	require.NoError(t, write(o.folder("southcentralus-2"), file{pidFile, fmt.Appendf(nil, "%d %s\n", cmd.Process.Pid, started)}))
+	require.NoError(t, o.samePorts(o.plan()))
+	file := filepath.Join(o.folder(GatewayName), configFile)
+	before, err := os.ReadFile(file)
+	require.NoError(t, err)
+	o.PortBase = 16000
+	require.EqualError(t, Start(t.Context(), o), "southcentralus-2 runs in "+o.Dir+
+		" with other ports: give the --port-base that the cluster was started with, or stop it first with antipode cluster stop")
+	after, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, string(before), string(after))
+	require.NoError(t, cmd.Process.Kill())
+	require.Error(t, cmd.Wait())
+	require.NoError(t, o.samePorts(o.plan()))
+}
+
 // A start whose ports another process has is refused before anything is started: the answers of
 // another cluster's processes would pass for those of this one.
 func TestPortsOfAnother(t *testing.T) {

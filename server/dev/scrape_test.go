@@ -72,7 +72,7 @@ func requireStanding(t *testing.T, c *Cluster, id geo.NodeID, in bool) {
 	if in {
 		kind = node.ReturnedInSync
 	}
-	list := c.admin.Events(t.Context())
+	list := c.admin.Events(t.Context()).Events
 	i := slices.IndexFunc(list, func(e wire.Event) bool { return e.Node == name && e.Range == 4 && e.Kind == string(kind) })
 	require.GreaterOrEqual(t, i, 0, "no event %s of %s in %v", kind, name, list)
 	eventually(t, "the status says so", func() bool { // It is up to a moment old.

@@ -164,11 +164,19 @@ func (m *members) Status(ctx context.Context) (admin.Status, error) {
 }
 
 // Events implements admin.Location.
-func (m *members) Events(ctx context.Context) []wire.Event {
+func (m *members) Events(ctx context.Context) wire.EventList {
 	out := m.Location.Events(ctx)
-	for _, list := range askPeers(ctx, m, methodEvents, nil, func(geo.NodeID) []wire.Event { return nil }) {
-		out = append(out, list...)
+	var mu sync.Mutex // Peers are asked at once.
+	silent := func(id geo.NodeID) []wire.Event {
+		mu.Lock()
+		defer mu.Unlock()
+		out.Silent = append(out.Silent, wire.NodeName(m.Name(), id))
+		return nil
 	}
+	for _, list := range askPeers(ctx, m, methodEvents, nil, silent) {
+		out.Events = append(out.Events, list...)
+	}
+	slices.Sort(out.Silent)
 	return out
 }
 
@@ -264,7 +272,7 @@ func (m *members) serve() {
 		return json.Marshal(s)
 	})
 	m.calls.HandleProcess(methodEvents, func(ctx context.Context, _ []byte) ([]byte, error) {
-		return json.Marshal(m.Location.Events(ctx))
+		return json.Marshal(m.Location.Events(ctx).Events)
 	})
 	m.serveFlow()
 	m.calls.HandleProcess(methodOrder, func(ctx context.Context, body []byte) ([]byte, error) {

@@ -124,8 +124,8 @@ func (p *process) Status(context.Context) (admin.Status, error) {
 	return admin.Status{Location: wire.Location{Name: "north", State: state, Nodes: []wire.Node{node}}, Link: p.link}, p.fail
 }
 
-func (p *process) Events(context.Context) []wire.Event {
-	return []wire.Event{{Node: wire.NodeName("north", p.id), Number: 1}}
+func (p *process) Events(context.Context) wire.EventList {
+	return wire.EventList{Events: []wire.Event{{Node: wire.NodeName("north", p.id), Number: 1}}}
 }
 
 func (p *process) CreateAccount(_ context.Context, a wire.NewAccount) (wire.Account, error) {
@@ -158,7 +158,7 @@ func TestMembersShowTheLocation(t *testing.T) {
 			s, err := m.Status(t.Context())
 			require.NoError(t, err)
 			require.Equal(t, []wire.State{wire.Running, wire.Running, wire.Running}, states(s), "as node %d shows it", id)
-			require.Len(t, m.Events(t.Context()), 3)
+			require.Len(t, m.Events(t.Context()).Events, 3)
 		}
 		all[1].running = false
 		all[3].link = wire.Link{State: wire.LinkCut}
@@ -174,7 +174,8 @@ func TestMembersShowTheLocation(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, []wire.State{wire.Stopped, wire.Unreachable, wire.Unreachable}, states(s))
 		require.Equal(t, peerWait, time.Since(begun))
-		require.Len(t, views[1].Events(t.Context()), 1)
+		require.Len(t, views[1].Events(t.Context()).Events, 1)
+		require.Equal(t, []string{"north-2", "north-3"}, views[1].Events(t.Context()).Silent)
 
 		all[2].away, all[2].fail = false, errors.New("disk on fire")
 		s, err = views[1].Status(t.Context())

@@ -125,14 +125,14 @@ func requireEvents(ctx context.Context, t *testing.T, r *rig.Rig, kind string) {
 	defer cancel()
 	for i, name := range rig.NodesOf(rig.North) {
 		for {
-			events, err := r.Admin(name).Events(ctx)
-			reported := slices.ContainsFunc(events, func(e wire.Event) bool {
+			list, err := r.Admin(name).Events(ctx)
+			reported := slices.ContainsFunc(list.Events, func(e wire.Event) bool {
 				return e.Kind == kind && e.Node == wire.NodeName(rig.North, geo.NodeID(i+1))
 			})
 			if err == nil && reported {
 				break
 			}
-			require.NoError(t, ctx.Err(), "%s reports no %s: %v, %v", name, kind, events, err)
+			require.NoError(t, ctx.Err(), "%s reports no %s: %v, %v", name, kind, list.Events, err)
 			rig.Pause(ctx, poll)
 		}
 	}
