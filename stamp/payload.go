@@ -39,7 +39,7 @@ func (s *Stamp) PutChunk(ctx context.Context, ref extent.Ref, data []byte) error
 			errs = append(errs, err)
 			continue
 		}
-		if durable++; durable == chunkCopiesMin && i+1 < len(puts) {
+		if durable++; durable == s.copiesMin() && i+1 < len(puts) {
 			defer time.AfterFunc(s.o.InSyncTimeout, cancel).Stop()
 		}
 	}
@@ -47,13 +47,13 @@ func (s *Stamp) PutChunk(ctx context.Context, ref extent.Ref, data []byte) error
 	switch {
 	case errors.Is(err, kv.ErrBusy):
 		return err // One has no room.
-	case durable >= chunkCopiesMin:
+	case durable >= s.copiesMin():
 		if err != nil {
 			s.o.Logger.Warn("chunk is not on every node; a replica there fetches it", "chunk", ref.ID, "error", err)
 		}
 		return nil
 	}
-	return fmt.Errorf("chunk %s is durable on %d nodes, at least %d are needed: %w", ref.ID, durable, chunkCopiesMin, err)
+	return fmt.Errorf("chunk %s is durable on %d nodes, at least %d are needed: %w", ref.ID, durable, s.copiesMin(), err)
 }
 
 // chunkRange is the range on whose nodes chunks are: the first one of those whose changes name them.
@@ -61,6 +61,14 @@ func (s *Stamp) chunkRange() geo.RangeID { return s.o.Route.Service(geo.Blob)[0]
 
 // chunkCopiesMin is how many nodes must hold a chunk before a change may name it.
 const chunkCopiesMin = 2
+
+// copiesMin is chunkCopiesMin, and one in a clone, which has one node.
+func (s *Stamp) copiesMin() int {
+	if s.o.Base != nil {
+		return 1
+	}
+	return chunkCopiesMin
+}
 
 // chunkPuts returns, for each reachable node, the function that makes a chunk durable there;
 // kv.ErrBusy if the nodes are too few or one has no room.
@@ -87,7 +95,7 @@ func (s *Stamp) chunkPuts(chunk extent.Chunk, ref extent.Ref, data []byte) ([]fu
 			})
 		}
 	}
-	if len(puts) < chunkCopiesMin {
+	if len(puts) < s.copiesMin() {
 		return nil, kv.ErrBusy
 	}
 	return puts, nil
@@ -108,7 +116,7 @@ func (s *Stamp) HasChunk(ref extent.Ref) bool {
 		return false
 	}
 	if n := s.Node(lead); n != nil {
-		return n.Extents().Durable(ref.ID)
+		return n.HasChunk(ref)
 	}
 	calls, ok := s.o.Transport.(node.CallTransport)
 	if !ok {

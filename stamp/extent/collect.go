@@ -1,5 +1,7 @@
 package extent
 
+import "sync"
+
 // Collection finds the chunks that nothing names, by marking and sweeping the index. Only
 // the owner knows the names, so it drives the rounds:
 //
@@ -17,6 +19,19 @@ package extent
 //
 // The marks are in the index, which holds every chunk anyhow: there is no second set of
 // ids.
+
+// Pin has Sweep drop nothing before release is called: what somebody else than the owner may name stays (R9). It
+// holds from its return on, also for a sweep under way. The release may be called more than once.
+func (s *Store) Pin() (release func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pins++
+	return sync.OnceFunc(func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.pins--
+	})
+}
 
 // BeginRound begins a round of collection.
 func (s *Store) BeginRound() {
@@ -80,7 +95,7 @@ func (s *Store) Sweep(limit int) (chunks int, bytes int64, err error) {
 func (s *Store) nextUnnamed(refs []Ref, limit int) (_ []Ref, end bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.ended || s.complete < 2 {
+	if !s.ended || s.complete < 2 || s.pins > 0 {
 		return refs, true
 	}
 	end = s.visit(&s.swept, nil, func(_ *file, c *cell) bool {
@@ -93,5 +108,7 @@ func (s *Store) nextUnnamed(refs []Ref, limit int) (_ []Ref, end bool) {
 }
 
 // unnamed reports whether a chunk was neither marked nor touched in the last two rounds,
-// both of which ended. The caller holds mu.
-func (s *Store) unnamed(c *cell) bool { return s.ended && s.complete >= 2 && c.round+2 <= s.round }
+// both of which ended, and nothing is pinned. The caller holds mu.
+func (s *Store) unnamed(c *cell) bool {
+	return s.pins == 0 && s.ended && s.complete >= 2 && c.round+2 <= s.round
+}

@@ -114,3 +114,33 @@ func TestCompactKeepsRounds(t *testing.T) {
 	require.Equal(t, 1, round(t, s, refs[0]), "refs[1], named in the first round alone")
 	require.Equal(t, []Ref{refs[0]}, s.Refs())
 }
+
+// R9: nothing is dropped while a pin is held, also not by a sweep that had begun before. What was unnamed meanwhile goes
+// once the last pin is released.
+func TestR9PinStopsTheSweep(t *testing.T) {
+	s := open(t, vfs.NewMem(), Options{})
+	source := newSource(1)
+	for range 3 {
+		put(t, s, source, 1000)
+	}
+	mustSync(t, s)
+	require.Zero(t, round(t, s))
+	s.BeginRound()
+	s.EndRound()
+	chunks, _, err := s.Sweep(1)
+	require.NoError(t, err)
+	require.Equal(t, 1, chunks)
+
+	first, second := s.Pin(), s.Pin()
+	chunks, _, err = s.Sweep(10)
+	require.NoError(t, err)
+	require.Zero(t, chunks, "the sweep goes on under a pin")
+	first()
+	first()
+	for range 3 {
+		require.Zero(t, round(t, s), "one pin is left")
+	}
+	require.Len(t, s.Refs(), 2)
+	second()
+	require.Equal(t, 2, round(t, s))
+}

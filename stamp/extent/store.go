@@ -80,6 +80,8 @@ type Store struct {
 	ended           bool
 	// swept is how far the sweep after that round has come.
 	swept cursor
+	// pins counts the pins that are held: see Pin.
+	pins int
 	// lost is the sum of what scans found lost and unnamed.
 	lost int64
 

@@ -138,6 +138,9 @@ func RangeLocal(r geo.RangeID) []byte {
 // Gates is the prefix of a range's gates.
 func Gates(r geo.RangeID) []byte { return rangeKey(r, kindGate) }
 
+// Images is the prefix of what a source range keeps of images.
+func Images(r geo.RangeID) []byte { return rangeKey(r, kindImage) }
+
 // Heads is the prefix of the heads of a range's streams.
 func Heads(r geo.RangeID) []byte { return rangeKey(r, kindHead) }
 

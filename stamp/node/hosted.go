@@ -114,7 +114,7 @@ func (r *hostedRange) reopen(lost error) error {
 	rep, err := replica.Open(replica.Options{
 		Snapshots: n.snapshots.ForRange(id), Lost: lost, Range: id, Node: n.o.ID, ID: r.membership.Identity().Replica, Log: r.log,
 		Applied: applied, Machine: r.Machine, Tick: n.o.Tick, ElectionTicks: n.o.ElectionTicks, InSyncTimeout: n.o.InSyncTimeout,
-		Running:   n.scheduler.running,
+		Alone: n.o.Base != nil, Running: n.scheduler.running,
 		Reachable: func(of geo.NodeID) bool { return of == n.o.ID || n.o.Transport.Peer(n.o.ID, of) != nil },
 		OnInSync:  r.reportInSync,
 		Rand:      rand.New(rand.NewPCG(n.rng.Uint64(), uint64(id))), Logger: n.o.Logger,

@@ -156,7 +156,7 @@ func (n *Node) openRange(id geo.RangeID) error {
 		Understands: n.o.Understands, OnLater: func(reason string) {
 			n.event(Event{Kind: LaterVersion, Range: id, Node: n.o.ID, Reason: reason})
 		},
-		HasChunk:  func(ref extent.Ref) bool { return n.stores.extents.Durable(ref.ID) },
+		HasChunk:  n.HasChunk,
 		OnApplied: onApplied,
 	})
 	if err != nil {
@@ -206,6 +206,9 @@ func (n *Node) Wake() { n.scheduler.inbox.awake() }
 // Run does passes until ctx ends or the node fails, and scrubs beside them. The scrubber ends with
 // ctx too, and Close waits for it.
 func (n *Node) Run(ctx context.Context) error {
+	if n.o.Base != nil {
+		return n.scheduler.run(ctx) // A clone is gone before a scrub would find anything.
+	}
 	n.start(func() {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()

@@ -61,7 +61,7 @@ func (closeNow) Reclaims() {}
 // overlay, and proposes their changes as one entry (DESIGN 2.2).
 func (r *Range) evaluate(now time.Duration) {
 	for {
-		alone := r.replica.InSync() < 2
+		alone := r.replica.FewInSync()
 		if len(r.inflight) >= inflightMax && !alone {
 			return
 		}

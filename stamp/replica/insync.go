@@ -12,8 +12,11 @@ import (
 	"antipode/internal/plantedbugs"
 )
 
+// inSyncMin is how many replicas must hold an entry before it is acknowledged (R2).
+const inSyncMin = 2
+
 // inSync is the leader's view of which replicas must hold an entry before it is
-// acknowledged: all that answer in time, two at least. Silence is measured in the running
+// acknowledged: all that answer in time, inSyncMin at least. Silence is measured in the running
 // time of this process (clock.Running), here called ran: what a replica answered while the
 // process stood still could not be received. A new leader counts every replica as in sync and
 // takes out those that do not answer. The silence of its predecessor, because of which it
@@ -21,6 +24,8 @@ import (
 type inSync struct {
 	// timeout is Options.InSyncTimeout.
 	timeout time.Duration
+	// least is inSyncMin, or one with Options.Alone.
+	least int
 	// reachable reports whether a connection to a node stands; nil for every node.
 	reachable func(geo.NodeID) bool
 	log       *slog.Logger
@@ -53,6 +58,10 @@ type peer struct {
 
 func (s *inSync) init(o Options) {
 	s.timeout, s.reachable = o.InSyncTimeout, o.Reachable
+	s.least = inSyncMin
+	if o.Alone {
+		s.least = 1
+	}
 	s.log, s.moved = o.Logger.With("range", o.Range), o.OnInSync
 }
 
@@ -171,9 +180,9 @@ func (s *inSync) count() int {
 }
 
 // index is the greatest index that every in-sync replica has persisted; zero while there are
-// fewer than two, since nothing is acknowledged then.
+// fewer than they must be, since nothing is acknowledged then.
 func (s *inSync) index() uint64 {
-	if s.count() < 2 {
+	if s.count() < s.least {
 		return 0
 	}
 	least := ^uint64(0)
@@ -206,6 +215,9 @@ func (r *Replica) InSync() int {
 	}
 	return r.inSync.count()
 }
+
+// FewInSync reports whether fewer replicas are in sync, as this leader sees it, than must hold what is acknowledged.
+func (r *Replica) FewInSync() bool { return r.InSync() < r.inSync.least }
 
 // AckIndex is the greatest index that may be acknowledged: every in-sync replica has persisted
 // it.

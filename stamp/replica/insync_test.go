@@ -150,3 +150,19 @@ func TestInSyncUnreachable(t *testing.T) {
 	step(1202 * time.Millisecond)
 	require.Equal(t, 1, s.count(), "nobody is left to acknowledge")
 }
+
+// R2: only the replica of a clone acknowledges what it alone has.
+func TestInSyncAlone(t *testing.T) {
+	for _, alone := range []bool{false, true} {
+		s := &inSync{}
+		s.init(Options{Alone: alone, Logger: slog.New(slog.DiscardHandler)})
+		s.configure(FirstMembers([]geo.NodeID{1}))
+		s.peers[0].match = 7
+		s.decide(1, 1)
+		want := uint64(0)
+		if alone {
+			want = 7
+		}
+		require.Equal(t, want, s.index())
+	}
+}

@@ -62,6 +62,9 @@ type Options struct {
 	// Running is the running time of the scheduler, in which the silence of the other
 	// replicas is measured. Nil means monotonic time.
 	Running *clock.Running
+	// Alone lets the leader acknowledge what it has persisted alone. It is for the replica of a clone, whose writes
+	// nobody relies on; every other range has two replicas in sync, or takes no writes (R2).
+	Alone bool
 	// OnInSync is called, at the leader, with every replica that leaves the in-sync set or
 	// returns to it. May be nil.
 	OnInSync func(n geo.NodeID, in bool)
