@@ -165,7 +165,12 @@ func (x *exchange) answer() error {
 			return err
 		}
 		x.op = opForwarded
-		return x.gateway.Pass(x.routed(), target.Account, target.Secondary)
+		return x.gateway.Pass(x.routed(), target.SignedAs(), target.Secondary)
+	}
+	if target.Clone {
+		if answered, err := x.toClone(); answered {
+			return err
+		}
 	}
 	ctx, cancel, badTimeout := x.deadline()
 	defer cancel()

@@ -21,10 +21,18 @@ import (
 // the deletion, which happened after the request had arrived.
 func (x *exchange) resolve(ctx context.Context) (err error) {
 	x.req.Account, x.req.Container, err = x.o.Directory.Resolve(ctx, x.req.Target.Account, x.service, x.container)
-	if errors.Is(err, storageerr.AccountNotFound) && x.service == geo.Table {
-		return storageerr.AuthenticationFailed.With("AuthenticationErrorDetail", "The account does not exist.")
+	if errors.Is(err, storageerr.AccountNotFound) {
+		return x.unknown()
 	}
 	return err
+}
+
+// unknown is the error for an account that does not exist.
+func (x *exchange) unknown() error {
+	if x.service == geo.Table {
+		return storageerr.AuthenticationFailed.With("AuthenticationErrorDetail", "The account does not exist.")
+	}
+	return storageerr.AccountNotFound
 }
 
 // container names the container to read together with the account; empty for none. It is read

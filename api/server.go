@@ -29,6 +29,11 @@ type Directory interface {
 		a *catalog.Account, found *catalog.Found, err error)
 }
 
+// Clones returns the front end that serves the clone of an account, if that is in this process, or else the address of the
+// front end of the node for the service that has it; neither without a clone. It is asked for every request of a clone, and
+// answers within half a second, mostly from memory. It may be called concurrently.
+type Clones func(name geo.Account, s geo.Service) (here *Server, addr string)
+
 // Observer takes what was answered, for metrics.
 type Observer func(s geo.Service, operation string, status int, took time.Duration)
 
@@ -62,6 +67,8 @@ type Options struct {
 	// Leader and Leaderless are those of routing.Leaders.
 	Leader     routing.Leader
 	Leaderless func(geo.RangeID) bool
+	// Clone finds the clone of an account at this location. Nil means that there are none.
+	Clone Clones
 	// HopSecret proves that a request comes from a front end of this process, whose
 	// Forwarder has it (WithSecret). Empty if front ends are separate processes.
 	HopSecret string
@@ -82,6 +89,8 @@ type Server struct {
 	verifier auth.Verifier
 	leaders  routing.Leaders
 	gateway  *routing.Gateway
+	// clients bounds the requests of a clone's front end, which has no listener of its own.
+	clients *gate
 }
 
 // NewServer returns a server.
@@ -103,7 +112,7 @@ func NewServer(o Options) *Server {
 	return &Server{
 		o: o, verifier: auth.Verifier{Clock: o.Clock, FutureSkew: auth.DateWindow},
 		leaders: routing.Leaders{Location: o.Location, Leader: o.Leader, Leaderless: o.Leaderless, Forward: o.Forward},
-		gateway: routing.NewGateway(o.Locations, o.Forward, o.Gateway),
+		gateway: routing.NewGateway(o.Locations, o.Forward, o.Gateway), clients: newGate(o.RequestsMax),
 	}
 }
 

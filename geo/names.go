@@ -36,6 +36,16 @@ func SplitSecondary(label string) (Account, bool) {
 	return Account(name), found
 }
 
+// CloneSuffix marks the endpoint of a clone of an account in host and path: see server/clone. No account is named so, since
+// names have no hyphen.
+const CloneSuffix = "-drill"
+
+// SplitClone cuts the -drill suffix from an account label as it came over the wire and reports whether it was there.
+func SplitClone(label string) (Account, bool) {
+	name, found := strings.CutSuffix(label, CloneSuffix)
+	return Account(name), found
+}
+
 // NodeID names one node of a stamp within its location, from 1.
 type NodeID uint64
 

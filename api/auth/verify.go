@@ -87,7 +87,7 @@ func (v *Verifier) Verify(r *http.Request, t protocol.Target, q *protocol.Query,
 	if a.scheme == bearer {
 		return refuseBearer(t.Service, version)
 	}
-	if a.account != string(t.Account) {
+	if a.account != string(t.SignedAs()) {
 		return failed("The account in the Authorization header is not the account of the request's URL.")
 	}
 	if err := v.checkDate(r.Header); err != nil {
@@ -153,7 +153,7 @@ func (v *Verifier) checkDate(h http.Header) error {
 func messageOf(r *http.Request, t protocol.Target, q protocol.Query, version protocol.Version, s scheme) message {
 	m := message{
 		method: r.Method, header: r.Header, length: r.ContentLength,
-		account: t.Account, path: t.RawPath, query: q, version: version,
+		account: t.SignedAs(), path: t.RawPath, query: q, version: version,
 		table: t.Service == geo.Table, suffixed: t.PathStyle && t.Secondary,
 	}
 	m.unversioned = !m.table && s == sharedKey && r.Header[protocol.HeaderVersion] == nil

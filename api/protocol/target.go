@@ -19,6 +19,8 @@ type Target struct {
 	Account geo.Account
 	// Secondary reports that the account was addressed with the -secondary suffix.
 	Secondary bool
+	// Clone reports that the account was addressed with the -drill suffix, which Account is without.
+	Clone bool
 	// PathStyle reports that the account is the first segment of the path.
 	PathStyle bool
 	// RawPath is the whole path as sent, account segment included; "/" for an
@@ -65,7 +67,7 @@ func ParseTarget(s geo.Service, scheme, host, requestURI string, zones ...geo.Zo
 	}
 	if label, named, ok := hostStyle(host, zones); ok {
 		t.Service = named
-		t.Account, t.Secondary = geo.SplitSecondary(label)
+		t.setAccount(label)
 		t.Resource = t.RawPath
 		t.Base = scheme + "://" + host + "/"
 		return t, nil
@@ -78,9 +80,25 @@ func ParseTarget(s geo.Service, scheme, host, requestURI string, zones ...geo.Zo
 		return Target{}, storageerr.InvalidURI
 	}
 	t.PathStyle = true
-	t.Account, t.Secondary = geo.SplitSecondary(segment)
+	t.setAccount(segment)
 	t.Base = scheme + "://" + host + "/" + segment + "/"
 	return t, nil
+}
+
+// setAccount takes the account from a label. The secondary of a clone is no name: it stays an illegal one.
+func (t *Target) setAccount(label string) {
+	if t.Account, t.Secondary = geo.SplitSecondary(label); !t.Secondary {
+		t.Account, t.Clone = geo.SplitClone(label)
+	}
+}
+
+// SignedAs is the account that a client signs as: the name of a clone with its suffix, since a client knows it as an
+// account, and that of a secondary without.
+func (t *Target) SignedAs() geo.Account {
+	if t.Clone {
+		return t.Account + geo.CloneSuffix
+	}
+	return t.Account
 }
 
 // cutAbsolute splits http(s)://authority[/path][?query]. rest may be empty.

@@ -50,6 +50,17 @@ func TestParseTarget(t *testing.T) {
 			Service: geo.Table, Account: "acct", PathStyle: true, Secondary: true,
 			RawPath: "/acct-secondary/T()", Resource: "/T()", RawQuery: "x", Base: "http://localhost/acct-secondary/",
 		}},
+		{"localhost", "/acct-drill/T()", Target{
+			Service: geo.Table, Account: "acct", PathStyle: true, Clone: true,
+			RawPath: "/acct-drill/T()", Resource: "/T()", Base: "http://localhost/acct-drill/",
+		}},
+		{"acct-drill.blob.zone", "/c", Target{
+			Service: geo.Blob, Account: "acct", Clone: true, RawPath: "/c", Resource: "/c", Base: "http://acct-drill.blob.zone/",
+		}},
+		{"localhost", "/acct-drill-secondary/T", Target{ // No account has such a name.
+			Service: geo.Table, Account: "acct-drill", PathStyle: true, Secondary: true,
+			RawPath: "/acct-drill-secondary/T", Resource: "/T", Base: "http://localhost/acct-drill-secondary/",
+		}},
 		{"[::1]:10002", "/acct//", Target{
 			Service: geo.Table, Account: "acct", PathStyle: true, RawPath: "/acct//", Resource: "//", Base: "http://[::1]:10002/acct/",
 		}},

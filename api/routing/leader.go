@@ -62,6 +62,20 @@ const (
 	Nowhere
 )
 
+// ToNode passes the request to the front end of another node of the location, which has what it is about. It makes one such
+// hop at most, like Pass.
+func (l Leaders) ToNode(q Request, addr string) error {
+	if q.R.Header.Get(leaderHopHeader) != "" {
+		q.W.Header().Set(notLeaderHeader, string(l.Location))
+		return errNoLeader
+	}
+	err := l.Forward.send(q, addr, hop{mark: leaderHopHeader, refusal: notLeaderHeader, lost: new(int)})
+	if errors.Is(err, errUnreachable) || errors.Is(err, errRefused) {
+		return errNoLeader
+	}
+	return err
+}
+
 // Pass passes the request to the leader of a range, unless that is here. A request makes
 // one such hop at most: a node that receives it for a range that it does not lead refuses
 // it, and the sender asks again until the request's time is over. All of that happens

@@ -1,0 +1,31 @@
+package api
+
+import (
+	"antipode/api/routing"
+)
+
+// toClone passes a request for the clone of an account to the front end of the clone, or to the node that has it. Where
+// answered is false the exchange has become one of the clone's front end, in this process. A clone is at one location:
+// another answers as for an account that does not exist, and a gateway asks on.
+func (x *exchange) toClone() (answered bool, err error) {
+	var here *Server
+	addr := ""
+	if x.o.Clone != nil {
+		here, addr = x.o.Clone(x.req.Target.Account, x.service)
+	}
+	switch {
+	case here != nil:
+		routing.ServedBy(x.routed(), x.o.Location)
+		x.Server, x.gate = here, here.clients
+		return false, nil
+	case addr != "":
+		routing.ServedBy(x.routed(), x.o.Location)
+		if err := checkLength(x.r, x.service); err != nil {
+			return true, err
+		}
+		x.op = opForwarded
+		return true, x.leaders.ToNode(x.routed(), addr)
+	}
+	x.notHere()
+	return true, x.unknown()
+}
