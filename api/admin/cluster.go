@@ -61,6 +61,8 @@ type Cluster interface {
 	StartVerify(ctx context.Context, name geo.Account, q wire.VerifyQuery) (wire.Verify, error)
 	Verify(ctx context.Context, name geo.Account) (wire.Verify, error)
 
+	Clones
+
 	// Reservations lists the accounts whose creation has not ended, at the locations that answer.
 	Reservations(ctx context.Context) (wire.Reservations, error)
 	// FreeReservation gives up the creation of a name that has not ended, at every location, or at

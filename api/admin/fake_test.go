@@ -142,6 +142,18 @@ func (f *fake) Forks(context.Context) (wire.Forks, error) {
 	return wire.Forks{Forks: []wire.Fork{fork(south, wire.SideReceiver, 17), fork(north, wire.SideSource, 17), fork(south, wire.SideReceiver, 3)}}, f.fail
 }
 
+func (f *fake) OpenClone(ctx context.Context, name geo.Account, q wire.OpenClone) (wire.Clone, error) {
+	return wire.Clone{Account: name, Name: string(name) + geo.CloneSuffix}, f.note(ctx, "open clone %s for %gs", name, q.ForSeconds)
+}
+
+func (f *fake) Clone(ctx context.Context, name geo.Account) (wire.Clone, error) {
+	return wire.Clone{Account: name}, f.note(ctx, "clone %s", name)
+}
+
+func (f *fake) DropClone(ctx context.Context, name geo.Account) (wire.Clone, error) {
+	return wire.Clone{Account: name}, f.note(ctx, "drop clone %s", name)
+}
+
 func (f *fake) Reservations(context.Context) (wire.Reservations, error) {
 	return wire.Reservations{Reservations: []wire.Reservation{
 		{Name: "half", Location: south, Kind: wire.KindReservation, Primary: north, Epoch: wire.Epoch{Number: 2, Location: north}},

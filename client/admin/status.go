@@ -89,6 +89,8 @@ type Location struct {
 	Role   string  `json:"role"`
 	Nodes  []Node  `json:"nodes"`
 	Ranges []Range `json:"ranges"`
+	// Clones are the open clones of accounts, on nodes that answer. Absent without any.
+	Clones []Clone `json:"clones,omitempty"`
 	// Epochs is what the process that answers holds; absent where it does not run.
 	Epochs *Epochs `json:"epochs,omitempty"`
 	// Alarms counts the stream alarms this location raised, by reason.

@@ -48,6 +48,12 @@ of the location. The admin port stops the nodes in their processes; --kill-comma
 If the former primary can only follow with its copy made again, --rebuild has the drill do that
 (the default at antipode dev). Else it ends there, with the account at its new primary.
 
+With --clone it moves nothing: it opens a writable copy of what the secondary location of
+ACCOUNT has now, under the name ACCOUNT-drill and with the keys of ACCOUNT. Point an
+application at it, and rehearse. What is written there is nowhere else. The clone is deleted
+after --for, by --clone --drop, and when its node stops; --clone --show shows it.
+docs/runbooks/clone-drill.md has the steps.
+
 The table antipodedrill is deleted at the end. --html writes the report as one page with a
 picture. Without --yes it says what it would do, as with --dry-run.
 
@@ -57,11 +63,15 @@ command line.`
 
 func (t *tool) drillCommand() *cobra.Command {
 	var f drillFlags
+	clone := cloneFlags{tool: t}
 	c := &cobra.Command{
-		Use:   "drill ACCOUNT [--unplanned [--kill]] [--yes]",
-		Short: "Practise a failover of an account and back, and measure what clients see",
+		Use:   "drill ACCOUNT [--yes | --unplanned [--kill] [--yes] | --clone]",
+		Short: "Practise a failover: of an account and back, measured, or on a clone of it that no client notices",
 		Long:  drillLong,
-		Example: `  antipodectl drill pictures --yes
+		Example: `  antipodectl drill pictures --clone --for 2h
+  antipodectl drill pictures --clone --show
+  antipodectl drill pictures --clone --drop
+  antipodectl drill pictures --yes
   antipodectl drill pictures --yes --duration 1m --html drill.html
   antipodectl drill pictures --unplanned
   antipodectl drill pictures --unplanned --kill --yes --html drill.html
@@ -71,6 +81,9 @@ func (t *tool) drillCommand() *cobra.Command {
 		Args: exactly("ACCOUNT"),
 	}
 	c.RunE = operation(func(cmd *cobra.Command, args []string) error {
+		if clone.given(cmd) {
+			return clone.run(cmd, geo.Account(args[0]))
+		}
 		f.killGiven, f.rebuildGiven = c.Flags().Changed("kill"), c.Flags().Changed("rebuild")
 		if err := f.validate(); err != nil {
 			return err
@@ -109,6 +122,7 @@ func (t *tool) drillCommand() *cobra.Command {
 	c.Flags().BoolVar(&f.rebuild, "rebuild", false, "with --unplanned: have the former primary's copy made again if it needs that (default at antipode dev)")
 	c.Flags().BoolVar(&f.yes, "yes", false, "begin it")
 	c.Flags().BoolVar(&f.dry, "dry-run", false, "say what it would do, and change nothing")
+	clone.add(c)
 	c.Flags().StringVar(&f.html, "html", "", "`FILE` for the report as a page")
 	return c
 }

@@ -32,6 +32,9 @@ func writeStatus(w io.Writer, s admin.Status) {
 	_, _ = fmt.Fprintf(w, "link     %s\n", link(s.Link))
 	_, _ = fmt.Fprintf(w, "alarms   %s\n", alarms(s.Alarms))
 	for _, l := range s.Locations {
+		for _, c := range l.Clones {
+			_, _ = fmt.Fprintf(w, "clone    %s on %s, deleted at %s\n", c.Name, c.Node, instant(c.Expires))
+		}
 		for _, text := range l.Warnings {
 			_, _ = fmt.Fprintf(w, "WARNING  %s: %s\n", l.Name, text)
 		}

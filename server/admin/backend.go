@@ -54,6 +54,11 @@ type Location interface {
 	StartVerify(ctx context.Context, name geo.Account, q wire.VerifyQuery) (wire.Verify, error)
 	Verify(ctx context.Context, name geo.Account) (wire.Verify, error)
 
+	// OpenClone, Clone and DropClone are of the clone of an account whose secondary is this location.
+	OpenClone(ctx context.Context, name geo.Account, q wire.OpenClone) (wire.Clone, error)
+	Clone(ctx context.Context, name geo.Account) (wire.Clone, error)
+	DropClone(ctx context.Context, name geo.Account) (wire.Clone, error)
+
 	// Reservations lists what the location holds of accounts whose creation has not ended.
 	// FreeReservation gives up one of them.
 	Reservations(ctx context.Context) ([]wire.Reservation, error)

@@ -32,6 +32,7 @@ func Merge(processes []Status) Status {
 			continue
 		}
 		out.Location.Nodes = append(out.Location.Nodes, s.Location.Nodes...)
+		out.Location.Clones = append(out.Location.Clones, s.Location.Clones...)
 		out.Location.State = furthest(out.Location.State, s.Location.State)
 		for k, r := range s.Location.Ranges {
 			if r.LeaderView != nil && k < len(out.Location.Ranges) {

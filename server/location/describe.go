@@ -20,6 +20,7 @@ import (
 // processes are absent. It leaves Alarms empty.
 func (l *Location) Describe() (wire.Location, error) {
 	out := wire.Location{Name: l.o.Name, State: l.state(), Role: "primary and secondary, by account"}
+	out.Clones = l.Clones()
 	stamp, stopped := l.Stamp()
 	for _, id := range l.o.Local {
 		n := wire.Node{Name: wire.NodeName(l.o.Name, id), State: wire.Stopped}

@@ -14,8 +14,10 @@ import (
 // Serve fills in what a front end of the location needs to serve its data, and what it
 // reports to the instruments of the process.
 func (l *Location) Serve(o *api.Options, m *Meters) {
+	l.clones.front = *o
 	names := l.Directory.Containers()
 	o.Location, o.Directory, o.Route, o.UpToDate, o.Passed = l.o.Name, l.Directory, l.Route, l.UpToDate, l.Passed
+	o.Clone = l.clones.find
 	o.Accounts = &accounts.Handler{Stats: l.Replication}
 	o.Tables = &tables.Handler{
 		Stamp: l, Writer: l.Primary, Scans: l.o.Scans, NameRest: l.o.NameRest, Names: names,

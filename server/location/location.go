@@ -24,6 +24,7 @@ import (
 	"antipode/replication/link"
 	"antipode/replication/receive"
 	"antipode/replication/ship"
+	"antipode/server/clone"
 	"antipode/services"
 	"antipode/services/blobs"
 	"antipode/services/storageerr"
@@ -77,6 +78,8 @@ type Options struct {
 	Seed uint64
 	// Tick of the nodes; zero means 100 ms. Tests shorten it.
 	Tick time.Duration
+	// CollectGrace: see node.Options.
+	CollectGrace time.Duration
 	// ScrubPeriod: see node.Options. Registerer registers the nodes' metrics; may be nil.
 	ScrubPeriod time.Duration
 	Registerer  prometheus.Registerer
@@ -204,6 +207,7 @@ type Location struct {
 	receiving   receiving
 	watching    watching
 	verifying   *verifying
+	clones      clones
 	shipMu      sync.Mutex
 	shippers    map[geo.NodeID]map[geo.RangeID]*shipping
 }
@@ -213,6 +217,7 @@ func New(o Options) *Location {
 	o = o.withDefaults()
 	l := &Location{o: o, from: route.First(), shippers: map[geo.NodeID]map[geo.RangeID]*shipping{}}
 	l.receiving.l, l.confirming.l, l.verifying, l.withholding = l, l, newVerifying(l), withholding{l: l, of: map[geo.Account]verdict{}}
+	l.clones.l, l.clones.open = l, map[geo.Account]*openClone{}
 	l.watching.l, l.watching.unavailable = l, newEpisodes(ServiceUnavailable, ServiceLive)
 	l.watching.late = newEpisodes(ChangesLate, ChangesArrived)
 	l.watching.fellOut = newEpisodes(AccountFellOut, AccountFollows)
@@ -338,7 +343,7 @@ func (l *Location) startStamp(ctx context.Context) error {
 	s := stamp.New(node.Options{
 		Location: l.o.Name, Peers: l.o.Nodes, Route: l.o.Route, Sites: l.o.Sites, Dir: filepath.Join(l.o.Dir, string(l.o.Name)), State: l.o.State, Clock: l.o.Clock,
 		Transport: l.o.Transport(), Seed: l.o.Seed, Parity: l.o.Parity, Tick: l.o.Tick, Logger: l.o.Logger,
-		ScrubPeriod: l.o.ScrubPeriod, Registerer: l.o.Registerer, ReserveBytes: l.o.ReserveBytes,
+		ScrubPeriod: l.o.ScrubPeriod, CollectGrace: l.o.CollectGrace, Registerer: l.o.Registerer, ReserveBytes: l.o.ReserveBytes,
 		CloseInterval: l.o.CloseInterval, OnCommit: l.committed, RowChunks: blobs.RowChunks, Commands: l.o.Commands,
 		Fence: l.confirming.begin(),
 		OnEvent: func(e node.Event) {
@@ -348,9 +353,13 @@ func (l *Location) startStamp(ctx context.Context) error {
 	})
 	f := l.receiving.following(s)
 	s.OnStop(l.verifying.end)
+	s.OnStop(l.clones.hostStops)
 	for _, id := range l.o.Local {
 		l.step("node " + node.Name(l.o.Name, id) + " opens its stores and replays its log")
 		err := ctx.Err()
+		if err == nil {
+			err = clone.RemoveLeftovers(l.o.State, l.nodeDir(id), l.o.Logger)
+		}
 		if err == nil {
 			err = s.Start(id)
 		}
@@ -362,7 +371,13 @@ func (l *Location) startStamp(ctx context.Context) error {
 	l.confirming.start(s)
 	l.receiving.start(s, f)
 	l.watching.start()
+	s.Go(l.clones.expire)
 	return nil
+}
+
+// nodeDir is the folder of a node.
+func (l *Location) nodeDir(id geo.NodeID) string {
+	return filepath.Join(l.o.Dir, string(l.o.Name), node.Name(l.o.Name, id))
 }
 
 // Route returns the table of the location's ranges.

@@ -34,6 +34,7 @@ func (n *Node) newMembers() *members {
 		server: n.server, self: n.id, nodes: n.nodes(), calls: n.transport, catalogLeader: n.catalogLeader,
 	}
 	m.serve()
+	m.serveClones(n.location.Clones)
 	return m
 }
 

@@ -38,6 +38,7 @@ type process struct {
 	mu       sync.Mutex
 	running  bool
 	asked    []string
+	clones   []wire.Clone
 	accounts []geo.Account
 	handlers map[string]stampnode.CallHandler
 }
@@ -56,6 +57,7 @@ func three(leader *geo.NodeID) (processes, map[geo.NodeID]*members) {
 			catalogLeader: func() (geo.NodeID, bool) { return *leader, *leader != 0 },
 		}
 		views[id].serve()
+		views[id].serveClones(func() []wire.Clone { return p.clones })
 	}
 	return all, views
 }

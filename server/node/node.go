@@ -76,6 +76,8 @@ type Node struct {
 
 	server  *location.Server
 	members *members
+	// cloneHosts is asked for requests of clones.
+	cloneHosts cloneHosts
 }
 
 // Open listens on the node's ports for peers and operators. Start must follow, and Close. The

@@ -1,0 +1,178 @@
+package clone
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"antipode/api"
+	"antipode/directory"
+	"antipode/geo"
+	"antipode/services/catalog"
+	"antipode/services/storageerr"
+	"antipode/stamp"
+	"antipode/stamp/change"
+	"antipode/stamp/extent"
+	"antipode/stamp/memtransport"
+	"antipode/stamp/node"
+	"antipode/stamp/state"
+)
+
+// memTableBytes is the size of the memtables of a clone, which are taken out of the cache of the live nodes.
+const memTableBytes = 4 << 20
+
+// dirName is the folder of a live node that has the files of its clones, each in a folder named for its account.
+const dirName = "clones"
+
+// Options configures a Clone. All fields are required.
+type Options struct {
+	Account geo.Account
+	// Host is the node that the clone is made of. Live is its stamp, whose other nodes have the chunks too.
+	Host *node.Node
+	Live *stamp.Stamp
+	// HostDir is the folder of the host.
+	HostDir string
+	// Node is what the clone's node has in common with the host: Location, Route, State, Clock, Seed, Parity, Tick,
+	// ReserveBytes and Logger.
+	Node node.Options
+	// Front is what the front end has in common with the others of the process.
+	Front api.Options
+	Data  Data
+}
+
+// Clone is an open clone. Methods may be called concurrently.
+type Clone struct {
+	dir     string
+	fs      vfs.FS
+	stamp   *stamp.Stamp
+	front   *api.Server
+	release func()
+}
+
+// Open makes a clone of what the host has applied, and waits until it takes writes. After an error nothing is left.
+func Open(ctx context.Context, o Options) (_ *Clone, err error) {
+	fs := fileSystem(o.Node.State)
+	dir := fs.PathJoin(o.HostDir, dirName, string(o.Account))
+	// Pinned before the checkpoint: a sweep drops no chunk that the state names at that moment, and none after it.
+	c := &Clone{dir: dir, fs: fs, release: o.Host.Extents().Pin()}
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("clone of account %s: %w", o.Account, err), c.Close())
+		}
+	}()
+	if err := fs.RemoveAll(dir); err != nil { // Of a removal that failed.
+		return nil, err
+	}
+	id := o.Host.ID()
+	// Times in the state are ahead of the clock here by so much at most (R6).
+	floor := geo.TimestampOf(o.Node.Clock.Now().Add(geo.ClockOffMax))
+	err = o.Host.WriteClone(fs.PathJoin(dir, node.Name(o.Node.Location, id)), o.Account, floor, func(s *state.Store, b *state.Batch) (change.Gate, error) {
+		return own(s, b, o.Account, o.Node.Location)
+	})
+	if err != nil {
+		return nil, err
+	}
+	n := o.Node
+	n.Peers, n.Dir, n.Base, n.Transport = []geo.NodeID{id}, dir, base{o.Host, o.Live}, memtransport.New()
+	n.State.StateMemTableBytes = memTableBytes
+	c.stamp = stamp.New(n)
+	if err := c.stamp.Start(id); err != nil {
+		return nil, err
+	}
+	for _, r := range n.Route.Ranges() {
+		if err := directory.Writable(ctx, c.stamp, r.ID); err != nil {
+			return nil, fmt.Errorf("its %s range takes no writes: %w", r.Service, err)
+		}
+	}
+	c.front = o.frontEnd(c.stamp)
+	return c, nil
+}
+
+// own makes the account in a clone's catalog one without a copy, whose primary is here, in an epoch above all that
+// were seen. It returns its gate.
+func own(s *state.Store, b *state.Batch, name geo.Account, here geo.Location) (change.Gate, error) {
+	a, err := catalog.GetAccount(s, name)
+	if err != nil {
+		return change.Gate{}, err
+	}
+	p, err := catalog.GetPromotion(s, name)
+	if err != nil {
+		return change.Gate{}, err
+	}
+	switch {
+	case p != nil:
+		return change.Gate{}, storageerr.OperationInProgress.Saying(fmt.Sprintf("account %s: %s", name, p.Describe()))
+	case !a.Active || a.Secondary != here:
+		return change.Gate{}, storageerr.AccountNotFound
+	}
+	seen, err := catalog.SeenEpoch(s, name)
+	if err != nil {
+		return change.Gate{}, err
+	}
+	a.Epoch, a.Primary = max(a.Epoch, seen.Number)+1, here
+	a.Operation, a.Turn, a.Reserved = nil, 0, 0
+	a.SetRedundancy(catalog.LRS, "")
+	v, err := a.Encode()
+	if err != nil {
+		return change.Gate{}, err
+	}
+	gate := change.Gate{Epoch: a.GeoEpoch(), Role: change.RolePrimary, Open: true}
+	return gate, b.Set(catalog.AccountPartition(name).Append(nil), v)
+}
+
+// Front is the front end of the clone.
+func (c *Clone) Front() *api.Server { return c.front }
+
+// Close ends the clone and deletes its files. Requests under way fail. The host must not be closed before.
+func (c *Clone) Close() error {
+	var errs []error
+	if c.stamp != nil {
+		errs = append(errs, c.stamp.Close())
+	}
+	errs = append(errs, c.fs.RemoveAll(c.dir))
+	c.release()
+	return errors.Join(errs...)
+}
+
+// RemoveLeftovers deletes the files of all clones in the folder of a node that is not open yet: no clone outlives its
+// process.
+func RemoveLeftovers(o state.Options, hostDir string, log *slog.Logger) error {
+	fs := fileSystem(o)
+	dir := fs.PathJoin(hostDir, dirName)
+	names, err := fs.List(dir)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	if len(names) > 0 {
+		log.Info("clones of accounts are deleted: they end with the process that opened them", "accounts", names)
+	}
+	return fs.RemoveAll(dir)
+}
+
+func fileSystem(o state.Options) vfs.FS {
+	if o.FS == nil {
+		return vfs.Default
+	}
+	return o.FS
+}
+
+// base has the chunks of before the clone. It implements node.Base.
+type base struct {
+	host *node.Node
+	live *stamp.Stamp
+}
+
+// HasChunk implements node.Base.
+func (b base) HasChunk(ref extent.Ref) bool { return b.host.Extents().Durable(ref.ID) }
+
+// ReadChunk implements node.Base. A copy that is damaged on the host is read from another node.
+func (b base) ReadChunk(ref extent.Ref, off int64, p []byte) (int, error) {
+	if n, err := b.host.ReadChunk(ref, off, p); err == nil {
+		return n, nil
+	}
+	return b.live.ReadChunk(ref, off, p)
+}

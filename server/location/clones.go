@@ -1,0 +1,283 @@
+package location
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"antipode/api"
+	wire "antipode/client/admin"
+	"antipode/geo"
+	"antipode/internal/clock"
+	"antipode/server/clone"
+	"antipode/services/catalog"
+	"antipode/services/storageerr"
+	"antipode/stamp"
+	"antipode/stamp/node"
+	"antipode/stamp/ranges"
+)
+
+const (
+	// clonesMax bounds the clones of a process: each has a log, memtables and files of its own.
+	clonesMax = 4
+	// expireEvery is how often the times of clones are looked at.
+	expireEvery = time.Second
+)
+
+// clones are the clones of accounts that this process has open: see server/clone.
+type clones struct {
+	l *Location
+	// front is what their front ends have in common with that of the location. Set before the location starts.
+	front api.Options
+
+	// turn is held while a clone is opened or closed, and while a node stops: none is made of a node that stops.
+	turn sync.Mutex
+	mu   sync.RWMutex
+	// open are those that serve. Guarded by mu.
+	open map[geo.Account]*openClone
+}
+
+// openClone is a clone with what is shown of it.
+type openClone struct {
+	clone *clone.Clone
+	host  geo.NodeID
+	shown wire.Clone
+	// until is the monotonic time at which it ends.
+	until time.Duration
+}
+
+// find implements api.Clones.
+func (c *clones) find(name geo.Account, _ geo.Service) (*api.Server, string) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if o := c.open[name]; o != nil {
+		return o.clone.Front(), ""
+	}
+	return nil, ""
+}
+
+// FindClone implements api.Clones for the clones of this process.
+func (l *Location) FindClone(name geo.Account, s geo.Service) (*api.Server, string) {
+	return l.clones.find(name, s)
+}
+
+// Clones lists the open clones of this process by the names of their accounts.
+func (l *Location) Clones() []wire.Clone {
+	l.clones.mu.RLock()
+	defer l.clones.mu.RUnlock()
+	var out []wire.Clone
+	for _, o := range l.clones.open {
+		out = append(out, o.shown)
+	}
+	slices.SortFunc(out, func(a, b wire.Clone) int { return strings.Compare(string(a.Account), string(b.Account)) })
+	return out
+}
+
+// Clone returns the open clone of an account in this process.
+func (l *Location) Clone(name geo.Account) (wire.Clone, error) {
+	l.clones.mu.RLock()
+	defer l.clones.mu.RUnlock()
+	if o := l.clones.open[name]; o != nil {
+		return o.shown, nil
+	}
+	return wire.Clone{}, noClone(name)
+}
+
+func noClone(name geo.Account) error {
+	return &wire.Error{Status: http.StatusNotFound, Code: wire.CodeNoClone, Message: fmt.Sprintf(
+		"account %s has no clone: it was dropped, its time ended, or the process of its node ended; antipodectl drill %s --clone opens one", name, name)}
+}
+
+// refusedClone is the error for an account of which no clone can be opened now.
+func refusedClone(format string, args ...any) error {
+	return &wire.Error{Status: http.StatusConflict, Code: wire.CodeCloneRefused, Message: fmt.Sprintf(format, args...)}
+}
+
+// OpenClone opens a clone of an account whose secondary is this location, on a node of this process. It has everything at
+// or before the Last Sync Times that it returns, and ends after q.ForSeconds.
+func (l *Location) OpenClone(ctx context.Context, name geo.Account, q wire.OpenClone) (wire.Clone, error) {
+	c := &l.clones
+	c.turn.Lock()
+	defer c.turn.Unlock()
+	began := l.o.Clock.Mono()
+	s, err := l.Stamp()
+	if err != nil {
+		return wire.Clone{}, err
+	}
+	a, err := l.Directory.Account(ctx, name)
+	if err != nil {
+		return wire.Clone{}, err
+	}
+	if err := l.mayClone(a); err != nil {
+		return wire.Clone{}, err
+	}
+	host, err := l.cloneHost(ctx, s)
+	if err != nil {
+		return wire.Clone{}, err
+	}
+	// The times come first: what follows has everything that was applied when they were true.
+	cut, err := l.cloneCut(ctx, a)
+	if err != nil {
+		return wire.Clone{}, err
+	}
+	if err := catchUp(ctx, host, l.o.Route.IDs()); err != nil {
+		return wire.Clone{}, err
+	}
+	opened, err := clone.Open(ctx, clone.Options{
+		Account: name, Host: host, Live: s, HostDir: l.nodeDir(host.ID()), Front: c.front,
+		Node: node.Options{
+			Location: l.o.Name, Route: l.o.Route, State: l.o.State, Clock: l.o.Clock, Seed: l.o.Seed ^ uint64(l.o.Clock.Now().UnixNano()),
+			Parity: l.o.Parity, Tick: l.o.Tick, ReserveBytes: l.o.ReserveBytes, Logger: l.o.Logger.With("clone_of", name),
+		},
+		Data: clone.Data{Scans: l.o.Scans, NameRest: l.o.NameRest, Logger: l.o.Logger},
+	})
+	if err != nil {
+		return wire.Clone{}, err
+	}
+	life := time.Duration(q.ForSeconds * float64(time.Second))
+	now := l.o.Clock.Now()
+	o := &openClone{clone: opened, host: host.ID(), until: l.o.Clock.Mono() + life, shown: wire.Clone{
+		Account: name, Name: string(name) + geo.CloneSuffix, Location: l.o.Name, Node: wire.NodeName(l.o.Name, host.ID()),
+		Opened: wire.Time{Time: now}, Expires: wire.Time{Time: now.Add(life)}, TookSeconds: (l.o.Clock.Mono() - began).Seconds(), Cut: cut,
+	}}
+	c.mu.Lock()
+	c.open[name] = o
+	c.mu.Unlock()
+	l.o.Logger.Info("clone of an account opened", "account", name, "node", o.shown.Node, "expires", now.Add(life), "took_seconds", o.shown.TookSeconds)
+	return o.shown, nil
+}
+
+// mayClone returns why no clone of an account can be opened here now.
+func (l *Location) mayClone(a *catalog.Account) error {
+	l.clones.mu.RLock()
+	defer l.clones.mu.RUnlock()
+	switch {
+	case a.Secondary == "":
+		return refusedClone("account %s is %s: it has no secondary to make a clone of", a.Name, a.Redundancy)
+	case a.Secondary != l.o.Name:
+		return refusedClone("a clone of account %s is made at its secondary location, %s: ask an admin port of that location", a.Name, a.Secondary)
+	case a.Operation != nil:
+		return refusedClone("account %s has an operation under way, %s: open the clone when that has ended", a.Name, a.Operation.Describe())
+	case l.clones.open[a.Name] != nil:
+		return refusedClone("account %s has a clone already, on %s: drop that first (antipodectl drill %s --clone --drop)",
+			a.Name, l.clones.open[a.Name].shown.Node, a.Name)
+	case len(l.clones.open) >= clonesMax:
+		return refusedClone("this process has %d clones open, the most it takes: drop one of them first", clonesMax)
+	}
+	return nil
+}
+
+// cloneHost returns the node of this process that a clone is made of: of those with a replica of every range, the one that
+// leads the fewest, so that clients of the location notice least.
+func (l *Location) cloneHost(ctx context.Context, s *stamp.Stamp) (*node.Node, error) {
+	var hosts []*node.Node
+	for _, id := range l.o.Local {
+		if n := s.Node(id); n != nil && n.HasEverything(ctx) {
+			hosts = append(hosts, n)
+		}
+	}
+	if len(hosts) == 0 {
+		return nil, &wire.Error{Status: http.StatusConflict, Code: wire.CodeNoCloneHost, Message: fmt.Sprintf(
+			"no node here has a replica of every range of %s: open the clone at another node of it, or when the replicas are rebuilt", l.o.Name)}
+	}
+	leads := func(n *node.Node) (sum int) {
+		for _, id := range l.o.Route.IDs() {
+			if n.Range(id).Leading() {
+				sum++
+			}
+		}
+		return sum
+	}
+	return slices.MinFunc(hosts, func(a, b *node.Node) int { return cmp.Compare(leads(a), leads(b)) }), nil
+}
+
+// cloneCut returns the Last Sync Times of the account.
+func (l *Location) cloneCut(ctx context.Context, a *catalog.Account) ([]wire.CloneCut, error) {
+	var out []wire.CloneCut
+	for _, s := range geo.Services {
+		rep, err := l.Replication(ctx, a, s)
+		if err != nil {
+			return nil, err
+		}
+		cut := wire.CloneCut{Service: s.String(), Reason: string(rep.NoTime())}
+		if rep.Known() {
+			cut.LastSyncTime = wire.Time{Time: rep.LastSync.Time()}
+		}
+		out = append(out, cut)
+	}
+	return out, nil
+}
+
+// catchUp waits until a node has applied everything that was acknowledged before: it may be behind the leaders.
+func catchUp(ctx context.Context, n *node.Node, ids []geo.RangeID) error {
+	for _, id := range ids {
+		r := n.Range(id)
+		read := r.ReadFollowing
+		if r.Leading() {
+			read = r.Read
+		}
+		if err := read(ctx, func(ranges.State) error { return nil }); err != nil {
+			return storageerr.ServerBusy.Saying(fmt.Sprintf("node %d did not catch up with range %d: %v", n.ID(), id, err))
+		}
+	}
+	return nil
+}
+
+// DropClone ends the clone of an account in this process, and deletes it.
+func (l *Location) DropClone(_ context.Context, name geo.Account) (wire.Clone, error) {
+	c := &l.clones
+	c.turn.Lock()
+	defer c.turn.Unlock()
+	out, err := l.Clone(name)
+	if err != nil {
+		return out, err
+	}
+	return out, c.drop("an operator drops it", func(o *openClone) bool { return o.shown.Account == name })
+}
+
+// hostStops ends the clones of a node that stops or has failed.
+func (c *clones) hostStops(n *node.Node) {
+	c.turn.Lock()
+	defer c.turn.Unlock()
+	_ = c.drop("its node stops", func(o *openClone) bool { return o.host == n.ID() }) // It is logged, and the next start deletes what is left.
+}
+
+// expire ends the clones whose time is over, until ctx ends.
+func (c *clones) expire(ctx context.Context) {
+	for clock.Wait(ctx, expireEvery) == nil {
+		c.turn.Lock()
+		now := c.l.o.Clock.Mono()
+		_ = c.drop("its time is over", func(o *openClone) bool { return now >= o.until }) // It is logged.
+		c.turn.Unlock()
+	}
+}
+
+// drop ends some clones. They are not found any more before the first is closed. The caller holds turn.
+func (c *clones) drop(why string, which func(*openClone) bool) error {
+	c.mu.Lock()
+	var ended []*openClone
+	for name, o := range c.open {
+		if which(o) {
+			ended = append(ended, o)
+			delete(c.open, name)
+		}
+	}
+	c.mu.Unlock()
+	var errs []error
+	for _, o := range ended {
+		log, name := c.l.o.Logger, o.shown.Account
+		if err := o.clone.Close(); err != nil {
+			log.Error("clone of an account ended, and not all of its files could be deleted; the next start of the node deletes them", "account", name, "error", err)
+			errs = append(errs, fmt.Errorf("clone of account %s: %w", name, err))
+			continue
+		}
+		log.Info("clone of an account ended and was deleted", "account", name, "why", why)
+	}
+	return errors.Join(errs...)
+}

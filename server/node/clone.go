@@ -1,0 +1,213 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"antipode/api"
+	"antipode/api/routing"
+	wire "antipode/client/admin"
+	"antipode/geo"
+	"antipode/server/admin"
+	"antipode/services/storageerr"
+)
+
+// methodClone opens, drops or lists the clones of accounts in the process of a node. It is on the wire: never rename it.
+const methodClone = "admin.clone"
+
+// cloneOrder is an operator's order to the process of a node: to open a clone of the account, or to drop it, or, without
+// either, to list all of the process.
+type cloneOrder struct {
+	Account geo.Account     `json:"account,omitempty"`
+	Open    *wire.OpenClone `json:"open,omitempty"`
+	Drop    bool            `json:"drop,omitempty"`
+}
+
+// cloneAnswer is how an order ended. Code is empty after a success.
+type cloneAnswer struct {
+	Clones  []wire.Clone `json:"clones,omitempty"`
+	Status  int          `json:"status,omitempty"`
+	Code    string       `json:"code,omitempty"`
+	Message string       `json:"message,omitempty"`
+}
+
+// err is the error of an answer.
+func (a cloneAnswer) err() error {
+	if a.Code == "" {
+		return nil
+	}
+	return &wire.Error{Status: a.Status, Code: a.Code, Message: a.Message}
+}
+
+// serveClones answers methodClone. list returns the clones of this process.
+func (m *members) serveClones(list func() []wire.Clone) {
+	m.calls.HandleProcess(methodClone, func(ctx context.Context, body []byte) ([]byte, error) {
+		var o cloneOrder
+		if err := json.Unmarshal(body, &o); err != nil {
+			return nil, fmt.Errorf("malformed order about a clone: %w", err)
+		}
+		var out cloneAnswer
+		var one wire.Clone
+		var err error
+		switch {
+		case o.Open != nil:
+			one, err = m.Location.OpenClone(ctx, o.Account, *o.Open)
+		case o.Drop:
+			one, err = m.Location.DropClone(ctx, o.Account)
+		default:
+			out.Clones = list()
+			return json.Marshal(out)
+		}
+		out.Clones = []wire.Clone{one}
+		var said *wire.Error
+		row, ours := storageerr.Of(err)
+		switch {
+		case err == nil:
+		case errors.As(err, &said):
+			out = cloneAnswer{Status: said.Status, Code: said.Code, Message: said.Message}
+		case ours:
+			out = cloneAnswer{Status: row.Status, Code: row.Code, Message: row.Message}
+		default:
+			return nil, err
+		}
+		return json.Marshal(out)
+	})
+}
+
+// cloneAt gives the process of another node an order about one clone.
+func (m *members) cloneAt(ctx context.Context, id geo.NodeID, o cloneOrder) (wire.Clone, error) {
+	body, err := json.Marshal(o)
+	if err != nil {
+		return wire.Clone{}, err
+	}
+	body, err = m.calls.CallProcess(ctx, id, methodClone, body)
+	var out cloneAnswer
+	if err == nil {
+		err = json.Unmarshal(body, &out)
+	}
+	if err == nil {
+		err = out.err()
+	}
+	if err != nil || len(out.Clones) != 1 {
+		return wire.Clone{}, err
+	}
+	return out.Clones[0], nil
+}
+
+// clonesElsewhere lists the clones of the other processes that answer.
+func (m *members) clonesElsewhere(ctx context.Context) (out []wire.Clone) {
+	question, err := json.Marshal(cloneOrder{})
+	if err != nil {
+		return nil
+	}
+	for _, a := range askPeers(ctx, m, methodClone, question, func(geo.NodeID) cloneAnswer { return cloneAnswer{} }) {
+		out = append(out, a.Clones...)
+	}
+	return out
+}
+
+// Clone implements admin.Location.
+func (m *members) Clone(ctx context.Context, name geo.Account) (wire.Clone, error) {
+	out, err := m.Location.Clone(ctx, name)
+	if !admin.NoClone(err) {
+		return out, err
+	}
+	for _, c := range m.clonesElsewhere(ctx) {
+		if c.Account == name {
+			return c, nil
+		}
+	}
+	return out, err
+}
+
+// OpenClone implements admin.Location: in this process, or in one that has everything if this one has not. Two calls at
+// once at two nodes may open two clones, which DropClone drops both.
+func (m *members) OpenClone(ctx context.Context, name geo.Account, q wire.OpenClone) (wire.Clone, error) {
+	switch c, err := m.Clone(ctx, name); {
+	case err == nil:
+		return wire.Clone{}, &wire.Error{Status: http.StatusConflict, Code: wire.CodeCloneRefused, Message: fmt.Sprintf(
+			"account %s has a clone already, on %s: drop that first (antipodectl drill %s --clone --drop)", name, c.Node, name)}
+	case !admin.NoClone(err):
+		return wire.Clone{}, err
+	}
+	out, err := m.Location.OpenClone(ctx, name, q)
+	for _, id := range m.nodes {
+		var said *wire.Error
+		if !errors.As(err, &said) || said.Code != wire.CodeNoCloneHost {
+			break
+		}
+		if id != m.self {
+			var refused error
+			if out, refused = m.cloneAt(ctx, id, cloneOrder{Account: name, Open: &q}); refused == nil || errors.As(refused, &said) {
+				err = refused
+			}
+		}
+	}
+	return out, err
+}
+
+// DropClone implements admin.Location: in whichever processes it is.
+func (m *members) DropClone(ctx context.Context, name geo.Account) (wire.Clone, error) {
+	out, err := m.Location.DropClone(ctx, name)
+	for _, c := range m.clonesElsewhere(ctx) {
+		_, id, bad := wire.ParseNodeName(c.Node)
+		if c.Account != name || bad != nil {
+			continue
+		}
+		if dropped, failed := m.cloneAt(ctx, id, cloneOrder{Account: name, Drop: true}); failed == nil && admin.NoClone(err) {
+			out, err = dropped, nil
+		} else if failed != nil {
+			err = failed
+		}
+	}
+	return out, err
+}
+
+const (
+	// cloneHostsFresh is for how long what the other processes said of their clones is taken for true.
+	cloneHostsFresh = time.Second
+	// cloneHostsWait bounds the question.
+	cloneHostsWait = 500 * time.Millisecond
+)
+
+// cloneHosts is which other nodes of the location have clones, for the front end. The others are asked only for requests
+// of clones, and once in cloneHostsFresh, whatever clients ask for.
+type cloneHosts struct {
+	mu    sync.Mutex
+	asked time.Duration
+	at    map[geo.Account]geo.NodeID
+}
+
+// of returns the node that has the clone of an account, 0 for none that is known.
+func (h *cloneHosts) of(name geo.Account, now time.Duration, ask func(context.Context) []wire.Clone) geo.NodeID {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.at == nil || now-h.asked >= cloneHostsFresh {
+		ctx, cancel := context.WithTimeout(context.Background(), cloneHostsWait)
+		defer cancel()
+		h.asked, h.at = now, map[geo.Account]geo.NodeID{}
+		for _, c := range ask(ctx) {
+			if _, id, err := wire.ParseNodeName(c.Node); err == nil {
+				h.at[c.Account] = id
+			}
+		}
+	}
+	return h.at[name]
+}
+
+// findClone implements api.Clones.
+func (n *Node) findClone(name geo.Account, s geo.Service) (here *api.Server, addr string) {
+	if here, _ = n.location.FindClone(name, s); here != nil {
+		return here, ""
+	}
+	id := n.cloneHosts.of(name, n.o.Clock.Mono(), n.members.clonesElsewhere)
+	if id == 0 || n.peers[id].ID == 0 {
+		return nil, ""
+	}
+	return nil, routing.HopAddress(n.peers[id].Hop, s)
+}

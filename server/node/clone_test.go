@@ -1,0 +1,110 @@
+package node
+
+import (
+	"context"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	wire "antipode/client/admin"
+	"antipode/geo"
+)
+
+func (p *process) clone(name geo.Account, drop bool) (wire.Clone, error) {
+	for i, c := range p.clones {
+		if c.Account == name {
+			if drop {
+				p.clones = append(p.clones[:i:i], p.clones[i+1:]...)
+			}
+			return c, nil
+		}
+	}
+	return wire.Clone{}, &wire.Error{Status: http.StatusNotFound, Code: wire.CodeNoClone, Message: "no clone"}
+}
+
+func (p *process) Clone(_ context.Context, name geo.Account) (wire.Clone, error) {
+	return p.clone(name, false)
+}
+
+func (p *process) DropClone(_ context.Context, name geo.Account) (wire.Clone, error) {
+	return p.clone(name, true)
+}
+
+func (p *process) OpenClone(_ context.Context, name geo.Account, q wire.OpenClone) (wire.Clone, error) {
+	p.asked = append(p.asked, "open")
+	if p.fail != nil {
+		return wire.Clone{}, p.fail
+	}
+	c := wire.Clone{Account: name, Node: wire.NodeName("north", p.id), TookSeconds: q.ForSeconds}
+	p.clones = append(p.clones, c)
+	return c, nil
+}
+
+// A clone is opened in the process that was asked, or in one that has every range. Every process shows it, refuses a
+// second one, and drops it.
+func TestCloneOfTheLocation(t *testing.T) {
+	leader := geo.NodeID(1)
+	all, views := three(&leader)
+	ctx := t.Context()
+	all[1].fail = &wire.Error{Status: http.StatusConflict, Code: wire.CodeNoCloneHost, Message: "lacks a range"}
+	all[2].fail = all[1].fail
+	c, err := views[1].OpenClone(ctx, "acct", wire.OpenClone{ForSeconds: 60})
+	require.NoError(t, err)
+	require.Equal(t, wire.Clone{Account: "acct", Node: "north-3", TookSeconds: 60}, c)
+	for _, v := range views {
+		shown, err := v.Clone(ctx, "acct")
+		require.NoError(t, err)
+		require.Equal(t, c, shown)
+		_, err = v.OpenClone(ctx, "acct", wire.OpenClone{})
+		require.ErrorContains(t, err, "has a clone already, on north-3")
+	}
+	dropped, err := views[2].DropClone(ctx, "acct")
+	require.NoError(t, err)
+	require.Equal(t, c, dropped)
+	require.Empty(t, all[3].clones)
+	for _, v := range views {
+		_, err = v.DropClone(ctx, "acct")
+		require.ErrorContains(t, err, "no clone")
+	}
+
+	all[3].away = true
+	_, err = views[1].OpenClone(ctx, "acct", wire.OpenClone{})
+	require.ErrorContains(t, err, "lacks a range")
+	all[3].away = false
+	all[3].fail = &wire.Error{Status: http.StatusConflict, Code: wire.CodeCloneRefused, Message: "an operation is under way"}
+	_, err = views[1].OpenClone(ctx, "acct", wire.OpenClone{})
+	require.ErrorContains(t, err, "an operation is under way")
+}
+
+// Two clones of two calls at once are dropped both.
+func TestDropCloneOfTwoNodes(t *testing.T) {
+	leader := geo.NodeID(1)
+	all, views := three(&leader)
+	for _, id := range []geo.NodeID{1, 3} {
+		all[id].clones = []wire.Clone{{Account: "acct", Node: wire.NodeName("north", id)}, {Account: "other", Node: wire.NodeName("north", id)}}
+	}
+	_, err := views[2].DropClone(t.Context(), "acct")
+	require.NoError(t, err)
+	for _, id := range []geo.NodeID{1, 3} {
+		require.Len(t, all[id].clones, 1)
+		require.Equal(t, geo.Account("other"), all[id].clones[0].Account)
+	}
+}
+
+// The front end asks the others once in cloneHostsFresh, whatever clients ask for.
+func TestCloneHostsAreAskedSeldom(t *testing.T) {
+	var h cloneHosts
+	asked, list := 0, []wire.Clone{{Account: "acct", Node: "north-2"}, {Account: "odd", Node: "?"}}
+	ask := func(context.Context) []wire.Clone { asked++; return list }
+	now := time.Hour
+	for range 100 {
+		require.Equal(t, geo.NodeID(2), h.of("acct", now, ask))
+		require.Zero(t, h.of("odd", now, ask))
+	}
+	require.Equal(t, 1, asked)
+	list = nil
+	require.Zero(t, h.of("acct", now+cloneHostsFresh, ask))
+	require.Equal(t, 2, asked)
+}

@@ -1,0 +1,103 @@
+package test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"antipode/client/admin"
+	"antipode/geo"
+	"antipode/test/rest"
+)
+
+// A clone of an account in node processes: whichever node of the secondary location has it, the gateway and every front end
+// of that location serve it, payload included, and those of the other location answer as for an account that does not exist.
+// The account goes on beside it. When its process is killed the clone is gone, and so are its files after the next start.
+func TestCloneInACluster(t *testing.T) {
+	d := startCluster(t)
+	ctx, cancel := contextFor(t, 2*clusterWait)
+	defer cancel()
+	payload := bytes.Repeat([]byte("payload "), 16<<10)
+	require.NoError(t, d.gateway(false).CreateTable(ctx, "cluster"))
+	require.NoError(t, d.gateway(false).CreateContainer(ctx, "cluster"))
+	d.acknowledged(d.gateway(false), "before", 1)
+	a, err := d.gateway(false).PutBlob(ctx, "cluster", "blob", payload)
+	require.NoError(t, err)
+	require.True(t, a.OK(), "%v", a)
+	eventually(t, clusterWait, "both arrive", func(ctx context.Context) error {
+		if _, a, err := read(ctx, d.gateway(true), "before"); err != nil || !a.OK() {
+			return errors.Join(fmt.Errorf("%v", a), err)
+		}
+		a, err := d.gateway(true).GetBlob(ctx, "cluster", "blob")
+		if err == nil && !a.OK() {
+			err = fmt.Errorf("%v", a)
+		}
+		return err
+	})
+
+	clone, err := d.Admin().OpenClone(ctx, rest.DevAccount, admin.OpenClone{})
+	require.NoError(t, err)
+	require.Equal(t, south, clone.Location)
+	t.Logf("opened on %s in %.1f s", clone.Node, clone.TookSeconds)
+	_, host, err := admin.ParseNodeName(clone.Node)
+	require.NoError(t, err)
+	at := func(portBase int) *rest.Client {
+		return rest.NewPathStyleOf(d.hc, rest.DevAccount+geo.CloneSuffix, portBase, false)
+	}
+	ends := []*rest.Client{at(d.PortBase)}
+	for number := range 3 {
+		ends = append(ends, at(d.NodePorts(1, number).Base))
+		_, a, err := read(ctx, at(d.NodePorts(0, number).Base), "before")
+		require.NoError(t, err)
+		require.Equal(t, http.StatusForbidden, a.Status, "%v", a)
+	}
+	d.acknowledged(d.gateway(false), "after", 2)
+	for i, c := range ends {
+		v, a, err := read(ctx, c, "before")
+		require.NoError(t, err)
+		require.EqualValues(t, 1+i*10, v, "%v", a)
+		a, err = c.GetBlob(ctx, "cluster", "blob")
+		require.NoError(t, err)
+		require.True(t, bytes.Equal(payload, a.Body), "%v", a)
+		a, err = put(ctx, c, "before", 1+(i+1)*10)
+		require.NoError(t, err)
+		require.True(t, a.OK(), "%v", a)
+		_, a, err = read(ctx, c, "after")
+		require.NoError(t, err)
+		require.Equal(t, http.StatusNotFound, a.Status, "%v", a)
+	}
+	v, a, err := read(ctx, d.gateway(false), "before")
+	require.NoError(t, err)
+	require.EqualValues(t, 1, v, "%v", a)
+	_, err = d.Admin().OpenClone(ctx, rest.DevAccount, admin.OpenClone{})
+	require.ErrorContains(t, err, "has a clone already")
+
+	d.signal(1, int(host)-1, syscall.SIGKILL)
+	eventually(t, clusterWait, "the clone is gone", func(ctx context.Context) error {
+		_, a, err := read(ctx, at(d.PortBase), "before")
+		if err == nil && a.Status != http.StatusForbidden {
+			err = fmt.Errorf("%v", a)
+		}
+		return err
+	})
+	files := filepath.Join(d.Dir, clone.Node, "data", string(south), clone.Node, "clones", "*")
+	left, err := filepath.Glob(files)
+	require.NoError(t, err)
+	require.NotEmpty(t, left)
+	d.start()
+	left, err = filepath.Glob(files)
+	require.NoError(t, err)
+	require.Empty(t, left)
+	_, err = d.Admin().OpenClone(ctx, rest.DevAccount, admin.OpenClone{})
+	require.NoError(t, err)
+	dropped, err := d.Admin().DropClone(ctx, rest.DevAccount)
+	require.NoError(t, err)
+	require.Equal(t, "devstoreaccount1-drill", dropped.Name)
+}
