@@ -118,7 +118,11 @@ func (b *batch) take(r *wire.BatchRequest, p *part) error {
 	if r.ChangeSet == 0 && (b.requests > 0 || r.Method != http.MethodGet) || b.query != nil {
 		return storageerr.InvalidInput // Either one change set or one query.
 	}
-	path, rawQuery := wire.CutBatchURI(r.URI, string(b.r.Account.Name), b.r.PathStyle)
+	name := b.r.Account.Name
+	if b.r.Clone {
+		name += geo.CloneSuffix
+	}
+	path, rawQuery := wire.CutBatchURI(r.URI, string(name), b.r.PathStyle)
 	query, err := protocol.ParseQuery(rawQuery)
 	if err != nil {
 		return err

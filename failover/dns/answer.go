@@ -96,6 +96,9 @@ func (z *Zone) ofAccount(v *View, q msg.Question, n node) reply {
 		return reply{code: msg.RcodeServerFailure}
 	}
 	l, exists := e.Location(n.secondary)
+	if n.clone {
+		l, exists = e.Clone()
+	}
 	if !found || !exists {
 		return z.none(v, msg.RcodeNameError)
 	}

@@ -50,6 +50,14 @@ func TestAnswer(t *testing.T) {
 		"_epoch.pictures.queue.storage.test. A":            noData,
 		"_epoch.pictures-secondary.blob.storage.test. TXT": "NOERROR\n= _epoch.pictures-secondary.blob.storage.test. 5 IN TXT \"v=antipode1 epoch=3@north location=south role=secondary\"",
 
+		// A clone is at the secondary, which need not be readable, and has no epoch.
+		"pictures-drill.blob.storage.test. CNAME":       "NOERROR\n= pictures-drill.blob.storage.test. 5 IN CNAME blob.south.store.storage.test.",
+		"mail-drill.blob.storage.test. CNAME":           "NOERROR\n= mail-drill.blob.storage.test. 5 IN CNAME blob.north.store.storage.test.",
+		"alone-drill.blob.storage.test. A":              noName,
+		"pictures-drill-secondary.blob.storage.test. A": noName,
+		"pictures-secondary-drill.blob.storage.test. A": noName,
+		"_epoch.pictures-drill.blob.storage.test. TXT":  noName,
+
 		// The secondary of GRS cannot be read, LRS has none, and what is no account is none.
 		"mail.blob.storage.test. CNAME":                "NOERROR\n= mail.blob.storage.test. 5 IN CNAME blob.south.store.storage.test.",
 		"mail-secondary.blob.storage.test. A":          noName,
@@ -167,7 +175,7 @@ func TestNewZone(t *testing.T) {
 func FuzzParseName(f *testing.F) {
 	for _, name := range []string{
 		"pictures.blob.storage.test.", "_epoch.pictures-secondary.table.storage.test.", "queue.north.store.storage.test.", "storage.test.", ".", "\\.storage.test.",
-		"a\\046b.blob.storage.test.", "..storage.test.", "PICTURES.Blob.storage.test.",
+		"pictures-drill.blob.storage.test.", "_epoch.pictures-drill.blob.storage.test.", "a\\046b.blob.storage.test.", "..storage.test.", "PICTURES.Blob.storage.test.",
 	} {
 		f.Add(name)
 	}
@@ -178,7 +186,11 @@ func FuzzParseName(f *testing.F) {
 		switch n.kind {
 		case alias, epoch:
 			require.True(t, n.account.Valid())
-			if again = z.aliasName(n.account, n.service, n.secondary); n.kind == epoch {
+			account := n.account
+			if n.clone {
+				account += geo.CloneSuffix
+			}
+			if again = z.aliasName(account, n.service, n.secondary); n.kind == epoch {
 				again = epochName(again)
 			}
 		case place:

@@ -24,6 +24,9 @@ type Entry struct {
 // ErrEntry reports an entry that no catalog can have.
 var ErrEntry = errors.New("dns: not an entry of a catalog")
 
+// Clone returns where a clone of the account is, if there is one: that is not asked.
+func (e Entry) Clone() (l geo.Location, exists bool) { return e.Secondary, e.Secondary != "" }
+
 // Location returns where an account is served, of the name with or without geo.SecondarySuffix. The
 // second one exists only where clients can read the secondary.
 func (e Entry) Location(secondary bool) (l geo.Location, exists bool) {

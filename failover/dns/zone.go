@@ -150,8 +150,10 @@ type node struct {
 	service   geo.Service
 	account   geo.Account
 	secondary bool
-	location  geo.Location
-	host      host
+	// clone: it is the name of the account's clone. It has no epoch record.
+	clone    bool
+	location geo.Location
+	host     host
 }
 
 // under returns the labels of a name that are left of the origin's, in lower case; nil if the name is not
@@ -208,7 +210,10 @@ func (z *Zone) own(labels []string) node {
 	case len(labels) > 2:
 		return node{}
 	}
-	n.account, n.secondary = geo.SplitSecondary(labels[len(labels)-2])
+	label := labels[len(labels)-2]
+	if n.account, n.secondary = geo.SplitSecondary(label); !n.secondary && n.kind == alias {
+		n.account, n.clone = geo.SplitClone(label)
+	}
 	if !n.account.Valid() {
 		return node{}
 	}

@@ -25,6 +25,9 @@ import (
 // memTableBytes is the size of the memtables of a clone, which are taken out of the cache of the live nodes.
 const memTableBytes = 4 << 20
 
+// reserveFactor is how much more of the disk than its host a clone leaves free.
+const reserveFactor = 4
+
 // dirName is the folder of a live node that has the files of its clones, each in a folder named for its account.
 const dirName = "clones"
 
@@ -79,6 +82,8 @@ func Open(ctx context.Context, o Options) (_ *Clone, err error) {
 	n := o.Node
 	n.Peers, n.Dir, n.Base, n.Transport = []geo.NodeID{id}, dir, base{o.Host, o.Live}, memtransport.New()
 	n.State.StateMemTableBytes = memTableBytes
+	// The clone stops taking writes long before its host would have to.
+	n.ReserveBytes = reserveFactor * n.WithDefaults().ReserveBytes
 	c.stamp = stamp.New(n)
 	if err := c.stamp.Start(id); err != nil {
 		return nil, err

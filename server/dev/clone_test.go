@@ -239,6 +239,12 @@ func TestR9CloneKeepsPayload(t *testing.T) {
 	require.NoError(t, err)
 	_, err = tables.NewClient("rehearsed").GetEntity(ctx, "p", "r", nil)
 	require.NoError(t, err)
+	_, err = tables.NewClient("rehearsed").SubmitTransaction(ctx, []aztables.TransactionAction{
+		action(aztables.TransactionTypeAdd, "p", "a", ""), action(aztables.TransactionTypeUpdateMerge, "p", "r", `,"V":2`),
+	}, nil)
+	require.NoError(t, err)
+	_, err = tables.NewClient("rehearsed").GetEntity(ctx, "p", "a", nil)
+	require.NoError(t, err)
 
 	_, err = account.DeleteBlob(ctx, "cont", "large", nil)
 	require.NoError(t, err)
