@@ -200,12 +200,17 @@ func (x *exchange) answer() error {
 		if moved == movedMax || !x.moved(err) {
 			return err
 		}
-		clear(x.w.Header()) // Of the answer that is none.
-		protocol.SetCommonHeaders(x.w.Header(), x.r, x.service, x.req.Version, x.req.ID, x.req.At)
+		x.common()
 		if err := x.resolve(ctx); err != nil {
 			return err
 		}
 	}
+}
+
+// common makes the headers those of an answer that begins, in place of those of one that is none.
+func (x *exchange) common() {
+	clear(x.w.Header())
+	protocol.SetCommonHeaders(x.w.Header(), x.r, x.service, x.req.Version, x.req.ID, x.req.At)
 }
 
 // movedMax is how often a request looks again where its account is, after the location that served it has left it.
@@ -282,7 +287,7 @@ func (x *exchange) here(ctx context.Context, badTimeout error) error {
 	if x.o.UpToDate != nil && !target.Secondary && x.asked.Effect == operation.Reads {
 		x.w.Before(x.markStale)
 	}
-	return x.dispatch()
+	return x.dispatchFollowing(ctx)
 }
 
 // markStale marks the answer to a read under the primary name that may be older than a write that was acknowledged at

@@ -217,6 +217,39 @@ func (l left) Read(ctx context.Context, r geo.RangeID, f func(ranges.State) erro
 	return errors.Join(l.Stamp.Read(ctx, r, f), ranges.ErrLeft)
 }
 
+// coming is a stamp whose range of tables has not followed the failover of its account in the first reads.
+type coming struct {
+	*stamp.Stamp
+	reads *atomic.Int32
+	after int32
+}
+
+func (c coming) Read(ctx context.Context, r geo.RangeID, f func(ranges.State) error) error {
+	if c.reads.Add(1) <= c.after {
+		return ranges.ErrComing
+	}
+	return c.Stamp.Read(ctx, r, f)
+}
+
+// R19: reads of the secondary go on throughout a failover: one that comes to the former primary before the range has the
+// gate of a secondary waits for it, a second at most.
+func TestR19SecondaryReadsWaitForTheGate(t *testing.T) {
+	s := apitest.NewStamp(t, vfs.NewCrashableMem(), "acct", geo.Catalog, geo.Table)
+	for after, status := range map[int32]int{3: http.StatusOK, 1 << 30: http.StatusServiceUnavailable} {
+		reads := &atomic.Int32{}
+		f := startFrontEnd(t, api.Options{
+			Location: "north", Directory: directory{"acct": "north"},
+			Tables: &tables.Handler{
+				Stamp: coming{s, reads, after}, Names: &catalog.Containers{},
+				InFlight: protocol.NewInFlight(tables.InFlightBytesMax), Answers: protocol.NewInFlight(tables.AnswersBytesMax),
+			},
+		})
+		a := send(t, signed(t, http.MethodGet, f.url+"/acct/Tables", nil))
+		require.Equal(t, status, a.status, a.body)
+		require.Greater(t, reads.Load(), int32(3))
+	}
+}
+
 // A read that finds that the account has left this location since it came (R17, R19) is served where the account is, and
 // has nothing of what it found here.
 func TestR19ReadsFollowTheAccount(t *testing.T) {

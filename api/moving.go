@@ -2,13 +2,17 @@ package api
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	"antipode/api/operation"
+	"antipode/api/routing"
 	"antipode/internal/clock"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
+	"antipode/stamp/ranges"
 )
 
 const (
@@ -47,6 +51,27 @@ func (x *exchange) awaitMove(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// copyWaitMax is how long a read of `-secondary` waits for a range of the former primary to follow a failover: well above
+// what that takes, and no longer, for a range that was recovered with loss stays behind.
+const copyWaitMax = time.Second
+
+// dispatchFollowing lets the service answer the request. A read that comes to the former primary of an account between the
+// record in its catalog and the gate in the range waits for that: reads of the secondary go on throughout a move (R19).
+func (x *exchange) dispatchFollowing(ctx context.Context) error {
+	err := x.dispatch()
+	if !errors.Is(err, ranges.ErrComing) || x.r.Method != http.MethodGet && x.r.Method != http.MethodHead {
+		return err
+	}
+	within, cancel := context.WithTimeout(ctx, copyWaitMax)
+	defer cancel()
+	for errors.Is(err, ranges.ErrComing) && !x.w.Committed && clock.Wait(within, movingPoll) == nil {
+		x.common()
+		routing.ServedBy(x.routed(), x.o.Location)
+		err = x.dispatch()
+	}
+	return err
 }
 
 // withheld reports whether the record of the account does not let this location serve the request.

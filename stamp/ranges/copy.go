@@ -32,6 +32,9 @@ type OfCopy struct {
 func (c OfCopy) Read(ctx context.Context, r geo.RangeID, f func(State) error) error {
 	return c.Reader.Read(ctx, r, func(s State) error {
 		if !c.held(s) {
+			if g := s.Gate(c.Account); g.Epoch.Compare(c.Epoch) < 0 && g.Role == change.RolePrimary {
+				return ErrComing
+			}
 			return kv.ErrBusy
 		}
 		// A gate never goes back, so what was read between the two is of the epoch.
@@ -42,6 +45,10 @@ func (c OfCopy) Read(ctx context.Context, r geo.RangeID, f func(State) error) er
 		return err
 	})
 }
+
+// ErrComing ends a read of the copy of a former primary, whose catalog knows that it is the secondary now: the range is
+// about to get the gate of that, unless it was recovered with loss (R19).
+var ErrComing = fmt.Errorf("%w: the range has not followed the failover of the account yet", kv.ErrBusy)
 
 // held reports whether a range has a part of the copy.
 func (c OfCopy) held(s State) bool {

@@ -2,6 +2,7 @@ package ranges_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -59,6 +60,21 @@ func TestR17ReadOfAReplacedCopy(t *testing.T) {
 	require.NoError(t, read(func() {}))
 	of.Reader = meanwhile{s, func() { gate(3) }}
 	require.NoError(t, read(func() {}), "it had ended")
+}
+
+// R19: the range of a former primary that does not have the gate of a secondary yet is about to get it; a copy of a former
+// epoch is not.
+func TestR19FormerPrimaryIsComing(t *testing.T) {
+	for role, coming := range map[change.Role]bool{change.RolePrimary: true, change.RoleSecondary: false} {
+		s := stamptest.New(t, "south", geo.Table)
+		id := geo.FirstRange(geo.Table)
+		g := change.Gate{Epoch: geo.Epoch{Number: 1, Location: "south"}, Role: role, Open: true}
+		stamptest.Submit(t, s, id, stamptest.Gate{Account: "acct", Gate: g})
+		of := ranges.OfCopy{Reader: s, Account: "acct", Epoch: geo.Epoch{Number: 2, Location: "north"}}
+		err := of.Read(t.Context(), id, func(ranges.State) error { return nil })
+		require.ErrorIs(t, err, kv.ErrBusy)
+		require.Equal(t, coming, errors.Is(err, ranges.ErrComing), "%v", role)
+	}
 }
 
 // R7: what a range has of an account under the gate of a former epoch, or under none, is not read as a copy of the
