@@ -20,7 +20,7 @@ const (
 	notLeaderHeader = "X-Antipode-Not-Leader"
 	// notHereHeader marks the answer to a gateway that asked in vain: the account is
 	// elsewhere, not known, or not known now. Nothing happened, as above. On the answer to a gateway that did not ask it
-	// says that the account may be elsewhere: see Doubtful.
+	// means that the account may be elsewhere: see Doubtful.
 	notHereHeader = "X-Antipode-Not-Here"
 	// servedByHeader names the location that has the account in the role asked for, to a
 	// gateway.

@@ -39,8 +39,11 @@ func TestR19FailoverOfAnUnknownLocation(t *testing.T) {
 	}))
 	defer srv.Close()
 	for _, line := range [][]string{
-		{"plan", "--location", "east"}, {"plan", "--location", "north", "--to", "east"}, {"show", "--location", "east"},
-		{"end", "--location", "east"}, {"planned", "--location", "east", "--yes"},
+		{"plan", "--location", "east"},
+		{"plan", "--location", "north", "--to", "east"},
+		{"show", "--location", "east"},
+		{"end", "--location", "east"},
+		{"planned", "--location", "east", "--yes"},
 	} {
 		code, _, errOut := ctl(srv.URL, append([]string{"failover"}, line...)...)
 		require.Equal(t, exitFailed, code, line)

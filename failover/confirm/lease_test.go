@@ -125,6 +125,9 @@ func TestR21LeaseDoesNotHoldForClaims(t *testing.T) {
 	require.Equal(t, until, l.m.Held().Until, "it grants nothing yet")
 	l.run(confirm.LookEvery)
 	require.Equal(t, []uint64{0, 7, 7, 0}, l.renews)
+	l.step(again)
+	require.False(t, l.writes(), "the other file does not name the claim: what is known of it stays")
+	l.run(2 * time.Second)
 	again.Grant.Withdrawn = []geo.Account{"acct"}
 	l.step(again)
 	require.True(t, l.writes())

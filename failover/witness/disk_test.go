@@ -29,8 +29,8 @@ func (p *place) full() (set func(bool)) {
 	return func(on bool) { full = on }
 }
 
-// R21: where the disk took nothing before a crash, no version is given twice: a location that knows the last one is told of
-// every claim that was answered since.
+// R21: where the disk took nothing before a crash, no version is given twice: a location that knows the last one gets every
+// claim that was answered since.
 func TestR21VersionsAreNotRepeatedAfterAFullDisk(t *testing.T) {
 	p := newPlace(t)
 	full := p.full()

@@ -133,7 +133,7 @@ func Open(o Options) (*Witness, error) {
 			return nil, fmt.Errorf("%s: unknown format version %d", fileName, w.kept.Format)
 		}
 		// The process before may have counted further than its disk says, where that took nothing: a location that knows a
-		// version of then must be told of every claim that follows.
+		// version of then must get every claim that follows.
 		w.kept.Version += versionsUnsaved
 	}
 	if w.kept.Ended == nil { // Of an older program.
