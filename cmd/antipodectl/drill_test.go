@@ -43,6 +43,8 @@ type drilled struct {
 	// blocked has an operation under way; hides has the lost-change report be empty; forks has the former primary diverge.
 	blocked, hides, forks bool
 	development           bool
+	// deleting is how often the table cannot be made, since one before is being deleted.
+	deleting int
 	// follows is what a promotion leaves under way.
 	follows string
 }
@@ -164,6 +166,11 @@ func (d *drilled) table(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case d.down && d.a.Primary == drillNorth:
 		w.WriteHeader(http.StatusServiceUnavailable)
+	case key == "" && r.Method == http.MethodPost && d.deleting > 0:
+		d.deleting--
+		w.Header().Set("x-ms-error-code", "TableBeingDeleted")
+		w.WriteHeader(http.StatusConflict)
+		_, _ = io.WriteString(w, `{"odata.error":{"code":"TableBeingDeleted"}}`)
 	case key == "" && r.Method == http.MethodPost:
 		w.WriteHeader(http.StatusCreated)
 		_, _ = io.WriteString(w, `{"TableName":"antipodedrill"}`)
@@ -210,7 +217,9 @@ func TestDrillPlanned(t *testing.T) {
 	require.Equal(t, exitOK, code, errOut)
 	require.Contains(t, out, "nothing was changed")
 	require.Empty(t, d.did)
+	d.deleting = 1
 	code, r, errOut := d.report("")
+	require.Contains(t, errOut, "waiting: the table of a drill before is being deleted")
 	require.Equal(t, exitOK, code, errOut)
 	require.Equal(t, []string{"planned", "planned", "drop"}, d.did)
 	require.Zero(t, r.Lost)

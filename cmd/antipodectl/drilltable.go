@@ -72,14 +72,34 @@ func (t *tool) drillTarget(ctx context.Context, name geo.Account) (*drillAccount
 	if out.primary == nil {
 		return nil, fmt.Errorf("account %s has no endpoint for tables here", name)
 	}
-	_, err = out.primary.CreateTable(ctx, nil)
-	if answered(err, "TableAlreadyExists") {
-		err = nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("the table %s: %w", drillTable, err)
+	if err := t.createTable(ctx, out.primary); err != nil {
+		return nil, fmt.Errorf("the table %s: %w", drillTable, short(err))
 	}
 	return out, out.fill(ctx)
+}
+
+// tableWait is how long a drill waits until the table of one before is deleted: its name rests for 40 s.
+const tableWait = 2 * time.Minute
+
+// createTable makes the table of a drill, unless it exists.
+func (t *tool) createTable(ctx context.Context, table *aztables.Client) error {
+	for began, said := t.mono(), false; ; {
+		_, err := table.CreateTable(ctx, nil)
+		switch {
+		case answered(err, "TableAlreadyExists"):
+			return nil
+		case !answered(err, "TableBeingDeleted") || t.mono()-began > tableWait:
+			return err
+		case !said:
+			said = true
+			_, _ = fmt.Fprintln(t.errOut, "waiting: the table of a drill before is being deleted")
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-t.after(servingPoll):
+		}
+	}
 }
 
 // answered reports whether an error is an answer with a code.

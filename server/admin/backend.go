@@ -345,8 +345,17 @@ func (b *Backend) SetLink(ctx context.Context, to wire.Link) error {
 	err := errors.Join(errs...)
 	for i, of := range errs {
 		if err != nil && of == nil { // One end is enough to cut it, and to delay what passes.
-			err = fmt.Errorf("%w; the end at location %s was changed, and is %s", err, b.o.Locations[i].Name(), to.State)
+			err = adding(err, fmt.Sprintf("; the end at location %s was changed, and is %s", b.o.Locations[i].Name(), to.State))
 		}
 	}
 	return err
+}
+
+// adding returns an error with a text behind its own. The answer of a node, whose message is shown alone, gets it there.
+func adding(err error, text string) error {
+	var said *wire.Error
+	if errors.As(err, &said) {
+		return &wire.Error{Status: said.Status, Code: said.Code, Message: said.Message + text}
+	}
+	return fmt.Errorf("%w%s", err, text)
 }

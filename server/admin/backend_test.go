@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"errors"
+	"net/http"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -203,6 +204,12 @@ func TestErrorsNameTheLocation(t *testing.T) {
 	require.EqualError(t, b.SetLink(t.Context(), wire.Link{State: wire.LinkCut}),
 		"location south: disk on fire; the end at location north was changed, and is cut")
 	require.Equal(t, []string{"link cut 0s"}, north.calls())
+
+	south.fail = &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeNoNodeAnswers, Message: "no node of location south answers"}
+	var said *wire.Error
+	require.ErrorAs(t, b.SetLink(t.Context(), wire.Link{State: wire.LinkCut}), &said)
+	require.Equal(t, wire.CodeNoNodeAnswers, said.Code)
+	require.Equal(t, "no node of location south answers; the end at location north was changed, and is cut", said.Message)
 }
 
 // Events of all locations are listed; of a location that does not answer they are missing.
