@@ -48,7 +48,7 @@ func TestR20UnplannedDrill(t *testing.T) {
 	require.NoError(t, err, errOut)
 	for _, line := range []string{"", "--kill=false"} {
 		page := filepath.Join(t.TempDir(), "drill.html")
-		out, errOut, err := ctl("drill " + string(rest.DevAccount) + " --unplanned --yes --duration 6s -o json --html " + page + " " + line)
+		out, errOut, err := ctl("drill " + string(rest.DevAccount) + " --unplanned --yes --duration 6s --within 5m -o json --html " + page + " " + line)
 		require.NoError(t, err, "%s%s", errOut, out)
 		var r drill.Report
 		require.NoError(t, json.Unmarshal([]byte(out), &r))
