@@ -73,3 +73,30 @@ func TestR22CursorsOfALeftEpochAreNotLost(t *testing.T) {
 		}
 	}
 }
+
+// R22: the records of a former primary that does not know yet are refused without an alarm; those of an account that is
+// received here in a higher epoch raise one for each stream.
+func TestR22RefusedOfALeftEpochIsNoAlarm(t *testing.T) {
+	for _, left := range []bool{true, false} {
+		w := newWorld(t, 1)
+		w.calm, w.refuse = true, map[geo.Stream]bool{}
+		for lane := range geo.Lane(4) {
+			w.refuse[testStream(testRange, lane)] = true
+		}
+		if left {
+			w.ended = map[geo.Account]geo.Epoch{"acct": {Number: 2, Location: "south"}}
+		}
+		r := w.receiver()
+		w.writeTo(testRange, 40)
+		w.run(r, 10*time.Second)
+		w.writeTo(testRange, 40)
+		w.run(r, 10*time.Second)
+		require.Len(t, r.ranges[testRange].refused, 4)
+		require.Empty(t, w.applied)
+		if left {
+			require.Empty(t, w.alarms)
+		} else {
+			require.Equal(t, map[string]int{AlarmEpoch: 4}, w.alarms)
+		}
+	}
+}

@@ -83,6 +83,7 @@ func (rr *rangeReceiver) load(now time.Duration) {
 			}
 			rr.confirm(asked, p)
 			rr.reportStops(p.Stops)
+			rr.reportRefused(p)
 		})
 	})
 }

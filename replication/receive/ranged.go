@@ -26,9 +26,11 @@ type rangeReceiver struct {
 	settling map[geo.Stream]change.Stop       // their forks are being settled: see settle.go
 	settled  map[geo.Stream]settled           // those of them whose settlement has ended at the source
 	refused  map[geo.Stream]struct{}          // nothing of them is ever taken
-	mirror   mirror
-	checkAt  time.Duration // of the streams behind
-	acks     acks
+	// unreported are those of refused that are to be reported, with the number of a record.
+	unreported map[geo.Stream]geo.Seq
+	mirror     mirror
+	checkAt    time.Duration // of the streams behind
+	acks       acks
 
 	needFull    bool // the full closed record has to be pulled
 	fullFlying  bool
@@ -211,9 +213,10 @@ func (rr *rangeReceiver) resolve(rec *Record, pulled *pull, now time.Duration) {
 		}
 	case Refused:
 		rr.pulls.end(st)
-		rr.refused[st] = struct{}{}
-		rr.r.o.Alarm(AlarmEpoch)
-		rr.r.o.Logger.Error("record refused: its epoch is below the gate's", "stream", st, "seq", rec.Record.Seq)
+		if _, did := rr.refused[st]; !did {
+			rr.refused[st], rr.unreported[st] = struct{}{}, rec.Record.Seq
+			rr.mirror.reload()
+		}
 	case Void:
 		rr.r.o.Logger.Warn("record dropped: the source lost it in a recovery", "stream", st, "seq", rec.Record.Seq)
 	case Undecodable, UnknownVersion:

@@ -1,6 +1,9 @@
 package receive
 
 import (
+	"maps"
+	"slices"
+
 	"antipode/geo"
 	"antipode/stamp/change"
 	"antipode/stamp/cursor"
@@ -39,6 +42,18 @@ func (rr *rangeReceiver) reportStops(stops []cursor.StreamStop) {
 		rr.r.o.Logger.Error("stream stopped; an operator has to decide", "stream", s.Stream, "reason", s.Reason,
 			"here", s.Here.Seq, "there", s.There.Seq)
 	}
+}
+
+// reportRefused raises an alarm for each stream of which a record was refused, unless it is one of an epoch that this
+// location has left: those of a former primary that does not know yet are nothing that somebody has to look at (R22).
+func (rr *rangeReceiver) reportRefused(p cursor.Progress) {
+	for _, st := range slices.SortedFunc(maps.Keys(rr.unreported), geo.Stream.Compare) {
+		if seq := rr.unreported[st]; !p.HasEnded(st) {
+			rr.r.o.Alarm(AlarmEpoch)
+			rr.r.o.Logger.Error("record refused: its epoch is below the gate's", "stream", st, "seq", seq)
+		}
+	}
+	clear(rr.unreported)
 }
 
 // alarmOf is the alarm of a stop.

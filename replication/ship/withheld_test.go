@@ -61,6 +61,8 @@ func TestR22WithheldStaysInTheOutbox(t *testing.T) {
 	require.Equal(t, w.receiver.syncTimeOf("other"), w.receiver.syncTimeOf("former"))
 	require.Empty(t, w.ship.holds.of)
 	require.Equal(t, kept, w.ship.Ready(st, 1, kept))
+	withheld = true // Of a stream that was sent, too.
+	require.Empty(t, w.ship.Ready(st, 1, kept))
 }
 
 // R22: frames that were built before something is withheld are built again without it, and what is in them of other

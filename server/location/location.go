@@ -216,7 +216,7 @@ type Location struct {
 func New(o Options) *Location {
 	o = o.withDefaults()
 	l := &Location{o: o, from: route.First(), shippers: map[geo.NodeID]map[geo.RangeID]*shipping{}}
-	l.receiving.l, l.confirming.l, l.verifying, l.withholding = l, l, newVerifying(l), withholding{l: l, of: map[geo.Account]verdict{}}
+	l.receiving.l, l.confirming.l, l.verifying, l.withholding = l, l, newVerifying(l), withholding{l: l, of: map[geo.Account]lookup{}}
 	l.clones.l, l.clones.open = l, map[geo.Account]*openClone{}
 	l.watching.l, l.watching.unavailable = l, newEpisodes(ServiceUnavailable, ServiceLive)
 	l.watching.late = newEpisodes(ChangesLate, ChangesArrived)

@@ -93,18 +93,18 @@ type withholding struct {
 
 	mu sync.Mutex
 	// of are the newest epochs of the accounts that were asked for.
-	of map[geo.Account]verdict
+	of map[geo.Account]lookup
 }
 
-// verdict is what the catalog says of an account's epoch. One that is not withheld stays so.
-type verdict struct {
+// lookup is what the catalog had of an account's epoch. One that is not withheld stays so.
+type lookup struct {
 	epoch    geo.Epoch
 	withheld bool
 	at       time.Duration
 }
 
-// verdictFor is how long a verdict holds that an epoch is withheld.
-const verdictFor = 10 * time.Millisecond
+// withheldFor is how long an epoch counts as withheld before it is looked up again.
+const withheldFor = 10 * time.Millisecond
 
 // withheld implements ship.Options.Withheld, by what a replica of the catalog has applied; nil for none. It takes no lock of
 // the stamp, which waits for shippers with its own.
@@ -116,7 +116,7 @@ func (w *withholding) withheld(replica *ranges.Range, st geo.Stream) bool {
 	w.mu.Lock()
 	v, known := w.of[st.Account]
 	w.mu.Unlock()
-	if known && v.epoch == st.Epoch && (!v.withheld || now < v.at+verdictFor) {
+	if known && v.epoch == st.Epoch && (!v.withheld || now < v.at+withheldFor) {
 		return v.withheld
 	}
 	cat := w.l.o.Route.Catalog()
@@ -130,7 +130,7 @@ func (w *withholding) withheld(replica *ranges.Range, st geo.Stream) bool {
 	is := directory.Withheld(a, st, cat, w.l.o.Name)
 	if v.epoch.Compare(st.Epoch) <= 0 {
 		w.mu.Lock()
-		w.of[st.Account] = verdict{st.Epoch, is, now}
+		w.of[st.Account] = lookup{st.Epoch, is, now}
 		w.mu.Unlock()
 	}
 	return is
