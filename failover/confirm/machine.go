@@ -28,6 +28,10 @@ const (
 	ByPolicy Source = "policy"
 )
 
+// partedMax is how long an exchange may fail after something got to the other location: its connections may take some
+// seconds to come back.
+const partedMax = 10 * time.Second
+
 // LookEvery is how often the owner steps the machine with a Look.
 const LookEvery = 200 * time.Millisecond
 
@@ -68,8 +72,9 @@ type (
 		Grant witness.Grant
 		Err   error
 	}
-	// Parted is that what was sent to the other location did not get there, Reached that something did.
-	Parted  struct{}
+	// Parted is that what was sent to the other location did not get there.
+	Parted struct{}
+	// Reached is that something got there while State.Parted is set.
 	Reached struct{}
 )
 
@@ -148,7 +153,7 @@ type Machine struct {
 	incarnation     string
 	exchanged       Epochs
 
-	// parted and reached are the times of the last event of the kind.
+	// parted is when the last Parted came, and reached when the first Reached after it did.
 	parted, reached time.Duration
 }
 
@@ -207,7 +212,9 @@ func (m *Machine) Step(now time.Duration, e Event) (out []Effect) {
 			m.state.Parted, m.due = true, now
 		}
 	case Reached:
-		m.reached = now
+		if m.reached <= m.parted {
+			m.reached = now
+		}
 	}
 	switch m.state.Source {
 	case None:
@@ -255,8 +262,8 @@ func (m *Machine) endExchange(now time.Duration, e Exchanged) (out []Effect) {
 		return nil
 	}
 	m.state.Failed = e.Err
-	// An exchange that fails after something got there shows that it is not the link: nothing is held back for that.
-	if since := m.parted; m.state.Parted && began > since && (e.Err == nil || m.reached > since && began > m.reached) {
+	// Exchanges that fail for long after something got there show that it is not the link: nothing is held back for that.
+	if since := m.parted; m.state.Parted && began > since && (e.Err == nil || m.reached > since && began > m.reached+partedMax) {
 		if m.state.Parted = false; m.state.Source != None {
 			m.due = began + m.o.Every
 		}

@@ -43,7 +43,7 @@ func TestR21AsksAfterTheLinkWasAway(t *testing.T) {
 	require.Equal(t, asks+3, o.asks, "with no failure it asks as seldom as before")
 }
 
-// R21: where the bus takes what is sent, and the question fails all the same, nothing waits for an answer.
+// R21: where the bus takes what is sent, and the question fails all the same for 10 s, nothing waits for an answer.
 func TestR21PartedEndsWhereCallsAloneFail(t *testing.T) {
 	o := newOwner(t)
 	o.run(time.Second, false)
@@ -52,7 +52,12 @@ func TestR21PartedEndsWhereCallsAloneFail(t *testing.T) {
 	o.run(time.Second, false)
 	o.step(confirm.Exchanged{Err: errors.New("no catalog")})
 	require.True(t, o.m.State().Parted)
-	o.step(confirm.Reached{})
+	for second := range 11 {
+		require.True(t, o.m.State().Parted, "after %d s", second)
+		o.step(confirm.Reached{})
+		o.run(time.Second, false)
+		o.step(confirm.Exchanged{Err: errors.New("no catalog")})
+	}
 	o.run(time.Second, false)
 	o.step(confirm.Exchanged{Err: errors.New("no catalog")})
 	require.False(t, o.m.State().Parted)

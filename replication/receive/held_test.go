@@ -61,6 +61,7 @@ func TestR14HeldPayloadIsNoGap(t *testing.T) {
 			require.Equal(t, w.heads[st], w.cursors[st])
 			require.Empty(t, r.order[0].pulls.of)
 		}
+		require.Equal(t, w.pulled, w.probes, "it asks for one record: what follows is on its way")
 		w.requireOnce()
 	}
 }

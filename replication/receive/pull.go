@@ -111,7 +111,7 @@ func (p *pull) ask(rr *rangeReceiver) {
 	ps.asking++
 	ps.bytes += bytes
 	ps.schedule(p, p.at)
-	if p.size > 0 {
+	if p.size > 0 || p.behind { // One that is behind asks whether anything is missing: it may be on its way over the bus.
 		bytes = 1 // The first record comes whatever its size.
 	}
 	rr.r.o.Source.Records(p.stream, p.from, bytes, func(records [][]byte, err error) {

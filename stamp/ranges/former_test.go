@@ -73,6 +73,9 @@ func TestR13FormerEpochsAreDropped(t *testing.T) {
 	stamptest.Submit(t, s, id, gate("other", 2, change.RolePrimary))
 	requireStreams("other", 1, 1)
 	requireStreams(cursor.EveryAccount, 3, 1)
+	left := s.Leader(id).Machine.Progress(src, cursor.EveryAccount)
+	require.True(t, left.HasEnded(other), "this location is the primary in a higher epoch")
+	require.False(t, left.HasEnded(stream("acct", 2, 4)))
 	stamptest.Submit(t, s, id, gate("other", 3, change.RoleNone))
 	requireStreams("other", 0, 0)
 }
