@@ -102,8 +102,8 @@ func TestR22LostIsReported(t *testing.T) {
 	require.Equal(t, exitOK, code, errOut)
 }
 
-// R22: while the former primary has not followed, the report names it and the time of the failover, and does not say that
-// nothing is lost.
+// R22: while the former primary has not followed, the report names it and the time of the failover, in place of the line
+// for no lost changes.
 func TestR22LostIsAwaited(t *testing.T) {
 	awaited := &admin.LostAwaited{Location: "north", Since: admin.Time{Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}}
 	mux := http.NewServeMux()

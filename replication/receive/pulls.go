@@ -12,7 +12,7 @@ import (
 // committed or dropped, stay below share, an equal share of PullBytesMax for each range, so that a range
 // whose source does not answer takes none from another. Within it those that are due go in
 // the order in which they became due: one that was served waits for all others. The first is not
-// passed over for a smaller one. The records that wait and are kept have room of their own, so that no pull waits for
+// passed over for a smaller one. The records that wait and are kept have other room, so that no pull waits for
 // what they wait for.
 type pulls struct {
 	of  map[geo.Stream]*pull

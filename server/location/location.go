@@ -200,9 +200,8 @@ type Location struct {
 	mu  sync.Mutex // held by Start, Stop and Disconnect; guards the field below
 	pub *natsbus.Publisher
 
-	events     events
-	confirming confirming
-	// withholding decides what is not sent to the other location.
+	events      events
+	confirming  confirming
 	withholding withholding
 	receiving   receiving
 	watching    watching

@@ -66,7 +66,7 @@ func (c *confirming) published(err error) {
 	}
 }
 
-// note gives the machine an event that has no effects of its own.
+// note gives the machine an event after which nothing has to be done.
 func (c *confirming) note(e confirm.Event) {
 	c.mu.Lock()
 	if c.machine == nil {

@@ -7,7 +7,7 @@ import (
 )
 
 // The position of a rewind is stored as any other field of an operation, whatever bytes the key has, and is left out where
-// there is none.
+// nothing is rewound.
 func TestR22RewoundToIsStored(t *testing.T) {
 	a := goldenAccount()
 	a.Operation = &Operation{
