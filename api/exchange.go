@@ -284,6 +284,16 @@ func (x *exchange) here(ctx context.Context, badTimeout error) error {
 		x.op = opNoLeader
 		return err
 	}
+	if target.Secondary && x.o.Whole != nil && x.asked.Secondary != operation.Only {
+		whole, err := x.o.Whole(ctx, account, x.service)
+		if err == nil && !whole {
+			err = errCopyIncomplete
+		}
+		if err != nil {
+			x.op = opNoSecondary
+			return err
+		}
+	}
 	if x.o.UpToDate != nil && !target.Secondary && x.asked.Effect == operation.Reads {
 		x.w.Before(x.markStale)
 	}

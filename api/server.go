@@ -64,6 +64,8 @@ type Options struct {
 	// Passed reports whether another location is known to have, or to claim, the account in a higher epoch than the one that
 	// it has here as the primary (R21). Nil means that none is.
 	Passed func(*catalog.Account) bool
+	// Whole reports whether the copy of an account's service is whole here, where its record says so. Nil means that it is.
+	Whole func(context.Context, *catalog.Account, geo.Service) (bool, error)
 	// Leader and Leaderless are those of routing.Leaders.
 	Leader     routing.Leader
 	Leaderless func(geo.RangeID) bool

@@ -127,10 +127,12 @@ func TestR17BootstrapEndsWhenAllIsApplied(t *testing.T) {
 	a, err := b.north.Account(t.Context(), "acct")
 	require.NoError(t, err)
 	require.True(t, a.Copying())
+	begun := a.Operation.After
 	require.Zero(t, resume(func(geo.Service, int) ranges.ImageStep { return ranges.ImageStep{Image: whole, Applied: true} }))
 	a, err = b.north.Account(t.Context(), "acct")
 	require.NoError(t, err)
 	require.Nil(t, a.Operation)
+	require.GreaterOrEqual(t, a.Copied.Time().Sub(begun.Time()), 2*geo.ClockOffMax, "above what any range has committed of it (R4)")
 }
 
 // copying is one run with an account of the north.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"antipode/geo"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
 	"antipode/stamp/ranges"
@@ -203,8 +204,13 @@ func (c finish) Evaluate(tx *ranges.Tx) error {
 	if a == nil || a.Operation == nil || a.GeoEpoch() != c.of.GeoEpoch() || *a.Operation != *c.of.Operation {
 		return nil
 	}
+	at := tx.Timestamp(0)
+	if a.Bootstraps() || a.Operation.Rewinding {
+		// The clocks of other ranges were ahead by that at most, and this one is behind by that at most (R6).
+		a.Copied = geo.TimestampOf(at.Time().Add(2 * geo.ClockOffMax))
+	}
 	a.Operation = nil
-	return stageAccount(tx, tx.Timestamp(0), a)
+	return stageAccount(tx, at, a)
 }
 
 // Reclaims implements ranges.Reclaimer: see alter.

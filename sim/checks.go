@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"antipode/geo"
+	"antipode/server/flow"
+	"antipode/services/catalog"
 	"antipode/stamp/change"
 	"antipode/stamp/cursor"
 	"antipode/stamp/keys"
@@ -125,16 +127,21 @@ func (s *Sim) checkSync(a *account, svc geo.Service, m *member, catalog *ranges.
 
 // replication is what Get Service Stats answers at the secondary of an account, from the range
 // that holds the service there and from the catalog.
-func replication(a *account, svc geo.Service, own, catalog *ranges.Range) stats.Replication {
+func replication(a *account, svc geo.Service, own, cat *ranges.Range) stats.Replication {
 	var known []cursor.Progress
 	for _, d := range stats.Sources(firstRanges, a.name, svc) {
 		from := own
-		if d.ID == catalog.ID() {
-			from = catalog
+		if d.ID == cat.ID() {
+			from = cat
 		}
 		known = append(known, from.Machine.Progress(geo.SourceRange{Origin: a.home.name, Range: d.ID}, a.name))
 	}
-	return stats.Of(firstRanges, a.home.name, a.name, svc, known...)
+	out := stats.Of(firstRanges, a.home.name, a.name, svc, known...)
+	rec, err := catalog.GetAccount(cat.State(), a.name)
+	if err != nil || rec.Copied <= rec.LastFailover {
+		return out
+	}
+	return flow.Regained(rec, out, known)
 }
 
 // checkReceived: the payload of records at or below Last Sync Time is here, except for records

@@ -62,7 +62,17 @@ func (m *member) readable(p keys.Partition) bool {
 	if a.home == m.l {
 		return true
 	}
-	return m.l.whole(a) && m.n.Range(id).Machine.AppliedState().Index >= a.wholeFrom[id]
+	return m.l.whole(a) && m.n.Range(id).Machine.AppliedState().Index >= a.wholeFrom[id] && m.regained(a, p.Service)
+}
+
+// regained is location.Location.Whole, by what this replica has.
+func (m *member) regained(a *account, svc geo.Service) bool {
+	own, rec := m.n.Range(geo.FirstRange(svc)), m.l.record(a.name)
+	if rec.Copied <= rec.LastFailover || own.Machine.Incarnation() == 0 {
+		return true
+	}
+	cat := m.l.newest(geo.FirstRange(geo.Catalog))
+	return cat != nil && replication(a, svc, own, cat.n.Range(geo.FirstRange(geo.Catalog))).Known()
 }
 
 // tookAccounts looks at the records of accounts after a group of the catalog.

@@ -33,7 +33,8 @@
 // operators change the redundancy of accounts, which may begin as LRS, and have copies made again, by the production
 // code (R17): see moves, desk, copies. In half of those runs that have no recovery they also have
 // primaries moved, often with too little time for it, and end such moves (R19): see failovers, home. In most of those they
-// promote secondaries, too, whatever has become of the primary (R20): see promotions, forks.
+// promote secondaries, too, whatever has become of the primary (R20): see promotions, forks. In some of those there is a
+// witness at a third place (R21): see third.
 //
 // Run takes one seed to its end. While it runs it checks everything that the replicas apply
 // against the promises of DESIGN section 9, and ends with the first broken one: see the errors of

@@ -1,8 +1,11 @@
 package flow
 
 import (
+	"slices"
+
 	wire "antipode/client/admin"
 	"antipode/services/catalog"
+	"antipode/stamp/cursor"
 	"antipode/stats"
 )
 
@@ -27,4 +30,15 @@ func CopyState(a *catalog.Account) (out stats.Replication, incomplete bool) {
 		return stats.UnavailableFor(stats.Bootstrapping), true
 	}
 	return stats.Replication{}, false
+}
+
+// Regained returns the state of a service whose copy was whole, by the account's record. What is known of it is of ranges
+// here; where one of them was recovered with a loss, it may be as it was while the copy was made (R4). Rows that are
+// not yet in it then are below every closed time: no Last Sync Time counts, and nobody reads it, before all is
+// here again that the copy was made of.
+func Regained(a *catalog.Account, r stats.Replication, known []cursor.Progress) stats.Replication {
+	if !r.Known() || r.LastSync >= a.Copied || !slices.ContainsFunc(known, func(p cursor.Progress) bool { return p.Recovered }) {
+		return r
+	}
+	return stats.UnavailableFor(stats.Bootstrapping)
 }

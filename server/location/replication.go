@@ -45,8 +45,30 @@ func (l *Location) Replication(ctx context.Context, a *catalog.Account, s geo.Se
 		if out, incomplete := flow.CopyState(now); incomplete {
 			return out, nil
 		}
-		return stats.Of(l.from, a.Primary, a.Name, s, known...).From(a.LastFailover).At(l.o.Clock.Now()), nil
+		out := stats.Of(l.from, a.Primary, a.Name, s, known...).From(a.LastFailover).At(l.o.Clock.Now())
+		return flow.Regained(now, out, known), nil
 	}
+}
+
+// Whole reports whether the copy of an account that is made is whole in the ranges here, one of which may have been recovered
+// with a loss since, to before it was (R4). Where one was, a copy without a Last Sync Time counts as a part.
+func (l *Location) Whole(ctx context.Context, a *catalog.Account, s geo.Service) (bool, error) {
+	stamp, err := l.Stamp()
+	if err != nil || a.Copied <= a.LastFailover || a.Primary == l.o.Name {
+		return err == nil, err
+	}
+	recovered := false
+	for _, d := range stats.Sources(l.from, a.Name, s) {
+		for _, own := range l.o.Route.Holding(d.Span) {
+			r := stamp.Replica(own.ID)
+			recovered = recovered || r != nil && r.Machine.Incarnation() > 0
+		}
+	}
+	if !recovered {
+		return true, nil
+	}
+	out, err := l.Replication(ctx, a, s)
+	return out.Known(), err
 }
 
 // ReplicationNow is Replication from what this process knows, without waiting for a lease, for
@@ -75,7 +97,7 @@ func (l *Location) ReplicationNow(a *catalog.Account, s geo.Service) stats.Repli
 			return out
 		}
 	}
-	out := stats.Of(l.from, a.Primary, a.Name, s, known...).From(a.LastFailover).At(l.o.Clock.Now())
+	out := flow.Regained(a, stats.Of(l.from, a.Primary, a.Name, s, known...).From(a.LastFailover).At(l.o.Clock.Now()), known)
 	if l.waitsForClock(a, s) {
 		return out.But(stats.Clock)
 	}

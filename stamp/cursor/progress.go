@@ -24,6 +24,8 @@ type Progress struct {
 	// Ended are the accounts without a secondary here, with the epoch from which on; of EveryAccount. Those that became
 	// primary here are among them.
 	Ended map[geo.Account]geo.Epoch `json:",omitempty"`
+	// Recovered means that the range that has applied them was recovered with loss, at any time.
+	Recovered bool `json:",omitempty"`
 }
 
 // HasEnded reports whether a stream is of an epoch whose account has no secondary here any more: its

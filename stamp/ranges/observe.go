@@ -138,6 +138,7 @@ func (m *Machine) Progress(src geo.SourceRange, a geo.Account) cursor.Progress {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	p := m.received.Progress(src, a)
+	p.Recovered = m.members.Recovery() > 0
 	for st, why := range m.stops {
 		if st.Source() == src && (a == cursor.EveryAccount || st.Account == a) {
 			p.Stops = append(p.Stops, cursor.StreamStop{Stream: st, Stop: why})
