@@ -1,12 +1,15 @@
 package api_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"antipode/api"
+	"antipode/geo"
+	"antipode/services/catalog"
 )
 
 // What `-secondary` of an account that is not RA-GRS refuses, after the signature was compared: of LRS its
@@ -43,4 +46,23 @@ func TestR18CopyIsNotReadableBeforeItIsComplete(t *testing.T) {
 	a = send(t, signed(t, "POST", f.url+"/acct-secondary/things", nil))
 	require.Equal(t, "InsufficientAccountPermissions", a.code, "writes stay refused")
 	require.Equal(t, 200, send(t, signed(t, "GET", f.url+"/acct-secondary/?restype=service&comp=stats", nil)).status)
+}
+
+// The same where the location says that a part of the copy is lost, although the account's record has it whole: a range was
+// recovered with a loss (R4).
+func TestR4PartOfACopyIsNotReadable(t *testing.T) {
+	whole := false
+	f := startFrontEnd(t, api.Options{
+		Location: "north", Directory: directory{"acct": "south"},
+		Whole: func(_ context.Context, a *catalog.Account, s geo.Service) (bool, error) { return whole && a.Name == "acct" && s == geo.Table, nil },
+	})
+	read := func() answer {
+		return send(t, signed(t, "GET", f.url+"/acct-secondary/things(PartitionKey='p',RowKey='r')", nil))
+	}
+	a := read()
+	require.Equal(t, 503, a.status)
+	require.Contains(t, a.body, "being filled with a copy")
+	require.Equal(t, 200, send(t, signed(t, "GET", f.url+"/acct-secondary/?restype=service&comp=stats", nil)).status)
+	whole = true
+	require.NotEqual(t, 503, read().status)
 }

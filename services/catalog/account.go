@@ -37,8 +37,8 @@ type Account struct {
 	Turn uint32 `json:"turn,omitempty"`
 	// LastFailover is when the primary last became the primary by a failover; zero for never.
 	LastFailover geo.Timestamp `json:"last_failover,omitempty"`
-	// Copied is a time after all that the last copy was made of, or that a former primary was rewound to; zero where there was
-	// none. A range of the secondary that was recovered with a loss, to before it, has a part of the copy (R4).
+	// Copied is a time after all that the last copy was made of, or that a former primary was rewound to; zero if none was. A
+	// range of the secondary that was recovered with a loss, to before it, has a part of the copy (R4).
 	Copied geo.Timestamp `json:"copied,omitempty"`
 }
 

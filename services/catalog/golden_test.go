@@ -49,7 +49,7 @@ func goldenSlowed() *Account {
 // goldenOffered is an account that is offered to its secondary.
 func goldenOffered() *Account {
 	a := goldenAccount()
-	a.Turn, a.LastFailover = 1, 0x1122334455667790
+	a.Turn, a.LastFailover, a.Copied = 1, 0x1122334455667790, 0x1122334455667791
 	a.Operation = &Operation{Kind: OperationMove, Move: Move{Phase: MoveOffered, Until: 0x1122334455667799, Claim: 2}}
 	return a
 }
