@@ -48,8 +48,8 @@ func TestR18CopyIsNotReadableBeforeItIsComplete(t *testing.T) {
 	require.Equal(t, 200, send(t, signed(t, "GET", f.url+"/acct-secondary/?restype=service&comp=stats", nil)).status)
 }
 
-// The same where the location says that a part of the copy is lost, although the account's record has it whole: a range was
-// recovered with a loss (R4).
+// The same where a part of the copy is lost, although it is whole by the account's record: a range was recovered with a
+// loss (R4).
 func TestR4PartOfACopyIsNotReadable(t *testing.T) {
 	whole := false
 	f := startFrontEnd(t, api.Options{

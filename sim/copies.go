@@ -65,7 +65,7 @@ func (m *member) readable(p keys.Partition) bool {
 	return m.l.whole(a) && m.n.Range(id).Machine.AppliedState().Index >= a.wholeFrom[id] && m.regained(a, p.Service)
 }
 
-// regained is location.Location.Whole, by what this replica has.
+// regained is location.Location.CopyWhole, by what this replica has.
 func (m *member) regained(a *account, svc geo.Service) bool {
 	own, rec := m.n.Range(geo.FirstRange(svc)), m.l.record(a.name)
 	if rec.Copied <= rec.LastFailover || own.Machine.Incarnation() == 0 {

@@ -17,7 +17,7 @@ func (l *Location) Serve(o *api.Options, m *Meters) {
 	l.clones.front = *o
 	names := l.Directory.Containers()
 	o.Location, o.Directory, o.Route, o.UpToDate, o.Passed = l.o.Name, l.Directory, l.Route, l.UpToDate, l.Passed
-	o.Clone, o.Whole = l.clones.find, l.Whole
+	o.Clone, o.Whole = l.clones.find, l.CopyWhole
 	o.Accounts = &accounts.Handler{Stats: l.Replication}
 	o.Tables = &tables.Handler{
 		Stamp: l, Writer: l.Primary, Scans: l.o.Scans, NameRest: l.o.NameRest, Names: names,

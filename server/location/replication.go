@@ -50,9 +50,9 @@ func (l *Location) Replication(ctx context.Context, a *catalog.Account, s geo.Se
 	}
 }
 
-// Whole reports whether the copy of an account that is made is whole in the ranges here, one of which may have been recovered
+// CopyWhole reports whether the copy of an account that is made is whole in the ranges here, one of which may have been recovered
 // with a loss since, to before it was (R4). Where one was, a copy without a Last Sync Time counts as a part.
-func (l *Location) Whole(ctx context.Context, a *catalog.Account, s geo.Service) (bool, error) {
+func (l *Location) CopyWhole(ctx context.Context, a *catalog.Account, s geo.Service) (bool, error) {
 	stamp, err := l.Stamp()
 	if err != nil || a.Copied <= a.LastFailover || a.Primary == l.o.Name {
 		return err == nil, err
