@@ -91,7 +91,7 @@ type Server struct {
 	verifier auth.Verifier
 	leaders  routing.Leaders
 	gateway  *routing.Gateway
-	// clients bounds the requests of a clone's front end, which has no listener of its own.
+	// clients bounds the requests of a clone's front end, which has no listener.
 	clients *gate
 }
 

@@ -54,7 +54,7 @@ func (b *Backend) anywhere(ask func(Location) (wire.Clone, error)) (wire.Clone, 
 	return wire.Clone{}, err
 }
 
-// NoClone reports whether an error says that an account has no clone.
+// NoClone reports whether an error is CodeNoClone: the account has no clone.
 func NoClone(err error) bool {
 	var said *wire.Error
 	return errors.As(err, &said) && said.Code == wire.CodeNoClone

@@ -43,6 +43,8 @@ type fake struct {
 	hangs bool
 	// noPromotion: no unplanned failover is under way that could be ended.
 	noPromotion bool
+	// clone is the one that is open, nil for none.
+	clone *wire.Clone
 
 	mu    sync.Mutex
 	asked []string
@@ -139,6 +141,30 @@ func (f *fake) Names(ctx context.Context, q wire.NamesQuery) (wire.Names, error)
 }
 
 func (f *fake) Forks(ctx context.Context) (wire.Forks, error) { return f.forks, f.note(ctx, "forks") }
+
+func (f *fake) OpenClone(ctx context.Context, name geo.Account, q wire.OpenClone) (wire.Clone, error) {
+	if err := f.note(ctx, "open clone %s %gs", name, q.ForSeconds); err != nil {
+		return wire.Clone{}, err
+	}
+	f.clone = &wire.Clone{Account: name, Name: string(name) + geo.CloneSuffix, Location: f.name}
+	return *f.clone, nil
+}
+
+func (f *fake) Clone(ctx context.Context, name geo.Account) (wire.Clone, error) {
+	if err := f.note(ctx, "clone %s", name); err != nil {
+		return wire.Clone{}, err
+	}
+	if f.clone == nil {
+		return wire.Clone{}, &wire.Error{Status: 404, Code: wire.CodeNoClone, Message: "no clone"}
+	}
+	return *f.clone, nil
+}
+
+func (f *fake) DropClone(ctx context.Context, name geo.Account) (wire.Clone, error) {
+	c, err := f.Clone(ctx, name)
+	f.clone = nil
+	return c, err
+}
 
 func (f *fake) Reservations(ctx context.Context) ([]wire.Reservation, error) {
 	return f.reservations, f.note(ctx, "reservations")

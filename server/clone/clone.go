@@ -42,9 +42,9 @@ type Options struct {
 	// Node is what the clone's node has in common with the host: Location, Route, State, Clock, Seed, Parity, Tick,
 	// ReserveBytes and Logger.
 	Node node.Options
-	// Front is what the front end has in common with the others of the process.
-	Front api.Options
-	Data  Data
+	// API is what the front end has in common with the others of the process.
+	API  api.Options
+	Data Data
 }
 
 // Clone is an open clone. Methods may be called concurrently.
@@ -52,7 +52,7 @@ type Clone struct {
 	dir     string
 	fs      vfs.FS
 	stamp   *stamp.Stamp
-	front   *api.Server
+	api     *api.Server
 	release func()
 }
 
@@ -93,7 +93,7 @@ func Open(ctx context.Context, o Options) (_ *Clone, err error) {
 			return nil, fmt.Errorf("its %s range takes no writes: %w", r.Service, err)
 		}
 	}
-	c.front = o.frontEnd(c.stamp)
+	c.api = o.serve(c.stamp)
 	return c, nil
 }
 
@@ -129,8 +129,8 @@ func own(s *state.Store, b *state.Batch, name geo.Account, here geo.Location) (c
 	return gate, b.Set(catalog.AccountPartition(name).Append(nil), v)
 }
 
-// Front is the front end of the clone.
-func (c *Clone) Front() *api.Server { return c.front }
+// API is the front end of the clone.
+func (c *Clone) API() *api.Server { return c.api }
 
 // Close ends the clone and deletes its files. Requests under way fail. The host must not be closed before.
 func (c *Clone) Close() error {

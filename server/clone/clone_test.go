@@ -73,7 +73,7 @@ func host(t *testing.T, bytes int) (*stamp.Stamp, Options) {
 	require.Eventually(t, func() bool { return s.Node(1).HasEverything(t.Context()) }, time.Minute, 10*time.Millisecond)
 	return s, Options{
 		Account: "acct", Host: s.Node(1), Live: s, HostDir: at, Node: o, Data: Data{Logger: quiet},
-		Front: api.Options{Clock: clock.System{}, Logger: quiet},
+		API: api.Options{Clock: clock.System{}, Logger: quiet},
 	}
 }
 

@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	// clonesMax bounds the clones of a process: each has a log, memtables and files of its own.
+	// clonesMax bounds the clones of a process: each has its own log, memtables and files.
 	clonesMax = 4
 	// expireEvery is how often the times of clones are looked at.
 	expireEvery = time.Second
@@ -33,8 +33,8 @@ const (
 // clones are the clones of accounts that this process has open: see server/clone.
 type clones struct {
 	l *Location
-	// front is what their front ends have in common with that of the location. Set before the location starts.
-	front api.Options
+	// api is what their front ends have in common with that of the location. Set before the location starts.
+	api api.Options
 
 	// turn is held while a clone is opened or closed, and while a node stops: none is made of a node that stops.
 	turn sync.Mutex
@@ -57,7 +57,7 @@ func (c *clones) find(name geo.Account, _ geo.Service) (*api.Server, string) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	if o := c.open[name]; o != nil {
-		return o.clone.Front(), ""
+		return o.clone.API(), ""
 	}
 	return nil, ""
 }
@@ -130,7 +130,7 @@ func (l *Location) OpenClone(ctx context.Context, name geo.Account, q wire.OpenC
 		return wire.Clone{}, err
 	}
 	opened, err := clone.Open(ctx, clone.Options{
-		Account: name, Host: host, Live: s, HostDir: l.nodeDir(host.ID()), Front: c.front,
+		Account: name, Host: host, Live: s, HostDir: l.nodeDir(host.ID()), API: c.api,
 		Node: node.Options{
 			Location: l.o.Name, Route: l.o.Route, State: l.o.State, Clock: l.o.Clock, Seed: l.o.Seed ^ uint64(l.o.Clock.Now().UnixNano()),
 			Parity: l.o.Parity, Tick: l.o.Tick, ReserveBytes: l.o.ReserveBytes, Logger: l.o.Logger.With("clone_of", name),

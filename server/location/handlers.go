@@ -14,7 +14,7 @@ import (
 // Serve fills in what a front end of the location needs to serve its data, and what it
 // reports to the instruments of the process.
 func (l *Location) Serve(o *api.Options, m *Meters) {
-	l.clones.front = *o
+	l.clones.api = *o
 	names := l.Directory.Containers()
 	o.Location, o.Directory, o.Route, o.UpToDate, o.Passed = l.o.Name, l.Directory, l.Route, l.UpToDate, l.Passed
 	o.Clone, o.Whole = l.clones.find, l.CopyWhole

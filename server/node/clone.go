@@ -20,15 +20,15 @@ import (
 // methodClone opens, drops or lists the clones of accounts in the process of a node. It is on the wire: never rename it.
 const methodClone = "admin.clone"
 
-// cloneOrder is an operator's order to the process of a node: to open a clone of the account, or to drop it, or, without
-// either, to list all of the process.
+// cloneOrder has the process of a node open a clone of the account, or drop it, or, without either, list all of the
+// process.
 type cloneOrder struct {
 	Account geo.Account     `json:"account,omitempty"`
 	Open    *wire.OpenClone `json:"open,omitempty"`
 	Drop    bool            `json:"drop,omitempty"`
 }
 
-// cloneAnswer is how an order ended. Code is empty after a success.
+// cloneAnswer is how a call ended. Code is empty after a success.
 type cloneAnswer struct {
 	Clones  []wire.Clone `json:"clones,omitempty"`
 	Status  int          `json:"status,omitempty"`
@@ -49,7 +49,7 @@ func (m *members) serveClones(list func() []wire.Clone) {
 	m.calls.HandleProcess(methodClone, func(ctx context.Context, body []byte) ([]byte, error) {
 		var o cloneOrder
 		if err := json.Unmarshal(body, &o); err != nil {
-			return nil, fmt.Errorf("malformed order about a clone: %w", err)
+			return nil, fmt.Errorf("malformed call about a clone: %w", err)
 		}
 		var out cloneAnswer
 		var one wire.Clone
@@ -79,7 +79,7 @@ func (m *members) serveClones(list func() []wire.Clone) {
 	})
 }
 
-// cloneAt gives the process of another node an order about one clone.
+// cloneAt has the process of another node open or drop one clone.
 func (m *members) cloneAt(ctx context.Context, id geo.NodeID, o cloneOrder) (wire.Clone, error) {
 	body, err := json.Marshal(o)
 	if err != nil {

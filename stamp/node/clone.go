@@ -14,14 +14,14 @@ import (
 	"antipode/stamp/state"
 )
 
-// A clone is a copy of one account at a cut, on one node, which an operator rehearses on. It is a stamp of its own, of
+// A clone is a copy of one account at a cut, on one node, which an operator rehearses on. It is a stamp apart, of
 // one node that has the number of the node it was made of:
 //
 //	state      a checkpoint of the state store, hard links, in which WriteClone replaces the account's gates
 //	log        empty: the node re-forms each range with itself as the only voter, as after a recovery (R4)
 //	extents    what is written in the clone; everything else is read from Options.Base
 //
-// It lives in a folder of its own and nothing in it is ever read by another node.
+// It lives in a separate folder, and nothing in it is ever read by another node.
 
 // Base has the chunks of a clone that were there before it. Methods may be called concurrently.
 type Base interface {

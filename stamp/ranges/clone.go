@@ -10,8 +10,8 @@ import (
 )
 
 // Detach stages what makes a copy of the state of a range that of a clone: the gate of one account alone, so that
-// it takes no command of another account, and nothing of any stream, sent or received. What it was told by others and
-// owes to others is no part of it, so it never ships and never receives. as is the incarnation that the clone begins, under
+// it takes no command of another account, and nothing of any stream, sent or received. So it never ships and
+// never receives. as is the incarnation that the clone begins, under
 // which its gates need no comparison.
 func Detach(b *state.Batch, id geo.RangeID, a geo.Account, g change.Gate, as geo.Incarnation) error {
 	var errs []error

@@ -35,12 +35,12 @@ type Data struct {
 	Logger   *slog.Logger
 }
 
-// frontEnd returns the front end over the stamp of a clone. Nothing in its directory runs operations of accounts, and it
+// serve returns the front end over the stamp of a clone. Nothing in its directory runs operations of accounts, and it
 // has no other location.
-func (o Options) frontEnd(s *stamp.Stamp) *api.Server {
+func (o Options) serve(s *stamp.Stamp) *api.Server {
 	d, w := directory.NewDirectory(s, ""), primary.New(s)
 	f := api.Options{
-		Location: o.Node.Location, Zones: o.Front.Zones, Clock: o.Front.Clock, IDs: o.Front.IDs, Logger: o.Front.Logger, HopSecret: o.Front.HopSecret,
+		Location: o.Node.Location, Zones: o.API.Zones, Clock: o.API.Clock, IDs: o.API.IDs, Logger: o.API.Logger, HopSecret: o.API.HopSecret,
 		Directory: only{d, o.Account}, Route: func() *route.Table { return s.Route() }, RequestsMax: requestsMax,
 		Accounts: &accounts.Handler{Stats: noStats},
 		Tables: &tables.Handler{
