@@ -115,11 +115,11 @@ func abort(c net.Conn) {
 	_ = c.Close()
 }
 
-// now returns the fault, and what is closed when it changes.
-func (l *Link) now() (Fault, <-chan struct{}) {
+// now returns the fault, whether there are no connections, and what is closed when either changes.
+func (l *Link) now() (f Fault, refuses bool, changed <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.fault, l.changed
+	return l.fault, l.refuses(), l.changed
 }
 
 // Close ends the link and its connections, and returns when all of it is gone.
@@ -252,10 +252,8 @@ func (l *Link) turn(wait time.Duration, ended <-chan struct{}) bool {
 	due := time.NewTimer(wait)
 	defer due.Stop()
 	for {
-		l.mu.Lock()
-		refuse, changed := l.refuses(), l.changed
-		l.mu.Unlock()
-		if refuse {
+		_, refuses, changed := l.now()
+		if refuses {
 			return false // Its connections are being reset.
 		}
 		select {
@@ -274,8 +272,8 @@ func (l *Link) refuses() bool { return l.closed || l.absent || l.fault.Refuse }
 // wait returns when what came in at a time may go on; false when the connection has ended.
 func (l *Link) wait(at time.Time, ended <-chan struct{}, held func(Fault) bool) bool {
 	for {
-		f, changed := l.now()
-		if f.Refuse {
+		f, refuses, changed := l.now()
+		if refuses {
 			return false // Its connections are being reset.
 		}
 		var due <-chan time.Time

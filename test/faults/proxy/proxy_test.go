@@ -158,3 +158,25 @@ func TestNoTarget(t *testing.T) {
 	require.NoError(t, l.Close())
 	require.NoError(t, l.Close(), "once more does nothing")
 }
+
+// Bytes that are held back end with their connection: where the target has ended, they do not arrive when it is there
+// again; and a link that holds bytes can be closed.
+func TestHeldBytesEndWithTheConnection(t *testing.T) {
+	l, c := open(t)
+	say(t, c, "a")
+	expect(t, c, "a")
+	require.NoError(t, l.Set(Fault{HoldForth: true}))
+	say(t, c, "b")
+	expectNothing(t, c)
+	require.NoError(t, l.SetAbsent(true))
+	ends(t, c)
+	require.NoError(t, l.SetAbsent(false))
+
+	again, err := net.Dial("tcp", l.Addr())
+	require.NoError(t, err)
+	defer func() { _ = again.Close() }()
+	say(t, again, "c")
+	expectNothing(t, again)
+	require.NoError(t, l.Close())
+	ends(t, again)
+}
