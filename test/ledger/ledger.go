@@ -81,6 +81,12 @@ const (
 	readers    = 16
 )
 
+// PayloadBytes is the least size of a blob whose bytes travel apart from its record. Other writes have some valueBytes.
+const (
+	PayloadBytes = 20 << 10
+	valueBytes   = 200
+)
+
 // Run has clients write through c, each one after the other with a pause, until ctx ends. Every write under way then has its
 // answer, or has waited for it for answerWait: none is given up by its client.
 func (l *Ledger) Run(ctx context.Context, c *rest.Client, clients int, rest time.Duration) {
@@ -118,7 +124,7 @@ func (l *Ledger) write(c *rest.Client, n int) Entry {
 	defer cancel()
 	var a rest.Answer
 	var err error
-	body := value(e.Key)
+	body := value(e)
 	e.Bytes = len(body)
 	if e.Service == geo.Blob {
 		a, err = c.PutBlob(ctx, Name, e.Key, []byte(body))
@@ -138,8 +144,14 @@ func (l *Ledger) write(c *rest.Client, n int) Entry {
 	return e
 }
 
-// value is what is written under a key.
-func value(key string) string { return fmt.Sprintf("%0*d %s", 200, 0, key) }
+// value is what a write writes: some 200 bytes. Each fifth blob is of PayloadBytes.
+func value(e Entry) string {
+	size := valueBytes
+	if last := e.Key[len(e.Key)-1]; e.Service == geo.Blob && (last == '0' || last == '5') {
+		size = PayloadBytes
+	}
+	return fmt.Sprintf("%0*d %s", size, 0, e.Key)
+}
 
 // fateOf is what the answer to a write says of it. Of the errors of the server only one of the 400s refuses for sure, but
 // for a conflict: the key exists, as after a request that was sent twice on the way.
@@ -217,7 +229,7 @@ func find(ctx context.Context, c *rest.Client, e Entry) (bool, error) {
 	for {
 		got, a, err := get(ctx, c, e)
 		switch {
-		case err == nil && a.OK() && got != value(e.Key):
+		case err == nil && a.OK() && got != value(e):
 			return true, fmt.Errorf("%w: %s: found %.250q", ErrWrong, e, got)
 		case err == nil && a.OK():
 			return true, nil
