@@ -1,12 +1,7 @@
 package redundancy
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"os/exec"
-	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -16,7 +11,6 @@ import (
 	wire "antipode/client/admin"
 	"antipode/geo"
 	"antipode/services/catalog"
-	"antipode/test/devproc"
 	"antipode/test/faults/rig"
 	"antipode/test/load"
 )
@@ -91,9 +85,6 @@ func (a *account) sampling(ctx context.Context) sampling {
 	})}
 }
 
-// storedRow is a row as `antipode inspect state` shows it.
-type storedRow struct{ Type, Kind, Key string }
-
 // requireNothingLeft ends the nodes of the secondary in order, so that they store all they hold, and looks for rows of
 // the account in each: there are the closed gates of its ranges and its record alone. Payload goes later, by the
 // collector.
@@ -101,17 +92,10 @@ func (a *account) requireNothingLeft(ctx context.Context) {
 	a.t.Helper()
 	for _, name := range rig.NodesOf(rig.South) {
 		require.NoError(a.t, a.r.Stop(ctx, name))
-		out, err := exec.CommandContext(ctx, devproc.Binary(), "inspect", "state", "--data", filepath.Join(a.r.Dir(), name, "data"), "--output", "json").Output()
-		require.NoError(a.t, err, name)
 		found := map[string]int{}
-		for line := range bytes.Lines(out) {
-			var row storedRow
-			require.NoError(a.t, json.Unmarshal(line, &row), "%s: %s", name, line)
-			if row.Type != "row" || !strings.Contains(row.Key, string(a.name)) {
-				continue
-			}
+		for _, row := range a.rowsOf(ctx, name) {
 			if row.Kind != "account" || row.Key != "catalog "+string(a.name)+"/account" {
-				require.Equal(a.t, "gate", row.Kind, "%s: %s", name, line)
+				require.Equal(a.t, "gate", row.Kind, "%s: %+v", name, row)
 			}
 			found[row.Kind]++
 		}
