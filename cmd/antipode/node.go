@@ -40,7 +40,7 @@ func runNode(out io.Writer, f processFlags) error {
 		return err
 	}
 	ctx := untilSignal(out)
-	n, err := node.Open(node.Options{Config: c, Warnings: c.DomainWarnings(), Clock: clock.System{}, Logger: log})
+	n, err := node.Open(node.Options{Config: c, Warnings: c.DomainWarnings(), Clock: nodeClock(c), Logger: log})
 	if err != nil {
 		return errors.Join(err, folder.Close())
 	}

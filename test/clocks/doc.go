@@ -1,5 +1,5 @@
-// Package clocks runs the nodes of both locations and the gateway in one process, as package cluster
-// configures them, each node with a wall clock that the test sets wrong: the binary has no option for that.
+// Package clocks sets the wall clocks of node processes wrong while clients write and read, on the deployment of package
+// rig. The binary is built with the tag steppedclock for that: the one that is shipped has no option for it.
 //
 // Invariant: all clients use the machine's clock.
 package clocks

@@ -21,14 +21,14 @@ func ModuleRoot(ctx context.Context) (string, error) {
 	return filepath.Dir(mod), nil
 }
 
-// Build compiles the server into dir and returns the binary's path.
-func Build(ctx context.Context, dir string) (string, error) {
+// Build compiles the server, with build tags, into dir and returns the binary's path.
+func Build(ctx context.Context, dir string, tags ...string) (string, error) {
 	root, err := ModuleRoot(ctx)
 	if err != nil {
 		return "", err
 	}
 	binary := filepath.Join(dir, "antipode")
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", binary, "./cmd/antipode")
+	cmd := exec.CommandContext(ctx, "go", "build", "-tags", strings.Join(tags, ","), "-o", binary, "./cmd/antipode")
 	cmd.Dir = root
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("go build ./cmd/antipode: %w\n%s", err, out)

@@ -21,14 +21,14 @@ const buildWait = 5 * time.Minute
 func Binary() string { return os.Getenv(BinaryVariable) }
 
 // Main runs the tests of a package that starts the server, and finds leaked goroutines.
-// It returns the exit code. TestMain calls it.
-func Main(m *testing.M) int {
+// It returns the exit code. TestMain calls it. With build tags it always builds the server, with them.
+func Main(m *testing.M, tags ...string) int {
 	flag.Parse()
-	if Binary() == "" && !testing.Short() {
+	if (Binary() == "" || len(tags) > 0) && !testing.Short() {
 		dir, err := os.MkdirTemp("", "antipode-test")
 		if err == nil {
 			defer func() { _ = os.RemoveAll(dir) }()
-			err = buildInto(dir)
+			err = buildInto(dir, tags)
 		}
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -43,10 +43,10 @@ func Main(m *testing.M) int {
 	return code
 }
 
-func buildInto(dir string) error {
+func buildInto(dir string, tags []string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), buildWait)
 	defer cancel()
-	binary, err := Build(ctx, dir)
+	binary, err := Build(ctx, dir, tags...)
 	if err != nil {
 		return err
 	}
