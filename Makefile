@@ -14,11 +14,12 @@ STALLS ?= 2
 DURATION ?= 2m
 ROUNDS ?= 5
 FIGURES ?=
+RUN ?= .
 FUZZTIME ?= 10s
 FIGURES_DIR ?= .
 
 .DEFAULT_GOAL := help
-.PHONY: help run cluster cluster-stop build test check unit race fuzz lint fmt e2e starved sim sim-bugs stress faults slowlink redundancy drill hostile bench figures proto clean
+.PHONY: help run cluster cluster-stop build test check unit race fuzz lint fmt e2e starved sim sim-bugs stress faults slowlink redundancy clocks drill hostile bench figures proto clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -61,8 +62,11 @@ faults: ## node processes killed, paused, cut off and slowed under load: DURATIO
 slowlink: ## node processes on a narrow, cut or half cut link, and without one range's quorum: DURATION=2m of each
 	go test -count=1 -timeout 6h ./test/slowlink -v -args -duration=$(DURATION)
 
-redundancy: ## each redundancy change, 100 failovers and 50 promotions under load, pauses, the copy of 1 GiB in 100,000 blobs under kills: 50 minutes, 10 GB
-	go test -count=1 -timeout 3h ./test/redundancy -v -args -objects=100000 -apart=10 -rate=20000000 -writers=45 -wait=30m -failovers=100 -unplanned=50 -promotes=10s -pauses=25 -rewound
+redundancy: ## each redundancy change, 100 failovers, 50 promotions, one with disks 10 minutes older, and 75 pauses under load, the copy of 1 GiB under kills: RUN=TestR20UnplannedUnderLoad plays that part; over an hour, 10 GB
+	go test -count=1 -timeout 5h ./test/redundancy -v -run '$(RUN)' -args -objects=100000 -apart=10 -rate=20000000 -writers=45 -wait=30m -failovers=100 -pause=3s -unplanned=50 -promotes=10s -bound=2 -older=10m -pauses=25 -rewound
+
+clocks: ## one node's clock stepped by ten minutes under load, 100 samples of Last Sync Time a second
+	go test -count=1 -timeout 1h ./test/clocks -v -args -step=10s -rate=100
 
 drill: build ## a failover of the account of make run to its other location and back, measured; drill.html has a picture
 	$(BIN)/antipodectl drill devstoreaccount1 --yes --html drill.html
