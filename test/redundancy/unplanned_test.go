@@ -72,6 +72,7 @@ func TestR20UnplannedUnderLoad(t *testing.T) {
 	}
 	summary(t, "%d unplanned failovers under load: promoted in %s (most allowed: %v), %d acknowledged writes gone, each of them stated and reported",
 		*unplanned, percentiles(took), *promotes, lost)
+	require.LessOrEqual(t, rank(took, 100), *promotes)
 }
 
 // unplannedRound plays one round, and returns how many acknowledged writes are gone.
