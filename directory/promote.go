@@ -19,7 +19,7 @@ import (
 //	claiming, where there is a witness: see claim.go
 //	  ──the claim is registered, and no lease from before it holds any more──>
 //	applying: what is here of the streams is applied
-//	  ──nothing has moved for a while, or the time for that is over──>
+//	  ──everything of before the promotion is, or nothing has moved for a while, or the time for that is over──>
 //	freezing ──the gates of all ranges are closed in the primary's epoch: see freeze.go──>
 //	  ──promoted, in the catalog: the record of a later epoch, its gate, and the fork record of each range, which is where
 //	    the frozen cursors are. This is the one commit point (R19)──>
@@ -234,7 +234,8 @@ func (d *Directory) thawFor(ctx context.Context, of promoting, why string) (agai
 	return applyPause, d.submit(ctx, &promotionTo{name: of.account.Name, of: of.promotion, to: catalog.PromotionThawing, why: why})
 }
 
-// applyHere waits until the cursors rest.
+// applyHere waits until what was here is applied: until the cursors rest, or, beside a primary that goes on writing, until
+// all of before the promotion is.
 func (d *Directory) applyHere(ctx context.Context, of promoting) (again time.Duration, err error) {
 	forks, err := d.frozen(ctx, of.account.Name, of.promotion.GeoEpoch(), 0)
 	if errors.Is(err, errUnwhole) {
@@ -243,10 +244,27 @@ func (d *Directory) applyHere(ctx context.Context, of promoting) (again time.Dur
 	if err != nil {
 		return 0, err
 	}
-	if !d.rests.rest(of, forks, d.clock.Mono(), d.promotions) {
+	if !arrived(forks, of.promotion.Begun) && !d.rests.rest(of, forks, d.clock.Mono(), d.promotions) {
 		return applyPause, nil
 	}
 	return applyPause, d.submit(ctx, &promotionTo{name: of.account.Name, of: of.promotion, to: catalog.PromotionFreezing})
+}
+
+// arrived reports whether a copy has everything that the primary had committed when its promotion began, by either clock
+// (R6). What a primary that lives has committed since would never end to arrive.
+func arrived(forks []catalog.Fork, begun geo.Timestamp) bool {
+	all := geo.TimestampOf(begun.Time().Add(geo.ClockOffMax))
+	for _, f := range forks {
+		if f.Closed < all {
+			return false
+		}
+		for _, s := range f.Streams {
+			if s.Behind != 0 && s.Sync < all && s.Stopped == change.NotStopped {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // freezeAll freezes all ranges, and commits.

@@ -1,0 +1,35 @@
+package directory
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"antipode/geo"
+	"antipode/services/catalog"
+	"antipode/stamp/change"
+)
+
+// R20: beside a primary that goes on writing a promotion waits until the copy has everything of before the promotion, in
+// every range and stream that may go on, and for no more. The clocks of the locations may be a second apart.
+func TestR20WhatWasThereHasArrived(t *testing.T) {
+	begun := geo.TimestampOf(time.Unix(1000, 0))
+	after := func(d time.Duration) geo.Timestamp { return geo.TimestampOf(begun.Time().Add(geo.ClockOffMax + d)) }
+	early, late := after(-time.Millisecond), after(time.Millisecond)
+	for name, c := range map[string]struct {
+		forks []catalog.Fork
+		want  bool
+	}{
+		"all streams at their heads":       {[]catalog.Fork{{Closed: late, Streams: []catalog.ForkStream{{Seq: 7}}}, {Closed: late}}, true},
+		"one range is not closed so far":   {[]catalog.Fork{{Closed: late}, {Closed: early}}, false},
+		"one was never heard":              {[]catalog.Fork{{Closed: late}, {}}, false},
+		"a stream behind, of before":       {[]catalog.Fork{{Closed: late, Streams: []catalog.ForkStream{{Behind: 9, Sync: early}}}}, false},
+		"a stream behind, never heard":     {[]catalog.Fork{{Closed: late, Streams: []catalog.ForkStream{{Behind: 9}}}}, false},
+		"a stream behind, of after":        {[]catalog.Fork{{Closed: late, Streams: []catalog.ForkStream{{Behind: 9, Sync: late}}}}, true},
+		"a stream that may not go on":      {[]catalog.Fork{{Closed: late, Streams: []catalog.ForkStream{{Behind: 9, Stopped: change.StopForked}}}}, true},
+		"one of two streams is behind yet": {[]catalog.Fork{{Closed: late, Streams: []catalog.ForkStream{{Seq: 7}, {Behind: 9, Sync: early}}}}, false},
+	} {
+		require.Equal(t, c.want, arrived(c.forks, begun), name)
+	}
+}
