@@ -63,7 +63,7 @@ slowlink: ## node processes on a narrow, cut or half cut link, and without one r
 	go test -count=1 -timeout 6h ./test/slowlink -v -args -duration=$(DURATION)
 
 redundancy: ## each redundancy change, 100 failovers, 50 promotions, one with disks 10 minutes older, and 75 pauses under load, the copy of 1 GiB under kills: RUN=TestR20UnplannedUnderLoad plays that part; over an hour, 10 GB
-	go test -count=1 -timeout 5h ./test/redundancy -v -run '$(RUN)' -args -objects=100000 -apart=10 -rate=20000000 -writers=45 -wait=30m -failovers=100 -pause=3s -unplanned=50 -promotes=10s -bound=2 -older=10m -pauses=25 -rewound
+	go test -count=1 -timeout 5h ./test/redundancy -v -run '$(RUN)' -args -objects=100000 -apart=10 -rate=20000000 -writers=45 -wait=30m -failovers=100 -pause=3s -unplanned=50 -promotes=10s -bound=2 -older=10m -pauses=25 -rewound -moved=1.2
 
 clocks: ## one node's clock stepped by ten minutes under load, 100 samples of Last Sync Time a second
 	go test -count=1 -timeout 1h ./test/clocks -v -args -step=10s -rate=100
