@@ -156,7 +156,7 @@ func (m *member) crash() {
 
 // flush makes the node's applied state durable.
 func (m *member) flush() {
-	if err := m.n.Flush(); err != nil {
+	if err := m.n.State().Flush(); err != nil {
 		m.l.s.fail(err)
 	}
 }

@@ -116,7 +116,7 @@ func (s *Stamp) HasChunk(ref extent.Ref) bool {
 		return false
 	}
 	if n := s.Node(lead); n != nil {
-		return n.HasChunk(ref)
+		return n.Extents().Durable(ref.ID)
 	}
 	calls, ok := s.o.Transport.(node.CallTransport)
 	if !ok {

@@ -73,14 +73,11 @@ func Open(ctx context.Context, o Options) (_ *Clone, err error) {
 	id := o.Host.ID()
 	// Times in the state are ahead of the clock here by so much at most (R6).
 	floor := geo.TimestampOf(o.Node.Clock.Now().Add(geo.ClockOffMax))
-	err = o.Host.WriteClone(fs.PathJoin(dir, node.Name(o.Node.Location, id)), o.Account, floor, func(s *state.Store, b *state.Batch) (change.Gate, error) {
-		return own(s, b, o.Account, o.Node.Location)
-	})
-	if err != nil {
+	if err := o.write(fs.PathJoin(dir, node.Name(o.Node.Location, id)), floor); err != nil {
 		return nil, err
 	}
 	n := o.Node
-	n.Peers, n.Dir, n.Base, n.Transport = []geo.NodeID{id}, dir, base{o.Host, o.Live}, memtransport.New()
+	n.Peers, n.Dir, n.Base, n.Transport = []geo.NodeID{id}, dir, base{o.Host.Extents(), o.Live}, memtransport.New()
 	n.State.StateMemTableBytes = memTableBytes
 	// The clone stops taking writes long before its host would have to.
 	n.ReserveBytes = reserveFactor * n.WithDefaults().ReserveBytes
@@ -95,6 +92,20 @@ func Open(ctx context.Context, o Options) (_ *Clone, err error) {
 	}
 	c.api = o.serve(c.stamp)
 	return c, nil
+}
+
+// HasEverything reports whether a clone can be made of a node: it has a trusted replica of every range, and each has had
+// a leader.
+func HasEverything(ctx context.Context, n *node.Node, all []geo.RangeID) bool {
+	for _, id := range all {
+		if n.Range(id) == nil {
+			return false
+		}
+		if s, err := n.Survey(ctx, id); err != nil || !s.Trusted || s.Index == 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // own makes the account in a clone's catalog one without a copy, whose primary is here, in an epoch above all that
@@ -165,18 +176,18 @@ func fileSystem(o state.Options) vfs.FS {
 	return o.FS
 }
 
-// base has the chunks of before the clone. It implements node.Base.
+// base has the chunks of before the clone. It implements extent.Base.
 type base struct {
-	host *node.Node
+	host *extent.Store
 	live *stamp.Stamp
 }
 
-// HasChunk implements node.Base.
-func (b base) HasChunk(ref extent.Ref) bool { return b.host.Extents().Durable(ref.ID) }
+// Durable implements extent.Base.
+func (b base) Durable(id extent.ChunkID) bool { return b.host.Durable(id) }
 
-// ReadChunk implements node.Base. A copy that is damaged on the host is read from another node.
-func (b base) ReadChunk(ref extent.Ref, off int64, p []byte) (int, error) {
-	if n, err := b.host.ReadChunk(ref, off, p); err == nil {
+// Read implements extent.Base. A copy that is damaged on the host is read from another node.
+func (b base) Read(ref extent.Ref, off int64, p []byte) (int, error) {
+	if n, err := b.host.Read(ref, off, p); err == nil {
 		return n, nil
 	}
 	return b.live.ReadChunk(ref, off, p)

@@ -70,7 +70,7 @@ func host(t *testing.T, bytes int) (*stamp.Stamp, Options) {
 	}
 	a := catalog.Account{Name: "acct", Key1: []byte("k"), Key2: []byte("k"), Redundancy: catalog.RAGRS, Primary: "north", Secondary: "south", Epoch: 7, Active: true}
 	stamptest.Submit(t, s, s.Route().Catalog(), rows{account: a})
-	require.Eventually(t, func() bool { return s.Node(1).HasEverything(t.Context()) }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return HasEverything(t.Context(), s.Node(1), s.Route().IDs()) }, time.Minute, 10*time.Millisecond)
 	return s, Options{
 		Account: "acct", Host: s.Node(1), Live: s, HostDir: at, Node: o, Data: Data{Logger: quiet},
 		API: api.Options{Clock: clock.System{}, Logger: quiet},
@@ -108,16 +108,61 @@ func clonesOf(t *testing.T, dir string) (out []string) {
 	return out
 }
 
+func row(account geo.Account) keys.Partition {
+	return keys.Partition{Service: geo.Table, Account: account, Container: "t", Object: "p"}
+}
+
+func write(t *testing.T, s *stamp.Stamp, account geo.Account, value string) {
+	t.Helper()
+	rec := change.Record{Ops: []change.Op{{Row: []byte("r"), Value: []byte(value)}}}
+	stamptest.Submit(t, s, geo.FirstRange(geo.Table), stamptest.Change{Partition: row(account), Record: rec})
+}
+
+func value(t *testing.T, s *stamp.Stamp, account geo.Account) (out string) {
+	t.Helper()
+	require.NoError(t, s.Read(t.Context(), geo.FirstRange(geo.Table), func(at ranges.State) error {
+		v, _, err := at.Get(append(row(account).Append(nil), 'r'))
+		out = string(v)
+		return err
+	}))
+	return out
+}
+
 // In a clone the account has no copy and its primary is here, in an epoch above all that were seen for its name, with open
-// gates without numbers. Closed, nothing of it is left, and its host collects again.
+// gates without numbers; no other account has a gate, and no stream anything. It acknowledges writes alone, also after its
+// node was opened again, and its host has nothing of them. Closed, nothing of it is left, and its host collects again.
 func TestOpen(t *testing.T) {
 	s, o := host(t, 0)
 	op, err := catalog.SeenOp(geo.Epoch{Number: 9, Location: "north"})
 	require.NoError(t, err)
 	a := catalog.Account{Name: "acct", Key1: []byte("k"), Key2: []byte("k"), Redundancy: catalog.RAGRS, Primary: "north", Secondary: "south", Epoch: 8, Active: true, Turn: 2}
 	stamptest.Submit(t, s, s.Route().Catalog(), rows{account: a, more: []change.Op{op}})
+	table := geo.FirstRange(geo.Table)
+	for _, account := range []geo.Account{"acct", "other"} {
+		shipped := change.Gate{Epoch: geo.Epoch{Number: 3, Location: "south"}, Role: change.RolePrimary, Open: true, Numbered: true}
+		stamptest.Submit(t, s, table, stamptest.Gate{Account: account, Gate: shipped})
+		write(t, s, account, "before")
+	}
+	require.Eventually(t, func() bool { // Also where node 1 leads, or another one comes to lead.
+		r, nothing := s.Node(1).Range(table), func(ranges.State) error { return nil }
+		return r.Read(t.Context(), nothing) == nil || r.ReadFollowing(t.Context(), nothing) == nil
+	}, time.Minute, 10*time.Millisecond)
+	began := geo.TimestampOf(time.Now())
 	c, err := Open(t.Context(), o)
 	require.NoError(t, err)
+	write(t, c.stamp, "acct", "clone")
+	m := c.stamp.Leader(table).Machine
+	heads, _ := m.Heads()
+	require.Empty(t, heads)
+	backlog, err := m.Backlog()
+	require.NoError(t, err)
+	require.Zero(t, backlog.Records)
+	require.Greater(t, m.AppliedState().Last, began+geo.TicksPerSecond, "R6: above all that may be in it")
+	require.NoError(t, c.stamp.Stop(1, false)) // As a failed node is opened again.
+	require.NoError(t, c.stamp.Start(1))
+	require.Equal(t, "clone", value(t, c.stamp, "acct"))
+	require.Equal(t, "before", value(t, c.stamp, "other"))
+	require.Equal(t, "before", value(t, s, "acct"))
 	want := change.Gate{Epoch: geo.Epoch{Number: 10, Location: "south"}, Role: change.RolePrimary, Open: true}
 	for _, r := range o.Node.Route.Ranges() {
 		require.Equal(t, map[geo.Account]change.Gate{"acct": want}, c.stamp.Leader(r.ID).Machine.Gates())

@@ -262,7 +262,7 @@ func TestR9CloneKeepsPayload(t *testing.T) {
 	}
 	flush := func() { // A log is trimmed below what is durable on every node.
 		for _, id := range runningStamp(c.locations[South]).Nodes() {
-			require.NoError(t, runningStamp(c.locations[South]).Node(id).Flush())
+			require.NoError(t, runningStamp(c.locations[South]).Node(id).State().Flush())
 		}
 	}
 	drainedRange(t, c, geo.Blob)

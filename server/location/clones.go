@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -50,6 +51,31 @@ type openClone struct {
 	shown wire.Clone
 	// until is the monotonic time at which it ends.
 	until time.Duration
+}
+
+// start has the clones end with the nodes of a stamp, and after their time.
+func (c *clones) start(s *stamp.Stamp) {
+	c.mu.Lock()
+	c.open = map[geo.Account]*openClone{}
+	c.mu.Unlock()
+	s.OnStop(c.hostStops)
+	s.Go(c.expire)
+}
+
+// startHost starts a node, without what is left of its clones.
+func (c *clones) startHost(ctx context.Context, s *stamp.Stamp, id geo.NodeID) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := clone.RemoveLeftovers(c.l.o.State, c.l.nodeDir(id), c.l.o.Logger); err != nil {
+		return err
+	}
+	return s.Start(id)
+}
+
+// nodeDir is the folder of a node.
+func (l *Location) nodeDir(id geo.NodeID) string {
+	return filepath.Join(l.o.Dir, string(l.o.Name), node.Name(l.o.Name, id))
 }
 
 // find implements api.Clones.
@@ -178,7 +204,7 @@ func (l *Location) mayClone(a *catalog.Account) error {
 func (l *Location) cloneHost(ctx context.Context, s *stamp.Stamp) (*node.Node, error) {
 	var hosts []*node.Node
 	for _, id := range l.o.Local {
-		if n := s.Node(id); n != nil && n.HasEverything(ctx) {
+		if n := s.Node(id); n != nil && clone.HasEverything(ctx, n, l.o.Route.IDs()) {
 			hosts = append(hosts, n)
 		}
 	}

@@ -24,7 +24,6 @@ import (
 	"antipode/replication/link"
 	"antipode/replication/receive"
 	"antipode/replication/ship"
-	"antipode/server/clone"
 	"antipode/services"
 	"antipode/services/blobs"
 	"antipode/services/storageerr"
@@ -78,11 +77,9 @@ type Options struct {
 	Seed uint64
 	// Tick of the nodes; zero means 100 ms. Tests shorten it.
 	Tick time.Duration
-	// CollectGrace: see node.Options.
-	CollectGrace time.Duration
-	// ScrubPeriod: see node.Options. Registerer registers the nodes' metrics; may be nil.
-	ScrubPeriod time.Duration
-	Registerer  prometheus.Registerer
+	// ScrubPeriod and CollectGrace: see node.Options. Registerer registers the nodes' metrics; may be nil.
+	ScrubPeriod, CollectGrace time.Duration
+	Registerer                prometheus.Registerer
 	// Alone is the standing policy: whether to take writes of accounts that have a copy while the other location does
 	// not answer (R21). It may be called from any goroutine. Nil means never.
 	Alone func() bool
@@ -216,7 +213,7 @@ func New(o Options) *Location {
 	o = o.withDefaults()
 	l := &Location{o: o, from: route.First(), shippers: map[geo.NodeID]map[geo.RangeID]*shipping{}}
 	l.receiving.l, l.confirming.l, l.verifying, l.withholding = l, l, newVerifying(l), withholding{l: l, of: map[geo.Account]lookup{}}
-	l.clones.l, l.clones.open = l, map[geo.Account]*openClone{}
+	l.clones.l = l
 	l.watching.l, l.watching.unavailable = l, newEpisodes(ServiceUnavailable, ServiceLive)
 	l.watching.late = newEpisodes(ChangesLate, ChangesArrived)
 	l.watching.fellOut = newEpisodes(AccountFellOut, AccountFollows)
@@ -352,17 +349,10 @@ func (l *Location) startStamp(ctx context.Context) error {
 	})
 	f := l.receiving.following(s)
 	s.OnStop(l.verifying.end)
-	s.OnStop(l.clones.hostStops)
+	l.clones.start(s)
 	for _, id := range l.o.Local {
 		l.step("node " + node.Name(l.o.Name, id) + " opens its stores and replays its log")
-		err := ctx.Err()
-		if err == nil {
-			err = clone.RemoveLeftovers(l.o.State, l.nodeDir(id), l.o.Logger)
-		}
-		if err == nil {
-			err = s.Start(id)
-		}
-		if err != nil {
+		if err := l.clones.startHost(ctx, s, id); err != nil {
 			return errors.Join(err, s.Close())
 		}
 	}
@@ -370,13 +360,7 @@ func (l *Location) startStamp(ctx context.Context) error {
 	l.confirming.start(s)
 	l.receiving.start(s, f)
 	l.watching.start()
-	s.Go(l.clones.expire)
 	return nil
-}
-
-// nodeDir is the folder of a node.
-func (l *Location) nodeDir(id geo.NodeID) string {
-	return filepath.Join(l.o.Dir, string(l.o.Name), node.Name(l.o.Name, id))
 }
 
 // Route returns the table of the location's ranges.

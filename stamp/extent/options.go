@@ -20,6 +20,12 @@ const (
 	garbageDefault     = 50
 )
 
+// Base has chunks that a store does not hold itself: see Store.Durable and Store.Read. Another Store is one.
+type Base interface {
+	Durable(id ChunkID) bool
+	Read(ref Ref, off int64, p []byte) (int, error)
+}
+
 // Options configures a Store. The zero value is valid.
 type Options struct {
 	// ExtentBytesMax is the size in bytes at which an extent is sealed. A chunk that
@@ -42,6 +48,9 @@ type Options struct {
 	// which on Compact copies what lives in it. Zero means 50. A lower one copies more
 	// often: at 10, ten bytes for each freed.
 	GarbagePercent int
+	// Base has further chunks, which Read and Durable find where the store holds none of the id: those of before a
+	// clone. Nothing else sees them. Nil means none.
+	Base Base
 	// Rand draws the random half of each extent's incarnation, 4 bytes, against
 	// payloads that imitate records; one call at a time. Nil means crypto/rand.
 	Rand io.Reader

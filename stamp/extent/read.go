@@ -2,6 +2,7 @@ package extent
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 
@@ -19,6 +20,9 @@ const runBytesMax = 256 << 10
 // failed write.
 func (s *Store) Read(ref Ref, off int64, p []byte) (int, error) {
 	run, scratch, err := s.beginRead(ref, off)
+	if errors.Is(err, ErrNotFound) && s.opts.Base != nil {
+		return s.opts.Base.Read(ref, off, p)
+	}
 	if err != nil {
 		return 0, err
 	}

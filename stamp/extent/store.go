@@ -158,6 +158,10 @@ func (s *Store) holds(ref Ref) (bool, error) {
 // OpenReadOnly only what lies below a mark is. The answer pins the chunk: Sweep leaves it
 // for this round and the next, since the caller may be about to name it.
 func (s *Store) Durable(id ChunkID) bool {
+	return s.durableHere(id) || s.opts.Base != nil && s.opts.Base.Durable(id)
+}
+
+func (s *Store) durableHere(id ChunkID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e, c := s.find(id)

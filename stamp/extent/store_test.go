@@ -252,3 +252,21 @@ func TestChunkID(t *testing.T) {
 		require.Error(t, err, bad)
 	}
 }
+
+// What a store does not hold it finds at its base: reads and Durable, and nothing else. What it holds itself comes first.
+func TestBase(t *testing.T) {
+	base := open(t, vfs.NewMem(), Options{})
+	source := newSource(1)
+	ref, data := put(t, base, source, 1000)
+	mustSync(t, base)
+	s := open(t, vfs.NewMem(), Options{Base: base})
+	own, ownData := put(t, s, source, 500)
+	require.True(t, s.Durable(ref.ID))
+	require.False(t, s.Durable(own.ID), "it is not synced")
+	requireHolds(t, s, ref, data)
+	requireHolds(t, s, own, ownData)
+	require.Equal(t, []Ref{own}, s.Refs())
+	require.False(t, s.Mark(ref))
+	_, err := s.Read(NewRef(ChunkID{9}, data), 0, make([]byte, 1))
+	require.ErrorIs(t, err, ErrNotFound)
+}

@@ -29,7 +29,6 @@ var (
 
 func (n *Node) Inbox() []Envelope                           { return n.scheduler.inbox.messages }
 func (n *Node) Log(id geo.RangeID) state.RangeLog           { return n.stores.logs[id] }
-func (n *Node) State() *state.Store                         { return n.stores.state }
 func (n *Node) Placement() *ranges.Placement                { return &n.placement.Placement }
 func (n *Node) Has() []geo.RangeID                          { return n.placement.has }
 func (n *Node) Opts() Options                               { return n.o }

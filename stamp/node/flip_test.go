@@ -198,7 +198,7 @@ func TestFlipAnywhere(t *testing.T) {
 		}
 		id := s.follower()
 		if round%2 == 0 {
-			require.NoError(t, s.Node(id).Flush())
+			require.NoError(t, s.Node(id).State().Flush())
 		}
 		require.NoError(t, s.Stop(id, round%3 == 0))
 		var files []string
@@ -262,7 +262,7 @@ func testDamagedStore(t *testing.T, store string, damage func(s *snapStamp, id g
 	refs := s.putChunks(100, 110)
 	s.dropLog(5)
 	id := s.follower()
-	require.NoError(t, s.Node(id).Flush())
+	require.NoError(t, s.Node(id).State().Flush())
 	damage(s, id)
 	require.Eventually(t, func() bool { return seen.has(StoreDamaged, 0) }, electionWait, time.Millisecond)
 	require.Eventually(t, func() bool { return seen.has(NodeRestarted, 0) }, 3*electionWait, time.Millisecond)

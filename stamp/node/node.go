@@ -156,7 +156,7 @@ func (n *Node) openRange(id geo.RangeID) error {
 		Understands: n.o.Understands, OnLater: func(reason string) {
 			n.event(Event{Kind: LaterVersion, Range: id, Node: n.o.ID, Reason: reason})
 		},
-		HasChunk:  n.HasChunk,
+		HasChunk:  func(ref extent.Ref) bool { return n.stores.extents.Durable(ref.ID) },
 		OnApplied: onApplied,
 	})
 	if err != nil {
@@ -206,9 +206,6 @@ func (n *Node) Wake() { n.scheduler.inbox.awake() }
 // Run does passes until ctx ends or the node fails, and scrubs beside them. The scrubber ends with
 // ctx too, and Close waits for it.
 func (n *Node) Run(ctx context.Context) error {
-	if n.o.Base != nil {
-		return n.scheduler.run(ctx) // A clone is gone before a scrub would find anything.
-	}
 	n.start(func() {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
@@ -249,9 +246,8 @@ func (n *Node) fail(err error) {
 	}
 }
 
-// Flush makes the applied state durable and waits for it: a crash after it replays
-// only what follows.
-func (n *Node) Flush() error { return n.stores.state.Flush() }
+// State is the node's state store. After a Flush of it a crash replays only what follows.
+func (n *Node) State() *state.Store { return n.stores.state }
 
 // Close ends the node's part in the stamp and closes its stores. Run must have
 // returned. With flush the state is made durable first, so that a restart replays

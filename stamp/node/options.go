@@ -76,9 +76,8 @@ type Options struct {
 	// RestartAfter is how long a Stamp waits before it opens a failed node again. Each further failure
 	// in a row doubles it. Zero means 1 s.
 	RestartAfter time.Duration
-	// Base makes the node that of a clone: see WriteClone. It is alone in its stamp and acknowledges alone, takes the
-	// chunks that it lacks from Base, and neither scrubs nor collects. Nil for every other node. No configuration sets it.
-	Base Base
+	// Base: see extent.Options. With one the node is a clone's (server/clone): it acknowledges alone, and does not scrub.
+	Base extent.Base
 	// Registerer receives the metrics of the node; Close removes them. Nil means none.
 	Registerer prometheus.Registerer
 	// OnCommit takes commit latencies by range. May be nil.

@@ -172,13 +172,5 @@ func (n *Node) SyncChunks(ctx context.Context) error { return n.stores.extents.S
 
 // ReadChunk implements ChunkPeer.
 func (n *Node) ReadChunk(ref extent.Ref, off int64, p []byte) (int, error) {
-	if n.o.Base != nil && !n.stores.extents.Durable(ref.ID) {
-		return n.o.Base.ReadChunk(ref, off, p)
-	}
 	return n.stores.extents.Read(ref, off, p)
-}
-
-// HasChunk reports whether a chunk is durable on this node, or at the base of a clone.
-func (n *Node) HasChunk(ref extent.Ref) bool {
-	return n.stores.extents.Durable(ref.ID) || n.o.Base != nil && n.o.Base.HasChunk(ref)
 }

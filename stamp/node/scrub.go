@@ -15,7 +15,7 @@ import (
 func (n *Node) scrubOptions() scrub.Options {
 	o := scrub.Options{
 		Node: scrubbed{n}, Chunks: n.stores.extents, Rows: n.stores.state, Clock: n.o.Clock, Period: n.o.ScrubPeriod, Grace: n.o.CollectGrace,
-		CopyBytesPerSecond: n.o.FetchBytesPerSecond, Registerer: n.o.registerer(), Logger: n.o.Logger,
+		CopyBytesPerSecond: n.o.FetchBytesPerSecond, Off: n.o.Base != nil, Registerer: n.o.registerer(), Logger: n.o.Logger,
 	}
 	if n.o.RowChunks != nil {
 		o.RowChunks = n.rowChunks

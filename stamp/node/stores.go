@@ -30,8 +30,7 @@ func (s *stores) open(has []geo.RangeID) (err error) {
 		return err
 	}
 	fs := s.o.State.FS
-	o := extent.Options{Rand: s.newSource(), Registerer: s.o.registerer()}
-	if s.extents, err = extent.Open(fs, fs.PathJoin(s.o.Dir, "extents"), o); err != nil {
+	if s.extents, err = extent.Open(fs, fs.PathJoin(s.o.Dir, "extents"), extent.Options{Rand: s.newSource(), Base: s.o.Base, Registerer: s.o.registerer()}); err != nil {
 		return err
 	}
 	return s.openLogs(has)

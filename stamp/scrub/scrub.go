@@ -112,6 +112,8 @@ type Options struct {
 	Grace time.Duration
 	// CopyBytesPerSecond bounds the repair. It must not be zero.
 	CopyBytesPerSecond int
+	// Off has Run do nothing: a clone is gone before a scrub would find anything.
+	Off bool
 	// Registerer receives the metrics until Close. Nil means none.
 	Registerer prometheus.Registerer
 	Logger     *slog.Logger
@@ -172,6 +174,9 @@ func New(o Options) (*Scrubber, error) {
 
 // Run works until ctx ends.
 func (s *Scrubber) Run(ctx context.Context) {
+	if s.o.Off {
+		return
+	}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
