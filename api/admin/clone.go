@@ -31,7 +31,7 @@ func (p *port) openClone(c echo.Context) error {
 	if q.ForSeconds == 0 {
 		q.ForSeconds = wire.CloneLifeDefault.Seconds()
 	}
-	if !(q.ForSeconds >= wire.CloneLifeMin.Seconds() && q.ForSeconds <= wire.CloneLifeMax.Seconds()) {
+	if !(q.ForSeconds >= wire.CloneLifeLeast.Seconds() && q.ForSeconds <= wire.CloneLifeMax.Seconds()) {
 		return invalid("clone", what, "for_seconds is from 1 s to 24 h: a clone keeps the disk space of all that is deleted beside it")
 	}
 	out, err := p.c.OpenClone(c.Request().Context(), name, q)

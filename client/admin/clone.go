@@ -12,7 +12,7 @@ import (
 // The life of a clone, by its OpenClone.
 const (
 	CloneLifeDefault = time.Hour
-	CloneLifeMin     = time.Second
+	CloneLifeLeast   = time.Second
 	CloneLifeMax     = 24 * time.Hour
 )
 

@@ -45,8 +45,8 @@ func (f *cloneFlags) run(cmd *cobra.Command, name geo.Account) error {
 		return usageError{errors.New("give one of --show and --drop")}
 	case (f.show || f.drop) && cmd.Flags().Changed("for"):
 		return usageError{errors.New("--for goes with a clone that is opened")}
-	case f.life < admin.CloneLifeMin || f.life > admin.CloneLifeMax:
-		return usageError{fmt.Errorf("--for is from %s to %s, not %s", admin.CloneLifeMin, admin.CloneLifeMax, f.life)}
+	case f.life < admin.CloneLifeLeast || f.life > admin.CloneLifeMax:
+		return usageError{fmt.Errorf("--for is from %s to %s, not %s", admin.CloneLifeLeast, admin.CloneLifeMax, f.life)}
 	}
 	t, ctx := f.tool, cmd.Context()
 	var out admin.Clone

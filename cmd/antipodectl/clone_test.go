@@ -38,8 +38,15 @@ func TestDrillClone(t *testing.T) {
 		return tool.run(t.Context(), append([]string{"drill", "pictures"}, args...)), o.String(), e.String()
 	}
 	for _, bad := range [][]string{
-		{"--for", "1h"}, {"--drop"}, {"--show"}, {"--clone", "--yes"}, {"--clone", "--within", "1s"}, {"--clone", "--show", "--drop"},
-		{"--clone", "--for", "25h"}, {"--clone", "--for", "0s"}, {"--clone", "--drop", "--for", "1h"},
+		{"--for", "1h"},
+		{"--drop"},
+		{"--show"},
+		{"--clone", "--yes"},
+		{"--clone", "--within", "1s"},
+		{"--clone", "--show", "--drop"},
+		{"--clone", "--for", "25h"},
+		{"--clone", "--for", "0s"},
+		{"--clone", "--drop", "--for", "1h"},
 	} {
 		code, _, errOut := run(bad...)
 		require.Equal(t, exitUsage, code, "%v: %s", bad, errOut)
