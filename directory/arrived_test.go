@@ -21,14 +21,14 @@ func TestR20WhatWasThereHasArrived(t *testing.T) {
 		forks []catalog.Fork
 		want  bool
 	}{
-		"all streams at their heads":       {[]catalog.Fork{{Closed: late, Streams: []catalog.ForkStream{{Seq: 7}}}, {Closed: late}}, true},
-		"one range is not closed so far":   {[]catalog.Fork{{Closed: late}, {Closed: early}}, false},
-		"one was never heard":              {[]catalog.Fork{{Closed: late}, {}}, false},
-		"a stream behind, of before":       {[]catalog.Fork{{Closed: late, Streams: []catalog.ForkStream{{Behind: 9, Sync: early}}}}, false},
-		"a stream behind, never heard":     {[]catalog.Fork{{Closed: late, Streams: []catalog.ForkStream{{Behind: 9}}}}, false},
-		"a stream behind, of after":        {[]catalog.Fork{{Closed: late, Streams: []catalog.ForkStream{{Behind: 9, Sync: late}}}}, true},
-		"a stream that may not go on":      {[]catalog.Fork{{Closed: late, Streams: []catalog.ForkStream{{Behind: 9, Stopped: change.StopForked}}}}, true},
-		"one of two streams is behind yet": {[]catalog.Fork{{Closed: late, Streams: []catalog.ForkStream{{Seq: 7}, {Behind: 9, Sync: early}}}}, false},
+		"all streams at their heads":             {[]catalog.Fork{{Closed: late, Streams: []catalog.ForkStream{{Seq: 7}}}, {Closed: late}}, true},
+		"one range is not closed so far":         {[]catalog.Fork{{Closed: late}, {Closed: early}}, false},
+		"nothing came of one":                    {[]catalog.Fork{{Closed: late}, {}}, false},
+		"a stream behind, of before":             {[]catalog.Fork{{Closed: late, Streams: []catalog.ForkStream{{Behind: 9, Sync: early}}}}, false},
+		"a stream behind, of which nothing came": {[]catalog.Fork{{Closed: late, Streams: []catalog.ForkStream{{Behind: 9}}}}, false},
+		"a stream behind, of after":              {[]catalog.Fork{{Closed: late, Streams: []catalog.ForkStream{{Behind: 9, Sync: late}}}}, true},
+		"a stream that may not go on":            {[]catalog.Fork{{Closed: late, Streams: []catalog.ForkStream{{Behind: 9, Stopped: change.StopForked}}}}, true},
+		"one of two streams is behind yet":       {[]catalog.Fork{{Closed: late, Streams: []catalog.ForkStream{{Seq: 7}, {Behind: 9, Sync: early}}}}, false},
 	} {
 		require.Equal(t, c.want, arrived(c.forks, begun), name)
 	}

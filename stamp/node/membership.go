@@ -44,7 +44,9 @@ func (r *hostedRange) carryOutOne(effect membership.Effect) error {
 	case membership.ReformState:
 		return r.reformState(e)
 	case membership.ReportReformed:
-		r.reportReformed()
+		if r.n.o.Base == nil { // A clone loses nothing.
+			r.reportReformed()
+		}
 	case membership.DropHeld:
 		r.held = nil
 	case membership.Refused:

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"antipode/geo"
@@ -130,19 +131,13 @@ func (r *hostedRange) reformState(e membership.ReformState) error {
 	r.committed = hs.GetCommit()
 	term := max(hs.GetTerm(), applied.Term, replica.FirstTerm)
 	return r.writeLog(func(batch state.LogBatch) error {
-		if err := log.Reset(batch, applied.EntryID); err != nil {
-			return err
-		}
-		return log.SetHardState(batch, hardState(term, 0, applied.Index))
+		return errors.Join(log.Reset(batch, applied.EntryID), log.SetHardState(batch, hardState(term, 0, applied.Index)))
 	})
 }
 
-// reportReformed reports what a recovery kept. That of a clone loses nothing, and nobody has to know.
+// reportReformed reports what a recovery kept.
 func (r *hostedRange) reportReformed() {
 	n, d, applied := r.n, r.membership.Identity(), r.Machine.AppliedState()
-	if n.o.Base != nil {
-		return
-	}
 	as := replica.RecoveryOf(d.Replica)
 	n.o.Logger.Warn("range re-formed from the replica on this node alone, as an operator requested; what others had above is lost",
 		"range", r.ID(), "replica", d.Replica, "recovery", as, "kept_index", applied.Index, "kept_term", applied.Term, "known_committed", r.committed)
