@@ -130,12 +130,11 @@ func putAll(t *testing.T, c Bus, p bus.Publisher, from, to int) {
 	var o outcomes
 	for i := from; i < to; i++ {
 		_, done := o.add()
-		err := p.Publish(Subject(i%3), body(i), done)
-		for errors.Is(err, bus.ErrFull) {
-			before := o.open()
-			until(t, c, "room in the window", func() bool { return o.open() < before })
+		var err error
+		until(t, c, "room in the window", func() bool {
 			err = p.Publish(Subject(i%3), body(i), done)
-		}
+			return !errors.Is(err, bus.ErrFull)
+		})
 		require.NoError(t, err)
 	}
 	until(t, c, "the answers to all publishes", func() bool { return o.open() == 0 })
