@@ -183,6 +183,9 @@ func (x *exchange) answer() error {
 			return err
 		}
 		want := x.location(x.req.Account)
+		if err := x.outrun(want); err != nil {
+			return err
+		}
 		switch {
 		case !x.doubted(want):
 			routing.ServedBy(x.routed(), want)
@@ -319,6 +322,20 @@ func (x *exchange) doubted(want geo.Location) bool {
 		return x.o.Passed != nil && x.o.Passed(x.req.Account)
 	}
 	return x.o.UpToDate != nil && !x.o.UpToDate(x.req.Account)
+}
+
+// outrun refuses a request under the primary name that a gateway sends with a higher epoch than the account has here: the
+// location was passed over while it was cut off, and what it acknowledged now would be lost (R20).
+func (x *exchange) outrun(want geo.Location) error {
+	if want != x.o.Location || x.req.Secondary {
+		return nil
+	}
+	known, outrun := routing.Outrun(x.routed(), want, x.req.Account.GeoEpoch())
+	if !outrun {
+		return nil
+	}
+	x.op = opForwarded
+	return routing.Unreachable(known.Location)
 }
 
 // routed is the request as package routing sees it.

@@ -218,6 +218,31 @@ func TestR21GatewayLeavesAFormerPrimary(t *testing.T) {
 	require.Equal(t, "north 0, south 1", rig.takeArrivals(), "it is remembered")
 }
 
+// R20: a location that has an account as the primary in a lower epoch than a gateway knows of refuses reads and writes under the
+// primary name, also those that the other location forwards.
+func TestR20LocationRefusesAHigherEpoch(t *testing.T) {
+	f := startFrontEnd(t, api.Options{Location: "north", Directory: directory{"acct": "north"}})
+	ask := func(method, path, mark, epoch string) answer {
+		r := signed(t, method, f.url+path, strings.NewReader(""))
+		r.Header.Set(mark, "x")
+		r.Header.Set("X-Antipode-Epoch", epoch)
+		return send(t, r)
+	}
+	for _, mark := range []string{"X-Antipode-Gateway", "X-Antipode-Gateway-Ask", "X-Antipode-Hop"} {
+		for _, method := range []string{http.MethodGet, http.MethodPost} {
+			a := ask(method, "/acct/things", mark, "2@south")
+			require.Equal(t, http.StatusServiceUnavailable, a.status, a.body)
+			require.Contains(t, a.body, "location south")
+			require.Equal(t, mark != "X-Antipode-Hop", a.header.Get("X-Antipode-Not-Here") != "", mark)
+			require.Empty(t, a.header.Get("X-Antipode-Served-By"))
+		}
+		for _, epoch := range []string{"1@north", "", "south"} {
+			a := ask(http.MethodGet, "/acct/things", mark, epoch)
+			require.NotContains(t, a.body, "cannot be reached", epoch)
+		}
+	}
+}
+
 // R21: a location whose epochs are not confirmed has a gateway ask the other one for writes, and goes on reading.
 func TestR21GatewayAsksForWritesOfAnUnsureLocation(t *testing.T) {
 	rig := newGatewayRig(t)

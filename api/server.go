@@ -45,6 +45,8 @@ type Options struct {
 	// Locations are those that a gateway sends requests to. It needs them, Clock, IDs and
 	// Forward, and no Directory or handler.
 	Locations []geo.Location
+	// Epochs is what a gateway knows of the epochs of accounts. Nil means nothing.
+	Epochs routing.Epochs
 	// Zones are those under which each account has a host name
 	// (protocol.ParseTarget). A gateway and the locations behind it have the same.
 	Zones     []geo.Zone
@@ -114,7 +116,7 @@ func NewServer(o Options) *Server {
 	return &Server{
 		o: o, verifier: auth.Verifier{Clock: o.Clock, FutureSkew: auth.DateWindow},
 		leaders: routing.Leaders{Location: o.Location, Leader: o.Leader, Leaderless: o.Leaderless, Forward: o.Forward},
-		gateway: routing.NewGateway(o.Locations, o.Forward, o.Gateway), clients: newGate(o.RequestsMax),
+		gateway: routing.NewGateway(o.Locations, o.Epochs, o.Forward, o.Gateway), clients: newGate(o.RequestsMax),
 	}
 }
 

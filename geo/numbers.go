@@ -3,6 +3,7 @@ package geo
 import (
 	"cmp"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -52,6 +53,14 @@ func (e Epoch) Compare(o Epoch) int {
 }
 
 func (e Epoch) String() string { return fmt.Sprintf("%d@%s", e.Number, e.Location) }
+
+// ParseEpoch is the inverse of Epoch.String for an epoch that is not zero and has a location.
+func ParseEpoch(s string) (e Epoch, ok bool) {
+	number, location, found := strings.Cut(s, "@")
+	n, err := strconv.ParseUint(number, 10, 64)
+	e = Epoch{Number: EpochNumber(n), Location: Location(location)}
+	return e, found && err == nil && e.String() == s && !e.IsZero() && location != ""
+}
 
 // Timestamp is a commit time: 100 ns ticks since the Unix epoch, UTC. Within a
 // range it strictly increases; its lowest bit differs between the two locations of a

@@ -33,6 +33,13 @@ func TestEpochOrder(t *testing.T) {
 		require.Equal(t, a.Number == 0, a.IsZero())
 	})
 	require.Equal(t, "7@north", Epoch{7, "north"}.String())
+	e, ok := ParseEpoch("7@north")
+	require.True(t, ok)
+	require.Equal(t, Epoch{7, "north"}, e)
+	for _, bad := range []string{"", "7", "@north", "0@north", "7@", "07@north", "+7@north", "-7@north", "18446744073709551616@north", "x@north"} {
+		_, ok := ParseEpoch(bad)
+		require.False(t, ok, bad)
+	}
 }
 
 // A timestamp keeps every tick of a clock reading between 1970 and 9999 and only

@@ -1,6 +1,7 @@
 package routing
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"slices"
@@ -14,16 +15,39 @@ import (
 // location that does not have the account in the role asked for names the one that does. So
 // a gateway needs neither keys nor state, and works while any location does. Its methods may
 // be called concurrently.
+//
+// Without a witness a former primary behind a cut link does not know that the account was taken from it, and goes on
+// serving it. So the epochs of accounts that the locations report (Epochs) come before who served an account last.
+//
+// Invariant: a request that comes after a location reported an epoch of the account is not served under the primary name
+// in a lower one.
 type Gateway struct {
 	// locations are asked in this order for an account that was not seen before.
 	locations []geo.Location
-	forward   *Forwarder
-	observer  GatewayObserver
+	// epochs may be nil: then nothing is known of them.
+	epochs   Epochs
+	forward  *Forwarder
+	observer GatewayObserver
 
 	mu sync.Mutex
 	// served is who answered for an account last. It may be out of date, which costs
 	// another hop. Guarded by mu.
-	served map[role]geo.Location
+	served map[role]served
+}
+
+// Epochs knows the epochs of accounts by what the locations report. Methods may be called concurrently.
+type Epochs interface {
+	// Newest returns the highest epoch that any location has reported for an account, whose location is the primary, and
+	// the secondary of it; zero if none has. It answers from memory and never goes back, and waits only while the process
+	// is new and has not asked all locations.
+	Newest(ctx context.Context, a geo.Account) (e geo.Epoch, secondary geo.Location)
+}
+
+// served is a location that answered a request.
+type served struct {
+	by geo.Location
+	// epoch is the account's as the gateway knew it when the request came. Above it the location may be the wrong one.
+	epoch geo.Epoch
 }
 
 // role is an account as one of its two endpoints addresses it.
@@ -35,19 +59,34 @@ type role struct {
 // servedMax bounds what a gateway remembers; above it, it forgets everything.
 const servedMax = 16 << 10
 
-// NewGateway returns a gateway to the locations.
-func NewGateway(locations []geo.Location, f *Forwarder, o GatewayObserver) *Gateway {
-	return &Gateway{locations: locations, forward: f, observer: o, served: map[role]geo.Location{}}
+// NewGateway returns a gateway to the locations. e may be nil.
+func NewGateway(locations []geo.Location, e Epochs, f *Forwarder, o GatewayObserver) *Gateway {
+	return &Gateway{locations: locations, epochs: e, forward: f, observer: o, served: map[role]served{}}
 }
 
-// next is the location to try after others: the one known to have the account, else
-// the first. any is false when all were tried.
-func (g *Gateway) next(r role, tried []geo.Location) (l geo.Location, known, any bool) {
+// newest returns the highest known epoch of an account, and the location that has the role in it; zero if none is known.
+func (g *Gateway) newest(ctx context.Context, r role) served {
+	if g.epochs == nil {
+		return served{}
+	}
+	e, secondary := g.epochs.Newest(ctx, r.account)
+	if r.secondary {
+		return served{secondary, e}
+	}
+	return served{e.Location, e}
+}
+
+// next is the location to try after others: the one that has served the account since its newest epoch is known, else
+// the one that has it in that epoch, else the first. known is set for the first of these; any is false when all were tried.
+func (g *Gateway) next(r role, newest served, tried []geo.Location) (l geo.Location, known, any bool) {
 	g.mu.Lock()
-	l, known = g.served[r]
+	last, known := g.served[r]
 	g.mu.Unlock()
-	if known && !slices.Contains(tried, l) {
-		return l, true, true
+	if known && last.epoch.Compare(newest.epoch) >= 0 && !slices.Contains(tried, last.by) {
+		return last.by, true, true
+	}
+	if slices.Contains(g.locations, newest.by) && !slices.Contains(tried, newest.by) {
+		return newest.by, false, true
 	}
 	for _, l := range g.locations {
 		if !slices.Contains(tried, l) {
@@ -57,21 +96,22 @@ func (g *Gateway) next(r role, tried []geo.Location) (l geo.Location, known, any
 	return "", false, false
 }
 
-// learn records the location that an answer names, and forgets one that doubts that it has the account.
-func (g *Gateway) learn(r role, h http.Header) {
+// learn records the location that an answer names, to a request that came when the account's epoch was known as it is
+// given, and forgets one that doubts that it has the account.
+func (g *Gateway) learn(r role, epoch geo.Epoch, h http.Header) {
 	at := geo.Location(h.Get(servedByHeader))
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if at == "" && h.Get(notHereHeader) != "" {
 		delete(g.served, r)
 	}
-	if !slices.Contains(g.locations, at) {
+	if !slices.Contains(g.locations, at) || g.served[r].epoch.Compare(epoch) > 0 {
 		return
 	}
 	if len(g.served) >= servedMax {
 		clear(g.served)
 	}
-	g.served[r] = at
+	g.served[r] = served{at, epoch}
 }
 
 // Pass passes the request to the location that is known to have the account, or asks one
@@ -84,12 +124,16 @@ func (g *Gateway) Pass(q Request, account geo.Account, secondary bool) error {
 		return errGateways
 	}
 	who := role{account, secondary}
-	pass := hop{mark: gatewayHeader, edge: true, answered: func(h http.Header) { g.learn(who, h) }, lost: new(int)}
+	newest := g.newest(q.R.Context(), who)
+	pass := hop{mark: gatewayHeader, edge: true, answered: func(h http.Header) { g.learn(who, newest.epoch, h) }, lost: new(int)}
+	if !secondary {
+		pass.epoch = newest.epoch
+	}
 	ask := pass
 	ask.mark, ask.refusal = gatewayAskHeader, notHereHeader
 	var tried, reached []geo.Location
 	for {
-		l, known, any := g.next(who, tried)
+		l, known, any := g.next(who, newest, tried)
 		if !any {
 			break
 		}
@@ -110,6 +154,9 @@ func (g *Gateway) Pass(q Request, account geo.Account, secondary bool) error {
 		if err := g.toLocation(q, l, pass); !errors.Is(err, errUnreachable) {
 			return err
 		}
+	}
+	if !secondary && !newest.epoch.IsZero() {
+		return Unreachable(newest.by)
 	}
 	return errNoLocation
 }
@@ -149,6 +196,18 @@ func Doubtful(q Request, here geo.Location) {
 	if ofGateway(q.R) {
 		q.W.Header().Set(notHereHeader, string(here))
 	}
+}
+
+// Outrun reports whether a gateway knows of a higher epoch of an account than this location has it in, and which. The
+// account was taken from this location, which does not know it yet: it must not serve a request under the primary name.
+// The gateway asks the other locations then.
+func Outrun(q Request, here geo.Location, have geo.Epoch) (known geo.Epoch, outrun bool) {
+	known, ok := geo.ParseEpoch(q.R.Header.Get(epochHeader))
+	if !ok || have.Compare(known) >= 0 {
+		return geo.Epoch{}, false
+	}
+	Doubtful(q, here)
+	return known, true
 }
 
 // ServedBy names to a gateway the location that has the account in the role asked for.

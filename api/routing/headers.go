@@ -14,6 +14,9 @@ const (
 	// here.
 	gatewayHeader    = "X-Antipode-Gateway"
 	gatewayAskHeader = "X-Antipode-Gateway-Ask"
+	// epochHeader is the highest epoch of the account that a gateway knows of. A location that has the account in a lower
+	// one does not serve the request.
+	epochHeader = "X-Antipode-Epoch"
 
 	// notLeaderHeader marks the answer to a leader hop by a node that does not lead.
 	// Nothing happened, and no byte of the body was read.

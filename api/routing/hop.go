@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"antipode/api/protocol"
+	"antipode/geo"
 	"antipode/services/storageerr"
 )
 
@@ -23,6 +24,8 @@ type hop struct {
 	// request to another. Empty: every answer is final. With it a body is sent when the
 	// other front end asks for it, so that it can be sent elsewhere.
 	refusal string
+	// epoch is the highest one of the account that the sender knows of; zero if it knows none.
+	epoch geo.Epoch
 	// edge reports that the next receiver of the answer is no front end of ours.
 	edge bool
 	// lost counts the answers to the request that were lost, over all its hops. A read is
@@ -185,11 +188,14 @@ func (f *Forwarder) outgoing(ctx context.Context, q Request, to destination, h h
 	f.introduce(out.Header, to)
 	delete(out.Header, leaderHopHeader) // Of a node of this location, not of where it goes.
 	if h.edge {
-		for _, name := range [...]string{hopHeader, gatewayHeader, gatewayAskHeader} {
+		for _, name := range [...]string{hopHeader, gatewayHeader, gatewayAskHeader, epochHeader} {
 			delete(out.Header, name) // A client's invention.
 		}
 	}
 	out.Header.Set(h.mark, f.from)
+	if !h.epoch.IsZero() {
+		out.Header.Set(epochHeader, h.epoch.String())
+	}
 	if h.refusal != "" && r.ContentLength != 0 {
 		out.Header.Set("Expect", "100-continue")
 	}

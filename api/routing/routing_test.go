@@ -17,24 +17,24 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // A gateway remembers who served an account, up to servedMax accounts, and never a location
 // that it does not know.
 func TestGatewayMemoryIsBounded(t *testing.T) {
-	g := NewGateway([]geo.Location{"north", "south"}, nil, nil)
+	g := NewGateway([]geo.Location{"north", "south"}, nil, nil, nil)
 	south := http.Header{servedByHeader: {"south"}}
 	for i := range servedMax {
-		g.learn(role{account: geo.Account(fmt.Sprint("acct", i))}, south)
+		g.learn(role{account: geo.Account(fmt.Sprint("acct", i))}, geo.Epoch{}, south)
 	}
 	last := role{account: "acct0"}
-	l, known, _ := g.next(last, nil)
+	l, known, _ := g.next(last, served{}, nil)
 	require.True(t, known)
 	require.EqualValues(t, "south", l)
-	g.learn(role{account: "one", secondary: true}, south)
+	g.learn(role{account: "one", secondary: true}, geo.Epoch{}, south)
 	require.Len(t, g.served, 1, "all are forgotten at the limit")
-	l, known, _ = g.next(last, nil)
+	l, known, _ = g.next(last, served{}, nil)
 	require.False(t, known)
 	require.EqualValues(t, "north", l)
-	g.learn(last, http.Header{servedByHeader: {"west"}})
-	_, known, _ = g.next(last, nil)
+	g.learn(last, geo.Epoch{}, http.Header{servedByHeader: {"west"}})
+	_, known, _ = g.next(last, served{}, nil)
 	require.False(t, known)
-	_, _, any := g.next(last, []geo.Location{"north", "south"})
+	_, _, any := g.next(last, served{}, []geo.Location{"north", "south"})
 	require.False(t, any)
 }
 

@@ -3,7 +3,6 @@ package dns
 import (
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"antipode/geo"
@@ -115,8 +114,6 @@ func ParseText(s string) (Text, error) {
 
 // parseEpoch is the inverse of geo.Epoch.String for an epoch that is not zero.
 func parseEpoch(s string) (e geo.Epoch, ok bool) {
-	number, location, found := strings.Cut(s, "@")
-	n, err := strconv.ParseUint(number, 10, 64)
-	e = geo.Epoch{Number: geo.EpochNumber(n), Location: geo.Location(location)}
-	return e, found && err == nil && e.String() == s && !e.IsZero() && identity.ValidLabel(location)
+	e, ok = geo.ParseEpoch(s)
+	return e, ok && identity.ValidLabel(string(e.Location))
 }

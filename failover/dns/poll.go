@@ -52,7 +52,8 @@ type PollerOptions struct {
 	// Timeout bounds the list of one stamp, all its pages. Zero means 5 s, and ten times that for the first one.
 	Timeout time.Duration
 	// Wait lets time pass; nil means clock.Wait.
-	Wait     func(context.Context, time.Duration) error
+	Wait func(context.Context, time.Duration) error
+	// Observer counts failures to write the file of the view. It may be nil if the view has none.
 	Observer Observer
 	Logger   *slog.Logger
 }
@@ -63,6 +64,9 @@ type Poller struct {
 	polls []*poll
 	// unsaved is set while the disk does not take the file.
 	unsaved atomic.Bool
+	// unasked is how many sources were not asked yet; asked is closed when none is left.
+	unasked atomic.Int32
+	asked   chan struct{}
 }
 
 // poll is one source.
@@ -89,20 +93,29 @@ func NewPoller(o PollerOptions) *Poller {
 	if o.Wait == nil {
 		o.Wait = clock.Wait
 	}
-	p := &Poller{o: o}
+	p := &Poller{o: o, asked: make(chan struct{})}
 	for _, s := range o.Sources {
 		p.polls = append(p.polls, &poll{from: s})
 	}
+	if p.unasked.Store(int32(len(p.polls))); len(p.polls) == 0 {
+		close(p.asked)
+	}
 	return p
 }
+
+// Asked returns a channel that is closed once Run has asked each source, whether it answered or not.
+func (p *Poller) Asked() <-chan struct{} { return p.asked }
 
 // Run asks all sources until ctx ends.
 func (p *Poller) Run(ctx context.Context) error {
 	var g errgroup.Group
 	for _, s := range p.polls {
 		g.Go(func() error {
-			for ctx.Err() == nil {
+			for first := true; ctx.Err() == nil; first = false {
 				p.step(ctx, s)
+				if first && p.unasked.Add(-1) == 0 {
+					close(p.asked)
+				}
 				_ = p.o.Wait(ctx, p.o.Every) // It fails when ctx ends.
 			}
 			return nil
@@ -141,7 +154,7 @@ func (p *Poller) report(s *poll, err error) {
 	}
 	if now.Sub(s.failing) >= silentFor && !s.said {
 		s.said = true
-		p.o.Logger.Warn("a location does not say where accounts are: names are answered as they were", "location", s.from.Location(), "error", err)
+		p.o.Logger.Warn("a location does not say where accounts are: what is known of them stays", "location", s.from.Location(), "error", err)
 	}
 }
 

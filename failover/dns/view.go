@@ -29,8 +29,9 @@ var ErrUnsaved = errors.New("dns: the file of names could not be written")
 //
 // Invariant: the epoch of an entry never goes back. What a query is answered from was written to disk
 // before, so a restart does not go back either; if the disk fails, the newer entry is answered all the
-// same, and written when the disk works again.
+// same, and written when the disk works again. A view of NewView has no file, and forgets with its process.
 type View struct {
+	// fs is nil without a file.
 	fs  vfs.FS
 	dir string
 
@@ -47,13 +48,17 @@ type View struct {
 	watches []*Watch // guarded by mu
 }
 
+// NewView returns a view that is kept in memory only: after a restart it knows nothing until a stamp answers.
+func NewView() *View { return &View{entries: map[geo.Account]held{}} }
+
 // OpenView opens the view that is kept in a folder, which it makes. A damaged file is set aside, with an
 // error in the log: then the view knows nothing until a stamp answers.
 func OpenView(fs vfs.FS, dir string, log *slog.Logger) (*View, error) {
 	if err := durable.MkdirAll(fs, dir); err != nil {
 		return nil, err
 	}
-	v := &View{fs: fs, dir: dir, entries: map[geo.Account]held{}}
+	v := NewView()
+	v.fs, v.dir = fs, dir
 	b, err := durable.Read(fs, fs.PathJoin(dir, fileName))
 	if err != nil || b == nil {
 		return v, err
@@ -163,8 +168,11 @@ func replaces(old, next held) bool {
 	return next.own || !old.own
 }
 
-// save writes the file as it is with the changes.
+// save writes the file, if the view has one, as it is with the changes.
 func (v *View) save(changed map[geo.Account]held) error {
+	if v.fs == nil {
+		return nil
+	}
 	v.mu.RLock()
 	all := maps.Clone(v.entries)
 	v.mu.RUnlock()

@@ -22,6 +22,7 @@ import (
 	"antipode/replication/link"
 	"antipode/replication/pair"
 	"antipode/server/admin"
+	"antipode/server/epochs"
 	"antipode/server/listen"
 	"antipode/server/location"
 	"antipode/server/nameserver"
@@ -98,6 +99,7 @@ type Cluster struct {
 	// outside are the listeners that stay open while locations stop: gateway, admin ports.
 	outside  *listen.Server
 	names    *nameserver.Server
+	follower *epochs.Follower // of the gateway
 	notices  *notices.Notices // nil without a receiver
 	forwards []*routing.Forwarder
 
@@ -230,7 +232,9 @@ func (c *Cluster) backend() *admin.Backend {
 func (c *Cluster) server(name geo.Location) *api.Server {
 	o := api.Options{Locations: order(), Zones: c.o.Zones, HopSecret: c.hopSecret, Clock: c.clock, IDs: c.ids, Gateway: c.forwarded, Logger: c.o.Logger}
 	from := "gateway"
-	if name != "" {
+	if name == "" {
+		o.Epochs = c.follower
+	} else {
 		l := c.locations[name]
 		l.Serve(&o, c.meters)
 		from = string(name)
@@ -250,6 +254,7 @@ func (c *Cluster) endpoint(l geo.Location, s geo.Service) []string {
 
 // openOutside opens the listeners that stay open while locations stop.
 func (c *Cluster) openOutside() (err error) {
+	c.follower = epochs.Follow(epochs.Options{Sources: c.sources(), Clock: c.clock, Logger: c.o.Logger})
 	ls := listen.Services(c.gateway.Of, "gateway", c.server("").Handler)
 	ls = append(ls, listen.Listener{Addr: c.gateway.Admin(), Handler: c.adminHandler(""), What: "admin", Limit: apiadmin.Limit})
 	for _, l := range order() {
@@ -270,6 +275,9 @@ func (c *Cluster) Close() error {
 	var errs []error
 	for _, server := range c.servers {
 		server.End()
+	}
+	if c.follower != nil {
+		errs = append(errs, c.follower.Close())
 	}
 	if c.names != nil {
 		errs = append(errs, c.names.Close())

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 
 	"antipode/failover/dns"
+	"antipode/server/epochs"
 	"antipode/server/nameserver"
 )
 
@@ -20,14 +21,22 @@ func (c *Cluster) openNames() (err error) {
 	}
 	o := nameserver.Options{
 		Addr: c.gateway.DNS(), Dir: filepath.Join(c.o.Dir, "dns"), Ports: portsOf, Clock: c.clock, Registerer: c.registry, Logger: c.o.Logger,
-		Zone: dns.ZoneOptions{Origin: c.o.DNSZone, Servers: []dns.Host{{Name: "ns." + c.o.DNSZone, Addresses: []netip.Addr{host}}}},
+		Sources: c.sources(),
+		Zone:    dns.ZoneOptions{Origin: c.o.DNSZone, Servers: []dns.Host{{Name: "ns." + c.o.DNSZone, Addresses: []netip.Addr{host}}}},
 	}
 	for _, l := range order() {
 		o.Zone.Locations = append(o.Zone.Locations, dns.Place{Location: l, Addresses: []netip.Addr{host}})
-		o.Sources = append(o.Sources, nameserver.NewSource(l, c.admin.Names))
 	}
 	c.names, err = nameserver.Start(o)
 	return err
+}
+
+// sources are the locations as the name server and the gateway ask them.
+func (c *Cluster) sources() (out []dns.Source) {
+	for _, l := range order() {
+		out = append(out, epochs.NewSource(l, c.admin.Names))
+	}
+	return out
 }
 
 // NameServer returns the address of the name server, over UDP and TCP.

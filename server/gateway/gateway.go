@@ -21,6 +21,7 @@ import (
 	"antipode/metrics"
 	serveradmin "antipode/server/admin"
 	"antipode/server/config"
+	"antipode/server/epochs"
 	"antipode/server/listen"
 )
 
@@ -38,6 +39,9 @@ type Gateway struct {
 	http    *http.Client
 	forward *routing.Forwarder
 	server  *listen.Server
+	// follower asks the locations for the epochs of their accounts, over asking.
+	follower *epochs.Follower
+	asking   *http.Client
 }
 
 // portsOf is where an operator chooses the ports of the process.
@@ -57,7 +61,7 @@ func newAdminClient() *http.Client {
 
 // Open listens and serves.
 func Open(o Options) (_ *Gateway, err error) {
-	g := &Gateway{o: o, http: newAdminClient()}
+	g := &Gateway{o: o, http: newAdminClient(), asking: epochs.NewHTTP()}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, g.Close())
@@ -72,6 +76,9 @@ func Open(o Options) (_ *Gateway, err error) {
 	}
 	backend, err := g.backend(token)
 	if err != nil {
+		return nil, err
+	}
+	if err := g.follow(); err != nil {
 		return nil, err
 	}
 	registry := metrics.NewRegistry()
@@ -110,6 +117,30 @@ func (g *Gateway) backend(token admin.TokenFile) (*serveradmin.Backend, error) {
 	return serveradmin.New(o), nil
 }
 
+// follow begins to ask the admin ports of the nodes for the epochs of accounts. Of a location whose nodes have none in the
+// configuration nothing is known.
+func (g *Gateway) follow() error {
+	o := epochs.Options{Clock: g.o.Clock, Logger: g.o.Logger}
+	for _, l := range g.o.Config.Locations {
+		var addresses []string
+		for _, n := range l.Nodes {
+			if n.Admin != "" {
+				addresses = append(addresses, n.Admin)
+			}
+		}
+		if len(addresses) == 0 {
+			continue
+		}
+		ports, err := epochs.NewPorts(addresses, g.asking)
+		if err != nil {
+			return fmt.Errorf("admin ports of %s: %w", l.Name, err)
+		}
+		o.Sources = append(o.Sources, epochs.NewSource(l.Name, ports.Names))
+	}
+	g.follower = epochs.Follow(o)
+	return nil
+}
+
 // frontEnd builds what answers clients.
 func (g *Gateway) frontEnd(registry *prometheus.Registry) (*api.Server, error) {
 	var seed [32]byte
@@ -129,7 +160,7 @@ func (g *Gateway) frontEnd(registry *prometheus.Registry) (*api.Server, error) {
 		return nil, err
 	}
 	return api.NewServer(api.Options{
-		Locations: g.locations(), Zones: g.o.Config.Zones, Clock: g.o.Clock, IDs: protocol.NewRequestIDs(seed), Forward: g.forward, Gateway: observer, Logger: g.o.Logger,
+		Locations: g.locations(), Zones: g.o.Config.Zones, Epochs: g.follower, Clock: g.o.Clock, IDs: protocol.NewRequestIDs(seed), Forward: g.forward, Gateway: observer, Logger: g.o.Logger,
 	}), nil
 }
 
@@ -170,6 +201,10 @@ func (g *Gateway) Close() error {
 	if g.forward != nil {
 		g.forward.Close()
 	}
+	if g.follower != nil {
+		err = errors.Join(err, g.follower.Close())
+	}
+	g.asking.CloseIdleConnections()
 	g.http.CloseIdleConnections()
 	return err
 }

@@ -19,11 +19,15 @@ import (
 	"antipode/internal/clock"
 	"antipode/metrics"
 	"antipode/server/config"
+	"antipode/server/epochs"
 	"antipode/server/listen"
 )
 
 // portsOf is where an operator chooses the ports of the process.
 const portsOf = "the section listen of its configuration"
+
+// scrapeMax bounds the answer to a scrape.
+const scrapeMax = 2 * time.Second
 
 // secretBytesMax bounds the file of a key's secret.
 const secretBytesMax = 1 << 10
@@ -44,7 +48,7 @@ type Process struct {
 
 // Open listens and serves. Close must follow.
 func Open(o ProcessOptions) (_ *Process, err error) {
-	p := &Process{http: newHTTP()}
+	p := &Process{http: epochs.NewHTTP()}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, p.Close())
@@ -71,12 +75,12 @@ func Open(o ProcessOptions) (_ *Process, err error) {
 		if err != nil {
 			return nil, err
 		}
-		admins, err := newPorts(l.Admin, p.http)
+		admins, err := epochs.NewPorts(l.Admin, p.http)
 		if err != nil {
 			return nil, err
 		}
 		s.Zone.Locations = append(s.Zone.Locations, dns.Place{Location: l.Name, Addresses: list})
-		s.Sources = append(s.Sources, NewSource(l.Name, admins.names))
+		s.Sources = append(s.Sources, epochs.NewSource(l.Name, admins.Names))
 	}
 	for _, push := range c.Push {
 		secret, err := readSecret(push.SecretFile)
@@ -95,7 +99,7 @@ func Open(o ProcessOptions) (_ *Process, err error) {
 // metricsHandler serves the metrics, and whether the process lives.
 func metricsHandler(reg prometheus.Gatherer) http.Handler {
 	m := http.NewServeMux()
-	m.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError, MaxRequestsInFlight: 4, Timeout: nodeWait}))
+	m.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError, MaxRequestsInFlight: 4, Timeout: scrapeMax}))
 	m.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
 	return m
 }

@@ -25,6 +25,7 @@ import (
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/server/config"
+	"antipode/server/epochs"
 )
 
 // node is the admin port of a node.
@@ -149,21 +150,21 @@ func TestProcess(t *testing.T) {
 func TestSources(t *testing.T) {
 	n, address, _ := serve(t, "north")
 	n.put("v1", at("north", 1))
-	h := newHTTP()
+	h := epochs.NewHTTP()
 	defer h.CloseIdleConnections()
-	list, err := newPorts([]string{address}, h)
+	list, err := epochs.NewPorts([]string{address}, h)
 	require.NoError(t, err)
-	page, err := NewSource("north", list.names).Names(t.Context(), "", "")
+	page, err := epochs.NewSource("north", list.Names).Names(t.Context(), "", "")
 	require.NoError(t, err)
 	require.Equal(t, dns.Page{Version: "v1", Entries: []dns.Entry{{Account: "pictures", Epoch: geo.Epoch{Number: 1, Location: "north"}, Secondary: "south", Redundancy: "RA-GRS"}}}, page)
-	_, err = NewSource("south", list.names).Names(t.Context(), "", "")
+	_, err = epochs.NewSource("south", list.Names).Names(t.Context(), "", "")
 	require.ErrorContains(t, err, `location "north" answered in place of "south"`)
 	wrong := at("north", 1)
 	wrong.Primary = "south"
 	n.put("v2", wrong)
-	_, err = NewSource("north", list.names).Names(t.Context(), "", "")
+	_, err = epochs.NewSource("north", list.Names).Names(t.Context(), "", "")
 	require.ErrorContains(t, err, `its primary is "south"`)
-	_, err = newPorts([]string{"a b"}, h)
+	_, err = epochs.NewPorts([]string{"a b"}, h)
 	require.Error(t, err)
 }
 

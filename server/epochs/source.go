@@ -1,4 +1,4 @@
-package nameserver
+package epochs
 
 import (
 	"context"
@@ -55,16 +55,16 @@ const (
 	idleWait = 90 * time.Second
 )
 
-// ports are the admin ports of a location's nodes. They are asked by one goroutine.
-type ports struct {
+// Ports are the admin ports of a location's nodes. They are asked by one goroutine.
+type Ports struct {
 	clients []*wire.Client
 	// at is the one that answered last. A node knows its own versions only, so that it is asked again.
 	at int
 }
 
-// newPorts returns the admin ports at addresses, host:port.
-func newPorts(addresses []string, h *http.Client) (*ports, error) {
-	p := &ports{}
+// NewPorts returns the admin ports at addresses, host:port.
+func NewPorts(addresses []string, h *http.Client) (*Ports, error) {
+	p := &Ports{}
 	for _, address := range addresses {
 		c, err := wire.New("http://"+address, h)
 		if err != nil {
@@ -75,13 +75,13 @@ func newPorts(addresses []string, h *http.Client) (*ports, error) {
 	return p, nil
 }
 
-// newHTTP returns the client of all admin ports. It uses no proxy that the environment names.
-func newHTTP() *http.Client {
+// NewHTTP returns the client of all admin ports. It uses no proxy that the environment names.
+func NewHTTP() *http.Client {
 	return &http.Client{Timeout: nodeWait, Transport: &http.Transport{IdleConnTimeout: idleWait}}
 }
 
-// names asks the nodes one after the other until one answers.
-func (p *ports) names(ctx context.Context, l geo.Location, q wire.NamesQuery) (out wire.Names, err error) {
+// Names asks the nodes one after the other until one answers.
+func (p *Ports) Names(ctx context.Context, l geo.Location, q wire.NamesQuery) (out wire.Names, err error) {
 	var errs []error
 	for range p.clients {
 		if out, err = p.clients[p.at].Names(ctx, l, q); err == nil {
