@@ -193,6 +193,10 @@ func (d *Directory) moveLocation(ctx context.Context, w *work) (again time.Durat
 			to.Phase = catalog.LocationOver
 		}
 	}
+	if to.Phase == catalog.LocationOver {
+		p := w.progress(m)
+		to.Ended = &catalog.LocationMoveEnded{Waiting: p.Waiting, Moved: p.Moved, Alone: p.Alone}
+	}
 	if _, err := d.locationTo(ctx, m, to); err != nil || to.Phase == catalog.LocationOver {
 		return 0, err
 	}
@@ -296,12 +300,21 @@ type LocationProgress struct {
 	Moved, Alone int
 }
 
-// LocationProgress counts the accounts of the failover of a location that is under way here, or was last.
+// LocationProgress counts the accounts of the failover of a location that is under way here, or was last. Of one that is
+// over it returns the numbers at the end: accounts that went back since have moved all the same.
 func (d *Directory) LocationProgress(ctx context.Context, m *catalog.LocationMove) (LocationProgress, error) {
+	if e := m.Ended; e != nil {
+		return LocationProgress{Waiting: e.Waiting, Moved: e.Moved, Alone: e.Alone, Moving: map[string]int{}}, nil
+	}
 	w, err := d.work(ctx)
 	if err != nil {
 		return LocationProgress{}, err
 	}
+	return w.progress(m), nil
+}
+
+// progress counts the accounts of the failover of a location, as they are now.
+func (w *work) progress(m *catalog.LocationMove) LocationProgress {
 	out := LocationProgress{Waiting: len(w.left(m)) - len(w.moving(m)), Moving: map[string]int{}}
 	for _, a := range w.list {
 		if !m.Unplanned && a.Moves() {
@@ -321,5 +334,5 @@ func (d *Directory) LocationProgress(ctx context.Context, m *catalog.LocationMov
 			out.Alone++
 		}
 	}
-	return out, nil
+	return out
 }

@@ -100,6 +100,11 @@ func TestR19LocationMoves(t *testing.T) {
 	m, p = h.progress(t, h.south)
 	require.Equal(t, many, p.Moved)
 	require.EqualValues(t, "north", m.To)
+
+	// The report of the first one stays as it was.
+	m, p = h.progress(t, h.north)
+	require.EqualValues(t, "south", m.To)
+	require.Equal(t, directory.LocationProgress{Moved: many, Alone: 1, Moving: map[string]int{}}, p)
 }
 
 // R19: an operator ends the failover of a location half-way. Accounts that were taken stay moved, the others go back or never

@@ -39,6 +39,16 @@ type LocationMove struct {
 	RefusedCount int               `json:"refused_count,omitempty"`
 	// Reason is why it ends before all accounts were gone through; empty while it does not.
 	Reason string `json:"reason,omitempty"`
+	// Ended is how many accounts it had moved when it was over; nil before, and in rows of an earlier version.
+	Ended *LocationMoveEnded `json:"ended,omitempty"`
+}
+
+// LocationMoveEnded counts accounts at the end of a LocationMove. Later failovers change nothing of it.
+type LocationMoveEnded struct {
+	// Waiting had a copy and had not moved; Moved had; Alone had no copy.
+	Waiting int `json:"waiting"`
+	Moved   int `json:"moved"`
+	Alone   int `json:"alone"`
 }
 
 // LocationRefused is an account whose failover did not begin.

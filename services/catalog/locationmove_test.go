@@ -3,6 +3,7 @@ package catalog
 import (
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -40,6 +41,16 @@ func TestR19RowOfALocation(t *testing.T) {
 		_, err := parseLocationMove([]byte(bad))
 		require.Error(t, err, bad)
 	}
+
+	// A row of a later version has how it ended. One without it is read as above.
+	ended := goldenLocation()
+	ended.Ended = &LocationMoveEnded{Waiting: 1, Moved: 9, Alone: 2}
+	op, err = LocationMoveOp(ended)
+	require.NoError(t, err)
+	require.Equal(t, strings.TrimSuffix(string(want), "}\n")+`,"ended":{"waiting":1,"moved":9,"alone":2}}`, string(op.Value))
+	m, err = parseLocationMove(op.Value)
+	require.NoError(t, err)
+	require.Equal(t, ended, m)
 	require.False(t, LocationPartition().Account.Valid(), "no account has its partition")
 }
 
