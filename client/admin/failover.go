@@ -63,6 +63,16 @@ const (
 	FailoverTaken = "taken"
 )
 
+// Promoting reports whether an unplanned failover of the account is under way at its secondary, or ends there without
+// effect. The primary does not know of it.
+func (a Account) Promoting() bool {
+	switch a.FailoverPhase {
+	case FailoverClaiming, FailoverApplying, FailoverFreezing, FailoverThawing, FailoverWithdrawing:
+		return true
+	}
+	return false
+}
+
 // ServiceLoss is what an unplanned failover loses of a service, as far as the location that becomes the primary knows.
 type ServiceLoss struct {
 	// Service is "blob", "queue" or "table", or "catalog" for the account's containers, tables and queues and their

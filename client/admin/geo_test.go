@@ -39,6 +39,7 @@ func TestGeoReplicationOf(t *testing.T) {
 		"nothing known":        {a, nil, "south", Unavailable, Time{}, false, false},
 		"a change":             {under("a change", ""), live, "", Live, at(2), false, false},
 		"a planned failover":   {under("a failover", FailoverClosing), live, "", Live, at(2), true, false},
+		"an unplanned one":     {under("a failover", FailoverApplying), live, "", Live, at(2), false, false},
 		"taken":                {under("a failover", FailoverTaken), live, "", Live, at(2), true, false},
 		"taken, unplanned yet": {under("a failover", FailoverTaken), []ServiceLag{service("blob", Unavailable, at(1))}, "", Unavailable, at(1), false, false},
 	} {

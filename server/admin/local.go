@@ -41,6 +41,7 @@ type part interface {
 	Receives() bool
 	AccountStatus(a *catalog.Account, now time.Time) wire.AccountStatus
 	DescribeOperation(a *catalog.Account, out *wire.Account)
+	DescribePromotion(ctx context.Context, a *catalog.Account, out *wire.Account)
 	CreateAccount(ctx context.Context, n wire.NewAccount) (*catalog.Account, error)
 	Flow(ctx context.Context, name geo.Account) (wire.Flow, error)
 	UpdateAccount(ctx context.Context, name geo.Account, u wire.UpdateAccount) (a *catalog.Account, behind, err error)
@@ -138,6 +139,9 @@ func (l *Local) Account(ctx context.Context, name geo.Account) (wire.Account, er
 	out, err := describe(a, err)
 	if err == nil {
 		l.Location.DescribeOperation(a, &out)
+		ctx, cancel := context.WithTimeout(ctx, primaryWait)
+		defer cancel()
+		l.Location.DescribePromotion(ctx, a, &out)
 	}
 	return out, err
 }

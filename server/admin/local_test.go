@@ -22,6 +22,7 @@ type fakePart struct {
 	part // Calls that a test does not expect panic.
 
 	whole, receives, running bool
+	promotes                 bool
 	accounts                 []*catalog.Account
 	fail                     error
 	hangs                    bool
@@ -47,6 +48,12 @@ func (p *fakePart) AccountStatus(a *catalog.Account, now time.Time) wire.Account
 
 func (p *fakePart) DescribeOperation(_ *catalog.Account, out *wire.Account) {
 	out.Copied, out.OperationWaits = &wire.Copied{CopySize: wire.CopySize{Rows: 7}}, "no leader"
+}
+
+func (p *fakePart) DescribePromotion(_ context.Context, a *catalog.Account, out *wire.Account) {
+	if a.Secondary == "south" && p.promotes {
+		out.FailoverPhase, out.Operation = wire.FailoverApplying, "an unplanned failover"
+	}
 }
 
 func (p *fakePart) CreateAccount(_ context.Context, n wire.NewAccount) (*catalog.Account, error) {
@@ -160,6 +167,11 @@ func TestLocalOperations(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 7, photos.Copied.Rows)
 	require.Equal(t, "no leader", photos.OperationWaits)
+	require.False(t, photos.Promoting())
+	p.promotes, p.accounts[0].Secondary = true, "south"
+	photos, err = l.Account(t.Context(), "photos")
+	require.NoError(t, err)
+	require.True(t, photos.Promoting())
 	list, err := l.Accounts(t.Context())
 	require.NoError(t, err)
 	require.Len(t, list, 1)

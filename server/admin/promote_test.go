@@ -36,3 +36,35 @@ func TestR20SecondaryIsPromoted(t *testing.T) {
 		require.EqualValues(t, "north", a.Primary, what)
 	}
 }
+
+// R20: an account shows the unplanned failover that is under way at its secondary, whether its primary answers, which does not
+// know of it, or not. One of a former epoch is over.
+func TestR20PromotionIsShown(t *testing.T) {
+	first := wire.Epoch{Number: 1, Location: "north"}
+	north, south := newFake("north"), newFake("south")
+	mail := wire.Account{Name: "mail", Redundancy: "RA-GRS", Primary: "north", Secondary: "south", Epoch: first}
+	north.accounts = []wire.Account{mail}
+	for _, phase := range []string{wire.FailoverClaiming, wire.FailoverApplying, wire.FailoverFreezing, wire.FailoverThawing, wire.FailoverWithdrawing} {
+		there := mail
+		there.FailoverPhase, there.Operation, there.OperationWaits = phase, "an unplanned failover to this location", "no witness"
+		south.accounts = []wire.Account{there}
+		for _, fail := range []error{nil, wire.ErrUnreachable} {
+			north.fail = fail
+			for what, b := range backends(t, north, south) {
+				a, err := b.Account(t.Context(), "mail")
+				require.NoError(t, err, what)
+				require.Equal(t, there, a.Account, what)
+				require.True(t, a.Promoting())
+			}
+		}
+	}
+	later := mail
+	later.Epoch.Number = 2
+	north.fail, north.accounts = nil, []wire.Account{later}
+	for what, b := range backends(t, north, south) {
+		a, err := b.Account(t.Context(), "mail")
+		require.NoError(t, err, what)
+		require.Equal(t, later, a.Account, what)
+		require.False(t, a.Promoting())
+	}
+}

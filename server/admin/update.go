@@ -17,16 +17,24 @@ const primaryWait = 500 * time.Millisecond
 const endWait = 2 * time.Second
 
 // atPrimary returns an account as its primary has it, if that answers soon, else a. After an unplanned failover a location
-// that was not asked, and has not heard of it, still takes itself for the primary: the higher epoch counts (R19).
+// that was not asked, and has not heard of it, still takes itself for the primary: the higher epoch counts (R19). What is
+// under way is an unplanned failover where the secondary has one, of which the primary does not know (R20).
 func (b *Backend) atPrimary(ctx context.Context, a wire.Account) wire.Account {
 	if len(b.o.Locations) < 2 {
 		return a
 	}
 	ctx, cancel := context.WithTimeout(ctx, primaryWait)
 	defer cancel()
-	for i, there := range each(b, func(l Location) answer[wire.Account] { return answerOf(l.Account(ctx, a.Name)) }) {
+	answers := each(b, func(l Location) answer[wire.Account] { return answerOf(l.Account(ctx, a.Name)) })
+	for i, there := range answers {
 		if there.err == nil && owns(b.o.Locations[i].Name(), there.value, a) {
 			a = there.value
+		}
+	}
+	for i, there := range answers {
+		p := there.value
+		if there.err == nil && b.o.Locations[i].Name() == a.Secondary && p.Epoch == a.Epoch && p.Promoting() {
+			a.FailoverPhase, a.Operation, a.OperationWaits = p.FailoverPhase, p.Operation, p.OperationWaits
 		}
 	}
 	return a

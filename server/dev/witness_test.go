@@ -220,7 +220,11 @@ func TestR21PromotionWithTheWitnessAway(t *testing.T) {
 		return err == nil
 	})
 	eventually(t, "it says what it waits for", func() bool { return look(wire.Failover{DryRun: true}).OperationWaits == errAway.Error() })
-	require.Equal(t, wire.FailoverClaiming, look(wire.Failover{DryRun: true}).FailoverPhase)
+	waiting := look(wire.Failover{DryRun: true})
+	require.Equal(t, wire.FailoverClaiming, waiting.FailoverPhase)
+	shown, err := a.admin.Account(t.Context(), "northacct")
+	require.NoError(t, err)
+	require.Equal(t, []string{waiting.FailoverPhase, waiting.Operation}, []string{shown.FailoverPhase, shown.Operation}, "an account shows it, too")
 	look(wire.Failover{WithoutWitness: true})
 	eventually(t, "the south is the primary", func() bool { return look(wire.Failover{DryRun: true}).Primary == South })
 	require.Zero(t, claims())

@@ -46,11 +46,29 @@ func (l *Location) Promote(ctx context.Context, name geo.Account, f wire.Failove
 		return wire.AccountUpdated{}, err
 	}
 	out := wire.AccountUpdated{AccountInfo: wire.AccountInfo{Account: DescribeAccount(a)}, Loss: l.losses(name, forks)}
-	if a.Primary != l.o.Name && p != nil {
-		out.FailoverPhase, out.Operation = string(p.Phase), p.Describe()
-		out.OperationWaits = l.Directory.Waits(a)
+	if a.Primary != l.o.Name {
+		l.describePromotion(a, p, &out.Account)
 	}
 	return out, nil
+}
+
+// DescribePromotion adds to the description of an account whose secondary is this location its unplanned failover to here
+// that is under way. It adds nothing where the catalog does not answer within ctx.
+func (l *Location) DescribePromotion(ctx context.Context, a *catalog.Account, out *wire.Account) {
+	if _, err := l.Stamp(); err != nil || a.Secondary != l.o.Name {
+		return
+	}
+	if p, err := l.Directory.Promotion(ctx, a.Name); err == nil {
+		l.describePromotion(a, p, out)
+	}
+}
+
+// describePromotion adds a promotion to the description of an account, nil for none.
+func (l *Location) describePromotion(a *catalog.Account, p *catalog.Promotion, out *wire.Account) {
+	if p == nil {
+		return
+	}
+	out.FailoverPhase, out.Operation, out.OperationWaits = string(p.Phase), p.Describe(), l.Directory.Waits(a)
 }
 
 // Witness is the witness as a process of a location calls it: see witness.Client.
