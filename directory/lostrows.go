@@ -9,6 +9,7 @@ import (
 
 	"antipode/geo"
 	"antipode/services/catalog"
+	"antipode/services/storageerr"
 	"antipode/stamp/change"
 	"antipode/stamp/keys"
 	"antipode/stamp/kv"
@@ -63,34 +64,59 @@ func (c *lostRows) Evaluate(tx *ranges.Tx) error {
 	if err != nil || claim == nil {
 		return err
 	}
-	size := 0
-	for _, s := range claim.Streams {
-		of := geo.Stream{Account: c.Account, Epoch: geo.Epoch{Number: s.Number, Location: tx.Location()}, Range: tx.Range(), Lane: s.Lane}
-		prefix := keys.Lost(ranges.Service(tx.Range()), of).Append(nil)
-		for n := s.After + 1; n <= s.To; n++ {
-			key := keys.AppendUint64(bytes.Clone(prefix), uint64(n))
-			if bytes.Compare(key, c.From.Change) < 0 {
+	of := geo.Stream{Account: c.Account, Epoch: geo.Epoch{Location: tx.Location()}, Range: tx.Range()}
+	return c.out.fill(claim.Streams, of, c.From, func(key []byte) (change.Lost, error) { return lostAt(tx, key) })
+}
+
+// fill makes the page of the lost changes of streams that begins at from, which may be zero. of is a stream without its
+// number and lane, read returns the change of a key. The changes before from are not walked over: the page is as costly at
+// the end as at the beginning. The streams stand in their own sequence, which is not that of their keys.
+func (out *LostRows) fill(streams []change.LostStream, of geo.Stream, from LostRow, read func(key []byte) (change.Lost, error)) error {
+	begun, size := len(from.Change) == 0, 0
+	for _, s := range streams {
+		of.Epoch.Number, of.Lane = s.Number, s.Lane
+		prefix := keys.Lost(ranges.Service(of.Range), of).Append(nil)
+		n, row := s.After+1, 0
+		if !begun {
+			at, ok := lostNumber(from.Change, prefix)
+			if begun = ok && at > s.After && at <= s.To; !begun {
 				continue
 			}
-			lost, err := lostAt(tx, key)
+			n, row = at, from.Row
+		}
+		for ; n <= s.To; n, row = n+1, 0 {
+			key := keys.AppendUint64(bytes.Clone(prefix), uint64(n))
+			lost, err := read(key)
 			if err != nil {
 				return fmt.Errorf("lost change %d of stream %s: %w", n, of, err)
 			}
-			row := 0
-			if bytes.Equal(key, c.From.Change) {
-				row = c.From.Row
-			}
 			for ; row < len(lost.Ops); row++ {
-				if len(c.out.Keys) == lostRowsMax || size >= lostRowsBytes {
-					c.out.Next = &LostRow{Change: key, Row: row}
+				if len(out.Keys) == lostRowsMax || size >= lostRowsBytes {
+					out.Next = &LostRow{Change: key, Row: row}
 					return nil
 				}
 				k := append(bytes.Clone(lost.Partition), lost.Ops[row].Row...)
-				c.out.Keys, size = append(c.out.Keys, k), size+len(k)
+				out.Keys, size = append(out.Keys, k), size+len(k)
 			}
 		}
 	}
+	if !begun {
+		return errLostPlace
+	}
 	return nil
+}
+
+// errLostPlace refuses a page that would begin at no change: to answer that there are no more would leave rows out.
+var errLostPlace = storageerr.InvalidInput.Saying("the page of lost changes begins at a change that is not one of them")
+
+// lostNumber returns the number of the lost change of a key, if that is one of the stream with the prefix.
+func lostNumber(key, prefix []byte) (n geo.Seq, ok bool) {
+	rest, ok := bytes.CutPrefix(key, prefix)
+	if !ok {
+		return 0, false
+	}
+	v, rest, err := keys.CutUint64(rest)
+	return geo.Seq(v), err == nil && len(rest) == 0
 }
 
 func lostAt(get kv.Getter, key []byte) (change.Lost, error) {

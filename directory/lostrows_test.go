@@ -1,0 +1,97 @@
+package directory
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"antipode/geo"
+	"antipode/services/storageerr"
+	"antipode/stamp/change"
+	"antipode/stamp/keys"
+)
+
+// lostPages are the lost changes of streams, each of which has changed some rows.
+type lostPages struct {
+	of      geo.Stream
+	streams []change.LostStream
+	rows    int
+	reads   int
+}
+
+func (l *lostPages) read(key []byte) (change.Lost, error) {
+	l.reads++
+	out := change.Lost{Partition: []byte("p/")}
+	for i := range l.rows {
+		out.Ops = append(out.Ops, change.Op{Row: fmt.Appendf(nil, "%x/%d", key, i)})
+	}
+	return out, nil
+}
+
+// page returns a page and how many changes were read for it.
+func (l *lostPages) page(t *testing.T, from LostRow) (LostRows, int) {
+	t.Helper()
+	var out LostRows
+	l.reads = 0
+	require.NoError(t, out.fill(l.streams, l.of, from, l.read))
+	return out, l.reads
+}
+
+func (l *lostPages) key(lane geo.Lane, n uint64) []byte {
+	of := l.of
+	of.Epoch.Number, of.Lane = 1, lane
+	return keys.AppendUint64(keys.Lost(geo.Table, of).Append(nil), n)
+}
+
+var lostOf = geo.Stream{Account: "acct", Epoch: geo.Epoch{Location: "north"}, Range: geo.FirstRange(geo.Table)}
+
+// R22: pages have each row of all streams once and in order, whatever the sequence of the streams' keys is: lane 10 comes
+// after lane 2, and its keys before.
+func TestR22LostRowsOfAllStreams(t *testing.T) {
+	l := &lostPages{of: lostOf, rows: 5}
+	for lane := range geo.Lane(geo.LaneCount) {
+		l.streams = append(l.streams, change.LostStream{Number: 1, Lane: lane, After: 7, To: 7 + geo.Seq(lane)*10})
+	}
+	var want, got []string
+	for _, s := range l.streams {
+		for n := s.After + 1; n <= s.To; n++ {
+			for i := range l.rows {
+				want = append(want, fmt.Sprintf("p/%x/%d", l.key(s.Lane, uint64(n)), i))
+			}
+		}
+	}
+	pages := 0
+	for next := (&LostRow{}); next != nil; pages++ {
+		page, reads := l.page(t, *next)
+		require.LessOrEqual(t, len(page.Keys), lostRowsMax)
+		require.LessOrEqual(t, reads, lostRowsMax/l.rows+2)
+		for _, k := range page.Keys {
+			got = append(got, string(k))
+		}
+		next = page.Next
+	}
+	require.Equal(t, want, got)
+	require.Greater(t, pages, 40)
+}
+
+// A page deep inside a stream of very many changes reads its own, and walks over no other: that would not end.
+func TestR22LostRowsBeginAtTheirPlace(t *testing.T) {
+	l := &lostPages{of: lostOf, rows: 1, streams: []change.LostStream{
+		{Number: 1, Lane: 2, After: 0, To: 1 << 60}, {Number: 1, Lane: 10, After: 1, To: 1 << 60},
+	}}
+	page, reads := l.page(t, LostRow{Change: l.key(10, 1<<59)})
+	require.Len(t, page.Keys, lostRowsMax)
+	require.Equal(t, lostRowsMax+1, reads)
+	require.Equal(t, &LostRow{Change: l.key(10, 1<<59+lostRowsMax)}, page.Next)
+	page, reads = l.page(t, LostRow{Change: l.key(10, 1<<60)})
+	require.Len(t, page.Keys, 1)
+	require.Nil(t, page.Next)
+	require.Equal(t, 1, reads)
+
+	for _, bad := range [][]byte{{1}, l.key(10, 0), l.key(10, 1), l.key(10, 1<<60+1), l.key(3, 1), append(l.key(10, 2), 0), l.key(10, 2)[:20]} {
+		var out LostRows
+		require.ErrorIs(t, out.fill(l.streams, l.of, LostRow{Change: bad}, l.read), errLostPlace)
+		require.Equal(t, storageerr.InvalidInput.Code, errLostPlace.Code)
+	}
+}
