@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
@@ -38,6 +39,7 @@ type node struct {
 	mu sync.Mutex
 	// requests are the paths of clients' requests, tokens the admin tokens that were presented.
 	requests, tokens []string
+	epoch            wire.Epoch // see Names
 	server           *httptest.Server
 }
 
@@ -104,6 +106,19 @@ func (n *node) Ready(context.Context) []wire.LocationReadiness {
 
 func (n *node) Keys(_ context.Context, name geo.Account) (wire.Keys, error) {
 	return wire.Keys{Name: name, Key1: "a2V5MQ=="}, nil
+}
+
+// Names implements apiadmin.Cluster: what the node knows of the account photos; nothing if it has no epoch.
+func (n *node) Names(_ context.Context, l geo.Location, _ wire.NamesQuery) (wire.Names, error) {
+	out := wire.Names{Location: l, Version: "v"}
+	if n.epoch.Number != 0 {
+		secondary := geo.Location("south")
+		if n.epoch.Location == secondary {
+			secondary = "north"
+		}
+		out.Names = []wire.Name{{Account: "photos", Epoch: n.epoch, Primary: n.epoch.Location, Secondary: secondary, Redundancy: "RA-GRS"}}
+	}
+	return out, nil
 }
 
 func (n *node) Account(_ context.Context, name geo.Account) (wire.AccountInfo, error) {
@@ -294,4 +309,27 @@ func TestAdminTokenGoesThroughNoProxy(t *testing.T) {
 	transport, ok := newAdminClient().Transport.(*http.Transport)
 	require.True(t, ok)
 	require.Nil(t, transport.Proxy)
+}
+
+// R20: a gateway asks the admin ports of both locations for epochs: the first request goes to the location of the higher one,
+// though the other comes first and would serve it. Of nodes without an admin port it knows nothing.
+func TestR20GatewayAsksForEpochs(t *testing.T) {
+	north, south := newNode(t, "north"), newNode(t, "south")
+	north.epoch, south.epoch = wire.Epoch{Number: 1, Location: "north"}, wire.Epoch{Number: 2, Location: "south"}
+	north.serve(nil)
+	south.serve(nil)
+	c := configured(north, south)
+	g := start(t, c)
+	eventually := func() bool { _, body := g.get(0, "/photos/x"); return body == "south" }
+	require.Eventually(t, eventually, time.Minute, time.Millisecond)
+	for range 3 {
+		require.True(t, eventually())
+	}
+	require.True(t, func() bool { _, body := g.get(0, "/other/x"); return body == "north" }(), "an account without an epoch")
+
+	for i := range c.Locations {
+		c.Locations[i].Nodes[0].Admin = ""
+	}
+	_, body := start(t, c).get(0, "/photos/x")
+	require.Equal(t, "north", body)
 }
