@@ -33,7 +33,9 @@ func (f *cloneFlags) given(c *cobra.Command) bool {
 
 // run opens, shows or drops the clone of an account.
 func (f *cloneFlags) run(cmd *cobra.Command, name geo.Account) error {
-	for _, other := range []string{"yes", "html", "duration", "within"} {
+	for _, other := range []string{
+		"yes", "dry-run", "html", "duration", "within", "follow", "unplanned", "kill", "kill-command", "start-command", "rebuild",
+	} {
 		if cmd.Flags().Changed(other) {
 			return usageError{fmt.Errorf("--%s is of a drill with failovers, and --clone fails nothing over", other)}
 		}

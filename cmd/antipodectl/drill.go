@@ -44,6 +44,7 @@ report, and none may be at or below the Last Sync Time that was stated.
 by default (--kill=false leaves it alone), elsewhere only if it is given. That stops all accounts
 of the location. The admin port stops the nodes in their processes; --kill-command and
 --start-command, which the shell of this machine runs, can kill and start the processes instead.
+A drill that fails, or is interrupted, starts it before it ends.
 
 If the former primary can only follow with its copy made again, --rebuild has the drill do that
 (the default at antipode dev). Else it ends there, with the account at its new primary.
@@ -208,6 +209,7 @@ func (t *tool) drill(ctx context.Context, plan drillPlan, f drillFlags) (*drill.
 	if err == nil {
 		out.Verify, err = t.drillVerified(ctx, plan.Account)
 	}
+	err = errors.Join(err, t.relaunch(ctx, plan, f, seen))
 	// Also after an interruption, and with a location away, for as long as that takes.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drillLeftWait)
 	defer cancel()

@@ -47,6 +47,8 @@ type drilled struct {
 	deleting int
 	// follows is what a promotion leaves under way.
 	follows string
+	// refuses is called with a promotion that is refused; nil refuses none.
+	refuses func()
 }
 
 const (
@@ -64,7 +66,11 @@ func newDrilled(t *testing.T) *drilled {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			d.mu.Lock()
 			defer d.mu.Unlock()
-			_ = json.NewEncoder(w).Encode(doc(r))
+			out := doc(r)
+			if _, refused := out.(error); refused {
+				w.WriteHeader(http.StatusConflict)
+			}
+			_ = json.NewEncoder(w).Encode(out)
 		})
 	}
 	answer("GET /v1/accounts/pictures", func(*http.Request) any { return d.info() })
@@ -129,6 +135,9 @@ func (d *drilled) update(r *http.Request) any {
 	case u.Rebuild:
 		d.did, d.a.Diverged, d.a.Operation = append(d.did, "rebuild"), false, ""
 	case f.DryRun:
+	case f.Type == admin.FailoverUnplanned && d.refuses != nil:
+		d.refuses()
+		return &admin.Error{Status: http.StatusConflict, Code: "Refused", Message: "the promotion is refused"}
 	case f.Type == admin.FailoverUnplanned:
 		d.did = append(d.did, "promote")
 		d.a.Operation = d.follows
@@ -323,9 +332,20 @@ func TestDrillKillCommand(t *testing.T) {
 	require.Equal(t, "killed\nstarted\n", string(b))
 
 	d = newDrilled(t)
-	code, _, errOut = ctl(d.url, "drill", "pictures", "--duration", "150ms", "--unplanned", "--yes", "--kill-command", "exit 3", "--start-command", "true")
+	code, _, errOut = ctl(d.url, "drill", "pictures", "--duration", "150ms", "--unplanned", "--yes", "--kill-command", "exit 3",
+		"--start-command", "echo again >> "+log)
 	require.Equal(t, exitDiffers, code)
 	require.Contains(t, errOut, "exit 3: exit status 3")
+	require.NotContains(t, errOut, "may be stopped")
+	b, err = os.ReadFile(log)
+	require.NoError(t, err)
+	require.Equal(t, "killed\nstarted\nagain\n", string(b))
+
+	d = newDrilled(t)
+	code, _, errOut = ctl(d.url, "drill", "pictures", "--duration", "150ms", "--unplanned", "--yes", "--kill-command", "exit 3", "--start-command", "exit 4")
+	require.Equal(t, exitDiffers, code)
+	require.Contains(t, errOut, "exit 3: exit status 3")
+	require.Contains(t, errOut, "exit 4: exit status 4")
 	require.Contains(t, errOut, "northcentralus may be stopped: start it (--start-command)")
 	require.Equal(t, []string{"drop"}, d.did)
 }
@@ -363,4 +383,31 @@ func TestDrillInterrupted(t *testing.T) {
 	require.Equal(t, exitDiffers, code)
 	require.Contains(t, errOut.String(), "the account is at southcentralus: antipodectl failover planned pictures --yes moves it back")
 	require.Contains(t, out.String(), "has not followed")
+}
+
+// A drill that ends after it has stopped the location, and before it has started it, starts it: it was interrupted, or the
+// failover failed.
+func TestDrillStartsWhatItStopped(t *testing.T) {
+	for name, interrupts := range map[string]bool{"interrupted": true, "failed": false} {
+		d := newDrilled(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		d.refuses = func() {
+			if interrupts {
+				cancel()
+			}
+		}
+		var out, errOut bytes.Buffer
+		tl := newTool(func(name string) string {
+			return map[string]string{adminEnv: d.url, tokenEnv: "antipode-admin-" + strings.Repeat("0", 64)}[name]
+		}, &out, &errOut)
+		code := tl.run(ctx, strings.Fields("drill pictures --duration 150ms --unplanned --kill --yes"))
+		require.Equal(t, exitDiffers, code, name)
+		d.mu.Lock()
+		require.Equal(t, []string{"stop", "start"}, d.did[:2], "%s: %s", name, errOut.String())
+		require.False(t, d.down, name)
+		d.mu.Unlock()
+		require.Contains(t, errOut.String(), "the account is at northcentralus, as before", name)
+		require.NotContains(t, errOut.String(), "may be stopped", name)
+	}
 }

@@ -53,9 +53,12 @@ func (t *tool) drillMoves(p drillPlan, f drillFlags, seen *drillSeen) []drill.Mo
 		},
 	}
 	start := drill.Move{Name: fmt.Sprintf("start %s", p.From), AtOnce: true, Do: func(ctx context.Context) error {
-		err := t.startForDrill(ctx, p, f)
-		seen.down = err != nil
-		return err
+		done, err := t.launchForDrill(ctx, p, f)
+		if err != nil {
+			return err
+		}
+		seen.down = false
+		return t.servesForDrill(ctx, p, f, done)
 	}}
 	follow := drill.Move{Name: fmt.Sprintf("%s follows", p.From), Do: func(ctx context.Context) (err error) {
 		seen.diverged, err = t.awaitFollowed(ctx, p, f.follow)
@@ -97,22 +100,41 @@ func (t *tool) stopForDrill(ctx context.Context, p drillPlan, f drillFlags) erro
 	return err
 }
 
-// startForDrill starts the location again, and returns when it serves.
-func (t *tool) startForDrill(ctx context.Context, p drillPlan, f drillFlags) error {
-	done := admin.Changed{Name: string(p.From), State: admin.Starting, Waiting: "it was started"}
-	var err error
+// launchForDrill starts the location again. It may not serve yet.
+func (t *tool) launchForDrill(ctx context.Context, p drillPlan, f drillFlags) (admin.Changed, error) {
 	if p.Kill == killByCommand {
-		err = t.shell(ctx, f.startCommand)
-	} else if done, err = t.client.StartLocation(ctx, p.From); err == nil && done.Waiting == "" {
+		return admin.Changed{Name: string(p.From), State: admin.Starting, Waiting: "it was started"}, t.shell(ctx, f.startCommand)
+	}
+	return t.client.StartLocation(ctx, p.From)
+}
+
+// servesForDrill returns when a location that was launched serves.
+func (t *tool) servesForDrill(ctx context.Context, p drillPlan, f drillFlags, done admin.Changed) (err error) {
+	if done.Waiting == "" {
 		return nil
 	}
-	if err == nil {
-		done, err = t.awaitServing(ctx, done, f.follow)
-	}
-	if err == nil && done.State == admin.Starting {
+	if done, err = t.awaitServing(ctx, done, f.follow); err == nil && done.State == admin.Starting {
 		err = fmt.Errorf("%s does not serve within %s: %s", p.From, f.follow, done.Waiting)
 	}
 	return err
+}
+
+// relaunchMax bounds how long the start takes of a location that a drill which has ended early has stopped.
+const relaunchMax = 2 * time.Minute
+
+// relaunch starts the location that a drill has stopped and not started: it has failed, or was interrupted.
+func (t *tool) relaunch(ctx context.Context, p drillPlan, f drillFlags, seen *drillSeen) error {
+	if !seen.down {
+		return nil
+	}
+	_, _ = fmt.Fprintf(t.errOut, "start %s: the drill ends early\n", p.From)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), relaunchMax)
+	defer cancel()
+	if _, err := t.launchForDrill(ctx, p, f); err != nil {
+		return fmt.Errorf("start of %s: %w", p.From, err)
+	}
+	seen.down = false
+	return nil
 }
 
 // shell runs a command of the operator. Its output goes to stderr.
