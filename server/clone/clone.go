@@ -124,13 +124,15 @@ func own(s *state.Store, b *state.Batch, name geo.Account, here geo.Location) (c
 		return change.Gate{}, storageerr.OperationInProgress.Saying(fmt.Sprintf("account %s: %s", name, p.Describe()))
 	case !a.Active || a.Secondary != here:
 		return change.Gate{}, storageerr.AccountNotFound
+	case a.Operation != nil: // It began since the caller looked: the copy may be a part of one, or of another epoch.
+		return change.Gate{}, storageerr.OperationInProgress.Saying(fmt.Sprintf("account %s: %s", name, a.Operation.Describe()))
 	}
 	seen, err := catalog.SeenEpoch(s, name)
 	if err != nil {
 		return change.Gate{}, err
 	}
 	a.Epoch, a.Primary = max(a.Epoch, seen.Number)+1, here
-	a.Operation, a.Turn, a.Reserved = nil, 0, 0
+	a.Turn, a.Reserved = 0, 0
 	a.SetRedundancy(catalog.LRS, "")
 	v, err := a.Encode()
 	if err != nil {

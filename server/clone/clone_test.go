@@ -179,8 +179,8 @@ func TestOpen(t *testing.T) {
 	require.Empty(t, clonesOf(t, o.HostDir))
 }
 
-// An account that this location may not make writable is refused, and nothing is left: one that is promoted, one whose
-// secondary is elsewhere, one that is not there.
+// An account that this location may not make writable is refused, and nothing is left: one that has an operation, or is
+// promoted, one whose secondary is elsewhere, one that is not there.
 func TestOpenRefused(t *testing.T) {
 	s, o := host(t, 0)
 	a := catalog.Account{Name: "acct", Redundancy: catalog.LRS, Primary: "south", Epoch: 7, Active: true}
@@ -188,6 +188,11 @@ func TestOpenRefused(t *testing.T) {
 	_, err := Open(t.Context(), o)
 	require.ErrorIs(t, err, storageerr.AccountNotFound)
 	a.Secondary, a.Primary, a.Redundancy = "south", "north", catalog.RAGRS
+	a.Operation = &catalog.Operation{Kind: catalog.OperationBootstrap, Copying: true}
+	stamptest.Submit(t, s, s.Route().Catalog(), rows{account: a})
+	_, err = Open(t.Context(), o)
+	require.ErrorContains(t, err, "bootstrap")
+	a.Operation = nil
 	op, err := catalog.PromotionOp(&catalog.Promotion{Number: 7, Location: "north", Phase: catalog.PromotionApplying})
 	require.NoError(t, err)
 	stamptest.Submit(t, s, s.Route().Catalog(), rows{account: a, more: []change.Op{op}})

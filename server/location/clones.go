@@ -29,6 +29,8 @@ const (
 	clonesMax = 4
 	// expireEvery is how often the times of clones are looked at.
 	expireEvery = time.Second
+	// openMax bounds how long a clone takes to open: nodes, and other clones, wait for the turn to stop.
+	openMax = time.Minute
 )
 
 // clones are the clones of accounts that this process has open: see server/clone.
@@ -131,6 +133,8 @@ func (l *Location) OpenClone(ctx context.Context, name geo.Account, q wire.OpenC
 	c := &l.clones
 	c.turn.Lock()
 	defer c.turn.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, openMax)
+	defer cancel()
 	began := l.o.Clock.Mono()
 	s, err := l.Stamp()
 	if err != nil {
@@ -141,6 +145,9 @@ func (l *Location) OpenClone(ctx context.Context, name geo.Account, q wire.OpenC
 		return wire.Clone{}, err
 	}
 	if err := l.mayClone(a); err != nil {
+		return wire.Clone{}, err
+	}
+	if err := cloneWhole(ctx, a, l.CopyWhole); err != nil {
 		return wire.Clone{}, err
 	}
 	host, err := l.cloneHost(ctx, s)
@@ -195,6 +202,21 @@ func (l *Location) mayClone(a *catalog.Account) error {
 			a.Name, l.clones.open[a.Name].shown.Node, a.Name)
 	case len(l.clones.open) >= clonesMax:
 		return refusedClone("this process has %d clones open, the most it takes: drop one of them first", clonesMax)
+	}
+	return nil
+}
+
+// cloneWhole returns why the copy of an account is a part alone, since a range here was recovered with loss (R4): nobody may
+// read that, under whatever name. whole is Location.CopyWhole.
+func cloneWhole(ctx context.Context, a *catalog.Account, whole func(context.Context, *catalog.Account, geo.Service) (bool, error)) error {
+	for _, s := range geo.Services {
+		switch is, err := whole(ctx, a, s); {
+		case err != nil:
+			return err
+		case !is:
+			return refusedClone("account %s has only a part of the copy of its %s service here, since a range was recovered with loss: "+
+				"open the clone when that has a Last Sync Time", a.Name, s)
+		}
 	}
 	return nil
 }
