@@ -169,7 +169,23 @@ func (c *confirming) exchange(ctx context.Context) (confirm.Epochs, error) {
 	if c.l.far.Epochs == nil {
 		return nil, errors.New("the other location is not connected")
 	}
-	return confirm.Run(ctx, own, c.l.far.Epochs)
+	above, err := confirm.Run(ctx, own, c.l.far.Epochs)
+	if err == nil {
+		c.unpass(own, above)
+	}
+	return above, err
+}
+
+// unpass forgets higher epochs of accounts that the other location was asked for and has no more: it was made again, or has
+// lost them. The fence lets their writes through then, and their records must go on (R22).
+func (c *confirming) unpass(asked, above confirm.Epochs) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for name := range asked {
+		if _, is := above[name]; !is {
+			delete(c.passed, name)
+		}
+	}
 }
 
 // report reports that the epochs are confirmed, or are no longer.

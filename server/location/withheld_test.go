@@ -70,6 +70,22 @@ func TestR22AsksBeforeItSends(t *testing.T) {
 	}
 }
 
+// R22: what was withheld for a higher epoch goes on once the other location, asked again, has that no more: it was made
+// again. One that it was not asked for stays withheld.
+func TestR22UnpassedIsSent(t *testing.T) {
+	l := New(Options{Name: "north", Other: "south", Clock: clock.NewManual(time.Unix(1e9, 0)), Local: []geo.NodeID{1}})
+	c := &l.confirming
+	c.begin()
+	higher := geo.Epoch{Number: 2, Location: "south"}
+	c.step(t.Context(), nil, confirm.Exchanged{Above: confirm.Epochs{"back": higher, "moved": higher, "followed": higher}})
+	own := geo.Epoch{Number: 1, Location: "north"}
+	c.unpass(confirm.Epochs{"back": own, "moved": own}, confirm.Epochs{"moved": higher})
+	for a, is := range map[geo.Account]bool{"back": false, "moved": true, "followed": true} {
+		st := geo.Stream{Account: a, Epoch: own, Range: geo.FirstRange(geo.Blob)}
+		require.Equal(t, is, l.withholding.withheld(nil, st), a)
+	}
+}
+
 // R22: a former primary is awaited from the promotion until it has kept what it alone has.
 func TestR22LostIsAwaited(t *testing.T) {
 	a := &catalog.Account{Name: "acct", Primary: "south", Secondary: "north", LastFailover: 7}
