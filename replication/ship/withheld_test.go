@@ -85,3 +85,43 @@ func TestR22RebuildLeavesOutWhatIsWithheld(t *testing.T) {
 	w.drain(sentOf(t, sent))
 	require.Equal(t, map[geo.Account]int{"other": geo.LaneCount}, sent)
 }
+
+// R22: a stream that is held for its payload, and is withheld meanwhile, pushes no more payload and sends nothing, neither what
+// waits for a push nor what has arrived. Once it may go on, all of it comes.
+func TestR22WithheldWhileItsPayloadIsPushed(t *testing.T) {
+	for _, pushed := range []bool{true, false} {
+		withheld := false
+		w := newWorld(t, Options{Withheld: func(geo.Stream) bool { return withheld }, Bounds: Bounds{PushesMax: 1}})
+		w.gates("former")
+		w.drain(nil)
+		sent := map[geo.Account]int{}
+		w.write(100, true, lanes("former")[:2]...)
+		w.drain(sentOf(t, sent))
+		require.Len(t, w.pushes, 1, "the other lane waits")
+		withheld = true
+		push := w.pushes[0]
+		w.pushes = nil
+		if pushed {
+			push(nil)
+		}
+		w.drain(sentOf(t, sent))
+		require.Empty(t, w.pushes)
+		require.Empty(t, sent)
+
+		withheld = false
+		if !pushed {
+			push(nil)
+		}
+		w.step(withheldEvery)
+		for range 20 {
+			w.drain(sentOf(t, sent))
+			for _, done := range w.pushes {
+				done(nil)
+			}
+			w.pushes = nil
+		}
+		require.Equal(t, map[geo.Account]int{"former": 2}, sent)
+		require.Zero(t, w.receiver.doubled)
+		require.Empty(t, w.ship.holds.of)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"antipode/geo"
 	"antipode/replication/ship"
 	"antipode/replication/site"
+	"antipode/stamp/kv"
 	"antipode/stamp/node"
 	"antipode/stamp/ranges"
 )
@@ -30,12 +31,16 @@ func (l *Location) rangesOf(n *node.Node) (list []geo.RangeID) {
 
 // ship starts shippers of a node, which does not run yet.
 func (l *Location) ship(n *node.Node, effects []site.Effect) {
-	set, budget, replica := map[geo.RangeID]*shipping{}, l.budget(n), n.Range(l.o.Route.Catalog())
+	set, budget := map[geo.RangeID]*shipping{}, l.budget(n)
+	var known kv.Getter
+	if replica := n.Range(l.o.Route.Catalog()); replica != nil {
+		known = replica.State()
+	}
 	for _, e := range effects {
 		id := e.(site.StartShipper).Range
 		sh := ship.New(ship.Options{
 			Location: l.o.Name, Range: n.Range(id), Publisher: askingPublisher{l.o.WrapPublisher(l.o.Link.Publisher(l.pub)), &l.confirming},
-			Pusher: l.far.Pusher, Clock: l.o.Clock, Logger: l.o.Logger, Alarm: l.o.OnAlarm, Budget: budget, Withheld: func(st geo.Stream) bool { return l.withholding.withheld(replica, st) },
+			Pusher: l.far.Pusher, Clock: l.o.Clock, Logger: l.o.Logger, Alarm: l.o.OnAlarm, Budget: budget, Withheld: func(st geo.Stream) bool { return l.withholding.withheld(known, st) },
 		})
 		ctx, cancel := context.WithCancel(context.Background())
 		s := &shipping{sh, n.Range(id), cancel, make(chan struct{})}

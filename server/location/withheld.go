@@ -10,7 +10,7 @@ import (
 	"antipode/geo"
 	"antipode/replication/bus"
 	"antipode/services/catalog"
-	"antipode/stamp/ranges"
+	"antipode/stamp/kv"
 )
 
 // What the other location would refuse does not cross the link (R22). A location that was the primary of accounts, and that
@@ -108,7 +108,7 @@ const withheldFor = 10 * time.Millisecond
 
 // withheld implements ship.Options.Withheld, by what a replica of the catalog has applied; nil for none. It takes no lock of
 // the stamp, which waits for shippers with its own.
-func (w *withholding) withheld(replica *ranges.Range, st geo.Stream) bool {
+func (w *withholding) withheld(replica kv.Getter, st geo.Stream) bool {
 	if w.l.confirming.passedBy(st.Account).Compare(st.Epoch) > 0 {
 		return true
 	}
@@ -123,7 +123,7 @@ func (w *withholding) withheld(replica *ranges.Range, st geo.Stream) bool {
 	if replica == nil || st.Range == cat {
 		return false
 	}
-	a, err := catalog.GetAccount(replica.State(), st.Account)
+	a, err := catalog.GetAccount(replica, st.Account)
 	if err != nil {
 		return false // The account is gone, or nothing is known of it.
 	}

@@ -86,6 +86,51 @@ func TestR22UnpassedIsSent(t *testing.T) {
 	}
 }
 
+// oneRow is a catalog replica that has applied one record of an account.
+type oneRow struct {
+	a     *catalog.Account
+	reads int
+}
+
+// Get implements kv.Getter.
+func (r *oneRow) Get([]byte) ([]byte, bool, error) {
+	r.reads++
+	if r.a == nil {
+		return nil, false, nil
+	}
+	b, err := r.a.Encode()
+	return b, true, err
+}
+
+// R22: what is withheld is looked up again, soon, and what is not is remembered, each for its epoch alone: nothing stays
+// withheld after its account was followed, and each record of an account at rest costs no read.
+func TestR22WithheldIsLookedUpAgain(t *testing.T) {
+	clk := clock.NewManual(time.Unix(1e9, 0))
+	l := New(Options{Name: "north", Other: "south", Clock: clk, Local: []geo.NodeID{1}})
+	l.confirming.begin()
+	row := &oneRow{a: &catalog.Account{
+		Name: "acct", Redundancy: catalog.GRS, Primary: "north", Secondary: "south", Epoch: 2, Active: true, Operation: &catalog.Operation{Kind: catalog.OperationTaken},
+	}}
+	withheld := func(number geo.EpochNumber) bool {
+		return l.withholding.withheld(row, geo.Stream{Account: "acct", Epoch: geo.Epoch{Number: number, Location: "north"}, Range: geo.FirstRange(geo.Blob)})
+	}
+	require.True(t, withheld(2))
+	require.True(t, withheld(2))
+	require.Equal(t, 1, row.reads, "within withheldFor")
+	row.a.Operation = nil
+	clk.Advance(withheldFor)
+	require.False(t, withheld(2))
+	require.False(t, withheld(2))
+	require.Equal(t, 2, row.reads)
+	row.a.Epoch, row.a.Operation = 4, &catalog.Operation{Kind: catalog.OperationTaken}
+	require.False(t, withheld(2))
+	require.Equal(t, 2, row.reads)
+	require.True(t, withheld(4), "another epoch")
+	row.a = nil
+	clk.Advance(withheldFor)
+	require.False(t, withheld(4), "the account is gone: its gates refuse what comes")
+}
+
 // R22: a former primary is awaited from the promotion until it has kept what it alone has.
 func TestR22LostIsAwaited(t *testing.T) {
 	a := &catalog.Account{Name: "acct", Primary: "south", Secondary: "north", LastFailover: 7}

@@ -142,5 +142,14 @@ func TestR9PinStopsTheSweep(t *testing.T) {
 	}
 	require.Len(t, s.Refs(), 2)
 	second()
+	found, _ := s.nextUnnamed(nil, 10) // Where Sweep is between this and the drop.
+	require.Len(t, found, 2)
+	third := s.Pin()
+	for _, ref := range found {
+		dropped, err := s.drop(ref.ID, s.unnamed)
+		require.NoError(t, err)
+		require.False(t, dropped, "a sweep under way drops nothing once Pin has returned")
+	}
+	third()
 	require.Equal(t, 2, round(t, s))
 }
