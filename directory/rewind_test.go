@@ -120,3 +120,25 @@ func TestR22RewindNumbersEachRowOnce(t *testing.T) {
 	require.Equal(t, 6000, r.numbered())
 	require.Equal(t, catalog.RAGRS, r.at(t).Redundancy)
 }
+
+// R22: a rewind does not end before the other location has applied the rows of all ranges: until then its copy is a part. The
+// record says then from which time on the copy is whole (R4).
+func TestR22RewindWaitsForItsLastRows(t *testing.T) {
+	r := newRewinds(t, 1)
+	r.applied = false
+	for range 10 {
+		require.NoError(t, r.resumed(t, 1))
+	}
+	require.Equal(t, 1500, r.numbered())
+	require.NotNil(t, r.at(t).Operation)
+	require.True(t, r.at(t).Unsure())
+	require.Zero(t, r.at(t).Copied)
+
+	r.applied = true
+	for i := 0; r.at(t).Operation != nil; i++ {
+		require.Less(t, i, 20)
+		require.NoError(t, r.resumed(t, 1))
+	}
+	require.Equal(t, 1500, r.numbered())
+	require.Greater(t, r.at(t).Copied, r.at(t).LastFailover)
+}
