@@ -192,7 +192,8 @@ func (s *Stamp) answerProgress(id geo.NodeID) node.CallHandler {
 	})
 }
 
-// cut leaves the page behind a stream.
+// cut leaves the page behind a stream. What is not of streams is in the first page alone: an account that was failed over to
+// here has ended in each.
 func (a *progressAnswer) cut(after *geo.Stream) {
 	order := func(s cursor.StreamProgress, to geo.Stream) int { return s.Stream.Compare(to) }
 	slices.SortFunc(a.Streams, func(x, y cursor.StreamProgress) int { return order(x, y.Stream) })
@@ -201,7 +202,7 @@ func (a *progressAnswer) cut(after *geo.Stream) {
 		if found {
 			i++
 		}
-		a.Streams = a.Streams[i:]
+		a.Streams, a.Stops, a.Ended = a.Streams[i:], nil, nil
 	}
 	a.More = len(a.Streams) > progressPage
 	a.Streams = a.Streams[:min(len(a.Streams), progressPage)]

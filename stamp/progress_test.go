@@ -23,8 +23,12 @@ func TestProgressPages(t *testing.T) {
 	seen := map[geo.Stream]int{}
 	var after *geo.Stream
 	for calls := 1; ; calls++ {
-		a := progressAnswer{Progress: cursor.Progress{Streams: append([]cursor.StreamProgress(nil), all...)}}
+		a := progressAnswer{Progress: cursor.Progress{
+			Streams: append([]cursor.StreamProgress(nil), all...), Stops: make([]cursor.StreamStop, 1), Ended: map[geo.Account]geo.Epoch{"moved": {Number: 2}},
+		}}
 		a.cut(after)
+		require.Equal(t, after == nil, len(a.Stops) > 0)
+		require.Equal(t, after == nil, len(a.Ended) > 0, "once, in the first page")
 		require.LessOrEqual(t, len(a.Streams), progressPage)
 		for _, s := range a.Streams {
 			seen[s.Stream]++
