@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"antipode/geo"
@@ -170,6 +171,25 @@ func TestHostStyleZones(t *testing.T) {
 			t.Errorf("%s under %v: %+v", tt.host, tt.zones, got)
 		case !got.PathStyle && (got.Account != tt.account || got.Service != tt.service || got.Resource != "/devstoreaccount1/c/b"):
 			t.Errorf("%s under %v: %+v", tt.host, tt.zones, got)
+		}
+	}
+}
+
+// A client of a clone signs as the account that it knows, suffix included, so that nothing that is signed for the account, or
+// for its secondary, is good for the clone. Suffixes in another order address no account that may exist.
+func TestSignedAs(t *testing.T) {
+	for label, want := range map[string]geo.Account{
+		"acct": "acct", "acct-secondary": "acct", "acct-drill": "acct-drill",
+		"acct-drill-secondary": "acct-drill", "acct-secondary-drill": "acct-secondary-drill", "acct-drill-drill": "acct-drill-drill",
+	} {
+		for _, at := range [][2]string{{"localhost", "/" + label + "/T"}, {label + ".table.zone", "/T"}} {
+			got, err := ParseTarget(geo.Table, "http", at[0], at[1], testZones...)
+			if err != nil || got.SignedAs() != want {
+				t.Errorf("%v: signed as %q, %v", at, got.SignedAs(), err)
+			}
+			if strings.Count(label, "-") > 1 && got.Account.Valid() {
+				t.Errorf("%v addresses account %s", at, got.Account)
+			}
 		}
 	}
 }
