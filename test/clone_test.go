@@ -95,8 +95,10 @@ func TestCloneInACluster(t *testing.T) {
 	left, err = filepath.Glob(files)
 	require.NoError(t, err)
 	require.Empty(t, left)
-	_, err = d.Admin().OpenClone(ctx, rest.DevAccount, admin.OpenClone{})
-	require.NoError(t, err)
+	eventually(t, clusterWait, "a clone opens again", func(ctx context.Context) error { // The node that started has to join first.
+		_, err := d.Admin().OpenClone(ctx, rest.DevAccount, admin.OpenClone{})
+		return err
+	})
 	dropped, err := d.Admin().DropClone(ctx, rest.DevAccount)
 	require.NoError(t, err)
 	require.Equal(t, "devstoreaccount1-drill", dropped.Name)

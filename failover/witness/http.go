@@ -68,6 +68,9 @@ func Handler(w *Witness) http.Handler {
 		return out, err
 	}))
 	mux.HandleFunc("POST "+pathWithdraw, answering(func(l geo.Location, q withdrawal) (struct{}, error) {
+		if !q.Account.Valid() || q.Number == 0 {
+			return struct{}{}, errMalformed
+		}
 		return struct{}{}, w.Withdraw(q.Account, geo.Epoch{Number: q.Number, Location: l})
 	}))
 	return mux

@@ -75,6 +75,9 @@ func TestR21OverTLS(t *testing.T) {
 	for _, bad := range []map[geo.Account]geo.EpochNumber{{"": 2}, {"acct": 0}} {
 		_, err = south.Claim(t.Context(), bad, "south")
 		require.ErrorContains(t, err, "400 Bad Request", "it would stay for ever")
+		for name, n := range bad {
+			require.ErrorContains(t, south.Withdraw(t.Context(), name, n), "400 Bad Request", "so would what is kept of it")
+		}
 	}
 	p.clock.Advance(time.Minute)
 }

@@ -53,6 +53,9 @@ type openClone struct {
 	shown wire.Clone
 	// until is the monotonic time at which it ends.
 	until time.Duration
+	// pressed is set once the disk of its node was nearly full: while it is open no payload there is reclaimed. Guarded
+	// by clones.mu.
+	pressed bool
 }
 
 // start has the clones end with the nodes of a stamp, and after their time.
@@ -296,12 +299,25 @@ func (c *clones) hostStops(n *node.Node) {
 	_ = c.drop("its node stops", func(o *openClone) bool { return o.host == n.ID() }) // It is logged, and the next start deletes what is left.
 }
 
-// expire ends the clones whose time is over, until ctx ends.
+// note takes an event of a node. Its clones end when its disk is nearly full: the account comes first.
+func (c *clones) note(e node.Event) {
+	if e.Kind != node.DiskFull {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, o := range c.open {
+		o.pressed = o.pressed || o.host == e.Node
+	}
+}
+
+// expire ends the clones whose time is over, or whose node needs the room, until ctx ends.
 func (c *clones) expire(ctx context.Context) {
 	for clock.Wait(ctx, expireEvery) == nil {
 		c.turn.Lock()
 		now := c.l.o.Clock.Mono()
 		_ = c.drop("its time is over", func(o *openClone) bool { return now >= o.until }) // It is logged.
+		_ = c.drop("the disk of its node is nearly full", func(o *openClone) bool { return o.pressed })
 		c.turn.Unlock()
 	}
 }

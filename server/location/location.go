@@ -343,6 +343,7 @@ func (l *Location) startStamp(ctx context.Context) error {
 		CloseInterval: l.o.CloseInterval, OnCommit: l.committed, RowChunks: blobs.RowChunks, Commands: l.o.Commands,
 		Fence: l.confirming.begin(),
 		OnEvent: func(e node.Event) {
+			l.clones.note(e)
 			l.events.add(e)
 			l.o.OnEvent(e.Kind)
 		},
