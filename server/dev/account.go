@@ -34,12 +34,12 @@ func (c *Cluster) EnsureAccount(ctx context.Context, l geo.Location, name geo.Ac
 	return err
 }
 
-// WaitLive waits until the statistics of an account are live for every service, if it has a secondary,
-// and returns the account with its endpoints.
+// WaitLive waits until the primary of an account takes its writes, and its statistics are live for every service, if it has
+// a secondary. It returns the account with its endpoints.
 func (c *Cluster) WaitLive(ctx context.Context, name geo.Account) (wire.AccountInfo, error) {
 	for {
 		a, err := c.set.Account(ctx, name)
-		live := err == nil
+		live := err == nil && c.locations[a.Primary].UpToDate(a) // Else its first writes get 503 (R21).
 		for _, s := range geo.Services {
 			live = live && (a.Secondary == "" || c.locations[a.Secondary].ReplicationNow(a, s).Known())
 		}
