@@ -142,13 +142,14 @@ func TestReplicationOverCalls(t *testing.T) {
 		})
 	}
 	require.Zero(t, c.meters.Alarms.Counts(South)[receive.AlarmFork])
-	for l, w := range w {
+	for l, method := range map[geo.Location]string{North: "link.Records", South: "link.PutChunk"} {
+		w := w[l]
 		w.mu.Lock()
+		asked := w.calls[method]
 		t.Logf("asked of %s: %v, %d answers lost", l, w.calls, w.lost)
 		w.mu.Unlock()
+		require.Positive(t, asked, method)
 	}
-	require.Positive(t, w[North].calls["link.Records"])
-	require.Positive(t, w[South].calls["link.PutChunk"])
 }
 
 // A name is reserved over calls as it is directly, errors of the protocol included, also
