@@ -70,6 +70,7 @@ func TestCallPair(t *testing.T) {
 	north, south := openLocations(t)
 	var lead atomic.Int64
 	var asked [3]atomic.Int64
+	gaveUp := make(chan struct{}) // The deadline may end at the callee first: its answer must not come before the caller's does.
 	lead.Store(3)
 	for i, tr := range south.nodes {
 		tr.HandlePair("who", func(_ context.Context, body []byte) ([]byte, error) {
@@ -80,9 +81,9 @@ func TestCallPair(t *testing.T) {
 			return fmt.Appendf(nil, "%d %s", i+1, body), nil
 		})
 		tr.HandlePair("busy", func(context.Context, []byte) ([]byte, error) { return nil, kv.ErrBusy })
-		tr.HandlePair("hang", func(ctx context.Context, _ []byte) ([]byte, error) {
+		tr.HandlePair("hang", func(context.Context, []byte) ([]byte, error) {
 			asked[i].Add(1)
-			<-ctx.Done()
+			<-gaveUp
 			return nil, errors.New("too late")
 		})
 	}
@@ -118,6 +119,7 @@ func TestCallPair(t *testing.T) {
 	short, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
 	defer cancel()
 	_, err = from.CallPair(short, "hang", nil)
+	close(gaveUp)
 	require.ErrorIs(t, err, kv.ErrUnknown)
 	require.NotErrorIs(t, err, node.ErrUnreachable)
 	require.EqualValues(t, 1, counts(), "a call that may have arrived is made once")
