@@ -60,7 +60,7 @@ func Handler(w *Witness) http.Handler {
 			switch {
 			case c.Location != l:
 				return out, errForeign
-			case !c.Account.Valid() || c.Number == 0:
+			case !wellFormed(c.Account, c.Number):
 				return out, errMalformed
 			}
 		}
@@ -68,13 +68,16 @@ func Handler(w *Witness) http.Handler {
 		return out, err
 	}))
 	mux.HandleFunc("POST "+pathWithdraw, answering(func(l geo.Location, q withdrawal) (struct{}, error) {
-		if !q.Account.Valid() || q.Number == 0 {
+		if !wellFormed(q.Account, q.Number) {
 			return struct{}{}, errMalformed
 		}
 		return struct{}{}, w.Withdraw(q.Account, geo.Epoch{Number: q.Number, Location: l})
 	}))
 	return mux
 }
+
+// wellFormed reports whether a claim, or its withdrawal, can be one: what is kept of another would never end.
+func wellFormed(a geo.Account, n geo.EpochNumber) bool { return a.Valid() && n != 0 }
 
 // answering decodes a question, calls f with the location of the caller's certificate, and encodes the answer.
 func answering[Q, A any](f func(geo.Location, Q) (A, error)) http.HandlerFunc {
