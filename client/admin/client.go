@@ -107,12 +107,12 @@ func (c *Client) Accounts(ctx context.Context) ([]AccountInfo, error) {
 
 // Account returns one account.
 func (c *Client) Account(ctx context.Context, name geo.Account) (AccountInfo, error) {
-	return fetch[AccountInfo](ctx, c, http.MethodGet, "/v1/accounts/"+url.PathEscape(string(name)), nil)
+	return fetch[AccountInfo](ctx, c, http.MethodGet, accountPath(name), nil)
 }
 
 // Keys returns an account's keys.
 func (c *Client) Keys(ctx context.Context, name geo.Account) (Keys, error) {
-	return fetch[Keys](ctx, c, http.MethodGet, "/v1/accounts/"+url.PathEscape(string(name))+"/keys", nil)
+	return fetch[Keys](ctx, c, http.MethodGet, accountPath(name)+"/keys", nil)
 }
 
 // CreateAccount makes an account and returns when both locations serve it.
@@ -122,7 +122,7 @@ func (c *Client) CreateAccount(ctx context.Context, a NewAccount) (AccountInfo, 
 
 // UpdateAccount changes the redundancy of an account.
 func (c *Client) UpdateAccount(ctx context.Context, name geo.Account, u UpdateAccount) (AccountUpdated, error) {
-	return fetch[AccountUpdated](ctx, c, http.MethodPost, "/v1/accounts/"+url.PathEscape(string(name))+"/update", u)
+	return fetch[AccountUpdated](ctx, c, http.MethodPost, accountPath(name)+"/update", u)
 }
 
 // StartNode starts a stopped or failed node.

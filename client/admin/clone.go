@@ -3,7 +3,6 @@ package admin
 import (
 	"context"
 	"net/http"
-	"net/url"
 	"time"
 
 	"antipode/geo"
@@ -82,5 +81,5 @@ func (c *Client) DropClone(ctx context.Context, name geo.Account) (Clone, error)
 }
 
 func clonePath(name geo.Account) string {
-	return "/v1/accounts/" + url.PathEscape(string(name)) + "/clone"
+	return accountPath(name) + "/clone"
 }

@@ -3,7 +3,6 @@ package admin
 import (
 	"context"
 	"net/http"
-	"net/url"
 
 	"antipode/geo"
 )
@@ -107,5 +106,5 @@ func (l Lag) status() (worst ReplicationStatus, least Time) {
 
 // GeoReplication returns what the management API of the public service shows of an account's geo-replication.
 func (c *Client) GeoReplication(ctx context.Context, name geo.Account) (GeoReplication, error) {
-	return fetch[GeoReplication](ctx, c, http.MethodGet, "/v1/accounts/"+url.PathEscape(string(name))+"/geo", nil)
+	return fetch[GeoReplication](ctx, c, http.MethodGet, accountPath(name)+"/geo", nil)
 }

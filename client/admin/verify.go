@@ -3,7 +3,6 @@ package admin
 import (
 	"context"
 	"net/http"
-	"net/url"
 
 	"antipode/geo"
 )
@@ -155,5 +154,5 @@ func (c *Client) Verify(ctx context.Context, name geo.Account) (Verify, error) {
 }
 
 func verifyPath(name geo.Account) string {
-	return "/v1/accounts/" + url.PathEscape(string(name)) + "/verify"
+	return accountPath(name) + "/verify"
 }
