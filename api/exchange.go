@@ -17,7 +17,6 @@ import (
 	"antipode/geo"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
-	"antipode/stamp/ranges"
 )
 
 // exchange is one request under way.
@@ -32,6 +31,8 @@ type exchange struct {
 	asked operation.Match
 	// op is what the request is counted as.
 	op string
+	// entered is how often the request is counted as one of its account's under way: the first time counts.
+	entered int
 	// signer is the account whose keys the signature was compared with, refusal the outcome.
 	signer  *catalog.Account
 	refusal error
@@ -178,50 +179,36 @@ func (x *exchange) answer() error {
 		x.notHere()
 		return err
 	}
-	for moved := 0; ; moved++ {
-		if err := x.awaitMove(ctx); err != nil {
-			return err
-		}
-		want := x.location(x.req.Account)
-		if err := x.outrun(want); err != nil {
-			return err
-		}
-		switch {
-		case !x.doubted(want):
-			routing.ServedBy(x.routed(), want)
-		case x.notHere():
-			return routing.Unreachable(want)
-		default:
-			routing.Doubtful(x.routed(), want)
-		}
-		var err error
-		if want == x.o.Location {
-			err = x.here(ctx, badTimeout)
-		} else {
-			err = x.forward(want)
-		}
-		if moved == movedMax || !x.moved(err) {
-			return err
-		}
-		x.common()
-		if err := x.resolve(ctx); err != nil {
-			return err
-		}
+	return x.answerMoving(ctx, badTimeout)
+}
+
+// once has the location that has the account serve the request, as the record of the account names it.
+func (x *exchange) once(ctx context.Context, badTimeout error) error {
+	if err := x.awaitMove(ctx); err != nil {
+		return err
 	}
+	want := x.location(x.req.Account)
+	if err := x.outrun(want); err != nil {
+		return err
+	}
+	switch {
+	case !x.doubted(want):
+		routing.ServedBy(x.routed(), want)
+	case x.notHere():
+		return routing.Unreachable(want)
+	default:
+		routing.Doubtful(x.routed(), want)
+	}
+	if want == x.o.Location {
+		return x.here(ctx, badTimeout)
+	}
+	return x.forward(want)
 }
 
 // common makes the headers those of an answer that begins, in place of those of one that is none.
 func (x *exchange) common() {
 	clear(x.w.Header())
 	protocol.SetCommonHeaders(x.w.Header(), x.r, x.service, x.req.Version, x.req.ID, x.req.At)
-}
-
-// movedMax is how often a request looks again where its account is, after the location that served it has left it.
-const movedMax = 1
-
-// moved reports whether the location that was to answer a read does not have the account any more, and has said nothing.
-func (x *exchange) moved(err error) bool {
-	return errors.Is(err, routing.ErrMoved) || errors.Is(err, ranges.ErrLeft) && x.asked.Effect == operation.Reads && !x.w.Committed
 }
 
 // forward has another location answer the request. It returns routing.ErrMoved for a read that this location does not have
@@ -253,11 +240,10 @@ func (x *exchange) here(ctx context.Context, badTimeout error) error {
 	if err := x.verify(account); err != nil {
 		return err
 	}
-	if !x.gate.enterAccount(account.Name) {
-		x.op = opTooManyOfAccount
-		return errTooMany
+	if err := x.enterAccount(); err != nil {
+		return err
 	}
-	defer x.gate.leaveAccount(account.Name)
+	defer x.leaveAccount()
 	if target.Secondary && x.changes() {
 		x.op = opWriteOnSecondary
 		return storageerr.WriteOnSecondary

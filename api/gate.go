@@ -66,5 +66,22 @@ func (g *gate) leaveAccount(a geo.Account) {
 	}
 }
 
+// enterAccount counts a request that was shown to be its account's as one of those under way, once: one that waits for a
+// failover is served meanwhile. leaveAccount must follow, unless there is an error.
+func (x *exchange) enterAccount() error {
+	if x.entered == 0 && !x.gate.enterAccount(x.req.Target.Account) {
+		x.op = opTooManyOfAccount
+		return errTooMany
+	}
+	x.entered++
+	return nil
+}
+
+func (x *exchange) leaveAccount() {
+	if x.entered--; x.entered == 0 {
+		x.gate.leaveAccount(x.req.Target.Account)
+	}
+}
+
 // errTooMany: nothing happened.
 var errTooMany = storageerr.ServerBusy.Saying("The server works on as many requests as it can. Please retry your request.")

@@ -23,6 +23,40 @@ const (
 	movingPoll = 20 * time.Millisecond
 )
 
+// answerMoving answers the request within ctx, wherever the account is. A read looks again where that is while neither
+// location serves it. Between the take of an account at the one location and the record of that at the other one (R19) each
+// names the other one for reads of the secondary: the former primary is about to follow. A read that was under way when its
+// location left its role looks again, too. After movingWaitMax the two do not agree for another reason.
+func (x *exchange) answerMoving(ctx context.Context, badTimeout error) error {
+	err := x.once(ctx, badTimeout)
+	if !x.moved(err) || x.verify(x.req.Account) != nil {
+		return err
+	}
+	if err := x.enterAccount(); err != nil {
+		return err
+	}
+	defer x.leaveAccount()
+	within, cancel := context.WithTimeout(ctx, movingWaitMax)
+	defer cancel()
+	for pause := time.Duration(0); x.moved(err); pause = movingPoll {
+		if clock.Wait(within, pause) != nil {
+			return err
+		}
+		x.common()
+		if err := x.resolve(ctx); err != nil {
+			return err
+		}
+		err = x.once(ctx, badTimeout)
+	}
+	return err
+}
+
+// moved reports whether the location that was to answer a read does not have the account any more, or not yet, and has said
+// nothing.
+func (x *exchange) moved(err error) bool {
+	return errors.Is(err, routing.ErrMoved) || errors.Is(err, ranges.ErrLeft) && x.asked.Effect == operation.Reads && !x.w.Committed
+}
+
 // awaitMove waits while this location may not serve the request since the account is on its way to the other one (R19):
 // writes once the gates are closed, reads too while the other location may have taken the account. Then the request is
 // served where the account is. It returns ServerBusy, which names both locations, if that takes too long.
@@ -33,12 +67,10 @@ func (x *exchange) awaitMove(ctx context.Context) error {
 	if !x.withheld() || x.verify(x.req.Account) != nil {
 		return nil
 	}
-	name := x.req.Account.Name
-	if !x.gate.enterAccount(name) {
-		x.op = opTooManyOfAccount
-		return errTooMany
+	if err := x.enterAccount(); err != nil {
+		return err
 	}
-	defer x.gate.leaveAccount(name)
+	defer x.leaveAccount()
 	within, cancel := context.WithTimeout(ctx, movingWaitMax)
 	defer cancel()
 	for x.withheld() {

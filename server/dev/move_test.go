@@ -2,8 +2,12 @@ package dev
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
+	"strconv"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -51,6 +55,7 @@ func TestR19PlannedMoves(t *testing.T) {
 	createTable(t, c, "northacct")
 	w := startWriter(t, c, "northacct")
 	w.arrives()
+	secondary := startReaders(t, c, "northacct")
 	from, to := North, South
 	for range 3 {
 		upTo := w.acked.Load()
@@ -64,6 +69,7 @@ func TestR19PlannedMoves(t *testing.T) {
 		from, to = to, from
 	}
 	w.stop()
+	secondary()
 	require.GreaterOrEqual(t, w.value(""), w.acked.Load())
 	for _, l := range []geo.Location{North, South} {
 		steps := map[string]int{}
@@ -90,6 +96,41 @@ func TestR19PlannedMoves(t *testing.T) {
 	require.NotZero(t, a.LastFailover)
 	require.Equal(t, geo.EpochNumber(4), a.Epoch)
 	require.Equal(t, wire.VerifyEqual, verifiedWhole(t, c, "northacct", wire.VerifyQuery{}).Outcome)
+}
+
+// startReaders reads what a writer writes through -secondary, at the gateway and at both locations, until the returned
+// function is called: no read is refused since the account is another location's, and none goes back behind an earlier one.
+func startReaders(t *testing.T, c *Cluster, account geo.Account) (end func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	for _, at := range []Ports{c.gateway, c.ports[North], c.ports[South]} {
+		wg.Go(func() {
+			last := int64(0)
+			for ctx.Err() == nil {
+				a, err := try(at, account, http.MethodGet, entityPath(account, "-secondary", "w"), "")
+				if err != nil || a.status != http.StatusOK {
+					if strings.Contains(a.body, "is served by location") || strings.Contains(a.body, "in a later epoch") {
+						t.Errorf("a read of -secondary was refused: %d %s", a.status, a.body)
+						return
+					}
+					continue
+				}
+				var doc struct{ V string }
+				if err := json.Unmarshal([]byte(a.body), &doc); err != nil {
+					t.Error(err)
+				}
+				if n, _ := strconv.ParseInt(doc.V, 10, 64); n < last {
+					t.Errorf("a read of -secondary went back from %d to %d", last, n)
+				} else {
+					last = n
+				}
+			}
+		})
+	}
+	end = sync.OnceFunc(func() { cancel(); wg.Wait() })
+	t.Cleanup(end)
+	return end
 }
 
 // formerStreams counts the streams of an account's former epochs that a location numbers or receives.

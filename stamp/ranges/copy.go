@@ -18,8 +18,9 @@ func OfAccount(from Reader, a geo.Account, e geo.Epoch, secondary bool) Reader {
 }
 
 // OfCopy reads the copy that a secondary has of an account in an epoch. A range without the open gate of that epoch has
-// no part of the copy, and its reads are kv.ErrBusy. Once it has the gate of a later epoch, whose group deletes what the
-// range had of the account (R17), a read that was under way would find nothing, and say so. With that of a former one, or
+// no part of the copy, and its reads are kv.ErrBusy. Once it has the gate of a later epoch, whose group may have deleted what
+// the range had of the account (R17), a read that was under way would find nothing, and say so. It is ErrLeft: the location
+// may have become the primary, and the request may look again where the copy is (R19). With that of a former one, or
 // without any, it was recovered with loss (R4), and what it has is of a former copy, until its gates are compared (R7).
 type OfCopy struct {
 	Reader
@@ -32,18 +33,27 @@ type OfCopy struct {
 func (c OfCopy) Read(ctx context.Context, r geo.RangeID, f func(State) error) error {
 	return c.Reader.Read(ctx, r, func(s State) error {
 		if !c.held(s) {
-			if g := s.Gate(c.Account); g.Epoch.Compare(c.Epoch) < 0 && g.Role == change.RolePrimary {
-				return ErrComing
-			}
-			return kv.ErrBusy
+			return c.unheld(s)
 		}
 		// A gate never goes back, so what was read between the two is of the epoch.
 		err := f(s)
 		if !c.held(s) {
-			return kv.ErrBusy
+			return c.unheld(s)
 		}
 		return err
 	})
+}
+
+// unheld is why a range has no part of the copy.
+func (c OfCopy) unheld(s State) error {
+	g := s.Gate(c.Account)
+	switch cmp := g.Epoch.Compare(c.Epoch); {
+	case cmp > 0:
+		return ErrLeft
+	case cmp < 0 && g.Role == change.RolePrimary:
+		return ErrComing
+	}
+	return kv.ErrBusy
 }
 
 // ErrComing ends a read of the copy of a former primary, whose catalog knows that it is the secondary now: the range is
@@ -56,8 +66,8 @@ func (c OfCopy) held(s State) bool {
 	return g.Open && g.Epoch == c.Epoch
 }
 
-// ErrLeft ends a read of a primary that is none any more: see OfPrimary.
-var ErrLeft = fmt.Errorf("%w: the account is another location's now", kv.ErrBusy)
+// ErrLeft ends a read of an epoch that the range has left: of a primary that is none any more, see OfPrimary, or of a copy.
+var ErrLeft = fmt.Errorf("%w: the account has gone on in a later epoch", kv.ErrBusy)
 
 // OfPrimary reads what the primary of an account has, for a request that found it the primary in an epoch. A location that
 // has become the secondary since, in a later epoch, may be having its copy made again: a read that was under way would find

@@ -52,10 +52,10 @@ func TestR17ReadOfAReplacedCopy(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, snap.Close())
 
-	require.ErrorIs(t, read(func() { gate(2) }), kv.ErrBusy)
+	require.ErrorIs(t, read(func() { gate(2) }), ranges.ErrLeft)
 	require.Equal(t, 2, began)
 	_, err = ranges.Snapshot(t.Context(), of, id)
-	require.ErrorIs(t, err, kv.ErrBusy)
+	require.ErrorIs(t, err, ranges.ErrLeft)
 	of.Epoch.Number = 2
 	require.NoError(t, read(func() {}))
 	of.Reader = meanwhile{s, func() { gate(3) }}
@@ -74,7 +74,19 @@ func TestR19FormerPrimaryIsComing(t *testing.T) {
 		err := of.Read(t.Context(), id, func(ranges.State) error { return nil })
 		require.ErrorIs(t, err, kv.ErrBusy)
 		require.Equal(t, coming, errors.Is(err, ranges.ErrComing), "%v", role)
+		require.NotErrorIs(t, err, ranges.ErrLeft)
 	}
+}
+
+// R19: a read of the secondary that comes to its range after that has become one of the primary may look again where the
+// account is.
+func TestR19ReadOfAFormerSecondary(t *testing.T) {
+	s := stamptest.New(t, "south", geo.Table)
+	id := geo.FirstRange(geo.Table)
+	g := change.Gate{Epoch: geo.Epoch{Number: 2, Location: "south"}, Role: change.RolePrimary, Open: true}
+	stamptest.Submit(t, s, id, stamptest.Gate{Account: "acct", Gate: g})
+	of := ranges.OfAccount(s, "acct", geo.Epoch{Number: 1, Location: "north"}, true)
+	require.ErrorIs(t, of.Read(t.Context(), id, func(ranges.State) error { return nil }), ranges.ErrLeft)
 }
 
 // R7: what a range has of an account under the gate of a former epoch, or under none, is not read as a copy of the
