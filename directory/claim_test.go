@@ -14,6 +14,7 @@ import (
 	"antipode/internal/clock"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
+	"antipode/stamp/change"
 )
 
 // third is a witness for the south.
@@ -278,4 +279,66 @@ func TestR21ClaimGoesOnAfterACrash(t *testing.T) {
 			endPromoted(t, a)
 		}
 	}
+}
+
+// R20, R21: what a primary has begun that the other location does not know of does not free its writes from the word that
+// they need while there is a copy there: neither a change to LRS nor a rebuild, however often it begins again. The word is
+// about the last epoch that both know of, so a claim of the next one counts, whatever numbers the primary has used since.
+// Once the other location knows, an account that is LRS needs none.
+func TestR21EpochIsAgreedOn(t *testing.T) {
+	begun := func(e geo.EpochNumber) change.Gate {
+		return change.Gate{Epoch: geo.Epoch{Number: e, Location: "north"}, Role: change.RolePrimary, Open: true, Agreed: 1}
+	}
+	requireBegun := func(t *testing.T, a *apart, e geo.EpochNumber) {
+		t.Helper()
+		a.requireGates(t, "north", a.name, begun(e))
+		own, err := a.pair.north.Own(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, map[geo.Account]geo.Epoch{a.name: {Number: 1, Location: "north"}}, own)
+	}
+	begin := func(t *testing.T) *apart {
+		a := newApart(t)
+		a.cut = true
+		for e := range geo.EpochNumber(2) {
+			_, behind, err := a.pair.north.Rebuild(t.Context(), a.name, nil)
+			require.NoError(t, err)
+			require.ErrorIs(t, behind, errLink)
+			requireBegun(t, a, e+2)
+		}
+		_, behind := update(t, a.pair.north, a.name, catalog.LRS)
+		require.ErrorIs(t, behind, errLink)
+		requireBegun(t, a, 4)
+		require.True(t, begun(4).PassedBy(geo.Epoch{Number: 2, Location: "south"}))
+		return a
+	}
+	t.Run("agreed", func(t *testing.T) {
+		a := begin(t)
+		a.cut = false
+		_, err := a.pair.north.Resume(t.Context())
+		require.NoError(t, err)
+		lrs := begun(4)
+		lrs.Agreed = 0
+		a.requireGates(t, "north", a.name, lrs)
+		own, err := a.pair.north.Own(t.Context())
+		require.NoError(t, err)
+		require.Empty(t, own)
+		_, err = a.pair.south.Promote(t.Context(), a.name)
+		require.Error(t, err)
+	})
+	t.Run("promoted", func(t *testing.T) {
+		a := begin(t)
+		_, err := a.pair.south.Promote(t.Context(), a.name)
+		require.NoError(t, err)
+		require.ErrorIs(t, a.resumed(t, 6), errLink)
+		require.Equal(t, geo.Epoch{Number: 2, Location: "south"}, a.at(t).GeoEpoch())
+		requireBegun(t, a, 4)
+		above, err := a.pair.south.Higher(t.Context(), map[geo.Account]geo.Epoch{a.name: {Number: 1, Location: "north"}})
+		require.NoError(t, err)
+		require.True(t, begun(4).PassedBy(above[a.name]), "an exchange says so, too")
+		a.cut = false
+		_ = a.resumed(t, 3)
+		of, err := a.pair.north.Account(t.Context(), a.name)
+		require.NoError(t, err)
+		require.Equal(t, geo.Epoch{Number: 5, Location: "south"}, of.GeoEpoch(), "the promotion wins")
+	})
 }

@@ -17,7 +17,9 @@ import (
 // primaryGate is the gate of an account at its primary. Changes have numbers where they are copied
 // to a secondary (R10). It is closed while the account moves to the other location (R19).
 func primaryGate(a *catalog.Account) change.Gate {
-	return change.Gate{Epoch: a.GeoEpoch(), Role: change.RolePrimary, Open: !a.Closed(), Numbered: a.Ships(), Turn: a.Turn}
+	return change.Gate{
+		Epoch: a.GeoEpoch(), Role: change.RolePrimary, Open: !a.Closed(), Numbered: a.Ships(), Turn: a.Turn, Agreed: a.Agreed(),
+	}
 }
 
 // secondaryGate is the gate of an account at the other location: closed where it is no secondary.
@@ -73,6 +75,8 @@ func (c *setGate) set(tx *ranges.Tx) {
 	switch later := cmp.Or(have.Epoch.Compare(c.gate.Epoch), cmp.Compare(have.Turn, c.gate.Turn)); {
 	case later > 0, have == c.gate, later == 0 && (have.Open && !c.gate.Open || have.Numbered && !c.gate.Numbered):
 		return
+	case later == 0 && have.Agreed == 0 && c.gate.Agreed != 0 && have.Role == change.RolePrimary:
+		return // The other location knows of the epoch by now.
 	}
 	if c.after != 0 {
 		tx.ClosedAfter(c.after)

@@ -21,6 +21,8 @@ func (d *Directory) Own(ctx context.Context) (map[geo.Account]geo.Epoch, error) 
 	own := map[geo.Account]geo.Epoch{}
 	for _, a := range list {
 		switch {
+		case a.Primary == d.stamp.Location() && a.Agreed() != 0:
+			own[a.Name] = geo.Epoch{Number: a.Agreed(), Location: a.Primary}
 		case !a.Redundancy.Geo():
 		case a.Primary == d.stamp.Location():
 			own[a.Name] = a.GeoEpoch()

@@ -19,7 +19,8 @@ import (
 //
 //	created as LRS: complete, with an operation ──Announce, then finish──> complete
 //	changed to LRS: the row, the epoch and the catalog's gate ──gates of all other ranges, their outboxes
-//	dropped, Announce, which deletes the copy, the former streams ended in all ranges, finish──> complete
+//	dropped, Announce, which deletes the copy, gates that need no word of R21 any more, the former streams ended in all
+//	ranges, finish──> complete
 //
 // Resume goes on with it, whichever leader, process or call began it.
 
@@ -173,6 +174,9 @@ func (d *Directory) resume(ctx context.Context, a catalog.Account) (again time.D
 		return 0, err
 	}
 	if leaves { // Not before: the last record of this stream was to say what the call has said now.
+		if err := d.agreed(ctx, a); err != nil {
+			return 0, err
+		}
 		if err := d.end(ctx, d.stamp.Route().Everywhere(a.Name), a.Name, a.GeoEpoch()); err != nil {
 			return 0, err
 		}
@@ -189,6 +193,18 @@ func (d *Directory) closeStreams(ctx context.Context, a catalog.Account) error {
 		return err
 	}
 	return d.drop(ctx, a.Name)
+}
+
+// agreed has the gates of every range but the catalog need nobody's word any more for writes of an account that has become
+// LRS: the other location knows, so it cannot become the primary.
+func (d *Directory) agreed(ctx context.Context, a catalog.Account) error {
+	a.Operation = nil
+	err := setGates(ctx, d.stamp, a.Name, primaryGate(&a), 0, once)
+	var passed *PassedError
+	if errors.As(err, &passed) { // The account has gone on since.
+		return nil
+	}
+	return err
 }
 
 // finish ends the operation of an account, if it is still that one.
@@ -209,7 +225,10 @@ func (c finish) Evaluate(tx *ranges.Tx) error {
 		// The clocks of other ranges were ahead by that at most, and this one is behind by that at most (R6).
 		a.Copied = geo.TimestampOf(at.Time().Add(2 * geo.ClockOffMax))
 	}
-	a.Operation = nil
+	agrees := a.Agreed() != 0
+	if a.Operation = nil; agrees {
+		tx.SetGate(a.Name, primaryGate(a))
+	}
 	return stageAccount(tx, at, a)
 }
 

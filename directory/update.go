@@ -123,7 +123,7 @@ func (c *alter) Evaluate(tx *ranges.Tx) error {
 	}
 	c.stored.SetRedundancy(to, c.other)
 	if kind != "" {
-		return c.leave(tx, have.seen, kind)
+		return c.leave(tx, have, kind)
 	}
 	return stageAccount(tx, tx.Timestamp(0), &c.stored)
 }
@@ -190,10 +190,17 @@ func (c *alter) rateOf(was *catalog.Operation) uint64 {
 // one. As long as the secondary has not applied it, Last Sync Time of every service is before it there (R13),
 // and all later commits are after it, so that none counts as copied; once it has, the account has no Last Sync
 // Time there. That needs no call, of which the link may let none through.
-func (c *alter) leave(tx *ranges.Tx, seen geo.Epoch, kind catalog.OperationKind) error {
+//
+// Until the other location knows of the epoch it may become the primary, out of the copy that it has (R20), in an epoch
+// that is not above this one, and win. So what is written here meanwhile needs confirmed epochs, as in the last epoch that
+// both know of (change.Gate.Agreed, R21).
+func (c *alter) leave(tx *ranges.Tx, have known, kind catalog.OperationKind) error {
 	at := tx.Timestamp(0)
-	c.stored.Epoch = seen.Number + 1
-	begun := &catalog.Operation{Kind: kind, After: at}
+	c.stored.Epoch = have.seen.Number + 1
+	begun := &catalog.Operation{Kind: kind, After: at, Agreed: have.account.Agreed()}
+	if have.account.Ships() {
+		begun.Agreed = have.account.Epoch
+	}
 	if kind == catalog.OperationBootstrap {
 		begun.Partial, begun.Rate = c.stored.Partial(), c.rateOf(c.stored.Operation)
 	}

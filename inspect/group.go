@@ -65,7 +65,7 @@ func describePart(kind change.PartKind, body []byte) (p Part, err error) {
 		c, err := change.ParseClosed(body)
 		p.Detail = closedText(c)
 		return p, err
-	case change.PartGate:
+	case change.PartGate, change.PartGateAgreed:
 		p.Part = "gate"
 		a, g, err := change.ParseGatePart(body)
 		p.Detail = fmt.Sprintf("%s: %s", a, gateText(g))
@@ -150,6 +150,9 @@ func gateText(g change.Gate) string {
 	numbered := "not numbered"
 	if g.Numbered {
 		numbered = "numbered"
+	}
+	if g.Agreed != 0 {
+		numbered += fmt.Sprintf(", epoch %d agreed on", g.Agreed)
 	}
 	return fmt.Sprintf("%s of epoch %s, %s, %s", role, g.Epoch, state, numbered)
 }

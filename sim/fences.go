@@ -10,6 +10,7 @@ import (
 
 	"antipode/failover/confirm"
 	"antipode/geo"
+	"antipode/stamp/change"
 	"antipode/stamp/ranges"
 )
 
@@ -187,7 +188,7 @@ func (s *Sim) cutWithPower() {
 // checkConfirmed checks an acknowledged write: since all nodes of the stamp were down at once, one of them has reached the
 // other location, or the witness if there is one.
 func (s *Sim) checkConfirmed(o *op) {
-	if s.fences == nil || o.l.reached || o.account == nil || o.write == nil || !o.m.n.Range(o.rangeID).Machine.Gate(o.account.name).Numbered {
+	if s.fences == nil || o.l.reached || o.account == nil || o.write == nil || !o.m.n.Range(o.rangeID).Machine.Gate(o.account.name).Fenced() {
 		return
 	}
 	s.fail(fmt.Errorf("%w: write %d at %s", ErrUnconfirmed, o.id, o.l.name))
@@ -201,7 +202,7 @@ func (s *Sim) refusedAtRest(a *account) string {
 	}
 	for _, id := range shipped {
 		m := a.home.newest(id)
-		if m == nil || !m.fence.Confirms(a.name, a.epoch, s.now) {
+		if m == nil || !m.fence.Confirms(a.name, change.Gate{Epoch: a.epoch}, s.now) {
 			return fmt.Sprintf("r%d at %s refuses writes of %s in epoch %s", id, a.home.name, a.name, a.epoch)
 		}
 	}

@@ -240,8 +240,7 @@ func (s *Sim) checkStray(o *op) {
 	}
 	gate := o.m.n.Range(o.rangeID).Machine.Gate(a.name)
 	switch {
-	case !gate.Numbered: // On its way to LRS, it needs nobody's word: see docs/limits.md.
-	case gate.Epoch.Compare(a.fork.claim) < 0 && o.m.decides() > a.fork.at:
+	case gate.PassedBy(a.fork.claim) && o.m.decides() > a.fork.at:
 		s.fail(fmt.Errorf("%w: %s has answered write %d after the commit of a promotion with a claim", ErrFormer, o.l.name, o.id))
 	case a.fork.restarted && s.third == nil:
 		s.fail(fmt.Errorf("%w: %s has answered write %d, and all its nodes were down since %s was promoted", ErrFormer, o.l.name, o.id, a.name))

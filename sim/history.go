@@ -154,7 +154,7 @@ func (h *history) check(kind change.PartKind, body []byte, index uint64) error {
 			return err
 		}
 		h.checkTime(t)
-	case change.PartGate:
+	case change.PartGate, change.PartGateAgreed:
 		a, g, err := change.ParseGatePart(body)
 		if err != nil {
 			return err

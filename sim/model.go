@@ -75,7 +75,7 @@ func (m *model) part(kind change.PartKind, body []byte) error {
 			break
 		}
 		m.trimmed[st] = max(m.trimmed[st], min(to.Seq, m.heads[st].Seq))
-	case change.PartGate:
+	case change.PartGate, change.PartGateAgreed:
 		a, g, err := change.ParseGatePart(body)
 		if err != nil {
 			return err

@@ -15,6 +15,7 @@ import (
 	"antipode/geo"
 	"antipode/services/catalog"
 	"antipode/stamp"
+	"antipode/stamp/change"
 	"antipode/stamp/node"
 	"antipode/stamp/ranges"
 )
@@ -327,7 +328,8 @@ func (l *Location) UpToDate(a *catalog.Account) bool {
 	l.confirming.mu.Lock()
 	fence := l.confirming.fence
 	l.confirming.mu.Unlock()
-	return !a.Redundancy.Geo() || a.Primary != l.o.Name || fence.Confirms(a.Name, a.GeoEpoch(), l.o.Clock.Mono())
+	copied := a.Redundancy.Geo() || a.Agreed() != 0
+	return !copied || a.Primary != l.o.Name || fence.Confirms(a.Name, agreedGate(a), l.o.Clock.Mono())
 }
 
 // Passed reports whether another location is known to have, or to claim, an account in a higher epoch than the one that this
@@ -340,7 +342,12 @@ func (l *Location) Passed(a *catalog.Account) bool {
 		return false
 	}
 	above, known := fence.Held().Above[a.Name]
-	return known && above.Compare(a.GeoEpoch()) > 0
+	return known && agreedGate(a).PassedBy(above)
+}
+
+// agreedGate is the gate of an account at its primary, as far as another epoch may pass it.
+func agreedGate(a *catalog.Account) change.Gate {
+	return change.Gate{Epoch: a.GeoEpoch(), Agreed: a.Agreed()}
 }
 
 // OverrideEpochs confirms the epochs in this process by an operator's word.

@@ -60,6 +60,9 @@ type Operation struct {
 	Rate uint64 `json:"rate,omitempty"`
 	// Copying is set once the other location has an empty copy and the account's changes are shipped.
 	Copying bool `json:"copying,omitempty"`
+	// Agreed is set in a change to LRS, and before Copying, where the other location had a copy: the number of the last
+	// epoch that it knows of. Until it knows of this one it may become the primary, out of that copy (R20, R21).
+	Agreed geo.EpochNumber `json:"agreed,omitempty"`
 	// Partial is set before Copying where the other location has a part of a copy: that of a bootstrap that this one
 	// replaces.
 	Partial bool `json:"partial,omitempty"`
@@ -173,6 +176,15 @@ func (a *Account) Promotable() bool {
 	case OperationAnnounce, OperationLeave:
 	}
 	return false
+}
+
+// Agreed is the number of the last epoch that the other location knows of, where it may not know of the present one and has
+// a copy: see change.Gate.Agreed. Else 0.
+func (a *Account) Agreed() geo.EpochNumber {
+	if o := a.Operation; o != nil && (o.Kind == OperationLeave || o.Kind == OperationBootstrap && !o.Copying) {
+		return o.Agreed
+	}
+	return 0
 }
 
 // Partial reports whether the other location has a part of the account's data, which nobody may read.

@@ -104,7 +104,7 @@ func drawGate(t *rapid.T) Gate {
 	return Gate{
 		Epoch: drawEpoch(t), Role: Role(rapid.IntRange(0, 2).Draw(t, "role")),
 		Open: rapid.Bool().Draw(t, "open"), Numbered: rapid.Bool().Draw(t, "numbered"),
-		Turn: rapid.Uint32().Draw(t, "turn"),
+		Turn: rapid.Uint32().Draw(t, "turn"), Agreed: geo.EpochNumber(rapid.Uint64Range(0, 3).Draw(t, "agreed")),
 	}
 }
 
@@ -184,6 +184,9 @@ func drawParts(t *rapid.T, b *Builder) (parts []part, chunks []extent.Ref) {
 			body = AppendClosed(nil, &c)
 		case PartGate:
 			a, g := drawName(t, 1, "account"), drawGate(t)
+			if g.Agreed != 0 {
+				kind = PartGateAgreed
+			}
 			b.Gate(geo.Account(a), g)
 			body = AppendGate(appendShort(nil, a), g)
 		case PartGeneration:

@@ -138,7 +138,7 @@ func parsePart(t *testing.T, kind PartKind, body []byte) {
 		c, e := ParseClosed(body)
 		b.ReceivedClosed(&c)
 		err = e
-	case PartGate:
+	case PartGate, PartGateAgreed:
 		a, gate, e := ParseGatePart(body)
 		b.Gate(a, gate)
 		err = e

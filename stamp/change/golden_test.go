@@ -68,6 +68,7 @@ var (
 		"primary, closed":       {Epoch: goldenEpoch, Role: RolePrimary, Numbered: true},
 		"primary, turned":       {Epoch: goldenEpoch, Role: RolePrimary, Numbered: true, Turn: 3},
 		"secondary":             {Epoch: goldenEpoch, Role: RoleSecondary, Open: true},
+		"primary, not agreed":   {Epoch: goldenEpoch, Role: RolePrimary, Open: true, Agreed: 2},
 	}
 
 	goldenImage = Image{
@@ -161,6 +162,13 @@ func goldenFrames(t testing.TB) map[string]Frame {
 	}
 }
 
+// goldenGateAgreed holds a gate of an epoch that the other location may not know of.
+func goldenGateAgreed() []byte {
+	var b Builder
+	b.Gate("acct", goldenGates["primary, not agreed"])
+	return b.Finish(GroupID{7, 12}, GroupID{7, 11}, 0)
+}
+
 // The bytes of version 1 stay what they are: every format is written as its golden
 // file holds it. docs/format/change.md walks through one of each.
 func TestGolden(t *testing.T) {
@@ -171,7 +179,7 @@ func TestGolden(t *testing.T) {
 	}
 	var empty Builder
 	group = append(group, golden.Hex("one record", goldenSmallGroup(t)), golden.Hex("every part", goldenGroup(t)),
-		golden.Hex("no parts", empty.Finish(GroupID{1, 1}, GroupID{}, 0)), golden.Hex("wipe", goldenWipe()))
+		golden.Hex("no parts", empty.Finish(GroupID{1, 1}, GroupID{}, 0)), golden.Hex("wipe", goldenWipe()), golden.Hex("gate that is not agreed", goldenGateAgreed()))
 	frames := goldenFrames(t)
 	for _, name := range []string{"records and closed", "record alone", "closed alone", "a record of version 2", "a closed record of version 2"} {
 		f := frames[name]
@@ -185,7 +193,7 @@ func TestGolden(t *testing.T) {
 		c := goldenCursors[name]
 		cursor = append(cursor, golden.Hex(name, AppendCursor(nil, &c)))
 	}
-	for _, name := range []string{"absent", "primary, numbered", "primary, not numbered", "primary, closed", "primary, turned", "secondary"} {
+	for _, name := range []string{"absent", "primary, numbered", "primary, not numbered", "primary, closed", "primary, turned", "secondary", "primary, not agreed"} {
 		gate = append(gate, golden.Hex(name, AppendGate(nil, goldenGates[name])))
 	}
 	golden.Require(t, "testdata/record.golden", record)

@@ -30,6 +30,7 @@ const (
 	PartImage          PartKind = 15 // how far the image of an account's rows is (R17)
 	PartReceivedBase   PartKind = 16 // a record of the other location that the cursor is set to, as a fork is settled (R16)
 	PartCompared       PartKind = 17 // gates compared with the catalog, under an incarnation (R7)
+	PartGateAgreed     PartKind = 18 // gate of an account with Gate.Agreed
 )
 
 // Kinds that are reserved, so that formats need not change when they are built. No leader writes
@@ -173,7 +174,11 @@ func (b *Builder) ReceivedClosed(c *Closed) {
 
 // Gate appends a gate change.
 func (b *Builder) Gate(a geo.Account, g Gate) {
-	start := b.begin(PartGate)
+	kind := PartGate
+	if g.Agreed != 0 {
+		kind = PartGateAgreed // A program that does not know it waits: it would let writes through that need R21.
+	}
+	start := b.begin(kind)
 	b.buf = appendShort(b.buf, string(a))
 	b.buf = AppendGate(b.buf, g)
 	b.end(start)

@@ -58,7 +58,7 @@ func understoodPart(kind PartKind, body []byte) error {
 			return err
 		}
 		return nil
-	case PartClosed, PartGate, PartGeneration, PartTrim, PartWipe, PartImage, PartCompared:
+	case PartClosed, PartGate, PartGeneration, PartTrim, PartWipe, PartImage, PartCompared, PartGateAgreed:
 		return nil
 	case PartFreeze, PartWaiting, PartSplit: // Reserved.
 	}

@@ -30,6 +30,23 @@ type Gate struct {
 	// Turn counts how often the gate of Epoch was closed for a move, and opened again since (R19): odd is
 	// closed. Of two gates of one epoch the one with the greater Turn is the later one.
 	Turn uint32
+	// Agreed is the number of the last epoch of the primary that the other location knows of, where it may not know of Epoch
+	// yet and still has a copy, out of which it may become the primary. 0 if it knows of Epoch, or has no copy.
+	Agreed geo.EpochNumber
+}
+
+// Fenced reports whether writes of the account need confirmed epochs (R21): the other location may have a copy.
+func (g Gate) Fenced() bool { return g.Numbered || g.Agreed != 0 }
+
+// PassedBy reports whether an epoch that is known of an account takes it from the primary whose gate this is. One of another
+// location does where it is above the last epoch that was agreed on: the epochs above that are numbered at the primary
+// alone, so they say nothing about which of the two is the later one.
+func (g Gate) PassedBy(e geo.Epoch) bool {
+	last := g.Epoch
+	if g.Agreed != 0 && e.Location != g.Epoch.Location {
+		last.Number = g.Agreed
+	}
+	return e.Compare(last) > 0
 }
 
 // AppendGate appends the encoded gate.
@@ -44,11 +61,17 @@ func AppendGate(dst []byte, g Gate) []byte {
 	if g.Turn != 0 {
 		flags |= 4
 	}
+	if g.Agreed != 0 {
+		flags |= 8
+	}
 	dst = append(dst, formatVersion, byte(g.Role), flags)
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(g.Epoch.Number))
 	dst = appendShort(dst, string(g.Epoch.Location))
 	if g.Turn != 0 {
 		dst = binary.AppendUvarint(dst, uint64(g.Turn))
+	}
+	if g.Agreed != 0 {
+		dst = binary.AppendUvarint(dst, uint64(g.Agreed))
 	}
 	return dst
 }
@@ -66,7 +89,7 @@ func ParseGate(b []byte) (Gate, error) {
 func readGate(rd *reader) Gate {
 	var g Gate
 	version, role, flags := rd.byte(), rd.byte(), rd.byte()
-	if version != formatVersion || Role(role) > RoleSecondary || flags > 7 {
+	if version != formatVersion || Role(role) > RoleSecondary || flags > 15 {
 		rd.failed = true
 		return g
 	}
@@ -83,10 +106,16 @@ func readGate(rd *reader) Gate {
 		}
 		g.Turn = uint32(turn)
 	}
+	if flags&8 != 0 {
+		if g.Agreed = geo.EpochNumber(rd.uvarint()); g.Agreed == 0 {
+			rd.failed = true
+			return Gate{}
+		}
+	}
 	return g
 }
 
-// ParseGatePart decodes a PartGate.
+// ParseGatePart decodes a PartGate or a PartGateAgreed.
 func ParseGatePart(b []byte) (geo.Account, Gate, error) {
 	rd := reader{b: b}
 	a := geo.Account(rd.short())

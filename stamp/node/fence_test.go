@@ -114,6 +114,24 @@ func TestR21AccountWithoutACopyIsNotFenced(t *testing.T) {
 	require.EqualValues(t, 1, f.value())
 }
 
+// R21: an account that is on its way to LRS is fenced as in the last epoch that the other location knows of, until that
+// knows of its epoch: a claim that is above the former and not above the latter refuses its writes.
+func TestR21AccountOnItsWayToLRSIsFenced(t *testing.T) {
+	f := newFenced(t, true)
+	gate := change.Gate{Epoch: geo.Epoch{Number: 4, Location: "north"}, Role: change.RolePrimary, Open: true, Agreed: 1}
+	require.NoError(t, f.submit(setGate{gate}))
+	require.ErrorIs(t, f.submit(&fencedWrite{}), errRefused)
+	f.hold(time.Hour, map[geo.Account]geo.Epoch{"acct": {Number: 4, Location: "north"}}) // Its own.
+	require.NoError(t, f.submit(&fencedWrite{}))
+	claim := map[geo.Account]geo.Epoch{"acct": {Number: 2, Location: "south"}}
+	err := f.submit(&fencedWrite{then: func() { f.hold(time.Hour, claim) }})
+	require.ErrorIs(t, err, kv.ErrUnknown)
+	require.ErrorIs(t, f.submit(&fencedWrite{}), errRefused)
+	gate.Agreed = 0
+	require.NoError(t, f.submit(setGate{gate}))
+	require.NoError(t, f.submit(&fencedWrite{}))
+}
+
 // R1, R2, R21: epochs that are no longer confirmed when the write is committed: the answer is that it may have happened, and
 // it has. The time that counts is that of the answer and not that at which the pass began.
 func TestR21CheckedAgainAfterTheCommit(t *testing.T) {

@@ -60,7 +60,7 @@ func (m *Machine) applyPart(batch *state.Batch, kind change.PartKind, body []byt
 		return m.applyClosed(batch, body)
 	case change.PartReceivedClosed:
 		return m.applyReceivedClosed(batch, body)
-	case change.PartGate:
+	case change.PartGate, change.PartGateAgreed:
 		return m.applyGate(batch, body)
 	case change.PartStop:
 		return m.applyStop(batch, body)

@@ -6,6 +6,7 @@ import (
 
 	"antipode/geo"
 	"antipode/internal/plantedbugs"
+	"antipode/stamp/change"
 	"antipode/stamp/kv"
 )
 
@@ -20,8 +21,8 @@ type Fence struct{ held atomic.Pointer[Confirmed] }
 type Confirmed struct {
 	// Until is the monotonic time, which counts suspension (R5), at which it ends.
 	Until time.Duration
-	// Above are the accounts of which a higher epoch is known than the one with which they were asked for. A write
-	// under a lower epoch is refused, whatever Until is.
+	// Above are the accounts of which a higher epoch is known than the one with which they were asked for. A write under a
+	// gate that is passed by it is refused, whatever Until is.
 	Above map[geo.Account]geo.Epoch
 }
 
@@ -36,8 +37,8 @@ func (f *Fence) Held() Confirmed {
 	return Confirmed{}
 }
 
-// Confirms reports whether a write of an account under an epoch may be acknowledged at the monotonic time now.
-func (f *Fence) Confirms(a geo.Account, e geo.Epoch, now time.Duration) bool {
+// Confirms reports whether a write of an account under a gate may be acknowledged at the monotonic time now.
+func (f *Fence) Confirms(a geo.Account, g change.Gate, now time.Duration) bool {
 	if f == nil || plantedbugs.Planted(plantedbugs.EpochsUnconfirmed) {
 		return true
 	}
@@ -46,14 +47,14 @@ func (f *Fence) Confirms(a geo.Account, e geo.Epoch, now time.Duration) bool {
 		return false
 	}
 	above, known := c.Above[a]
-	return !known || plantedbugs.Planted(plantedbugs.FormerUnfenced) || above.Compare(e) <= 0
+	return !known || plantedbugs.Planted(plantedbugs.FormerUnfenced) || !g.PassedBy(above)
 }
 
-// fenced is the account of a command whose answer needs a Fence, and the epoch under which it was evaluated. The zero
+// fenced is the account of a command whose answer needs a Fence, and the gate under which it was evaluated. The zero
 // value needs none.
 type fenced struct {
 	account geo.Account
-	epoch   geo.Epoch
+	gate    change.Gate
 }
 
 // Confirmed reports whether a write of an account that is primary here may be evaluated now (R21). The answer of the
@@ -61,14 +62,14 @@ type fenced struct {
 // nobody else could be its primary.
 func (tx *Tx) Confirmed(a geo.Account) bool {
 	gate := tx.Gate(a)
-	if tx.r.o.Fence == nil || !gate.Numbered {
+	if tx.r.o.Fence == nil || !gate.Fenced() {
 		return true
 	}
-	if !tx.r.o.Fence.Confirms(a, gate.Epoch, tx.passBegan) {
+	if !tx.r.o.Fence.Confirms(a, gate, tx.passBegan) {
 		return false
 	}
 	if tx.w != nil {
-		tx.w.fenced = fenced{a, gate.Epoch}
+		tx.w.fenced = fenced{a, gate}
 	}
 	return true
 }
@@ -84,7 +85,7 @@ func (r *Range) fenceClock(passBegan time.Duration) time.Duration {
 
 // confirms reports whether a command may be answered as it was evaluated.
 func (r *Range) confirms(w *waiter, now time.Duration) bool {
-	return w.fenced.account == "" || r.o.Fence.Confirms(w.fenced.account, w.fenced.epoch, now)
+	return w.fenced.account == "" || r.o.Fence.Confirms(w.fenced.account, w.fenced.gate, now)
 }
 
 // committedResult is the result of a command that is committed, given at the monotonic time now. Where the epochs are not

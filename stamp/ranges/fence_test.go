@@ -8,6 +8,7 @@ import (
 
 	"antipode/geo"
 	"antipode/internal/clock"
+	"antipode/stamp/change"
 )
 
 // fullFence confirms all but a thousand accounts.
@@ -22,14 +23,14 @@ func fullFence() *Fence {
 
 // R21: what every write of an account with a copy asks twice costs no allocation.
 func TestR21FenceAllocatesNothing(t *testing.T) {
-	f, e, c := fullFence(), geo.Epoch{Number: 1, Location: "north"}, clock.System{}
+	f, e, c := fullFence(), change.Gate{Epoch: geo.Epoch{Number: 1, Location: "north"}}, clock.System{}
 	require.Zero(t, testing.AllocsPerRun(100, func() { f.Confirms("acct", e, c.Mono()) }))
 	require.True(t, f.Confirms("acct", e, 0))
 }
 
 // BenchmarkFence is what a write asks twice, and the reading of the clock that all answers of a pass share.
 func BenchmarkFence(b *testing.B) {
-	f, e, c := fullFence(), geo.Epoch{Number: 1, Location: "north"}, clock.System{}
+	f, e, c := fullFence(), change.Gate{Epoch: geo.Epoch{Number: 1, Location: "north"}}, clock.System{}
 	b.Run("confirms", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
