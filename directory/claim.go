@@ -46,7 +46,7 @@ var errUnclaimed = errors.New("no witness is configured in this process, as ther
 // PromoteWithoutWitness is Promote by an operator who knows that the present primary takes no writes: the witness is not
 // asked. A promotion that is under way and waits for the witness goes on without it.
 func (d *Directory) PromoteWithoutWitness(ctx context.Context, name geo.Account) (*catalog.Account, error) {
-	return d.beginPromotion(ctx, &beginPromotion{name: name, unwitnessed: true}, "without the witness, by an operator's word")
+	return d.PromoteAs(ctx, name, Insisted{WithoutWitness: true})
 }
 
 // overridden returns a promotion that goes on without the witness. It keeps its claim, which may be registered, so that its

@@ -4,6 +4,10 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"antipode/geo"
+	"antipode/services/catalog"
+	"antipode/stamp/route"
 )
 
 // ReservationLife is how long reservations hold.
@@ -19,3 +23,11 @@ func (d *Directory) NeverWait() {
 
 // MoveWave is how many accounts have a planned failover at once.
 const MoveWave = moveWave
+
+// PartsOf are the services of which a copy has a part only: see partsOf.
+func PartsOf(a *catalog.Account, forks []catalog.Fork) (out []geo.Service) {
+	for _, p := range partsOf(a, route.First(), forks) {
+		out = append(out, p.service)
+	}
+	return out
+}

@@ -103,7 +103,7 @@ func forkIn(tx *ranges.Tx, a geo.Account, e geo.Epoch) catalog.Fork {
 	known := tx.Known(geo.SourceRange{Origin: e.Location, Range: tx.Range()})
 	out := catalog.Fork{
 		Number: e.Number, Location: e.Location, Range: tx.Range(), Closed: known.Closed,
-		Start: []byte(known.Span.Start), End: []byte(known.Span.End), Descriptor: known.Descriptor,
+		Start: []byte(known.Span.Start), End: []byte(known.Span.End), Descriptor: known.Descriptor, Recovered: tx.Incarnation() > 0,
 	}
 	for lane := range geo.Lane(geo.LaneCount) {
 		st := geo.Stream{Account: a, Epoch: e, Range: tx.Range(), Lane: lane}
@@ -193,6 +193,39 @@ func (c *thaw) DecodeResult(b []byte) error {
 	}
 	return nil
 }
+
+// thaw opens the gates of a promotion that ends without effect, and ends it.
+func (d *Directory) thaw(ctx context.Context, name geo.Account, p *catalog.Promotion) error {
+	for _, r := range d.stamp.Route().Data(name) {
+		cmd := &thaw{freezeBody{Account: name, Epoch: p.GeoEpoch(), Turn: p.Turn}}
+		if err := d.stamp.Submit(ctx, r.ID, cmd); err != nil {
+			return fmt.Errorf("account %s: its gate in the %s range: %w", name, r.Service, err)
+		}
+	}
+	return d.submit(ctx, &thawed{name: name, of: *p})
+}
+
+// thawed ends a promotion without effect, but for its claim, and opens the catalog's gate.
+type thawed struct {
+	name geo.Account
+	of   catalog.Promotion
+}
+
+// Evaluate implements ranges.Command.
+func (c *thawed) Evaluate(tx *ranges.Tx) error {
+	p, err := catalog.GetPromotion(tx, c.name)
+	if err != nil || p == nil || *p != c.of {
+		return err
+	}
+	thaw{freezeBody{Account: c.name, Epoch: p.GeoEpoch(), Turn: p.Turn}}.set(tx)
+	if p.Claim != 0 {
+		return stageWithdrawal(tx, p, c.name)
+	}
+	return stagePromotion(tx, tx.Timestamp(0), c.name, nil)
+}
+
+// Reclaims implements ranges.Reclaimer: see alter.
+func (*thawed) Reclaims() {}
 
 // forks reads the fork records of an account, by source range.
 func (d *Directory) forks(ctx context.Context, name geo.Account) (out []catalog.Fork, err error) {

@@ -47,9 +47,11 @@ func (d *Directory) MoveLocation(ctx context.Context, within time.Duration) (*ca
 }
 
 // PromoteLocation begins the unplanned failover of all accounts whose secondary is here (R20), without asking their primary,
-// and with alone without asking the witness (R21): see Promote and PromoteWithoutWitness. Errors as of MoveLocation.
-func (d *Directory) PromoteLocation(ctx context.Context, alone bool) (*catalog.LocationMove, error) {
-	return d.beginLocation(ctx, catalog.LocationMove{From: d.other, To: d.stamp.Location(), Unplanned: true, WithoutWitness: alone})
+// each as an operator insists for all: see PromoteAs. Errors as of MoveLocation.
+func (d *Directory) PromoteLocation(ctx context.Context, by Insisted) (*catalog.LocationMove, error) {
+	return d.beginLocation(ctx, catalog.LocationMove{
+		From: d.other, To: d.stamp.Location(), Unplanned: true, WithoutWitness: by.WithoutWitness, AcceptPart: by.AcceptPart,
+	})
 }
 
 func (d *Directory) beginLocation(ctx context.Context, want catalog.LocationMove) (*catalog.LocationMove, error) {
@@ -208,10 +210,8 @@ func (d *Directory) beginWave(ctx context.Context, m *catalog.LocationMove, wave
 	to, errs := *m, make([]error, len(wave))
 	together(ctx, len(wave), func(ctx context.Context, i int) {
 		switch {
-		case m.WithoutWitness:
-			_, errs[i] = d.PromoteWithoutWitness(ctx, wave[i].Name)
 		case m.Unplanned:
-			_, errs[i] = d.Promote(ctx, wave[i].Name)
+			_, errs[i] = d.PromoteAs(ctx, wave[i].Name, Insisted{m.WithoutWitness, m.AcceptPart})
 		default:
 			_, errs[i] = d.Move(ctx, wave[i].Name, m.Within)
 		}

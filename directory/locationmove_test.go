@@ -197,7 +197,7 @@ func TestR20LocationMoves(t *testing.T) {
 	h := newHouse(t, many)
 	now := clock.NewManual(time.Now())
 	h.south.directory.SetPace(now, 0)
-	_, err := h.south.directory.PromoteLocation(t.Context(), false)
+	_, err := h.south.directory.PromoteLocation(t.Context(), directory.Insisted{})
 	require.NoError(t, err)
 	for n := 0; !h.over(t, h.south); n++ {
 		require.Less(t, n, 100)

@@ -46,12 +46,30 @@ const (
 // account as it is here: Resume goes on. Errors that change nothing: AccountNotFound; OperationInProgress, also where a
 // promotion is under way; InvalidInput where the secondary is elsewhere or the copy here is not whole; ServerBusy.
 func (d *Directory) Promote(ctx context.Context, name geo.Account) (*catalog.Account, error) {
-	return d.beginPromotion(ctx, &beginPromotion{name: name, claims: d.claims != nil}, "")
+	return d.PromoteAs(ctx, name, Insisted{})
+}
+
+// PromoteAs is Promote as an operator insists. With WithoutWitness a promotion that is under way and waits for the witness
+// goes on without it.
+func (d *Directory) PromoteAs(ctx context.Context, name geo.Account, by Insisted) (*catalog.Account, error) {
+	if !by.AcceptPart {
+		if err := d.checkPart(ctx, name); err != nil {
+			return nil, err
+		}
+	}
+	why := ""
+	if by.WithoutWitness {
+		why = "without the witness, by an operator's word"
+	}
+	return d.beginPromotion(ctx, d.newPromotion(name, by), why)
+}
+
+func (d *Directory) newPromotion(name geo.Account, by Insisted) *beginPromotion {
+	return &beginPromotion{name: name, claims: d.claims != nil, by: by, within: d.promotions.Within}
 }
 
 // beginPromotion begins a promotion; why is said with it.
 func (d *Directory) beginPromotion(ctx context.Context, cmd *beginPromotion, why string) (*catalog.Account, error) {
-	cmd.within = d.promotions.Within
 	if err := d.submit(ctx, cmd); err != nil {
 		return nil, err
 	}
@@ -65,9 +83,13 @@ type beginPromotion struct {
 	name geo.Account
 	// within is how long the promotion may take.
 	within time.Duration
-	// claims: there is a witness. unwitnessed: it is not asked, nor by a promotion that is under way and waits for it.
-	claims, unwitnessed bool
-	found               catalog.Account
+	// claims: there is a witness. by: with WithoutWitness it is not asked, nor by a promotion that is under way and waits
+	// for it.
+	claims bool
+	by     Insisted
+	// dry stages nothing.
+	dry   bool
+	found catalog.Account
 }
 
 // Evaluate implements ranges.Command.
@@ -84,11 +106,11 @@ func (c *beginPromotion) Evaluate(tx *ranges.Tx) error {
 		return storageerr.InvalidInput.Saying(fmt.Sprintf("the primary of account %s is %s already", a.Name, a.Primary))
 	case a.Secondary != tx.Location():
 		return storageerr.InvalidInput.Saying(fmt.Sprintf("account %s is %s: there is no copy at %s", a.Name, a.Redundancy, tx.Location()))
-	case have.promotion != nil && c.unwitnessed && have.promotion.Phase == catalog.PromotionClaiming:
+	case have.promotion != nil && c.by.WithoutWitness && have.promotion.Phase == catalog.PromotionClaiming:
 		at := tx.Timestamp(0)
 		c.found = *a
-		return stagePromotion(tx, at, c.name, overridden(*have.promotion, at, c.within))
-	case have.promotion != nil && (!c.unwitnessed || have.promotion.Phase != catalog.PromotionWithdrawing):
+		return c.stage(tx, at, overridden(*have.promotion, at, c.within))
+	case have.promotion != nil && (!c.by.WithoutWitness || have.promotion.Phase != catalog.PromotionWithdrawing):
 		return errOperation.Saying(fmt.Sprintf("account %s: an operation is under way: %s", a.Name, have.promotion.Describe()))
 	case !a.Promotable():
 		return errOperation.Saying(fmt.Sprintf("account %s: an operation is under way: %s", a.Name, a.Operation.Describe()))
@@ -99,13 +121,22 @@ func (c *beginPromotion) Evaluate(tx *ranges.Tx) error {
 	c.found = *a
 	p := &catalog.Promotion{
 		Number: a.Epoch, Location: a.Primary, Phase: catalog.PromotionApplying, Turn: gate.Turn + 1,
-		Begun: at, Until: geo.TimestampOf(at.Time().Add(c.within)), Unwitnessed: c.unwitnessed,
+		Begun: at, Until: geo.TimestampOf(at.Time().Add(c.within)), Unwitnessed: c.by.WithoutWitness,
+		AcceptPart: c.by.AcceptPart,
 	}
 	switch {
 	case have.promotion != nil: // Its end waited for the witness, with a claim that may be registered.
 		p.Claim = have.promotion.Claim
-	case c.claims && !c.unwitnessed:
+	case c.claims && !c.by.WithoutWitness:
 		p.Phase, p.Claim = catalog.PromotionClaiming, have.seen.Number+1
+	}
+	return c.stage(tx, at, p)
+}
+
+// stage begins the promotion, unless that is to be checked alone.
+func (c *beginPromotion) stage(tx *ranges.Tx, at geo.Timestamp, p *catalog.Promotion) error {
+	if c.dry {
+		return nil
 	}
 	return stagePromotion(tx, at, c.name, p)
 }
@@ -276,6 +307,9 @@ func (d *Directory) freezeAll(ctx context.Context, of promoting) (again time.Dur
 	if err != nil {
 		return 0, err
 	}
+	if why := partial(of.account, d.stamp.Location(), partsOf(of.account, d.stamp.Route(), forks)); why != "" && !of.promotion.AcceptPart {
+		return d.thawFor(ctx, of, why)
+	}
 	cmd := &promoted{name: of.account.Name, of: *of.promotion, forks: forks}
 	switch err := d.submit(ctx, cmd); {
 	case err != nil:
@@ -346,36 +380,3 @@ func (c *promoted) Evaluate(tx *ranges.Tx) error {
 
 // Reclaims implements ranges.Reclaimer: see alter.
 func (*promoted) Reclaims() {}
-
-// thaw opens the gates of a promotion that ends without effect, and ends it.
-func (d *Directory) thaw(ctx context.Context, name geo.Account, p *catalog.Promotion) error {
-	for _, r := range d.stamp.Route().Data(name) {
-		cmd := &thaw{freezeBody{Account: name, Epoch: p.GeoEpoch(), Turn: p.Turn}}
-		if err := d.stamp.Submit(ctx, r.ID, cmd); err != nil {
-			return fmt.Errorf("account %s: its gate in the %s range: %w", name, r.Service, err)
-		}
-	}
-	return d.submit(ctx, &thawed{name: name, of: *p})
-}
-
-// thawed ends a promotion without effect, but for its claim, and opens the catalog's gate.
-type thawed struct {
-	name geo.Account
-	of   catalog.Promotion
-}
-
-// Evaluate implements ranges.Command.
-func (c *thawed) Evaluate(tx *ranges.Tx) error {
-	p, err := catalog.GetPromotion(tx, c.name)
-	if err != nil || p == nil || *p != c.of {
-		return err
-	}
-	thaw{freezeBody{Account: c.name, Epoch: p.GeoEpoch(), Turn: p.Turn}}.set(tx)
-	if p.Claim != 0 {
-		return stageWithdrawal(tx, p, c.name)
-	}
-	return stagePromotion(tx, tx.Timestamp(0), c.name, nil)
-}
-
-// Reclaims implements ranges.Reclaimer: see alter.
-func (*thawed) Reclaims() {}

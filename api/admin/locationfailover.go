@@ -42,8 +42,10 @@ func (p *port) failLocationOver(c echo.Context) error {
 		return invalid(verb, what, fmt.Sprintf("type is %s, %s or %s", wire.FailoverPlanned, wire.FailoverUnplanned, wire.FailoverEnd))
 	case in.WithoutWitness && in.Type != wire.FailoverUnplanned:
 		return invalid(verb, what, "without_witness goes with an unplanned failover")
+	case in.AcceptPart && in.Type != wire.FailoverUnplanned:
+		return invalid(verb, what, "accept_part goes with an unplanned failover")
 	case in.To != "" || in.DryRun || in.NotTaken || in.WithinSeconds < 0 || in.WithinSeconds > 0 && in.Type != wire.FailoverPlanned:
-		return invalid(verb, what, "beside type it has within_seconds of a planned failover, and without_witness of an unplanned one")
+		return invalid(verb, what, "beside type it has within_seconds of a planned failover, and without_witness and accept_part of an unplanned one")
 	}
 	out, err := p.c.FailLocationOver(c.Request().Context(), l, in)
 	if err != nil {

@@ -146,6 +146,9 @@ type AccountUpdated struct {
 	// Loss is what an unplanned failover loses, or has lost, by service; of other changes it is absent.
 	Loss []ServiceLoss `json:"loss,omitempty"`
 	AccountInfo
+	// Refused is why an unplanned failover would be refused, in the answer to a dry run; empty if it would not, and where
+	// one is under way, or has been committed.
+	Refused string `json:"refused,omitempty"`
 	// Behind says why the other location does not have the change yet; empty if it has. It follows by
 	// itself.
 	Behind string `json:"behind,omitempty"`

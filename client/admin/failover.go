@@ -20,6 +20,9 @@ type Failover struct {
 	// WithoutWitness has an unplanned failover not ask the witness, and one that waits for the witness go on (R21): an
 	// operator knows that the present primary takes no writes. Of no meaning without a witness.
 	WithoutWitness bool `json:"without_witness,omitempty"`
+	// AcceptPart has an unplanned failover go on where a recovery with loss has left a part of the copy: an operator accepts
+	// that rows are missing which the copy had.
+	AcceptPart bool `json:"accept_part,omitempty"`
 	// NotTaken, of a FailoverEnd, is an operator's word that the secondary, which does not answer, has not taken the
 	// account and never will: the failover ends without asking it.
 	NotTaken bool `json:"not_taken,omitempty"`

@@ -14,7 +14,7 @@ import (
 )
 
 func (t *tool) failoverUnplanned() *cobra.Command {
-	var yes, dry, alone bool
+	var yes, dry, alone, part bool
 	var whole wholeFlags
 	c := &cobra.Command{
 		Use:   "unplanned (ACCOUNT | --location LOCATION) [--yes]",
@@ -40,7 +40,11 @@ primary acknowledges nothing any more. While the witness does not answer it wait
 --without-witness goes on without it, from the beginning or where one waits: give it only if
 the primary is off, and keep that off until it can reach the new one.
 
-Without --yes it says what would be lost and changes nothing, as with --dry-run. failover end
+A copy of which a recovery with loss has left a part is refused, with its services, until all is
+there again that it was made of; --accept-part takes what is there, and what is not is lost.
+
+Without --yes it says what would be lost, and whether the location would refuse, and changes
+nothing, as with --dry-run. failover end
 has it end without effect until the copy is frozen and committed; after 2 minutes without that
 it ends by itself.
 
@@ -55,7 +59,7 @@ unplanned ACCOUNT --dry-run.`,
 	}
 	c.RunE = operation(func(cmd *cobra.Command, args []string) error {
 		if whole.from != "" {
-			return t.runWhole(cmd.Context(), whole, admin.Failover{Type: admin.FailoverUnplanned, WithoutWitness: alone}, dry || !yes)
+			return t.runWhole(cmd.Context(), whole, admin.Failover{Type: admin.FailoverUnplanned, WithoutWitness: alone, AcceptPart: part}, dry || !yes)
 		}
 		ctx, name := cmd.Context(), geo.Account(args[0])
 		to, err := t.secondaryOf(ctx, name)
@@ -63,16 +67,19 @@ unplanned ACCOUNT --dry-run.`,
 			return err
 		}
 		if dry || !yes {
-			out, err := t.unplanned(ctx, name, admin.Failover{To: to, DryRun: true})
+			out, err := t.unplanned(ctx, name, admin.Failover{To: to, DryRun: true, WithoutWitness: alone, AcceptPart: part})
 			if err != nil {
 				return err
 			}
-			return t.print(out, func(w io.Writer) {
+			err = t.print(out, func(w io.Writer) {
 				writeLoss(w, out)
-				_, _ = fmt.Fprintln(w, "nothing was changed: --yes begins it")
+				if out.Refused == "" {
+					_, _ = fmt.Fprintln(w, "nothing was changed: --yes begins it")
+				}
 			})
+			return errors.Join(err, refusalOf(out))
 		}
-		out, err := t.promote(ctx, name, admin.Failover{To: to, WithoutWitness: alone})
+		out, err := t.promote(ctx, name, admin.Failover{To: to, WithoutWitness: alone, AcceptPart: part})
 		if err != nil {
 			return err
 		}
@@ -81,8 +88,17 @@ unplanned ACCOUNT --dry-run.`,
 	c.Flags().BoolVar(&yes, "yes", false, "begin it")
 	c.Flags().BoolVar(&dry, "dry-run", false, "say what would be lost, and change nothing")
 	c.Flags().BoolVar(&alone, "without-witness", false, "do not ask the witness, nor wait for it: the primary is off")
+	c.Flags().BoolVar(&part, "accept-part", false, "also where a recovery with loss has left a part of the copy")
 	whole.add(c)
 	return c
+}
+
+// refusalOf is why a location would refuse an unplanned failover, nil if it would not.
+func refusalOf(u admin.AccountUpdated) error {
+	if u.Refused == "" {
+		return nil
+	}
+	return exitError{exitDiffers, fmt.Errorf("%s would refuse it, nothing was changed: %s", u.Secondary, u.Refused)}
 }
 
 // secondaryOf returns the location that an unplanned failover makes the primary.

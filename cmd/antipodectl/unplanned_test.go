@@ -75,11 +75,15 @@ func unplannedStates() (before, claiming, waits, applying, taken, thawing, withd
 // that does not hold.
 func TestR20UnplannedText(t *testing.T) {
 	before, claiming, waits, applying, taken, thawing, withdrawing := unplannedStates()
+	refused := before
+	refused.Refused = "a range at southcentralus was recovered with a loss: table. Wait, or accept the part (--accept-part)"
 	for name, c := range map[string]struct {
 		line   string
 		states []admin.AccountUpdated
 	}{
 		"failover-unplanned-dry":      {"failover unplanned pictures", []admin.AccountUpdated{before}},
+		"failover-unplanned-refused":  {"failover unplanned pictures --dry-run", []admin.AccountUpdated{refused}},
+		"failover-unplanned-part":     {"failover unplanned pictures --yes --accept-part", []admin.AccountUpdated{applying, taken}},
 		"failover-unplanned":          {"failover unplanned pictures --yes", []admin.AccountUpdated{claiming, claiming, waits, applying, taken}},
 		"failover-unplanned-json":     {"failover unplanned pictures --yes -o json", []admin.AccountUpdated{applying, taken}},
 		"failover-unplanned-ended":    {"failover unplanned pictures --yes", []admin.AccountUpdated{applying, thawing, before}},
@@ -118,6 +122,7 @@ func TestR20UnplannedText(t *testing.T) {
 				require.Equal(t, admin.Failover{
 					Type: admin.FailoverUnplanned, To: "southcentralus", DryRun: i > 0 || !strings.Contains(c.line, "--yes"),
 					WithoutWitness: strings.Contains(c.line, "--without-witness"),
+					AcceptPart:     strings.Contains(c.line, "--accept-part"),
 				}, f)
 			}
 		})

@@ -51,6 +51,28 @@ func serviceLoss(t *testing.T, u wire.AccountUpdated, s geo.Service) wire.Servic
 	return wire.ServiceLoss{}
 }
 
+// R20: a dry run says what the location would refuse, by the checks of the failover itself, and begins nothing.
+func TestR20DryRunSaysWhatIsRefused(t *testing.T) {
+	t.Parallel()
+	c := startFaulty(t)
+	require.Empty(t, lossOf(t, c, "northacct").Refused)
+	createAs(t, c, "alone", North, "LRS")
+	fill(t, c, "alone")
+	slow := uint64(1)
+	k := adminClient(t, c)
+	_, err := k.UpdateAccount(t.Context(), "alone", wire.UpdateAccount{Redundancy: "GRS", BytesPerSecond: &slow})
+	require.NoError(t, err)
+	var said string
+	eventually(t, "the south knows of the copy", func() bool {
+		now, err := c.locations[South].Promote(t.Context(), "alone", wire.Failover{DryRun: true})
+		said = now.Refused
+		return err == nil && said != ""
+	})
+	_, err = k.UpdateAccount(t.Context(), "alone", wire.UpdateAccount{Failover: &wire.Failover{Type: wire.FailoverUnplanned}})
+	require.ErrorContains(t, err, said)
+	require.Contains(t, said, "an operation is under way")
+}
+
 // The north writes on without a link, and then is dead. The south becomes the primary with what it has: nothing that was
 // committed at or below Last Sync Time is missing, and writes go on (R20). When the north is back it is fenced, serves
 // nothing of what it alone has, and is the secondary again once its copy was made again (R22).

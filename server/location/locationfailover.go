@@ -56,7 +56,7 @@ func (l *Location) FailLocationOver(ctx context.Context, f wire.Failover) (out w
 	case wire.FailoverPlanned:
 		_, err = l.Directory.MoveLocation(ctx, withinOf(f))
 	case wire.FailoverUnplanned:
-		_, err = l.Directory.PromoteLocation(ctx, f.WithoutWitness)
+		_, err = l.Directory.PromoteLocation(ctx, insisted(f))
 	case wire.FailoverEnd:
 		_, err = l.Directory.EndLocation(ctx)
 	default:

@@ -137,6 +137,8 @@ func CheckFailover(u wire.UpdateAccount) error {
 		return storageerr.InvalidInput.Saying("not_taken is of the end of a failover")
 	case f.WithoutWitness && !unplanned:
 		return storageerr.InvalidInput.Saying("without_witness is of an unplanned failover: a planned one asks no witness")
+	case f.AcceptPart && !unplanned:
+		return storageerr.InvalidInput.Saying("accept_part is of an unplanned failover: a planned one waits until the copy is whole")
 	case f.WithinSeconds != 0 && f.Type != wire.FailoverPlanned:
 		return storageerr.InvalidInput.Saying("within_seconds is of a planned failover")
 	case f.WithinSeconds < 0 || f.WithinSeconds > directory.MoveWithinMax.Seconds():

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	wire "antipode/client/admin"
@@ -11,6 +12,7 @@ import (
 	"antipode/failover/witness"
 	"antipode/geo"
 	"antipode/services/catalog"
+	"antipode/services/storageerr"
 	"antipode/stamp/change"
 	"antipode/stamp/cursor"
 	"antipode/stats"
@@ -23,12 +25,9 @@ func (l *Location) Promote(ctx context.Context, name geo.Account, f wire.Failove
 	if _, err := l.Stamp(); err != nil {
 		return wire.AccountUpdated{}, err
 	}
+	by := insisted(f)
 	if !f.DryRun {
-		begin := l.Directory.Promote
-		if f.WithoutWitness {
-			begin = l.Directory.PromoteWithoutWitness
-		}
-		if _, err := begin(ctx, name); err != nil {
+		if _, err := l.Directory.PromoteAs(ctx, name, by); err != nil {
 			return wire.AccountUpdated{}, err
 		}
 	}
@@ -46,10 +45,25 @@ func (l *Location) Promote(ctx context.Context, name geo.Account, f wire.Failove
 		return wire.AccountUpdated{}, err
 	}
 	out := wire.AccountUpdated{AccountInfo: wire.AccountInfo{Account: DescribeAccount(a)}, Loss: l.losses(name, forks)}
-	if a.Primary != l.o.Name {
-		l.describePromotion(a, p, &out.Account)
+	if a.Primary == l.o.Name {
+		return out, nil
+	}
+	l.describePromotion(a, p, &out.Account)
+	if f.DryRun && p == nil {
+		if err := l.Directory.CheckPromotion(ctx, name, by); err != nil {
+			row, ours := storageerr.Of(err)
+			if !ours || row.Status >= http.StatusInternalServerError {
+				return wire.AccountUpdated{}, err
+			}
+			out.Refused = row.Message
+		}
 	}
 	return out, nil
+}
+
+// insisted is what an operator insists on for an unplanned failover.
+func insisted(f wire.Failover) directory.Insisted {
+	return directory.Insisted{WithoutWitness: f.WithoutWitness, AcceptPart: f.AcceptPart}
 }
 
 // DescribePromotion adds to the description of an account whose secondary is this location its unplanned failover to here

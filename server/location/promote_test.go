@@ -50,6 +50,7 @@ func TestR19FailoverHasTheFieldsOfItsType(t *testing.T) {
 		{Type: wire.FailoverUnplanned},
 		{Type: wire.FailoverUnplanned, To: "south", DryRun: true},
 		{Type: wire.FailoverUnplanned, WithoutWitness: true},
+		{Type: wire.FailoverUnplanned, AcceptPart: true},
 	} {
 		require.NoError(t, CheckFailover(wire.UpdateAccount{Failover: &f}), "%+v", f)
 		require.Error(t, CheckFailover(wire.UpdateAccount{Failover: &f, Rebuild: true}), "%+v", f)
@@ -58,6 +59,7 @@ func TestR19FailoverHasTheFieldsOfItsType(t *testing.T) {
 		{Type: wire.FailoverPlanned, DryRun: true},
 		{Type: wire.FailoverPlanned, To: "south"},
 		{Type: wire.FailoverPlanned, WithoutWitness: true},
+		{Type: wire.FailoverPlanned, AcceptPart: true},
 		{Type: wire.FailoverEnd, DryRun: true},
 		{Type: wire.FailoverPlanned, NotTaken: true},
 		{Type: wire.FailoverEnd, WithinSeconds: 5},

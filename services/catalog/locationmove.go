@@ -22,9 +22,11 @@ type LocationMove struct {
 	// Unplanned: To becomes the primary without From (R20).
 	Unplanned bool `json:"unplanned,omitempty"`
 	// WithoutWitness: no witness is asked that From takes no writes any more.
-	WithoutWitness bool              `json:"without_witness,omitempty"`
-	Phase          LocationMovePhase `json:"phase"`
-	Begun          geo.Timestamp     `json:"begun"`
+	WithoutWitness bool `json:"without_witness,omitempty"`
+	// AcceptPart: copies of which a recovery with loss left a part are promoted, too (R4).
+	AcceptPart bool              `json:"accept_part,omitempty"`
+	Phase      LocationMovePhase `json:"phase"`
+	Begun      geo.Timestamp     `json:"begun"`
 	// Over is when it was over; zero before.
 	Over geo.Timestamp `json:"over,omitempty"`
 	// Within is how long the planned failover of each account may take.

@@ -30,6 +30,8 @@ type Promotion struct {
 	Claim geo.EpochNumber `json:"claim,omitempty"`
 	// Unwitnessed: an operator has it go on without the witness.
 	Unwitnessed bool `json:"unwitnessed,omitempty"`
+	// AcceptPart: an operator accepts a copy of which a recovery with loss left a part (R4).
+	AcceptPart bool `json:"accept_part,omitempty"`
 }
 
 // PromotionPhase is a phase of a promotion. It is in catalog rows: never rename a value.
@@ -121,6 +123,8 @@ type Fork struct {
 	End        []byte                `json:"end,omitempty"`
 	Descriptor geo.DescriptorVersion `json:"descriptor,omitempty"`
 	Streams    []ForkStream          `json:"streams,omitempty"`
+	// Recovered: the range with the copy was recovered with loss, at any time.
+	Recovered bool `json:"recovered,omitempty"`
 }
 
 // ForkStream is where the copy ended in one stream.

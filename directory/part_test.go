@@ -1,0 +1,164 @@
+package directory_test
+
+import (
+	"bytes"
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"antipode/directory"
+	"antipode/geo"
+	"antipode/internal/clock"
+	"antipode/services/catalog"
+	"antipode/services/storageerr"
+	"antipode/stamp/ranges"
+)
+
+// recovered is a stamp whose table range was recovered with loss, once, as what is asked of copies shows it.
+type recovered struct {
+	directory.Stamp
+	once bool
+}
+
+func (s *recovered) Submit(ctx context.Context, r geo.RangeID, cmd ranges.Command) error {
+	err := s.Stamp.Submit(ctx, r, cmd)
+	if p, ok := cmd.(ranges.Portable); err == nil && ok && s.once && r == table && p.Kind() == "directory.freeze" {
+		return p.DecodeResult(bytes.Replace(p.EncodeResult(), []byte(`"fork":{`), []byte(`"fork":{"recovered":true,`), 1))
+	}
+	return err
+}
+
+// regains is a directory of the south, for an account whose copy was made before a range of it was recovered with loss.
+func regains(t *testing.T, copied geo.Timestamp) (*apart, *recovered, *clock.Manual) {
+	a := newApart(t)
+	row := *a.at(t)
+	row.Copied = copied
+	a.store(t, row)
+	now := clock.NewManual(time.Now())
+	s := &recovered{Stamp: a.stamps["south"], once: true}
+	a.pair.south = directory.NewDirectory(s, "north")
+	a.pair.south.SetPace(now, 0)
+	a.pair.south.SetPeer(linked{a.pair, a.north})
+	a.cut = true
+	return a, s, now
+}
+
+// R4, R20: a copy of which a recovery with loss may have left a part is not promoted: the operator learns of which
+// services, and a dry run says so, too. One who insists gets what is there.
+func TestR20PartOfACopyIsRefused(t *testing.T) {
+	a, s, now := regains(t, 1<<62)
+	refused := func(err error) {
+		t.Helper()
+		requireCode(t, storageerr.InvalidInput, err)
+		require.ErrorContains(t, err, "table (")
+		require.NotContains(t, err.Error(), "blob (")
+		require.ErrorContains(t, err, "--accept-part")
+	}
+	refused(a.pair.south.CheckPromotion(t.Context(), a.name, directory.Insisted{WithoutWitness: true}))
+	_, err := a.pair.south.Promote(t.Context(), a.name)
+	refused(err)
+	_, err = a.pair.south.PromoteWithoutWitness(t.Context(), a.name)
+	refused(err)
+	require.Empty(t, a.phase(t))
+
+	// The recovery comes after the beginning: what counts is the copy that is frozen.
+	s.once = false
+	require.NoError(t, a.pair.south.CheckPromotion(t.Context(), a.name, directory.Insisted{}))
+	require.Empty(t, a.phase(t), "a check begins nothing")
+	var ended string
+	a.pair.south.OnMove(func(m directory.Moved) {
+		if m.Step == directory.MoveEnded {
+			ended = m.Reason
+		}
+	})
+	_, err = a.pair.south.Promote(t.Context(), a.name)
+	require.NoError(t, err)
+	s.once = true
+	for range 8 {
+		_, err = a.pair.south.Resume(t.Context())
+		require.NoError(t, err)
+		now.Advance(time.Second)
+	}
+	require.Contains(t, ended, "table (")
+	require.Empty(t, a.phase(t))
+	require.Equal(t, geo.Location("north"), a.at(t).Primary)
+
+	insisted := directory.Insisted{AcceptPart: true}
+	require.NoError(t, a.pair.south.CheckPromotion(t.Context(), a.name, insisted))
+	_, err = a.pair.south.PromoteAs(t.Context(), a.name, insisted)
+	require.NoError(t, err)
+	for range 6 {
+		_, _ = a.pair.south.Resume(t.Context())
+		now.Advance(time.Second)
+	}
+	require.Equal(t, geo.Location("south"), a.at(t).Primary)
+}
+
+// R4, R20: so it is where a whole location is promoted: the account is passed over, and the reason is kept.
+func TestR20LocationPassesOverAPart(t *testing.T) {
+	for _, accepts := range []bool{false, true} {
+		a, _, now := regains(t, 1<<62)
+		_, err := a.pair.south.PromoteLocation(t.Context(), directory.Insisted{AcceptPart: accepts})
+		require.NoError(t, err)
+		for range 20 {
+			_, _ = a.pair.south.Resume(t.Context())
+			now.Advance(time.Second)
+		}
+		m, err := a.pair.south.LocationMove(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, catalog.LocationOver, m.Phase)
+		if accepts {
+			require.Empty(t, m.Refused)
+			require.Equal(t, geo.Location("south"), a.at(t).Primary)
+			continue
+		}
+		require.Len(t, m.Refused, 1)
+		require.Contains(t, m.Refused[0].Why, "recovered with a loss")
+		require.Equal(t, geo.Location("north"), a.at(t).Primary)
+	}
+}
+
+// R4, R13: a service has a part only where one of its ranges, or the catalog, was recovered, and not all has arrived since
+// that the copy was made of. A stream that is behind counts by its sync time. A copy that was the primary since has
+// everything, whatever was recovered.
+func TestR20WhatIsAPart(t *testing.T) {
+	fork := func(s geo.Service, closed geo.Timestamp, recovered bool, streams ...catalog.ForkStream) catalog.Fork {
+		return catalog.Fork{Range: geo.FirstRange(s), Closed: closed, Recovered: recovered, Streams: streams}
+	}
+	forks := func(cat, blob, queue, tables catalog.Fork) []catalog.Fork {
+		return []catalog.Fork{cat, blob, queue, tables}
+	}
+	whole := func(s geo.Service) catalog.Fork { return fork(s, 150, false) }
+	for name, c := range map[string]struct {
+		a     catalog.Account
+		forks []catalog.Fork
+		want  []geo.Service
+	}{
+		"nothing was recovered": {
+			catalog.Account{Copied: 100}, forks(fork(geo.Catalog, 9, false), fork(geo.Blob, 9, false), whole(geo.Queue), whole(geo.Table)), nil,
+		},
+		"all is there again": {
+			catalog.Account{Copied: 100}, forks(fork(geo.Catalog, 100, true), fork(geo.Blob, 100, true), whole(geo.Queue), whole(geo.Table)), nil,
+		},
+		"a range": {
+			catalog.Account{Copied: 100}, forks(whole(geo.Catalog), fork(geo.Blob, 99, true), whole(geo.Queue), whole(geo.Table)),
+			[]geo.Service{geo.Blob},
+		},
+		"a stream": {
+			catalog.Account{Copied: 100},
+			forks(whole(geo.Catalog), whole(geo.Blob), fork(geo.Queue, 150, true, catalog.ForkStream{Seq: 1, Behind: 2, Sync: 99}), whole(geo.Table)),
+			[]geo.Service{geo.Queue},
+		},
+		"the catalog": {
+			catalog.Account{Copied: 100}, forks(fork(geo.Catalog, 0, true), whole(geo.Blob), whole(geo.Queue), whole(geo.Table)),
+			geo.Services[:],
+		},
+		"it was the primary since": {
+			catalog.Account{Copied: 100, LastFailover: 100}, forks(fork(geo.Catalog, 0, true), whole(geo.Blob), whole(geo.Queue), whole(geo.Table)), nil,
+		},
+	} {
+		require.ElementsMatch(t, c.want, directory.PartsOf(&c.a, c.forks), name)
+	}
+}
