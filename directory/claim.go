@@ -3,6 +3,7 @@ package directory
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -21,6 +22,10 @@ import (
 // that may be registered and has no effect keeps the primary from its account, so the witness must forget it. Before it is
 // asked for that the epoch counts as seen here: no later promotion claims the same one, and a late call takes nothing from
 // it. While the witness is away, a promotion that has ended waits in the phase withdrawing, and holds the account's lock.
+//
+// A promotion without the witness, by an operator's word, claims its epoch after its commit, as soon as the witness can be
+// reached and unless the former primary was reached before: claimTaken. Until then, and until the leases from before are over,
+// nothing but that word keeps a former primary from its writes that reaches the witness alone.
 //
 // A planned move claims nothing. The former primary offers the account, its gates are closed before that, durably and in
 // every range, and it opens them only once it knows that the offer is refused for ever (R19): it acknowledges nothing from
@@ -48,6 +53,36 @@ var errUnclaimed = errors.New("no witness is configured in this process, as ther
 func (d *Directory) PromoteWithoutWitness(ctx context.Context, name geo.Account) (*catalog.Account, error) {
 	return d.PromoteAs(ctx, name, Insisted{WithoutWitness: true})
 }
+
+// claimTaken registers the claim of an epoch that has begun without the witness, once the witness can be reached. From then
+// on no lease that is granted to the former primary holds for the account; those of before end by themselves.
+func (d *Directory) claimTaken(ctx context.Context, a catalog.Account) error {
+	if d.claims == nil {
+		return nil
+	}
+	_, err := d.claims.Claim(ctx, map[geo.Account]geo.EpochNumber{a.Name: a.Epoch}, d.stamp.Location())
+	if err != nil && !errors.Is(err, ErrClaimed) { // A higher claim does as much.
+		return fmt.Errorf("its claim, after the failover without the witness: %w", err)
+	}
+	return d.submit(ctx, claimedTaken{a})
+}
+
+// claimedTaken commits that the witness has the claim of an account that this location has taken without it.
+type claimedTaken struct{ of catalog.Account }
+
+// Evaluate implements ranges.Command.
+func (c claimedTaken) Evaluate(tx *ranges.Tx) error {
+	a, _, err := ofTaken(tx, c.of)
+	if a == nil || err != nil {
+		return err
+	}
+	op := *a.Operation
+	op.Unclaimed, a.Operation = false, &op
+	return stageAccount(tx, tx.Timestamp(0), a)
+}
+
+// Reclaims implements ranges.Reclaimer: see alter.
+func (claimedTaken) Reclaims() {}
 
 // overridden returns a promotion that goes on without the witness. It keeps its claim, which may be registered, so that its
 // end withdraws that.

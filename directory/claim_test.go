@@ -181,14 +181,13 @@ func TestR21PromotionByOverride(t *testing.T) {
 			a, p := newWitnessed(t)
 			p.away = true
 			before(t, a, p)
-			asked, why := p.asked, ""
+			why := ""
 			a.pair.south.OnMove(func(m directory.Moved) {
 				if m.Step == directory.MoveBegun {
 					why = m.Reason
 				}
 			})
 			promoted(t, a)
-			require.Equal(t, asked, p.asked)
 			require.Equal(t, "without the witness, by an operator's word", why)
 		})
 	}
@@ -341,4 +340,44 @@ func TestR21EpochIsAgreedOn(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, geo.Epoch{Number: 5, Location: "south"}, of.GeoEpoch(), "the promotion wins")
 	})
+}
+
+// R21: a promotion without the witness has the witness know of it afterwards, as soon as that can be reached, in whichever
+// process, and once; unless the former primary knows before.
+func TestR21OverrideIsClaimedAfterwards(t *testing.T) {
+	promoted := func(t *testing.T) (*apart, *third) {
+		a, p := newWitnessed(t)
+		_, err := a.pair.south.PromoteWithoutWitness(t.Context(), a.name)
+		require.NoError(t, err)
+		for a.at(t).Primary != "south" {
+			require.Zero(t, p.asked, "it does not wait for the witness")
+			require.NoError(t, a.resumed(t, 1))
+		}
+		return a, p
+	}
+	a, p := promoted(t)
+	p.away = true
+	require.ErrorIs(t, a.resumed(t, 3), errPlace)
+	require.Contains(t, a.pair.south.Waits(a.at(t)), errPlace.Error())
+	require.True(t, a.at(t).Operation.Unclaimed)
+	a.restart()
+	a.pair.south.SetClaims(p)
+	p.away = false
+	require.ErrorIs(t, a.resumed(t, 1), errLink)
+	require.Equal(t, map[geo.Account]geo.EpochNumber{a.name: 2}, p.claims)
+	asked := p.asked
+	require.ErrorIs(t, a.resumed(t, 3), errLink)
+	require.Equal(t, asked, p.asked)
+	require.False(t, a.at(t).Operation.Unclaimed)
+
+	a, p = promoted(t)
+	p.passed = true // By a claim of a later epoch.
+	require.ErrorIs(t, a.resumed(t, 1), errLink)
+	require.False(t, a.at(t).Operation.Unclaimed)
+
+	a, p = promoted(t)
+	a.cut = false
+	require.NoError(t, a.resumed(t, 1))
+	require.Zero(t, p.asked)
+	require.Nil(t, a.at(t).Operation)
 }

@@ -357,7 +357,7 @@ func (c *promoted) Evaluate(tx *ranges.Tx) error {
 	at, a := tx.Timestamp(0), *have.account
 	a.Primary, a.Secondary = tx.Location(), have.account.Primary
 	a.Epoch, a.Turn, a.LastFailover = have.seen.Number+1, 0, at
-	a.Operation = &catalog.Operation{Kind: catalog.OperationTaken, After: at, Unplanned: true}
+	a.Operation = &catalog.Operation{Kind: catalog.OperationTaken, After: at, Unplanned: true, Unclaimed: c.of.Unwitnessed}
 	seen, err := catalog.SeenOp(a.GeoEpoch())
 	if err != nil {
 		return err

@@ -157,8 +157,18 @@ func (d *Directory) openTaken(ctx context.Context, a catalog.Account) error {
 	return nil
 }
 
-// taken goes on with the operation of an account that this location has taken.
+// taken goes on with the operation of an account that this location has taken. While the former primary does not answer,
+// the witness at least is to know of it.
 func (d *Directory) taken(ctx context.Context, a catalog.Account) (again time.Duration, err error) {
+	again, err = d.adopted(ctx, a)
+	if op := a.Operation; err != nil && op.Unclaimed && !op.Diverged && !op.Rewinding {
+		err = errors.Join(err, d.claimTaken(ctx, a))
+	}
+	return again, err
+}
+
+// adopted goes on until the former primary has adopted the account.
+func (d *Directory) adopted(ctx context.Context, a catalog.Account) (again time.Duration, err error) {
 	switch {
 	case a.Operation.Diverged:
 		return 0, ErrDiverged

@@ -76,6 +76,9 @@ type Operation struct {
 	Move Move `json:"move,omitzero"`
 	// Unplanned is set in an operation of the kind OperationTaken where the former primary was not asked (R20).
 	Unplanned bool `json:"unplanned,omitempty"`
+	// Unclaimed is set there where an operator had it go on without the witness, until the witness has the claim of the
+	// epoch: a former primary that cannot reach this location may be able to reach the witness (R21).
+	Unclaimed bool `json:"unclaimed,omitempty"`
 	// Diverged is set there once the former primary has answered that it has changes which this location does not have,
 	// or lacks some: it serves nothing of the account before its copy is made again.
 	Diverged bool `json:"diverged,omitempty"`
