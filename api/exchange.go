@@ -29,8 +29,8 @@ type exchange struct {
 	req     *protocol.Request
 	// asked is the operation that the request asks for, once its target was read.
 	asked operation.Match
-	// op is what the request is counted as.
-	op string
+	// op is what the request is counted as, and code the code of the error that it was answered with.
+	op, code string
 	// entered is how often the request is counted as one of its account's under way: the first time counts.
 	entered int
 	// signer is the account whose keys the signature was compared with, refusal the outcome.
@@ -60,7 +60,7 @@ func (x *exchange) observe(start time.Time) {
 	case x.o.Location == "":
 		x.o.Gateway.Answered(x.service, x.w.Status, took, protocol.Received(x.r), x.w.Size)
 	case x.op != opForwarded:
-		x.o.Observe(x.service, x.op, x.w.Status, took)
+		x.o.Observe(x.service, x.op, x.w.Status, x.code, took)
 	}
 }
 
@@ -104,6 +104,7 @@ func (x *exchange) fail(err error) {
 	if !ours {
 		x.o.Logger.With(logged(x.req)...).Error("request failed", "operation", x.op, "error", err)
 	}
+	x.code = e.Code
 	if x.o.Location == "" {
 		x.o.Gateway.Failed(x.service, e.Code)
 	}

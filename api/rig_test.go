@@ -67,10 +67,14 @@ type frontEnd struct {
 	counts map[string]int // by operation and status
 }
 
-func (f *frontEnd) observe(_ geo.Service, op string, status int, _ time.Duration) {
+func (f *frontEnd) observe(_ geo.Service, op string, status int, code string, _ time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.counts[fmt.Sprint(op, " ", status)]++
+	if what := fmt.Sprint(op, " ", status); (status >= http.StatusMultipleChoices) == (code != "") {
+		f.counts[what]++
+	} else { // Never what a test wants: an error is counted with its code, and nothing else has one.
+		f.counts[what+" "+code]++
+	}
 }
 
 // requireCounted waits until what was counted since the last call is one request of an

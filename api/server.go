@@ -34,8 +34,8 @@ type Directory interface {
 // answers within half a second, mostly from memory. It may be called concurrently.
 type Clones func(name geo.Account, s geo.Service) (here *Server, addr string)
 
-// Observer takes what was answered, for metrics.
-type Observer func(s geo.Service, operation string, status int, took time.Duration)
+// Observer takes what was answered, for metrics: code is that of an error of the protocol, empty without one.
+type Observer func(s geo.Service, operation string, status int, code string, took time.Duration)
 
 // Options configures a Server.
 type Options struct {
@@ -103,7 +103,7 @@ func NewServer(o Options) *Server {
 		o.Logger = slog.Default()
 	}
 	if o.Observe == nil {
-		o.Observe = func(geo.Service, string, int, time.Duration) {}
+		o.Observe = func(geo.Service, string, int, string, time.Duration) {}
 	}
 	if o.RequestsMax == 0 {
 		o.RequestsMax = requestsMax

@@ -19,6 +19,11 @@ const (
 	MoveFollowed MoveStep = "failover-followed"
 )
 
+// MoveSteps returns all steps.
+func MoveSteps() []MoveStep {
+	return []MoveStep{MoveBegun, MoveClosed, MoveOffered, MoveEnded, MoveTaken, MoveFollowed}
+}
+
 // moveSteps are the steps with which phases begin.
 var moveSteps = map[catalog.MovePhase]MoveStep{ //nolint:gochecknoglobals // A table.
 	catalog.MoveClosing: MoveClosed, catalog.MoveOffered: MoveOffered, catalog.MoveEnding: MoveEnded,

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -9,26 +10,22 @@ import (
 )
 
 // Source is where the gauges are read from at each scrape. Its methods may be called concurrently
-// and answer from memory, because a scrape waits for them.
+// and answer from memory, because a scrape waits for them; Accounts may wait a moment for the catalog.
 type Source interface {
-	// Ranges has one entry for each range that has a leader now.
+	// Ranges has one entry for each range that has a leader now, in this process.
 	Ranges() []RangeSample
-	// SyncTimes has one entry for each (receiving location, account, range): the
-	// least sync time of the account's streams of that range, the catalog's
-	// included.
-	SyncTimes() []SyncSample
-	// LastSyncTimes has one entry for each (receiving location, account, service),
-	// the same value as in Get Service Stats.
-	LastSyncTimes() []SyncSample
-	// Unavailable has one entry for each (receiving location, account, service) whose replication is
-	// unavailable.
-	Unavailable() []UnavailableSample
-	// Replicas has one entry for each voter of a range that has a leader now.
+	// Replicas has one entry for each voter of such a range.
 	Replicas() []ReplicaSample
-	// Copies has one entry for each bootstrap that goes on.
-	Copies() []CopySample
-	// Budgets has one entry for each node that runs.
-	Budgets() []BudgetSample
+	// Leaders has one entry for each range of the locations.
+	Leaders() []LeaderSample
+	// Stops has one entry for each stream that may not go on, of the ranges of Ranges.
+	Stops() []StopSample
+	// Nodes has one entry for each node that runs.
+	Nodes() []NodeSample
+	// Locations has one entry for each location.
+	Locations() []LocationSample
+	// Accounts has what is known of accounts.
+	Accounts() AccountSamples
 }
 
 // RangeSample is a range as its leader knows it.
@@ -49,53 +46,38 @@ type RangeSample struct {
 	BacklogAge time.Duration
 }
 
-// SyncSample is a sync time of an account's service at its secondary.
-type SyncSample struct {
-	Location geo.Location
-	Account  geo.Account
-	Service  geo.Service
-	// Time is zero when unknown.
-	Time geo.Timestamp
-}
-
-// gauges reads a Source at scrape time.
+// gauges reads the ranges of a Source at scrape time.
 type gauges struct {
-	src                                     Source
-	inSync, uncompared, records, bytes, age *prometheus.Desc
-	syncTime, lastSyncTime                  *prometheus.Desc
+	src                                                       Source
+	inSync, uncompared, records, bytes, payload, fellOut, age *prometheus.Desc
 }
 
-// RegisterGauges registers the gauges, read from src at each scrape.
-func RegisterGauges(reg prometheus.Registerer, src Source) error {
-	return register(reg, newGauges(src), newReplicas(src), newUnavailable(src), newOutboxes(src), newCopies(src))
+// RegisterGauges registers the gauges, read from src at each scrape. accountsShown is how many accounts are shown by
+// their names; zero means AccountsDefault.
+func RegisterGauges(reg prometheus.Registerer, src Source, accountsShown int) error {
+	return register(reg, newGauges(src), newReplicas(src), newPlaces(src), newAccounts(src, accountsShown))
 }
 
 func newGauges(src Source) *gauges {
-	perRange := []string{labelLocation, labelService}
+	desc := func(name, help string) *prometheus.Desc {
+		return prometheus.NewDesc(name, help, []string{labelLocation, labelService}, nil)
+	}
 	return &gauges{
-		src: src,
-		inSync: prometheus.NewDesc(nameInSync,
-			"Replicas in sync; the least over the service's ranges that have a leader.", perRange, nil),
-		uncompared: prometheus.NewDesc(nameUncompared,
-			"Ranges that were recovered with loss and take no changes before their gates are compared with the catalog.", perRange, nil),
-		records: prometheus.NewDesc(nameBacklogRecords,
-			"Changes the other location has not acknowledged.", perRange, nil),
-		bytes: prometheus.NewDesc(nameBacklogBytes,
-			"Bytes of the changes the other location has not acknowledged.", perRange, nil),
-		age: prometheus.NewDesc(nameBacklogAge,
-			"Age of the oldest change the other location has not acknowledged; zero when there is none.", perRange, nil),
-		syncTime: prometheus.NewDesc(nameSyncTime,
-			"Least sync time of the account's streams in the service's ranges, Unix seconds rounded down; absent when unknown.",
-			[]string{labelLocation, labelService, labelAccount}, nil),
-		lastSyncTime: prometheus.NewDesc(nameLastSyncTime,
-			"Last Sync Time: every change committed at or before it is readable here. Unix seconds rounded down; absent when unknown.",
-			[]string{labelLocation, labelAccount, labelService}, nil),
+		src:    src,
+		inSync: desc(nameInSync, "Replicas in sync; the least over the service's ranges that have a leader."),
+		uncompared: desc(nameUncompared,
+			"Ranges that were recovered with loss and take no changes before their gates are compared with the catalog."),
+		records: desc(nameBacklogRecords, "Changes the other location has not acknowledged."),
+		bytes:   desc(nameBacklogBytes, "Bytes of the changes the other location has not acknowledged."),
+		payload: desc(nameBacklogPayload, "Bytes of the payload that the changes name which the other location has not acknowledged."),
+		fellOut: desc(nameFellOut, "Accounts whose secondary fell out of the outbox's budget and has to be rebuilt."),
+		age:     desc(nameBacklogAge, "Age of the oldest change the other location has not acknowledged; zero when there is none."),
 	}
 }
 
 // Describe implements prometheus.Collector.
 func (g *gauges) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{g.inSync, g.uncompared, g.records, g.bytes, g.age, g.syncTime, g.lastSyncTime} {
+	for _, d := range []*prometheus.Desc{g.inSync, g.uncompared, g.records, g.bytes, g.payload, g.fellOut, g.age} {
 		ch <- d
 	}
 }
@@ -110,15 +92,9 @@ func (g *gauges) Collect(ch chan<- prometheus.Metric) {
 		put(g.uncompared, float64(s.Uncompared))
 		put(g.records, float64(s.BacklogRecords))
 		put(g.bytes, float64(s.BacklogBytes))
+		put(g.payload, float64(s.BacklogPayload))
+		put(g.fellOut, float64(s.FellOut))
 		put(g.age, s.BacklogAge.Seconds())
-	}
-	for _, s := range foldSync(g.src.SyncTimes()) {
-		ch <- prometheus.MustNewConstMetric(g.syncTime, prometheus.GaugeValue,
-			unixSeconds(s.Time), string(s.Location), s.Service.String(), string(s.Account))
-	}
-	for _, s := range foldSync(g.src.LastSyncTimes()) {
-		ch <- prometheus.MustNewConstMetric(g.lastSyncTime, prometheus.GaugeValue,
-			unixSeconds(s.Time), string(s.Location), string(s.Account), s.Service.String())
 	}
 }
 
@@ -151,30 +127,15 @@ func foldRanges(in []RangeSample) []RangeSample {
 	return out
 }
 
-// foldSync merges the samples of one location, account and service into their least time. If any
-// of them is unknown, it leaves the service out.
-func foldSync(in []SyncSample) []SyncSample {
-	least := map[SyncSample]geo.Timestamp{}
-	for _, s := range in {
-		k := s
-		k.Time = 0
-		if t, ok := least[k]; ok {
-			s.Time = min(t, s.Time) // Unknown is zero, so it wins.
-		}
-		least[k] = s.Time
-	}
-	out := make([]SyncSample, 0, len(least))
-	for k, t := range least {
-		if t != 0 {
-			k.Time = t
-			out = append(out, k)
-		}
-	}
-	return out
+// number is the label of a range or a node.
+func number[N ~uint64 | ~uint32 | ~uint16 | ~uint8](n N) string {
+	return strconv.FormatUint(uint64(n), 10)
 }
 
-// unixSeconds rounds down to milliseconds: a float64 cannot hold 100 ns ticks, and a time rounded
-// up would promise changes that are not there.
-func unixSeconds(t geo.Timestamp) float64 {
-	return float64(t/(geo.TicksPerSecond/1000)) / 1000
+// one is 1 for true.
+func one(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
 }

@@ -3,6 +3,8 @@ package metrics
 import (
 	"flag"
 	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -27,18 +29,19 @@ const (
 
 // world is a Source of what it holds.
 type world struct {
-	ranges     []RangeSample
-	sync, last []SyncSample
+	ranges   []RangeSample
+	accounts AccountSamples
 }
 
-func (w *world) Ranges() []RangeSample       { return w.ranges }
-func (w *world) SyncTimes() []SyncSample     { return w.sync }
-func (w *world) LastSyncTimes() []SyncSample { return w.last }
-func (w *world) Unavailable() []UnavailableSample {
-	return []UnavailableSample{{south, "devstoreaccount1", geo.Blob, "forked"}}
+func (w *world) Ranges() []RangeSample { return w.ranges }
+func (w *world) Accounts() AccountSamples { // The collector changes what it gets.
+	a := w.accounts
+	a.SyncTimes, a.LastSyncTimes = slices.Clone(a.SyncTimes), slices.Clone(a.LastSyncTimes)
+	a.Unavailable, a.Copies = slices.Clone(a.Unavailable), slices.Clone(a.Copies)
+	return a
 }
 
-func (w *world) Copies() []CopySample {
+func copies() []CopySample {
 	rows, bytes, speed, left := uint64(1000), uint64(5<<30), 1.5e6, 1200.5
 	return []CopySample{
 		{Location: north, Account: "pictures", Rows: 70, Bytes: 900, Waiting: 5},
@@ -46,7 +49,24 @@ func (w *world) Copies() []CopySample {
 	}
 }
 
-func (w *world) Budgets() []BudgetSample { return []BudgetSample{{north, 1, 64 << 30}} }
+func (w *world) Nodes() []NodeSample {
+	return []NodeSample{{north, 1, 64 << 30, 256 << 30, 100 << 30, 512 << 20}, {north, 2, 64 << 30, 0, 0, 512 << 20}}
+}
+
+func (w *world) Leaders() []LeaderSample {
+	return []LeaderSample{{north, geo.Table, 4, true, 3}, {south, geo.Table, 4, false, 0}}
+}
+
+func (w *world) Stops() []StopSample {
+	return []StopSample{{north, geo.Table, "forked", 1}, {north, geo.Table, "forked", 2}}
+}
+
+func (w *world) Locations() []LocationSample {
+	return []LocationSample{
+		{Location: north, Running: true, Confirmed: true, Refused: 2, LinkCut: true, Buses: map[geo.Location]bool{north: true, south: false}},
+		{Location: south},
+	}
+}
 
 func (w *world) Replicas() []ReplicaSample {
 	return []ReplicaSample{{north, 4, 1, true}, {north, 4, 2, false}}
@@ -76,20 +96,30 @@ func full(t *testing.T) (*prometheus.Registry, *world) {
 			{north, geo.Table, 3, 12, 3456, 7890, 1, 0, 250 * time.Millisecond},
 			{south, geo.Table, 2, 0, 0, 0, 0, 1, 0},
 		},
-		sync: []SyncSample{
-			{south, account, geo.Catalog, instant(t, "2026-11-21T15:04:05.9999999Z")},
-			{south, account, geo.Table, instant(t, "2026-11-21T15:04:05.1234567Z")},
-		},
-		last: []SyncSample{
-			{south, account, geo.Table, instant(t, "2026-11-21T15:04:05.1234567Z")},
-			{south, account, geo.Blob, 0},
+		accounts: AccountSamples{
+			SyncTimes: []SyncSample{
+				{south, account, geo.Catalog, instant(t, "2026-11-21T15:04:05.9999999Z")},
+				{south, account, geo.Table, instant(t, "2026-11-21T15:04:05.1234567Z")},
+			},
+			LastSyncTimes: []SyncSample{
+				{south, account, geo.Table, instant(t, "2026-11-21T15:04:05.1234567Z")},
+				{south, account, geo.Blob, 0},
+			},
+			Unavailable: []UnavailableSample{{south, account, geo.Blob, "forked"}},
+			Copies:      copies(),
+			Accounts: []AccountSample{
+				{Location: north, Redundancy: "RA-GRS", LastFailover: instant(t, "2026-11-21T15:04:05.1234567Z")},
+				{Location: north, Redundancy: "RA-GRS", Operation: "move", Phase: "draining"},
+			},
 		},
 	}
-	require.NoError(t, RegisterGauges(reg, w))
-	requests.Observe(north, geo.Table, "InsertEntity", 201, 3*time.Millisecond)
-	requests.Observe(north, geo.Table, "InsertEntity", 201, 5*time.Millisecond)
-	requests.Observe(north, geo.Table, "InsertEntity", 409, time.Millisecond)
-	requests.Observe(south, geo.Table, "GetEntity", 200, 200*time.Microsecond)
+	require.NoError(t, RegisterGauges(reg, w, 0))
+	registerBuild(reg)
+	require.NoError(t, RegisterCertificate(reg, func() time.Time { return time.Unix(1_800_000_000, 0) }))
+	requests.Observe(north, geo.Table, "InsertEntity", 201, "", 3*time.Millisecond)
+	requests.Observe(north, geo.Table, "InsertEntity", 201, "", 5*time.Millisecond)
+	requests.Observe(north, geo.Table, "InsertEntity", 409, "EntityAlreadyExists", time.Millisecond)
+	requests.Observe(south, geo.Table, "GetEntity", 200, "", 200*time.Microsecond)
 	commits.Observe(north, geo.Table, 2*time.Millisecond)
 	alarms.Add(south, "gap", 1)
 	alarms.Add(south, "fork", 0)
@@ -127,7 +157,8 @@ func full(t *testing.T) (*prometheus.Registry, *world) {
 func TestExposition(t *testing.T) {
 	reg, _ := full(t)
 	const golden = "testdata/exposition.golden"
-	got := text(t, reg)
+	// What the build says of itself differs from build to build.
+	got := regexp.MustCompile(`(?m)^antipode_build_info{.*} 1$`).ReplaceAllString(text(t, reg), `antipode_build_info{version="...",revision="...",go_version="..."} 1`)
 	if *rewrite {
 		require.NoError(t, os.WriteFile(golden, []byte(got), 0o644))
 	}
@@ -166,7 +197,7 @@ func TestGaugesFollowTheSource(t *testing.T) {
 	reg, w := full(t)
 	require.Contains(t, text(t, reg), `antipode_last_sync_time_seconds{account="devstoreaccount1",location="southcentralus",service="table"} 1.795273445123e+09`)
 	require.NotContains(t, text(t, reg), `antipode_last_sync_time_seconds{account="devstoreaccount1",location="southcentralus",service="blob"}`)
-	w.ranges, w.sync, w.last = nil, nil, []SyncSample{{south, "devstoreaccount1", geo.Table, 0}}
+	w.ranges, w.accounts = nil, AccountSamples{LastSyncTimes: []SyncSample{{south, "devstoreaccount1", geo.Table, 0}}}
 	out := text(t, reg)
 	for _, name := range []string{nameInSync, nameBacklogRecords, nameBacklogBytes, nameBacklogAge, nameSyncTime, nameLastSyncTime} {
 		require.NotContains(t, out, name)
@@ -209,7 +240,7 @@ func TestForLocation(t *testing.T) {
 func TestWithoutRegistry(t *testing.T) {
 	r, err := NewRequests(nil)
 	require.NoError(t, err)
-	r.Observe(north, geo.Blob, "GetBlob", 200, time.Second)
+	r.Observe(north, geo.Blob, "GetBlob", 200, "", time.Second)
 	c, err := NewCommits(nil)
 	require.NoError(t, err)
 	c.Observe(north, geo.Blob, time.Second)
@@ -217,7 +248,7 @@ func TestWithoutRegistry(t *testing.T) {
 	require.NoError(t, err)
 	a.Add(north, "gap", 2)
 	require.Equal(t, map[string]uint64{"gap": 2}, a.Counts(north))
-	require.NoError(t, RegisterGauges(nil, &world{}))
+	require.NoError(t, RegisterGauges(nil, &world{}, 0))
 
 	b, err := NewAbandoned(nil)
 	require.NoError(t, err)
@@ -225,7 +256,7 @@ func TestWithoutRegistry(t *testing.T) {
 
 	(*Abandoned)(nil).Add(north, 1)
 	(*Held)(nil).Add(north, true, 1)
-	(*Requests)(nil).Observe(north, geo.Blob, "GetBlob", 200, time.Second)
+	(*Requests)(nil).Observe(north, geo.Blob, "GetBlob", 200, "", time.Second)
 	(*Commits)(nil).Observe(north, geo.Blob, time.Second)
 	(*Alarms)(nil).Add(north, "gap", 1)
 	(*Gateway)(nil).Answered(geo.Blob, 200, time.Second, 1, 1)
@@ -245,7 +276,7 @@ func TestRegisterTwice(t *testing.T) {
 	require.NoError(t, err)
 	_, err = NewRequests(reg)
 	require.ErrorContains(t, err, "register metrics")
-	first.Observe(north, geo.Blob, "GetBlob", 200, time.Second)
+	first.Observe(north, geo.Blob, "GetBlob", 200, "", time.Second)
 	n, err := testutil.GatherAndCount(reg, nameRequests)
 	require.NoError(t, err)
 	require.Equal(t, 1, n)

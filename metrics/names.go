@@ -47,6 +47,23 @@ const (
 	nameDNSUnsaved      = "antipode_dns_unsaved_total"
 	nameDNSUpdates      = "antipode_dns_updates_total"
 	nameDNSWaiting      = "antipode_dns_waiting_accounts"
+	nameRequestErrors   = "antipode_request_errors_total"
+	nameLeader          = "antipode_range_leader_known"
+	nameReplicas        = "antipode_range_replicas"
+	nameStopped         = "antipode_stopped_streams"
+	nameDiskSize        = "antipode_disk_size_bytes"
+	nameDiskFree        = "antipode_disk_free_bytes"
+	nameDiskReserve     = "antipode_disk_reserve_bytes"
+	nameRunning         = "antipode_location_running"
+	nameConfirmed       = "antipode_epochs_confirmed"
+	nameRefused         = "antipode_epochs_refused_accounts"
+	nameLinkCut         = "antipode_link_cut"
+	nameBusConnected    = "antipode_bus_connected"
+	nameAccounts        = "antipode_accounts"
+	nameOperations      = "antipode_account_operations"
+	nameLastFailover    = "antipode_last_failover_timestamp_seconds"
+	nameCertificate     = "antipode_certificate_not_after_timestamp_seconds"
+	nameBuild           = "antipode_build_info"
 )
 
 // The labels.
@@ -68,9 +85,16 @@ const (
 	labelTransport = "transport"
 	labelType      = "type"
 	labelServer    = "server"
+	labelBus       = "bus"
+	labelPhase     = "phase"
+	labelVersion   = "version"
+	labelRevision  = "revision"
+	labelGoVersion = "go_version"
+
+	labelRedundancy = "redundancy"
 )
 
-// Names lists the metrics of this package, in the order of docs/admin.md.
+// Names lists the metrics of this package, in the order of docs/metrics.md.
 func Names() []string {
 	return []string{
 		nameRequests, nameRequestSeconds, nameCommitSeconds, nameInSync, nameUncompared,
@@ -79,6 +103,9 @@ func Names() []string {
 		nameSyncTime, nameLastSyncTime, nameUnavailable, nameAlarms, nameHeld, nameAbandoned, nameCache, nameReplicaInSync, nameEvents,
 		nameGatewayRequests, nameGatewaySeconds, nameGatewayBytes, nameGatewayErrors, nameGatewayForwards,
 		nameDNSAnswers, nameDNSAccounts, nameDNSAge, nameDNSUnsaved, nameDNSUpdates, nameDNSWaiting,
+		nameRequestErrors, nameLeader, nameReplicas, nameStopped, nameDiskSize, nameDiskFree, nameDiskReserve,
+		nameRunning, nameConfirmed, nameRefused, nameLinkCut, nameBusConnected,
+		nameAccounts, nameOperations, nameLastFailover, nameCertificate, nameBuild,
 	}
 }
 
@@ -90,6 +117,7 @@ func NewRegistry() *prometheus.Registry {
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
+	registerBuild(r)
 	return r
 }
 

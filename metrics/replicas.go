@@ -1,8 +1,6 @@
 package metrics
 
 import (
-	"strconv"
-
 	"github.com/prometheus/client_golang/prometheus"
 
 	"antipode/geo"
@@ -52,11 +50,7 @@ func (r replicas) Describe(ch chan<- *prometheus.Desc) { ch <- r.inSync }
 // Collect implements prometheus.Collector.
 func (r replicas) Collect(ch chan<- prometheus.Metric) {
 	for _, s := range r.src.Replicas() {
-		v := 0.0
-		if s.InSync {
-			v = 1
-		}
-		ch <- prometheus.MustNewConstMetric(r.inSync, prometheus.GaugeValue, v,
-			string(s.Location), strconv.FormatUint(uint64(s.Range), 10), strconv.FormatUint(uint64(s.Node), 10))
+		ch <- prometheus.MustNewConstMetric(r.inSync, prometheus.GaugeValue, one(s.InSync),
+			string(s.Location), number(s.Range), number(s.Node))
 	}
 }

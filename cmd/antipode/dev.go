@@ -48,6 +48,8 @@ type devFlags struct {
 	nameRest time.Duration
 	outbox   location.OutboxBudget
 	notices  noticesFlags
+	// accountsShown by their names in metrics.
+	accountsShown int
 }
 
 func devCommand() *cobra.Command {
@@ -75,6 +77,7 @@ func devCommand() *cobra.Command {
 	flags.Uint64Var(&f.outbox.Bytes, "outbox-bytes", 0, "bytes that each node keeps of changes, payload included, for a secondary that does not take them; default a share of the disk")
 	flags.Uint64Var(&f.outbox.AccountBytes, "outbox-account-bytes", 0, "the same of each account; default no bound")
 	flags.DurationVar(&f.outbox.Age, "outbox-age", 0, "how old such a change may be; default 72h")
+	flags.IntVar(&f.accountsShown, "metrics-accounts", 0, "accounts that metrics show by their names, those that are worst off; all others are in one series; default 100, -1 for none")
 	f.notices.register(cmd)
 	flags.BoolVar(&f.quiet, "quiet", false, "print nothing but errors")
 	return cmd
@@ -91,6 +94,8 @@ func (f devFlags) validate() error {
 		return fmt.Errorf("--outbox-age %s: want a span of time, or 0 for the default of 72h", f.outbox.Age)
 	case max(f.outbox.Bytes, f.outbox.AccountBytes) > math.MaxInt64:
 		return fmt.Errorf("--outbox-bytes %d, --outbox-account-bytes %d: want %d at most", f.outbox.Bytes, f.outbox.AccountBytes, math.MaxInt64)
+	case f.accountsShown < -1 || f.accountsShown > location.MetricsAccountsMax:
+		return fmt.Errorf("--metrics-accounts %d: want 1 to %d, -1 for none, or 0 for the default of 100", f.accountsShown, location.MetricsAccountsMax)
 	case f.scrub < 0:
 		return fmt.Errorf("--scrub-period %s: want a span of time, or 0 for the default of 168h", f.scrub)
 	}
@@ -132,7 +137,7 @@ func runDev(out io.Writer, f devFlags) error {
 	if _, err := fmt.Fprintf(out, "Starting %s and %s in %s.\n", dev.North, dev.South, f.data); err != nil {
 		return errors.Join(err, folder.Close())
 	}
-	c, err := dev.Open(dev.ClusterOptions{Dir: f.data, Host: f.host, PortBase: f.portBase, Zones: zones, DNSZone: dnsZone, AdminHosts: f.hosts, Logger: log, ScrubPeriod: f.scrub, NameRest: f.nameRest, Outbox: f.outbox, Notices: receiver})
+	c, err := dev.Open(dev.ClusterOptions{Dir: f.data, Host: f.host, PortBase: f.portBase, Zones: zones, DNSZone: dnsZone, AdminHosts: f.hosts, Logger: log, ScrubPeriod: f.scrub, NameRest: f.nameRest, Outbox: f.outbox, MetricsAccounts: f.accountsShown, Notices: receiver})
 	if err != nil {
 		return errors.Join(err, folder.Close())
 	}

@@ -89,6 +89,12 @@ func OpenGatewayKeyring(files Files, c clock.Clock, logger *slog.Logger) (*Keyri
 // Self is the identity of the node or gateway.
 func (k *Keyring) Self() Identity { return k.self }
 
+// NotAfter is when the certificate in use expires.
+func (k *Keyring) NotAfter() time.Time {
+	cert, _ := k.current()
+	return cert.Leaf.NotAfter
+}
+
 func (k *Keyring) stat() (seen [3]version, err error) {
 	for i, name := range []string{k.files.CA, k.files.Cert, k.files.Key} {
 		info, err := os.Stat(name)

@@ -10,6 +10,9 @@ import (
 // reserveBytesMax is far above any disk, and below what the arithmetic of a node overflows at.
 const reserveBytesMax = 1 << 50
 
+// metricsAccountsMax is AccountsMax of package metrics: a scrape of more takes seconds.
+const metricsAccountsMax = 10_000
+
 // cacheBytesMin leaves something beside the memtables, which Pebble takes out of the cache's bytes: up to 80 MiB while
 // they flush.
 const (
@@ -31,6 +34,9 @@ func (n Node) validateBounds(w *walker) {
 	}
 	if target, err := time.ParseDuration(string(n.RPOTarget)); err != nil || target <= 0 {
 		w.bad("rpo_target", "write a span of time above zero, such as 15m")
+	}
+	if n.MetricsAccounts < -1 || n.MetricsAccounts > metricsAccountsMax {
+		w.bad("metrics_accounts", fmt.Sprintf("write a number of accounts from 1 to %d, or -1 for none, or leave it out for the default of 100", metricsAccountsMax))
 	}
 	n.validateOutbox(w)
 }

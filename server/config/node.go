@@ -48,8 +48,11 @@ type Node struct {
 	// BootstrapBytesPerSecond is how much the copy of an account takes per second at most that is begun without a
 	// rate. Default 4 MiB: with it the p99 of writers was at most 1.25 times that without (docs/performance.md).
 	BootstrapBytesPerSecond uint64 `yaml:"bootstrap_bytes_per_second"`
-	Listen                  Listen `yaml:"listen"`
-	Admin                   Admin  `yaml:"admin"`
+	// MetricsAccounts is how many accounts the metrics show by their names, those that are worst off; all others are
+	// in one series. Default 100; -1 shows none by name.
+	MetricsAccounts int64  `yaml:"metrics_accounts"`
+	Listen          Listen `yaml:"listen"`
+	Admin           Admin  `yaml:"admin"`
 	// Zones are the DNS zones under which accounts have host names, ACCOUNT.SERVICE.ZONE.
 	// All nodes of both locations and all gateways need the same zones. Default localhost.
 	Zones []geo.Zone `yaml:"zones"`
@@ -283,6 +286,9 @@ func (n Node) withDefaults() Node {
 	}
 	if n.BootstrapBytesPerSecond == 0 {
 		n.BootstrapBytesPerSecond = 4 << 20
+	}
+	if n.MetricsAccounts == 0 {
+		n.MetricsAccounts = 100
 	}
 	if n.NameRest == "" {
 		n.NameRest = "40s"

@@ -131,6 +131,14 @@ func (w *walker) walk(n *yaml.Node, v reflect.Value, path string) {
 			return
 		}
 		v.SetUint(number)
+	case v.Kind() == reflect.Int64:
+		w.values[path] = n.Value
+		number, err := strconv.ParseInt(n.Value, 10, 64)
+		if err != nil {
+			w.add(path, n.Line, n.Value, "want a whole number")
+			return
+		}
+		v.SetInt(number)
 	default:
 		w.values[path] = n.Value
 		v.SetString(n.Value)

@@ -69,6 +69,8 @@ type ClusterOptions struct {
 	NameRest time.Duration
 	// Outbox: see location.Options.
 	Outbox location.OutboxBudget
+	// MetricsAccounts is how many accounts metrics show by their names: see metrics.RegisterGauges.
+	MetricsAccounts int
 	// Notices is the receiver of events of failovers; without a URL there is none. Logger is set by Open.
 	Notices notices.Options
 	// adjust lets tests change the options of a location. Nil changes nothing.
@@ -155,7 +157,7 @@ func Open(o ClusterOptions) (_ *Cluster, err error) {
 		c.ports[name] = c.gateway.At(i)
 		c.addLocation(name, c.location(i, name, uint64(seed[i])<<8|uint64(seed[i+8])))
 	}
-	if err := c.set.RegisterGauges(c.registry); err != nil {
+	if err := c.set.RegisterGauges(c.registry, o.MetricsAccounts); err != nil {
 		return nil, err
 	}
 	c.admin = c.backend()

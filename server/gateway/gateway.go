@@ -153,6 +153,9 @@ func (g *Gateway) frontEnd(registry *prometheus.Registry) (*api.Server, error) {
 		if err != nil {
 			return nil, fmt.Errorf("certificates of the section tls: %w", err)
 		}
+		if err := metrics.RegisterCertificate(registry, keyring.NotAfter); err != nil {
+			return nil, err
+		}
 		g.forward.WithTLS(keyring.HopClientConfig(g.locations()...))
 	}
 	observer, err := metrics.NewGateway(registry, g.locations(), routing.GatewayOutcomes())

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"net"
+	"sync/atomic"
 
+	"antipode/geo"
 	"antipode/replication/bus/natsbus"
 )
 
@@ -23,6 +25,24 @@ type openBus struct {
 	near     natsbus.ConnOptions
 	conn     *natsbus.Conn // to the bus here
 	peerConn *natsbus.Conn // to the bus of the other location
+	// conns are the two for readers that do not hold Location.mu; nil while there are none.
+	conns atomic.Pointer[conns]
+}
+
+// conns are the connections to the buses of both locations.
+type conns struct{ here, far *natsbus.Conn }
+
+// connected reports for both buses whether this process is connected to them; nil while the location is stopped.
+func (l *Location) connected() map[geo.Location]bool {
+	b := l.bus.Load()
+	if b == nil {
+		return nil
+	}
+	c := b.conns.Load()
+	if c == nil {
+		return nil
+	}
+	return map[geo.Location]bool{l.o.Name: c.here.Connected(), l.o.Other: c.far.Connected()}
 }
 
 func (l *Location) startBus(ctx context.Context) (*openBus, error) {
@@ -65,6 +85,7 @@ func (l *Location) connect(b *openBus) (err error) {
 	if b.peerConn, err = natsbus.Connect(named(l.far.Bus)); err != nil {
 		return err
 	}
+	b.conns.Store(&conns{b.conn, b.peerConn})
 	l.pub, err = natsbus.OpenPublisher(b.peerConn, natsbus.Options{Source: l.o.Name, Bounds: l.o.Bounds, Alarm: l.o.OnAlarm, Log: l.o.Logger})
 	return err
 }
@@ -86,6 +107,7 @@ func (l *Location) disconnect() error {
 		l.pub = nil
 	}
 	if open := l.bus.Load(); open != nil {
+		open.conns.Store(nil)
 		for _, c := range []**natsbus.Conn{&open.peerConn, &open.conn} {
 			if *c != nil {
 				errs = append(errs, (*c).Close())

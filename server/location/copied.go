@@ -5,7 +5,6 @@ import (
 
 	wire "antipode/client/admin"
 	"antipode/geo"
-	"antipode/metrics"
 	"antipode/services/catalog"
 	"antipode/stamp/change"
 	"antipode/stamp/ranges"
@@ -138,29 +137,4 @@ func (w *watching) sampleCopies() {
 		}
 	}
 	w.copies.add(w.l.o.Clock.Mono(), found)
-}
-
-// Copies implements metrics.Source. The process with the catalog's leader, which makes the copies, has them.
-func (s samples) Copies() []metrics.CopySample {
-	var out []metrics.CopySample
-	s.accounts(func(a *catalog.Account) {
-		l := s.set.Find(a.Primary)
-		if l == nil || l.Leader(l.o.Route.Catalog()) == nil {
-			return
-		}
-		c := l.Copied(a)
-		if c == nil {
-			return
-		}
-		sample := metrics.CopySample{
-			Location: l.o.Name, Account: a.Name, Rows: c.Rows, Bytes: c.Bytes + c.PayloadBytes, Waiting: c.WaitingBytes,
-			BytesPerSecond: c.BytesPerSecond, SecondsLeft: c.SecondsLeft,
-		}
-		if c.Total != nil {
-			all := c.Total.Bytes + c.Total.PayloadBytes
-			sample.TotalRows, sample.TotalBytes = &c.Total.Rows, &all
-		}
-		out = append(out, sample)
-	})
-	return out
 }

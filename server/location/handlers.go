@@ -27,7 +27,7 @@ func (l *Location) Serve(o *api.Options, m *Meters) {
 		Stamp: l, Writer: l.Primary, Payload: l, Names: names, Scans: l.o.Scans, NameRest: l.o.NameRest, Logger: l.o.Logger,
 		Abandoned: func(bytes int64) { m.Abandoned.Add(l.o.Name, bytes) },
 	})
-	o.Observe = func(s geo.Service, op string, status int, took time.Duration) {
-		m.Requests.Observe(l.o.Name, s, op, status, took)
+	o.Observe = func(s geo.Service, op string, status int, code string, took time.Duration) {
+		m.Requests.Observe(l.o.Name, s, op, status, code, took)
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"antipode/directory"
 	"antipode/geo"
 	"antipode/metrics"
 	"antipode/replication/bus/natsbus"
@@ -43,6 +44,9 @@ func NewMeters(reg prometheus.Registerer, locations ...geo.Location) (*Meters, e
 		for _, kind := range append(node.EventKinds(), ServiceUnavailable, ServiceLive, ChangesLate, ChangesArrived, AccountFellOut, AccountFollows, EpochsConfirmed, EpochsLost, EpochsPassed) {
 			m.Events.Add(l, string(kind), 0)
 		}
+		for _, step := range directory.MoveSteps() {
+			m.Events.Add(l, string(step), 0)
+		}
 		for _, reason := range []string{
 			receive.AlarmGap, receive.AlarmFork, receive.AlarmChecksum, receive.AlarmEpoch, receive.AlarmIncarnation, receive.AlarmSilence,
 			ship.AlarmLost, receive.AlarmPoison, receive.AlarmVersion, receive.AlarmBudget, receive.AlarmStands, receive.AlarmUnavailable, receive.AlarmClock, natsbus.AlarmRolledBack, natsbus.AlarmDamaged, natsbus.AlarmForgot, natsbus.AlarmServers,
@@ -53,9 +57,12 @@ func NewMeters(reg prometheus.Registerer, locations ...geo.Location) (*Meters, e
 	return &m, errors.Join(errs[:]...)
 }
 
-// RegisterGauges registers the gauges of the locations of a process.
-func (s Set) RegisterGauges(reg prometheus.Registerer) error {
-	return metrics.RegisterGauges(reg, samples{s})
+// MetricsAccountsMax bounds how many accounts metrics show by their names.
+const MetricsAccountsMax = metrics.AccountsMax
+
+// RegisterGauges registers the gauges of the locations of a process. accountsShown: see metrics.RegisterGauges.
+func (s Set) RegisterGauges(reg prometheus.Registerer, accountsShown int) error {
+	return metrics.RegisterGauges(reg, samples{s}, accountsShown)
 }
 
 // Watch makes a location report its commits, alarms and events.

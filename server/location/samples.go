@@ -1,14 +1,10 @@
 package location
 
 import (
-	"context"
-	"time"
-
+	wire "antipode/client/admin"
 	"antipode/geo"
 	"antipode/metrics"
-	"antipode/services/catalog"
 	"antipode/stamp/ranges"
-	"antipode/stats"
 )
 
 // samples implements metrics.Source for the locations of a process. Everything is read at
@@ -57,23 +53,6 @@ func fellOut(m *ranges.Machine) (n int) {
 	return n
 }
 
-// Budgets implements metrics.Source.
-func (s samples) Budgets() []metrics.BudgetSample {
-	var out []metrics.BudgetSample
-	for _, l := range s.set {
-		stamp, err := l.Stamp()
-		if err != nil {
-			continue
-		}
-		for _, id := range l.o.Local {
-			if n := stamp.Node(id); n != nil {
-				out = append(out, metrics.BudgetSample{Location: l.o.Name, Node: id, Bytes: l.budget(n).Bytes})
-			}
-		}
-	}
-	return out
-}
-
 // Replicas implements metrics.Source.
 func (s samples) Replicas() []metrics.ReplicaSample {
 	var out []metrics.ReplicaSample
@@ -85,76 +64,63 @@ func (s samples) Replicas() []metrics.ReplicaSample {
 	return out
 }
 
-// scrapeWait bounds how long a scrape waits for the catalog.
-const scrapeWait = 2 * time.Second
-
-// accounts calls f for each account.
-func (s samples) accounts(f func(*catalog.Account)) {
-	ctx, cancel := context.WithTimeout(context.Background(), scrapeWait)
-	defer cancel()
-	accounts, err := s.set.Accounts(ctx)
-	if err != nil {
-		return // Unknown series are absent, never guessed.
-	}
-	for _, a := range accounts {
-		f(a)
-	}
-}
-
-// secondaries calls f for each account whose secondary location is in the set.
-func (s samples) secondaries(f func(*Location, *catalog.Account)) {
-	s.accounts(func(a *catalog.Account) {
-		if l := s.set.Find(a.Secondary); l != nil {
-			f(l, a)
-		}
-	})
-}
-
-// SyncTimes implements metrics.Source.
-func (s samples) SyncTimes() []metrics.SyncSample {
-	var out []metrics.SyncSample
-	s.secondaries(func(l *Location, a *catalog.Account) {
+// Leaders implements metrics.Source.
+func (s samples) Leaders() []metrics.LeaderSample {
+	var out []metrics.LeaderSample
+	for _, l := range s.set {
+		stamp, stopped := l.Stamp()
 		for _, d := range l.o.Route.Ranges() {
-			r := l.Leader(d.ID)
-			if r == nil {
-				continue
+			sample := metrics.LeaderSample{Location: l.o.Name, Service: d.Service, Range: d.ID}
+			if stopped == nil {
+				_, sample.Known = stamp.LeaderNode(d.ID)
+				sample.Replicas = len(stamp.Placed(d.ID))
 			}
-			for _, src := range l.sourcesOf(d, a.Primary) {
-				if t, ok := stats.SyncTimesOf(r.Machine.Progress(src, a.Name), a.Name); ok {
-					out = append(out, metrics.SyncSample{Location: l.o.Name, Account: a.Name, Service: d.Service, Time: t.Least})
-				}
-			}
+			out = append(out, sample)
+		}
+	}
+	return out
+}
+
+// Stops implements metrics.Source.
+func (s samples) Stops() []metrics.StopSample {
+	var out []metrics.StopSample
+	s.leaders(func(l *Location, svc geo.Service, r *ranges.Range) {
+		for _, stop := range r.Machine.Stops() {
+			out = append(out, metrics.StopSample{Location: l.o.Name, Service: svc, Reason: stop.Reason.String(), Streams: 1})
 		}
 	})
 	return out
 }
 
-// LastSyncTimes implements metrics.Source.
-func (s samples) LastSyncTimes() []metrics.SyncSample {
-	var out []metrics.SyncSample
-	s.secondaries(func(l *Location, a *catalog.Account) {
-		for _, svc := range geo.Services {
-			if r := l.ReplicationNow(a, svc); r.Known() {
-				out = append(out, metrics.SyncSample{Location: l.o.Name, Account: a.Name, Service: svc, Time: r.LastSync})
+// Nodes implements metrics.Source.
+func (s samples) Nodes() []metrics.NodeSample {
+	var out []metrics.NodeSample
+	for _, l := range s.set {
+		stamp, err := l.Stamp()
+		if err != nil {
+			continue
+		}
+		for _, id := range l.o.Local {
+			if n := stamp.Node(id); n != nil {
+				sample := metrics.NodeSample{Location: l.o.Name, Node: id, OutboxBudget: l.budget(n).Bytes}
+				sample.DiskSize, sample.DiskFree, sample.DiskReserve = n.Disk()
+				out = append(out, sample)
 			}
 		}
-	})
+	}
 	return out
 }
 
-// Unavailable implements metrics.Source. A process that neither runs the whole location nor receives
-// leaves it to the one that does.
-func (s samples) Unavailable() []metrics.UnavailableSample {
-	var out []metrics.UnavailableSample
-	s.secondaries(func(l *Location, a *catalog.Account) {
-		if !l.Whole() && !l.Receives() {
-			return
-		}
-		for _, svc := range geo.Services {
-			if r := l.ReplicationNow(a, svc); r.Reason != "" {
-				out = append(out, metrics.UnavailableSample{Location: l.o.Name, Account: a.Name, Service: svc, Reason: string(r.Reason)})
-			}
-		}
-	})
+// Locations implements metrics.Source.
+func (s samples) Locations() []metrics.LocationSample {
+	var out []metrics.LocationSample
+	for _, l := range s.set {
+		cut, _ := l.o.Link.State()
+		epochs := l.Epochs()
+		out = append(out, metrics.LocationSample{
+			Location: l.o.Name, Running: l.state() == wire.Running, Confirmed: epochs.Confirmed, Refused: len(epochs.Refused),
+			LinkCut: cut, Buses: l.connected(),
+		})
+	}
 	return out
 }

@@ -112,6 +112,9 @@ func Open(o Options) (_ *Node, err error) {
 	if n.keyring, err = identity.OpenKeyring(self, files, o.Clock, o.Logger); err != nil {
 		return nil, fmt.Errorf("certificates of the section tls: %w", err)
 	}
+	if err := metrics.RegisterCertificate(n.registry, n.keyring.NotAfter); err != nil {
+		return nil, err
+	}
 	random := binary.LittleEndian.Uint64(seed[32:])
 	if err := n.openTransport(random); err != nil {
 		return nil, err
@@ -120,7 +123,7 @@ func Open(o Options) (_ *Node, err error) {
 		return nil, err
 	}
 	n.location = location.New(n.locationOptions(random))
-	if err := (location.Set{n.location}).RegisterGauges(n.registry); err != nil {
+	if err := (location.Set{n.location}).RegisterGauges(n.registry, int(c.MetricsAccounts)); err != nil {
 		return nil, err
 	}
 	n.join()

@@ -69,10 +69,10 @@ func (n *Node) checkRoom() {
 	}
 }
 
-// DiskBytes returns the size of the disk that the node's folder is on, zero where that is not known.
-func (n *Node) DiskBytes() uint64 {
+// Disk returns the size of the disk of the node's folder and what is free, zero where not known, and the reserve.
+func (n *Node) Disk() (size, free, reserve uint64) {
 	usage, _ := n.o.State.FS.GetDiskUsage(n.o.Dir) // Zero with an error.
-	return usage.TotalBytes
+	return usage.TotalBytes, usage.AvailBytes, n.o.ReserveBytes
 }
 
 // DiskFull reports whether the node takes no writes but deletions because its disk is nearly full.

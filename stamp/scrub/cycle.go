@@ -90,6 +90,8 @@ func (s *Scrubber) beginCycle() {
 			total += f.Bytes
 		}
 	}
+	s.counts.readBefore.Store(s.counts.read())
+	s.counts.cycleBytes.Store(total)
 	c.began = s.o.Clock.Mono()
 	c.rate = max(1, float64(total)/(scrubShare*s.o.Period.Seconds()))
 	c.chunks, c.store, c.listed = false, 0, false
@@ -105,6 +107,7 @@ func (s *Scrubber) beginCycle() {
 func (s *Scrubber) endCycle() time.Duration {
 	s.cycle.rate = 0
 	s.counts.scrubRounds.Add(1)
+	s.counts.cycleEnded.Store(s.o.Clock.Now().UnixMilli())
 	return max(0, s.cycle.began+s.o.Period-s.o.Clock.Mono())
 }
 

@@ -34,6 +34,7 @@ func (s *Scrubber) register() error {
 		gauge("antipode_outbox_missing_records", "Records that were numbered, not trimmed, and are not in the outbox here.", &c.missingRecords),
 		gauge("antipode_outbox_extra_records", "Records in the outbox here that are trimmed, or above the head of their stream.", &c.extraRecords),
 	)
+	s.metrics = append(s.metrics, cycles{c})
 	for i, c := range s.metrics {
 		if err := s.o.Registerer.Register(c); err != nil {
 			s.metrics = s.metrics[:i]
@@ -51,4 +52,36 @@ func (s *Scrubber) count(name, help string, v *atomic.Uint64, labels prometheus.
 
 func gauge(name, help string, v *atomic.Uint64) prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return float64(v.Load()) })
+}
+
+// read returns how many bytes the scrub has read.
+func (c *counts) read() uint64 {
+	return c.scrubbedExtents.Load() + c.scrubbedState.Load() + c.scrubbedLog.Load()
+}
+
+// cycles collects how far the scrub is, and when it last read everything.
+type cycles struct{ c *counts }
+
+func (cycles) descs() (size, done, ended *prometheus.Desc) {
+	return prometheus.NewDesc("antipode_scrub_round_bytes", "Bytes that the present round of the scrub began with, or the last one if none is under way.", nil, nil),
+		prometheus.NewDesc("antipode_scrub_round_read_bytes", "Bytes that the round has read; files that came and went make it differ from all at its end.", nil, nil),
+		prometheus.NewDesc("antipode_scrub_last_round_timestamp_seconds", "When the scrub last had read everything, Unix seconds; absent before the first time since the node's start.", nil, nil)
+}
+
+// Describe implements prometheus.Collector.
+func (c cycles) Describe(out chan<- *prometheus.Desc) {
+	size, done, ended := c.descs()
+	out <- size
+	out <- done
+	out <- ended
+}
+
+// Collect implements prometheus.Collector.
+func (c cycles) Collect(out chan<- prometheus.Metric) {
+	size, done, ended := c.descs()
+	out <- prometheus.MustNewConstMetric(size, prometheus.GaugeValue, float64(c.c.cycleBytes.Load()))
+	out <- prometheus.MustNewConstMetric(done, prometheus.GaugeValue, float64(c.c.read()-c.c.readBefore.Load()))
+	if at := c.c.cycleEnded.Load(); at != 0 {
+		out <- prometheus.MustNewConstMetric(ended, prometheus.GaugeValue, float64(at)/1000)
+	}
 }

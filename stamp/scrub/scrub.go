@@ -151,6 +151,10 @@ type counts struct {
 	compactedBytes                              atomic.Uint64
 	accountedRecords                            atomic.Uint64
 	missingRecords, extraRecords                atomic.Uint64 // by the last whole walk
+	// Of the present cycle, or the last one that ended: how many bytes it is to read, and what had been read before it.
+	cycleBytes, readBefore atomic.Uint64
+	// cycleEnded is when the last cycle ended, in milliseconds since 1970; zero before one has.
+	cycleEnded atomic.Int64
 }
 
 // New returns a Scrubber that has done nothing yet, and registers its metrics.

@@ -257,9 +257,9 @@ func TestClientsNeedCertificate(t *testing.T) {
 	words := make(chan string, 1)
 	conn := c.connect(ConnOptions{TLS: stranger, Log: slog.New(slog.NewTextHandler(writer(words), nil))})
 	require.Contains(t, <-words, "cannot connect")
-	require.False(t, conn.connected())
+	require.False(t, conn.Connected())
 	plain := c.connect(ConnOptions{TLS: nil})
-	require.False(t, plain.connected())
+	require.False(t, plain.Connected())
 
 	c.stop(0)
 	c.options[0].TLS = c.tls.Clone()

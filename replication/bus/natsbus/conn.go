@@ -240,9 +240,9 @@ func (c *Conn) whileUp(ctx context.Context) (context.Context, context.CancelFunc
 // was reached. The order matters: a connection that comes up between the two reads must
 // not pass for a server that takes nothing.
 func (c *Conn) payloadMax() (bytes int64, known bool) {
-	known = c.connected()
+	known = c.Connected()
 	return c.nc.MaxPayload(), known
 }
 
-// connected reports whether the connection is up.
-func (c *Conn) connected() bool { return c.nc.IsConnected() }
+// Connected reports whether the connection is up.
+func (c *Conn) Connected() bool { return c.nc.IsConnected() }

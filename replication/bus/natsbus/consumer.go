@@ -235,7 +235,7 @@ func (q *Consumer) Close() error {
 		q.cancel()
 		<-q.finished
 		token(q.wake)
-		if last != "" && q.c.connected() {
+		if last != "" && q.c.Connected() {
 			ctx, cancel := context.WithTimeout(context.Background(), lastAckTimeout)
 			defer cancel()
 			// A lost ack costs a redelivery and nothing else.

@@ -98,7 +98,7 @@ func TestEnsure(t *testing.T) {
 	require.Equal(t, 7, q.Config.MaxAckPending)
 
 	s.stop()
-	require.Eventually(t, func() bool { return !s.conn.connected() }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return !s.conn.Connected() }, patience, time.Millisecond)
 	s.start()
 	require.Eventually(t, s.conn.connected, patience, time.Millisecond)
 	again, err = Ensure(ctx, s.conn, s.o)
