@@ -142,7 +142,7 @@ func TestClusterLosesServers(t *testing.T) {
 	require.NoError(t, err)
 
 	c.start(0)
-	require.Eventually(t, conn.connected, patience, time.Millisecond)
+	require.Eventually(t, conn.Connected, patience, time.Millisecond)
 	// One server of three has nobody to ask: Ensure waits for the others.
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	_, err = Ensure(ctx, conn, o)
@@ -265,7 +265,7 @@ func TestClientsNeedCertificate(t *testing.T) {
 	c.options[0].TLS = c.tls.Clone()
 	c.options[0].TLS.ClientAuth = tls.NoClientCert
 	c.start(0)
-	require.Eventually(t, conn.connected, patience, time.Millisecond)
+	require.Eventually(t, conn.Connected, patience, time.Millisecond)
 }
 
 // writer takes what a logger writes, a line at a time.
@@ -292,7 +292,7 @@ func TestEnsureChangesReplicas(t *testing.T) {
 	o := Options{Source: bustest.Source, Replicas: 1, AckTimeout: time.Second}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	require.Eventually(t, conn.connected, patience, time.Millisecond)
+	require.Eventually(t, conn.Connected, patience, time.Millisecond)
 	made, err := Ensure(ctx, conn, o)
 	require.NoError(t, err)
 	p, err := OpenPublisher(conn, o)

@@ -236,7 +236,7 @@ func TestLostWhileStopped(t *testing.T) {
 	require.ErrorIs(t, publish(p, []byte("b")), bus.ErrUnavailable)
 	empty(t, s.dir)
 	s.start()
-	require.Eventually(t, s.conn.connected, patience, time.Millisecond)
+	require.Eventually(t, s.conn.Connected, patience, time.Millisecond)
 	require.ErrorIs(t, publish(p, []byte("c")), bus.ErrUnavailable)
 
 	q = s.Consumer(t)

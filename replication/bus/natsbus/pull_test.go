@@ -17,7 +17,7 @@ import (
 // scripted is a puller whose requests the test answers instead of a stream, and those requests.
 func scripted(t *testing.T, answer func(nc *nats.Conn, reply string, r pullRequest)) (*puller, *[]pullRequest) {
 	s := newSite(t, bus.Bounds{})
-	require.Eventually(t, s.conn.connected, patience, time.Millisecond)
+	require.Eventually(t, s.conn.Connected, patience, time.Millisecond)
 	o := s.o.withDefaults()
 	p, err := newPuller(s.conn.nc, o, clock.NewRunning(o.lookEvery()))
 	require.NoError(t, err)
@@ -108,7 +108,7 @@ func TestClusterDeliversNoMoreThanWasAsked(t *testing.T) {
 	}
 	conn := c.connect(ConnOptions{TLS: c.tls})
 	o := Options{Source: bustest.Source, Replicas: 3}
-	require.Eventually(t, conn.connected, patience, time.Millisecond)
+	require.Eventually(t, conn.Connected, patience, time.Millisecond)
 	_, err := Ensure(t.Context(), conn, o)
 	require.NoError(t, err)
 	c.leader(conn, o)

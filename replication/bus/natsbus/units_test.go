@@ -100,7 +100,7 @@ func TestEnsure(t *testing.T) {
 	s.stop()
 	require.Eventually(t, func() bool { return !s.conn.Connected() }, patience, time.Millisecond)
 	s.start()
-	require.Eventually(t, s.conn.connected, patience, time.Millisecond)
+	require.Eventually(t, s.conn.Connected, patience, time.Millisecond)
 	again, err = Ensure(ctx, s.conn, s.o)
 	require.NoError(t, err)
 	require.True(t, made.Equal(again), "%v is not %v", again, made)
