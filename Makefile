@@ -19,7 +19,7 @@ FUZZTIME ?= 10s
 FIGURES_DIR ?= .
 
 .DEFAULT_GOAL := help
-.PHONY: help run cluster cluster-stop build test check unit race fuzz lint fmt e2e starved sim sim-bugs stress faults slowlink redundancy clocks drill hostile bench figures proto clean
+.PHONY: help run cluster cluster-stop build test check unit race fuzz lint fmt e2e starved sim sim-bugs stress faults slowlink redundancy clocks drill hostile alerts bench figures proto clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -76,6 +76,9 @@ starved: ## antipode dev starts on a starved machine, ROUNDS=10 on new folders a
 
 hostile: ## 200 hostile clients beside an honest one, whose p99 may grow four times: DURATION=2m
 	go test -count=1 -timeout 1h ./test/hostile -v -args -duration=$(DURATION) -ratio=4
+
+alerts: ## the alerts of deploy/prometheus in a real Prometheus beside antipode dev under load: none may fire in DURATION=1h
+	go test -count=1 -timeout 26h ./test/alerts -v -run TestNoAlertUnderLoad -args -duration=$(DURATION) -scale=1
 
 race: ## the race detector on every package but the end-to-end tests
 	go test -race -short -timeout 30m $$(go list ./... | grep -v '^antipode/test')
