@@ -68,6 +68,8 @@ func TestDevFlags(t *testing.T) {
 		{func(f *devFlags) { f.outbox.Bytes = 1 << 63 }, "--outbox-bytes 9223372036854775808, --outbox-account-bytes 0: want 9223372036854775807 at most"},
 		{func(f *devFlags) { f.nameRest = -time.Second }, "--name-rest -1s: want a span of time, or 0 for none"},
 		{func(f *devFlags) { f.scrub = -time.Hour }, "--scrub-period -1h0m0s: want a span of time, or 0 for the default of 168h"},
+		{func(f *devFlags) { f.accountsShown = -2 }, "--metrics-accounts -2: want 1 to 10000, -1 for none, or 0 for the default of 100"},
+		{func(f *devFlags) { f.accountsShown = 10001 }, "--metrics-accounts 10001: want 1 to 10000, -1 for none, or 0 for the default of 100"},
 	} {
 		f := devFlags{portBase: 25300, data: filepath.Join(t.TempDir(), "data"), host: "127.0.0.1"}
 		require.NoError(t, f.validate())

@@ -24,7 +24,7 @@ func TestScrape(t *testing.T) {
 		require.NoError(t, err)
 		text := s.scrape(t)
 		return strings.Contains(text, "antipode_request_errors_total{") &&
-			strings.Contains(text, `operation="GetEntity",service="table",status="200"`) &&
+			strings.Contains(text, `operation="QueryEntity",service="table",status="200"`) &&
 			strings.Contains(text, "antipode_clock_offset_seconds{")
 	})
 	text := s.scrape(t)
