@@ -214,6 +214,8 @@ func TestFilesFollowed(t *testing.T) {
 	require.True(t, meets())
 	second, _ := n1.current()
 	require.NotEqual(t, first.Leaf.SerialNumber, second.Leaf.SerialNumber)
+	require.Equal(t, second.Leaf.NotAfter, n1.NotAfter())
+	require.True(t, n1.NotAfter().After(first.Leaf.NotAfter))
 
 	s.clock.Advance(150 * time.Hour) // n2's has ended, n1's has not.
 	require.False(t, meets())

@@ -101,6 +101,9 @@ func TestR21AloneRefusesUntilThePairAnswers(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, d.Epochs.Confirmed)
 	require.NotEmpty(t, d.Epochs.Waiting)
+	const confirmed = `antipode_epochs_confirmed{location="northcentralus"}`
+	require.Contains(t, gather(t, a.Cluster), confirmed)
+	require.Zero(t, gather(t, a.Cluster)[confirmed])
 	require.Contains(t, strings.Join(d.Warnings, "\n"), "epochs are not confirmed at location northcentralus")
 
 	require.NoError(t, a.servers[South].Start(t.Context()))
@@ -109,6 +112,7 @@ func TestR21AloneRefusesUntilThePairAnswers(t *testing.T) {
 	require.Equal(t, "3", value)
 	require.False(t, stale)
 	require.Contains(t, a.kinds(), "epochs-confirmed: location southcentralus answered")
+	require.InDelta(t, 1, gather(t, a.Cluster)[confirmed], 0)
 }
 
 // promoteByHand commits at a location that it is the primary of an account in the next epoch, as an unplanned move does (R19).

@@ -1,6 +1,7 @@
 package dev
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -64,6 +65,11 @@ func TestForkedStreamIsUnavailable(t *testing.T) {
 	eventually(t, "the statistics are unavailable", unavailable)
 	for _, l := range []geo.Location{South, North} {
 		eventually(t, "the alarm is counted", func() bool { return c.meters.Alarms.Counts(l)[receive.AlarmFork] > 0 })
+	}
+	for _, l := range []geo.Location{South, North} {
+		eventually(t, "the stopped stream is counted", func() bool {
+			return gather(t, c)[fmt.Sprintf(`antipode_stopped_streams{location=%q,reason="forked",service="table"}`, l)] == 1
+		})
 	}
 	for _, s := range []geo.Service{geo.Blob, geo.Queue} {
 		a, err := c.locations[South].Directory.Account(t.Context(), "northacct")

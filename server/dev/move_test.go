@@ -95,6 +95,10 @@ func TestR19PlannedMoves(t *testing.T) {
 	require.NoError(t, err)
 	require.NotZero(t, a.LastFailover)
 	require.Equal(t, geo.EpochNumber(4), a.Epoch)
+	got := gather(t, c)
+	require.InDelta(t, float64(a.LastFailover.Time().UnixMilli())/1000, got[`antipode_last_failover_timestamp_seconds{location="southcentralus"}`], 0.001)
+	require.InDelta(t, 2, got[`antipode_events_total{kind="failover-taken",location="southcentralus"}`], 0)
+	require.InDelta(t, 2, got[`antipode_accounts{location="southcentralus",redundancy="RA-GRS"}`], 0)
 	require.Equal(t, wire.VerifyEqual, verifiedWhole(t, c, "northacct", wire.VerifyQuery{}).Outcome)
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 	pb "go.etcd.io/raft/v3/raftpb"
 
@@ -175,6 +176,33 @@ func TestScrubCycle(t *testing.T) {
 	s.beginCycle()
 	rest := s.scrubRest(8<<20) + s.scrubRest(1<<20)
 	require.InDelta(t, scrubShare*float64(time.Hour), float64(rest), float64(time.Second))
+}
+
+// The metrics of the scrub have how far its cycle is, and when the last one ended, which is absent before the first end.
+func TestScrubProgressIsMeasured(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	o := Options{Stores: []Store{{"log", newDisk()}}, Period: time.Hour, Registerer: reg}
+	values := func() map[string]float64 {
+		all, err := reg.Gather()
+		require.NoError(t, err)
+		out := map[string]float64{}
+		for _, f := range all {
+			out[f.GetName()] = f.GetMetric()[0].GetGauge().GetValue()
+		}
+		return out
+	}
+	const ended = "antipode_scrub_last_round_timestamp_seconds"
+
+	s, _ := run(t, newDisk(), o, 11*time.Second) // One file of 8 MiB, and the rest after it, at 4 MiB/s.
+	require.InDelta(t, 9<<20, values()["antipode_scrub_round_bytes"], 0)
+	require.InDelta(t, 8<<20, values()["antipode_scrub_round_read_bytes"], 0)
+	require.NotContains(t, values(), ended)
+	s.Close()
+	s, _ = run(t, newDisk(), o, time.Minute)
+	require.InDelta(t, 9<<20, values()["antipode_scrub_round_read_bytes"], 0)
+	require.InDelta(t, 12.25, values()[ended], 0.01, "10 s after the start, and 9 MiB at 4 MiB/s")
+	s.Close()
+	require.Empty(t, values())
 }
 
 // growing is a node to which clients write all the time.
