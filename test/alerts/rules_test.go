@@ -99,18 +99,23 @@ var (
 	literal = regexp.MustCompile(`"[^"]*"`)
 	label   = regexp.MustCompile(`(\w+)="[^"]*"`)
 	// documented is the beginning of a line of metrics.md.
-	documented = regexp.MustCompile("(?m)^- `(antipode_[a-z_]+)` \\([a-z]+, [A-Za-z01 ]+?(?:; ([`a-z_ ]+))?\\):")
+	documented = regexp.MustCompile("(?m)^- `(antipode_[a-z_]+)` \\(([a-z]+), [A-Za-z01 ]+?(?:; ([`a-z_ ]+))?\\):")
 )
 
-// documentedMetrics returns the labels of each metric by the table of metrics.md, which a test of package docs compares
-// with the code.
-func documentedMetrics(t *testing.T) map[string][]string {
+// documentedMetric is what metrics.md has of a metric.
+type documentedMetric struct {
+	kind   string
+	labels []string
+}
+
+// documentedMetrics returns each metric by the table of metrics.md, which a test of package docs compares with the code.
+func documentedMetrics(t *testing.T) map[string]documentedMetric {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, "docs/metrics.md"))
 	require.NoError(t, err)
-	out := map[string][]string{}
+	out := map[string]documentedMetric{}
 	for _, m := range documented.FindAllStringSubmatch(regexp.MustCompile(`\n {2,}`).ReplaceAllString(string(text), " "), -1) {
-		out[m[1]] = strings.Fields(strings.ReplaceAll(m[2], "`", ""))
+		out[m[1]] = documentedMetric{m[2], strings.Fields(strings.ReplaceAll(m[3], "`", ""))}
 	}
 	for _, name := range metrics.Names() {
 		require.Contains(t, out, name)
@@ -162,13 +167,13 @@ func TestRuleTestsHaveRealSeries(t *testing.T) {
 			want, ok := known[name]
 			if !ok {
 				require.Equal(t, "up", name, s.Series)
-				want = []string{"job"}
+				want.labels = []string{"job"}
 			}
 			var got []string
 			for _, m := range label.FindAllStringSubmatch(s.Series, -1) {
 				got = append(got, m[1])
 			}
-			require.ElementsMatch(t, append([]string{"instance"}, want...), got, s.Series)
+			require.ElementsMatch(t, append([]string{"instance"}, want.labels...), got, s.Series)
 			n++
 		}
 	}

@@ -11,12 +11,13 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 	"github.com/stretchr/testify/require"
+
+	"antipode/test/faults/rig"
 )
 
 // A scrape of antipode dev under load is what metrics.md says: each metric of ours is documented, with that type and those
 // labels; and promtool finds nothing wrong with its names, units and help.
 func TestScrape(t *testing.T) {
-	tool := program(t, "promtool")
 	s := startDev(t)
 	end := s.load(t)
 	s.eventually(t, "requests and their errors are counted", func() bool {
@@ -29,8 +30,40 @@ func TestScrape(t *testing.T) {
 	})
 	text := s.scrape(t)
 	require.Positive(t, end())
+	require.Greater(t, len(requireDocumented(t, text)), 60)
+}
 
-	check := exec.CommandContext(t.Context(), tool, "check", "metrics")
+// The same of node processes and a gateway, whose certificates, peers and forwards antipode dev does not have.
+func TestScrapeOfProcesses(t *testing.T) {
+	if testing.Short() {
+		t.Skip("end-to-end tests need more time than -short has")
+	}
+	r := rig.StartTest(t, nil)
+	known := map[string]bool{}
+	for _, process := range rig.All() {
+		text, err := r.Metrics(t.Context(), process)
+		require.NoError(t, err)
+		for _, name := range requireDocumented(t, text) {
+			known[name] = true
+		}
+		require.Contains(t, text, "antipode_certificate_not_after_timestamp_seconds ", process)
+		if process != rig.Gateway {
+			require.Contains(t, text, `antipode_location_running{`, process)
+			require.Contains(t, text, `service="table"} 3`, "what a range should have: %s", process)
+		}
+	}
+	for _, name := range []string{
+		"antipode_peer_connected", "antipode_gateway_forwards_total", "antipode_range_leader_known", "antipode_replica_in_sync",
+		"antipode_last_sync_time_seconds", "antipode_accounts",
+	} {
+		require.True(t, known[name], name)
+	}
+}
+
+// requireDocumented compares a scrape with metrics.md, has promtool check it, and returns the metrics of ours in it.
+func requireDocumented(t *testing.T, text string) (ours []string) {
+	t.Helper()
+	check := exec.CommandContext(t.Context(), program(t, "promtool"), "check", "metrics")
 	check.Stdin = strings.NewReader(text)
 	out, err := check.CombinedOutput()
 	require.NoError(t, err, "promtool check metrics: %s", out)
@@ -40,19 +73,19 @@ func TestScrape(t *testing.T) {
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(strings.NewReader(text))
 	require.NoError(t, err)
-	ours := 0
 	for name, f := range families {
 		if !strings.HasPrefix(name, "antipode_") {
 			continue
 		}
-		ours++
+		ours = append(ours, name)
 		want, ok := known[name]
 		require.True(t, ok, "%s is not documented", name)
+		require.Equal(t, want.kind, strings.ToLower(f.GetType().String()), name)
 		for _, m := range f.GetMetric() {
-			require.ElementsMatch(t, want, labelsOf(m), "the labels of %s", name)
+			require.ElementsMatch(t, want.labels, labelsOf(m), "the labels of %s", name)
 		}
 	}
-	require.Greater(t, ours, 60)
+	return ours
 }
 
 func labelsOf(m *dto.Metric) (names []string) {

@@ -1,33 +1,42 @@
 package rig
 
 import (
-	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
 )
 
-// Metric scrapes a process for a metric without labels.
-func (r *Rig) Metric(ctx context.Context, process, name string) (float64, error) {
+// Metrics scrapes a process.
+func (r *Rig) Metrics(ctx context.Context, process string) (string, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.ports(process).Admin()+"/metrics", http.NoBody)
 	if err != nil {
-		return 0, err
+		return "", err
 	}
 	resp, err := r.http.Do(req)
 	if err != nil {
-		return 0, err
+		return "", err
 	}
 	defer func() { _ = resp.Body.Close() }()
-	lines := bufio.NewScanner(resp.Body)
-	for lines.Scan() {
-		if v, ok := strings.CutPrefix(lines.Text(), name+" "); ok {
-			return strconv.ParseFloat(v, 64)
-		}
+	if resp.StatusCode != http.StatusOK {
+		return "", fmt.Errorf("rig: the metrics of %s: %s", process, resp.Status)
 	}
-	if err := lines.Err(); err != nil {
+	text, err := io.ReadAll(resp.Body)
+	return string(text), err
+}
+
+// Metric scrapes a process for a metric without labels.
+func (r *Rig) Metric(ctx context.Context, process, name string) (float64, error) {
+	text, err := r.Metrics(ctx, process)
+	if err != nil {
 		return 0, err
 	}
-	return 0, fmt.Errorf("rig: %s has no metric %s: %s", process, name, resp.Status)
+	for line := range strings.Lines(text) {
+		if v, ok := strings.CutPrefix(line, name+" "); ok {
+			return strconv.ParseFloat(strings.TrimSpace(v), 64)
+		}
+	}
+	return 0, fmt.Errorf("rig: %s has no metric %s", process, name)
 }
