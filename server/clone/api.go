@@ -41,6 +41,7 @@ func (o Options) serve(s *stamp.Stamp) *api.Server {
 	d, w := directory.NewDirectory(s, ""), primary.New(s)
 	f := api.Options{
 		Location: o.Node.Location, Zones: o.API.Zones, Clock: o.API.Clock, IDs: o.API.IDs, Logger: o.API.Logger, HopSecret: o.API.HopSecret,
+		Observe:   o.API.Observe,
 		Directory: only{d, o.Account}, Route: func() *route.Table { return s.Route() }, RequestsMax: requestsMax,
 		Accounts: &accounts.Handler{Stats: noStats},
 		Tables: &tables.Handler{

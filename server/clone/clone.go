@@ -156,8 +156,8 @@ func (c *Clone) Close() error {
 	return errors.Join(errs...)
 }
 
-// RemoveLeftovers deletes the files of all clones in the folder of a node that is not open yet: no clone outlives its
-// process.
+// RemoveLeftovers deletes the files of all clones in the folder of a node that the caller has opened, and of which no clone is
+// open yet: none outlives its process. Before it was opened the node could be another process's.
 func RemoveLeftovers(o state.Options, hostDir string, log *slog.Logger) error {
 	fs := fileSystem(o)
 	dir := fs.PathJoin(hostDir, dirName)

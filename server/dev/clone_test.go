@@ -17,6 +17,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/streaming"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob"
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
 	wire "antipode/client/admin"
@@ -96,6 +97,9 @@ func TestCloneIsApart(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, northDrill, geo.Account(status.Locations[1].Clones[0].Name))
 	require.NotEmpty(t, cloneFiles(t, c.o.Dir))
+	got := gather(t, c)
+	require.InDelta(t, 1, got[`antipode_requests_total{location="southcentralus",operation="Clone",service="table",status="201"}`], 0)
+	require.InDelta(t, 1, got[`antipode_requests_total{location="southcentralus",operation="Clone",service="table",status="204"}`], 0)
 
 	_, err = c.admin.DropClone(t.Context(), "northacct")
 	require.NoError(t, err)
@@ -132,8 +136,8 @@ func TestCloneExpires(t *testing.T) {
 	requireNoClone(t, c)
 }
 
-// A clone ends with its node, and what a killed process has left of one is deleted at the next start. Neither changes the
-// live node.
+// A clone ends with its node, and what a killed process has left of one is deleted at the next start, once the node is open.
+// Neither changes the live node.
 func TestCloneDoesNotOutliveItsNode(t *testing.T) {
 	c := startFaulty(t)
 	createTable(t, c, "northacct")
@@ -153,6 +157,11 @@ func TestCloneDoesNotOutliveItsNode(t *testing.T) {
 	require.Empty(t, cloneFiles(t, c.o.Dir))
 	require.NoError(t, os.MkdirAll(left, 0o755))
 	require.NoError(t, os.WriteFile(filepath.Join(left, "000001.sst"), []byte("what a kill leaves"), 0o644))
+	lock, err := vfs.Default.Lock(filepath.Join(c.o.Dir, string(South), clone.Node, "state", "LOCK"))
+	require.NoError(t, err)
+	require.Error(t, c.servers[South].Start(t.Context()), "the node is another process's, and so are its clones")
+	require.NotEmpty(t, cloneFiles(t, c.o.Dir))
+	require.NoError(t, lock.Close())
 	require.NoError(t, c.servers[South].Start(t.Context()))
 	require.Empty(t, cloneFiles(t, c.o.Dir))
 	eventually(t, "the secondary serves again", func() bool { return read(t, c, "northacct", "-secondary", "1") == "value" })

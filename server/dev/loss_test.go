@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	wire "antipode/client/admin"
 	"antipode/geo"
 	"antipode/replication/bus"
 	"antipode/replication/receive"
@@ -168,6 +169,11 @@ func putEventually(t *testing.T, c *Cluster, account geo.Account, value string) 
 // and come back afterwards.
 func recoverOf(t *testing.T, c *Cluster, l geo.Location, from geo.NodeID) {
 	t.Helper()
+	recoverBy(t, c, l, from, lossAccepted)
+}
+
+func recoverBy(t *testing.T, c *Cluster, l geo.Location, from geo.NodeID, how wire.RecoverRange) {
+	t.Helper()
 	k := c.admin
 	for id := geo.NodeID(1); id <= nodesPerLocation; id++ {
 		if id != from {
@@ -177,7 +183,7 @@ func recoverOf(t *testing.T, c *Cluster, l geo.Location, from geo.NodeID) {
 	require.NoError(t, k.StartNode(t.Context(), l, from))
 	for _, id := range c.locations[l].Route().IDs() {
 		eventually(t, "the range is re-formed", func() bool {
-			_, err := k.RecoverRange(t.Context(), l, id, lossAccepted)
+			_, err := k.RecoverRange(t.Context(), l, id, how)
 			return err == nil
 		})
 	}

@@ -29,6 +29,8 @@ const (
 	clonesMax = 4
 	// expireEvery is how often the times of clones are looked at.
 	expireEvery = time.Second
+	// catchUpPoll is after how long a node that knows no leader looks again.
+	catchUpPoll = 20 * time.Millisecond
 	// openMax bounds how long a clone takes to open: nodes, and other clones, wait for the turn to stop.
 	openMax = time.Minute
 )
@@ -58,24 +60,22 @@ type openClone struct {
 	pressed bool
 }
 
-// start has the clones end with the nodes of a stamp, and after their time.
+// start has the clones end with the nodes of a stamp, and after their time, and nothing is left of them when a node starts.
 func (c *clones) start(s *stamp.Stamp) {
 	c.mu.Lock()
 	c.open = map[geo.Account]*openClone{}
 	c.mu.Unlock()
+	s.OnStart(c.hostStarts)
 	s.OnStop(c.hostStops)
 	s.Go(c.expire)
 }
 
-// startHost starts a node, without what is left of its clones.
-func (c *clones) startHost(ctx context.Context, s *stamp.Stamp, id geo.NodeID) error {
-	if err := ctx.Err(); err != nil {
-		return err
+// hostStarts deletes what is left of the clones of a node that was opened, and serves nothing yet. The node starts in any
+// case: what could not be deleted costs room.
+func (c *clones) hostStarts(n *node.Node) {
+	if err := clone.RemoveLeftovers(c.l.o.State, c.l.nodeDir(n.ID()), c.l.o.Logger); err != nil {
+		c.l.o.Logger.Error("what is left of clones could not be deleted; the next start of the node tries again", "node", node.Name(c.l.o.Name, n.ID()), "error", err)
 	}
-	if err := clone.RemoveLeftovers(c.l.o.State, c.l.nodeDir(id), c.l.o.Logger); err != nil {
-		return err
-	}
-	return s.Start(id)
 }
 
 // nodeDir is the folder of a node.
@@ -265,15 +265,22 @@ func (l *Location) cloneCut(ctx context.Context, a *catalog.Account) ([]wire.Clo
 	return out, nil
 }
 
-// catchUp waits until a node has applied everything that was acknowledged before: it may be behind the leaders.
+// catchUp waits until a node has applied everything that was acknowledged before: it may be behind the leaders, or know none
+// for a while.
 func catchUp(ctx context.Context, n *node.Node, ids []geo.RangeID) error {
 	for _, id := range ids {
 		r := n.Range(id)
-		read := r.ReadFollowing
-		if r.Leading() {
-			read = r.Read
+		read := func() error {
+			if r.Leading() {
+				return r.Read(ctx, func(ranges.State) error { return nil })
+			}
+			return r.ReadFollowing(ctx, func(ranges.State) error { return nil })
 		}
-		if err := read(ctx, func(ranges.State) error { return nil }); err != nil {
+		err := read()
+		for errors.Is(err, ranges.ErrNotLeader) && clock.Wait(ctx, catchUpPoll) == nil {
+			err = read()
+		}
+		if err != nil {
 			return storageerr.ServerBusy.Saying(fmt.Sprintf("node %d did not catch up with range %d: %v", n.ID(), id, err))
 		}
 	}

@@ -11,10 +11,16 @@ import (
 	"antipode/geo"
 )
 
+// opClone is what requests of clones are counted as, whatever they ask for: a drill is none of the location's load.
+const opClone = "Clone"
+
 // Serve fills in what a front end of the location needs to serve its data, and what it
 // reports to the instruments of the process.
 func (l *Location) Serve(o *api.Options, m *Meters) {
 	l.clones.api = *o
+	l.clones.api.Observe = func(s geo.Service, _ string, status int, took time.Duration) {
+		m.Requests.Observe(l.o.Name, s, opClone, status, took)
+	}
 	names := l.Directory.Containers()
 	o.Location, o.Directory, o.Route, o.UpToDate, o.Passed = l.o.Name, l.Directory, l.Route, l.UpToDate, l.Passed
 	o.Clone, o.Whole = l.clones.find, l.CopyWhole

@@ -353,7 +353,7 @@ func (l *Location) startStamp(ctx context.Context) error {
 	l.clones.start(s)
 	for _, id := range l.o.Local {
 		l.step("node " + node.Name(l.o.Name, id) + " opens its stores and replays its log")
-		if err := l.clones.startHost(ctx, s, id); err != nil {
+		if err := startNode(ctx, s, id); err != nil {
 			return errors.Join(err, s.Close())
 		}
 	}

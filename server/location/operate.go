@@ -46,6 +46,14 @@ func (l *Location) StartNode(id geo.NodeID) error {
 	return s.Start(id)
 }
 
+// startNode starts a node of a location that starts, unless ctx has ended.
+func startNode(ctx context.Context, s *stamp.Stamp, id geo.NodeID) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return s.Start(id)
+}
+
 // StopNode stops a node of this process.
 func (l *Location) StopNode(id geo.NodeID) error {
 	s, err := l.stampOf(id)

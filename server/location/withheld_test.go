@@ -1,6 +1,7 @@
 package location
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -11,6 +12,9 @@ import (
 	"antipode/internal/clock"
 	"antipode/replication/bus"
 	"antipode/services/catalog"
+	"antipode/stamp/change"
+	"antipode/stamp/ranges"
+	"antipode/stamp/stamptest"
 )
 
 // fakePublisher answers each frame at once, with err.
@@ -71,19 +75,50 @@ func TestR22AsksBeforeItSends(t *testing.T) {
 }
 
 // R22: what was withheld for a higher epoch goes on once the other location, asked again, has that no more: it was made
-// again. One that it was not asked for stays withheld.
+// again. One that it was not asked for stays withheld, and all do where it does not answer.
 func TestR22UnpassedIsSent(t *testing.T) {
 	l := New(Options{Name: "north", Other: "south", Clock: clock.NewManual(time.Unix(1e9, 0)), Local: []geo.NodeID{1}})
+	s := stamptest.New(t, "north", geo.Catalog)
+	l.stamp.Store(s)
+	for _, name := range []geo.Account{"back", "moved"} {
+		stamptest.Submit(t, s, s.Route().Catalog(), oneAccount{catalog.Account{
+			Name: name, Redundancy: catalog.GRS, Primary: "north", Secondary: "south", Epoch: 1, Active: true,
+		}})
+	}
 	c := &l.confirming
 	c.begin()
-	higher := geo.Epoch{Number: 2, Location: "south"}
+	higher, own := geo.Epoch{Number: 2, Location: "south"}, geo.Epoch{Number: 1, Location: "north"}
 	c.step(t.Context(), nil, confirm.Exchanged{Above: confirm.Epochs{"back": higher, "moved": higher, "followed": higher}})
-	own := geo.Epoch{Number: 1, Location: "north"}
-	c.unpass(confirm.Epochs{"back": own, "moved": own}, confirm.Epochs{"moved": higher})
+	var far error
+	l.far.Epochs = func(_ context.Context, of confirm.Epochs) (confirm.Epochs, error) {
+		require.Equal(t, confirm.Epochs{"back": own, "moved": own}, of)
+		return confirm.Epochs{"moved": higher}, far
+	}
+	far = bus.ErrUnavailable
+	_, err := c.exchange(t.Context())
+	require.ErrorIs(t, err, far)
+	require.True(t, l.withholding.withheld(nil, geo.Stream{Account: "back", Epoch: own, Range: geo.FirstRange(geo.Blob)}))
+	far = nil
+	above, err := c.exchange(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, confirm.Epochs{"moved": higher}, above)
 	for a, is := range map[geo.Account]bool{"back": false, "moved": true, "followed": true} {
 		st := geo.Stream{Account: a, Epoch: own, Range: geo.FirstRange(geo.Blob)}
 		require.Equal(t, is, l.withholding.withheld(nil, st), a)
 	}
+}
+
+// oneAccount is a command that sets the record of an account.
+type oneAccount struct{ a catalog.Account }
+
+// Evaluate implements ranges.Command.
+func (c oneAccount) Evaluate(tx *ranges.Tx) error {
+	v, err := c.a.Encode()
+	if err != nil {
+		return err
+	}
+	p := catalog.AccountPartition(c.a.Name)
+	return tx.Local(p, change.Record{CommitTime: tx.Timestamp(0), Partition: p.Append(nil), Ops: []change.Op{{Value: v}}})
 }
 
 // oneRow is a catalog replica that has applied one record of an account.

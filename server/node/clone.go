@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"sync"
 	"time"
 
@@ -30,10 +29,13 @@ type cloneOrder struct {
 
 // cloneAnswer is how a call ended. Code is empty after a success.
 type cloneAnswer struct {
-	Clones  []wire.Clone `json:"clones,omitempty"`
-	Status  int          `json:"status,omitempty"`
-	Code    string       `json:"code,omitempty"`
-	Message string       `json:"message,omitempty"`
+	Clones []wire.Clone `json:"clones,omitempty"`
+	// Node is the one that answers, and Opening are the accounts of which it is having a clone opened: see claims.
+	Node    geo.NodeID           `json:"node,omitempty"`
+	Opening map[geo.Account]bool `json:"opening,omitempty"`
+	Status  int                  `json:"status,omitempty"`
+	Code    string               `json:"code,omitempty"`
+	Message string               `json:"message,omitempty"`
 }
 
 // err is the error of an answer.
@@ -60,6 +62,8 @@ func (m *members) serveClones(list func() []wire.Clone) {
 		case o.Drop:
 			one, err = m.Location.DropClone(ctx, o.Account)
 		default:
+			// First what is being opened: what ends meanwhile is in the list then.
+			out.Node, out.Opening = m.self, m.claims.all()
 			out.Clones = list()
 			return json.Marshal(out)
 		}
@@ -99,13 +103,18 @@ func (m *members) cloneAt(ctx context.Context, id geo.NodeID, o cloneOrder) (wir
 	return out.Clones[0], nil
 }
 
-// clonesElsewhere lists the clones of the other processes that answer.
-func (m *members) clonesElsewhere(ctx context.Context) (out []wire.Clone) {
+// askClones asks the other processes for their clones, and for those that they are opening.
+func (m *members) askClones(ctx context.Context) []cloneAnswer {
 	question, err := json.Marshal(cloneOrder{})
 	if err != nil {
 		return nil
 	}
-	for _, a := range askPeers(ctx, m, methodClone, question, func(geo.NodeID) cloneAnswer { return cloneAnswer{} }) {
+	return askPeers(ctx, m, methodClone, question, func(geo.NodeID) cloneAnswer { return cloneAnswer{} })
+}
+
+// clonesElsewhere lists the clones of the other processes that answer.
+func (m *members) clonesElsewhere(ctx context.Context) (out []wire.Clone) {
+	for _, a := range m.askClones(ctx) {
 		out = append(out, a.Clones...)
 	}
 	return out
@@ -125,16 +134,13 @@ func (m *members) Clone(ctx context.Context, name geo.Account) (wire.Clone, erro
 	return out, err
 }
 
-// OpenClone implements admin.Location: in this process, or in one that has everything if this one has not. Two calls at
-// once at two nodes may open two clones, which DropClone drops both.
+// OpenClone implements admin.Location: in this process, or in one that has everything if this one has not. Of calls at once,
+// at whichever processes, one opens a clone, and the others are refused: see cloneClaims.
 func (m *members) OpenClone(ctx context.Context, name geo.Account, q wire.OpenClone) (wire.Clone, error) {
-	switch c, err := m.Clone(ctx, name); {
-	case err == nil:
-		return wire.Clone{}, &wire.Error{Status: http.StatusConflict, Code: wire.CodeCloneRefused, Message: fmt.Sprintf(
-			"account %s has a clone already, on %s: drop that first (antipodectl drill %s --clone --drop)", name, c.Node, name)}
-	case !admin.NoClone(err):
+	if err := m.claimClone(ctx, name); err != nil {
 		return wire.Clone{}, err
 	}
+	defer m.claims.end(name)
 	out, err := m.Location.OpenClone(ctx, name, q)
 	for _, id := range m.nodes {
 		var said *wire.Error

@@ -2,8 +2,11 @@ package node
 
 import (
 	"context"
+	"math/rand/v2"
 	"net/http"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -13,6 +16,8 @@ import (
 )
 
 func (p *process) clone(name geo.Account, drop bool) (wire.Clone, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	for i, c := range p.clones {
 		if c.Account == name {
 			if drop {
@@ -33,6 +38,11 @@ func (p *process) DropClone(_ context.Context, name geo.Account) (wire.Clone, er
 }
 
 func (p *process) OpenClone(_ context.Context, name geo.Account, q wire.OpenClone) (wire.Clone, error) {
+	if p.opens != nil {
+		p.opens()
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.asked = append(p.asked, "open")
 	if p.fail != nil {
 		return wire.Clone{}, p.fail
@@ -78,7 +88,56 @@ func TestCloneOfTheLocation(t *testing.T) {
 	require.ErrorContains(t, err, "an operation is under way")
 }
 
-// Two clones of two calls at once are dropped both.
+// Of calls at once, at one process or at several, which reach each other late, one opens a clone, and the others are refused.
+// One that comes after a clone was dropped, or after a call that failed, opens another one.
+func TestOneCloneOfCallsAtOnce(t *testing.T) {
+	for seed := range uint64(200) {
+		synctest.Test(t, func(t *testing.T) {
+			random, leader := rand.New(rand.NewPCG(seed, 0)), geo.NodeID(1)
+			var mu sync.Mutex
+			pause := func() {
+				mu.Lock()
+				d := time.Duration(random.IntN(50)) * time.Millisecond
+				mu.Unlock()
+				time.Sleep(d)
+			}
+			all, views := three(&leader)
+			for _, p := range all {
+				p.late, p.opens = pause, func() { pause(); pause(); pause() }
+			}
+			all[1].fail = &wire.Error{Status: http.StatusConflict, Code: wire.CodeNoCloneHost, Message: "lacks a range"}
+			for range 2 {
+				var calls sync.WaitGroup
+				var errs [3]error
+				for i := range errs {
+					at := views[geo.NodeID(1+random.IntN(3))]
+					calls.Go(func() {
+						pause()
+						_, errs[i] = at.OpenClone(t.Context(), "acct", wire.OpenClone{})
+					})
+				}
+				calls.Wait()
+				opened := 0
+				for _, err := range errs {
+					var said *wire.Error
+					switch {
+					case err == nil:
+						opened++
+					default:
+						require.ErrorAs(t, err, &said)
+						require.Equal(t, wire.CodeCloneRefused, said.Code)
+					}
+				}
+				require.Equal(t, 1, opened, "seed %d: %v", seed, errs)
+				require.Equal(t, 1, len(all[1].clones)+len(all[2].clones)+len(all[3].clones), "seed %d", seed)
+				_, err := views[1].DropClone(t.Context(), "acct")
+				require.NoError(t, err)
+			}
+		})
+	}
+}
+
+// Two clones of two calls at once, at processes that did not reach each other, are dropped both.
 func TestDropCloneOfTwoNodes(t *testing.T) {
 	leader := geo.NodeID(1)
 	all, views := three(&leader)

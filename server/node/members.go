@@ -42,6 +42,7 @@ type members struct {
 	calls calls
 	// catalogLeader returns the node that leads the catalog, if that is known.
 	catalogLeader func() (id geo.NodeID, known bool)
+	claims        cloneClaims
 }
 
 // calls are the calls between the processes of the location: see transport.Transport.

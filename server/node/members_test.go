@@ -32,6 +32,8 @@ type process struct {
 	// never answers.
 	fail        error
 	away, hangs bool
+	// late, if set, delays each call and each answer, and opens the opening of a clone.
+	late, opens func()
 	// confirmed: its epochs were, by an operator.
 	confirmed bool
 
@@ -57,7 +59,11 @@ func three(leader *geo.NodeID) (processes, map[geo.NodeID]*members) {
 			catalogLeader: func() (geo.NodeID, bool) { return *leader, *leader != 0 },
 		}
 		views[id].serve()
-		views[id].serveClones(func() []wire.Clone { return p.clones })
+		views[id].serveClones(func() []wire.Clone {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			return slices.Clone(p.clones)
+		})
 	}
 	return all, views
 }
@@ -65,6 +71,10 @@ func three(leader *geo.NodeID) (processes, map[geo.NodeID]*members) {
 // CallProcess implements calls.
 func (p *process) CallProcess(ctx context.Context, to geo.NodeID, method string, body []byte) ([]byte, error) {
 	callee := p.all[to]
+	if p.late != nil {
+		p.late()
+		defer p.late()
+	}
 	if callee.hangs {
 		<-ctx.Done()
 		return nil, ctx.Err()
