@@ -40,8 +40,9 @@ type Images interface {
 	// StepImage commits the next step of the image of an account in a range. It takes about bytesMax
 	// bytes at most, payload included, but one row at least; 0 is no bound but its own.
 	StepImage(ctx context.Context, d route.Range, a geo.Account, e geo.Epoch, bytesMax uint64) (ranges.ImageStep, error)
-	// Rewind numbers rows of an account once more, as they are in the range. bytes are those of the rows, payload included.
-	Rewind(ctx context.Context, d route.Range, a geo.Account, e geo.Epoch, keys [][]byte) (bytes uint64, err error)
+	// Rewind numbers rows of an account once more, as they are in the range. bytes are those of the rows, payload included. It
+	// ends once these are bytesMax, if that is not 0; done is how many rows it has numbered.
+	Rewind(ctx context.Context, d route.Range, a geo.Account, e geo.Epoch, keys [][]byte, bytesMax uint64) (done int, bytes uint64, err error)
 }
 
 // imageStepsMax bounds what one call of Resume does for one account, so that several take turns.

@@ -50,7 +50,7 @@ type images struct {
 	begun   []geo.Service
 	refuse  error
 	// rewind, if it is set, is Rewind.
-	rewind func(s geo.Service, rows [][]byte) (uint64, error)
+	rewind func(s geo.Service, rows [][]byte, bytesMax uint64) (int, uint64, error)
 	// stepErr is the error of each step.
 	stepErr error
 	// bytesMax bounds the last step.
@@ -80,11 +80,11 @@ func (i *images) BeginImage(_ context.Context, d route.Range, _ geo.Account, _ g
 	return nil
 }
 
-func (i *images) Rewind(_ context.Context, d route.Range, _ geo.Account, _ geo.Epoch, rows [][]byte) (uint64, error) {
+func (i *images) Rewind(_ context.Context, d route.Range, _ geo.Account, _ geo.Epoch, rows [][]byte, bytesMax uint64) (int, uint64, error) {
 	if i.rewind != nil {
-		return i.rewind(d.Service, rows)
+		return i.rewind(d.Service, rows, bytesMax)
 	}
-	return 0, i.refuse
+	return len(rows), 0, i.refuse
 }
 
 func (i *images) StepImage(_ context.Context, d route.Range, _ geo.Account, _ geo.Epoch, bytesMax uint64) (ranges.ImageStep, error) {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sort"
 
 	"antipode/geo"
 	"antipode/services/catalog"
@@ -22,6 +23,25 @@ type LostRows struct {
 	Keys [][]byte `json:"keys"`
 	// Next is where the next page begins, nil after the last one.
 	Next *LostRow `json:"next,omitempty"`
+	// Changes are the changes of the rows, each with the first of its rows here.
+	Changes []LostRowsOf `json:"changes,omitempty"`
+}
+
+// LostRowsOf is a change with rows in a page: the row Keys[At] is its row LostRow.Row, and the next ones follow.
+type LostRowsOf struct {
+	LostRow
+
+	At int `json:"at,omitempty"`
+}
+
+// place returns where a page begins that begins with the row Keys[i] of this one.
+func (out *LostRows) place(i int) *LostRow {
+	if i >= len(out.Keys) {
+		return out.Next
+	}
+	n := sort.Search(len(out.Changes), func(n int) bool { return out.Changes[n].At > i }) - 1
+	of := out.Changes[n]
+	return &LostRow{Change: of.Change, Row: of.Row + i - of.At}
 }
 
 // LostRow is a place in the lost changes of an account in a range.
@@ -89,6 +109,9 @@ func (out *LostRows) fill(streams []change.LostStream, of geo.Stream, from LostR
 			lost, err := read(key)
 			if err != nil {
 				return fmt.Errorf("lost change %d of stream %s: %w", n, of, err)
+			}
+			if row < len(lost.Ops) {
+				out.Changes = append(out.Changes, LostRowsOf{LostRow{key, row}, len(out.Keys)})
 			}
 			for ; row < len(lost.Ops); row++ {
 				if len(out.Keys) == lostRowsMax || size >= lostRowsBytes {

@@ -66,9 +66,14 @@ func TestR22LostRowsOfAllStreams(t *testing.T) {
 		page, reads := l.page(t, *next)
 		require.LessOrEqual(t, len(page.Keys), lostRowsMax)
 		require.LessOrEqual(t, reads, lostRowsMax/l.rows+2)
-		for _, k := range page.Keys {
+		for i, k := range page.Keys {
 			got = append(got, string(k))
+			if from := page.place(i); i%97 == 0 {
+				behind, _ := l.page(t, *from)
+				require.Equal(t, k, behind.Keys[0], "the place of row %d", i)
+			}
 		}
+		require.Equal(t, page.Next, page.place(len(page.Keys)))
 		next = page.Next
 	}
 	require.Equal(t, want, got)

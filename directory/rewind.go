@@ -70,7 +70,7 @@ func (d *Directory) rewind(ctx context.Context, a catalog.Account) (again time.D
 	return 0, d.endTaken(ctx, a)
 }
 
-// Bounds of one turn of rewindRange: pages of rows, and bytes with payload, but for the last page.
+// Bounds of one turn of rewindRange: pages of rows, and bytes with payload, but for the last command.
 const (
 	rewindPagesMax = 8
 	rewindBytesMax = 16 << 20
@@ -99,11 +99,16 @@ func (d *Directory) rewindRange(ctx context.Context, a catalog.Account, r route.
 		if page, err = d.peer.LostRows(ctx, a, r.ID, *next); err != nil {
 			break
 		}
+		room := uint64(rewindBytesMax - bytes)
+		if len(page.Changes) == 0 {
+			room = 0 // The other location is of a former version: only the end of the page is a place.
+		}
+		var done int
 		var took uint64
-		if took, err = d.images.Rewind(ctx, r, a.Name, a.GeoEpoch(), page.Keys); err != nil {
+		if done, took, err = d.images.Rewind(ctx, r, a.Name, a.GeoEpoch(), page.Keys, room); err != nil {
 			break
 		}
-		bytes, next = bytes+took, page.Next
+		bytes, next = bytes+took, page.place(done)
 	}
 	if err != nil && pages == 0 {
 		return 0, err

@@ -1,11 +1,14 @@
 package directory_test
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"antipode/directory"
 	"antipode/geo"
 	"antipode/services/catalog"
 	"antipode/stamp/kv"
@@ -21,21 +24,28 @@ type rewinds struct {
 	fails int
 	// applied: the other location has applied what was numbered.
 	applied bool
+	// rowBytes is the payload of each row; keys are the rows that were numbered.
+	rowBytes uint64
+	keys     []string
 }
 
 func newRewinds(t *testing.T, changes int) *rewinds {
 	r := &rewinds{apart: newApart(t), applied: true, fails: -1}
 	r.fake.next = func(geo.Service, int) ranges.ImageStep { return ranges.ImageStep{Applied: r.applied} }
-	r.fake.rewind = func(_ geo.Service, rows [][]byte) (uint64, error) {
+	r.fake.rewind = func(_ geo.Service, rows [][]byte, bytesMax uint64) (done int, bytes uint64, err error) {
 		if len(rows) == 0 {
-			return 0, nil
+			return 0, 0, nil
 		}
 		if len(r.pages) == r.fails {
 			r.fails = -1
-			return 0, kv.ErrBusy
+			return 0, 0, kv.ErrBusy
 		}
-		r.pages = append(r.pages, len(rows))
-		return uint64(len(rows)), nil
+		for ; done < len(rows) && (bytesMax == 0 || bytes < bytesMax); done++ {
+			r.keys = append(r.keys, string(rows[done]))
+			bytes += r.rowBytes
+		}
+		r.pages = append(r.pages, done)
+		return done, bytes, nil
 	}
 	var many []string
 	for i := range 1500 {
@@ -119,6 +129,41 @@ func TestR22RewindNumbersEachRowOnce(t *testing.T) {
 	}
 	require.Equal(t, 6000, r.numbered())
 	require.Equal(t, catalog.RAGRS, r.at(t).Redundancy)
+}
+
+// R22: a turn numbers some 16 MiB, however large the payload of the rows of a page is, and the next one goes on with the row
+// behind, in a new process too. A location of a former version does not say where that is: its pages are numbered whole.
+func TestR22RewindIsBoundedByPayload(t *testing.T) {
+	for _, former := range []bool{false, true} {
+		r := newRewinds(t, 1)
+		r.rowBytes = 1 << 20
+		for i := 0; r.at(t).Operation != nil; i++ {
+			require.Less(t, i, 300)
+			r.process()
+			if former {
+				r.pair.south.SetPeer(formerPeer{linked{r.pair, r.pair.north}})
+			}
+			before := r.numbered()
+			require.NoError(t, r.resumed(t, 1))
+			if !former {
+				require.LessOrEqual(t, r.numbered()-before, 16)
+			}
+		}
+		require.Len(t, r.keys, 1500)
+		require.True(t, slices.IsSorted(r.keys), "each row once, in the sequence of the change")
+		require.Len(t, slices.Compact(r.keys), 1500)
+		require.Equal(t, former, slices.Max(r.pages) > 16)
+	}
+}
+
+// formerPeer is a location of a version that does not say of which changes the rows of a page are.
+type formerPeer struct{ directory.Peer }
+
+// LostRows implements directory.Peer.
+func (p formerPeer) LostRows(ctx context.Context, a catalog.Account, id geo.RangeID, from directory.LostRow) (directory.LostRows, error) {
+	out, err := p.Peer.LostRows(ctx, a, id, from)
+	out.Changes = nil
+	return out, err
 }
 
 // R22: a rewind does not end before the other location has applied the rows of all ranges: until then its copy is a part. The

@@ -316,6 +316,29 @@ func TestRepairIsBounded(t *testing.T) {
 	require.Equal(t, 31, set)
 }
 
+// R22: a rewind ends after the command that reaches its bytes, and says how many rows it has numbered; without a bound it
+// numbers all.
+func TestR22RewindIsBounded(t *testing.T) {
+	r := newRepairs(t)
+	p := tablePartition("p")
+	var rows [][]byte
+	for i := range 8 {
+		op := change.Op{Row: fmt.Appendf(nil, "%02d", i), Value: bytes.Repeat([]byte("v"), 700<<10)}
+		r.set(p, op)
+		rows = append(rows, key(p, string(op.Row)))
+	}
+	at, _ := route.First().Range(geo.FirstRange(geo.Table))
+	done, size, err := r.primary.Rewind(t.Context(), at, "acct", repairEpoch, rows, 2<<20)
+	require.NoError(t, err)
+	require.Greater(t, done, 1)
+	require.Less(t, done, len(rows))
+	require.GreaterOrEqual(t, size, uint64(2<<20))
+	require.Less(t, size, uint64(4<<20))
+	done, _, err = r.primary.Rewind(t.Context(), at, "acct", repairEpoch, rows, 0)
+	require.NoError(t, err)
+	require.Equal(t, len(rows), done)
+}
+
 // The command and its result are the same at the node that leads; bytes that are none are refused.
 func TestRepairTravels(t *testing.T) {
 	p := tablePartition("p\x00\xff")

@@ -11,13 +11,15 @@ import (
 )
 
 // Rewind numbers rows of an account once more, as they are here, for a former primary on which lost changes have changed
-// them (R22): see Repair. kv.ErrBusy: the range does not ship the account in the epoch, or its node lacks payload of a row.
-func (p *Primary) Rewind(ctx context.Context, d route.Range, a geo.Account, e geo.Epoch, keys [][]byte) (bytes uint64, err error) {
-	for len(keys) > 0 {
-		r := &Repair{Account: a, Service: d.Service, Epoch: e, Keys: keys[:min(len(keys), RepairRowsMax)]}
+// them (R22): see Repair. It ends after the command that reaches bytesMax bytes of rows and payload, if that is not 0; done is
+// how many of the rows were numbered. kv.ErrBusy: the range does not ship the account in the epoch, or its node lacks payload
+// of a row.
+func (p *Primary) Rewind(ctx context.Context, d route.Range, a geo.Account, e geo.Epoch, keys [][]byte, bytesMax uint64) (done int, bytes uint64, err error) {
+	for done < len(keys) && (bytesMax == 0 || bytes < bytesMax) {
+		r := &Repair{Account: a, Service: d.Service, Epoch: e, Keys: keys[done:min(len(keys), done+RepairRowsMax)]}
 		outcomes, took, err := p.Repair(ctx, d.ID, r)
 		if bytes += took; err != nil {
-			return bytes, err
+			return done, bytes, err
 		}
 		n := slices.Index(outcomes, RepairLater)
 		if n < 0 {
@@ -27,12 +29,12 @@ func (p *Primary) Rewind(ctx context.Context, d route.Range, a geo.Account, e ge
 			switch o {
 			case RepairSet, RepairDeleted, RepairGone:
 			case RepairUnreadable:
-				return bytes, fmt.Errorf("row %x cannot be decoded here", keys[i])
+				return done, bytes, fmt.Errorf("row %x cannot be decoded here", keys[done+i])
 			case RepairLater, RepairNoPayload, RepairRefused, RepairSettling:
-				return bytes, kv.ErrBusy
+				return done, bytes, kv.ErrBusy
 			}
 		}
-		keys = keys[n:]
+		done += n
 	}
-	return bytes, nil
+	return done, bytes, nil
 }
