@@ -73,6 +73,9 @@ func (a *apart) phase(t *testing.T) catalog.PromotionPhase {
 	t.Helper()
 	p, err := a.pair.south.Promotion(t.Context(), a.name)
 	require.NoError(t, err)
+	all, err := a.pair.south.Promotions(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, p, all[a.name])
 	if p == nil {
 		return ""
 	}

@@ -201,6 +201,19 @@ func (d *Directory) Promotion(ctx context.Context, name geo.Account) (p *catalog
 	return p, err
 }
 
+// Promotions returns the unplanned failovers to this location that are under way.
+func (d *Directory) Promotions(ctx context.Context) (map[geo.Account]*catalog.Promotion, error) {
+	w, err := d.work(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := map[geo.Account]*catalog.Promotion{}
+	for _, p := range w.promotions {
+		out[p.account.Name] = p.promotion
+	}
+	return out, nil
+}
+
 // promoting is an account with its promotion.
 type promoting struct {
 	account   *catalog.Account

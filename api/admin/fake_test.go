@@ -328,7 +328,8 @@ func fullStatus() wire.Status {
 			},
 			{Account: wire.Account{
 				Name: "backwards", Redundancy: "RA-GRS", Primary: south, Secondary: north,
-				Epoch: wire.Epoch{Number: 2, Location: south},
+				Epoch: wire.Epoch{Number: 2, Location: south}, FailoverPhase: wire.FailoverClaiming,
+				Operation: "an unplanned failover to this location: it waits for the witness", OperationWaits: "the witness does not answer",
 			}},
 			{Account: wire.Account{
 				Name: "filling", Redundancy: "GRS", Primary: south, Secondary: north, Epoch: wire.Epoch{Number: 3, Location: south},

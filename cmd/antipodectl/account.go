@@ -75,7 +75,26 @@ func (t *tool) accountList() *cobra.Command {
 				})
 			}
 			table(w, rows)
+			under := make([]admin.Account, 0, len(l.Accounts))
+			for _, a := range l.Accounts {
+				under = append(under, a.Account)
+			}
+			writeOperations(w, under)
 		}),
+	}
+}
+
+// writeOperations writes what is under way for accounts, after a list of them; nothing for none.
+func writeOperations(w io.Writer, accounts []admin.Account) {
+	rows := [][]string{{"UNDER WAY FOR", "OPERATION", "PHASE", "CANNOT GO ON NOW"}}
+	for _, a := range accounts {
+		if a.Operation != "" {
+			rows = append(rows, []string{string(a.Name), a.Operation, orDash(a.FailoverPhase), orDash(a.OperationWaits)})
+		}
+	}
+	if len(rows) > 1 {
+		_, _ = fmt.Fprintln(w)
+		table(w, rows)
 	}
 }
 

@@ -57,7 +57,9 @@ func port(t *testing.T) *httptest.Server {
 		Name: "abc", Redundancy: "LRS", Primary: "northcentralus", Epoch: admin.Epoch{Number: 12, Location: "northcentralus"},
 	}}
 	mux.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(status) })
-	answer("GET /v1/accounts", 200, admin.AccountList{Accounts: []admin.AccountInfo{local, account}})
+	moving := local
+	moving.Name, moving.Operation, moving.FailoverPhase = "ledger", "a planned failover to southcentralus", admin.FailoverClosing
+	answer("GET /v1/accounts", 200, admin.AccountList{Accounts: []admin.AccountInfo{local, moving, account}})
 	answer("GET /v1/accounts/pictures", 200, account)
 	answer("POST /v1/accounts/pictures/update", 200, admin.AccountUpdated{AccountInfo: account})
 	waits := local

@@ -162,6 +162,11 @@ func writeSync(w io.Writer, accounts []admin.AccountStatus) {
 		return
 	}
 	table(w, rows)
+	under := make([]admin.Account, 0, len(accounts))
+	for _, a := range accounts {
+		under = append(under, a.Account)
+	}
+	writeOperations(w, under)
 	if rows := copyRows(accounts); rows != nil {
 		_, _ = fmt.Fprintln(w)
 		table(w, append([][]string{{"BOOTSTRAP OF", "COPIED", "ROWS", "BYTES", "RATE", "LEFT (ESTIMATE)", "NOT ACKNOWLEDGED"}}, rows...))

@@ -146,7 +146,8 @@ func (b *Backend) Status(ctx context.Context) (wire.Status, error) {
 		},
 		Link: wire.Link{State: wire.LinkUp},
 	}
-	for i, a := range each(b, func(l Location) answer[Status] { return answerOf(l.Status(ctx)) }) {
+	answers := each(b, func(l Location) answer[Status] { return answerOf(l.Status(ctx)) })
+	for i, a := range answers {
 		if a.err != nil {
 			return out, fmt.Errorf("location %s: %w", b.o.Locations[i].Name(), a.err)
 		}
@@ -154,6 +155,9 @@ func (b *Backend) Status(ctx context.Context) (wire.Status, error) {
 		out.Link = mergeLinks(out.Link, a.value.Link)
 		out.Accounts = mergeAccounts(out.Accounts, a.value.Accounts)
 		takeOwn(out.Accounts, a.value.Accounts, b.o.Locations[i].Name())
+	}
+	for i, a := range answers { // Once all have what they are at their primary, which knows of no promotion.
+		takePromotions(out.Accounts, a.value.Accounts, b.o.Locations[i].Name())
 	}
 	return out, nil
 }
@@ -221,15 +225,23 @@ func (b *Backend) info(a wire.Account) wire.AccountInfo {
 func (b *Backend) Accounts(ctx context.Context) ([]wire.AccountInfo, error) {
 	var out []wire.AccountInfo
 	var errs []error
-	for i, a := range each(b, func(l Location) answer[[]wire.Account] { return answerOf(l.Accounts(ctx)) }) {
+	known := map[geo.Account]int{}
+	answers := each(b, func(l Location) answer[[]wire.Account] { return answerOf(l.Accounts(ctx)) })
+	for i, a := range answers {
 		errs = append(errs, a.err)
 		for _, account := range a.value {
-			at := slices.IndexFunc(out, func(o wire.AccountInfo) bool { return o.Name == account.Name })
-			if at < 0 {
+			at, is := known[account.Name]
+			if !is {
+				known[account.Name] = len(out)
 				out = append(out, b.info(account))
 			} else if owns(b.o.Locations[i].Name(), account, out[at].Account) {
 				out[at] = b.info(account)
 			}
+		}
+	}
+	for i, a := range answers { // Once all have what they are at their primary, which knows of no promotion.
+		for _, account := range a.value {
+			promotes(&out[known[account.Name]].Account, account, b.o.Locations[i].Name())
 		}
 	}
 	if len(out) == 0 {

@@ -42,6 +42,7 @@ type part interface {
 	AccountStatus(a *catalog.Account, now time.Time) wire.AccountStatus
 	DescribeOperation(a *catalog.Account, out *wire.Account)
 	DescribePromotion(ctx context.Context, a *catalog.Account, out *wire.Account)
+	DescribePromotions(ctx context.Context, of []*catalog.Account, out func(i int) *wire.Account)
 	CreateAccount(ctx context.Context, n wire.NewAccount) (*catalog.Account, error)
 	Flow(ctx context.Context, name geo.Account) (wire.Flow, error)
 	UpdateAccount(ctx context.Context, name geo.Account, u wire.UpdateAccount) (a *catalog.Account, behind, err error)
@@ -110,6 +111,7 @@ func (l *Local) Status(ctx context.Context) (Status, error) {
 		l.Location.DescribeOperation(a, &status.Account)
 		s.Accounts = append(s.Accounts, status)
 	}
+	l.Location.DescribePromotions(ctx, list, func(i int) *wire.Account { return &s.Accounts[i].Account })
 	return s, nil
 }
 
@@ -129,7 +131,11 @@ func (l *Local) Accounts(ctx context.Context) ([]wire.Account, error) {
 	var out []wire.Account
 	for _, a := range list {
 		out = append(out, location.DescribeAccount(a))
+		l.Location.DescribeOperation(a, &out[len(out)-1])
 	}
+	ctx, cancel := context.WithTimeout(ctx, primaryWait)
+	defer cancel()
+	l.Location.DescribePromotions(ctx, list, func(i int) *wire.Account { return &out[i] })
 	return out, err
 }
 

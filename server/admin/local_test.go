@@ -56,6 +56,12 @@ func (p *fakePart) DescribePromotion(_ context.Context, a *catalog.Account, out 
 	}
 }
 
+func (p *fakePart) DescribePromotions(ctx context.Context, of []*catalog.Account, out func(i int) *wire.Account) {
+	for i, a := range of {
+		p.DescribePromotion(ctx, a, out(i))
+	}
+}
+
 func (p *fakePart) CreateAccount(_ context.Context, n wire.NewAccount) (*catalog.Account, error) {
 	return &catalog.Account{Name: n.Name, Primary: "south"}, p.fail
 }
@@ -175,4 +181,10 @@ func TestLocalOperations(t *testing.T) {
 	list, err := l.Accounts(t.Context())
 	require.NoError(t, err)
 	require.Len(t, list, 1)
+	require.True(t, list[0].Promoting())
+	require.Equal(t, "no leader", list[0].OperationWaits)
+	p.running = true
+	status, err := l.Status(t.Context())
+	require.NoError(t, err)
+	require.True(t, status.Accounts[0].Promoting())
 }

@@ -66,9 +66,11 @@ func furthest(a, b wire.State) wire.State {
 // that has them: only the process that receives can compute them. So is what a bootstrap has copied,
 // and why an operation waits.
 func mergeAccounts(to, more []wire.AccountStatus) []wire.AccountStatus {
+	known := byName(to)
 	for _, a := range more {
-		at := slices.IndexFunc(to, func(o wire.AccountStatus) bool { return o.Name == a.Name })
-		if at < 0 {
+		at, is := known[a.Name]
+		if !is {
+			known[a.Name] = len(to)
 			to = append(to, a)
 			continue
 		}

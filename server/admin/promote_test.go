@@ -44,10 +44,11 @@ func TestR20PromotionIsShown(t *testing.T) {
 	north, south := newFake("north"), newFake("south")
 	mail := wire.Account{Name: "mail", Redundancy: "RA-GRS", Primary: "north", Secondary: "south", Epoch: first}
 	north.accounts = []wire.Account{mail}
+	north.status.Accounts = []wire.AccountStatus{{Account: mail}}
 	for _, phase := range []string{wire.FailoverClaiming, wire.FailoverApplying, wire.FailoverFreezing, wire.FailoverThawing, wire.FailoverWithdrawing} {
 		there := mail
 		there.FailoverPhase, there.Operation, there.OperationWaits = phase, "an unplanned failover to this location", "no witness"
-		south.accounts = []wire.Account{there}
+		south.accounts, south.status.Accounts = []wire.Account{there}, []wire.AccountStatus{{Account: there}}
 		for _, fail := range []error{nil, wire.ErrUnreachable} {
 			north.fail = fail
 			for what, b := range backends(t, north, south) {
@@ -55,6 +56,15 @@ func TestR20PromotionIsShown(t *testing.T) {
 				require.NoError(t, err, what)
 				require.Equal(t, there, a.Account, what)
 				require.True(t, a.Promoting())
+				list, err := b.Accounts(t.Context())
+				require.NoError(t, err, what)
+				require.Len(t, list, 1, what)
+				require.Equal(t, there, list[0].Account, what)
+				if status, err := b.Status(t.Context()); fail == nil {
+					require.NoError(t, err, what)
+					require.Len(t, status.Accounts, 1, what)
+					require.Equal(t, there, status.Accounts[0].Account, what)
+				}
 			}
 		}
 	}
@@ -66,5 +76,8 @@ func TestR20PromotionIsShown(t *testing.T) {
 		require.NoError(t, err, what)
 		require.Equal(t, later, a.Account, what)
 		require.False(t, a.Promoting())
+		list, err := b.Accounts(t.Context())
+		require.NoError(t, err, what)
+		require.Equal(t, later, list[0].Account, what)
 	}
 }

@@ -32,12 +32,18 @@ func (b *Backend) atPrimary(ctx context.Context, a wire.Account) wire.Account {
 		}
 	}
 	for i, there := range answers {
-		p := there.value
-		if there.err == nil && b.o.Locations[i].Name() == a.Secondary && p.Epoch == a.Epoch && p.Promoting() {
-			a.FailoverPhase, a.Operation, a.OperationWaits = p.FailoverPhase, p.Operation, p.OperationWaits
+		if there.err == nil {
+			promotes(&a, there.value, b.o.Locations[i].Name())
 		}
 	}
 	return a
+}
+
+// promotes shows in an account the unplanned failover that is under way at a location, by what that answers of the account.
+func promotes(a *wire.Account, there wire.Account, l geo.Location) {
+	if l == a.Secondary && there.Epoch == a.Epoch && there.Promoting() {
+		a.FailoverPhase, a.Operation, a.OperationWaits = there.FailoverPhase, there.Operation, there.OperationWaits
+	}
 }
 
 // owns reports whether a location's record of an account counts for more than another one's: it is the primary, and
@@ -49,11 +55,10 @@ func owns(l geo.Location, a, other wire.Account) bool {
 // takeOwn puts the accounts of which a location is the primary in a list as that location has them. What another
 // one still computes of an account without a secondary is left out.
 func takeOwn(list, own []wire.AccountStatus, l geo.Location) {
+	at := byName(list)
 	for _, a := range own {
-		for i := range list {
-			if list[i].Name == a.Name && owns(l, a.Account, list[i].Account) {
-				list[i].Account = a.Account
-			}
+		if i, is := at[a.Name]; is && owns(l, a.Account, list[i].Account) {
+			list[i].Account = a.Account
 		}
 	}
 	for i := range list {
@@ -61,6 +66,25 @@ func takeOwn(list, own []wire.AccountStatus, l geo.Location) {
 			list[i].Services = nil
 		}
 	}
+}
+
+// takePromotions shows in a list the unplanned failovers of its accounts that are under way at a location.
+func takePromotions(list, there []wire.AccountStatus, l geo.Location) {
+	at := byName(list)
+	for _, a := range there {
+		if i, is := at[a.Name]; is {
+			promotes(&list[i].Account, a.Account, l)
+		}
+	}
+}
+
+// byName returns where each account is in a list.
+func byName(list []wire.AccountStatus) map[geo.Account]int {
+	at := make(map[geo.Account]int, len(list))
+	for i, a := range list {
+		at[a.Name] = i
+	}
+	return at
 }
 
 // UpdateAccount implements api/admin.Cluster. The primary of the account changes it.

@@ -77,6 +77,22 @@ func (l *Location) DescribePromotion(ctx context.Context, a *catalog.Account, ou
 	}
 }
 
+// DescribePromotions is DescribePromotion for many accounts; out returns the description of each.
+func (l *Location) DescribePromotions(ctx context.Context, of []*catalog.Account, out func(i int) *wire.Account) {
+	if _, err := l.Stamp(); err != nil {
+		return
+	}
+	list, err := l.Directory.Promotions(ctx)
+	if err != nil || len(list) == 0 {
+		return
+	}
+	for i, a := range of {
+		if a.Secondary == l.o.Name {
+			l.describePromotion(a, list[a.Name], out(i))
+		}
+	}
+}
+
 // describePromotion adds a promotion to the description of an account, nil for none.
 func (l *Location) describePromotion(a *catalog.Account, p *catalog.Promotion, out *wire.Account) {
 	if p == nil {

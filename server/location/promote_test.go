@@ -2,15 +2,18 @@ package location
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	wire "antipode/client/admin"
 	"antipode/geo"
+	"antipode/internal/clock"
 	"antipode/services/catalog"
 	"antipode/stamp/change"
 	"antipode/stamp/keys"
 	"antipode/stamp/route"
+	"antipode/stamp/stamptest"
 )
 
 // R20: what an unplanned failover says is lost is never below the truth: the guarantee is the least sync time of the
@@ -38,6 +41,31 @@ func TestR20LossIsNeverBelowTheTruth(t *testing.T) {
 		{Service: "table", Reason: "not-heard"},
 	}, got)
 	require.Empty(t, l.losses("acct", nil))
+}
+
+// R20: the accounts of a list show the unplanned failovers to this location that are under way, and no others.
+func TestR20PromotionsAreDescribed(t *testing.T) {
+	l := New(Options{Name: "south", Other: "north", Clock: clock.NewManual(time.Unix(1e9, 0)), Local: []geo.NodeID{1}})
+	var of []*catalog.Account
+	for _, name := range []geo.Account{"moving", "resting"} {
+		of = append(of, &catalog.Account{Name: name, Redundancy: catalog.GRS, Primary: "north", Secondary: "south", Epoch: 1, Active: true})
+	}
+	described := func() []wire.Account {
+		out := make([]wire.Account, len(of))
+		l.DescribePromotions(t.Context(), of, func(i int) *wire.Account { return &out[i] })
+		return out
+	}
+	require.Equal(t, []wire.Account{{}, {}}, described(), "it is stopped")
+	s := stamptest.New(t, "south", geo.Catalog)
+	l.stamp.Store(s)
+	stamptest.Submit(t, s, s.Route().Catalog(), oneAccount{a: *of[0], promotion: &catalog.Promotion{Phase: catalog.PromotionFreezing, Location: "north", Number: 1}})
+	stamptest.Submit(t, s, s.Route().Catalog(), oneAccount{a: *of[1]})
+	got := described()
+	require.True(t, got[0].Promoting())
+	require.Contains(t, got[0].Operation, "the copy is frozen")
+	require.Equal(t, wire.Account{}, got[1])
+	of[0].Secondary = "north"
+	require.Equal(t, []wire.Account{{}, {}}, described(), "it is of another location")
 }
 
 // R19, R20: a field that a failover of a type does not have is refused: a planned one with dry_run would move the account.

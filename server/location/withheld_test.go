@@ -81,7 +81,7 @@ func TestR22UnpassedIsSent(t *testing.T) {
 	s := stamptest.New(t, "north", geo.Catalog)
 	l.stamp.Store(s)
 	for _, name := range []geo.Account{"back", "moved"} {
-		stamptest.Submit(t, s, s.Route().Catalog(), oneAccount{catalog.Account{
+		stamptest.Submit(t, s, s.Route().Catalog(), oneAccount{a: catalog.Account{
 			Name: name, Redundancy: catalog.GRS, Primary: "north", Secondary: "south", Epoch: 1, Active: true,
 		}})
 	}
@@ -108,8 +108,11 @@ func TestR22UnpassedIsSent(t *testing.T) {
 	}
 }
 
-// oneAccount is a command that sets the record of an account.
-type oneAccount struct{ a catalog.Account }
+// oneAccount is a command that sets the record of an account, and its promotion if it has one.
+type oneAccount struct {
+	a         catalog.Account
+	promotion *catalog.Promotion
+}
 
 // Evaluate implements ranges.Command.
 func (c oneAccount) Evaluate(tx *ranges.Tx) error {
@@ -117,8 +120,12 @@ func (c oneAccount) Evaluate(tx *ranges.Tx) error {
 	if err != nil {
 		return err
 	}
+	promotion, err := catalog.PromotionOp(c.promotion)
+	if err != nil {
+		return err
+	}
 	p := catalog.AccountPartition(c.a.Name)
-	return tx.Local(p, change.Record{CommitTime: tx.Timestamp(0), Partition: p.Append(nil), Ops: []change.Op{{Value: v}}})
+	return tx.Local(p, change.Record{CommitTime: tx.Timestamp(0), Partition: p.Append(nil), Ops: []change.Op{{Value: v}, promotion}})
 }
 
 // oneRow is a catalog replica that has applied one record of an account.
