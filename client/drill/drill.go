@@ -29,6 +29,8 @@ type Move struct {
 	// Fails is set where the primary is stopped, or replaced without being asked. The time without service of an unplanned
 	// failover counts from its beginning. Once it has returned, the former primary acknowledges nothing that stays.
 	Fails bool
+	// FailsIf, if it is set, has the move be one that Fails, in place of one before; it is called after Do.
+	FailsIf func() bool
 	// AtOnce has the next move begin without a pause.
 	AtOnce bool
 	// Skip reports that the move is not needed; nil is never.
@@ -121,7 +123,7 @@ func (d *drill) moves(ctx context.Context, report *Report, moves []Move) error {
 		}
 		span.To = d.since()
 		report.Moves = append(report.Moves, span)
-		if m.Fails {
+		if m.Fails || m.FailsIf != nil && m.FailsIf() {
 			report.Unplanned = &Unplanned{From: span.From, alone: span.To, Stated: []admin.ServiceLoss{}, Claims: []admin.LostClaim{}}
 		}
 		if err == nil && !m.AtOnce {

@@ -34,6 +34,11 @@ type Unplanned struct {
 
 	// Killed is how the primary was stopped, empty if it was not.
 	Killed string `json:"killed,omitempty"`
+	// DeadAfter is how long after the command that stops it had returned no node of the primary answered any more; absent
+	// where that was not looked at, or did not come.
+	DeadAfter *time.Duration `json:"dead_after_ns,omitempty"`
+	// Lived is set where the primary still answered when the failover was asked for, although it was to be stopped.
+	Lived bool `json:"lived,omitempty"`
 	// Followed is set once the former primary was the secondary, and Rebuilt where its copy had to be made again for that.
 	Followed bool `json:"followed"`
 	Rebuilt  bool `json:"rebuilt,omitempty"`

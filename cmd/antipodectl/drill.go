@@ -215,6 +215,7 @@ func (t *tool) drill(ctx context.Context, plan drillPlan, f drillFlags) (*drill.
 	defer cancel()
 	if u := out.Unplanned; u != nil {
 		u.Killed, u.Followed, u.Rebuilt = plan.Kill, seen.followed, seen.rebuilt
+		u.DeadAfter, u.Lived = seen.deadAfter, seen.lives
 		if seen.stated != nil {
 			u.Stated = seen.stated
 		}

@@ -42,7 +42,10 @@ type drilled struct {
 	lost []admin.LostChange
 	// blocked has an operation under way; hides has the lost-change report be empty; forks has the former primary diverge.
 	blocked, hides, forks bool
-	development           bool
+	// log is written by commands that kill and start the north; immortal has the north live on.
+	log         string
+	immortal    bool
+	development bool
 	// deleting is how often the table cannot be made, since one before is being deleted.
 	deleting int
 	// follows is what a promotion leaves under way.
@@ -82,7 +85,7 @@ func newDrilled(t *testing.T) *drilled {
 	answer("GET /v1/status", func(*http.Request) any {
 		return admin.Status{
 			Version: admin.StatusVersion, Process: admin.Process{Development: d.development},
-			Locations: []admin.Location{{Name: drillNorth, State: admin.Running}, {Name: drillSouth, State: admin.Running}},
+			Locations: []admin.Location{d.north(), {Name: drillSouth, State: admin.Running}},
 		}
 	})
 	answer("POST /v1/accounts/pictures/update", d.update)
@@ -114,6 +117,15 @@ func newDrilled(t *testing.T) *drilled {
 	t.Cleanup(srv.Close)
 	d.url = srv.URL
 	return d
+}
+
+// north is the location of the primary as the status shows it: the process of its node answers unless a command has killed
+// it.
+func (d *drilled) north() admin.Location {
+	if b, err := os.ReadFile(d.log); err == nil && strings.HasSuffix(string(b), "killed\n") && !d.immortal {
+		return admin.Location{Name: drillNorth, State: admin.Unreachable, Nodes: []admin.Node{{Name: "northcentralus-1", State: admin.Unreachable}}}
+	}
+	return admin.Location{Name: drillNorth, State: admin.Running, Nodes: []admin.Node{{Name: "northcentralus-1", State: admin.Running}}}
 }
 
 func (d *drilled) info() admin.AccountInfo {
@@ -318,15 +330,44 @@ func TestDrillRebuilds(t *testing.T) {
 	}
 }
 
+// A command that returns and does not stop the primary is found out: the failover counts as one beside a live primary, from
+// when it was asked for, and the report says so.
+func TestDrillKillCommandThatDoesNotKill(t *testing.T) {
+	for _, output := range []string{"json", "text"} {
+		d := newDrilled(t)
+		d.log, d.immortal = filepath.Join(t.TempDir(), "log"), true
+		code, out, errOut := ctl(d.url, "drill", "pictures", "--duration", "150ms", "--unplanned", "--yes", "-o", output, "--follow", "300ms",
+			"--kill-command", "echo killed >> "+d.log, "--start-command", "echo started >> "+d.log)
+		require.Equal(t, exitOK, code, errOut+out)
+		require.Contains(t, errOut, "northcentralus still answers")
+		if output == "text" {
+			require.Contains(t, out, "it was to be stopped by --kill-command, and lived on: the failover was beside a live primary")
+			continue
+		}
+		var report drill.Report
+		require.NoError(t, json.Unmarshal([]byte(out), &report))
+		require.True(t, report.Unplanned.Lived)
+		require.Nil(t, report.Unplanned.DeadAfter)
+		require.Equal(t, report.Moves[1].From, report.Unplanned.From)
+		require.GreaterOrEqual(t, report.Unplanned.From, 300*time.Millisecond)
+	}
+}
+
 // The primary is stopped and started by commands of the operator. One that fails ends the drill, and what may be stopped is
 // named.
 func TestDrillKillCommand(t *testing.T) {
 	d := newDrilled(t)
 	log := filepath.Join(t.TempDir(), "log")
+	d.log = log
 	code, out, errOut := ctl(d.url, "drill", "pictures", "--duration", "150ms", "--unplanned", "--yes", "-o", "json",
 		"--kill-command", "echo killed >> "+log, "--start-command", "echo started >> "+log)
 	require.Equal(t, exitOK, code, errOut+out)
 	require.Equal(t, []string{"promote", "planned", "drop"}, d.did)
+	var report drill.Report
+	require.NoError(t, json.Unmarshal([]byte(out), &report))
+	require.NotNil(t, report.Unplanned.DeadAfter)
+	require.False(t, report.Unplanned.Lived)
+	require.Equal(t, report.Moves[0].From, report.Unplanned.From)
 	b, err := os.ReadFile(log)
 	require.NoError(t, err)
 	require.Equal(t, "killed\nstarted\n", string(b))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"slices"
 	"time"
 
 	"antipode/client/admin"
@@ -16,6 +17,10 @@ import (
 type drillSeen struct {
 	// down is set while the drill has the primary's location stopped.
 	down bool
+	// deadAfter is how long after the command to stop it the primary's location answered nowhere; lives is set where that
+	// did not come.
+	deadAfter *time.Duration
+	lives     bool
 	// stated is what the failover stated about its loss.
 	stated []admin.ServiceLoss
 	// epoch is the one that the failover began.
@@ -42,11 +47,15 @@ func (t *tool) drillMoves(p drillPlan, f drillFlags, seen *drillSeen) []drill.Mo
 	stop := drill.Move{
 		Name: fmt.Sprintf("stop %s", p.From), Fails: true, AtOnce: true, Do: func(ctx context.Context) error {
 			seen.down = true
-			return t.stopForDrill(ctx, p, f)
+			if err := t.stopForDrill(ctx, p, f); err != nil || p.Kill != killByCommand {
+				return err
+			}
+			return t.awaitDead(ctx, p, f, seen)
 		},
 	}
 	promote := drill.Move{
-		Name: fmt.Sprintf("%s to %s without %s", p.From, p.To, p.From), Fails: p.Kill == "", Do: func(ctx context.Context) error {
+		Name: fmt.Sprintf("%s to %s without %s", p.From, p.To, p.From), Fails: p.Kill == "",
+		FailsIf: func() bool { return seen.lives }, Do: func(ctx context.Context) error {
 			out, err := t.promote(ctx, p.Account, admin.Failover{To: p.To})
 			seen.stated, seen.epoch = out.Loss, out.Epoch
 			return err
@@ -98,6 +107,44 @@ func (t *tool) stopForDrill(ctx context.Context, p drillPlan, f drillFlags) erro
 	}
 	_, err := t.client.StopLocation(ctx, p.From)
 	return err
+}
+
+const (
+	// deadWaitMax is how long a drill waits until a location whose processes a command was to stop answers nowhere.
+	deadWaitMax = 10 * time.Second
+	// deadPause is after how long it looks again.
+	deadPause = 50 * time.Millisecond
+)
+
+// awaitDead waits until no node of the primary's location answers at its admin port: a command that has returned may not
+// have stopped them. Until then what clients have acknowledged may be the former primary's, and the RTO would be too short.
+func (t *tool) awaitDead(ctx context.Context, p drillPlan, f drillFlags, seen *drillSeen) error {
+	for since := t.mono(); ; {
+		s, err := t.client.Status(ctx)
+		took := t.mono() - since
+		switch {
+		case err == nil && isDead(s, p.From):
+			seen.deadAfter = &took
+			return nil
+		case took > min(deadWaitMax, f.follow):
+			seen.lives = true
+			_, _ = fmt.Fprintf(t.errOut, "%s still answers: the failover is one beside a live primary\n", p.From)
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-t.after(deadPause):
+		}
+	}
+}
+
+// isDead reports whether no node of a location runs or starts, by a status.
+func isDead(s admin.Status, l geo.Location) bool {
+	alive := func(s admin.State) bool { return s == admin.Running || s == admin.Starting }
+	at := slices.IndexFunc(s.Locations, func(o admin.Location) bool { return o.Name == l })
+	return at >= 0 && !alive(s.Locations[at].State) &&
+		!slices.ContainsFunc(s.Locations[at].Nodes, func(n admin.Node) bool { return alive(n.State) })
 }
 
 // launchForDrill starts the location again. It may not serve yet.

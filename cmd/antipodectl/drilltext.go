@@ -56,6 +56,12 @@ func writeUnplanned(w io.Writer, r *drill.Report) {
 	if u.Killed != "" {
 		killed = "it was stopped " + u.Killed
 	}
+	if u.DeadAfter != nil {
+		killed += fmt.Sprintf(", no node of it answered %s after that", u.DeadAfter.Round(time.Millisecond))
+	}
+	if u.Lived {
+		killed = fmt.Sprintf("it was to be stopped %s, and lived on: the failover was beside a live primary", u.Killed)
+	}
 	if u.RTO != nil {
 		rto = fmt.Sprint(u.RTO.Round(time.Millisecond))
 	}
