@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/client/admin"
+	"antipode/failover/dns/bindtest"
 	"antipode/geo"
 	"antipode/test/devproc"
 	"antipode/test/rest"
@@ -29,22 +30,6 @@ const (
 	namesTTL    = 5
 	namesSecret = "c2VjcmV0IG9mIHRoZSB0ZXN0cyBvZiBuYW1lcw=="
 )
-
-const bindConfig = `
-options {
-	directory "%[1]s"; listen-on port %[2]d { 127.0.0.1; }; listen-on-v6 { none; }; pid-file none; session-keyfile "%[1]s/session.key";
-	recursion no; dnssec-validation no; notify no; allow-transfer { none; };
-};
-controls { };
-key "antipode" { algorithm hmac-sha256; secret "%[3]s"; };
-zone "%[4]s" { type primary; file "zone.db"; update-policy { grant antipode zonesub ANY; }; };
-`
-
-const bindZone = `$TTL 5
-@ IN SOA ns.storage.test. hostmaster.storage.test. 1 60 10 86400 5
-@ IN NS ns
-ns IN A 127.0.0.1
-`
 
 const namesConfig = `
 listen: {dns: "127.0.0.1:%[2]d", metrics: "127.0.0.1:%[3]d"}
@@ -79,17 +64,16 @@ func startNameServers(t *testing.T, p *devproc.Process) []*nameServer {
 	free, err := devproc.FreePorts(3)
 	require.NoError(t, err)
 	for name, text := range map[string]string{
-		"zone.db":    bindZone,
-		"secret":     namesSecret + "\n",
-		"named.conf": fmt.Sprintf(bindConfig, dir, free[0], namesSecret, namesZone),
+		"secret": namesSecret + "\n",
 		"dns.yaml": fmt.Sprintf(namesConfig, dir, free[1], free[2],
 			p.PortBase+devproc.NorthPorts+devproc.AdminOffset, p.PortBase+devproc.SouthPorts+devproc.AdminOffset, free[0]),
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
+	require.NoError(t, bindtest.Write(dir, free[0], namesZone, namesSecret, ""))
 	out := []*nameServer{{t: t, name: "BIND", port: free[0]}, {t: t, name: "antipode dns", port: free[1]}}
 	for i, args := range [][]string{
-		{"named", "-g", "-4", "-n", "1", "-c", filepath.Join(dir, "named.conf")},
+		bindtest.Command(dir),
 		{devproc.Binary(), "dns", "--config", filepath.Join(dir, "dns.yaml")},
 	} {
 		log := filepath.Join(dir, strconv.Itoa(i)+".log")

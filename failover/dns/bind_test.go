@@ -15,26 +15,13 @@ import (
 	msg "github.com/miekg/dns"
 	"github.com/stretchr/testify/require"
 
+	"antipode/failover/dns/bindtest"
 	"antipode/geo"
 	"antipode/services/catalog"
 )
 
-const bindConfig = `
-options {
-	directory "%[1]s"; listen-on port %[2]d { 127.0.0.1; }; listen-on-v6 { none; }; pid-file none; session-keyfile "%[1]s/session.key";
-	recursion no; dnssec-validation no; notify no; allow-transfer { none; };
-};
-controls { };
-key "antipode" { algorithm hmac-sha256; secret "%[3]s"; };
-key "reader" { algorithm hmac-sha256; secret "%[3]s"; };
-zone "storage.test" { type primary; file "zone.db"; update-policy { grant antipode zonesub ANY; }; };
-`
-
-const bindZone = `$TTL 5
-@ IN SOA ns.storage.test. hostmaster.storage.test. 1 60 10 86400 5
-@ IN NS ns
-ns IN A 127.0.0.1
-taken.blob IN A 192.0.2.99
+// bindRecords are records of the zone that Antipode did not write.
+const bindRecords = `taken.blob IN A 192.0.2.99
 _epoch.foreign.blob IN TXT "v=spf1 -all"
 `
 
@@ -58,8 +45,7 @@ func newBind(t *testing.T) *bind {
 	b.port = l.Addr().(*net.TCPAddr).Port
 	require.NoError(t, l.Close())
 	require.NoError(t, p.Close())
-	require.NoError(t, os.WriteFile(filepath.Join(b.dir, "named.conf"), fmt.Appendf(nil, bindConfig, b.dir, b.port, key.Secret), 0o600))
-	require.NoError(t, os.WriteFile(filepath.Join(b.dir, "zone.db"), []byte(bindZone), 0o600))
+	require.NoError(t, bindtest.Write(b.dir, b.port, "storage.test", key.Secret, bindRecords))
 	b.out, err = os.Create(filepath.Join(b.dir, "output"))
 	require.NoError(t, err)
 	t.Cleanup(func() {
@@ -77,7 +63,8 @@ func (b *bind) addr() string { return fmt.Sprintf("127.0.0.1:%d", b.port) }
 // start runs BIND, and returns when it answers.
 func (b *bind) start(t *testing.T) {
 	t.Helper()
-	b.cmd = exec.Command("named", "-g", "-4", "-n", "1", "-c", filepath.Join(b.dir, "named.conf"))
+	command := bindtest.Command(b.dir)
+	b.cmd = exec.Command(command[0], command[1:]...)
 	b.cmd.Stdout, b.cmd.Stderr = b.out, b.out
 	require.NoError(t, b.cmd.Start())
 	require.Eventually(t, func() bool {
