@@ -20,6 +20,7 @@ FIGURES_DIR ?= .
 
 .DEFAULT_GOAL := help
 .PHONY: help run cluster cluster-stop build test check unit race fuzz lint fmt e2e starved sim sim-bugs stress faults slowlink redundancy clocks drill hostile alerts bench figures proto clean
+.PHONY: help run cluster cluster-stop build test check unit race fuzz lint fmt e2e starved sim sim-bugs stress faults slowlink redundancy clocks drill hostile bench figures proto deploy-check package clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -79,6 +80,8 @@ hostile: ## 200 hostile clients beside an honest one, whose p99 may grow four ti
 
 alerts: ## the alerts of deploy/prometheus in a real Prometheus beside antipode dev under load: none may fire in DURATION=1h
 	go test -count=1 -timeout 26h ./test/alerts -v -run TestNoAlertUnderLoad -args -duration=$(DURATION) -scale=1
+deploy-check: ## manifests of deploy/ by their schemas, and what they start as plain processes
+	cd deploy && go test -count=1 -timeout 20m .
 
 race: ## the race detector on every package but the end-to-end tests
 	go test -race -short -timeout 30m $$(go list ./... | grep -v '^antipode/test')

@@ -10,14 +10,18 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// version is set by the linker: -ldflags "-X main.version=1.2.3".
+var version = "devel" //nolint:gochecknoglobals // The linker sets package variables only.
+
 func main() {
 	root := &cobra.Command{
 		Use:           "antipode",
 		Short:         "Geo-replicated storage with a read-access secondary",
+		Version:       version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(devCommand(), nodeCommand(), gatewayCommand(), dnsCommand(), witnessCommand(), clusterCommand(), certCommand(), configCommand(), inspectCommand())
+	root.AddCommand(devCommand(), nodeCommand(), gatewayCommand(), dnsCommand(), witnessCommand(), clusterCommand(), certCommand(), configCommand(), inspectCommand(), healthCommand())
 	if err := root.Execute(); err != nil {
 		fmt.Fprintln(os.Stderr, "antipode:", err)
 		os.Exit(1)

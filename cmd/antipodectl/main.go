@@ -13,6 +13,9 @@ import (
 	"syscall"
 )
 
+// version is set by the linker: -ldflags "-X main.version=1.2.3".
+var version = "devel" //nolint:gochecknoglobals // The linker sets package variables only.
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr)

@@ -113,8 +113,9 @@ func (t *tool) explain(err error) string {
 
 func (t *tool) root() *cobra.Command {
 	root := &cobra.Command{
-		Use:   "antipodectl",
-		Short: "Show and operate an Antipode deployment",
+		Use:     "antipodectl",
+		Short:   "Show and operate an Antipode deployment",
+		Version: version,
 		Long: `antipodectl shows how an Antipode deployment does, makes accounts, and breaks
 things on purpose: it stops nodes and locations and cuts the link between them.
 

@@ -1,0 +1,127 @@
+package deploy_test
+
+import (
+	"context"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// pages are those of docs/deploy.
+const pages = root + "/docs/deploy/"
+
+func fieldOf(connection, name string) string {
+	for _, part := range strings.Split(connection, ";") {
+		if v, ok := strings.CutPrefix(part, name+"="); ok {
+			return v
+		}
+	}
+	return ""
+}
+
+func goVersion(t *testing.T) string {
+	t.Helper()
+	m := regexp.MustCompile(`^go(\d+\.\d+\.\d+)`).FindStringSubmatch(runtime.Version())
+	require.NotNil(t, m, runtime.Version())
+	return m[1]
+}
+
+// statusByName asks for /healthz at an address, under another name.
+func statusByName(t *testing.T, address, host string) int {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/healthz", nil)
+	require.NoError(t, err)
+	r.Host = host
+	answer, err := http.DefaultClient.Do(r)
+	require.NoError(t, err)
+	require.NoError(t, answer.Body.Close())
+	return answer.StatusCode
+}
+
+// commands are the command lines of a page's code blocks, without what follows #, with lines that end in \ joined.
+func commands(t *testing.T, page string) (lines []string) {
+	t.Helper()
+	inside := false
+	for _, line := range strings.Split(strings.ReplaceAll(textOf(t, page), "\\\n", " "), "\n") {
+		if strings.HasPrefix(line, "```") {
+			inside = !inside && (line == "```" || line == "```sh")
+			continue
+		}
+		line, _, _ = strings.Cut(line, " #")
+		if line = strings.TrimSpace(line); inside && line != "" {
+			lines = append(lines, line)
+		}
+	}
+	require.NotEmpty(t, lines, page)
+	return lines
+}
+
+// execLines are the words of the lines of a page that begin with a prefix, without it.
+func execLines(t *testing.T, page, prefix string) (out [][]string) {
+	t.Helper()
+	for _, line := range commands(t, pages+page) {
+		if rest, ok := strings.CutPrefix(line, prefix); ok {
+			out = append(out, strings.Fields(rest))
+		}
+	}
+	require.NotEmpty(t, out, page)
+	return out
+}
+
+var callOfOurs = regexp.MustCompile(`(?:^|[\s/(])(antipode|antipodectl)((?: +[^\s|;&)]+)*)`)
+
+// Every command line of ours in the pages names subcommands and flags that exist, with values that they take.
+func TestCommandsExist(t *testing.T) {
+	files, err := filepath.Glob(pages + "*.md")
+	require.NoError(t, err)
+	require.Len(t, files, 3)
+	for _, file := range files {
+		checked := 0
+		for _, line := range commands(t, file) {
+			for _, m := range callOfOurs.FindAllStringSubmatch(line, -1) {
+				name, args := m[1], strings.Fields(m[2])
+				if len(args) == 0 || strings.HasPrefix(line, "apt") || strings.Contains(line, "--namespace antipode") && name == "antipode" {
+					continue
+				}
+				require.NoError(t, wellFormed(t, name, args), "%s: %s", file, line)
+				checked++
+			}
+		}
+		require.NotZero(t, checked, file)
+	}
+}
+
+// wellFormed asks the command for its help with all flags: unknown flags and bad values are refused before.
+func wellFormed(t *testing.T, name string, args []string) error {
+	t.Helper()
+	binary := binaries[antipodePath]
+	if name == "antipodectl" {
+		binary = binaries[ctlPath]
+	}
+	out, err := exec.CommandContext(t.Context(), binary, append(args, "--help")...).CombinedOutput()
+	if err != nil {
+		return err
+	}
+	m := regexp.MustCompile(`(?m)^Usage:\n  (\S+(?: [a-z][a-z-]*)*)`).FindStringSubmatch(string(out))
+	require.NotNil(t, m, "%s", out)
+	path := strings.Fields(m[1])[1:]
+	require.Equal(t, path, args[:min(len(path), len(args))], "%s %v is %s", name, args, m[1])
+	require.NotContains(t, string(out), "Available Commands:", "%s %v only holds commands", name, args)
+	return nil
+}
+
+// The check itself finds what does not exist.
+func TestCommandsCheck(t *testing.T) {
+	require.NoError(t, wellFormed(t, "antipodectl", strings.Fields("account create pictures --location north")))
+	require.Error(t, wellFormed(t, "antipodectl", strings.Fields("account create pictures --locations north")))
+	require.Error(t, wellFormed(t, "antipode", strings.Fields("cert node --node one")))
+}
