@@ -17,6 +17,10 @@ FIGURES ?=
 RUN ?= .
 FUZZTIME ?= 10s
 FIGURES_DIR ?= .
+# Of the package: below every release while it is made from a commit.
+VERSION ?= 0.0~git$(shell git rev-list --count HEAD).$(shell git rev-parse --short HEAD)
+PACKAGE_FLAGS ?= -trimpath
+DIST ?= dist
 
 .DEFAULT_GOAL := help
 .PHONY: help run cluster cluster-stop build test check unit race fuzz lint fmt e2e starved sim sim-bugs stress faults slowlink redundancy clocks drill hostile alerts bench figures proto clean
@@ -82,6 +86,11 @@ alerts: ## the alerts of deploy/prometheus in a real Prometheus beside antipode 
 	go test -count=1 -timeout 26h ./test/alerts -v -run TestNoAlertUnderLoad -args -duration=$(DURATION) -scale=1
 deploy-check: ## manifests of deploy/ by their schemas, and what they start as plain processes
 	cd deploy && go test -count=1 -timeout 20m .
+
+package: ## dist/antipode_VERSION_ARCH.deb with units for systemd: VERSION=1.0.0
+	mkdir -p $(DIST)/build
+	go build $(PACKAGE_FLAGS) -ldflags "-X main.version=$(VERSION)" -o $(DIST)/build/ ./cmd/antipode ./cmd/antipodectl
+	cd deploy && VERSION=$(VERSION) DIST=$(DIST) ARCH=$$(go env GOARCH) go tool nfpm package --config package/nfpm.yaml --packager deb --target ../$(DIST)/
 
 race: ## the race detector on every package but the end-to-end tests
 	go test -race -short -timeout 30m $$(go list ./... | grep -v '^antipode/test')

@@ -2,11 +2,14 @@ package deploy_test
 
 import (
 	"context"
+	"debug/elf"
+	"errors"
 	"net/http"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -124,4 +127,23 @@ func TestCommandsCheck(t *testing.T) {
 	require.NoError(t, wellFormed(t, "antipodectl", strings.Fields("account create pictures --location north")))
 	require.Error(t, wellFormed(t, "antipodectl", strings.Fields("account create pictures --locations north")))
 	require.Error(t, wellFormed(t, "antipode", strings.Fields("cert node --node one")))
+}
+
+// glibcOf are the minor versions of the C library's symbols that a binary imports.
+func glibcOf(t *testing.T, binary string) (minors []int) {
+	t.Helper()
+	f, err := elf.Open(binary)
+	require.NoError(t, err)
+	symbols, err := f.ImportedSymbols()
+	require.NoError(t, errors.Join(err, f.Close()))
+	for _, s := range symbols {
+		if v, ok := strings.CutPrefix(s.Version, "GLIBC_2."); ok {
+			v, _, _ = strings.Cut(v, ".")
+			n, err := strconv.Atoi(v)
+			require.NoError(t, err)
+			minors = append(minors, n)
+		}
+	}
+	require.NotEmpty(t, minors)
+	return minors
 }
