@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// throughBoth writes a blob to the account pictures at an address, and reads it at -secondary. shown is what `antipodectl
-// account show --output json` printed of it.
+// throughBoth writes a blob to the account pictures at an address, and reads it at -secondary. shown is what
+// `antipodectl account show --output json` printed of it.
 func throughBoth(t *testing.T, address, shown string) {
 	t.Helper()
 	var account struct {

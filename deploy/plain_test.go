@@ -90,7 +90,7 @@ func (f *fleet) prepare(c container) *process {
 func (f *fleet) volume(name string) string { return filepath.Join(f.dir, "volumes", name) }
 
 func (f *fleet) file(c container, at string) string {
-	return filepath.Join(f.dir, "files", c.name, strings.ReplaceAll(strings.Trim(at, "/"), "/", "_"))
+	return filepath.Join(f.dir, "files", c.name, at)
 }
 
 // own matches a port on any or the loopback address: the container itself.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,17 +19,22 @@ const healthTimeout = 4 * time.Second
 
 // healthCommand is for images without a shell or curl: the check of a container, and the probe of a pod.
 func healthCommand() *cobra.Command {
-	var inSync string
+	var inSync, variable string
 	cmd := &cobra.Command{
 		Use:   "health URL",
 		Short: "Check a running process: exit code 0 if it is healthy, else 1",
-		Long: "Asks a process for /healthz at the URL of its admin port, of the metrics port for antipode dns: it lives. With\n" +
-			"--in-sync also whether the leader of each range counts that node's replica in sync: until then no other node of the\n" +
-			"location may be stopped. A node whose location has no leader is not in sync.",
+		Long: "Asks a process for /healthz at the URL of its admin port, of the metrics port for antipode dns: it lives.\n" +
+			"With --in-sync also whether the leader of each range counts that node's replica in sync: until then no\n" +
+			"other node of the location may be stopped. A node whose location has no leader is not in sync.",
 		Example: `  antipode health http://127.0.0.1:10080
   antipode health --in-sync north-1 http://127.0.0.1:10080`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if variable != "" {
+				if inSync = os.Getenv(variable); inSync == "" {
+					return fmt.Errorf("--in-sync-env: the environment has no %s", variable)
+				}
+			}
 			h := &http.Client{Timeout: healthTimeout, Transport: &http.Transport{DisableKeepAlives: true}}
 			if err := lives(cmd.Context(), h, args[0]); err != nil || inSync == "" {
 				return err
@@ -45,6 +51,8 @@ func healthCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&inSync, "in-sync", "", "`node` that must be in sync, such as north-1")
+	cmd.Flags().StringVar(&variable, "in-sync-env", "", "`variable` of the environment with that node: probes of pods expand none")
+	cmd.MarkFlagsMutuallyExclusive("in-sync", "in-sync-env")
 	return cmd
 }
 
@@ -65,8 +73,8 @@ func lives(ctx context.Context, h *http.Client, base string) error {
 	return err
 }
 
-// nodeInSync returns nil if each range of the node's location has a leader and each leader counts the node's replica, if
-// it has one, in sync. A node without any replica is no node of the status.
+// nodeInSync returns nil if each range of the node's location has a leader and each leader counts the node's replica,
+// if it has one, in sync. A node without any replica is no node of the status.
 func nodeInSync(s admin.Status, node string) error {
 	name, _, err := admin.ParseNodeName(node)
 	if err != nil {

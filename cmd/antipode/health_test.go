@@ -59,7 +59,11 @@ func TestHealth(t *testing.T) {
 	}
 	require.NoError(t, run(s.URL))
 	require.NoError(t, run("--in-sync", "north-1", s.URL))
+	t.Setenv("ANTIPODE_NODE", "north-1")
+	require.NoError(t, run("--in-sync-env", "ANTIPODE_NODE", s.URL))
+	require.ErrorContains(t, run("--in-sync-env", "ANTIPODE_NODES", s.URL), "the environment has no")
 	inSync = false
+	require.ErrorContains(t, run("--in-sync-env", "ANTIPODE_NODE", s.URL), "not in sync")
 	require.NoError(t, run(s.URL))
 	require.ErrorContains(t, run("--in-sync", "north-1", s.URL), "not in sync")
 	code = http.StatusServiceUnavailable
