@@ -1,7 +1,9 @@
 package deploy_test
 
 import (
+	"context"
 	"maps"
+	"net"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -148,7 +150,22 @@ func TestComposeRuns(t *testing.T) {
 	throughBoth(t, f.address["gateway"], shown)
 	require.Contains(t, f.exec("north-2", []string{ctlPath, "status"}), "3 of 3")
 	f.answersByName(p)
+	until(t, "the name server knows the account", func(ctx context.Context) error {
+		found, err := resolverAt(f.address["dns"]+":10053").LookupHost(ctx, "pictures.blob.antipode.test")
+		if err == nil {
+			require.Equal(t, []string{"127.0.0.1"}, found)
+		}
+		return err
+	})
 	f.stop()
+}
+
+// resolverAt asks one name server alone.
+func resolverAt(address string) *net.Resolver {
+	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, network, address)
+	}}
 }
 
 // answersByName asks each admin port by the name under which gateways, name servers and Prometheus ask it: a port

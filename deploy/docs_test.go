@@ -83,7 +83,7 @@ func execLines(t *testing.T, page, prefix string) (out [][]string) {
 // callOfOurs finds a call of ours where a command stands: at the start of a line or after what begins another command.
 // callInImage has the arguments of the image's entrypoint.
 var (
-	callOfOurs  = regexp.MustCompile(`(?:^|[;&] *|until |do |\$\(|exec \S+ |-- )(?:/usr/bin/)?(antipodectl|antipode)((?: +[^\s|;&)]+)+)`)
+	callOfOurs  = regexp.MustCompile(`(?:^|[;&] *|until |do |\$\(|exec \S+ |-- +)(?:/usr/bin/)?(antipodectl|antipode)((?: +[^\s|;&)]+)+)`)
 	callInImage = regexp.MustCompile(`^docker compose run (?:--\S+ )*\S+ (cert .*)$`)
 	shellVar    = regexp.MustCompile(`\$\w+`)
 )
