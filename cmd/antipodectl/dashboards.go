@@ -1,0 +1,93 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	prometheus "github.com/prometheus/client_golang/api"
+	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/spf13/cobra"
+
+	"antipode/deploy/grafana"
+	"antipode/internal/clock"
+)
+
+const dashboardsLong = `dashboards shows the dashboards of Antipode from what a Prometheus has: Last Sync Time and what
+waits between the locations, requests, replicas, disks, gateways and name servers of both. They are
+those of deploy/grafana, with the same queries, for those who have no Grafana.
+
+It serves one page, which loads itself again every ten seconds, until it is interrupted; with --html
+it writes the page to a file and ends. The Prometheus scrapes with deploy/prometheus.`
+
+// headerTime bounds how long a browser takes to send its request.
+const headerTime = 10 * time.Second
+
+func (t *tool) dashboardsCommand() *cobra.Command {
+	var source, listen, file string
+	var last time.Duration
+	c := &cobra.Command{
+		Use:   "dashboards",
+		Short: "Show the dashboards of both locations, from a Prometheus",
+		Long:  dashboardsLong,
+		Example: `  antipodectl dashboards
+  antipodectl dashboards --prometheus http://metrics.example:9090 --last 6h
+  antipodectl dashboards --html dashboards.html`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if last < time.Minute {
+				return usageError{fmt.Errorf("--last is %v, want 1m at least", last)}
+			}
+			client, err := prometheus.NewClient(prometheus.Config{Address: source})
+			if err != nil {
+				return usageError{fmt.Errorf("--prometheus %q: %w", source, err)}
+			}
+			if file != "" {
+				return t.writeDashboards(cmd.Context(), v1.NewAPI(client), last, file)
+			}
+			return t.serveDashboards(cmd.Context(), v1.NewAPI(client), last, listen)
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&source, "prometheus", "http://127.0.0.1:9090", "`URL` of the Prometheus")
+	f.StringVar(&listen, "listen", "127.0.0.1:13000", "`ADDRESS` of the page")
+	f.StringVar(&file, "html", "", "write the page to `FILE` instead")
+	f.DurationVar(&last, "last", 15*time.Minute, "how much time the pictures show")
+	return c
+}
+
+// writeDashboards writes the page to a file, or nothing.
+func (t *tool) writeDashboards(ctx context.Context, from v1.API, last time.Duration, file string) error {
+	view := grafana.Last(last, clock.System{}.Now())
+	view.Refresh = 0
+	var page bytes.Buffer
+	if err := grafana.Page(ctx, &page, from, view); err != nil {
+		return failure{err}
+	}
+	if err := os.WriteFile(file, page.Bytes(), 0o644); err != nil {
+		return failure{err}
+	}
+	return nil
+}
+
+// serveDashboards serves the page until ctx ends.
+func (t *tool) serveDashboards(ctx context.Context, from v1.API, last time.Duration, listen string) error {
+	l, err := net.Listen("tcp", listen)
+	if err != nil {
+		return failure{fmt.Errorf("--listen %s: %w", listen, err)}
+	}
+	s := &http.Server{Handler: grafana.Handler(from, last, clock.System{}.Now), ReadHeaderTimeout: headerTime}
+	defer context.AfterFunc(ctx, func() { _ = s.Close() })() // A page under way is not waited for.
+	if _, err := fmt.Fprintf(t.out, "dashboards at http://%s/, until interrupted\n", l.Addr()); err != nil {
+		return failure{errors.Join(err, l.Close())}
+	}
+	if err := s.Serve(l); err != nil && !errors.Is(err, http.ErrServerClosed) {
+		return failure{err}
+	}
+	return nil
+}

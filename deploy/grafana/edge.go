@@ -1,0 +1,30 @@
+package grafana
+
+// edge is the screen of what stands before the locations: gateways and name servers.
+func edge() Dashboard {
+	return Dashboard{
+		UID: "antipode-edge", Title: "Antipode: gateways and names",
+		About: "What gateways forward and refuse, and what name servers answer and pass on.",
+		Rows: []Row{
+			{"Gateways", []Panel{
+				lines("Requests", PerSecond, `sum by (service, status) (rate(antipode_gateway_requests_total[$rate]))`, "{{service}} {{status}}",
+					"As clients saw them."),
+				lines("p99", Seconds, `histogram_quantile(0.99, sum by (service, le) (rate(antipode_gateway_request_seconds_bucket[$rate])))`, "{{service}}",
+					"From a request's header to the end of its answer."),
+				lines("Bytes of bodies", BytesPerSecond, `sum by (service, direction) (rate(antipode_gateway_bytes_total[$rate]))`, "{{service}} {{direction}}", "In and out."),
+				lines("Attempts to forward", PerSecond, `sum by (to, outcome) (rate(antipode_gateway_forwards_total[$rate]))`, "{{outcome}}, to {{to}}",
+					"An attempt that found no node goes on at another one."),
+				lines("Errors of the gateway itself", PerSecond, `sum by (code) (rate(antipode_gateway_errors_total[$rate])) or vector(0)`, "{{code}}",
+					"No location could answer."),
+			}},
+			{"Names", []Panel{
+				lines("Answers", PerSecond, `sum by (code, type) (rate(antipode_dns_answers_total[$rate]))`, "{{type}} {{code}}", "By type and code."),
+				steps("Accounts", Count, `antipode_dns_accounts`, "{{instance}}", "That the server answers for."),
+				lines("Since a location has said where accounts are", Seconds, `antipode_dns_source_age_seconds`, "{{location}}, at {{instance}}",
+					"What is answered is no older than that, as far as this location knows."),
+				lines("Records that may be older at other servers", Count, `antipode_dns_waiting_accounts or vector(0)`, "{{server}}",
+					"Accounts whose update has not been taken by a server of RFC 2136."),
+			}},
+		},
+	}
+}

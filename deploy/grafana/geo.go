@@ -1,0 +1,69 @@
+package grafana
+
+// geo is the screen of both locations: how far the secondaries are, what waits, and what moved.
+func geo() Dashboard {
+	return Dashboard{
+		UID: "antipode-geo", Title: "Antipode: geo-replication",
+		About: "Both locations: Last Sync Time, what waits between them, copies under way, and failovers.",
+		Rows: []Row{
+			{"Now", []Panel{
+				number("Furthest behind", Seconds, `max(time() - antipode_last_sync_time_seconds{location=~"$location"})`, "", 30,
+					"The account and service whose secondary is furthest behind, by Last Sync Time."),
+				number("Services unavailable", Count, `count(antipode_replication_unavailable{location=~"$location"} == 1) or vector(0)`, "", 1,
+					"Services of accounts whose geo-replication stands: an operator looks at each."),
+				number("Oldest change that waits", Seconds, `max(antipode_stream_backlog_age_seconds{location=~"$location"})`, "", 30,
+					"The oldest change that the other location has not acknowledged."),
+				below(number("Replicas in sync, least", Count, `min(antipode_in_sync_replicas{location=~"$location"})`, "", 3,
+					"Of the range with the fewest. Below three a failure costs redundancy, below two it costs writes.")),
+				number("Alarms of streams", Count, `sum(increase(antipode_stream_alarms_total{location=~"$location"}[15m]))`, "", 1,
+					"In the last 15 minutes."),
+				number("Requests that failed", Share, `sum(rate(antipode_requests_total{location=~"$location",status=~"5.."}[$rate])) / `+
+					`sum(rate(antipode_requests_total{location=~"$location"}[$rate])) or vector(0)`, "", 0.01,
+					"Answered with a status of 500 or more, of all."),
+			}},
+			{"Last Sync Time", []Panel{
+				lines("Last Sync Time behind now", Seconds, `time() - antipode_last_sync_time_seconds{location=~"$location"}`,
+					"{{account}} {{service}}, at {{location}}",
+					"What a reader of -secondary may miss at most. No line: the service has no Last Sync Time, which is worse than a high one."),
+				steps("Services that are unavailable", Count,
+					`sum by (location, service, reason) (antipode_replication_unavailable{location=~"$location"}) or vector(0)`,
+					"{{service}} {{reason}}, at {{location}}", "By reason; zero when all is well."),
+				lines("Least sync time of the streams, behind now", Seconds, `time() - antipode_sync_time_seconds{location=~"$location"}`,
+					"{{account}} {{service}}, at {{location}}", "The same for the catalog too, measured where the copy is."),
+			}},
+			{"What waits, where it is written", []Panel{
+				lines("Changes", Count, `antipode_stream_backlog_records{location=~"$location"}`, "{{service}}, at {{location}}",
+					"Changes that the other location has not acknowledged."),
+				lines("Bytes of changes and payload", Bytes, `antipode_stream_backlog_bytes{location=~"$location"} + `+
+					`antipode_stream_backlog_payload_bytes{location=~"$location"}`, "{{service}}, at {{location}}",
+					"What the link has to carry before the other location is up to date."),
+				lines("Age of the oldest", Seconds, `antipode_stream_backlog_age_seconds{location=~"$location"}`, "{{service}}, at {{location}}",
+					"Zero when nothing waits."),
+			}},
+			{"Streams and copies", []Panel{
+				lines("Alarms of streams", PerSecond, `sum by (location, reason) (rate(antipode_stream_alarms_total{location=~"$location"}[$rate]))`,
+					"{{reason}}, at {{location}}", "Fork, epoch and clock need an operator; the others name a fault of the bus, which mends itself."),
+				lines("Writes held back", PerSecond, `sum by (location, how) (rate(antipode_held_writes_total{location=~"$location"}[$rate]))`,
+					"{{how}}, at {{location}}", "Writes slowed or refused because the secondary is late, where the account's policy says so."),
+				steps("Accounts that fell out of the outbox", Count, `antipode_outbox_fell_out_accounts{location=~"$location"}`,
+					"{{service}}, at {{location}}", "Their copies have to be made again."),
+				lines("Copies under way", Share, `antipode_bootstrap_copied_bytes{location=~"$location"} / antipode_bootstrap_counted_bytes{location=~"$location"}`,
+					"{{account}}, from {{location}}", "How much of each bootstrap is done; no line when none is under way."),
+				lines("Rate of copies", BytesPerSecond, `antipode_bootstrap_bytes_per_second{location=~"$location"}`, "{{account}}, from {{location}}",
+					"Over the last 30 seconds."),
+			}},
+			{"Failovers and events", []Panel{
+				steps("Events of failovers", Count, `sum by (location, kind) (increase(antipode_events_total{location=~"$location",kind=~"failover.*"}[1m]))`,
+					"{{kind}}, at {{location}}", "In the last minute: the event log has each, by account."),
+				steps("Events of replicas", Count, `sum by (location, kind) (increase(antipode_events_total{location=~"$location",kind!~"failover.*"}[1m]))`,
+					"{{kind}}, at {{location}}", "Leaders, in-sync sets, damage: in the last minute."),
+			}},
+		},
+	}
+}
+
+// below makes values below the bad one bad.
+func below(p Panel) Panel {
+	p.BadBelow = true
+	return p
+}

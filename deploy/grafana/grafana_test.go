@@ -1,0 +1,79 @@
+package grafana
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"antipode/metrics"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write the dashboards again")
+
+// The files that are deployed are those that the description gives: `go test ./deploy/grafana -args -rewrite` writes them.
+func TestFilesAreTheDescription(t *testing.T) {
+	seen := map[string]bool{}
+	for _, d := range Dashboards() {
+		got, err := d.JSON()
+		require.NoError(t, err)
+		name := filepath.Join("dashboards", d.UID+".json")
+		if *rewrite {
+			require.NoError(t, os.WriteFile(name, got, 0o644))
+		}
+		want, err := os.ReadFile(name)
+		require.NoError(t, err)
+		require.Equal(t, string(want), string(got), "%s is not what the description gives: run with -rewrite", name)
+		seen[d.UID+".json"] = true
+	}
+	files, err := os.ReadDir("dashboards")
+	require.NoError(t, err)
+	for _, f := range files {
+		require.True(t, seen[f.Name()], "no dashboard gives %s", f.Name())
+	}
+}
+
+// A panel has a title that is its own in the dashboard, says what it is for, and asks for something in each query.
+func TestPanelsAreComplete(t *testing.T) {
+	for _, d := range Dashboards() {
+		titles := map[string]bool{}
+		for _, r := range d.Rows {
+			for _, p := range r.Panels {
+				name := d.UID + ": " + r.Title + ": " + p.Title
+				require.False(t, titles[r.Title+p.Title], "%s is there twice", name)
+				titles[r.Title+p.Title] = true
+				require.NotEmpty(t, p.About, name)
+				require.NotEmpty(t, p.Unit, name)
+				require.NotEmpty(t, p.Queries, name)
+			}
+		}
+	}
+}
+
+// Every metric of a query exists: those of the package metrics, and the others that docs/admin.md names.
+func TestMetricsExist(t *testing.T) {
+	known := map[string]bool{}
+	for _, n := range metrics.Names() {
+		known[n] = true
+	}
+	page, err := os.ReadFile("../../docs/admin.md")
+	require.NoError(t, err)
+	for _, n := range regexp.MustCompile(`antipode_[a-z_]+`).FindAllString(string(page), -1) {
+		known[n] = true
+	}
+	suffix := regexp.MustCompile(`_(bucket|sum|count)$`)
+	for _, d := range Dashboards() {
+		for _, r := range d.Rows {
+			for _, p := range r.Panels {
+				for _, q := range p.Queries {
+					for _, n := range regexp.MustCompile(`antipode_[a-z_]+`).FindAllString(q.Expr, -1) {
+						require.True(t, known[n] || known[suffix.ReplaceAllString(n, "")], "%s: %s: no metric %s", d.UID, p.Title, n)
+					}
+				}
+			}
+		}
+	}
+}
