@@ -23,8 +23,7 @@ PACKAGE_FLAGS ?= -trimpath
 DIST ?= dist
 
 .DEFAULT_GOAL := help
-.PHONY: help run cluster cluster-stop build test check unit race fuzz lint fmt e2e starved sim sim-bugs stress faults slowlink redundancy clocks drill hostile alerts bench figures proto clean
-.PHONY: help run cluster cluster-stop build test check unit race fuzz lint fmt e2e starved sim sim-bugs stress faults slowlink redundancy clocks drill hostile bench figures proto deploy-check package clean
+.PHONY: help run cluster cluster-stop build test check unit race fuzz lint fmt e2e starved sim sim-bugs stress faults slowlink redundancy clocks drill dashboards hostile alerts bench figures proto deploy-check package clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -75,6 +74,9 @@ clocks: ## one node's clock stepped by ten minutes under load, 100 samples of La
 
 drill: build ## a failover of the account of make run to its other location and back, measured; drill.html has a picture
 	$(BIN)/antipodectl drill devstoreaccount1 --yes --html drill.html
+
+dashboards: build ## both locations under load, a Prometheus, and the dashboards at http://127.0.0.1:13000/: DURATION=2m
+	go test -count=1 -timeout 24h ./test -v -run TestNoPanelIsEmpty -args -dashboards=127.0.0.1:13000 -show=$(DURATION) -html=dashboards.html
 
 starved: ## antipode dev starts on a starved machine, ROUNDS=10 on new folders and as many on used ones
 	go test -count=1 -timeout 6h ./test/starved -v -args -rounds=$(ROUNDS) -nice=19

@@ -58,7 +58,7 @@ type Unit string
 // The units.
 const (
 	Seconds        Unit = "s"
-	Bytes          Unit = "bytes"
+	Bytes          Unit = "decbytes"
 	BytesPerSecond Unit = "Bps"
 	PerSecond      Unit = "cps"
 	Share          Unit = "percentunit"

@@ -14,7 +14,7 @@ func edge() Dashboard {
 				lines("Bytes of bodies", BytesPerSecond, `sum by (service, direction) (rate(antipode_gateway_bytes_total[$rate]))`, "{{service}} {{direction}}", "In and out."),
 				lines("Attempts to forward", PerSecond, `sum by (to, outcome) (rate(antipode_gateway_forwards_total[$rate]))`, "{{outcome}}, to {{to}}",
 					"An attempt that found no node goes on at another one."),
-				lines("Errors of the gateway itself", PerSecond, `sum by (code) (rate(antipode_gateway_errors_total[$rate])) or vector(0)`, "{{code}}",
+				lines("Errors of the gateway itself", PerSecond, `sum by (code) (rate(antipode_gateway_errors_total[$rate]))`+none, "{{location}} {{code}}",
 					"No location could answer."),
 			}},
 			{"Names", []Panel{
@@ -22,7 +22,7 @@ func edge() Dashboard {
 				steps("Accounts", Count, `antipode_dns_accounts`, "{{instance}}", "That the server answers for."),
 				lines("Since a location has said where accounts are", Seconds, `antipode_dns_source_age_seconds`, "{{location}}, at {{instance}}",
 					"What is answered is no older than that, as far as this location knows."),
-				lines("Records that may be older at other servers", Count, `antipode_dns_waiting_accounts or vector(0)`, "{{server}}",
+				lines("Records that may be older at other servers", Count, `max by (server) (antipode_dns_waiting_accounts)`+none, "{{location}} {{server}}",
 					"Accounts whose update has not been taken by a server of RFC 2136."),
 			}},
 		},

@@ -7,37 +7,37 @@ func geo() Dashboard {
 		About: "Both locations: Last Sync Time, what waits between them, copies under way, and failovers.",
 		Rows: []Row{
 			{"Now", []Panel{
-				number("Furthest behind", Seconds, `max(time() - antipode_last_sync_time_seconds{location=~"$location"})`, "", 30,
+				number("Furthest behind", Seconds, `max(time() - max by (location, account, service) (antipode_last_sync_time_seconds{location=~"$location"}))`, "", 30,
 					"The account and service whose secondary is furthest behind, by Last Sync Time."),
-				number("Services unavailable", Count, `count(antipode_replication_unavailable{location=~"$location"} == 1) or vector(0)`, "", 1,
+				number("Services unavailable", Count, `sum(max by (location, account, service, reason) (antipode_replication_unavailable{location=~"$location"})) or vector(0)`, "", 1,
 					"Services of accounts whose geo-replication stands: an operator looks at each."),
 				number("Oldest change that waits", Seconds, `max(antipode_stream_backlog_age_seconds{location=~"$location"})`, "", 30,
 					"The oldest change that the other location has not acknowledged."),
 				below(number("Replicas in sync, least", Count, `min(antipode_in_sync_replicas{location=~"$location"})`, "", 3,
 					"Of the range with the fewest. Below three a failure costs redundancy, below two it costs writes.")),
 				number("Alarms of streams", Count, `sum(increase(antipode_stream_alarms_total{location=~"$location"}[15m]))`, "", 1,
-					"In the last 15 minutes."),
+					"In the last 15 minutes, of all reasons."),
 				number("Requests that failed", Share, `sum(rate(antipode_requests_total{location=~"$location",status=~"5.."}[$rate])) / `+
 					`sum(rate(antipode_requests_total{location=~"$location"}[$rate])) or vector(0)`, "", 0.01,
 					"Answered with a status of 500 or more, of all."),
 			}},
 			{"Last Sync Time", []Panel{
-				lines("Last Sync Time behind now", Seconds, `time() - antipode_last_sync_time_seconds{location=~"$location"}`,
+				lines("Last Sync Time behind now", Seconds, `time() - max by (location, account, service) (antipode_last_sync_time_seconds{location=~"$location"})`,
 					"{{account}} {{service}}, at {{location}}",
 					"What a reader of -secondary may miss at most. No line: the service has no Last Sync Time, which is worse than a high one."),
 				steps("Services that are unavailable", Count,
-					`sum by (location, service, reason) (antipode_replication_unavailable{location=~"$location"}) or vector(0)`,
-					"{{service}} {{reason}}, at {{location}}", "By reason; zero when all is well."),
-				lines("Least sync time of the streams, behind now", Seconds, `time() - antipode_sync_time_seconds{location=~"$location"}`,
+					`sum by (location, service, reason) (max by (location, account, service, reason) (antipode_replication_unavailable{location=~"$location"}))`+none,
+					"{{location}} {{service}} {{reason}}", "By reason; zero when all is well."),
+				lines("Least sync time of the streams, behind now", Seconds, `time() - max by (location, account, service) (antipode_sync_time_seconds{location=~"$location"})`,
 					"{{account}} {{service}}, at {{location}}", "The same for the catalog too, measured where the copy is."),
 			}},
 			{"What waits, where it is written", []Panel{
-				lines("Changes", Count, `antipode_stream_backlog_records{location=~"$location"}`, "{{service}}, at {{location}}",
+				lines("Changes", Count, `max by (location, service) (antipode_stream_backlog_records{location=~"$location"})`, "{{service}}, at {{location}}",
 					"Changes that the other location has not acknowledged."),
-				lines("Bytes of changes and payload", Bytes, `antipode_stream_backlog_bytes{location=~"$location"} + `+
-					`antipode_stream_backlog_payload_bytes{location=~"$location"}`, "{{service}}, at {{location}}",
+				lines("Bytes of changes and payload", Bytes, `max by (location, service) (antipode_stream_backlog_bytes{location=~"$location"} + `+
+					`antipode_stream_backlog_payload_bytes{location=~"$location"})`, "{{service}}, at {{location}}",
 					"What the link has to carry before the other location is up to date."),
-				lines("Age of the oldest", Seconds, `antipode_stream_backlog_age_seconds{location=~"$location"}`, "{{service}}, at {{location}}",
+				lines("Age of the oldest", Seconds, `max by (location, service) (antipode_stream_backlog_age_seconds{location=~"$location"})`, "{{service}}, at {{location}}",
 					"Zero when nothing waits."),
 			}},
 			{"Streams and copies", []Panel{
@@ -45,22 +45,42 @@ func geo() Dashboard {
 					"{{reason}}, at {{location}}", "Fork, epoch and clock need an operator; the others name a fault of the bus, which mends itself."),
 				lines("Writes held back", PerSecond, `sum by (location, how) (rate(antipode_held_writes_total{location=~"$location"}[$rate]))`,
 					"{{how}}, at {{location}}", "Writes slowed or refused because the secondary is late, where the account's policy says so."),
-				steps("Accounts that fell out of the outbox", Count, `antipode_outbox_fell_out_accounts{location=~"$location"}`,
+				steps("Accounts that fell out of the outbox", Count, `max by (location, service) (antipode_outbox_fell_out_accounts{location=~"$location"})`,
 					"{{service}}, at {{location}}", "Their copies have to be made again."),
+				steps("Streams that may not go on", Count, `sum by (location, service, reason) (antipode_stopped_streams{location=~"$location"})`+none,
+					"{{location}} {{service}} {{reason}}", "Zero when all is well; else an operator decides, see the runbook of forks."),
+				steps("The bus", Count, `min by (location, bus) (antipode_bus_connected{location=~"$location"})`, "{{location}}, to the bus of {{bus}}",
+					"1 while every process is connected to it."),
 				lines("Copies under way", Share, `antipode_bootstrap_copied_bytes{location=~"$location"} / antipode_bootstrap_counted_bytes{location=~"$location"}`,
 					"{{account}}, from {{location}}", "How much of each bootstrap is done; no line when none is under way."),
 				lines("Rate of copies", BytesPerSecond, `antipode_bootstrap_bytes_per_second{location=~"$location"}`, "{{account}}, from {{location}}",
 					"Over the last 30 seconds."),
 			}},
-			{"Failovers and events", []Panel{
-				steps("Events of failovers", Count, `sum by (location, kind) (increase(antipode_events_total{location=~"$location",kind=~"failover.*"}[1m]))`,
-					"{{kind}}, at {{location}}", "In the last minute: the event log has each, by account."),
-				steps("Events of replicas", Count, `sum by (location, kind) (increase(antipode_events_total{location=~"$location",kind!~"failover.*"}[1m]))`,
-					"{{kind}}, at {{location}}", "Leaders, in-sync sets, damage: in the last minute."),
+			{"Failovers", []Panel{
+				steps("Accounts by primary", Count, `sum by (location, redundancy) (antipode_accounts{location=~"$location"})`, "{{redundancy}}, at {{location}}",
+					"A failover moves an account from one line to the other."),
+				steps("Operations of accounts under way", Count, `sum by (location, kind, phase) (antipode_account_operations{location=~"$location"})`+none,
+					"{{location}} {{kind}} {{phase}}", "Failovers by phase, changes of redundancy, copies; none when all rests."),
+				lines("Since an account became primary here", Seconds, `time() - max by (location) (antipode_last_failover_timestamp_seconds{location=~"$location"})`,
+					"{{location}}", "The newest failover to each location; no line: there was none."),
+				steps("Steps of failovers", Count, `sum by (location, kind) (antipode_events_total{location=~"$location",kind=~"failover-.*"})`,
+					"{{kind}}, at {{location}}", "How often each step was made, since the processes began: the event log has each, by account."),
+				steps("Epochs are confirmed", Count, `min by (location) (antipode_epochs_confirmed{location=~"$location"})`, "{{location}}",
+					"0 while a process may not answer writes of accounts with a copy, since it does not know whether another primary was made."),
+				steps("Accounts refused for a higher epoch", Count, `max by (location) (antipode_epochs_refused_accounts{location=~"$location"})`, "{{location}}",
+					"Their primary is the other location: clients with an old address come here."),
+			}},
+			{"Events", []Panel{
+				steps("Events of replicas", PerSecond, `sum by (location, kind) (rate(antipode_events_total{location=~"$location",kind!~"failover-.*"}[$rate]))`,
+					"{{kind}}, at {{location}}", "Leaders, in-sync sets, damage."),
 			}},
 		},
 	}
 }
+
+// none is a series called "none" where an expression has none: what is all right shows as zero, and what is not measured as
+// nothing.
+const none = ` or label_replace(vector(0), "location", "none", "", "")`
 
 // below makes values below the bad one bad.
 func below(p Panel) Panel {

@@ -53,13 +53,13 @@ func TestPanelsAreComplete(t *testing.T) {
 	}
 }
 
-// Every metric of a query exists: those of the package metrics, and the others that docs/admin.md names.
+// Every metric of a query exists: those of the package metrics, and the others that docs/metrics.md names.
 func TestMetricsExist(t *testing.T) {
 	known := map[string]bool{}
 	for _, n := range metrics.Names() {
 		known[n] = true
 	}
-	page, err := os.ReadFile("../../docs/admin.md")
+	page, err := os.ReadFile("../../docs/metrics.md")
 	require.NoError(t, err)
 	for _, n := range regexp.MustCompile(`antipode_[a-z_]+`).FindAllString(string(page), -1) {
 		known[n] = true

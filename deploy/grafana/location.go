@@ -17,22 +17,26 @@ func requests() Row {
 			"{{operation}}, at {{location}}", "From a request's header to the end of its answer."),
 		lines("p50 by operation", Seconds, `histogram_quantile(0.5, sum by (location, operation, le) (rate(antipode_request_seconds_bucket{location=~"$location"}[$rate])))`,
 			"{{operation}}, at {{location}}", "The same for half of them."),
-		lines("Answers that are errors", PerSecond, `sum by (location, status) (rate(antipode_requests_total{location=~"$location",status=~"[45].."}[$rate])) or vector(0)`,
-			"{{status}}, at {{location}}", "Of 400 and above. 404, 409 and 412 are in a day's work; 500 and 503 are ours."),
+		lines("Answers that are errors", PerSecond, `sum by (location, status) (rate(antipode_requests_total{location=~"$location",status=~"[45].."}[$rate]))`+none,
+			"{{location}} {{status}}", "Of 400 and above. 404, 409 and 412 are in a day's work; 500 and 503 are ours."),
+		lines("Errors by code", PerSecond, `sum by (location, service, code) (rate(antipode_request_errors_total{location=~"$location"}[$rate]))`+none,
+			"{{location}} {{service}} {{code}}", "The protocol's code: what clients see as the reason."),
 		lines("p99 of commits", Seconds, `histogram_quantile(0.99, sum by (location, service, le) (rate(antipode_commit_seconds_bucket{location=~"$location"}[$rate])))`,
 			"{{service}}, at {{location}}", "From a write's proposal until each replica in sync has it on its disk."),
 	}}
 }
 
 func replicas() Row {
-	in := steps("Replicas in sync", Count, `antipode_in_sync_replicas{location=~"$location"}`, "{{service}}, at {{location}}",
+	in := steps("Replicas in sync", Count, `min by (location, service) (antipode_in_sync_replicas{location=~"$location"})`, "{{service}}, at {{location}}",
 		"Least over the service's ranges. No line: a range has no leader.")
 	in.Bad, in.BadBelow = 3, true
 	return Row{"Replicas", []Panel{
 		in,
-		steps("In sync, by node", Count, `sum by (location, node) (antipode_replica_in_sync{location=~"$location"})`, "node {{node}}, at {{location}}",
+		steps("Ranges whose leader is known", Count, `sum by (location) (max by (location, range) (antipode_range_leader_known{location=~"$location"}))`, "{{location}}",
+			"By any process: fewer than the ranges means that one has no leader."),
+		steps("In sync, by node", Count, `sum by (location, node) (max by (location, node, range) (antipode_replica_in_sync{location=~"$location"}))`, "node {{node}}, at {{location}}",
 			"Ranges whose leader counts the node's replica."),
-		steps("Ranges that take no writes until they were compared", Count, `antipode_uncompared_ranges{location=~"$location"}`,
+		steps("Ranges that take no writes until they were compared", Count, `max by (location, service) (antipode_uncompared_ranges{location=~"$location"})`,
 			"{{service}}, at {{location}}", "After a recovery with loss."),
 		lines("Messages to other nodes", BytesPerSecond, `sum by (location, node) (rate(antipode_peer_sent_bytes_total{location=~"$location"}[$rate]))`,
 			"node {{node}}, at {{location}}", "What the replicas of a location cost its network."),
@@ -47,12 +51,16 @@ func replicas() Row {
 
 func disks() Row {
 	return Row{"Disks and payload", []Panel{
+		lines("Disk that is free", Share, `antipode_disk_free_bytes{location=~"$location"} / antipode_disk_size_bytes{location=~"$location"}`,
+			"node {{node}}, at {{location}}", "Below the reserve of its node.yaml a node takes no writes."),
 		lines("Payload held", Bytes, `antipode_extent_bytes{location=~"$location"}`, "node {{node}}, at {{location}}",
 			"In extents, one copy for each node."),
 		lines("p99 of syncs of payload", Seconds, `histogram_quantile(0.99, sum by (location, node, le) (rate(antipode_extent_sync_seconds_bucket{location=~"$location"}[$rate])))`,
 			"node {{node}}, at {{location}}", "Of one grouped fdatasync: the first thing a bad disk shows."),
 		lines("Scrub", BytesPerSecond, `sum by (location, node) (rate(antipode_scrub_bytes_total{location=~"$location"}[$rate]))`, "node {{node}}, at {{location}}",
 			"Bytes that are read and checked."),
+		lines("The scrub's round", Share, `antipode_scrub_round_read_bytes{location=~"$location"} / (antipode_scrub_round_bytes{location=~"$location"} > 0)`,
+			"node {{node}}, at {{location}}", "How much of what is there is read in this round, or was in the last one."),
 		steps("Damaged chunks", Count, `antipode_damaged_chunks{location=~"$location"}`, "node {{node}}, at {{location}}",
 			"Found and not mended yet: zero when all is well."),
 		lines("Collected and compacted", BytesPerSecond, `sum by (location) (rate(antipode_collected_bytes_total{location=~"$location"}[$rate]) + `+
@@ -67,6 +75,8 @@ func processes() Row {
 		lines("Processor", Share, `rate(process_cpu_seconds_total{job=~"antipode.*"}[$rate])`, "{{instance}}", "Cores in use."),
 		lines("Memory", Bytes, `process_resident_memory_bytes{job=~"antipode.*"}`, "{{instance}}", "Resident."),
 		lines("Goroutines", Count, `go_goroutines{job=~"antipode.*"}`, "{{instance}}", "A line that only climbs is a leak."),
+		lines("Certificates end in", Seconds, `min by (instance) (antipode_certificate_not_after_timestamp_seconds) - time()`, "{{instance}}",
+			"The first of the process's certificates."),
 		lines("Cache of the state store", Bytes, `antipode_state_cache_bytes`, "{{instance}}", "Of cache_bytes."),
 	}}
 }

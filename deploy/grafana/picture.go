@@ -18,8 +18,11 @@ import (
 // Size of a picture.
 const (
 	pictureWidth  = 4.8 * vg.Inch
-	pictureHeight = 1.9 * vg.Inch
+	pictureHeight = 2.2 * vg.Inch
 )
+
+// headroom keeps the highest value off the edge.
+const headroom = 1.06
 
 // colorOf returns the colour of the nth series.
 func colorOf(n int) color.RGBA {
@@ -35,7 +38,7 @@ func cssColor(n int) template.CSS {
 	return template.CSS(fmt.Sprintf("#%02x%02x%02x", c.R, c.G, c.B)) //nolint:gosec // It has numbers alone.
 }
 
-// picture draws the series as SVG. It is "" where there are none, or for a number.
+// picture draws the series as SVG. It is "" without any, or for a number.
 func (d Drawn) picture(v View) (template.HTML, error) {
 	if d.Kind == Number || len(d.Series) == 0 {
 		return "", nil
@@ -62,6 +65,7 @@ func (d Drawn) picture(v View) (template.HTML, error) {
 	if p.Y.Max <= p.Y.Min || math.IsInf(p.Y.Max, 0) {
 		p.Y.Max = p.Y.Min + 1
 	}
+	p.Y.Max *= headroom
 	c := vgsvg.New(pictureWidth, pictureHeight)
 	p.Draw(draw.New(c))
 	var b bytes.Buffer
@@ -114,9 +118,9 @@ func (u Unit) format(v float64) string {
 	case Seconds:
 		return formatSeconds(v)
 	case Bytes:
-		return scaled(v, 1024, []string{" B", " KiB", " MiB", " GiB", " TiB"})
+		return scaled(v, 1000, []string{" B", " kB", " MB", " GB", " TB"})
 	case BytesPerSecond:
-		return scaled(v, 1024, []string{" B/s", " KiB/s", " MiB/s", " GiB/s", " TiB/s"})
+		return scaled(v, 1000, []string{" B/s", " kB/s", " MB/s", " GB/s", " TB/s"})
 	case Share:
 		return fmt.Sprintf("%.3g %%", 100*v)
 	case PerSecond:

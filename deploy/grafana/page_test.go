@@ -1,0 +1,139 @@
+package grafana
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/prometheus/common/model"
+	"github.com/stretchr/testify/require"
+)
+
+// fixed answers each query with the same, and keeps what was asked.
+type fixed struct {
+	model.Value
+	err   error
+	asked []string
+}
+
+func (f *fixed) QueryRange(_ context.Context, query string, _ v1.Range, _ ...v1.Option) (model.Value, v1.Warnings, v1.Infos, error) {
+	f.asked = append(f.asked, query)
+	return f.Value, nil, nil, f.err
+}
+
+var at = time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
+
+func samples(of model.Metric, values ...float64) *model.SampleStream {
+	s := &model.SampleStream{Metric: of}
+	for n, v := range values {
+		s.Values = append(s.Values, model.SamplePair{Timestamp: model.TimeFromUnix(at.Unix() + int64(n)), Value: model.SampleValue(v)})
+	}
+	return s
+}
+
+// Every query is asked with the locations and the time of rates filled in, and what it answers is on the page, escaped.
+func TestPageShowsAnswers(t *testing.T) {
+	f := &fixed{Value: model.Matrix{samples(model.Metric{"location": "north", "account": `<b>&`, "service": "blob"}, 1, 2, 3)}}
+	var out bytes.Buffer
+	require.NoError(t, Page(t.Context(), &out, f, Last(time.Minute, at.Add(time.Minute))))
+	require.Contains(t, out.String(), "&lt;b&gt;&amp; blob, at north")
+	require.NotContains(t, out.String(), "<b>")
+	require.Contains(t, out.String(), "<svg")
+	require.NotContains(t, out.String(), "<?xml")
+	for _, q := range f.asked {
+		require.NotContains(t, q, "$", "a variable is left")
+	}
+	panels := 0
+	for _, d := range Dashboards() {
+		require.Contains(t, out.String(), `id="`+d.UID+`"`)
+		for _, r := range d.Rows {
+			panels += len(r.Panels)
+		}
+	}
+	require.Equal(t, panels, strings.Count(out.String(), "<figure"))
+}
+
+// A query that fails is shown where it belongs; if all do, there is no page.
+func TestPageOfErrors(t *testing.T) {
+	refused := errors.New("connection refused")
+	require.ErrorIs(t, Page(t.Context(), &bytes.Buffer{}, &fixed{err: refused}, Last(time.Minute, at)), refused)
+	w := httptest.NewRecorder()
+	Handler(&fixed{err: refused}, time.Minute, func() time.Time { return at }).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
+	require.Equal(t, http.StatusBadGateway, w.Code)
+	require.Contains(t, w.Body.String(), "connection refused")
+
+	d := lines("title", Count, "up", "", "about").Ask(t.Context(), &fixed{Value: &model.Scalar{}}, Last(time.Minute, at))
+	require.ErrorContains(t, d.Err, "up: the answer is a scalar")
+}
+
+func TestHandler(t *testing.T) {
+	h := Handler(&fixed{Value: model.Matrix{}}, time.Minute, func() time.Time { return at })
+	for path, want := range map[string]int{"/": http.StatusOK, "/other": http.StatusNotFound} {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+		require.Equal(t, want, w.Code, path)
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/", nil))
+	require.Equal(t, http.StatusNotFound, w.Code)
+}
+
+// Nothing is drawn over a time without values, and no value that is not a number.
+func TestGapsAreNotDrawn(t *testing.T) {
+	s := Series{Values: append(samples(nil, 1, 2).Values, model.SamplePair{Timestamp: model.TimeFromUnix(at.Unix() + 9), Value: 3})}
+	parts := s.parts(time.Second)
+	require.Len(t, parts, 2)
+	require.Len(t, parts[0], 2)
+	require.EqualValues(t, 3, parts[1][0].Y)
+
+	nan := Series{Values: samples(nil, 1, 0, 3).Values}
+	nan.Values[1].Value = model.SampleValue(math.NaN())
+	require.Len(t, nan.parts(time.Second), 2)
+}
+
+// A number is bad above its bound, or below it where that is the wrong side, and never without one.
+func TestBadNumbers(t *testing.T) {
+	of := func(p Panel, v float64) Drawn {
+		return p.Ask(t.Context(), &fixed{Value: model.Matrix{samples(nil, 0, v)}}, Last(time.Minute, at))
+	}
+	high := number("n", Count, "up", "", 3, "about")
+	low := below(high)
+	require.True(t, of(high, 3).IsBad())
+	require.False(t, of(high, 2).IsBad())
+	require.True(t, of(low, 2).IsBad())
+	require.False(t, of(low, 3).IsBad())
+	require.False(t, of(number("n", Count, "up", "", 0, "about"), 9).IsBad())
+	require.False(t, Drawn{Panel: high}.IsBad(), "without a value")
+	require.Equal(t, "no value", Drawn{Panel: high}.Last())
+	require.Equal(t, "2", of(high, 2).Last())
+}
+
+func TestUnits(t *testing.T) {
+	for _, c := range []struct {
+		unit Unit
+		v    float64
+		want string
+	}{
+		{Seconds, 0, "0 s"}, {Seconds, 0.00025, "250 us"}, {Seconds, 0.25, "250 ms"}, {Seconds, 90, "90 s"}, {Seconds, 600, "10 min"},
+		{Seconds, 36000, "10 h"}, {Bytes, 1500, "1.5 kB"}, {BytesPerSecond, 2e9, "2 GB/s"}, {Share, 0.5, "50 %"}, {PerSecond, 1200, "1.2k/s"},
+		{Count, 7, "7"}, {Count, 1e16, "1e+04T"},
+	} {
+		require.Equal(t, c.want, c.unit.format(c.v))
+	}
+}
+
+// Two pages within one step show the same times, so that pictures do not tremble.
+func TestLast(t *testing.T) {
+	a, b := Last(time.Hour, at.Add(2*time.Second)), Last(time.Hour, at.Add(11*time.Second))
+	require.Equal(t, a, b)
+	require.Equal(t, 12*time.Second, a.Step)
+	require.Equal(t, time.Hour, a.To.Sub(a.From))
+	require.Equal(t, time.Second, Last(time.Minute, at).Step)
+}
