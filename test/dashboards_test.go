@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/client/admin"
-	"antipode/deploy/grafana"
+	"antipode/client/dashboards"
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/test/devproc"
@@ -39,7 +39,7 @@ func TestNoPanelIsEmpty(t *testing.T) {
 	d := startCluster(t)
 	p := scraping(t, d)
 	if *dashboardsAt != "" {
-		s := &http.Server{Addr: *dashboardsAt, Handler: grafana.Handler(p, 5*time.Minute, clock.System{}.Now)}
+		s := &http.Server{Addr: *dashboardsAt, Handler: dashboards.Handler(p, 5*time.Minute, clock.System{}.Now)}
 		served := make(chan error, 1)
 		go func() { served <- s.ListenAndServe() }()
 		t.Cleanup(func() {
@@ -58,9 +58,9 @@ func TestNoPanelIsEmpty(t *testing.T) {
 		}
 	})
 	var page bytes.Buffer
-	view := grafana.Last(2*time.Minute, clock.System{}.Now())
-	require.NoError(t, grafana.Page(t.Context(), &page, p, view))
-	for _, dashboard := range grafana.Dashboards() {
+	view := dashboards.Last(2*time.Minute, clock.System{}.Now())
+	require.NoError(t, dashboards.Page(t.Context(), &page, p, view))
+	for _, dashboard := range dashboards.Dashboards() {
 		require.Contains(t, page.String(), dashboard.Title)
 	}
 	require.Contains(t, page.String(), "<svg")
@@ -142,10 +142,10 @@ func allShow(t *testing.T, p *devproc.Prometheus) {
 	t.Helper()
 	type empty struct {
 		of string
-		grafana.Panel
+		dashboards.Panel
 	}
 	var left []empty
-	for _, d := range grafana.Dashboards() {
+	for _, d := range dashboards.Dashboards() {
 		for _, r := range d.Rows {
 			for _, panel := range r.Panels {
 				left = append(left, empty{d.Title + ", " + r.Title, panel})
@@ -155,7 +155,7 @@ func allShow(t *testing.T, p *devproc.Prometheus) {
 	began := clock.System{}.Now()
 	eventually(t, panelsWait, "every panel has values", func(ctx context.Context) error {
 		now := clock.System{}.Now()
-		view := grafana.Last(max(time.Minute, now.Sub(began)), now)
+		view := dashboards.Last(max(time.Minute, now.Sub(began)), now)
 		var errs []error
 		var still []empty
 		for _, panel := range left {

@@ -14,7 +14,7 @@ import (
 	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
 	"github.com/spf13/cobra"
 
-	"antipode/deploy/grafana"
+	"antipode/client/dashboards"
 	"antipode/internal/clock"
 )
 
@@ -63,10 +63,10 @@ func (t *tool) dashboardsCommand() *cobra.Command {
 
 // writeDashboards writes the page to a file, or nothing.
 func (t *tool) writeDashboards(ctx context.Context, from v1.API, last time.Duration, file string) error {
-	view := grafana.Last(last, clock.System{}.Now())
+	view := dashboards.Last(last, clock.System{}.Now())
 	view.Refresh = 0
 	var page bytes.Buffer
-	if err := grafana.Page(ctx, &page, from, view); err != nil {
+	if err := dashboards.Page(ctx, &page, from, view); err != nil {
 		return failure{err}
 	}
 	if err := os.WriteFile(file, page.Bytes(), 0o644); err != nil {
@@ -81,7 +81,7 @@ func (t *tool) serveDashboards(ctx context.Context, from v1.API, last time.Durat
 	if err != nil {
 		return failure{fmt.Errorf("--listen %s: %w", listen, err)}
 	}
-	s := &http.Server{Handler: grafana.Handler(from, last, clock.System{}.Now), ReadHeaderTimeout: headerTime}
+	s := &http.Server{Handler: dashboards.Handler(from, last, clock.System{}.Now), ReadHeaderTimeout: headerTime}
 	defer context.AfterFunc(ctx, func() { _ = s.Close() })() // A page under way is not waited for.
 	if _, err := fmt.Fprintf(t.out, "dashboards at http://%s/, until interrupted\n", l.Addr()); err != nil {
 		return failure{errors.Join(err, l.Close())}

@@ -18,8 +18,8 @@ const opClone = "Clone"
 // reports to the instruments of the process.
 func (l *Location) Serve(o *api.Options, m *Meters) {
 	l.clones.api = *o
-	l.clones.api.Observe = func(s geo.Service, _ string, status int, took time.Duration) {
-		m.Requests.Observe(l.o.Name, s, opClone, status, took)
+	l.clones.api.Observe = func(s geo.Service, _ string, status int, code string, took time.Duration) {
+		m.Requests.Observe(l.o.Name, s, opClone, status, code, took)
 	}
 	names := l.Directory.Containers()
 	o.Location, o.Directory, o.Route, o.UpToDate, o.Passed = l.o.Name, l.Directory, l.Route, l.UpToDate, l.Passed

@@ -1,4 +1,4 @@
-package grafana
+package dashboards
 
 import (
 	"flag"
@@ -12,15 +12,18 @@ import (
 	"antipode/metrics"
 )
 
+// deployed is where the files are.
+const deployed = "../../deploy/grafana"
+
 var rewrite = flag.Bool("rewrite", false, "write the dashboards again")
 
-// The files that are deployed are those that the description gives: `go test ./deploy/grafana -args -rewrite` writes them.
+// The files that are deployed are those that the description gives: `go test ./client/dashboards -args -rewrite` writes them.
 func TestFilesAreTheDescription(t *testing.T) {
 	seen := map[string]bool{}
 	for _, d := range Dashboards() {
 		got, err := d.JSON()
 		require.NoError(t, err)
-		name := filepath.Join("dashboards", d.UID+".json")
+		name := filepath.Join(deployed, d.UID+".json")
 		if *rewrite {
 			require.NoError(t, os.WriteFile(name, got, 0o644))
 		}
@@ -29,10 +32,10 @@ func TestFilesAreTheDescription(t *testing.T) {
 		require.Equal(t, string(want), string(got), "%s is not what the description gives: run with -rewrite", name)
 		seen[d.UID+".json"] = true
 	}
-	files, err := os.ReadDir("dashboards")
+	files, err := filepath.Glob(filepath.Join(deployed, "*.json"))
 	require.NoError(t, err)
 	for _, f := range files {
-		require.True(t, seen[f.Name()], "no dashboard gives %s", f.Name())
+		require.True(t, seen[filepath.Base(f)], "no dashboard gives %s", f)
 	}
 }
 

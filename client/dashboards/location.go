@@ -1,4 +1,4 @@
-package grafana
+package dashboards
 
 // location is the screen of what one location does: its requests, replicas, disks and processes.
 func location() Dashboard {

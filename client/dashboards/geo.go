@@ -1,4 +1,4 @@
-package grafana
+package dashboards
 
 // geo is the screen of both locations: how far the secondaries are, what waits, and what moved.
 func geo() Dashboard {

@@ -1,4 +1,4 @@
-package grafana
+package dashboards
 
 // edge is the screen of what stands before the locations: gateways and name servers.
 func edge() Dashboard {
